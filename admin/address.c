@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the endpoint listens, and which Host and Origin belong to that place. */
+#include "address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Connections waiting to be accepted: a scraper, a browser with six, and some slack. A guess. */
+#define ADDRESS_BACKLOG 64
+
+/* The longest host we could own: an IPv6 literal with brackets. */
+#define HOST_MAX 64
+
+static int fail(struct weir_err *err, int code, const char *hint, const char *fmt, ...)
+    WEIR_PRINTF(4, 5);
+
+static int fail(struct weir_err *err, int code, const char *hint, const char *fmt, ...)
+{
+	va_list args;
+
+	err->code = code;
+	va_start(args, fmt);
+	vsnprintf(err->text, sizeof(err->text), fmt, args);
+	va_end(args);
+	snprintf(err->hint, sizeof(err->hint), "%s", hint ? hint : "");
+	return code;
+}
+
+/* ---- parsing ---- */
+
+/* "0" to "65535", digits only, no leading zero. -1 when it is something else. */
+static int port_of(const char *text)
+{
+	size_t n = strlen(text);
+
+	if (n == 0 || n > 5 || strspn(text, "0123456789") != n || (n > 1 && text[0] == '0'))
+		return -1;
+	int port = atoi(text);
+	return port <= 65535 ? port : -1;
+}
+
+/* Split "host:port" or "[v6]:port" in place. `*port` is NULL when there is none. false: neither. */
+static bool split(char *text, char **host, char **port)
+{
+	char *end = text;
+
+	*host = text;
+	if (*text == '[') {
+		*host = text + 1;
+		end = strchr(text, ']');
+		if (!end)
+			return false;
+		*end++ = '\0';
+	} else {
+		end += strcspn(text, ":");
+	}
+	*port = *end == ':' ? end + 1 : NULL;
+	if (*end != ':' && *end != '\0')
+		return false;
+	*end = '\0';
+	return true;
+}
+
+/* A literal address of the family its brackets say. */
+static bool literal(const char *host, bool bracketed, struct address *a)
+{
+	*a = (struct address){0};
+	if (bracketed) {
+		a->sa.v6.sin6_family = AF_INET6;
+		a->len = sizeof(a->sa.v6);
+		return inet_pton(AF_INET6, host, &a->sa.v6.sin6_addr) == 1;
+	}
+	a->sa.v4.sin_family = AF_INET;
+	a->len = sizeof(a->sa.v4);
+	return inet_pton(AF_INET, host, &a->sa.v4.sin_addr) == 1;
+}
+
+static bool is_loopback(const struct address *a)
+{
+	if (a->sa.any.sa_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&a->sa.v6.sin6_addr);
+	return ntohl(a->sa.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+static void set_port(struct address *a, int port)
+{
+	a->port = port;
+	if (a->sa.any.sa_family == AF_INET6)
+		a->sa.v6.sin6_port = htons((uint16_t)port);
+	else
+		a->sa.v4.sin_port = htons((uint16_t)port);
+}
+
+static int parse_file(const char *path, struct address *a, struct weir_err *err)
+{
+	*a = (struct address){.len = sizeof(a->sa.file)};
+	a->sa.file.sun_family = AF_UNIX;
+	if (path[0] != '/')
+		return fail(err, WEIR_EINVAL, "write unix:/run/weir/admin.sock",
+		    "'unix:%s' needs an absolute path", path);
+	if (strlen(path) >= sizeof(a->sa.file.sun_path))
+		return fail(err, WEIR_EINVAL, NULL,
+		    "the path of the admin socket is longer than %zu bytes",
+		    sizeof(a->sa.file.sun_path) - 1);
+	memcpy(a->sa.file.sun_path, path, strlen(path) + 1);
+	return 0;
+}
+
+int address_parse(const char *listen, struct address *a, struct weir_err *err)
+{
+	char buf[HOST_MAX + 8]; /* ":65535" */
+	char *host, *port;
+
+	if (strncmp(listen, "unix:", 5) == 0)
+		return parse_file(listen + 5, a, err);
+	if (snprintf(buf, sizeof(buf), "%s", listen) >= (int)sizeof(buf) ||
+	    !split(buf, &host, &port) || !port || port_of(port) < 0)
+		return fail(err, WEIR_EINVAL, "write 127.0.0.1:9900 or unix:/run/weir/admin.sock",
+		    "'%.80s' is no address to listen on", listen);
+	if (strcmp(host, "localhost") == 0)
+		literal("127.0.0.1", false, a);
+	else if (!literal(host, buf[0] == '[', a) || !is_loopback(a))
+		return fail(err, WEIR_EINVAL, "write 127.0.0.1:9900 or unix:/run/weir/admin.sock",
+		    "the admin endpoint asks for no password, so it listens on loopback or a "
+		    "socket "
+		    "file only, not on '%.80s'",
+		    listen);
+	set_port(a, port_of(port));
+	return 0;
+}
+
+/* ---- listening ---- */
+
+/* A file nobody listens behind any more is left over from a run that was killed. */
+static void remove_dead_file(const struct address *a)
+{
+	struct stat st;
+	int fd;
+
+	if (lstat(a->sa.file.sun_path, &st) != 0 || !S_ISSOCK(st.st_mode))
+		return;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	if (connect(fd, &a->sa.any, a->len) != 0 && errno == ECONNREFUSED)
+		unlink(a->sa.file.sun_path);
+	close(fd);
+}
+
+static int prepare(const struct address *a, int fd)
+{
+	int one = 1;
+
+	if (a->sa.any.sa_family == AF_UNIX) {
+		remove_dead_file(a);
+		/* Linux gives the file the mode of the socket less the umask: no moment at which
+		 * others could connect. */
+		return fchmod(fd, 0600);
+	}
+	return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+}
+
+static void learn_port(struct address *a, int fd)
+{
+	struct address bound = {.len = sizeof(bound.sa)};
+
+	if (a->sa.any.sa_family == AF_UNIX || getsockname(fd, &bound.sa.any, &bound.len) != 0)
+		return;
+	set_port(a,
+	    ntohs(a->sa.any.sa_family == AF_INET6 ? bound.sa.v6.sin6_port : bound.sa.v4.sin_port));
+}
+
+static void name_of(const struct address *a, char *buf, size_t size)
+{
+	char ip[INET6_ADDRSTRLEN] = "";
+
+	if (a->sa.any.sa_family == AF_UNIX) {
+		snprintf(buf, size, "unix:%s", a->sa.file.sun_path);
+	} else if (a->sa.any.sa_family == AF_INET6) {
+		inet_ntop(AF_INET6, &a->sa.v6.sin6_addr, ip, sizeof(ip));
+		snprintf(buf, size, "[%s]:%d", ip, a->port);
+	} else {
+		inet_ntop(AF_INET, &a->sa.v4.sin_addr, ip, sizeof(ip));
+		snprintf(buf, size, "%s:%d", ip, a->port);
+	}
+}
+
+int address_listen(struct address *a, int *out, struct weir_err *err)
+{
+	char name[160];
+	int fd = socket(a->sa.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	name_of(a, name, sizeof(name));
+	if (fd < 0 || prepare(a, fd) != 0 || bind(fd, &a->sa.any, a->len) != 0 ||
+	    listen(fd, ADDRESS_BACKLOG) != 0) {
+		int saved = errno;
+		if (fd >= 0)
+			close(fd);
+		if (saved == EADDRINUSE)
+			return fail(err, WEIR_EBUSY, "is another weir running? choose another port",
+			    "the admin endpoint can not listen on %s: the address is in use", name);
+		return fail(err, WEIR_ESYS, NULL, "the admin endpoint can not listen on %s: %s",
+		    name, strerror(saved));
+	}
+	learn_port(a, fd);
+	*out = fd;
+	return 0;
+}
+
+void address_unlink(const struct address *a)
+{
+	if (a->sa.any.sa_family == AF_UNIX)
+		unlink(a->sa.file.sun_path);
+}
+
+/* ---- who may ask ---- */
+
+/* 127.0.0.1 and [::1] are this machine whatever name of it we are bound to. */
+static bool is_ours(const struct address *a, const struct address *asked)
+{
+	if (asked->sa.any.sa_family == AF_INET6)
+		return is_loopback(asked);
+	return asked->sa.v4.sin_addr.s_addr == htonl(INADDR_LOOPBACK) ||
+	       (a->sa.any.sa_family == AF_INET &&
+		   asked->sa.v4.sin_addr.s_addr == a->sa.v4.sin_addr.s_addr);
+}
+
+/* Without a port the client means 80. A socket file has no port, so its clients may write any. */
+static bool port_allowed(const struct address *a, const char *port)
+{
+	if (a->sa.any.sa_family == AF_UNIX)
+		return !port || port_of(port) >= 0;
+	return (port ? port_of(port) : 80) == a->port;
+}
+
+bool address_allows_host(const struct address *a, struct weir_slice value)
+{
+	char buf[HOST_MAX];
+	char *host, *port;
+	struct address asked;
+
+	if (value.n == 0 || value.n >= sizeof(buf) || memchr(value.p, '\0', value.n))
+		return false;
+	memcpy(buf, value.p, value.n);
+	buf[value.n] = '\0';
+	bool bracketed = buf[0] == '[';
+	if (!split(buf, &host, &port) || !port_allowed(a, port))
+		return false;
+	if (!bracketed && strcasecmp(host, "localhost") == 0)
+		return true;
+	return literal(host, bracketed, &asked) && is_ours(a, &asked);
+}
+
+bool address_allows_act(const char *host, const char *origin, const char *fetch_site)
+{
+	static const char scheme[] = "http://";
+	size_t n = sizeof(scheme) - 1;
+
+	if (fetch_site && strcmp(fetch_site, "same-origin") != 0 && strcmp(fetch_site, "none") != 0)
+		return false;
+	if (!origin)
+		return true;
+	return strncasecmp(origin, scheme, n) == 0 && strcasecmp(origin + n, host) == 0;
+}

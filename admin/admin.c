@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The admin thread: one epoll over the listener, the connections that are still asking, the door's
+ * own epoll and the eventfd that ends it. It sleeps unless one of them is ready or a deadline
+ * comes; without clients it never wakes.
+ */
+#include "admin.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "peers.h"
+
+/* Events taken in one turn; more wait for the next. */
+#define TURN_EVENTS 16
+
+struct admin {
+	struct admin_source source;
+	struct address address;
+	int listen_fd, epoll_fd, wake_fd; /* -1 until opened */
+	struct process process;
+	struct door *door;
+	struct peers peers;
+	pthread_t thread;
+	atomic_bool stopping; /* set by admin_stop, read by the thread */
+};
+
+static void on_gone(void *arg, void *owner)
+{
+	(void)arg;
+	peers_gone(owner);
+}
+
+/* ---- the thread ---- */
+
+static int timeout_ms(const struct admin *a)
+{
+	int door = door_timeout_ms(a->door);
+	int peers = peers_timeout_ms(&a->peers);
+
+	if (door < 0 || peers < 0)
+		return door < 0 ? peers : door;
+	return door < peers ? door : peers;
+}
+
+/* Connections first and the listener last: a slot that is freed and used again in one turn must
+ * not be given the events of the connection that had it. */
+static void turn(struct admin *a, const struct epoll_event *ev, int n)
+{
+	bool more = false;
+
+	for (int i = 0; i < n; i++) {
+		void *tag = ev[i].data.ptr;
+		if (tag == &a->peers.listen_fd)
+			more = true;
+		else if (tag != &a->door && tag != &a->wake_fd)
+			peers_ready(&a->peers, tag, ev[i].events);
+	}
+	if (more)
+		peers_accept(&a->peers);
+}
+
+static void *admin_run(void *arg)
+{
+	struct admin *a = arg;
+	struct epoll_event ev[TURN_EVENTS];
+
+	while (!atomic_load(&a->stopping)) {
+		int n = epoll_wait(a->epoll_fd, ev, TURN_EVENTS, timeout_ms(a));
+		turn(a, ev, n);
+		peers_expire(&a->peers);
+		door_run(a->door);
+	}
+	return NULL;
+}
+
+static int start_thread(struct admin *a)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int rc = pthread_create(&a->thread, NULL, admin_run, a);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc != 0) {
+		errno = rc;
+		return WEIR_ESYS;
+	}
+	pthread_setname_np(a->thread, "admin");
+	return 0;
+}
+
+/* ---- start and stop ---- */
+
+static int watch(struct admin *a, int fd, void *tag)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = tag};
+
+	return epoll_ctl(a->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : WEIR_ESYS;
+}
+
+static int open_loop(struct admin *a)
+{
+	a->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	a->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (a->epoll_fd < 0 || a->wake_fd < 0)
+		return WEIR_ESYS;
+	int rc = door_open(&a->source, &a->process, PEERS_MAX, on_gone, a, &a->door);
+	if (rc == 0)
+		rc = watch(a, a->wake_fd, &a->wake_fd);
+	if (rc == 0)
+		rc = watch(a, door_fd(a->door), &a->door);
+	if (rc == 0)
+		rc = peers_init(&a->peers, a->epoll_fd, a->listen_fd, &a->address);
+	a->peers.door = a->door;
+	return rc;
+}
+
+static void admin_free(struct admin *a)
+{
+	door_close(a->door);
+	peers_fini(&a->peers);
+	process_fini(&a->process);
+	if (a->epoll_fd >= 0)
+		close(a->epoll_fd);
+	if (a->wake_fd >= 0)
+		close(a->wake_fd);
+	if (a->listen_fd >= 0) {
+		close(a->listen_fd);
+		address_unlink(&a->address);
+	}
+	free(a);
+}
+
+static int fail(struct weir_err *err, int code)
+{
+	err->code = code;
+	snprintf(err->text, sizeof(err->text), "the admin endpoint can not start: %s",
+	    code == WEIR_ESYS ? strerror(errno) : weir_error_text(code));
+	return code;
+}
+
+static struct admin *admin_new(const struct admin_source *source)
+{
+	struct admin *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	a->source = *source;
+	a->listen_fd = a->epoll_fd = a->wake_fd = -1;
+	for (int i = 0; i < PEERS_SPARES; i++)
+		a->peers.spare[i] = -1;
+	process_init(&a->process);
+	return a;
+}
+
+int admin_start_source(
+    const struct admin_source *source, const char *listen, struct admin **out, struct weir_err *err)
+{
+	struct admin *a = admin_new(source);
+	int rc;
+
+	if (!a)
+		return fail(err, WEIR_ENOMEM);
+	rc = address_parse(listen, &a->address, err);
+	if (rc == 0)
+		rc = address_listen(&a->address, &a->listen_fd, err);
+	if (rc != 0)
+		goto failed;
+	rc = open_loop(a);
+	if (rc == 0)
+		rc = start_thread(a);
+	if (rc != 0) {
+		fail(err, rc);
+		goto failed;
+	}
+	*out = a;
+	return 0;
+failed:
+	admin_free(a);
+	return rc;
+}
+
+int admin_start(
+    struct weir_graph *graph, const char *listen, struct admin **admin, struct weir_err *err)
+{
+	struct admin_source source = admin_source_of(graph);
+
+	return admin_start_source(&source, listen, admin, err);
+}
+
+int admin_port(const struct admin *a)
+{
+	return a->address.port;
+}
+
+void admin_stop(struct admin *a)
+{
+	uint64_t one = 1;
+
+	if (!a)
+		return;
+	atomic_store(&a->stopping, true);
+	/* An eventfd refuses only when its counter is full: then it is readable, too. */
+	WEIR_ASSERT(write(a->wake_fd, &one, sizeof(one)) > 0 || errno == EAGAIN);
+	pthread_join(a->thread, NULL);
+	admin_free(a);
+}

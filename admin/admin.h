@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The admin endpoint: JSON, Prometheus text, health and the dashboard, over HTTP on loopback.
+ *
+ * One thread called "admin" owns everything: the listening socket, the connections and the
+ * libmicrohttpd daemon that answers them. It reads the graph through weir_graph_view and turns
+ * knobs through weir_graph_set; it shares nothing with the data plane and is not behind its
+ * admission, so it answers while the server is overloaded or draining.
+ *
+ * | call         | threads                                                        |
+ * |--------------|----------------------------------------------------------------|
+ * | admin_start  | main, after weir_graph_build; before or after weir_graph_start |
+ * | admin_port   | any, between start and stop                                    |
+ * | admin_stop   | main, before weir_graph_free                                   |
+ */
+#ifndef WEIR_ADMIN_ADMIN_H
+#define WEIR_ADMIN_ADMIN_H
+
+#include <weir/error.h>
+#include <weir/graph.h>
+
+struct admin;
+struct admin_source;
+
+/**
+ * Listen on `listen` and serve `graph`, which must outlive the endpoint. `listen` is a loopback
+ * address with a port, "127.0.0.1:9900", "[::1]:9900" or "localhost:9900" (port 0: any free one),
+ * or a socket file, "unix:/run/weir/admin.sock", which is made with mode 0600. Every other address
+ * is refused, since nothing here asks for a password. Returns 0, or WEIR_EINVAL (a bad or refused
+ * address), WEIR_EBUSY (in use), WEIR_ESYS, WEIR_ENOMEM with the sentence in `err->text` and, where
+ * there is something to try, `err->hint`. Does not block.
+ */
+int admin_start(
+    struct weir_graph *graph, const char *listen, struct admin **admin, struct weir_err *err);
+
+/** The same over any source of views: tests and the page's own try-out server. */
+int admin_start_source(const struct admin_source *source, const char *listen, struct admin **admin,
+    struct weir_err *err);
+
+/** The TCP port that is bound, 0 for a socket file. */
+int admin_port(const struct admin *admin);
+
+/** Close all connections, join the thread, free. NULL is allowed. Blocks for an answer under way,
+ *  at most for as long as one weir_graph_set takes. */
+void admin_stop(struct admin *admin);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The knobs of a stage as JSON. A walk over the rows of the framework (weir_stage_knobs, whose MAP
+ * rows are sections: "threads." and so on) and of the stage type ("with."); the graph is asked for
+ * each value, and rows that it has none for are left out.
+ */
+#include "knobs.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Values may be texts; what is longer is cut by the graph. */
+#define VALUE_MAX 4096
+
+struct walk {
+	const struct admin_source *source;
+	const char *stage;
+	const char *only; /* the one path that is wanted, NULL: all */
+	json_t *list;     /* NULL once memory ran out */
+};
+
+/* "duration" for WEIR_KNOB_DURATION. */
+static json_t *type_json(enum weir_knob_type type)
+{
+	static const char *const word[] = {
+#define KNOB_WORD(name, member, written) [WEIR_KNOB_##name] = #name,
+	    WEIR_KNOB_TYPES(KNOB_WORD)
+#undef KNOB_WORD
+	};
+	char lower[16] = "";
+
+	for (size_t i = 0; word[type][i] && i < sizeof(lower) - 1; i++)
+		lower[i] = (char)tolower((unsigned char)word[type][i]);
+	return json_string(lower);
+}
+
+static const char *type_help(enum weir_knob_type type)
+{
+	static const char *const help[] = {
+#define KNOB_HELP(name, member, written) [WEIR_KNOB_##name] = written,
+	    WEIR_KNOB_TYPES(KNOB_HELP)
+#undef KNOB_HELP
+	};
+
+	return help[type];
+}
+
+static json_t *row_json(const struct weir_knob *row, const char *path, const char *value)
+{
+	return json_pack("{s:s, s:s, s:o, s:s, s:s?, s:s?, s:b, s:s}", "name", path, "value", value,
+	    "type", type_json(row->type), "written", type_help(row->type), "choices", row->choices,
+	    "default", row->def, "live", (row->flags & WEIR_KNOB_LIVE) != 0, "help",
+	    row->help ? row->help : "");
+}
+
+static void add_row(struct walk *w, const struct weir_knob *row, const char *path)
+{
+	char value[VALUE_MAX];
+
+	if (w->only && strcmp(w->only, path) != 0)
+		return;
+	if (w->source->get(w->source->arg, w->stage, path, value, sizeof(value)) != 0)
+		return;
+	if (json_array_append_new(w->list, row_json(row, path, value)) != 0) {
+		json_decref(w->list);
+		w->list = NULL;
+	}
+}
+
+/* Two levels are all there is: sections of a stage, and members of a map below `with:`. */
+static void walk_table(struct walk *w, const struct weir_knob *table, const char *prefix)
+{
+	char path[192];
+
+	for (const struct weir_knob *row = table; row && row->name; row++) {
+		snprintf(path, sizeof(path), "%s%s", prefix, row->name);
+		if (row->type != WEIR_KNOB_MAP) {
+			add_row(w, row, path);
+			continue;
+		}
+		for (const struct weir_knob *f = row->fields; f && f->name; f++) {
+			snprintf(path, sizeof(path), "%s%s.%s", prefix, row->name, f->name);
+			add_row(w, f, path);
+		}
+	}
+}
+
+static json_t *walk_stage(struct walk *w, const char *use)
+{
+	const struct weir_stage_ops *ops = weir_stage_type_find(use);
+
+	w->list = json_array();
+	walk_table(w, weir_stage_knobs, "");
+	if (ops)
+		walk_table(w, ops->knobs, "with.");
+	return w->list;
+}
+
+json_t *knobs_json(const struct admin_source *source, const char *stage, const char *use)
+{
+	struct walk w = {.source = source, .stage = stage};
+
+	return walk_stage(&w, use);
+}
+
+json_t *knob_json(const struct admin_source *source, const char *stage, const char *use,
+    const char *path, bool *found)
+{
+	struct walk w = {.source = source, .stage = stage, .only = path};
+	json_t *list = walk_stage(&w, use);
+	json_t *row = json_incref(json_array_get(list, 0));
+
+	*found = !list || row; /* without memory nobody knows: not "no such knob" */
+	json_decref(list);
+	return row;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The knobs of a stage as JSON: rows of the same tables that the loader and `describe` read, with
+ * the effective value that the graph reports. New references, NULL when memory ran out.
+ */
+#ifndef WEIR_ADMIN_KNOBS_H
+#define WEIR_ADMIN_KNOBS_H
+
+#include <jansson.h>
+
+#include "source.h"
+
+/** All knobs of stage `stage` of type `use` that have a value, in table order. */
+json_t *knobs_json(const struct admin_source *source, const char *stage, const char *use);
+
+/** The knob at `path` ("threads.max"). `*found` says whether there is one; without, NULL. */
+json_t *knob_json(const struct admin_source *source, const char *stage, const char *use,
+    const char *path, bool *found);
+
+#endif

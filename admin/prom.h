@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The Prometheus text format (0.0.4), sample by sample:
+ *
+ *   prom_head(out, "weir_x_total", "counter", "What it counts");
+ *   prom_begin(out, "weir_x_total", "");          weir_x_total
+ *   prom_label(out, "stage", name);                           {stage="name"
+ *   prom_count(out, 3);                                                    } 3
+ */
+#ifndef WEIR_ADMIN_PROM_H
+#define WEIR_ADMIN_PROM_H
+
+#include <stdint.h>
+
+#include <weir/metric.h>
+
+#include "text.h"
+
+/** "# HELP" and "# TYPE" of a family. */
+void prom_head(struct text *out, const char *name, const char *kind, const char *help);
+
+/** Begin a sample of family `name`; `suffix` is "", "_bucket", "_sum" or "_count". */
+void prom_begin(struct text *out, const char *name, const char *suffix);
+
+/** A label; its value may hold anything and is escaped. */
+void prom_label(struct text *out, const char *name, const char *value);
+
+/* The value ends the sample. */
+void prom_count(struct text *out, uint64_t value);
+void prom_signed(struct text *out, int64_t value);
+void prom_real(struct text *out, double value);
+/** Nanoseconds, printed as seconds without rounding. */
+void prom_seconds(struct text *out, int64_t ns);
+
+/**
+ * The buckets, sum and count of `h` as family `name`. `labels(out, arg)` prints the labels that
+ * each of its samples has.
+ */
+void prom_hist(struct text *out, const char *name, const struct weir_hist *h,
+    void (*labels)(struct text *out, const void *arg), const void *arg);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A request as routes see it, and the answer they make: plain data, nothing of libmicrohttpd.
+ *
+ * Mistakes are answered as application/problem+json (RFC 9457) with a sentence in `detail`.
+ */
+#ifndef WEIR_ADMIN_REPLY_H
+#define WEIR_ADMIN_REPLY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <weir/annotate.h>
+
+/** Longest body of a request. A knob may hold a whole page of text ("with.body"). */
+#define ADMIN_BODY_MAX 8192
+
+struct request {
+	const char *method;                             /* "GET" */
+	const char *target;                             /* as sent: path and query, not decoded */
+	const char *host;                               /* has passed address_allows_host */
+	const char *origin, *fetch_site, *content_type; /* NULL when not sent */
+	const char *body;                               /* `n_body` bytes */
+	size_t n_body;
+};
+
+struct reply {
+	int status;
+	const char *type; /* Content-Type, static */
+	const char *body; /* `n` bytes */
+	size_t n;
+	char *owned; /* the body again if it came from malloc and goes with the reply, else NULL */
+	char allow[64]; /* value of Allow for a 405, else "" */
+};
+
+/** Fields that every answer carries, whoever writes it; a NULL name ends the table. */
+struct reply_field {
+	const char *name, *value;
+};
+extern const struct reply_field reply_fields[];
+
+/** `n` bytes made by malloc, which the reply takes over; NULL is answered as out of memory. */
+void reply_text(struct reply *reply, int status, const char *type, char *body, size_t n);
+
+/** Static bytes. */
+void reply_static(struct reply *reply, int status, const char *type, const char *body, size_t n);
+
+/** `json` is used up; NULL is answered as out of memory. */
+void reply_json(struct reply *reply, int status, json_t *json);
+
+/** A problem with its sentence. */
+void reply_problem(struct reply *reply, int status, const char *fmt, ...) WEIR_PRINTF(3, 4);
+
+/** "Not Found" for 404; the statuses that the endpoint uses. */
+const char *reply_reason(int status);
+
+void reply_fini(struct reply *reply);
+
+#endif

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What can be asked for. A call: split the target, find the rows whose pattern fits the path, among
+ * them the one with the method, and let it answer; rows that change something pass the checks for
+ * acts first. Each answer reads the graph once, so its numbers belong together.
+ */
+#include "routes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <weir/log.h>
+
+#include "address.h"
+#include "assets.h"
+#include "knobs.h"
+#include "view_json.h"
+#include "view_prom.h"
+
+/* Decisions per answer: what a page shows, and all that the journal keeps. */
+#define DECISIONS_DEFAULT 50
+#define DECISIONS_MAX     500
+
+static const char name_bytes[] =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+
+static void no_memory(struct reply *r)
+{
+	reply_problem(r, 503, "out of memory");
+}
+
+/* The snapshot this call answers from, or NULL with the reply made. */
+static struct weir_graph_view *take_view(const struct call *c, struct reply *r)
+{
+	struct weir_graph_view *v = NULL;
+
+	if (c->source->view(c->source->arg, &v) != 0) {
+		no_memory(r);
+		return NULL;
+	}
+	return v;
+}
+
+static const struct weir_stage_view *find_stage(
+    const struct weir_graph_view *v, const char *name, struct reply *r)
+{
+	for (int i = 0; i < v->n_stages; i++)
+		if (strcmp(v->stages[i].name, name) == 0)
+			return &v->stages[i];
+	reply_problem(r, 404, "there is no stage '%s'", name);
+	return NULL;
+}
+
+/* ---- reading ---- */
+
+static void answer_index(const struct call *c, struct reply *r)
+{
+	json_t *list = json_array();
+
+	(void)c;
+	for (const struct route *route = routes_table; route->pattern; route++) {
+		json_t *row = json_pack("{s:s, s:s, s:s}", "method", route->method, "path",
+		    route->pattern, "doc", route->doc);
+		if (json_array_append_new(list, row) != 0) {
+			json_decref(list);
+			list = NULL;
+		}
+	}
+	reply_json(r, 200, json_pack("{s:o}", "routes", list));
+}
+
+static void answer_graph(const struct call *c, struct reply *r)
+{
+	struct weir_graph_view *v = take_view(c, r);
+
+	if (!v)
+		return;
+	reply_json(r, 200, view_json_graph(v));
+	c->source->view_free(v);
+}
+
+static void answer_stages(const struct call *c, struct reply *r)
+{
+	struct weir_graph_view *v = take_view(c, r);
+
+	if (!v)
+		return;
+	reply_json(r, 200, view_json_stages(v));
+	c->source->view_free(v);
+}
+
+static void answer_stage(const struct call *c, struct reply *r)
+{
+	struct weir_graph_view *v = take_view(c, r);
+
+	if (!v)
+		return;
+	const struct weir_stage_view *s = find_stage(v, c->name[0], r);
+	if (s)
+		reply_json(r, 200, view_json_stage(v, s));
+	c->source->view_free(v);
+}
+
+/* "n=50" anywhere in the query. false: not a number in range. */
+static bool query_n(const char *query, int *n)
+{
+	const char *p = strncmp(query, "n=", 2) == 0 ? query : strstr(query, "&n=");
+
+	if (!p)
+		return true;
+	p = strchr(p, '=') + 1;
+	size_t digits = strspn(p, "0123456789");
+	if (digits == 0 || digits > 4 || (p[digits] != '\0' && p[digits] != '&'))
+		return false;
+	*n = atoi(p);
+	return *n >= 1 && *n <= DECISIONS_MAX;
+}
+
+static void answer_decisions(const struct call *c, struct reply *r)
+{
+	int n = DECISIONS_DEFAULT;
+
+	if (!query_n(c->query, &n)) {
+		reply_problem(r, 400, "n must be a whole number from 1 to %d", DECISIONS_MAX);
+		return;
+	}
+	struct weir_decision *decision = calloc((size_t)n, sizeof(*decision));
+	struct weir_graph_view *v = decision ? take_view(c, r) : NULL;
+	if (v) {
+		n = c->source->decisions(c->source->arg, decision, n);
+		reply_json(r, 200, view_json_decisions(v, decision, n));
+		c->source->view_free(v);
+	} else if (!decision) {
+		no_memory(r);
+	}
+	free(decision);
+}
+
+static void answer_metrics(const struct call *c, struct reply *r)
+{
+	struct weir_graph_view *v = take_view(c, r);
+	struct text out = {0};
+	size_t n;
+
+	if (!v)
+		return;
+	view_prom(v, &out);
+	c->source->view_free(v);
+	process_prom(c->process, &out);
+	char *body = text_take(&out, &n);
+	reply_text(r, 200, "text/plain; version=0.0.4; charset=utf-8", body, n);
+}
+
+static void answer_healthz(const struct call *c, struct reply *r)
+{
+	(void)c;
+	reply_static(r, 200, "text/plain; charset=utf-8", "ok\n", 3);
+}
+
+static void answer_readyz(const struct call *c, struct reply *r)
+{
+	struct weir_graph_view *v = take_view(c, r);
+
+	if (!v)
+		return;
+	if (v->draining)
+		reply_problem(r, 503, "the server is draining: it takes no new work");
+	else if (!v->ready)
+		reply_problem(r, 503, "the server is not running yet");
+	else
+		reply_static(r, 200, "text/plain; charset=utf-8", "ready\n", 6);
+	c->source->view_free(v);
+}
+
+static void answer_asset(const struct call *c, struct reply *r)
+{
+	const struct asset *a = asset_find(c->path); /* found already: find_route asks */
+
+	reply_static(r, 200, a->type, a->begin, (size_t)(a->end - a->begin));
+}
+
+/* ---- knobs ---- */
+
+/* The type of stage `name` in `use[size]`; false with the reply made. */
+static bool stage_type(const struct call *c, char *use, size_t size, struct reply *r)
+{
+	struct weir_graph_view *v = take_view(c, r);
+
+	if (!v)
+		return false;
+	const struct weir_stage_view *s = find_stage(v, c->name[0], r);
+	if (s)
+		snprintf(use, size, "%s", s->use);
+	c->source->view_free(v);
+	return s;
+}
+
+static void answer_knobs(const struct call *c, struct reply *r)
+{
+	char use[ROUTE_NAME_MAX];
+
+	if (stage_type(c, use, sizeof(use), r))
+		reply_json(
+		    r, 200, json_pack("{s:o}", "knobs", knobs_json(c->source, c->name[0], use)));
+}
+
+static void answer_knob(const struct call *c, struct reply *r)
+{
+	char use[ROUTE_NAME_MAX];
+	bool found;
+
+	if (!stage_type(c, use, sizeof(use), r))
+		return;
+	json_t *knob = knob_json(c->source, c->name[0], use, c->name[1], &found);
+	if (found)
+		reply_json(r, 200, knob);
+	else
+		reply_problem(r, 404, "stage '%s' has no knob '%s'", c->name[0], c->name[1]);
+}
+
+/* {"value": "8"}; a number or truth value is taken as it is written. NULL: the reply is made. */
+static char *value_of(const struct request *request, struct reply *r)
+{
+	json_error_t err;
+	json_t *body = json_loadb(request->body, request->n_body, JSON_REJECT_DUPLICATES, &err);
+	json_t *value = json_object_get(body, "value");
+	char *text = NULL;
+
+	if (!body)
+		reply_problem(r, 400, "the body is not JSON: %s", err.text);
+	else if (!value || json_object_size(body) != 1)
+		reply_problem(r, 400, "the body must be {\"value\": \"...\"} and nothing else");
+	else if (json_is_string(value))
+		text = strdup(json_string_value(value));
+	else if (json_is_number(value) || json_is_boolean(value))
+		text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+	else
+		reply_problem(r, 400, "the value must be a text, a number, true or false");
+	if (!text && r->status == 0)
+		no_memory(r);
+	json_decref(body);
+	return text;
+}
+
+static int status_of(int code)
+{
+	switch (code) {
+	case WEIR_ENOENT:
+		return 404;
+	case WEIR_EBUSY:
+		return 409;
+	case WEIR_ENOMEM:
+		return 503;
+	default:
+		return 422;
+	}
+}
+
+static void answer_set(const struct call *c, struct reply *r)
+{
+	char why[400] = "";
+	char *value = value_of(c->request, r);
+
+	if (!value)
+		return;
+	int rc = c->source->set(c->source->arg, c->name[0], c->name[1], value, why, sizeof(why));
+	weir_log(rc == 0 ? WEIR_LOG_INFO : WEIR_LOG_WARN, "admin: set %s.%s to '%.80s': %s",
+	    c->name[0], c->name[1], value, rc == 0 ? "done" : why);
+	free(value);
+	if (rc == 0)
+		answer_knob(c, r);
+	else
+		reply_problem(r, status_of(rc), "%s", *why ? why : weir_error_text(rc));
+}
+
+/* ---- the table ---- */
+
+const struct route routes_table[] = {
+    {"GET", "/", "The dashboard", answer_asset},
+    {"GET", "/api/v1", "This list", answer_index},
+    {"GET", "/api/v1/graph", "Stages, links and whether the server is ready", answer_graph},
+    {"GET", "/api/v1/stages", "All stages with all their numbers", answer_stages},
+    {"GET", "/api/v1/stages/{stage}", "One stage with all its numbers", answer_stage},
+    {"GET", "/api/v1/stages/{stage}/knobs", "The knobs of a stage and their values", answer_knobs},
+    {"GET", "/api/v1/stages/{stage}/knobs/{knob}", "One knob and its value", answer_knob},
+    {"PUT", "/api/v1/stages/{stage}/knobs/{knob}", "Turn a live knob: {\"value\": \"8\"}",
+	answer_set},
+    {"GET", "/api/v1/decisions", "What controllers and operators decided, newest first: ?n=50",
+	answer_decisions},
+    {"GET", "/metrics", "Prometheus text", answer_metrics},
+    {"GET", "/healthz", "200 while the endpoint answers", answer_healthz},
+    {"GET", "/readyz", "200 while the server takes work, 503 while starting or draining",
+	answer_readyz},
+    {"GET", "/{file}", "Its style, programs and icon", answer_asset},
+    {0},
+};
+
+/* ---- finding the row ---- */
+
+/* Take a name of `path` into `name`: what a stage may be called. NULL: there is none. */
+static const char *take_name(const char *path, char name[ROUTE_NAME_MAX])
+{
+	size_t n = strspn(path, name_bytes);
+
+	if (n == 0 || n >= ROUTE_NAME_MAX || (path[n] != '/' && path[n] != '\0'))
+		return NULL;
+	memcpy(name, path, n);
+	name[n] = '\0';
+	return path + n;
+}
+
+static bool fits(const char *pattern, const char *path, char name[2][ROUTE_NAME_MAX])
+{
+	int names = 0;
+
+	while (*pattern) {
+		if (*pattern != '{') {
+			if (*pattern++ != *path++)
+				return false;
+			continue;
+		}
+		path = take_name(path, name[names++]);
+		if (!path)
+			return false;
+		pattern = strchr(pattern, '}') + 1;
+	}
+	return *path == '\0';
+}
+
+static bool same_method(const struct route *route, const char *method)
+{
+	return strcmp(route->method, method) == 0 ||
+	       (strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0);
+}
+
+static void allow(struct reply *r, const char *method)
+{
+	size_t n = strlen(r->allow);
+
+	if (strstr(r->allow, method))
+		return;
+	snprintf(r->allow + n, sizeof(r->allow) - n, "%s%s%s", n ? ", " : "", method,
+	    strcmp(method, "GET") == 0 ? ", HEAD" : "");
+}
+
+static void answer_405(struct call *c, struct reply *r)
+{
+	char allowed[sizeof(r->allow)];
+
+	memcpy(allowed, r->allow, sizeof(allowed));
+	reply_problem(
+	    r, 405, "%s is not allowed at %s, only %s", c->request->method, c->path, allowed);
+	memcpy(r->allow, allowed, sizeof(allowed));
+}
+
+/* The row for the call; NULL: a 404 or 405 is in the reply. */
+static const struct route *find_route(struct call *c, struct reply *r)
+{
+	for (const struct route *route = routes_table; route->pattern; route++) {
+		if (!fits(route->pattern, c->path, c->name) ||
+		    (route->answer == answer_asset && !asset_find(c->path)))
+			continue;
+		if (same_method(route, c->request->method))
+			return route;
+		allow(r, route->method);
+	}
+	if (r->allow[0])
+		answer_405(c, r);
+	else
+		reply_problem(
+		    r, 404, "there is nothing at %s; /api/v1 lists what there is", c->path);
+	return NULL;
+}
+
+static bool is_json(const char *content_type)
+{
+	size_t n = strlen("application/json");
+
+	return content_type && strncasecmp(content_type, "application/json", n) == 0 &&
+	       strchr(" ;\t", content_type[n]); /* the NUL at the end is found, too */
+}
+
+/* A page of another site can make a browser send a request, but none with a JSON type, and it can
+ * not hide where it comes from. */
+static bool may_act(const struct request *q, struct reply *r)
+{
+	if (!address_allows_act(q->host, q->origin, q->fetch_site)) {
+		reply_problem(r, 403, "a page from elsewhere may not change anything here");
+		return false;
+	}
+	if (!is_json(q->content_type)) {
+		reply_problem(r, 415, "send the value as Content-Type: application/json");
+		return false;
+	}
+	return true;
+}
+
+void routes_answer(const struct admin_source *source, struct process *process,
+    const struct request *request, struct reply *r)
+{
+	struct call c = {.source = source, .process = process, .request = request};
+	size_t n = strcspn(request->target, "?");
+
+	*r = (struct reply){0};
+	if (n >= sizeof(c.path)) {
+		reply_problem(r, 404, "there is nothing behind so long a path");
+		return;
+	}
+	memcpy(c.path, request->target, n);
+	c.query = request->target[n] ? request->target + n + 1 : "";
+	const struct route *route = find_route(&c, r);
+	if (route && (strcmp(route->method, "GET") == 0 || may_act(request, r)))
+		route->answer(&c, r);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* A growing text: doubling, with the failure kept until the end. */
+#include "text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One scrape of ten stages is about 60 KB of text; growth doubles from here. */
+#define TEXT_FIRST_BYTES 4096
+
+/* Room for `more` bytes and a NUL. */
+static bool text_reserve(struct text *t, size_t more)
+{
+	if (t->failed)
+		return false;
+	if (t->size - t->n > more)
+		return true;
+	size_t size = t->size ? t->size : TEXT_FIRST_BYTES;
+	while (size - t->n <= more)
+		size *= 2;
+	char *p = realloc(t->p, size);
+	if (!p) {
+		text_fini(t);
+		t->failed = true;
+		return false;
+	}
+	t->p = p;
+	t->size = size;
+	return true;
+}
+
+void text_append(struct text *t, const char *p, size_t n)
+{
+	if (!text_reserve(t, n))
+		return;
+	memcpy(t->p + t->n, p, n);
+	t->n += n;
+	t->p[t->n] = '\0';
+}
+
+void text_printf(struct text *t, const char *fmt, ...)
+{
+	char line[512]; /* longer ones are printed twice */
+	va_list args;
+
+	va_start(args, fmt);
+	int n = vsnprintf(line, sizeof(line), fmt, args);
+	va_end(args);
+	if (n < (int)sizeof(line)) {
+		text_append(t, line, n > 0 ? (size_t)n : 0);
+		return;
+	}
+	if (!text_reserve(t, (size_t)n))
+		return;
+	va_start(args, fmt);
+	vsnprintf(t->p + t->n, t->size - t->n, fmt, args);
+	va_end(args);
+	t->n += (size_t)n;
+}
+
+char *text_take(struct text *t, size_t *n)
+{
+	text_append(t, "", 0); /* an empty text is still a string */
+	char *p = t->p;
+
+	*n = t->n;
+	*t = (struct text){.failed = t->failed};
+	return p;
+}
+
+void text_fini(struct text *t)
+{
+	free(t->p);
+	*t = (struct text){0};
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+// From totals to what is going on now.
+//
+// The server gives totals since its start. A model keeps the last few answers and derives rates over
+// RATE_S and percentiles over QUANTILE_S by subtraction. A total that went down means another server
+// answers at this address: everything before it is forgotten.
+
+const RATE_S = 5;
+const QUANTILE_S = 10;
+const KEEP = 90; // points of the small charts, one a second
+
+export class Model {
+  constructor() {
+    this.forget();
+  }
+
+  forget() {
+    this.answers = []; // newest last
+    this.points = []; // { requests, shed, inFlight, slow } for the small charts
+  }
+
+  add(answer) {
+    const last = this.answers.at(-1);
+    if (last && answer.uptime_seconds < last.uptime_seconds) this.forget();
+    if (last && answer.uptime_seconds === last.uptime_seconds) this.answers.pop();
+    answer.byName = new Map(answer.stages.map((s) => [s.name, s]));
+    this.answers.push(answer);
+    while (this.answers.length > QUANTILE_S * 4) this.answers.shift();
+    while (this.answers.length > 2 && this.age(1) > QUANTILE_S) this.answers.shift();
+  }
+
+  age(i) {
+    return this.answers.at(-1).uptime_seconds - this.answers[i].uptime_seconds;
+  }
+
+  // The newest answer at least `s` old, or the oldest there is.
+  before(s) {
+    for (let i = this.answers.length - 2; i > 0; i--) if (this.age(i) >= s) return this.answers[i];
+    return this.answers[0];
+  }
+
+  // What is going on, per stage and in all. null before the second answer.
+  now() {
+    const last = this.answers.at(-1);
+    const old = this.before(RATE_S);
+    const older = this.before(QUANTILE_S);
+    const dt = last ? last.uptime_seconds - old.uptime_seconds : 0;
+    if (!(dt > 0)) return null;
+    const stages = last.stages.map((s) =>
+      stageNow(s, old.byName.get(s.name), older.byName.get(s.name), dt));
+    const all = sumUp(stages);
+    this.points.push({ requests: all.requests, shed: all.shed, inFlight: all.inFlight,
+      slow: all.slowest ? all.slowest.p99 : 0 });
+    if (this.points.length > KEEP) this.points.shift();
+    return { stages, all, byName: new Map(stages.map((s) => [s.name, s])) };
+  }
+}
+
+const per = (now, then, dt) => Math.max(0, now - (then || 0)) / dt;
+const total = (list, f) => list.reduce((sum, x) => sum + f(x), 0);
+
+function stageNow(s, old, older, dt) {
+  old = old || s;
+  const classes = s.classes.map((c, i) => classNow(c, old.classes[i], older?.classes[i], dt));
+  const merged = (key) => quantiles(s.classes.map((c) => c[key]), older?.classes.map((c) => c[key]));
+  const shedBy = {};
+  for (const c of classes)
+    for (const [reason, r] of Object.entries(c.shedBy)) shedBy[reason] = (shedBy[reason] || 0) + r;
+  const links = s.links.map((l, i) => ({ ...l, rate: per(l.events_total, old.links[i]?.events_total, dt) }));
+  const t = s.threads;
+  return {
+    ...s, classes, links, shedBy,
+    in: total(classes, (c) => c.offered),
+    out: total(links, (l) => l.rate),
+    done: total(classes, (c) => c.completed),
+    failed: total(classes, (c) => c.failed),
+    shed: total(classes, (c) => c.shed),
+    shadow: total(classes, (c) => c.shadow),
+    wait: merged("wait_seconds"),
+    service: merged("service_seconds"),
+    fill: s.queue.limit > 0 ? Math.min(1, s.queue.length / s.queue.limit) : 0,
+    busyShare: t.now > 0 ? Math.min(1, per(s.busy_seconds_total, old.busy_seconds_total, dt) / t.now) : 0,
+    cohort: mean(s, old),
+    newFailures: t.failures_total - old.threads.failures_total + t.deaths_total - old.threads.deaths_total,
+    unhandled: per(s.unhandled_total, old.unhandled_total, dt),
+    own: s.metrics.map((m, i) => ({ ...m,
+      rate: m.kind === "counter" ? per(m.value, old.metrics[i]?.value, dt) : null })),
+    hasQueue: s.placement !== "source" && s.placement !== "inline",
+  };
+}
+
+function classNow(c, old, older, dt) {
+  const shedBy = {};
+  for (const [reason, n] of Object.entries(c.shed_total)) shedBy[reason] = per(n, old?.shed_total[reason], dt);
+  return {
+    name: c.name,
+    offered: per(c.offered_total, old?.offered_total, dt),
+    completed: per(c.completed_total, old?.completed_total, dt),
+    failed: per(c.failed_total, old?.failed_total, dt),
+    shadow: per(c.shadow_shed_total, old?.shadow_shed_total, dt),
+    shed: total(Object.values(shedBy), (x) => x),
+    shedBy,
+    queued: c.queued,
+    wait: quantiles([c.wait_seconds], older && [older.wait_seconds]),
+    service: quantiles([c.service_seconds], older && [older.service_seconds]),
+  };
+}
+
+// Mean events per handler call of late.
+function mean(s, old) {
+  const calls = s.batches_total - old.batches_total;
+  return calls > 0 ? (s.batch_events_total - old.batch_events_total) / calls : null;
+}
+
+// p50 and p99 of what came into histograms `now` since `then`; null when nothing did.
+function quantiles(now, then) {
+  const counts = new Map();
+  const add = (list, sign) => {
+    for (const h of list || [])
+      for (const [le, n] of h.buckets) {
+        const key = le === null ? Infinity : le;
+        counts.set(key, (counts.get(key) || 0) + sign * n);
+      }
+  };
+  add(now, 1);
+  add(then, -1);
+  const sorted = [...counts].filter(([, n]) => n > 0).sort((a, b) => a[0] - b[0]);
+  const n = total(sorted, ([, c]) => c);
+  return { n, p50: quantile(sorted, n, 0.5), p99: quantile(sorted, n, 0.99) };
+}
+
+function quantile(sorted, n, q) {
+  let seen = 0;
+  for (const [le, c] of sorted) {
+    seen += c;
+    if (seen >= q * n) return le;
+  }
+  return null;
+}
+
+// Requests are what sources send out and what is refused at the doors right behind them; events that
+// other stages send to the same doors do not count.
+function sumUp(stages) {
+  const entry = new Set();
+  for (const s of stages) if (s.placement === "source") for (const l of s.links) entry.add(l.to);
+  let requests = 0;
+  for (const s of stages) {
+    if (entry.has(s.name)) requests += s.in;
+    if (s.placement === "source") continue;
+    for (const l of s.links) if (entry.has(l.to)) requests -= l.rate;
+  }
+  const timed = stages.filter((s) => s.wait.n + s.service.n > 0)
+    .map((s) => ({ name: s.name, p99: Math.max(s.wait.p99 || 0, s.service.p99 || 0),
+      part: (s.wait.p99 || 0) > (s.service.p99 || 0) ? "wait" : "service" }));
+  return {
+    requests: Math.max(0, requests),
+    shed: total(stages, (s) => s.shed),
+    failed: total(stages, (s) => s.failed),
+    inFlight: total(stages, (s) => s.in_flight),
+    slowest: timed.sort((a, b) => b.p99 - a.p99)[0] || null,
+  };
+}

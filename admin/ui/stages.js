@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// The table of stages: the twin of the graph, with every number. Rows are made once per set of
+// stages; then only the text of cells changes.
+
+import { count, el, NONE, rate, seconds, setAttr, setText, word } from "/format.js";
+
+const p50p99 = (q) => (q.n > 0 ? `${seconds(q.p50)} · ${seconds(q.p99)}` : NONE);
+
+export const shedText = (shedBy) => {
+  const some = Object.entries(shedBy).filter(([, r]) => r > 0).sort((a, b) => b[1] - a[1]);
+  return some.length ? some.map(([reason, r]) => `${rate(r)} ${word(reason)}`).join(", ") : "0";
+};
+
+const pooled = (f) => (s) => (s.hasQueue ? f(s) : NONE);
+
+// One row per column: head, group of columns, what to show, and when it is a warning.
+const COLUMNS = [
+  { head: "in/s", group: "Rate", show: (s) => (s.placement === "source" ? NONE : rate(s.in)) },
+  { head: "out/s", group: "Rate", show: (s) => (s.links.length ? rate(s.out) : rate(s.done)) },
+  { head: "length", group: "Queue", show: pooled((s) => count(s.queue.length)), warn: (s) => s.fill > 0.8 },
+  { head: "limit", group: "Queue", show: pooled((s) => count(s.queue.limit)) },
+  { head: "oldest", group: "Queue", show: pooled((s) => (s.queue.length ? seconds(s.queue.oldest_wait_seconds) : NONE)),
+    warn: (s) => s.queue.oldest_wait_seconds > 1 },
+  { head: "p50 · p99", group: "Wait", show: pooled((s) => p50p99(s.wait)) },
+  { head: "p50 · p99", group: "Service", show: (s) => p50p99(s.service) },
+  { head: "longest now", group: "Service", show: (s) => (s.longest_running_seconds > 0 ? seconds(s.longest_running_seconds) : NONE) },
+  { head: "busy", group: "Threads", show: pooled((s) => count(s.threads.busy)) },
+  { head: "spin", group: "Threads", show: pooled((s) => count(s.threads.spinning)) },
+  { head: "idle", group: "Threads", show: pooled((s) => count(s.threads.idle)) },
+  { head: "target", group: "Threads", show: pooled((s) => `${count(s.threads.target)} of ${s.threads.min}–${s.threads.max}`) },
+  { head: "shed/s", group: "Lost", text: true, show: (s) => shedText(s.shedBy), warn: (s) => s.shed > 0 },
+  { head: "failed/s", group: "Lost", show: (s) => rate(s.failed), warn: (s) => s.failed > 0 },
+];
+
+export class StagesTable {
+  constructor(box, onChoose) {
+    this.box = box;
+    this.onChoose = onChoose;
+    this.names = "";
+    this.rows = [];
+  }
+
+  update(now) {
+    const names = now.stages.map((s) => s.name).join("\n");
+    if (names !== this.names) this.build(now.stages);
+    this.names = names;
+    now.stages.forEach((s, i) => this.refresh(this.rows[i], s));
+  }
+
+  build(stages) {
+    const body = el("tbody");
+    this.rows = stages.map((s) => {
+      const cells = COLUMNS.map((c) => el("td", { class: c.text ? "text" : "num",
+        "data-label": `${c.group} ${c.head}` }));
+      const button = el("button", { class: "name", type: "button", onclick: () => this.onChoose(s.name) }, s.name);
+      const use = el("span", { class: "use" }, where(s));
+      body.append(el("tr", {}, el("th", { scope: "row" }, button, use), ...cells));
+      return { cells };
+    });
+    this.box.replaceChildren(el("table", { class: "stages" },
+      el("caption", { class: "hidden" }, "Every stage with its numbers"), head(), body));
+  }
+
+  refresh(row, s) {
+    COLUMNS.forEach((c, i) => {
+      const text = c.show(s);
+      setText(row.cells[i], text);
+      setAttr(row.cells[i], "class", [c.text ? "text" : "num", text === NONE || text === "0" ? "quiet" : "",
+        c.warn && s && c.warn(s) ? "alarm" : ""].join(" ").trim());
+    });
+  }
+}
+
+function where(s) {
+  const place = { source: "source", inline: "inline", group: `group ${s.group}` }[s.placement] || "own pool";
+  const mode = s.mode === "shared" ? "" : `, ${s.mode}`;
+  return `${s.use} · ${place}${mode}`;
+}
+
+function head() {
+  const groups = [];
+  for (const c of COLUMNS) {
+    if (groups.at(-1)?.name === c.group) groups.at(-1).n++;
+    else groups.push({ name: c.group, n: 1 });
+  }
+  return el("thead", {},
+    el("tr", {}, el("th", { rowspan: 2, scope: "col" }, "Stage"),
+      ...groups.map((g) => el("th", { colspan: g.n, scope: "colgroup", class: "group" }, g.name))),
+    el("tr", {}, ...COLUMNS.map((c) => el("th", { scope: "col", class: c.text ? "text" : "num" }, c.head))));
+}

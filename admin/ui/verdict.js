@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// One sentence about the server, the worst news first.
+
+import { rate, seconds, word } from "/format.js";
+
+const FULL = 0.8; // share of a queue from which it is worth a warning: a guess
+const OLD_S = 1; // an event that has waited longer deserves a word: a guess
+
+// { level: "ok" | "warn" | "bad" | "wait", text }
+export function verdict(graph, now) {
+  if (graph.draining) return { level: "wait", text: draining(now) };
+  if (!graph.ready) return { level: "wait", text: "Starting: the server takes no work yet." };
+  if (!now) return { level: "wait", text: "Measuring: the first rates come in a second." };
+  for (const rule of RULES) {
+    const found = rule(now);
+    if (found) return found;
+  }
+  return { level: "ok", text: `Healthy: ${load(now)}, nothing shed${slowest(now)}.` };
+}
+
+const RULES = [books, threads, overload, slow, filling, waiting, failing, idle];
+
+function draining(now) {
+  const left = now ? now.all.inFlight : 0;
+  return `Draining: ${rate(left)} event${left === 1 ? "" : "s"} in flight, new work is not taken.`;
+}
+
+const load = (now) => `${rate(now.all.requests)} requests/s`;
+
+function slowest(now) {
+  const s = now.all.slowest;
+  return s ? `, slowest stage ${s.name} p99 ${seconds(s.p99)}` : "";
+}
+
+function books({ stages }) {
+  for (const s of stages) {
+    if (Math.abs(s.law.residual) > s.law.slack)
+      return bad(`Bug: the books of ${s.name} are off by ${s.law.residual} events.`);
+    if (s.unhandled > 0)
+      return bad(`Bug: the handler of ${s.name} leaves ${rate(s.unhandled)} events/s behind.`);
+  }
+  return null;
+}
+
+function threads({ stages }) {
+  const s = stages.find((x) => x.newFailures > 0);
+  return s && bad(`Threads of ${s.name} can not be created or die: ${s.newFailures} in the last seconds.`);
+}
+
+function overload(now) {
+  const worst = now.stages.filter((s) => s.shed > 0).sort((a, b) => b.shed - a.shed)[0];
+  if (!worst) return null;
+  const reason = Object.entries(worst.shedBy).sort((a, b) => b[1] - a[1])[0][0];
+  const share = Math.min(100, 100 * worst.shed / Math.max(worst.in, worst.shed));
+  return bad(`Overloaded: ${worst.name} sheds ${rate(worst.shed)} of ${rate(worst.in)} events/s ` +
+    `(${share < 1 ? "<1" : Math.round(share)} %, ${word(reason)})${slowest(now)}.`);
+}
+
+function slow(now) {
+  const s = now.stages.find((x) => x.slo_seconds && (x.wait.p99 || 0) + (x.service.p99 || 0) > x.slo_seconds);
+  return s && warn(`Slow: ${s.name} takes ${seconds((s.wait.p99 || 0) + (s.service.p99 || 0))} (p99), ` +
+    `its objective is ${seconds(s.slo_seconds)}; ${load(now)}, nothing shed.`);
+}
+
+function filling(now) {
+  const s = now.stages.filter((x) => x.fill > FULL).sort((a, b) => b.fill - a.fill)[0];
+  return s && warn(`Filling up: the queue of ${s.name} is ${Math.round(s.fill * 100)} % full; ` +
+    `${load(now)}, nothing shed.`);
+}
+
+function waiting(now) {
+  const s = now.stages.filter((x) => x.queue.oldest_wait_seconds > OLD_S)
+    .sort((a, b) => b.queue.oldest_wait_seconds - a.queue.oldest_wait_seconds)[0];
+  return s && warn(`Waiting: the oldest event at ${s.name} has waited ${seconds(s.queue.oldest_wait_seconds)}; ` +
+    `${load(now)}.`);
+}
+
+function failing(now) {
+  const s = now.stages.filter((x) => x.failed > 0).sort((a, b) => b.failed - a.failed)[0];
+  return s && warn(`Failing: ${rate(s.failed)} events/s fail in ${s.name}; ${load(now)}, nothing shed.`);
+}
+
+function idle(now) {
+  const quiet = now.all.requests === 0 && now.all.inFlight === 0;
+  return quiet && { level: "ok", text: "Idle: nothing to do, ready for work." };
+}
+
+const bad = (text) => ({ level: "bad", text });
+const warn = (text) => ({ level: "warn", text });

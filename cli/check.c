@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * check, explain, graph: what a configuration says, without running it.
+ *
+ * `check` goes as far as `run` does before the first thread starts: the shape, the meaning, and
+ * what stages acquire when they are built (a root that can be read, a plug-in that loads).
+ */
+#include "verb.h"
+
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include <weir/graph.h>
+#include <weir/spec.h>
+
+#include "config.h"
+
+void verb_print_errors(const struct weir_errs *errs, const char *consequence)
+{
+	size_t size = weir_errs_format(errs, NULL, 0) + 1;
+	char *text = malloc(size);
+
+	if (text) {
+		weir_errs_format(errs, text, size);
+		fputs(text, stderr);
+	}
+	free(text);
+	fprintf(stderr, "%d error%s", errs->total, errs->total == 1 ? "" : "s");
+	if (errs->total > errs->n)
+		fprintf(stderr, ", of which the first %d are shown", errs->n);
+	fprintf(stderr, ". %s\n", consequence);
+}
+
+static json_t *check_error_json(const struct weir_err *err)
+{
+	return json_pack("{s:s, s:i, s:i, s:i, s:s, s:s, s:s}", "file", err->file, "line",
+	    err->line, "column", err->col, "length", err->len, "code", weir_error_word(err->code),
+	    "text", err->text, "hint", err->hint);
+}
+
+static int check_print_json(const struct weir_errs *errs)
+{
+	json_t *list = json_array();
+	int rc = list ? 0 : -1;
+
+	for (int i = 0; rc == 0 && i < errs->n; i++)
+		rc = json_array_append_new(list, check_error_json(&errs->err[i]));
+	json_t *doc = json_pack("{s:i, s:o}", "total", errs->total, "errors", list);
+	if (rc != 0 || !doc || json_dumpf(doc, stdout, JSON_INDENT(2)) != 0) {
+		fputs("weir check: cannot write the errors as JSON: out of memory\n", stderr);
+		json_decref(doc);
+		return VERB_FINDING;
+	}
+	json_decref(doc);
+	putchar('\n');
+	return errs->total ? VERB_FINDING : VERB_OK;
+}
+
+/** Everything that is known before anything runs. All mistakes of the first step that finds one. */
+static int check_file(
+    const char *path, const struct verb_args *args, char **summary, struct weir_errs *errs)
+{
+	struct weir_spec *spec = NULL;
+	struct weir_graph *graph = NULL;
+
+	int rc = config_load(path, args->sets, args->n_sets, &spec, errs);
+	if (rc == 0)
+		rc = weir_graph_build(spec, &graph, errs);
+	if (rc != 0) {
+		weir_spec_free(spec);
+		return rc;
+	}
+	const struct weir_spec *built = weir_graph_spec(graph);
+	if (asprintf(summary, "%s: fine, %d stage%s", path, built->n_stages,
+		built->n_stages == 1 ? "" : "s") < 0)
+		*summary = NULL;
+	weir_graph_free(graph);
+	return 0;
+}
+
+int verb_check(const struct verb *verb, const struct verb_args *args)
+{
+	struct weir_errs errs = {0};
+	char *summary = NULL;
+
+	int rc = check_file(args->operand[0], args, &summary, &errs);
+	if (args->json) {
+		free(summary);
+		return check_print_json(&errs);
+	}
+	if (rc != 0) {
+		verb_print_errors(&errs, "Nothing was started.");
+		return VERB_FINDING;
+	}
+	printf("%s\n", summary ? summary : verb->name);
+	free(summary);
+	return VERB_OK;
+}
+
+static int check_load(const struct verb_args *args, struct weir_spec **spec)
+{
+	struct weir_errs errs = {0};
+
+	int rc = config_load(args->operand[0], args->sets, args->n_sets, spec, &errs);
+	if (rc != 0)
+		verb_print_errors(&errs, "Nothing can be shown of it.");
+	return rc;
+}
+
+int verb_explain(const struct verb *verb, const struct verb_args *args)
+{
+	const char *path = args->n > 1 ? args->operand[1] : NULL;
+	struct weir_spec *spec;
+
+	if (check_load(args, &spec) != 0)
+		return VERB_FINDING;
+	int rc = config_explain(spec, path, stdout);
+	if (rc == WEIR_ENOENT)
+		fprintf(stderr, "weir %s: %s has nothing called '%s'\n", verb->name,
+		    args->operand[0], path ? path : "");
+	weir_spec_free(spec);
+	return rc == 0 ? VERB_OK : VERB_FINDING;
+}
+
+int verb_graph(const struct verb *verb, const struct verb_args *args)
+{
+	const char *format = args->format ? args->format : "text";
+	struct weir_spec *spec;
+
+	if (check_load(args, &spec) != 0)
+		return VERB_FINDING;
+	int rc = config_graph(spec, format, stdout);
+	weir_spec_free(spec);
+	if (rc == WEIR_EINVAL)
+		return verb_misused(verb, "-f takes text, dot or mermaid, not '%s'", format);
+	return rc == 0 ? VERB_OK : VERB_FINDING;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The admin client; see client.h. It says `Connection: close` and reads to the end of the stream,
+ * so Content-Length only tells whether the answer is whole.
+ */
+#include "client.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/** Longest answer that is believed. The stages of a large graph are some 100 KB: a guess. */
+#define CLIENT_ANSWER_MAX (16u << 20)
+
+struct client_address {
+	char host[256];
+	char port[16];
+	const char *unix_path; /* NULL for TCP */
+};
+
+static int client_fail(struct weir_err *err, int code, const char *fmt, ...) WEIR_PRINTF(3, 4);
+
+static int client_fail(struct weir_err *err, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	err->code = code;
+	va_start(ap, fmt);
+	vsnprintf(err->text, sizeof(err->text), fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+/** Split HOST:PORT or [HOST]:PORT; the port may be left out. False when it is neither. */
+static bool client_split(const char *text, struct client_address *at)
+{
+	const char *host = text;
+	const char *end = text + strcspn(text, ":/");
+
+	if (*text == '[') {
+		host = text + 1;
+		end = strchr(host, ']');
+		if (!end)
+			return false;
+	}
+	size_t n = (size_t)(end - host);
+	if (n == 0 || n >= sizeof(at->host))
+		return false;
+	memcpy(at->host, host, n);
+	at->host[n] = '\0';
+	end += *end == ']';
+	if (*end == ':') {
+		n = strspn(end + 1, "0123456789");
+		if (n == 0 || n >= sizeof(at->port))
+			return false;
+		memcpy(at->port, end + 1, n);
+		at->port[n] = '\0';
+		end += 1 + n;
+	}
+	return *end == '\0' || strcmp(end, "/") == 0;
+}
+
+static int client_parse(const char *url, struct client_address *at, struct weir_err *err)
+{
+	*at = (struct client_address){.port = "9900"};
+	if (strncmp(url, "unix:", 5) == 0) {
+		at->unix_path = url + 5;
+		return 0;
+	}
+	const char *rest = strncmp(url, "http://", 7) == 0 ? url + 7 : url;
+	if (client_split(rest, at))
+		return 0;
+	return client_fail(
+	    err, WEIR_EINVAL, "'%s' is not an address like %s", url, CLIENT_DEFAULT_URL);
+}
+
+static int client_try(int family, const struct sockaddr *address, socklen_t n)
+{
+	const struct timeval wait = {.tv_sec = 5};
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+	if (connect(fd, address, n) == 0)
+		return fd;
+	int saved = errno;
+	close(fd);
+	errno = saved;
+	return -1;
+}
+
+static int client_connect_unix(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	if (strlen(path) >= sizeof(address.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	return client_try(AF_UNIX, (const struct sockaddr *)&address, sizeof(address));
+}
+
+static int client_connect_tcp(const struct client_address *at)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	struct addrinfo *list;
+	int fd = -1;
+
+	if (getaddrinfo(at->host, at->port, &hints, &list) != 0) {
+		errno = EHOSTUNREACH;
+		return -1;
+	}
+	for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
+		fd = client_try(a->ai_family, a->ai_addr, a->ai_addrlen);
+	freeaddrinfo(list);
+	return fd;
+}
+
+static int client_send(int fd, const struct client_address *at, const char *path)
+{
+	bool bare = at->unix_path || strchr(at->host, ':');
+	char request[1024];
+
+	int n = snprintf(request, sizeof(request),
+	    "GET %s HTTP/1.1\r\nHost: %s%s%s%s%s\r\nConnection: close\r\n\r\n", path,
+	    bare && !at->unix_path ? "[" : "", at->unix_path ? "localhost" : at->host,
+	    bare && !at->unix_path ? "]" : "", at->unix_path ? "" : ":",
+	    at->unix_path ? "" : at->port);
+	for (int done = 0; done < n;) {
+		ssize_t sent = send(fd, request + done, (size_t)(n - done), MSG_NOSIGNAL);
+		if (sent < 0)
+			return WEIR_ESYS;
+		done += (int)sent;
+	}
+	return 0;
+}
+
+/** Read until the peer closes. *text ends in NUL. */
+static int client_read(int fd, char **text, size_t *n)
+{
+	size_t size = 0;
+
+	*text = NULL;
+	*n = 0;
+	for (;;) {
+		if (*n + 1 >= size) {
+			size = size ? size * 2 : 64 * 1024;
+			char *more = size > CLIENT_ANSWER_MAX ? NULL : realloc(*text, size);
+			if (!more)
+				return WEIR_ENOMEM;
+			*text = more;
+		}
+		ssize_t got = recv(fd, *text + *n, size - *n - 1, 0);
+		if (got < 0)
+			return WEIR_ESYS;
+		if (got == 0)
+			break;
+		*n += (size_t)got;
+	}
+	(*text)[*n] = '\0';
+	return 0;
+}
+
+/** Join the chunks of body[0..*n) in place. False when they are cut short or no chunks. */
+static bool client_join_chunks(char *body, size_t *n)
+{
+	char *from = body, *to = body, *const end = body + *n;
+
+	for (;;) {
+		char *line_end;
+		unsigned long size = strtoul(from, &line_end, 16);
+		line_end = line_end == from ? NULL : strstr(line_end, "\r\n");
+		if (!line_end)
+			return false;
+		if (size == 0)
+			break;
+		from = line_end + 2;
+		if (from > end || size > (size_t)(end - from))
+			return false;
+		memmove(to, from, size);
+		to += size;
+		from += size;
+		if (strncmp(from, "\r\n", 2) != 0)
+			return false;
+		from += 2;
+	}
+	*n = (size_t)(to - body);
+	*to = '\0';
+	return true;
+}
+
+/** The value of header `name` in the head, which ends at `body`; NULL when it has none. */
+static const char *client_header(const char *head, const char *body, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *line = strstr(head, "\r\n"); line && line < body - 4;
+	     line = strstr(line + 2, "\r\n"))
+		if (strncasecmp(line + 2, name, n) == 0 && line[2 + n] == ':')
+			return line + 2 + n + 1 + strspn(line + 2 + n + 1, " ");
+	return NULL;
+}
+
+/** Make text[0..n) the answer: the status, and the body moved to the front. */
+static int client_take(char *text, size_t n, struct client_answer *answer)
+{
+	char *body = strstr(text, "\r\n\r\n");
+
+	if (!body || sscanf(text, "HTTP/1.%*d %d", &answer->status) != 1)
+		return WEIR_EFAILED;
+	body += 4;
+	size_t length = n - (size_t)(body - text);
+	const char *encoding = client_header(text, body, "Transfer-Encoding");
+	const char *announced = client_header(text, body, "Content-Length");
+	if (encoding) {
+		if (!client_join_chunks(body, &length))
+			return WEIR_EFAILED;
+	} else if (announced && strtoull(announced, NULL, 10) != length) {
+		return WEIR_EFAILED;
+	}
+	memmove(text, body, length + 1);
+	answer->body = text;
+	answer->n = length;
+	return 0;
+}
+
+int client_get(
+    const char *url, const char *path, struct client_answer *answer, struct weir_err *err)
+{
+	struct client_address at;
+	char *text = NULL;
+	size_t n = 0;
+
+	int rc = client_parse(url, &at, err);
+	if (rc != 0)
+		return rc;
+	int fd = at.unix_path ? client_connect_unix(at.unix_path) : client_connect_tcp(&at);
+	if (fd < 0)
+		return client_fail(
+		    err, WEIR_ESYS, "no weir server answers at %s: %s", url, strerror(errno));
+	rc = client_send(fd, &at, path);
+	if (rc == 0)
+		rc = client_read(fd, &text, &n);
+	if (rc == WEIR_ESYS)
+		client_fail(err, rc, "%s broke off: %s", url, strerror(errno));
+	else if (rc == WEIR_ENOMEM)
+		client_fail(err, rc, "the answer of %s does not fit into memory", url);
+	else if ((rc = client_take(text, n, answer)) != 0)
+		client_fail(err, rc, "what answers at %s is no weir admin endpoint", url);
+	if (rc != 0)
+		free(text);
+	close(fd);
+	return rc;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A small blocking HTTP/1.1 client for the admin endpoint of a server on this machine: one GET, one
+ * connection, the whole answer in memory.
+ */
+#ifndef WEIR_CLI_CLIENT_H
+#define WEIR_CLI_CLIENT_H
+
+#include <stddef.h>
+
+#include <weir/error.h>
+
+/** Where the admin endpoint is unless a server's `admin:` says otherwise. */
+#define CLIENT_DEFAULT_URL "http://127.0.0.1:9900"
+
+struct client_answer {
+	int status; /* 200 ... */
+	char *body; /* ends in NUL, which `n` does not count; owned, free() it */
+	size_t n;
+};
+
+/**
+ * GET `path` ("/api/v1/stages") from the server at `url`: "http://127.0.0.1:9900",
+ * "127.0.0.1:9900", "[::1]:9900" or "unix:/run/weir.sock". Waits at most 5 s for each step.
+ * 0, or WEIR_EINVAL (no such URL), WEIR_ESYS (nobody answers), WEIR_EFAILED (what answers is not
+ * HTTP), WEIR_ENOMEM, with the sentence in `err->text`.
+ */
+int client_get(
+    const char *url, const char *path, struct client_answer *answer, struct weir_err *err);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* help and version: what the table of verbs says, for people. */
+#include "verb.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <weir/stage.h>
+
+/** Groups in the order of the overview, with what they are for. */
+static const struct {
+	const char *name, *title;
+} help_groups[] = {
+    {"writing", "Writing a server"},
+    {"checking", "Checking one"},
+    {"running", "Running it"},
+    {"watching", "Watching it"},
+    {"more", "More"},
+};
+
+static void help_heading(FILE *out, const char *text)
+{
+	if (verb_styled(out))
+		fprintf(out, "\033[1m%s\033[0m\n", text);
+	else
+		fprintf(out, "%s\n", text);
+}
+
+void verb_print_help(const struct verb *verb, FILE *out)
+{
+	fprintf(out, "usage: weir %s%s%s\n\n%s.\n\n", verb->name, *verb->usage ? " " : "",
+	    verb->usage, verb->help);
+	help_heading(out, "Example");
+	fprintf(out, "  %s\n\n", verb->example);
+	help_heading(out, "Exit codes");
+	fputs("  0 fine   1 a finding, or a failure   2 wrong usage   3 no server answers\n", out);
+}
+
+void verb_print_overview(FILE *out)
+{
+	fputs("weir runs servers that are declared in YAML as graphs of stages.\n\n", out);
+	for (size_t g = 0; g < sizeof(help_groups) / sizeof(help_groups[0]); g++) {
+		help_heading(out, help_groups[g].title);
+		for (const struct verb *v = verb_table; v->name; v++)
+			if (strcmp(v->group, help_groups[g].name) == 0)
+				fprintf(out, "  %-9s %s\n", v->name, v->help);
+		fputc('\n', out);
+	}
+	help_heading(out, "Likely next");
+	fputs("  weir list                    what a server can be made of\n"
+	      "  weir check FILE.yaml         is it right?\n"
+	      "  weir run FILE.yaml           start it; the admin endpoint shows every stage\n"
+	      "  weir help VERB               more on one verb\n",
+	    out);
+}
+
+int verb_help(const struct verb *verb, const struct verb_args *args)
+{
+	if (args->n == 0) {
+		verb_print_overview(stdout);
+		return VERB_OK;
+	}
+	const struct verb *about = verb_find(args->operand[0]);
+	if (!about)
+		return verb_misused(verb, "there is no verb '%s'", args->operand[0]);
+	verb_print_help(about, stdout);
+	return VERB_OK;
+}
+
+int verb_version(const struct verb *verb, const struct verb_args *args)
+{
+	(void)verb;
+	if (!args->json) {
+		printf("weir %s (commit %s, stage ABI %d)\n", WEIR_VERSION, WEIR_COMMIT,
+		    WEIR_STAGE_ABI);
+		return VERB_OK;
+	}
+	json_t *doc = json_pack("{s:s, s:s, s:i}", "version", WEIR_VERSION, "commit", WEIR_COMMIT,
+	    "stage_abi", WEIR_STAGE_ABI);
+	if (!doc || json_dumpf(doc, stdout, JSON_INDENT(2)) != 0) {
+		json_decref(doc);
+		return VERB_FINDING;
+	}
+	json_decref(doc);
+	putchar('\n');
+	return VERB_OK;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * weir: the command. Finds the verb, parses its arguments, runs it, and makes sure that what it
+ * printed has arrived. Everything a verb is comes from its row in verbs.c.
+ */
+#include "verb.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/** `weir --help`, `-h` and `--version` are what people type first. */
+static const char *main_alias(const char *word)
+{
+	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+		return "help";
+	if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
+		return "version";
+	return word;
+}
+
+static int main_unknown(const char *word)
+{
+	const char *near = verb_nearest(word);
+
+	fprintf(stderr, "weir: there is no verb '%s'", word);
+	if (near)
+		fprintf(stderr, "; did you mean '%s'?", near);
+	fputs("\nusage: weir VERB ...; 'weir help' names the verbs\n", stderr);
+	return VERB_USAGE;
+}
+
+static int main_dispatch(int argc, char **argv)
+{
+	struct verb_args args;
+
+	if (argc == 0) {
+		verb_print_overview(stdout);
+		return VERB_OK;
+	}
+	const struct verb *verb = verb_find(main_alias(argv[0]));
+	if (!verb)
+		return main_unknown(argv[0]);
+	int rc = verb_parse(verb, argc, argv, &args);
+	if (rc != VERB_OK)
+		return rc;
+	if (args.help) {
+		verb_print_help(verb, stdout);
+		return VERB_OK;
+	}
+	return verb->fn(verb, &args);
+}
+
+int main(int argc, char **argv)
+{
+	int rc = main_dispatch(argc - 1, argv + 1);
+
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		fprintf(stderr, "weir: cannot write the output: %s\n", strerror(errno));
+		return rc == VERB_OK ? VERB_FINDING : rc;
+	}
+	return rc;
+}

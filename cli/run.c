@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run: a server from its YAML to its last event.
+ *
+ *   load -> build -> admin -> start -> (running) -> SIGTERM, Ctrl-C -> drain -> admin ends -> free
+ *
+ * The admin endpoint comes before the first source and goes after the last event, so that it can be
+ * asked during start and drain; /readyz says which it is. The main thread sleeps until a signal
+ * comes. Exit code 0 says that every accepted event was completed or answered; 1 that something had
+ * to be given up when the grace time ended or a second signal came.
+ */
+#include "verb.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <weir/graph.h>
+#include <weir/log.h>
+#include <weir/spec.h>
+
+#include "admin.h"
+#include "config.h"
+#include "crash.h"
+#include "signals.h"
+
+/** Sockets are what a server runs out of first: take all that the hard limit allows. */
+static void run_raise_limits(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+		weir_log(WEIR_LOG_WARN, "cannot raise the limit of open files");
+}
+
+/** Print where `listen` leads: an address that means "all" is not one a browser can open. `port` is
+ *  the one that was bound, 0 to go by what `listen` says. */
+static void run_print_url(const char *listen, int port)
+{
+	const char *colon = strrchr(listen, ':');
+
+	if (strncmp(listen, "unix:", 5) == 0 || !colon) {
+		puts(listen);
+		return;
+	}
+	int host_bytes = (int)(colon - listen);
+	bool all = host_bytes == 0 || strncmp(listen, "0.0.0.0:", 8) == 0 ||
+		   strncmp(listen, "[::]:", 5) == 0;
+	printf("http://%.*s:%d/%s\n", all ? 9 : host_bytes, all ? "127.0.0.1" : listen,
+	    port ? port : atoi(colon + 1), all ? " (and every other address of this machine)" : "");
+}
+
+/** Say where the server can be reached, one line per listening stage and one for the admin. */
+static void run_announce(const struct weir_graph *graph, const struct admin *admin)
+{
+	const struct weir_spec *spec = weir_graph_spec(graph);
+	char listen[256];
+
+	for (int i = 0; i < spec->n_stages; i++) {
+		const char *name = spec->stages[i].name;
+		if (weir_graph_get(graph, name, "with.listen", listen, sizeof(listen)) != 0)
+			continue;
+		printf("weir %s: ", spec->name);
+		run_print_url(listen, 0);
+	}
+	if (admin) {
+		printf("weir %s: admin ", spec->name);
+		run_print_url(spec->admin.listen, admin_port(admin));
+	}
+	fflush(stdout);
+}
+
+static int run_report(const char *name, const struct weir_drain_report *report, bool hurried)
+{
+	fprintf(stderr, "weir %s: drained in %.2f s", name, (double)report->took_ns / 1e9);
+	if (report->closed == 0 && report->law_error == 0) {
+		fputs(", nothing was lost\n", stderr);
+		return VERB_OK;
+	}
+	if (report->closed)
+		fprintf(stderr, "; %llu accepted event%s ended unfinished, because %s",
+		    (unsigned long long)report->closed, report->closed == 1 ? " was" : "s were",
+		    hurried ? "a second signal came" : "the grace time was over");
+	if (report->law_error)
+		fprintf(stderr, "; the books are off by %lld events, which is a bug of weir",
+		    (long long)report->law_error);
+	fputc('\n', stderr);
+	return VERB_FINDING;
+}
+
+static int run_drain(struct weir_graph *graph)
+{
+	const struct weir_spec *spec = weir_graph_spec(graph);
+	struct weir_drain_report report = {0};
+
+	fprintf(stderr,
+	    "weir %s: finishing what was accepted, at most %.3g s; once more ends it at once\n",
+	    spec->name, (double)spec->grace_ns / 1e9);
+	signals_hurry_on_next(graph);
+	weir_graph_drain(graph, spec->grace_ns, &report);
+	return run_report(spec->name, &report, signals_calm());
+}
+
+/** Sleep until a signal says to end. */
+static void run_until_told(const char *name)
+{
+	while (signals_wait() == SIGHUP)
+		weir_log(WEIR_LOG_WARN,
+		    "SIGHUP: %s cannot reload its configuration yet; nothing was changed", name);
+}
+
+static int run_admin(struct weir_graph *graph, struct admin **admin)
+{
+	const struct weir_admin_spec *spec = &weir_graph_spec(graph)->admin;
+	struct weir_err err = {0};
+	struct weir_errs errs = {0};
+
+	*admin = NULL;
+	if (!spec->listen || !*spec->listen)
+		return 0;
+	int rc = admin_start(graph, spec->listen, admin, &err);
+	if (rc == 0)
+		return 0;
+	weir_errs_add(&errs, &spec->mark, rc, err.hint, "%s", err.text);
+	verb_print_errors(&errs, "Nothing was started.");
+	return rc;
+}
+
+/** From a built graph to the exit code. */
+static int run_graph(struct weir_graph *graph)
+{
+	struct weir_errs errs = {0};
+	struct admin *admin;
+
+	if (run_admin(graph, &admin) != 0)
+		return VERB_FINDING;
+	int rc = VERB_FINDING;
+	if (weir_graph_start(graph, &errs) != 0) {
+		verb_print_errors(&errs, "Nothing is running.");
+	} else {
+		run_announce(graph, admin);
+		run_until_told(weir_graph_spec(graph)->name);
+		rc = run_drain(graph);
+	}
+	admin_stop(admin);
+	return rc;
+}
+
+int verb_run(const struct verb *verb, const struct verb_args *args)
+{
+	struct weir_errs errs = {0};
+	struct weir_spec *spec = NULL;
+	struct weir_graph *graph;
+
+	if (args->check)
+		return verb_check(verb_find("check"), args);
+	(void)verb;
+	signals_block();
+	crash_install();
+	run_raise_limits();
+	int rc = config_load(args->operand[0], args->sets, args->n_sets, &spec, &errs);
+	if (rc == 0)
+		rc = weir_graph_build(spec, &graph, &errs);
+	if (rc != 0) {
+		verb_print_errors(&errs, "Nothing was started.");
+		weir_spec_free(spec);
+		return VERB_FINDING;
+	}
+	rc = run_graph(graph);
+	weir_graph_free(graph);
+	return rc;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* list, describe, schema: what a server can be made of. */
+#include "verb.h"
+
+#include <string.h>
+
+#include <jansson.h>
+
+#include <weir/knob.h>
+#include <weir/stage.h>
+
+#include "config.h"
+
+/** Stage types that `describe` may suggest. More than are built in: a guess. */
+#define TYPES_MAX 256
+
+static int types_print_json(void)
+{
+	json_t *list = json_array();
+	const struct weir_stage_ops *ops;
+	int rc = list ? 0 : -1;
+
+	for (int i = 0; rc == 0 && (ops = weir_stage_type_at(i)); i++)
+		rc = json_array_append_new(
+		    list, json_pack("{s:s, s:s, s:b}", "type", ops->name, "summary", ops->summary,
+			      "source", (ops->flags & WEIR_STAGE_SOURCE) != 0));
+	if (rc == 0)
+		rc = json_dumpf(list, stdout, JSON_INDENT(2));
+	json_decref(list);
+	putchar('\n');
+	return rc == 0 ? VERB_OK : VERB_FINDING;
+}
+
+static int types_name_width(void)
+{
+	const struct weir_stage_ops *ops;
+	int width = 0;
+
+	for (int i = 0; (ops = weir_stage_type_at(i)); i++)
+		if ((int)strlen(ops->name) > width)
+			width = (int)strlen(ops->name);
+	return width;
+}
+
+int verb_list(const struct verb *verb, const struct verb_args *args)
+{
+	const struct weir_stage_ops *ops;
+
+	(void)verb;
+	if (args->json)
+		return types_print_json();
+	int width = types_name_width();
+	for (int i = 0; (ops = weir_stage_type_at(i)); i++)
+		printf("%-*s  %s%s\n", width, ops->name, ops->summary,
+		    ops->flags & WEIR_STAGE_SOURCE ? " [source]" : "");
+	puts("\n'weir describe TYPE' says what one takes.");
+	return VERB_OK;
+}
+
+static int types_unknown(const char *type)
+{
+	const char *names[TYPES_MAX];
+	const struct weir_stage_ops *ops;
+	int n = 0;
+
+	while (n < TYPES_MAX && (ops = weir_stage_type_at(n)))
+		names[n++] = ops->name;
+	const char *near = weir_nearest(type, names, n);
+	fprintf(stderr, "weir describe: there is no stage type '%s'", type);
+	if (near)
+		fprintf(stderr, "; did you mean '%s'?", near);
+	fputs("\n'weir list' names them all\n", stderr);
+	return VERB_FINDING;
+}
+
+int verb_describe(const struct verb *verb, const struct verb_args *args)
+{
+	(void)verb;
+	if (!weir_stage_type_find(args->operand[0]))
+		return types_unknown(args->operand[0]);
+	return config_describe(args->operand[0], stdout) == 0 ? VERB_OK : VERB_FINDING;
+}
+
+int verb_schema(const struct verb *verb, const struct verb_args *args)
+{
+	(void)args;
+	if (config_schema(stdout) == 0)
+		return VERB_OK;
+	fprintf(stderr, "weir %s: out of memory\n", verb->name);
+	return VERB_FINDING;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of verbs, in the order in which help shows them; see verb.h. */
+#include "verb.h"
+
+#include <string.h>
+
+#include <weir/knob.h>
+
+const struct verb *verb_find(const char *name)
+{
+	for (const struct verb *v = verb_table; v->name; v++)
+		if (strcmp(v->name, name) == 0)
+			return v;
+	return NULL;
+}
+
+const char *verb_nearest(const char *word)
+{
+	const char *names[32];
+	int n = 0;
+
+	for (const struct verb *v = verb_table; v->name && n < 32; v++)
+		names[n++] = v->name;
+	return weir_nearest(word, names, n);
+}
+
+const struct verb verb_table[] = {
+    {"list", "writing", "[-o json]", "Name every stage type that a server may use", "weir list",
+	VERB_JSON, 0, 0, verb_list},
+    {"describe", "writing", "TYPE", "Say what a stage type takes, links to and counts",
+	"weir describe file.read", 0, 1, 1, verb_describe},
+    {"schema", "writing", "",
+	"Print the JSON Schema of the YAML, for editors that complete and check while typing",
+	"weir schema > weir.schema.json", 0, 0, 0, verb_schema},
+    {"check", "checking", "FILE [--set STAGE.KNOB=VALUE]... [-o json]",
+	"Find every mistake in a server's YAML, start nothing",
+	"weir check config/servers/static.yaml", VERB_JSON | VERB_SET, 1, 1, verb_check},
+    {"explain", "checking", "FILE [PATH] [--set STAGE.KNOB=VALUE]...",
+	"Print the effective value of every key, or of those below PATH, and where it comes from",
+	"weir explain config/servers/static.yaml stages.disk.threads", VERB_SET, 1, 2,
+	verb_explain},
+    {"graph", "checking", "FILE [-f text|dot|mermaid]", "Draw the stages and links of a server",
+	"weir graph config/servers/static.yaml -f dot | dot -Tsvg > graph.svg", VERB_FORMAT, 1, 1,
+	verb_graph},
+    {"run", "running", "FILE [--set STAGE.KNOB=VALUE]... [--check]",
+	"Run a server until SIGTERM or Ctrl-C, then let it finish what it has accepted",
+	"weir run config/servers/static.yaml --set disk.threads.max=8", VERB_SET | VERB_CHECK, 1, 1,
+	verb_run},
+    {"ps", "watching", "[--admin URL] [-o json]", "Show a running server, one line per stage",
+	"weir ps --admin http://127.0.0.1:9900", VERB_JSON | VERB_ADMIN, 0, 0, verb_ps},
+    {"help", "more", "[VERB]", "Explain weir, or one verb", "weir help run", 0, 0, 1, verb_help},
+    {"version", "more", "[-o json]", "Print the version and the commit it was built from",
+	"weir version", VERB_JSON, 0, 0, verb_version},
+    {NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL},
+};

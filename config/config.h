@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * YAML to struct weir_spec: load, check the shape, say every mistake at once.
+ *
+ * All calls: one thread at a time, no globals. Nothing here starts, opens or binds anything but the
+ * configuration files themselves.
+ */
+#ifndef WEIR_CONFIG_CONFIG_H
+#define WEIR_CONFIG_CONFIG_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include <weir/error.h>
+#include <weir/spec.h>
+
+/** Limits of a configuration; beyond them it is refused early (libyaml is quadratic in nesting). */
+#define CONFIG_DEPTH_MAX 32
+#define CONFIG_BYTES_MAX (1 << 20)
+#define CONFIG_NODES_MAX 10000
+#define CONFIG_INCLUDES_MAX 64
+
+/**
+ * Load `path` and what it includes. `sets[n_sets]` are "stage.knob=value" overrides. On success
+ * *spec is the caller's (weir_spec_free). Plug-ins named by `plugin:` are loaded (weir_stage_load).
+ * The result has passed shape checks only: weir_spec_check does the rest. 0 or WEIR_EINVAL,
+ * WEIR_ENOENT, WEIR_ENOMEM with `errs` filled.
+ */
+int config_load(const char *path, const char *const *sets, int n_sets, struct weir_spec **spec,
+    struct weir_errs *errs);
+
+/** The same from memory; `name` stands for the file in messages; `include:` is refused. */
+int config_load_text(const char *text, size_t n, const char *name, struct weir_spec **spec,
+    struct weir_errs *errs);
+
+/** Write the JSON Schema of the YAML, all registered stage types included. 0 or WEIR_ENOMEM. */
+int config_schema(FILE *out);
+
+/** Write what a stage type takes: summary, outlets, knobs with unit, range, default, metrics, an
+ *  example. 0 or WEIR_ENOENT. */
+int config_describe(const char *type, FILE *out);
+
+/** Write the effective value of every key (or of those below `path`, "stages.disk.threads") and
+ *  where it comes from: file:line or "default". 0 or WEIR_ENOENT. */
+int config_explain(const struct weir_spec *spec, const char *path, FILE *out);
+
+/** Write the graph: format "text", "dot" or "mermaid". 0 or WEIR_EINVAL. */
+int config_graph(const struct weir_spec *spec, const char *format, FILE *out);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading texts and finding places in them.
+ *
+ * Lines end where YAML 1.1 ends them, so that the line numbers of libyaml and ours agree: LF, CR,
+ * CRLF, NEL (U+0085), LS and PS (U+2028, U+2029). libyaml counts columns in characters, we say them
+ * in bytes, as compilers and editors' jump lists do.
+ */
+#include "source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config.h"
+
+#define BOM       "\xef\xbb\xbf"
+#define BOM_BYTES 3
+
+int source_no_memory(struct weir_errs *errs)
+{
+	return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
+}
+
+struct sources *sources_new(void)
+{
+	return calloc(1, sizeof(struct sources));
+}
+
+static void source_free(struct source *s)
+{
+	if (!s)
+		return;
+	weir_node_free(s->root);
+	free(s->name);
+	free(s->text);
+	free(s->lines);
+	free(s->line);
+	free(s);
+}
+
+void sources_free(void *sources)
+{
+	struct sources *all = sources;
+
+	if (!all)
+		return;
+	weir_node_free(all->root);
+	for (int i = 0; i < all->n; i++)
+		source_free(all->item[i]);
+	for (int i = 0; i < all->n_sets; i++)
+		free(all->sets[i]);
+	free(all->item);
+	free(all->sets);
+	free(all);
+}
+
+/* Bytes of the line break at `p`, 0 when there is none. */
+static size_t break_bytes(const char *p, const char *end)
+{
+	size_t left = (size_t)(end - p);
+
+	if (*p == '\r')
+		return left > 1 && p[1] == '\n' ? 2 : 1;
+	if (*p == '\n')
+		return 1;
+	if (left > 1 && memcmp(p, "\xc2\x85", 2) == 0)
+		return 2;
+	if (left > 2 && (memcmp(p, "\xe2\x80\xa8", 3) == 0 || memcmp(p, "\xe2\x80\xa9", 3) == 0))
+		return 3;
+	return 0;
+}
+
+static int count_lines(const struct source *s)
+{
+	const char *end = s->text + s->n;
+	int n = 1;
+
+	for (const char *p = s->text; p < end;) {
+		size_t b = break_bytes(p, end);
+		n += b > 0;
+		p += b > 0 ? b : 1;
+	}
+	return n;
+}
+
+static int split_lines(struct source *s)
+{
+	s->n_lines = count_lines(s);
+	s->lines = malloc(s->n + 1);
+	s->line = calloc((size_t)s->n_lines, sizeof(*s->line));
+	if (!s->lines || !s->line)
+		return WEIR_ENOMEM;
+	memcpy(s->lines, s->text, s->n + 1);
+	char *end = s->lines + s->n;
+	int i = 0;
+	s->line[i++] = s->lines;
+	for (char *p = s->lines; p < end;) {
+		size_t b = break_bytes(p, end);
+		if (b > 0) {
+			*p = '\0';
+			s->line[i++] = p + b;
+		}
+		p += b > 0 ? b : 1;
+	}
+	return 0;
+}
+
+/* Takes `text` over. */
+static int adopt(struct sources *all, char *text, size_t n, const char *name, struct source **out)
+{
+	struct source **item = realloc(all->item, ((size_t)all->n + 1) * sizeof(struct source *));
+	struct source *s = item ? calloc(1, sizeof(*s)) : NULL;
+
+	all->item = item ? item : all->item;
+	if (!s) {
+		free(text);
+		return WEIR_ENOMEM;
+	}
+	size_t bom = n >= BOM_BYTES && memcmp(text, BOM, BOM_BYTES) == 0 ? BOM_BYTES : 0;
+	memmove(text, text + bom, n - bom);
+	text[n - bom] = '\0';
+	s->text = text;
+	s->n = n - bom;
+	s->name = strdup(name);
+	all->item[all->n++] = s;
+	*out = s;
+	return s->name ? split_lines(s) : WEIR_ENOMEM;
+}
+
+int source_text(struct sources *all, const char *text, size_t n, const char *name,
+    struct source **source, struct weir_errs *errs)
+{
+	struct weir_mark mark = {.file = name};
+
+	if (n > CONFIG_BYTES_MAX)
+		return weir_errs_add(errs, &mark, WEIR_EINVAL, NULL,
+		    "the text has %zu bytes, at most %d are read", n, CONFIG_BYTES_MAX);
+	char *copy = malloc(n + 1);
+	if (!copy)
+		return source_no_memory(errs);
+	memcpy(copy, text, n);
+	int rc = adopt(all, copy, n, name, source);
+	return rc == 0 ? 0 : source_no_memory(errs);
+}
+
+/* ---- files ---- */
+
+static int refuse(
+    struct weir_errs *errs, const struct weir_mark *at, const char *path, const char *why)
+{
+	struct weir_mark mark = {.file = path};
+
+	if (at)
+		return weir_errs_add(errs, at, WEIR_EINVAL, NULL, "'%s' %s", path, why);
+	return weir_errs_add(errs, &mark, WEIR_EINVAL, NULL, "the file %s", why);
+}
+
+static int cannot_open(struct weir_errs *errs, const struct weir_mark *at, const char *path)
+{
+	int code = errno == ENOENT || errno == ENOTDIR ? WEIR_ENOENT : WEIR_ESYS;
+	struct weir_mark mark = {.file = path};
+
+	if (at)
+		return weir_errs_add(
+		    errs, at, code, NULL, "'%s' can not be read: %s", path, strerror(errno));
+	return weir_errs_add(errs, &mark, code, NULL, "can not be read: %s", strerror(errno));
+}
+
+/* NULL when this is a file that a configuration may be read from, else what speaks against it. */
+static const char *objection(const struct stat *st)
+{
+	if (!S_ISREG(st->st_mode))
+		return "is no regular file";
+	if (st->st_size > CONFIG_BYTES_MAX)
+		return "is larger than 1 MiB";
+	if (st->st_mode & S_IWOTH) /* it names plug-ins, which are code */
+		return "may be written by every user of this machine: chmod o-w";
+	return NULL;
+}
+
+/* The whole of `fd`, at most CONFIG_BYTES_MAX bytes even when it grows meanwhile. */
+static int read_all(int fd, char **text, size_t *n)
+{
+	char *buf = malloc(CONFIG_BYTES_MAX + 1);
+	ssize_t got = 1;
+
+	*n = 0;
+	if (!buf)
+		return WEIR_ENOMEM;
+	while (got != 0 && *n < CONFIG_BYTES_MAX) {
+		got = read(fd, buf + *n, CONFIG_BYTES_MAX - *n);
+		if (got == -1 && errno != EINTR) {
+			free(buf);
+			return WEIR_ESYS;
+		}
+		*n += got > 0 ? (size_t)got : 0;
+	}
+	char *fitted = realloc(buf, *n + 1);
+	*text = fitted ? fitted : buf;
+	return 0;
+}
+
+int source_read(struct sources *all, const char *path, const struct weir_mark *at,
+    struct source **source, struct weir_errs *errs)
+{
+	struct stat st;
+	char *text;
+	size_t n;
+
+	/* O_NONBLOCK: opening a FIFO must not wait for its writer. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd == -1)
+		return cannot_open(errs, at, path);
+	int rc = fstat(fd, &st) == 0 ? 0 : cannot_open(errs, at, path);
+	const char *why = rc == 0 ? objection(&st) : NULL;
+	if (why)
+		rc = refuse(errs, at, path, why);
+	if (rc == 0) {
+		rc = read_all(fd, &text, &n);
+		if (rc == WEIR_ESYS)
+			cannot_open(errs, at, path);
+		if (rc == 0)
+			rc = adopt(all, text, n, path, source);
+		if (rc == WEIR_ENOMEM)
+			source_no_memory(errs);
+	}
+	close(fd);
+	if (rc != 0)
+		return rc;
+	(*source)->on_disk = true;
+	(*source)->dev = st.st_dev;
+	(*source)->ino = st.st_ino;
+	return 0;
+}
+
+/* ---- places ---- */
+
+const char *source_line(const struct source *s, int line)
+{
+	return line >= 1 && line <= s->n_lines ? s->line[line - 1] : "";
+}
+
+/* Bytes of the first `chars` characters of `s`, or of all there are. */
+static size_t bytes_of(const char *s, size_t chars)
+{
+	size_t i = 0;
+
+	while (s[i] && chars > 0) {
+		i++;
+		while (((unsigned char)s[i] & 0xc0) == 0x80)
+			i++;
+		chars--;
+	}
+	return i;
+}
+
+struct weir_mark source_mark(const struct source *s, size_t line, size_t col, size_t len_chars)
+{
+	int at = line < (size_t)s->n_lines ? (int)line : s->n_lines - 1;
+	const char *text = s->line[at];
+	size_t from = bytes_of(text, col);
+	size_t len = bytes_of(text + from, len_chars);
+
+	return (struct weir_mark){.file = s->name,
+	    .excerpt = text,
+	    .line = at + 1,
+	    .col = (int)from + 1,
+	    .len = len > 0 ? (int)len : 1};
+}
+
+struct weir_mark source_mark_at(const struct source *s, size_t offset)
+{
+	const char *place = s->lines + (offset < s->n ? offset : s->n);
+	int lo = 0, hi = s->n_lines - 1;
+
+	while (lo < hi) {
+		int mid = (lo + hi + 1) / 2;
+		if (s->line[mid] <= place)
+			lo = mid;
+		else
+			hi = mid - 1;
+	}
+	return (struct weir_mark){.file = s->name,
+	    .excerpt = s->line[lo],
+	    .line = lo + 1,
+	    .col = (int)(place - s->line[lo]) + 1,
+	    .len = 1};
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Start-up errors: collected with their places, printed in compiler style.
+ *
+ *     shop.yaml:5:5: unknown key 'treads' in stage 'parse'
+ *         5 |     treads: 4
+ *           |     ^^^^^^ did you mean 'threads'?
+ *
+ * Columns are bytes; the underline is put under characters, and tabs of the source line are kept in
+ * the padding, so it stands right in a terminal and in an editor. Of a line too long for the record
+ * the part around the place is kept. Texts come from files of other people: control bytes are
+ * escaped, in the source line (where the columns must stay) replaced.
+ */
+#include <weir/error.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* Bytes of a long source line that are kept before the place: a guess, half a terminal line. */
+#define EXCERPT_LEAD 40
+
+/* Marks that a source line was cut at its front; as long as it says. */
+#define CUT_MARK       "..."
+#define CUT_MARK_BYTES 3
+
+static bool is_continuation(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* The source line without control bytes, beginning so late that the place is inside. */
+static void excerpt_copy(struct weir_err *err, const char *line)
+{
+	size_t from = 0, n = strlen(line), used = 0;
+	char *out = err->excerpt;
+
+	err->caret = err->col;
+	if (n >= sizeof(err->excerpt) && err->col > EXCERPT_LEAD + CUT_MARK_BYTES &&
+	    (size_t)err->col <= n + 1) {
+		from = (size_t)err->col - 1 - EXCERPT_LEAD;
+		while (is_continuation(line[from]))
+			from++;
+		memcpy(out, CUT_MARK, CUT_MARK_BYTES);
+		used = CUT_MARK_BYTES;
+		err->caret = err->col - (int)from + CUT_MARK_BYTES;
+	}
+	for (; line[from] && used < sizeof(err->excerpt) - 1; from++) {
+		unsigned char c = (unsigned char)line[from];
+		out[used++] = (c < 0x20 && c != '\t') || c == 0x7f ? '?' : (char)c;
+	}
+	if (is_continuation(line[from])) { /* the cut tore a character: its first bytes go, too */
+		while (used > 0 && is_continuation(out[used - 1]))
+			used--;
+		used -= used > 0;
+	}
+	out[used] = '\0';
+}
+
+static void place_copy(struct weir_err *err, const struct weir_mark *mark)
+{
+	if (!mark)
+		return;
+	text_escape(err->file, sizeof(err->file), mark->file ? mark->file : "", "");
+	err->line = mark->line > 0 ? mark->line : 0;
+	err->col = mark->col > 0 ? mark->col : 1;
+	err->len = mark->len > 0 ? mark->len : 1;
+	if (mark->excerpt)
+		excerpt_copy(err, mark->excerpt);
+}
+
+int weir_errs_add(struct weir_errs *errs, const struct weir_mark *mark, int code, const char *hint,
+    const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	errs->total++;
+	if (errs->n == WEIR_ERRS_MAX)
+		return code;
+	struct weir_err *err = &errs->err[errs->n++];
+	*err = (struct weir_err){.code = code};
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	text_escape(err->text, sizeof(err->text), text, "");
+	text_escape(err->hint, sizeof(err->hint), hint ? hint : "", "");
+	place_copy(err, mark);
+	return code;
+}
+
+/* ---- printing ---- */
+
+static void out_place(struct text_out *o, const struct weir_err *e)
+{
+	char numbers[32];
+
+	text_put(o, e->file);
+	if (e->line > 0) {
+		snprintf(numbers, sizeof(numbers), ":%d:%d", e->line, e->col);
+		text_put(o, numbers);
+	}
+	if (e->file[0] || e->line > 0)
+		text_put(o, ": ");
+}
+
+/* Blanks as wide as the excerpt before the place, then one caret for each character of it. */
+static void out_underline(struct text_out *o, const struct weir_err *e)
+{
+	size_t n = strlen(e->excerpt), at = (size_t)e->caret - 1, i = 0;
+
+	for (; i < at && i < n; i++)
+		if (!is_continuation(e->excerpt[i]))
+			text_put(o, e->excerpt[i] == '\t' ? "\t" : " ");
+	text_put(o, "^");
+	for (i = i + 1; i < at + (size_t)e->len && i < n; i++)
+		if (!is_continuation(e->excerpt[i]))
+			text_put(o, "^");
+}
+
+static void out_excerpt(struct text_out *o, const struct weir_err *e)
+{
+	char gutter[32];
+	int width = snprintf(gutter, sizeof(gutter), "%5d | ", e->line);
+
+	text_put(o, gutter);
+	text_put(o, e->excerpt);
+	snprintf(gutter, sizeof(gutter), "\n%*s | ", width - 3, "");
+	text_put(o, gutter);
+	out_underline(o, e);
+}
+
+static void out_error(struct text_out *o, const struct weir_err *e)
+{
+	out_place(o, e);
+	text_put(o, e->text);
+	if (e->line > 0 && e->excerpt[0]) {
+		text_put(o, "\n");
+		out_excerpt(o, e);
+		if (e->hint[0])
+			text_put(o, " ");
+	} else if (e->hint[0]) {
+		text_put(o, ": ");
+	}
+	text_put(o, e->hint);
+	text_put(o, "\n");
+}
+
+size_t weir_errs_format(const struct weir_errs *errs, char *buf, size_t size)
+{
+	struct text_out o = {buf, size, 0};
+
+	for (int i = 0; i < errs->n; i++)
+		out_error(&o, &errs->err[i]);
+	return text_end(&o);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A map of the configuration into the struct that a table describes. Every mistake is reported,
+ * with its place; a member whose value is refused keeps what it had. "No value" (`key:`) is a
+ * mistake: who means the default leaves the key out.
+ */
+#include "base/knob_in.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows of a table that "did you mean" looks at: more than any table has. */
+#define NAMES_MAX 64
+
+/* Texts of this length hold any `where`; messages are cut to less anyway. */
+#define WHERE_BYTES 200
+
+static int bind_map(const struct weir_knob *table, const struct weir_node *node, void *base,
+    const char *where, struct weir_errs *errs);
+
+static const char *kind_words(enum weir_node_kind kind)
+{
+	return kind == WEIR_NODE_MAP ? "a map" : kind == WEIR_NODE_LIST ? "a list" : "one value";
+}
+
+static const char *wanted_words(enum weir_knob_type type)
+{
+	return type == WEIR_KNOB_MAP       ? "a map"
+	       : knob_is_scalar(type)      ? "one value"
+	       : type == WEIR_KNOB_RECORDS ? "a list of maps"
+					   : "a list";
+}
+
+static bool is_empty(const struct weir_node *node)
+{
+	return node->kind == WEIR_NODE_SCALAR && !node->quoted && node->text[0] == '\0';
+}
+
+static int bind_error(const struct weir_node *node, int code, const char *where, const char *what,
+    struct weir_errs *errs)
+{
+	if (node->mark.line > 0)
+		return weir_errs_add(errs, &node->mark, code, NULL, "%s", what);
+	return weir_errs_add(errs, &node->mark, code, NULL, "%s: %s", where, what);
+}
+
+static int wrong_kind(const struct weir_knob *row, const struct weir_node *node, const char *where,
+    struct weir_errs *errs)
+{
+	if (is_empty(node))
+		return weir_errs_add(errs, &node->mark, WEIR_EINVAL,
+		    row->type == WEIR_KNOB_STRING ? "write \"\" for an empty text" : NULL,
+		    "'%s' of %s has no value", row->name, where);
+	return weir_errs_add(errs, &node->mark, WEIR_EINVAL, NULL, "'%s' of %s takes %s, not %s",
+	    row->name, where, wanted_words(row->type), kind_words(node->kind));
+}
+
+/* Clear a value of the row's type that is not, or not yet, in its member. */
+static void clear_value(const struct weir_knob *row, void *value)
+{
+	struct weir_knob here = *row;
+
+	here.offset = 0;
+	knob_clear(&here, value);
+}
+
+static int bind_strings(const struct weir_knob *row, const struct weir_node *node, void *base,
+    const char *where, struct weir_errs *errs)
+{
+	struct weir_strings list = {0};
+	int rc = 0;
+
+	if (node->kind == WEIR_NODE_SCALAR) /* one text stands for a list of one */
+		rc = knob_strings_add(&list, node->text, strlen(node->text));
+	for (int i = 0; node->kind == WEIR_NODE_LIST && rc == 0 && i < node->n; i++) {
+		const struct weir_node *item = node->item[i];
+		if (item->kind != WEIR_NODE_SCALAR || is_empty(item))
+			rc = weir_errs_add(errs, &item->mark, WEIR_EINVAL, NULL,
+			    "an entry of '%s' of %s must be one text", row->name, where);
+		else
+			rc = knob_strings_add(&list, item->text, strlen(item->text));
+	}
+	if (rc == WEIR_ENOMEM)
+		bind_error(node, rc, where, weir_error_text(rc), errs);
+	if (rc != 0) {
+		clear_value(row, &list);
+		return rc;
+	}
+	knob_clear(row, base);
+	*(struct weir_strings *)knob_member(row, base) = list;
+	return 0;
+}
+
+static int bind_record(const struct weir_knob *row, const struct weir_node *item, int number,
+    void *record, const char *where, struct weir_errs *errs)
+{
+	char here[WHERE_BYTES];
+
+	snprintf(here, sizeof(here), "entry %d of '%.40s' of %.120s", number, row->name, where);
+	if (item->kind != WEIR_NODE_MAP)
+		return weir_errs_add(
+		    errs, &item->mark, WEIR_EINVAL, NULL, "%s must be a map", here);
+	int rc = weir_knobs_init(row->fields, record);
+	if (rc != 0)
+		return bind_error(item, rc, where, weir_error_text(rc), errs);
+	return bind_map(row->fields, item, record, here, errs);
+}
+
+static int bind_records(const struct weir_knob *row, const struct weir_node *node, void *base,
+    const char *where, struct weir_errs *errs)
+{
+	struct weir_records list = {0};
+	int rc = 0;
+
+	if (node->n > 0) {
+		list.items = calloc((size_t)node->n, row->record_size);
+		if (!list.items)
+			return bind_error(
+			    node, WEIR_ENOMEM, where, weir_error_text(WEIR_ENOMEM), errs);
+	}
+	for (; list.n < node->n; list.n++) {
+		int one = bind_record(row, node->item[list.n], list.n + 1,
+		    list.items + (size_t)list.n * row->record_size, where, errs);
+		rc = rc != 0 ? rc : one;
+	}
+	if (rc != 0) {
+		clear_value(row, &list);
+		return rc;
+	}
+	knob_clear(row, base);
+	*(struct weir_records *)knob_member(row, base) = list;
+	return 0;
+}
+
+static int bind_scalar(const struct weir_knob *row, const struct weir_node *node, void *base,
+    const char *where, struct weir_errs *errs)
+{
+	char why[sizeof(errs->err[0].text)];
+
+	int rc = weir_knob_parse(row, node->text, base, why, sizeof(why));
+	return rc == 0 ? 0 : bind_error(node, rc, where, why, errs);
+}
+
+static int bind_row(const struct weir_knob *row, const struct weir_node *node, void *base,
+    const char *where, struct weir_errs *errs)
+{
+	bool scalar = node->kind == WEIR_NODE_SCALAR && !is_empty(node);
+	char here[WHERE_BYTES];
+
+	if (knob_is_scalar(row->type) && scalar)
+		return bind_scalar(row, node, base, where, errs);
+	if (row->type == WEIR_KNOB_STRINGS && (scalar || node->kind == WEIR_NODE_LIST))
+		return bind_strings(row, node, base, where, errs);
+	if (row->type == WEIR_KNOB_RECORDS && node->kind == WEIR_NODE_LIST)
+		return bind_records(row, node, base, where, errs);
+	if (row->type != WEIR_KNOB_MAP || node->kind != WEIR_NODE_MAP)
+		return wrong_kind(row, node, where, errs);
+	snprintf(here, sizeof(here), "'%.40s' of %.120s", row->name, where);
+	return bind_map(row->fields, node, knob_member(row, base), here, errs);
+}
+
+/* "did you mean 'x'?", else the keys there are, as many as fit. */
+static void unknown_hint(const struct weir_knob *table, const char *key, char *hint, size_t size)
+{
+	struct text_out out = {hint, size, 0};
+	const char *names[NAMES_MAX];
+	int n = 0;
+
+	for (const struct weir_knob *row = table; row && row->name && n < NAMES_MAX; row++)
+		names[n++] = row->name;
+	const char *nearest = weir_nearest(key, names, n);
+	if (nearest) {
+		snprintf(hint, size, "did you mean '%s'?", nearest);
+		return;
+	}
+	text_put(&out, n > 0 ? "known here: " : "nothing may stand here");
+	for (int i = 0; i < n; i++) {
+		text_put(&out, i > 0 ? ", " : "");
+		text_put(&out, names[i]);
+	}
+	text_end(&out);
+}
+
+static int unknown_key(const struct weir_knob *table, const struct weir_node *name,
+    const char *where, struct weir_errs *errs)
+{
+	char hint[sizeof(errs->err[0].hint)];
+
+	unknown_hint(table, name->text, hint, sizeof(hint));
+	return weir_errs_add(
+	    errs, &name->mark, WEIR_EINVAL, hint, "unknown key '%s' in %s", name->text, where);
+}
+
+static int find_missing(const struct weir_knob *table, const struct weir_node *node,
+    const char *where, struct weir_errs *errs)
+{
+	char hint[sizeof(errs->err[0].hint)];
+	int rc = 0;
+
+	for (const struct weir_knob *row = table; row && row->name; row++) {
+		if (!(row->flags & WEIR_KNOB_REQUIRED) || weir_node_get(node, row->name))
+			continue;
+		snprintf(hint, sizeof(hint), "'%s' is %s", row->name, row->help ? row->help : "");
+		rc = weir_errs_add(errs, node ? &node->mark : NULL, WEIR_EINVAL,
+		    row->help ? hint : NULL, "%s needs the key '%s'", where, row->name);
+	}
+	return rc;
+}
+
+static int bind_map(const struct weir_knob *table, const struct weir_node *node, void *base,
+    const char *where, struct weir_errs *errs)
+{
+	int rc = 0;
+
+	for (int i = 0; node && i < node->n; i++) {
+		const struct weir_knob *row = weir_knob_find(table, node->name[i]->text);
+		int one = row ? bind_row(row, node->item[i], base, where, errs)
+			      : unknown_key(table, node->name[i], where, errs);
+		rc = rc != 0 ? rc : one;
+	}
+	int missing = find_missing(table, node, where, errs);
+	return rc != 0 ? rc : missing;
+}
+
+int weir_knobs_bind(const struct weir_knob *table, const struct weir_node *node, void *base,
+    const char *where, struct weir_errs *errs)
+{
+	if (node && node->kind != WEIR_NODE_MAP)
+		return weir_errs_add(errs, &node->mark, WEIR_EINVAL, NULL,
+		    "%s must be a map, not %s", where,
+		    is_empty(node) ? "empty" : kind_words(node->kind));
+	return bind_map(table, node, base, where, errs);
+}

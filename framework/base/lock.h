@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mutexes with thread-safety annotations, a run-time held-assert, and the lock order.
+ *
+ * Lock order (a thread that holds one takes only later ones):
+ *
+ *   graph.lock (start, drain, set) > pool.lock (resize, idle list) > queue.lock > mailbox.lock
+ *   journal.lock and registry.lock are leaves; nothing is taken inside them.
+ *
+ * No lock is held across a handler, a finish callback, a log call or a join (rule 29).
+ * Adaptive mutexes: critical sections here are tens of ns, a short spin beats a futex call.
+ */
+#ifndef WEIR_BASE_LOCK_H
+#define WEIR_BASE_LOCK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <weir/annotate.h>
+#include <weir/error.h>
+
+struct WEIR_CAPABILITY("mutex") lock {
+	pthread_mutex_t mutex;
+#ifndef NDEBUG
+	_Atomic(unsigned long) owner; /* pthread_self() of the holder, 0 none */
+#endif
+};
+
+static inline void lock_init(struct lock *l)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+#ifdef __GLIBC__
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+#endif
+	int rc = pthread_mutex_init(&l->mutex, &attr);
+	WEIR_ASSERT(rc == 0);
+	pthread_mutexattr_destroy(&attr);
+#ifndef NDEBUG
+	atomic_init(&l->owner, 0);
+#endif
+}
+
+static inline void lock_fini(struct lock *l)
+{
+	pthread_mutex_destroy(&l->mutex);
+}
+
+static inline void lock_take(struct lock *l) WEIR_ACQUIRE(l) WEIR_NO_THREAD_SAFETY
+{
+	int rc = pthread_mutex_lock(&l->mutex);
+	WEIR_ASSERT(rc == 0);
+#ifndef NDEBUG
+	atomic_store_explicit(&l->owner, (unsigned long)pthread_self(), memory_order_relaxed);
+#endif
+}
+
+static inline bool lock_try(struct lock *l) WEIR_TRY_ACQUIRE(true, l) WEIR_NO_THREAD_SAFETY
+{
+	if (pthread_mutex_trylock(&l->mutex) != 0)
+		return false;
+#ifndef NDEBUG
+	atomic_store_explicit(&l->owner, (unsigned long)pthread_self(), memory_order_relaxed);
+#endif
+	return true;
+}
+
+static inline void lock_release(struct lock *l) WEIR_RELEASE(l) WEIR_NO_THREAD_SAFETY
+{
+#ifndef NDEBUG
+	atomic_store_explicit(&l->owner, 0, memory_order_relaxed);
+#endif
+	pthread_mutex_unlock(&l->mutex);
+}
+
+/** Debug builds: dies unless the calling thread holds `l`. */
+static inline void lock_assert_held(const struct lock *l)
+{
+#ifndef NDEBUG
+	WEIR_ASSERT(atomic_load_explicit(&l->owner, memory_order_relaxed) ==
+	    (unsigned long)pthread_self());
+#else
+	(void)l;
+#endif
+}
+
+#endif

@@ -1,0 +1,35 @@
+# Warnings, hardening and sanitizers, carried by the interface target weir_flags.
+add_library(weir_flags INTERFACE)
+target_compile_definitions(weir_flags INTERFACE _GNU_SOURCE)
+target_compile_options(weir_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wundef -Wwrite-strings -Wformat=2 -Wmissing-prototypes
+  -Wmissing-declarations -Wstrict-prototypes -Wpointer-arith -Wcast-qual -Wvla
+  -fno-strict-overflow -fno-omit-frame-pointer
+  $<$<C_COMPILER_ID:GNU>:-Wduplicated-cond -Wduplicated-branches -Wlogical-op>
+  $<$<C_COMPILER_ID:Clang>:-Wthread-safety>)
+if(WEIR_WERROR)
+  target_compile_options(weir_flags INTERFACE -Werror)
+endif()
+if(WEIR_SANITIZE)
+  target_compile_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE})
+  if(WEIR_SANITIZE MATCHES thread)
+    target_compile_definitions(weir_flags INTERFACE WEIR_TSAN=1)
+  endif()
+else()
+  target_compile_options(weir_flags INTERFACE
+    $<$<CONFIG:Release>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3>
+    -fstack-protector-strong -fstack-clash-protection -fcf-protection=full)
+  target_link_options(weir_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
+endif()
+if(WEIR_FUZZ)
+  target_compile_options(weir_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+if(WEIR_COVERAGE)
+  target_compile_options(weir_flags INTERFACE --coverage -fprofile-update=atomic)
+  target_link_options(weir_flags INTERFACE --coverage)
+endif()
+# -O2 over CMake's -O3: same speed on the hot path, smaller code. Asserts stay: NDEBUG only removes
+# the lock-owner checks and execution counts of debug builds.
+set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG -g")
+set(CMAKE_C_FLAGS_DEBUG "-O1 -g")

@@ -1,0 +1,66 @@
+# Version, libweir and `cmake --install`.
+#
+#   bin/weir                          the command; plug-ins take its exported symbols
+#   lib/libweir.so                    framework and stages for programs that embed them
+#   include/weir/*.h                  the public headers
+#   lib/pkgconfig/weir.pc             cc $(pkg-config --cflags --libs weir)
+#   lib/cmake/weir/                   find_package(weir): weir::weir, weir::headers, weir_stage()
+#   share/weir/servers/               the servers to start from
+#   share/doc/weir/                   README, licence, documents
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# ---- version: asked again by CMake when HEAD moves ----
+set(weir_commit unknown)
+find_program(GIT_PROGRAM git)
+if(GIT_PROGRAM AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
+  execute_process(COMMAND ${GIT_PROGRAM} rev-parse --short=12 HEAD
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE weir_head RESULT_VARIABLE weir_no_head
+    OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(NOT weir_no_head)
+    set(weir_commit ${weir_head})
+  endif()
+  if(EXISTS ${PROJECT_SOURCE_DIR}/.git/logs/HEAD)
+    set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY
+      CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/.git/logs/HEAD)
+  endif()
+endif()
+# On the sources that print it, so that a commit rebuilds those alone.
+set_source_files_properties(cli/help.c admin/view_prom.c PROPERTIES COMPILE_DEFINITIONS
+  "WEIR_VERSION=\"${PROJECT_VERSION}\";WEIR_COMMIT=\"${weir_commit}\"")
+
+# ---- libweir: the framework and the stages, nothing exported but weir_* ----
+add_library(libweir SHARED $<TARGET_OBJECTS:weir_framework> $<TARGET_OBJECTS:weir_stages>
+  $<TARGET_OBJECTS:weir_llhttp>)
+target_link_libraries(libweir PRIVATE weir_flags weir_urcu Threads::Threads m ${CMAKE_DL_LIBS}
+  INTERFACE weir_public)
+set(weir_exports ${PROJECT_SOURCE_DIR}/framework/cmake/libweir.map)
+target_link_options(libweir PRIVATE -Wl,--version-script=${weir_exports})
+set_target_properties(libweir PROPERTIES OUTPUT_NAME weir EXPORT_NAME weir LINKER_LANGUAGE C
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${weir_exports})
+add_library(weir::weir ALIAS libweir)
+
+# ---- the package ----
+# What other projects see: the installed headers alone. weir_public names folders of this tree.
+add_library(weir_headers INTERFACE)
+target_include_directories(weir_headers INTERFACE
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+set_target_properties(weir_headers PROPERTIES EXPORT_NAME headers)
+
+set(weir_package ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
+configure_package_config_file(framework/cmake/weir-config.cmake.in weir-config.cmake
+  INSTALL_DESTINATION ${weir_package})
+write_basic_package_version_file(weir-config-version.cmake COMPATIBILITY SameMinorVersion)
+configure_file(framework/cmake/weir.pc.in weir.pc @ONLY)
+
+install(TARGETS weir weir_headers EXPORT weir-targets)
+install(TARGETS libweir EXPORT weir-targets)
+install(DIRECTORY framework/include/weir stages/include/weir
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(EXPORT weir-targets NAMESPACE weir:: DESTINATION ${weir_package})
+install(FILES ${PROJECT_BINARY_DIR}/weir-config.cmake ${PROJECT_BINARY_DIR}/weir-config-version.cmake
+  framework/cmake/WeirStage.cmake DESTINATION ${weir_package})
+install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(DIRECTORY config/servers DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
+install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})

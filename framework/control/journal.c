@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* The journal; see journal.h. */
+#include "control/journal.h"
+
+#include "base/clock.h"
+
+void journal_init(struct journal *j)
+{
+	lock_init(&j->lock);
+}
+
+void journal_fini(struct journal *j)
+{
+	lock_fini(&j->lock);
+}
+
+void journal_add(struct journal *j, struct weir_decision d)
+{
+	d.at_ns = clock_now_ns();
+	d.wall_ns = clock_wall_ns();
+	lock_take(&j->lock);
+	d.id = ++j->total;
+	j->ring[d.id % JOURNAL_SIZE] = d;
+	lock_release(&j->lock);
+}
+
+int journal_read(struct journal *j, struct weir_decision *out, int n)
+{
+	int i = 0;
+
+	lock_take(&j->lock);
+	for (; i < n && i < JOURNAL_SIZE && (uint64_t)i < j->total; i++)
+		out[i] = j->ring[(j->total - (uint64_t)i) % JOURNAL_SIZE];
+	lock_release(&j->lock);
+	return i;
+}
+
+uint64_t journal_total(struct journal *j)
+{
+	lock_take(&j->lock);
+	uint64_t total = j->total;
+	lock_release(&j->lock);
+	return total;
+}

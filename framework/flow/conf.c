@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Configurations of stages: immutable blocks with a reference count, replaced whole.
+ *
+ * Why not RCU: a read section would have to span a handler call, which may block (rule 31). Instead
+ * each thread holds a reference and looks at a version number once per batch; replacing costs the
+ * writer one lock, and readers one relaxed load a batch.
+ */
+#include "flow/stage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static size_t conf_bytes(const struct weir_stage_ops *ops)
+{
+	return sizeof(struct conf) + ops->conf_size;
+}
+
+int conf_new(const struct weir_stage_ops *ops, const struct weir_node *with, const char *stage,
+    struct conf **out, struct weir_errs *errs)
+{
+	static const struct weir_knob none[] = {{.name = NULL}};
+	const struct weir_knob *knobs = ops->knobs ? ops->knobs : none;
+	struct conf *c = calloc(1, conf_bytes(ops));
+	char where[160];
+
+	if (!c)
+		return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
+	atomic_init(&c->refs, 1);
+	c->knobs = knobs;
+	snprintf(where, sizeof(where), "'with' of stage '%.64s' (%.40s)", stage, ops->name);
+	int rc = weir_knobs_init(knobs, c->data);
+	if (rc == 0)
+		rc = weir_knobs_bind(knobs, with, c->data, where, errs);
+	if (rc != 0) {
+		conf_put(c);
+		return rc;
+	}
+	*out = c;
+	return 0;
+}
+
+void conf_put(struct conf *c)
+{
+	if (!c || atomic_fetch_sub(&c->refs, 1) != 1)
+		return;
+	weir_knobs_fini(c->knobs, c->data);
+	free(c);
+}
+
+struct conf *stage_conf_get(struct weir_stage *st)
+{
+	lock_take(&st->conf_lock);
+	struct conf *c = st->conf;
+	if (c)
+		atomic_fetch_add(&c->refs, 1);
+	lock_release(&st->conf_lock);
+	return c;
+}
+
+void stage_conf_set(struct weir_stage *st, struct conf *c)
+{
+	lock_take(&st->conf_lock);
+	struct conf *old = st->conf;
+	st->conf = c;
+	lock_release(&st->conf_lock);
+	atomic_fetch_add(&st->conf_version, 1);
+	conf_put(old);
+}
+
+const void *weir_conf(const struct weir_stage *st)
+{
+	struct thread *t = thread_current;
+
+	if (!t || t->graph != st->graph) /* init, fini: one thread, nothing changes */
+		return st->conf ? st->conf->data : NULL;
+	struct local *l = t->local[st->id];
+	uint64_t version = atomic_load_explicit(&st->conf_version, memory_order_acquire);
+	if (WEIR_UNLIKELY(!l->conf || (l->conf_version != version && l->conf_batch != t->batch))) {
+		conf_put(l->conf);
+		l->conf = stage_conf_get(l->stage);
+		l->conf_version = version;
+	}
+	l->conf_batch = t->batch;
+	return l->conf ? l->conf->data : NULL;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The graph inside: stages, pools, threads, and what controls them.
+ *
+ *   BUILT --start--> RUNNING --drain--> DRAINING --> DRAINED
+ *
+ * Who writes: the main thread builds, starts and drains; `lock` orders changes of knobs; threads enter
+ * and leave under `threads_lock`; control/ writes the journal under the journal's own lock.
+ */
+#ifndef WEIR_FLOW_GRAPH_H
+#define WEIR_FLOW_GRAPH_H
+
+#include <weir/graph.h>
+
+#include "base/lock.h"
+#include "flow/stage.h"
+
+enum graph_phase { GRAPH_BUILT, GRAPH_RUNNING, GRAPH_DRAINING, GRAPH_DRAINED };
+
+/** Sums of threads that have gone, per stage. Under threads_lock. */
+struct gone {
+	struct book book;
+	struct time_book times[WEIR_CLASSES_MAX];
+	book_counter *link_events; /* per outlet */
+};
+
+struct class_match {
+	const struct weir_field *field;
+	char *arg;     /* owned */
+	char *pattern; /* owned, without a trailing '*' */
+	size_t n;      /* bytes of pattern */
+	bool prefix;
+};
+
+struct graph_class {
+	const char *name;
+	int n_match;
+	struct class_match *match;
+};
+
+struct control;
+
+struct weir_graph {
+	struct weir_spec *spec;
+	int n_stages, n_pools, n_classes;
+	struct weir_stage **stages; /* by id */
+	int *order;                 /* ids, upstream first */
+	struct pool **pools;
+	struct graph_class *classes;
+	struct lock lock;           /* effective values in stage specs */
+	struct lock threads_lock;
+	struct thread *threads WEIR_GUARDED_BY(threads_lock);
+	struct gone *gone WEIR_GUARDED_BY(threads_lock);
+	atomic_int n_mailboxes;
+	struct control *control;
+	atomic_int phase;
+	atomic_bool hurry;
+	int64_t started_ns;
+	/* drain waits here: pulsed at the end of batches while DRAINING */
+	pthread_mutex_t drain_mutex;
+	pthread_cond_t drain_cond;
+};
+
+/** Bind classes of the spec to the fields of event type `type` (NULL: no source has one). 0 or a
+ *  WEIR_E code with `errs` filled. */
+int graph_classes_bind(
+    struct weir_graph *g, const struct weir_event_type *type, struct weir_errs *errs);
+void graph_classes_free(struct weir_graph *g);
+
+/** Make the control thread's view of the pools (not yet running). 0 or WEIR_ENOMEM. */
+int graph_control_new(struct weir_graph *g);
+
+/** Sum what all threads, live and gone, have counted at stage `id`. times[n_classes] and
+ *  links[n_outlets] may be NULL; *running_ns (may be NULL) grows by the time that the handle calls under
+ *  way have run so far, summed; *longest_ns (may be NULL) is the longest of them. Takes threads_lock. */
+void graph_sum(struct weir_graph *g, int id, struct book *book, struct weir_class_view *times,
+    uint64_t *links, int64_t *running_ns, int64_t *longest_ns);
+
+/** Events of stage `id` that are neither completed, shed nor failed: exact when nothing moves. */
+int64_t graph_in_flight(struct weir_graph *g, int id);
+
+/** A batch has ended: let a waiting drain look. Cheap when there is none. */
+static inline bool graph_draining(const struct weir_graph *g)
+{
+	return atomic_load_explicit(&g->phase, memory_order_relaxed) == GRAPH_DRAINING;
+}
+void graph_pulse(struct weir_graph *g);
+
+#endif

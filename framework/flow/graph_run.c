@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Starting and draining a graph.
+ *
+ * Drain: sources stop making events and let their connections end; then the graph is left alone until
+ * nothing is in flight but what stages hold on purpose, whose ops->stop then lets it go. At the end of
+ * the grace time queues are closed upstream first, what is left in them is finished as WEIR_ECLOSED,
+ * pools end after their present batch, and the law is checked exactly.
+ */
+#include <string.h>
+
+#include <weir/log.h>
+
+#include "base/clock.h"
+#include "control/control.h"
+#include "flow/graph.h"
+#include "flow/thread.h"
+#include "sched/pool.h"
+
+/* Drain looks at least this often, for the hurry flag, which a signal handler may set. */
+#define DRAIN_LOOK_NS (20 * NS_PER_MS)
+
+bool weir_graph_ready(const struct weir_graph *g)
+{
+	return atomic_load(&g->phase) == GRAPH_RUNNING;
+}
+
+void weir_graph_hurry(struct weir_graph *g)
+{
+	atomic_store(&g->hurry, true);
+}
+
+bool weir_hurried(const struct weir_stage *st)
+{
+	return atomic_load_explicit(&st->graph->hurry, memory_order_relaxed);
+}
+
+void graph_pulse(struct weir_graph *g)
+{
+	pthread_mutex_lock(&g->drain_mutex);
+	pthread_cond_signal(&g->drain_cond);
+	pthread_mutex_unlock(&g->drain_mutex);
+}
+
+static bool is_source(const struct weir_stage *st)
+{
+	return st->ops->flags & WEIR_STAGE_SOURCE;
+}
+
+static void stop_pools(struct weir_graph *g)
+{
+	for (int i = 0; i < g->n_pools; i++)
+		pool_stop(g->pools[i]);
+}
+
+static int start_sources(struct weir_graph *g, struct weir_errs *errs)
+{
+	for (int k = g->n_stages; k-- > 0;) {
+		struct weir_stage *st = g->stages[g->order[k]];
+		struct weir_err err = {0};
+		int rc = st->ops->start ? st->ops->start(st, &err) : 0;
+		if (rc == 0)
+			continue;
+		weir_errs_add(errs, &st->spec->mark, rc, err.hint[0] ? err.hint : NULL,
+		    "stage '%s' (%s): %s", st->name, st->ops->name,
+		    err.text[0] ? err.text : weir_error_text(rc));
+		for (int i = k + 1; i < g->n_stages; i++) {
+			struct weir_stage *started = g->stages[g->order[i]];
+			if (is_source(started) && started->ops->stop)
+				started->ops->stop(started, clock_now_ns());
+		}
+		return rc;
+	}
+	return 0;
+}
+
+int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)
+{
+	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_BUILT);
+	g->started_ns = clock_now_ns();
+	atomic_store(&g->phase, GRAPH_RUNNING);
+	for (int i = 0; i < g->n_pools; i++)
+		pool_start(g->pools[i]); /* what could not be made, control makes later */
+	int rc = control_start(g->control);
+	if (rc != 0)
+		weir_errs_add(errs, NULL, rc, NULL, "the control thread could not be created");
+	else
+		rc = start_sources(g, errs);
+	if (rc != 0) {
+		control_stop(g->control);
+		stop_pools(g);
+		atomic_store(&g->phase, GRAPH_DRAINED);
+	}
+	return rc;
+}
+
+int64_t graph_in_flight(struct weir_graph *g, int id)
+{
+	struct book b = {0};
+	int64_t n = 0;
+
+	graph_sum(g, id, &b, NULL, NULL, NULL, NULL);
+	for (int c = 0; c < g->n_classes; c++) {
+		const struct class_book *cb = &b.class_book[c];
+		n += (int64_t)(book_read(&cb->offered) - book_read(&cb->completed) - book_read(&cb->failed));
+		for (int r = 0; r < WEIR_SHED_REASONS; r++)
+			n -= (int64_t)book_read(&cb->shed[r]);
+	}
+	return n;
+}
+
+/* Events in flight in the graph; those that stages hold on purpose in *held. */
+static int64_t in_flight(struct weir_graph *g, int64_t *held)
+{
+	int64_t n = 0;
+
+	*held = 0;
+	for (int i = 0; i < g->n_stages; i++) {
+		struct book b = {0};
+		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
+		*held += (int64_t)book_read(&b.held);
+		n += graph_in_flight(g, i);
+	}
+	return n;
+}
+
+/* Wait until nothing but held events is in flight, or `until_ns`. Returns true when so. */
+static bool wait_quiet(struct weir_graph *g, int64_t until_ns)
+{
+	int64_t held, now_ns;
+
+	while (in_flight(g, &held) != held) {
+		now_ns = clock_now_ns();
+		if (now_ns >= until_ns || atomic_load(&g->hurry))
+			return false;
+		int64_t look_ns = now_ns + DRAIN_LOOK_NS < until_ns ? now_ns + DRAIN_LOOK_NS : until_ns;
+		struct timespec ts = {look_ns / NS_PER_S, look_ns % NS_PER_S};
+		pthread_mutex_lock(&g->drain_mutex);
+		pthread_cond_timedwait(&g->drain_cond, &g->drain_mutex, &ts);
+		pthread_mutex_unlock(&g->drain_mutex);
+	}
+	return true;
+}
+
+/* Let go of what stages hold; downstream may get new work by it. */
+static void stop_stages(struct weir_graph *g, int64_t until_ns)
+{
+	for (int k = 0; k < g->n_stages; k++) {
+		struct weir_stage *st = g->stages[g->order[k]];
+		if (!is_source(st) && st->ops->stop)
+			st->ops->stop(st, until_ns);
+	}
+	weir_thread_flush();
+}
+
+/* End what is queued in `st`. The queue is closed: nothing follows. */
+static uint64_t end_queued(struct weir_stage *st)
+{
+	struct weir_event *ev[WEIR_BATCH_MAX];
+	struct book *book = &thread_self()->local[st->id]->book;
+	uint64_t ended = 0;
+	int n;
+
+	queue_close(&st->sink.queue);
+	for (int rank = 0; rank < st->sink.queue.n_parts; rank++) {
+		struct queue_take take = {.rank = rank, .n_ranks = st->sink.queue.n_parts,
+		    .max = WEIR_BATCH_MAX, .sharers = 1};
+		while ((n = queue_pop(&st->sink.queue, &take, ev)) > 0) {
+			book_add(&book->running, (uint64_t)n);
+			for (int i = 0; i < n; i++) {
+				ev[i]->state = WEIR_EVENT_RUNNING;
+				weir_event_finish(&ev[i], WEIR_ECLOSED);
+			}
+			queue_release(&st->sink.queue, take.part);
+			ended += (uint64_t)n;
+		}
+	}
+	weir_thread_flush();
+	return ended;
+}
+
+static uint64_t end_all_queued(struct weir_graph *g)
+{
+	uint64_t ended = 0;
+
+	for (int k = 0; k < g->n_stages; k++)
+		ended += end_queued(g->stages[g->order[k]]);
+	return ended;
+}
+
+static void drain_stages(struct weir_graph *g, int64_t until_ns, struct weir_drain_report *r)
+{
+	bool quiet = wait_quiet(g, until_ns);
+
+	stop_stages(g, until_ns);
+	if (quiet)
+		wait_quiet(g, until_ns);
+	r->closed = end_all_queued(g);
+	control_stop(g->control);
+	stop_pools(g);
+	r->closed += end_all_queued(g); /* leased partitions, batches that ended since */
+	stop_stages(g, until_ns);
+}
+
+void weir_graph_drain(struct weir_graph *g, int64_t grace_ns, struct weir_drain_report *report)
+{
+	struct weir_drain_report r = {0};
+	int64_t start_ns = clock_now_ns(), until_ns = start_ns + grace_ns, held;
+	bool attach = thread_current == NULL;
+
+	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_RUNNING);
+	atomic_store(&g->phase, GRAPH_DRAINING);
+	if (attach && weir_thread_attach(g, "drain") != 0)
+		WEIR_ASSERT(!"no memory to drain");
+	for (int k = 0; k < g->n_stages; k++) {
+		struct weir_stage *st = g->stages[g->order[k]];
+		if (is_source(st) && st->ops->stop)
+			st->ops->stop(st, until_ns);
+	}
+	drain_stages(g, until_ns, &r);
+	r.law_error = in_flight(g, &held);
+	if (attach)
+		weir_thread_detach();
+	atomic_store(&g->phase, GRAPH_DRAINED);
+	r.took_ns = clock_now_ns() - start_ns;
+	if (report)
+		*report = r;
+}

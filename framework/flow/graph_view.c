@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading a running graph: sums over threads, gauges, and the law.
+ *
+ * Counters are read while they move, so the law offered = ended + in flight can be off by what moved
+ * while it was read. The view says by how much at most: what was offered and ended between two
+ * readings, plus one batch for each thread that was not parked.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "control/control.h"
+#include "flow/graph.h"
+#include "sched/pool.h"
+
+static void sum_book(struct book *into, const struct book *from)
+{
+	const book_counter *src = (const book_counter *)from;
+	book_counter *dst = (book_counter *)into;
+
+	for (size_t i = 0; i < offsetof(struct book, running_since_ns) / sizeof(*src); i++)
+		book_add(&dst[i], book_read(&src[i]));
+}
+
+static void sum_times(struct weir_class_view *into, const struct time_book *from, int n_classes)
+{
+	for (int c = 0; into && from && c < n_classes; c++) {
+		hist_book_sum(&into[c].wait, &from[c].wait);
+		hist_book_sum(&into[c].service, &from[c].service);
+	}
+}
+
+void graph_sum(struct weir_graph *g, int id, struct book *book, struct weir_class_view *times,
+    uint64_t *links, int64_t *running_ns, int64_t *longest_ns)
+{
+	int n_outlets = g->stages[id]->n_outlets;
+	int64_t now_ns = running_ns || longest_ns ? clock_now_ns() : 0;
+
+	lock_take(&g->threads_lock);
+	sum_book(book, &g->gone[id].book);
+	sum_times(times, g->gone[id].times, g->n_classes);
+	for (int o = 0; links && o < n_outlets; o++)
+		links[o] += book_read(&g->gone[id].link_events[o]);
+	for (struct thread *t = g->threads; t; t = t->next) {
+		const struct local *l = t->local[id];
+		sum_book(book, &l->book);
+		sum_times(times, l->times, g->n_classes);
+		for (int o = 0; links && o < n_outlets; o++)
+			links[o] += book_read(&l->outbox[o].events);
+		int64_t since_ns =
+		    atomic_load_explicit(&l->book.running_since_ns, memory_order_relaxed);
+		int64_t ran_ns = since_ns && now_ns > since_ns ? now_ns - since_ns : 0;
+		if (running_ns)
+			*running_ns += ran_ns;
+		if (longest_ns && ran_ns > *longest_ns)
+			*longest_ns = ran_ns;
+	}
+	lock_release(&g->threads_lock);
+}
+
+static uint64_t ended_of(const struct class_book *cb)
+{
+	uint64_t n = book_read(&cb->completed) + book_read(&cb->failed);
+
+	for (int r = 0; r < WEIR_SHED_REASONS; r++)
+		n += book_read(&cb->shed[r]);
+	return n;
+}
+
+static void view_classes(struct weir_graph *g, const struct book *b, struct weir_stage_view *v)
+{
+	for (int c = 0; c < g->n_classes; c++) {
+		const struct class_book *cb = &b->class_book[c];
+		struct weir_class_view *cv = &v->class_view[c];
+		cv->offered = book_read(&cb->offered);
+		cv->completed = book_read(&cb->completed);
+		cv->failed = book_read(&cb->failed);
+		cv->shadow_shed = book_read(&cb->shadow_shed);
+		cv->admitted = cv->offered;
+		for (int r = 0; r < WEIR_SHED_REASONS; r++) {
+			cv->shed[r] = book_read(&cb->shed[r]);
+			cv->admitted -= cv->shed[r];
+		}
+	}
+}
+
+/* Offered and ended, summed over classes. */
+static void totals(struct weir_graph *g, int id, int64_t *offered, int64_t *ended)
+{
+	struct book b = {0};
+
+	*offered = *ended = 0;
+	graph_sum(g, id, &b, NULL, NULL, NULL, NULL);
+	for (int c = 0; c < g->n_classes; c++) {
+		*offered += (int64_t)book_read(&b.class_book[c].offered);
+		*ended += (int64_t)ended_of(&b.class_book[c]);
+	}
+}
+
+static int active_threads(struct weir_graph *g)
+{
+	int n = 0;
+
+	for (int i = 0; i < g->n_pools; i++) {
+		int states[WEIR_THREAD_STATES];
+		n += pool_read(g->pools[i], states) - states[WEIR_THREAD_IDLE];
+	}
+	return n;
+}
+
+static void view_law(struct weir_graph *g, struct weir_stage *st, const struct book *b,
+    int64_t queued, struct weir_stage_view *v)
+{
+	int64_t offered0 = 0, ended0 = 0, offered, ended;
+
+	for (int c = 0; c < g->n_classes; c++) {
+		offered0 += (int64_t)v->class_view[c].offered;
+		ended0 += (int64_t)ended_of(&b->class_book[c]);
+	}
+	totals(g, st->id, &offered, &ended);
+	int64_t counted = queued + (int64_t)book_read(&b->running) + (int64_t)book_read(&b->held);
+	v->held = book_read(&b->held);
+	v->in_flight = offered0 > ended0 ? (uint64_t)(offered0 - ended0) : 0;
+	v->law_residual = offered0 - ended0 - counted;
+	v->law_slack = (offered - offered0) + (ended - ended0) +
+	    (int64_t)WEIR_BATCH_MAX * (active_threads(g) + (ended != ended0 || offered != offered0));
+}
+
+static void view_threads(struct weir_graph *g, struct weir_stage *st, struct weir_stage_view *v)
+{
+	bool source = st->ops->flags & WEIR_STAGE_SOURCE;
+	const struct pool *pool = st->pool;
+
+	v->placement = source ? "source" : st->sink.inlined ? "inline" : "pool";
+	v->group = pool ? pool->name : "";
+	if (!pool)
+		return;
+	for (int k = 0; k < g->spec->n_groups; k++)
+		if (strcmp(g->spec->groups[k].name, pool->name) == 0)
+			v->placement = "group";
+	v->threads_now = pool_read(pool, v->threads);
+	v->threads_target = atomic_load(&pool->target);
+	v->threads_min = atomic_load(&pool->min);
+	v->threads_max = atomic_load(&pool->max);
+	v->thread_failures = atomic_load(&pool->failures);
+	v->thread_deaths = atomic_load(&pool->deaths);
+}
+
+static void view_names(struct weir_stage *st, struct weir_stage_view *v)
+{
+	static const char *const modes[] = {"shared", "exclusive", "partitioned"};
+	static const char *const admission_modes[] = {"off", "shadow", "enforce"};
+	bool single = st->ops->flags & WEIR_STAGE_SINGLE;
+
+	v->name = st->name;
+	v->use = st->ops->name;
+	v->summary = st->ops->summary;
+	v->mode = modes[single ? WEIR_MODE_EXCLUSIVE : st->spec->mode];
+	v->admission = st->sink.policy->name;
+	lock_take(&st->sink.queue.lock);
+	v->admission_mode = admission_modes[st->sink.admission.mode];
+	lock_release(&st->sink.queue.lock);
+	v->depth = st->depth;
+	v->slo_ns = st->spec->slo_ns;
+	v->metrics = st->ops->metrics;
+	while (v->metrics && v->metrics[v->n_metrics].name)
+		v->n_metrics++;
+}
+
+static int view_links(struct weir_stage *st, struct weir_stage_view *v, const uint64_t *events)
+{
+	v->links = calloc((size_t)st->n_outlets + 1, sizeof(*v->links));
+	if (!v->links)
+		return WEIR_ENOMEM;
+	v->n_links = st->n_outlets;
+	for (int o = 0; o < st->n_outlets; o++)
+		v->links[o] = (struct weir_link_view){
+		    .outlet = st->outlets[o].name,
+		    .to = st->outlets[o].to ? st->outlets[o].to->name : NULL,
+		    .type = st->outlets[o].type,
+		    .events_total = events[o],
+		    .loop = st->outlets[o].loop,
+		};
+	return 0;
+}
+
+static int view_stage(struct weir_graph *g, struct weir_stage *st, struct weir_stage_view *v)
+{
+	struct book b = {0};
+	uint64_t queued[WEIR_CLASSES_MAX] = {0}, n_queued = 0;
+	uint64_t *events = calloc((size_t)st->n_outlets + 1, sizeof(*events));
+	int64_t running_ns = 0;
+
+	if (!events)
+		return WEIR_ENOMEM;
+	view_names(st, v);
+	view_threads(g, st, v);
+	graph_sum(g, st->id, &b, v->class_view, events, &running_ns, &v->longest_running_ns);
+	view_classes(g, &b, v);
+	int64_t oldest_ns = queue_oldest_ns(&st->sink.queue, queued), now_ns = clock_now_ns();
+	v->oldest_wait_ns = oldest_ns && now_ns > oldest_ns ? now_ns - oldest_ns : 0;
+	for (int c = 0; c < g->n_classes; c++) {
+		v->class_view[c].queued = queued[c];
+		n_queued += queued[c];
+	}
+	v->queue_length = n_queued;
+	v->queue_limit = st->pool ? atomic_load(&st->sink.queue.limit) : 0;
+	v->pressure = st->pool ? weir_pressure(st) : 0;
+	v->busy_ns = book_read(&b.busy_ns) + (uint64_t)running_ns;
+	v->batches = book_read(&b.batches);
+	v->batch_events = book_read(&b.batch_events);
+	v->wakeups = book_read(&b.wakeups);
+	v->unhandled = book_read(&b.unhandled);
+	for (int m = 0; m < v->n_metrics; m++)
+		v->metric[m] = (int64_t)book_read(&b.metric[m]);
+	view_law(g, st, &b, (int64_t)n_queued, v);
+	int rc = view_links(st, v, events);
+	free(events);
+	return rc;
+}
+
+int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
+{
+	/* Reading takes locks inside; to the caller the graph does not change. */
+	struct weir_graph *g = cg->stages[0]->graph;
+	struct weir_graph_view *v = calloc(1, sizeof(*v));
+	int phase = atomic_load(&g->phase), rc = 0;
+
+	if (!v)
+		return WEIR_ENOMEM;
+	v->name = g->spec->name;
+	v->now_ns = clock_now_ns();
+	v->wall_ns = clock_wall_ns();
+	v->started_ns = g->started_ns;
+	v->ready = phase == GRAPH_RUNNING;
+	v->draining = phase == GRAPH_DRAINING;
+	v->n_classes = g->n_classes;
+	for (int c = 0; c < g->n_classes; c++)
+		v->class_name[c] = g->classes[c].name;
+	v->stages = calloc((size_t)g->n_stages, sizeof(*v->stages));
+	for (int i = 0; v->stages && rc == 0 && i < g->n_stages; i++, v->n_stages++)
+		rc = view_stage(g, g->stages[i], &v->stages[i]);
+	v->decisions_total = journal_total(control_journal(g->control));
+	if (!v->stages || rc != 0) {
+		weir_graph_view_free(v);
+		return WEIR_ENOMEM;
+	}
+	*out = v;
+	return 0;
+}
+
+void weir_graph_view_free(struct weir_graph_view *v)
+{
+	if (!v)
+		return;
+	for (int i = 0; v->stages && i < v->n_stages; i++)
+		free(v->stages[i].links);
+	free(v->stages);
+	free(v);
+}

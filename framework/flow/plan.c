@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From names to a plan: stage types, configurations, groups, classes. See plan.h.
+ *
+ * Every check adds its error and goes on, so that one run shows all mistakes; a stage whose type is
+ * unknown is left out of the later checks.
+ */
+#include "flow/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flow/stage.h"
+
+/* reliability.md (b): names reach metrics, JSON and pages. */
+#define NAME_MAX_BYTES 64
+
+static bool name_ok(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n >= 1 && n <= NAME_MAX_BYTES &&
+	    strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == n;
+}
+
+static void check_name(struct plan *p, const char *kind, const char *name, const struct weir_mark *mark)
+{
+	if (!name_ok(name))
+		weir_errs_add(p->errs, mark, WEIR_EINVAL,
+		    "1 to 64 letters, digits, '_', '.' and '-' are possible",
+		    "'%.80s' can not be the name of a %s", name, kind);
+}
+
+static const char *nearest_type(const char *use)
+{
+	const char *names[256];
+	int n = 0;
+
+	for (const struct weir_stage_ops *ops; n < 256 && (ops = weir_stage_type_at(n)); n++)
+		names[n] = ops->name;
+	return weir_nearest(use, names, n);
+}
+
+static void resolve_type(struct plan *p, struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+	char hint[120] = "`weir list` shows the stage types";
+
+	ps->ops = weir_stage_type_find(s->use);
+	if (ps->ops)
+		return;
+	const char *near = nearest_type(s->use);
+	if (near)
+		snprintf(hint, sizeof(hint), "did you mean '%s'?", near);
+	weir_errs_add(p->errs, &s->use_mark, WEIR_ENOENT, hint,
+	    "there is no stage type '%s' for stage '%s'", s->use, s->name);
+}
+
+static void check_conf(struct plan *p, struct plan_stage *ps)
+{
+	struct conf *conf = NULL;
+
+	conf_new(ps->ops, ps->spec->with, ps->spec->name, &conf, p->errs);
+	conf_put(conf);
+}
+
+static void resolve_group(struct plan *p, struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+
+	ps->group = -1;
+	if (!s->group || !s->group[0])
+		return;
+	for (int g = 0; g < p->spec->n_groups; g++)
+		if (strcmp(p->spec->groups[g].name, s->group) == 0)
+			ps->group = g;
+	if (ps->group < 0)
+		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT, "declare it under 'groups:'",
+		    "stage '%s' is in group '%s', which does not exist", s->name, s->group);
+}
+
+static void check_stages(struct plan *p)
+{
+	for (int i = 0; i < p->n; i++) {
+		struct plan_stage *ps = &p->stages[i];
+		ps->spec = &p->spec->stages[i];
+		check_name(p, "stage", ps->spec->name, &ps->spec->mark);
+		for (int k = 0; k < i; k++)
+			if (strcmp(p->spec->stages[k].name, ps->spec->name) == 0)
+				weir_errs_add(p->errs, &ps->spec->mark, WEIR_EINVAL, NULL,
+				    "there are two stages called '%s'", ps->spec->name);
+		resolve_type(p, ps);
+		resolve_group(p, ps);
+		if (ps->ops)
+			check_conf(p, ps);
+	}
+}
+
+static void check_classes(struct plan *p)
+{
+	const struct weir_spec *spec = p->spec;
+	const char *arg;
+
+	if (spec->n_classes > WEIR_CLASSES_MAX)
+		weir_errs_add(p->errs, &spec->classes[WEIR_CLASSES_MAX].mark, WEIR_EINVAL, NULL,
+		    "there are %d classes, at most %d are possible", spec->n_classes, WEIR_CLASSES_MAX);
+	for (int c = 0; c < spec->n_classes; c++) {
+		const struct weir_class_spec *cs = &spec->classes[c];
+		check_name(p, "class", cs->name, &cs->mark);
+		for (int m = 0; m < cs->n_match && p->source_type; m++)
+			if (!plan_field(p->source_type, cs->match[m].field, &arg))
+				weir_errs_add(p->errs, &cs->mark, WEIR_ENOENT,
+				    "`weir describe` of the source lists the fields",
+				    "class '%s' matches '%s', which %s does not have", cs->name,
+				    cs->match[m].field, p->source_type->name);
+	}
+}
+
+const struct weir_field *plan_field(
+    const struct weir_event_type *type, const char *name, const char **arg)
+{
+	*arg = NULL;
+	for (const struct weir_field *f = type ? type->fields : NULL; f && f->name; f++) {
+		size_t n = strlen(f->name);
+		if (f->name[n - 1] == '.' && strncmp(name, f->name, n) == 0 && name[n]) {
+			*arg = name + n;
+			return f;
+		}
+		if (strcmp(f->name, name) == 0)
+			return f;
+	}
+	return NULL;
+}
+
+int plan_make(const struct weir_spec *spec, struct plan *p, struct weir_errs *errs)
+{
+	int before = errs->total;
+
+	*p = (struct plan){.spec = spec, .n = spec->n_stages, .errs = errs};
+	if (p->n == 0)
+		return weir_errs_add(errs, NULL, WEIR_EINVAL, "add 'stages:'", "there are no stages");
+	if (p->n >= WEIR_NO_STAGE)
+		return weir_errs_add(errs, NULL, WEIR_EINVAL, NULL, "there are too many stages");
+	p->stages = calloc((size_t)p->n, sizeof(*p->stages));
+	p->order = calloc((size_t)p->n, sizeof(*p->order));
+	if (!p->stages || !p->order)
+		return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
+	check_stages(p);
+	plan_links(p);
+	plan_order(p);
+	plan_types(p);
+	check_classes(p);
+	plan_placement(p);
+	return errs->total > before ? WEIR_EINVAL : 0;
+}
+
+void plan_free(struct plan *p)
+{
+	for (int i = 0; p->stages && i < p->n; i++)
+		free(p->stages[i].outlets);
+	free(p->stages);
+	free(p->order);
+	*p = (struct plan){0};
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* Where stages run and under which rules: placement, modes, keys, policies, the thread budget. */
+#include "flow/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/task.h"
+#include "control/resize.h"
+#include "sched/policy.h"
+
+/* overload.md 3.5: the sum of threads is at most min(32 * cores, 512). */
+#define BUDGET_PER_CORE 32
+#define BUDGET_MAX      512
+
+static void check_inline(struct plan *p, struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+	const char *why = NULL;
+
+	if (!s->inlined)
+		return;
+	if (ps->ops->flags & WEIR_STAGE_BLOCKS)
+		why = "its handler may block, and would block the caller's thread";
+	else if (s->mode != WEIR_MODE_SHARED || ps->ops->flags & WEIR_STAGE_SINGLE)
+		why = "only 'mode: shared' can run in several callers at once";
+	else if (s->group && s->group[0])
+		why = "it is in a group";
+	else if (s->cohort.by && s->cohort.by[0])
+		why = "cohorts by key need a queue";
+	if (why)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, why, "stage '%s' (%s) can not be inline",
+		    s->name, s->use);
+}
+
+/* The key of cohorts (`by`) or partitions (`key`): one of the two, an event has one key. */
+static void resolve_key(struct plan *p, struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+	const char *by = s->cohort.by ? s->cohort.by : "", *name = by;
+	bool partitioned = s->mode == WEIR_MODE_PARTITIONED;
+
+	if (partitioned)
+		name = s->key && s->key[0] ? s->key : "stage";
+	if (partitioned && by[0] && strcmp(by, name) != 0)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "use the same field for both",
+		    "stage '%s' is partitioned by '%s' and forms cohorts by '%s'", s->name, name, by);
+	if (!name[0])
+		return;
+	if (strcmp(name, "event") == 0) {
+		ps->key.kind = KEY_EVENT;
+	} else if (strcmp(name, "class") == 0) {
+		ps->key.kind = KEY_CLASS;
+	} else if (strcmp(name, "stage") == 0 && ps->ops->key) {
+		ps->key.kind = KEY_STAGE;
+	} else if ((ps->key.field = plan_field(ps->type, name, &ps->key.arg))) {
+		ps->key.kind = KEY_FIELD;
+	} else {
+		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT,
+		    "'event', 'class', 'stage' if the type has a key, or a field of the events",
+		    "stage '%s' has no key '%s'", s->name, name);
+	}
+}
+
+static void check_threads(struct plan *p, const struct weir_threads_spec *t, const char *kind,
+    const char *name, const struct weir_mark *mark)
+{
+	int64_t min = t->min < 0 ? task_cores() : t->min, max = t->max < 0 ? task_cores() : t->max;
+
+	if (t->min >= 0 && t->max >= 0 && min > max)
+		weir_errs_add(p->errs, mark, WEIR_EINVAL, NULL,
+		    "threads of %s '%s': min %lld is greater than max %lld", kind, name, (long long)min,
+		    (long long)max);
+	if (t->start > 0 && (t->start < min || t->start > (max < min ? min : max)))
+		weir_errs_add(p->errs, mark, WEIR_EINVAL, NULL,
+		    "threads of %s '%s': start %lld is not between min and max", kind, name,
+		    (long long)t->start);
+	if (t->policy && !resize_find(t->policy))
+		weir_errs_add(p->errs, mark, WEIR_ENOENT, "'static' or 'seda'",
+		    "threads of %s '%s': there is no policy '%s'", kind, name, t->policy);
+}
+
+static void check_stage(struct plan *p, struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+
+	if (ps->ops->flags & WEIR_STAGE_SOURCE) {
+		if (s->inlined || (s->group && s->group[0]) || s->mode != WEIR_MODE_SHARED)
+			weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, NULL,
+			    "stage '%s' (%s) is a source: it has threads of its own and no mode or group",
+			    s->name, s->use);
+		return;
+	}
+	check_inline(p, ps);
+	resolve_key(p, ps);
+	if (!s->inlined && ps->group < 0)
+		check_threads(p, &s->threads, "stage", s->name, &s->mark);
+	if (s->admission.policy && !admission_find(s->admission.policy))
+		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT, "'none', 'threshold' or 'rate'",
+		    "stage '%s': there is no admission policy '%s'", s->name, s->admission.policy);
+	else if (s->admission.policy && strcmp(s->admission.policy, "rate") == 0 &&
+	    s->admission.rate <= 0)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "write 'rate: 500'",
+		    "stage '%s': admission policy 'rate' needs a rate", s->name);
+}
+
+static int64_t floor_of(const struct weir_threads_spec *t)
+{
+	return t->min < 0 ? task_cores() : t->min;
+}
+
+static void check_budget(struct plan *p)
+{
+	int64_t sum = 0, budget = (int64_t)BUDGET_PER_CORE * task_cores();
+
+	budget = budget < BUDGET_MAX ? budget : BUDGET_MAX;
+	for (int i = 0; i < p->n; i++) {
+		const struct plan_stage *ps = &p->stages[i];
+		if (ps->ops && !(ps->ops->flags & WEIR_STAGE_SOURCE) && !ps->spec->inlined &&
+		    ps->group < 0)
+			sum += floor_of(&ps->spec->threads);
+	}
+	for (int g = 0; g < p->spec->n_groups; g++)
+		sum += floor_of(&p->spec->groups[g].threads);
+	if (sum > budget)
+		weir_errs_add(p->errs, NULL, WEIR_EINVAL, "lower 'threads.min', or share a group",
+		    "the stages want at least %lld threads, the budget of this machine is %lld",
+		    (long long)sum, (long long)budget);
+}
+
+void plan_placement(struct plan *p)
+{
+	for (int i = 0; i < p->n; i++)
+		if (p->stages[i].ops)
+			check_stage(p, &p->stages[i]);
+	for (int g = 0; g < p->spec->n_groups; g++) {
+		const struct weir_group_spec *gs = &p->spec->groups[g];
+		check_threads(p, &gs->threads, "group", gs->name, &gs->mark);
+		if (gs->schedule && !sched_policy_find(gs->schedule))
+			weir_errs_add(p->errs, &gs->mark, WEIR_ENOENT, "'shared'",
+			    "group '%s': there is no schedule '%s'", gs->name, gs->schedule);
+	}
+	check_budget(p);
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The stage queue: rings of pointers under one mutex; see queue.h for the why and the overlap table.
+ *
+ * Cohorts by key look at a window of the highest lane that has events and take the largest run of one
+ * key, unless the head has waited past the linger time or was passed over COHORT_PASSES times: then its
+ * key is served, so a rare key is not starved (Larus & Parkes leave the bound open). The window is bounded, so the pass under the lock is, too.
+ */
+#include "flow/queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Entries of a lane that a cohort by key may choose from. Guess: four of the largest useful batches
+ * (limits.md: gains flatten at 64); the pass costs about 1 ns an entry. */
+#define COHORT_WINDOW 256
+
+/* Without a linger time, the head's key is served at the latest after this many batches of other
+ * keys. Guess: waits 8 batches at worst. */
+#define COHORT_PASSES 8
+
+/* First size of a lane that is not the main one. Guess: one full batch. */
+#define LANE_FIRST 64
+
+static uint32_t round_up_pow2(uint32_t v)
+{
+	uint32_t p = LANE_FIRST;
+
+	while (p < v)
+		p *= 2;
+	return p;
+}
+
+static int lane_grow(struct lane *l, uint32_t capacity, bool keyed)
+{
+	struct weir_event **slot = malloc(capacity * sizeof(*slot));
+	uint64_t *key = keyed ? malloc(capacity * sizeof(*key)) : NULL;
+
+	if (!slot || (keyed && !key)) {
+		free(slot);
+		free(key);
+		return WEIR_ENOMEM;
+	}
+	for (uint32_t i = 0; i < l->n; i++) {
+		uint32_t at = (l->head + i) & (l->capacity - 1);
+		slot[i] = l->slot[at];
+		if (keyed)
+			key[i] = l->key[at];
+	}
+	free(l->slot);
+	free(l->key);
+	l->slot = slot;
+	l->key = key;
+	l->head = 0;
+	l->capacity = capacity;
+	return 0;
+}
+
+int queue_init(struct queue *q, int n_classes, int n_parts, uint32_t limit, bool keyed, bool leasing)
+{
+	memset(q, 0, sizeof(*q));
+	q->part = calloc((size_t)n_parts, sizeof(*q->part));
+	if (!q->part)
+		return WEIR_ENOMEM;
+	q->n_parts = n_parts;
+	q->n_classes = n_classes;
+	q->keyed = keyed;
+	q->leasing = leasing;
+	q->limit = limit;
+	lock_init(&q->lock);
+	if (lane_grow(&q->part[0].lane[n_classes - 1], round_up_pow2(limit), keyed) == 0)
+		return 0;
+	queue_fini(q);
+	return WEIR_ENOMEM;
+}
+
+void queue_fini(struct queue *q)
+{
+	if (!q->part)
+		return;
+	WEIR_ASSERT(queue_length(q) == 0);
+	for (int p = 0; p < q->n_parts; p++) {
+		for (int c = 0; c < q->n_classes; c++) {
+			free(q->part[p].lane[c].slot);
+			free(q->part[p].lane[c].key);
+		}
+	}
+	free(q->part);
+	q->part = NULL;
+	lock_fini(&q->lock);
+}
+
+uint32_t queue_room_locked(const struct queue *q)
+{
+	uint32_t n = queue_length(q);
+
+	return q->closed || n >= q->limit ? 0 : q->limit - n;
+}
+
+static int lane_append(struct queue *q, struct lane *l, struct weir_event **ev, uint32_t n)
+{
+	if (l->n + n > l->capacity && lane_grow(l, round_up_pow2(l->n + n), q->keyed) != 0)
+		return 0;
+	uint32_t mask = l->capacity - 1, tail = (l->head + l->n) & mask;
+	uint32_t first = l->capacity - tail < n ? l->capacity - tail : n;
+	memcpy(&l->slot[tail], ev, first * sizeof(*ev));
+	memcpy(l->slot, ev + first, (n - first) * sizeof(*ev));
+	if (q->keyed)
+		for (uint32_t i = 0; i < n; i++)
+			l->key[(tail + i) & mask] = ev[i]->key;
+	l->n += n;
+	return (int)n;
+}
+
+static int part_of(const struct queue *q, const struct weir_event *ev)
+{
+	return q->n_parts == 1 ? 0 : (int)(ev->key % (uint64_t)q->n_parts);
+}
+
+int queue_push_locked(struct queue *q, struct weir_event **ev, int n)
+{
+	int done = 0;
+
+	lock_assert_held(&q->lock);
+	while (done < n) {
+		int part = part_of(q, ev[done]), run = 1;
+		uint8_t class_id = ev[done]->class_id;
+		while (done + run < n && ev[done + run]->class_id == class_id &&
+		    part_of(q, ev[done + run]) == part)
+			run++;
+		if (lane_append(q, &q->part[part].lane[class_id], ev + done, (uint32_t)run) == 0)
+			break;
+		q->part[part].n += (uint32_t)run;
+		done += run;
+	}
+	/* seq_cst: partner of the length read in handler_park (sched/handler.c) */
+	atomic_store(&q->length, queue_length(q) + (uint32_t)done);
+	return done;
+}
+
+static int lane_take(struct lane *l, int max, struct weir_event **out)
+{
+	uint32_t n = l->n < (uint32_t)max ? l->n : (uint32_t)max;
+	uint32_t first = l->capacity - l->head < n ? l->capacity - l->head : n;
+
+	if (n == 0)
+		return 0;
+	memcpy(out, &l->slot[l->head], first * sizeof(*out));
+	memcpy(out + first, l->slot, (n - first) * sizeof(*out));
+	l->head = (l->head + n) & (l->capacity - 1);
+	l->n -= n;
+	return (int)n;
+}
+
+/* The key to serve: of the largest run in the window, or of an overdue head. Open addressing over a
+ * table twice the window. */
+static uint64_t choose_key(const struct lane *l, uint32_t window, bool overdue)
+{
+	struct { uint64_t key; uint16_t n, used; } seen[2 * COHORT_WINDOW];
+	uint64_t best = l->key[l->head];
+	uint16_t most = 0;
+
+	if (overdue)
+		return best;
+	memset(seen, 0, sizeof(seen));
+	for (uint32_t i = 0; i < window; i++) {
+		uint64_t key = l->key[(l->head + i) & (l->capacity - 1)];
+		uint32_t at = (uint32_t)(key ^ key >> 32) % (2 * COHORT_WINDOW);
+		while (seen[at].used && seen[at].key != key)
+			at = (at + 1) % (2 * COHORT_WINDOW);
+		seen[at].used = 1;
+		seen[at].key = key;
+		if (++seen[at].n > most) {
+			most = seen[at].n;
+			best = key;
+		}
+	}
+	return best;
+}
+
+/* Take up to `max` events of one key; the others keep their order and move up to the tail side. */
+static int lane_take_key(struct lane *l, int max, bool overdue, struct weir_event **out)
+{
+	uint32_t window = l->n < COHORT_WINDOW ? l->n : COHORT_WINDOW, mask = l->capacity - 1;
+	uint64_t key = window ? choose_key(l, window, overdue || l->passes >= COHORT_PASSES) : 0;
+	int n = 0;
+	uint32_t last = 0;
+
+	l->passes = window && key == l->key[l->head] ? 0 : l->passes + 1;
+
+	for (uint32_t i = 0; i < window && n < max; i++) {
+		uint32_t at = (l->head + i) & mask;
+		if (l->key[at] == key) {
+			out[n++] = l->slot[at];
+			l->slot[at] = NULL;
+			last = i;
+		}
+	}
+	/* Close the gaps by moving what stays towards the tail, then advance the head. */
+	uint32_t to = last;
+	for (uint32_t i = last + 1; n > 0 && i-- > 0;) {
+		uint32_t from_at = (l->head + i) & mask, to_at = (l->head + to) & mask;
+		if (!l->slot[from_at])
+			continue;
+		l->slot[to_at] = l->slot[from_at];
+		l->key[to_at] = l->key[from_at];
+		to--;
+	}
+	l->head = (l->head + (uint32_t)n) & mask;
+	l->n -= (uint32_t)n;
+	return n;
+}
+
+static struct partition *part_due(struct queue *q, const struct queue_take *take, int *index)
+{
+	if (q->n_parts == 1) {
+		*index = 0;
+		return q->part[0].n && !q->part[0].leased ? &q->part[0] : NULL;
+	}
+	struct partition *best = NULL;
+	for (int p = take->rank; p < q->n_parts; p += take->n_ranks) {
+		struct partition *part = &q->part[p];
+		if (part->n && !part->leased && (!best || part->n > best->n)) {
+			best = part;
+			*index = p;
+		}
+	}
+	return best;
+}
+
+static const struct weir_event *part_head(const struct partition *part, int n_classes)
+{
+	const struct weir_event *oldest = NULL;
+
+	for (int c = 0; c < n_classes; c++) {
+		const struct lane *l = &part->lane[c];
+		if (l->n && (!oldest || l->slot[l->head]->queued_ns < oldest->queued_ns))
+			oldest = l->slot[l->head];
+	}
+	return oldest;
+}
+
+static int part_take(struct queue *q, struct partition *part, const struct queue_take *take,
+    int max, bool overdue, struct weir_event **out)
+{
+	int n = 0;
+
+	for (int c = 0; c < q->n_classes && n < max; c++) {
+		struct lane *l = &part->lane[c];
+		n += take->by_key ? lane_take_key(l, max - n, overdue, out + n)
+		                  : lane_take(l, max - n, out + n);
+		if (take->by_key && n > 0)
+			break; /* one key, one class: a cohort */
+	}
+	part->n -= (uint32_t)n;
+	atomic_store_explicit(&q->length, queue_length(q) - (uint32_t)n, memory_order_relaxed);
+	return n;
+}
+
+int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
+{
+	int n = 0;
+	bool overdue = true;
+
+	take->ready_ns = INT64_MAX;
+	take->part = 0;
+	lock_take(&q->lock);
+	struct partition *part = part_due(q, take, &take->part);
+	if (!part)
+		goto out;
+	if (take->linger_ns > 0) {
+		int64_t due_ns = part_head(part, q->n_classes)->queued_ns + take->linger_ns;
+		overdue = take->now_ns >= due_ns;
+		if (!overdue && part->n < (uint32_t)take->max && !q->closed) {
+			take->ready_ns = due_ns;
+			goto out;
+		}
+	} else {
+		overdue = false;
+	}
+	int share = (int)((part->n + (uint32_t)take->sharers - 1) / (uint32_t)take->sharers);
+	n = part_take(q, part, take, share < take->max && !take->by_key ? share : take->max, overdue,
+	    out);
+	part->leased = q->leasing;
+out:
+	lock_release(&q->lock);
+	return n;
+}
+
+bool queue_release(struct queue *q, int part)
+{
+	if (!q->leasing)
+		return false;
+	lock_take(&q->lock);
+	q->part[part].leased = false;
+	bool more = q->part[part].n > 0;
+	lock_release(&q->lock);
+	return more;
+}
+
+bool queue_due(struct queue *q, int rank, int n_ranks)
+{
+	struct queue_take take = {.rank = rank, .n_ranks = n_ranks};
+	int index;
+
+	if (atomic_load(&q->length) == 0)
+		return false;
+	if (q->n_parts == 1 && !q->leasing)
+		return true;
+	lock_take(&q->lock);
+	bool due = part_due(q, &take, &index) != NULL;
+	lock_release(&q->lock);
+	return due;
+}
+
+int64_t queue_oldest_ns(struct queue *q, uint64_t *n)
+{
+	int64_t oldest = 0;
+
+	lock_take(&q->lock);
+	for (int c = 0; n && c < q->n_classes; c++)
+		n[c] = 0;
+	for (int p = 0; p < q->n_parts; p++) {
+		const struct weir_event *head = part_head(&q->part[p], q->n_classes);
+		if (head && (oldest == 0 || head->queued_ns < oldest))
+			oldest = head->queued_ns;
+		for (int c = 0; n && c < q->n_classes; c++)
+			n[c] += q->part[p].lane[c].n;
+	}
+	lock_release(&q->lock);
+	return oldest;
+}
+
+void queue_close(struct queue *q)
+{
+	lock_take(&q->lock);
+	q->closed = true;
+	lock_release(&q->lock);
+}
+
+void queue_set_limit(struct queue *q, uint32_t limit)
+{
+	lock_take(&q->lock);
+	q->limit = limit;
+	lock_release(&q->lock);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one door of a stage; see sink.h.
+ *
+ * Order of the tests: deadline (no lock), then per class, highest first, the policy's verdict and the
+ * queue's room under the queue's lock, so that of a mixed run the high classes get the last places.
+ * Events are stamped before the lock is taken: under it only pointers are copied.
+ */
+#include "flow/sink.h"
+
+#include <string.h>
+
+/* The verdict on one run. */
+struct verdict {
+	int offered[WEIR_CLASSES_MAX];
+	int want[WEIR_CLASSES_MAX]; /* offered and not expired */
+	int room[WEIR_CLASSES_MAX]; /* how many of the class may enter */
+	int reason[WEIR_CLASSES_MAX];
+	int shadow[WEIR_CLASSES_MAX];
+};
+
+static uint64_t make_key(const struct sink *s, const struct weir_event *ev)
+{
+	switch (s->key.kind) {
+	case KEY_CLASS:
+		return (uint64_t)ev->class_id + 1;
+	case KEY_STAGE:
+		return s->stage_key(s->stage, ev);
+	case KEY_FIELD:
+		return weir_hash(s->key.field->get(ev, s->key.arg));
+	default:
+		return ev->key;
+	}
+}
+
+/* Count classes, put the expired in front, stamp the rest as the stage's. Returns how many expired. */
+static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_ns,
+    struct verdict *v, uint64_t *parts)
+{
+	struct weir_event *expired[WEIR_BATCH_MAX];
+	int n_expired = 0, kept = 0;
+	enum weir_event_state state = s->inlined ? WEIR_EVENT_RUNNING : WEIR_EVENT_QUEUED;
+
+	for (int i = 0; i < n; i++) {
+		struct weir_event *e = ev[i];
+		WEIR_ASSERT(e->state == WEIR_EVENT_NEW || e->state == WEIR_EVENT_RUNNING);
+		v->offered[e->class_id]++;
+		if (WEIR_UNLIKELY(e->deadline_ns <= now_ns)) {
+			expired[n_expired++] = e;
+			continue;
+		}
+		v->want[e->class_id]++;
+		e->queued_ns = now_ns;
+		e->stage = s->id;
+		e->state = (uint8_t)state;
+		if (s->key.kind != KEY_NONE) {
+			e->key = make_key(s, e);
+			*parts |= 1ULL << (e->key % (uint64_t)s->queue.n_parts);
+		}
+		ev[kept++] = e;
+	}
+	if (WEIR_UNLIKELY(n_expired > 0)) {
+		memmove(ev + n_expired, ev, (size_t)kept * sizeof(*ev));
+		memcpy(ev, expired, (size_t)n_expired * sizeof(*ev));
+	}
+	return n_expired;
+}
+
+static int ask_policy(struct sink *s, int class_id, int n, uint32_t length, int64_t now_ns,
+    struct verdict *v)
+{
+	struct admission_view view = {
+	    .now_ns = now_ns, .length = length, .limit = s->queue.limit};
+	int m = s->policy->admit(
+	    s->admission_state, &s->admission, &view, class_id, n, &v->reason[class_id]);
+
+	if (s->admission.mode == WEIR_ADMISSION_ENFORCE)
+		return m;
+	v->shadow[class_id] = n - m;
+	return n;
+}
+
+/* How many of each class may enter, in v->room. Returns their sum. The queue's lock is held. */
+static int judge(struct sink *s, int64_t now_ns, struct verdict *v)
+    WEIR_REQUIRES(&s->queue.lock)
+{
+	int total = 0;
+	uint32_t length = queue_length(&s->queue);
+	int64_t left = s->inlined ? INT64_MAX : queue_room_locked(&s->queue);
+
+	for (int c = 0; c < s->queue.n_classes; c++) {
+		int m = v->want[c];
+		if (m == 0)
+			continue;
+		if (s->policy != &admission_none &&
+		    s->admission.mode != WEIR_ADMISSION_OFF)
+			m = ask_policy(s, c, m, length, now_ns, v);
+		if (m > left) {
+			if (s->policy->give_back)
+				s->policy->give_back(s->admission_state, m - (int)left);
+			m = (int)left;
+			v->reason[c] = s->queue.closed ? WEIR_ESTOPPING : WEIR_EQUEUE;
+		}
+		v->room[c] = m;
+		left -= m;
+		length += (uint32_t)m;
+		total += m;
+	}
+	return total;
+}
+
+/* Move the refused of ev[0..n) to the front, in order; the admitted follow, in order. */
+static int split_refused(struct weir_event **ev, int n, struct verdict *v, int *reason)
+{
+	struct weir_event *admitted[WEIR_BATCH_MAX];
+	int refused = 0, m = 0;
+
+	for (int i = 0; i < n; i++) {
+		uint8_t c = ev[i]->class_id;
+		if (v->room[c] > 0) {
+			v->room[c]--;
+			admitted[m++] = ev[i];
+		} else {
+			reason[refused] = v->reason[c];
+			ev[refused++] = ev[i];
+		}
+	}
+	memcpy(ev + refused, admitted, (size_t)m * sizeof(*ev));
+	return refused;
+}
+
+/* Push ev[0..n); what a lane has no memory for (as good as full) is moved to the front. Returns how
+ * many did not enter. */
+static int push_run(struct sink *s, struct weir_event **ev, int n, int *reason)
+    WEIR_REQUIRES(&s->queue.lock)
+{
+	struct weir_event *kept[WEIR_BATCH_MAX];
+	int pushed = queue_push_locked(&s->queue, ev, n), left = n - pushed;
+
+	if (WEIR_LIKELY(left == 0))
+		return 0;
+	memcpy(kept, ev + pushed, (size_t)left * sizeof(*ev));
+	memmove(ev + left, ev, (size_t)pushed * sizeof(*ev));
+	memcpy(ev, kept, (size_t)left * sizeof(*ev));
+	for (int i = 0; i < left; i++)
+		reason[i] = WEIR_EQUEUE;
+	return left;
+}
+
+/* Judge and push ev[0..n). The refused end up in front; returns their number. */
+static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_ns,
+    struct verdict *v, int *reason, uint64_t parts)
+{
+	int refused = 0;
+	uint32_t before, length;
+
+	lock_take(&s->queue.lock);
+	before = queue_length(&s->queue);
+	if (judge(s, now_ns, v) < n)
+		refused = split_refused(ev, n, v, reason);
+	if (!s->inlined && refused < n)
+		refused += push_run(s, ev + refused, n - refused, reason + refused);
+	length = queue_length(&s->queue);
+	lock_release(&s->queue.lock);
+	if (length > before)
+		s->wake(s, before, length, parts);
+	return refused;
+}
+
+/* The refused are the sender's again, as they were, and counted. */
+static void return_refused(struct weir_event **ev, const int *reason, int n, int from,
+    enum weir_event_state state, struct book *book)
+{
+	for (int i = 0; i < n; i++) {
+		ev[i]->stage = (uint16_t)from;
+		ev[i]->state = (uint8_t)state;
+		book_add(&book->class_book[ev[i]->class_id].shed[weir_shed_index(reason[i])], 1);
+	}
+}
+
+int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t now_ns,
+    struct book *book, int *reason)
+{
+	struct verdict v = {0};
+	uint64_t parts = 0;
+	enum weir_event_state before = ev[0]->state; /* one sender: one state */
+	int refused = stamp_run(s, ev, n, now_ns, &v, &parts);
+
+	for (int i = 0; i < refused; i++)
+		reason[i] = WEIR_EDEADLINE;
+	/* Counted before the push: a reader may see an event early, never one that was not offered. */
+	for (int c = 0; c < s->queue.n_classes; c++)
+		if (v.offered[c])
+			book_add(&book->class_book[c].offered, (uint64_t)v.offered[c]);
+	if (refused < n && !(s->inlined && s->policy == &admission_none))
+		refused += admit_run(s, ev + refused, n - refused, now_ns, &v, reason + refused, parts);
+	for (int c = 0; c < s->queue.n_classes; c++)
+		if (v.shadow[c])
+			book_add(&book->class_book[c].shadow_shed, (uint64_t)v.shadow[c]);
+	if (WEIR_UNLIKELY(refused > 0))
+		return_refused(ev, reason, refused, from, before, book);
+	if (s->inlined && refused < n)
+		s->run(s, ev + refused, n - refused);
+	return n - refused;
+}
+
+void sink_set_admission(struct sink *s, const struct weir_admission_spec *spec, int64_t now_ns)
+{
+	lock_take(&s->queue.lock);
+	s->admission.mode = spec->mode;
+	s->admission.threshold = spec->threshold;
+	s->admission.rate = spec->rate;
+	s->admission.burst = spec->burst;
+	s->policy->init(s->admission_state, &s->admission, now_ns);
+	lock_release(&s->queue.lock);
+}

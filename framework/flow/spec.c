@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Specs as data: made with defaults, grown, freed. The rows that say what the defaults are stand in
+ * spec_knobs.c, setting knobs by path in spec_set.c. One thread at a time; no globals.
+ */
+#include <weir/spec.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* A guess: longer than requests take, shorter than what service managers wait (systemd: 90 s). */
+#define GRACE_DEFAULT_NS (10 * NS_PER_S)
+
+/* The objective of a class that names none; overload.md 3.7. */
+#define SLO_DEFAULT_NS (500 * NS_PER_MS)
+
+int weir_spec_text(char **member, const char *text)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return WEIR_ENOMEM;
+	free(*member);
+	*member = copy;
+	return 0;
+}
+
+struct weir_spec *weir_spec_new(const char *name)
+{
+	struct weir_spec *spec = calloc(1, sizeof(*spec));
+
+	if (!spec)
+		return NULL;
+	spec->grace_ns = GRACE_DEFAULT_NS;
+	if (weir_spec_text(&spec->name, name) != 0 ||
+	    weir_spec_text(&spec->admin.listen, "") != 0) {
+		weir_spec_free(spec);
+		return NULL;
+	}
+	return spec;
+}
+
+/* Room for one more at the end of `array`, zeroed; the count is the caller's to raise. */
+static void *append(void **array, int n, size_t size)
+{
+	void *bigger = realloc(*array, ((size_t)n + 1) * size);
+
+	if (!bigger)
+		return NULL;
+	*array = bigger;
+	return memset((char *)bigger + (size_t)n * size, 0, size);
+}
+
+static void free_stage(struct weir_stage_spec *s)
+{
+	for (int i = 0; i < s->n_to; i++) {
+		free(s->to[i].outlet);
+		free(s->to[i].stage);
+	}
+	free(s->to);
+	weir_node_free(s->with);
+	weir_knobs_fini(weir_stage_knobs, s);
+	free(s->name);
+	free(s->use);
+	*s = (struct weir_stage_spec){0};
+}
+
+struct weir_stage_spec *weir_spec_add_stage(
+    struct weir_spec *spec, const char *name, const char *use)
+{
+	void *array = spec->stages;
+	struct weir_stage_spec *s = append(&array, spec->n_stages, sizeof(*s));
+
+	spec->stages = array;
+	if (!s)
+		return NULL;
+	if (weir_spec_text(&s->name, name) != 0 || weir_spec_text(&s->use, use) != 0 ||
+	    weir_knobs_init(weir_stage_knobs, s) != 0) {
+		free_stage(s);
+		return NULL;
+	}
+	spec->n_stages++;
+	return s;
+}
+
+static void free_group(struct weir_group_spec *g)
+{
+	weir_knobs_fini(weir_group_knobs, g);
+	free(g->name);
+	*g = (struct weir_group_spec){0};
+}
+
+struct weir_group_spec *weir_spec_add_group(struct weir_spec *spec, const char *name)
+{
+	void *array = spec->groups;
+	struct weir_group_spec *g = append(&array, spec->n_groups, sizeof(*g));
+
+	spec->groups = array;
+	if (!g)
+		return NULL;
+	if (weir_spec_text(&g->name, name) != 0 || weir_knobs_init(weir_group_knobs, g) != 0) {
+		free_group(g);
+		return NULL;
+	}
+	spec->n_groups++;
+	return g;
+}
+
+struct weir_class_spec *weir_spec_add_class(struct weir_spec *spec, const char *name)
+{
+	void *array = spec->classes;
+	struct weir_class_spec *c = append(&array, spec->n_classes, sizeof(*c));
+
+	spec->classes = array;
+	if (!c || weir_spec_text(&c->name, name) != 0)
+		return NULL;
+	c->slo_ns = SLO_DEFAULT_NS;
+	spec->n_classes++;
+	return c;
+}
+
+int weir_spec_link(struct weir_stage_spec *stage, const char *outlet, const char *to, bool loop)
+{
+	void *array = stage->to;
+	struct weir_link_spec *l = append(&array, stage->n_to, sizeof(*l));
+
+	stage->to = array;
+	if (!l)
+		return WEIR_ENOMEM;
+	l->loop = loop;
+	if (weir_spec_text(&l->outlet, outlet) != 0 || weir_spec_text(&l->stage, to) != 0) {
+		free(l->outlet);
+		return WEIR_ENOMEM;
+	}
+	stage->n_to++;
+	return 0;
+}
+
+static void free_class(struct weir_class_spec *c)
+{
+	for (int i = 0; i < c->n_match; i++) {
+		free(c->match[i].field);
+		free(c->match[i].pattern);
+	}
+	free(c->match);
+	free(c->name);
+}
+
+void weir_spec_free(struct weir_spec *spec)
+{
+	if (!spec)
+		return;
+	for (int i = 0; i < spec->n_stages; i++)
+		free_stage(&spec->stages[i]);
+	for (int i = 0; i < spec->n_groups; i++)
+		free_group(&spec->groups[i]);
+	for (int i = 0; i < spec->n_classes; i++)
+		free_class(&spec->classes[i]);
+	for (int i = 0; i < spec->n_plugins; i++)
+		free(spec->plugins[i]);
+	free(spec->stages);
+	free(spec->groups);
+	free(spec->classes);
+	free(spec->plugins);
+	free(spec->name);
+	free(spec->path);
+	free(spec->admin.listen);
+	if (spec->free_sources)
+		spec->free_sources(spec->sources); /* last: marks point into them */
+	free(spec);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Running a batch in a stage, and what a handler may ask while it runs.
+ *
+ * stage_run() is the only place that calls ops->handle, whether the thread is a handler of a pool or
+ * the sender of an inline stage. It drops what expired in the queue, records waits per run of equal
+ * stamps, and one clock read per batch serves as the end of this batch and the start of the next.
+ */
+#include "flow/stage.h"
+
+#include <string.h>
+
+#include <weir/graph.h>
+#include <weir/log.h>
+
+#include "base/clock.h"
+#include "flow/cohort.h"
+#include "sched/pool.h"
+
+struct weir_graph *stage_graph(const struct weir_stage *st)
+{
+	return st->graph;
+}
+
+static struct local *local_of(const struct weir_stage *st)
+{
+	return thread_self()->local[st->id];
+}
+
+/* Finish what waited past its deadline; the rest moves up. Returns how many are left. */
+static int drop_expired(struct weir_event **ev, int n, int64_t now_ns)
+{
+	int kept = 0;
+
+	for (int i = 0; i < n; i++) {
+		ev[i]->state = WEIR_EVENT_RUNNING;
+		if (WEIR_UNLIKELY(ev[i]->deadline_ns <= now_ns))
+			weir_event_finish(&ev[i], WEIR_EDEADLINE);
+		else
+			ev[kept++] = ev[i];
+	}
+	for (int i = kept; i < n; i++)
+		ev[i] = NULL;
+	return kept;
+}
+
+/* Record the waits: events of one hand-off share a stamp, so a run of them is one entry. */
+static void record_waits(
+    struct local *l, struct weir_event **ev, int n, int64_t now_ns, int *per_class)
+{
+	for (int i = 0; i < n;) {
+		int run = 1;
+		uint8_t c = ev[i]->class_id;
+		int64_t queued_ns = ev[i]->queued_ns;
+		while (i + run < n && ev[i + run]->class_id == c && ev[i + run]->queued_ns == queued_ns)
+			run++;
+		hist_book_add(&l->times[c].wait, now_ns - queued_ns, (uint64_t)run);
+		per_class[c] += run;
+		i += run;
+	}
+}
+
+static void record_service(struct local *l, const int *per_class, int n_classes, int n, int64_t took_ns)
+{
+	for (int c = 0; c < n_classes; c++)
+		if (per_class[c])
+			hist_book_add(&l->times[c].service, took_ns / n, (uint64_t)per_class[c]);
+	book_add(&l->book.busy_ns, (uint64_t)took_ns);
+	book_add(&l->book.batches, 1);
+	book_add(&l->book.batch_events, (uint64_t)n);
+}
+
+/* Slots that the handler left behind are our counted bug, not a leak. */
+static void finish_leftovers(struct weir_stage *st, struct local *l, struct weir_event **ev, int n)
+{
+	int left = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (ev[i]) {
+			weir_event_finish(&ev[i], WEIR_EDROPPED);
+			left++;
+		}
+	}
+	if (WEIR_LIKELY(left == 0))
+		return;
+	book_add(&l->book.unhandled, (uint64_t)left);
+	if (weir_log_first(&st->unhandled_logged))
+		weir_log(WEIR_LOG_ERROR,
+		    "stage '%s' (%s) left %d of %d events behind: finished as unhandled; a handler must "
+		    "emit, finish or hold each event",
+		    st->name, st->ops->name, left, n);
+}
+
+void stage_run(struct sink *sink, struct weir_event **ev, int n)
+{
+	struct weir_stage *st = sink->stage;
+	struct thread *t = thread_self();
+	struct local *l = t->local[st->id];
+	int per_class[WEIR_CLASSES_MAX] = {0};
+	int64_t start_ns = t->now_ns;
+
+	t->batch++;
+	book_add(&l->book.running, (uint64_t)n);
+	n = drop_expired(ev, n, start_ns);
+	if (n == 0)
+		return;
+	record_waits(l, ev, n, start_ns, per_class);
+	t->run_ev = ev;
+	t->run_n = n;
+	atomic_store_explicit(&l->book.running_since_ns, start_ns, memory_order_relaxed);
+	atomic_store_explicit(&t->running, st, memory_order_relaxed);
+	atomic_store_explicit(&t->running_type, ev[0]->type, memory_order_relaxed);
+	st->ops->handle(st, ev, n);
+	finish_leftovers(st, l, ev, n);
+	t->run_n = 0;
+	t->now_ns = clock_now_ns();
+	record_service(l, per_class, sink->queue.n_classes, n, t->now_ns - start_ns);
+	atomic_store_explicit(&l->book.running_since_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&t->running, NULL, memory_order_relaxed);
+}
+
+void stage_wake(struct sink *sink, uint32_t before, uint32_t length, uint64_t parts)
+{
+	struct pool *pool = sink->pool;
+	int woken;
+
+	if (!cohort_wakes(sink, before, length))
+		return;
+	if (sink->queue.n_parts > 1)
+		woken = pool_wake_parts(pool, parts);
+	else
+		woken = pool_wake(pool);
+	if (woken)
+		book_add(&local_of(sink->stage)->book.wakeups, (uint64_t)woken);
+}
+
+void stage_refused(
+    struct weir_stage *st, int outlet, struct weir_event **ev, int n, const int *reason)
+{
+	struct thread *t = thread_self();
+
+	t->refused_by = st->outlets[outlet].to->id;
+	for (int i = 0; i < n;) {
+		int run = 1;
+		while (i + run < n && reason[i + run] == reason[i])
+			run++;
+		if (st->ops->refused)
+			st->ops->refused(st, outlet, ev + i, run, reason[i]);
+		for (int k = i; k < i + run; k++)
+			if (ev[k])
+				weir_event_finish(&ev[k], reason[i]);
+		i += run;
+	}
+	t->refused_by = WEIR_NO_STAGE;
+}
+
+/* ---- what callbacks may ask ---- */
+
+static void unlinked(struct weir_stage *st, int outlet, struct weir_event **ev)
+{
+	bool known = outlet >= 0 && outlet < st->n_outlets;
+
+	if (known && st->outlets[outlet].any) {
+		weir_event_finish(ev, WEIR_OK);
+		return;
+	}
+	if (weir_log_first(&st->unlinked_logged))
+		weir_log(WEIR_LOG_ERROR, "stage '%s' (%s) emitted to outlet %s%s%s, which is not linked",
+		    st->name, st->ops->name, known ? "'" : "number out of range",
+		    known ? st->outlets[outlet].name : "", known ? "'" : "");
+	weir_event_finish(ev, WEIR_ELINK);
+}
+
+void weir_emit(struct weir_stage *st, int outlet, struct weir_event **slot)
+{
+	struct thread *t = thread_self();
+	struct local *l = t->local[st->id];
+	struct weir_event *ev = *slot;
+
+	if (ev->state == WEIR_EVENT_NEW) { /* a source lets it into the world */
+		ev->stage = (uint16_t)st->id;
+		ev->state = WEIR_EVENT_RUNNING;
+		book_add(&l->book.class_book[ev->class_id].offered, 1);
+		book_add(&l->book.running, 1);
+	}
+	if (WEIR_UNLIKELY(ev->state == WEIR_EVENT_HELD)) {
+		book_add(&l->book.held, (uint64_t)-1);
+		book_add(&l->book.running, 1);
+		ev->state = WEIR_EVENT_RUNNING;
+	}
+	WEIR_ASSERT(ev->state == WEIR_EVENT_RUNNING && ev->stage == st->id);
+	if (WEIR_UNLIKELY(outlet < 0 || outlet >= st->n_outlets || !st->outlets[outlet].to)) {
+		unlinked(st, outlet, slot);
+		return;
+	}
+	*slot = NULL;
+	outbox_add(t, &l->outbox[outlet], ev);
+}
+
+void weir_hold(struct weir_stage *st, struct weir_event **slot)
+{
+	WEIR_ASSERT((*slot)->state == WEIR_EVENT_RUNNING && (*slot)->stage == st->id);
+	(*slot)->state = WEIR_EVENT_HELD;
+	book_add(&local_of(st)->book.held, 1);
+	book_add(&local_of(st)->book.running, (uint64_t)-1);
+	*slot = NULL;
+}
+
+int weir_outlet_find(const struct weir_stage *st, const char *name)
+{
+	for (int i = 0; i < st->n_outlets; i++)
+		if (strcmp(st->outlets[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+bool weir_outlet_linked(const struct weir_stage *st, int outlet)
+{
+	return outlet >= 0 && outlet < st->n_outlets && st->outlets[outlet].to != NULL;
+}
+
+void *weir_state(const struct weir_stage *st)
+{
+	return st->state;
+}
+
+void *weir_thread_state(const struct weir_stage *st)
+{
+	return local_of(st)->thread_state;
+}
+
+const char *weir_stage_name(const struct weir_stage *st)
+{
+	return st->name;
+}
+
+int64_t weir_now_ns(const struct weir_stage *st)
+{
+	(void)st;
+	return thread_current ? thread_current->now_ns : clock_now_ns();
+}
+
+int64_t weir_remaining_ns(const struct weir_stage *st, const struct weir_event *ev)
+{
+	return weir_event_left_ns(ev, weir_now_ns(st));
+}
+
+double weir_pressure(const struct weir_stage *st)
+{
+	uint32_t limit = atomic_load_explicit(&st->sink.queue.limit, memory_order_relaxed);
+	double p = limit > 0 ? (double)queue_length(&st->sink.queue) / (double)limit : 0;
+
+	return p > 1 ? 1 : p;
+}
+
+void weir_count(struct weir_stage *st, int row, int64_t n)
+{
+	WEIR_ASSERT(row >= 0 && row < WEIR_METRICS_MAX);
+	book_add(&local_of(st)->book.metric[row], (uint64_t)n);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A running graph: build it from a spec, start, watch, turn knobs, drain, stop.
+ *
+ *   spec --weir_graph_build--> BUILT --start--> RUNNING --drain--> DRAINED --free-->
+ *
+ * | call                            | threads                                             |
+ * |---------------------------------|-----------------------------------------------------|
+ * | build, start, drain, free       | one thread at a time (main)                         |
+ * | snapshot, decisions, set, get   | any thread, at any time between build and free      |
+ * | weir_thread_attach / detach     | any thread, while RUNNING                           |
+ */
+#ifndef WEIR_GRAPH_H
+#define WEIR_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/annotate.h>
+#include <weir/error.h>
+#include <weir/event.h>
+#include <weir/metric.h>
+#include <weir/spec.h>
+#include <weir/stage.h>
+
+struct weir_graph;
+
+/** Check everything that can be checked without acquiring anything: names, types, links, cycles,
+ *  `with:` of every stage, ranges, the thread budget. All mistakes go to `errs`. 0 or
+ *  WEIR_EINVAL. Main thread. */
+WEIR_API int weir_spec_check(const struct weir_spec *spec, struct weir_errs *errs);
+
+/** Check and build; stages are initialised (files opened, ports not yet bound). The graph takes
+ *  over `spec` when it succeeds. On failure `errs` says why and nothing stays. */
+WEIR_API int weir_graph_build(
+    struct weir_spec *spec, struct weir_graph **graph, struct weir_errs *errs);
+
+/** Start pools, the control thread, then sources; listening begins here. On failure everything
+ *  started is stopped again and the graph can only be freed. */
+WEIR_API int weir_graph_start(struct weir_graph *graph, struct weir_errs *errs);
+
+/** What a drain did. */
+struct weir_drain_report {
+	int64_t took_ns;
+	uint64_t closed;    /* events that had to be ended as WEIR_ECLOSED */
+	int64_t law_error;  /* offered - (completed + shed + failed), summed; 0 or a bug */
+};
+
+/** Stop sources, let every stage finish its queue upstream first, for at most `grace_ns` in all;
+ *  end what remains as WEIR_ECLOSED; stop pools and control. Returns the number closed, capped. */
+WEIR_API void weir_graph_drain(
+    struct weir_graph *graph, int64_t grace_ns, struct weir_drain_report *report);
+
+/** From now on drain waits no longer. Any thread; async-signal-safe. */
+WEIR_API void weir_graph_hurry(struct weir_graph *graph);
+
+/** Free a graph that is drained, never started or failed to start. NULL is allowed. */
+WEIR_API void weir_graph_free(struct weir_graph *graph);
+
+WEIR_API const struct weir_spec *weir_graph_spec(const struct weir_graph *graph);
+
+/** Is it running and not draining? For readiness. Any thread. */
+WEIR_API bool weir_graph_ready(const struct weir_graph *graph);
+
+/* ---- threads that are not the graph's own (embedders, tests, benches) ---- */
+
+/** Let the calling thread init, offer, emit and finish events of `graph`. 0 or WEIR_ENOMEM. */
+WEIR_API int weir_thread_attach(struct weir_graph *graph, const char *name);
+WEIR_API void weir_thread_detach(void);
+
+/**
+ * Offer `ev[0..n)`, n >= 1, to stage `to` (from weir_graph_stage) at its door: deadline, admission,
+ * queue. The refused stay the caller's and are moved to the front of `ev`, in order; the other slots
+ * become NULL. `reason` (may be NULL) is the SHED code of a refusal. Returns how many were taken. Attached or own threads; runs inline stages in
+ * the caller's thread. One lock and at most one wake-up per call.
+ */
+WEIR_API int weir_offer(struct weir_stage *to, struct weir_event **ev, int n, int *reason);
+
+/** Send on what this thread's finishes and emits have collected. Own threads do it by themselves
+ *  at the end of each batch; attached threads call it (weir_offer does, too). */
+WEIR_API void weir_thread_flush(void);
+
+/** The stage called `name`, NULL when there is none. Any thread. */
+WEIR_API struct weir_stage *weir_graph_stage(const struct weir_graph *graph, const char *name);
+
+/* ---- watching ---- */
+
+enum weir_thread_state {
+	WEIR_THREAD_BUSY,     /* in a handler */
+	WEIR_THREAD_SPINNING, /* looking for work */
+	WEIR_THREAD_IDLE,     /* parked */
+	WEIR_THREAD_STATES,
+};
+
+/** Numbers of one class at one stage, totals since start. */
+struct weir_class_view {
+	uint64_t offered;   /* at the door */
+	uint64_t admitted;  /* taken into the queue (or run inline) */
+	uint64_t completed; /* emitted onwards, or finished as WEIR_OK */
+	uint64_t failed;
+	uint64_t shed[WEIR_SHED_REASONS];   /* by reason, at the door and at the queue's exit */
+	uint64_t shadow_shed;               /* would have been shed if admission were enforced */
+	uint64_t queued;                    /* now */
+	struct weir_hist wait, service;     /* seconds in the queue; in the handler, per event */
+};
+
+struct weir_link_view {
+	const char *outlet;
+	const char *to; /* name of the stage, NULL when unlinked */
+	const struct weir_event_type *type;
+	uint64_t events_total;
+	bool loop;
+};
+
+struct weir_stage_view {
+	const char *name, *use, *summary;
+	const char *group;      /* pool it runs in: group name, own name, "" inline or source */
+	const char *placement;  /* "source", "inline", "pool", "group" */
+	const char *mode;       /* "shared", "exclusive", "partitioned" */
+	const char *admission;  /* policy name */
+	const char *admission_mode; /* "off", "shadow", "enforce" */
+	int depth;              /* longest way from a source, for layouts */
+	uint64_t queue_length, queue_limit;
+	uint64_t in_flight;     /* queued + running + held */
+	uint64_t held;
+	int64_t law_residual;   /* offered - ended - in flight as counted at one moment */
+	int64_t law_slack;      /* how much of it the moment's length explains; |residual| <= slack */
+	int threads[WEIR_THREAD_STATES];
+	int threads_now, threads_target, threads_min, threads_max;
+	uint64_t thread_failures, thread_deaths;
+	uint64_t busy_ns;       /* in handlers, summed over threads */
+	uint64_t batches;       /* handle calls */
+	uint64_t batch_events;  /* events in them: mean cohort = batch_events / batches */
+	uint64_t wakeups;       /* sleepers woken for this stage */
+	uint64_t unhandled;     /* left behind by the handler */
+	int64_t oldest_wait_ns;      /* age of the oldest queued event, 0 when empty */
+	int64_t longest_running_ns;  /* of the handle calls under way, 0 when none */
+	int64_t slo_ns;
+	double pressure;
+	int n_links;
+	struct weir_link_view *links;
+	int n_metrics;
+	const struct weir_metric *metrics;
+	int64_t metric[WEIR_METRICS_MAX];
+	struct weir_class_view class_view[WEIR_CLASSES_MAX];
+};
+
+/** One decision of a controller (or of a person), as the journal keeps it. */
+struct weir_decision {
+	uint64_t id;
+	int64_t at_ns;      /* CLOCK_MONOTONIC */
+	int64_t wall_ns;    /* CLOCK_REALTIME */
+	char stage[64];     /* stage or group */
+	char actor[24];     /* policy name, "operator", "repair" */
+	char action[24];    /* "grow", "shrink", "set", "spawn_failed" */
+	char rule[96];      /* why: "queue 187 over threshold 64" */
+	char limit[48];     /* the limit it met, "" none: "wanted 9, max 8" */
+	char inputs[160];   /* "queue=187 busy=4 arrivals=912/s" */
+	int from, to;       /* threads before and after */
+};
+
+struct weir_graph_view {
+	const char *name;
+	int64_t now_ns, wall_ns, started_ns;
+	bool ready, draining;
+	int n_classes;
+	const char *class_name[WEIR_CLASSES_MAX];
+	int n_stages;
+	struct weir_stage_view *stages;
+	uint64_t decisions_total;
+};
+
+/** Read everything at one moment. Costs about 20 us per stage and thread; take it once per scrape.
+ *  0 or WEIR_ENOMEM. Freed by weir_graph_view_free; names live as long as the graph. */
+WEIR_API int weir_graph_view(const struct weir_graph *graph, struct weir_graph_view **view);
+WEIR_API void weir_graph_view_free(struct weir_graph_view *view);
+
+/** Copy the newest `n` decisions, newest first, into `out`; returns how many. Any thread. */
+WEIR_API int weir_graph_decisions(const struct weir_graph *graph, struct weir_decision *out, int n);
+
+/** Turn the live knob `knob` ("threads.max", "admission.rate", "with.body") of `stage` to `value`.
+ *  Same words as `check`. 0, WEIR_ENOENT (no such stage or knob), WEIR_EINVAL (bad value, or not
+ *  live), WEIR_ENOMEM; the sentence in `why[size]`. Journalled. Any thread; takes effect by the
+ *  next batch. */
+WEIR_API int weir_graph_set(struct weir_graph *graph, const char *stage, const char *knob,
+    const char *value, char *why, size_t size);
+
+/** Print the effective value of a knob into `buf[size]`. 0 or WEIR_ENOENT. Any thread. */
+WEIR_API int weir_graph_get(const struct weir_graph *graph, const char *stage, const char *knob,
+    char *buf, size_t size);
+
+/** Stage and event type that the calling thread is running, for crash reports: async-signal-safe.
+ *  false when none. */
+WEIR_API bool weir_thread_running(const char **stage, const char **event_type);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a server is: plain data, made from YAML by config/ or by hand by a program that embeds weir.
+ *
+ * Every member is described by a knob row in framework/flow/spec.c (weir_*_knobs below), so the
+ * loader, `check`, `describe`, the schema and the admin endpoint read one table. Ownership: a spec
+ * owns all it points to; weir_spec_free frees it. Build a spec by hand with weir_spec_new and
+ * weir_spec_add_stage, which fill in defaults.
+ */
+#ifndef WEIR_SPEC_H
+#define WEIR_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/annotate.h>
+#include <weir/error.h>
+#include <weir/event.h>
+#include <weir/knob.h>
+
+/** `threads:` of a stage without group, and of a group. -1 is `auto`: cores this process may use. */
+struct weir_threads_spec {
+	int64_t min, max, start; /* handler threads, 1..1024; start -1: min */
+	char *policy;            /* resize policy: "seda", "static" */
+	bool pinned;             /* thread i to core i modulo cores */
+	int64_t spin_ns;         /* longest spin before parking; -1: adapt, 0 where one core is all */
+};
+
+struct weir_queue_spec {
+	int64_t limit; /* events */
+};
+
+struct weir_cohort_spec {
+	int64_t max;       /* events per handle call, 1..WEIR_BATCH_MAX */
+	int64_t linger_ns; /* wait at most this long for a fuller cohort; 0: never */
+	char *by;          /* field of the event type, "stage" for ops->key, "" for any mix */
+};
+
+/** Largest batch of one handle call. */
+#define WEIR_BATCH_MAX 256
+
+enum weir_admission_mode { WEIR_ADMISSION_OFF, WEIR_ADMISSION_SHADOW, WEIR_ADMISSION_ENFORCE };
+
+struct weir_admission_spec {
+	char *policy;     /* "none", "threshold", "rate" */
+	int mode;         /* enum weir_admission_mode */
+	int64_t threshold; /* threshold: events in the queue; -1: half the limit */
+	double rate;      /* rate: events per second */
+	double burst;     /* rate: depth of the bucket in events; 0: 10 ms of rate, at least 1 */
+};
+
+enum weir_stage_mode { WEIR_MODE_SHARED, WEIR_MODE_EXCLUSIVE, WEIR_MODE_PARTITIONED };
+
+/** One entry of `to:`. */
+struct weir_link_spec {
+	char *outlet; /* "" for the default outlet (`to: NAME`) */
+	char *stage;
+	bool loop; /* `{ stage: NAME, loop: true }`: may close a cycle */
+	struct weir_mark mark;
+};
+
+struct weir_stage_spec {
+	char *name;
+	char *use;
+	struct weir_mark mark, use_mark;
+	struct weir_node *with; /* the map as written, NULL when absent; owned */
+	struct weir_link_spec *to;
+	int n_to;
+	bool inlined; /* `threads: inline` */
+	char *group;  /* "" for a pool of its own */
+	int mode;     /* enum weir_stage_mode */
+	char *key;    /* field for `mode: partitioned`; "" then means "stage" */
+	int64_t slo_ns;
+	struct weir_threads_spec threads;
+	struct weir_queue_spec queue;
+	struct weir_cohort_spec cohort;
+	struct weir_admission_spec admission;
+};
+
+struct weir_group_spec {
+	char *name;
+	struct weir_mark mark;
+	char *schedule; /* scheduling policy: "shared" */
+	struct weir_threads_spec threads;
+};
+
+/** One condition of a class: every given member must match. Patterns: exact, or a prefix + '*'. */
+struct weir_match_spec {
+	char *field;   /* field of the source's event type: "path", "header.x-plan" */
+	char *pattern;
+};
+
+struct weir_class_spec {
+	char *name;
+	struct weir_mark mark;
+	struct weir_match_spec *match;
+	int n_match; /* 0: matches everything */
+	int64_t slo_ns;
+};
+
+struct weir_admin_spec {
+	char *listen; /* "127.0.0.1:9900"; "" for no admin endpoint */
+	struct weir_mark mark;
+};
+
+struct weir_spec {
+	char *name;
+	char *path; /* the file it came from, or NULL */
+	struct weir_admin_spec admin;
+	int64_t grace_ns; /* `drain: { grace: 10s }`: how long a drain may take */
+	struct weir_class_spec *classes;
+	int n_classes; /* 0: one class called "default" */
+	struct weir_group_spec *groups;
+	int n_groups;
+	struct weir_stage_spec *stages;
+	int n_stages;
+	char **plugins; /* `plugin:` paths already loaded, for the record */
+	int n_plugins;
+	/** Texts that marks point into; freed with the spec. */
+	void (*free_sources)(void *sources);
+	void *sources;
+};
+
+/* Rows of the sections, in the order in which they are documented. */
+WEIR_API extern const struct weir_knob weir_threads_knobs[];
+WEIR_API extern const struct weir_knob weir_queue_knobs[];
+WEIR_API extern const struct weir_knob weir_cohort_knobs[];
+WEIR_API extern const struct weir_knob weir_admission_knobs[];
+WEIR_API extern const struct weir_knob weir_stage_knobs[]; /* group mode key slo + sections as MAP */
+WEIR_API extern const struct weir_knob weir_group_knobs[];
+
+/** An empty spec with defaults, NULL when out of memory. */
+WEIR_API struct weir_spec *weir_spec_new(const char *name);
+
+/** Append a stage with defaults; its address is valid until the next append. NULL: no memory. */
+WEIR_API struct weir_stage_spec *weir_spec_add_stage(
+    struct weir_spec *spec, const char *name, const char *use);
+
+/** Append a group with defaults, as above. */
+WEIR_API struct weir_group_spec *weir_spec_add_group(struct weir_spec *spec, const char *name);
+
+/** Append a class, as above. */
+WEIR_API struct weir_class_spec *weir_spec_add_class(struct weir_spec *spec, const char *name);
+
+/** Link outlet `outlet` ("" for the default) of `stage` to the stage called `to`. 0 or
+ *  WEIR_ENOMEM. */
+WEIR_API int weir_spec_link(
+    struct weir_stage_spec *stage, const char *outlet, const char *to, bool loop);
+
+/** Replace an owned string member: frees the old, copies the new. 0 or WEIR_ENOMEM. */
+WEIR_API int weir_spec_text(char **member, const char *text);
+
+/** Set one knob by its path below the stage: ("threads.max", "8"), ("with.body", "x"). Scalars
+ *  only. 0, or a WEIR_E code with the sentence in `why[size]`. For `--set` and hand-made specs. */
+WEIR_API int weir_stage_spec_set(struct weir_stage_spec *stage, const char *path,
+    const char *value, char *why, size_t size);
+
+/** Free a spec and all it owns; NULL is allowed. */
+WEIR_API void weir_spec_free(struct weir_spec *spec);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a stage author writes: one ops table, and handlers that work on batches.
+ *
+ * A stage type is one .c file and one CMake line, `weir_stage(upper)`. It defines
+ *
+ *         const struct weir_stage_ops weir_stage_upper = { .abi = WEIR_STAGE_ABI, ... };
+ *
+ * and that symbol is the whole contract: found in the built-in table or by dlsym in `upper.so`.
+ * stages/basic/echo.c is the one to copy; docs/writing-a-stage.md is the tour.
+ *
+ * What the framework promises to `handle(st, ev, n)`:
+ *   - n >= 1; ev[0..n) are live events of the accepted type, in queue order, owned by the handler;
+ *   - every outlet that is not optional is linked, and to a stage that accepts the type;
+ *   - `mode: exclusive` one call at a time; `partitioned` same key, same thread, in order;
+ *   - no lock is held: the handler may block (say so with WEIR_STAGE_BLOCKS).
+ * What the handler owes: on return every slot is NULL, since each event was emitted, finished or
+ * held. A leftover is finished as WEIR_EDROPPED, counted as `unhandled`, logged once.
+ *
+ * Every thread of the graph (handler, I/O, attached) is registered with liburcu-memb by the framework:
+ * a stage may use urcu_memb_read_lock() at once and must not register threads itself.
+ *
+ * Calls below are for threads of the graph (handlers, I/O, attached) unless they say otherwise.
+ */
+#ifndef WEIR_STAGE_H
+#define WEIR_STAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/annotate.h>
+#include <weir/error.h>
+#include <weir/event.h>
+#include <weir/knob.h>
+#include <weir/metric.h>
+
+/** Grows when a struct or call that stages use changes its meaning. Compared when a .so loads. */
+#define WEIR_STAGE_ABI 1
+
+struct weir_stage;
+
+enum weir_stage_flags {
+	WEIR_STAGE_SOURCE      = 1, /* makes events; has no queue, no handle; runs its own I/O threads */
+	WEIR_STAGE_SINGLE      = 2, /* always `mode: exclusive`, whatever the YAML says */
+	WEIR_STAGE_BLOCKS      = 4, /* handle may sleep in the kernel: never inline, batches kept small */
+	WEIR_STAGE_ANY_OUTLETS = 8, /* the names under `to:` are the outlets (router) */
+};
+
+/** Type of an outlet or of `accepts`: any event, and the same as comes in. */
+#define WEIR_ANY_EVENT NULL
+
+struct weir_outlet {
+	const char *name;                   /* NULL ends the table */
+	const struct weir_event_type *type; /* WEIR_ANY_EVENT: what the stage was given */
+	bool optional;                      /* else an unlinked outlet is an error of the build */
+	const char *help;
+};
+
+struct weir_stage_ops {
+	uint32_t abi;        /* WEIR_STAGE_ABI */
+	unsigned flags;      /* enum weir_stage_flags */
+	const char *name;    /* as under `use:`, "file.read" */
+	const char *summary; /* one sentence, no full stop */
+
+	const struct weir_event_type *accepts; /* WEIR_ANY_EVENT or a type; unused by sources */
+	const struct weir_outlet *outlets;     /* NULL: none; the first is the default of `to: NAME` */
+	const struct weir_knob *knobs;         /* rows of `with:`; NULL: none */
+	size_t conf_size;                      /* the struct that `knobs` describes */
+	const struct weir_metric *metrics;     /* NULL: none; at most WEIR_METRICS_MAX */
+	size_t state_size;                     /* zeroed, shared by all threads: weir_state() */
+	size_t thread_state_size;              /* zeroed, one per thread: weir_thread_state() */
+
+	/** Check the configuration and acquire what the stage needs. On failure fill `err->text` (and
+	 *  `hint`), return a WEIR_E code, and leave nothing acquired. Main thread. */
+	int (*init)(struct weir_stage *st, struct weir_err *err);
+	/** Start own threads (sources). Downstream is running already. Main thread. */
+	int (*start)(struct weir_stage *st, struct weir_err *err);
+	void (*handle)(struct weir_stage *st, struct weir_event **ev, int n);
+	/** Sources: accept nothing new, let what is there end, return when it has or at `until_ns`
+	 *  (CLOCK_MONOTONIC) at the latest. Other stages: emit or finish what they hold; called when
+	 *  nothing can reach them any more. May block. Main thread, attached to the running graph. */
+	void (*stop)(struct weir_stage *st, int64_t until_ns);
+	/** Release what init acquired; handler threads have gone and no event is in flight. A source
+	 *  stops and joins its loops here, not in stop: answers may come until the last stage has
+	 *  drained. Main thread. */
+	void (*fini)(struct weir_stage *st);
+	/** A thread will / will no longer run this stage; its thread state is at hand. Optional. */
+	int (*thread_init)(struct weir_stage *st);
+	void (*thread_fini)(struct weir_stage *st);
+
+	/** Key of an event for cohorts and partitions with `by: stage`. Optional; must not block. */
+	uint64_t (*key)(struct weir_stage *st, const struct weir_event *ev);
+	/** The next stage behind `outlet` refused ev[0..n), n >= 1, for `reason` (a SHED code): they
+	 *  are the stage's again. Emit elsewhere or finish each and NULL its slot; leftovers are
+	 *  finished with `reason`. Optional; without it they are finished with `reason`. */
+	void (*refused)(
+	    struct weir_stage *st, int outlet, struct weir_event **ev, int n, int reason);
+};
+
+/* ---- inside callbacks ---- */
+
+/**
+ * Give `*ev` to the stage behind `outlet` (index into the ops table or from weir_outlet_find) and
+ * store NULL. Emissions collect in an outbox and enter the next queue in one operation when the
+ * batch ends; a refusal comes back through ops->refused. Emitting to an unlinked optional outlet
+ * finishes the event: as WEIR_OK if it is the last outlet of its way (outlet type any), else as
+ * WEIR_ELINK, counted. About 3 ns.
+ */
+WEIR_API void weir_emit(struct weir_stage *st, int outlet, struct weir_event **ev);
+
+/** Index of the outlet called `name`, -1 when the stage has none. For init. */
+WEIR_API int weir_outlet_find(const struct weir_stage *st, const char *name);
+
+/** Is `outlet` linked to a stage? Constant after build. */
+WEIR_API bool weir_outlet_linked(const struct weir_stage *st, int outlet);
+
+/**
+ * Keep `*ev` beyond this call and store NULL: it stays in flight in this stage until the stage
+ * emits or finishes it later, from any thread of the graph. The stage links and frees what it keeps
+ * (`ev->next` is its to use) and finishes all of it when the graph closes (ops->stop of the stage).
+ */
+WEIR_API void weir_hold(struct weir_stage *st, struct weir_event **ev);
+
+/** The state_size bytes of the stage, aligned to a cache line. */
+WEIR_API void *weir_state(const struct weir_stage *st);
+
+/** The thread_state_size bytes of this thread at this stage. Only where thread_init ran. */
+WEIR_API void *weir_thread_state(const struct weir_stage *st);
+
+/** The conf_size bytes, effective values, immutable; valid until the callback returns. */
+WEIR_API const void *weir_conf(const struct weir_stage *st);
+
+/** Name of the stage with id `id` (ev->stage) in the graph of `st`, "" when there is none. */
+WEIR_API const char *weir_stage_peer_name(const struct weir_stage *st, int id);
+
+/** Name of class `class_id` in the graph of `st`, "" when there is none. */
+WEIR_API const char *weir_class_name(const struct weir_stage *st, int class_id);
+
+/** Name of the stage in the YAML. Any thread, static for the life of the graph. */
+WEIR_API const char *weir_stage_name(const struct weir_stage *st);
+
+/** Time at which this batch started, ns, CLOCK_MONOTONIC: no clock read. */
+WEIR_API int64_t weir_now_ns(const struct weir_stage *st);
+
+/** Time to the deadline of `ev` in ns from the start of this batch; INT64_MAX for none. */
+WEIR_API int64_t weir_remaining_ns(const struct weir_stage *st, const struct weir_event *ev);
+
+/** How loaded the stage is, 0 (idle) to 1 (queue at its limit): serve worse before serving less.
+ *  A relaxed read, any thread. */
+WEIR_API double weir_pressure(const struct weir_stage *st);
+
+/** Class of `ev` by the graph's `classes:` (first match wins, else the last class). Sources. */
+WEIR_API uint8_t weir_classify(const struct weir_stage *st, const struct weir_event *ev);
+
+/** Must a drain end at once (second SIGTERM)? ops->stop of sources looks at it while it waits. Any
+ *  thread. */
+WEIR_API bool weir_hurried(const struct weir_stage *st);
+
+/* ---- finding stage types ---- */
+
+/** The built-in or loaded type called `name`, NULL when there is none. Any thread. */
+WEIR_API const struct weir_stage_ops *weir_stage_type_find(const char *name);
+
+/** Type number `i`, from 0, sorted by name; NULL past the end. Any thread. */
+WEIR_API const struct weir_stage_ops *weir_stage_type_at(int i);
+
+/** Load a plug-in: dlopen `path`, look for `weir_stage_<symbol>` where symbol is the file's base
+ *  name up to the first dot, check the ABI, register. Fills `err`. Main thread, before a build. */
+WEIR_API int weir_stage_load(const char *path, struct weir_err *err);
+
+/** Register a type from a program that embeds weir; `ops` must live for ever. */
+WEIR_API int weir_stage_register(const struct weir_stage_ops *ops, struct weir_err *err);
+
+#endif

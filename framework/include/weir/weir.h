@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The umbrella for stage authors: everything a stage may use. Embedders add spec.h and graph.h. */
+#ifndef WEIR_WEIR_H
+#define WEIR_WEIR_H
+
+#include <weir/annotate.h>
+#include <weir/error.h>
+#include <weir/event.h>
+#include <weir/io.h>
+#include <weir/knob.h>
+#include <weir/log.h>
+#include <weir/metric.h>
+#include <weir/stage.h>
+
+#endif

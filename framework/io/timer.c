@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lazy two-level timer wheel; see timer.h.
+ *
+ * A timer is filed by tick: `at_ns` rounded up, so it never fires early. Slot i of level 0 holds
+ * ticks [tick, tick + 512) that are i modulo 512; slot i of level 1 holds blocks of 512 ticks whose
+ * number is i modulo 512 and which begin after the present one. When a block begins its timers are
+ * filed again, in level 0 or wherever they have been moved to meanwhile.
+ *
+ * A bit per slot says where timers may be, so an idle loop finds its next wake-up in at most 16
+ * words and sleeps through empty slots. Bits are cleared when a slot is looked at, not on cancel.
+ */
+#include "io/timer.h"
+
+#include <string.h>
+
+#include <weir/error.h>
+
+#define WORDS (TIMER_SLOTS / 64)
+
+static int64_t tick_of(int64_t at_ns)
+{
+	return (at_ns + TIMER_TICK_NS - 1) / TIMER_TICK_NS;
+}
+
+void timer_wheel_init(struct timer_wheel *w, int64_t now_ns)
+{
+	memset(w, 0, sizeof(*w));
+	w->tick = w->floor = now_ns / TIMER_TICK_NS;
+	w->next_tick = INT64_MAX;
+}
+
+static void link_in(struct timer_wheel *w, int level, int64_t number, struct weir_timer *t)
+{
+	int i = (int)(number % TIMER_SLOTS);
+	struct weir_timer **head = &w->slot[level][i];
+
+	t->next = *head;
+	t->prev = head;
+	if (t->next)
+		t->next->prev = &t->next;
+	*head = t;
+	w->used[level][i / 64] |= 1ULL << (i % 64);
+}
+
+/* Put `t` where its at_ns belongs, at the next tick at the earliest. */
+static void file(struct timer_wheel *w, struct weir_timer *t)
+{
+	int64_t tick = tick_of(t->at_ns), block, present = w->tick / TIMER_SLOTS;
+
+	if (tick < w->floor)
+		tick = w->floor;
+	block = tick / TIMER_SLOTS;
+	if (tick - w->tick < TIMER_SLOTS) {
+		link_in(w, 0, tick, t);
+	} else {
+		if (block - present >= TIMER_SLOTS)
+			block = present + TIMER_SLOTS - 1;
+		link_in(w, 1, block, t);
+		tick = block * TIMER_SLOTS;
+	}
+	if (tick < w->next_tick)
+		w->next_tick = tick;
+}
+
+static void unlink_from(struct weir_timer *t)
+{
+	*t->prev = t->next;
+	if (t->next)
+		t->next->prev = t->prev;
+	t->next = NULL;
+	t->prev = NULL;
+}
+
+void timer_wheel_set(struct timer_wheel *w, struct weir_timer *t, int64_t at_ns)
+{
+	WEIR_ASSERT(t->fire != NULL && at_ns >= 0);
+	if (t->prev && at_ns >= t->at_ns) {
+		t->at_ns = at_ns;
+		return;
+	}
+	if (t->prev)
+		unlink_from(t);
+	else
+		w->count++;
+	t->at_ns = at_ns;
+	file(w, t);
+}
+
+void timer_wheel_cancel(struct timer_wheel *w, struct weir_timer *t)
+{
+	if (!t->prev)
+		return;
+	unlink_from(t);
+	if (--w->count > 0)
+		return;
+	memset(w->used, 0, sizeof(w->used));
+	w->next_tick = INT64_MAX;
+}
+
+/* Distance in slots from `from` (inclusive) to the first used slot of `level`, -1 when none is. */
+static int distance(const struct timer_wheel *w, int level, int from)
+{
+	for (int i = 0; i <= WORDS; i++) {
+		int word = (from / 64 + i) % WORDS;
+		uint64_t bits = w->used[level][word];
+		if (i == 0)
+			bits &= ~0ULL << (from % 64);
+		if (i == WORDS)
+			bits &= ~(~0ULL << (from % 64));
+		if (bits)
+			return (word * 64 + __builtin_ctzll(bits) - from + TIMER_SLOTS) %
+			       TIMER_SLOTS;
+	}
+	return -1;
+}
+
+/* The first tick at which a slot of either level has to be looked at. */
+static int64_t find_next(const struct timer_wheel *w)
+{
+	int64_t next = INT64_MAX, block = w->tick / TIMER_SLOTS;
+	int near = distance(w, 0, (int)(w->tick % TIMER_SLOTS));
+	int far = distance(w, 1, (int)(block % TIMER_SLOTS));
+
+	if (w->count == 0)
+		return INT64_MAX;
+	if (near >= 0)
+		next = w->tick + near;
+	if (far >= 0 && (block + far) * TIMER_SLOTS < next)
+		next = (block + far) * TIMER_SLOTS;
+	return next < w->tick ? w->tick : next;
+}
+
+/* Detach a whole slot. */
+static struct weir_timer *empty_slot(struct timer_wheel *w, int level, int64_t number)
+{
+	int i = (int)(number % TIMER_SLOTS);
+	struct weir_timer *list = w->slot[level][i];
+
+	w->slot[level][i] = NULL;
+	w->used[level][i / 64] &= ~(1ULL << (i % 64));
+	return list;
+}
+
+/* Look at every timer of a slot: fire the due, file the others again. The list stays linked behind
+ * a local head, so callbacks may cancel any of it. */
+static void run_slot(
+    struct timer_wheel *w, int level, int64_t number, int64_t now_ns, struct weir_loop *loop)
+{
+	struct weir_timer *list = empty_slot(w, level, number);
+
+	if (list)
+		list->prev = &list;
+	while (list) {
+		struct weir_timer *t = list;
+		unlink_from(t);
+		if (t->at_ns > now_ns) {
+			file(w, t);
+			continue;
+		}
+		w->count--;
+		t->fire(loop, t);
+	}
+}
+
+void timer_wheel_run(struct timer_wheel *w, int64_t now_ns, struct weir_loop *loop)
+{
+	int64_t now_tick = now_ns / TIMER_TICK_NS;
+
+	w->floor = now_tick + 1; /* what a callback sets for now comes up next turn */
+	while (w->next_tick <= now_tick) {
+		int64_t tick = w->next_tick;
+		w->tick = tick;
+		if (tick % TIMER_SLOTS == 0)
+			run_slot(w, 1, tick / TIMER_SLOTS, now_ns, loop);
+		w->tick = tick + 1;
+		run_slot(w, 0, tick, now_ns, loop);
+		w->next_tick = find_next(w);
+	}
+	/* Nothing is filed before next_tick, so the wheel may stand at the present. */
+	if (w->tick < now_tick)
+		w->tick = now_tick;
+	w->floor = w->tick;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life of a handler thread: take a batch, run it, send on what it emitted; else spin, then park.
+ *
+ *   LIVE: BUSY (in a handler) -> SPINNING (looking) -> IDLE (parked) -> ... -> GONE
+ *
+ * No wake-up is lost, because both sides write before they read, all seq_cst:
+ *   sender:  queue length up, then read n_spinning and n_idle
+ *   thread:  n_idle up (park) or n_spinning down (end of spin), then read the queue lengths
+ * A thread that leaves, and one that took a batch and left more behind, pass the wake-up on.
+ *
+ * A handler that calls pthread_exit does not take its batch with it: the cleanup finishes what is left
+ * of it as WEIR_EDIED, and the control thread makes a new thread.
+ */
+#include "sched/pool.h"
+
+#include <sched.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "flow/cohort.h"
+#include "flow/thread.h"
+
+/* Pauses between two looks while spinning: spares the sender's cache line (limits.md: 16). */
+#define SPIN_PAUSES 16
+
+/* A spin that found nothing halves the next one down to this; one that found work doubles it. Guess:
+ * a tenth of the longest. */
+#define SPIN_MIN_NS (2 * NS_PER_US)
+
+static void set_state(struct handler *h, enum weir_thread_state state)
+{
+	atomic_store_explicit(&h->state, (uint8_t)state, memory_order_relaxed);
+}
+
+static bool surplus(const struct handler *h)
+{
+	return h->rank >= atomic_load_explicit(&h->pool->target, memory_order_relaxed);
+}
+
+static int ranks(const struct pool *pool)
+{
+	int n = atomic_load_explicit(&pool->target, memory_order_relaxed);
+
+	return n > 0 ? n : 1;
+}
+
+/* Might sink `i` have a batch for this thread? */
+static bool sink_due(struct handler *h, int i)
+{
+	struct sink *s = h->pool->sinks[i];
+
+	if (atomic_load(&s->queue.length) == 0) /* seq_cst: see file top */
+		return false;
+	if (h->ready_ns[i] != INT64_MAX) /* lingering: only a full batch comes before its time */
+		return queue_length(&s->queue) >=
+		    (uint32_t)atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
+	return queue_due(&s->queue, h->rank, ranks(h->pool));
+}
+
+static bool work_due(struct handler *h)
+{
+	for (int i = 0; i < h->pool->n_sinks; i++)
+		if (sink_due(h, i))
+			return true;
+	return false;
+}
+
+/* Take the next batch of any stage of the pool. Returns its size, 0 for none. */
+static int take(struct handler *h, int64_t now_ns)
+{
+	struct pool *pool = h->pool;
+
+	for (int i = 0; i < pool->n_sinks; i++)
+		h->view[i] = (struct sched_view){
+		    .length = queue_length(&pool->sinks[i]->queue), .depth = pool->depths[i]};
+	for (;;) {
+		int at = pool->policy->pick(h->policy_state, h->view, pool->n_sinks, now_ns);
+		if (at < 0)
+			return 0;
+		struct sink *s = pool->sinks[at];
+		int n = cohort_take(
+		    s, h->rank, ranks(pool), now_ns, h->batch, &h->part, &h->ready_ns[at]);
+		if (n > 0) {
+			h->sink = s;
+			h->n_batch = n;
+			return n;
+		}
+		h->view[at].length = 0;
+	}
+}
+
+/* The batch is done: give back the lease, and let somebody else look at what is left. */
+static void release(struct handler *h)
+{
+	struct sink *s = h->sink;
+	bool more = queue_release(&s->queue, h->part);
+
+	h->sink = NULL;
+	h->n_batch = 0;
+	if (more && h->part % ranks(h->pool) != h->rank % ranks(h->pool))
+		pool_wake_parts(h->pool, 1ULL << h->part);
+}
+
+static void run(struct handler *h)
+{
+	struct sink *s = h->sink;
+
+	set_state(h, WEIR_THREAD_BUSY);
+	if (!s->queue.leasing && queue_length(&s->queue) > 0)
+		pool_wake(h->pool); /* a burst wakes its threads one by one, each by the one before */
+	s->run(s, h->batch, h->n_batch);
+	thread_flush();
+	release(h);
+	set_state(h, WEIR_THREAD_SPINNING);
+}
+
+/* Look for work for a bounded time. Returns true when there is some. */
+static bool spin(struct handler *h)
+{
+	struct pool *pool = h->pool;
+	int64_t end_ns = clock_now_ns() + h->spin_ns;
+	bool found = false;
+
+	if (h->spin_ns <= 0)
+		return false;
+	atomic_fetch_add(&pool->n_spinning, 1);
+	while (!found && !surplus(h) && clock_now_ns() < end_ns) {
+		for (int i = 0; i < SPIN_PAUSES; i++)
+			__builtin_ia32_pause();
+		found = work_due(h);
+	}
+	atomic_fetch_sub(&pool->n_spinning, 1); /* seq_cst: see file top */
+	if (found)
+		h->spin_ns = h->spin_ns * 2 < pool->spin_max_ns ? h->spin_ns * 2 : pool->spin_max_ns;
+	else if (h->spin_ns / 2 >= SPIN_MIN_NS)
+		h->spin_ns /= 2;
+	return found || work_due(h);
+}
+
+static int64_t earliest(const struct handler *h)
+{
+	int64_t at_ns = INT64_MAX;
+
+	for (int i = 0; i < h->pool->n_sinks; i++)
+		if (h->ready_ns[i] < at_ns)
+			at_ns = h->ready_ns[i];
+	return at_ns;
+}
+
+/* Take back the own announcement. Returns false when a waker had it: its wake-up is on the way. */
+static bool unpark(struct handler *h)
+{
+	struct pool *pool = h->pool;
+	bool was_listed = false;
+
+	lock_take(&pool->lock);
+	for (struct handler **at = &pool->idle; h->listed && *at; at = &(*at)->next_idle) {
+		if (*at == h) {
+			*at = h->next_idle;
+			h->listed = false;
+			was_listed = true;
+			break;
+		}
+	}
+	lock_release(&pool->lock);
+	if (was_listed)
+		atomic_fetch_sub(&pool->n_idle, 1);
+	return was_listed;
+}
+
+static void sleep_until_woken(struct handler *h, int64_t until_ns)
+{
+	while (atomic_load(&h->wake) == 0) {
+		int64_t left_ns = until_ns == INT64_MAX ? -1 : until_ns - clock_now_ns();
+		if (until_ns != INT64_MAX && left_ns <= 0) {
+			if (unpark(h))
+				return;
+			until_ns = INT64_MAX;
+			continue;
+		}
+		futex_wait(&h->wake, 0, left_ns);
+	}
+	atomic_store(&h->wake, 0);
+}
+
+/* Sleep until woken or until a lingering batch falls due. */
+static void park(struct handler *h)
+{
+	struct pool *pool = h->pool;
+
+	set_state(h, WEIR_THREAD_IDLE);
+	lock_take(&pool->lock);
+	h->next_idle = pool->idle;
+	pool->idle = h;
+	h->listed = true;
+	atomic_fetch_add(&pool->n_idle, 1); /* seq_cst: see file top */
+	lock_release(&pool->lock);
+	if ((work_due(h) || surplus(h)) && unpark(h)) {
+		set_state(h, WEIR_THREAD_SPINNING);
+		return;
+	}
+	sleep_until_woken(h, earliest(h));
+	set_state(h, WEIR_THREAD_SPINNING);
+}
+
+static void pin(const struct handler *h)
+{
+	cpu_set_t allowed, one;
+	int left = h->rank % task_cores();
+
+	if (!h->pool->pinned || sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+		return;
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET(cpu, &allowed) && left-- == 0) {
+			CPU_ZERO(&one);
+			CPU_SET(cpu, &one);
+			sched_setaffinity(0, sizeof(one), &one);
+			return;
+		}
+	}
+}
+
+/* The thread ends, in order or by pthread_exit in a handler. */
+static void leave(void *arg)
+{
+	struct handler *h = arg;
+	struct pool *pool = h->pool;
+
+	if (h->sink) { /* died within a batch */
+		atomic_fetch_add(&pool->deaths, 1);
+		thread_abandon();
+		thread_flush();
+		release(h);
+	}
+	thread_leave();
+	atomic_store(&h->slot, HANDLER_GONE);
+	pool_wake(pool); /* a wake-up that came for this thread must not be lost */
+}
+
+void *handler_main(void *arg)
+{
+	struct handler *h = arg;
+	char name[24];
+
+	snprintf(name, sizeof(name), "%.10s/%d", h->pool->name, h->rank);
+	if (thread_enter_pool(h->pool->graph, name, h->pool) != 0) {
+		atomic_fetch_add(&h->pool->failures, 1);
+		atomic_store(&h->slot, HANDLER_GONE);
+		return NULL;
+	}
+	pin(h);
+	for (int i = 0; i < h->pool->n_sinks; i++)
+		h->ready_ns[i] = INT64_MAX;
+	pthread_cleanup_push(leave, h);
+	while (!surplus(h)) {
+		int64_t now_ns = clock_now_ns();
+		thread_touch(now_ns);
+		if (take(h, now_ns) > 0)
+			run(h);
+		else if (!spin(h))
+			park(h);
+	}
+	pthread_cleanup_pop(1);
+	return NULL;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/* Pools of handler threads: making, waking, resizing, mending. See pool.h for states and rules. */
+#include "sched/pool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/futex.h"
+
+/* Back-off after a thread could not be made: doubles from 100 ms to 10 s. Guess: a machine that
+ * refuses threads needs seconds, not milliseconds. */
+#define BACKOFF_FIRST_NS (100 * NS_PER_MS)
+#define BACKOFF_LAST_NS  (10 * NS_PER_S)
+
+/* Longest spin: about what it costs to wake a parked thread (limits.md: 21 us), the bound within
+ * which spinning is at most twice as bad as knowing the future (Karlin et al., 1991). */
+#define SPIN_MAX_NS (20 * NS_PER_US)
+
+int pool_new(struct weir_graph *graph, const char *name, const struct weir_threads_spec *spec,
+    const struct sched_policy *policy, struct pool **out)
+{
+	struct pool *p = aligned_alloc(WEIR_CACHE_LINE, sizeof(*p));
+
+	if (!p)
+		return WEIR_ENOMEM;
+	memset(p, 0, sizeof(*p));
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	p->graph = graph;
+	p->policy = policy;
+	p->pinned = spec->pinned;
+	p->spin_max_ns = spec->spin_ns >= 0 ? spec->spin_ns : task_cores() > 1 ? SPIN_MAX_NS : 0;
+	p->backoff_ns = BACKOFF_FIRST_NS;
+	lock_init(&p->lock);
+	int max = spec->max < 0 ? task_cores() : (int)spec->max;
+	int min = spec->min < 0 ? task_cores() : (int)spec->min;
+	pool_set_bounds(p, min, max < min ? min : max);
+	atomic_store(&p->target, spec->start > 0 ? (int)spec->start : min);
+	*out = p;
+	return 0;
+}
+
+int pool_add(struct pool *pool, struct sink *sink, int depth)
+{
+	size_t n = (size_t)pool->n_sinks + 1;
+	struct sink **sinks = realloc(pool->sinks, n * sizeof(*sinks));
+
+	if (!sinks)
+		return WEIR_ENOMEM;
+	pool->sinks = sinks;
+	int *depths = realloc(pool->depths, n * sizeof(*depths));
+	if (!depths)
+		return WEIR_ENOMEM;
+	pool->depths = depths;
+	sinks[n - 1] = sink;
+	depths[n - 1] = depth;
+	pool->n_sinks++;
+	sink->pool = pool;
+	return 0;
+}
+
+static void handler_free(struct handler *h)
+{
+	if (!h)
+		return;
+	free(h->ready_ns);
+	free(h->view);
+	free(h);
+}
+
+static struct handler *handler_new(struct pool *pool, int rank)
+{
+	struct handler *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->pool = pool;
+	h->rank = rank;
+	h->ready_ns = calloc((size_t)pool->n_sinks, sizeof(*h->ready_ns));
+	h->view = calloc((size_t)pool->n_sinks, sizeof(*h->view));
+	if (h->ready_ns && h->view)
+		return h;
+	handler_free(h);
+	return NULL;
+}
+
+/* Make the thread of `rank` if its slot is empty. Returns 1 made, 0 not needed, -1 failed. */
+static int spawn_locked(struct pool *pool, int rank) WEIR_REQUIRES(&pool->lock)
+{
+	struct handler *h = atomic_load(&pool->handler[rank]);
+	char name[32];
+
+	if (!h)
+		h = handler_new(pool, rank);
+	if (h && atomic_load(&h->slot) != HANDLER_EMPTY)
+		return 0;
+	if (h) {
+		atomic_store(&pool->handler[rank], h);
+		if (rank >= atomic_load(&pool->n_slots))
+			atomic_store(&pool->n_slots, rank + 1);
+		atomic_store(&h->wake, 0);
+		atomic_store(&h->state, WEIR_THREAD_SPINNING);
+		atomic_store(&h->slot, HANDLER_LIVE);
+		h->spin_ns = pool->spin_max_ns;
+		snprintf(name, sizeof(name), "%.10s/%d", pool->name, rank);
+		if (task_start(&h->task, name, handler_main, h) == 0)
+			return 1;
+		atomic_store(&h->slot, HANDLER_EMPTY);
+	}
+	atomic_fetch_add(&pool->failures, 1);
+	return -1;
+}
+
+/* Make what is missing below the target; after a failure wait for the back-off. */
+static void fill_locked(struct pool *pool, int64_t now_ns, struct pool_repairs *r)
+    WEIR_REQUIRES(&pool->lock)
+{
+	int target = atomic_load(&pool->target);
+
+	for (int i = 0; i < target && now_ns >= pool->retry_ns; i++) {
+		int rc = spawn_locked(pool, i);
+		r->spawned += rc > 0;
+		if (rc < 0) {
+			r->failed++;
+			pool->retry_ns = now_ns + pool->backoff_ns;
+			pool->backoff_ns *= pool->backoff_ns < BACKOFF_LAST_NS ? 2 : 1;
+		} else if (rc > 0) {
+			pool->backoff_ns = BACKOFF_FIRST_NS;
+		}
+	}
+}
+
+int pool_start(struct pool *pool)
+{
+	struct pool_repairs r = {0};
+
+	lock_take(&pool->lock);
+	fill_locked(pool, clock_now_ns(), &r);
+	lock_release(&pool->lock);
+	return r.spawned;
+}
+
+/* Join threads that have gone; only the control thread does, so no lock is needed. */
+static int join_gone(struct pool *pool)
+{
+	int joined = 0;
+
+	for (int i = 0; i < atomic_load(&pool->n_slots); i++) {
+		struct handler *h = atomic_load(&pool->handler[i]);
+		if (!h || atomic_load(&h->slot) != HANDLER_GONE)
+			continue;
+		task_join(&h->task);
+		atomic_store(&h->slot, HANDLER_EMPTY);
+		joined++;
+	}
+	return joined;
+}
+
+struct pool_repairs pool_repair(struct pool *pool, int64_t now_ns)
+{
+	struct pool_repairs r = {.joined = join_gone(pool)};
+
+	if (atomic_load(&pool->stopping))
+		return r;
+	lock_take(&pool->lock);
+	fill_locked(pool, now_ns, &r);
+	lock_release(&pool->lock);
+	return r;
+}
+
+int pool_set_target(struct pool *pool, int n)
+{
+	struct pool_repairs r = {0};
+	int min = atomic_load(&pool->min), max = atomic_load(&pool->max);
+
+	n = n < min ? min : n > max ? max : n;
+	lock_take(&pool->lock);
+	if (!atomic_load(&pool->stopping) && atomic_exchange(&pool->target, n) != n)
+		fill_locked(pool, clock_now_ns(), &r);
+	lock_release(&pool->lock);
+	pool_wake_all(pool); /* ranks changed: surplus leaves, partitions move */
+	return n;
+}
+
+void pool_set_bounds(struct pool *pool, int min, int max)
+{
+	atomic_store(&pool->min, min);
+	atomic_store(&pool->max, max);
+	int target = atomic_load(&pool->target);
+	if (target != 0 && (target < min || target > max))
+		pool_set_target(pool, target);
+}
+
+void pool_stop(struct pool *pool)
+{
+	lock_take(&pool->lock);
+	atomic_store(&pool->stopping, true);
+	atomic_store(&pool->target, 0);
+	lock_release(&pool->lock);
+	pool_wake_all(pool);
+	for (int i = 0; i < atomic_load(&pool->n_slots); i++) {
+		struct handler *h = atomic_load(&pool->handler[i]);
+		if (!h || atomic_load(&h->slot) == HANDLER_EMPTY)
+			continue;
+		task_join(&h->task);
+		atomic_store(&h->slot, HANDLER_EMPTY);
+	}
+}
+
+void pool_free(struct pool *pool)
+{
+	if (!pool)
+		return;
+	for (int i = 0; i < atomic_load(&pool->n_slots); i++)
+		handler_free(atomic_load(&pool->handler[i]));
+	free(pool->sinks);
+	free(pool->depths);
+	lock_fini(&pool->lock);
+	free(pool);
+}
+
+/* Take `h` off the idle list; false when it is not on it. */
+static bool unlist_locked(struct pool *pool, struct handler *h) WEIR_REQUIRES(&pool->lock)
+{
+	if (!h->listed)
+		return false;
+	for (struct handler **at = &pool->idle; *at; at = &(*at)->next_idle) {
+		if (*at == h) {
+			*at = h->next_idle;
+			break;
+		}
+	}
+	h->listed = false;
+	atomic_fetch_sub(&pool->n_idle, 1);
+	return true;
+}
+
+static void rouse(struct handler *h)
+{
+	atomic_store(&h->wake, 1);
+	futex_wake(&h->wake);
+}
+
+bool pool_wake(struct pool *pool)
+{
+	/* seq_cst: partners are the counts in handler_spin and handler_park, which look at the queues
+	 * again after changing them. */
+	if (atomic_load(&pool->n_spinning) > 0 || atomic_load(&pool->n_idle) == 0)
+		return false;
+	lock_take(&pool->lock);
+	struct handler *h = pool->idle;
+	if (h)
+		unlist_locked(pool, h);
+	lock_release(&pool->lock);
+	if (h)
+		rouse(h);
+	return h != NULL;
+}
+
+int pool_wake_parts(struct pool *pool, uint64_t parts)
+{
+	struct handler *wake[PARTITIONS_MAX];
+	int n = 0, target = atomic_load(&pool->target);
+
+	if (target == 0 || atomic_load(&pool->n_idle) == 0)
+		return 0;
+	lock_take(&pool->lock);
+	for (; parts != 0; parts &= parts - 1) {
+		struct handler *h = atomic_load(&pool->handler[__builtin_ctzll(parts) % target]);
+		if (h && unlist_locked(pool, h))
+			wake[n++] = h;
+	}
+	lock_release(&pool->lock);
+	for (int i = 0; i < n; i++)
+		rouse(wake[i]);
+	return n;
+}
+
+void pool_wake_all(struct pool *pool)
+{
+	for (;;) {
+		lock_take(&pool->lock);
+		struct handler *h = pool->idle;
+		if (h)
+			unlist_locked(pool, h);
+		lock_release(&pool->lock);
+		if (!h)
+			return;
+		rouse(h);
+	}
+}
+
+int pool_read(const struct pool *pool, int states[WEIR_THREAD_STATES])
+{
+	int live = 0;
+
+	memset(states, 0, WEIR_THREAD_STATES * sizeof(states[0]));
+	for (int i = 0; i < atomic_load(&pool->n_slots); i++) {
+		const struct handler *h = atomic_load(&pool->handler[i]);
+		if (!h || atomic_load(&h->slot) != HANDLER_LIVE)
+			continue;
+		states[atomic_load_explicit(&h->state, memory_order_relaxed)]++;
+		live++;
+	}
+	return live;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scheduling policy `shared`: the stages of a group in turn, skipping empty ones.
+ *
+ * The Combine pattern (Welsh 2000, 3.2.3) with a bound: a stage that always has work is visited once
+ * per round, so no stage starves, and a batch is at most the stage's cohort, so a round is short.
+ * Also what a pool of one stage uses.
+ */
+#include "sched/policy.h"
+
+struct shared_state {
+	int next; /* where the round goes on */
+};
+
+static int shared_pick(void *state, const struct sched_view *view, int n, int64_t now_ns)
+{
+	struct shared_state *s = state;
+
+	(void)now_ns;
+	for (int i = 0; i < n; i++) {
+		int at = (s->next + i) % n;
+		if (view[at].length > 0) {
+			s->next = (at + 1) % n;
+			return at;
+		}
+	}
+	return -1;
+}
+
+const struct sched_policy sched_shared = {
+    .name = "shared",
+    .help = "visit the stages of the group in turn, skipping empty ones",
+    .pick = shared_pick,
+};

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2034
+# Shared by scripts/run, scripts/test and .ci/run: what weir needs from Debian 12, and how it builds.
+#
+# Nothing but bash, dpkg and apt-get is assumed to be there. What is missing is installed from
+# Debian's own archive, said before it is done. Two things are unpacked below build/deps instead of
+# installed, since we want one file of the package and not what comes with it:
+#   node-llhttp   the C sources of the HTTP parser; installing it would bring Node.js (24 MB)
+#   prometheus    the program promtool; installing it would start a server on port 9090
+# Sourced with the working directory at the top of the tree.
+
+BUILD_PACKAGES=(gcc libc6-dev cmake ninja-build pkgconf liburcu-dev libyaml-dev libmicrohttpd-dev
+	libjansson-dev libxxhash-dev)
+TEST_PACKAGES=(libcunit1-dev curl)
+CI_PACKAGES=(clang libclang-rt-14-dev clang-format clang-tidy cppcheck gcovr)
+DEPS_DIR=build/deps
+
+say() {
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+}
+
+die() {
+	say "$*"
+	exit 1
+}
+
+# missing_packages NAME...: print those that are not installed.
+missing_packages() {
+	local installed
+	installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "$@" 2>/dev/null)
+	local name
+	for name in "$@"; do
+		grep -qxF "$name installed" <<<"$installed" || printf '%s\n' "$name"
+	done
+}
+
+# as_root COMMAND...: run it with the rights to install, or say what a person with them would do.
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		die "this needs root and there is no sudo; as root run: $*"
+	fi
+}
+
+# run_logged WHAT COMMAND...: quiet while it works; when it fails, its last words and one sentence.
+run_logged() {
+	local what=$1 log
+	shift
+	mkdir -p build
+	log=build/${what// /-}.log
+	if ! "$@" >"$log" 2>&1 </dev/null; then
+		tail -n 15 "$log" >&2
+		die "$what failed; the whole output is in $log"
+	fi
+}
+
+apt_lists_absent() {
+	! compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null
+}
+
+apt_update() {
+	say "fetching Debian's package lists (apt-get update)"
+	run_logged "apt-get update" as_root apt-get update -q
+}
+
+apt_install() {
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+		-o DPkg::Lock::Timeout=120 "$@"
+}
+
+# install_packages NAME...: install what is missing. Old lists name files that are gone: then they
+# are fetched once more before it counts as a failure.
+install_packages() {
+	local missing
+	type dpkg-query apt-get >/dev/null 2>&1 ||
+		die "weir is built for Debian 12 and this system has no dpkg and apt-get; install the likes of: $*"
+	mapfile -t missing < <(missing_packages "$@")
+	[ ${#missing[@]} -gt 0 ] || return 0
+	if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+		die "Debian packages are missing and there is no sudo; as root run: apt-get install ${missing[*]}"
+	fi
+	if apt_lists_absent; then
+		apt_update
+	fi
+	say "installing Debian packages: ${missing[*]}"
+	if ! apt_install "${missing[@]}" >build/apt-get-install.log 2>&1 </dev/null; then
+		apt_update
+		run_logged "apt-get install" apt_install "${missing[@]}"
+	fi
+}
+
+# unpack_package NAME: fetch it from Debian (apt checks its signature) and unpack it below
+# DEPS_DIR, without installing. Needs no root.
+unpack_package() {
+	local name=$1 stage=build/deps-new
+	rm -rf "$stage"
+	mkdir -p "$stage" "$DEPS_DIR"
+	# As root apt would drop to its own user, which may not write here.
+	(cd "$stage" && apt-get download -q -o APT::Sandbox::User=root "$name" >../unpack-"$name".log 2>&1) &&
+		dpkg-deb -x "$stage"/"$name"_*.deb "$DEPS_DIR" >>build/unpack-"$name".log 2>&1
+	local rc=$?
+	rm -rf "$stage"
+	return $rc
+}
+
+# provide_llhttp: the sources of the HTTP parser, from the system or below DEPS_DIR.
+provide_llhttp() {
+	[ -f /usr/share/llhttp/llhttp.c ] || [ -f $DEPS_DIR/usr/share/llhttp/llhttp.c ] && return 0
+	say "unpacking the C sources of llhttp from Debian's node-llhttp into $DEPS_DIR"
+	if apt_lists_absent; then
+		apt_update
+	fi
+	if ! unpack_package node-llhttp; then
+		apt_update
+		unpack_package node-llhttp ||
+			die "could not fetch Debian's package node-llhttp; see build/unpack-node-llhttp.log"
+	fi
+}
+
+# provide_promtool: for the test that reads /metrics as Prometheus would; that test is left out, and
+# says so, where promtool cannot be had.
+provide_promtool() {
+	PATH=$PWD/$DEPS_DIR/usr/bin:$PATH
+	export PATH
+	command -v promtool >/dev/null && return 0
+	say "unpacking promtool from Debian's prometheus into $DEPS_DIR"
+	unpack_package prometheus ||
+		say "promtool cannot be had (see build/unpack-prometheus.log): the check of /metrics with it is left out"
+}
+
+# build_preset NAME TARGET [CMAKE_OPTION...]: configure and build; quick when nothing changed.
+build_preset() {
+	local preset=$1 target=$2
+	shift 2
+	run_logged "configure $preset" cmake --preset "$preset" "$@"
+	cmake --build --preset "$preset" --target "$target" ||
+		die "the $preset build failed: the compiler's words are above"
+}
+
+# prepare PACKAGE...: all that a build needs.
+prepare() {
+	mkdir -p build || die "cannot write to $PWD/build"
+	install_packages "$@"
+	provide_llhttp
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * delay: sleep by a distribution, then pass the event on. A stand-in for work that waits, for a
+ * disk or another server, in examples, tests and benches.
+ *
+ * The thread sleeps for each event in turn, as a blocking call would, so what the stage can do is
+ * threads / mean time. Sleeps end at a moment counted from their start, so a signal cannot make
+ * them longer.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include <weir/weir.h>
+
+#include "dist.h"
+
+enum { DELAY_OUT };
+
+struct delay_conf {
+	struct dist dist;
+};
+
+struct delay_state {
+	atomic_uint_fast64_t drawn; /* draws taken: any handler */
+};
+
+static void delay_sleep(int64_t ns)
+{
+	struct timespec ts;
+
+	if (ns <= 0)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	ns += ts.tv_nsec;
+	ts.tv_sec += ns / 1000000000;
+	ts.tv_nsec = ns % 1000000000;
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+		;
+}
+
+static void delay_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	const struct delay_conf *conf = weir_conf(st);
+	struct delay_state *state = weir_state(st);
+	uint64_t first =
+	    atomic_fetch_add_explicit(&state->drawn, (uint64_t)n, memory_order_relaxed);
+
+	for (int i = 0; i < n; i++) {
+		delay_sleep(dist_draw_ns(&conf->dist, first + (uint64_t)i));
+		weir_emit(st, DELAY_OUT, &ev[i]);
+	}
+}
+
+static const struct weir_knob delay_knobs[] = {
+    DIST_KNOBS(struct delay_conf, "mean time that an event sleeps"),
+    {0},
+};
+
+static const struct weir_outlet delay_outlets[] = {
+    [DELAY_OUT] = {.name = "out",
+	.type = WEIR_ANY_EVENT,
+	.optional = true,
+	.help = "every event, afterwards; unlinked, the event is completed here"},
+    {0},
+};
+
+const struct weir_stage_ops weir_stage_delay = {
+    .abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_BLOCKS,
+    .name = "delay",
+    .summary = "Sleeps by a distribution",
+    .accepts = WEIR_ANY_EVENT,
+    .outlets = delay_outlets,
+    .knobs = delay_knobs,
+    .conf_size = sizeof(struct delay_conf),
+    .state_size = sizeof(struct delay_state),
+    .handle = delay_handle,
+};

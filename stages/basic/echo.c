@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * echo: answer an HTTP request with what it carried. THE STAGE TO COPY.
+ *
+ * It does little, but shows each part that a stage may have: a fixed knob, a live one, an optional
+ * outlet, a metric, shared state, a key. docs/writing-a-stage.md walks through it. A stage is one
+ * file and one CMake line:
+ *
+ *         weir_stage(echo basic/echo.c)
+ *
+ * and its contract is the struct at the bottom, `weir_stage_echo`. Everything above it is static.
+ * Help, checks, metrics, the JSON Schema and the dashboard are made from the tables; nothing is
+ * registered by hand. Leave out what your stage does not need.
+ *
+ * Try it:
+ *
+ *         stages:
+ *           web:  { use: http.server, with: { listen: 127.0.0.1:8080 }, to: { request: echo } }
+ *           echo: { use: echo, with: { greeting: "you sent" } }
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/http.h> /* requests as events */
+#include <weir/weir.h> /* everything else a stage may use */
+
+/* Outlets and metrics are known to the framework by their index in the tables below. */
+enum { ECHO_LARGE };
+enum { ECHO_BYTES };
+
+/* What `with:` fills in: one member per knob, of the C type that weir/knob.h names for its type. */
+struct echo_conf {
+	char *greeting;
+	int64_t max_body_bytes;
+};
+
+/* One for the stage, zeroed, shared by all its threads: so atomic, or constant after init. What
+ * every thread should have for itself goes into thread_state_size instead. */
+struct echo_state {
+	size_t greeting_bytes;       /* set by init, then constant */
+	atomic_uint_fast64_t served; /* any handler */
+};
+
+/* Build the answer. Returns its length; *text is malloc'd, NULL without memory. */
+static size_t echo_text(
+    const char *greeting, uint64_t number, const struct weir_http_request *req, char **text)
+{
+	size_t size = strlen(greeting) + req->method_text.n + req->target.n + req->body.n + 64;
+	char *t = malloc(size);
+	int n = 0;
+
+	/* Slices are not terminated by NUL: print them by length. */
+	if (t)
+		n = snprintf(t, size, "%s (%llu)\n%.*s %.*s\n", greeting,
+		    (unsigned long long)number, (int)req->method_text.n, req->method_text.p,
+		    (int)req->target.n, req->target.p);
+	if (t && req->body.n > 0)
+		memcpy(t + n, req->body.p, req->body.n); /* a body may hold NUL bytes */
+	*text = t;
+	return (size_t)n + req->body.n;
+}
+
+static void echo_one(struct weir_stage *st, struct weir_event **ev)
+{
+	/* The configuration is immutable and valid until the handler returns. A live knob that is
+	 * turned meanwhile shows in the next batch. */
+	const struct echo_conf *conf = weir_conf(st);
+	struct echo_state *state = weir_state(st);
+	struct weir_http_request *req = weir_http_request(*ev); /* dies if it is none: our bug */
+	char *text;
+
+	if ((int64_t)req->body.n > conf->max_body_bytes) {
+		/* Send it elsewhere if the YAML says where, else answer here. */
+		if (weir_outlet_linked(st, ECHO_LARGE)) {
+			weir_emit(st, ECHO_LARGE, ev); /* *ev is NULL now: it is theirs */
+			return;
+		}
+		weir_event_finish(ev, weir_http_respond_status(req, 413));
+		return;
+	}
+	uint64_t number = 1 + atomic_fetch_add_explicit(&state->served, 1, memory_order_relaxed);
+	size_t n = echo_text(conf->greeting, number, req, &text);
+	if (!text) {
+		/* The world's trouble is an outcome, not a crash: the client gets a 500. */
+		weir_event_finish(ev, WEIR_ENOMEM);
+		return;
+	}
+	weir_count(st, ECHO_BYTES, (int64_t)n);
+	/* The response takes `text` and frees it once it is sent. */
+	int rc = weir_http_respond(
+	    req, 200, "text/plain; charset=utf-8", (struct weir_slice){text, n}, free, text);
+	weir_event_finish(ev, rc);
+}
+
+/* Called with at least one event, each of the type under `accepts`. When it returns, every one must
+ * be emitted, finished or held. It may run in several threads at once, unless the YAML says
+ * `mode: exclusive`. */
+static void echo_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	for (int i = 0; i < n; i++)
+		echo_one(st, &ev[i]);
+}
+
+/* Check what the knob table cannot, and acquire what the stage needs; `fini` would release it. */
+static int echo_init(struct weir_stage *st, struct weir_err *err)
+{
+	const struct echo_conf *conf = weir_conf(st);
+	struct echo_state *state = weir_state(st);
+
+	if (strchr(conf->greeting, '\n')) {
+		snprintf(err->text, sizeof(err->text), "'greeting' must be one line");
+		return WEIR_EINVAL;
+	}
+	state->greeting_bytes = strlen(conf->greeting);
+	return 0;
+}
+
+/* Events of one key meet in a cohort (`cohort: { by: stage }`) or in one thread (`mode:
+ * partitioned`). Here: requests for the same path. */
+static uint64_t echo_key(struct weir_stage *st, const struct weir_event *ev)
+{
+	(void)st;
+	return weir_hash(((const struct weir_http_request *)ev)->path);
+}
+
+static const struct weir_knob echo_knobs[] = {
+    {.name = "greeting",
+	.type = WEIR_KNOB_STRING,
+	.offset = offsetof(struct echo_conf, greeting),
+	.def = "you sent",
+	.help = "first words of every answer"},
+    {.name = "max_body",
+	.type = WEIR_KNOB_BYTES,
+	.offset = offsetof(struct echo_conf, max_body_bytes),
+	.def = "64KiB",
+	.min = 0,
+	.max = 1 << 30,
+	.flags = WEIR_KNOB_LIVE, /* may be turned while the server runs */
+	.help = "longest body that is echoed"},
+    {0},
+};
+
+static const struct weir_outlet echo_outlets[] = {
+    [ECHO_LARGE] = {.name = "large",
+	.type = &weir_http_request_type,
+	.optional = true,
+	.help = "requests with a body over 'max_body'; unlinked, they are answered 413"},
+    {0},
+};
+
+static const struct weir_metric echo_metrics[] = {
+    [ECHO_BYTES] = {"echo_bytes_total", WEIR_METRIC_COUNTER, "bytes", "Bytes of echoed answers"},
+    {0},
+};
+
+const struct weir_stage_ops weir_stage_echo = {
+    .abi = WEIR_STAGE_ABI,
+    .name = "echo",
+    .summary = "Answers a request with what it carried",
+    .accepts = &weir_http_request_type,
+    .outlets = echo_outlets,
+    .knobs = echo_knobs,
+    .conf_size = sizeof(struct echo_conf),
+    .metrics = echo_metrics,
+    .state_size = sizeof(struct echo_state),
+    .init = echo_init,
+    .handle = echo_handle,
+    .key = echo_key,
+};

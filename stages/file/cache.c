@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * file.cache: answer requests for files from memory.
+ *
+ *            +-- fresh ----------------------------> answered at once: a hit
+ *   path --> |-- aged: one request asks `miss`, with If-None-Match; the others get the old object
+ *            |-- too old to show: as unknown, but asked with If-None-Match
+ *            +-- unknown: the first asks `miss`, the others are held until its answer is here
+ *
+ * A hit takes no lock and copies nothing: a hash, a lookup in an RCU read section, one reference,
+ * and a response that points into the object. The answers of `miss` come back through a tap on the
+ * leading request, in the thread that finished it; see cache_landed().
+ *
+ * The key is the path alone, as file.read answers by the path alone; put in front of a stage that
+ * minds queries or hosts, it would mix up answers. What is not a plain GET (HEAD, ranges,
+ * conditions, Authorization) is answered from an object that is there, but does not bring one in.
+ *
+ * Why the cache does not look at the disk to revalidate: a stat may wait for the disk, and this
+ * stage must be fit to run inline in an I/O thread. So it asks `miss`, whose pool is made for
+ * waiting, as any HTTP cache asks its origin; a 304 costs open, fstat and close there, once per
+ * object and `revalidate`. If `miss` refuses under load, the old object is shown up to `stale`
+ * longer: the site gets older before it gets slower. `root` is therefore not read; when it is
+ * given, it is checked at start, so that a wrong directory is found before the first request.
+ *
+ * Each object's due_ns is when to ask again; who moves it forward by compare-and-swap has the task,
+ * so there is one asker per `revalidate`, also when asking fails.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cache.h"
+#include "cache_rcu.h"
+#include "open.h"
+
+/* Lookups in one read section: guess, enough to pay for it. */
+#define CACHE_CHUNK 32
+
+/* May this request's answer be given to others? Then it may lead a flight. */
+static bool is_public(const struct weir_http_request *req)
+{
+	return req->body.n == 0 && !weir_http_header(req, "Authorization").p;
+}
+
+static bool is_plain(const struct weir_http_request *req)
+{
+	struct condition asked;
+
+	condition_scan(req, &asked);
+	return req->method == WEIR_HTTP_GET && !asked.any && is_public(req);
+}
+
+static void miss(struct weir_stage *st, struct weir_event **ev, uint64_t hash)
+{
+	if (is_plain(weir_http_request(*ev)))
+		cache_fetch(st, ev, hash, NULL, true);
+	else
+		cache_pass(st, ev);
+}
+
+/* Is it this request's task to ask again? Then the next is due one period later. */
+static bool claim(struct cache_object *o, int64_t due_ns, int64_t next_ns)
+{
+	int_fast64_t expected = due_ns;
+
+	return atomic_compare_exchange_strong_explicit(
+	    &o->due_ns, &expected, next_ns, memory_order_relaxed, memory_order_relaxed);
+}
+
+/* A whole object whose time has come. Takes over the reference. */
+static void revalidate(struct weir_stage *st, struct weir_event **ev, struct cache_object *o,
+    int64_t due_ns, bool showable)
+{
+	const struct cache_conf *conf = weir_conf(st);
+	int64_t now_ns = weir_now_ns(st);
+
+	if (!is_public(weir_http_request(*ev))) {
+		if (showable) {
+			cache_hit(st, ev, o);
+			return;
+		}
+		cache_object_put(o);
+		cache_pass(st, ev);
+	} else if (!showable) {
+		cache_fetch(st, ev, o->hash, o, true);
+	} else if (claim(o, due_ns, now_ns + conf->revalidate_ns)) {
+		cache_fetch(st, ev, o->hash, o, false);
+	} else {
+		cache_hit(st, ev, o);
+	}
+}
+
+/* Serve *ev by what the table had, which may be nothing. Takes over the reference. */
+static void serve(
+    struct weir_stage *st, struct weir_event **ev, struct cache_object *o, uint64_t hash)
+{
+	const struct cache_conf *conf = weir_conf(st);
+	int64_t now_ns = weir_now_ns(st);
+
+	if (!o) {
+		miss(st, ev, hash);
+		return;
+	}
+	int64_t due_ns = atomic_load_explicit(&o->due_ns, memory_order_relaxed);
+	int64_t age_ns = now_ns - atomic_load_explicit(&o->checked_ns, memory_order_relaxed);
+	bool showable = age_ns < conf->revalidate_ns + conf->stale_ns;
+	if (o->kind == CACHE_WHOLE) {
+		if (WEIR_LIKELY(now_ns < due_ns && showable))
+			cache_hit(st, ev, o);
+		else
+			revalidate(st, ev, o, due_ns, showable);
+		return;
+	}
+	if (o->kind == CACHE_GONE && now_ns < due_ns) {
+		cache_hit(st, ev, o);
+		return;
+	}
+	bool passing = o->kind == CACHE_PASS && now_ns < due_ns;
+	cache_object_put(o);
+	if (passing)
+		cache_pass(st, ev);
+	else
+		miss(st, ev, hash);
+}
+
+static void cache_chunk(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	struct cache_state *state = weir_state(st);
+	struct cache_object *found[CACHE_CHUNK];
+	uint64_t hash[CACHE_CHUNK];
+
+	for (int i = 0; i < n; i++)
+		hash[i] = weir_hash(weir_http_request(ev[i])->path);
+	cache_rcu_read_lock();
+	for (int i = 0; i < n; i++)
+		found[i] = cache_table_find(state->table, hash[i], weir_http_request(ev[i])->path);
+	cache_rcu_read_unlock();
+	for (int i = 0; i < n; i++)
+		serve(st, &ev[i], found[i], hash[i]);
+}
+
+static bool may_be_cached(struct weir_event *ev)
+{
+	enum weir_http_method m = weir_http_request(ev)->method;
+
+	return m == WEIR_HTTP_GET || m == WEIR_HTTP_HEAD;
+}
+
+static void cache_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	for (int at = 0; at < n;) {
+		int run = 0;
+		while (run < CACHE_CHUNK && at + run < n && may_be_cached(ev[at + run]))
+			run++;
+		if (run == 0)
+			cache_pass(st, &ev[at++]);
+		else
+			cache_chunk(st, ev + at, run);
+		at += run;
+	}
+}
+
+/* Who is not shown an old object is answered by the framework with `reason`. */
+static void cache_refused(
+    struct weir_stage *st, int outlet, struct weir_event **ev, int n, int reason)
+{
+	const struct cache_conf *conf = weir_conf(st);
+
+	(void)outlet;
+	for (int i = 0; i < n; i++)
+		cache_fetch_refused(st, &ev[i], conf->revalidate_ns + conf->stale_ns, reason);
+}
+
+/* ---- life ---- */
+
+static int check_root(const char *root, struct weir_err *err)
+{
+	int fd;
+
+	if (*root == '\0')
+		return 0;
+	if (file_root(root, &fd) == 0) {
+		close(fd);
+		return 0;
+	}
+	snprintf(err->text, sizeof(err->text), "root '%.150s' cannot be opened: %s", root,
+	    strerror(errno));
+	snprintf(err->hint, sizeof(err->hint),
+	    "the cache only checks 'root'; the stage behind 'miss' reads it");
+	return WEIR_ESYS;
+}
+
+static int cache_init(struct weir_stage *st, struct weir_err *err)
+{
+	const struct cache_conf *conf = weir_conf(st);
+	struct cache_state *state = weir_state(st);
+
+	int rc = check_root(conf->root, err);
+	if (rc < 0)
+		return rc;
+	if (conf->max_object_bytes > conf->size_bytes) {
+		snprintf(err->text, sizeof(err->text), "'max_object' is larger than 'size'");
+		return WEIR_EINVAL;
+	}
+	rc = cache_table_new(conf->size_bytes, &state->table);
+	if (rc < 0) {
+		snprintf(err->text, sizeof(err->text), "no memory for the table of the cache");
+		return rc;
+	}
+	flights_init(&state->flights, state->table);
+	return 0;
+}
+
+static void cache_fini(struct weir_stage *st)
+{
+	struct cache_state *state = weir_state(st);
+
+	flights_fini(&state->flights);
+	cache_table_free(state->table);
+}
+
+/* Requests for one path make a cohort. */
+static uint64_t cache_key(struct weir_stage *st, const struct weir_event *ev)
+{
+	(void)st;
+	return weir_hash(((const struct weir_http_request *)ev)->path);
+}
+
+static const struct weir_knob cache_knobs[] = {
+    {.name = "root",
+	.type = WEIR_KNOB_STRING,
+	.offset = offsetof(struct cache_conf, root),
+	.def = "",
+	.help = "directory that 'miss' reads from, checked at start only; empty: not checked"},
+    {.name = "size",
+	.type = WEIR_KNOB_BYTES,
+	.offset = offsetof(struct cache_conf, size_bytes),
+	.def = "64MiB",
+	.min = 1 << 16,
+	.max = 1e15,
+	.help = "memory for objects, all in all; slow clients may pin a quarter more"},
+    {.name = "max_object",
+	.type = WEIR_KNOB_BYTES,
+	.offset = offsetof(struct cache_conf, max_object_bytes),
+	.def = "1MiB",
+	.min = 0,
+	.max = 1 << 30,
+	.help = "longest body that is kept"},
+    {.name = "revalidate",
+	.type = WEIR_KNOB_DURATION,
+	.offset = offsetof(struct cache_conf, revalidate_ns),
+	.def = "1s",
+	.min = 1e6,
+	.max = 864e11,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "age at which an object is checked against its file"},
+    /* Guess: long enough for a disk that stalls, short enough to notice. */
+    {.name = "stale",
+	.type = WEIR_KNOB_DURATION,
+	.offset = offsetof(struct cache_conf, stale_ns),
+	.def = "10s",
+	.min = 0,
+	.max = 864e11,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "how much longer an object is shown while its check is under way"},
+    {.name = "negative",
+	.type = WEIR_KNOB_DURATION,
+	.offset = offsetof(struct cache_conf, negative_ns),
+	.def = "1s",
+	.min = 0,
+	.max = 864e11,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "how long an answer 404 is kept; 0s: not at all"},
+    {0},
+};
+
+static const struct weir_outlet cache_outlets[] = {
+    [CACHE_MISS] = {.name = "miss",
+	.type = &weir_http_request_type,
+	.help = "requests that the cache cannot answer"},
+    {0},
+};
+
+static const struct weir_metric cache_metrics[] = {
+    [CACHE_HITS] = {"cache_hits_total", WEIR_METRIC_COUNTER, "requests",
+	"Requests answered at once"},
+    [CACHE_MISSES] = {"cache_misses_total", WEIR_METRIC_COUNTER, "requests",
+	"Requests sent to 'miss', but for revalidations"},
+    [CACHE_COALESCED] = {"cache_coalesced_total", WEIR_METRIC_COUNTER, "requests",
+	"Requests held because another was fetching the same"},
+    [CACHE_REVALIDATED] = {"cache_revalidations_total", WEIR_METRIC_COUNTER, "requests",
+	"Requests sent to 'miss' to check an aged object"},
+    [CACHE_BYTES] = {"cache_bytes", WEIR_METRIC_GAUGE, "bytes", "Memory of the objects kept"},
+    [CACHE_OBJECTS] = {"cache_objects", WEIR_METRIC_GAUGE, "objects", "Objects kept"},
+    [CACHE_EVICTIONS] = {"cache_evictions_total", WEIR_METRIC_COUNTER, "objects",
+	"Objects dropped to make room"},
+    {0},
+};
+
+const struct weir_stage_ops weir_stage_file_cache = {
+    .abi = WEIR_STAGE_ABI,
+    .name = "file.cache",
+    .summary = "Answers requests for files from memory",
+    .accepts = &weir_http_request_type,
+    .outlets = cache_outlets,
+    .knobs = cache_knobs,
+    .conf_size = sizeof(struct cache_conf),
+    .metrics = cache_metrics,
+    .state_size = sizeof(struct cache_state),
+    .init = cache_init,
+    .handle = cache_handle,
+    .stop = cache_fetch_stop,
+    .fini = cache_fini,
+    .key = cache_key,
+    .refused = cache_refused,
+};

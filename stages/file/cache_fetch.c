@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How file.cache brings in what it has not: flights take off to `miss` and land.
+ *
+ *   cache_fetch: board -> held, or lead: (disguise,) tap, emit to `miss`
+ *   the tap:     learn what was answered, put it into the table, land, answer leader and waiting
+ *
+ * The tap runs in the thread that finished the leader, most often one of the next stage's pool, so
+ * nothing here asks for the configuration after take-off: a flight carries what it needs.
+ */
+#include "cache.h"
+
+#include <time.h>
+
+static int64_t clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+static void count_change(struct weir_stage *st, const struct cache_change *change)
+{
+	weir_count(st, CACHE_BYTES, change->bytes);
+	weir_count(st, CACHE_OBJECTS, change->objects);
+	weir_count(st, CACHE_EVICTIONS, change->evicted);
+}
+
+/* Answer *ev from `o`, taking over the reference, and finish it. */
+static void finish_from(struct weir_event **ev, struct cache_object *o)
+{
+	int rc = cache_object_respond(o, weir_http_request(*ev));
+
+	weir_event_finish(ev, rc);
+}
+
+void cache_hit(struct weir_stage *st, struct weir_event **ev, struct cache_object *o)
+{
+	weir_count(st, CACHE_HITS, 1);
+	finish_from(ev, o);
+}
+
+void cache_pass(struct weir_stage *st, struct weir_event **ev)
+{
+	weir_count(st, CACHE_MISSES, 1);
+	weir_emit(st, CACHE_MISS, ev);
+}
+
+/* ---- landing ---- */
+
+static void replace_object(struct weir_stage *st, struct cache_object *o)
+{
+	struct cache_state *state = weir_state(st);
+	struct cache_change change;
+
+	cache_table_insert(state->table, o, &change);
+	count_change(st, &change);
+}
+
+/* `miss` said that the old object is still what it would answer. */
+static void confirm(struct cache_object *o, const struct cache_limits *limits, int64_t now_ns)
+{
+	atomic_store_explicit(&o->checked_ns, now_ns, memory_order_relaxed);
+	atomic_store_explicit(&o->due_ns, now_ns + limits->revalidate_ns, memory_order_relaxed);
+}
+
+/* The object that the answer of `miss` makes, or proves right, with a reference; NULL when the
+ * answer may not be given to others. */
+static struct cache_object *learn(struct cache_flight *f, struct weir_http_request *req)
+{
+	struct cache_object *o;
+	int64_t now_ns = clock_ns();
+
+	if (req->res.status == 304 && f->old) {
+		confirm(f->old, &f->limits, now_ns);
+		cache_object_hold(f->old);
+		return f->old;
+	}
+	int rc = cache_object_new(req, f->fields_start, f->hash, f->key, &f->limits, now_ns, &o);
+	if (rc < 0)
+		return NULL;
+	replace_object(f->st, o);
+	if (o->kind != CACHE_PASS)
+		return o;
+	cache_object_put(o);
+	return NULL;
+}
+
+/* Give those that waited the object, or send each its own way. */
+static void settle_waiting(
+    struct weir_stage *st, struct weir_event *list, struct cache_object *o, int status)
+{
+	while (list) {
+		struct weir_event *ev = list;
+		list = ev->next;
+		if (o) {
+			cache_object_hold(o);
+			finish_from(&ev, o);
+		} else if (status == WEIR_ECLOSED) {
+			weir_event_finish(&ev, status);
+		} else {
+			cache_pass(st, &ev);
+		}
+	}
+}
+
+/* Forget what `miss` answered and answer from `o`, as the request had asked before its disguise. */
+static void answer_leader(
+    struct cache_flight *f, struct weir_http_request *req, struct cache_object *o)
+{
+	if (req->res.release)
+		req->res.release(req->res.release_arg);
+	req->res = (struct weir_http_response){.fd = -1};
+	if (req->n_fields > f->fields_start) /* keep what stages before the cache have added */
+		req->n_fields = f->fields_start;
+	cache_object_hold(o);
+	if (cache_object_respond(o, req) < 0)
+		weir_http_respond_status(req, 500);
+}
+
+/* The tap on a leading request: `miss` has finished it. */
+static void cache_landed(struct weir_http_tap *tap, struct weir_http_request *req, int status)
+{
+	struct cache_flight *f = (struct cache_flight *)tap;
+	struct weir_stage *st = f->st;
+	struct cache_state *state = weir_state(st);
+	struct cache_object *o = NULL;
+
+	if (status == WEIR_OK)
+		o = learn(f, req); /* before landing: see cache_flight.c */
+	flight_reveal(f, req);
+	struct weir_event *waiting = flights_land(&state->flights, f);
+	if (o)
+		answer_leader(f, req, o);
+	settle_waiting(st, waiting, o, status);
+	if (o)
+		cache_object_put(o);
+	flight_free(f);
+}
+
+/* ---- taking off ---- */
+
+/* Emit the leader of `f`, which has boarded. */
+static void take_off(struct cache_flight *f, struct weir_event **ev)
+{
+	struct weir_http_request *req = weir_http_request(*ev);
+	const struct cache_conf *conf = weir_conf(f->st);
+
+	f->tap.fn = cache_landed;
+	f->limits =
+	    (struct cache_limits){conf->max_object_bytes, conf->revalidate_ns, conf->negative_ns};
+	if (f->old)
+		flight_disguise(f, req);
+	weir_http_add_tap(req, &f->tap);
+	weir_count(f->st, f->old ? CACHE_REVALIDATED : CACHE_MISSES, 1);
+	weir_emit(f->st, CACHE_MISS, ev);
+}
+
+void cache_fetch(struct weir_stage *st, struct weir_event **ev, uint64_t hash,
+    struct cache_object *old, bool wait)
+{
+	struct cache_state *state = weir_state(st);
+	struct cache_flight *f = flight_new(st, weir_http_request(*ev), hash, old);
+	struct cache_object *found = NULL;
+
+	if (!f) {
+		if (old)
+			cache_object_put(old);
+		cache_pass(st, ev);
+		return;
+	}
+	enum flight_boarding b = flights_board(&state->flights, f, ev, wait, &found);
+	if (b == FLIGHT_LEADS) {
+		take_off(f, ev);
+		return;
+	}
+	if (b == FLIGHT_HELD) {
+		weir_count(st, CACHE_COALESCED, 1);
+	} else if (b == FLIGHT_BUSY && old && !wait) {
+		cache_object_hold(old);
+		cache_hit(st, ev, old);
+	} else if (b == FLIGHT_FOUND && found->kind != CACHE_PASS) {
+		cache_hit(st, ev, found);
+		found = NULL;
+	} else {
+		cache_pass(st, ev);
+	}
+	if (found)
+		cache_object_put(found);
+	flight_free(f);
+}
+
+/* ---- refused, and stopping ---- */
+
+static int64_t age_of(const struct cache_object *o, int64_t now_ns)
+{
+	return now_ns - atomic_load_explicit(&o->checked_ns, memory_order_relaxed);
+}
+
+void cache_fetch_refused(struct weir_stage *st, struct weir_event **ev, int64_t age_ns, int reason)
+{
+	struct weir_http_request *req = weir_http_request(*ev);
+	struct cache_flight *f = (struct cache_flight *)req->taps;
+	struct cache_state *state = weir_state(st);
+
+	if (!f || f->tap.fn != cache_landed || f->st != st || !f->old)
+		return;
+	struct cache_object *o = f->old;
+	if (age_of(o, weir_now_ns(st)) >= age_ns)
+		return;
+	req->taps = f->tap.next;
+	flight_reveal(f, req);
+	settle_waiting(st, flights_land(&state->flights, f), o, reason);
+	cache_object_hold(o);
+	cache_hit(st, ev, o);
+	flight_free(f);
+}
+
+void cache_fetch_stop(struct weir_stage *st, int64_t until_ns)
+{
+	struct cache_state *state = weir_state(st);
+
+	settle_waiting(st, flights_close(&state->flights, until_ns), NULL, WEIR_ECLOSED);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Flights of file.cache. See cache_flight.h.
+ *
+ * A lander puts its object into the cache's table before it takes its flight out, and who boards
+ * looks into the table after it found no flight, under the lock: so a key that was just fetched is
+ * never fetched again by a request that missed it by a moment.
+ *
+ * Lock order: flights.lock > the table's lock (never taken here: lookups need none).
+ */
+#include "cache_flight.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cache_rcu.h"
+
+void flights_init(struct cache_flights *fs, struct cache_table *table)
+{
+	pthread_condattr_t attr;
+
+	fs->table = table;
+	pthread_mutex_init(&fs->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&fs->landed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+void flights_fini(struct cache_flights *fs)
+{
+	WEIR_ASSERT(fs->n == 0);
+	pthread_cond_destroy(&fs->landed);
+	pthread_mutex_destroy(&fs->lock);
+}
+
+struct cache_flight *flight_new(struct weir_stage *st, const struct weir_http_request *req,
+    uint64_t hash, struct cache_object *old)
+{
+	size_t headers = old ? req->n_headers + 1u : 0;
+	struct cache_flight *f = malloc(sizeof(*f) + headers * sizeof(f->disguise[0]));
+
+	if (!f)
+		return NULL;
+	memset(f, 0, sizeof(*f));
+	f->st = st;
+	f->hash = hash;
+	f->key = req->path;
+	f->old = old;
+	f->fields_start = req->n_fields;
+	f->waiting_tail = &f->waiting;
+	return f;
+}
+
+void flight_free(struct cache_flight *f)
+{
+	if (f->old)
+		cache_object_put(f->old);
+	free(f);
+}
+
+static struct cache_flight **flights_slot(struct cache_flights *fs, uint64_t hash)
+{
+	return &fs->bucket[hash % FLIGHT_BUCKETS];
+}
+
+static struct cache_flight *flights_find(
+    struct cache_flights *fs, uint64_t hash, struct weir_slice key)
+{
+	struct cache_flight *f = *flights_slot(fs, hash);
+
+	while (f && (f->hash != hash || f->key.n != key.n || memcmp(f->key.p, key.p, key.n) != 0))
+		f = f->next;
+	return f;
+}
+
+static void flight_hold(struct cache_flight *f, struct weir_event **ev)
+{
+	struct weir_event *e = *ev;
+
+	e->next = NULL;
+	*f->waiting_tail = e;
+	f->waiting_tail = &e->next;
+	weir_hold(f->st, ev);
+}
+
+/* What came into the table since the caller looked; a flight with an old object knows better. */
+static struct cache_object *look_again(struct cache_flights *fs, const struct cache_flight *f)
+{
+	struct cache_object *o = NULL;
+
+	if (f->old)
+		return NULL;
+	cache_rcu_read_lock();
+	o = cache_table_find(fs->table, f->hash, f->key);
+	cache_rcu_read_unlock();
+	return o;
+}
+
+static enum flight_boarding board_locked(struct cache_flights *fs, struct cache_flight *f,
+    struct weir_event **ev, bool wait, struct cache_object **found)
+{
+	struct cache_flight *other = flights_find(fs, f->hash, f->key);
+
+	if (other && (!wait || fs->closed))
+		return FLIGHT_BUSY;
+	if (other) {
+		flight_hold(other, ev);
+		return FLIGHT_HELD;
+	}
+	*found = look_again(fs, f);
+	if (*found)
+		return FLIGHT_FOUND;
+	f->next = *flights_slot(fs, f->hash);
+	*flights_slot(fs, f->hash) = f;
+	fs->n++;
+	return FLIGHT_LEADS;
+}
+
+enum flight_boarding flights_board(struct cache_flights *fs, struct cache_flight *f,
+    struct weir_event **ev, bool wait, struct cache_object **found)
+{
+	pthread_mutex_lock(&fs->lock);
+	enum flight_boarding b = board_locked(fs, f, ev, wait, found);
+	pthread_mutex_unlock(&fs->lock);
+	return b;
+}
+
+struct weir_event *flights_land(struct cache_flights *fs, struct cache_flight *f)
+{
+	pthread_mutex_lock(&fs->lock);
+	struct cache_flight **at = flights_slot(fs, f->hash);
+	while (*at != f)
+		at = &(*at)->next;
+	*at = f->next;
+	struct weir_event *waiting = f->waiting;
+	f->waiting = NULL;
+	if (--fs->n == 0)
+		pthread_cond_signal(&fs->landed);
+	pthread_mutex_unlock(&fs->lock);
+	return waiting;
+}
+
+/* Move all that wait on `f` to the end of the list at *tail; returns the new end. */
+static struct weir_event **take_waiting(struct cache_flight *f, struct weir_event **tail)
+{
+	if (!f->waiting)
+		return tail;
+	*tail = f->waiting;
+	tail = f->waiting_tail;
+	f->waiting = NULL;
+	f->waiting_tail = &f->waiting;
+	return tail;
+}
+
+struct weir_event *flights_close(struct cache_flights *fs, int64_t until_ns)
+{
+	struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+	struct weir_event *rest = NULL, **tail = &rest;
+	int rc = 0;
+
+	pthread_mutex_lock(&fs->lock);
+	while (fs->n > 0 && rc == 0)
+		rc = pthread_cond_timedwait(&fs->landed, &fs->lock, &until);
+	fs->closed = true;
+	for (int i = 0; i < FLIGHT_BUCKETS; i++)
+		for (struct cache_flight *f = fs->bucket[i]; f; f = f->next)
+			tail = take_waiting(f, tail);
+	pthread_mutex_unlock(&fs->lock);
+	return rest;
+}
+
+void flight_disguise(struct cache_flight *f, struct weir_http_request *req)
+{
+	uint8_t n = 0;
+	enum condition_field ignored;
+
+	f->disguised = true;
+	f->method = req->method;
+	f->method_text = req->method_text;
+	f->headers = req->headers;
+	f->n_headers = req->n_headers;
+	for (int i = 0; i < req->n_headers; i++)
+		if (!condition_is_field(req->headers[i].name, &ignored))
+			f->disguise[n++] = req->headers[i];
+	if (f->old->file.etag.n > 0 && n < UINT8_MAX)
+		f->disguise[n++] = (struct weir_http_header){
+		    {"If-None-Match", sizeof("If-None-Match") - 1}, f->old->file.etag};
+	req->method = WEIR_HTTP_GET;
+	req->method_text = (struct weir_slice){"GET", 3};
+	req->headers = f->disguise;
+	req->n_headers = n;
+}
+
+void flight_reveal(struct cache_flight *f, struct weir_http_request *req)
+{
+	if (!f->disguised)
+		return;
+	f->disguised = false;
+	req->method = f->method;
+	req->method_text = f->method_text;
+	req->headers = f->headers;
+	req->n_headers = f->n_headers;
+}

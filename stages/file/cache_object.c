@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Objects of file.cache. See cache_object.h.
+ *
+ * An answer's fields are sorted while they are copied: those that describe the bytes first, those
+ * that a 304 repeats (RFC 9110, 15.4.5) last, so that either answer is one slice of the object and
+ * a hit neither formats nor copies anything.
+ */
+#include "cache_object.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "httpdate.h"
+
+/* One line of an answer's fields, "Name: value\r\n". */
+struct line {
+	struct weir_slice whole, name, value;
+};
+
+/* Cut the next line off `text`; false at the end or where there is no field. */
+static bool line_next(struct weir_slice *text, struct line *l)
+{
+	const char *p = text->p;
+	const char *end = text->n > 0 ? memchr(p, '\n', text->n) : NULL;
+	const char *colon = end ? memchr(p, ':', (size_t)(end - p)) : NULL;
+
+	if (!colon)
+		return false;
+	size_t n = (size_t)(end - p) + 1;
+	const char *value = colon + 1;
+	while (value < end && *value == ' ')
+		value++;
+	while (end > value && (end[-1] == '\r' || end[-1] == ' '))
+		end--;
+	l->whole = (struct weir_slice){p, n};
+	l->name = (struct weir_slice){p, (size_t)(colon - p)};
+	l->value = (struct weir_slice){value, (size_t)(end - value)};
+	*text = (struct weir_slice){p + n, text->n - n};
+	return true;
+}
+
+/* Both places that hold response fields: res.fields and what was added one by one. */
+struct fields {
+	struct weir_slice part[2];
+};
+
+static struct fields fields_of(const struct weir_http_request *req, uint32_t start)
+{
+	uint32_t from = start < req->n_fields ? start : req->n_fields;
+	const char *added = req->fields ? req->fields : req->fields_inline;
+
+	return (struct fields){{req->res.fields, {added + from, (size_t)(req->n_fields - from)}}};
+}
+
+static bool contains(struct weir_slice s, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (size_t i = 0; i + n <= s.n; i++)
+		if (strncasecmp(s.p + i, word, n) == 0)
+			return true;
+	return false;
+}
+
+/* Does this field forbid to give the answer to anybody else, or later? */
+static bool line_forbids(const struct line *l)
+{
+	if (weir_slice_is(l->name, "Cache-Control"))
+		return contains(l->value, "no-store") || contains(l->value, "private") ||
+		       contains(l->value, "no-cache");
+	return weir_slice_is(l->name, "Set-Cookie") || weir_slice_is(l->name, "Vary");
+}
+
+static bool line_goes_with_304(const struct line *l)
+{
+	static const char *const names[] = {
+	    "ETag", "Last-Modified", "Cache-Control", "Content-Location", "Expires"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (weir_slice_is(l->name, names[i]))
+			return true;
+	return false;
+}
+
+static bool fields_forbid(const struct fields *f)
+{
+	for (int i = 0; i < 2; i++) {
+		struct weir_slice rest = f->part[i];
+		struct line l;
+		while (line_next(&rest, &l))
+			if (line_forbids(&l))
+				return true;
+	}
+	return false;
+}
+
+static void object_learn(struct cache_object *o, const struct line *copy)
+{
+	if (weir_slice_is(copy->name, "ETag"))
+		o->file.etag = copy->value;
+	if (weir_slice_is(copy->name, "Last-Modified") &&
+	    httpdate_parse(copy->value, &o->file.modified_s) < 0)
+		o->file.modified_s = -1;
+}
+
+/* Copy the lines that do (or do not) go with 304 to `to`; returns where they end. */
+static char *fields_copy(const struct fields *f, bool with_304, char *to, struct cache_object *o)
+{
+	for (int i = 0; i < 2; i++) {
+		struct weir_slice rest = f->part[i];
+		struct line l, copy;
+		while (line_next(&rest, &l)) {
+			if (line_goes_with_304(&l) != with_304)
+				continue;
+			memcpy(to, l.whole.p, l.whole.n);
+			struct weir_slice at = {to, l.whole.n};
+			if (line_next(&at, &copy))
+				object_learn(o, &copy);
+			to += l.whole.n;
+		}
+	}
+	return to;
+}
+
+/* The body of an answer as bytes at `to`. A read may wait for the disk; it does so in the thread
+ * that has just opened the file, one of a pool made for that. */
+static int body_copy(const struct weir_http_response *res, char *to, int64_t n)
+{
+	int64_t done = 0;
+
+	if (res->fd < 0) {
+		if (n > 0)
+			memcpy(to, res->body.p, (size_t)n);
+		return 0;
+	}
+	while (done < n) {
+		ssize_t got = pread(res->fd, to + done, (size_t)(n - done), res->offset + done);
+		if (got == -1 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return WEIR_ESYS;
+		done += got;
+	}
+	return 0;
+}
+
+static int64_t body_bytes(const struct weir_http_response *res)
+{
+	return res->fd >= 0 ? res->length : (int64_t)res->body.n;
+}
+
+/* An object with the key copied and room for `more` bytes behind it. */
+static struct cache_object *object_alloc(uint64_t hash, struct weir_slice key, size_t more)
+{
+	size_t size = sizeof(struct cache_object) + key.n + more;
+
+	size = (size + WEIR_CACHE_LINE - 1) & -(size_t)WEIR_CACHE_LINE;
+	struct cache_object *o = aligned_alloc(WEIR_CACHE_LINE, size);
+	if (!o)
+		return NULL;
+	memset(o, 0, sizeof(*o));
+	if (key.n > 0)
+		memcpy(o->bytes, key.p, key.n);
+	o->hash = hash;
+	o->key = (struct weir_slice){o->bytes, key.n};
+	o->charge_bytes = (int64_t)size;
+	o->file.modified_s = -1;
+	atomic_init(&o->refs, 1);
+	return o;
+}
+
+static int object_fill(struct cache_object *o, const struct weir_http_request *req,
+    const struct fields *f, int64_t body)
+{
+	char *start = o->bytes + o->key.n;
+	char *tail = fields_copy(f, false, start, o);
+	char *end = fields_copy(f, true, tail, o);
+
+	o->fields = (struct weir_slice){start, (size_t)(end - start)};
+	o->fields_304 = (struct weir_slice){tail, (size_t)(end - tail)};
+	o->body = (struct weir_slice){end, (size_t)body};
+	o->file.size_bytes = body;
+	return body_copy(&req->res, end, body);
+}
+
+/* What to keep of an answer: its kind, or -1 for nothing at all. */
+static int kind_of(
+    const struct weir_http_request *req, const struct fields *f, const struct cache_limits *limits)
+{
+	int status = req->res.status;
+
+	if (status == 404 && limits->negative_ns == 0)
+		return CACHE_PASS;
+	if (status != 200 && status != 404)
+		return status >= 200 && status < 500 ? CACHE_PASS : -1;
+	if (req->res.close || body_bytes(&req->res) > limits->max_object_bytes || fields_forbid(f))
+		return CACHE_PASS;
+	return status == 200 ? CACHE_WHOLE : CACHE_GONE;
+}
+
+int cache_object_new(const struct weir_http_request *req, uint32_t fields_start, uint64_t hash,
+    struct weir_slice key, const struct cache_limits *limits, int64_t now_ns,
+    struct cache_object **object)
+{
+	struct fields f = fields_of(req, fields_start);
+	int kind = kind_of(req, &f, limits);
+	int64_t body = body_bytes(&req->res);
+	size_t more = kind == CACHE_PASS ? 0 : f.part[0].n + f.part[1].n + (size_t)body;
+
+	if (kind < 0)
+		return WEIR_EINVAL;
+	struct cache_object *o = object_alloc(hash, key, more);
+	if (!o)
+		return WEIR_ENOMEM;
+	o->kind = (enum cache_kind)kind;
+	int64_t keep_ns = kind == CACHE_GONE ? limits->negative_ns : limits->revalidate_ns;
+	atomic_init(&o->checked_ns, now_ns);
+	atomic_init(&o->due_ns, now_ns + keep_ns);
+	int rc = kind == CACHE_PASS ? 0 : object_fill(o, req, &f, body);
+	if (rc < 0) {
+		cache_object_put(o);
+		return rc;
+	}
+	*object = o;
+	return 0;
+}
+
+static void account_leave(struct cache_object *o)
+{
+	struct cache_account *a = o->account;
+
+	atomic_fetch_sub_explicit(&a->pinned_bytes, o->charge_bytes, memory_order_relaxed);
+	if (atomic_fetch_sub_explicit(&a->refs, 1, memory_order_acq_rel) == 1)
+		free(a);
+}
+
+void cache_object_put(struct cache_object *o)
+{
+	/* acq_rel: what every holder did happens before the free. */
+	if (atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	if (o->account)
+		account_leave(o);
+	free(o);
+}
+
+static void object_release(void *arg)
+{
+	cache_object_put(arg);
+}
+
+/* 412 and 416 carry nothing of the object. */
+static int respond_refusal(
+    struct cache_object *o, struct weir_http_request *req, const struct condition_verdict *v)
+{
+	char range[CONDITION_RANGE_SIZE];
+
+	condition_content_range(v, o->file.size_bytes, range);
+	cache_object_put(o);
+	int rc = weir_http_respond_status(req, v->status);
+	if (rc == 0 && v->status == 416)
+		rc = weir_http_add_field(req, "Content-Range", range);
+	return rc;
+}
+
+int cache_object_respond(struct cache_object *o, struct weir_http_request *req)
+{
+	struct weir_http_response *res = &req->res;
+	struct condition_verdict v = {o->kind == CACHE_GONE ? 404 : 200, 0, (int64_t)o->body.n};
+	char range[CONDITION_RANGE_SIZE];
+	struct condition asked;
+
+	if (o->kind == CACHE_WHOLE) {
+		condition_scan(req, &asked);
+		v = condition_judge(&asked, req->method, &o->file);
+	}
+	if (WEIR_UNLIKELY(v.status == 412 || v.status == 416))
+		return respond_refusal(o, req, &v);
+	res->status = (uint16_t)v.status;
+	res->no_length = v.status == 304;
+	res->fields = v.status == 304 ? o->fields_304 : o->fields;
+	res->body = (struct weir_slice){o->body.p + v.offset, (size_t)v.length};
+	res->fd = -1;
+	res->release = object_release;
+	res->release_arg = o;
+	if (WEIR_LIKELY(v.status != 206))
+		return 0;
+	condition_content_range(&v, o->file.size_bytes, range);
+	int rc = weir_http_add_field(req, "Content-Range", range);
+	if (rc < 0)
+		weir_http_response_reset(req); /* a part that does not say which would be wrong */
+	return rc;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What file.cache keeps of an answer: one block of memory, counted by reference.
+ *
+ *   NEW (its maker's) --put--> in the table --evicted, replaced--> out, still read --> freed
+ *
+ * The bytes never change after cache_object_new. The table holds a reference, each response that
+ * points into the object holds one, each flight that revalidates it holds one; the table gives up
+ * its own only after a grace period, so a reader inside a read section may add one to what it
+ * found.
+ *
+ * | call                              | threads                                              |
+ * |-----------------------------------|------------------------------------------------------|
+ * | cache_object_new                  | any                                                  |
+ * | cache_object_hold, _put, _respond | any that has a reference; hold also in a read section |
+ */
+#ifndef WEIR_STAGES_FILE_CACHE_OBJECT_H
+#define WEIR_STAGES_FILE_CACHE_OBJECT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <urcu/rculfhash.h>
+#include <urcu/urcu-memb.h>
+
+#include <weir/http.h>
+
+#include "condition.h"
+
+/** Bytes that evicted objects still pin; outlives the table until the last of them is freed. */
+struct cache_account {
+	atomic_uint refs;
+	atomic_int_fast64_t pinned_bytes;
+};
+
+/** What an object stands for. */
+enum cache_kind {
+	CACHE_WHOLE, /* a 200 with all its bytes */
+	CACHE_GONE,  /* a 404, kept for a short time */
+	CACHE_PASS,  /* "not to be cached": requests need not wait for each other */
+};
+
+struct cache_object {
+	/* the table's, under its lock; readers of a chain follow node by RCU */
+	struct cds_lfht_node node;
+	struct cache_object *newer, *older; /* order of arrival, for eviction */
+	struct cache_account *account;      /* NULL before it enters a table */
+	struct rcu_head rcu;
+
+	/* constant after cache_object_new */
+	enum cache_kind kind;
+	uint64_t hash;
+	struct weir_slice key;
+	struct weir_slice fields;     /* of the whole answer */
+	struct weir_slice fields_304; /* the tail of them that goes with 304 */
+	struct weir_slice body;
+	struct condition_file file; /* ETag, date and size to judge conditions by */
+	int64_t charge_bytes;       /* of memory, all in all */
+
+	/* written on hits */
+	WEIR_ALIGNED atomic_uint refs;
+	atomic_bool visited;            /* hit since the eviction hand last came by */
+	atomic_int_fast64_t checked_ns; /* when it was last known to be what the file is */
+	atomic_int_fast64_t due_ns;     /* when to check again; moved by who takes the task */
+	WEIR_ALIGNED char bytes[];      /* key, fields, body */
+};
+
+/** What cache_object_new may keep. */
+struct cache_limits {
+	int64_t max_object_bytes; /* of the body */
+	int64_t revalidate_ns, negative_ns;
+};
+
+/**
+ * Copy the answer of `req`, which a plain GET got, into a new object under `key`: response fields
+ * from `fields_start` of req->fields on (what was there before belongs to the request), the body,
+ * be it in memory or an open file. What may not be kept (another status, too large, `no-store`,
+ * `private`, `no-cache`, Set-Cookie, Vary) becomes a CACHE_PASS. Returns 0 with one reference for
+ * the caller, WEIR_EINVAL for an answer that says nothing about the next one (5xx and the like),
+ * WEIR_ENOMEM, or WEIR_ESYS when the open file cannot be read. Blocks on the disk only for an
+ * answer that holds an open file.
+ */
+int cache_object_new(const struct weir_http_request *req, uint32_t fields_start, uint64_t hash,
+    struct weir_slice key, const struct cache_limits *limits, int64_t now_ns,
+    struct cache_object **object);
+
+static inline void cache_object_hold(struct cache_object *o)
+{
+	atomic_fetch_add_explicit(&o->refs, 1, memory_order_relaxed);
+}
+
+/** Give up a reference; the last one frees. */
+void cache_object_put(struct cache_object *o);
+
+/** Answer `req`, which has no response, from `o` (not a CACHE_PASS), minding its conditions and
+ *  range. Takes over the caller's reference. Returns the outcome to finish the event with. */
+int cache_object_respond(struct cache_object *o, struct weir_http_request *req);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * RCU read sections of file.cache, with what ThreadSanitizer must be told.
+ *
+ * The framework registers every thread of a graph with liburcu-memb, so handlers and taps just use
+ * it. The main thread is none of them while a stage is built and torn down: cache_rcu_borrow
+ * registers it for that moment.
+ *
+ * liburcu itself is not instrumented, so TSan sees neither how an object is published through its
+ * hash table nor that a grace period separates the last reader from the reclaim callback. The two
+ * annotations here say so; tests/tsan.supp covers the inside of the library.
+ */
+#ifndef WEIR_STAGES_FILE_CACHE_RCU_H
+#define WEIR_STAGES_FILE_CACHE_RCU_H
+
+#include <stdbool.h>
+#include <urcu/urcu-memb.h>
+
+#include <urcu/static/urcu-memb.h>
+
+#ifdef WEIR_TSAN
+#include <sanitizer/tsan_interface.h>
+#define cache_rcu_release(p) __tsan_release(p)
+#define cache_rcu_acquire(p) __tsan_acquire(p)
+#else
+#define cache_rcu_release(p) ((void)(p))
+#define cache_rcu_acquire(p) ((void)(p))
+#endif
+
+/* What read_unlock releases and the reclaim callback acquires, for TSan alone. */
+extern char cache_rcu_epoch;
+
+static inline void cache_rcu_read_lock(void)
+{
+	urcu_memb_read_lock();
+}
+
+static inline void cache_rcu_read_unlock(void)
+{
+	cache_rcu_release(&cache_rcu_epoch);
+	urcu_memb_read_unlock();
+}
+
+/** Register the calling thread unless it is; returns what cache_rcu_return wants. */
+static inline bool cache_rcu_borrow(void)
+{
+	if (URCU_TLS(urcu_memb_reader).registered)
+		return false;
+	urcu_memb_register_thread();
+	return true;
+}
+
+static inline void cache_rcu_return(bool borrowed)
+{
+	if (borrowed)
+		urcu_memb_unregister_thread();
+}
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of file.cache. See cache_table.h for who may call what.
+ *
+ * Eviction is SIEVE (Zhang, Yang, Yue, Vigfusson, Rashmi: SIEVE is simpler than LRU, NSDI 2024):
+ * one list in order of arrival and a hand that walks it from the oldest to the newest, sparing once
+ * what was hit since it last came by. A hit sets one flag and moves nothing, so it needs no lock;
+ * objects that are asked for once leave before those asked for again, so a scan does not empty the
+ * cache.
+ *
+ * Lock order: `lock` is a leaf; nothing is called back under it.
+ */
+#include "cache_table.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "cache_rcu.h"
+
+/* Buckets are never resized (that would start a thread of liburcu's): one per so many bytes of the
+ * size. Guess: files of the web are rarely smaller, and a longer chain costs a few ns a link. */
+#define TABLE_BYTES_PER_BUCKET 2048
+#define TABLE_BUCKETS_MIN      64
+#define TABLE_BUCKETS_MAX      (1 << 20)
+
+/* Evicted objects may pin this share of the size before inserting stops: guess. */
+#define TABLE_PINNED_SHARE 4
+
+struct cache_table {
+	struct cds_lfht *hash;
+	int64_t size_bytes;
+	struct cache_account *account;
+
+	WEIR_ALIGNED pthread_mutex_t lock;
+	struct cache_object *newest WEIR_GUARDED_BY(lock);
+	struct cache_object *oldest WEIR_GUARDED_BY(lock);
+	struct cache_object *hand WEIR_GUARDED_BY(lock); /* next to look at; NULL: the oldest */
+	int64_t bytes WEIR_GUARDED_BY(lock);
+};
+
+char cache_rcu_epoch;
+
+static unsigned long bucket_count(int64_t size_bytes)
+{
+	unsigned long n = TABLE_BUCKETS_MIN;
+
+	while (n < TABLE_BUCKETS_MAX && (int64_t)n * TABLE_BYTES_PER_BUCKET < size_bytes)
+		n *= 2;
+	return n;
+}
+
+/* The thread that runs liburcu's callbacks is made at first use and inherits mask and name of its
+ * maker: make it here, deaf to signals (rule 32) and with a name of its own. */
+static void start_reclaimer(void)
+{
+	sigset_t all, before;
+	char name[16];
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_getname_np(pthread_self(), name, sizeof(name));
+	pthread_setname_np(pthread_self(), "weir/rcu");
+	urcu_memb_get_default_call_rcu_data();
+	pthread_setname_np(pthread_self(), name);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+int cache_table_new(int64_t size_bytes, struct cache_table **table)
+{
+	struct cache_table *t = aligned_alloc(WEIR_CACHE_LINE, sizeof(*t));
+	unsigned long n = bucket_count(size_bytes);
+
+	if (!t)
+		return WEIR_ENOMEM;
+	memset(t, 0, sizeof(*t));
+	t->size_bytes = size_bytes;
+	t->account = calloc(1, sizeof(*t->account));
+	t->hash = cds_lfht_new_flavor(n, n, n, 0, &urcu_memb_flavor, NULL);
+	if (!t->account || !t->hash) {
+		if (t->hash)
+			cds_lfht_destroy(t->hash, NULL);
+		free(t->account);
+		free(t);
+		return WEIR_ENOMEM;
+	}
+	atomic_init(&t->account->refs, 1);
+	pthread_mutex_init(&t->lock, NULL);
+	start_reclaimer();
+	*table = t;
+	return 0;
+}
+
+static struct cache_object *object_of(struct cds_lfht_node *node)
+{
+	return (struct cache_object *)((char *)node - offsetof(struct cache_object, node));
+}
+
+static int key_matches(struct cds_lfht_node *node, const void *key)
+{
+	const struct weir_slice *k = key;
+	struct cache_object *o = object_of(node);
+
+	cache_rcu_acquire(o);
+	return o->key.n == k->n && memcmp(o->key.p, k->p, k->n) == 0;
+}
+
+struct cache_object *cache_table_find(struct cache_table *t, uint64_t hash, struct weir_slice key)
+{
+	struct cds_lfht_iter iter;
+
+	cds_lfht_lookup(t->hash, hash, key_matches, &key, &iter);
+	struct cds_lfht_node *node = cds_lfht_iter_get_node(&iter);
+	if (!node)
+		return NULL;
+	struct cache_object *o = object_of(node);
+	cache_object_hold(o);
+	if (!atomic_load_explicit(&o->visited, memory_order_relaxed))
+		atomic_store_explicit(&o->visited, true, memory_order_relaxed);
+	return o;
+}
+
+static void list_add(struct cache_table *t, struct cache_object *o)
+{
+	o->newer = NULL;
+	o->older = t->newest;
+	if (t->newest)
+		t->newest->newer = o;
+	else
+		t->oldest = o;
+	t->newest = o;
+}
+
+static void list_remove(struct cache_table *t, struct cache_object *o)
+{
+	if (t->hand == o)
+		t->hand = o->newer;
+	if (o->newer)
+		o->newer->older = o->older;
+	else
+		t->newest = o->older;
+	if (o->older)
+		o->older->newer = o->newer;
+	else
+		t->oldest = o->newer;
+	o->newer = o->older = NULL;
+}
+
+/* Objects that left the table, linked by `older`, until the lock is free again. */
+struct leavers {
+	struct cache_object *first;
+};
+
+/* `o` is no longer in the hash table; undo the rest. */
+static void forget(struct cache_table *t, struct cache_object *o, struct leavers *gone,
+    struct cache_change *change)
+{
+	list_remove(t, o);
+	t->bytes -= o->charge_bytes;
+	atomic_fetch_add_explicit(&t->account->pinned_bytes, o->charge_bytes, memory_order_relaxed);
+	change->bytes -= o->charge_bytes;
+	change->objects--;
+	o->older = gone->first;
+	gone->first = o;
+}
+
+static void unlink_object(struct cache_table *t, struct cache_object *o, struct leavers *gone,
+    struct cache_change *change)
+{
+	urcu_memb_read_lock();
+	cds_lfht_del(t->hash, &o->node);
+	urcu_memb_read_unlock();
+	forget(t, o, gone, change);
+}
+
+/* The next victim by SIEVE; the table is not empty. */
+static struct cache_object *sieve_victim(struct cache_table *t)
+{
+	struct cache_object *o = t->hand ? t->hand : t->oldest;
+
+	while (atomic_exchange_explicit(&o->visited, false, memory_order_relaxed))
+		o = o->newer ? o->newer : t->oldest;
+	t->hand = o;
+	return o;
+}
+
+static void reclaim(struct rcu_head *head)
+{
+	struct cache_object *o =
+	    (struct cache_object *)((char *)head - offsetof(struct cache_object, rcu));
+
+	cache_rcu_acquire(o);
+	cache_rcu_acquire(&cache_rcu_epoch);
+	cache_object_put(o);
+}
+
+static void reclaim_later(struct leavers *gone)
+{
+	while (gone->first) {
+		struct cache_object *o = gone->first;
+		gone->first = o->older;
+		cache_rcu_release(o);
+		urcu_memb_call_rcu(&o->rcu, reclaim);
+	}
+}
+
+static bool fits(const struct cache_table *t, const struct cache_object *o)
+{
+	int64_t pinned = atomic_load_explicit(&t->account->pinned_bytes, memory_order_relaxed);
+
+	return o->charge_bytes <= t->size_bytes && pinned <= t->size_bytes / TABLE_PINNED_SHARE;
+}
+
+/* Add `o`, with a reference and an account of its own, replacing its like. */
+static void link_object(struct cache_table *t, struct cache_object *o, struct leavers *gone,
+    struct cache_change *change)
+{
+	cache_object_hold(o);
+	atomic_fetch_add_explicit(&t->account->refs, 1, memory_order_relaxed);
+	o->account = t->account;
+	cache_rcu_release(o);
+	urcu_memb_read_lock();
+	struct cds_lfht_node *old =
+	    cds_lfht_add_replace(t->hash, o->hash, key_matches, &o->key, &o->node);
+	urcu_memb_read_unlock();
+	if (old)
+		forget(t, object_of(old), gone, change);
+	list_add(t, o);
+	t->bytes += o->charge_bytes;
+	change->bytes += o->charge_bytes;
+	change->objects++;
+}
+
+/* The newcomer stays outside; what it would have replaced is out of date all the same. */
+static void drop_like(struct cache_table *t, struct cache_object *o, struct leavers *gone,
+    struct cache_change *change)
+{
+	struct cds_lfht_iter iter;
+
+	urcu_memb_read_lock();
+	cds_lfht_lookup(t->hash, o->hash, key_matches, &o->key, &iter);
+	struct cds_lfht_node *node = cds_lfht_iter_get_node(&iter);
+	urcu_memb_read_unlock(); /* the lock keeps what is linked alive */
+	if (node)
+		unlink_object(t, object_of(node), gone, change);
+}
+
+void cache_table_insert(struct cache_table *t, struct cache_object *o, struct cache_change *change)
+{
+	struct leavers gone = {NULL};
+
+	*change = (struct cache_change){0, 0, 0};
+	pthread_mutex_lock(&t->lock);
+	if (fits(t, o)) {
+		/* Room first: the newcomer must not be its own victim. */
+		while (t->oldest && t->bytes + o->charge_bytes > t->size_bytes) {
+			unlink_object(t, sieve_victim(t), &gone, change);
+			change->evicted++;
+		}
+		link_object(t, o, &gone, change);
+	} else {
+		drop_like(t, o, &gone, change);
+	}
+	pthread_mutex_unlock(&t->lock);
+	reclaim_later(&gone);
+}
+
+void cache_table_free(struct cache_table *t)
+{
+	struct leavers gone = {NULL};
+	struct cache_change change = {0, 0, 0};
+	bool borrowed = cache_rcu_borrow();
+
+	while (t->oldest)
+		unlink_object(t, t->oldest, &gone, &change);
+	while (gone.first) { /* no reader is left: no grace period needed */
+		struct cache_object *o = gone.first;
+		gone.first = o->older;
+		cache_object_put(o);
+	}
+	urcu_memb_barrier(); /* what was evicted before is freed, too */
+	cds_lfht_destroy(t->hash, NULL);
+	cache_rcu_return(borrowed);
+	pthread_mutex_destroy(&t->lock);
+	if (atomic_fetch_sub_explicit(&t->account->refs, 1, memory_order_acq_rel) == 1)
+		free(t->account);
+	free(t);
+}

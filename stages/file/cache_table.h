@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of file.cache: objects by key, bounded in bytes.
+ *
+ * Readers walk a lock-free hash table (liburcu's cds_lfht) inside an RCU read section and take a
+ * reference to what they find; writers take one lock. The bound is on what the table holds plus
+ * what evicted objects still pin because a slow client reads them.
+ *
+ * | call                | threads                                             | blocks     |
+ * |---------------------|-----------------------------------------------------|------------|
+ * | cache_table_new     | main                                                | no         |
+ * | cache_table_find    | any registered, at once, inside a read section      | no         |
+ * | cache_table_insert  | any registered, at once, outside read sections      | on writers |
+ * | cache_table_free    | main; no other call runs any more                   | yes        |
+ */
+#ifndef WEIR_STAGES_FILE_CACHE_TABLE_H
+#define WEIR_STAGES_FILE_CACHE_TABLE_H
+
+#include "cache_object.h"
+
+struct cache_table;
+
+/** What a change did, for gauges and counters. */
+struct cache_change {
+	int64_t bytes, objects; /* more, or fewer, in the table */
+	int64_t evicted;        /* pushed out to make room */
+};
+
+/** A table for at most `size_bytes` of objects. 0 or WEIR_ENOMEM. */
+int cache_table_new(int64_t size_bytes, struct cache_table **table);
+
+/** The object under `key`, with a reference for the caller, or NULL. Marks it as used. */
+struct cache_object *cache_table_find(struct cache_table *t, uint64_t hash, struct weir_slice key);
+
+/** Put `o`, which no table had before, in place of an object of its key, evicting others as needed.
+ *  The caller keeps its reference. When it cannot fit it stays outside, and the old one leaves. */
+void cache_table_insert(struct cache_table *t, struct cache_object *o, struct cache_change *change);
+
+/** Drop all objects; what responses still use is freed with the last of them. */
+void cache_table_free(struct cache_table *t);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Conditional and range requests. The order of questions is that of RFC 9110, 13.2.2:
+ *
+ *   If-Match, else If-Unmodified-Since: false -> 412
+ *   If-None-Match, else If-Modified-Since: false -> 304
+ *   Range, when there is no If-Range or it is true: 206 or 416; else 200
+ *
+ * ETags are compared weakly for If-None-Match and strongly for the two that guard bytes.
+ */
+#include "condition.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "httpdate.h"
+
+bool condition_is_field(struct weir_slice name, enum condition_field *which)
+{
+	static const struct weir_slice names[CONDITION_N] = {
+#define CONDITION_NAME(id, text) {text, sizeof(text) - 1},
+	    CONDITION_FIELDS(CONDITION_NAME)
+#undef CONDITION_NAME
+	};
+	/* Nearly every header is something else: two letters settle that. */
+	if (name.n < 5 || ((name.p[0] | 0x20) != 'i' && (name.p[0] | 0x20) != 'r'))
+		return false;
+	for (int i = 0; i < CONDITION_N; i++) {
+		if (name.n == names[i].n && strncasecmp(name.p, names[i].p, name.n) == 0) {
+			*which = (enum condition_field)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+void condition_scan(const struct weir_http_request *req, struct condition *c)
+{
+	unsigned seen = 0;
+
+	memset(c, 0, sizeof(*c));
+	for (int i = 0; i < req->n_headers; i++) {
+		enum condition_field f;
+		if (!condition_is_field(req->headers[i].name, &f))
+			continue;
+		c->any = true;
+		c->field[f] = seen & 1u << f ? (struct weir_slice){NULL, 0} : req->headers[i].value;
+		seen |= 1u << f;
+	}
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* The opaque part of a tag, quotes included. */
+static struct weir_slice tag_opaque(struct weir_slice tag)
+{
+	if (tag.n > 2 && tag.p[0] == 'W' && tag.p[1] == '/')
+		return (struct weir_slice){tag.p + 2, tag.n - 2};
+	return tag;
+}
+
+static bool tag_equal(struct weir_slice a, struct weir_slice b, bool weakly)
+{
+	struct weir_slice x = tag_opaque(a), y = tag_opaque(b);
+
+	if (!weakly && (x.n != a.n || y.n != b.n))
+		return false;
+	return x.n == y.n && x.n > 0 && memcmp(x.p, y.p, x.n) == 0;
+}
+
+/* Cut the first tag off a list; n 0 at its end or where it is malformed. */
+static struct weir_slice tag_next(struct weir_slice *list)
+{
+	const char *p = list->p, *end = p + list->n, *start;
+
+	while (p < end && (is_space(*p) || *p == ','))
+		p++;
+	start = p;
+	if (end - p > 2 && p[0] == 'W' && p[1] == '/')
+		p += 2;
+	const char *close = p < end && *p == '"' ? memchr(p + 1, '"', (size_t)(end - p - 1)) : NULL;
+	p = close ? close + 1 : end;
+	*list = (struct weir_slice){p, (size_t)(end - p)};
+	return (struct weir_slice){start, close ? (size_t)(p - start) : 0};
+}
+
+static bool tag_listed(struct weir_slice list, struct weir_slice etag, bool weakly)
+{
+	struct weir_slice tag;
+
+	if (list.n == 1 && list.p[0] == '*')
+		return true;
+	while ((tag = tag_next(&list)).n > 0)
+		if (tag_equal(tag, etag, weakly))
+			return true;
+	return false;
+}
+
+/* Was the file changed after the date in `text`? A date that cannot be read makes `otherwise`. */
+static bool modified_after(
+    struct weir_slice text, const struct condition_file *file, bool otherwise)
+{
+	int64_t at_s;
+
+	if (file->modified_s < 0 || httpdate_parse(text, &at_s) < 0)
+		return otherwise;
+	return file->modified_s > at_s;
+}
+
+/* 412, 304 or 200 so far. */
+static int judge_preconditions(const struct condition *c, const struct condition_file *file)
+{
+	const struct weir_slice *f = c->field;
+
+	if (f[CONDITION_IF_MATCH].p) {
+		if (!tag_listed(f[CONDITION_IF_MATCH], file->etag, false))
+			return 412;
+	} else if (f[CONDITION_IF_UNMODIFIED_SINCE].p) {
+		if (modified_after(f[CONDITION_IF_UNMODIFIED_SINCE], file, false))
+			return 412;
+	}
+	if (f[CONDITION_IF_NONE_MATCH].p)
+		return tag_listed(f[CONDITION_IF_NONE_MATCH], file->etag, true) ? 304 : 200;
+	if (f[CONDITION_IF_MODIFIED_SINCE].p)
+		return modified_after(f[CONDITION_IF_MODIFIED_SINCE], file, true) ? 200 : 304;
+	return 200;
+}
+
+/* If-Range: an ETag, compared strongly, or exactly the date of the file. */
+static bool range_wanted(const struct condition *c, const struct condition_file *file)
+{
+	struct weir_slice t = c->field[CONDITION_IF_RANGE];
+	int64_t at_s;
+
+	if (!t.p)
+		return true;
+	if (memchr(t.p, '"', t.n))
+		return tag_equal(t, file->etag, false);
+	return httpdate_parse(t, &at_s) == 0 && at_s == file->modified_s;
+}
+
+/* Digits at *p into *value, cut to INT64_MAX; false when there are none. */
+static bool range_number(const char **p, const char *end, int64_t *value)
+{
+	const char *start = *p;
+	int64_t v = 0;
+
+	for (; *p < end && **p >= '0' && **p <= '9'; (*p)++)
+		if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, **p - '0', &v))
+			v = INT64_MAX;
+	*value = v;
+	return *p > start;
+}
+
+/* "bytes=first-last", "bytes=first-" or "bytes=-suffix"; -1 for what is not there. */
+static bool range_parse(struct weir_slice t, int64_t *first, int64_t *last)
+{
+	static const char unit[] = "bytes=";
+	const char *p = t.p + sizeof(unit) - 1, *end = t.p + t.n;
+
+	if (t.n < sizeof(unit) || strncasecmp(t.p, unit, sizeof(unit) - 1) != 0)
+		return false;
+	if (!range_number(&p, end, first))
+		*first = -1;
+	if (p == end || *p++ != '-')
+		return false;
+	if (!range_number(&p, end, last))
+		*last = -1;
+	return p == end && (*first >= 0 || *last >= 0) && (*last < 0 || *first <= *last);
+}
+
+static struct condition_verdict judge_range(struct weir_slice text, int64_t size_bytes)
+{
+	struct condition_verdict whole = {200, 0, size_bytes};
+	int64_t first, last;
+
+	if (!range_parse(text, &first, &last))
+		return whole;
+	if (first < 0) { /* the last so many bytes */
+		first = last < size_bytes ? size_bytes - last : 0;
+		if (last == 0 || size_bytes == 0)
+			return (struct condition_verdict){416, 0, 0};
+		last = size_bytes - 1;
+	}
+	if (first >= size_bytes)
+		return (struct condition_verdict){416, 0, 0};
+	if (last < 0 || last >= size_bytes)
+		last = size_bytes - 1;
+	return (struct condition_verdict){206, first, last - first + 1};
+}
+
+struct condition_verdict condition_judge(
+    const struct condition *c, enum weir_http_method method, const struct condition_file *file)
+{
+	struct condition_verdict whole = {200, 0, file->size_bytes};
+
+	if (!c->any)
+		return whole;
+	int status = judge_preconditions(c, file);
+	if (status != 200)
+		return (struct condition_verdict){status, 0, 0};
+	if (method != WEIR_HTTP_GET || !c->field[CONDITION_RANGE].p || !range_wanted(c, file))
+		return whole;
+	return judge_range(c->field[CONDITION_RANGE], file->size_bytes);
+}
+
+void condition_content_range(
+    const struct condition_verdict *v, int64_t size_bytes, char out[CONDITION_RANGE_SIZE])
+{
+	if (v->status == 416)
+		snprintf(out, CONDITION_RANGE_SIZE, "bytes */%" PRId64, size_bytes);
+	else
+		snprintf(out, CONDITION_RANGE_SIZE, "bytes %" PRId64 "-%" PRId64 "/%" PRId64,
+		    v->offset, v->offset + v->length - 1, size_bytes);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opening files below a root. See open.h.
+ *
+ * The kernel keeps us inside: openat2 with RESOLVE_BENEATH refuses every way out, with
+ * RESOLVE_NO_SYMLINKS every link on the way, whoever made it and when. O_NONBLOCK, since opening a
+ * FIFO would wait for its writer; what is not a regular file is closed again unread.
+ */
+#include "open.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define NS_PER_S 1000000000LL
+
+/* Longer than a tick of the slowest kernel (10 ms at HZ=100) with room for a slow stat: guess. */
+#define FILE_RACY_NS 100000000LL
+
+static int open_beneath(int root, const char *name, uint64_t flags)
+{
+	struct open_how how = {
+	    .flags = flags | O_CLOEXEC,
+	    .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+
+	return (int)syscall(SYS_openat2, root, name, &how, sizeof(how));
+}
+
+int file_root(const char *path, int *fd)
+{
+	int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (root == -1)
+		return WEIR_ESYS;
+	int probe = open_beneath(root, ".", O_RDONLY | O_DIRECTORY);
+	/* A directory that may be searched but not listed serves files all the same. */
+	if (probe == -1 && errno != EACCES) {
+		int saved = errno;
+		close(root);
+		errno = saved;
+		return WEIR_ESYS;
+	}
+	if (probe != -1)
+		close(probe);
+	*fd = root;
+	return 0;
+}
+
+static int status_of(int error)
+{
+	switch (error) {
+	case ENOENT:
+	case ENOTDIR:
+	case ELOOP: /* a link on the way */
+	case EXDEV: /* a way out */
+	case ENAMETOOLONG:
+	case ENXIO: /* a socket, or a device without hardware */
+	case ENODEV:
+	case EINVAL:
+		return 404;
+	case EACCES:
+	case EPERM:
+		return 403;
+	case EMFILE:
+	case ENFILE:
+	case ENOMEM:
+	case EAGAIN:
+		return 503;
+	default:
+		return 500;
+	}
+}
+
+static int refuse(struct file *file, int fd, int status)
+{
+	if (fd != -1)
+		close(fd);
+	file->fd = -1;
+	file->status = status;
+	return WEIR_EFAILED;
+}
+
+int file_open(int root, const char *name, struct file *file)
+{
+	struct stat st;
+	int fd = open_beneath(root, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+
+	if (fd == -1)
+		return refuse(file, -1, status_of(errno));
+	if (fstat(fd, &st) == -1)
+		return refuse(file, fd, 500);
+	if (S_ISDIR(st.st_mode))
+		return refuse(file, fd, 301);
+	if (!S_ISREG(st.st_mode))
+		return refuse(file, fd, 404);
+	*file = (struct file){
+	    .fd = fd,
+	    .size_bytes = st.st_size,
+	    .modified_ns = (int64_t)st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec,
+	    .inode = st.st_ino,
+	};
+	return 0;
+}
+
+static bool is_racy(const struct file *file, int64_t now_ns)
+{
+	int64_t age_ns = now_ns - file->modified_ns;
+
+	return age_ns >= 0 && age_ns < FILE_RACY_NS;
+}
+
+size_t file_etag(const struct file *file, int64_t now_ns, char etag[FILE_ETAG_SIZE])
+{
+	bool racy = is_racy(file, now_ns);
+	int n = snprintf(etag, FILE_ETAG_SIZE, "%s\"%" PRIx64 "-%" PRIx64 "-%" PRIx64 "%s\"",
+	    racy ? "W/" : "", (uint64_t)file->modified_ns, (uint64_t)file->size_bytes, file->inode,
+	    racy ? "r" : "");
+
+	return (size_t)n;
+}
+
+struct condition_file file_condition(
+    const struct file *file, struct weir_slice etag, int64_t now_ns)
+{
+	/* RFC 9110, 8.8.2.1: Last-Modified is never later than the answer. */
+	int64_t at_ns = file->modified_ns < now_ns ? file->modified_ns : now_ns;
+
+	return (struct condition_file){
+	    .etag = etag,
+	    .modified_s = at_ns > 0 ? at_ns / NS_PER_S : 0,
+	    .size_bytes = file->size_bytes,
+	};
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opening files below a root so that nothing outside it, no link, no pipe and no device is ever
+ * read, and naming what was opened (ETag, Last-Modified).
+ *
+ * All calls may block on the disk. Any thread.
+ */
+#ifndef WEIR_STAGES_FILE_OPEN_H
+#define WEIR_STAGES_FILE_OPEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <weir/error.h>
+#include <weir/event.h>
+
+#include "condition.h"
+
+/** An ETag: W/, three hexadecimal numbers, quotes, NUL. */
+#define FILE_ETAG_SIZE 64
+
+struct file {
+	int fd;     /* open for reading, a regular file; -1 when it is none */
+	int status; /* on failure: the HTTP status that says why */
+	int64_t size_bytes;
+	int64_t modified_ns; /* since 1970 */
+	uint64_t inode;
+};
+
+/** Open the directory `path` for file_open. Fails, too, where the kernel has no openat2 (before
+ *  5.6). 0, or WEIR_ESYS with errno. The caller closes *fd. */
+int file_root(const char *path, int *fd);
+
+/**
+ * Open the regular file `name` (relative, no "..") below `root`. Never waits for a FIFO. Returns 0
+ * with *file filled, file->fd the caller's to close; or WEIR_EFAILED with file->status 301 (it is a
+ * directory), 403 (permission), 404 (nothing there that may be served: also links, pipes, devices),
+ * 503 (descriptors or memory used up) or 500 (the disk failed).
+ */
+int file_open(int root, const char *name, struct file *file);
+
+/**
+ * Write the ETag of `file` into `etag`; returns its length. Strong, of time, size and inode. When
+ * the file changed less than 100 ms before `now_ns` (CLOCK_REALTIME) it may change again without
+ * its time changing (the kernel stamps files by its tick): then the tag is weak and another one
+ * than the file will have later, so that whoever kept the bytes asks again.
+ */
+size_t file_etag(const struct file *file, int64_t now_ns, char etag[FILE_ETAG_SIZE]);
+
+/** What a condition is judged against: `etag` as given, the date not later than now. */
+struct condition_file file_condition(
+    const struct file *file, struct weir_slice etag, int64_t now_ns);
+
+#endif

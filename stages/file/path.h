@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the path of a request to the name of a file below a root.
+ *
+ * Pure: no file is touched, so that every rule can be tested by itself. What comes out is relative,
+ * has no empty, "." or ".." segment and no segment that begins with a dot (but a first
+ * ".well-known"), so handing it to openat2(RESOLVE_BENEATH) is the second lock on the same door.
+ */
+#ifndef WEIR_STAGES_FILE_PATH_H
+#define WEIR_STAGES_FILE_PATH_H
+
+#include <stddef.h>
+
+#include <weir/event.h>
+
+/** Room for the longest name that the kernel takes, with its NUL (PATH_MAX). */
+#define PATH_MAP_MAX 4096
+
+/**
+ * Write the file name that `path` (as sent, without the query, beginning with '/') stands for into
+ * `out[size]`. Percent signs are decoded exactly once; "." and ".." go as RFC 3986, 5.2.4 says; a
+ * path that names a directory (ends in '/', "/." or "/..") gets `index` appended. Returns 0;
+ * WEIR_EINVAL for a path that no honest client sends (bad percent, control byte, above the root);
+ * WEIR_ENOENT for one that may not name a file (dot file, backslash, encoded slash, name too long,
+ * directory while `index` is empty). `out` is undefined on failure. Any thread.
+ */
+int path_map(struct weir_slice path, const char *index, char *out, size_t size);
+
+/**
+ * Write "/" + `name` + "/" percent-encoded into `out[size]`: where to find the directory `name`.
+ * Begins with exactly one slash, so a redirect to it cannot leave the site. 0 or WEIR_EINVAL when
+ * it does not fit. Any thread.
+ */
+int path_directory(const char *name, char *out, size_t size);
+
+#endif

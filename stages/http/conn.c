@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life of a connection; see conn.h.
+ *
+ * Time-outs. A connection has one lazy timer, and a deadline that follows from what it waits for. The
+ * timer is only a reminder to look: when it fires early it is set again. Bodies and answers must
+ * move within body_timeout / write_timeout and, after RATE_GRACE, at min_rate on average: the deadline
+ * "since + grace + moved / rate" says that without any periodic check.
+ *
+ * The waiting list holds connections without a complete request, longest waiting first: who is in front
+ * of it is closed when the server is full, so slow or idle clients cannot keep others out.
+ */
+#include "http/conn.h"
+
+#include <arpa/inet.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "http/listen.h"
+
+#define NS_PER_S 1000000000LL
+
+/* A slow start is no attack: rates are asked for after this (reliability.md, slow bodies). */
+#define RATE_GRACE_NS (5 * NS_PER_S)
+/* How long the client may take to read the last answer before its late bytes are answered by a reset:
+ * the guess of most servers (Apache 2 s, nginx 5 s). */
+#define LINGER_NS (2 * NS_PER_S)
+
+/* ---- lists ---- */
+
+static void wait_list_leave(struct conn *c)
+{
+	struct http_io *io = c->io;
+
+	if (!c->wait_prev)
+		return;
+	*c->wait_prev = c->wait_next;
+	if (c->wait_next)
+		c->wait_next->wait_prev = c->wait_prev;
+	else
+		io->waiting_tail = c->wait_prev == &io->waiting
+				       ? NULL
+				       : (struct conn *)((char *)c->wait_prev -
+							 offsetof(struct conn, wait_next));
+	c->wait_prev = NULL;
+	c->wait_next = NULL;
+}
+
+static void wait_list_join(struct conn *c)
+{
+	struct http_io *io = c->io;
+
+	if (c->wait_prev)
+		return;
+	c->wait_prev = io->waiting_tail ? &io->waiting_tail->wait_next : &io->waiting;
+	*c->wait_prev = c;
+	io->waiting_tail = c;
+}
+
+void conn_make_ready(struct conn *c)
+{
+	if (c->ready)
+		return;
+	c->ready = true;
+	c->ready_next = NULL;
+	*c->io->ready_tail = c;
+	c->io->ready_tail = &c->ready_next;
+}
+
+/* ---- time-outs ---- */
+
+static int64_t at_rate(const struct conn *c, int64_t timeout_ns)
+{
+	int64_t stall = c->progress_ns + timeout_ns;
+	double rate = io_conf(c->io)->min_rate;
+
+	if (rate <= 0)
+		return stall;
+	double slow = (double)(c->since_ns + RATE_GRACE_NS) + (double)c->moved_bytes / rate * 1e9;
+	return slow < (double)stall ? (int64_t)slow : stall;
+}
+
+static int64_t deadline(const struct conn *c)
+{
+	const struct http_conf *conf = io_conf(c->io);
+
+	switch (c->wait) {
+	case WAIT_IDLE:
+		return c->since_ns +
+		       (c->requests == 0 ? conf->header_timeout_ns : conf->idle_timeout_ns);
+	case WAIT_HEAD:
+		return c->since_ns + conf->header_timeout_ns;
+	case WAIT_BODY:
+		return at_rate(c, conf->body_timeout_ns);
+	case WAIT_WRITE:
+		return at_rate(c, conf->write_timeout_ns);
+	case WAIT_LINGER:
+		return c->since_ns + LINGER_NS;
+	default:
+		return INT64_MAX;
+	}
+}
+
+static void timed_out(struct conn *c)
+{
+	struct http_io *io = c->io;
+
+	switch (c->wait) {
+	case WAIT_HEAD:
+	case WAIT_BODY:
+		io->count[SERVER_TIMEOUTS_READ]++;
+		conn_refuse(c, 408, "the request came too slowly");
+		return;
+	case WAIT_WRITE:
+		io->count[SERVER_TIMEOUTS_WRITE]++;
+		break;
+	case WAIT_IDLE:
+		io->count[SERVER_TIMEOUTS_IDLE]++;
+		break;
+	default:
+		break;
+	}
+	conn_close(c);
+}
+
+static void timer_fired(struct weir_loop *loop, struct weir_timer *t)
+{
+	struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, timer));
+	int64_t at = deadline(c);
+
+	if (at == INT64_MAX)
+		return;
+	if (at > weir_loop_now_ns(loop))
+		weir_timer_set(loop, t, at);
+	else
+		timed_out(c);
+}
+
+static enum conn_wait wait_of(const struct conn *c)
+{
+	if (c->lingering)
+		return WAIT_LINGER;
+	if (c->blocked)
+		return WAIT_WRITE;
+	if (c->no_more)
+		return WAIT_NONE;
+	if (c->stream.filling)
+		return WAIT_BODY;
+	if (stream_partial(&c->stream) && conn_wants_read(c))
+		return WAIT_HEAD;
+	return c->in_flight == 0 ? WAIT_IDLE : WAIT_NONE;
+}
+
+/* Enter a wait afresh. */
+static void begin_wait(struct conn *c, enum conn_wait wait)
+{
+	struct weir_loop *loop = c->io->loop;
+
+	c->wait = (uint8_t)wait;
+	c->since_ns = c->progress_ns = weir_loop_now_ns(loop);
+	c->moved_bytes = 0;
+}
+
+/* ---- epoll ---- */
+
+/* What is missing is asked for at once; what is too much is taken off when it comes up, since most
+ * often the wish is back before that. */
+static void ask_for(struct conn *c, bool exact)
+{
+	uint32_t want = (conn_wants_read(c) ? EPOLLIN : 0) | (c->blocked ? EPOLLOUT : 0);
+
+	if (exact ? want == c->events : (want & ~c->events) == 0)
+		return;
+	if (weir_loop_mod(c->io->loop, &c->watch, want) != 0)
+		conn_close(c);
+	else
+		c->events = want;
+}
+
+void conn_settle(struct conn *c)
+{
+	enum conn_wait wait;
+
+	if (!conn_is_open(c))
+		return;
+	wait = wait_of(c);
+	if (wait != c->wait)
+		begin_wait(c, wait);
+	if (wait == WAIT_IDLE || wait == WAIT_HEAD)
+		wait_list_join(c);
+	else
+		wait_list_leave(c);
+	if (wait == WAIT_IDLE)
+		stream_rest(&c->stream, &c->io->pool);
+	int64_t at = deadline(c);
+	if (at != INT64_MAX)
+		weir_timer_set(c->io->loop, &c->timer, at);
+	ask_for(c, false);
+}
+
+static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
+{
+	struct conn *c = (struct conn *)w;
+	const uint32_t broken = EPOLLHUP | EPOLLERR;
+
+	(void)loop;
+	if (events & (EPOLLIN | broken)) {
+		if (conn_wants_read(c)) {
+			conn_read(c);
+		} else if (events & broken) {
+			conn_close(c);
+		} else {
+			ask_for(c, true);
+		}
+	}
+	if (!conn_is_open(c) || !(events & EPOLLOUT))
+		return;
+	if (!c->blocked) {
+		ask_for(c, true);
+		return;
+	}
+	c->blocked = false;
+	conn_write(c);
+}
+
+/* ---- life ---- */
+
+static void name_peer(struct conn *c, const struct sockaddr_storage *addr)
+{
+	static const char mapped[] = "::ffff:";
+	const size_t skip = sizeof(mapped) - 1;
+	const void *bytes = addr->ss_family == AF_INET6
+				? (const void *)&((const struct sockaddr_in6 *)addr)->sin6_addr
+				: (const void *)&((const struct sockaddr_in *)addr)->sin_addr;
+
+	if (!inet_ntop(addr->ss_family, bytes, c->peer, sizeof(c->peer)))
+		c->peer[0] = '\0';
+	if (strncmp(c->peer, mapped, skip) == 0 && strchr(c->peer, '.'))
+		memmove(c->peer, c->peer + skip, strlen(c->peer + skip) + 1);
+	c->peer_n = (uint8_t)strlen(c->peer);
+}
+
+static void register_conn(struct conn *c)
+{
+	struct http_io *io = c->io;
+
+	c->next = io->conns;
+	c->prev = &io->conns;
+	if (c->next)
+		c->next->prev = &c->next;
+	io->conns = c;
+	io->n_conns++;
+	io->count[SERVER_CONNECTIONS]++;
+	io->count[SERVER_ACCEPTED]++;
+	atomic_fetch_add_explicit(&io->srv->connections, 1, memory_order_relaxed);
+}
+
+void conn_open(struct http_io *io, int fd, const struct sockaddr_storage *addr, bool refuse)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		close(fd);
+		return;
+	}
+	c->io = io;
+	c->watch = (struct weir_watch){.ready = on_ready, .fd = fd};
+	c->timer.fire = timer_fired;
+	c->last = &c->first;
+	c->events = EPOLLIN;
+	memcpy(c->id, &io->next_id, sizeof(c->id));
+	io->next_id++;
+	name_peer(c, addr);
+	if (weir_loop_add(io->loop, &c->watch, c->events) != 0) {
+		close(fd);
+		free(c);
+		return;
+	}
+	register_conn(c);
+	begin_wait(c, WAIT_IDLE);
+	if (refuse) {
+		io->count[SERVER_REFUSED]++;
+		conn_refuse(c, 503, "too many connections");
+	}
+	conn_settle(c);
+}
+
+void conn_close(struct conn *c)
+{
+	struct http_io *io = c->io;
+
+	if (!conn_is_open(c))
+		return;
+	weir_loop_del(io->loop, &c->watch);
+	close(c->watch.fd);
+	c->watch.fd = -1;
+	weir_timer_cancel(io->loop, &c->timer);
+	wait_list_leave(c);
+	*c->prev = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	stream_fini(&c->stream, &io->pool);
+	io->count[SERVER_CONNECTIONS]--;
+	atomic_fetch_sub_explicit(&io->srv->connections, 1, memory_order_relaxed);
+	listen_room(io);
+	conn_make_ready(c);
+}
+
+void conn_reap(struct conn *c)
+{
+	while (c->first && c->first->answered) {
+		struct http_req *r = c->first;
+		c->first = r->next;
+		c->in_flight--;
+		c->io->count[SERVER_UNDELIVERED] += !r->refusal;
+		pool_req_drop(&c->io->pool, r);
+	}
+	if (c->first)
+		return;
+	free(c->part_head);
+	c->io->n_conns--;
+	free(c);
+}
+
+void conn_end(struct conn *c, bool client_done)
+{
+	if (client_done || shutdown(c->watch.fd, SHUT_WR) == -1) {
+		conn_close(c);
+		return;
+	}
+	c->no_more = c->lingering = true;
+	stream_fini(&c->stream, &c->io->pool);
+	conn_settle(c);
+}
+
+void conn_answered(struct http_req *r)
+{
+	struct conn *c = r->conn;
+
+	r->answered = true;
+	c->io->in_graph--;
+	if (r == c->first)
+		conn_make_ready(c);
+}
+
+int conn_retry_after_s(const struct conn *c)
+{
+	return c->io->srv->retry_after_s;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A client connection: one socket, requests in order, one timer.
+ *
+ *   OPEN --last answer written--> (LINGERING) --> closed --requests home--> reaped
+ *     '------ error, timeout, gone ----------------^
+ *
+ * Lingering: our side is shut down and what the client still sends is thrown away for a moment, so
+ * that the last answer is not destroyed by a reset. A closed connection stays in memory (descriptor
+ * -1) while requests of it are in the graph; each comes home to it and is dropped. Nothing is freed
+ * but in turn_end, by conn_reap, so a pointer to a connection is good for the whole turn.
+ *
+ * All of it is its I/O thread's. `peer`, `id` and `io` are constant, so field getters may read them.
+ */
+#ifndef WEIR_HTTP_CONN_H
+#define WEIR_HTTP_CONN_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "http/server.h"
+#include "http/stream.h"
+
+/** What a connection waits for, which decides its time-out. */
+enum conn_wait { WAIT_NONE, WAIT_IDLE, WAIT_HEAD, WAIT_BODY, WAIT_WRITE, WAIT_LINGER };
+
+struct conn {
+	struct weir_watch watch; /* first; fd -1: closed */
+	struct weir_timer timer;
+	struct http_io *io;
+	struct conn *next, **prev;           /* io->conns */
+	struct conn *wait_next, **wait_prev; /* io->waiting; wait_prev NULL: not in it */
+	struct conn *ready_next;             /* io->ready */
+	struct http_req *first, **last;      /* requests in order of arrival, answered or not */
+	struct stream stream;
+	char *part_head;      /* head bytes of `first` that a short write left, owned */
+	uint32_t part_head_n; /* how many */
+	bool part;            /* some bytes of the answer of `first` are sent */
+	bool part_close;      /* and it said "Connection: close" */
+	bool ready;           /* in io->ready */
+	bool no_more;         /* no further request will be read */
+	bool eof;             /* the client has shut its side down */
+	bool lingering;
+	bool blocked;         /* a write was short: wait for EPOLLOUT */
+	uint8_t wait;         /* enum conn_wait */
+	uint32_t events;      /* epoll mask in force */
+	uint32_t in_flight;   /* requests in the list */
+	uint32_t requests;    /* requests so far */
+	int64_t since_ns;     /* when the present wait began */
+	int64_t progress_ns;  /* last byte moved in it */
+	int64_t moved_bytes;  /* in it */
+	int64_t body_off;     /* bytes of the body of `first` that are sent */
+	char id[8];
+	uint8_t peer_n;
+	char peer[INET6_ADDRSTRLEN];
+};
+
+/* ---- life: conn.c ---- */
+
+/** Take over the accepted socket `fd`. `refuse`: answer 503 and close. On failure closes it. */
+void conn_open(struct http_io *io, int fd, const struct sockaddr_storage *addr, bool refuse);
+/** Close the socket. Legal twice; `c` is good until the end of the turn. */
+void conn_close(struct conn *c);
+/** Free a closed connection whose requests are home. */
+void conn_reap(struct conn *c);
+/** Put `c` on the list of those to look at in turn_end. */
+void conn_make_ready(struct conn *c);
+/** An event of this connection came home: its answer may be written. The I/O thread. */
+void conn_answered(struct http_req *r);
+/** See what the connection waits for now; set time-out and epoll mask. */
+void conn_settle(struct conn *c);
+/** Close the socket after the last answer, lingering if the client may still be sending. */
+void conn_end(struct conn *c, bool client_done);
+/** Append `r` to the requests in order. */
+void conn_append(struct conn *c, struct http_req *r);
+/** Seconds for Retry-After. */
+int conn_retry_after_s(const struct conn *c);
+
+static inline bool conn_is_open(const struct conn *c)
+{
+	return c->watch.fd != -1;
+}
+
+/* ---- reading: read.c ---- */
+
+/** The socket is readable: one read, then everything complete becomes requests. */
+void conn_read(struct conn *c);
+/** Parse what is buffered, as far as the pipeline allows. */
+void conn_parse(struct conn *c);
+/** Answer `status` in turn, then close: nothing more is parsed. `why` is static. */
+void conn_refuse(struct conn *c, int status, const char *why);
+/** Does the connection want to read? */
+bool conn_wants_read(const struct conn *c);
+
+/* ---- writing: write.c, compose.c ---- */
+
+/** Write every answer whose turn it is; then go on, or end. */
+void conn_write(struct conn *c);
+/** Compose the head of the answer of `r` into `out[room]`. Returns its length, 0 when it does not
+ *  fit. `close`: the connection ends behind it. */
+size_t compose_head(
+    struct http_io *io, struct http_req *r, bool close, char *out, size_t room);
+/** Does the answer of `r` carry body bytes? */
+bool compose_has_body(const struct http_req *r);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The byte guard: lines and fields; see guard.h for the rules and weir/http_guard.h for the contract.
+ *
+ * A line is found by looking for the first byte that text may not have, eight bytes at a time; that
+ * byte has to be a CR with an LF behind it. So every byte of the head is looked at once for control
+ * bytes, and name bytes once more for being token bytes. Limits are tested by position before
+ * anything behind them is judged: that makes verdicts independent of how the bytes were split.
+ */
+#include "http/guard.h"
+
+#include <string.h>
+
+/* METHOD SP TARGET SP VERSION with the largest target. */
+#define REQUEST_LINE_MAX (GUARD_METHOD_MAX + 1 + WEIR_HTTP_TARGET_MAX + 1 + 8)
+
+#define T GUARD_TOKEN
+#define H GUARD_HOST
+#define U GUARD_TARGET
+#define X GUARD_HEX
+
+const uint8_t guard_bytes[256] = {
+    ['!'] = T | U, ['"'] = U, ['#'] = T, ['$'] = T | U, ['%'] = T | U, ['&'] = T | U,
+    ['\''] = T | U, ['('] = U, [')'] = U, ['*'] = T | U, ['+'] = T | U, [','] = U,
+    ['-'] = T | H | U, ['.'] = T | H | U, ['/'] = U, ['0' ... '9'] = T | H | U | X,
+    [':'] = U, [';'] = U, ['<'] = U, ['='] = U, ['>'] = U, ['?'] = U, ['@'] = U,
+    ['A' ... 'F'] = T | H | U | X, ['G' ... 'Z'] = T | H | U,
+    ['['] = U, ['\\'] = U, [']'] = U, ['^'] = T | U, ['_'] = T | H | U, ['`'] = T | U,
+    ['a' ... 'f'] = T | H | U | X, ['g' ... 'z'] = T | H | U,
+    ['{'] = U, ['|'] = T | U, ['}'] = U, ['~'] = T | H | U,
+};
+
+#undef T
+#undef H
+#undef U
+#undef X
+
+static bool is_text(char c)
+{
+	uint8_t b = (uint8_t)c;
+
+	return (b >= 0x20 && b != 0x7f) || b == '\t';
+}
+
+/* May the eight bytes at `p` hold a byte below 0x20 or a 0x7f? Exact as to whether there is one. */
+static bool eight_suspect(const char *p)
+{
+	const uint64_t ones = 0x0101010101010101ULL, high = ones << 7;
+	uint64_t x, del;
+
+	memcpy(&x, p, sizeof(x));
+	del = x ^ (ones * 0x7f);
+	return ((((x - ones * 0x20) & ~x) | ((del - ones) & ~del)) & high) != 0;
+}
+
+/* The first byte of [p, end) that is no text: neither visible, space, HT nor above ASCII; `end` when
+ * all of it is text. */
+static const char *line_end(const char *p, const char *end)
+{
+	for (;;) {
+		while (end - p >= 8 && !eight_suspect(p))
+			p += 8;
+		const char *stop = end - p > 8 ? p + 8 : end;
+		while (p < stop && is_text(*p))
+			p++;
+		if (p < stop || p == end)
+			return p;
+	}
+}
+
+/* Judge the end of a line at `stop`. */
+static enum guard_verdict judge_end(const char *stop, const char *end, struct http_head *head)
+{
+	if (stop == end)
+		return GUARD_MORE;
+	if (*stop == '\n')
+		return guard_refuse(head, 400, "a line ends without CR");
+	if (*stop != '\r')
+		return guard_refuse(head, 400, "a control byte");
+	if (stop + 1 == end)
+		return GUARD_MORE;
+	return stop[1] == '\n' ? GUARD_GOOD : guard_refuse(head, 400, "a CR without LF");
+}
+
+/* One empty line in front of the request line is allowed (RFC 9112, 2.2). */
+static enum guard_verdict skip_empty_line(const char **at, const char *end, struct http_head *head)
+{
+	enum guard_verdict v;
+
+	if (*at < end && **at != '\r')
+		return GUARD_GOOD;
+	v = judge_end(*at, end, head);
+	if (v == GUARD_GOOD)
+		*at += 2;
+	return v;
+}
+
+static enum guard_verdict first_line(const char **at, const char *end, struct http_head *head)
+{
+	const char *stop = line_end(*at, end);
+	enum guard_verdict v;
+
+	if (stop - *at > REQUEST_LINE_MAX)
+		return guard_refuse(head, 414, "the request line is too long");
+	v = judge_end(stop, end, head);
+	if (v != GUARD_GOOD)
+		return v;
+	v = guard_request_line((struct weir_slice){*at, (size_t)(stop - *at)}, head);
+	*at = stop + 2;
+	return v;
+}
+
+static struct weir_slice trim(const char *p, const char *end)
+{
+	while (p < end && (*p == ' ' || *p == '\t'))
+		p++;
+	while (end > p && (end[-1] == ' ' || end[-1] == '\t'))
+		end--;
+	return (struct weir_slice){p, (size_t)(end - p)};
+}
+
+/* Judge a complete field line [p, stop). */
+static enum guard_verdict field_line(const char *p, const char *stop, struct http_head *head)
+{
+	size_t name = guard_span(p, (size_t)(stop - p), GUARD_TOKEN);
+	struct weir_http_header *field;
+
+	if (name == 0 || p + name == stop || p[name] != ':')
+		return guard_refuse(head, 400, "a header field is malformed");
+	if (head->n_headers == WEIR_HTTP_HEADERS_MAX)
+		return guard_refuse(head, 431, "too many header fields");
+	field = &head->headers[head->n_headers++];
+	field->name = (struct weir_slice){p, name};
+	field->value = trim(p + name + 1, stop);
+	return guard_field(field, head);
+}
+
+/* Fields up to and with the empty line. */
+static enum guard_verdict fields(
+    const char *start, const char **at, const char *end, struct http_head *head)
+{
+	for (;;) {
+		const char *p = *at, *stop = line_end(p, end);
+		enum guard_verdict v;
+		if ((size_t)(stop - start) + 2 > WEIR_HTTP_HEAD_MAX)
+			return guard_refuse(head, 431, "the head is too long");
+		v = judge_end(stop, end, head);
+		if (v != GUARD_GOOD)
+			return v;
+		*at = stop + 2;
+		if (stop == p)
+			return GUARD_GOOD;
+		v = field_line(p, stop, head);
+		if (v != GUARD_GOOD)
+			return v;
+	}
+}
+
+enum guard_verdict guard_head(const char *p, size_t n, struct http_head *head)
+{
+	struct weir_http_header *headers = head->headers;
+	const char *at = p, *end = p + n;
+	enum guard_verdict v;
+
+	*head = (struct http_head){.headers = headers};
+	v = skip_empty_line(&at, end, head);
+	if (v == GUARD_GOOD)
+		v = first_line(&at, end, head);
+	if (v == GUARD_GOOD)
+		v = fields(p, &at, end, head);
+	if (v == GUARD_GOOD)
+		v = guard_whole(head);
+	head->n = (size_t)(at - p);
+	return v;
+}
+
+bool guard_news(const char *p, size_t seen, size_t n)
+{
+	size_t from = seen > 0 ? seen - 1 : 0; /* a CR may have been last */
+
+	if (seen <= REQUEST_LINE_MAX + 2 && n > REQUEST_LINE_MAX)
+		return true; /* 2: an empty line may be in front */
+	return n + 2 > WEIR_HTTP_HEAD_MAX || line_end(p + from, p + n) != p + n;
+}
+
+int weir_http_guard(const char *p, size_t n, size_t *head_len, int *status)
+{
+	struct weir_http_header headers[WEIR_HTTP_HEADERS_MAX];
+	struct http_head head = {.headers = headers};
+	enum guard_verdict v = guard_head(p, n, &head);
+
+	if (v == GUARD_MORE)
+		return 0;
+	if (v == GUARD_REFUSED) {
+		if (status)
+			*status = head.status;
+		return WEIR_EINVAL;
+	}
+	if (head_len)
+		*head_len = head.n;
+	return 1;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The byte guard: the fields that decide where a message ends and whom it is for; see guard.h.
+ *
+ * Everything that two parsers could read differently is refused here, before any parser has seen it.
+ */
+#include "http/guard.h"
+
+#include <string.h>
+#include <strings.h>
+
+static enum guard_verdict content_length(struct weir_slice v, struct http_head *head)
+{
+	uint64_t n = 0;
+
+	if (head->has_length)
+		return guard_refuse(head, 400, "Content-Length twice");
+	if (v.n == 0 || v.n > GUARD_LENGTH_DIGITS || (v.n > 1 && v.p[0] == '0'))
+		return guard_refuse(head, 400, "Content-Length is malformed");
+	for (size_t i = 0; i < v.n; i++) {
+		if (v.p[i] < '0' || v.p[i] > '9')
+			return guard_refuse(head, 400, "Content-Length is malformed");
+		n = n * 10 + (uint64_t)(v.p[i] - '0');
+	}
+	head->has_length = true;
+	head->content_length = n;
+	return GUARD_GOOD;
+}
+
+static enum guard_verdict transfer_encoding(struct weir_slice v, struct http_head *head)
+{
+	if (head->chunked)
+		return guard_refuse(head, 400, "Transfer-Encoding twice");
+	if (!weir_slice_is(v, "chunked"))
+		return guard_refuse(head, 400, "Transfer-Encoding is not chunked");
+	head->chunked = true;
+	return GUARD_GOOD;
+}
+
+static enum guard_verdict host(struct weir_slice v, struct http_head *head)
+{
+	if (head->has_host)
+		return guard_refuse(head, 400, "Host twice");
+	if (!guard_authority(v))
+		return guard_refuse(head, 400, "Host is malformed");
+	head->has_host = true;
+	if (head->absolute && (v.n != head->host.n || strncasecmp(v.p, head->host.p, v.n) != 0))
+		return guard_refuse(head, 400, "Host is not the host of the target");
+	head->host = v;
+	return GUARD_GOOD;
+}
+
+static enum guard_verdict expect(struct weir_slice v, struct http_head *head)
+{
+	if (weir_slice_is(v, "100-continue"))
+		head->expect_continue = true;
+	else
+		head->expect_other = true;
+	return GUARD_GOOD;
+}
+
+enum guard_verdict guard_field(const struct weir_http_header *field, struct http_head *head)
+{
+	switch (field->name.n) {
+	case 4:
+		return weir_slice_is(field->name, "host") ? host(field->value, head) : GUARD_GOOD;
+	case 6:
+		return weir_slice_is(field->name, "expect") ? expect(field->value, head) : GUARD_GOOD;
+	case 14:
+		return weir_slice_is(field->name, "content-length")
+			   ? content_length(field->value, head)
+			   : GUARD_GOOD;
+	case 17:
+		return weir_slice_is(field->name, "transfer-encoding")
+			   ? transfer_encoding(field->value, head)
+			   : GUARD_GOOD;
+	default:
+		return GUARD_GOOD;
+	}
+}
+
+enum guard_verdict guard_whole(struct http_head *head)
+{
+	if (head->chunked && head->has_length)
+		return guard_refuse(head, 400, "Content-Length with Transfer-Encoding");
+	if (head->chunked && head->minor == 0)
+		return guard_refuse(head, 400, "Transfer-Encoding in HTTP/1.0");
+	if (!head->has_host && head->minor == 1)
+		return guard_refuse(head, 400, "Host is missing");
+	if (head->minor == 0)
+		head->expect_continue = head->expect_other = false; /* RFC 9110, 10.1.1 */
+	if (head->expect_other)
+		return guard_refuse(head, 417, "only 100-continue can be expected");
+	return GUARD_GOOD;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The byte guard: the request line, targets and hosts; see guard.h.
+ *
+ * Hosts are names of unreserved bytes (letters, digits, - . _ ~) or bracketed IPv6 addresses. RFC 3986
+ * would also allow sub-delims and %-escapes in names; no host has them, and caches and logs have been
+ * fooled with them, so they are refused.
+ */
+#include "http/guard.h"
+
+#include <string.h>
+#include <strings.h>
+
+static bool port_good(const char *p, size_t n)
+{
+	long port = 0;
+
+	if (n > 5)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (p[i] < '0' || p[i] > '9')
+			return false;
+		port = port * 10 + (p[i] - '0');
+	}
+	return port <= 65535; /* an empty port is the default one (RFC 3986, 3.2.3) */
+}
+
+/* Bytes of "[address]" at the start of `s`, 0 when it is none. The address is not decoded. */
+static size_t bracketed(struct weir_slice s)
+{
+	size_t i = 1;
+
+	while (i < s.n && (guard_is(s.p[i], GUARD_HEX) || s.p[i] == ':' || s.p[i] == '.'))
+		i++;
+	return i > 2 && i < s.n && s.p[i] == ']' && memchr(s.p, ':', i) ? i + 1 : 0;
+}
+
+bool guard_authority(struct weir_slice s)
+{
+	size_t host;
+
+	if (s.n == 0)
+		return false;
+	host = s.p[0] == '[' ? bracketed(s) : guard_span(s.p, s.n, GUARD_HOST);
+	if (host == 0)
+		return false;
+	return host == s.n || (s.p[host] == ':' && port_good(s.p + host + 1, s.n - host - 1));
+}
+
+/* Every '%' begins an escape of a byte that is not NUL. */
+static bool escapes_good(struct weir_slice s)
+{
+	const char *p = s.p, *end = s.p + s.n;
+
+	while ((p = memchr(p, '%', (size_t)(end - p))) != NULL) {
+		if (end - p < 3 || !guard_is(p[1], GUARD_HEX) || !guard_is(p[2], GUARD_HEX))
+			return false;
+		if (p[1] == '0' && p[2] == '0')
+			return false;
+		p += 3;
+	}
+	return true;
+}
+
+static void split_query(const char *p, const char *end, struct http_head *head)
+{
+	const char *mark = memchr(p, '?', (size_t)(end - p));
+	const char *path_end = mark ? mark : end;
+
+	head->path = (struct weir_slice){p, (size_t)(path_end - p)};
+	head->query = mark ? (struct weir_slice){mark + 1, (size_t)(end - mark - 1)}
+			   : (struct weir_slice){end, 0};
+}
+
+/* "http://authority[/path][?query]"; the authority becomes the host. */
+static enum guard_verdict absolute_form(struct weir_slice t, struct http_head *head)
+{
+	static const char scheme[] = "http://";
+	const size_t skip = sizeof(scheme) - 1;
+	size_t i = skip;
+
+	if (t.n <= skip || strncasecmp(t.p, scheme, skip) != 0)
+		return guard_refuse(head, 400, "the request target is malformed");
+	while (i < t.n && t.p[i] != '/' && t.p[i] != '?')
+		i++;
+	head->host = (struct weir_slice){t.p + skip, i - skip};
+	if (!guard_authority(head->host))
+		return guard_refuse(head, 400, "the host of the target is malformed");
+	head->absolute = true;
+	split_query(t.p + i, t.p + t.n, head);
+	if (head->path.n == 0)
+		head->path = (struct weir_slice){"/", 1};
+	return GUARD_GOOD;
+}
+
+static bool method_is(const struct http_head *head, const char *name)
+{
+	return head->method.n == strlen(name) && memcmp(head->method.p, name, head->method.n) == 0;
+}
+
+static enum guard_verdict target(struct weir_slice t, struct http_head *head)
+{
+	head->target = t;
+	if (t.n > WEIR_HTTP_TARGET_MAX)
+		return guard_refuse(head, 414, "the request target is too long");
+	if (method_is(head, "CONNECT"))
+		return guard_refuse(head, 400, "CONNECT is not served");
+	if (!escapes_good(t))
+		return guard_refuse(head, 400, "the request target has a bad escape");
+	if (t.p[0] == '/') {
+		split_query(t.p, t.p + t.n, head);
+		return GUARD_GOOD;
+	}
+	if (t.n == 1 && t.p[0] == '*' && method_is(head, "OPTIONS")) {
+		head->path = t;
+		head->query = (struct weir_slice){t.p + 1, 0};
+		return GUARD_GOOD;
+	}
+	return absolute_form(t, head);
+}
+
+static enum guard_verdict version(struct weir_slice v, struct http_head *head)
+{
+	if (v.n != 8 || memcmp(v.p, "HTTP/", 5) != 0 || v.p[6] != '.' || v.p[5] < '0' ||
+	    v.p[5] > '9' || v.p[7] < '0' || v.p[7] > '9')
+		return guard_refuse(head, 400, "the request line is malformed");
+	if (v.p[5] != '1' || v.p[7] > '1')
+		return guard_refuse(head, 505, "only HTTP/1.0 and HTTP/1.1 are served");
+	head->minor = (uint8_t)(v.p[7] - '0');
+	return GUARD_GOOD;
+}
+
+enum guard_verdict guard_request_line(struct weir_slice line, struct http_head *head)
+{
+	size_t m = guard_span(line.p, line.n, GUARD_TOKEN), t;
+	struct weir_slice rest;
+	enum guard_verdict v;
+
+	if (m == 0 || m > GUARD_METHOD_MAX || m == line.n || line.p[m] != ' ')
+		return guard_refuse(head, 400, "the request line is malformed");
+	head->method = (struct weir_slice){line.p, m};
+	rest = (struct weir_slice){line.p + m + 1, line.n - m - 1};
+	t = guard_span(rest.p, rest.n, GUARD_TARGET);
+	if (t == 0 || t == rest.n || rest.p[t] != ' ')
+		return guard_refuse(head, 400, "the request line is malformed");
+	v = version((struct weir_slice){rest.p + t + 1, rest.n - t - 1}, head);
+	return v == GUARD_GOOD ? target((struct weir_slice){rest.p, t}, head) : v;
+}

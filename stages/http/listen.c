@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Listening and accepting; see listen.h for the states.
+ *
+ * Out of descriptors (EMFILE, ENFILE) or memory, a level-triggered listener would spin: accept fails and
+ * the listener stays ready. So the descriptor kept in reserve is given up to answer one client 503,
+ * taken back, and the listeners are paused; a closing connection or a timer resumes them.
+ *
+ * Over max_connections, the connection that has waited longest without sending a request makes room
+ * (who was idle a moment does not: EVICT_AFTER). When there is none, the client is answered 503; more
+ * than REFUSING of those at once pause the listeners, so they are bounded, too.
+ *
+ * Draining without loss. Closing a listening socket resets the connections in its backlog, and one may
+ * arrive between the last accept and the close. So a socket filter first drops every new SYN (its
+ * client tries again a second later and finds the port closed, or another server); handshakes under
+ * way still complete and are accepted until the linger time is over, and only then is it closed.
+ */
+#include "http/listen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "http/address.h"
+#include "http/conn.h"
+
+/* Accepts per turn and listener, so that a flood does not hold up open connections: a guess. */
+#define ACCEPT_RUN 64
+/* Paused for want of descriptors: try again after this. Half of the 0.1 s that recovery may take. */
+#define ACCEPT_RETRY_NS 50000000LL
+/* A connection is not evicted before it has waited so long: a browser opens some in advance. */
+#define EVICT_AFTER_NS 1000000000LL
+/* Connections over max_connections that are being answered 503 at the same time: a guess. */
+#define REFUSING 64
+
+/* ---- binding ---- */
+
+static int bind_failed(struct weir_err *err, const char *text)
+{
+	int rc = errno == EADDRINUSE ? WEIR_EBUSY : WEIR_ESYS;
+
+	err->code = rc;
+	switch (errno) {
+	case EADDRINUSE:
+		snprintf(err->text, sizeof(err->text), "%s is in use by another process", text);
+		break;
+	case EACCES:
+		snprintf(err->text, sizeof(err->text), "%s: no permission to listen there", text);
+		snprintf(err->hint, sizeof(err->hint), "ports below 1024 need CAP_NET_BIND_SERVICE");
+		break;
+	case EADDRNOTAVAIL:
+		snprintf(err->text, sizeof(err->text), "%s is no address of this machine", text);
+		break;
+	default:
+		snprintf(err->text, sizeof(err->text), "cannot listen on %s: %s", text, strerror(errno));
+	}
+	return rc;
+}
+
+/* A bound socket, -1 with errno. `shared`: others of ours are bound to the same address. TCP_NODELAY
+ * is inherited by accepted connections. */
+static int open_socket(const struct address *a, bool shared)
+{
+	int one = 1, fd = socket(a->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd == -1)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if ((shared && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) == -1) ||
+	    bind(fd, (const struct sockaddr *)&a->addr, a->n) == -1) {
+		int saved = errno;
+		close(fd);
+		errno = saved;
+		return -1;
+	}
+	return fd;
+}
+
+/* SO_REUSEPORT lets a second server of the same user in unnoticed; a bind without it does not. */
+static int probe(const struct address *a)
+{
+	int fd = open_socket(a, false);
+
+	if (fd == -1)
+		return -1;
+	close(fd);
+	return 0;
+}
+
+static void set_port(struct address *a, uint16_t port)
+{
+	if (a->addr.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&a->addr)->sin6_port = htons(port);
+	else
+		((struct sockaddr_in *)&a->addr)->sin_port = htons(port);
+}
+
+static uint16_t port_of(int fd)
+{
+	struct sockaddr_storage addr;
+	socklen_t n = sizeof(addr);
+
+	if (getsockname(fd, (struct sockaddr *)&addr, &n) == -1)
+		return 0;
+	return ntohs(addr.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&addr)->sin6_port
+						: ((struct sockaddr_in *)&addr)->sin_port);
+}
+
+/* Bind one address for every I/O thread; port 0 is settled by the first. */
+static int bind_address(struct http_server *srv, const char *text, int backlog, struct weir_err *err)
+{
+	struct address a;
+	int rc = address_parse(text, &a, err);
+
+	if (rc != 0)
+		return rc;
+	if (probe(&a) == -1)
+		return bind_failed(err, text);
+	for (int i = 0; i < srv->n_io; i++) {
+		struct http_io *io = srv->io[i];
+		int fd = open_socket(&a, srv->n_io > 1);
+		if (fd == -1)
+			return bind_failed(err, text);
+		io->listener[io->n_listeners++].watch.fd = fd;
+		if (listen(fd, backlog) == -1)
+			return bind_failed(err, text);
+		srv->port[srv->n_addresses] = port_of(fd);
+		set_port(&a, srv->port[srv->n_addresses]);
+	}
+	srv->n_addresses++;
+	return 0;
+}
+
+int listen_bind(struct http_server *srv, const struct http_conf *conf, struct weir_err *err)
+{
+	int rc = 0;
+
+	for (int i = 0; i < conf->listen.n && rc == 0; i++)
+		rc = bind_address(srv, conf->listen.items[i], (int)conf->backlog, err);
+	return rc;
+}
+
+/* ---- pausing ---- */
+
+static void watch_all(struct http_io *io, bool on)
+{
+	for (int i = 0; i < io->n_listeners; i++) {
+		struct listener *l = &io->listener[i];
+		if (on == l->watched || l->watch.fd == -1)
+			continue;
+		if (on)
+			l->watched = weir_loop_add(io->loop, &l->watch, EPOLLIN) == 0;
+		else
+			weir_loop_del(io->loop, &l->watch);
+		if (!on)
+			l->watched = false;
+	}
+}
+
+static void pause_accept(struct http_io *io)
+{
+	io->accept_paused = true;
+	watch_all(io, false);
+	weir_timer_set(io->loop, &io->accept_timer, weir_loop_now_ns(io->loop) + ACCEPT_RETRY_NS);
+}
+
+static void resume_accept(struct http_io *io)
+{
+	if (!io->accept_paused)
+		return;
+	io->accept_paused = false;
+	if (io->reserve_fd == -1)
+		io->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	watch_all(io, true);
+}
+
+void listen_room(struct http_io *io)
+{
+	resume_accept(io);
+}
+
+static void retry(struct weir_loop *loop, struct weir_timer *t)
+{
+	(void)t;
+	resume_accept(weir_loop_data(loop));
+}
+
+/* ---- accepting ---- */
+
+/* Is there room for one more? Evicts who has waited longest without a request. */
+static bool has_room(struct http_io *io)
+{
+	const struct http_conf *conf = io_conf(io);
+	struct conn *oldest = io->waiting;
+
+	if (atomic_load_explicit(&io->srv->connections, memory_order_relaxed) < conf->max_connections)
+		return true;
+	if (!oldest || weir_loop_now_ns(io->loop) - oldest->since_ns < EVICT_AFTER_NS)
+		return false;
+	io->count[SERVER_EVICTED]++;
+	conn_close(oldest);
+	return true;
+}
+
+/* Use the descriptor kept in reserve to tell one client why. */
+static void refuse_without_descriptor(struct http_io *io, int fd)
+{
+	static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
+				   "Content-Length: 0\r\nConnection: close\r\n\r\n";
+	int client;
+
+	if (io->reserve_fd == -1)
+		return;
+	close(io->reserve_fd);
+	client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (client != -1) {
+		io->count[SERVER_REFUSED]++;
+		(void)!send(client, text, sizeof(text) - 1, MSG_NOSIGNAL);
+		shutdown(client, SHUT_WR);
+		close(client);
+	}
+	io->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* The network failed before the connection was ours (accept(2)): take the next one. */
+static bool is_transient(int error)
+{
+	switch (error) {
+	case EINTR:
+	case ECONNABORTED:
+	case EPROTO:
+	case ENETDOWN:
+	case ENOPROTOOPT:
+	case EHOSTDOWN:
+	case ENONET:
+	case EHOSTUNREACH:
+	case EOPNOTSUPP:
+	case ENETUNREACH:
+	case EPERM:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* accept failed. Returns whether to go on accepting. */
+static bool accept_failed(struct http_io *io, int fd)
+{
+	static atomic_bool logged;
+	int error = errno;
+
+	if (error == EAGAIN)
+		return false;
+	if (is_transient(error))
+		return true;
+	io->count[SERVER_ACCEPT_FAILURES]++;
+	if (weir_log_first(&logged))
+		weir_log(WEIR_LOG_WARN, "%s: accept: %s; clients wait (logged once)",
+		    weir_stage_name(io->stage), strerror(error));
+	if (error == EMFILE || error == ENFILE)
+		refuse_without_descriptor(io, fd);
+	pause_accept(io);
+	return false;
+}
+
+static void take(struct http_io *io, int fd, const struct sockaddr_storage *addr)
+{
+	bool room = has_room(io);
+	int over = atomic_load_explicit(&io->srv->connections, memory_order_relaxed) -
+		   (int)io_conf(io)->max_connections;
+
+	conn_open(io, fd, addr, !room);
+	if (!room && over >= REFUSING)
+		pause_accept(io);
+}
+
+/* Accept up to `most`. Returns how many came. */
+static int accept_run(struct http_io *io, int fd, int most)
+{
+	int n = 0;
+
+	while (n < most && !io->accept_paused) {
+		struct sockaddr_storage addr;
+		socklen_t size = sizeof(addr);
+		int client = accept4(
+		    fd, (struct sockaddr *)&addr, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (client != -1) {
+			n++;
+			take(io, client, &addr);
+		} else if (!accept_failed(io, fd)) {
+			break;
+		}
+	}
+	return n;
+}
+
+static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
+{
+	(void)events;
+	accept_run(weir_loop_data(loop), w->fd, ACCEPT_RUN);
+}
+
+int listen_watch(struct http_io *io)
+{
+	io->accept_timer.fire = retry;
+	for (int i = 0; i < io->n_listeners; i++) {
+		struct listener *l = &io->listener[i];
+		l->io = io;
+		l->watch.ready = on_ready;
+		if (weir_loop_add(io->loop, &l->watch, EPOLLIN) != 0)
+			return WEIR_ESYS;
+		l->watched = true;
+	}
+	io->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return 0;
+}
+
+/* ---- draining ---- */
+
+void listen_drain(struct http_io *io)
+{
+	/* ld [tcp flags]; and SYN|ACK; drop if it is SYN alone. The data of a TCP socket's filter begins
+	 * at the TCP header. */
+	struct sock_filter code[] = {
+	    BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13),
+	    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x12),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x02, 0, 1),
+	    BPF_STMT(BPF_RET | BPF_K, 0),
+	    BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
+	};
+	struct sock_fprog filter = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+	for (int i = 0; i < io->n_listeners; i++)
+		setsockopt(io->listener[i].watch.fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter,
+		    sizeof(filter)); /* refused: the race described above stays, rarely hit */
+}
+
+void listen_close(struct http_io *io)
+{
+	for (int i = 0; i < io->n_listeners; i++) {
+		struct listener *l = &io->listener[i];
+		if (l->watch.fd == -1)
+			continue;
+		if (io->loop)
+			while (accept_run(io, l->watch.fd, ACCEPT_RUN) == ACCEPT_RUN)
+				continue;
+		if (l->watched)
+			weir_loop_del(io->loop, &l->watch);
+		l->watched = false;
+		close(l->watch.fd);
+		l->watch.fd = -1;
+	}
+	if (io->loop)
+		weir_timer_cancel(io->loop, &io->accept_timer);
+	if (io->reserve_fd != -1)
+		close(io->reserve_fd);
+	io->reserve_fd = -1;
+}

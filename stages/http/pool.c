@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* Free lists of an I/O thread and the body budget; see pool.h. */
+#include "http/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void pool_init(struct pool *p, _Atomic int64_t *budget)
+{
+	*p = (struct pool){.budget = budget};
+}
+
+void pool_fini(struct pool *p)
+{
+	while (p->bufs) {
+		struct rbuf *b = p->bufs;
+		p->bufs = b->next;
+		free(b);
+	}
+	while (p->reqs) {
+		struct http_req *r = p->reqs;
+		p->reqs = r->next;
+		free(r);
+	}
+	p->n_bufs = p->n_reqs = 0;
+}
+
+struct rbuf *pool_buf(struct pool *p, uint32_t size)
+{
+	struct rbuf *b = p->bufs;
+
+	if (size == POOL_SMALL_BYTES && b) {
+		p->bufs = b->next;
+		p->n_bufs--;
+	} else {
+		b = malloc(sizeof(*b) + size);
+		if (!b)
+			return NULL;
+		b->size = size;
+	}
+	b->refs = 1;
+	return b;
+}
+
+void pool_buf_drop(struct pool *p, struct rbuf *b)
+{
+	if (--b->refs > 0)
+		return;
+	if (b->size != POOL_SMALL_BYTES || p->n_bufs >= POOL_KEPT) {
+		free(b);
+		return;
+	}
+	b->next = p->bufs;
+	p->bufs = b;
+	p->n_bufs++;
+}
+
+struct http_req *pool_req(struct pool *p)
+{
+	struct http_req *r = p->reqs;
+
+	if (r) {
+		p->reqs = r->next;
+		p->n_reqs--;
+		return r;
+	}
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return NULL;
+	r->pub.res.fd = -1;
+	request_fields_reset(&r->pub);
+	return r;
+}
+
+static void drop_body(struct pool *p, struct http_req *r)
+{
+	if (!r->body_mem)
+		return;
+	free(r->body_mem);
+	r->body_mem = NULL;
+	atomic_fetch_add_explicit(p->budget, (int64_t)r->body_size, memory_order_relaxed);
+	r->body_size = r->body_n = 0;
+}
+
+void pool_req_drop(struct pool *p, struct http_req *r)
+{
+	weir_http_response_reset(&r->pub);
+	r->pub.taps = NULL;
+	drop_body(p, r);
+	free(r->headers_mem);
+	r->headers_mem = NULL;
+	if (r->in)
+		pool_buf_drop(p, r->in);
+	r->in = NULL;
+	r->conn = NULL;
+	r->loop = NULL;
+	r->answered = r->refusal = r->expect_continue = r->keep_alive = r->last = false;
+	if (p->n_reqs >= POOL_KEPT) {
+		free(r);
+		return;
+	}
+	r->next = p->reqs;
+	p->reqs = r;
+	p->n_reqs++;
+}
+
+/* Take `bytes` from the budget, or nothing when it has less. */
+static bool budget_take(struct pool *p, int64_t bytes)
+{
+	if (atomic_fetch_sub_explicit(p->budget, bytes, memory_order_relaxed) >= bytes)
+		return true;
+	atomic_fetch_add_explicit(p->budget, bytes, memory_order_relaxed);
+	return false;
+}
+
+int pool_body_grow(struct pool *p, struct http_req *r, uint64_t size)
+{
+	int64_t more = (int64_t)(size - r->body_size);
+	char *mem;
+
+	if (!budget_take(p, more))
+		return WEIR_EPRESSURE;
+	mem = realloc(r->body_mem, size);
+	if (!mem) {
+		atomic_fetch_add_explicit(p->budget, more, memory_order_relaxed);
+		return WEIR_ENOMEM;
+	}
+	r->body_mem = mem;
+	r->body_size = size;
+	return 0;
+}

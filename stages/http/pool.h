@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an I/O thread reuses: read buffers and requests, on free lists of its own.
+ *
+ * A read buffer is shared by a connection and the requests whose slices point into it, by a plain
+ * count: only the I/O thread takes and drops references (a finished request comes home first). A
+ * connection gives its buffer back while it is idle, so thousands of idle ones share a few.
+ *
+ * Buffers are small (4 KiB) until a head does not fit, then large (16 KiB, the longest head). Bodies
+ * that are not in the buffer with their head are allocated on their own, from a budget shared by all
+ * I/O threads of the server.
+ *
+ * One thread per pool; `budget` is shared.
+ */
+#ifndef WEIR_HTTP_POOL_H
+#define WEIR_HTTP_POOL_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "http/request.h"
+
+/** Payload of a small buffer: with its header and malloc's a page. */
+#define POOL_SMALL_BYTES (4096 - 32)
+/** Payload of a large buffer: holds the longest head. */
+#define POOL_LARGE_BYTES WEIR_HTTP_HEAD_MAX
+/** Small buffers and requests kept for reuse; more go back to malloc. 2 MiB and 700 KiB: a guess. */
+#define POOL_KEPT 512
+
+struct rbuf {
+	struct rbuf *next; /* free list */
+	uint32_t refs;
+	uint32_t size; /* bytes of data */
+	char data[];
+};
+
+struct pool {
+	struct rbuf *bufs;
+	struct http_req *reqs;
+	int n_bufs, n_reqs;         /* on the free lists */
+	_Atomic int64_t *budget;    /* bytes of body memory left, shared */
+};
+
+/** An empty pool over a shared `budget`. */
+void pool_init(struct pool *p, _Atomic int64_t *budget);
+/** Free what is on the lists; buffers and requests that are out are lost to it. */
+void pool_fini(struct pool *p);
+
+/** A buffer with one reference, NULL when out of memory. */
+struct rbuf *pool_buf(struct pool *p, uint32_t size);
+static inline void pool_buf_ref(struct rbuf *b)
+{
+	b->refs++;
+}
+/** Drop a reference. */
+void pool_buf_drop(struct pool *p, struct rbuf *b);
+
+/** A request with no response and nothing owned, its event idle or finished. NULL: out of memory. */
+struct http_req *pool_req(struct pool *p);
+/** Release all that `r` owns, its response too, and take it back. */
+void pool_req_drop(struct pool *p, struct http_req *r);
+
+/** Make the body memory of `r` `size` bytes long, more than it has. 0, WEIR_ENOMEM, or WEIR_EPRESSURE
+ *  when the budget is used up. */
+int pool_body_grow(struct pool *p, struct http_req *r, uint64_t size);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading: bytes from the socket into the stream, requests from the stream into the graph.
+ *
+ * One read per readiness; level-triggered epoll says when there is more. Requests of one turn leave the
+ * I/O thread together, when the loop flushes. A refusal (bad request, time-out, no memory) takes its
+ * place behind the requests before it, so answers are always in order, and ends the reading.
+ */
+#include "http/conn.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+bool conn_wants_read(const struct conn *c)
+{
+	if (c->lingering)
+		return true;
+	return !c->no_more && c->in_flight < (uint32_t)io_conf(c->io)->pipeline;
+}
+
+/* Throw away what a client sends after the last answer. */
+static void linger_read(struct conn *c)
+{
+	ssize_t n = recv(c->watch.fd, c->io->out, sizeof(c->io->out), 0);
+
+	if (n > 0) {
+		c->io->count[SERVER_BYTES_IN] += n;
+		return;
+	}
+	if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		conn_close(c);
+}
+
+/* The client has shut its side down: what is in flight is answered, a part of a request is not. */
+static void at_eof(struct conn *c)
+{
+	c->eof = c->no_more = true;
+	if (c->in_flight == 0)
+		conn_close(c);
+}
+
+static void refuse_stream(struct conn *c)
+{
+	conn_refuse(c, c->stream.status, c->stream.why);
+}
+
+void conn_read(struct conn *c)
+{
+	struct http_io *io = c->io;
+	char *room;
+	size_t n;
+	ssize_t got;
+
+	if (c->lingering) {
+		linger_read(c);
+		return;
+	}
+	n = stream_room(&c->stream, &io->pool, &room);
+	if (n == 0) {
+		refuse_stream(c);
+		return;
+	}
+	got = recv(c->watch.fd, room, n, 0);
+	if (got > 0) {
+		io->count[SERVER_BYTES_IN] += got;
+		c->progress_ns = weir_loop_now_ns(io->loop);
+		c->moved_bytes += got;
+		stream_got(&c->stream, (size_t)got);
+		conn_parse(c);
+	} else if (got == 0) {
+		at_eof(c);
+	} else if (errno != EAGAIN && errno != EINTR) {
+		conn_close(c);
+	}
+	conn_settle(c);
+}
+
+/* ---- requests ---- */
+
+void conn_append(struct conn *c, struct http_req *r)
+{
+	r->next = NULL;
+	r->conn = c;
+	r->loop = c->io->loop;
+	*c->last = r;
+	c->last = &r->next;
+	c->in_flight++;
+}
+
+static void emit(struct conn *c, struct http_req *r)
+{
+	struct http_io *io = c->io;
+	const struct http_conf *conf = io_conf(io);
+	struct weir_event *ev = &r->pub.ev;
+
+	conn_append(c, r);
+	c->wait = WAIT_NONE;
+	c->requests++;
+	if (conf->keep_alive_requests > 0 && c->requests >= conf->keep_alive_requests)
+		r->last = true;
+	if (!r->keep_alive || r->last)
+		c->no_more = true;
+	weir_event_init(ev, &weir_http_request_type, weir_loop_now_ns(io->loop));
+	ev->trace_id = io->next_id++;
+	ev->class_id = weir_classify(io->stage, ev);
+	io->in_graph++;
+	weir_emit(io->stage, 0, &ev);
+}
+
+/* The client holds its body back until we say so (RFC 9110, 10.1.1), and it is its turn. */
+static void send_continue(struct conn *c)
+{
+	static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+
+	c->stream.filling->expect_continue = false;
+	/* Nothing is queued in front of it, so the socket buffer has room or the client is gone. */
+	if (send(c->watch.fd, text, sizeof(text) - 1, MSG_NOSIGNAL) != (ssize_t)(sizeof(text) - 1))
+		conn_close(c);
+}
+
+void conn_parse(struct conn *c)
+{
+	struct http_io *io = c->io;
+	const struct http_conf *conf = io_conf(io);
+
+	while (!c->no_more && c->in_flight < (uint32_t)conf->pipeline) {
+		struct http_req *r;
+		enum stream_verdict v = stream_next(
+		    &c->stream, &io->pool, (uint64_t)conf->max_body_bytes, io->headers, &r);
+		if (v == STREAM_REQUEST) {
+			emit(c, r);
+			continue;
+		}
+		if (v == STREAM_REFUSED)
+			refuse_stream(c);
+		break;
+	}
+	if (c->in_flight == 0 && stream_wants_continue(&c->stream))
+		send_continue(c);
+}
+
+/* ---- refusals ---- */
+
+static void refusal_text(struct http_req *r, int status, const char *why)
+{
+	char text[160];
+	int n = snprintf(text, sizeof(text), "%d %s: %s\n", status, weir_http_reason(status), why);
+
+	weir_http_respond_copy(&r->pub, status, "text/plain; charset=utf-8",
+	    (struct weir_slice){text, n < (int)sizeof(text) ? (size_t)n : sizeof(text) - 1});
+}
+
+void conn_refuse(struct conn *c, int status, const char *why)
+{
+	struct http_req *r = pool_req(&c->io->pool);
+
+	c->no_more = true;
+	c->io->count[SERVER_BAD_REQUESTS] += status != 503;
+	if (!r) {
+		conn_close(c);
+		return;
+	}
+	r->pub.method = WEIR_HTTP_GET;
+	r->pub.minor = 1;
+	r->refusal = r->answered = true;
+	refusal_text(r, status, why);
+	conn_append(c, r);
+	conn_make_ready(c);
+}

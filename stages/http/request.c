@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests as events: their fields for classes and keys, and the way home when they are finished.
+ *
+ * The finish callback runs in whatever thread ends the event. It completes the answer (default answer,
+ * taps) there and hands the request to its connection's I/O thread, which alone writes and frees.
+ */
+#include "http/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "http/conn.h"
+#include "http/parse.h"
+
+/* ---- fields of the event type ---- */
+
+static const struct weir_http_request *pub_of(const struct weir_event *ev)
+{
+	WEIR_ASSERT(ev->type == &weir_http_request_type);
+	return (const struct weir_http_request *)ev;
+}
+
+static const struct conn *conn_of(const struct weir_event *ev)
+{
+	return ((const struct http_req *)pub_of(ev))->conn;
+}
+
+static struct weir_slice get_path(const struct weir_event *ev, const char *arg)
+{
+	(void)arg;
+	return pub_of(ev)->path;
+}
+
+static struct weir_slice get_method(const struct weir_event *ev, const char *arg)
+{
+	(void)arg;
+	return pub_of(ev)->method_text;
+}
+
+static struct weir_slice get_host(const struct weir_event *ev, const char *arg)
+{
+	(void)arg;
+	return pub_of(ev)->host;
+}
+
+static struct weir_slice get_target(const struct weir_event *ev, const char *arg)
+{
+	(void)arg;
+	return pub_of(ev)->target;
+}
+
+static struct weir_slice get_address(const struct weir_event *ev, const char *arg)
+{
+	const struct conn *c = conn_of(ev);
+
+	(void)arg;
+	return c ? (struct weir_slice){c->peer, c->peer_n} : (struct weir_slice){NULL, 0};
+}
+
+static struct weir_slice get_connection(const struct weir_event *ev, const char *arg)
+{
+	const struct conn *c = conn_of(ev);
+
+	(void)arg;
+	return c ? (struct weir_slice){c->id, sizeof(c->id)} : (struct weir_slice){NULL, 0};
+}
+
+static struct weir_slice get_header(const struct weir_event *ev, const char *arg)
+{
+	return weir_http_header(pub_of(ev), arg);
+}
+
+static const struct weir_field fields[] = {
+    {"path", get_path, "target up to '?', as sent"},
+    {"method", get_method, "method, as sent"},
+    {"host", get_host, "host the request is for, as sent"},
+    {"target", get_target, "path and query, as sent"},
+    {"address", get_address, "address of the client, without its port"},
+    {"connection", get_connection, "the connection: 8 bytes, unique in this process"},
+    {"header.", get_header, "value of the first header field of that name"},
+    {NULL, NULL, NULL},
+};
+
+/* ---- the way home ---- */
+
+static void shed_answer(struct http_req *r, int status)
+{
+	struct weir_http_request *req = &r->pub;
+	char text[256];
+
+	weir_http_respond_status(req, 503);
+	if (!r->loop)
+		return;
+	const struct weir_stage *st = weir_loop_stage(r->loop);
+	const char *name = weir_stage_peer_name(st, req->ev.stage);
+	const char *class_name = weir_class_name(st, req->ev.class_id);
+	snprintf(text, sizeof(text), "%d", conn_retry_after_s(r->conn));
+	weir_http_add_field(req, "Retry-After", text);
+	snprintf(text, sizeof(text), "stage=%s; reason=%s; class=%s; id=%016llx",
+	    name, weir_error_word(status), class_name,
+	    (unsigned long long)req->ev.trace_id);
+	weir_http_add_field(req, "X-Weir-Shed", text);
+}
+
+static void default_answer(struct http_req *r, int status)
+{
+	switch (weir_outcome_of(status)) {
+	case WEIR_OUTCOME_DONE:
+		if (r->pub.res.status == 0)
+			weir_http_respond_status(&r->pub, 204);
+		return;
+	case WEIR_OUTCOME_SHED:
+		weir_http_response_reset(&r->pub);
+		shed_answer(r, status);
+		return;
+	default:
+		weir_http_response_reset(&r->pub);
+		weir_http_respond_status(&r->pub, 500);
+	}
+}
+
+static void run_taps(struct weir_http_request *req, int status)
+{
+	while (req->taps) {
+		struct weir_http_tap *tap = req->taps;
+		req->taps = tap->next;
+		tap->fn(tap, req, status);
+	}
+}
+
+static void finish(struct weir_event *ev, int status)
+{
+	struct http_req *r = weir_event_cast(ev, &weir_http_request_type);
+
+	r->outcome = (int16_t)status;
+	default_answer(r, status);
+	run_taps(&r->pub, status);
+	if (!r->loop)
+		return;
+	if (weir_loop_is_mine(r->loop))
+		conn_answered(r);
+	else
+		weir_loop_send(r->loop, ev);
+}
+
+const struct weir_event_type weir_http_request_type = {
+    .name = "http.request",
+    .size = sizeof(struct http_req),
+    .finish = finish,
+    .fields = fields,
+};
+
+/* ---- filling ---- */
+
+int request_fill(struct http_req *r, const struct http_head *head)
+{
+	struct weir_http_request *req = &r->pub;
+	size_t bytes = (size_t)head->n_headers * sizeof(*head->headers);
+	struct weir_http_header *headers = r->headers;
+
+	if (head->n_headers > REQUEST_HEADERS_INLINE)
+		headers = r->headers_mem = malloc(bytes);
+	if (!headers)
+		return WEIR_ENOMEM;
+	memcpy(headers, head->headers, bytes);
+	req->headers = headers;
+	req->n_headers = (uint8_t)head->n_headers;
+	req->method = head->method_id;
+	req->minor = head->minor;
+	req->method_text = head->method;
+	req->target = head->target;
+	req->path = head->path;
+	req->query = head->query;
+	req->host = head->host;
+	req->body = (struct weir_slice){NULL, 0};
+	r->keep_alive = head->keep_alive;
+	r->expect_continue = head->expect_continue;
+	return 0;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A request as http.server has it: the public part first, then what the connection needs.
+ *
+ * Life, and who may touch it:
+ *   taken from the pool, filled             the I/O thread
+ *   emitted                                 whoever owns the event: the public part only
+ *   finished: taps, default answer          the finishing thread, then handed home
+ *   `answered`, written, back to the pool   the I/O thread
+ * `conn`, `loop` and the slices do not change between emission and home-coming, so field getters may
+ * read them in the owning thread.
+ *
+ * A request with no `loop` belongs to whoever made it (zeroed, weir_http_request_type.size bytes): its
+ * finish fills in a default answer, runs the taps and leaves the rest to the maker. Tests use that.
+ */
+#ifndef WEIR_HTTP_REQUEST_H
+#define WEIR_HTTP_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/http.h>
+#include <weir/io.h>
+
+/** Headers that need no allocation: browsers send 10 to 20. */
+#define REQUEST_HEADERS_INLINE 24
+
+struct conn;
+struct rbuf;
+struct http_head;
+
+struct http_req {
+	struct weir_http_request pub;
+	struct weir_loop *loop;
+	struct conn *conn;
+	struct http_req *next; /* of its connection, in order of arrival; or the free list */
+	struct rbuf *in;       /* the buffer that the slices point into; one reference */
+	struct weir_http_header *headers_mem; /* when there are more than fit inline, owned */
+	char *body_mem;        /* body that is not in the buffer, owned */
+	uint64_t body_size;    /* bytes allocated there */
+	uint64_t body_n;       /* bytes arrived there */
+	int16_t outcome;       /* status it was finished with */
+	bool answered;         /* home again, the answer may be written */
+	bool keep_alive;       /* the client would go on */
+	bool last;             /* we would not: the connection has had its requests */
+	bool expect_continue;
+	bool refusal;          /* never was in the graph: the answer to a malformed request */
+	struct weir_http_header headers[REQUEST_HEADERS_INLINE];
+};
+
+/** Fill the public part from a good head. 0 or WEIR_ENOMEM. */
+int request_fill(struct http_req *r, const struct http_head *head);
+
+/** Forget fields added one by one (frees what they own). */
+void request_fields_reset(struct weir_http_request *req);
+
+#endif

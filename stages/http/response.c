@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Responses: what stages may say, checked so that no stage can split a response.
+ *
+ * Fields added one by one live in the request, 256 bytes inline, else malloc'd. A new response drops
+ * the one before with its fields; fields added before the first response stay. Only the owner of the
+ * event calls these.
+ */
+#include <weir/http.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "http/guard.h"
+#include "http/request.h"
+#include "http/status.h"
+
+/* What one head may carry: far more than clients accept (8 to 16 KiB), and a bound for the writer. */
+#define FIELDS_MAX 16384
+
+bool weir_slice_is(struct weir_slice s, const char *text)
+{
+	return strlen(text) == s.n && strncasecmp(s.p, text, s.n) == 0;
+}
+
+struct weir_slice weir_http_header(const struct weir_http_request *req, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (int i = 0; i < req->n_headers; i++) {
+		const struct weir_http_header *h = &req->headers[i];
+		if (h->name.n == n && strncasecmp(h->name.p, name, n) == 0)
+			return h->value;
+	}
+	return (struct weir_slice){NULL, 0};
+}
+
+/* ---- fields ---- */
+
+void request_fields_reset(struct weir_http_request *req)
+{
+	if (req->fields && req->fields != req->fields_inline)
+		free(req->fields);
+	req->fields = req->fields_inline;
+	req->fields_size = WEIR_HTTP_FIELDS_INLINE;
+	req->n_fields = 0;
+}
+
+static int fields_grow(struct weir_http_request *req, size_t need)
+{
+	size_t size = (size_t)req->fields_size * 2;
+	char *mem;
+
+	while (size < need)
+		size *= 2;
+	if (need > FIELDS_MAX)
+		return WEIR_ENOMEM;
+	mem = malloc(size);
+	if (!mem)
+		return WEIR_ENOMEM;
+	memcpy(mem, req->fields, req->n_fields);
+	if (req->fields != req->fields_inline)
+		free(req->fields);
+	req->fields = mem;
+	req->fields_size = (uint32_t)size;
+	return 0;
+}
+
+static bool value_good(const char *value)
+{
+	for (; *value; value++)
+		if (((uint8_t)*value < 0x20 && *value != '\t') || *value == 0x7f)
+			return false;
+	return true;
+}
+
+static bool name_good(const char *name)
+{
+	static const char *const ours[] = {
+	    "Content-Length", "Connection", "Date", "Transfer-Encoding"};
+	size_t n = strlen(name);
+
+	if (n == 0 || guard_span(name, n, GUARD_TOKEN) != n)
+		return false;
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (strcasecmp(name, ours[i]) == 0)
+			return false;
+	return true;
+}
+
+int weir_http_add_field(struct weir_http_request *req, const char *name, const char *value)
+{
+	size_t n = strlen(name), v = strlen(value), need = req->n_fields + n + v + 4;
+
+	if (!name_good(name) || !value_good(value))
+		return WEIR_EINVAL;
+	if (!req->fields)
+		request_fields_reset(req);
+	if (need > req->fields_size && fields_grow(req, need) != 0)
+		return WEIR_ENOMEM;
+	char *at = req->fields + req->n_fields;
+	memcpy(at, name, n);
+	memcpy(at + n, ": ", 2);
+	memcpy(at + n + 2, value, v);
+	memcpy(at + n + 2 + v, "\r\n", 2);
+	req->n_fields = (uint32_t)need;
+	return 0;
+}
+
+/* ---- responses ---- */
+
+void weir_http_response_reset(struct weir_http_request *req)
+{
+	struct weir_http_response *res = &req->res;
+
+	if (res->release)
+		res->release(res->release_arg);
+	*res = (struct weir_http_response){.fd = -1};
+	request_fields_reset(req);
+}
+
+/* Drop an earlier response; what was added in front of the first one stays. */
+static void begin(struct weir_http_request *req, int status)
+{
+	if (req->res.status != 0 || req->res.release)
+		weir_http_response_reset(req);
+	req->res.fd = -1;
+	req->res.status = (uint16_t)status;
+	req->res.no_length = status == 204 || status == 304;
+}
+
+static int fail(struct weir_http_request *req, int rc, void (*release)(void *arg), void *arg)
+{
+	if (release)
+		release(arg);
+	weir_http_response_reset(req);
+	weir_http_respond_status(req, 500);
+	return rc;
+}
+
+static bool status_good(int status)
+{
+	return status >= 200 && status <= 599;
+}
+
+int weir_http_respond(struct weir_http_request *req, int status, const char *content_type,
+    struct weir_slice body, void (*release)(void *arg), void *arg)
+{
+	int rc = 0;
+
+	if (!status_good(status))
+		return fail(req, WEIR_EINVAL, release, arg);
+	begin(req, status);
+	if (content_type)
+		rc = weir_http_add_field(req, "Content-Type", content_type);
+	if (rc != 0)
+		return fail(req, rc, release, arg);
+	req->res.body = body;
+	req->res.release = release;
+	req->res.release_arg = arg;
+	return 0;
+}
+
+int weir_http_respond_copy(
+    struct weir_http_request *req, int status, const char *content_type, struct weir_slice body)
+{
+	char *copy;
+
+	if (body.n == 0)
+		return weir_http_respond(req, status, content_type, body, NULL, NULL);
+	copy = malloc(body.n);
+	if (!copy)
+		return fail(req, WEIR_ENOMEM, NULL, NULL);
+	memcpy(copy, body.p, body.n);
+	return weir_http_respond(
+	    req, status, content_type, (struct weir_slice){copy, body.n}, free, copy);
+}
+
+int weir_http_respond_file(struct weir_http_request *req, int status, const char *content_type,
+    int fd, int64_t offset, int64_t length, void (*release)(void *arg), void *arg)
+{
+	int rc;
+
+	if (fd < 0 || offset < 0 || length < 0)
+		return fail(req, WEIR_EINVAL, release, arg);
+	rc = weir_http_respond(req, status, content_type, (struct weir_slice){NULL, 0}, release, arg);
+	if (rc != 0)
+		return rc;
+	req->res.fd = fd;
+	req->res.offset = offset;
+	req->res.length = length;
+	return 0;
+}
+
+int weir_http_respond_status(struct weir_http_request *req, int status)
+{
+	const struct status *s = status_find(status);
+	struct weir_slice text = s ? s->text : (struct weir_slice){"Unknown\n", 8};
+
+	if (status == 204 || status == 304)
+		return weir_http_respond(req, status, NULL, (struct weir_slice){NULL, 0}, NULL, NULL);
+	return weir_http_respond(req, status, "text/plain; charset=utf-8", text, NULL, NULL);
+}
+
+void weir_http_add_tap(struct weir_http_request *req, struct weir_http_tap *tap)
+{
+	tap->next = req->taps;
+	req->taps = tap;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of http.server: one struct per server, one per I/O thread.
+ *
+ * Each I/O thread owns its listening sockets (SO_REUSEPORT spreads clients over them), its connections
+ * and its pool; nothing of a request is shared between I/O threads. Shared are the number of open
+ * connections, the body budget and the drain, all in struct http_server.
+ *
+ *   built -> start: bind, listen, loops -> running -> stop: DRAINING -> (events end) -> fini: joined
+ */
+#ifndef WEIR_HTTP_SERVER_H
+#define WEIR_HTTP_SERVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <weir/weir.h>
+
+#include "http/pool.h"
+
+/** Addresses one server may listen on. */
+#define SERVER_LISTEN_MAX 16
+/** I/O threads one server may have; a graph has 64 mailboxes in all. */
+#define SERVER_IO_MAX 32
+
+/** What `with:` says; the rows are in http_server.c. */
+struct http_conf {
+	struct weir_strings listen;
+	int64_t threads; /* -1: auto */
+	int64_t max_connections, backlog;
+	int64_t max_body_bytes, body_memory_bytes;
+	int64_t header_timeout_ns, body_timeout_ns, write_timeout_ns, idle_timeout_ns, linger_ns;
+	int64_t retry_after_ns;
+	double min_rate; /* bytes per s */
+	int64_t keep_alive_requests, pipeline;
+	char *server_name;
+};
+
+/* Rows of the metrics table: name, kind, unit, help. */
+#define SERVER_METRICS(X)                                                                          \
+	X(CONNECTIONS, "http_connections", GAUGE, "connections", "client connections that are open")   \
+	X(ACCEPTED, "http_accepted_total", COUNTER, "connections", "client connections accepted")      \
+	X(REFUSED, "http_refused_total", COUNTER, "connections",                                   \
+	    "connections answered 503 over max_connections or for want of descriptors")                \
+	X(EVICTED, "http_evicted_total", COUNTER, "connections",                                   \
+	    "connections without a request closed to make room for new ones")                      \
+	X(ACCEPT_FAILURES, "http_accept_failures_total", COUNTER, "failures",                      \
+	    "accepts that failed for want of descriptors or memory")                               \
+	X(ANSWERS_2XX, "http_responses_2xx_total", COUNTER, "responses", "responses of class 2xx")     \
+	X(ANSWERS_3XX, "http_responses_3xx_total", COUNTER, "responses", "responses of class 3xx")     \
+	X(ANSWERS_4XX, "http_responses_4xx_total", COUNTER, "responses", "responses of class 4xx")     \
+	X(ANSWERS_5XX, "http_responses_5xx_total", COUNTER, "responses", "responses of class 5xx")     \
+	X(BAD_REQUESTS, "http_bad_requests_total", COUNTER, "requests",                            \
+	    "requests refused by the parser before they entered the graph")                        \
+	X(BYTES_IN, "http_received_bytes_total", COUNTER, "bytes", "bytes read from clients")          \
+	X(BYTES_OUT, "http_sent_bytes_total", COUNTER, "bytes", "bytes written to clients")            \
+	X(TIMEOUTS_IDLE, "http_timeouts_idle_total", COUNTER, "connections",                       \
+	    "connections closed since they were idle")                                             \
+	X(TIMEOUTS_READ, "http_timeouts_read_total", COUNTER, "connections",                       \
+	    "connections closed since a head or body came too slowly")                             \
+	X(TIMEOUTS_WRITE, "http_timeouts_write_total", COUNTER, "connections",                     \
+	    "connections closed since an answer was taken too slowly")                             \
+	X(UNDELIVERED, "http_undelivered_total", COUNTER, "responses",                             \
+	    "answers whose client had gone")
+
+enum server_metric {
+#define SERVER_METRIC_ENUM(id, name, kind, unit, help) SERVER_##id,
+	SERVER_METRICS(SERVER_METRIC_ENUM)
+#undef SERVER_METRIC_ENUM
+	SERVER_N_METRICS,
+};
+
+struct http_server;
+struct http_io;
+struct conn;
+
+/** One listening socket of one I/O thread. */
+struct listener {
+	struct weir_watch watch; /* first */
+	struct http_io *io;
+	bool watched;
+};
+
+/** Longest cached "Server: ...\r\nDate: ...\r\n". */
+#define SERVER_STAMP_MAX 160
+/** Where heads of one writev are composed. */
+#define SERVER_OUT_BYTES 65536
+/** Answers in one writev. */
+#define SERVER_PIECES 64
+
+/** One answer in a writev. */
+struct piece {
+	struct http_req *r;
+	const char *head;
+	size_t head_n;
+	size_t bytes; /* head and body; of a file only the head */
+	bool close;   /* the connection ends behind it */
+};
+
+/** An I/O thread. All of it is that thread's, once started. */
+struct http_io {
+	struct http_server *srv;
+	struct weir_loop *loop;
+	struct weir_stage *stage;
+	int index;
+	struct listener listener[SERVER_LISTEN_MAX];
+	int n_listeners;
+	int reserve_fd;             /* given up to answer one client when descriptors are out */
+	struct weir_timer accept_timer; /* tries again */
+	bool accept_paused;
+	struct pool pool;
+	struct conn *conns;         /* all that are open */
+	struct conn *waiting, **waiting_tail; /* those without a request, longest waiting first */
+	struct conn *ready, **ready_tail;     /* those with something to write or to reap */
+	int64_t n_conns;            /* open, or closed with requests still in the graph */
+	int64_t in_graph;           /* requests emitted and not home again */
+	uint64_t next_id;           /* of requests and connections */
+	bool draining, drained;
+	int64_t linger_until_ns;    /* draining: when idle connections are closed */
+	struct weir_timer linger_timer;
+	int64_t stamp_until_ns;     /* the stamp is good before this */
+	size_t stamp_n;
+	char stamp[SERVER_STAMP_MAX];
+	int64_t count[SERVER_N_METRICS]; /* since the last turn */
+	struct weir_http_header headers[WEIR_HTTP_HEADERS_MAX]; /* scratch of the parser */
+	struct piece piece[SERVER_PIECES];
+	struct iovec iov[2 * SERVER_PIECES];
+	char out[SERVER_OUT_BYTES];
+};
+
+struct http_server {
+	/* constant after start */
+	struct weir_stage *stage;
+	int n_io, n_addresses;
+	int retry_after_s;
+	char server_field[96]; /* "Server: weir\r\n" or "" */
+	uint16_t port[SERVER_LISTEN_MAX];
+	struct http_io *io[SERVER_IO_MAX];
+	/* shared by I/O threads */
+	WEIR_ALIGNED atomic_int connections;
+	_Atomic int64_t body_budget;
+	/* the drain: set by main, answered by I/O threads */
+	atomic_bool draining;
+	_Atomic int64_t linger_until_ns;
+	pthread_mutex_t lock;
+	pthread_cond_t drained;
+	int n_drained WEIR_GUARDED_BY(lock);
+};
+
+/** Present configuration; for callbacks of the I/O thread. */
+static inline const struct http_conf *io_conf(const struct http_io *io)
+{
+	return weir_conf(io->stage);
+}
+
+/** Begin the drain of this thread if main asked for it, and tell main when it is done. Each turn. */
+void io_check_drain(struct http_io *io);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* What goes with a status code, static texts. */
+#ifndef WEIR_HTTP_STATUS_H
+#define WEIR_HTTP_STATUS_H
+
+#include <weir/http.h>
+
+struct status {
+	int code;
+	const char *reason;
+	struct weir_slice line; /* "HTTP/1.1 404 Not Found\r\n" */
+	struct weir_slice text; /* "404 Not Found\n" */
+};
+
+/** The row of `code`, NULL when it has none. */
+const struct status *status_find(int code);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bytes in, requests out; see stream.h.
+ *
+ * Requests in flight point into the read buffer, which therefore never moves under them: new bytes go
+ * behind the old, and when the buffer is full the unfinished rest is copied to the front of it (no
+ * request refers to it) or of another one (some do). A body of known length is read straight into
+ * memory of its own, which grows as bytes arrive: what a client merely announces costs nothing.
+ */
+#include "http/stream.h"
+
+#include <string.h>
+
+#include "http/parse.h"
+
+/* Read at least this many bytes at once, or move the rest first: a guess, half of a small buffer would
+ * copy more, a few bytes would read more often. */
+#define ROOM_MIN 512
+
+/* First allocation for a body that does not come with its head: most are small forms. */
+#define BODY_FIRST_BYTES 4096
+
+static enum stream_verdict refuse(struct stream *s, struct pool *p, int status, const char *why)
+{
+	if (s->filling)
+		pool_req_drop(p, s->filling);
+	s->filling = NULL;
+	s->phase = STREAM_ENDED;
+	s->status = (uint16_t)status;
+	s->why = why;
+	return STREAM_REFUSED;
+}
+
+static enum stream_verdict refuse_memory(struct stream *s, struct pool *p)
+{
+	return refuse(s, p, 503, "there is no memory for the request");
+}
+
+/* ---- where bytes go ---- */
+
+/* Another buffer for the rest, which does not fit or may not move where it is. */
+static bool change_buffer(struct stream *s, struct pool *p, uint32_t size)
+{
+	struct rbuf *b = pool_buf(p, size);
+
+	if (!b)
+		return false;
+	memcpy(b->data, s->in->data + s->start, s->end - s->start);
+	pool_buf_drop(p, s->in);
+	s->in = b;
+	s->end -= s->start;
+	s->start = 0;
+	return true;
+}
+
+static bool make_room(struct stream *s, struct pool *p)
+{
+	uint32_t rest = s->end - s->start;
+	uint32_t size = rest + ROOM_MIN <= POOL_SMALL_BYTES ? POOL_SMALL_BYTES : POOL_LARGE_BYTES;
+
+	if (!s->in) {
+		s->start = s->end = 0;
+		s->in = pool_buf(p, POOL_SMALL_BYTES);
+		return s->in != NULL;
+	}
+	if (rest == 0 && s->in->refs == 1)
+		s->start = s->end = 0;
+	if (s->in->size - s->end >= ROOM_MIN)
+		return true;
+	if (s->in->refs > 1 || s->in->size < size)
+		return change_buffer(s, p, size);
+	/* In a large buffer at least one byte is left: the guard decides before a head fills it. */
+	memmove(s->in->data, s->in->data + s->start, rest);
+	s->start = 0;
+	s->end = rest;
+	return true;
+}
+
+/* Room for `need` more bytes of body, of at most `limit` in all; doubling. */
+static bool body_reserve(struct http_req *r, struct pool *p, uint64_t need, uint64_t limit)
+{
+	uint64_t size = r->body_size ? r->body_size * 2 : BODY_FIRST_BYTES;
+
+	if (r->body_n + need <= r->body_size)
+		return true;
+	if (size > limit)
+		size = limit;
+	if (size < r->body_n + need)
+		size = r->body_n + need;
+	return pool_body_grow(p, r, size) == 0;
+}
+
+static size_t body_room(struct stream *s, struct pool *p, char **room)
+{
+	struct http_req *r = s->filling;
+
+	if (!body_reserve(r, p, 1, r->body_n + s->body_left)) {
+		refuse_memory(s, p);
+		return 0;
+	}
+	uint64_t n = r->body_size - r->body_n;
+	*room = r->body_mem + r->body_n;
+	return n < s->body_left ? n : s->body_left;
+}
+
+size_t stream_room(struct stream *s, struct pool *p, char **room)
+{
+	if (s->phase == STREAM_BODY)
+		return body_room(s, p, room);
+	if (!make_room(s, p)) {
+		refuse_memory(s, p);
+		return 0;
+	}
+	*room = s->in->data + s->end;
+	return s->in->size - s->end;
+}
+
+void stream_got(struct stream *s, size_t n)
+{
+	s->had_body_bytes = s->filling != NULL;
+	if (s->phase != STREAM_BODY) {
+		s->end += (uint32_t)n;
+		return;
+	}
+	s->filling->body_n += n;
+	s->body_left -= n;
+}
+
+/* ---- requests ---- */
+
+static enum stream_verdict complete(struct stream *s, struct http_req **out)
+{
+	struct http_req *r = s->filling;
+
+	if (r->body_mem)
+		r->pub.body = (struct weir_slice){r->body_mem, r->body_n};
+	s->filling = NULL;
+	s->phase = STREAM_HEAD;
+	*out = r;
+	return STREAM_REQUEST;
+}
+
+static bool body_append(struct stream *s, struct pool *p, struct weir_slice data, uint64_t limit)
+{
+	struct http_req *r = s->filling;
+
+	if (!body_reserve(r, p, data.n, limit))
+		return false;
+	memcpy(r->body_mem + r->body_n, data.p, data.n);
+	r->body_n += data.n;
+	return true;
+}
+
+static enum stream_verdict next_chunks(struct stream *s, struct pool *p, struct http_req **out)
+{
+	const char *at = s->in->data + s->start, *end = s->in->data + s->end;
+	enum chunk_verdict v = CHUNK_DATA;
+	struct weir_slice data;
+
+	while (v == CHUNK_DATA) {
+		v = chunk_next(&s->chunk, &at, end, &data);
+		if (v == CHUNK_DATA &&
+		    !body_append(s, p, data, s->filling->body_n + data.n + s->chunk.room))
+			return refuse_memory(s, p);
+	}
+	s->start = (uint32_t)(at - s->in->data);
+	switch (v) {
+	case CHUNK_END:
+		return complete(s, out);
+	case CHUNK_BAD:
+		return refuse(s, p, 400, "the chunked body is malformed");
+	case CHUNK_LARGE:
+		return refuse(s, p, 413, "the body is too large");
+	default:
+		return STREAM_MORE;
+	}
+}
+
+/* The head is good and used up; where does its body end? */
+static enum stream_verdict begin_body(
+    struct stream *s, struct pool *p, uint64_t length, struct http_req **out)
+{
+	struct weir_slice have = {s->in->data + s->start, s->end - s->start};
+
+	if (have.n >= length) {
+		s->filling->pub.body = (struct weir_slice){have.p, length};
+		s->start += (uint32_t)length;
+		return complete(s, out);
+	}
+	s->phase = STREAM_BODY;
+	s->body_left = length - have.n;
+	s->start = s->end;
+	if (have.n > 0 && !body_append(s, p, have, length))
+		return refuse_memory(s, p);
+	return STREAM_MORE;
+}
+
+static enum stream_verdict begin(struct stream *s, struct pool *p, const struct http_head *head,
+    uint64_t max_body, struct http_req **out)
+{
+	struct http_req *r;
+
+	if (head->content_length > max_body)
+		return refuse(s, p, 413, "the body is too large");
+	r = pool_req(p);
+	if (!r || request_fill(r, head) != 0) {
+		s->filling = r;
+		return refuse_memory(s, p);
+	}
+	r->in = s->in;
+	pool_buf_ref(s->in);
+	s->filling = r;
+	s->start += (uint32_t)head->n;
+	s->scanned = 0;
+	s->had_body_bytes = s->end > s->start;
+	if (!head->chunked)
+		return begin_body(s, p, head->content_length, out);
+	chunk_init(&s->chunk, max_body);
+	s->phase = STREAM_CHUNKED;
+	return next_chunks(s, p, out);
+}
+
+static enum stream_verdict next_head(struct stream *s, struct pool *p, uint64_t max_body,
+    struct weir_http_header *headers, struct http_req **out)
+{
+	struct http_head head = {.headers = headers};
+	const char *at;
+	uint32_t n = s->end - s->start;
+
+	if (n == 0)
+		return STREAM_MORE;
+	at = s->in->data + s->start;
+	if (s->scanned > 0 && !guard_news(at, s->scanned, n)) {
+		s->scanned = n;
+		return STREAM_MORE;
+	}
+	switch (parse_head(at, n, &head)) {
+	case GUARD_GOOD:
+		return begin(s, p, &head, max_body, out);
+	case GUARD_REFUSED:
+		return refuse(s, p, head.status, head.why);
+	default:
+		s->scanned = n;
+		return STREAM_MORE;
+	}
+}
+
+enum stream_verdict stream_next(struct stream *s, struct pool *p, uint64_t max_body,
+    struct weir_http_header *headers, struct http_req **out)
+{
+	switch (s->phase) {
+	case STREAM_HEAD:
+		return next_head(s, p, max_body, headers, out);
+	case STREAM_BODY:
+		return s->body_left == 0 ? complete(s, out) : STREAM_MORE;
+	case STREAM_CHUNKED:
+		return next_chunks(s, p, out);
+	default:
+		return STREAM_MORE;
+	}
+}
+
+void stream_rest(struct stream *s, struct pool *p)
+{
+	if (!s->in || s->start != s->end || s->filling)
+		return;
+	pool_buf_drop(p, s->in);
+	s->in = NULL;
+	s->start = s->end = 0;
+}
+
+void stream_fini(struct stream *s, struct pool *p)
+{
+	if (s->filling)
+		pool_req_drop(p, s->filling);
+	s->filling = NULL;
+	if (s->in)
+		pool_buf_drop(p, s->in);
+	s->in = NULL;
+	s->start = s->end = s->scanned = 0;
+	s->phase = STREAM_ENDED;
+}

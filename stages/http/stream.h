@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The input side of a connection: bytes in, whole requests out. No sockets, no clock, no events.
+ *
+ *        HEAD --good, no body--------------------------------> request
+ *          |  --good, body in the buffer--------------------->
+ *          |  --good--> BODY (length known) or CHUNKED -------> request
+ *          '--bad--> ENDED, and so does anything bad later: nothing is parsed after an error
+ *
+ * The reader asks stream_room() where to put bytes, says how many came with stream_got(), and calls
+ * stream_next() until it answers MORE or REFUSED. Results do not depend on how the bytes were split.
+ * One thread.
+ */
+#ifndef WEIR_HTTP_STREAM_H
+#define WEIR_HTTP_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "http/chunk.h"
+#include "http/pool.h"
+
+enum stream_phase { STREAM_HEAD, STREAM_BODY, STREAM_CHUNKED, STREAM_ENDED };
+
+enum stream_verdict {
+	STREAM_MORE,    /* more bytes are needed */
+	STREAM_REQUEST, /* a request is complete: the caller's */
+	STREAM_REFUSED, /* answer `status` (`why`) and close */
+};
+
+struct stream {
+	struct rbuf *in;         /* NULL while there is nothing to keep */
+	uint32_t start, end;     /* bytes of `in` not yet used */
+	uint32_t scanned;        /* bytes from start that the guard has seen without a verdict */
+	uint8_t phase;           /* enum stream_phase */
+	bool had_body_bytes;     /* of `filling` */
+	uint16_t status;         /* after REFUSED */
+	const char *why;         /* likewise, static */
+	struct http_req *filling; /* its body is arriving */
+	struct chunk chunk;
+	uint64_t body_left;      /* BODY: bytes still to come */
+};
+
+/** Where the next bytes go: `*room` gets the place, at least 1 byte is returned; 0: out of memory. */
+size_t stream_room(struct stream *s, struct pool *p, char **room);
+
+/** `n` bytes were put there. */
+void stream_got(struct stream *s, size_t n);
+
+/** The next request. `headers` is scratch for WEIR_HTTP_HEADERS_MAX. */
+enum stream_verdict stream_next(struct stream *s, struct pool *p, uint64_t max_body,
+    struct weir_http_header *headers, struct http_req **r);
+
+/** Give the buffer back if no byte in it is needed. Cheap; call when idle. */
+void stream_rest(struct stream *s, struct pool *p);
+
+/** Drop everything. */
+void stream_fini(struct stream *s, struct pool *p);
+
+/** Has a request begun that is not complete? */
+static inline bool stream_partial(const struct stream *s)
+{
+	return s->filling != NULL || s->end > s->start;
+}
+
+/** Does the client wait for "100 Continue" before it sends the body? */
+static inline bool stream_wants_continue(const struct stream *s)
+{
+	return s->filling && s->filling->expect_continue && !s->had_body_bytes;
+}
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * HTTP requests as events, for stages that answer them.
+ *
+ * `http.server` makes one event per request; a stage fills in the response and finishes the event,
+ * or emits it onwards for another stage to answer. All slices of the request stay valid until the
+ * event is finished. A request finished as WEIR_OK without a response is answered 204; as SHED 503
+ * with Retry-After and X-Weir-Shed; as any other failure 500.
+ *
+ * Only the owner of the event may touch the request. No call blocks; those that can fail say so.
+ */
+#ifndef WEIR_HTTP_H
+#define WEIR_HTTP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/event.h>
+
+/* The type of the events. Fields for classes, cohorts and partitions: path, method, host, target,
+ * address, connection, header.NAME. */
+WEIR_API extern const struct weir_event_type weir_http_request_type;
+
+#define WEIR_HTTP_METHODS(X)                                                                       \
+	X(GET) X(HEAD) X(POST) X(PUT) X(DELETE) X(PATCH) X(OPTIONS) X(OTHER)
+
+enum weir_http_method {
+#define WEIR_HTTP_METHOD_ENUM(m) WEIR_HTTP_##m,
+	WEIR_HTTP_METHODS(WEIR_HTTP_METHOD_ENUM)
+#undef WEIR_HTTP_METHOD_ENUM
+};
+
+struct weir_http_header {
+	struct weir_slice name, value; /* as sent; names compare without case */
+};
+
+/** Bytes of response fields that need no allocation. */
+#define WEIR_HTTP_FIELDS_INLINE 256
+
+struct weir_http_request;
+
+/** Runs once when the request is finished, before the answer leaves, in the finishing thread; the
+ *  response may be read and changed. Must not block. A tap that is in the way is the first in a
+ *  list; taps run last added first. Memory of the struct is its owner's until `fn` has run. */
+struct weir_http_tap {
+	void (*fn)(struct weir_http_tap *tap, struct weir_http_request *req, int status);
+	struct weir_http_tap *next;
+};
+
+struct weir_http_response {
+	uint16_t status;          /* 0: none yet */
+	bool no_length;           /* do not send Content-Length (204, 304) */
+	bool close;               /* close the connection after this answer */
+	struct weir_slice fields; /* ready-made "Name: value\r\n" lines, valid until released */
+	struct weir_slice body;   /* bytes, valid until released */
+	int fd;                   /* when >= 0 the body is file bytes [offset, offset+length) */
+	int64_t offset, length;
+	/** Called once when body, fields and fd are no longer needed: sent, or never to be sent. In
+	 *  the connection's I/O thread or the finishing one. NULL: nothing to release. */
+	void (*release)(void *arg);
+	void *release_arg;
+};
+
+struct weir_http_request {
+	struct weir_event ev; /* first: weir_event_cast(ev, &weir_http_request_type) */
+	enum weir_http_method method;
+	uint8_t minor;                 /* 0 or 1 of HTTP/1.x */
+	uint8_t n_headers;             /* at most 100 */
+	struct weir_slice method_text; /* "GET" */
+	struct weir_slice target;      /* as sent: "/a%20b?q=1" */
+	struct weir_slice path;        /* target up to '?', still encoded, begins with '/' (or "*") */
+	struct weir_slice query;       /* behind '?', may be empty */
+	struct weir_slice host;        /* from Host or the absolute target, lower case not forced */
+	struct weir_slice body;        /* whole body */
+	const struct weir_http_header *headers;
+	struct weir_http_response res;
+	struct weir_http_tap *taps;
+	char *fields;     /* response fields added one by one: fields_inline or malloc'd */
+	uint32_t n_fields; /* bytes used */
+	uint32_t fields_size;
+	char fields_inline[WEIR_HTTP_FIELDS_INLINE];
+	/* what http.server keeps per request follows in its own struct */
+};
+
+/** The request of an event: checked cast. */
+static inline struct weir_http_request *weir_http_request(struct weir_event *ev)
+{
+	return weir_event_cast(ev, &weir_http_request_type);
+}
+
+/** The value of the first header called `name` (without case), {NULL, 0} when there is none. */
+WEIR_API struct weir_slice weir_http_header(
+    const struct weir_http_request *req, const char *name);
+
+/**
+ * Answer with `status` and a body that stays valid until `release(arg)` runs (static bytes: NULL).
+ * `content_type` may be NULL; it is copied. Replaces an earlier response, releasing it. Returns 0,
+ * or WEIR_EINVAL / WEIR_ENOMEM with `release` already called and a 500 in place.
+ */
+WEIR_API int weir_http_respond(struct weir_http_request *req, int status,
+    const char *content_type, struct weir_slice body, void (*release)(void *arg), void *arg);
+
+/** Answer with a body that is copied now. */
+WEIR_API int weir_http_respond_copy(
+    struct weir_http_request *req, int status, const char *content_type, struct weir_slice body);
+
+/** Answer with bytes [offset, offset+length) of `fd` by sendfile; `release(arg)` closes it. */
+WEIR_API int weir_http_respond_file(struct weir_http_request *req, int status,
+    const char *content_type, int fd, int64_t offset, int64_t length, void (*release)(void *arg),
+    void *arg);
+
+/** A small plain-text answer, "404 Not Found\n". */
+WEIR_API int weir_http_respond_status(struct weir_http_request *req, int status);
+
+/** Add a response field. CR, LF, NUL or a bad name: WEIR_EINVAL, nothing added (no response
+ *  splitting). Fields that http.server writes itself (Content-Length, Date, Connection,
+ *  Transfer-Encoding) are refused too. WEIR_ENOMEM. */
+WEIR_API int weir_http_add_field(struct weir_http_request *req, const char *name, const char *value);
+
+/** Run `tap` when the request is finished. */
+WEIR_API void weir_http_add_tap(struct weir_http_request *req, struct weir_http_tap *tap);
+
+/** Call and clear the response's release and forget the response. */
+WEIR_API void weir_http_response_reset(struct weir_http_request *req);
+
+/** "Not Found" for 404; "Unknown" when not registered. Static. */
+WEIR_API const char *weir_http_reason(int status);
+
+/** Case-free comparison of a slice with a string. */
+WEIR_API bool weir_slice_is(struct weir_slice s, const char *text);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Request paths that try to get at what they should not, and the status that refuses them: 400 for
+ * what no honest client sends, 404 for names that may not be served. Shared by the unit test of
+ * path_map and by the scenario test, which sends them to a server over a root with traps in it.
+ */
+#ifndef WEIR_TESTS_FILE_NASTY_PATHS_H
+#define WEIR_TESTS_FILE_NASTY_PATHS_H
+
+#include <stddef.h>
+
+struct nasty_path {
+	const char *path;
+	size_t n;
+	int status;
+};
+
+#define NASTY(path, status)                                                                        \
+	{                                                                                          \
+		path, sizeof(path) - 1, status                                                     \
+	}
+
+static const struct nasty_path nasty_paths[] = {
+    /* up and out */
+    NASTY("/..", 400),
+    NASTY("/../", 400),
+    NASTY("/../secret.txt", 400),
+    NASTY("/../../../../../../etc/passwd", 400),
+    NASTY("/a/../../secret.txt", 400),
+    NASTY("/a/b/../../../secret.txt", 400),
+    NASTY("/./../secret.txt", 400),
+    NASTY("//../secret.txt", 400),
+    NASTY("/a//../../secret.txt", 400),
+    NASTY("/a/./../../secret.txt", 400),
+    /* the same, encoded */
+    NASTY("/%2e%2e/secret.txt", 400),
+    NASTY("/%2E%2E/secret.txt", 400),
+    NASTY("/.%2e/secret.txt", 400),
+    NASTY("/%2e./secret.txt", 400),
+    NASTY("/%2e%2e", 400),
+    NASTY("/a/%2e%2e/%2e%2e/secret.txt", 400),
+    NASTY("/%2e%2e%2fsecret.txt", 404),
+    NASTY("/..%2fsecret.txt", 404),
+    NASTY("/..%2Fsecret.txt", 404),
+    NASTY("/a/..%2f..%2fsecret.txt", 404),
+    NASTY("/%2f..%2f..%2fetc%2fpasswd", 404),
+    NASTY("/%2fetc/passwd", 404),
+    NASTY("/a%2fb", 404),
+    /* encoded twice: decoded once, it is a dot file or a name that is not there */
+    NASTY("/.%252e/secret.txt", 404),
+    NASTY("/..%252fsecret.txt", 404),
+    NASTY("/..%255csecret.txt", 404),
+    /* backslashes */
+    NASTY("/..\\secret.txt", 404),
+    NASTY("/..\\..\\secret.txt", 404),
+    NASTY("/%5c", 404),
+    NASTY("/..%5csecret.txt", 404),
+    NASTY("/a\\b", 404),
+    NASTY("/a%5C..%5Csecret.txt", 404),
+    NASTY("/\\\\host\\share", 404),
+    NASTY("/c:\\windows\\win.ini", 404),
+    /* NUL and other control bytes */
+    NASTY("/index.html%00", 400),
+    NASTY("/index.html%00.png", 400),
+    NASTY("/%00", 400),
+    NASTY("/a%00/../secret.txt", 400),
+    NASTY("/a%01", 400),
+    NASTY("/a%09", 400),
+    NASTY("/a%0a", 400),
+    NASTY("/a%0d%0aSet-Cookie:%20x=y", 400),
+    NASTY("/a%1f", 400),
+    NASTY("/a%7f", 400),
+    NASTY("/%1b[2J", 400),
+    /* percent signs that are no escape */
+    NASTY("/%", 400),
+    NASTY("/a%", 400),
+    NASTY("/%2", 400),
+    NASTY("/%zz", 400),
+    NASTY("/%2g", 400),
+    NASTY("/%g2", 400),
+    NASTY("/%%32%65%%32%65/secret.txt", 400),
+    NASTY("/%u002e%u002e/secret.txt", 400),
+    NASTY("/%-1", 400),
+    NASTY("/% 2f", 400),
+    /* dot files */
+    NASTY("/.env", 404),
+    NASTY("/.git/config", 404),
+    NASTY("/.git", 404),
+    NASTY("/.git/", 404),
+    NASTY("/a/.hidden", 404),
+    NASTY("/a/.hidden/b", 404),
+    NASTY("/%2eenv", 404),
+    NASTY("/%2egit/config", 404),
+    NASTY("/...", 404),
+    NASTY("/.../secret.txt", 404),
+    NASTY("/....//secret.txt", 404),
+    NASTY("/.%20/secret.txt", 404),
+    NASTY("/..%20/secret.txt", 404),
+    NASTY("/..;/secret.txt", 404),
+    NASTY("/.well-known/.git", 404),
+    NASTY("/a/.well-known/x", 404),
+    NASTY("/.well-knownx/y", 404),
+    NASTY("/.WELL-KNOWN/y", 404),
+    NASTY("/.git/../index.html", 404),
+    NASTY("/.well-known/../.env", 404),
+    NASTY("/.DS_Store", 404),
+    NASTY("/.htaccess", 404),
+};
+
+#define NASTY_PATHS ((int)(sizeof(nasty_paths) / sizeof(nasty_paths[0])))
+
+#endif
