@@ -73,7 +73,7 @@ static bool read_stat(int fd, uint64_t field[STAT_FIELDS])
 	return true;
 }
 
-static void print_stat(struct process *p, struct text *out)
+static void print_stat(struct process *p, struct textbuf *out)
 {
 	uint64_t f[STAT_FIELDS];
 	double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
@@ -97,7 +97,7 @@ static void print_stat(struct process *p, struct text *out)
 		return;
 	prom_head(out, "process_start_time_seconds", "gauge", "Unix time at which it started");
 	prom_begin(out, "process_start_time_seconds", "");
-	text_printf(out, " %.2f\n", p->boot_s + (double)f[STAT_START] * tick);
+	textbuf_printf(out, " %.2f\n", p->boot_s + (double)f[STAT_START] * tick);
 }
 
 /* Names that are numbers; the directory's own descriptor is among them. */
@@ -111,7 +111,7 @@ static uint64_t count_fds(DIR *dir)
 	return n;
 }
 
-void process_prom(struct process *p, struct text *out)
+void process_prom(struct process *p, struct textbuf *out)
 {
 	struct rlimit limit;
 

@@ -10,7 +10,7 @@
 
 #include <dirent.h>
 
-#include "text.h"
+#include "textbuf.h"
 
 struct process {
 	int stat_fd;   /* /proc/self/stat, -1 where there is none */
@@ -22,7 +22,7 @@ struct process {
 void process_init(struct process *process);
 
 /** Append the process_* families. */
-void process_prom(struct process *process, struct text *out);
+void process_prom(struct process *process, struct textbuf *out);
 
 void process_fini(struct process *process);
 

@@ -16,68 +16,68 @@ static const int64_t bound_ns[] = {50000, 100000, 200000, 500000, 1000000, 20000
     5000000000, 10000000000, 20000000000};
 
 /* In HELP a quote stands for itself, in a label value it is escaped too. */
-static void escaped(struct text *out, const char *value, bool quotes)
+static void escaped(struct textbuf *out, const char *value, bool quotes)
 {
 	for (; *value; value++) {
 		if (*value == '\n')
-			text_append(out, "\\n", 2);
+			textbuf_append(out, "\\n", 2);
 		else if (*value == '\\' || (quotes && *value == '"'))
-			text_printf(out, "\\%c", *value);
+			textbuf_printf(out, "\\%c", *value);
 		else
-			text_append(out, value, 1);
+			textbuf_append(out, value, 1);
 	}
 }
 
-static bool has_labels(const struct text *out)
+static bool has_labels(const struct textbuf *out)
 {
 	return out->n > 0 && out->p[out->n - 1] == '"';
 }
 
-static void end_labels(struct text *out)
+static void end_labels(struct textbuf *out)
 {
-	text_printf(out, has_labels(out) ? "} " : " ");
+	textbuf_printf(out, has_labels(out) ? "} " : " ");
 }
 
-void prom_head(struct text *out, const char *name, const char *kind, const char *help)
+void prom_head(struct textbuf *out, const char *name, const char *kind, const char *help)
 {
-	text_printf(out, "# HELP %s ", name);
+	textbuf_printf(out, "# HELP %s ", name);
 	escaped(out, help, false);
-	text_printf(out, "\n# TYPE %s %s\n", name, kind);
+	textbuf_printf(out, "\n# TYPE %s %s\n", name, kind);
 }
 
-void prom_begin(struct text *out, const char *name, const char *suffix)
+void prom_begin(struct textbuf *out, const char *name, const char *suffix)
 {
-	text_printf(out, "%s%s", name, suffix);
+	textbuf_printf(out, "%s%s", name, suffix);
 }
 
-void prom_label(struct text *out, const char *name, const char *value)
+void prom_label(struct textbuf *out, const char *name, const char *value)
 {
-	text_printf(out, "%s%s=\"", has_labels(out) ? "," : "{", name);
+	textbuf_printf(out, "%s%s=\"", has_labels(out) ? "," : "{", name);
 	escaped(out, value, true);
-	text_append(out, "\"", 1);
+	textbuf_append(out, "\"", 1);
 }
 
-void prom_count(struct text *out, uint64_t value)
+void prom_count(struct textbuf *out, uint64_t value)
 {
 	end_labels(out);
-	text_printf(out, "%" PRIu64 "\n", value);
+	textbuf_printf(out, "%" PRIu64 "\n", value);
 }
 
-void prom_signed(struct text *out, int64_t value)
+void prom_signed(struct textbuf *out, int64_t value)
 {
 	end_labels(out);
-	text_printf(out, "%" PRId64 "\n", value);
+	textbuf_printf(out, "%" PRId64 "\n", value);
 }
 
-void prom_real(struct text *out, double value)
+void prom_real(struct textbuf *out, double value)
 {
 	end_labels(out);
 	if (isnan(value))
-		text_printf(out, "NaN\n");
+		textbuf_printf(out, "NaN\n");
 	else if (isinf(value))
-		text_printf(out, "%cInf\n", value > 0 ? '+' : '-');
+		textbuf_printf(out, "%cInf\n", value > 0 ? '+' : '-');
 	else
-		text_printf(out, "%.9g\n", value);
+		textbuf_printf(out, "%.9g\n", value);
 }
 
 /* Seconds with as many digits as nanoseconds need: 0.00005, 1.5, 20. */
@@ -93,17 +93,17 @@ static void seconds_text(char *buf, size_t size, int64_t ns)
 	    n ? "." : "", n, digits);
 }
 
-void prom_seconds(struct text *out, int64_t ns)
+void prom_seconds(struct textbuf *out, int64_t ns)
 {
 	char buf[40];
 
 	seconds_text(buf, sizeof(buf), ns);
 	end_labels(out);
-	text_printf(out, "%s\n", buf);
+	textbuf_printf(out, "%s\n", buf);
 }
 
-void prom_hist(struct text *out, const char *name, const struct weir_hist *h,
-    void (*labels)(struct text *out, const void *arg), const void *arg)
+void prom_hist(struct textbuf *out, const char *name, const struct weir_hist *h,
+    void (*labels)(struct textbuf *out, const void *arg), const void *arg)
 {
 	uint64_t below = 0;
 	int b = 0;

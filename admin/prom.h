@@ -14,29 +14,29 @@
 
 #include <weir/metric.h>
 
-#include "text.h"
+#include "textbuf.h"
 
 /** "# HELP" and "# TYPE" of a family. */
-void prom_head(struct text *out, const char *name, const char *kind, const char *help);
+void prom_head(struct textbuf *out, const char *name, const char *kind, const char *help);
 
 /** Begin a sample of family `name`; `suffix` is "", "_bucket", "_sum" or "_count". */
-void prom_begin(struct text *out, const char *name, const char *suffix);
+void prom_begin(struct textbuf *out, const char *name, const char *suffix);
 
 /** A label; its value may hold anything and is escaped. */
-void prom_label(struct text *out, const char *name, const char *value);
+void prom_label(struct textbuf *out, const char *name, const char *value);
 
 /* The value ends the sample. */
-void prom_count(struct text *out, uint64_t value);
-void prom_signed(struct text *out, int64_t value);
-void prom_real(struct text *out, double value);
+void prom_count(struct textbuf *out, uint64_t value);
+void prom_signed(struct textbuf *out, int64_t value);
+void prom_real(struct textbuf *out, double value);
 /** Nanoseconds, printed as seconds without rounding. */
-void prom_seconds(struct text *out, int64_t ns);
+void prom_seconds(struct textbuf *out, int64_t ns);
 
 /**
  * The buckets, sum and count of `h` as family `name`. `labels(out, arg)` prints the labels that
  * each of its samples has.
  */
-void prom_hist(struct text *out, const char *name, const struct weir_hist *h,
-    void (*labels)(struct text *out, const void *arg), const void *arg);
+void prom_hist(struct textbuf *out, const char *name, const struct weir_hist *h,
+    void (*labels)(struct textbuf *out, const void *arg), const void *arg);
 
 #endif

@@ -141,7 +141,7 @@ static void answer_decisions(const struct call *c, struct reply *r)
 static void answer_metrics(const struct call *c, struct reply *r)
 {
 	struct weir_graph_view *v = take_view(c, r);
-	struct text out = {0};
+	struct textbuf out = {0};
 	size_t n;
 
 	if (!v)
@@ -149,7 +149,7 @@ static void answer_metrics(const struct call *c, struct reply *r)
 	view_prom(v, &out);
 	c->source->view_free(v);
 	process_prom(c->process, &out);
-	char *body = text_take(&out, &n);
+	char *body = textbuf_take(&out, &n);
 	reply_text(r, 200, "text/plain; version=0.0.4; charset=utf-8", body, n);
 }
 
@@ -168,7 +168,7 @@ static void answer_readyz(const struct call *c, struct reply *r)
 	if (v->draining)
 		reply_problem(r, 503, "the server is draining: it takes no new work");
 	else if (!v->ready)
-		reply_problem(r, 503, "the server is not running yet");
+		reply_problem(r, 503, "the server takes no work: it is starting or has stopped");
 	else
 		reply_static(r, 200, "text/plain; charset=utf-8", "ready\n", 6);
 	c->source->view_free(v);

@@ -193,10 +193,16 @@ static json_t *stage_json(const struct weir_graph_view *v, const struct weir_sta
 	return merge(place_json(s), numbers_json(v, s));
 }
 
+/* Not started yet: not up. */
+static double uptime(const struct weir_graph_view *v, int64_t at_ns)
+{
+	return v->started_ns ? seconds(at_ns - v->started_ns) : 0;
+}
+
 static json_t *time_json(const struct weir_graph_view *v)
 {
-	return json_pack("{s:f, s:f}", "time", seconds(v->wall_ns), "uptime_seconds",
-	    seconds(v->now_ns - v->started_ns));
+	return json_pack(
+	    "{s:f, s:f}", "time", seconds(v->wall_ns), "uptime_seconds", uptime(v, v->now_ns));
 }
 
 static json_t *class_names_json(const struct weir_graph_view *v)
@@ -258,10 +264,9 @@ json_t *view_json_stage(const struct weir_graph_view *v, const struct weir_stage
 static json_t *decision_json(const struct weir_graph_view *v, const struct weir_decision *d)
 {
 	return json_pack("{s:I, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i}", "id",
-	    (json_int_t)d->id, "time", seconds(d->wall_ns), "uptime_seconds",
-	    seconds(d->at_ns - v->started_ns), "stage", d->stage, "actor", d->actor, "action",
-	    d->action, "rule", d->rule, "limit", d->limit, "inputs", d->inputs, "from", d->from,
-	    "to", d->to);
+	    (json_int_t)d->id, "time", seconds(d->wall_ns), "uptime_seconds", uptime(v, d->at_ns),
+	    "stage", d->stage, "actor", d->actor, "action", d->action, "rule", d->rule, "limit",
+	    d->limit, "inputs", d->inputs, "from", d->from, "to", d->to);
 }
 
 json_t *view_json_decisions(

@@ -41,10 +41,10 @@ struct family {
 	size_t offset; /* in the view, stage view or class view, by scope */
 	/** Prints all samples of the family for `a`; NULL: the member at the offset is the value.
 	 */
-	void (*print)(struct text *out, const struct family *f, const struct about *a);
+	void (*print)(struct textbuf *out, const struct family *f, const struct about *a);
 };
 
-static void about_labels(struct text *out, const void *arg)
+static void about_labels(struct textbuf *out, const void *arg)
 {
 	const struct about *a = arg;
 
@@ -54,7 +54,7 @@ static void about_labels(struct text *out, const void *arg)
 		prom_label(out, "class", a->class_name);
 }
 
-static void begin(struct text *out, const struct family *f, const struct about *a)
+static void begin(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	prom_begin(out, f->name, "");
 	about_labels(out, a);
@@ -69,7 +69,7 @@ static const void *member_of(const struct family *f, const struct about *a)
 	return (const char *)base + f->offset;
 }
 
-static void print_member(struct text *out, const struct family *f, const struct about *a)
+static void print_member(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	const void *p = member_of(f, a);
 
@@ -90,7 +90,7 @@ static void print_member(struct text *out, const struct family *f, const struct 
 
 /* ---- families with labels of their own ---- */
 
-static void print_out(struct text *out, const struct family *f, const struct about *a)
+static void print_out(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	for (int i = 0; i < a->stage->n_links; i++) {
 		const char *outlet = a->stage->links[i].outlet;
@@ -100,7 +100,7 @@ static void print_out(struct text *out, const struct family *f, const struct abo
 	}
 }
 
-static void print_shed(struct text *out, const struct family *f, const struct about *a)
+static void print_shed(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	for (int i = 0; i < WEIR_SHED_REASONS; i++) {
 		begin(out, f, a);
@@ -109,7 +109,7 @@ static void print_shed(struct text *out, const struct family *f, const struct ab
 	}
 }
 
-static void print_threads(struct text *out, const struct family *f, const struct about *a)
+static void print_threads(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	static const char *const word[WEIR_THREAD_STATES] = {
 	    [WEIR_THREAD_BUSY] = "busy",
@@ -124,7 +124,7 @@ static void print_threads(struct text *out, const struct family *f, const struct
 	}
 }
 
-static void print_thread_limits(struct text *out, const struct family *f, const struct about *a)
+static void print_thread_limits(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	const struct {
 		const char *word;
@@ -144,7 +144,7 @@ static void print_thread_limits(struct text *out, const struct family *f, const 
 
 /* A summary without quantiles: the rate of its sum over the rate of its count is the recent mean.
  */
-static void print_cohort(struct text *out, const struct family *f, const struct about *a)
+static void print_cohort(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	prom_begin(out, f->name, "_sum");
 	about_labels(out, a);
@@ -154,13 +154,13 @@ static void print_cohort(struct text *out, const struct family *f, const struct 
 	prom_count(out, a->stage->batches);
 }
 
-static void print_ready(struct text *out, const struct family *f, const struct about *a)
+static void print_ready(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	begin(out, f, a);
 	prom_count(out, a->view->ready && !a->view->draining);
 }
 
-static void print_build(struct text *out, const struct family *f, const struct about *a)
+static void print_build(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	begin(out, f, a);
 	prom_label(out, "version", WEIR_VERSION);
@@ -168,10 +168,10 @@ static void print_build(struct text *out, const struct family *f, const struct a
 	prom_count(out, 1);
 }
 
-static void print_uptime(struct text *out, const struct family *f, const struct about *a)
+static void print_uptime(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	begin(out, f, a);
-	prom_seconds(out, a->view->now_ns - a->view->started_ns);
+	prom_seconds(out, a->view->started_ns ? a->view->now_ns - a->view->started_ns : 0);
 }
 
 /* ---- the table ---- */
@@ -218,10 +218,12 @@ static const struct family family[] = {
     {"weir_stage_longest_running_seconds", "gauge",
 	"Age of the longest handler call that is under way", SCOPE_STAGE, MEMBER_NS,
 	OF_STAGE(longest_running_ns)},
-    {"weir_stage_threads", "gauge", "Handler threads by what they are doing", SCOPE_POOLED, 0,
-	BY(print_threads)},
-    {"weir_stage_threads_limit", "gauge", "Bounds of the pool and the number it is heading for",
-	SCOPE_POOLED, 0, BY(print_thread_limits)},
+    {"weir_stage_threads", "gauge",
+	"Handler threads of the pool of the stage, which a group shares, by what they are doing",
+	SCOPE_POOLED, 0, BY(print_threads)},
+    {"weir_stage_threads_limit", "gauge",
+	"Bounds of the pool of the stage and the number of threads it is heading for", SCOPE_POOLED,
+	0, BY(print_thread_limits)},
     {"weir_stage_thread_failures_total", "counter", "Threads that could not be created",
 	SCOPE_POOLED, MEMBER_COUNT, OF_STAGE(thread_failures)},
     {"weir_stage_thread_deaths_total", "counter", "Threads that died", SCOPE_POOLED, MEMBER_COUNT,
@@ -243,7 +245,7 @@ static const struct family family[] = {
 	SCOPE_STAGE, MEMBER_INT64, OF_STAGE(law_slack)},
 };
 
-static void print_one(struct text *out, const struct family *f, const struct about *a)
+static void print_one(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	if (f->print)
 		f->print(out, f, a);
@@ -257,7 +259,7 @@ static bool is_pooled(const struct weir_stage_view *s)
 }
 
 static void print_stage(
-    struct text *out, const struct family *f, const struct weir_graph_view *v, int i)
+    struct textbuf *out, const struct family *f, const struct weir_graph_view *v, int i)
 {
 	struct about a = {.view = v, .stage = &v->stages[i]};
 
@@ -274,7 +276,8 @@ static void print_stage(
 	}
 }
 
-static void print_family(struct text *out, const struct family *f, const struct weir_graph_view *v)
+static void print_family(
+    struct textbuf *out, const struct family *f, const struct weir_graph_view *v)
 {
 	prom_head(out, f->name, f->kind, f->help);
 	if (f->scope == SCOPE_GRAPH) {
@@ -316,8 +319,8 @@ static bool is_printable(const char *name)
 	return true;
 }
 
-static void print_rows(
-    struct text *out, const char *family_name, const struct weir_graph_view *v, int from, int row)
+static void print_rows(struct textbuf *out, const char *family_name,
+    const struct weir_graph_view *v, int from, int row)
 {
 	const struct weir_metric *first = &v->stages[from].metrics[row];
 
@@ -334,7 +337,8 @@ static void print_rows(
 	}
 }
 
-static void print_type_metric(struct text *out, const struct weir_graph_view *v, int stage, int row)
+static void print_type_metric(
+    struct textbuf *out, const struct weir_graph_view *v, int stage, int row)
 {
 	const struct weir_metric *m = &v->stages[stage].metrics[row];
 	char name[128];
@@ -347,7 +351,7 @@ static void print_type_metric(struct text *out, const struct weir_graph_view *v,
 	print_rows(out, name, v, stage, row);
 }
 
-void view_prom(const struct weir_graph_view *v, struct text *out)
+void view_prom(const struct weir_graph_view *v, struct textbuf *out)
 {
 	for (size_t i = 0; i < sizeof(family) / sizeof(family[0]); i++)
 		print_family(out, &family[i], v);

@@ -10,9 +10,9 @@
 
 #include <weir/graph.h>
 
-#include "text.h"
+#include "textbuf.h"
 
 /** Append every family of `view` to `out`: those every stage has, then those of stage types. */
-void view_prom(const struct weir_graph_view *view, struct text *out);
+void view_prom(const struct weir_graph_view *view, struct textbuf *out);
 
 #endif

@@ -7,7 +7,10 @@
  */
 #include "verb.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -57,44 +60,54 @@ static int check_print_json(const struct weir_errs *errs)
 	return errs->total ? VERB_FINDING : VERB_OK;
 }
 
-/** Everything that is known before anything runs. All mistakes of the first step that finds one. */
-static int check_file(
-    const char *path, const struct verb_args *args, char **summary, struct weir_errs *errs)
+/** Go to the folder of the file at `path`. */
+static int check_enter_folder(const char *path, struct weir_errs *errs)
 {
+	const char *slash = strrchr(path, '/');
+	char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : NULL;
+
+	if (!slash)
+		return 0;
+	int rc = folder && chdir(folder) == 0 ? 0 : WEIR_ESYS;
+	free(folder);
+	return rc == 0 ? 0
+		       : weir_errs_add(errs, NULL, rc, NULL, "cannot enter the folder of %s: %s",
+			     path, strerror(errno));
+}
+
+int verb_build(const struct verb_args *args, struct weir_graph **graph, struct weir_errs *errs)
+{
+	const char *path = args->operand[0];
 	struct weir_spec *spec = NULL;
-	struct weir_graph *graph = NULL;
 
 	int rc = config_load(path, args->sets, args->n_sets, &spec, errs);
 	if (rc == 0)
-		rc = weir_graph_build(spec, &graph, errs);
-	if (rc != 0) {
+		rc = check_enter_folder(path, errs);
+	if (rc == 0)
+		rc = weir_graph_build(spec, graph, errs);
+	if (rc != 0)
 		weir_spec_free(spec);
-		return rc;
-	}
-	const struct weir_spec *built = weir_graph_spec(graph);
-	if (asprintf(summary, "%s: fine, %d stage%s", path, built->n_stages,
-		built->n_stages == 1 ? "" : "s") < 0)
-		*summary = NULL;
-	weir_graph_free(graph);
-	return 0;
+	return rc;
 }
 
 int verb_check(const struct verb *verb, const struct verb_args *args)
 {
 	struct weir_errs errs = {0};
-	char *summary = NULL;
+	struct weir_graph *graph = NULL;
 
-	int rc = check_file(args->operand[0], args, &summary, &errs);
+	(void)verb;
+	int rc = verb_build(args, &graph, &errs);
 	if (args->json) {
-		free(summary);
+		weir_graph_free(graph);
 		return check_print_json(&errs);
 	}
 	if (rc != 0) {
 		verb_print_errors(&errs, "Nothing was started.");
 		return VERB_FINDING;
 	}
-	printf("%s\n", summary ? summary : verb->name);
-	free(summary);
+	int n = weir_graph_spec(graph)->n_stages;
+	printf("%s: fine, %d stage%s\n", args->operand[0], n, n == 1 ? "" : "s");
+	weir_graph_free(graph);
 	return VERB_OK;
 }
 

@@ -17,11 +17,11 @@
 #include <sys/resource.h>
 
 #include <weir/graph.h>
+#include <weir/http.h>
 #include <weir/log.h>
 #include <weir/spec.h>
 
 #include "admin.h"
-#include "config.h"
 #include "crash.h"
 #include "signals.h"
 
@@ -38,34 +38,52 @@ static void run_raise_limits(void)
 }
 
 /** Print where `listen` leads: an address that means "all" is not one a browser can open. `port` is
- *  the one that was bound, 0 to go by what `listen` says. */
+ *  the one that was bound, 0 for a socket file. */
 static void run_print_url(const char *listen, int port)
 {
 	const char *colon = strrchr(listen, ':');
 
-	if (strncmp(listen, "unix:", 5) == 0 || !colon) {
+	if (port == 0 || !colon) {
 		puts(listen);
 		return;
 	}
 	int host_bytes = (int)(colon - listen);
 	bool all = host_bytes == 0 || strncmp(listen, "0.0.0.0:", 8) == 0 ||
-		   strncmp(listen, "[::]:", 5) == 0;
-	printf("http://%.*s:%d/%s\n", all ? 9 : host_bytes, all ? "127.0.0.1" : listen,
-	    port ? port : atoi(colon + 1), all ? " (and every other address of this machine)" : "");
+		   strncmp(listen, "[::]:", 5) == 0 || strncmp(listen, "*:", 2) == 0;
+	printf("http://%.*s:%d/%s\n", all ? 9 : host_bytes, all ? "127.0.0.1" : listen, port,
+	    all ? " (and every other address of this machine)" : "");
 }
 
-/** Say where the server can be reached, one line per listening stage and one for the admin. */
+/** Entry `i` of `listen:` as it was written, or its default. */
+static const char *run_listen_text(const struct weir_stage_spec *spec, int i)
+{
+	const struct weir_node *node = weir_node_get(spec->with, "listen");
+	const struct weir_stage_ops *ops = weir_stage_type_find(spec->use);
+
+	if (node && node->kind == WEIR_NODE_LIST)
+		return i < node->n && node->item[i]->text ? node->item[i]->text : "";
+	if (node)
+		return node->text;
+	const struct weir_knob *row =
+	    ops && ops->knobs ? weir_knob_find(ops->knobs, "listen") : NULL;
+	return row && row->def ? row->def : "";
+}
+
+/** Say where the server can be reached: one line per address, and one for the admin. */
 static void run_announce(const struct weir_graph *graph, const struct admin *admin)
 {
 	const struct weir_spec *spec = weir_graph_spec(graph);
-	char listen[256];
+	int port;
 
-	for (int i = 0; i < spec->n_stages; i++) {
-		const char *name = spec->stages[i].name;
-		if (weir_graph_get(graph, name, "with.listen", listen, sizeof(listen)) != 0)
+	for (int s = 0; s < spec->n_stages; s++) {
+		const struct weir_stage_spec *st = &spec->stages[s];
+		if (strcmp(st->use, "http.server") != 0)
 			continue;
-		printf("weir %s: ", spec->name);
-		run_print_url(listen, 0);
+		const struct weir_stage *stage = weir_graph_stage(graph, st->name);
+		for (int i = 0; (port = weir_http_port(stage, i)) != 0; i++) {
+			printf("weir %s: ", spec->name);
+			run_print_url(run_listen_text(st, i), port);
+		}
 	}
 	if (admin) {
 		printf("weir %s: admin ", spec->name);
@@ -153,7 +171,6 @@ static int run_graph(struct weir_graph *graph)
 int verb_run(const struct verb *verb, const struct verb_args *args)
 {
 	struct weir_errs errs = {0};
-	struct weir_spec *spec = NULL;
 	struct weir_graph *graph;
 
 	if (args->check)
@@ -162,15 +179,11 @@ int verb_run(const struct verb *verb, const struct verb_args *args)
 	signals_block();
 	crash_install();
 	run_raise_limits();
-	int rc = config_load(args->operand[0], args->sets, args->n_sets, &spec, &errs);
-	if (rc == 0)
-		rc = weir_graph_build(spec, &graph, &errs);
-	if (rc != 0) {
+	if (verb_build(args, &graph, &errs) != 0) {
 		verb_print_errors(&errs, "Nothing was started.");
-		weir_spec_free(spec);
 		return VERB_FINDING;
 	}
-	rc = run_graph(graph);
+	int rc = run_graph(graph);
 	weir_graph_free(graph);
 	return rc;
 }

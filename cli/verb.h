@@ -74,6 +74,16 @@ int verb_misused(const struct verb *verb, const char *fmt, ...) WEIR_PRINTF(2, 3
 /** May output to `out` use bold type? A terminal, and neither NO_COLOR nor TERM=dumb. */
 bool verb_styled(FILE *out);
 
+struct weir_spec;
+struct weir_graph;
+
+/**
+ * Load the server of operand 0 with its `--set`s, and build it: all that can be known before a
+ * thread starts. The working directory becomes that of the file, so that paths in it lead where the
+ * file is. 0, or a WEIR_E code with `errs` filled.
+ */
+int verb_build(const struct verb_args *args, struct weir_graph **graph, struct weir_errs *errs);
+
 /** Print all of `errs` to stderr, how many they are, and `consequence` ("Nothing was started."). */
 void verb_print_errors(const struct weir_errs *errs, const char *consequence);
 

@@ -15,9 +15,9 @@
 #include <weir/spec.h>
 
 /** Limits of a configuration; beyond them it is refused early (libyaml is quadratic in nesting). */
-#define CONFIG_DEPTH_MAX 32
-#define CONFIG_BYTES_MAX (1 << 20)
-#define CONFIG_NODES_MAX 10000
+#define CONFIG_DEPTH_MAX    32
+#define CONFIG_BYTES_MAX    (1 << 20)
+#define CONFIG_NODES_MAX    10000
 #define CONFIG_INCLUDES_MAX 64
 
 /**
@@ -30,8 +30,8 @@ int config_load(const char *path, const char *const *sets, int n_sets, struct we
     struct weir_errs *errs);
 
 /** The same from memory; `name` stands for the file in messages; `include:` is refused. */
-int config_load_text(const char *text, size_t n, const char *name, struct weir_spec **spec,
-    struct weir_errs *errs);
+int config_load_text(
+    const char *text, size_t n, const char *name, struct weir_spec **spec, struct weir_errs *errs);
 
 /** Write the JSON Schema of the YAML, all registered stage types included. 0 or WEIR_ENOMEM. */
 int config_schema(FILE *out);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The texts of one load: files as read, their lines for messages, their trees, and all of them merged.
+ * The texts of one load: files as read, their lines for messages, their trees, and all of them
+ * merged.
  *
- * A `struct sources` is made by the loader and handed to the spec, which frees it last: marks in the
- * spec point to names and lines in here. One thread at a time.
+ * A `struct sources` is made by the loader and handed to the spec, which frees it last: marks in
+ * the spec point to names and lines in here. One thread at a time.
  */
 #ifndef WEIR_CONFIG_SOURCE_H
 #define WEIR_CONFIG_SOURCE_H
@@ -32,8 +33,8 @@ struct source {
 struct sources {
 	int n;
 	struct source **item;
-	int nodes;             /* in all trees, against CONFIG_NODES_MAX */
-	size_t expanded_bytes; /* by ${}, against CONFIG_BYTES_MAX */
+	int nodes;              /* in all trees, against CONFIG_NODES_MAX */
+	size_t expanded_bytes;  /* by ${}, against CONFIG_BYTES_MAX */
 	struct weir_node *root; /* everything merged */
 	int n_sets;
 	char **sets; /* "stage.knob=value", as given */
@@ -58,7 +59,8 @@ int source_text(struct sources *all, const char *text, size_t n, const char *nam
     struct source **source, struct weir_errs *errs);
 
 /** The place of `len_chars` characters at line `line` (from 0), character `col` (from 0). */
-struct weir_mark source_mark(const struct source *source, size_t line, size_t col, size_t len_chars);
+struct weir_mark source_mark(
+    const struct source *source, size_t line, size_t col, size_t len_chars);
 
 /** The place of byte `offset` of the text. */
 struct weir_mark source_mark_at(const struct source *source, size_t offset);

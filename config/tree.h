@@ -11,10 +11,11 @@
 
 /** What libyaml says about a text it cannot read; libyaml's own types stay in yaml_tree.c. */
 struct tree_problem {
-	const char *text;    /* as libyaml words it */
-	const char *context; /* may be NULL */
-	size_t line, col;    /* from 0, in characters */
-	bool has_offset;     /* `offset` in bytes is the place, not line and col */
+	const char *text;                 /* as libyaml words it */
+	const char *context;              /* may be NULL */
+	size_t line, col;                 /* from 0, in characters */
+	size_t context_line, context_col; /* where what `context` names began */
+	bool has_offset;                  /* `offset` in bytes is the place, not line and col */
 	size_t offset;
 };
 

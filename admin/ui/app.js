@@ -112,7 +112,8 @@ function makeTiles() {
     t.area = svg("path", { class: "spark-area" });
     t.root = el("div", { class: "tile" }, el("h2", {}, t.name),
       el("p", { class: "tile-value" }, t.big, t.unit ? el("small", {}, t.unit) : null), t.small,
-      svg("svg", { class: "spark", viewBox: "0 0 100 28", preserveAspectRatio: "none", "aria-hidden": "true" }, t.area, t.line));
+      svg("svg", { class: "spark", viewBox: "0 0 100 28", preserveAspectRatio: "none", "aria-hidden": "true" },
+        svg("path", { class: "spark-base", d: "M0 26H100" }), t.area, t.line));
     $("tiles").append(t.root);
   }
 }

@@ -54,6 +54,11 @@ export function rate(n) {
   return whole.format(n);
 }
 
+// Where there is little room: 15.7 k.
+export function shortRate(n) {
+  return n >= 9999.5 && n < 1e5 ? (n / 1e3).toFixed(1) + " k" : rate(n);
+}
+
 export function seconds(s) {
   if (s === null || s === undefined || Number.isNaN(s)) return NONE;
   if (s === Infinity) return "> 100 s";

@@ -2,8 +2,8 @@
 // The live graph: drawn once per shape and orientation, then only numbers and lengths change, so
 // that focus stays where it is.
 
-import { count, rate, seconds, setAttr, setText, svg } from "/format.js";
-import { layout, NARROW_PX } from "/layout.js";
+import { count, rate, seconds, setAttr, setText, shortRate, svg } from "/format.js";
+import { layout } from "/layout.js";
 
 const RADIUS = 15;
 const RING = 2 * Math.PI * RADIUS;
@@ -28,10 +28,12 @@ export class GraphView {
   draw() {
     if (!this.graph) return;
     const width = this.box.clientWidth;
-    const shape = shapeOf(this.graph, width);
-    if (shape !== this.shape) {
+    const shape = shapeOf(this.graph);
+    if (shape !== this.shape || width !== this.width) {
+      const plan = layout(this.graph, width);
+      if (shape !== this.shape || plan.size !== this.plan.size) this.build(plan);
       this.shape = shape;
-      this.build(layout(this.graph, width));
+      this.width = width;
     }
     this.fit(width);
     if (this.now) this.refresh();
@@ -64,9 +66,8 @@ export class GraphView {
   }
 }
 
-function shapeOf(graph, width) {
-  return JSON.stringify([width < NARROW_PX,
-    graph.stages.map((s) => [s.name, s.use, s.depth, s.placement, s.group]),
+function shapeOf(graph) {
+  return JSON.stringify([graph.stages.map((s) => [s.name, s.use, s.depth, s.placement, s.group]),
     graph.links.map((l) => [l.from, l.outlet, l.to, l.loop])]);
 }
 
@@ -94,7 +95,7 @@ class Link {
     const r = stage?.links.find((l) => l.outlet === this.outlet && l.to === this.to)?.rate || 0;
     setAttr(this.line, "stroke-width", (1.5 + Math.min(9, 2 * Math.log10(1 + r))).toFixed(1));
     setAttr(this.flow, "class", `flow flow-${r === 0 ? "none" : r < 100 ? "slow" : r < 10000 ? "mid" : "fast"}`);
-    setText(this.label, `${this.name}${rate(r)}/s`);
+    setText(this.label, `${this.name}${shortRate(r)}/s`);
   }
 }
 
@@ -105,7 +106,7 @@ class Node {
     this.name = stage.name;
     this.pooled = stage.placement !== "source" && stage.placement !== "inline";
     this.w = size.w;
-    this.small = size.down;
+    this.small = size.small;
     this.title = svg("title", {});
     this.rate = svg("text", { x: 12, y: 61, class: "node-rate" });
     this.root = svg("g", { class: "node", transform: `translate(${box.x} ${box.y})`, tabindex: 0,
@@ -113,8 +114,8 @@ class Node {
       onkeydown: (e) => this.key(e, onChoose) },
       this.title,
       svg("rect", { class: "node-box", width: size.w, height: size.h, rx: 10 }),
-      svg("text", { x: 12, y: 25, class: "node-name" }, cut(stage.name, this.small ? 11 : 16)),
-      svg("text", { x: 12, y: 41, class: "node-use" }, cut(runs(stage), this.small ? 15 : 23)),
+      svg("text", { x: 12, y: 25, class: "node-name" }, cut(stage.name, this.small ? 10 : 16)),
+      svg("text", { x: 12, y: 41, class: "node-use" }, cut(runs(stage), this.small ? 11 : 20)),
       this.rate, this.pooled ? this.threads() : "", this.pooled ? this.queue() : this.place(stage), this.badge());
   }
 

@@ -4,22 +4,31 @@
 //
 // Pure: takes { stages, links } and the room there is, returns boxes and paths in SVG units.
 
-const WIDE = { w: 196, h: 100, alongGap: 84, acrossGap: 26, lane: 18, down: false };
-const NARROW = { w: 146, h: 100, alongGap: 46, acrossGap: 14, lane: 10, down: true };
-export const NARROW_PX = 720;
+// Ways to draw it, the preferred first: to the right, or down with large or small nodes.
+const SIZES = [
+  { w: 196, h: 100, alongGap: 84, acrossGap: 26, lane: 12, loops: 34, down: false, small: false },
+  { w: 196, h: 100, alongGap: 54, acrossGap: 26, lane: 12, loops: 34, down: true, small: false },
+  { w: 138, h: 100, alongGap: 50, acrossGap: 12, lane: 4, loops: 24, down: true, small: true },
+];
+const SCALE_GOOD = 0.85; // below, text becomes hard to read and another way is tried
 
-const MARGIN = 14; // room for badges, rings of focus and loops
+const MARGIN = 11; // room for badges and rings of focus
 const HEAD = 7; // length of an arrow head
 
 export function layout(graph, width) {
+  const plans = SIZES.map((size) => draw(graph, size));
+  return plans.find((p) => width / p.width >= SCALE_GOOD) ||
+    plans.reduce((best, p) => (p.width < best.width ? p : best));
+}
+
+function draw(graph, size) {
   const depth = 1 + Math.max(0, ...graph.stages.map((s) => s.depth));
-  const size = width < NARROW_PX ? NARROW : WIDE;
   const { layers, nodes, chains } = place(graph, depth);
   sortLayers(layers);
   const across = setAcross(layers, size);
   const along = depth * (size.down ? size.h : size.w) + (depth - 1) * size.alongGap;
   for (const layer of layers) for (const item of layer) setPoint(item, size);
-  const loopRoom = graph.links.some((l) => isLoop(l, nodes)) ? 34 : 0;
+  const loopRoom = graph.links.some((l) => isLoop(l, nodes)) ? size.loops : 0;
   return {
     size,
     width: (size.down ? across + loopRoom : along) + 2 * MARGIN,
@@ -71,15 +80,16 @@ function sortLayers(layers) {
 function setAcross(layers, size) {
   const node = size.down ? size.w : size.h;
   const extent = (item) => (item.lane ? size.lane : node);
-  const length = (layer) => layer.reduce((sum, i) => sum + extent(i) + size.acrossGap, -size.acrossGap);
+  const gap = (a, b) => (b ? (a.lane || b.lane ? size.acrossGap / 2 : size.acrossGap) : 0);
+  const length = (layer) => layer.reduce((sum, item, i) => sum + extent(item) + gap(item, layer[i + 1]), 0);
   const widest = Math.max(...layers.map(length));
   for (const layer of layers) {
     let at = (widest - length(layer)) / 2;
-    for (const item of layer) {
+    layer.forEach((item, i) => {
       item.across = at;
       item.extent = extent(item);
-      at += item.extent + size.acrossGap;
-    }
+      at += item.extent + gap(item, layer[i + 1]);
+    });
   }
   return widest;
 }
@@ -108,19 +118,19 @@ function ports(chains, end, next, size) {
     const node = chain.at(end);
     byNode.set(node, [...(byNode.get(node) || []), chain]);
   }
-  const offset = new Map();
+  const port = new Map();
   const length = size.down ? size.w : size.h;
   for (const list of byNode.values()) {
     list.sort((a, b) => a.at(next).across - b.at(next).across);
-    list.forEach((chain, i) => offset.set(chain, (length * (i + 1)) / (list.length + 1)));
+    list.forEach((chain, i) => port.set(chain, { at: (length * (i + 1)) / (list.length + 1), i, n: list.length }));
   }
-  return offset;
+  return port;
 }
 
-function chainPath(chain, outAt, inAt, size) {
+function chainPath(chain, out, into, size) {
   const reach = size.down ? size.h : size.w;
   const points = chain.map((item, i) => {
-    const side = item.lane ? item.extent / 2 : i === 0 ? outAt : inAt;
+    const side = item.lane ? item.extent / 2 : i === 0 ? out.at : into.at;
     return size.down ? { a: item.y, b: item.x + side } : { a: item.x, b: item.y + side };
   });
   const xy = (a, b) => (size.down ? `${b} ${a}` : `${a} ${b}`);
@@ -132,14 +142,16 @@ function chainPath(chain, outAt, inAt, size) {
     d += `C${xy(mid, points[i - 1].b)} ${xy(mid, points[i].b)} ${xy(end, points[i].b)}`;
     if (!last) d += `L${xy(points[i].a + reach, points[i].b)}`;
   }
-  const a = points[0].a + reach + size.alongGap / 2 - HEAD / 2;
-  const b = (points[0].b + points[1].b) / 2;
+  // Labels side by side would run into each other where links run down: every other one sits lower.
+  const share = size.down && out.n > 1 ? (out.i % 2 ? 0.68 : 0.2) : 0.46;
+  const a = points[0].a + reach + size.alongGap * share;
+  const b = points[0].b + (points[1].b - points[0].b) * share;
   return { d, loop: false, x: size.down ? b : a, y: size.down ? a : b };
 }
 
 // Around the outside: below the graph, or to the right of it when it runs down.
 function loopPath(from, to, size, across) {
-  const edge = MARGIN + across + 20;
+  const edge = MARGIN + across + size.loops - 14;
   if (size.down) {
     const y = from.y + size.h / 2 + 12, toY = to.y + size.h / 2 - 12;
     return { d: `M${from.x + size.w} ${y}C${edge + 8} ${y} ${edge + 8} ${toY} ${to.x + size.w + HEAD} ${toY}`,

@@ -13,23 +13,25 @@ export const shedText = (shedBy) => {
 
 const pooled = (f) => (s) => (s.hasQueue ? f(s) : NONE);
 
-// One row per column: head, group of columns, what to show, and when it is a warning.
+// One row per column: head, group of columns, word for it on a small screen, what to show, and when
+// it is a warning.
 const COLUMNS = [
-  { head: "in/s", group: "Rate", show: (s) => (s.placement === "source" ? NONE : rate(s.in)) },
-  { head: "out/s", group: "Rate", show: (s) => (s.links.length ? rate(s.out) : rate(s.done)) },
-  { head: "length", group: "Queue", show: pooled((s) => count(s.queue.length)), warn: (s) => s.fill > 0.8 },
-  { head: "limit", group: "Queue", show: pooled((s) => count(s.queue.limit)) },
-  { head: "oldest", group: "Queue", show: pooled((s) => (s.queue.length ? seconds(s.queue.oldest_wait_seconds) : NONE)),
-    warn: (s) => s.queue.oldest_wait_seconds > 1 },
-  { head: "p50 · p99", group: "Wait", show: pooled((s) => p50p99(s.wait)) },
-  { head: "p50 · p99", group: "Service", show: (s) => p50p99(s.service) },
-  { head: "longest now", group: "Service", show: (s) => (s.longest_running_seconds > 0 ? seconds(s.longest_running_seconds) : NONE) },
-  { head: "busy", group: "Threads", show: pooled((s) => count(s.threads.busy)) },
-  { head: "spin", group: "Threads", show: pooled((s) => count(s.threads.spinning)) },
-  { head: "idle", group: "Threads", show: pooled((s) => count(s.threads.idle)) },
-  { head: "target", group: "Threads", show: pooled((s) => `${count(s.threads.target)} of ${s.threads.min}–${s.threads.max}`) },
-  { head: "shed/s", group: "Lost", text: true, show: (s) => shedText(s.shedBy), warn: (s) => s.shed > 0 },
-  { head: "failed/s", group: "Lost", show: (s) => rate(s.failed), warn: (s) => s.failed > 0 },
+  { head: "in/s", group: "Rate", label: "in/s", show: (s) => (s.placement === "source" ? NONE : rate(s.in)) },
+  { head: "out/s", group: "Rate", label: "out/s", show: (s) => (s.links.length ? rate(s.out) : rate(s.done)) },
+  { head: "length", group: "Queue", label: "queue", warn: (s) => s.fill > 0.8,
+    show: pooled((s) => `${count(s.queue.length)} of ${count(s.queue.limit)}`) },
+  { head: "oldest", group: "Queue", label: "oldest wait", warn: (s) => s.queue.oldest_wait_seconds > 1,
+    show: pooled((s) => (s.queue.length ? seconds(s.queue.oldest_wait_seconds) : NONE)) },
+  { head: "p50 · p99", group: "Wait", label: "wait p50 · p99", long: true, show: pooled((s) => p50p99(s.wait)) },
+  { head: "p50 · p99", group: "Service", label: "service p50 · p99", long: true, show: (s) => p50p99(s.service) },
+  { head: "longest now", group: "Service", label: "running for",
+    show: (s) => (s.longest_running_seconds > 0 ? seconds(s.longest_running_seconds) : NONE) },
+  { head: "busy", group: "Threads", label: "threads busy", show: pooled((s) => count(s.threads.busy)) },
+  { head: "spin", group: "Threads", label: "spinning", show: pooled((s) => count(s.threads.spinning)) },
+  { head: "idle", group: "Threads", label: "idle", show: pooled((s) => count(s.threads.idle)) },
+  { head: "target", group: "Threads", label: "target", show: pooled((s) => `${count(s.threads.target)} of ${s.threads.min}–${s.threads.max}`) },
+  { head: "shed/s", group: "Lost", label: "shed/s", long: true, show: (s) => shedText(s.shedBy), warn: (s) => s.shed > 0 },
+  { head: "failed/s", group: "Lost", label: "failed/s", show: (s) => rate(s.failed), warn: (s) => s.failed > 0 },
 ];
 
 export class StagesTable {
@@ -50,8 +52,7 @@ export class StagesTable {
   build(stages) {
     const body = el("tbody");
     this.rows = stages.map((s) => {
-      const cells = COLUMNS.map((c) => el("td", { class: c.text ? "text" : "num",
-        "data-label": `${c.group} ${c.head}` }));
+      const cells = COLUMNS.map((c) => el("td", { "data-label": c.label }));
       const button = el("button", { class: "name", type: "button", onclick: () => this.onChoose(s.name) }, s.name);
       const use = el("span", { class: "use" }, where(s));
       body.append(el("tr", {}, el("th", { scope: "row" }, button, use), ...cells));
@@ -65,8 +66,8 @@ export class StagesTable {
     COLUMNS.forEach((c, i) => {
       const text = c.show(s);
       setText(row.cells[i], text);
-      setAttr(row.cells[i], "class", [c.text ? "text" : "num", text === NONE || text === "0" ? "quiet" : "",
-        c.warn && s && c.warn(s) ? "alarm" : ""].join(" ").trim());
+      setAttr(row.cells[i], "class", ["num", c.long && text !== "0" && "long", text === NONE && "none", text === "0" && "quiet",
+        c.warn && c.warn(s) && "alarm"].filter(Boolean).join(" "));
     });
   }
 }
@@ -86,5 +87,5 @@ function head() {
   return el("thead", {},
     el("tr", {}, el("th", { rowspan: 2, scope: "col" }, "Stage"),
       ...groups.map((g) => el("th", { colspan: g.n, scope: "colgroup", class: "group" }, g.name))),
-    el("tr", {}, ...COLUMNS.map((c) => el("th", { scope: "col", class: c.text ? "text" : "num" }, c.head))));
+    el("tr", {}, ...COLUMNS.map((c) => el("th", { scope: "col", class: "num" }, c.head))));
 }

@@ -9,6 +9,8 @@
 
 #include <weir/error.h>
 
+#include "base/clock.h"
+
 static atomic_int live_tasks;
 
 int task_start(struct task *task, const char *name, void *(*run)(void *arg), void *arg)
@@ -54,4 +56,31 @@ int task_cores(void)
 		atomic_store_explicit(&cores, n, memory_order_relaxed);
 	}
 	return n;
+}
+
+#define RELAX_NS     200
+#define RELAX_SAMPLE 1000 /* pauses to time one by */
+
+static int measure_pauses(void)
+{
+	int64_t start_ns = clock_now_ns();
+
+	for (int i = 0; i < RELAX_SAMPLE; i++)
+		__builtin_ia32_pause();
+	int64_t took_ns = clock_now_ns() - start_ns;
+	int n = took_ns > 0 ? (int)(RELAX_NS * RELAX_SAMPLE / took_ns) : 1;
+	return n < 1 ? 1 : n;
+}
+
+void task_relax(void)
+{
+	static atomic_int pauses;
+	int n = atomic_load_explicit(&pauses, memory_order_relaxed);
+
+	if (n == 0) {
+		n = measure_pauses();
+		atomic_store_explicit(&pauses, n, memory_order_relaxed);
+	}
+	while (n-- > 0)
+		__builtin_ia32_pause();
 }

@@ -29,24 +29,26 @@ endif()
 set_source_files_properties(cli/help.c admin/view_prom.c PROPERTIES COMPILE_DEFINITIONS
   "WEIR_VERSION=\"${PROJECT_VERSION}\";WEIR_COMMIT=\"${weir_commit}\"")
 
-# ---- libweir: the framework and the stages, nothing exported but weir_* ----
-add_library(libweir SHARED $<TARGET_OBJECTS:weir_framework> $<TARGET_OBJECTS:weir_stages>
-  $<TARGET_OBJECTS:weir_llhttp>)
-target_link_libraries(libweir PRIVATE weir_flags weir_urcu Threads::Threads m ${CMAKE_DL_LIBS}
-  INTERFACE weir_public)
-set(weir_exports ${PROJECT_SOURCE_DIR}/framework/cmake/libweir.map)
-target_link_options(libweir PRIVATE -Wl,--version-script=${weir_exports})
-set_target_properties(libweir PROPERTIES OUTPUT_NAME weir EXPORT_NAME weir LINKER_LANGUAGE C
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${weir_exports})
-add_library(weir::weir ALIAS libweir)
-
-# ---- the package ----
 # What other projects see: the installed headers alone. weir_public names folders of this tree.
 add_library(weir_headers INTERFACE)
 target_include_directories(weir_headers INTERFACE
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 set_target_properties(weir_headers PROPERTIES EXPORT_NAME headers)
 
+# ---- libweir: the framework and the stages, nothing exported but weir_* ----
+add_library(libweir SHARED $<TARGET_OBJECTS:weir_framework> $<TARGET_OBJECTS:weir_stages>
+  $<TARGET_OBJECTS:weir_llhttp>)
+set(weir_exports ${PROJECT_SOURCE_DIR}/framework/cmake/libweir.map)
+target_link_libraries(libweir PRIVATE weir_flags weir_urcu Threads::Threads m ${CMAKE_DL_LIBS}
+  INTERFACE $<BUILD_INTERFACE:weir_public> weir_headers)
+target_link_options(libweir PRIVATE -Wl,--version-script=${weir_exports})
+if(NOT WEIR_SANITIZE) # whose run-time library comes with the program
+  target_link_options(libweir PRIVATE -Wl,-z,defs)
+endif()
+set_target_properties(libweir PROPERTIES OUTPUT_NAME weir EXPORT_NAME weir LINKER_LANGUAGE C
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${weir_exports})
+
+# ---- the package ----
 set(weir_package ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
 configure_package_config_file(framework/cmake/weir-config.cmake.in weir-config.cmake
   INSTALL_DESTINATION ${weir_package})

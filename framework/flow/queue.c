@@ -59,9 +59,10 @@ static int lane_grow(struct lane *l, uint32_t capacity, bool keyed)
 int queue_init(struct queue *q, int n_classes, int n_parts, uint32_t limit, bool keyed, bool leasing)
 {
 	memset(q, 0, sizeof(*q));
-	q->part = calloc((size_t)n_parts, sizeof(*q->part));
+	q->part = aligned_alloc(WEIR_CACHE_LINE, (size_t)n_parts * sizeof(*q->part));
 	if (!q->part)
 		return WEIR_ENOMEM;
+	memset(q->part, 0, (size_t)n_parts * sizeof(*q->part));
 	q->n_parts = n_parts;
 	q->n_classes = n_classes;
 	q->keyed = keyed;

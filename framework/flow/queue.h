@@ -41,21 +41,23 @@ struct lane {
 };
 
 struct partition {
+	WEIR_ALIGNED uint32_t n; /* events in its lanes; with lane 0 on one cache line */
+	bool leased;             /* a thread is handling a batch of it */
 	struct lane lane[WEIR_CLASSES_MAX];
-	uint32_t n;  /* events in its lanes */
-	bool leased; /* a thread is handling a batch of it */
 };
 
+/* The lock, the length and the limit share a line: whoever pushes or pops needs all three, and a
+ * spinning reader of the length looks only every few hundred ns. */
 struct queue {
 	WEIR_ALIGNED struct lock lock;
+	atomic_uint length;  /* written under the lock, read by anybody */
+	atomic_uint limit;   /* likewise */
 	struct partition *part WEIR_GUARDED_BY(lock);
-	int n_parts, n_classes; /* constant */
-	bool keyed;             /* keys are kept beside events: cohorts by key; constant */
-	bool leasing;           /* partitions are leased: exclusive, partitioned; constant */
 	bool closed WEIR_GUARDED_BY(lock);
-	/* read by anybody, written under the lock */
-	WEIR_ALIGNED atomic_uint length;
-	atomic_uint limit;
+	WEIR_ALIGNED int n_parts; /* constant from here on */
+	int n_classes;
+	bool keyed;   /* keys are kept beside events: cohorts by key */
+	bool leasing; /* partitions are leased: exclusive, partitioned */
 };
 
 /** How a batch is to be taken. */

@@ -60,6 +60,19 @@ static void record_waits(
 	}
 }
 
+/* An inline batch comes straight from the door: it has not waited, nothing in it has expired. */
+static void record_no_waits(
+    struct local *l, struct weir_event **ev, int n, int n_classes, int *per_class)
+{
+	if (n_classes == 1)
+		per_class[0] = n;
+	for (int i = 0; n_classes > 1 && i < n; i++)
+		per_class[ev[i]->class_id]++;
+	for (int c = 0; c < n_classes; c++)
+		if (per_class[c])
+			hist_book_add(&l->times[c].wait, 0, (uint64_t)per_class[c]);
+}
+
 static void record_service(struct local *l, const int *per_class, int n_classes, int n, int64_t took_ns)
 {
 	for (int c = 0; c < n_classes; c++)
@@ -101,10 +114,14 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 
 	t->batch++;
 	book_add(&l->book.running, (uint64_t)n);
-	n = drop_expired(ev, n, start_ns);
-	if (n == 0)
-		return;
-	record_waits(l, ev, n, start_ns, per_class);
+	if (sink->inlined) {
+		record_no_waits(l, ev, n, sink->queue.n_classes, per_class);
+	} else {
+		n = drop_expired(ev, n, start_ns);
+		if (n == 0)
+			return;
+		record_waits(l, ev, n, start_ns, per_class);
+	}
 	t->run_ev = ev;
 	t->run_n = n;
 	atomic_store_explicit(&l->book.running_since_ns, start_ns, memory_order_relaxed);

@@ -22,12 +22,12 @@
 #include "flow/cohort.h"
 #include "flow/thread.h"
 
-/* Pauses between two looks while spinning: spares the sender's cache line (limits.md: 16). */
-#define SPIN_PAUSES 16
-
 /* A spin that found nothing halves the next one down to this; one that found work doubles it. Guess:
  * a tenth of the longest. */
 #define SPIN_MIN_NS (2 * NS_PER_US)
+
+/* Batches below this are small: less than a cache line of event pointers. */
+#define SMALL_BATCH 8
 
 static void set_state(struct handler *h, enum weir_thread_state state)
 {
@@ -106,6 +106,7 @@ static void release(struct handler *h)
 static void run(struct handler *h)
 {
 	struct sink *s = h->sink;
+	int n = h->n_batch;
 
 	set_state(h, WEIR_THREAD_BUSY);
 	if (!s->queue.leasing && queue_length(&s->queue) > 0)
@@ -114,6 +115,10 @@ static void run(struct handler *h)
 	thread_flush();
 	release(h);
 	set_state(h, WEIR_THREAD_SPINNING);
+	/* After a small batch leave the sender alone for a moment: two threads that take the lock in
+	 * turn for one event each pay a cache-line round trip for it (bench/micro_hop, runs of 1). */
+	if (n < SMALL_BATCH && h->pool->spin_max_ns > 0)
+		task_relax();
 }
 
 /* Look for work for a bounded time. Returns true when there is some. */
@@ -127,8 +132,7 @@ static bool spin(struct handler *h)
 		return false;
 	atomic_fetch_add(&pool->n_spinning, 1);
 	while (!found && !surplus(h) && clock_now_ns() < end_ns) {
-		for (int i = 0; i < SPIN_PAUSES; i++)
-			__builtin_ia32_pause();
+		task_relax();
 		found = work_due(h);
 	}
 	atomic_fetch_sub(&pool->n_spinning, 1); /* seq_cst: see file top */

@@ -221,5 +221,5 @@ void cache_fetch_stop(struct weir_stage *st, int64_t until_ns)
 {
 	struct cache_state *state = weir_state(st);
 
-	settle_waiting(st, flights_close(&state->flights, until_ns), NULL, WEIR_ECLOSED);
+	settle_waiting(st, flights_close(&state->flights, st, until_ns), NULL, WEIR_ECLOSED);
 }

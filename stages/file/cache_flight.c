@@ -16,6 +16,10 @@
 
 #include "cache_rcu.h"
 
+/* How often a closing cache looks whether it should hurry, which a signal handler may say: as drain
+ * does. */
+#define FLIGHT_LOOK_NS 20000000LL
+
 void flights_init(struct cache_flights *fs, struct cache_table *table)
 {
 	pthread_condattr_t attr;
@@ -154,15 +158,30 @@ static struct weir_event **take_waiting(struct cache_flight *f, struct weir_even
 	return tail;
 }
 
-struct weir_event *flights_close(struct cache_flights *fs, int64_t until_ns)
+/* Wait a little for flights to land; false when there is no point in waiting on. */
+static bool wait_for_landing(
+    struct cache_flights *fs, const struct weir_stage *st, int64_t until_ns)
 {
-	struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	int64_t now_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
+	if (now_ns >= until_ns || weir_hurried(st))
+		return false;
+	int64_t look_ns = until_ns - now_ns < FLIGHT_LOOK_NS ? until_ns : now_ns + FLIGHT_LOOK_NS;
+	struct timespec look = {look_ns / 1000000000, look_ns % 1000000000};
+	pthread_cond_timedwait(&fs->landed, &fs->lock, &look);
+	return true;
+}
+
+struct weir_event *flights_close(
+    struct cache_flights *fs, const struct weir_stage *st, int64_t until_ns)
+{
 	struct weir_event *rest = NULL, **tail = &rest;
-	int rc = 0;
 
 	pthread_mutex_lock(&fs->lock);
-	while (fs->n > 0 && rc == 0)
-		rc = pthread_cond_timedwait(&fs->landed, &fs->lock, &until);
+	while (fs->n > 0 && wait_for_landing(fs, st, until_ns))
+		;
 	fs->closed = true;
 	for (int i = 0; i < FLIGHT_BUCKETS; i++)
 		for (struct cache_flight *f = fs->bucket[i]; f; f = f->next)

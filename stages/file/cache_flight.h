@@ -80,9 +80,10 @@ enum flight_boarding flights_board(struct cache_flights *fs, struct cache_flight
 /** Take `f` out; returns the events that waited for it, linked by next. */
 struct weir_event *flights_land(struct cache_flights *fs, struct cache_flight *f);
 
-/** Wait until all flights have landed, at most until `until_ns` (CLOCK_MONOTONIC), and let none
- *  hold events any more. Returns the events that still wait, linked by next. */
-struct weir_event *flights_close(struct cache_flights *fs, int64_t until_ns);
+/** Wait until all flights of `st` have landed, at most until `until_ns` (CLOCK_MONOTONIC), and let
+ *  none hold events any more. Returns the events that still wait, linked by next. */
+struct weir_event *flights_close(
+    struct cache_flights *fs, const struct weir_stage *st, int64_t until_ns);
 
 /** Make `req` a plain GET that asks whether the old object's ETag is still right. */
 void flight_disguise(struct cache_flight *f, struct weir_http_request *req);

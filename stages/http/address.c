@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Listen addresses as people write them: "127.0.0.1:8080", "[::1]:8080", "localhost:8080", ":8080". */
+/* Listen addresses as people write them: "127.0.0.1:8080", "[::1]:8080", "localhost:8080", ":8080".
+ */
 #include "http/address.h"
 
 #include <netdb.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 static int fail(struct weir_err *err, const char *text, const char *why)
 {
 	err->code = WEIR_EINVAL;
-	snprintf(err->text, sizeof(err->text), "'%s' is not an address to listen on: %s", text, why);
-	snprintf(err->hint, sizeof(err->hint), "write HOST:PORT, as in 127.0.0.1:8080 or [::1]:8080");
+	snprintf(
+	    err->text, sizeof(err->text), "'%s' is not an address to listen on: %s", text, why);
+	snprintf(
+	    err->hint, sizeof(err->hint), "write HOST:PORT, as in 127.0.0.1:8080 or [::1]:8080");
 	return WEIR_EINVAL;
 }
 
@@ -49,9 +53,10 @@ static bool port_good(const char *port)
 	return value <= 65535;
 }
 
-int address_parse(const char *text, struct address *out, struct weir_err *err)
+int http_address_parse(const char *text, struct address *out, struct weir_err *err)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+	struct addrinfo hints = {
+	    .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
 	struct addrinfo *found;
 	const char *port;
 	char host[256];

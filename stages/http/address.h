@@ -14,6 +14,6 @@ struct address {
 
 /** Parse "HOST:PORT"; HOST is a name, an address, "[IPv6]" or empty for all of IPv4; port 0 is any
  *  free one. On failure fills `err` and returns WEIR_EINVAL. May block to look a name up. */
-int address_parse(const char *text, struct address *out, struct weir_err *err);
+int http_address_parse(const char *text, struct address *out, struct weir_err *err);
 
 #endif

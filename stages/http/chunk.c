@@ -2,9 +2,9 @@
 /*
  * The chunked decoder; see chunk.h for its states.
  *
- * Extensions are checked against their grammar (";" name ["=" token or quoted string], no spaces) and
- * dropped, and so are trailer fields. A chunk size over what the body may still take is refused when its
- * line ends, before any of its bytes.
+ * Extensions are checked against their grammar (";" name ["=" token or quoted string], no spaces)
+ * and dropped, and so are trailer fields. A chunk size over what the body may still take is refused
+ * when its line ends, before any of its bytes.
  */
 #include "http/chunk.h"
 
@@ -68,8 +68,8 @@ static enum chunk_state after_extension(char b)
 	return b == '\r' ? SIZE_LF : b == ';' ? EXT_NAME : BAD;
 }
 
-/* `extension` counts bytes; a name is non-empty when the byte before was one of it, which the top bit
- * of `digits` remembers: digits are no longer needed when extensions begin. */
+/* `extension` counts bytes; a name is non-empty when the byte before was one of it, which the top
+ * bit of `digits` remembers: digits are no longer needed when extensions begin. */
 #define HAS_BYTE 0x80
 
 static enum chunk_state in_token(struct chunk *c, char b, enum chunk_state here)

@@ -2,9 +2,10 @@
 /*
  * Chunked bodies, decoded strictly, byte range by byte range (RFC 9112, section 7.1).
  *
- * llhttp 8.1 lets through what a chunked body must not have (its loose mode skips bytes after a chunk,
- * takes lone LFs and spaces, any extension); a guard on top of it would be this very state machine. So
- * this is the only reader of chunked framing: there is no second opinion to disagree with.
+ * llhttp 8.1 lets through what a chunked body must not have (its loose mode skips bytes after a
+ * chunk, takes lone LFs and spaces, any extension); a guard on top of it would be this very state
+ * machine. So this is the only reader of chunked framing: there is no second opinion to disagree
+ * with.
  *
  *   SIZE -> (EXTENSION ...) -> SIZE_LF -> DATA -> DATA_CR -> DATA_LF -> SIZE
  *   a size of 0: SIZE_LF -> TRAILER -> (NAME -> VALUE -> VALUE_LF -> TRAILER) -> END_LF -> END

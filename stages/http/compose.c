@@ -2,8 +2,8 @@
 /*
  * Response heads. "Server" and "Date" are the same for a second: they are composed once and copied.
  *
- * The wall clock is read once per second and I/O thread. Names of days and months are those of RFC 9110
- * whatever the locale.
+ * The wall clock is read once per second and I/O thread. Names of days and months are those of RFC
+ * 9110 whatever the locale.
  */
 #include "http/conn.h"
 
@@ -29,8 +29,8 @@ static void stamp(struct http_io *io)
 	gmtime_r(&ts.tv_sec, &tm);
 	int n = snprintf(io->stamp, sizeof(io->stamp),
 	    "%sDate: %.3s, %02d %.3s %04d %02d:%02d:%02d GMT\r\n", io->srv->server_field,
-	    days + 3 * tm.tm_wday, tm.tm_mday, months + 3 * tm.tm_mon, tm.tm_year + 1900, tm.tm_hour,
-	    tm.tm_min, tm.tm_sec);
+	    days + 3 * tm.tm_wday, tm.tm_mday, months + 3 * tm.tm_mon, tm.tm_year + 1900,
+	    tm.tm_hour, tm.tm_min, tm.tm_sec);
 	WEIR_ASSERT(n > 0 && (size_t)n < sizeof(io->stamp));
 	io->stamp_n = (size_t)n;
 	io->stamp_until_ns = weir_loop_now_ns(io->loop) + NS_PER_S - ts.tv_nsec;

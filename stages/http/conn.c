@@ -2,13 +2,13 @@
 /*
  * The life of a connection; see conn.h.
  *
- * Time-outs. A connection has one lazy timer, and a deadline that follows from what it waits for. The
- * timer is only a reminder to look: when it fires early it is set again. Bodies and answers must
- * move within body_timeout / write_timeout and, after RATE_GRACE, at min_rate on average: the deadline
- * "since + grace + moved / rate" says that without any periodic check.
+ * Time-outs. A connection has one lazy timer, and a deadline that follows from what it waits for.
+ * The timer is only a reminder to look: when it fires early it is set again. Bodies and answers
+ * must move within body_timeout / write_timeout and, after RATE_GRACE, at min_rate on average: the
+ * deadline "since + grace + moved / rate" says that without any periodic check.
  *
- * The waiting list holds connections without a complete request, longest waiting first: who is in front
- * of it is closed when the server is full, so slow or idle clients cannot keep others out.
+ * The waiting list holds connections without a complete request, longest waiting first: who is in
+ * front of it is closed when the server is full, so slow or idle clients cannot keep others out.
  */
 #include "http/conn.h"
 
@@ -25,8 +25,8 @@
 
 /* A slow start is no attack: rates are asked for after this (reliability.md, slow bodies). */
 #define RATE_GRACE_NS (5 * NS_PER_S)
-/* How long the client may take to read the last answer before its late bytes are answered by a reset:
- * the guess of most servers (Apache 2 s, nginx 5 s). */
+/* How long the client may take to read the last answer before its late bytes are answered by a
+ * reset: the guess of most servers (Apache 2 s, nginx 5 s). */
 #define LINGER_NS (2 * NS_PER_S)
 
 /* ---- lists ---- */
@@ -41,12 +41,8 @@ static void wait_list_leave(struct conn *c)
 	if (c->wait_next)
 		c->wait_next->wait_prev = c->wait_prev;
 	else
-		io->waiting_tail = c->wait_prev == &io->waiting
-				       ? NULL
-				       : (struct conn *)((char *)c->wait_prev -
-							 offsetof(struct conn, wait_next));
+		io->waiting_tail = c->wait_prev;
 	c->wait_prev = NULL;
-	c->wait_next = NULL;
 }
 
 static void wait_list_join(struct conn *c)
@@ -55,9 +51,10 @@ static void wait_list_join(struct conn *c)
 
 	if (c->wait_prev)
 		return;
-	c->wait_prev = io->waiting_tail ? &io->waiting_tail->wait_next : &io->waiting;
-	*c->wait_prev = c;
-	io->waiting_tail = c;
+	c->wait_prev = io->waiting_tail;
+	c->wait_next = NULL;
+	*io->waiting_tail = c;
+	io->waiting_tail = &c->wait_next;
 }
 
 void conn_make_ready(struct conn *c)

@@ -10,7 +10,8 @@
  * -1) while requests of it are in the graph; each comes home to it and is dropped. Nothing is freed
  * but in turn_end, by conn_reap, so a pointer to a connection is good for the whole turn.
  *
- * All of it is its I/O thread's. `peer`, `id` and `io` are constant, so field getters may read them.
+ * All of it is its I/O thread's. `peer`, `id` and `io` are constant, so field getters may read
+ * them.
  */
 #ifndef WEIR_HTTP_CONN_H
 #define WEIR_HTTP_CONN_H
@@ -42,15 +43,15 @@ struct conn {
 	bool no_more;         /* no further request will be read */
 	bool eof;             /* the client has shut its side down */
 	bool lingering;
-	bool blocked;         /* a write was short: wait for EPOLLOUT */
-	uint8_t wait;         /* enum conn_wait */
-	uint32_t events;      /* epoll mask in force */
-	uint32_t in_flight;   /* requests in the list */
-	uint32_t requests;    /* requests so far */
-	int64_t since_ns;     /* when the present wait began */
-	int64_t progress_ns;  /* last byte moved in it */
-	int64_t moved_bytes;  /* in it */
-	int64_t body_off;     /* bytes of the body of `first` that are sent */
+	bool blocked;        /* a write was short: wait for EPOLLOUT */
+	uint8_t wait;        /* enum conn_wait */
+	uint32_t events;     /* epoll mask in force */
+	uint32_t in_flight;  /* requests in the list */
+	uint32_t requests;   /* requests so far */
+	int64_t since_ns;    /* when the present wait began */
+	int64_t progress_ns; /* last byte moved in it */
+	int64_t moved_bytes; /* in it */
+	int64_t body_off;    /* bytes of the body of `first` that are sent */
 	char id[8];
 	uint8_t peer_n;
 	char peer[INET6_ADDRSTRLEN];
@@ -99,8 +100,7 @@ bool conn_wants_read(const struct conn *c);
 void conn_write(struct conn *c);
 /** Compose the head of the answer of `r` into `out[room]`. Returns its length, 0 when it does not
  *  fit. `close`: the connection ends behind it. */
-size_t compose_head(
-    struct http_io *io, struct http_req *r, bool close, char *out, size_t room);
+size_t compose_head(struct http_io *io, struct http_req *r, bool close, char *out, size_t room);
 /** Does the answer of `r` carry body bytes? */
 bool compose_has_body(const struct http_req *r);
 

@@ -2,14 +2,18 @@
 /*
  * The drain: nothing new, a last request for idle connections, what is in flight ends.
  *
- *   main: drain_start -> `draining` -> every I/O thread, at the end of a turn:
+ *   main: drain_start -> every I/O thread, at the end of a turn:
  *     1. listeners ignore new clients; those already there are accepted
  *     2. until linger is over idle connections may send one more request; every last answer says
  *        "Connection: close"
  *     3. listeners and idle connections are closed; what has begun goes on
- *     4. no connection left: main is told
+ *     4. no connection left: the thread reports
+ *   main waits for the reports, or until the time is over: drain_close -> every I/O thread:
+ *     5. no request is made any more, connections without one in the graph are closed; reports
+ * again
  *
- * main waits in drain_wait until all have told, or the time is over.
+ * After that nothing enters the graph from here, so its books can be closed exactly. Requests still
+ * in it come home, are answered and end their connections while the threads live (until fini).
  */
 #include "http/drain.h"
 
@@ -21,6 +25,11 @@
 
 #define NS_PER_S 1000000000LL
 
+/* How often main looks whether it has been told to hurry, which a signal handler may do. */
+#define LOOK_NS (20 * 1000000LL)
+/* An I/O thread reports within a turn, unless an inline stage holds it up; a guess. */
+#define CLOSE_WAIT_NS NS_PER_S
+
 /* ---- main ---- */
 
 static int64_t now_ns(void)
@@ -31,74 +40,110 @@ static int64_t now_ns(void)
 	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
-void drain_start(struct http_server *srv, int64_t linger_ns)
+static void tell_threads(struct http_server *srv, enum server_phase phase)
 {
-	atomic_store(&srv->linger_until_ns, now_ns() + linger_ns);
-	atomic_store_explicit(&srv->draining, true, memory_order_release); /* io_check_drain */
+	atomic_store_explicit(
+	    &srv->phase, phase, memory_order_release); /* partner: io_check_drain */
 	for (int i = 0; i < srv->n_io; i++)
 		weir_loop_wake(srv->io[i]->loop);
 }
 
-void drain_wait(struct http_server *srv, int64_t until_ns)
+/* Wait for the reports of all threads about `phase`. False when the time was over first. */
+static bool wait_reports(struct http_server *srv, enum server_phase phase, int64_t until_ns)
 {
-	struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
-	int rc = 0;
+	int64_t now;
+	bool all;
 
 	pthread_mutex_lock(&srv->lock);
-	while (srv->n_drained < srv->n_io && rc != ETIMEDOUT)
-		rc = pthread_cond_timedwait(&srv->drained, &srv->lock, &until);
+	while (!(all = srv->n_reports[phase] == srv->n_io) && (now = now_ns()) < until_ns) {
+		int64_t look = now + LOOK_NS < until_ns ? now + LOOK_NS : until_ns;
+		struct timespec ts = {.tv_sec = look / NS_PER_S, .tv_nsec = look % NS_PER_S};
+		if (phase == SERVER_DRAINING && weir_hurried(srv->stage))
+			break;
+		pthread_cond_timedwait(&srv->reported, &srv->lock, &ts);
+	}
 	pthread_mutex_unlock(&srv->lock);
+	return all;
+}
+
+void drain_run(struct http_server *srv, int64_t linger_ns, int64_t until_ns)
+{
+	atomic_store(&srv->linger_until_ns, now_ns() + linger_ns);
+	tell_threads(srv, SERVER_DRAINING);
+	wait_reports(srv, SERVER_DRAINING, until_ns);
+	tell_threads(srv, SERVER_CLOSED);
+	wait_reports(srv, SERVER_CLOSED, now_ns() + CLOSE_WAIT_NS);
 }
 
 /* ---- an I/O thread ---- */
 
-static void end_linger(struct http_io *io)
+static void report(struct http_io *io, enum server_phase phase)
 {
+	struct http_server *srv = io->srv;
+
+	pthread_mutex_lock(&srv->lock);
+	srv->n_reports[phase]++;
+	pthread_cond_signal(&srv->reported);
+	pthread_mutex_unlock(&srv->lock);
+}
+
+static void end_linger(struct weir_loop *loop, struct weir_timer *t)
+{
+	struct http_io *io = weir_loop_data(loop);
 	struct conn *next;
 
+	(void)t;
 	listen_close(io);
 	for (struct conn *c = io->conns; c; c = next) {
 		next = c->next;
-		if (c->wait == WAIT_IDLE && !c->eof)
+		if (c->wait != WAIT_IDLE)
+			continue;
+		conn_read(c); /* it may have spoken at the last moment */
+		if (c->wait == WAIT_IDLE)
 			conn_close(c);
 	}
 }
 
-static void linger_over(struct weir_loop *loop, struct weir_timer *t)
+static void begin_drain(struct http_io *io)
 {
-	(void)t;
-	end_linger(weir_loop_data(loop));
-}
-
-static void begin(struct http_io *io)
-{
-	io->draining = true;
-	io->linger_until_ns = atomic_load(&io->srv->linger_until_ns);
+	io->phase = SERVER_DRAINING;
 	listen_drain(io);
-	io->linger_timer.fire = linger_over;
-	weir_timer_set(io->loop, &io->linger_timer, io->linger_until_ns);
+	io->linger_timer.fire = end_linger;
+	weir_timer_set(io->loop, &io->linger_timer, atomic_load(&io->srv->linger_until_ns));
 }
 
-static void tell(struct http_io *io)
+static void close_now(struct http_io *io)
 {
-	struct http_server *srv = io->srv;
+	struct conn *next;
 
-	io->drained = true;
-	pthread_mutex_lock(&srv->lock);
-	srv->n_drained++;
-	pthread_cond_signal(&srv->drained);
-	pthread_mutex_unlock(&srv->lock);
+	io->phase = SERVER_CLOSED;
+	weir_timer_cancel(io->loop, &io->linger_timer);
+	listen_close(io);
+	for (struct conn *c = io->conns; c; c = next) {
+		next = c->next;
+		c->no_more = true;
+		if (c->in_flight == 0)
+			conn_close(c);
+	}
+	report(io, SERVER_CLOSED);
 }
 
 void io_check_drain(struct http_io *io)
 {
-	/* Partner: drain_start. */
-	if (!io->draining && atomic_load_explicit(&io->srv->draining, memory_order_acquire))
-		begin(io);
-	if (!io->draining || io->drained || io->n_conns > 0)
+	/* Partner: tell_threads. */
+	enum server_phase phase = atomic_load_explicit(&io->srv->phase, memory_order_acquire);
+
+	if (WEIR_LIKELY(phase == SERVER_RUNNING))
+		return;
+	if (io->phase == SERVER_RUNNING)
+		begin_drain(io);
+	if (phase == SERVER_CLOSED && io->phase != SERVER_CLOSED)
+		close_now(io);
+	if (io->drained || io->n_conns > 0)
 		return;
 	/* Nobody is here: who is still in the backlog is the only one to wait for. */
 	listen_close(io);
-	if (io->n_conns == 0)
-		tell(io);
+	io->drained = io->n_conns == 0;
+	if (io->drained)
+		report(io, SERVER_DRAINING);
 }

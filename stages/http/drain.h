@@ -5,10 +5,11 @@
 
 #include "http/server.h"
 
-/** Begin: no new connections, idle ones have `linger_ns` for a last request. */
-void drain_start(struct http_server *srv, int64_t linger_ns);
-
-/** Wait until every connection is gone, at most until `until_ns` (CLOCK_MONOTONIC). */
-void drain_wait(struct http_server *srv, int64_t until_ns);
+/**
+ * Stop taking new connections, let idle ones send a last request for `linger_ns`, wait until every
+ * connection is gone, at most until `until_ns` (CLOCK_MONOTONIC) or until the graph hurries; then
+ * see to it that no event is made any more.
+ */
+void drain_run(struct http_server *srv, int64_t linger_ns, int64_t until_ns);
 
 #endif

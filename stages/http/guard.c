@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The byte guard: lines and fields; see guard.h for the rules and weir/http_guard.h for the contract.
+ * The byte guard: lines and fields; see guard.h for the rules and weir/http_guard.h for the
+ * contract.
  *
  * A line is found by looking for the first byte that text may not have, eight bytes at a time; that
  * byte has to be a CR with an LF behind it. So every byte of the head is looked at once for control
@@ -20,14 +21,43 @@
 #define X GUARD_HEX
 
 const uint8_t guard_bytes[256] = {
-    ['!'] = T | U, ['"'] = U, ['#'] = T, ['$'] = T | U, ['%'] = T | U, ['&'] = T | U,
-    ['\''] = T | U, ['('] = U, [')'] = U, ['*'] = T | U, ['+'] = T | U, [','] = U,
-    ['-'] = T | H | U, ['.'] = T | H | U, ['/'] = U, ['0' ... '9'] = T | H | U | X,
-    [':'] = U, [';'] = U, ['<'] = U, ['='] = U, ['>'] = U, ['?'] = U, ['@'] = U,
-    ['A' ... 'F'] = T | H | U | X, ['G' ... 'Z'] = T | H | U,
-    ['['] = U, ['\\'] = U, [']'] = U, ['^'] = T | U, ['_'] = T | H | U, ['`'] = T | U,
-    ['a' ... 'f'] = T | H | U | X, ['g' ... 'z'] = T | H | U,
-    ['{'] = U, ['|'] = T | U, ['}'] = U, ['~'] = T | H | U,
+    ['!'] = T | U,
+    ['"'] = U,
+    ['#'] = T,
+    ['$'] = T | U,
+    ['%'] = T | U,
+    ['&'] = T | U,
+    ['\''] = T | U,
+    ['('] = U,
+    [')'] = U,
+    ['*'] = T | U,
+    ['+'] = T | U,
+    [','] = U,
+    ['-'] = T | H | U,
+    ['.'] = T | H | U,
+    ['/'] = U,
+    ['0' ... '9'] = T | H | U | X,
+    [':'] = U,
+    [';'] = U,
+    ['<'] = U,
+    ['='] = U,
+    ['>'] = U,
+    ['?'] = U,
+    ['@'] = U,
+    ['A' ... 'F'] = T | H | U | X,
+    ['G' ... 'Z'] = T | H | U,
+    ['['] = U,
+    ['\\'] = U,
+    [']'] = U,
+    ['^'] = T | U,
+    ['_'] = T | H | U,
+    ['`'] = T | U,
+    ['a' ... 'f'] = T | H | U | X,
+    ['g' ... 'z'] = T | H | U,
+    ['{'] = U,
+    ['|'] = T | U,
+    ['}'] = U,
+    ['~'] = T | H | U,
 };
 
 #undef T
@@ -53,8 +83,8 @@ static bool eight_suspect(const char *p)
 	return ((((x - ones * 0x20) & ~x) | ((del - ones) & ~del)) & high) != 0;
 }
 
-/* The first byte of [p, end) that is no text: neither visible, space, HT nor above ASCII; `end` when
- * all of it is text. */
+/* The first byte of [p, end) that is no text: neither visible, space, HT nor above ASCII; `end`
+ * when all of it is text. */
 static const char *line_end(const char *p, const char *end)
 {
 	for (;;) {

@@ -4,21 +4,18 @@
  *
  * Refused, all with 400 unless another status is named:
  *   bytes     lone CR, lone LF, NUL and every other control byte but HT (HT only in values)
- *   line 1    anything but METHOD SP TARGET SP HTTP/d.d: HTTP/0.9, several spaces; versions other than
- *             1.0 and 1.1 (505); more than one empty line in front of it
- *   target    not origin-form, absolute-form ("http:" only, no user, authority equal to Host) or, for
- *             OPTIONS alone, "*"; CONNECT; bytes outside 0x21..0x7e; '#'; '%' without two hex digits
- *             behind it; "%00"; more than 8 KiB (414)
- *   fields    obs-fold, no name, a name that is no token, space before ':'; more than 100, or a head of
- *             more than 16 KiB (431)
- *   length    Content-Length twice, listed, empty, not pure digits, more than 18 digits, with leading
- *             zeros; with Transfer-Encoding
- *   coding    Transfer-Encoding twice, in HTTP/1.0, or anything but `chunked`
- *   host      missing in HTTP/1.1; twice; empty; not a name or address with an optional port
- *   expect    anything but 100-continue (417), in HTTP/1.1
+ *   line 1    anything but METHOD SP TARGET SP HTTP/d.d: HTTP/0.9, several spaces; versions other
+ * than 1.0 and 1.1 (505); more than one empty line in front of it target    not origin-form,
+ * absolute-form ("http:" only, no user, authority equal to Host) or, for OPTIONS alone, "*";
+ * CONNECT; bytes outside 0x21..0x7e; '#'; '%' without two hex digits behind it; "%00"; more than 8
+ * KiB (414) fields    obs-fold, no name, a name that is no token, space before ':'; more than 100,
+ * or a head of more than 16 KiB (431) length    Content-Length twice, listed, empty, not pure
+ * digits, more than 18 digits, with leading zeros; with Transfer-Encoding coding Transfer-Encoding
+ * twice, in HTTP/1.0, or anything but `chunked` host      missing in HTTP/1.1; twice; empty; not a
+ * name or address with an optional port expect    anything but 100-continue (417), in HTTP/1.1
  *
- * Every verdict depends only on the bytes up to the fault (a line is judged when it is complete), so
- * it is the same however the bytes were split. llhttp then has to agree: see parse.h.
+ * Every verdict depends only on the bytes up to the fault (a line is judged when it is complete),
+ * so it is the same however the bytes were split. llhttp then has to agree: see parse.h.
  */
 #ifndef WEIR_HTTP_GUARD_INTERNAL_H
 #define WEIR_HTTP_GUARD_INTERNAL_H
@@ -84,10 +81,10 @@ enum guard_verdict guard_whole(struct http_head *head);
 bool guard_authority(struct weir_slice s);
 
 enum guard_byte {
-	GUARD_TOKEN  = 1, /* tchar */
-	GUARD_HOST   = 2, /* unreserved */
+	GUARD_TOKEN = 1,  /* tchar */
+	GUARD_HOST = 2,   /* unreserved */
 	GUARD_TARGET = 4, /* visible ASCII but '#' */
-	GUARD_HEX    = 8,
+	GUARD_HEX = 8,
 };
 
 extern const uint8_t guard_bytes[256];

@@ -2,7 +2,8 @@
 /*
  * The byte guard: the fields that decide where a message ends and whom it is for; see guard.h.
  *
- * Everything that two parsers could read differently is refused here, before any parser has seen it.
+ * Everything that two parsers could read differently is refused here, before any parser has seen
+ * it.
  */
 #include "http/guard.h"
 
@@ -65,7 +66,8 @@ enum guard_verdict guard_field(const struct weir_http_header *field, struct http
 	case 4:
 		return weir_slice_is(field->name, "host") ? host(field->value, head) : GUARD_GOOD;
 	case 6:
-		return weir_slice_is(field->name, "expect") ? expect(field->value, head) : GUARD_GOOD;
+		return weir_slice_is(field->name, "expect") ? expect(field->value, head)
+							    : GUARD_GOOD;
 	case 14:
 		return weir_slice_is(field->name, "content-length")
 			   ? content_length(field->value, head)

@@ -2,9 +2,9 @@
 /*
  * The byte guard: the request line, targets and hosts; see guard.h.
  *
- * Hosts are names of unreserved bytes (letters, digits, - . _ ~) or bracketed IPv6 addresses. RFC 3986
- * would also allow sub-delims and %-escapes in names; no host has them, and caches and logs have been
- * fooled with them, so they are refused.
+ * Hosts are names of unreserved bytes (letters, digits, - . _ ~) or bracketed IPv6 addresses. RFC
+ * 3986 would also allow sub-delims and %-escapes in names; no host has them, and caches and logs
+ * have been fooled with them, so they are refused.
  */
 #include "http/guard.h"
 

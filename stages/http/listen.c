@@ -2,18 +2,20 @@
 /*
  * Listening and accepting; see listen.h for the states.
  *
- * Out of descriptors (EMFILE, ENFILE) or memory, a level-triggered listener would spin: accept fails and
- * the listener stays ready. So the descriptor kept in reserve is given up to answer one client 503,
- * taken back, and the listeners are paused; a closing connection or a timer resumes them.
+ * Out of descriptors (EMFILE, ENFILE) or memory, a level-triggered listener would spin: accept
+ * fails and the listener stays ready. So the descriptor kept in reserve is given up to answer one
+ * client 503, taken back, and the listeners are paused; a closing connection or a timer resumes
+ * them.
  *
  * Over max_connections, the connection that has waited longest without sending a request makes room
- * (who was idle a moment does not: EVICT_AFTER). When there is none, the client is answered 503; more
- * than REFUSING of those at once pause the listeners, so they are bounded, too.
+ * (who was idle a moment does not: EVICT_AFTER). When there is none, the client is answered 503;
+ * more than REFUSING of those at once pause the listeners, so they are bounded, too.
  *
- * Draining without loss. Closing a listening socket resets the connections in its backlog, and one may
- * arrive between the last accept and the close. So a socket filter first drops every new SYN (its
- * client tries again a second later and finds the port closed, or another server); handshakes under
- * way still complete and are accepted until the linger time is over, and only then is it closed.
+ * Draining without loss. Closing a listening socket resets the connections in its backlog, and one
+ * may arrive between the last accept and the close. So a socket filter first drops every new SYN
+ * (its client tries again a second later and finds the port closed, or another server); handshakes
+ * under way still complete and are accepted until the linger time is over, and only then is it
+ * closed.
  */
 #include "http/listen.h"
 
@@ -32,7 +34,8 @@
 
 /* Accepts per turn and listener, so that a flood does not hold up open connections: a guess. */
 #define ACCEPT_RUN 64
-/* Paused for want of descriptors: try again after this. Half of the 0.1 s that recovery may take. */
+/* Paused for want of descriptors: try again after this. Half of the 0.1 s that recovery may take.
+ */
 #define ACCEPT_RETRY_NS 50000000LL
 /* A connection is not evicted before it has waited so long: a browser opens some in advance. */
 #define EVICT_AFTER_NS 1000000000LL
@@ -52,19 +55,21 @@ static int bind_failed(struct weir_err *err, const char *text)
 		break;
 	case EACCES:
 		snprintf(err->text, sizeof(err->text), "%s: no permission to listen there", text);
-		snprintf(err->hint, sizeof(err->hint), "ports below 1024 need CAP_NET_BIND_SERVICE");
+		snprintf(
+		    err->hint, sizeof(err->hint), "ports below 1024 need CAP_NET_BIND_SERVICE");
 		break;
 	case EADDRNOTAVAIL:
 		snprintf(err->text, sizeof(err->text), "%s is no address of this machine", text);
 		break;
 	default:
-		snprintf(err->text, sizeof(err->text), "cannot listen on %s: %s", text, strerror(errno));
+		snprintf(
+		    err->text, sizeof(err->text), "cannot listen on %s: %s", text, strerror(errno));
 	}
 	return rc;
 }
 
-/* A bound socket, -1 with errno. `shared`: others of ours are bound to the same address. TCP_NODELAY
- * is inherited by accepted connections. */
+/* A bound socket, -1 with errno. `shared`: others of ours are bound to the same address.
+ * TCP_NODELAY is inherited by accepted connections. */
 static int open_socket(const struct address *a, bool shared)
 {
 	int one = 1, fd = socket(a->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -114,10 +119,11 @@ static uint16_t port_of(int fd)
 }
 
 /* Bind one address for every I/O thread; port 0 is settled by the first. */
-static int bind_address(struct http_server *srv, const char *text, int backlog, struct weir_err *err)
+static int bind_address(
+    struct http_server *srv, const char *text, int backlog, struct weir_err *err)
 {
 	struct address a;
-	int rc = address_parse(text, &a, err);
+	int rc = http_address_parse(text, &a, err);
 
 	if (rc != 0)
 		return rc;
@@ -200,7 +206,8 @@ static bool has_room(struct http_io *io)
 	const struct http_conf *conf = io_conf(io);
 	struct conn *oldest = io->waiting;
 
-	if (atomic_load_explicit(&io->srv->connections, memory_order_relaxed) < conf->max_connections)
+	if (atomic_load_explicit(&io->srv->connections, memory_order_relaxed) <
+	    conf->max_connections)
 		return true;
 	if (!oldest || weir_loop_now_ns(io->loop) - oldest->since_ns < EVICT_AFTER_NS)
 		return false;
@@ -289,8 +296,8 @@ static int accept_run(struct http_io *io, int fd, int most)
 	while (n < most && !io->accept_paused) {
 		struct sockaddr_storage addr;
 		socklen_t size = sizeof(addr);
-		int client = accept4(
-		    fd, (struct sockaddr *)&addr, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int client =
+		    accept4(fd, (struct sockaddr *)&addr, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (client != -1) {
 			n++;
 			take(io, client, &addr);
@@ -326,8 +333,8 @@ int listen_watch(struct http_io *io)
 
 void listen_drain(struct http_io *io)
 {
-	/* ld [tcp flags]; and SYN|ACK; drop if it is SYN alone. The data of a TCP socket's filter begins
-	 * at the TCP header. */
+	/* ld [tcp flags]; and SYN|ACK; drop if it is SYN alone. The data of a TCP socket's filter
+	 * begins at the TCP header. */
 	struct sock_filter code[] = {
 	    BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13),
 	    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x12),

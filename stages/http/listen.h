@@ -10,8 +10,8 @@
 
 #include "http/server.h"
 
-/** Bind every address of the configuration once per I/O thread. On failure fills `err`, and what was
- *  bound stays for listen_close. Main thread. */
+/** Bind every address of the configuration once per I/O thread. On failure fills `err`, and what
+ * was bound stays for listen_close. Main thread. */
 int listen_bind(struct http_server *srv, const struct http_conf *conf, struct weir_err *err);
 
 /** Watch the listeners of `io`. 0 or WEIR_ESYS. */
@@ -20,7 +20,8 @@ int listen_watch(struct http_io *io);
 /** A connection of `io` was closed: accept again if that was paused. */
 void listen_room(struct http_io *io);
 
-/** Begin to stop: no new handshake is answered, those that are complete or under way are accepted. */
+/** Begin to stop: no new handshake is answered, those that are complete or under way are accepted.
+ */
 void listen_drain(struct http_io *io);
 
 /** Accept what is left in the backlog, close the listeners. Legal twice. */

@@ -39,8 +39,8 @@ static bool agree(const llhttp_t *parser, const struct http_head *head)
 	bool chunked = (parser->flags & F_CHUNKED) != 0;
 	bool length = (parser->flags & F_CONTENT_LENGTH) != 0;
 
-	return chunked == head->chunked && length == head->has_length &&
-	       parser->http_major == 1 && parser->http_minor == head->minor &&
+	return chunked == head->chunked && length == head->has_length && parser->http_major == 1 &&
+	       parser->http_minor == head->minor &&
 	       (!length || parser->content_length == head->content_length);
 }
 

@@ -6,9 +6,9 @@
  * count: only the I/O thread takes and drops references (a finished request comes home first). A
  * connection gives its buffer back while it is idle, so thousands of idle ones share a few.
  *
- * Buffers are small (4 KiB) until a head does not fit, then large (16 KiB, the longest head). Bodies
- * that are not in the buffer with their head are allocated on their own, from a budget shared by all
- * I/O threads of the server.
+ * Buffers are small (4 KiB) until a head does not fit, then large (16 KiB, the longest head).
+ * Bodies that are not in the buffer with their head are allocated on their own, from a budget
+ * shared by all I/O threads of the server.
  *
  * One thread per pool; `budget` is shared.
  */
@@ -24,7 +24,8 @@
 #define POOL_SMALL_BYTES (4096 - 32)
 /** Payload of a large buffer: holds the longest head. */
 #define POOL_LARGE_BYTES WEIR_HTTP_HEAD_MAX
-/** Small buffers and requests kept for reuse; more go back to malloc. 2 MiB and 700 KiB: a guess. */
+/** Small buffers and requests kept for reuse; more go back to malloc. 2 MiB and 700 KiB: a guess.
+ */
 #define POOL_KEPT 512
 
 struct rbuf {
@@ -37,8 +38,8 @@ struct rbuf {
 struct pool {
 	struct rbuf *bufs;
 	struct http_req *reqs;
-	int n_bufs, n_reqs;         /* on the free lists */
-	_Atomic int64_t *budget;    /* bytes of body memory left, shared */
+	int n_bufs, n_reqs;      /* on the free lists */
+	_Atomic int64_t *budget; /* bytes of body memory left, shared */
 };
 
 /** An empty pool over a shared `budget`. */
@@ -55,13 +56,14 @@ static inline void pool_buf_ref(struct rbuf *b)
 /** Drop a reference. */
 void pool_buf_drop(struct pool *p, struct rbuf *b);
 
-/** A request with no response and nothing owned, its event idle or finished. NULL: out of memory. */
+/** A request with no response and nothing owned, its event idle or finished. NULL: out of memory.
+ */
 struct http_req *pool_req(struct pool *p);
 /** Release all that `r` owns, its response too, and take it back. */
 void pool_req_drop(struct pool *p, struct http_req *r);
 
-/** Make the body memory of `r` `size` bytes long, more than it has. 0, WEIR_ENOMEM, or WEIR_EPRESSURE
- *  when the budget is used up. */
+/** Make the body memory of `r` `size` bytes long, more than it has. 0, WEIR_ENOMEM, or
+ * WEIR_EPRESSURE when the budget is used up. */
 int pool_body_grow(struct pool *p, struct http_req *r, uint64_t size);
 
 #endif

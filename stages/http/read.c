@@ -2,9 +2,10 @@
 /*
  * Reading: bytes from the socket into the stream, requests from the stream into the graph.
  *
- * One read per readiness; level-triggered epoll says when there is more. Requests of one turn leave the
- * I/O thread together, when the loop flushes. A refusal (bad request, time-out, no memory) takes its
- * place behind the requests before it, so answers are always in order, and ends the reading.
+ * One read per readiness; level-triggered epoll says when there is more. Requests of one turn leave
+ * the I/O thread together, when the loop flushes. A refusal (bad request, time-out, no memory)
+ * takes its place behind the requests before it, so answers are always in order, and ends the
+ * reading.
  */
 #include "http/conn.h"
 

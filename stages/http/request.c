@@ -2,8 +2,9 @@
 /*
  * Requests as events: their fields for classes and keys, and the way home when they are finished.
  *
- * The finish callback runs in whatever thread ends the event. It completes the answer (default answer,
- * taps) there and hands the request to its connection's I/O thread, which alone writes and frees.
+ * The finish callback runs in whatever thread ends the event. It completes the answer (default
+ * answer, taps) there and hands the request to its connection's I/O thread, which alone writes and
+ * frees.
  */
 #include "http/request.h"
 
@@ -99,9 +100,8 @@ static void shed_answer(struct http_req *r, int status)
 	const char *class_name = weir_class_name(st, req->ev.class_id);
 	snprintf(text, sizeof(text), "%d", conn_retry_after_s(r->conn));
 	weir_http_add_field(req, "Retry-After", text);
-	snprintf(text, sizeof(text), "stage=%s; reason=%s; class=%s; id=%016llx",
-	    name, weir_error_word(status), class_name,
-	    (unsigned long long)req->ev.trace_id);
+	snprintf(text, sizeof(text), "stage=%s; reason=%s; class=%s; id=%016llx", name,
+	    weir_error_word(status), class_name, (unsigned long long)req->ev.trace_id);
 	weir_http_add_field(req, "X-Weir-Shed", text);
 }
 

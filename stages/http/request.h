@@ -7,11 +7,12 @@
  *   emitted                                 whoever owns the event: the public part only
  *   finished: taps, default answer          the finishing thread, then handed home
  *   `answered`, written, back to the pool   the I/O thread
- * `conn`, `loop` and the slices do not change between emission and home-coming, so field getters may
- * read them in the owning thread.
+ * `conn`, `loop` and the slices do not change between emission and home-coming, so field getters
+ * may read them in the owning thread.
  *
- * A request with no `loop` belongs to whoever made it (zeroed, weir_http_request_type.size bytes): its
- * finish fills in a default answer, runs the taps and leaves the rest to the maker. Tests use that.
+ * A request with no `loop` belongs to whoever made it (zeroed, weir_http_request_type.size bytes):
+ * its finish fills in a default answer, runs the taps and leaves the rest to the maker. Tests use
+ * that.
  */
 #ifndef WEIR_HTTP_REQUEST_H
 #define WEIR_HTTP_REQUEST_H
@@ -36,15 +37,15 @@ struct http_req {
 	struct http_req *next; /* of its connection, in order of arrival; or the free list */
 	struct rbuf *in;       /* the buffer that the slices point into; one reference */
 	struct weir_http_header *headers_mem; /* when there are more than fit inline, owned */
-	char *body_mem;        /* body that is not in the buffer, owned */
-	uint64_t body_size;    /* bytes allocated there */
-	uint64_t body_n;       /* bytes arrived there */
-	int16_t outcome;       /* status it was finished with */
-	bool answered;         /* home again, the answer may be written */
-	bool keep_alive;       /* the client would go on */
-	bool last;             /* we would not: the connection has had its requests */
+	char *body_mem;                       /* body that is not in the buffer, owned */
+	uint64_t body_size;                   /* bytes allocated there */
+	uint64_t body_n;                      /* bytes arrived there */
+	int16_t outcome;                      /* status it was finished with */
+	bool answered;                        /* home again, the answer may be written */
+	bool keep_alive;                      /* the client would go on */
+	bool last; /* we would not: the connection has had its requests */
 	bool expect_continue;
-	bool refusal;          /* never was in the graph: the answer to a malformed request */
+	bool refusal; /* never was in the graph: the answer to a malformed request */
 	struct weir_http_header headers[REQUEST_HEADERS_INLINE];
 };
 

@@ -2,9 +2,9 @@
 /*
  * Responses: what stages may say, checked so that no stage can split a response.
  *
- * Fields added one by one live in the request, 256 bytes inline, else malloc'd. A new response drops
- * the one before with its fields; fields added before the first response stay. Only the owner of the
- * event calls these.
+ * Fields added one by one live in the request, 256 bytes inline, else malloc'd. A new response
+ * drops the one before with its fields; fields added before the first response stay. Only the owner
+ * of the event calls these.
  */
 #include <weir/http.h>
 
@@ -16,7 +16,8 @@
 #include "http/request.h"
 #include "http/status.h"
 
-/* What one head may carry: far more than clients accept (8 to 16 KiB), and a bound for the writer. */
+/* What one head may carry: far more than clients accept (8 to 16 KiB), and a bound for the writer.
+ */
 #define FIELDS_MAX 16384
 
 bool weir_slice_is(struct weir_slice s, const char *text)
@@ -184,7 +185,8 @@ int weir_http_respond_file(struct weir_http_request *req, int status, const char
 
 	if (fd < 0 || offset < 0 || length < 0)
 		return fail(req, WEIR_EINVAL, release, arg);
-	rc = weir_http_respond(req, status, content_type, (struct weir_slice){NULL, 0}, release, arg);
+	rc = weir_http_respond(
+	    req, status, content_type, (struct weir_slice){NULL, 0}, release, arg);
 	if (rc != 0)
 		return rc;
 	req->res.fd = fd;
@@ -199,7 +201,8 @@ int weir_http_respond_status(struct weir_http_request *req, int status)
 	struct weir_slice text = s ? s->text : (struct weir_slice){"Unknown\n", 8};
 
 	if (status == 204 || status == 304)
-		return weir_http_respond(req, status, NULL, (struct weir_slice){NULL, 0}, NULL, NULL);
+		return weir_http_respond(
+		    req, status, NULL, (struct weir_slice){NULL, 0}, NULL, NULL);
 	return weir_http_respond(req, status, "text/plain; charset=utf-8", text, NULL, NULL);
 }
 

@@ -2,11 +2,12 @@
 /*
  * The inside of http.server: one struct per server, one per I/O thread.
  *
- * Each I/O thread owns its listening sockets (SO_REUSEPORT spreads clients over them), its connections
- * and its pool; nothing of a request is shared between I/O threads. Shared are the number of open
- * connections, the body budget and the drain, all in struct http_server.
+ * Each I/O thread owns its listening sockets (SO_REUSEPORT spreads clients over them), its
+ * connections and its pool; nothing of a request is shared between I/O threads. Shared are the
+ * number of open connections, the body budget and the drain, all in struct http_server.
  *
- *   built -> start: bind, listen, loops -> running -> stop: DRAINING -> (events end) -> fini: joined
+ *   built -> start: bind, listen, loops -> running -> stop: DRAINING -> (events end) -> fini:
+ * joined
  */
 #ifndef WEIR_HTTP_SERVER_H
 #define WEIR_HTTP_SERVER_H
@@ -18,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <weir/http_guard.h>
 #include <weir/weir.h>
 
 #include "http/pool.h"
@@ -42,22 +44,23 @@ struct http_conf {
 
 /* Rows of the metrics table: name, kind, unit, help. */
 #define SERVER_METRICS(X)                                                                          \
-	X(CONNECTIONS, "http_connections", GAUGE, "connections", "client connections that are open")   \
-	X(ACCEPTED, "http_accepted_total", COUNTER, "connections", "client connections accepted")      \
+	X(CONNECTIONS, "http_connections", GAUGE, "connections",                                   \
+	    "client connections that are open")                                                    \
+	X(ACCEPTED, "http_accepted_total", COUNTER, "connections", "client connections accepted")  \
 	X(REFUSED, "http_refused_total", COUNTER, "connections",                                   \
-	    "connections answered 503 over max_connections or for want of descriptors")                \
+	    "connections answered 503 over max_connections or for want of descriptors")            \
 	X(EVICTED, "http_evicted_total", COUNTER, "connections",                                   \
 	    "connections without a request closed to make room for new ones")                      \
 	X(ACCEPT_FAILURES, "http_accept_failures_total", COUNTER, "failures",                      \
 	    "accepts that failed for want of descriptors or memory")                               \
-	X(ANSWERS_2XX, "http_responses_2xx_total", COUNTER, "responses", "responses of class 2xx")     \
-	X(ANSWERS_3XX, "http_responses_3xx_total", COUNTER, "responses", "responses of class 3xx")     \
-	X(ANSWERS_4XX, "http_responses_4xx_total", COUNTER, "responses", "responses of class 4xx")     \
-	X(ANSWERS_5XX, "http_responses_5xx_total", COUNTER, "responses", "responses of class 5xx")     \
+	X(ANSWERS_2XX, "http_responses_2xx_total", COUNTER, "responses", "responses of class 2xx") \
+	X(ANSWERS_3XX, "http_responses_3xx_total", COUNTER, "responses", "responses of class 3xx") \
+	X(ANSWERS_4XX, "http_responses_4xx_total", COUNTER, "responses", "responses of class 4xx") \
+	X(ANSWERS_5XX, "http_responses_5xx_total", COUNTER, "responses", "responses of class 5xx") \
 	X(BAD_REQUESTS, "http_bad_requests_total", COUNTER, "requests",                            \
 	    "requests refused by the parser before they entered the graph")                        \
-	X(BYTES_IN, "http_received_bytes_total", COUNTER, "bytes", "bytes read from clients")          \
-	X(BYTES_OUT, "http_sent_bytes_total", COUNTER, "bytes", "bytes written to clients")            \
+	X(BYTES_IN, "http_received_bytes_total", COUNTER, "bytes", "bytes read from clients")      \
+	X(BYTES_OUT, "http_sent_bytes_total", COUNTER, "bytes", "bytes written to clients")        \
 	X(TIMEOUTS_IDLE, "http_timeouts_idle_total", COUNTER, "connections",                       \
 	    "connections closed since they were idle")                                             \
 	X(TIMEOUTS_READ, "http_timeouts_read_total", COUNTER, "connections",                       \
@@ -71,8 +74,10 @@ enum server_metric {
 #define SERVER_METRIC_ENUM(id, name, kind, unit, help) SERVER_##id,
 	SERVER_METRICS(SERVER_METRIC_ENUM)
 #undef SERVER_METRIC_ENUM
-	SERVER_N_METRICS,
+	    SERVER_N_METRICS,
 };
+
+enum server_phase { SERVER_RUNNING, SERVER_DRAINING, SERVER_CLOSED };
 
 struct http_server;
 struct http_io;
@@ -109,23 +114,23 @@ struct http_io {
 	int index;
 	struct listener listener[SERVER_LISTEN_MAX];
 	int n_listeners;
-	int reserve_fd;             /* given up to answer one client when descriptors are out */
+	int reserve_fd;                 /* given up to answer one client when descriptors are out */
 	struct weir_timer accept_timer; /* tries again */
 	bool accept_paused;
 	struct pool pool;
-	struct conn *conns;         /* all that are open */
+	struct conn *conns;                   /* all that are open */
 	struct conn *waiting, **waiting_tail; /* those without a request, longest waiting first */
 	struct conn *ready, **ready_tail;     /* those with something to write or to reap */
-	int64_t n_conns;            /* open, or closed with requests still in the graph */
-	int64_t in_graph;           /* requests emitted and not home again */
-	uint64_t next_id;           /* of requests and connections */
-	bool draining, drained;
-	int64_t linger_until_ns;    /* draining: when idle connections are closed */
+	int64_t n_conns;                      /* open, or closed with requests still in the graph */
+	int64_t in_graph;                     /* requests emitted and not home again */
+	uint64_t next_id;                     /* of requests and connections */
+	enum server_phase phase;
+	bool drained; /* draining, and no connection is left */
 	struct weir_timer linger_timer;
-	int64_t stamp_until_ns;     /* the stamp is good before this */
+	int64_t stamp_until_ns; /* the stamp is good before this */
 	size_t stamp_n;
 	char stamp[SERVER_STAMP_MAX];
-	int64_t count[SERVER_N_METRICS]; /* since the last turn */
+	int64_t count[SERVER_N_METRICS];                        /* since the last turn */
 	struct weir_http_header headers[WEIR_HTTP_HEADERS_MAX]; /* scratch of the parser */
 	struct piece piece[SERVER_PIECES];
 	struct iovec iov[2 * SERVER_PIECES];
@@ -144,11 +149,12 @@ struct http_server {
 	WEIR_ALIGNED atomic_int connections;
 	_Atomic int64_t body_budget;
 	/* the drain: set by main, answered by I/O threads */
-	atomic_bool draining;
+	_Atomic enum server_phase phase;
 	_Atomic int64_t linger_until_ns;
 	pthread_mutex_t lock;
-	pthread_cond_t drained;
-	int n_drained WEIR_GUARDED_BY(lock);
+	pthread_cond_t reported;
+	int n_reports[SERVER_CLOSED + 1] WEIR_GUARDED_BY(
+	    lock); /* threads that are done, by phase */
 };
 
 /** Present configuration; for callbacks of the I/O thread. */
@@ -157,7 +163,8 @@ static inline const struct http_conf *io_conf(const struct http_io *io)
 	return weir_conf(io->stage);
 }
 
-/** Begin the drain of this thread if main asked for it, and tell main when it is done. Each turn. */
+/** Begin the drain of this thread if main asked for it, and tell main when it is done. Each turn.
+ */
 void io_check_drain(struct http_io *io);
 
 #endif

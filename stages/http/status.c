@@ -51,7 +51,10 @@
 	X(505, "HTTP Version Not Supported")                                                       \
 	X(507, "Insufficient Storage")
 
-#define SLICE(text) {text, sizeof(text) - 1}
+#define SLICE(text)                                                                                \
+	{                                                                                          \
+		text, sizeof(text) - 1                                                             \
+	}
 
 static const struct status statuses[] = {
 #define STATUS_ROW(code, reason)                                                                   \

@@ -2,10 +2,11 @@
 /*
  * Bytes in, requests out; see stream.h.
  *
- * Requests in flight point into the read buffer, which therefore never moves under them: new bytes go
- * behind the old, and when the buffer is full the unfinished rest is copied to the front of it (no
- * request refers to it) or of another one (some do). A body of known length is read straight into
- * memory of its own, which grows as bytes arrive: what a client merely announces costs nothing.
+ * Requests in flight point into the read buffer, which therefore never moves under them: new bytes
+ * go behind the old, and when the buffer is full the unfinished rest is copied to the front of it
+ * (no request refers to it) or of another one (some do). A body of known length is read straight
+ * into memory of its own, which grows as bytes arrive: what a client merely announces costs
+ * nothing.
  */
 #include "http/stream.h"
 
@@ -13,8 +14,8 @@
 
 #include "http/parse.h"
 
-/* Read at least this many bytes at once, or move the rest first: a guess, half of a small buffer would
- * copy more, a few bytes would read more often. */
+/* Read at least this many bytes at once, or move the rest first: a guess, half of a small buffer
+ * would copy more, a few bytes would read more often. */
 #define ROOM_MIN 512
 
 /* First allocation for a body that does not come with its head: most are small forms. */

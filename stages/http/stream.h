@@ -8,8 +8,8 @@
  *          '--bad--> ENDED, and so does anything bad later: nothing is parsed after an error
  *
  * The reader asks stream_room() where to put bytes, says how many came with stream_got(), and calls
- * stream_next() until it answers MORE or REFUSED. Results do not depend on how the bytes were split.
- * One thread.
+ * stream_next() until it answers MORE or REFUSED. Results do not depend on how the bytes were
+ * split. One thread.
  */
 #ifndef WEIR_HTTP_STREAM_H
 #define WEIR_HTTP_STREAM_H
@@ -30,19 +30,20 @@ enum stream_verdict {
 };
 
 struct stream {
-	struct rbuf *in;         /* NULL while there is nothing to keep */
-	uint32_t start, end;     /* bytes of `in` not yet used */
-	uint32_t scanned;        /* bytes from start that the guard has seen without a verdict */
-	uint8_t phase;           /* enum stream_phase */
-	bool had_body_bytes;     /* of `filling` */
-	uint16_t status;         /* after REFUSED */
-	const char *why;         /* likewise, static */
+	struct rbuf *in;          /* NULL while there is nothing to keep */
+	uint32_t start, end;      /* bytes of `in` not yet used */
+	uint32_t scanned;         /* bytes from start that the guard has seen without a verdict */
+	uint8_t phase;            /* enum stream_phase */
+	bool had_body_bytes;      /* of `filling` */
+	uint16_t status;          /* after REFUSED */
+	const char *why;          /* likewise, static */
 	struct http_req *filling; /* its body is arriving */
 	struct chunk chunk;
-	uint64_t body_left;      /* BODY: bytes still to come */
+	uint64_t body_left; /* BODY: bytes still to come */
 };
 
-/** Where the next bytes go: `*room` gets the place, at least 1 byte is returned; 0: out of memory. */
+/** Where the next bytes go: `*room` gets the place, at least 1 byte is returned; 0: out of memory.
+ */
 size_t stream_room(struct stream *s, struct pool *p, char **room);
 
 /** `n` bytes were put there. */

@@ -3,9 +3,10 @@
  * Writing: the answers whose turn it is, in one call, in request order.
  *
  * Heads of a run of answers are composed one behind the other into the I/O thread's buffer, small
- * bodies copied behind their heads, large ones referenced: one send or sendmsg for the lot, sendfile
- * for bodies that are files. Only the first answer can ever be partly sent; what a short write left of
- * its head is copied to the connection, everything behind it is simply composed again later.
+ * bodies copied behind their heads, large ones referenced: one send or sendmsg for the lot,
+ * sendfile for bodies that are files. Only the first answer can ever be partly sent; what a short
+ * write left of its head is copied to the connection, everything behind it is simply composed again
+ * later.
  */
 #include "http/conn.h"
 
@@ -24,10 +25,10 @@
 /* One call's worth of answers. */
 struct run {
 	int n_pieces, n_iov;
-	size_t out_n;   /* bytes of io->out used */
-	size_t bytes;   /* in all iovecs */
-	bool file;      /* the body of the last piece is a file */
-	bool close;     /* the connection ends behind the last piece */
+	size_t out_n;     /* bytes of io->out used */
+	size_t bytes;     /* in all iovecs */
+	bool file;        /* the body of the last piece is a file */
+	bool close;       /* the connection ends behind the last piece */
 	bool client_done; /* and its client neither expects nor sends more */
 };
 
@@ -52,7 +53,9 @@ static bool should_close(const struct conn *c, const struct http_req *r)
 	if (r->refusal || r->last || !r->keep_alive || r->pub.res.close)
 		return true;
 	/* The last answer of a drain; whoever has begun another request may finish it. */
-	return c->io->draining && !r->next && !stream_partial(&c->stream);
+	if (c->io->phase == SERVER_RUNNING || r->next)
+		return false;
+	return c->io->phase == SERVER_CLOSED || !stream_partial(&c->stream);
 }
 
 /* The head of `r`, behind it its body if that is small. Returns false when `out` is full. */
@@ -140,7 +143,8 @@ static void gather(struct conn *c, struct run *g)
 			return;
 		g->close = c->io->piece[g->n_pieces - 1].close;
 		if (g->close) {
-			g->client_done = !r->refusal && !r->keep_alive && !stream_partial(&c->stream);
+			g->client_done =
+			    !r->refusal && !r->keep_alive && !stream_partial(&c->stream);
 			return;
 		}
 	}
@@ -311,8 +315,8 @@ void conn_write(struct conn *c)
 			conn_end(c, c->eof || g.client_done);
 			return;
 		}
-		if (c->eof && c->in_flight == 0) {
-			conn_close(c);
+		if (c->no_more && c->in_flight == 0) {
+			conn_end(c, c->eof);
 			return;
 		}
 		conn_parse(c);

@@ -81,6 +81,8 @@ is exit 0
 launch server.yaml
 kill -SEGV "$pid"
 ended
-is exit 139
+checks=$((checks + 1))
+# 139 of a shell; a sanitizer that takes the signal afterwards has a code of its own.
+[ "$rc" != 0 ] || fail 'it ended well'
 is err has 'weir: crashed with SIGSEGV'
 finish

@@ -45,7 +45,7 @@ is exit 0; is out has 'root'
 weir describe file.raed
 is exit 1; is err has "did you mean 'file.read'?"
 weir schema
-is exit 0; is out has '"$schema"'; is out has 'file.cache'
+is exit 0; is out has "\"\$schema\""; is out has 'file.cache'
 
 "$program" list >/dev/full 2>"$work/err"
 rc=$? out='' err=$(<"$work/err") about='weir list >/dev/full'

@@ -38,6 +38,7 @@ struct weir_http_header {
 #define WEIR_HTTP_FIELDS_INLINE 256
 
 struct weir_http_request;
+struct weir_stage;
 
 /** Runs once when the request is finished, before the answer leaves, in the finishing thread; the
  *  response may be read and changed. Must not block. A tap that is in the way is the first in a
@@ -122,6 +123,10 @@ WEIR_API void weir_http_add_tap(struct weir_http_request *req, struct weir_http_
 
 /** Call and clear the response's release and forget the response. */
 WEIR_API void weir_http_response_reset(struct weir_http_request *req);
+
+/** The port that entry `i` of `listen:` got (one asked for port 0 gets a free one); 0 when `st` is no
+ *  running http.server or has no such entry. Any thread, after the graph has started. */
+WEIR_API uint16_t weir_http_port(const struct weir_stage *st, int i);
 
 /** "Not Found" for 404; "Unknown" when not registered. Static. */
 WEIR_API const char *weir_http_reason(int status);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A growing text: doubling, with the failure kept until the end. */
-#include "text.h"
+#include "textbuf.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,21 +8,21 @@
 #include <string.h>
 
 /* One scrape of ten stages is about 60 KB of text; growth doubles from here. */
-#define TEXT_FIRST_BYTES 4096
+#define TEXTBUF_FIRST_BYTES 4096
 
 /* Room for `more` bytes and a NUL. */
-static bool text_reserve(struct text *t, size_t more)
+static bool textbuf_reserve(struct textbuf *t, size_t more)
 {
 	if (t->failed)
 		return false;
 	if (t->size - t->n > more)
 		return true;
-	size_t size = t->size ? t->size : TEXT_FIRST_BYTES;
+	size_t size = t->size ? t->size : TEXTBUF_FIRST_BYTES;
 	while (size - t->n <= more)
 		size *= 2;
 	char *p = realloc(t->p, size);
 	if (!p) {
-		text_fini(t);
+		textbuf_fini(t);
 		t->failed = true;
 		return false;
 	}
@@ -31,16 +31,16 @@ static bool text_reserve(struct text *t, size_t more)
 	return true;
 }
 
-void text_append(struct text *t, const char *p, size_t n)
+void textbuf_append(struct textbuf *t, const char *p, size_t n)
 {
-	if (!text_reserve(t, n))
+	if (!textbuf_reserve(t, n))
 		return;
 	memcpy(t->p + t->n, p, n);
 	t->n += n;
 	t->p[t->n] = '\0';
 }
 
-void text_printf(struct text *t, const char *fmt, ...)
+void textbuf_printf(struct textbuf *t, const char *fmt, ...)
 {
 	char line[512]; /* longer ones are printed twice */
 	va_list args;
@@ -49,10 +49,10 @@ void text_printf(struct text *t, const char *fmt, ...)
 	int n = vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
 	if (n < (int)sizeof(line)) {
-		text_append(t, line, n > 0 ? (size_t)n : 0);
+		textbuf_append(t, line, n > 0 ? (size_t)n : 0);
 		return;
 	}
-	if (!text_reserve(t, (size_t)n))
+	if (!textbuf_reserve(t, (size_t)n))
 		return;
 	va_start(args, fmt);
 	vsnprintf(t->p + t->n, t->size - t->n, fmt, args);
@@ -60,18 +60,18 @@ void text_printf(struct text *t, const char *fmt, ...)
 	t->n += (size_t)n;
 }
 
-char *text_take(struct text *t, size_t *n)
+char *textbuf_take(struct textbuf *t, size_t *n)
 {
-	text_append(t, "", 0); /* an empty text is still a string */
+	textbuf_append(t, "", 0); /* an empty text is still a string */
 	char *p = t->p;
 
 	*n = t->n;
-	*t = (struct text){.failed = t->failed};
+	*t = (struct textbuf){.failed = t->failed};
 	return p;
 }
 
-void text_fini(struct text *t)
+void textbuf_fini(struct textbuf *t)
 {
 	free(t->p);
-	*t = (struct text){0};
+	*t = (struct textbuf){0};
 }

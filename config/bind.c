@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The top level: which sections there are, in the order in which they are bound (`defaults` before
+ * the stages that get them), and what is the same in all of them.
+ */
+#include "bind.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tree.h"
+
+/* reliability.md (b). */
+#define NAME_BYTES 64
+#define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+
+struct section {
+	const char *key;
+	int (*bind)(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
+};
+
+/* Read by the loader already. */
+static int section_done(
+    struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	(void)bind;
+	(void)name;
+	(void)node;
+	return 0;
+}
+
+static int section_alerts(
+    struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	(void)node;
+	weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, "remove it",
+	    "'alerts' is not part of this version of weir yet");
+	return 0;
+}
+
+static const struct section sections[] = {{"weir", section_done}, {"name", section_name},
+    {"include", section_done}, {"plugin", section_plugin}, {"admin", section_admin},
+    {"drain", section_drain}, {"defaults", section_defaults}, {"classes", section_classes},
+    {"groups", section_groups}, {"stages", section_stages}, {"alerts", section_alerts}};
+
+#define N_SECTIONS (sizeof(sections) / sizeof(sections[0]))
+
+bool config_is_section(const char *key)
+{
+	for (size_t i = 0; i < N_SECTIONS; i++)
+		if (strcmp(sections[i].key, key) == 0)
+			return true;
+	return false;
+}
+
+void bind_unknown_section(struct bind *bind, const struct weir_node *name)
+{
+	const char *names[N_SECTIONS];
+	char hint[120] = "";
+
+	if (config_is_stage_key(name->text)) {
+		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL,
+		    "it goes inside a stage, or below 'defaults:'",
+		    "'%s' is not a key of the top level", name->text);
+		return;
+	}
+	for (size_t i = 0; i < N_SECTIONS; i++)
+		names[i] = sections[i].key;
+	const char *nearest = weir_nearest(name->text, names, N_SECTIONS);
+	if (nearest)
+		snprintf(hint, sizeof(hint), "did you mean '%s'?", nearest);
+	weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, hint,
+	    "unknown key '%s' at the top level", name->text);
+}
+
+static const struct weir_node *name_of(const struct weir_node *root, const char *key)
+{
+	for (int i = 0; i < root->n; i++)
+		if (strcmp(root->name[i]->text, key) == 0)
+			return root->name[i];
+	return NULL;
+}
+
+/* What every configuration has. */
+static void check_required(struct bind *bind, const struct weir_node *root)
+{
+	struct weir_mark mark = {.file = NULL};
+
+	if (root->n > 0)
+		mark = root->name[0]->mark;
+	if (!weir_node_get(root, "weir"))
+		weir_errs_add(bind->errs, &mark, WEIR_EINVAL, "begin with 'weir: 1'",
+		    "the version of the configuration is missing");
+	if (!weir_node_get(root, "stages"))
+		weir_errs_add(bind->errs, &mark, WEIR_EINVAL,
+		    "stages: { web: { use: http.server ... } }", "there are no 'stages:'");
+}
+
+int bind_root(struct bind *bind, const struct weir_node *root)
+{
+	int rc = 0;
+
+	check_required(bind, root);
+	for (int i = 0; i < root->n; i++)
+		if (!config_is_section(root->name[i]->text) &&
+		    strncmp(root->name[i]->text, "x-", 2) != 0)
+			bind_unknown_section(bind, root->name[i]);
+	for (size_t i = 0; rc == 0 && i < N_SECTIONS; i++) {
+		const struct weir_node *name = name_of(root, sections[i].key);
+		if (name)
+			rc = sections[i].bind(bind, name, weir_node_get(root, sections[i].key));
+	}
+	return rc;
+}
+
+/* ---- shared by sections ---- */
+
+bool bind_check_name(struct bind *bind, const struct weir_node *name, const char *what)
+{
+	size_t n = strlen(name->text);
+
+	if (n >= 1 && n <= NAME_BYTES && strspn(name->text, NAME_CHARS) == n)
+		return true;
+	weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL,
+	    "1 to 64 letters, digits, '_', '.' and '-' are possible",
+	    "'%.80s' can not be the name of a %s", name->text, what);
+	return false;
+}
+
+int bind_each(struct bind *bind, const struct weir_node *node, const char *what,
+    int (*one)(struct bind *bind, const struct weir_node *name, const struct weir_node *item))
+{
+	int rc = 0;
+
+	if (node->kind != WEIR_NODE_MAP) {
+		weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL, NULL,
+		    "%s must be a map, not %s", what, tree_kind(node));
+		return 0;
+	}
+	for (int i = 0; rc == 0 && i < node->n; i++)
+		rc = one(bind, node->name[i], node->item[i]);
+	return rc;
+}
+
+void bind_one(struct bind *bind, const struct weir_knob *table, struct weir_node *name,
+    struct weir_node *item, void *base, const char *where)
+{
+	struct weir_node map = {.kind = WEIR_NODE_MAP, .n = 1, .name = &name, .item = &item};
+
+	map.mark = name->mark;
+	weir_knobs_bind(table, &map, base, where, bind->errs);
+}

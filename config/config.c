@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The two ways in: load a file or a text, bind it, hand the spec over.
+ *
+ * Mistakes of all steps are collected: after a mistake in the text (a duplicate key, a variable
+ * that is not set) what could be read is still bound, so that one run shows as much as possible.
+ * They are sorted by place at the end.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bind.h"
+#include "load.h"
+
+/* Position of a file among those read; what has no file comes last. */
+static int file_rank(const struct sources *all, const char *file)
+{
+	for (int i = 0; i < all->n; i++)
+		if (strncmp(all->item[i]->name, file, sizeof(((struct weir_err *)0)->file) - 1) ==
+		    0)
+			return i;
+	return all->n;
+}
+
+static bool is_after(const struct sources *all, const struct weir_err *a, const struct weir_err *b)
+{
+	int file_a = file_rank(all, a->file), file_b = file_rank(all, b->file);
+
+	if (file_a != file_b)
+		return file_a > file_b;
+	if (a->line != b->line)
+		return a->line > b->line;
+	return a->col > b->col;
+}
+
+/* Insertion sort: there are at most WEIR_ERRS_MAX, and equal places keep their order. */
+static void sort_errors(const struct sources *all, struct weir_errs *errs)
+{
+	for (int i = 1; i < errs->n; i++) {
+		struct weir_err err = errs->err[i];
+		int k = i;
+		for (; k > 0 && is_after(all, &errs->err[k - 1], &err); k--)
+			errs->err[k] = errs->err[k - 1];
+		errs->err[k] = err;
+	}
+}
+
+/* The name of a server that does not say one: the file's, without folder and ending. */
+static int default_name(struct weir_spec *spec, const char *path)
+{
+	const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	size_t n = strcspn(base, ".");
+	char *stem = strndup(base, n > 0 ? n : strlen(base));
+
+	int rc = stem ? weir_spec_text(&spec->name, stem) : WEIR_ENOMEM;
+	free(stem);
+	return rc;
+}
+
+static int keep_sets(struct sources *all, const char *const *sets, int n_sets)
+{
+	all->sets = calloc((size_t)n_sets + 1, sizeof(*all->sets));
+	if (!all->sets)
+		return WEIR_ENOMEM;
+	for (; all->n_sets < n_sets; all->n_sets++) {
+		all->sets[all->n_sets] = strdup(sets[all->n_sets]);
+		if (!all->sets[all->n_sets])
+			return WEIR_ENOMEM;
+	}
+	return 0;
+}
+
+static int bind_all(struct load *load, struct weir_spec *spec)
+{
+	struct bind bind = {.spec = spec, .errs = load->errs, .from_file = load->from_file};
+
+	int rc = bind_root(&bind, load->root);
+	for (int i = 0; rc == 0 && i < load->all->n_sets; i++)
+		rc = bind_set(&bind, load->all->sets[i]);
+	return rc == 0 ? bind_check_with(&bind) : rc;
+}
+
+/* A spec and a load that share their sources. */
+static int begin(struct load *load, const char *name, struct weir_spec **spec)
+{
+	*spec = weir_spec_new(name);
+	load->all = sources_new();
+	if (*spec && load->all) {
+		(*spec)->sources = load->all;
+		(*spec)->free_sources = sources_free;
+		load->root = load->all->root = calloc(1, sizeof(*load->root));
+		if (load->root) {
+			load->root->kind = WEIR_NODE_MAP;
+			return default_name(*spec, name) == 0 ? 0 : source_no_memory(load->errs);
+		}
+	} else {
+		sources_free(load->all);
+	}
+	return source_no_memory(load->errs);
+}
+
+/* Everything was read, or `rc` says why not: bind, sort, hand over or free. */
+static int finish(
+    struct load *load, int rc, int errors_before, struct weir_spec *made, struct weir_spec **spec)
+{
+	if (rc == 0 && load->usable)
+		rc = bind_all(load, made);
+	if (rc == 0 && load->errs->total > errors_before)
+		rc = WEIR_EINVAL;
+	if (rc != 0) {
+		if (load->root)
+			sort_errors(load->all, load->errs);
+		weir_spec_free(made);
+		return rc;
+	}
+	*spec = made;
+	return 0;
+}
+
+int config_load(const char *path, const char *const *sets, int n_sets, struct weir_spec **spec,
+    struct weir_errs *errs)
+{
+	struct load load = {.errs = errs, .from_file = true};
+	struct weir_spec *made;
+	int before = errs->total;
+
+	int rc = begin(&load, path, &made);
+	if (rc == 0)
+		rc = load_file(&load, path, NULL, NULL);
+	if (rc == 0 && weir_spec_text(&made->path, path) != 0)
+		rc = source_no_memory(errs);
+	if (rc == 0 && keep_sets(load.all, sets, n_sets) != 0)
+		rc = source_no_memory(errs);
+	return finish(&load, rc, before, made, spec);
+}
+
+int config_load_text(
+    const char *text, size_t n, const char *name, struct weir_spec **spec, struct weir_errs *errs)
+{
+	struct load load = {.errs = errs};
+	struct weir_spec *made;
+	struct source *source;
+	int before = errs->total;
+
+	int rc = begin(&load, name, &made);
+	if (rc == 0)
+		rc = source_text(load.all, text, n, name, &source, errs);
+	if (rc == 0)
+		rc = load_source(&load, source, NULL);
+	return finish(&load, rc, before, made, spec);
+}

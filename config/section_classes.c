@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* `classes:`, in the order of their priority; `groups:`, pools that stages share. */
+#include "bind.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tree.h"
+
+#define WHERE_BYTES 100
+
+/* Objectives as those of a stage (framework/flow/spec_knobs.c). */
+#define SLO_MIN_NS 1e5
+#define SLO_MAX_NS 3600e9
+
+const struct weir_knob config_class_knobs[] = {
+    {.name = "slo",
+	.type = WEIR_KNOB_DURATION,
+	.offset = offsetof(struct weir_class_spec, slo_ns),
+	.def = "500ms", /* overload.md 3.7 */
+	.min = SLO_MIN_NS,
+	.max = SLO_MAX_NS,
+	.help = "how long an event of this class may take in all"},
+    {.name = NULL}};
+
+/* ---- classes ---- */
+
+static int keep_match(struct weir_class_spec *class, const char *field, const char *pattern)
+{
+	size_t n = (size_t) class->n_match + 1;
+	struct weir_match_spec *match = realloc(class->match, n * sizeof(*match));
+
+	if (!match)
+		return WEIR_ENOMEM;
+	class->match = match;
+	struct weir_match_spec *m = &match[class->n_match++];
+	*m = (struct weir_match_spec){0};
+	if (weir_spec_text(&m->field, field) != 0 || weir_spec_text(&m->pattern, pattern) != 0)
+		return WEIR_ENOMEM;
+	return 0;
+}
+
+static int bind_match(
+    struct bind *bind, const struct weir_node *name, const struct weir_node *pattern)
+{
+	struct weir_class_spec *class = &bind->spec->classes[bind->spec->n_classes - 1];
+
+	if (pattern->kind != WEIR_NODE_SCALAR || tree_is_empty(pattern)) {
+		weir_errs_add(bind->errs, &pattern->mark, WEIR_EINVAL,
+		    "write a text, or the beginning of one and '*'",
+		    "'%s' of class '%s' takes one pattern, not %s", name->text, class->name,
+		    tree_kind(pattern));
+		return 0;
+	}
+	const char *star = strchr(pattern->text, '*');
+	if (star && star[1]) {
+		weir_errs_add(bind->errs, &pattern->mark, WEIR_EINVAL, NULL,
+		    "'*' can only be at the end of a pattern");
+		return 0;
+	}
+	return keep_match(class, name->text, pattern->text);
+}
+
+static int bind_class(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	char where[WHERE_BYTES];
+	int rc = 0;
+
+	bind_check_name(bind, name, "class");
+	snprintf(where, sizeof(where), "class '%.64s'", name->text);
+	struct weir_class_spec *class = weir_spec_add_class(bind->spec, name->text);
+	if (!class)
+		return source_no_memory(bind->errs);
+	class->mark = name->mark;
+	if (node->kind != WEIR_NODE_MAP) {
+		weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL, "write {} to match all",
+		    "%s must be a map, not %s", where, tree_kind(node));
+		return 0;
+	}
+	for (int i = 0; rc == 0 && i < node->n; i++) {
+		if (strcmp(node->name[i]->text, "match") == 0)
+			rc = bind_each(bind, node->item[i], "'match'", bind_match);
+		else if (strcmp(node->name[i]->text, "slo") == 0)
+			bind_one(
+			    bind, config_class_knobs, node->name[i], node->item[i], class, where);
+		else
+			weir_errs_add(bind->errs, &node->name[i]->mark, WEIR_EINVAL,
+			    "known here: match, slo", "unknown key '%s' in %s", node->name[i]->text,
+			    where);
+	}
+	return rc;
+}
+
+int section_classes(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	(void)name;
+	return bind_each(bind, node, "'classes'", bind_class);
+}
+
+/* ---- groups ---- */
+
+static int bind_group(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	char where[WHERE_BYTES];
+
+	bind_check_name(bind, name, "group");
+	snprintf(where, sizeof(where), "group '%.64s'", name->text);
+	struct weir_group_spec *group = weir_spec_add_group(bind->spec, name->text);
+	if (!group)
+		return source_no_memory(bind->errs);
+	group->mark = name->mark;
+	if (node->kind != WEIR_NODE_MAP) {
+		weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL, "write {} for the defaults",
+		    "%s must be a map, not %s", where, tree_kind(node));
+		return 0;
+	}
+	for (int i = 0; i < node->n; i++) {
+		struct weir_node *item = node->item[i];
+		if (strcmp(node->name[i]->text, "threads") == 0 && item->kind == WEIR_NODE_SCALAR)
+			bind_threads_number(bind, item, &group->threads);
+		else
+			bind_one(bind, weir_group_knobs, node->name[i], item, group, where);
+	}
+	return 0;
+}
+
+int section_groups(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	(void)name;
+	return bind_each(bind, node, "'groups'", bind_group);
+}

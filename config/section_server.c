@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* Sections about the whole server: name, admin, drain, plugin. */
+#include "bind.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tree.h"
+
+#define PATH_BYTES 4096
+
+/* Longest drain, an hour: a guess. Who waits longer wants no drain. */
+#define GRACE_MAX_NS 3600e9
+
+const struct weir_knob config_admin_knobs[] = {
+    {.name = "listen",
+	.type = WEIR_KNOB_STRING,
+	.offset = offsetof(struct weir_admin_spec, listen),
+	.def = "",
+	.help = "address of the admin endpoint, as 127.0.0.1:9900; empty for none"},
+    {.name = NULL}};
+
+const struct weir_knob config_drain_knobs[] = {
+    {.name = "grace",
+	.type = WEIR_KNOB_DURATION,
+	.offset = offsetof(struct weir_spec, grace_ns),
+	.def = "10s",
+	.min = 0,
+	.max = GRACE_MAX_NS,
+	.help = "how long a stopping server may take to finish what it has accepted"},
+    {.name = NULL}};
+
+int section_name(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	if (node->kind != WEIR_NODE_SCALAR || tree_is_empty(node)) {
+		weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL, NULL,
+		    "'%s' takes one text, not %s", name->text, tree_kind(node));
+		return 0;
+	}
+	if (!bind_check_name(bind, node, "server"))
+		return 0;
+	return weir_spec_text(&bind->spec->name, node->text);
+}
+
+int section_admin(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	bind->spec->admin.mark = name->mark;
+	int rc =
+	    weir_knobs_bind(config_admin_knobs, node, &bind->spec->admin, "'admin'", bind->errs);
+	const struct weir_node *listen = weir_node_get(node, "listen");
+	if (listen)
+		bind->spec->admin.mark = listen->mark;
+	return rc == WEIR_ENOMEM ? rc : 0;
+}
+
+int section_drain(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	(void)name;
+	int rc = weir_knobs_bind(config_drain_knobs, node, bind->spec, "'drain'", bind->errs);
+	return rc == WEIR_ENOMEM ? rc : 0;
+}
+
+/* ---- plug-ins ---- */
+
+static int keep_plugin(struct weir_spec *spec, const char *path)
+{
+	char **plugins = realloc(spec->plugins, ((size_t)spec->n_plugins + 1) * sizeof(*plugins));
+
+	if (!plugins)
+		return WEIR_ENOMEM;
+	spec->plugins = plugins;
+	plugins[spec->n_plugins] = strdup(path);
+	if (!plugins[spec->n_plugins])
+		return WEIR_ENOMEM;
+	spec->n_plugins++;
+	return 0;
+}
+
+/* Relative to the file that names it, so that a server can be moved with its plug-ins. */
+static int load_plugin(struct bind *bind, const struct weir_node *node)
+{
+	char path[PATH_BYTES];
+	struct weir_err err = {0};
+
+	if (node->kind != WEIR_NODE_SCALAR || !node->text[0] ||
+	    !load_relative(node->mark.file, node->text, path, sizeof(path))) {
+		weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL, NULL,
+		    "'plugin' takes the path of a .so, or a list of them");
+		return 0;
+	}
+	if (!bind->from_file) {
+		weir_errs_add(
+		    bind->errs, &node->mark, WEIR_EINVAL, NULL, "only a file can load plug-ins");
+		return 0;
+	}
+	int rc = weir_stage_load(path, &err);
+	if (rc != 0) {
+		weir_errs_add(bind->errs, &node->mark, rc, err.hint, "%s", err.text);
+		return 0;
+	}
+	return keep_plugin(bind->spec, path);
+}
+
+int section_plugin(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	int rc = 0;
+
+	(void)name;
+	if (node->kind != WEIR_NODE_LIST)
+		return load_plugin(bind, node);
+	for (int i = 0; rc == 0 && i < node->n; i++)
+		rc = load_plugin(bind, node->item[i]);
+	return rc;
+}

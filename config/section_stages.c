@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `stages:` and `defaults:`. A stage is made with the defaults of its rows, then with those of the
+ * file, then with what it says itself. Sources take no defaults of the file: they have no queue and
+ * no pool.
+ */
+#include "bind.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tree.h"
+
+#define WHERE_BYTES 100
+
+static const char *const own_keys[] = {"use", "with", "to"};
+
+#define N_OWN_KEYS (sizeof(own_keys) / sizeof(own_keys[0]))
+
+/* Rows of weir_stage_knobs that make sense for all stages alike. */
+static const char *const default_keys[] = {"threads", "queue", "cohort", "admission", "slo"};
+
+#define N_DEFAULT_KEYS (sizeof(default_keys) / sizeof(default_keys[0]))
+
+static bool is_one_of(const char *key, const char *const *keys, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(keys[i], key) == 0)
+			return true;
+	return false;
+}
+
+bool config_is_stage_key(const char *key)
+{
+	return is_one_of(key, own_keys, N_OWN_KEYS) || weir_knob_find(weir_stage_knobs, key);
+}
+
+/* ---- keys in the wrong place ---- */
+
+/* "'threads:' or 'cohort:'": the sections of a stage that have the row `key`; "" for none. */
+static void sections_with(const char *key, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (const struct weir_knob *row = weir_stage_knobs; row->name; row++)
+		if (row->type == WEIR_KNOB_MAP && weir_knob_find(row->fields, key) && used < size)
+			used += (size_t)snprintf(
+			    buf + used, size - used, "%s'%s:'", used > 0 ? " or " : "", row->name);
+}
+
+/* Where `key` would be right, "" when nowhere. */
+static void right_level(
+    const char *key, const struct weir_stage_spec *stage, char *hint, size_t size)
+{
+	const struct weir_stage_ops *ops = weir_stage_type_find(stage->use);
+	char inside[100];
+
+	sections_with(key, inside, sizeof(inside));
+	if (ops && weir_knob_find(ops->knobs, key))
+		snprintf(hint, size, "'%s' takes it inside 'with:'", ops->name);
+	else if (inside[0])
+		snprintf(hint, size, "it goes inside %s", inside);
+	else if (config_is_section(key))
+		snprintf(hint, size, "it goes to the top level of the file");
+	else
+		hint[0] = '\0';
+}
+
+void bind_unknown_stage_key(
+    struct bind *bind, const struct weir_node *name, const struct weir_stage_spec *stage)
+{
+	const char *names[32];
+	char hint[160];
+	int n = 0;
+
+	right_level(name->text, stage, hint, sizeof(hint));
+	if (hint[0]) {
+		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, hint,
+		    "'%s' is not a key of a stage", name->text);
+		return;
+	}
+	for (size_t i = 0; i < N_OWN_KEYS; i++)
+		names[n++] = own_keys[i];
+	for (const struct weir_knob *row = weir_stage_knobs; row->name && n < 32; row++)
+		names[n++] = row->name;
+	const char *nearest = weir_nearest(name->text, names, n);
+	if (nearest)
+		snprintf(hint, sizeof(hint), "did you mean '%s'?", nearest);
+	weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, hint, "unknown key '%s' in stage '%s'",
+	    name->text, stage->name);
+}
+
+/* ---- threads, and the other rows ---- */
+
+void bind_threads_number(
+    struct bind *bind, const struct weir_node *node, struct weir_threads_spec *threads)
+{
+	const struct weir_knob *min = weir_knob_find(weir_threads_knobs, "min");
+	char why[160];
+
+	if (tree_is_empty(node) ||
+	    weir_knob_parse(min, node->text, threads, why, sizeof(why)) != 0) {
+		weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL,
+		    "write a number, 'inline' (stages), or { min: 1, max: 8 }",
+		    "'%s' is no number of threads from 1 to %.0f", node->text, min->max);
+		return;
+	}
+	threads->max = threads->min;
+}
+
+static bool is_inline(const struct weir_node *node)
+{
+	return node->kind == WEIR_NODE_SCALAR && strcmp(node->text, "inline") == 0;
+}
+
+void bind_stage_knob(struct bind *bind, struct weir_node *name, struct weir_node *item,
+    struct weir_stage_spec *stage, const char *where)
+{
+	bool threads = strcmp(name->text, "threads") == 0;
+
+	if (threads)
+		stage->inlined = is_inline(item);
+	if (threads && is_inline(item))
+		return;
+	if (threads && item->kind == WEIR_NODE_SCALAR)
+		bind_threads_number(bind, item, &stage->threads);
+	else
+		bind_one(bind, weir_stage_knobs, name, item, stage, where);
+}
+
+/* ---- to ---- */
+
+struct link {
+	char *stage;
+	bool loop;
+};
+
+static const struct weir_knob link_knobs[] = {{.name = "stage",
+						  .type = WEIR_KNOB_STRING,
+						  .offset = offsetof(struct link, stage),
+						  .flags = WEIR_KNOB_REQUIRED,
+						  .help = "the stage that the outlet leads to"},
+    {.name = "loop",
+	.type = WEIR_KNOB_BOOL,
+	.offset = offsetof(struct link, loop),
+	.def = "false",
+	.help = "true where the link closes a cycle"},
+    {.name = NULL}};
+
+/* From the outlet's name to the end of the target, when they share a line: both may be wrong. */
+static struct weir_mark link_mark(const struct weir_node *outlet, const struct weir_node *target)
+{
+	struct weir_mark mark = target->mark;
+
+	if (outlet && outlet->mark.line == mark.line && target->kind == WEIR_NODE_SCALAR) {
+		mark.len += mark.col - outlet->mark.col;
+		mark.col = outlet->mark.col;
+	}
+	return mark;
+}
+
+static int add_link(struct bind *bind, struct weir_stage_spec *stage,
+    const struct weir_node *outlet, const struct weir_node *target, const struct link *link)
+{
+	if (weir_spec_link(stage, outlet ? outlet->text : "", link->stage, link->loop) != 0)
+		return source_no_memory(bind->errs);
+	stage->to[stage->n_to - 1].mark = link_mark(outlet, target);
+	return 0;
+}
+
+static int bind_link(struct bind *bind, struct weir_stage_spec *stage,
+    const struct weir_node *outlet, const struct weir_node *target)
+{
+	struct link link = {0};
+	char where[160];
+
+	if (target->kind == WEIR_NODE_SCALAR && target->text[0]) {
+		link.stage = target->text;
+		return add_link(bind, stage, outlet, target, &link);
+	}
+	snprintf(where, sizeof(where), "outlet '%.64s' of stage '%.64s'",
+	    outlet ? outlet->text : "", stage->name);
+	if (target->kind != WEIR_NODE_MAP) {
+		weir_errs_add(bind->errs, &target->mark, WEIR_EINVAL,
+		    "write its name, or { stage: NAME, loop: true }", "%s takes a stage, not %s",
+		    where, tree_kind(target));
+		return 0;
+	}
+	int rc = weir_knobs_bind(link_knobs, target, &link, where, bind->errs);
+	if (rc == 0)
+		rc = add_link(bind, stage, outlet, target, &link);
+	weir_knobs_fini(link_knobs, &link);
+	return rc == WEIR_ENOMEM ? rc : 0;
+}
+
+static int bind_to(struct bind *bind, struct weir_stage_spec *stage, const struct weir_node *node)
+{
+	int rc = 0;
+
+	if (node->kind == WEIR_NODE_SCALAR && node->text[0])
+		return bind_link(bind, stage, NULL, node);
+	if (node->kind != WEIR_NODE_MAP) {
+		weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL,
+		    "write 'to: STAGE' or 'to: { OUTLET: STAGE }'",
+		    "'to' of stage '%s' takes a stage or a map of outlets, not %s", stage->name,
+		    tree_kind(node));
+		return 0;
+	}
+	for (int i = 0; rc == 0 && i < node->n; i++)
+		rc = bind_link(bind, stage, node->name[i], node->item[i]);
+	return rc;
+}
+
+/* ---- with ---- */
+
+static int bind_with(struct bind *bind, struct weir_stage_spec *stage, const struct weir_node *node)
+{
+	if (node->kind != WEIR_NODE_MAP) {
+		weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL, NULL,
+		    "'with' of stage '%s' must be a map, not %s", stage->name, tree_kind(node));
+		return 0;
+	}
+	stage->with = tree_copy(node); /* the tree stays whole for `explain` */
+	return stage->with ? 0 : source_no_memory(bind->errs);
+}
+
+/* ---- one stage ---- */
+
+static void bind_use(struct bind *bind, struct weir_stage_spec *stage, const struct weir_node *node)
+{
+	if (!node) {
+		weir_errs_add(bind->errs, &stage->mark, WEIR_EINVAL,
+		    "add 'use: TYPE'; `weir list` shows the types",
+		    "stage '%s' does not say what it uses", stage->name);
+		return;
+	}
+	stage->use_mark = node->mark;
+	if (node->kind != WEIR_NODE_SCALAR || !node->text[0])
+		weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL, "`weir list` shows the types",
+		    "'use' of stage '%s' takes a stage type, not %s", stage->name, tree_kind(node));
+}
+
+static void apply_defaults(struct bind *bind, struct weir_stage_spec *stage)
+{
+	const struct weir_stage_ops *ops = weir_stage_type_find(stage->use);
+	struct weir_errs seen = {0}; /* section_defaults has reported them */
+	struct bind quiet = *bind;
+
+	quiet.errs = &seen;
+	if (!bind->defaults || (ops && ops->flags & WEIR_STAGE_SOURCE))
+		return;
+	for (int i = 0; i < bind->defaults->n; i++)
+		if (is_one_of(bind->defaults->name[i]->text, default_keys, N_DEFAULT_KEYS))
+			bind_stage_knob(&quiet, bind->defaults->name[i], bind->defaults->item[i],
+			    stage, "'defaults'");
+}
+
+static int bind_stage_key(struct bind *bind, struct weir_stage_spec *stage, struct weir_node *name,
+    struct weir_node *item, const char *where)
+{
+	const char *key = name->text;
+
+	if (strcmp(key, "use") == 0 || strncmp(key, "x-", 2) == 0)
+		return 0;
+	if (strcmp(key, "with") == 0)
+		return bind_with(bind, stage, item);
+	if (strcmp(key, "to") == 0)
+		return bind_to(bind, stage, item);
+	if (weir_knob_find(weir_stage_knobs, key))
+		bind_stage_knob(bind, name, item, stage, where);
+	else
+		bind_unknown_stage_key(bind, name, stage);
+	return 0;
+}
+
+static int bind_stage(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	const struct weir_node *use = weir_node_get(node, "use");
+	char where[WHERE_BYTES];
+	int rc = 0;
+
+	bind_check_name(bind, name, "stage");
+	snprintf(where, sizeof(where), "stage '%.64s'", name->text);
+	if (node->kind != WEIR_NODE_MAP) {
+		weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL, "write { use: TYPE }",
+		    "%s must be a map, not %s", where, tree_kind(node));
+		return 0;
+	}
+	struct weir_stage_spec *stage = weir_spec_add_stage(
+	    bind->spec, name->text, use && use->kind == WEIR_NODE_SCALAR ? use->text : "");
+	if (!stage)
+		return source_no_memory(bind->errs);
+	stage->mark = name->mark;
+	bind_use(bind, stage, use);
+	apply_defaults(bind, stage);
+	for (int i = 0; rc == 0 && i < node->n; i++)
+		rc = bind_stage_key(bind, stage, node->name[i], node->item[i], where);
+	return rc;
+}
+
+int section_stages(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	(void)name;
+	return bind_each(bind, node, "'stages'", bind_stage);
+}
+
+/* ---- defaults ---- */
+
+static void check_default(struct bind *bind, struct weir_node *name, struct weir_node *item,
+    struct weir_stage_spec *scratch)
+{
+	if (is_one_of(name->text, default_keys, N_DEFAULT_KEYS))
+		bind_stage_knob(bind, name, item, scratch, "'defaults'");
+	else if (config_is_stage_key(name->text))
+		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, "each stage says it for itself",
+		    "'%s' can not be a default", name->text);
+	else
+		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL,
+		    "known here: threads, queue, cohort, admission, slo",
+		    "unknown key '%s' in 'defaults'", name->text);
+}
+
+int section_defaults(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	struct weir_stage_spec scratch = {0};
+
+	(void)name;
+	if (node->kind != WEIR_NODE_MAP) {
+		weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL, NULL,
+		    "'defaults' must be a map, not %s", tree_kind(node));
+		return 0;
+	}
+	if (weir_knobs_init(weir_stage_knobs, &scratch) != 0)
+		return source_no_memory(bind->errs);
+	for (int i = 0; i < node->n; i++)
+		check_default(bind, node->name[i], node->item[i], &scratch);
+	weir_knobs_fini(weir_stage_knobs, &scratch);
+	bind->defaults = node;
+	return 0;
+}

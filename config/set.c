@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* Overrides from the command line: --set stage.knob=value. */
+#include "bind.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tree.h"
+
+#define TEXT_BYTES 256
+
+/* The stage that `set` begins with; names may have dots, so the longest one that fits. */
+static struct weir_stage_spec *stage_of(struct weir_spec *spec, const char *set, size_t path_len)
+{
+	struct weir_stage_spec *found = NULL;
+
+	for (int i = 0; i < spec->n_stages; i++) {
+		struct weir_stage_spec *s = &spec->stages[i];
+		size_t n = strlen(s->name);
+		if (n + 1 < path_len && strncmp(set, s->name, n) == 0 && set[n] == '.' &&
+		    (!found || n > strlen(found->name)))
+			found = s;
+	}
+	return found;
+}
+
+static int report(struct bind *bind, const char *set, int code, const char *text)
+{
+	struct weir_mark mark = {.file = "--set"};
+
+	weir_errs_add(bind->errs, &mark, code, NULL, "%s: %s", set, text);
+	return code == WEIR_ENOMEM ? code : 0;
+}
+
+int bind_set(struct bind *bind, const char *set)
+{
+	size_t path_len = strcspn(set, "=");
+	char why[TEXT_BYTES], path[TEXT_BYTES];
+
+	if (set[path_len] != '=')
+		return report(bind, set, WEIR_EINVAL, "write STAGE.KNOB=VALUE");
+	struct weir_stage_spec *stage = stage_of(bind->spec, set, path_len);
+	if (!stage)
+		return report(bind, set, WEIR_ENOENT, "there is no such stage");
+	size_t name_len = strlen(stage->name) + 1;
+	int n = snprintf(path, sizeof(path), "%.*s", (int)(path_len - name_len), set + name_len);
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return report(bind, set, WEIR_EINVAL, "this path is too long");
+	int rc = weir_stage_spec_set(stage, path, set + path_len + 1, why, sizeof(why));
+	return rc == 0 ? 0 : report(bind, set, rc, why);
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * http.server: the source that makes one event per HTTP/1.1 request and writes the answers.
+ *
+ * This file has the tables (knobs, metrics, ops), the life of the server and what an I/O thread
+ * does per turn. conn.c, read.c, write.c are connections; stream.c and what is below it (guard,
+ * parse, chunk) turn bytes into requests; request.c and response.c are what stages see; listen.c
+ * accepts; drain.c stops.
+ *
+ * I/O threads live from start to fini, longer than the drain: events that end late (WEIR_ECLOSED)
+ * still find their way home.
+ */
+#include "http/server.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/random.h>
+
+#include "http/address.h"
+#include "http/conn.h"
+#include "http/drain.h"
+#include "http/guard.h"
+#include "http/listen.h"
+
+/* Descriptors for all that is not a client: listeners, files, logs, plug-ins. A guess. */
+#define FDS_APART 128
+
+/* ---- an I/O thread ---- */
+
+static int io_start(struct weir_loop *loop)
+{
+	struct http_io *io = weir_loop_data(loop);
+
+	io->loop = loop;
+	return listen_watch(io);
+}
+
+static void run_ready(struct http_io *io)
+{
+	while (io->ready) {
+		struct conn *c = io->ready;
+		io->ready = c->ready_next;
+		if (!io->ready)
+			io->ready_tail = &io->ready;
+		c->ready = false;
+		conn_write(c);
+		if (!conn_is_open(c) && !c->ready)
+			conn_reap(c);
+	}
+}
+
+static void publish_counts(struct http_io *io)
+{
+	for (int i = 0; i < SERVER_N_METRICS; i++) {
+		if (io->count[i] == 0)
+			continue;
+		weir_count(io->stage, i, io->count[i]);
+		io->count[i] = 0;
+	}
+}
+
+static void io_turn_end(struct weir_loop *loop)
+{
+	struct http_io *io = weir_loop_data(loop);
+
+	run_ready(io);
+	io_check_drain(io);
+	publish_counts(io);
+	weir_loop_expect(loop, io->in_graph);
+}
+
+static void io_mail(struct weir_loop *loop, struct weir_event *list)
+{
+	(void)loop;
+	while (list) {
+		struct weir_event *ev = list;
+		list = ev->next;
+		conn_answered(weir_event_cast(ev, &weir_http_request_type));
+	}
+}
+
+static void io_stop(struct weir_loop *loop)
+{
+	struct http_io *io = weir_loop_data(loop);
+
+	listen_close(io);
+	weir_timer_cancel(loop, &io->linger_timer);
+	while (io->conns)
+		conn_close(io->conns);
+	run_ready(io);
+	publish_counts(io);
+	if (io->n_conns > 0)
+		weir_log(WEIR_LOG_ERROR, "%s: %lld connections have requests that never ended",
+		    weir_stage_name(io->stage), (long long)io->n_conns);
+	pool_fini(&io->pool);
+}
+
+static const struct weir_loop_ops loop_ops = {
+    .start = io_start, .stop = io_stop, .mail = io_mail, .turn_end = io_turn_end};
+
+/* ---- life ---- */
+
+static struct http_io *io_new(struct http_server *srv, int index)
+{
+	struct http_io *io = calloc(1, sizeof(*io));
+
+	if (!io)
+		return NULL;
+	io->srv = srv;
+	io->stage = srv->stage;
+	io->index = index;
+	io->reserve_fd = -1;
+	io->ready_tail = &io->ready;
+	io->waiting_tail = &io->waiting;
+	pool_init(&io->pool, &srv->body_budget);
+	/* Ids differ between runs and threads; they name things, they hide nothing. */
+	if (getrandom(&io->next_id, sizeof(io->next_id), GRND_NONBLOCK) != sizeof(io->next_id))
+		io->next_id = (uint64_t)(uintptr_t)io;
+	return io;
+}
+
+static int auto_threads(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+
+	return n < SERVER_IO_MAX ? n : SERVER_IO_MAX;
+}
+
+/* Raise the soft limit of descriptors to what max_connections needs, as far as the hard one allows.
+ */
+static void raise_fd_limit(const struct weir_stage *st, int64_t max_connections)
+{
+	rlim_t need = (rlim_t)max_connections + FDS_APART;
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) == -1 || r.rlim_cur >= need)
+		return;
+	r.rlim_cur = r.rlim_max < need ? r.rlim_max : need;
+	if (setrlimit(RLIMIT_NOFILE, &r) == -1 || r.rlim_cur < need)
+		weir_log(WEIR_LOG_WARN,
+		    "%s: max_connections is %lld, but the process may open %llu files (ulimit "
+		    "-Hn); "
+		    "clients beyond that wait",
+		    weir_stage_name(st), (long long)max_connections,
+		    (unsigned long long)r.rlim_cur);
+}
+
+static int check_conf(const struct http_conf *conf, struct weir_err *err)
+{
+	struct address a;
+	size_t n = strlen(conf->server_name);
+
+	for (int i = 0; i < conf->listen.n; i++)
+		if (http_address_parse(conf->listen.items[i], &a, err) != 0)
+			return WEIR_EINVAL;
+	if (conf->listen.n < 1 || conf->listen.n > SERVER_LISTEN_MAX) {
+		snprintf(err->text, sizeof(err->text), "'listen' needs 1 to %d addresses",
+		    SERVER_LISTEN_MAX);
+		return WEIR_EINVAL;
+	}
+	if (n > 64 || guard_span(conf->server_name, n, GUARD_TOKEN | GUARD_TARGET) != n) {
+		snprintf(err->text, sizeof(err->text),
+		    "'server_name' may have 64 visible characters without spaces");
+		return WEIR_EINVAL;
+	}
+	return 0;
+}
+
+static int server_init(struct weir_stage *st, struct weir_err *err)
+{
+	const struct http_conf *conf = weir_conf(st);
+	struct http_server *srv = weir_state(st);
+	pthread_condattr_t attr;
+
+	if (check_conf(conf, err) != 0)
+		return WEIR_EINVAL;
+	srv->stage = st;
+	srv->retry_after_s = (int)((conf->retry_after_ns + 999999999) / 1000000000);
+	atomic_init(&srv->body_budget, conf->body_memory_bytes);
+	if (conf->server_name[0])
+		snprintf(srv->server_field, sizeof(srv->server_field), "Server: %s\r\n",
+		    conf->server_name);
+	pthread_mutex_init(&srv->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&srv->reported, &attr);
+	pthread_condattr_destroy(&attr);
+	return 0;
+}
+
+static void close_all(struct http_server *srv)
+{
+	for (int i = 0; i < srv->n_io; i++)
+		if (srv->io[i]->loop)
+			weir_loop_stop(srv->io[i]->loop);
+	for (int i = 0; i < srv->n_io; i++) {
+		struct http_io *io = srv->io[i];
+		if (io->loop)
+			weir_loop_join(io->loop);
+		io->loop = NULL;
+		listen_close(io);
+		free(io);
+	}
+	srv->n_io = srv->n_addresses = 0;
+}
+
+static int start_loops(struct http_server *srv, struct weir_err *err)
+{
+	for (int i = 0; i < srv->n_io; i++) {
+		struct weir_loop *loop;
+		int rc = weir_loop_start(srv->stage, i, &loop_ops, srv->io[i], &loop);
+		if (rc == 0)
+			continue;
+		srv->io[i]->loop = NULL;
+		err->code = rc;
+		snprintf(err->text, sizeof(err->text), "I/O thread %d could not start: %s", i,
+		    weir_error_text(rc));
+		return rc;
+	}
+	return 0;
+}
+
+static void log_listening(const struct http_server *srv, const struct http_conf *conf)
+{
+	for (int i = 0; i < srv->n_addresses; i++) {
+		const char *text = conf->listen.items[i], *colon = strrchr(text, ':');
+		weir_log(WEIR_LOG_INFO, "%s: listening on %.*s:%u with %d I/O thread%s",
+		    weir_stage_name(srv->stage), (int)(colon - text), text, srv->port[i], srv->n_io,
+		    srv->n_io == 1 ? "" : "s");
+	}
+}
+
+static int server_start(struct weir_stage *st, struct weir_err *err)
+{
+	const struct http_conf *conf = weir_conf(st);
+	struct http_server *srv = weir_state(st);
+	int n = conf->threads == -1 ? auto_threads() : (int)conf->threads, rc = 0;
+
+	raise_fd_limit(st, conf->max_connections);
+	for (int i = 0; i < n && rc == 0; i++) {
+		srv->io[i] = io_new(srv, i);
+		if (srv->io[i])
+			srv->n_io++;
+		else
+			rc = err->code = WEIR_ENOMEM;
+	}
+	if (rc == 0)
+		rc = listen_bind(srv, conf, err);
+	if (rc == 0)
+		rc = start_loops(srv, err);
+	if (rc == 0)
+		log_listening(srv, conf);
+	else
+		close_all(srv);
+	return rc;
+}
+
+static void server_stop(struct weir_stage *st, int64_t until_ns)
+{
+	const struct http_conf *conf = weir_conf(st);
+	struct http_server *srv = weir_state(st);
+
+	if (srv->n_io > 0)
+		drain_run(srv, conf->linger_ns, until_ns);
+}
+
+static void server_fini(struct weir_stage *st)
+{
+	struct http_server *srv = weir_state(st);
+
+	close_all(srv);
+	pthread_cond_destroy(&srv->reported);
+	pthread_mutex_destroy(&srv->lock);
+}
+
+uint16_t weir_http_port(const struct weir_stage *st, int i)
+{
+	const struct http_server *srv = weir_state(st);
+
+	return i >= 0 && i < srv->n_addresses ? srv->port[i] : 0;
+}
+
+/* ---- tables ---- */
+
+#define ROW(member) offsetof(struct http_conf, member)
+
+static const struct weir_knob knobs[] = {
+    {.name = "listen",
+	.type = WEIR_KNOB_STRINGS,
+	.offset = ROW(listen),
+	.def = "0.0.0.0:8080",
+	.help = "addresses to listen on, HOST:PORT; port 0 takes a free one"},
+    {.name = "threads",
+	.type = WEIR_KNOB_INT,
+	.offset = ROW(threads),
+	.def = "auto",
+	.min = 1,
+	.max = SERVER_IO_MAX,
+	.flags = WEIR_KNOB_AUTO,
+	.help = "I/O threads; auto: one per core that this process may use"},
+    {.name = "max_connections",
+	.type = WEIR_KNOB_INT,
+	.offset = ROW(max_connections),
+	.def = "10k",
+	.min = 1,
+	.max = 1e6,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "open client connections; beyond them the longest idle is closed or a 503 given"},
+    {.name = "backlog",
+	.type = WEIR_KNOB_INT,
+	.offset = ROW(backlog),
+	.def = "1024",
+	.min = 1,
+	.max = 65535,
+	.help = "connections that may wait to be accepted, per I/O thread"},
+    {.name = "max_body",
+	.type = WEIR_KNOB_BYTES,
+	.offset = ROW(max_body_bytes),
+	.def = "1MiB",
+	.min = 0,
+	.max = 1 << 30,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "longest request body; longer ones are answered 413"},
+    {.name = "body_memory",
+	.type = WEIR_KNOB_BYTES,
+	.offset = ROW(body_memory_bytes),
+	.def = "64MiB",
+	.min = 4096,
+	.max = 1e12,
+	.help = "memory for all request bodies together; beyond it a 503 is given"},
+    {.name = "header_timeout",
+	.type = WEIR_KNOB_DURATION,
+	.offset = ROW(header_timeout_ns),
+	.def = "10s",
+	.min = 1e6,
+	.max = 3.6e12,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "time for a whole request head, from its first byte or the connection's start"},
+    {.name = "body_timeout",
+	.type = WEIR_KNOB_DURATION,
+	.offset = ROW(body_timeout_ns),
+	.def = "30s",
+	.min = 1e6,
+	.max = 3.6e12,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "longest pause inside a request body"},
+    {.name = "write_timeout",
+	.type = WEIR_KNOB_DURATION,
+	.offset = ROW(write_timeout_ns),
+	.def = "30s",
+	.min = 1e6,
+	.max = 3.6e12,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "longest pause while a client takes its answer"},
+    {.name = "idle_timeout",
+	.type = WEIR_KNOB_DURATION,
+	.offset = ROW(idle_timeout_ns),
+	.def = "30s",
+	.min = 1e6,
+	.max = 3.6e12,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "time that a connection may stay open between requests"},
+    {.name = "min_rate",
+	.type = WEIR_KNOB_RATE,
+	.offset = ROW(min_rate),
+	.def = "1k",
+	.min = 0,
+	.max = 1e9,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "bytes per second that bodies and answers must move after 5 s; 0: any"},
+    {.name = "keep_alive_requests",
+	.type = WEIR_KNOB_INT,
+	.offset = ROW(keep_alive_requests),
+	.def = "0",
+	.min = 0,
+	.max = 1e9,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "requests on one connection before it is closed; 0: any number"},
+    {.name = "pipeline",
+	.type = WEIR_KNOB_INT,
+	.offset = ROW(pipeline),
+	.def = "64",
+	.min = 1,
+	.max = 1024,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "requests of one connection in the graph at once; more are read later"},
+    {.name = "linger",
+	.type = WEIR_KNOB_DURATION,
+	.offset = ROW(linger_ns),
+	.def = "1s",
+	.min = 0,
+	.max = 6e10,
+	.help = "at a drain, how long idle connections may still send a last request"},
+    {.name = "retry_after",
+	.type = WEIR_KNOB_DURATION,
+	.offset = ROW(retry_after_ns),
+	.def = "1s",
+	.min = 0,
+	.max = 8.64e13,
+	.help = "Retry-After of a 503, rounded up to seconds"},
+    {.name = "server_name",
+	.type = WEIR_KNOB_STRING,
+	.offset = ROW(server_name),
+	.def = "weir",
+	.help = "value of the Server field; empty: none"},
+    {.name = NULL},
+};
+
+static const struct weir_metric metrics[] = {
+#define METRIC_ROW(id, name, kind, unit, help) {name, WEIR_METRIC_##kind, unit, help},
+    SERVER_METRICS(METRIC_ROW)
+#undef METRIC_ROW
+	{NULL, WEIR_METRIC_COUNTER, NULL, NULL},
+};
+_Static_assert(SERVER_N_METRICS <= WEIR_METRICS_MAX, "a stage has a bounded number of metrics");
+
+static const struct weir_outlet outlets[] = {
+    {"request", &weir_http_request_type, false, "every request that was received whole"},
+    {NULL, NULL, false, NULL},
+};
+
+extern const struct weir_stage_ops weir_stage_http_server;
+const struct weir_stage_ops weir_stage_http_server = {
+    .abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_SOURCE,
+    .name = "http.server",
+    .summary = "Accepts HTTP/1.1 connections and makes one event per request",
+    .outlets = outlets,
+    .knobs = knobs,
+    .conf_size = sizeof(struct http_conf),
+    .metrics = metrics,
+    .state_size = sizeof(struct http_server),
+    .init = server_init,
+    .start = server_start,
+    .stop = server_stop,
+    .fini = server_fini,
+};

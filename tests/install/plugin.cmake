@@ -1,0 +1,6 @@
+cmake_minimum_required(VERSION 3.25)
+project(shout LANGUAGES C)
+find_package(weir REQUIRED)
+weir_stage(shout shout.c)
+add_executable(embed embed.c)
+target_link_libraries(embed PRIVATE weir::weir)

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests without a server, for tests of the cache: memory of the test, no event loop. */
+#ifndef WEIR_TESTS_FILE_CACHE_REQUEST_H
+#define WEIR_TESTS_FILE_CACHE_REQUEST_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/http.h>
+
+#define REQUEST_HEADERS 8
+
+struct test_request {
+	struct weir_http_header headers[REQUEST_HEADERS];
+	struct weir_http_request *req;
+};
+
+static inline struct weir_slice slice(const char *text)
+{
+	return (struct weir_slice){text, strlen(text)};
+}
+
+/** A GET of `path`. */
+static inline void request_init(struct test_request *t, const char *path)
+{
+	memset(t, 0, sizeof(*t));
+	t->req = calloc(1, weir_http_request_type.size);
+	t->req->method = WEIR_HTTP_GET;
+	t->req->method_text = slice("GET");
+	t->req->minor = 1;
+	t->req->path = t->req->target = slice(path);
+	t->req->headers = t->headers;
+	t->req->res.fd = -1;
+}
+
+static inline void request_header(struct test_request *t, const char *name, const char *value)
+{
+	t->headers[t->req->n_headers].name = slice(name);
+	t->headers[t->req->n_headers++].value = slice(value);
+}
+
+/** Release the response, as the server does when it is sent. */
+static inline void request_fini(struct test_request *t)
+{
+	weir_http_response_reset(t->req);
+	free(t->req);
+}
+
+/** All response fields, those of res.fields and those added, as one malloc'd string. */
+static inline char *request_fields(const struct test_request *t)
+{
+	const struct weir_http_request *r = t->req;
+	char *text = calloc(1, r->res.fields.n + r->n_fields + 1);
+
+	if (r->res.fields.n)
+		memcpy(text, r->res.fields.p, r->res.fields.n);
+	if (r->n_fields)
+		memcpy(text + r->res.fields.n, r->fields, r->n_fields);
+	return text;
+}
+
+#endif

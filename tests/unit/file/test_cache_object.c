@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* Objects of file.cache: what is kept of an answer, and how requests are answered from it. */
+#include "file/cache_object.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cunit_main.h"
+#include "file/cache_request.h"
+
+#define LAST_MODIFIED "Sun, 06 Nov 1994 08:49:37 GMT"
+
+static const struct cache_limits limits = {
+    .max_object_bytes = 1000, .revalidate_ns = 50, .negative_ns = 20};
+
+/* What file.read would answer. */
+static void answer(struct test_request *t, int status, const char *body)
+{
+	weir_http_respond(t->req, status, NULL, slice(body), NULL, NULL);
+	t->req->res.fields =
+	    slice("Content-Type: text/plain\r\nETag: \"e1\"\r\nAccept-Ranges: bytes\r\n"
+		  "Last-Modified: " LAST_MODIFIED "\r\n");
+}
+
+static int keep(struct test_request *t, uint32_t start, struct cache_object **o)
+{
+	return cache_object_new(t->req, start, 77, t->req->path, &limits, 1000, o);
+}
+
+/* An object made of the usual answer with `body`. */
+static struct cache_object *usual(const char *body)
+{
+	struct test_request t;
+	struct cache_object *o = NULL;
+
+	request_init(&t, "/a.txt");
+	answer(&t, 200, body);
+	CU_ASSERT_EQUAL_FATAL(keep(&t, 0, &o), 0);
+	request_fini(&t);
+	return o;
+}
+
+static int kind_of(struct test_request *t)
+{
+	struct cache_object *o;
+	int rc = keep(t, 0, &o);
+
+	if (rc < 0)
+		return rc;
+	int kind = (int)o->kind;
+	cache_object_put(o);
+	return kind;
+}
+
+static void test_whole(void)
+{
+	struct cache_object *o = usual("hello");
+
+	CU_ASSERT_EQUAL(o->kind, CACHE_WHOLE);
+	CU_ASSERT_EQUAL(o->hash, 77);
+	CU_ASSERT(weir_slice_is(o->key, "/a.txt"));
+	CU_ASSERT(weir_slice_is(o->body, "hello"));
+	CU_ASSERT(weir_slice_is(o->file.etag, "\"e1\""));
+	CU_ASSERT_EQUAL(o->file.modified_s, 784111777);
+	CU_ASSERT_EQUAL(o->file.size_bytes, 5);
+	CU_ASSERT_EQUAL(o->checked_ns, 1000);
+	CU_ASSERT_EQUAL(o->due_ns, 1050);
+	CU_ASSERT(weir_slice_is(o->fields,
+	    "Content-Type: text/plain\r\nAccept-Ranges: bytes\r\nETag: \"e1\"\r\n"
+	    "Last-Modified: " LAST_MODIFIED "\r\n"));
+	CU_ASSERT(
+	    weir_slice_is(o->fields_304, "ETag: \"e1\"\r\nLast-Modified: " LAST_MODIFIED "\r\n"));
+	CU_ASSERT(o->charge_bytes >= (int64_t)(sizeof(*o) + o->fields.n + 5));
+	cache_object_put(o);
+}
+
+/* Fields added one by one count, those from before the cache do not. */
+static void test_added_fields(void)
+{
+	struct test_request t;
+	struct cache_object *o;
+
+	request_init(&t, "/a");
+	weir_http_add_field(t.req, "X-Request", "1");
+	uint32_t start = t.req->n_fields;
+	weir_http_respond(t.req, 200, "text/x", slice("b"), NULL, NULL);
+	weir_http_add_field(t.req, "ETag", "\"e2\"");
+	CU_ASSERT_EQUAL_FATAL(keep(&t, start, &o), 0);
+	CU_ASSERT(weir_slice_is(o->fields, "Content-Type: text/x\r\nETag: \"e2\"\r\n"));
+	CU_ASSERT(weir_slice_is(o->file.etag, "\"e2\""));
+	CU_ASSERT_EQUAL(o->file.modified_s, -1);
+	cache_object_put(o);
+	request_fini(&t);
+}
+
+static void check_field(const char *name, const char *value, int kind)
+{
+	struct test_request t;
+
+	request_init(&t, "/a");
+	answer(&t, 200, "b");
+	weir_http_add_field(t.req, name, value);
+	CU_ASSERT_EQUAL(kind_of(&t), kind);
+	request_fini(&t);
+}
+
+static void test_what_may_be_kept(void)
+{
+	check_field("Cache-Control", "max-age=60", CACHE_WHOLE);
+	check_field("Cache-Control", "no-store", CACHE_PASS);
+	check_field("cache-control", "max-age=60, PRIVATE", CACHE_PASS);
+	check_field("Cache-Control", "no-cache", CACHE_PASS);
+	check_field("Set-Cookie", "a=b", CACHE_PASS);
+	check_field("Vary", "Accept-Encoding", CACHE_PASS);
+	check_field("X-Vary", "Accept-Encoding", CACHE_WHOLE);
+}
+
+static void test_statuses(void)
+{
+	static const struct {
+		int status, kind;
+	} cases[] = {{200, CACHE_WHOLE}, {404, CACHE_GONE}, {204, CACHE_PASS}, {206, CACHE_PASS},
+	    {301, CACHE_PASS}, {403, CACHE_PASS}, {500, WEIR_EINVAL}, {503, WEIR_EINVAL}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct test_request t;
+		request_init(&t, "/a");
+		answer(&t, cases[i].status, "b");
+		CU_ASSERT_EQUAL(kind_of(&t), cases[i].kind);
+		request_fini(&t);
+	}
+}
+
+static void test_sizes(void)
+{
+	char body[1002];
+	struct test_request t;
+
+	memset(body, 'x', sizeof(body));
+	for (size_t n = 999; n <= 1001; n++) {
+		request_init(&t, "/a");
+		weir_http_respond(t.req, 200, NULL, (struct weir_slice){body, n}, NULL, NULL);
+		CU_ASSERT_EQUAL(kind_of(&t), n <= 1000 ? CACHE_WHOLE : CACHE_PASS);
+		request_fini(&t);
+	}
+	struct cache_object *o = usual("");
+	CU_ASSERT_EQUAL(o->kind, CACHE_WHOLE);
+	CU_ASSERT_EQUAL(o->body.n, 0);
+	cache_object_put(o);
+}
+
+/* An answer for sendfile is read in, from its offset, and leaves the descriptor open. */
+static void test_open_file(void)
+{
+	struct test_request t;
+	struct cache_object *o;
+	int fd = memfd_create("weir-test", MFD_CLOEXEC);
+
+	CU_ASSERT_EQUAL_FATAL(write(fd, "0123456789", 10), 10);
+	request_init(&t, "/a");
+	weir_http_respond_file(t.req, 200, NULL, fd, 2, 6, NULL, NULL);
+	CU_ASSERT_EQUAL_FATAL(keep(&t, 0, &o), 0);
+	CU_ASSERT(weir_slice_is(o->body, "234567"));
+	CU_ASSERT_EQUAL(lseek(fd, 0, SEEK_CUR), 10);
+	cache_object_put(o);
+	t.req->res.length = 20; /* the file has shrunk */
+	CU_ASSERT_EQUAL(keep(&t, 0, &o), WEIR_ESYS);
+	request_fini(&t);
+	close(fd);
+}
+
+/* Answer a request from `o` and check status, body and that the fields hold `field`. */
+static void check_response(
+    struct cache_object *o, struct test_request *t, int status, const char *body, const char *field)
+{
+	cache_object_hold(o);
+	CU_ASSERT_EQUAL(cache_object_respond(o, t->req), 0);
+	CU_ASSERT_EQUAL(t->req->res.status, status);
+	CU_ASSERT(weir_slice_is(t->req->res.body, body));
+	CU_ASSERT_EQUAL(t->req->res.fd, -1);
+	char *fields = request_fields(t);
+	if (field && !strstr(fields, field))
+		printf("\n  '%s' is not in '%s'", field, fields);
+	CU_ASSERT(!field || strstr(fields, field) != NULL);
+	free(fields);
+	request_fini(t);
+	CU_ASSERT_EQUAL(o->refs, 1);
+}
+
+static void test_respond(void)
+{
+	struct cache_object *o = usual("hello");
+	struct test_request t;
+
+	request_init(&t, "/a.txt");
+	check_response(o, &t, 200, "hello", "Content-Type: text/plain\r\n");
+	request_init(&t, "/a.txt");
+	t.req->method = WEIR_HTTP_HEAD;
+	check_response(o, &t, 200, "hello", "ETag: \"e1\"");
+	request_init(&t, "/a.txt");
+	request_header(&t, "If-None-Match", "\"e1\"");
+	check_response(o, &t, 304, "", "ETag: \"e1\"");
+	request_init(&t, "/a.txt");
+	request_header(&t, "If-Modified-Since", LAST_MODIFIED);
+	check_response(o, &t, 304, "", "Last-Modified: ");
+	request_init(&t, "/a.txt");
+	request_header(&t, "Range", "bytes=1-3");
+	check_response(o, &t, 206, "ell", "Content-Range: bytes 1-3/5\r\n");
+	request_init(&t, "/a.txt");
+	request_header(&t, "Range", "bytes=9-");
+	check_response(o, &t, 416, "416 Range Not Satisfiable\n", "Content-Range: bytes */5\r\n");
+	request_init(&t, "/a.txt");
+	request_header(&t, "If-Match", "\"e2\"");
+	check_response(o, &t, 412, "412 Precondition Failed\n", NULL);
+	cache_object_put(o);
+}
+
+static void test_304_is_bare(void)
+{
+	struct cache_object *o = usual("hello");
+	struct test_request t;
+
+	request_init(&t, "/a.txt");
+	request_header(&t, "If-None-Match", "*");
+	cache_object_hold(o);
+	CU_ASSERT_EQUAL(cache_object_respond(o, t.req), 0);
+	CU_ASSERT(t.req->res.no_length);
+	char *fields = request_fields(&t);
+	CU_ASSERT_PTR_NULL(strstr(fields, "Content-Type"));
+	free(fields);
+	request_fini(&t);
+	cache_object_put(o);
+}
+
+static void test_gone(void)
+{
+	struct test_request t;
+	struct cache_object *o;
+
+	request_init(&t, "/a");
+	weir_http_respond_status(t.req, 404);
+	CU_ASSERT_EQUAL_FATAL(keep(&t, 0, &o), 0);
+	CU_ASSERT_EQUAL(o->kind, CACHE_GONE);
+	CU_ASSERT_EQUAL(o->due_ns, 1020);
+	request_fini(&t);
+	request_init(&t, "/a");
+	request_header(&t, "Range", "bytes=0-1"); /* conditions do not apply to a 404 */
+	request_header(&t, "If-None-Match", "*");
+	check_response(o, &t, 404, "404 Not Found\n", "Content-Type: text/plain");
+	cache_object_put(o);
+}
+
+CUNIT_MAIN("cache_object", {"whole", test_whole}, {"added fields", test_added_fields},
+    {"what may be kept", test_what_may_be_kept}, {"statuses", test_statuses}, {"sizes", test_sizes},
+    {"open file", test_open_file}, {"respond", test_respond}, {"304 is bare", test_304_is_bare},
+    {"gone", test_gone})

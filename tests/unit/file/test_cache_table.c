@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of file.cache: lookups, replacement, the bound, SIEVE, and readers against writers.
+ *
+ * The torture at the end has two writers that insert and evict over a table a tenth the size of all
+ * objects, while two readers look up and check every byte of what they find after leaving the read
+ * section. It fails by a wrong byte, a report of ASan or TSan, or a bound that does not hold.
+ */
+#include "file/cache_table.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "cunit_main.h"
+#include "file/cache_rcu.h"
+#include "file/cache_request.h"
+
+static const struct cache_limits limits = {1 << 20, 1000000000, 1000000000};
+
+/* An object under "/NUMBER" whose body is `bytes` times the same letter. */
+static struct cache_object *make(int number, size_t bytes)
+{
+	struct test_request t;
+	struct cache_object *o = NULL;
+	char path[32], *body = malloc(bytes + 1);
+
+	snprintf(path, sizeof(path), "/%d", number);
+	memset(body, 'a' + number % 26, bytes);
+	request_init(&t, path);
+	weir_http_respond(t.req, 200, NULL, (struct weir_slice){body, bytes}, NULL, NULL);
+	int rc = cache_object_new(t.req, 0, weir_hash(t.req->path), t.req->path, &limits, 0, &o);
+	CU_ASSERT_EQUAL(rc, 0);
+	request_fini(&t);
+	free(body);
+	return o;
+}
+
+static struct cache_object *find(struct cache_table *t, int number)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/%d", number);
+	struct weir_slice key = slice(path);
+	cache_rcu_read_lock();
+	struct cache_object *o = cache_table_find(t, weir_hash(key), key);
+	cache_rcu_read_unlock();
+	return o;
+}
+
+/* Is it there? Counts as a hit. */
+static bool has(struct cache_table *t, int number)
+{
+	struct cache_object *o = find(t, number);
+
+	if (o)
+		cache_object_put(o);
+	return o != NULL;
+}
+
+static struct cache_change insert(struct cache_table *t, int number, size_t bytes)
+{
+	struct cache_change change;
+	struct cache_object *o = make(number, bytes);
+
+	cache_table_insert(t, o, &change);
+	cache_object_put(o);
+	return change;
+}
+
+static struct cache_table *new_table(int64_t size_bytes)
+{
+	struct cache_table *t = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(cache_table_new(size_bytes, &t), 0);
+	return t;
+}
+
+static void test_find(void)
+{
+	struct cache_table *t = new_table(1 << 20);
+
+	urcu_memb_register_thread();
+	CU_ASSERT(!has(t, 1));
+	struct cache_change c = insert(t, 1, 100);
+	CU_ASSERT_EQUAL(c.objects, 1);
+	CU_ASSERT(c.bytes > 100);
+	CU_ASSERT_EQUAL(c.evicted, 0);
+	CU_ASSERT(has(t, 1));
+	CU_ASSERT(!has(t, 2));
+	urcu_memb_unregister_thread();
+	cache_table_free(t);
+}
+
+static void test_replace(void)
+{
+	struct cache_table *t = new_table(1 << 20);
+
+	urcu_memb_register_thread();
+	struct cache_change first = insert(t, 1, 100);
+	struct cache_object *old = find(t, 1);
+	struct cache_change second = insert(t, 1, 5000);
+	CU_ASSERT_EQUAL(second.objects, 0);
+	CU_ASSERT(second.bytes > 0);
+	CU_ASSERT(first.bytes + second.bytes > 5000);
+	struct cache_object *now = find(t, 1);
+	CU_ASSERT_EQUAL(now->body.n, 5000);
+	CU_ASSERT_EQUAL(old->body.n, 100); /* who holds it may still read it */
+	CU_ASSERT_EQUAL(old->body.p[99], 'b');
+	cache_object_put(old);
+	cache_object_put(now);
+	urcu_memb_unregister_thread();
+	cache_table_free(t);
+}
+
+/* One hash for two keys: both are found. */
+static void test_collision(void)
+{
+	struct cache_table *t = new_table(1 << 20);
+	struct cache_change change;
+
+	urcu_memb_register_thread();
+	struct cache_object *a = make(1, 10), *b = make(2, 10);
+	a->hash = b->hash = 5;
+	cache_table_insert(t, a, &change);
+	cache_table_insert(t, b, &change);
+	CU_ASSERT_EQUAL(change.objects, 1);
+	cache_rcu_read_lock();
+	struct cache_object *x = cache_table_find(t, 5, slice("/1"));
+	struct cache_object *y = cache_table_find(t, 5, slice("/2"));
+	struct cache_object *z = cache_table_find(t, 5, slice("/3"));
+	cache_rcu_read_unlock();
+	CU_ASSERT(x == a && y == b && !z);
+	cache_object_put(a);
+	cache_object_put(b);
+	cache_object_put(x);
+	cache_object_put(y);
+	urcu_memb_unregister_thread();
+	cache_table_free(t);
+}
+
+static void test_bound(void)
+{
+	struct cache_table *t = new_table(1 << 16);
+	int64_t bytes = 0, objects = 0, evicted = 0;
+
+	urcu_memb_register_thread();
+	for (int i = 0; i < 1000; i++) {
+		struct cache_change c = insert(t, i, (size_t)(i * 37 % 4000));
+		bytes += c.bytes;
+		objects += c.objects;
+		evicted += c.evicted;
+		CU_ASSERT(bytes <= 1 << 16);
+		urcu_memb_barrier(); /* so that nothing evicted is pinned */
+	}
+	CU_ASSERT(objects > 10);
+	CU_ASSERT_EQUAL(objects + evicted, 1000);
+	CU_ASSERT(bytes > (1 << 16) - 8192);
+	urcu_memb_unregister_thread();
+	cache_table_free(t);
+}
+
+static void test_too_large(void)
+{
+	struct cache_table *t = new_table(1 << 16);
+
+	urcu_memb_register_thread();
+	insert(t, 1, 100);
+	insert(t, 2, 100);
+	struct cache_change c = insert(t, 1, 1 << 17);
+	CU_ASSERT_EQUAL(c.objects, -1); /* what it would have replaced is gone */
+	CU_ASSERT_EQUAL(c.evicted, 0);
+	CU_ASSERT(!has(t, 1));
+	CU_ASSERT(has(t, 2));
+	urcu_memb_unregister_thread();
+	cache_table_free(t);
+}
+
+/* Evicted objects that somebody still reads count: memory is bounded whatever clients do. */
+static void test_pinned(void)
+{
+	struct cache_table *t = new_table(1 << 16);
+	struct cache_object *held[100];
+	int n = 0;
+
+	urcu_memb_register_thread();
+	for (int i = 0; i < 100; i++) {
+		insert(t, i, 4000);
+		urcu_memb_barrier();
+		struct cache_object *o = find(t, i);
+		if (o)
+			held[n++] = o;
+	}
+	CU_ASSERT(n * 4000 <= (1 << 16) + (1 << 16) / 4 + 2 * 4400);
+	CU_ASSERT(n >= 15);
+	CU_ASSERT(!has(t, 99));
+	while (n > 0)
+		cache_object_put(held[--n]);
+	insert(t, 1000, 4000);
+	CU_ASSERT(has(t, 1000));
+	urcu_memb_unregister_thread();
+	cache_table_free(t);
+}
+
+/* SIEVE: what is hit survives a scan of twenty times the size. */
+static void test_scan(void)
+{
+	struct cache_table *t = new_table(1 << 16);
+
+	urcu_memb_register_thread();
+	for (int i = 0; i < 5; i++)
+		insert(t, i, 1000);
+	for (int i = 100; i < 1400; i++) {
+		insert(t, i, 1000);
+		urcu_memb_barrier();
+		for (int k = 0; k < 5 && i % 10 == 0; k++)
+			CU_ASSERT(has(t, k));
+	}
+	CU_ASSERT(!has(t, 100));
+	CU_ASSERT(has(t, 1399));
+	urcu_memb_unregister_thread();
+	cache_table_free(t);
+}
+
+/* Responses may outlive the stage: the last reference frees, not the table. */
+static void test_outlives_table(void)
+{
+	struct cache_table *t = new_table(1 << 16);
+
+	urcu_memb_register_thread();
+	insert(t, 3, 1000);
+	struct cache_object *o = find(t, 3);
+	urcu_memb_unregister_thread();
+	cache_table_free(t);
+	CU_ASSERT_EQUAL(o->body.p[999], 'd');
+	cache_object_put(o);
+}
+
+/* ---- torture ---- */
+
+#define NUMBERS 400
+#define ROUNDS  4000
+
+struct torture {
+	struct cache_table *table;
+	atomic_int_fast64_t bytes, wrong, found;
+	unsigned seed;
+};
+
+static void *writer(void *arg)
+{
+	struct torture *tt = arg;
+	unsigned seed = tt->seed;
+
+	urcu_memb_register_thread();
+	for (int i = 0; i < ROUNDS; i++) {
+		seed = seed * 1103515245 + 12345;
+		int number = (int)(seed >> 16) % NUMBERS;
+		struct cache_change c = insert(tt->table, number, 500 + (size_t)number);
+		atomic_fetch_add(&tt->bytes, c.bytes);
+	}
+	urcu_memb_unregister_thread();
+	return NULL;
+}
+
+static void check_object(struct torture *tt, const struct cache_object *o, int number)
+{
+	bool good = o->body.n == 500 + (size_t)number;
+
+	for (size_t i = 0; i < o->body.n; i++)
+		good = good && o->body.p[i] == 'a' + number % 26;
+	if (!good)
+		atomic_fetch_add(&tt->wrong, 1);
+	atomic_fetch_add(&tt->found, 1);
+}
+
+static void *reader(void *arg)
+{
+	struct torture *tt = arg;
+
+	urcu_memb_register_thread();
+	for (int i = 0; i < ROUNDS * 4; i++) {
+		int number = i * 7 % NUMBERS;
+		struct cache_object *o = find(tt->table, number);
+		if (!o)
+			continue;
+		check_object(tt, o, number);
+		cache_object_put(o);
+	}
+	urcu_memb_unregister_thread();
+	return NULL;
+}
+
+static void test_torture(void)
+{
+	struct cache_table *t = new_table(1 << 16);
+	struct torture a = {.table = t, .seed = 1}, b = {.table = t, .seed = 99};
+	pthread_t th[4];
+
+	pthread_create(&th[0], NULL, writer, &a);
+	pthread_create(&th[1], NULL, writer, &b);
+	pthread_create(&th[2], NULL, reader, &a);
+	pthread_create(&th[3], NULL, reader, &b);
+	for (int i = 0; i < 4; i++)
+		pthread_join(th[i], NULL);
+	CU_ASSERT_EQUAL(a.wrong + b.wrong, 0);
+	CU_ASSERT(a.found + b.found > 0);
+	CU_ASSERT(a.bytes + b.bytes <= 1 << 16);
+	CU_ASSERT(a.bytes + b.bytes > 0);
+	cache_table_free(t);
+}
+
+CUNIT_MAIN("cache_table", {"find", test_find}, {"replace", test_replace},
+    {"one hash, two keys", test_collision}, {"bound", test_bound}, {"too large", test_too_large},
+    {"pinned", test_pinned}, {"scan", test_scan}, {"outlives the table", test_outlives_table},
+    {"torture", test_torture})
