@@ -21,6 +21,9 @@
 /** Longest answer that is believed. The stages of a large graph are some 100 KB: a guess. */
 #define CLIENT_ANSWER_MAX (16u << 20)
 
+/** Bytes of a host name or an IPv4 address. */
+#define CLIENT_HOST_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_"
+
 struct client_address {
 	char host[256];
 	char port[16];
@@ -44,12 +47,12 @@ static int client_fail(struct weir_err *err, int code, const char *fmt, ...)
 static bool client_split(const char *text, struct client_address *at)
 {
 	const char *host = text;
-	const char *end = text + strcspn(text, ":/");
+	const char *end = host + strspn(host, CLIENT_HOST_BYTES);
 
 	if (*text == '[') {
 		host = text + 1;
-		end = strchr(host, ']');
-		if (!end)
+		end = host + strspn(host, "0123456789abcdefABCDEF:.%");
+		if (*end != ']')
 			return false;
 	}
 	size_t n = (size_t)(end - host);

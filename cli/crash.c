@@ -93,11 +93,13 @@ static void crash_on_signal(int sig, siginfo_t *info, void *context)
 
 void crash_install(void)
 {
-	stack_t stack = {.ss_sp = crash_stack, .ss_size = sizeof(crash_stack)};
+	stack_t stack = {.ss_sp = crash_stack, .ss_size = sizeof(crash_stack)}, old;
 	struct sigaction action = {
 	    .sa_sigaction = crash_on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
-	sigaltstack(&stack, NULL);
+	/* Threads have theirs from task_start. A sanitizer that has set one keeps it. */
+	if (sigaltstack(NULL, &old) == 0 && (old.ss_flags & SS_DISABLE))
+		sigaltstack(&stack, NULL);
 	sigemptyset(&action.sa_mask);
 	for (size_t i = 0; i < CRASH_SIGNALS; i++)
 		sigaction(crash_signals[i].number, &action, &crash_previous[i]);

@@ -56,6 +56,9 @@ bool config_is_section(const char *key);
 /** Is `key` one that a stage has (use, with, to, or a row of weir_stage_knobs)? */
 bool config_is_stage_key(const char *key);
 
+/** Is `key` a key of a stage that `defaults:` may give? */
+bool config_is_default_key(const char *key);
+
 /** Names that reach metrics, JSON and pages (reliability.md (b)): false after reporting. */
 bool bind_check_name(struct bind *bind, const struct weir_node *name, const char *what);
 

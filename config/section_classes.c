@@ -84,7 +84,7 @@ static int bind_class(struct bind *bind, const struct weir_node *name, const str
 		else if (strcmp(node->name[i]->text, "slo") == 0)
 			bind_one(
 			    bind, config_class_knobs, node->name[i], node->item[i], class, where);
-		else
+		else if (strncmp(node->name[i]->text, "x-", 2) != 0)
 			weir_errs_add(bind->errs, &node->name[i]->mark, WEIR_EINVAL,
 			    "known here: match, slo", "unknown key '%s' in %s", node->name[i]->text,
 			    where);

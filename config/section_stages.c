@@ -36,6 +36,11 @@ bool config_is_stage_key(const char *key)
 	return is_one_of(key, own_keys, N_OWN_KEYS) || weir_knob_find(weir_stage_knobs, key);
 }
 
+bool config_is_default_key(const char *key)
+{
+	return is_one_of(key, default_keys, N_DEFAULT_KEYS);
+}
+
 /* ---- keys in the wrong place ---- */
 
 /* "'threads:' or 'cohort:'": the sections of a stage that have the row `key`; "" for none. */
@@ -252,7 +257,7 @@ static void apply_defaults(struct bind *bind, struct weir_stage_spec *stage)
 	if (!bind->defaults || (ops && ops->flags & WEIR_STAGE_SOURCE))
 		return;
 	for (int i = 0; i < bind->defaults->n; i++)
-		if (is_one_of(bind->defaults->name[i]->text, default_keys, N_DEFAULT_KEYS))
+		if (config_is_default_key(bind->defaults->name[i]->text))
 			bind_stage_knob(&quiet, bind->defaults->name[i], bind->defaults->item[i],
 			    stage, "'defaults'");
 }
@@ -311,12 +316,12 @@ int section_stages(struct bind *bind, const struct weir_node *name, const struct
 static void check_default(struct bind *bind, struct weir_node *name, struct weir_node *item,
     struct weir_stage_spec *scratch)
 {
-	if (is_one_of(name->text, default_keys, N_DEFAULT_KEYS))
+	if (config_is_default_key(name->text))
 		bind_stage_knob(bind, name, item, scratch, "'defaults'");
 	else if (config_is_stage_key(name->text))
 		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, "each stage says it for itself",
 		    "'%s' can not be a default", name->text);
-	else
+	else if (strncmp(name->text, "x-", 2) != 0)
 		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL,
 		    "known here: threads, queue, cohort, admission, slo",
 		    "unknown key '%s' in 'defaults'", name->text);

@@ -31,6 +31,11 @@ static bool is_continuation(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
+static bool is_control(char c)
+{
+	return ((unsigned char)c < 0x20 && c != '\t') || c == 0x7f;
+}
+
 /* The source line without control bytes, beginning so late that the place is inside. */
 static void excerpt_copy(struct weir_err *err, const char *line)
 {
@@ -47,14 +52,15 @@ static void excerpt_copy(struct weir_err *err, const char *line)
 		used = CUT_MARK_BYTES;
 		err->caret = err->col - (int)from + CUT_MARK_BYTES;
 	}
-	for (; line[from] && used < sizeof(err->excerpt) - 1; from++) {
-		unsigned char c = (unsigned char)line[from];
-		out[used++] = (c < 0x20 && c != '\t') || c == 0x7f ? '?' : (char)c;
-	}
-	if (is_continuation(line[from])) { /* the cut tore a character: its first bytes go, too */
-		while (used > 0 && is_continuation(out[used - 1]))
-			used--;
-		used -= used > 0;
+	while (line[from]) {
+		size_t n = text_char(line + from), bytes = n > 0 ? n : 1;
+		if (used + bytes >= sizeof(err->excerpt))
+			break;
+		memcpy(out + used, line + from, bytes);
+		if (n == 0 || (n == 1 && is_control(line[from])))
+			out[used] = '?';
+		used += bytes;
+		from += bytes;
 	}
 	out[used] = '\0';
 }

@@ -65,6 +65,17 @@ static void clear_value(const struct weir_knob *row, void *value)
 	knob_clear(&here, value);
 }
 
+static int bind_string(const struct weir_knob *row, const struct weir_node *item,
+    struct weir_strings *list, const char *where, struct weir_errs *errs)
+{
+	if (item->kind != WEIR_NODE_SCALAR || is_empty(item))
+		return weir_errs_add(errs, &item->mark, WEIR_EINVAL, NULL,
+		    "an entry of '%s' of %s must be one text", row->name, where);
+	if (knob_strings_add(list, item->text, strlen(item->text)) != 0)
+		return bind_error(item, WEIR_ENOMEM, where, weir_error_text(WEIR_ENOMEM), errs);
+	return 0;
+}
+
 static int bind_strings(const struct weir_knob *row, const struct weir_node *node, void *base,
     const char *where, struct weir_errs *errs)
 {
@@ -72,17 +83,11 @@ static int bind_strings(const struct weir_knob *row, const struct weir_node *nod
 	int rc = 0;
 
 	if (node->kind == WEIR_NODE_SCALAR) /* one text stands for a list of one */
-		rc = knob_strings_add(&list, node->text, strlen(node->text));
-	for (int i = 0; node->kind == WEIR_NODE_LIST && rc == 0 && i < node->n; i++) {
-		const struct weir_node *item = node->item[i];
-		if (item->kind != WEIR_NODE_SCALAR || is_empty(item))
-			rc = weir_errs_add(errs, &item->mark, WEIR_EINVAL, NULL,
-			    "an entry of '%s' of %s must be one text", row->name, where);
-		else
-			rc = knob_strings_add(&list, item->text, strlen(item->text));
+		rc = bind_string(row, node, &list, where, errs);
+	for (int i = 0; node->kind == WEIR_NODE_LIST && i < node->n; i++) {
+		int one = bind_string(row, node->item[i], &list, where, errs);
+		rc = rc != 0 ? rc : one;
 	}
-	if (rc == WEIR_ENOMEM)
-		bind_error(node, rc, where, weir_error_text(rc), errs);
 	if (rc != 0) {
 		clear_value(row, &list);
 		return rc;
@@ -201,7 +206,7 @@ static int find_missing(const struct weir_knob *table, const struct weir_node *n
 	for (const struct weir_knob *row = table; row && row->name; row++) {
 		if (!(row->flags & WEIR_KNOB_REQUIRED) || weir_node_get(node, row->name))
 			continue;
-		snprintf(hint, sizeof(hint), "'%s' is %s", row->name, row->help ? row->help : "");
+		snprintf(hint, sizeof(hint), "%s: %s", row->name, row->help ? row->help : "");
 		rc = weir_errs_add(errs, node ? &node->mark : NULL, WEIR_EINVAL,
 		    row->help ? hint : NULL, "%s needs the key '%s'", where, row->name);
 	}
@@ -215,6 +220,8 @@ static int bind_map(const struct weir_knob *table, const struct weir_node *node,
 
 	for (int i = 0; node && i < node->n; i++) {
 		const struct weir_knob *row = weir_knob_find(table, node->name[i]->text);
+		if (!row && strncmp(node->name[i]->text, "x-", 2) == 0)
+			continue; /* operating.md: notes of the user */
 		int one = row ? bind_row(row, node->item[i], base, where, errs)
 			      : unknown_key(table, node->name[i], where, errs);
 		rc = rc != 0 ? rc : one;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Thread creation; see task.h. The thread blocks every signal: main handles them. */
+/* Thread creation; see task.h. The thread blocks every signal that is sent: main handles them. */
 #include "base/task.h"
 
 #include <sched.h>
@@ -11,18 +11,51 @@
 
 #include "base/clock.h"
 
+/* For the handler of a crash, where the stack itself may be what ran out. Linux wants up to 11 KiB
+ * for the frame of a machine with AMX; the rest is the handler's. */
+#define TASK_CRASH_STACK_BYTES (32 * 1024)
+
 static atomic_int live_tasks;
+
+/* Signals that a thread brings upon itself stay open: blocked, the kernel would end the process
+ * without the words of the crash handler. */
+static void task_block_signals(sigset_t *old)
+{
+	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+	sigset_t set;
+
+	sigfillset(&set);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sigdelset(&set, own[i]);
+	pthread_sigmask(SIG_SETMASK, &set, old);
+}
+
+/* The crash stack lies at the far end of the thread's own: whatever overflows does so at the other.
+ * A sanitizer that has set one of its own keeps it. */
+static void *task_main(void *arg)
+{
+	struct task *task = arg;
+	char memory[TASK_CRASH_STACK_BYTES];
+	stack_t stack = {.ss_sp = memory, .ss_size = sizeof(memory)}, old;
+	const stack_t none = {.ss_flags = SS_DISABLE};
+
+	bool ours = sigaltstack(NULL, &old) == 0 && (old.ss_flags & SS_DISABLE) &&
+		    sigaltstack(&stack, NULL) == 0;
+	void *result = task->run(task->arg);
+	if (ours)
+		sigaltstack(&none, NULL);
+	return result;
+}
 
 int task_start(struct task *task, const char *name, void *(*run)(void *arg), void *arg)
 {
-	sigset_t all, old;
+	sigset_t old;
 
 	task->run = run;
 	task->arg = arg;
 	snprintf(task->name, sizeof(task->name), "%s", name);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int rc = pthread_create(&task->thread, NULL, run, arg);
+	task_block_signals(&old);
+	int rc = pthread_create(&task->thread, NULL, task_main, task);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc != 0)
 		return WEIR_ESYS;

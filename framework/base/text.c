@@ -6,22 +6,45 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The UTF-8 forms of U+0080..U+009F begin with this byte; some terminals obey them. */
-#define C1_LEAD 0xc2
-
-static bool is_c1(const unsigned char *p)
+static bool in_range(unsigned char c, unsigned char from, unsigned char to)
 {
-	return p[0] == C1_LEAD && p[1] >= 0x80 && p[1] < 0xa0;
+	return c >= from && c <= to;
 }
 
-/* Bytes of the character at `p`: what must not be torn apart by a cut. */
-static size_t char_bytes(const unsigned char *p)
+/* Unicode 15, table 3-7: well-formed byte sequences. */
+size_t text_char(const char *s)
 {
-	size_t n = 1;
+	const unsigned char *p = (const unsigned char *)s;
+	unsigned char from = 0x80, to = 0xbf;
+	size_t n = in_range(p[0], 0xc2, 0xdf) ? 2
+	    : in_range(p[0], 0xe0, 0xef)      ? 3
+	    : in_range(p[0], 0xf0, 0xf4)      ? 4
+					      : 0;
 
-	while (p[0] >= 0xc0 && n < 4 && (p[n] & 0xc0) == 0x80)
-		n++;
+	if (p[0] < 0x80)
+		return 1;
+	if (n == 0)
+		return 0;
+	if (p[0] == 0xe0)
+		from = 0xa0;
+	else if (p[0] == 0xed)
+		to = 0x9f;
+	else if (p[0] == 0xf0)
+		from = 0x90;
+	else if (p[0] == 0xf4)
+		to = 0x8f;
+	if (!in_range(p[1], from, to))
+		return 0;
+	for (size_t i = 2; i < n; i++)
+		if (!in_range(p[i], 0x80, 0xbf))
+			return 0;
 	return n;
+}
+
+/* A control character, U+0080..U+009F among them, which some terminals obey. */
+static bool is_control(const unsigned char *p)
+{
+	return *p < 0x20 || *p == 0x7f || (p[0] == 0xc2 && in_range(p[1], 0x80, 0x9f));
 }
 
 static const char *short_escape(unsigned char c)
@@ -32,19 +55,16 @@ static const char *short_escape(unsigned char c)
 /* One character of `in` as output in `piece`; returns how many bytes of `in` it was. */
 static size_t escape_one(const unsigned char *in, const char *also, char piece[16])
 {
+	size_t n = text_char((const char *)in), escape = strchr(also, *in) != NULL;
+
 	if (short_escape(*in)) {
 		strcpy(piece, short_escape(*in));
 		return 1;
 	}
-	if (is_c1(in)) {
-		snprintf(piece, 16, "\\x%02x\\x%02x", in[0], in[1]);
-		return 2;
+	if (n == 0 || is_control(in)) {
+		snprintf(piece, 16, n == 2 ? "\\x%02x\\x%02x" : "\\x%02x", in[0], in[1]);
+		return n == 2 ? 2 : 1;
 	}
-	if (*in < 0x20 || *in == 0x7f) {
-		snprintf(piece, 16, "\\x%02x", *in);
-		return 1;
-	}
-	size_t n = char_bytes(in), escape = strchr(also, *in) != NULL;
 	piece[0] = '\\';
 	memcpy(piece + escape, in, n);
 	piece[escape + n] = '\0';

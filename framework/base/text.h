@@ -10,9 +10,13 @@
 
 #include <stddef.h>
 
+/** Bytes of the UTF-8 character that `s` begins with; 0 when it is none (rest of another character,
+ *  overlong, a surrogate, past U+10FFFF). */
+size_t text_char(const char *s);
+
 /**
- * Copy `in` to `out[size]` (size at least 1), escaping control bytes (\n, \t, \r, \xNN) and putting
- * a backslash before each byte of `also`. Cut between escapes and between characters when it does
+ * Copy `in` to `out[size]` (size at least 1), escaping control bytes (\n, \t, \r, \xNN), what is no
+ * UTF-8, and putting a backslash before each byte of `also`. Cut between escapes and between characters when it does
  * not fit; always terminated. Returns the length written.
  */
 size_t text_escape(char *out, size_t size, const char *in, const char *also);

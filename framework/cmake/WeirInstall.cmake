@@ -53,15 +53,17 @@ set(weir_package ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
 configure_package_config_file(framework/cmake/weir-config.cmake.in weir-config.cmake
   INSTALL_DESTINATION ${weir_package})
 write_basic_package_version_file(weir-config-version.cmake COMPATIBILITY SameMinorVersion)
+# The prefix is where the file is found, so that `cmake --install --prefix` and DESTDIR work.
+file(RELATIVE_PATH weir_pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(framework/cmake/weir.pc.in weir.pc @ONLY)
 
-install(TARGETS weir weir_headers EXPORT weir-targets)
-install(TARGETS libweir EXPORT weir-targets)
+install(TARGETS weir)
+install(TARGETS weir_headers libweir EXPORT weir-targets)
 install(DIRECTORY framework/include/weir stages/include/weir
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(EXPORT weir-targets NAMESPACE weir:: DESTINATION ${weir_package})
 install(FILES ${PROJECT_BINARY_DIR}/weir-config.cmake ${PROJECT_BINARY_DIR}/weir-config-version.cmake
-  framework/cmake/WeirStage.cmake DESTINATION ${weir_package})
+  framework/cmake/WeirStage.cmake framework/cmake/weir-stage.map DESTINATION ${weir_package})
 install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(DIRECTORY config/servers DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
 install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -2,13 +2,18 @@
 #
 # NAME is the type as written under `use:`; dots become underscores in the symbol
 # weir_stage_<name>. Inside weir's own build the sources join the program and the symbol a row of the
-# generated table of built-in types. With MODULE, or from another project, it is built as <name>.so.
+# generated table of built-in types. With MODULE, or from another project, it is built as <name>.so,
+# which exports that symbol and nothing else: the same source needs no word about visibility.
+set(WEIR_STAGE_EXPORTS ${CMAKE_CURRENT_LIST_DIR}/weir-stage.map)
+
 function(weir_stage name)
   cmake_parse_arguments(arg "MODULE" "" "" ${ARGN})
   string(REPLACE "." "_" symbol ${name})
   if(arg_MODULE OR NOT TARGET weir_stages)
     add_library(${symbol} MODULE ${arg_UNPARSED_ARGUMENTS})
-    set_target_properties(${symbol} PROPERTIES PREFIX "" C_STANDARD 11 C_VISIBILITY_PRESET hidden)
+    set_target_properties(${symbol} PROPERTIES PREFIX "" C_STANDARD 11 C_VISIBILITY_PRESET default
+      LINK_DEPENDS ${WEIR_STAGE_EXPORTS})
+    target_link_options(${symbol} PRIVATE -Wl,--version-script=${WEIR_STAGE_EXPORTS})
     target_compile_definitions(${symbol} PRIVATE _GNU_SOURCE)
     if(TARGET weir_public)
       target_link_libraries(${symbol} PRIVATE weir_public)

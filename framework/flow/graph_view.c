@@ -4,7 +4,7 @@
  *
  * Counters are read while they move, so the law offered = ended + in flight can be off by what moved
  * while it was read. The view says by how much at most: what was offered and ended between two
- * readings, plus one batch for each thread that was not parked.
+ * readings, plus one batch for each thread that was moving one before or after.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +98,8 @@ static void totals(struct weir_graph *g, int id, int64_t *offered, int64_t *ende
 	}
 }
 
-static int active_threads(struct weir_graph *g)
+/* Threads between counting a batch and having moved it, at this moment. */
+static int moving_threads(struct weir_graph *g)
 {
 	int n = 0;
 
@@ -106,11 +107,15 @@ static int active_threads(struct weir_graph *g)
 		int states[WEIR_THREAD_STATES];
 		n += pool_read(g->pools[i], states) - states[WEIR_THREAD_IDLE];
 	}
+	lock_take(&g->threads_lock);
+	for (const struct thread *t = g->threads; t; t = t->next)
+		n += atomic_load_explicit(&t->moving, memory_order_acquire);
+	lock_release(&g->threads_lock);
 	return n;
 }
 
 static void view_law(struct weir_graph *g, struct weir_stage *st, const struct book *b,
-    int64_t queued, struct weir_stage_view *v)
+    int64_t queued, int moving, struct weir_stage_view *v)
 {
 	int64_t offered0 = 0, ended0 = 0, offered, ended;
 
@@ -124,7 +129,7 @@ static void view_law(struct weir_graph *g, struct weir_stage *st, const struct b
 	v->in_flight = offered0 > ended0 ? (uint64_t)(offered0 - ended0) : 0;
 	v->law_residual = offered0 - ended0 - counted;
 	v->law_slack = (offered - offered0) + (ended - ended0) +
-	    (int64_t)WEIR_BATCH_MAX * (active_threads(g) + (ended != ended0 || offered != offered0));
+	    (int64_t)WEIR_BATCH_MAX * (moving + moving_threads(g));
 }
 
 static void view_threads(struct weir_graph *g, struct weir_stage *st, struct weir_stage_view *v)
@@ -191,6 +196,7 @@ static int view_stage(struct weir_graph *g, struct weir_stage *st, struct weir_s
 	uint64_t queued[WEIR_CLASSES_MAX] = {0}, n_queued = 0;
 	uint64_t *events = calloc((size_t)st->n_outlets + 1, sizeof(*events));
 	int64_t running_ns = 0;
+	int moving = moving_threads(g);
 
 	if (!events)
 		return WEIR_ENOMEM;
@@ -214,7 +220,7 @@ static int view_stage(struct weir_graph *g, struct weir_stage *st, struct weir_s
 	v->unhandled = book_read(&b.unhandled);
 	for (int m = 0; m < v->n_metrics; m++)
 		v->metric[m] = (int64_t)book_read(&b.metric[m]);
-	view_law(g, st, &b, (int64_t)n_queued, v);
+	view_law(g, st, &b, (int64_t)n_queued, moving, v);
 	int rc = view_links(st, v, events);
 	free(events);
 	return rc;

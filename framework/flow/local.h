@@ -104,6 +104,7 @@ struct thread {
 	struct weir_event **run_ev; /* the batch in a handler, for a thread that dies in it */
 	int run_n;
 	struct weir_event *offer[WEIR_BATCH_MAX]; /* what an outbox is offering */
+	atomic_bool moving;       /* offering or flushing: counters may be ahead of queues */
 	int refused_by;           /* stage that refused what is being returned, or WEIR_NO_STAGE */
 	int n_locals;
 	struct local **local;     /* by stage id */

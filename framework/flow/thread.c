@@ -306,6 +306,7 @@ bool thread_flush(void)
 	struct thread *t = thread_self();
 	bool any = t->dirty != NULL;
 
+	atomic_store_explicit(&t->moving, any, memory_order_relaxed);
 	while (t->dirty) {
 		struct outbox *o = t->dirty;
 		if (o->sink)
@@ -318,6 +319,7 @@ bool thread_flush(void)
 			t->dirty_tail = &t->dirty;
 		o->dirty = false;
 	}
+	atomic_store_explicit(&t->moving, false, memory_order_release); /* partner: moving_threads */
 	if (WEIR_UNLIKELY(graph_draining(t->graph)))
 		graph_pulse(t->graph);
 	return any;
@@ -350,6 +352,7 @@ int weir_offer(struct weir_stage *to, struct weir_event **ev, int n, int *reason
 
 	WEIR_ASSERT(n >= 1);
 	thread_touch(clock_now_ns());
+	atomic_store_explicit(&thread_self()->moving, true, memory_order_relaxed);
 	for (int at = 0; at < n; at += WEIR_BATCH_MAX) {
 		int chunk = n - at < WEIR_BATCH_MAX ? n - at : WEIR_BATCH_MAX;
 		int left = offer_chunk(to, ev + at, chunk, reason);

@@ -18,6 +18,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include <weir/http_guard.h>
+
 #include "http/request.h"
 
 /** Payload of a small buffer: with its header and malloc's a page. */

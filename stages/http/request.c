@@ -87,22 +87,33 @@ static const struct weir_field fields[] = {
 
 /* ---- the way home ---- */
 
-static void shed_answer(struct http_req *r, int status)
+/* 503: come again in a while. */
+static void busy_answer(struct http_req *r)
 {
-	struct weir_http_request *req = &r->pub;
-	char text[256];
+	char text[16];
 
-	weir_http_respond_status(req, 503);
+	weir_http_response_reset(&r->pub);
+	weir_http_respond_status(&r->pub, 503);
 	if (!r->loop)
 		return;
-	const struct weir_stage *st = weir_loop_stage(r->loop);
-	const char *name = weir_stage_peer_name(st, req->ev.stage);
-	const char *class_name = weir_class_name(st, req->ev.class_id);
 	snprintf(text, sizeof(text), "%d", conn_retry_after_s(r->conn));
-	weir_http_add_field(req, "Retry-After", text);
-	snprintf(text, sizeof(text), "stage=%s; reason=%s; class=%s; id=%016llx", name,
-	    weir_error_word(status), class_name, (unsigned long long)req->ev.trace_id);
-	weir_http_add_field(req, "X-Weir-Shed", text);
+	weir_http_add_field(&r->pub, "Retry-After", text);
+}
+
+/* Who refused, why, and under which id the log of the server knows it. */
+static void name_shed(struct http_req *r, int status)
+{
+	const struct weir_event *ev = &r->pub.ev;
+	const struct weir_stage *st;
+	char text[256];
+
+	if (!r->loop)
+		return;
+	st = weir_loop_stage(r->loop);
+	snprintf(text, sizeof(text), "stage=%s; reason=%s; class=%s; id=%016llx",
+	    weir_stage_peer_name(st, ev->stage), weir_error_word(status),
+	    weir_class_name(st, ev->class_id), (unsigned long long)ev->trace_id);
+	weir_http_add_field(&r->pub, "X-Weir-Shed", text);
 }
 
 static void default_answer(struct http_req *r, int status)
@@ -113,10 +124,14 @@ static void default_answer(struct http_req *r, int status)
 			weir_http_respond_status(&r->pub, 204);
 		return;
 	case WEIR_OUTCOME_SHED:
-		weir_http_response_reset(&r->pub);
-		shed_answer(r, status);
+		busy_answer(r);
+		name_shed(r, status);
 		return;
 	default:
+		if (status == WEIR_ECLOSED) {
+			busy_answer(r);
+			return;
+		}
 		weir_http_response_reset(&r->pub);
 		weir_http_respond_status(&r->pub, 500);
 	}

@@ -33,10 +33,11 @@ fail() {
 	printf 'FAILED %s: %s\n-- exit %s\n-- stdout\n%s\n-- stderr\n%s\n' "$about" "$1" "$rc" "$out" "$err"
 }
 
-# is exit N | is out|err has|lacks TEXT | is out|err empty
+# is exit N | is failed | is out|err has|lacks TEXT | is out|err empty
 is() {
 	checks=$((checks + 1))
-	case "$1 $2" in
+	case "$1 ${2-}" in
+	'failed ') [ "$rc" != 0 ] || fail 'expected it to fail' ;;
 	exit\ *) [ "$rc" = "$2" ] || fail "expected exit code $2" ;;
 	*\ has) [[ ${!1} == *"$3"* ]] || fail "std$1 lacks '$3'" ;;
 	*\ lacks) [[ ${!1} != *"$3"* ]] || fail "std$1 has '$3'" ;;

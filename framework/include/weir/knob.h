@@ -108,9 +108,10 @@ WEIR_API int weir_knob_print(
     const struct weir_knob *row, const void *base, char *buf, size_t size);
 
 /**
- * Bind the map `node` (NULL: empty) to `base`, which weir_knobs_init has filled. Unknown keys,
- * bad values and missing required rows are added to `errs`, all of them; `where` names the map in
- * messages ("stage 'disk'"). Returns 0 or WEIR_EINVAL / WEIR_ENOMEM.
+ * Bind the map `node` (NULL: empty) to `base`, which weir_knobs_init has filled. Unknown keys (but
+ * for x-*, which are the user's notes), bad values and missing required rows are added to `errs`,
+ * all of them; `where` names the map in messages ("stage 'disk'"). Returns 0 or WEIR_EINVAL /
+ * WEIR_ENOMEM.
  */
 WEIR_API int weir_knobs_bind(const struct weir_knob *table, const struct weir_node *node,
     void *base, const char *where, struct weir_errs *errs);

@@ -5,7 +5,7 @@
  * `http.server` makes one event per request; a stage fills in the response and finishes the event,
  * or emits it onwards for another stage to answer. All slices of the request stay valid until the
  * event is finished. A request finished as WEIR_OK without a response is answered 204; as SHED 503
- * with Retry-After and X-Weir-Shed; as any other failure 500.
+ * with Retry-After and X-Weir-Shed; as WEIR_ECLOSED 503 with Retry-After; as any other failure 500.
  *
  * Only the owner of the event may touch the request. No call blocks; those that can fail say so.
  */

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `weir describe TYPE`: all there is to know to write a stage of a type, out of its ops table. TYPE
+ * "stage" and "group" describe what the framework takes of every stage and group.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/stage.h>
+
+#include "rows.h"
+
+#define NAME_WIDTH 16
+
+static void put_head(FILE *out, const char *name, bool first)
+{
+	fprintf(out, "%s%s\n", first ? "" : "\n", name);
+}
+
+/* "    a size: 64KiB, 1MB; 1 to 1GiB; default 64KiB; live" */
+static void put_facts(FILE *out, const struct weir_knob *row)
+{
+	row_type(out, row);
+	if (row->flags & WEIR_KNOB_AUTO)
+		fputs(", or auto", out);
+	if (row_has_range(row)) {
+		fputs("; ", out);
+		row_range(out, row);
+	}
+	if (row->flags & WEIR_KNOB_REQUIRED)
+		fputs("; required", out);
+	if (row->def) {
+		fputs("; default ", out);
+		row->type == WEIR_KNOB_STRING ? row_quote(out, row->def)
+					      : (void)fputs(row->def, out);
+	}
+	if (row->flags & WEIR_KNOB_LIVE)
+		fputs("; live", out);
+	fputc('\n', out);
+}
+
+static void put_rows(FILE *out, const struct weir_knob *table, int indent)
+{
+	for (const struct weir_knob *row = table; row && row->name; row++) {
+		fprintf(out, "%*s%-*s %s\n", indent, "", NAME_WIDTH, row->name,
+		    row->help ? row->help : "");
+		if (row->type == WEIR_KNOB_MAP) {
+			put_rows(out, row->fields, indent + 4);
+			continue;
+		}
+		fprintf(out, "%*s%-*s ", indent, "", NAME_WIDTH, "");
+		put_facts(out, row);
+		if (row->type == WEIR_KNOB_RECORDS)
+			put_rows(out, row->fields, indent + 4);
+	}
+}
+
+static const char *type_name(const struct weir_event_type *type)
+{
+	return type ? type->name : "any event";
+}
+
+static void put_outlets(FILE *out, const struct weir_stage_ops *ops)
+{
+	if (!ops->outlets && !(ops->flags & WEIR_STAGE_ANY_OUTLETS))
+		return;
+	put_head(out, "to:", false);
+	for (const struct weir_outlet *o = ops->outlets; o && o->name; o++)
+		fprintf(out, "    %-*s %s; %s%s\n", NAME_WIDTH, o->name, o->help ? o->help : "",
+		    type_name(o->type), o->optional ? "; optional" : "");
+	if (ops->flags & WEIR_STAGE_ANY_OUTLETS)
+		fprintf(out, "    %-*s every name under 'to:' is an outlet\n", NAME_WIDTH, "...");
+}
+
+/* What classes may match, cohorts be formed by and partitions be keyed by. */
+static void put_fields(FILE *out, const struct weir_event_type *type)
+{
+	if (!type || !type->fields)
+		return;
+	fprintf(out, "\nfields of %s (for 'match:', 'by:' and 'key:')\n", type->name);
+	for (const struct weir_field *f = type->fields; f->name; f++) {
+		size_t n = strlen(f->name);
+		char name[64];
+		snprintf(name, sizeof(name), "%s%s", f->name,
+		    n > 0 && f->name[n - 1] == '.' ? "NAME" : "");
+		fprintf(out, "    %-*s %s\n", NAME_WIDTH, name, f->help ? f->help : "");
+	}
+}
+
+static void put_metrics(FILE *out, const struct weir_stage_ops *ops)
+{
+	if (!ops->metrics)
+		return;
+	put_head(out, "metrics", false);
+	for (const struct weir_metric *m = ops->metrics; m->name; m++)
+		fprintf(out, "    weir_%s\n    %*s %s, %s: %s\n", m->name, NAME_WIDTH, "",
+		    m->kind == WEIR_METRIC_COUNTER ? "counter" : "gauge", m->unit, m->help);
+}
+
+/* A value for the example: the default, or the knob's own name in capitals. */
+static void put_example_value(FILE *out, const struct weir_knob *row)
+{
+	if (row->type == WEIR_KNOB_RECORDS) {
+		fputs("[]", out);
+		return;
+	}
+	fputs(row->type == WEIR_KNOB_MAP ? "{}" : "...", out);
+}
+
+/* The least that makes a stage of this type: required knobs, required outlets. */
+static void put_example(FILE *out, const struct weir_stage_ops *ops)
+{
+	int n = 0;
+
+	fprintf(out, "\nexample\n    stages:\n      NAME:\n        use: %s\n", ops->name);
+	for (const struct weir_knob *row = ops->knobs; row && row->name; row++)
+		if (row->flags & WEIR_KNOB_REQUIRED) {
+			fprintf(out, "%s%s: ", n++ > 0 ? ", " : "        with: { ", row->name);
+			put_example_value(out, row);
+		}
+	fputs(n > 0 ? " }\n" : "", out);
+	n = 0;
+	for (const struct weir_outlet *o = ops->outlets; o && o->name; o++)
+		if (!o->optional)
+			fprintf(out, "%s%s: OTHER", n++ > 0 ? ", " : "        to: { ", o->name);
+	if (n == 0 && ops->flags & WEIR_STAGE_ANY_OUTLETS)
+		n = fprintf(out, "        to: { one: OTHER, two: ANOTHER");
+	fputs(n > 0 ? " }\n" : "", out);
+}
+
+static void put_nature(FILE *out, const struct weir_stage_ops *ops)
+{
+	if (ops->flags & WEIR_STAGE_SOURCE)
+		fputs("a source: makes events, has no queue\n", out);
+	else
+		fprintf(out, "takes %s\n", type_name(ops->accepts));
+	if (ops->flags & WEIR_STAGE_SINGLE)
+		fputs("always 'mode: exclusive'\n", out);
+	if (ops->flags & WEIR_STAGE_BLOCKS)
+		fputs("may block: give it threads, it can not be inline\n", out);
+}
+
+static void describe_type(FILE *out, const struct weir_stage_ops *ops)
+{
+	fprintf(out, "%s: %s\n", ops->name, ops->summary);
+	put_nature(out, ops);
+	if (ops->knobs) {
+		put_head(out, "with:", false);
+		put_rows(out, ops->knobs, 4);
+	}
+	put_outlets(out, ops);
+	put_fields(out, ops->accepts);
+	if (ops->flags & WEIR_STAGE_SOURCE && ops->outlets)
+		put_fields(out, ops->outlets[0].type);
+	put_metrics(out, ops);
+	put_example(out, ops);
+}
+
+int config_describe(const char *type, FILE *out)
+{
+	const struct weir_stage_ops *ops = weir_stage_type_find(type);
+
+	if (ops) {
+		describe_type(out, ops);
+		return 0;
+	}
+	if (strcmp(type, "stage") != 0 && strcmp(type, "group") != 0)
+		return WEIR_ENOENT;
+	bool stage = type[0] == 's';
+	fprintf(out, "what every %s takes%s\n\n", type,
+	    stage ? ", beside 'use:', 'with:' and 'to:'" : "");
+	put_rows(out, stage ? weir_stage_knobs : weir_group_knobs, 4);
+	return 0;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `weir explain`: every key with its effective value and where that comes from.
+ *
+ *   stages.disk.threads.max    32      files.yaml:24
+ *   stages.disk.queue.limit    4096    files.yaml:7 (defaults)
+ *   stages.disk.threads.spin   auto    default
+ *
+ * Values come from the spec, places from the merged tree that the spec carries; a spec made by a
+ * program has none, and says "program".
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/stage.h>
+
+#include "bind.h"
+#include "rows.h"
+#include "source.h"
+#include "tree.h"
+
+/* Longest path: a stage's name and words of tables, the names of two records deep. */
+#define PATH_BYTES 512
+
+/* Columns, for most paths and values. */
+#define PATH_WIDTH  36
+#define VALUE_WIDTH 20
+
+struct explain {
+	const struct weir_spec *spec;
+	const struct sources *all; /* NULL for a spec made by a program */
+	const char *only;          /* path, NULL for everything */
+	FILE *out;
+	int shown;
+	bool no_memory;
+};
+
+/* Where a group of rows is looked for. */
+struct scope {
+	const char *path;             /* "stages.disk" */
+	const struct weir_node *node; /* what the file says there, NULL nothing */
+	const struct weir_node *defaults;
+	const char *stage; /* for --set, NULL when the scope is no stage */
+};
+
+static bool is_below(const char *path, const char *only)
+{
+	size_t n = only ? strlen(only) : 0;
+
+	return n == 0 || (strncmp(path, only, n) == 0 && (path[n] == '\0' || path[n] == '.'));
+}
+
+static void show(struct explain *x, const char *path, const char *value, const char *origin)
+{
+	if (!is_below(path, x->only))
+		return;
+	fprintf(x->out, "%-*s %-*s %s\n", PATH_WIDTH, path, VALUE_WIDTH, value, origin);
+	x->shown++;
+}
+
+/* The node that says `path` ("threads.max") below `node`: the value itself, or the number that
+ * stands for both bounds (`threads: 4`). */
+static const struct weir_node *find_node(const struct weir_node *node, const char *path)
+{
+	char word[PATH_BYTES];
+
+	while (node && path) {
+		if (node->kind != WEIR_NODE_MAP)
+			return strcmp(path, "min") == 0 || strcmp(path, "max") == 0 ? node : NULL;
+		const struct weir_node *whole = weir_node_get(node, path); /* header.accept */
+		if (whole)
+			return whole;
+		size_t n = strcspn(path, ".");
+		snprintf(word, sizeof(word), "%.*s", (int)n, path);
+		node = weir_node_get(node, word);
+		path = path[n] ? path + n + 1 : NULL;
+	}
+	return node;
+}
+
+/* Does an override name `path` of the stage, or the section it is in? */
+static bool is_set(const struct explain *x, const char *stage, const char *path)
+{
+	char full[PATH_BYTES];
+
+	if (!x->all || !stage)
+		return false;
+	int n = snprintf(full, sizeof(full), "%s.%s", stage, path);
+	for (int i = 0; i < x->all->n_sets; i++) {
+		size_t len = strcspn(x->all->sets[i], "=");
+		if (len <= (size_t)n && strncmp(full, x->all->sets[i], len) == 0 &&
+		    (full[len] == '\0' || full[len] == '.'))
+			return true;
+	}
+	return false;
+}
+
+static void find_origin(
+    const struct explain *x, const struct scope *scope, const char *path, char *buf, size_t size)
+{
+	const struct weir_node *own = find_node(scope->node, path);
+	const struct weir_node *shared = find_node(scope->defaults, path);
+	const struct weir_node *node = own ? own : shared;
+
+	if (is_set(x, scope->stage, path))
+		snprintf(buf, size, "--set");
+	else if (node && node->mark.file)
+		snprintf(buf, size, "%s:%d%s", node->mark.file, node->mark.line,
+		    own ? "" : " (defaults)");
+	else
+		snprintf(buf, size, "%s", x->all ? "default" : "program");
+}
+
+static void show_value(
+    struct explain *x, const struct scope *scope, const char *path, const char *value)
+{
+	char full[PATH_BYTES], origin[PATH_BYTES];
+
+	snprintf(full, sizeof(full), "%s%s%s", scope->path, scope->path[0] ? "." : "", path);
+	find_origin(x, scope, path, origin, sizeof(origin));
+	show(x, full, value, origin);
+}
+
+static void show_text(
+    struct explain *x, const struct scope *scope, const char *path, const char *text)
+{
+	const struct weir_knob row = {.type = WEIR_KNOB_STRING};
+	char *value = row_value(&row, &text);
+
+	x->no_memory |= value == NULL;
+	if (value)
+		show_value(x, scope, path, value);
+	free(value);
+}
+
+/* Rows of a table, those of maps by their members; `prefix` is "threads." or "". */
+static void show_rows(struct explain *x, const struct scope *scope, const char *prefix,
+    const struct weir_knob *table, const void *base)
+{
+	char path[PATH_BYTES];
+
+	for (const struct weir_knob *row = table; row && row->name; row++) {
+		if (row->type == WEIR_KNOB_MAP) {
+			snprintf(path, sizeof(path), "%s%s.", prefix, row->name);
+			show_rows(x, scope, path, row->fields, (const char *)base + row->offset);
+			continue;
+		}
+		char *value = row_value(row, base);
+		snprintf(path, sizeof(path), "%s%s", prefix, row->name);
+		x->no_memory |= value == NULL;
+		if (value)
+			show_value(x, scope, path, value);
+		free(value);
+	}
+}
+
+/* ---- sections ---- */
+
+static const struct weir_node *section(const struct explain *x, const char *key)
+{
+	return x->all ? weir_node_get(x->all->root, key) : NULL;
+}
+
+static void explain_server(struct explain *x)
+{
+	struct scope top = {.path = "", .node = x->all ? x->all->root : NULL};
+	struct scope admin = {.path = "admin", .node = section(x, "admin")};
+	struct scope drain = {.path = "drain", .node = section(x, "drain")};
+
+	show_text(x, &top, "name", x->spec->name);
+	show_rows(x, &admin, "", config_admin_knobs, &x->spec->admin);
+	show_rows(x, &drain, "", config_drain_knobs, x->spec);
+}
+
+static void explain_class(struct explain *x, const struct weir_class_spec *class)
+{
+	char path[PATH_BYTES], match[PATH_BYTES];
+	struct scope scope = {
+	    .path = path, .node = weir_node_get(section(x, "classes"), class->name)};
+
+	snprintf(path, sizeof(path), "classes.%s", class->name);
+	for (int i = 0; i < class->n_match; i++) {
+		snprintf(match, sizeof(match), "match.%s", class->match[i].field);
+		show_text(x, &scope, match, class->match[i].pattern);
+	}
+	show_rows(x, &scope, "", config_class_knobs, class);
+}
+
+static void explain_group(struct explain *x, const struct weir_group_spec *group)
+{
+	char path[PATH_BYTES];
+	struct scope scope = {
+	    .path = path, .node = weir_node_get(section(x, "groups"), group->name)};
+
+	snprintf(path, sizeof(path), "groups.%s", group->name);
+	show_rows(x, &scope, "", weir_group_knobs, group);
+}
+
+static void explain_with(
+    struct explain *x, const struct scope *scope, const struct weir_stage_spec *stage)
+{
+	const struct weir_stage_ops *ops = weir_stage_type_find(stage->use);
+	struct weir_errs errs = {0}; /* config_load has reported what could be wrong */
+	void *conf = ops && ops->knobs ? calloc(1, ops->conf_size) : NULL;
+
+	if (!conf) {
+		x->no_memory |= ops && ops->knobs;
+		return;
+	}
+	if (weir_knobs_init(ops->knobs, conf) == 0) {
+		weir_knobs_bind(ops->knobs, stage->with, conf, stage->name, &errs);
+		show_rows(x, scope, "with.", ops->knobs, conf);
+		weir_knobs_fini(ops->knobs, conf);
+	} else {
+		x->no_memory = true;
+	}
+	free(conf);
+}
+
+static void explain_links(
+    struct explain *x, const struct scope *scope, const struct weir_stage_spec *stage)
+{
+	char path[PATH_BYTES];
+
+	for (int i = 0; i < stage->n_to; i++) {
+		const struct weir_link_spec *link = &stage->to[i];
+		snprintf(path, sizeof(path), "to%s%s", link->outlet[0] ? "." : "", link->outlet);
+		show_text(x, scope, path, link->stage);
+	}
+}
+
+/* A source has no queue, a stage that is inline no queue and no pool, one in a group no pool. */
+static void explain_placement(
+    struct explain *x, const struct scope *scope, const struct weir_stage_spec *stage)
+{
+	const struct weir_stage_ops *ops = weir_stage_type_find(stage->use);
+	const struct weir_knob *row = weir_stage_knobs;
+
+	if (ops && ops->flags & WEIR_STAGE_SOURCE)
+		return;
+	if (stage->inlined)
+		show_value(x, scope, "threads", "inline");
+	for (; row->name; row++) {
+		struct weir_knob one[2] = {*row, {.name = NULL}};
+		bool pool = strcmp(row->name, "threads") == 0;
+		if (!pool || (!stage->inlined && !stage->group[0]))
+			show_rows(x, scope, "", one, stage);
+	}
+}
+
+static void explain_stage(struct explain *x, const struct weir_stage_spec *stage)
+{
+	char path[PATH_BYTES];
+	struct scope scope = {.path = path,
+	    .node = weir_node_get(section(x, "stages"), stage->name),
+	    .defaults = section(x, "defaults"),
+	    .stage = stage->name};
+
+	snprintf(path, sizeof(path), "stages.%s", stage->name);
+	show_text(x, &scope, "use", stage->use);
+	explain_with(x, &scope, stage);
+	explain_links(x, &scope, stage);
+	explain_placement(x, &scope, stage);
+}
+
+int config_explain(const struct weir_spec *spec, const char *path, FILE *out)
+{
+	struct explain x = {.spec = spec, .only = path, .out = out};
+
+	if (spec->free_sources == sources_free)
+		x.all = spec->sources;
+	explain_server(&x);
+	for (int i = 0; i < spec->n_classes; i++)
+		explain_class(&x, &spec->classes[i]);
+	for (int i = 0; i < spec->n_groups; i++)
+		explain_group(&x, &spec->groups[i]);
+	for (int i = 0; i < spec->n_stages; i++)
+		explain_stage(&x, &spec->stages[i]);
+	if (x.no_memory)
+		return WEIR_ENOMEM;
+	return x.shown > 0 ? 0 : WEIR_ENOENT;
+}

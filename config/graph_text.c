@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `weir graph`: the stages and links of a spec as text, for dot, or for mermaid. Names of outlets
+ * and types come from the file as they are, so what is not a letter of a name is replaced.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include <weir/stage.h>
+
+#define SAFE_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+
+static void put_safe(FILE *out, const char *text)
+{
+	for (const char *p = text; *p; p++)
+		fputc(strchr(SAFE_CHARS, *p) ? *p : '?', out);
+}
+
+static int stage_index(const struct weir_spec *spec, const char *name)
+{
+	for (int i = 0; i < spec->n_stages; i++)
+		if (strcmp(spec->stages[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+/* "pool 2 to 32", "inline", "group core": where it runs. */
+static void put_place(FILE *out, const struct weir_stage_spec *s)
+{
+	const struct weir_knob *table = weir_threads_knobs;
+	char min[32], max[32];
+
+	if (s->inlined) {
+		fputs("inline", out);
+		return;
+	}
+	if (s->group[0]) {
+		fputs("group ", out);
+		put_safe(out, s->group);
+		return;
+	}
+	weir_knob_print(weir_knob_find(table, "min"), &s->threads, min, sizeof(min));
+	weir_knob_print(weir_knob_find(table, "max"), &s->threads, max, sizeof(max));
+	fprintf(out, "threads %s to %s", min, max);
+}
+
+static bool is_source(const struct weir_stage_spec *s)
+{
+	const struct weir_stage_ops *ops = weir_stage_type_find(s->use);
+
+	return ops && ops->flags & WEIR_STAGE_SOURCE;
+}
+
+static void put_what(FILE *out, const struct weir_stage_spec *s)
+{
+	put_safe(out, s->use);
+	if (is_source(s))
+		return;
+	fputs(", ", out);
+	put_place(out, s);
+}
+
+static void put_outlet(FILE *out, const struct weir_link_spec *link)
+{
+	put_safe(out, link->outlet[0] ? link->outlet : "to");
+	fputs(link->loop ? " (loop)" : "", out);
+}
+
+static void graph_text(const struct weir_spec *spec, FILE *out)
+{
+	for (int i = 0; i < spec->n_stages; i++) {
+		const struct weir_stage_spec *s = &spec->stages[i];
+		put_safe(out, s->name);
+		fputs(" (", out);
+		put_what(out, s);
+		fputs(")\n", out);
+		for (int k = 0; k < s->n_to; k++) {
+			fputs("    ", out);
+			put_outlet(out, &s->to[k]);
+			fputs(" -> ", out);
+			put_safe(out, s->to[k].stage);
+			fputs(stage_index(spec, s->to[k].stage) < 0 ? " (missing)\n" : "\n", out);
+		}
+	}
+}
+
+static void graph_dot(const struct weir_spec *spec, FILE *out)
+{
+	fputs("digraph weir {\n    rankdir=LR;\n    node [shape=box, style=rounded];\n", out);
+	for (int i = 0; i < spec->n_stages; i++) {
+		const struct weir_stage_spec *s = &spec->stages[i];
+		fprintf(out, "    s%d [label=\"", i);
+		put_safe(out, s->name);
+		fputs("\\n", out);
+		put_what(out, s);
+		fputs(is_source(s) ? "\", style=bold];\n" : "\"];\n", out);
+	}
+	for (int i = 0; i < spec->n_stages; i++)
+		for (int k = 0; k < spec->stages[i].n_to; k++) {
+			const struct weir_link_spec *link = &spec->stages[i].to[k];
+			int to = stage_index(spec, link->stage);
+			if (to < 0)
+				continue;
+			fprintf(out, "    s%d -> s%d [label=\"", i, to);
+			put_outlet(out, link);
+			fputs(link->loop ? "\", style=dashed];\n" : "\"];\n", out);
+		}
+	fputs("}\n", out);
+}
+
+static void graph_mermaid(const struct weir_spec *spec, FILE *out)
+{
+	fputs("flowchart LR\n", out);
+	for (int i = 0; i < spec->n_stages; i++) {
+		fprintf(out, "    s%d[\"", i);
+		put_safe(out, spec->stages[i].name);
+		fputs("<br/>", out);
+		put_what(out, &spec->stages[i]);
+		fputs("\"]\n", out);
+	}
+	for (int i = 0; i < spec->n_stages; i++)
+		for (int k = 0; k < spec->stages[i].n_to; k++) {
+			const struct weir_link_spec *link = &spec->stages[i].to[k];
+			int to = stage_index(spec, link->stage);
+			if (to < 0)
+				continue;
+			fprintf(out, "    s%d %s|\"", i, link->loop ? "-.->" : "-->");
+			put_outlet(out, link);
+			fprintf(out, "\"| s%d\n", to);
+		}
+}
+
+int config_graph(const struct weir_spec *spec, const char *format, FILE *out)
+{
+	static const struct {
+		const char *name;
+		void (*put)(const struct weir_spec *spec, FILE *out);
+	} formats[] = {{"text", graph_text}, {"dot", graph_dot}, {"mermaid", graph_mermaid}};
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+		if (strcmp(formats[i].name, format) == 0) {
+			formats[i].put(spec, out);
+			return 0;
+		}
+	return WEIR_EINVAL;
+}

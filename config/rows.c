@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* Knob rows in words; see rows.h. */
+#include "rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *written(enum weir_knob_type type)
+{
+	static const char *const words[] = {
+#define WRITTEN(name, member, text) [WEIR_KNOB_##name] = text,
+	    WEIR_KNOB_TYPES(WRITTEN)
+#undef WRITTEN
+	};
+
+	return words[type];
+}
+
+/* Letters with which no YAML reader sees anything but a text, and words that it sees as more. */
+static bool is_plain(const char *text)
+{
+	static const char *const special[] = {
+	    "true", "false", "yes", "no", "on", "off", "null", "~"};
+	size_t n =
+	    strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-");
+
+	for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
+		if (strcmp(text, special[i]) == 0)
+			return false;
+	return n > 0 && text[n] == '\0' && text[0] != '-' && text[0] != '.';
+}
+
+void row_quote(FILE *out, const char *text)
+{
+	if (is_plain(text)) {
+		fputs(text, out);
+		return;
+	}
+	fputc('"', out);
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+		if (*p == '"' || *p == '\\')
+			fprintf(out, "\\%c", *p);
+		else if (*p == '\n')
+			fputs("\\n", out);
+		else if (*p < 0x20 || *p == 0x7f)
+			fprintf(out, "\\x%02x", *p);
+		else
+			fputc(*p, out);
+	}
+	fputc('"', out);
+}
+
+static char *printed(const struct weir_knob *row, const void *base)
+{
+	int n = weir_knob_print(row, base, NULL, 0);
+	char *text = malloc((size_t)n + 1);
+
+	if (text)
+		weir_knob_print(row, base, text, (size_t)n + 1);
+	return text;
+}
+
+char *row_value(const struct weir_knob *row, const void *base)
+{
+	char *text = printed(row, base), *quoted = NULL;
+	size_t size;
+
+	if (!text || row->type != WEIR_KNOB_STRING)
+		return text;
+	FILE *out = open_memstream(&quoted, &size);
+	if (out) {
+		row_quote(out, text);
+		if (fclose(out) != 0) {
+			free(quoted);
+			quoted = NULL;
+		}
+	}
+	free(text);
+	return quoted;
+}
+
+void row_type(FILE *out, const struct weir_knob *row)
+{
+	if (row->type != WEIR_KNOB_ENUM) {
+		fputs(written(row->type), out);
+		return;
+	}
+	fputs("one of ", out);
+	for (const char *p = row->choices; *p; p++)
+		*p == '|' ? fputs(", ", out) : fputc(*p, out);
+}
+
+bool row_has_range(const struct weir_knob *row)
+{
+	return (row->min != 0 || row->max != 0) && row->type <= WEIR_KNOB_RATIO &&
+	       row->type != WEIR_KNOB_BOOL;
+}
+
+/* A bound in the unit of the row: printed by its own rules from a member made for it. */
+static void put_bound(FILE *out, const struct weir_knob *row, double bound)
+{
+	bool real = row->type == WEIR_KNOB_RATE || row->type == WEIR_KNOB_RATIO;
+	struct weir_knob here = *row;
+	int64_t whole = (int64_t)bound;
+	char text[48];
+
+	here.offset = 0;
+	here.flags = 0; /* -1 is a number here */
+	weir_knob_print(&here, real ? (void *)&bound : (void *)&whole, text, sizeof(text));
+	fputs(text, out);
+}
+
+bool row_range(FILE *out, const struct weir_knob *row)
+{
+	if (!row_has_range(row))
+		return false;
+	put_bound(out, row, row->min);
+	fputs(" to ", out);
+	put_bound(out, row, row->max);
+	return true;
+}

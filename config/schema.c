@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The JSON Schema (2020-12) of the YAML, for editors: from the same rows as everything else.
+ *
+ * A schema sees what a YAML reader makes of the text: 4 is a number, 20k and 10ms are texts, and a
+ * ${VARIABLE} may stand for any value. What one cannot say in a schema (links that lead somewhere)
+ * `weir check` says.
+ */
+#include "config.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include <weir/stage.h>
+
+#include "bind.h"
+
+#define NUMBER "[0-9]+(\\.[0-9]+)?"
+
+/* ---- building; NULL means that memory ran out, and makes every holder NULL ---- */
+
+/* Put `value` (taken over) under `key` of `*object`; on failure *object becomes NULL. */
+static void put(json_t **object, const char *key, json_t *value)
+{
+	if (*object && value && json_object_set_new(*object, key, value) == 0)
+		return;
+	if (!*object)
+		json_decref(value);
+	json_decref(*object);
+	*object = NULL;
+}
+
+static void add(json_t **array, json_t *value)
+{
+	if (*array && value && json_array_append_new(*array, value) == 0)
+		return;
+	if (!*array)
+		json_decref(value);
+	json_decref(*array);
+	*array = NULL;
+}
+
+static json_t *of_type(const char *type)
+{
+	return json_pack("{s:s}", "type", type);
+}
+
+static json_t *of_pattern(const char *pattern)
+{
+	return json_pack("{s:s, s:s}", "type", "string", "pattern", pattern);
+}
+
+/* A closed map: nothing but `properties` and x-*. */
+static json_t *of_map(json_t *properties)
+{
+	return json_pack("{s:s, s:b, s:{s:{}}, s:o}", "type", "object", "additionalProperties", 0,
+	    "patternProperties", "^x-", "properties", properties);
+}
+
+/* ---- rows ---- */
+
+static json_t *table_schema(const struct weir_knob *table);
+
+static json_t *number_schema(const struct weir_knob *row, const char *type)
+{
+	json_t *schema = of_type(type);
+
+	if (row->min != 0 || row->max != 0) {
+		put(&schema, "minimum", json_real(row->min));
+		put(&schema, "maximum", json_real(row->max));
+	}
+	return schema;
+}
+
+static json_t *choices_schema(const struct weir_knob *row)
+{
+	json_t *choices = json_array();
+
+	for (const char *p = row->choices; p && *p;) {
+		size_t n = strcspn(p, "|");
+		add(&choices, json_stringn(p, n));
+		p += n + (p[n] == '|');
+	}
+	return json_pack("{s:o}", "enum", choices);
+}
+
+/* The ways to write a scalar of the row's type, as alternatives into `any`. */
+static void add_forms(json_t **any, const struct weir_knob *row)
+{
+	switch (row->type) {
+	case WEIR_KNOB_BOOL:
+		add(any, of_type("boolean"));
+		break;
+	case WEIR_KNOB_INT:
+		add(any, number_schema(row, "integer"));
+		add(any, of_pattern("^-?" NUMBER "[kM]?$"));
+		break;
+	case WEIR_KNOB_BYTES:
+		add(any, number_schema(row, "integer"));
+		add(any, of_pattern("^" NUMBER "(B|kB|MB|GB|KiB|MiB|GiB)?$"));
+		break;
+	case WEIR_KNOB_DURATION:
+		add(any, json_pack("{s:i}", "const", 0));
+		add(any, of_pattern("^" NUMBER "(ns|us|ms|s|m|h)$"));
+		break;
+	case WEIR_KNOB_RATE:
+		add(any, number_schema(row, "number"));
+		add(any, of_pattern("^" NUMBER "[kM]?$"));
+		break;
+	case WEIR_KNOB_RATIO:
+		add(any,
+		    json_pack("{s:s, s:i, s:i}", "type", "number", "minimum", 0, "maximum", 1));
+		add(any, of_pattern("^" NUMBER "%$"));
+		break;
+	case WEIR_KNOB_ENUM:
+		add(any, choices_schema(row));
+		break;
+	default: /* STRING: what another reader takes for a number is a text to us */
+		add(any, json_pack("{s:[sss]}", "type", "string", "number", "boolean"));
+		break;
+	}
+	if (row->flags & WEIR_KNOB_AUTO)
+		add(any, json_pack("{s:s}", "const", "auto"));
+}
+
+static json_t *scalar_schema(const struct weir_knob *row)
+{
+	json_t *any = json_array();
+
+	add_forms(&any, row);
+	add(&any, json_pack("{s:s}", "$ref", "#/$defs/variable"));
+	return json_pack("{s:o}", "anyOf", any);
+}
+
+static json_t *strings_schema(void)
+{
+	return json_pack("{s:[o, {s:s, s:o}]}", "anyOf", of_type("string"), "type", "array",
+	    "items", of_type("string"));
+}
+
+static json_t *row_schema(const struct weir_knob *row)
+{
+	json_t *schema;
+
+	if (row->type == WEIR_KNOB_MAP)
+		schema = table_schema(row->fields);
+	else if (row->type == WEIR_KNOB_RECORDS)
+		schema =
+		    json_pack("{s:s, s:o}", "type", "array", "items", table_schema(row->fields));
+	else if (row->type == WEIR_KNOB_STRINGS)
+		schema = strings_schema();
+	else
+		schema = scalar_schema(row);
+	if (row->help)
+		put(&schema, "description", json_string(row->help));
+	if (row->def)
+		put(&schema, "default", json_string(row->def));
+	return schema;
+}
+
+static void put_rows(json_t **properties, const struct weir_knob *table)
+{
+	for (const struct weir_knob *row = table; row && row->name; row++)
+		put(properties, row->name, row_schema(row));
+}
+
+/* Names of the rows that must be given, NULL when there are none or memory ran out. */
+static json_t *required_rows(const struct weir_knob *table)
+{
+	json_t *names = json_array();
+
+	for (const struct weir_knob *row = table; row && row->name; row++)
+		if (row->flags & WEIR_KNOB_REQUIRED)
+			add(&names, json_string(row->name));
+	return names;
+}
+
+static json_t *table_schema(const struct weir_knob *table)
+{
+	json_t *properties = json_object();
+
+	put_rows(&properties, table);
+	json_t *schema = of_map(properties);
+	put(&schema, "required", required_rows(table));
+	return schema;
+}
+
+/* ---- stages ---- */
+
+/* `threads:` is a map, a number, or (in stages) `inline`. */
+static json_t *threads_schema(bool stage)
+{
+	const struct weir_knob *min = weir_knob_find(weir_threads_knobs, "min");
+	json_t *any = json_array();
+
+	add(&any, table_schema(weir_threads_knobs));
+	add(&any, scalar_schema(min));
+	if (stage)
+		add(&any, json_pack("{s:s}", "const", "inline"));
+	return json_pack("{s:s, s:o}", "description",
+	    weir_knob_find(weir_stage_knobs, "threads")->help, "anyOf", any);
+}
+
+static json_t *to_schema(void)
+{
+	return json_pack("{s:s, s:[o, {s:s, s:{s:[o, {s:s, s:b, s:[s], s:{s:o, s:o}}]}}]}",
+	    "description", "where events go: a stage, or a map from outlets to stages", "anyOf",
+	    of_type("string"), "type", "object", "additionalProperties", "anyOf", of_type("string"),
+	    "type", "object", "additionalProperties", 0, "required", "stage", "properties", "stage",
+	    of_type("string"), "loop", of_type("boolean"));
+}
+
+/* Where `use` is this type, `with` is what the type takes. */
+static json_t *type_rule(const struct weir_stage_ops *ops)
+{
+	json_t *then = json_pack("{s:{s:o}}", "properties", "with", table_schema(ops->knobs));
+	json_t *required = required_rows(ops->knobs);
+
+	if (required && json_array_size(required) > 0)
+		put(&then, "required", json_pack("[s]", "with"));
+	json_decref(required);
+	return json_pack(
+	    "{s:{s:{s:{s:s}}}, s:o}", "if", "properties", "use", "const", ops->name, "then", then);
+}
+
+static json_t *use_schema(void)
+{
+	const struct weir_stage_ops *ops;
+	json_t *any = json_array();
+
+	for (int i = 0; (ops = weir_stage_type_at(i)); i++)
+		add(&any, json_pack("{s:s, s:s}", "const", ops->name, "description", ops->summary));
+	add(&any, of_type("string")); /* plug-ins bring types of their own */
+	return json_pack("{s:s, s:o}", "description", "the stage type", "anyOf", any);
+}
+
+static json_t *stage_schema(void)
+{
+	const struct weir_stage_ops *ops;
+	json_t *properties = json_object(), *rules = json_array();
+
+	put(&properties, "use", use_schema());
+	put(&properties, "with", of_type("object"));
+	put(&properties, "to", to_schema());
+	put_rows(&properties, weir_stage_knobs);
+	put(&properties, "threads", threads_schema(true));
+	for (int i = 0; (ops = weir_stage_type_at(i)); i++)
+		add(&rules, type_rule(ops));
+	json_t *schema = of_map(properties);
+	put(&schema, "required", json_pack("[s]", "use"));
+	if (rules && json_array_size(rules) == 0)
+		json_decref(rules);
+	else
+		put(&schema, "allOf", rules);
+	return schema;
+}
+
+static json_t *defaults_schema(void)
+{
+	json_t *properties = json_object();
+
+	put(&properties, "threads", threads_schema(true));
+	for (const struct weir_knob *row = weir_stage_knobs; row->name; row++)
+		if (config_is_default_key(row->name) && strcmp(row->name, "threads") != 0)
+			put(&properties, row->name, row_schema(row));
+	return of_map(properties);
+}
+
+/* ---- the rest ---- */
+
+/* A map from names to `value`. */
+static json_t *named(json_t *value, const char *description)
+{
+	return json_pack("{s:s, s:s, s:{s:s}, s:o}", "type", "object", "description", description,
+	    "propertyNames", "pattern", "^[A-Za-z0-9_.-]{1,64}$", "additionalProperties", value);
+}
+
+static json_t *class_schema(void)
+{
+	json_t *properties = json_object();
+
+	put(&properties, "match",
+	    json_pack("{s:s, s:s, s:o}", "type", "object", "description",
+		"fields of the event, each with a text or the beginning of one and '*'",
+		"additionalProperties", of_type("string")));
+	put_rows(&properties, config_class_knobs);
+	return of_map(properties);
+}
+
+static json_t *group_schema(void)
+{
+	json_t *properties = json_object();
+
+	put_rows(&properties, weir_group_knobs);
+	put(&properties, "threads", threads_schema(false));
+	return of_map(properties);
+}
+
+static json_t *top_properties(void)
+{
+	json_t *p = json_object();
+
+	put(&p, "weir",
+	    json_pack("{s:s, s:i}", "description", "version of this format", "const", 1));
+	put(&p, "name", of_pattern("^[A-Za-z0-9_.-]{1,64}$"));
+	put(&p, "include", strings_schema());
+	put(&p, "plugin", strings_schema());
+	put(&p, "admin", table_schema(config_admin_knobs));
+	put(&p, "drain", table_schema(config_drain_knobs));
+	put(&p, "defaults", defaults_schema());
+	put(&p, "classes",
+	    named(class_schema(), "first match wins; order is priority, highest first"));
+	put(&p, "groups", named(group_schema(), "pools that several stages share"));
+	put(&p, "stages", named(stage_schema(), "the stages of the server"));
+	return p;
+}
+
+int config_schema(FILE *out)
+{
+	json_t *schema = of_map(top_properties());
+
+	put(&schema, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
+	put(&schema, "title", json_string("weir configuration"));
+	put(&schema, "required", json_pack("[ss]", "weir", "stages"));
+	put(&schema, "$defs", json_pack("{s:o}", "variable", of_pattern("\\$\\{[A-Za-z_]")));
+	int rc = schema ? json_dumpf(schema, out, JSON_INDENT(2) | JSON_SORT_KEYS) : -1;
+	json_decref(schema);
+	if (rc != 0)
+		return WEIR_ENOMEM;
+	fputc('\n', out);
+	return 0;
+}

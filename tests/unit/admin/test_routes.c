@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/* Routes, asked directly: which answer a method and path get, and who may act. */
+#include "routes.h"
+
+#include <weir/log.h>
+
+#include "assets.h"
+#include "cunit_main.h"
+#include "made_up.h"
+
+static struct made_up made_up;
+static struct process process;
+static struct reply reply;
+
+#define ORIGIN "http://localhost:9900"
+
+/* A request of a program; the answer is in `reply` until the next. */
+static int ask(const struct request *q)
+{
+	struct admin_source source = made_up_source(&made_up);
+
+	reply_fini(&reply);
+	routes_answer(&source, &process, q, &reply);
+	CU_ASSERT_EQUAL(made_up.n_views, 0);
+	return reply.status;
+}
+
+static int get(const char *target)
+{
+	return ask(&(struct request){.method = "GET", .target = target, .host = "localhost:9900"});
+}
+
+static int put(const char *target, const char *body)
+{
+	return ask(&(struct request){
+	    .method = "PUT",
+	    .target = target,
+	    .host = "localhost:9900",
+	    .content_type = "application/json",
+	    .body = body,
+	    .n_body = strlen(body),
+	});
+}
+
+static bool body_has(const char *text)
+{
+	return memmem(reply.body, reply.n, text, strlen(text)) != NULL;
+}
+
+static void setup(void)
+{
+	weir_log_set_fd(-1);
+	made_up_init(&made_up);
+	process = (struct process){.stat_fd = -1};
+}
+
+static json_t *body_json(void)
+{
+	json_t *json = json_loadb(reply.body, reply.n, JSON_REJECT_DUPLICATES, NULL);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(json);
+	return json;
+}
+
+/* Every problem is problem+json with its status and a sentence. */
+static void is_problem(int status, const char *words)
+{
+	CU_ASSERT_EQUAL(reply.status, status);
+	CU_ASSERT_STRING_EQUAL(reply.type, "application/problem+json");
+	json_t *p = body_json();
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(p, "status")), status);
+	CU_ASSERT_STRING_EQUAL(
+	    json_string_value(json_object_get(p, "title")), reply_reason(status));
+	const char *detail = json_string_value(json_object_get(p, "detail"));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(detail);
+	CU_ASSERT_PTR_NOT_NULL(strstr(detail, words));
+	json_decref(p);
+}
+
+static void test_every_route(void)
+{
+	setup();
+	for (const struct route *r = routes_table; r->pattern; r++) {
+		if (strcmp(r->method, "GET") != 0 || strchr(r->pattern, '{'))
+			continue;
+		CU_ASSERT_EQUAL(get(r->pattern), 200);
+		CU_ASSERT_TRUE(reply.n > 0 && *r->doc);
+	}
+	CU_ASSERT_EQUAL(get("/api/v1/stages/disk"), 200);
+	CU_ASSERT_TRUE(body_has("\"queue\":{\"length\":187"));
+	CU_ASSERT_EQUAL(get("/api/v1/stages/disk/knobs/threads.max"), 200);
+	CU_ASSERT_TRUE(body_has("\"value\":\"32\""));
+	CU_ASSERT_EQUAL(get("/api/v1/stages/disk/knobs"), 200);
+	CU_ASSERT_EQUAL(get("/metrics"), 200);
+	CU_ASSERT_STRING_EQUAL(reply.type, "text/plain; version=0.0.4; charset=utf-8");
+}
+
+static void test_index(void)
+{
+	setup();
+	CU_ASSERT_EQUAL(get("/api/v1"), 200);
+	json_t *routes = body_json();
+	size_t n = 0;
+	for (const struct route *r = routes_table; r->pattern; r++)
+		n++;
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(routes, "routes")), n);
+	json_decref(routes);
+}
+
+static void test_not_found(void)
+{
+	static const char *const path[] = {"/x", "//", "/api", "/api/v1/", "/api/v1/graph/",
+	    "/API/V1/GRAPH", "/api/v1/stages/", "/api/v1/stages/disk/", "/api/v1/stages/no",
+	    "/api/v1/stages/disk/knobs/", "/api/v1/stages/disk/knobs/no", "/api/v1/stages/%64isk",
+	    "/healthz%00", "/app.js/", "/../admin.c", "/index.html", "/%2e%2e/admin.c"};
+
+	setup();
+	for (size_t i = 0; i < sizeof(path) / sizeof(path[0]); i++) {
+		CU_ASSERT_EQUAL(get(path[i]), 404);
+		is_problem(404, "");
+	}
+	get("/api/v1/stages/no");
+	is_problem(404, "there is no stage 'no'");
+	get("/api/v1/stages/disk/knobs/no");
+	is_problem(404, "stage 'disk' has no knob 'no'");
+	char longest[400];
+	memset(longest, 'a', sizeof(longest));
+	longest[0] = '/';
+	longest[sizeof(longest) - 1] = '\0';
+	CU_ASSERT_EQUAL(get(longest), 404);
+}
+
+static void test_methods(void)
+{
+	setup();
+	struct request q = {.method = "POST", .target = "/healthz", .host = "localhost:9900"};
+	CU_ASSERT_EQUAL(ask(&q), 405);
+	is_problem(405, "POST is not allowed at /healthz, only GET, HEAD");
+	CU_ASSERT_STRING_EQUAL(reply.allow, "GET, HEAD");
+	q.target = "/api/v1/stages/disk/knobs/threads.max";
+	ask(&q);
+	is_problem(405, "only GET, HEAD, PUT");
+	q.method = "OPTIONS";
+	CU_ASSERT_EQUAL(ask(&q), 405);
+	q.method = "HEAD";
+	CU_ASSERT_EQUAL(ask(&q), 200);
+	CU_ASSERT_STRING_EQUAL(reply.allow, "");
+	q.target = "/nothing";
+	q.method = "POST";
+	CU_ASSERT_EQUAL(ask(&q), 404);
+}
+
+static void test_health(void)
+{
+	setup();
+	CU_ASSERT_EQUAL(get("/readyz"), 200);
+	CU_ASSERT_TRUE(body_has("ready\n"));
+	made_up.view.ready = false;
+	get("/readyz");
+	is_problem(503, "starting");
+	made_up.view.draining = true;
+	get("/readyz");
+	is_problem(503, "draining");
+	CU_ASSERT_EQUAL(get("/healthz"), 200);
+}
+
+static void test_decisions(void)
+{
+	static const char *const bad[] = {
+	    "?n=0", "?n=501", "?n=-1", "?n=", "?n=x", "?n=5x", "?n=99999", "?a=b&n=0"};
+	static const char *const good[] = {"", "?", "?n=1", "?n=500", "?x=n=0", "?x=1&n=2&y=3"};
+	char target[64];
+
+	setup();
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(target, sizeof(target), "/api/v1/decisions%s", bad[i]);
+		CU_ASSERT_EQUAL(get(target), 400);
+		is_problem(400, "n must be a whole number from 1 to 500");
+	}
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		snprintf(target, sizeof(target), "/api/v1/decisions%s", good[i]);
+		CU_ASSERT_EQUAL(get(target), 200);
+	}
+	get("/api/v1/decisions?n=1");
+	json_t *d = body_json();
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(d, "decisions")), 1);
+	json_decref(d);
+}
+
+#define KNOB "/api/v1/stages/disk/knobs/threads.max"
+
+static void test_set(void)
+{
+	setup();
+	CU_ASSERT_EQUAL(put(KNOB, "{\"value\": \"8\"}"), 200);
+	CU_ASSERT_STRING_EQUAL(made_up.threads_max, "8");
+	CU_ASSERT_TRUE(body_has("\"value\":\"8\""));
+	CU_ASSERT_EQUAL(put(KNOB, "{\"value\": 9}"), 200);
+	CU_ASSERT_STRING_EQUAL(made_up.threads_max, "9");
+	/* The words are those of weir_graph_set. */
+	put(KNOB, "{\"value\": \"65\"}");
+	is_problem(422, "'65' is not between 1 and 64");
+	put("/api/v1/stages/disk/knobs/no", "{\"value\": \"65\"}");
+	is_problem(404, "stage 'disk' has no knob 'no'");
+	CU_ASSERT_STRING_EQUAL(made_up.threads_max, "9");
+}
+
+static void test_bodies(void)
+{
+	static const char *const bad[] = {"", "8", "\"8\"", "[]", "{}", "{\"value\": null}",
+	    "{\"value\": {}}", "{\"value\": [\"8\"]}", "{\"Value\": \"8\"}",
+	    "{\"value\": \"8\", \"more\": 1}", "{\"value\": \"8\", \"value\": \"9\"}",
+	    "{\"value\": \"8\"} x", "{\"value\": \"8\\u0000\"}", "{\"value\": \"\xff\"}",
+	    "value=8"};
+
+	setup();
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		CU_ASSERT_EQUAL(put(KNOB, bad[i]), 400);
+		is_problem(400, "");
+	}
+	CU_ASSERT_STRING_EQUAL(made_up.threads_max, "32");
+}
+
+static void test_who_may_act(void)
+{
+	struct request q = {.method = "PUT",
+	    .target = KNOB,
+	    .host = "localhost:9900",
+	    .content_type = "application/json; charset=utf-8",
+	    .origin = ORIGIN,
+	    .fetch_site = "same-origin",
+	    .body = "{\"value\": \"8\"}",
+	    .n_body = 14};
+
+	setup();
+	CU_ASSERT_EQUAL(ask(&q), 200);
+	q.origin = "http://evil.example";
+	CU_ASSERT_EQUAL(ask(&q), 403);
+	is_problem(403, "a page from elsewhere may not change anything here");
+	q.origin = ORIGIN;
+	q.fetch_site = "cross-site";
+	CU_ASSERT_EQUAL(ask(&q), 403);
+	q.fetch_site = NULL;
+	static const char *const type[] = {NULL, "", "text/plain", "application/jsonx",
+	    "application/x-www-form-urlencoded", "text/plain; application/json"};
+	made_up_init(&made_up);
+	for (size_t i = 0; i < sizeof(type) / sizeof(type[0]); i++) {
+		q.content_type = type[i];
+		CU_ASSERT_EQUAL(ask(&q), 415);
+	}
+	CU_ASSERT_STRING_EQUAL(made_up.threads_max, "32");
+	/* Reading needs none of that: no other origin can read the answer. */
+	q.method = "GET";
+	q.origin = "http://evil.example";
+	CU_ASSERT_EQUAL(ask(&q), 200);
+}
+
+static void test_no_memory(void)
+{
+	setup();
+	made_up.no_memory = true;
+	static const char *const path[] = {"/api/v1/graph", "/api/v1/stages", "/api/v1/stages/disk",
+	    "/api/v1/decisions", "/metrics", "/readyz", KNOB, "/api/v1/stages/disk/knobs"};
+	for (size_t i = 0; i < sizeof(path) / sizeof(path[0]); i++) {
+		CU_ASSERT_EQUAL(get(path[i]), 503);
+		is_problem(503, "out of memory");
+	}
+	CU_ASSERT_EQUAL(get("/healthz"), 200);
+}
+
+/* The page: no inline program or style, nothing from another host, and all its parts are there. */
+static void test_page(void)
+{
+	setup();
+	CU_ASSERT_EQUAL(get("/"), 200);
+	CU_ASSERT_STRING_EQUAL(reply.type, "text/html; charset=utf-8");
+	CU_ASSERT_TRUE(body_has("<script type=\"module\" src=\"/app.js\"></script>"));
+	CU_ASSERT_FALSE(body_has(" style=") || body_has("<style") || body_has(" onload") ||
+			body_has(" onclick") || body_has(" onerror"));
+	CU_ASSERT_FALSE(body_has("http:") || body_has("https:") || body_has("\"//"));
+	static const char *const part[] = {"/app.js", "/app.css", "/detail.js", "/format.js",
+	    "/graph.js", "/layout.js", "/model.js", "/stages.js", "/verdict.js", "/icon.svg"};
+	for (size_t i = 0; i < sizeof(part) / sizeof(part[0]); i++) {
+		CU_ASSERT_EQUAL(get(part[i]), 200);
+		CU_ASSERT_TRUE(reply.n > 100);
+		CU_ASSERT_FALSE(body_has("innerHTML") || body_has("insertAdjacentHTML") ||
+				body_has("document.write") || body_has("eval(") ||
+				body_has("https:"));
+	}
+}
+
+CUNIT_MAIN("routes", {"every route answers", test_every_route}, {"index", test_index},
+    {"404", test_not_found}, {"405", test_methods}, {"health", test_health},
+    {"decisions", test_decisions}, {"set a knob", test_set}, {"bodies", test_bodies},
+    {"who may act", test_who_may_act}, {"no memory", test_no_memory}, {"the page", test_page})

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/* file.cache: hits, what is kept and what not, coalescing, the bound, many threads at once. */
+#include "file/cache_origin.h"
+
+static void test_hit(void)
+{
+	SET_UP(NULL);
+	struct call *a = get("/a"), *b = get("/a"), *c = get("/b");
+	CU_ASSERT(call_body_is(a, "/a v1"));
+	CU_ASSERT(call_body_is(b, "/a v1"));
+	CU_ASSERT(call_body_is(c, "/b v1"));
+	CU_ASSERT_PTR_EQUAL(a->t.req->res.body.p, b->t.req->res.body.p); /* nothing is copied */
+	CU_ASSERT(call_has_field(b, "Content-Type: text/x\r\n"));
+	CU_ASSERT(call_has_field(b, "ETag: \"v1\"\r\n"));
+	CU_ASSERT_EQUAL(origin_get(&origin.asked), 2);
+	CU_ASSERT_EQUAL(metric(CACHE_HITS), 1);
+	CU_ASSERT_EQUAL(metric(CACHE_MISSES), 2);
+	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 2);
+	CU_ASSERT(metric(CACHE_BYTES) > 0);
+	tear_down();
+}
+
+static void test_queries_share(void)
+{
+	SET_UP(NULL);
+	get("/a");
+	struct call *c = make("/a");
+	c->t.req->query = slice("v=2");
+	call_send(c, cache);
+	call_await(c);
+	CU_ASSERT_EQUAL(metric(CACHE_HITS), 1);
+	tear_down();
+}
+
+static void test_conditions_and_head(void)
+{
+	SET_UP(NULL);
+	get("/a");
+	struct call *c = get_with(WEIR_HTTP_GET, "/a", "If-None-Match", "\"v1\"");
+	CU_ASSERT_EQUAL(call_status(c), 304);
+	c = get_with(WEIR_HTTP_GET, "/a", "Range", "bytes=0-1");
+	CU_ASSERT_EQUAL(call_status(c), 206);
+	CU_ASSERT(call_body_is(c, "/a"));
+	CU_ASSERT(call_has_field(c, "Content-Range: bytes 0-1/5\r\n"));
+	c = get_with(WEIR_HTTP_GET, "/a", "Range", "bytes=5-");
+	CU_ASSERT_EQUAL(call_status(c), 416);
+	c = get_with(WEIR_HTTP_HEAD, "/a", NULL, NULL);
+	CU_ASSERT_EQUAL(call_status(c), 200);
+	CU_ASSERT_EQUAL(origin_get(&origin.asked), 1);
+	CU_ASSERT_EQUAL(metric(CACHE_HITS), 4);
+	tear_down();
+}
+
+/* What is not a plain GET brings nothing in. */
+static void test_not_plain(void)
+{
+	SET_UP(NULL);
+	get_with(WEIR_HTTP_GET, "/a", "If-None-Match", "\"x\"");
+	get_with(WEIR_HTTP_GET, "/a", "Range", "bytes=0-1");
+	get_with(WEIR_HTTP_GET, "/a", "Authorization", "Basic x");
+	get_with(WEIR_HTTP_HEAD, "/a", NULL, NULL);
+	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 0);
+	get("/a");
+	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 1);
+	CU_ASSERT_EQUAL(origin_get(&origin.asked), 5);
+	get_with(WEIR_HTTP_POST, "/a", NULL, NULL);
+	get_with(WEIR_HTTP_OTHER, "/a", NULL, NULL);
+	CU_ASSERT_EQUAL(origin_get(&origin.asked), 7);
+	CU_ASSERT_EQUAL(metric(CACHE_MISSES), 7);
+	tear_down();
+}
+
+static void test_coalesced(void)
+{
+	SET_UP(NULL);
+	start_held("/a", 50);
+	CU_ASSERT_EQUAL(metric(CACHE_MISSES), 1);
+	origin_gate(false);
+	await_all();
+	for (int i = 0; i < n_calls; i++) {
+		CU_ASSERT_EQUAL(calls[i]->outcome, WEIR_OK);
+		CU_ASSERT(call_body_is(calls[i], "/a v1"));
+	}
+	CU_ASSERT_EQUAL(origin_get(&origin.asked), 1);
+	CU_ASSERT_EQUAL(metric(CACHE_COALESCED), 49);
+	CU_ASSERT_EQUAL(metric(CACHE_HITS), 0);
+	tear_down();
+}
+
+/* Not to be kept: those that waited go their own way, later ones do not wait at all. */
+static void test_not_cacheable(void)
+{
+	SET_UP(NULL);
+	origin.no_store = true;
+	start_held("/a", 5);
+	origin_gate(false);
+	await_all();
+	CU_ASSERT_EQUAL(origin_get(&origin.asked), 5);
+	origin_gate(true);
+	start("/a");
+	start("/a");
+	FIXTURE_AWAIT(origin_get(&origin.at_gate) == 2); /* both at once */
+	origin_gate(false);
+	await_all();
+	for (int i = 0; i < n_calls; i++)
+		CU_ASSERT(call_body_is(calls[i], "/a v1"));
+	CU_ASSERT_EQUAL(metric(CACHE_HITS), 0);
+	tear_down();
+}
+
+static void test_too_large(void)
+{
+	SET_UP("with.max_object", "100");
+	origin.bytes = 101;
+	get("/a");
+	CU_ASSERT_EQUAL(call_status(get("/a")), 200);
+	CU_ASSERT_EQUAL(metric(CACHE_HITS), 0);
+	origin.bytes = 100;
+	get("/b");
+	get("/b");
+	CU_ASSERT_EQUAL(metric(CACHE_HITS), 1);
+	tear_down();
+}
+
+/* The leader's failure is not the failure of those that waited. */
+static void test_leader_fails(void)
+{
+	SET_UP(NULL);
+	origin.status = WEIR_EFAILED;
+	start_held("/a", 5);
+	origin_gate(false);
+	await_all();
+	for (int i = 0; i < n_calls; i++) {
+		CU_ASSERT_EQUAL(calls[i]->outcome, WEIR_EFAILED);
+		CU_ASSERT_EQUAL(call_status(calls[i]), 500);
+	}
+	CU_ASSERT_EQUAL(origin_get(&origin.asked), 5);
+	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 0);
+	origin_set(&origin.status, 200);
+	CU_ASSERT(call_body_is(get("/a"), "/a v1"));
+	tear_down();
+}
+
+static void test_bound(void)
+{
+	SET_UP("with.size", "64KiB", "with.max_object", "8KiB");
+	origin.bytes = 3000;
+	for (int i = 0; i < 200; i++) {
+		char path[32];
+		snprintf(path, sizeof(path), "/%d", i);
+		struct call *c = call_new(path);
+		calls[n_calls++] = c;
+		call_send(c, cache);
+		call_await(c);
+		CU_ASSERT(metric(CACHE_BYTES) <= 65536);
+		weir_http_response_reset(c->t.req); /* sent */
+	}
+	CU_ASSERT(metric(CACHE_OBJECTS) > 5);
+	CU_ASSERT(metric(CACHE_EVICTIONS) > 0);
+	CU_ASSERT(metric(CACHE_OBJECTS) + metric(CACHE_EVICTIONS) <= 200);
+	tear_down();
+}
+
+static void test_inline(void)
+{
+	SET_UP("threads", "inline");
+	get("/a");
+	start_held("/b", 5);
+	CU_ASSERT(call_body_is(get("/a"), "/a v1"));
+	origin_gate(false);
+	await_all();
+	CU_ASSERT_EQUAL(metric(CACHE_HITS), 1);
+	CU_ASSERT_EQUAL(metric(CACHE_COALESCED), 4);
+	tear_down();
+}
+
+/* Fields that stages before the cache added stay with their request. */
+static void test_fields_before(void)
+{
+	SET_UP(NULL);
+	for (int i = 0; i < 2; i++) {
+		struct call *c = make("/a");
+		weir_http_add_field(c->t.req, "X-Mine", i ? "two" : "one");
+		call_send(c, cache);
+		call_await(c);
+		CU_ASSERT_EQUAL(call_has_field(c, "X-Mine: one\r\n"), i == 0);
+		CU_ASSERT_EQUAL(call_has_field(c, "X-Mine: two\r\n"), i == 1);
+		CU_ASSERT(call_has_field(c, "ETag: \"v1\"\r\n"));
+	}
+	tear_down();
+}
+
+/* ---- torture: four askers, a small cache that ages at once, a root that changes ---- */
+
+#define ASKERS 4
+#define ROUNDS 1500
+
+static atomic_int wrong;
+
+static void *asker(void *arg)
+{
+	unsigned seed = (unsigned)(size_t)arg;
+	struct call **mine = calloc(ROUNDS, sizeof(*mine));
+
+	if (weir_thread_attach(graph, "asker") != 0)
+		abort();
+	for (int i = 0; i < ROUNDS; i++) {
+		char path[16];
+		seed = seed * 1103515245 + 12345;
+		snprintf(path, sizeof(path), "/%u", (seed >> 16) % 60);
+		struct call *c = mine[i] = call_new(path);
+		call_send(c, cache);
+		call_await(c);
+		char letter = (char)('a' + (int)(weir_hash(slice(path)) % 26));
+		const struct weir_slice *b = &c->t.req->res.body;
+		if (call_status(c) != 200 || b->n != 2000 || b->p[0] != letter ||
+		    b->p[1999] != letter)
+			atomic_fetch_add(&wrong, 1);
+		weir_http_response_reset(c->t.req);
+		c->t.req->path = slice("/gone");
+		if (i % 100 == 0)
+			origin_set(&origin.etag, i);
+	}
+	weir_thread_detach();
+	return mine;
+}
+
+static void test_torture(void)
+{
+	pthread_t th[ASKERS];
+	struct call **made[ASKERS];
+
+	SET_UP("with.size", "64KiB", "with.max_object", "4KiB", "with.revalidate", "1ms",
+	    "with.stale", "1ms");
+	origin.bytes = 2000;
+	for (size_t i = 0; i < ASKERS; i++)
+		pthread_create(&th[i], NULL, asker, (void *)(i + 1));
+	for (int i = 0; i < ASKERS; i++)
+		pthread_join(th[i], (void **)&made[i]);
+	CU_ASSERT_EQUAL(atomic_load(&wrong), 0);
+	CU_ASSERT(metric(CACHE_EVICTIONS) > 0);
+	CU_ASSERT(metric(CACHE_BYTES) <= 65536);
+	tear_down();
+	for (int i = 0; i < ASKERS; i++) {
+		for (int k = 0; k < ROUNDS; k++)
+			call_free(made[i][k]);
+		free(made[i]);
+	}
+}
+
+static void check_init(const char *knob, const char *value, const char *words)
+{
+	struct weir_spec *spec = weir_spec_new("bad");
+	struct weir_stage_spec *c = weir_spec_add_stage(spec, "cache", "file.cache");
+	struct weir_errs *errs = calloc(1, sizeof(*errs));
+	struct weir_graph *g = NULL;
+
+	weir_spec_link(c, "miss", "origin", false);
+	fixture_set(c, knob, value);
+	weir_spec_add_stage(spec, "origin", "t.origin"); /* moves c */
+	CU_ASSERT(weir_graph_build(spec, &g, errs) < 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(errs->err[0].text, words));
+	weir_spec_free(spec);
+	free(errs);
+}
+
+static void test_bad_configuration(void)
+{
+	check_init("with.root", "/nowhere/at/all", "cannot be opened: No such file or directory");
+	check_init("with.max_object", "65MiB", "'max_object' is larger than 'size'");
+}
+
+CUNIT_MAIN("file.cache", {"register", test_register}, {"hit", test_hit},
+    {"queries share", test_queries_share}, {"conditions and HEAD", test_conditions_and_head},
+    {"not plain", test_not_plain}, {"coalesced", test_coalesced},
+    {"not cacheable", test_not_cacheable}, {"too large", test_too_large},
+    {"leader fails", test_leader_fails}, {"bound", test_bound}, {"inline", test_inline},
+    {"fields before", test_fields_before}, {"torture", test_torture},
+    {"bad configuration", test_bad_configuration})

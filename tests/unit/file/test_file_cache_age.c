@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* file.cache over time: negative answers, revalidation, stale objects, refusal, and the end. */
+#include "file/cache_origin.h"
+
+static void test_negative(void)
+{
+	SET_UP("with.negative", "1h");
+	origin.status = 404;
+	start_held("/a", 3);
+	origin_gate(false);
+	await_all();
+	CU_ASSERT_EQUAL(call_status(get("/a")), 404);
+	CU_ASSERT(call_body_is(calls[1], "404 Not Found\n"));
+	CU_ASSERT_EQUAL(origin_get(&origin.asked), 1);
+	tear_down();
+	SET_UP("with.negative", "1ms");
+	origin.status = 404;
+	CU_ASSERT_EQUAL(call_status(get_until_asked("/a", 2)), 404);
+	tear_down();
+	SET_UP("with.negative", "0s");
+	origin.status = 404;
+	get("/a");
+	get("/a");
+	CU_ASSERT_EQUAL(origin_get(&origin.asked), 2);
+	tear_down();
+}
+
+/* An aged object is asked for with its ETag, and a 304 makes it young again. */
+static void test_revalidated(void)
+{
+	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
+	struct call *first = get("/a"), *last = get_until_asked("/a", 3);
+	CU_ASSERT_EQUAL(origin_get(&origin.validated), 2);
+	CU_ASSERT_EQUAL(call_status(last), 200);
+	CU_ASSERT_PTR_EQUAL(first->t.req->res.body.p, last->t.req->res.body.p);
+	CU_ASSERT_EQUAL(metric(CACHE_REVALIDATED), 2);
+	CU_ASSERT_EQUAL(metric(CACHE_MISSES), 1);
+	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 1);
+	for (int i = 0; i < n_calls; i++)
+		CU_ASSERT(call_body_is(calls[i], "/a v1"));
+	tear_down();
+}
+
+static void test_changed(void)
+{
+	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
+	get("/a");
+	origin_set(&origin.etag, 2);
+	struct call *c = get_until_asked("/a", 2);
+	CU_ASSERT(call_body_is(c, "/a v2"));
+	CU_ASSERT(call_has_field(c, "ETag: \"v2\"\r\n"));
+	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 1);
+	origin_set(&origin.status, 404);
+	CU_ASSERT_EQUAL(call_status(get_until_asked("/a", 3)), 404);
+	tear_down();
+}
+
+/* Whatever the request asked for, its own conditions hold, and the cache's do not show. */
+static void check_asked_aged(
+    enum weir_http_method method, const char *name, const char *value, int status)
+{
+	struct call *c;
+
+	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
+	get("/a");
+	do {
+		c = get_with(method, "/a", name, value);
+		CU_ASSERT_EQUAL(call_status(c), status);
+		CU_ASSERT_EQUAL(c->t.req->method, method);
+		CU_ASSERT_EQUAL(c->t.req->n_headers, name != NULL);
+		CU_ASSERT_PTR_EQUAL(c->t.req->headers, c->t.headers);
+	} while (origin_get(&origin.validated) == 0 && n_calls < CALLS_MAX - 1);
+	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 1);
+	tear_down();
+}
+
+static void test_disguise(void)
+{
+	check_asked_aged(WEIR_HTTP_GET, "If-None-Match", "\"v1\"", 304);
+	check_asked_aged(WEIR_HTTP_GET, "If-None-Match", "\"v0\"", 200);
+	check_asked_aged(WEIR_HTTP_GET, "Range", "bytes=0-1", 206);
+	check_asked_aged(WEIR_HTTP_GET, "X-Other", "1", 200);
+	check_asked_aged(WEIR_HTTP_HEAD, NULL, NULL, 200);
+}
+
+/* While one asks, the others are shown the old object at once. */
+static void test_stale_while_asking(void)
+{
+	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
+	get("/a");
+	origin_gate(true);
+	do
+		start("/a");
+	while (origin_get(&origin.at_gate) == 0 && n_calls < CALLS_MAX / 2);
+	struct call *asking = calls[n_calls - 1];
+	for (int i = 0; i < 10; i++)
+		CU_ASSERT(call_body_is(get("/a"), "/a v1"));
+	FIXTURE_AWAIT(origin_get(&origin.at_gate) == 1);
+	origin_gate(false);
+	await_all();
+	CU_ASSERT_EQUAL(call_status(asking), 200);
+	CU_ASSERT_EQUAL(metric(CACHE_COALESCED), 0);
+	tear_down();
+}
+
+/* Past `stale` nobody is shown it: they wait for the one that asks. */
+static void test_too_old_to_show(void)
+{
+	SET_UP("with.revalidate", "1ms", "with.stale", "0s");
+	get("/a");
+	origin_set(&origin.etag, 2);
+	origin_gate(true);
+	do
+		start("/a");
+	while (metric(CACHE_COALESCED) < 5 && n_calls < CALLS_MAX / 2);
+	origin_gate(false);
+	await_all();
+	for (int i = n_calls - 5; i < n_calls; i++)
+		CU_ASSERT(call_body_is(calls[i], "/a v2"));
+	tear_down();
+}
+
+/* The next stage refuses under load: old objects are shown, new ones are shed. */
+static void test_refused(void)
+{
+	char why[128];
+
+	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
+	get("/a");
+	origin_gate(true);
+	CU_ASSERT_EQUAL(weir_graph_set(graph, "origin", "queue.limit", "1", why, sizeof(why)), 0);
+	start("/b");
+	FIXTURE_AWAIT(origin_get(&origin.at_gate) == 1);
+	start("/c");
+	FIXTURE_AWAIT(origin_get(&origin.at_gate) == 2);
+	start("/d");
+	FIXTURE_AWAIT(queued() == 1); /* full */
+	for (int64_t asked = metric(CACHE_REVALIDATED); metric(CACHE_REVALIDATED) < asked + 3;)
+		CU_ASSERT(call_body_is(get("/a"), "/a v1"));
+	struct call *c = get("/e");
+	CU_ASSERT_EQUAL(c->outcome, WEIR_EQUEUE);
+	CU_ASSERT_EQUAL(call_status(c), 503);
+	origin_gate(false);
+	await_all();
+	tear_down();
+}
+
+static void *open_gate_when_closed(void *arg)
+{
+	/* The drain's end shows in what was held: it is finished before the gate opens. */
+	call_await(arg);
+	origin_gate(false);
+	return NULL;
+}
+
+/* At the end of the grace time what is held is finished as closed, and the books agree. */
+static void test_drain_ends_held(void)
+{
+	pthread_t opener;
+
+	SET_UP(NULL);
+	start_held("/a", 10);
+	weir_thread_detach();
+	pthread_create(&opener, NULL, open_gate_when_closed, calls[9]);
+	check_books(1000000);
+	pthread_join(opener, NULL);
+	for (int i = 1; i < n_calls; i++)
+		CU_ASSERT_EQUAL(calls[i]->outcome, WEIR_ECLOSED);
+	weir_graph_free(graph);
+	while (n_calls > 0)
+		call_free(calls[--n_calls]);
+}
+
+static void *open_gate_when_draining(void *arg)
+{
+	(void)arg;
+	FIXTURE_AWAIT(!weir_graph_ready(graph));
+	origin_gate(false);
+	return NULL;
+}
+
+/* With time enough nothing is lost. */
+static void test_drain_waits(void)
+{
+	pthread_t opener;
+
+	SET_UP(NULL);
+	start_held("/a", 10);
+	weir_thread_detach();
+	pthread_create(&opener, NULL, open_gate_when_draining, NULL);
+	check_books(60000000000);
+	pthread_join(opener, NULL);
+	for (int i = 0; i < n_calls; i++)
+		CU_ASSERT_EQUAL(calls[i]->outcome, WEIR_OK);
+	weir_graph_free(graph);
+	while (n_calls > 0)
+		call_free(calls[--n_calls]);
+}
+
+CUNIT_MAIN("file.cache over time", {"register", test_register}, {"negative", test_negative},
+    {"revalidated", test_revalidated}, {"changed", test_changed}, {"disguise", test_disguise},
+    {"stale while asking", test_stale_while_asking}, {"too old to show", test_too_old_to_show},
+    {"refused", test_refused}, {"drain ends held", test_drain_ends_held},
+    {"drain waits", test_drain_waits})

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The byte guard and llhttp behind it: every rule of stages/http/guard.h with what it refuses and
+ * what is next to it and good; limits at, below and above; and verdicts that do not depend on
+ * splits.
+ */
+#include "http/guard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/parse.h"
+
+#include "cunit_main.h"
+
+#define HOST "Host: a\r\n"
+
+/* Judge exactly n bytes in memory of their own, so that reading beyond them is seen by ASan.
+ * Returns 0 for more, 200 for good, else the status of the refusal. */
+static int judge_n(const char *text, size_t n, bool llhttp)
+{
+	static struct weir_http_header headers[WEIR_HTTP_HEADERS_MAX];
+	struct http_head head = {.headers = headers};
+	char *exact = malloc(n ? n : 1);
+	enum guard_verdict v;
+
+	memcpy(exact, text, n);
+	v = llhttp ? parse_head(exact, n, &head) : guard_head(exact, n, &head);
+	free(exact);
+	return v == GUARD_MORE ? 0 : v == GUARD_GOOD ? 200 : head.status;
+}
+
+/* The verdict on `text`, which must be the same for the guard and with llhttp, at once and at every
+ * split: a shorter prefix says "more" or already the final word. */
+static int judge(const char *text)
+{
+	size_t n = strlen(text);
+	int whole = judge_n(text, n, true), guard = judge_n(text, n, false);
+
+	CU_ASSERT(guard == whole || (guard == 200 && (whole == 501 || whole == 400)));
+	for (size_t i = 0; i < n; i++) {
+		int part = judge_n(text, i, true);
+		if (part != 0 && part != whole) {
+			fprintf(
+			    stderr, "split at %zu says %d, whole %d: %s\n", i, part, whole, text);
+			CU_FAIL("verdict depends on the split");
+		}
+	}
+	return whole;
+}
+
+struct verdict {
+	const char *text;
+	int status;
+};
+
+static void judge_all(const struct verdict *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int status = judge(v[i].text);
+		if (status != v[i].status)
+			fprintf(stderr, "got %d, expected %d: \"%s\"\n", status, v[i].status,
+			    v[i].text);
+		CU_ASSERT_EQUAL(status, v[i].status);
+	}
+}
+
+#define JUDGE_ALL(table) judge_all(table, sizeof(table) / sizeof(table[0]))
+
+static void test_bytes(void)
+{
+	static const struct verdict t[] = {
+	    {"GET / HTTP/1.1\r\n" HOST "\r\n", 200}, {"GET / HTTP/1.1\r\n" HOST, 0},
+	    {"GET / HTTP/1.1\r\n" HOST "\r", 0}, {"", 0},
+	    {"GET / HTTP/1.1\n" HOST "\r\n", 400},            /* lone LF in line 1 */
+	    {"GET / HTTP/1.1\r\nHost: a\n\r\n", 400},         /* in a field */
+	    {"GET / HTTP/1.1\r\n" HOST "\n", 400},            /* as the empty line */
+	    {"GET / HTTP/1.1\rHost: a\r\n\r\n", 400},         /* lone CR */
+	    {"GET / HTTP/1.1\r\nHost: a\rX: b\r\n\r\n", 400}, /* in a value */
+	    {"GET / HTTP/1.1\r\r\n" HOST "\r\n", 400}, {"GET / HTTP/1.1\r\n" HOST "\rx", 400},
+	    {"GET / HTTP/1.1\r\n" HOST "X: a\x01z\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\n" HOST "X: a\x0bz\r\n\r\n", 400}, /* VT */
+	    {"GET / HTTP/1.1\r\n" HOST "X: a\x0cz\r\n\r\n", 400}, /* FF */
+	    {"GET / HTTP/1.1\r\n" HOST "X: a\x7fz\r\n\r\n", 400}, /* DEL */
+	    {"GET / HTTP/1.1\r\n" HOST "X: a\tz\r\n\r\n", 200},
+	    {"GET / HTTP/1.1\r\n" HOST "X: \xc3\xa4\r\n\r\n", 200}, /* obs-text */
+	    {"\x16\x03\x01\x02", 400},                              /* TLS */
+	};
+
+	JUDGE_ALL(t);
+	CU_ASSERT_EQUAL(judge_n("GET / HTTP/1.1\r\nHost: a\0\r\n\r\n", 29, true), 400);
+	CU_ASSERT_EQUAL(judge_n("\0", 1, true), 400);
+}
+
+static void test_every_control_byte(void)
+{
+	static const char text[] =
+	    "GET /abcdefgh HTTP/1.1\r\nHost: a\r\nX: 0123456789abcdef\r\n\r\n";
+	char copy[sizeof(text)];
+
+	/* Wherever it stands, in words of eight or behind them, in line 1, a name or a value. */
+	for (size_t at = 0; at < sizeof(text) - 1; at++)
+		for (int b = 0; b < 256; b++) {
+			bool control = (b < 0x20 && b != '\t') || b == 0x7f;
+			if (!control || b == text[at])
+				continue;
+			memcpy(copy, text, sizeof(text));
+			copy[at] = (char)b;
+			int status = judge_n(copy, sizeof(text) - 1, false);
+			CU_ASSERT(status == 400 || (b == '\r' && at == sizeof(text) - 2));
+		}
+}
+
+static void test_request_line(void)
+{
+	static const struct verdict t[] = {
+	    {"\r\nGET / HTTP/1.1\r\n" HOST "\r\n", 200}, /* one empty line */
+	    {"\r\n\r\nGET / HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {" GET / HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"GET /\r\n" HOST "\r\n", 400}, /* HTTP/0.9 */
+	    {"GET / \r\n\r\n", 400},
+	    {"GET\r\n\r\n", 400},
+	    {"GET  / HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"GET /  HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"GET / HTTP/1.1 \r\n" HOST "\r\n", 400},
+	    {"GET\t/ HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"GET / http/1.1\r\n" HOST "\r\n", 400},
+	    {"GET / HTTP/1,1\r\n" HOST "\r\n", 400},
+	    {"GET / HTTP/11\r\n" HOST "\r\n", 400},
+	    {"GET / HTTP/1.10\r\n" HOST "\r\n", 400},
+	    {"GET / HTTP/a.1\r\n" HOST "\r\n", 400},
+	    {"GET / HTTP/1.2\r\n" HOST "\r\n", 505},
+	    {"GET / HTTP/2.0\r\n" HOST "\r\n", 505},
+	    {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
+	    {"GET / HTTP/0.9\r\n" HOST "\r\n", 505},
+	    {"GET / HTTP/1.0\r\n\r\n", 200},
+	    {"G(T / HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"PROPFIND / HTTP/1.1\r\n" HOST "\r\n", 200},
+	    {"NONSENSE / HTTP/1.1\r\n" HOST "\r\n", 501},
+	    {"get / HTTP/1.1\r\n" HOST "\r\n", 501},
+	    {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA / HTTP/1.1\r\n" HOST "\r\n", 400},
+	};
+
+	JUDGE_ALL(t);
+}
+
+static void test_target(void)
+{
+	static const struct verdict t[] = {
+	    {"GET /a/b%20c?d=%e4&e|f HTTP/1.1\r\n" HOST "\r\n", 200},
+	    {"GET a HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"GET ?a HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"GET * HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"OPTIONS * HTTP/1.1\r\n" HOST "\r\n", 200},
+	    {"OPTIONS ** HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", 400},
+	    {"CONNECT / HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"GET a:80 HTTP/1.1\r\n" HOST "\r\n", 400}, /* authority-form */
+	    {"GET /a#b HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"GET /% HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"GET /%4 HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"GET /%4g HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"GET /%00 HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"GET /%01 HTTP/1.1\r\n" HOST "\r\n", 200},
+	    {"GET /\xc3\xa4 HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"GET http://a/b HTTP/1.1\r\nHost: a\r\n\r\n", 200},
+	    {"GET HTTP://A/b HTTP/1.1\r\nHost: a\r\n\r\n", 200},
+	    {"GET http://a HTTP/1.1\r\nHost: a\r\n\r\n", 200},
+	    {"GET http://a?q HTTP/1.1\r\nHost: a\r\n\r\n", 200},
+	    {"GET http://a/b HTTP/1.0\r\n\r\n", 200},
+	    {"GET http://a/b HTTP/1.1\r\n\r\n", 400}, /* no Host */
+	    {"GET http://a/b HTTP/1.1\r\nHost: b\r\n\r\n", 400},
+	    {"GET http://a:80/b HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+	    {"GET http://u@a/b HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+	    {"GET http:///b HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+	    {"GET http:/a/b HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+	    {"GET https://a/b HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+	    {"GET ftp://a/b HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+	};
+
+	JUDGE_ALL(t);
+}
+
+static void test_fields(void)
+{
+	static const struct verdict t[] = {
+	    {"GET / HTTP/1.1\r\n" HOST "X:\r\n\r\n", 200}, /* empty value */
+	    {"GET / HTTP/1.1\r\n" HOST "X:a\r\n\r\n", 200},
+	    {"GET / HTTP/1.1\r\n" HOST "X : a\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\n" HOST "X\t: a\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\n" HOST ": a\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\n" HOST "X\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\n" HOST "X[]: a\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\n" HOST "X\xc3: a\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\n" HOST "X: a\r\n b\r\n\r\n", 400},  /* obs-fold */
+	    {"GET / HTTP/1.1\r\n" HOST "X: a\r\n\tb\r\n\r\n", 400}, /* obs-fold */
+	    {"GET / HTTP/1.1\r\n " HOST "\r\n", 400},               /* before the first */
+	    {"GET / HTTP/1.1\r\n \r\n" HOST "\r\n", 400},
+	};
+
+	JUDGE_ALL(t);
+}
+
+static void test_length(void)
+{
+	static const struct verdict t[] = {
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\n", 200},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", 200},
+	    {"POST / HTTP/1.1\r\n" HOST "content-length:\t5 \r\n\r\n", 200},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 999999999999999999\r\n\r\n", 200},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 1000000000000000000\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 9223372036854775807\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 9223372036854775808\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 18446744073709551616\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: -1\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: +5\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 5 5\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 0x5\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 5,5\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 5, 5\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 0000000005\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 5.0\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length:\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 5\r\nContent-Length: 5\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 5\r\nContent-Length: 6\r\n\r\n", 400},
+	    {"POST / HTTP/1.0\r\nContent-Length: 5\r\n\r\n", 200},
+	};
+
+	JUDGE_ALL(t);
+}
+
+static void test_coding(void)
+{
+	static const struct verdict t[] = {
+	    {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n", 200},
+	    {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: CHUNKED\r\n\r\n", 200},
+	    {"POST / HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: identity\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip, chunked\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked, chunked\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked;q=1\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: xchunked\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: \"chunked\"\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: ,chunked\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding:\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST
+	     "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+		400},
+	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+		400},
+	    {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n",
+		400},
+	    {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding : chunked\r\n\r\n", 400},
+	    {"POST / HTTP/1.1\r\n" HOST "Transfer_Encoding: chunked\r\n\r\n",
+		200}, /* another name */
+	};
+
+	JUDGE_ALL(t);
+}
+
+static void test_host(void)
+{
+	static const struct verdict t[] = {
+	    {"GET / HTTP/1.1\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400},
+	    {"GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost:\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost: a.example-1.org:8080\r\n\r\n", 200},
+	    {"GET / HTTP/1.1\r\nHost: a:\r\n\r\n", 200},
+	    {"GET / HTTP/1.1\r\nHost: a:65536\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost: a:8a\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost: a:1:2\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost: :80\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost: u@a\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost: a,b\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost: http://a\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", 200},
+	    {"GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost: [a]\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost: []\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost: [::1]x\r\n\r\n", 400},
+	};
+
+	JUDGE_ALL(t);
+}
+
+static void test_expect(void)
+{
+	static const struct verdict t[] = {
+	    {"POST / HTTP/1.1\r\n" HOST "Expect: 100-Continue\r\n\r\n", 200},
+	    {"POST / HTTP/1.1\r\n" HOST "Expect: 200-maybe\r\n\r\n", 417},
+	    {"POST / HTTP/1.0\r\n" HOST "Expect: 200-maybe\r\n\r\n", 200},
+	};
+
+	JUDGE_ALL(t);
+}
+
+/* "GET /aaa... HTTP/1.1" with a target of n bytes. Returns the verdict of the guard. */
+static int target_of(size_t n)
+{
+	char *text = malloc(n + 100);
+	int status;
+
+	strcpy(text, "GET ");
+	memset(text + 4, 'a', n);
+	text[4] = '/';
+	strcpy(text + 4 + n, " HTTP/1.1\r\n" HOST "\r\n");
+	status = judge_n(text, strlen(text), true);
+	free(text);
+	return status;
+}
+
+/* A head of exactly n bytes, its empty line included, with one long field. */
+static char *head_of(size_t n)
+{
+	static const char begin[] = "GET / HTTP/1.1\r\n" HOST "X: ";
+	char *text = malloc(n + 1);
+
+	memset(text, 'x', n);
+	memcpy(text, begin, sizeof(begin) - 1);
+	memcpy(text + n - 4, "\r\n\r\n", 5);
+	return text;
+}
+
+static int fields_of(int n)
+{
+	char text[4096];
+	size_t at = (size_t)sprintf(text, "GET / HTTP/1.1\r\nHost: a\r\n");
+
+	for (int i = 1; i < n; i++)
+		at += (size_t)sprintf(text + at, "X: %d\r\n", i);
+	at += (size_t)sprintf(text + at, "\r\n");
+	return judge_n(text, at, true);
+}
+
+static void test_limits(void)
+{
+	CU_ASSERT_EQUAL(target_of(WEIR_HTTP_TARGET_MAX - 1), 200);
+	CU_ASSERT_EQUAL(target_of(WEIR_HTTP_TARGET_MAX), 200);
+	CU_ASSERT_EQUAL(target_of(WEIR_HTTP_TARGET_MAX + 1), 414);
+	CU_ASSERT_EQUAL(target_of(WEIR_HTTP_TARGET_MAX + 1000), 414);
+	CU_ASSERT_EQUAL(fields_of(WEIR_HTTP_HEADERS_MAX - 1), 200);
+	CU_ASSERT_EQUAL(fields_of(WEIR_HTTP_HEADERS_MAX), 200);
+	CU_ASSERT_EQUAL(fields_of(WEIR_HTTP_HEADERS_MAX + 1), 431);
+	for (int more = -1; more <= 1; more++) {
+		char *text = head_of((size_t)(WEIR_HTTP_HEAD_MAX + more));
+		CU_ASSERT_EQUAL(judge(text), more > 0 ? 431 : 200);
+		free(text);
+	}
+}
+
+/* A head that never ends is refused before a read buffer of WEIR_HTTP_HEAD_MAX is full. */
+static void test_endless(void)
+{
+	static char text[WEIR_HTTP_HEAD_MAX];
+
+	memset(text, 'a', sizeof(text));
+	CU_ASSERT_EQUAL(judge_n(text, sizeof(text), false), 414);
+	memcpy(text, "GET / HTTP/1.1\r\nX: ", 19);
+	CU_ASSERT_EQUAL(judge_n(text, sizeof(text) - 2, false), 0);
+	CU_ASSERT_EQUAL(judge_n(text, sizeof(text) - 1, false), 431);
+	CU_ASSERT_EQUAL(judge_n(text, sizeof(text), false), 431);
+}
+
+static bool slice_equals(struct weir_slice s, const char *text)
+{
+	return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
+}
+
+static void test_slices(void)
+{
+	static const char text[] =
+	    "\r\nPOST http://A.b:8/p/q?r=1?2 HTTP/1.1\r\nHost: a.B:8\r\n"
+	    "X-Y: \t two words \r\nConnection: close\r\nContent-Length: 12\r\n\r\nbody";
+	struct weir_http_header headers[WEIR_HTTP_HEADERS_MAX];
+	struct http_head head = {.headers = headers};
+
+	CU_ASSERT_EQUAL(parse_head(text, sizeof(text) - 1, &head), GUARD_GOOD);
+	CU_ASSERT_EQUAL(head.n, sizeof(text) - 1 - 4);
+	CU_ASSERT(slice_equals(head.method, "POST"));
+	CU_ASSERT_EQUAL(head.method_id, WEIR_HTTP_POST);
+	CU_ASSERT(slice_equals(head.target, "http://A.b:8/p/q?r=1?2"));
+	CU_ASSERT(slice_equals(head.path, "/p/q"));
+	CU_ASSERT(slice_equals(head.query, "r=1?2"));
+	CU_ASSERT(slice_equals(head.host, "a.B:8"));
+	CU_ASSERT_EQUAL(head.minor, 1);
+	CU_ASSERT_EQUAL(head.n_headers, 4);
+	CU_ASSERT(slice_equals(head.headers[1].name, "X-Y"));
+	CU_ASSERT(slice_equals(head.headers[1].value, "two words"));
+	CU_ASSERT_EQUAL(head.content_length, 12);
+	CU_ASSERT_FALSE(head.keep_alive);
+	CU_ASSERT_FALSE(head.chunked);
+}
+
+static bool keeps_alive(const char *text)
+{
+	struct weir_http_header headers[WEIR_HTTP_HEADERS_MAX];
+	struct http_head head = {.headers = headers};
+
+	CU_ASSERT_EQUAL(parse_head(text, strlen(text), &head), GUARD_GOOD);
+	return head.keep_alive;
+}
+
+static void test_keep_alive(void)
+{
+	CU_ASSERT(keeps_alive("GET / HTTP/1.1\r\n" HOST "\r\n"));
+	CU_ASSERT(keeps_alive("GET / HTTP/1.1\r\n" HOST "Connection: x\r\n\r\n"));
+	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.1\r\n" HOST "Connection: Close\r\n\r\n"));
+	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.1\r\n" HOST "Connection: x, close\r\n\r\n"));
+	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.0\r\n\r\n"));
+	CU_ASSERT(keeps_alive("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
+	CU_ASSERT(
+	    keeps_alive("GET / HTTP/1.1\r\n" HOST "Upgrade: h2c\r\nConnection: upgrade\r\n\r\n"));
+}
+
+/* guard_news must say "look again" at every byte that can change the verdict. */
+static void test_news(void)
+{
+	static const char *const texts[] = {"GET / HTTP/1.1\r\n" HOST "X: yy\r\n\r\n",
+	    "GET / HTTP/1.1\r\nHost: a\rx", "GET / HTTP/1.1\n",
+	    "\r\nGET / HTTP/1.1\r\n" HOST "\r\n"};
+
+	for (size_t t = 0; t < sizeof(texts) / sizeof(texts[0]); t++) {
+		size_t n = strlen(texts[t]);
+		for (size_t seen = 1; seen < n; seen++) {
+			if (judge_n(texts[t], seen, true) != 0)
+				break;
+			for (size_t now = seen + 1; now <= n; now++)
+				if (judge_n(texts[t], now, true) != 0)
+					CU_ASSERT(guard_news(texts[t], seen, now));
+		}
+	}
+	for (int more = -1; more <= 1; more++) {
+		char *text = head_of((size_t)(WEIR_HTTP_HEAD_MAX + more));
+		CU_ASSERT_FALSE(guard_news(text, 5000, 8000));
+		CU_ASSERT(guard_news(text, WEIR_HTTP_HEAD_MAX - 8, WEIR_HTTP_HEAD_MAX - 1));
+		free(text);
+	}
+}
+
+static void test_public(void)
+{
+	static const char good[] = "GET / HTTP/1.1\r\n" HOST "\r\nGET";
+	size_t n = 0;
+	int status = 0;
+
+	CU_ASSERT_EQUAL(weir_http_guard(good, sizeof(good) - 1, &n, &status), 1);
+	CU_ASSERT_EQUAL(n, sizeof(good) - 1 - 3);
+	CU_ASSERT_EQUAL(weir_http_guard(good, sizeof(good) - 1, NULL, NULL), 1);
+	CU_ASSERT_EQUAL(weir_http_guard(good, 20, &n, &status), 0);
+	CU_ASSERT_EQUAL(weir_http_guard("GET / HTTP/1.1\n", 15, &n, &status), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(status, 400);
+	CU_ASSERT_EQUAL(weir_http_guard("GET / HTTP/1.1\n", 15, NULL, NULL), WEIR_EINVAL);
+}
+
+CUNIT_MAIN("guard", {"bytes", test_bytes}, {"every control byte", test_every_control_byte},
+    {"request line", test_request_line}, {"target", test_target}, {"fields", test_fields},
+    {"Content-Length", test_length}, {"Transfer-Encoding", test_coding}, {"Host", test_host},
+    {"Expect", test_expect}, {"limits", test_limits}, {"endless heads", test_endless},
+    {"slices", test_slices}, {"keep-alive", test_keep_alive}, {"news", test_news},
+    {"public call", test_public})

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What stages may say: no field that splits a response, no field that is the server's; responses
+ * replace each other and every release runs exactly once; outcomes without a response get one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/http.h>
+
+#include "http/request.h"
+
+#include "cunit_main.h"
+
+static int released;
+
+static void on_release(void *arg)
+{
+	released += *(int *)arg;
+}
+
+static int one = 1, ten = 10;
+
+static struct weir_http_request *make(void)
+{
+	struct weir_http_request *req = calloc(1, weir_http_request_type.size);
+
+	released = 0;
+	return req;
+}
+
+static void drop(struct weir_http_request *req)
+{
+	weir_http_response_reset(req);
+	free(req);
+}
+
+static bool fields_are(const struct weir_http_request *req, const char *text)
+{
+	return req->n_fields == strlen(text) && memcmp(req->fields, text, req->n_fields) == 0;
+}
+
+static void test_fields(void)
+{
+	static const char *const bad[][2] = {{"X", "a\r\nY: b"}, {"X", "a\rb"}, {"X", "a\nb"},
+	    {"X", "\x01"}, {"X", "\x7f"}, {"X\r\nY", "b"}, {"X Y", "b"}, {"X:", "b"}, {"", "b"},
+	    {"\xc3\xa4", "b"}, {"Content-Length", "1"}, {"content-length", "1"}, {"Date", "x"},
+	    {"Connection", "close"}, {"Transfer-Encoding", "chunked"}};
+	struct weir_http_request *req = make();
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		CU_ASSERT_EQUAL(weir_http_add_field(req, bad[i][0], bad[i][1]), WEIR_EINVAL);
+		CU_ASSERT_EQUAL(req->n_fields, 0);
+	}
+	CU_ASSERT_EQUAL(weir_http_add_field(req, "X-A", "b\tc \xc3\xa4"), 0);
+	CU_ASSERT_EQUAL(weir_http_add_field(req, "X-B", ""), 0);
+	CU_ASSERT(fields_are(req, "X-A: b\tc \xc3\xa4\r\nX-B: \r\n"));
+	drop(req);
+}
+
+static void test_many_fields(void)
+{
+	struct weir_http_request *req = make();
+	char value[101];
+	int n = 0, rc;
+
+	memset(value, 'v', 100);
+	value[100] = '\0';
+	while ((rc = weir_http_add_field(req, "X-Field", value)) == 0 && n < 1000)
+		n++;
+	CU_ASSERT_EQUAL(rc, WEIR_ENOMEM);
+	CU_ASSERT_EQUAL(req->n_fields, (uint32_t)n * 111);
+	CU_ASSERT(n > 100);
+	CU_ASSERT_EQUAL(memcmp(req->fields + (n - 1) * 111, "X-Field: vvv", 12), 0);
+	drop(req);
+}
+
+static void test_respond(void)
+{
+	struct weir_http_request *req = make();
+	struct weir_slice body = {"body", 4};
+
+	CU_ASSERT_EQUAL(weir_http_add_field(req, "X", "before"), 0);
+	CU_ASSERT_EQUAL(weir_http_respond(req, 200, "text/html", body, on_release, &one), 0);
+	CU_ASSERT_EQUAL(req->res.status, 200);
+	CU_ASSERT_EQUAL(req->res.fd, -1);
+	CU_ASSERT(fields_are(req, "X: before\r\nContent-Type: text/html\r\n"));
+	CU_ASSERT_EQUAL(weir_http_respond(req, 201, NULL, body, on_release, &ten), 0);
+	CU_ASSERT_EQUAL(released, 1); /* the first */
+	CU_ASSERT(fields_are(req, ""));
+	weir_http_response_reset(req);
+	CU_ASSERT_EQUAL(released, 11);
+	weir_http_response_reset(req);
+	CU_ASSERT_EQUAL(released, 11);
+	drop(req);
+}
+
+static void test_respond_bad(void)
+{
+	struct weir_http_request *req = make();
+	struct weir_slice body = {"body", 4};
+
+	CU_ASSERT_EQUAL(weir_http_respond(req, 199, NULL, body, on_release, &one), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(released, 1);
+	CU_ASSERT_EQUAL(req->res.status, 500);
+	CU_ASSERT_EQUAL(weir_http_respond(req, 600, NULL, body, on_release, &one), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(weir_http_respond(req, 200, "a\r\nb", body, on_release, &one), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(released, 3);
+	CU_ASSERT_EQUAL(req->res.status, 500);
+	CU_ASSERT_EQUAL(
+	    weir_http_respond_file(req, 200, NULL, -1, 0, 1, on_release, &one), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(
+	    weir_http_respond_file(req, 200, NULL, 1, -1, 1, on_release, &one), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(released, 5);
+	drop(req);
+}
+
+static void test_copy_and_file(void)
+{
+	struct weir_http_request *req = make();
+	char text[] = "text";
+
+	CU_ASSERT_EQUAL(weir_http_respond_copy(req, 200, NULL, (struct weir_slice){text, 4}), 0);
+	text[0] = 'T';
+	CU_ASSERT_EQUAL(memcmp(req->res.body.p, "text", 4), 0);
+	CU_ASSERT_EQUAL(weir_http_respond_copy(req, 200, NULL, (struct weir_slice){text, 0}), 0);
+	CU_ASSERT_EQUAL(req->res.body.n, 0);
+	CU_ASSERT_EQUAL(weir_http_respond_file(req, 206, NULL, 7, 2, 3, on_release, &one), 0);
+	CU_ASSERT_EQUAL(req->res.fd, 7);
+	CU_ASSERT_EQUAL(req->res.offset, 2);
+	CU_ASSERT_EQUAL(req->res.length, 3);
+	CU_ASSERT_EQUAL(weir_http_respond_status(req, 404), 0);
+	CU_ASSERT_EQUAL(released, 1);
+	CU_ASSERT_EQUAL(req->res.fd, -1);
+	CU_ASSERT_EQUAL(memcmp(req->res.body.p, "404 Not Found\n", 14), 0);
+	CU_ASSERT_EQUAL(weir_http_respond_status(req, 304), 0);
+	CU_ASSERT(req->res.no_length);
+	drop(req);
+}
+
+/* ---- finishing ---- */
+
+struct order {
+	struct weir_http_tap tap;
+	int *next, seen, status, answer;
+};
+
+static void on_tap(struct weir_http_tap *tap, struct weir_http_request *req, int status)
+{
+	struct order *o = (struct order *)tap;
+
+	o->seen = ++*o->next;
+	o->status = status;
+	o->answer = req->res.status;
+}
+
+/* Finish a request of our own as an event would be. */
+static void finish(struct weir_http_request *req, int status)
+{
+	req->ev.type = &weir_http_request_type;
+	weir_http_request_type.finish(&req->ev, status);
+}
+
+static void test_outcomes(void)
+{
+	struct weir_http_request *req = make();
+	struct weir_slice body = {"x", 1};
+
+	finish(req, WEIR_OK);
+	CU_ASSERT_EQUAL(req->res.status, 204);
+	weir_http_respond(req, 200, NULL, body, on_release, &one);
+	finish(req, WEIR_OK);
+	CU_ASSERT_EQUAL(req->res.status, 200);
+	CU_ASSERT_EQUAL(released, 0);
+	finish(req, WEIR_EQUEUE);
+	CU_ASSERT_EQUAL(req->res.status, 503);
+	CU_ASSERT_EQUAL(released, 1); /* what a stage had begun is dropped */
+	finish(req, WEIR_EFAILED);
+	CU_ASSERT_EQUAL(req->res.status, 500);
+	finish(req, WEIR_ECLOSED);
+	CU_ASSERT_EQUAL(req->res.status, 503);
+	drop(req);
+}
+
+static void test_taps(void)
+{
+	struct weir_http_request *req = make();
+	int next = 0;
+	struct order a = {.tap.fn = on_tap, .next = &next}, b = a;
+
+	weir_http_add_tap(req, &a.tap);
+	weir_http_add_tap(req, &b.tap);
+	finish(req, WEIR_EDEADLINE);
+	CU_ASSERT_EQUAL(b.seen, 1);
+	CU_ASSERT_EQUAL(a.seen, 2);
+	CU_ASSERT_EQUAL(a.status, WEIR_EDEADLINE);
+	CU_ASSERT_EQUAL(a.answer, 503); /* the default answer is in place */
+	finish(req, WEIR_OK);
+	CU_ASSERT_EQUAL(next, 2); /* once */
+	drop(req);
+}
+
+static void test_lookups(void)
+{
+	static const struct weir_http_header headers[] = {
+	    {{"Accept", 6}, {"a", 1}}, {{"X-Plan", 6}, {"gold", 4}}, {{"X-Plan", 6}, {"tin", 3}}};
+	struct weir_http_request *req = make();
+
+	req->headers = headers;
+	req->n_headers = 3;
+	CU_ASSERT_EQUAL(memcmp(weir_http_header(req, "x-plan").p, "gold", 4), 0);
+	CU_ASSERT_PTR_NULL(weir_http_header(req, "x-pla").p);
+	CU_ASSERT_STRING_EQUAL(weir_http_reason(404), "Not Found");
+	CU_ASSERT_STRING_EQUAL(weir_http_reason(200), "OK");
+	CU_ASSERT_STRING_EQUAL(weir_http_reason(507), "Insufficient Storage");
+	CU_ASSERT_STRING_EQUAL(weir_http_reason(299), "Unknown");
+	CU_ASSERT(weir_slice_is((struct weir_slice){"AbC", 3}, "aBc"));
+	CU_ASSERT_FALSE(weir_slice_is((struct weir_slice){"AbC", 2}, "aBc"));
+	drop(req);
+}
+
+static void test_type_fields(void)
+{
+	struct weir_http_request *req = make();
+	const struct weir_field *f = weir_http_request_type.fields;
+
+	req->ev.type = &weir_http_request_type;
+	req->path = (struct weir_slice){"/p", 2};
+	for (; f->name; f++) { /* without a connection there is no address, but no crash */
+		struct weir_slice s = f->get(&req->ev, "x");
+		CU_ASSERT_EQUAL(s.n, strcmp(f->name, "path") == 0 ? 2 : 0);
+	}
+	drop(req);
+}
+
+CUNIT_MAIN("response", {"fields", test_fields}, {"many fields", test_many_fields},
+    {"respond", test_respond}, {"bad responses", test_respond_bad},
+    {"copies and files", test_copy_and_file}, {"outcomes", test_outcomes}, {"taps", test_taps},
+    {"lookups", test_lookups}, {"fields of the type", test_type_fields})
