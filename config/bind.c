@@ -45,6 +45,9 @@ static const struct section sections[] = {{"weir", section_done}, {"name", secti
 
 #define N_SECTIONS (sizeof(sections) / sizeof(sections[0]))
 
+/* Those that a hint may name: the last, `alerts`, is known only to say that it is not there yet. */
+#define N_HINTED (N_SECTIONS - 1)
+
 bool config_is_section(const char *key)
 {
 	for (size_t i = 0; i < N_SECTIONS; i++)
@@ -53,24 +56,39 @@ bool config_is_section(const char *key)
 	return false;
 }
 
-void bind_unknown_section(struct bind *bind, const struct weir_node *name)
+const char *bind_hint(const char *word, const char *const *names, int n, char *hint, size_t size)
 {
-	const char *names[N_SECTIONS];
-	char hint[120] = "";
+	const char *nearest = weir_nearest(word, names, n);
+	size_t used = 0;
+
+	if (nearest) {
+		snprintf(hint, size, "did you mean '%s'?", nearest);
+		return nearest;
+	}
+	for (int i = 0; i < n && used < size; i++)
+		used += (size_t)snprintf(
+		    hint + used, size - used, "%s%s", i > 0 ? ", " : "known here: ", names[i]);
+	return NULL;
+}
+
+/* Returns the section that was probably meant, NULL. */
+static const char *unknown_section(struct bind *bind, const struct weir_node *name)
+{
+	const char *names[N_HINTED];
+	char hint[160];
 
 	if (config_is_stage_key(name->text)) {
 		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL,
 		    "it goes inside a stage, or below 'defaults:'",
 		    "'%s' is not a key of the top level", name->text);
-		return;
+		return NULL;
 	}
-	for (size_t i = 0; i < N_SECTIONS; i++)
+	for (size_t i = 0; i < N_HINTED; i++)
 		names[i] = sections[i].key;
-	const char *nearest = weir_nearest(name->text, names, N_SECTIONS);
-	if (nearest)
-		snprintf(hint, sizeof(hint), "did you mean '%s'?", nearest);
+	const char *nearest = bind_hint(name->text, names, N_HINTED, hint, sizeof(hint));
 	weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, hint,
 	    "unknown key '%s' at the top level", name->text);
+	return nearest;
 }
 
 static const struct weir_node *name_of(const struct weir_node *root, const char *key)
@@ -81,30 +99,33 @@ static const struct weir_node *name_of(const struct weir_node *root, const char 
 	return NULL;
 }
 
-/* What every configuration has. */
-static void check_required(struct bind *bind, const struct weir_node *root)
+/* Unknown keys, and what every configuration has: a key that is there, misspelt, is not missing. */
+static void check_keys(struct bind *bind, const struct weir_node *root)
 {
-	struct weir_mark mark = {.file = NULL};
+	bool weir = weir_node_get(root, "weir"), stages = weir_node_get(root, "stages");
+	const struct weir_mark *mark = root->n > 0 ? &root->name[0]->mark : &root->mark;
 
-	if (root->n > 0)
-		mark = root->name[0]->mark;
-	if (!weir_node_get(root, "weir"))
-		weir_errs_add(bind->errs, &mark, WEIR_EINVAL, "begin with 'weir: 1'",
+	for (int i = 0; i < root->n; i++) {
+		const char *key = root->name[i]->text;
+		if (config_is_section(key) || strncmp(key, "x-", 2) == 0)
+			continue;
+		const char *nearest = unknown_section(bind, root->name[i]);
+		weir |= nearest && strcmp(nearest, "weir") == 0;
+		stages |= nearest && strcmp(nearest, "stages") == 0;
+	}
+	if (!weir)
+		weir_errs_add(bind->errs, mark, WEIR_EINVAL, "begin with 'weir: 1'",
 		    "the version of the configuration is missing");
-	if (!weir_node_get(root, "stages"))
-		weir_errs_add(bind->errs, &mark, WEIR_EINVAL,
-		    "stages: { web: { use: http.server ... } }", "there are no 'stages:'");
+	if (!stages)
+		weir_errs_add(bind->errs, mark, WEIR_EINVAL,
+		    "add 'stages: { NAME: { use: TYPE } }'", "there are no stages");
 }
 
 int bind_root(struct bind *bind, const struct weir_node *root)
 {
 	int rc = 0;
 
-	check_required(bind, root);
-	for (int i = 0; i < root->n; i++)
-		if (!config_is_section(root->name[i]->text) &&
-		    strncmp(root->name[i]->text, "x-", 2) != 0)
-			bind_unknown_section(bind, root->name[i]);
+	check_keys(bind, root);
 	for (size_t i = 0; rc == 0 && i < N_SECTIONS; i++) {
 		const struct weir_node *name = name_of(root, sections[i].key);
 		if (name)

@@ -79,12 +79,13 @@ void bind_one(struct bind *bind, const struct weir_knob *table, struct weir_node
 void bind_stage_knob(struct bind *bind, struct weir_node *name, struct weir_node *item,
     struct weir_stage_spec *stage, const char *where);
 
+/** "did you mean 'x'?" for the one of `names[n]` nearest to `word`, else "known here: ..." with as
+ * many as fit. Returns the nearest, NULL when there is none. */
+const char *bind_hint(const char *word, const char *const *names, int n, char *hint, size_t size);
+
 /** Report `name`, which is no key of a stage: nearest name, or the level where it would be right.
  */
 void bind_unknown_stage_key(
     struct bind *bind, const struct weir_node *name, const struct weir_stage_spec *stage);
-
-/** The same for a key of the top level. */
-void bind_unknown_section(struct bind *bind, const struct weir_node *name);
 
 #endif

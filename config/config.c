@@ -47,6 +47,30 @@ static void sort_errors(const struct sources *all, struct weir_errs *errs)
 	}
 }
 
+static bool is_unset(const struct sources *all, const struct weir_err *err)
+{
+	for (int i = 0; i < all->n_unset; i++) {
+		const struct weir_mark *m = &all->unset[i];
+		if (m->line == err->line && m->col == err->col && strcmp(m->file, err->file) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Of the errors from number `from` on, drop those about values whose ${} has failed. */
+static void drop_followers(const struct sources *all, struct weir_errs *errs, int from)
+{
+	int kept = from;
+
+	for (int i = from; i < errs->n; i++) {
+		if (is_unset(all, &errs->err[i]))
+			errs->total--;
+		else
+			errs->err[kept++] = errs->err[i];
+	}
+	errs->n = kept;
+}
+
 /* The name of a server that does not say one: the file's, without folder and ending. */
 static int default_name(struct weir_spec *spec, const char *path)
 {
@@ -76,10 +100,15 @@ static int bind_all(struct load *load, struct weir_spec *spec)
 {
 	struct bind bind = {.spec = spec, .errs = load->errs, .from_file = load->from_file};
 
+	int before = load->errs->n;
+
 	int rc = bind_root(&bind, load->root);
 	for (int i = 0; rc == 0 && i < load->all->n_sets; i++)
 		rc = bind_set(&bind, load->all->sets[i]);
-	return rc == 0 ? bind_check_with(&bind) : rc;
+	if (rc == 0)
+		rc = bind_check_with(&bind);
+	drop_followers(load->all, load->errs, before);
+	return rc;
 }
 
 /* A spec and a load that share their sources. */
@@ -110,6 +139,8 @@ static int finish(
 	if (rc == 0 && load->errs->total > errors_before)
 		rc = WEIR_EINVAL;
 	if (rc != 0) {
+		if (load->errs->total == errors_before) /* no rc goes without words */
+			source_no_memory(load->errs);
 		if (load->root)
 			sort_errors(load->all, load->errs);
 		weir_spec_free(made);

@@ -83,7 +83,7 @@ static int missing(struct expansion *e, const char *name, const char *token, siz
 	struct weir_mark mark = place_of(e, token, len);
 	char hint[96];
 
-	if (message)
+	if (message_len > 0)
 		return weir_errs_add(e->errs, &mark, WEIR_EINVAL, NULL,
 		    "the variable '%s' is not set: %.*s", name, (int)message_len, message);
 	snprintf(hint, sizeof(hint), "set it, or write ${%.40s:-default}", name);
@@ -149,6 +149,8 @@ static int expand_scalar(struct sources *all, struct weir_node *node, struct wei
 		if (one == WEIR_ENOMEM)
 			break;
 	}
+	if (rc != 0 && all->n_unset < WEIR_ERRS_MAX)
+		all->unset[all->n_unset++] = node->mark;
 	if (!e.out && rc == 0)
 		rc = put(&e, "", 0);
 	if (!e.out)

@@ -236,7 +236,10 @@ int load_source(struct load *load, struct source *source, const struct load_path
 		not_a_map(load, source);
 		return 0;
 	}
-	load->usable |= up == NULL;
+	if (!up) {
+		load->usable = true;
+		load->root->mark = source->root->mark; /* for what is missing altogether */
+	}
 	/* Found before the merge, which takes the tree apart but leaves this entry. */
 	const struct weir_node *included = weir_node_get(source->root, "include");
 	rc = merge(load, source->root);

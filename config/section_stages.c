@@ -14,6 +14,9 @@
 
 #define WHERE_BYTES 100
 
+/* Keys of a stage that a hint looks at: more than there are. */
+#define MAX_NAMES 32
+
 static const char *const own_keys[] = {"use", "with", "to"};
 
 #define N_OWN_KEYS (sizeof(own_keys) / sizeof(own_keys[0]))
@@ -76,7 +79,7 @@ static void right_level(
 void bind_unknown_stage_key(
     struct bind *bind, const struct weir_node *name, const struct weir_stage_spec *stage)
 {
-	const char *names[32];
+	const char *names[MAX_NAMES];
 	char hint[160];
 	int n = 0;
 
@@ -88,11 +91,9 @@ void bind_unknown_stage_key(
 	}
 	for (size_t i = 0; i < N_OWN_KEYS; i++)
 		names[n++] = own_keys[i];
-	for (const struct weir_knob *row = weir_stage_knobs; row->name && n < 32; row++)
+	for (const struct weir_knob *row = weir_stage_knobs; row->name && n < MAX_NAMES; row++)
 		names[n++] = row->name;
-	const char *nearest = weir_nearest(name->text, names, n);
-	if (nearest)
-		snprintf(hint, sizeof(hint), "did you mean '%s'?", nearest);
+	bind_hint(name->text, names, n, hint, sizeof(hint));
 	weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, hint, "unknown key '%s' in stage '%s'",
 	    name->text, stage->name);
 }
@@ -105,8 +106,11 @@ void bind_threads_number(
 	const struct weir_knob *min = weir_knob_find(weir_threads_knobs, "min");
 	char why[160];
 
-	if (tree_is_empty(node) ||
-	    weir_knob_parse(min, node->text, threads, why, sizeof(why)) != 0) {
+	if (tree_is_empty(node)) {
+		weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL, NULL, "'threads' has no value");
+		return;
+	}
+	if (weir_knob_parse(min, node->text, threads, why, sizeof(why)) != 0) {
 		weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL,
 		    "write a number, 'inline' (stages), or { min: 1, max: 8 }",
 		    "'%s' is no number of threads from 1 to %.0f", node->text, min->max);

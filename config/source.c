@@ -272,6 +272,17 @@ struct weir_mark source_mark(const struct source *s, size_t line, size_t col, si
 	    .len = len > 0 ? (int)len : 1};
 }
 
+struct weir_mark source_line_mark(const struct source *s, size_t line)
+{
+	size_t last = (size_t)s->n_lines - 1;
+
+	while (line < last && s->line[line][strspn(s->line[line], " \t")] == '\0')
+		line++;
+	line = line < last ? line : last;
+	size_t indent = strspn(s->line[line], " \t");
+	return source_mark(s, line, indent, s->n);
+}
+
 struct weir_mark source_mark_at(const struct source *s, size_t offset)
 {
 	const char *place = s->lines + (offset < s->n ? offset : s->n);

@@ -33,8 +33,10 @@ struct source {
 struct sources {
 	int n;
 	struct source **item;
-	int nodes;              /* in all trees, against CONFIG_NODES_MAX */
-	size_t expanded_bytes;  /* by ${}, against CONFIG_BYTES_MAX */
+	int nodes;             /* in all trees, against CONFIG_NODES_MAX */
+	size_t expanded_bytes; /* by ${}, against CONFIG_BYTES_MAX */
+	int n_unset;           /* values whose ${} failed: what else is wrong there is no news */
+	struct weir_mark unset[WEIR_ERRS_MAX];
 	struct weir_node *root; /* everything merged */
 	int n_sets;
 	char **sets; /* "stage.knob=value", as given */
@@ -61,6 +63,10 @@ int source_text(struct sources *all, const char *text, size_t n, const char *nam
 /** The place of `len_chars` characters at line `line` (from 0), character `col` (from 0). */
 struct weir_mark source_mark(
     const struct source *source, size_t line, size_t col, size_t len_chars);
+
+/** The place of the text in line `line` (from 0) without its indentation, or in the next line that
+ *  has any. */
+struct weir_mark source_line_mark(const struct source *source, size_t line);
 
 /** The place of byte `offset` of the text. */
 struct weir_mark source_mark_at(const struct source *source, size_t offset);

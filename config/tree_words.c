@@ -122,8 +122,7 @@ static bool words_colon(const struct view *v, struct words *w)
 
 static bool words_indent(const struct view *v, struct words *w)
 {
-	if (!says(v, "did not find expected key") && !says(v, "expected '-' indicator") &&
-	    !says(v, "expected <document start>"))
+	if (!says(v, "did not find expected key") && !says(v, "expected '-' indicator"))
 		return false;
 	w->mark = v->at;
 	if ((size_t)v->at.col - 1 == v->indent) {
@@ -137,12 +136,40 @@ static bool words_indent(const struct view *v, struct words *w)
 	return true;
 }
 
+static bool words_end(const struct view *v, struct words *w)
+{
+	if (!says(v, "expected <document start>"))
+		return false;
+	w->mark = v->at;
+	w->text = "this stands behind the end of the configuration";
+	w->hint = "a text that begins with { or [ needs quotes; '...' ends everything";
+	return true;
+}
+
+/* Is nothing but blanks and comments left from the place on? */
+static bool at_end(const struct view *v)
+{
+	const char *rest = v->line + v->at.col - 1;
+
+	for (int i = v->at.line; i <= v->source->n_lines; rest = source_line(v->source, ++i)) {
+		char first = rest[indent_of(rest)];
+		if (first != '\0' && first != '#')
+			return false;
+	}
+	return true;
+}
+
 static bool words_flow(const struct view *v, struct words *w)
 {
 	bool map = says(v, "did not find expected ',' or '}'");
 
 	if (!map && !says(v, "did not find expected ',' or ']'"))
 		return false;
+	if (at_end(v)) {
+		w->mark = v->context;
+		w->text = map ? "this '{' is never closed" : "this '[' is never closed";
+		return true;
+	}
 	w->mark = v->at;
 	w->text = map ? "a ',' or the closing '}' is missing before this"
 		      : "a ',' or the closing ']' is missing before this";
@@ -153,18 +180,30 @@ static bool words_unclosed(const struct view *v, struct words *w)
 {
 	const char *context = v->problem->context ? v->problem->context : "";
 
-	if (strcmp(context, "while scanning a quoted scalar") != 0)
-		return false;
 	if (says(v, "unknown escape")) {
 		w->mark = v->at;
+		w->mark.len = 2;
 		w->text = "there is no such escape in double quotes";
 		w->hint = "write \\\\ for a backslash, or use single quotes";
 		return true;
 	}
-	if (!says(v, "unexpected end of stream") && !says(v, "document indicator"))
+	if (strcmp(context, "while scanning a quoted scalar") != 0 ||
+	    (!says(v, "unexpected end of stream") && !says(v, "document indicator")))
 		return false;
 	w->mark = v->context;
 	w->text = "this quote is never closed";
+	return true;
+}
+
+static bool words_alias(const struct view *v, struct words *w)
+{
+	const char *context = v->problem->context ? v->problem->context : "";
+
+	if (strcmp(context, "while scanning an alias") != 0 &&
+	    strcmp(context, "while scanning an anchor") != 0)
+		return false;
+	w->mark = v->context;
+	w->text = "a text that begins with '*' or '&' needs quotes";
 	return true;
 }
 
@@ -215,8 +254,8 @@ int tree_explain(
     const struct source *source, const struct tree_problem *problem, struct weir_errs *errs)
 {
 	static bool (*const readers[])(const struct view *v, struct words *w) = {words_bytes,
-	    words_tab, words_dollar, words_colon, words_indent, words_flow, words_unclosed,
-	    words_start, words_missing, words_libyaml};
+	    words_tab, words_dollar, words_colon, words_indent, words_end, words_flow,
+	    words_unclosed, words_alias, words_start, words_missing, words_libyaml};
 	struct view v = {.source = source, .problem = problem};
 	struct words w = {.text = NULL};
 

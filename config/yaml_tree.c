@@ -25,7 +25,9 @@ struct tree {
 	struct source *source;
 	struct weir_errs *errs;
 	int depth;
-	bool flawed; /* a mistake was reported and the parse went on */
+	bool flawed;                /* a mistake was reported and the parse went on */
+	bool folded;                /* the last text goes on in the line of `folded_at`: */
+	struct weir_mark folded_at; /* a mistake, unless a worse one comes of it at once */
 };
 
 static int node_of(struct tree *t, const yaml_event_t *ev, struct weir_node **node);
@@ -44,12 +46,23 @@ static int flaw(struct tree *t, const struct weir_mark *mark, const char *text, 
 	return weir_errs_add(t->errs, mark, WEIR_EINVAL, hint, "%s", text);
 }
 
+/* A plain text over several lines is nearly always a key that is indented too far. */
+static void report_folded(struct tree *t)
+{
+	if (t->folded)
+		flaw(t, &t->folded_at, "this line goes on with the text above it",
+		    "indent keys alike; a text of several lines needs quotes, or '|'");
+	t->folded = false;
+}
+
 static int next_event(struct tree *t, yaml_event_t *ev)
 {
 	const yaml_parser_t *p = &t->parser;
 
-	if (yaml_parser_parse(&t->parser, ev))
+	if (yaml_parser_parse(&t->parser, ev)) {
+		report_folded(t);
 		return 0;
+	}
 	if (p->error == YAML_MEMORY_ERROR)
 		return source_no_memory(t->errs);
 	struct tree_problem problem = {
@@ -123,10 +136,10 @@ static int scalar_of(struct tree *t, const yaml_event_t *ev, struct weir_node **
 		return source_no_memory(t->errs);
 	if (strlen(value) != n)
 		flaw(t, &node->mark, "a text can not hold a NUL byte", NULL);
-	if (!node->quoted && ev->end_mark.line > ev->start_mark.line)
-		flaw(t, &node->mark,
-		    "this text goes on in the next line, which is indented further",
-		    "put a text of several lines in quotes or under '|'; indent keys alike");
+	if (!node->quoted && ev->end_mark.line > ev->start_mark.line) {
+		t->folded = true;
+		t->folded_at = source_line_mark(t->source, ev->start_mark.line + 1);
+	}
 	return 0;
 }
 
@@ -198,13 +211,18 @@ static int check_duplicates(struct tree *t, struct weir_node *map)
 	return 0;
 }
 
+static bool is_merge_key(const struct weir_node *name)
+{
+	return !name->quoted && strcmp(name->text, "<<") == 0;
+}
+
 static int key_of(struct tree *t, const yaml_event_t *ev, struct weir_node **name)
 {
 	if (ev->type != YAML_SCALAR_EVENT)
 		return ev->type == YAML_ALIAS_EVENT ? refuse_alias(t, ev)
 						    : too_much(t, ev, "a key must be one text");
 	int rc = scalar_of(t, ev, name);
-	if (rc == 0 && !(*name)->quoted && strcmp((*name)->text, "<<") == 0)
+	if (rc == 0 && is_merge_key(*name))
 		flaw(t, &(*name)->mark, "merge keys (<<) are not used here",
 		    "put what stages share under 'defaults:', or in a file to include");
 	return rc;
@@ -224,7 +242,7 @@ static int map_entry(struct tree *t, const yaml_event_t *ev, struct weir_node *m
 		goto fail;
 	rc = node_of(t, &value, &item);
 	yaml_event_delete(&value);
-	if (rc != 0)
+	if (rc != 0 || is_merge_key(name)) /* reported, and not to be reported as unknown again */
 		goto fail;
 	rc = tree_append(map, name, item);
 	return rc == 0 ? 0 : source_no_memory(t->errs);

@@ -31,20 +31,15 @@ static bool is_continuation(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-static bool is_control(char c)
-{
-	return ((unsigned char)c < 0x20 && c != '\t') || c == 0x7f;
-}
-
 /* The source line without control bytes, beginning so late that the place is inside. */
 static void excerpt_copy(struct weir_err *err, const char *line)
 {
-	size_t from = 0, n = strlen(line), used = 0;
+	size_t from = 0, used = 0, whole = strlen(line);
 	char *out = err->excerpt;
 
 	err->caret = err->col;
-	if (n >= sizeof(err->excerpt) && err->col > EXCERPT_LEAD + CUT_MARK_BYTES &&
-	    (size_t)err->col <= n + 1) {
+	if (whole >= sizeof(err->excerpt) && err->col > EXCERPT_LEAD + CUT_MARK_BYTES &&
+	    (size_t)err->col <= whole + 1) {
 		from = (size_t)err->col - 1 - EXCERPT_LEAD;
 		while (is_continuation(line[from]))
 			from++;
@@ -57,8 +52,8 @@ static void excerpt_copy(struct weir_err *err, const char *line)
 		if (used + bytes >= sizeof(err->excerpt))
 			break;
 		memcpy(out + used, line + from, bytes);
-		if (n == 0 || (n == 1 && is_control(line[from])))
-			out[used] = '?';
+		if (n == 0 || (line[from] != '\t' && text_is_control(line + from)))
+			memset(out + used, '?', bytes);
 		used += bytes;
 		from += bytes;
 	}

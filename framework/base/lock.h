@@ -79,8 +79,8 @@ static inline void lock_release(struct lock *l) WEIR_RELEASE(l) WEIR_NO_THREAD_S
 static inline void lock_assert_held(const struct lock *l)
 {
 #ifndef NDEBUG
-	WEIR_ASSERT(atomic_load_explicit(&l->owner, memory_order_relaxed) ==
-	    (unsigned long)pthread_self());
+	WEIR_ASSERT(
+	    atomic_load_explicit(&l->owner, memory_order_relaxed) == (unsigned long)pthread_self());
 #else
 	(void)l;
 #endif

@@ -35,9 +35,9 @@ int task_count(void);
 /** Cores this process may run on, at least 1; read once. */
 int task_cores(void);
 
-/** Wait about 200 ns without leaving the core: what lies between two looks of a spinning thread. The
- *  16 pauses that limits.md found to spare the sender are 200 ns there, but 1 us on cores with a long
- *  PAUSE, so the number is measured at first use. */
+/** Wait about 200 ns without leaving the core: what lies between two looks of a spinning thread.
+ * The 16 pauses that limits.md found to spare the sender are 200 ns there, but 1 us on cores with a
+ * long PAUSE, so the number is measured at first use. */
 void task_relax(void);
 
 #endif

@@ -2,7 +2,6 @@
 /* Escaping and collecting; see text.h. */
 #include "base/text.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,10 +15,10 @@ size_t text_char(const char *s)
 {
 	const unsigned char *p = (const unsigned char *)s;
 	unsigned char from = 0x80, to = 0xbf;
-	size_t n = in_range(p[0], 0xc2, 0xdf) ? 2
-	    : in_range(p[0], 0xe0, 0xef)      ? 3
-	    : in_range(p[0], 0xf0, 0xf4)      ? 4
-					      : 0;
+	size_t n = in_range(p[0], 0xc2, 0xdf)   ? 2
+		   : in_range(p[0], 0xe0, 0xef) ? 3
+		   : in_range(p[0], 0xf0, 0xf4) ? 4
+						: 0;
 
 	if (p[0] < 0x80)
 		return 1;
@@ -41,9 +40,10 @@ size_t text_char(const char *s)
 	return n;
 }
 
-/* A control character, U+0080..U+009F among them, which some terminals obey. */
-static bool is_control(const unsigned char *p)
+bool text_is_control(const char *s)
 {
+	const unsigned char *p = (const unsigned char *)s;
+
 	return *p < 0x20 || *p == 0x7f || (p[0] == 0xc2 && in_range(p[1], 0x80, 0x9f));
 }
 
@@ -61,7 +61,7 @@ static size_t escape_one(const unsigned char *in, const char *also, char piece[1
 		strcpy(piece, short_escape(*in));
 		return 1;
 	}
-	if (n == 0 || is_control(in)) {
+	if (n == 0 || text_is_control((const char *)in)) {
 		snprintf(piece, 16, n == 2 ? "\\x%02x\\x%02x" : "\\x%02x", in[0], in[1]);
 		return n == 2 ? 2 : 1;
 	}

@@ -8,16 +8,21 @@
 #ifndef WEIR_BASE_TEXT_H
 #define WEIR_BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /** Bytes of the UTF-8 character that `s` begins with; 0 when it is none (rest of another character,
  *  overlong, a surrogate, past U+10FFFF). */
 size_t text_char(const char *s);
 
+/** Does `s` begin with a control character? U+0080..U+009F are some, and some terminals obey them.
+ */
+bool text_is_control(const char *s);
+
 /**
  * Copy `in` to `out[size]` (size at least 1), escaping control bytes (\n, \t, \r, \xNN), what is no
- * UTF-8, and putting a backslash before each byte of `also`. Cut between escapes and between characters when it does
- * not fit; always terminated. Returns the length written.
+ * UTF-8, and putting a backslash before each byte of `also`. Cut between escapes and between
+ * characters when it does not fit; always terminated. Returns the length written.
  */
 size_t text_escape(char *out, size_t size, const char *in, const char *also);
 

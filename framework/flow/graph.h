@@ -51,7 +51,7 @@ struct weir_graph {
 	struct lock threads_lock;
 	struct thread *threads WEIR_GUARDED_BY(threads_lock);
 	struct gone *gone WEIR_GUARDED_BY(threads_lock);
-	atomic_int n_mailboxes;
+	struct thread *drain_thread; /* made at start, used by drain */
 	struct control *control;
 	atomic_int phase;
 	atomic_bool hurry;

@@ -15,6 +15,7 @@
 #include "control/control.h"
 #include "flow/graph.h"
 #include "flow/plan.h"
+#include "flow/thread.h"
 #include "sched/pool.h"
 
 int weir_spec_check(const struct weir_spec *spec, struct weir_errs *errs)
@@ -296,6 +297,7 @@ void weir_graph_free(struct weir_graph *g)
 	int phase = atomic_load(&g->phase);
 	WEIR_ASSERT(phase == GRAPH_BUILT || phase == GRAPH_DRAINED);
 	fini_stages(g);
+	thread_spare_free(g->drain_thread);
 	WEIR_ASSERT(g->threads == NULL);
 	for (int i = 0; i < g->n_pools; i++)
 		pool_free(g->pools[i]);

@@ -7,9 +7,7 @@
  * the grace time queues are closed upstream first, what is left in them is finished as WEIR_ECLOSED,
  * pools end after their present batch, and the law is checked exactly.
  */
-#include <string.h>
-
-#include <weir/log.h>
+#include <sched.h>
 
 #include "base/clock.h"
 #include "control/control.h"
@@ -77,6 +75,8 @@ static int start_sources(struct weir_graph *g, struct weir_errs *errs)
 int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)
 {
 	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_BUILT);
+	if (thread_spare_new(g, "drain", &g->drain_thread) != 0)
+		return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
 	g->started_ns = clock_now_ns();
 	atomic_store(&g->phase, GRAPH_RUNNING);
 	for (int i = 0; i < g->n_pools; i++)
@@ -202,6 +202,17 @@ static void drain_stages(struct weir_graph *g, int64_t until_ns, struct weir_dra
 	stop_stages(g, until_ns);
 }
 
+/* Enter with the struct that was made at start. Only a stage's thread_init can refuse, for lack of
+ * memory, which ending connections give back: try until the grace time is over. */
+static void enter_drain(struct weir_graph *g, int64_t until_ns)
+{
+	while (thread_enter_spare(g->drain_thread) != 0) {
+		WEIR_ASSERT(clock_now_ns() < until_ns);
+		sched_yield();
+	}
+	g->drain_thread = NULL;
+}
+
 void weir_graph_drain(struct weir_graph *g, int64_t grace_ns, struct weir_drain_report *report)
 {
 	struct weir_drain_report r = {0};
@@ -210,8 +221,8 @@ void weir_graph_drain(struct weir_graph *g, int64_t grace_ns, struct weir_drain_
 
 	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_RUNNING);
 	atomic_store(&g->phase, GRAPH_DRAINING);
-	if (attach && weir_thread_attach(g, "drain") != 0)
-		WEIR_ASSERT(!"no memory to drain");
+	if (attach)
+		enter_drain(g, until_ns + NS_PER_S);
 	for (int k = 0; k < g->n_stages; k++) {
 		struct weir_stage *st = g->stages[g->order[k]];
 		if (is_source(st) && st->ops->stop)

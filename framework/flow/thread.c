@@ -61,14 +61,23 @@ static struct local *local_new(struct weir_stage *st, bool runs)
 	return NULL;
 }
 
+/* Tell the stages that this thread goes, while it is still `thread_current`. */
+static void fini_stages(struct thread *t)
+{
+	for (int i = 0; i < t->n_locals; i++) {
+		struct local *l = t->local[i];
+		if (l->thread_ready && l->stage->ops->thread_fini)
+			l->stage->ops->thread_fini(l->stage);
+		l->thread_ready = false;
+	}
+}
+
 static void thread_free(struct thread *t)
 {
-	for (int i = 0; t->local && i < t->n_locals; i++) {
-		struct local *l = t->local[i];
-		if (l && l->thread_ready && l->stage->ops->thread_fini)
-			l->stage->ops->thread_fini(l->stage);
-		local_free(l);
-	}
+	if (!t)
+		return;
+	for (int i = 0; t->local && i < t->n_locals; i++)
+		local_free(t->local[i]);
 	free(t->local);
 	free(t);
 }
@@ -120,18 +129,17 @@ static int init_stages(struct thread *t)
 	return 0;
 }
 
-static int enter(struct weir_graph *g, const char *name, struct weir_stage *home, struct pool *pool)
+/* Make the calling thread `t`. On failure `t` stays the caller's. */
+static int become(struct thread *t)
 {
-	WEIR_ASSERT(thread_current == NULL);
-	struct thread *t = thread_new(g, name, home, pool);
+	struct weir_graph *g = t->graph;
 
-	if (!t)
-		return WEIR_ENOMEM;
+	WEIR_ASSERT(thread_current == NULL);
 	urcu_memb_register_thread();
 	thread_current = t;
 	int rc = init_stages(t);
 	if (rc != 0) {
-		thread_free(t);
+		fini_stages(t);
 		thread_current = NULL;
 		urcu_memb_unregister_thread();
 		return rc;
@@ -141,6 +149,32 @@ static int enter(struct weir_graph *g, const char *name, struct weir_stage *home
 	g->threads = t;
 	lock_release(&g->threads_lock);
 	return 0;
+}
+
+static int enter(struct weir_graph *g, const char *name, struct weir_stage *home, struct pool *pool)
+{
+	struct thread *t = thread_new(g, name, home, pool);
+	int rc = t ? become(t) : WEIR_ENOMEM;
+
+	if (rc != 0)
+		thread_free(t);
+	return rc;
+}
+
+int thread_spare_new(struct weir_graph *graph, const char *name, struct thread **spare)
+{
+	*spare = thread_new(graph, name, NULL, NULL);
+	return *spare ? 0 : WEIR_ENOMEM;
+}
+
+int thread_enter_spare(struct thread *spare)
+{
+	return become(spare);
+}
+
+void thread_spare_free(struct thread *spare)
+{
+	thread_free(spare);
 }
 
 int thread_enter(struct weir_graph *graph, const char *name, struct weir_stage *home)
@@ -204,8 +238,9 @@ void thread_leave(void)
 	struct thread *t = thread_self();
 
 	WEIR_ASSERT(t->dirty == NULL);
+	fini_stages(t);
 	fold(t);
-	thread_free(t); /* thread_fini callbacks still find their state */
+	thread_free(t);
 	thread_current = NULL;
 	urcu_memb_unregister_thread();
 }

@@ -37,6 +37,13 @@ struct pool;
 /** The same for a handler thread of `pool` (sched/): it will run the pool's stages. */
 int thread_enter_pool(struct weir_graph *graph, const char *name, struct pool *pool);
 
+/** Make a struct now for a thread that will enter when there may be no memory (the drain). 0 or
+ *  WEIR_ENOMEM; thread_spare_free unless it was entered. */
+int thread_spare_new(struct weir_graph *graph, const char *name, struct thread **spare);
+void thread_spare_free(struct thread *spare);
+/** Enter as `spare`; on failure (a stage's thread_init) it stays the caller's. */
+int thread_enter_spare(struct thread *spare);
+
 /** Leave: everything must have been flushed. */
 void thread_leave(void);
 

@@ -17,8 +17,6 @@
 
 enum { BURN_OUT };
 
-enum { BURN_NS };
-
 /* Less than one reading of the thread's clock is not worth another look: limits.md. */
 #define BURN_GRAIN_NS 400
 
@@ -83,15 +81,11 @@ static void burn_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	struct burn_state *state = weir_state(st);
 	uint64_t first =
 	    atomic_fetch_add_explicit(&state->drawn, (uint64_t)n, memory_order_relaxed);
-	int64_t total_ns = 0;
 
 	for (int i = 0; i < n; i++) {
-		int64_t ns = dist_draw_ns(&conf->dist, first + (uint64_t)i);
-		burn(state, ns);
-		total_ns += ns;
+		burn(state, dist_draw_ns(&conf->dist, first + (uint64_t)i));
 		weir_emit(st, BURN_OUT, &ev[i]);
 	}
-	weir_count(st, BURN_NS, total_ns);
 }
 
 static int burn_init(struct weir_stage *st, struct weir_err *err)
@@ -116,12 +110,6 @@ static const struct weir_outlet burn_outlets[] = {
     {0},
 };
 
-static const struct weir_metric burn_metrics[] = {
-    [BURN_NS] = {"burn_nanoseconds_total", WEIR_METRIC_COUNTER, "nanoseconds",
-	"CPU time that events were given"},
-    {0},
-};
-
 const struct weir_stage_ops weir_stage_burn = {
     .abi = WEIR_STAGE_ABI,
     .name = "burn",
@@ -130,7 +118,6 @@ const struct weir_stage_ops weir_stage_burn = {
     .outlets = burn_outlets,
     .knobs = burn_knobs,
     .conf_size = sizeof(struct burn_conf),
-    .metrics = burn_metrics,
     .state_size = sizeof(struct burn_state),
     .init = burn_init,
     .handle = burn_handle,

@@ -70,7 +70,7 @@ double dist_mean_ns(const struct dist *d);
 		.flags = WEIR_KNOB_LIVE,                                                           \
 		.help = "how many are slow in dist bimodal"},                                      \
 	    {.name = "sigma",                                                                      \
-		.type = WEIR_KNOB_RATE,                                                            \
+		.type = WEIR_KNOB_RATIO,                                                           \
 		.offset = offsetof(conf, dist.sigma),                                              \
 		.def = "1",                                                                        \
 		.min = 0,                                                                          \

@@ -155,7 +155,8 @@ static const struct weir_metric echo_metrics[] = {
     {0},
 };
 
-const struct weir_stage_ops weir_stage_echo = {
+/* The one symbol that leaves this file: WEIR_API shows it to the program that loads a plug-in. */
+WEIR_API const struct weir_stage_ops weir_stage_echo = {
     .abi = WEIR_STAGE_ABI,
     .name = "echo",
     .summary = "Answers a request with what it carried",

@@ -291,7 +291,7 @@ static int read_init(struct weir_stage *st, struct weir_err *err)
 		snprintf(err->text, sizeof(err->text), "root '%.150s' cannot be opened: %s",
 		    conf->root, strerror(errno));
 		snprintf(err->hint, sizeof(err->hint),
-		    "'root' is a directory, relative to where weir was started");
+		    "'root' is a directory; a relative one begins at the folder of the YAML file");
 		return WEIR_ESYS;
 	}
 	state->fields_bytes = READ_FIELDS_BYTES + strlen(conf->cache_control);

@@ -66,14 +66,15 @@ matches() {
 }
 
 read_rules() {
-	local first rest
+	local first header rest
 	rule_files=() rule_allows=() only_header=() only_files=()
 	while read -r first rest; do
 		case "$first" in
 		'' | '#'*) ;;
 		only)
-			only_header+=("${rest%%[[:space:]]*}")
-			only_files+=("${rest#*[[:space:]]}")
+			read -r header rest <<<"$rest"
+			only_header+=("$header")
+			only_files+=("$rest")
 			;;
 		*)
 			rule_files+=("$first")

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The n-th allocation, then the n-th thread creation, fails, n = 1, 2, ... until a whole life of a
+ * server passes untouched: load the YAML, build, start with listening sockets, move events through
+ * pools, turn a knob, take a view, drain, free.
+ *
+ * Whatever fails, nothing may crash, hang or leak (the sanitizer job looks at that), every event that
+ * was taken is finished exactly once, and the law holds. With one failed thread the server either says
+ * so at start or runs and makes the thread later.
+ */
+#include "fixture/graph_fixture.h"
+
+#include "config.h"
+#include "cunit_main.h"
+#include "fault/fault_inject.h"
+
+#define N 200
+
+static struct probe probes[N];
+
+static const char yaml[] = "weir: 1\n"
+                           "name: fault\n"
+                           "defaults: { threads: { max: 2 } }\n"
+                           "classes:\n"
+                           "  first: { match: { path: /a* } }\n"
+                           "  last: {}\n"
+                           "groups: { g: { threads: { min: 1, max: 2 } } }\n"
+                           "stages:\n"
+                           "  web: { use: http.server, with: { listen: \"127.0.0.1:0\" }, to: { request: site } }\n"
+                           "  site: { use: respond, with: { body: hello }, threads: inline }\n";
+
+static const char graph_yaml[] = "weir: 1\n"
+                                 "name: fault\n"
+                                 "groups: { g: { threads: { min: 1, max: 2 } } }\n"
+                                 "stages:\n"
+                                 "  a: { use: t.pass, group: g, to: b }\n"
+                                 "  b: { use: t.pass, mode: partitioned, key: producer, to: c,\n"
+                                 "       threads: { min: 2, max: 2 } }\n"
+                                 "  c: { use: t.end, cohort: { max: 8, by: producer }, group: g }\n";
+
+static void start_of(int *rc, struct weir_graph **g, const char *text, size_t n)
+{
+	static struct weir_errs errs;
+	struct weir_spec *spec = NULL;
+
+	memset(&errs, 0, sizeof(errs));
+	*g = NULL;
+	*rc = config_load_text(text, n, "fault.yaml", &spec, &errs);
+	if (*rc == 0)
+		*rc = weir_graph_build(spec, g, &errs);
+	if (*rc != 0) {
+		weir_spec_free(spec);
+		*g = NULL;
+	} else {
+		*rc = weir_graph_start(*g, &errs);
+	}
+	if (*rc != 0)
+		CU_ASSERT(errs.total > 0); /* a failure has words */
+	if (*rc != 0 && atomic_load(&fault_fired) == 0) { /* and is ours to explain when none was made */
+		fprintf(stderr, "%s: %s\n", errs.err[0].text, errs.err[0].hint);
+		CU_FAIL("failed without a fault");
+	}
+}
+
+static void traffic(struct weir_graph *g)
+{
+	struct weir_event *ev[N];
+	struct weir_graph_view *view;
+	char why[256];
+
+	if (weir_thread_attach(g, "test") != 0)
+		return;
+	for (int i = 0; i < N; i++) {
+		probes[i] = (struct probe){.producer = i % 5, .seq = (uint64_t)i};
+		weir_event_init(&probes[i].ev, &probe_type, 1);
+		ev[i] = &probes[i].ev;
+	}
+	uint64_t before = fixture_ended();
+	int taken = weir_offer(weir_graph_stage(g, "a"), ev, N, NULL);
+	for (int i = 0; i < N - taken; i++)
+		weir_event_finish(&ev[i], WEIR_EQUEUE);
+	weir_graph_set(g, "b", "threads.max", "3", why, sizeof(why));
+	if (weir_graph_view(g, &view) == 0)
+		weir_graph_view_free(view);
+	FIXTURE_AWAIT(fixture_ended() == before + N);
+	for (int i = 0; i < N; i++)
+		CU_ASSERT_EQUAL(atomic_load(&probes[i].finishes), 1);
+	weir_thread_detach();
+}
+
+/* One life with the n-th call failing; returns whether it fired. */
+static bool life(atomic_long *which, long n, const char *text, size_t size, bool events)
+{
+	struct weir_graph *g = NULL;
+	struct weir_drain_report r;
+	int rc;
+
+	atomic_store(&fault_fired, 0);
+	atomic_store(which, n);
+	start_of(&rc, &g, text, size);
+	if (rc == 0 && events)
+		traffic(g);
+	if (rc == 0) {
+		weir_graph_drain(g, 5000000000LL, &r);
+		CU_ASSERT_EQUAL(r.law_error, 0);
+	}
+	weir_graph_free(g);
+	atomic_store(which, -1);
+	return atomic_load(&fault_fired) > 0;
+}
+
+static void sweep(atomic_long *which, const char *text, size_t size, bool events, long at_least)
+{
+	long n = 0;
+
+	while (life(which, n, text, size, events))
+		n++;
+	printf("(%ld failures) ", n);
+	CU_ASSERT(n >= at_least);
+}
+
+static void test_allocations_of_a_server(void)
+{
+	sweep(&fault_alloc_in, yaml, sizeof(yaml) - 1, false, 100);
+}
+
+static void test_allocations_of_a_graph(void)
+{
+	sweep(&fault_alloc_in, graph_yaml, sizeof(graph_yaml) - 1, true, 100);
+}
+
+static void test_threads_of_a_server(void)
+{
+	sweep(&fault_thread_in, yaml, sizeof(yaml) - 1, false, 2);
+}
+
+static void test_threads_of_a_graph(void)
+{
+	sweep(&fault_thread_in, graph_yaml, sizeof(graph_yaml) - 1, true, 4);
+}
+
+static void test_prepare(void)
+{
+	fixture_register(&pass_ops);
+	fixture_register(&end_ops);
+	weir_log_set_fd(-1);
+	CU_ASSERT_FALSE(life(&fault_alloc_in, -1, yaml, sizeof(yaml) - 1, false));
+}
+
+CUNIT_MAIN("fault", {"the server runs when nothing fails", test_prepare},
+    {"n-th allocation of a server", test_allocations_of_a_server},
+    {"n-th allocation of a graph under traffic", test_allocations_of_a_graph},
+    {"n-th thread of a server", test_threads_of_a_server},
+    {"n-th thread of a graph under traffic", test_threads_of_a_graph})

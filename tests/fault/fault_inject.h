@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Failing the n-th call of an allocation function or of pthread_create, by ld's --wrap: every call
+ * from weir's own objects passes here, those of libraries do not. Counting is across threads.
+ */
+#ifndef WEIR_TESTS_FAULT_INJECT_H
+#define WEIR_TESTS_FAULT_INJECT_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+/* Calls left until one fails; negative: none fails. */
+static atomic_long fault_alloc_in = -1, fault_thread_in = -1;
+static atomic_long fault_fired;
+
+static bool fault_due(atomic_long *in)
+{
+	if (atomic_load(in) < 0 || atomic_fetch_sub(in, 1) != 0)
+		return false;
+	atomic_fetch_add(&fault_fired, 1);
+	return true;
+}
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t m, size_t n);
+void *__real_realloc(void *p, size_t n);
+void *__real_aligned_alloc(size_t a, size_t n);
+char *__real_strdup(const char *s);
+char *__real_strndup(const char *s, size_t n);
+int __real_pthread_create(
+    pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
+
+void *__wrap_malloc(size_t n);
+void *__wrap_malloc(size_t n)
+{
+	return fault_due(&fault_alloc_in) ? NULL : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t m, size_t n);
+void *__wrap_calloc(size_t m, size_t n)
+{
+	return fault_due(&fault_alloc_in) ? NULL : __real_calloc(m, n);
+}
+
+void *__wrap_realloc(void *p, size_t n);
+void *__wrap_realloc(void *p, size_t n)
+{
+	return fault_due(&fault_alloc_in) ? NULL : __real_realloc(p, n);
+}
+
+void *__wrap_aligned_alloc(size_t a, size_t n);
+void *__wrap_aligned_alloc(size_t a, size_t n)
+{
+	return fault_due(&fault_alloc_in) ? NULL : __real_aligned_alloc(a, n);
+}
+
+char *__wrap_strdup(const char *s);
+char *__wrap_strdup(const char *s)
+{
+	return fault_due(&fault_alloc_in) ? NULL : __real_strdup(s);
+}
+
+char *__wrap_strndup(const char *s, size_t n);
+char *__wrap_strndup(const char *s, size_t n)
+{
+	return fault_due(&fault_alloc_in) ? NULL : __real_strndup(s, n);
+}
+
+int __wrap_pthread_create(
+    pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
+{
+	return fault_due(&fault_thread_in) ? EAGAIN : __real_pthread_create(t, a, fn, arg);
+}
+
+#endif

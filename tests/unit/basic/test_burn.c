@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * burn, delay and drop: what they do to events and to time. Times have lower bounds only, which
+ * hold on a machine of any load.
+ */
+#include <time.h>
+
+#include "cunit_main.h"
+#include "fixture/graph_fixture.h"
+
+#define EVENTS 20
+
+static struct probe probes[EVENTS];
+
+static int64_t clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+/* Send EVENTS through a stage of type `use`, followed by another when `linked`, and drain. */
+static void run(const char *use, const char *knob, const char *value, bool linked)
+{
+	struct weir_spec *spec = weir_spec_new("basic");
+	struct weir_stage_spec *s = weir_spec_add_stage(spec, "first", use);
+	struct weir_drain_report report;
+	struct weir_graph_view *view = NULL;
+
+	fixture_reset();
+	memset(probes, 0, sizeof(probes));
+	fixture_set(s, knob, value);
+	if (linked) {
+		weir_spec_link(s, "out", "last", false);
+		weir_spec_add_stage(spec, "last", "drop");
+	}
+	struct weir_graph *g = fixture_start(spec);
+	CU_ASSERT_EQUAL_FATAL(weir_thread_attach(g, "test"), 0);
+	fixture_offer_all(weir_graph_stage(g, "first"), probes, EVENTS, EVENTS);
+	FIXTURE_AWAIT(fixture_ended() == EVENTS);
+	weir_thread_detach();
+	weir_graph_drain(g, 10000000000, &report);
+	CU_ASSERT_EQUAL(report.law_error, 0);
+	CU_ASSERT_EQUAL(weir_graph_view(g, &view), 0);
+	CU_ASSERT_EQUAL(view->stages[0].class_view[0].completed, atomic_load(&fixture_done));
+	weir_graph_view_free(view);
+	weir_graph_free(g);
+}
+
+static void test_burn_takes_cpu(void)
+{
+	int64_t start_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+	run("burn", "with.time", "1ms", true);
+	CU_ASSERT(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns >= EVENTS * 990000LL);
+	CU_ASSERT_EQUAL(atomic_load(&fixture_done), EVENTS);
+}
+
+static void test_burn_little(void)
+{
+	int64_t start_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+	run("burn", "with.time", "300us", false);
+	CU_ASSERT(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns >= EVENTS * 290000LL);
+	run("burn", "with.time", "500ns", false);
+	run("burn", "with.time", "0s", false);
+	CU_ASSERT_EQUAL(atomic_load(&fixture_done), EVENTS);
+}
+
+static void test_delay_takes_time(void)
+{
+	int64_t start_ns = clock_ns(CLOCK_MONOTONIC);
+
+	run("delay", "with.time", "2ms", true); /* in at most two threads */
+	CU_ASSERT(clock_ns(CLOCK_MONOTONIC) - start_ns >= 2000000);
+	CU_ASSERT_EQUAL(atomic_load(&fixture_done), EVENTS);
+	run("delay", "with.time", "0s", false);
+	CU_ASSERT_EQUAL(atomic_load(&fixture_done), EVENTS);
+}
+
+static void test_drop(void)
+{
+	run("drop", "with.status", "ok", false);
+	CU_ASSERT_EQUAL(atomic_load(&fixture_done), EVENTS);
+	run("drop", "with.status", "failed", false);
+	CU_ASSERT_EQUAL(atomic_load(&fixture_failed), EVENTS);
+	CU_ASSERT_EQUAL(probes[0].status, WEIR_EFAILED);
+}
+
+static void test_all_distributions(void)
+{
+	static const char *const kinds[] = {"const", "exp", "bimodal", "lognormal"};
+
+	for (int i = 0; i < 4; i++) {
+		struct weir_spec *spec = weir_spec_new("dist");
+		struct weir_stage_spec *s = weir_spec_add_stage(spec, "burn", "burn");
+		fixture_set(s, "with.time", "1us");
+		fixture_set(s, "with.slow", "5us");
+		fixture_set(s, "with.slow_share", "10%");
+		fixture_set(s, "with.sigma", "1.5");
+		fixture_set(s, "with.dist", kinds[i]);
+		fixture_set(s, "with.seed", "42");
+		weir_graph_free(fixture_build(spec));
+	}
+}
+
+CUNIT_MAIN("burn, delay, drop", {"burn takes CPU", test_burn_takes_cpu},
+    {"burn little", test_burn_little}, {"delay takes time", test_delay_takes_time},
+    {"drop", test_drop}, {"all distributions", test_all_distributions})
