@@ -25,7 +25,7 @@
 
 struct admin {
 	struct admin_source source;
-	struct address address;
+	struct authority address;
 	int listen_fd, epoll_fd, wake_fd; /* -1 until opened */
 	struct process process;
 	struct door *door;
@@ -136,7 +136,7 @@ static void admin_free(struct admin *a)
 		close(a->wake_fd);
 	if (a->listen_fd >= 0) {
 		close(a->listen_fd);
-		address_unlink(&a->address);
+		authority_unlink(&a->address);
 	}
 	free(a);
 }
@@ -171,9 +171,9 @@ int admin_start_source(
 
 	if (!a)
 		return fail(err, WEIR_ENOMEM);
-	rc = address_parse(listen, &a->address, err);
+	rc = authority_parse(listen, &a->address, err);
 	if (rc == 0)
-		rc = address_listen(&a->address, &a->listen_fd, err);
+		rc = authority_listen(&a->address, &a->listen_fd, err);
 	if (rc != 0)
 		goto failed;
 	rc = open_loop(a);
@@ -193,7 +193,7 @@ failed:
 int admin_start(
     struct weir_graph *graph, const char *listen, struct admin **admin, struct weir_err *err)
 {
-	struct admin_source source = admin_source_of(graph);
+	struct admin_source source = graph_source(graph);
 
 	return admin_start_source(&source, listen, admin, err);
 }

@@ -12,7 +12,7 @@
 #include <weir/error.h>
 
 #include "process.h"
-#include "source.h"
+#include "graph_source.h"
 
 struct door;
 

@@ -117,7 +117,7 @@ static long long length_of(struct weir_slice value)
 	return length;
 }
 
-static enum head_verdict judge(const struct address *address, const struct head *h, size_t behind,
+static enum head_verdict judge(const struct authority *address, const struct head *h, size_t behind,
     struct head_problem *problem)
 {
 	long long length = length_of(h->value[LENGTH]);
@@ -132,7 +132,7 @@ static enum head_verdict judge(const struct address *address, const struct head 
 		return bad(problem, 413, "the body is longer than 8192 bytes");
 	if (h->value[EXPECT].p)
 		return bad(problem, 417, "Expect is not supported: send the body at once");
-	if (!address_allows_host(address, h->value[HOST]))
+	if (!authority_allows_host(address, h->value[HOST]))
 		return bad(problem, 421,
 		    "Host is not an address of this endpoint: use localhost or 127.0.0.1 and its "
 		    "port");
@@ -141,7 +141,7 @@ static enum head_verdict judge(const struct address *address, const struct head 
 
 /* The head in `text`, which the guard found good. */
 static enum head_verdict check_lines(
-    const struct address *address, const char *text, size_t behind, struct head_problem *problem)
+    const struct authority *address, const char *text, size_t behind, struct head_problem *problem)
 {
 	struct head h = {0};
 
@@ -161,7 +161,7 @@ static const char *guard_sentence(int status)
 }
 
 enum head_verdict head_check(
-    const struct address *address, const char *p, size_t n, struct head_problem *problem)
+    const struct authority *address, const char *p, size_t n, struct head_problem *problem)
 {
 	char text[HEAD_MAX + 1];
 	size_t length = 0;

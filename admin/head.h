@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-#include "address.h"
+#include "authority.h"
 #include "reply.h"
 
 /** Longest request line and fields together. A browser sends about 700 bytes. */
@@ -35,6 +35,6 @@ struct head_problem {
 
 /** Judge the first `n` bytes of a connection to `address`. */
 enum head_verdict head_check(
-    const struct address *address, const char *p, size_t n, struct head_problem *problem);
+    const struct authority *address, const char *p, size_t n, struct head_problem *problem);
 
 #endif

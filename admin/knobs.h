@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "source.h"
+#include "graph_source.h"
 
 /** All knobs of stage `stage` of type `use` that have a value, in table order. */
 json_t *knobs_json(const struct admin_source *source, const char *stage, const char *use);

@@ -76,7 +76,7 @@ static void resume_listener(struct peers *p)
 		p->paused = watch(p, EPOLL_CTL_MOD, p->listen_fd, EPOLLIN, &p->listen_fd) != 0;
 }
 
-int peers_init(struct peers *p, int epoll_fd, int listen_fd, const struct address *address)
+int peers_init(struct peers *p, int epoll_fd, int listen_fd, const struct authority *address)
 {
 	p->epoll_fd = epoll_fd;
 	p->listen_fd = listen_fd;

@@ -35,7 +35,7 @@ struct peer {
 
 struct peers {
 	int epoll_fd, listen_fd; /* the loop's */
-	const struct address *address;
+	const struct authority *address;
 	struct door *door;
 	bool paused; /* out of descriptors: the listener is not watched */
 	int spare[PEERS_SPARES];
@@ -45,7 +45,7 @@ struct peers {
 
 /** `epoll_fd` and `listen_fd` are borrowed; the listener is watched with `listen_fd`'s address in
  *  `peers` as its tag. 0 or WEIR_ESYS. */
-int peers_init(struct peers *peers, int epoll_fd, int listen_fd, const struct address *address);
+int peers_init(struct peers *peers, int epoll_fd, int listen_fd, const struct authority *address);
 
 /** The listener is ready: take one connection. */
 void peers_accept(struct peers *peers);

@@ -19,7 +19,7 @@
 struct request {
 	const char *method;                             /* "GET" */
 	const char *target;                             /* as sent: path and query, not decoded */
-	const char *host;                               /* has passed address_allows_host */
+	const char *host;                               /* has passed authority_allows_host */
 	const char *origin, *fetch_site, *content_type; /* NULL when not sent */
 	const char *body;                               /* `n_body` bytes */
 	size_t n_body;

@@ -13,7 +13,7 @@
 
 #include <weir/log.h>
 
-#include "address.h"
+#include "authority.h"
 #include "assets.h"
 #include "knobs.h"
 #include "view_json.h"
@@ -386,7 +386,7 @@ static bool is_json(const char *content_type)
  * not hide where it comes from. */
 static bool may_act(const struct request *q, struct reply *r)
 {
-	if (!address_allows_act(q->host, q->origin, q->fetch_site)) {
+	if (!authority_allows_act(q->host, q->origin, q->fetch_site)) {
 		reply_problem(r, 403, "a page from elsewhere may not change anything here");
 		return false;
 	}

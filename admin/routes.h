@@ -8,7 +8,7 @@
 
 #include "process.h"
 #include "reply.h"
-#include "source.h"
+#include "graph_source.h"
 
 /** Longest stage or knob name in a path, with its NUL. */
 #define ROUTE_NAME_MAX 128

@@ -239,6 +239,18 @@ static int client_take(char *text, size_t n, struct client_answer *answer)
 	return 0;
 }
 
+static int client_explain(struct weir_err *err, int rc, const char *url)
+{
+	switch (rc) {
+	case WEIR_ESYS:
+		return client_fail(err, rc, "%s broke off: %s", url, strerror(errno));
+	case WEIR_ENOMEM:
+		return client_fail(err, rc, "the answer of %s does not fit into memory", url);
+	default:
+		return client_fail(err, rc, "what answers at %s is no weir admin endpoint", url);
+	}
+}
+
 int client_get(
     const char *url, const char *path, struct client_answer *answer, struct weir_err *err)
 {
@@ -256,14 +268,12 @@ int client_get(
 	rc = client_send(fd, &at, path);
 	if (rc == 0)
 		rc = client_read(fd, &text, &n);
-	if (rc == WEIR_ESYS)
-		client_fail(err, rc, "%s broke off: %s", url, strerror(errno));
-	else if (rc == WEIR_ENOMEM)
-		client_fail(err, rc, "the answer of %s does not fit into memory", url);
-	else if ((rc = client_take(text, n, answer)) != 0)
-		client_fail(err, rc, "what answers at %s is no weir admin endpoint", url);
-	if (rc != 0)
+	if (rc == 0)
+		rc = client_take(text, n, answer);
+	if (rc != 0) {
+		client_explain(err, rc, url);
 		free(text);
+	}
 	close(fd);
 	return rc;
 }

@@ -35,14 +35,13 @@ static const char *ps_text(const json_t *map, const char *key)
 static void ps_add_class(struct ps_row *row, const json_t *class)
 {
 	const json_t *p99 = json_object_get(json_object_get(class, "wait_seconds"), "p99");
-	const char *reason;
-	json_t *count;
+	json_t *shed = json_object_get(class, "shed_total");
 
 	row->offered += ps_integer(class, "offered_total");
 	row->completed += ps_integer(class, "completed_total");
 	row->failed += ps_integer(class, "failed_total");
-	json_object_foreach(json_object_get(class, "shed_total"), reason, count) row->shed +=
-	    json_integer_value(count);
+	for (void *it = json_object_iter(shed); it; it = json_object_iter_next(shed, it))
+		row->shed += json_integer_value(json_object_iter_value(it));
 	if (json_is_number(p99) && json_number_value(p99) > row->wait_p99_s)
 		row->wait_p99_s = json_number_value(p99);
 }
@@ -52,8 +51,7 @@ static void ps_fill(struct ps_row *row, const json_t *stage)
 	const json_t *queue = json_object_get(stage, "queue");
 	const json_t *threads = json_object_get(stage, "threads");
 	const char *group = ps_text(stage, "group");
-	size_t i;
-	json_t *class;
+	const json_t *classes = json_object_get(stage, "classes");
 
 	*row = (struct ps_row){.wait_p99_s = -1};
 	row->name = ps_text(stage, "name");
@@ -65,7 +63,8 @@ static void ps_fill(struct ps_row *row, const json_t *stage)
 	row->limit = ps_integer(queue, "limit");
 	row->busy = ps_integer(threads, "busy");
 	row->now = ps_integer(threads, "now");
-	json_array_foreach(json_object_get(stage, "classes"), i, class) ps_add_class(row, class);
+	for (size_t i = 0; i < json_array_size(classes); i++)
+		ps_add_class(row, json_array_get(classes, i));
 }
 
 /** A duration in three digits or so: "35us", "1.2ms", "2.5s", "-" for none. */
@@ -99,8 +98,6 @@ static int ps_print_table(const struct client_answer *answer, const char *url)
 	json_t *doc = json_loadb(answer->body, answer->n, 0, NULL);
 	const json_t *stages = json_object_get(doc, "stages");
 	bool bold = verb_styled(stdout);
-	size_t i;
-	json_t *stage;
 
 	if (!json_is_array(stages)) {
 		fprintf(stderr, "weir ps: what answers at %s is no weir admin endpoint\n", url);
@@ -110,10 +107,9 @@ static int ps_print_table(const struct client_answer *answer, const char *url)
 	printf("%s%-16s %-14s %-10s %12s %7s %12s %12s %10s %8s %9s%s\n", bold ? "\033[1m" : "",
 	    "STAGE", "USE", "RUNS IN", "QUEUE", "BUSY", "OFFERED", "COMPLETED", "SHED", "FAILED",
 	    "WAIT P99", bold ? "\033[0m" : "");
-	json_array_foreach(stages, i, stage)
-	{
+	for (size_t i = 0; i < json_array_size(stages); i++) {
 		struct ps_row row;
-		ps_fill(&row, stage);
+		ps_fill(&row, json_array_get(stages, i));
 		ps_print_row(&row);
 	}
 	json_decref(doc);

@@ -103,10 +103,13 @@ static void link_one(struct plan *p, struct plan_stage *ps, const struct weir_li
 	if (o->to >= 0)
 		weir_errs_add(p->errs, &l->mark, WEIR_EINVAL, NULL,
 		    "outlet '%s' of stage '%s' is linked twice", o->name, ps->spec->name);
-	if (p->stages[to].ops && p->stages[to].ops->flags & WEIR_STAGE_SOURCE)
+	if (p->stages[to].ops && p->stages[to].ops->flags & WEIR_STAGE_SOURCE) {
 		weir_errs_add(p->errs, &l->mark, WEIR_EINVAL, NULL,
 		    "stage '%s' links to '%s', which is a source and takes no events", ps->spec->name,
 		    l->stage);
+		o->to = -2;
+		return;
+	}
 	o->to = to;
 	o->loop = l->loop;
 	o->mark = l->mark;

@@ -17,6 +17,12 @@
 
 #include "httpdate.h"
 
+/* Nearly every header is something else: two letters settle that. */
+static inline bool may_be_field(struct weir_slice name)
+{
+	return name.n >= 5 && ((name.p[0] | 0x20) == 'i' || (name.p[0] | 0x20) == 'r');
+}
+
 bool condition_is_field(struct weir_slice name, enum condition_field *which)
 {
 	static const struct weir_slice names[CONDITION_N] = {
@@ -24,8 +30,7 @@ bool condition_is_field(struct weir_slice name, enum condition_field *which)
 	    CONDITION_FIELDS(CONDITION_NAME)
 #undef CONDITION_NAME
 	};
-	/* Nearly every header is something else: two letters settle that. */
-	if (name.n < 5 || ((name.p[0] | 0x20) != 'i' && (name.p[0] | 0x20) != 'r'))
+	if (!may_be_field(name))
 		return false;
 	for (int i = 0; i < CONDITION_N; i++) {
 		if (name.n == names[i].n && strncasecmp(name.p, names[i].p, name.n) == 0) {
@@ -43,7 +48,8 @@ void condition_scan(const struct weir_http_request *req, struct condition *c)
 	memset(c, 0, sizeof(*c));
 	for (int i = 0; i < req->n_headers; i++) {
 		enum condition_field f;
-		if (!condition_is_field(req->headers[i].name, &f))
+		struct weir_slice name = req->headers[i].name;
+		if (!may_be_field(name) || !condition_is_field(name, &f))
 			continue;
 		c->any = true;
 		c->field[f] = seen & 1u << f ? (struct weir_slice){NULL, 0} : req->headers[i].value;

@@ -19,8 +19,8 @@ static void shout_one(struct weir_event **ev)
 	for (size_t i = 0; i < n; i++)
 		text[i] = (char)toupper((unsigned char)req->path.p[i]);
 	text[n] = '\n';
-	int rc = weir_http_respond(
-	    req, 200, "text/plain", (struct weir_slice){text, n + 1}, free, text);
+	int rc =
+	    weir_http_respond(req, 200, "text/plain", (struct weir_slice){text, n + 1}, free, text);
 	weir_event_finish(ev, rc);
 }
 

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "source.h"
+#include "graph_source.h"
 
 #define MADE_UP_STAGES 5
 

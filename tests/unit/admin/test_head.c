@@ -9,7 +9,7 @@
 
 #include "cunit_main.h"
 
-static struct address address;
+static struct authority address;
 
 static enum head_verdict check(const char *p, size_t n, struct head_problem *problem)
 {
@@ -20,7 +20,7 @@ static void setup(void)
 {
 	struct weir_err err;
 
-	CU_ASSERT_EQUAL_FATAL(address_parse("127.0.0.1:9900", &address, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(authority_parse("127.0.0.1:9900", &address, &err), 0);
 }
 
 #define HOST "Host: 127.0.0.1:9900\r\n"

@@ -7,6 +7,7 @@
 #include "peers.h"
 
 #include <fcntl.h>
+#include <stdarg.h>
 #include <sys/resource.h>
 #include <sys/un.h>
 
@@ -106,11 +107,16 @@ static void test_set(void)
 	teardown();
 }
 
-static int refused(const char *format)
+static int refused(const char *format, ...) WEIR_PRINTF(1, 2);
+
+static int refused(const char *format, ...)
 {
 	char request[1024];
+	va_list args;
 
-	snprintf(request, sizeof(request), format, port, port, port);
+	va_start(args, format);
+	vsnprintf(request, sizeof(request), format, args);
+	va_end(args);
 	int status = client_ask(port, request, answer, sizeof(answer));
 	CU_ASSERT_EQUAL(answers(answer), 1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(answer, "application/problem+json"));
@@ -122,16 +128,19 @@ static int refused(const char *format)
 static void test_refused(void)
 {
 	setup();
-	CU_ASSERT_EQUAL(refused("GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nHost: x\r\n\r\n"), 400);
-	CU_ASSERT_EQUAL(refused("GET / HTTP/1.1\nHost: 127.0.0.1:%d\n\n"), 400);
+	CU_ASSERT_EQUAL(
+	    refused("GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nHost: x\r\n\r\n", port), 400);
+	CU_ASSERT_EQUAL(refused("GET / HTTP/1.1\nHost: 127.0.0.1:%d\n\n", port), 400);
 	CU_ASSERT_EQUAL(refused("PUT / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 4\r\n"
 				"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n"
-				"Host: 127.0.0.1:%d\r\n\r\n"),
+				"Host: 127.0.0.1:%d\r\n\r\n",
+			    port, port),
 	    400);
-	CU_ASSERT_EQUAL(refused("GET / HTTP/1.1\r\nHost: evil.example:%d\r\n\r\n"), 421);
-	CU_ASSERT_EQUAL(refused("GET / HTTP/1.1\r\n\r\n"), 400);
+	CU_ASSERT_EQUAL(refused("GET / HTTP/1.1\r\nHost: evil.example:%d\r\n\r\n", port), 421);
+	CU_ASSERT_EQUAL(refused("%s", "GET / HTTP/1.1\r\n\r\n"), 400);
 	CU_ASSERT_EQUAL(refused("PUT / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 9999\r\n"
-				"\r\n"),
+				"\r\n",
+			    port),
 	    413);
 	teardown();
 }

@@ -7,8 +7,8 @@
  * must be "localhost" or a literal address that is ours, with our port; literals are parsed, not
  * compared by prefix ("127.0.0.1.evil.example" is a name).
  */
-#ifndef WEIR_ADMIN_ADDRESS_H
-#define WEIR_ADMIN_ADDRESS_H
+#ifndef WEIR_ADMIN_AUTHORITY_H
+#define WEIR_ADMIN_AUTHORITY_H
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 #include <weir/error.h>
 #include <weir/event.h>
 
-struct address {
+struct authority {
 	union {
 		struct sockaddr any;
 		struct sockaddr_in v4;
@@ -31,23 +31,23 @@ struct address {
 
 /** Parse `listen`: "127.0.0.1:9900", "[::1]:9900", "localhost:9900", "unix:/path". 0 or WEIR_EINVAL
  *  with the sentence in `err`: no address, or one that others can reach. */
-int address_parse(const char *listen, struct address *address, struct weir_err *err);
+int authority_parse(const char *listen, struct authority *address, struct weir_err *err);
 
 /** Bind and listen, non-blocking; port 0 becomes the one the kernel chose. A socket file gets mode
  *  0600 before it appears; a dead one of an earlier run is replaced. 0, or WEIR_EBUSY, WEIR_ESYS
  *  with the sentence in `err`. */
-int address_listen(struct address *address, int *fd, struct weir_err *err);
+int authority_listen(struct authority *address, int *fd, struct weir_err *err);
 
 /** Remove the socket file, if it is one. */
-void address_unlink(const struct address *address);
+void authority_unlink(const struct authority *address);
 
 /** May a request with this Host value be answered? */
-bool address_allows_host(const struct address *address, struct weir_slice host);
+bool authority_allows_host(const struct authority *address, struct weir_slice host);
 
 /**
- * May a request act? `host` has passed address_allows_host. `origin` and `fetch_site` are the
+ * May a request act? `host` has passed authority_allows_host. `origin` and `fetch_site` are the
  * values of Origin and Sec-Fetch-Site, NULL when not sent: programs send neither, browsers both.
  */
-bool address_allows_act(const char *host, const char *origin, const char *fetch_site);
+bool authority_allows_act(const char *host, const char *origin, const char *fetch_site);
 
 #endif

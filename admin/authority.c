@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the endpoint listens, and which Host and Origin belong to that place. */
-#include "address.h"
+#include "authority.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* Connections waiting to be accepted: a scraper, a browser with six, and some slack. A guess. */
-#define ADDRESS_BACKLOG 64
+#define AUTHORITY_BACKLOG 64
 
 /* The longest host we could own: an IPv6 literal with brackets. */
 #define HOST_MAX 64
@@ -68,9 +68,9 @@ static bool split(char *text, char **host, char **port)
 }
 
 /* A literal address of the family its brackets say. */
-static bool literal(const char *host, bool bracketed, struct address *a)
+static bool literal(const char *host, bool bracketed, struct authority *a)
 {
-	*a = (struct address){0};
+	*a = (struct authority){0};
 	if (bracketed) {
 		a->sa.v6.sin6_family = AF_INET6;
 		a->len = sizeof(a->sa.v6);
@@ -81,14 +81,14 @@ static bool literal(const char *host, bool bracketed, struct address *a)
 	return inet_pton(AF_INET, host, &a->sa.v4.sin_addr) == 1;
 }
 
-static bool is_loopback(const struct address *a)
+static bool is_loopback(const struct authority *a)
 {
 	if (a->sa.any.sa_family == AF_INET6)
 		return IN6_IS_ADDR_LOOPBACK(&a->sa.v6.sin6_addr);
 	return ntohl(a->sa.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-static void set_port(struct address *a, int port)
+static void set_port(struct authority *a, int port)
 {
 	a->port = port;
 	if (a->sa.any.sa_family == AF_INET6)
@@ -97,9 +97,9 @@ static void set_port(struct address *a, int port)
 		a->sa.v4.sin_port = htons((uint16_t)port);
 }
 
-static int parse_file(const char *path, struct address *a, struct weir_err *err)
+static int parse_file(const char *path, struct authority *a, struct weir_err *err)
 {
-	*a = (struct address){.len = sizeof(a->sa.file)};
+	*a = (struct authority){.len = sizeof(a->sa.file)};
 	a->sa.file.sun_family = AF_UNIX;
 	if (path[0] != '/')
 		return fail(err, WEIR_EINVAL, "write unix:/run/weir/admin.sock",
@@ -112,7 +112,7 @@ static int parse_file(const char *path, struct address *a, struct weir_err *err)
 	return 0;
 }
 
-int address_parse(const char *listen, struct address *a, struct weir_err *err)
+int authority_parse(const char *listen, struct authority *a, struct weir_err *err)
 {
 	char buf[HOST_MAX + 8]; /* ":65535" */
 	char *host, *port;
@@ -138,7 +138,7 @@ int address_parse(const char *listen, struct address *a, struct weir_err *err)
 /* ---- listening ---- */
 
 /* A file nobody listens behind any more is left over from a run that was killed. */
-static void remove_dead_file(const struct address *a)
+static void remove_dead_file(const struct authority *a)
 {
 	struct stat st;
 	int fd;
@@ -153,7 +153,7 @@ static void remove_dead_file(const struct address *a)
 	close(fd);
 }
 
-static int prepare(const struct address *a, int fd)
+static int prepare(const struct authority *a, int fd)
 {
 	int one = 1;
 
@@ -166,9 +166,9 @@ static int prepare(const struct address *a, int fd)
 	return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 }
 
-static void learn_port(struct address *a, int fd)
+static void learn_port(struct authority *a, int fd)
 {
-	struct address bound = {.len = sizeof(bound.sa)};
+	struct authority bound = {.len = sizeof(bound.sa)};
 
 	if (a->sa.any.sa_family == AF_UNIX || getsockname(fd, &bound.sa.any, &bound.len) != 0)
 		return;
@@ -176,7 +176,7 @@ static void learn_port(struct address *a, int fd)
 	    ntohs(a->sa.any.sa_family == AF_INET6 ? bound.sa.v6.sin6_port : bound.sa.v4.sin_port));
 }
 
-static void name_of(const struct address *a, char *buf, size_t size)
+static void name_of(const struct authority *a, char *buf, size_t size)
 {
 	char ip[INET6_ADDRSTRLEN] = "";
 
@@ -191,14 +191,14 @@ static void name_of(const struct address *a, char *buf, size_t size)
 	}
 }
 
-int address_listen(struct address *a, int *out, struct weir_err *err)
+int authority_listen(struct authority *a, int *out, struct weir_err *err)
 {
 	char name[160];
 	int fd = socket(a->sa.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	name_of(a, name, sizeof(name));
 	if (fd < 0 || prepare(a, fd) != 0 || bind(fd, &a->sa.any, a->len) != 0 ||
-	    listen(fd, ADDRESS_BACKLOG) != 0) {
+	    listen(fd, AUTHORITY_BACKLOG) != 0) {
 		int saved = errno;
 		if (fd >= 0)
 			close(fd);
@@ -213,7 +213,7 @@ int address_listen(struct address *a, int *out, struct weir_err *err)
 	return 0;
 }
 
-void address_unlink(const struct address *a)
+void authority_unlink(const struct authority *a)
 {
 	if (a->sa.any.sa_family == AF_UNIX)
 		unlink(a->sa.file.sun_path);
@@ -222,7 +222,7 @@ void address_unlink(const struct address *a)
 /* ---- who may ask ---- */
 
 /* 127.0.0.1 and [::1] are this machine whatever name of it we are bound to. */
-static bool is_ours(const struct address *a, const struct address *asked)
+static bool is_ours(const struct authority *a, const struct authority *asked)
 {
 	if (asked->sa.any.sa_family == AF_INET6)
 		return is_loopback(asked);
@@ -232,18 +232,18 @@ static bool is_ours(const struct address *a, const struct address *asked)
 }
 
 /* Without a port the client means 80. A socket file has no port, so its clients may write any. */
-static bool port_allowed(const struct address *a, const char *port)
+static bool port_allowed(const struct authority *a, const char *port)
 {
 	if (a->sa.any.sa_family == AF_UNIX)
 		return !port || port_of(port) >= 0;
 	return (port ? port_of(port) : 80) == a->port;
 }
 
-bool address_allows_host(const struct address *a, struct weir_slice value)
+bool authority_allows_host(const struct authority *a, struct weir_slice value)
 {
 	char buf[HOST_MAX];
 	char *host, *port;
-	struct address asked;
+	struct authority asked;
 
 	if (value.n == 0 || value.n >= sizeof(buf) || memchr(value.p, '\0', value.n))
 		return false;
@@ -257,7 +257,7 @@ bool address_allows_host(const struct address *a, struct weir_slice value)
 	return literal(host, bracketed, &asked) && is_ours(a, &asked);
 }
 
-bool address_allows_act(const char *host, const char *origin, const char *fetch_site)
+bool authority_allows_act(const char *host, const char *origin, const char *fetch_site)
 {
 	static const char scheme[] = "http://";
 	size_t n = sizeof(scheme) - 1;

@@ -4,8 +4,8 @@
  * views, routes and the page can be tried on hand-made snapshots (a graph can not be told to look
  * busy). The functions mean what their namesakes in weir/graph.h mean; `arg` is passed through.
  */
-#ifndef WEIR_ADMIN_SOURCE_H
-#define WEIR_ADMIN_SOURCE_H
+#ifndef WEIR_ADMIN_GRAPH_SOURCE_H
+#define WEIR_ADMIN_GRAPH_SOURCE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,6 +23,6 @@ struct admin_source {
 };
 
 /** The source that reads `graph`. */
-struct admin_source admin_source_of(struct weir_graph *graph);
+struct admin_source graph_source(struct weir_graph *graph);
 
 #endif

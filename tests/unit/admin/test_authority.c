@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the endpoint may listen, and which Host and Origin it answers. */
-#include "address.h"
+#include "authority.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 
 #include "cunit_main.h"
 
-static int parse(const char *listen, struct address *a)
+static int parse(const char *listen, struct authority *a)
 {
 	struct weir_err err = {0};
-	int rc = address_parse(listen, a, &err);
+	int rc = authority_parse(listen, a, &err);
 
 	CU_ASSERT_EQUAL(rc, err.code);
 	CU_ASSERT_EQUAL(rc != 0, err.text[0] != '\0');
@@ -30,7 +30,7 @@ static void test_parse(void)
 	    "::1:9900", "[::1:9900", "[127.0.0.1]:9900", "127.1:9900", "0177.0.0.1:9900",
 	    "example.org:9900", "127.0.0.1.example.org:9900", "LOCALHOST.:9900", "unix:x.sock",
 	    "unix:"};
-	struct address a;
+	struct authority a;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		CU_ASSERT_EQUAL(parse(good[i], &a), 0);
@@ -41,23 +41,23 @@ static void test_parse(void)
 static void test_sentence(void)
 {
 	struct weir_err err = {0};
-	struct address a;
+	struct authority a;
 	char longest[300];
 
-	CU_ASSERT_EQUAL(address_parse("0.0.0.0:9900", &a, &err), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(authority_parse("0.0.0.0:9900", &a, &err), WEIR_EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "loopback or a socket file only"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "'0.0.0.0:9900'"));
 	CU_ASSERT_STRING_EQUAL(err.hint, "write 127.0.0.1:9900 or unix:/run/weir/admin.sock");
 	memset(longest, 'x', sizeof(longest));
 	memcpy(longest, "unix:/", 6);
 	longest[sizeof(longest) - 1] = '\0';
-	CU_ASSERT_EQUAL(address_parse(longest, &a, &err), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(authority_parse(longest, &a, &err), WEIR_EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "longer than 107 bytes"));
 }
 
-static bool allows(const struct address *a, const char *host)
+static bool allows(const struct authority *a, const char *host)
 {
-	return address_allows_host(a, (struct weir_slice){host, strlen(host)});
+	return authority_allows_host(a, (struct weir_slice){host, strlen(host)});
 }
 
 static void test_host(void)
@@ -72,20 +72,20 @@ static void test_host(void)
 	    "0x7f.0.0.1:9900", "0177.0.0.1:9900", "::1:9900", "[::1]9900", "[::1",
 	    "[::ffff:127.0.0.1]:9900", "[localhost]:9900", "[::1%lo]:9900", "0.0.0.0:9900",
 	    "localhost:", "localhost,127.0.0.1:9900", "http://127.0.0.1:9900", "127.0.0.1:9900/"};
-	struct address a;
+	struct authority a;
 
 	parse("127.0.0.5:9900", &a);
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		CU_ASSERT_TRUE(allows(&a, good[i]));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		CU_ASSERT_FALSE(allows(&a, bad[i]));
-	CU_ASSERT_FALSE(address_allows_host(&a, (struct weir_slice){"localhost:9900\0x", 16}));
-	CU_ASSERT_FALSE(address_allows_host(&a, (struct weir_slice){NULL, 0}));
+	CU_ASSERT_FALSE(authority_allows_host(&a, (struct weir_slice){"localhost:9900\0x", 16}));
+	CU_ASSERT_FALSE(authority_allows_host(&a, (struct weir_slice){NULL, 0}));
 }
 
 static void test_host_port_80(void)
 {
-	struct address a;
+	struct authority a;
 
 	parse("127.0.0.1:80", &a);
 	CU_ASSERT_TRUE(allows(&a, "localhost"));
@@ -97,7 +97,7 @@ static void test_host_port_80(void)
 /* A socket file has no port; curl sends "localhost". */
 static void test_host_file(void)
 {
-	struct address a;
+	struct authority a;
 
 	parse("unix:/run/x.sock", &a);
 	CU_ASSERT_TRUE(allows(&a, "localhost"));
@@ -111,34 +111,34 @@ static void test_origin(void)
 {
 	static const char host[] = "localhost:9900";
 
-	CU_ASSERT_TRUE(address_allows_act(host, NULL, NULL)); /* a program, no page */
-	CU_ASSERT_TRUE(address_allows_act(host, "http://localhost:9900", NULL));
-	CU_ASSERT_TRUE(address_allows_act(host, "http://LOCALHOST:9900", "same-origin"));
-	CU_ASSERT_TRUE(address_allows_act(host, NULL, "none"));
+	CU_ASSERT_TRUE(authority_allows_act(host, NULL, NULL)); /* a program, no page */
+	CU_ASSERT_TRUE(authority_allows_act(host, "http://localhost:9900", NULL));
+	CU_ASSERT_TRUE(authority_allows_act(host, "http://LOCALHOST:9900", "same-origin"));
+	CU_ASSERT_TRUE(authority_allows_act(host, NULL, "none"));
 	static const char *const bad[] = {"null", "", "http://", "https://localhost:9900",
 	    "http://localhost", "http://localhost:9901", "http://127.0.0.1:9900",
 	    "http://localhost:9900.evil.example", "http://evil.example", "http://localhost:9900/",
 	    "http://localhost:9900 http://evil.example"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		CU_ASSERT_FALSE(address_allows_act(host, bad[i], NULL));
-	CU_ASSERT_FALSE(address_allows_act(host, NULL, "cross-site"));
-	CU_ASSERT_FALSE(address_allows_act(host, NULL, "same-site"));
-	CU_ASSERT_FALSE(address_allows_act(host, "http://localhost:9900", "cross-site"));
+		CU_ASSERT_FALSE(authority_allows_act(host, bad[i], NULL));
+	CU_ASSERT_FALSE(authority_allows_act(host, NULL, "cross-site"));
+	CU_ASSERT_FALSE(authority_allows_act(host, NULL, "same-site"));
+	CU_ASSERT_FALSE(authority_allows_act(host, "http://localhost:9900", "cross-site"));
 }
 
 static void test_listen(void)
 {
 	struct weir_err err = {0};
-	struct address a, b;
+	struct authority a, b;
 	char again[64];
 	int fd = -1, other = -1;
 
 	parse("127.0.0.1:0", &a);
-	CU_ASSERT_EQUAL(address_listen(&a, &fd, &err), 0);
+	CU_ASSERT_EQUAL(authority_listen(&a, &fd, &err), 0);
 	CU_ASSERT_TRUE(a.port > 0);
 	snprintf(again, sizeof(again), "localhost:%d", a.port);
 	parse(again, &b);
-	CU_ASSERT_EQUAL(address_listen(&b, &other, &err), WEIR_EBUSY);
+	CU_ASSERT_EQUAL(authority_listen(&b, &other, &err), WEIR_EBUSY);
 	CU_ASSERT_EQUAL(other, -1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "in use"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, again + strlen("localhost")));
@@ -150,7 +150,7 @@ static void test_listen_file(void)
 {
 	char dir[] = "/tmp/weir-test-XXXXXX", listen_at[64], path[48];
 	struct weir_err err = {0};
-	struct address a;
+	struct authority a;
 	struct stat st;
 	int fd = -1, other = -1;
 
@@ -159,15 +159,15 @@ static void test_listen_file(void)
 	snprintf(listen_at, sizeof(listen_at), "unix:%s", path);
 	mode_t before = umask(0);
 	parse(listen_at, &a);
-	CU_ASSERT_EQUAL(address_listen(&a, &fd, &err), 0);
+	CU_ASSERT_EQUAL(authority_listen(&a, &fd, &err), 0);
 	umask(before);
 	CU_ASSERT_EQUAL(stat(path, &st), 0);
 	CU_ASSERT_EQUAL(st.st_mode & 0777, 0600);
-	CU_ASSERT_EQUAL(address_listen(&a, &other, &err), WEIR_EBUSY);
+	CU_ASSERT_EQUAL(authority_listen(&a, &other, &err), WEIR_EBUSY);
 	close(fd); /* and the file stays, as after kill -9 */
-	CU_ASSERT_EQUAL(address_listen(&a, &fd, &err), 0);
+	CU_ASSERT_EQUAL(authority_listen(&a, &fd, &err), 0);
 	close(fd);
-	address_unlink(&a);
+	authority_unlink(&a);
 	CU_ASSERT_NOT_EQUAL(stat(path, &st), 0);
 	rmdir(dir);
 }
@@ -175,16 +175,16 @@ static void test_listen_file(void)
 static void test_listen_refused(void)
 {
 	struct weir_err err = {0};
-	struct address a;
+	struct authority a;
 	int fd = -1;
 
 	parse("unix:/nonexistent-folder/s", &a);
-	CU_ASSERT_EQUAL(address_listen(&a, &fd, &err), WEIR_ESYS);
+	CU_ASSERT_EQUAL(authority_listen(&a, &fd, &err), WEIR_ESYS);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "/nonexistent-folder/s"));
 	CU_ASSERT_EQUAL(fd, -1);
 }
 
-CUNIT_MAIN("address", {"parse", test_parse}, {"sentences", test_sentence}, {"Host", test_host},
+CUNIT_MAIN("authority", {"parse", test_parse}, {"sentences", test_sentence}, {"Host", test_host},
     {"Host without a port", test_host_port_80}, {"Host at a socket file", test_host_file},
     {"Origin", test_origin}, {"listen", test_listen}, {"listen at a file", test_listen_file},
     {"listen refused", test_listen_refused})
