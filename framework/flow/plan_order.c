@@ -71,8 +71,9 @@ static void walk_all(struct plan *p, bool inline_only)
 		weir_errs_add(p->errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
 		return;
 	}
-	/* From the last to the first, so that equal stages end up in file order. */
-	for (int i = p->n - 1; i >= 0; i--)
+	/* In file order, where people write sources first: then the link that is named as closing a
+	 * cycle is the one that goes back. */
+	for (int i = 0; i < p->n; i++)
 		if (w.colour[i] == WHITE)
 			visit(&w, i);
 	free(w.colour);

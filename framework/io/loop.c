@@ -154,24 +154,30 @@ static void run_ready(struct weir_loop *loop)
 	loop->n_ready = 0;
 }
 
-/* Deliver what came from other threads and what this thread sent to itself. */
-static void run_mail(struct weir_loop *loop)
+/* Deliver what came from other threads and what this thread sent to itself. True when there was
+ * any. */
+static bool run_mail(struct weir_loop *loop)
 {
+	bool some = false;
 	struct weir_event *list = mailbox_take(&loop->mailbox);
 
-	if (list)
+	if (list) {
 		loop->ops->mail(loop, list);
+		some = true;
+	}
 	list = loop->mail;
 	if (list) {
 		loop->mail = NULL;
 		loop->mail_tail = &loop->mail;
 		loop->ops->mail(loop, list);
+		some = true;
 	}
+	return some;
 }
 
 static void run_turn(struct weir_loop *loop)
 {
-	bool sent;
+	bool again;
 
 	thread_touch(loop->now_ns);
 	run_ready(loop);
@@ -179,9 +185,9 @@ static void run_turn(struct weir_loop *loop)
 	timer_wheel_run(&loop->timers, loop->now_ns, loop);
 	do {
 		loop->ops->turn_end(loop);
-		sent = thread_flush();
-		run_mail(loop);
-	} while (sent || loop->mail);
+		again = thread_flush();
+		again |= run_mail(loop);
+	} while (again);
 }
 
 /* ---- waiting ---- */
