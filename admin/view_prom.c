@@ -204,8 +204,10 @@ static const struct family family[] = {
 	SCOPE_CLASS, MEMBER_COUNT, OF_CLASS(completed)},
     {"weir_stage_failed_total", "counter", "Events that ended as failed in the stage", SCOPE_CLASS,
 	MEMBER_COUNT, OF_CLASS(failed)},
-    {"weir_stage_shed_total", "counter", "Events refused or expired, by reason", SCOPE_CLASS, 0,
-	BY(print_shed)},
+    {"weir_stage_shed_total", "counter",
+	"Events refused at the door of the stage, expired in its queue, or given up by it "
+	"because the next stage refused them",
+	SCOPE_CLASS, 0, BY(print_shed)},
     {"weir_stage_shadow_shed_total", "counter",
 	"Events that would have been refused if admission were enforced", SCOPE_CLASS, MEMBER_COUNT,
 	OF_CLASS(shadow_shed)},

@@ -155,7 +155,7 @@ class Node {
 
   refresh(s) {
     if (!s) return;
-    setText(this.rate, `${rate(s.placement === "source" ? s.out : s.in)}/s`);
+    setText(this.rate, `${rate(s.in)}/s`);
     if (this.pooled) this.refreshPool(s);
     setAttr(this.badgeBox, "display", s.shed > 0 ? "inline" : "none");
     setText(this.badgeText, `▼ ${rate(s.shed)}/s shed`);
@@ -181,7 +181,7 @@ const cut = (text, n) => (text.length > n ? text.slice(0, n - 1) + "…" : text)
 const runs = (s) => (s.placement === "group" ? `${s.use} · ${s.group}` : s.use);
 
 function describe(s, pooled) {
-  const parts = [s.name, s.use, `${rate(s.placement === "source" ? s.out : s.in)} events per second`];
+  const parts = [s.name, s.use, `${rate(s.in)} events per second`];
   if (pooled)
     parts.push(`queue ${count(s.queue.length)} of ${count(s.queue.limit)}`,
       `${s.threads.busy} of ${s.threads.now} threads busy`);

@@ -48,6 +48,7 @@ export class Model {
     if (!(dt > 0)) return null;
     const stages = last.stages.map((s) =>
       stageNow(s, old.byName.get(s.name), older.byName.get(s.name), dt));
+    attributeSheds(stages, dt);
     const all = sumUp(stages);
     this.points.push({ requests: all.requests, shed: all.shed, inFlight: all.inFlight,
       slow: all.slowest ? all.slowest.p99 : 0 });
@@ -74,7 +75,6 @@ function stageNow(s, old, older, dt) {
     out: total(links, (l) => l.rate),
     done: total(classes, (c) => c.completed),
     failed: total(classes, (c) => c.failed),
-    shed: total(classes, (c) => c.shed),
     shadow: total(classes, (c) => c.shadow),
     wait: merged("wait_seconds"),
     service: merged("service_seconds"),
@@ -98,7 +98,6 @@ function classNow(c, old, older, dt) {
     completed: per(c.completed_total, old?.completed_total, dt),
     failed: per(c.failed_total, old?.failed_total, dt),
     shadow: per(c.shadow_shed_total, old?.shadow_shed_total, dt),
-    shed: total(Object.values(shedBy), (x) => x),
     shedBy,
     queued: c.queued,
     wait: quantiles([c.wait_seconds], older && [older.wait_seconds]),
@@ -138,22 +137,44 @@ function quantile(sorted, n, q) {
   return null;
 }
 
-// Requests are what sources send out and what is refused at the doors right behind them; events that
-// other stages send to the same doors do not count.
-function sumUp(stages) {
-  const entry = new Set();
-  for (const s of stages) if (s.placement === "source") for (const l of s.links) entry.add(l.to);
-  let requests = 0;
-  for (const s of stages) {
-    if (entry.has(s.name)) requests += s.in;
-    if (s.placement === "source") continue;
-    for (const l of s.links) if (entry.has(l.to)) requests -= l.rate;
+// An event that a door refuses is counted as shed there, and again at the stage before, which had it
+// and had to give it up. What people ask is who refused: from the stages without successors upwards,
+// the sheds that the doors below explain are taken off. Refusals at a door are what was offered less
+// what came through links; where several stages lead to one door they share them by what each sends.
+function attributeSheds(stages, dt) {
+  const byName = new Map(stages.map((s) => [s.name, s]));
+  const taken = new Map();
+  for (const s of stages) for (const l of s.links) taken.set(l.to, (taken.get(l.to) || 0) + l.rate);
+  for (const s of [...stages].sort((a, b) => b.depth - a.depth)) {
+    const all = { ...s.shedBy };
+    for (const l of s.links) {
+      const next = byName.get(l.to);
+      if (!next || l.loop) continue;
+      const share = taken.get(l.to) > 0 ? l.rate / taken.get(l.to) : 1;
+      for (const [reason, r] of Object.entries(next.refusedBy || {})) s.shedBy[reason] -= share * r;
+    }
+    for (const [reason, r] of Object.entries(s.shedBy))
+      if (r < Math.max(0.02 * all[reason], 1.5 / dt)) s.shedBy[reason] = r > 0 && r >= all[reason] ? r : 0;
+    finishSheds(s, all, taken.get(s.name) || 0);
   }
+}
+
+function finishSheds(s, all, taken) {
+  s.shed = total(Object.values(s.shedBy), (r) => r);
+  const refused = s.placement === "source" ? 0 : Math.min(1, Math.max(0, s.in - taken) / (s.shed || 1));
+  s.refusedBy = {};
+  for (const [reason, r] of Object.entries(s.shedBy)) {
+    s.refusedBy[reason] = r * refused;
+    for (const c of s.classes) c.shedBy[reason] *= all[reason] > 0 ? r / all[reason] : 0;
+  }
+}
+
+function sumUp(stages) {
   const timed = stages.filter((s) => s.wait.n + s.service.n > 0)
     .map((s) => ({ name: s.name, p99: Math.max(s.wait.p99 || 0, s.service.p99 || 0),
       part: (s.wait.p99 || 0) > (s.service.p99 || 0) ? "wait" : "service" }));
   return {
-    requests: Math.max(0, requests),
+    requests: total(stages.filter((s) => s.placement === "source"), (s) => s.in),
     shed: total(stages, (s) => s.shed),
     failed: total(stages, (s) => s.failed),
     inFlight: total(stages, (s) => s.in_flight),

@@ -16,7 +16,7 @@ const pooled = (f) => (s) => (s.hasQueue ? f(s) : NONE);
 // One row per column: head, group of columns, word for it on a small screen, what to show, and when
 // it is a warning.
 const COLUMNS = [
-  { head: "in/s", group: "Rate", label: "in/s", show: (s) => (s.placement === "source" ? NONE : rate(s.in)) },
+  { head: "in/s", group: "Rate", label: "in/s", show: (s) => rate(s.in) },
   { head: "out/s", group: "Rate", label: "out/s", show: (s) => (s.links.length ? rate(s.out) : rate(s.done)) },
   { head: "length", group: "Queue", label: "queue", warn: (s) => s.fill > 0.8,
     show: pooled((s) => `${count(s.queue.length)} of ${count(s.queue.limit)}`) },

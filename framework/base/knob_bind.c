@@ -37,6 +37,7 @@ static bool is_empty(const struct weir_node *node)
 	return node->kind == WEIR_NODE_SCALAR && !node->quoted && node->text[0] == '\0';
 }
 
+/* `what` says all where the source line is shown; a value without a place (--set) is named. */
 static int bind_error(const struct weir_node *node, int code, const char *where, const char *what,
     struct weir_errs *errs)
 {
@@ -141,10 +142,11 @@ static int bind_records(const struct weir_knob *row, const struct weir_node *nod
 static int bind_scalar(const struct weir_knob *row, const struct weir_node *node, void *base,
     const char *where, struct weir_errs *errs)
 {
-	char why[sizeof(errs->err[0].text)];
+	char why[sizeof(errs->err[0].text)], here[WHERE_BYTES];
 
 	int rc = weir_knob_parse(row, node->text, base, why, sizeof(why));
-	return rc == 0 ? 0 : bind_error(node, rc, where, why, errs);
+	snprintf(here, sizeof(here), "'%.40s' of %.120s", row->name, where);
+	return rc == 0 ? 0 : bind_error(node, rc, here, why, errs);
 }
 
 static int bind_row(const struct weir_knob *row, const struct weir_node *node, void *base,

@@ -62,7 +62,9 @@ static size_t escape_one(const unsigned char *in, const char *also, char piece[1
 		return 1;
 	}
 	if (n == 0 || text_is_control((const char *)in)) {
-		snprintf(piece, 16, n == 2 ? "\\x%02x\\x%02x" : "\\x%02x", in[0], in[1]);
+		int used = snprintf(piece, 16, "\\x%02x", in[0]);
+		if (n == 2)
+			snprintf(piece + used, 16 - (size_t)used, "\\x%02x", in[1]);
 		return n == 2 ? 2 : 1;
 	}
 	piece[0] = '\\';

@@ -224,6 +224,21 @@ static inline int64_t server_metric(const struct server *s, const char *name)
 	return value;
 }
 
+/* Events offered to stage "app" so far. */
+static inline uint64_t server_offered(const struct server *s)
+{
+	struct weir_graph_view *view;
+	uint64_t n = 0;
+
+	if (weir_graph_view(s->graph, &view) != 0)
+		return 0;
+	for (int i = 0; i < view->n_stages; i++)
+		if (strcmp(view->stages[i].name, "app") == 0)
+			n = view->stages[i].class_view[0].offered;
+	weir_graph_view_free(view);
+	return n;
+}
+
 #define AWAIT_METRIC(server, name, op, value) FIXTURE_AWAIT(server_metric(server, name) op(value))
 
 /* ---- raw clients ---- */

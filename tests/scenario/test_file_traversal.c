@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The row "traversal, symlinks, FIFOs" of reliability.md: hostile paths and a root full of traps,
+ * with and without a cache in front. Nothing leaks, nothing hangs, and honest paths work all the
+ * while.
+ */
+#include "file_fixture.h"
+
+#include "unit/file/nasty_paths.h"
+
+/* What is there but may not be served: links, pipes, sockets, dot files, through every door. */
+static const char *const traps[] = {"/out.txt", "/in.html", "/up", "/up/", "/up/secret.txt",
+    "/up/root/index.html", "/dirlink", "/dirlink/", "/dirlink/b/c.txt", "/etc/passwd", "/etc/",
+    "/passwd", "/loop", "/loop/", "/magic/passwd", "/a/deep.txt", "/fifo", "/fifo/", "/a/",
+    "/a/index.html", "/socket", "/.env", "/.git/config", "/a/.hidden/b", "/...", "/a/b/../../.env",
+    "/a/b/../../out.txt", "/index.html/", "/index.html/x", "/out.txt/", "/a/b/", "/nothing",
+    "/%66ifo", "/o%75t.txt"};
+
+/* One hostile request on a connection of its own. */
+static void check_refused(const struct server *s, const char *path, size_t n)
+{
+	struct answer a = {0};
+	int fd = client_open(s->port);
+
+	CU_ASSERT(client_say(fd, "GET ") && client_send(fd, path, n) &&
+		  client_say(fd, " HTTP/1.1\r\nHost: t\r\n\r\n"));
+	bool answered = answer_read(fd, &a);
+	if (!answered || (a.status != 400 && a.status != 404))
+		fprintf(stderr, "%.*s: %d\n", (int)n, path, a.status);
+	CU_ASSERT(answered);
+	CU_ASSERT(a.status == 400 || a.status == 404);
+	CU_ASSERT(!a.body || !strstr(a.body, SECRET));
+	CU_ASSERT(!a.body || !strstr(a.body, "root:"));
+	answer_free(&a);
+	close(fd);
+}
+
+static void check_honest(const struct server *s)
+{
+	static const struct {
+		const char *path, *body;
+	} honest[] = {{"/", "welcome"}, {"/index.html", "welcome"}, {"/a/../index.html", "welcome"},
+	    {"/a/b/c.txt", "open"}, {"/a//b/./%63.txt", "open"},
+	    {"/.well-known/security.txt", "contact"}};
+	struct answer a = {0};
+	int fd = client_open(s->port);
+
+	for (size_t i = 0; i < sizeof(honest) / sizeof(honest[0]); i++) {
+		CU_ASSERT(ask(fd, "GET", honest[i].path, NULL, &a));
+		CU_ASSERT(answer_is(&a, 200, honest[i].body));
+	}
+	answer_free(&a);
+	close(fd);
+}
+
+static void check_all(bool cached)
+{
+	int n_traps = (int)(sizeof(traps) / sizeof(traps[0]));
+
+	site_make();
+	site_set_traps();
+	struct server s = SITE_START(cached, "disk.threads", "2");
+	CU_ASSERT(NASTY_PATHS + n_traps >= 60);
+	for (int round = 0; round < 2; round++) { /* the second time a cache may know the answers */
+		for (int i = 0; i < NASTY_PATHS; i++)
+			check_refused(&s, nasty_paths[i].path, nasty_paths[i].n);
+		for (int i = 0; i < n_traps; i++)
+			check_refused(&s, traps[i], strlen(traps[i]));
+		check_honest(&s);
+	}
+	server_stop(&s);
+	site_remove();
+}
+
+static void test_disk(void)
+{
+	check_all(false);
+}
+
+static void test_cache(void)
+{
+	check_all(true);
+}
+
+/* A link that takes the place of a file while it is asked for is never followed. */
+static void *swap(void *arg)
+{
+	atomic_bool *stop = arg;
+	char file[300], link[300];
+
+	snprintf(file, sizeof(file), "%s", site_path("file"));
+	snprintf(link, sizeof(link), "%s", site_path("link"));
+	char victim[300];
+	snprintf(victim, sizeof(victim), "%s", site_path("root/victim"));
+	while (!atomic_load(stop)) {
+		int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+		(void)!write(fd, "harmless", 8);
+		close(fd);
+		(void)!symlink("../secret.txt", link);
+		rename(file, victim);
+		rename(link, victim);
+	}
+	unlink(victim);
+	return NULL;
+}
+
+static void test_swapped_link(void)
+{
+	atomic_bool stop = false;
+	struct answer a = {0};
+	pthread_t swapper;
+	int good = 0, gone = 0;
+
+	site_make();
+	site_text("secret.txt", SECRET);
+	struct server s = SITE_START(false, "disk.threads", "1");
+	int fd = client_open(s.port);
+	pthread_create(&swapper, NULL, swap, &stop);
+	for (int i = 0; i < 20000 && (i < 2000 || good == 0 || gone == 0); i++) {
+		CU_ASSERT_FATAL(ask(fd, "GET", "/victim", NULL, &a));
+		CU_ASSERT(
+		    a.status == 404 || (a.status == 200 && strcmp(a.body ? a.body : "", SECRET)));
+		good += a.status == 200;
+		gone += a.status == 404;
+	}
+	CU_ASSERT(good > 0 && gone > 0);
+	atomic_store(&stop, true);
+	pthread_join(swapper, NULL);
+	close(fd);
+	answer_free(&a);
+	server_stop(&s);
+	site_remove();
+}
+
+CUNIT_MAIN("traversal", {"disk alone", test_disk}, {"behind a cache", test_cache},
+    {"a link swapped in", test_swapped_link})
