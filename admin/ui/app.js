@@ -30,6 +30,7 @@ const detail = new Detail($("detail"));
 const graphView = new GraphView($("graph"), choose);
 const table = new StagesTable($("stages-table"), choose);
 
+let newest = null; // what Model.now() said last
 let answeredAt = 0; // performance.now() of the last answer
 let decisionsSeen = -1;
 
@@ -68,6 +69,7 @@ function show(graph, now) {
   showVerdict(verdict(graph, now));
   graphView.update(graph, now);
   if (!now) return;
+  newest = now;
   showTiles(now);
   table.update(now);
   detail.update(now);
@@ -167,6 +169,7 @@ function followHash() {
     return;
   }
   detail.choose(decodeURIComponent(match[1]));
+  if (newest) detail.update(newest);
   $("detail").scrollIntoView({ block: "nearest" });
   $("detail").focus({ preventScroll: true });
 }

@@ -7,6 +7,12 @@
 import { count, el, NONE, rate, seconds } from "/format.js";
 import { shedText } from "/stages.js";
 
+// Knobs that do nothing where a stage runs: a source has no door, an inline stage no queue.
+const UNUSED = {
+  source: /^(threads|queue|cohort|admission)\.|^(mode|key|group)$/,
+  inline: /^(threads|queue|cohort)\.|^group$/,
+};
+
 export class Detail {
   constructor(box) {
     this.box = box;
@@ -24,7 +30,7 @@ export class Detail {
         el("h2", { id: "detail-title" }, "Stage ", el("span", {}, name)),
         el("button", { type: "button", class: "plain", onclick: () => { location.hash = ""; } }, "Close")),
       this.summary, this.live, this.knobs);
-    this.readKnobs();
+    this.placement = null; // known with the next answer, and the knobs are read then
   }
 
   close() {
@@ -36,6 +42,10 @@ export class Detail {
   update(now) {
     const s = this.name && now.byName.get(this.name);
     if (!s) return;
+    if (s.placement !== this.placement) {
+      this.placement = s.placement;
+      this.readKnobs();
+    }
     this.summary.textContent = [s.summary, `${s.use}, ${s.placement}, ${s.mode}`,
       `admission ${s.admission.policy} (${s.admission.mode})`,
       `${count(s.in_flight)} in flight`,
@@ -58,8 +68,9 @@ export class Detail {
   }
 
   drawKnobs(knobs) {
-    if (!knobs.length) return [];
-    return [el("h3", {}, "Knobs"), el("div", { class: "knob-grid" }, ...knobs.map((k) => this.knob(k)))];
+    const used = knobs.filter((k) => !UNUSED[this.placement]?.test(k.name));
+    if (!used.length) return [];
+    return [el("h3", {}, "Knobs"), el("div", { class: "knob-grid" }, ...used.map((k) => this.knob(k)))];
   }
 
   knob(k) {

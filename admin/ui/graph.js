@@ -114,8 +114,8 @@ class Node {
       onkeydown: (e) => this.key(e, onChoose) },
       this.title,
       svg("rect", { class: "node-box", width: size.w, height: size.h, rx: 10 }),
-      svg("text", { x: 12, y: 25, class: "node-name" }, cut(stage.name, this.small ? 10 : 16)),
-      svg("text", { x: 12, y: 41, class: "node-use" }, cut(runs(stage), this.small ? 11 : 20)),
+      svg("text", { x: 12, y: 25, class: "node-name" }, cut(stage.name, this.w < 150 ? 10 : this.small ? 12 : 16)),
+      svg("text", { x: 12, y: 41, class: "node-use" }, cut(runs(stage), this.w < 150 ? 11 : this.small ? 15 : 20)),
       this.rate, this.pooled ? this.threads() : "", this.pooled ? this.queue() : this.place(stage), this.badge());
   }
 

@@ -4,9 +4,10 @@
 //
 // Pure: takes { stages, links } and the room there is, returns boxes and paths in SVG units.
 
-// Ways to draw it, the preferred first: to the right, or down with large or small nodes.
+// Ways to draw it, the preferred first: to the right or down, with large or small nodes.
 const SIZES = [
   { w: 196, h: 100, alongGap: 84, acrossGap: 26, lane: 12, loops: 34, down: false, small: false },
+  { w: 164, h: 100, alongGap: 68, acrossGap: 26, lane: 12, loops: 34, down: false, small: true },
   { w: 196, h: 100, alongGap: 54, acrossGap: 26, lane: 12, loops: 34, down: true, small: false },
   { w: 138, h: 100, alongGap: 50, acrossGap: 12, lane: 4, loops: 24, down: true, small: true },
 ];

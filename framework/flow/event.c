@@ -43,13 +43,16 @@ void weir_event_finish(struct weir_event **slot, int status)
 
 	WEIR_ASSERT(ev->state == WEIR_EVENT_NEW || ev->state == WEIR_EVENT_RUNNING ||
 	    ev->state == WEIR_EVENT_HELD);
+	bool refused = t->refused_by != WEIR_NO_STAGE && weir_shed_index(status) >= 0;
+
 	*slot = NULL;
 	if (ev->stage != WEIR_NO_STAGE) {
 		struct book *book = &t->local[ev->stage]->book;
-		count_outcome(&book->class_book[ev->class_id], status);
+		/* Shed is counted once, at the stage that refused; its sender has done its part. */
+		count_outcome(&book->class_book[ev->class_id], refused ? WEIR_OK : status);
 		book_add(ev->state == WEIR_EVENT_HELD ? &book->held : &book->running, (uint64_t)-1);
 	}
-	if (t->refused_by != WEIR_NO_STAGE && weir_shed_index(status) >= 0)
+	if (refused)
 		ev->stage = (uint16_t)t->refused_by; /* the answer names who refused */
 	ev->state = WEIR_EVENT_FINISHED;
 	ev->type->finish(ev, status);

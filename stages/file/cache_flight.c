@@ -89,17 +89,19 @@ static void flight_hold(struct cache_flight *f, struct weir_event **ev)
 	weir_hold(f->st, ev);
 }
 
-/* What came into the table since the caller looked; a flight with an old object knows better. */
+/* What came into the table since the caller looked and found nothing, or nothing that still holds.
+ * A flight with an old object knows better. */
 static struct cache_object *look_again(struct cache_flights *fs, const struct cache_flight *f)
 {
-	struct cache_object *o = NULL;
-
 	if (f->old)
 		return NULL;
 	cache_rcu_read_lock();
-	o = cache_table_find(fs->table, f->hash, f->key);
+	struct cache_object *o = cache_table_find(fs->table, f->hash, f->key);
 	cache_rcu_read_unlock();
-	return o;
+	if (!o || weir_now_ns(f->st) < atomic_load_explicit(&o->due_ns, memory_order_relaxed))
+		return o;
+	cache_object_put(o);
+	return NULL;
 }
 
 static enum flight_boarding board_locked(struct cache_flights *fs, struct cache_flight *f,

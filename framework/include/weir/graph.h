@@ -98,7 +98,8 @@ struct weir_class_view {
 	uint64_t admitted;  /* taken into the queue (or run inline) */
 	uint64_t completed; /* emitted onwards, or finished as WEIR_OK */
 	uint64_t failed;
-	uint64_t shed[WEIR_SHED_REASONS];   /* by reason, at the door and at the queue's exit */
+	uint64_t shed[WEIR_SHED_REASONS];   /* by reason, at the door and at the queue's exit; an event
+	                                     * that a door refuses counts as completed at its sender */
 	uint64_t shadow_shed;               /* would have been shed if admission were enforced */
 	uint64_t queued;                    /* now */
 	struct weir_hist wait, service;     /* seconds in the queue; in the handler, per event */

@@ -61,14 +61,14 @@ static void test_no_place(void)
 /* Columns are bytes, the underline is in characters; tabs are kept in the padding. */
 static void test_characters(void)
 {
-	struct weir_mark utf8 = mark_at("höhe → x: 1", 12345, 12, 1);
+	struct weir_mark utf8 = mark_at("höhe → x: 1", 12345, 11, 1);
 	struct weir_mark wide = mark_at("ä: öö", 1, 5, 4);
 	struct weir_mark tab = mark_at("\tx: y", 1, 2, 1);
 
 	weir_errs_add(&errs, &utf8, WEIR_EINVAL, NULL, "a");
 	weir_errs_add(&errs, &wide, WEIR_EINVAL, NULL, "b");
 	weir_errs_add(&errs, &tab, WEIR_EINVAL, NULL, "c");
-	CU_ASSERT_STRING_EQUAL(formatted(), "shop.yaml:12345:12: a\n"
+	CU_ASSERT_STRING_EQUAL(formatted(), "shop.yaml:12345:11: a\n"
 					    "12345 | höhe → x: 1\n"
 					    "      |        ^\n"
 					    "shop.yaml:1:5: b\n"

@@ -2,6 +2,7 @@
 /* Histograms: every bound, against a search by hand; the promise about 1-2-5; quantiles. */
 #include <weir/metric.h>
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "cunit_main.h"

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <regex.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

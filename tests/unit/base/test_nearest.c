@@ -19,7 +19,7 @@ static void test_slips(void)
 {
 	CU_ASSERT_STRING_EQUAL(near("treads"), "threads");   /* one left out */
 	CU_ASSERT_STRING_EQUAL(near("threeads"), "threads"); /* one too many */
-	CU_ASSERT_STRING_EQUAL(near("qeueu"), "queue");      /* swapped neighbours */
+	CU_ASSERT_STRING_EQUAL(near("queeu"), "queue");      /* swapped neighbours */
 	CU_ASSERT_STRING_EQUAL(near("Cohort"), "cohort");    /* case */
 	CU_ASSERT_STRING_EQUAL(near("threads"), "threads");
 	CU_ASSERT_STRING_EQUAL(near("ues"), "use");

@@ -148,8 +148,7 @@ static void test_bound(void)
 	for (int i = 0; i < 200; i++) {
 		char path[32];
 		snprintf(path, sizeof(path), "/%d", i);
-		struct call *c = call_new(path);
-		calls[n_calls++] = c;
+		struct call *c = make(path);
 		call_send(c, cache);
 		call_await(c);
 		CU_ASSERT(metric(CACHE_BYTES) <= 65536);

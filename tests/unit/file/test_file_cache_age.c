@@ -69,7 +69,7 @@ static void check_asked_aged(
 		CU_ASSERT_EQUAL(c->t.req->method, method);
 		CU_ASSERT_EQUAL(c->t.req->n_headers, name != NULL);
 		CU_ASSERT_PTR_EQUAL(c->t.req->headers, c->t.headers);
-	} while (origin_get(&origin.validated) == 0 && n_calls < CALLS_MAX - 1);
+	} while (origin_get(&origin.validated) == 0);
 	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 1);
 	tear_down();
 }
@@ -91,7 +91,7 @@ static void test_stale_while_asking(void)
 	origin_gate(true);
 	do
 		start("/a");
-	while (origin_get(&origin.at_gate) == 0 && n_calls < CALLS_MAX / 2);
+	while (origin_get(&origin.at_gate) == 0);
 	struct call *asking = calls[n_calls - 1];
 	for (int i = 0; i < 10; i++)
 		CU_ASSERT(call_body_is(get("/a"), "/a v1"));
@@ -112,7 +112,7 @@ static void test_too_old_to_show(void)
 	origin_gate(true);
 	do
 		start("/a");
-	while (metric(CACHE_COALESCED) < 5 && n_calls < CALLS_MAX / 2);
+	while (metric(CACHE_COALESCED) < 5);
 	origin_gate(false);
 	await_all();
 	for (int i = n_calls - 5; i < n_calls; i++)
@@ -166,9 +166,7 @@ static void test_drain_ends_held(void)
 	pthread_join(opener, NULL);
 	for (int i = 1; i < n_calls; i++)
 		CU_ASSERT_EQUAL(calls[i]->outcome, WEIR_ECLOSED);
-	weir_graph_free(graph);
-	while (n_calls > 0)
-		call_free(calls[--n_calls]);
+	free_all();
 }
 
 static void *open_gate_when_draining(void *arg)
@@ -192,9 +190,7 @@ static void test_drain_waits(void)
 	pthread_join(opener, NULL);
 	for (int i = 0; i < n_calls; i++)
 		CU_ASSERT_EQUAL(calls[i]->outcome, WEIR_OK);
-	weir_graph_free(graph);
-	while (n_calls > 0)
-		call_free(calls[--n_calls]);
+	free_all();
 }
 
 CUNIT_MAIN("file.cache over time", {"register", test_register}, {"negative", test_negative},

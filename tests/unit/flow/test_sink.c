@@ -128,8 +128,10 @@ static void test_refused_run_returns(void)
 	/* The answer of a refused event names the stage that refused. */
 	CU_ASSERT_EQUAL(probes[11].ev.stage, 1);
 	struct weir_stage_view from = stage_view(g, "from");
-	CU_ASSERT_EQUAL(from.class_view[0].completed, 30);
-	CU_ASSERT_EQUAL(from.class_view[0].shed[weir_shed_index(WEIR_ETHRESHOLD)], 20);
+	/* Shed is counted where it was refused; the sender passed everything on. */
+	CU_ASSERT_EQUAL(from.class_view[0].completed, 50);
+	CU_ASSERT_EQUAL(from.class_view[0].shed[weir_shed_index(WEIR_ETHRESHOLD)], 0);
+	CU_ASSERT_EQUAL(stage_view(g, "gate").class_view[0].shed[weir_shed_index(WEIR_ETHRESHOLD)], 40);
 	atomic_store(&gate_open, 1);
 	FIXTURE_AWAIT(fixture_ended() == 51);
 	weir_thread_detach();
