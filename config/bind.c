@@ -107,7 +107,7 @@ static void check_keys(struct bind *bind, const struct weir_node *root)
 
 	for (int i = 0; i < root->n; i++) {
 		const char *key = root->name[i]->text;
-		if (config_is_section(key) || strncmp(key, "x-", 2) == 0)
+		if (config_is_section(key))
 			continue;
 		const char *nearest = unknown_section(bind, root->name[i]);
 		weir |= nearest && strcmp(nearest, "weir") == 0;

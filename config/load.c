@@ -7,6 +7,7 @@
  */
 #include "load.h"
 
+#include <errno.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,9 +120,11 @@ static int merge(struct load *load, struct weir_node *tree)
 	int rc = 0;
 
 	check_version(load, tree);
-	for (int i = 0; rc == 0 && i < tree->n; i++)
-		if (strcmp(tree->name[i]->text, "include") != 0)
+	for (int i = 0; rc == 0 && i < tree->n; i++) {
+		const char *key = tree->name[i]->text;
+		if (strcmp(key, "include") != 0 && strncmp(key, "x-", 2) != 0)
 			rc = merge_key(load, tree, i);
+	}
 	return rc;
 }
 
@@ -131,6 +134,13 @@ static void include_error(
     struct load *load, const struct weir_node *entry, const char *hint, const char *text)
 {
 	weir_errs_add(load->errs, &entry->mark, WEIR_EINVAL, hint, "%s", text);
+}
+
+/* For glob: a folder that is not there has no files; one that can not be read may have. */
+static int is_worth_an_error(const char *path, int err)
+{
+	(void)path;
+	return err != ENOENT && err != ENOTDIR;
 }
 
 /* Each file of a pattern in turn; that a pattern finds none is no mistake, that a name does is. */
@@ -147,7 +157,7 @@ static int include_pattern(
 	}
 	if (!strpbrk(pattern, "*?["))
 		return load_file(load, pattern, &entry->mark, here);
-	int why = glob(pattern, GLOB_ERR, NULL, &found);
+	int why = glob(pattern, 0, is_worth_an_error, &found);
 	if (why == GLOB_NOSPACE)
 		return source_no_memory(load->errs);
 	if (why == GLOB_ABORTED)

@@ -9,7 +9,7 @@
 #   prometheus    the program promtool; installing it would start a server on port 9090
 # Sourced with the working directory at the top of the tree.
 
-BUILD_PACKAGES=(gcc libc6-dev cmake ninja-build pkgconf liburcu-dev libyaml-dev libmicrohttpd-dev
+BUILD_PACKAGES=(gcc libc6-dev make cmake ninja-build pkgconf liburcu-dev libyaml-dev libmicrohttpd-dev
 	libjansson-dev libxxhash-dev)
 TEST_PACKAGES=(libcunit1-dev curl)
 CI_PACKAGES=(clang libclang-rt-14-dev clang-format clang-tidy cppcheck gcovr)

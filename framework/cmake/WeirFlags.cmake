@@ -4,7 +4,7 @@ target_compile_definitions(weir_flags INTERFACE _GNU_SOURCE)
 target_compile_options(weir_flags INTERFACE
   -Wall -Wextra -Wshadow -Wundef -Wwrite-strings -Wformat=2 -Wmissing-prototypes
   -Wmissing-declarations -Wstrict-prototypes -Wpointer-arith -Wcast-qual -Wvla
-  -fno-strict-overflow -fno-omit-frame-pointer
+  -fno-strict-overflow -fno-omit-frame-pointer -ftls-model=initial-exec
   $<$<C_COMPILER_ID:GNU>:-Wduplicated-cond -Wduplicated-branches -Wlogical-op>
   $<$<C_COMPILER_ID:Clang>:-Wthread-safety>)
 if(WEIR_WERROR)

@@ -24,36 +24,67 @@ void weir_event_init(struct weir_event *ev, const struct weir_event_type *type, 
 	};
 }
 
-static void count_outcome(struct class_book *c, int status)
+static void count_outcome(struct class_book *c, int status, uint64_t n)
 {
 	int shed = weir_shed_index(status);
 
 	if (status == WEIR_OK)
-		book_add(&c->completed, 1);
+		book_add(&c->completed, n);
 	else if (shed >= 0)
-		book_add(&c->shed[shed], 1);
+		book_add(&c->shed[shed], n);
 	else
-		book_add(&c->failed, 1);
+		book_add(&c->failed, n);
+}
+
+/* Count the end of `n` events like `ev`. */
+static void count_ends(struct thread *t, const struct weir_event *ev, int status, uint64_t n)
+{
+	if (ev->stage == WEIR_NO_STAGE)
+		return;
+	struct book *book = &t->local[ev->stage]->book;
+	count_outcome(&book->class_book[ev->class_id], status, n);
+	book_add(ev->state == WEIR_EVENT_HELD ? &book->held : &book->running, -n);
+}
+
+static bool counts_alike(const struct weir_event *a, const struct weir_event *b)
+{
+	return a->stage == b->stage && a->class_id == b->class_id && a->state == b->state;
+}
+
+static void end(struct weir_event **slot, int status, int stage)
+{
+	struct weir_event *ev = *slot;
+
+	*slot = NULL;
+	ev->stage = (uint16_t)stage;
+	ev->state = WEIR_EVENT_FINISHED;
+	ev->type->finish(ev, status);
+}
+
+static bool in_flight(const struct weir_event *ev)
+{
+	return ev->state == WEIR_EVENT_NEW || ev->state == WEIR_EVENT_RUNNING ||
+	    ev->state == WEIR_EVENT_HELD;
+}
+
+void weir_event_finish_run(struct weir_event **ev, int n, int status)
+{
+	struct thread *t = thread_self();
+	bool refused = t->refused_by != WEIR_NO_STAGE && weir_shed_index(status) >= 0;
+
+	for (int i = 0; i < n;) {
+		int run = 1;
+		WEIR_ASSERT(in_flight(ev[i]));
+		while (i + run < n && counts_alike(ev[i], ev[i + run]))
+			run++;
+		/* Shed is counted once, at the stage that refused; its sender has done its part. */
+		count_ends(t, ev[i], refused ? WEIR_OK : status, (uint64_t)run);
+		for (int end_of_run = i + run; i < end_of_run; i++)
+			end(&ev[i], status, refused ? t->refused_by : ev[i]->stage);
+	}
 }
 
 void weir_event_finish(struct weir_event **slot, int status)
 {
-	struct weir_event *ev = *slot;
-	struct thread *t = thread_self();
-
-	WEIR_ASSERT(ev->state == WEIR_EVENT_NEW || ev->state == WEIR_EVENT_RUNNING ||
-	    ev->state == WEIR_EVENT_HELD);
-	bool refused = t->refused_by != WEIR_NO_STAGE && weir_shed_index(status) >= 0;
-
-	*slot = NULL;
-	if (ev->stage != WEIR_NO_STAGE) {
-		struct book *book = &t->local[ev->stage]->book;
-		/* Shed is counted once, at the stage that refused; its sender has done its part. */
-		count_outcome(&book->class_book[ev->class_id], refused ? WEIR_OK : status);
-		book_add(ev->state == WEIR_EVENT_HELD ? &book->held : &book->running, (uint64_t)-1);
-	}
-	if (refused)
-		ev->stage = (uint16_t)t->refused_by; /* the answer names who refused */
-	ev->state = WEIR_EVENT_FINISHED;
-	ev->type->finish(ev, status);
+	weir_event_finish_run(slot, 1, status);
 }

@@ -33,27 +33,41 @@ static uint64_t make_key(const struct sink *s, const struct weir_event *ev)
 	}
 }
 
-/* Count classes, put the expired in front, stamp the rest as the stage's. Returns how many expired. */
-static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_ns,
-    struct verdict *v, uint64_t *parts)
+/* Count a run by class. Runs of one class are counted as one, since adding to memory for each event
+ * makes each wait for the one before. */
+static void count_classes(struct weir_event **ev, int n, int *per_class)
+{
+	for (int i = 0; i < n;) {
+		uint8_t c = ev[i]->class_id;
+		int run = 1;
+		while (i + run < n && ev[i + run]->class_id == c)
+			run++;
+		per_class[c] += run;
+		i += run;
+	}
+}
+
+/* Put the expired in front, stamp the rest as the stage's. Returns how many expired. */
+static int stamp_run(
+    struct sink *s, struct weir_event **ev, int n, int64_t now_ns, uint64_t *parts)
 {
 	struct weir_event *expired[WEIR_BATCH_MAX];
 	int n_expired = 0, kept = 0;
 	enum weir_event_state state = s->inlined ? WEIR_EVENT_RUNNING : WEIR_EVENT_QUEUED;
+	bool keyed = s->key.kind != KEY_NONE;
+	uint16_t id = s->id;
 
 	for (int i = 0; i < n; i++) {
 		struct weir_event *e = ev[i];
 		WEIR_ASSERT(e->state == WEIR_EVENT_NEW || e->state == WEIR_EVENT_RUNNING);
-		v->offered[e->class_id]++;
 		if (WEIR_UNLIKELY(e->deadline_ns <= now_ns)) {
 			expired[n_expired++] = e;
 			continue;
 		}
-		v->want[e->class_id]++;
 		e->queued_ns = now_ns;
-		e->stage = s->id;
+		e->stage = id;
 		e->state = (uint8_t)state;
-		if (s->key.kind != KEY_NONE) {
+		if (keyed) {
 			e->key = make_key(s, e);
 			*parts |= 1ULL << (e->key % (uint64_t)s->queue.n_parts);
 		}
@@ -184,10 +198,14 @@ int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t 
 	struct verdict v = {0};
 	uint64_t parts = 0;
 	enum weir_event_state before = ev[0]->state; /* one sender: one state */
-	int refused = stamp_run(s, ev, n, now_ns, &v, &parts);
 
-	for (int i = 0; i < refused; i++)
+	count_classes(ev, n, v.offered);
+	int refused = stamp_run(s, ev, n, now_ns, &parts);
+	memcpy(v.want, v.offered, sizeof(v.want));
+	for (int i = 0; i < refused; i++) {
 		reason[i] = WEIR_EDEADLINE;
+		v.want[ev[i]->class_id]--;
+	}
 	/* Counted before the push: a reader may see an event early, never one that was not offered. */
 	for (int c = 0; c < s->queue.n_classes; c++)
 		if (v.offered[c])

@@ -214,6 +214,12 @@ void weir_emit(struct weir_stage *st, int outlet, struct weir_event **slot)
 	outbox_add(t, &l->outbox[outlet], ev);
 }
 
+void weir_emit_run(struct weir_stage *st, int outlet, struct weir_event **ev, int n)
+{
+	for (int i = 0; i < n; i++)
+		weir_emit(st, outlet, &ev[i]);
+}
+
 void weir_hold(struct weir_stage *st, struct weir_event **slot)
 {
 	WEIR_ASSERT((*slot)->state == WEIR_EVENT_RUNNING && (*slot)->stage == st->id);

@@ -289,14 +289,18 @@ int thread_abandon(void)
 /* Move up to a batch of events from the outbox to t->offer; count them by class. */
 static int unload(struct thread *t, struct outbox *o, int *per_class)
 {
-	int n = 0;
+	int n = 0, counted = 0;
 
 	while (o->head && n < WEIR_BATCH_MAX) {
 		struct weir_event *ev = o->head;
 		o->head = ev->next;
-		per_class[ev->class_id]++;
+		if (n > 0 && ev->class_id != t->offer[n - 1]->class_id) {
+			per_class[t->offer[n - 1]->class_id] += n - counted;
+			counted = n;
+		}
 		t->offer[n++] = ev;
 	}
+	per_class[t->offer[n - 1]->class_id] += n - counted;
 	if (!o->head)
 		o->tail = &o->head;
 	o->n -= n;

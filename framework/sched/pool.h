@@ -49,6 +49,7 @@ struct handler {
 	atomic_uint wake;                /* futex word: 1 when woken */
 	/* the thread's own */
 	int64_t spin_ns;                 /* how long to spin next time */
+	int naps;                        /* looks to skip after a small batch */
 	int64_t *ready_ns;               /* per sink: when a lingering batch falls due */
 	struct sched_view *view;         /* per sink */
 	_Alignas(16) unsigned char policy_state[SCHED_STATE_MAX];

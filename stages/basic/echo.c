@@ -45,15 +45,19 @@ struct echo_state {
 
 /* Build the answer. Returns its length; *text is malloc'd, NULL without memory. */
 static size_t echo_text(
-    const char *greeting, uint64_t number, const struct weir_http_request *req, char **text)
+    const struct weir_stage *st, uint64_t number, const struct weir_http_request *req, char **text)
 {
-	size_t size = strlen(greeting) + req->method_text.n + req->target.n + req->body.n + 64;
+	/* Immutable and valid until the handler returns. A live knob that is turned meanwhile shows
+	 * in the next batch. */
+	const struct echo_conf *conf = weir_conf(st);
+	const struct echo_state *state = weir_state(st);
+	size_t size = state->greeting_bytes + req->method_text.n + req->target.n + req->body.n + 64;
 	char *t = malloc(size);
 	int n = 0;
 
 	/* Slices are not terminated by NUL: print them by length. */
 	if (t)
-		n = snprintf(t, size, "%s (%llu)\n%.*s %.*s\n", greeting,
+		n = snprintf(t, size, "%s (%llu)\n%.*s %.*s\n", conf->greeting,
 		    (unsigned long long)number, (int)req->method_text.n, req->method_text.p,
 		    (int)req->target.n, req->target.p);
 	if (t && req->body.n > 0)
@@ -64,8 +68,6 @@ static size_t echo_text(
 
 static void echo_one(struct weir_stage *st, struct weir_event **ev)
 {
-	/* The configuration is immutable and valid until the handler returns. A live knob that is
-	 * turned meanwhile shows in the next batch. */
 	const struct echo_conf *conf = weir_conf(st);
 	struct echo_state *state = weir_state(st);
 	struct weir_http_request *req = weir_http_request(*ev); /* dies if it is none: our bug */
@@ -81,7 +83,7 @@ static void echo_one(struct weir_stage *st, struct weir_event **ev)
 		return;
 	}
 	uint64_t number = 1 + atomic_fetch_add_explicit(&state->served, 1, memory_order_relaxed);
-	size_t n = echo_text(conf->greeting, number, req, &text);
+	size_t n = echo_text(st, number, req, &text);
 	if (!text) {
 		/* The world's trouble is an outcome, not a crash: the client gets a 500. */
 		weir_event_finish(ev, WEIR_ENOMEM);
@@ -155,8 +157,8 @@ static const struct weir_metric echo_metrics[] = {
     {0},
 };
 
-/* The one symbol that leaves this file: WEIR_API shows it to the program that loads a plug-in. */
-WEIR_API const struct weir_stage_ops weir_stage_echo = {
+/* The one symbol that leaves this file, as a plug-in too. */
+const struct weir_stage_ops weir_stage_echo = {
     .abi = WEIR_STAGE_ABI,
     .name = "echo",
     .summary = "Answers a request with what it carried",

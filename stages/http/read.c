@@ -150,6 +150,10 @@ static void refusal_text(struct http_req *r, int status, const char *why)
 
 	weir_http_respond_copy(&r->pub, status, "text/plain; charset=utf-8",
 	    (struct weir_slice){text, n < (int)sizeof(text) ? (size_t)n : sizeof(text) - 1});
+	if (status != 503)
+		return;
+	snprintf(text, sizeof(text), "%d", conn_retry_after_s(r->conn));
+	weir_http_add_field(&r->pub, "Retry-After", text);
 }
 
 void conn_refuse(struct conn *c, int status, const char *why)
@@ -165,7 +169,7 @@ void conn_refuse(struct conn *c, int status, const char *why)
 	r->pub.method = WEIR_HTTP_GET;
 	r->pub.minor = 1;
 	r->refusal = r->answered = true;
-	refusal_text(r, status, why);
 	conn_append(c, r);
+	refusal_text(r, status, why);
 	conn_make_ready(c);
 }

@@ -306,7 +306,7 @@ static inline bool head_read(int fd, char *head, size_t size)
 /* Value of a field in a head, or NULL. Static memory. */
 static inline const char *head_field(const char *head, const char *name)
 {
-	static char value[1024];
+	static _Thread_local char value[1024];
 	char key[128];
 	const char *at;
 

@@ -58,7 +58,7 @@ static void test_refusals(void)
 	EXPECT(POST "Expect: the-worst\r\n\r\n", 417);
 	EXPECT("BREW / HTTP/1.1\r\nHost: t\r\n\r\n", 501);
 	EXPECT("GET / HTTP/3.0\r\nHost: t\r\n\r\n", 505);
-	CU_ASSERT_EQUAL(server_metric(&server, "http_bad_requests_total"), 14);
+	AWAIT_METRIC(&server, "http_bad_requests_total", ==, 14);
 	CU_ASSERT_EQUAL(server_offered(&server), 14); /* the good ones alone */
 	server_stop(&server);
 }
@@ -176,7 +176,7 @@ static void test_idle_timeout(void)
 	CU_ASSERT(client_say(fd, GET("/")));
 	CU_ASSERT(answer_read(fd, &a));
 	CU_ASSERT(client_at_end(fd));
-	CU_ASSERT_EQUAL(server_metric(&server, "http_timeouts_idle_total"), 1);
+	AWAIT_METRIC(&server, "http_timeouts_idle_total", ==, 1);
 	/* But not while the graph works on a request. */
 	close(fd);
 	fd = client_open(server.port);
@@ -216,8 +216,10 @@ static void test_max_connections(void)
 	start_with("with.max_connections", "3");
 	for (int i = 0; i < 3; i++) {
 		fd[i] = client_open(server.port);
-		CU_ASSERT(client_say(fd[i], i == 0 ? GET("/wait/one") : GET("/")));
+		CU_ASSERT(client_say(fd[i], GET("/")));
+		CU_ASSERT(answer_read(fd[i], &a));
 	}
+	CU_ASSERT(client_say(fd[0], GET("/wait/one")));
 	gate_await(1);
 	AWAIT_METRIC(&server, "http_connections", ==, 3);
 	fd[3] = client_open(server.port); /* nobody has been idle for long: refused, and told */

@@ -102,6 +102,10 @@ WEIR_API void weir_event_init(
  */
 WEIR_API void weir_event_finish(struct weir_event **ev, int status);
 
+/** The same for ev[0..n), n >= 0, no slot NULL: counts them together, so a handler that ends its whole
+ *  batch pays for counting once. About 1 ns an event, and their callbacks. */
+WEIR_API void weir_event_finish_run(struct weir_event **ev, int n, int status);
+
 /** Time left to the deadline in ns from `now_ns`, negative when it passed, INT64_MAX for none. */
 static inline int64_t weir_event_left_ns(const struct weir_event *ev, int64_t now_ns)
 {

@@ -109,6 +109,9 @@ struct weir_stage_ops {
  */
 WEIR_API void weir_emit(struct weir_stage *st, int outlet, struct weir_event **ev);
 
+/** The same for ev[0..n), n >= 0, no slot NULL. */
+WEIR_API void weir_emit_run(struct weir_stage *st, int outlet, struct weir_event **ev, int n);
+
 /** Index of the outlet called `name`, -1 when the stage has none. For init. */
 WEIR_API int weir_outlet_find(const struct weir_stage *st, const char *name);
 

@@ -289,7 +289,25 @@ static void test_page(void)
 	}
 }
 
+/* docs/api.md describes every route. */
+static void test_documented(void)
+{
+	char row[256];
+	FILE *f = fopen(WEIR_SOURCE_DIR "/docs/api.md", "r");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	static char text[1 << 16];
+	size_t n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = '\0';
+	fclose(f);
+	for (const struct route *r = routes_table; r->pattern; r++) {
+		snprintf(row, sizeof(row), "| %s | `%s` |", r->method, r->pattern);
+		CU_ASSERT_PTR_NOT_NULL(strstr(text, row));
+	}
+}
+
 CUNIT_MAIN("routes", {"every route answers", test_every_route}, {"index", test_index},
     {"404", test_not_found}, {"405", test_methods}, {"health", test_health},
     {"decisions", test_decisions}, {"set a knob", test_set}, {"bodies", test_bodies},
-    {"who may act", test_who_may_act}, {"no memory", test_no_memory}, {"the page", test_page})
+    {"who may act", test_who_may_act}, {"no memory", test_no_memory}, {"the page", test_page},
+    {"docs", test_documented})

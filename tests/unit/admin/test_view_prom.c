@@ -321,8 +321,31 @@ static void test_no_proc(void)
 	textbuf_fini(&out);
 }
 
+/* docs/api.md names every family that is not a stage type's own. */
+static void test_documented(void)
+{
+	static char doc[1 << 16];
+	char name[200];
+	struct made_up m;
+	FILE *f = fopen(WEIR_SOURCE_DIR "/docs/api.md", "r");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	doc[fread(doc, 1, sizeof(doc) - 1, f)] = '\0';
+	fclose(f);
+	made_up_init(&m);
+	for (int i = 0; i < m.view.n_stages; i++)
+		m.stage[i].n_metrics = 0;
+	char *text = print(&m);
+	for (const char *p = text; (p = strstr(p, "# TYPE ")); p++) {
+		snprintf(name, sizeof(name), "`%.*s`", (int)strcspn(p + 7, " "), p + 7);
+		CU_ASSERT_PTR_NOT_NULL(strstr(doc, name));
+	}
+	free(text);
+}
+
 CUNIT_MAIN("view_prom", {"well-formed, and the values", test_well_formed},
     {"not ready while draining", test_not_ready}, {"histogram", test_histogram},
     {"bounds are exact", test_bounds}, {"stages without a queue", test_places},
     {"metrics of stage types", test_type_metrics}, {"escapes", test_escapes},
-    {"numbers", test_numbers}, {"process", test_process}, {"no /proc", test_no_proc})
+    {"numbers", test_numbers}, {"process", test_process}, {"no /proc", test_no_proc},
+    {"docs", test_documented})

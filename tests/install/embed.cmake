@@ -1,6 +1,5 @@
 cmake_minimum_required(VERSION 3.25)
-project(shout LANGUAGES C)
+project(embed LANGUAGES C)
 find_package(weir REQUIRED)
-weir_stage(shout shout.c)
 add_executable(embed embed.c)
 target_link_libraries(embed PRIVATE weir::weir)

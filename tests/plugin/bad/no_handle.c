@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* A stage type that could do nothing with an event. */
+#include <weir/weir.h>
+
+const struct weir_stage_ops weir_stage_no_handle = {
+    .abi = WEIR_STAGE_ABI,
+    .name = "no_handle",
+    .summary = "Has forgotten to handle",
+};

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# docs/writing-a-stage.md done to the letter, outside the tree, against an installed weir: the files of
+# the page are those in project/, they build, check, run and answer. Then plug-ins that are wrong, each
+# refused with a sentence at its place in the YAML.
+#   plugin.sh BUILD_DIR SOURCE_DIR C_COMPILER [C_FLAGS]
+set -euo pipefail
+
+build=$1 top=$2 cc=$3 flags=${4-}
+work=$(mktemp -d)
+server=
+cleanup() {
+	[ -z "$server" ] || kill -KILL "$server" 2>/dev/null || true
+	rm -rf "$work"
+}
+trap cleanup EXIT
+
+say() {
+	printf '%s\n' "== $*"
+}
+
+die() {
+	say "$*"
+	exit 1
+}
+
+# page_has FILE: is it on the page, word for word, as a block of code?
+page_has() {
+	local block
+	for block in "$work"/page/*; do
+		cmp -s "$block" "$1" && return
+	done
+	die "docs/writing-a-stage.md shows another $(basename "$1")"
+}
+
+# make_project NAME: copy, configure and build tests/plugin/NAME; its .so files end up beside it.
+make_project() {
+	cp -r "$top/tests/plugin/$1" "$work/$1"
+	cmake -S "$work/$1" -B "$work/$1/build" -DCMAKE_PREFIX_PATH="$work/prefix" \
+		-DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$flags -Wall -Wextra -Werror" >"$work/$1.log"
+	cmake --build "$work/$1/build" >>"$work/$1.log" || { cat "$work/$1.log"; exit 1; }
+	cp "$work/$1"/build/*.so "$work/$1"
+}
+
+# refused NAME WORDS: `weir check` of a server with plug-in NAME fails, with these words and the place.
+refused() {
+	printf 'weir: 1\nplugin: ./%s.so\nstages:\n  end: { use: drop }\n' "$1" >"$work/bad/$1.yaml"
+	if "$weir" check "$work/bad/$1.yaml" >"$work/said" 2>&1; then
+		die "$1 was not refused"
+	fi
+	grep -qF "$1.yaml:2:9: " "$work/said" && grep -qF "$2" "$work/said" ||
+		{ cat "$work/said"; die "$1: expected '$2'"; }
+}
+
+say "the page shows what is tested"
+mkdir "$work/page"
+awk -v dir="$work/page" '/^```/ { inside = !inside; n++; next } inside { print > (dir "/" n) }' \
+	"$top/docs/writing-a-stage.md"
+for file in upper.c CMakeLists.txt hello.yaml; do
+	page_has "$top/tests/plugin/project/$file"
+done
+
+say install
+cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
+weir=$work/prefix/bin/weir
+
+say "build, check, describe"
+make_project project
+"$weir" check "$work/project/hello.yaml"
+
+say "run"
+mkfifo "$work/lines"
+PORT=0 ADMIN_PORT=0 "$weir" run "$work/project/hello.yaml" >"$work/lines" &
+server=$!
+exec 3<"$work/lines"
+web=
+while [ -z "$web" ] && read -r -t 60 line <&3; do
+	case "$line" in
+	*'admin http://'*) ;;
+	*'http://'*) web=${line##* } ;;
+	esac
+done
+[ -n "$web" ] || die "the server did not say where it listens"
+answer=$(curl -sS "${web}hello")
+[ "$answer" = '/HELLO!!' ] || die "expected /HELLO!!, got '$answer'"
+kill -TERM "$server"
+wait "$server" || die "the server ended with $?"
+server=
+
+say "plug-ins that are wrong"
+make_project bad
+refused wrong_abi "stage type 'wrong_abi' was built for stage ABI"
+refused no_symbol "has no symbol 'weir_stage_no_symbol'"
+refused unresolved "undefined symbol: weir_call_of_the_future"
+refused no_handle "stage type 'no_handle' has no handle function"
+refused taken "there is a stage type 'echo' already"
+refused not_there "No such file or directory"
+say fine

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stopping loses nothing: what is in the graph is answered, idle connections may ask once more,
+ * those in the backlog are served, clients that never stop asking each get a last answer that says
+ * so, and at the end of the grace time what remains is answered 503.
+ */
+#include "http_fixture.h"
+
+/* A drain in a thread of its own. */
+struct drain {
+	struct server *server;
+	int64_t grace_ns;
+	struct weir_drain_report report;
+	pthread_t thread;
+};
+
+static void *drain_main(void *arg)
+{
+	struct drain *d = arg;
+
+	weir_graph_drain(d->server->graph, d->grace_ns, &d->report);
+	return NULL;
+}
+
+/* Begin a drain and wait until it has begun. */
+static void drain_begin(struct drain *d, struct server *s, int64_t grace_ns)
+{
+	*d = (struct drain){.server = s, .grace_ns = grace_ns};
+	pthread_create(&d->thread, NULL, drain_main, d);
+	FIXTURE_AWAIT(!weir_graph_ready(s->graph));
+}
+
+static void drain_end(struct drain *d)
+{
+	pthread_join(d->thread, NULL);
+	CU_ASSERT_EQUAL(d->report.law_error, 0);
+	weir_graph_free(d->server->graph);
+}
+
+static struct server start(const char *linger)
+{
+	struct server s = server_new("t.reply");
+
+	fixture_set(s.web, "with.linger", linger);
+	fixture_set(s.web, "with.threads", "2");
+	server_start(&s);
+	return s;
+}
+
+static void test_in_flight(void)
+{
+	struct server s = start("0ms");
+	struct answer a = {0};
+	struct drain d;
+	int fd = client_open(s.port);
+
+	CU_ASSERT(client_say(fd, GET("/wait/one") GET("/two")));
+	gate_await(1);
+	drain_begin(&d, &s, 10000000000LL);
+	gate_open("one");
+	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "GET /wait/one\n"));
+	CU_ASSERT_FALSE(a.close);
+	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "GET /two\n"));
+	CU_ASSERT(a.close);
+	CU_ASSERT(client_at_end(fd));
+	close(fd);
+	drain_end(&d);
+	CU_ASSERT_EQUAL(d.report.closed, 0);
+	answer_free(&a);
+}
+
+/* Idle connections: one speaks while the server lingers, one does not. */
+static void test_last_request(void)
+{
+	struct server s = start("2s");
+	struct answer a = {0};
+	struct drain d;
+	int talks = client_open(s.port), silent = client_open(s.port);
+
+	CU_ASSERT(client_say(talks, GET("/")) && answer_read(talks, &a));
+	CU_ASSERT(client_say(silent, GET("/")) && answer_read(silent, &a));
+	CU_ASSERT_FALSE(a.close);
+	drain_begin(&d, &s, 10000000000LL);
+	CU_ASSERT(client_say(talks, GET("/last")));
+	CU_ASSERT(answer_read(talks, &a) && answer_is(&a, 200, "GET /last\n"));
+	CU_ASSERT(a.close);
+	CU_ASSERT(client_at_end(talks));
+	CU_ASSERT(client_at_end(silent));
+	close(talks);
+	close(silent);
+	drain_end(&d);
+	answer_free(&a);
+}
+
+/* Connections that the server may not have accepted yet when the drain begins. */
+static void test_backlog(void)
+{
+	enum { N = 200 };
+	struct server s = start("1s");
+	struct answer a = {0};
+	struct drain d;
+	int fd[N];
+
+	for (int i = 0; i < N; i++) {
+		fd[i] = client_open(s.port);
+		CU_ASSERT(client_say(fd[i], GET("/x")));
+	}
+	drain_begin(&d, &s, 10000000000LL);
+	for (int i = 0; i < N; i++) {
+		CU_ASSERT(answer_read(fd[i], &a) && answer_is(&a, 200, "GET /x\n"));
+		close(fd[i]);
+	}
+	drain_end(&d);
+	answer_free(&a);
+}
+
+/* ---- under load ---- */
+
+struct asker {
+	pthread_t thread;
+	int port;
+	uint64_t answers, torn;
+};
+
+/* Ask on one connection until the server says that it closes. An answer that does not come is torn.
+ */
+static void *ask_main(void *arg)
+{
+	struct asker *k = arg;
+	struct answer a = {0};
+	int fd = client_open(k->port);
+
+	while (client_say(fd, GET("/x"))) {
+		if (!answer_read(fd, &a) || a.status != 200) {
+			fprintf(stderr,"torn status %d n %zu len %ld head '%s' errno %d answers %lu\n",a.status,a.n,a.length,a.head,errno,k->answers);
+			k->torn++;
+			break;
+		}
+		k->answers++;
+		if (a.close)
+			break;
+	}
+	if (!a.close)
+		k->torn++;
+	close(fd);
+	answer_free(&a);
+	return NULL;
+}
+
+static void test_under_load(void)
+{
+	enum { N = 16 };
+	struct server s = start("1s");
+	struct asker k[N];
+	struct drain d;
+
+	for (int i = 0; i < N; i++) {
+		k[i] = (struct asker){.port = s.port};
+		pthread_create(&k[i].thread, NULL, ask_main, &k[i]);
+	}
+	AWAIT_METRIC(&s, "http_responses_2xx_total", >, 1000);
+	drain_begin(&d, &s, 10000000000LL);
+	for (int i = 0; i < N; i++) {
+		pthread_join(k[i].thread, NULL);
+		CU_ASSERT(k[i].answers > 0);
+		CU_ASSERT_EQUAL(k[i].torn, 0);
+	}
+	drain_end(&d);
+	CU_ASSERT_EQUAL(d.report.closed, 0);
+}
+
+/* The grace time ends first: what is queued is answered 503, what runs still gets its answer. */
+static void test_grace_over(void)
+{
+	struct server s = start("0ms");
+	struct answer a = {0};
+	struct drain d;
+	int fd = client_open(s.port), other = client_open(s.port), idle = client_open(s.port);
+
+	CU_ASSERT(client_say(idle, GET("/")) && answer_read(idle, &a));
+	CU_ASSERT(client_say(fd, GET("/wait/one")));
+	gate_await(1);
+	CU_ASSERT(client_say(other, GET("/queued")));
+	FIXTURE_AWAIT(server_offered(&s) == 3);
+	drain_begin(&d, &s, 50000000LL);
+	CU_ASSERT(answer_read(other, &a));
+	CU_ASSERT_EQUAL(a.status, 503);
+	CU_ASSERT_PTR_NOT_NULL(head_field(a.head, "Retry-After"));
+	CU_ASSERT(a.close);
+	gate_open("one");
+	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "GET /wait/one\n"));
+	CU_ASSERT(a.close);
+	close(fd);
+	close(other);
+	close(idle);
+	drain_end(&d);
+	CU_ASSERT_EQUAL(d.report.closed, 1);
+	answer_free(&a);
+}
+
+static void test_hurry(void)
+{
+	struct server s = start("60s");
+	struct drain d;
+	int fd = client_open(s.port);
+	struct answer a = {0};
+
+	CU_ASSERT(client_say(fd, GET("/")) && answer_read(fd, &a));
+	drain_begin(&d, &s, 100000000000LL);
+	weir_graph_hurry(s.graph);
+	CU_ASSERT(client_at_end(fd));
+	close(fd);
+	drain_end(&d);
+	answer_free(&a);
+}
+
+/* With nobody there the linger time is not waited for. */
+static void test_nobody(void)
+{
+	struct server s = start("60s");
+	struct drain d;
+
+	drain_begin(&d, &s, 100000000000LL);
+	drain_end(&d);
+	CU_ASSERT(d.report.took_ns < 50000000000LL);
+}
+
+CUNIT_MAIN("http drain", {"requests in flight", test_in_flight},
+    {"a last request", test_last_request}, {"backlog", test_backlog},
+    {"under load", test_under_load}, {"grace time over", test_grace_over}, {"hurry", test_hurry},
+    {"nobody there", test_nobody})

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Loading configurations in tests: from a text or a file, with what was said about it. */
+#ifndef WEIR_TESTS_CONFIG_LOADING_H
+#define WEIR_TESTS_CONFIG_LOADING_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/spec.h>
+
+#include "config.h"
+#include "cunit_main.h"
+#include "types.h"
+
+/** The mistakes of the last load. */
+static struct weir_errs loading_errs;
+
+/** What was said about the last load, as people see it; valid until the next call. */
+static inline const char *loading_said(void)
+{
+	static char buf[64 * 1024];
+
+	weir_errs_format(&loading_errs, buf, sizeof(buf));
+	return buf;
+}
+
+static inline struct weir_spec *loading_done(int rc, struct weir_spec *spec)
+{
+	CU_ASSERT_EQUAL(rc == 0, loading_errs.total == 0);
+	CU_ASSERT_EQUAL(rc == 0, spec != NULL);
+	return spec;
+}
+
+/** Load `text` as "t.yaml"; NULL when it is refused. The caller frees the spec. */
+static inline struct weir_spec *load_text(const char *text)
+{
+	struct weir_spec *spec = NULL;
+
+	types_register();
+	loading_errs = (struct weir_errs){0};
+	int rc = config_load_text(text, strlen(text), "t.yaml", &spec, &loading_errs);
+	return loading_done(rc, spec);
+}
+
+/** Load a file with overrides; NULL when it is refused. */
+static inline struct weir_spec *load_path(const char *path, const char *const *sets, int n_sets)
+{
+	struct weir_spec *spec = NULL;
+
+	types_register();
+	loading_errs = (struct weir_errs){0};
+	int rc = config_load(path, sets, n_sets, &spec, &loading_errs);
+	return loading_done(rc, spec);
+}
+
+/** Load a text that must be right: dies with what was said when it is not. */
+static inline struct weir_spec *load_good(const char *text)
+{
+	struct weir_spec *spec = load_text(text);
+
+	if (!spec)
+		fprintf(stderr, "%s", loading_said());
+	CU_ASSERT_PTR_NOT_NULL_FATAL(spec);
+	return spec;
+}
+
+/** Load a text that must be refused: the first sentence about it. */
+static inline const char *load_bad(const char *text)
+{
+	struct weir_spec *spec = load_text(text);
+
+	CU_ASSERT_PTR_NULL(spec);
+	weir_spec_free(spec);
+	return loading_errs.n > 0 ? loading_errs.err[0].text : "";
+}
+
+static inline const struct weir_stage_spec *stage_of(const struct weir_spec *spec, const char *name)
+{
+	for (int i = 0; i < spec->n_stages; i++)
+		if (strcmp(spec->stages[i].name, name) == 0)
+			return &spec->stages[i];
+	CU_FAIL_FATAL("there is no such stage");
+	return NULL;
+}
+
+/** Write `text` to the file `path`. */
+static inline void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	fputs(text, f);
+	CU_ASSERT_EQUAL(fclose(f), 0);
+}
+
+/** Enter a new folder; its name, "" when that failed. */
+static inline const char *enter_folder(void)
+{
+	static char path[] = "test_config.XXXXXX";
+
+	strcpy(path, "test_config.XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(path));
+	CU_ASSERT_EQUAL_FATAL(chdir(path), 0);
+	return path;
+}
+
+/** What `print(spec_or_so, out)` writes: begin gives the stream, end the text (valid until the next
+ *  begin). */
+static char *captured;
+static size_t captured_size;
+
+static inline FILE *capture_begin(void)
+{
+	free(captured);
+	captured = NULL;
+	return open_memstream(&captured, &captured_size);
+}
+
+static inline const char *capture_end(FILE *out)
+{
+	CU_ASSERT_EQUAL(fclose(out), 0);
+	return captured;
+}
+
+/** Free what the last capture holds. */
+static inline void capture_free(void)
+{
+	free(captured);
+	captured = NULL;
+}
+
+#endif

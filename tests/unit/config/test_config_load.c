@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* Files: reading, including, merging; and what no file is. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "loading.h"
+
+static const char *const web =
+    "  web: { use: t.source, with: { listen: a }, to: { request: w } }\n";
+
+static void write_main(const char *head)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text), "weir: 1\n%sstages:\n%s", head, web);
+	write_file("main.yaml", text);
+}
+
+static const char *refused(const char *path)
+{
+	struct weir_spec *spec = load_path(path, NULL, 0);
+
+	CU_ASSERT_PTR_NULL(spec);
+	weir_spec_free(spec);
+	return loading_errs.n > 0 ? loading_errs.err[0].text : "";
+}
+
+/* The file's own entries first, then the included ones, a pattern's in the order of names. */
+static void test_order(void)
+{
+	enter_folder();
+	mkdir("conf.d", 0755);
+	write_main("include: [conf.d/*.yaml, extra.yaml, none/*.yaml]\n"
+		   "classes: { first: {} }\n");
+	write_file("conf.d/20.yaml", "stages: { c: { use: t.sink } }\nclasses: { third: {} }\n");
+	write_file("conf.d/10.yaml",
+	    "include: ../deep.yaml\nstages: { b: { use: t.sink } }\nclasses: { second: {} }\n");
+	write_file("deep.yaml", "x-note: 1\ngroups: { g: {} }\nstages: { d: { use: t.sink } }\n");
+	write_file("extra.yaml", "weir: 1\nname: extra\nstages: { w: { use: t.work } }\n");
+	struct weir_spec *spec = load_path("main.yaml", NULL, 0);
+	if (!spec)
+		fprintf(stderr, "%s", loading_said());
+	CU_ASSERT_PTR_NOT_NULL_FATAL(spec);
+	const char *const stages[] = {"web", "b", "d", "c", "w"};
+	CU_ASSERT_EQUAL_FATAL(spec->n_stages, 5);
+	for (int i = 0; i < 5; i++)
+		CU_ASSERT_STRING_EQUAL(spec->stages[i].name, stages[i]);
+	CU_ASSERT_EQUAL_FATAL(spec->n_classes, 3);
+	CU_ASSERT_STRING_EQUAL(spec->classes[0].name, "first");
+	CU_ASSERT_STRING_EQUAL(spec->classes[2].name, "third");
+	CU_ASSERT_EQUAL(spec->n_groups, 1);
+	CU_ASSERT_STRING_EQUAL(spec->name, "extra");
+	CU_ASSERT_STRING_EQUAL(spec->path, "main.yaml");
+	CU_ASSERT_STRING_EQUAL(spec->stages[2].mark.file, "conf.d/../deep.yaml");
+	weir_spec_free(spec);
+}
+
+/* The same mistakes across files as within one, with both places. */
+static void test_twice(void)
+{
+	enter_folder();
+	write_main("include: more.yaml\nname: a\n");
+	write_file("more.yaml", "name: b\nstages:\n  web: { use: t.sink }\n");
+	refused("main.yaml");
+	CU_ASSERT_STRING_EQUAL(loading_said(), "more.yaml:1:1: 'name' is given twice\n"
+					       "    1 | name: b\n"
+					       "      | ^^^^ the first is at main.yaml:3:1\n"
+					       "more.yaml:3:3: stage 'web' is given twice\n"
+					       "    3 |   web: { use: t.sink }\n"
+					       "      |   ^^^ the first is at main.yaml:5:3\n");
+}
+
+static void test_many_files(void)
+{
+	char name[32], pattern[] = "include: 'f*.yaml'\n";
+
+	enter_folder();
+	write_main(pattern);
+	for (int i = 0; i <= CONFIG_INCLUDES_MAX; i++) {
+		snprintf(name, sizeof(name), "f%03d.yaml", i);
+		write_file(name, "x-note: 1\n");
+	}
+	CU_ASSERT_STRING_EQUAL(refused("main.yaml"), "more than 64 files are included");
+	unlink(name);
+	struct weir_spec *spec = load_path("main.yaml", NULL, 0);
+	CU_ASSERT_PTR_NOT_NULL(spec);
+	weir_spec_free(spec);
+}
+
+/* The bounds are for all files together. */
+static void test_many_nodes(void)
+{
+	enter_folder();
+	write_main("include: [a.yaml, b.yaml]\n");
+	char *text = malloc(20000), *p = stpcpy(text, "x-list: [");
+	for (int i = 0; i < 6000; i++)
+		p = stpcpy(p, "a,");
+	stpcpy(p, "]\n");
+	write_file("a.yaml", text);
+	write_file("b.yaml", text);
+	free(text);
+	CU_ASSERT_STRING_EQUAL(refused("main.yaml"), "there are more than 10000 values and keys");
+	CU_ASSERT_STRING_EQUAL(loading_errs.err[0].file, "b.yaml");
+}
+
+static void test_no_file(void)
+{
+	struct weir_spec *spec = NULL;
+
+	enter_folder();
+	loading_errs = (struct weir_errs){0};
+	CU_ASSERT_EQUAL(config_load("gone.yaml", NULL, 0, &spec, &loading_errs), WEIR_ENOENT);
+	CU_ASSERT_STRING_EQUAL(
+	    loading_said(), "gone.yaml: can not be read: No such file or directory\n");
+	CU_ASSERT_STRING_EQUAL(refused("."), "the file is no regular file");
+	CU_ASSERT_STRING_EQUAL(refused("/dev/null"), "the file is no regular file");
+	/* Opening a FIFO for reading waits for its writer, who never comes. */
+	CU_ASSERT_EQUAL(mkfifo("fifo", 0600), 0);
+	CU_ASSERT_STRING_EQUAL(refused("fifo"), "the file is no regular file");
+}
+
+static void test_large_file(void)
+{
+	enter_folder();
+	write_main("");
+	CU_ASSERT_EQUAL(truncate("main.yaml", CONFIG_BYTES_MAX + 1), 0);
+	CU_ASSERT_STRING_EQUAL(refused("main.yaml"), "the file is larger than 1 MiB");
+}
+
+static void test_writable_by_all(void)
+{
+	enter_folder();
+	write_main("");
+	CU_ASSERT_EQUAL(chmod("main.yaml", 0646), 0);
+	CU_ASSERT_STRING_EQUAL(refused("main.yaml"),
+	    "the file may be written by every user of this machine: chmod o-w");
+	CU_ASSERT_EQUAL(chmod("main.yaml", 0664), 0);
+	struct weir_spec *spec = load_path("main.yaml", NULL, 0);
+	CU_ASSERT_PTR_NOT_NULL(spec);
+	weir_spec_free(spec);
+}
+
+/* A text has no folder: it includes nothing and loads no code. */
+static void test_text_alone(void)
+{
+	CU_ASSERT_STRING_EQUAL(load_bad("weir: 1\ninclude: /etc/passwd\nstages: {}\n"),
+	    "only a file can include others");
+	CU_ASSERT_STRING_EQUAL(
+	    load_bad("weir: 1\nplugin: ./x.so\nstages: {}\n"), "only a file can load plug-ins");
+}
+
+static void test_default_name(void)
+{
+	enter_folder();
+	mkdir("sub", 0755);
+	write_main("");
+	CU_ASSERT_EQUAL(rename("main.yaml", "sub/shop.prod.yaml"), 0);
+	struct weir_spec *spec = load_path("sub/shop.prod.yaml", NULL, 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(spec);
+	CU_ASSERT_STRING_EQUAL(spec->name, "shop");
+	weir_spec_free(spec);
+}
+
+CUNIT_MAIN("load", {"order", test_order}, {"twice", test_twice}, {"many files", test_many_files},
+    {"many nodes", test_many_nodes}, {"no file", test_no_file}, {"large file", test_large_file},
+    {"writable by all", test_writable_by_all}, {"text alone", test_text_alone},
+    {"default name", test_default_name})

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* What a stage type takes, in words; what every stage takes. */
+#include "loading.h"
+
+static const char *describe(const char *type, int expected)
+{
+	FILE *out = capture_begin();
+
+	types_register();
+	CU_ASSERT_EQUAL(config_describe(type, out), expected);
+	return capture_end(out);
+}
+
+static void test_source(void)
+{
+	CU_ASSERT_STRING_EQUAL(describe("t.source", 0),
+	    "t.source: makes events for tests\n"
+	    "a source: makes events, has no queue\n"
+	    "\n"
+	    "with:\n"
+	    "    listen           address and port\n"
+	    "                     text; required\n"
+	    "    max_connections  most connections at once\n"
+	    "                     a whole number, or with k, M: 20k; 1 to 1000000; default 1000\n"
+	    "\n"
+	    "to:\n"
+	    "    request          what came in; any event\n"
+	    "\n"
+	    "example\n"
+	    "    stages:\n"
+	    "      NAME:\n"
+	    "        use: t.source\n"
+	    "        with: { listen: ... }\n"
+	    "        to: { request: OTHER }\n");
+	capture_free();
+}
+
+static void test_work(void)
+{
+	const char *text = describe("t.work", 0);
+
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(text, "a size: 64KiB, 1MB; 1 to 1GiB; default 64KiB; live\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "1us to 1s; default 1ms\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "one of const, exp, bimodal; default const\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "text; default \".\"\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "        path             what it is for\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "weir_work_done_total\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "counter, events: work that was done\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "any event; optional\n"));
+	capture_free();
+}
+
+static void test_framework(void)
+{
+	CU_ASSERT_PTR_NOT_NULL(strstr(describe("stage", 0), "    cohort           "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(captured, "or auto; 1 to 1024; default auto; live\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(describe("group", 0), "    schedule         "));
+	capture_free();
+}
+
+/* Every type there is can be described, and its example names it. */
+static void test_all(void)
+{
+	const struct weir_stage_ops *ops;
+
+	types_register();
+	for (int i = 0; (ops = weir_stage_type_at(i)); i++) {
+		char use[128];
+		snprintf(use, sizeof(use), "        use: %s\n", ops->name);
+		CU_ASSERT_PTR_NOT_NULL(strstr(describe(ops->name, 0), use));
+	}
+	CU_ASSERT_STRING_EQUAL(describe("no.such", WEIR_ENOENT), "");
+	capture_free();
+}
+
+CUNIT_MAIN("describe", {"source", test_source}, {"work", test_work}, {"framework", test_framework},
+    {"all", test_all})

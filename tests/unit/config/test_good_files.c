@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Every file of tests/config/good and of config/servers loads; those that people run, as they are.
+ */
+#include <dirent.h>
+
+#include "loading.h"
+
+static int is_yaml(const struct dirent *entry)
+{
+	size_t n = strlen(entry->d_name);
+
+	return n > 5 && strcmp(entry->d_name + n - 5, ".yaml") == 0;
+}
+
+static void check_folder(const char *folder, int at_least)
+{
+	struct dirent **names;
+	char path[1024];
+
+	int n = scandir(folder, &names, is_yaml, alphasort);
+	CU_ASSERT_FATAL(n >= at_least);
+	for (int i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, names[i]->d_name);
+		struct weir_spec *spec = load_path(path, NULL, 0);
+		if (!spec)
+			fprintf(stderr, "%s", loading_said());
+		CU_ASSERT_PTR_NOT_NULL(spec);
+		weir_spec_free(spec);
+		free(names[i]);
+	}
+	free(names);
+}
+
+static void test_good(void)
+{
+	check_folder(WEIR_SOURCE_DIR "/tests/config/good", 8);
+}
+
+static void test_servers(void)
+{
+	check_folder(WEIR_SOURCE_DIR "/config/servers", 4);
+}
+
+CUNIT_MAIN("good files", {"good", test_good}, {"servers", test_servers})

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* The graph of a spec in its three formats; names that could break out of one. */
+#include "loading.h"
+
+static const char *const text = "weir: 1\n"
+				"groups: { g: {} }\n"
+				"stages:\n"
+				"  web: { use: t.source, with: { listen: a }, to: w }\n"
+				"  w: { use: t.work, threads: { min: 2, max: 9 },\n"
+				"       to: { next: s, miss: { stage: w, loop: true } } }\n"
+				"  s: { use: t.sink, group: g }\n"
+				"  i: { use: t.sink, threads: inline }\n";
+
+static const char *graph(const struct weir_spec *spec, const char *format, int expected)
+{
+	FILE *out = capture_begin();
+
+	CU_ASSERT_EQUAL(config_graph(spec, format, out), expected);
+	return capture_end(out);
+}
+
+static void test_formats(void)
+{
+	struct weir_spec *spec = load_good(text);
+
+	CU_ASSERT_STRING_EQUAL(graph(spec, "text", 0), "web (t.source)\n"
+						       "    to -> w\n"
+						       "w (t.work, threads 2 to 9)\n"
+						       "    next -> s\n"
+						       "    miss (loop) -> w\n"
+						       "s (t.sink, group g)\n"
+						       "i (t.sink, inline)\n");
+	CU_ASSERT_STRING_EQUAL(graph(spec, "dot", 0),
+	    "digraph weir {\n"
+	    "    rankdir=LR;\n"
+	    "    node [shape=box, style=rounded];\n"
+	    "    s0 [label=\"web\\nt.source\", style=bold];\n"
+	    "    s1 [label=\"w\\nt.work, threads 2 to 9\"];\n"
+	    "    s2 [label=\"s\\nt.sink, group g\"];\n"
+	    "    s3 [label=\"i\\nt.sink, inline\"];\n"
+	    "    s0 -> s1 [label=\"to\"];\n"
+	    "    s1 -> s2 [label=\"next\"];\n"
+	    "    s1 -> s1 [label=\"miss (loop)\", style=dashed];\n"
+	    "}\n");
+	CU_ASSERT_STRING_EQUAL(graph(spec, "mermaid", 0),
+	    "flowchart LR\n"
+	    "    s0[\"web<br/>t.source\"]\n"
+	    "    s1[\"w<br/>t.work, threads 2 to 9\"]\n"
+	    "    s2[\"s<br/>t.sink, group g\"]\n"
+	    "    s3[\"i<br/>t.sink, inline\"]\n"
+	    "    s0 -->|\"to\"| s1\n"
+	    "    s1 -->|\"next\"| s2\n"
+	    "    s1 -.->|\"miss (loop)\"| s1\n");
+	CU_ASSERT_STRING_EQUAL(graph(spec, "png", WEIR_EINVAL), "");
+	weir_spec_free(spec);
+	capture_free();
+}
+
+/* A spec that is not checked yet: links to nowhere, odd names. */
+static void test_odd(void)
+{
+	struct weir_spec *spec = load_good("weir: 1\nstages:\n"
+					   "  w: { use: 'a\"]; b', to: { '\"<x>': gone } }\n");
+
+	CU_ASSERT_STRING_EQUAL(
+	    graph(spec, "text", 0), "w (a????b, threads 1 to auto)\n    ??x? -> gone (missing)\n");
+	CU_ASSERT_PTR_NULL(strstr(graph(spec, "dot", 0), "->"));
+	CU_ASSERT_PTR_NULL(strstr(graph(spec, "mermaid", 0), "-->"));
+	weir_spec_free(spec);
+	capture_free();
+}
+
+CUNIT_MAIN("graph_text", {"formats", test_formats}, {"odd", test_odd})

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* Overrides of the command line: stage.knob=value. */
+#include "loading.h"
+
+static struct weir_spec *load_with(const char *set)
+{
+	return load_path("main.yaml", &set, 1);
+}
+
+static const char *refused(const char *set)
+{
+	struct weir_spec *spec = load_with(set);
+
+	CU_ASSERT_PTR_NULL(spec);
+	weir_spec_free(spec);
+	return loading_said();
+}
+
+static void set_up(void)
+{
+	static bool done;
+
+	if (!done)
+		enter_folder();
+	done = true;
+	write_file("main.yaml", "weir: 1\n"
+				"stages:\n"
+				"  web: { use: t.source, with: { listen: a }, to: w }\n"
+				"  w: { use: t.work, threads: inline, with: { size: 1MB } }\n"
+				"  w.x: { use: t.work }\n");
+}
+
+static void test_values(void)
+{
+	const char *sets[] = {"w.threads.max=8", "w.with.size=2MB", "w.with.limit.rate=5",
+	    "w.x.queue.limit=3", "web.with.listen=b=c", "w.x.threads=4"};
+
+	set_up();
+	struct weir_spec *spec = load_path("main.yaml", sets, 6);
+	if (!spec)
+		fprintf(stderr, "%s", loading_said());
+	CU_ASSERT_PTR_NOT_NULL_FATAL(spec);
+	const struct weir_stage_spec *w = stage_of(spec, "w"), *x = stage_of(spec, "w.x");
+	CU_ASSERT_TRUE(w->threads.max == 8 && !w->inlined);
+	CU_ASSERT_STRING_EQUAL(weir_node_get(w->with, "size")->text, "2MB");
+	CU_ASSERT_STRING_EQUAL(weir_node_get(weir_node_get(w->with, "limit"), "rate")->text, "5");
+	CU_ASSERT_TRUE(x->queue.limit == 3 && x->threads.min == 4 && x->threads.max == 4);
+	CU_ASSERT_STRING_EQUAL(weir_node_get(stage_of(spec, "web")->with, "listen")->text, "b=c");
+	weir_spec_free(spec);
+}
+
+static void test_refused(void)
+{
+	set_up();
+	CU_ASSERT_STRING_EQUAL(
+	    refused("w.queue.limit=0"), "--set: w.queue.limit=0: '0' is too small: at least 1\n");
+	CU_ASSERT_STRING_EQUAL(refused("v.slo=1s"), "--set: v.slo=1s: there is no such stage\n");
+	CU_ASSERT_STRING_EQUAL(refused("w.slow=1s"),
+	    "--set: w.slow=1s: stage 'w' has no knob 'slow': did you mean 'slo'?\n");
+	CU_ASSERT_STRING_EQUAL(refused("w.slo"), "--set: w.slo: write STAGE.KNOB=VALUE\n");
+	CU_ASSERT_STRING_EQUAL(refused("w=5"), "--set: w=5: there is no such stage\n");
+	CU_ASSERT_STRING_EQUAL(refused("=5"), "--set: =5: there is no such stage\n");
+	CU_ASSERT_STRING_EQUAL(refused("w.with.time=10"),
+	    "'time' of 'with' of stage 'w' (t.work): '10' needs a unit: write 10ms or 10s\n");
+	CU_ASSERT_STRING_EQUAL(refused("w.with.tine=10ms"),
+	    "unknown key 'tine' in 'with' of stage 'w' (t.work): did you mean 'time'?\n");
+}
+
+/* What the file says wrong and an override says right is right. */
+static void test_mends(void)
+{
+	enter_folder();
+	write_file("main.yaml", "weir: 1\n"
+				"stages:\n"
+				"  web: { use: t.source, to: w }\n"
+				"  w: { use: t.work }\n");
+	CU_ASSERT_PTR_NULL(load_path("main.yaml", NULL, 0));
+	struct weir_spec *spec = load_with("web.with.listen=a");
+	CU_ASSERT_PTR_NOT_NULL(spec);
+	weir_spec_free(spec);
+}
+
+CUNIT_MAIN("set", {"values", test_values}, {"refused", test_refused}, {"mends", test_mends})
