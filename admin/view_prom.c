@@ -205,8 +205,8 @@ static const struct family family[] = {
     {"weir_stage_failed_total", "counter", "Events that ended as failed in the stage", SCOPE_CLASS,
 	MEMBER_COUNT, OF_CLASS(failed)},
     {"weir_stage_shed_total", "counter",
-	"Events refused at the door of the stage, expired in its queue, or given up by it "
-	"because the next stage refused them",
+	"Events refused at the door of the stage or expired in its queue; each is counted once in "
+	"the whole graph",
 	SCOPE_CLASS, 0, BY(print_shed)},
     {"weir_stage_shadow_shed_total", "counter",
 	"Events that would have been refused if admission were enforced", SCOPE_CLASS, MEMBER_COUNT,

@@ -32,15 +32,11 @@ struct expansion {
 static struct weir_mark place_of(const struct expansion *e, const char *token, size_t len)
 {
 	struct weir_mark mark = e->node->mark;
-	char word[64];
+	const char *written = mark.excerpt + mark.col - 1;
+	const char *found = memmem(written, strnlen(written, (size_t)mark.len), token, len);
 
-	if (len >= sizeof(word) || !mark.excerpt || mark.col < 1)
-		return mark;
-	memcpy(word, token, len);
-	word[len] = '\0';
-	const char *found = strstr(mark.excerpt + mark.col - 1, word);
 	if (found) {
-		mark.col = (int)(found - mark.excerpt) + 1;
+		mark.col += (int)(found - written);
 		mark.len = (int)len;
 	}
 	return mark;

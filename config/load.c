@@ -33,6 +33,12 @@ bool load_relative(const char *from, const char *path, char *buf, size_t size)
 
 /* ---- merging ---- */
 
+/* Notes of the user (x-*) are left alone, here and in the merge. */
+static bool is_note(const struct weir_node *name)
+{
+	return strncmp(name->text, "x-", 2) == 0;
+}
+
 static bool is_joined(const char *key)
 {
 	return strcmp(key, "stages") == 0 || strcmp(key, "classes") == 0 ||
@@ -121,8 +127,7 @@ static int merge(struct load *load, struct weir_node *tree)
 
 	check_version(load, tree);
 	for (int i = 0; rc == 0 && i < tree->n; i++) {
-		const char *key = tree->name[i]->text;
-		if (strcmp(key, "include") != 0 && strncmp(key, "x-", 2) != 0)
+		if (strcmp(tree->name[i]->text, "include") != 0 && !is_note(tree->name[i]))
 			rc = merge_key(load, tree, i);
 	}
 	return rc;
@@ -225,6 +230,17 @@ static bool was_read(
 	return false;
 }
 
+/* Mistakes are reported; only a lack of memory ends it. */
+static int expand(struct load *load, struct weir_node *tree)
+{
+	int rc = 0;
+
+	for (int i = 0; rc != WEIR_ENOMEM && i < tree->n; i++)
+		if (!is_note(tree->name[i]))
+			rc = tree_expand(load->all, tree->item[i], load->errs);
+	return rc == WEIR_ENOMEM ? rc : 0;
+}
+
 static void not_a_map(struct load *load, const struct source *source)
 {
 	weir_errs_add(load->errs, &source->root->mark, WEIR_EINVAL,
@@ -239,13 +255,13 @@ int load_source(struct load *load, struct source *source, const struct load_path
 	int rc = tree_parse(load->all, source, load->errs);
 	if (!source->root)
 		return rc == WEIR_ENOMEM ? rc : 0;
-	rc = tree_expand(load->all, source->root, load->errs);
-	if (rc == WEIR_ENOMEM)
-		return rc;
 	if (source->root->kind != WEIR_NODE_MAP) {
 		not_a_map(load, source);
 		return 0;
 	}
+	rc = expand(load, source->root);
+	if (rc != 0)
+		return rc;
 	if (!up) {
 		load->usable = true;
 		load->root->mark = source->root->mark; /* for what is missing altogether */

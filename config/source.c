@@ -258,21 +258,32 @@ static size_t bytes_of(const char *s, size_t chars)
 	return i;
 }
 
-struct weir_mark source_mark(const struct source *s, size_t line, size_t col, size_t len_chars)
+/* Bytes before character `col` of line `line` (both from 0). */
+static size_t byte_at(struct source *s, int line, size_t col)
+{
+	if (s->seen_line != line || s->seen_char > col) {
+		s->seen_line = line;
+		s->seen_char = s->seen_byte = 0;
+	}
+	s->seen_byte += bytes_of(s->line[line] + s->seen_byte, col - s->seen_char);
+	s->seen_char = col;
+	return s->seen_byte;
+}
+
+struct weir_mark source_mark(struct source *s, size_t line, size_t col, size_t len_chars)
 {
 	int at = line < (size_t)s->n_lines ? (int)line : s->n_lines - 1;
-	const char *text = s->line[at];
-	size_t from = bytes_of(text, col);
-	size_t len = bytes_of(text + from, len_chars);
+	size_t from = byte_at(s, at, col);
+	size_t len = bytes_of(s->line[at] + from, len_chars);
 
 	return (struct weir_mark){.file = s->name,
-	    .excerpt = text,
+	    .excerpt = s->line[at],
 	    .line = at + 1,
 	    .col = (int)from + 1,
 	    .len = len > 0 ? (int)len : 1};
 }
 
-struct weir_mark source_line_mark(const struct source *s, size_t line)
+struct weir_mark source_line_mark(struct source *s, size_t line)
 {
 	size_t last = (size_t)s->n_lines - 1;
 

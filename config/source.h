@@ -24,6 +24,10 @@ struct source {
 	char *lines; /* a copy with NULs at the ends of lines */
 	int n_lines;
 	char **line; /* n_lines pointers into `lines` */
+	/* Where the last place was found: the next is nearly always behind it, in the same line,
+	 * and a line may be a megabyte long. */
+	int seen_line;
+	size_t seen_char, seen_byte;
 	bool on_disk;
 	dev_t dev; /* on_disk: which file it is, to notice a second visit */
 	ino_t ino;
@@ -61,12 +65,11 @@ int source_text(struct sources *all, const char *text, size_t n, const char *nam
     struct source **source, struct weir_errs *errs);
 
 /** The place of `len_chars` characters at line `line` (from 0), character `col` (from 0). */
-struct weir_mark source_mark(
-    const struct source *source, size_t line, size_t col, size_t len_chars);
+struct weir_mark source_mark(struct source *source, size_t line, size_t col, size_t len_chars);
 
 /** The place of the text in line `line` (from 0) without its indentation, or in the next line that
  *  has any. */
-struct weir_mark source_line_mark(const struct source *source, size_t line);
+struct weir_mark source_line_mark(struct source *source, size_t line);
 
 /** The place of byte `offset` of the text. */
 struct weir_mark source_mark_at(const struct source *source, size_t offset);

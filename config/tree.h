@@ -27,8 +27,7 @@ struct tree_problem {
 int tree_parse(struct sources *all, struct source *source, struct weir_errs *errs);
 
 /** Report a problem of libyaml in words for people. Returns WEIR_EINVAL. */
-int tree_explain(
-    const struct source *source, const struct tree_problem *problem, struct weir_errs *errs);
+int tree_explain(struct source *source, const struct tree_problem *problem, struct weir_errs *errs);
 
 /** Replace ${X}, ${X:-default} and ${X:?message} in every scalar below `node`. */
 int tree_expand(struct sources *all, struct weir_node *node, struct weir_errs *errs);

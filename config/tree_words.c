@@ -250,8 +250,7 @@ static bool words_libyaml(const struct view *v, struct words *w)
 	return true;
 }
 
-int tree_explain(
-    const struct source *source, const struct tree_problem *problem, struct weir_errs *errs)
+int tree_explain(struct source *source, const struct tree_problem *problem, struct weir_errs *errs)
 {
 	static bool (*const readers[])(const struct view *v, struct words *w) = {words_bytes,
 	    words_tab, words_dollar, words_colon, words_indent, words_end, words_flow,

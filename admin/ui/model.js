@@ -48,7 +48,6 @@ export class Model {
     if (!(dt > 0)) return null;
     const stages = last.stages.map((s) =>
       stageNow(s, old.byName.get(s.name), older.byName.get(s.name), dt));
-    attributeSheds(stages, dt);
     const all = sumUp(stages);
     this.points.push({ requests: all.requests, shed: all.shed, inFlight: all.inFlight,
       slow: all.slowest ? all.slowest.p99 : 0 });
@@ -71,6 +70,7 @@ function stageNow(s, old, older, dt) {
   const t = s.threads;
   return {
     ...s, classes, links, shedBy,
+    shed: total(Object.values(shedBy), (r) => r),
     in: total(classes, (c) => c.offered),
     out: total(links, (l) => l.rate),
     done: total(classes, (c) => c.completed),
@@ -135,38 +135,6 @@ function quantile(sorted, n, q) {
     if (seen >= q * n) return le;
   }
   return null;
-}
-
-// An event that a door refuses is counted as shed there, and again at the stage before, which had it
-// and had to give it up. What people ask is who refused: from the stages without successors upwards,
-// the sheds that the doors below explain are taken off. Refusals at a door are what was offered less
-// what came through links; where several stages lead to one door they share them by what each sends.
-function attributeSheds(stages, dt) {
-  const byName = new Map(stages.map((s) => [s.name, s]));
-  const taken = new Map();
-  for (const s of stages) for (const l of s.links) taken.set(l.to, (taken.get(l.to) || 0) + l.rate);
-  for (const s of [...stages].sort((a, b) => b.depth - a.depth)) {
-    const all = { ...s.shedBy };
-    for (const l of s.links) {
-      const next = byName.get(l.to);
-      if (!next || l.loop) continue;
-      const share = taken.get(l.to) > 0 ? l.rate / taken.get(l.to) : 1;
-      for (const [reason, r] of Object.entries(next.refusedBy || {})) s.shedBy[reason] -= share * r;
-    }
-    for (const [reason, r] of Object.entries(s.shedBy))
-      if (r < Math.max(0.02 * all[reason], 1.5 / dt)) s.shedBy[reason] = r > 0 && r >= all[reason] ? r : 0;
-    finishSheds(s, all, taken.get(s.name) || 0);
-  }
-}
-
-function finishSheds(s, all, taken) {
-  s.shed = total(Object.values(s.shedBy), (r) => r);
-  const refused = s.placement === "source" ? 0 : Math.min(1, Math.max(0, s.in - taken) / (s.shed || 1));
-  s.refusedBy = {};
-  for (const [reason, r] of Object.entries(s.shedBy)) {
-    s.refusedBy[reason] = r * refused;
-    for (const c of s.classes) c.shedBy[reason] *= all[reason] > 0 ? r / all[reason] : 0;
-  }
 }
 
 function sumUp(stages) {

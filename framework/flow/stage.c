@@ -17,6 +17,10 @@
 #include "flow/cohort.h"
 #include "sched/pool.h"
 
+/* Weight of a batch in the smoothed service time: one in so many. Guess: quick enough to follow a
+ * stage that slows down, slow enough not to follow one odd batch. */
+#define SERVICE_SMOOTH 4
+
 struct weir_graph *stage_graph(const struct weir_stage *st)
 {
 	return st->graph;
@@ -78,6 +82,7 @@ static void record_service(struct local *l, const int *per_class, int n_classes,
 	for (int c = 0; c < n_classes; c++)
 		if (per_class[c])
 			hist_book_add(&l->times[c].service, took_ns / n, (uint64_t)per_class[c]);
+	l->service_ns += (took_ns / n - l->service_ns) / SERVICE_SMOOTH;
 	book_add(&l->book.busy_ns, (uint64_t)took_ns);
 	book_add(&l->book.batches, 1);
 	book_add(&l->book.batch_events, (uint64_t)n);

@@ -239,7 +239,8 @@ static const struct weir_knob cache_knobs[] = {
 	.def = "64MiB",
 	.min = 1 << 16,
 	.max = 0x1p40,
-	.help = "memory for objects, all in all; slow clients may pin a quarter more"},
+	.help =
+	    "memory for objects; those evicted while clients read them may hold a quarter more"},
     {.name = "max_object",
 	.type = WEIR_KNOB_BYTES,
 	.offset = offsetof(struct cache_conf, max_object_bytes),

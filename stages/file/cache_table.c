@@ -27,8 +27,11 @@
 #define TABLE_BUCKETS_MIN      64
 #define TABLE_BUCKETS_MAX      (1 << 20)
 
-/* Evicted objects may pin this share of the size before inserting stops: guess. */
-#define TABLE_PINNED_SHARE 4
+/* What evicted objects may hold of memory before inserting stops: a share of the size for those
+ * that slow clients still read (guess), and what may wait for the end of a grace period, since
+ * liburcu's thread looks every 10 ms: 10 ms of 800 MB/s. */
+#define TABLE_PINNED_SHARE  4
+#define TABLE_LEAVING_BYTES (8 << 20)
 
 struct cache_table {
 	struct cds_lfht *hash;
@@ -211,7 +214,8 @@ static bool fits(const struct cache_table *t, const struct cache_object *o)
 {
 	int64_t pinned = atomic_load_explicit(&t->account->pinned_bytes, memory_order_relaxed);
 
-	return o->charge_bytes <= t->size_bytes && pinned <= t->size_bytes / TABLE_PINNED_SHARE;
+	return o->charge_bytes <= t->size_bytes &&
+	       pinned <= t->size_bytes / TABLE_PINNED_SHARE + TABLE_LEAVING_BYTES;
 }
 
 /* Add `o`, with a reference and an account of its own, replacing its like. */

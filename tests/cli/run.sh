@@ -77,6 +77,29 @@ kill -INT "$pid"
 ended
 is exit 0
 
+# A second signal does not wait: what is still queued is given up, and the exit code says so.
+cat >slow.yaml <<'YAML'
+weir: 1
+name: slow
+admin: { listen: "127.0.0.1:0" }
+drain: { grace: 60s }
+stages:
+  web:  { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: slow } }
+  slow: { use: delay, with: { time: 1s }, threads: { min: 1, max: 1 }, to: end }
+  end:  { use: respond, with: { body: "late\n" } }
+YAML
+launch slow.yaml
+for _ in 1 2 3; do
+	curl -s "$web" >>"$work/answers" &
+done
+until "$program" ps --admin "$admin" | grep -q '^slow .* 2/[0-9]* .* 1/1 '; do :; done
+kill -TERM "$pid"
+until grep -q 'finishing what was accepted' "$work/log"; do :; done
+kill -TERM "$pid"
+ended
+is exit 1
+is err has 'because a second signal came'
+
 # Last words, then the signal's own course.
 launch server.yaml
 kill -SEGV "$pid"

@@ -167,6 +167,7 @@ struct server {
 	struct weir_stage_spec *web, *app;
 	struct weir_graph *graph;
 	int port;
+	int probe; /* a test's own connection */
 };
 
 /* A server whose app is of type `use`; turn knobs before server_start. */

@@ -223,7 +223,7 @@ static void test_slow_reader(void)
 	enum { BYTES = 900000, FILES = 20 };
 	struct answer a = {0}, b = {0};
 	char *p = site_pattern(BYTES, 1), name[32];
-	int small = 4096;
+	int small = 65536; /* so that the object does not fit into buffers on the way */
 
 	site_make();
 	site_put("root/slow", p, BYTES, 0);

@@ -22,12 +22,23 @@ static void *drain_main(void *arg)
 	return NULL;
 }
 
-/* Begin a drain and wait until it has begun. */
-static void drain_begin(struct drain *d, struct server *s, int64_t grace_ns)
+static void drain_call(struct drain *d, struct server *s, int64_t grace_ns)
 {
 	*d = (struct drain){.server = s, .grace_ns = grace_ns};
 	pthread_create(&d->thread, NULL, drain_main, d);
-	FIXTURE_AWAIT(!weir_graph_ready(s->graph));
+}
+
+/* Begin a drain and wait until the I/O thread has followed: the probe, a connection of its own,
+ * is told to close, or is closed. */
+static void drain_begin(struct drain *d, struct server *s, int64_t grace_ns)
+{
+	struct answer a = {0};
+
+	drain_call(d, s, grace_ns);
+	while (client_say(s->probe, GET("/probe")) && answer_read(s->probe, &a) && !a.close)
+		continue;
+	close(s->probe);
+	answer_free(&a);
 }
 
 static void drain_end(struct drain *d)
@@ -37,19 +48,23 @@ static void drain_end(struct drain *d)
 	weir_graph_free(d->server->graph);
 }
 
-static struct server start(const char *linger)
+static struct server start(const char *linger, const char *io_threads, const char *threads)
 {
 	struct server s = server_new("t.reply");
 
 	fixture_set(s.web, "with.linger", linger);
-	fixture_set(s.web, "with.threads", "2");
+	fixture_set(s.web, "with.threads", io_threads);
+	fixture_set(s.app, "threads.max", threads);
+	fixture_set(s.app, "threads.min", threads);
+	fixture_set(s.app, "cohort.max", "1");
 	server_start(&s);
+	s.probe = client_open(s.port);
 	return s;
 }
 
 static void test_in_flight(void)
 {
-	struct server s = start("0ms");
+	struct server s = start("0ms", "1", "2");
 	struct answer a = {0};
 	struct drain d;
 	int fd = client_open(s.port);
@@ -72,7 +87,7 @@ static void test_in_flight(void)
 /* Idle connections: one speaks while the server lingers, one does not. */
 static void test_last_request(void)
 {
-	struct server s = start("2s");
+	struct server s = start("2s", "1", "2");
 	struct answer a = {0};
 	struct drain d;
 	int talks = client_open(s.port), silent = client_open(s.port);
@@ -96,7 +111,7 @@ static void test_last_request(void)
 static void test_backlog(void)
 {
 	enum { N = 200 };
-	struct server s = start("1s");
+	struct server s = start("1s", "1", "2");
 	struct answer a = {0};
 	struct drain d;
 	int fd[N];
@@ -132,7 +147,6 @@ static void *ask_main(void *arg)
 
 	while (client_say(fd, GET("/x"))) {
 		if (!answer_read(fd, &a) || a.status != 200) {
-			fprintf(stderr,"torn status %d n %zu len %ld head '%s' errno %d answers %lu\n",a.status,a.n,a.length,a.head,errno,k->answers);
 			k->torn++;
 			break;
 		}
@@ -150,7 +164,7 @@ static void *ask_main(void *arg)
 static void test_under_load(void)
 {
 	enum { N = 16 };
-	struct server s = start("1s");
+	struct server s = start("1s", "2", "2");
 	struct asker k[N];
 	struct drain d;
 
@@ -172,7 +186,7 @@ static void test_under_load(void)
 /* The grace time ends first: what is queued is answered 503, what runs still gets its answer. */
 static void test_grace_over(void)
 {
-	struct server s = start("0ms");
+	struct server s = start("0ms", "1", "1");
 	struct answer a = {0};
 	struct drain d;
 	int fd = client_open(s.port), other = client_open(s.port), idle = client_open(s.port);
@@ -182,7 +196,8 @@ static void test_grace_over(void)
 	gate_await(1);
 	CU_ASSERT(client_say(other, GET("/queued")));
 	FIXTURE_AWAIT(server_offered(&s) == 3);
-	drain_begin(&d, &s, 50000000LL);
+	close(s.probe);
+	drain_call(&d, &s, 50000000LL);
 	CU_ASSERT(answer_read(other, &a));
 	CU_ASSERT_EQUAL(a.status, 503);
 	CU_ASSERT_PTR_NOT_NULL(head_field(a.head, "Retry-After"));
@@ -200,7 +215,7 @@ static void test_grace_over(void)
 
 static void test_hurry(void)
 {
-	struct server s = start("60s");
+	struct server s = start("60s", "1", "2");
 	struct drain d;
 	int fd = client_open(s.port);
 	struct answer a = {0};
@@ -217,7 +232,7 @@ static void test_hurry(void)
 /* With nobody there the linger time is not waited for. */
 static void test_nobody(void)
 {
-	struct server s = start("60s");
+	struct server s = start("60s", "2", "2");
 	struct drain d;
 
 	drain_begin(&d, &s, 100000000000LL);

@@ -3,9 +3,11 @@
 #ifndef WEIR_TESTS_CONFIG_LOADING_H
 #define WEIR_TESTS_CONFIG_LOADING_H
 
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <weir/spec.h>
@@ -104,6 +106,21 @@ static inline const char *enter_folder(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(path));
 	CU_ASSERT_EQUAL_FATAL(chdir(path), 0);
 	return path;
+}
+
+static inline int leave_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	return remove(path);
+}
+
+/** Go back from a folder that enter_folder made, and remove it. */
+static inline void leave_folder(const char *path)
+{
+	CU_ASSERT_EQUAL_FATAL(chdir(".."), 0);
+	CU_ASSERT_EQUAL(nftw(path, leave_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 /** What `print(spec_or_so, out)` writes: begin gives the stream, end the text (valid until the next

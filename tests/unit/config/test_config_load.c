@@ -28,7 +28,7 @@ static const char *refused(const char *path)
 /* The file's own entries first, then the included ones, a pattern's in the order of names. */
 static void test_order(void)
 {
-	enter_folder();
+	const char *folder = enter_folder();
 	mkdir("conf.d", 0755);
 	write_main("include: [conf.d/*.yaml, extra.yaml, none/*.yaml]\n"
 		   "classes: { first: {} }\n");
@@ -53,12 +53,13 @@ static void test_order(void)
 	CU_ASSERT_STRING_EQUAL(spec->path, "main.yaml");
 	CU_ASSERT_STRING_EQUAL(spec->stages[2].mark.file, "conf.d/../deep.yaml");
 	weir_spec_free(spec);
+	leave_folder(folder);
 }
 
 /* The same mistakes across files as within one, with both places. */
 static void test_twice(void)
 {
-	enter_folder();
+	const char *folder = enter_folder();
 	write_main("include: more.yaml\nname: a\n");
 	write_file("more.yaml", "name: b\nstages:\n  web: { use: t.sink }\n");
 	refused("main.yaml");
@@ -68,13 +69,14 @@ static void test_twice(void)
 					       "more.yaml:3:3: stage 'web' is given twice\n"
 					       "    3 |   web: { use: t.sink }\n"
 					       "      |   ^^^ the first is at main.yaml:5:3\n");
+	leave_folder(folder);
 }
 
 static void test_many_files(void)
 {
 	char name[32], pattern[] = "include: 'f*.yaml'\n";
 
-	enter_folder();
+	const char *folder = enter_folder();
 	write_main(pattern);
 	for (int i = 0; i <= CONFIG_INCLUDES_MAX; i++) {
 		snprintf(name, sizeof(name), "f%03d.yaml", i);
@@ -85,12 +87,13 @@ static void test_many_files(void)
 	struct weir_spec *spec = load_path("main.yaml", NULL, 0);
 	CU_ASSERT_PTR_NOT_NULL(spec);
 	weir_spec_free(spec);
+	leave_folder(folder);
 }
 
 /* The bounds are for all files together. */
 static void test_many_nodes(void)
 {
-	enter_folder();
+	const char *folder = enter_folder();
 	write_main("include: [a.yaml, b.yaml]\n");
 	char *text = malloc(20000), *p = stpcpy(text, "x-list: [");
 	for (int i = 0; i < 6000; i++)
@@ -101,13 +104,14 @@ static void test_many_nodes(void)
 	free(text);
 	CU_ASSERT_STRING_EQUAL(refused("main.yaml"), "there are more than 10000 values and keys");
 	CU_ASSERT_STRING_EQUAL(loading_errs.err[0].file, "b.yaml");
+	leave_folder(folder);
 }
 
 static void test_no_file(void)
 {
 	struct weir_spec *spec = NULL;
 
-	enter_folder();
+	const char *folder = enter_folder();
 	loading_errs = (struct weir_errs){0};
 	CU_ASSERT_EQUAL(config_load("gone.yaml", NULL, 0, &spec, &loading_errs), WEIR_ENOENT);
 	CU_ASSERT_STRING_EQUAL(
@@ -117,19 +121,21 @@ static void test_no_file(void)
 	/* Opening a FIFO for reading waits for its writer, who never comes. */
 	CU_ASSERT_EQUAL(mkfifo("fifo", 0600), 0);
 	CU_ASSERT_STRING_EQUAL(refused("fifo"), "the file is no regular file");
+	leave_folder(folder);
 }
 
 static void test_large_file(void)
 {
-	enter_folder();
+	const char *folder = enter_folder();
 	write_main("");
 	CU_ASSERT_EQUAL(truncate("main.yaml", CONFIG_BYTES_MAX + 1), 0);
 	CU_ASSERT_STRING_EQUAL(refused("main.yaml"), "the file is larger than 1 MiB");
+	leave_folder(folder);
 }
 
 static void test_writable_by_all(void)
 {
-	enter_folder();
+	const char *folder = enter_folder();
 	write_main("");
 	CU_ASSERT_EQUAL(chmod("main.yaml", 0646), 0);
 	CU_ASSERT_STRING_EQUAL(refused("main.yaml"),
@@ -138,6 +144,7 @@ static void test_writable_by_all(void)
 	struct weir_spec *spec = load_path("main.yaml", NULL, 0);
 	CU_ASSERT_PTR_NOT_NULL(spec);
 	weir_spec_free(spec);
+	leave_folder(folder);
 }
 
 /* A text has no folder: it includes nothing and loads no code. */
@@ -151,7 +158,7 @@ static void test_text_alone(void)
 
 static void test_default_name(void)
 {
-	enter_folder();
+	const char *folder = enter_folder();
 	mkdir("sub", 0755);
 	write_main("");
 	CU_ASSERT_EQUAL(rename("main.yaml", "sub/shop.prod.yaml"), 0);
@@ -159,6 +166,7 @@ static void test_default_name(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(spec);
 	CU_ASSERT_STRING_EQUAL(spec->name, "shop");
 	weir_spec_free(spec);
+	leave_folder(folder);
 }
 
 CUNIT_MAIN("load", {"order", test_order}, {"twice", test_twice}, {"many files", test_many_files},

@@ -67,6 +67,13 @@ static void test_not_in_keys(void)
 	    "unknown key '${WEIR_TEST_WORD}' in stage 'w'");
 }
 
+/* Notes of the user are left alone. */
+static void test_not_in_notes(void)
+{
+	set_up();
+	weir_spec_free(load_good("weir: 1\nx-note: \"${WEIR_TEST_UNSET} ${}\"\nstages: {}\n"));
+}
+
 /* Each missing variable is said once, and nothing else about its value. */
 static void test_all_at_once(void)
 {
@@ -88,10 +95,10 @@ static void test_too_much(void)
 	memset(big, 'x', 100000);
 	big[100000] = '\0';
 	setenv("WEIR_TEST_BIG", big, 1);
-	p += sprintf(p, "weir: 1\nstages: { w: { use: t.work } }\nx-big: [");
+	p += sprintf(p, "weir: 1\nstages: { w: { use: t.work, with: { names: [");
 	for (int i = 0; i < 11; i++)
 		p += sprintf(p, "\"${WEIR_TEST_BIG}\", ");
-	sprintf(p, "]\n");
+	sprintf(p, "] } } }\n");
 	CU_ASSERT_STRING_EQUAL(
 	    load_bad(text), "the variables of this configuration hold more than 1 MiB");
 	unsetenv("WEIR_TEST_BIG");
@@ -101,4 +108,5 @@ static void test_too_much(void)
 
 CUNIT_MAIN("expand", {"forms", test_forms}, {"literal", test_literal},
     {"no structure", test_no_structure}, {"not in keys", test_not_in_keys},
-    {"all at once", test_all_at_once}, {"too much", test_too_much})
+    {"not in notes", test_not_in_notes}, {"all at once", test_all_at_once},
+    {"too much", test_too_much})

@@ -95,7 +95,7 @@ static void test_sets(void)
 {
 	const char *sets[] = {"w.threads=inline", "w.with.size=1MB"};
 
-	enter_folder();
+	const char *folder = enter_folder();
 	write_file("main.yaml", text);
 	struct weir_spec *spec = load_path("main.yaml", sets, 2);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(spec);
@@ -106,6 +106,7 @@ static void test_sets(void)
 	CU_ASSERT_PTR_NULL(strstr(captured, "threads.max"));
 	weir_spec_free(spec);
 	capture_free();
+	leave_folder(folder);
 }
 
 /* A spec that no file made has no places. */

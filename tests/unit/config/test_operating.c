@@ -98,7 +98,7 @@ static void test_messages(void)
 	types_register();
 	if (!weir_stage_type_find("file.read"))
 		weir_stage_register(&read_double, &err);
-	enter_folder();
+	const char *folder = enter_folder();
 	write_file("shop.yaml", "weir: 1\n"
 				"stages:\n"
 				"  parse:\n"
@@ -118,6 +118,7 @@ static void test_messages(void)
 	    "    7 |       root: /srv\n"
 	    "      |       ^^^^ 'file.read' takes it inside 'with:'\n");
 	unlink("shop.yaml");
+	leave_folder(folder);
 }
 
 static void test_bare_duration(void)

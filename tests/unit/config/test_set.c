@@ -16,18 +16,16 @@ static const char *refused(const char *set)
 	return loading_said();
 }
 
-static void set_up(void)
+static const char *set_up(void)
 {
-	static bool done;
+	const char *folder = enter_folder();
 
-	if (!done)
-		enter_folder();
-	done = true;
 	write_file("main.yaml", "weir: 1\n"
 				"stages:\n"
 				"  web: { use: t.source, with: { listen: a }, to: w }\n"
 				"  w: { use: t.work, threads: inline, with: { size: 1MB } }\n"
 				"  w.x: { use: t.work }\n");
+	return folder;
 }
 
 static void test_values(void)
@@ -35,7 +33,7 @@ static void test_values(void)
 	const char *sets[] = {"w.threads.max=8", "w.with.size=2MB", "w.with.limit.rate=5",
 	    "w.x.queue.limit=3", "web.with.listen=b=c", "w.x.threads=4"};
 
-	set_up();
+	const char *folder = set_up();
 	struct weir_spec *spec = load_path("main.yaml", sets, 6);
 	if (!spec)
 		fprintf(stderr, "%s", loading_said());
@@ -47,11 +45,12 @@ static void test_values(void)
 	CU_ASSERT_TRUE(x->queue.limit == 3 && x->threads.min == 4 && x->threads.max == 4);
 	CU_ASSERT_STRING_EQUAL(weir_node_get(stage_of(spec, "web")->with, "listen")->text, "b=c");
 	weir_spec_free(spec);
+	leave_folder(folder);
 }
 
 static void test_refused(void)
 {
-	set_up();
+	const char *folder = set_up();
 	CU_ASSERT_STRING_EQUAL(
 	    refused("w.queue.limit=0"), "--set: w.queue.limit=0: '0' is too small: at least 1\n");
 	CU_ASSERT_STRING_EQUAL(refused("v.slo=1s"), "--set: v.slo=1s: there is no such stage\n");
@@ -64,12 +63,13 @@ static void test_refused(void)
 	    "'time' of 'with' of stage 'w' (t.work): '10' needs a unit: write 10ms or 10s\n");
 	CU_ASSERT_STRING_EQUAL(refused("w.with.tine=10ms"),
 	    "unknown key 'tine' in 'with' of stage 'w' (t.work): did you mean 'time'?\n");
+	leave_folder(folder);
 }
 
 /* What the file says wrong and an override says right is right. */
 static void test_mends(void)
 {
-	enter_folder();
+	const char *folder = enter_folder();
 	write_file("main.yaml", "weir: 1\n"
 				"stages:\n"
 				"  web: { use: t.source, to: w }\n"
@@ -78,6 +78,7 @@ static void test_mends(void)
 	struct weir_spec *spec = load_with("web.with.listen=a");
 	CU_ASSERT_PTR_NOT_NULL(spec);
 	weir_spec_free(spec);
+	leave_folder(folder);
 }
 
 CUNIT_MAIN("set", {"values", test_values}, {"refused", test_refused}, {"mends", test_mends})

@@ -151,7 +151,6 @@ static void test_bound(void)
 		objects += c.objects;
 		evicted += c.evicted;
 		CU_ASSERT(bytes <= 1 << 16);
-		urcu_memb_barrier(); /* so that nothing evicted is pinned */
 	}
 	CU_ASSERT(objects > 10);
 	CU_ASSERT_EQUAL(objects + evicted, 1000);
@@ -179,25 +178,26 @@ static void test_too_large(void)
 /* Evicted objects that somebody still reads count: memory is bounded whatever clients do. */
 static void test_pinned(void)
 {
-	struct cache_table *t = new_table(1 << 16);
-	struct cache_object *held[100];
+	enum { SIZE = 1 << 20, OBJECT = 64000, OBJECTS = 250 };
+	struct cache_table *t = new_table(SIZE);
+	struct cache_object *held[OBJECTS];
 	int n = 0;
 
 	urcu_memb_register_thread();
-	for (int i = 0; i < 100; i++) {
-		insert(t, i, 4000);
-		urcu_memb_barrier();
+	for (int i = 0; i < OBJECTS; i++) { /* 16 MB in all */
+		insert(t, i, OBJECT);
 		struct cache_object *o = find(t, i);
 		if (o)
 			held[n++] = o;
 	}
-	CU_ASSERT(n * 4000 <= (1 << 16) + (1 << 16) / 4 + 2 * 4400);
-	CU_ASSERT(n >= 15);
-	CU_ASSERT(!has(t, 99));
+	CU_ASSERT(n * OBJECT <= SIZE + SIZE / 4 + (8 << 20) + 2 * OBJECT);
+	CU_ASSERT(n * OBJECT >= SIZE);
+	CU_ASSERT(!has(t, OBJECTS - 1));
 	while (n > 0)
 		cache_object_put(held[--n]);
-	insert(t, 1000, 4000);
-	CU_ASSERT(has(t, 1000));
+	urcu_memb_barrier(); /* until they are freed */
+	insert(t, OBJECTS, OBJECT);
+	CU_ASSERT(has(t, OBJECTS));
 	urcu_memb_unregister_thread();
 	cache_table_free(t);
 }
@@ -212,7 +212,6 @@ static void test_scan(void)
 		insert(t, i, 1000);
 	for (int i = 100; i < 1400; i++) {
 		insert(t, i, 1000);
-		urcu_memb_barrier();
 		for (int k = 0; k < 5 && i % 10 == 0; k++)
 			CU_ASSERT(has(t, k));
 	}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any bytes as a request head: the verdict is the same for every prefix that is long enough to have
+ * one, guard_news never hides a byte that changes it, and what is called good keeps the rules, read
+ * here by a second, dumb reader.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/guard.h"
+#include "http/parse.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct weir_http_header headers[WEIR_HTTP_HEADERS_MAX];
+
+static void expect(bool cond, const char *what)
+{
+	if (cond)
+		return;
+	fprintf(stderr, "fuzz_http_guard: %s\n", what);
+	abort();
+}
+
+/* Lines end in CR LF, and there is no other control byte but HT; an empty line ends the head. */
+static void check_lines(const char *p, size_t n)
+{
+	expect(n >= 4 && memcmp(p + n - 4, "\r\n\r\n", 4) == 0, "a good head has no empty line");
+	for (size_t i = 0; i < n; i++) {
+		uint8_t b = (uint8_t)p[i];
+		expect(b != '\n' || (i > 0 && p[i - 1] == '\r'), "a lone LF is good");
+		expect(b != '\r' || (i + 1 < n && p[i + 1] == '\n'), "a lone CR is good");
+		expect(b >= 0x20 || b == '\t' || b == '\r' || b == '\n', "a control byte is good");
+		expect(b != 0x7f, "DEL is good");
+		if (i > 0 && p[i - 1] == '\n')
+			expect(b != ' ' && b != '\t', "a folded line is good");
+	}
+}
+
+static bool name_is(const struct weir_http_header *h, const char *name)
+{
+	return weir_slice_is(h->name, name);
+}
+
+/* Count the fields that decide, and the rules about how many there may be. */
+static void check_fields(const struct http_head *head)
+{
+	int hosts = 0, lengths = 0, codings = 0;
+
+	for (int i = 0; i < head->n_headers; i++) {
+		const struct weir_http_header *h = &head->headers[i];
+		hosts += name_is(h, "host");
+		lengths += name_is(h, "content-length");
+		codings += name_is(h, "transfer-encoding");
+		expect(h->name.n > 0 && h->name.p[h->name.n] == ':', "a space before ':' is good");
+	}
+	expect(hosts <= 1 && lengths + codings <= 1, "two fields decide");
+	expect(hosts == 1 || head->minor == 0, "no Host is good");
+	expect(codings == 0 || head->minor == 1, "a coding in HTTP/1.0 is good");
+	expect(head->path.n > 0 && (head->path.p[0] == '/' || head->path.p[0] == '*'), "no path");
+	expect(head->target.n <= WEIR_HTTP_TARGET_MAX && head->n <= WEIR_HTTP_HEAD_MAX, "too long");
+	expect(head->content_length < 1000000000000000000ULL, "a length overflows");
+}
+
+/* The first verdict that growing prefixes get; steps over those that guard_news says are no news.
+ */
+static enum guard_verdict grow(const char *p, size_t n, struct http_head *head)
+{
+	size_t seen = 0;
+
+	for (size_t now = 1; now <= n; now++) {
+		enum guard_verdict v;
+		head->headers = headers;
+		if (seen > 0 && !guard_news(p, seen, now)) {
+			seen = now;
+			continue;
+		}
+		v = guard_head(p, now, head);
+		if (v != GUARD_MORE)
+			return v;
+		seen = now;
+	}
+	return GUARD_MORE;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const char *p = (const char *)data;
+	struct http_head whole = {.headers = headers}, grown = {.headers = headers};
+	size_t len = 0;
+	int status = 0, rc;
+	enum guard_verdict v;
+
+	if (size > 20000)
+		return 0;
+	v = guard_head(p, size, &whole);
+	rc = weir_http_guard(p, size, &len, &status);
+	expect(rc == (v == GUARD_GOOD ? 1 : v == GUARD_MORE ? 0 : WEIR_EINVAL), "the calls differ");
+	expect(v != GUARD_MORE || size < WEIR_HTTP_HEAD_MAX, "a full buffer without a verdict");
+	if (v == GUARD_GOOD) {
+		expect(len == whole.n && len <= size, "a wrong length");
+		check_lines(p, len);
+		check_fields(&whole);
+	}
+	expect(grow(p, size, &grown) == v, "the verdict depends on the split");
+	expect(v != GUARD_REFUSED || (grown.status == whole.status && status == whole.status &&
+					 strcmp(grown.why, whole.why) == 0),
+	    "the answer depends on the split");
+	expect(v != GUARD_GOOD || grown.n == whole.n, "the length depends on the split");
+	parse_head(p, size, &whole);
+	return 0;
+}
