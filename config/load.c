@@ -126,10 +126,9 @@ static int merge(struct load *load, struct weir_node *tree)
 	int rc = 0;
 
 	check_version(load, tree);
-	for (int i = 0; rc == 0 && i < tree->n; i++) {
+	for (int i = 0; rc == 0 && i < tree->n; i++)
 		if (strcmp(tree->name[i]->text, "include") != 0 && !is_note(tree->name[i]))
 			rc = merge_key(load, tree, i);
-	}
 	return rc;
 }
 

@@ -33,6 +33,7 @@
 #include "cache.h"
 #include "cache_rcu.h"
 #include "open.h"
+#include "path.h"
 
 /* Lookups in one read section: guess, enough to pay for it. */
 #define CACHE_CHUNK 32
@@ -53,7 +54,9 @@ static bool is_plain(const struct weir_http_request *req)
 
 static void miss(struct weir_stage *st, struct weir_event **ev, uint64_t hash)
 {
-	if (is_plain(weir_http_request(*ev)))
+	const struct weir_http_request *req = weir_http_request(*ev);
+
+	if (is_plain(req) && path_is_canonical(req->path))
 		cache_fetch(st, ev, hash, NULL, true);
 	else
 		cache_pass(st, ev);

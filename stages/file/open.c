@@ -112,7 +112,8 @@ static bool is_racy(const struct file *file, int64_t now_ns)
 {
 	int64_t age_ns = now_ns - file->modified_ns;
 
-	return age_ns >= 0 && age_ns < FILE_RACY_NS;
+	return age_ns > -FILE_RACY_NS &&
+	       age_ns < FILE_RACY_NS; /* the clocks may differ by a tick */
 }
 
 size_t file_etag(const struct file *file, int64_t now_ns, char etag[FILE_ETAG_SIZE])

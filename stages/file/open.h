@@ -42,7 +42,7 @@ int file_open(int root, const char *name, struct file *file);
 
 /**
  * Write the ETag of `file` into `etag`; returns its length. Strong, of time, size and inode. When
- * the file changed less than 100 ms before `now_ns` (CLOCK_REALTIME) it may change again without
+ * the file changed less than 100 ms from `now_ns` (CLOCK_REALTIME) it may change again without
  * its time changing (the kernel stamps files by its tick): then the tag is weak and another one
  * than the file will have later, so that whoever kept the bytes asks again.
  */

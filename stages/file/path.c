@@ -9,7 +9,6 @@
  */
 #include "path.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 /* NAME_MAX of every file system in use; longer names cannot exist. */
@@ -141,6 +140,44 @@ static bool is_plain(unsigned char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
 	       (c != '\0' && strchr("-._~/!$&'()*+,;=:@", c));
+}
+
+/* Length of the segment character at `p` when it is in its canonical spelling, else 0. */
+static size_t canonical_length(const char *p, const char *end)
+{
+	if (*p != '%')
+		return is_plain((unsigned char)*p) ? 1 : 0;
+	if (end - p < 3 || hex_digit(p[1]) < 0 || hex_digit(p[2]) < 0)
+		return 0;
+	bool capitals = !(p[1] >= 'a' && p[1] <= 'f') && !(p[2] >= 'a' && p[2] <= 'f');
+	bool needed = !is_plain((unsigned char)(hex_digit(p[1]) << 4 | hex_digit(p[2])));
+	return capitals && needed ? 3 : 0;
+}
+
+/* Is the segment in front of `end` (a slash or the end of the path) one that a name may have? */
+static bool segment_is_canonical(const char *start, const char *end)
+{
+	size_t n = (size_t)(end - start);
+
+	return n > 0 && !(n == 1 && start[0] == '.') &&
+	       !(n == 2 && start[0] == '.' && start[1] == '.');
+}
+
+bool path_is_canonical(struct weir_slice path)
+{
+	const char *end = path.p + path.n, *start = path.p + 1;
+
+	if (path.n == 0 || path.p[0] != '/')
+		return false;
+	for (const char *p = start; p < end;) {
+		size_t n = canonical_length(p, end);
+		if (n == 0 || (*p == '/' && !segment_is_canonical(start, p)))
+			return false;
+		if (*p == '/')
+			start = p + 1;
+		p += n;
+	}
+	return start == end || segment_is_canonical(start, end);
 }
 
 int path_directory(const char *name, char *out, size_t size)

@@ -9,6 +9,7 @@
 #ifndef WEIR_STAGES_FILE_PATH_H
 #define WEIR_STAGES_FILE_PATH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <weir/event.h>
@@ -25,6 +26,13 @@
  * directory while `index` is empty). `out` is undefined on failure. Any thread.
  */
 int path_map(struct weir_slice path, const char *index, char *out, size_t size);
+
+/**
+ * Is `path` the one spelling of its name that browsers send? Without empty, "." and ".." segments,
+ * encoded where it must be and nowhere else, in capitals. Every other spelling names the same file:
+ * who keeps something per path would keep it once per spelling. Any thread, about 1 ns a byte.
+ */
+bool path_is_canonical(struct weir_slice path);
 
 /**
  * Write "/" + `name` + "/" percent-encoded into `out[size]`: where to find the directory `name`.

@@ -120,7 +120,7 @@ static int64_t wall_ns(void)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_REALTIME_COARSE, &ts);
+	clock_gettime(CLOCK_REALTIME, &ts);
 	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
 }
 

@@ -59,14 +59,15 @@ static void test_not_plain(void)
 	get_with(WEIR_HTTP_GET, "/a", "Range", "bytes=0-1");
 	get_with(WEIR_HTTP_GET, "/a", "Authorization", "Basic x");
 	get_with(WEIR_HTTP_HEAD, "/a", NULL, NULL);
+	get("/%61");
 	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 0);
 	get("/a");
 	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 1);
-	CU_ASSERT_EQUAL(origin_get(&origin.asked), 5);
+	CU_ASSERT_EQUAL(origin_get(&origin.asked), 6);
 	get_with(WEIR_HTTP_POST, "/a", NULL, NULL);
 	get_with(WEIR_HTTP_OTHER, "/a", NULL, NULL);
-	CU_ASSERT_EQUAL(origin_get(&origin.asked), 7);
-	CU_ASSERT_EQUAL(metric(CACHE_MISSES), 7);
+	CU_ASSERT_EQUAL(origin_get(&origin.asked), 8);
+	CU_ASSERT_EQUAL(metric(CACHE_MISSES), 8);
 	tear_down();
 }
 

@@ -216,8 +216,12 @@ static void test_racy_etag(void)
 	CU_ASSERT(strncmp(racy, "W/\"", 3) == 0);
 	CU_ASSERT(settled[0] == '"');
 	CU_ASSERT_STRING_NOT_EQUAL(racy + 2, settled);
-	file_etag(&f, f.modified_ns - 1, racy); /* a date in the future is nobody's last write */
-	CU_ASSERT_STRING_EQUAL(racy, settled);
+	char other[FILE_ETAG_SIZE];
+	file_etag(&f, f.modified_ns - 4000000, other); /* another clock, a tick behind */
+	CU_ASSERT_STRING_EQUAL(other, racy);
+	file_etag(
+	    &f, f.modified_ns - 1000000000, other); /* a date in the future: not the last write's */
+	CU_ASSERT_STRING_EQUAL(other, settled);
 	f.inode = UINT64_MAX;
 	f.modified_ns = -1;
 	f.size_bytes = -1;

@@ -173,7 +173,25 @@ static void test_directory(void)
 	CU_ASSERT_EQUAL(path_directory("a", out, 2), WEIR_EINVAL);
 }
 
+static void test_canonical(void)
+{
+	static const char *const good[] = {"/", "/a", "/a/", "/a/b.css", "/a%20b", "/%C3%A4/x",
+	    "/a..b", "/.well-known/x", "/100%25", "/~u/a:b;c=d,e", "/...", "/%22"};
+	static const char *const bad[] = {"", "*", "a", "//", "/a//b", "/a//", "/./a", "/a/.",
+	    "/a/..", "/../a", "/%61", "/%2E", "/%2e", "/a%2Fb", "/%c3%A4", "/%C3%a4", "/\xc3\xa4",
+	    "/a b", "/a\\b", "/%", "/%2", "/%zz", "/\"", "/a/./", "/%7E"};
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		CU_ASSERT(path_is_canonical((struct weir_slice){good[i], strlen(good[i])}));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		bool canonical = path_is_canonical((struct weir_slice){bad[i], strlen(bad[i])});
+		if (canonical)
+			printf("\n  %s", bad[i]);
+		CU_ASSERT(!canonical);
+	}
+}
+
 CUNIT_MAIN("path", {"honest paths", test_honest}, {"nasty paths", test_nasty},
     {"random paths stay below the root", test_random}, {"index", test_index},
     {"not a path", test_not_a_path}, {"lengths", test_lengths},
-    {"where a directory is", test_directory})
+    {"where a directory is", test_directory}, {"canonical", test_canonical})
