@@ -2,10 +2,10 @@
 /*
  * What every bench needs: a header that says what ran, the core-distance probe, medians, pinning.
  *
- * The hypervisor moves the two cores of this class of machine apart and together: a cache line takes
- * about 86 ns between near cores and 416 ns between far ones (limits.md). Every row is therefore
- * probed before and after, and a row that was far is measured again, at most BENCH_TRIES times, and
- * marked when it never was near.
+ * The hypervisor moves the two cores of this class of machine apart and together: a cache line
+ * takes about 86 ns between near cores and 416 ns between far ones (limits.md). Every row is
+ * therefore probed before and after, and a row that was far is measured again, at most BENCH_TRIES
+ * times, and marked when it never was near.
  */
 #ifndef WEIR_BENCH_BENCH_H
 #define WEIR_BENCH_BENCH_H
@@ -21,7 +21,8 @@
 /** Print commit, flags, CPU and kernel; exit 2 when the program was built without optimisation. */
 void bench_header(const char *name);
 
-/** Round trip of a cache line between cores `a` and `b` over 10 ms, in ns; 0 when there is one core. */
+/** Round trip of a cache line between cores `a` and `b` over 10 ms, in ns; 0 when there is one
+ * core. */
 double bench_distance_ns(int a, int b);
 
 /** Pin the calling thread to core `cpu`. */

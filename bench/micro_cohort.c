@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What cohorts gain: six stages, all stages per request (depth first) against stage by stage over a
- * batch, once in a bare loop and once through real weir stages (inline, so that queues and threads do
- * not blur the picture).
+ * batch, once in a bare loop and once through real weir stages (inline, so that queues and threads
+ * do not blur the picture).
  *
- * Each stage has code of its own (straight-line, four independent chains, so that fetching it is what
- * costs) and a table of its own (loads that depend on each other). Stages work on separate words of the
- * request: there is no dependence between stages whose removal would pass for a gain (limits.md).
+ * Each stage has code of its own (straight-line, four independent chains, so that fetching it is
+ * what costs) and a table of its own (loads that depend on each other). Stages work on separate
+ * words of the request: there is no dependence between stages whose removal would pass for a gain
+ * (limits.md).
  *
  * Columns: time per request relative to the bare depth-first loop. "share" is how much of the bare
- * loop's gain at batch 16 is left through weir: aim >= 0.90. A batch of one through weir should cost
+ * loop's gain at batch 16 is left through weir: aim >= 0.90. A batch of one through weir should
+ * cost
  * <= 1.03 + the hop itself, which micro_hop gives in ns.
  */
 #include <stdio.h>
@@ -40,18 +42,18 @@ static struct request requests[REQUESTS] __attribute__((aligned(64)));
 	{                                                                                          \
 		uint64_t a = x, b = x + 1, c = x + 2, d = x + 3;                                   \
 		__asm__ volatile(".rept " #reps "\n\t"                                             \
-		                 "addq $0x1234567, %0\n\txorq $0x2345671, %1\n\t"                  \
-		                 "addq $0x3456712, %2\n\txorq $0x4567123, %3\n\t.endr"             \
-		    : "+r"(a), "+r"(b), "+r"(c), "+r"(d)                                           \
-		    :                                                                              \
-		    : "cc");                                                                       \
+				 "addq $0x1234567, %0\n\txorq $0x2345671, %1\n\t"                  \
+				 "addq $0x3456712, %2\n\txorq $0x4567123, %3\n\t.endr"             \
+				 : "+r"(a), "+r"(b), "+r"(c), "+r"(d)                              \
+				 :                                                                 \
+				 : "cc");                                                          \
 		return a ^ b ^ c ^ d;                                                              \
 	}
 #define SIX(kind, reps)                                                                            \
-	CODE(kind##0, reps) CODE(kind##1, reps) CODE(kind##2, reps) CODE(kind##3, reps)            \
-	CODE(kind##4, reps) CODE(kind##5, reps)                                                    \
-	static uint64_t (*const kind[STAGES])(uint64_t) = {                                        \
-	    kind##0, kind##1, kind##2, kind##3, kind##4, kind##5};
+	CODE(kind##0, reps)                                                                        \
+	CODE(kind##1, reps) CODE(kind##2, reps) CODE(kind##3, reps) CODE(kind##4, reps)            \
+	    CODE(kind##5, reps) static uint64_t (*const kind[STAGES])(uint64_t) = {                \
+		kind##0, kind##1, kind##2, kind##3, kind##4, kind##5};
 
 SIX(code_4k, 146)
 SIX(code_24k, 877)
@@ -144,8 +146,12 @@ static const struct weir_outlet outlets[] = {{"out", &req_type, true, ""}, {.nam
 				weir_event_finish(&ev[k], WEIR_OK);                                \
 		}                                                                                  \
 	}                                                                                          \
-	static const struct weir_stage_ops ops##i = {.abi = WEIR_STAGE_ABI, .name = "b.stage" #i,  \
-	    .summary = "bench", .accepts = &req_type, .outlets = outlets, .handle = handle##i};
+	static const struct weir_stage_ops ops##i = {.abi = WEIR_STAGE_ABI,                        \
+	    .name = "b.stage" #i,                                                                  \
+	    .summary = "bench",                                                                    \
+	    .accepts = &req_type,                                                                  \
+	    .outlets = outlets,                                                                    \
+	    .handle = handle##i};
 STAGE(0)
 STAGE(1)
 STAGE(2)
@@ -155,7 +161,8 @@ STAGE(5)
 
 static struct weir_graph *make_graph(void)
 {
-	static const struct weir_stage_ops *const ops[] = {&ops0, &ops1, &ops2, &ops3, &ops4, &ops5};
+	static const struct weir_stage_ops *const ops[] = {
+	    &ops0, &ops1, &ops2, &ops3, &ops4, &ops5};
 	struct weir_spec *spec = weir_spec_new("cohort");
 	static struct weir_errs errs;
 	struct weir_err err = {0};

@@ -2,12 +2,12 @@
 /*
  * Cost of a stage hop: door, admission none, queue, wake-ups, metrics, handle, finish.
  *
- * "two cores": a sender on core 0 offers runs to a stage whose one handler thread is on core 1, as fast
- * as it can; ns per event of the slower side. Events come back to the sender by a counter, so at most
- * IN_FLIGHT are under way. "inline": the same stage in the sender's thread. Beside them, in the same
- * process and run, the bare structures of limits.md: a mutex around a spliced list, and a bounded ring
- * of sequenced cells (Vyukov) with claims in runs, both with a consumer that touches each item.
- * "idle": one event to a parked handler, time until it runs, beside a bare futex.
+ * "two cores": a sender on core 0 offers runs to a stage whose one handler thread is on core 1, as
+ * fast as it can; ns per event of the slower side. Events come back to the sender by a counter, so
+ * at most IN_FLIGHT are under way. "inline": the same stage in the sender's thread. Beside them, in
+ * the same process and run, the bare structures of limits.md: a mutex around a spliced list, and a
+ * bounded ring of sequenced cells (Vyukov) with claims in runs, both with a consumer that touches
+ * each item. "idle": one event to a parked handler, time until it runs, beside a bare futex.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -75,8 +75,12 @@ static int pin_none(struct weir_stage *st)
 }
 
 #define OPS(id, text, fn, init)                                                                    \
-	static const struct weir_stage_ops id = {.abi = WEIR_STAGE_ABI, .name = text,              \
-	    .summary = "bench", .accepts = &hop_type, .handle = fn, .thread_init = init}
+	static const struct weir_stage_ops id = {.abi = WEIR_STAGE_ABI,                            \
+	    .name = text,                                                                          \
+	    .summary = "bench",                                                                    \
+	    .accepts = &hop_type,                                                                  \
+	    .handle = fn,                                                                          \
+	    .thread_init = init}
 OPS(hop_ops, "b.hop", hop_handle, pin_second);
 OPS(inline_ops, "b.inline", hop_handle, pin_none);
 OPS(idle_ops, "b.idle", idle_handle, pin_second);
@@ -93,8 +97,8 @@ static struct weir_graph *graph_of(const struct weir_stage_ops *ops, bool inline
 	struct weir_stage_spec *s = weir_spec_add_stage(spec, "hop", ops->name);
 	if (weir_stage_spec_set(s, "threads.max", "1", why, sizeof(why)) != 0 ||
 	    (spin && weir_stage_spec_set(s, "threads.spin", spin, why, sizeof(why)) != 0) ||
-	    (s->inlined = inlined, weir_graph_build(spec, &g, errs)) != 0 || weir_graph_start(g, errs) != 0 ||
-	    weir_thread_attach(g, "bench") != 0) {
+	    (s->inlined = inlined, weir_graph_build(spec, &g, errs)) != 0 ||
+	    weir_graph_start(g, errs) != 0 || weir_thread_attach(g, "bench") != 0) {
 		fprintf(stderr, "graph: %s %s\n", why, errs->err[0].text);
 		exit(1);
 	}
@@ -233,7 +237,8 @@ static void ring_push(struct weir_event **ev, int n)
 	for (int i = 0; i < n; i++) {
 		struct cell *c = &cells[(at + (unsigned long)i) % EVENTS];
 		c->ev = ev[i];
-		atomic_store_explicit(&c->sequence, at + (unsigned long)i + 1, memory_order_release);
+		atomic_store_explicit(
+		    &c->sequence, at + (unsigned long)i + 1, memory_order_release);
 	}
 }
 
@@ -245,8 +250,9 @@ static void *ring_consumer(void *arg)
 	atomic_store(&ring_head, 0);
 	while (ended < ITEMS) {
 		int n = 0;
-		while (n < 64 && atomic_load_explicit(&cells[(head + (unsigned long)n) % EVENTS].sequence,
-		                     memory_order_acquire) == head + (unsigned long)n + 1)
+		while (n < 64 &&
+		       atomic_load_explicit(&cells[(head + (unsigned long)n) % EVENTS].sequence,
+			   memory_order_acquire) == head + (unsigned long)n + 1)
 			n++;
 		for (int i = 0; i < n; i++)
 			touch(cells[(head + (unsigned long)i) % EVENTS].ev);
@@ -381,8 +387,8 @@ static double row(const char *what, struct bench_stat s, const char *aim)
 	return s.median;
 }
 
-static void hop_rows(const char *what, const struct weir_stage_ops *ops, bool inlined,
-    const char *const *aims)
+static void hop_rows(
+    const char *what, const struct weir_stage_ops *ops, bool inlined, const char *const *aims)
 {
 	const int runs[] = {64, 8, 1};
 	struct weir_graph *g = graph_of(ops, inlined, NULL);
@@ -396,7 +402,8 @@ static void hop_rows(const char *what, const struct weir_stage_ops *ops, bool in
 	graph_end(g);
 }
 
-static void bare_rows(const char *what, void *(*consumer)(void *), void (*push)(struct weir_event **, int))
+static void bare_rows(
+    const char *what, void *(*consumer)(void *), void (*push)(struct weir_event **, int))
 {
 	const int runs[] = {64, 8, 1};
 	char name[64];
@@ -432,7 +439,8 @@ static void idle_cpu_row(void)
 	nanosleep(&ts, NULL);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
 	double cpu = (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) * 1e-9;
-	printf("%-44s %8.3f%% %29s\n", "idle: CPU of a graph with nothing to do", cpu / 3 * 100, "< 1 %");
+	printf("%-44s %8.3f%% %29s\n", "idle: CPU of a graph with nothing to do", cpu / 3 * 100,
+	    "< 1 %");
 	graph_end(g);
 }
 

@@ -137,7 +137,7 @@ static int finish(
 	if (rc == 0 && load->usable)
 		rc = bind_all(load, made);
 	if (rc == 0 && load->errs->total > errors_before)
-		rc = WEIR_EINVAL;
+		rc = source_lacked_memory(load->errs) ? WEIR_ENOMEM : WEIR_EINVAL;
 	if (rc != 0) {
 		if (load->errs->total == errors_before) /* no rc goes without words */
 			source_no_memory(load->errs);

@@ -211,6 +211,7 @@ static void explain_with(
 	}
 	if (weir_knobs_init(ops->knobs, conf) == 0) {
 		weir_knobs_bind(ops->knobs, stage->with, conf, stage->name, &errs);
+		x->no_memory |= source_lacked_memory(&errs);
 		show_rows(x, scope, "with.", ops->knobs, conf);
 		weir_knobs_fini(ops->knobs, conf);
 	} else {

@@ -216,8 +216,8 @@ static json_t *type_rule(const struct weir_stage_ops *ops)
 	json_t *then = json_pack("{s:{s:o}}", "properties", "with", table_schema(ops->knobs));
 	json_t *required = required_rows(ops->knobs);
 
-	if (required && json_array_size(required) > 0)
-		put(&then, "required", json_pack("[s]", "with"));
+	if (!required || json_array_size(required) > 0)
+		put(&then, "required", required ? json_pack("[s]", "with") : NULL);
 	json_decref(required);
 	return json_pack(
 	    "{s:{s:{s:{s:s}}}, s:o}", "if", "properties", "use", "const", ops->name, "then", then);

@@ -251,19 +251,21 @@ static void bind_use(struct bind *bind, struct weir_stage_spec *stage, const str
 		    "'use' of stage '%s' takes a stage type, not %s", stage->name, tree_kind(node));
 }
 
-static void apply_defaults(struct bind *bind, struct weir_stage_spec *stage)
+/* 0 or WEIR_ENOMEM; mistakes were reported by section_defaults. */
+static int apply_defaults(struct bind *bind, struct weir_stage_spec *stage)
 {
 	const struct weir_stage_ops *ops = weir_stage_type_find(stage->use);
-	struct weir_errs seen = {0}; /* section_defaults has reported them */
+	struct weir_errs seen = {0};
 	struct bind quiet = *bind;
 
 	quiet.errs = &seen;
 	if (!bind->defaults || (ops && ops->flags & WEIR_STAGE_SOURCE))
-		return;
+		return 0;
 	for (int i = 0; i < bind->defaults->n; i++)
 		if (config_is_default_key(bind->defaults->name[i]->text))
 			bind_stage_knob(&quiet, bind->defaults->name[i], bind->defaults->item[i],
 			    stage, "'defaults'");
+	return source_lacked_memory(&seen) ? source_no_memory(bind->errs) : 0;
 }
 
 static int bind_stage_key(struct bind *bind, struct weir_stage_spec *stage, struct weir_node *name,
@@ -303,7 +305,7 @@ static int bind_stage(struct bind *bind, const struct weir_node *name, const str
 		return source_no_memory(bind->errs);
 	stage->mark = name->mark;
 	bind_use(bind, stage, use);
-	apply_defaults(bind, stage);
+	rc = apply_defaults(bind, stage);
 	for (int i = 0; rc == 0 && i < node->n; i++)
 		rc = bind_stage_key(bind, stage, node->name[i], node->item[i], where);
 	return rc;

@@ -25,6 +25,14 @@ int source_no_memory(struct weir_errs *errs)
 	return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
 }
 
+bool source_lacked_memory(const struct weir_errs *errs)
+{
+	for (int i = 0; i < errs->n; i++)
+		if (errs->err[i].code == WEIR_ENOMEM)
+			return true;
+	return false;
+}
+
 struct sources *sources_new(void)
 {
 	return calloc(1, sizeof(struct sources));
@@ -199,8 +207,7 @@ static int read_all(int fd, char **text, size_t *n)
 		}
 		*n += got > 0 ? (size_t)got : 0;
 	}
-	char *fitted = realloc(buf, *n + 1);
-	*text = fitted ? fitted : buf;
+	*text = buf; /* larger than need be, but not for long: it is freed after the parse */
 	return 0;
 }
 

@@ -80,4 +80,7 @@ const char *source_line(const struct source *source, int line);
 /** "out of memory", once more. Returns WEIR_ENOMEM. */
 int source_no_memory(struct weir_errs *errs);
 
+/** Is a lack of memory among the errors? Binding goes on after one, as after any mistake. */
+bool source_lacked_memory(const struct weir_errs *errs);
+
 #endif

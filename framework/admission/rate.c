@@ -3,8 +3,8 @@
  * Admission policy `rate`: a token bucket, exact at any rate.
  *
  * Tokens accrue continuously with time, not per tick (SEDA's rate controller silently capped every
- * rate at 1,000 per second because it slept in whole milliseconds), and a run that the queue refuses
- * gets its tokens back (SEDA's lost them). Over any interval t the policy admits at most
+ * rate at 1,000 per second because it slept in whole milliseconds), and a run that the queue
+ * refuses gets its tokens back (SEDA's lost them). Over any interval t the policy admits at most
  * burst + rate * t events.
  */
 #include "admission/admission.h"

@@ -67,8 +67,8 @@ struct journal *control_journal(struct control *c)
 static void describe(struct weir_decision *d, const struct resize_view *v)
 {
 	snprintf(d->inputs, sizeof(d->inputs),
-	    "queue=%u/%u threads=%d busy=%d offered=%llu completed=%llu cpu=%.0f%%", v->queue_length,
-	    v->queue_limit, v->live, v->busy, (unsigned long long)v->offered_total,
+	    "queue=%u/%u threads=%d busy=%d offered=%llu completed=%llu cpu=%.0f%%",
+	    v->queue_length, v->queue_limit, v->live, v->busy, (unsigned long long)v->offered_total,
 	    (unsigned long long)v->completed_total, v->cpu_ratio * 100);
 }
 

@@ -2,8 +2,8 @@
 /*
  * The one control thread: reads views, asks policies, carries out decisions, mends pools, journals.
  *
- * It knows pools only through callbacks (struct control_ops), so everything it decides can be tested
- * without threads: control_step() is one tick at a given time.
+ * It knows pools only through callbacks (struct control_ops), so everything it decides can be
+ * tested without threads: control_step() is one tick at a given time.
  *
  * | call                       | who                                                   |
  * |----------------------------|-------------------------------------------------------|
@@ -18,8 +18,8 @@
 #include "control/journal.h"
 #include "control/resize.h"
 
-/** Time between ticks. Guess: ten times finer than the quickest policy here needs, and 10 wake-ups a
- *  second cost an idle server under 0.1 % of a core. */
+/** Time between ticks. Guess: ten times finer than the quickest policy here needs, and 10 wake-ups
+ * a second cost an idle server under 0.1 % of a core. */
 #define CONTROL_TICK_NS 100000000LL
 
 /** What was mended in a pool in one tick. */

@@ -15,20 +15,21 @@
 
 /** What a policy may look at: one pool at one moment. */
 struct resize_view {
-	int live;                /* threads there are */
-	int target, min, max;    /* threads wanted so far; the bounds */
-	int busy;                /* threads in a handler at this moment */
-	uint32_t queue_length;   /* events waiting, summed over the pool's stages */
+	int live;              /* threads there are */
+	int target, min, max;  /* threads wanted so far; the bounds */
+	int busy;              /* threads in a handler at this moment */
+	uint32_t queue_length; /* events waiting, summed over the pool's stages */
 	uint32_t queue_limit;
-	uint64_t offered_total;  /* events, since start */
+	uint64_t offered_total; /* events, since start */
 	uint64_t completed_total;
-	uint64_t busy_ns_total;  /* time in handlers, summed over threads, batches under way included */
-	double cpu_ratio;        /* CPU the whole process used in the last tick, 0..1 of its cores */
+	uint64_t
+	    busy_ns_total; /* time in handlers, summed over threads, batches under way included */
+	double cpu_ratio;  /* CPU the whole process used in the last tick, 0..1 of its cores */
 };
 
 struct resize_decision {
-	int target;       /* what the policy wants, not clamped */
-	char rule[96];    /* why, for people */
+	int target;    /* what the policy wants, not clamped */
+	char rule[96]; /* why, for people */
 };
 
 /** Largest state of a policy in bytes. */

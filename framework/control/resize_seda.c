@@ -9,10 +9,11 @@
  * The paper's constants: sampling every 2 s, threshold 100 events, idle time 5 s. Its source looked
  * only every 8 s and let threads die after 1 s, which made the pool oscillate with any burst: the
  * paper's values are used. Mended here:
- *   - the queue length alone cannot tell blocked threads from a saturated CPU. Nothing grows while the
- *     process has used up its cores: another thread could only take CPU from those there are.
+ *   - the queue length alone cannot tell blocked threads from a saturated CPU. Nothing grows while
+ * the process has used up its cores: another thread could only take CPU from those there are.
  *   - a threshold above a short queue's limit never fires: it is at most half the limit.
- *   - "idle" is measured over the whole time, as 1 - busy time, not by one thread's luck with wake-ups.
+ *   - "idle" is measured over the whole time, as 1 - busy time, not by one thread's luck with
+ * wake-ups.
  */
 #include "control/resize.h"
 
@@ -21,10 +22,10 @@
 
 #include "base/clock.h"
 
-#define SAMPLE_NS       (2 * NS_PER_S) /* paper, 4.2 */
-#define IDLE_NS         (5 * NS_PER_S) /* paper, 4.2 */
-#define THRESHOLD       100            /* paper, 4.2 */
-#define CPU_SATURATED   0.95           /* overload.md 3.5: the veto of the .NET pool */
+#define SAMPLE_NS     (2 * NS_PER_S) /* paper, 4.2 */
+#define IDLE_NS       (5 * NS_PER_S) /* paper, 4.2 */
+#define THRESHOLD     100            /* paper, 4.2 */
+#define CPU_SATURATED 0.95           /* overload.md 3.5: the veto of the .NET pool */
 
 struct seda_state {
 	bool started;
@@ -45,8 +46,8 @@ static bool grow(const struct resize_view *v, struct resize_decision *d)
 	if (v->cpu_ratio >= CPU_SATURATED)
 		return false;
 	d->target = v->target + 1;
-	snprintf(d->rule, sizeof(d->rule), "queue %u over threshold %u at a sample", v->queue_length,
-	    threshold);
+	snprintf(d->rule, sizeof(d->rule), "queue %u over threshold %u at a sample",
+	    v->queue_length, threshold);
 	return true;
 }
 
@@ -54,7 +55,7 @@ static bool grow(const struct resize_view *v, struct resize_decision *d)
 static bool one_too_many(struct seda_state *s, const struct resize_view *v, int64_t now_ns)
 {
 	double busy = (double)(v->busy_ns_total - s->busy_total) /
-	    (double)(now_ns > s->busy_at_ns ? now_ns - s->busy_at_ns : 1);
+		      (double)(now_ns > s->busy_at_ns ? now_ns - s->busy_at_ns : 1);
 
 	s->busy_total = v->busy_ns_total;
 	s->busy_at_ns = now_ns;
@@ -62,8 +63,8 @@ static bool one_too_many(struct seda_state *s, const struct resize_view *v, int6
 	return v->queue_length == 0 && busy < v->target - 1.2;
 }
 
-static bool shrink(struct seda_state *s, const struct resize_view *v, int64_t now_ns,
-    struct resize_decision *d)
+static bool shrink(
+    struct seda_state *s, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
 {
 	if (!one_too_many(s, v, now_ns)) {
 		s->idle_from_ns = now_ns;
@@ -83,8 +84,11 @@ static bool seda_decide(
 	struct seda_state *s = state;
 
 	if (!s->started) {
-		*s = (struct seda_state){.started = true, .sampled_ns = now_ns, .idle_from_ns = now_ns,
-		    .busy_at_ns = now_ns, .busy_total = v->busy_ns_total};
+		*s = (struct seda_state){.started = true,
+		    .sampled_ns = now_ns,
+		    .idle_from_ns = now_ns,
+		    .busy_at_ns = now_ns,
+		    .busy_total = v->busy_ns_total};
 		return false;
 	}
 	if (now_ns - s->sampled_ns >= SAMPLE_NS) {

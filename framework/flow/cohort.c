@@ -2,9 +2,9 @@
 /* Batch formation; see cohort.h. */
 #include "flow/cohort.h"
 
-/* How long a batch may take when nobody asked for cohorts. A batch holds its events back until its end
- * and later ones of a higher class out: guess, a twentieth of the smallest objective in overload.md
- * (20 ms), and 50 times what a hand-over costs. */
+/* How long a batch may take when nobody asked for cohorts. A batch holds its events back until its
+ * end and later ones of a higher class out: guess, a twentieth of the smallest objective in
+ * overload.md (20 ms), and 50 times what a hand-over costs. */
 #define BATCH_NS 1000000
 
 static int largest(const struct sink *s, int64_t linger_ns)
@@ -46,5 +46,5 @@ bool cohort_wakes(const struct sink *s, uint32_t before, uint32_t length)
 		return true;
 	/* Somebody must mind the clock of the first; somebody must take the full batch. */
 	return before == 0 ||
-	    length >= (uint32_t)atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
+	       length >= (uint32_t)atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
 }

@@ -34,7 +34,8 @@ int conf_new(const struct weir_stage_ops *ops, const struct weir_node *with, con
 		rc = weir_knobs_bind(knobs, with, c->data, where, errs);
 	if (rc != 0) {
 		conf_put(c);
-		return rc == WEIR_ENOMEM ? weir_errs_add(errs, NULL, rc, NULL, "out of memory") : rc;
+		return rc == WEIR_ENOMEM ? weir_errs_add(errs, NULL, rc, NULL, "out of memory")
+					 : rc;
 	}
 	*out = c;
 	return 0;

@@ -2,9 +2,9 @@
 /*
  * The way in and the way out of the world: init and finish.
  *
- * Finish is the one door out. It counts the outcome in the book of the stage that holds the event, so
- * the law offered = completed + shed + failed + in flight closes there, and dies on an event that is
- * not in flight: finishing twice is our bug, never load.
+ * Finish is the one door out. It counts the outcome in the book of the stage that holds the event,
+ * so the law offered = completed + shed + failed + in flight closes there, and dies on an event
+ * that is not in flight: finishing twice is our bug, never load.
  */
 #include "flow/local.h"
 
@@ -64,7 +64,7 @@ static void end(struct weir_event **slot, int status, int stage)
 static bool in_flight(const struct weir_event *ev)
 {
 	return ev->state == WEIR_EVENT_NEW || ev->state == WEIR_EVENT_RUNNING ||
-	    ev->state == WEIR_EVENT_HELD;
+	       ev->state == WEIR_EVENT_HELD;
 }
 
 void weir_event_finish_run(struct weir_event **ev, int n, int status)

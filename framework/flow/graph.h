@@ -4,8 +4,8 @@
  *
  *   BUILT --start--> RUNNING --drain--> DRAINING --> DRAINED
  *
- * Who writes: the main thread builds, starts and drains; `lock` orders changes of knobs; threads enter
- * and leave under `threads_lock`; control/ writes the journal under the journal's own lock.
+ * Who writes: the main thread builds, starts and drains; `lock` orders changes of knobs; threads
+ * enter and leave under `threads_lock`; control/ writes the journal under the journal's own lock.
  */
 #ifndef WEIR_FLOW_GRAPH_H
 #define WEIR_FLOW_GRAPH_H
@@ -47,7 +47,7 @@ struct weir_graph {
 	int *order;                 /* ids, upstream first */
 	struct pool **pools;
 	struct graph_class *classes;
-	struct lock lock;           /* effective values in stage specs */
+	struct lock lock; /* effective values in stage specs */
 	struct lock threads_lock;
 	struct thread *threads WEIR_GUARDED_BY(threads_lock);
 	struct gone *gone WEIR_GUARDED_BY(threads_lock);
@@ -71,8 +71,9 @@ void graph_classes_free(struct weir_graph *g);
 int graph_control_new(struct weir_graph *g);
 
 /** Sum what all threads, live and gone, have counted at stage `id`. times[n_classes] and
- *  links[n_outlets] may be NULL; *running_ns (may be NULL) grows by the time that the handle calls under
- *  way have run so far, summed; *longest_ns (may be NULL) is the longest of them. Takes threads_lock. */
+ *  links[n_outlets] may be NULL; *running_ns (may be NULL) grows by the time that the handle calls
+ * under way have run so far, summed; *longest_ns (may be NULL) is the longest of them. Takes
+ * threads_lock. */
 void graph_sum(struct weir_graph *g, int id, struct book *book, struct weir_class_view *times,
     uint64_t *links, int64_t *running_ns, int64_t *longest_ns);
 

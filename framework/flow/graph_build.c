@@ -153,7 +153,8 @@ static int make_group_pools(struct weir_graph *g, const struct plan *plan)
 	for (int k = 0; k < g->spec->n_groups; k++) {
 		const struct weir_group_spec *gs = &g->spec->groups[k];
 		struct pool *pool;
-		int rc = pool_new(g, gs->name, &gs->threads, sched_policy_find(gs->schedule), &pool);
+		int rc =
+		    pool_new(g, gs->name, &gs->threads, sched_policy_find(gs->schedule), &pool);
 		if (rc != 0)
 			return rc;
 		g->pools[g->n_pools++] = pool;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Classes: which priority an event has, by fields of its type. First match wins; what nothing matches
- * is of the last class. Immutable after build, so sources ask without a lock.
+ * Classes: which priority an event has, by fields of its type. First match wins; what nothing
+ * matches is of the last class. Immutable after build, so sources ask without a lock.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "flow/graph.h"
 #include "flow/plan.h"
 
-static int match_init(struct class_match *m, const struct weir_match_spec *spec,
-    const struct weir_event_type *type)
+static int match_init(
+    struct class_match *m, const struct weir_match_spec *spec, const struct weir_event_type *type)
 {
 	const char *arg;
 
@@ -42,7 +42,8 @@ int graph_classes_bind(
 			return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
 		for (int m = 0; m < cs->n_match; m++, gc->n_match++)
 			if (match_init(&gc->match[m], &cs->match[m], type) != 0)
-				return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
+				return weir_errs_add(
+				    errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
 	}
 	return 0;
 }

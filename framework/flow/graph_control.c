@@ -44,7 +44,9 @@ static struct control_repairs repair(void *ctx, int i, int64_t now_ns)
 	struct weir_graph *g = ctx;
 	struct pool_repairs r = pool_repair(g->pools[i], now_ns);
 
-	return (struct control_repairs){.joined = r.joined, .spawned = r.spawned, .failed = r.failed,
+	return (struct control_repairs){.joined = r.joined,
+	    .spawned = r.spawned,
+	    .failed = r.failed,
 	    .deaths = atomic_load(&g->pools[i]->deaths)};
 }
 

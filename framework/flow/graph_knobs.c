@@ -2,9 +2,9 @@
 /*
  * Turning knobs of a running graph, by name and text, with the very words of `check`.
  *
- * A value is parsed into a copy of the stage's spec (or of its `with:` block); only when it is good is
- * the copy made effective: bounds to the pool, limits and admission to the sink, a new configuration
- * block to the threads. graph->lock orders writers; every change is journalled.
+ * A value is parsed into a copy of the stage's spec (or of its `with:` block); only when it is good
+ * is the copy made effective: bounds to the pool, limits and admission to the sink, a new
+ * configuration block to the threads. graph->lock orders writers; every change is journalled.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,8 +51,9 @@ static const struct weir_knob *find_row(
 static int check_threads(const struct weir_threads_spec *t, char *why, size_t size)
 {
 	if (t->min >= 1 && t->max >= 1 && t->min > t->max)
-		return say(why, size, WEIR_EINVAL, "threads.min %lld would be greater than threads.max %lld",
-		    (long long)t->min, (long long)t->max);
+		return say(why, size, WEIR_EINVAL,
+		    "threads.min %lld would be greater than threads.max %lld", (long long)t->min,
+		    (long long)t->max);
 	return 0;
 }
 
@@ -135,8 +136,8 @@ static int set_with(
 	struct conf *c;
 
 	if (!row)
-		return say(why, size, WEIR_ENOENT, "'%s' (%s) has no knob '%s'", st->name, st->ops->name,
-		    knob);
+		return say(why, size, WEIR_ENOENT, "'%s' (%s) has no knob '%s'", st->name,
+		    st->ops->name, knob);
 	if (!(row->flags & WEIR_KNOB_LIVE))
 		return say(why, size, WEIR_EINVAL,
 		    "'%s' of stage '%s' can not change while the server runs", knob, st->name);
@@ -170,15 +171,15 @@ int weir_graph_set(struct weir_graph *g, const char *stage, const char *knob, co
 		return say(why, size, WEIR_ENOENT, "there is no stage '%s'", stage);
 	lock_take(&g->lock);
 	int rc = strncmp(knob, "with.", 5) == 0 ? set_with(st, knob + 5, value, why, size)
-	                                        : set_framework(st, knob, value, why, size);
+						: set_framework(st, knob, value, why, size);
 	lock_release(&g->lock);
 	if (rc == 0)
 		note(g, stage, knob, value);
 	return rc;
 }
 
-int weir_graph_get(const struct weir_graph *g, const char *stage, const char *knob, char *buf,
-    size_t size)
+int weir_graph_get(
+    const struct weir_graph *g, const char *stage, const char *knob, char *buf, size_t size)
 {
 	struct weir_stage *st = weir_graph_stage(g, stage);
 	const struct weir_knob *row;

@@ -2,10 +2,10 @@
 /*
  * Starting and draining a graph.
  *
- * Drain: sources stop making events and let their connections end; then the graph is left alone until
- * nothing is in flight but what stages hold on purpose, whose ops->stop then lets it go. At the end of
- * the grace time queues are closed upstream first, what is left in them is finished as WEIR_ECLOSED,
- * pools end after their present batch, and the law is checked exactly.
+ * Drain: sources stop making events and let their connections end; then the graph is left alone
+ * until nothing is in flight but what stages hold on purpose, whose ops->stop then lets it go. At
+ * the end of the grace time queues are closed upstream first, what is left in them is finished as
+ * WEIR_ECLOSED, pools end after their present batch, and the law is checked exactly.
  */
 #include <sched.h>
 
@@ -102,7 +102,8 @@ int64_t graph_in_flight(struct weir_graph *g, int id)
 	graph_sum(g, id, &b, NULL, NULL, NULL, NULL);
 	for (int c = 0; c < g->n_classes; c++) {
 		const struct class_book *cb = &b.class_book[c];
-		n += (int64_t)(book_read(&cb->offered) - book_read(&cb->completed) - book_read(&cb->failed));
+		n += (int64_t)(book_read(&cb->offered) - book_read(&cb->completed) -
+			       book_read(&cb->failed));
 		for (int r = 0; r < WEIR_SHED_REASONS; r++)
 			n -= (int64_t)book_read(&cb->shed[r]);
 	}
@@ -133,7 +134,8 @@ static bool wait_quiet(struct weir_graph *g, int64_t until_ns)
 		now_ns = clock_now_ns();
 		if (now_ns >= until_ns || atomic_load(&g->hurry))
 			return false;
-		int64_t look_ns = now_ns + DRAIN_LOOK_NS < until_ns ? now_ns + DRAIN_LOOK_NS : until_ns;
+		int64_t look_ns =
+		    now_ns + DRAIN_LOOK_NS < until_ns ? now_ns + DRAIN_LOOK_NS : until_ns;
 		struct timespec ts = {look_ns / NS_PER_S, look_ns % NS_PER_S};
 		pthread_mutex_lock(&g->drain_mutex);
 		pthread_cond_timedwait(&g->drain_cond, &g->drain_mutex, &ts);
@@ -163,8 +165,10 @@ static uint64_t end_queued(struct weir_stage *st)
 
 	queue_close(&st->sink.queue);
 	for (int rank = 0; rank < st->sink.queue.n_parts; rank++) {
-		struct queue_take take = {.rank = rank, .n_ranks = st->sink.queue.n_parts,
-		    .max = WEIR_BATCH_MAX, .sharers = 1};
+		struct queue_take take = {.rank = rank,
+		    .n_ranks = st->sink.queue.n_parts,
+		    .max = WEIR_BATCH_MAX,
+		    .sharers = 1};
 		while ((n = queue_pop(&st->sink.queue, &take, ev)) > 0) {
 			book_add(&book->running, (uint64_t)n);
 			for (int i = 0; i < n; i++) {

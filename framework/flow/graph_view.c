@@ -2,9 +2,9 @@
 /*
  * Reading a running graph: sums over threads, gauges, and the law.
  *
- * Counters are read while they move, so the law offered = ended + in flight can be off by what moved
- * while it was read. The view says by how much at most: what was offered and ended between two
- * readings, plus one batch for each thread that was moving one before or after.
+ * Counters are read while they move, so the law offered = ended + in flight can be off by what
+ * moved while it was read. The view says by how much at most: what was offered and ended between
+ * two readings, plus one batch for each thread that was moving one before or after.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -129,7 +129,7 @@ static void view_law(struct weir_graph *g, struct weir_stage *st, const struct b
 	v->in_flight = offered0 > ended0 ? (uint64_t)(offered0 - ended0) : 0;
 	v->law_residual = offered0 - ended0 - counted;
 	v->law_slack = (offered - offered0) + (ended - ended0) +
-	    (int64_t)WEIR_BATCH_MAX * (moving + moving_threads(g));
+		       (int64_t)WEIR_BATCH_MAX * (moving + moving_threads(g));
 }
 
 static void view_threads(struct weir_graph *g, struct weir_stage *st, struct weir_stage_view *v)

@@ -2,8 +2,8 @@
 /*
  * What one thread has at one stage: books, outboxes, its copy of the configuration, its state.
  *
- * Every counter has one writer, the thread; readers (views) sum the books of all threads with relaxed
- * loads. Threads that have gone leave their sums in the graph's book of the dead (rule 33).
+ * Every counter has one writer, the thread; readers (views) sum the books of all threads with
+ * relaxed loads. Threads that have gone leave their sums in the graph's book of the dead (rule 33).
  *
  *   offered = completed + shed + failed + in flight        per stage and class, at any moment
  *
@@ -76,39 +76,39 @@ struct outbox {
 	struct mailbox *mailbox; /* where to */
 	struct local *from;      /* the sender's local; NULL for mailboxes */
 	int outlet;
-	book_counter events;     /* that the sink took */
+	book_counter events; /* that the sink took */
 };
 
 struct local {
 	struct book book;
 	struct weir_stage *stage;
-	struct time_book *times;  /* one per class; NULL where this thread never runs the stage */
-	void *thread_state;       /* NULL likewise */
-	bool thread_ready;        /* ops->thread_init ran */
-	int64_t service_ns;       /* of one event, smoothed: bounds the next batch */
-	struct conf *conf;        /* held reference */
-	uint64_t conf_version;    /* of `conf` */
-	uint64_t conf_batch;      /* thread's batch number at which conf was last used */
+	struct time_book *times; /* one per class; NULL where this thread never runs the stage */
+	void *thread_state;      /* NULL likewise */
+	bool thread_ready;       /* ops->thread_init ran */
+	int64_t service_ns;      /* of one event, smoothed: bounds the next batch */
+	struct conf *conf;       /* held reference */
+	uint64_t conf_version;   /* of `conf` */
+	uint64_t conf_batch;     /* thread's batch number at which conf was last used */
 	int n_outboxes;
 	struct outbox outbox[];
 };
 
 struct thread {
 	struct weir_graph *graph;
-	struct thread *next;      /* the graph's list of threads, under its lock */
+	struct thread *next; /* the graph's list of threads, under its lock */
 	char name[24];
-	int64_t now_ns;           /* start of this batch */
-	uint64_t batch;           /* number of this batch */
+	int64_t now_ns; /* start of this batch */
+	uint64_t batch; /* number of this batch */
 	struct outbox *dirty, **dirty_tail;
-	_Atomic(const struct weir_stage *) running;          /* for crash reports, views */
+	_Atomic(const struct weir_stage *) running; /* for crash reports, views */
 	_Atomic(const struct weir_event_type *) running_type;
 	struct weir_event **run_ev; /* the batch in a handler, for a thread that dies in it */
 	int run_n;
 	struct weir_event *offer[WEIR_BATCH_MAX]; /* what an outbox is offering */
-	atomic_bool moving;       /* offering or flushing: counters may be ahead of queues */
-	int refused_by;           /* stage that refused what is being returned, or WEIR_NO_STAGE */
+	atomic_bool moving; /* offering or flushing: counters may be ahead of queues */
+	int refused_by;     /* stage that refused what is being returned, or WEIR_NO_STAGE */
 	int n_locals;
-	struct local **local;     /* by stage id */
+	struct local **local; /* by stage id */
 	struct outbox mail[MAILBOXES_MAX];
 };
 

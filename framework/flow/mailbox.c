@@ -3,8 +3,9 @@
  * Mailboxes; see mailbox.h.
  *
  * The sleep protocol is Dekker's: the owner stores `sleeping`, then loads `full`; a sender stores
- * `full` (under the lock), then exchanges `sleeping`. Both sides are seq_cst, so at least one sees the
- * other, and the exchange lets exactly one sender take the announcement back and pay for the wake-up.
+ * `full` (under the lock), then exchanges `sleeping`. Both sides are seq_cst, so at least one sees
+ * the other, and the exchange lets exactly one sender take the announcement back and pay for the
+ * wake-up.
  */
 #include "flow/mailbox.h"
 

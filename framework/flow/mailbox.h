@@ -2,8 +2,8 @@
 /*
  * A mailbox: how other threads hand events to an I/O thread, in runs, with one wake-up.
  *
- * A mutex around a spliced intrusive list, and a sleep flag. The owner announces that it is about to
- * block (mailbox_sleep); the first sender that finds mail for a sleeping owner takes the
+ * A mutex around a spliced intrusive list, and a sleep flag. The owner announces that it is about
+ * to block (mailbox_sleep); the first sender that finds mail for a sleeping owner takes the
  * announcement back and calls `wake` (an eventfd write), so a run of sends costs one wake-up and a
  * spinning or busy owner none.
  *
@@ -33,7 +33,8 @@ struct mailbox {
 	void (*wake)(struct mailbox *mb);
 };
 
-/** Mailboxes there may be at once: I/O threads of all sources. Every thread has an outbox for each. */
+/** Mailboxes there may be at once: I/O threads of all sources. Every thread has an outbox for each.
+ */
 #define MAILBOXES_MAX 64
 
 /** Make `mb` a mailbox. 0, or WEIR_EBUSY when there are MAILBOXES_MAX. Any thread. */
@@ -50,8 +51,8 @@ void mailbox_put(struct mailbox *mb, struct weir_event *head, struct weir_event 
 /** Take all mail, in order, NULL when there is none. No lock when it is empty. */
 struct weir_event *mailbox_take(struct mailbox *mb);
 
-/** Announce that the owner will block. Returns false, with the announcement taken back, when mail is
- *  there: do not block. */
+/** Announce that the owner will block. Returns false, with the announcement taken back, when mail
+ * is there: do not block. */
 bool mailbox_sleep(struct mailbox *mb);
 
 /** The owner no longer blocks. */

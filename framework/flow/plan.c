@@ -21,10 +21,12 @@ static bool name_ok(const char *name)
 	size_t n = strlen(name);
 
 	return n >= 1 && n <= NAME_MAX_BYTES &&
-	    strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == n;
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
+		   n;
 }
 
-static void check_name(struct plan *p, const char *kind, const char *name, const struct weir_mark *mark)
+static void check_name(
+    struct plan *p, const char *kind, const char *name, const struct weir_mark *mark)
 {
 	if (!name_ok(name))
 		weir_errs_add(p->errs, mark, WEIR_EINVAL,
@@ -104,7 +106,8 @@ static void check_classes(struct plan *p)
 
 	if (spec->n_classes > WEIR_CLASSES_MAX)
 		weir_errs_add(p->errs, &spec->classes[WEIR_CLASSES_MAX].mark, WEIR_EINVAL, NULL,
-		    "there are %d classes, at most %d are possible", spec->n_classes, WEIR_CLASSES_MAX);
+		    "there are %d classes, at most %d are possible", spec->n_classes,
+		    WEIR_CLASSES_MAX);
 	for (int c = 0; c < spec->n_classes; c++) {
 		const struct weir_class_spec *cs = &spec->classes[c];
 		check_name(p, "class", cs->name, &cs->mark);
@@ -139,7 +142,8 @@ int plan_make(const struct weir_spec *spec, struct plan *p, struct weir_errs *er
 
 	*p = (struct plan){.spec = spec, .n = spec->n_stages, .errs = errs};
 	if (p->n == 0)
-		return weir_errs_add(errs, NULL, WEIR_EINVAL, "add 'stages:'", "there are no stages");
+		return weir_errs_add(
+		    errs, NULL, WEIR_EINVAL, "add 'stages:'", "there are no stages");
 	if (p->n >= WEIR_NO_STAGE)
 		return weir_errs_add(errs, NULL, WEIR_EINVAL, NULL, "there are too many stages");
 	p->stages = calloc((size_t)p->n, sizeof(*p->stages));

@@ -26,8 +26,12 @@ static int make_outlets(struct plan_stage *ps)
 		return WEIR_ENOMEM;
 	for (int i = 0; i < fixed; i++) {
 		const struct weir_outlet *o = &ps->ops->outlets[i];
-		ps->outlets[i] = (struct plan_outlet){.name = o->name, .to = -1, .type = o->type,
-		    .optional = o->optional, .any = o->type == WEIR_ANY_EVENT, .mark = ps->spec->mark};
+		ps->outlets[i] = (struct plan_outlet){.name = o->name,
+		    .to = -1,
+		    .type = o->type,
+		    .optional = o->optional,
+		    .any = o->type == WEIR_ANY_EVENT,
+		    .mark = ps->spec->mark};
 	}
 	ps->n_outlets = fixed;
 	return 0;
@@ -56,8 +60,8 @@ static void unknown_outlet(struct plan *p, struct plan_stage *ps, const struct w
 		at += (size_t)snprintf(hint + at, sizeof(hint) - at, "%s'%s'",
 		    i ? ", " : "its outlets are ", ps->outlets[i].name);
 	if (l->outlet[0])
-		weir_errs_add(p->errs, &l->mark, WEIR_ENOENT, hint, "stage '%s' (%s) has no outlet '%s'",
-		    ps->spec->name, ps->spec->use, l->outlet);
+		weir_errs_add(p->errs, &l->mark, WEIR_ENOENT, hint,
+		    "stage '%s' (%s) has no outlet '%s'", ps->spec->name, ps->spec->use, l->outlet);
 	else
 		weir_errs_add(p->errs, &l->mark, WEIR_ENOENT, "remove 'to'",
 		    "stage '%s' (%s) has no outlets", ps->spec->name, ps->spec->use);
@@ -105,8 +109,8 @@ static void link_one(struct plan *p, struct plan_stage *ps, const struct weir_li
 		    "outlet '%s' of stage '%s' is linked twice", o->name, ps->spec->name);
 	if (p->stages[to].ops && p->stages[to].ops->flags & WEIR_STAGE_SOURCE) {
 		weir_errs_add(p->errs, &l->mark, WEIR_EINVAL, NULL,
-		    "stage '%s' links to '%s', which is a source and takes no events", ps->spec->name,
-		    l->stage);
+		    "stage '%s' links to '%s', which is a source and takes no events",
+		    ps->spec->name, l->stage);
 		o->to = -2;
 		return;
 	}
@@ -121,14 +125,15 @@ static void check_missing(struct plan *p, struct plan_stage *ps)
 		struct plan_outlet *o = &ps->outlets[i];
 		if (o->to == -1 && !o->optional)
 			weir_errs_add(p->errs, &ps->spec->mark, WEIR_ELINK, "add it under 'to:'",
-			    "outlet '%s' of stage '%s' (%s) must be linked", o->name, ps->spec->name,
-			    ps->spec->use);
+			    "outlet '%s' of stage '%s' (%s) must be linked", o->name,
+			    ps->spec->name, ps->spec->use);
 		if (o->to == -2)
 			o->to = -1;
 	}
 }
 
-/* Stages that no source leads to. A spec without sources is fed by its program: all are reachable. */
+/* Stages that no source leads to. A spec without sources is fed by its program: all are reachable.
+ */
 static void check_reachable(struct plan *p)
 {
 	bool *seen = calloc((size_t)p->n, sizeof(*seen));

@@ -2,8 +2,8 @@
 /*
  * Order and types: cycles that nobody declared, depths for drain and layout, types along links.
  *
- * Links marked `loop: true` may close a cycle and count neither for depth nor for drain order. A cycle
- * of inline stages only would never end, whatever is declared.
+ * Links marked `loop: true` may close a cycle and count neither for depth nor for drain order. A
+ * cycle of inline stages only would never end, whatever is declared.
  */
 #include "flow/plan.h"
 
@@ -19,7 +19,8 @@ struct walk {
 	bool inline_only; /* follow only links between inline stages, loops included */
 };
 
-static bool follows(const struct walk *w, const struct plan_stage *from, const struct plan_outlet *o)
+static bool follows(
+    const struct walk *w, const struct plan_stage *from, const struct plan_outlet *o)
 {
 	if (o->to < 0 || !w->p->stages[o->to].ops)
 		return false;
@@ -35,7 +36,8 @@ static void cycle_error(struct walk *w, const struct plan_stage *ps, const struc
 	if (w->inline_only)
 		weir_errs_add(w->p->errs, &o->mark, WEIR_EINVAL,
 		    "give one of its stages a queue: remove 'threads: inline'",
-		    "the link from '%s' to '%s' closes a cycle of inline stages", ps->spec->name, to);
+		    "the link from '%s' to '%s' closes a cycle of inline stages", ps->spec->name,
+		    to);
 	else
 		weir_errs_add(w->p->errs, &o->mark, WEIR_EINVAL,
 		    "if that is meant, write { stage: NAME, loop: true }",
@@ -112,8 +114,9 @@ static void check_type(struct plan *p, struct plan_stage *from, struct plan_outl
 		return;
 	if (to->ops->accepts && to->ops->accepts != o->type)
 		weir_errs_add(p->errs, &o->mark, WEIR_ETYPE, NULL,
-		    "'%s' of stage '%s' carries %s, but '%s' (%s) takes %s", o->name, from->spec->name,
-		    o->type->name, to->spec->name, to->spec->use, to->ops->accepts->name);
+		    "'%s' of stage '%s' carries %s, but '%s' (%s) takes %s", o->name,
+		    from->spec->name, o->type->name, to->spec->name, to->spec->use,
+		    to->ops->accepts->name);
 	else if (to->type && to->type != o->type && !to->ops->accepts)
 		weir_errs_add(p->errs, &o->mark, WEIR_ETYPE, NULL,
 		    "stage '%s' would be given both %s and %s", to->spec->name, to->type->name,
@@ -127,8 +130,8 @@ void plan_types(struct plan *p)
 	for (int i = 0; i < p->n; i++)
 		if (p->stages[i].ops)
 			p->stages[i].type = p->stages[i].ops->accepts;
-	/* Upstream first, so one pass carries types through stages that take any; loops close on types
-	 * that are known by then. */
+	/* Upstream first, so one pass carries types through stages that take any; loops close on
+	 * types that are known by then. */
 	for (int k = 0; k < p->n; k++) {
 		struct plan_stage *ps = &p->stages[p->order[k]];
 		for (int i = 0; ps->ops && i < ps->n_outlets; i++) {

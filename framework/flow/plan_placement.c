@@ -29,8 +29,8 @@ static void check_inline(struct plan *p, struct plan_stage *ps)
 	else if (s->cohort.by && s->cohort.by[0])
 		why = "cohorts by key need a queue";
 	if (why)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, why, "stage '%s' (%s) can not be inline",
-		    s->name, s->use);
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, why,
+		    "stage '%s' (%s) can not be inline", s->name, s->use);
 }
 
 /* The key of cohorts (`by`) or partitions (`key`): one of the two, an event has one key. */
@@ -44,7 +44,8 @@ static void resolve_key(struct plan *p, struct plan_stage *ps)
 		name = s->key && s->key[0] ? s->key : "stage";
 	if (partitioned && by[0] && strcmp(by, name) != 0)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "use the same field for both",
-		    "stage '%s' is partitioned by '%s' and forms cohorts by '%s'", s->name, name, by);
+		    "stage '%s' is partitioned by '%s' and forms cohorts by '%s'", s->name, name,
+		    by);
 	if (!name[0])
 		return;
 	if (strcmp(name, "event") == 0) {
@@ -69,8 +70,8 @@ static void check_threads(struct plan *p, const struct weir_threads_spec *t, con
 
 	if (t->min >= 0 && t->max >= 0 && min > max)
 		weir_errs_add(p->errs, mark, WEIR_EINVAL, NULL,
-		    "threads of %s '%s': min %lld is greater than max %lld", kind, name, (long long)min,
-		    (long long)max);
+		    "threads of %s '%s': min %lld is greater than max %lld", kind, name,
+		    (long long)min, (long long)max);
 	if (t->start > 0 && (t->start < min || t->start > (max < min ? min : max)))
 		weir_errs_add(p->errs, mark, WEIR_EINVAL, NULL,
 		    "threads of %s '%s': start %lld is not between min and max", kind, name,
@@ -87,7 +88,8 @@ static void check_stage(struct plan *p, struct plan_stage *ps)
 	if (ps->ops->flags & WEIR_STAGE_SOURCE) {
 		if (s->inlined || (s->group && s->group[0]) || s->mode != WEIR_MODE_SHARED)
 			weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, NULL,
-			    "stage '%s' (%s) is a source: it has threads of its own and no mode or group",
+			    "stage '%s' (%s) is a source: it has threads of its own and no mode or "
+			    "group",
 			    s->name, s->use);
 		return;
 	}
@@ -99,7 +101,7 @@ static void check_stage(struct plan *p, struct plan_stage *ps)
 		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT, "'none', 'threshold' or 'rate'",
 		    "stage '%s': there is no admission policy '%s'", s->name, s->admission.policy);
 	else if (s->admission.policy && strcmp(s->admission.policy, "rate") == 0 &&
-	    s->admission.rate <= 0)
+		 s->admission.rate <= 0)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "write 'rate: 500'",
 		    "stage '%s': admission policy 'rate' needs a rate", s->name);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stage queue: rings of pointers under one mutex; see queue.h for the why and the overlap table.
+ * The stage queue: rings of pointers under one mutex; see queue.h for the why and the overlap
+ * table.
  *
- * Cohorts by key look at a window of the highest lane that has events and take the largest run of one
- * key, unless the head has waited past the linger time or was passed over COHORT_PASSES times: then its
- * key is served, so a rare key is not starved (Larus & Parkes leave the bound open). The window is bounded, so the pass under the lock is, too.
+ * Cohorts by key look at a window of the highest lane that has events and take the largest run of
+ * one key, unless the head has waited past the linger time or was passed over COHORT_PASSES times:
+ * then its key is served, so a rare key is not starved (Larus & Parkes leave the bound open). The
+ * window is bounded, so the pass under the lock is, too.
  */
 #include "flow/queue.h"
 
@@ -56,7 +58,8 @@ static int lane_grow(struct lane *l, uint32_t capacity, bool keyed)
 	return 0;
 }
 
-int queue_init(struct queue *q, int n_classes, int n_parts, uint32_t limit, bool keyed, bool leasing)
+int queue_init(
+    struct queue *q, int n_classes, int n_parts, uint32_t limit, bool keyed, bool leasing)
 {
 	memset(q, 0, sizeof(*q));
 	q->part = aligned_alloc(WEIR_CACHE_LINE, (size_t)n_parts * sizeof(*q->part));
@@ -127,7 +130,7 @@ int queue_push_locked(struct queue *q, struct weir_event **ev, int n)
 		int part = part_of(q, ev[done]), run = 1;
 		uint8_t class_id = ev[done]->class_id;
 		while (done + run < n && ev[done + run]->class_id == class_id &&
-		    part_of(q, ev[done + run]) == part)
+		       part_of(q, ev[done + run]) == part)
 			run++;
 		if (lane_append(q, &q->part[part].lane[class_id], ev + done, (uint32_t)run) == 0)
 			break;
@@ -157,7 +160,10 @@ static int lane_take(struct lane *l, int max, struct weir_event **out)
  * table twice the window. */
 static uint64_t choose_key(const struct lane *l, uint32_t window, bool overdue)
 {
-	struct { uint64_t key; uint16_t n, used; } seen[2 * COHORT_WINDOW];
+	struct {
+		uint64_t key;
+		uint16_t n, used;
+	} seen[2 * COHORT_WINDOW];
 	uint64_t best = l->key[l->head];
 	uint16_t most = 0;
 
@@ -249,7 +255,7 @@ static int part_take(struct queue *q, struct partition *part, const struct queue
 	for (int c = 0; c < q->n_classes && n < max; c++) {
 		struct lane *l = &part->lane[c];
 		n += take->by_key ? lane_take_key(l, max - n, overdue, out + n)
-		                  : lane_take(l, max - n, out + n);
+				  : lane_take(l, max - n, out + n);
 		if (take->by_key && n > 0)
 			break; /* one key, one class: a cohort */
 	}
@@ -280,8 +286,8 @@ int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
 		overdue = false;
 	}
 	int share = (int)((part->n + (uint32_t)take->sharers - 1) / (uint32_t)take->sharers);
-	n = part_take(q, part, take, share < take->max && !take->by_key ? share : take->max, overdue,
-	    out);
+	n = part_take(
+	    q, part, take, share < take->max && !take->by_key ? share : take->max, overdue, out);
 	part->leased = q->leasing;
 out:
 	lock_release(&q->lock);

@@ -4,10 +4,11 @@
  *
  * Why rings of pointers under a mutex, and neither of the two candidates of the design. A spliced
  * intrusive list is O(1) for the producer, but a consumer that takes 64 of a longer list must chase
- * 64 pointers through lines the producer wrote last, each a serial cache miss, under the lock. A ring
- * hands over dense pointers: the copy is one or two lines per 8 events, no event is touched under the
- * lock, and the consumer can prefetch the events in parallel. A batch-claim ring saves the mutex, but
- * has no classes, no exact bound over classes and no cohorts. bench/micro_hop measures all three.
+ * 64 pointers through lines the producer wrote last, each a serial cache miss, under the lock. A
+ * ring hands over dense pointers: the copy is one or two lines per 8 events, no event is touched
+ * under the lock, and the consumer can prefetch the events in parallel. A batch-claim ring saves
+ * the mutex, but has no classes, no exact bound over classes and no cohorts. bench/micro_hop
+ * measures all three.
  *
  *   lane (partition p, class c):  [ e3 e4 e5 . . . e1 e2 ]   power-of-two ring, FIFO
  *   partition:                    lanes by class, highest class served first, leased while served
@@ -50,8 +51,8 @@ struct partition {
  * spinning reader of the length looks only every few hundred ns. */
 struct queue {
 	WEIR_ALIGNED struct lock lock;
-	atomic_uint length;  /* written under the lock, read by anybody */
-	atomic_uint limit;   /* likewise */
+	atomic_uint length; /* written under the lock, read by anybody */
+	atomic_uint limit;  /* likewise */
 	struct partition *part WEIR_GUARDED_BY(lock);
 	bool closed WEIR_GUARDED_BY(lock);
 	WEIR_ALIGNED int n_parts; /* constant from here on */
@@ -62,19 +63,21 @@ struct queue {
 
 /** How a batch is to be taken. */
 struct queue_take {
-	int rank, n_ranks;  /* the thread's rank among the pool's: which partitions it serves */
-	int max;            /* largest batch, 1..WEIR_BATCH_MAX */
-	int sharers;        /* threads that share the queue: a batch is at most ceil(length/sharers) */
-	int64_t linger_ns;  /* wait for fuller batches; 0 not */
+	int rank, n_ranks; /* the thread's rank among the pool's: which partitions it serves */
+	int max;           /* largest batch, 1..WEIR_BATCH_MAX */
+	int sharers; /* threads that share the queue: a batch is at most ceil(length/sharers) */
+	int64_t linger_ns; /* wait for fuller batches; 0 not */
 	int64_t now_ns;
-	bool by_key;        /* batch = events of one key */
-	int64_t ready_ns;   /* out: when nothing was taken, time at which a batch falls due; INT64_MAX */
-	int part;           /* out: partition of the batch, for queue_release */
+	bool by_key; /* batch = events of one key */
+	int64_t
+	    ready_ns; /* out: when nothing was taken, time at which a batch falls due; INT64_MAX */
+	int part;     /* out: partition of the batch, for queue_release */
 };
 
-/** Prepare a queue of `n_parts` partitions; capacity for `limit` events of one class is allocated in
- *  partition 0 now, other lanes when first used. 0 or WEIR_ENOMEM. */
-int queue_init(struct queue *q, int n_classes, int n_parts, uint32_t limit, bool keyed, bool leasing);
+/** Prepare a queue of `n_parts` partitions; capacity for `limit` events of one class is allocated
+ * in partition 0 now, other lanes when first used. 0 or WEIR_ENOMEM. */
+int queue_init(
+    struct queue *q, int n_classes, int n_parts, uint32_t limit, bool keyed, bool leasing);
 
 /** Free; the queue must be empty. */
 void queue_fini(struct queue *q);
@@ -91,7 +94,8 @@ int queue_push_locked(struct queue *q, struct weir_event **ev, int n) WEIR_REQUI
  *  there is nothing due for this rank, and `take->ready_ns` says when there will be. */
 int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out);
 
-/** The batch of partition `part` is done. Returns true when more waits in it. No-op without leases. */
+/** The batch of partition `part` is done. Returns true when more waits in it. No-op without leases.
+ */
 bool queue_release(struct queue *q, int part);
 
 /** Has partition `part` (or any, -1) of rank's share events and no lease? */

@@ -2,8 +2,9 @@
 /*
  * Stage types: the generated table of built-in ones, those a program registered, and plug-ins.
  *
- * A plug-in is a shared object with the symbol weir_stage_<name>; that symbol is the whole contract.
- * It is never unloaded: graphs, events and metrics point into it. Types are kept sorted by name.
+ * A plug-in is a shared object with the symbol weir_stage_<name>; that symbol is the whole
+ * contract. It is never unloaded: graphs, events and metrics point into it. Types are kept sorted
+ * by name.
  *
  * registry_lock is a leaf: find and at may be called by any thread while main loads.
  */
@@ -16,7 +17,8 @@
 
 #include "base/lock.h"
 
-/* Written by weir_stage_table() in framework/cmake/WeirStage.cmake; absent in programs without it. */
+/* Written by weir_stage_table() in framework/cmake/WeirStage.cmake; absent in programs without it.
+ */
 extern const struct weir_stage_ops *const weir_builtin_stages[] __attribute__((weak));
 
 static struct lock registry_lock;
@@ -104,8 +106,8 @@ static int validate(const struct weir_stage_ops *ops, struct weir_err *err)
 
 	if (ops->abi != WEIR_STAGE_ABI)
 		return fail(err, WEIR_EABI,
-		    "stage type '%s' was built for stage ABI %u, this weir has %d: rebuild it", name,
-		    ops->abi, WEIR_STAGE_ABI);
+		    "stage type '%s' was built for stage ABI %u, this weir has %d: rebuild it",
+		    name, ops->abi, WEIR_STAGE_ABI);
 	if (!ops->name || !ops->name[0] || !ops->summary)
 		return fail(err, WEIR_EINVAL, "stage type '%s' lacks a name or a summary", name);
 	if (!(ops->flags & WEIR_STAGE_SOURCE) && !ops->handle)
@@ -115,8 +117,9 @@ static int validate(const struct weir_stage_ops *ops, struct weir_err *err)
 	while (ops->metrics && ops->metrics[n_metrics].name)
 		n_metrics++;
 	if (n_metrics > WEIR_METRICS_MAX)
-		return fail(err, WEIR_EINVAL, "stage type '%s' has %d metrics, at most %d are possible",
-		    name, n_metrics, WEIR_METRICS_MAX);
+		return fail(err, WEIR_EINVAL,
+		    "stage type '%s' has %d metrics, at most %d are possible", name, n_metrics,
+		    WEIR_METRICS_MAX);
 	return 0;
 }
 

@@ -2,9 +2,9 @@
 /*
  * The one door of a stage; see sink.h.
  *
- * Order of the tests: deadline (no lock), then per class, highest first, the policy's verdict and the
- * queue's room under the queue's lock, so that of a mixed run the high classes get the last places.
- * Events are stamped before the lock is taken: under it only pointers are copied.
+ * Order of the tests: deadline (no lock), then per class, highest first, the policy's verdict and
+ * the queue's room under the queue's lock, so that of a mixed run the high classes get the last
+ * places. Events are stamped before the lock is taken: under it only pointers are copied.
  */
 #include "flow/sink.h"
 
@@ -48,8 +48,7 @@ static void count_classes(struct weir_event **ev, int n, int *per_class)
 }
 
 /* Put the expired in front, stamp the rest as the stage's. Returns how many expired. */
-static int stamp_run(
-    struct sink *s, struct weir_event **ev, int n, int64_t now_ns, uint64_t *parts)
+static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, uint64_t *parts)
 {
 	struct weir_event *expired[WEIR_BATCH_MAX];
 	int n_expired = 0, kept = 0;
@@ -80,11 +79,10 @@ static int stamp_run(
 	return n_expired;
 }
 
-static int ask_policy(struct sink *s, int class_id, int n, uint32_t length, int64_t now_ns,
-    struct verdict *v)
+static int ask_policy(
+    struct sink *s, int class_id, int n, uint32_t length, int64_t now_ns, struct verdict *v)
 {
-	struct admission_view view = {
-	    .now_ns = now_ns, .length = length, .limit = s->queue.limit};
+	struct admission_view view = {.now_ns = now_ns, .length = length, .limit = s->queue.limit};
 	int m = s->policy->admit(
 	    s->admission_state, &s->admission, &view, class_id, n, &v->reason[class_id]);
 
@@ -95,8 +93,7 @@ static int ask_policy(struct sink *s, int class_id, int n, uint32_t length, int6
 }
 
 /* How many of each class may enter, in v->room. Returns their sum. The queue's lock is held. */
-static int judge(struct sink *s, int64_t now_ns, struct verdict *v)
-    WEIR_REQUIRES(&s->queue.lock)
+static int judge(struct sink *s, int64_t now_ns, struct verdict *v) WEIR_REQUIRES(&s->queue.lock)
 {
 	int total = 0;
 	uint32_t length = queue_length(&s->queue);
@@ -106,8 +103,7 @@ static int judge(struct sink *s, int64_t now_ns, struct verdict *v)
 		int m = v->want[c];
 		if (m == 0)
 			continue;
-		if (s->policy != &admission_none &&
-		    s->admission.mode != WEIR_ADMISSION_OFF)
+		if (s->policy != &admission_none && s->admission.mode != WEIR_ADMISSION_OFF)
 			m = ask_policy(s, c, m, length, now_ns, v);
 		if (m > left) {
 			if (s->policy->give_back)
@@ -206,12 +202,14 @@ int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t 
 		reason[i] = WEIR_EDEADLINE;
 		v.want[ev[i]->class_id]--;
 	}
-	/* Counted before the push: a reader may see an event early, never one that was not offered. */
+	/* Counted before the push: a reader may see an event early, never one that was not offered.
+	 */
 	for (int c = 0; c < s->queue.n_classes; c++)
 		if (v.offered[c])
 			book_add(&book->class_book[c].offered, (uint64_t)v.offered[c]);
 	if (refused < n && !(s->inlined && s->policy == &admission_none))
-		refused += admit_run(s, ev + refused, n - refused, now_ns, &v, reason + refused, parts);
+		refused +=
+		    admit_run(s, ev + refused, n - refused, now_ns, &v, reason + refused, parts);
 	for (int c = 0; c < s->queue.n_classes; c++)
 		if (v.shadow[c])
 			book_add(&book->class_book[c].shadow_shed, (uint64_t)v.shadow[c]);

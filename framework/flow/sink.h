@@ -58,7 +58,8 @@ struct sink {
 /**
  * Offer ev[0..n), 1 <= n <= WEIR_BATCH_MAX, sent by stage `from` (id, or WEIR_NO_STAGE), at time
  * `now_ns`. `book` is the calling thread's book of this stage. Returns how many were taken; the
- * refused are moved to ev[0 .. n - taken) in order, reason[i] saying why, state and stage as before.
+ * refused are moved to ev[0 .. n - taken) in order, reason[i] saying why, state and stage as
+ * before.
  */
 int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t now_ns,
     struct book *book, int *reason);

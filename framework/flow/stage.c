@@ -2,9 +2,10 @@
 /*
  * Running a batch in a stage, and what a handler may ask while it runs.
  *
- * stage_run() is the only place that calls ops->handle, whether the thread is a handler of a pool or
- * the sender of an inline stage. It drops what expired in the queue, records waits per run of equal
- * stamps, and one clock read per batch serves as the end of this batch and the start of the next.
+ * stage_run() is the only place that calls ops->handle, whether the thread is a handler of a pool
+ * or the sender of an inline stage. It drops what expired in the queue, records waits per run of
+ * equal stamps, and one clock read per batch serves as the end of this batch and the start of the
+ * next.
  */
 #include "flow/stage.h"
 
@@ -56,7 +57,8 @@ static void record_waits(
 		int run = 1;
 		uint8_t c = ev[i]->class_id;
 		int64_t queued_ns = ev[i]->queued_ns;
-		while (i + run < n && ev[i + run]->class_id == c && ev[i + run]->queued_ns == queued_ns)
+		while (i + run < n && ev[i + run]->class_id == c &&
+		       ev[i + run]->queued_ns == queued_ns)
 			run++;
 		hist_book_add(&l->times[c].wait, now_ns - queued_ns, (uint64_t)run);
 		per_class[c] += run;
@@ -77,7 +79,8 @@ static void record_no_waits(
 			hist_book_add(&l->times[c].wait, 0, (uint64_t)per_class[c]);
 }
 
-static void record_service(struct local *l, const int *per_class, int n_classes, int n, int64_t took_ns)
+static void record_service(
+    struct local *l, const int *per_class, int n_classes, int n, int64_t took_ns)
 {
 	for (int c = 0; c < n_classes; c++)
 		if (per_class[c])
@@ -104,7 +107,8 @@ static void finish_leftovers(struct weir_stage *st, struct local *l, struct weir
 	book_add(&l->book.unhandled, (uint64_t)left);
 	if (weir_log_first(&st->unhandled_logged))
 		weir_log(WEIR_LOG_ERROR,
-		    "stage '%s' (%s) left %d of %d events behind: finished as unhandled; a handler must "
+		    "stage '%s' (%s) left %d of %d events behind: finished as unhandled; a handler "
+		    "must "
 		    "emit, finish or hold each event",
 		    st->name, st->ops->name, left, n);
 }
@@ -187,8 +191,9 @@ static void unlinked(struct weir_stage *st, int outlet, struct weir_event **ev)
 		return;
 	}
 	if (weir_log_first(&st->unlinked_logged))
-		weir_log(WEIR_LOG_ERROR, "stage '%s' (%s) emitted to outlet %s%s%s, which is not linked",
-		    st->name, st->ops->name, known ? "'" : "number out of range",
+		weir_log(WEIR_LOG_ERROR,
+		    "stage '%s' (%s) emitted to outlet %s%s%s, which is not linked", st->name,
+		    st->ops->name, known ? "'" : "number out of range",
 		    known ? st->outlets[outlet].name : "", known ? "'" : "");
 	weir_event_finish(ev, WEIR_ELINK);
 }

@@ -23,8 +23,9 @@ struct conf {
 /** One outlet with what it leads to. */
 struct outlet {
 	const char *name;
-	struct weir_stage *to;              /* NULL: unlinked */
-	const struct weir_event_type *type; /* resolved: what flows here, NULL when it is not known */
+	struct weir_stage *to; /* NULL: unlinked */
+	const struct weir_event_type
+	    *type; /* resolved: what flows here, NULL when it is not known */
 	bool optional, any, loop;
 };
 
@@ -39,9 +40,9 @@ struct weir_stage {
 	int id, depth;
 	int n_outlets;
 	struct outlet *outlets;
-	char *key_arg;                /* argument of the key field, "x-user" of header.x-user */
+	char *key_arg; /* argument of the key field, "x-user" of header.x-user */
 	void *state;
-	bool inited;                  /* ops->init succeeded */
+	bool inited; /* ops->init succeeded */
 	struct lock conf_lock;
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);
 	_Atomic uint64_t conf_version; /* grows when conf is replaced */

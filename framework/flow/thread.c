@@ -2,9 +2,9 @@
 /*
  * Threads of a graph: entering, leaving, and sending on what a batch emitted. See thread.h.
  *
- * Every thread has a local for every stage (counters only, about 2 KiB); histograms and thread state
- * only where it may run the stage: its pool's stages, its home, and all inline stages, since any
- * thread may come by those. All of it is allocated here, nothing between offer and handle.
+ * Every thread has a local for every stage (counters only, about 2 KiB); histograms and thread
+ * state only where it may run the stage: its pool's stages, its home, and all inline stages, since
+ * any thread may come by those. All of it is allocated here, nothing between offer and handle.
  */
 #include "flow/thread.h"
 
@@ -38,7 +38,8 @@ static void local_free(struct local *l)
 static struct local *local_new(struct weir_stage *st, bool runs)
 {
 	size_t n = (size_t)st->n_outlets;
-	size_t state = (st->ops->thread_state_size + WEIR_CACHE_LINE - 1) & -(size_t)WEIR_CACHE_LINE;
+	size_t state =
+	    (st->ops->thread_state_size + WEIR_CACHE_LINE - 1) & -(size_t)WEIR_CACHE_LINE;
 	struct local *l = calloc(1, sizeof(*l) + n * sizeof(l->outbox[0]));
 
 	if (!l)
@@ -82,13 +83,14 @@ static void thread_free(struct thread *t)
 	free(t);
 }
 
-static bool may_run(const struct weir_stage *st, const struct weir_stage *home, const struct pool *pool)
+static bool may_run(
+    const struct weir_stage *st, const struct weir_stage *home, const struct pool *pool)
 {
 	return st == home || st->sink.inlined || (pool && st->pool == pool);
 }
 
-static struct thread *thread_new(struct weir_graph *g, const char *name,
-    const struct weir_stage *home, const struct pool *pool)
+static struct thread *thread_new(
+    struct weir_graph *g, const char *name, const struct weir_stage *home, const struct pool *pool)
 {
 	struct thread *t = calloc(1, sizeof(*t));
 
@@ -209,7 +211,8 @@ static void fold_hist(struct hist_book *into, const struct hist_book *from)
 	book_add(&into->sum_ns, book_read(&from->sum_ns));
 }
 
-/* Leave the sums to the graph and the list of threads in one step, so that no reader counts twice. */
+/* Leave the sums to the graph and the list of threads in one step, so that no reader counts twice.
+ */
 static void fold(struct thread *t)
 {
 	struct weir_graph *g = t->graph;
@@ -316,13 +319,14 @@ static void flush_to_sink(struct thread *t, struct outbox *o)
 	while (o->head) {
 		int per_class[WEIR_CLASSES_MAX] = {0};
 		int n = unload(t, o, per_class);
-		int taken = sink_offer(
-		    o->sink, t->offer, n, from->stage->id, t->now_ns, &to->book, reason);
+		int taken =
+		    sink_offer(o->sink, t->offer, n, from->stage->id, t->now_ns, &to->book, reason);
 		for (int i = 0; i < n - taken; i++)
 			per_class[t->offer[i]->class_id]--;
 		for (int c = 0; c < o->sink->queue.n_classes; c++)
 			if (per_class[c])
-				book_add(&from->book.class_book[c].completed, (uint64_t)per_class[c]);
+				book_add(
+				    &from->book.class_book[c].completed, (uint64_t)per_class[c]);
 		book_add(&from->book.running, (uint64_t)-taken);
 		book_add(&o->events, (uint64_t)taken);
 		if (WEIR_UNLIKELY(taken < n))
@@ -358,7 +362,8 @@ bool thread_flush(void)
 			t->dirty_tail = &t->dirty;
 		o->dirty = false;
 	}
-	atomic_store_explicit(&t->moving, false, memory_order_release); /* partner: moving_threads */
+	atomic_store_explicit(
+	    &t->moving, false, memory_order_release); /* partner: moving_threads */
 	if (WEIR_UNLIKELY(graph_draining(t->graph)))
 		graph_pulse(t->graph);
 	return any;
@@ -375,8 +380,8 @@ static int offer_chunk(struct weir_stage *to, struct weir_event **ev, int n, int
 {
 	struct thread *t = thread_self();
 	int why[WEIR_BATCH_MAX];
-	int taken = sink_offer(
-	    &to->sink, ev, n, WEIR_NO_STAGE, t->now_ns, &t->local[to->id]->book, why);
+	int taken =
+	    sink_offer(&to->sink, ev, n, WEIR_NO_STAGE, t->now_ns, &t->local[to->id]->book, why);
 
 	if (taken < n && reason)
 		*reason = why[0];

@@ -9,8 +9,8 @@
  *
  * Events that a thread emits, or hands to a mailbox, collect in outboxes that sit on the thread's
  * dirty list; thread_flush() sends each on in one operation and runs inline stages on what arrives
- * for them, until nothing is dirty. The list is first in, first out, so a batch moves through inline
- * stages breadth first: stage by stage, all events of the batch (a wavefront).
+ * for them, until nothing is dirty. The list is first in, first out, so a batch moves through
+ * inline stages breadth first: stage by stage, all events of the batch (a wavefront).
  *
  * | call             | who                                                           |
  * |------------------|---------------------------------------------------------------|

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of a handler thread: take a batch, run it, send on what it emitted; else spin, then park.
+ * The life of a handler thread: take a batch, run it, send on what it emitted; else spin, then
+ * park.
  *
  *   LIVE: BUSY (in a handler) -> SPINNING (looking) -> IDLE (parked) -> ... -> GONE
  *
@@ -9,8 +10,8 @@
  *   thread:  n_idle up (park) or n_spinning down (end of spin), then read the queue lengths
  * A thread that leaves, and one that took a batch and left more behind, pass the wake-up on.
  *
- * A handler that calls pthread_exit does not take its batch with it: the cleanup finishes what is left
- * of it as WEIR_EDIED, and the control thread makes a new thread.
+ * A handler that calls pthread_exit does not take its batch with it: the cleanup finishes what is
+ * left of it as WEIR_EDIED, and the control thread makes a new thread.
  */
 #include "sched/pool.h"
 
@@ -22,8 +23,8 @@
 #include "flow/cohort.h"
 #include "flow/thread.h"
 
-/* A spin that found nothing halves the next one down to this; one that found work doubles it. Guess:
- * a tenth of the longest. */
+/* A spin that found nothing halves the next one down to this; one that found work doubles it.
+ * Guess: a tenth of the longest. */
 #define SPIN_MIN_NS (2 * NS_PER_US)
 
 /* Batches below this are small: less than a cache line of event pointers. */
@@ -58,7 +59,7 @@ static bool sink_due(struct handler *h, int i)
 		return false;
 	if (h->ready_ns[i] != INT64_MAX) /* lingering: only a full batch comes before its time */
 		return queue_length(&s->queue) >=
-		    (uint32_t)atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
+		       (uint32_t)atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
 	return queue_due(&s->queue, h->rank, ranks(h->pool));
 }
 
@@ -106,10 +107,11 @@ static void release(struct handler *h)
 		pool_wake_parts(h->pool, 1ULL << h->part);
 }
 
-/* After a small batch leave the senders alone for a moment: threads that take the lock in turn for one
- * event each pay cache-line round trips for it (bench/micro_hop, runs of 1). The moment doubles while
- * batches stay small though they come at once, and is forgotten when one was not (NAPS_MAX) or the
- * queue was empty (handler_main): a trickle waits no longer than one look of a spinning thread. */
+/* After a small batch leave the senders alone for a moment: threads that take the lock in turn for
+ * one event each pay cache-line round trips for it (bench/micro_hop, runs of 1). The moment doubles
+ * while batches stay small though they come at once, and is forgotten when one was not (NAPS_MAX)
+ * or the queue was empty (handler_main): a trickle waits no longer than one look of a spinning
+ * thread. */
 static void leave_alone(struct handler *h, int n)
 {
 	if (n >= SMALL_BATCH || h->pool->spin_max_ns == 0) {
@@ -130,7 +132,8 @@ static void run(struct handler *h)
 
 	set_state(h, WEIR_THREAD_BUSY);
 	if (!s->queue.leasing && queue_length(&s->queue) > 0)
-		pool_wake(h->pool); /* a burst wakes its threads one by one, each by the one before */
+		pool_wake(
+		    h->pool); /* a burst wakes its threads one by one, each by the one before */
 	s->run(s, h->batch, h->n_batch);
 	thread_flush();
 	release(h);
@@ -154,7 +157,8 @@ static bool spin(struct handler *h)
 	}
 	atomic_fetch_sub(&pool->n_spinning, 1); /* seq_cst: see file top */
 	if (found)
-		h->spin_ns = h->spin_ns * 2 < pool->spin_max_ns ? h->spin_ns * 2 : pool->spin_max_ns;
+		h->spin_ns =
+		    h->spin_ns * 2 < pool->spin_max_ns ? h->spin_ns * 2 : pool->spin_max_ns;
 	else if (h->spin_ns / 2 >= SPIN_MIN_NS)
 		h->spin_ns /= 2;
 	return found || work_due(h);

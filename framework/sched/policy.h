@@ -2,8 +2,8 @@
 /*
  * The contract of scheduling policies: which stage does a handler thread visit next?
  *
- * A policy is a pure function of (state, view, now). Its state belongs to one handler thread, so there
- * is nothing to lock. One policy per file; the row in sched/policy.c makes it known.
+ * A policy is a pure function of (state, view, now). Its state belongs to one handler thread, so
+ * there is nothing to lock. One policy per file; the row in sched/policy.c makes it known.
  */
 #ifndef WEIR_SCHED_POLICY_H
 #define WEIR_SCHED_POLICY_H

@@ -244,8 +244,8 @@ static void rouse(struct handler *h)
 
 bool pool_wake(struct pool *pool)
 {
-	/* seq_cst: partners are the counts in handler_spin and handler_park, which look at the queues
-	 * again after changing them. */
+	/* seq_cst: partners are the counts in handler_spin and handler_park, which look at the
+	 * queues again after changing them. */
 	if (atomic_load(&pool->n_spinning) > 0 || atomic_load(&pool->n_idle) == 0)
 		return false;
 	lock_take(&pool->lock);

@@ -3,11 +3,12 @@
  * Pools: the handler threads that serve one stage, or the stages of a group.
  *
  * A pool has slots; slot i holds the thread of rank i. Ranks below the target should have a live
- * thread, the others should not. Threads leave by themselves at the end of a batch; missing ones are
- * made by whoever raises the target and, after a failure, by pool_repair with back-off. Nothing
+ * thread, the others should not. Threads leave by themselves at the end of a batch; missing ones
+ * are made by whoever raises the target and, after a failure, by pool_repair with back-off. Nothing
  * queued depends on a thread: queues outlive them.
  *
- *   slot:  EMPTY --start--> LIVE --leave or die--> GONE --joined by pool_repair / pool_stop--> EMPTY
+ *   slot:  EMPTY --start--> LIVE --leave or die--> GONE --joined by pool_repair / pool_stop-->
+ * EMPTY
  *
  * Idle threads: spin for an adaptive while, then park on a futex of their own, on a LIFO list (the
  * most recently parked has the warmest cache and lets surplus threads stay cold). The waker takes
@@ -41,19 +42,19 @@ struct handler {
 	struct pool *pool;
 	int rank;
 	struct task task;
-	atomic_int slot;                 /* enum handler_slot */
-	_Atomic uint8_t state;           /* enum weir_thread_state, of a live thread */
+	atomic_int slot;       /* enum handler_slot */
+	_Atomic uint8_t state; /* enum weir_thread_state, of a live thread */
 	/* the idle list; guarded by pool->lock */
 	struct handler *next_idle;
 	bool listed;
-	atomic_uint wake;                /* futex word: 1 when woken */
+	atomic_uint wake; /* futex word: 1 when woken */
 	/* the thread's own */
-	int64_t spin_ns;                 /* how long to spin next time */
-	int naps;                        /* looks to skip after a small batch */
-	int64_t *ready_ns;               /* per sink: when a lingering batch falls due */
-	struct sched_view *view;         /* per sink */
+	int64_t spin_ns;         /* how long to spin next time */
+	int naps;                /* looks to skip after a small batch */
+	int64_t *ready_ns;       /* per sink: when a lingering batch falls due */
+	struct sched_view *view; /* per sink */
 	_Alignas(16) unsigned char policy_state[SCHED_STATE_MAX];
-	struct sink *sink;               /* of the batch under way */
+	struct sink *sink; /* of the batch under way */
 	int part, n_batch;
 	struct weir_event *batch[WEIR_BATCH_MAX];
 };
@@ -70,7 +71,7 @@ struct pool {
 	WEIR_ALIGNED struct lock lock;
 	struct handler *idle WEIR_GUARDED_BY(lock);
 	_Atomic(struct handler *) handler[POOL_THREADS_MAX]; /* written under lock, kept for good */
-	atomic_int n_slots; /* slots used so far: handler[n_slots..] are NULL */
+	atomic_int n_slots;           /* slots used so far: handler[n_slots..] are NULL */
 	int64_t retry_ns, backoff_ns; /* guarded by lock: when to try again to make a thread */
 	WEIR_ALIGNED atomic_int n_idle, n_spinning;
 	atomic_int target, min, max;

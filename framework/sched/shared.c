@@ -2,9 +2,9 @@
 /*
  * Scheduling policy `shared`: the stages of a group in turn, skipping empty ones.
  *
- * The Combine pattern (Welsh 2000, 3.2.3) with a bound: a stage that always has work is visited once
- * per round, so no stage starves, and a batch is at most the stage's cohort, so a round is short.
- * Also what a pool of one stage uses.
+ * The Combine pattern (Welsh 2000, 3.2.3) with a bound: a stage that always has work is visited
+ * once per round, so no stage starves, and a batch is at most the stage's cohort, so a round is
+ * short. Also what a pool of one stage uses.
  */
 #include "sched/policy.h"
 

@@ -274,6 +274,8 @@ int cache_object_respond(struct cache_object *o, struct weir_http_request *req)
 	char range[CONDITION_RANGE_SIZE];
 	struct condition asked;
 
+	if (WEIR_UNLIKELY(res->status != 0)) /* a stage before the cache has answered */
+		weir_http_response_reset(req);
 	if (o->kind == CACHE_WHOLE) {
 		condition_scan(req, &asked);
 		v = condition_judge(&asked, req->method, &o->file);

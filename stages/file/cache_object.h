@@ -92,8 +92,8 @@ static inline void cache_object_hold(struct cache_object *o)
 /** Give up a reference; the last one frees. */
 void cache_object_put(struct cache_object *o);
 
-/** Answer `req`, which has no response, from `o` (not a CACHE_PASS), minding its conditions and
- *  range. Takes over the caller's reference. Returns the outcome to finish the event with. */
+/** Answer `req` from `o` (not a CACHE_PASS), minding its conditions and range. Takes over the
+ * caller's reference. Returns the outcome to finish the event with. */
 int cache_object_respond(struct cache_object *o, struct weir_http_request *req);
 
 #endif

@@ -42,10 +42,12 @@ struct conn {
 	bool ready;           /* in io->ready */
 	bool no_more;         /* no further request will be read */
 	bool eof;             /* the client has shut its side down */
+	bool peer_done;       /* its end has been announced, and is to be read */
+	bool unread;          /* bytes may wait that no edge will announce */
+	bool rearm;           /* ask epoll again */
 	bool lingering;
 	bool blocked;        /* a write was short: wait for EPOLLOUT */
 	uint8_t wait;        /* enum conn_wait */
-	uint32_t events;     /* epoll mask in force */
 	uint32_t in_flight;  /* requests in the list */
 	uint32_t requests;   /* requests so far */
 	int64_t since_ns;    /* when the present wait began */
@@ -69,7 +71,7 @@ void conn_reap(struct conn *c);
 void conn_make_ready(struct conn *c);
 /** An event of this connection came home: its answer may be written. The I/O thread. */
 void conn_answered(struct http_req *r);
-/** See what the connection waits for now; set time-out and epoll mask. */
+/** See what the connection waits for now: set the time-out, ask epoll again if need be. */
 void conn_settle(struct conn *c);
 /** Close the socket after the last answer, lingering if the client may still be sending. */
 void conn_end(struct conn *c, bool client_done);

@@ -2,7 +2,7 @@
 /*
  * Reading: bytes from the socket into the stream, requests from the stream into the graph.
  *
- * One read per readiness; level-triggered epoll says when there is more. Requests of one turn leave
+ * One read per readiness; epoll says when there is more. Requests of one turn leave
  * the I/O thread together, when the loop flushes. A refusal (bad request, time-out, no memory)
  * takes its place behind the requests before it, so answers are always in order, and ends the
  * reading.
@@ -27,6 +27,8 @@ static void linger_read(struct conn *c)
 
 	if (n > 0) {
 		c->io->count[SERVER_BYTES_IN] += n;
+		c->unread = c->peer_done || (size_t)n == sizeof(c->io->out);
+		conn_settle(c);
 		return;
 	}
 	if (n == 0 || (errno != EAGAIN && errno != EINTR))
@@ -67,6 +69,8 @@ void conn_read(struct conn *c)
 		io->count[SERVER_BYTES_IN] += got;
 		c->progress_ns = weir_loop_now_ns(io->loop);
 		c->moved_bytes += got;
+		/* A short read has emptied the socket, unless the end is behind it. */
+		c->unread = c->peer_done || (size_t)got == n;
 		stream_got(&c->stream, (size_t)got);
 		conn_parse(c);
 	} else if (got == 0) {

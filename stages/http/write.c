@@ -308,7 +308,7 @@ void conn_write(struct conn *c)
 		conn_close(c);
 		return;
 	case SENT_BLOCKED:
-		c->blocked = true;
+		c->blocked = c->rearm = true;
 		break;
 	default:
 		if (g.close) {

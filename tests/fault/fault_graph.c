@@ -4,9 +4,9 @@
  * server passes untouched: load the YAML, build, start with listening sockets, move events through
  * pools, turn a knob, take a view, drain, free.
  *
- * Whatever fails, nothing may crash, hang or leak (the sanitizer job looks at that), every event that
- * was taken is finished exactly once, and the law holds. With one failed thread the server either says
- * so at start or runs and makes the thread later.
+ * Whatever fails, nothing may crash, hang or leak (the sanitizer job looks at that), every event
+ * that was taken is finished exactly once, and the law holds. With one failed thread the server
+ * either says so at start or runs and makes the thread later.
  */
 #include "fixture/graph_fixture.h"
 
@@ -18,25 +18,27 @@
 
 static struct probe probes[N];
 
-static const char yaml[] = "weir: 1\n"
-                           "name: fault\n"
-                           "defaults: { threads: { max: 2 } }\n"
-                           "classes:\n"
-                           "  first: { match: { path: /a* } }\n"
-                           "  last: {}\n"
-                           "groups: { g: { threads: { min: 1, max: 2 } } }\n"
-                           "stages:\n"
-                           "  web: { use: http.server, with: { listen: \"127.0.0.1:0\" }, to: { request: site } }\n"
-                           "  site: { use: respond, with: { body: hello }, threads: inline }\n";
+static const char yaml[] =
+    "weir: 1\n"
+    "name: fault\n"
+    "defaults: { threads: { max: 2 } }\n"
+    "classes:\n"
+    "  first: { match: { path: /a* } }\n"
+    "  last: {}\n"
+    "groups: { g: { threads: { min: 1, max: 2 } } }\n"
+    "stages:\n"
+    "  web: { use: http.server, with: { listen: \"127.0.0.1:0\" }, to: { request: site } }\n"
+    "  site: { use: respond, with: { body: hello }, threads: inline }\n";
 
-static const char graph_yaml[] = "weir: 1\n"
-                                 "name: fault\n"
-                                 "groups: { g: { threads: { min: 1, max: 2 } } }\n"
-                                 "stages:\n"
-                                 "  a: { use: t.pass, group: g, to: b }\n"
-                                 "  b: { use: t.pass, mode: partitioned, key: producer, to: c,\n"
-                                 "       threads: { min: 2, max: 2 } }\n"
-                                 "  c: { use: t.end, cohort: { max: 8, by: producer }, group: g }\n";
+static const char graph_yaml[] =
+    "weir: 1\n"
+    "name: fault\n"
+    "groups: { g: { threads: { min: 1, max: 2 } } }\n"
+    "stages:\n"
+    "  a: { use: t.pass, group: g, to: b }\n"
+    "  b: { use: t.pass, mode: partitioned, key: producer, to: c,\n"
+    "       threads: { min: 2, max: 2 } }\n"
+    "  c: { use: t.end, cohort: { max: 8, by: producer }, group: g }\n";
 
 static void start_of(int *rc, struct weir_graph **g, const char *text, size_t n)
 {
@@ -56,7 +58,8 @@ static void start_of(int *rc, struct weir_graph **g, const char *text, size_t n)
 	}
 	if (*rc != 0)
 		CU_ASSERT(errs.total > 0); /* a failure has words */
-	if (*rc != 0 && atomic_load(&fault_fired) == 0) { /* and is ours to explain when none was made */
+	if (*rc != 0 &&
+	    atomic_load(&fault_fired) == 0) { /* and is ours to explain when none was made */
 		fprintf(stderr, "%s: %s\n", errs.err[0].text, errs.err[0].hint);
 		CU_FAIL("failed without a fault");
 	}

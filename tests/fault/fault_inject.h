@@ -30,8 +30,7 @@ void *__real_realloc(void *p, size_t n);
 void *__real_aligned_alloc(size_t a, size_t n);
 char *__real_strdup(const char *s);
 char *__real_strndup(const char *s, size_t n);
-int __real_pthread_create(
-    pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
+int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
 
 void *__wrap_malloc(size_t n);
 void *__wrap_malloc(size_t n)
@@ -69,8 +68,7 @@ char *__wrap_strndup(const char *s, size_t n)
 	return fault_due(&fault_alloc_in) ? NULL : __real_strndup(s, n);
 }
 
-int __wrap_pthread_create(
-    pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
 {
 	return fault_due(&fault_thread_in) ? EAGAIN : __real_pthread_create(t, a, fn, arg);

@@ -2,10 +2,10 @@
 /*
  * torture_graph [producers=3] [seconds=4] [seed=1]
  *
- * Producers push probes through graphs whose stages are pools, groups, inline, exclusive, partitioned
- * and in cohorts, chosen at random from the seed, with a loop and refusals, while another thread
- * resizes pools and turns limits, and a handler ends its thread now and then. Each round is stopped in
- * the middle of the traffic by a drain with no grace. Afterwards:
+ * Producers push probes through graphs whose stages are pools, groups, inline, exclusive,
+ * partitioned and in cohorts, chosen at random from the seed, with a loop and refusals, while
+ * another thread resizes pools and turns limits, and a handler ends its thread now and then. Each
+ * round is stopped in the middle of the traffic by a drain with no grace. Afterwards:
  *   - every probe that was taken has been finished exactly once;
  *   - the law offered = completed + shed + failed holds exactly (law_error 0);
  *   - at a partitioned stage the order within a producer is kept.
@@ -31,7 +31,8 @@ static bool ordered;
 static void fault(const char *what, uint64_t a, uint64_t b)
 {
 	if (atomic_fetch_add(&faults, 1) < 10)
-		fprintf(stderr, "%s: %llu, %llu\n", what, (unsigned long long)a, (unsigned long long)b);
+		fprintf(
+		    stderr, "%s: %llu, %llu\n", what, (unsigned long long)a, (unsigned long long)b);
 }
 
 /* ---- stages ---- */
@@ -52,11 +53,14 @@ static void chaos_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	}
 }
 
-static const struct weir_outlet chaos_outlets[] = {{"out", &probe_type, false, ""},
-    {"again", &probe_type, true, ""}, {.name = NULL}};
+static const struct weir_outlet chaos_outlets[] = {
+    {"out", &probe_type, false, ""}, {"again", &probe_type, true, ""}, {.name = NULL}};
 
-static const struct weir_stage_ops chaos_ops = {.abi = WEIR_STAGE_ABI, .name = "t.chaos",
-    .summary = "fails, loops, dies", .accepts = &probe_type, .outlets = chaos_outlets,
+static const struct weir_stage_ops chaos_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.chaos",
+    .summary = "fails, loops, dies",
+    .accepts = &probe_type,
+    .outlets = chaos_outlets,
     .handle = chaos_handle};
 
 static void order_handle(struct weir_stage *st, struct weir_event **ev, int n)
@@ -70,8 +74,11 @@ static void order_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	}
 }
 
-static const struct weir_stage_ops order_ops = {.abi = WEIR_STAGE_ABI, .name = "t.order",
-    .summary = "checks order", .accepts = &probe_type, .outlets = chaos_outlets,
+static const struct weir_stage_ops order_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.order",
+    .summary = "checks order",
+    .accepts = &probe_type,
+    .outlets = chaos_outlets,
     .handle = order_handle};
 
 static void count_finish(struct probe *p, int status)
@@ -189,7 +196,8 @@ static void round_of(int producers, double seconds, unsigned *rnd)
 
 	fixture_reset();
 	fixture_on_finish = count_finish;
-	ordered = false; /* loops and resizing of `a` reorder on purpose; see test_graph for the promise */
+	ordered = false; /* loops and resizing of `a` reorder on purpose; see test_graph for the
+			    promise */
 	graph = fixture_start(random_spec(rnd));
 	entry = weir_graph_stage(graph, "a");
 	atomic_store(&stop, false);
@@ -201,7 +209,8 @@ static void round_of(int producers, double seconds, unsigned *rnd)
 	int64_t end_ns = clock_now_ns() + (int64_t)(seconds * NS_PER_S);
 	while (clock_now_ns() < end_ns && atomic_load(&faults) == 0)
 		sched_yield();
-	weir_graph_hurry(graph); /* the drain waits for nothing: it meets full queues and busy handlers */
+	weir_graph_hurry(
+	    graph); /* the drain waits for nothing: it meets full queues and busy handlers */
 	atomic_store(&stop, true);
 	pthread_join(m, NULL);
 	for (int i = 0; i < producers; i++)
@@ -239,8 +248,8 @@ int main(int argc, char **argv)
 		round_of(producers, 0.2, &rnd);
 		rounds++;
 	}
-	printf("rounds %d events %llu faults %llu\n", rounds, (unsigned long long)atomic_load(&events),
-	    (unsigned long long)atomic_load(&faults));
+	printf("rounds %d events %llu faults %llu\n", rounds,
+	    (unsigned long long)atomic_load(&events), (unsigned long long)atomic_load(&faults));
 	for (int i = 0; i < producers; i++)
 		free(pool[i]);
 	return atomic_load(&faults) ? 1 : 0;

@@ -62,7 +62,8 @@ WEIR_API const char *weir_error_text(int code);
 /** Position of a SHED code among the shed reasons, -1 when `code` is no shed reason. */
 static inline int weir_shed_index(int code)
 {
-	return code <= WEIR_EQUEUE && code > WEIR_EQUEUE - WEIR_SHED_REASONS ? WEIR_EQUEUE - code : -1;
+	return code <= WEIR_EQUEUE && code > WEIR_EQUEUE - WEIR_SHED_REASONS ? WEIR_EQUEUE - code
+									     : -1;
 }
 
 /** The code of shed reason `index` in [0, WEIR_SHED_REASONS). */

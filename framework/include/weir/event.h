@@ -54,8 +54,8 @@ struct weir_event_type {
 	const char *name; /* as in "http.request" */
 	size_t size;      /* bytes of the whole struct, at least sizeof(struct weir_event) */
 	/**
-	 * The event left the graph with `status` (a WEIR_E code): memory goes back to its source here.
-	 * Runs in the thread that finished it, with no lock held; must not block.
+	 * The event left the graph with `status` (a WEIR_E code): memory goes back to its source
+	 * here. Runs in the thread that finished it, with no lock held; must not block.
 	 */
 	void (*finish)(struct weir_event *ev, int status);
 	const struct weir_field *fields; /* may be NULL */
@@ -102,8 +102,8 @@ WEIR_API void weir_event_init(
  */
 WEIR_API void weir_event_finish(struct weir_event **ev, int status);
 
-/** The same for ev[0..n), n >= 0, no slot NULL: counts them together, so a handler that ends its whole
- *  batch pays for counting once. About 1 ns an event, and their callbacks. */
+/** The same for ev[0..n), n >= 0, no slot NULL: counts them together, so a handler that ends its
+ * whole batch pays for counting once. About 1 ns an event, and their callbacks. */
 WEIR_API void weir_event_finish_run(struct weir_event **ev, int n, int status);
 
 /** Time left to the deadline in ns from `now_ns`, negative when it passed, INT64_MAX for none. */

@@ -42,8 +42,8 @@ WEIR_API int weir_graph_start(struct weir_graph *graph, struct weir_errs *errs);
 /** What a drain did. */
 struct weir_drain_report {
 	int64_t took_ns;
-	uint64_t closed;    /* events that had to be ended as WEIR_ECLOSED */
-	int64_t law_error;  /* offered - (completed + shed + failed), summed; 0 or a bug */
+	uint64_t closed;   /* events that had to be ended as WEIR_ECLOSED */
+	int64_t law_error; /* offered - (completed + shed + failed), summed; 0 or a bug */
 };
 
 /** Stop sources, let every stage finish its queue upstream first, for at most `grace_ns` in all;
@@ -70,9 +70,10 @@ WEIR_API void weir_thread_detach(void);
 
 /**
  * Offer `ev[0..n)`, n >= 1, to stage `to` (from weir_graph_stage) at its door: deadline, admission,
- * queue. The refused stay the caller's and are moved to the front of `ev`, in order; the other slots
- * become NULL. `reason` (may be NULL) is the SHED code of a refusal. Returns how many were taken. Attached or own threads; runs inline stages in
- * the caller's thread. One lock and at most one wake-up per call.
+ * queue. The refused stay the caller's and are moved to the front of `ev`, in order; the other
+ * slots become NULL. `reason` (may be NULL) is the SHED code of a refusal. Returns how many were
+ * taken. Attached or own threads; runs inline stages in the caller's thread. One lock and at most
+ * one wake-up per call.
  */
 WEIR_API int weir_offer(struct weir_stage *to, struct weir_event **ev, int n, int *reason);
 
@@ -98,11 +99,12 @@ struct weir_class_view {
 	uint64_t admitted;  /* taken into the queue (or run inline) */
 	uint64_t completed; /* emitted onwards, or finished as WEIR_OK */
 	uint64_t failed;
-	uint64_t shed[WEIR_SHED_REASONS];   /* by reason, at the door and at the queue's exit; an event
-	                                     * that a door refuses counts as completed at its sender */
-	uint64_t shadow_shed;               /* would have been shed if admission were enforced */
-	uint64_t queued;                    /* now */
-	struct weir_hist wait, service;     /* seconds in the queue; in the handler, per event */
+	uint64_t
+	    shed[WEIR_SHED_REASONS];    /* by reason, at the door and at the queue's exit; an event
+					 * that a door refuses counts as completed at its sender */
+	uint64_t shadow_shed;           /* would have been shed if admission were enforced */
+	uint64_t queued;                /* now */
+	struct weir_hist wait, service; /* seconds in the queue; in the handler, per event */
 };
 
 struct weir_link_view {
@@ -115,27 +117,27 @@ struct weir_link_view {
 
 struct weir_stage_view {
 	const char *name, *use, *summary;
-	const char *group;      /* pool it runs in: group name, own name, "" inline or source */
-	const char *placement;  /* "source", "inline", "pool", "group" */
-	const char *mode;       /* "shared", "exclusive", "partitioned" */
-	const char *admission;  /* policy name */
+	const char *group;          /* pool it runs in: group name, own name, "" inline or source */
+	const char *placement;      /* "source", "inline", "pool", "group" */
+	const char *mode;           /* "shared", "exclusive", "partitioned" */
+	const char *admission;      /* policy name */
 	const char *admission_mode; /* "off", "shadow", "enforce" */
-	int depth;              /* longest way from a source, for layouts */
+	int depth;                  /* longest way from a source, for layouts */
 	uint64_t queue_length, queue_limit;
-	uint64_t in_flight;     /* queued + running + held */
+	uint64_t in_flight; /* queued + running + held */
 	uint64_t held;
-	int64_t law_residual;   /* offered - ended - in flight as counted at one moment */
-	int64_t law_slack;      /* how much of it the moment's length explains; |residual| <= slack */
+	int64_t law_residual; /* offered - ended - in flight as counted at one moment */
+	int64_t law_slack;    /* how much of it the moment's length explains; |residual| <= slack */
 	int threads[WEIR_THREAD_STATES];
 	int threads_now, threads_target, threads_min, threads_max;
 	uint64_t thread_failures, thread_deaths;
-	uint64_t busy_ns;       /* in handlers, summed over threads */
-	uint64_t batches;       /* handle calls */
-	uint64_t batch_events;  /* events in them: mean cohort = batch_events / batches */
-	uint64_t wakeups;       /* sleepers woken for this stage */
-	uint64_t unhandled;     /* left behind by the handler */
-	int64_t oldest_wait_ns;      /* age of the oldest queued event, 0 when empty */
-	int64_t longest_running_ns;  /* of the handle calls under way, 0 when none */
+	uint64_t busy_ns;           /* in handlers, summed over threads */
+	uint64_t batches;           /* handle calls */
+	uint64_t batch_events;      /* events in them: mean cohort = batch_events / batches */
+	uint64_t wakeups;           /* sleepers woken for this stage */
+	uint64_t unhandled;         /* left behind by the handler */
+	int64_t oldest_wait_ns;     /* age of the oldest queued event, 0 when empty */
+	int64_t longest_running_ns; /* of the handle calls under way, 0 when none */
 	int64_t slo_ns;
 	double pressure;
 	int n_links;
@@ -149,15 +151,15 @@ struct weir_stage_view {
 /** One decision of a controller (or of a person), as the journal keeps it. */
 struct weir_decision {
 	uint64_t id;
-	int64_t at_ns;      /* CLOCK_MONOTONIC */
-	int64_t wall_ns;    /* CLOCK_REALTIME */
-	char stage[64];     /* stage or group */
-	char actor[24];     /* policy name, "operator", "repair" */
-	char action[24];    /* "grow", "shrink", "set", "spawn_failed" */
-	char rule[96];      /* why: "queue 187 over threshold 64" */
-	char limit[48];     /* the limit it met, "" none: "wanted 9, max 8" */
-	char inputs[160];   /* "queue=187 busy=4 arrivals=912/s" */
-	int from, to;       /* threads before and after */
+	int64_t at_ns;    /* CLOCK_MONOTONIC */
+	int64_t wall_ns;  /* CLOCK_REALTIME */
+	char stage[64];   /* stage or group */
+	char actor[24];   /* policy name, "operator", "repair" */
+	char action[24];  /* "grow", "shrink", "set", "spawn_failed" */
+	char rule[96];    /* why: "queue 187 over threshold 64" */
+	char limit[48];   /* the limit it met, "" none: "wanted 9, max 8" */
+	char inputs[160]; /* "queue=187 busy=4 arrivals=912/s" */
+	int from, to;     /* threads before and after */
 };
 
 struct weir_graph_view {
@@ -187,8 +189,8 @@ WEIR_API int weir_graph_set(struct weir_graph *graph, const char *stage, const c
     const char *value, char *why, size_t size);
 
 /** Print the effective value of a knob into `buf[size]`. 0 or WEIR_ENOENT. Any thread. */
-WEIR_API int weir_graph_get(const struct weir_graph *graph, const char *stage, const char *knob,
-    char *buf, size_t size);
+WEIR_API int weir_graph_get(
+    const struct weir_graph *graph, const char *stage, const char *knob, char *buf, size_t size);
 
 /** Stage and event type that the calling thread is running, for crash reports: async-signal-safe.
  *  false when none. */

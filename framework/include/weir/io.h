@@ -2,10 +2,10 @@
 /*
  * Event loops for sources: epoll, a mailbox with one wake-up per run, lazy timers.
  *
- * A source starts one loop per I/O thread. The loop calls back in its own thread only; the thread is
- * a thread of the graph, so callbacks may init, emit and finish events. What callbacks of one turn
- * emit leaves in runs at the end of the turn: a turn over 40 ready connections makes one hand-off
- * per next stage. A turn is
+ * A source starts one loop per I/O thread. The loop calls back in its own thread only; the thread
+ * is a thread of the graph, so callbacks may init, emit and finish events. What callbacks of one
+ * turn emit leaves in runs at the end of the turn: a turn over 40 ready connections makes one
+ * hand-off per next stage. A turn is
  *
  *         wait -> ready callbacks -> mail -> timers -> turn_end -> outboxes leave -> turn_end ...
  *
@@ -47,13 +47,15 @@ struct weir_timer {
 };
 
 struct weir_loop_ops {
-	/** First and last thing in the loop's thread. `start` may fail: weir_loop_start returns it. */
+	/** First and last thing in the loop's thread. `start` may fail: weir_loop_start returns it.
+	 */
 	int (*start)(struct weir_loop *loop);
 	void (*stop)(struct weir_loop *loop);
-	/** Events that other threads handed back with weir_loop_send, linked by `next`, in order per
-	 *  sender. The callback owns them. */
+	/** Events that other threads handed back with weir_loop_send, linked by `next`, in order
+	 * per sender. The callback owns them. */
 	void (*mail)(struct weir_loop *loop, struct weir_event *list);
-	/** End of a turn, before outboxes leave and again after they caused finishes: write here. */
+	/** End of a turn, before outboxes leave and again after they caused finishes: write here.
+	 */
 	void (*turn_end)(struct weir_loop *loop);
 };
 
@@ -81,8 +83,8 @@ WEIR_API struct weir_stage *weir_loop_stage(const struct weir_loop *loop);
 /** Time of this turn, ns, CLOCK_MONOTONIC, read once per turn. */
 WEIR_API int64_t weir_loop_now_ns(const struct weir_loop *loop);
 
-/** Say how many events of this loop are in other threads now: while it is not 0 the loop spins for a
- *  moment before it sleeps, where there is a core to spare. Typically called in turn_end. */
+/** Say how many events of this loop are in other threads now: while it is not 0 the loop spins for
+ * a moment before it sleeps, where there is a core to spare. Typically called in turn_end. */
 WEIR_API void weir_loop_expect(struct weir_loop *loop, int64_t answers);
 
 /** Watch `w->fd` for epoll `events` (EPOLLIN, EPOLLOUT, EPOLLET, EPOLLEXCLUSIVE ...). 0 or

@@ -38,9 +38,9 @@ enum weir_knob_type {
 };
 
 enum weir_knob_flags {
-	WEIR_KNOB_LIVE     = 1, /* may change while the graph runs; else fixed at build */
+	WEIR_KNOB_LIVE = 1,     /* may change while the graph runs; else fixed at build */
 	WEIR_KNOB_REQUIRED = 2, /* no default */
-	WEIR_KNOB_AUTO     = 4, /* "auto" is legal and stored as -1 (INT, BYTES, DURATION) */
+	WEIR_KNOB_AUTO = 4,     /* "auto" is legal and stored as -1 (INT, BYTES, DURATION) */
 };
 
 struct weir_strings {
@@ -104,8 +104,7 @@ WEIR_API int weir_knob_parse(
     const struct weir_knob *row, const char *text, void *base, char *why, size_t size);
 
 /** Print the member as a user would write it into `buf[size]`; length as snprintf. Any type. */
-WEIR_API int weir_knob_print(
-    const struct weir_knob *row, const void *base, char *buf, size_t size);
+WEIR_API int weir_knob_print(const struct weir_knob *row, const void *base, char *buf, size_t size);
 
 /**
  * Bind the map `node` (NULL: empty) to `base`, which weir_knobs_init has filled. Unknown keys (but

@@ -38,9 +38,9 @@ WEIR_API void weir_count(struct weir_stage *st, int row, int64_t n);
 /* ---- histograms of durations: log-linear over the R20 series, shared by all of weir ---- */
 
 /**
- * Buckets per decade 20 (Renard series, 11 to 14.3 % wide, so the middle is <= 7.2 % off), from 1 us
- * to 100 s, one below and one above. The bounds contain 1, 2 and 5 of every decade, so the Prometheus
- * buckets of the contract are exact sums.
+ * Buckets per decade 20 (Renard series, 11 to 14.3 % wide, so the middle is <= 7.2 % off), from 1
+ * us to 100 s, one below and one above. The bounds contain 1, 2 and 5 of every decade, so the
+ * Prometheus buckets of the contract are exact sums.
  */
 #define WEIR_HIST_BUCKETS 162
 

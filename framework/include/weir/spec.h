@@ -18,12 +18,13 @@
 #include <weir/event.h>
 #include <weir/knob.h>
 
-/** `threads:` of a stage without group, and of a group. -1 is `auto`: cores this process may use. */
+/** `threads:` of a stage without group, and of a group. -1 is `auto`: cores this process may use.
+ */
 struct weir_threads_spec {
 	int64_t min, max, start; /* handler threads, 1..1024; start -1: min */
 	char *policy;            /* resize policy: "seda", "static" */
 	bool pinned;             /* thread i to core i modulo cores */
-	int64_t spin_ns;         /* longest spin before parking; -1: adapt, 0 where one core is all */
+	int64_t spin_ns; /* longest spin before parking; -1: adapt, 0 where one core is all */
 };
 
 struct weir_queue_spec {
@@ -42,11 +43,11 @@ struct weir_cohort_spec {
 enum weir_admission_mode { WEIR_ADMISSION_OFF, WEIR_ADMISSION_SHADOW, WEIR_ADMISSION_ENFORCE };
 
 struct weir_admission_spec {
-	char *policy;     /* "none", "threshold", "rate" */
-	int mode;         /* enum weir_admission_mode */
+	char *policy;      /* "none", "threshold", "rate" */
+	int mode;          /* enum weir_admission_mode */
 	int64_t threshold; /* threshold: events in the queue; -1: half the limit */
-	double rate;      /* rate: events per second */
-	double burst;     /* rate: depth of the bucket in events; 0: 10 ms of rate, at least 1 */
+	double rate;       /* rate: events per second */
+	double burst;      /* rate: depth of the bucket in events; 0: 10 ms of rate, at least 1 */
 };
 
 enum weir_stage_mode { WEIR_MODE_SHARED, WEIR_MODE_EXCLUSIVE, WEIR_MODE_PARTITIONED };
@@ -86,7 +87,7 @@ struct weir_group_spec {
 
 /** One condition of a class: every given member must match. Patterns: exact, or a prefix + '*'. */
 struct weir_match_spec {
-	char *field;   /* field of the source's event type: "path", "header.x-plan" */
+	char *field; /* field of the source's event type: "path", "header.x-plan" */
 	char *pattern;
 };
 
@@ -126,7 +127,8 @@ WEIR_API extern const struct weir_knob weir_threads_knobs[];
 WEIR_API extern const struct weir_knob weir_queue_knobs[];
 WEIR_API extern const struct weir_knob weir_cohort_knobs[];
 WEIR_API extern const struct weir_knob weir_admission_knobs[];
-WEIR_API extern const struct weir_knob weir_stage_knobs[]; /* group mode key slo + sections as MAP */
+WEIR_API extern const struct weir_knob
+    weir_stage_knobs[]; /* group mode key slo + sections as MAP */
 WEIR_API extern const struct weir_knob weir_group_knobs[];
 
 /** An empty spec with defaults, NULL when out of memory. */
@@ -152,8 +154,8 @@ WEIR_API int weir_spec_text(char **member, const char *text);
 
 /** Set one knob by its path below the stage: ("threads.max", "8"), ("with.body", "x"). Scalars
  *  only. 0, or a WEIR_E code with the sentence in `why[size]`. For `--set` and hand-made specs. */
-WEIR_API int weir_stage_spec_set(struct weir_stage_spec *stage, const char *path,
-    const char *value, char *why, size_t size);
+WEIR_API int weir_stage_spec_set(
+    struct weir_stage_spec *stage, const char *path, const char *value, char *why, size_t size);
 
 /** Free a spec and all it owns; NULL is allowed. */
 WEIR_API void weir_spec_free(struct weir_spec *spec);

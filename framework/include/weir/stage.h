@@ -17,8 +17,8 @@
  * What the handler owes: on return every slot is NULL, since each event was emitted, finished or
  * held. A leftover is finished as WEIR_EDROPPED, counted as `unhandled`, logged once.
  *
- * Every thread of the graph (handler, I/O, attached) is registered with liburcu-memb by the framework:
- * a stage may use urcu_memb_read_lock() at once and must not register threads itself.
+ * Every thread of the graph (handler, I/O, attached) is registered with liburcu-memb by the
+ * framework: a stage may use urcu_memb_read_lock() at once and must not register threads itself.
  *
  * Calls below are for threads of the graph (handlers, I/O, attached) unless they say otherwise.
  */
@@ -41,9 +41,10 @@
 struct weir_stage;
 
 enum weir_stage_flags {
-	WEIR_STAGE_SOURCE      = 1, /* makes events; has no queue, no handle; runs its own I/O threads */
-	WEIR_STAGE_SINGLE      = 2, /* always `mode: exclusive`, whatever the YAML says */
-	WEIR_STAGE_BLOCKS      = 4, /* handle may sleep in the kernel: never inline, batches kept small */
+	WEIR_STAGE_SOURCE = 1, /* makes events; has no queue, no handle; runs its own I/O threads */
+	WEIR_STAGE_SINGLE = 2, /* always `mode: exclusive`, whatever the YAML says */
+	WEIR_STAGE_BLOCKS =
+	    4, /* handle may sleep in the kernel: never inline, batches kept small */
 	WEIR_STAGE_ANY_OUTLETS = 8, /* the names under `to:` are the outlets (router) */
 };
 
@@ -64,36 +65,38 @@ struct weir_stage_ops {
 	const char *summary; /* one sentence, no full stop */
 
 	const struct weir_event_type *accepts; /* WEIR_ANY_EVENT or a type; unused by sources */
-	const struct weir_outlet *outlets;     /* NULL: none; the first is the default of `to: NAME` */
-	const struct weir_knob *knobs;         /* rows of `with:`; NULL: none */
-	size_t conf_size;                      /* the struct that `knobs` describes */
-	const struct weir_metric *metrics;     /* NULL: none; at most WEIR_METRICS_MAX */
-	size_t state_size;                     /* zeroed, shared by all threads: weir_state() */
-	size_t thread_state_size;              /* zeroed, one per thread: weir_thread_state() */
+	const struct weir_outlet *outlets; /* NULL: none; the first is the default of `to: NAME` */
+	const struct weir_knob *knobs;     /* rows of `with:`; NULL: none */
+	size_t conf_size;                  /* the struct that `knobs` describes */
+	const struct weir_metric *metrics; /* NULL: none; at most WEIR_METRICS_MAX */
+	size_t state_size;                 /* zeroed, shared by all threads: weir_state() */
+	size_t thread_state_size;          /* zeroed, one per thread: weir_thread_state() */
 
-	/** Check the configuration and acquire what the stage needs. On failure fill `err->text` (and
-	 *  `hint`), return a WEIR_E code, and leave nothing acquired. Main thread. */
+	/** Check the configuration and acquire what the stage needs. On failure fill `err->text`
+	 * (and `hint`), return a WEIR_E code, and leave nothing acquired. Main thread. */
 	int (*init)(struct weir_stage *st, struct weir_err *err);
 	/** Start own threads (sources). Downstream is running already. Main thread. */
 	int (*start)(struct weir_stage *st, struct weir_err *err);
 	void (*handle)(struct weir_stage *st, struct weir_event **ev, int n);
 	/** Sources: accept nothing new, let what is there end, return when it has or at `until_ns`
-	 *  (CLOCK_MONOTONIC) at the latest. Other stages: emit or finish what they hold; called when
-	 *  nothing can reach them any more. May block. Main thread, attached to the running graph. */
+	 *  (CLOCK_MONOTONIC) at the latest. Other stages: emit or finish what they hold; called
+	 * when nothing can reach them any more. May block. Main thread, attached to the running
+	 * graph. */
 	void (*stop)(struct weir_stage *st, int64_t until_ns);
-	/** Release what init acquired; handler threads have gone and no event is in flight. A source
-	 *  stops and joins its loops here, not in stop: answers may come until the last stage has
-	 *  drained. Main thread. */
+	/** Release what init acquired; handler threads have gone and no event is in flight. A
+	 * source stops and joins its loops here, not in stop: answers may come until the last stage
+	 * has drained. Main thread. */
 	void (*fini)(struct weir_stage *st);
 	/** A thread will / will no longer run this stage; its thread state is at hand. Optional. */
 	int (*thread_init)(struct weir_stage *st);
 	void (*thread_fini)(struct weir_stage *st);
 
-	/** Key of an event for cohorts and partitions with `by: stage`. Optional; must not block. */
+	/** Key of an event for cohorts and partitions with `by: stage`. Optional; must not block.
+	 */
 	uint64_t (*key)(struct weir_stage *st, const struct weir_event *ev);
-	/** The next stage behind `outlet` refused ev[0..n), n >= 1, for `reason` (a SHED code): they
-	 *  are the stage's again. Emit elsewhere or finish each and NULL its slot; leftovers are
-	 *  finished with `reason`. Optional; without it they are finished with `reason`. */
+	/** The next stage behind `outlet` refused ev[0..n), n >= 1, for `reason` (a SHED code):
+	 * they are the stage's again. Emit elsewhere or finish each and NULL its slot; leftovers
+	 * are finished with `reason`. Optional; without it they are finished with `reason`. */
 	void (*refused)(
 	    struct weir_stage *st, int outlet, struct weir_event **ev, int n, int reason);
 };

@@ -21,8 +21,7 @@
  * address, connection, header.NAME. */
 WEIR_API extern const struct weir_event_type weir_http_request_type;
 
-#define WEIR_HTTP_METHODS(X)                                                                       \
-	X(GET) X(HEAD) X(POST) X(PUT) X(DELETE) X(PATCH) X(OPTIONS) X(OTHER)
+#define WEIR_HTTP_METHODS(X) X(GET) X(HEAD) X(POST) X(PUT) X(DELETE) X(PATCH) X(OPTIONS) X(OTHER)
 
 enum weir_http_method {
 #define WEIR_HTTP_METHOD_ENUM(m) WEIR_HTTP_##m,
@@ -69,14 +68,14 @@ struct weir_http_request {
 	uint8_t n_headers;             /* at most 100 */
 	struct weir_slice method_text; /* "GET" */
 	struct weir_slice target;      /* as sent: "/a%20b?q=1" */
-	struct weir_slice path;        /* target up to '?', still encoded, begins with '/' (or "*") */
-	struct weir_slice query;       /* behind '?', may be empty */
-	struct weir_slice host;        /* from Host or the absolute target, lower case not forced */
-	struct weir_slice body;        /* whole body */
+	struct weir_slice path;  /* target up to '?', still encoded, begins with '/' (or "*") */
+	struct weir_slice query; /* behind '?', may be empty */
+	struct weir_slice host;  /* from Host or the absolute target, lower case not forced */
+	struct weir_slice body;  /* whole body */
 	const struct weir_http_header *headers;
 	struct weir_http_response res;
 	struct weir_http_tap *taps;
-	char *fields;     /* response fields added one by one: fields_inline or malloc'd */
+	char *fields;      /* response fields added one by one: fields_inline or malloc'd */
 	uint32_t n_fields; /* bytes used */
 	uint32_t fields_size;
 	char fields_inline[WEIR_HTTP_FIELDS_INLINE];
@@ -90,16 +89,15 @@ static inline struct weir_http_request *weir_http_request(struct weir_event *ev)
 }
 
 /** The value of the first header called `name` (without case), {NULL, 0} when there is none. */
-WEIR_API struct weir_slice weir_http_header(
-    const struct weir_http_request *req, const char *name);
+WEIR_API struct weir_slice weir_http_header(const struct weir_http_request *req, const char *name);
 
 /**
  * Answer with `status` and a body that stays valid until `release(arg)` runs (static bytes: NULL).
  * `content_type` may be NULL; it is copied. Replaces an earlier response, releasing it. Returns 0,
  * or WEIR_EINVAL / WEIR_ENOMEM with `release` already called and a 500 in place.
  */
-WEIR_API int weir_http_respond(struct weir_http_request *req, int status,
-    const char *content_type, struct weir_slice body, void (*release)(void *arg), void *arg);
+WEIR_API int weir_http_respond(struct weir_http_request *req, int status, const char *content_type,
+    struct weir_slice body, void (*release)(void *arg), void *arg);
 
 /** Answer with a body that is copied now. */
 WEIR_API int weir_http_respond_copy(
@@ -116,7 +114,8 @@ WEIR_API int weir_http_respond_status(struct weir_http_request *req, int status)
 /** Add a response field. CR, LF, NUL or a bad name: WEIR_EINVAL, nothing added (no response
  *  splitting). Fields that http.server writes itself (Content-Length, Date, Connection,
  *  Transfer-Encoding) are refused too. WEIR_ENOMEM. */
-WEIR_API int weir_http_add_field(struct weir_http_request *req, const char *name, const char *value);
+WEIR_API int weir_http_add_field(
+    struct weir_http_request *req, const char *name, const char *value);
 
 /** Run `tap` when the request is finished. */
 WEIR_API void weir_http_add_tap(struct weir_http_request *req, struct weir_http_tap *tap);
@@ -124,8 +123,8 @@ WEIR_API void weir_http_add_tap(struct weir_http_request *req, struct weir_http_
 /** Call and clear the response's release and forget the response. */
 WEIR_API void weir_http_response_reset(struct weir_http_request *req);
 
-/** The port that entry `i` of `listen:` got (one asked for port 0 gets a free one); 0 when `st` is no
- *  running http.server or has no such entry. Any thread, after the graph has started. */
+/** The port that entry `i` of `listen:` got (one asked for port 0 gets a free one); 0 when `st` is
+ * no running http.server or has no such entry. Any thread, after the graph has started. */
 WEIR_API uint16_t weir_http_port(const struct weir_stage *st, int i);
 
 /** "Not Found" for 404; "Unknown" when not registered. Static. */

@@ -70,7 +70,8 @@ static int64_t advance(struct control *c, struct fake *f, int64_t now_ns, int se
 
 static struct fake fake_of(double arrivals, double rate, int min, int max)
 {
-	return (struct fake){.arrivals = arrivals, .rate = rate,
+	return (struct fake){.arrivals = arrivals,
+	    .rate = rate,
 	    .v = {.live = min, .target = min, .min = min, .max = max, .queue_limit = 4096}};
 }
 
@@ -140,8 +141,8 @@ static void test_steady_load_does_not_oscillate(void)
 
 static void test_static_never_moves(void)
 {
-	struct resize_view v = {.live = 1, .target = 1, .min = 1, .max = 9, .queue_length = 4000,
-	    .queue_limit = 4096};
+	struct resize_view v = {
+	    .live = 1, .target = 1, .min = 1, .max = 9, .queue_length = 4000, .queue_limit = 4096};
 	struct resize_decision d = {0};
 	_Alignas(16) unsigned char state[RESIZE_STATE_MAX] = {0};
 

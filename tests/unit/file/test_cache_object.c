@@ -217,6 +217,25 @@ static void test_respond(void)
 	cache_object_put(o);
 }
 
+static void count_release(void *arg)
+{
+	++*(int *)arg;
+}
+
+/* A response that is there already is replaced and released, once. */
+static void test_replaces(void)
+{
+	struct cache_object *o = usual("hello");
+	struct test_request t;
+	int released = 0;
+
+	request_init(&t, "/a.txt");
+	weir_http_respond(t.req, 200, "text/x", slice("other"), count_release, &released);
+	check_response(o, &t, 200, "hello", "Content-Type: text/plain\r\n");
+	CU_ASSERT_EQUAL(released, 1);
+	cache_object_put(o);
+}
+
 static void test_304_is_bare(void)
 {
 	struct cache_object *o = usual("hello");
@@ -254,5 +273,5 @@ static void test_gone(void)
 
 CUNIT_MAIN("cache_object", {"whole", test_whole}, {"added fields", test_added_fields},
     {"what may be kept", test_what_may_be_kept}, {"statuses", test_statuses}, {"sizes", test_sizes},
-    {"open file", test_open_file}, {"respond", test_respond}, {"304 is bare", test_304_is_bare},
-    {"gone", test_gone})
+    {"open file", test_open_file}, {"respond", test_respond}, {"replaces", test_replaces},
+    {"304 is bare", test_304_is_bare}, {"gone", test_gone})

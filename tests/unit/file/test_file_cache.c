@@ -185,7 +185,11 @@ static void test_fields_before(void)
 		call_await(c);
 		CU_ASSERT_EQUAL(call_has_field(c, "X-Mine: one\r\n"), i == 0);
 		CU_ASSERT_EQUAL(call_has_field(c, "X-Mine: two\r\n"), i == 1);
-		CU_ASSERT(call_has_field(c, "ETag: \"v1\"\r\n"));
+		char *fields =
+		    request_fields(&c->t); /* and the leader has the origin's fields once */
+		char *etag = strstr(fields, "ETag: \"v1\"\r\n");
+		CU_ASSERT(etag && !strstr(etag + 1, "ETag:"));
+		free(fields);
 	}
 	tear_down();
 }

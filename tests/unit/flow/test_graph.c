@@ -67,9 +67,11 @@ static void test_resize_by_knob(void)
 	weir_thread_attach(g, "test");
 	for (int round = 0; round < 10; round++) {
 		CU_ASSERT_EQUAL(weir_graph_set(g, "end", "threads.min", round % 2 ? "1" : "6", why,
-		    sizeof(why)), 0);
+				    sizeof(why)),
+		    0);
 		CU_ASSERT_EQUAL(weir_graph_set(g, "end", "threads.max", round % 2 ? "1" : "8", why,
-		    sizeof(why)), 0);
+				    sizeof(why)),
+		    0);
 		fixture_offer_all(weir_graph_stage(g, "end"), probes + round * 2000, 2000, 32);
 		int want = round % 2 ? 1 : 6;
 		FIXTURE_AWAIT(stage_view(g, "end").threads_now == want);
@@ -91,13 +93,17 @@ static void test_bad_knobs(void)
 
 	fixture_stage(spec, "end", "t.end", NULL);
 	struct weir_graph *g = fixture_start(spec);
-	CU_ASSERT_EQUAL(weir_graph_set(g, "nope", "threads.max", "8", why, sizeof(why)), WEIR_ENOENT);
+	CU_ASSERT_EQUAL(
+	    weir_graph_set(g, "nope", "threads.max", "8", why, sizeof(why)), WEIR_ENOENT);
 	CU_ASSERT_STRING_EQUAL(why, "there is no stage 'nope'");
 	CU_ASSERT_EQUAL(weir_graph_set(g, "end", "treads.max", "8", why, sizeof(why)), WEIR_ENOENT);
-	CU_ASSERT_EQUAL(weir_graph_set(g, "end", "threads.max", "many", why, sizeof(why)), WEIR_EINVAL);
-	CU_ASSERT_EQUAL(weir_graph_set(g, "end", "threads.policy", "seda", why, sizeof(why)), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(
+	    weir_graph_set(g, "end", "threads.max", "many", why, sizeof(why)), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(
+	    weir_graph_set(g, "end", "threads.policy", "seda", why, sizeof(why)), WEIR_EINVAL);
 	CU_ASSERT_EQUAL(weir_graph_set(g, "end", "threads.max", "9", why, sizeof(why)), 0);
-	CU_ASSERT_EQUAL(weir_graph_set(g, "end", "threads.min", "10", why, sizeof(why)), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(
+	    weir_graph_set(g, "end", "threads.min", "10", why, sizeof(why)), WEIR_EINVAL);
 	struct weir_decision d[8];
 	CU_ASSERT_EQUAL(weir_graph_decisions(g, d, 8), 1);
 	CU_ASSERT_STRING_EQUAL(d[0].actor, "operator");
@@ -147,8 +153,8 @@ void *open_when_closed(void *arg)
 static void test_registry(void)
 {
 	static const struct weir_stage_ops *const all[] = {&pass_ops, &end_ops, &gate_ops};
-	static const struct weir_stage_ops old = {.abi = WEIR_STAGE_ABI + 1, .name = "t.old",
-	    .summary = "x", .handle = end_handle};
+	static const struct weir_stage_ops old = {
+	    .abi = WEIR_STAGE_ABI + 1, .name = "t.old", .summary = "x", .handle = end_handle};
 	struct weir_err err = {0};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

@@ -2,7 +2,8 @@
 /* What weir_spec_check refuses, with its words: names, links, cycles, types, placement, budget. */
 #include "fixture/graph_cunit.h"
 
-static const struct weir_event_type other_type = {.name = "other", .size = sizeof(struct weir_event)};
+static const struct weir_event_type other_type = {
+    .name = "other", .size = sizeof(struct weir_event)};
 
 static int no_start(struct weir_stage *st, struct weir_err *err)
 {
@@ -12,10 +13,17 @@ static int no_start(struct weir_stage *st, struct weir_err *err)
 
 static const struct weir_outlet source_outlets[] = {
     {"event", &probe_type, false, ""}, {.name = NULL}};
-static const struct weir_stage_ops source_ops = {.abi = WEIR_STAGE_ABI, .name = "t.source",
-    .summary = "x", .flags = WEIR_STAGE_SOURCE, .outlets = source_outlets, .start = no_start};
-static const struct weir_stage_ops other_ops = {.abi = WEIR_STAGE_ABI, .name = "t.other",
-    .summary = "x", .accepts = &other_type, .handle = end_handle};
+static const struct weir_stage_ops source_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.source",
+    .summary = "x",
+    .flags = WEIR_STAGE_SOURCE,
+    .outlets = source_outlets,
+    .start = no_start};
+static const struct weir_stage_ops other_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.other",
+    .summary = "x",
+    .accepts = &other_type,
+    .handle = end_handle};
 
 static struct weir_errs errs;
 
@@ -209,4 +217,5 @@ static void test_prepare(void)
 
 CUNIT_MAIN("plan", {"types are known", test_prepare}, {"a good spec", test_good},
     {"names", test_names}, {"links", test_links}, {"cycles", test_cycles}, {"types", test_types},
-    {"placement", test_placement}, {"classes", test_classes}, {"all mistakes at once", test_all_at_once})
+    {"placement", test_placement}, {"classes", test_classes},
+    {"all mistakes at once", test_all_at_once})

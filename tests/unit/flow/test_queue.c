@@ -14,7 +14,9 @@ static struct weir_event ev[N];
 
 static struct weir_event *make(int i, int class_id, uint64_t key, int64_t queued_ns)
 {
-	ev[i] = (struct weir_event){.class_id = (uint8_t)class_id, .key = key, .queued_ns = queued_ns,
+	ev[i] = (struct weir_event){.class_id = (uint8_t)class_id,
+	    .key = key,
+	    .queued_ns = queued_ns,
 	    .trace_id = (uint64_t)i};
 	return &ev[i];
 }

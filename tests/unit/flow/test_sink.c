@@ -74,7 +74,8 @@ static void test_deadline_at_door_and_exit(void)
 	atomic_store(&gate_open, 1);
 	FIXTURE_AWAIT(fixture_ended() == 3);
 	CU_ASSERT_EQUAL(probes[2].status, WEIR_EDEADLINE);
-	CU_ASSERT_EQUAL(stage_view(g, "gate").class_view[0].shed[weir_shed_index(WEIR_EDEADLINE)], 2);
+	CU_ASSERT_EQUAL(
+	    stage_view(g, "gate").class_view[0].shed[weir_shed_index(WEIR_EDEADLINE)], 2);
 	weir_thread_detach();
 	finish_graph(g, 0);
 }
@@ -93,12 +94,16 @@ static void offering_refused(
 		weir_emit(st, 1, &ev[i]);
 }
 
-static const struct weir_outlet offering_outlets[] = {{"first", &probe_type, false, ""},
-    {"second", &probe_type, false, ""}, {.name = NULL}};
+static const struct weir_outlet offering_outlets[] = {
+    {"first", &probe_type, false, ""}, {"second", &probe_type, false, ""}, {.name = NULL}};
 
-static const struct weir_stage_ops offering_ops = {.abi = WEIR_STAGE_ABI, .name = "t.offering",
-    .summary = "emits, then elsewhere", .accepts = &probe_type, .outlets = offering_outlets,
-    .handle = pass_handle, .refused = offering_refused};
+static const struct weir_stage_ops offering_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.offering",
+    .summary = "emits, then elsewhere",
+    .accepts = &probe_type,
+    .outlets = offering_outlets,
+    .handle = pass_handle,
+    .refused = offering_refused};
 
 static void test_refused_run_returns(void)
 {
@@ -131,7 +136,8 @@ static void test_refused_run_returns(void)
 	/* Shed is counted where it was refused; the sender passed everything on. */
 	CU_ASSERT_EQUAL(from.class_view[0].completed, 50);
 	CU_ASSERT_EQUAL(from.class_view[0].shed[weir_shed_index(WEIR_ETHRESHOLD)], 0);
-	CU_ASSERT_EQUAL(stage_view(g, "gate").class_view[0].shed[weir_shed_index(WEIR_ETHRESHOLD)], 40);
+	CU_ASSERT_EQUAL(
+	    stage_view(g, "gate").class_view[0].shed[weir_shed_index(WEIR_ETHRESHOLD)], 40);
 	atomic_store(&gate_open, 1);
 	FIXTURE_AWAIT(fixture_ended() == 51);
 	weir_thread_detach();

@@ -18,8 +18,11 @@ static void careless_handle(struct weir_stage *st, struct weir_event **ev, int n
 static const struct weir_outlet careless_outlets[] = {
     {"typed", &probe_type, true, ""}, {.name = NULL}};
 
-static const struct weir_stage_ops careless_ops = {.abi = WEIR_STAGE_ABI, .name = "t.careless",
-    .summary = "leaves events behind", .accepts = &probe_type, .outlets = careless_outlets,
+static const struct weir_stage_ops careless_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.careless",
+    .summary = "leaves events behind",
+    .accepts = &probe_type,
+    .outlets = careless_outlets,
     .handle = careless_handle};
 
 static void test_leftovers_and_bad_outlets(void)
@@ -55,8 +58,11 @@ static void deadly_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	}
 }
 
-static const struct weir_stage_ops deadly_ops = {.abi = WEIR_STAGE_ABI, .name = "t.deadly",
-    .summary = "ends its thread now and then", .accepts = &probe_type, .handle = deadly_handle};
+static const struct weir_stage_ops deadly_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.deadly",
+    .summary = "ends its thread now and then",
+    .accepts = &probe_type,
+    .handle = deadly_handle};
 
 static void test_thread_death_loses_nothing(void)
 {
@@ -94,8 +100,11 @@ static void alone_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	atomic_fetch_sub(&inside, 1);
 }
 
-static const struct weir_stage_ops alone_ops = {.abi = WEIR_STAGE_ABI, .name = "t.alone",
-    .summary = "counts how many are inside", .flags = WEIR_STAGE_SINGLE, .accepts = &probe_type,
+static const struct weir_stage_ops alone_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.alone",
+    .summary = "counts how many are inside",
+    .flags = WEIR_STAGE_SINGLE,
+    .accepts = &probe_type,
     .handle = alone_handle};
 
 static void test_exclusive_one_at_a_time(void)
@@ -165,8 +174,11 @@ static void cohort_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	end_handle(st, ev, n);
 }
 
-static const struct weir_stage_ops cohort_ops = {.abi = WEIR_STAGE_ABI, .name = "t.cohort",
-    .summary = "wants batches of one key", .accepts = &probe_type, .handle = cohort_handle};
+static const struct weir_stage_ops cohort_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.cohort",
+    .summary = "wants batches of one key",
+    .accepts = &probe_type,
+    .handle = cohort_handle};
 
 static void test_cohorts_have_one_key(void)
 {
