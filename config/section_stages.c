@@ -117,6 +117,7 @@ void bind_threads_number(
 		return;
 	}
 	threads->max = threads->min;
+	threads->start = -1; /* a start from `defaults:` was meant for other bounds */
 }
 
 static bool is_inline(const struct weir_node *node)

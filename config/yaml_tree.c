@@ -82,7 +82,14 @@ static int too_much(struct tree *t, const yaml_event_t *ev, const char *text)
 {
 	struct weir_mark mark = mark_of(t, ev);
 
-	return weir_errs_add(t->errs, &mark, WEIR_EINVAL, NULL, "%s", text);
+	weir_errs_add(t->errs, &mark, WEIR_EINVAL, NULL, "%s", text);
+	return WEIR_EINVAL;
+}
+
+static int no_memory(struct tree *t)
+{
+	source_no_memory(t->errs);
+	return WEIR_ENOMEM;
 }
 
 static int new_node(
@@ -92,7 +99,7 @@ static int new_node(
 		return too_much(t, ev, "there are more than 10000 values and keys");
 	*node = calloc(1, sizeof(**node));
 	if (!*node)
-		return source_no_memory(t->errs);
+		return no_memory(t);
 	(*node)->kind = kind;
 	(*node)->mark = mark_of(t, ev);
 	return 0;
@@ -115,8 +122,9 @@ static int refuse_alias(struct tree *t, const yaml_event_t *ev)
 {
 	struct weir_mark mark = mark_of(t, ev);
 
-	return flaw(t, &mark, "aliases (*name) are not used here",
+	flaw(t, &mark, "aliases (*name) are not used here",
 	    "a text that begins with '*' needs quotes; what stages share goes under 'defaults:'");
+	return WEIR_EINVAL;
 }
 
 static int scalar_of(struct tree *t, const yaml_event_t *ev, struct weir_node **out)
@@ -133,7 +141,7 @@ static int scalar_of(struct tree *t, const yaml_event_t *ev, struct weir_node **
 	node->quoted = ev->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
 	node->text = strndup(value, n);
 	if (!node->text)
-		return source_no_memory(t->errs);
+		return no_memory(t);
 	if (strlen(value) != n)
 		flaw(t, &node->mark, "a text can not hold a NUL byte", NULL);
 	if (!node->quoted && ev->end_mark.line > ev->start_mark.line) {
@@ -190,7 +198,7 @@ static int check_duplicates(struct tree *t, struct weir_node *map)
 	if (!keys || !again) {
 		free(keys);
 		free(again);
-		return source_no_memory(t->errs);
+		return no_memory(t);
 	}
 	for (int i = 0; i < map->n; i++)
 		keys[i] = (struct key){map->name[i], i};
@@ -245,7 +253,7 @@ static int map_entry(struct tree *t, const yaml_event_t *ev, struct weir_node *m
 	if (rc != 0 || is_merge_key(name)) /* reported, and not to be reported as unknown again */
 		goto fail;
 	rc = tree_append(map, name, item);
-	return rc == 0 ? 0 : source_no_memory(t->errs);
+	return rc == 0 ? 0 : no_memory(t);
 fail:
 	weir_node_free(name);
 	weir_node_free(item);
@@ -261,7 +269,7 @@ static int list_entry(struct tree *t, const yaml_event_t *ev, struct weir_node *
 		weir_node_free(item);
 		return rc;
 	}
-	return tree_append(list, NULL, item) == 0 ? 0 : source_no_memory(t->errs);
+	return tree_append(list, NULL, item) == 0 ? 0 : no_memory(t);
 }
 
 static int entries_of(struct tree *t, struct weir_node *node)

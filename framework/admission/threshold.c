@@ -15,7 +15,8 @@ static void threshold_init(void *state, const struct weir_admission_spec *p, int
 static int threshold_admit(void *state, const struct weir_admission_spec *p,
     const struct admission_view *v, int class_id, int n, int *reason)
 {
-	int64_t threshold = p->threshold >= 0 ? p->threshold : v->limit / 2;
+	int64_t half = v->limit > 1 ? v->limit / 2 : 1;
+	int64_t threshold = p->threshold >= 0 ? p->threshold : half;
 	int64_t room = threshold - (int64_t)v->length;
 
 	(void)state, (void)class_id;

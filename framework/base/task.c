@@ -39,6 +39,8 @@ static void *task_main(void *arg)
 	stack_t stack = {.ss_sp = memory, .ss_size = sizeof(memory)}, old;
 	const stack_t none = {.ss_flags = SS_DISABLE};
 
+	/* Not by its maker, who might come too late: after somebody has joined it. */
+	pthread_setname_np(pthread_self(), task->name);
 	bool ours = sigaltstack(NULL, &old) == 0 && (old.ss_flags & SS_DISABLE) &&
 		    sigaltstack(&stack, NULL) == 0;
 	void *result = task->run(task->arg);
@@ -54,14 +56,14 @@ int task_start(struct task *task, const char *name, void *(*run)(void *arg), voi
 	task->run = run;
 	task->arg = arg;
 	snprintf(task->name, sizeof(task->name), "%s", name);
+	atomic_fetch_add(&live_tasks, 1);
 	task_block_signals(&old);
 	int rc = pthread_create(&task->thread, NULL, task_main, task);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (rc != 0)
-		return WEIR_ESYS;
-	pthread_setname_np(task->thread, task->name);
-	atomic_fetch_add(&live_tasks, 1);
-	return 0;
+	if (rc == 0)
+		return 0;
+	atomic_fetch_sub(&live_tasks, 1);
+	return WEIR_ESYS;
 }
 
 void task_join(struct task *task)

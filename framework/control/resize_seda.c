@@ -54,7 +54,8 @@ static bool grow(const struct resize_view *v, struct resize_decision *d)
 /* Would one thread fewer have done since the last look? */
 static bool one_too_many(struct seda_state *s, const struct resize_view *v, int64_t now_ns)
 {
-	double busy = (double)(v->busy_ns_total - s->busy_total) /
+	/* Signed: a batch that ends while it is read may be counted twice, and then not. */
+	double busy = (double)(int64_t)(v->busy_ns_total - s->busy_total) /
 		      (double)(now_ns > s->busy_at_ns ? now_ns - s->busy_at_ns : 1);
 
 	s->busy_total = v->busy_ns_total;

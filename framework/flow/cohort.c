@@ -42,7 +42,8 @@ int cohort_take(struct sink *s, int rank, int n_ranks, int64_t now_ns, struct we
 
 bool cohort_wakes(const struct sink *s, uint32_t before, uint32_t length)
 {
-	if (atomic_load_explicit(&s->linger_ns, memory_order_relaxed) == 0)
+	/* Lengths are of all partitions: they say nothing about the one that was touched. */
+	if (s->queue.n_parts > 1 || atomic_load_explicit(&s->linger_ns, memory_order_relaxed) == 0)
 		return true;
 	/* Somebody must mind the clock of the first; somebody must take the full batch. */
 	return before == 0 ||

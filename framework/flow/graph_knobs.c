@@ -62,7 +62,7 @@ static int resolve_auto(int64_t v)
 	return v < 0 ? task_cores() : (int)v;
 }
 
-static void apply(struct weir_stage *st)
+static void apply(struct weir_stage *st, bool admission)
 {
 	const struct weir_stage_spec *s = st->spec;
 
@@ -74,13 +74,15 @@ static void apply(struct weir_stage *st)
 		queue_set_limit(&st->sink.queue, (uint32_t)s->queue.limit);
 	atomic_store(&st->sink.cohort_max, (int)s->cohort.max);
 	atomic_store(&st->sink.linger_ns, s->cohort.linger_ns);
-	sink_set_admission(&st->sink, &s->admission, clock_now_ns());
+	if (admission) /* its state starts afresh: only when asked */
+		sink_set_admission(&st->sink, &s->admission, clock_now_ns());
 }
 
 static int set_framework(
     struct weir_stage *st, const char *knob, const char *value, char *why, size_t size)
 {
 	struct weir_threads_spec before = st->spec->threads;
+	double rate_before = st->spec->admission.rate;
 	void *base = st->spec;
 	const struct weir_knob *row = find_row(weir_stage_knobs, knob, &base);
 
@@ -94,8 +96,12 @@ static int set_framework(
 	int rc = weir_knob_parse(row, value, base, why, size);
 	if (rc == 0 && (rc = check_threads(&st->spec->threads, why, size)) != 0)
 		st->spec->threads = before;
+	if (rc == 0 && st->sink.policy == &admission_rate && st->spec->admission.rate <= 0) {
+		st->spec->admission.rate = rate_before;
+		rc = say(why, size, WEIR_EINVAL, "admission policy 'rate' needs a rate");
+	}
 	if (rc == 0)
-		apply(st);
+		apply(st, strncmp(knob, "admission.", 10) == 0);
 	return rc;
 }
 

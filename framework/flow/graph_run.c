@@ -51,49 +51,6 @@ static void stop_pools(struct weir_graph *g)
 		pool_stop(g->pools[i]);
 }
 
-static int start_sources(struct weir_graph *g, struct weir_errs *errs)
-{
-	for (int k = g->n_stages; k-- > 0;) {
-		struct weir_stage *st = g->stages[g->order[k]];
-		struct weir_err err = {0};
-		int rc = st->ops->start ? st->ops->start(st, &err) : 0;
-		if (rc == 0)
-			continue;
-		weir_errs_add(errs, &st->spec->mark, rc, err.hint[0] ? err.hint : NULL,
-		    "stage '%s' (%s): %s", st->name, st->ops->name,
-		    err.text[0] ? err.text : weir_error_text(rc));
-		for (int i = k + 1; i < g->n_stages; i++) {
-			struct weir_stage *started = g->stages[g->order[i]];
-			if (is_source(started) && started->ops->stop)
-				started->ops->stop(started, clock_now_ns());
-		}
-		return rc;
-	}
-	return 0;
-}
-
-int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)
-{
-	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_BUILT);
-	if (thread_spare_new(g, "drain", &g->drain_thread) != 0)
-		return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
-	g->started_ns = clock_now_ns();
-	atomic_store(&g->phase, GRAPH_RUNNING);
-	for (int i = 0; i < g->n_pools; i++)
-		pool_start(g->pools[i]); /* what could not be made, control makes later */
-	int rc = control_start(g->control);
-	if (rc != 0)
-		weir_errs_add(errs, NULL, rc, NULL, "the control thread could not be created");
-	else
-		rc = start_sources(g, errs);
-	if (rc != 0) {
-		control_stop(g->control);
-		stop_pools(g);
-		atomic_store(&g->phase, GRAPH_DRAINED);
-	}
-	return rc;
-}
-
 int64_t graph_in_flight(struct weir_graph *g, int id)
 {
 	struct book b = {0};
@@ -125,13 +82,38 @@ static int64_t in_flight(struct weir_graph *g, int64_t *held)
 	return n;
 }
 
+/* Is nothing but held events in flight? What has ended is read everywhere before what was offered
+ * is read anywhere: an event that moves meanwhile can only make the second greater (Mattern 1987,
+ * four counters), whatever the order of the stages and whether they loop. */
+static bool is_quiet(struct weir_graph *g)
+{
+	int64_t ended = 0, offered = 0;
+
+	for (int i = 0; i < g->n_stages; i++) {
+		struct book b = {0};
+		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
+		ended += (int64_t)book_read(&b.held);
+		for (int c = 0; c < g->n_classes; c++) {
+			const struct class_book *cb = &b.class_book[c];
+			ended += (int64_t)(book_read(&cb->completed) + book_read(&cb->failed));
+			for (int r = 0; r < WEIR_SHED_REASONS; r++)
+				ended += (int64_t)book_read(&cb->shed[r]);
+		}
+	}
+	for (int i = 0; i < g->n_stages; i++) {
+		struct book b = {0};
+		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
+		for (int c = 0; c < g->n_classes; c++)
+			offered += (int64_t)book_read(&b.class_book[c].offered);
+	}
+	return offered == ended;
+}
+
 /* Wait until nothing but held events is in flight, or `until_ns`. Returns true when so. */
 static bool wait_quiet(struct weir_graph *g, int64_t until_ns)
 {
-	int64_t held, now_ns;
-
-	while (in_flight(g, &held) != held) {
-		now_ns = clock_now_ns();
+	while (!is_quiet(g)) {
+		int64_t now_ns = clock_now_ns();
 		if (now_ns >= until_ns || atomic_load(&g->hurry))
 			return false;
 		int64_t look_ns =
@@ -144,15 +126,19 @@ static bool wait_quiet(struct weir_graph *g, int64_t until_ns)
 	return true;
 }
 
-/* Let go of what stages hold; downstream may get new work by it. */
-static void stop_stages(struct weir_graph *g, int64_t until_ns)
+/* Let go of what stages hold, upstream first; what a stage lets go comes to rest further down
+ * before the next is told, if there is time. */
+static void stop_stages(struct weir_graph *g, int64_t until_ns, bool wait)
 {
 	for (int k = 0; k < g->n_stages; k++) {
 		struct weir_stage *st = g->stages[g->order[k]];
-		if (!is_source(st) && st->ops->stop)
-			st->ops->stop(st, until_ns);
+		if (is_source(st) || !st->ops->stop)
+			continue;
+		st->ops->stop(st, until_ns);
+		weir_thread_flush();
+		if (wait)
+			wait = wait_quiet(g, until_ns);
 	}
-	weir_thread_flush();
 }
 
 /* End what is queued in `st`. The queue is closed: nothing follows. */
@@ -194,16 +180,12 @@ static uint64_t end_all_queued(struct weir_graph *g)
 
 static void drain_stages(struct weir_graph *g, int64_t until_ns, struct weir_drain_report *r)
 {
-	bool quiet = wait_quiet(g, until_ns);
-
-	stop_stages(g, until_ns);
-	if (quiet)
-		wait_quiet(g, until_ns);
+	stop_stages(g, until_ns, wait_quiet(g, until_ns));
 	r->closed = end_all_queued(g);
 	control_stop(g->control);
 	stop_pools(g);
 	r->closed += end_all_queued(g); /* leased partitions, batches that ended since */
-	stop_stages(g, until_ns);
+	stop_stages(g, until_ns, false);
 }
 
 /* Enter with the struct that was made at start. Only a stage's thread_init can refuse, for lack of
@@ -215,6 +197,60 @@ static void enter_drain(struct weir_graph *g, int64_t until_ns)
 		sched_yield();
 	}
 	g->drain_thread = NULL;
+}
+
+static int start_sources(struct weir_graph *g, struct weir_errs *errs, int *n_started)
+{
+	for (int k = g->n_stages; k-- > 0;) {
+		struct weir_stage *st = g->stages[g->order[k]];
+		struct weir_err err = {0};
+		int rc = st->ops->start ? st->ops->start(st, &err) : 0;
+		if (rc == 0)
+			continue;
+		weir_errs_add(errs, &st->spec->mark, rc, err.hint[0] ? err.hint : NULL,
+		    "stage '%s' (%s): %s", st->name, st->ops->name,
+		    err.text[0] ? err.text : weir_error_text(rc));
+		*n_started = g->n_stages - 1 - k;
+		return rc;
+	}
+	return 0;
+}
+
+/* Undo a start: sources that had started may have let events in, so it ends like a drain. */
+static void abort_start(struct weir_graph *g, int n_started)
+{
+	struct weir_drain_report r = {0};
+	int64_t now_ns = clock_now_ns();
+
+	atomic_store(&g->phase, GRAPH_DRAINING);
+	enter_drain(g, now_ns + NS_PER_S);
+	for (int k = g->n_stages - n_started; k < g->n_stages; k++) {
+		struct weir_stage *st = g->stages[g->order[k]];
+		if (is_source(st) && st->ops->stop)
+			st->ops->stop(st, now_ns);
+	}
+	drain_stages(g, now_ns, &r);
+	weir_thread_detach();
+	atomic_store(&g->phase, GRAPH_DRAINED);
+}
+
+int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)
+{
+	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_BUILT);
+	if (thread_spare_new(g, "drain", &g->drain_thread) != 0)
+		return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
+	g->started_ns = clock_now_ns();
+	atomic_store(&g->phase, GRAPH_RUNNING);
+	for (int i = 0; i < g->n_pools; i++)
+		pool_start(g->pools[i]); /* what could not be made, control makes later */
+	int n_started = 0, rc = control_start(g->control);
+	if (rc != 0)
+		weir_errs_add(errs, NULL, rc, NULL, "the control thread could not be created");
+	else
+		rc = start_sources(g, errs, &n_started);
+	if (rc != 0)
+		abort_start(g, n_started);
+	return rc;
 }
 
 void weir_graph_drain(struct weir_graph *g, int64_t grace_ns, struct weir_drain_report *report)

@@ -28,6 +28,8 @@ static void check_inline(struct plan *p, struct plan_stage *ps)
 		why = "it is in a group";
 	else if (s->cohort.by && s->cohort.by[0])
 		why = "cohorts by key need a queue";
+	else if (s->admission.policy && strcmp(s->admission.policy, "threshold") == 0)
+		why = "admission policy 'threshold' needs a queue";
 	if (why)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, why,
 		    "stage '%s' (%s) can not be inline", s->name, s->use);

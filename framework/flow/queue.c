@@ -218,23 +218,6 @@ static int lane_take_key(struct lane *l, int max, bool overdue, struct weir_even
 	return n;
 }
 
-static struct partition *part_due(struct queue *q, const struct queue_take *take, int *index)
-{
-	if (q->n_parts == 1) {
-		*index = 0;
-		return q->part[0].n && !q->part[0].leased ? &q->part[0] : NULL;
-	}
-	struct partition *best = NULL;
-	for (int p = take->rank; p < q->n_parts; p += take->n_ranks) {
-		struct partition *part = &q->part[p];
-		if (part->n && !part->leased && (!best || part->n > best->n)) {
-			best = part;
-			*index = p;
-		}
-	}
-	return best;
-}
-
 static const struct weir_event *part_head(const struct partition *part, int n_classes)
 {
 	const struct weir_event *oldest = NULL;
@@ -245,6 +228,43 @@ static const struct weir_event *part_head(const struct partition *part, int n_cl
 			oldest = l->slot[l->head];
 	}
 	return oldest;
+}
+
+/* Does `part` owe a batch now? If not, take->ready_ns is when it will at the latest. */
+static bool part_ready(
+    const struct queue *q, const struct partition *part, struct queue_take *take, bool *overdue)
+{
+	if (take->linger_ns <= 0) {
+		*overdue = false;
+		return true;
+	}
+	int64_t due_ns = part_head(part, q->n_classes)->queued_ns + take->linger_ns;
+	*overdue = take->now_ns >= due_ns;
+	if (*overdue || part->n >= (uint32_t)take->max || q->closed)
+		return true;
+	if (due_ns < take->ready_ns)
+		take->ready_ns = due_ns;
+	return false;
+}
+
+/* Of rank's partitions that owe a batch the one that has waited for the most batches. */
+static struct partition *part_due(struct queue *q, struct queue_take *take, bool *overdue)
+{
+	struct partition *best = NULL;
+	int first = q->n_parts == 1 ? 0 : take->rank;
+
+	for (int p = first; p < q->n_parts; p += take->n_ranks) {
+		struct partition *part = &q->part[p];
+		bool late;
+		if (!part->n || part->leased || !part_ready(q, part, take, &late))
+			continue;
+		if (!best || (int32_t)(part->served - best->served) < 0) {
+			best = part;
+			take->part = p;
+			*overdue = late;
+		}
+	}
+	return best;
 }
 
 static int part_take(struct queue *q, struct partition *part, const struct queue_take *take,
@@ -267,28 +287,20 @@ static int part_take(struct queue *q, struct partition *part, const struct queue
 int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
 {
 	int n = 0;
-	bool overdue = true;
+	bool overdue = false;
 
 	take->ready_ns = INT64_MAX;
 	take->part = 0;
 	lock_take(&q->lock);
-	struct partition *part = part_due(q, take, &take->part);
+	struct partition *part = part_due(q, take, &overdue);
 	if (!part)
 		goto out;
-	if (take->linger_ns > 0) {
-		int64_t due_ns = part_head(part, q->n_classes)->queued_ns + take->linger_ns;
-		overdue = take->now_ns >= due_ns;
-		if (!overdue && part->n < (uint32_t)take->max && !q->closed) {
-			take->ready_ns = due_ns;
-			goto out;
-		}
-	} else {
-		overdue = false;
-	}
+	take->ready_ns = INT64_MAX;
 	int share = (int)((part->n + (uint32_t)take->sharers - 1) / (uint32_t)take->sharers);
 	n = part_take(
 	    q, part, take, share < take->max && !take->by_key ? share : take->max, overdue, out);
 	part->leased = q->leasing;
+	part->served = ++q->served;
 out:
 	lock_release(&q->lock);
 	return n;
@@ -305,17 +317,17 @@ bool queue_release(struct queue *q, int part)
 	return more;
 }
 
-bool queue_due(struct queue *q, int rank, int n_ranks)
+bool queue_due(struct queue *q, int rank, int n_ranks, uint32_t least)
 {
-	struct queue_take take = {.rank = rank, .n_ranks = n_ranks};
-	int index;
+	bool due = false;
 
-	if (atomic_load(&q->length) == 0)
+	if (atomic_load(&q->length) < least)
 		return false;
 	if (q->n_parts == 1 && !q->leasing)
 		return true;
 	lock_take(&q->lock);
-	bool due = part_due(q, &take, &index) != NULL;
+	for (int p = q->n_parts == 1 ? 0 : rank; p < q->n_parts && !due; p += n_ranks)
+		due = q->part[p].n >= least && !q->part[p].leased;
 	lock_release(&q->lock);
 	return due;
 }

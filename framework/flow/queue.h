@@ -44,6 +44,7 @@ struct lane {
 struct partition {
 	WEIR_ALIGNED uint32_t n; /* events in its lanes; with lane 0 on one cache line */
 	bool leased;             /* a thread is handling a batch of it */
+	uint32_t served;         /* number of its last batch: the longest unserved is next */
 	struct lane lane[WEIR_CLASSES_MAX];
 };
 
@@ -55,7 +56,8 @@ struct queue {
 	atomic_uint limit;  /* likewise */
 	struct partition *part WEIR_GUARDED_BY(lock);
 	bool closed WEIR_GUARDED_BY(lock);
-	WEIR_ALIGNED int n_parts; /* constant from here on */
+	uint32_t served WEIR_GUARDED_BY(lock); /* batches taken */
+	WEIR_ALIGNED int n_parts;              /* constant from here on */
 	int n_classes;
 	bool keyed;   /* keys are kept beside events: cohorts by key */
 	bool leasing; /* partitions are leased: exclusive, partitioned */
@@ -98,8 +100,8 @@ int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
  */
 bool queue_release(struct queue *q, int part);
 
-/** Has partition `part` (or any, -1) of rank's share events and no lease? */
-bool queue_due(struct queue *q, int rank, int n_ranks);
+/** Has a partition of rank's share at least `least` events and no lease? */
+bool queue_due(struct queue *q, int rank, int n_ranks, uint32_t least);
 
 /** Exact number of queued events. */
 static inline uint32_t queue_length(const struct queue *q)

@@ -79,13 +79,14 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 	return n_expired;
 }
 
-static int ask_policy(
-    struct sink *s, int class_id, int n, uint32_t length, int64_t now_ns, struct verdict *v)
+static int ask_policy(struct sink *s, int class_id, int n, uint32_t length, int64_t now_ns,
+    struct verdict *v, int *charged)
 {
 	struct admission_view view = {.now_ns = now_ns, .length = length, .limit = s->queue.limit};
 	int m = s->policy->admit(
 	    s->admission_state, &s->admission, &view, class_id, n, &v->reason[class_id]);
 
+	*charged = m;
 	if (s->admission.mode == WEIR_ADMISSION_ENFORCE)
 		return m;
 	v->shadow[class_id] = n - m;
@@ -100,14 +101,14 @@ static int judge(struct sink *s, int64_t now_ns, struct verdict *v) WEIR_REQUIRE
 	int64_t left = s->inlined ? INT64_MAX : queue_room_locked(&s->queue);
 
 	for (int c = 0; c < s->queue.n_classes; c++) {
-		int m = v->want[c];
+		int m = v->want[c], charged = 0;
 		if (m == 0)
 			continue;
 		if (s->policy != &admission_none && s->admission.mode != WEIR_ADMISSION_OFF)
-			m = ask_policy(s, c, m, length, now_ns, v);
+			m = ask_policy(s, c, m, length, now_ns, v, &charged);
 		if (m > left) {
-			if (s->policy->give_back)
-				s->policy->give_back(s->admission_state, m - (int)left);
+			if (s->policy->give_back && charged > left)
+				s->policy->give_back(s->admission_state, charged - (int)left);
 			m = (int)left;
 			v->reason[c] = s->queue.closed ? WEIR_ESTOPPING : WEIR_EQUEUE;
 		}
@@ -215,8 +216,6 @@ int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t 
 			book_add(&book->class_book[c].shadow_shed, (uint64_t)v.shadow[c]);
 	if (WEIR_UNLIKELY(refused > 0))
 		return_refused(ev, reason, refused, from, before, book);
-	if (s->inlined && refused < n)
-		s->run(s, ev + refused, n - refused);
 	return n - refused;
 }
 

@@ -56,6 +56,9 @@ struct sink {
 };
 
 /**
+ * For an inline stage the caller runs what was taken, sink->run(sink, ev + refused, taken), once
+ * its own books are right: a handler may end the thread.
+ *
  * Offer ev[0..n), 1 <= n <= WEIR_BATCH_MAX, sent by stage `from` (id, or WEIR_NO_STAGE), at time
  * `now_ns`. `book` is the calling thread's book of this stage. Returns how many were taken; the
  * refused are moved to ev[0 .. n - taken) in order, reason[i] saying why, state and stage as

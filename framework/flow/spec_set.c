@@ -45,7 +45,6 @@ static bool next_word(const char **path, char word[WORD_BYTES])
 static int set_threads(struct weir_stage_spec *s, const char *value, char *why, size_t size)
 {
 	struct weir_threads_spec *t = &s->threads;
-	int64_t n = t->min;
 
 	if (strcmp(value, "inline") == 0) {
 		s->inlined = true;
@@ -56,8 +55,7 @@ static int set_threads(struct weir_stage_spec *s, const char *value, char *why, 
 		return set_fail(why, size, rc,
 		    "'%.60s' is no number of threads from 1 to %d: write one, 'inline', or a map",
 		    value, (int)weir_knob_find(weir_threads_knobs, "min")->max);
-	n = t->min;
-	t->max = n;
+	t->max = t->min;
 	t->start = KNOB_AUTO;
 	s->inlined = false;
 	return 0;

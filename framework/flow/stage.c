@@ -166,6 +166,8 @@ void stage_refused(
 	struct thread *t = thread_self();
 
 	t->refused_by = st->outlets[outlet].to->id;
+	t->run_ev = ev; /* for a thread that dies in ops->refused */
+	t->run_n = n;
 	for (int i = 0; i < n;) {
 		int run = 1;
 		while (i + run < n && reason[i + run] == reason[i])
@@ -177,6 +179,7 @@ void stage_refused(
 				weir_event_finish(&ev[k], reason[i]);
 		i += run;
 	}
+	t->run_n = 0;
 	t->refused_by = WEIR_NO_STAGE;
 }
 

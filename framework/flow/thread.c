@@ -270,6 +270,7 @@ int thread_abandon(void)
 	struct weir_event **ev = t->run_ev;
 	int n = t->run_n;
 
+	t->refused_by = WEIR_NO_STAGE; /* it may have died in ops->refused */
 	/* An inline stage runs on t->offer, in front of which sit those that its door refused. */
 	if (n > 0 && ev >= t->offer && ev < t->offer + WEIR_BATCH_MAX) {
 		n += (int)(ev - t->offer);
@@ -329,6 +330,9 @@ static void flush_to_sink(struct thread *t, struct outbox *o)
 				    &from->book.class_book[c].completed, (uint64_t)per_class[c]);
 		book_add(&from->book.running, (uint64_t)-taken);
 		book_add(&o->events, (uint64_t)taken);
+		if (o->sink->inlined &&
+		    taken > 0) /* when the books are right: it may end the thread */
+			o->sink->run(o->sink, t->offer + n - taken, taken);
 		if (WEIR_UNLIKELY(taken < n))
 			stage_refused(from->stage, o->outlet, t->offer, n - taken, reason);
 	}
@@ -385,6 +389,8 @@ static int offer_chunk(struct weir_stage *to, struct weir_event **ev, int n, int
 
 	if (taken < n && reason)
 		*reason = why[0];
+	if (to->sink.inlined && taken > 0)
+		to->sink.run(&to->sink, ev + n - taken, taken);
 	for (int i = n - taken; i < n; i++)
 		ev[i] = NULL;
 	return n - taken;
@@ -394,7 +400,7 @@ int weir_offer(struct weir_stage *to, struct weir_event **ev, int n, int *reason
 {
 	int refused = 0;
 
-	WEIR_ASSERT(n >= 1);
+	WEIR_ASSERT(n >= 1 && thread_self()->run_n == 0); /* a handler emits */
 	thread_touch(clock_now_ns());
 	atomic_store_explicit(&thread_self()->moving, true, memory_order_relaxed);
 	for (int at = 0; at < n; at += WEIR_BATCH_MAX) {

@@ -55,12 +55,11 @@ static bool sink_due(struct handler *h, int i)
 {
 	struct sink *s = h->pool->sinks[i];
 
-	if (atomic_load(&s->queue.length) == 0) /* seq_cst: see file top */
-		return false;
+	uint32_t least = 1;
+
 	if (h->ready_ns[i] != INT64_MAX) /* lingering: only a full batch comes before its time */
-		return queue_length(&s->queue) >=
-		       (uint32_t)atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
-	return queue_due(&s->queue, h->rank, ranks(h->pool));
+		least = (uint32_t)atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
+	return queue_due(&s->queue, h->rank, ranks(h->pool), least); /* seq_cst: see file top */
 }
 
 static bool work_due(struct handler *h)
@@ -76,9 +75,12 @@ static int take(struct handler *h, int64_t now_ns)
 {
 	struct pool *pool = h->pool;
 
-	for (int i = 0; i < pool->n_sinks; i++)
+	for (int i = 0; i < pool->n_sinks; i++) {
 		h->view[i] = (struct sched_view){
 		    .length = queue_length(&pool->sinks[i]->queue), .depth = pool->depths[i]};
+		if (h->view[i].length == 0) /* somebody took what this thread lingered for */
+			h->ready_ns[i] = INT64_MAX;
+	}
 	for (;;) {
 		int at = pool->policy->pick(h->policy_state, h->view, pool->n_sinks, now_ns);
 		if (at < 0)
@@ -103,7 +105,7 @@ static void release(struct handler *h)
 
 	h->sink = NULL;
 	h->n_batch = 0;
-	if (more && h->part % ranks(h->pool) != h->rank % ranks(h->pool))
+	if (more && s->queue.n_parts > 1 && h->part % ranks(h->pool) != h->rank)
 		pool_wake_parts(h->pool, 1ULL << h->part);
 }
 
@@ -125,13 +127,25 @@ static void leave_alone(struct handler *h, int n)
 		task_relax();
 }
 
+/* Is there more that any thread of the pool could take? What this thread was woken for, or lingers
+ * for, must not wait until it has run a batch of another stage. */
+static bool more_waits(const struct handler *h)
+{
+	for (int i = 0; i < h->pool->n_sinks; i++) {
+		struct queue *q = &h->pool->sinks[i]->queue;
+		if (q->n_parts == 1 && queue_due(q, 0, 1, 1))
+			return true;
+	}
+	return false;
+}
+
 static void run(struct handler *h)
 {
 	struct sink *s = h->sink;
 	int n = h->n_batch;
 
 	set_state(h, WEIR_THREAD_BUSY);
-	if (!s->queue.leasing && queue_length(&s->queue) > 0)
+	if (more_waits(h))
 		pool_wake(
 		    h->pool); /* a burst wakes its threads one by one, each by the one before */
 	s->run(s, h->batch, h->n_batch);

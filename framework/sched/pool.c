@@ -172,10 +172,10 @@ struct pool_repairs pool_repair(struct pool *pool, int64_t now_ns)
 int pool_set_target(struct pool *pool, int n)
 {
 	struct pool_repairs r = {0};
-	int min = atomic_load(&pool->min), max = atomic_load(&pool->max);
 
-	n = n < min ? min : n > max ? max : n;
 	lock_take(&pool->lock);
+	int min = atomic_load(&pool->min), max = atomic_load(&pool->max);
+	n = n < min ? min : n > max ? max : n;
 	if (!atomic_load(&pool->stopping) && atomic_exchange(&pool->target, n) != n)
 		fill_locked(pool, clock_now_ns(), &r);
 	lock_release(&pool->lock);
@@ -185,9 +185,11 @@ int pool_set_target(struct pool *pool, int n)
 
 void pool_set_bounds(struct pool *pool, int min, int max)
 {
+	lock_take(&pool->lock);
 	atomic_store(&pool->min, min);
 	atomic_store(&pool->max, max);
 	int target = atomic_load(&pool->target);
+	lock_release(&pool->lock);
 	if (target != 0 && (target < min || target > max))
 		pool_set_target(pool, target);
 }
@@ -279,14 +281,20 @@ int pool_wake_parts(struct pool *pool, uint64_t parts)
 
 void pool_wake_all(struct pool *pool)
 {
-	for (;;) {
-		lock_take(&pool->lock);
-		struct handler *h = pool->idle;
-		if (h)
-			unlist_locked(pool, h);
-		lock_release(&pool->lock);
-		if (!h)
-			return;
+	struct handler *h, *next;
+
+	/* The whole list at once: who parks again goes to its head and would be woken again, for
+	 * ever. */
+	lock_take(&pool->lock);
+	h = pool->idle;
+	for (next = h; next; next = next->next_idle) {
+		next->listed = false;
+		atomic_fetch_sub(&pool->n_idle, 1);
+	}
+	pool->idle = NULL;
+	lock_release(&pool->lock);
+	for (; h; h = next) {
+		next = h->next_idle; /* still as it was: `h` sleeps until it is roused */
 		rouse(h);
 	}
 }

@@ -92,8 +92,8 @@ static void respond_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		if (req->res.status != 0)
 			weir_http_response_reset(req);
 		req->res = r->response;
-		weir_event_finish(&ev[i], WEIR_OK);
 	}
+	weir_event_finish_run(ev, n, WEIR_OK);
 }
 
 static void respond_fini(struct weir_stage *st)

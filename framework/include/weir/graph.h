@@ -72,8 +72,8 @@ WEIR_API void weir_thread_detach(void);
  * Offer `ev[0..n)`, n >= 1, to stage `to` (from weir_graph_stage) at its door: deadline, admission,
  * queue. The refused stay the caller's and are moved to the front of `ev`, in order; the other
  * slots become NULL. `reason` (may be NULL) is the SHED code of a refusal. Returns how many were
- * taken. Attached or own threads; runs inline stages in the caller's thread. One lock and at most
- * one wake-up per call.
+ * taken. Attached threads, and I/O threads between callbacks; not in a handler, which emits. Runs
+ * inline stages in the caller's thread. One lock and at most one wake-up per call.
  */
 WEIR_API int weir_offer(struct weir_stage *to, struct weir_event **ev, int n, int *reason);
 

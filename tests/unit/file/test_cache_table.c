@@ -221,6 +221,24 @@ static void test_scan(void)
 	cache_table_free(t);
 }
 
+/* Inside a read section even what was replaced meanwhile may still be read (ASan watches). */
+static void test_grace_period(void)
+{
+	struct cache_table *t = new_table(1 << 20);
+
+	urcu_memb_register_thread();
+	insert(t, 1, 1000);
+	cache_rcu_read_lock();
+	struct cache_object *o = find(t, 1);
+	cache_object_put(o); /* only the table's reference is left */
+	insert(t, 1, 2000);
+	CU_ASSERT_EQUAL(o->body.n, 1000);
+	CU_ASSERT_EQUAL(o->body.p[999], 'b');
+	cache_rcu_read_unlock();
+	urcu_memb_unregister_thread();
+	cache_table_free(t);
+}
+
 /* Responses may outlive the stage: the last reference frees, not the table. */
 static void test_outlives_table(void)
 {
@@ -311,5 +329,5 @@ static void test_torture(void)
 
 CUNIT_MAIN("cache_table", {"find", test_find}, {"replace", test_replace},
     {"one hash, two keys", test_collision}, {"bound", test_bound}, {"too large", test_too_large},
-    {"pinned", test_pinned}, {"scan", test_scan}, {"outlives the table", test_outlives_table},
-    {"torture", test_torture})
+    {"pinned", test_pinned}, {"scan", test_scan}, {"grace period", test_grace_period},
+    {"outlives the table", test_outlives_table}, {"torture", test_torture})

@@ -41,6 +41,18 @@ static void test_revalidated(void)
 	tear_down();
 }
 
+/* A 304 starts a new life: the object counts as just checked. */
+static void test_confirmed(void)
+{
+	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
+	struct cache_object *o = get("/a")->t.req->res.release_arg;
+	int64_t first_ns = atomic_load(&o->checked_ns);
+	struct call *c = get_until_asked("/a", 2);
+	CU_ASSERT_PTR_EQUAL(c->t.req->res.release_arg, o);
+	CU_ASSERT(atomic_load(&o->checked_ns) >= first_ns + 1000000);
+	tear_down();
+}
+
 static void test_changed(void)
 {
 	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
@@ -120,6 +132,35 @@ static void test_too_old_to_show(void)
 	tear_down();
 }
 
+static void turn(const char *knob, const char *value)
+{
+	char why[128];
+
+	CU_ASSERT_EQUAL_FATAL(weir_graph_set(graph, "cache", knob, value, why, sizeof(why)), 0);
+}
+
+/* That somebody asks already does not make an object younger than it is. */
+static void test_too_old_while_asking(void)
+{
+	SET_UP("with.revalidate", "1ms", "with.stale", "0s");
+	struct cache_object *o = get("/a")->t.req->res.release_arg;
+	do
+		weir_thread_flush(); /* reads the clock */
+	while (weir_now_ns(cache) <= atomic_load(&o->due_ns));
+	turn("with.revalidate", "1h"); /* it may be shown again, for an hour */
+	origin_gate(true);
+	start("/a"); /* asks, and is the only one that may in this hour */
+	FIXTURE_AWAIT(origin_get(&origin.at_gate) == 1);
+	CU_ASSERT(call_body_is(get("/a"), "/a v1"));
+	turn("with.revalidate", "1ms"); /* and now it may not */
+	struct call *c = start("/a");
+	FIXTURE_AWAIT(atomic_load(&c->done) || metric(CACHE_COALESCED) == 1);
+	CU_ASSERT(!atomic_load(&c->done));
+	origin_gate(false);
+	await_all();
+	tear_down();
+}
+
 /* The next stage refuses under load: old objects are shown, new ones are shed. */
 static void test_refused(void)
 {
@@ -194,7 +235,8 @@ static void test_drain_waits(void)
 }
 
 CUNIT_MAIN("file.cache over time", {"register", test_register}, {"negative", test_negative},
-    {"revalidated", test_revalidated}, {"changed", test_changed}, {"disguise", test_disguise},
-    {"stale while asking", test_stale_while_asking}, {"too old to show", test_too_old_to_show},
+    {"revalidated", test_revalidated}, {"confirmed", test_confirmed}, {"changed", test_changed},
+    {"disguise", test_disguise}, {"stale while asking", test_stale_while_asking},
+    {"too old to show", test_too_old_to_show}, {"too old while asking", test_too_old_while_asking},
     {"refused", test_refused}, {"drain ends held", test_drain_ends_held},
     {"drain waits", test_drain_waits})

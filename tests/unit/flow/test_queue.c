@@ -151,9 +151,9 @@ static void test_exclusive_lease(void)
 	for (int i = 0; i < 4; i++)
 		run[i] = make(i, 0, 0, 0);
 	push(&q, run, 4);
-	CU_ASSERT_TRUE(queue_due(&q, 0, 1));
+	CU_ASSERT_TRUE(queue_due(&q, 0, 1, 1));
 	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 2);
-	CU_ASSERT_FALSE(queue_due(&q, 0, 1));
+	CU_ASSERT_FALSE(queue_due(&q, 0, 1, 1));
 	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 0);
 	CU_ASSERT_TRUE(queue_release(&q, t.part));
 	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 2);

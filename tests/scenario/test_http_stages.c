@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The stages beside http.server, from YAML, on real sockets: respond, router, access_log; and what
+ * their configuration refuses.
+ */
+#include "config.h"
+#include "http_fixture.h"
+
+static struct server server;
+
+/* Start the server that `yaml` describes; its source is called web. */
+static void start(const char *yaml)
+{
+	struct weir_errs *errs = calloc(1, sizeof(*errs));
+	struct weir_spec *spec = NULL;
+	char text[2048];
+
+	weir_log_set_level(WEIR_LOG_ERROR);
+	if (config_load_text(yaml, strlen(yaml), "test.yaml", &spec, errs) != 0) {
+		weir_errs_format(errs, text, sizeof(text));
+		fprintf(stderr, "%s", text);
+		CU_FAIL_FATAL("the configuration is refused");
+	}
+	free(errs);
+	server = (struct server){.graph = fixture_start(spec)};
+	server.port = weir_http_port(weir_graph_stage(server.graph, "web"), 0);
+}
+
+/* One request on a connection of its own. */
+static void ask(const char *text, struct answer *a)
+{
+	int fd = client_open(server.port);
+
+	CU_ASSERT(client_say(fd, text));
+	CU_ASSERT(answer_read(fd, a));
+	close(fd);
+}
+
+#define WEB                                                                                        \
+	"  web: { use: http.server, with: { listen: \"127.0.0.1:0\", threads: 1, linger: 0ms }, "  \
+	"to: { request: app } }\n"
+
+static void test_respond(void)
+{
+	struct answer a = {0};
+
+	start("weir: 1\nadmin: { listen: \"\" }\nstages:\n" WEB
+	      "  app: { use: respond, with: { status: 418, body: \"short\\n\", type: text/x-tea,\n"
+	      "         headers: [ \"X-One: 1\", \"X-Two:  b c\" ] } }\n");
+	ask(GET("/any"), &a);
+	CU_ASSERT(answer_is(&a, 418, "short\n"));
+	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Content-Type"), "text/x-tea");
+	CU_ASSERT_STRING_EQUAL(head_field(a.head, "X-One"), "1");
+	CU_ASSERT_STRING_EQUAL(head_field(a.head, "X-Two"), "b c");
+	answer_free(&a);
+	server_stop(&server);
+}
+
+static void expect_route(const char *request, const char *body)
+{
+	struct answer a = {0};
+
+	ask(request, &a);
+	CU_ASSERT(answer_is(&a, 200, body));
+	answer_free(&a);
+}
+
+static void test_router(void)
+{
+	struct answer a = {0};
+
+	start("weir: 1\nadmin: { listen: \"\" }\nstages:\n" WEB "  app:\n"
+	      "    use: router\n"
+	      "    with:\n"
+	      "      routes:\n"
+	      "        - { path: /exact, to: exact }\n"
+	      "        - { path: /api/*, method: POST|PUT, to: write }\n"
+	      "        - { path: /api/*, to: read }\n"
+	      "        - { host: \"*.example.org\", to: sub }\n"
+	      "        - { host: example.org, path: /*, to: host }\n"
+	      "    to: { exact: exact, write: write, read: read, sub: sub, host: host }\n"
+	      "  exact: { use: respond, with: { body: exact } }\n"
+	      "  write: { use: respond, with: { body: write } }\n"
+	      "  read: { use: respond, with: { body: read } }\n"
+	      "  sub: { use: respond, with: { body: sub }, threads: inline }\n"
+	      "  host: { use: respond, with: { body: host } }\n");
+	expect_route(GET("/exact"), "exact");
+	expect_route(GET("/exact?q"), "exact");
+	expect_route(GET("/api/x"), "read");
+	expect_route("POST /api/ HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n", "write");
+	expect_route("PUT /api/ HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n", "write");
+	expect_route("GET / HTTP/1.1\r\nHost: a.EXAMPLE.org:80\r\n\r\n", "sub");
+	expect_route("GET / HTTP/1.1\r\nHost: Example.org\r\n\r\n", "host");
+	static const char *const none[] = {GET("/exactly"), GET("/exac"), GET("/api"), GET("/"),
+	    "GET / HTTP/1.1\r\nHost: notexample.org\r\n\r\n",
+	    "GET / HTTP/1.1\r\nHost: .example.org\r\n\r\n"};
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		ask(none[i], &a);
+		CU_ASSERT_EQUAL(a.status, 404);
+	}
+	answer_free(&a);
+	server_stop(&server);
+}
+
+static void test_router_else(void)
+{
+	start("weir: 1\nadmin: { listen: \"\" }\nstages:\n" WEB
+	      "  app: { use: router, with: { routes: [ { path: /a, to: a } ] }, to: { a: one, "
+	      "else: two } }\n"
+	      "  one: { use: respond, with: { body: one } }\n"
+	      "  two: { use: respond, with: { body: two } }\n");
+	expect_route(GET("/a"), "one");
+	expect_route(GET("/b"), "two");
+	server_stop(&server);
+}
+
+/* ---- access_log ---- */
+
+static char log_path[] = "/tmp/weir_log_XXXXXX";
+
+/* The whole log; it is complete once the graph is gone. Static memory. */
+static const char *read_log(void)
+{
+	static char text[65536];
+	FILE *f = fopen(log_path, "r");
+	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+
+	text[n] = '\0';
+	if (f)
+		fclose(f);
+	unlink(log_path);
+	return text;
+}
+
+static void start_logged(const char *format)
+{
+	char yaml[1024];
+	int fd;
+
+	strcpy(log_path + sizeof(log_path) - 7, "XXXXXX");
+	fd = mkstemp(log_path);
+	close(fd);
+	snprintf(yaml, sizeof(yaml),
+	    "weir: 1\nadmin: { listen: \"\" }\nstages:\n" WEB
+	    "  app: { use: access_log, with: { file: %s, format: %s, flush: 10ms }, to: { out: end "
+	    "} }\n"
+	    "  end: { use: respond, with: { body: hello } }\n",
+	    log_path, format);
+	start(yaml);
+}
+
+static int count_lines(const char *text)
+{
+	int n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+static void test_log(void)
+{
+	struct answer a = {0};
+	const char *text;
+
+	start_logged("logfmt");
+	ask("GET /p?q=\"x\\ HTTP/1.1\r\nHost: t\r\nUser-Agent: one \x01\r\n\r\n", &a);
+	CU_ASSERT_EQUAL(a.status, 400); /* never in the graph, never in the log */
+	ask("GET /p?q=\"x\\ HTTP/1.1\r\nHost: t\r\nUser-Agent: one \xe4\r\n\r\n", &a);
+	for (int i = 0; i < 100; i++)
+		ask(GET("/"), &a);
+	server_stop(&server);
+	text = read_log();
+	CU_ASSERT_EQUAL(count_lines(text), 101);
+	CU_ASSERT_EQUAL(strncmp(text, "ts=", 3), 0);
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(text, " client=127.0.0.1 method=\"GET\" target=\"/p?q=\\\"x\\\\\" "
+			 "status=200 bytes=5 us="));
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(text, " class=default outcome=ok host=\"t\" agent=\"one \\xe4\"\n"));
+	answer_free(&a);
+}
+
+static void test_common_log(void)
+{
+	struct answer a = {0};
+	const char *text;
+
+	start_logged("common");
+	ask("GET /x HTTP/1.0\r\n\r\n", &a);
+	server_stop(&server);
+	text = read_log();
+	CU_ASSERT_EQUAL(count_lines(text), 1);
+	CU_ASSERT_EQUAL(strncmp(text, "127.0.0.1 - - [", 15), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, " +0000] \"GET /x HTTP/1.0\" 200 5\n"));
+	answer_free(&a);
+}
+
+/* ---- refusals of the configuration ---- */
+
+static void expect_error(const char *app, const char *words)
+{
+	struct weir_errs *errs = calloc(1, sizeof(*errs));
+	struct weir_spec *spec = NULL;
+	struct weir_graph *g = NULL;
+	char yaml[2048], text[4096];
+
+	snprintf(yaml, sizeof(yaml), "weir: 1\nadmin: { listen: \"\" }\nstages:\n" WEB "%s", app);
+	if (config_load_text(yaml, strlen(yaml), "test.yaml", &spec, errs) == 0) {
+		CU_ASSERT_NOT_EQUAL(weir_graph_build(spec, &g, errs), 0);
+		weir_spec_free(spec);
+	}
+	weir_errs_format(errs, text, sizeof(text));
+	if (!strstr(text, words))
+		fprintf(stderr, "%s", text);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, words));
+	free(errs);
+}
+
+static void test_refused(void)
+{
+	expect_error("  app: { use: respond, with: { status: 600 } }\n", "status");
+	expect_error("  app: { use: respond, with: { headers: [ \"no colon\" ] } }\n",
+	    "'no colon' is not a header field a stage may send");
+	expect_error("  app: { use: respond, with: { headers: [ \"Content-Length: 5\" ] } }\n",
+	    "'Content-Length: 5' is not a header field a stage may send");
+	expect_error("  app: { use: respond, with: { type: \"a\\r\\nb: c\" } }\n",
+	    "'type' is no value of a header field");
+	expect_error(
+	    "  app: { use: router, with: { routes: [ { path: a, to: x } ] }, to: { x: e } }\n"
+	    "  e: { use: respond }\n",
+	    "route 1: 'path' begins with '/'");
+	expect_error("  app: { use: router, with: { routes: [ { to: y } ] }, to: { x: e } }\n"
+		     "  e: { use: respond }\n",
+	    "route 1 goes to 'y', which is not under 'to:'");
+	expect_error("  app: { use: access_log, with: { file: /nowhere/log }, to: { out: e } }\n"
+		     "  e: { use: respond }\n",
+	    "'/nowhere/log' cannot be opened for writing: No such file or directory");
+}
+
+CUNIT_MAIN("http stages", {"respond", test_respond}, {"router", test_router},
+    {"router with else", test_router_else}, {"access_log", test_log},
+    {"common log format", test_common_log}, {"refused configurations", test_refused})

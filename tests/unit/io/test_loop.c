@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loops in a real graph: the order of a turn, mail from other threads and from the loop itself,
+ * each followed by a turn_end, watches that vanish while they are ready, timers, wake and stop.
+ */
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <weir/io.h>
+
+#include "cunit_main.h"
+#include "fixture/graph_fixture.h"
+
+/* What a test does in the loop's thread; all NULL by default. */
+static struct {
+	void (*start)(struct weir_loop *loop);
+	void (*turn_end)(struct weir_loop *loop);
+	int start_rc;
+} hook;
+
+static struct weir_loop *the_loop;
+static atomic_int mails, turns, stops;
+static atomic_int mails_at_turn_end; /* mail that a turn_end has seen */
+
+static int on_start(struct weir_loop *loop)
+{
+	the_loop = loop;
+	if (hook.start)
+		hook.start(loop);
+	return hook.start_rc;
+}
+
+static void on_stop(struct weir_loop *loop)
+{
+	(void)loop;
+	atomic_fetch_add(&stops, 1);
+}
+
+static void on_mail(struct weir_loop *loop, struct weir_event *list)
+{
+	CU_ASSERT(weir_loop_is_mine(loop));
+	while (list) {
+		list = list->next;
+		atomic_fetch_add(&mails, 1);
+	}
+}
+
+static void on_turn_end(struct weir_loop *loop)
+{
+	if (hook.turn_end)
+		hook.turn_end(loop);
+	atomic_store(&mails_at_turn_end, atomic_load(&mails));
+	atomic_fetch_add(&turns, 1);
+}
+
+static const struct weir_loop_ops loop_ops = {
+    .start = on_start, .stop = on_stop, .mail = on_mail, .turn_end = on_turn_end};
+
+/* ---- a source that is nothing but a loop ---- */
+
+static int source_start(struct weir_stage *st, struct weir_err *err)
+{
+	struct weir_loop *loop;
+
+	(void)err;
+	return weir_loop_start(st, 0, &loop_ops, &hook, &loop);
+}
+
+static void source_fini(struct weir_stage *st)
+{
+	(void)st;
+	if (!the_loop)
+		return;
+	weir_loop_stop(the_loop);
+	weir_loop_join(the_loop);
+	the_loop = NULL;
+}
+
+static const struct weir_outlet source_outlets[] = {
+    {"out", &probe_type, false, "probes"}, {.name = NULL}};
+
+static const struct weir_stage_ops source_ops = {.abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_SOURCE,
+    .name = "t.loop",
+    .summary = "runs a loop",
+    .outlets = source_outlets,
+    .start = source_start,
+    .fini = source_fini};
+
+/* A stage that sends every event home, in its own thread. */
+static void home_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	(void)st;
+	for (int i = 0; i < n; i++)
+		weir_event_finish(&ev[i], WEIR_OK);
+}
+
+static void send_home(struct probe *p, int status)
+{
+	(void)status;
+	weir_loop_send(the_loop, &p->ev);
+}
+
+static const struct weir_stage_ops home_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.home",
+    .summary = "sends events home",
+    .accepts = &probe_type,
+    .handle = home_handle};
+
+static struct weir_graph *begin(bool inlined)
+{
+	static bool registered;
+	struct weir_spec *spec = weir_spec_new("test");
+
+	if (!registered) {
+		fixture_register(&source_ops);
+		fixture_register(&home_ops);
+	}
+	registered = true;
+	fixture_reset();
+	fixture_on_finish = send_home;
+	atomic_store(&mails, 0);
+	atomic_store(&turns, 0);
+	atomic_store(&stops, 0);
+	fixture_stage(spec, "loop", "t.loop", "home");
+	fixture_stage(spec, "home", "t.home", NULL)->inlined = inlined;
+	return fixture_build(spec);
+}
+
+static int start(struct weir_graph *g)
+{
+	struct weir_errs *errs = calloc(1, sizeof(*errs));
+	int rc = weir_graph_start(g, errs);
+
+	free(errs);
+	return rc;
+}
+
+static void end(struct weir_graph *g)
+{
+	struct weir_drain_report report;
+
+	weir_graph_drain(g, 5000000000LL, &report);
+	CU_ASSERT_EQUAL(report.law_error, 0);
+	weir_graph_free(g);
+	CU_ASSERT_EQUAL(atomic_load(&stops), 1);
+	memset(&hook, 0, sizeof(hook));
+}
+
+/* ---- mail ---- */
+
+enum { EVENTS = 1000 };
+
+static struct probe probes[EVENTS];
+static atomic_int emitted;
+
+/* Emit some each turn, until all are out. */
+static void emit_some(struct weir_loop *loop)
+{
+	for (int i = 0; i < 10 && atomic_load(&emitted) < EVENTS; i++) {
+		struct weir_event *ev = &probes[atomic_fetch_add(&emitted, 1)].ev;
+		weir_event_init(ev, &probe_type, weir_loop_now_ns(loop));
+		weir_emit(weir_loop_stage(loop), 0, &ev);
+	}
+	weir_loop_expect(loop, atomic_load(&emitted) - atomic_load(&mails));
+}
+
+/* Every event comes home, and each arrival is followed by a turn_end. */
+static void check_mail(bool inlined)
+{
+	struct weir_graph *g = begin(inlined);
+
+	memset(probes, 0, sizeof(probes));
+	atomic_store(&emitted, 0);
+	hook.turn_end = emit_some;
+	CU_ASSERT_EQUAL_FATAL(start(g), 0);
+	weir_loop_wake(the_loop);
+	FIXTURE_AWAIT(atomic_load(&mails_at_turn_end) == EVENTS);
+	end(g);
+}
+
+static void test_mail(void)
+{
+	check_mail(false);
+}
+
+static void test_mail_inline(void)
+{
+	check_mail(true);
+}
+
+/* ---- watches ---- */
+
+static struct pair {
+	struct weir_watch watch; /* first */
+	int other, ready;
+} pairs[2];
+
+/* Whichever is called first takes the other out, which was ready in the same turn. */
+static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
+{
+	struct pair *p = (struct pair *)w, *other = &pairs[p == &pairs[0]];
+	char c;
+
+	CU_ASSERT(events & EPOLLIN);
+	CU_ASSERT_EQUAL(read(w->fd, &c, 1), 1);
+	p->ready++;
+	weir_loop_del(loop, &other->watch);
+}
+
+static void add_pairs(struct weir_loop *loop)
+{
+	for (int i = 0; i < 2; i++) {
+		int fd[2];
+		CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
+		pairs[i] = (struct pair){.watch = {on_ready, fd[0]}, .other = fd[1]};
+		CU_ASSERT_EQUAL(weir_loop_add(loop, &pairs[i].watch, EPOLLIN), 0);
+		CU_ASSERT_EQUAL(write(fd[1], "x", 1), 1);
+	}
+}
+
+static void test_del_while_ready(void)
+{
+	struct weir_graph *g = begin(true);
+
+	hook.start = add_pairs;
+	CU_ASSERT_EQUAL_FATAL(start(g), 0);
+	FIXTURE_AWAIT(atomic_load(&turns) > 0);
+	end(g); /* joins the loop: what it wrote is seen here */
+	CU_ASSERT_EQUAL(pairs[0].ready + pairs[1].ready, 1);
+	for (int i = 0; i < 2; i++) {
+		close(pairs[i].watch.fd);
+		close(pairs[i].other);
+	}
+}
+
+static void test_bad_descriptor(void)
+{
+	struct weir_graph *g = begin(true);
+	struct weir_watch w = {.ready = on_ready, .fd = -1};
+
+	CU_ASSERT_EQUAL_FATAL(start(g), 0);
+	CU_ASSERT_EQUAL(weir_loop_add(the_loop, &w, EPOLLIN), WEIR_ESYS);
+	end(g);
+}
+
+/* ---- timers ---- */
+
+static struct weir_timer timers[2];
+static int64_t set_ns;
+static atomic_llong late_ns = -1;
+static atomic_int never;
+
+static void on_timer(struct weir_loop *loop, struct weir_timer *t)
+{
+	(void)t;
+	atomic_store(&late_ns, weir_loop_now_ns(loop) - set_ns - 30000000);
+}
+
+static void on_never(struct weir_loop *loop, struct weir_timer *t)
+{
+	(void)loop;
+	(void)t;
+	atomic_fetch_add(&never, 1);
+}
+
+static void set_timers(struct weir_loop *loop)
+{
+	set_ns = weir_loop_now_ns(loop);
+	timers[0] = (struct weir_timer){.fire = on_timer};
+	timers[1] = (struct weir_timer){.fire = on_never};
+	weir_timer_set(loop, &timers[1], set_ns + 10000000);
+	weir_timer_set(loop, &timers[0], set_ns + 30000000);
+	weir_timer_cancel(loop, &timers[1]);
+}
+
+static void test_timers(void)
+{
+	struct weir_graph *g = begin(true);
+
+	hook.start = set_timers;
+	CU_ASSERT_EQUAL_FATAL(start(g), 0);
+	FIXTURE_AWAIT(atomic_load(&late_ns) >= 0);
+	CU_ASSERT_EQUAL(atomic_load(&never), 0);
+	end(g);
+}
+
+/* ---- life ---- */
+
+static void test_start_fails(void)
+{
+	struct weir_graph *g = begin(true);
+
+	hook.start_rc = WEIR_EINVAL;
+	CU_ASSERT_NOT_EQUAL(start(g), 0);
+	the_loop = NULL; /* gone: weir_loop_start freed it */
+	weir_graph_free(g);
+	CU_ASSERT_EQUAL(atomic_load(&stops), 0);
+	memset(&hook, 0, sizeof(hook));
+}
+
+static void test_wake(void)
+{
+	struct weir_graph *g = begin(true);
+
+	CU_ASSERT_EQUAL_FATAL(start(g), 0);
+	CU_ASSERT_FALSE(weir_loop_is_mine(the_loop));
+	CU_ASSERT_PTR_EQUAL(weir_loop_data(the_loop), &hook);
+	for (int i = 0; i < 100; i++) {
+		int before = atomic_load(&turns);
+		weir_loop_wake(the_loop);
+		FIXTURE_AWAIT(atomic_load(&turns) > before);
+	}
+	end(g);
+}
+
+CUNIT_MAIN("loop", {"mail", test_mail}, {"mail of inline stages", test_mail_inline},
+    {"del while ready", test_del_while_ready}, {"bad descriptor", test_bad_descriptor},
+    {"timers", test_timers}, {"start fails", test_start_fails}, {"wake", test_wake})
