@@ -27,7 +27,8 @@ static bool is_plain(const char *text)
 	for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
 		if (strcmp(text, special[i]) == 0)
 			return false;
-	return n > 0 && text[n] == '\0' && text[0] != '-' && text[0] != '.';
+	/* "./x" is a path, ".5" and ".nan" are numbers to some. */
+	return n > 0 && text[n] == '\0' && text[0] != '-' && (text[0] != '.' || text[1] == '/');
 }
 
 void row_quote(FILE *out, const char *text)

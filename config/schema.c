@@ -16,6 +16,7 @@
 #include "bind.h"
 
 #define NUMBER "[0-9]+(\\.[0-9]+)?"
+#define NAME   "^[A-Za-z0-9_.-]{1,64}$"
 
 /* ---- building; NULL means that memory ran out, and makes every holder NULL ---- */
 
@@ -48,6 +49,12 @@ static json_t *of_type(const char *type)
 static json_t *of_pattern(const char *pattern)
 {
 	return json_pack("{s:s, s:s}", "type", "string", "pattern", pattern);
+}
+
+/* What another reader takes for a number or a truth value is a text to us. */
+static json_t *text_schema(void)
+{
+	return json_pack("{s:[sss]}", "type", "string", "number", "boolean");
 }
 
 /* A closed map: nothing but `properties` and x-*. */
@@ -115,8 +122,8 @@ static void add_forms(json_t **any, const struct weir_knob *row)
 	case WEIR_KNOB_ENUM:
 		add(any, choices_schema(row));
 		break;
-	default: /* STRING: what another reader takes for a number is a text to us */
-		add(any, json_pack("{s:[sss]}", "type", "string", "number", "boolean"));
+	default:
+		add(any, text_schema());
 		break;
 	}
 	if (row->flags & WEIR_KNOB_AUTO)
@@ -272,7 +279,7 @@ static json_t *defaults_schema(void)
 static json_t *named(json_t *value, const char *description)
 {
 	return json_pack("{s:s, s:s, s:{s:s}, s:o}", "type", "object", "description", description,
-	    "propertyNames", "pattern", "^[A-Za-z0-9_.-]{1,64}$", "additionalProperties", value);
+	    "propertyNames", "pattern", NAME, "additionalProperties", value);
 }
 
 static json_t *class_schema(void)
@@ -282,7 +289,7 @@ static json_t *class_schema(void)
 	put(&properties, "match",
 	    json_pack("{s:s, s:s, s:o}", "type", "object", "description",
 		"fields of the event, each with a text or the beginning of one and '*'",
-		"additionalProperties", of_type("string")));
+		"additionalProperties", text_schema()));
 	put_rows(&properties, config_class_knobs);
 	return of_map(properties);
 }
@@ -301,8 +308,10 @@ static json_t *top_properties(void)
 	json_t *p = json_object();
 
 	put(&p, "weir",
-	    json_pack("{s:s, s:i}", "description", "version of this format", "const", 1));
-	put(&p, "name", of_pattern("^[A-Za-z0-9_.-]{1,64}$"));
+	    json_pack("{s:s, s:[i, s]}", "description", "version of this format", "enum", 1, "1"));
+	put(&p, "name",
+	    json_pack("{s:s, s:[o, {s:s}]}", "description", "name of the server", "anyOf",
+		of_pattern(NAME), "$ref", "#/$defs/variable"));
 	put(&p, "include", strings_schema());
 	put(&p, "plugin", strings_schema());
 	put(&p, "admin", table_schema(config_admin_knobs));

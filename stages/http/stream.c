@@ -123,6 +123,7 @@ void stream_got(struct stream *s, size_t n)
 		s->end += (uint32_t)n;
 		return;
 	}
+	WEIR_ASSERT(s->filling && n <= s->body_left);
 	s->filling->body_n += n;
 	s->body_left -= n;
 }
