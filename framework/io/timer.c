@@ -32,7 +32,7 @@ void timer_wheel_init(struct timer_wheel *w, int64_t now_ns)
 
 static void link_in(struct timer_wheel *w, int level, int64_t number, struct weir_timer *t)
 {
-	int i = (int)(number % TIMER_SLOTS);
+	unsigned i = (uint64_t)number % TIMER_SLOTS;
 	struct weir_timer **head = &w->slot[level][i];
 
 	t->next = *head;

@@ -24,6 +24,7 @@
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -107,15 +108,15 @@ static void set_port(struct address *a, uint16_t port)
 		((struct sockaddr_in *)&a->addr)->sin_port = htons(port);
 }
 
+_Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port),
+    "one struct serves to read the port of both families");
+
 static uint16_t port_of(int fd)
 {
-	struct sockaddr_storage addr = {0};
+	struct sockaddr_in6 addr = {0};
 	socklen_t n = sizeof(addr);
 
-	if (getsockname(fd, (struct sockaddr *)&addr, &n) == -1)
-		return 0;
-	return ntohs(addr.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&addr)->sin6_port
-						: ((struct sockaddr_in *)&addr)->sin_port);
+	return getsockname(fd, (struct sockaddr *)&addr, &n) == 0 ? ntohs(addr.sin6_port) : 0;
 }
 
 /* Bind one address for every I/O thread; port 0 is settled by the first. */

@@ -48,8 +48,10 @@ refused() {
 	if "$weir" check "$work/bad/$1.yaml" >"$work/said" 2>&1; then
 		die "$1 was not refused"
 	fi
-	grep -qF "$1.yaml:2:9: " "$work/said" && grep -qF "$2" "$work/said" ||
-		{ cat "$work/said"; die "$1: expected '$2'"; }
+	if ! { grep -F "$1.yaml:2:9: " "$work/said" | grep -qF "$2"; }; then
+		cat "$work/said"
+		die "$1: expected '$2'"
+	fi
 }
 
 say "the page shows what is tested"
