@@ -74,7 +74,7 @@ void conn_make_ready(struct conn *c)
 static int64_t at_rate(const struct conn *c, int64_t timeout_ns)
 {
 	int64_t stall = c->progress_ns + timeout_ns;
-	double rate = io_conf(c->io)->min_rate;
+	double rate = c->io->conf.min_rate;
 
 	if (rate <= 0)
 		return stall;
@@ -84,7 +84,7 @@ static int64_t at_rate(const struct conn *c, int64_t timeout_ns)
 
 static int64_t deadline(const struct conn *c)
 {
-	const struct http_conf *conf = io_conf(c->io);
+	const struct http_conf *conf = &c->io->conf;
 
 	switch (c->wait) {
 	case WAIT_IDLE:

@@ -72,30 +72,39 @@ static bool is_text(char c)
 	return (b >= 0x20 && b != 0x7f) || b == '\t';
 }
 
-/* May the eight bytes at `p` hold a byte below 0x20 or a 0x7f? Exact as to whether there is one. */
-static bool eight_suspect(const char *p)
+/* Bytes of the eight at `p` that are below 0x20 or equal to 0x7f: their top bits. The lowest mark
+ * is exact; a borrow may add marks above it. */
+static uint64_t marks(const char *p)
 {
 	const uint64_t ones = 0x0101010101010101ULL, high = ones << 7;
 	uint64_t x, del;
 
 	memcpy(&x, p, sizeof(x));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	x = __builtin_bswap64(x);
+#endif
 	del = x ^ (ones * 0x7f);
-	return ((((x - ones * 0x20) & ~x) | ((del - ones) & ~del)) & high) != 0;
+	return (((x - ones * 0x20) & ~x) | ((del - ones) & ~del)) & high;
 }
 
 /* The first byte of [p, end) that is no text: neither visible, space, HT nor above ASCII; `end`
  * when all of it is text. */
 static const char *line_end(const char *p, const char *end)
 {
-	for (;;) {
-		while (end - p >= 8 && !eight_suspect(p))
+	while (end - p >= 8) {
+		uint64_t m = marks(p);
+		if (m == 0) {
 			p += 8;
-		const char *stop = end - p > 8 ? p + 8 : end;
-		while (p < stop && is_text(*p))
-			p++;
-		if (p < stop || p == end)
+			continue;
+		}
+		p += __builtin_ctzll(m) / 8;
+		if (*p != '\t')
 			return p;
+		p++;
 	}
+	while (p < end && is_text(*p))
+		p++;
+	return p;
 }
 
 /* Judge the end of a line at `stop`. */

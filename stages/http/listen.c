@@ -204,7 +204,7 @@ static void retry(struct weir_loop *loop, struct weir_timer *t)
 /* Is there room for one more? Evicts who has waited longest without a request. */
 static bool has_room(struct http_io *io)
 {
-	const struct http_conf *conf = io_conf(io);
+	const struct http_conf *conf = &io->conf;
 	struct conn *oldest = io->waiting;
 
 	if (atomic_load_explicit(&io->srv->connections, memory_order_relaxed) <
@@ -282,7 +282,7 @@ static void take(struct http_io *io, int fd, const struct sockaddr_storage *addr
 {
 	bool room = has_room(io);
 	int over = atomic_load_explicit(&io->srv->connections, memory_order_relaxed) -
-		   (int)io_conf(io)->max_connections;
+		   (int)io->conf.max_connections;
 
 	conn_open(io, fd, addr, !room);
 	if (!room && over >= REFUSING)

@@ -17,7 +17,7 @@ bool conn_wants_read(const struct conn *c)
 {
 	if (c->lingering)
 		return true;
-	return !c->no_more && c->in_flight < (uint32_t)io_conf(c->io)->pipeline;
+	return !c->no_more && c->in_flight < (uint32_t)c->io->conf.pipeline;
 }
 
 /* Throw away what a client sends after the last answer. */
@@ -96,7 +96,7 @@ void conn_append(struct conn *c, struct http_req *r)
 static void emit(struct conn *c, struct http_req *r)
 {
 	struct http_io *io = c->io;
-	const struct http_conf *conf = io_conf(io);
+	const struct http_conf *conf = &io->conf;
 	struct weir_event *ev = &r->pub.ev;
 
 	conn_append(c, r);
@@ -127,9 +127,10 @@ static void send_continue(struct conn *c)
 void conn_parse(struct conn *c)
 {
 	struct http_io *io = c->io;
-	const struct http_conf *conf = io_conf(io);
+	const struct http_conf *conf = &io->conf;
 
-	while (!c->no_more && c->in_flight < (uint32_t)conf->pipeline) {
+	while (
+	    !c->no_more && c->in_flight < (uint32_t)conf->pipeline && stream_partial(&c->stream)) {
 		struct http_req *r;
 		enum stream_verdict v = stream_next(
 		    &c->stream, &io->pool, (uint64_t)conf->max_body_bytes, io->headers, &r);

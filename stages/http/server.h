@@ -112,6 +112,7 @@ struct http_io {
 	struct weir_loop *loop;
 	struct weir_stage *stage;
 	int index;
+	struct http_conf conf; /* as of the last turn; its texts are not ours */
 	struct listener listener[SERVER_LISTEN_MAX];
 	int n_listeners;
 	int reserve_fd;                 /* given up to answer one client when descriptors are out */
@@ -153,18 +154,11 @@ struct http_server {
 	_Atomic int64_t linger_until_ns;
 	pthread_mutex_t lock;
 	pthread_cond_t reported;
-	int n_reports[SERVER_CLOSED + 1] WEIR_GUARDED_BY(
-	    lock); /* threads that are done, by phase */
+	/* threads that are done, by phase */
+	int n_reports[SERVER_CLOSED + 1] WEIR_GUARDED_BY(lock);
 };
 
-/** Present configuration; for callbacks of the I/O thread. */
-static inline const struct http_conf *io_conf(const struct http_io *io)
-{
-	return weir_conf(io->stage);
-}
-
-/** Begin the drain of this thread if main asked for it, and tell main when it is done. Each turn.
- */
+/** Follow main through the phases of a drain, and report. Once per turn. */
 void io_check_drain(struct http_io *io);
 
 #endif

@@ -40,7 +40,8 @@ struct weir_http_request;
 struct weir_stage;
 
 /** Runs once when the request is finished, before the answer leaves, in the finishing thread; the
- *  response may be read and changed. Must not block. A tap that is in the way is the first in a
+ *  response may be read and changed, and events that its stage holds may be emitted or finished,
+ * since the thread is one of the graph. Must not block. A tap that is in the way is the first in a
  *  list; taps run last added first. Memory of the struct is its owner's until `fn` has run. */
 struct weir_http_tap {
 	void (*fn)(struct weir_http_tap *tap, struct weir_http_request *req, int status);

@@ -10,10 +10,13 @@
 
 /* ---- quiet means quiet ---- */
 
-/* Stages of the ring, and how often the event passes from one to the next. A reader that goes
- * through the stages against the stream meets the event on its way in about every look. */
-#define RING 8
-#define HOPS 20000
+/* Stages of the ring, and how often the event passes from one to the next. Drain reads the stages
+ * against the stream, so in every look it meets the event once. It is parked threads, whose books
+ * it sums, that make it spend longer at a stage than the event needs to change books; more than 28
+ * and the ring's would not fit the thread budget of one core. */
+#define RING   24
+#define HOPS   10000
+#define PARKED "28"
 
 static atomic_int stopped_early;
 
@@ -59,6 +62,7 @@ static void test_quiet_when_listed_downstream_first(void)
 		CU_ASSERT_EQUAL_FATAL(weir_spec_link(s, "", to, i == 0), 0);
 		weir_spec_text(&s->group, "g");
 	}
+	fixture_set(fixture_stage(spec, "parked", "t.end", NULL), "threads.min", PARKED);
 	prepare(1);
 	probes[0].seq = HOPS;
 	atomic_store(&stopped_early, 0);
@@ -242,6 +246,7 @@ static void test_holders_in_pools(void)
 
 static void test_prepare(void)
 {
+	fixture_register(&end_ops);
 	fixture_register(&hop_ops);
 	fixture_register(&twin_ops);
 	fixture_register(&last_ops);

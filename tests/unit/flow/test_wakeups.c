@@ -17,9 +17,9 @@
 /* seq of an event that stays in its handler until the gate opens. */
 #define HELD 1000000
 
-/* Sleepers of the wake-all case: far more than cores, so that the first is parked again before the
- * last was woken; two thirds of what a machine of two cores may have (32 per core). */
-#define SLEEPERS 40
+/* Sleepers of the wake-all case: so many more than cores that the first is parked again before the
+ * last was woken, and what the thread budget of one core allows. */
+#define SLEEPERS 30
 
 static atomic_int entered, empty_looks;
 
