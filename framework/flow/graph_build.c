@@ -111,6 +111,7 @@ static int make_state(struct weir_stage *st)
 static int make_stage(struct weir_graph *g, struct weir_stage *st, const struct plan_stage *ps,
     struct weir_errs *errs)
 {
+	WEIR_ASSERT(st != NULL);
 	st->depth = ps->depth;
 	st->type = ps->type;
 	if (make_outlets(g, st, ps) != 0 || make_sink(g, st, ps) != 0 || make_state(st) != 0)
@@ -171,7 +172,7 @@ static int make_group_pools(struct weir_graph *g, const struct plan *plan)
 
 static int make_pools(struct weir_graph *g, const struct plan *plan)
 {
-	g->pools = calloc((size_t)(g->n_stages + g->spec->n_groups), sizeof(struct pool *));
+	g->pools = calloc((size_t)g->n_stages + (size_t)g->spec->n_groups, sizeof(struct pool *));
 	if (!g->pools)
 		return WEIR_ENOMEM;
 	int rc = make_group_pools(g, plan);

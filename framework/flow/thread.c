@@ -46,7 +46,8 @@ static struct local *local_new(struct weir_stage *st, bool runs)
 		return NULL;
 	l->stage = st;
 	l->n_outboxes = st->n_outlets;
-	/* Not measured yet: a stage that says it blocks is taken for slow, and given one at a time. */
+	/* Not measured yet: a stage that says it blocks is taken for slow, and given one at a time.
+	 */
 	l->service_ns = st->ops->flags & WEIR_STAGE_BLOCKS ? NS_PER_S : 0;
 	for (int i = 0; i < st->n_outlets; i++) {
 		outbox_init(&l->outbox[i], l, i);

@@ -5,15 +5,17 @@
  */
 #include "fixture/graph_cunit.h"
 
+#include <sched.h>
+
 #include "flow/stage.h"
 #include "sched/pool.h"
 
 /* ---- quiet means quiet ---- */
 
 /* Stages of the ring, and how often the event passes from one to the next. Drain reads the stages
- * against the stream, so in every look it meets the event once. It is parked threads, whose books
- * it sums, that make it spend longer at a stage than the event needs to change books; more than 28
- * and the ring's would not fit the thread budget of one core. */
+ * against the stream, so in every look it meets the event. Parked threads, whose books it sums,
+ * make it spend longer at a stage than the event needs to change books; more than 28 and the ring's
+ * would not fit the thread budget of one core. */
 #define RING   24
 #define HOPS   10000
 #define PARKED "28"
@@ -48,6 +50,24 @@ static const struct weir_stage_ops hop_ops = {.abi = WEIR_STAGE_ABI,
     .handle = hop_handle,
     .stop = hop_stop};
 
+/* Put the calling thread on the last core it may use, or back: drain is woken by the ring's thread,
+ * and would else be put on that one's core, where it looks while nothing moves. */
+static void stay_away_from_the_ring(bool away)
+{
+	static cpu_set_t before;
+	cpu_set_t last;
+	int cpu = CPU_SETSIZE - 1;
+
+	if (away) {
+		CU_ASSERT_EQUAL_FATAL(sched_getaffinity(0, sizeof(before), &before), 0);
+		while (!CPU_ISSET(cpu, &before))
+			cpu--;
+		CPU_ZERO(&last);
+		CPU_SET(cpu, &last);
+	}
+	CU_ASSERT_EQUAL(sched_setaffinity(0, sizeof(last), away ? &last : &before), 0);
+}
+
 static void test_quiet_when_listed_downstream_first(void)
 {
 	struct weir_spec *spec = weir_spec_new("ring");
@@ -55,6 +75,7 @@ static void test_quiet_when_listed_downstream_first(void)
 	char name[8], to[8];
 
 	group->threads.min = group->threads.max = 1;
+	group->threads.pinned = true; /* to the first core */
 	for (int i = 0; i < RING; i++) {
 		snprintf(name, sizeof(name), "s%d", i);
 		snprintf(to, sizeof(to), "s%d", i > 0 ? i - 1 : RING - 1);
@@ -67,10 +88,12 @@ static void test_quiet_when_listed_downstream_first(void)
 	probes[0].seq = HOPS;
 	atomic_store(&stopped_early, 0);
 	struct weir_graph *g = fixture_start(spec);
+	stay_away_from_the_ring(true);
 	weir_thread_attach(g, "test");
 	fixture_offer_all(weir_graph_stage(g, name), probes, 1, 1);
 	weir_thread_detach();
 	finish_graph(g, 0);
+	stay_away_from_the_ring(false);
 	CU_ASSERT_EQUAL(atomic_load(&stopped_early), 0);
 	check_each_once(1);
 	CU_ASSERT_EQUAL(probes[0].status, WEIR_OK);

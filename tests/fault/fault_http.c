@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The n-th allocation fails, n = 1, 2, ... while a server serves one connection: a head with more
+ * fields than fit inline and more bytes than a small buffer, bodies of both kinds, an answer with
+ * many fields, one that is far longer than the socket takes.
+ *
+ * Whatever fails, the client gets its answers, an answer that says so, or the end of its
+ * connection; the next client is served as if nothing had been; nothing crashes, hangs or leaks,
+ * and the law holds.
+ */
+#include "scenario/http_fixture.h"
+
+#include "fault/fault_inject.h"
+
+enum { BIG = 6000000, REQUESTS = 5 };
+
+static char big[BIG], said[60000], heard[BIG + 65536];
+static size_t n_said;
+
+/* Answers without memory of its own, since that could fail, too, and is not what is tested. */
+static void handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	(void)st;
+	for (int i = 0; i < n; i++) {
+		struct weir_http_request *req = weir_http_request(ev[i]);
+		if (target_starts(req, "/big")) {
+			weir_http_respond(
+			    req, 200, "text/plain", (struct weir_slice){big, BIG}, NULL, NULL);
+		} else {
+			weir_http_respond_copy(req, 200, "text/plain", req->target);
+			for (int k = 0; k < 20; k++)
+				weir_http_add_field(req, "X-Field", "a value of some length");
+		}
+		weir_event_finish(&ev[i], WEIR_OK);
+	}
+}
+
+static const struct weir_stage_ops ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.answer",
+    .summary = "answers",
+    .accepts = &weir_http_request_type,
+    .handle = handle};
+
+static void say(const char *text)
+{
+	n_said += (size_t)sprintf(said + n_said, "%s", text);
+}
+
+static void write_script(void)
+{
+	memset(big, 'b', BIG);
+	say("GET /fields HTTP/1.1\r\nHost: t\r\n");
+	for (int i = 0; i < 60; i++)
+		say("X-Field: 0123456789 0123456789 0123456789 0123456789 0123456789 "
+		    "0123456789\r\n");
+	say("\r\nPOST /post HTTP/1.1\r\nHost: t\r\nContent-Length: 20000\r\n\r\n");
+	for (int i = 0; i < 2000; i++)
+		say("0123456789");
+	say("PUT /put HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n");
+	for (int i = 0; i < 1000; i++)
+		say("a\r\n0123456789\r\n");
+	say("0\r\n\r\n" GET("/big"));
+	say("GET /last HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
+}
+
+/* Play the script; returns how many answers of 200 came before the end. */
+static int serve_one(int port)
+{
+	int fd = client_open(port), found = 0;
+	size_t n = 0;
+	ssize_t got;
+
+	client_send(fd, said, n_said);
+	while (n < sizeof(heard) - 1 && (got = recv(fd, heard + n, sizeof(heard) - 1 - n, 0)) > 0)
+		n += (size_t)got;
+	close(fd);
+	heard[n] = '\0';
+	for (const char *at = heard; (at = strstr(at, "HTTP/1.1 200 OK\r\n")) != NULL; at++)
+		found++;
+	return found;
+}
+
+static void test_requests(void)
+{
+	struct server s;
+	long n = 0;
+	bool fired = true;
+
+	fixture_register(&ops);
+	s = server_new("t.answer");
+	weir_log_set_fd(-1);
+	server_start(&s);
+	write_script();
+	CU_ASSERT_EQUAL_FATAL(serve_one(s.port), REQUESTS);
+	while (fired) {
+		atomic_store(&fault_fired, 0);
+		atomic_store(&fault_alloc_in, n++);
+		int answers = serve_one(s.port);
+		atomic_store(&fault_alloc_in, -1);
+		fired = atomic_load(&fault_fired) > 0;
+		CU_ASSERT(answers <= REQUESTS);
+		CU_ASSERT(fired || answers == REQUESTS);
+		CU_ASSERT_EQUAL(serve_one(s.port), REQUESTS);
+	}
+	printf("(%ld failures) ", n - 1);
+	CU_ASSERT(n > 10);
+	AWAIT_METRIC(&s, "http_connections", ==, 0);
+	server_stop(&s);
+}
+
+CUNIT_MAIN("fault http", {"n-th allocation while serving", test_requests})
