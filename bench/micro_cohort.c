@@ -49,12 +49,13 @@ static struct request requests[REQUESTS] __attribute__((aligned(64)));
 				 : "cc");                                                          \
 		return a ^ b ^ c ^ d;                                                              \
 	}
+/* clang-format off */
 #define SIX(kind, reps)                                                                            \
-	CODE(kind##0, reps)                                                                        \
-	CODE(kind##1, reps)                                                                        \
-	CODE(kind##2, reps) CODE(kind##3, reps) CODE(kind##4, reps)                                \
-	    CODE(kind##5, reps) static uint64_t (*const kind[STAGES])(uint64_t) = {                \
-		kind##0, kind##1, kind##2, kind##3, kind##4, kind##5};
+	CODE(kind##0, reps) CODE(kind##1, reps) CODE(kind##2, reps)                                \
+	CODE(kind##3, reps) CODE(kind##4, reps) CODE(kind##5, reps)                                \
+	static uint64_t (*const kind[STAGES])(uint64_t) = {                                        \
+	    kind##0, kind##1, kind##2, kind##3, kind##4, kind##5};
+/* clang-format on */
 
 SIX(code_4k, 146)
 SIX(code_24k, 877)

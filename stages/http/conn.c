@@ -215,6 +215,7 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 	const uint32_t broken = EPOLLHUP | EPOLLERR;
 
 	(void)loop;
+	io_touch(c->io);
 	c->peer_done |= (events & EPOLLRDHUP) != 0;
 	if (events & (EPOLLIN | EPOLLRDHUP | broken)) {
 		if (conn_wants_read(c))
@@ -234,16 +235,12 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 
 static void name_peer(struct conn *c, const struct sockaddr_storage *addr)
 {
-	static const char mapped[] = "::ffff:";
-	const size_t skip = sizeof(mapped) - 1;
 	const void *bytes = addr->ss_family == AF_INET6
 				? (const void *)&((const struct sockaddr_in6 *)addr)->sin6_addr
 				: (const void *)&((const struct sockaddr_in *)addr)->sin_addr;
 
 	if (!inet_ntop(addr->ss_family, bytes, c->peer, sizeof(c->peer)))
 		c->peer[0] = '\0';
-	if (strncmp(c->peer, mapped, skip) == 0 && strchr(c->peer, '.'))
-		memmove(c->peer, c->peer + skip, strlen(c->peer + skip) + 1);
 	c->peer_n = (uint8_t)strlen(c->peer);
 }
 

@@ -30,18 +30,12 @@
 
 /* ---- an I/O thread ---- */
 
-/* Live knobs take effect from turn to turn: a copy, since several are read per request. */
-static void take_conf(struct http_io *io)
-{
-	io->conf = *(const struct http_conf *)weir_conf(io->stage);
-}
-
 static int io_start(struct weir_loop *loop)
 {
 	struct http_io *io = weir_loop_data(loop);
 
 	io->loop = loop;
-	take_conf(io);
+	io_touch(io);
 	return listen_watch(io);
 }
 
@@ -76,7 +70,6 @@ static void io_turn_end(struct weir_loop *loop)
 	run_ready(io);
 	io_check_drain(io);
 	publish_counts(io);
-	take_conf(io);
 	weir_loop_expect(loop, io->in_graph);
 }
 

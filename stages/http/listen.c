@@ -78,6 +78,8 @@ static int open_socket(const struct address *a, bool shared)
 	if (fd == -1)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (a->addr.ss_family == AF_INET6) /* so that 0.0.0.0 and [::] can be listed together */
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if ((shared && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) == -1) ||
 	    bind(fd, (const struct sockaddr *)&a->addr, a->n) == -1) {
@@ -311,8 +313,11 @@ static int accept_run(struct http_io *io, int fd, int most)
 
 static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
 {
+	struct http_io *io = weir_loop_data(loop);
+
 	(void)events;
-	accept_run(weir_loop_data(loop), w->fd, ACCEPT_RUN);
+	io_touch(io);
+	accept_run(io, w->fd, ACCEPT_RUN);
 }
 
 int listen_watch(struct http_io *io)

@@ -6,8 +6,7 @@
  * connections and its pool; nothing of a request is shared between I/O threads. Shared are the
  * number of open connections, the body budget and the drain, all in struct http_server.
  *
- *   built -> start: bind, listen, loops -> running -> stop: DRAINING -> (events end) -> fini:
- * joined
+ *   built --start: bind, listen, loops--> RUNNING --stop--> DRAINING -> CLOSED --fini--> joined
  */
 #ifndef WEIR_HTTP_SERVER_H
 #define WEIR_HTTP_SERVER_H
@@ -112,7 +111,8 @@ struct http_io {
 	struct weir_loop *loop;
 	struct weir_stage *stage;
 	int index;
-	struct http_conf conf; /* as of the last turn; its texts are not ours */
+	struct http_conf conf; /* of this turn; its texts are not ours */
+	int64_t conf_ns;       /* the turn */
 	struct listener listener[SERVER_LISTEN_MAX];
 	int n_listeners;
 	int reserve_fd;                 /* given up to answer one client when descriptors are out */
@@ -157,6 +157,18 @@ struct http_server {
 	/* threads that are done, by phase */
 	int n_reports[SERVER_CLOSED + 1] WEIR_GUARDED_BY(lock);
 };
+
+/** First thing in every callback for a descriptor: live knobs take effect from turn to turn. A
+ * copy, since several are read per request. */
+static inline void io_touch(struct http_io *io)
+{
+	int64_t now_ns = weir_loop_now_ns(io->loop);
+
+	if (io->conf_ns == now_ns)
+		return;
+	io->conf = *(const struct http_conf *)weir_conf(io->stage);
+	io->conf_ns = now_ns;
+}
 
 /** Follow main through the phases of a drain, and report. Once per turn. */
 void io_check_drain(struct http_io *io);

@@ -99,6 +99,32 @@ static void test_lingering(void)
 	server_stop(&server);
 }
 
+/* A limit turned while the server runs holds for the next request. */
+static void test_live_limit(void)
+{
+	static const char text[] = POST "Content-Length: 1001\r\n\r\n";
+	struct answer a = {0};
+	char body[1001], why[256];
+	int fd;
+
+	start();
+	memset(body, 'b', sizeof(body));
+	CU_ASSERT_EQUAL(
+	    weir_graph_set(server.graph, "web", "with.max_body", "1001", why, sizeof(why)), 0);
+	fd = client_open(server.port);
+	CU_ASSERT(client_say(fd, text) && client_send(fd, body, sizeof(body)));
+	CU_ASSERT(answer_read(fd, &a));
+	CU_ASSERT_EQUAL(a.status, 200);
+	CU_ASSERT_EQUAL(
+	    weir_graph_set(server.graph, "web", "with.max_body", "1000", why, sizeof(why)), 0);
+	CU_ASSERT(client_say(fd, text));
+	CU_ASSERT(answer_read(fd, &a));
+	CU_ASSERT_EQUAL(a.status, 413);
+	close(fd);
+	answer_free(&a);
+	server_stop(&server);
+}
+
 /* ---- time ---- */
 
 static void start_with(const char *knob, const char *value)
@@ -384,8 +410,9 @@ static void test_bad_addresses(void)
 }
 
 CUNIT_MAIN("http limits", {"refusals", test_refusals}, {"long heads", test_long_heads},
-    {"lingering close", test_lingering}, {"header timeout", test_header_timeout},
-    {"a trickle buys no time", test_trickle}, {"body timeout", test_body_timeout},
-    {"idle timeout", test_idle_timeout}, {"write timeout", test_write_timeout},
-    {"connection limit", test_max_connections}, {"eviction of the idle", test_eviction},
-    {"out of descriptors", test_out_of_descriptors}, {"bad addresses", test_bad_addresses})
+    {"lingering close", test_lingering}, {"live limit", test_live_limit},
+    {"header timeout", test_header_timeout}, {"a trickle buys no time", test_trickle},
+    {"body timeout", test_body_timeout}, {"idle timeout", test_idle_timeout},
+    {"write timeout", test_write_timeout}, {"connection limit", test_max_connections},
+    {"eviction of the idle", test_eviction}, {"out of descriptors", test_out_of_descriptors},
+    {"bad addresses", test_bad_addresses})
