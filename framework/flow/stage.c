@@ -265,6 +265,11 @@ void *weir_thread_state(const struct weir_stage *st)
 	return local_of(st)->thread_state;
 }
 
+const struct weir_stage_ops *weir_stage_type(const struct weir_stage *st)
+{
+	return st->ops;
+}
+
 const char *weir_stage_name(const struct weir_stage *st)
 {
 	return st->name;

@@ -278,13 +278,6 @@ static void server_fini(struct weir_stage *st)
 	pthread_mutex_destroy(&srv->lock);
 }
 
-uint16_t weir_http_port(const struct weir_stage *st, int i)
-{
-	const struct http_server *srv = weir_state(st);
-
-	return i >= 0 && i < srv->n_addresses ? srv->port[i] : 0;
-}
-
 /* ---- tables ---- */
 
 #define ROW(member) offsetof(struct http_conf, member)
@@ -440,3 +433,12 @@ const struct weir_stage_ops weir_stage_http_server = {
     .stop = server_stop,
     .fini = server_fini,
 };
+
+uint16_t weir_http_port(const struct weir_stage *st, int i)
+{
+	if (weir_stage_type(st) != &weir_stage_http_server)
+		return 0;
+	const struct http_server *srv = weir_state(st);
+
+	return i >= 0 && i < srv->n_addresses ? srv->port[i] : 0;
+}

@@ -143,6 +143,9 @@ WEIR_API const char *weir_stage_peer_name(const struct weir_stage *st, int id);
 /** Name of class `class_id` in the graph of `st`, "" when there is none. */
 WEIR_API const char *weir_class_name(const struct weir_stage *st, int class_id);
 
+/** The type of the stage. Any thread. */
+WEIR_API const struct weir_stage_ops *weir_stage_type(const struct weir_stage *st);
+
 /** Name of the stage in the YAML. Any thread, static for the life of the graph. */
 WEIR_API const char *weir_stage_name(const struct weir_stage *st);
 
