@@ -35,6 +35,14 @@
 /** Ready descriptors taken per turn: enough to share a turn's costs, few enough to stay in L1. */
 #define LOOP_EVENTS 256
 
+/* A turn settles after runs of callbacks, so that clients work on the first answers while the last
+ * requests are read; otherwise few clients and the loop wait for each other in turns (measured with wrk
+ * on the other core, 8 connections, hello inline: 0.10 sleeps and 6.5 us a request with one run per turn,
+ * 0.02 and 5.3 with eight). Runs stay long where there is much to do, for the sake of cohorts. */
+#define LOOP_RUNS 8
+/* Where events go on in other threads each run costs a hand-over and may cost a wake-up. */
+#define LOOP_RUN_HANDED 32
+
 /* Twice what waking a parked thread takes (limits.md: 21 us): the classic bound for spin-then-park.
  */
 #define LOOP_SPIN_MAX_NS (40 * NS_PER_US)
@@ -56,6 +64,7 @@ struct weir_loop {
 	struct epoll_event ready[LOOP_EVENTS];
 	struct timer_wheel timers;
 	int64_t expected; /* answers outstanding in other threads */
+	bool hands_over;  /* what left last went to other threads */
 	int64_t spin_ns;  /* how long to spin before the next sleep */
 	unsigned spins_skipped;
 	atomic_bool stop;
@@ -143,17 +152,6 @@ static int loop_new(
 
 /* ---- one turn ---- */
 
-static void run_ready(struct weir_loop *loop)
-{
-	for (loop->next_ready = 0; loop->next_ready < loop->n_ready;) {
-		struct epoll_event *e = &loop->ready[loop->next_ready++];
-		struct weir_watch *w = e->data.ptr;
-		if (w)
-			w->ready(loop, w, e->events);
-	}
-	loop->n_ready = 0;
-}
-
 /* Deliver what came from other threads and what this thread sent to itself. True when there was
  * any. */
 static bool run_mail(struct weir_loop *loop)
@@ -175,19 +173,50 @@ static bool run_mail(struct weir_loop *loop)
 	return some;
 }
 
+/* Let what the callbacks made leave, and what comes back of it be written. */
+static void settle(struct weir_loop *loop)
+{
+	bool again, sent, any = false;
+
+	do {
+		loop->ops->turn_end(loop);
+		sent = thread_flush();
+		again = run_mail(loop) || sent;
+		any |= sent;
+	} while (again);
+	if (any)
+		loop->hands_over = loop->expected > 0;
+}
+
+static int run_length(const struct weir_loop *loop)
+{
+	return loop->hands_over ? LOOP_RUN_HANDED : (loop->n_ready + LOOP_RUNS - 1) / LOOP_RUNS;
+}
+
+static void run_ready(struct weir_loop *loop)
+{
+	int left = run_length(loop);
+
+	for (loop->next_ready = 0; loop->next_ready < loop->n_ready;) {
+		struct epoll_event *e = &loop->ready[loop->next_ready++];
+		struct weir_watch *w = e->data.ptr;
+		if (w)
+			w->ready(loop, w, e->events);
+		if (--left == 0) {
+			settle(loop);
+			left = run_length(loop);
+		}
+	}
+	loop->n_ready = 0;
+}
+
 static void run_turn(struct weir_loop *loop)
 {
-	bool again;
-
 	thread_touch(loop->now_ns);
 	run_ready(loop);
 	run_mail(loop);
 	timer_wheel_run(&loop->timers, loop->now_ns, loop);
-	do {
-		loop->ops->turn_end(loop);
-		again = thread_flush();
-		again |= run_mail(loop);
-	} while (again);
+	settle(loop);
 }
 
 /* ---- waiting ---- */
