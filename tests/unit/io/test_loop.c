@@ -122,6 +122,7 @@ static struct weir_graph *begin(bool inlined)
 	fixture_reset();
 	fixture_on_finish = send_home;
 	atomic_store(&mails, 0);
+	atomic_store(&mails_at_turn_end, 0);
 	atomic_store(&turns, 0);
 	atomic_store(&stops, 0);
 	fixture_stage(spec, "loop", "t.loop", "home");
