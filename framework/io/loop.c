@@ -152,45 +152,51 @@ static int loop_new(
 
 /* ---- one turn ---- */
 
-/* Deliver what came from other threads and what this thread sent to itself. True when there was
- * any. */
-static bool run_mail(struct weir_loop *loop)
-{
-	bool some = false;
-	struct weir_event *list = mailbox_take(&loop->mailbox);
+enum mail { MAIL_NONE, MAIL_OWN, MAIL_FOREIGN };
 
-	if (list) {
-		loop->ops->mail(loop, list);
-		some = true;
-	}
-	list = loop->mail;
-	if (list) {
+/* Deliver what came from other threads and what this thread sent to itself; says what there was. */
+static enum mail run_mail(struct weir_loop *loop)
+{
+	struct weir_event *foreign = mailbox_take(&loop->mailbox), *own;
+
+	if (foreign)
+		loop->ops->mail(loop, foreign);
+	own = loop->mail;
+	if (own) {
 		loop->mail = NULL;
 		loop->mail_tail = &loop->mail;
-		loop->ops->mail(loop, list);
-		some = true;
+		loop->ops->mail(loop, own);
 	}
-	return some;
+	return foreign ? MAIL_FOREIGN : own ? MAIL_OWN : MAIL_NONE;
 }
 
 /* Let what the callbacks made leave, and what comes back of it be written. */
 static void settle(struct weir_loop *loop)
 {
-	bool again, sent, any = false;
+	bool sent, any_sent = false, any_foreign = false;
+	enum mail mail;
 
 	do {
 		loop->ops->turn_end(loop);
 		sent = thread_flush();
-		again = run_mail(loop) || sent;
-		any |= sent;
-	} while (again);
-	if (any)
-		loop->hands_over = loop->expected > 0;
+		mail = run_mail(loop);
+		any_sent |= sent;
+		any_foreign |= mail == MAIL_FOREIGN;
+	} while (sent || mail != MAIL_NONE);
+	if (any_sent)
+		loop->hands_over = any_foreign || loop->expected > 0;
 }
 
 static int run_length(const struct weir_loop *loop)
 {
-	return loop->hands_over ? LOOP_RUN_HANDED : (loop->n_ready + LOOP_RUNS - 1) / LOOP_RUNS;
+	if (loop->hands_over) return LOOP_RUN_HANDED;
+#if LOOP_RULE == 1
+	return loop->n_ready <= 8 ? 1 : (loop->n_ready+3)/4;
+#elif LOOP_RULE == 2
+	return (loop->n_ready+3)/4;
+#else
+	return (loop->n_ready + LOOP_RUNS - 1) / LOOP_RUNS;
+#endif
 }
 
 static void run_ready(struct weir_loop *loop)
