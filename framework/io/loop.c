@@ -152,51 +152,45 @@ static int loop_new(
 
 /* ---- one turn ---- */
 
-enum mail { MAIL_NONE, MAIL_OWN, MAIL_FOREIGN };
-
-/* Deliver what came from other threads and what this thread sent to itself; says what there was. */
-static enum mail run_mail(struct weir_loop *loop)
+/* Deliver what came from other threads and what this thread sent to itself. True when there was
+ * any. */
+static bool run_mail(struct weir_loop *loop)
 {
-	struct weir_event *foreign = mailbox_take(&loop->mailbox), *own;
+	bool some = false;
+	struct weir_event *list = mailbox_take(&loop->mailbox);
 
-	if (foreign)
-		loop->ops->mail(loop, foreign);
-	own = loop->mail;
-	if (own) {
+	if (list) {
+		loop->ops->mail(loop, list);
+		some = true;
+	}
+	list = loop->mail;
+	if (list) {
 		loop->mail = NULL;
 		loop->mail_tail = &loop->mail;
-		loop->ops->mail(loop, own);
+		loop->ops->mail(loop, list);
+		some = true;
 	}
-	return foreign ? MAIL_FOREIGN : own ? MAIL_OWN : MAIL_NONE;
+	return some;
 }
 
 /* Let what the callbacks made leave, and what comes back of it be written. */
 static void settle(struct weir_loop *loop)
 {
-	bool sent, any_sent = false, any_foreign = false;
-	enum mail mail;
+	bool again, sent, any = false;
 
 	do {
 		loop->ops->turn_end(loop);
 		sent = thread_flush();
-		mail = run_mail(loop);
-		any_sent |= sent;
-		any_foreign |= mail == MAIL_FOREIGN;
-	} while (sent || mail != MAIL_NONE);
-	if (any_sent)
-		loop->hands_over = any_foreign || loop->expected > 0;
+		again = run_mail(loop) || sent;
+		any |= sent;
+	} while (again);
+	if (any)
+		loop->hands_over = loop->expected > 0;
 }
 
 static int run_length(const struct weir_loop *loop)
 {
-	if (loop->hands_over) return LOOP_RUN_HANDED;
-#if LOOP_RULE == 1
-	return loop->n_ready <= 8 ? 1 : (loop->n_ready+3)/4;
-#elif LOOP_RULE == 2
-	return (loop->n_ready+3)/4;
-#else
-	return (loop->n_ready + LOOP_RUNS - 1) / LOOP_RUNS;
-#endif
+	return loop->hands_over ? LOOP_RUN_HANDED : (loop->n_ready + LOOP_RUNS - 1) / LOOP_RUNS;
 }
 
 static void run_ready(struct weir_loop *loop)
