@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_SET = 256, OPT_CHECK, OPT_ADMIN };
+enum { OPT_SET = 256, OPT_CHECK, OPT_ADMIN, OPT_FORCE };
 
 static const struct option long_options[] = {
     {"help", no_argument, NULL, 'h'},
@@ -20,6 +20,7 @@ static const struct option long_options[] = {
     {"set", required_argument, NULL, OPT_SET},
     {"check", no_argument, NULL, OPT_CHECK},
     {"admin", required_argument, NULL, OPT_ADMIN},
+    {"force", no_argument, NULL, OPT_FORCE},
     {NULL, 0, NULL, 0},
 };
 
@@ -35,12 +36,12 @@ int verb_misused(const struct verb *verb, const char *fmt, ...)
 	return VERB_USAGE;
 }
 
-/** The option bit that the row must have for option `c`; 0 for those that every verb takes. */
+/** The option bits of which the row must have one for option `c`; 0 for those that every verb takes. */
 static unsigned args_option_bit(int c)
 {
 	switch (c) {
 	case 'o':
-		return VERB_JSON;
+		return VERB_JSON | VERB_OUTPUT;
 	case 'f':
 		return VERB_FORMAT;
 	case OPT_SET:
@@ -49,9 +50,25 @@ static unsigned args_option_bit(int c)
 		return VERB_CHECK;
 	case OPT_ADMIN:
 		return VERB_ADMIN;
+	case OPT_FORCE:
+		return VERB_FORCE;
 	default:
 		return 0;
 	}
+}
+
+/** "-o" or "--set": option `c` as it may be written. */
+static const char *args_option_name(int c, char buf[16])
+{
+	const struct option *o = long_options;
+
+	while (o->name && o->val != c)
+		o++;
+	if (c < OPT_SET)
+		snprintf(buf, 16, "-%c", c);
+	else
+		snprintf(buf, 16, "--%s", o->name);
+	return buf;
 }
 
 static int args_add_set(const struct verb *verb, struct verb_args *args, const char *text)
@@ -68,6 +85,17 @@ static int args_add_set(const struct verb *verb, struct verb_args *args, const c
 	return VERB_OK;
 }
 
+/** `-o` says where to, or in which form, by what the row allows. */
+static int args_take_output(const struct verb *verb, struct verb_args *args)
+{
+	if (verb->options & VERB_OUTPUT) {
+		args->output = optarg;
+		return VERB_OK;
+	}
+	args->json = strcmp(optarg, "json") == 0;
+	return args->json ? VERB_OK : verb_misused(verb, "-o takes 'json', not '%s'", optarg);
+}
+
 /** Take over one option that the row allows. */
 static int args_take(const struct verb *verb, struct verb_args *args, int c)
 {
@@ -76,9 +104,7 @@ static int args_take(const struct verb *verb, struct verb_args *args, int c)
 		args->help = true;
 		return VERB_OK;
 	case 'o':
-		args->json = strcmp(optarg, "json") == 0;
-		return args->json ? VERB_OK
-				  : verb_misused(verb, "-o takes 'json', not '%s'", optarg);
+		return args_take_output(verb, args);
 	case 'f':
 		args->format = optarg;
 		return VERB_OK;
@@ -87,10 +113,23 @@ static int args_take(const struct verb *verb, struct verb_args *args, int c)
 	case OPT_CHECK:
 		args->check = true;
 		return VERB_OK;
+	case OPT_FORCE:
+		args->force = true;
+		return VERB_OK;
 	default:
 		args->admin = optarg;
 		return VERB_OK;
 	}
+}
+
+/** Say which operand is missing: operands lead the usage, so number `n` is its word `n`. */
+static int args_lack(const struct verb *verb, int n)
+{
+	const char *word = verb->usage;
+
+	for (; n > 0; n--)
+		word += strcspn(word, " ") + strspn(word + strcspn(word, " "), " ");
+	return verb_misused(verb, "%.*s is missing", (int)strcspn(word, " ."), word);
 }
 
 int verb_parse(const struct verb *verb, int argc, char **argv, struct verb_args *args)
@@ -98,14 +137,23 @@ int verb_parse(const struct verb *verb, int argc, char **argv, struct verb_args 
 	int c;
 
 	memset(args, 0, sizeof(*args));
+	if (verb->options & VERB_RAW) {
+		args->n = argc;
+		args->operand = argv;
+		return VERB_OK;
+	}
 	opterr = 0;
 	optind = 1;
 	while ((c = getopt_long(argc, argv, ":ho:f:", long_options, NULL)) != -1) {
 		const char *word = argv[optind - 1];
+		char name[16];
 		if (c == ':')
 			return verb_misused(verb, "'%s' needs a value", word);
-		if (c == '?' || (args_option_bit(c) && !(verb->options & args_option_bit(c))))
+		if (c == '?')
 			return verb_misused(verb, "there is no option like that: '%s'", word);
+		if (args_option_bit(c) && !(verb->options & args_option_bit(c)))
+			return verb_misused(
+			    verb, "'%s' does not take %s", verb->name, args_option_name(c, name));
 		int rc = args_take(verb, args, c);
 		if (rc != VERB_OK)
 			return rc;
@@ -115,7 +163,7 @@ int verb_parse(const struct verb *verb, int argc, char **argv, struct verb_args 
 	if (args->help)
 		return VERB_OK;
 	if (args->n < verb->n_min)
-		return verb_misused(verb, "something is missing");
+		return args_lack(verb, args->n);
 	if (args->n > verb->n_max)
 		return verb_misused(verb, "'%s' is one word too many", args->operand[verb->n_max]);
 	return VERB_OK;

@@ -17,7 +17,9 @@
 #include <weir/graph.h>
 #include <weir/spec.h>
 
+#include "admin.h"
 #include "config.h"
+#include "listen.h"
 
 void verb_print_errors(const struct weir_errs *errs, const char *consequence)
 {
@@ -75,6 +77,26 @@ static int check_enter_folder(const char *path, struct weir_errs *errs)
 			     path, strerror(errno));
 }
 
+/** What starting the admin endpoint would refuse in its address, and whether a stage has it. */
+static void check_admin(const struct weir_spec *spec, struct weir_errs *errs)
+{
+	const struct weir_admin_spec *admin = &spec->admin;
+	struct weir_err err = {0};
+
+	if (!admin->listen || !*admin->listen)
+		return;
+	int rc = admin_check(admin->listen, &err);
+	if (rc != 0) {
+		weir_errs_add(errs, &admin->mark, rc, err.hint, "%s", err.text);
+		return;
+	}
+	const struct weir_stage_spec *stage = listen_clash(spec);
+	if (stage)
+		weir_errs_add(errs, &admin->mark, WEIR_EBUSY, "choose another port for one of them",
+		    "the admin endpoint and stage '%s' would both listen on port %s", stage->name,
+		    strrchr(admin->listen, ':') + 1);
+}
+
 int verb_build(const struct verb_args *args, struct weir_graph **graph, struct weir_errs *errs)
 {
 	const char *path = args->operand[0];
@@ -83,10 +105,19 @@ int verb_build(const struct verb_args *args, struct weir_graph **graph, struct w
 	int rc = config_load(path, args->sets, args->n_sets, &spec, errs);
 	if (rc == 0)
 		rc = check_enter_folder(path, errs);
-	if (rc == 0)
-		rc = weir_graph_build(spec, graph, errs);
-	if (rc != 0)
+	if (rc != 0) {
 		weir_spec_free(spec);
+		return rc;
+	}
+	rc = weir_graph_build(spec, graph, errs);
+	check_admin(spec, errs); /* whose spec it is now or not */
+	if (rc != 0) {
+		weir_spec_free(spec);
+	} else if (errs->total > 0) {
+		weir_graph_free(*graph);
+		*graph = NULL;
+		rc = WEIR_EINVAL;
+	}
 	return rc;
 }
 

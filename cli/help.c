@@ -9,6 +9,8 @@
 
 #include <weir/stage.h>
 
+#include "bench.h"
+
 /** Groups in the order of the overview, with what they are for. */
 static const struct {
 	const char *name, *title;
@@ -17,6 +19,7 @@ static const struct {
     {"checking", "Checking one"},
     {"running", "Running it"},
     {"watching", "Watching it"},
+    {"measuring", "Measuring it"},
     {"more", "More"},
 };
 
@@ -34,6 +37,11 @@ void verb_print_help(const struct verb *verb, FILE *out)
 	    verb->usage, verb->help);
 	help_heading(out, "Example");
 	fprintf(out, "  %s\n\n", verb->example);
+	if (verb->options & VERB_RAW) {
+		help_heading(out, "Options");
+		bench_print_options(out);
+		fputc('\n', out);
+	}
 	help_heading(out, "Exit codes");
 	fputs("  0 fine   1 a finding, or a failure   2 wrong usage   3 no server answers\n", out);
 }
@@ -63,8 +71,11 @@ int verb_help(const struct verb *verb, const struct verb_args *args)
 		return VERB_OK;
 	}
 	const struct verb *about = verb_find(args->operand[0]);
-	if (!about)
-		return verb_misused(verb, "there is no verb '%s'", args->operand[0]);
+	if (!about) {
+		const char *near = verb_nearest(args->operand[0]);
+		return verb_misused(verb, "there is no verb '%s'%s%s%s", args->operand[0],
+		    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	}
 	verb_print_help(about, stdout);
 	return VERB_OK;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ps: a running server, one line per stage, over its admin endpoint.
+ * ps: a running server, one line per stage, over its admin endpoint, below a line that says which
+ * server it is. The table fits 100 columns: names are cut, counts over ten million are rounded, and
+ * `-o json` has all of both.
  *
  * Totals are since the start and summed over classes; the wait is the 99th percentile of the class
  * that waits longest, since a mean over classes would hide it.
@@ -80,33 +82,73 @@ static void ps_print_duration(char *buf, size_t size, double s)
 		snprintf(buf, size, "%.3gs", s);
 }
 
+/** A count in at most seven characters: whole up to ten million, then "12.346M". */
+static const char *ps_count(char buf[24], long long n)
+{
+	if (n < 10000000)
+		snprintf(buf, 24, "%lld", n);
+	else if (n < 1000000000)
+		snprintf(buf, 24, "%.2fM", (double)n / 1e6);
+	else
+		snprintf(buf, 24, "%.2fG", (double)n / 1e9);
+	return buf;
+}
+
+/** A name in at most `width` characters; '~' says that it was cut. */
+static void ps_print_name(const char *name, int width)
+{
+	if ((int)strlen(name) <= width)
+		printf("%-*s ", width, name);
+	else
+		printf("%.*s~ ", width - 1, name);
+}
+
 static void ps_print_row(const struct ps_row *row)
 {
-	char queue[48] = "-", threads[48] = "-", wait[32];
+	char queue[48] = "-", threads[48] = "-", wait[32], count[4][24];
 
 	if (row->limit > 0)
 		snprintf(queue, sizeof(queue), "%lld/%lld", row->queued, row->limit);
 	if (row->now > 0)
 		snprintf(threads, sizeof(threads), "%lld/%lld", row->busy, row->now);
 	ps_print_duration(wait, sizeof(wait), row->wait_p99_s);
-	printf("%-16s %-14s %-10s %12s %7s %12lld %12lld %10lld %8lld %9s\n", row->name, row->use,
-	    row->place, queue, threads, row->offered, row->completed, row->shed, row->failed, wait);
+	ps_print_name(row->name, 14);
+	ps_print_name(row->use, 12);
+	ps_print_name(row->place, 10);
+	printf("%9s %6s %8s %9s %8s %7s %8s\n", queue, threads, ps_count(count[0], row->offered),
+	    ps_count(count[1], row->completed), ps_count(count[2], row->shed),
+	    ps_count(count[3], row->failed), wait);
+}
+
+/** "shop  http://127.0.0.1:9900  up 38 s" */
+static void ps_print_head(const json_t *doc, const char *url)
+{
+	long long up_s = (long long)json_number_value(json_object_get(doc, "uptime_seconds"));
+	bool bold = verb_styled(stdout);
+
+	printf("%s  %s  up ", ps_text(doc, "name"), url);
+	if (up_s < 120)
+		printf("%lld s\n", up_s);
+	else if (up_s < 7200)
+		printf("%lld min\n", up_s / 60);
+	else
+		printf("%lld h %lld min\n", up_s / 3600, up_s / 60 % 60);
+	printf("%s%-14s %-12s %-10s %9s %6s %8s %9s %8s %7s %8s%s\n", bold ? "\033[1m" : "",
+	    "STAGE", "USE", "RUNS IN", "QUEUE", "BUSY", "OFFERED", "COMPLETED", "SHED", "FAILED",
+	    "WAIT P99", bold ? "\033[0m" : "");
 }
 
 static int ps_print_table(const struct client_answer *answer, const char *url)
 {
 	json_t *doc = json_loadb(answer->body, answer->n, 0, NULL);
 	const json_t *stages = json_object_get(doc, "stages");
-	bool bold = verb_styled(stdout);
 
 	if (!json_is_array(stages)) {
 		fprintf(stderr, "weir ps: what answers at %s is no weir admin endpoint\n", url);
 		json_decref(doc);
 		return VERB_UNREACHABLE;
 	}
-	printf("%s%-16s %-14s %-10s %12s %7s %12s %12s %10s %8s %9s%s\n", bold ? "\033[1m" : "",
-	    "STAGE", "USE", "RUNS IN", "QUEUE", "BUSY", "OFFERED", "COMPLETED", "SHED", "FAILED",
-	    "WAIT P99", bold ? "\033[0m" : "");
+	ps_print_head(doc, url);
 	for (size_t i = 0; i < json_array_size(stages); i++) {
 		struct ps_row row;
 		ps_fill(&row, json_array_get(stages, i));

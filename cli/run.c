@@ -23,6 +23,7 @@
 
 #include "admin.h"
 #include "crash.h"
+#include "listen.h"
 #include "signals.h"
 
 /** Sockets are what a server runs out of first: take all that the hard limit allows. */
@@ -54,21 +55,6 @@ static void run_print_url(const char *listen, int port)
 	    all ? " (and every other address of this machine)" : "");
 }
 
-/** Entry `i` of `listen:` as it was written, or its default. */
-static const char *run_listen_text(const struct weir_stage_spec *spec, int i)
-{
-	const struct weir_node *node = weir_node_get(spec->with, "listen");
-	const struct weir_stage_ops *ops = weir_stage_type_find(spec->use);
-
-	if (node && node->kind == WEIR_NODE_LIST)
-		return i < node->n && node->item[i]->text ? node->item[i]->text : "";
-	if (node)
-		return node->text;
-	const struct weir_knob *row =
-	    ops && ops->knobs ? weir_knob_find(ops->knobs, "listen") : NULL;
-	return row && row->def ? row->def : "";
-}
-
 /** Say where the server can be reached: one line per address, and one for the admin. */
 static void run_announce(const struct weir_graph *graph, const struct admin *admin)
 {
@@ -77,12 +63,12 @@ static void run_announce(const struct weir_graph *graph, const struct admin *adm
 
 	for (int s = 0; s < spec->n_stages; s++) {
 		const struct weir_stage_spec *st = &spec->stages[s];
-		if (strcmp(st->use, "http.server") != 0)
+		if (!listen_listens(st))
 			continue;
 		const struct weir_stage *stage = weir_graph_stage(graph, st->name);
 		for (int i = 0; (port = weir_http_port(stage, i)) != 0; i++) {
 			printf("weir %s: ", spec->name);
-			run_print_url(run_listen_text(st, i), port);
+			run_print_url(listen_text(st, i), port);
 		}
 	}
 	if (admin) {

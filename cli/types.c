@@ -42,11 +42,26 @@ static int types_name_width(void)
 	return width;
 }
 
+/** Load the plug-ins of the server in operand `i`, if there is one. */
+static int types_load(const struct verb_args *args, int i)
+{
+	struct weir_errs errs = {0};
+
+	if (args->n <= i)
+		return VERB_OK;
+	if (config_load_plugins(args->operand[i], &errs) == 0)
+		return VERB_OK;
+	verb_print_errors(&errs, "Nothing can be shown of it.");
+	return VERB_FINDING;
+}
+
 int verb_list(const struct verb *verb, const struct verb_args *args)
 {
 	const struct weir_stage_ops *ops;
 
 	(void)verb;
+	if (types_load(args, 0) != VERB_OK)
+		return VERB_FINDING;
 	if (args->json)
 		return types_print_json();
 	int width = types_name_width();
@@ -76,6 +91,8 @@ static int types_unknown(const char *type)
 int verb_describe(const struct verb *verb, const struct verb_args *args)
 {
 	(void)verb;
+	if (types_load(args, 1) != VERB_OK)
+		return VERB_FINDING;
 	if (!weir_stage_type_find(args->operand[0]))
 		return types_unknown(args->operand[0]);
 	return config_describe(args->operand[0], stdout) == 0 ? VERB_OK : VERB_FINDING;

@@ -24,11 +24,14 @@ enum verb_exit {
 
 /** Options that a verb may take, besides --help. */
 enum verb_option {
-	VERB_JSON = 1,   /* -o json */
-	VERB_FORMAT = 2, /* -f FORMAT */
-	VERB_SET = 4,    /* --set STAGE.KNOB=VALUE, any number */
-	VERB_CHECK = 8,  /* --check */
-	VERB_ADMIN = 16, /* --admin URL */
+	VERB_JSON = 1,    /* -o json */
+	VERB_FORMAT = 2,  /* -f FORMAT */
+	VERB_SET = 4,     /* --set STAGE.KNOB=VALUE, any number */
+	VERB_CHECK = 8,   /* --check */
+	VERB_ADMIN = 16,  /* --admin URL */
+	VERB_OUTPUT = 32, /* -o FILE; a verb has this one or VERB_JSON */
+	VERB_FORCE = 64,  /* --force */
+	VERB_RAW = 128,   /* parses its own: args->operand is argv with the verb's name */
 };
 
 /** `--set` options of one command line. More than anyone writes by hand: a guess. */
@@ -36,9 +39,10 @@ enum verb_option {
 
 /** A parsed command line; all pointers are into argv. */
 struct verb_args {
-	bool help, json, check;
+	bool help, json, check, force;
 	const char *format; /* NULL when not given */
 	const char *admin;  /* NULL when not given */
+	const char *output; /* NULL when not given */
 	int n_sets;
 	const char *sets[VERB_SETS_MAX];
 	int n; /* operands */
@@ -96,6 +100,9 @@ int verb_describe(const struct verb *verb, const struct verb_args *args);
 int verb_schema(const struct verb *verb, const struct verb_args *args);
 int verb_run(const struct verb *verb, const struct verb_args *args);
 int verb_ps(const struct verb *verb, const struct verb_args *args);
+int verb_bench(const struct verb *verb, const struct verb_args *args);
+int verb_compare(const struct verb *verb, const struct verb_args *args);
+int verb_report(const struct verb *verb, const struct verb_args *args);
 int verb_help(const struct verb *verb, const struct verb_args *args);
 int verb_version(const struct verb *verb, const struct verb_args *args);
 

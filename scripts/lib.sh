@@ -10,7 +10,7 @@
 # Sourced with the working directory at the top of the tree.
 
 BUILD_PACKAGES=(gcc libc6-dev make cmake ninja-build pkgconf liburcu-dev libyaml-dev libmicrohttpd-dev
-	libjansson-dev libxxhash-dev)
+	libjansson-dev libxxhash-dev libssl-dev)
 TEST_PACKAGES=(libcunit1-dev curl)
 CI_PACKAGES=(clang libclang-rt-14-dev clang-format clang-tidy cppcheck gcovr)
 DEPS_DIR=build/deps
@@ -131,12 +131,13 @@ provide_promtool() {
 		say "promtool cannot be had (see build/unpack-prometheus.log): the check of /metrics with it is left out"
 }
 
-# build_preset NAME TARGET [CMAKE_OPTION...]: configure and build; quick when nothing changed.
+# build_preset NAME "TARGET..." [CMAKE_OPTION...]: configure and build; quick when nothing changed.
 build_preset() {
-	local preset=$1 target=$2
+	local preset=$1 targets
+	read -ra targets <<<"$2"
 	shift 2
 	run_logged "configure $preset" cmake --preset "$preset" "$@"
-	cmake --build --preset "$preset" --target "$target" ||
+	cmake --build --preset "$preset" --target "${targets[@]}" ||
 		die "the $preset build failed: the compiler's words are above"
 }
 

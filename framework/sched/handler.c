@@ -111,18 +111,17 @@ static void release(struct handler *h)
 
 /* After a small batch leave the senders alone for a moment: threads that take the lock in turn for
  * one event each pay cache-line round trips for it (bench/micro_hop, runs of 1). The moment doubles
- * while batches stay small though they come at once, and is forgotten when one was not (NAPS_MAX)
- * or the queue was empty (handler_main): a trickle waits no longer than one look of a spinning
- * thread. */
+ * while batches stay small though they come at once, stays while they are neither small nor large,
+ * halves after a large one, and is forgotten when the queue was empty (handler_main): a trickle
+ * waits no longer than one look of a spinning thread. */
 static void leave_alone(struct handler *h, int n)
 {
-	if (n >= SMALL_BATCH || h->pool->spin_max_ns == 0) {
-		h->naps = 0;
+	if (h->pool->spin_max_ns == 0)
 		return;
-	}
-	h->naps = h->naps ? h->naps * 2 : 1;
-	if (h->naps > NAPS_MAX)
-		h->naps = NAPS_MAX;
+	if (n < SMALL_BATCH)
+		h->naps = h->naps == 0 ? 1 : h->naps * 2 < NAPS_MAX ? h->naps * 2 : NAPS_MAX;
+	else if (n >= 2 * SMALL_BATCH)
+		h->naps /= 2;
 	for (int i = 0; i < h->naps; i++)
 		task_relax();
 }

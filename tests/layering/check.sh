@@ -19,7 +19,7 @@ cd "${2:-$here/../..}" || exit 2
 rules=$here/rules.txt
 source_dirs=(framework stages config admin cli tests bench)
 # Where "..." and <...> are looked up after the including file's own folder.
-include_roots=(framework/include stages/include framework stages config admin cli tests/unit tests .)
+include_roots=(framework/include stages/include framework stages config admin cli bench tests/unit tests .)
 function_lines_max=60
 file_lines_max=500
 violations=0

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* The search for the knee; see capacity.h. */
+#include "load/capacity.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Trials that decide a rate. */
+#define TRIALS_AGREE 2
+
+/* Below this no server is worth a search. */
+#define RATE_MIN_PER_S 0.1
+
+void capacity_start(struct capacity *c, double start_per_s, double limit_per_s, double precision)
+{
+	*c = (struct capacity){.precision = precision,
+	    .limit_per_s = limit_per_s,
+	    .rate_per_s = start_per_s < limit_per_s ? start_per_s : limit_per_s};
+}
+
+double capacity_next(const struct capacity *c)
+{
+	return c->done ? 0 : c->rate_per_s;
+}
+
+/* Four digits are more than trials can tell apart, and read better. */
+static double four_digits(double v)
+{
+	double unit = pow(10, floor(log10(v)) - 3);
+
+	return round(v / unit) * unit;
+}
+
+/* The next rate after a decision, or the end. */
+static void advance(struct capacity *c)
+{
+	if (c->good_per_s == 0)
+		c->rate_per_s = c->bad_per_s / 2;
+	else if (c->bad_per_s == 0)
+		c->rate_per_s = fmin(c->good_per_s * 2, c->limit_per_s);
+	else
+		c->rate_per_s = sqrt(c->good_per_s * c->bad_per_s);
+	c->rate_per_s = four_digits(c->rate_per_s);
+	c->done = c->n_rates == CAPACITY_RATES_MAX || c->rate_per_s < RATE_MIN_PER_S ||
+		  c->good_per_s >= c->limit_per_s ||
+		  (c->good_per_s > 0 && c->bad_per_s > 0 &&
+		      c->bad_per_s <= c->good_per_s * (1 + c->precision));
+}
+
+void capacity_tell(struct capacity *c, bool kept)
+{
+	c->n_trials++;
+	if (kept)
+		c->passed++;
+	else
+		c->failed++;
+	if (c->passed < TRIALS_AGREE && c->failed < TRIALS_AGREE)
+		return;
+	bool good = c->passed > c->failed;
+	c->n_against += good ? c->failed : c->passed;
+	if (good)
+		c->good_per_s = c->rate_per_s;
+	else
+		c->bad_per_s = c->rate_per_s;
+	c->passed = c->failed = 0;
+	c->n_rates++;
+	advance(c);
+}
+
+double capacity_confidence(const struct capacity *c)
+{
+	return c->n_trials ? 1 - (double)c->n_against / c->n_trials : 1;
+}
+
+void capacity_describe(const struct capacity *c, const char *objective, char *buf, size_t size)
+{
+	char good[48], bad[48] = "nothing above was tried";
+
+	if (c->good_per_s > 0)
+		snprintf(good, sizeof(good), "%.4g/s kept", c->good_per_s);
+	else
+		snprintf(good, sizeof(good), "no rate kept");
+	if (c->bad_per_s > 0)
+		snprintf(bad, sizeof(bad), "%.4g/s did not", c->bad_per_s);
+	snprintf(buf, size, "%s %s, %s; %d trials, %.0f %% agreed", good, objective, bad,
+	    c->n_trials, capacity_confidence(c) * 100);
+}

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""Servers under load, for bench/peers/run and bench/scenes/run.
+
+A Server is a process in the foreground on core 0, started by a command, known by its pid, and ended by
+it; whatever happens here, it is ended, and if this program is killed the kernel ends it (setpriv
+--pdeathsig). load() runs `weir bench` on the other cores and reads its run file (bench/RUNFILE.md).
+"""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+START_S = 20  # a server that does not answer by then is broken
+STOP_S = 15
+FOREIGN_CORES = 0.15  # more of somebody else's work than that, and a point counts as disturbed. Guess
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Trouble(Exception):
+    """What the user should read instead of a stack of calls."""
+
+
+def exit_on_signals():
+    """SIGTERM, SIGHUP unwind like Ctrl-C, so that every server is ended."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
+def seconds(text):
+    """"500ms", "10s", "1m" in seconds; ValueError."""
+    m = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m)", text)
+    if not m:
+        raise ValueError(f"'{text}' is no time: write 500ms, 10s or 1m")
+    return float(m[1]) * {"ms": 0.001, "s": 1, "m": 60}[m[2]]
+
+
+def free_port():
+    with contextlib.closing(socket.socket()) as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def cores():
+    """(core of the server, cores of the generator); the same when there is one only."""
+    usable = sorted(os.sched_getaffinity(0))
+    return usable[0], usable[1:] or usable
+
+
+def check_build(build):
+    """The benches refuse builds that are not optimised."""
+    weir = build / "weir"
+    cache = build / "CMakeCache.txt"
+    if not weir.exists():
+        raise Trouble(f"{weir} is missing: cmake --preset release && cmake --build --preset release")
+    if cache.exists() and "CMAKE_BUILD_TYPE:STRING=Release" not in cache.read_text():
+        raise Trouble(f"{build} is no release build")
+    return weir
+
+
+def stat_of(pid):
+    """(parent, CPU ticks of the process and of children it has waited for); None when it is gone."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    field = text.rsplit(")", 1)[1].split()
+    return int(field[1]), sum(int(x) for x in field[11:15])
+
+
+def busy_s():
+    """CPU seconds all cores have spent on anything, stolen ones included."""
+    field = pathlib.Path("/proc/stat").read_text().splitlines()[0].split()
+    user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, field[1:9])
+    return (user + nice + system + irq + softirq + steal) / TICKS
+
+
+def family(pid):
+    """pid and all that descend from it."""
+    parents = {}
+    for entry in os.listdir("/proc"):
+        stat = stat_of(entry) if entry.isdigit() else None
+        if stat:
+            parents.setdefault(stat[0], []).append(int(entry))
+    found, todo = [], [pid]
+    while todo:
+        found.append(todo.pop())
+        todo += parents.get(found[-1], [])
+    return found
+
+
+class Server:
+    """One running server; a context manager. `argv` stays in the foreground and listens on `port`."""
+
+    def __init__(self, name, argv, port, folder, env=None, core=None):
+        self.name, self.port, self.log = name, port, folder / f"{name}.log"
+        core = cores()[0] if core is None else core
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "TERM", "taskset", "-c", str(core), *map(str, argv)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                env={**os.environ, **(env or {})})
+        try:
+            self.await_answer()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def await_answer(self):
+        until = time.monotonic() + START_S
+        while time.monotonic() < until:
+            if self.process.poll() is not None:
+                break
+            try:
+                if self.get() == 200:
+                    return
+            except (OSError, http.client.HTTPException):
+                pass
+            time.sleep(0.01)
+        raise Trouble(f"{self.name} did not start:\n{self.log.read_text(errors='replace')[-2000:]}")
+
+    def get(self, path="/"):
+        """Status of one GET."""
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)) as c:
+            c.request("GET", path)
+            answer = c.getresponse()
+            answer.read()
+            return answer.status
+
+    def cpu_s(self):
+        stats = [stat_of(pid) for pid in family(self.process.pid)]
+        return sum(s[1] for s in stats if s) / TICKS
+
+    def stop(self):
+        """TERM to the server; what is left of its session after a while is killed. By pid only."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            pass
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+class Point:
+    """What one load on one server gave; durations in seconds, rates per second."""
+
+    def __init__(self, run, cpu_s, busy):
+        self.void = run["void"]
+        phases = [p for p in run["phases"] if not p["warmup"]]
+        self.took_s = sum(p["took_s"] for p in phases) or 1
+        self.offered = self.total(phases, "offered") / self.took_s
+        outcomes = {}
+        for phase in phases:
+            for cls in phase["classes"]:
+                for name, n in cls["outcomes"].items():
+                    outcomes[name] = outcomes.get(name, 0) + n
+        self.good = (outcomes.get("ok", 0) + outcomes.get("degraded", 0)) / self.took_s
+        whole = sum(outcomes.values()) or 1
+        self.shed = outcomes.get("shed", 0) / whole
+        self.failed = (outcomes.get("error", 0) + outcomes.get("gone", 0)) / whole
+        self.late = outcomes.get("timeout", 0) / whole
+        ok = [c["latency"]["ok"] for p in phases for c in p["classes"] if "ok" in c["latency"]]
+        self.p50_s = max((x["p50_s"] for x in ok), default=None)
+        self.p99_s = max((x["p99_s"] for x in ok), default=None)
+        whole_s = max(run["took_s"], 0.001)
+        self.cpu = cpu_s / whole_s
+        # Cores that neither server nor generator had: somebody else's work, which spoils the figures.
+        ours_s = cpu_s + run["generator"]["cpu_user_s"] + run["generator"]["cpu_system_s"]
+        self.foreign = max(0.0, (busy - ours_s) / whole_s)
+
+    @staticmethod
+    def total(phases, member):
+        return sum(c[member] for p in phases for c in p["classes"])
+
+
+def load(weir, servers, out, rate=None, for_s=10, warmup_s=1, timeout_s=1, connections=2048,
+         seed=1, closed=False, label="", path="/", extra=()):
+    """Drive servers[0] with `weir bench`; CPU is that of all `servers`. Returns a Point."""
+    argv = ["taskset", "-c", ",".join(map(str, cores()[1])), weir, "bench",
+            f"http://127.0.0.1:{servers[0].port}{path}", "--for", f"{for_s:g}s",
+            "--warmup", f"{warmup_s:g}s", "-c", connections, "--timeout", f"{timeout_s * 1000:g}ms",
+            "--seed", seed, "--label", label, "--quiet", "-o", out, *extra]
+    argv += ["--closed"] if closed else ["--rate", f"{rate:.0f}"]
+    pathlib.Path(out).unlink(missing_ok=True)
+    before, busy_before = sum(s.cpu_s() for s in servers), busy_s()
+    done = subprocess.run(["setpriv", "--pdeathsig", "TERM", *map(str, argv)], capture_output=True,
+                          text=True, timeout=60 + 4 * (for_s + warmup_s + timeout_s))
+    cpu_s, busy = sum(s.cpu_s() for s in servers) - before, busy_s() - busy_before
+    try:
+        run = json.loads(pathlib.Path(out).read_text())
+    except (OSError, ValueError) as why:
+        raise Trouble(f"{' '.join(map(str, argv))}\n{done.stderr[-2000:]}{why}") from None
+    return Point(run, cpu_s, busy)

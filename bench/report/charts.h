@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The charts of a report: from runs to charts as plain data.
+ *
+ * Each returns a new chart (chart_free), or NULL when memory ran out; a chart without values
+ * (chart_has_values) need not be drawn.
+ */
+#ifndef WEIR_REPORT_CHARTS_H
+#define WEIR_REPORT_CHARTS_H
+
+#include "report/chart.h"
+#include "report/rundata.h"
+#include "report/server.h"
+
+/* ---- all runs, by offered load (chart_load.c) ---- */
+
+/** Goodput against offered load, with what an ideal server would serve. */
+struct chart *chart_goodput(const struct rundata *run, int n_runs);
+
+/** One metric against offered load, a line per run. */
+struct chart *chart_by_load(
+    const struct rundata *run, int n_runs, enum run_metric metric, const char *title);
+
+/** p50, p99 and p99.9 of one run against offered load. */
+struct chart *chart_quantiles_by_load(const struct rundata *run);
+
+/** Latency at all percentiles: at point `point` of the first run, a curve per run; with -1 of one run, a curve for
+ *  each of up to six points. */
+struct chart *chart_tail(const struct rundata *run, int n_runs, int point);
+
+/* ---- one run, by time (chart_time.c) ---- */
+
+struct chart *chart_outcomes(const struct rundata *run, const struct server_view *view);
+struct chart *chart_served(const struct rundata *run, const struct server_view *view);
+struct chart *chart_latency(const struct rundata *run, const struct server_view *view);
+struct chart *chart_in_flight(const struct rundata *run, const struct server_view *view);
+struct chart *chart_stages(
+    const struct rundata *run, const struct server_view *view, enum server_series which);
+
+/** "work: 2 -> 4 threads", the text of a pin. Returns `buf`. */
+char *chart_decision_text(const struct server_decision *d, char *buf, size_t size);
+
+/** Is the decision within the run? Those have pins, numbered from 1 in order. */
+bool chart_decision_shown(const struct rundata *run, const struct server_decision *d);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* What a comparison means, in words; see compare.h. */
+#include "report/compare.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *compare_word(enum stats_verdict verdict)
+{
+	switch (verdict) {
+	case STATS_BETTER:
+		return "better";
+	case STATS_WORSE:
+		return "worse";
+	case STATS_NOISE:
+		return "within noise";
+	default:
+		return "too few to say";
+	}
+}
+
+const char *compare_verdict(const struct comparison *c)
+{
+	const int *n = c->count;
+
+	if (n[STATS_BETTER] > 0 && n[STATS_WORSE] > 0)
+		return "mixed";
+	if (n[STATS_BETTER] > 0)
+		return "better";
+	if (n[STATS_WORSE] > 0)
+		return "worse";
+	return n[STATS_NOISE] > 0 ? "within noise" : "too few to say";
+}
+
+/* The cell of that verdict that is farthest from 1; NULL: there is none. */
+static const struct compare_cell *strongest(
+    const struct comparison *c, enum stats_verdict verdict, const char **name, int *metric)
+{
+	const struct compare_cell *best = NULL;
+	double best_off = 0;
+
+	for (int i = 0; i < c->n; i++) {
+		for (int m = 0; m < RUN_N_METRICS; m++) {
+			const struct compare_cell *cell = &c->row[i].cell[m];
+			double r = cell->ratio.ratio, off = r > 1 ? r : r > 0 ? 1 / r : 0;
+			if (!cell->known || cell->ratio.verdict != verdict || off <= best_off)
+				continue;
+			best_off = off;
+			best = cell;
+			*name = c->row[i].name;
+			*metric = m;
+		}
+	}
+	return best;
+}
+
+static void say_strongest(
+    const struct comparison *c, enum stats_verdict verdict, char *buf, size_t size)
+{
+	const char *name = "";
+	int metric = 0;
+	const struct compare_cell *cell = strongest(c, verdict, &name, &metric);
+
+	buf[0] = '\0';
+	if (!cell)
+		return;
+	if (metric == RUN_SHED || metric == RUN_ERROR)
+		snprintf(buf, size, "%s from %.1f to %.1f %% at %s", run_metric[metric].heading,
+		    cell->a * 100, cell->b * 100, name);
+	else
+		snprintf(buf, size, "%s times %.2f at %s", run_metric[metric].heading,
+		    cell->ratio.ratio, name);
+}
+
+char *compare_sentence(const struct comparison *c, char *buf, size_t size)
+{
+	const int *n = c->count;
+	char better[96], worse[96];
+
+	say_strongest(c, STATS_BETTER, better, sizeof(better));
+	say_strongest(c, STATS_WORSE, worse, sizeof(worse));
+	if (*better && *worse)
+		snprintf(buf, size,
+		    "Mixed: better in %d figures (%s), worse in %d (%s), %d within noise.",
+		    n[STATS_BETTER], better, n[STATS_WORSE], worse, n[STATS_NOISE]);
+	else if (*better)
+		snprintf(buf, size, "Better in %d figures (%s), worse in none, %d within noise.",
+		    n[STATS_BETTER], better, n[STATS_NOISE]);
+	else if (*worse)
+		snprintf(buf, size, "Worse in %d figures (%s), better in none, %d within noise.",
+		    n[STATS_WORSE], worse, n[STATS_NOISE]);
+	else if (n[STATS_NOISE] > 0)
+		snprintf(
+		    buf, size, "No difference beyond the noise in %d figures.", n[STATS_NOISE]);
+	else
+		snprintf(buf, size, "Too few samples to say anything.");
+	return buf;
+}
+
+const char *compare_note(const struct comparison *c, int i)
+{
+	const struct {
+		bool holds;
+		const char *text;
+	} notes[] = {
+	    {c->forced, "A run is void and was compared by force: these figures must not count."},
+	    {c->drift, "The runs did not alternate in five rounds or more: a change of the machine "
+		       "between them "
+		       "is not excluded."},
+	    {c->multiples, "The runs offered the same multiples of different capacities, so rates "
+			   "differ."},
+	    {c->left_out > 0, "Some loads are in one run alone and were left out."},
+	    {c->count[STATS_BETTER] + c->count[STATS_WORSE] + c->count[STATS_NOISE] >= 20,
+		"Of a hundred figures of equal runs up to five fall outside of their 95 % interval "
+		"by chance."},
+	};
+
+	for (size_t k = 0; k < sizeof(notes) / sizeof(notes[0]); k++)
+		if (notes[k].holds && i-- == 0)
+			return notes[k].text;
+	return NULL;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* The requests of one class of `weir bench`, from its options. */
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "load/mix.h"
+#include "load/sentence.h"
+
+/* Files of a synthetic site when none are named: enough to be no one-file cache. Guess. */
+#define SITE_FILES 1000
+
+/* Bodies longer than this are no request for a load test: a guess. */
+#define BODY_MAX (64 << 20)
+
+/* "@FILE" or the text itself. *owned is to be freed. */
+static int read_body(const char *text, char **owned, size_t *n, struct weir_err *err)
+{
+	*owned = NULL;
+	*n = strlen(text);
+	if (text[0] != '@')
+		return 0;
+	FILE *f = fopen(text + 1, "rb");
+	char *buf = f ? malloc(BODY_MAX + 1) : NULL;
+	if (!buf) {
+		sentence(err, WEIR_ESYS, "--body '%s': cannot read it", text);
+		if (f)
+			fclose(f);
+		return WEIR_ESYS;
+	}
+	*n = fread(buf, 1, BODY_MAX + 1, f);
+	bool bad = ferror(f) || *n > BODY_MAX;
+	fclose(f);
+	if (bad) {
+		free(buf);
+		sentence(err, WEIR_EINVAL, "--body '%s': not readable, or over 64 MiB", text);
+		return WEIR_EINVAL;
+	}
+	*owned = buf;
+	return 0;
+}
+
+static int add_site(const struct bench_class *from, const struct mix_head *head, const char *path,
+    uint64_t seed, struct load_class *cls, struct weir_err *err)
+{
+	char kind[16], prefix[1024];
+	const char *colon = strchr(from->site, ':');
+	size_t n = colon ? (size_t)(colon - from->site) : strlen(from->site);
+	char *end = NULL;
+	long files = colon ? strtol(colon + 1, &end, 10) : SITE_FILES;
+
+	if (n >= sizeof(kind) || (colon && (*end || files < 1 || files > 10000000))) {
+		sentence(err, WEIR_EINVAL,
+		    "--site '%s': write specweb99 or surge, and :FILES behind it", from->site);
+		return WEIR_EINVAL;
+	}
+	memcpy(kind, from->site, n);
+	kind[n] = '\0';
+	snprintf(prefix, sizeof(prefix), "%s", path);
+	for (size_t len = strlen(prefix); len && prefix[len - 1] == '/';)
+		prefix[--len] = '\0';
+	return mix_add_site(cls, head, kind, prefix, (int)files, seed, err);
+}
+
+static int add_one(const struct bench_class *from, const struct mix_head *head, const char *path,
+    struct load_class *cls, struct weir_err *err)
+{
+	char *owned = NULL;
+	size_t n = 0;
+	int rc = from->body ? read_body(from->body, &owned, &n, err) : 0;
+
+	if (rc == 0)
+		rc = mix_add(cls, head, path, 1, owned ? owned : from->body, n, err);
+	free(owned);
+	return rc;
+}
+
+/* Host as the URL has it: with the port unless it is the scheme's own, in brackets when it is IPv6. */
+static void host_field(const struct load_plan *plan, char *buf, size_t size)
+{
+	bool six = strchr(plan->host, ':') != NULL;
+	bool own = strcmp(plan->port, plan->tls ? "443" : "80") == 0;
+
+	snprintf(buf, size, "%s%s%s%s%s", six ? "[" : "", plan->host, six ? "]" : "",
+	    own ? "" : ":", own ? "" : plan->port);
+}
+
+int bench_class_fill(const struct bench_request *req, const struct bench_class *from,
+    const struct load_plan *plan, const char *path, struct load_class *cls, struct weir_err *err)
+{
+	char host[300];
+	bool body = from->body || from->bodies;
+	struct mix_head head = {.method = from->method ? from->method
+					  : body       ? "POST"
+						       : "GET",
+	    .host = host,
+	    .n_headers = from->n_headers,
+	    .header = from->header,
+	    .close = plan->fresh};
+	int rc;
+
+	host_field(plan, host, sizeof(host));
+	memcpy(cls->name, from->name, sizeof(cls->name));
+	cls->weight = from->weight;
+	path = from->path ? from->path : path;
+	if ((from->replay != NULL) + (from->site != NULL) + body > 1) {
+		sentence(err, WEIR_EINVAL,
+		    "class '%s': only one of --body, --bodies, --replay and --site", from->name);
+		return WEIR_EINVAL;
+	}
+	if (from->replay)
+		rc = mix_add_log(cls, &head, from->replay, err);
+	else if (from->site)
+		rc = add_site(from, &head, path, (uint64_t)req->opt.seed, cls, err);
+	else if (from->bodies)
+		rc = mix_add_bodies(cls, &head, path, from->bodies, err);
+	else
+		rc = add_one(from, &head, path, cls, err);
+	return rc == 0 ? load_class_seal(cls, err) : rc;
+}

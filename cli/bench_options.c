@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The options of `weir bench`: one table of knob rows, so that units, ranges and messages are those
+ * of the YAML; the options of classes are read by bench_class.c. What they ask for becomes a plan.
+ */
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "load/sentence.h"
+
+#define ROW(n, t, member, d, lo, hi, h)                                                            \
+	{                                                                                          \
+		.name = n, .type = WEIR_KNOB_##t,                                                  \
+		.offset = offsetof(struct bench_options, member), .def = d, .min = lo, .max = hi,  \
+		.help = h                                                                          \
+	}
+#define YEAR_NS 3.2e16
+
+const struct weir_knob bench_knobs[] = {
+    ROW("rate", RATE, rate_per_s, NULL, 0, 1e7, "requests per second"),
+    ROW("ramp", STRING, ramp, NULL, 0, 0, "FROM..TO: a rate that grows evenly, as 1k..10k"),
+    ROW("steps", STRING, steps, NULL, 0, 0, "A,B,C: each rate for --for"),
+    ROW("spike", STRING, spike, NULL, 0, 0,
+	"10x@20s+5s: ten times the rate from second 20 for 5 s"),
+    ROW("for", DURATION, for_ns, "10s", 1e6, YEAR_NS,
+	"length of the run, or of each step or trial"),
+    ROW("warmup", DURATION, warmup_ns, "0s", 0, YEAR_NS, "sent before, in no result"),
+    {.name = "arrivals",
+	.type = WEIR_KNOB_ENUM,
+	.offset = offsetof(struct bench_options, arrivals),
+	.def = "poisson",
+	.choices = "poisson|uniform|bursts",
+	.help = "how send times vary around the rate"},
+    ROW("burst-factor", RATE, burst_factor, "5", 1, 1000, "bursts: their rate over the mean rate"),
+    ROW("burst-share", RATIO, burst_share, "10%", 0.0001, 0.9999, "bursts: share of time in them"),
+    ROW("burst-length", DURATION, burst_ns, "100ms", 1e5, YEAR_NS, "bursts: mean length"),
+    ROW("trace", STRING, trace, NULL, 0, 0, "a file of send times, one a line, since the start"),
+    ROW("speed", RATE, speed, NULL, 0, 1e6, "replay the log's own times, so many times as fast"),
+    ROW("seed", INT, seed, "1", 0, 9e15, "of all random numbers; one seed, one schedule"),
+    ROW("closed", BOOL, closed, "false", 0, 0,
+	"closed loop: each connection sends when it has its answer"),
+    ROW("find-capacity", BOOL, find_capacity, "false", 0, 0,
+	"search the highest rate that keeps --slo, from --rate (100/s)"),
+    ROW("slo", STRING, slo, "p99=100ms", 0, 0, "the objective of --find-capacity"),
+    ROW("capacity", RATE, capacity_per_s, NULL, 0, 1e7, "known before: what --sweep multiplies"),
+    ROW("sweep", STRING, sweep, NULL, 0, 0,
+	"0.1x..10x or 0.5x,1x,2x: the overload curve, in multiples of the capacity"),
+    ROW("rounds", INT, rounds, "1", 1, 64, "repeat all, interleaved"),
+    ROW("pause", DURATION, pause_ns, "1s", 0, YEAR_NS, "between the rates of a sweep"),
+    ROW("against", STRING, against, NULL, 0, 0,
+	"a second server, run in turn with the first and compared to it"),
+    ROW("connections", INT, connections, "1000", 1, 1000000, "open at most, all together"),
+    ROW("threads", INT, threads, "1", 1, 256, "of the generator"),
+    ROW("cpu", INT, cpu, "-1", -1, 4095, "pin generator thread i to core CPU + i; -1: not"),
+    ROW("fresh", BOOL, fresh, "false", 0, 0, "a new connection for every request"),
+    ROW("pipeline", INT, pipeline, "1", 1, 64, "requests under way on a connection"),
+    ROW("timeout", DURATION, timeout_ns, "10s", 1e6, YEAR_NS,
+	"of a request, from its intended time"),
+    ROW("deadline", BOOL, deadline, "false", 0, 0,
+	"send x-deadline-ms, what is left of the timeout"),
+    ROW("insecure", BOOL, insecure, "false", 0, 0, "take any certificate"),
+    ROW("session", INT, session, "1", 1, 1000000, "requests that each arriving user sends"),
+    ROW("think", DURATION, think_ns, "1s", 0, YEAR_NS, "a user's mean pause between them"),
+    ROW("retries", INT, retries, "0", 0, 100, "of a request that was shed, failed or timed out"),
+    ROW("backoff", DURATION, backoff_ns, "100ms", 0, YEAR_NS,
+	"before the first retry, then doubled"),
+    ROW("jitter", RATIO, jitter, "50%", 0, 1, "of the back-off, to both sides"),
+    ROW("slow-read", RATIO, slow_read_share, "0%", 0, 1, "share of connections that read slowly"),
+    ROW("slow-read-rate", BYTES, slow_read_bytes, "1KiB", 1, 1e12, "their bytes per second"),
+    ROW("slow-write", RATIO, slow_write_share, "0%", 0, 1,
+	"share of connections that write slowly"),
+    ROW("slow-write-rate", BYTES, slow_write_bytes, "64B", 1, 1e12, "their bytes per second"),
+    ROW("grace", DURATION, grace_ns, "2s", 0, YEAR_NS, "for answers under way at the end"),
+    ROW("admin", STRING, admin, NULL, 0, 0,
+	"the server's admin endpoint: its side goes into the run file"),
+    ROW("out", STRING, out, NULL, 0, 0, "write the run file there"),
+    ROW("label", STRING, label, NULL, 0, 0, "the name of the run in tables and reports"),
+    ROW("json", BOOL, json, "false", 0, 0, "print the run file instead of a table"),
+    ROW("quiet", BOOL, quiet, "false", 0, 0, "no progress"),
+    ROW("force", BOOL, force, "false", 0, 0, "overwrite the run file"),
+    {.name = NULL},
+};
+
+void bench_print_options(FILE *out)
+{
+	for (const struct weir_knob *k = bench_knobs; k->name; k++) {
+		bool flag = k->type == WEIR_KNOB_BOOL;
+		fprintf(out, "  --%-16s %s", k->name, k->help);
+		if (k->choices)
+			fprintf(out, ": %s", k->choices);
+		if (k->def && !flag)
+			fprintf(out, " (%s)", k->def);
+		fputc('\n', out);
+	}
+	fputs("  --class NAME[:WEIGHT] the options behind it are of this class of requests:\n"
+	      "     --path PATH, --method METHOD, --header 'NAME: VALUE', --body TEXT or @FILE,\n"
+	      "     --bodies FOLDER, --replay LOG, --site specweb99|surge[:FILES]\n"
+	      "short: -c connections, -t threads, -o out, -q quiet, -H header, -k insecure\n",
+	    out);
+}
+
+/* ---- reading argv ---- */
+
+/* argv as it is read: one option at a time, its value in the same word or the next. */
+struct cursor {
+	int argc, at;
+	char **argv;
+	char name[32];
+	const char *value; /* NULL: none behind '=' */
+};
+
+static const char *short_name(char c)
+{
+	static const char *const names[] = {
+	    "cconnections", "tthreads", "oout", "qquiet", "Hheader", "kinsecure", "hhelp"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i][0] == c)
+			return names[i] + 1;
+	return NULL;
+}
+
+/* Take the option argv[at] apart. */
+static int cursor_open(struct cursor *c, struct weir_err *err)
+{
+	const char *word = c->argv[c->at];
+	const char *equals = strchr(word, '=');
+
+	c->value = NULL;
+	if (word[1] != '-') {
+		const char *name = short_name(word[1]);
+		if (!name)
+			return sentence(err, WEIR_EINVAL, "there is no option '%.40s'", word);
+		snprintf(c->name, sizeof(c->name), "%s", name);
+		c->value = word[2] ? word + 2 : NULL;
+		return 0;
+	}
+	size_t n = equals ? (size_t)(equals - word) : strlen(word);
+	if (n - 2 >= sizeof(c->name))
+		return sentence(err, WEIR_EINVAL, "there is no option '%.40s'", word);
+	memcpy(c->name, word + 2, n - 2);
+	c->name[n - 2] = '\0';
+	c->value = equals ? equals + 1 : NULL;
+	return 0;
+}
+
+static int cursor_value(struct cursor *c, struct weir_err *err)
+{
+	if (!c->value && c->at + 1 >= c->argc)
+		return sentence(err, WEIR_EINVAL, "--%s needs a value", c->name);
+	if (!c->value)
+		c->value = c->argv[++c->at];
+	return 0;
+}
+
+static int unknown_option(const char *name, struct weir_err *err)
+{
+	const char *names[80];
+	int n = 0;
+
+	for (const struct weir_knob *k = bench_knobs; k->name && n < 80; k++)
+		names[n++] = k->name;
+	const char *near = weir_nearest(name, names, n);
+	if (near)
+		return sentence(err, WEIR_EINVAL, "there is no option '--%s'; did you mean '--%s'?",
+		    name, near);
+	return sentence(err, WEIR_EINVAL, "there is no option '--%s'", name);
+}
+
+static int take_knob(struct cursor *c, struct bench_options *opt, struct weir_err *err)
+{
+	const struct weir_knob *row = weir_knob_find(bench_knobs, c->name);
+	char why[256];
+
+	if (!row)
+		return unknown_option(c->name, err);
+	if (row->type == WEIR_KNOB_BOOL && !c->value)
+		c->value = "true";
+	else if (cursor_value(c, err) != 0)
+		return WEIR_EINVAL;
+	int rc = weir_knob_parse(row, c->value, opt, why, sizeof(why));
+	return rc == 0 ? 0 : sentence(err, WEIR_EINVAL, "--%s: %s", c->name, why);
+}
+
+/* ---- the options of a class ---- */
+
+static int new_class(struct bench_request *req, const char *text, struct weir_err *err)
+{
+	const char *colon = strchr(text, ':');
+	size_t n = colon ? (size_t)(colon - text) : strlen(text);
+	char *end = NULL;
+	double weight = colon ? strtod(colon + 1, &end) : 1;
+
+	if (req->n_classes == LOAD_CLASSES_MAX)
+		return sentence(
+		    err, WEIR_EINVAL, "--class '%s': more than %d classes", text, LOAD_CLASSES_MAX);
+	if (n == 0 || n >= sizeof(req->class[0].name))
+		return sentence(err, WEIR_EINVAL, "--class '%s': a name has 1 to %zu letters", text,
+		    sizeof(req->class[0].name) - 1);
+	if (colon && (end == colon + 1 || *end || !(weight > 0) || weight > 1e9))
+		return sentence(
+		    err, WEIR_EINVAL, "--class '%s': the weight must be a number above 0", text);
+	struct bench_class *cls = &req->class[req->n_classes++];
+	*cls = (struct bench_class){.weight = weight};
+	memcpy(cls->name, text, n);
+	return 0;
+}
+
+static const char **class_member(struct bench_class *cls, const char *name)
+{
+	static const char *const names[] = {"method", "path", "body", "bodies", "replay", "site"};
+	const char **member[] = {
+	    &cls->method, &cls->path, &cls->body, &cls->bodies, &cls->replay, &cls->site};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(names[i], name) == 0)
+			return member[i];
+	return NULL;
+}
+
+/* Is the option one of classes? Then take it: 1, or a WEIR_E code. 0: it is another's. */
+static int take_class(struct cursor *c, struct bench_request *req, struct weir_err *err)
+{
+	struct bench_class *cls = &req->class[req->n_classes ? req->n_classes - 1 : 0];
+	const char **member = class_member(cls, c->name);
+	bool header = strcmp(c->name, "header") == 0, class = strcmp(c->name, "class") == 0;
+
+	if (!member && !header && !class)
+		return 0;
+	if (cursor_value(c, err) != 0)
+		return WEIR_EINVAL;
+	if (class)
+		return new_class(req, c->value, err) == 0 ? 1 : WEIR_EINVAL;
+	if (member)
+		*member = c->value;
+	else if (cls->n_headers == (int)(sizeof(cls->header) / sizeof(cls->header[0])))
+		return sentence(err, WEIR_EINVAL, "--header '%s': too many headers", c->value);
+	else
+		cls->header[cls->n_headers++] = c->value;
+	return 1;
+}
+
+int bench_parse(int argc, char **argv, struct bench_request *req, struct weir_err *err)
+{
+	struct cursor c = {.argc = argc, .argv = argv};
+
+	memset(req, 0, sizeof(*req));
+	req->argc = argc;
+	req->argv = argv;
+	req->class[0] = (struct bench_class){.name = "all", .weight = 1};
+	if (weir_knobs_init(bench_knobs, &req->opt) != 0)
+		return sentence(err, WEIR_EINVAL, "out of memory");
+	for (c.at = 1; c.at < argc; c.at++) {
+		if (argv[c.at][0] != '-' || !argv[c.at][1]) {
+			if (req->url)
+				return sentence(
+				    err, WEIR_EINVAL, "'%s' is one word too many", argv[c.at]);
+			req->url = argv[c.at];
+			continue;
+		}
+		if (cursor_open(&c, err) != 0)
+			return WEIR_EINVAL;
+		if (strcmp(c.name, "help") == 0) {
+			req->opt.help = true;
+			return 0;
+		}
+		int taken = take_class(&c, req, err);
+		if (taken < 0 || (taken == 0 && take_knob(&c, &req->opt, err) != 0))
+			return WEIR_EINVAL;
+	}
+	if (!req->url)
+		return sentence(err, WEIR_EINVAL, "the URL is missing");
+	req->n_classes = req->n_classes ? req->n_classes : 1;
+	return 0;
+}
+
+void bench_request_fini(struct bench_request *req)
+{
+	weir_knobs_fini(bench_knobs, &req->opt);
+}

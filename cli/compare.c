@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * compare: load runs against the first one named, phase by phase, in words and ratios.
+ *
+ * Exit 1 when any figure is worse beyond the noise, so that a script can stop a release.
+ */
+#include "verb.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "report/compare.h"
+#include "report/format.h"
+
+static format_fn *const compare_format[RUN_N_METRICS] = {
+    [RUN_GOODPUT] = format_rate,
+    [RUN_P50] = format_time,
+    [RUN_P99] = format_time,
+    [RUN_P999] = format_time,
+    [RUN_SHED] = format_share,
+    [RUN_ERROR] = format_share,
+    [RUN_CPU] = format_time,
+};
+
+/* Columns of a text in a terminal: its characters, each taken for one wide. */
+static int compare_width(const char *text)
+{
+	int n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xC0) != 0x80;
+	return n;
+}
+
+static void compare_pad(const char *text, int width)
+{
+	printf(
+	    "%*s%s", width - compare_width(text) > 0 ? width - compare_width(text) : 0, "", text);
+}
+
+/* Labels and names of points come from a file and go to a terminal. */
+static void compare_print_name(const char *text)
+{
+	for (; *text; text++)
+		putchar((unsigned char)*text < 0x20 || *text == 0x7F ? '?' : *text);
+}
+
+static void compare_print_cell(
+    const char *point, const struct compare_cell *cell, enum run_metric metric)
+{
+	char a[FORMAT_MAX], b[FORMAT_MAX], ratio[FORMAT_MAX];
+	const struct stats_ratio *r = &cell->ratio;
+	bool share = metric == RUN_SHED || metric == RUN_ERROR;
+
+	printf("%-12.12s %-10s ", point, run_metric[metric].heading);
+	compare_pad(compare_format[metric](a, cell->a), 12);
+	compare_pad(compare_format[metric](b, cell->b), 12);
+	if (share)
+		snprintf(ratio, sizeof(ratio), "%+.1f pt", (cell->b - cell->a) * 100);
+	compare_pad(share ? ratio : format_ratio(ratio, r->ratio), 11);
+	if (r->verdict == STATS_TOO_FEW || share)
+		printf("%16s", "");
+	else
+		printf("  %6.2f..%-6.2f", r->low, r->high);
+	printf("  %s\n", compare_word(r->verdict));
+}
+
+static void compare_print_rows(const struct comparison *c)
+{
+	bool bold = verb_styled(stdout);
+
+	printf("%s%-12s %-10s %12s%12s%11s%15s   %s%s\n", bold ? "\033[1m" : "", "LOAD", "FIGURE",
+	    "BASELINE", "THIS", "RATIO", "95 %", "VERDICT", bold ? "\033[0m" : "");
+	for (int i = 0; i < c->n; i++)
+		for (int m = 0; m < RUN_N_METRICS; m++)
+			if (c->row[i].cell[m].known)
+				compare_print_cell(m ? "" : c->row[i].name, &c->row[i].cell[m],
+				    (enum run_metric)m);
+}
+
+static void compare_print(const struct comparison *c)
+{
+	char text[400];
+
+	compare_print_name(c->b->name);
+	printf(" against ");
+	compare_print_name(c->a->name);
+	printf("%s\n", c->a->plan.closed ? " (closed loop)" : "");
+	compare_print_rows(c);
+	printf("\n");
+	compare_print_name(compare_sentence(c, text, sizeof(text)));
+	putchar('\n');
+	for (int i = 0; compare_note(c, i); i++)
+		printf("  %s\n", compare_note(c, i));
+	putchar('\n');
+}
+
+/* ---- JSON ---- */
+
+static json_t *compare_cell_json(const struct compare_cell *cell)
+{
+	return json_pack("{s:f, s:f, s:f, s:[f,f], s:i, s:s}", "baseline", cell->a, "this", cell->b,
+	    "ratio", cell->ratio.ratio, "interval", cell->ratio.low, cell->ratio.high, "samples",
+	    cell->ratio.n, "verdict", compare_word(cell->ratio.verdict));
+}
+
+static json_t *compare_row_json(const struct compare_row *row)
+{
+	json_t *map = json_pack("{s:s, s:b}", "load", row->name, "paired", (int)row->paired);
+
+	for (int m = 0; map && m < RUN_N_METRICS; m++)
+		if (row->cell[m].known && json_object_set_new(map, run_metric[m].word,
+					      compare_cell_json(&row->cell[m])) != 0) {
+			json_decref(map);
+			map = NULL;
+		}
+	return map;
+}
+
+static json_t *compare_json(const struct comparison *c)
+{
+	json_t *loads = json_array(), *notes = json_array();
+	char text[400];
+
+	for (int i = 0; i < c->n; i++)
+		json_array_append_new(loads, compare_row_json(&c->row[i]));
+	for (int i = 0; compare_note(c, i); i++)
+		json_array_append_new(notes, json_string(compare_note(c, i)));
+	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "baseline", c->a->name, "this",
+	    c->b->name, "verdict", compare_verdict(c), "sentence",
+	    compare_sentence(c, text, sizeof(text)), "notes", notes, "loads", loads);
+}
+
+static int compare_print_json(json_t *list, int n)
+{
+	int rc = (int)json_array_size(list) == n && json_dumpf(list, stdout, JSON_INDENT(2)) == 0
+		     ? 0
+		     : WEIR_ENOMEM;
+
+	putchar('\n');
+	return rc;
+}
+
+/* ---- the verb ---- */
+
+static int compare_refused(const struct weir_err *err)
+{
+	fprintf(stderr, "weir compare: %s\n", err->text);
+	return VERB_USAGE;
+}
+
+/* Compare run `i` to the first and say so; VERB_FINDING when something is worse. */
+static int compare_one(const struct rundata *run, int i, const struct verb_args *args, json_t *list)
+{
+	struct comparison c;
+	struct weir_err err = {0};
+
+	if (compare_runs(&run[0], &run[i], args->force, &c, &err) != 0)
+		return compare_refused(&err);
+	if (args->json)
+		json_array_append_new(list, compare_json(&c));
+	else
+		compare_print(&c);
+	int rc = c.count[STATS_WORSE] > 0 ? VERB_FINDING : VERB_OK;
+	compare_fini(&c);
+	return rc;
+}
+
+static int compare_all(const struct rundata *run, const struct verb_args *args)
+{
+	json_t *list = json_array();
+	int worst = VERB_OK;
+
+	for (int i = 1; i < args->n && worst != VERB_USAGE; i++) {
+		int rc = compare_one(run, i, args, list);
+		worst = rc > worst ? rc : worst;
+	}
+	if (args->json && worst != VERB_USAGE && compare_print_json(list, args->n - 1) != 0) {
+		fputs("weir compare: out of memory\n", stderr);
+		worst = VERB_FINDING;
+	}
+	json_decref(list);
+	return worst;
+}
+
+int verb_compare(const struct verb *verb, const struct verb_args *args)
+{
+	struct rundata *run = calloc((size_t)args->n, sizeof(*run));
+	struct weir_err err = {0};
+	int n = 0, rc = VERB_FINDING;
+
+	(void)verb;
+	snprintf(err.text, sizeof(err.text), "out of memory");
+	while (run && n < args->n && rundata_read(args->operand[n], &run[n], &err) == 0)
+		n++;
+	if (n == args->n)
+		rc = compare_all(run, args);
+	else
+		rc = compare_refused(&err);
+	while (n > 0)
+		rundata_fini(&run[--n]);
+	free(run);
+	return rc;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* report: load runs as one HTML file. */
+#include "verb.h"
+
+#include <stdlib.h>
+
+#include "load/outfile.h"
+#include "report/html.h"
+
+static int report_failed(const struct weir_err *err, int code)
+{
+	fprintf(stderr, "weir report: %s\n", err->text);
+	return code;
+}
+
+static int report_write(const struct rundata *run, int n, const struct verb_args *args)
+{
+	struct weir_err err = {0};
+	struct outfile out;
+
+	if (outfile_open(&out, args->output, &err) != 0)
+		return report_failed(&err, VERB_FINDING);
+	if (report_html(run, n, args->force, out.file) != 0) {
+		outfile_abandon(&out);
+		snprintf(err.text, sizeof(err.text), "out of memory");
+		return report_failed(&err, VERB_FINDING);
+	}
+	if (outfile_commit(&out, &err) != 0)
+		return report_failed(&err, VERB_FINDING);
+	return VERB_OK;
+}
+
+int verb_report(const struct verb *verb, const struct verb_args *args)
+{
+	struct weir_err err = {0};
+	int n = 0, rc;
+
+	if (!args->output)
+		return verb_misused(
+		    verb, "where to? -o FILE.html is missing ('-': standard output)");
+	struct rundata *run = calloc((size_t)args->n, sizeof(*run));
+	snprintf(err.text, sizeof(err.text), "out of memory");
+	while (run && n < args->n && rundata_read(args->operand[n], &run[n], &err) == 0)
+		n++;
+	rc = n == args->n ? report_write(run, n, args) : report_failed(&err, VERB_USAGE);
+	while (n > 0)
+		rundata_fini(&run[--n]);
+	free(run);
+	return rc;
+}
