@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_SET = 256, OPT_CHECK, OPT_ADMIN, OPT_FORCE };
+enum { OPT_SET = 256, OPT_CHECK, OPT_ADMIN, OPT_FORCE, OPT_THREADS };
 
 static const struct option long_options[] = {
     {"help", no_argument, NULL, 'h'},
@@ -21,6 +21,7 @@ static const struct option long_options[] = {
     {"check", no_argument, NULL, OPT_CHECK},
     {"admin", required_argument, NULL, OPT_ADMIN},
     {"force", no_argument, NULL, OPT_FORCE},
+    {"threads", no_argument, NULL, OPT_THREADS},
     {NULL, 0, NULL, 0},
 };
 
@@ -52,6 +53,8 @@ static unsigned args_option_bit(int c)
 		return VERB_ADMIN;
 	case OPT_FORCE:
 		return VERB_FORCE;
+	case OPT_THREADS:
+		return VERB_THREADS;
 	default:
 		return 0;
 	}
@@ -115,6 +118,9 @@ static int args_take(const struct verb *verb, struct verb_args *args, int c)
 		return VERB_OK;
 	case OPT_FORCE:
 		args->force = true;
+		return VERB_OK;
+	case OPT_THREADS:
+		args->threads = true;
 		return VERB_OK;
 	default:
 		args->admin = optarg;

@@ -361,8 +361,9 @@ static int bench_main(struct bench *b, const struct verb *verb)
 
 	if (rc == 0 && b->req->opt.against)
 		rc = side_init(b, 1, b->req->opt.against, &err);
-	if (rc == 0)
-		rc = run_watched(b, &err);
+	if (rc != 0) /* nothing ran: it is what was asked for */
+		return verb_misused(verb, "%s", err.text);
+	rc = run_watched(b, &err);
 	if (rc == 0 || b->side[0].result.n_phases > 0) { /* what was measured is never lost */
 		struct weir_err why = {0};
 		int told = tell(b, &why);

@@ -40,7 +40,7 @@ struct bench_options {
 	double jitter, slow_read_share, slow_write_share;
 	bool fresh, insecure, deadline;
 	/* files and places */
-	char *admin, *against, *out, *label;
+	char *admin, *against, *out, *label, *make_site;
 	bool json, quiet, force, help;
 };
 

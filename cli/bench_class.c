@@ -43,7 +43,7 @@ static int read_body(const char *text, char **owned, size_t *n, struct weir_err 
 }
 
 static int add_site(const struct bench_class *from, const struct mix_head *head, const char *path,
-    uint64_t seed, struct load_class *cls, struct weir_err *err)
+    const struct bench_options *opt, struct load_class *cls, struct weir_err *err)
 {
 	char kind[16], prefix[1024];
 	const char *colon = strchr(from->site, ':');
@@ -61,7 +61,10 @@ static int add_site(const struct bench_class *from, const struct mix_head *head,
 	snprintf(prefix, sizeof(prefix), "%s", path);
 	for (size_t len = strlen(prefix); len && prefix[len - 1] == '/';)
 		prefix[--len] = '\0';
-	return mix_add_site(cls, head, kind, prefix, (int)files, seed, err);
+	int rc = mix_add_site(cls, head, kind, prefix, (int)files, (uint64_t)opt->seed, err);
+	if (rc == 0 && opt->make_site)
+		rc = mix_write_site(kind, (int)files, (uint64_t)opt->seed, opt->make_site, err);
+	return rc;
 }
 
 static int add_one(const struct bench_class *from, const struct mix_head *head, const char *path,
@@ -113,7 +116,7 @@ int bench_class_fill(const struct bench_request *req, const struct bench_class *
 	if (from->replay)
 		rc = mix_add_log(cls, &head, from->replay, err);
 	else if (from->site)
-		rc = add_site(from, &head, path, (uint64_t)req->opt.seed, cls, err);
+		rc = add_site(from, &head, path, &req->opt, cls, err);
 	else if (from->bodies)
 		rc = mix_add_bodies(cls, &head, path, from->bodies, err);
 	else

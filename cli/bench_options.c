@@ -74,6 +74,8 @@ const struct weir_knob bench_knobs[] = {
 	"share of connections that write slowly"),
     ROW("slow-write-rate", BYTES, slow_write_bytes, "64B", 1, 1e12, "their bytes per second"),
     ROW("grace", DURATION, grace_ns, "2s", 0, YEAR_NS, "for answers under way at the end"),
+    ROW("make-site", STRING, make_site, NULL, 0, 0,
+	"write the files of --site below this folder, for the server"),
     ROW("admin", STRING, admin, NULL, 0, 0,
 	"the server's admin endpoint: its side goes into the run file"),
     ROW("out", STRING, out, NULL, 0, 0, "write the run file there"),

@@ -123,6 +123,9 @@ static int check_options(const struct bench_options *o, struct weir_err *err)
 	if (o->closed && (o->session > 1 || o->trace))
 		return sentence(
 		    err, WEIR_EINVAL, "--closed has no arrivals for --session or --trace");
+	if (o->warmup_ns > 0 && (o->trace || o->speed > 0))
+		return sentence(err, WEIR_EINVAL,
+		    "--warmup would swallow the beginning of the send times of --trace or --speed");
 	return 0;
 }
 

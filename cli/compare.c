@@ -52,7 +52,8 @@ static void compare_print_cell(
 {
 	char a[FORMAT_MAX], b[FORMAT_MAX], ratio[FORMAT_MAX];
 	const struct stats_ratio *r = &cell->ratio;
-	bool share = metric == RUN_SHED || metric == RUN_ERROR;
+	bool share = compare_is_share(metric);
+	char interval[64];
 
 	printf("%-12.12s %-10s ", point, run_metric[metric].heading);
 	compare_pad(compare_format[metric](a, cell->a), 12);
@@ -60,10 +61,7 @@ static void compare_print_cell(
 	if (share)
 		snprintf(ratio, sizeof(ratio), "%+.1f pt", (cell->b - cell->a) * 100);
 	compare_pad(share ? ratio : format_ratio(ratio, r->ratio), 11);
-	if (r->verdict == STATS_TOO_FEW || share)
-		printf("%16s", "");
-	else
-		printf("  %6.2f..%-6.2f", r->low, r->high);
+	compare_pad(compare_interval(cell, metric, interval, sizeof(interval)), 16);
 	printf("  %s\n", compare_word(r->verdict));
 }
 
@@ -71,7 +69,7 @@ static void compare_print_rows(const struct comparison *c)
 {
 	bool bold = verb_styled(stdout);
 
-	printf("%s%-12s %-10s %12s%12s%11s%15s   %s%s\n", bold ? "\033[1m" : "", "LOAD", "FIGURE",
+	printf("%s%-12s %-10s %12s%12s%11s%16s  %s%s\n", bold ? "\033[1m" : "", "LOAD", "FIGURE",
 	    "BASELINE", "THIS", "RATIO", "95 %", "VERDICT", bold ? "\033[0m" : "");
 	for (int i = 0; i < c->n; i++)
 		for (int m = 0; m < RUN_N_METRICS; m++)
@@ -87,7 +85,7 @@ static void compare_print(const struct comparison *c)
 	compare_print_name(c->b->name);
 	printf(" against ");
 	compare_print_name(c->a->name);
-	printf("%s\n", c->a->plan.closed ? " (closed loop)" : "");
+	putchar('\n');
 	compare_print_rows(c);
 	printf("\n");
 	compare_print_name(compare_sentence(c, text, sizeof(text)));

@@ -24,14 +24,15 @@ enum verb_exit {
 
 /** Options that a verb may take, besides --help. */
 enum verb_option {
-	VERB_JSON = 1,    /* -o json */
-	VERB_FORMAT = 2,  /* -f FORMAT */
-	VERB_SET = 4,     /* --set STAGE.KNOB=VALUE, any number */
-	VERB_CHECK = 8,   /* --check */
-	VERB_ADMIN = 16,  /* --admin URL */
-	VERB_OUTPUT = 32, /* -o FILE; a verb has this one or VERB_JSON */
-	VERB_FORCE = 64,  /* --force */
-	VERB_RAW = 128,   /* parses its own: args->operand is argv with the verb's name */
+	VERB_JSON = 1,      /* -o json */
+	VERB_FORMAT = 2,    /* -f FORMAT */
+	VERB_SET = 4,       /* --set STAGE.KNOB=VALUE, any number */
+	VERB_CHECK = 8,     /* --check */
+	VERB_ADMIN = 16,    /* --admin URL */
+	VERB_OUTPUT = 32,   /* -o FILE; a verb has this one or VERB_JSON */
+	VERB_FORCE = 64,    /* --force */
+	VERB_THREADS = 256, /* --threads */
+	VERB_RAW = 128,     /* parses its own: args->operand is argv with the verb's name */
 };
 
 /** `--set` options of one command line. More than anyone writes by hand: a guess. */
@@ -39,7 +40,7 @@ enum verb_option {
 
 /** A parsed command line; all pointers are into argv. */
 struct verb_args {
-	bool help, json, check, force;
+	bool help, json, check, force, threads;
 	const char *format; /* NULL when not given */
 	const char *admin;  /* NULL when not given */
 	const char *output; /* NULL when not given */
@@ -100,6 +101,7 @@ int verb_describe(const struct verb *verb, const struct verb_args *args);
 int verb_schema(const struct verb *verb, const struct verb_args *args);
 int verb_run(const struct verb *verb, const struct verb_args *args);
 int verb_ps(const struct verb *verb, const struct verb_args *args);
+int verb_doctor(const struct verb *verb, const struct verb_args *args);
 int verb_bench(const struct verb *verb, const struct verb_args *args);
 int verb_compare(const struct verb *verb, const struct verb_args *args);
 int verb_report(const struct verb *verb, const struct verb_args *args);

@@ -46,10 +46,10 @@ struct conn {
 	int fd;
 	uint32_t life; /* counts the connections that this slot has been */
 	uint8_t state, list;
-	bool served;          /* has brought a whole answer */
-	bool kicked;          /* is in the worker's list of those with work (conn_kick) */
-	bool readable;        /* the socket may have bytes that were not read */
-	bool ended;           /* the peer will send no more than what is there */
+	bool served;   /* has brought a whole answer */
+	bool kicked;   /* is in the worker's list of those with work (conn_kick) */
+	bool readable; /* the socket may have bytes that were not read */
+	bool ended;    /* the peer will send no more than what is there */
 	bool slow_read, slow_write;
 	struct conn *next, *prev; /* in its list */
 	struct conn *next_kicked;
@@ -60,7 +60,8 @@ struct conn {
 	struct flight *flight;
 	int head, n, n_written;
 	size_t written_bytes;
-	char deadline_field[48]; /* of the request being written; empty: to be made, or not asked for */
+	char deadline_field
+	    [48]; /* of the request being written; empty: to be made, or not asked for */
 	int n_deadline_field;
 
 	struct reply reply; /* to the request at head */

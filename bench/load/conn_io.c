@@ -83,8 +83,7 @@ static void refill(struct worker *w, struct conn *c)
 	double elapsed_s = (double)(w->now_ns - c->paced_ns) / 1e9;
 
 	c->paced_ns = w->now_ns;
-	c->may_read_bytes =
-	    refilled(c->may_read_bytes, w->plan->slow_read_bytes_per_s, elapsed_s);
+	c->may_read_bytes = refilled(c->may_read_bytes, w->plan->slow_read_bytes_per_s, elapsed_s);
 	c->may_write_bytes =
 	    refilled(c->may_write_bytes, w->plan->slow_write_bytes_per_s, elapsed_s);
 }

@@ -150,7 +150,7 @@ static bool split_request(struct mix_log_line *line)
 	if (path[1] != '/' && path[1] != '*')
 		return false;
 	for (const char *c = line->buf; c < path; c++)
-		if (!isupper((unsigned char)*c) && *c != '-' && *c != '_')
+		if ((*c < 'A' || *c > 'Z') && *c != '-' && *c != '_')
 			return false;
 	*path = '\0';
 	if (end)
@@ -195,7 +195,7 @@ static int add_line(struct load_class *cls, const struct mix_head *head, const s
     struct mix_log_line *line, struct weir_err *err)
 {
 	struct mix_head own = *head;
-	struct weir_err why;
+	struct weir_err why = {0};
 
 	int rc = mix_log_parse(l->text, line, &why);
 	if (rc == 0 && !line->path)

@@ -36,7 +36,7 @@ struct site_file {
 struct site {
 	const char *kind;
 	int folder_files; /* n_files is a multiple of these */
-	void (*describe)(int i, uint64_t key, struct site_file *file);
+	void (*describe)(unsigned i, uint64_t key, struct site_file *file);
 };
 
 /* ---- specweb99 ---- */
@@ -44,21 +44,20 @@ struct site {
 #define SPECWEB_FILES  9
 #define SPECWEB_FOLDER (4 * SPECWEB_FILES)
 
-static void describe_specweb99(int i, uint64_t key, struct site_file *file)
+static void describe_specweb99(unsigned i, uint64_t key, struct site_file *file)
 {
-	static const double class_share[] = {0.35, 0.50, 0.14, 0.01};
+	static const struct {
+		double share, step_bytes; /* file i of a class has i steps */
+	} classes[] = {{0.35, 102.4}, {0.50, 1024}, {0.14, 10240}, {0.01, 102400}};
 	static const int rank[SPECWEB_FILES] = {9, 6, 4, 2, 1, 3, 5, 7, 8};
-	int folder = i / SPECWEB_FOLDER, class = i % SPECWEB_FOLDER / SPECWEB_FILES;
-	int nth = i % SPECWEB_FILES;
-	int64_t step_bytes = 1024; /* of class 1, 10 times less or more in the others */
+	unsigned folder = i / SPECWEB_FOLDER, class = i % SPECWEB_FOLDER / SPECWEB_FILES;
+	unsigned nth = i % SPECWEB_FILES;
 
 	(void)key;
-	for (int c = 1; c < class; c++)
-		step_bytes *= 10;
-	file->bytes = class == 0 ? (nth + 1) * step_bytes / 10 : (nth + 1) * step_bytes;
-	file->weight = class_share[class] / rank[nth] / (folder + 1);
-	snprintf(file->folder, NAME_BYTES, "specweb99/d%04d", folder);
-	snprintf(file->name, NAME_BYTES, "class%d_%d", class, nth + 1);
+	file->bytes = (int64_t)((nth + 1) * classes[class].step_bytes);
+	file->weight = classes[class].share / rank[nth] / (folder + 1);
+	snprintf(file->folder, NAME_BYTES, "specweb99/d%04u", folder);
+	snprintf(file->name, NAME_BYTES, "class%u_%u", class, nth + 1);
 }
 
 /* ---- surge ---- */
@@ -89,32 +88,34 @@ static int64_t surge_bytes(uint64_t key)
 	return bytes < SURGE_MAX_BYTES ? (int64_t)bytes + 1 : SURGE_MAX_BYTES;
 }
 
-static void describe_surge(int i, uint64_t key, struct site_file *file)
+static void describe_surge(unsigned i, uint64_t key, struct site_file *file)
 {
-	file->bytes = surge_bytes(rng_key(key, (uint64_t)i));
+	file->bytes = surge_bytes(rng_key(key, i));
 	file->weight = 1.0 / (i + 1);
 	snprintf(file->folder, NAME_BYTES, "surge");
-	snprintf(file->name, NAME_BYTES, "%06d", i);
+	snprintf(file->name, NAME_BYTES, "%06u", i);
 }
 
 static const struct site sites[] = {
     {"specweb99", SPECWEB_FOLDER, describe_specweb99}, {"surge", 1, describe_surge}};
 
-/* Also rounds *n_files up. */
-static int find_site(const char *kind, int *n_files, const struct site **site, struct weir_err *err)
+/* NULL with err->text: there is none. Also rounds *n_files up to whole folders. */
+static const struct site *find_site(const char *kind, int *n_files, struct weir_err *err)
 {
-	if (*n_files < 1 || *n_files > MIX_FILES_MAX)
-		return sentence(err, WEIR_EINVAL, "a site of %d files: 1 to %d are possible",
-		    *n_files, MIX_FILES_MAX);
+	if (*n_files < 1 || *n_files > MIX_FILES_MAX) {
+		sentence(err, WEIR_EINVAL, "a site of %d files: 1 to %d are possible", *n_files,
+		    MIX_FILES_MAX);
+		return NULL;
+	}
 	for (size_t i = 0; i < sizeof(sites) / sizeof(sites[0]); i++) {
 		if (strcmp(kind, sites[i].kind) != 0)
 			continue;
 		int each = sites[i].folder_files;
-		*site = &sites[i];
 		*n_files = (*n_files + each - 1) / each * each;
-		return 0;
+		return &sites[i];
 	}
-	return sentence(err, WEIR_EINVAL, "'%.60s' is none of specweb99, surge", kind);
+	sentence(err, WEIR_EINVAL, "'%.60s' is none of specweb99, surge", kind);
+	return NULL;
 }
 
 /* ---- requests ---- */
@@ -122,13 +123,13 @@ static int find_site(const char *kind, int *n_files, const struct site **site, s
 int mix_add_site(struct load_class *cls, const struct mix_head *head, const char *kind,
     const char *prefix, int n_files, uint64_t seed, struct weir_err *err)
 {
-	const struct site *site;
+	const struct site *site = find_site(kind, &n_files, err);
 	struct site_file file;
 	char path[SITE_PATH_MAX];
+	int rc = site ? 0 : WEIR_EINVAL;
 
-	int rc = find_site(kind, &n_files, &site, err);
 	for (int i = 0; i < n_files && rc == 0; i++) {
-		site->describe(i, seed, &file);
+		site->describe((unsigned)i, seed, &file);
 		int n = snprintf(path, sizeof(path), "%s/%s/%s", prefix, file.folder, file.name);
 		if (n >= SITE_PATH_MAX)
 			return sentence(err, WEIR_EINVAL, "the path '%.100s' is too long", prefix);
@@ -210,18 +211,18 @@ static int write_site_file(const char *dir, const struct site_file *file, bool n
 int mix_write_site(
     const char *kind, int n_files, uint64_t seed, const char *dir, struct weir_err *err)
 {
-	const struct site *site;
+	const struct site *site = find_site(kind, &n_files, err);
 	struct site_file file, before = {.folder = ""};
+	int rc = 0;
 
-	int rc = find_site(kind, &n_files, &site, err);
-	if (rc != 0)
-		return rc;
+	if (!site)
+		return WEIR_EINVAL;
 	char *text = malloc(CHUNK_BYTES);
 	if (!text)
 		return sentence_nomem(err);
 	fill_text(text, seed);
 	for (int i = 0; i < n_files && rc == 0; i++, before = file) {
-		site->describe(i, seed, &file);
+		site->describe((unsigned)i, seed, &file);
 		bool new_folder = strcmp(file.folder, before.folder) != 0;
 		rc = write_site_file(dir, &file, new_folder, text, err);
 	}

@@ -243,7 +243,7 @@ int phases_spike(struct load_plan *plan, const char *text, struct weir_err *err)
 {
 	int64_t warm_ns = warm_at_ns(plan), begin_ns = 0;
 	int64_t left_ns = phases_total_ns(plan) - warm_ns;
-	struct spike spike;
+	struct spike spike = {0};
 
 	int rc = parse_spike(&spike, text, err);
 	if (rc == 0)
@@ -289,7 +289,7 @@ static int multiples_range(
 {
 	const double slack = 1e-9; /* ends count, however they were rounded */
 	char word[WORD_BYTES];
-	double from, to;
+	double from = 0, to = 0;
 	int n = 0;
 
 	cut_word(word, text, (size_t)(dots - text));
@@ -331,7 +331,7 @@ int phases_multiples(const char *text, double *multiple, int max, struct weir_er
 		return multiples_range(text, dots, multiple, max, err);
 	for (const char *at = text; at; n++) {
 		char word[WORD_BYTES];
-		double value;
+		double value = 0;
 		next_word(word, &at);
 		if (parse_multiple(word, &value, err) != 0)
 			return WEIR_EINVAL;

@@ -41,11 +41,17 @@ static int on_field_complete(llhttp_t *parser)
 	return 0;
 }
 
+/* llhttp by itself would read as many bytes after these as their Content-Length says. */
+static bool has_no_body(uint16_t status)
+{
+	return status / 100 == 1 || status == 204 || status == 304;
+}
+
 static int on_head(llhttp_t *parser)
 {
 	if (parser->http_major != 1 || parser->upgrade)
 		return -1;
-	return of(parser)->no_body ? 1 : 0;
+	return of(parser)->no_body || has_no_body(parser->status_code) ? 1 : 0;
 }
 
 static int on_whole(llhttp_t *parser)

@@ -42,8 +42,8 @@ static int check(const struct load_plan *plan, struct weir_err *err)
 		return sentence(err, WEIR_EINVAL, "there is nothing to send");
 	for (int i = 0; i < plan->n_classes; i++)
 		if (plan->class[i].n_requests < 1)
-			return sentence(err, WEIR_EINVAL, "class '%s' has no request",
-			    plan->class[i].name);
+			return sentence(
+			    err, WEIR_EINVAL, "class '%s' has no request", plan->class[i].name);
 	if (plan->threads < 1 || plan->connections < plan->threads)
 		return sentence(err, WEIR_EINVAL,
 		    "%d threads need at least as many connections, not %d", plan->threads,
@@ -59,8 +59,8 @@ static int allow_descriptors(const struct load_plan *plan, struct weir_err *err)
 	rlim_t need = (rlim_t)plan->connections + (rlim_t)plan->threads + OTHER_DESCRIPTORS;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-		return sentence(err, WEIR_ESYS, "the limit of open files is not known: %s",
-		    strerror(errno));
+		return sentence(
+		    err, WEIR_ESYS, "the limit of open files is not known: %s", strerror(errno));
 	if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < need)
 		return sentence(err, WEIR_ESYS,
 		    "%d connections need %llu open files, but a process may have %llu (ulimit -Hn)",
@@ -106,7 +106,8 @@ static int make_thread(struct run *run, struct worker *w)
 	int rc = pthread_create(&w->thread, &attr, worker_main, w);
 	pthread_attr_destroy(&attr);
 	if (rc == EINVAL && cpu >= 0)
-		return sentence(run->err, WEIR_ESYS, "there is no core %d to run on", cpu + w->rank);
+		return sentence(
+		    run->err, WEIR_ESYS, "there is no core %d to run on", cpu + w->rank);
 	if (rc != 0)
 		return sentence(run->err, WEIR_ESYS, "no thread: %s", strerror(rc));
 	snprintf(name, sizeof(name), "load/%d", w->rank);
@@ -138,8 +139,7 @@ static void set_times(struct run_shared *shared, struct load_result *result)
 
 	clock_gettime(CLOCK_REALTIME, &wall);
 	at_ns = worker_clock_ns() + HEAD_START_NS;
-	result->started_unix_ns =
-	    (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec + HEAD_START_NS;
+	result->started_unix_ns = (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec + HEAD_START_NS;
 	shared->start_ns = at_ns;
 	for (int i = 0; i < plan->n_phases; i++) {
 		at_ns += plan->phase[i].for_ns;
@@ -191,7 +191,7 @@ static void merge_worker(struct load_result *result, struct worker *w)
 	for (int i = 0; i < result->n_phases; i++) {
 		hdr_merge(&result->phase[i].lag, &w->tally.phase[i].lag);
 		for (int c = 0; c < w->plan->n_classes; c++)
-			merge_class(&result->phase[i].class[c], &w->tally.phase[i].class[c]);
+			merge_class(&result->phase[i].class[c], &w -> tally.phase[i].class[c]);
 	}
 	result->connects += w->tally.connects;
 	result->cpu_user_s += w->cpu_user_s;

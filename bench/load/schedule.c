@@ -23,6 +23,7 @@
 
 #define NS_PER_S 1e9
 
+/* Of the seed; number 0 is for others who draw by arrival. */
 enum stream { STREAM_GAP, STREAM_STATE, STREAM_CLASS, STREAM_REQUEST, STREAM_OWN, N_STREAMS };
 
 struct load_schedule {
@@ -220,7 +221,7 @@ int load_schedule_new(const struct load_plan *plan, struct load_schedule **out)
 	s->plan = plan;
 	s->phase = -1;
 	for (uint64_t i = 0; i < N_STREAMS; i++)
-		s->key[i] = rng_key(plan->seed, i);
+		s->key[i] = rng_key(plan->seed, i + 1);
 	if (init_picks(s) != 0) {
 		load_schedule_free(s);
 		return WEIR_ENOMEM;

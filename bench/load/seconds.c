@@ -59,7 +59,7 @@ static void add_share(struct collector *c, struct load_second *row, const struct
 			row->class[k].outcome[o] += from->outcome[o];
 			row->all.outcome[o] += from->outcome[o];
 		}
-		hdr_merge(&c->class[k], &from->latency);
+		hdr_merge(&c->class[k], &from -> latency);
 	}
 }
 

@@ -111,11 +111,11 @@ static void set_ranks(struct series *s, const double *v)
 /* The last few values that do not fill a fold are left out. */
 static void make_series(struct series *s, const double *v, int n, int block)
 {
-	double folded[SERIES_MAX];
+	double folded[SERIES_MAX] = {0};
 	int fold = (n - 1) / SERIES_MAX + 1;
 
 	s->n = n / fold;
-	s->block = block > fold ? (block + fold - 1) / fold : 1;
+	s->block = (block + fold - 1) / fold;
 	for (int i = 0; i < s->n; i++) {
 		double sum = 0;
 		for (int j = 0; j < fold; j++)
@@ -133,7 +133,8 @@ static double resample(const struct series *s, uint64_t key, uint64_t *k)
 
 	memset(times, 0, (size_t)s->n * sizeof(times[0]));
 	for (int drawn = 0; drawn < s->n;) {
-		int from = (int)rng_below(rng_at(key, (*k)++), (uint64_t)(s->n - s->block + 1));
+		int from =
+		    (int)rng_below(rng_at(key, (*k)++), (uint64_t)s->n - (uint64_t)s->block + 1);
 		for (int j = 0; j < s->block && drawn < s->n; j++, drawn++)
 			times[s->rank[from + j]]++;
 	}

@@ -27,7 +27,7 @@ struct tally_second {
 	struct tally_second_class {
 		uint64_t offered, outcome[LOAD_N_OUTCOMES], retries;
 		struct hdr latency; /* of ok and degraded */
-	} class[]; /* plan->n_classes */
+	} class[];                  /* plan->n_classes */
 };
 
 /** Seconds of all workers on their way to the caller. */
@@ -53,8 +53,7 @@ struct tally {
 };
 
 /** 0 or WEIR_ENOMEM; tally_fini in both cases. */
-int tally_init(
-    struct tally *t, const struct load_plan *plan, struct tally_exchange *exchange);
+int tally_init(struct tally *t, const struct load_plan *plan, struct tally_exchange *exchange);
 void tally_fini(struct tally *t);
 
 /** The counters that requests of `ticket` belong to. */

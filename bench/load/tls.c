@@ -64,8 +64,8 @@ int tls_new(const struct load_plan *plan, struct tls_context **out, struct weir_
 	SSL_CTX_set_session_cache_mode(tls->ctx, SSL_SESS_CACHE_OFF);
 	/* What is written again after IO_AGAIN lies elsewhere then (conn_io.c). */
 	SSL_CTX_set_mode(tls->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE |
-	                               SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-	                               SSL_MODE_RELEASE_BUFFERS);
+				       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+				       SSL_MODE_RELEASE_BUFFERS);
 	*out = tls;
 	return 0;
 }

@@ -53,8 +53,8 @@ static int times_add(struct times *t, int64_t ns)
 
 static int add_line(struct times *t, const struct lines *l, struct weir_err *err)
 {
-	int64_t ns;
-	struct weir_err why;
+	int64_t ns = 0;
+	struct weir_err why = {0};
 
 	if (load_trace_time(l->text, &ns, &why) != 0)
 		return lines_refuse(l, why.text, err);

@@ -33,7 +33,7 @@ struct run_shared {
 	const struct load_plan *plan;
 	struct sockaddr_storage address;
 	socklen_t n_address;
-	struct tls_context *tls; /* NULL: plain */
+	struct tls_context *tls;  /* NULL: plain */
 	int64_t start_ns, end_ns; /* of the phases, CLOCK_MONOTONIC; set before `go` */
 	int64_t phase_end_ns[LOAD_PHASES_MAX];
 	atomic_bool *stop; /* NULL: never */
@@ -49,8 +49,8 @@ struct worker {
 	const struct load_plan *plan; /* run->plan */
 	int rank, epoll_fd;
 	pthread_t thread;
-	int64_t now_ns; /* the clock, not older than some requests */
-	bool stopping;  /* nothing is sent any more */
+	int64_t now_ns;     /* the clock, not older than some requests */
+	bool stopping;      /* nothing is sent any more */
 	int64_t stopped_ns; /* when the run was over for this worker */
 	double cpu_user_s, cpu_system_s;
 

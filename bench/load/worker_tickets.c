@@ -169,8 +169,7 @@ static bool may_connect(const struct worker *w)
 {
 	if (!w->list[CONN_FREE])
 		return false;
-	return w->connect_fails == 0 ||
-	       (w->n_connecting == 0 && w->now_ns >= w->connect_after_ns);
+	return w->connect_fails == 0 || (w->n_connecting == 0 && w->now_ns >= w->connect_after_ns);
 }
 
 /* A request that was sent once already wants a new connection: other idle ones may be as stale. */
@@ -232,9 +231,8 @@ static struct ticket ticket_of(const struct worker *w, const struct load_arrival
 	    .attempt_ns = at_ns,
 	    .random = (uint32_t)a->random,
 	    .request = (uint32_t)a->request,
-	    .session_left = w->plan->session_requests > 1
-	                        ? (uint32_t)w->plan->session_requests - 1
-	                        : 0,
+	    .session_left =
+		w->plan->session_requests > 1 ? (uint32_t)w->plan->session_requests - 1 : 0,
 	    .phase = (uint8_t)a->phase,
 	    .class_id = (uint8_t)a->class_id};
 }

@@ -5,47 +5,8 @@
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-cat >server.yaml <<'YAML'
-weir: 1
-name: tested
-admin: { listen: "${ADMIN:-127.0.0.1:0}" }
-drain: { grace: 20s }
-stages:
-  web:   { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: hello } }
-  hello: { use: respond, with: { body: "hello\n" } }
-YAML
-
-# launch ARGS...: start a server, set $pid, $admin and $web from what it prints.
-launch() {
-	local line
-	about="weir run $*"
-	mkfifo "$work/said"
-	"$program" run "$@" >"$work/said" 2>"$work/log" </dev/null &
-	pid=$!
-	admin='' web=''
-	exec 3<"$work/said"
-	rm "$work/said"
-	while [ -z "$admin" ] && read -r -t 60 line <&3; do
-		case "$line" in
-		*'admin http://'*) admin=${line##* } ;;
-		*'http://'*) web=${line##* } ;;
-		esac
-	done
-	checks=$((checks + 1))
-	[ -n "$admin" ] && [ -n "$web" ] && return
-	err=$(<"$work/log")
-	fail 'it did not say where it listens'
-	finish
-}
-
-# ended: wait for the server, set $rc, $out, $err.
-ended() {
-	wait "$pid"
-	rc=$?
-	out=$(cat <&3)
-	err=$(<"$work/log")
-	exec 3<&-
-}
+# shellcheck source=tests/cli/server.sh
+. "$(dirname "$0")/server.sh"
 
 launch server.yaml
 out=$(curl -sS "$web" 2>&1)
@@ -55,6 +16,11 @@ is out has 200
 running=$about
 weir ps --admin "$admin"
 is exit 0; is out has 'STAGE'; is out has 'hello'; is out has 'http.server'
+[[ ${out%%$'\n'*} == "tested  $admin  up "*' s' ]] || fail 'it does not begin with the server'
+while read -r line; do
+	[ ${#line} -le 100 ] || fail "a line of ${#line} columns: $line"
+done <<<"$out"
+checks=$((checks + 2))
 weir ps --admin "$admin" -o json
 is exit 0; is out has '"stages"'
 about=$running

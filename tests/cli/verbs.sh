@@ -19,10 +19,22 @@ weir chekc
 is exit 2; is err has "did you mean 'check'?"; is out empty
 weir list --frob
 is exit 2; is err has "'--frob'"; is err has 'usage: weir list'
-weir list surplus
+weir list one surplus
 is exit 2; is err has "'surplus'"
 weir check
-is exit 2; is err has 'usage: weir check'
+is exit 2; is err has 'FILE is missing'; is err has 'usage: weir check'
+weir run
+is exit 2; is err has 'FILE is missing'
+weir describe
+is exit 2; is err has 'TYPE is missing'
+weir compare one.json
+is exit 2; is err has 'RUN is missing'
+weir run x.yaml -o json
+is exit 2; is err has "'run' does not take -o"
+weir list --set a.b=c
+is exit 2; is err has "'list' does not take --set"
+weir help chek
+is exit 2; is err has "did you mean 'check'?"
 weir list -o yaml
 is exit 2; is err has "not 'yaml'"
 weir list -f dot
@@ -44,6 +56,24 @@ weir describe file.read
 is exit 0; is out has 'root'
 weir describe file.raed
 is exit 1; is err has "did you mean 'file.read'?"
+# A type of a plug-in is known to who names the server that loads it, whatever else is wrong there.
+printf 'weir: 1\nplugin: %s\nnonsense: 1\n' "$3" >plugin.yaml
+weir list
+is exit 0; is out lacks 'crash'
+weir list plugin.yaml
+is exit 0; is out has 'crash'; is err empty
+weir describe crash
+is exit 1; is err has "no stage type 'crash'"
+weir describe crash plugin.yaml
+is exit 0; is out has 'crash: '; is err empty
+printf 'weir: 1\nplugin: ./gone.so\n' >gone.yaml
+weir list gone.yaml
+is exit 1; is err has 'gone.yaml:2:9'; is out empty
+weir describe echo gone.yaml
+is exit 1; is out empty
+weir list gone
+is exit 1; is err has 'gone: can not be read'
+
 weir schema
 is exit 0; is out has "\"\$schema\""; is out has 'file.cache'
 
@@ -63,6 +93,17 @@ weir check "$top/config/servers/static.yaml" --set disk.threads.max=0
 is exit 1; is err has 'threads'
 weir run "$top/config/servers/static.yaml" --check
 is exit 0; is out has ': fine, '
+weir check "$top/config/servers/static.yaml" --set web.max_connections=100
+is exit 1; is err has "did you mean 'with.max_connections'?"
+weir check "$top/config/servers/static.yaml" --set web.with.max_connections=100
+is exit 0
+# The sample site is this machine's own, unless it is asked to be more.
+weir explain "$top/config/servers/static.yaml" stages.web.with
+is out has '127.0.0.1:'
+ADDRESS=0.0.0.0 weir explain "$top/config/servers/static.yaml" stages.web.with
+is out has '0.0.0.0:'
+weir check "$top/config/servers/static.yaml" --set disk.admission.threshold=1025
+is exit 1; is err has 'can never act'
 weir explain "$top/config/servers/static.yaml" stages.disk.threads
 is exit 0; is out has 'static.yaml:'; is out lacks 'cache'
 weir explain "$top/config/servers/static.yaml" stages.nowhere
@@ -73,6 +114,28 @@ weir graph "$top/config/servers/static.yaml" -f dot
 is exit 0; is out has 'digraph'
 weir graph "$top/config/servers/static.yaml" -f pdf
 is exit 2; is err has "not 'pdf'"
+
+# Where the admin endpoint may not listen, and where a stage does: found without opening anything.
+# clash ADMIN WEB: check a server with these two addresses.
+clash() {
+	printf 'weir: 1\nadmin: { listen: "%s" }\nstages:\n  web: { use: http.server, with: { listen: %s }, to: { request: end } }\n  end: { use: respond }\n' \
+		"$1" "$2" >clash.yaml
+	weir check clash.yaml
+}
+clash 0.0.0.0:9900 '"127.0.0.1:8080"'
+is exit 1; is err has 'clash.yaml:2:18: '; is err has 'loopback or a socket file only'
+clash 127.0.0.1:9900 '"127.0.0.1:9900"'
+is exit 1; is err has 'clash.yaml:2:18: '; is err has "stage 'web' would both listen on port 9900"
+clash localhost:9900 '["127.0.0.1:8080", "0.0.0.0:9900"]'
+is exit 1; is err has 'would both listen'
+clash 127.0.0.1:9900 '":9900"'
+is exit 1; is err has 'would both listen'
+clash 127.0.0.1:9900 '["127.0.0.1:8080", "127.0.0.2:9900"]'
+is exit 0
+clash 127.0.0.1:0 '"127.0.0.1:0"'
+is exit 0
+clash unix:/nowhere/admin.sock '"127.0.0.1:9900"'
+is exit 0
 
 # The mistakes of docs/README, all at once, each with its place, its line and the mend.
 cat >shop.yaml <<'YAML'

@@ -16,7 +16,7 @@ static const struct {
 	const char *target;
 	enum load_outcome outcome;
 	enum load_error error;
-} cases[] = {
+} behaviours[] = {
     {"/", LOAD_OK, NO_ERROR},
     {"/big/300000", LOAD_OK, NO_ERROR},
     {"/slow", LOAD_OK, NO_ERROR},
@@ -40,7 +40,7 @@ static const struct {
     {"/reset", LOAD_ERROR, LOAD_ERESET},
 };
 
-#define N_CASES (sizeof(cases) / sizeof(cases[0]))
+#define N_CASES (sizeof(behaviours) / sizeof(behaviours[0]))
 
 static void check_case(size_t i)
 {
@@ -49,18 +49,18 @@ static void check_case(size_t i)
 	plan_run(NULL);
 	k = plan_counts();
 	CU_ASSERT_TRUE(k->offered > 10);
-	CU_ASSERT_EQUAL(k->outcome[cases[i].outcome], k->offered);
+	CU_ASSERT_EQUAL(k->outcome[behaviours[i].outcome], k->offered);
 	for (int e = 0; e < LOAD_N_ERRORS; e++)
-		CU_ASSERT_EQUAL(k->error[e], e == (int)cases[i].error ? k->offered : 0);
-	if (k->outcome[cases[i].outcome] != k->offered)
-		printf("%s\n", cases[i].target);
+		CU_ASSERT_EQUAL(k->error[e], e == (int)behaviours[i].error ? k->offered : 0);
+	if (k->outcome[behaviours[i].outcome] != k->offered)
+		printf("%s\n", behaviours[i].target);
 	plan_end();
 }
 
 static void test_kept(void)
 {
 	for (size_t i = 0; i < N_CASES; i++) {
-		plan_for(server.port, cases[i].target, 200, 200 * LOAD_MS);
+		plan_for(server.port, behaviours[i].target, 200, 200 * LOAD_MS);
 		check_case(i);
 	}
 }
@@ -68,7 +68,7 @@ static void test_kept(void)
 static void test_fresh(void)
 {
 	for (size_t i = 0; i < N_CASES; i++) {
-		plan_for(server.port, cases[i].target, 200, 200 * LOAD_MS);
+		plan_for(server.port, behaviours[i].target, 200, 200 * LOAD_MS);
 		plan.fresh = true;
 		check_case(i);
 	}
@@ -77,24 +77,26 @@ static void test_fresh(void)
 static void test_closed_loop(void)
 {
 	for (size_t i = 0; i < N_CASES; i++) {
-		plan_for(server.port, cases[i].target, 1, 200 * LOAD_MS);
+		plan_for(server.port, behaviours[i].target, 1, 200 * LOAD_MS);
 		plan.closed = true;
 		check_case(i);
 	}
 }
 
-/* What a connection that ends does to requests behind the first one depends on what was on it: sums only, which plan_run
- * checks. Where the connection goes on, or says that it will not, nothing is lost. */
+/* What a connection that ends does to requests behind the first one depends on what was on it: sums only, which
+ * plan_run checks. Where the connection goes on, or says that it will not, nothing is lost; but a server that
+ * closes with requests unread resets, and that is no end of a body without a length. */
 static void test_pipelined(void)
 {
 	for (size_t i = 0; i < N_CASES; i++) {
-		plan_for(server.port, cases[i].target, 1000, 200 * LOAD_MS);
+		plan_for(server.port, behaviours[i].target, 1000, 200 * LOAD_MS);
 		plan.pipeline = 8;
 		plan.connections = 2;
 		plan_run(NULL);
-		if (cases[i].error == NO_ERROR || cases[i].error == LOAD_ESTATUS)
+		if ((behaviours[i].error == NO_ERROR || behaviours[i].error == LOAD_ESTATUS) &&
+		    strcmp(behaviours[i].target, "/eof") != 0)
 			CU_ASSERT_EQUAL(
-			    plan_counts()->outcome[cases[i].outcome], plan_counts()->offered);
+			    plan_counts()->outcome[behaviours[i].outcome], plan_counts()->offered);
 		plan_end();
 	}
 }
@@ -149,8 +151,8 @@ static void test_head_and_body(void)
 		CU_ASSERT_EQUAL(k->outcome[LOAD_OK], k->offered);
 		CU_ASSERT_EQUAL(k->attempts, k->offered);
 	}
-	CU_ASSERT_TRUE(result.phase[0].class[1].bytes_out >
-	               result.phase[0].class[1].offered * 1000000);
+	CU_ASSERT_TRUE(
+	    result.phase[0].class[1].bytes_out > result.phase[0].class[1].offered * 1000000);
 	plan_end();
 }
 

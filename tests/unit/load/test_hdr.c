@@ -90,11 +90,16 @@ static void test_few(void)
 	CU_ASSERT_EQUAL(hdr_quantile_ns(&h, 0.5), 123456789);
 	CU_ASSERT_EQUAL(hdr_quantile_ns(&h, NAN), 123456789);
 	CU_ASSERT_EQUAL(h.sum_ns, 3LL * 123456789);
+	hdr_add(&h, 987654321, 3); /* half of them: rank 3 of 6, not 4 */
+	CU_ASSERT_DOUBLE_EQUAL((double)hdr_quantile_ns(&h, 0.5), 123456789, 1e6);
+	CU_ASSERT_DOUBLE_EQUAL((double)hdr_quantile_ns(&h, 0.51), 987654321, 8e6);
+	hdr_add(&h, hdr_lower_ns(1700), 94); /* the largest is below the middle of its bucket */
+	CU_ASSERT_EQUAL(hdr_quantile_ns(&h, 0.99), hdr_lower_ns(1700));
 	hdr_add(&h, -7, 1);
 	CU_ASSERT_EQUAL(h.min_ns, 0);
 	hdr_add(&h, INT64_MAX, 5); /* the sum stays at the top */
 	CU_ASSERT_EQUAL(h.sum_ns, INT64_MAX);
-	CU_ASSERT_EQUAL(h.total, 9);
+	CU_ASSERT_EQUAL(h.total, 106);
 }
 
 /* Parts merged are the whole. */

@@ -93,6 +93,8 @@ static void test_refused(void)
 	check_refused(mix_add(cls, &get, "/w", 0, NULL, 0, &err), &err, "weight 0 of '/w'");
 	check_refused(mix_add(cls, &get, "/", NAN, NULL, 0, &err), &err, "weight nan");
 	check_refused(mix_add(cls, &get, "/", 1, "x", MIX_BODY_MAX_BYTES + 1, &err), &err, "64MiB");
+	head.method = "OPTIONS";
+	check_refused(mix_add(cls, &head, "**", 1, NULL, 0, &err), &err, "'**' is no path");
 	head.method = "G T";
 	check_refused(mix_add(cls, &head, "/", 1, NULL, 0, &err), &err, "'G T' is no method");
 	head.method = "";

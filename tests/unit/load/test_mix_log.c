@@ -57,6 +57,9 @@ static void test_left_out(void)
 		snprintf(text, sizeof(text), "h - - [01/Jan/1970:00:00:01 +0000] \"%s\" 200 0",
 		    requests[i]);
 		check_refused(mix_log_parse(text, &line, &err), &err, "is no request: METHOD");
+		snprintf(text, sizeof(text), "h - - [01/Jan/1970:00:00:01 +0000] \"%s\" 500 0",
+		    requests[i]);
+		check_refused(mix_log_parse(text, &line, &err), &err, "is no request: METHOD");
 	}
 }
 

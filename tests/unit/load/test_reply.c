@@ -7,7 +7,8 @@
 #include "cunit_main.h"
 
 /* Feed text[0..n) in two pieces, cut at `cut`. Sets how many bytes were used. */
-static enum reply_verdict feed(struct reply *r, const char *text, size_t n, size_t cut, size_t *used)
+static enum reply_verdict feed(
+    struct reply *r, const char *text, size_t n, size_t cut, size_t *used)
 {
 	enum reply_verdict v = REPLY_MORE;
 	size_t part = 0;
@@ -53,10 +54,10 @@ static void test_lengths(void)
 	check_followed("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, false, false);
 	check_followed("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", 503, false, false);
 	check_followed("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-	               "3\r\nabc\r\n0\r\n\r\n",
+		       "3\r\nabc\r\n0\r\n\r\n",
 	    200, false, false);
 	check_followed("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-	               "1\r\na\r\n0\r\nTrailer: x\r\n\r\n",
+		       "1\r\na\r\n0\r\nTrailer: x\r\n\r\n",
 	    200, false, false);
 	check_followed("HTTP/1.1 204 No Content\r\n\r\n", 204, false, false);
 	check_followed("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", 304, true, false);
@@ -66,31 +67,30 @@ static void test_lengths(void)
 static void test_not_modified_has_no_body(void)
 {
 	check_followed("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", 304, false, false);
-	check_followed("HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n", 304, false,
-	    false);
+	check_followed(
+	    "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n", 304, false, false);
 }
 
 static void test_interim(void)
 {
 	check_followed("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n"
-	               "HTTP/1.1 201 Created\r\nContent-Length: 1\r\n\r\nx",
+		       "HTTP/1.1 201 Created\r\nContent-Length: 1\r\n\r\nx",
 	    201, false, false);
-	check_followed("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", 200,
-	    true, false);
+	check_followed("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
+	    200, true, false);
 	check_followed("HTTP/1.1 103 Early\r\nX-Weir-Degraded: 1\r\n\r\n"
-	               "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+		       "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
 	    200, false, false);
 }
 
 static void test_degraded(void)
 {
-	check_followed(
-	    "HTTP/1.1 200 OK\r\nX-Weir-Degraded: 0.4\r\nContent-Length: 1\r\n\r\na", 200, false, true);
-	check_followed(
-	    "HTTP/1.1 200 OK\r\nA: b\r\nx-WEIR-degraded:1\r\nContent-Length: 0\r\n\r\n", 200, false,
-	    true);
+	check_followed("HTTP/1.1 200 OK\r\nX-Weir-Degraded: 0.4\r\nContent-Length: 1\r\n\r\na", 200,
+	    false, true);
+	check_followed("HTTP/1.1 200 OK\r\nA: b\r\nx-WEIR-degraded:1\r\nContent-Length: 0\r\n\r\n",
+	    200, false, true);
 	check_followed("HTTP/1.1 200 OK\r\nX-Weir-Degrade: 1\r\nX-Weir-Degradedx: 1\r\n"
-	               "Content-Length: 0\r\n\r\n",
+		       "Content-Length: 0\r\n\r\n",
 	    200, false, false);
 }
 

@@ -5,6 +5,8 @@
  */
 #include "load/run.h"
 
+#include "load/schedule.h"
+
 #include "fixture/load_plan.h"
 #include "fixture/load_server.h"
 
@@ -147,8 +149,8 @@ static void test_threads_and_classes(void)
 	offered = plan_counts()->offered + result.phase[0].class[1].offered;
 	CU_ASSERT_TRUE(offered >= 499 && offered <= 501);
 	CU_ASSERT_EQUAL(plan_counts()->outcome[LOAD_OK], plan_counts()->offered);
-	CU_ASSERT_EQUAL(result.phase[0].class[1].outcome[LOAD_SHED],
-	    result.phase[0].class[1].offered);
+	CU_ASSERT_EQUAL(
+	    result.phase[0].class[1].outcome[LOAD_SHED], result.phase[0].class[1].offered);
 	CU_ASSERT_EQUAL(result.phase[0].lag.total, offered);
 	plan_end();
 	load_server_stop(&server);
@@ -238,7 +240,8 @@ static void test_killed_server(void)
 		plan_run(&hooks);
 		CU_ASSERT_TRUE(plan_counts()->outcome[LOAD_OK] > 0);
 		CU_ASSERT_TRUE(plan_counts()->error[LOAD_EREFUSED] > 0);
-		CU_ASSERT_EQUAL(plan_counts()->outcome[LOAD_OK] + plan_counts()->outcome[LOAD_ERROR],
+		CU_ASSERT_EQUAL(
+		    plan_counts()->outcome[LOAD_OK] + plan_counts()->outcome[LOAD_ERROR],
 		    plan_counts()->offered);
 		if (closed)
 			CU_ASSERT_TRUE(plan_counts()->error[LOAD_EREFUSED] < 1000);
@@ -288,6 +291,41 @@ static void test_overrun(void)
 	load_server_stop(&server);
 }
 
+/* All misbehaviours at once, in each way of sending: plan_run checks that nothing is lost or counted twice, and that the
+ * run ends. */
+static void test_everything_at_once(void)
+{
+	static const char *const targets[] = {
+	    "/never", "/reset", "/cut", "/garbage", "/halfclose", "/close", "/third", "/once"};
+
+	load_server_start(&server, NULL);
+	for (int way = 0; way < 16; way++) {
+		plan_for(server.port, NULL, 1000, 200 * LOAD_MS);
+		for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
+			plan_class(i % 3 ? "GET" : "POST", targets[i], i % 3 ? 0 : 5000);
+		plan.arrivals = LOAD_POISSON;
+		plan.seed = (uint64_t)way;
+		plan.threads = 2;
+		plan.connections = 16;
+		plan.pipeline = way & 1 ? 4 : 1;
+		plan.fresh = way & 2;
+		plan.closed = way & 4;
+		plan.send_deadline = way & 8;
+		plan.session_requests = 2;
+		plan.think_ns = 10 * LOAD_MS;
+		plan.retries = 2;
+		plan.backoff_ns = 5 * LOAD_MS;
+		plan.jitter = 1;
+		plan.timeout_ns = 30 * LOAD_MS;
+		plan.slow_read_share = plan.slow_write_share = 0.2;
+		plan.slow_read_bytes_per_s = plan.slow_write_bytes_per_s = 1e5;
+		plan_run(NULL);
+		CU_ASSERT_TRUE(plan_counts()->outcome[LOAD_TIMEOUT] > 0);
+		plan_end();
+	}
+	load_server_stop(&server);
+}
+
 /* ---- runs that cannot begin ---- */
 
 static void check_refused(int code, const char *text)
@@ -322,4 +360,5 @@ CUNIT_MAIN("run", {"a fixed delay is seen", test_fixed_delay},
     {"fresh connections", test_fresh_connections}, {"warm-up and pause", test_warmup_and_pause},
     {"stopped by hand", test_stopped}, {"a server that dies", test_killed_server},
     {"nobody listens", test_nobody_listens}, {"grace ends", test_grace},
-    {"too much for the generator", test_overrun}, {"cannot begin", test_cannot_begin})
+    {"too much for the generator", test_overrun},
+    {"everything at once", test_everything_at_once}, {"cannot begin", test_cannot_begin})

@@ -296,6 +296,23 @@ static void test_burst_ramp(void)
 	free(all);
 }
 
+/* The chain is as often in a burst at the beginning as later: 4000 runs of 20 ms. */
+static void test_burst_start(void)
+{
+	size_t sum = 0;
+
+	for (uint64_t seed = 0; seed < 4000; seed++) {
+		struct load_arrival *all;
+		fresh(LOAD_BURSTS);
+		plan.seed = seed;
+		phase(1000, 1000, 20 * MS);
+		sum += collect(&all);
+		free(all);
+	}
+	/* 20 each; the standard deviation of one is 26 at most, that of all 26 * sqrt(4000) */
+	CU_ASSERT_DOUBLE_EQUAL((double)sum, 80000, 3 * 26 * sqrt(4000));
+}
+
 static bool same(const struct load_arrival *a, const struct load_arrival *b)
 {
 	return a->number == b->number && a->at_ns == b->at_ns && a->phase == b->phase &&
@@ -457,6 +474,7 @@ static void test_day(void)
 
 CUNIT_MAIN("schedule", {"uniform", test_uniform}, {"uniform over a border", test_uniform_border},
     {"poisson", test_poisson}, {"ramps", test_ramps}, {"many phases", test_phases},
-    {"bursts", test_bursts}, {"bursts on ramps", test_burst_ramp}, {"seeds", test_seeds},
+    {"bursts", test_bursts}, {"bursts on ramps", test_burst_ramp},
+    {"start of bursts", test_burst_start}, {"seeds", test_seeds},
     {"independence of rates", test_independence}, {"class shares", test_shares},
     {"in order", test_in_order}, {"trace", test_trace}, {"days", test_day})

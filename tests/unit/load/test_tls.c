@@ -18,8 +18,7 @@ static void check(const char *names, bool verify, bool fails)
 	plan_run(NULL);
 	CU_ASSERT_EQUAL(
 	    plan_counts()->outcome[fails ? LOAD_ERROR : LOAD_OK], plan_counts()->offered);
-	CU_ASSERT_EQUAL(
-	    plan_counts()->error[LOAD_ETLS], fails ? plan_counts()->offered : 0);
+	CU_ASSERT_EQUAL(plan_counts()->error[LOAD_ETLS], fails ? plan_counts()->offered : 0);
 	plan_end();
 	load_server_stop(&server);
 }

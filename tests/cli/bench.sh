@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Load runs as the shell sees them: a run against a server, one against nobody, one ended by Ctrl-C, and
+# command lines that can not be run. Every request that was due is in exactly one outcome of the run file.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/server.sh
+. "$(dirname "$0")/server.sh"
+
+# law FILE: offered is the sum of outcomes in every class of every phase, and something was offered.
+law() {
+	checks=$((checks + 1))
+	python3 - "$1" <<'PY' || fail "the law is broken in $1"
+import json, sys
+run = json.load(open(sys.argv[1]))
+offered = 0
+for phase in run["phases"]:
+    for c in phase["classes"]:
+        offered += c["offered"]
+        assert c["offered"] == sum(c["outcomes"].values()), c
+assert offered > 0
+PY
+}
+
+# ---- command lines ----
+
+weir bench
+is exit 2; is err has 'the URL is missing'
+weir bench ftp://127.0.0.1/ --rate 1
+is exit 2; is err has "'ftp' is no scheme known here"
+weir bench 127.0.0.1 --rate 1
+is exit 2; is err has 'write http://HOST:PORT/PATH'
+weir bench http://127.0.0.1:99999/ --rate 1
+is exit 2; is err has 'the port must be 1 to 65535'
+weir bench http://no-such-host.invalid/ --rate 1 --for 1s -q
+is exit 2; is err has 'no-such-host.invalid'
+weir bench http://127.0.0.1:1/
+is exit 2; is err has 'how much?'
+weir bench http://127.0.0.1:1/ --rate 10 --ramp 1..2
+is exit 2; is err has 'only one of'
+weir bench http://127.0.0.1:1/ --rate -5
+is exit 2; is err has '--rate'; is err has '-5'
+weir bench http://127.0.0.1:1/ --ramp 5k-10k
+is exit 2; is err has '5k-10k'
+weir bench http://127.0.0.1:1/ --rate 10 --for 10
+is exit 2; is err has 'write 10ms or 10s'
+weir bench http://127.0.0.1:1/ --rate 10 --for 2s --spike 3x@5s+1s
+is exit 2; is err has '3x@5s+1s'
+weir bench http://127.0.0.1:1/ --raet 10
+is exit 2; is err has "did you mean '--rate'"
+weir bench http://127.0.0.1:1/ --rate 1 --class ':1'
+is exit 2; is err has '--class'
+weir bench http://127.0.0.1:1/ --rate 1 --header 'no colon'
+is exit 2; is err has 'no colon'
+weir bench http://127.0.0.1:1/ --find-capacity --slo fast
+is exit 2; is err has "write p99=50ms"
+weir bench http://127.0.0.1:1/ --sweep 1x,2x
+is exit 2; is err has '--capacity'
+weir bench http://127.0.0.1:1/ --trace absent.txt
+is exit 2; is err has 'absent.txt'
+printf '0.1\nsoon\n' >times.txt
+weir bench http://127.0.0.1:1/ --trace times.txt
+is exit 2; is err has 'times.txt:2'; is err has 'soon'
+weir bench http://127.0.0.1:1/ --rate 10 --arrivals bursts --burst-factor 20 --burst-share 10%
+is exit 2; is err has 'below 1'
+printf '0.1\n' >times.txt
+weir bench http://127.0.0.1:1/ --trace times.txt --warmup 1s
+is exit 2; is err has '--warmup'
+weir bench --help
+is exit 0; is out has '--find-capacity'; is out has '--class'
+
+# ---- the machine ----
+
+weir doctor
+is out has 'cores this process may use'; is out has 'open files'
+weir doctor -o json
+is out has '"open_files"'
+weir doctor --all
+is exit 2
+
+# ---- nobody there: counted, said, exit 3 ----
+
+weir bench http://127.0.0.1:1/ --rate 50 --for 1s -q -o refused.json
+is exit 3; is err has 'no connection'; is out has 'refused'
+law refused.json
+
+# ---- a server ----
+
+launch server.yaml
+weir bench "$web" --rate 200 --for 1s -q -o run.json --admin "$admin" --class a:1 --path /a --class b:3 --path /b
+is out has 'PHASE'; is out has '200/s'; is out has ' b '
+law run.json
+cp run.json kept.json
+weir bench "$web" --rate 200 --for 1s -q -o run.json
+is exit 2; is err has '--force'
+cmp -s run.json kept.json || fail 'an existing run file was touched'
+weir bench "$web" --rate 100 --for 1s -q --site surge:20 --make-site site
+is out has '100/s'
+[ -n "$(find site -type f)" ] || fail 'no site was made'
+weir bench "$web" --closed -c 4 --for 1s -q -o closed.json
+is out has 'closed loop'
+law closed.json
+weir bench "$web" --steps 50,100 --for 1s -q --rounds 2 --against "$web" -o side.json
+is out has '50/s'
+law side.json
+law side.against.json
+weir bench "$web" --rate 100 --for 1s --seed 7 -q -o one.json
+weir bench "$web" --rate 100 --for 1s --seed 7 -q -o two.json
+python3 - <<'PY' || fail 'one seed, two schedules'
+import json
+one, two = (json.load(open(f))["phases"][0]["classes"][0]["offered"] for f in ("one.json", "two.json"))
+assert one == two, (one, two)
+PY
+checks=$((checks + 1))
+
+# ---- Ctrl-C: what was measured is written ----
+
+about='weir bench, interrupted'
+mkfifo progress
+"$program" bench "$web" --rate 100 --for 600s -o stopped.json >out 2>progress &
+bench=$!
+read -r -t 60 _ <progress # the first second is over
+kill -INT "$bench"
+cat progress >/dev/null &
+wait "$bench"
+rc=$?
+out=$(<out)
+is exit 0; is out has 'stopped by hand'
+law stopped.json
+
+kill -TERM "$pid"
+ended
+is exit 0
+finish

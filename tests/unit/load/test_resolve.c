@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* Which address a run connects to. */
+#include "load/resolve.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cunit_main.h"
+
+static struct load_plan plan;
+static struct weir_err err;
+
+static void test_unknown(void)
+{
+	struct sockaddr_storage address;
+	socklen_t n;
+
+	snprintf(plan.host, sizeof(plan.host), "a..b");
+	snprintf(plan.port, sizeof(plan.port), "80");
+	CU_ASSERT_EQUAL(resolve(&plan, &address, &n, &err), WEIR_EINVAL);
+	CU_ASSERT_STRING_EQUAL(err.text, "host 'a..b' is not known");
+}
+
+static void test_numbers(void)
+{
+	struct sockaddr_storage address;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address;
+	socklen_t n;
+
+	snprintf(plan.host, sizeof(plan.host), "::1");
+	snprintf(plan.port, sizeof(plan.port), "8080");
+	CU_ASSERT_EQUAL_FATAL(resolve(&plan, &address, &n, &err), 0);
+	CU_ASSERT_EQUAL(address.ss_family, AF_INET6);
+	CU_ASSERT_EQUAL(n, sizeof(*in6));
+	CU_ASSERT_EQUAL(ntohs(in6->sin6_port), 8080);
+}
+
+/* localhost may be both ::1 and 127.0.0.1; whoever listens on one of them is found. */
+static void test_who_listens(void)
+{
+	struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_storage address;
+	socklen_t n = sizeof(here);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	CU_ASSERT_EQUAL_FATAL(bind(fd, (struct sockaddr *)&here, n), 0);
+	CU_ASSERT_EQUAL_FATAL(listen(fd, 8), 0);
+	CU_ASSERT_EQUAL_FATAL(getsockname(fd, (struct sockaddr *)&here, &n), 0);
+	snprintf(plan.host, sizeof(plan.host), "localhost");
+	snprintf(plan.port, sizeof(plan.port), "%d", ntohs(here.sin_port));
+	CU_ASSERT_EQUAL_FATAL(resolve(&plan, &address, &n, &err), 0);
+	CU_ASSERT_EQUAL(address.ss_family, AF_INET);
+	CU_ASSERT_EQUAL(memcmp(&address, &here, sizeof(here)), 0);
+	close(fd);
+}
+
+CUNIT_MAIN("resolve", {"unknown", test_unknown}, {"numbers", test_numbers},
+    {"who listens", test_who_listens})
