@@ -163,6 +163,13 @@ static struct admin *admin_new(const struct admin_source *source)
 	return a;
 }
 
+int admin_check(const char *listen, struct weir_err *err)
+{
+	struct authority address;
+
+	return authority_parse(listen, &address, err);
+}
+
 int admin_start_source(
     const struct admin_source *source, const char *listen, struct admin **out, struct weir_err *err)
 {

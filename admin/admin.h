@@ -9,6 +9,7 @@
  *
  * | call         | threads                                                        |
  * |--------------|----------------------------------------------------------------|
+ * | admin_check  | any                                                            |
  * | admin_start  | main, after weir_graph_build; before or after weir_graph_start |
  * | admin_port   | any, between start and stop                                    |
  * | admin_stop   | main, before weir_graph_free                                   |
@@ -21,6 +22,10 @@
 
 struct admin;
 struct admin_source;
+
+/** May an endpoint listen on `listen`? 0, or WEIR_EINVAL with the sentence in `err`. Opens nothing;
+ *  any thread. */
+int admin_check(const char *listen, struct weir_err *err);
 
 /**
  * Listen on `listen` and serve `graph`, which must outlive the endpoint. `listen` is a loopback

@@ -8,6 +8,7 @@
 #include "view_json.h"
 
 #include <math.h>
+#include <time.h>
 
 static double seconds(int64_t ns)
 {
@@ -247,13 +248,23 @@ json_t *view_json_graph(const struct weir_graph_view *v)
 			      "stages", places_json(v), "links", all_links_json(v)));
 }
 
+/* User and system time of the whole process, finer than /proc counts it. */
+static double process_cpu(void)
+{
+	struct timespec t = {0};
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 json_t *view_json_stages(const struct weir_graph_view *v)
 {
 	json_t *list = json_array();
 
 	for (int i = 0; i < v->n_stages; i++)
 		push(&list, stage_json(v, &v->stages[i]));
-	return merge(time_json(v), json_pack("{s:o}", "stages", list));
+	return merge(time_json(v), json_pack("{s:s, s:f, s:o}", "name", v->name,
+				       "process_cpu_seconds", process_cpu(), "stages", list));
 }
 
 json_t *view_json_stage(const struct weir_graph_view *v, const struct weir_stage_view *s)

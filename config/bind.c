@@ -148,14 +148,28 @@ bool bind_check_name(struct bind *bind, const struct weir_node *name, const char
 	return false;
 }
 
-int bind_each(struct bind *bind, const struct weir_node *node, const char *what,
+/* A list of names is taken for those of the entries. */
+static void report_no_map(
+    struct bind *bind, const struct weir_node *node, const struct bind_form *form)
+{
+	const struct weir_node *first =
+	    node->kind == WEIR_NODE_LIST && node->n > 0 ? node->item[0] : NULL;
+	bool named = first && first->kind == WEIR_NODE_SCALAR && first->text[0];
+	char hint[160];
+
+	snprintf(hint, sizeof(hint), "write %s: { %.64s: %s }", form->key,
+	    named ? first->text : form->name, form->value);
+	weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL, hint, "'%s' must be a map, not %s",
+	    form->key, tree_kind(node));
+}
+
+int bind_each(struct bind *bind, const struct weir_node *node, const struct bind_form *form,
     int (*one)(struct bind *bind, const struct weir_node *name, const struct weir_node *item))
 {
 	int rc = 0;
 
 	if (node->kind != WEIR_NODE_MAP) {
-		weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL, NULL,
-		    "%s must be a map, not %s", what, tree_kind(node));
+		report_no_map(bind, node, form);
 		return 0;
 	}
 	for (int i = 0; rc == 0 && i < node->n; i++)

@@ -62,8 +62,13 @@ bool config_is_default_key(const char *key);
 /** Names that reach metrics, JSON and pages (reliability.md (b)): false after reporting. */
 bool bind_check_name(struct bind *bind, const struct weir_node *name, const char *what);
 
-/** Call `one` for each entry of the map `node`; else report that `what` must be a map. */
-int bind_each(struct bind *bind, const struct weir_node *node, const char *what,
+/** How an entry of a map looks, for a hint: "write groups: { core: {} }". */
+struct bind_form {
+	const char *key, *name, *value;
+};
+
+/** Call `one` for each entry of the map `node`; else report that it must be a map, as in `form`. */
+int bind_each(struct bind *bind, const struct weir_node *node, const struct bind_form *form,
     int (*one)(struct bind *bind, const struct weir_node *name, const struct weir_node *item));
 
 /** `threads: 4` into `threads`; reports what is no number. */

@@ -167,6 +167,27 @@ int config_load(const char *path, const char *const *sets, int n_sets, struct we
 	return finish(&load, rc, before, made, spec);
 }
 
+int config_load_plugins(const char *path, struct weir_errs *errs)
+{
+	struct load load = {.errs = errs, .from_file = true};
+	struct weir_spec *made;
+	int before = errs->total;
+
+	int rc = begin(&load, path, &made);
+	if (rc == 0)
+		rc = load_file(&load, path, NULL, NULL);
+	const struct weir_node *plugins =
+	    rc == 0 && load.usable ? weir_node_get(load.root, "plugin") : NULL;
+	if (plugins) {
+		struct bind bind = {.spec = made, .errs = errs, .from_file = true};
+		rc = section_plugin(&bind, NULL, plugins);
+	}
+	if (rc == 0 && errs->total > before)
+		rc = WEIR_EINVAL;
+	weir_spec_free(made);
+	return rc;
+}
+
 int config_load_text(
     const char *text, size_t n, const char *name, struct weir_spec **spec, struct weir_errs *errs)
 {

@@ -33,6 +33,12 @@ int config_load(const char *path, const char *const *sets, int n_sets, struct we
 int config_load_text(
     const char *text, size_t n, const char *name, struct weir_spec **spec, struct weir_errs *errs);
 
+/**
+ * Load the plug-ins that `path` and what it includes name, and nothing else of it: what is wrong
+ * elsewhere does not matter. 0 or a code of config_load with `errs` filled.
+ */
+int config_load_plugins(const char *path, struct weir_errs *errs);
+
 /** Write the JSON Schema of the YAML, all registered stage types included. 0 or WEIR_ENOMEM. */
 int config_schema(FILE *out);
 

@@ -62,6 +62,8 @@ static int bind_match(
 	return keep_match(class, name->text, pattern->text);
 }
 
+static const struct bind_form match_form = {"match", "path", "/shop/*"};
+
 static int bind_class(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
 {
 	char where[WHERE_BYTES];
@@ -80,7 +82,7 @@ static int bind_class(struct bind *bind, const struct weir_node *name, const str
 	}
 	for (int i = 0; rc == 0 && i < node->n; i++) {
 		if (strcmp(node->name[i]->text, "match") == 0)
-			rc = bind_each(bind, node->item[i], "'match'", bind_match);
+			rc = bind_each(bind, node->item[i], &match_form, bind_match);
 		else if (strcmp(node->name[i]->text, "slo") == 0)
 			bind_one(
 			    bind, config_class_knobs, node->name[i], node->item[i], class, where);
@@ -94,8 +96,10 @@ static int bind_class(struct bind *bind, const struct weir_node *name, const str
 
 int section_classes(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
 {
+	static const struct bind_form form = {"classes", "NAME", "{}"};
+
 	(void)name;
-	return bind_each(bind, node, "'classes'", bind_class);
+	return bind_each(bind, node, &form, bind_class);
 }
 
 /* ---- groups ---- */
@@ -127,6 +131,8 @@ static int bind_group(struct bind *bind, const struct weir_node *name, const str
 
 int section_groups(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
 {
+	static const struct bind_form form = {"groups", "NAME", "{}"};
+
 	(void)name;
-	return bind_each(bind, node, "'groups'", bind_group);
+	return bind_each(bind, node, &form, bind_group);
 }

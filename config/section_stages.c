@@ -314,8 +314,10 @@ static int bind_stage(struct bind *bind, const struct weir_node *name, const str
 
 int section_stages(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
 {
+	static const struct bind_form form = {"stages", "NAME", "{ use: TYPE }"};
+
 	(void)name;
-	return bind_each(bind, node, "'stages'", bind_stage);
+	return bind_each(bind, node, &form, bind_stage);
 }
 
 /* ---- defaults ---- */

@@ -50,7 +50,7 @@ export class GraphView {
     this.plan = plan;
     const focused = document.activeElement?.getAttribute("data-stage");
     const fanOut = (link) => this.graph.links.filter((l) => l.from === link.from).length;
-    this.links = this.graph.links.map((l, i) => new Link(l, plan.paths[i], fanOut(l) > 1));
+    this.links = this.graph.links.map((l, i) => new Link(l, plan.paths[i], fanOut(l) > 1, plan.size.down));
     this.nodes = this.graph.stages.map((s, i) => new Node(s, plan.boxes[i], plan.size, this.onChoose));
     this.root = svg("svg", { viewBox: `0 0 ${plan.width} ${plan.height}`, role: "group",
       "aria-label": "Stages and the links between them; the table below has the same numbers" },
@@ -80,14 +80,15 @@ function arrowHead() {
 // ---- links ----
 
 class Link {
-  constructor(link, path, isNamed) {
+  constructor(link, path, isNamed, isDown) {
     this.outlet = link.outlet;
     this.to = link.to;
     this.from = link.from;
     this.name = isNamed && link.outlet ? link.outlet + " " : "";
     this.line = svg("path", { d: path.d, class: path.loop ? "edge loop" : "edge", "marker-end": "url(#arrow)" });
     this.flow = svg("path", { d: path.d, class: "flow" });
-    this.label = svg("text", { x: path.x, y: path.y + 4, class: "edge-label" });
+    // Above a line that runs across: on it, the dots before a number read as its minus sign.
+    this.label = svg("text", { x: path.x, y: path.y + (isDown ? 4 : -9), class: "edge-label" });
     this.root = svg("g", {}, this.line, this.flow);
   }
 

@@ -26,6 +26,7 @@ struct admission_view {
 	int64_t now_ns;  /* CLOCK_MONOTONIC, or virtual */
 	uint32_t length; /* events queued, those admitted earlier in this run included */
 	uint32_t limit;  /* the queue's bound */
+	int n_classes;   /* of the server; class 0 is the highest */
 };
 
 /** Largest state of a policy in bytes; it lives inside the sink. */

@@ -4,6 +4,10 @@
  * QueueThresholdPredicate), below the hard bound of the queue. Because a decision and its push are
  * one step under the queue's lock, the length never exceeds the threshold, whatever the number of
  * senders.
+ *
+ * Lower classes meet a lower threshold, so that places are left for the higher ones when load comes:
+ * class k of K (0 the highest) is refused from threshold * (1 - 0.5 * k / K) on, the caps of
+ * overload.md 3.3 at rest. With one class that is the threshold.
  */
 #include "admission/admission.h"
 
@@ -12,14 +16,23 @@ static void threshold_init(void *state, const struct weir_admission_spec *p, int
 	(void)state, (void)p, (void)now_ns;
 }
 
+/* At least 1: an idle stage serves every class. */
+static int64_t threshold_of_class(int64_t threshold, int class_id, int n_classes)
+{
+	int64_t lowered =
+	    n_classes > 1 ? threshold - threshold * class_id / (2 * (int64_t)n_classes) : threshold;
+
+	return lowered < 1 ? 1 : lowered;
+}
+
 static int threshold_admit(void *state, const struct weir_admission_spec *p,
     const struct admission_view *v, int class_id, int n, int *reason)
 {
 	int64_t half = v->limit > 1 ? v->limit / 2 : 1;
 	int64_t threshold = p->threshold >= 0 ? p->threshold : half;
-	int64_t room = threshold - (int64_t)v->length;
+	int64_t room = threshold_of_class(threshold, class_id, v->n_classes) - (int64_t)v->length;
 
-	(void)state, (void)class_id;
+	(void)state;
 	if (room >= n)
 		return n;
 	*reason = WEIR_ETHRESHOLD;
@@ -28,7 +41,7 @@ static int threshold_admit(void *state, const struct weir_admission_spec *p,
 
 const struct admission_policy admission_threshold = {
     .name = "threshold",
-    .help = "refuse what would lift the queue over `threshold` events",
+    .help = "refuse what would lift the queue over `threshold` events, lower classes sooner",
     .init = threshold_init,
     .admit = threshold_admit,
 };

@@ -26,8 +26,7 @@ static const char *kind_words(enum weir_node_kind kind)
 
 static const char *wanted_words(enum weir_knob_type type)
 {
-	return type == WEIR_KNOB_MAP       ? "a map"
-	       : knob_is_scalar(type)      ? "one value"
+	return knob_is_scalar(type)        ? "one value"
 	       : type == WEIR_KNOB_RECORDS ? "a list of maps"
 					   : "a list";
 }
@@ -46,9 +45,44 @@ static int bind_error(const struct weir_node *node, int code, const char *where,
 	return weir_errs_add(errs, &node->mark, code, NULL, "%s: %s", where, what);
 }
 
+/* Could `text` be the value of `row`? */
+static bool takes(const struct weir_knob *row, const char *text)
+{
+	struct weir_knob here = *row;
+	int64_t member[2] = {0}; /* larger than the member of any scalar */
+	char why[8];
+
+	here.offset = 0;
+	if (!knob_is_scalar(row->type) || weir_knob_parse(&here, text, member, why, sizeof(why)))
+		return false;
+	knob_clear(&here, member);
+	return true;
+}
+
+/* "write queue: { limit: 100 }": one value where a map belongs was meant for the first row that can
+ * have it. `key` is "" where it is said already. */
+static void map_hint(const struct weir_knob *table, const char *key, const struct weir_node *node,
+    char *hint, size_t size)
+{
+	const struct weir_knob *meant = NULL;
+	bool one = node->kind == WEIR_NODE_SCALAR && !is_empty(node);
+
+	for (const struct weir_knob *row = table; one && !meant && row->name; row++)
+		meant = takes(row, node->text) ? row : NULL;
+	snprintf(hint, size, "write %.40s%s{ %.40s: %.60s }", key, *key ? ": " : "",
+	    meant ? meant->name : table->name, meant ? node->text : "...");
+}
+
 static int wrong_kind(const struct weir_knob *row, const struct weir_node *node, const char *where,
     struct weir_errs *errs)
 {
+	char hint[sizeof(errs->err[0].hint)];
+
+	if (row->type == WEIR_KNOB_MAP && !is_empty(node)) {
+		map_hint(row->fields, row->name, node, hint, sizeof(hint));
+		return weir_errs_add(errs, &node->mark, WEIR_EINVAL, hint,
+		    "'%s' of %s takes a map, not %s", row->name, where, kind_words(node->kind));
+	}
 	if (is_empty(node))
 		return weir_errs_add(errs, &node->mark, WEIR_EINVAL,
 		    row->type == WEIR_KNOB_STRING ? "write \"\" for an empty text" : NULL,
@@ -235,9 +269,14 @@ static int bind_map(const struct weir_knob *table, const struct weir_node *node,
 int weir_knobs_bind(const struct weir_knob *table, const struct weir_node *node, void *base,
     const char *where, struct weir_errs *errs)
 {
-	if (node && node->kind != WEIR_NODE_MAP)
-		return weir_errs_add(errs, &node->mark, WEIR_EINVAL, NULL,
+	char hint[sizeof(errs->err[0].hint)] = "";
+
+	if (node && node->kind != WEIR_NODE_MAP) {
+		if (table && table->name)
+			map_hint(table, "", node, hint, sizeof(hint));
+		return weir_errs_add(errs, &node->mark, WEIR_EINVAL, hint,
 		    "%s must be a map, not %s", where,
 		    is_empty(node) ? "empty" : kind_words(node->kind));
+	}
 	return bind_map(table, node, base, where, errs);
 }

@@ -21,8 +21,12 @@ foreach(dep urcu:liburcu-memb:liburcu-dev yaml:yaml-0.1:libyaml-dev
   add_library(weir_${short} INTERFACE)
   target_link_libraries(weir_${short} INTERFACE PkgConfig::${short})
 endforeach()
-# The RCU hash table and deferred calls live in libraries of their own.
-target_link_libraries(weir_urcu INTERFACE urcu-cds urcu-memb)
+
+# Used as a header alone, so there is nothing to link.
+find_path(XXHASH_INCLUDE_DIR xxhash.h)
+if(NOT XXHASH_INCLUDE_DIR)
+  list(APPEND weir_missing libxxhash-dev)
+endif()
 
 # llhttp is shipped by Debian as C source inside node-llhttp; it is compiled, not copied. The package
 # pulls in Node.js, so scripts/lib.sh unpacks it below build/deps where it is not installed.
@@ -33,6 +37,7 @@ find_path(LLHTTP_SOURCE_DIR llhttp.c PATH_SUFFIXES llhttp PATHS ${llhttp_deps} /
 if(NOT LLHTTP_INCLUDE_DIR OR NOT LLHTTP_SOURCE_DIR)
   list(APPEND weir_missing node-llhttp)
 endif()
+
 if(weir_missing)
   set(weir_advice "")
   if("libcunit1-dev" IN_LIST weir_missing)
@@ -44,6 +49,10 @@ if(weir_missing)
   list(JOIN weir_missing " " weir_missing)
   message(FATAL_ERROR "Debian packages are missing: apt-get install ${weir_missing}.${weir_advice}")
 endif()
+
+# The RCU hash table and deferred calls live in libraries of their own.
+target_link_libraries(weir_urcu INTERFACE urcu-cds urcu-memb)
+
 add_library(weir_llhttp OBJECT
   ${LLHTTP_SOURCE_DIR}/api.c ${LLHTTP_SOURCE_DIR}/http.c ${LLHTTP_SOURCE_DIR}/llhttp.c)
 target_include_directories(weir_llhttp PUBLIC ${LLHTTP_INCLUDE_DIR})

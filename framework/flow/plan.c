@@ -70,6 +70,7 @@ static void check_conf(struct plan *p, struct plan_stage *ps)
 static void resolve_group(struct plan *p, struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
+	char hint[120];
 
 	ps->group = -1;
 	if (!s->group || !s->group[0])
@@ -77,9 +78,12 @@ static void resolve_group(struct plan *p, struct plan_stage *ps)
 	for (int g = 0; g < p->spec->n_groups; g++)
 		if (strcmp(p->spec->groups[g].name, s->group) == 0)
 			ps->group = g;
-	if (ps->group < 0)
-		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT, "declare it under 'groups:'",
-		    "stage '%s' is in group '%s', which does not exist", s->name, s->group);
+	if (ps->group >= 0)
+		return;
+	snprintf(
+	    hint, sizeof(hint), "declare it at the top level: groups: { %.64s: {} }", s->group);
+	weir_errs_add(p->errs, &s->mark, WEIR_ENOENT, hint,
+	    "stage '%s' is in group '%s', which does not exist", s->name, s->group);
 }
 
 static void check_stages(struct plan *p)

@@ -83,6 +83,25 @@ static void check_threads(struct plan *p, const struct weir_threads_spec *t, con
 		    "threads of %s '%s': there is no policy '%s'", kind, name, t->policy);
 }
 
+static void check_admission(struct plan *p, const struct weir_stage_spec *s)
+{
+	const struct weir_admission_spec *a = &s->admission;
+
+	if (!a->policy)
+		return;
+	if (!admission_find(a->policy))
+		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT, "'none', 'threshold' or 'rate'",
+		    "stage '%s': there is no admission policy '%s'", s->name, a->policy);
+	else if (strcmp(a->policy, "rate") == 0 && a->rate <= 0)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "write 'rate: 500'",
+		    "stage '%s': admission policy 'rate' needs a rate", s->name);
+	else if (strcmp(a->policy, "threshold") == 0 && a->threshold > s->queue.limit)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
+		    "lower 'threshold', or raise 'limit' of 'queue'",
+		    "stage '%s': a threshold of %lld can never act, since the queue ends at %lld",
+		    s->name, (long long)a->threshold, (long long)s->queue.limit);
+}
+
 static void check_stage(struct plan *p, struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
@@ -99,13 +118,7 @@ static void check_stage(struct plan *p, struct plan_stage *ps)
 	resolve_key(p, ps);
 	if (!s->inlined && ps->group < 0)
 		check_threads(p, &s->threads, "stage", s->name, &s->mark);
-	if (s->admission.policy && !admission_find(s->admission.policy))
-		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT, "'none', 'threshold' or 'rate'",
-		    "stage '%s': there is no admission policy '%s'", s->name, s->admission.policy);
-	else if (s->admission.policy && strcmp(s->admission.policy, "rate") == 0 &&
-		 s->admission.rate <= 0)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "write 'rate: 500'",
-		    "stage '%s': admission policy 'rate' needs a rate", s->name);
+	check_admission(p, s);
 }
 
 static int64_t floor_of(const struct weir_threads_spec *t)

@@ -82,7 +82,10 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 static int ask_policy(struct sink *s, int class_id, int n, uint32_t length, int64_t now_ns,
     struct verdict *v, int *charged)
 {
-	struct admission_view view = {.now_ns = now_ns, .length = length, .limit = s->queue.limit};
+	struct admission_view view = {.now_ns = now_ns,
+	    .length = length,
+	    .limit = s->queue.limit,
+	    .n_classes = s->queue.n_classes};
 	int m = s->policy->admit(
 	    s->admission_state, &s->admission, &view, class_id, n, &v->reason[class_id]);
 

@@ -131,7 +131,7 @@ const struct weir_knob weir_admission_knobs[] = {
 	.max = QUEUE_MAX,
 	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
 	.help = "policy threshold: events in the queue from which on it refuses; auto is half the "
-		"limit"},
+		"limit; of K classes the k-th below the highest is refused from 1 - k/2K of it on"},
     {.name = "rate",
 	.type = WEIR_KNOB_RATE,
 	MEMBER(weir_admission_spec, rate),

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/stage.h>
+
 #include "base/knob_in.h"
 
 /* Longest name between two dots of a path. */
@@ -61,17 +63,32 @@ static int set_threads(struct weir_stage_spec *s, const char *value, char *why, 
 	return 0;
 }
 
-static int no_such_knob(const struct weir_knob *table, const char *word, const char *path,
-    const char *stage, char *why, size_t size)
+/* The row nearest to `word`, NULL when none is near. */
+static const char *nearest_row(const struct weir_knob *table, const char *word)
 {
-	const char *names[16];
+	const char *names[64]; /* more than any table has */
 	int n = 0;
 
-	for (const struct weir_knob *row = table; row->name && n < 16; row++)
+	for (const struct weir_knob *row = table; row && row->name && n < 64; row++)
 		names[n++] = row->name;
-	const char *near = weir_nearest(word, names, n);
-	return set_fail(why, size, WEIR_ENOENT, "stage '%.64s' has no knob '%.80s'%s%s%s", stage,
-	    path, near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return weir_nearest(word, names, n);
+}
+
+/* What the stage type takes is written behind `with.`, which is easily forgotten. */
+static int no_such_knob(const struct weir_knob *table, const char *word, const char *path,
+    const struct weir_stage_spec *s, char *why, size_t size)
+{
+	const struct weir_stage_ops *ops = weir_stage_type_find(s->use);
+	const struct weir_knob *own = ops && table == weir_stage_knobs ? ops->knobs : NULL;
+	const char *near = own && weir_knob_find(own, word) ? NULL : nearest_row(table, word);
+	const char *prefix = near ? "" : "with.";
+
+	near = near ? near : nearest_row(own, word);
+	if (!near)
+		return set_fail(
+		    why, size, WEIR_ENOENT, "stage '%.64s' has no knob '%.80s'", s->name, path);
+	return set_fail(why, size, WEIR_ENOENT,
+	    "stage '%.64s' has no knob '%.80s': did you mean '%s%s'?", s->name, path, prefix, near);
 }
 
 static int set_row(
@@ -88,7 +105,7 @@ static int set_row(
 			    why, size, WEIR_ENOENT, "'%.80s' is not the path of a knob", path);
 		const struct weir_knob *row = weir_knob_find(table, word);
 		if (!row || (rest && row->type != WEIR_KNOB_MAP))
-			return no_such_knob(table, word, path, s->name, why, size);
+			return no_such_knob(table, word, path, s, why, size);
 		if (!rest)
 			return weir_knob_parse(row, value, base, why, size);
 		base = knob_member(row, base);

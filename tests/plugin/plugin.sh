@@ -69,6 +69,8 @@ weir=$work/prefix/bin/weir
 say "build, check, describe"
 make_project project
 "$weir" check "$work/project/hello.yaml"
+"$weir" describe upper "$work/project/hello.yaml" | grep -q 'what follows the path' ||
+	die "describe does not know the plug-in of hello.yaml"
 
 say "run"
 mkfifo "$work/lines"

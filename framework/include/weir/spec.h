@@ -45,7 +45,8 @@ enum weir_admission_mode { WEIR_ADMISSION_OFF, WEIR_ADMISSION_SHADOW, WEIR_ADMIS
 struct weir_admission_spec {
 	char *policy;      /* "none", "threshold", "rate" */
 	int mode;          /* enum weir_admission_mode */
-	int64_t threshold; /* threshold: events in the queue; -1: half the limit */
+	int64_t threshold; /* threshold: events in the queue, less for lower classes; -1: half the
+			      limit */
 	double rate;       /* rate: events per second */
 	double burst;      /* rate: depth of the bucket in events; 0: 10 ms of rate, at least 1 */
 };

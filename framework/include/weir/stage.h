@@ -2,7 +2,7 @@
 /*
  * What a stage author writes: one ops table, and handlers that work on batches.
  *
- * A stage type is one .c file and one CMake line, `weir_stage(upper)`. It defines
+ * A stage type is one .c file and one CMake line, `weir_stage(upper upper.c)`. It defines
  *
  *         const struct weir_stage_ops weir_stage_upper = { .abi = WEIR_STAGE_ABI, ... };
  *

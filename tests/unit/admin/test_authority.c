@@ -2,6 +2,8 @@
 /* Where the endpoint may listen, and which Host and Origin it answers. */
 #include "authority.h"
 
+#include "admin.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +55,17 @@ static void test_sentence(void)
 	longest[sizeof(longest) - 1] = '\0';
 	CU_ASSERT_EQUAL(authority_parse(longest, &a, &err), WEIR_EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "longer than 107 bytes"));
+}
+
+/* `weir check` asks without opening anything. */
+static void test_check(void)
+{
+	struct weir_err err = {0};
+
+	CU_ASSERT_EQUAL(admin_check("127.0.0.1:9900", &err), 0);
+	CU_ASSERT_EQUAL(err.code, 0);
+	CU_ASSERT_EQUAL(admin_check("0.0.0.0:9900", &err), WEIR_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "loopback or a socket file only"));
 }
 
 static bool allows(const struct authority *a, const char *host)
@@ -184,7 +197,7 @@ static void test_listen_refused(void)
 	CU_ASSERT_EQUAL(fd, -1);
 }
 
-CUNIT_MAIN("authority", {"parse", test_parse}, {"sentences", test_sentence}, {"Host", test_host},
-    {"Host without a port", test_host_port_80}, {"Host at a socket file", test_host_file},
-    {"Origin", test_origin}, {"listen", test_listen}, {"listen at a file", test_listen_file},
-    {"listen refused", test_listen_refused})
+CUNIT_MAIN("authority", {"parse", test_parse}, {"sentences", test_sentence}, {"check", test_check},
+    {"Host", test_host}, {"Host without a port", test_host_port_80},
+    {"Host at a socket file", test_host_file}, {"Origin", test_origin}, {"listen", test_listen},
+    {"listen at a file", test_listen_file}, {"listen refused", test_listen_refused})

@@ -121,6 +121,28 @@ static void test_times(void)
 	json_decref(s);
 }
 
+/* The whole answer says whose it is, and what the process has cost since it began. */
+static void test_stages(void)
+{
+	struct made_up m;
+
+	made_up_init(&m);
+	json_t *first = reparsed(view_json_stages(&m.view));
+	CU_ASSERT_STRING_EQUAL(TEXT(first, "name"), "made up");
+	CU_ASSERT_EQUAL(REAL(first, "uptime_seconds"), 10);
+	CU_ASSERT_EQUAL(json_array_size(at(first, "stages", NULL)), MADE_UP_STAGES);
+	double cpu_s = REAL(first, "process_cpu_seconds");
+	CU_ASSERT(cpu_s > 0);
+	json_t *then = first;
+	while (REAL(then, "process_cpu_seconds") <= cpu_s) { /* making answers is work */
+		json_t *next = reparsed(view_json_stages(&m.view));
+		CU_ASSERT(REAL(next, "process_cpu_seconds") >= REAL(then, "process_cpu_seconds"));
+		json_decref(then);
+		then = next;
+	}
+	json_decref(then);
+}
+
 static void test_odd_values(void)
 {
 	struct made_up m;
@@ -198,6 +220,6 @@ static void test_no_memory(void)
 	json_set_alloc_funcs(malloc, free);
 }
 
-CUNIT_MAIN("view_json", {"graph", test_graph}, {"stage", test_stage}, {"times", test_times},
-    {"odd values", test_odd_values}, {"decisions", test_decisions},
+CUNIT_MAIN("view_json", {"graph", test_graph}, {"stage", test_stage}, {"stages", test_stages},
+    {"times", test_times}, {"odd values", test_odd_values}, {"decisions", test_decisions},
     {"no memory, at any point", test_no_memory})

@@ -49,6 +49,43 @@ static void test_threshold(void)
 	CU_ASSERT_EQUAL(ask(&admission_threshold, &spec, 1, 30, 64, 5, &reason), 2);
 }
 
+static int ask_class(int64_t threshold, uint32_t length, int class_id, int n_classes, int n)
+{
+	struct weir_admission_spec spec = {.threshold = threshold};
+	struct admission_view v = {.length = length, .limit = 4096, .n_classes = n_classes};
+	int reason = 0;
+
+	int m = admission_threshold.admit(state, &spec, &v, class_id, n, &reason);
+	CU_ASSERT_EQUAL(reason, m < n ? WEIR_ETHRESHOLD : 0);
+	return m;
+}
+
+/* Class k of K enters an empty queue up to threshold * (1 - k / 2K); K = 1 is the plain policy. */
+static void test_threshold_of_classes(void)
+{
+	CU_ASSERT_EQUAL(ask_class(100, 0, 0, 1, 200), 100);
+	CU_ASSERT_EQUAL(ask_class(100, 0, 0, 2, 200), 100);
+	CU_ASSERT_EQUAL(ask_class(100, 0, 1, 2, 200), 75);
+	CU_ASSERT_EQUAL(ask_class(100, 0, 3, 4, 200), 63); /* 62.5: in favour of the class */
+	CU_ASSERT_EQUAL(ask_class(100, 74, 1, 2, 4), 1);
+	CU_ASSERT_EQUAL(ask_class(100, 75, 1, 2, 4), 0);
+	CU_ASSERT_EQUAL(ask_class(100, 75, 0, 2, 4), 4);
+	CU_ASSERT_EQUAL(ask_class(100, 99, 0, 2, 4), 1);
+}
+
+/* However small the threshold, a stage at rest serves the lowest class, and no class gets more room
+ * than a higher one. */
+static void test_threshold_is_fair_at_rest(void)
+{
+	for (int64_t threshold = 1; threshold < 40; threshold++)
+		for (int k = 0, above = 1000; k < WEIR_CLASSES_MAX; k++) {
+			int m = ask_class(threshold, 0, k, WEIR_CLASSES_MAX, 1000);
+			CU_ASSERT(m >= 1 && m <= above && m <= threshold);
+			CU_ASSERT(2 * m >= threshold);
+			above = m;
+		}
+}
+
 /* Offered far too much in steps of `step_ns` over 10 s, the policy admits rate * t + burst. */
 static void exact(double rate, int64_t step_ns, int n)
 {
@@ -101,6 +138,8 @@ static void test_rate_clock_going_back(void)
 }
 
 CUNIT_MAIN("admission", {"find by name", test_find}, {"none", test_none},
-    {"threshold", test_threshold}, {"rate is exact at any rate", test_rate_is_exact},
+    {"threshold", test_threshold}, {"threshold by class", test_threshold_of_classes},
+    {"threshold lets every class in at rest", test_threshold_is_fair_at_rest},
+    {"rate is exact at any rate", test_rate_is_exact},
     {"rate gives tokens back", test_rate_gives_back},
     {"rate on times out of order", test_rate_clock_going_back})

@@ -56,6 +56,12 @@ static void test_refused(void)
 	CU_ASSERT_STRING_EQUAL(refused("v.slo=1s"), "--set: v.slo=1s: there is no such stage\n");
 	CU_ASSERT_STRING_EQUAL(refused("w.slow=1s"),
 	    "--set: w.slow=1s: stage 'w' has no knob 'slow': did you mean 'slo'?\n");
+	CU_ASSERT_STRING_EQUAL(refused("web.max_connections=5"),
+	    "--set: web.max_connections=5: stage 'web' has no knob 'max_connections': did you mean "
+	    "'with.max_connections'?\n");
+	CU_ASSERT_STRING_EQUAL(refused("web.max_conections=5"),
+	    "--set: web.max_conections=5: stage 'web' has no knob 'max_conections': did you mean "
+	    "'with.max_connections'?\n");
 	CU_ASSERT_STRING_EQUAL(refused("w.slo"), "--set: w.slo: write STAGE.KNOB=VALUE\n");
 	CU_ASSERT_STRING_EQUAL(refused("w=5"), "--set: w=5: there is no such stage\n");
 	CU_ASSERT_STRING_EQUAL(refused("=5"), "--set: =5: there is no such stage\n");

@@ -143,6 +143,8 @@ static void test_placement(void)
 
 	weir_spec_text(&spec->stages[1].group, "nowhere");
 	refuses(spec, 1, "is in group 'nowhere', which does not exist");
+	CU_ASSERT_STRING_EQUAL(
+	    errs.err[0].hint, "declare it at the top level: groups: { nowhere: {} }");
 	spec = chain();
 	weir_spec_text(&spec->stages[2].use, "t.gate");
 	spec->stages[2].inlined = true;
@@ -171,14 +173,32 @@ static void test_placement(void)
 	weir_spec_text(&spec->stages[2].cohort.by, "class");
 	refuses(spec, 1, "partitioned by 'producer' and forms cohorts by 'class'");
 	spec = chain();
+	weir_spec_text(&spec->stages[2].threads.policy, "luck");
+	refuses(spec, 1, "no policy 'luck'");
+}
+
+static void test_admission(void)
+{
+	struct weir_spec *spec = chain();
+
 	weir_spec_text(&spec->stages[2].admission.policy, "hope");
 	refuses(spec, 1, "no admission policy 'hope'");
 	spec = chain();
 	weir_spec_text(&spec->stages[2].admission.policy, "rate");
 	refuses(spec, 1, "needs a rate");
 	spec = chain();
-	weir_spec_text(&spec->stages[2].threads.policy, "luck");
-	refuses(spec, 1, "no policy 'luck'");
+	weir_spec_text(&spec->stages[2].admission.policy, "threshold");
+	spec->stages[2].queue.limit = 32;
+	spec->stages[2].admission.threshold = 33;
+	refuses(spec, 1, "a threshold of 33 can never act, since the queue ends at 32");
+	/* The limit itself, and a number that the policy does not read, are no mistakes. */
+	spec = chain();
+	weir_spec_text(&spec->stages[2].admission.policy, "threshold");
+	spec->stages[2].queue.limit = spec->stages[2].admission.threshold = 32;
+	spec->stages[1].admission.threshold = 1 << 20;
+	memset(&errs, 0, sizeof(errs));
+	CU_ASSERT_EQUAL(weir_spec_check(spec, &errs), 0);
+	weir_spec_free(spec);
 }
 
 static void test_classes(void)
@@ -217,5 +237,5 @@ static void test_prepare(void)
 
 CUNIT_MAIN("plan", {"types are known", test_prepare}, {"a good spec", test_good},
     {"names", test_names}, {"links", test_links}, {"cycles", test_cycles}, {"types", test_types},
-    {"placement", test_placement}, {"classes", test_classes},
+    {"placement", test_placement}, {"admission", test_admission}, {"classes", test_classes},
     {"all mistakes at once", test_all_at_once})

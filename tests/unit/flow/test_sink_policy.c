@@ -20,20 +20,27 @@ static struct weir_stage_spec *rated(struct weir_spec *spec, const char *use)
 	return s;
 }
 
-/* Offer probes[at..at + n) once; the refused are finished. Returns how many were taken. */
-static int offer_once(struct weir_stage *st, int at, int n)
+/* Offer probes[at..at + n) once, of one class; the refused are finished. Returns how many were taken.
+ */
+static int offer_class(struct weir_stage *st, int at, int n, uint8_t class_id)
 {
 	struct weir_event *ev[RUN];
 	int reason = WEIR_OK;
 
 	for (int i = 0; i < n; i++) {
 		weir_event_init(&probes[at + i].ev, &probe_type, 1);
+		probes[at + i].ev.class_id = class_id;
 		ev[i] = &probes[at + i].ev;
 	}
 	int taken = weir_offer(st, ev, n, &reason);
 	for (int i = 0; i < n - taken; i++)
 		weir_event_finish(&ev[i], reason);
 	return taken;
+}
+
+static int offer_once(struct weir_stage *st, int at, int n)
+{
+	return offer_class(st, at, n, 0);
 }
 
 static void finish(struct weir_graph *g, int n)
@@ -123,6 +130,32 @@ static void test_threshold_auto_of_the_smallest_queue(void)
 	CU_ASSERT_EQUAL(probes[0].status, WEIR_OK);
 }
 
+/* The door tells the policy how many classes there are: the last places are the high class's. */
+static void test_threshold_keeps_places_for_the_high_class(void)
+{
+	struct weir_spec *spec = weir_spec_new("classes");
+	struct weir_stage_spec *s = fixture_stage(spec, "a", "t.gate", NULL);
+
+	weir_spec_add_class(spec, "high");
+	weir_spec_add_class(spec, "low");
+	fixture_set(s, "admission.policy", "threshold");
+	fixture_set(s, "admission.threshold", "8");
+	fixture_set(s, "threads.max", "1");
+	fixture_set(s, "cohort.max", "1");
+	prepare(31);
+	atomic_store(&gate_open, 0);
+	struct weir_graph *g = fixture_start(spec);
+	struct weir_stage *st = weir_graph_stage(g, "a");
+	weir_thread_attach(g, "test");
+	CU_ASSERT_EQUAL(offer_once(st, 0, 1), 1);
+	FIXTURE_AWAIT(stage_view(g, "a").threads[WEIR_THREAD_BUSY] == 1);
+	CU_ASSERT_EQUAL(offer_class(st, 1, 10, 1), 6);
+	CU_ASSERT_EQUAL(offer_class(st, 11, 10, 0), 2);
+	CU_ASSERT_EQUAL(offer_class(st, 21, 10, 1), 0);
+	atomic_store(&gate_open, 1);
+	finish(g, 31);
+}
+
 static void test_prepare(void)
 {
 	fixture_register(&end_ops);
@@ -133,4 +166,6 @@ CUNIT_MAIN("sink policy", {"types are known", test_prepare},
     {"shadow gives back what was charged", test_shadow_gives_back_what_was_charged},
     {"other knobs do not refill a bucket", test_other_knobs_do_not_refill},
     {"a rate of 0 is refused live", test_rate_of_zero_is_refused_live},
-    {"threshold auto of a queue of 1", test_threshold_auto_of_the_smallest_queue})
+    {"threshold auto of a queue of 1", test_threshold_auto_of_the_smallest_queue},
+    {"threshold keeps places for the high class",
+	test_threshold_keeps_places_for_the_high_class})
