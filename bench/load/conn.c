@@ -79,9 +79,9 @@ static void shut(struct worker *w, struct conn *c)
 	w->n_open--;
 }
 
-/* The connection is over. Requests without a byte of their answer go elsewhere (conn.h, "Sent twice")
- * when `excused` (it was our doing or said in an answer) or when it had served others; the rest
- * failed by `error`, but `late` by its time-out. */
+/* The connection is over. Requests without a byte of their answer go elsewhere (conn.h, "Sent
+ * twice") when `excused` (it was our doing or said in an answer) or when it had served others;
+ * the rest failed by `error`, but `late` by its time-out. */
 static void drop_for(struct worker *w, struct conn *c, enum load_error error, bool excused,
     const struct flight *late)
 {
@@ -89,7 +89,7 @@ static void drop_for(struct worker *w, struct conn *c, enum load_error error, bo
 
 	shut(w, c);
 	while (c->n > 0) {
-		bool is_late = &c->flight[c->head] == late;
+		bool is_late = late && late == &c->flight[c->head];
 		struct ticket t = take_first(w, c);
 		if (is_late)
 			worker_timed_out(w, &t);

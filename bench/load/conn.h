@@ -5,16 +5,16 @@
  *   CLOSED -> CONNECTING -> (HANDSHAKE) -> OPEN -> CLOSED
  *
  * A connection is in exactly one list of its worker, by what it could do for the next request: FREE
- * (closed), IDLE (open, nothing under way), ROOM (fewer under way than may be), FULL. It is registered
- * with epoll once, edge-triggered, for its whole life; events carry the number of that life, so
- * that one that belongs to its predecessor in the slot is recognised.
+ * (closed), IDLE (open, nothing under way), ROOM (fewer under way than may be), FULL. It is
+ * registered with epoll once, edge-triggered, for its whole life; events carry the number of that
+ * life, so that one that belongs to its predecessor in the slot is recognised.
  *
- * Sent twice: a server may close a kept connection at any time, and a request that crosses with that is
- * nobody's failure (RFC 9112, 9.3.1 and 9.5). So a request of which no byte of an answer came, on a
- * connection that had served another, is sent once more on a new connection, whatever its method: this is a
- * generator of load, not of orders. The second sending counts as attempt, not as error. Requests pipelined
- * behind one after whose answer or time-out the connection ended go elsewhere, too, as often as that happens: each time
- * one of them has ended.
+ * Sent twice: a server may close a kept connection at any time, and a request that crosses with
+ * that is nobody's failure (RFC 9112, 9.3.1 and 9.5). So a request of which no byte of an answer
+ * came, on a connection that had served another, is sent once more on a new connection, whatever
+ * its method: this is a generator of load, not of orders. The second sending counts as attempt, not
+ * as error. Requests pipelined behind one after whose answer or time-out the connection ended go
+ * elsewhere, too, as often as that happens: each time one of them has ended.
  *
  * One thread: all of it belongs to its worker.
  */
@@ -87,7 +87,8 @@ void conn_kick(struct worker *w, struct conn *c);
 /** Write and read what can be. */
 void conn_work(struct worker *w, struct conn *c);
 
-/** The time-out of `f` has come: it ends, and its connection with it, since its state is unknown. */
+/** The time-out of `f` has come: it ends, and its connection with it, since its state is
+ *  unknown. */
 void conn_timed_out(struct worker *w, struct flight *f);
 
 /** Close; requests under way on it end as GONE. */

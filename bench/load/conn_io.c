@@ -66,8 +66,8 @@ void conn_io_close(struct worker *w, struct conn *c)
 
 /* ---- slowness ---- */
 
-/* Bytes that a slow connection may move now, by what it had and the time since. Unused ones do not add up beyond
- * a tick's worth. */
+/* Bytes that a slow connection may move now, by what it had and the time since. Unused ones do
+ * not add up beyond a tick's worth. */
 static double refilled(double had, double bytes_per_s, double elapsed_s)
 {
 	double most = bytes_per_s * PACE_TICK_NS / 1e9;
@@ -121,8 +121,8 @@ static int add_piece(struct iovec *iov, int at, char *p, size_t n, size_t *skip)
 	return at + 1;
 }
 
-/* What is to be written next. With a deadline one request at a time, since the field depends on when it is
- * written. */
+/* What is to be written next. With a deadline one request at a time, since the field depends on
+ * when it is written. */
 static int gather(struct worker *w, struct conn *c, struct iovec *iov)
 {
 	size_t skip = c->written_bytes;
@@ -235,8 +235,8 @@ int conn_io_write(struct worker *w, struct conn *c)
 
 /* ---- reading ---- */
 
-/* `want` bytes were asked for. A short read of a socket means that it is empty, and the next edge will tell of
- * more; but the end of the stream gives no second edge. */
+/* `want` bytes were asked for. A short read of a socket means that it is empty, and the next
+ * edge will tell of more; but the end of the stream gives no second edge. */
 static ssize_t receive(struct worker *w, struct conn *c, size_t want)
 {
 	ssize_t rc = recv(c->fd, w->buffer, want, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers; see reply.h. The parser pauses at the end of an answer, so that what follows (pipelining)
- * is fed to the next one and no callback has to be re-entrant. */
+/* Answers; see reply.h. The parser pauses at the end of an answer, so that what follows
+ * (pipelining) is fed to the next one and no callback has to be re-entrant. */
 #include "load/reply.h"
 
 static const char degraded_name[] = "x-weir-degraded";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run from beginning to end; see run.h. What can fail is done before the first request: addresses,
- * descriptors, memory, threads. The threads wait at a gate, so that all of them begin at the same
- * time.
+ * A run from beginning to end; see run.h. What can fail is done before the first request:
+ * addresses, descriptors, memory, threads. The threads wait at a gate, so that all of them begin at
+ * the same time.
  */
 #include "load/run.h"
 
@@ -116,8 +116,8 @@ static int make_thread(struct run *run, struct worker *w)
 	return 0;
 }
 
-/* Signals are the caller's: threads inherit a mask without any. It also keeps writes of OpenSSL from
- * raising SIGPIPE. */
+/* Signals are the caller's: threads inherit a mask without any. It also keeps writes of OpenSSL
+ * from raising SIGPIPE. */
 static int make_threads(struct run *run)
 {
 	sigset_t all, before;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows per second; see seconds.h. A row is made when every worker is past its second, so rows come in order and
- * are complete; the lock is held only to move the shares. */
+/* Rows per second; see seconds.h. A row is made when every worker is past its second, so rows
+ * come in order and are complete; the lock is held only to move the shares. */
 #include "load/seconds.h"
 
 #include <stdlib.h>

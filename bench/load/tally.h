@@ -3,8 +3,9 @@
  * What one worker counted: per phase and class for the result, and per second for the rows.
  *
  * A tally is written by its worker alone and read by the caller of load_run after the worker was
- * joined. Seconds are handed over while both run: a finished one goes into `ready` under the lock of the
- * seconds, and comes back cleared as `spare`, so that a worker allocates only while it has to.
+ * joined. Seconds are handed over while both run: a finished one goes into `ready` under the lock
+ * of the seconds, and comes back cleared as `spare`, so that a worker allocates only while it has
+ * to.
  */
 #ifndef WEIR_LOAD_TALLY_H
 #define WEIR_LOAD_TALLY_H
@@ -78,9 +79,9 @@ void tally_advance(struct tally *t, int64_t number, int64_t connections);
 /** The last second goes, too, and no more will come. */
 void tally_close(struct tally *t, int64_t connections);
 
-/** The oldest second that the worker handed over, or NULL; give it back with tally_give_back. Any thread,
- *  holding the lock. */
-struct tally_second *tally_take(struct tally *t) WEIR_REQUIRES(t->exchange->lock);
-void tally_give_back(struct tally *t, struct tally_second *s) WEIR_REQUIRES(t->exchange->lock);
+/** The oldest second that the worker handed over, or NULL; give it back with tally_give_back.
+ *  Any thread, holding the lock. */
+struct tally_second *tally_take(struct tally *t);
+void tally_give_back(struct tally *t, struct tally_second *s);
 
 #endif

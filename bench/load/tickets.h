@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests on their way through a worker, and the two places where they wait: a queue for those that
- * are due and have no connection, a heap for those whose time is still to come (retries, users who
- * think).
+ * Requests on their way through a worker, and the two places where they wait: a queue for those
+ * that are due and have no connection, a heap for those whose time is still to come (retries, users
+ * who think).
  *
  * Both are bounded, so that a run needs no more memory than its connections and these. One thread.
  */

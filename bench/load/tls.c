@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* OpenSSL 3, client side; see tls.h. The error queue is per thread and cleared before each call, since
- * SSL_get_error looks at it. */
+/* OpenSSL 3, client side; see tls.h. The error queue is per thread and cleared before each call,
+ * since SSL_get_error looks at it. */
 #include "load/tls.h"
 
 #include <arpa/inet.h>

@@ -2,8 +2,8 @@
 /*
  * TLS for connections, over non-blocking sockets. The only place that knows OpenSSL.
  *
- * A tls_context may be used by all threads once made; a session belongs to one thread. Sessions are not
- * resumed: every connection pays a whole handshake, as a new user does.
+ * A tls_context may be used by all threads once made; a session belongs to one thread. Sessions are
+ * not resumed: every connection pays a whole handshake, as a new user does.
  */
 #ifndef WEIR_LOAD_TLS_H
 #define WEIR_LOAD_TLS_H
@@ -17,14 +17,15 @@
 struct tls_context;
 struct tls_session;
 
-/* What reading and writing return below 0, with and without TLS. 0 from a read is the end of the stream. */
+/* What reading and writing return below 0, with and without TLS. 0 from a read is the end of the
+ * stream. */
 #define IO_AGAIN (-1) /* not now */
 #define IO_RESET (-2) /* the connection is gone */
 #define IO_TLS   (-3) /* the peer does not keep to TLS, or is not who it should be */
 #define IO_CUT   (-4) /* the stream ended without the end that TLS has */
 
-/** What plan->tls asks for: server name and certificate check. 0, or WEIR_ENOMEM, WEIR_ESYS with err
- *  filled. */
+/** What plan->tls asks for: server name and certificate check. 0, or WEIR_ENOMEM, WEIR_ESYS with
+ *  err filled. */
 int tls_new(const struct load_plan *plan, struct tls_context **out, struct weir_err *err);
 void tls_free(struct tls_context *tls);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The timing wheel; see wheel.h. A slot holds the items of one tick, and of ticks whole turns later. */
+/* The timing wheel; see wheel.h. A slot holds the items of one tick, and of ticks whole turns
+ * later. */
 #include "load/wheel.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hashed timing wheel (Varghese, Lauck 1987, scheme 6): deadlines in any order, set and cleared in
- * constant time, which most of them are long before they fire.
+ * A hashed timing wheel (Varghese, Lauck 1987, scheme 6): deadlines in any order, set and cleared
+ * in constant time, which most of them are long before they fire.
  *
  * An item fires at most one tick late and never early. Items live inside of what they belong to.
  * One thread.

@@ -128,20 +128,23 @@ void worker_failed(struct worker *w, struct ticket *t, enum load_error error);
 /** An attempt took too long. */
 void worker_timed_out(struct worker *w, struct ticket *t);
 
-/** The attempt goes on with another connection (conn.h, "Sent twice"), for the last time when `last`. */
+/** The attempt goes on with another connection (conn.h, "Sent twice"), for the last time when
+ *  `last`. */
 void worker_resend(struct worker *w, struct ticket *t, bool last);
 
 /** The run ended first. */
 void worker_gone(struct worker *w, const struct ticket *t);
 
-/** A connection could be made, or not (already closed). While none can, tries are few (CONNECT_PAUSE_*). */
+/** A connection could be made, or not (already closed). While none can, tries are few
+ *  (CONNECT_PAUSE_*). */
 void worker_connected(struct worker *w);
 void worker_connect_failed(struct worker *w, enum load_error error);
 
 /** Waiting requests whose time-out came end. */
 void worker_expire_waiting(struct worker *w);
 
-/** The next time at which something is to be sent, and at which the queue wants attention; INT64_MAX: none. */
+/** The next time at which something is to be sent, and at which the queue wants attention;
+ *  INT64_MAX: none. */
 int64_t worker_next_send_ns(const struct worker *w);
 int64_t worker_next_waiting_ns(const struct worker *w);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The life of a request in a worker; see worker.h. Nothing here calls itself through a connection: what a request
- * leads to goes into the queue or the heap and is looked at by the loop. */
+/* The life of a request in a worker; see worker.h. Nothing here calls itself through a
+ * connection: what a request leads to goes into the queue or the heap and is looked at by the
+ * loop. */
 #include <math.h>
 #include <string.h>
 
@@ -10,8 +11,8 @@
 /* Requests acted on before the loop looks at answers again. Guess: 32 sends are about 0.1 ms. */
 #define SEND_BATCH 32
 
-/* Pause between connections while none can be made: doubled from the first to the longest. Guess: a server that
- * comes back is found within a tenth of a second. */
+/* Pause between connections while none can be made: doubled from the first to the longest.
+ * Guess: a server that comes back is found within a tenth of a second. */
 #define CONNECT_PAUSE_FIRST_NS   1000000
 #define CONNECT_PAUSE_LONGEST_NS 100000000
 
@@ -252,8 +253,8 @@ static int64_t arrival_ns(const struct worker *w)
 	return w->has_arrival ? w->run->start_ns + w->arrival.at_ns : INT64_MAX;
 }
 
-/* Take the next request that is due now; false when there is none. It is offered with that, unless it is another
- * attempt. */
+/* Take the next request that is due now; false when there is none. It is offered with that,
+ * unless it is another attempt. */
 static bool take_due(struct worker *w, struct ticket *t)
 {
 	int64_t later_ns = ticket_heap_next_ns(&w->later), fresh_ns = arrival_ns(w);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What becomes of requests on connections that misbehave: each behaviour of the server with the
- * outcome and the kind of error that it has to be, with and without pipelining and kept connections.
+ * outcome and the kind of error that it has to be, with and without pipelining and kept
+ * connections.
  */
 #include "load/conn.h"
 
@@ -83,9 +84,10 @@ static void test_closed_loop(void)
 	}
 }
 
-/* What a connection that ends does to requests behind the first one depends on what was on it: sums only, which
- * plan_run checks. Where the connection goes on, or says that it will not, nothing is lost; but a server that
- * closes with requests unread resets, and that is no end of a body without a length. */
+/* What a connection that ends does to requests behind the first one depends on what was on it:
+ * sums only, which plan_run checks. Where the connection goes on, or says that it will not,
+ * nothing is lost; but a server that closes with requests unread resets, and that is no end of a
+ * body without a length. */
 static void test_pipelined(void)
 {
 	for (size_t i = 0; i < N_CASES; i++) {

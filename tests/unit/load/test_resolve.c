@@ -41,7 +41,8 @@ static void test_numbers(void)
 /* localhost may be both ::1 and 127.0.0.1; whoever listens on one of them is found. */
 static void test_who_listens(void)
 {
-	struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in here = {
+	    .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct sockaddr_storage address;
 	socklen_t n = sizeof(here);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);

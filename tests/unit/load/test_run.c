@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole runs. Times are asserted from below only, where the server made them: a slow machine must not
- * fail a test.
+ * Whole runs. Times are asserted from below only, where the server made them: a slow machine must
+ * not fail a test.
  */
 #include "load/run.h"
 
@@ -32,8 +32,8 @@ static void test_fixed_delay(void)
 	load_server_stop(&server);
 }
 
-/* A server that stands still for 200 ms: requests that fell due meanwhile waited for it, on two connections. By
- * the time they were sent there is nothing to see. */
+/* A server that stands still for 200 ms: requests that fell due meanwhile waited for it, on two
+ * connections. By the time they were sent there is nothing to see. */
 static void test_no_coordinated_omission(void)
 {
 	load_server_start(&server, NULL);
@@ -276,8 +276,8 @@ static void test_grace(void)
 	load_server_stop(&server);
 }
 
-/* More than any thread can send: arrivals that it did not come to are offered and gone, and the run does not
- * count. */
+/* More than any thread can send: arrivals that it did not come to are offered and gone, and the
+ * run does not count. */
 static void test_overrun(void)
 {
 	load_server_start(&server, NULL);
@@ -291,8 +291,8 @@ static void test_overrun(void)
 	load_server_stop(&server);
 }
 
-/* All misbehaviours at once, in each way of sending: plan_run checks that nothing is lost or counted twice, and that the
- * run ends. */
+/* All misbehaviours at once, in each way of sending: plan_run checks that nothing is lost or
+ * counted twice, and that the run ends. */
 static void test_everything_at_once(void)
 {
 	static const char *const targets[] = {
@@ -360,5 +360,5 @@ CUNIT_MAIN("run", {"a fixed delay is seen", test_fixed_delay},
     {"fresh connections", test_fresh_connections}, {"warm-up and pause", test_warmup_and_pause},
     {"stopped by hand", test_stopped}, {"a server that dies", test_killed_server},
     {"nobody listens", test_nobody_listens}, {"grace ends", test_grace},
-    {"too much for the generator", test_overrun},
-    {"everything at once", test_everything_at_once}, {"cannot begin", test_cannot_begin})
+    {"too much for the generator", test_overrun}, {"everything at once", test_everything_at_once},
+    {"cannot begin", test_cannot_begin})

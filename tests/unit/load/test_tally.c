@@ -90,4 +90,5 @@ static void test_hand_over(void)
 	tally_fini(&tally);
 }
 
-CUNIT_MAIN("tally", {"phases and warm-ups", test_phases}, {"seconds are handed over", test_hand_over})
+CUNIT_MAIN(
+    "tally", {"phases and warm-ups", test_phases}, {"seconds are handed over", test_hand_over})
