@@ -6,7 +6,6 @@
  */
 #include "verb.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -62,7 +61,7 @@ static void compare_print_cell(
 		snprintf(ratio, sizeof(ratio), "%+.1f pt", (cell->b - cell->a) * 100);
 	compare_pad(share ? ratio : format_ratio(ratio, r->ratio), 11);
 	compare_pad(compare_interval(cell, metric, interval, sizeof(interval)), 16);
-	printf("  %s\n", compare_word(r->verdict));
+	printf("  %s\n", compare_word(r));
 }
 
 static void compare_print_rows(const struct comparison *c)
@@ -101,7 +100,7 @@ static json_t *compare_cell_json(const struct compare_cell *cell)
 {
 	return json_pack("{s:f, s:f, s:f, s:[f,f], s:i, s:s}", "baseline", cell->a, "this", cell->b,
 	    "ratio", cell->ratio.ratio, "interval", cell->ratio.low, cell->ratio.high, "samples",
-	    cell->ratio.n, "verdict", compare_word(cell->ratio.verdict));
+	    cell->ratio.n, "verdict", compare_word(&cell->ratio));
 }
 
 static json_t *compare_row_json(const struct compare_row *row)
@@ -185,20 +184,13 @@ static int compare_all(const struct rundata *run, const struct verb_args *args)
 
 int verb_compare(const struct verb *verb, const struct verb_args *args)
 {
-	struct rundata *run = calloc((size_t)args->n, sizeof(*run));
+	struct rundata *run;
 	struct weir_err err = {0};
-	int n = 0, rc = VERB_FINDING;
 
 	(void)verb;
-	snprintf(err.text, sizeof(err.text), "out of memory");
-	while (run && n < args->n && rundata_read(args->operand[n], &run[n], &err) == 0)
-		n++;
-	if (n == args->n)
-		rc = compare_all(run, args);
-	else
-		rc = compare_refused(&err);
-	while (n > 0)
-		rundata_fini(&run[--n]);
-	free(run);
+	if (rundata_read_all(args->operand, args->n, &run, &err) != 0)
+		return compare_refused(&err);
+	int rc = compare_all(run, args);
+	rundata_free_all(run, args->n);
 	return rc;
 }

@@ -2,8 +2,6 @@
 /* report: load runs as one HTML file. */
 #include "verb.h"
 
-#include <stdlib.h>
-
 #include "load/outfile.h"
 #include "report/html.h"
 
@@ -32,19 +30,15 @@ static int report_write(const struct rundata *run, int n, const struct verb_args
 
 int verb_report(const struct verb *verb, const struct verb_args *args)
 {
+	struct rundata *run;
 	struct weir_err err = {0};
-	int n = 0, rc;
 
 	if (!args->output)
 		return verb_misused(
 		    verb, "where to? -o FILE.html is missing ('-': standard output)");
-	struct rundata *run = calloc((size_t)args->n, sizeof(*run));
-	snprintf(err.text, sizeof(err.text), "out of memory");
-	while (run && n < args->n && rundata_read(args->operand[n], &run[n], &err) == 0)
-		n++;
-	rc = n == args->n ? report_write(run, n, args) : report_failed(&err, VERB_USAGE);
-	while (n > 0)
-		rundata_fini(&run[--n]);
-	free(run);
+	if (rundata_read_all(args->operand, args->n, &run, &err) != 0)
+		return report_failed(&err, VERB_USAGE);
+	int rc = report_write(run, args->n, args);
+	rundata_free_all(run, args->n);
 	return rc;
 }

@@ -69,6 +69,7 @@ struct chart {
 	const char *x_name, *y_name;
 	format_fn *print_x, *print_y;
 	struct scale x, y;
+	double gap; /* values of a series farther apart in x are not joined; 0: all are */
 	int height_px;
 	bool failed;
 	int n_series, n_rules, n_bands, n_pins;

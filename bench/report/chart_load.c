@@ -104,11 +104,13 @@ static void add_ideal(struct chart *c, double capacity)
 	}
 }
 
-static const char *load_how(const struct rundata *run)
+static const char *load_how(const struct rundata *run, int n_runs)
 {
-	return run->plan.closed
-		   ? " Closed loop: the load follows the answers, so overload is not seen."
-		   : "";
+	for (int r = 0; r < n_runs; r++)
+		if (run[r].plan.closed)
+			return " In a closed loop the load follows the answers: overload is not "
+			       "seen.";
+	return "";
 }
 
 struct chart *chart_goodput(const struct rundata *run, int n_runs)
@@ -120,7 +122,7 @@ struct chart *chart_goodput(const struct rundata *run, int n_runs)
 	snprintf(c->about, sizeof(c->about),
 	    "Answers within the client's time-out. A server that stays well-conditioned stays flat "
 	    "behind its capacity.%s",
-	    load_how(run));
+	    load_how(run, n_runs));
 	for (int r = 0; r < n_runs; r++)
 		add_run(c, &run[r], RUN_GOODPUT, run[r].name, r);
 	c->print_y = format_rate;
@@ -155,7 +157,7 @@ struct chart *chart_by_load(
 	if (!c)
 		return NULL;
 	snprintf(c->about, sizeof(c->about),
-	    "Of served requests, from the time at which each was due.%s", load_how(run));
+	    "Of served requests, from the time at which each was due.%s", load_how(run, n_runs));
 	for (int r = 0; r < n_runs; r++)
 		add_run(c, &run[r], metric, run[r].name, r);
 	scale_load(c);
@@ -172,7 +174,7 @@ struct chart *chart_quantiles_by_load(const struct rundata *run)
 	if (!c)
 		return NULL;
 	snprintf(c->about, sizeof(c->about),
-	    "Of served requests, from the time at which each was due.%s", load_how(run));
+	    "Of served requests, from the time at which each was due.%s", load_how(run, 1));
 	add_run(c, run, RUN_P999, "p99.9", 2);
 	add_run(c, run, RUN_P99, "p99", 1);
 	add_run(c, run, RUN_P50, "p50", 0);
@@ -248,6 +250,7 @@ struct chart *chart_tail(const struct rundata *run, int n_runs, int point)
 	    point >= 0 ? " at " : "", point >= 0 ? run->point[point].name : "");
 	span_x(c, &low, &high);
 	c->x = scale_exact(high);
+	c->x.whole = true; /* a tick per nine */
 	c->print_x = format_tail;
 	scale_latency(c);
 	add_timeout(c, run);

@@ -13,6 +13,8 @@
 #define TIME_BINS_MAX 400
 /* Stages with lines of their own. */
 #define TIME_STAGES CHART_STYLES
+/* Waits up to this are those of a stage without a queue: the first bucket of the server's histogram. */
+#define TIME_NO_WAIT_S 1.5e-6
 
 /* How n samples are put into bins of `per`. */
 struct bins {
@@ -62,19 +64,23 @@ static void add_pins(
 
 /* ---- the common axis ---- */
 
+static const char *band_name(const struct rundata *run, int i)
+{
+	const struct load_phase *p = &run->plan.phase[i];
+
+	if (p->warmup)
+		return "warm-up";
+	if (p->from_per_s <= 0 && !run->plan.closed)
+		return "pause";
+	return run->point_of[i] >= 0 ? run->point[run->point_of[i]].name : p->name;
+}
+
 static void add_bands(struct chart *c, const struct rundata *run)
 {
-	double at = 0;
-
 	for (int i = 0; i < run->plan.n_phases; i++) {
-		const struct load_phase *p = &run->plan.phase[i];
-		double end = at + (double)run->result.phase[i].took_ns / 1e9;
-		const char *name = p->warmup                                 ? "warm-up"
-				   : p->from_per_s <= 0 && !run->plan.closed ? "pause"
-				   : run->point_of[i] >= 0 ? run->point[run->point_of[i]].name
-							   : p->name;
-		chart_band(c, at, end, name);
-		at = end;
+		double at = run->phase_at_s[i];
+		chart_band(
+		    c, at, at + (double)run->result.phase[i].took_ns / 1e9, band_name(run, i));
 	}
 }
 
@@ -88,6 +94,7 @@ static struct chart *time_chart(const struct rundata *run, const struct server_v
 	c->x = scale_exact((double)run->result.took_ns / 1e9);
 	c->print_x = format_clock;
 	c->height_px = 190;
+	c->gap = 1.5 + bins_for(run->result.n_seconds).per;
 	add_bands(c, run);
 	add_pins(c, run, view, numbered);
 	return c;
@@ -319,9 +326,11 @@ struct chart *chart_stages(
 
 	if (!c)
 		return NULL;
+	double none = which == SERVER_WAIT_P99 ? TIME_NO_WAIT_S : 0;
 	c->height_px = 150;
+	c->gap = 0; /* the server may be asked less often than once a second */
 	for (int s = 0; s < view->n_stages; s++)
-		if (view->stage[s].peak[which] > 0 && stage_rank(view, s, which) < TIME_STAGES)
+		if (view->stage[s].peak[which] > none && stage_rank(view, s, which) < TIME_STAGES)
 			add_stage(c, view, &view->stage[s], which, s % CHART_STYLES);
 	snprintf(c->about, sizeof(c->about), "Said by the server about once a second%s.",
 	    view->n_stages > TIME_STAGES ? "; of its stages those with the highest peaks" : "");

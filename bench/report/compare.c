@@ -63,10 +63,10 @@ static int check_plans(const struct rundata *a, const struct rundata *b, struct 
 {
 	if (a->plan.closed != b->plan.closed)
 		return refuse(err,
-		    "'%.60s' is an %s-loop run and '%.60s' an %s-loop one: their latencies are not "
-		    "of the same kind",
-		    a->name, a->plan.closed ? "closed" : "open", b->name,
-		    b->plan.closed ? "closed" : "open");
+		    "'%.60s' is %s-loop run and '%.60s' is %s-loop one: their latencies are not of "
+		    "the same kind",
+		    a->name, a->plan.closed ? "a closed" : "an open", b->name,
+		    b->plan.closed ? "a closed" : "an open");
 	if (a->plan.closed && a->plan.connections != b->plan.connections)
 		return refuse(err, "the closed-loop runs have different connections: %d and %d",
 		    a->plan.connections, b->plan.connections);
@@ -167,8 +167,8 @@ static int alternating_rounds(const struct comparison *c, const struct compare_r
 		int j = round_phase(c->b, row->point_b, round);
 		if (i < 0 || j < 0)
 			break;
-		double at_a = start_a + rundata_phase_at_s(c->a, i);
-		double at_b = start_b + rundata_phase_at_s(c->b, j);
+		double at_a = start_a + c->a->phase_at_s[i];
+		double at_b = start_b + c->b->phase_at_s[j];
 		if (!(fmin(at_a, at_b) >= last))
 			return 0;
 		last = fmax(at_a, at_b);
@@ -249,10 +249,9 @@ static int samples_init(struct samples *s, const struct rundata *run)
 /* Ratios want values above 0. */
 static void samples_raise(struct samples *s, enum run_metric metric)
 {
-	bool share = metric == RUN_SHED || metric == RUN_ERROR;
-
 	for (int i = 0; i < s->n; i++)
-		s->v[i] = share ? s->v[i] + COMPARE_SHARE_FLOOR : fmax(s->v[i], 1e-9);
+		s->v[i] =
+		    compare_is_share(metric) ? s->v[i] + COMPARE_SHARE_FLOOR : fmax(s->v[i], 1e-9);
 }
 
 /* Unpaired: seconds, or rounds where seconds do not know the metric. */

@@ -61,10 +61,19 @@ void compare_fini(struct comparison *c);
  *  only in terms of its own capacity. */
 int compare_partner(const struct rundata *a, int i, const struct rundata *b, bool *by_multiple);
 
-/** "better", "worse", "within noise", "too few to say". */
-const char *compare_word(enum stats_verdict verdict);
+/** Shares are told in points, everything else as a ratio. */
+bool compare_is_share(enum run_metric metric);
 
-/** The whole in one word: "better", "worse", "mixed", "within noise", "too few to say". */
+/** The 95 % interval, "1.10..1.32", of a share "+1.0..+3.2" points; "" when there are too few samples.
+ *  Returns `buf`. */
+char *compare_interval(
+    const struct compare_cell *cell, enum run_metric metric, char *buf, size_t size);
+
+/** "better", "worse", "within noise", "too few"; "too small" of a difference that is real and that nobody
+ *  would name. */
+const char *compare_word(const struct stats_ratio *ratio);
+
+/** The whole in one word: "better", "worse", "mixed", "within noise", "too few". */
 const char *compare_verdict(const struct comparison *c);
 
 /** One sentence for people, without a full stop at places where none belongs. Returns `buf`. */

@@ -5,17 +5,38 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *compare_word(enum stats_verdict verdict)
+bool compare_is_share(enum run_metric metric)
 {
-	switch (verdict) {
+	return metric == RUN_SHED || metric == RUN_ERROR;
+}
+
+char *compare_interval(
+    const struct compare_cell *cell, enum run_metric metric, char *buf, size_t size)
+{
+	const struct stats_ratio *r = &cell->ratio;
+	double points = (cell->a + COMPARE_SHARE_FLOOR) * 100;
+
+	if (r->verdict == STATS_TOO_FEW)
+		buf[0] = '\0';
+	else if (compare_is_share(metric))
+		snprintf(buf, size, "%+.1f..%+.1f", (r->low - 1) * points, (r->high - 1) * points);
+	else
+		snprintf(buf, size, "%.*f..%.*f", r->low < 0.1 ? 3 : 2, r->low,
+		    r->high < 0.1 ? 3 : 2, r->high);
+	return buf;
+}
+
+const char *compare_word(const struct stats_ratio *ratio)
+{
+	switch (ratio->verdict) {
 	case STATS_BETTER:
 		return "better";
 	case STATS_WORSE:
 		return "worse";
 	case STATS_NOISE:
-		return "within noise";
+		return ratio->low > 1 || ratio->high < 1 ? "too small" : "within noise";
 	default:
-		return "too few to say";
+		return "too few";
 	}
 }
 
@@ -29,47 +50,52 @@ const char *compare_verdict(const struct comparison *c)
 		return "better";
 	if (n[STATS_WORSE] > 0)
 		return "worse";
-	return n[STATS_NOISE] > 0 ? "within noise" : "too few to say";
+	return n[STATS_NOISE] > 0 ? "within noise" : "too few";
 }
 
-/* The cell of that verdict that is farthest from 1; NULL: there is none. */
-static const struct compare_cell *strongest(
-    const struct comparison *c, enum stats_verdict verdict, const char **name, int *metric)
+/* How far a ratio is off 1, upwards or downwards. */
+static double off_one(double ratio)
 {
-	const struct compare_cell *best = NULL;
+	return ratio > 1 ? ratio : ratio > 0 ? 1 / ratio : 0;
+}
+
+/* The row whose cell of `metric` has that verdict and is farthest from 1; NULL: none has. */
+static const struct compare_row *strongest(
+    const struct comparison *c, enum stats_verdict verdict, int metric)
+{
+	const struct compare_row *best = NULL;
 	double best_off = 0;
 
 	for (int i = 0; i < c->n; i++) {
-		for (int m = 0; m < RUN_N_METRICS; m++) {
-			const struct compare_cell *cell = &c->row[i].cell[m];
-			double r = cell->ratio.ratio, off = r > 1 ? r : r > 0 ? 1 / r : 0;
-			if (!cell->known || cell->ratio.verdict != verdict || off <= best_off)
-				continue;
-			best_off = off;
-			best = cell;
-			*name = c->row[i].name;
-			*metric = m;
-		}
+		const struct compare_cell *cell = &c->row[i].cell[metric];
+		double off = off_one(cell->ratio.ratio);
+		if (!cell->known || cell->ratio.verdict != verdict || off <= best_off)
+			continue;
+		best_off = off;
+		best = &c->row[i];
 	}
 	return best;
 }
 
+/* The first metric of the table that has the verdict anywhere: goodput before latency before shares. */
 static void say_strongest(
     const struct comparison *c, enum stats_verdict verdict, char *buf, size_t size)
 {
-	const char *name = "";
+	const struct compare_row *row = NULL;
 	int metric = 0;
-	const struct compare_cell *cell = strongest(c, verdict, &name, &metric);
 
 	buf[0] = '\0';
-	if (!cell)
+	while (metric < RUN_N_METRICS && !(row = strongest(c, verdict, metric)))
+		metric++;
+	if (!row)
 		return;
-	if (metric == RUN_SHED || metric == RUN_ERROR)
+	const struct compare_cell *cell = &row->cell[metric];
+	if (compare_is_share(metric))
 		snprintf(buf, size, "%s from %.1f to %.1f %% at %s", run_metric[metric].heading,
-		    cell->a * 100, cell->b * 100, name);
+		    cell->a * 100, cell->b * 100, row->name);
 	else
-		snprintf(buf, size, "%s times %.2f at %s", run_metric[metric].heading,
-		    cell->ratio.ratio, name);
+		snprintf(buf, size, "%s times %.*f at %s", run_metric[metric].heading,
+		    cell->ratio.ratio < 0.1 ? 3 : 2, cell->ratio.ratio, row->name);
 }
 
 char *compare_sentence(const struct comparison *c, char *buf, size_t size)

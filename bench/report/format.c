@@ -103,7 +103,11 @@ char *format_tail(char *buf, double decades)
 
 char *format_ratio(char *buf, double ratio)
 {
-	if (!format_unknown(buf, ratio))
+	if (format_unknown(buf, ratio))
+		return buf;
+	if (ratio < 0.0995)
+		snprintf(buf, FORMAT_MAX, TIMES "%.2g", ratio);
+	else
 		snprintf(buf, FORMAT_MAX, TIMES "%.*f",
 		    ratio >= 99.5   ? 0
 		    : ratio >= 9.95 ? 1

@@ -112,7 +112,8 @@ static void page_compare(struct page *p, int i, bool table)
 {
 	struct comparison c;
 	struct weir_err err = {0};
-	char text[400];
+	const char *level;
+	char text[800];
 	int rc = compare_runs(&p->run[0], &p->run[i], p->force, &c, &err);
 
 	if (rc == WEIR_ENOMEM) {
@@ -124,11 +125,14 @@ static void page_compare(struct page *p, int i, bool table)
 		page_verdict(p, "warn", p->run[i].name, text);
 		return;
 	}
-	if (table)
+	if (table) {
 		html_comparison(p->out, &c);
-	else
-		page_verdict(p, page_level(compare_verdict(&c)), p->run[i].name,
-		    compare_sentence(&c, text, sizeof(text)));
+	} else {
+		size_t n = strlen(compare_sentence(&c, text, sizeof(text)));
+		text[n++] = ' ';
+		html_run_sentence(&p->run[i], text + n, sizeof(text) - n, &level);
+		page_verdict(p, page_level(compare_verdict(&c)), p->run[i].name, text);
+	}
 	compare_fini(&c);
 }
 
@@ -158,7 +162,8 @@ static void page_comparisons(struct page *p)
 		return;
 	page_section(p, "Compared with ", p->run[0].name);
 	fputs("<p class=soft>Ratios of medians, with 95&nbsp;% intervals. A verdict needs an "
-	      "interval that excludes equality and a difference worth naming.</p>\n",
+	      "interval that excludes equality and a difference worth naming. pt: percentage "
+	      "points.</p>\n",
 	    p->out);
 	for (int i = 1; i < p->n_runs; i++) {
 		fputs("<h3>", p->out);
@@ -262,7 +267,9 @@ static void page_time(struct page *p, const struct rundata *run)
 		fputs("<p class=soft>The server's side was not recorded.</p>\n", p->out);
 	if (has_shown_decision(run, &view)) {
 		fputs("<h3>Decisions of the server</h3>\n", p->out);
+		fputs("<div class=decisions>\n", p->out);
 		html_decisions(p->out, run, &view);
+		fputs("</div>\n", p->out);
 	}
 	fputs("<h3>Classes</h3>\n", p->out);
 	if (html_classes(p->out, run) != 0)

@@ -32,7 +32,7 @@ const char html_style[] =
     ".verdict.bad{background:var(--badbg);color:var(--bad)}.verdict.plain{background:var(--plainbg);color:var(--soft)}\n"
     ".verdict.void{background:var(--badbg);color:var(--bad);border:3px double var(--bad);font-weight:650;font-size:19px}\n"
     ".fig,.card{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:16px 18px 12px;margin-bottom:14px;min-width:0}\n"
-    "figcaption p{font-size:13.5px;max-width:80ch}\n"
+    "figcaption p{font-size:13.5px;max-width:110ch;text-wrap:pretty}\n"
     ".grid{display:grid;gap:14px;grid-template-columns:repeat(auto-fit,minmax(min(100%,340px),1fr))}.grid>*{margin:0}\n"
     ".legend{list-style:none;display:flex;flex-wrap:wrap;gap:2px 18px;margin:8px 0 2px;font-size:13.5px}\n"
     ".legend li{display:flex;align-items:center;gap:7px;overflow-wrap:anywhere;min-width:0}\n"
@@ -59,9 +59,9 @@ const char html_style[] =
     ".scroll:focus-visible,summary:focus-visible{outline:3px solid var(--c0);outline-offset:1px}\n"
     "table{border-collapse:collapse;width:100%;font-size:13.5px}\n"
     "caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}\n"
-    "th,td{padding:7px 12px;text-align:right;vertical-align:top;border-top:1px solid var(--line);white-space:nowrap}\n"
-    "thead th{border:0;color:var(--soft);font-weight:550}th:first-child{text-align:left}tbody th{font-weight:600;white-space:normal;min-width:92px;max-width:260px;overflow-wrap:anywhere}\n"
-    ".decisions td,.decisions th{white-space:normal;text-align:left}\n"
+    "th,td{padding:7px 10px;text-align:right;vertical-align:top;border-top:1px solid var(--line);white-space:nowrap}\n"
+    "thead th{border:0;color:var(--soft);font-weight:550}th:first-child{text-align:left}tbody th{font-weight:600;white-space:normal;min-width:110px;max-width:320px;overflow-wrap:anywhere}\n"
+    ".decisions thead th{min-width:42px}.decisions td,.decisions th{white-space:normal;text-align:left;overflow-wrap:anywhere}.decisions td:nth-child(-n+5),.decisions tbody th{white-space:nowrap;min-width:0}.decisions table{min-width:760px}\n"
     "td.better .mark{color:var(--ok)}td.worse .mark{color:var(--bad);font-weight:650}td .mark{color:var(--soft)}td.worse{background:var(--badbg)}td.better{background:var(--okbg)}\n"
     ".badge{display:inline-block;border:1px solid var(--line);border-radius:99px;padding:0 9px;font-size:12px;font-weight:600;color:var(--soft);white-space:nowrap}\n"
     ".badge.bad{color:var(--bad);border-color:currentcolor;background:var(--badbg)}.badge.warn{color:var(--warn);border-color:currentcolor;background:var(--warnbg)}\n"
@@ -72,4 +72,5 @@ const char html_style[] =
     "#read b{display:block}#read[hidden]{display:none}\n"
     "main{padding-bottom:48px}\n"
     "@media (max-width:640px){header,main{padding:0 12px}.wide{display:none}.fig,.card{padding:12px 12px 8px}.plot{margin-left:52px;margin-right:8px}h1{font-size:23px}.verdict{font-size:15px;padding:11px 13px}th,td{padding:6px 8px}}\n"
-    "@media print{:root{--bg:#fff;--line:#bbb}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}header,main{padding:0;max-width:none}.twin,#read{display:none}.fig,.card,tr,.verdict{break-inside:avoid}h2,h3{break-after:avoid}.scroll{overflow:visible;border-radius:0}table{font-size:10.5px}th,td{padding:3px 5px;white-space:normal}body{font-size:12px}}\n";
+    "@media (max-width:900px){.chart .tb.wide{display:none}}\n"
+    "@media print{:root{--bg:#fff;--line:#bbb}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}header,main{padding:0;max-width:none}.twin,#read{display:none}.fig,.card,tr,.verdict{break-inside:avoid}h2,h3{break-after:avoid}.scroll{overflow:visible;border-radius:0;border:0}table{font-size:10.5px}th,td{padding:3px 5px;white-space:normal}body{font-size:12px}}\n";

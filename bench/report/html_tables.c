@@ -32,26 +32,25 @@ static const struct {
 
 static void comparison_cell(FILE *out, const struct compare_cell *cell, enum run_metric metric)
 {
-	char ratio[FORMAT_MAX], a[FORMAT_MAX], b[FORMAT_MAX];
+	char ratio[FORMAT_MAX], a[FORMAT_MAX], b[FORMAT_MAX], interval[64];
 	const struct stats_ratio *r = &cell->ratio;
-	bool share = metric == RUN_SHED || metric == RUN_ERROR;
 
 	if (!cell->known) {
 		fputs("<td class=absent>\xE2\x80\x93", out);
 		return;
 	}
 	fprintf(out, "<td class=%s>", verdicts[r->verdict].css);
-	if (share)
-		fprintf(out, "<b>%+.1f points</b>", (cell->b - cell->a) * 100);
+	if (compare_is_share(metric))
+		fprintf(out, "<b>%+.1f pt</b>", (cell->b - cell->a) * 100);
 	else
 		fprintf(out, "<b>%s</b>", format_ratio(ratio, r->ratio));
 	fprintf(out, " <span class=mark>%s %s</span><br><small>", verdicts[r->verdict].mark,
-	    compare_word(r->verdict));
+	    compare_word(r));
 	markup_text(out, metric_format[metric](a, cell->a));
 	fputs(" \xE2\x86\x92 ", out);
 	markup_text(out, metric_format[metric](b, cell->b));
-	if (r->verdict != STATS_TOO_FEW && !share)
-		fprintf(out, "<br>95&nbsp;%%: %.2f \xE2\x80\x93 %.2f", r->low, r->high);
+	if (*compare_interval(cell, metric, interval, sizeof(interval)))
+		fprintf(out, "<br>95&nbsp;%%: %s", interval);
 	fputs("</small>", out);
 }
 

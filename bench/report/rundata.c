@@ -14,6 +14,9 @@
 #include "load/stats.h"
 #include "report/server.h"
 
+/* A row belongs to the phase in which it begins, so a phase may begin up to a second before its first. */
+#define PHASE_GAP_S 1.5
+
 const struct run_metric_row run_metric[RUN_N_METRICS] = {
 #define RUN_METRIC_ROW(id, word, heading, more, least) {word, heading, more, least},
     RUN_METRICS(RUN_METRIC_ROW)
@@ -224,6 +227,24 @@ static void phase_latency(const struct load_plan *plan, const struct load_phase_
 	}
 }
 
+/* Phases follow each other, but for gaps in which another server had its turn: a phase whose first
+ * second is far behind the end of the one before begins with that second. */
+static void take_phase_times(struct rundata *run)
+{
+	const struct load_result *r = &run->result;
+	double end_s = 0;
+	size_t row = 0;
+
+	for (int i = 0; i < r->n_phases; i++) {
+		while (row < r->n_seconds && r->second[row].phase < i)
+			row++;
+		bool there = row < r->n_seconds && r->second[row].phase == i;
+		double first_s = there ? (double)r->second[row].at_ns / 1e9 : end_s;
+		run->phase_at_s[i] = first_s - end_s > PHASE_GAP_S ? first_s : end_s;
+		end_s = run->phase_at_s[i] + (double)r->phase[i].took_ns / 1e9;
+	}
+}
+
 static void figure_phase(struct rundata *run, int i, struct hdr *h)
 {
 	const struct load_phase_result *phase = &run->result.phase[i];
@@ -245,7 +266,7 @@ static void figure_phase(struct rundata *run, int i, struct hdr *h)
 	value[RUN_P999] = quantile_s(h, 0.999);
 	value[RUN_SHED] = offered > 0 ? shed / offered : NAN;
 	value[RUN_ERROR] = offered > 0 ? failed / offered : NAN;
-	double at_s = rundata_phase_at_s(run, i);
+	double at_s = run->phase_at_s[i];
 	double cpu_s = server_cpu_s(run->json, at_s, at_s + took_s);
 	value[RUN_CPU] = offered > 0 ? cpu_s / offered : NAN;
 }
@@ -257,10 +278,12 @@ static int take_figures(struct rundata *run)
 
 	run->value = calloc(n, sizeof(*run->value));
 	run->offered_per_s = calloc(n, sizeof(*run->offered_per_s));
-	if (!h || !run->value || !run->offered_per_s) {
+	run->phase_at_s = calloc(n, sizeof(*run->phase_at_s));
+	if (!h || !run->value || !run->offered_per_s || !run->phase_at_s) {
 		free(h);
 		return WEIR_ENOMEM;
 	}
+	take_phase_times(run);
 	for (int i = 0; i < run->plan.n_phases; i++)
 		figure_phase(run, i, h);
 	free(h);
@@ -288,7 +311,7 @@ static void new_point(struct rundata *run, const struct load_phase *phase)
 	*p = (struct run_point){.multiple = phase->multiple,
 	    .from_per_s = phase->from_per_s,
 	    .to_per_s = phase->to_per_s};
-	if (phase->multiple > 0)
+	if (phase->multiple > 0 && !run->plan.closed)
 		snprintf(p->name, sizeof(p->name), "%gx", phase->multiple);
 	else
 		snprintf(p->name, sizeof(p->name), "%s", phase->name);
@@ -342,13 +365,25 @@ static int take_points(struct rundata *run)
 
 /* ---- the calls ---- */
 
+/* Append to the name; what does not fit is cut. */
+static void name_add(struct rundata *run, const char *text)
+{
+	size_t n = strlen(run->name);
+
+	snprintf(run->name + n, sizeof(run->name) - n, "%s", text);
+}
+
+/* Of a closed loop that is said wherever a figure of the run is shown. */
 static void take_name(struct rundata *run, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	get_text(run->json, "label", run->name, sizeof(run->name));
+	snprintf(run->file, sizeof(run->file), "%s", slash ? slash + 1 : path);
+	get_text(run->json, "label", run->name, sizeof(run->name) - 20);
 	if (run->name[0] == '\0')
-		snprintf(run->name, sizeof(run->name), "%s", slash ? slash + 1 : path);
+		name_add(run, run->file);
+	if (run->plan.closed)
+		name_add(run, " (closed loop)");
 }
 
 int rundata_read(const char *path, struct rundata *run, struct weir_err *err)
@@ -357,9 +392,9 @@ int rundata_read(const char *path, struct rundata *run, struct weir_err *err)
 	int rc = runfile_read(path, &run->json, err);
 	if (rc != 0)
 		return rc;
-	take_name(run, path);
 	run->plan.closed =
 	    strcmp(json_string_value(json_object_get(run->json, "mode")), "closed") == 0;
+	take_name(run, path);
 	run->capacity_per_s = get_number(run->json, "capacity_per_s");
 	rc = take_plan(&run->plan, json_object_get(run->json, "plan"));
 	if (rc == 0)
@@ -383,6 +418,7 @@ void rundata_fini(struct rundata *run)
 	json_decref(run->json);
 	free(run->value);
 	free(run->offered_per_s);
+	free(run->phase_at_s);
 	free(run->point);
 	free(run->point_of);
 	memset(run, 0, sizeof(*run));
@@ -430,13 +466,4 @@ void rundata_latency(const struct rundata *run, int point, int class_id, struct 
 	for (int i = 0; i < run->plan.n_phases; i++)
 		if (run->point_of[i] == point)
 			phase_latency(&run->plan, &run->result.phase[i], class_id, into);
-}
-
-double rundata_phase_at_s(const struct rundata *run, int phase)
-{
-	int64_t ns = 0;
-
-	for (int i = 0; i < phase; i++)
-		ns += run->result.phase[i].took_ns;
-	return (double)ns / 1e9;
 }

@@ -26,8 +26,8 @@
 	X(P50, "p50_s", "p50", 0, 0.05)                                                            \
 	X(P99, "p99_s", "p99", 0, 0.10)                                                            \
 	X(P999, "p999_s", "p99.9", 0, 0.10)                                                        \
-	X(SHED, "shed_share", "shed", 0, 0.10)                                                     \
-	X(ERROR, "error_share", "errors", 0, 0.10)                                                 \
+	X(SHED, "shed_share", "shed", 0, 0.03)                                                     \
+	X(ERROR, "error_share", "errors", 0, 0.05)                                                 \
 	X(CPU, "server_cpu_s_per_request", "server CPU", 0, 0.03)
 
 enum run_metric {
@@ -59,13 +59,15 @@ struct run_point {
 };
 
 struct rundata {
-	char name[96];         /* the label, else the file's name */
+	char name[96];         /* the label, else the file's name; unlike that of the other runs */
+	char file[64];         /* its name without folders */
 	json_t *json;          /* the whole file */
 	struct load_plan plan; /* closed, url, phases, timeout, names and weights of classes */
 	struct load_result result;
 	double capacity_per_s;          /* 0: unknown */
 	double (*value)[RUN_N_METRICS]; /* value[phase][metric]; NAN: not known */
 	double *offered_per_s;          /* [phase], measured */
+	double *phase_at_s;             /* [phase], since the start of the run */
 	int n_points;
 	struct run_point *point; /* ascending by rate */
 	int *point_of;           /* [phase]: index in point, -1: none */
@@ -74,6 +76,11 @@ struct rundata {
 /** Read the run file `path`. 0, or what runfile_read returns; then nothing is to be freed. */
 int rundata_read(const char *path, struct rundata *run, struct weir_err *err);
 void rundata_fini(struct rundata *run);
+
+/** Read path[0..n), n at least 1, into new run[n]; runs of the same name get their file's name, too. 0, or
+ *  what runfile_read returns for the first that cannot be read; then nothing is to be freed. */
+int rundata_read_all(char *const *path, int n, struct rundata **runs, struct weir_err *err);
+void rundata_free_all(struct rundata *run, int n);
 
 /** Median, lowest and highest value of `metric` over the rounds of a point; false when no round has
  *  one. */
@@ -86,8 +93,5 @@ bool rundata_offered(const struct rundata *run, int point, double out[3]);
 /** Latency of what was served in all rounds of a point, of class `class_id` or of all (-1), into
  *  `into`. */
 void rundata_latency(const struct rundata *run, int point, int class_id, struct hdr *into);
-
-/** Seconds from the start of the run to the start of phase `phase`. */
-double rundata_phase_at_s(const struct rundata *run, int phase);
 
 #endif

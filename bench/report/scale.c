@@ -39,7 +39,7 @@ static double round_down(double v)
 
 struct scale scale_exact(double high)
 {
-	return (struct scale){SCALE_LINEAR, 0, isfinite(high) && high > 0 ? high : 1};
+	return (struct scale){SCALE_LINEAR, 0, isfinite(high) && high > 0 ? high : 1, false};
 }
 
 struct scale scale_linear(double high)
@@ -53,10 +53,10 @@ struct scale scale_linear(double high)
 struct scale scale_log(double low, double high)
 {
 	if (!(low > 0) || !isfinite(high) || high < low)
-		return (struct scale){SCALE_LOG, 1e-3, 1};
+		return (struct scale){SCALE_LOG, 1e-3, 1, false};
 	low = fmax(round_down(low), high * pow(10, -SCALE_DECADES_MAX));
 	high = round_up(high);
-	return (struct scale){SCALE_LOG, low, fmax(high, low * 10)};
+	return (struct scale){SCALE_LOG, low, fmax(high, low * 10), false};
 }
 
 double scale_at(const struct scale *s, double value)
@@ -72,6 +72,8 @@ static int linear_ticks(const struct scale *s, int wanted, double *tick)
 	double step = step_up((s->high - s->low) / wanted);
 	int n = 0;
 
+	if (s->whole)
+		step = fmax(ceil(step), 1);
 	for (double v = 0; v <= s->high * (1 + 1e-9) && n < SCALE_TICKS_MAX; v = step * n)
 		tick[n++] = v;
 	return n;

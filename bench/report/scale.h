@@ -8,11 +8,14 @@
 #ifndef WEIR_REPORT_SCALE_H
 #define WEIR_REPORT_SCALE_H
 
+#include <stdbool.h>
+
 enum scale_kind { SCALE_LINEAR, SCALE_LOG };
 
 struct scale {
 	enum scale_kind kind;
 	double low, high; /* low < high; of a log scale both above 0 */
+	bool whole;       /* ticks at whole numbers only */
 };
 
 /** Most ticks that scale_ticks gives. */

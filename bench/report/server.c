@@ -154,6 +154,7 @@ static void fill_sample(struct server_stage *stage, int i, const json_t *before,
 	    [SERVER_WAIT_P99] = before ? wait_between(before, now) : NAN,
 	    [SERVER_QUEUE] = number_of(json_object_get(now, "queue"), "length"),
 	    [SERVER_BUSY] = number_of(json_object_get(now, "threads"), "busy"),
+	    [SERVER_THREADS] = number_of(json_object_get(now, "threads"), "now"),
 	};
 
 	for (int k = 0; k < SERVER_N_SERIES; k++) {

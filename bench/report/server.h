@@ -21,7 +21,8 @@ double server_cpu_s(const json_t *run, double from_s, double to_s);
 #define SERVER_SERIES(X)                                                                           \
 	X(WAIT_P99, "Waits by stage", "99th percentile of the wait in the queue")                  \
 	X(QUEUE, "Queue lengths", "events")                                                        \
-	X(BUSY, "Busy threads", "threads")
+	X(BUSY, "Busy threads", "threads that run a handler")                                      \
+	X(THREADS, "Threads", "threads of the pool")
 
 enum server_series {
 #define SERVER_SERIES_ENUM(id, heading, unit) SERVER_##id,

@@ -75,8 +75,8 @@ static void draw_bands(FILE *out, const struct chart *c)
 		if (i % 2 == 1)
 			fprintf(out, "<rect class=band x='%.2f%%' y=0 width='%.2f%%' height=%d />",
 			    from, width, c->height_px);
-		/* A letter takes about 0.8 % of a wide plot. */
-		if (!b->text[0] || width < 0.8 * (double)strlen(b->text))
+		/* A letter takes about 0.8 % of a wide plot, and there is a gap. */
+		if (!b->text[0] || width < 0.9 * (double)strlen(b->text))
 			continue;
 		fprintf(out, "<text class='tb%s' x='%.2f%%' y='-6'>", width < 16 ? " wide" : "",
 		    from + width / 2);
@@ -107,12 +107,19 @@ static void draw_rules(FILE *out, const struct chart *c)
 
 /* ---- series ---- */
 
+/* Is there nothing between value i - 1 and i? */
+static bool parted(const struct chart *c, const struct series *s, int i)
+{
+	return i == 0 || (c->gap > 0 && s->x[i] - s->x[i - 1] > c->gap);
+}
+
 static void draw_path(FILE *out, const struct chart *c, const struct series *s)
 {
 	bool pen = false;
 
 	fputs("<path d='", out);
 	for (int i = 0; i < s->n; i++) {
+		pen = pen && !parted(c, s, i);
 		if (!isnan(s->y[i]))
 			fprintf(out, "%c%.1f %.1f", pen ? 'L' : 'M', at_x(c, s->x[i]) * 10,
 			    at_y(c, s->y[i]));
@@ -121,15 +128,27 @@ static void draw_path(FILE *out, const struct chart *c, const struct series *s)
 	fputs("'/>", out);
 }
 
-/* Up along the values, back along the base. */
+/* Values from..to-1: up along the values, back along the base. */
+static void draw_area_part(
+    FILE *out, const struct chart *c, const struct series *s, int from, int to)
+{
+	for (int i = from; i < to; i++)
+		fprintf(out, "%c%.1f %.1f", i > from ? 'L' : 'M', at_x(c, s->x[i]) * 10,
+		    at_y(c, s->y[i]));
+	for (int i = to - 1; i >= from; i--)
+		fprintf(out, "L%.1f %.1f", at_x(c, s->x[i]) * 10, at_y(c, s->base[i]));
+	fputs("Z", out);
+}
+
 static void draw_area(FILE *out, const struct chart *c, const struct series *s)
 {
 	fputs("<path d='", out);
-	for (int i = 0; i < s->n; i++)
-		fprintf(out, "%c%.1f %.1f", i ? 'L' : 'M', at_x(c, s->x[i]) * 10, at_y(c, s->y[i]));
-	for (int i = s->n - 1; i >= 0; i--)
-		fprintf(out, "L%.1f %.1f", at_x(c, s->x[i]) * 10, at_y(c, s->base[i]));
-	fputs("Z'/>", out);
+	for (int from = 0, to; from < s->n; from = to) {
+		for (to = from + 1; to < s->n && !parted(c, s, to); to++)
+			;
+		draw_area_part(out, c, s, from, to);
+	}
+	fputs("'/>", out);
 }
 
 static void draw_markers(FILE *out, const struct chart *c, const struct series *s)
@@ -225,8 +244,13 @@ static void draw_pin_text(FILE *out, const struct chart *c, int i, int next)
 	fputs("</text>", out);
 }
 
+/* Of flags this close in percent only the first is shown on a narrow page. */
+#define PIN_ROOM_NARROW 8
+
 static void draw_pins(FILE *out, const struct chart *c)
 {
+	double last = -PIN_ROOM_NARROW;
+
 	for (int i = 0, next; i < c->n_pins; i = next) {
 		double at = at_x(c, c->pin[i].at);
 		next = pin_next(c, i);
@@ -235,7 +259,10 @@ static void draw_pins(FILE *out, const struct chart *c)
 			    at_x(c, c->pin[k].at), at_x(c, c->pin[k].at), c->height_px);
 		if (c->pin[i].number == 0)
 			continue; /* drawn in the chart above, here only the line */
-		fprintf(out, "<g class=flag><use href='#flag' x='%.2f%%' y='-26'/>", at);
+		bool narrow = at - last >= PIN_ROOM_NARROW;
+		last = narrow ? at : last;
+		fprintf(out, "<g class='flag%s'><use href='#flag' x='%.2f%%' y='-26'/>",
+		    narrow ? "" : " wide", at);
 		fprintf(out, "<text class=tf x='%.2f%%' y='-22'>%d</text>", at, c->pin[i].number);
 		draw_pin_text(out, c, i, next);
 		fputs("<title>", out);
