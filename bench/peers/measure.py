@@ -184,6 +184,11 @@ class Point:
         ours_s = cpu_s + run["generator"]["cpu_user_s"] + run["generator"]["cpu_system_s"]
         self.foreign = max(0.0, (busy - ours_s) / whole_s)
 
+    @property
+    def is_clean(self):
+        """Neither was the generator late, nor had the machine other work."""
+        return not self.void and self.foreign <= FOREIGN_CORES
+
     @staticmethod
     def total(phases, member):
         return sum(c[member] for p in phases for c in p["classes"])

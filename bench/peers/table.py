@@ -28,10 +28,15 @@ def at(row, multiple):
 
 
 def best_first(summary):
-    """By goodput at the highest load shown that everybody has."""
+    """By goodput at the highest load shown that everybody has; by name where points are void or disturbed, since
+    that order would be the machine's."""
+    points = [p for row in summary["peers"] for p in row["curve"]]
+    if any(p["void"] or p["foreign"] > summary["foreign_limit"] for p in points):
+        return sorted(summary["peers"], key=lambda row: row["name"])
+
     def key(row):
-        points = [at(row, m) for m in reversed(SHOWN)]
-        return -next((p["good"] for p in points if p), row["capacity_per_s"])
+        shown = [at(row, m) for m in reversed(SHOWN)]
+        return -next((p["good"] for p in shown if p), row["capacity_per_s"])
     return sorted(summary["peers"], key=key)
 
 
@@ -71,8 +76,11 @@ def preface(summary):
              "generator on the others.",
              f"Commit {m['commit']}, {m['cpu']}, {m['cores']} cores, kernel {m['kernel']}."]
     lines += [f"Left out: {name}: {why}." for name, why in summary["left_out"].items()]
-    lines += [f"Void: {row['name']} at {p['multiple']:g}x: {p['void']}."
-              for row in summary["peers"] for p in row["curve"] if p["void"]]
+    for row in summary["peers"]:
+        void = [p for p in row["curve"] if p["void"]]
+        if void:
+            where = ", ".join(f"{p['multiple']:g}x" for p in void)
+            lines.append(f"Void: {row['name']} at {where}: {void[-1]['void']}.")
     seen = [p["foreign"] for row in summary["peers"] for p in row["curve"] + row["tuned"]]
     disturbed = sum(f > summary["foreign_limit"] for f in seen)
     if disturbed:
