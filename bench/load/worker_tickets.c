@@ -97,9 +97,17 @@ static void end_or_retry(struct worker *w, struct ticket *t, enum load_outcome o
 		end(w, t, outcome);
 }
 
+static bool is_late(const struct worker *w, const struct ticket *t)
+{
+	return w->now_ns - t->attempt_ns >= w->plan->timeout_ns;
+}
+
+/* An answer that comes when its client has given up is none, though it be seen before the timer. */
 void worker_answered(struct worker *w, struct ticket *t, const struct reply *reply)
 {
-	if (reply->status == 503 || reply->status == 429) {
+	if (is_late(w, t)) {
+		worker_timed_out(w, t);
+	} else if (reply->status == 503 || reply->status == 429) {
 		end_or_retry(w, t, LOAD_SHED);
 	} else if (reply->status >= 400) {
 		worker_failed(w, t, LOAD_ESTATUS);
@@ -198,11 +206,6 @@ void worker_serve_waiting(struct worker *w)
 		ticket_queue_pop(&w->waiting);
 		place(w, &t);
 	}
-}
-
-static bool is_late(const struct worker *w, const struct ticket *t)
-{
-	return w->now_ns - t->attempt_ns >= w->plan->timeout_ns;
 }
 
 void worker_expire_waiting(struct worker *w)

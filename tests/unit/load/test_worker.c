@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* What an answer counts as when it comes too late: seen before the timer that would have ended it. */
+#include "load/worker.h"
+
+#include "fixture/load_plan.h"
+
+static struct run_shared shared = {.gate_lock = PTHREAD_MUTEX_INITIALIZER,
+    .gate = PTHREAD_COND_INITIALIZER,
+    .exchange = {.lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER}};
+static struct worker w;
+
+/* A request that was due at second 100 is answered with `status` after `after_ns`: its outcome. */
+static enum load_outcome answered(int status, int64_t after_ns)
+{
+	const struct reply reply = {.status = status};
+	struct ticket t = {.due_ns = 100 * LOAD_S, .attempt_ns = 100 * LOAD_S, .session_left = 0};
+	enum load_outcome outcome = LOAD_N_OUTCOMES;
+
+	plan_for(1, "/", 10, LOAD_S);
+	plan.timeout_ns = LOAD_S;
+	shared.plan = &plan;
+	shared.exchange.n_running = 1;
+	CU_ASSERT_FATAL(worker_init(&w, &shared, 0) == 0);
+	w.now_ns = t.due_ns + after_ns;
+	worker_answered(&w, &t, &reply);
+	for (int o = 0; o < LOAD_N_OUTCOMES; o++)
+		if (w.tally.phase[0].class[0].outcome[o] == 1)
+			outcome = (enum load_outcome)o;
+	worker_fini(&w);
+	load_plan_fini(&plan);
+	return outcome;
+}
+
+static void in_time(void)
+{
+	CU_ASSERT(answered(200, LOAD_S - 1) == LOAD_OK);
+	CU_ASSERT(answered(503, LOAD_S - 1) == LOAD_SHED);
+	CU_ASSERT(answered(404, LOAD_S - 1) == LOAD_ERROR);
+}
+
+static void too_late(void)
+{
+	CU_ASSERT(answered(200, LOAD_S) == LOAD_TIMEOUT);
+	CU_ASSERT(answered(503, 2 * LOAD_S) == LOAD_TIMEOUT);
+	CU_ASSERT(answered(404, 2 * LOAD_S) == LOAD_TIMEOUT);
+}
+
+CUNIT_MAIN("worker", {"an answer in time", in_time}, {"an answer too late is none", too_late})
