@@ -17,12 +17,14 @@
 #define CAPACITY_RATES_MAX 40
 
 struct capacity {
-	double good_per_s, bad_per_s; /* highest that passed, lowest that failed above it; 0: none yet */
-	double precision;             /* stop when bad/good is at most 1 + precision, > 0 */
-	double limit_per_s;           /* never try above */
-	double rate_per_s;            /* under trial */
-	int passed, failed;           /* trials at that rate */
-	int n_rates, n_trials, n_against; /* so far; trials that the decision at their rate went against */
+	double good_per_s,
+	    bad_per_s;      /* highest that passed, lowest that failed above it; 0: none yet */
+	double precision;   /* stop when bad/good is at most 1 + precision, > 0 */
+	double limit_per_s; /* never try above */
+	double rate_per_s;  /* under trial */
+	int passed, failed; /* trials at that rate */
+	int n_rates, n_trials,
+	    n_against; /* so far; trials that the decision at their rate went against */
 	bool done;
 };
 

@@ -167,5 +167,4 @@ CUNIT_MAIN("sink policy", {"types are known", test_prepare},
     {"other knobs do not refill a bucket", test_other_knobs_do_not_refill},
     {"a rate of 0 is refused live", test_rate_of_zero_is_refused_live},
     {"threshold auto of a queue of 1", test_threshold_auto_of_the_smallest_queue},
-    {"threshold keeps places for the high class",
-	test_threshold_keeps_places_for_the_high_class})
+    {"threshold keeps places for the high class", test_threshold_keeps_places_for_the_high_class})

@@ -35,5 +35,5 @@ static void the_knee(void)
 	CU_ASSERT(sleepers_limit(rising, 1) == 1);
 }
 
-CUNIT_MAIN("sleepers", {"each thread does its tasks", each_thread_does_its_tasks},
-    {"the knee", the_knee})
+CUNIT_MAIN(
+    "sleepers", {"each thread does its tasks", each_thread_does_its_tasks}, {"the knee", the_knee})

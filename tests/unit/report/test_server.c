@@ -91,8 +91,8 @@ static void test_any_shape(void)
 	static const char *const shapes[] = {"{}", "{'server':null}", "{'server':{}}",
 	    "{'server':{'each':[{}]}}", "{'server':{'each':[1,'x',null]}}",
 	    "{'server':{'each':[{'at_s':1,'stages':[{},{'name':3},7]},{'at_s':0,'stages':{}}]}}",
-	    "{'server':{'each':[{'at_s':1,'stages':[{'name':'a','classes':[{'wait_seconds':"
-	    "{'buckets':[[],[1],['x',2],5]}}]}]}],'decisions':[[],{'uptime_seconds':'x'}]}}"};
+	    ("{'server':{'each':[{'at_s':1,'stages':[{'name':'a','classes':[{'wait_seconds':"
+	     "{'buckets':[[],[1],['x',2],5]}}]}]}],'decisions':[[],{'uptime_seconds':'x'}]}}")};
 	struct server_view view;
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
