@@ -278,15 +278,6 @@ static json_t *runfile_second(const struct load_plan *plan, const struct load_se
 	    "classes", classes);
 }
 
-static json_t *runfile_rows(const struct load_plan *plan, const struct load_result *result)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < result->n_seconds; i++)
-		runfile_push(&list, runfile_second(plan, &result->second[i]));
-	return list;
-}
-
 /* ---- the whole ---- */
 
 static json_t *runfile_head(const struct load_plan *plan, const struct load_result *result,
@@ -317,7 +308,6 @@ static json_t *runfile_json(const struct load_plan *plan, const struct load_resu
 	    json_pack("{s:f, s:f, s:I}", "cpu_user_s", result->cpu_user_s, "cpu_system_s",
 		result->cpu_system_s, "connects", (json_int_t)result->connects));
 	runfile_put(&doc, "phases", runfile_phases(plan, result));
-	runfile_put(&doc, "seconds", runfile_rows(plan, result));
 	runfile_put(&doc, "server", about->server ? json_incref(about->server) : json_null());
 	return doc;
 }
@@ -329,20 +319,46 @@ static int runfile_no_memory(struct weir_err *err)
 	return WEIR_ENOMEM;
 }
 
-static int runfile_dump(const char *path, const json_t *doc, struct weir_err *err)
-{
-	const size_t how = JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(RUNFILE_DIGITS);
-	struct outfile out;
-	int rc = outfile_open(&out, path, err);
+#define RUNFILE_HOW (JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(RUNFILE_DIGITS))
 
-	if (rc != 0)
+/* The rows one by one: those of a day would be 300 MB as a tree. */
+static int runfile_dump_rows(
+    FILE *f, const struct load_plan *plan, const struct load_result *result)
+{
+	fputs(",\"seconds\":[", f);
+	for (size_t i = 0; i < result->n_seconds; i++) {
+		json_t *row = runfile_second(plan, &result->second[i]);
+		if (i > 0)
+			fputc(',', f);
+		bool ok = row && (json_dumpf(row, f, RUNFILE_HOW) == 0 || ferror(f));
+		json_decref(row);
+		if (!ok)
+			return WEIR_ENOMEM;
+	}
+	fputc(']', f);
+	return 0;
+}
+
+/* `doc` as text with the rows as its last member. A write that failed stays in the stream, where the
+ * commit finds it. */
+static int runfile_dump(const char *path, const json_t *doc, const struct load_plan *plan,
+    const struct load_result *result, struct weir_err *err)
+{
+	char *text = json_dumps(doc, RUNFILE_HOW);
+	struct outfile out;
+	int rc = text ? outfile_open(&out, path, err) : runfile_no_memory(err);
+
+	if (rc != 0) {
+		free(text);
 		return rc;
-	/* A write that failed stays in the stream, where the commit finds it. */
-	if (json_dumpf(doc, out.file, how) != 0 && !ferror(out.file)) {
+	}
+	fwrite(text, 1, strlen(text) - 1, out.file); /* but for the last brace */
+	free(text);
+	if (runfile_dump_rows(out.file, plan, result) != 0) {
 		outfile_abandon(&out);
 		return runfile_no_memory(err);
 	}
-	fputc('\n', out.file);
+	fputs("}\n", out.file);
 	return outfile_commit(&out, err);
 }
 
@@ -353,7 +369,7 @@ int runfile_write(const char *path, const struct load_plan *plan, const struct l
 
 	if (!doc)
 		return runfile_no_memory(err);
-	int rc = runfile_dump(path, doc, err);
+	int rc = runfile_dump(path, doc, plan, result, err);
 	json_decref(doc);
 	return rc;
 }
