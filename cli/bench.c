@@ -128,9 +128,12 @@ static int run_trial(struct bench *b, double per_s, bool *late, struct weir_err 
 {
 	struct side *s = &b->side[0];
 	struct load_plan *phases = calloc(1, sizeof(*phases));
-	int rc = phases ? trial_phases(b, per_s, phases, err) : sentence_nomem(err);
+	int rc;
 
 	*late = true;
+	if (!phases)
+		return sentence_nomem(err);
+	rc = trial_phases(b, per_s, phases, err);
 	for (int i = 0; rc == 0 && *late && i < SEARCH_LATE_MAX && !atomic_load(&stop_asked); i++) {
 		rc = run_and_join(b, s, phases, err);
 		*late = s->result.voided[0] != '\0';

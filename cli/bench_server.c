@@ -58,26 +58,25 @@ static int ask(const char *url, const char *path, json_t **doc, struct weir_err 
 static void slim_stage(json_t *stage)
 {
 	static const char *const fixed[] = {"summary", "mode", "depth", "metrics", "links"};
-	size_t i;
-	json_t *class;
+	const json_t *classes = json_object_get(stage, "classes");
 
 	for (size_t k = 0; k < sizeof(fixed) / sizeof(fixed[0]); k++)
 		json_object_del(stage, fixed[k]);
-	json_array_foreach(json_object_get(stage, "classes"), i, class)
-	{
-		json_object_del(json_object_get(class, "service_seconds"), "buckets");
-	}
+	for (size_t i = 0; i < json_array_size(classes); i++)
+		json_object_del(
+		    json_object_get(json_array_get(classes, i), "service_seconds"), "buckets");
 }
 
 static json_t *sample(struct bench_server *s)
 {
 	struct weir_err err;
-	json_t *doc = NULL, *stage;
-	size_t i;
+	json_t *doc = NULL;
 
 	if (ask(s->url, "/api/v1/stages", &doc, &err) != 0)
 		return NULL;
-	json_array_foreach(json_object_get(doc, "stages"), i, stage) slim_stage(stage);
+	const json_t *stages = json_object_get(doc, "stages");
+	for (size_t i = 0; i < json_array_size(stages); i++)
+		slim_stage(json_array_get(stages, i));
 	json_object_set_new(doc, "at_s", json_real(seconds_since(&s->began)));
 	return doc;
 }
