@@ -101,11 +101,11 @@ static json_t *classes_json(const struct weir_graph_view *v, const struct weir_s
 
 static json_t *threads_json(const struct weir_stage_view *s)
 {
-	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I}", "busy",
+	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I}", "busy",
 	    s->threads[WEIR_THREAD_BUSY], "spinning", s->threads[WEIR_THREAD_SPINNING], "idle",
 	    s->threads[WEIR_THREAD_IDLE], "now", s->threads_now, "target", s->threads_target, "min",
 	    s->threads_min, "max", s->threads_max, "failures_total", (json_int_t)s->thread_failures,
-	    "deaths_total", (json_int_t)s->thread_deaths);
+	    "deaths_total", (json_int_t)s->thread_deaths, "stuck_total", (json_int_t)s->stuck);
 }
 
 /* A stage's own links, or with `from` those of the whole graph in one list. */
@@ -165,9 +165,10 @@ static json_t *place_json(const struct weir_stage_view *s)
 static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_stage_view *s)
 {
 	return json_pack(
-	    "{s:{s:s, s:s}, s:o, s:I, s:I, s:{s:I, s:I}, s:o, s:f, s:I, s:I, s:I, s:I, "
+	    "{s:{s:s, s:s, s:s, s:I}, s:o, s:I, s:I, s:{s:I, s:I}, s:o, s:f, s:I, s:I, s:I, s:I, "
 	    "s:f, s:o, s:f, s:o, s:o, s:o}",
-	    "admission", "policy", s->admission, "mode", s->admission_mode, "queue", queue_json(s),
+	    "admission", "policy", s->admission, "mode", s->admission_mode, "why", s->admission_why,
+	    "nonsense_total", (json_int_t)s->admission_nonsense, "queue", queue_json(s),
 	    "in_flight", (json_int_t)s->in_flight, "held", (json_int_t)s->held, "law", "residual",
 	    (json_int_t)s->law_residual, "slack", (json_int_t)s->law_slack, "threads",
 	    threads_json(s), "busy_seconds_total", (double)s->busy_ns / 1e9, "batches_total",
@@ -274,10 +275,12 @@ json_t *view_json_stage(const struct weir_graph_view *v, const struct weir_stage
 
 static json_t *decision_json(const struct weir_graph_view *v, const struct weir_decision *d)
 {
-	return json_pack("{s:I, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i}", "id",
-	    (json_int_t)d->id, "time", seconds(d->wall_ns), "uptime_seconds", uptime(v, d->at_ns),
-	    "stage", d->stage, "actor", d->actor, "action", d->action, "rule", d->rule, "limit",
-	    d->limit, "inputs", d->inputs, "from", d->from, "to", d->to);
+	return json_pack("{s:I, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:s?, s:s?}",
+	    "id", (json_int_t)d->id, "time", seconds(d->wall_ns), "uptime_seconds",
+	    uptime(v, d->at_ns), "stage", d->stage, "actor", d->actor, "action", d->action, "rule",
+	    d->rule, "limit", d->limit, "inputs", d->inputs, "from", d->from, "to", d->to,
+	    "outcome_5s", *d->outcome_5s ? d->outcome_5s : NULL, "outcome_30s",
+	    *d->outcome_30s ? d->outcome_30s : NULL);
 }
 
 json_t *view_json_decisions(

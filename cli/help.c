@@ -10,6 +10,7 @@
 #include <weir/stage.h>
 
 #include "bench.h"
+#include "simulate.h"
 
 /** Groups in the order of the overview, with what they are for. */
 static const struct {
@@ -39,7 +40,10 @@ void verb_print_help(const struct verb *verb, FILE *out)
 	fprintf(out, "  %s\n\n", verb->example);
 	if (verb->options & VERB_RAW) {
 		help_heading(out, "Options");
-		bench_print_options(out);
+		if (verb->fn == verb_simulate)
+			simulate_print_options(out);
+		else
+			bench_print_options(out);
 		fputc('\n', out);
 	}
 	help_heading(out, "Exit codes");

@@ -103,6 +103,7 @@ int verb_run(const struct verb *verb, const struct verb_args *args);
 int verb_ps(const struct verb *verb, const struct verb_args *args);
 int verb_doctor(const struct verb *verb, const struct verb_args *args);
 int verb_bench(const struct verb *verb, const struct verb_args *args);
+int verb_simulate(const struct verb *verb, const struct verb_args *args);
 int verb_compare(const struct verb *verb, const struct verb_args *args);
 int verb_report(const struct verb *verb, const struct verb_args *args);
 int verb_help(const struct verb *verb, const struct verb_args *args);

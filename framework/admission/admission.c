@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-static const struct admission_policy *const policies[] = {
-    &admission_none, &admission_threshold, &admission_rate};
+static const struct admission_policy *const policies[] = {&admission_none, &admission_threshold,
+    &admission_rate, &admission_codel, &admission_gradient2, &admission_dagor, &admission_seda_rt,
+    &admission_weir};
 
 #define N_POLICIES (int)(sizeof(policies) / sizeof(policies[0]))
 

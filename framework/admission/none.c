@@ -8,9 +8,9 @@ static void none_init(void *state, const struct weir_admission_spec *p, int64_t 
 }
 
 static int none_admit(void *state, const struct weir_admission_spec *p,
-    const struct admission_view *v, int class_id, int n, int *reason)
+    const struct admission_view *v, int class_id, int n, bool *refused, int *reason)
 {
-	(void)state, (void)p, (void)v, (void)class_id, (void)reason;
+	(void)state, (void)p, (void)v, (void)class_id, (void)refused, (void)reason;
 	return n;
 }
 

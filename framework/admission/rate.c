@@ -2,20 +2,14 @@
 /*
  * Admission policy `rate`: a token bucket, exact at any rate.
  *
- * Tokens accrue continuously with time, not per tick (SEDA's rate controller silently capped every
- * rate at 1,000 per second because it slept in whole milliseconds), and a run that the queue
- * refuses gets its tokens back (SEDA's lost them). Over any interval t the policy admits at most
- * burst + rate * t events.
+ * Over any interval t the policy admits at most burst + rate * t events, and a run that the queue
+ * refuses gets its tokens back (SEDA's lost them).
  */
 #include "admission/admission.h"
+#include "admission/bucket.h"
 
 /* Default depth of the bucket in seconds of rate: absorbs the batching of an I/O turn. Guess. */
 #define BURST_S 0.01
-
-struct rate_state {
-	double tokens;
-	int64_t at_ns; /* time to which tokens have accrued */
-};
 
 static double rate_burst(const struct weir_admission_spec *p)
 {
@@ -26,29 +20,17 @@ static double rate_burst(const struct weir_admission_spec *p)
 
 static void rate_init(void *state, const struct weir_admission_spec *p, int64_t now_ns)
 {
-	struct rate_state *s = state;
-
-	s->tokens = rate_burst(p);
-	s->at_ns = now_ns;
+	bucket_init(state, rate_burst(p), now_ns);
 }
 
 static int rate_admit(void *state, const struct weir_admission_spec *p,
-    const struct admission_view *v, int class_id, int n, int *reason)
+    const struct admission_view *v, int class_id, int n, bool *refused, int *reason)
 {
-	struct rate_state *s = state;
-	double burst = rate_burst(p);
+	struct bucket *bucket = state;
 
-	(void)class_id;
-	if (v->now_ns > s->at_ns) { /* batch times of two threads may come out of order */
-		s->tokens += (double)(v->now_ns - s->at_ns) * 1e-9 * p->rate;
-		s->at_ns = v->now_ns;
-	}
-	if (s->tokens > burst)
-		s->tokens = burst;
-	/* Accrual in small steps may leave 0.99999999 of a token: a hair more is one. */
-	double whole = s->tokens + 1e-9;
-	int m = whole >= n ? n : (int)whole;
-	s->tokens -= m;
+	(void)class_id, (void)refused;
+	bucket_fill(bucket, p->rate, rate_burst(p), v->now_ns);
+	int m = bucket_take(bucket, n);
 	if (m < n)
 		*reason = WEIR_ERATE;
 	return m;
@@ -56,15 +38,15 @@ static int rate_admit(void *state, const struct weir_admission_spec *p,
 
 static void rate_give_back(void *state, int n)
 {
-	struct rate_state *s = state;
+	struct bucket *bucket = state;
 
-	s->tokens += n;
+	bucket->tokens += n;
 }
 
 const struct admission_policy admission_rate = {
     .name = "rate",
     .help = "admit `rate` events per second with bursts of `burst`",
-    .state_size = sizeof(struct rate_state),
+    .state_size = sizeof(struct bucket),
     .init = rate_init,
     .admit = rate_admit,
     .give_back = rate_give_back,

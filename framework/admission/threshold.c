@@ -26,13 +26,13 @@ static int64_t threshold_of_class(int64_t threshold, int class_id, int n_classes
 }
 
 static int threshold_admit(void *state, const struct weir_admission_spec *p,
-    const struct admission_view *v, int class_id, int n, int *reason)
+    const struct admission_view *v, int class_id, int n, bool *refused, int *reason)
 {
 	int64_t half = v->limit > 1 ? v->limit / 2 : 1;
 	int64_t threshold = p->threshold >= 0 ? p->threshold : half;
 	int64_t room = threshold_of_class(threshold, class_id, v->n_classes) - (int64_t)v->length;
 
-	(void)state;
+	(void)state, (void)refused;
 	if (room >= n)
 		return n;
 	*reason = WEIR_ETHRESHOLD;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Thread creation; see task.h. The thread blocks every signal that is sent: main handles them. */
+/* Thread creation; see task.h. The thread blocks every signal that is sent, since main handles
+ * them, but for the watchdog's question for its stack. */
 #include "base/task.h"
 
 #include <sched.h>
@@ -10,6 +11,7 @@
 #include <weir/error.h>
 
 #include "base/clock.h"
+#include "base/stack.h"
 
 /* For the handler of a crash, where the stack itself may be what ran out. Linux wants up to 11 KiB
  * for the frame of a machine with AMX; the rest is the handler's. */
@@ -27,6 +29,7 @@ static void task_block_signals(sigset_t *old)
 	sigfillset(&set);
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		sigdelset(&set, own[i]);
+	sigdelset(&set, STACK_SIGNAL);
 	pthread_sigmask(SIG_SETMASK, &set, old);
 }
 
@@ -91,6 +94,16 @@ int task_cores(void)
 		atomic_store_explicit(&cores, n, memory_order_relaxed);
 	}
 	return n;
+}
+
+#define BUDGET_PER_CORE 32
+#define BUDGET_MAX      512
+
+int task_budget(void)
+{
+	int budget = BUDGET_PER_CORE * task_cores();
+
+	return budget < BUDGET_MAX ? budget : BUDGET_MAX;
 }
 
 #define RELAX_NS     200

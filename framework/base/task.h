@@ -35,6 +35,10 @@ int task_count(void);
 /** Cores this process may run on, at least 1; read once. */
 int task_cores(void);
 
+/** Handler threads this process should have at most, all pools together: 32 a core, 512 at most
+ *  (overload.md 3.5). */
+int task_budget(void);
+
 /** Wait about 200 ns without leaving the core: what lies between two looks of a spinning thread.
  * The 16 pauses that limits.md found to spare the sender are 200 ns there, but 1 us on cores with a
  * long PAUSE, so the number is measured at first use. */

@@ -10,13 +10,19 @@
 
 #include "base/clock.h"
 #include "base/task.h"
+#include "control/outcome.h"
 
 struct pool_control {
 	struct control_pool pool;
 	_Alignas(16) unsigned char state[RESIZE_STATE_MAX];
-	uint64_t deaths; /* already journalled */
-	int limited;     /* wish that the bounds forbade and that is journalled, 0 none */
+	uint64_t deaths;    /* already journalled */
+	int limited;        /* wish that the bounds forbade and that is journalled, 0 none */
+	int64_t limited_ns; /* when it was last repeated */
+	struct outcomes outcomes;
 };
+
+/* A wish that was not heard for so long is news again. Guess: a person's idea of "still". */
+#define LIMITED_OLD_NS (60 * NS_PER_S)
 
 struct control {
 	const struct control_ops *ops;
@@ -26,6 +32,7 @@ struct control {
 	struct journal journal;
 	struct task task;
 	bool started;
+	int64_t next_tick_ns;  /* the control thread's */
 	pthread_mutex_t mutex; /* with cond: ends the sleep between ticks */
 	pthread_cond_t cond;
 	bool stop;
@@ -72,41 +79,74 @@ static void describe(struct weir_decision *d, const struct resize_view *v)
 	    (unsigned long long)v->completed_total, v->cpu_ratio * 100);
 }
 
-static void fill(struct control *c, int i, const struct resize_view *v, struct weir_decision *d,
+static uint64_t fill(struct control *c, int i, const struct resize_view *v, struct weir_decision *d,
     const char *actor, const char *action)
 {
 	snprintf(d->stage, sizeof(d->stage), "%s", c->pools[i].pool.name);
 	snprintf(d->actor, sizeof(d->actor), "%s", actor);
 	snprintf(d->action, sizeof(d->action), "%s", action);
 	describe(d, v);
-	journal_add(&c->journal, *d);
+	return journal_add(&c->journal, *d);
 }
 
-/* Ask the policy of pool `i` and do what it wants, within the bounds. A wish that the bounds forbid
- * altogether is journalled once, not at each sample that repeats it. */
+/* `want` threads within the bounds and the budget; `limit` says which bound it met. */
+static int clamp(const struct resize_view *v, int want, char *limit, size_t size)
+{
+	int left = v->budget_left > 0 ? v->budget_left : 0, target = want;
+	const char *bound = "";
+
+	if (want > v->max) {
+		target = v->max;
+		bound = "max";
+	} else if (want < v->min) {
+		target = v->min;
+		bound = "min";
+	}
+	if (target > v->target && target - v->target > left) {
+		target = v->target + left;
+		bound = "thread budget leaves";
+	}
+	if (target != want)
+		snprintf(limit, size, "wanted %d, %s %d", want, bound, target);
+	return target;
+}
+
+/* A wish that the bounds forbid altogether is journalled once, not at each sample that repeats it,
+ * more or less. */
+static void note_limited(struct control *c, int i, const struct resize_view *v, int want,
+    int64_t now_ns, struct weir_decision *d)
+{
+	struct pool_control *p = &c->pools[i];
+	bool news = p->limited == 0 || (want > v->target) != (p->limited > v->target) ||
+		    want > p->limited + p->limited / 2 || now_ns - p->limited_ns > LIMITED_OLD_NS;
+
+	p->limited_ns = now_ns;
+	if (!news)
+		return;
+	p->limited = want;
+	fill(c, i, v, d, p->pool.policy->name, "limit");
+}
+
+/* Ask the policy of pool `i` and do what it wants, within the bounds. */
 static void resize(struct control *c, int i, const struct resize_view *v, int64_t now_ns)
 {
 	struct pool_control *p = &c->pools[i];
-	const char *name = p->pool.policy->name;
 	struct resize_decision want = {0};
 	struct weir_decision d = {.from = v->target, .to = v->target};
 
 	if (!p->pool.policy->decide(p->state, v, now_ns, &want) || want.target == v->target)
 		return;
-	int target = want.target > v->max ? v->max : want.target < v->min ? v->min : want.target;
 	memcpy(d.rule, want.rule, sizeof(d.rule));
-	if (target != want.target)
-		snprintf(d.limit, sizeof(d.limit), "wanted %d, %s %d", want.target,
-		    want.target > v->max ? "max" : "min", target);
+	int target = clamp(v, want.target, d.limit, sizeof(d.limit));
 	if (target == v->target) {
-		if (p->limited != want.target)
-			fill(c, i, v, &d, name, "limit");
-		p->limited = want.target;
+		note_limited(c, i, v, want.target, now_ns, &d);
 		return;
 	}
 	p->limited = 0;
 	d.to = c->ops->resize(c->ctx, i, target);
-	fill(c, i, v, &d, name, d.to > d.from ? "grow" : "shrink");
+	uint64_t id = fill(c, i, v, &d, p->pool.policy->name, d.to > d.from ? "grow" : "shrink");
+	if (d.to != d.from)
+		outcomes_expect(&p->outcomes, id, d.from, d.to, now_ns);
 }
 
 static void note_repair(struct control *c, int i, const struct resize_view *v, const char *action,
@@ -140,8 +180,11 @@ void control_step(struct control *c, int64_t now_ns, double cpu_ratio)
 		c->ops->view(c->ctx, i, &v);
 		v.cpu_ratio = cpu_ratio;
 		mend(c, i, &v, now_ns);
+		outcomes_step(&c->pools[i].outcomes, &v, now_ns, &c->journal);
 		resize(c, i, &v, now_ns);
 	}
+	if (c->ops->watch)
+		c->ops->watch(c->ctx, now_ns, &c->journal);
 }
 
 /* Sleep to `at_ns` or until stopped; true when stopped. */
@@ -158,12 +201,26 @@ static bool sleep_until(struct control *c, int64_t at_ns)
 	return stop;
 }
 
+/* Tick admission until `at_ns` or until stopped; true when stopped. */
+static bool ticks_until(struct control *c, int64_t at_ns)
+{
+	int64_t next_ns = c->ops->tick ? c->next_tick_ns : INT64_MAX;
+
+	while (next_ns < at_ns) {
+		if (sleep_until(c, next_ns))
+			return true;
+		next_ns = c->ops->tick(c->ctx, clock_now_ns());
+	}
+	c->next_tick_ns = next_ns;
+	return sleep_until(c, at_ns);
+}
+
 static void *control_main(void *arg)
 {
 	struct control *c = arg;
 	int64_t now_ns = clock_now_ns(), cpu_ns = clock_of(CLOCK_PROCESS_CPUTIME_ID);
 
-	while (!sleep_until(c, now_ns + CONTROL_TICK_NS)) {
+	while (!ticks_until(c, now_ns + CONTROL_TICK_NS)) {
 		int64_t then_ns = now_ns, cpu_then_ns = cpu_ns;
 		now_ns = clock_now_ns();
 		cpu_ns = clock_of(CLOCK_PROCESS_CPUTIME_ID);

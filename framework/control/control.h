@@ -34,6 +34,11 @@ struct control_ops {
 	/** Want `target` threads in pool `i`; returns the target in force. */
 	int (*resize)(void *ctx, int i, int target);
 	struct control_repairs (*repair)(void *ctx, int i, int64_t now_ns);
+	/** Let admission policies look at what happened; returns when they want to look again,
+	 *  INT64_MAX for never. NULL: there are none. */
+	int64_t (*tick)(void *ctx, int64_t now_ns);
+	/** After the pools, each tick: whatever else wants to be looked after. NULL: nothing. */
+	void (*watch)(void *ctx, int64_t now_ns, struct journal *journal);
 };
 
 struct control_pool {

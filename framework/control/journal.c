@@ -2,6 +2,8 @@
 /* The journal; see journal.h. */
 #include "control/journal.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 
 void journal_init(struct journal *j)
@@ -14,13 +16,25 @@ void journal_fini(struct journal *j)
 	lock_fini(&j->lock);
 }
 
-void journal_add(struct journal *j, struct weir_decision d)
+uint64_t journal_add(struct journal *j, struct weir_decision d)
 {
 	d.at_ns = clock_now_ns();
 	d.wall_ns = clock_wall_ns();
 	lock_take(&j->lock);
 	d.id = ++j->total;
 	j->ring[d.id % JOURNAL_SIZE] = d;
+	lock_release(&j->lock);
+	return d.id;
+}
+
+void journal_outcome(struct journal *j, uint64_t id, enum journal_outcome when, const char *word)
+{
+	struct weir_decision *d = &j->ring[id % JOURNAL_SIZE];
+
+	lock_take(&j->lock);
+	if (d->id == id)
+		snprintf(when == JOURNAL_5S ? d->outcome_5s : d->outcome_30s, sizeof(d->outcome_5s),
+		    "%s", word);
 	lock_release(&j->lock);
 }
 

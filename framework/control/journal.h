@@ -24,8 +24,13 @@ struct journal {
 void journal_init(struct journal *j);
 void journal_fini(struct journal *j);
 
-/** Keep a copy of `d`; id and times are filled in. */
-void journal_add(struct journal *j, struct weir_decision d);
+/** Keep a copy of `d`; times are filled in. Returns its id. */
+uint64_t journal_add(struct journal *j, struct weir_decision d);
+
+enum journal_outcome { JOURNAL_5S, JOURNAL_30S };
+
+/** What became of decision `id`; no-op when it has left the ring. */
+void journal_outcome(struct journal *j, uint64_t id, enum journal_outcome when, const char *word);
 
 /** Copy the newest `n`, newest first; returns how many. */
 int journal_read(struct journal *j, struct weir_decision *out, int n);

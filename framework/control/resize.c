@@ -17,7 +17,7 @@ const struct resize_policy resize_static = {
     .decide = static_decide,
 };
 
-static const struct resize_policy *const policies[] = {&resize_static, &resize_seda};
+static const struct resize_policy *const policies[] = {&resize_static, &resize_seda, &resize_weir};
 
 #define N_POLICIES (int)(sizeof(policies) / sizeof(policies[0]))
 

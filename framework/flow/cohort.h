@@ -4,7 +4,7 @@
  *
  * A batch is at most cohort.max events and at most this thread's share of what waits,
  * ceil(length / threads), so that one thread of many does not hoard a burst; and, unless cohorts
- * are asked for by a key or a linger time, as many as the thread can serve in a millisecond. In
+ * are asked for by a key, a linger time or a batch policy, as many as the thread can serve in a millisecond. In
  * cohort mode with a key it is the largest run of one key near the head; with a linger time a batch
  * that is not full waits until its oldest event has waited that long (Larus & Parkes, Cohort
  * Scheduling, 2002).

@@ -39,6 +39,8 @@ struct graph_class {
 };
 
 struct control;
+struct journal;
+struct meter;
 
 struct weir_graph {
 	struct weir_spec *spec;
@@ -53,6 +55,7 @@ struct weir_graph {
 	struct gone *gone WEIR_GUARDED_BY(threads_lock);
 	struct thread *drain_thread; /* made at start, used by drain */
 	struct control *control;
+	struct meter **meters; /* by stage id, NULL for policies that learn nothing; control's */
 	atomic_int phase;
 	atomic_bool hurry;
 	int64_t started_ns;
@@ -69,6 +72,21 @@ void graph_classes_free(struct weir_graph *g);
 
 /** Make the control thread's view of the pools (not yet running). 0 or WEIR_ENOMEM. */
 int graph_control_new(struct weir_graph *g);
+/** Free what graph_control_new made; a control thread must have been stopped. */
+void graph_control_free(struct weir_graph *g);
+
+/** Make the batcher of a stage whose spec asks for one. 0 or WEIR_ENOMEM. */
+int graph_batch_new(struct weir_stage *st);
+void graph_batch_free(struct weir_stage *st);
+/** cohort.max of `st` is `max` now. Any thread. */
+void graph_batch_bound(struct weir_stage *st, int max);
+/** Let the batchers look at their stages. The control thread, each tick. */
+void graph_batch(struct weir_graph *g, int64_t now_ns, struct journal *journal);
+
+/** Report handler calls that are stuck. The control thread, each tick. */
+void graph_watch(struct weir_graph *g, int64_t now_ns, struct journal *journal);
+/** Let `pool` grow by one thread if its policy, bounds and the budget allow. Returns its target. */
+int graph_grow_around(struct weir_graph *g, struct pool *pool);
 
 /** Sum what all threads, live and gone, have counted at stage `id`. times[n_classes] and
  *  links[n_outlets] may be NULL; *running_ns (may be NULL) grows by the time that the handle calls

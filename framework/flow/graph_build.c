@@ -78,6 +78,7 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 	k->cohort_by_key = s->cohort.by && s->cohort.by[0];
 	k->run = stage_run;
 	k->wake = stage_wake;
+	k->slo_ns = s->slo_ns;
 	k->policy = admission_find(s->admission.policy);
 	atomic_init(&k->cohort_max, (int)s->cohort.max);
 	atomic_init(&k->linger_ns, s->cohort.linger_ns);
@@ -88,8 +89,12 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 			return WEIR_ENOMEM;
 	}
 	bool queued = !s->inlined && !(st->ops->flags & WEIR_STAGE_SOURCE);
+	if (queued)
+		k->look = stage_look;
 	int rc = queue_init(&k->queue, g->n_classes, partitions_of(s, t),
 	    queued ? (uint32_t)s->queue.limit : 1, k->cohort_by_key, exclusive);
+	k->queue.fifo = s->queue.discipline == WEIR_DISCIPLINE_FIFO ||
+			(s->queue.discipline == WEIR_DISCIPLINE_AUTO && k->policy->fifo);
 	if (rc == 0)
 		sink_set_admission(k, &s->admission, clock_now_ns());
 	return rc;
@@ -114,7 +119,10 @@ static int make_stage(struct weir_graph *g, struct weir_stage *st, const struct 
 	WEIR_ASSERT(st != NULL);
 	st->depth = ps->depth;
 	st->type = ps->type;
-	if (make_outlets(g, st, ps) != 0 || make_sink(g, st, ps) != 0 || make_state(st) != 0)
+	st->stuck_ns = ps->group >= 0 ? g->spec->groups[ps->group].threads.stuck_ns
+				      : ps->spec->threads.stuck_ns;
+	if (make_outlets(g, st, ps) != 0 || make_sink(g, st, ps) != 0 || make_state(st) != 0 ||
+	    graph_batch_new(st) != 0)
 		return no_memory(errs);
 	return conf_new(st->ops, ps->spec->with, st->name, &st->conf, errs);
 }
@@ -283,6 +291,7 @@ static void fini_stages(struct weir_graph *g)
 static void free_stage(struct weir_graph *g, struct weir_stage *st)
 {
 	conf_put(st->conf);
+	graph_batch_free(st);
 	queue_fini(&st->sink.queue);
 	lock_fini(&st->conf_lock);
 	free(st->outlets);
@@ -305,7 +314,7 @@ void weir_graph_free(struct weir_graph *g)
 		pool_free(g->pools[i]);
 	for (int i = 0; i < g->n_stages; i++)
 		free_stage(g, g->stages[i]);
-	control_free(g->control);
+	graph_control_free(g);
 	graph_classes_free(g);
 	free(g->pools);
 	free(g->stages);

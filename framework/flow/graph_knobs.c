@@ -72,7 +72,7 @@ static void apply(struct weir_stage *st, bool admission)
 	}
 	if (st->pool)
 		queue_set_limit(&st->sink.queue, (uint32_t)s->queue.limit);
-	atomic_store(&st->sink.cohort_max, (int)s->cohort.max);
+	graph_batch_bound(st, (int)s->cohort.max);
 	atomic_store(&st->sink.linger_ns, s->cohort.linger_ns);
 	if (admission) /* its state starts afresh: only when asked */
 		sink_set_admission(&st->sink, &s->admission, clock_now_ns());

@@ -165,7 +165,9 @@ static void view_names(struct weir_stage *st, struct weir_stage_view *v)
 	v->admission = st->sink.policy->name;
 	lock_take(&st->sink.queue.lock);
 	v->admission_mode = admission_modes[st->sink.admission.mode];
+	v->admission_nonsense = atomic_load_explicit(&st->sink.nonsense, memory_order_relaxed);
 	lock_release(&st->sink.queue.lock);
+	sink_explain(&st->sink, v->admission_why, sizeof(v->admission_why));
 	v->depth = st->depth;
 	v->slo_ns = st->spec->slo_ns;
 	v->metrics = st->ops->metrics;
@@ -217,6 +219,7 @@ static int view_stage(struct weir_graph *g, struct weir_stage *st, struct weir_s
 	v->batches = book_read(&b.batches);
 	v->batch_events = book_read(&b.batch_events);
 	v->wakeups = book_read(&b.wakeups);
+	v->stuck = atomic_load_explicit(&st->stuck, memory_order_relaxed);
 	v->unhandled = book_read(&b.unhandled);
 	for (int m = 0; m < v->n_metrics; m++)
 		v->metric[m] = (int64_t)book_read(&b.metric[m]);

@@ -65,6 +65,7 @@ struct book {
 struct sink;
 struct local;
 struct conf;
+struct pool;
 
 /** Events on their way to one sink or mailbox, collected until the batch ends. */
 struct outbox {
@@ -85,7 +86,8 @@ struct local {
 	struct time_book *times; /* one per class; NULL where this thread never runs the stage */
 	void *thread_state;      /* NULL likewise */
 	bool thread_ready;       /* ops->thread_init ran */
-	int64_t service_ns;      /* of one event, smoothed: bounds the next batch */
+	int64_t service_ns;      /* of one event, smoothed: bounds the next batch, unless */
+	bool batched;            /* a batch policy does */
 	struct conf *conf;       /* held reference */
 	uint64_t conf_version;   /* of `conf` */
 	uint64_t conf_batch;     /* thread's batch number at which conf was last used */
@@ -100,13 +102,16 @@ struct thread {
 	int64_t now_ns; /* start of this batch */
 	uint64_t batch; /* number of this batch */
 	struct outbox *dirty, **dirty_tail;
-	_Atomic(const struct weir_stage *) running; /* for crash reports, views */
+	_Atomic(struct weir_stage *) running; /* for crash reports, views */
 	_Atomic(const struct weir_event_type *) running_type;
 	struct weir_event **run_ev; /* the batch in a handler, for a thread that dies in it */
 	int run_n;
 	struct weir_event *offer[WEIR_BATCH_MAX]; /* what an outbox is offering */
-	atomic_bool moving; /* offering or flushing: counters may be ahead of queues */
-	int refused_by;     /* stage that refused what is being returned, or WEIR_NO_STAGE */
+	atomic_bool moving;     /* offering or flushing: counters may be ahead of queues */
+	int refused_by;         /* stage that refused what is being returned, or WEIR_NO_STAGE */
+	int tid;                /* kernel's number */
+	struct pool *pool;      /* whose handler it is, or NULL */
+	int64_t stuck_since_ns; /* the watchdog's: start of the last call it reported */
 	int n_locals;
 	struct local **local; /* by stage id */
 	struct outbox mail[MAILBOXES_MAX];

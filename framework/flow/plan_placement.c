@@ -2,16 +2,22 @@
 /* Where stages run and under which rules: placement, modes, keys, policies, the thread budget. */
 #include "flow/plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/task.h"
+#include "control/batch.h"
 #include "control/resize.h"
 #include "sched/policy.h"
 
-/* overload.md 3.5: the sum of threads is at most min(32 * cores, 512). */
-#define BUDGET_PER_CORE 32
-#define BUDGET_MAX      512
+/* Does the policy look at a queue? Then a stage without one can not have it. */
+static bool admission_queues(const char *name)
+{
+	const struct admission_policy *policy = name ? admission_find(name) : NULL;
+
+	return policy && (policy->tick || policy == &admission_threshold);
+}
 
 static void check_inline(struct plan *p, struct plan_stage *ps)
 {
@@ -28,8 +34,8 @@ static void check_inline(struct plan *p, struct plan_stage *ps)
 		why = "it is in a group";
 	else if (s->cohort.by && s->cohort.by[0])
 		why = "cohorts by key need a queue";
-	else if (s->admission.policy && strcmp(s->admission.policy, "threshold") == 0)
-		why = "admission policy 'threshold' needs a queue";
+	else if (admission_queues(s->admission.policy))
+		why = "its admission policy needs a queue";
 	if (why)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, why,
 		    "stage '%s' (%s) can not be inline", s->name, s->use);
@@ -79,8 +85,28 @@ static void check_threads(struct plan *p, const struct weir_threads_spec *t, con
 		    "threads of %s '%s': start %lld is not between min and max", kind, name,
 		    (long long)t->start);
 	if (t->policy && !resize_find(t->policy))
-		weir_errs_add(p->errs, mark, WEIR_ENOENT, "'static' or 'seda'",
+		weir_errs_add(p->errs, mark, WEIR_ENOENT, "'static', 'seda' or 'weir'",
 		    "threads of %s '%s': there is no policy '%s'", kind, name, t->policy);
+}
+
+/* Name the nearest policy, or all there are. */
+static void unknown_admission(struct plan *p, const struct weir_stage_spec *s)
+{
+	const char *names[16], *near;
+	char known[160] = "";
+	int n = 0;
+
+	for (; n < 16 && admission_at(n); n++) {
+		size_t len = strlen(known);
+		names[n] = admission_at(n)->name;
+		snprintf(
+		    known + len, sizeof(known) - len, "%s%s", n ? ", " : "there are ", names[n]);
+	}
+	near = weir_nearest(s->admission.policy, names, n);
+	if (near)
+		snprintf(known, sizeof(known), "did you mean '%s'?", near);
+	weir_errs_add(p->errs, &s->mark, WEIR_ENOENT, known,
+	    "stage '%s': there is no admission policy '%s'", s->name, s->admission.policy);
 }
 
 static void check_admission(struct plan *p, const struct weir_stage_spec *s)
@@ -90,8 +116,7 @@ static void check_admission(struct plan *p, const struct weir_stage_spec *s)
 	if (!a->policy)
 		return;
 	if (!admission_find(a->policy))
-		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT, "'none', 'threshold' or 'rate'",
-		    "stage '%s': there is no admission policy '%s'", s->name, a->policy);
+		unknown_admission(p, s);
 	else if (strcmp(a->policy, "rate") == 0 && a->rate <= 0)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "write 'rate: 500'",
 		    "stage '%s': admission policy 'rate' needs a rate", s->name);
@@ -116,6 +141,9 @@ static void check_stage(struct plan *p, struct plan_stage *ps)
 	}
 	check_inline(p, ps);
 	resolve_key(p, ps);
+	if (s->cohort.policy && !batch_find(s->cohort.policy))
+		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT, "'static', 'weir' or 'seda'",
+		    "stage '%s': there is no batch policy '%s'", s->name, s->cohort.policy);
 	if (!s->inlined && ps->group < 0)
 		check_threads(p, &s->threads, "stage", s->name, &s->mark);
 	check_admission(p, s);
@@ -128,9 +156,8 @@ static int64_t floor_of(const struct weir_threads_spec *t)
 
 static void check_budget(struct plan *p)
 {
-	int64_t sum = 0, budget = (int64_t)BUDGET_PER_CORE * task_cores();
+	int64_t sum = 0, budget = task_budget();
 
-	budget = budget < BUDGET_MAX ? budget : BUDGET_MAX;
 	for (int i = 0; i < p->n; i++) {
 		const struct plan_stage *ps = &p->stages[i];
 		if (ps->ops && !(ps->ops->flags & WEIR_STAGE_SOURCE) && !ps->spec->inlined &&

@@ -121,6 +121,15 @@ static int part_of(const struct queue *q, const struct weir_event *ev)
 	return q->n_parts == 1 ? 0 : (int)(ev->key % (uint64_t)q->n_parts);
 }
 
+uint32_t queue_class_length_locked(const struct queue *q, int class_id)
+{
+	uint32_t n = 0;
+
+	for (int p = 0; p < q->n_parts; p++)
+		n += q->part[p].lane[class_id].n;
+	return n;
+}
+
 int queue_push_locked(struct queue *q, struct weir_event **ev, int n)
 {
 	int done = 0;
@@ -267,12 +276,46 @@ static struct partition *part_due(struct queue *q, struct queue_take *take, bool
 	return best;
 }
 
+/* The lane whose head has waited longest; NULL when all are empty. */
+static struct lane *oldest_lane(struct partition *part, int n_classes)
+{
+	struct lane *oldest = NULL;
+
+	for (int c = 0; c < n_classes; c++) {
+		struct lane *l = &part->lane[c];
+		if (l->n && (!oldest || l->slot[l->head]->queued_ns <
+					    oldest->slot[oldest->head]->queued_ns))
+			oldest = l;
+	}
+	return oldest;
+}
+
+/* Take up to `max` events, oldest first whatever their class; what was handed over together stays
+ * together. */
+static int part_take_oldest(
+    struct queue *q, struct partition *part, int max, struct weir_event **out)
+{
+	struct lane *l;
+	int n = 0;
+
+	while (n < max && (l = oldest_lane(part, q->n_classes))) {
+		int64_t queued_ns = l->slot[l->head]->queued_ns;
+		uint32_t run = 1;
+		while (run < l->n && n + (int)run < max &&
+		       l->slot[(l->head + run) & (l->capacity - 1)]->queued_ns == queued_ns)
+			run++;
+		n += lane_take(l, (int)run, out + n);
+	}
+	return n;
+}
+
 static int part_take(struct queue *q, struct partition *part, const struct queue_take *take,
     int max, bool overdue, struct weir_event **out)
 {
-	int n = 0;
+	bool oldest = q->fifo && !take->by_key && q->n_classes > 1;
+	int n = oldest ? part_take_oldest(q, part, max, out) : 0;
 
-	for (int c = 0; c < q->n_classes && n < max; c++) {
+	for (int c = 0; !oldest && c < q->n_classes && n < max; c++) {
 		struct lane *l = &part->lane[c];
 		n += take->by_key ? lane_take_key(l, max - n, overdue, out + n)
 				  : lane_take(l, max - n, out + n);

@@ -61,6 +61,7 @@ struct queue {
 	int n_classes;
 	bool keyed;   /* keys are kept beside events: cohorts by key */
 	bool leasing; /* partitions are leased: exclusive, partitioned */
+	bool fifo;    /* oldest first whatever the class; else the highest class first */
 };
 
 /** How a batch is to be taken. */
@@ -86,6 +87,9 @@ void queue_fini(struct queue *q);
 
 /** Room left under the limit; the caller holds the lock. */
 uint32_t queue_room_locked(const struct queue *q) WEIR_REQUIRES(&q->lock);
+
+/** Events of `class_id` that wait; the caller holds the lock. Cost: a look per partition. */
+uint32_t queue_class_length_locked(const struct queue *q, int class_id) WEIR_REQUIRES(&q->lock);
 
 /** Append ev[0..n) in order (class from each event, partition from key % n_parts). The caller has
  *  checked the room and that the queue is open. Returns how many entered: less than n only when a

@@ -45,7 +45,15 @@ struct sink {
 	/** Events arrived: the queue held `before` and holds `length` now; `parts` has a bit per
 	 *  partition touched, 0 when it has but one. */
 	void (*wake)(struct sink *sink, uint32_t before, uint32_t length, uint64_t parts);
+	/** Fill threads and idle of the view: what serves the queue, at this moment. */
+	void (*look)(const struct sink *sink, struct admission_view *view);
 	void *pool; /* who serves the queue; NULL inline */
+	int64_t slo_ns;
+	/* for policies that learn (policy->tick); written by the control thread but `running` */
+	_Atomic int64_t cost_ns[WEIR_CLASSES_MAX]; /* mean service time by class; 0: not known */
+	_Atomic int64_t mean_cost_ns;
+	atomic_uint running;  /* events in handle calls */
+	atomic_uint nonsense; /* answers of the policy that made no sense */
 	/* live knobs */
 	atomic_int cohort_max;
 	_Atomic int64_t linger_ns;
@@ -66,6 +74,19 @@ struct sink {
  */
 int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t now_ns,
     struct book *book, int *reason);
+
+/** Events ev[0..n) of the queue are about to be handled at `now_ns`: those that the policy sheds now are moved to the
+ *  front, in order. Returns how many; 0 unless the policy drops. Any thread of the pool. */
+int sink_drop(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, struct book *book);
+
+/** Tell the policy what happened since the last tick. The control thread. */
+void sink_tick(struct sink *s, const struct admission_sample *sample);
+
+/** Why the door is as it is, into buf[size], "" when the policy has nothing to say. Any thread. */
+void sink_explain(struct sink *s, char *buf, size_t size);
+
+/** Estimated time to serve what is queued: events of each class times their cost. The caller holds the lock. */
+int64_t sink_work_ns_locked(const struct sink *s) WEIR_REQUIRES(&s->queue.lock);
 
 /** Change the admission parameters (not the policy); its state starts afresh. */
 void sink_set_admission(struct sink *s, const struct weir_admission_spec *spec, int64_t now_ns);

@@ -24,6 +24,9 @@
 /* Longest spin, 1 ms: fifty times what waking a sleeper costs (limits.md: 21 us). */
 #define SPIN_MAX_NS 1e6
 
+/* Longest time that can be called stuck, an hour: a guess. */
+#define STUCK_MAX_NS 3600e9
+
 /* Objectives from 100 us (below it the clock's tick decides) to an hour: guesses. */
 #define SLO_MIN_NS 1e5
 #define SLO_MAX_NS 3600e9
@@ -58,7 +61,7 @@ const struct weir_knob weir_threads_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_threads_spec, policy),
 	.def = "seda", /* overload.md: the one that exists until resize_weir does */
-	.help = "what resizes the pool between min and max: seda, or static for never"},
+	.help = "what resizes the pool between min and max: seda, weir, or static for never"},
     {.name = "pin",
 	.type = WEIR_KNOB_BOOL,
 	MEMBER(weir_threads_spec, pinned),
@@ -72,6 +75,13 @@ const struct weir_knob weir_threads_knobs[] = {
 	.max = SPIN_MAX_NS,
 	.flags = WEIR_KNOB_AUTO,
 	.help = "longest look for work before a thread sleeps; auto adapts, 0 never spins"},
+    {.name = "stuck",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_threads_spec, stuck_ns),
+	.def = "1s", /* guess: ten times HAProxy's 100 ms, since handlers here may block */
+	.min = 0,
+	.max = STUCK_MAX_NS,
+	.help = "a call of the handler that takes longer is reported with its stack; 0 never"},
     {.name = NULL}};
 
 const struct weir_knob weir_queue_knobs[] = {
@@ -83,6 +93,13 @@ const struct weir_knob weir_queue_knobs[] = {
 	.max = QUEUE_MAX,
 	.flags = WEIR_KNOB_LIVE,
 	.help = "most events that may wait; more are refused as queue_full"},
+    {.name = "discipline",
+	.type = WEIR_KNOB_ENUM,
+	MEMBER(weir_queue_spec, discipline),
+	.def = "auto",
+	.choices = "auto|priority|fifo",
+	.help = "who is served first: priority (the highest class), fifo (the oldest), auto: fifo "
+		"behind the policies weir, dagor and codel, else priority"},
     {.name = NULL}};
 
 const struct weir_knob weir_cohort_knobs[] = {
@@ -94,6 +111,11 @@ const struct weir_knob weir_cohort_knobs[] = {
 	.max = WEIR_BATCH_MAX,
 	.flags = WEIR_KNOB_LIVE,
 	.help = "most events of one call of the handler"},
+    {.name = "policy",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_cohort_spec, policy),
+	.def = "static",
+	.help = "what sizes batches below max: static nothing, weir by cost and slo, or seda"},
     {.name = "linger",
 	.type = WEIR_KNOB_DURATION,
 	MEMBER(weir_cohort_spec, linger_ns),
@@ -115,7 +137,8 @@ const struct weir_knob weir_admission_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_admission_spec, policy),
 	.def = "none",
-	.help = "who may enter the queue: none (all, up to its limit), threshold or rate"},
+	.help = "who may enter the queue: none (all, up to its limit), threshold, rate, codel, "
+		"gradient2, dagor, seda_rt or weir (docs/overload.md)"},
     {.name = "mode",
 	.type = WEIR_KNOB_ENUM,
 	MEMBER(weir_admission_spec, mode),
@@ -144,6 +167,24 @@ const struct weir_knob weir_admission_knobs[] = {
 	.def = "0",
 	.flags = WEIR_KNOB_LIVE,
 	.help = "policy rate: events that may enter at once; 0 is 10 ms of the rate, at least 1"},
+    {.name = "target",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_admission_spec, target_ns),
+	.def = "auto",
+	.min = 1000,
+	.max = 1e11,
+	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
+	.help =
+	    "policies codel and dagor: the wait to keep; seda_rt: the response time; auto is the "
+	    "policy's own"},
+    {.name = "interval",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_admission_spec, interval_ns),
+	.def = "auto",
+	.min = 1e6,
+	.max = 1e11,
+	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
+	.help = "policy codel: time over which the least wait counts; auto is 100ms"},
     {.name = NULL}};
 
 const struct weir_knob weir_stage_knobs[] = {

@@ -113,6 +113,16 @@ static void finish_leftovers(struct weir_stage *st, struct local *l, struct weir
 		    st->name, st->ops->name, left, n);
 }
 
+/* Shed what the policy finds to have waited too long. Returns how many are left, at the end of ev. */
+static int drop_late(struct sink *sink, struct weir_event **ev, int n, struct thread *t)
+{
+	int dropped = sink_drop(sink, ev, n, t->now_ns, &t->local[sink->id]->book);
+
+	for (int i = 0; i < dropped; i++)
+		weir_event_finish(&ev[i], WEIR_EDELAY);
+	return n - dropped;
+}
+
 void stage_run(struct sink *sink, struct weir_event **ev, int n)
 {
 	struct weir_stage *st = sink->stage;
@@ -127,10 +137,15 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 		record_no_waits(l, ev, n, sink->queue.n_classes, per_class);
 	} else {
 		n = drop_expired(ev, n, start_ns);
+		int left = n ? drop_late(sink, ev, n, t) : 0;
+		ev += n - left;
+		n = left;
 		if (n == 0)
 			return;
 		record_waits(l, ev, n, start_ns, per_class);
 	}
+	if (sink->policy->tick)
+		atomic_fetch_add_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
 	t->run_ev = ev;
 	t->run_n = n;
 	atomic_store_explicit(&l->book.running_since_ns, start_ns, memory_order_relaxed);
@@ -139,10 +154,22 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 	st->ops->handle(st, ev, n);
 	finish_leftovers(st, l, ev, n);
 	t->run_n = 0;
+	if (sink->policy->tick)
+		atomic_fetch_sub_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
 	t->now_ns = clock_now_ns();
 	record_service(l, per_class, sink->queue.n_classes, n, t->now_ns - start_ns);
 	atomic_store_explicit(&l->book.running_since_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&t->running, NULL, memory_order_relaxed);
+}
+
+void stage_look(const struct sink *sink, struct admission_view *view)
+{
+	const struct pool *pool = sink->pool;
+	int target = atomic_load_explicit(&pool->target, memory_order_relaxed);
+
+	view->threads = target > 0 ? target : 1;
+	view->idle = atomic_load_explicit(&pool->n_idle, memory_order_relaxed) > 0 ||
+		     atomic_load_explicit(&pool->n_spinning, memory_order_relaxed) > 0;
 }
 
 void stage_wake(struct sink *sink, uint32_t before, uint32_t length, uint64_t parts)

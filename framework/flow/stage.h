@@ -47,6 +47,11 @@ struct weir_stage {
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);
 	_Atomic uint64_t conf_version; /* grows when conf is replaced */
 	atomic_bool unhandled_logged, unlinked_logged;
+	struct batcher *batcher; /* sizes the batches; NULL: the operator does */
+	atomic_int cohort_bound; /* cohort.max as set: the batcher's bound */
+	int64_t stuck_ns;        /* calls longer than that are reported; 0: none */
+	_Atomic uint64_t stuck;  /* that were */
+	int64_t stuck_shown_ns;  /* the watchdog's: when it last showed a stack */
 };
 
 /** The graph of a stage, for parts of the framework. */
@@ -67,6 +72,8 @@ void stage_conf_set(struct weir_stage *st, struct conf *conf);
 void stage_run(struct sink *sink, struct weir_event **ev, int n);
 
 /** Sink callback: wake threads of the stage's pool. */
+/** Who serves the queue of `sink`, for its policy. Any thread. */
+void stage_look(const struct sink *sink, struct admission_view *view);
 void stage_wake(struct sink *sink, uint32_t before, uint32_t length, uint64_t parts);
 
 /** Deal with ev[0..n) that the sink behind `outlet` of `st` refused: ops->refused or finish. */

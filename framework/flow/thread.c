@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <urcu/urcu-memb.h>
 
 #include "base/clock.h"
@@ -46,6 +47,7 @@ static struct local *local_new(struct weir_stage *st, bool runs)
 		return NULL;
 	l->stage = st;
 	l->n_outboxes = st->n_outlets;
+	l->batched = st->batcher != NULL;
 	/* Not measured yet: a stage that says it blocks is taken for slow, and given one at a time.
 	 */
 	l->service_ns = st->ops->flags & WEIR_STAGE_BLOCKS ? NS_PER_S : 0;
@@ -93,13 +95,14 @@ static bool may_run(
 }
 
 static struct thread *thread_new(
-    struct weir_graph *g, const char *name, const struct weir_stage *home, const struct pool *pool)
+    struct weir_graph *g, const char *name, const struct weir_stage *home, struct pool *pool)
 {
 	struct thread *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
 	t->graph = g;
+	t->pool = pool;
 	snprintf(t->name, sizeof(t->name), "%s", name);
 	t->dirty_tail = &t->dirty;
 	t->refused_by = WEIR_NO_STAGE;
@@ -142,6 +145,7 @@ static int become(struct thread *t)
 	WEIR_ASSERT(thread_current == NULL);
 	urcu_memb_register_thread();
 	thread_current = t;
+	t->tid = (int)gettid();
 	int rc = init_stages(t);
 	if (rc != 0) {
 		fini_stages(t);
@@ -285,9 +289,12 @@ int thread_abandon(void)
 			ended++;
 		}
 	}
-	const struct weir_stage *st = atomic_load(&t->running);
-	if (st)
+	struct weir_stage *st = atomic_load(&t->running);
+	if (st) {
 		atomic_store(&t->local[st->id]->book.running_since_ns, 0);
+		if (st->sink.policy->tick)
+			atomic_fetch_sub(&st->sink.running, (unsigned)t->run_n);
+	}
 	atomic_store(&t->running, NULL);
 	t->run_n = 0;
 	return ended;

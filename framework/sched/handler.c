@@ -273,6 +273,7 @@ static void leave(void *arg)
 		release(h);
 	}
 	thread_leave();
+	schedstat_end(&h->sched);
 	atomic_store(&h->slot, HANDLER_GONE);
 	pool_wake(pool); /* a wake-up that came for this thread must not be lost */
 }
@@ -283,8 +284,10 @@ void *handler_main(void *arg)
 	char name[24];
 
 	snprintf(name, sizeof(name), "%.10s/%d", h->pool->name, h->rank);
+	schedstat_begin(&h->sched);
 	if (thread_enter_pool(h->pool->graph, name, h->pool) != 0) {
 		atomic_fetch_add(&h->pool->failures, 1);
+		schedstat_end(&h->sched);
 		atomic_store(&h->slot, HANDLER_GONE);
 		return NULL;
 	}

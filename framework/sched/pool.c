@@ -141,6 +141,36 @@ int pool_start(struct pool *pool)
 	return r.spawned;
 }
 
+static void sum_sched(struct schedstat_sample *sum, const struct schedstat_sample *s)
+{
+	sum->cpu_ns += s->cpu_ns;
+	sum->runq_ns += s->runq_ns;
+}
+
+static void close_sched(struct pool *pool, struct handler *h)
+{
+	struct schedstat_sample final;
+
+	schedstat_close(&h->sched, &final);
+	sum_sched(&pool->sched_gone, &final);
+}
+
+bool pool_sched(struct pool *pool, struct schedstat_sample *sum)
+{
+	bool known = true;
+
+	*sum = pool->sched_gone;
+	for (int i = 0; i < atomic_load(&pool->n_slots); i++) {
+		struct handler *h = atomic_load(&pool->handler[i]);
+		struct schedstat_sample s;
+		if (!h || atomic_load(&h->slot) == HANDLER_EMPTY)
+			continue;
+		known &= schedstat_read(&h->sched, &s);
+		sum_sched(sum, &s);
+	}
+	return known;
+}
+
 /* Join threads that have gone; only the control thread does, so no lock is needed. */
 static int join_gone(struct pool *pool)
 {
@@ -151,6 +181,7 @@ static int join_gone(struct pool *pool)
 		if (!h || atomic_load(&h->slot) != HANDLER_GONE)
 			continue;
 		task_join(&h->task);
+		close_sched(pool, h);
 		atomic_store(&h->slot, HANDLER_EMPTY);
 		joined++;
 	}
@@ -206,6 +237,7 @@ void pool_stop(struct pool *pool)
 		if (!h || atomic_load(&h->slot) == HANDLER_EMPTY)
 			continue;
 		task_join(&h->task);
+		close_sched(pool, h); /* the control thread has been stopped */
 		atomic_store(&h->slot, HANDLER_EMPTY);
 	}
 }

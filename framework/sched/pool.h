@@ -18,7 +18,7 @@
  * |-----------------------------------|------------------------------------------------------|
  * | pool_wake, pool_wake_parts        | any thread, no queue lock held                       |
  * | pool_set_target, pool_set_bounds  | any thread                                           |
- * | pool_repair                       | the control thread (joins)                           |
+ * | pool_repair, pool_sched           | the control thread (joins)                           |
  * | pool_read                         | any thread                                           |
  * | pool_new, add, start, stop, free  | main thread                                          |
  */
@@ -29,6 +29,7 @@
 #include <weir/spec.h>
 
 #include "base/lock.h"
+#include "base/schedstat.h"
 #include "base/task.h"
 #include "flow/sink.h"
 #include "sched/policy.h"
@@ -42,8 +43,9 @@ struct handler {
 	struct pool *pool;
 	int rank;
 	struct task task;
-	atomic_int slot;       /* enum handler_slot */
-	_Atomic uint8_t state; /* enum weir_thread_state, of a live thread */
+	atomic_int slot;        /* enum handler_slot */
+	_Atomic uint8_t state;  /* enum weir_thread_state, of a live thread */
+	struct schedstat sched; /* read by the control thread */
 	/* the idle list; guarded by pool->lock */
 	struct handler *next_idle;
 	bool listed;
@@ -77,6 +79,7 @@ struct pool {
 	atomic_int target, min, max;
 	atomic_bool stopping;
 	_Atomic uint64_t failures, deaths;
+	struct schedstat_sample sched_gone; /* of threads joined; the control thread's */
 };
 
 /** What pool_repair did, for the journal. */
@@ -112,6 +115,10 @@ struct pool_repairs pool_repair(struct pool *pool, int64_t now_ns);
 
 /** Threads by state; returns the number of live ones. */
 int pool_read(const struct pool *pool, int states[WEIR_THREAD_STATES]);
+
+/** CPU and run-queue time of the pool's threads since start, those that have gone included. Returns
+ *  whether run-queue time is known. Control thread; 0.7 to 3 us per thread. */
+bool pool_sched(struct pool *pool, struct schedstat_sample *sum);
 
 /** Let every sleeper look again (bounds or ranks changed). */
 void pool_wake_all(struct pool *pool);

@@ -24,6 +24,7 @@
 #include "http/drain.h"
 #include "http/guard.h"
 #include "http/listen.h"
+#include "http/wire.h"
 
 /* Descriptors for all that is not a client: listeners, files, logs, plug-ins. A guess. */
 #define FDS_APART 128
@@ -166,6 +167,11 @@ static int check_conf(const struct http_conf *conf, struct weir_err *err)
 	if (n > 64 || guard_span(conf->server_name, n, GUARD_TOKEN | GUARD_TARGET) != n) {
 		snprintf(err->text, sizeof(err->text),
 		    "'server_name' may have 64 visible characters without spaces");
+		return WEIR_EINVAL;
+	}
+	if (!wire_user_known(conf->user)) {
+		snprintf(err->text, sizeof(err->text),
+		    "'user' is address, connection or header.NAME, not '%.60s'", conf->user);
 		return WEIR_EINVAL;
 	}
 	return 0;
@@ -401,6 +407,13 @@ static const struct weir_knob knobs[] = {
 	.offset = ROW(server_name),
 	.def = "weir",
 	.help = "value of the Server field; empty: none"},
+    {.name = "user",
+	.type = WEIR_KNOB_STRING,
+	.offset = ROW(user),
+	.def = "",
+	.help =
+	    "what tells users apart, so that overload refuses some wholly rather than all now and "
+	    "then: address, connection, header.NAME; empty: every request by itself"},
     {.name = NULL},
 };
 

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "http/wire.h"
+
 bool conn_wants_read(const struct conn *c)
 {
 	if (c->lingering)
@@ -93,6 +95,20 @@ void conn_append(struct conn *c, struct http_req *r)
 	c->in_flight++;
 }
 
+/* How long the client will wait, and who it is. */
+static void take_hints(struct http_io *io, struct http_req *r)
+{
+	struct weir_event *ev = &r->pub.ev;
+	bool malformed;
+	int64_t left_ns = wire_left_ns(&r->pub, &malformed);
+
+	if (left_ns >= 0)
+		ev->deadline_ns = ev->arrival_ns + left_ns;
+	io->count[SERVER_HINTS_IGNORED] += malformed;
+	if (io->conf.user[0])
+		ev->session = wire_user(&r->pub, io->conf.user);
+}
+
 static void emit(struct conn *c, struct http_req *r)
 {
 	struct http_io *io = c->io;
@@ -108,6 +124,7 @@ static void emit(struct conn *c, struct http_req *r)
 		c->no_more = true;
 	weir_event_init(ev, &weir_http_request_type, weir_loop_now_ns(io->loop));
 	ev->trace_id = io->next_id++;
+	take_hints(io, r);
 	ev->class_id = weir_classify(io->stage, ev);
 	io->in_graph++;
 	weir_emit(io->stage, 0, &ev);

@@ -39,6 +39,7 @@ struct http_conf {
 	double min_rate; /* bytes per s */
 	int64_t keep_alive_requests, pipeline;
 	char *server_name;
+	char *user;
 };
 
 /* Rows of the metrics table: name, kind, unit, help. */
@@ -66,6 +67,8 @@ struct http_conf {
 	    "connections closed since a head or body came too slowly")                             \
 	X(TIMEOUTS_WRITE, "http_timeouts_write_total", COUNTER, "connections",                     \
 	    "connections closed since an answer was taken too slowly")                             \
+	X(HINTS_IGNORED, "http_hints_ignored_total", COUNTER, "requests",                          \
+	    "requests whose x-deadline-ms or grpc-timeout could not be read")                      \
 	X(UNDELIVERED, "http_undelivered_total", COUNTER, "responses",                             \
 	    "answers whose client had gone")
 

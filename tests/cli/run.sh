@@ -11,6 +11,12 @@
 launch server.yaml
 out=$(curl -sS "$web" 2>&1)
 is out has 'hello'
+out=$(curl -sSi -H 'x-deadline-ms: 0' "$web" 2>&1)
+is out has '503'; is out has 'reason=deadline'
+out=$(curl -sSi -H 'x-deadline-ms: soon' "$web" 2>&1)
+is out has '200'
+out=$(curl -sS "${admin}metrics" 2>&1)
+is out has 'weir_http_hints_ignored_total{stage="web"} 1'
 out=$(curl -sS "${admin}readyz" -o /dev/null -w '%{http_code}' 2>&1)
 is out has 200
 running=$about

@@ -10,7 +10,7 @@ weir --help
 is exit 0; is out has 'Likely next'
 weir help check
 is exit 0; is out has 'usage: weir check FILE'; is out has 'Example'
-for verb in list describe schema check explain graph run ps help version; do
+for verb in list describe schema check explain graph run ps simulate help version; do
 	weir $verb --help
 	is exit 0; is out has "usage: weir $verb"; is out has "weir $verb"; is err empty
 done

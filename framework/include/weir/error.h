@@ -36,7 +36,11 @@
 	X(ERATE, -34, SHED, "rate", "the stage admits no more per second")                         \
 	X(EDEADLINE, -35, SHED, "deadline", "the deadline passed before a handler could start")    \
 	X(ESTOPPING, -36, SHED, "stopping", "the server is stopping")                              \
-	X(EPRESSURE, -37, SHED, "pressure", "the server is out of a resource")
+	X(EPRESSURE, -37, SHED, "pressure", "the server is out of a resource")                     \
+	X(EPRIORITY, -38, SHED, "priority", "more important work needs the capacity")              \
+	X(EDELAY, -39, SHED, "delay", "it would have waited, or did wait, too long in the queue")  \
+	X(EHOPELESS, -40, SHED, "hopeless", "it could not have been done before its deadline")     \
+	X(ELIMIT, -41, SHED, "limit", "as many as the stage can bear were under way")
 
 enum weir_error {
 #define WEIR_ERROR_ENUM(name, code, kind, word, text) WEIR_##name = (code),
@@ -48,7 +52,7 @@ enum weir_error {
 enum weir_outcome { WEIR_OUTCOME_DONE, WEIR_OUTCOME_SHED, WEIR_OUTCOME_FAILED };
 
 /** Number of distinct SHED reasons; weir_shed_index() maps a code into [0, this). */
-#define WEIR_SHED_REASONS 6
+#define WEIR_SHED_REASONS 10
 
 /** Kind of outcome of `code`. Unknown codes are FAILED. Any thread, no blocking. */
 WEIR_API enum weir_outcome weir_outcome_of(int code);

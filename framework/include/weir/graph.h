@@ -122,7 +122,9 @@ struct weir_stage_view {
 	const char *mode;           /* "shared", "exclusive", "partitioned" */
 	const char *admission;      /* policy name */
 	const char *admission_mode; /* "off", "shadow", "enforce" */
-	int depth;                  /* longest way from a source, for layouts */
+	char admission_why[160];    /* what its policy says of itself now; "" for nothing */
+	uint64_t admission_nonsense; /* answers of the policy that made no sense, not obeyed */
+	int depth;                   /* longest way from a source, for layouts */
 	uint64_t queue_length, queue_limit;
 	uint64_t in_flight; /* queued + running + held */
 	uint64_t held;
@@ -137,6 +139,7 @@ struct weir_stage_view {
 	uint64_t wakeups;           /* sleepers woken for this stage */
 	uint64_t unhandled;         /* left behind by the handler */
 	int64_t oldest_wait_ns;     /* age of the oldest queued event, 0 when empty */
+	uint64_t stuck;             /* handle calls that ran longer than threads.stuck */
 	int64_t longest_running_ns; /* of the handle calls under way, 0 when none */
 	int64_t slo_ns;
 	double pressure;
@@ -155,11 +158,14 @@ struct weir_decision {
 	int64_t wall_ns;  /* CLOCK_REALTIME */
 	char stage[64];   /* stage or group */
 	char actor[24];   /* policy name, "operator", "repair" */
-	char action[24];  /* "grow", "shrink", "set", "spawn_failed" */
+	char action[24];  /* "grow", "shrink", "limit", "set", "batch", "stuck" ... */
 	char rule[96];    /* why: "queue 187 over threshold 64" */
 	char limit[48];   /* the limit it met, "" none: "wanted 9, max 8" */
 	char inputs[160]; /* "queue=187 busy=4 arrivals=912/s" */
 	int from, to;     /* threads before and after */
+	/** What became of a grow or shrink after so long: "helped", "no effect", "harmed", "undone"; ""
+	 *  not yet, or never for other actions. docs/api.md says what they mean. */
+	char outcome_5s[12], outcome_30s[12];
 };
 
 struct weir_graph_view {

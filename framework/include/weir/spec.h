@@ -22,18 +22,24 @@
  */
 struct weir_threads_spec {
 	int64_t min, max, start; /* handler threads, 1..1024; start -1: min */
-	char *policy;            /* resize policy: "seda", "static" */
+	char *policy;            /* resize policy: "seda", "weir", "static" */
 	bool pinned;             /* thread i to core i modulo cores */
-	int64_t spin_ns; /* longest spin before parking; -1: adapt, 0 where one core is all */
+	int64_t spin_ns;  /* longest spin before parking; -1: adapt, 0 where one core is all */
+	int64_t stuck_ns; /* handler calls longer than this are reported; 0: none */
 };
 
+/* Order of the choices of `queue: { discipline: }`. */
+enum weir_discipline { WEIR_DISCIPLINE_AUTO, WEIR_DISCIPLINE_PRIORITY, WEIR_DISCIPLINE_FIFO };
+
 struct weir_queue_spec {
-	int64_t limit; /* events */
+	int64_t limit;  /* events */
+	int discipline; /* enum weir_discipline */
 };
 
 struct weir_cohort_spec {
 	int64_t max;       /* events per handle call, 1..WEIR_BATCH_MAX */
 	int64_t linger_ns; /* wait at most this long for a fuller cohort; 0: never */
+	char *policy;      /* batch policy: "static", "weir", "seda" */
 	char *by;          /* field of the event type, "stage" for ops->key, "" for any mix */
 };
 
@@ -43,12 +49,14 @@ struct weir_cohort_spec {
 enum weir_admission_mode { WEIR_ADMISSION_OFF, WEIR_ADMISSION_SHADOW, WEIR_ADMISSION_ENFORCE };
 
 struct weir_admission_spec {
-	char *policy;      /* "none", "threshold", "rate" */
-	int mode;          /* enum weir_admission_mode */
-	int64_t threshold; /* threshold: events in the queue, less for lower classes; -1: half the
+	char *policy;        /* "none", "threshold", "rate", "codel" ... (framework/admission) */
+	int mode;            /* enum weir_admission_mode */
+	int64_t threshold;   /* threshold: events in the queue, less for lower classes; -1: half the
 			      limit */
-	double rate;       /* rate: events per second */
-	double burst;      /* rate: depth of the bucket in events; 0: 10 ms of rate, at least 1 */
+	double rate;         /* rate: events per second */
+	double burst;        /* rate: depth of the bucket in events; 0: 10 ms of rate, at least 1 */
+	int64_t target_ns;   /* codel, dagor: wait; seda_rt: response time; -1: the policy's own */
+	int64_t interval_ns; /* codel: over which the least wait counts; -1: the policy's own */
 };
 
 enum weir_stage_mode { WEIR_MODE_SHARED, WEIR_MODE_EXCLUSIVE, WEIR_MODE_PARTITIONED };

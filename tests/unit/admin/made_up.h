@@ -150,6 +150,7 @@ static inline void made_up_init(struct made_up *m)
 	    .action = "grow",
 	    .rule = "queue 187 over threshold 64",
 	    .inputs = "queue=187 busy=4",
+	    .outcome_5s = "helped",
 	    .from = 4,
 	    .to = 5,
 	    .at_ns = 9000000000};

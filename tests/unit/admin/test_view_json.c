@@ -172,6 +172,8 @@ static void test_decisions(void)
 	CU_ASSERT_EQUAL(INT(d, "decisions", "0", "id"), 2);
 	CU_ASSERT_STRING_EQUAL(TEXT(d, "decisions", "0", "rule"), "queue 187 over threshold 64");
 	CU_ASSERT_EQUAL(INT(d, "decisions", "0", "from"), 4);
+	CU_ASSERT_STRING_EQUAL(TEXT(d, "decisions", "0", "outcome_5s"), "helped");
+	CU_ASSERT_TRUE(json_is_null(at(d, "decisions", "0", "outcome_30s", NULL)));
 	CU_ASSERT_EQUAL(REAL(d, "decisions", "0", "uptime_seconds"), 8.5);
 	json_decref(d);
 	d = reparsed(view_json_decisions(&m.view, m.decision, 0));

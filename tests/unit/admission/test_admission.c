@@ -3,6 +3,7 @@
 #include "admission/admission.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cunit_main.h"
 
@@ -12,8 +13,9 @@ static int ask(const struct admission_policy *p, const struct weir_admission_spe
     int64_t now_ns, uint32_t length, uint32_t limit, int n, int *reason)
 {
 	struct admission_view v = {.now_ns = now_ns, .length = length, .limit = limit};
+	bool refused[256] = {false};
 
-	return p->admit(state, spec, &v, 0, n, reason);
+	return p->admit(state, spec, &v, 0, n, refused, reason);
 }
 
 static void test_find(void)
@@ -53,9 +55,10 @@ static int ask_class(int64_t threshold, uint32_t length, int class_id, int n_cla
 {
 	struct weir_admission_spec spec = {.threshold = threshold};
 	struct admission_view v = {.length = length, .limit = 4096, .n_classes = n_classes};
+	bool refused[1000] = {false};
 	int reason = 0;
 
-	int m = admission_threshold.admit(state, &spec, &v, class_id, n, &reason);
+	int m = admission_threshold.admit(state, &spec, &v, class_id, n, refused, &reason);
 	CU_ASSERT_EQUAL(reason, m < n ? WEIR_ETHRESHOLD : 0);
 	return m;
 }
@@ -137,8 +140,117 @@ static void test_rate_clock_going_back(void)
 	CU_ASSERT_EQUAL(ask(&admission_rate, &spec, 1001500000, 0, 64, 1, &reason), 0);
 }
 
-CUNIT_MAIN("admission", {"find by name", test_find}, {"none", test_none},
-    {"threshold", test_threshold}, {"threshold by class", test_threshold_of_classes},
+static uint64_t rng = 88172645463325252ULL;
+
+static uint64_t next_random(void)
+{
+	rng ^= rng << 13;
+	rng ^= rng >> 7;
+	rng ^= rng << 17;
+	return rng;
+}
+
+/* A number of any size, small ones and 0 as likely as large ones; at most 2^50. */
+static int64_t any_size(void)
+{
+	return (int64_t)((next_random() >> 14) >> (next_random() % 51));
+}
+
+static void any_tick(const struct admission_policy *p, const struct weir_admission_spec *spec,
+    int64_t now_ns, int n_classes)
+{
+	struct admission_sample sample = {.now_ns = now_ns,
+	    .span_ns = any_size(),
+	    .n_classes = n_classes,
+	    .threads = (int)(any_size() & 1023),
+	    .idle = next_random() % 4 == 0,
+	    .length = (uint32_t)any_size(),
+	    .work_ns = any_size(),
+	    .cost_ns = any_size(),
+	    .slo_ns = any_size(),
+	    .completed = (uint64_t)any_size(),
+	    .wait_mean_ns = any_size(),
+	    .response_mean_ns = any_size(),
+	    .response_p90_ns = any_size()};
+
+	for (int c = 0; c < n_classes; c++) {
+		sample.class[c].offered = (uint64_t)any_size();
+		sample.class[c].refused = (uint64_t)any_size();
+		sample.class[c].completed = (uint64_t)any_size();
+		sample.class[c].cost_ns = any_size();
+		sample.class[c].response_p90_ns = any_size();
+	}
+	if (p->tick)
+		p->tick(state, spec, &sample);
+}
+
+/* One run of a random view: the answer makes sense whatever the numbers. */
+static void any_admit(const struct admission_policy *p, const struct weir_admission_spec *spec,
+    int64_t now_ns, int n_classes)
+{
+	uint16_t user[64];
+	bool refused[64] = {false};
+	int reason = 0, marked = 0, n = 1 + (int)(next_random() % 64);
+	struct admission_view v = {.now_ns = now_ns,
+	    .length = (uint32_t)any_size(),
+	    .limit = 4096,
+	    .running = (uint32_t)any_size(),
+	    .n_classes = n_classes,
+	    .threads = (int)(any_size() & 1023),
+	    .idle = next_random() % 4 == 0,
+	    .work_ns = any_size(),
+	    .cost_ns = any_size(),
+	    .slo_ns = any_size(),
+	    .user = next_random() % 2 ? user : NULL};
+
+	for (int i = 0; i < 64; i++)
+		user[i] = (uint16_t)next_random();
+	int m = p->admit(
+	    state, spec, &v, (int)(next_random() % (uint64_t)n_classes), n, refused, &reason);
+	for (int i = 0; i < n; i++)
+		marked += refused[i];
+	CU_ASSERT(m >= 0 && m <= n);
+	CU_ASSERT(marked == 0 || marked == n - m);
+	CU_ASSERT(m == n ? reason == 0 : weir_outcome_of(reason) == WEIR_OUTCOME_SHED);
+	if (p->give_back && m > 1)
+		p->give_back(state, m / 2);
+	if (p->drop)
+		p->drop(state, spec, now_ns, any_size());
+}
+
+/* Every policy answers with sense to numbers without sense (under ASan and UBSan in CI), and says so
+ * in one line that fits. */
+static void test_any_numbers(void)
+{
+	struct weir_admission_spec spec = {
+	    .rate = 100, .threshold = 100, .target_ns = -1, .interval_ns = -1};
+
+	for (int i = 0; admission_at(i); i++) {
+		const struct admission_policy *p = admission_at(i);
+		int n_classes = 1 + i % WEIR_CLASSES_MAX;
+		int64_t now_ns = 0;
+		CU_ASSERT(p->help[0] != 0);
+		p->init(state, &spec, now_ns);
+		for (int step = 0; step < 20000; step++) {
+			char line[512] = "", tiny[8];
+			now_ns += any_size() >> 16;
+			any_admit(p, &spec, now_ns, n_classes);
+			if (step % 5 == 0)
+				any_tick(p, &spec, now_ns, n_classes);
+			if (!p->explain || step % 100)
+				continue;
+			int len = p->explain(state, &spec, line, sizeof(line));
+			CU_ASSERT_EQUAL((size_t)len, strlen(line));
+			CU_ASSERT(!strstr(line, "nan") && !strstr(line, "inf"));
+			CU_ASSERT(p->explain(state, &spec, tiny, sizeof(tiny)) < 8);
+			CU_ASSERT(strlen(tiny) < 8);
+		}
+	}
+}
+
+CUNIT_MAIN("admission", {"find by name", test_find}, {"any numbers", test_any_numbers},
+    {"none", test_none}, {"threshold", test_threshold},
+    {"threshold by class", test_threshold_of_classes},
     {"threshold lets every class in at rest", test_threshold_is_fair_at_rest},
     {"rate is exact at any rate", test_rate_is_exact},
     {"rate gives tokens back", test_rate_gives_back},

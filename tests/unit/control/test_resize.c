@@ -40,7 +40,8 @@ static struct control_repairs fake_repair(void *ctx, int i, int64_t now_ns)
 	return (struct control_repairs){0};
 }
 
-static const struct control_ops ops = {fake_view, fake_resize, fake_repair};
+static const struct control_ops ops = {
+    .view = fake_view, .resize = fake_resize, .repair = fake_repair};
 
 static struct control *control_of(struct fake *f)
 {
@@ -72,7 +73,12 @@ static struct fake fake_of(double arrivals, double rate, int min, int max)
 {
 	return (struct fake){.arrivals = arrivals,
 	    .rate = rate,
-	    .v = {.live = min, .target = min, .min = min, .max = max, .queue_limit = 4096}};
+	    .v = {.live = min,
+		.target = min,
+		.min = min,
+		.max = max,
+		.budget_left = 1000,
+		.queue_limit = 4096}};
 }
 
 static void test_grows_until_enough(void)

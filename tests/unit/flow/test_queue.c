@@ -125,6 +125,27 @@ static void test_classes_by_priority(void)
 	queue_fini(&q);
 }
 
+/* Under `fifo` classes share one order: that of their stamps, hand-overs whole. */
+static void test_oldest_first_whatever_the_class(void)
+{
+	struct queue q;
+	struct weir_event *run[9], *out[WEIR_BATCH_MAX];
+
+	CU_ASSERT_EQUAL_FATAL(queue_init(&q, 3, 1, 64, false, false), 0);
+	q.fifo = true;
+	for (int i = 0; i < 9; i++)
+		run[i] = make(i, 2 - i % 3, 0, 100 + i / 3 * 10);
+	push(&q, run, 9);
+	CU_ASSERT_EQUAL(pop(&q, 4, out), 4);
+	for (int i = 0; i < 4; i++)
+		CU_ASSERT_EQUAL(out[i]->queued_ns, i < 3 ? 100 : 110);
+	CU_ASSERT_EQUAL(pop(&q, 9, out), 5);
+	for (int i = 1; i < 5; i++)
+		CU_ASSERT(out[i]->queued_ns >= out[i - 1]->queued_ns);
+	CU_ASSERT_EQUAL(queue_length(&q), 0);
+	queue_fini(&q);
+}
+
 static void test_share_of_many_threads(void)
 {
 	struct queue q;
@@ -270,6 +291,7 @@ static void test_linger(void)
 CUNIT_MAIN("queue", {"first in first out over the end of the ring", test_fifo_over_ring_end},
     {"never longer than the limit", test_bound_and_length},
     {"highest class first, in order within", test_classes_by_priority},
+    {"fifo: oldest first, whatever the class", test_oldest_first_whatever_the_class},
     {"a batch is a fair share", test_share_of_many_threads},
     {"exclusive: one batch at a time", test_exclusive_lease},
     {"partitioned: a key stays in its partition, in order", test_partitions_keep_keys_apart},

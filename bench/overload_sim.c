@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of overload.md in virtual time: what each admission policy makes of each workload.
+ *
+ *   overload_sim [--workload W2]... [--policy weir]... [--load 2]... [--resize weir] [--seeds N]
+ *                [--for SECONDS] [--csv]
+ *
+ * One row per workload and policy. For each load: goodput over capacity (answers in time per second
+ * over what the stages can do at best), in brackets p99 of the response of what was completed in ms,
+ * and the share of class 0 that was served in time; behind them what was refused at the lowest load
+ * and work wasted at the highest. Medians over the seeds; of a spike or a fault, while it lasts.
+ * "best static" is policy `threshold` with the threshold that does best at that very load. --csv: one
+ * line per run instead, for plots.
+ *
+ * It is a model: refusing costs nothing, and a kernel adds no noise. A law of overload.md 3.10 that
+ * is broken ends the program with the last steps on stderr.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "sim/sim.h"
+#include "sim/workload.h"
+
+#define LIST_MAX  16
+#define SEEDS_MAX 32
+
+/* A row: a policy, or the best of several thresholds. */
+struct contender {
+	const char *name;
+	const struct admission_policy *policy;
+	bool sweeps;
+};
+
+/* Thresholds that the best static one is found among, in events: 0.25 to 4 times what four threads do
+ * in 100 ms at 5 and at 1 ms. */
+static const int64_t thresholds[] = {20, 40, 80, 160, 320, 640};
+
+struct options {
+	const struct sim_workload *workload[LIST_MAX];
+	struct contender policy[LIST_MAX];
+	const struct resize_policy *resize;
+	double load[LIST_MAX];
+	int n_workloads, n_policies, n_loads, seeds;
+	double for_s;
+	bool csv;
+};
+
+/* What of one run is shown. */
+struct figures {
+	double goodput, p99_ms, refused, wasted, top;
+};
+
+static double median(double *v, int n)
+{
+	for (int i = 1; i < n; i++)
+		for (int k = i; k > 0 && v[k] < v[k - 1]; k--) {
+			double t = v[k];
+			v[k] = v[k - 1];
+			v[k - 1] = t;
+		}
+	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+static double ratio(double part, double all, double otherwise)
+{
+	return all > 0 ? part / all : otherwise;
+}
+
+static struct figures figures_of(
+    const struct sim_workload *w, const struct sim_config *c, const struct sim_result *r)
+{
+	int64_t end_ns = c->warmup_ns + c->measured_ns;
+	int64_t from_ns = w->from_ns ? w->from_ns : c->warmup_ns;
+	int64_t to_ns = w->to_ns && w->to_ns < end_ns ? w->to_ns : end_ns;
+	const struct sim_class_result *top = &r->class[0];
+	uint64_t offered = 0, shed = 0;
+
+	for (int k = 0; k < c->n_classes; k++) {
+		offered += r->class[k].offered;
+		shed += sim_shed(&r->class[k]);
+	}
+	return (struct figures){
+	    .goodput = sim_goodput_per_s(c, r, from_ns, to_ns) / sim_capacity_per_s(c),
+	    .p99_ms = (double)sim_response_ns(c, r, 0.99) * 1e-6,
+	    .refused = ratio((double)shed, (double)offered, 0),
+	    .wasted = ratio((double)r->wasted_ns, (double)r->service_ns, 0),
+	    .top = ratio((double)top->in_time, (double)top->offered, 1)};
+}
+
+static struct figures run_one(const struct options *o, const struct sim_workload *w,
+    const struct contender *p, int64_t threshold, double load, uint64_t seed)
+{
+	static struct sim_config c;
+	struct sim_result *r;
+
+	sim_workload_fill(
+	    w, load, p->policy, w->pools ? o->resize : NULL, seed, (int64_t)(o->for_s * 1e9), &c);
+	for (int i = 0; i < c.n_stages; i++)
+		c.stage[i].params.threshold = threshold;
+	c.trace = stderr;
+	if (sim_run(&c, &r) != 0) {
+		fprintf(stderr, "%s, policy %s, load %g: %s\n", w->name, p->name, load,
+		    r ? r->breach : "out of memory");
+		exit(1);
+	}
+	struct figures f = figures_of(w, &c, r);
+	sim_result_free(r);
+	return f;
+}
+
+/* Medians over the seeds. */
+static struct figures run_seeds(const struct options *o, const struct sim_workload *w,
+    const struct contender *p, int64_t threshold, double load)
+{
+	double v[5][SEEDS_MAX];
+
+	for (int i = 0; i < o->seeds; i++) {
+		struct figures f = run_one(o, w, p, threshold, load, (uint64_t)i + 1);
+		v[0][i] = f.goodput;
+		v[1][i] = f.p99_ms;
+		v[2][i] = f.refused;
+		v[3][i] = f.wasted;
+		v[4][i] = f.top;
+		if (o->csv && !p->sweeps)
+			printf("%s,%s,%g,%d,%.4f,%.2f,%.5f,%.5f,%.5f\n", w->name, p->name, load,
+			    i + 1, f.goodput, f.p99_ms, f.refused, f.wasted, f.top);
+	}
+	return (struct figures){median(v[0], o->seeds), median(v[1], o->seeds),
+	    median(v[2], o->seeds), median(v[3], o->seeds), median(v[4], o->seeds)};
+}
+
+static struct figures run_contender(
+    const struct options *o, const struct sim_workload *w, const struct contender *p, double load)
+{
+	struct figures best = {.goodput = -1};
+
+	if (!p->sweeps)
+		return run_seeds(o, w, p, -1, load);
+	for (size_t i = 0; i < sizeof(thresholds) / sizeof(thresholds[0]); i++) {
+		struct figures f = run_seeds(o, w, p, thresholds[i], load);
+		if (f.goodput > best.goodput)
+			best = f;
+	}
+	return best;
+}
+
+static void print_row(
+    const struct options *o, const struct sim_workload *w, const struct contender *p)
+{
+	struct figures f = {0};
+	double refused = 0;
+
+	printf("| %s |", p->name);
+	for (int l = 0; l < o->n_loads; l++) {
+		f = run_contender(o, w, p, o->load[l]);
+		printf(" %.2f (%.0f) %.2f |", f.goodput, f.p99_ms, f.top);
+		if (l == 0)
+			refused = f.refused;
+	}
+	printf(" %.2f %% | %.1f %% |\n", refused * 100, f.wasted * 100);
+	fflush(stdout);
+}
+
+static void print_table(const struct options *o, const struct sim_workload *w)
+{
+	printf("\n%s: %s. Goodput / capacity (p99 in ms), success of class 0\n\n| policy |",
+	    w->name, w->help);
+	for (int l = 0; l < o->n_loads; l++)
+		printf(" %gx |", o->load[l]);
+	printf(" refused at %gx | wasted at %gx |\n|---|", o->load[0], o->load[o->n_loads - 1]);
+	for (int l = 0; l < o->n_loads + 2; l++)
+		printf("---|");
+	putchar('\n');
+	for (int p = 0; p < o->n_policies; p++)
+		print_row(o, w, &o->policy[p]);
+}
+
+/* ---- options ---- */
+
+static void usage(void)
+{
+	fputs("usage: overload_sim [--workload W2]... [--policy NAME]... [--load 2]... "
+	      "[--resize NAME] [--seeds N] [--for SECONDS] [--csv]\n",
+	    stderr);
+	exit(2);
+}
+
+static void add_policy(struct options *o, const char *name)
+{
+	struct contender c = {.name = name, .policy = admission_find(name)};
+
+	if (strcmp(name, "best static") == 0)
+		c = (struct contender){name, &admission_threshold, true};
+	if (!c.policy || o->n_policies == LIST_MAX)
+		usage();
+	o->policy[o->n_policies++] = c;
+}
+
+/* Take one option with its value. */
+static void take(struct options *o, const char *name, const char *value)
+{
+	const struct sim_workload *w = sim_workload_find(value);
+
+	if (strcmp(name, "--workload") == 0 && o->n_workloads < LIST_MAX && w)
+		o->workload[o->n_workloads++] = w;
+	else if (strcmp(name, "--policy") == 0)
+		add_policy(o, value);
+	else if (strcmp(name, "--load") == 0 && o->n_loads < LIST_MAX)
+		o->load[o->n_loads++] = strtod(value, NULL);
+	else if (strcmp(name, "--resize") == 0 && resize_find(value))
+		o->resize = resize_find(value);
+	else if (strcmp(name, "--seeds") == 0)
+		o->seeds = (int)strtol(value, NULL, 10);
+	else if (strcmp(name, "--for") == 0)
+		o->for_s = strtod(value, NULL);
+	else
+		usage();
+}
+
+/* What was not asked for is everything. */
+static void complete(struct options *o)
+{
+	static const double loads[] = {0.5, 1, 2, 5, 10};
+
+	if (o->n_workloads == 0)
+		for (int i = 0; sim_workload_at(i); i++)
+			o->workload[o->n_workloads++] = sim_workload_at(i);
+	if (o->n_policies == 0) {
+		for (int i = 0; admission_at(i); i++)
+			add_policy(o, admission_at(i)->name);
+		add_policy(o, "best static");
+	}
+	if (o->n_loads == 0) {
+		memcpy(o->load, loads, sizeof(loads));
+		o->n_loads = sizeof(loads) / sizeof(loads[0]);
+	}
+	if (o->seeds < 1 || o->seeds > SEEDS_MAX || !(o->for_s >= 1 && o->for_s <= 36000))
+		usage();
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {.seeds = 3, .for_s = 20, .resize = resize_find("weir")};
+
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--csv") == 0) {
+			o.csv = true;
+			continue;
+		}
+		if (i + 1 == argc)
+			usage();
+		take(&o, argv[i], argv[i + 1]);
+		i++;
+	}
+	complete(&o);
+	if (o.csv)
+		puts("workload,policy,load,seed,goodput_ratio,p99_ms,refused,wasted,top_success");
+	for (int w = 0; w < o.n_workloads; w++) {
+		if (!o.csv) {
+			print_table(&o, o.workload[w]);
+			continue;
+		}
+		for (int p = 0; p < o.n_policies; p++)
+			for (int l = 0; l < o.n_loads; l++)
+				run_contender(&o, o.workload[w], &o.policy[p], o.load[l]);
+	}
+	return 0;
+}

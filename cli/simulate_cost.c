@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an event takes at each stage: as given on the command line, else the mean of a running
+ * server, else what `burn` and `delay` are told to imitate. See simulate.h.
+ */
+#include "simulate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <weir/knob.h>
+#include <weir/stage.h>
+
+#include "client.h"
+#include "load/sentence.h"
+
+int simulate_stage(const struct weir_spec *spec, const char *name, size_t n)
+{
+	for (int i = 0; i < spec->n_stages; i++)
+		if (strlen(spec->stages[i].name) == n && memcmp(spec->stages[i].name, name, n) == 0)
+			return i;
+	return -1;
+}
+
+/* ---- burn and delay ---- */
+
+/* The words of `with:` that stages/basic/dist.h gives both; the defaults are theirs. */
+struct imitation {
+	int64_t time_ns, slow_ns;
+	int kind; /* as enum sim_dist_kind, which has the same order */
+	double slow_share, sigma;
+};
+
+/* Parse `with.<key>` (or the knob's default) of a stage into `base`. A key that is none is left. */
+static void read_with(const struct weir_stage_spec *st, const struct weir_stage_ops *ops,
+    const char *key, enum weir_knob_type type, void *member)
+{
+	const struct weir_knob *knob = weir_knob_find(ops->knobs, key);
+	const struct weir_node *node = weir_node_get(st->with, key);
+	const char *text = node && node->kind == WEIR_NODE_SCALAR ? node->text
+			   : knob                                 ? knob->def
+								  : NULL;
+	struct weir_knob row = {.name = key, .type = type};
+	char why[200];
+
+	if (!knob || !text || knob->type != type)
+		return;
+	row.choices = knob->choices;
+	row.min = knob->min;
+	row.max = knob->max;
+	weir_knob_parse(&row, text, member, why, sizeof(why));
+}
+
+static void cost_of_knobs(const struct weir_stage_spec *st, struct simulate_cost *cost)
+{
+	const struct weir_stage_ops *ops = weir_stage_type_find(st->use);
+	struct imitation m = {0};
+
+	cost->cpu_share = ops && ops->flags & WEIR_STAGE_BLOCKS ? 0 : 1;
+	if (!ops || !ops->knobs || !weir_knob_find(ops->knobs, "dist"))
+		return;
+	read_with(st, ops, "time", WEIR_KNOB_DURATION, &m.time_ns);
+	read_with(st, ops, "slow", WEIR_KNOB_DURATION, &m.slow_ns);
+	read_with(st, ops, "dist", WEIR_KNOB_ENUM, &m.kind);
+	read_with(st, ops, "slow_share", WEIR_KNOB_RATIO, &m.slow_share);
+	read_with(st, ops, "sigma", WEIR_KNOB_RATIO, &m.sigma);
+	cost->from = SIMULATE_KNOBS;
+	cost->dist = (struct sim_dist){
+	    .kind = (enum sim_dist_kind)m.kind, .mean_ns = m.time_ns, .sigma = m.sigma};
+	if (cost->dist.kind != SIM_BIMODAL || m.time_ns == 0)
+		return;
+	cost->dist.slow_share = m.slow_share;
+	cost->dist.slow_ratio = (double)m.slow_ns / (double)m.time_ns;
+	cost->dist.mean_ns =
+	    (int64_t)((1 - m.slow_share) * (double)m.time_ns + m.slow_share * (double)m.slow_ns);
+}
+
+/* ---- a running server ---- */
+
+/* The mean over all classes of a stage of /api/v1/stages; 0 when nothing was served. */
+static int64_t measured_mean_ns(const json_t *stage)
+{
+	const json_t *classes = json_object_get(stage, "classes");
+	double sum_s = 0, n = 0;
+
+	for (size_t i = 0; i < json_array_size(classes); i++) {
+		const json_t *h = json_object_get(json_array_get(classes, i), "service_seconds");
+		sum_s += json_number_value(json_object_get(h, "sum"));
+		n += json_number_value(json_object_get(h, "count"));
+	}
+	return n > 0 ? (int64_t)(sum_s / n * 1e9) : 0;
+}
+
+static void take_measured(
+    const struct weir_spec *spec, const json_t *stages, struct simulate_plan *plan)
+{
+	for (size_t i = 0; i < json_array_size(stages); i++) {
+		const json_t *stage = json_array_get(stages, i);
+		const char *name = json_string_value(json_object_get(stage, "name"));
+		int64_t mean_ns = measured_mean_ns(stage);
+		int at = name ? simulate_stage(spec, name, strlen(name)) : -1;
+		if (at < 0 || mean_ns <= 0)
+			continue;
+		/* How the times vary is not told by their mean: as imitated, else exponential. */
+		if (plan->cost[at].from == SIMULATE_UNKNOWN)
+			plan->cost[at].dist.kind = SIM_EXP;
+		plan->cost[at].dist.mean_ns = mean_ns;
+		plan->cost[at].from = SIMULATE_MEASURED;
+	}
+}
+
+static int ask_server(
+    const struct weir_spec *spec, const char *url, struct simulate_plan *plan, struct weir_err *err)
+{
+	struct client_answer answer = {0};
+	int rc = client_get(url, "/api/v1/stages", &answer, err);
+
+	if (rc != 0)
+		return rc;
+	json_t *doc = json_loadb(answer.body, answer.n, 0, NULL);
+	const json_t *stages = json_object_get(doc, "stages");
+	if (answer.status != 200 || !json_is_array(stages))
+		rc = sentence(
+		    err, WEIR_ESYS, "what answers at %.100s is no weir admin endpoint", url);
+	else
+		take_measured(spec, stages, plan);
+	json_decref(doc);
+	free(answer.body);
+	return rc;
+}
+
+/* ---- the command line ---- */
+
+/* One word behind the time: how it varies, or what it uses. */
+static int take_word(const char *word, size_t n, struct simulate_cost *cost)
+{
+	static const char *const kinds[] = {"const", "exp", "lognormal", "cpu", "blocks"};
+	size_t i = 0;
+
+	while (i < 5 && (strlen(kinds[i]) != n || memcmp(kinds[i], word, n) != 0))
+		i++;
+	if (i == 5)
+		return WEIR_EINVAL;
+	if (i >= 3)
+		cost->cpu_share = i == 3;
+	else
+		cost->dist = (struct sim_dist){.kind = i == 0   ? SIM_CONST
+						       : i == 1 ? SIM_EXP
+								: SIM_LOGNORMAL,
+		    .mean_ns = cost->dist.mean_ns,
+		    .sigma = 1};
+	return 0;
+}
+
+static int take_given(const struct weir_spec *spec, const char *word, struct simulate_plan *plan,
+    struct weir_err *err)
+{
+	const char *equals = strchr(word, '=');
+	char time[64];
+	int at = equals ? simulate_stage(spec, word, (size_t)(equals - word)) : -1;
+
+	if (at < 0)
+		return sentence(err, WEIR_EINVAL,
+		    "--cost %.60s: there is no such stage; write STAGE=5ms", word);
+	struct simulate_cost *cost = &plan->cost[at];
+	const char *rest = equals + 1 + strcspn(equals + 1, ",");
+	snprintf(time, sizeof(time), "%.*s", (int)(rest - equals - 1), equals + 1);
+	if (cost->from == SIMULATE_UNKNOWN)
+		cost->dist.kind = SIM_EXP;
+	cost->from = SIMULATE_GIVEN;
+	if (sentence_duration(time, &cost->dist.mean_ns, err) != 0)
+		return WEIR_EINVAL;
+	while (*rest) {
+		const char *next = rest + 1 + strcspn(rest + 1, ",");
+		if (take_word(rest + 1, (size_t)(next - rest - 1), cost) != 0)
+			return sentence(err, WEIR_EINVAL,
+			    "--cost %.60s: behind the time stand const, exp or lognormal, and cpu "
+			    "or "
+			    "blocks",
+			    word);
+		rest = next;
+	}
+	return 0;
+}
+
+int simulate_costs(const struct weir_spec *spec, const struct simulate_options *opt,
+    struct simulate_plan *plan, struct weir_err *err)
+{
+	int rc = 0;
+
+	if (spec->n_stages > SIMULATE_STAGES_MAX)
+		return sentence(err, WEIR_EINVAL, "more than %d stages", SIMULATE_STAGES_MAX);
+	for (int i = 0; i < spec->n_stages; i++)
+		cost_of_knobs(&spec->stages[i], &plan->cost[i]);
+	if (opt->admin)
+		rc = ask_server(spec, opt->admin, plan, err);
+	for (int i = 0; rc == 0 && i < opt->cost.n; i++)
+		rc = take_given(spec, opt->cost.word[i], plan, err);
+	return rc;
+}

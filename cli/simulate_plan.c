@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a spec and times to the simulator's configuration.
+ *
+ * Events are followed from the sources along the links, with the probability that they come so far.
+ * A stage with a pool of its own is a stage of the simulator, so is a group; what an inline stage
+ * takes is added to the stage before it, whose thread runs it. Links that close a cycle are not
+ * followed. The capacity is the utilisation law's: of a resource with n servers, of which an event
+ * takes D = visits * S, no more than n / D events a second can come by.
+ */
+#include "simulate.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/knob.h>
+#include <weir/stage.h>
+
+#include "load/sentence.h"
+#include "sim/workload.h"
+
+/* Paths less likely than this are not worth a route. */
+#define RARE 1e-6
+
+/* Links deep: more than a graph without cycles of SIMULATE_STAGES_MAX stages that anyone draws. */
+#define DEPTH_MAX 64
+
+struct walk {
+	const struct weir_spec *spec;
+	const struct simulate_options *opt;
+	struct simulate_plan *plan;
+	struct weir_err *err;
+	int cores;
+	int sim_of[SIMULATE_STAGES_MAX];    /* stage of the simulator, -1: none yet */
+	double work_ns[SIM_STAGES_MAX];     /* per event that the server is sent */
+	double cpu_ns[SIM_STAGES_MAX];      /* of it */
+	double heaviest_ns[SIM_STAGES_MAX]; /* of the stage's parts: how times vary is its own */
+	double route_share[SIM_ROUTES_MAX];
+	int source;            /* that the path began at */
+	struct sim_route path; /* so far */
+};
+
+/* ---- stages of the simulator ---- */
+
+static int threads_of(int64_t n, int cores)
+{
+	return n < 0 ? cores : (int)n;
+}
+
+static const struct weir_group_spec *group_of(
+    const struct weir_spec *spec, const struct weir_stage_spec *st)
+{
+	for (int i = 0; st->group && *st->group && i < spec->n_groups; i++)
+		if (strcmp(spec->groups[i].name, st->group) == 0)
+			return &spec->groups[i];
+	return NULL;
+}
+
+static bool is_source(const struct weir_stage_spec *st)
+{
+	const struct weir_stage_ops *ops = weir_stage_type_find(st->use);
+
+	return ops && ops->flags & WEIR_STAGE_SOURCE;
+}
+
+static bool is_single(const struct weir_stage_spec *st)
+{
+	const struct weir_stage_ops *ops = weir_stage_type_find(st->use);
+
+	return st->mode == WEIR_MODE_EXCLUSIVE || (ops && ops->flags & WEIR_STAGE_SINGLE);
+}
+
+/* A source's own threads run what is inline behind it: as many as there are cores. */
+static int add_front(struct walk *w, const struct weir_stage_spec *st)
+{
+	struct sim_config *c = &w->plan->config;
+
+	if (c->n_stages == SIM_STAGES_MAX)
+		return -1;
+	snprintf(w->plan->label[c->n_stages], sizeof(w->plan->label[0]), "%s", st->name);
+	c->stage[c->n_stages] = (struct sim_stage){.name = st->name,
+	    .batch_max = 1,
+	    .queue_limit = 1u << 30, /* in the kernel, and in connections */
+	    .threads_min = w->cores,
+	    .threads_max = w->cores,
+	    .threads_start = w->cores,
+	    .admission = &admission_none,
+	    .params = sim_admission_defaults(),
+	    .slo_ns = st->slo_ns};
+	return c->n_stages++;
+}
+
+static int add_pool(struct walk *w, const struct weir_stage_spec *st)
+{
+	struct sim_config *c = &w->plan->config;
+	const struct weir_group_spec *group = group_of(w->spec, st);
+	const struct weir_threads_spec *t = group ? &group->threads : &st->threads;
+
+	if (c->n_stages == SIM_STAGES_MAX)
+		return -1;
+	int max = is_single(st) ? 1 : threads_of(t->max, w->cores);
+	int min = threads_of(t->min, w->cores), start = t->start < 0 ? min : (int)t->start;
+	min = min < max ? min : max;
+	start = start < min ? min : start > max ? max : start;
+	snprintf(w->plan->label[c->n_stages], sizeof(w->plan->label[0]), "%s",
+	    group ? group->name : st->name);
+	c->stage[c->n_stages] = (struct sim_stage){.name = group ? group->name : st->name,
+	    .batch_max = (int)st->cohort.max,
+	    .queue_limit = (uint32_t)st->queue.limit,
+	    .threads_min = min,
+	    .threads_max = max,
+	    .threads_start = start,
+	    .admission = admission_find(st->admission.policy),
+	    .params = st->admission,
+	    .resize = resize_find(t->policy),
+	    .slo_ns = st->slo_ns};
+	return c->n_stages++;
+}
+
+/* The simulator's stage that stage `i` of the spec runs in, made when it is first met. */
+static int pool_of(struct walk *w, int i)
+{
+	const struct weir_stage_spec *st = &w->spec->stages[i];
+
+	for (int k = 0; k < w->spec->n_stages && w->sim_of[i] < 0; k++)
+		if (k != i && w->sim_of[k] >= 0 && group_of(w->spec, st) &&
+		    group_of(w->spec, st) == group_of(w->spec, &w->spec->stages[k]))
+			w->sim_of[i] = w->sim_of[k];
+	if (w->sim_of[i] < 0)
+		w->sim_of[i] = is_source(st) ? add_front(w, st) : add_pool(w, st);
+	return w->sim_of[i];
+}
+
+/* ---- the way of an event ---- */
+
+static int too_large(struct walk *w)
+{
+	return sentence(w->err, WEIR_EINVAL,
+	    "the graph has more than %d stages with threads, or is more than %d links deep",
+	    SIM_STAGES_MAX, DEPTH_MAX);
+}
+
+/* Stage `i` takes its time in the threads of the simulator's stage `at`. */
+static void add_work(struct walk *w, int i, int at, double share)
+{
+	const struct simulate_cost *cost = &w->plan->cost[i];
+	double work_ns = share * (double)cost->dist.mean_ns;
+
+	w->work_ns[at] += work_ns;
+	w->cpu_ns[at] += work_ns * cost->cpu_share;
+	if (work_ns > w->heaviest_ns[at]) {
+		w->heaviest_ns[at] = work_ns;
+		w->plan->config.stage[at].service = cost->dist;
+	}
+}
+
+/* The event enters stage `i` of the spec: extend the path. */
+static int enter(struct walk *w, int i, double share)
+{
+	const struct weir_stage_spec *st = &w->spec->stages[i];
+	const struct simulate_cost *cost = &w->plan->cost[i];
+	struct sim_route *path = &w->path;
+	int last = path->n ? path->stage[path->n - 1] : -1, at = last;
+
+	if (is_source(st) || (st->inlined && cost->dist.mean_ns == 0))
+		return 0;
+	if (!st->inlined && cost->from == SIMULATE_UNKNOWN)
+		return sentence(w->err, WEIR_EINVAL,
+		    "nothing says how long stage '%s' takes: give --cost %s=5ms, or --admin of a "
+		    "running server",
+		    st->name, st->name);
+	if (!st->inlined)
+		at = pool_of(w, i);
+	else if (last < 0)
+		at = pool_of(w, w->source);
+	if (at < 0 || path->n == SIM_STAGES_MAX)
+		return too_large(w);
+	if (at != last) {
+		path->stage[path->n++] = at;
+		w->plan->visits[at] += share;
+	}
+	add_work(w, i, at, share);
+	return 0;
+}
+
+/* The share of outlet `outlet` of stage `st`, as --share gives it; -1: it does not. */
+static double given_share(struct walk *w, const struct weir_stage_spec *st, const char *outlet)
+{
+	static const struct weir_knob row = {
+	    .name = "share", .type = WEIR_KNOB_RATIO, .min = 0, .max = 1};
+	size_t n_stage = strlen(st->name), n_outlet = strlen(outlet);
+
+	for (int i = 0; i < w->opt->share.n; i++) {
+		const char *word = w->opt->share.word[i];
+		double share;
+		char why[200];
+		if (strncmp(word, st->name, n_stage) == 0 && word[n_stage] == '.' &&
+		    strncmp(word + n_stage + 1, outlet, n_outlet) == 0 &&
+		    word[n_stage + 1 + n_outlet] == '=' &&
+		    weir_knob_parse(
+			&row, word + n_stage + 2 + n_outlet, &share, why, sizeof(why)) == 0)
+			return share;
+	}
+	return -1;
+}
+
+/* A path ends here with probability `share`: it is a route. */
+static void add_route(struct walk *w, double share)
+{
+	struct sim_config *c = &w->plan->config;
+	int i = 0;
+
+	if (share < RARE)
+		return;
+	if (w->path.n == 0) {
+		w->plan->in_front += share;
+		return;
+	}
+	while (i < c->n_routes &&
+	       (c->route[i].n != w->path.n ||
+		   memcmp(c->route[i].stage, w->path.stage, (size_t)w->path.n * sizeof(int)) != 0))
+		i++;
+	if (i == SIM_ROUTES_MAX) { /* as if it were the first */
+		w->route_share[0] += share;
+		return;
+	}
+	if (i == c->n_routes) {
+		c->route[c->n_routes] = w->path;
+		snprintf(w->plan->route_name[i], sizeof(w->plan->route_name[i]), "route %d", i);
+		c->route[c->n_routes++].name = w->plan->route_name[i];
+	}
+	w->route_share[i] += share;
+}
+
+/* Links of `st` that lead on, and what each gets when nothing is given. */
+static double even_share(struct walk *w, const struct weir_stage_spec *st)
+{
+	double left = 1;
+	int open = 0;
+
+	for (int i = 0; i < st->n_to; i++) {
+		double share = given_share(w, st, st->to[i].outlet);
+		if (share >= 0)
+			left -= share;
+		else if (!st->to[i].loop)
+			open++;
+	}
+	return open && left > 0 ? left / open : 0;
+}
+
+/* Follow events from stage `i` on. The tree of paths is small: rare ones are cut. */
+static int walk(struct walk *w, int i, double share, int depth)
+{
+	const struct weir_stage_spec *st = &w->spec->stages[i];
+	struct sim_route before = w->path;
+	double even = even_share(w, st), ends = share;
+	int rc = depth > DEPTH_MAX ? too_large(w) : enter(w, i, share);
+
+	for (int k = 0; rc == 0 && k < st->n_to; k++) {
+		double part = given_share(w, st, st->to[k].outlet);
+		int to = simulate_stage(w->spec, st->to[k].stage, strlen(st->to[k].stage));
+		if (part < 0)
+			part = st->to[k].loop ? 0 : even;
+		if (to < 0 || st->to[k].loop || share * part < RARE)
+			continue;
+		ends -= share * part;
+		rc = walk(w, to, share * part, depth + 1);
+	}
+	if (rc == 0)
+		add_route(w, ends);
+	w->path = before;
+	return rc;
+}
+
+/* ---- load ---- */
+
+static void find_capacity(struct walk *w)
+{
+	struct simulate_plan *plan = w->plan;
+	struct sim_config *c = &plan->config;
+	double least = 1e12, cpu_ns = 0;
+
+	plan->bottleneck = -1;
+	for (int i = 0; i < c->n_stages; i++) {
+		double work_ns = w->work_ns[i], each_ns = work_ns / plan->visits[i];
+		c->stage[i].service.mean_ns = (int64_t)each_ns;
+		c->stage[i].cpu_share = work_ns > 0 ? w->cpu_ns[i] / work_ns : 0;
+		cpu_ns += w->cpu_ns[i];
+		plan->ceiling_per_s[i] = work_ns > 0 ? 1e9 * c->stage[i].threads_max / work_ns : 0;
+		if (work_ns > 0 && plan->ceiling_per_s[i] < least) {
+			least = plan->ceiling_per_s[i];
+			plan->bottleneck = i;
+		}
+	}
+	plan->cores_ceiling_per_s = cpu_ns > 0 ? 1e9 * w->cores / cpu_ns : 0;
+	if (cpu_ns > 0 && plan->cores_ceiling_per_s < least) {
+		least = plan->cores_ceiling_per_s;
+		plan->bottleneck = -1;
+	}
+	plan->capacity_per_s = least;
+}
+
+static int take_load(struct walk *w)
+{
+	const char *text = w->opt->load;
+	size_t n = strlen(text);
+	char number[32];
+	double value;
+
+	snprintf(
+	    number, sizeof(number), "%.*s", n && text[n - 1] == 'x' ? (int)n - 1 : (int)n, text);
+	if (sentence_rate(number, &value, w->err) != 0)
+		return WEIR_EINVAL;
+	bool times = text[n - 1] == 'x';
+	w->plan->offered_per_s = times ? value * w->plan->capacity_per_s : value;
+	w->plan->load = w->plan->offered_per_s / w->plan->capacity_per_s;
+	return 0;
+}
+
+/* Share of class `name` as --class gives it; -1: it does not. */
+static double class_share(const struct walk *w, const char *name)
+{
+	static const struct weir_knob row = {
+	    .name = "class", .type = WEIR_KNOB_RATIO, .min = 0, .max = 1};
+	size_t n = strlen(name);
+
+	for (int i = 0; i < w->opt->classes.n; i++) {
+		const char *word = w->opt->classes.word[i];
+		double share;
+		char why[200];
+		if (strncmp(word, name, n) == 0 && word[n] == '=' &&
+		    weir_knob_parse(&row, word + n + 1, &share, why, sizeof(why)) == 0)
+			return share;
+	}
+	return -1;
+}
+
+static void add_sources(struct walk *w, int class_id, const char *name, double share)
+{
+	struct sim_config *c = &w->plan->config;
+	const struct weir_spec *spec = w->spec;
+	int64_t slo_ns = spec->n_classes ? spec->classes[class_id].slo_ns : c->stage[0].slo_ns;
+
+	for (int r = 0; r < c->n_routes; r++)
+		c->source[c->n_sources++] = (struct sim_source){.name = name,
+		    .class_id = class_id,
+		    .route = r,
+		    .arrivals = SIM_POISSON,
+		    .rate_per_s = w->plan->offered_per_s * share * w->route_share[r],
+		    .deadline_ns = w->opt->deadline_ns ? w->opt->deadline_ns : slo_ns};
+}
+
+static int add_load(struct walk *w)
+{
+	const struct weir_spec *spec = w->spec;
+	int n = spec->n_classes ? spec->n_classes : 1, open = 0;
+	double left = 1;
+
+	w->plan->config.n_classes = n;
+	for (int i = 0; i < spec->n_classes; i++) {
+		double share = class_share(w, spec->classes[i].name);
+		left -= share > 0 ? share : 0;
+		open += share < 0;
+	}
+	if (left < -1e-9)
+		return sentence(
+		    w->err, WEIR_EINVAL, "the classes have more than 100%% of the load");
+	for (int i = 0; i < n; i++) {
+		const char *name = spec->n_classes ? spec->classes[i].name : "default";
+		double share = spec->n_classes ? class_share(w, name) : 1;
+		add_sources(w, i, name, share >= 0 ? share : left / open);
+	}
+	return 0;
+}
+
+/* How long, and the rest. Two million events take a second or so. */
+static void finish_config(struct walk *w)
+{
+	struct sim_config *c = &w->plan->config;
+	double for_s = 2e6 / w->plan->offered_per_s;
+
+	for_s = for_s < 5 ? 5 : for_s > 60 ? 60 : for_s;
+	c->measured_ns = w->opt->for_ns > 0 ? w->opt->for_ns : (int64_t)(for_s * 1e9);
+	c->warmup_ns = c->measured_ns / 4;
+	c->bin_ns = 100000000;
+	c->seed = (uint64_t)w->opt->seed;
+	c->cores = w->cores;
+	c->laws = SIM_LAWS_SERVER;
+	c->trace = stderr;
+}
+
+/* Are the words of --share and --class about something there is? */
+static int check_words(struct walk *w)
+{
+	for (int i = 0; i < w->opt->share.n; i++) {
+		const char *word = w->opt->share.word[i], *dot = strchr(word, '.');
+		int at = dot ? simulate_stage(w->spec, word, (size_t)(dot - word)) : -1;
+		bool known = false;
+		for (int k = 0; at >= 0 && k < w->spec->stages[at].n_to; k++)
+			known |= given_share(w, &w->spec->stages[at],
+				     w->spec->stages[at].to[k].outlet) >= 0;
+		if (!known)
+			return sentence(w->err, WEIR_EINVAL,
+			    "--share %.80s: write STAGE.OUTLET=10%%, of an outlet that is linked",
+			    word);
+	}
+	for (int i = 0; i < w->opt->classes.n; i++) {
+		bool known = false;
+		for (int k = 0; k < w->spec->n_classes; k++) {
+			size_t n = strlen(w->spec->classes[k].name);
+			known |=
+			    strncmp(w->opt->classes.word[i], w->spec->classes[k].name, n) == 0 &&
+			    class_share(w, w->spec->classes[k].name) >= 0;
+		}
+		if (!known)
+			return sentence(w->err, WEIR_EINVAL,
+			    "--class %.80s: write NAME=10%%, of a class of the server",
+			    w->opt->classes.word[i]);
+	}
+	return 0;
+}
+
+static int walk_sources(struct walk *w)
+{
+	int n = 0, rc = 0;
+
+	for (int i = 0; i < w->spec->n_stages; i++)
+		n += is_source(&w->spec->stages[i]);
+	for (int i = 0; rc == 0 && i < w->spec->n_stages; i++) {
+		w->source = i;
+		if (is_source(&w->spec->stages[i]))
+			rc = walk(w, i, 1.0 / n, 0);
+	}
+	if (rc == 0 && w->plan->config.n_routes == 0)
+		return sentence(w->err, WEIR_EINVAL,
+		    "no stage behind a source takes any time: give one --cost STAGE=5ms");
+	if (rc == 0 && w->plan->config.n_routes * (w->spec->n_classes + 1) > SIM_SOURCES_MAX)
+		return too_large(w);
+	return rc;
+}
+
+int simulate_plan(const struct weir_spec *spec, const struct simulate_options *opt,
+    struct simulate_plan *plan, struct weir_err *err)
+{
+	struct walk *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return sentence_nomem(err);
+	*w = (struct walk){.spec = spec, .opt = opt, .plan = plan, .err = err};
+	w->cores = opt->cores > 0 ? (int)opt->cores : (int)sysconf(_SC_NPROCESSORS_ONLN);
+	memset(w->sim_of, -1, sizeof(w->sim_of));
+	int rc = check_words(w);
+	if (rc == 0)
+		rc = walk_sources(w);
+	if (rc == 0) {
+		find_capacity(w);
+		rc = take_load(w);
+	}
+	if (rc == 0)
+		rc = add_load(w);
+	if (rc == 0)
+		finish_config(w);
+	free(w);
+	return rc;
+}

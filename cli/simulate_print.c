@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* What `weir simulate` says; see simulate.h. */
+#include "simulate.h"
+
+#include <jansson.h>
+
+#include "bench.h"
+
+/* Figures of one stage, as tables and JSON show them. */
+struct figures {
+	double each_ns, busy_share, threads, done_per_s;
+	int64_t wait_p50_ns, wait_p99_ns;
+};
+
+static struct figures figures_of(
+    const struct simulate_plan *plan, const struct sim_result *r, int i)
+{
+	const struct sim_stage_result *s = &r->stage[i];
+	double measured_ns = (double)plan->config.measured_ns;
+
+	return (struct figures){.each_ns = (double)plan->config.stage[i].service.mean_ns,
+	    .busy_share = s->threads_ns ? (double)s->busy_ns / (double)s->threads_ns : 0,
+	    .threads = (double)s->threads_ns / measured_ns,
+	    .done_per_s = (double)s->completed * 1e9 / measured_ns,
+	    .wait_p50_ns = hdr_quantile_ns(&s->wait, 0.5),
+	    .wait_p99_ns = hdr_quantile_ns(&s->wait, 0.99)};
+}
+
+static double per_s(const struct simulate_plan *plan, uint64_t n)
+{
+	return (double)n * 1e9 / (double)plan->config.measured_ns;
+}
+
+static void print_head(const struct weir_spec *spec, const struct simulate_plan *plan, FILE *out)
+{
+	const struct sim_config *c = &plan->config;
+
+	fprintf(out, "%s on %d core%s, virtual time, seed %llu\n", spec->name, c->cores,
+	    c->cores == 1 ? "" : "s", (unsigned long long)c->seed);
+	fprintf(out, "capacity %.0f/s: the bottleneck is %s%s\n", plan->capacity_per_s,
+	    plan->bottleneck < 0 ? "the cores" : "stage ",
+	    plan->bottleneck < 0 ? "" : plan->label[plan->bottleneck]);
+	fprintf(out, "load     %.0f/s, %.3gx of it\n\n", plan->offered_per_s, plan->load);
+}
+
+static void print_stages(const struct simulate_plan *plan, const struct sim_result *r, FILE *out)
+{
+	const struct sim_config *c = &plan->config;
+
+	fprintf(out, "%-14s %6s %9s %9s %8s %8s %6s %9s %9s\n", "STAGE", "VISITS", "TIME S",
+	    "THREADS", "CEILING", "DONE/S", "BUSY", "WAIT P50", "WAIT P99");
+	for (int i = 0; i < c->n_stages; i++) {
+		struct figures f = figures_of(plan, r, i);
+		char time[32], threads[32], p50[32], p99[32];
+		bench_print_duration(time, sizeof(time), (int64_t)f.each_ns);
+		bench_print_duration(p50, sizeof(p50), f.wait_p50_ns);
+		bench_print_duration(p99, sizeof(p99), f.wait_p99_ns);
+		snprintf(threads, sizeof(threads), "%.0f/%d", f.threads, c->stage[i].threads_max);
+		fprintf(out, "%-14.14s %6.2f %9s %9s %8.0f %8.0f %5.0f%% %9s %9s\n", plan->label[i],
+		    plan->visits[i], time, threads, plan->ceiling_per_s[i], f.done_per_s,
+		    f.busy_share * 100, p50, p99);
+	}
+	if (plan->in_front > 0)
+		fprintf(out, "%.3g%% of what is sent ends before, in the threads of the source\n",
+		    plan->in_front * 100);
+	double seconds = (double)(c->warmup_ns + c->measured_ns) * 1e-9;
+	if (plan->cores_ceiling_per_s > 0)
+		fprintf(out, "%-14s %6s %9s %9d %8.0f %8s %5.0f%%\n", "(cores)", "", "", c->cores,
+		    plan->cores_ceiling_per_s, "",
+		    (double)r->cpu_ns * 1e-9 / (seconds * c->cores) * 100);
+}
+
+static void print_class(
+    const struct simulate_plan *plan, const char *name, const struct sim_class_result *k, FILE *out)
+{
+	char p50[32], p99[32];
+	uint64_t shed = sim_shed(k);
+
+	bench_print_duration(p50, sizeof(p50), hdr_quantile_ns(&k->response, 0.5));
+	bench_print_duration(p99, sizeof(p99), hdr_quantile_ns(&k->response, 0.99));
+	fprintf(out, "%-14.14s %9.0f %9.0f %6.1f%% %6.1f%% %9s %9s  ", name,
+	    per_s(plan, k->offered), per_s(plan, k->in_time),
+	    k->offered ? 100.0 * (double)shed / (double)k->offered : 0,
+	    k->offered ? 100.0 * (double)k->late / (double)k->offered : 0, p50, p99);
+	for (int i = 0, first = 1; i < WEIR_SHED_REASONS; i++) {
+		if (k->shed[i] == 0)
+			continue;
+		fprintf(out, "%s%s %.0f%%", first ? "" : ", ", weir_error_word(weir_shed_code(i)),
+		    100.0 * (double)k->shed[i] / (double)shed);
+		first = 0;
+	}
+	fputc('\n', out);
+}
+
+/* The laws that the figures come from, with the figures. */
+static void print_laws(const struct simulate_plan *plan, const struct sim_result *r, FILE *out)
+{
+	const struct sim_config *c = &plan->config;
+	int b = plan->bottleneck;
+
+	fputs(
+	    "\nceiling = n / (V S), of events sent to the server: n threads, V visits, S seconds a "
+	    "visit.\nutilisation law U = X S / n",
+	    out);
+	if (b >= 0) {
+		struct figures f = figures_of(plan, r, b);
+		fprintf(out, ": %s is %.0f%% busy = %.0f/s x %.3g ms / %.0f threads",
+		    plan->label[b], 100 * f.done_per_s * f.each_ns * 1e-9 / f.threads, f.done_per_s,
+		    f.each_ns * 1e-6, f.threads);
+	}
+	struct hdr all = {0};
+	for (int k = 0; k < c->n_classes; k++)
+		hdr_merge(&all, &r->class[k].response);
+	double x = per_s(plan, all.total), response_s = hdr_mean_ns(&all) * 1e-9;
+	fprintf(out, ".\nLittle's law N = X R: %.3g requests inside = %.0f/s x %.3g ms.\n",
+	    x * response_s, x, response_s * 1e3);
+	fputs("Left out: what I/O threads, refusals and switches of threads cost.\n", out);
+}
+
+static const char *class_name(const struct weir_spec *spec, int i)
+{
+	return spec->n_classes ? spec->classes[i].name : "default";
+}
+
+void simulate_print(const struct weir_spec *spec, const struct simulate_plan *plan,
+    const struct sim_result *r, FILE *out)
+{
+	print_head(spec, plan, out);
+	print_stages(plan, r, out);
+	fprintf(out, "\n%-14s %9s %9s %7s %7s %9s %9s  %s\n", "CLASS", "OFFERED/S", "IN TIME/S",
+	    "SHED", "LATE", "P50", "P99", "SHED BECAUSE");
+	for (int k = 0; k < plan->config.n_classes; k++)
+		print_class(plan, class_name(spec, k), &r->class[k], out);
+	print_laws(plan, r, out);
+}
+
+/* ---- JSON ---- */
+
+static json_t *stage_json(const struct simulate_plan *plan, const struct sim_result *r, int i)
+{
+	struct figures f = figures_of(plan, r, i);
+	const struct sim_stage *st = &plan->config.stage[i];
+
+	return json_pack("{s:s, s:f, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:s}",
+	    "name", plan->label[i], "visits", plan->visits[i], "service_seconds", f.each_ns * 1e-9,
+	    "threads", f.threads, "threads_max", st->threads_max, "ceiling_per_second",
+	    plan->ceiling_per_s[i], "done_per_second", f.done_per_s, "busy", f.busy_share,
+	    "wait_p50_seconds", (double)f.wait_p50_ns * 1e-9, "wait_p99_seconds",
+	    (double)f.wait_p99_ns * 1e-9, "cpu_share", st->cpu_share, "thread_reversals",
+	    r->stage[i].reversals, "admission", st->admission->name);
+}
+
+static json_t *class_json(
+    const struct simulate_plan *plan, const char *name, const struct sim_class_result *k)
+{
+	json_t *shed = json_object();
+
+	for (int i = 0; i < WEIR_SHED_REASONS; i++)
+		if (k->shed[i])
+			json_object_set_new(shed, weir_error_word(weir_shed_code(i)),
+			    json_real(per_s(plan, k->shed[i])));
+	return json_pack("{s:s, s:f, s:f, s:f, s:o, s:f, s:f}", "name", name, "offered_per_second",
+	    per_s(plan, k->offered), "in_time_per_second", per_s(plan, k->in_time),
+	    "late_per_second", per_s(plan, k->late), "shed_per_second", shed,
+	    "response_p50_seconds", (double)hdr_quantile_ns(&k->response, 0.5) * 1e-9,
+	    "response_p99_seconds", (double)hdr_quantile_ns(&k->response, 0.99) * 1e-9);
+}
+
+int simulate_print_json(const struct weir_spec *spec, const struct simulate_plan *plan,
+    const struct sim_result *r, FILE *out)
+{
+	const struct sim_config *c = &plan->config;
+	json_t *stages = json_array(), *classes = json_array();
+
+	for (int i = 0; i < c->n_stages; i++)
+		json_array_append_new(stages, stage_json(plan, r, i));
+	for (int k = 0; k < c->n_classes; k++)
+		json_array_append_new(classes, class_json(plan, class_name(spec, k), &r->class[k]));
+	json_t *doc = json_pack("{s:s, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:o, s:o}",
+	    "server", spec->name, "cores", c->cores, "seed", (json_int_t)c->seed,
+	    "capacity_per_second", plan->capacity_per_s, "offered_per_second", plan->offered_per_s,
+	    "load", plan->load, "cores_ceiling_per_second", plan->cores_ceiling_per_s,
+	    "ended_in_front", plan->in_front, "bottleneck",
+	    plan->bottleneck < 0 ? "cores" : plan->label[plan->bottleneck], "measured_seconds",
+	    (double)c->measured_ns * 1e-9, "stages", stages, "classes", classes);
+	int rc = doc && json_dumpf(doc, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0
+		     ? 0
+		     : WEIR_ENOMEM;
+	json_decref(doc);
+	fputc('\n', out);
+	return rc;
+}

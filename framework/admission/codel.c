@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Admission policy `codel`: shed at the head of the queue what waited too long, as folly does
+ * (folly/executors/Codel.cpp, read in its source; the ancestor is Nichols and Jacobson, "Controlling
+ * Queue Delay", 2012).
+ *
+ * The stage is overloaded while even the least wait of an interval was over the target, for then the
+ * queue stands and is no burst. While overloaded, an event that waited over twice the target is shed
+ * when it leaves the queue. (CoDel proper drops ever more often instead; folly's authors found this
+ * to work better for requests.) The door itself refuses nothing, and classes are not looked at.
+ */
+#include "admission/admission.h"
+#include "admission/say.h"
+
+#define TARGET_NS   5000000LL   /* folly: codel_target_delay */
+#define INTERVAL_NS 100000000LL /* folly: codel_interval */
+
+struct codel_state {
+	int64_t least_wait_ns; /* of the interval so far */
+	int64_t ends_ns;       /* of the interval */
+	bool overloaded;       /* by the interval before */
+	bool fresh;            /* no event has left the queue yet */
+};
+
+static int64_t codel_interval(const struct weir_admission_spec *p)
+{
+	return p->interval_ns > 0 ? p->interval_ns : INTERVAL_NS;
+}
+
+/* At most the interval, as in folly: a wait longer than it could not be seen in time. */
+static int64_t codel_target(const struct weir_admission_spec *p)
+{
+	int64_t target_ns = p->target_ns > 0 ? p->target_ns : TARGET_NS;
+
+	return target_ns < codel_interval(p) ? target_ns : codel_interval(p);
+}
+
+static void codel_init(void *state, const struct weir_admission_spec *p, int64_t now_ns)
+{
+	struct codel_state *s = state;
+
+	(void)p;
+	*s = (struct codel_state){.ends_ns = now_ns, .fresh = true};
+}
+
+static int codel_admit(void *state, const struct weir_admission_spec *p,
+    const struct admission_view *v, int class_id, int n, bool *refused, int *reason)
+{
+	(void)state, (void)p, (void)v, (void)class_id, (void)refused, (void)reason;
+	return n;
+}
+
+static bool codel_drop(
+    void *state, const struct weir_admission_spec *p, int64_t now_ns, int64_t wait_ns)
+{
+	struct codel_state *s = state;
+
+	if (now_ns > s->ends_ns || s->fresh) {
+		if (!s->fresh) {
+			s->overloaded = s->least_wait_ns > codel_target(p);
+			s->ends_ns = now_ns + codel_interval(p);
+		}
+		/* The first of an interval is spared, so that one event alone is never shed. */
+		s->fresh = false;
+		s->least_wait_ns = wait_ns;
+		return false;
+	}
+	if (wait_ns < s->least_wait_ns)
+		s->least_wait_ns = wait_ns;
+	return s->overloaded && wait_ns > 2 * codel_target(p);
+}
+
+static int codel_explain(
+    const void *state, const struct weir_admission_spec *p, char *buf, size_t size)
+{
+	const struct codel_state *s = state;
+	double target_ms = (double)codel_target(p) * 1e-6;
+
+	if (!s->overloaded)
+		return say(buf, size, 0,
+		    "not overloaded: the least wait of an interval was within %.3g ms", target_ms);
+	return say(buf, size, 0,
+	    "overloaded: the least wait of an interval was over %.3g ms, sheds what waited over "
+	    "%.3g ms",
+	    target_ms, 2 * target_ms);
+}
+
+const struct admission_policy admission_codel = {
+    .name = "codel",
+    .help = "shed what waited over twice `target` while the least wait of an `interval` is over it",
+    .state_size = sizeof(struct codel_state),
+    .fifo = true,
+    .init = codel_init,
+    .admit = codel_admit,
+    .drop = codel_drop,
+    .explain = codel_explain,
+};

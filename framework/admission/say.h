@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* What a policy says about itself, piece by piece into one line. */
+#ifndef WEIR_ADMISSION_SAY_H
+#define WEIR_ADMISSION_SAY_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/** Append to `buf[size]`, of which `at` bytes are written; cut where it does not fit, terminated if
+ *  size is not 0. Returns the bytes that are now written. */
+__attribute__((format(printf, 4, 5))) static inline int say(
+    char *buf, size_t size, int at, const char *format, ...)
+{
+	va_list args;
+	size_t left = (size_t)at < size ? size - (size_t)at : 0;
+
+	if (left == 0)
+		return at;
+	va_start(args, format);
+	int len = vsnprintf(buf + at, left, format, args);
+	va_end(args);
+	return len < 0 ? at : at + ((size_t)len < left ? len : (int)left - 1);
+}
+
+#endif

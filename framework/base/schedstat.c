@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading schedstat files; see schedstat.h.
+ *
+ * A file is opened when the thread is first read. Should it have ended by then and its number have
+ * gone to a younger thread, that one's figures would be counted: numbers are given out in a circle
+ * of tens of thousands, so this is not worth a lock.
+ */
+#include "base/schedstat.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static atomic_bool no_files;
+
+void schedstat_forget_files(bool forget)
+{
+	atomic_store(&no_files, forget);
+}
+
+void schedstat_begin(struct schedstat *s)
+{
+	if (pthread_getcpuclockid(pthread_self(), &s->clock) != 0)
+		s->clock = CLOCK_THREAD_CPUTIME_ID;
+	atomic_store(&s->ended_at_ns, 0);
+	/* Partner of the acquire in schedstat_read: the clock is there when the number is. */
+	atomic_store_explicit(&s->tid, (int)gettid(), memory_order_release);
+}
+
+void schedstat_end(struct schedstat *s)
+{
+	atomic_store(&s->ended_at_ns, (uint64_t)clock_of(CLOCK_THREAD_CPUTIME_ID));
+}
+
+/* A file that still says 0 when the thread has had so much CPU is of a kernel that does not count.
+ * Guess: it says more from the first switch of the core on, at the latest the next tick (10 ms). */
+#define BLIND_NS (20 * NS_PER_MS)
+
+static void open_file(struct schedstat *s, int tid)
+{
+	char path[48];
+
+	s->opened = true;
+	if (atomic_load(&no_files))
+		return;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
+	s->fd = open(path, O_RDONLY | O_CLOEXEC);
+	s->has_file = s->fd != -1;
+}
+
+static void close_file(struct schedstat *s)
+{
+	if (s->has_file)
+		close(s->fd);
+	s->has_file = false;
+}
+
+/* The first two of three numbers. */
+static bool read_file(const struct schedstat *s, struct schedstat_sample *out)
+{
+	char text[64];
+	unsigned long long cpu_ns, runq_ns;
+	ssize_t n = pread(s->fd, text, sizeof(text) - 1, 0);
+
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	if (sscanf(text, "%llu %llu", &cpu_ns, &runq_ns) != 2 || cpu_ns == 0)
+		return false;
+	*out = (struct schedstat_sample){.cpu_ns = cpu_ns, .runq_ns = runq_ns};
+	return true;
+}
+
+static void read_clock(const struct schedstat *s, struct schedstat_sample *out)
+{
+	uint64_t ended_at_ns = atomic_load(&s->ended_at_ns);
+	struct timespec ts;
+
+	if (ended_at_ns != 0)
+		out->cpu_ns = ended_at_ns;
+	else if (clock_gettime(s->clock, &ts) == 0)
+		out->cpu_ns = (uint64_t)(ts.tv_sec * NS_PER_S + ts.tv_nsec);
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+bool schedstat_read(struct schedstat *s, struct schedstat_sample *out)
+{
+	int tid = atomic_load_explicit(&s->tid, memory_order_acquire);
+	struct schedstat_sample now = {0};
+
+	*out = s->last;
+	if (tid == 0)
+		return true;
+	if (!s->opened)
+		open_file(s, tid);
+	bool filed = s->has_file && read_file(s, &now);
+	if (!filed)
+		read_clock(s, &now);
+	if (!filed && s->last.cpu_ns == 0 && now.cpu_ns > BLIND_NS)
+		close_file(s); /* this kernel does not count */
+	s->last.cpu_ns = later(s->last.cpu_ns, now.cpu_ns);
+	s->last.runq_ns = later(s->last.runq_ns, now.runq_ns);
+	*out = s->last;
+	return s->has_file;
+}
+
+void schedstat_close(struct schedstat *s, struct schedstat_sample *final)
+{
+	schedstat_read(s, final);
+	close_file(s);
+	s->opened = false;
+	s->last = (struct schedstat_sample){0};
+	atomic_store(&s->tid, 0);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stacks of other threads; see stack.h. One buffer, whose state says whose it is:
+ *
+ *   FREE --stack_ask--> ASKED --the handler--> WRITING --the handler--> DONE --stack_await--> FREE
+ *                         |
+ *                         +--stack_await, too late--> FREE      (a handler that comes now does nothing)
+ */
+#include "base/stack.h"
+
+#include <errno.h>
+#include <execinfo.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/futex.h"
+
+enum { FREE, ASKED, WRITING, DONE };
+
+static atomic_bool prepared;
+static atomic_uint state; /* futex word */
+static atomic_int asked_tid;
+static struct stack captured; /* the handler's from WRITING to DONE, then the asker's */
+
+static void on_signal(int number)
+{
+	unsigned want = ASKED;
+	int saved = errno;
+
+	(void)number;
+	if ((int)syscall(SYS_gettid) == atomic_load(&asked_tid) &&
+	    atomic_compare_exchange_strong(&state, &want, WRITING)) {
+		captured.n = backtrace(captured.frame, STACK_FRAMES);
+		atomic_store(&state, DONE); /* partner: stack_await */
+		futex_wake(&state);
+	}
+	errno = saved;
+}
+
+bool stack_prepare(void)
+{
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK},
+			 old;
+	void *frame[1];
+
+	if (sigaction(STACK_SIGNAL, NULL, &old) != 0)
+		return false;
+	if (!(old.sa_flags & SA_SIGINFO) && old.sa_handler == on_signal)
+		return true;
+	if ((old.sa_flags & SA_SIGINFO) || old.sa_handler != SIG_DFL)
+		return false;
+	backtrace(frame, 1); /* loads libgcc, which allocates */
+	sigemptyset(&action.sa_mask);
+	atomic_store(&prepared, sigaction(STACK_SIGNAL, &action, NULL) == 0);
+	return atomic_load(&prepared);
+}
+
+bool stack_ask(int tid)
+{
+	unsigned want = FREE;
+
+	if (!atomic_load(&prepared))
+		return false;
+	if (!atomic_compare_exchange_strong(&state, &want, ASKED)) {
+		/* An answer that nobody waited for is nobody's. */
+		if (want != DONE || !atomic_compare_exchange_strong(&state, &want, ASKED))
+			return false;
+	}
+	atomic_store(&asked_tid, tid);
+	if (syscall(SYS_tgkill, getpid(), tid, STACK_SIGNAL) == 0)
+		return true;
+	atomic_store(&state, FREE);
+	return false;
+}
+
+bool stack_await(struct stack *stack, int64_t timeout_ns)
+{
+	int64_t end_ns = clock_now_ns() + timeout_ns;
+	unsigned now;
+
+	while ((now = atomic_load(&state)) != DONE) {
+		int64_t left_ns = end_ns - clock_now_ns();
+		unsigned want = ASKED;
+		if (left_ns > 0) {
+			futex_wait(&state, now, left_ns);
+			continue;
+		}
+		/* Too late. A handler that is at it, will be done: stack_ask takes it from there. */
+		if (atomic_compare_exchange_strong(&state, &want, FREE) || want == WRITING)
+			return false;
+	}
+	*stack = captured;
+	atomic_store(&state, FREE);
+	return true;
+}
+
+void stack_line(const struct stack *stack, int i, char *buf, int size)
+{
+	char **text = backtrace_symbols(&stack->frame[i], 1);
+
+	if (text)
+		snprintf(buf, (size_t)size, "%s", text[0]);
+	else
+		snprintf(buf, (size_t)size, "%p", stack->frame[i]);
+	free(text);
+}

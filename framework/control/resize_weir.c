@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Resize policy `weir`: as many threads as the work offered needs, by Little's law, no more than the
+ * cores can feed, and none that is seen not to help.
+ *
+ * Each window of 250 ms, per event handled: S_cpu on a core, S_rq waiting for one, S_blk blocked (the
+ * rest of the time in handlers), smoothed.
+ *
+ *   need  = offered per second * (S_cpu + S_blk) / 0.8     run-queue time left out: more threads
+ *                                                          would only lengthen it
+ *   cap   = cores * (1 + S_blk / S_cpu) * 1.25 + 1         with so many the cores are never idle
+ *   want  = ceil(min(need, cap))
+ *
+ *   up       want > 1.1 n and threads busy as the goal says: half the way at once; not while a
+ *            CPU-bound stage waits for cores
+ *   trial    growth of a stage that blocks must have raised throughput by a quarter of its share, or
+ *            shortened the response, or the queue was seen empty, else it is taken back and there is no
+ *            more for 10 s, then 20, up to 160: what it waits for (a lock, a database) is full
+ *   down     no need over 0.75 n was seen for 15 s: a tenth of the surplus per window, as long as
+ *            a need 1.1 times the greatest would still be met
+ *   stalled  events wait, every thread is in a handler and none has come out for 50 ms, or five
+ *            service times: one thread more each 50 ms, whatever the rest says, for the handlers may
+ *            be waiting for what waits in the queue
+ *
+ * `offered` counts what was refused, so that growth is not masked by shedding.
+ *
+ * Differences from overload.md 3.5, where this comes from: the rate offered is smoothed like the
+ * times (of ten events a second a window sees 2.5, give or take 1.6); a window waits, for at most a
+ * second, until five events are done; growth is judged after two service times if that is more than
+ * a second; and a trial compares response, not wait alone: with clients that wait for answers, more
+ * threads shorten the queue by what they lengthen the service. Growth asks for busy threads, since a
+ * product of two noisy means is noisier than either; and the margin in `down` keeps pools of two and
+ * three threads, where 0.75 n is less than one thread away, from going to and fro. CPU time includes a thread's search
+ * for work, which is none of the handler's: it counts as the handler's up to the time that is.
+ */
+#include "control/resize.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <weir/annotate.h>
+
+#include "base/clock.h"
+
+/* overload.md 3.5 and 3.7, found by simulation there. */
+#define WINDOW_NS    (250 * NS_PER_MS)
+#define SMOOTH       0.3
+#define UTILISATION  0.8
+#define CAP_MARGIN   1.25
+#define UP_RATIO     1.1
+#define DOWN_RATIO   0.75
+#define DOWN_STEP    0.1
+#define HOLD_SECONDS 15
+#define CPU_BOUND    0.2 /* blocked less than this part of the CPU time */
+#define RUNQ_VETO    0.5
+#define CPU_VETO     0.95 /* where run-queue time is not known: the veto of the .NET pool */
+#define TRIAL_NS     NS_PER_S
+#define TRIAL_SHARE  0.25
+#define HOLD_MIN_NS  (10 * NS_PER_S)
+#define HOLD_MAX_NS  (160 * NS_PER_S)
+#define STALL_NS     (50 * NS_PER_MS)
+#define STALL_TIMES  5
+
+/* Guesses. Fewer events say little of a mean; and a response is shorter when by a tenth, since noise
+ * is about that. */
+#define WINDOW_ITEMS   5
+#define WINDOW_LAST_NS NS_PER_S
+#define SHORTER        0.9
+
+/* Wants of the last HOLD_SECONDS whole seconds and the present one. */
+#define PEAKS (HOLD_SECONDS + 1)
+
+struct totals {
+	uint64_t offered, items, busy_ns, cpu_ns, runq_ns;
+};
+
+/* Growth on trial. */
+struct trial {
+	bool on, based;
+	bool emptied;      /* the queue was, since */
+	int n;             /* threads before it */
+	double done_per_s; /* before; the least of the windows around it */
+	double response_s; /* likewise, the greatest */
+	int64_t since_ns, based_ns;
+	uint64_t based_items;
+	int64_t hold_ns, hold_until_ns; /* no growth until then */
+};
+
+struct weir_state {
+	bool started, known; /* known: a window with events has passed */
+	int64_t window_ns, began_ns;
+	struct totals then;                                /* at the start of the window */
+	double offered_per_s, cpu_ns, runq_ns, blocked_ns; /* smoothed */
+	double done_per_s, service_ns, busy;               /* of the last window alone */
+	float peak[PEAKS];                                 /* greatest need of each second */
+	int64_t peak_second;
+	struct trial trial;
+	uint64_t items, running; /* when something last moved */
+	int64_t moved_ns, unstalled_ns;
+};
+
+_Static_assert(sizeof(struct weir_state) <= RESIZE_STATE_MAX, "fits the contract");
+
+/* Cut at the end when the numbers are absurd. */
+static void say(char *buf, size_t size, const char *fmt, ...) WEIR_PRINTF(3, 4);
+static void say(char *buf, size_t size, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(buf, size, fmt, ap);
+	va_end(ap);
+}
+
+static struct totals totals_of(const struct resize_view *v)
+{
+	return (struct totals){.offered = v->offered_total,
+	    .items = v->items,
+	    .busy_ns = v->busy_ns_total,
+	    .cpu_ns = v->cpu_ns_total,
+	    .runq_ns = v->runq_ns_total};
+}
+
+/* Signed: totals may step back by a reading error. */
+static double grown(uint64_t now, uint64_t then)
+{
+	int64_t d = (int64_t)(now - then);
+
+	return d > 0 ? (double)d : 0;
+}
+
+static void smooth(double *mean, double value, bool first)
+{
+	*mean = first ? value : *mean + SMOOTH * (value - *mean);
+}
+
+static bool is_cpu_bound(const struct weir_state *s)
+{
+	return s->blocked_ns < CPU_BOUND * s->cpu_ns;
+}
+
+/* ---- windows ---- */
+
+static bool window_ends(const struct weir_state *s, const struct resize_view *v, int64_t now_ns)
+{
+	int64_t length_ns = now_ns - s->window_ns;
+	double items = grown(v->items, s->then.items);
+
+	if (length_ns < WINDOW_NS)
+		return false;
+	if (items >= WINDOW_ITEMS)
+		return true;
+	/* A call under way belongs to no event yet: wait for its end. */
+	return length_ns >= WINDOW_LAST_NS && (items > 0 || v->busy == 0);
+}
+
+static void measure_times(struct weir_state *s, const struct totals *now, double items)
+{
+	double busy = grown(now->busy_ns, s->then.busy_ns) / items;
+	double cpu = fmin(grown(now->cpu_ns, s->then.cpu_ns) / items, busy);
+	double runq = fmin(grown(now->runq_ns, s->then.runq_ns) / items, busy - cpu);
+
+	smooth(&s->cpu_ns, cpu, !s->known);
+	smooth(&s->runq_ns, runq, !s->known);
+	smooth(&s->blocked_ns, busy - cpu - runq, !s->known);
+	s->service_ns = busy;
+	s->known = true;
+}
+
+static void measure(struct weir_state *s, const struct resize_view *v, int64_t now_ns)
+{
+	struct totals now = totals_of(v);
+	double seconds = (double)(now_ns - s->window_ns) / NS_PER_S;
+	double items = grown(now.items, s->then.items);
+
+	smooth(&s->offered_per_s, grown(now.offered, s->then.offered) / seconds, !s->known);
+	s->done_per_s = items / seconds;
+	s->busy = (grown(now.busy_ns, s->then.busy_ns) - grown(now.runq_ns, s->then.runq_ns)) /
+		  NS_PER_S / seconds;
+	if (items > 0)
+		measure_times(s, &now, items);
+	s->then = now;
+	s->window_ns = now_ns;
+}
+
+/* ---- how many ---- */
+
+struct wish {
+	double need, cap; /* need is at most cap, asked may be more */
+	double asked;
+	int want;
+};
+
+static struct wish wish_of(const struct weir_state *s, const struct resize_view *v)
+{
+	struct wish w = {.cap = v->useful};
+
+	w.asked = s->offered_per_s * (s->cpu_ns + s->blocked_ns) / NS_PER_S / UTILISATION;
+	if (s->cpu_ns > 0)
+		w.cap = fmin(w.cap, v->cores * (1 + s->blocked_ns / s->cpu_ns) * CAP_MARGIN + 1);
+	w.need = fmin(w.asked, w.cap);
+	w.want = (int)fmax(1, ceil(w.need));
+	return w;
+}
+
+/* "912/s x (0.1 ms CPU + 8.2 ms blocked) / 0.8" */
+static const char *sum_text(const struct weir_state *s, char *buf, size_t size)
+{
+	say(buf, size, "%.0f/s x (%.3g ms CPU + %.3g ms blocked) / 0.8", s->offered_per_s,
+	    s->cpu_ns / NS_PER_MS, s->blocked_ns / NS_PER_MS);
+	return buf;
+}
+
+/* Remember `need` for the present second and those that the window slept through. */
+static void remember(struct weir_state *s, double need, int64_t now_ns)
+{
+	int64_t second = now_ns / NS_PER_S;
+
+	if (second - s->peak_second > PEAKS)
+		s->peak_second = second - PEAKS;
+	while (s->peak_second < second)
+		s->peak[++s->peak_second % PEAKS] = (float)need;
+	float *peak = &s->peak[second % PEAKS];
+	*peak = fmaxf(*peak, (float)need);
+}
+
+static double greatest_need(const struct weir_state *s)
+{
+	float most = 0;
+
+	for (int i = 0; i < PEAKS; i++)
+		most = fmaxf(most, s->peak[i]);
+	return most;
+}
+
+/* ---- trials ---- */
+
+static double response_s(const struct weir_state *s, const struct resize_view *v)
+{
+	double wait_s = s->done_per_s > 0 ? v->queue_length / s->done_per_s : 0;
+
+	return wait_s + s->service_ns / NS_PER_S;
+}
+
+static void start_trial(struct weir_state *s, const struct resize_view *v, int64_t now_ns)
+{
+	struct trial *t = &s->trial;
+
+	if (t->on || is_cpu_bound(s))
+		return;
+	t->on = true;
+	t->based = t->emptied = false;
+	t->n = v->target;
+	t->done_per_s = s->done_per_s;
+	t->response_s = response_s(s, v);
+	t->since_ns = now_ns;
+}
+
+/* The window in which a stage slows down is half of the old times: so the first window of a trial
+ * counts as before, too. */
+static void base_trial(struct weir_state *s, const struct resize_view *v, int64_t now_ns)
+{
+	struct trial *t = &s->trial;
+
+	t->based = true;
+	t->emptied = v->queue_length == 0;
+	t->done_per_s = fmin(t->done_per_s, s->done_per_s);
+	t->response_s = fmax(t->response_s, response_s(s, v));
+	t->based_ns = now_ns;
+	t->based_items = v->items;
+}
+
+static bool trial_is_due(const struct weir_state *s, int64_t now_ns)
+{
+	int64_t after_ns = (int64_t)(2 * s->service_ns);
+
+	return now_ns > s->trial.based_ns &&
+	       now_ns - s->trial.since_ns >= (after_ns > TRIAL_NS ? after_ns : TRIAL_NS);
+}
+
+static double gain_of(const struct weir_state *s, const struct resize_view *v, int64_t now_ns)
+{
+	const struct trial *t = &s->trial;
+	double seconds = (double)(now_ns - t->based_ns) / NS_PER_S;
+	double done_per_s = grown(v->items, t->based_items) / seconds;
+
+	return t->done_per_s > 0 ? done_per_s / t->done_per_s - 1 : done_per_s > 0;
+}
+
+/* Returns true when growth is to be taken back. */
+static bool judge_trial(
+    struct weir_state *s, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
+{
+	struct trial *t = &s->trial;
+
+	if (t->on && !t->based) {
+		base_trial(s, v, now_ns);
+		return false;
+	}
+	if (!t->on || !trial_is_due(s, now_ns))
+		return false;
+	double gain = gain_of(s, v, now_ns), asked = TRIAL_SHARE * (v->target - t->n) / t->n;
+	t->on = false;
+	if (v->target <= t->n)
+		return false;
+	if (gain >= asked || t->emptied || response_s(s, v) < SHORTER * t->response_s) {
+		t->hold_ns = 0;
+		return false;
+	}
+	t->hold_ns = t->hold_ns == 0                ? HOLD_MIN_NS
+		     : t->hold_ns * 2 < HOLD_MAX_NS ? t->hold_ns * 2
+						    : HOLD_MAX_NS;
+	t->hold_until_ns = now_ns + t->hold_ns;
+	d->target = t->n;
+	say(d->rule, sizeof(d->rule),
+	    "%d instead of %d threads: throughput %+.0f%%, taken back; no growth for %lld s",
+	    v->target, t->n, gain * 100, (long long)(t->hold_ns / NS_PER_S));
+	return true;
+}
+
+/* ---- up, down, stalled ---- */
+
+/* Would more threads only wait for cores? */
+static bool cores_are_short(const struct weir_state *s, const struct resize_view *v)
+{
+	if (!v->runq_known)
+		return v->cpu_ratio >= CPU_VETO;
+	return s->runq_ns > RUNQ_VETO * s->cpu_ns && is_cpu_bound(s);
+}
+
+static bool grow(struct weir_state *s, const struct resize_view *v, const struct wish *w,
+    int64_t now_ns, struct resize_decision *d)
+{
+	int n = v->target;
+	char sum[64];
+
+	if (w->want <= UP_RATIO * n || v->live < n || now_ns < s->trial.hold_until_ns ||
+	    (s->busy < UTILISATION * n && v->queue_length == 0) || cores_are_short(s, v))
+		return false;
+	bool room = n < v->max && v->budget_left > 0;
+	d->target = room ? n + (w->want - n + 1) / 2 : w->want;
+	if (w->cap < w->asked)
+		say(d->rule, sizeof(d->rule), "need %.1f threads, %d can help: %s", w->asked,
+		    w->want, sum_text(s, sum, sizeof(sum)));
+	else
+		say(d->rule, sizeof(d->rule), "need %.1f threads: %s", w->need,
+		    sum_text(s, sum, sizeof(sum)));
+	if (room)
+		start_trial(s, v, now_ns);
+	return true;
+}
+
+static bool shrink(
+    struct weir_state *s, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
+{
+	int n = v->target;
+	double most = greatest_need(s);
+	char sum[64];
+
+	if (n <= v->min || now_ns - s->began_ns < HOLD_SECONDS * NS_PER_S ||
+	    most >= DOWN_RATIO * n || most * UP_RATIO > n - 1)
+		return false;
+	int step = (int)(DOWN_STEP * (n - most));
+	d->target = n - (step > 1 ? step : 1);
+	if (d->target < v->min)
+		d->target = v->min;
+	say(d->rule, sizeof(d->rule), "need at most %.1f threads for %d s, now %s", most,
+	    HOLD_SECONDS, sum_text(s, sum, sizeof(sum)));
+	return true;
+}
+
+static bool has_moved(struct weir_state *s, const struct resize_view *v)
+{
+	bool moved = v->items != s->items || v->running != s->running || v->queue_length == 0;
+
+	s->items = v->items;
+	s->running = v->running;
+	/* An idle thread lingers, or will come: one more would do the same. */
+	return moved || v->busy < v->live;
+}
+
+static bool unstall(
+    struct weir_state *s, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
+{
+	double patience_ns = STALL_TIMES * (s->cpu_ns + s->runq_ns + s->blocked_ns);
+
+	if (has_moved(s, v)) {
+		s->moved_ns = now_ns;
+		return false;
+	}
+	int64_t still_ns = now_ns - s->moved_ns;
+	if (still_ns < STALL_NS || (double)still_ns < patience_ns ||
+	    now_ns - s->unstalled_ns < STALL_NS || v->live < v->target || v->target >= v->useful)
+		return false;
+	s->unstalled_ns = now_ns;
+	d->target = v->target + 1;
+	say(d->rule, sizeof(d->rule), "stalled: %u wait, all %d threads in handlers for %lld ms",
+	    v->queue_length, v->live, (long long)(still_ns / NS_PER_MS));
+	return true;
+}
+
+static bool weir_decide(
+    void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
+{
+	struct weir_state *s = state;
+
+	if (!s->started) {
+		*s = (struct weir_state){.started = true,
+		    .window_ns = now_ns,
+		    .began_ns = now_ns,
+		    .then = totals_of(v),
+		    .peak_second = now_ns / NS_PER_S,
+		    .items = v->items,
+		    .running = v->running,
+		    .moved_ns = now_ns,
+		    .unstalled_ns = now_ns};
+		return false;
+	}
+	s->trial.emptied |= v->queue_length == 0;
+	if (unstall(s, v, now_ns, d))
+		return true;
+	if (!window_ends(s, v, now_ns))
+		return false;
+	measure(s, v, now_ns);
+	struct wish w = wish_of(s, v);
+	remember(s, w.need, now_ns);
+	return judge_trial(s, v, now_ns, d) || grow(s, v, &w, now_ns, d) || shrink(s, v, now_ns, d);
+}
+
+const struct resize_policy resize_weir = {
+    .name = "weir",
+    .help = "as many threads as the work offered needs, and none that does not help",
+    .decide = weir_decide,
+};

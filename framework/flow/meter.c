@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* Samples of what happened at a stage; see meter.h. */
+#include "flow/meter.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* Weight of one completion in the mean service time: overload.md 3.1 (0.005 to 0.05 are as good). */
+#define COST_WEIGHT 0.02
+/* A handler under way counts with this share of what it has taken so far (overload.md 3.1). */
+#define RUNNING_SHARE 0.5
+/* Quantiles are refreshed every LOOK_NS over what came since at most HIST_NS ago, or longer ago until
+ * there are HIST_EVENTS: "100 samples or 1 s" as SEDA's controller (overload.md, constants). */
+#define LOOK_NS     (100 * NS_PER_MS)
+#define HIST_NS     NS_PER_S
+#define HIST_EVENTS 100
+
+/* What all threads, live and gone, have counted. */
+struct totals {
+	struct meter_class class[WEIR_CLASSES_MAX];
+	int64_t running_ns; /* handle calls under way: time so far, summed */
+	int n_running;
+};
+
+/* Refusals that the policy is the cause of. */
+static uint64_t refused_of(const struct class_book *cb)
+{
+	static const int reasons[] = {
+	    WEIR_ETHRESHOLD, WEIR_ERATE, WEIR_EPRIORITY, WEIR_EDELAY, WEIR_EHOPELESS, WEIR_ELIMIT};
+	uint64_t n = book_read(&cb->shadow_shed);
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		n += book_read(&cb->shed[weir_shed_index(reasons[i])]);
+	return n;
+}
+
+static void add(
+    struct totals *t, const struct book *b, const struct time_book *times, int n_classes)
+{
+	for (int c = 0; c < n_classes; c++) {
+		const struct class_book *cb = &b->class_book[c];
+		struct meter_class *k = &t->class[c];
+		k->offered += book_read(&cb->offered);
+		k->refused += refused_of(cb);
+		k->completed += book_read(&cb->completed) + book_read(&cb->failed);
+		if (times) {
+			k->service_ns += book_read(&times[c].service.sum_ns);
+			k->wait_ns += book_read(&times[c].wait.sum_ns);
+		}
+	}
+}
+
+static void sum(struct weir_graph *g, int id, int64_t now_ns, struct totals *t)
+{
+	memset(t, 0, sizeof(*t));
+	lock_take(&g->threads_lock);
+	add(t, &g->gone[id].book, g->gone[id].times, g->n_classes);
+	for (struct thread *th = g->threads; th; th = th->next) {
+		const struct local *l = th->local[id];
+		int64_t since_ns =
+		    atomic_load_explicit(&l->book.running_since_ns, memory_order_relaxed);
+		add(t, &l->book, l->times, g->n_classes);
+		if (since_ns && now_ns > since_ns) {
+			t->running_ns += now_ns - since_ns;
+			t->n_running++;
+		}
+	}
+	lock_release(&g->threads_lock);
+}
+
+/* Follow `n` completions that took `took_ns` in all. */
+static void follow(double *cost_ns, uint64_t n, uint64_t took_ns)
+{
+	if (n == 0)
+		return;
+	double mean_ns = (double)took_ns / (double)n;
+	double weight = 1 - pow(1 - COST_WEIGHT, (double)n);
+	*cost_ns = *cost_ns > 0 ? *cost_ns + weight * (mean_ns - *cost_ns) : mean_ns;
+}
+
+static void learn_costs(struct meter *m, struct sink *k, const struct totals *t, int n_classes)
+{
+	uint64_t n = 0, took_ns = 0;
+	double so_far_ns = t->n_running ? RUNNING_SHARE * (double)t->running_ns / t->n_running : 0;
+
+	for (int c = 0; c < n_classes; c++) {
+		uint64_t done = t->class[c].completed - m->then[c].completed;
+		uint64_t ns = t->class[c].service_ns - m->then[c].service_ns;
+		follow(&m->cost_ns[c], done, ns);
+		n += done;
+		took_ns += ns;
+	}
+	follow(&m->mean_cost_ns, n, took_ns);
+	if (m->mean_cost_ns > 0 && so_far_ns > m->mean_cost_ns)
+		m->mean_cost_ns = so_far_ns;
+	atomic_store_explicit(&k->mean_cost_ns, (int64_t)m->mean_cost_ns, memory_order_relaxed);
+	for (int c = 0; c < n_classes; c++) { /* a class not seen yet costs what others do */
+		double cost_ns = m->cost_ns[c] > 0 ? m->cost_ns[c] : m->mean_cost_ns;
+		atomic_store_explicit(&k->cost_ns[c], (int64_t)cost_ns, memory_order_relaxed);
+	}
+}
+
+/* ---- quantiles ---- */
+
+static void since(struct weir_hist *now, const struct weir_hist *then)
+{
+	for (int i = 0; i < WEIR_HIST_BUCKETS; i++)
+		now->count[i] -= then->count[i];
+}
+
+static void learn_quantiles(struct meter *m, struct weir_graph *g, int id, int64_t now_ns)
+{
+	struct weir_class_view v[WEIR_CLASSES_MAX];
+	struct weir_hist all = {0}, now[WEIR_CLASSES_MAX];
+	struct book book = {0};
+
+	memset(v, 0, sizeof(v[0]) * (size_t)g->n_classes);
+	graph_sum(g, id, &book, v, NULL, NULL, NULL);
+	m->looked_at_ns = now_ns;
+	for (int c = 0; c < g->n_classes; c++) {
+		now[c] = v[c].wait;
+		since(&v[c].wait, &m->wait_then[c]);
+		weir_hist_add(&all, &v[c].wait);
+		m->response_p90_ns[c] =
+		    weir_hist_total(&v[c].wait)
+			? weir_hist_quantile_ns(&v[c].wait, 0.9) + (int64_t)m->cost_ns[c]
+			: 0;
+	}
+	bool some = weir_hist_total(&all) > 0;
+	m->wait_p90_ns = some ? weir_hist_quantile_ns(&all, 0.9) : 0;
+	m->all_response_p90_ns = some ? m->wait_p90_ns + (int64_t)m->mean_cost_ns : 0;
+	if (now_ns - m->hist_at_ns >= HIST_NS &&
+	    (weir_hist_total(&all) >= HIST_EVENTS || now_ns - m->hist_at_ns >= 2 * HIST_NS)) {
+		memcpy(m->wait_then, now, sizeof(now[0]) * (size_t)g->n_classes);
+		m->hist_at_ns = now_ns;
+	}
+}
+
+/* ---- the sample ---- */
+
+static void fill_classes(const struct meter *m, const struct sink *k, const struct totals *t,
+    int n_classes, struct admission_sample *out)
+{
+	uint64_t wait_ns = 0;
+
+	for (int c = 0; c < n_classes; c++) {
+		const struct meter_class *now = &t->class[c], *then = &m->then[c];
+		out->class[c].offered = now->offered - then->offered;
+		out->class[c].refused = now->refused - then->refused;
+		out->class[c].completed = now->completed - then->completed;
+		out->class[c].cost_ns = atomic_load_explicit(&k->cost_ns[c], memory_order_relaxed);
+		out->class[c].response_p90_ns = m->response_p90_ns[c];
+		out->completed += out->class[c].completed;
+		wait_ns += now->wait_ns - then->wait_ns;
+	}
+	if (out->completed > 0) {
+		out->wait_mean_ns = (int64_t)(wait_ns / out->completed);
+		out->response_mean_ns = out->wait_mean_ns + (int64_t)m->mean_cost_ns;
+	}
+}
+
+void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, int64_t now_ns,
+    struct admission_sample *out)
+{
+	struct sink *k = &st->sink;
+	struct admission_view view = {.threads = 1};
+	struct totals t;
+
+	sum(g, st->id, now_ns, &t);
+	if (m->at_ns)
+		learn_costs(m, k, &t, g->n_classes);
+	if (now_ns - m->looked_at_ns >= LOOK_NS)
+		learn_quantiles(m, g, st->id, now_ns);
+	if (k->look)
+		k->look(k, &view);
+	*out = (struct admission_sample){.now_ns = now_ns,
+	    .span_ns = m->at_ns ? now_ns - m->at_ns : ADMISSION_TICK_NS,
+	    .n_classes = g->n_classes,
+	    .threads = view.threads,
+	    .idle = view.idle,
+	    .length = queue_length(&k->queue),
+	    .limit = atomic_load(&k->queue.limit),
+	    .cost_ns = (int64_t)m->mean_cost_ns,
+	    .slo_ns = k->slo_ns,
+	    .wait_p90_ns = m->wait_p90_ns,
+	    .response_p90_ns = m->all_response_p90_ns};
+	lock_take(&k->queue.lock);
+	out->work_ns = sink_work_ns_locked(k);
+	lock_release(&k->queue.lock);
+	if (m->at_ns)
+		fill_classes(m, k, &t, g->n_classes, out);
+	memcpy(m->then, t.class, sizeof(m->then));
+	m->at_ns = now_ns;
+}

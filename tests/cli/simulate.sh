@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# weir simulate: capacities that can be reckoned by hand, what is refused, and the times of a running
+# server.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/server.sh
+. "$(dirname "$0")/server.sh"
+
+cat >fork.yaml <<'YAML'
+weir: 1
+name: fork
+admin: { listen: "" }
+classes:
+  gold: { match: { path: /gold/* } }
+  rest: {}
+groups:
+  core: { threads: { min: 4, max: 4 } }
+stages:
+  web:   { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: route } }
+  route: { use: router, with: { routes: [ { path: /a/*, to: a }, { to: b } ] }, threads: inline, to: { a: first, b: wait } }
+  first: { use: burn, group: core, with: { time: 3ms }, to: again }
+  again: { use: burn, group: core, with: { time: 1ms }, to: answer }
+  wait:  { use: delay, with: { time: 10ms }, threads: { min: 5, max: 5 }, to: answer }
+  answer: { use: respond, with: { body: "x" }, threads: inline }
+YAML
+
+# number KEY [STAGE]: a number of the document, or of one stage of it, is in $value.
+number() {
+	value=$(python3 -c '
+import json, sys
+doc = json.loads(sys.argv[1])
+where = doc if len(sys.argv) < 4 else next(s for s in doc["stages"] if s["name"] == sys.argv[3])
+print(where[sys.argv[2]])' "$out" "$@") || fail "no $*"
+}
+
+# near WANTED PERCENT: is $value about that?
+near() {
+	checks=$((checks + 1))
+	awk -v is="$value" -v wanted="$1" -v percent="$2" \
+		'BEGIN { d = is - wanted; if (d < 0) d = -d; exit !(d <= wanted * percent / 100) }' ||
+		fail "$value, not $1"
+}
+
+# A fifth goes to the group of four threads: 4 ms each, 5,000/s. The rest waits 10 ms in one of five
+# threads: 625/s of all. Two cores: 0.2 * 4 ms of each, 2,500/s.
+weir simulate fork.yaml --share route.a=20% --cores 2 --load 0.5x -o json
+is exit 0; is err empty
+number capacity_per_second; near 625 0.01
+number bottleneck; checks=$((checks + 1)); [ "$value" = wait ] || fail "the bottleneck is $value"
+number cores_ceiling_per_second; near 2500 0.01
+number ceiling_per_second core; near 5000 0.01
+number service_seconds core; near 0.004 0.01
+number busy wait; near 0.5 3
+number done_per_second core; near 62.5 5
+
+# The same twice, to the bit; another seed, another.
+first=$out
+weir simulate fork.yaml --share route.a=20% --cores 2 --load 0.5x -o json
+checks=$((checks + 1)); [ "$out" = "$first" ] || fail 'not the same again'
+weir simulate fork.yaml --share route.a=20% --cores 2 --load 0.5x -o json --seed 2
+checks=$((checks + 1)); [ "$out" != "$first" ] || fail 'the seed does not matter'
+
+# Twice what it can do: the bottleneck is busy, the rest is shed, of the lower class above all.
+weir simulate fork.yaml --share route.a=0% --cores 2 --load 2x --class gold=10% \
+	--set wait.admission.policy=threshold --set wait.admission.threshold=20
+is exit 0; is out has 'the bottleneck is stage wait'; is out has 'threshold 100%'
+is out has 'utilisation law U = X S / n: wait is 100% busy'; is out has "Little's law"
+is out lacks 'core '
+
+# A row per 100 ms, the warm-up of a quarter included.
+weir simulate fork.yaml --share route.a=0% --load 2x --for 4s -o csv
+is exit 0; is out has 'time_s,offered_per_s,goodput_per_s,late_per_s,shed_per_s,wait_threads,wait_queued'
+checks=$((checks + 1)); [ "$(wc -l <<<"$out")" = 51 ] || fail 'not 50 rows'
+
+# Times that are given go before those that are imitated.
+weir simulate fork.yaml --share route.a=0% --cost wait=20ms --load 100 -o json
+is exit 0
+number capacity_per_second; near 250 0.01
+number load; near 0.4 0.01
+
+# ---- what cannot be ----
+
+weir simulate
+is exit 2; is err has 'the FILE is missing'
+weir simulate fork.yaml more
+is exit 2; is err has "'more' is one word too many"
+weir simulate nowhere.yaml
+is exit 1; is err has 'nowhere.yaml'; is out empty
+weir simulate fork.yaml --speed 3
+is exit 2; is err has "there is no option '--speed'"
+weir simulate fork.yaml --load fast
+is exit 2; is err has 'fast'
+weir simulate fork.yaml --cost wiat=1ms
+is exit 2; is err has 'there is no such stage'
+weir simulate fork.yaml --cost wait=1ms,slowly
+is exit 2; is err has 'behind the time stand const'
+weir simulate fork.yaml --share route.c=1%
+is exit 2; is err has 'of an outlet that is linked'
+weir simulate fork.yaml --class silver=1%
+is exit 2; is err has 'of a class of the server'
+weir simulate fork.yaml --class gold=60% --class rest=60%
+is exit 2; is err has 'more than 100%'
+weir simulate fork.yaml --admin 127.0.0.1:1
+is exit 3; is out empty
+weir simulate server.yaml
+is exit 2; is err has "nothing says how long stage 'hello' takes"
+weir simulate --help
+is exit 0; is out has '--cost'; is err empty
+
+# ---- a running server tells its times ----
+
+launch server.yaml
+"$program" bench "$web" --rate 200 --for 1s -q >/dev/null
+weir simulate server.yaml --admin "$admin" --load 0.5x -o json
+is exit 0
+number service_seconds hello
+checks=$((checks + 1))
+awk -v s="$value" 'BEGIN { exit !(s > 0 && s < 1) }' || fail "hello takes $value s"
+kill -TERM "$pid"
+ended
+
+finish

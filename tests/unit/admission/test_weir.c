@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/* The policy `weir` on a virtual clock: states, caps, who is refused, and what it says. What it does
+ * to a station is in test_weir_station.c. */
+#include "admission/admission.h"
+
+#include "cunit_main.h"
+#include "station.h"
+
+#define CLASSES 4
+#define SLO_MS  100
+
+_Alignas(16) static unsigned char state[ADMISSION_STATE_MAX];
+static const struct weir_admission_spec own = {.target_ns = -1, .interval_ns = -1};
+static int64_t now_ms; /* virtual */
+
+/* A stage of 4 threads whose events take 5 ms, with a predicted wait of wait_ms. */
+static struct admission_view view_of(double wait_ms)
+{
+	return (struct admission_view){.now_ns = now_ms * MS,
+	    .length = wait_ms > 0 ? 64 : 0,
+	    .limit = 4096,
+	    .n_classes = CLASSES,
+	    .threads = 4,
+	    .work_ns = (int64_t)(wait_ms * 4e6),
+	    .cost_ns = 5 * MS,
+	    .slo_ns = SLO_MS * MS};
+}
+
+/* 0 if the event of `user` enters, else why not. */
+static int ask(int class_id, uint16_t user, double wait_ms)
+{
+	struct admission_view v = view_of(wait_ms);
+	bool refused = false;
+	int reason = 0;
+
+	v.user = &user;
+	int m = admission_weir.admit(state, &own, &v, class_id, 1, &refused, &reason);
+	CU_ASSERT(m == 1 ? !refused && reason == 0 : refused && reason < 0);
+	return reason;
+}
+
+/* A tick of 10 ms in which class c offered load[c] times what the stage can do. */
+static void tick(const double *load, double wait_ms)
+{
+	struct admission_sample sample = {.span_ns = ADMISSION_TICK_NS,
+	    .n_classes = CLASSES,
+	    .threads = 4,
+	    .length = 64,
+	    .limit = 4096,
+	    .work_ns = (int64_t)(wait_ms * 4e6),
+	    .cost_ns = 5 * MS,
+	    .slo_ns = SLO_MS * MS};
+
+	now_ms += 10;
+	sample.now_ns = now_ms * MS;
+	for (int c = 0; c < CLASSES; c++) {
+		/* in events of 4 us, so that they divide well */
+		sample.class[c].offered = (uint64_t)(load[c] * 10000);
+		sample.class[c].cost_ns = 4000;
+	}
+	admission_weir.tick(state, &own, &sample);
+}
+
+static void start(void)
+{
+	now_ms = 0;
+	admission_weir.init(state, &own, 0);
+}
+
+static const double mix_2x[CLASSES] = {0.2, 0.4, 0.6, 0.8};
+
+/* OVER, with the loads known. */
+static void start_over(const double *load)
+{
+	start();
+	for (int t = 0; t < 200; t++)
+		tick(load, 20);
+}
+
+static void test_unknown_cost(void)
+{
+	struct admission_view v = view_of(100000);
+	bool refused[64] = {false};
+	int reason = 0;
+
+	start_over(mix_2x);
+	v.cost_ns = 0;
+	CU_ASSERT_EQUAL(admission_weir.admit(state, &own, &v, 3, 64, refused, &reason), 64);
+	CU_ASSERT_EQUAL(reason, 0);
+}
+
+/* I3: with a thread idle an event enters, whatever the state and the numbers. */
+static void test_never_refuses_when_idle(void)
+{
+	for (int over = 0; over < 2; over++)
+		for (int c = 0; c < CLASSES; c++) {
+			struct admission_view v = view_of(100000);
+			uint16_t user = 65535;
+			bool refused = false;
+			int reason = 0;
+			start();
+			if (over)
+				start_over(mix_2x);
+			v.idle = true;
+			v.user = &user;
+			CU_ASSERT_EQUAL(
+			    admission_weir.admit(state, &own, &v, c, 1, &refused, &reason), 1);
+			CU_ASSERT_EQUAL(reason, 0);
+		}
+}
+
+/* NORMAL: half the objective for the first user, a quarter less for the last. */
+static void test_caps_at_rest(void)
+{
+	start();
+	CU_ASSERT_EQUAL(ask(0, 0, 34), 0); /* of 35, from which on it is OVER */
+	CU_ASSERT_EQUAL(ask(3, 65535, 34), 0);
+	CU_ASSERT_EQUAL(ask(3, 65535, 51), WEIR_EDELAY);
+	start();
+	CU_ASSERT_EQUAL(ask(0, 0, 50), 0);
+	CU_ASSERT_EQUAL(ask(0, 0, 50.1), WEIR_EDELAY);
+	CU_ASSERT_EQUAL(ask(1, 0, 40), 0);
+	CU_ASSERT_EQUAL(ask(1, 0, 40.1), WEIR_EDELAY);
+}
+
+/* Services longer than the objective may still queue two deep. */
+static void test_cap_of_long_services(void)
+{
+	struct admission_view v = view_of(0);
+	bool refused = false;
+	int reason = 0;
+
+	start();
+	v.cost_ns = 500 * MS;
+	v.work_ns = 4 * 1000 * MS;
+	CU_ASSERT_EQUAL(admission_weir.admit(state, &own, &v, 0, 1, &refused, &reason), 1);
+	v.work_ns += 4 * MS;
+	CU_ASSERT_EQUAL(admission_weir.admit(state, &own, &v, 0, 1, &refused, &reason), 0);
+	CU_ASSERT_EQUAL(reason, WEIR_EDELAY);
+}
+
+static bool is_over(void)
+{
+	char line[256];
+
+	admission_weir.explain(state, &own, line, sizeof(line));
+	return strncmp(line, "OVER", 4) == 0;
+}
+
+/* Not low for more than 100 ms; low is 5 % of the objective. */
+static void test_goes_over(void)
+{
+	static const double load[CLASSES] = {0.9};
+
+	start();
+	for (int t = 0; t < 10; t++)
+		tick(load, 20);
+	CU_ASSERT_EQUAL(now_ms, 100);
+	CU_ASSERT(!is_over());
+	tick(load, 5); /* low */
+	for (int t = 0; t < 10; t++)
+		tick(load, 5.1);
+	CU_ASSERT(!is_over());
+	tick(load, 5.1);
+	CU_ASSERT(is_over());
+	start();
+	tick(load, 35);
+	CU_ASSERT(!is_over());
+	tick(load, 35.1); /* high: at once */
+	CU_ASSERT(is_over());
+}
+
+static void test_comes_back(void)
+{
+	static const double load[CLASSES] = {0.9};
+
+	start_over(mix_2x);
+	CU_ASSERT_EQUAL(ask(3, 65535, 20), WEIR_EPRIORITY);
+	for (int t = 0; t < 10; t++)
+		tick(load, 1);
+	CU_ASSERT(is_over()); /* refused 100 ms ago */
+	tick(load, 6);
+	CU_ASSERT(is_over()); /* long ago, but the wait is not low */
+	tick(load, 5);
+	CU_ASSERT(!is_over());
+}
+
+/* At the wait to steer for, 8 % of the objective at twice the load, just what the stage can do. */
+static void test_serves_what_it_can(void)
+{
+	static const double part[CLASSES] = {1, 1, 0.38 / 0.6, 0.02 / 0.8};
+
+	start_over(mix_2x);
+	for (int c = 0; c < CLASSES; c++) {
+		int m = 0;
+		for (int u = 0; u < 1024; u++)
+			m += ask(c, (uint16_t)(u * 64), 8) == 0;
+		CU_ASSERT_DOUBLE_EQUAL(m / 1024.0, part[c], 0.01);
+	}
+}
+
+/* Within a class, users below some number enter, and none above: each fares the same each time. */
+static void test_by_user(void)
+{
+	start_over(mix_2x);
+	for (double wait_ms = 2; wait_ms < 60; wait_ms += 3)
+		for (int c = 0; c < CLASSES; c++) {
+			bool above = true;
+			for (int u = 0; u < 65536; u += 128) {
+				bool enters = ask(c, (uint16_t)u, wait_ms) == 0;
+				CU_ASSERT(above || !enters);
+				CU_ASSERT_EQUAL(ask(c, (uint16_t)u, wait_ms) == 0, enters);
+				above = enters;
+			}
+		}
+}
+
+/* Part of the class that enters at this wait. */
+static double part_of(int class_id, double wait_ms)
+{
+	int m = 0;
+
+	for (int u = 0; u < 512; u++)
+		m += ask(class_id, (uint16_t)(u * 128), wait_ms) == 0;
+	return m / 512.0;
+}
+
+/* I5: at one instant a class is refused only where lower ones get no more than their guarantee, and
+ * a longer wait never lets more in. */
+static void test_monotone(void)
+{
+	static const double loads[][CLASSES] = {{0.2, 0.4, 0.6, 0.8}, {1, 2, 3, 4}, {0, 0, 0.1, 3},
+	    {0.3, 0.3, 0.3, 0.2}, {5, 0.001, 0.001, 0.001}};
+
+	for (size_t l = 0; l < sizeof(loads) / sizeof(loads[0]); l++) {
+		double before[CLASSES] = {1, 1, 1, 1};
+		start_over(loads[l]);
+		for (double wait_ms = 1; wait_ms < 70; wait_ms += 2) {
+			double above = 1;
+			for (int c = 0; c < CLASSES; c++) {
+				double part = part_of(c, wait_ms);
+				double guaranteed = loads[l][c] > 0.02 ? 0.02 / loads[l][c] : 1;
+				CU_ASSERT(part <= before[c]);
+				CU_ASSERT(above >= 1 || part <= guaranteed + 0.005);
+				before[c] = part;
+				above = part;
+			}
+		}
+	}
+}
+
+/* The guarantee: whatever higher classes offer, 2 % of the stage, up to the cap of the wait. */
+static void test_guarantee(void)
+{
+	static const double load[CLASSES] = {10, 0.1, 0.1, 0.1};
+
+	start_over(load);
+	for (double wait_ms = 1; wait_ms <= 40; wait_ms += 3)
+		for (int c = 1; c < CLASSES; c++)
+			CU_ASSERT(part_of(c, wait_ms) >= 0.195);
+	CU_ASSERT_EQUAL(part_of(1, 41), 0);
+}
+
+/* With an empty queue everything enters, however high the load was a moment ago. */
+static void test_empty_queue(void)
+{
+	static const double load[CLASSES] = {10, 10, 10, 10};
+
+	start_over(load);
+	CU_ASSERT_EQUAL(ask(3, 65535, 20), WEIR_EPRIORITY);
+	CU_ASSERT_EQUAL(ask(3, 65535, 0), 0);
+	CU_ASSERT_EQUAL(ask(3, 65535, 4), WEIR_EPRIORITY);
+}
+
+/* A run counts what it admits: its first events enter, until the wait they make is too long. */
+static void test_run(void)
+{
+	struct admission_view v = view_of(0);
+	uint16_t user[256] = {0};
+	bool refused[256] = {false};
+	int reason = 0;
+
+	start();
+	v.idle = true;
+	v.user = user;
+	int m = admission_weir.admit(state, &own, &v, 0, 256, refused, &reason);
+	CU_ASSERT_EQUAL(m, 41); /* 40 times 5 ms over 4 threads are 50 ms */
+	CU_ASSERT_EQUAL(reason, WEIR_EDELAY);
+	CU_ASSERT(!refused[40] && refused[41] && refused[255]);
+}
+
+/* Of unknown users, each run has its part refused. */
+static void test_unknown_users(void)
+{
+	start_over(mix_2x);
+	for (int i = 0; i < 20; i++) {
+		struct admission_view v = view_of(8);
+		bool refused[8] = {false};
+		int reason = 0;
+		v.threads = 4;
+		v.cost_ns = 1; /* the run itself makes no wait */
+		int m = admission_weir.admit(state, &own, &v, 2, 8, refused, &reason);
+		CU_ASSERT(m >= 4 && m <= 6); /* 63 % */
+		CU_ASSERT(m == 8 || reason == WEIR_EPRIORITY);
+	}
+}
+
+/* What is known of the work may be its events alone. */
+static void test_unknown_work(void)
+{
+	struct admission_view v = view_of(0);
+	bool refused = false;
+	int reason = 0;
+
+	start();
+	v.length = 100; /* 125 ms */
+	CU_ASSERT_EQUAL(admission_weir.admit(state, &own, &v, 0, 1, &refused, &reason), 0);
+	CU_ASSERT_EQUAL(reason, WEIR_EDELAY);
+}
+
+static void test_explain(void)
+{
+	char line[256];
+	struct admission_sample sample = {.span_ns = ADMISSION_TICK_NS,
+	    .n_classes = 4,
+	    .threads = 4,
+	    .work_ns = 244 * MS,
+	    .cost_ns = 5 * MS,
+	    .slo_ns = SLO_MS * MS};
+
+	start();
+	struct admission_view v = view_of(3.1);
+	bool refused = false;
+	int reason = 0;
+	admission_weir.admit(state, &own, &v, 0, 1, &refused, &reason);
+	admission_weir.explain(state, &own, line, sizeof(line));
+	CU_ASSERT_STRING_EQUAL(line, "NORMAL, predicted wait 3.1 ms of 50 ms, admits all");
+	sample.class[2].offered = sample.class[3].offered = sample.class[3].refused = 10;
+	sample.class[2].refused = 8;
+	for (int t = 1; t <= 121; t++) {
+		sample.now_ns = t * 10 * MS;
+		admission_weir.tick(state, &own, &sample);
+	}
+	admission_weir.explain(state, &own, line, sizeof(line));
+	CU_ASSERT_STRING_EQUAL(
+	    line, "OVER for 1.2 s: predicted wait 61 ms, refuses 80 % of class 2, all of class 3");
+}
+
+CUNIT_MAIN("weir", {"unknown cost", test_unknown_cost},
+    {"never refuses when idle", test_never_refuses_when_idle}, {"caps at rest", test_caps_at_rest},
+    {"cap of long services", test_cap_of_long_services}, {"goes over", test_goes_over},
+    {"comes back", test_comes_back}, {"serves what it can", test_serves_what_it_can},
+    {"by user", test_by_user}, {"monotone", test_monotone}, {"guarantee", test_guarantee},
+    {"empty queue", test_empty_queue}, {"a run counts itself", test_run},
+    {"unknown users", test_unknown_users}, {"unknown work", test_unknown_work},
+    {"explains itself", test_explain})

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* Sharing out a stage among classes: what is learned, the guarantee, and the parts. */
+#include "admission/weir_fill.h"
+
+#include <string.h>
+
+#include "cunit_main.h"
+
+#define TICK_NS ADMISSION_TICK_NS
+
+/* A second of ticks of a stage of 4 threads, to which class c offers offered[c] threads' worth. */
+static struct weir_fill learned(const double *offered, int n_classes)
+{
+	struct weir_fill f;
+
+	memset(&f, 0, sizeof(f));
+	for (int t = 0; t < 200; t++) {
+		struct admission_sample sample = {
+		    .span_ns = TICK_NS, .n_classes = n_classes, .threads = 4, .cost_ns = 1};
+		for (int c = 0; c < n_classes; c++) {
+			sample.class[c].offered = (uint64_t)(offered[c] * 1000);
+			sample.class[c].cost_ns = TICK_NS / 1000;
+		}
+		weir_fill_learn(&f, &sample);
+	}
+	return f;
+}
+
+static void test_learns(void)
+{
+	struct weir_fill f;
+	struct admission_sample sample = {
+	    .span_ns = TICK_NS, .n_classes = 1, .threads = 1, .cost_ns = TICK_NS};
+
+	memset(&f, 0, sizeof(f));
+	CU_ASSERT_EQUAL(weir_fill_part(&f, 0, 0.1), 1); /* nothing known: all */
+	sample.class[0].offered = 11;                   /* of the stage's cost, 1 thread each */
+	sample.class[0].refused = 5;
+	weir_fill_learn(&f, &sample);
+	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 1, 1e-9); /* 10 ms of 110 */
+	CU_ASSERT_DOUBLE_EQUAL(f.refused[0], 5.0 / 11, 1e-9);
+	for (int t = 0; t < 200; t++)
+		weir_fill_learn(&f, &sample);
+	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 11, 1e-6);
+	CU_ASSERT_DOUBLE_EQUAL(f.total, 11, 1e-6);
+	sample.span_ns = 500000000; /* a late tick weighs by its length */
+	sample.class[0].offered = 0;
+	weir_fill_learn(&f, &sample);
+	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 11.0 / 6, 1e-6);
+}
+
+/* 4 threads, 0.8 + 1.6 + 2.4 + 3.2 offered: guarantees of 0.08 each but for the first. */
+static void test_parts(void)
+{
+	static const double offered[] = {0.8, 1.6, 2.4, 3.2};
+	struct weir_fill f = learned(offered, 4);
+
+	CU_ASSERT_DOUBLE_EQUAL(f.total, 8, 1e-6);
+	CU_ASSERT_DOUBLE_EQUAL(weir_fill_part(&f, 0, 4), 1, 1e-6);
+	CU_ASSERT_DOUBLE_EQUAL(weir_fill_part(&f, 1, 4), 1, 1e-6);
+	/* 4 - 0.8 - 1.6 - 0.08 for class 3 */
+	CU_ASSERT_DOUBLE_EQUAL(weir_fill_part(&f, 2, 4), 1.52 / 2.4, 1e-6);
+	CU_ASSERT_DOUBLE_EQUAL(weir_fill_part(&f, 3, 4), 0.08 / 3.2, 1e-6);
+	CU_ASSERT_DOUBLE_EQUAL(weir_fill_part(&f, 0, 0.4), 0.16 / 0.8, 1e-6);
+	CU_ASSERT_DOUBLE_EQUAL(weir_fill_part(&f, 1, 0.4), 0.08 / 1.6, 1e-6);
+	for (int c = 0; c < 4; c++)
+		CU_ASSERT_EQUAL(weir_fill_part(&f, c, 8.001), 1);
+}
+
+/* Whatever the room, the parts add up to it, beyond the guarantees and up to what is offered. */
+static void test_parts_add_up(void)
+{
+	static const double offered[] = {0.3, 0, 2, 0.01, 5, 0.5, 0.04, 1};
+	struct weir_fill f = learned(offered, 8);
+	double guaranteed = 0;
+
+	for (int c = 0; c < 8; c++)
+		guaranteed += f.guaranteed[c];
+	CU_ASSERT_DOUBLE_EQUAL(guaranteed, 4 * 0.08 + 0.01 + 0.04, 1e-6);
+	for (double room = 0; room < 12; room += 0.01) {
+		double sum = 0;
+		for (int c = 0; c < 8; c++) {
+			double part = weir_fill_part(&f, c, room);
+			CU_ASSERT(part >= 0 && part <= 1);
+			sum += part * offered[c];
+		}
+		double want = room < guaranteed ? guaranteed : room > f.total ? f.total : room;
+		CU_ASSERT_DOUBLE_EQUAL(sum, want, 1e-6);
+	}
+}
+
+/* A class without demand takes nothing from the others, its guarantee included. */
+static void test_idle_class(void)
+{
+	static const double offered[] = {0, 0, 0, 8};
+	struct weir_fill f = learned(offered, 4);
+
+	CU_ASSERT_DOUBLE_EQUAL(weir_fill_part(&f, 3, 4), 0.5, 1e-6);
+	CU_ASSERT_EQUAL(weir_fill_part(&f, 0, 4), 1);
+}
+
+CUNIT_MAIN("weir_fill", {"learns", test_learns}, {"parts", test_parts},
+    {"parts add up", test_parts_add_up}, {"idle class", test_idle_class})
