@@ -102,6 +102,7 @@ int verb_schema(const struct verb *verb, const struct verb_args *args);
 int verb_run(const struct verb *verb, const struct verb_args *args);
 int verb_ps(const struct verb *verb, const struct verb_args *args);
 int verb_doctor(const struct verb *verb, const struct verb_args *args);
+int verb_why(const struct verb *verb, const struct verb_args *args);
 int verb_bench(const struct verb *verb, const struct verb_args *args);
 int verb_simulate(const struct verb *verb, const struct verb_args *args);
 int verb_compare(const struct verb *verb, const struct verb_args *args);

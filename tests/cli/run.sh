@@ -20,6 +20,12 @@ is out has 'weir_http_hints_ignored_total{stage="web"} 1'
 out=$(curl -sS "${admin}readyz" -o /dev/null -w '%{http_code}' 2>&1)
 is out has 200
 running=$about
+weir why --admin "$admin"
+is exit 0; is out has 'the server'; is out has 'hello'; is out has 'policy none'
+weir why hello --admin "$admin"
+is exit 0; is out has 'offered/s'; is out lacks 'web'
+weir why nowhere --admin "$admin"
+is exit 2; is err has "there is no stage 'nowhere'"
 weir ps --admin "$admin"
 is exit 0; is out has 'STAGE'; is out has 'hello'; is out has 'http.server'
 [[ ${out%%$'\n'*} == "tested  $admin  up "*' s' ]] || fail 'it does not begin with the server'
