@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_SET = 256, OPT_CHECK, OPT_ADMIN, OPT_FORCE, OPT_THREADS };
+enum { OPT_SET = 256, OPT_CHECK, OPT_ADMIN, OPT_FORCE, OPT_THREADS, OPT_JSON };
 
 static const struct option long_options[] = {
     {"help", no_argument, NULL, 'h'},
@@ -22,6 +22,7 @@ static const struct option long_options[] = {
     {"admin", required_argument, NULL, OPT_ADMIN},
     {"force", no_argument, NULL, OPT_FORCE},
     {"threads", no_argument, NULL, OPT_THREADS},
+    {"json", no_argument, NULL, OPT_JSON},
     {NULL, 0, NULL, 0},
 };
 
@@ -55,6 +56,8 @@ static unsigned args_option_bit(int c)
 		return VERB_FORCE;
 	case OPT_THREADS:
 		return VERB_THREADS;
+	case OPT_JSON:
+		return VERB_JSON;
 	default:
 		return 0;
 	}
@@ -121,6 +124,9 @@ static int args_take(const struct verb *verb, struct verb_args *args, int c)
 		return VERB_OK;
 	case OPT_THREADS:
 		args->threads = true;
+		return VERB_OK;
+	case OPT_JSON:
+		args->json = true;
 		return VERB_OK;
 	default:
 		args->admin = optarg;

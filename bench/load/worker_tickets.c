@@ -365,6 +365,13 @@ int64_t worker_next_waiting_ns(const struct worker *w)
 	return at_ns;
 }
 
+/* It was due and the worker did not come to it: offered, and late. */
+static void overdue(struct worker *w, const struct ticket *t)
+{
+	tally_offered(&w->tally, t);
+	tally_lag(&w->tally, t->phase, w->now_ns - t->due_ns);
+}
+
 void worker_abandon(struct worker *w)
 {
 	struct ticket t;
@@ -378,13 +385,15 @@ void worker_abandon(struct worker *w)
 	}
 	while (w->later.n > 0) { /* who still thinks has offered nothing yet */
 		t = ticket_heap_pop(&w->later);
-		if (t.attempt > 0)
-			worker_gone(w, &t);
+		if (t.attempt == 0 && t.due_ns > w->now_ns)
+			continue;
+		if (t.attempt == 0)
+			overdue(w, &t);
+		worker_gone(w, &t);
 	}
 	for (; w->has_arrival && arrival_ns(w) <= w->now_ns; worker_next_arrival(w)) {
 		t = ticket_of(w, &w->arrival);
-		tally_offered(&w->tally, &t);
-		tally_lag(&w->tally, t.phase, w->now_ns - t.due_ns);
+		overdue(w, &t);
 		worker_gone(w, &t);
 	}
 }

@@ -3,7 +3,8 @@
  * Stacks of other threads; see stack.h. One buffer, whose state says whose it is:
  *
  *   FREE --stack_ask--> ASKED --the handler--> WRITING --the handler--> DONE --stack_await--> FREE
- *                         |
+ *                         |                              |
+ *                         |                              +--stack_await, too late--> LATE --the handler--> FREE
  *                         +--stack_await, too late--> FREE      (a handler that comes now does nothing)
  */
 #include "base/stack.h"
@@ -19,7 +20,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 
-enum { FREE, ASKED, WRITING, DONE };
+enum { FREE, ASKED, WRITING, DONE, LATE };
 
 static atomic_bool prepared;
 static atomic_uint state; /* futex word */
@@ -35,7 +36,9 @@ static void on_signal(int number)
 	if ((int)syscall(SYS_gettid) == atomic_load(&asked_tid) &&
 	    atomic_compare_exchange_strong(&state, &want, WRITING)) {
 		captured.n = backtrace(captured.frame, STACK_FRAMES);
-		atomic_store(&state, DONE); /* partner: stack_await */
+		want = WRITING;
+		if (!atomic_compare_exchange_strong(&state, &want, DONE)) /* partner: stack_await */
+			atomic_store(&state, FREE);
 		futex_wake(&state);
 	}
 	errno = saved;
@@ -65,11 +68,8 @@ bool stack_ask(int tid)
 
 	if (!atomic_load(&prepared))
 		return false;
-	if (!atomic_compare_exchange_strong(&state, &want, ASKED)) {
-		/* An answer that nobody waited for is nobody's. */
-		if (want != DONE || !atomic_compare_exchange_strong(&state, &want, ASKED))
-			return false;
-	}
+	if (!atomic_compare_exchange_strong(&state, &want, ASKED))
+		return false;
 	atomic_store(&asked_tid, tid);
 	if (syscall(SYS_tgkill, getpid(), tid, STACK_SIGNAL) == 0)
 		return true;
@@ -89,8 +89,12 @@ bool stack_await(struct stack *stack, int64_t timeout_ns)
 			futex_wait(&state, now, left_ns);
 			continue;
 		}
-		/* Too late. A handler that is at it, will be done: stack_ask takes it from there. */
-		if (atomic_compare_exchange_strong(&state, &want, FREE) || want == WRITING)
+		/* Too late. A handler that is at it gives the buffer back itself. */
+		atomic_store(&asked_tid, 0);
+		if (atomic_compare_exchange_strong(&state, &want, FREE))
+			return false;
+		want = WRITING;
+		if (atomic_compare_exchange_strong(&state, &want, LATE))
 			return false;
 	}
 	*stack = captured;

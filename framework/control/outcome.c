@@ -17,6 +17,8 @@
 #define LONGER_RATIO    2.0
 #define WAIT_MATTERS_S  0.010
 #define WAIT_IS_NOISE_S 0.001
+/* A pool that does nothing at all has no wait that could be reckoned with: bounded. Guess. */
+#define DONE_LEAST_PER_S 0.01
 
 static void measure(struct outcomes *o, const struct resize_view *v, int64_t now_ns)
 {
@@ -29,7 +31,7 @@ static void measure(struct outcomes *o, const struct resize_view *v, int64_t now
 	} else {
 		double done_per_s = (items > 0 ? (double)items : 0) * NS_PER_S / span_ns;
 		o->done_per_s += weight * (done_per_s - o->done_per_s);
-		double wait_s = o->done_per_s > 0 ? v->queue_length / o->done_per_s : 0;
+		double wait_s = v->queue_length / fmax(o->done_per_s, DONE_LEAST_PER_S);
 		o->wait_s += weight * (wait_s - o->wait_s);
 	}
 	o->at_ns = now_ns;

@@ -20,8 +20,8 @@
 /* What all threads, live and gone, have counted. */
 struct totals {
 	struct meter_class class[WEIR_CLASSES_MAX];
-	int64_t running_ns; /* handle calls under way: time so far, summed */
-	int n_running;
+	int64_t running_ns;    /* handle calls under way: time so far, summed */
+	int n_running, n_long; /* how many; of them past the mean */
 };
 
 /* Refusals that the policy is the cause of. */
@@ -52,7 +52,7 @@ static void add(
 	}
 }
 
-static void sum(struct weir_graph *g, int id, int64_t now_ns, struct totals *t)
+static void sum(struct weir_graph *g, int id, double mean_ns, int64_t now_ns, struct totals *t)
 {
 	memset(t, 0, sizeof(*t));
 	lock_take(&g->threads_lock);
@@ -65,6 +65,7 @@ static void sum(struct weir_graph *g, int id, int64_t now_ns, struct totals *t)
 		if (since_ns && now_ns > since_ns) {
 			t->running_ns += now_ns - since_ns;
 			t->n_running++;
+			t->n_long += (double)(now_ns - since_ns) > mean_ns;
 		}
 	}
 	lock_release(&g->threads_lock);
@@ -83,14 +84,19 @@ static void follow(double *cost_ns, uint64_t n, uint64_t took_ns)
 static void learn_costs(struct meter *m, struct sink *k, const struct totals *t, int n_classes)
 {
 	uint64_t n = 0, took_ns = 0;
-	double so_far_ns = t->n_running ? RUNNING_SHARE * (double)t->running_ns / t->n_running : 0;
+	/* Only when most are late: one that hangs says nothing about what the others do. */
+	double so_far_ns =
+	    2 * t->n_long > t->n_running ? RUNNING_SHARE * (double)t->running_ns / t->n_running : 0;
 
 	for (int c = 0; c < n_classes; c++) {
-		uint64_t done = t->class[c].completed - m->then[c].completed;
-		uint64_t ns = t->class[c].service_ns - m->then[c].service_ns;
-		follow(&m->cost_ns[c], done, ns);
-		n += done;
-		took_ns += ns;
+		m->done[c] += t->class[c].completed - m->then[c].completed;
+		m->took_ns[c] += t->class[c].service_ns - m->then[c].service_ns;
+		if (m->done[c] == 0) /* its time counts with the completion it belongs to */
+			continue;
+		follow(&m->cost_ns[c], m->done[c], m->took_ns[c]);
+		n += m->done[c];
+		took_ns += m->took_ns[c];
+		m->done[c] = m->took_ns[c] = 0;
 	}
 	follow(&m->mean_cost_ns, n, took_ns);
 	if (m->mean_cost_ns > 0 && so_far_ns > m->mean_cost_ns)
@@ -168,7 +174,7 @@ void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, 
 	struct admission_view view = {.threads = 1};
 	struct totals t;
 
-	sum(g, st->id, now_ns, &t);
+	sum(g, st->id, m->mean_cost_ns, now_ns, &t);
 	if (m->at_ns)
 		learn_costs(m, k, &t, g->n_classes);
 	if (now_ns - m->looked_at_ns >= LOOK_NS)

@@ -21,6 +21,7 @@ struct meter_class {
 struct meter {
 	int64_t at_ns; /* of the last sample; 0: there was none */
 	struct meter_class then[WEIR_CLASSES_MAX];
+	uint64_t done[WEIR_CLASSES_MAX], took_ns[WEIR_CLASSES_MAX]; /* not learnt from yet */
 	double cost_ns[WEIR_CLASSES_MAX], mean_cost_ns;
 	/* quantiles: differences to what the histograms were `hist_ns` ago */
 	int64_t hist_at_ns, looked_at_ns;

@@ -101,12 +101,14 @@ static void refuse_last(
 	}
 }
 
-/* A number per user, even over 16 bits; an event of nobody is a user of its own. */
+/* A number per user, even over 16 bits; an event of nobody is a user of its own. It changes every 73
+ * minutes (2^42 ns), so that nobody has the worse number for good (DAGOR changes it every hour). */
 static uint16_t user_of(const struct weir_event *ev)
 {
-	uint64_t id =
-	    ev->session ? ev->session : (uint64_t)(uintptr_t)ev ^ (uint64_t)ev->arrival_ns;
+	uint64_t id = ev->session ? ev->session + ((uint64_t)ev->queued_ns >> 42 << 32)
+				  : (uint64_t)(uintptr_t)ev ^ (uint64_t)ev->arrival_ns;
 
+	id ^= id >> 32;
 	return (uint16_t)(id * 0x9e3779b97f4a7c15ULL >> 48); /* Knuth, TAOCP 3, 6.4: golden ratio */
 }
 
@@ -304,8 +306,12 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 	before = queue_length(&s->queue);
 	if (judge(s, ev, n, now_ns, v) < n)
 		refused = split_refused(ev, n, v, reason);
-	if (!s->inlined && refused < n)
-		refused += push_run(s, ev + refused, n - refused, reason + refused);
+	if (!s->inlined && refused < n) {
+		int left = push_run(s, ev + refused, n - refused, reason + refused);
+		if (left > 0 && s->policy->give_back && s->admission.mode != WEIR_ADMISSION_OFF)
+			s->policy->give_back(s->admission_state, left);
+		refused += left;
+	}
 	length = queue_length(&s->queue);
 	lock_release(&s->queue.lock);
 	if (length > before)
