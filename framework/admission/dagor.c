@@ -22,7 +22,7 @@
 #define DOWN            0.05
 #define UP              0.01
 #define GROUPS          16
-#define GROUP_USERS     (USERS_ALL / GROUPS)
+enum { GROUP_USERS = USERS_ALL / GROUPS };
 /* Counting stops here, where a missing tick lets a window grow: counts are 16 bits. */
 #define COUNT_MAX 60000u
 
@@ -87,7 +87,8 @@ static uint32_t dagor_level_for(const struct dagor_state *s, double wanted)
 	if (wanted >= s->offered)
 		return LEVEL_ALL;
 	for (uint32_t g = 0; g < WEIR_CLASSES_MAX * GROUPS; g++) {
-		double here = s->count[g / GROUPS][g % GROUPS];
+		uint32_t class_id = g / GROUPS, group = g % GROUPS;
+		double here = s->count[class_id][group];
 		if (sum + here > wanted)
 			return g * GROUP_USERS + (uint32_t)((wanted - sum) / here * GROUP_USERS);
 		sum += here;

@@ -91,7 +91,8 @@ static void learn_costs(struct meter *m, struct sink *k, const struct totals *t,
 	for (int c = 0; c < n_classes; c++) {
 		m->done[c] += t->class[c].completed - m->then[c].completed;
 		m->took_ns[c] += t->class[c].service_ns - m->then[c].service_ns;
-		if (m->done[c] == 0) /* its time counts with the completion it belongs to */
+		/* A handler may finish an event and work on: its time comes to the books later. */
+		if (m->done[c] == 0 || m->took_ns[c] == 0)
 			continue;
 		follow(&m->cost_ns[c], m->done[c], m->took_ns[c]);
 		n += m->done[c];

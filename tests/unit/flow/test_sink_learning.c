@@ -250,10 +250,41 @@ static void test_ticks_tell_what_happened(void)
 	end(g, RUN);
 }
 
+/* Finishes its events first and works on: the time comes to the books ticks after the completions. */
+static void late_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	unsigned long long from = atomic_load(&ticks);
+
+	end_handle(st, ev, n);
+	FIXTURE_AWAIT(atomic_load(&ticks) >= from + 3);
+}
+
+static const struct weir_stage_ops late_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.late",
+    .summary = "finishes, then works on",
+    .flags = WEIR_STAGE_BLOCKS,
+    .accepts = &probe_type,
+    .handle = late_handle};
+
+static void test_time_counts_with_its_completion(void)
+{
+	struct weir_event *ev[1];
+
+	answer = all;
+	atomic_store(&cost_seen_ns, 0);
+	atomic_store(&ticks, 0);
+	struct weir_graph *g = start("t.late", 1);
+	FIXTURE_AWAIT(atomic_load(&ticks) > 0); /* the first sample has nothing to compare with */
+	CU_ASSERT_EQUAL(offer(g, ev, 1, NULL), 1);
+	FIXTURE_AWAIT(atomic_load(&cost_seen_ns) > 0);
+	CU_ASSERT(atomic_load(&cost_seen_ns) > ADMISSION_TICK_NS / 2);
+	end(g, 1);
+}
+
 static void setup(void)
 {
 	fixture_register(&end_ops);
-	fixture_register(&gate_ops);
+	fixture_register(&late_ops);
 	test_which_events_is_the_policy_s_choice();
 }
 
@@ -261,4 +292,5 @@ CUNIT_MAIN("a door that learns", {"which events is the policy's choice", setup},
     {"users are treated alike", test_users_are_treated_alike},
     {"nonsense is counted, not obeyed", test_nonsense_is_counted_and_not_obeyed},
     {"late ones are shed at the exit", test_what_waited_too_long_is_shed_at_the_exit},
-    {"ticks tell what happened", test_ticks_tell_what_happened})
+    {"ticks tell what happened", test_ticks_tell_what_happened},
+    {"time counts with its completion", test_time_counts_with_its_completion})

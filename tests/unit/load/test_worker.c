@@ -45,4 +45,29 @@ static void too_late(void)
 	CU_ASSERT(answered(404, 2 * LOAD_S) == LOAD_TIMEOUT);
 }
 
-CUNIT_MAIN("worker", {"an answer in time", in_time}, {"an answer too late is none", too_late})
+/* A user of a session was to send, and the run ends before the worker came to it: offered, late, gone.
+ * Who still thinks has offered nothing. */
+static void overdue_users_count(void)
+{
+	struct ticket due = {.due_ns = 100 * LOAD_S, .attempt_ns = 100 * LOAD_S};
+	struct ticket thinks = {.due_ns = 102 * LOAD_S, .attempt_ns = 102 * LOAD_S};
+
+	plan_for(1, "/", 10, LOAD_S);
+	shared.plan = &plan;
+	shared.exchange.n_running = 1;
+	CU_ASSERT_FATAL(worker_init(&w, &shared, 0) == 0);
+	w.has_arrival = false;
+	w.now_ns = 101 * LOAD_S;
+	CU_ASSERT_TRUE(ticket_heap_push(&w.later, &due));
+	CU_ASSERT_TRUE(ticket_heap_push(&w.later, &thinks));
+	worker_abandon(&w);
+	CU_ASSERT_EQUAL(w.tally.phase[0].class[0].offered, 1);
+	CU_ASSERT_EQUAL(w.tally.phase[0].class[0].outcome[LOAD_GONE], 1);
+	CU_ASSERT_EQUAL(w.tally.phase[0].lag.total, 1);
+	CU_ASSERT_EQUAL(w.tally.phase[0].lag.max_ns, LOAD_S);
+	worker_fini(&w);
+	load_plan_fini(&plan);
+}
+
+CUNIT_MAIN("worker", {"an answer in time", in_time}, {"an answer too late is none", too_late},
+    {"overdue users count", overdue_users_count})
