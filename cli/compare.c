@@ -13,16 +13,6 @@
 #include "report/compare.h"
 #include "report/format.h"
 
-static format_fn *const compare_format[RUN_N_METRICS] = {
-    [RUN_GOODPUT] = format_rate,
-    [RUN_P50] = format_time,
-    [RUN_P99] = format_time,
-    [RUN_P999] = format_time,
-    [RUN_SHED] = format_share,
-    [RUN_ERROR] = format_share,
-    [RUN_CPU] = format_time,
-};
-
 /* Columns of a text in a terminal: its characters, each taken for one wide. */
 static int compare_width(const char *text)
 {

@@ -19,6 +19,7 @@
 #include <weir/error.h>
 
 #include "load/stats.h"
+#include "report/format.h"
 #include "report/rundata.h"
 
 /* Half a percent. Guess. */
@@ -68,6 +69,9 @@ bool compare_is_share(enum run_metric metric);
  *  Returns `buf`. */
 char *compare_interval(
     const struct compare_cell *cell, enum run_metric metric, char *buf, size_t size);
+
+/** How the values of each metric are printed. */
+extern format_fn *const compare_format[RUN_N_METRICS];
 
 /** "better", "worse", "within noise", "too few"; "too small" of a difference that is real and that nobody
  *  would name. */

@@ -5,6 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
+format_fn *const compare_format[RUN_N_METRICS] = {
+    [RUN_GOODPUT] = format_rate,
+    [RUN_P50] = format_time,
+    [RUN_P99] = format_time,
+    [RUN_P999] = format_time,
+    [RUN_SHED] = format_share,
+    [RUN_ERROR] = format_share,
+    [RUN_CPU] = format_time,
+};
+
 bool compare_is_share(enum run_metric metric)
 {
 	return metric == RUN_SHED || metric == RUN_ERROR;

@@ -10,16 +10,6 @@
 
 /* ---- comparison ---- */
 
-static format_fn *const metric_format[RUN_N_METRICS] = {
-    [RUN_GOODPUT] = format_rate,
-    [RUN_P50] = format_time,
-    [RUN_P99] = format_time,
-    [RUN_P999] = format_time,
-    [RUN_SHED] = format_share,
-    [RUN_ERROR] = format_share,
-    [RUN_CPU] = format_time,
-};
-
 /* Verdicts differ by word and shape, not by colour alone. */
 static const struct {
 	const char *css, *mark;
@@ -46,9 +36,9 @@ static void comparison_cell(FILE *out, const struct compare_cell *cell, enum run
 		fprintf(out, "<b>%s</b>", format_ratio(ratio, r->ratio));
 	fprintf(out, " <span class=mark>%s %s</span><br><small>", verdicts[r->verdict].mark,
 	    compare_word(r));
-	markup_text(out, metric_format[metric](a, cell->a));
+	markup_text(out, compare_format[metric](a, cell->a));
 	fputs(" \xE2\x86\x92 ", out);
-	markup_text(out, metric_format[metric](b, cell->b));
+	markup_text(out, compare_format[metric](b, cell->b));
 	if (*compare_interval(cell, metric, interval, sizeof(interval)))
 		fprintf(out, "<br>95&nbsp;%%: %s", interval);
 	fputs("</small>", out);

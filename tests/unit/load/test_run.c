@@ -68,14 +68,15 @@ static void test_closed_loop_counts(void)
 static void test_waiting_times_out(void)
 {
 	load_server_start(&server, NULL);
-	plan_for(server.port, "/delay/20", 500, 500 * LOAD_MS);
+	/* Ten fall due in the time that one time-out frees the connection for one: most are never sent. */
+	plan_for(server.port, "/delay/20", 10000, 500 * LOAD_MS);
 	plan.connections = 1;
 	plan.timeout_ns = 100 * LOAD_MS;
 	plan_run(NULL);
 	CU_ASSERT_TRUE(plan_counts()->outcome[LOAD_TIMEOUT] > 0);
 	CU_ASSERT_TRUE(plan_counts()->outcome[LOAD_OK] > 0);
-	CU_ASSERT_TRUE(plan_counts()->attempts <= plan_counts()->offered);
-	CU_ASSERT_TRUE(ok_ns(1) <= 100 * LOAD_MS + 500 * LOAD_MS);
+	CU_ASSERT_TRUE(plan_counts()->attempts < plan_counts()->offered);
+	CU_ASSERT_TRUE(ok_ns(1) < 100 * LOAD_MS); /* later is a time-out, whenever it is seen */
 	plan_end();
 	load_server_stop(&server);
 }
