@@ -23,6 +23,16 @@ static int graph_source_get(void *arg, const char *stage, const char *knob, char
 	return weir_graph_get(arg, stage, knob, buf, size);
 }
 
+static int graph_source_set_overload(void *arg, enum weir_admission_mode mode)
+{
+	return weir_graph_set_overload(arg, mode);
+}
+
+static enum weir_admission_mode graph_source_overload(void *arg)
+{
+	return weir_graph_overload(arg);
+}
+
 struct admin_source graph_source(struct weir_graph *graph)
 {
 	return (struct admin_source){
@@ -32,5 +42,7 @@ struct admin_source graph_source(struct weir_graph *graph)
 	    .decisions = graph_source_decisions,
 	    .set = graph_source_set,
 	    .get = graph_source_get,
+	    .set_overload = graph_source_set_overload,
+	    .overload = graph_source_overload,
 	};
 }

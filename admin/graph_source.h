@@ -20,6 +20,8 @@ struct admin_source {
 	int (*set)(void *arg, const char *stage, const char *knob, const char *value, char *why,
 	    size_t size);
 	int (*get)(void *arg, const char *stage, const char *knob, char *buf, size_t size);
+	int (*set_overload)(void *arg, enum weir_admission_mode mode);
+	enum weir_admission_mode (*overload)(void *arg);
 };
 
 /** The source that reads `graph`. */

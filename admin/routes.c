@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include <weir/knob.h>
 #include <weir/log.h>
 
 #include "authority.h"
@@ -220,24 +221,24 @@ static void answer_knob(const struct call *c, struct reply *r)
 		reply_problem(r, 404, "stage '%s' has no knob '%s'", c->name[0], c->name[1]);
 }
 
-/* {"value": "8"}; a number or truth value is taken as it is written. NULL: the reply is made. */
-static char *value_of(const struct request *request, struct reply *r)
+/* {"<key>": "8"}; a number or truth value is taken as it is written. NULL: the reply is made. */
+static char *value_of(const struct request *request, const char *key, struct reply *r)
 {
 	json_error_t err;
 	json_t *body = json_loadb(request->body, request->n_body, JSON_REJECT_DUPLICATES, &err);
-	json_t *value = json_object_get(body, "value");
+	json_t *value = json_object_get(body, key);
 	char *text = NULL;
 
 	if (!body)
 		reply_problem(r, 400, "the body is not JSON: %s", err.text);
 	else if (!value || json_object_size(body) != 1)
-		reply_problem(r, 400, "the body must be {\"value\": \"...\"} and nothing else");
+		reply_problem(r, 400, "the body must be {\"%s\": \"...\"} and nothing else", key);
 	else if (json_is_string(value))
 		text = strdup(json_string_value(value));
 	else if (json_is_number(value) || json_is_boolean(value))
 		text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 	else
-		reply_problem(r, 400, "the value must be a text, a number, true or false");
+		reply_problem(r, 400, "the %s must be a text, a number, true or false", key);
 	if (!text && r->status == 0)
 		no_memory(r);
 	json_decref(body);
@@ -261,7 +262,7 @@ static int status_of(int code)
 static void answer_set(const struct call *c, struct reply *r)
 {
 	char why[400] = "";
-	char *value = value_of(c->request, r);
+	char *value = value_of(c->request, "value", r);
 
 	if (!value)
 		return;
@@ -271,6 +272,41 @@ static void answer_set(const struct call *c, struct reply *r)
 	free(value);
 	if (rc == 0)
 		answer_knob(c, r);
+	else
+		reply_problem(r, status_of(rc), "%s", *why ? why : weir_error_text(rc));
+}
+
+/* ---- the kill switch ---- */
+
+/* How modes are written; choices in the order of enum weir_admission_mode. */
+static const struct weir_knob overload_row = {
+    .name = "mode", .type = WEIR_KNOB_ENUM, .choices = "off|shadow|enforce"};
+
+static void answer_overload(const struct call *c, struct reply *r)
+{
+	int mode = (int)c->source->overload(c->source->arg);
+	char word[16];
+
+	weir_knob_print(&overload_row, &mode, word, sizeof(word));
+	reply_json(r, 200, json_pack("{s:s}", "mode", word));
+}
+
+static void answer_set_overload(const struct call *c, struct reply *r)
+{
+	char why[200] = "";
+	char *word = value_of(c->request, "mode", r);
+	int mode = WEIR_ADMISSION_ENFORCE;
+
+	if (!word)
+		return;
+	int rc = weir_knob_parse(&overload_row, word, &mode, why, sizeof(why));
+	if (rc == 0)
+		rc = c->source->set_overload(c->source->arg, (enum weir_admission_mode)mode);
+	weir_log(rc == 0 ? WEIR_LOG_INFO : WEIR_LOG_WARN, "admin: set overload.mode to '%.80s': %s",
+	    word, rc == 0 ? "done" : why);
+	free(word);
+	if (rc == 0)
+		answer_overload(c, r);
 	else
 		reply_problem(r, status_of(rc), "%s", *why ? why : weir_error_text(rc));
 }
@@ -287,6 +323,10 @@ const struct route routes_table[] = {
     {"GET", "/api/v1/stages/{stage}/knobs/{knob}", "One knob and its value", answer_knob},
     {"PUT", "/api/v1/stages/{stage}/knobs/{knob}", "Turn a live knob: {\"value\": \"8\"}",
 	answer_set},
+    {"GET", "/api/v1/overload", "What the admission modes of all stages are at most",
+	answer_overload},
+    {"PUT", "/api/v1/overload", "Change that at once: {\"mode\": \"off\"}, shadow or enforce",
+	answer_set_overload},
     {"GET", "/api/v1/decisions", "What controllers and operators decided, newest first: ?n=50",
 	answer_decisions},
     {"GET", "/metrics", "Prometheus text", answer_metrics},

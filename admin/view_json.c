@@ -166,7 +166,7 @@ static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_s
 {
 	return json_pack(
 	    "{s:{s:s, s:s, s:s, s:I}, s:o, s:I, s:I, s:{s:I, s:I}, s:o, s:f, s:I, s:I, s:I, s:I, "
-	    "s:f, s:o, s:f, s:o, s:o, s:o}",
+	    "s:f, s:o, s:f, s:f, s:o, s:o, s:o}",
 	    "admission", "policy", s->admission, "mode", s->admission_mode, "why", s->admission_why,
 	    "nonsense_total", (json_int_t)s->admission_nonsense, "queue", queue_json(s),
 	    "in_flight", (json_int_t)s->in_flight, "held", (json_int_t)s->held, "law", "residual",
@@ -175,7 +175,8 @@ static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_s
 	    (json_int_t)s->batches, "batch_events_total", (json_int_t)s->batch_events,
 	    "wakeups_total", (json_int_t)s->wakeups, "unhandled_total", (json_int_t)s->unhandled,
 	    "longest_running_seconds", seconds(s->longest_running_ns), "slo_seconds",
-	    slo_json(s->slo_ns), "pressure", isfinite(s->pressure) ? s->pressure : 0.0, "links",
+	    slo_json(s->slo_ns), "pressure", isfinite(s->pressure) ? s->pressure : 0.0,
+	    "degradation", s->degradation, "links",
 	    links_json(s), "metrics", metrics_json(s), "classes", classes_json(v, s));
 }
 

@@ -3,14 +3,14 @@
  * The table of overload.md in virtual time: what each admission policy makes of each workload.
  *
  *   overload_sim [--workload W2]... [--policy weir]... [--load 2]... [--resize weir] [--seeds N]
- *                [--for SECONDS] [--csv]
+ *                [--for SECONDS] [--csv | --json FILE]
  *
  * One row per workload and policy. For each load: goodput over capacity (answers in time per second
  * over what the stages can do at best), in brackets p99 of the response of what was completed in ms,
  * and the share of class 0 that was served in time; behind them what was refused at the lowest load
  * and work wasted at the highest. Medians over the seeds; of a spike or a fault, while it lasts.
  * "best static" is policy `threshold` with the threshold that does best at that very load. --csv: one
- * line per run instead, for plots.
+ * line per run instead, for plots. --json FILE: the runs as rows of the report, too (overload_report).
  *
  * It is a model: refusing costs nothing, and a kernel adds no noise. A law of overload.md 3.10 that
  * is broken ends the program with the last steps on stderr.
@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "overload_json.h"
 #include "sim/sim.h"
 #include "sim/workload.h"
 
@@ -45,6 +46,7 @@ struct options {
 	int n_workloads, n_policies, n_loads, seeds;
 	double for_s;
 	bool csv;
+	FILE *json; /* NULL: none is asked for */
 };
 
 /* What of one run is shown. */
@@ -89,8 +91,18 @@ static struct figures figures_of(
 	    .top = ratio((double)top->in_time, (double)top->offered, 1)};
 }
 
+static void write_row(const struct options *o, const struct overload_run *run,
+    const struct sim_config *c, const struct sim_result *r)
+{
+	if (overload_json_run(o->json, run, c, r) == 0)
+		return;
+	fputs("out of memory\n", stderr);
+	exit(1);
+}
+
+/* Whether the runs of `p` are told of, one by one; those of a sweep are not. */
 static struct figures run_one(const struct options *o, const struct sim_workload *w,
-    const struct contender *p, int64_t threshold, double load, uint64_t seed)
+    const struct contender *p, int64_t threshold, double load, uint64_t seed, bool told)
 {
 	static struct sim_config c;
 	struct sim_result *r;
@@ -106,24 +118,34 @@ static struct figures run_one(const struct options *o, const struct sim_workload
 		exit(1);
 	}
 	struct figures f = figures_of(w, &c, r);
+	struct overload_run run = {.workload = w,
+	    .policy = p->name,
+	    .load = load,
+	    .round = (int)seed,
+	    .goodput = f.goodput,
+	    .p99_ms = f.p99_ms,
+	    .refused = f.refused,
+	    .wasted = f.wasted};
+	if (told && o->json)
+		write_row(o, &run, &c, r);
 	sim_result_free(r);
 	return f;
 }
 
 /* Medians over the seeds. */
 static struct figures run_seeds(const struct options *o, const struct sim_workload *w,
-    const struct contender *p, int64_t threshold, double load)
+    const struct contender *p, int64_t threshold, double load, bool told)
 {
 	double v[5][SEEDS_MAX];
 
 	for (int i = 0; i < o->seeds; i++) {
-		struct figures f = run_one(o, w, p, threshold, load, (uint64_t)i + 1);
+		struct figures f = run_one(o, w, p, threshold, load, (uint64_t)i + 1, told);
 		v[0][i] = f.goodput;
 		v[1][i] = f.p99_ms;
 		v[2][i] = f.refused;
 		v[3][i] = f.wasted;
 		v[4][i] = f.top;
-		if (o->csv && !p->sweeps)
+		if (o->csv && told)
 			printf("%s,%s,%g,%d,%.4f,%.2f,%.5f,%.5f,%.5f\n", w->name, p->name, load,
 			    i + 1, f.goodput, f.p99_ms, f.refused, f.wasted, f.top);
 	}
@@ -135,14 +157,19 @@ static struct figures run_contender(
     const struct options *o, const struct sim_workload *w, const struct contender *p, double load)
 {
 	struct figures best = {.goodput = -1};
+	int64_t best_threshold = -1;
 
 	if (!p->sweeps)
-		return run_seeds(o, w, p, -1, load);
+		return run_seeds(o, w, p, -1, load, true);
 	for (size_t i = 0; i < sizeof(thresholds) / sizeof(thresholds[0]); i++) {
-		struct figures f = run_seeds(o, w, p, thresholds[i], load);
-		if (f.goodput > best.goodput)
-			best = f;
+		struct figures f = run_seeds(o, w, p, thresholds[i], load, false);
+		if (f.goodput <= best.goodput)
+			continue;
+		best = f;
+		best_threshold = thresholds[i];
 	}
+	if (o->json || o->csv)
+		run_seeds(o, w, p, best_threshold, load, true);
 	return best;
 }
 
@@ -182,7 +209,7 @@ static void print_table(const struct options *o, const struct sim_workload *w)
 static void usage(void)
 {
 	fputs("usage: overload_sim [--workload W2]... [--policy NAME]... [--load 2]... "
-	      "[--resize NAME] [--seeds N] [--for SECONDS] [--csv]\n",
+	      "[--resize NAME] [--seeds N] [--for SECONDS] [--csv | --json FILE]\n",
 	    stderr);
 	exit(2);
 }
@@ -215,6 +242,8 @@ static void take(struct options *o, const char *name, const char *value)
 		o->seeds = (int)strtol(value, NULL, 10);
 	else if (strcmp(name, "--for") == 0)
 		o->for_s = strtod(value, NULL);
+	else if (strcmp(name, "--json") == 0 && !o->json)
+		o->json = fopen(value, "w");
 	else
 		usage();
 }
@@ -236,6 +265,8 @@ static void complete(struct options *o)
 		memcpy(o->load, loads, sizeof(loads));
 		o->n_loads = sizeof(loads) / sizeof(loads[0]);
 	}
+	if (o->csv && o->json)
+		usage();
 	if (o->seeds < 1 || o->seeds > SEEDS_MAX || !(o->for_s >= 1 && o->for_s <= 36000))
 		usage();
 }
@@ -255,6 +286,8 @@ int main(int argc, char **argv)
 		i++;
 	}
 	complete(&o);
+	if (o.json && overload_json_about(o.json, argc, argv) != 0)
+		return 1;
 	if (o.csv)
 		puts("workload,policy,load,seed,goodput_ratio,p99_ms,refused,wasted,top_success");
 	for (int w = 0; w < o.n_workloads; w++) {
@@ -265,6 +298,10 @@ int main(int argc, char **argv)
 		for (int p = 0; p < o.n_policies; p++)
 			for (int l = 0; l < o.n_loads; l++)
 				run_contender(&o, o.workload[w], &o.policy[p], o.load[l]);
+	}
+	if (o.json && (ferror(o.json) | fclose(o.json)) != 0) {
+		fputs("overload_sim: the rows could not be written\n", stderr);
+		return 1;
 	}
 	return 0;
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_SET = 256, OPT_CHECK, OPT_ADMIN, OPT_FORCE, OPT_THREADS, OPT_JSON };
+enum { OPT_SET = 256, OPT_CHECK, OPT_ADMIN, OPT_FORCE, OPT_THREADS, OPT_JSON, OPT_SHED };
 
 static const struct option long_options[] = {
     {"help", no_argument, NULL, 'h'},
@@ -23,6 +23,7 @@ static const struct option long_options[] = {
     {"force", no_argument, NULL, OPT_FORCE},
     {"threads", no_argument, NULL, OPT_THREADS},
     {"json", no_argument, NULL, OPT_JSON},
+    {"shed", required_argument, NULL, OPT_SHED},
     {NULL, 0, NULL, 0},
 };
 
@@ -58,6 +59,8 @@ static unsigned args_option_bit(int c)
 		return VERB_THREADS;
 	case OPT_JSON:
 		return VERB_JSON;
+	case OPT_SHED:
+		return VERB_SHED;
 	default:
 		return 0;
 	}
@@ -127,6 +130,9 @@ static int args_take(const struct verb *verb, struct verb_args *args, int c)
 		return VERB_OK;
 	case OPT_JSON:
 		args->json = true;
+		return VERB_OK;
+	case OPT_SHED:
+		args->shed = optarg;
 		return VERB_OK;
 	default:
 		args->admin = optarg;

@@ -49,6 +49,7 @@ struct bench_class {
 	char name[32];
 	double weight;
 	const char *method, *path, *body, *bodies, *replay, *site;
+	int users; /* 0: they are not told apart */
 	int n_headers;
 	const char *header[32];
 };

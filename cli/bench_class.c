@@ -80,6 +80,26 @@ static int add_one(const struct bench_class *from, const struct mix_head *head, 
 	return rc;
 }
 
+/* The same request of each user, in the order of users. */
+static int add_users(const struct bench_class *from, const struct mix_head *head, const char *path,
+    struct load_class *cls, struct weir_err *err)
+{
+	const char *header[33];
+	struct mix_head own = *head;
+	char field[32];
+	int rc = 0;
+
+	memcpy(header, from->header, (size_t)from->n_headers * sizeof(header[0]));
+	header[own.n_headers++] = field;
+	own.header = header;
+	for (int i = 0; rc == 0 && i < from->users; i++) {
+		snprintf(field, sizeof(field), "X-User: u%d", i);
+		rc = add_one(from, &own, path, cls, err);
+	}
+	cls->users = from->users;
+	return rc;
+}
+
 /* Host as the URL has it: with the port unless it is the scheme's own, in brackets when it is IPv6. */
 static void host_field(const struct load_plan *plan, char *buf, size_t size)
 {
@@ -113,12 +133,19 @@ int bench_class_fill(const struct bench_request *req, const struct bench_class *
 		    "class '%s': only one of --body, --bodies, --replay and --site", from->name);
 		return WEIR_EINVAL;
 	}
+	if (from->users > 0 && (from->replay || from->site || from->bodies)) {
+		sentence(err, WEIR_EINVAL, "class '%s': --users goes with --path and --body only",
+		    from->name);
+		return WEIR_EINVAL;
+	}
 	if (from->replay)
 		rc = mix_add_log(cls, &head, from->replay, err);
 	else if (from->site)
 		rc = add_site(from, &head, path, &req->opt, cls, err);
 	else if (from->bodies)
 		rc = mix_add_bodies(cls, &head, path, from->bodies, err);
+	else if (from->users > 0)
+		rc = add_users(from, &head, path, cls, err);
 	else
 		rc = add_one(from, &head, path, cls, err);
 	return rc == 0 ? load_class_seal(cls, err) : rc;

@@ -99,7 +99,8 @@ void bench_print_options(FILE *out)
 	}
 	fputs("  --class NAME[:WEIGHT] the options behind it are of this class of requests:\n"
 	      "     --path PATH, --method METHOD, --header 'NAME: VALUE', --body TEXT or @FILE,\n"
-	      "     --bodies FOLDER, --replay LOG, --site specweb99|surge[:FILES]\n"
+	      "     --bodies FOLDER, --replay LOG, --site specweb99|surge[:FILES],\n"
+	      "     --users N (x-user: u0 to u(N-1) at random, counted apart in the run file)\n"
 	      "short: -c connections, -t threads, -o out, -q quiet, -H header, -k insecure\n",
 	    out);
 }
@@ -223,19 +224,38 @@ static const char **class_member(struct bench_class *cls, const char *name)
 	return NULL;
 }
 
+/* Most users of a class: each has a request in memory and two counters per phase. Guess. */
+#define USERS_MAX 100000
+
+static int take_users(struct bench_class *cls, const char *text, struct weir_err *err)
+{
+	static const struct weir_knob range = {
+	    .name = "users", .type = WEIR_KNOB_INT, .min = 1, .max = USERS_MAX};
+	char why[256];
+	int64_t n = 0;
+
+	if (weir_knob_parse(&range, text, &n, why, sizeof(why)) != 0)
+		return sentence(err, WEIR_EINVAL, "--users: %s", why);
+	cls->users = (int)n;
+	return 1;
+}
+
 /* Is the option one of classes? Then take it: 1, or a WEIR_E code. 0: it is another's. */
 static int take_class(struct cursor *c, struct bench_request *req, struct weir_err *err)
 {
 	struct bench_class *cls = &req->class[req->n_classes ? req->n_classes - 1 : 0];
 	const char **member = class_member(cls, c->name);
 	bool header = strcmp(c->name, "header") == 0, class = strcmp(c->name, "class") == 0;
+	bool users = strcmp(c->name, "users") == 0;
 
-	if (!member && !header && !class)
+	if (!member && !header && !class && !users)
 		return 0;
 	if (cursor_value(c, err) != 0)
 		return WEIR_EINVAL;
 	if (class)
 		return new_class(req, c->value, err) == 0 ? 1 : WEIR_EINVAL;
+	if (users)
+		return take_users(cls, c->value, err);
 	if (member)
 		*member = c->value;
 	else if (cls->n_headers == (int)(sizeof(cls->header) / sizeof(cls->header[0])))

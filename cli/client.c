@@ -131,18 +131,33 @@ static int client_connect_tcp(const struct client_address *at)
 	return fd;
 }
 
-static int client_send(int fd, const struct client_address *at, const char *path)
+/** What is asked: `body` NULL for a GET, else JSON to PUT. */
+struct client_request {
+	const char *path, *body;
+};
+
+static int client_send(
+    int fd, const struct client_address *at, const struct client_request *request)
 {
 	bool bare = at->unix_path || strchr(at->host, ':');
-	char request[1024];
+	char head[1024], about[96] = "";
 
-	int n = snprintf(request, sizeof(request),
-	    "GET %s HTTP/1.1\r\nHost: %s%s%s%s%s\r\nConnection: close\r\n\r\n", path,
-	    bare && !at->unix_path ? "[" : "", at->unix_path ? "localhost" : at->host,
-	    bare && !at->unix_path ? "]" : "", at->unix_path ? "" : ":",
-	    at->unix_path ? "" : at->port);
+	if (request->body)
+		snprintf(about, sizeof(about),
+		    "Content-Type: application/json\r\nContent-Length: %zu\r\n",
+		    strlen(request->body));
+	int n = snprintf(head, sizeof(head),
+	    "%s %s HTTP/1.1\r\nHost: %s%s%s%s%s\r\nConnection: close\r\n%s\r\n%s",
+	    request->body ? "PUT" : "GET", request->path, bare && !at->unix_path ? "[" : "",
+	    at->unix_path ? "localhost" : at->host, bare && !at->unix_path ? "]" : "",
+	    at->unix_path ? "" : ":", at->unix_path ? "" : at->port, about,
+	    request->body ? request->body : "");
+	if (n < 0 || (size_t)n >= sizeof(head)) {
+		errno = EMSGSIZE;
+		return WEIR_ESYS;
+	}
 	for (int done = 0; done < n;) {
-		ssize_t sent = send(fd, request + done, (size_t)(n - done), MSG_NOSIGNAL);
+		ssize_t sent = send(fd, head + done, (size_t)(n - done), MSG_NOSIGNAL);
 		if (sent < 0)
 			return WEIR_ESYS;
 		done += (int)sent;
@@ -251,8 +266,8 @@ static int client_explain(struct weir_err *err, int rc, const char *url)
 	}
 }
 
-int client_get(
-    const char *url, const char *path, struct client_answer *answer, struct weir_err *err)
+static int client_ask(const char *url, const struct client_request *request,
+    struct client_answer *answer, struct weir_err *err)
 {
 	struct client_address at;
 	char *text = NULL;
@@ -265,7 +280,7 @@ int client_get(
 	if (fd < 0)
 		return client_fail(
 		    err, WEIR_ESYS, "no weir server answers at %s: %s", url, strerror(errno));
-	rc = client_send(fd, &at, path);
+	rc = client_send(fd, &at, request);
 	if (rc == 0)
 		rc = client_read(fd, &text, &n);
 	if (rc == 0)
@@ -276,4 +291,16 @@ int client_get(
 	}
 	close(fd);
 	return rc;
+}
+
+int client_get(
+    const char *url, const char *path, struct client_answer *answer, struct weir_err *err)
+{
+	return client_ask(url, &(struct client_request){.path = path}, answer, err);
+}
+
+int client_put(const char *url, const char *path, const char *body, struct client_answer *answer,
+    struct weir_err *err)
+{
+	return client_ask(url, &(struct client_request){.path = path, .body = body}, answer, err);
 }

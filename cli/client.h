@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small blocking HTTP/1.1 client for the admin endpoint of a server on this machine: one GET, one
- * connection, the whole answer in memory.
+ * A small blocking HTTP/1.1 client for the admin endpoint of a server on this machine: one request,
+ * one connection, the whole answer in memory.
  */
 #ifndef WEIR_CLI_CLIENT_H
 #define WEIR_CLI_CLIENT_H
@@ -27,5 +27,9 @@ struct client_answer {
  */
 int client_get(
     const char *url, const char *path, struct client_answer *answer, struct weir_err *err);
+
+/** PUT the JSON `body` to `path`, else as client_get. */
+int client_put(const char *url, const char *path, const char *body, struct client_answer *answer,
+    struct weir_err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What an event takes at each stage: as given on the command line, else the mean of a running
- * server, else what `burn` and `delay` are told to imitate. See simulate.h.
+ * server, else what its type says that it is told to take (service_ns: `burn`, `delay`). See simulate.h.
  */
 #include "simulate.h"
 
@@ -24,57 +24,60 @@ int simulate_stage(const struct weir_spec *spec, const char *name, size_t n)
 	return -1;
 }
 
-/* ---- burn and delay ---- */
+/* ---- what stages are told ---- */
 
-/* The words of `with:` that stages/basic/dist.h gives both; the defaults are theirs. */
+/* The words of `with:` that stages/basic/dist.h gives burn and delay. */
 struct imitation {
 	int64_t time_ns, slow_ns;
 	int kind; /* as enum sim_dist_kind, which has the same order */
 	double slow_share, sigma;
 };
 
-/* Parse `with.<key>` (or the knob's default) of a stage into `base`. A key that is none is left. */
-static void read_with(const struct weir_stage_spec *st, const struct weir_stage_ops *ops,
-    const char *key, enum weir_knob_type type, void *member)
+/* Copy the member of `conf` that the knob `key` describes; a key that is none is left. */
+static void read_member(const struct weir_stage_ops *ops, const void *conf, const char *key,
+    enum weir_knob_type type, void *member, size_t size)
 {
 	const struct weir_knob *knob = weir_knob_find(ops->knobs, key);
-	const struct weir_node *node = weir_node_get(st->with, key);
-	const char *text = node && node->kind == WEIR_NODE_SCALAR ? node->text
-			   : knob                                 ? knob->def
-								  : NULL;
-	struct weir_knob row = {.name = key, .type = type};
-	char why[200];
 
-	if (!knob || !text || knob->type != type)
+	if (knob && knob->type == type)
+		memcpy(member, (const char *)conf + knob->offset, size);
+}
+
+/* How times vary around cost->dist.mean_ns: as the knobs of dist.h say, else exponentially. */
+static void vary(const struct weir_stage_ops *ops, const void *conf, struct simulate_cost *cost)
+{
+	struct imitation m = {.kind = SIM_EXP};
+
+	read_member(ops, conf, "time", WEIR_KNOB_DURATION, &m.time_ns, sizeof(m.time_ns));
+	read_member(ops, conf, "slow", WEIR_KNOB_DURATION, &m.slow_ns, sizeof(m.slow_ns));
+	read_member(ops, conf, "dist", WEIR_KNOB_ENUM, &m.kind, sizeof(m.kind));
+	read_member(ops, conf, "slow_share", WEIR_KNOB_RATIO, &m.slow_share, sizeof(m.slow_share));
+	read_member(ops, conf, "sigma", WEIR_KNOB_RATIO, &m.sigma, sizeof(m.sigma));
+	cost->dist.kind = (enum sim_dist_kind)m.kind;
+	cost->dist.sigma = m.sigma;
+	if (cost->dist.kind != SIM_BIMODAL || m.time_ns == 0)
 		return;
-	row.choices = knob->choices;
-	row.min = knob->min;
-	row.max = knob->max;
-	weir_knob_parse(&row, text, member, why, sizeof(why));
+	cost->dist.slow_share = m.slow_share;
+	cost->dist.slow_ratio = (double)m.slow_ns / (double)m.time_ns;
 }
 
 static void cost_of_knobs(const struct weir_stage_spec *st, struct simulate_cost *cost)
 {
 	const struct weir_stage_ops *ops = weir_stage_type_find(st->use);
-	struct imitation m = {0};
+	struct weir_errs errs = {0}; /* loading has reported what could be wrong */
 
 	cost->cpu_share = ops && ops->flags & WEIR_STAGE_BLOCKS ? 0 : 1;
-	if (!ops || !ops->knobs || !weir_knob_find(ops->knobs, "dist"))
+	void *conf = ops && ops->service_ns ? calloc(1, ops->conf_size) : NULL;
+	if (!conf)
 		return;
-	read_with(st, ops, "time", WEIR_KNOB_DURATION, &m.time_ns);
-	read_with(st, ops, "slow", WEIR_KNOB_DURATION, &m.slow_ns);
-	read_with(st, ops, "dist", WEIR_KNOB_ENUM, &m.kind);
-	read_with(st, ops, "slow_share", WEIR_KNOB_RATIO, &m.slow_share);
-	read_with(st, ops, "sigma", WEIR_KNOB_RATIO, &m.sigma);
-	cost->from = SIMULATE_KNOBS;
-	cost->dist = (struct sim_dist){
-	    .kind = (enum sim_dist_kind)m.kind, .mean_ns = m.time_ns, .sigma = m.sigma};
-	if (cost->dist.kind != SIM_BIMODAL || m.time_ns == 0)
-		return;
-	cost->dist.slow_share = m.slow_share;
-	cost->dist.slow_ratio = (double)m.slow_ns / (double)m.time_ns;
-	cost->dist.mean_ns =
-	    (int64_t)((1 - m.slow_share) * (double)m.time_ns + m.slow_share * (double)m.slow_ns);
+	if (weir_knobs_init(ops->knobs, conf) == 0) {
+		weir_knobs_bind(ops->knobs, st->with, conf, st->name, &errs);
+		cost->from = SIMULATE_KNOBS;
+		cost->dist = (struct sim_dist){.mean_ns = ops->service_ns(conf)};
+		vary(ops, conf, cost);
+		weir_knobs_fini(ops->knobs, conf);
+	}
+	free(conf);
 }
 
 /* ---- a running server ---- */

@@ -88,6 +88,8 @@ static int add_front(struct walk *w, const struct weir_stage_spec *st)
 	    .admission = &admission_none,
 	    .params = sim_admission_defaults(),
 	    .slo_ns = st->slo_ns};
+	if (st->admission.mode > w->spec->overload_mode)
+		c->stage[c->n_stages].params.mode = w->spec->overload_mode;
 	return c->n_stages++;
 }
 
@@ -358,6 +360,7 @@ static int add_load(struct walk *w)
 	double left = 1;
 
 	w->plan->config.n_classes = n;
+	weir_spec_shares(spec, w->plan->config.priority, w->plan->config.guarantee);
 	for (int i = 0; i < spec->n_classes; i++) {
 		double share = class_share(w, spec->classes[i].name);
 		left -= share > 0 ? share : 0;

@@ -93,9 +93,10 @@ int verb_describe(const struct verb *verb, const struct verb_args *args)
 	(void)verb;
 	if (types_load(args, 1) != VERB_OK)
 		return VERB_FINDING;
-	if (!weir_stage_type_find(args->operand[0]))
+	int rc = config_describe(args->operand[0], stdout); /* not only types: "stage", "class" ... */
+	if (rc == WEIR_ENOENT)
 		return types_unknown(args->operand[0]);
-	return config_describe(args->operand[0], stdout) == 0 ? VERB_OK : VERB_FINDING;
+	return rc == 0 ? VERB_OK : VERB_FINDING;
 }
 
 int verb_schema(const struct verb *verb, const struct verb_args *args)

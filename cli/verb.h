@@ -32,6 +32,7 @@ enum verb_option {
 	VERB_OUTPUT = 32,   /* -o FILE; a verb has this one or VERB_JSON */
 	VERB_FORCE = 64,    /* --force */
 	VERB_THREADS = 256, /* --threads */
+	VERB_SHED = 512,    /* --shed ID */
 	VERB_RAW = 128,     /* parses its own: args->operand is argv with the verb's name */
 };
 
@@ -44,6 +45,7 @@ struct verb_args {
 	const char *format; /* NULL when not given */
 	const char *admin;  /* NULL when not given */
 	const char *output; /* NULL when not given */
+	const char *shed;   /* NULL when not given */
 	int n_sets;
 	const char *sets[VERB_SETS_MAX];
 	int n; /* operands */
@@ -103,6 +105,7 @@ int verb_run(const struct verb *verb, const struct verb_args *args);
 int verb_ps(const struct verb *verb, const struct verb_args *args);
 int verb_doctor(const struct verb *verb, const struct verb_args *args);
 int verb_why(const struct verb *verb, const struct verb_args *args);
+int verb_overload(const struct verb *verb, const struct verb_args *args);
 int verb_bench(const struct verb *verb, const struct verb_args *args);
 int verb_simulate(const struct verb *verb, const struct verb_args *args);
 int verb_compare(const struct verb *verb, const struct verb_args *args);

@@ -16,6 +16,7 @@
 #include <jansson.h>
 
 #include "client.h"
+#include "why_shed.h"
 
 #define DECISIONS_SHOWN 5
 /* Above this share of its ceiling a stage is what limits the server. Guess: below it queues stay short. */
@@ -274,9 +275,12 @@ int verb_why(const struct verb *verb, const struct verb_args *args)
 {
 	const char *url = args->admin ? args->admin : CLIENT_DEFAULT_URL;
 	json_t *then = NULL, *now = NULL;
-	int rc = look_twice(url, &then, &now);
 
-	(void)verb;
+	if (args->shed && args->n)
+		return verb_misused(verb, "--shed needs no stage: the id names it");
+	if (args->shed)
+		return why_shed(args->shed, url);
+	int rc = look_twice(url, &then, &now);
 	if (rc != VERB_OK)
 		return rc;
 	rc = explain(url, args->n ? args->operand[0] : NULL, then, now);

@@ -37,6 +37,8 @@ int bind_check_with(struct bind *bind);
 int section_name(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_admin(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_drain(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
+int section_overload(
+    struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_plugin(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_defaults(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_classes(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
@@ -45,9 +47,10 @@ int section_stages(struct bind *bind, const struct weir_node *name, const struct
 
 /* ---- shared by sections ---- */
 
-/** Rows of `admin:`, `drain:` and of one class beside `match`. */
+/** Rows of `admin:`, `drain:`, `overload:` and of one class beside `match`. */
 extern const struct weir_knob config_admin_knobs[];
 extern const struct weir_knob config_drain_knobs[];
+extern const struct weir_knob config_overload_knobs[];
 extern const struct weir_knob config_class_knobs[];
 
 /** Is `key` the name of a section of the top level? */
@@ -74,6 +77,9 @@ int bind_each(struct bind *bind, const struct weir_node *node, const struct bind
 /** `threads: 4` into `threads`; reports what is no number. */
 void bind_threads_number(
     struct bind *bind, const struct weir_node *node, struct weir_threads_spec *threads);
+
+/** Keep where the value `node` of a `threads:` says `min`, if it does. */
+void bind_threads_mark(const struct weir_node *node, struct weir_threads_spec *threads);
 
 /** The key `name` with the value `item` as if alone in a map: into `base` by `table`. */
 void bind_one(struct bind *bind, const struct weir_knob *table, struct weir_node *name,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `weir describe TYPE`: all there is to know to write a stage of a type, out of its ops table. TYPE
- * "stage" and "group" describe what the framework takes of every stage and group.
+ * "stage", "group" and "class" describe what the framework takes of each of them, "overload" that
+ * section.
  */
 #include "config.h"
 
@@ -10,6 +11,7 @@
 
 #include <weir/stage.h>
 
+#include "bind.h"
 #include "rows.h"
 
 #define NAME_WIDTH 16
@@ -158,6 +160,17 @@ static void describe_type(FILE *out, const struct weir_stage_ops *ops)
 	put_example(out, ops);
 }
 
+/* What is described beside stage types. */
+static const struct {
+	const char *name, *head;
+	const struct weir_knob *rows;
+} sections[] = {
+    {"stage", "what every stage takes, beside 'use:', 'with:' and 'to:'", weir_stage_knobs},
+    {"group", "what every group takes", weir_group_knobs},
+    {"class", "what every class takes, beside 'match:'", config_class_knobs},
+    {"overload", "what 'overload:' takes, at the top level", config_overload_knobs},
+};
+
 int config_describe(const char *type, FILE *out)
 {
 	const struct weir_stage_ops *ops = weir_stage_type_find(type);
@@ -166,11 +179,11 @@ int config_describe(const char *type, FILE *out)
 		describe_type(out, ops);
 		return 0;
 	}
-	if (strcmp(type, "stage") != 0 && strcmp(type, "group") != 0)
-		return WEIR_ENOENT;
-	bool stage = type[0] == 's';
-	fprintf(out, "what every %s takes%s\n\n", type,
-	    stage ? ", beside 'use:', 'with:' and 'to:'" : "");
-	put_rows(out, stage ? weir_stage_knobs : weir_group_knobs, 4);
-	return 0;
+	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++)
+		if (strcmp(type, sections[i].name) == 0) {
+			fprintf(out, "%s\n\n", sections[i].head);
+			put_rows(out, sections[i].rows, 4);
+			return 0;
+		}
+	return WEIR_ENOENT;
 }

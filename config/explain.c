@@ -168,10 +168,12 @@ static void explain_server(struct explain *x)
 	struct scope top = {.path = "", .node = x->all ? x->all->root : NULL};
 	struct scope admin = {.path = "admin", .node = section(x, "admin")};
 	struct scope drain = {.path = "drain", .node = section(x, "drain")};
+	struct scope overload = {.path = "overload", .node = section(x, "overload")};
 
 	show_text(x, &top, "name", x->spec->name);
 	show_rows(x, &admin, "", config_admin_knobs, &x->spec->admin);
 	show_rows(x, &drain, "", config_drain_knobs, x->spec);
+	show_rows(x, &overload, "", config_overload_knobs, x->spec);
 }
 
 static void explain_class(struct explain *x, const struct weir_class_spec *class)

@@ -115,8 +115,8 @@ static void add_forms(json_t **any, const struct weir_knob *row)
 		add(any, of_pattern("^" NUMBER "[kM]?$"));
 		break;
 	case WEIR_KNOB_RATIO:
-		add(any,
-		    json_pack("{s:s, s:i, s:i}", "type", "number", "minimum", 0, "maximum", 1));
+		add(any, json_pack("{s:s, s:i, s:f}", "type", "number", "minimum", 0, "maximum",
+			     row->max != 0 ? row->max : 1));
 		add(any, of_pattern("^" NUMBER "%$"));
 		break;
 	case WEIR_KNOB_ENUM:
@@ -316,9 +316,11 @@ static json_t *top_properties(void)
 	put(&p, "plugin", strings_schema());
 	put(&p, "admin", table_schema(config_admin_knobs));
 	put(&p, "drain", table_schema(config_drain_knobs));
+	put(&p, "overload", table_schema(config_overload_knobs));
 	put(&p, "defaults", defaults_schema());
 	put(&p, "classes",
-	    named(class_schema(), "first match wins; order is priority, highest first"));
+	    named(class_schema(),
+		"first match wins; the order is that of the priorities, highest first"));
 	put(&p, "groups", named(group_schema(), "pools that several stages share"));
 	put(&p, "stages", named(stage_schema(), "the stages of the server"));
 	return p;

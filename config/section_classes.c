@@ -22,6 +22,24 @@ const struct weir_knob config_class_knobs[] = {
 	.min = SLO_MIN_NS,
 	.max = SLO_MAX_NS,
 	.help = "how long an event of this class may take in all"},
+    {.name = "priority",
+	.type = WEIR_KNOB_INT,
+	.offset = offsetof(struct weir_class_spec, priority),
+	.def = "auto",
+	.min = 0,
+	.max = WEIR_CLASSES_MAX - 1,
+	.flags = WEIR_KNOB_AUTO,
+	.help = "0 is the highest; the numbers may not fall along the list, and classes with the "
+		"same one are refused alike; auto is one more than the class before has"},
+    {.name = "guarantee",
+	.type = WEIR_KNOB_RATIO,
+	.offset = offsetof(struct weir_class_spec, guarantee),
+	.def = "auto",
+	.min = 0,
+	.max = 0.5, /* overload.md 3.3: all together */
+	.flags = WEIR_KNOB_AUTO,
+	.help = "share of each stage that higher classes can not take, 50% at most for all classes "
+		"together; auto is 2%, and 0 for classes of the highest priority"},
     {.name = NULL}};
 
 /* ---- classes ---- */
@@ -62,6 +80,18 @@ static int bind_match(
 	return keep_match(class, name->text, pattern->text);
 }
 
+static void bind_class_knob(struct bind *bind, struct weir_class_spec *class,
+    struct weir_node *name, struct weir_node *item, const char *where)
+{
+	bind_one(bind, config_class_knobs, name, item, class, where);
+	if (strcmp(name->text, "slo") == 0)
+		class->slo_mark = item->mark;
+	else if (strcmp(name->text, "priority") == 0)
+		class->priority_mark = item->mark;
+	else
+		class->guarantee_mark = item->mark;
+}
+
 static const struct bind_form match_form = {"match", "path", "/shop/*"};
 
 static int bind_class(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
@@ -83,13 +113,12 @@ static int bind_class(struct bind *bind, const struct weir_node *name, const str
 	for (int i = 0; rc == 0 && i < node->n; i++) {
 		if (strcmp(node->name[i]->text, "match") == 0)
 			rc = bind_each(bind, node->item[i], &match_form, bind_match);
-		else if (strcmp(node->name[i]->text, "slo") == 0)
-			bind_one(
-			    bind, config_class_knobs, node->name[i], node->item[i], class, where);
+		else if (weir_knob_find(config_class_knobs, node->name[i]->text))
+			bind_class_knob(bind, class, node->name[i], node->item[i], where);
 		else if (strncmp(node->name[i]->text, "x-", 2) != 0)
 			weir_errs_add(bind->errs, &node->name[i]->mark, WEIR_EINVAL,
-			    "known here: match, slo", "unknown key '%s' in %s", node->name[i]->text,
-			    where);
+			    "known here: match, slo, priority, guarantee", "unknown key '%s' in %s",
+			    node->name[i]->text, where);
 	}
 	return rc;
 }
@@ -125,6 +154,8 @@ static int bind_group(struct bind *bind, const struct weir_node *name, const str
 			bind_threads_number(bind, item, &group->threads);
 		else
 			bind_one(bind, weir_group_knobs, node->name[i], item, group, where);
+		if (strcmp(node->name[i]->text, "threads") == 0)
+			bind_threads_mark(item, &group->threads);
 	}
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sections about the whole server: name, admin, drain, plugin. */
+/* Sections about the whole server: name, admin, drain, overload, plugin. */
 #include "bind.h"
 
 #include <stdio.h>
@@ -31,6 +31,17 @@ const struct weir_knob config_drain_knobs[] = {
 	.help = "how long a stopping server may take to finish what it has accepted"},
     {.name = NULL}};
 
+const struct weir_knob config_overload_knobs[] = {
+    {.name = "mode",
+	.type = WEIR_KNOB_ENUM,
+	.offset = offsetof(struct weir_spec, overload_mode),
+	.def = "enforce",
+	.choices = "off|shadow|enforce",
+	.help =
+	    "what the admission modes of all stages are at most: enforce leaves them as they are, "
+	    "with shadow none refuses, with off none is asked"},
+    {.name = NULL}};
+
 int section_name(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
 {
 	if (node->kind != WEIR_NODE_SCALAR || tree_is_empty(node)) {
@@ -58,6 +69,13 @@ int section_drain(struct bind *bind, const struct weir_node *name, const struct 
 {
 	(void)name;
 	int rc = weir_knobs_bind(config_drain_knobs, node, bind->spec, "'drain'", bind->errs);
+	return rc == WEIR_ENOMEM ? rc : 0;
+}
+
+int section_overload(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	(void)name;
+	int rc = weir_knobs_bind(config_overload_knobs, node, bind->spec, "'overload'", bind->errs);
 	return rc == WEIR_ENOMEM ? rc : 0;
 }
 

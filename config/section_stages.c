@@ -120,6 +120,15 @@ void bind_threads_number(
 	threads->start = -1; /* a start from `defaults:` was meant for other bounds */
 }
 
+void bind_threads_mark(const struct weir_node *node, struct weir_threads_spec *threads)
+{
+	const struct weir_node *min =
+	    node->kind == WEIR_NODE_SCALAR ? node : weir_node_get(node, "min");
+
+	if (min)
+		threads->mark = min->mark;
+}
+
 static bool is_inline(const struct weir_node *node)
 {
 	return node->kind == WEIR_NODE_SCALAR && strcmp(node->text, "inline") == 0;
@@ -134,6 +143,10 @@ void bind_stage_knob(struct bind *bind, struct weir_node *name, struct weir_node
 		stage->inlined = is_inline(item);
 	if (threads && is_inline(item))
 		return;
+	if (threads)
+		bind_threads_mark(item, &stage->threads);
+	if (strcmp(name->text, "slo") == 0)
+		stage->slo_mark = item->mark;
 	if (threads && item->kind == WEIR_NODE_SCALAR)
 		bind_threads_number(bind, item, &stage->threads);
 	else

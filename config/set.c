@@ -32,6 +32,17 @@ static int report(struct bind *bind, const char *set, int code, const char *text
 	return code == WEIR_ENOMEM ? code : 0;
 }
 
+/* A place in a file is no longer where these are written. */
+static void keep_mark(struct weir_stage_spec *stage, const char *path)
+{
+	const struct weir_mark mark = {.file = "--set"};
+
+	if (strcmp(path, "slo") == 0)
+		stage->slo_mark = mark;
+	if (strcmp(path, "threads") == 0 || strcmp(path, "threads.min") == 0)
+		stage->threads.mark = mark;
+}
+
 int bind_set(struct bind *bind, const char *set)
 {
 	size_t path_len = strcspn(set, "=");
@@ -47,5 +58,8 @@ int bind_set(struct bind *bind, const char *set)
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return report(bind, set, WEIR_EINVAL, "this path is too long");
 	int rc = weir_stage_spec_set(stage, path, set + path_len + 1, why, sizeof(why));
-	return rc == 0 ? 0 : report(bind, set, rc, why);
+	if (rc != 0)
+		return report(bind, set, rc, why);
+	keep_mark(stage, path);
+	return 0;
 }

@@ -302,7 +302,7 @@ void conn_open_for(struct worker *w, const struct ticket *t)
 	}
 	c->state = CONN_CONNECTING;
 	c->served = c->readable = c->ended = c->reply.started = false;
-	c->head = c->n = c->n_written = c->n_deadline_field = 0;
+	c->head = c->n = c->n_written = c->n_fields = 0;
 	c->written_bytes = 0;
 	c->may_read_bytes = c->may_write_bytes = 0;
 	c->paced_ns = w->now_ns;

@@ -60,9 +60,8 @@ struct conn {
 	struct flight *flight;
 	int head, n, n_written;
 	size_t written_bytes;
-	char deadline_field
-	    [48]; /* of the request being written; empty: to be made, or not asked for */
-	int n_deadline_field;
+	char fields[96]; /* of the request being written; empty: to be made, or it has none */
+	int n_fields;
 
 	struct reply reply; /* to the request at head */
 	/* slow ones: bytes they may read and write now, and when more are due (pace.h) */

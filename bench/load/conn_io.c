@@ -98,15 +98,27 @@ static int wait_for_tick(struct worker *w, struct conn *c)
 
 /* ---- writing ---- */
 
-/* The deadline field takes the place of the empty line, and ends in one. */
-static void make_deadline_field(const struct worker *w, struct conn *c, const struct ticket *t)
+/* Does the request have fields that are known only now? */
+static bool has_fields(const struct worker *w, const struct ticket *t)
+{
+	return w->plan->send_deadline || t->attempt > 0;
+}
+
+/* They take the place of the empty line, and end in one. */
+static void make_fields(const struct worker *w, struct conn *c, const struct ticket *t)
 {
 	int64_t left_ns = t->attempt_ns + w->plan->timeout_ns - w->now_ns;
+	size_t size = sizeof(c->fields), n = 0;
 
-	if (!w->plan->send_deadline || c->n_deadline_field > 0)
+	if (c->n_fields > 0)
 		return;
-	c->n_deadline_field = snprintf(c->deadline_field, sizeof(c->deadline_field),
-	    "x-deadline-ms: %lld\r\n\r\n", left_ns > 0 ? (long long)(left_ns / 1000000) : 0LL);
+	if (t->attempt > 0)
+		n += (size_t)snprintf(c->fields, size, "x-retry-attempt: %d\r\n", t->attempt);
+	if (w->plan->send_deadline)
+		n += (size_t)snprintf(c->fields + n, size - n, "x-deadline-ms: %lld\r\n",
+		    left_ns > 0 ? (long long)(left_ns / 1000000) : 0LL);
+	memcpy(c->fields + n, "\r\n", 2);
+	c->n_fields = (int)n + 2;
 }
 
 /* Add p[0..n) without its first *skip bytes. */
@@ -121,8 +133,8 @@ static int add_piece(struct iovec *iov, int at, char *p, size_t n, size_t *skip)
 	return at + 1;
 }
 
-/* What is to be written next. With a deadline one request at a time, since the field depends on
- * when it is written. */
+/* What is to be written next. A request with fields of its own goes alone, since they depend on when
+ * it is written. */
 static int gather(struct worker *w, struct conn *c, struct iovec *iov)
 {
 	size_t skip = c->written_bytes;
@@ -131,13 +143,15 @@ static int gather(struct worker *w, struct conn *c, struct iovec *iov)
 	for (int i = c->n_written; i < c->n && n + 3 <= WRITE_PIECES; i++) {
 		const struct ticket *t = &conn_flight(w, c, i)->ticket;
 		const struct load_request *r = worker_request(w, t);
-		if (!w->plan->send_deadline) {
+		if (!has_fields(w, t)) {
 			n = add_piece(iov, n, r->bytes, r->n_bytes, &skip);
 			continue;
 		}
-		make_deadline_field(w, c, t);
+		if (i > c->n_written)
+			break;
+		make_fields(w, c, t);
 		n = add_piece(iov, n, r->bytes, r->n_head - 2, &skip);
-		n = add_piece(iov, n, c->deadline_field, (size_t)c->n_deadline_field, &skip);
+		n = add_piece(iov, n, c->fields, (size_t)c->n_fields, &skip);
 		n = add_piece(iov, n, r->bytes + r->n_head, r->n_bytes - r->n_head, &skip);
 		break;
 	}
@@ -193,8 +207,8 @@ static void wrote(struct worker *w, struct conn *c, size_t n)
 		const struct ticket *t = &conn_flight(w, c, c->n_written)->ticket;
 		struct load_class_result *count = tally_of(&w->tally, t);
 		size_t whole = worker_request(w, t)->n_bytes;
-		if (c->n_deadline_field > 0)
-			whole += (size_t)c->n_deadline_field - 2;
+		if (c->n_fields > 0)
+			whole += (size_t)c->n_fields - 2;
 		size_t part = whole - c->written_bytes < n ? whole - c->written_bytes : n;
 		count->attempts += c->written_bytes == 0;
 		count->bytes_out += part;
@@ -203,7 +217,7 @@ static void wrote(struct worker *w, struct conn *c, size_t n)
 		if (c->written_bytes == whole) {
 			c->n_written++;
 			c->written_bytes = 0;
-			c->n_deadline_field = 0;
+			c->n_fields = 0;
 		}
 	}
 }

@@ -54,6 +54,7 @@ struct load_class {
 	int n_requests;
 	struct load_request *request; /* picked by share, or one after the other when in_order */
 	bool in_order;                /* replay */
+	int users; /* > 0: request i is user i's, and users are counted apart; then n_requests */
 };
 
 struct load_plan {

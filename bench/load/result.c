@@ -23,6 +23,7 @@ void load_class_result_fini(struct load_class_result *c)
 {
 	for (int o = 0; o < LOAD_N_OUTCOMES; o++)
 		free(c->latency[o]);
+	free(c->user);
 	memset(c, 0, sizeof(*c));
 }
 

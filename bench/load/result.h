@@ -54,6 +54,11 @@ enum load_error {
 extern const char *const load_outcome_name[LOAD_N_OUTCOMES];
 extern const char *const load_error_name[LOAD_N_ERRORS];
 
+/** What became of the requests of one user of a class. */
+struct load_user {
+	uint64_t offered, good; /* good: ok or degraded */
+};
+
 struct load_class_result {
 	uint64_t offered;
 	uint64_t outcome[LOAD_N_OUTCOMES];
@@ -63,6 +68,8 @@ struct load_class_result {
 	uint64_t bytes_in, bytes_out;
 	struct hdr
 	    *latency[LOAD_N_OUTCOMES]; /* from the intended time; NULL: none of that outcome */
+	struct load_user
+	    *user; /* [class.users]; NULL: they are not counted, or have sent nothing */
 };
 
 struct load_phase_result {

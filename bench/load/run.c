@@ -164,8 +164,21 @@ static void join(struct run *run)
 
 /* ---- the result ---- */
 
-static void merge_class(struct load_class_result *into, struct load_class_result *from)
+static void merge_users(struct load_class_result *into, struct load_class_result *from, int n_users)
 {
+	if (!into->user) { /* the worker needs them no more */
+		into->user = from->user;
+		from->user = NULL;
+	}
+	for (int i = 0; from->user && i < n_users; i++) {
+		into->user[i].offered += from->user[i].offered;
+		into->user[i].good += from->user[i].good;
+	}
+}
+
+static void merge_class(struct load_class_result *into, struct load_class_result *from, int n_users)
+{
+	merge_users(into, from, n_users);
 	into->offered += from->offered;
 	into->attempts += from->attempts;
 	into->retries += from->retries;
@@ -191,7 +204,8 @@ static void merge_worker(struct load_result *result, struct worker *w)
 	for (int i = 0; i < result->n_phases; i++) {
 		hdr_merge(&result->phase[i].lag, &w->tally.phase[i].lag);
 		for (int c = 0; c < w->plan->n_classes; c++)
-			merge_class(&result->phase[i].class[c], &w -> tally.phase[i].class[c]);
+			merge_class(&result->phase[i].class[c], &w -> tally.phase[i].class[c],
+			    w -> plan -> class[c].users);
 	}
 	result->connects += w->tally.connects;
 	result->cpu_user_s += w->cpu_user_s;

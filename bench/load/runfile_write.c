@@ -205,15 +205,29 @@ static json_t *runfile_counts(const char *const *name, const uint64_t *count, in
 	return map;
 }
 
-static json_t *runfile_class(const char *name, const struct load_class_result *c)
+static json_t *runfile_users(const struct load_user *user, int n)
 {
-	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "name",
-	    runfile_text(name), "offered", (json_int_t)c->offered, "attempts",
+	json_t *list = json_array();
+
+	for (int i = 0; i < n; i++)
+		runfile_push(&list,
+		    json_pack("[I,I]", (json_int_t)user[i].offered, (json_int_t)user[i].good));
+	return list;
+}
+
+static json_t *runfile_class(const struct load_class *cls, const struct load_class_result *c)
+{
+	json_t *map = json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "name",
+	    runfile_text(cls->name), "offered", (json_int_t)c->offered, "attempts",
 	    (json_int_t)c->attempts, "retries", (json_int_t)c->retries, "bytes_in",
 	    (json_int_t)c->bytes_in, "bytes_out", (json_int_t)c->bytes_out, "outcomes",
 	    runfile_counts(load_outcome_name, c->outcome, LOAD_N_OUTCOMES), "errors",
 	    runfile_counts(load_error_name, c->error, LOAD_N_ERRORS), "latency",
 	    runfile_latencies(c));
+
+	if (map && c->user)
+		runfile_put(&map, "users", runfile_users(c->user, cls->users));
+	return map;
 }
 
 static json_t *runfile_lag(const struct hdr *lag)
@@ -233,7 +247,7 @@ static json_t *runfile_phase(
 		const struct load_class_result *c = &r->class[i];
 		offered += c->offered;
 		good += c->outcome[LOAD_OK] + c->outcome[LOAD_DEGRADED];
-		runfile_push(&classes, runfile_class(plan->class[i].name, c));
+		runfile_push(&classes, runfile_class(&plan->class[i], c));
 	}
 	return json_pack("{s:o, s:f, s:f, s:f, s:f, s:i, s:b, s:f, s:b, s:f, s:f, s:o, s:o}",
 	    "name", runfile_text(p->name), "from_per_s", p->from_per_s, "to_per_s", p->to_per_s,

@@ -49,9 +49,29 @@ struct load_class_result *tally_of(struct tally *t, const struct ticket *ticket)
 	return &t->phase[ticket->phase].class[ticket->class_id];
 }
 
+/* The counters of its user; NULL when users are not counted, or for a warm-up. */
+static struct load_user *user_of(
+    struct tally *t, struct load_class_result *c, const struct ticket *ticket)
+{
+	int n = t->plan->class[ticket->class_id].users;
+
+	if (n == 0 || c == &t->warmup)
+		return NULL;
+	if (!c->user)
+		c->user = calloc((size_t)n, sizeof(*c->user));
+	if (!c->user)
+		t->no_memory = true;
+	return c->user ? &c->user[ticket->request % (uint32_t)n] : NULL;
+}
+
 void tally_offered(struct tally *t, const struct ticket *ticket)
 {
-	tally_of(t, ticket)->offered++;
+	struct load_class_result *c = tally_of(t, ticket);
+	struct load_user *user = user_of(t, c, ticket);
+
+	c->offered++;
+	if (user)
+		user->offered++;
 	t->now->class[ticket->class_id].offered++;
 	t->offered++;
 }
@@ -72,11 +92,16 @@ void tally_ended(
 	struct load_class_result *c = tally_of(t, ticket);
 	struct tally_second_class *s = &t->now->class[ticket->class_id];
 
+	bool good = outcome == LOAD_OK || outcome == LOAD_DEGRADED;
+	struct load_user *user = good ? user_of(t, c, ticket) : NULL;
+
 	c->outcome[outcome]++;
+	if (user)
+		user->good++;
 	if (c != &t->warmup)
 		add_latency(t, &c->latency[outcome], latency_ns);
 	s->outcome[outcome]++;
-	if (outcome == LOAD_OK || outcome == LOAD_DEGRADED)
+	if (good)
 		hdr_add(&s->latency, latency_ns, 1);
 	t->finished++;
 }

@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 
+#include "admission/users.h"
 #include "base/clock.h"
 #include "load/rng.h"
 
@@ -118,9 +119,8 @@ static int64_t next_arrival_ns(const struct sim *s, struct source *src, int64_t 
 static uint16_t place_of(const struct sim *s, const struct request *r)
 {
 	uint64_t who = r->user == NO_USER ? r->serial : r->user;
-	uint16_t place = (uint16_t)rng_at(s->users_key, who);
 
-	return r->attempt ? (uint16_t)(0x8000 | place >> 1) : place; /* overload.md 3.3 */
+	return users_number(rng_at(s->users_key, who), r->attempt > 0, s->now_ns);
 }
 
 /* The request goes to its first door now. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The door of a stage, as framework/flow/sink.c has it: deadline, then class by class, the highest
- * first, the policy's verdict and the queue's room. And probes: sometimes a copy of the policy is
+ * The door of a stage, as framework/flow/sink.c and ask.c have it: deadline, then class by class, the
+ * highest first, the verdicts of the stages that this door asks for, the stage's own, and the queue's
+ * room. And probes: sometimes a copy of the policy is
  * asked again about an earlier user and a higher class (laws I5).
  */
 #include "world.h"
@@ -16,7 +17,19 @@
 struct question {
 	int class_id, n;
 	uint32_t slot[WEIR_BATCH_MAX];
+	int from; /* stage that offers, -1: clients */
 	uint16_t user[WEIR_BATCH_MAX];
+	int64_t left_ns[WEIR_BATCH_MAX];
+	int why[WEIR_BATCH_MAX]; /* 0, or the reason */
+	int by[WEIR_BATCH_MAX];  /* then: on behalf of which stage, -1: the queue */
+};
+
+/* Those of a question that are not refused yet, as one policy is asked about them. */
+struct part {
+	int n;
+	int at[WEIR_BATCH_MAX];
+	uint16_t user[WEIR_BATCH_MAX];
+	int64_t left_ns[WEIR_BATCH_MAX];
 	bool refused[WEIR_BATCH_MAX];
 };
 
@@ -54,33 +67,51 @@ static bool over_load(int reason)
 	       reason == WEIR_EDELAY || reason == WEIR_ELIMIT;
 }
 
-static void refuse(struct sim *s, int stage, uint32_t slot, int reason)
+/* Is a thread idle, and will still be when what is on its way is there? */
+static bool stays_idle(const struct sim *s, const struct stage *st, int64_t lead_ns)
 {
-	struct stage *st = &s->stage[stage];
-	struct request *r = &s->req[slot];
+	int threads = st->target > 0 ? st->target : 1;
 
-	st->books[r->class_id].refused++;
-	if (over_load(reason) && st->idle != NONE) {
+	return st->idle != NONE &&
+	       (queue_work_ns(s, st) + st->pipeline_ns) / threads <= lead_ns + st->mean_cost_ns;
+}
+
+static void refuse(struct sim *s, int stage, uint32_t slot, int reason, int by)
+{
+	struct request *r = &s->req[slot];
+	int for_whom = by >= 0 ? by : stage;
+	const struct stage *st = &s->stage[for_whom];
+	int64_t lead_ns = routes_lead_ns(s, stage, for_whom, r->class_id);
+
+	s->stage[stage].books[r->class_id].refused++;
+	if (for_whom != stage)
+		s->stage[for_whom].turned_ahead++;
+	if (over_load(reason) && stays_idle(s, st, lead_ns)) {
 		if (s->now_ns >= s->conf->warmup_ns)
-			s->r->stage[stage].refused_idle++;
-		laws_break(s, SIM_LAW_IDLE, stage, "class %d refused (%s) while a thread is idle",
-		    r->class_id, weir_error_word(reason));
+			s->r->stage[for_whom].refused_idle++;
+		laws_break(s, SIM_LAW_IDLE, for_whom,
+		    "class %d refused (%s) while a thread is idle", r->class_id,
+		    weir_error_word(reason));
 	}
 	client_end(s, slot, reason, r->at > 0);
 }
 
-static void fill_view(struct sim *s, const struct stage *st, struct admission_view *v)
+static void fill_view(struct sim *s, int gate, int stage, int class_id, struct admission_view *v)
 {
+	const struct stage *st = &s->stage[stage];
+
 	*v = (struct admission_view){.now_ns = s->now_ns,
 	    .length = st->length,
 	    .limit = st->conf->queue_limit,
 	    .running = st->running,
 	    .n_classes = s->conf->n_classes,
 	    .threads = st->target > 0 ? st->target : 1,
-	    .idle = st->idle != NONE,
-	    .work_ns = queue_work_ns(s, st),
+	    .work_ns = queue_work_ns(s, st) + st->pipeline_ns,
 	    .cost_ns = st->mean_cost_ns,
-	    .slo_ns = st->conf->slo_ns};
+	    .slo_ns = st->conf->slo_ns,
+	    .lead_ns = routes_lead_ns(s, gate, stage, class_id),
+	    .rest_ns = routes_rest_ns(s, stage, class_id)};
+	v->idle = stays_idle(s, st, v->lead_ns);
 }
 
 /* ---- probes ---- */
@@ -99,70 +130,94 @@ static bool would_admit(const struct stage *st, const unsigned char *state,
 		   copy, &st->conf->params, &v, class_id, 1, &refused, &reason) == 1;
 }
 
-/* `view` and `state` were before the admission of q's only event. */
-static void probe(struct sim *s, int stage, const struct question *q,
+/* `view` and `state` were before the admission of the part's only event. */
+static void probe(struct sim *s, int stage, int class_id, uint16_t user,
     const struct admission_view *view, const unsigned char *state)
 {
 	const struct stage *st = &s->stage[stage];
 	struct sim_stage_result *r = &s->r->stage[stage];
 
 	r->probes++;
-	if (!would_admit(st, state, view, q->class_id, q->user[0] / 2)) {
+	if (!would_admit(st, state, view, class_id, user / 2)) {
 		r->user_inversions++;
 		laws_break(s, SIM_LAW_USER, stage,
-		    "class %d: user %u admitted where user %u would not be", q->class_id,
-		    q->user[0], q->user[0] / 2);
+		    "class %d: user %u admitted where user %u would not be", class_id, user,
+		    user / 2);
 	}
-	if (q->class_id > 0 && !would_admit(st, state, view, q->class_id - 1, q->user[0]))
+	if (class_id > 0 && !would_admit(st, state, view, class_id - 1, user))
 		r->class_inversions++;
 }
 
 /* ---- the policy's verdict ---- */
 
-static void check_sense(
-    struct sim *s, int stage, const struct question *q, int *m, int reason, bool *flagged)
+/* Count and mend an answer that makes no sense. */
+static void check_sense(struct sim *s, int stage, struct part *q, int *m, int reason)
 {
 	int marked = 0;
 
 	for (int i = 0; i < q->n; i++)
 		marked += q->refused[i];
-	*flagged = marked == q->n - *m;
-	if (*m >= 0 && *m <= q->n && (marked == 0 || *flagged) &&
-	    (*m == q->n || weir_shed_index(reason) >= 0))
+	bool flagged = marked == q->n - *m;
+	if (*m >= 0 && *m <= q->n && (marked == 0 || flagged) &&
+	    (*m == q->n || weir_shed_index(reason) >= 0)) {
+		for (int i = *m; !flagged && i < q->n; i++)
+			q->refused[i] = true;
 		return;
+	}
 	s->r->stage[stage].nonsense++;
 	laws_break(s, SIM_LAW_SENSE, stage, "policy %s: %d of %d, %d marked, reason %d",
 	    s->stage[stage].conf->admission->name, *m, q->n, marked, reason);
 	*m = q->n;
-	*flagged = false;
+	memset(q->refused, 0, sizeof(q->refused[0]) * (size_t)q->n);
 }
 
-/* Which of the class may enter? Marks the others in q->refused. Returns how many the policy was
+static void survivors(const struct question *q, struct part *part)
+{
+	part->n = 0;
+	for (int i = 0; i < q->n; i++) {
+		if (q->why[i])
+			continue;
+		part->at[part->n] = i;
+		part->user[part->n] = q->user[i];
+		part->left_ns[part->n] = q->left_ns[i];
+		part->refused[part->n++] = false;
+	}
+}
+
+/* Which of those left may go to `stage`, from the door of `gate`? Returns how many its policy was
  * charged for, those that it would admit. */
-static int ask(struct sim *s, int stage, struct question *q, int *reason)
+static int ask(struct sim *s, int gate, int stage, struct question *q)
 {
 	struct stage *st = &s->stage[stage];
 	const struct admission_policy *p = st->conf->admission;
 	_Alignas(16) unsigned char before[ADMISSION_STATE_MAX];
 	struct admission_view view;
-	bool flagged, probes = q->n == 1 && p->tick && st->asked++ % PROBE_EVERY == 0;
+	struct part part;
+	int reason = 0;
 
-	fill_view(s, st, &view);
+	survivors(q, &part);
+	if (part.n == 0)
+		return 0;
+	bool probes = part.n == 1 && p->tick && st->asked++ % PROBE_EVERY == 0;
+	fill_view(s, gate, stage, q->class_id, &view);
 	if (probes)
 		memcpy(before, st->state, sizeof(before));
-	view.user = q->user;
-	int m =
-	    p->admit(st->state, &st->conf->params, &view, q->class_id, q->n, q->refused, reason);
-	check_sense(s, stage, q, &m, *reason, &flagged);
-	st->books[q->class_id].policy_refused += (uint64_t)(q->n - m);
-	if (st->conf->params.mode != WEIR_ADMISSION_ENFORCE) {
-		memset(q->refused, 0, sizeof(q->refused[0]) * (size_t)q->n);
+	view.user = part.user;
+	view.left_ns = part.left_ns;
+	int m = p->admit(
+	    st->state, &st->conf->params, &view, q->class_id, part.n, part.refused, &reason);
+	check_sense(s, stage, &part, &m, reason);
+	st->books[q->class_id].policy_refused += (uint64_t)(part.n - m);
+	if (st->conf->params.mode != WEIR_ADMISSION_ENFORCE)
 		return m;
+	for (int i = 0; i < part.n; i++) {
+		if (part.refused[i]) {
+			q->why[part.at[i]] = reason;
+			q->by[part.at[i]] = stage;
+		}
 	}
-	for (int i = m; !flagged && i < q->n; i++)
-		q->refused[i] = true;
 	if (probes && m == 1)
-		probe(s, stage, q, &view, before);
+		probe(s, stage, q->class_id, part.user[0], &view, before);
 	return m;
 }
 
@@ -184,29 +239,62 @@ static void check_bound(struct sim *s, int stage)
 	    (double)wait_ns * 1e-6, (double)st->conf->slo_ns * 1e-6);
 }
 
+/* Of what was offered, `stage` wants what no other refused. */
+static void count_wanted(struct sim *s, int stage, const struct question *q)
+{
+	struct books *b = &s->stage[stage].books[q->class_id];
+
+	b->asked += (uint64_t)q->n;
+	for (int i = 0; i < q->n; i++)
+		b->wanted += q->why[i] == 0 || q->by[i] == stage;
+}
+
+/* Push what is left, as long as there is room. Returns how many entered. */
+static int enter_queue(struct sim *s, int stage, struct question *q)
+{
+	struct stage *st = &s->stage[stage];
+	int entered = 0;
+
+	for (int i = 0; i < q->n; i++) {
+		if (q->why[i] == 0 && st->length < st->conf->queue_limit) {
+			push(s, st, q->slot[i]);
+			entered++;
+		} else if (q->why[i] == 0) {
+			refuse(s, stage, q->slot[i], WEIR_EQUEUE, -1);
+		} else {
+			refuse(s, stage, q->slot[i], q->why[i], q->by[i]);
+		}
+	}
+	return entered;
+}
+
 static void admit_class(struct sim *s, int stage, struct question *q)
 {
 	struct stage *st = &s->stage[stage];
 	const struct admission_policy *p = st->conf->admission;
-	bool asks = p != &admission_none && st->conf->params.mode != WEIR_ADMISSION_OFF;
-	int reason = 0, charged = 0, entered = 0;
-	int room =
-	    st->conf->queue_limit > st->length ? (int)(st->conf->queue_limit - st->length) : 0;
+	bool judged = routes_judged(s, q->from, stage, q->class_id);
+	bool asks = p != &admission_none && st->conf->params.mode != WEIR_ADMISSION_OFF && !judged;
+	int ahead[SIM_STAGES_MAX], charged = 0;
+	int n_ahead = routes_ahead(s, stage, q->from, q->class_id, ahead);
 
-	memset(q->refused, 0, sizeof(q->refused[0]) * (size_t)q->n);
+	for (int i = 0; i < n_ahead; i++)
+		ask(s, stage, ahead[i], q);
 	if (asks)
-		charged = ask(s, stage, q, &reason);
-	if (charged > room && p->give_back)
-		p->give_back(st->state, charged - room);
-	for (int i = 0; i < q->n; i++) {
-		if (!q->refused[i] && entered < room) {
-			push(s, st, q->slot[i]);
-			entered++;
-		} else {
-			refuse(s, stage, q->slot[i], q->refused[i] ? reason : WEIR_EQUEUE);
-		}
+		charged = ask(s, stage, stage, q);
+	for (int i = 0; i < n_ahead; i++)
+		count_wanted(s, ahead[i], q);
+	if (asks)
+		count_wanted(s, stage, q);
+	int entered = enter_queue(s, stage, q);
+	if (charged > entered && p->give_back)
+		p->give_back(st->state, charged - entered);
+	for (int i = 0; i < n_ahead; i++)
+		s->stage[ahead[i]].pipeline_ns += entered * s->stage[ahead[i]].cost_ns[q->class_id];
+	if (judged) {
+		st->pipeline_ns -= entered * st->cost_ns[q->class_id];
+		st->pipeline_ns = st->pipeline_ns > 0 ? st->pipeline_ns : 0;
 	}
-	if (entered > 0)
+	if (entered > 0 && !judged)
 		check_bound(s, stage);
 	laws_note(s, "offer", stage, q->class_id, q->n, entered);
 }
@@ -214,16 +302,19 @@ static void admit_class(struct sim *s, int stage, struct question *q)
 void door_offer(struct sim *s, int stage, const uint32_t *slot, int n)
 {
 	struct stage *st = &s->stage[stage];
-	struct question q;
+	struct question q = {.from = -1};
 	uint32_t left[WEIR_BATCH_MAX];
 	unsigned classes = 0;
 	int n_left = 0;
 
+	if (s->req[slot[0]].at > 0) /* a batch may be of several routes, but comes from one stage */
+		q.from = s->conf->route[s->req[slot[0]].route].stage[s->req[slot[0]].at - 1];
 	for (int i = 0; i < n; i++) {
 		const struct request *r = &s->req[slot[i]];
 		st->books[r->class_id].offered++;
+		routes_tried(s, q.from, stage, r->class_id);
 		if (r->deadline_ns <= s->now_ns) {
-			refuse(s, stage, slot[i], WEIR_EDEADLINE);
+			refuse(s, stage, slot[i], WEIR_EDEADLINE, -1);
 			continue;
 		}
 		classes |= 1u << r->class_id;
@@ -238,6 +329,8 @@ void door_offer(struct sim *s, int stage, const uint32_t *slot, int n)
 			if (s->req[left[i]].class_id != c)
 				continue;
 			q.slot[q.n] = left[i];
+			q.why[q.n] = 0;
+			q.left_ns[q.n] = s->req[left[i]].deadline_ns - s->now_ns;
 			q.user[q.n++] = s->req[left[i]].place;
 		}
 		admit_class(s, stage, &q);

@@ -98,14 +98,18 @@ static void fill_classes(const struct sim *s, struct stage *st, struct admission
 	for (int c = 0; c < s->conf->n_classes; c++) {
 		const struct books *b = &st->books[c];
 		struct looked *then = &m->then[c];
-		out->class[c].offered = b->offered - then->offered;
+		out->class[c].offered = b->asked - then->asked;
+		out->class[c].wanted = b->wanted - then->wanted;
+		out->class[c].priority = s->conf->priority[c];
+		out->class[c].guarantee = s->conf->guarantee[c];
 		out->class[c].refused = b->policy_refused - then->refused;
 		out->class[c].completed = ended(b) - then->completed;
 		out->class[c].cost_ns = st->cost_ns[c];
 		out->class[c].response_p90_ns = m->response_p90_ns[c];
 		out->completed += out->class[c].completed;
 		wait_ns += b->wait_ns - then->wait_ns;
-		*then = (struct looked){.offered = b->offered,
+		*then = (struct looked){.asked = b->asked,
+		    .wanted = b->wanted,
 		    .refused = b->policy_refused,
 		    .completed = ended(b),
 		    .service_ns = b->service_ns,
@@ -141,6 +145,8 @@ static void tick_stage(struct sim *s, struct stage *st)
 	m->at_ns = s->now_ns;
 	if (st->conf->admission->tick && st->conf->params.mode != WEIR_ADMISSION_OFF)
 		st->conf->admission->tick(st->state, &st->conf->params, &out);
+	if (st->conf->admission->least_left)
+		st->least_left_ns = st->conf->admission->least_left(st->state);
 }
 
 /* ---- threads ---- */
@@ -179,6 +185,7 @@ static void fill_view(
 	    .budget_left = left_of_budget(s),
 	    .cores = s->conf->cores,
 	    .cpu_ratio = cpu};
+	v->offered_total = st->turned_ahead;
 	for (int c = 0; c < s->conf->n_classes; c++) {
 		v->offered_total += st->books[c].offered;
 		v->completed_total += st->books[c].completed;
@@ -234,6 +241,7 @@ void meter_tick(struct sim *s)
 		return;
 	for (int i = 0; i < s->conf->n_stages; i++)
 		tick_stage(s, &s->stage[i]);
+	routes_tick(s);
 	if (s->now_ns - s->control_at_ns >= CONTROL_NS)
 		control(s);
 	for (int i = 0; i < s->conf->n_stages; i++)

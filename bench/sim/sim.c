@@ -80,6 +80,14 @@ static int check_config(const struct sim_config *c, struct sim_result *r)
 	return rc;
 }
 
+void sim_class_defaults(struct sim_config *c)
+{
+	for (int k = 0; k < c->n_classes; k++) {
+		c->priority[k] = k;
+		c->guarantee[k] = k == 0 ? 0 : 0.02; /* overload.md 3.7 */
+	}
+}
+
 /* ---- set-up ---- */
 
 static int count_workers(const struct sim_config *c)
@@ -118,6 +126,9 @@ static int init(struct sim *s, const struct sim_config *c, struct sim_result *r)
 	if (!r->bin || !s->worker)
 		return WEIR_ENOMEM;
 	init_stages(s);
+	int rc = routes_init(s);
+	if (rc != 0)
+		return rc;
 	clients_start(s);
 	sim_at(s, ADMISSION_TICK_NS, STEP_TICK, 0);
 	sim_at(s, c->warmup_ns, STEP_MARK, 0);
@@ -250,6 +261,7 @@ int sim_run(const struct sim_config *config, struct sim_result **result)
 		rc = s->rc ? s->rc : r->broken ? WEIR_EFAILED : 0;
 	}
 	if (s) {
+		route_free(s->route);
 		heap_fini(&s->heap);
 		heap_fini(&s->cpu);
 		free(s->req);

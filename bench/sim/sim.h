@@ -13,7 +13,8 @@
  *   - threads take the highest class first, in batches as flow/cohort.c makes them, and send on when
  *             the batch is done. A thread that is wanted is there at once; one that is not wanted
  *             leaves when it is done with its batch.
- *   - doors   as flow/sink.c; each stage has its own. Refusing costs nothing.
+ *   - doors   as flow/sink.c: each stage has its own, and asks on behalf of later stages as well, by
+ *             admission/route.h. Refusing costs nothing.
  *   - samples as flow/meter.c: every 10 ms, costs by completions, quantiles of about a second.
  *   - clients send at times that do not depend on the server (open loop), or wait for the answer
  *             (closed loop); what fails may be sent again. They stop listening at the deadline.
@@ -141,7 +142,9 @@ struct sim_config {
 	uint64_t seed;
 	int cores;
 	int n_classes;
-	int thread_budget; /* of all pools; 0: the sum of their maxima */
+	int priority[WEIR_CLASSES_MAX];     /* by class, 0 the highest; not falling */
+	double guarantee[WEIR_CLASSES_MAX]; /* of each stage, 0..1 */
+	int thread_budget;                  /* of all pools; 0: the sum of their maxima */
 	int n_stages, n_routes, n_sources, n_faults;
 	struct sim_stage stage[SIM_STAGES_MAX];
 	struct sim_route route[SIM_ROUTES_MAX];
@@ -213,6 +216,9 @@ struct sim_result {
  */
 int sim_run(const struct sim_config *config, struct sim_result **result);
 void sim_result_free(struct sim_result *r);
+
+/** Classes as without any knobs: the first is the highest, the others are guaranteed 2 % each. */
+void sim_class_defaults(struct sim_config *c);
 
 /** Requests per second that were in time, between two times of the run. */
 double sim_goodput_per_s(

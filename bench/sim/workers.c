@@ -111,6 +111,11 @@ static bool shed(struct sim *s, struct stage *st, uint32_t slot)
 		client_end(s, slot, WEIR_EDEADLINE, false);
 		return true;
 	}
+	if (r->deadline_ns - s->now_ns < st->least_left_ns && mode == WEIR_ADMISSION_ENFORCE) {
+		b->shed++;
+		client_end(s, slot, WEIR_EHOPELESS, false);
+		return true;
+	}
 	if (!p->drop || mode == WEIR_ADMISSION_OFF ||
 	    !p->drop(st->state, &st->conf->params, s->now_ns, s->now_ns - r->queued_ns))
 		return false;
@@ -136,6 +141,7 @@ static int64_t enter(struct sim *s, int stage, struct worker *w, uint32_t slot)
 		    (long long)(s->now_ns - r->deadline_ns));
 	b->wait_ns += (uint64_t)waited_ns;
 	b->wait.count[weir_hist_bucket(waited_ns)]++;
+	b->handled++;
 	b->running++;
 	st->running++;
 	r->waited_ns += waited_ns;

@@ -70,6 +70,7 @@ static void add_mix(struct sim_config *c, double rate_per_s)
 	static const char *const names[] = {"top", "high", "low", "bulk"};
 
 	c->n_classes = 4;
+	sim_class_defaults(c);
 	for (int k = 0; k < 4; k++)
 		add_source(c, names[k], k, 0, rate_per_s * 0.1 * (k + 1));
 }
@@ -130,7 +131,7 @@ static void fill_w5(struct sim_config *c, double load)
 	    .kind = SIM_SLOW, .stage = 0, .from_ns = 0, .to_ns = TROUBLE_FROM_NS, .factor = 0.2};
 }
 
-/* Two routes share the first stage; the second stage of one is what limits it: 400 per second of
+/* Two routes, classes of equal priority, share the first stage; the second stage of one is what limits it: 400 per second of
  * the 2,000 that the first can do. Only that route's load is asked for, the other's is 0.2. */
 static void fill_w6(struct sim_config *c, double load)
 {
@@ -143,9 +144,9 @@ static void fill_w6(struct sim_config *c, double load)
 	c->cores = 2;
 	add_route(c, "narrow", 2, 0, 1);
 	add_route(c, "wide", 2, 0, 2);
-	c->n_classes = 1;
+	c->n_classes = 2;
 	add_source(c, "narrow", 0, 0, load * 400);
-	add_source(c, "wide", 0, 1, 400);
+	add_source(c, "wide", 1, 1, 400);
 }
 
 static void fill_w7(struct sim_config *c, double load)
@@ -158,7 +159,7 @@ static void fill_w7(struct sim_config *c, double load)
 	}
 }
 
-/* A dependency that one of two routes waits for takes five times as long for 10 s. */
+/* A dependency that one of two routes, classes of equal priority, waits for takes five times as long for 10 s. */
 static void fill_w8(struct sim_config *c, double load)
 {
 	struct sim_dist front = {.kind = SIM_EXP, .mean_ns = MS(1)};
@@ -169,9 +170,9 @@ static void fill_w8(struct sim_config *c, double load)
 	st->threads_min = st->threads_start = st->threads_max = 8;
 	add_route(c, "plain", 1, 0, 0);
 	add_route(c, "downstream", 2, 0, 1);
-	c->n_classes = 1;
+	c->n_classes = 2;
 	add_source(c, "plain", 0, 0, load * 2000);
-	add_source(c, "downstream", 0, 1, load * 600);
+	add_source(c, "downstream", 1, 1, load * 600);
 	c->fault[c->n_faults++] = (struct sim_fault){.kind = SIM_SLOW,
 	    .stage = 1,
 	    .from_ns = TROUBLE_FROM_NS,
@@ -195,6 +196,7 @@ static void fill_w10(struct sim_config *c, double load)
 	double per_s = one_stage(c, exp_5ms, 1);
 
 	c->n_classes = 4;
+	sim_class_defaults(c);
 	add_source(c, "top", 0, 0, per_s * (load < 0.4 ? load : 0.4));
 	if (load > 0.4)
 		add_source(c, "flood", 3, 0, per_s * (load - 0.4));

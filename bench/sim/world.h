@@ -5,7 +5,7 @@
  *   sim.c       set-up, the loop, the end        clients.c  who sends when, and what they make of it
  *   door.c      admission and queues             workers.c  threads, batches, cores
  *   meter.c     ticks: samples, costs, resizing  laws.c     what must hold; the last steps
- *   result.c    totals and figures
+ *   routes.c    what is on its way where    result.c   totals and figures
  *
  * Requests and threads are slots of arrays, named by number, so that growing an array moves no
  * name. A request is in one place: with its client, in one queue, or in one batch.
@@ -17,12 +17,16 @@
 
 #include <weir/metric.h>
 
+#include "admission/route.h"
 #include "heap.h"
 
 #define NONE UINT32_MAX
 
 /* Cores' time is counted in 1024ths of a ns, so that shares of it are whole numbers. */
 #define CPU_UNIT 1024
+
+/* Links that routes may make. */
+#define SIM_LINKS_MAX (SIM_ROUTES_MAX * SIM_STAGES_MAX)
 
 /* What an entry of the main heap is, in the top bits of `what`; below is a number. */
 enum step_kind {
@@ -69,6 +73,8 @@ struct lane {
 /* Totals of one class at a stage since the start, as the books of the server. */
 struct books {
 	uint64_t offered, admitted, refused, shed, completed, failed;
+	uint64_t handled;       /* handlers were given so many */
+	uint64_t asked, wanted; /* of the policy, at any door; not refused by another's */
 	uint64_t
 	    policy_refused; /* of refused and shed: by the policy, or in shadow mode would be */
 	uint64_t service_ns, wait_ns;
@@ -78,7 +84,7 @@ struct books {
 
 /* What they were at the last look; see framework/flow/meter.h. */
 struct looked {
-	uint64_t offered, refused, completed, service_ns, wait_ns;
+	uint64_t asked, wanted, refused, completed, service_ns, wait_ns;
 };
 
 struct meter {
@@ -100,6 +106,10 @@ struct stage {
 	struct meter meter;
 	_Alignas(16) unsigned char state[ADMISSION_STATE_MAX];
 	uint64_t asked;
+	int64_t pipeline_ns;   /* work on its way here from earlier stages */
+	int64_t look_wait_ns;  /* of the queue, at the last tick */
+	int64_t least_left_ns; /* who has less time left is not worth a handler */
+	uint64_t turned_ahead; /* refused on its behalf at doors upstream */
 	/* threads */
 	int live, target, busy, direction;
 	uint32_t idle, absent; /* lists of workers */
@@ -155,6 +165,12 @@ struct sim {
 	struct worker *worker;
 	struct stage stage[SIM_STAGES_MAX];
 	struct source source[SIM_SOURCES_MAX];
+	/* routes; NULL when there is nobody to ask ahead for */
+	struct route *route;
+	struct route_stage shape[SIM_STAGES_MAX];
+	struct route_link link[SIM_LINKS_MAX];
+	int order[SIM_STAGES_MAX], n_links;
+	uint64_t tried[SIM_LINKS_MAX * WEIR_CLASSES_MAX];
 	int lost_ticks; /* faults under way */
 	uint64_t users_key, retry_key, retries;
 	struct step_note note[NOTES];
@@ -189,6 +205,19 @@ void worker_blocked(struct sim *s, uint32_t worker, uint32_t order);
 void worker_computed(struct sim *s);
 void cpu_advance(struct sim *s, int64_t to_ns);
 int64_t cpu_next_ns(struct sim *s);
+
+/* routes.c */
+int routes_init(struct sim *s);
+void routes_tick(struct sim *s);
+/** A request of the class is offered by stage `from` (-1: a client) to stage `to`. */
+void routes_tried(struct sim *s, int from, int to, int class_id);
+/** Has a door upstream decided for `to` already? */
+bool routes_judged(const struct sim *s, int from, int to, int class_id);
+/** The stages that the door of `gate` asks for, into stage[SIM_STAGES_MAX]. Returns how many. */
+int routes_ahead(const struct sim *s, int gate, int from, int class_id, int *stage);
+/** Mean time from the door of `gate` to that of `stage`; from there to the end, without the stage. */
+int64_t routes_lead_ns(const struct sim *s, int gate, int stage, int class_id);
+int64_t routes_rest_ns(const struct sim *s, int stage, int class_id);
 
 /* meter.c */
 void meter_tick(struct sim *s);

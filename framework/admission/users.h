@@ -4,6 +4,11 @@
  * while the part stays the same, so that a user who was served can finish what he began (DAGOR).
  * Users are numbers even over 0..65535; of a class whose part is `theta` / 65536, the users below
  * theta are served.
+ *
+ * Numbers fall evenly, by all of the range in USERS_TURN_NS, and start again at the top. So each user
+ * is served for a stretch of time as long as it can be, as often as any other: a rota. (DAGOR deals
+ * new numbers once an hour, and who was dealt a bad one is out for that long: 0.63 of Jain's index
+ * over seconds.) A refused user can be told when its turn comes: (number - theta) of a turn.
  */
 #ifndef WEIR_ADMISSION_USERS_H
 #define WEIR_ADMISSION_USERS_H
@@ -16,6 +21,22 @@
 /* 65536 over the golden ratio, odd: multiples modulo 65536 meet every number once, and any few in a
  * row lie evenly (Knuth, volume 3, 6.4). */
 #define USERS_STEP 40503u
+
+/** How long a number takes around. Long enough to finish what one began with a few requests, short enough
+ *  to wait for: a client that was turned away is told so many seconds. A choice, like the 10 s of a
+ *  lease; what it costs at other lengths was not measured. */
+#define USERS_TURN_NS 10000000000LL
+
+/** The number now of the user `id`, any hash of it. A repeated attempt (`retry`) goes behind all first
+ *  ones (overload.md 3.3). */
+static inline uint16_t users_number(uint64_t id, bool retry, int64_t now_ns)
+{
+	uint64_t first = id * 0x9e3779b97f4a7c15ULL >> 48; /* Knuth, TAOCP 3, 6.4: golden ratio */
+	uint64_t fallen = (uint64_t)(now_ns % USERS_TURN_NS) * USERS_ALL / USERS_TURN_NS;
+	uint16_t number = (uint16_t)(first - fallen);
+
+	return retry ? (uint16_t)(0x8000 | number >> 1) : number;
+}
 
 /** The user of event `i` of the run. Where users are not known, numbers from `*spread`, so even that
  *  a part of the class is just that part of any run. */

@@ -50,8 +50,20 @@
 #define FALL_FAR    2.0
 #define FALL_FAR_AT 0.85
 
+/* Who will need more than that of the time it has left has no hope (overload.md 3.4). In OVER an event
+ * that has less left than this part of a service time is not begun (3.2). */
+#define HOPE     0.9
+#define HOPELESS 0.5
+
 /* Part of the stage that is admitted whatever the numbers say (overload.md 3.3). */
 #define FLOOR 0.05
+
+/* The stage as a decision sees it. */
+struct weir_stage_view {
+	double threads, slo_ns, cost_ns;
+	double wait_ns; /* d; grows with what is admitted */
+	double away_ns; /* from this door to the queue, and from the service to the end */
+};
 
 struct weir_state {
 	struct weir_fill fill;
@@ -59,26 +71,22 @@ struct weir_state {
 	int64_t over_ns;    /* OVER: since when */
 	int64_t refused_ns; /* last refusal */
 	int64_t now_ns;
-	double wait_ns, slo_ns; /* as last seen */
+	struct weir_stage_view seen; /* last */
 	bool over;
 	uint16_t spread[WEIR_CLASSES_MAX];
 };
 
 _Static_assert(sizeof(struct weir_state) <= ADMISSION_STATE_MAX, "state too large");
 
-/* The stage as a decision sees it. */
-struct weir_stage_view {
-	double threads, slo_ns, cost_ns;
-	double wait_ns; /* d; grows with what is admitted */
-};
-
 static void weir_init(void *state, const struct weir_admission_spec *p, int64_t now_ns)
 {
 	struct weir_state *s = state;
 
 	(void)p;
-	*s = (struct weir_state){
-	    .low_ns = now_ns, .refused_ns = now_ns, .now_ns = now_ns, .slo_ns = SLO_DEFAULT_NS};
+	*s = (struct weir_state){.low_ns = now_ns,
+	    .refused_ns = now_ns,
+	    .now_ns = now_ns,
+	    .seen = {.threads = 1, .slo_ns = SLO_DEFAULT_NS}};
 }
 
 static struct weir_stage_view weir_look(
@@ -98,8 +106,7 @@ static void weir_watch(
     struct weir_state *s, const struct weir_stage_view *see, bool idle, int64_t now_ns)
 {
 	s->now_ns = now_ns;
-	s->wait_ns = see->wait_ns;
-	s->slo_ns = see->slo_ns;
+	s->seen = *see;
 	if (idle || see->wait_ns <= WAIT_LOW * see->slo_ns) {
 		s->low_ns = now_ns;
 		if (now_ns - s->refused_ns > INTERVAL_NS)
@@ -139,19 +146,22 @@ static double weir_room(const struct weir_state *s, const struct weir_stage_view
 static double weir_cap(const struct weir_state *s, const struct weir_stage_view *see, int class_id,
     int n_classes, uint32_t user)
 {
-	double rank = (class_id + (double)user / USERS_ALL) / (n_classes > 1 ? n_classes : 1);
-	double part = WAIT_CAP * (1 - CAP_GRADE * rank);
+	int n_ranks, rank = weir_fill_rank(&s->fill, class_id, n_classes, &n_ranks);
+	double place = (rank + (double)user / USERS_ALL) / n_ranks;
+	double part = WAIT_CAP * (1 - CAP_GRADE * place);
 
 	if (s->over)
-		part = class_id == 0 ? WAIT_CAP : WAIT_CAP_LOWER;
+		part = rank == 0 ? WAIT_CAP : WAIT_CAP_LOWER;
 	/* Services as long as the objective must not close the door. */
 	return part * see->slo_ns > 2 * see->cost_ns ? part * see->slo_ns : 2 * see->cost_ns;
 }
 
-/* 0, or why an event may not enter. */
+/* 0, or why an event with `left_ns` to its deadline may not enter. */
 static int weir_judge(const struct weir_state *s, const struct weir_stage_view *see, int class_id,
-    int n_classes, uint32_t user)
+    int n_classes, uint32_t user, int64_t left_ns)
 {
+	if (see->away_ns + see->wait_ns + see->cost_ns > HOPE * (double)left_ns)
+		return WEIR_EHOPELESS;
 	if (see->wait_ns > weir_cap(s, see, class_id, n_classes, user))
 		return WEIR_EDELAY;
 	if (s->over && user >= USERS_ALL * weir_fill_part(&s->fill, class_id, weir_room(s, see)))
@@ -170,10 +180,13 @@ static int weir_admit(void *state, const struct weir_admission_spec *p,
 		return n;
 	struct weir_stage_view see =
 	    weir_look(v->threads, v->slo_ns, v->cost_ns, v->work_ns, v->length);
+	see.wait_ns = see.wait_ns > (double)v->lead_ns ? see.wait_ns - (double)v->lead_ns : 0;
+	see.away_ns = (double)(v->lead_ns + v->rest_ns);
 	weir_watch(s, &see, v->idle, v->now_ns);
 	for (int i = 0; i < n; i++) {
 		uint32_t user = users_of(v, i, &s->spread[class_id]);
-		int why = weir_judge(s, &see, class_id, v->n_classes, user);
+		int64_t left_ns = v->left_ns ? v->left_ns[i] : INT64_MAX;
+		int why = weir_judge(s, &see, class_id, v->n_classes, user, left_ns);
 		if (why && !(v->idle && m == 0)) {
 			refused[i] = true;
 			*reason = why;
@@ -199,6 +212,20 @@ static void weir_tick(
 	weir_watch(s, &see, sample->idle, sample->now_ns);
 }
 
+static int64_t weir_least_left(const void *state)
+{
+	const struct weir_state *s = state;
+
+	return s->over ? (int64_t)(HOPELESS * s->seen.cost_ns) : 0;
+}
+
+static double weir_part(const void *state, int class_id)
+{
+	const struct weir_state *s = state;
+
+	return s->over ? weir_fill_part(&s->fill, class_id, weir_room(s, &s->seen)) : 1;
+}
+
 /* ", refuses 80 % of class 2, all of class 3", by what was refused lately. */
 static int weir_say_refused(const struct weir_fill *f, char *buf, size_t size, int len)
 {
@@ -221,7 +248,7 @@ static int weir_explain(
     const void *state, const struct weir_admission_spec *p, char *buf, size_t size)
 {
 	const struct weir_state *s = state;
-	double wait_ms = s->wait_ns * 1e-6;
+	double wait_ms = s->seen.wait_ns * 1e-6;
 	int len;
 
 	(void)p;
@@ -230,7 +257,7 @@ static int weir_explain(
 		    (double)(s->now_ns - s->over_ns) * 1e-9, wait_ms);
 	else
 		len = say(buf, size, 0, "NORMAL, predicted wait %.3g ms of %.3g ms", wait_ms,
-		    WAIT_CAP * s->slo_ns * 1e-6);
+		    WAIT_CAP * s->seen.slo_ns * 1e-6);
 	return weir_say_refused(&s->fill, buf, size, len);
 }
 
@@ -239,8 +266,11 @@ const struct admission_policy admission_weir = {
     .help = "predict the wait, and under overload admit by class and user what the stage can do",
     .state_size = sizeof(struct weir_state),
     .fifo = true,
+    .front = true,
     .init = weir_init,
     .admit = weir_admit,
+    .least_left = weir_least_left,
+    .part = weir_part,
     .tick = weir_tick,
     .explain = weir_explain,
 };

@@ -2,50 +2,88 @@
 /*
  * Sharing out a stage (overload.md 3.3, for one stage): first every class gets the smaller of what it
  * offers and its guarantee, then the classes are filled in order of priority, each to the brim before
- * the next one gets a drop. The class that the room ends in gets a part.
+ * the next one gets a drop. The priority that the room ends in gets a part, the same for each of its
+ * classes.
+ *
+ * Of what a class offers, other stages of its route may refuse some. Who they refuse are the users with
+ * the largest numbers, as here; so what this stage has to do for the class is `wanted`, but the part of
+ * it that it can do is a part of all users: of `offered`.
  */
 #include "admission/weir_fill.h"
 
 /* Time constant of what is offered (overload.md 3.7). */
 #define OFFERED_NS 100000000.0
 
-/* Share of the stage that each class but the highest is guaranteed (overload.md 3.7): with the most
- * classes there are 14 % in sum, and the lowest is never starved. */
-#define GUARANTEE 0.02
+/* What classes of priority `rank` get beyond their guarantees comes after all guarantees and all that
+ * higher ones want. */
+static void share_out(struct weir_fill *f)
+{
+	double sum = 0;
+
+	for (int c = 0; c < f->n_classes; c++)
+		sum += f->guaranteed[c];
+	for (int c = 0, end; c < f->n_classes; c = end) {
+		double more = 0;
+		for (end = c; end < f->n_classes && f->rank[end] == f->rank[c]; end++)
+			more += f->wanted[end] - f->guaranteed[end];
+		for (int i = c; i < end; i++) {
+			f->before[i] = sum;
+			f->more[i] = more;
+		}
+		sum += more;
+	}
+}
+
+static void learn_ranks(struct weir_fill *f, const struct admission_sample *sample)
+{
+	f->n_ranks = 1;
+	for (int c = 0; c < f->n_classes; c++) {
+		if (c > 0 && sample->class[c].priority != sample->class[c - 1].priority)
+			f->n_ranks++;
+		f->rank[c] = f->n_ranks - 1;
+	}
+}
 
 void weir_fill_learn(struct weir_fill *f, const struct admission_sample *sample)
 {
 	double threads = sample->threads > 1 ? sample->threads : 1;
 	double span_ns = sample->span_ns > 0 ? (double)sample->span_ns : ADMISSION_TICK_NS;
 	double weight = span_ns / (OFFERED_NS + span_ns);
-	double sum = 0;
 
 	f->n_classes = sample->n_classes < WEIR_CLASSES_MAX ? sample->n_classes : WEIR_CLASSES_MAX;
+	learn_ranks(f, sample);
 	f->total = 0;
 	for (int c = 0; c < f->n_classes; c++) {
 		int64_t cost_ns = sample->class[c].cost_ns;
 		double per_event = (double)(cost_ns > 0 ? cost_ns : sample->cost_ns) / span_ns;
-		double offered = (double)sample->class[c].offered * per_event;
-		double refused = (double)sample->class[c].refused * per_event;
-		f->offered[c] += weight * (offered - f->offered[c]);
-		f->refused[c] += weight * (refused - f->refused[c]);
-		double share = c == 0 ? 0 : GUARANTEE * threads;
-		f->guaranteed[c] = f->offered[c] < share ? f->offered[c] : share;
-		f->total += f->offered[c];
-		sum += f->guaranteed[c];
+		double share = sample->class[c].guarantee * threads;
+		f->offered[c] +=
+		    weight * ((double)sample->class[c].offered * per_event - f->offered[c]);
+		f->wanted[c] +=
+		    weight * ((double)sample->class[c].wanted * per_event - f->wanted[c]);
+		f->refused[c] +=
+		    weight * ((double)sample->class[c].refused * per_event - f->refused[c]);
+		f->guaranteed[c] = f->wanted[c] < share ? f->wanted[c] : share;
+		f->total += f->wanted[c];
 	}
-	for (int c = 0; c < f->n_classes; c++) {
-		f->before[c] = sum;
-		sum += f->offered[c] - f->guaranteed[c];
-	}
+	share_out(f);
+}
+
+int weir_fill_rank(const struct weir_fill *f, int class_id, int n_classes, int *n_ranks)
+{
+	bool learnt = class_id < f->n_classes;
+
+	*n_ranks = learnt ? f->n_ranks : n_classes > 1 ? n_classes : 1;
+	return learnt ? f->rank[class_id] : class_id;
 }
 
 double weir_fill_part(const struct weir_fill *f, int class_id, double room)
 {
 	double offered = f->offered[class_id], guaranteed = f->guaranteed[class_id];
-	double more = room - f->before[class_id];
+	double more = room - f->before[class_id], all = f->more[class_id];
 
-	if (offered <= 0 || more >= offered - guaranteed)
+	if (offered <= 0 || more >= all)
 		return 1;
-	return (guaranteed + (more > 0 ? more : 0)) / offered;
+	double part = more > 0 ? more / all : 0; /* of what each of this priority wants more */
+	return (guaranteed + part * (f->wanted[class_id] - guaranteed)) / offered;
 }

@@ -106,6 +106,10 @@ static int parse_real(
 {
 	double real;
 
+	if (strcmp(text, "auto") == 0 && row->flags & WEIR_KNOB_AUTO) {
+		*value = KNOB_AUTO;
+		return 0;
+	}
 	int rc = knob_parse_number(row, text, NULL, &real, why, size);
 	if (rc == 0)
 		*value = real;

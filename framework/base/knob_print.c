@@ -177,6 +177,14 @@ static void put_whole(struct text_out *out, const struct weir_knob *row, int64_t
 		knob_put_whole(out, row->type, value);
 }
 
+static void put_real(struct text_out *out, const struct weir_knob *row, double value)
+{
+	if (value < 0 && (row->flags & WEIR_KNOB_AUTO))
+		text_put(out, "auto");
+	else
+		knob_put_real(out, row->type, value);
+}
+
 static void put_member(
     struct text_out *out, const struct weir_knob *row, const void *base, bool nested)
 {
@@ -194,7 +202,7 @@ static void put_member(
 		break;
 	case WEIR_KNOB_RATE:
 	case WEIR_KNOB_RATIO:
-		knob_put_real(out, row->type, *(const double *)member);
+		put_real(out, row, *(const double *)member);
 		break;
 	case WEIR_KNOB_STRING:
 		text = *(char *const *)member ? *(char *const *)member : "";

@@ -22,6 +22,7 @@ struct gone {
 	struct book book;
 	struct time_book times[WEIR_CLASSES_MAX];
 	book_counter *link_events; /* per outlet */
+	book_counter *link_tried;  /* outlet * WEIR_CLASSES_MAX + class */
 };
 
 struct class_match {
@@ -41,6 +42,7 @@ struct graph_class {
 struct control;
 struct journal;
 struct meter;
+struct graph_route;
 
 struct weir_graph {
 	struct weir_spec *spec;
@@ -49,14 +51,19 @@ struct weir_graph {
 	int *order;                 /* ids, upstream first */
 	struct pool **pools;
 	struct graph_class *classes;
-	struct lock lock; /* effective values in stage specs */
+	/* by class, constant after build; a graph without classes has one: 0 and 0 */
+	int class_priority[WEIR_CLASSES_MAX]; /* 0 is the highest; equal ones are served alike */
+	double class_guarantee[WEIR_CLASSES_MAX]; /* share of the service that is its own, 0..0.5 */
+	struct lock lock;                         /* effective values in stage specs */
 	struct lock threads_lock;
 	struct thread *threads WEIR_GUARDED_BY(threads_lock);
 	struct gone *gone WEIR_GUARDED_BY(threads_lock);
 	struct thread *drain_thread; /* made at start, used by drain */
 	struct control *control;
 	struct meter **meters; /* by stage id, NULL for policies that learn nothing; control's */
+	struct graph_route *route; /* NULL when no door has anybody to ask ahead for; control's */
 	atomic_int phase;
+	atomic_int overload_mode; /* enum weir_admission_mode; stored in every sink's mode_cap */
 	atomic_bool hurry;
 	int64_t started_ns;
 	/* drain waits here: pulsed at the end of batches while DRAINING */
@@ -70,10 +77,20 @@ int graph_classes_bind(
     struct weir_graph *g, const struct weir_event_type *type, struct weir_errs *errs);
 void graph_classes_free(struct weir_graph *g);
 
+/** Give the sinks the mode of the spec, at the end of the build. */
+void graph_overload_init(struct weir_graph *g);
+
 /** Make the control thread's view of the pools (not yet running). 0 or WEIR_ENOMEM. */
 int graph_control_new(struct weir_graph *g);
 /** Free what graph_control_new made; a control thread must have been stopped. */
 void graph_control_free(struct weir_graph *g);
+
+/** Make what doors need to ask ahead; nothing when no stage has a front policy behind another stage's
+ *  queue. 0 or WEIR_ENOMEM. */
+int graph_route_new(struct weir_graph *g);
+void graph_route_free(struct weir_graph *g);
+/** Learn where events go and tell the doors. The control thread, each tick, behind the meters. */
+void graph_route_tick(struct weir_graph *g);
 
 /** Make the batcher of a stage whose spec asks for one. 0 or WEIR_ENOMEM. */
 int graph_batch_new(struct weir_stage *st);
@@ -82,6 +99,9 @@ void graph_batch_free(struct weir_stage *st);
 void graph_batch_bound(struct weir_stage *st, int max);
 /** Let the batchers look at their stages. The control thread, each tick. */
 void graph_batch(struct weir_graph *g, int64_t now_ns, struct journal *journal);
+
+/** Move the stages that may degrade, by their pressure. The control thread, each tick; a step is taken when it is due. */
+void graph_degrade(struct weir_graph *g, int64_t now_ns);
 
 /** Report handler calls that are stuck. The control thread, each tick. */
 void graph_watch(struct weir_graph *g, int64_t now_ns, struct journal *journal);

@@ -79,6 +79,7 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 	k->run = stage_run;
 	k->wake = stage_wake;
 	k->slo_ns = s->slo_ns;
+	k->front = -1;
 	k->policy = admission_find(s->admission.policy);
 	atomic_init(&k->cohort_max, (int)s->cohort.max);
 	atomic_init(&k->linger_ns, s->cohort.linger_ns);
@@ -151,7 +152,9 @@ static int alloc_stages(struct weir_graph *g, const struct plan *plan)
 		g->stages[g->n_stages++] = st;
 		g->gone[i].link_events =
 		    calloc((size_t)plan->stages[i].n_outlets + 1, sizeof(book_counter));
-		if (!g->gone[i].link_events)
+		g->gone[i].link_tried = calloc(
+		    (size_t)plan->stages[i].n_outlets * WEIR_CLASSES_MAX + 1, sizeof(book_counter));
+		if (!g->gone[i].link_events || !g->gone[i].link_tried)
 			return WEIR_ENOMEM;
 	}
 	return 0;
@@ -229,9 +232,12 @@ static int build(struct weir_graph *g, const struct plan *plan, struct weir_errs
 		rc = make_stage(g, g->stages[i], &plan->stages[i], errs);
 	if (rc != 0)
 		return rc;
+	graph_overload_init(g);
 	if (make_pools(g, plan) != 0)
 		return no_memory(errs);
-	rc = graph_control_new(g);
+	rc = graph_route_new(g);
+	if (rc == 0)
+		rc = graph_control_new(g);
 	if (rc != 0)
 		return no_memory(errs);
 	return init_stages(g, errs);
@@ -298,6 +304,7 @@ static void free_stage(struct weir_graph *g, struct weir_stage *st)
 	free(st->key_arg);
 	free(st->state);
 	free(g->gone[st->id].link_events);
+	free(g->gone[st->id].link_tried);
 	free(st);
 }
 
@@ -315,6 +322,7 @@ void weir_graph_free(struct weir_graph *g)
 	for (int i = 0; i < g->n_stages; i++)
 		free_stage(g, g->stages[i]);
 	graph_control_free(g);
+	graph_route_free(g);
 	graph_classes_free(g);
 	free(g->pools);
 	free(g->stages);

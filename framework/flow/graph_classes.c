@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "flow/graph.h"
 #include "flow/plan.h"
 
@@ -33,6 +34,7 @@ int graph_classes_bind(
 	if (!g->classes)
 		return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
 	g->classes[0].name = "default";
+	weir_spec_shares(g->spec, g->class_priority, g->class_guarantee);
 	for (int c = 0; c < n; c++) {
 		const struct weir_class_spec *cs = &g->spec->classes[c];
 		struct graph_class *gc = &g->classes[c];
@@ -90,6 +92,18 @@ const char *weir_class_name(const struct weir_stage *st, int class_id)
 	const struct weir_graph *g = st->graph;
 
 	return class_id >= 0 && class_id < g->n_classes ? g->classes[class_id].name : "";
+}
+
+/* Of the one class of a graph that names none; overload.md 3.7, as for classes in spec.c. */
+#define DEFAULT_CLASS_SLO_NS (500 * NS_PER_MS)
+
+int64_t weir_class_slo_ns(const struct weir_stage *st, int class_id)
+{
+	const struct weir_graph *g = st->graph;
+
+	if (class_id < 0 || class_id >= g->n_classes)
+		return WEIR_NO_DEADLINE;
+	return g->spec->n_classes ? g->spec->classes[class_id].slo_ns : DEFAULT_CLASS_SLO_NS;
 }
 
 const char *weir_stage_peer_name(const struct weir_stage *st, int id)

@@ -62,6 +62,8 @@ static void pool_view(void *ctx, int i, struct resize_view *v)
 		v->queue_length += queue_length(&pool->sinks[s]->queue);
 		v->queue_limit += atomic_load(&pool->sinks[s]->queue.limit);
 		for (int c = 0; c < g->n_classes; c++) {
+			v->offered_total += atomic_load_explicit(
+			    &pool->sinks[s]->refused_ahead[c], memory_order_relaxed);
 			v->offered_total += book_read(&book.class_book[c].offered);
 			v->completed_total += book_read(&book.class_book[c].completed);
 		}
@@ -103,12 +105,15 @@ static int64_t tick(void *ctx, int64_t now_ns)
 		meter_sample(g->meters[i], g, g->stages[i], now_ns, &sample);
 		sink_tick(&g->stages[i]->sink, &sample);
 	}
+	if (g->route)
+		graph_route_tick(g);
 	return any ? now_ns + ADMISSION_TICK_NS : INT64_MAX;
 }
 
 static void watch(void *ctx, int64_t now_ns, struct journal *journal)
 {
 	graph_batch(ctx, now_ns, journal);
+	graph_degrade(ctx, now_ns);
 	graph_watch(ctx, now_ns, journal);
 }
 

@@ -57,6 +57,14 @@ static int check_threads(const struct weir_threads_spec *t, char *why, size_t si
 	return 0;
 }
 
+static int check_degrade(const struct weir_degrade_spec *d, char *why, size_t size)
+{
+	if (d->below >= d->above)
+		return say(why, size, WEIR_EINVAL,
+		    "degrade.below %g would not be less than degrade.above %g", d->below, d->above);
+	return 0;
+}
+
 static int resolve_auto(int64_t v)
 {
 	return v < 0 ? task_cores() : (int)v;
@@ -82,6 +90,7 @@ static int set_framework(
     struct weir_stage *st, const char *knob, const char *value, char *why, size_t size)
 {
 	struct weir_threads_spec before = st->spec->threads;
+	struct weir_degrade_spec degrade_before = st->spec->degrade;
 	double rate_before = st->spec->admission.rate;
 	void *base = st->spec;
 	const struct weir_knob *row = find_row(weir_stage_knobs, knob, &base);
@@ -96,6 +105,8 @@ static int set_framework(
 	int rc = weir_knob_parse(row, value, base, why, size);
 	if (rc == 0 && (rc = check_threads(&st->spec->threads, why, size)) != 0)
 		st->spec->threads = before;
+	if (rc == 0 && (rc = check_degrade(&st->spec->degrade, why, size)) != 0)
+		st->spec->degrade = degrade_before;
 	if (rc == 0 && st->sink.policy == &admission_rate && st->spec->admission.rate <= 0) {
 		st->spec->admission.rate = rate_before;
 		rc = say(why, size, WEIR_EINVAL, "admission policy 'rate' needs a rate");

@@ -164,7 +164,8 @@ static void view_names(struct weir_stage *st, struct weir_stage_view *v)
 	v->mode = modes[single ? WEIR_MODE_EXCLUSIVE : st->spec->mode];
 	v->admission = st->sink.policy->name;
 	lock_take(&st->sink.queue.lock);
-	v->admission_mode = admission_modes[st->sink.admission.mode];
+	int cap = atomic_load(&st->sink.mode_cap), mode = st->sink.admission.mode;
+	v->admission_mode = admission_modes[mode < cap ? mode : cap];
 	v->admission_nonsense = atomic_load_explicit(&st->sink.nonsense, memory_order_relaxed);
 	lock_release(&st->sink.queue.lock);
 	sink_explain(&st->sink, v->admission_why, sizeof(v->admission_why));
@@ -215,6 +216,7 @@ static int view_stage(struct weir_graph *g, struct weir_stage *st, struct weir_s
 	v->queue_length = n_queued;
 	v->queue_limit = st->pool ? atomic_load(&st->sink.queue.limit) : 0;
 	v->pressure = st->pool ? weir_pressure(st) : 0;
+	v->degradation = weir_degradation(st);
 	v->busy_ns = book_read(&b.busy_ns) + (uint64_t)running_ns;
 	v->batches = book_read(&b.batches);
 	v->batch_events = book_read(&b.batch_events);

@@ -40,6 +40,7 @@ static inline uint64_t book_read(const book_counter *c)
 
 struct class_book {
 	book_counter offered, completed, failed, shadow_shed;
+	book_counter handled; /* that handlers were given */
 	book_counter shed[WEIR_SHED_REASONS];
 };
 
@@ -77,7 +78,8 @@ struct outbox {
 	struct mailbox *mailbox; /* where to */
 	struct local *from;      /* the sender's local; NULL for mailboxes */
 	int outlet;
-	book_counter events; /* that the sink took */
+	book_counter events;                  /* that the sink took */
+	book_counter tried[WEIR_CLASSES_MAX]; /* offered to the sink */
 };
 
 struct local {

@@ -24,26 +24,12 @@ struct totals {
 	int n_running, n_long; /* how many; of them past the mean */
 };
 
-/* Refusals that the policy is the cause of. */
-static uint64_t refused_of(const struct class_book *cb)
-{
-	static const int reasons[] = {
-	    WEIR_ETHRESHOLD, WEIR_ERATE, WEIR_EPRIORITY, WEIR_EDELAY, WEIR_EHOPELESS, WEIR_ELIMIT};
-	uint64_t n = book_read(&cb->shadow_shed);
-
-	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
-		n += book_read(&cb->shed[weir_shed_index(reasons[i])]);
-	return n;
-}
-
 static void add(
     struct totals *t, const struct book *b, const struct time_book *times, int n_classes)
 {
 	for (int c = 0; c < n_classes; c++) {
 		const struct class_book *cb = &b->class_book[c];
 		struct meter_class *k = &t->class[c];
-		k->offered += book_read(&cb->offered);
-		k->refused += refused_of(cb);
 		k->completed += book_read(&cb->completed) + book_read(&cb->failed);
 		if (times) {
 			k->service_ns += book_read(&times[c].service.sum_ns);
@@ -147,14 +133,30 @@ static void learn_quantiles(struct meter *m, struct weir_graph *g, int id, int64
 
 /* ---- the sample ---- */
 
-static void fill_classes(const struct meter *m, const struct sink *k, const struct totals *t,
+/* What the policy was asked, at whichever door. */
+static void fill_asked(const struct sink *k, struct totals *t, int n_classes)
+    WEIR_REQUIRES(&k->queue.lock)
+{
+	for (int c = 0; c < n_classes; c++) {
+		t->class[c].offered = k->asked[c].asked;
+		t->class[c].wanted = k->asked[c].wanted + atomic_load_explicit(&k->wanted_ahead[c],
+							      memory_order_relaxed);
+		t->class[c].refused = k->asked[c].turned;
+	}
+}
+
+static void fill_classes(const struct meter *m, const struct weir_stage *st, const struct totals *t,
     int n_classes, struct admission_sample *out)
 {
+	const struct sink *k = &st->sink;
 	uint64_t wait_ns = 0;
 
 	for (int c = 0; c < n_classes; c++) {
 		const struct meter_class *now = &t->class[c], *then = &m->then[c];
 		out->class[c].offered = now->offered - then->offered;
+		out->class[c].wanted = now->wanted - then->wanted;
+		out->class[c].priority = st->graph->class_priority[c];
+		out->class[c].guarantee = st->graph->class_guarantee[c];
 		out->class[c].refused = now->refused - then->refused;
 		out->class[c].completed = now->completed - then->completed;
 		out->class[c].cost_ns = atomic_load_explicit(&k->cost_ns[c], memory_order_relaxed);
@@ -195,9 +197,10 @@ void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, 
 	    .response_p90_ns = m->all_response_p90_ns};
 	lock_take(&k->queue.lock);
 	out->work_ns = sink_work_ns_locked(k);
+	fill_asked(k, &t, g->n_classes);
 	lock_release(&k->queue.lock);
 	if (m->at_ns)
-		fill_classes(m, k, &t, g->n_classes, out);
+		fill_classes(m, st, &t, g->n_classes, out);
 	memcpy(m->then, t.class, sizeof(m->then));
 	m->at_ns = now_ns;
 }

@@ -15,7 +15,7 @@
 #include "flow/graph.h"
 
 struct meter_class {
-	uint64_t offered, refused, completed, service_ns, wait_ns;
+	uint64_t offered, wanted, refused, completed, service_ns, wait_ns;
 };
 
 struct meter {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From names to a plan: stage types, configurations, groups, classes. See plan.h.
+ * From names to a plan: stage types, configurations, groups. See plan.h.
  *
  * Every check adds its error and goes on, so that one run shows all mistakes; a stage whose type is
  * unknown is left out of the later checks.
@@ -25,8 +25,7 @@ static bool name_ok(const char *name)
 		   n;
 }
 
-static void check_name(
-    struct plan *p, const char *kind, const char *name, const struct weir_mark *mark)
+void plan_name(struct plan *p, const char *kind, const char *name, const struct weir_mark *mark)
 {
 	if (!name_ok(name))
 		weir_errs_add(p->errs, mark, WEIR_EINVAL,
@@ -63,7 +62,9 @@ static void check_conf(struct plan *p, struct plan_stage *ps)
 {
 	struct conf *conf = NULL;
 
-	conf_new(ps->ops, ps->spec->with, ps->spec->name, &conf, p->errs);
+	int rc = conf_new(ps->ops, ps->spec->with, ps->spec->name, &conf, p->errs);
+	if (rc == 0 && ps->ops->service_ns)
+		ps->service_ns = ps->ops->service_ns(conf->data);
 	conf_put(conf);
 }
 
@@ -91,7 +92,7 @@ static void check_stages(struct plan *p)
 	for (int i = 0; i < p->n; i++) {
 		struct plan_stage *ps = &p->stages[i];
 		ps->spec = &p->spec->stages[i];
-		check_name(p, "stage", ps->spec->name, &ps->spec->mark);
+		plan_name(p, "stage", ps->spec->name, &ps->spec->mark);
 		for (int k = 0; k < i; k++)
 			if (strcmp(p->spec->stages[k].name, ps->spec->name) == 0)
 				weir_errs_add(p->errs, &ps->spec->mark, WEIR_EINVAL, NULL,
@@ -100,27 +101,6 @@ static void check_stages(struct plan *p)
 		resolve_group(p, ps);
 		if (ps->ops)
 			check_conf(p, ps);
-	}
-}
-
-static void check_classes(struct plan *p)
-{
-	const struct weir_spec *spec = p->spec;
-	const char *arg;
-
-	if (spec->n_classes > WEIR_CLASSES_MAX)
-		weir_errs_add(p->errs, &spec->classes[WEIR_CLASSES_MAX].mark, WEIR_EINVAL, NULL,
-		    "there are %d classes, at most %d are possible", spec->n_classes,
-		    WEIR_CLASSES_MAX);
-	for (int c = 0; c < spec->n_classes; c++) {
-		const struct weir_class_spec *cs = &spec->classes[c];
-		check_name(p, "class", cs->name, &cs->mark);
-		for (int m = 0; m < cs->n_match && p->source_type; m++)
-			if (!plan_field(p->source_type, cs->match[m].field, &arg))
-				weir_errs_add(p->errs, &cs->mark, WEIR_ENOENT,
-				    "`weir describe` of the source lists the fields",
-				    "class '%s' matches '%s', which %s does not have", cs->name,
-				    cs->match[m].field, p->source_type->name);
 	}
 }
 
@@ -158,8 +138,9 @@ int plan_make(const struct weir_spec *spec, struct plan *p, struct weir_errs *er
 	plan_links(p);
 	plan_order(p);
 	plan_types(p);
-	check_classes(p);
+	plan_classes(p);
 	plan_placement(p);
+	plan_slo(p);
 	return errs->total > before ? WEIR_EINVAL : 0;
 }
 

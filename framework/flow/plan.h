@@ -28,6 +28,7 @@ struct plan_stage {
 	const struct weir_event_type *type; /* of what comes in, NULL when not known */
 	int depth;
 	int group; /* index into spec->groups, -1 */
+	int64_t service_ns; /* that an event takes by configuration, 0 not known */
 	int n_outlets;
 	struct plan_outlet *outlets;
 	struct key_source key; /* arg points into spec */
@@ -51,7 +52,13 @@ void plan_free(struct plan *plan);
 void plan_links(struct plan *p);     /* plan_links.c: outlets, targets, reachability */
 void plan_order(struct plan *p);     /* plan_order.c: cycles, depth, order */
 void plan_types(struct plan *p);     /* plan_order.c: types along links */
+void plan_classes(struct plan *p);   /* plan_classes.c: fields, reach, priorities, guarantees */
 void plan_placement(struct plan *p); /* plan_placement.c: pools, modes, keys, policies, budget */
+void plan_slo(struct plan *p);       /* plan_slo.c: objectives that no event can keep */
+
+/** Report a name that can not be one of a `kind`. */
+void plan_name(
+    struct plan *p, const char *kind, const char *name, const struct weir_mark *mark);
 
 /** The event field that "path" or "header.x-user" names in `type`, NULL when there is none; *arg is
  *  what follows the dot. */

@@ -127,10 +127,26 @@ static void check_admission(struct plan *p, const struct weir_stage_spec *s)
 		    s->name, (long long)a->threshold, (long long)s->queue.limit);
 }
 
+static void check_degrade(struct plan *p, const struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+
+	if (s->degrade.above >= 1)
+		return;
+	if (s->degrade.below >= s->degrade.above)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "raise 'above', or lower 'below'",
+		    "stage '%s': degrade: below %g is not less than above %g", s->name,
+		    s->degrade.below, s->degrade.above);
+	if (s->inlined || ps->ops->flags & WEIR_STAGE_SOURCE)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, NULL,
+		    "stage '%s' has no queue, so nothing says when to degrade", s->name);
+}
+
 static void check_stage(struct plan *p, struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
 
+	check_degrade(p, ps);
 	if (ps->ops->flags & WEIR_STAGE_SOURCE) {
 		if (s->inlined || (s->group && s->group[0]) || s->mode != WEIR_MODE_SHARED)
 			weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, NULL,
@@ -154,22 +170,47 @@ static int64_t floor_of(const struct weir_threads_spec *t)
 	return t->min < 0 ? task_cores() : t->min;
 }
 
+/* What the pools want at least: the sum, and who wants most of it. */
+struct demand {
+	int64_t sum, most;
+	const char *kind, *name;
+	const struct weir_mark *mark;
+};
+
+static void want(struct demand *d, const struct weir_threads_spec *t, const char *kind,
+    const char *name, const struct weir_mark *mark)
+{
+	int64_t n = floor_of(t);
+
+	d->sum += n;
+	if (n <= d->most)
+		return;
+	d->most = n;
+	d->kind = kind;
+	d->name = name;
+	d->mark = t->mark.file ? &t->mark : mark;
+}
+
 static void check_budget(struct plan *p)
 {
-	int64_t sum = 0, budget = task_budget();
+	struct demand d = {0};
+	int budget = task_budget();
 
 	for (int i = 0; i < p->n; i++) {
 		const struct plan_stage *ps = &p->stages[i];
 		if (ps->ops && !(ps->ops->flags & WEIR_STAGE_SOURCE) && !ps->spec->inlined &&
 		    ps->group < 0)
-			sum += floor_of(&ps->spec->threads);
+			want(&d, &ps->spec->threads, "stage", ps->spec->name, &ps->spec->mark);
 	}
-	for (int g = 0; g < p->spec->n_groups; g++)
-		sum += floor_of(&p->spec->groups[g].threads);
-	if (sum > budget)
-		weir_errs_add(p->errs, NULL, WEIR_EINVAL, "lower 'threads.min', or share a group",
-		    "the stages want at least %lld threads, the budget of this machine is %lld",
-		    (long long)sum, (long long)budget);
+	for (int g = 0; g < p->spec->n_groups; g++) {
+		const struct weir_group_spec *gs = &p->spec->groups[g];
+		want(&d, &gs->threads, "group", gs->name, &gs->mark);
+	}
+	if (d.sum > budget)
+		weir_errs_add(p->errs, d.mark, WEIR_EINVAL, "lower 'threads.min', or share a group",
+		    "the pools want at least %lld threads, %s '%s' %lld of them, but the budget of "
+		    "this machine is %d",
+		    (long long)d.sum, d.kind, d.name, (long long)d.most, budget);
 }
 
 void plan_placement(struct plan *p)

@@ -24,6 +24,27 @@
 /** Partitions a stage may have: their wake-ups travel as a bit mask. */
 #define PARTITIONS_MAX 64
 
+/** Stages of a graph that doors upstream ask for; further ones ask at their own doors only. */
+#define FRONTS_MAX 16
+
+/** What a door asks ahead of it: written by the control thread, read by whoever offers. Bit f of a mask
+ *  is front f of the graph. */
+struct ahead {
+	_Atomic uint16_t asks[WEIR_CLASSES_MAX]; /* of events of the class that enter here */
+	_Atomic uint16_t
+	    judged[WEIR_CLASSES_MAX]; /* of events that come from here: were asked for */
+	_Atomic int64_t
+	    lead_ns[WEIR_CLASSES_MAX][FRONTS_MAX]; /* from this door to that of front f */
+	_Atomic int64_t rest_ns[WEIR_CLASSES_MAX]; /* from the end of the service here to the end */
+};
+
+/** What a policy was asked; under the queue's lock. Totals. */
+struct asked {
+	uint64_t asked;  /* at any door; without those past their deadline */
+	uint64_t wanted; /* of those at its own door: that no other policy had refused */
+	uint64_t turned; /* refused, or in shadow mode would be */
+};
+
 /** How the key of an event is made at this door. */
 struct key_source {
 	enum { KEY_NONE, KEY_EVENT, KEY_CLASS, KEY_STAGE, KEY_FIELD } kind;
@@ -49,16 +70,32 @@ struct sink {
 	void (*look)(const struct sink *sink, struct admission_view *view);
 	void *pool; /* who serves the queue; NULL inline */
 	int64_t slo_ns;
+	int64_t started_ns;   /* of the graph */
+	int front;            /* number among the graph's fronts, -1: none */
+	struct sink **fronts; /* the graph's [FRONTS_MAX], indexed by front; NULL: there are none */
+	struct sink **sinks;  /* the graph's, by stage id; NULL likewise */
+	struct ahead *ahead;  /* NULL likewise; owned by the graph */
 	/* for policies that learn (policy->tick); written by the control thread but `running` */
 	_Atomic int64_t cost_ns[WEIR_CLASSES_MAX]; /* mean service time by class; 0: not known */
 	_Atomic int64_t mean_cost_ns;
-	atomic_uint running;  /* events in handle calls */
-	atomic_uint nonsense; /* answers of the policy that made no sense */
+	atomic_uint running;     /* events in handle calls */
+	atomic_uint nonsense;    /* answers of the policy that made no sense */
+	atomic_int mode_cap;     /* enum weir_admission_mode: the policy's mode is at most that */
+	_Atomic int64_t wait_ns; /* predicted for who enters, at the last tick; 0 without a policy
+				    that learns */
+	_Atomic int64_t least_left_ns; /* who has less time left is not worth a handler */
+	_Atomic int64_t
+	    pipeline_ns; /* work that was asked for upstream and is on its way; about, so a
+					  reading below 0 is none */
+	_Atomic uint64_t wanted_ahead[WEIR_CLASSES_MAX]; /* as asked.wanted, at doors upstream */
+	_Atomic uint64_t
+	    refused_ahead[WEIR_CLASSES_MAX]; /* at doors upstream, for this stage's sake */
 	/* live knobs */
 	atomic_int cohort_max;
 	_Atomic int64_t linger_ns;
 	/* under queue.lock */
 	struct weir_admission_spec admission;
+	struct asked asked[WEIR_CLASSES_MAX];
 	_Alignas(16) unsigned char admission_state[ADMISSION_STATE_MAX];
 	struct queue queue;
 };
@@ -84,6 +121,20 @@ void sink_tick(struct sink *s, const struct admission_sample *sample);
 
 /** Why the door is as it is, into buf[size], "" when the policy has nothing to say. Any thread. */
 void sink_explain(struct sink *s, char *buf, size_t size);
+
+/** Mean service time of an event of the class, 0 when not known. */
+static inline int64_t sink_cost_ns(const struct sink *s, int class_id)
+{
+	return atomic_load_explicit(&s->cost_ns[class_id], memory_order_relaxed);
+}
+
+/** The mode that holds: the knob's, at most the graph's. */
+static inline int sink_mode(const struct sink *s) WEIR_REQUIRES(&s->queue.lock)
+{
+	int cap = atomic_load_explicit(&s->mode_cap, memory_order_relaxed);
+
+	return s->admission.mode < cap ? s->admission.mode : cap;
+}
 
 /** Estimated time to serve what is queued: events of each class times their cost. The caller holds the lock. */
 int64_t sink_work_ns_locked(const struct sink *s) WEIR_REQUIRES(&s->queue.lock);

@@ -16,6 +16,10 @@
 /* The objective of a class that names none; overload.md 3.7. */
 #define SLO_DEFAULT_NS (500 * NS_PER_MS)
 
+/* What a class below the highest priority gets when all want more than there is: a guess, enough
+ * that its completions show whether it is served well (overload.md 3.4). */
+#define GUARANTEE_DEFAULT 0.02
+
 int weir_spec_text(char **member, const char *text)
 {
 	char *copy = strdup(text);
@@ -34,6 +38,7 @@ struct weir_spec *weir_spec_new(const char *name)
 	if (!spec)
 		return NULL;
 	spec->grace_ns = GRACE_DEFAULT_NS;
+	spec->overload_mode = WEIR_ADMISSION_ENFORCE;
 	if (weir_spec_text(&spec->name, name) != 0 ||
 	    weir_spec_text(&spec->admin.listen, "") != 0) {
 		weir_spec_free(spec);
@@ -117,8 +122,25 @@ struct weir_class_spec *weir_spec_add_class(struct weir_spec *spec, const char *
 	if (!c || weir_spec_text(&c->name, name) != 0)
 		return NULL;
 	c->slo_ns = SLO_DEFAULT_NS;
+	c->priority = -1;
+	c->guarantee = -1;
 	spec->n_classes++;
 	return c;
+}
+
+void weir_spec_shares(const struct weir_spec *spec, int priority[WEIR_CLASSES_MAX],
+    double guarantee[WEIR_CLASSES_MAX])
+{
+	int next = 0;
+
+	for (int c = 0; c < spec->n_classes && c < WEIR_CLASSES_MAX; c++) {
+		const struct weir_class_spec *cs = &spec->classes[c];
+		priority[c] = cs->priority < 0 ? next : (int)cs->priority;
+		next = priority[c] + 1;
+		guarantee[c] = cs->guarantee >= 0           ? cs->guarantee
+			       : priority[c] == priority[0] ? 0
+							    : GUARANTEE_DEFAULT;
+	}
 }
 
 int weir_spec_link(struct weir_stage_spec *stage, const char *outlet, const char *to, bool loop)

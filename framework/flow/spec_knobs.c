@@ -187,6 +187,36 @@ const struct weir_knob weir_admission_knobs[] = {
 	.help = "policy codel: time over which the least wait counts; auto is 100ms"},
     {.name = NULL}};
 
+/* Shortest and longest step: the control thread looks every 100 ms; an hour is a guess. */
+#define DEGRADE_STEP_MIN_NS 1e8
+#define DEGRADE_STEP_MAX_NS 3600e9
+
+const struct weir_knob weir_degrade_knobs[] = {
+    {.name = "above",
+	.type = WEIR_KNOB_RATIO,
+	MEMBER(weir_degrade_spec, above),
+	.def = "100%", /* serving worse is for the operator to allow */
+	.min = 0.01,
+	.max = 1,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "pressure over which the stage serves worse, a tenth per step; 100% is never"},
+    {.name = "below",
+	.type = WEIR_KNOB_RATIO,
+	MEMBER(weir_degrade_spec, below),
+	.def = "20%", /* guess: well apart from `above` */
+	.max = 0.99,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "pressure under which it serves better again; in between it stays as it is"},
+    {.name = "step",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_degrade_spec, step_ns),
+	.def = "500ms", /* guess: from best to cheapest in 5 s, longer than a burst */
+	.min = DEGRADE_STEP_MIN_NS,
+	.max = DEGRADE_STEP_MAX_NS,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "time between two tenths"},
+    {.name = NULL}};
+
 const struct weir_knob weir_stage_knobs[] = {
     {.name = "threads",
 	.type = WEIR_KNOB_MAP,
@@ -208,6 +238,11 @@ const struct weir_knob weir_stage_knobs[] = {
 	MEMBER(weir_stage_spec, admission),
 	.fields = weir_admission_knobs,
 	.help = "which events may enter the queue"},
+    {.name = "degrade",
+	.type = WEIR_KNOB_MAP,
+	MEMBER(weir_stage_spec, degrade),
+	.fields = weir_degrade_knobs,
+	.help = "when the stage serves worse so that it can serve more"},
     {.name = "mode",
 	.type = WEIR_KNOB_ENUM,
 	MEMBER(weir_stage_spec, mode),

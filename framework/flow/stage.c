@@ -32,15 +32,19 @@ static struct local *local_of(const struct weir_stage *st)
 	return thread_self()->local[st->id];
 }
 
-/* Finish what waited past its deadline; the rest moves up. Returns how many are left. */
-static int drop_expired(struct weir_event **ev, int n, int64_t now_ns)
+/* Finish what waited past its deadline, or has too little time left to be worth a handler; the rest
+ * moves up. Returns how many are left. */
+static int drop_expired(struct sink *sink, struct weir_event **ev, int n, int64_t now_ns)
 {
+	int64_t least_ns = atomic_load_explicit(&sink->least_left_ns, memory_order_relaxed);
 	int kept = 0;
 
 	for (int i = 0; i < n; i++) {
 		ev[i]->state = WEIR_EVENT_RUNNING;
 		if (WEIR_UNLIKELY(ev[i]->deadline_ns <= now_ns))
 			weir_event_finish(&ev[i], WEIR_EDEADLINE);
+		else if (WEIR_UNLIKELY(weir_event_left_ns(ev[i], now_ns) < least_ns))
+			weir_event_finish(&ev[i], WEIR_EHOPELESS);
 		else
 			ev[kept++] = ev[i];
 	}
@@ -136,7 +140,7 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 	if (sink->inlined) {
 		record_no_waits(l, ev, n, sink->queue.n_classes, per_class);
 	} else {
-		n = drop_expired(ev, n, start_ns);
+		n = drop_expired(sink, ev, n, start_ns);
 		int left = n ? drop_late(sink, ev, n, t) : 0;
 		ev += n - left;
 		n = left;
@@ -146,6 +150,9 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 	}
 	if (sink->policy->tick)
 		atomic_fetch_add_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
+	for (int c = 0; c < sink->queue.n_classes; c++)
+		if (per_class[c])
+			book_add(&l->book.class_book[c].handled, (uint64_t)per_class[c]);
 	t->run_ev = ev;
 	t->run_n = n;
 	atomic_store_explicit(&l->book.running_since_ns, start_ns, memory_order_relaxed);
@@ -313,12 +320,24 @@ int64_t weir_remaining_ns(const struct weir_stage *st, const struct weir_event *
 	return weir_event_left_ns(ev, weir_now_ns(st));
 }
 
+/* Half the objective is what the policy `weir` lets anybody wait (overload.md 3.2). */
+#define FULL_WAIT_SHARE 0.5
+
 double weir_pressure(const struct weir_stage *st)
 {
-	uint32_t limit = atomic_load_explicit(&st->sink.queue.limit, memory_order_relaxed);
-	double p = limit > 0 ? (double)queue_length(&st->sink.queue) / (double)limit : 0;
+	const struct sink *s = &st->sink;
+	uint32_t limit = atomic_load_explicit(&s->queue.limit, memory_order_relaxed);
+	int64_t wait_ns = atomic_load_explicit(&s->wait_ns, memory_order_relaxed);
+	double full = limit > 0 ? (double)queue_length(&s->queue) / (double)limit : 0;
+	double late = s->slo_ns > 0 ? (double)wait_ns / (FULL_WAIT_SHARE * (double)s->slo_ns) : 0;
+	double p = full > late ? full : late;
 
 	return p > 1 ? 1 : p;
+}
+
+double weir_degradation(const struct weir_stage *st)
+{
+	return (double)atomic_load_explicit(&st->degraded, memory_order_relaxed) / DEGRADE_TENTHS;
 }
 
 void weir_count(struct weir_stage *st, int row, int64_t n)

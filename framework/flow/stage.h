@@ -11,6 +11,7 @@
 #include <weir/stage.h>
 
 #include "base/lock.h"
+#include "flow/degrade.h"
 #include "flow/sink.h"
 
 /** A bound `with:` block: immutable, shared by threads, freed with the last reference. */
@@ -52,6 +53,9 @@ struct weir_stage {
 	int64_t stuck_ns;        /* calls longer than that are reported; 0: none */
 	_Atomic uint64_t stuck;  /* that were */
 	int64_t stuck_shown_ns;  /* the watchdog's: when it last showed a stack */
+	struct degrade degrade;  /* the control thread's, like */
+	bool degrade_worst;      /* it was at its cheapest since it left full quality */
+	atomic_int degraded;     /* its level in tenths, 0 .. DEGRADE_TENTHS, for any thread */
 };
 
 /** The graph of a stage, for parts of the framework. */

@@ -233,8 +233,12 @@ static void fold(struct thread *t)
 			fold_hist(&gone->times[c].wait, &l->times[c].wait);
 			fold_hist(&gone->times[c].service, &l->times[c].service);
 		}
-		for (int o = 0; o < l->n_outboxes; o++)
+		for (int o = 0; o < l->n_outboxes; o++) {
 			book_add(&gone->link_events[o], book_read(&l->outbox[o].events));
+			for (int c = 0; c < g->n_classes; c++)
+				book_add(&gone->link_tried[o * WEIR_CLASSES_MAX + c],
+				    book_read(&l->outbox[o].tried[c]));
+		}
 	}
 	struct thread **at = &g->threads;
 	while (*at != t)
@@ -330,6 +334,9 @@ static void flush_to_sink(struct thread *t, struct outbox *o)
 	while (o->head) {
 		int per_class[WEIR_CLASSES_MAX] = {0};
 		int n = unload(t, o, per_class);
+		for (int c = 0; c < o->sink->queue.n_classes; c++)
+			if (per_class[c])
+				book_add(&o->tried[c], (uint64_t)per_class[c]);
 		int taken =
 		    sink_offer(o->sink, t->offer, n, from->stage->id, t->now_ns, &to->book, reason);
 		for (int i = 0; i < n - taken; i++)

@@ -7,10 +7,15 @@
  * aside meanwhile burns on afterwards, as work would. Reading that clock costs about 0.4 us
  * (limits.md: 374 ns), so most of the time goes by in rounds of arithmetic, calibrated at start,
  * and the clock is asked a few times only.
+ *
+ * With `least` it imitates a service that can answer worse: the more the framework degrades the stage
+ * (weir_degradation), the less it burns, down to that share. HTTP requests are told in `X-Quality`.
  */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <time.h>
 
+#include <weir/http.h>
 #include <weir/weir.h>
 
 #include "dist.h"
@@ -23,8 +28,11 @@ enum { BURN_OUT };
 /* Rounds per calibration: about 2 ms on the machine of limits.md, 5,000 readings of the clock. */
 #define BURN_CALIBRATION_ROUNDS (1 << 20)
 
+enum { BURN_DEGRADED }; /* rows of burn_metrics */
+
 struct burn_conf {
 	struct dist dist;
+	double least; /* share of the work that is done at degradation 1 */
 };
 
 struct burn_state {
@@ -75,17 +83,34 @@ static void burn(const struct burn_state *state, int64_t ns)
 	}
 }
 
+/* Say how good the answer is, where somebody can hear it. */
+static void burn_tell(struct weir_event *ev, double quality)
+{
+	char text[16];
+
+	if (ev->type != &weir_http_request_type)
+		return;
+	snprintf(text, sizeof(text), "%.2f", quality);
+	weir_http_add_field(weir_http_request(ev), "X-Quality", text);
+}
+
 static void burn_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	const struct burn_conf *conf = weir_conf(st);
 	struct burn_state *state = weir_state(st);
+	double quality = 1 - weir_degradation(st) * (1 - conf->least);
 	uint64_t first =
 	    atomic_fetch_add_explicit(&state->drawn, (uint64_t)n, memory_order_relaxed);
 
 	for (int i = 0; i < n; i++) {
-		burn(state, dist_draw_ns(&conf->dist, first + (uint64_t)i));
+		int64_t ns = dist_draw_ns(&conf->dist, first + (uint64_t)i);
+		burn(state, quality < 1 ? (int64_t)((double)ns * quality) : ns);
+		if (conf->least < 1)
+			burn_tell(ev[i], quality);
 		weir_emit(st, BURN_OUT, &ev[i]);
 	}
+	if (quality < 1)
+		weir_count(st, BURN_DEGRADED, n);
 }
 
 static int burn_init(struct weir_stage *st, struct weir_err *err)
@@ -97,8 +122,30 @@ static int burn_init(struct weir_stage *st, struct weir_err *err)
 	return 0;
 }
 
+static int64_t burn_service_ns(const void *conf)
+{
+	const struct burn_conf *c = conf;
+
+	return (int64_t)dist_mean_ns(&c->dist);
+}
+
 static const struct weir_knob burn_knobs[] = {
     DIST_KNOBS(struct burn_conf, "mean CPU time that an event takes"),
+    {.name = "least",
+	.type = WEIR_KNOB_RATIO,
+	.offset = offsetof(struct burn_conf, least),
+	.def = "100%",
+	.min = 0.01,
+	.max = 1,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "share of the work that is still done at degradation 1, as by a service that may "
+		"answer worse; HTTP answers say it in X-Quality"},
+    {0},
+};
+
+static const struct weir_metric burn_metrics[] = {
+    [BURN_DEGRADED] = {"burn_degraded_total", WEIR_METRIC_COUNTER, "events",
+	"events for which less was burnt than drawn"},
     {0},
 };
 
@@ -118,7 +165,9 @@ const struct weir_stage_ops weir_stage_burn = {
     .outlets = burn_outlets,
     .knobs = burn_knobs,
     .conf_size = sizeof(struct burn_conf),
+    .metrics = burn_metrics,
     .state_size = sizeof(struct burn_state),
     .init = burn_init,
     .handle = burn_handle,
+    .service_ns = burn_service_ns,
 };

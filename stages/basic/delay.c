@@ -52,6 +52,13 @@ static void delay_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	}
 }
 
+static int64_t delay_service_ns(const void *conf)
+{
+	const struct delay_conf *c = conf;
+
+	return (int64_t)dist_mean_ns(&c->dist);
+}
+
 static const struct weir_knob delay_knobs[] = {
     DIST_KNOBS(struct delay_conf, "mean time that an event sleeps"),
     {0},
@@ -76,4 +83,5 @@ const struct weir_stage_ops weir_stage_delay = {
     .conf_size = sizeof(struct delay_conf),
     .state_size = sizeof(struct delay_state),
     .handle = delay_handle,
+    .service_ns = delay_service_ns,
 };

@@ -401,7 +401,9 @@ static const struct weir_knob knobs[] = {
 	.def = "1s",
 	.min = 0,
 	.max = 8.64e13,
-	.help = "Retry-After of a 503, rounded up to seconds"},
+	.help =
+	    "least Retry-After of a 503, rounded up to seconds; more where the server knows that "
+	    "it takes longer"},
     {.name = "server_name",
 	.type = WEIR_KNOB_STRING,
 	.offset = ROW(server_name),
@@ -414,6 +416,14 @@ static const struct weir_knob knobs[] = {
 	.help =
 	    "what tells users apart, so that overload refuses some wholly rather than all now and "
 	    "then: address, connection, header.NAME; empty: every request by itself"},
+    {.name = "deadline",
+	.type = WEIR_KNOB_ENUM,
+	.offset = ROW(deadline),
+	.def = "header",
+	.choices = "none|header|slo",
+	.flags = WEIR_KNOB_LIVE,
+	.help = "when a request is no longer begun: never, when the client says so (x-deadline-ms, "
+		"grpc-timeout), or then and at the slo of its class at the latest"},
     {.name = NULL},
 };
 

@@ -95,18 +95,32 @@ void conn_append(struct conn *c, struct http_req *r)
 	c->in_flight++;
 }
 
-/* How long the client will wait, and who it is. */
+/* How long the client will wait, who it is, and whether it asks again. */
 static void take_hints(struct http_io *io, struct http_req *r)
 {
 	struct weir_event *ev = &r->pub.ev;
-	bool malformed;
-	int64_t left_ns = wire_left_ns(&r->pub, &malformed);
+	bool malformed = false;
 
-	if (left_ns >= 0)
-		ev->deadline_ns = ev->arrival_ns + left_ns;
-	io->count[SERVER_HINTS_IGNORED] += malformed;
+	if (io->conf.deadline != SERVER_DEADLINE_NONE) {
+		int64_t left_ns = wire_left_ns(&r->pub, &malformed);
+		if (left_ns >= 0)
+			ev->deadline_ns = ev->arrival_ns + left_ns;
+	}
 	if (io->conf.user[0])
 		ev->session = wire_user(&r->pub, io->conf.user);
+	if (wire_attempt(&r->pub, &malformed) > 0)
+		ev->session |= WEIR_SESSION_RETRY;
+	io->count[SERVER_HINTS_IGNORED] += malformed;
+}
+
+/* Nobody waits longer than the objective of the class, if the server says so. */
+static void bound_deadline(const struct http_io *io, struct weir_event *ev)
+{
+	if (io->conf.deadline != SERVER_DEADLINE_SLO)
+		return;
+	int64_t slo_ns = weir_class_slo_ns(io->stage, ev->class_id);
+	if (slo_ns < ev->deadline_ns - ev->arrival_ns)
+		ev->deadline_ns = ev->arrival_ns + slo_ns;
 }
 
 static void emit(struct conn *c, struct http_req *r)
@@ -123,9 +137,10 @@ static void emit(struct conn *c, struct http_req *r)
 	if (!r->keep_alive || r->last)
 		c->no_more = true;
 	weir_event_init(ev, &weir_http_request_type, weir_loop_now_ns(io->loop));
-	ev->trace_id = io->next_id++;
+	ev->trace_id = io->next_id++ & INT64_MAX; /* bit 63 is for shed ids */
 	take_hints(io, r);
 	ev->class_id = weir_classify(io->stage, ev);
+	bound_deadline(io, ev);
 	io->in_graph++;
 	weir_emit(io->stage, 0, &ev);
 }

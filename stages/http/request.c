@@ -15,6 +15,7 @@
 
 #include "http/conn.h"
 #include "http/parse.h"
+#include "http/wire.h"
 
 /* ---- fields of the event type ---- */
 
@@ -87,33 +88,38 @@ static const struct weir_field fields[] = {
 
 /* ---- the way home ---- */
 
-/* 503: come again in a while. */
-static void busy_answer(struct http_req *r)
+/* 503: come again in a while, `known_ns` from now if that is known. Clients without a name get spread over time when
+ * `spread` is set; the turns of users are spread already. */
+static void busy_answer(struct http_req *r, int64_t known_ns, bool spread)
 {
+	const struct weir_event *ev = &r->pub.ev;
 	char text[16];
 
 	weir_http_response_reset(&r->pub);
 	weir_http_respond_status(&r->pub, 503);
 	if (!r->loop)
 		return;
-	snprintf(text, sizeof(text), "%d", conn_retry_after_s(r->conn));
+	snprintf(text, sizeof(text), "%d",
+	    wire_retry_after_s(known_ns, conn_retry_after_s(r->conn), spread, ev->trace_id));
 	weir_http_add_field(&r->pub, "Retry-After", text);
 }
 
-/* Who refused, why, and under which id the log of the server knows it. */
+/* Who refused and why, in words and as the id that `weir why --shed` explains. */
 static void name_shed(struct http_req *r, int status)
 {
 	const struct weir_event *ev = &r->pub.ev;
 	const struct weir_stage *st;
-	char text[256];
+	char text[256], id[WEIR_SHED_ID_BYTES];
 
 	if (!r->loop)
 		return;
 	st = weir_loop_stage(r->loop);
-	snprintf(text, sizeof(text), "stage=%s; reason=%s; class=%s; id=%016llx",
+	snprintf(text, sizeof(text), "stage=%s; reason=%s; class=%s",
 	    weir_stage_peer_name(st, ev->stage), weir_error_word(status),
-	    weir_class_name(st, ev->class_id), (unsigned long long)ev->trace_id);
+	    weir_class_name(st, ev->class_id));
 	weir_http_add_field(&r->pub, "X-Weir-Shed", text);
+	if (weir_shed_id(ev, id))
+		weir_http_add_field(&r->pub, "X-Weir-Shed-Id", id);
 }
 
 static void default_answer(struct http_req *r, int status)
@@ -124,12 +130,13 @@ static void default_answer(struct http_req *r, int status)
 			weir_http_respond_status(&r->pub, 204);
 		return;
 	case WEIR_OUTCOME_SHED:
-		busy_answer(r);
+		busy_answer(r, weir_retry_after_ns(&r->pub.ev),
+		    (r->pub.ev.session & ~WEIR_SESSION_RETRY) == 0);
 		name_shed(r, status);
 		return;
 	default:
 		if (status == WEIR_ECLOSED) {
-			busy_answer(r);
+			busy_answer(r, 0, false);
 			return;
 		}
 		weir_http_response_reset(&r->pub);

@@ -40,7 +40,11 @@ struct http_conf {
 	int64_t keep_alive_requests, pipeline;
 	char *server_name;
 	char *user;
+	int deadline; /* enum server_deadline */
 };
+
+/* Order of the choices of `deadline:`. */
+enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEADLINE_SLO };
 
 /* Rows of the metrics table: name, kind, unit, help. */
 #define SERVER_METRICS(X)                                                                          \
@@ -68,7 +72,7 @@ struct http_conf {
 	X(TIMEOUTS_WRITE, "http_timeouts_write_total", COUNTER, "connections",                     \
 	    "connections closed since an answer was taken too slowly")                             \
 	X(HINTS_IGNORED, "http_hints_ignored_total", COUNTER, "requests",                          \
-	    "requests whose x-deadline-ms or grpc-timeout could not be read")                      \
+	    "requests whose x-deadline-ms, grpc-timeout or x-retry-attempt could not be read")     \
 	X(UNDELIVERED, "http_undelivered_total", COUNTER, "responses",                             \
 	    "answers whose client had gone")
 

@@ -2,11 +2,16 @@
 /* Hints of clients about their requests; see wire.h. */
 #include "http/wire.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 /* gRPC's bound; as many ms are a year. */
 #define DIGITS_MAX 8
+
+#define NS_PER_S  1000000000LL
+#define NS_PER_MS 1000000LL
 
 static bool named(const struct weir_http_header *h, const char *name, size_t n)
 {
@@ -80,6 +85,73 @@ int64_t wire_left_ns(const struct weir_http_request *req, bool *malformed)
 	return least;
 }
 
+int wire_attempt(const struct weir_http_request *req, bool *malformed)
+{
+	int most = 0;
+
+	for (int i = 0; i < req->n_headers; i++) {
+		const struct weir_http_header *h = &req->headers[i];
+		int64_t n;
+		if (!named(h, "x-retry-attempt", 15))
+			continue;
+		if (digits(h->value, &n) != h->value.n || h->value.n == 0 || n > 255)
+			*malformed = true;
+		else if (n > most)
+			most = (int)n;
+	}
+	return most;
+}
+
+/* ---- what we say ---- */
+
+int wire_retry_after_s(int64_t known_ns, int least_s, bool spread, uint64_t seed)
+{
+	int64_t s = known_ns / NS_PER_S + (known_ns % NS_PER_S != 0);
+
+	s = s > WIRE_RETRY_MAX_S ? WIRE_RETRY_MAX_S : s;
+	s = s < least_s ? least_s : s;
+	if (!spread)
+		return (int)s;
+	int64_t first = (s + 1) / 2, last = s + (s + 1) / 2;
+	first = first < least_s ? least_s : first;
+	last = last > WIRE_RETRY_MAX_S ? WIRE_RETRY_MAX_S : last;
+	last = last < first ? first : last;
+	/* The highest bits of the product depend on all of the seed (Knuth, TAOCP 3, 6.4). */
+	return (int)(first + (int64_t)((seed ^ seed >> 32) * 0x9e3779b97f4a7c15ULL >> 32) %
+				 (last - first + 1));
+}
+
+int64_t weir_http_deadline_left_ns(const struct weir_http_request *req, int64_t rtt_ns)
+{
+	struct timespec now;
+
+	if (req->ev.deadline_ns == WEIR_NO_DEADLINE)
+		return WEIR_NO_DEADLINE;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	int64_t left_ns =
+	    weir_event_left_ns(&req->ev, now.tv_sec * NS_PER_S + now.tv_nsec) - rtt_ns;
+	return left_ns > 0 ? left_ns : 0;
+}
+
+int weir_http_deadline_field(
+    const struct weir_http_request *req, int64_t rtt_ns, char *buf, size_t size)
+{
+	int64_t left_ns = weir_http_deadline_left_ns(req, rtt_ns);
+
+	if (size > 0)
+		buf[0] = '\0';
+	if (left_ns == WEIR_NO_DEADLINE)
+		return 0;
+	if (left_ns < NS_PER_MS)
+		return WEIR_EDEADLINE;
+	int n = snprintf(buf, size, "x-deadline-ms: %lld\r\n", (long long)(left_ns / NS_PER_MS));
+	if (n > 0 && (size_t)n < size)
+		return n;
+	if (size > 0)
+		buf[0] = '\0';
+	return WEIR_EINVAL;
+}
+
 /* ---- users ---- */
 
 /* The field of the event type that `text` names, and its argument. */
@@ -110,5 +182,5 @@ uint32_t wire_user(const struct weir_http_request *req, const char *text)
 	const struct weir_field *f = text[0] ? field_of(text, &arg) : NULL;
 	struct weir_slice s = f ? f->get(&req->ev, arg) : (struct weir_slice){NULL, 0};
 
-	return s.n ? (uint32_t)weir_hash(s) | 1 : 0;
+	return s.n ? ((uint32_t)weir_hash(s) & ~WEIR_SESSION_RETRY) | 1 : 0;
 }

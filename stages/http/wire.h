@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What clients say about their requests beside what they ask for: how long they will wait, and who
- * they are.
+ * What clients say about their requests beside what they ask for: how long they will wait, who they are, and whether
+ * they ask again. And the other way: when a client that was refused may come again.
  *
  * A client may shorten its own time, never lengthen anybody's: the time left it names becomes the
- * event's deadline. What can not be read is ignored and counted. Pure functions, any thread.
+ * event's deadline. What can not be read is ignored and counted. Pure functions, any thread; but
+ * weir_http_deadline_left_ns (weir/http.h), which is here too, reads the clock.
  */
 #ifndef WEIR_HTTP_WIRE_H
 #define WEIR_HTTP_WIRE_H
@@ -21,11 +22,27 @@
  */
 int64_t wire_left_ns(const struct weir_http_request *req, bool *malformed);
 
+/**
+ * Which attempt it is by `x-retry-attempt: N`, 0..255: 0 the first, also when the client says nothing; of several fields
+ * the highest. *malformed is set when a field was there and could not be read, else left as it is.
+ */
+int wire_attempt(const struct weir_http_request *req, bool *malformed);
+
 /** Is `text` something that wire_user understands: "", "address", "connection", "header.NAME"? */
 bool wire_user_known(const char *text);
 
-/** The user of a request by `text`, as a session number, never 0; 0 when `text` is empty or the request does
+/** The user of a request by `text`, as a session number, 31 bits and never 0; 0 when `text` is empty or the request does
  *  not have it. */
 uint32_t wire_user(const struct weir_http_request *req, const char *text);
+
+/** Longest Retry-After that is computed, in s. Guess: by then everything is different. */
+#define WIRE_RETRY_MAX_S 60
+
+/**
+ * Seconds for Retry-After of a refusal: `known_ns` (0: not known) rounded up, at most WIRE_RETRY_MAX_S, at least
+ * `least_s`. With `spread` evenly from half of that to one and a half, by the bits of `seed`, in whole seconds and
+ * with the same bounds: those who were refused together shall not come back together (overload.md 3.4).
+ */
+int wire_retry_after_s(int64_t known_ns, int least_s, bool spread, uint64_t seed);
 
 #endif

@@ -26,6 +26,43 @@ weir why hello --admin "$admin"
 is exit 0; is out has 'offered/s'; is out lacks 'web'
 weir why nowhere --admin "$admin"
 is exit 2; is err has "there is no stage 'nowhere'"
+weir overload --admin "$admin"
+is exit 0; is out has 'enforce: '
+weir overload shadow --admin "$admin"
+is exit 0; is out has 'shadow: '
+out=$(curl -sS "${admin}api/v1/overload" 2>&1)
+is out has '"mode":"shadow"'
+out=$(curl -sS "${admin}api/v1/decisions?n=1" 2>&1)
+is out has 'overload.mode = shadow'; is out has 'it was enforce'
+weir overload of --admin "$admin"
+is exit 2; is err has "'of' is none of off, shadow, enforce"
+weir overload enforce --admin "$admin"
+is exit 0; is out has 'enforce: '
+weir overload off --admin "${web%/}"
+is exit 1; is err has 'the server answered'
+weir overload off --admin unix:/nowhere.sock
+is exit 3; is err has 'no weir server answers'
+# A refusal by its id: queue_full of stage 1 and class 0, half the objective; priority of the same.
+weir why --shed 80200ZS000000 --admin "$admin"
+is exit 0; is out has "'hello' refused class 'default' (queue_full)"; is err empty
+is out has 'ms of an objective of'; is out lacks "number"
+[[ $out =~ ^'shed 80200ZS000000: at '[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\.[0-9]' ' ]] || fail 'no time of day'
+weir why --shed b020000000000 --admin "$admin"
+is exit 0; is out has 'shed B020000000000: '; is out has "'hello' refused class 'default' (priority)"
+is out has '0 % of the class was let in, this user'
+weir why --shed 80200ZS000000 --admin http://127.0.0.1:1/
+is exit 0; is out has '0.0 s after the start stage 1 refused class 0 (queue_full)'
+is out has 'predicted wait 50 % of the objective'; is err has 'numbers stand for names'
+weir why --shed 80200ZSZZZZZZ --admin "$admin" # two months after the start
+is exit 0; is out has 'after the start stage 1'; is err has 'was started after that'
+for id in '' 8 F000000000000 0000000000000 800020000000U; do
+	weir why --shed "$id" --admin "$admin"
+	is exit 2; is err has 'is no shed id'; is out empty
+done
+weir why hello --shed 80200ZS000000 --admin "$admin"
+is exit 2; is err has '--shed needs no stage'
+weir ps --admin "$admin" --shed 80200ZS000000
+is exit 2; is err has "'ps' does not take --shed"
 weir ps --admin "$admin"
 is exit 0; is out has 'STAGE'; is out has 'hello'; is out has 'http.server'
 [[ ${out%%$'\n'*} == "tested  $admin  up "*' s' ]] || fail 'it does not begin with the server'

@@ -196,7 +196,35 @@ static void test_nobody_there(void)
 	CU_ASSERT(client_get("unix:/nowhere.sock", "/x", &a, &err) == WEIR_ESYS);
 }
 
+static void test_put(void)
+{
+	struct client_answer a = {0};
+	struct weir_err err = {0};
+	struct peer p = {.say = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"};
+	static const char about[] =
+	    "\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n";
+
+	peer_listen_tcp(&p);
+	CU_ASSERT_FATAL(pthread_create(&p.thread, NULL, peer_run, &p) == 0);
+	int rc = client_put(p.url, "/y", "{\"mode\": \"off\"}", &a, &err);
+	pthread_join(p.thread, NULL);
+	close(p.fd);
+	CU_ASSERT_EQUAL_FATAL(rc, 0);
+	CU_ASSERT_EQUAL(a.status, 200);
+	CU_ASSERT_STRING_EQUAL(a.body, "ok");
+	CU_ASSERT(strncmp(p.heard, "PUT /y HTTP/1.1\r\nHost: 127.0.0.1:", 33) == 0);
+	CU_ASSERT(strstr(p.heard, about) != NULL);
+	CU_ASSERT(strstr(p.heard, "{\"mode\": \"off\"}") != NULL);
+	free(a.body);
+	char path[1200] = "/";
+	memset(path + 1, 'x', sizeof(path) - 2);
+	struct peer q = {0};
+	peer_listen_tcp(&q);
+	CU_ASSERT_EQUAL(client_put(q.url, path, "{}", &a, &err), WEIR_ESYS);
+	close(q.fd);
+}
+
 CUNIT_MAIN("client", {"whole answers", test_whole_answers},
     {"chunked answers", test_chunked_answers}, {"broken answers", test_broken_answers},
     {"socket file", test_socket_file}, {"addresses", test_addresses},
-    {"nobody there", test_nobody_there})
+    {"nobody there", test_nobody_there}, {"put", test_put})

@@ -54,6 +54,8 @@ weir list -o json
 is exit 0; is out has '"type": "echo"'
 weir describe file.read
 is exit 0; is out has 'root'
+weir describe class
+is exit 0; is out has 'guarantee'
 weir describe file.raed
 is exit 1; is err has "did you mean 'file.read'?"
 # A type of a plug-in is known to who names the server that loads it, whatever else is wrong there.

@@ -398,7 +398,7 @@ static void test_file(void)
 	CU_ASSERT_EQUAL(atomic_load(&file_releases), 6);
 }
 
-/* The queue is full: whoever is refused learns who refused, why, and under which id. */
+/* The queue is full: whoever is refused learns who refused and why. */
 static void test_shed(void)
 {
 	struct server s = server_new("t.reply");
@@ -422,10 +422,12 @@ static void test_shed(void)
 		if (a.status != 503)
 			continue;
 		shed++;
-		CU_ASSERT_STRING_EQUAL(head_field(a.head, "Retry-After"), "2");
+		const char *again = head_field(a.head, "Retry-After");
+		CU_ASSERT_PTR_NOT_NULL_FATAL(again); /* 1.5 s and up to half as much again */
+		CU_ASSERT(strcmp(again, "2") == 0 || strcmp(again, "3") == 0);
 		const char *why = head_field(a.head, "X-Weir-Shed");
 		CU_ASSERT_PTR_NOT_NULL_FATAL(why);
-		CU_ASSERT(strstr(why, "stage=app; reason=queue_full; class=default; id=") == why);
+		CU_ASSERT_STRING_EQUAL(why, "stage=app; reason=queue_full; class=default");
 		CU_ASSERT_FALSE(a.close);
 	}
 	CU_ASSERT_EQUAL(shed, 2);

@@ -73,18 +73,26 @@ enum weir_event_state {
 /** `ev->stage` while the event is in no stage. */
 #define WEIR_NO_STAGE UINT16_MAX
 
+/**
+ * Bit of `ev->session`: this is a repeated attempt, refused sooner than first ones under overload. Ids of sessions have
+ * the 31 bits below it; an event of nobody that is repeated has this bit alone. Compare sessions without it.
+ */
+#define WEIR_SESSION_RETRY 0x80000000u
+
+/* Bit 63 of `trace_id` is set in shed ids alone: ids of requests leave it clear. */
+
 struct weir_event {
 	struct weir_event *next;            /* whoever holds the event: queue, outbox, source */
 	const struct weir_event_type *type; /* set once by init */
 	uint64_t key;                       /* cohort key, partition key or colour; 0 unless set */
-	uint64_t trace_id;                  /* for traces and `why --shed`; 0 when there is none */
-	int64_t arrival_ns;                 /* entered the graph (CLOCK_MONOTONIC) */
-	int64_t queued_ns;                  /* entered the present queue, one stamp per run */
-	int64_t deadline_ns;                /* no handler starts after it; WEIR_NO_DEADLINE */
-	uint32_t session;                   /* family of events that end together; 0 none */
-	uint16_t stage;                     /* id of the stage that holds it, or WEIR_NO_STAGE */
-	uint8_t class_id;                   /* 0 is the highest priority */
-	uint8_t state;                      /* enum weir_event_state */
+	uint64_t trace_id;   /* of a request; once refused, why: weir_shed_id(); 0 none */
+	int64_t arrival_ns;  /* entered the graph (CLOCK_MONOTONIC) */
+	int64_t queued_ns;   /* entered the present queue, one stamp per run */
+	int64_t deadline_ns; /* no handler starts after it; WEIR_NO_DEADLINE */
+	uint32_t session;    /* whose it is, 31 bits, 0 nobody; | WEIR_SESSION_RETRY */
+	uint16_t stage;      /* id of the stage that holds it, or WEIR_NO_STAGE */
+	uint8_t class_id;    /* 0 is the highest priority */
+	uint8_t state;       /* enum weir_event_state */
 };
 _Static_assert(sizeof(struct weir_event) == WEIR_CACHE_LINE, "the header is one cache line");
 

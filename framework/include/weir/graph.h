@@ -143,6 +143,7 @@ struct weir_stage_view {
 	int64_t longest_running_ns; /* of the handle calls under way, 0 when none */
 	int64_t slo_ns;
 	double pressure;
+	double degradation; /* weir_degradation, 0..1 */
 	int n_links;
 	struct weir_link_view *links;
 	int n_metrics;
@@ -193,6 +194,15 @@ WEIR_API int weir_graph_decisions(const struct weir_graph *graph, struct weir_de
  *  next batch. */
 WEIR_API int weir_graph_set(struct weir_graph *graph, const char *stage, const char *knob,
     const char *value, char *why, size_t size);
+
+/** No stage's admission does more than `mode` from now on: ENFORCE leaves each as its knob says, with
+ *  SHADOW none refuses, with OFF no policy is asked. Bounds of queues and deadlines stay. The knobs
+ *  keep their values. 0 or WEIR_EINVAL (no such mode). Journalled. Any thread; offers that begin
+ *  afterwards obey. */
+WEIR_API int weir_graph_set_overload(struct weir_graph *graph, enum weir_admission_mode mode);
+
+/** That mode: at first `overload: { mode }` of the spec. Any thread. */
+WEIR_API enum weir_admission_mode weir_graph_overload(const struct weir_graph *graph);
 
 /** Print the effective value of a knob into `buf[size]`. 0 or WEIR_ENOENT. Any thread. */
 WEIR_API int weir_graph_get(

@@ -40,7 +40,7 @@ enum weir_knob_type {
 enum weir_knob_flags {
 	WEIR_KNOB_LIVE = 1,     /* may change while the graph runs; else fixed at build */
 	WEIR_KNOB_REQUIRED = 2, /* no default */
-	WEIR_KNOB_AUTO = 4,     /* "auto" is legal and stored as -1 (INT, BYTES, DURATION) */
+	WEIR_KNOB_AUTO = 4,     /* "auto" is legal and stored as -1 (all numbers) */
 };
 
 struct weir_strings {

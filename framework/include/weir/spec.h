@@ -26,6 +26,7 @@ struct weir_threads_spec {
 	bool pinned;             /* thread i to core i modulo cores */
 	int64_t spin_ns;  /* longest spin before parking; -1: adapt, 0 where one core is all */
 	int64_t stuck_ns; /* handler calls longer than this are reported; 0: none */
+	struct weir_mark mark; /* where `min` is written; no file: nowhere */
 };
 
 /* Order of the choices of `queue: { discipline: }`. */
@@ -59,6 +60,13 @@ struct weir_admission_spec {
 	int64_t interval_ns; /* codel: over which the least wait counts; -1: the policy's own */
 };
 
+/** `degrade:` of a stage: when it serves worse so as to serve more. */
+struct weir_degrade_spec {
+	double above;    /* pressure over which the level rises, 0..1; 1, the default: never */
+	double below;    /* pressure under which it falls, less than `above` */
+	int64_t step_ns; /* between two tenths of the level */
+};
+
 enum weir_stage_mode { WEIR_MODE_SHARED, WEIR_MODE_EXCLUSIVE, WEIR_MODE_PARTITIONED };
 
 /** One entry of `to:`. */
@@ -81,10 +89,12 @@ struct weir_stage_spec {
 	int mode;     /* enum weir_stage_mode */
 	char *key;    /* field for `mode: partitioned`; "" then means "stage" */
 	int64_t slo_ns;
+	struct weir_mark slo_mark; /* where `slo` is written; no file: nowhere, a default */
 	struct weir_threads_spec threads;
 	struct weir_queue_spec queue;
 	struct weir_cohort_spec cohort;
 	struct weir_admission_spec admission;
+	struct weir_degrade_spec degrade;
 };
 
 struct weir_group_spec {
@@ -106,6 +116,10 @@ struct weir_class_spec {
 	struct weir_match_spec *match;
 	int n_match; /* 0: matches everything */
 	int64_t slo_ns;
+	int64_t priority; /* 0..7, 0 is the highest; -1, auto: one behind the class before it */
+	double guarantee; /* share of the service, 0..0.5; -1, auto: 0.02, 0 at the highest priority */
+	/* where they are written; no file: nowhere, a default */
+	struct weir_mark slo_mark, priority_mark, guarantee_mark;
 };
 
 struct weir_admin_spec {
@@ -118,8 +132,10 @@ struct weir_spec {
 	char *path; /* the file it came from, or NULL */
 	struct weir_admin_spec admin;
 	int64_t grace_ns; /* `drain: { grace: 10s }`: how long a drain may take */
+	/** `overload: { mode }`, enum weir_admission_mode: what the modes of all stages are at most. */
+	int overload_mode;
 	struct weir_class_spec *classes;
-	int n_classes; /* 0: one class called "default" */
+	int n_classes; /* 0: one class called "default"; else first match wins, highest first */
 	struct weir_group_spec *groups;
 	int n_groups;
 	struct weir_stage_spec *stages;
@@ -136,9 +152,18 @@ WEIR_API extern const struct weir_knob weir_threads_knobs[];
 WEIR_API extern const struct weir_knob weir_queue_knobs[];
 WEIR_API extern const struct weir_knob weir_cohort_knobs[];
 WEIR_API extern const struct weir_knob weir_admission_knobs[];
+WEIR_API extern const struct weir_knob weir_degrade_knobs[];
 WEIR_API extern const struct weir_knob
     weir_stage_knobs[]; /* group mode key slo + sections as MAP */
 WEIR_API extern const struct weir_knob weir_group_knobs[];
+
+/**
+ * Priorities and guarantees of the classes of `spec` with `auto` resolved, into priority[n] and
+ * guarantee[n], n the smaller of n_classes and WEIR_CLASSES_MAX. Nothing is checked: weir_spec_check
+ * refuses priorities that fall along the list and guarantees of more than half in all.
+ */
+WEIR_API void weir_spec_shares(const struct weir_spec *spec, int priority[WEIR_CLASSES_MAX],
+    double guarantee[WEIR_CLASSES_MAX]);
 
 /** An empty spec with defaults, NULL when out of memory. */
 WEIR_API struct weir_spec *weir_spec_new(const char *name);

@@ -99,6 +99,12 @@ struct weir_stage_ops {
 	 * are finished with `reason`. Optional; without it they are finished with `reason`. */
 	void (*refused)(
 	    struct weir_stage *st, int outlet, struct weir_event **ev, int n, int reason);
+
+	/** Mean time in ns that the handler takes of one event when configured by `conf` (conf_size
+	 * bytes, knobs bound), 0 when the configuration does not tell. Optional; for stages that are
+	 * told how long to take. `check` refuses objectives below it, `simulate` plans with it. Pure;
+	 * any thread, before init. */
+	int64_t (*service_ns)(const void *conf);
 };
 
 /* ---- inside callbacks ---- */
@@ -143,6 +149,10 @@ WEIR_API const char *weir_stage_peer_name(const struct weir_stage *st, int id);
 /** Name of class `class_id` in the graph of `st`, "" when there is none. */
 WEIR_API const char *weir_class_name(const struct weir_stage *st, int class_id);
 
+/** Objective of class `class_id` in the graph of `st`, ns from arrival to the end; 500 ms unless the YAML says
+ *  otherwise, WEIR_NO_DEADLINE when there is no such class. Constant after build. */
+WEIR_API int64_t weir_class_slo_ns(const struct weir_stage *st, int class_id);
+
 /** The type of the stage. Any thread. */
 WEIR_API const struct weir_stage_ops *weir_stage_type(const struct weir_stage *st);
 
@@ -155,12 +165,37 @@ WEIR_API int64_t weir_now_ns(const struct weir_stage *st);
 /** Time to the deadline of `ev` in ns from the start of this batch; INT64_MAX for none. */
 WEIR_API int64_t weir_remaining_ns(const struct weir_stage *st, const struct weir_event *ev);
 
-/** How loaded the stage is, 0 (idle) to 1 (queue at its limit): serve worse before serving less.
- *  A relaxed read, any thread. */
+/** How loaded the stage is, 0 (idle) to 1 (full): its queue over the queue's limit or, when its admission policy learns
+ *  what events cost, the wait of who enters now over half the stage's objective, whichever is more. Relaxed reads,
+ *  any thread. */
 WEIR_API double weir_pressure(const struct weir_stage *st);
+
+/**
+ * How much worse the stage should serve now so that it can serve more: 0 full quality .. 1 the cheapest it has.
+ * Moved by the framework as the stage's `degrade:` says, in steps of 0.1; always 0 without that block. What it
+ * means is the stage's to decide: fewer results, a smaller picture, an older copy. A relaxed read, any thread.
+ * Source: service degradation, Welsh and Culler, "Adaptive Overload Control for Busy Internet Servers", USITS 2003.
+ */
+WEIR_API double weir_degradation(const struct weir_stage *st);
 
 /** Class of `ev` by the graph's `classes:` (first match wins, else the last class). Sources. */
 WEIR_API uint8_t weir_classify(const struct weir_stage *st, const struct weir_event *ev);
+
+/** Bytes of a shed id as text, with its NUL. */
+#define WEIR_SHED_ID_BYTES 14
+
+/**
+ * Why `ev` was refused, as 13 letters and digits that `weir why --shed ID` explains, into `text`. false, and an empty text,
+ * when no door refused it. The owner of the event; no allocation.
+ */
+WEIR_API bool weir_shed_id(const struct weir_event *ev, char text[WEIR_SHED_ID_BYTES]);
+
+/**
+ * How long whoever sent the refused event `ev` should wait before trying again, in ns; 0 when that is not known. A user
+ * of a class that is let in by halves waits for its turn (at most 10 s), others the wait that was predicted for them.
+ * The owner of the event, in a thread of the graph; no lock, about 10 ns.
+ */
+WEIR_API int64_t weir_retry_after_ns(const struct weir_event *ev);
 
 /** Must a drain end at once (second SIGTERM)? ops->stop of sources looks at it while it waits. Any
  *  thread. */

@@ -5,7 +5,8 @@
  * `http.server` makes one event per request; a stage fills in the response and finishes the event,
  * or emits it onwards for another stage to answer. All slices of the request stay valid until the
  * event is finished. A request finished as WEIR_OK without a response is answered 204; as SHED 503
- * with Retry-After and X-Weir-Shed; as WEIR_ECLOSED 503 with Retry-After; as any other failure 500.
+ * with Retry-After, X-Weir-Shed and, when a door refused it, X-Weir-Shed-Id; as WEIR_ECLOSED 503 with
+ * Retry-After; as any other failure 500.
  *
  * Only the owner of the event may touch the request. No call blocks; those that can fail say so.
  */
@@ -123,6 +124,24 @@ WEIR_API void weir_http_add_tap(struct weir_http_request *req, struct weir_http_
 
 /** Call and clear the response's release and forget the response. */
 WEIR_API void weir_http_response_reset(struct weir_http_request *req);
+
+/**
+ * How long another server may take that is asked on behalf of `req`: what is left to its deadline, less the round trip
+ * `rtt_ns` >= 0 to that server. ns; 0: too late, do not ask; WEIR_NO_DEADLINE: as long as it likes. Reads the clock,
+ * about 25 ns; the owner of the request.
+ */
+WEIR_API int64_t weir_http_deadline_left_ns(const struct weir_http_request *req, int64_t rtt_ns);
+
+/** Bytes that weir_http_deadline_field needs, with the NUL. */
+#define WEIR_HTTP_DEADLINE_BYTES 40
+
+/**
+ * The same as a header field for the request to that server, "x-deadline-ms: 184\r\n" (rounded down), into `buf[size]`.
+ * Returns its length; 0 and an empty text when there is no deadline; WEIR_EDEADLINE when less than 1 ms would be left: do
+ * not ask; WEIR_EINVAL when `size` is too small. Empty text on both.
+ */
+WEIR_API int weir_http_deadline_field(
+    const struct weir_http_request *req, int64_t rtt_ns, char *buf, size_t size);
 
 /** The port that entry `i` of `listen:` got (one asked for port 0 gets a free one); 0 when `st` is
  * no running http.server or has no such entry. Any thread, after the graph has started. */

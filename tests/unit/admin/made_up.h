@@ -26,6 +26,7 @@ struct made_up {
 	struct weir_link_view link[8];
 	struct weir_decision decision[3];
 	char threads_max[16];
+	enum weir_admission_mode overload;
 	bool no_memory; /* view() fails */
 	int n_views;    /* given out and not freed */
 };
@@ -106,6 +107,7 @@ static inline void made_up_disk(struct weir_stage_view *s)
 	s->longest_running_ns = 5100000;
 	s->slo_ns = 2000000000;
 	s->pressure = 0.25;
+	s->degradation = 0.3;
 	s->law_slack = 3;
 	bulk->offered = 900;
 	bulk->admitted = 880;
@@ -228,6 +230,21 @@ static inline int made_up_get(
 	return 0;
 }
 
+static inline int made_up_set_overload(void *arg, enum weir_admission_mode mode)
+{
+	struct made_up *m = arg;
+
+	m->overload = mode;
+	return 0;
+}
+
+static inline enum weir_admission_mode made_up_overload(void *arg)
+{
+	const struct made_up *m = arg;
+
+	return m->overload;
+}
+
 static inline struct admin_source made_up_source(struct made_up *m)
 {
 	return (struct admin_source){
@@ -237,6 +254,8 @@ static inline struct admin_source made_up_source(struct made_up *m)
 	    .decisions = made_up_decisions,
 	    .set = made_up_set,
 	    .get = made_up_get,
+	    .set_overload = made_up_set_overload,
+	    .overload = made_up_overload,
 	};
 }
 

@@ -221,6 +221,41 @@ static void test_bodies(void)
 	CU_ASSERT_STRING_EQUAL(made_up.threads_max, "32");
 }
 
+#define OVERLOAD "/api/v1/overload"
+
+static void test_overload(void)
+{
+	static const char *const word[] = {"off", "shadow", "enforce"};
+	char body[64];
+
+	setup();
+	made_up.overload = WEIR_ADMISSION_ENFORCE;
+	CU_ASSERT_EQUAL(get(OVERLOAD), 200);
+	CU_ASSERT_TRUE(body_has("{\"mode\":\"enforce\"}"));
+	for (int mode = 0; mode < 3; mode++) {
+		snprintf(body, sizeof(body), "{\"mode\": \"%s\"}", word[mode]);
+		CU_ASSERT_EQUAL(put(OVERLOAD, body), 200);
+		CU_ASSERT_EQUAL((int)made_up.overload, mode);
+		CU_ASSERT_TRUE(body_has(word[mode]));
+	}
+	put(OVERLOAD, "{\"mode\": \"shadwo\"}");
+	is_problem(422, "'shadwo' is none of off, shadow, enforce: did you mean 'shadow'?");
+	put(OVERLOAD, "{\"mode\": 0}");
+	is_problem(422, "'0' is none of");
+	put(OVERLOAD, "{\"value\": \"off\"}");
+	is_problem(400, "the body must be {\"mode\": \"...\"} and nothing else");
+	CU_ASSERT_EQUAL(made_up.overload, WEIR_ADMISSION_ENFORCE);
+	CU_ASSERT_EQUAL(ask(&(struct request){.method = "PUT",
+			    .target = OVERLOAD,
+			    .host = "localhost:9900",
+			    .origin = "http://evil.example",
+			    .content_type = "application/json",
+			    .body = "{\"mode\": \"off\"}",
+			    .n_body = 15}),
+	    403);
+	CU_ASSERT_EQUAL(made_up.overload, WEIR_ADMISSION_ENFORCE);
+}
+
 static void test_who_may_act(void)
 {
 	struct request q = {.method = "PUT",
@@ -309,5 +344,5 @@ static void test_documented(void)
 CUNIT_MAIN("routes", {"every route answers", test_every_route}, {"index", test_index},
     {"404", test_not_found}, {"405", test_methods}, {"health", test_health},
     {"decisions", test_decisions}, {"set a knob", test_set}, {"bodies", test_bodies},
-    {"who may act", test_who_may_act}, {"no memory", test_no_memory}, {"the page", test_page},
-    {"docs", test_documented})
+    {"kill switch", test_overload}, {"who may act", test_who_may_act},
+    {"no memory", test_no_memory}, {"the page", test_page}, {"docs", test_documented})

@@ -84,6 +84,7 @@ static void test_stage(void)
 	CU_ASSERT_DOUBLE_EQUAL(REAL(s, "busy_seconds_total"), 1.500000001, 1e-12);
 	CU_ASSERT_EQUAL(REAL(s, "slo_seconds"), 2);
 	CU_ASSERT_EQUAL(REAL(s, "pressure"), 0.25);
+	CU_ASSERT_EQUAL(REAL(s, "degradation"), 0.3);
 	CU_ASSERT_EQUAL(INT(s, "law", "slack"), 3);
 	CU_ASSERT_EQUAL(INT(s, "classes", "1", "offered_total"), 900);
 	CU_ASSERT_EQUAL(INT(s, "classes", "1", "shed_total", "threshold"), 20);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "admission/admission.h"
+#include "classes.h"
 
 #define STATION_LIMIT   4096 /* of the queue, a power of two */
 #define STATION_THREADS 64
@@ -288,6 +289,7 @@ static void station_tick(struct station_run *r)
 	s->now_ns = r->now_ns;
 	s->span_ns = r->now_ns - r->sample_start_ns;
 	s->n_classes = st->n_classes;
+	classes_default(s);
 	s->threads = st->threads;
 	s->idle = r->was_idle;
 	s->length = r->length;

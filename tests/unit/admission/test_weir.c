@@ -3,6 +3,7 @@
  * to a station is in test_weir_station.c. */
 #include "admission/admission.h"
 
+#include "classes.h"
 #include "cunit_main.h"
 #include "station.h"
 
@@ -58,6 +59,7 @@ static void tick(const double *load, double wait_ms)
 		sample.class[c].offered = (uint64_t)(load[c] * 10000);
 		sample.class[c].cost_ns = 4000;
 	}
+	classes_default(&sample);
 	admission_weir.tick(state, &own, &sample);
 }
 
@@ -337,6 +339,7 @@ static void test_explain(void)
 	CU_ASSERT_STRING_EQUAL(line, "NORMAL, predicted wait 3.1 ms of 50 ms, admits all");
 	sample.class[2].offered = sample.class[3].offered = sample.class[3].refused = 10;
 	sample.class[2].refused = 8;
+	classes_default(&sample);
 	for (int t = 1; t <= 121; t++) {
 		sample.now_ns = t * 10 * MS;
 		admission_weir.tick(state, &own, &sample);

@@ -4,12 +4,13 @@
 
 #include <string.h>
 
+#include "classes.h"
 #include "cunit_main.h"
 
 #define TICK_NS ADMISSION_TICK_NS
 
 /* A second of ticks of a stage of 4 threads, to which class c offers offered[c] threads' worth. */
-static struct weir_fill learned(const double *offered, int n_classes)
+static struct weir_fill learned(const double *offered, const int *priority, int n_classes)
 {
 	struct weir_fill f;
 
@@ -21,6 +22,9 @@ static struct weir_fill learned(const double *offered, int n_classes)
 			sample.class[c].offered = (uint64_t)(offered[c] * 1000);
 			sample.class[c].cost_ns = TICK_NS / 1000;
 		}
+		classes_default(&sample);
+		for (int c = 0; priority && c < n_classes; c++)
+			sample.class[c].priority = priority[c];
 		weir_fill_learn(&f, &sample);
 	}
 	return f;
@@ -36,6 +40,7 @@ static void test_learns(void)
 	CU_ASSERT_EQUAL(weir_fill_part(&f, 0, 0.1), 1); /* nothing known: all */
 	sample.class[0].offered = 11;                   /* of the stage's cost, 1 thread each */
 	sample.class[0].refused = 5;
+	classes_default(&sample);
 	weir_fill_learn(&f, &sample);
 	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 1, 1e-9); /* 10 ms of 110 */
 	CU_ASSERT_DOUBLE_EQUAL(f.refused[0], 5.0 / 11, 1e-9);
@@ -44,7 +49,7 @@ static void test_learns(void)
 	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 11, 1e-6);
 	CU_ASSERT_DOUBLE_EQUAL(f.total, 11, 1e-6);
 	sample.span_ns = 500000000; /* a late tick weighs by its length */
-	sample.class[0].offered = 0;
+	sample.class[0].offered = sample.class[0].wanted = 0;
 	weir_fill_learn(&f, &sample);
 	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 11.0 / 6, 1e-6);
 }
@@ -53,7 +58,7 @@ static void test_learns(void)
 static void test_parts(void)
 {
 	static const double offered[] = {0.8, 1.6, 2.4, 3.2};
-	struct weir_fill f = learned(offered, 4);
+	struct weir_fill f = learned(offered, NULL, 4);
 
 	CU_ASSERT_DOUBLE_EQUAL(f.total, 8, 1e-6);
 	CU_ASSERT_DOUBLE_EQUAL(weir_fill_part(&f, 0, 4), 1, 1e-6);
@@ -71,7 +76,7 @@ static void test_parts(void)
 static void test_parts_add_up(void)
 {
 	static const double offered[] = {0.3, 0, 2, 0.01, 5, 0.5, 0.04, 1};
-	struct weir_fill f = learned(offered, 8);
+	struct weir_fill f = learned(offered, NULL, 8);
 	double guaranteed = 0;
 
 	for (int c = 0; c < 8; c++)
@@ -93,11 +98,53 @@ static void test_parts_add_up(void)
 static void test_idle_class(void)
 {
 	static const double offered[] = {0, 0, 0, 8};
-	struct weir_fill f = learned(offered, 4);
+	struct weir_fill f = learned(offered, NULL, 4);
 
 	CU_ASSERT_DOUBLE_EQUAL(weir_fill_part(&f, 3, 4), 0.5, 1e-6);
 	CU_ASSERT_EQUAL(weir_fill_part(&f, 0, 4), 1);
 }
 
+/* Classes of one priority are cut by the same part of what they want beyond their guarantees. */
+static void test_equals(void)
+{
+	static const double offered[] = {1, 2, 6, 3};
+	static const int priority[] = {0, 2, 2, 5};
+	struct weir_fill f = learned(offered, priority, 4);
+	int n_ranks;
+
+	CU_ASSERT_DOUBLE_EQUAL(weir_fill_part(&f, 0, 4), 1, 1e-6);
+	double part = (4 - 1 - 3 * 0.08) / (2 + 6 - 2 * 0.08);
+	CU_ASSERT_DOUBLE_EQUAL(weir_fill_part(&f, 1, 4), (0.08 + part * 1.92) / 2, 1e-6);
+	CU_ASSERT_DOUBLE_EQUAL(weir_fill_part(&f, 2, 4), (0.08 + part * 5.92) / 6, 1e-6);
+	CU_ASSERT_DOUBLE_EQUAL(weir_fill_part(&f, 3, 4), 0.08 / 3, 1e-6);
+	CU_ASSERT_EQUAL(weir_fill_rank(&f, 2, 4, &n_ranks), 1);
+	CU_ASSERT_EQUAL(weir_fill_rank(&f, 3, 4, &n_ranks), 2);
+	CU_ASSERT_EQUAL(n_ranks, 3);
+	memset(&f, 0, sizeof(f));
+	CU_ASSERT_EQUAL(weir_fill_rank(&f, 2, 4, &n_ranks), 2); /* nothing learnt */
+	CU_ASSERT_EQUAL(n_ranks, 4);
+}
+
+/* What another stage refuses of a class is not to be done here; the part is still one of all users. */
+static void test_wanted(void)
+{
+	struct weir_fill f;
+	struct admission_sample sample = {
+	    .span_ns = TICK_NS, .n_classes = 2, .threads = 4, .cost_ns = TICK_NS};
+
+	memset(&f, 0, sizeof(f));
+	sample.class[0].offered = 8;
+	sample.class[1].offered = 4;
+	sample.class[0].wanted = 2; /* six of eight are refused for another's sake */
+	sample.class[1].wanted = 4;
+	for (int t = 0; t < 200; t++)
+		weir_fill_learn(&f, &sample);
+	CU_ASSERT_DOUBLE_EQUAL(f.total, 6, 1e-6);
+	CU_ASSERT_EQUAL(weir_fill_part(&f, 0, 6.001), 1);
+	CU_ASSERT_DOUBLE_EQUAL(weir_fill_part(&f, 0, 3), 0.5 * 2 / 8, 1e-6);
+	CU_ASSERT_DOUBLE_EQUAL(weir_fill_part(&f, 1, 3), 0.5, 1e-6);
+}
+
 CUNIT_MAIN("weir_fill", {"learns", test_learns}, {"parts", test_parts},
-    {"parts add up", test_parts_add_up}, {"idle class", test_idle_class})
+    {"parts add up", test_parts_add_up}, {"idle class", test_idle_class}, {"equals", test_equals},
+    {"wanted", test_wanted})

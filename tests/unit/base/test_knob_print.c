@@ -163,6 +163,27 @@ static void test_round_trips(void)
 	}
 }
 
+/* Real numbers can be auto, too: -1 in, -1 out. */
+static void test_real_auto(void)
+{
+	const struct weir_knob row = {
+	    .name = "part", .type = WEIR_KNOB_RATIO, .max = 0.5, .flags = WEIR_KNOB_AUTO};
+	const struct weir_knob plain = {.name = "part", .type = WEIR_KNOB_RATIO, .max = 0.5};
+	char buf[32], why[200];
+	double part = 0.25;
+
+	CU_ASSERT_EQUAL(weir_knob_parse(&row, "auto", &part, why, sizeof(why)), 0);
+	CU_ASSERT_EQUAL(part, -1);
+	weir_knob_print(&row, &part, buf, sizeof(buf));
+	CU_ASSERT_STRING_EQUAL(buf, "auto");
+	CU_ASSERT_EQUAL(weir_knob_parse(&row, "0", &part, why, sizeof(why)), 0);
+	weir_knob_print(&row, &part, buf, sizeof(buf));
+	CU_ASSERT_STRING_EQUAL(buf, "0%");
+	CU_ASSERT_EQUAL(weir_knob_parse(&row, "-1", &part, why, sizeof(why)), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(weir_knob_parse(&plain, "auto", &part, why, sizeof(why)), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(part, 0);
+}
+
 CUNIT_MAIN("knob_print", {"numbers", test_numbers}, {"durations", test_durations},
     {"reals", test_reals}, {"texts", test_texts}, {"nested", test_nested}, {"cut", test_cut},
-    {"round trips", test_round_trips})
+    {"round trips", test_round_trips}, {"auto for reals", test_real_auto})

@@ -105,6 +105,31 @@ static void test_all_distributions(void)
 	}
 }
 
+/* What the configuration tells: the mean of the distribution. */
+static void test_service_time(void)
+{
+	static const char *const use[] = {"burn", "delay"};
+	static const char *const word[][2] = {
+	    {"time", "2ms"}, {"dist", "bimodal"}, {"slow", "10ms"}, {"slow_share", "25%"}};
+	char why[200];
+
+	for (int i = 0; i < 2; i++) {
+		const struct weir_stage_ops *ops = weir_stage_type_find(use[i]);
+		void *conf = calloc(1, ops->conf_size);
+		CU_ASSERT_EQUAL_FATAL(weir_knobs_init(ops->knobs, conf), 0);
+		CU_ASSERT_EQUAL(ops->service_ns(conf), 1000000);
+		for (int k = 0; k < 4; k++)
+			CU_ASSERT_EQUAL(weir_knob_parse(weir_knob_find(ops->knobs, word[k][0]),
+					    word[k][1], conf, why, sizeof(why)),
+			    0);
+		CU_ASSERT_EQUAL(ops->service_ns(conf), 4000000);
+		weir_knobs_fini(ops->knobs, conf);
+		free(conf);
+	}
+	CU_ASSERT_PTR_NULL(weir_stage_type_find("drop")->service_ns);
+}
+
 CUNIT_MAIN("burn, delay, drop", {"burn takes CPU", test_burn_takes_cpu},
     {"burn little", test_burn_little}, {"delay takes time", test_delay_takes_time},
-    {"drop", test_drop}, {"all distributions", test_all_distributions})
+    {"drop", test_drop}, {"all distributions", test_all_distributions},
+    {"service time", test_service_time})

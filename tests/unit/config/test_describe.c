@@ -56,6 +56,13 @@ static void test_framework(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(describe("stage", 0), "    cohort           "));
 	CU_ASSERT_PTR_NOT_NULL(strstr(captured, "or auto; 1 to 1024; default auto; live\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(describe("group", 0), "    schedule         "));
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(describe("class", 0), "what every class takes, beside 'match:'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(captured, "or auto; 0 to 7; default auto\n"));
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(captured, "a share: 5%, 0.05, or auto; 0% to 50%; default auto\n"));
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(describe("overload", 0), "one of off, shadow, enforce; default enforce\n"));
 	capture_free();
 }
 

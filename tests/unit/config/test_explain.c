@@ -55,6 +55,9 @@ static void test_origins(void)
 	CU_ASSERT_TRUE(has("drain.grace", "10s", "default"));
 	CU_ASSERT_TRUE(has("classes.a.match.header.accept", "\"text/html*\"", "t.yaml:5"));
 	CU_ASSERT_TRUE(has("classes.a.slo", "500ms", "default"));
+	CU_ASSERT_TRUE(has("classes.a.priority", "auto", "default"));
+	CU_ASSERT_TRUE(has("classes.a.guarantee", "auto", "default"));
+	CU_ASSERT_TRUE(has("overload.mode", "enforce", "default"));
 	CU_ASSERT_TRUE(has("groups.g.threads.min", "2", "t.yaml:6"));
 	CU_ASSERT_TRUE(has("groups.g.threads.spin", "auto", "default"));
 	CU_ASSERT_TRUE(has("stages.web.with.listen", "\"127.0.0.1:80\"", "t.yaml:8"));

@@ -3,6 +3,8 @@
  */
 #include <dirent.h>
 
+#include <weir/graph.h>
+
 #include "loading.h"
 
 static int is_yaml(const struct dirent *entry)
@@ -41,4 +43,17 @@ static void test_servers(void)
 	check_folder(WEIR_SOURCE_DIR "/config/servers", 4);
 }
 
-CUNIT_MAIN("good files", {"good", test_good}, {"servers", test_servers})
+/* What loads and is no mistake to `check` either: the words of classes and of the kill switch. */
+static void test_checked(void)
+{
+	const char *path = WEIR_SOURCE_DIR "/tests/config/good/shares.yaml";
+	struct weir_spec *spec = load_path(path, NULL, 0);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(spec);
+	CU_ASSERT_EQUAL(weir_spec_check(spec, &loading_errs), 0);
+	if (loading_errs.total)
+		fprintf(stderr, "%s", loading_said());
+	weir_spec_free(spec);
+}
+
+CUNIT_MAIN("good files", {"good", test_good}, {"servers", test_servers}, {"checked", test_checked})

@@ -200,7 +200,29 @@ static void test_ownership(void)
 	weir_spec_free(spec);
 }
 
+static void test_shares(void)
+{
+	struct weir_spec *spec = load_good("weir: 1\nstages: {}\noverload: { mode: off }\n"
+					   "classes:\n"
+					   "  a: { priority: 3, guarantee: 12.5% }\n"
+					   "  b: { slo: 1s, priority: auto, guarantee: auto }\n"
+					   "  c: {}\n");
+
+	CU_ASSERT_EQUAL(spec->overload_mode, WEIR_ADMISSION_OFF);
+	const struct weir_class_spec *c = spec->classes;
+	CU_ASSERT_TRUE(c[0].priority == 3 && c[0].guarantee == 0.125);
+	CU_ASSERT_TRUE(c[1].priority == -1 && c[1].guarantee == -1);
+	CU_ASSERT_TRUE(c[2].priority == -1 && c[2].guarantee == -1);
+	CU_ASSERT_TRUE(c[0].priority_mark.line == 5 && c[0].guarantee_mark.line == 5);
+	CU_ASSERT_TRUE(c[1].slo_mark.line == 6 && c[1].slo_mark.col == 13);
+	CU_ASSERT_TRUE(!c[2].slo_mark.file && !c[2].priority_mark.file);
+	weir_spec_free(spec);
+	spec = load_good("weir: 1\nstages: {}\n");
+	CU_ASSERT_EQUAL(spec->overload_mode, WEIR_ADMISSION_ENFORCE);
+	weir_spec_free(spec);
+}
+
 CUNIT_MAIN("sections", {"server", test_server}, {"stage", test_stage}, {"threads", test_threads},
     {"links", test_links}, {"defaults", test_defaults}, {"defaults inline", test_defaults_inline},
     {"classes", test_classes}, {"groups", test_groups}, {"unknown type", test_unknown_type},
-    {"ownership", test_ownership})
+    {"ownership", test_ownership}, {"shares", test_shares})

@@ -43,6 +43,8 @@ static void test_values(void)
 	CU_ASSERT_STRING_EQUAL(weir_node_get(w->with, "size")->text, "2MB");
 	CU_ASSERT_STRING_EQUAL(weir_node_get(weir_node_get(w->with, "limit"), "rate")->text, "5");
 	CU_ASSERT_TRUE(x->queue.limit == 3 && x->threads.min == 4 && x->threads.max == 4);
+	CU_ASSERT_STRING_EQUAL(x->threads.mark.file, "--set"); /* where it is written now */
+	CU_ASSERT_PTR_NULL(w->threads.mark.file);
 	CU_ASSERT_STRING_EQUAL(weir_node_get(stage_of(spec, "web")->with, "listen")->text, "b=c");
 	weir_spec_free(spec);
 	leave_folder(folder);

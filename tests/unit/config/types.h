@@ -196,6 +196,20 @@ static const struct weir_stage_ops types_work = {.abi = WEIR_STAGE_ABI,
 	{.name = NULL}},
     .handle = types_handle};
 
+static int64_t types_service_ns(const void *conf)
+{
+	return ((const struct types_conf *)conf)->time_ns;
+}
+
+/* Says what it takes. */
+static const struct weir_stage_ops types_slow = {.abi = WEIR_STAGE_ABI,
+    .name = "t.slow",
+    .summary = "takes its time",
+    .knobs = types_work_knobs,
+    .conf_size = sizeof(struct types_conf),
+    .handle = types_handle,
+    .service_ns = types_service_ns};
+
 static const struct weir_stage_ops types_sink = {.abi = WEIR_STAGE_ABI,
     .name = "t.sink",
     .summary = "ends events of tests",
@@ -204,7 +218,7 @@ static const struct weir_stage_ops types_sink = {.abi = WEIR_STAGE_ABI,
 /** Register the types once; call it first in each test. */
 static void types_register(void)
 {
-	const struct weir_stage_ops *all[] = {&types_sink, &types_source, &types_work};
+	const struct weir_stage_ops *all[] = {&types_sink, &types_source, &types_work, &types_slow};
 	struct weir_err err = {0};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What weir_spec_check refuses, with its words: names, links, cycles, types, placement, budget. */
+/* What weir_spec_check refuses, with its words: names, links, cycles, types, placement, budget,
+ * classes, objectives. */
 #include "fixture/graph_cunit.h"
 
 static const struct weir_event_type other_type = {
@@ -24,6 +25,31 @@ static const struct weir_stage_ops other_ops = {.abi = WEIR_STAGE_ABI,
     .summary = "x",
     .accepts = &other_type,
     .handle = end_handle};
+
+static int64_t slow_ns(const void *conf)
+{
+	(void)conf;
+	return 20000000;
+}
+
+static const struct weir_field two_fields[] = {
+    {"x", probe_producer, ""}, {"y", probe_producer, ""}, {.name = NULL}};
+static const struct weir_event_type two_type = {
+    .name = "two", .size = sizeof(struct probe), .finish = probe_finish, .fields = two_fields};
+static const struct weir_outlet two_outlets[] = {{"event", &two_type, false, ""}, {.name = NULL}};
+static const struct weir_stage_ops two_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.two",
+    .summary = "x",
+    .flags = WEIR_STAGE_SOURCE,
+    .outlets = two_outlets,
+    .start = no_start};
+static const struct weir_stage_ops any_ops = {
+    .abi = WEIR_STAGE_ABI, .name = "t.any", .summary = "x", .handle = end_handle};
+static const struct weir_stage_ops slow_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.slow",
+    .summary = "x",
+    .handle = end_handle,
+    .service_ns = slow_ns};
 
 static struct weir_errs errs;
 
@@ -159,7 +185,10 @@ static void test_placement(void)
 	refuses(spec, 1, "min 5 is greater than max 4");
 	spec = chain();
 	spec->stages[1].threads.min = spec->stages[1].threads.max = 1000;
-	refuses(spec, 1, "the budget of this machine");
+	spec->stages[1].mark = (struct weir_mark){.file = "x.yaml", .line = 5, .col = 3};
+	refuses(spec, 1,
+	    "at least 1001 threads, stage 'a' 1000 of them, but the budget of this machine");
+	CU_ASSERT_TRUE(errs.err[0].line == 5 && errs.err[0].col == 3);
 	spec = chain();
 	spec->stages[0].mode = WEIR_MODE_EXCLUSIVE;
 	refuses(spec, 1, "is a source");
@@ -210,7 +239,154 @@ static void test_classes(void)
 		snprintf(name, sizeof(name), "c%d", i);
 		weir_spec_add_class(spec, name);
 	}
-	refuses(spec, 1, "there are 9 classes, at most 8");
+	refuses(spec, 8, "there are 9 classes, at most 8"); /* and 7 behind one that takes all */
+	CU_ASSERT_TRUE(said("class 'c7' can match nothing: 'c0', which stands before it, takes"));
+}
+
+/* A class of `spec` with up to two conditions; NULL: none. */
+static struct weir_class_spec *add_class(struct weir_spec *spec, const char *name,
+    const char *field, const char *pattern, const char *field2, const char *pattern2)
+{
+	struct weir_class_spec *c = weir_spec_add_class(spec, name);
+
+	c->match = calloc(2, sizeof(*c->match));
+	for (const char *f = field; f; f = f == field ? field2 : NULL) {
+		struct weir_match_spec *m = &c->match[c->n_match++];
+		weir_spec_text(&m->field, f);
+		weir_spec_text(&m->pattern, f == field ? pattern : pattern2);
+	}
+	return c;
+}
+
+static void accepts(struct weir_spec *spec)
+{
+	memset(&errs, 0, sizeof(errs));
+	CU_ASSERT_EQUAL(weir_spec_check(spec, &errs), 0);
+	for (int i = 0; i < errs.n; i++)
+		fprintf(stderr, "  said: %s\n", errs.err[i].text);
+	weir_spec_free(spec);
+}
+
+/* A source whose events have two fields. */
+static struct weir_spec *fed(void)
+{
+	struct weir_spec *spec = weir_spec_new("reach");
+
+	fixture_stage(spec, "src", "t.two", "a");
+	fixture_stage(spec, "a", "t.any", NULL);
+	return spec;
+}
+
+static void test_reach(void)
+{
+	struct weir_spec *spec = fed();
+	const char *behind = "class 'b' can match nothing: 'a', which stands before it, takes all";
+
+	/* Order from narrow to wide, and what overlaps without being inside. */
+	add_class(spec, "a", "x", "/shop/cart*", NULL, NULL);
+	add_class(spec, "b", "x", "/shop/*", NULL, NULL);
+	add_class(spec, "c", "x", "/shop", "y", "gold");
+	add_class(spec, "d", "y", "gold", NULL, NULL);
+	add_class(spec, "e", "x", "/shop", NULL, NULL);
+	add_class(spec, "f", "x", "/sho*", "y", "iron");
+	add_class(spec, "rest", NULL, NULL, NULL, NULL);
+	accepts(spec);
+	spec = fed();
+	add_class(spec, "a", "x", "*", NULL, NULL); /* not those that have no x */
+	add_class(spec, "b", "y", "1", NULL, NULL);
+	accepts(spec);
+	spec = fed();
+	add_class(spec, "a", "x", "/a*", NULL, NULL);
+	add_class(spec, "b", "x", "/a", "y", "1");
+	refuses(spec, 1, behind);
+	spec = fed();
+	add_class(spec, "a", "x", "/a/*", "y", "1*");
+	add_class(spec, "b", "y", "12", "x", "/a/b/*");
+	refuses(spec, 1, behind);
+	spec = fed();
+	add_class(spec, "a", "x", "/a", NULL, NULL);
+	add_class(spec, "b", "x", "/a*", NULL, NULL); /* wider */
+	add_class(spec, "c", "x", "/a", NULL, NULL);
+	refuses(spec, 1, "class 'c' can match nothing: 'a', which");
+	/* Fed by its program, which may know classes without asking the patterns. */
+	spec = weir_spec_new("program");
+	fixture_stage(spec, "a", "t.end", NULL);
+	weir_spec_add_class(spec, "c0");
+	weir_spec_add_class(spec, "c1");
+	accepts(spec);
+}
+
+static void test_shares(void)
+{
+	struct weir_spec *spec = fed();
+
+	add_class(spec, "a", "x", "/a", NULL, NULL)->priority = 3;
+	add_class(spec, "b", "x", "/b", NULL, NULL)->priority = 3;
+	add_class(spec, "c", "x", "/c", NULL, NULL)->guarantee = 0.5;
+	accepts(spec);
+	spec = fed();
+	add_class(spec, "a", "x", "/a", NULL, NULL)->priority = 3;
+	add_class(spec, "b", "x", "/b", NULL, NULL);
+	add_class(spec, "c", "x", "/c", NULL, NULL)->priority = 3;
+	refuses(spec, 1, "class 'c' has priority 3, but stands behind 'b' with 4");
+	spec = fed();
+	for (int i = 0; i < 6; i++) {
+		const char *name = (const char *[]){"a", "b", "c", "d", "e", "f"}[i];
+		add_class(spec, name, "x", name, NULL, NULL)->guarantee =
+		    0.1; /* 5 of them are 50 % */
+	}
+	refuses(spec, 1, "the classes are guaranteed 60% of each stage in all, at most 50%");
+	spec = fed();
+	for (int i = 0; i < 5; i++) {
+		const char *name = (const char *[]){"a", "b", "c", "d", "e"}[i];
+		add_class(spec, name, "x", name, NULL, NULL)->guarantee = 0.1;
+	}
+	accepts(spec);
+}
+
+/* Objectives: 20 ms is what t.slow says. */
+static void test_slo(void)
+{
+	struct weir_spec *spec = fed();
+	struct weir_mark there = {.file = "x.yaml", .line = 7, .col = 3};
+	const char *below = "the objective of stage 'a' is 19.999ms, but an event takes 20ms there";
+
+	weir_spec_text(&spec->stages[1].use, "t.slow");
+	spec->stages[1].slo_ns = 20000000;
+	spec->stages[1].slo_mark = there;
+	accepts(spec);
+	spec = fed();
+	weir_spec_text(&spec->stages[1].use, "t.slow");
+	spec->stages[1].slo_ns = 19999000;
+	spec->stages[1].slo_mark = there;
+	refuses(spec, 1, below);
+	CU_ASSERT_TRUE(errs.err[0].line == 7 && errs.err[0].col == 3);
+	/* Written by nobody: only where a policy has to hold it. */
+	spec = fed();
+	weir_spec_text(&spec->stages[1].use, "t.slow");
+	spec->stages[1].slo_ns = 19999000;
+	accepts(spec);
+	spec = fed();
+	weir_spec_text(&spec->stages[1].use, "t.slow");
+	weir_spec_text(&spec->stages[1].admission.policy, "weir");
+	spec->stages[1].slo_ns = 19999000;
+	refuses(spec, 1, "the objective of stage 'a' is 19.999ms (the default), but");
+	/* Of classes the one that allows most counts, if all say something. */
+	for (int i = 0; i < 3; i++) {
+		spec = fed();
+		weir_spec_text(&spec->stages[1].use, "t.slow");
+		struct weir_class_spec *c = add_class(spec, "c", "x", "1", NULL, NULL);
+		c->slo_ns = 1000000;
+		c->slo_mark = there;
+		c = add_class(spec, "d", NULL, NULL, NULL, NULL);
+		c->slo_ns = i == 0 ? 20000000 : 19000000;
+		if (i < 2)
+			c->slo_mark = there;
+		if (i == 1)
+			refuses(spec, 1, "no class allows more than the 19ms of class 'd', but");
+		else
+			accepts(spec);
+	}
 }
 
 static void test_all_at_once(void)
@@ -228,7 +404,7 @@ static void test_all_at_once(void)
 static void test_prepare(void)
 {
 	static const struct weir_stage_ops *const all[] = {
-	    &source_ops, &other_ops, &pass_ops, &end_ops, &gate_ops};
+	    &source_ops, &other_ops, &pass_ops, &end_ops, &gate_ops, &two_ops, &any_ops, &slow_ops};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		fixture_register(all[i]);
@@ -238,4 +414,5 @@ static void test_prepare(void)
 CUNIT_MAIN("plan", {"types are known", test_prepare}, {"a good spec", test_good},
     {"names", test_names}, {"links", test_links}, {"cycles", test_cycles}, {"types", test_types},
     {"placement", test_placement}, {"admission", test_admission}, {"classes", test_classes},
+    {"reach", test_reach}, {"shares", test_shares}, {"objectives", test_slo},
     {"all mistakes at once", test_all_at_once})

@@ -192,6 +192,50 @@ static void test_text(void)
 	free(member);
 }
 
+/* Priorities and guarantees as they come out, "0:0 1:0.02". */
+static const char *shares(const struct weir_spec *spec)
+{
+	static char text[200];
+	int priority[WEIR_CLASSES_MAX];
+	double guarantee[WEIR_CLASSES_MAX];
+	int n = 0;
+
+	weir_spec_shares(spec, priority, guarantee);
+	text[0] = '\0';
+	for (int c = 0; c < spec->n_classes && c < WEIR_CLASSES_MAX; c++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%d:%.4g", c ? " " : "",
+		    priority[c], guarantee[c]);
+	return text;
+}
+
+static void test_shares(void)
+{
+	struct weir_spec *spec = weir_spec_new("shop");
+	struct weir_class_spec *c[4];
+
+	CU_ASSERT_STRING_EQUAL(shares(spec), "");
+	for (int i = 0; i < 4; i++)
+		weir_spec_add_class(spec, "c");
+	for (int i = 0; i < 4; i++)
+		c[i] = &spec->classes[i];
+	CU_ASSERT_TRUE(c[3]->priority == -1 && c[3]->guarantee == -1);
+	CU_ASSERT_STRING_EQUAL(shares(spec), "0:0 1:0.02 2:0.02 3:0.02");
+	c[1]->priority = 0; /* as high as the first: no share of its own either */
+	CU_ASSERT_STRING_EQUAL(shares(spec), "0:0 0:0 1:0.02 2:0.02");
+	c[0]->priority = 2;
+	c[1]->priority = 5;
+	c[2]->priority = 5;
+	CU_ASSERT_STRING_EQUAL(shares(spec), "2:0 5:0.02 5:0.02 6:0.02");
+	c[0]->guarantee = 0.1;
+	c[1]->guarantee = 0;
+	CU_ASSERT_STRING_EQUAL(shares(spec), "2:0.1 5:0 5:0.02 6:0.02");
+	for (int i = 0; i < 10; i++)
+		weir_spec_add_class(spec, "more");
+	CU_ASSERT_STRING_EQUAL(
+	    shares(spec), "2:0.1 5:0 5:0.02 6:0.02 7:0.02 8:0.02 9:0.02 10:0.02");
+	weir_spec_free(spec);
+}
+
 CUNIT_MAIN("spec", {"defaults", test_defaults}, {"growth", test_growth},
     {"set rows", test_set_rows}, {"set threads", test_set_threads}, {"set with", test_set_with},
-    {"tables", test_tables}, {"text", test_text})
+    {"tables", test_tables}, {"text", test_text}, {"shares", test_shares})

@@ -2,7 +2,9 @@
 /* What clients say about their requests: time left, and who they are. */
 #include "http/wire.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "cunit_main.h"
 
@@ -84,6 +86,138 @@ static void test_users(void)
 	CU_ASSERT_EQUAL(wire_user(req, ""), 0);
 }
 
+/* Session numbers have 31 bits, whatever the hash: of 64 users one at least would have the bit. */
+static void test_users_leave_the_mark_alone(void)
+{
+	uint32_t all = 0;
+
+	for (int i = 0; i < 64; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "user%d", i);
+		say(0, "X-User", name);
+		all |= wire_user(req, "header.x-user");
+	}
+	CU_ASSERT_EQUAL(all, ~WEIR_SESSION_RETRY);
+}
+
+static int attempt(const char *value)
+{
+	bool malformed = false;
+
+	say(0, "x-retry-attempt", value);
+	int n = wire_attempt(req, &malformed);
+	return malformed ? -1 - n : n;
+}
+
+static void test_attempts(void)
+{
+	static const char *const bad[] = {
+	    "", "256", "-1", "+1", "1.0", "one", " 1", "1 ", "999999999"};
+	bool malformed = false;
+
+	CU_ASSERT_EQUAL(attempt("0"), 0);
+	CU_ASSERT_EQUAL(attempt("1"), 1);
+	CU_ASSERT_EQUAL(attempt("255"), 255);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_EQUAL(attempt(bad[i]), -1);
+	say(0, "X-Retry-Attempt", "3");
+	say(1, "x-retry-attempt", "1");
+	CU_ASSERT_EQUAL(wire_attempt(req, &malformed), 3);
+	CU_ASSERT_FALSE(malformed);
+	say(2, "x-retry-attempt", "again");
+	CU_ASSERT_EQUAL(wire_attempt(req, &malformed), 3);
+	CU_ASSERT_TRUE(malformed);
+	say(0, "x-other", "3");
+	malformed = true; /* stays as it was */
+	CU_ASSERT_EQUAL(wire_attempt(req, &malformed), 0);
+	CU_ASSERT_TRUE(malformed);
+}
+
+static void test_retry_after(void)
+{
+	CU_ASSERT_EQUAL(wire_retry_after_s(0, 0, false, 7), 0);
+	CU_ASSERT_EQUAL(wire_retry_after_s(0, 2, false, 7), 2);
+	CU_ASSERT_EQUAL(wire_retry_after_s(1, 0, false, 7), 1);
+	CU_ASSERT_EQUAL(wire_retry_after_s(3000 * MS, 1, false, 7), 3);
+	CU_ASSERT_EQUAL(wire_retry_after_s(3001 * MS, 1, false, 7), 4);
+	CU_ASSERT_EQUAL(wire_retry_after_s(INT64_MAX, 1, false, 7), WIRE_RETRY_MAX_S);
+	CU_ASSERT_EQUAL(wire_retry_after_s(1, 3600, false, 7), 3600); /* the operator's word */
+}
+
+/* Least and most of what 2000 clients are told, and how many are told less than the middle. */
+static void spread(int64_t known_ns, int least_s, int *least, int *most, int *below)
+{
+	*least = INT32_MAX;
+	*most = *below = 0;
+	for (uint64_t i = 0; i < 2000; i++) {
+		int s = wire_retry_after_s(known_ns, least_s, true, 0x8123456789000000 + (i << 5));
+		*least = s < *least ? s : *least;
+		*most = s > *most ? s : *most;
+		*below += (int64_t)s * 1000 * MS < known_ns;
+	}
+}
+
+static void test_spread_of_retries(void)
+{
+	int least, most, below;
+
+	spread(10000 * MS, 1, &least, &most, &below); /* 5..15 */
+	CU_ASSERT_EQUAL(least, 5);
+	CU_ASSERT_EQUAL(most, 15);
+	CU_ASSERT(below > 700 && below < 1120); /* 5 of 11 */
+	spread(10000 * MS, 9, &least, &most, &below);
+	CU_ASSERT_EQUAL(least, 9);
+	CU_ASSERT_EQUAL(most, 15);
+	spread(0, 1, &least, &most, &below);
+	CU_ASSERT_EQUAL(least, 1);
+	CU_ASSERT_EQUAL(most, 2);
+	spread(60000 * MS, 1, &least, &most, &below);
+	CU_ASSERT_EQUAL(most, WIRE_RETRY_MAX_S);
+	spread(0, 3600, &least, &most, &below);
+	CU_ASSERT_EQUAL(least, 3600);
+	CU_ASSERT_EQUAL(wire_retry_after_s(0, 0, true, 7), 0);
+	CU_ASSERT_EQUAL(
+	    wire_retry_after_s(9000 * MS, 1, true, 77), wire_retry_after_s(9000 * MS, 1, true, 77));
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+static void test_deadline_downstream(void)
+{
+	char text[WEIR_HTTP_DEADLINE_BYTES] = "old", small[8];
+	int ms = 0;
+
+	req->ev.deadline_ns = WEIR_NO_DEADLINE;
+	CU_ASSERT_EQUAL(weir_http_deadline_left_ns(req, 5 * MS), WEIR_NO_DEADLINE);
+	CU_ASSERT_EQUAL(weir_http_deadline_field(req, 5 * MS, text, sizeof(text)), 0);
+	CU_ASSERT_STRING_EQUAL(text, "");
+	/* An hour, so that a slow machine is at most a part of it. */
+	req->ev.deadline_ns = now_ns() + 3600000 * MS;
+	int64_t left_ns = weir_http_deadline_left_ns(req, 600000 * MS);
+	CU_ASSERT(left_ns <= 3000000 * MS && left_ns > 2000000 * MS);
+	int n = weir_http_deadline_field(req, 600000 * MS, text, sizeof(text));
+	CU_ASSERT_EQUAL(n, (int)strlen(text));
+	CU_ASSERT_EQUAL(sscanf(text, "x-deadline-ms: %d\r\n", &ms), 1);
+	CU_ASSERT(ms < 3000000 && ms > 2000000); /* rounded down */
+	CU_ASSERT_STRING_EQUAL(text + n - 2, "\r\n");
+	CU_ASSERT_EQUAL(weir_http_deadline_field(req, 0, small, sizeof(small)), WEIR_EINVAL);
+	CU_ASSERT_STRING_EQUAL(small, "");
+	/* Less than the round trip, and long over. */
+	req->ev.deadline_ns = now_ns() + 1000000 * MS;
+	CU_ASSERT_EQUAL(weir_http_deadline_left_ns(req, 1000000 * MS), 0);
+	CU_ASSERT_EQUAL(
+	    weir_http_deadline_field(req, 1000000 * MS, text, sizeof(text)), WEIR_EDEADLINE);
+	CU_ASSERT_STRING_EQUAL(text, "");
+	req->ev.deadline_ns = 1;
+	CU_ASSERT_EQUAL(weir_http_deadline_left_ns(req, 0), 0);
+}
+
 static void setup(void)
 {
 	static _Alignas(64) unsigned char memory[16384];
@@ -95,4 +229,7 @@ static void setup(void)
 }
 
 CUNIT_MAIN("wire", {"time left", setup}, {"malformed is ignored", test_malformed_is_ignored},
-    {"the shorter counts", test_the_shorter_counts}, {"users", test_users})
+    {"the shorter counts", test_the_shorter_counts}, {"users", test_users},
+    {"users leave the mark alone", test_users_leave_the_mark_alone}, {"attempts", test_attempts},
+    {"Retry-After", test_retry_after}, {"spread of retries", test_spread_of_retries},
+    {"the deadline downstream", test_deadline_downstream})

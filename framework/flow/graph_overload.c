@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kill switch: one mode that caps the admission modes of all stages, whatever their knobs say.
+ *
+ * graph->lock orders those who turn it; sinks read their copy without a lock, so a batch that is at
+ * a door meanwhile may still be judged by the old mode.
+ */
+#include <stdio.h>
+
+#include "control/control.h"
+#include "flow/graph.h"
+
+static const char *const words[] = {
+    [WEIR_ADMISSION_OFF] = "off",
+    [WEIR_ADMISSION_SHADOW] = "shadow",
+    [WEIR_ADMISSION_ENFORCE] = "enforce",
+};
+
+void graph_overload_init(struct weir_graph *g)
+{
+	atomic_store(&g->overload_mode, g->spec->overload_mode);
+	for (int i = 0; i < g->n_stages; i++)
+		atomic_store(&g->stages[i]->sink.mode_cap, g->spec->overload_mode);
+}
+
+int weir_graph_set_overload(struct weir_graph *g, enum weir_admission_mode mode)
+{
+	struct weir_decision d = {.actor = "operator", .action = "set"};
+
+	if ((int)mode < WEIR_ADMISSION_OFF || (int)mode > WEIR_ADMISSION_ENFORCE)
+		return WEIR_EINVAL;
+	lock_take(&g->lock);
+	int before = atomic_exchange(&g->overload_mode, (int)mode);
+	for (int i = 0; i < g->n_stages; i++)
+		atomic_store(&g->stages[i]->sink.mode_cap, (int)mode);
+	lock_release(&g->lock);
+	snprintf(d.rule, sizeof(d.rule), "overload.mode = %s", words[mode]);
+	snprintf(d.inputs, sizeof(d.inputs), "it was %s", words[before]);
+	journal_add(control_journal(g->control), d);
+	return 0;
+}
+
+enum weir_admission_mode weir_graph_overload(const struct weir_graph *g)
+{
+	return (enum weir_admission_mode)atomic_load(&g->overload_mode);
+}

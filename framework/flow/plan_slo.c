@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Objectives that no event can keep, since the stage is told to take longer than that of each.
+ *
+ * Only what somebody wrote is refused: a stage that takes a second and says nothing about `slo` is
+ * no mistake until its admission policy has to hold the default. Of the objectives of classes, which
+ * are for all stages of the way together, the longest counts, and only if every class has one: which
+ * classes come by a stage is not known here.
+ */
+#include "flow/plan.h"
+
+#include <stdlib.h>
+
+/* Prints a duration as people write it. */
+static const char *in_words(int64_t ns, char *buf, size_t size)
+{
+	const struct weir_knob row = {.name = "time", .type = WEIR_KNOB_DURATION};
+
+	weir_knob_print(&row, &ns, buf, size);
+	return buf;
+}
+
+/* The class that allows most, NULL when one says nothing. */
+static const struct weir_class_spec *longest_class(const struct weir_spec *spec)
+{
+	const struct weir_class_spec *longest = NULL;
+
+	for (int c = 0; c < spec->n_classes; c++) {
+		const struct weir_class_spec *cs = &spec->classes[c];
+		if (!cs->slo_mark.file)
+			return NULL;
+		if (!longest || cs->slo_ns > longest->slo_ns)
+			longest = cs;
+	}
+	return longest;
+}
+
+/* Does anything look at the objective of the stage that is a default? */
+static bool is_held(const struct weir_stage_spec *s)
+{
+	const struct admission_policy *policy =
+	    s->admission.policy ? admission_find(s->admission.policy) : NULL;
+
+	return s->slo_mark.file || (policy && policy->tick);
+}
+
+static void check_stage(
+    struct plan *p, const struct plan_stage *ps, const struct weir_class_spec *longest)
+{
+	const struct weir_stage_spec *s = ps->spec;
+	char takes[40], slo[40];
+
+	in_words(ps->service_ns, takes, sizeof(takes));
+	if (is_held(s) && s->slo_ns < ps->service_ns)
+		weir_errs_add(p->errs, s->slo_mark.file ? &s->slo_mark : &s->mark, WEIR_EINVAL,
+		    "give it a longer 'slo', or less to do",
+		    "the objective of stage '%s' is %s%s, but an event takes %s there by itself",
+		    s->name, in_words(s->slo_ns, slo, sizeof(slo)),
+		    s->slo_mark.file ? "" : " (the default)", takes);
+	if (longest && longest->slo_ns < ps->service_ns)
+		weir_errs_add(p->errs, &longest->slo_mark, WEIR_EINVAL,
+		    "allow some class more, or give the stage less to do",
+		    "no class allows more than the %s of class '%s', but an event takes %s at "
+		    "stage '%s' by itself",
+		    in_words(longest->slo_ns, slo, sizeof(slo)), longest->name, takes, s->name);
+}
+
+void plan_slo(struct plan *p)
+{
+	const struct weir_class_spec *longest = longest_class(p->spec);
+
+	for (int i = 0; i < p->n; i++)
+		if (p->stages[i].service_ns > 0)
+			check_stage(p, &p->stages[i], longest);
+}
