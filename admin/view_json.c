@@ -80,12 +80,12 @@ static json_t *shed_json(const uint64_t shed[WEIR_SHED_REASONS])
 
 static json_t *class_json(const char *name, const struct weir_class_view *c)
 {
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:o, s:o}", "name", name,
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:o, s:o}", "name", name,
 	    "offered_total", (json_int_t)c->offered, "admitted_total", (json_int_t)c->admitted,
 	    "completed_total", (json_int_t)c->completed, "failed_total", (json_int_t)c->failed,
 	    "shed_total", shed_json(c->shed), "shadow_shed_total", (json_int_t)c->shadow_shed,
-	    "queued", (json_int_t)c->queued, "wait_seconds", hist_json(&c->wait), "service_seconds",
-	    hist_json(&c->service));
+	    "refused_ahead_total", (json_int_t)c->refused_ahead, "queued", (json_int_t)c->queued,
+	    "wait_seconds", hist_json(&c->wait), "service_seconds", hist_json(&c->service));
 }
 
 static json_t *classes_json(const struct weir_graph_view *v, const struct weir_stage_view *s)
@@ -176,8 +176,8 @@ static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_s
 	    "wakeups_total", (json_int_t)s->wakeups, "unhandled_total", (json_int_t)s->unhandled,
 	    "longest_running_seconds", seconds(s->longest_running_ns), "slo_seconds",
 	    slo_json(s->slo_ns), "pressure", isfinite(s->pressure) ? s->pressure : 0.0,
-	    "degradation", s->degradation, "links",
-	    links_json(s), "metrics", metrics_json(s), "classes", classes_json(v, s));
+	    "degradation", s->degradation, "links", links_json(s), "metrics", metrics_json(s),
+	    "classes", classes_json(v, s));
 }
 
 /* `into` gains the members of `more`, which is used up; NULL when either is. */

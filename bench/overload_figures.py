@@ -88,12 +88,12 @@ def wasted(use, served):
     return max(0.0, 1 - useful / busy) if busy > 0 else 0.0
 
 
-def refusal_cpu(cpu_s, work_s, base_s, served, refusals, gave_up):
-    """CPU seconds of the server per refusal: what is left when the work and `base_s` for each request served is taken off; None when too few were
-    refused to tell, or when those who gave up cost too much of it."""
+def refusal_cpu(cpu_s, base_s, served, refusals, gave_up):
+    """CPU seconds of the server per refusal: what of its time beside the work is left when `base_s` for each request served is taken off; None when
+    too few were refused to tell, or when those who gave up cost too much of it."""
     if refusals < 100 or gave_up > 0.02 * refusals:
         return None
-    return max(0.0, cpu_s - work_s - base_s * served) / refusals
+    return max(0.0, cpu_s - base_s * served) / refusals
 
 
 def threads_at(stage, server):
@@ -113,3 +113,15 @@ def threads_at(stage, server):
             out.append([round(at, 3), to])
     out.append([round(max(each[-1]["at_s"], out[-1][0]), 3), out[-1][1]])
     return out
+
+
+def is_late(phases, limit_s=1e-3):
+    """Were more than 1 % of the requests sent late? `weir bench` asks that of each phase, and a phase of a twentieth of a second has so few requests
+    that one late one makes it void. Phases whose 99th percentile is late count with 1 % of their requests, at least one; with all, if half were."""
+    late = total = 0
+    for p in phases:
+        lag, n = p["lag"], p["lag"]["count"]
+        total += n
+        if lag["p99_s"] > limit_s:
+            late += n if lag["p50_s"] > limit_s else max(1, 0.0101 * n)
+    return late > 0.01 * total

@@ -87,9 +87,7 @@ static int add_front(struct walk *w, const struct weir_stage_spec *st)
 	    .threads_start = w->cores,
 	    .admission = &admission_none,
 	    .params = sim_admission_defaults(),
-	    .slo_ns = st->slo_ns};
-	if (st->admission.mode > w->spec->overload_mode)
-		c->stage[c->n_stages].params.mode = w->spec->overload_mode;
+	    .slo_ns = weir_spec_slo_ns(w->spec, st)};
 	return c->n_stages++;
 }
 
@@ -113,10 +111,12 @@ static int add_pool(struct walk *w, const struct weir_stage_spec *st)
 	    .threads_min = min,
 	    .threads_max = max,
 	    .threads_start = start,
-	    .admission = admission_find(st->admission.policy),
+	    .admission = admission_find(weir_spec_admission(st, true)),
 	    .params = st->admission,
 	    .resize = resize_find(t->policy),
-	    .slo_ns = st->slo_ns};
+	    .slo_ns = weir_spec_slo_ns(w->spec, st)};
+	if (st->admission.mode > w->spec->overload_mode)
+		c->stage[c->n_stages].params.mode = w->spec->overload_mode;
 	return c->n_stages++;
 }
 

@@ -93,7 +93,8 @@ int verb_describe(const struct verb *verb, const struct verb_args *args)
 	(void)verb;
 	if (types_load(args, 1) != VERB_OK)
 		return VERB_FINDING;
-	int rc = config_describe(args->operand[0], stdout); /* not only types: "stage", "class" ... */
+	/* Not only types: "stage", "class" ... */
+	int rc = config_describe(args->operand[0], stdout);
 	if (rc == WEIR_ENOENT)
 		return types_unknown(args->operand[0]);
 	return rc == 0 ? VERB_OK : VERB_FINDING;

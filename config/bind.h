@@ -37,8 +37,7 @@ int bind_check_with(struct bind *bind);
 int section_name(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_admin(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_drain(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
-int section_overload(
-    struct bind *bind, const struct weir_node *name, const struct weir_node *node);
+int section_overload(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_plugin(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_defaults(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_classes(struct bind *bind, const struct weir_node *name, const struct weir_node *node);

@@ -29,8 +29,8 @@ const struct weir_knob config_class_knobs[] = {
 	.min = 0,
 	.max = WEIR_CLASSES_MAX - 1,
 	.flags = WEIR_KNOB_AUTO,
-	.help = "0 is the highest; the numbers may not fall along the list, and classes with the "
-		"same one are refused alike; auto is one more than the class before has"},
+	.help = "0 is the highest, equal ones are refused alike, and they may not fall along the "
+		"list; auto is one more than before"},
     {.name = "guarantee",
 	.type = WEIR_KNOB_RATIO,
 	.offset = offsetof(struct weir_class_spec, guarantee),
@@ -38,8 +38,8 @@ const struct weir_knob config_class_knobs[] = {
 	.min = 0,
 	.max = 0.5, /* overload.md 3.3: all together */
 	.flags = WEIR_KNOB_AUTO,
-	.help = "share of each stage that higher classes can not take, 50% at most for all classes "
-		"together; auto is 2%, and 0 for classes of the highest priority"},
+	.help = "share of each stage that higher classes can not take, in all at most 50%; auto is "
+		"2%, 0 at the highest priority"},
     {.name = NULL}};
 
 /* ---- classes ---- */

@@ -37,9 +37,8 @@ const struct weir_knob config_overload_knobs[] = {
 	.offset = offsetof(struct weir_spec, overload_mode),
 	.def = "enforce",
 	.choices = "off|shadow|enforce",
-	.help =
-	    "what the admission modes of all stages are at most: enforce leaves them as they are, "
-	    "with shadow none refuses, with off none is asked"},
+	.help = "what the admission modes of all stages are at most: with shadow none refuses, "
+		"with off none is asked"},
     {.name = NULL}};
 
 int section_name(struct bind *bind, const struct weir_node *name, const struct weir_node *node)

@@ -203,9 +203,10 @@ static void merge_worker(struct load_result *result, struct worker *w)
 {
 	for (int i = 0; i < result->n_phases; i++) {
 		hdr_merge(&result->phase[i].lag, &w->tally.phase[i].lag);
-		for (int c = 0; c < w->plan->n_classes; c++)
-			merge_class(&result->phase[i].class[c], &w -> tally.phase[i].class[c],
-			    w -> plan -> class[c].users);
+		for (int c = 0; c < w->plan->n_classes; c++) {
+			struct load_class_result *from = &w->tally.phase[i].class[c];
+			merge_class(&result->phase[i].class[c], from, w -> plan -> class[c].users);
+		}
 	}
 	result->connects += w->tally.connects;
 	result->cpu_user_s += w->cpu_user_s;

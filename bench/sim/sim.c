@@ -245,6 +245,9 @@ static void go(struct sim *s)
 			step(s, heap_pop(&s->heap));
 	}
 	s->r->ended_ns = s->now_ns;
+	routes_tick(s);
+	for (int i = 0; i < s->conf->n_stages; i++)
+		s->r->stage[i].pipeline_end_ns = s->stage[i].pipeline_ns;
 }
 
 int sim_run(const struct sim_config *config, struct sim_result **result)

@@ -183,6 +183,7 @@ struct sim_stage_result {
 	uint64_t nonsense;   /* answers that made no sense */
 	int reversals;       /* of the number of threads: up after down, down after up */
 	int threads_end;
+	int64_t pipeline_end_ns; /* work on its way there when all was over, by a last tick: 0 */
 	struct hdr wait;
 };
 

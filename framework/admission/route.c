@@ -194,8 +194,8 @@ static double work_coming(const struct route *r, const struct route_look *look, 
 
 /* ---- who was decided on ---- */
 
-/* An inline stage passes on what it was given: that was decided on if most of it was. */
-static bool judged_inline(const struct route *r, int s, int f, int c)
+/* A stage passes on what it was given: that was decided on if most of it was. */
+static bool judged_before(const struct route *r, int s, int f, int c)
 {
 	const struct route_shape *g = &r->shape;
 	double all = 0, judged = 0;
@@ -215,9 +215,7 @@ static void follow_judged(struct route *r, int s)
 	for (int f = 0; f < r->shape.n_fronts; f++) {
 		struct ahead *a = ahead_of(r, s, f);
 		for (int c = 0; c < r->shape.n_classes; c++)
-			a->judged[c] = r->shape.stage[s].queued   ? a->gate[c]
-				       : r->shape.stage[s].source ? false
-								  : judged_inline(r, s, f, c);
+			a->judged[c] = a->gate[c] || judged_before(r, s, f, c);
 	}
 }
 

@@ -18,6 +18,8 @@
  *
  * The state belongs to the sink; all calls come under the queue's lock.
  */
+#include <math.h>
+
 #include "admission/admission.h"
 #include "admission/say.h"
 #include "admission/users.h"
@@ -118,14 +120,16 @@ static void weir_watch(
 	}
 }
 
-/* The wait to steer for. Not below a service time: the queue would be empty by chance too often. */
+/* The wait to steer for. Not below that of as many events as the number of threads swings by (its
+ * square root): the queue would be empty by chance too often. */
 static double weir_equal(const struct weir_state *s, const struct weir_stage_view *see)
 {
 	double busy = (s->fill.total / see->threads - 1) / (LOAD_BUSY - 1);
 
 	busy = busy < 0 ? 0 : busy > 1 ? 1 : busy;
 	double equal_ns = see->slo_ns * (EQUAL_EVEN + (EQUAL_BUSY - EQUAL_EVEN) * busy);
-	return equal_ns > see->cost_ns ? equal_ns : see->cost_ns;
+	double least_ns = see->cost_ns / sqrt(see->threads);
+	return equal_ns > least_ns ? equal_ns : least_ns;
 }
 
 /* How much of what is offered may enter, in threads: all when the queue is empty, what the stage can

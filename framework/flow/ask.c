@@ -272,6 +272,9 @@ static void ask_front(struct sink *gate, struct sink *front, struct weir_event *
 		ask(front, ev, n, &a, v, &would);
 		int turned = before - v->want[c];
 		v->turned[c][front->front] = (uint16_t)turned;
+		if (would > turned)
+			atomic_fetch_add_explicit(
+			    &front->shadow_ahead[c], (uint64_t)would, memory_order_relaxed);
 		if (turned)
 			atomic_fetch_add_explicit(
 			    &front->refused_ahead[c], (uint64_t)turned, memory_order_relaxed);

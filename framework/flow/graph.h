@@ -58,7 +58,8 @@ struct weir_graph {
 	struct lock threads_lock;
 	struct thread *threads WEIR_GUARDED_BY(threads_lock);
 	struct gone *gone WEIR_GUARDED_BY(threads_lock);
-	struct thread *drain_thread; /* made at start, used by drain */
+	uint64_t gone_moves WEIR_GUARDED_BY(threads_lock); /* and one for each that went */
+	struct thread *drain_thread;                       /* made at start, used by drain */
 	struct control *control;
 	struct meter **meters; /* by stage id, NULL for policies that learn nothing; control's */
 	struct graph_route *route; /* NULL when no door has anybody to ask ahead for; control's */

@@ -62,7 +62,7 @@ static void view(struct weir_graph *g, struct weir_stage *st, struct batch_view 
 	*v = (struct batch_view){.cap = atomic_load(&st->sink.cohort_max),
 	    .max = atomic_load(&st->cohort_bound),
 	    .queue_length = queue_length(&st->sink.queue),
-	    .slo_ns = st->spec->slo_ns,
+	    .slo_ns = st->sink.slo_ns,
 	    .fixed_ns = FIXED_NS,
 	    .batches = book_read(&b.batches),
 	    .items = book_read(&b.batch_events),

@@ -78,9 +78,10 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 	k->cohort_by_key = s->cohort.by && s->cohort.by[0];
 	k->run = stage_run;
 	k->wake = stage_wake;
-	k->slo_ns = s->slo_ns;
+	bool queued = !s->inlined && !(st->ops->flags & WEIR_STAGE_SOURCE);
+	k->slo_ns = weir_spec_slo_ns(g->spec, s);
 	k->front = -1;
-	k->policy = admission_find(s->admission.policy);
+	k->policy = admission_find(weir_spec_admission(s, queued));
 	atomic_init(&k->cohort_max, (int)s->cohort.max);
 	atomic_init(&k->linger_ns, s->cohort.linger_ns);
 	if (ps->key.arg) {
@@ -89,7 +90,6 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 		if (!st->key_arg)
 			return WEIR_ENOMEM;
 	}
-	bool queued = !s->inlined && !(st->ops->flags & WEIR_STAGE_SOURCE);
 	if (queued)
 		k->look = stage_look;
 	int rc = queue_init(&k->queue, g->n_classes, partitions_of(s, t),

@@ -4,7 +4,8 @@
  *
  * Counters are read while they move, so the law offered = ended + in flight can be off by what
  * moved while it was read. The view says by how much at most: what was offered and ended between
- * two readings, plus one batch for each thread that was moving one before or after.
+ * two readings, plus one batch for each thread that was moving one before or after, and for each that
+ * was moved in between.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,8 @@ static uint64_t ended_of(const struct class_book *cb)
 	return n;
 }
 
-static void view_classes(struct weir_graph *g, const struct book *b, struct weir_stage_view *v)
+static void view_classes(
+    struct weir_graph *g, const struct sink *k, const struct book *b, struct weir_stage_view *v)
 {
 	for (int c = 0; c < g->n_classes; c++) {
 		const struct class_book *cb = &b->class_book[c];
@@ -76,7 +78,10 @@ static void view_classes(struct weir_graph *g, const struct book *b, struct weir
 		cv->offered = book_read(&cb->offered);
 		cv->completed = book_read(&cb->completed);
 		cv->failed = book_read(&cb->failed);
-		cv->shadow_shed = book_read(&cb->shadow_shed);
+		cv->shadow_shed = book_read(&cb->shadow_shed) +
+				  atomic_load_explicit(&k->shadow_ahead[c], memory_order_relaxed);
+		cv->refused_ahead =
+		    atomic_load_explicit(&k->refused_ahead[c], memory_order_relaxed);
 		cv->admitted = cv->offered;
 		for (int r = 0; r < WEIR_SHED_REASONS; r++) {
 			cv->shed[r] = book_read(&cb->shed[r]);
@@ -98,24 +103,33 @@ static void totals(struct weir_graph *g, int id, int64_t *offered, int64_t *ende
 	}
 }
 
-/* Threads between counting a batch and having moved it, at this moment. */
-static int moving_threads(struct weir_graph *g)
+/* What moves at this moment, and what has moved so far. */
+struct motion {
+	int threads;    /* between counting a batch and having moved it */
+	uint64_t moves; /* of all threads, live and gone */
+};
+
+static struct motion motion_of(struct weir_graph *g)
 {
-	int n = 0;
+	struct motion m = {0};
 
 	for (int i = 0; i < g->n_pools; i++) {
 		int states[WEIR_THREAD_STATES];
-		n += pool_read(g->pools[i], states) - states[WEIR_THREAD_IDLE];
+		m.threads += pool_read(g->pools[i], states) - states[WEIR_THREAD_IDLE];
 	}
 	lock_take(&g->threads_lock);
-	for (const struct thread *t = g->threads; t; t = t->next)
-		n += atomic_load_explicit(&t->moving, memory_order_acquire);
+	m.moves = g->gone_moves;
+	for (const struct thread *t = g->threads; t; t = t->next) {
+		uint64_t moves = atomic_load_explicit(&t->moves, memory_order_acquire);
+		m.threads += moves & 1;
+		m.moves += moves;
+	}
 	lock_release(&g->threads_lock);
-	return n;
+	return m;
 }
 
 static void view_law(struct weir_graph *g, struct weir_stage *st, const struct book *b,
-    int64_t queued, int moving, struct weir_stage_view *v)
+    int64_t queued, struct motion before, struct weir_stage_view *v)
 {
 	int64_t offered0 = 0, ended0 = 0, offered, ended;
 
@@ -128,8 +142,10 @@ static void view_law(struct weir_graph *g, struct weir_stage *st, const struct b
 	v->held = book_read(&b->held);
 	v->in_flight = offered0 > ended0 ? (uint64_t)(offered0 - ended0) : 0;
 	v->law_residual = offered0 - ended0 - counted;
+	struct motion after = motion_of(g);
 	v->law_slack = (offered - offered0) + (ended - ended0) +
-		       (int64_t)WEIR_BATCH_MAX * (moving + moving_threads(g));
+		       (int64_t)WEIR_BATCH_MAX *
+			   (before.threads + after.threads + (int64_t)(after.moves - before.moves));
 }
 
 static void view_threads(struct weir_graph *g, struct weir_stage *st, struct weir_stage_view *v)
@@ -170,7 +186,7 @@ static void view_names(struct weir_stage *st, struct weir_stage_view *v)
 	lock_release(&st->sink.queue.lock);
 	sink_explain(&st->sink, v->admission_why, sizeof(v->admission_why));
 	v->depth = st->depth;
-	v->slo_ns = st->spec->slo_ns;
+	v->slo_ns = st->sink.slo_ns;
 	v->metrics = st->ops->metrics;
 	while (v->metrics && v->metrics[v->n_metrics].name)
 		v->n_metrics++;
@@ -199,14 +215,14 @@ static int view_stage(struct weir_graph *g, struct weir_stage *st, struct weir_s
 	uint64_t queued[WEIR_CLASSES_MAX] = {0}, n_queued = 0;
 	uint64_t *events = calloc((size_t)st->n_outlets + 1, sizeof(*events));
 	int64_t running_ns = 0;
-	int moving = moving_threads(g);
+	struct motion before = motion_of(g);
 
 	if (!events)
 		return WEIR_ENOMEM;
 	view_names(st, v);
 	view_threads(g, st, v);
 	graph_sum(g, st->id, &b, v->class_view, events, &running_ns, &v->longest_running_ns);
-	view_classes(g, &b, v);
+	view_classes(g, &st->sink, &b, v);
 	int64_t oldest_ns = queue_oldest_ns(&st->sink.queue, queued), now_ns = clock_now_ns();
 	v->oldest_wait_ns = oldest_ns && now_ns > oldest_ns ? now_ns - oldest_ns : 0;
 	for (int c = 0; c < g->n_classes; c++) {
@@ -225,7 +241,7 @@ static int view_stage(struct weir_graph *g, struct weir_stage *st, struct weir_s
 	v->unhandled = book_read(&b.unhandled);
 	for (int m = 0; m < v->n_metrics; m++)
 		v->metric[m] = (int64_t)book_read(&b.metric[m]);
-	view_law(g, st, &b, (int64_t)n_queued, moving, v);
+	view_law(g, st, &b, (int64_t)n_queued, before, v);
 	int rc = view_links(st, v, events);
 	free(events);
 	return rc;

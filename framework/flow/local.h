@@ -109,10 +109,12 @@ struct thread {
 	struct weir_event **run_ev; /* the batch in a handler, for a thread that dies in it */
 	int run_n;
 	struct weir_event *offer[WEIR_BATCH_MAX]; /* what an outbox is offering */
-	atomic_bool moving;     /* offering or flushing: counters may be ahead of queues */
-	int refused_by;         /* stage that refused what is being returned, or WEIR_NO_STAGE */
-	int tid;                /* kernel's number */
-	struct pool *pool;      /* whose handler it is, or NULL */
+	_Atomic uint64_t
+	    moves;         /* odd: offering or flushing, so counters may be ahead of queues; grows
+				   with each of those, and with each batch */
+	int refused_by;    /* stage that refused what is being returned, or WEIR_NO_STAGE */
+	int tid;           /* kernel's number */
+	struct pool *pool; /* whose handler it is, or NULL */
 	int64_t stuck_since_ns; /* the watchdog's: start of the last call it reported */
 	int n_locals;
 	struct local **local; /* by stage id */
@@ -126,6 +128,20 @@ static inline struct thread *thread_self(void)
 {
 	WEIR_ASSERT(thread_current != NULL);
 	return thread_current;
+}
+
+/** Thread `t`, the caller, begins to move events (again); has moved them; both in one. */
+static inline void moves_begin(struct thread *t)
+{
+	atomic_store_explicit(&t->moves, atomic_load_explicit(&t->moves, memory_order_relaxed) | 1,
+	    memory_order_relaxed);
+}
+
+static inline void moves_end(struct thread *t)
+{
+	atomic_store_explicit(&t->moves,
+	    (atomic_load_explicit(&t->moves, memory_order_relaxed) | 1) + 1,
+	    memory_order_release); /* partner: moves_of */
 }
 
 /** Put `ev` into an outbox of the calling thread. */

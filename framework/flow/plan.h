@@ -27,7 +27,7 @@ struct plan_stage {
 	const struct weir_stage_ops *ops;   /* NULL when `use` is unknown: an error was added */
 	const struct weir_event_type *type; /* of what comes in, NULL when not known */
 	int depth;
-	int group; /* index into spec->groups, -1 */
+	int group;          /* index into spec->groups, -1 */
 	int64_t service_ns; /* that an event takes by configuration, 0 not known */
 	int n_outlets;
 	struct plan_outlet *outlets;
@@ -57,8 +57,7 @@ void plan_placement(struct plan *p); /* plan_placement.c: pools, modes, keys, po
 void plan_slo(struct plan *p);       /* plan_slo.c: objectives that no event can keep */
 
 /** Report a name that can not be one of a `kind`. */
-void plan_name(
-    struct plan *p, const char *kind, const char *name, const struct weir_mark *mark);
+void plan_name(struct plan *p, const char *kind, const char *name, const struct weir_mark *mark);
 
 /** The event field that "path" or "header.x-user" names in `type`, NULL when there is none; *arg is
  *  what follows the dot. */

@@ -34,7 +34,7 @@ static void check_inline(struct plan *p, struct plan_stage *ps)
 		why = "it is in a group";
 	else if (s->cohort.by && s->cohort.by[0])
 		why = "cohorts by key need a queue";
-	else if (admission_queues(s->admission.policy))
+	else if (admission_queues(weir_spec_admission(s, false)))
 		why = "its admission policy needs a queue";
 	if (why)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, why,
@@ -113,9 +113,7 @@ static void check_admission(struct plan *p, const struct weir_stage_spec *s)
 {
 	const struct weir_admission_spec *a = &s->admission;
 
-	if (!a->policy)
-		return;
-	if (!admission_find(a->policy))
+	if (!admission_find(weir_spec_admission(s, true)))
 		unknown_admission(p, s);
 	else if (strcmp(a->policy, "rate") == 0 && a->rate <= 0)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "write 'rate: 500'",

@@ -3,7 +3,7 @@
  * Objectives that no event can keep, since the stage is told to take longer than that of each.
  *
  * Only what somebody wrote is refused: a stage that takes a second and says nothing about `slo` is
- * no mistake until its admission policy has to hold the default. Of the objectives of classes, which
+ * no mistake, its policy never asks for less than two service times. Of the objectives of classes, which
  * are for all stages of the way together, the longest counts, and only if every class has one: which
  * classes come by a stage is not known here.
  */
@@ -35,15 +35,6 @@ static const struct weir_class_spec *longest_class(const struct weir_spec *spec)
 	return longest;
 }
 
-/* Does anything look at the objective of the stage that is a default? */
-static bool is_held(const struct weir_stage_spec *s)
-{
-	const struct admission_policy *policy =
-	    s->admission.policy ? admission_find(s->admission.policy) : NULL;
-
-	return s->slo_mark.file || (policy && policy->tick);
-}
-
 static void check_stage(
     struct plan *p, const struct plan_stage *ps, const struct weir_class_spec *longest)
 {
@@ -51,12 +42,11 @@ static void check_stage(
 	char takes[40], slo[40];
 
 	in_words(ps->service_ns, takes, sizeof(takes));
-	if (is_held(s) && s->slo_ns < ps->service_ns)
+	if (s->slo_ns >= 0 && s->slo_ns < ps->service_ns)
 		weir_errs_add(p->errs, s->slo_mark.file ? &s->slo_mark : &s->mark, WEIR_EINVAL,
 		    "give it a longer 'slo', or less to do",
-		    "the objective of stage '%s' is %s%s, but an event takes %s there by itself",
-		    s->name, in_words(s->slo_ns, slo, sizeof(slo)),
-		    s->slo_mark.file ? "" : " (the default)", takes);
+		    "the objective of stage '%s' is %s, but an event takes %s there by itself",
+		    s->name, in_words(s->slo_ns, slo, sizeof(slo)), takes);
 	if (longest && longest->slo_ns < ps->service_ns)
 		weir_errs_add(p->errs, &longest->slo_mark, WEIR_EINVAL,
 		    "allow some class more, or give the stage less to do",

@@ -88,6 +88,7 @@ struct sink {
 	    pipeline_ns; /* work that was asked for upstream and is on its way; about, so a
 					  reading below 0 is none */
 	_Atomic uint64_t wanted_ahead[WEIR_CLASSES_MAX]; /* as asked.wanted, at doors upstream */
+	_Atomic uint64_t shadow_ahead[WEIR_CLASSES_MAX]; /* likewise, would have been */
 	_Atomic uint64_t
 	    refused_ahead[WEIR_CLASSES_MAX]; /* at doors upstream, for this stage's sake */
 	/* live knobs */

@@ -143,6 +143,27 @@ void weir_spec_shares(const struct weir_spec *spec, int priority[WEIR_CLASSES_MA
 	}
 }
 
+const char *weir_spec_admission(const struct weir_stage_spec *stage, bool queued)
+{
+	const char *policy = stage->admission.policy;
+
+	if (policy && strcmp(policy, "auto") != 0)
+		return policy;
+	return queued ? "weir" : "none";
+}
+
+int64_t weir_spec_slo_ns(const struct weir_spec *spec, const struct weir_stage_spec *stage)
+{
+	int64_t least_ns = INT64_MAX;
+
+	if (stage->slo_ns >= 0)
+		return stage->slo_ns;
+	for (int c = 0; c < spec->n_classes; c++)
+		if (spec->classes[c].slo_ns < least_ns)
+			least_ns = spec->classes[c].slo_ns;
+	return spec->n_classes > 0 ? least_ns : SLO_DEFAULT_NS;
+}
+
 int weir_spec_link(struct weir_stage_spec *stage, const char *outlet, const char *to, bool loop)
 {
 	void *array = stage->to;

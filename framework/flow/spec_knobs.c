@@ -60,8 +60,8 @@ const struct weir_knob weir_threads_knobs[] = {
     {.name = "policy",
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_threads_spec, policy),
-	.def = "seda", /* overload.md: the one that exists until resize_weir does */
-	.help = "what resizes the pool between min and max: seda, weir, or static for never"},
+	.def = "weir",
+	.help = "what resizes the pool between min and max: weir, seda, or static for never"},
     {.name = "pin",
 	.type = WEIR_KNOB_BOOL,
 	MEMBER(weir_threads_spec, pinned),
@@ -136,9 +136,10 @@ const struct weir_knob weir_admission_knobs[] = {
     {.name = "policy",
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_admission_spec, policy),
-	.def = "none",
-	.help = "who may enter the queue: none (all, up to its limit), threshold, rate, codel, "
-		"gradient2, dagor, seda_rt or weir (docs/overload.md)"},
+	.def = "auto",
+	.help =
+	    "who may enter the queue: weir, none (all, up to its limit), threshold, rate, codel, "
+	    "gradient2, dagor or seda_rt (docs/overload.md); auto: weir where there is a queue"},
     {.name = "mode",
 	.type = WEIR_KNOB_ENUM,
 	MEMBER(weir_admission_spec, mode),
@@ -263,10 +264,12 @@ const struct weir_knob weir_stage_knobs[] = {
     {.name = "slo",
 	.type = WEIR_KNOB_DURATION,
 	MEMBER(weir_stage_spec, slo_ns),
-	.def = "500ms", /* overload.md 3.7 */
+	.def = "auto",
 	.min = SLO_MIN_NS,
 	.max = SLO_MAX_NS,
-	.help = "how long an event may take to pass, queue included"},
+	.flags = WEIR_KNOB_AUTO,
+	.help = "how long an event may take to pass, queue included; auto: the shortest of the "
+		"classes"},
     {.name = NULL}};
 
 const struct weir_knob weir_group_knobs[] = {

@@ -136,6 +136,8 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 	int64_t start_ns = t->now_ns;
 
 	t->batch++;
+	atomic_store_explicit(&t->moves, atomic_load_explicit(&t->moves, memory_order_relaxed) + 2,
+	    memory_order_relaxed);
 	book_add(&l->book.running, (uint64_t)n);
 	if (sink->inlined) {
 		record_no_waits(l, ev, n, sink->queue.n_classes, per_class);

@@ -244,6 +244,7 @@ static void fold(struct thread *t)
 	while (*at != t)
 		at = &(*at)->next;
 	*at = t->next;
+	g->gone_moves += atomic_load_explicit(&t->moves, memory_order_relaxed) + 1;
 	lock_release(&g->threads_lock);
 }
 
@@ -370,7 +371,8 @@ bool thread_flush(void)
 	struct thread *t = thread_self();
 	bool any = t->dirty != NULL;
 
-	atomic_store_explicit(&t->moving, any, memory_order_relaxed);
+	if (any)
+		moves_begin(t);
 	while (t->dirty) {
 		struct outbox *o = t->dirty;
 		if (o->sink)
@@ -383,8 +385,8 @@ bool thread_flush(void)
 			t->dirty_tail = &t->dirty;
 		o->dirty = false;
 	}
-	atomic_store_explicit(
-	    &t->moving, false, memory_order_release); /* partner: moving_threads */
+	if (atomic_load_explicit(&t->moves, memory_order_relaxed) & 1)
+		moves_end(t);
 	if (WEIR_UNLIKELY(graph_draining(t->graph)))
 		graph_pulse(t->graph);
 	return any;
@@ -419,7 +421,7 @@ int weir_offer(struct weir_stage *to, struct weir_event **ev, int n, int *reason
 
 	WEIR_ASSERT(n >= 1 && thread_self()->run_n == 0); /* a handler emits */
 	thread_touch(clock_now_ns());
-	atomic_store_explicit(&thread_self()->moving, true, memory_order_relaxed);
+	moves_begin(thread_self());
 	for (int at = 0; at < n; at += WEIR_BATCH_MAX) {
 		int chunk = n - at < WEIR_BATCH_MAX ? n - at : WEIR_BATCH_MAX;
 		int left = offer_chunk(to, ev + at, chunk, reason);

@@ -66,6 +66,10 @@ is exit 2; is err has 'below 1'
 printf '0.1\n' >times.txt
 weir bench http://127.0.0.1:1/ --trace times.txt --warmup 1s
 is exit 2; is err has '--warmup'
+weir bench http://127.0.0.1:1/ --rate 1 --users 0
+is exit 2; is err has '--users'
+weir bench http://127.0.0.1:1/ --rate 1 --users 5 --site surge:20
+is exit 2; is err has '--users goes with --path'
 weir bench --help
 is exit 0; is out has '--find-capacity'; is out has '--class'
 
@@ -97,6 +101,14 @@ cmp -s run.json kept.json || fail 'an existing run file was touched'
 weir bench "$web" --rate 100 --for 1s -q --site surge:20 --make-site site
 is out has '100/s'
 [ -n "$(find site -type f)" ] || fail 'no site was made'
+weir bench "$web" --rate 100 --for 1s -q -o users.json --users 3
+law users.json
+python3 - <<'PY' || fail 'the users do not add up to their class'
+import json
+cls = json.load(open("users.json"))["phases"][0]["classes"][0]
+assert len(cls["users"]) == 3 and sum(u[0] for u in cls["users"]) == cls["offered"], cls
+PY
+checks=$((checks + 1))
 weir bench "$web" --closed -c 4 --for 1s -q -o closed.json
 is out has 'closed loop'
 law closed.json

@@ -175,6 +175,8 @@ static void test_why_and_when(void)
 	CU_ASSERT_EQUAL(retry_after(&s, "X-User: 17\r\nX-Retry-Attempt: 1\r\n"), 5);
 	int seconds = retry_after(&s, "");
 	CU_ASSERT(seconds >= 1 && seconds <= 2);
+	seconds = retry_after(&s, "X-Retry-Attempt: 1\r\n"); /* nobody, too */
+	CU_ASSERT(seconds >= 1 && seconds <= 2);
 
 	t.reason_index = (uint8_t)weir_shed_index(refusal = WEIR_EDELAY);
 	token = shed_token_pack(&t);

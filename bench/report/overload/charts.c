@@ -18,7 +18,8 @@ double over_highest_load(const struct over_points *p, const char *where, const c
 
 	for (int i = 0; i < p->n; i++) {
 		const struct over_row *r = p->point[i].first;
-		if (strcmp(r->where, where) == 0 && strcmp(r->workload, workload) == 0)
+		if (p->point[i].rounds > 0 && strcmp(r->where, where) == 0 &&
+		    strcmp(r->workload, workload) == 0)
 			most = fmax(most, r->load);
 	}
 	return most;
@@ -41,8 +42,8 @@ static void add_policy(struct chart *c, const struct over_points *p, const char 
 	s->n = 0;
 	for (int i = 0; i < p->n; i++) {
 		const struct over_range *v = &p->point[i].of[metric];
-		if (!is_of(p->point[i].first, where, workload, policy) || v->n == 0 ||
-		    !isfinite(v->mid))
+		if (!is_of(p->point[i].first, where, workload, policy) || p->point[i].rounds == 0 ||
+		    v->n == 0 || !isfinite(v->mid))
 			continue;
 		s->x[s->n] = p->point[i].first->load;
 		s->y[s->n] = v->mid;
@@ -69,7 +70,7 @@ static void span_loads(struct chart *c)
 }
 
 /* What the metric's chart says beside its title, and its upper end. */
-static void scale_metric(struct chart *c, enum over_metric metric)
+static void scale_metric(struct chart *c, const char *where, enum over_metric metric)
 {
 	double high = fmin(chart_max_y(c), RATIO_MAX);
 
@@ -82,10 +83,12 @@ static void scale_metric(struct chart *c, enum over_metric metric)
 		    "their range.");
 	} else if (metric == OVER_P99) {
 		chart_rule(c, false, 1, "objective");
-		snprintf(c->about, sizeof(c->about),
-		    "Of what was not refused. Clients give up at the objective: over 1 says that "
-		    "more than one in a hundred "
-		    "did, not how long it would have taken.");
+		snprintf(c->about, sizeof(c->about), "Of what was not refused. %s",
+		    strcmp(where, "sim") == 0 ? "What was completed too late counts, what was "
+						"given up in the queue does not."
+					      : "Clients give up at the objective: over 1 says "
+						"that more than one in a hundred did, "
+						"not how long it would have taken.");
 	} else {
 		snprintf(c->about, sizeof(c->about), "Medians of the rounds, with their range.");
 		c->y = scale_exact(1.02);
@@ -103,7 +106,7 @@ struct chart *over_chart_load(const struct over_points *p, const char *where, co
 	for (int i = 0; i < policy.n && i < CHART_STYLES; i++)
 		add_policy(c, p, where, workload, policy.name[i], i, metric);
 	span_loads(c);
-	scale_metric(c, metric);
+	scale_metric(c, where, metric);
 	return c;
 }
 
@@ -154,7 +157,7 @@ struct chart *over_chart_time(const struct over_points *p, const struct over_row
 	for (int i = 0; i < policy.n && i < CHART_STYLES; i++) {
 		const struct over_point *at =
 		    over_point_find(p, where, workload, policy.name[i], load);
-		if (!at || at->first->n_bins == 0)
+		if (!at || at->rounds == 0 || at->first->n_bins == 0)
 			continue;
 		shown = at;
 		add_series(c, rows, at, policy.name[i], i);
@@ -206,7 +209,7 @@ struct chart *over_chart_threads(
 	for (int i = 0; i < policy.n && i < CHART_STYLES; i++) {
 		const struct over_point *at =
 		    over_point_find(p, where, workload, policy.name[i], load);
-		if (!at || at->first->n_threads == 0)
+		if (!at || at->rounds == 0 || at->first->n_threads == 0)
 			continue;
 		shown = at->first;
 		add_threads(c, shown, policy.name[i], i);

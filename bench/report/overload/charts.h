@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The charts of the overload report. Each returns a new chart (chart_free), NULL when memory ran out; one without
- * values (chart_has_values) need not be drawn. A policy has the same style in all charts of `where`.
+ * values (chart_has_values) need not be drawn. Void runs are in none. A policy has the same style in all charts of `where`.
  */
 #ifndef WEIR_REPORT_OVERLOAD_CHARTS_H
 #define WEIR_REPORT_OVERLOAD_CHARTS_H
@@ -21,7 +21,7 @@ struct chart *over_chart_time(const struct over_points *p, const struct over_row
 struct chart *over_chart_threads(
     const struct over_points *p, const char *where, const char *workload, double load);
 
-/** The highest load that `where` has of a workload; 0: none. */
+/** The highest load with runs that count; 0: none. */
 double over_highest_load(const struct over_points *p, const char *where, const char *workload);
 
 #endif

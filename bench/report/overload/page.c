@@ -24,7 +24,8 @@ static const char page_style[] =
     "td:nth-child(3){font-weight:650}.targets td.off{color:var(--bad)}"
     ".part{margin-top:44px;padding-top:6px;border-top:3px solid var(--line)}.part "
     "h2{margin-top:18px;font-size:24px}"
-    ".work{margin-top:34px}.work>h3{font-size:18px}td small{font-size:11.5px}"
+    ".work{margin-top:34px}.work>.grid,.work>.soft{margin-bottom:14px}.work>h3{font-size:18px}td "
+    "small{font-size:11.5px}"
     "nav{display:flex;flex-wrap:wrap;gap:4px 14px;font-size:13.5px;margin:10px 0}nav "
     "a{color:var(--c0)}\n";
 
@@ -96,8 +97,8 @@ static void page_verdict(struct page *p, const struct part *part)
 	fprintf(p->out, "<p class='verdict %s'><span><b>%s:</b> ", level, part->title);
 	markup_text(p->out, text);
 	if (voids > 0)
-		fprintf(
-		    p->out, " <b>%d void runs</b> (the generator was late) count nowhere.", voids);
+		fprintf(p->out, " <b>%d void run%s</b> (the generator was late) count%s nowhere.",
+		    voids, voids == 1 ? "" : "s", voids == 1 ? "s" : "");
 	fputs("</span></p>\n", p->out);
 }
 
@@ -109,7 +110,7 @@ static double pool_load(const struct over_points *p, const char *where, const ch
 	for (int i = 0; i < p->n; i++) {
 		const struct over_row *r = p->point[i].first;
 		if (strcmp(r->where, where) == 0 && strcmp(r->workload, workload) == 0 &&
-		    r->n_threads > 0 && (best <= 0 || r->load <= 0.9))
+		    p->point[i].rounds > 0 && r->n_threads > 0 && (best <= 0 || r->load <= 0.9))
 			best = r->load;
 	}
 	return best;
@@ -136,6 +137,39 @@ static void page_time(struct page *p, const char *where, const char *workload)
 		page_chart(p, over_chart_threads(&p->points, where, workload, pool));
 }
 
+/* One load makes no curve. */
+static bool has_curve(const struct over_points *p, const char *where, const char *workload)
+{
+	double highest = over_highest_load(p, where, workload);
+
+	for (int i = 0; i < p->n; i++)
+		if (strcmp(p->point[i].first->where, where) == 0 &&
+		    strcmp(p->point[i].first->workload, workload) == 0 && p->point[i].rounds > 0 &&
+		    p->point[i].first->load < highest)
+			return true;
+	return false;
+}
+
+static void page_load(struct page *p, const char *where, const char *workload)
+{
+	const struct over_points *of = &p->points;
+
+	if (!has_curve(of, where, workload))
+		return;
+	fputs("<div class=grid>\n", p->out);
+	page_chart(
+	    p, over_chart_load(of, where, workload, OVER_GOODPUT, "Goodput against offered load"));
+	page_chart(p, over_chart_load(of, where, workload, OVER_P99,
+			  "p99 of what was admitted, over the objective"));
+	if (strcmp(workload, "W10") == 0)
+		page_chart(p, over_chart_load(of, where, workload, OVER_TOP,
+				  "Success of the highest class under the flood"));
+	if (strcmp(workload, "W11") == 0)
+		page_chart(p, over_chart_load(of, where, workload, OVER_JAIN,
+				  "Jain's index of the equal users"));
+	fputs("</div>\n", p->out);
+}
+
 static void page_workload(struct page *p, const char *where, const char *workload)
 {
 	const struct over_row *first = row_of(&p->points, where, workload);
@@ -148,18 +182,7 @@ static void page_workload(struct page *p, const char *where, const char *workloa
 	markup_text(p->out, first->what);
 	fprintf(p->out, "</h3><p class=soft>Capacity %s, objective %s.</p>\n",
 	    format_rate(cap, first->capacity_per_s), format_time(slo, first->slo_s));
-	fputs("<div class=grid>\n", p->out);
-	page_chart(p, over_chart_load(&p->points, where, workload, OVER_GOODPUT,
-			  "Goodput against offered load"));
-	page_chart(p, over_chart_load(&p->points, where, workload, OVER_P99,
-			  "p99 of what was admitted, over the objective"));
-	if (strcmp(workload, "W10") == 0)
-		page_chart(p, over_chart_load(&p->points, where, workload, OVER_TOP,
-				  "Success of the highest class under the flood"));
-	if (strcmp(workload, "W11") == 0)
-		page_chart(p, over_chart_load(&p->points, where, workload, OVER_JAIN,
-				  "Jain's index of the equal users"));
-	fputs("</div>\n", p->out);
+	page_load(p, where, workload);
 	page_time(p, where, workload);
 	over_goodput_table(p->out, &p->points, where, workload);
 	over_class_table(p->out, &p->points, p->rows, where, workload, highest);

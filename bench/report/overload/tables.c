@@ -222,7 +222,7 @@ void over_class_table(FILE *out, const struct over_points *p, const struct over_
 	const char *heading[OVER_CLASSES_MAX + 1] = {"success by class"};
 	char text[OVER_CLASSES_MAX][64], x[FORMAT_MAX];
 
-	if (!any || any->first->n_classes < 2)
+	if (!any || any->rounds == 0 || any->first->n_classes < 2)
 		return;
 	int n = any->first->n_classes;
 	for (int k = 0; k < n; k++) {

@@ -103,6 +103,7 @@ struct weir_class_view {
 	    shed[WEIR_SHED_REASONS];    /* by reason, at the door and at the queue's exit; an event
 					 * that a door refuses counts as completed at its sender */
 	uint64_t shadow_shed;           /* would have been shed if admission were enforced */
+	uint64_t refused_ahead;         /* at doors upstream, for the sake of this stage */
 	uint64_t queued;                /* now */
 	struct weir_hist wait, service; /* seconds in the queue; in the handler, per event */
 };

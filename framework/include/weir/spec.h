@@ -24,8 +24,8 @@ struct weir_threads_spec {
 	int64_t min, max, start; /* handler threads, 1..1024; start -1: min */
 	char *policy;            /* resize policy: "seda", "weir", "static" */
 	bool pinned;             /* thread i to core i modulo cores */
-	int64_t spin_ns;  /* longest spin before parking; -1: adapt, 0 where one core is all */
-	int64_t stuck_ns; /* handler calls longer than this are reported; 0: none */
+	int64_t spin_ns;       /* longest spin before parking; -1: adapt, 0 where one core is all */
+	int64_t stuck_ns;      /* handler calls longer than this are reported; 0: none */
 	struct weir_mark mark; /* where `min` is written; no file: nowhere */
 };
 
@@ -50,8 +50,8 @@ struct weir_cohort_spec {
 enum weir_admission_mode { WEIR_ADMISSION_OFF, WEIR_ADMISSION_SHADOW, WEIR_ADMISSION_ENFORCE };
 
 struct weir_admission_spec {
-	char *policy;        /* "none", "threshold", "rate", "codel" ... (framework/admission) */
-	int mode;            /* enum weir_admission_mode */
+	char *policy; /* "auto", "none", "threshold", "rate", "codel" ... (framework/admission) */
+	int mode;     /* enum weir_admission_mode */
 	int64_t threshold;   /* threshold: events in the queue, less for lower classes; -1: half the
 			      limit */
 	double rate;         /* rate: events per second */
@@ -84,11 +84,11 @@ struct weir_stage_spec {
 	struct weir_node *with; /* the map as written, NULL when absent; owned */
 	struct weir_link_spec *to;
 	int n_to;
-	bool inlined; /* `threads: inline` */
-	char *group;  /* "" for a pool of its own */
-	int mode;     /* enum weir_stage_mode */
-	char *key;    /* field for `mode: partitioned`; "" then means "stage" */
-	int64_t slo_ns;
+	bool inlined;              /* `threads: inline` */
+	char *group;               /* "" for a pool of its own */
+	int mode;                  /* enum weir_stage_mode */
+	char *key;                 /* field for `mode: partitioned`; "" then means "stage" */
+	int64_t slo_ns;            /* -1, auto: the smallest of the classes' */
 	struct weir_mark slo_mark; /* where `slo` is written; no file: nowhere, a default */
 	struct weir_threads_spec threads;
 	struct weir_queue_spec queue;
@@ -117,7 +117,8 @@ struct weir_class_spec {
 	int n_match; /* 0: matches everything */
 	int64_t slo_ns;
 	int64_t priority; /* 0..7, 0 is the highest; -1, auto: one behind the class before it */
-	double guarantee; /* share of the service, 0..0.5; -1, auto: 0.02, 0 at the highest priority */
+	double
+	    guarantee; /* share of the service, 0..0.5; -1, auto: 0.02, 0 at the highest priority */
 	/* where they are written; no file: nowhere, a default */
 	struct weir_mark slo_mark, priority_mark, guarantee_mark;
 };
@@ -164,6 +165,13 @@ WEIR_API extern const struct weir_knob weir_group_knobs[];
  */
 WEIR_API void weir_spec_shares(const struct weir_spec *spec, int priority[WEIR_CLASSES_MAX],
     double guarantee[WEIR_CLASSES_MAX]);
+
+/** The admission policy of a stage, `auto` resolved: "weir" for one with a queue, else "none". */
+WEIR_API const char *weir_spec_admission(const struct weir_stage_spec *stage, bool queued);
+
+/** The objective of a stage in ns, `auto` resolved: the smallest of the classes', 500 ms without classes. */
+WEIR_API int64_t weir_spec_slo_ns(
+    const struct weir_spec *spec, const struct weir_stage_spec *stage);
 
 /** An empty spec with defaults, NULL when out of memory. */
 WEIR_API struct weir_spec *weir_spec_new(const char *name);

@@ -34,12 +34,12 @@ static void test_learns(void)
 {
 	struct weir_fill f;
 	struct admission_sample sample = {
-	    .span_ns = TICK_NS, .n_classes = 1, .threads = 1, .cost_ns = TICK_NS};
+	    .span_ns = TICK_NS, .n_classes = 1, .threads = 1, .cost_ns = TICK_NS / 10};
 
 	memset(&f, 0, sizeof(f));
 	CU_ASSERT_EQUAL(weir_fill_part(&f, 0, 0.1), 1); /* nothing known: all */
-	sample.class[0].offered = 11;                   /* of the stage's cost, 1 thread each */
-	sample.class[0].refused = 5;
+	sample.class[0].offered = 110;                  /* of the stage's cost, a tenth each */
+	sample.class[0].refused = 50;
 	classes_default(&sample);
 	weir_fill_learn(&f, &sample);
 	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 1, 1e-9); /* 10 ms of 110 */
@@ -52,6 +52,12 @@ static void test_learns(void)
 	sample.class[0].offered = sample.class[0].wanted = 0;
 	weir_fill_learn(&f, &sample);
 	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 11.0 / 6, 1e-6);
+	/* Of slow events more time is needed to know their rate: 40 of them, here 400 ms. */
+	memset(&f, 0, sizeof(f));
+	sample.span_ns = sample.cost_ns = TICK_NS;
+	sample.class[0].offered = sample.class[0].wanted = 41;
+	weir_fill_learn(&f, &sample);
+	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 1, 1e-9); /* 10 ms of 410 */
 }
 
 /* 4 threads, 0.8 + 1.6 + 2.4 + 3.2 offered: guarantees of 0.08 each but for the first. */

@@ -48,7 +48,7 @@ static void test_rises_holds_falls(void)
 	CU_ASSERT_EQUAL(look(0.9, 2 * STEP), 2);
 	CU_ASSERT_DOUBLE_EQUAL(degrade_level(&d), 0.3, 1e-9);
 	settle(0.49);
-	CU_ASSERT_EQUAL(look(0.5, 10 * STEP), 0);
+	CU_ASSERT_EQUAL(look(0.49, 10 * STEP), 0);
 	settle(0.2);
 	CU_ASSERT_EQUAL(look(0.2, 10 * STEP), 0);
 	CU_ASSERT_DOUBLE_EQUAL(degrade_level(&d), 0.3, 1e-9);

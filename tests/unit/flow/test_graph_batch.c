@@ -44,6 +44,7 @@ static struct weir_graph *start(const char *use, const char *slo, const char *po
 	struct weir_stage_spec *s = fixture_stage(spec, "s", use, NULL);
 
 	fixture_set(s, "threads.max", "1");
+	fixture_set(s, "threads.policy", "static");
 	fixture_set(s, "slo", slo);
 	CU_ASSERT_EQUAL(weir_spec_text(&s->cohort.policy, policy), 0);
 	prepare(N);

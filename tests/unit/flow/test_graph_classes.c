@@ -10,7 +10,7 @@ static struct weir_spec *spec_with(int classes)
 
 	fixture_stage(spec, "a", "t.end", NULL);
 	for (int c = 0; c < classes; c++) {
-		char name[8];
+		char name[16];
 		snprintf(name, sizeof(name), "c%d", c);
 		weir_spec_add_class(spec, name);
 	}

@@ -32,6 +32,7 @@ static struct weir_graph *start(const char *max)
 
 	fixture_set(s, "threads.max", max);
 	weir_spec_text(&s->threads.policy, "weir");
+	fixture_set(s, "admission.policy", "none"); /* the queue is to be long */
 	prepare(N);
 	struct weir_graph *g = fixture_start(spec);
 	weir_thread_attach(g, "test");

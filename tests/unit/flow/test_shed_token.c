@@ -109,9 +109,10 @@ static void test_times(void)
 static void test_what_is_no_token(void)
 {
 	static const char *const bad[] = {"", "8", "800000000000", "80000000000000",
-	    "G000000000000" /* 65 bits */, "Z000000000000", "0000000000000" /* no mark */,
-	    "7ZZZZZZZZZZZZ", "8000-00000000", "800000000000U", "8000 00000000",
-	    "80000000000\xc3\xa9", "FZZZZZZZZZZZZ" /* reason 15 */, "8000000000000\n"};
+	    "G000000000000" /* 65 bits */, "R000000000000", "Z000000000000",
+	    "0000000000000" /* no mark */, "7ZZZZZZZZZZZZ", "8000-00000000", "800000000000U",
+	    "8000 00000000", "80000000000\xc3\xa9", "FZZZZZZZZZZZZ" /* reason 15 */,
+	    "8000000000000\n"};
 	struct shed_token t = {.at = 7};
 	uint64_t id = 17;
 

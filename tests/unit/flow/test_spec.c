@@ -20,19 +20,32 @@ static void test_defaults(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
 	CU_ASSERT_TRUE(s->threads.min == 1 && s->threads.max == -1 && s->threads.start == -1);
 	CU_ASSERT_TRUE(s->threads.spin_ns == -1 && !s->threads.pinned && !s->inlined);
-	CU_ASSERT_STRING_EQUAL(s->threads.policy, "seda");
+	CU_ASSERT_STRING_EQUAL(s->threads.policy, "weir");
 	CU_ASSERT_EQUAL(s->queue.limit, 4096);
 	CU_ASSERT_TRUE(s->cohort.max == 64 && s->cohort.linger_ns == 0);
 	CU_ASSERT_STRING_EQUAL(s->cohort.by, "");
-	CU_ASSERT_STRING_EQUAL(s->admission.policy, "none");
+	CU_ASSERT_STRING_EQUAL(s->admission.policy, "auto");
+	CU_ASSERT_STRING_EQUAL(weir_spec_admission(s, true), "weir");
+	CU_ASSERT_STRING_EQUAL(weir_spec_admission(s, false), "none");
 	CU_ASSERT_EQUAL(s->admission.mode, WEIR_ADMISSION_ENFORCE);
 	CU_ASSERT_TRUE(s->admission.threshold == -1 && s->admission.rate == 0);
-	CU_ASSERT_TRUE(s->mode == WEIR_MODE_SHARED && s->slo_ns == 500000000);
+	CU_ASSERT_TRUE(s->mode == WEIR_MODE_SHARED && s->slo_ns == -1);
+	CU_ASSERT_EQUAL(weir_spec_slo_ns(spec, s), 500000000);
 	CU_ASSERT_TRUE(s->key[0] == '\0' && s->group[0] == '\0' && s->with == NULL);
 	struct weir_group_spec *g = weir_spec_add_group(spec, "g");
 	CU_ASSERT_TRUE(g && g->threads.min == 1 && strcmp(g->schedule, "shared") == 0);
 	struct weir_class_spec *c = weir_spec_add_class(spec, "c");
 	CU_ASSERT_TRUE(c && c->slo_ns == 500000000 && c->n_match == 0);
+	c->slo_ns = 700000000;
+	CU_ASSERT_EQUAL(weir_spec_slo_ns(spec, s), 700000000); /* the shortest of the classes */
+	c = weir_spec_add_class(spec, "d");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+	CU_ASSERT_EQUAL(weir_spec_slo_ns(spec, s), 500000000);
+	s->slo_ns = 40;
+	CU_ASSERT_EQUAL(weir_spec_slo_ns(spec, s), 40);
+	CU_ASSERT_STRING_EQUAL(weir_spec_admission(s, true), "weir");
+	CU_ASSERT_EQUAL(weir_spec_text(&s->admission.policy, "rate"), 0);
+	CU_ASSERT_STRING_EQUAL(weir_spec_admission(s, false), "rate");
 	weir_spec_free(spec);
 	weir_spec_free(NULL);
 }

@@ -115,6 +115,62 @@ static void test_retries_end(void)
 	load_server_stop(&server);
 }
 
+/* Retries say which they are, whatever else is on the connection; first attempts do not. */
+static void test_retries_say_so(void)
+{
+	for (int way = 0; way < 4; way++) {
+		load_server_start(&server, NULL);
+		plan_for(server.port, "/failing", 500, 300 * LOAD_MS);
+		plan.retries = 2;
+		plan.backoff_ns = LOAD_MS;
+		plan.pipeline = way & 1 ? 4 : 1;
+		plan.connections = way & 1 ? 1 : 4;
+		plan.send_deadline = way & 2;
+		plan_run(NULL);
+		load_server_stop(&server);
+		const struct load_class_result *k = plan_counts();
+		CU_ASSERT_EQUAL(k->outcome[LOAD_ERROR], k->offered);
+		CU_ASSERT_EQUAL(k->retries, 2 * k->offered);
+		CU_ASSERT_EQUAL((uint64_t)atomic_load(&server.retries), k->retries);
+		CU_ASSERT_EQUAL(atomic_load(&server.attempt_max), 2);
+		CU_ASSERT_EQUAL((uint64_t)atomic_load(&server.deadlines),
+		    way & 2 ? k->offered + k->retries : 0);
+		plan_end();
+	}
+}
+
+/* Users are counted apart, over all threads, and add up to their class. */
+static void test_users(void)
+{
+	uint64_t offered = 0, good = 0;
+
+	load_server_start(&server, NULL);
+	plan_for(server.port, NULL, 1000, 300 * LOAD_MS);
+	const struct mix_head head = {.method = "GET", .host = "127.0.0.1"};
+	struct load_class *cls = &plan.class[plan.n_classes++];
+	snprintf(cls->name, sizeof(cls->name), "users");
+	cls->weight = 1;
+	for (int i = 0; i < 3; i++) /* the last one never succeeds */
+		CU_ASSERT_EQUAL_FATAL(
+		    mix_add(cls, &head, i < 2 ? "/" : "/shed", 1, NULL, 0, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(load_class_seal(cls, &err), 0);
+	cls->users = 3;
+	plan.threads = 2;
+	plan_run(NULL);
+	const struct load_class_result *k = plan_counts();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(k->user);
+	for (int i = 0; i < 3; i++) {
+		CU_ASSERT_TRUE(k->user[i].offered > 0);
+		CU_ASSERT_EQUAL(k->user[i].good, i < 2 ? k->user[i].offered : 0);
+		offered += k->user[i].offered;
+		good += k->user[i].good;
+	}
+	CU_ASSERT_EQUAL(offered, k->offered);
+	CU_ASSERT_EQUAL(good, k->outcome[LOAD_OK]);
+	plan_end();
+	load_server_stop(&server);
+}
+
 static void test_sessions(void)
 {
 	uint64_t n = 0;
@@ -356,7 +412,8 @@ CUNIT_MAIN("run", {"a fixed delay is seen", test_fixed_delay},
     {"no coordinated omission", test_no_coordinated_omission},
     {"closed loop", test_closed_loop_counts},
     {"requests wait and time out", test_waiting_times_out}, {"retries", test_retries},
-    {"retries end", test_retries_end}, {"sessions", test_sessions},
+    {"retries end", test_retries_end}, {"retries say so", test_retries_say_so},
+    {"users", test_users}, {"sessions", test_sessions},
     {"threads and classes", test_threads_and_classes},
     {"fresh connections", test_fresh_connections}, {"warm-up and pause", test_warmup_and_pause},
     {"stopped by hand", test_stopped}, {"a server that dies", test_killed_server},

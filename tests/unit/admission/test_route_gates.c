@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* Which doors decide for whom (admission/route.h), and who was decided on. */
+#include "admission/route.h"
+
+#include "cunit_main.h"
+#include "route_net.h"
+
+/* source -> a -> b -> f, all of them: both doors could decide, who comes from them was decided on. */
+static void test_chain(void)
+{
+	static struct net n;
+	int src = net_source(&n, 1), a = net_queued(&n), b = net_queued(&n), f = net_front(&n);
+
+	net_pass(&n, net_link(&n, src, a), 0, 100, 100);
+	net_pass(&n, net_link(&n, a, b), 0, 100, 100);
+	net_pass(&n, net_link(&n, b, f), 0, 100, 100);
+	net_learn(&n);
+	CU_ASSERT(route_gates(n.r, a, 0, 0) && route_gates(n.r, b, 0, 0));
+	CU_ASSERT(route_judged(n.r, a, 0, 0) && route_judged(n.r, b, 0, 0));
+	CU_ASSERT(!route_gates(n.r, src, 0, 0) && !route_judged(n.r, src, 0, 0));
+	CU_ASSERT(!route_gates(n.r, f, 0, 0)); /* its own door is no other's */
+	net_end(&n);
+}
+
+/* A cache whose misses, one in ten, go on to f: refusing all for the sake of a tenth is no gain. */
+static void test_cache(void)
+{
+	static struct net n;
+	int cache = net_queued_of(&n, 1), f = net_front(&n);
+
+	net_pass(&n, net_link(&n, cache, f), 0, 5000, 500);
+	net_times(&n, f, 0, 1000);
+	n.look[cache].in_flight[0] = 20;
+	net_learn(&n);
+	CU_ASSERT_DOUBLE_EQUAL(route_visits(n.r, cache, 0, 0), 0.1, 1e-9);
+	CU_ASSERT(!route_gates(n.r, cache, 0, 0));
+	CU_ASSERT(!route_judged(n.r, cache, 0, 0));
+	CU_ASSERT_EQUAL(route_pipeline_ns(n.r, 0), 2000); /* but that tenth is on its way */
+	net_end(&n);
+}
+
+/* Two routes by class behind a shared stage: each class is asked about for its own front. */
+static void test_two_routes(void)
+{
+	static struct net n;
+	int a = net_queued_of(&n, 2), narrow = net_front(&n), wide = net_front(&n);
+	int l[2] = {net_link(&n, a, narrow), net_link(&n, a, wide)};
+
+	for (int c = 0; c < 2; c++) {
+		net_pass(&n, l[c], c, 300, 300);
+		n.look[a].in_flight[c] = 10 + c;
+		n.look[narrow].cost_ns[c] = 1000;
+		n.look[wide].cost_ns[c] = 100;
+	}
+	net_learn(&n);
+	for (int c = 0; c < 2; c++)
+		for (int f = 0; f < 2; f++) {
+			CU_ASSERT_EQUAL(route_gates(n.r, a, f, c), c == f);
+			CU_ASSERT_EQUAL(route_judged(n.r, a, f, c), c == f);
+		}
+	CU_ASSERT_EQUAL(route_pipeline_ns(n.r, 0), 10 * 1000);
+	CU_ASSERT_EQUAL(route_pipeline_ns(n.r, 1), 11 * 100);
+	net_end(&n);
+}
+
+/* a is itself a front: its own door is asked for by none before it, but it asks for f. */
+static void test_a_front_that_is_a_gate(void)
+{
+	static struct net n;
+	int src = net_source(&n, 1), a = net_front(&n), f = net_front(&n);
+
+	net_pass(&n, net_link(&n, src, a), 0, 100, 100);
+	net_pass(&n, net_link(&n, a, f), 0, 100, 100);
+	net_learn(&n);
+	CU_ASSERT(!route_gates(n.r, a, 0, 0) && !route_judged(n.r, a, 0, 0));
+	CU_ASSERT(route_gates(n.r, a, 1, 0) && route_judged(n.r, a, 1, 0));
+	net_end(&n);
+}
+
+/* An inline stage has no door, and passes on what it was given. */
+static void test_inline_in_the_middle(void)
+{
+	static struct net n;
+	int src = net_source(&n, 1), a = net_queued(&n), in = net_inline(&n), f = net_front(&n);
+
+	net_pass(&n, net_link(&n, src, a), 0, 100, 100);
+	net_pass(&n, net_link(&n, a, in), 0, 100, 100);
+	net_pass(&n, net_link(&n, in, f), 0, 100, 100);
+	net_learn(&n);
+	CU_ASSERT(route_gates(n.r, a, 0, 0) && !route_gates(n.r, in, 0, 0));
+	CU_ASSERT(route_judged(n.r, in, 0, 0));
+	net_end(&n);
+}
+
+/* What comes straight from a source through an inline stage was decided on by nobody. */
+static void test_inline_behind_a_source(void)
+{
+	static struct net n;
+	int src = net_source(&n, 1), in = net_inline(&n), f = net_front(&n);
+
+	net_pass(&n, net_link(&n, src, in), 0, 100, 100);
+	net_pass(&n, net_link(&n, in, f), 0, 100, 100);
+	net_learn(&n);
+	CU_ASSERT(!route_judged(n.r, src, 0, 0) && !route_judged(n.r, in, 0, 0));
+	net_end(&n);
+}
+
+/* Of two ways into an inline stage the one that most come by counts. */
+static void test_inline_of_two_ways(void)
+{
+	static struct net n;
+
+	for (int by_gate = 0; by_gate < 2; by_gate++) {
+		int src = net_source(&n, 1), a = net_queued(&n), in = net_inline(&n);
+		int f = net_front(&n);
+		unsigned via_a = by_gate ? 60 : 40;
+		net_pass(&n, net_link(&n, src, a), 0, 100, via_a);
+		net_pass(&n, net_link(&n, src, in), 0, 0, 100 - via_a);
+		net_pass(&n, net_link(&n, a, in), 0, via_a, via_a);
+		net_pass(&n, net_link(&n, in, f), 0, 100, 100);
+		net_learn(&n);
+		CU_ASSERT(route_gates(n.r, a, 0, 0));
+		CU_ASSERT_EQUAL(route_judged(n.r, in, 0, 0), by_gate == 1);
+		net_end(&n);
+	}
+}
+
+/* One of a gate's two ways leads over a stage from which fewer go on: who comes that way was decided on at
+ * the gate all the same, and is not asked about again. */
+static void test_judged_through_a_queue_that_is_no_gate(void)
+{
+	static struct net n;
+	int a = net_queued_of(&n, 1), b = net_queued(&n), c = net_queued(&n), f = net_front(&n);
+
+	net_pass(&n, net_link(&n, a, b), 0, 400, 100);
+	net_pass(&n, net_link(&n, a, c), 0, 0, 300);
+	net_pass(&n, net_link(&n, b, f), 0, 100, 70);
+	net_pass(&n, net_link(&n, c, f), 0, 300, 300);
+	net_learn(&n);
+	CU_ASSERT(route_gates(n.r, a, 0, 0)); /* 0.925 */
+	CU_ASSERT(!route_gates(n.r, b, 0, 0));
+	CU_ASSERT(route_gates(n.r, c, 0, 0));
+	CU_ASSERT(route_judged(n.r, b, 0, 0));
+	net_end(&n);
+}
+
+/* A gate from 0.9 on, until below 0.8. */
+static void test_hysteresis(void)
+{
+	static const struct {
+		unsigned sent;
+		bool gate;
+	} step[] = {{89, false}, {91, true}, {85, true}, {81, true}, {79, false}, {85, false},
+	    {89, false}, {91, true}};
+	static struct net n;
+	int a = net_queued_of(&n, 1), f = net_front(&n), l = net_link(&n, a, f);
+
+	net_learn(&n);
+	for (size_t i = 0; i < sizeof(step) / sizeof(step[0]); i++) {
+		/* so many that what was before is forgotten */
+		net_pass(&n, l, 0, 100000000, step[i].sent * 1000000);
+		route_learn(n.r, n.look, n.tried);
+		CU_ASSERT_DOUBLE_EQUAL(route_visits(n.r, a, 0, 0), step[i].sent / 100.0, 1e-4);
+		CU_ASSERT_EQUAL(route_gates(n.r, a, 0, 0), step[i].gate);
+	}
+	net_end(&n);
+}
+
+/* Of the one event that was seen all went on: that is a gate (an error costs one refusal at most). */
+static void test_first_event(void)
+{
+	static struct net n;
+	int a = net_queued_of(&n, 1), f = net_front(&n), l = net_link(&n, a, f);
+
+	net_learn(&n);
+	CU_ASSERT(!route_gates(n.r, a, 0, 0));
+	net_pass(&n, l, 0, 1, 1);
+	route_learn(n.r, n.look, n.tried);
+	CU_ASSERT(route_gates(n.r, a, 0, 0));
+	net_end(&n);
+}
+
+CUNIT_MAIN("gates", {"a chain", test_chain}, {"a cache", test_cache},
+    {"two routes by class", test_two_routes},
+    {"a front that is a gate", test_a_front_that_is_a_gate},
+    {"inline in the middle", test_inline_in_the_middle},
+    {"inline behind a source", test_inline_behind_a_source},
+    {"inline of two ways", test_inline_of_two_ways},
+    {"judged through a queue that is no gate", test_judged_through_a_queue_that_is_no_gate},
+    {"hysteresis", test_hysteresis}, {"the first event", test_first_event})

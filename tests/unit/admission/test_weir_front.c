@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The policy `weir` as doors upstream ask it, and by the time that events have left: who has no hope,
+ * what the way to the stage and behind it does, classes of equal priority. States and caps:
+ * test_weir.c.
+ */
+#include "admission/admission.h"
+
+#include "classes.h"
+#include "cunit_main.h"
+#include "station.h"
+
+#define CLASSES 3
+
+_Alignas(16) static unsigned char state[ADMISSION_STATE_MAX];
+static const struct weir_admission_spec own = {.target_ns = -1, .interval_ns = -1};
+static int64_t now_ms; /* virtual */
+
+/* 4 threads, events of 5 ms, an objective of 100 ms, a predicted wait of wait_ms. */
+static struct admission_view view_of(double wait_ms)
+{
+	return (struct admission_view){.now_ns = now_ms * MS,
+	    .length = wait_ms > 0 ? 64 : 0,
+	    .limit = 4096,
+	    .n_classes = CLASSES,
+	    .threads = 4,
+	    .work_ns = (int64_t)(wait_ms * 4e6),
+	    .cost_ns = 5 * MS,
+	    .slo_ns = 100 * MS};
+}
+
+/* 0 if the event of `user` enters, else why not. */
+static int ask(struct admission_view v, int class_id, uint16_t user)
+{
+	bool refused = false;
+	int reason = 0;
+
+	v.user = &user;
+	int m = admission_weir.admit(state, &own, &v, class_id, 1, &refused, &reason);
+	CU_ASSERT(m == 1 ? !refused && reason == 0 : refused && reason < 0);
+	return reason;
+}
+
+/* The same for one that has left_ms to its deadline. */
+static int ask_left(struct admission_view v, double left_ms)
+{
+	int64_t left_ns = (int64_t)(left_ms * 1e6);
+
+	v.left_ns = &left_ns;
+	return ask(v, 0, 0);
+}
+
+static void start(void)
+{
+	now_ms = 0;
+	admission_weir.init(state, &own, 0);
+}
+
+/* A tick of 10 ms in which class c offered load[c] times what the stage can do, and wants want[c] of it. */
+static void tick(const double *load, const double *want, const int *priority, double wait_ms)
+{
+	struct admission_sample sample = {.span_ns = ADMISSION_TICK_NS,
+	    .n_classes = CLASSES,
+	    .threads = 4,
+	    .length = 64,
+	    .limit = 4096,
+	    .work_ns = (int64_t)(wait_ms * 4e6),
+	    .cost_ns = 5 * MS,
+	    .slo_ns = 100 * MS};
+
+	now_ms += 10;
+	sample.now_ns = now_ms * MS;
+	classes_default(&sample);
+	for (int c = 0; c < CLASSES; c++) {
+		sample.class[c].offered = (uint64_t)(load[c] * 10000); /* of 4 us each */
+		sample.class[c].wanted = (uint64_t)(want[c] * 10000);
+		sample.class[c].cost_ns = 4000;
+		sample.class[c].priority = priority[c];
+		sample.class[c].guarantee = 0;
+	}
+	admission_weir.tick(state, &own, &sample);
+}
+
+static void start_over(const double *load, const double *want, const int *priority)
+{
+	start();
+	for (int t = 0; t < 200; t++)
+		tick(load, want, priority, 20);
+}
+
+/* Part of the class that enters at this wait. */
+static double part_of(int class_id, double wait_ms)
+{
+	int m = 0;
+
+	for (int u = 0; u < 1024; u++)
+		m += ask(view_of(wait_ms), class_id, (uint16_t)(u * 64)) == 0;
+	return m / 1024.0;
+}
+
+/* ---- hope ---- */
+
+/* Wait and service may take nine tenths of what is left, not more: 20 + 5 of 27.8 ms. */
+static void test_hopeless(void)
+{
+	start();
+	CU_ASSERT_EQUAL(ask_left(view_of(20), 27.7), WEIR_EHOPELESS);
+	CU_ASSERT_EQUAL(ask_left(view_of(20), 27.8), 0);
+	CU_ASSERT_EQUAL(ask_left(view_of(0), 5.5), WEIR_EHOPELESS);
+	CU_ASSERT_EQUAL(ask_left(view_of(0), 5.6), 0);
+	CU_ASSERT_EQUAL(ask_left(view_of(0), -1), WEIR_EHOPELESS);
+	CU_ASSERT_EQUAL(ask(view_of(20), 0, 0), 0); /* no deadline: nothing to miss */
+	struct admission_view v = view_of(20);
+	v.left_ns = &(const int64_t){INT64_MAX}; /* this one has none, others of its run have */
+	CU_ASSERT_EQUAL(ask(v, 0, 0), 0);
+}
+
+/* Of one run, who has time left enters, and those before it are what it waits for. */
+static void test_hopeless_in_a_run(void)
+{
+	int64_t left_ns[] = {27 * MS, 28 * MS, 28 * MS, 29200000, 26 * MS, 90 * MS};
+	static const bool want[] = {true, false, true, false, true, false};
+	struct admission_view v = view_of(20);
+	bool refused[6] = {false};
+	uint16_t user[6] = {0};
+	int reason = 0;
+
+	start();
+	v.left_ns = left_ns;
+	v.user = user;
+	CU_ASSERT_EQUAL(admission_weir.admit(state, &own, &v, 0, 6, refused, &reason), 3);
+	CU_ASSERT_EQUAL(reason, WEIR_EHOPELESS);
+	for (int i = 0; i < 6; i++)
+		CU_ASSERT_EQUAL(refused[i], want[i]);
+}
+
+/* What is to come behind the stage counts, but is not waited for here. */
+static void test_rest_adds(void)
+{
+	struct admission_view v = view_of(20);
+
+	start();
+	v.rest_ns = 11 * MS;
+	CU_ASSERT_EQUAL(ask_left(v, 39.9), WEIR_EHOPELESS); /* 20 + 5 + 11 of 40 */
+	CU_ASSERT_EQUAL(ask_left(v, 40.1), 0);
+	v.rest_ns = 10000 * MS;
+	CU_ASSERT_EQUAL(ask(v, 0, 0), 0);
+}
+
+/* ---- the way to the stage ---- */
+
+/* What is queued now will be done in part when who is let in now arrives. */
+static void test_lead_subtracts(void)
+{
+	struct admission_view v = view_of(60);
+
+	start();
+	CU_ASSERT_EQUAL(ask(v, 0, 0), WEIR_EDELAY); /* the cap is 50 */
+	v.lead_ns = 9 * MS;
+	CU_ASSERT_EQUAL(ask(v, 0, 0), WEIR_EDELAY);
+	v.lead_ns = 11 * MS;
+	CU_ASSERT_EQUAL(ask(v, 0, 0), 0);
+	v.lead_ns = 1000 * MS; /* nothing left of it, not less than that */
+	CU_ASSERT_EQUAL(ask(v, 0, 0), 0);
+}
+
+/* The time on the way passes, too: lead + (wait - lead) + service. */
+static void test_lead_is_time_that_passes(void)
+{
+	struct admission_view v = view_of(40);
+
+	start();
+	v.lead_ns = 30 * MS;
+	CU_ASSERT_EQUAL(ask_left(v, 49.9), WEIR_EHOPELESS); /* 30 + 10 + 5 of 50 */
+	CU_ASSERT_EQUAL(ask_left(v, 50.1), 0);
+	v.lead_ns = 70 * MS;
+	CU_ASSERT_EQUAL(ask_left(v, 83.2), WEIR_EHOPELESS); /* 70 + 0 + 5 of 83.3 */
+	CU_ASSERT_EQUAL(ask_left(v, 83.4), 0);
+}
+
+/* ---- idle ---- */
+
+/* I3: with a thread idle the first of a run enters, whatever it has left; the next has it before it. */
+static void test_idle_admits(void)
+{
+	int64_t left_ns[3] = {1, 1, 1};
+	uint16_t user[3] = {65535, 65535, 65535};
+	bool refused[3] = {false};
+	int reason = 0;
+	struct admission_view v = view_of(1000);
+
+	start();
+	v.idle = true;
+	v.left_ns = left_ns;
+	v.user = user;
+	v.lead_ns = v.rest_ns = 500 * MS;
+	CU_ASSERT_EQUAL(admission_weir.admit(state, &own, &v, CLASSES - 1, 3, refused, &reason), 1);
+	CU_ASSERT(!refused[0] && refused[1] && refused[2]);
+	v.idle = false;
+	refused[1] = refused[2] = false;
+	CU_ASSERT_EQUAL(admission_weir.admit(state, &own, &v, CLASSES - 1, 3, refused, &reason), 0);
+	CU_ASSERT_EQUAL(reason, WEIR_EHOPELESS);
+}
+
+/* ---- who is not begun ---- */
+
+static const double twice[CLASSES] = {1, 1, 0};
+static const int falling[CLASSES] = {0, 1, 2}, equal[CLASSES] = {0, 0, 1};
+
+/* Half a service time, but only where the queue stands. */
+static void test_least_left(void)
+{
+	start();
+	CU_ASSERT_EQUAL(admission_weir.least_left(state), 0);
+	tick(twice, twice, falling, 20);
+	CU_ASSERT_EQUAL(admission_weir.least_left(state), 0);
+	start_over(twice, twice, falling);
+	CU_ASSERT_EQUAL(admission_weir.least_left(state), 2500000);
+	for (int t = 0; t < 20; t++)
+		tick(twice, twice, falling, 0.1);
+	CU_ASSERT_EQUAL(admission_weir.least_left(state), 0);
+}
+
+/* ---- shares ---- */
+
+/* Classes of one priority fare alike, at each wait and for each user. */
+static void test_equal_priorities(void)
+{
+	static const double load[CLASSES] = {3, 1, 1};
+
+	start_over(load, load, equal);
+	for (double wait_ms = 1; wait_ms < 70; wait_ms += 3)
+		for (int u = 0; u < 65536; u += 512)
+			CU_ASSERT_EQUAL(ask(view_of(wait_ms), 0, (uint16_t)u),
+			    ask(view_of(wait_ms), 1, (uint16_t)u));
+	CU_ASSERT_DOUBLE_EQUAL(part_of(0, 8), 0.25, 0.01); /* 8 ms is what is steered for */
+	CU_ASSERT_DOUBLE_EQUAL(part_of(1, 8), 0.25, 0.01);
+	CU_ASSERT_EQUAL(part_of(2, 8), 0);
+	start_over(load, load, falling);
+	CU_ASSERT_DOUBLE_EQUAL(part_of(0, 8), 1.0 / 3, 0.01);
+	CU_ASSERT_EQUAL(part_of(1, 8), 0);
+}
+
+/* Of equal ones also the caps are the same while nothing is known to be too much. */
+static void test_equal_caps(void)
+{
+	start();
+	tick(twice, twice, equal, 1);
+	for (int u = 0; u < 65536; u += 256)
+		for (double wait_ms = 36; wait_ms < 55; wait_ms += 0.5) {
+			start();
+			tick(twice, twice, equal, 1);
+			int why = ask(view_of(wait_ms), 0, (uint16_t)u);
+			start();
+			tick(twice, twice, equal, 1);
+			CU_ASSERT_EQUAL(ask(view_of(wait_ms), 1, (uint16_t)u), why);
+		}
+}
+
+/* What other stages refuse of a class is not work here: room is for the others. But who they let in
+ * are the lowest users, so of those this stage may refuse none while there is room. */
+static void test_others_refuse(void)
+{
+	static const double load[CLASSES] = {8, 0.5, 0}, some[CLASSES] = {0.4, 0.5, 0};
+
+	start_over(load, load, equal);
+	CU_ASSERT(part_of(1, 8) < 0.2);
+	start_over(load, some, equal);
+	CU_ASSERT_EQUAL(part_of(0, 8), 1);
+	CU_ASSERT_EQUAL(part_of(1, 8), 1);
+}
+
+/* Where the rest is still too much, the part is of all of the class: of 4 that want 2 together, with 1 to
+ * do, the first quarter of the users is half of those whom the other stage lets in. */
+static void test_part_is_of_all(void)
+{
+	static const double load[CLASSES] = {4, 0, 0}, some[CLASSES] = {2, 0, 0};
+
+	start_over(load, some, equal);
+	CU_ASSERT_DOUBLE_EQUAL(part_of(0, 8), 0.25, 0.01);
+	CU_ASSERT(admission_weir.part(state, 0) <= 0.26);
+}
+
+/* ---- tokens ---- */
+
+static void test_part(void)
+{
+	start();
+	CU_ASSERT_EQUAL(admission_weir.part(state, 0), 1);
+	start_over(twice, twice, falling);
+	ask(view_of(8), 0, 0); /* the wait that was seen last */
+	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 0), 1, 0.01);
+	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 1), part_of(1, 8), 0.01);
+	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 2), 1, 0.01); /* offers nothing */
+}
+
+CUNIT_MAIN("weir ahead", {"no hope", test_hopeless}, {"no hope in a run", test_hopeless_in_a_run},
+    {"rest adds", test_rest_adds}, {"lead subtracts", test_lead_subtracts},
+    {"lead is time that passes", test_lead_is_time_that_passes}, {"idle admits", test_idle_admits},
+    {"least left", test_least_left}, {"equal priorities", test_equal_priorities},
+    {"equal caps", test_equal_caps}, {"others refuse", test_others_refuse},
+    {"part is of all", test_part_is_of_all}, {"part", test_part})

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* Doors that ask for stages ahead of them (flow/ask.h): who is asked about, who is refused, in which
+ * mode. What is counted and on its way: test_ask_work.c. */
+#include "ask_rig.h"
+
+/* ---- refusals ---- */
+
+/* Refused at the gate for the sake of the front: the gate's book has it, the front knows, the token says. */
+static void test_refused_at_the_gate(void)
+{
+	struct weir_event *ev[RUN];
+	struct shed_token t;
+
+	start();
+	answer = odd_places;
+	CU_ASSERT_EQUAL_FATAL(offer(a, 0, RUN, ev), RUN / 2);
+	CU_ASSERT_EQUAL(asked, 1);
+	CU_ASSERT_EQUAL(seen.lead_ns, LEAD);
+	CU_ASSERT_EQUAL(seen.threads, 2);
+	for (int i = 0; i < RUN / 2; i++) {
+		CU_ASSERT_PTR_EQUAL(ev[i], &probes[2 * i + 1].ev);
+		CU_ASSERT_EQUAL(reasons[i], WEIR_EPRIORITY);
+		CU_ASSERT_EQUAL(ev[i]->state, WEIR_EVENT_NEW);
+		CU_ASSERT_TRUE_FATAL(shed_token_unpack(ev[i]->trace_id, &t));
+		CU_ASSERT_EQUAL(t.stage, front->id);
+		CU_ASSERT_EQUAL(t.reason_index, weir_shed_index(WEIR_EPRIORITY));
+		CU_ASSERT_EQUAL(t.part, shed_token_part(0.5));
+	}
+	CU_ASSERT_EQUAL(shed(a, 0, WEIR_EPRIORITY), RUN / 2);
+	CU_ASSERT_EQUAL(book_read(&book[a->id].class_book[0].offered), RUN);
+	CU_ASSERT_EQUAL(book_read(&book[front->id].class_book[0].offered), 0);
+	CU_ASSERT_EQUAL(shed(front, 0, WEIR_EPRIORITY), 0);
+	CU_ASSERT_EQUAL(atomic_load(&front->refused_ahead[0]), RUN / 2);
+	CU_ASSERT_EQUAL(queue_length(&a->queue), RUN / 2);
+	CU_ASSERT_EQUAL(probes[0].ev.trace_id, 0); /* who was let in has no token */
+	end();
+}
+
+static void test_only_the_gate_s_classes(void)
+{
+	struct weir_event *ev[RUN];
+
+	start();
+	answer = none;
+	CU_ASSERT_EQUAL(offer(a, 1, RUN, ev), RUN);
+	CU_ASSERT_EQUAL(asked, 0);
+	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), 0);
+	CU_ASSERT_EQUAL(offer(b, 0, RUN, ev), 0); /* from outside: b is a gate, too */
+	CU_ASSERT_EQUAL(asked, 1);
+	CU_ASSERT_EQUAL(asked_class, 0);
+	end();
+}
+
+/* Asked about at a, so neither at b nor at the front's own door. */
+static void test_not_again_on_the_way(void)
+{
+	struct weir_event *ev[WEIR_BATCH_MAX];
+
+	start();
+	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
+	CU_ASSERT_EQUAL(asked, 1);
+	answer = none;
+	int n = take(a, ev);
+	CU_ASSERT_EQUAL(offer_at(b, a, ev, n), RUN);
+	n = take(b, ev);
+	CU_ASSERT_EQUAL(offer_at(front, b, ev, n), RUN);
+	CU_ASSERT_EQUAL(asked, 1);
+	CU_ASSERT_EQUAL(queue_length(&front->queue), RUN);
+	/* Who comes from elsewhere is asked about there. */
+	struct weir_event *one[1] = {&probes[RUN].ev};
+	weir_event_init(one[0], &probe_type, 1);
+	CU_ASSERT_EQUAL(offer_at(front, NULL, one, 1), 0);
+	CU_ASSERT_EQUAL(asked, 2);
+	CU_ASSERT_EQUAL(seen.lead_ns, 0);
+	CU_ASSERT_EQUAL(atomic_load(&front->refused_ahead[0]), 0);
+	end();
+}
+
+/* What nobody was asked about upstream (class 1 here) the front's own door decides. */
+static void test_own_door_for_the_rest(void)
+{
+	struct weir_event *ev[WEIR_BATCH_MAX];
+
+	start();
+	CU_ASSERT_EQUAL(offer(b, 1, RUN, ev), RUN);
+	answer = none;
+	int n = take(b, ev);
+	CU_ASSERT_EQUAL(offer_at(front, b, ev, n), 0);
+	CU_ASSERT_EQUAL(asked, 1);
+	CU_ASSERT_EQUAL(shed(front, 1, WEIR_EDELAY), RUN);
+	end();
+}
+
+/* An answer that makes no sense is counted at the front whose policy gave it, and not obeyed. */
+static int below_zero(int n, bool *refused, int *reason)
+{
+	(void)n, (void)refused;
+	*reason = WEIR_EPRIORITY;
+	return -5;
+}
+
+static int too_many(int n, bool *refused, int *reason)
+{
+	(void)refused, (void)reason;
+	return n + 1;
+}
+
+static int wrong_marks(int n, bool *refused, int *reason)
+{
+	refused[0] = refused[1] = true;
+	*reason = WEIR_EPRIORITY;
+	return n - 1;
+}
+
+static int no_reason(int n, bool *refused, int *reason)
+{
+	(void)refused, (void)reason;
+	return n - 1;
+}
+
+static void test_nonsense(void)
+{
+	static int (*const answers[])(int, bool *, int *) = {
+	    below_zero, too_many, wrong_marks, no_reason};
+
+	for (size_t k = 0; k < sizeof(answers) / sizeof(answers[0]); k++) {
+		struct weir_event *ev[RUN];
+		start();
+		answer = answers[k];
+		CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
+		CU_ASSERT_EQUAL(atomic_load(&front->nonsense), 1);
+		CU_ASSERT_EQUAL(atomic_load(&a->nonsense), 0);
+		CU_ASSERT_EQUAL(atomic_load(&front->refused_ahead[0]), 0);
+		CU_ASSERT_EQUAL(front->asked[0].turned, 0);
+		end();
+	}
+}
+
+/* ---- modes ---- */
+
+static void check_shadow(void)
+{
+	struct weir_event *ev[RUN];
+
+	answer = odd_places;
+	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
+	CU_ASSERT_EQUAL(asked, 1);
+	CU_ASSERT_EQUAL(front->asked[0].turned, RUN / 2);
+	CU_ASSERT_EQUAL(atomic_load(&front->refused_ahead[0]), 0);
+	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), RUN * COST);
+	end();
+}
+
+static void check_off(void)
+{
+	struct weir_event *ev[RUN];
+
+	answer = none;
+	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
+	CU_ASSERT_EQUAL(asked, 0);
+	CU_ASSERT_EQUAL(front->asked[0].asked, 0);
+	end();
+}
+
+static void test_modes(void)
+{
+	start();
+	set_mode(front, WEIR_ADMISSION_SHADOW);
+	check_shadow();
+	start();
+	set_mode(front, WEIR_ADMISSION_OFF);
+	check_off();
+	start(); /* the gate's own mode is of no concern */
+	set_mode(a, WEIR_ADMISSION_OFF);
+	answer = none;
+	struct weir_event *ev[RUN];
+	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), 0);
+	end();
+}
+
+/* What would have been refused at the gate is counted by the front, as what is refused. */
+static void test_shadow_is_counted(void)
+{
+	struct weir_event *ev[RUN];
+
+	start();
+	set_mode(front, WEIR_ADMISSION_SHADOW);
+	answer = odd_places;
+	for (int i = 1; i <= 2; i++) {
+		CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
+		CU_ASSERT_EQUAL(atomic_load(&front->shadow_ahead[0]), i * RUN / 2);
+		for (int n = take(a, ev); n > 0; n--)
+			ev[n - 1]->state = WEIR_EVENT_IDLE;
+	}
+	CU_ASSERT_EQUAL(stage_view(g, "front").class_view[0].shadow_shed, RUN);
+	set_mode(front, WEIR_ADMISSION_ENFORCE);
+	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN / 2);
+	CU_ASSERT_EQUAL(atomic_load(&front->shadow_ahead[0]), RUN);
+	end();
+}
+
+/* The graph's mode bounds the knob's. */
+static void test_mode_cap(void)
+{
+	start();
+	atomic_store(&front->mode_cap, WEIR_ADMISSION_SHADOW);
+	check_shadow();
+	start();
+	atomic_store(&front->mode_cap, WEIR_ADMISSION_OFF);
+	check_off();
+	start();
+	set_mode(front, WEIR_ADMISSION_SHADOW);
+	atomic_store(&front->mode_cap, WEIR_ADMISSION_ENFORCE);
+	check_shadow();
+}
+
+CUNIT_MAIN("asking ahead", {"types are known", test_prepare},
+    {"refused at the gate", test_refused_at_the_gate},
+    {"only the gate's classes", test_only_the_gate_s_classes},
+    {"not again on the way", test_not_again_on_the_way},
+    {"the own door for the rest", test_own_door_for_the_rest}, {"nonsense", test_nonsense},
+    {"modes", test_modes}, {"shadow is counted", test_shadow_is_counted},
+    {"mode cap", test_mode_cap})

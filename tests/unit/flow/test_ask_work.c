@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* Doors that ask for stages ahead of them (flow/ask.h): what the fronts are told of who was asked about, and
+ * the work that is on its way to them. */
+#include "ask_rig.h"
+
+/* ---- counts ---- */
+
+/* Asked: all that are not past their deadline. Wanted: of them those that nobody else refuses. */
+static void test_counts(void)
+{
+	struct weir_event *ev[RUN];
+
+	start();
+	answer = odd_places;
+	queue_set_limit(&a->queue, 5);
+	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), 5); /* 20 by the front, 15 for want of room */
+	CU_ASSERT_EQUAL(front->asked[0].asked, RUN);
+	CU_ASSERT_EQUAL(front->asked[0].turned, RUN / 2);
+	CU_ASSERT_EQUAL(atomic_load(&front->wanted_ahead[0]), RUN / 2 + 5);
+	CU_ASSERT_EQUAL(front->asked[0].wanted, 0); /* that is of its own door */
+	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), 5 * COST);
+	CU_ASSERT_EQUAL(shed(a, 0, WEIR_EQUEUE), 15);
+	CU_ASSERT_EQUAL(shed(a, 0, WEIR_EPRIORITY), RUN / 2);
+	end();
+}
+
+static void test_expired_are_not_asked_about(void)
+{
+	struct weir_event *ev[RUN];
+
+	start();
+	for (int i = 0; i < RUN; i++) {
+		memset(&probes[i].ev, 0, sizeof(probes[i].ev));
+		weir_event_init(&probes[i].ev, &probe_type, 1);
+		probes[i].ev.deadline_ns = i < 10 ? NOW_NS : NOW_NS + 1000;
+		ev[i] = &probes[i].ev;
+	}
+	CU_ASSERT_EQUAL(offer_at(a, NULL, ev, RUN), RUN - 10);
+	CU_ASSERT_EQUAL(asked_events, RUN - 10);
+	CU_ASSERT(seen.left_ns != NULL);
+	CU_ASSERT_EQUAL(front->asked[0].asked, RUN - 10);
+	CU_ASSERT_EQUAL(atomic_load(&front->wanted_ahead[0]), RUN - 10);
+	end();
+}
+
+/* b is a front as well: each is asked about those that the one before it let in; what b refuses the
+ * other does not want, and the other way round. */
+static void test_two_fronts(void)
+{
+	struct weir_event *ev[RUN];
+
+	start();
+	front->fronts[1] = b; /* as if b's policy were one of a front */
+	b->front = 1;
+	b->policy = &policy;
+	make_gate(a, b, true);
+	answer = odd_places;
+	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN / 4);
+	CU_ASSERT_EQUAL(asked, 2);
+	CU_ASSERT_EQUAL(asked_events, RUN + RUN / 2);
+	CU_ASSERT_EQUAL(front->asked[0].asked + b->asked[0].asked, 2 * RUN);
+	CU_ASSERT_EQUAL(front->asked[0].turned, RUN / 2);
+	CU_ASSERT_EQUAL(b->asked[0].turned, RUN / 4);
+	CU_ASSERT_EQUAL(atomic_load(&front->wanted_ahead[0]), RUN / 4 + RUN / 2);
+	CU_ASSERT_EQUAL(atomic_load(&b->wanted_ahead[0]), RUN / 4 + RUN / 4);
+	CU_ASSERT_EQUAL(atomic_load(&front->refused_ahead[0]), RUN / 2);
+	CU_ASSERT_EQUAL(atomic_load(&b->refused_ahead[0]), RUN / 4);
+	end();
+}
+
+/* ---- work on its way ---- */
+
+static void test_pipeline(void)
+{
+	struct weir_event *ev[WEIR_BATCH_MAX];
+
+	start();
+	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
+	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), RUN * COST);
+	int n = take(a, ev);
+	CU_ASSERT_EQUAL(offer_at(b, a, ev, n), RUN); /* still on its way */
+	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), RUN * COST);
+	n = take(b, ev);
+	CU_ASSERT_EQUAL(offer_at(front, b, ev, n), RUN);
+	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), 0);
+	end();
+}
+
+/* The policy sees what waits and what is on its way; less than nothing is nothing. */
+static void test_work_that_is_seen(void)
+{
+	struct weir_event *ev[RUN], *one[1] = {&probes[RUN].ev};
+
+	start();
+	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
+	CU_ASSERT_EQUAL(seen.work_ns, 0);
+	weir_event_init(one[0], &probe_type, 1);
+	CU_ASSERT_EQUAL(offer_at(front, NULL, one, 1), 1);
+	CU_ASSERT_EQUAL(seen.work_ns, RUN * COST);
+	CU_ASSERT_EQUAL(offer(b, 0, 1, ev), 1);
+	CU_ASSERT_EQUAL(seen.work_ns, (RUN + 1) * COST);
+	CU_ASSERT_EQUAL(seen.cost_ns, COST);
+	atomic_store(&front->pipeline_ns, -123456);
+	CU_ASSERT_EQUAL(offer(b, 0, 1, ev), 1);
+	CU_ASSERT_EQUAL(seen.work_ns, COST);
+	end();
+}
+
+/* Who is idle now is not when so much is on its way that it will be there first. */
+static void test_idle(void)
+{
+	struct weir_event *ev[1];
+	const int64_t enough = 2 * (LEAD + COST); /* two threads */
+
+	start();
+	idle = true;
+	CU_ASSERT_EQUAL(offer(a, 0, 1, ev), 1);
+	CU_ASSERT_TRUE(seen.idle);
+	atomic_store(&front->pipeline_ns, enough);
+	CU_ASSERT_EQUAL(offer(a, 0, 1, ev), 1);
+	CU_ASSERT_TRUE(seen.idle);
+	atomic_store(&front->pipeline_ns, enough + 2);
+	CU_ASSERT_EQUAL(offer(a, 0, 1, ev), 1);
+	CU_ASSERT_FALSE(seen.idle);
+	end();
+}
+
+CUNIT_MAIN("work ahead", {"types are known", test_prepare}, {"counts", test_counts},
+    {"expired ones are not asked about", test_expired_are_not_asked_about},
+    {"two fronts", test_two_fronts}, {"work on its way", test_pipeline},
+    {"work that is seen", test_work_that_is_seen}, {"idle", test_idle})
