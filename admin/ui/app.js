@@ -44,8 +44,10 @@ async function get(path) {
 
 async function poll() {
   try {
-    const [graph, stages] = await Promise.all([get("/api/v1/graph"), get("/api/v1/stages")]);
+    const [graph, stages, overload] = await Promise.all(
+      [get("/api/v1/graph"), get("/api/v1/stages"), get("/api/v1/overload")]);
     answeredAt = performance.now();
+    showMode(overload.mode);
     model.add(stages);
     show(graph, model.now());
     if (graph.decisions_total !== decisionsSeen) {
@@ -81,6 +83,19 @@ function showVerdict({ level, text }) {
   setText($("verdict-text"), text);
 }
 
+// The kill switch, where it is not as it should be.
+const MODES = {
+  shadow: "Overload control is in shadow mode: what it would refuse is let in and counted.",
+  off: "Overload control is switched off: nothing is refused but by full queues and deadlines.",
+};
+
+function showMode(mode) {
+  $("mode").hidden = !MODES[mode];
+  if (!MODES[mode]) return;
+  setText($("mode"), `overload: ${mode}`);
+  setAttr($("mode"), "title", MODES[mode]);
+}
+
 function showLink() {
   const silent = performance.now() - answeredAt;
   const stale = answeredAt === 0 ? performance.now() > STALE_MS : silent > STALE_MS;
@@ -99,7 +114,8 @@ function showLink() {
 const TILES = [
   { key: "requests", name: "Requests", unit: "/s", value: (n) => rate(n.all.requests), note: (n) => `${count(n.stages.length)} stages` },
   { key: "shed", name: "Shed", unit: "/s", value: (n) => rate(n.all.shed), alarm: (n) => n.all.shed > 0,
-    note: (n) => (n.all.failed > 0 ? `${rate(n.all.failed)}/s failed` : "none failed") },
+    note: (n) => [n.all.shadow > 0 && `plus ${rate(n.all.shadow)}/s in shadow mode`,
+      n.all.failed > 0 ? `${rate(n.all.failed)}/s failed` : "none failed"].filter(Boolean).join(", ") },
   { key: "inFlight", name: "In flight", unit: "", value: (n) => count(n.all.inFlight),
     note: (n) => `${count(n.stages.reduce((sum, s) => sum + s.queue.length, 0))} waiting in queues` },
   { key: "slow", name: "Slowest p99", unit: "", value: (n) => (n.all.slowest ? seconds(n.all.slowest.p99) : NONE),

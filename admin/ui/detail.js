@@ -4,8 +4,8 @@
 // Classes and metrics are drawn anew with each answer; knobs only when the stage is chosen or one of
 // them was turned, so that what is being typed stays.
 
-import { count, el, NONE, rate, seconds } from "/format.js";
-import { shedText } from "/stages.js";
+import { count, degraded, el, NONE, rate, seconds } from "/format.js";
+import { lostText } from "/stages.js";
 
 // Knobs that do nothing where a stage runs: a source has no door, an inline stage no queue.
 const UNUSED = {
@@ -48,6 +48,7 @@ export class Detail {
     }
     this.summary.textContent = [s.summary, `${s.use}, ${s.placement}, ${s.mode}`,
       `admission ${s.admission.policy} (${s.admission.mode})`,
+      degraded(s),
       `${count(s.in_flight)} in flight`,
       s.cohort ? `${s.cohort.toFixed(1)} events a call` : null].filter(Boolean).join(" · ");
     this.live.replaceChildren(classes(s), own(s));
@@ -111,7 +112,7 @@ export class Detail {
 function classes(s) {
   const q = (x) => (x.n > 0 ? `${seconds(x.p50)} · ${seconds(x.p99)}` : NONE);
   const row = (c) => el("tr", {}, el("th", { scope: "row" }, c.name),
-    ...[rate(c.offered), rate(c.completed), shedText(c.shedBy), rate(c.failed), count(c.queued), q(c.wait), q(c.service)]
+    ...[rate(c.offered), rate(c.completed), lostText(c), rate(c.failed), count(c.queued), q(c.wait), q(c.service)]
       .map((text) => el("td", { class: "num" }, text)));
   const heads = ["class", "in/s", "completed/s", "shed/s", "failed/s", "queued", "wait p50 · p99", "service p50 · p99"];
   return el("div", { class: "table-scroll" }, el("table", { class: "plain" },

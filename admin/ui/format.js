@@ -86,4 +86,7 @@ export function clock(unix) {
   return new Date(unix * 1000).toLocaleTimeString([], { hour12: false });
 }
 
+// "30 % degraded"; "" at full quality.
+export const degraded = (s) => (s.degradation > 0 ? `${Math.round(100 * s.degradation)} % degraded` : "");
+
 export const word = (text) => text.replaceAll("_", " ");

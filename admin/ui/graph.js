@@ -2,7 +2,7 @@
 // The live graph: drawn once per shape and orientation, then only numbers and lengths change, so
 // that focus stays where it is.
 
-import { count, rate, seconds, setAttr, setText, shortRate, svg } from "/format.js";
+import { count, degraded, rate, seconds, setAttr, setText, shortRate, svg } from "/format.js";
 import { layout } from "/layout.js";
 
 const RADIUS = 15;
@@ -110,6 +110,7 @@ class Node {
     this.small = size.small;
     this.title = svg("title", {});
     this.rate = svg("text", { x: 12, y: 61, class: "node-rate" });
+    this.worse = svg("text", { x: this.w - 12, y: 61, class: "node-worse end" });
     this.root = svg("g", { class: "node", transform: `translate(${box.x} ${box.y})`, tabindex: 0,
       role: "button", "data-stage": stage.name, onclick: () => onChoose(stage.name),
       onkeydown: (e) => this.key(e, onChoose) },
@@ -117,7 +118,7 @@ class Node {
       svg("rect", { class: "node-box", width: size.w, height: size.h, rx: 10 }),
       svg("text", { x: 12, y: 25, class: "node-name" }, cut(stage.name, this.w < 150 ? 10 : this.small ? 12 : 16)),
       svg("text", { x: 12, y: 41, class: "node-use" }, cut(runs(stage), this.w < 150 ? 11 : this.small ? 15 : 20)),
-      this.rate, this.pooled ? this.threads() : "", this.pooled ? this.queue() : this.place(stage), this.badge());
+      this.rate, this.worse, this.pooled ? this.threads() : "", this.pooled ? this.queue() : this.place(stage), this.badge());
   }
 
   key(e, onChoose) {
@@ -157,10 +158,11 @@ class Node {
   refresh(s) {
     if (!s) return;
     setText(this.rate, `${rate(s.in)}/s`);
+    setText(this.worse, worse(s, this.small));
     if (this.pooled) this.refreshPool(s);
     setAttr(this.badgeBox, "display", s.shed > 0 ? "inline" : "none");
     setText(this.badgeText, `▼ ${rate(s.shed)}/s shed`);
-    setAttr(this.root, "class", `node ${s.shed > 0 ? "bad" : s.fill > FULL ? "warn" : ""}`);
+    setAttr(this.root, "class", `node ${s.shed > 0 ? "bad" : s.fill > FULL || s.degradation > 0 || s.ahead > 0 ? "warn" : ""}`);
     const label = describe(s, this.pooled);
     setAttr(this.root, "aria-label", label);
     setText(this.title, label);
@@ -179,6 +181,8 @@ class Node {
 
 const cut = (text, n) => (text.length > n ? text.slice(0, n - 1) + "…" : text);
 
+const worse = (s, small) => (s.degradation > 0 ? `▽ ${small ? `${Math.round(100 * s.degradation)} %` : degraded(s)}` : "");
+
 const runs = (s) => (s.placement === "group" ? `${s.use} · ${s.group}` : s.use);
 
 function describe(s, pooled) {
@@ -187,5 +191,7 @@ function describe(s, pooled) {
     parts.push(`queue ${count(s.queue.length)} of ${count(s.queue.limit)}`,
       `${s.threads.busy} of ${s.threads.now} threads busy`);
   if (s.shed > 0) parts.push(`${rate(s.shed)} shed per second`);
+  if (s.ahead > 0) parts.push(`${rate(s.ahead)} refused ahead of it per second`);
+  if (s.degradation > 0) parts.push(degraded(s));
   return parts.join(", ");
 }

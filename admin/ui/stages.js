@@ -2,13 +2,20 @@
 // The table of stages: the twin of the graph, with every number. Rows are made once per set of
 // stages; then only the text of cells changes.
 
-import { count, el, NONE, rate, seconds, setAttr, setText, word } from "/format.js";
+import { count, degraded, el, NONE, rate, seconds, setAttr, setText, word } from "/format.js";
 
 const p50p99 = (q) => (q.n > 0 ? `${seconds(q.p50)} · ${seconds(q.p99)}` : NONE);
 
 export const shedText = (shedBy) => {
   const some = Object.entries(shedBy).filter(([, r]) => r > 0).sort((a, b) => b[1] - a[1]);
   return some.length ? some.map(([reason, r]) => `${rate(r)} ${word(reason)}`).join(", ") : "0";
+};
+
+// What was shed here, and what doors upstream refused for the sake of this stage.
+export const lostText = (x) => {
+  if (!(x.ahead > 0)) return shedText(x.shedBy);
+  const ahead = `${rate(x.ahead)} refused ahead`;
+  return x.shed > 0 ? `${shedText(x.shedBy)}, ${ahead}` : ahead;
 };
 
 const pooled = (f) => (s) => (s.hasQueue ? f(s) : NONE);
@@ -30,7 +37,7 @@ const COLUMNS = [
   { head: "spin", group: "Threads", label: "spinning", show: pooled((s) => count(s.threads.spinning)) },
   { head: "idle", group: "Threads", label: "idle", show: pooled((s) => count(s.threads.idle)) },
   { head: "target", group: "Threads", label: "target", show: pooled((s) => `${count(s.threads.target)} of ${s.threads.min}–${s.threads.max}`) },
-  { head: "shed/s", group: "Lost", label: "shed/s", long: true, show: (s) => shedText(s.shedBy), warn: (s) => s.shed > 0 },
+  { head: "shed/s", group: "Lost", label: "shed/s", long: true, show: lostText, warn: (s) => s.shed > 0 || s.ahead > 0 },
   { head: "failed/s", group: "Lost", label: "failed/s", show: (s) => rate(s.failed), warn: (s) => s.failed > 0 },
 ];
 
@@ -54,15 +61,16 @@ export class StagesTable {
     this.rows = stages.map((s) => {
       const cells = COLUMNS.map((c) => el("td", { "data-label": c.label }));
       const button = el("button", { class: "name", type: "button", onclick: () => this.onChoose(s.name) }, s.name);
-      const use = el("span", { class: "use" }, where(s));
+      const use = el("span", { class: "use" });
       body.append(el("tr", {}, el("th", { scope: "row" }, button, use), ...cells));
-      return { cells };
+      return { cells, use };
     });
     this.box.replaceChildren(el("table", { class: "stages" },
       el("caption", { class: "hidden" }, "Every stage with its numbers"), head(), body));
   }
 
   refresh(row, s) {
+    setText(row.use, [where(s), degraded(s)].filter(Boolean).join(" · "));
     COLUMNS.forEach((c, i) => {
       const text = c.show(s);
       setText(row.cells[i], text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One sentence about the server, the worst news first.
 
-import { rate, seconds, word } from "/format.js";
+import { degraded, rate, seconds, word } from "/format.js";
 
 const FULL = 0.8; // share of a queue from which it is worth a warning: a guess
 const OLD_S = 1; // an event that has waited longer deserves a word: a guess
@@ -18,7 +18,7 @@ export function verdict(graph, now) {
   return { level: "ok", text: `Healthy: ${load(now)}, nothing shed${slowest(now)}.` };
 }
 
-const RULES = [books, threads, overload, slow, filling, waiting, failing, idle];
+const RULES = [books, threads, overload, slow, filling, waiting, failing, cheap, idle];
 
 function draining(now) {
   const left = now ? now.all.inFlight : 0;
@@ -53,7 +53,13 @@ function overload(now) {
   const reason = Object.entries(worst.shedBy).sort((a, b) => b[1] - a[1])[0][0];
   const share = Math.min(100, 100 * worst.shed / Math.max(worst.in, worst.shed));
   return bad(`Overloaded: ${worst.name} sheds ${rate(worst.shed)} of ${rate(worst.in)} events/s ` +
-    `(${share < 1 ? "<1" : Math.round(share)} %, ${word(reason)})${slowest(now)}.`);
+    `(${share < 1 ? "<1" : Math.round(share)} %, ${word(reason)})${sake(now)}${slowest(now)}.`);
+}
+
+// Doors refuse for stages behind them, too: who they do it for is what is short.
+function sake(now) {
+  const s = now.stages.filter((x) => x.ahead > 0).sort((a, b) => b.ahead - a.ahead)[0];
+  return s ? `, ${rate(s.ahead)}/s are refused for the sake of ${s.name}` : "";
 }
 
 function slow(now) {
@@ -78,6 +84,11 @@ function waiting(now) {
 function failing(now) {
   const s = now.stages.filter((x) => x.failed > 0).sort((a, b) => b.failed - a.failed)[0];
   return s && warn(`Failing: ${rate(s.failed)} events/s fail in ${s.name}; ${load(now)}, nothing shed.`);
+}
+
+function cheap(now) {
+  const s = now.stages.filter((x) => x.degradation > 0).sort((a, b) => b.degradation - a.degradation)[0];
+  return s && warn(`Serving worse: ${s.name} is ${degraded(s)}; ${load(now)}, nothing shed.`);
 }
 
 function idle(now) {

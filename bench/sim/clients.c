@@ -120,7 +120,7 @@ static uint16_t place_of(const struct sim *s, const struct request *r)
 {
 	uint64_t who = r->user == NO_USER ? r->serial : r->user;
 
-	return users_number(rng_at(s->users_key, who), r->attempt > 0, s->now_ns);
+	return users_number(users_place(rng_at(s->users_key, who), s->now_ns), r->attempt > 0);
 }
 
 /* The request goes to its first door now. */

@@ -67,13 +67,16 @@ static bool over_load(int reason)
 	       reason == WEIR_EDELAY || reason == WEIR_ELIMIT;
 }
 
-/* Is a thread idle, and will still be when what is on its way is there? */
-static bool stays_idle(const struct sim *s, const struct stage *st, int64_t lead_ns)
+/* Threads that are idle, and will still be when what is on its way and there before is there. */
+static int stay_idle(
+    const struct sim *s, const struct stage *st, int64_t coming_ns, int64_t lead_ns)
 {
 	int threads = st->target > 0 ? st->target : 1;
 
-	return st->idle != NONE &&
-	       (queue_work_ns(s, st) + st->pipeline_ns) / threads <= lead_ns + st->mean_cost_ns;
+	if (coming_ns > 0 &&
+	    (queue_work_ns(s, st) + coming_ns) / threads > lead_ns + st->mean_cost_ns)
+		return 0;
+	return st->live > st->busy ? st->live - st->busy : 0;
 }
 
 static void refuse(struct sim *s, int stage, uint32_t slot, int reason, int by)
@@ -82,11 +85,12 @@ static void refuse(struct sim *s, int stage, uint32_t slot, int reason, int by)
 	int for_whom = by >= 0 ? by : stage;
 	const struct stage *st = &s->stage[for_whom];
 	int64_t lead_ns = routes_lead_ns(s, stage, for_whom, r->class_id);
+	int64_t coming_ns = routes_coming_ns(s, stage, for_whom, r->class_id);
 
 	s->stage[stage].books[r->class_id].refused++;
 	if (for_whom != stage)
 		s->stage[for_whom].turned_ahead++;
-	if (over_load(reason) && stays_idle(s, st, lead_ns)) {
+	if (over_load(reason) && stay_idle(s, st, coming_ns, lead_ns) > 0) {
 		if (s->now_ns >= s->conf->warmup_ns)
 			s->r->stage[for_whom].refused_idle++;
 		laws_break(s, SIM_LAW_IDLE, for_whom,
@@ -99,6 +103,7 @@ static void refuse(struct sim *s, int stage, uint32_t slot, int reason, int by)
 static void fill_view(struct sim *s, int gate, int stage, int class_id, struct admission_view *v)
 {
 	const struct stage *st = &s->stage[stage];
+	int64_t coming_ns = routes_coming_ns(s, gate, stage, class_id);
 
 	*v = (struct admission_view){.now_ns = s->now_ns,
 	    .length = st->length,
@@ -106,12 +111,12 @@ static void fill_view(struct sim *s, int gate, int stage, int class_id, struct a
 	    .running = st->running,
 	    .n_classes = s->conf->n_classes,
 	    .threads = st->target > 0 ? st->target : 1,
-	    .work_ns = queue_work_ns(s, st) + st->pipeline_ns,
+	    .work_ns = queue_work_ns(s, st) + coming_ns,
 	    .cost_ns = st->mean_cost_ns,
 	    .slo_ns = st->conf->slo_ns,
 	    .lead_ns = routes_lead_ns(s, gate, stage, class_id),
 	    .rest_ns = routes_rest_ns(s, stage, class_id)};
-	v->idle = stays_idle(s, st, v->lead_ns);
+	v->idle = stay_idle(s, st, coming_ns, v->lead_ns);
 }
 
 /* ---- probes ---- */

@@ -12,6 +12,8 @@
 
 #define COST_WEIGHT   0.02 /* overload.md 3.1 */
 #define RUNNING_SHARE 0.5  /* overload.md 3.1 */
+#define LATE          2
+#define COST_AGE      0.001
 #define LOOK_NS       (100 * NS_PER_MS)
 #define HIST_NS       NS_PER_S
 #define HIST_EVENTS   100
@@ -33,6 +35,24 @@ static uint64_t ended(const struct books *b)
 	return b->completed + b->failed;
 }
 
+/* Part of what handlers under way have taken per event so far, if most are later than nearly all. */
+static double so_far(const struct sim *s, const struct stage *st)
+{
+	double late_ns = LATE * fmax((double)st->meter.service_p99_ns, st->meter.mean_cost_ns);
+	double sum_ns = 0;
+	int n_long = 0;
+
+	for (uint32_t i = st->first; i < st->first + (uint32_t)st->conf->threads_max; i++) {
+		const struct worker *w = &s->worker[i];
+		if (w->n == 0)
+			continue;
+		double each_ns = (double)(s->now_ns - w->started_ns) / w->n;
+		sum_ns += each_ns;
+		n_long += each_ns > late_ns;
+	}
+	return 2 * n_long > st->busy ? RUNNING_SHARE * sum_ns / st->busy : 0;
+}
+
 static void learn_costs(const struct sim *s, struct stage *st)
 {
 	struct meter *m = &st->meter;
@@ -41,18 +61,20 @@ static void learn_costs(const struct sim *s, struct stage *st)
 	for (int c = 0; c < s->conf->n_classes; c++) {
 		uint64_t done = ended(&st->books[c]) - m->then[c].completed;
 		uint64_t ns = st->books[c].service_ns - m->then[c].service_ns;
+		m->cost_ns[c] += COST_AGE * (m->mean_cost_ns - m->cost_ns[c]) * (m->cost_ns[c] > 0);
 		follow(&m->cost_ns[c], done, ns);
 		n += done;
 		took_ns += ns;
 	}
 	follow(&m->mean_cost_ns, n, took_ns);
-	int64_t running_ns = st->busy * s->now_ns - st->started_sum_ns;
-	double so_far_ns = st->busy ? RUNNING_SHARE * (double)running_ns / st->busy : 0;
-	if (m->mean_cost_ns > 0 && so_far_ns > m->mean_cost_ns)
-		m->mean_cost_ns = so_far_ns;
-	st->mean_cost_ns = (int64_t)m->mean_cost_ns;
-	for (int c = 0; c < s->conf->n_classes; c++)
-		st->cost_ns[c] = (int64_t)(m->cost_ns[c] > 0 ? m->cost_ns[c] : m->mean_cost_ns);
+	double so_far_ns = so_far(s, st);
+	if (m->mean_cost_ns <= 0)
+		so_far_ns = 0;
+	st->mean_cost_ns = (int64_t)fmax(m->mean_cost_ns, so_far_ns);
+	for (int c = 0; c < s->conf->n_classes; c++) {
+		double cost_ns = m->cost_ns[c] > 0 ? m->cost_ns[c] : m->mean_cost_ns;
+		st->cost_ns[c] = (int64_t)fmax(cost_ns, so_far_ns);
+	}
 }
 
 /* ---- quantiles ---- */
@@ -69,14 +91,18 @@ static int64_t p90_since(struct weir_hist *now, const struct weir_hist *then, st
 static void learn_quantiles(const struct sim *s, struct stage *st)
 {
 	struct meter *m = &st->meter;
-	struct weir_hist all = {0};
+	struct weir_hist all = {0}, service = {0}, service_now = {0};
 
 	m->looked_at_ns = s->now_ns;
 	for (int c = 0; c < s->conf->n_classes; c++) {
 		struct weir_hist now = st->books[c].wait;
 		int64_t p90_ns = p90_since(&now, &m->wait_then[c], &all);
+		weir_hist_add(&service_now, &st->books[c].service);
 		m->response_p90_ns[c] = p90_ns < 0 ? 0 : p90_ns + (int64_t)m->cost_ns[c];
 	}
+	for (int i = 0; i < WEIR_HIST_BUCKETS; i++)
+		service.count[i] = service_now.count[i] - m->service_then.count[i];
+	m->service_p99_ns = weir_hist_total(&service) ? weir_hist_quantile_ns(&service, 0.99) : 0;
 	uint64_t total = weir_hist_total(&all);
 	m->wait_p90_ns = total ? weir_hist_quantile_ns(&all, 0.9) : 0;
 	m->all_response_p90_ns = total ? m->wait_p90_ns + (int64_t)m->mean_cost_ns : 0;
@@ -85,6 +111,7 @@ static void learn_quantiles(const struct sim *s, struct stage *st)
 		return;
 	for (int c = 0; c < s->conf->n_classes; c++)
 		m->wait_then[c] = st->books[c].wait;
+	m->service_then = service_now;
 	m->hist_at_ns = s->now_ns;
 }
 
@@ -140,6 +167,7 @@ static void tick_stage(struct sim *s, struct stage *st)
 	out.cost_ns = st->mean_cost_ns;
 	out.work_ns = queue_work_ns(s, st);
 	out.wait_p90_ns = m->wait_p90_ns;
+	out.service_p99_ns = m->service_p99_ns;
 	out.response_p90_ns = m->all_response_p90_ns;
 	fill_classes(s, st, &out);
 	m->at_ns = s->now_ns;

@@ -107,6 +107,14 @@ int64_t routes_lead_ns(const struct sim *s, int gate, int stage, int class_id)
 		   : 0;
 }
 
+int64_t routes_coming_ns(const struct sim *s, int gate, int stage, int class_id)
+{
+	if (!s->route || gate == stage)
+		return 0;
+	double before = route_before(s->route, gate, s->shape[stage].front, class_id);
+	return (int64_t)(before * (double)s->stage[stage].pipeline_ns);
+}
+
 /* Later stages only: the stage's own wait and service are looked at by its policy. */
 int64_t routes_rest_ns(const struct sim *s, int stage, int class_id)
 {
@@ -131,9 +139,10 @@ void routes_tick(struct sim *s)
 		int threads = st->target > 0 ? st->target : 1;
 		st->look_wait_ns = look[i].wait_ns = queue_work_ns(s, st) / threads;
 		for (int c = 0; c < s->conf->n_classes; c++) {
-			look[i].handled[c] = st->books[c].handled;
+			look[i].handled[c] = st->books[c].handled - st->books[c].running;
 			look[i].in_flight[c] = st->lane[c].n + st->books[c].running;
 			look[i].cost_ns[c] = st->cost_ns[c];
+			look[i].offered[c] = st->books[c].offered;
 		}
 	}
 	route_learn(s->route, look, s->tried);

@@ -109,6 +109,7 @@ static void init_stages(struct sim *s)
 		st->key = rng_key(s->conf->seed, 1000 + (uint64_t)i);
 		st->slow = 1;
 		st->conf->admission->init(st->state, &st->conf->params, 0);
+		st->first = first;
 		workers_init(s, i, first);
 		first += (uint32_t)st->conf->threads_max;
 	}

@@ -79,7 +79,7 @@ struct books {
 	    policy_refused; /* of refused and shed: by the policy, or in shadow mode would be */
 	uint64_t service_ns, wait_ns;
 	uint32_t running;
-	struct weir_hist wait;
+	struct weir_hist wait, service;
 };
 
 /* What they were at the last look; see framework/flow/meter.h. */
@@ -90,7 +90,8 @@ struct looked {
 struct meter {
 	int64_t at_ns, looked_at_ns, hist_at_ns;
 	struct looked then[WEIR_CLASSES_MAX];
-	struct weir_hist wait_then[WEIR_CLASSES_MAX];
+	struct weir_hist wait_then[WEIR_CLASSES_MAX], service_then;
+	int64_t service_p99_ns;
 	int64_t wait_p90_ns, response_p90_ns[WEIR_CLASSES_MAX], all_response_p90_ns;
 	double cost_ns[WEIR_CLASSES_MAX], mean_cost_ns;
 	bool idle; /* a thread had nothing to do at some time since the last tick */
@@ -112,6 +113,7 @@ struct stage {
 	uint64_t turned_ahead; /* refused on its behalf at doors upstream */
 	/* threads */
 	int live, target, busy, direction;
+	uint32_t first;        /* of its workers, threads_max in a row */
 	uint32_t idle, absent; /* lists of workers */
 	int64_t busy_ns,
 	    started_sum_ns; /* of batches that ended; sum of starts of those under way */
@@ -217,6 +219,8 @@ bool routes_judged(const struct sim *s, int from, int to, int class_id);
 int routes_ahead(const struct sim *s, int gate, int from, int class_id, int *stage);
 /** Mean time from the door of `gate` to that of `stage`; from there to the end, without the stage. */
 int64_t routes_lead_ns(const struct sim *s, int gate, int stage, int class_id);
+/** Work on its way to `stage` that is there before what enters the door of `gate` now. */
+int64_t routes_coming_ns(const struct sim *s, int gate, int stage, int class_id);
 int64_t routes_rest_ns(const struct sim *s, int stage, int class_id);
 
 /* meter.c */

@@ -39,7 +39,7 @@ struct admission_view {
 	uint32_t running; /* events that handlers of the stage are at, about */
 	int n_classes;    /* of the server; class 0 is the highest */
 	int threads;      /* that serve the stage, at least 1 */
-	bool idle;        /* one of them has nothing to do */
+	int idle;         /* of them: have nothing to do, about */
 	/** Of what is queued and on its way to the queue: events of each class times their cost; 0: not
 	 *  known. */
 	int64_t work_ns;
@@ -66,6 +66,7 @@ struct admission_sample {
 	int64_t wait_mean_ns;             /* of them, in the queue; 0 when there were none */
 	int64_t wait_p90_ns; /* 90th percentile over about a second, 0 when there is none */
 	int64_t response_mean_ns, response_p90_ns; /* wait and service together, likewise */
+	int64_t service_p99_ns;                    /* in a handler, likewise */
 	struct {
 		uint64_t offered; /* before any refusal, at whichever door the policy was asked */
 		uint64_t wanted;  /* of those: that no other stage's policy refused */

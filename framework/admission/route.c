@@ -16,6 +16,10 @@
 #define GATE_FROM 0.9
 #define GATE_TO   0.8
 
+/* Rates follow a tick with this weight: over a second of ticks of 10 ms. They only have to tell who
+ * sends more. */
+#define RATE_WEIGHT 0.01
+
 /* Who gets there too seldom says nothing of how long it takes. */
 #define VISITS_LEAST 0.01
 
@@ -24,11 +28,13 @@ struct ahead {
 	double visits[K];
 	double time_ns[K]; /* visits times mean time to get there */
 	bool gate[K];
-	bool judged[K]; /* of what comes from the stage */
+	bool judged[K];    /* of what comes from the stage */
+	double work_ns[K]; /* on its way from the stage to the front */
 };
 
 struct share {
 	double tried[K];
+	double rate[K]; /* a tick, over the last second or so */
 	uint64_t then[K];
 };
 
@@ -37,10 +43,16 @@ struct handled {
 	uint64_t then[K];
 };
 
+struct direct {
+	double rate[K];
+	uint64_t then[K];
+};
+
 struct route {
 	struct route_shape shape;
 	struct share *share;     /* by link */
 	struct handled *handled; /* by stage */
+	struct direct *direct;   /* by stage: what comes down no link */
 	struct ahead *ahead;     /* stage * n_fronts + front */
 	double *rest_ns;         /* stage * K + class */
 	double *pipeline_ns;     /* by front */
@@ -61,10 +73,11 @@ struct route *route_new(const struct route_shape *shape)
 	r->shape = *shape;
 	r->share = calloc((size_t)shape->n_links + 1, sizeof(*r->share));
 	r->handled = calloc(n + 1, sizeof(*r->handled));
+	r->direct = calloc(n + 1, sizeof(*r->direct));
 	r->ahead = calloc(n * fronts + 1, sizeof(*r->ahead));
 	r->rest_ns = calloc(n * K + 1, sizeof(*r->rest_ns));
 	r->pipeline_ns = calloc(fronts + 1, sizeof(*r->pipeline_ns));
-	if (r->share && r->handled && r->ahead && r->rest_ns && r->pipeline_ns)
+	if (r->share && r->handled && r->direct && r->ahead && r->rest_ns && r->pipeline_ns)
 		return r;
 	route_free(r);
 	return NULL;
@@ -76,6 +89,7 @@ void route_free(struct route *r)
 		return;
 	free(r->share);
 	free(r->handled);
+	free(r->direct);
 	free(r->ahead);
 	free(r->rest_ns);
 	free(r->pipeline_ns);
@@ -97,14 +111,22 @@ static void learn_shares(struct route *r, const struct route_look *look, const u
 {
 	const struct route_shape *g = &r->shape;
 
-	for (int s = 0; s < g->n_stages; s++)
-		for (int c = 0; c < g->n_classes; c++)
+	for (int s = 0; s < g->n_stages; s++) {
+		struct direct *d = &r->direct[s];
+		for (int c = 0; c < g->n_classes; c++) {
 			r->handled[s].n[c] += since(&r->handled[s].then[c], look[s].handled[c]);
+			d->rate[c] +=
+			    RATE_WEIGHT * (since(&d->then[c], look[s].offered[c]) - d->rate[c]);
+		}
+	}
 	for (int l = 0; l < g->n_links; l++) {
 		const struct handled *from = &r->handled[g->link[l].from];
 		struct share *share = &r->share[l];
 		for (int c = 0; c < g->n_classes; c++) {
-			share->tried[c] += since(&share->then[c], tried[l * K + c]);
+			double came = since(&share->then[c], tried[l * K + c]);
+			share->rate[c] += RATE_WEIGHT * (came - share->rate[c]);
+			share->tried[c] += came;
+			r->direct[g->link[l].to].rate[c] -= RATE_WEIGHT * came;
 			if (from->n[c] > MEMORY_EVENTS)
 				share->tried[c] *= MEMORY_EVENTS / from->n[c];
 		}
@@ -131,6 +153,8 @@ static double stay_ns(const struct route *r, const struct route_look *look, int 
 {
 	if (r->shape.stage[s].source)
 		return 0;
+	if (look[s].stay_ns[c] > 0)
+		return (double)look[s].stay_ns[c];
 	return (double)look[s].wait_ns + (double)look[s].cost_ns[c];
 }
 
@@ -176,18 +200,19 @@ static void look_ahead(struct route *r, const struct route_look *look, int s)
 	}
 }
 
-static double work_coming(const struct route *r, const struct route_look *look, int f, int at)
+static double work_coming(struct route *r, const struct route_look *look, int f, int at)
 {
 	double work_ns = 0;
 
 	for (int s = 0; s < r->shape.n_stages; s++) {
-		if (s == at || r->shape.stage[s].source)
-			continue;
-		for (int c = 0; c < r->shape.n_classes; c++)
-			if (look[s].in_flight[c] > 0)
-				work_ns += (double)look[s].in_flight[c] *
-					   ahead_of(r, s, f)->visits[c] *
-					   (double)look[at].cost_ns[c];
+		struct ahead *a = ahead_of(r, s, f);
+		bool counts = s != at && !r->shape.stage[s].source;
+		for (int c = 0; c < r->shape.n_classes; c++) {
+			double n =
+			    counts && look[s].in_flight[c] > 0 ? (double)look[s].in_flight[c] : 0;
+			a->work_ns[c] = n * a->visits[c] * (double)look[at].cost_ns[c];
+			work_ns += a->work_ns[c];
+		}
 	}
 	return work_ns;
 }
@@ -198,14 +223,14 @@ static double work_coming(const struct route *r, const struct route_look *look, 
 static bool judged_before(const struct route *r, int s, int f, int c)
 {
 	const struct route_shape *g = &r->shape;
-	double all = 0, judged = 0;
+	double all = r->direct[s].rate[c] > 0 ? r->direct[s].rate[c] : 0, judged = 0;
 
 	for (int l = 0; l < g->n_links; l++) {
 		if (g->link[l].to != s)
 			continue;
-		all += r->share[l].tried[c];
+		all += r->share[l].rate[c];
 		if (ahead_of(r, g->link[l].from, f)->judged[c])
-			judged += r->share[l].tried[c];
+			judged += r->share[l].rate[c];
 	}
 	return judged > all / 2;
 }
@@ -253,6 +278,18 @@ int64_t route_lead_ns(const struct route *r, int s, int f, int class_id)
 int64_t route_pipeline_ns(const struct route *r, int f)
 {
 	return (int64_t)r->pipeline_ns[f];
+}
+
+double route_before(const struct route *r, int s, int f, int class_id)
+{
+	int64_t lead_ns = route_lead_ns(r, s, f, class_id);
+	double before_ns = 0;
+
+	for (int u = 0; u < r->shape.n_stages; u++)
+		for (int c = 0; c < r->shape.n_classes; c++)
+			if (route_lead_ns(r, u, f, c) <= lead_ns)
+				before_ns += ahead_of(r, u, f)->work_ns[c];
+	return r->pipeline_ns[f] > 0 ? before_ns / r->pipeline_ns[f] : 1;
 }
 
 int64_t route_rest_ns(const struct route *r, int s, int class_id)

@@ -9,6 +9,8 @@
  *   visits(s, f)   = sum over links s -> u of p (1 if u is f, else visits(u, f))
  *   lead(s, f)     = mean time from entering the queue of s to entering that of f, of those who get there
  *   pipeline(f)    = sum over s of events at s, times visits(s, f), times the cost at f
+ *   before(s, f)   = part of pipeline(f) from stages with a lead no longer than that of s: the rest of it
+ *                    gets there later than what enters s now
  *   rest(s)        = mean time from entering the queue of s to the end
  *
  * pipeline is the P_s of overload.md 3.1, but nobody carries it: it is counted anew from the books at
@@ -51,10 +53,13 @@ struct route_shape {
 
 /** What the books say of one stage now. Totals only grow. */
 struct route_look {
-	uint64_t handled[WEIR_CLASSES_MAX];  /* events that handlers were given (source: offered) */
+	uint64_t
+	    handled[WEIR_CLASSES_MAX]; /* events that handlers are done with (source: offered) */
 	int64_t in_flight[WEIR_CLASSES_MAX]; /* waiting or in handlers; less than 0 counts as 0 */
 	int64_t cost_ns[WEIR_CLASSES_MAX];   /* mean service time, 0: not known or nothing */
 	int64_t wait_ns;                     /* that who enters now has before it, about */
+	uint64_t offered[WEIR_CLASSES_MAX];  /* at its door, by whomever */
+	int64_t stay_ns[WEIR_CLASSES_MAX];   /* from its door to leaving it; 0: wait and cost */
 };
 
 struct route;
@@ -75,6 +80,8 @@ double route_visits(const struct route *r, int s, int f, int class_id);
 int64_t route_lead_ns(const struct route *r, int s, int f, int class_id);
 /** Work on its way to front `f` from all stages upstream. */
 int64_t route_pipeline_ns(const struct route *r, int f);
+/** Part of it, 0..1, that is there before what enters `s` now: from stages that are as near or nearer. */
+double route_before(const struct route *r, int s, int f, int class_id);
 /** Mean time from the door of `s` to the end of an event. */
 int64_t route_rest_ns(const struct route *r, int s, int class_id);
 /** Does the door of `s`, another stage, decide for front `f`? */

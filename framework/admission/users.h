@@ -27,15 +27,21 @@
  *  lease; what it costs at other lengths was not measured. */
 #define USERS_TURN_NS 10000000000LL
 
-/** The number now of the user `id`, any hash of it. A repeated attempt (`retry`) goes behind all first
- *  ones (overload.md 3.3). */
-static inline uint16_t users_number(uint64_t id, bool retry, int64_t now_ns)
+/** The place now of the user `id`, any hash of it, in the turn. */
+static inline uint16_t users_place(uint64_t id, int64_t now_ns)
 {
 	uint64_t first = id * 0x9e3779b97f4a7c15ULL >> 48; /* Knuth, TAOCP 3, 6.4: golden ratio */
 	uint64_t fallen = (uint64_t)(now_ns % USERS_TURN_NS) * USERS_ALL / USERS_TURN_NS;
-	uint16_t number = (uint16_t)(first - fallen);
 
-	return retry ? (uint16_t)(0x8000 | number >> 1) : number;
+	return (uint16_t)(first - fallen);
+}
+
+/** The number of one in that place: the place, or for a repeated attempt (`retry`) twice that, so that
+ *  retries are served for half as long as first attempts, but each has its turn. (overload.md 3.3 puts
+ *  them all behind the first half; then whoever comes back when told is refused until part is over 0.5.) */
+static inline uint16_t users_number(uint16_t place, bool retry)
+{
+	return retry ? (uint16_t)(place < 0x8000 ? 2 * place : USERS_ALL - 1) : place;
 }
 
 /** The user of event `i` of the run. Where users are not known, numbers from `*spread`, so even that

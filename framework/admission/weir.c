@@ -44,6 +44,7 @@
 #define EQUAL_BUSY 0.08 /* of the objective at LOAD_BUSY times what the stage can do */
 #define EQUAL_EVEN 0.30 /* at just what it can do */
 #define LOAD_BUSY  1.5
+#define LEFT_SHARE 0.5 /* of what the slowest hundredth of services leaves of the objective */
 
 /* How fast what is admitted falls when the wait is longer: by the whole stage over half an objective,
  * at first; from 15 % on slowly, so that what is too long a wait by error of the estimates (when load
@@ -74,6 +75,7 @@ struct weir_state {
 	int64_t refused_ns; /* last refusal */
 	int64_t now_ns;
 	struct weir_stage_view seen; /* last */
+	double service_p99_ns;
 	bool over;
 	uint16_t spread[WEIR_CLASSES_MAX];
 };
@@ -120,15 +122,19 @@ static void weir_watch(
 	}
 }
 
-/* The wait to steer for. Not below that of as many events as the number of threads swings by (its
- * square root): the queue would be empty by chance too often. */
+/* The wait to steer for. Where slow services take most of the objective, half of what they leave; but
+ * at least that of as many events as the number of threads swings by (its square root), or the queue
+ * would be empty by chance too often. */
 static double weir_equal(const struct weir_state *s, const struct weir_stage_view *see)
 {
 	double busy = (s->fill.total / see->threads - 1) / (LOAD_BUSY - 1);
 
 	busy = busy < 0 ? 0 : busy > 1 ? 1 : busy;
 	double equal_ns = see->slo_ns * (EQUAL_EVEN + (EQUAL_BUSY - EQUAL_EVEN) * busy);
+	double left_ns = LEFT_SHARE * (see->slo_ns - s->service_p99_ns);
 	double least_ns = see->cost_ns / sqrt(see->threads);
+	if (equal_ns > left_ns)
+		equal_ns = left_ns > WAIT_LOW * see->slo_ns ? left_ns : WAIT_LOW * see->slo_ns;
 	return equal_ns > least_ns ? equal_ns : least_ns;
 }
 
@@ -186,12 +192,13 @@ static int weir_admit(void *state, const struct weir_admission_spec *p,
 	    weir_look(v->threads, v->slo_ns, v->cost_ns, v->work_ns, v->length);
 	see.wait_ns = see.wait_ns > (double)v->lead_ns ? see.wait_ns - (double)v->lead_ns : 0;
 	see.away_ns = (double)(v->lead_ns + v->rest_ns);
-	weir_watch(s, &see, v->idle, v->now_ns);
+	weir_watch(s, &see, v->idle > 0, v->now_ns);
+	int idle = v->idle > (int)v->length ? v->idle - (int)v->length : v->idle > 0;
 	for (int i = 0; i < n; i++) {
 		uint32_t user = users_of(v, i, &s->spread[class_id]);
 		int64_t left_ns = v->left_ns ? v->left_ns[i] : INT64_MAX;
 		int why = weir_judge(s, &see, class_id, v->n_classes, user, left_ns);
-		if (why && !(v->idle && m == 0)) {
+		if (why && m >= idle) {
 			refused[i] = true;
 			*reason = why;
 			continue;
@@ -199,7 +206,7 @@ static int weir_admit(void *state, const struct weir_admission_spec *p,
 		see.wait_ns += see.cost_ns / see.threads;
 		m++;
 	}
-	if (m < n)
+	if (m < n && v->idle == 0) /* else it says nothing of a standing queue */
 		s->refused_ns = v->now_ns;
 	return m;
 }
@@ -213,6 +220,7 @@ static void weir_tick(
 
 	(void)p;
 	weir_fill_learn(&s->fill, sample);
+	s->service_p99_ns = (double)sample->service_p99_ns;
 	weir_watch(s, &see, sample->idle, sample->now_ns);
 }
 
@@ -220,7 +228,11 @@ static int64_t weir_least_left(const void *state)
 {
 	const struct weir_state *s = state;
 
-	return s->over ? (int64_t)(HOPELESS * s->seen.cost_ns) : 0;
+	/* Not when the queue is short: what is known of costs may be old, and only those that are
+	 * begun can teach it better. */
+	bool busy = s->over && s->seen.wait_ns > WAIT_LOW * s->seen.slo_ns;
+
+	return busy ? (int64_t)(HOPELESS * s->seen.cost_ns) : 0;
 }
 
 static double weir_part(const void *state, int class_id)

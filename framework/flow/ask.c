@@ -24,25 +24,36 @@ void verdict_init(struct verdict *v, const struct sink *s, int from)
 	}
 }
 
-static void refuse(struct verdict *v, int n, int at, int reason, const struct sink *by)
+static void refuse(struct verdict *v, int n, int at, int reason)
 {
 	if (!v->refuses)
 		memset(v->why, 0, (size_t)n * sizeof(v->why[0]));
 	v->refuses = true;
 	v->why[at] = reason;
-	v->by[at] = by->id;
+}
+
+/* Where the user of an event is in the turn; an event of nobody is a user of its own. */
+static uint16_t place_of(const struct weir_event *ev, int64_t now_ns)
+{
+	uint64_t id = ev->session & ~WEIR_SESSION_RETRY;
+
+	if (id == 0) {
+		id = (uint64_t)(uintptr_t)ev ^ (uint64_t)ev->arrival_ns;
+		id ^= id >> 32;
+	}
+	return users_place(id, now_ns);
 }
 
 void ask_mark(const struct sink *s, struct weir_event *ev, int reason, double part, int64_t wait_ns,
     int64_t now_ns)
 {
-	bool retry = ev->session & WEIR_SESSION_RETRY;
-	uint16_t user = users_number(ev->session & ~WEIR_SESSION_RETRY, retry, now_ns);
+	/* Of retries half as many are admitted: the token says so by its part. */
+	double of = ev->session & WEIR_SESSION_RETRY ? 0.5 : 1;
 	struct shed_token t = {.reason_index = (uint8_t)weir_shed_index(reason),
 	    .stage = s->id,
 	    .class_id = ev->class_id,
-	    .user = (uint8_t)(user >> 8),
-	    .part = shed_token_part(part),
+	    .user = (uint8_t)(place_of(ev, now_ns) >> 8),
+	    .part = shed_token_part(part < 1 ? of * part : 1),
 	    .wait = shed_token_wait(wait_ns, s->slo_ns),
 	    .at = shed_token_at(now_ns - s->started_ns)};
 
@@ -56,7 +67,7 @@ void verdict_refuse_last(struct verdict *v, const struct sink *s, struct weir_ev
 	for (int i = n - 1; many > 0 && i >= 0; i--) {
 		if (ev[i]->class_id != class_id || (v->refuses && v->why[i]))
 			continue;
-		refuse(v, n, i, reason, s);
+		refuse(v, n, i, reason);
 		ask_mark(s, ev[i], reason, 1, -1, ev[i]->queued_ns);
 		many--;
 	}
@@ -91,6 +102,7 @@ int64_t sink_work_ns_locked(const struct sink *s)
 struct asking {
 	int class_id;
 	int64_t now_ns, lead_ns, admitted_ns;
+	int before; /* part of the pipeline that is ahead of this door, in AHEAD_ALLths */
 	uint32_t length;
 };
 
@@ -114,12 +126,13 @@ static void fill_view(struct sink *s, const struct asking *a, struct admission_v
 		s->look(s, view);
 	if (!s->ahead)
 		return;
-	int64_t coming_ns = atomic_load_explicit(&s->pipeline_ns, memory_order_relaxed);
+	int64_t coming_ns =
+	    atomic_load_explicit(&s->pipeline_ns, memory_order_relaxed) * a->before / AHEAD_ALL;
 	view->work_ns += coming_ns > 0 ? coming_ns : 0;
 	view->rest_ns = atomic_load_explicit(&s->ahead->rest_ns[a->class_id], memory_order_relaxed);
 	/* Idle now is not idle then, if enough is on its way. */
-	if (view->work_ns / view->threads > view->lead_ns + view->cost_ns)
-		view->idle = false;
+	if (coming_ns > 0 && view->work_ns / view->threads > view->lead_ns + view->cost_ns)
+		view->idle = 0;
 }
 
 /* One class of a run, as a policy is asked about it. */
@@ -132,18 +145,6 @@ struct question {
 	bool refused[WEIR_BATCH_MAX];
 };
 
-/* A number for the user of an event; an event of nobody is a user of its own. */
-static uint16_t user_of(const struct weir_event *ev, int64_t now_ns)
-{
-	uint64_t id = ev->session & ~WEIR_SESSION_RETRY;
-
-	if (id == 0) {
-		id = (uint64_t)(uintptr_t)ev ^ (uint64_t)ev->arrival_ns;
-		id ^= id >> 32;
-	}
-	return users_number(id, ev->session & WEIR_SESSION_RETRY, now_ns);
-}
-
 static void collect(const struct sink *s, struct weir_event **ev, int n, const struct verdict *v,
     const struct asking *a, struct question *q)
 {
@@ -155,7 +156,8 @@ static void collect(const struct sink *s, struct weir_event **ev, int n, const s
 		q->at[q->n] = i;
 		q->refused[q->n] = false;
 		if (s->policy->tick) {
-			q->user[q->n] = user_of(ev[i], a->now_ns);
+			q->user[q->n] = users_number(
+			    place_of(ev[i], a->now_ns), ev[i]->session & WEIR_SESSION_RETRY);
 			q->left_ns[q->n] = weir_event_left_ns(ev[i], a->now_ns);
 			q->timed |= ev[i]->deadline_ns != WEIR_NO_DEADLINE;
 		}
@@ -199,7 +201,7 @@ static void obey(struct sink *s, struct weir_event **ev, int n, const struct ask
 	for (int i = 0; i < q->n; i++) {
 		if (!q->refused[i])
 			continue;
-		refuse(v, n, q->at[i], reason, s);
+		refuse(v, n, q->at[i], reason);
 		v->want[a->class_id]--;
 		ask_mark(s, ev[q->at[i]], reason, part,
 		    wait_ns > 0   ? wait_ns
@@ -261,12 +263,15 @@ static void ask_front(struct sink *gate, struct sink *front, struct weir_event *
 	lock_take(&front->queue.lock);
 	for (int c = 0; c < gate->queue.n_classes; c++) {
 		int would;
-		if (!(v->asks[c] >> front->front & 1) || v->fresh[c] == 0 ||
-		    sink_mode(front) == WEIR_ADMISSION_OFF)
+		if (sink_mode(front) == WEIR_ADMISSION_OFF)
+			v->asks[c] &= (uint16_t) ~(1U << front->front);
+		if (!(v->asks[c] >> front->front & 1) || v->fresh[c] == 0)
 			continue;
 		a.class_id = c;
 		a.lead_ns = atomic_load_explicit(
 		    &gate->ahead->lead_ns[c][front->front], memory_order_relaxed);
+		a.before = atomic_load_explicit(
+		    &gate->ahead->before[c][front->front], memory_order_relaxed);
 		front->asked[c].asked += (uint64_t)v->fresh[c];
 		int before = v->want[c];
 		ask(front, ev, n, &a, v, &would);

@@ -28,9 +28,7 @@ struct verdict {
 	/* from here on not cleared for each run */
 	uint16_t turned[WEIR_CLASSES_MAX]
 		       [FRONTS_MAX]; /* refused by fronts; only with sink->ahead */
-	/* only when it refuses, by place in the run */
-	int why[WEIR_BATCH_MAX];     /* 0, or the reason */
-	uint16_t by[WEIR_BATCH_MAX]; /* id of the stage for whose sake */
+	int why[WEIR_BATCH_MAX]; /* by place in the run: 0, or the reason; only when it refuses */
 };
 
 /** Nothing is refused yet of a run that stage `from` (WEIR_NO_STAGE) offers to `s`. */

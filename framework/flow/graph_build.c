@@ -319,10 +319,10 @@ void weir_graph_free(struct weir_graph *g)
 	WEIR_ASSERT(g->threads == NULL);
 	for (int i = 0; i < g->n_pools; i++)
 		pool_free(g->pools[i]);
+	graph_route_free(g);
 	for (int i = 0; i < g->n_stages; i++)
 		free_stage(g, g->stages[i]);
 	graph_control_free(g);
-	graph_route_free(g);
 	graph_classes_free(g);
 	free(g->pools);
 	free(g->stages);

@@ -106,7 +106,7 @@ static int64_t tick(void *ctx, int64_t now_ns)
 		sink_tick(&g->stages[i]->sink, &sample);
 	}
 	if (g->route)
-		graph_route_tick(g);
+		graph_route_tick(g, now_ns);
 	return any ? now_ns + ADMISSION_TICK_NS : INT64_MAX;
 }
 

@@ -16,10 +16,18 @@
 /* Mean times at a stage without a meter follow events with this weight, as those of meters do. */
 #define TIME_WEIGHT 0.02
 
+/* Time constant of the stay in a stage that holds events: a guess, many ticks. */
+#define STAY_NS 1e9
+
 /* Sums at a stage, for mean times. */
 struct spent {
 	uint64_t n, wait_ns, service_ns; /* totals when last looked */
 	double wait_mean_ns, service_mean_ns;
+	/* for stages that hold events: their stay by Little's law */
+	int64_t held;
+	uint64_t left_then[K];
+	double inside[K],
+	    left_rate[K]; /* events, and those that leave in a ns, over the last second or so */
 };
 
 struct graph_route {
@@ -31,6 +39,7 @@ struct graph_route {
 	struct route_look *look;
 	uint64_t *tried;           /* link * K + class */
 	struct spent *spent, *now; /* by stage id */
+	int64_t at_ns;             /* of the last tick */
 	struct sink *fronts[FRONTS_MAX];
 	struct sink **sinks; /* by stage id */
 };
@@ -42,9 +51,9 @@ static bool is_queued(const struct weir_stage *st)
 	return !st->sink.inlined && !(st->ops->flags & WEIR_STAGE_SOURCE);
 }
 
-static int count_links(const struct weir_graph *g)
+static size_t count_links(const struct weir_graph *g)
 {
-	int n = 0;
+	size_t n = 0;
 
 	for (int i = 0; i < g->n_stages; i++)
 		for (int o = 0; o < g->stages[i]->n_outlets; o++)
@@ -103,7 +112,7 @@ static void add_stages(struct weir_graph *g, struct graph_route *r)
 
 static int alloc_route(struct weir_graph *g, struct graph_route *r)
 {
-	size_t n = (size_t)g->n_stages, links = (size_t)count_links(g);
+	size_t n = (unsigned)g->n_stages, links = count_links(g);
 
 	r->stage = calloc(n, sizeof(*r->stage));
 	r->link = calloc(links + 1, sizeof(*r->link));
@@ -193,6 +202,7 @@ static void look_at(
 		for (int i = 0; i < WEIR_SHED_REASONS; i++)
 			ended += (int64_t)book_read(&cb->shed[i]);
 		look->handled[c] += stage->source ? offered : book_read(&cb->handled);
+		look->offered[c] += offered;
 		look->in_flight[c] += (int64_t)offered - ended;
 	}
 }
@@ -202,6 +212,24 @@ static void add_times(struct spent *now, const struct time_book *times, int n_cl
 	for (int c = 0; times && c < n_classes; c++) {
 		now->wait_ns += book_read(&times[c].wait.sum_ns);
 		now->service_ns += book_read(&times[c].service.sum_ns);
+	}
+}
+
+/* A held event is in no wait and no service: it stays for N / X in the mean (Little 1961). */
+static void follow_stay(
+    struct spent *s, struct route_look *look, int64_t held, int64_t span_ns, int n_classes)
+{
+	double weight = (double)span_ns / ((double)span_ns + STAY_NS);
+
+	for (int c = 0; c < n_classes; c++) {
+		uint64_t left = look->offered[c] - (uint64_t)look->in_flight[c];
+		double rate =
+		    span_ns > 0 ? (double)(int64_t)(left - s->left_then[c]) / (double)span_ns : 0;
+		s->left_then[c] = left;
+		s->inside[c] += weight * ((double)look->in_flight[c] - s->inside[c]);
+		s->left_rate[c] += weight * (rate - s->left_rate[c]);
+		if (held > 0 && s->left_rate[c] > 0 && s->inside[c] > 0)
+			look->stay_ns[c] = (int64_t)(s->inside[c] / s->left_rate[c]);
 	}
 }
 
@@ -221,12 +249,14 @@ static void sum_books(struct weir_graph *g, struct graph_route *r, struct spent 
 	lock_take(&g->threads_lock);
 	for (int i = 0; i < g->n_stages; i++) {
 		look_at(&g->gone[i].book, &r->stage[i], g->n_classes, &r->look[i]);
+		now[i].held += (int64_t)book_read(&g->gone[i].book.held);
 		add_times(&now[i], g->gone[i].times, g->n_classes);
 	}
 	add_tried(r, g, NULL);
 	for (struct thread *t = g->threads; t; t = t->next) {
 		for (int i = 0; i < g->n_stages; i++) {
 			look_at(&t->local[i]->book, &r->stage[i], g->n_classes, &r->look[i]);
+			now[i].held += (int64_t)book_read(&t->local[i]->book.held);
 			add_times(&now[i], t->local[i]->times, g->n_classes);
 		}
 		add_tried(r, g, t);
@@ -252,7 +282,8 @@ static void follow(struct spent *s, const struct spent *now)
 	s->service_ns = now->service_ns;
 }
 
-static void fill_times(struct weir_graph *g, struct graph_route *r, struct spent *now)
+static void fill_times(
+    struct weir_graph *g, struct graph_route *r, struct spent *now, int64_t span_ns)
 {
 	for (int i = 0; i < g->n_stages; i++) {
 		const struct sink *k = &g->stages[i]->sink;
@@ -262,6 +293,7 @@ static void fill_times(struct weir_graph *g, struct graph_route *r, struct spent
 		if (r->stage[i].source)
 			continue;
 		follow(&r->spent[i], &now[i]);
+		follow_stay(&r->spent[i], look, now[i].held, span_ns, g->n_classes);
 		bool metered = g->meters[i] != NULL;
 		look->wait_ns = metered ? atomic_load_explicit(&k->wait_ns, memory_order_relaxed)
 					: (int64_t)r->spent[i].wait_mean_ns;
@@ -282,6 +314,11 @@ static void tell_door(struct weir_graph *g, struct graph_route *r, int id)
 		for (int f = 0; f < r->shape.n_fronts; f++) {
 			asks |= (unsigned)route_gates(r->route, id, f, c) << f;
 			judged |= (unsigned)route_judged(r->route, id, f, c) << f;
+			if (!(asks >> f & 1))
+				continue;
+			atomic_store_explicit(&a->before[c][f],
+			    (uint16_t)(AHEAD_ALL * route_before(r->route, id, f, c)),
+			    memory_order_relaxed);
 			atomic_store_explicit(&a->lead_ns[c][f], route_lead_ns(r->route, id, f, c),
 			    memory_order_relaxed);
 		}
@@ -294,7 +331,7 @@ static void tell_door(struct weir_graph *g, struct graph_route *r, int id)
 	}
 }
 
-void graph_route_tick(struct weir_graph *g)
+void graph_route_tick(struct weir_graph *g, int64_t now_ns)
 {
 	struct graph_route *r = g->route;
 	struct spent *now = r->now;
@@ -307,7 +344,8 @@ void graph_route_tick(struct weir_graph *g)
 		coming_ns[f] =
 		    atomic_load_explicit(&r->fronts[f]->pipeline_ns, memory_order_relaxed);
 	sum_books(g, r, now);
-	fill_times(g, r, now);
+	fill_times(g, r, now, r->at_ns ? now_ns - r->at_ns : 0);
+	r->at_ns = now_ns;
 	route_learn(r->route, r->look, r->tried);
 	for (int f = 0; f < r->shape.n_fronts; f++) /* what doors added meanwhile stays */
 		atomic_fetch_add_explicit(&r->fronts[f]->pipeline_ns,

@@ -40,7 +40,7 @@ static inline uint64_t book_read(const book_counter *c)
 
 struct class_book {
 	book_counter offered, completed, failed, shadow_shed;
-	book_counter handled; /* that handlers were given */
+	book_counter handled; /* that handlers were given and are done with */
 	book_counter shed[WEIR_SHED_REASONS];
 };
 
@@ -61,6 +61,7 @@ struct book {
 	book_counter held;                     /* holds minus ends, two's complement, summed */
 	book_counter metric[WEIR_METRICS_MAX]; /* two's complement: gauges go down */
 	_Atomic int64_t running_since_ns;      /* start of the handle call under way, 0 none */
+	_Atomic int running_n;                 /* its events */
 };
 
 struct sink;
@@ -130,7 +131,8 @@ static inline struct thread *thread_self(void)
 	return thread_current;
 }
 
-/** Thread `t`, the caller, begins to move events (again); has moved them; both in one. */
+/** Thread `t`, the caller, begins to move events (again), and has moved them. Where stores may be seen out of
+ *  order a reader's slack is short by a batch now and then; a fence for each flush is not worth that. */
 static inline void moves_begin(struct thread *t)
 {
 	atomic_store_explicit(&t->moves, atomic_load_explicit(&t->moves, memory_order_relaxed) | 1,

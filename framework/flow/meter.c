@@ -9,8 +9,14 @@
 
 /* Weight of one completion in the mean service time: overload.md 3.1 (0.005 to 0.05 are as good). */
 #define COST_WEIGHT 0.02
+/* What was known of a class that does not come by any more becomes the mean, by that part a tick (10 s
+ * until a third is left): it may have been a bad time. A guess: slow beside all else. */
+#define COST_AGE 0.001
 /* A handler under way counts with this share of what it has taken so far (overload.md 3.1). */
 #define RUNNING_SHARE 0.5
+/* But only when most of them have taken so many times what nearly all take: the long ones are those
+ * that are seen under way, and with a factor of 1 a lognormal stage at 0.7 of its capacity refused 0.1 %. */
+#define LATE 2
 /* Quantiles are refreshed every LOOK_NS over what came since at most HIST_NS ago, or longer ago until
  * there are HIST_EVENTS: "100 samples or 1 s" as SEDA's controller (overload.md, constants). */
 #define LOOK_NS     (100 * NS_PER_MS)
@@ -20,8 +26,8 @@
 /* What all threads, live and gone, have counted. */
 struct totals {
 	struct meter_class class[WEIR_CLASSES_MAX];
-	int64_t running_ns;    /* handle calls under way: time so far, summed */
-	int n_running, n_long; /* how many; of them past the mean */
+	int64_t running_ns;    /* handle calls under way: time so far per event, summed */
+	int n_running, n_long; /* how many; of them longer than nearly all take */
 };
 
 static void add(
@@ -38,7 +44,7 @@ static void add(
 	}
 }
 
-static void sum(struct weir_graph *g, int id, double mean_ns, int64_t now_ns, struct totals *t)
+static void sum(struct weir_graph *g, int id, double long_ns, int64_t now_ns, struct totals *t)
 {
 	memset(t, 0, sizeof(*t));
 	lock_take(&g->threads_lock);
@@ -48,10 +54,12 @@ static void sum(struct weir_graph *g, int id, double mean_ns, int64_t now_ns, st
 		int64_t since_ns =
 		    atomic_load_explicit(&l->book.running_since_ns, memory_order_relaxed);
 		add(t, &l->book, l->times, g->n_classes);
-		if (since_ns && now_ns > since_ns) {
-			t->running_ns += now_ns - since_ns;
+		int n = atomic_load_explicit(&l->book.running_n, memory_order_relaxed);
+		if (since_ns && now_ns > since_ns && n > 0) {
+			int64_t each_ns = (now_ns - since_ns) / n;
+			t->running_ns += each_ns;
 			t->n_running++;
-			t->n_long += (double)(now_ns - since_ns) > mean_ns;
+			t->n_long += (double)each_ns > long_ns;
 		}
 	}
 	lock_release(&g->threads_lock);
@@ -70,11 +78,13 @@ static void follow(double *cost_ns, uint64_t n, uint64_t took_ns)
 static void learn_costs(struct meter *m, struct sink *k, const struct totals *t, int n_classes)
 {
 	uint64_t n = 0, took_ns = 0;
-	/* Only when most are late: one that hangs says nothing about what the others do. */
+	/* Only when most are later than nearly all are: one that hangs says nothing about the others, and
+	 * those under way are the long ones by nature. */
 	double so_far_ns =
 	    2 * t->n_long > t->n_running ? RUNNING_SHARE * (double)t->running_ns / t->n_running : 0;
 
 	for (int c = 0; c < n_classes; c++) {
+		m->cost_ns[c] += COST_AGE * (m->mean_cost_ns - m->cost_ns[c]) * (m->cost_ns[c] > 0);
 		m->done[c] += t->class[c].completed - m->then[c].completed;
 		m->took_ns[c] += t->class[c].service_ns - m->then[c].service_ns;
 		/* A handler may finish an event and work on: its time comes to the books later. */
@@ -86,11 +96,13 @@ static void learn_costs(struct meter *m, struct sink *k, const struct totals *t,
 		m->done[c] = m->took_ns[c] = 0;
 	}
 	follow(&m->mean_cost_ns, n, took_ns);
-	if (m->mean_cost_ns > 0 && so_far_ns > m->mean_cost_ns)
-		m->mean_cost_ns = so_far_ns;
-	atomic_store_explicit(&k->mean_cost_ns, (int64_t)m->mean_cost_ns, memory_order_relaxed);
+	if (m->mean_cost_ns <= 0)
+		so_far_ns = 0;
+	m->now_cost_ns = fmax(m->mean_cost_ns, so_far_ns);
+	atomic_store_explicit(&k->mean_cost_ns, (int64_t)m->now_cost_ns, memory_order_relaxed);
 	for (int c = 0; c < n_classes; c++) { /* a class not seen yet costs what others do */
-		double cost_ns = m->cost_ns[c] > 0 ? m->cost_ns[c] : m->mean_cost_ns;
+		double cost_ns =
+		    fmax(m->cost_ns[c] > 0 ? m->cost_ns[c] : m->mean_cost_ns, so_far_ns);
 		atomic_store_explicit(&k->cost_ns[c], (int64_t)cost_ns, memory_order_relaxed);
 	}
 }
@@ -106,7 +118,7 @@ static void since(struct weir_hist *now, const struct weir_hist *then)
 static void learn_quantiles(struct meter *m, struct weir_graph *g, int id, int64_t now_ns)
 {
 	struct weir_class_view v[WEIR_CLASSES_MAX];
-	struct weir_hist all = {0}, now[WEIR_CLASSES_MAX];
+	struct weir_hist all = {0}, service = {0}, now[WEIR_CLASSES_MAX];
 	struct book book = {0};
 
 	memset(v, 0, sizeof(v[0]) * (size_t)g->n_classes);
@@ -114,6 +126,7 @@ static void learn_quantiles(struct meter *m, struct weir_graph *g, int id, int64
 	m->looked_at_ns = now_ns;
 	for (int c = 0; c < g->n_classes; c++) {
 		now[c] = v[c].wait;
+		weir_hist_add(&service, &v[c].service);
 		since(&v[c].wait, &m->wait_then[c]);
 		weir_hist_add(&all, &v[c].wait);
 		m->response_p90_ns[c] =
@@ -121,11 +134,15 @@ static void learn_quantiles(struct meter *m, struct weir_graph *g, int id, int64
 			? weir_hist_quantile_ns(&v[c].wait, 0.9) + (int64_t)m->cost_ns[c]
 			: 0;
 	}
+	struct weir_hist service_now = service;
+	since(&service, &m->service_then);
+	m->service_p99_ns = weir_hist_total(&service) ? weir_hist_quantile_ns(&service, 0.99) : 0;
 	bool some = weir_hist_total(&all) > 0;
 	m->wait_p90_ns = some ? weir_hist_quantile_ns(&all, 0.9) : 0;
 	m->all_response_p90_ns = some ? m->wait_p90_ns + (int64_t)m->mean_cost_ns : 0;
 	if (now_ns - m->hist_at_ns >= HIST_NS &&
 	    (weir_hist_total(&all) >= HIST_EVENTS || now_ns - m->hist_at_ns >= 2 * HIST_NS)) {
+		m->service_then = service_now;
 		memcpy(m->wait_then, now, sizeof(now[0]) * (size_t)g->n_classes);
 		m->hist_at_ns = now_ns;
 	}
@@ -177,7 +194,7 @@ void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, 
 	struct admission_view view = {.threads = 1};
 	struct totals t;
 
-	sum(g, st->id, m->mean_cost_ns, now_ns, &t);
+	sum(g, st->id, LATE * fmax((double)m->service_p99_ns, m->mean_cost_ns), now_ns, &t);
 	if (m->at_ns)
 		learn_costs(m, k, &t, g->n_classes);
 	if (now_ns - m->looked_at_ns >= LOOK_NS)
@@ -188,12 +205,13 @@ void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, 
 	    .span_ns = m->at_ns ? now_ns - m->at_ns : ADMISSION_TICK_NS,
 	    .n_classes = g->n_classes,
 	    .threads = view.threads,
-	    .idle = view.idle,
+	    .idle = view.idle > 0,
 	    .length = queue_length(&k->queue),
 	    .limit = atomic_load(&k->queue.limit),
-	    .cost_ns = (int64_t)m->mean_cost_ns,
+	    .cost_ns = (int64_t)m->now_cost_ns,
 	    .slo_ns = k->slo_ns,
 	    .wait_p90_ns = m->wait_p90_ns,
+	    .service_p99_ns = m->service_p99_ns,
 	    .response_p90_ns = m->all_response_p90_ns};
 	lock_take(&k->queue.lock);
 	out->work_ns = sink_work_ns_locked(k);

@@ -23,10 +23,13 @@ struct meter {
 	struct meter_class then[WEIR_CLASSES_MAX];
 	uint64_t done[WEIR_CLASSES_MAX], took_ns[WEIR_CLASSES_MAX]; /* not learnt from yet */
 	double cost_ns[WEIR_CLASSES_MAX], mean_cost_ns;
+	double
+	    now_cost_ns; /* the mean, or half of what those under way have taken when that is more */
 	/* quantiles: differences to what the histograms were `hist_ns` ago */
 	int64_t hist_at_ns, looked_at_ns;
-	struct weir_hist wait_then[WEIR_CLASSES_MAX];
+	struct weir_hist wait_then[WEIR_CLASSES_MAX], service_then;
 	int64_t wait_p90_ns, response_p90_ns[WEIR_CLASSES_MAX], all_response_p90_ns;
+	int64_t service_p99_ns;
 };
 
 /** The sample of stage `st` since the last one, and its costs into the sink. */

@@ -53,6 +53,7 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 	for (int i = 0; i < n; i++) {
 		struct weir_event *e = ev[i];
 		WEIR_ASSERT(e->state == WEIR_EVENT_NEW || e->state == WEIR_EVENT_RUNNING);
+		WEIR_ASSERT(e->class_id < s->queue.n_classes);
 		if (WEIR_UNLIKELY(e->deadline_ns <= now_ns)) {
 			expired[n_expired++] = e;
 			continue;

@@ -27,6 +27,8 @@
 /** Stages of a graph that doors upstream ask for; further ones ask at their own doors only. */
 #define FRONTS_MAX 16
 
+#define AHEAD_ALL 1024
+
 /** What a door asks ahead of it: written by the control thread, read by whoever offers. Bit f of a mask
  *  is front f of the graph. */
 struct ahead {
@@ -35,6 +37,9 @@ struct ahead {
 	    judged[WEIR_CLASSES_MAX]; /* of events that come from here: were asked for */
 	_Atomic int64_t
 	    lead_ns[WEIR_CLASSES_MAX][FRONTS_MAX]; /* from this door to that of front f */
+	_Atomic uint16_t
+	    before[WEIR_CLASSES_MAX][FRONTS_MAX];  /* part of front f's pipeline that gets there
+								  before what enters here, of AHEAD_ALL */
 	_Atomic int64_t rest_ns[WEIR_CLASSES_MAX]; /* from the end of the service here to the end */
 };
 

@@ -152,17 +152,19 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 	}
 	if (sink->policy->tick)
 		atomic_fetch_add_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
-	for (int c = 0; c < sink->queue.n_classes; c++)
-		if (per_class[c])
-			book_add(&l->book.class_book[c].handled, (uint64_t)per_class[c]);
 	t->run_ev = ev;
 	t->run_n = n;
+	atomic_store_explicit(&l->book.running_n, n, memory_order_relaxed);
 	atomic_store_explicit(&l->book.running_since_ns, start_ns, memory_order_relaxed);
 	atomic_store_explicit(&t->running, st, memory_order_relaxed);
 	atomic_store_explicit(&t->running_type, ev[0]->type, memory_order_relaxed);
 	st->ops->handle(st, ev, n);
 	finish_leftovers(st, l, ev, n);
 	t->run_n = 0;
+	/* Only now: what is counted ahead of where it goes looks as if it went nowhere (route.h). */
+	for (int c = 0; c < sink->queue.n_classes; c++)
+		if (per_class[c])
+			book_add(&l->book.class_book[c].handled, (uint64_t)per_class[c]);
 	if (sink->policy->tick)
 		atomic_fetch_sub_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
 	t->now_ns = clock_now_ns();
@@ -177,8 +179,8 @@ void stage_look(const struct sink *sink, struct admission_view *view)
 	int target = atomic_load_explicit(&pool->target, memory_order_relaxed);
 
 	view->threads = target > 0 ? target : 1;
-	view->idle = atomic_load_explicit(&pool->n_idle, memory_order_relaxed) > 0 ||
-		     atomic_load_explicit(&pool->n_spinning, memory_order_relaxed) > 0;
+	view->idle = (int)(atomic_load_explicit(&pool->n_idle, memory_order_relaxed) +
+			   atomic_load_explicit(&pool->n_spinning, memory_order_relaxed));
 }
 
 void stage_wake(struct sink *sink, uint32_t before, uint32_t length, uint64_t parts)

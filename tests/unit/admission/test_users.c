@@ -31,9 +31,12 @@ static void test_even_over_users(void)
 		uint64_t id = 1;
 		for (uint64_t i = 1; i <= 64 * 1024; i++) {
 			id = id * 6364136223846793005ULL + 1442695040888963407ULL;
-			counted[users_number(i, false, times[t]) * BUCKETS / USERS_ALL]++;
-			far[users_number(i << 20, false, times[t]) * BUCKETS / USERS_ALL]++;
-			hashed[users_number(id, false, times[t]) * BUCKETS / USERS_ALL]++;
+			counted[users_number(users_place(i, times[t]), false) * BUCKETS /
+				USERS_ALL]++;
+			far[users_number(users_place(i << 20, times[t]), false) * BUCKETS /
+			    USERS_ALL]++;
+			hashed[users_number(users_place(id, times[t]), false) * BUCKETS /
+			       USERS_ALL]++;
 		}
 		CU_ASSERT(unevenness(counted, 1024) <= 8);
 		CU_ASSERT(unevenness(far, 1024) <= 6 * 32);
@@ -45,12 +48,13 @@ static void test_even_over_users(void)
  * how often that began or ended, the end meeting the beginning. */
 static int served(uint64_t id, bool retry, uint32_t theta, int64_t from_ns, int *changes)
 {
-	bool before = users_number(id, retry, from_ns + USERS_TURN_NS) < theta;
+	bool before = users_number(users_place(id, from_ns + USERS_TURN_NS), retry) < theta;
 	int n = 0;
 
 	*changes = 0;
 	for (int64_t i = 0; i < USERS_ALL; i++) {
-		bool in = users_number(id, retry, from_ns + i * USERS_TURN_NS / USERS_ALL) < theta;
+		bool in = users_number(users_place(id, from_ns + i * USERS_TURN_NS / USERS_ALL),
+			      retry) < theta;
 		n += in;
 		*changes += in != before;
 		before = in;
@@ -75,19 +79,22 @@ static void test_turns(void)
 			}
 }
 
-/* A repeated attempt has the upper half alone: below that part of the class it never enters. */
+/* A repeated attempt is served for half as long as a first one, and at the end of the same stretch: so
+ * whoever comes back when its turn comes gets in at last, however small the part. */
 static void test_retries(void)
 {
 	for (uint64_t id = 0; id < 2000; id++)
 		for (int64_t now_ns = 0; now_ns < 3 * USERS_TURN_NS; now_ns += 1234567891) {
-			uint16_t first = users_number(id, false, now_ns);
-			uint16_t again = users_number(id, true, now_ns);
-			CU_ASSERT_EQUAL(again, 0x8000 + first / 2);
+			uint16_t place = users_place(id, now_ns);
+			uint16_t again = users_number(place, true);
+			CU_ASSERT_EQUAL(users_number(place, false), place);
+			CU_ASSERT_EQUAL(again, place < 0x8000 ? 2 * place : USERS_ALL - 1);
 		}
 	for (size_t t = 0; t < N_THETAS; t++) {
-		int changes, part = (int)thetas[t] - 0x8000;
-		int n = served(42, true, thetas[t], 5, &changes);
-		CU_ASSERT(abs(n - (part > 0 ? 2 * part : 0)) <= 3);
+		int changes, n = served(42, true, thetas[t], 5, &changes);
+		int half = (int)(thetas[t] == USERS_ALL ? thetas[t] : thetas[t] / 2);
+		CU_ASSERT(abs(n - half) <= 3);
+		CU_ASSERT(changes == 2 || thetas[t] == USERS_ALL);
 	}
 }
 
@@ -98,8 +105,8 @@ static void test_wraps(void)
 	int wrong = 0, steps = 0;
 
 	for (int64_t at_ns = 4 * USERS_TURN_NS - 1000 * step_ns, n = 0; n < 2000; n++) {
-		uint16_t before = users_number(7, false, at_ns + n * step_ns);
-		uint16_t after = users_number(7, false, at_ns + (n + 1) * step_ns);
+		uint16_t before = users_number(users_place(7, at_ns + n * step_ns), false);
+		uint16_t after = users_number(users_place(7, at_ns + (n + 1) * step_ns), false);
 		uint16_t fell = (uint16_t)(before - after);
 		wrong += fell > 1;
 		steps += fell;
@@ -108,10 +115,10 @@ static void test_wraps(void)
 	CU_ASSERT(steps >= 1999);
 	for (uint64_t id = 1; id < 1000; id++) {
 		int64_t now_ns = (int64_t)id * 987654321;
-		CU_ASSERT_EQUAL(users_number(id, false, now_ns),
-		    users_number(id, false, now_ns + USERS_TURN_NS));
-		CU_ASSERT_EQUAL(users_number(id, false, now_ns),
-		    users_number(id, false, now_ns + 1000000 * USERS_TURN_NS));
+		CU_ASSERT_EQUAL(users_number(users_place(id, now_ns), false),
+		    users_number(users_place(id, now_ns + USERS_TURN_NS), false));
+		CU_ASSERT_EQUAL(users_number(users_place(id, now_ns), false),
+		    users_number(users_place(id, now_ns + 1000000 * USERS_TURN_NS), false));
 	}
 }
 

@@ -117,6 +117,7 @@ static inline void make_gate(struct sink *gate, const struct sink *f, bool asks)
 	atomic_fetch_or(&gate->ahead->judged[0], 1u << f->front);
 	if (asks)
 		atomic_fetch_or(&gate->ahead->asks[0], 1u << f->front);
+	atomic_store(&gate->ahead->before[0][f->front], AHEAD_ALL);
 	atomic_store(&gate->ahead->lead_ns[0][f->front], LEAD);
 }
 

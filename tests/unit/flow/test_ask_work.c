@@ -96,10 +96,14 @@ static void test_work_that_is_seen(void)
 	CU_ASSERT_EQUAL(seen.work_ns, 0);
 	weir_event_init(one[0], &probe_type, 1);
 	CU_ASSERT_EQUAL(offer_at(front, NULL, one, 1), 1);
-	CU_ASSERT_EQUAL(seen.work_ns, RUN * COST);
+	CU_ASSERT_EQUAL(
+	    seen.work_ns, 0); /* at its own door nothing that is on its way is before it */
 	CU_ASSERT_EQUAL(offer(b, 0, 1, ev), 1);
 	CU_ASSERT_EQUAL(seen.work_ns, (RUN + 1) * COST);
 	CU_ASSERT_EQUAL(seen.cost_ns, COST);
+	atomic_store(&b->ahead->before[0][front->front], AHEAD_ALL / 2); /* the rest comes later */
+	CU_ASSERT_EQUAL(offer(b, 0, 1, ev), 1);
+	CU_ASSERT_EQUAL(seen.work_ns, (RUN + 1) * COST / 2 + COST);
 	atomic_store(&front->pipeline_ns, -123456);
 	CU_ASSERT_EQUAL(offer(b, 0, 1, ev), 1);
 	CU_ASSERT_EQUAL(seen.work_ns, COST);

@@ -32,8 +32,11 @@ static void counting_tick(
 
 /* ---- stages ---- */
 
+static atomic_int first_open = 1;
+
 static void first_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
+	FIXTURE_AWAIT(atomic_load(&first_open));
 	for (int i = 0; i < n; i++) {
 		if (((struct probe *)ev[i])->seq == DEADLY_FIRST)
 			pthread_exit(NULL);
@@ -47,6 +50,7 @@ static void first_handle(struct weir_stage *st, struct weir_event **ev, int n)
 static const struct weir_stage_ops first_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.first",
     .summary = "sends class 0 on",
+    .flags = WEIR_STAGE_BLOCKS,
     .accepts = &probe_type,
     .outlets = pass_outlets,
     .handle = first_handle};
@@ -101,6 +105,8 @@ static void start(bool inline_between, int64_t slo_ms)
 	}
 	s = fixture_stage(spec, "first", "t.first", inline_between ? "between" : "second");
 	fixture_set(s, "admission.policy", "none");
+	fixture_set(s, "threads.min", "8");
+	fixture_set(s, "threads.max", "8");
 	if (inline_between)
 		between(fixture_stage(spec, "between", "t.pass", "second"));
 	s = fixture_stage(spec, "second", "t.second", NULL);
@@ -236,6 +242,22 @@ static void test_flood_with_an_inline_stage_between(void)
 	flood(true);
 }
 
+/* What first has in hand has not gone on yet; that is no sign that it goes elsewhere. */
+static void test_work_in_hand(void)
+{
+	start(false, 60000);
+	teach();
+	struct ahead *gate = weir_graph_stage(g, "first")->sink.ahead;
+	atomic_store(&first_open, 0);
+	CU_ASSERT_EQUAL(offer(0, 30), 30);
+	FIXTURE_AWAIT(stage_view(g, "first").threads[WEIR_THREAD_BUSY] == 8);
+	await_ticks(5);
+	CU_ASSERT_EQUAL(atomic_load(&gate->asks[0]), 1u << second->front);
+	CU_ASSERT(atomic_load(&second->pipeline_ns) >= 20 * atomic_load(&second->cost_ns[0]));
+	atomic_store(&first_open, 1);
+	end(0);
+}
+
 /* Threads die with events on their way to second, and in it. */
 static void test_deaths(void)
 {
@@ -273,4 +295,4 @@ static void test_prepare(void)
 
 CUNIT_MAIN("front door", {"types are known", test_prepare}, {"flood", test_flood},
     {"flood, an inline stage between", test_flood_with_an_inline_stage_between},
-    {"deaths", test_deaths})
+    {"work in hand", test_work_in_hand}, {"deaths", test_deaths})
