@@ -27,13 +27,22 @@
  *  lease; what it costs at other lengths was not measured. */
 #define USERS_TURN_NS 10000000000LL
 
-/** The place now of the user `id`, any hash of it, in the turn. */
+/** Where in the turn the user `id`, any hash of it, was at time 0. */
+static inline uint16_t users_first(uint64_t id)
+{
+	return (uint16_t)(id * 0x9e3779b97f4a7c15ULL >> 48); /* Knuth, TAOCP 3, 6.4: golden ratio */
+}
+
+/** How far all have fallen since. */
+static inline uint16_t users_fallen(int64_t now_ns)
+{
+	return (uint16_t)((uint64_t)(now_ns % USERS_TURN_NS) * USERS_ALL / USERS_TURN_NS);
+}
+
+/** The place now of the user `id` in the turn. */
 static inline uint16_t users_place(uint64_t id, int64_t now_ns)
 {
-	uint64_t first = id * 0x9e3779b97f4a7c15ULL >> 48; /* Knuth, TAOCP 3, 6.4: golden ratio */
-	uint64_t fallen = (uint64_t)(now_ns % USERS_TURN_NS) * USERS_ALL / USERS_TURN_NS;
-
-	return (uint16_t)(first - fallen);
+	return (uint16_t)(users_first(id) - users_fallen(now_ns));
 }
 
 /** The number of one in that place: the place, or for a repeated attempt (`retry`) twice that, so that

@@ -193,6 +193,10 @@ static int weir_admit(void *state, const struct weir_admission_spec *p,
 	see.wait_ns = see.wait_ns > (double)v->lead_ns ? see.wait_ns - (double)v->lead_ns : 0;
 	see.away_ns = (double)(v->lead_ns + v->rest_ns);
 	weir_watch(s, &see, v->idle > 0, v->now_ns);
+	/* At rest, and still when all of them are in: within everybody's cap. */
+	if (!s->over && !v->left_ns &&
+	    see.wait_ns + n * see.cost_ns / see.threads <= WAIT_CAP * (1 - CAP_GRADE) * see.slo_ns)
+		return n;
 	int idle = v->idle > (int)v->length ? v->idle - (int)v->length : v->idle > 0;
 	for (int i = 0; i < n; i++) {
 		uint32_t user = users_of(v, i, &s->spread[class_id]);

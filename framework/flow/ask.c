@@ -33,7 +33,7 @@ static void refuse(struct verdict *v, int n, int at, int reason)
 }
 
 /* Where the user of an event is in the turn; an event of nobody is a user of its own. */
-static uint16_t place_of(const struct weir_event *ev, int64_t now_ns)
+static inline uint16_t place_of(const struct weir_event *ev, uint16_t fallen)
 {
 	uint64_t id = ev->session & ~WEIR_SESSION_RETRY;
 
@@ -41,7 +41,7 @@ static uint16_t place_of(const struct weir_event *ev, int64_t now_ns)
 		id = (uint64_t)(uintptr_t)ev ^ (uint64_t)ev->arrival_ns;
 		id ^= id >> 32;
 	}
-	return users_place(id, now_ns);
+	return (uint16_t)(users_first(id) - fallen);
 }
 
 void ask_mark(const struct sink *s, struct weir_event *ev, int reason, double part, int64_t wait_ns,
@@ -52,7 +52,7 @@ void ask_mark(const struct sink *s, struct weir_event *ev, int reason, double pa
 	struct shed_token t = {.reason_index = (uint8_t)weir_shed_index(reason),
 	    .stage = s->id,
 	    .class_id = ev->class_id,
-	    .user = (uint8_t)(place_of(ev, now_ns) >> 8),
+	    .user = (uint8_t)(place_of(ev, users_fallen(now_ns)) >> 8),
 	    .part = shed_token_part(part < 1 ? of * part : 1),
 	    .wait = shed_token_wait(wait_ns, s->slo_ns),
 	    .at = shed_token_at(now_ns - s->started_ns)};
@@ -75,27 +75,23 @@ void verdict_refuse_last(struct verdict *v, const struct sink *s, struct weir_ev
 
 /* ---- what a policy may look at ---- */
 
-/* Work that threads have taken in batches and not begun: it waits, too. */
-static int64_t begun_ns(const struct sink *s)
+/* Work that `threads` have taken in batches and not begun: it waits, too. */
+static int64_t begun_ns(const struct sink *s, int threads)
 {
-	struct admission_view view = {.threads = 1};
 	int64_t running = atomic_load_explicit(&s->running, memory_order_relaxed);
 
-	if (s->look)
-		s->look(s, &view);
-	return running > view.threads
-		   ? (running - view.threads) *
-			 atomic_load_explicit(&s->mean_cost_ns, memory_order_relaxed)
-		   : 0;
+	return running > threads ? (running - threads) *
+				       atomic_load_explicit(&s->mean_cost_ns, memory_order_relaxed)
+				 : 0;
 }
 
-int64_t sink_work_ns_locked(const struct sink *s)
+int64_t sink_work_ns_locked(const struct sink *s, int threads)
 {
 	int64_t work_ns = 0;
 
-	for (int c = 0; c < s->queue.n_classes; c++)
+	for (int c = 0; queue_length(&s->queue) > 0 && c < s->queue.n_classes; c++)
 		work_ns += queue_class_length_locked(&s->queue, c) * sink_cost_ns(s, c);
-	return work_ns + begun_ns(s);
+	return work_ns + begun_ns(s, threads);
 }
 
 /* How a policy is asked: where from, and about how much that is not in the books yet. */
@@ -120,10 +116,10 @@ static void fill_view(struct sink *s, const struct asking *a, struct admission_v
 	if (!s->policy->tick)
 		return;
 	view->running = atomic_load_explicit(&s->running, memory_order_relaxed);
-	view->work_ns = sink_work_ns_locked(s) + a->admitted_ns;
-	view->cost_ns = atomic_load_explicit(&s->mean_cost_ns, memory_order_relaxed);
 	if (s->look)
 		s->look(s, view);
+	view->work_ns = sink_work_ns_locked(s, view->threads) + a->admitted_ns;
+	view->cost_ns = atomic_load_explicit(&s->mean_cost_ns, memory_order_relaxed);
 	if (!s->ahead)
 		return;
 	int64_t coming_ns =
@@ -148,6 +144,9 @@ struct question {
 static void collect(const struct sink *s, struct weir_event **ev, int n, const struct verdict *v,
     const struct asking *a, struct question *q)
 {
+	int64_t now_ns = a->now_ns;
+	uint16_t fallen = users_fallen(now_ns);
+
 	q->n = 0;
 	q->timed = false;
 	for (int i = 0; i < n; i++) {
@@ -157,8 +156,8 @@ static void collect(const struct sink *s, struct weir_event **ev, int n, const s
 		q->refused[q->n] = false;
 		if (s->policy->tick) {
 			q->user[q->n] = users_number(
-			    place_of(ev[i], a->now_ns), ev[i]->session & WEIR_SESSION_RETRY);
-			q->left_ns[q->n] = weir_event_left_ns(ev[i], a->now_ns);
+			    place_of(ev[i], fallen), ev[i]->session & WEIR_SESSION_RETRY);
+			q->left_ns[q->n] = weir_event_left_ns(ev[i], now_ns);
 			q->timed |= ev[i]->deadline_ns != WEIR_NO_DEADLINE;
 		}
 		q->n++;

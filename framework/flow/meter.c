@@ -214,7 +214,7 @@ void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, 
 	    .service_p99_ns = m->service_p99_ns,
 	    .response_p90_ns = m->all_response_p90_ns};
 	lock_take(&k->queue.lock);
-	out->work_ns = sink_work_ns_locked(k);
+	out->work_ns = sink_work_ns_locked(k, view.threads);
 	fill_asked(k, &t, g->n_classes);
 	lock_release(&k->queue.lock);
 	if (m->at_ns)

@@ -142,8 +142,8 @@ static inline int sink_mode(const struct sink *s) WEIR_REQUIRES(&s->queue.lock)
 	return s->admission.mode < cap ? s->admission.mode : cap;
 }
 
-/** Estimated time to serve what is queued: events of each class times their cost. The caller holds the lock. */
-int64_t sink_work_ns_locked(const struct sink *s) WEIR_REQUIRES(&s->queue.lock);
+/** Estimated time to serve what is queued, and taken but not begun by `threads`: events of each class times their cost. The caller holds the lock. */
+int64_t sink_work_ns_locked(const struct sink *s, int threads) WEIR_REQUIRES(&s->queue.lock);
 
 /** Change the admission parameters (not the policy); its state starts afresh. */
 void sink_set_admission(struct sink *s, const struct weir_admission_spec *spec, int64_t now_ns);
