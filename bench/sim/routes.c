@@ -131,8 +131,9 @@ void routes_tick(struct sim *s)
 {
 	struct route_look look[SIM_STAGES_MAX];
 
-	if (!s->route)
+	if (!s->route || (s->routes_at_ns && s->now_ns - s->routes_at_ns < ROUTE_TICK_NS))
 		return;
+	s->routes_at_ns = s->now_ns;
 	memset(look, 0, sizeof(look));
 	for (int i = 0; i < s->conf->n_stages; i++) {
 		struct stage *st = &s->stage[i];

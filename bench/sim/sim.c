@@ -246,6 +246,7 @@ static void go(struct sim *s)
 			step(s, heap_pop(&s->heap));
 	}
 	s->r->ended_ns = s->now_ns;
+	s->routes_at_ns = 0; /* now, whenever it was last */
 	routes_tick(s);
 	for (int i = 0; i < s->conf->n_stages; i++)
 		s->r->stage[i].pipeline_end_ns = s->stage[i].pipeline_ns;

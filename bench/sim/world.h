@@ -172,6 +172,7 @@ struct sim {
 	struct route_stage shape[SIM_STAGES_MAX];
 	struct route_link link[SIM_LINKS_MAX];
 	int order[SIM_STAGES_MAX], n_links;
+	int64_t routes_at_ns; /* when they were looked at last */
 	uint64_t tried[SIM_LINKS_MAX * WEIR_CLASSES_MAX];
 	int lost_ticks; /* faults under way */
 	uint64_t users_key, retry_key, retries;

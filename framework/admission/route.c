@@ -16,9 +16,9 @@
 #define GATE_FROM 0.9
 #define GATE_TO   0.8
 
-/* Rates follow a tick with this weight: over a second of ticks of 10 ms. They only have to tell who
- * sends more. */
-#define RATE_WEIGHT 0.01
+/* Rates follow with this weight, over a second at ROUTE_TICK_NS. They only have to tell who sends
+ * more. */
+#define RATE_WEIGHT 0.05
 
 /* Who gets there too seldom says nothing of how long it takes. */
 #define VISITS_LEAST 0.01

@@ -62,6 +62,10 @@ struct route_look {
 	int64_t stay_ns[WEIR_CLASSES_MAX];   /* from its door to leaving it; 0: wait and cost */
 };
 
+/** How often to learn. Between two times doors keep count of what they send; once in so long is enough for
+ *  where events go, and costs little with a hundred threads. */
+#define ROUTE_TICK_NS 50000000LL
+
 struct route;
 
 /** A route of `shape` that knows nothing yet: no gates, no pipelines. NULL: no memory. */

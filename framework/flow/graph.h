@@ -90,7 +90,8 @@ void graph_control_free(struct weir_graph *g);
  *  queue. 0 or WEIR_ENOMEM. */
 int graph_route_new(struct weir_graph *g);
 void graph_route_free(struct weir_graph *g);
-/** Learn where events go and tell the doors. The control thread, each tick, behind the meters. */
+/** Learn where events go and tell the doors, every ROUTE_TICK_NS. The control thread, each tick, behind the
+ *  meters. */
 void graph_route_tick(struct weir_graph *g, int64_t now_ns);
 
 /** Make the batcher of a stage whose spec asks for one. 0 or WEIR_ENOMEM. */

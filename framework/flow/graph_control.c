@@ -102,6 +102,8 @@ static int64_t tick(void *ctx, int64_t now_ns)
 		if (!g->meters[i])
 			continue;
 		any = true;
+		if (meter_rests(g->meters[i], g->stages[i]))
+			continue;
 		meter_sample(g->meters[i], g, g->stages[i], now_ns, &sample);
 		sink_tick(&g->stages[i]->sink, &sample);
 	}

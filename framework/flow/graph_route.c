@@ -337,6 +337,9 @@ void graph_route_tick(struct weir_graph *g, int64_t now_ns)
 	struct spent *now = r->now;
 	int64_t coming_ns[FRONTS_MAX];
 
+	if (r->at_ns && now_ns - r->at_ns < ROUTE_TICK_NS)
+		return;
+
 	memset(now, 0, sizeof(*now) * (size_t)g->n_stages);
 	memset(r->look, 0, sizeof(*r->look) * (size_t)g->n_stages);
 	memset(r->tried, 0, sizeof(*r->tried) * (size_t)r->shape.n_links * K);

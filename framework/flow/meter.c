@@ -19,9 +19,13 @@
 #define LATE 2
 /* Quantiles are refreshed every LOOK_NS over what came since at most HIST_NS ago, or longer ago until
  * there are HIST_EVENTS: "100 samples or 1 s" as SEDA's controller (overload.md, constants). */
+/* So many looks at which nothing had happened, half a second: whatever followed from the last event has. */
+#define REST_LOOKS  50
 #define LOOK_NS     (100 * NS_PER_MS)
 #define HIST_NS     NS_PER_S
 #define HIST_EVENTS 100
+/* So many looks at which nothing had happened, half a second: whatever followed from the last event has. */
+#define REST_LOOKS 50
 
 /* What all threads, live and gone, have counted. */
 struct totals {
@@ -185,6 +189,23 @@ static void fill_classes(const struct meter *m, const struct weir_stage *st, con
 		out->wait_mean_ns = (int64_t)(wait_ns / out->completed);
 		out->response_mean_ns = out->wait_mean_ns + (int64_t)m->mean_cost_ns;
 	}
+}
+
+bool meter_rests(struct meter *m, struct weir_stage *st)
+{
+	struct sink *k = &st->sink;
+	uint64_t asked = 0, then = 0;
+
+	lock_take(&k->queue.lock);
+	for (int c = 0; c < st->graph->n_classes; c++)
+		asked += k->asked[c].asked;
+	lock_release(&k->queue.lock);
+	for (int c = 0; c < st->graph->n_classes; c++)
+		then += m->then[c].offered;
+	bool quiet = queue_length(&k->queue) == 0 && asked == then &&
+		     atomic_load_explicit(&k->running, memory_order_relaxed) == 0;
+	m->quiet = quiet ? m->quiet + 1 : 0;
+	return m->quiet > REST_LOOKS;
 }
 
 void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, int64_t now_ns,

@@ -20,6 +20,7 @@ struct meter_class {
 
 struct meter {
 	int64_t at_ns; /* of the last sample; 0: there was none */
+	int quiet;     /* looks in a row at which nothing had happened */
 	struct meter_class then[WEIR_CLASSES_MAX];
 	uint64_t done[WEIR_CLASSES_MAX], took_ns[WEIR_CLASSES_MAX]; /* not learnt from yet */
 	double cost_ns[WEIR_CLASSES_MAX], mean_cost_ns;
@@ -31,6 +32,10 @@ struct meter {
 	int64_t wait_p90_ns, response_p90_ns[WEIR_CLASSES_MAX], all_response_p90_ns;
 	int64_t service_p99_ns;
 };
+
+/** Has nothing happened at `st` for half a second? Then there is no need for a sample; the next one that is
+ *  taken is of the whole time since. Ask once before each. */
+bool meter_rests(struct meter *m, struct weir_stage *st);
 
 /** The sample of stage `st` since the last one, and its costs into the sink. */
 void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, int64_t now_ns,
