@@ -47,13 +47,11 @@ static inline uint16_t place_of(const struct weir_event *ev, uint16_t fallen)
 void ask_mark(const struct sink *s, struct weir_event *ev, int reason, double part, int64_t wait_ns,
     int64_t now_ns)
 {
-	/* Of retries half as many are admitted: the token says so by its part. */
-	double of = ev->session & WEIR_SESSION_RETRY ? 0.5 : 1;
 	struct shed_token t = {.reason_index = (uint8_t)weir_shed_index(reason),
 	    .stage = s->id,
 	    .class_id = ev->class_id,
 	    .user = (uint8_t)(place_of(ev, users_fallen(now_ns)) >> 8),
-	    .part = shed_token_part(part < 1 ? of * part : 1),
+	    .part = shed_token_part(part),
 	    .wait = shed_token_wait(wait_ns, s->slo_ns),
 	    .at = shed_token_at(now_ns - s->started_ns)};
 

@@ -128,10 +128,11 @@ int shed_token_parse(const char *text, uint64_t *id)
 	return 0;
 }
 
-/* Until a user's number has fallen below the share that is let in. */
+/* Until a user's place in the turn has fallen below half the share that is let in: who comes back marks it
+ * as a retry, and those are let in for half as long (admission/users.h). */
 static int64_t turn_ns(const struct shed_token *t, bool known_user)
 {
-	double ahead = t->user / 256.0 - (double)t->part / SHED_TOKEN_PART_ALL;
+	double ahead = t->user / 256.0 - (double)t->part / SHED_TOKEN_PART_ALL / 2;
 
 	if (!known_user || t->part == 0)
 		return NS_PER_S;

@@ -47,7 +47,7 @@ struct shed_token {
 	uint8_t reason_index; /* weir_shed_index() of the code, 0 .. WEIR_SHED_REASONS - 1 */
 	uint16_t stage;   /* id of the stage on whose behalf, 0..254; SHED_TOKEN_STAGE_UNKNOWN */
 	uint8_t class_id; /* of the event, 0..7 */
-	uint8_t user;     /* the user's number then, its highest 8 bits: user / 256 is 0..1 */
+	uint8_t user;     /* the user's place in the turn, its highest 8 bits: user / 256 is 0..1 */
 	uint8_t part;     /* share of the class that was let in then, in 1/127, 0..127 */
 	uint8_t wait;     /* predicted wait over the stage's objective: see SHED_TOKEN_WAIT_* */
 	uint32_t at; /* tenths of a second since the graph started, 0 .. SHED_TOKEN_AT_WRAP - 1 */
@@ -87,8 +87,8 @@ int shed_token_parse(const char *text, uint64_t *id);
 /**
  * When could the event be let in? ns from its refusal, 0 when that is not known.
  *
- * Refused for `priority`: users' numbers fall evenly by 1 per SHED_TOKEN_TURN_NS, and those below `part` are let in, so a
- * user (`known_user`) waits for (user - part) of a turn; nobody's events, and a class of which nobody is let in,
+ * Refused for `priority`: users' places fall evenly by 1 per SHED_TOKEN_TURN_NS, and retries of those below half of `part` are let
+ * in, so a user (`known_user`) waits for (user - part / 2) of a turn; nobody's events, and a class of which nobody is let in,
  * may try after 1 s. For `delay`, `hopeless`, `limit`, `queue_full` and `threshold`: the wait that was predicted, of
  * the objective `slo_ns` (not above 0: not known).
  */

@@ -87,6 +87,82 @@ static void test_pipeline(void)
 	net_end(&n);
 }
 
+/* Of what is on its way only what is as near or nearer is there before who enters now. */
+static void test_before(void)
+{
+	static struct net n;
+	int src = net_source(&n, 2), a = net_queued(&n), b = net_queued(&n), f = net_front(&n);
+
+	for (int c = 0; c < 2; c++) {
+		net_pass(&n, net_link(&n, src, a), c, 100, 100);
+		net_pass(&n, net_link(&n, a, b), c, 100, 100);
+		net_pass(&n, net_link(&n, b, f), c, 100, 100);
+	}
+	net_times(&n, a, 3000, 100);
+	net_times(&n, b, 2000, 50);
+	net_times(&n, f, 0, 1000);
+	n.look[f].in_flight[0] = 1000000; /* is there */
+	net_learn(&n);
+	CU_ASSERT_EQUAL(route_before(n.r, a, 0, 0), 1); /* all of nothing */
+	CU_ASSERT_EQUAL(route_before(n.r, f, 0, 0), 1);
+	n.look[a].in_flight[0] = 50;
+	n.look[a].in_flight[1] = 10;
+	n.look[b].in_flight[0] = 15;
+	n.look[b].in_flight[1] = 5;
+	route_learn(n.r, n.look, n.tried);
+	for (int c = 0; c < 2; c++) {
+		CU_ASSERT_DOUBLE_EQUAL(route_before(n.r, a, 0, c), 1, 1e-9);
+		CU_ASSERT_DOUBLE_EQUAL(route_before(n.r, b, 0, c), 0.25, 1e-9);
+		CU_ASSERT_EQUAL(route_before(n.r, f, 0, c), 0); /* its own door: nothing */
+	}
+	n.look[a].in_flight[0] = n.look[a].in_flight[1] = 0;
+	route_learn(n.r, n.look, n.tried);
+	CU_ASSERT_DOUBLE_EQUAL(route_before(n.r, b, 0, 0), 1, 1e-9); /* nor what was */
+	net_end(&n);
+}
+
+/* A slow way and a fast one: what is on the slow one comes after who enters the fast one. */
+static void test_before_on_two_ways(void)
+{
+	static struct net n;
+	int slow = net_queued_of(&n, 1), fast = net_queued(&n), f = net_front(&n);
+
+	net_pass(&n, net_link(&n, slow, f), 0, 100, 50);
+	net_pass(&n, net_link(&n, fast, f), 0, 100, 100);
+	net_times(&n, slow, 500000, 100);
+	net_times(&n, fast, 100, 100);
+	net_times(&n, f, 0, 1000);
+	n.look[slow].in_flight[0] = 4000;
+	n.look[fast].in_flight[0] = 20;
+	net_learn(&n);
+	CU_ASSERT_EQUAL(route_pipeline_ns(n.r, 0), 2020000);
+	CU_ASSERT_DOUBLE_EQUAL(route_before(n.r, fast, 0, 0), 20.0 / 2020, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(route_before(n.r, slow, 0, 0), 1, 1e-9);
+	net_end(&n);
+}
+
+/* Where events stay longer than they wait and are served, as held ones do, that is what counts, by class. */
+static void test_stay(void)
+{
+	static struct net n;
+	int a = net_queued_of(&n, 2), f = net_front(&n), l = net_link(&n, a, f);
+
+	for (int c = 0; c < 2; c++)
+		net_pass(&n, l, c, 100, 100);
+	net_times(&n, a, 300, 20);
+	net_times(&n, f, 700, 30);
+	n.look[a].stay_ns[0] = 500000;
+	net_learn(&n);
+	CU_ASSERT_EQUAL(route_lead_ns(n.r, a, 0, 0), 500000);
+	CU_ASSERT_EQUAL(route_rest_ns(n.r, a, 0), 500000 + 730);
+	CU_ASSERT_EQUAL(route_lead_ns(n.r, a, 0, 1), 320);
+	CU_ASSERT_EQUAL(route_rest_ns(n.r, a, 1), 320 + 730);
+	n.look[a].stay_ns[0] = 0; /* holds none any more */
+	route_learn(n.r, n.look, n.tried);
+	CU_ASSERT_EQUAL(route_lead_ns(n.r, a, 0, 0), 320);
+	net_end(&n);
+}
+
 /* Books are read one by one: an end may be seen before its beginning. */
 static void test_negative_in_flight(void)
 {
@@ -380,8 +456,10 @@ static void test_random_graphs(void)
 }
 
 CUNIT_MAIN("routes", {"a chain", test_chain}, {"a diamond", test_diamond},
-    {"work on its way", test_pipeline}, {"negative in flight", test_negative_in_flight},
-    {"nothing known", test_nothing_known}, {"loops are not followed", test_loops_are_not_followed},
+    {"work on its way", test_pipeline}, {"before", test_before},
+    {"before on two ways", test_before_on_two_ways}, {"stay", test_stay},
+    {"negative in flight", test_negative_in_flight}, {"nothing known", test_nothing_known},
+    {"loops are not followed", test_loops_are_not_followed},
     {"who hardly goes there", test_who_hardly_goes_there_has_no_lead},
     {"a route that changes", test_a_route_that_changes},
     {"silence forgets nothing", test_silence_forgets_nothing},

@@ -180,6 +180,103 @@ static void test_first_event(void)
 	net_end(&n);
 }
 
+/* ---- by rates ---- */
+
+/* gate sends all it has into the inline stage m, split only 60 of 100, so it is no gate. */
+struct two_senders {
+	struct net n;
+	int gate, split, m, to_gate, to_split, gate_m, split_m, m_f;
+};
+
+static void make_two_senders(struct two_senders *t)
+{
+	int src = net_source(&t->n, 1);
+
+	t->gate = net_queued(&t->n);
+	t->split = net_queued(&t->n);
+	t->m = net_inline(&t->n);
+	int f = net_front(&t->n), other = net_queued(&t->n);
+	t->to_gate = net_link(&t->n, src, t->gate);
+	t->to_split = net_link(&t->n, src, t->split);
+	t->gate_m = net_link(&t->n, t->gate, t->m);
+	t->split_m = net_link(&t->n, t->split, t->m);
+	t->m_f = net_link(&t->n, t->m, f);
+	net_link(&t->n, t->split, other);
+}
+
+/* So many more come by the gate and by the other. */
+static void two_send(struct two_senders *t, unsigned gate, unsigned split)
+{
+	unsigned on = split * 6 / 10;
+
+	net_pass(&t->n, t->to_gate, 0, gate, gate);
+	net_pass(&t->n, t->to_split, 0, split, split);
+	net_pass(&t->n, t->gate_m, 0, gate, gate);
+	net_pass(&t->n, t->split_m, 0, split, on);
+	net_pass(&t->n, t->m_f, 0, gate + on, gate + on);
+	t->n.look[t->gate].offered[0] += gate;
+	t->n.look[t->split].offered[0] += split;
+	t->n.look[t->m].offered[0] += gate + on;
+}
+
+/* Who sends more decides, not who sent the more of the few hundred that are remembered of each. */
+static void test_busy_sender(void)
+{
+	static struct two_senders t;
+
+	make_two_senders(&t);
+	two_send(&t, 500, 99500);
+	net_learn(&t.n);
+	CU_ASSERT(route_gates(t.n.r, t.gate, 0, 0));
+	CU_ASSERT(!route_gates(t.n.r, t.split, 0, 0));
+	CU_ASSERT(!route_judged(t.n.r, t.m, 0, 0)); /* 500 of 60,200 */
+	net_end(&t.n);
+}
+
+/* Who sends nothing any more is forgotten, and comes back. */
+static void test_sender_falls_silent(void)
+{
+	static struct two_senders t;
+
+	make_two_senders(&t);
+	two_send(&t, 10000, 1000);
+	net_learn(&t.n);
+	CU_ASSERT(route_judged(t.n.r, t.m, 0, 0));
+	for (int i = 0; i < 500; i++) { /* 5 s of ticks */
+		two_send(&t, 0, 100);
+		route_learn(t.n.r, t.n.look, t.n.tried);
+	}
+	CU_ASSERT(route_gates(t.n.r, t.gate, 0, 0));
+	CU_ASSERT(!route_judged(t.n.r, t.m, 0, 0));
+	for (int i = 0; i < 500; i++) {
+		two_send(&t, 100, 100);
+		route_learn(t.n.r, t.n.look, t.n.tried);
+	}
+	CU_ASSERT(route_judged(t.n.r, t.m, 0, 0));
+	net_end(&t.n);
+}
+
+/* A million are offered at the door of c by an embedder, ten come from a gate: c's were not decided on. */
+static void test_embedder(void)
+{
+	for (int by_gate = 0; by_gate < 2; by_gate++) {
+		static struct net n;
+		int a = net_queued_of(&n, 1), c = net_queued(&n), f = net_front(&n);
+		int other = net_queued(&n);
+		unsigned sent = by_gate ? 1000000 : 10;
+		net_pass(&n, net_link(&n, a, f), 0, 10 * sent, 9 * sent);
+		net_pass(&n, net_link(&n, a, c), 0, 0, sent);
+		net_pass(&n, net_link(&n, c, f), 0, 1000010, 700000);
+		net_pass(&n, net_link(&n, c, other), 0, 0, 300010);
+		n.look[a].offered[0] = 10 * sent;
+		n.look[c].offered[0] = 1000010;
+		net_learn(&n);
+		CU_ASSERT(route_gates(n.r, a, 0, 0) && !route_gates(n.r, c, 0, 0));
+		CU_ASSERT_EQUAL(route_judged(n.r, c, 0, 0), by_gate == 1);
+		net_end(&n);
+	}
+}
+
 CUNIT_MAIN("gates", {"a chain", test_chain}, {"a cache", test_cache},
     {"two routes by class", test_two_routes},
     {"a front that is a gate", test_a_front_that_is_a_gate},
@@ -187,4 +284,6 @@ CUNIT_MAIN("gates", {"a chain", test_chain}, {"a cache", test_cache},
     {"inline behind a source", test_inline_behind_a_source},
     {"inline of two ways", test_inline_of_two_ways},
     {"judged through a queue that is no gate", test_judged_through_a_queue_that_is_no_gate},
-    {"hysteresis", test_hysteresis}, {"the first event", test_first_event})
+    {"hysteresis", test_hysteresis}, {"the first event", test_first_event},
+    {"a busy sender", test_busy_sender}, {"a sender falls silent", test_sender_falls_silent},
+    {"an embedder", test_embedder})

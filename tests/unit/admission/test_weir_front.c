@@ -6,6 +6,8 @@
  */
 #include "admission/admission.h"
 
+#include <string.h>
+
 #include "classes.h"
 #include "cunit_main.h"
 #include "station.h"
@@ -202,6 +204,42 @@ static void test_idle_admits(void)
 	CU_ASSERT_EQUAL(reason, WEIR_EHOPELESS);
 }
 
+/* Of a run as many enter as threads are idle and have nothing queued for them, whatever is known of costs;
+ * I3 says so of each event, and a run is no more than its events. */
+static int taken_idle(int idle, unsigned length, int n)
+{
+	int64_t left_ns[8];
+	uint16_t user[8];
+	bool refused[8] = {false};
+	int reason = 0;
+	struct admission_view v = view_of(1000);
+
+	for (int i = 0; i < 8; i++) {
+		left_ns[i] = 1;
+		user[i] = 65535;
+	}
+	v.threads = 8;
+	v.idle = idle;
+	v.length = length;
+	v.left_ns = left_ns;
+	v.user = user;
+	int m = admission_weir.admit(state, &own, &v, 0, n, refused, &reason);
+	for (int i = 0; i < n; i++)
+		CU_ASSERT_EQUAL(refused[i], i >= m);
+	return m;
+}
+
+static void test_idle_threads_take_a_run(void)
+{
+	start();
+	CU_ASSERT_EQUAL(taken_idle(8, 0, 4), 4);
+	CU_ASSERT_EQUAL(taken_idle(8, 0, 8), 8);
+	CU_ASSERT_EQUAL(taken_idle(3, 0, 8), 3);
+	CU_ASSERT_EQUAL(taken_idle(8, 6, 4), 2); /* six of them have one each to fetch */
+	CU_ASSERT_EQUAL(taken_idle(8, 64, 4), 1);
+	CU_ASSERT_EQUAL(taken_idle(0, 0, 4), 0);
+}
+
 /* ---- who is not begun ---- */
 
 static const double twice[CLASSES] = {1, 1, 0};
@@ -219,6 +257,104 @@ static void test_least_left(void)
 	for (int t = 0; t < 20; t++)
 		tick(twice, twice, falling, 0.1);
 	CU_ASSERT_EQUAL(admission_weir.least_left(state), 0);
+}
+
+static bool is_over(void)
+{
+	char line[256];
+
+	admission_weir.explain(state, &own, line, sizeof(line));
+	return strncmp(line, "OVER", 4) == 0;
+}
+
+/* Nor when the queue is short but OVER has not ended yet: what nobody begins nobody learns from. */
+static void test_short_queue_begins_all(void)
+{
+	start_over(twice, twice, falling);
+	CU_ASSERT_EQUAL(ask(view_of(1000), 0, 0), WEIR_EDELAY); /* keeps it OVER for 100 ms */
+	tick(twice, twice, falling, 5.1);
+	CU_ASSERT_EQUAL(admission_weir.least_left(state), 2500000);
+	tick(twice, twice, falling, 4.9); /* low: a twentieth of the objective */
+	CU_ASSERT(is_over());
+	CU_ASSERT_EQUAL(admission_weir.least_left(state), 0);
+}
+
+/* What is refused of a run that is larger than the idle threads are is no sign of a standing queue. */
+static void test_refusals_beside_idle_threads(void)
+{
+	for (int idle = 0; idle < 2; idle++) {
+		start_over(twice, twice, falling);
+		CU_ASSERT_EQUAL(taken_idle(0, 0, 3), 0);
+		for (int t = 0; t < 30; t++) {
+			CU_ASSERT_EQUAL(taken_idle(idle, 0, 3), idle);
+			tick(twice, twice, falling, 0.1);
+		}
+		CU_ASSERT_EQUAL(is_over(), idle == 0);
+	}
+}
+
+/* ---- a stall ---- */
+
+/* A run of four of clients who wait for 500 ms, of whom the stage can serve each in 1 ms; but what is known of
+ * the cost is of a stall: longer than anybody waits. What is begun teaches. Returns how many are begun. */
+static int offer_of_stall(double *cost_ns, int idle, double wait_ms)
+{
+	int64_t left_ns[4] = {500 * MS, 500 * MS, 500 * MS, 500 * MS};
+	uint16_t user[4] = {0, 16384, 32768, 49152};
+	bool refused[4] = {false};
+	int reason = 0;
+	struct admission_view v = view_of(wait_ms);
+
+	v.idle = idle;
+	v.slo_ns = 500 * MS;
+	v.cost_ns = (int64_t)*cost_ns;
+	v.left_ns = left_ns;
+	v.user = user;
+	int m = admission_weir.admit(state, &own, &v, 0, 4, refused, &reason);
+	if (admission_weir.least_left(state) > 500 * MS) /* shed when they leave the queue */
+		m = 0;
+	for (int i = 0; i < m; i++)
+		*cost_ns += 0.02 * (MS - *cost_ns); /* as flow/meter.h */
+	return m;
+}
+
+static void tick_of_stall(double cost_ns, double wait_ms)
+{
+	struct admission_sample sample = {.span_ns = ADMISSION_TICK_NS,
+	    .n_classes = 1,
+	    .threads = 4,
+	    .idle = wait_ms == 0,
+	    .limit = 4096,
+	    .work_ns = (int64_t)(wait_ms * 4e6),
+	    .cost_ns = (int64_t)cost_ns,
+	    .slo_ns = 500 * MS};
+
+	now_ms += 10;
+	sample.now_ns = now_ms * MS;
+	classes_default(&sample);
+	sample.class[0].offered = sample.class[0].wanted = 10;
+	admission_weir.tick(state, &own, &sample);
+}
+
+/* Nothing is queued and all threads are idle: the door opens, and the cost is known again. */
+static void test_comes_back_after_a_stall(void)
+{
+	double cost_ns = 1500.0 * MS;
+	int taken = 0;
+
+	start();
+	for (int t = 0; t < 20; t++) {
+		CU_ASSERT_EQUAL(offer_of_stall(&cost_ns, 0, 2000), 0);
+		tick_of_stall(cost_ns, 2000);
+	}
+	CU_ASSERT(is_over());
+	for (int t = 0; t < 300; t++) { /* 3 s */
+		taken = offer_of_stall(&cost_ns, 4, 0);
+		tick_of_stall(cost_ns, 0);
+	}
+	CU_ASSERT(!is_over());
+	CU_ASSERT_EQUAL(taken, 4);
+	CU_ASSERT(cost_ns < 1.01 * MS);
 }
 
 /* ---- shares ---- */
@@ -297,6 +433,10 @@ static void test_part(void)
 CUNIT_MAIN("weir ahead", {"no hope", test_hopeless}, {"no hope in a run", test_hopeless_in_a_run},
     {"rest adds", test_rest_adds}, {"lead subtracts", test_lead_subtracts},
     {"lead is time that passes", test_lead_is_time_that_passes}, {"idle admits", test_idle_admits},
-    {"least left", test_least_left}, {"equal priorities", test_equal_priorities},
-    {"equal caps", test_equal_caps}, {"others refuse", test_others_refuse},
-    {"part is of all", test_part_is_of_all}, {"part", test_part})
+    {"idle threads take a run", test_idle_threads_take_a_run}, {"least left", test_least_left},
+    {"a short queue begins all", test_short_queue_begins_all},
+    {"refusals beside idle threads", test_refusals_beside_idle_threads},
+    {"comes back after a stall", test_comes_back_after_a_stall},
+    {"equal priorities", test_equal_priorities}, {"equal caps", test_equal_caps},
+    {"others refuse", test_others_refuse}, {"part is of all", test_part_is_of_all},
+    {"part", test_part})

@@ -136,6 +136,85 @@ static void test_nonsense(void)
 	}
 }
 
+/* ---- users and their tokens ---- */
+
+static uint16_t shown[WEIR_BATCH_MAX]; /* numbers of users, at the last question */
+
+static int note_none(int n, bool *refused, int *reason)
+{
+	memcpy(shown, seen.user, (size_t)n * sizeof(shown[0]));
+	(void)refused;
+	*reason = WEIR_EPRIORITY;
+	return 0;
+}
+
+/* Events of nobody are users of their own, to the policy and in their tokens alike. */
+static void test_anonymous_tokens(void)
+{
+	struct weir_event *ev[RUN];
+	struct shed_token t;
+	bool met[256] = {false};
+	int different = 0;
+
+	start();
+	answer = note_none;
+	for (int i = 0; i < RUN; i++) {
+		memset(&probes[i].ev, 0, sizeof(probes[i].ev));
+		weir_event_init(&probes[i].ev, &probe_type, 1);
+		ev[i] = &probes[i].ev;
+	}
+	CU_ASSERT_EQUAL(offer_at(a, NULL, ev, RUN), 0);
+	for (int i = 0; i < RUN; i++) {
+		CU_ASSERT_TRUE_FATAL(shed_token_unpack(probes[i].ev.trace_id, &t));
+		CU_ASSERT_EQUAL(t.user, shown[i] >> 8);
+		different += !met[t.user];
+		met[t.user] = true;
+	}
+	CU_ASSERT(different > RUN / 4); /* by addresses: 37 on average */
+	end();
+}
+
+/* What the policy is shown of probe 0, offered as `session` at now_ns. */
+static uint16_t number_at(uint32_t session, int64_t now_ns)
+{
+	struct weir_event *ev[1] = {&probes[0].ev};
+
+	memset(ev[0], 0, sizeof(*ev[0]));
+	weir_event_init(ev[0], &probe_type, 1);
+	ev[0]->session = session;
+	CU_ASSERT_EQUAL(sink_offer(a, ev, 1, WEIR_NO_STAGE, now_ns, &book[a->id], reasons), 0);
+	return shown[0];
+}
+
+/* Half of the class is served (test_part). Who is refused, at the first attempt or a repeated one, and tries
+ * again when its token told is served then, and would not have been much before. */
+static void test_back_when_told(void)
+{
+	/* A token has the user in 1/256 of a turn and the part in 1/127, rounded. */
+	const int64_t slack_ns = SHED_TOKEN_TURN_NS / 256 + SHED_TOKEN_TURN_NS / 254;
+	const uint32_t flags[] = {0, WEIR_SESSION_RETRY};
+	const uint16_t theta = 32768;
+	int refused[2] = {0, 0};
+
+	start();
+	answer = note_none;
+	for (int k = 0; k < 2; k++)
+		for (uint32_t id = 1; id < 400; id++) {
+			struct shed_token t;
+			bool served = number_at(id | flags[k], NOW_NS) < theta;
+			CU_ASSERT_TRUE_FATAL(shed_token_unpack(probes[0].ev.trace_id, &t));
+			int64_t told_ns = shed_token_retry_ns(&t, true, 0);
+			if (served || told_ns <= slack_ns)
+				continue;
+			refused[k]++;
+			uint32_t again = id | WEIR_SESSION_RETRY;
+			CU_ASSERT(number_at(again, NOW_NS + told_ns + slack_ns) < theta);
+			CU_ASSERT(number_at(again, NOW_NS + told_ns - slack_ns) >= theta);
+		}
+	CU_ASSERT(refused[0] > 150 && refused[1] > 250); /* a half, three quarters */
+	end();
+}
+
 /* ---- modes ---- */
 
 static void check_shadow(void)
@@ -159,6 +238,8 @@ static void check_off(void)
 	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
 	CU_ASSERT_EQUAL(asked, 0);
 	CU_ASSERT_EQUAL(front->asked[0].asked, 0);
+	CU_ASSERT_EQUAL(atomic_load(&front->wanted_ahead[0]), 0);
+	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), 0);
 	end();
 }
 
@@ -219,5 +300,6 @@ CUNIT_MAIN("asking ahead", {"types are known", test_prepare},
     {"only the gate's classes", test_only_the_gate_s_classes},
     {"not again on the way", test_not_again_on_the_way},
     {"the own door for the rest", test_own_door_for_the_rest}, {"nonsense", test_nonsense},
+    {"anonymous tokens", test_anonymous_tokens}, {"back when told", test_back_when_told},
     {"modes", test_modes}, {"shadow is counted", test_shadow_is_counted},
     {"mode cap", test_mode_cap})

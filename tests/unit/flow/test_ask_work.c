@@ -129,7 +129,25 @@ static void test_idle(void)
 	end();
 }
 
+/* At the front's own door nothing is before who enters, however much is on its way: who is idle is idle, and
+ * the queue's length is all there is. */
+static void test_own_door_is_free(void)
+{
+	struct weir_event *ev[1];
+
+	start();
+	idle = true;
+	atomic_store(&front->pipeline_ns, 10000000000LL);
+	CU_ASSERT_EQUAL(offer(front, 0, 1, ev), 1);
+	CU_ASSERT_EQUAL(asked, 1);
+	CU_ASSERT_EQUAL(seen.idle, 1);
+	CU_ASSERT_EQUAL(seen.work_ns, 0);
+	CU_ASSERT_EQUAL(seen.lead_ns, 0);
+	end();
+}
+
 CUNIT_MAIN("work ahead", {"types are known", test_prepare}, {"counts", test_counts},
     {"expired ones are not asked about", test_expired_are_not_asked_about},
     {"two fronts", test_two_fronts}, {"work on its way", test_pipeline},
-    {"work that is seen", test_work_that_is_seen}, {"idle", test_idle})
+    {"work that is seen", test_work_that_is_seen}, {"idle", test_idle},
+    {"the own door is free", test_own_door_is_free})

@@ -142,7 +142,7 @@ static void test_retry_of_users(void)
 	t.part = shed_token_part(0.25); /* 32 / 127: 0.252 */
 	CU_ASSERT_EQUAL(shed_token_retry_ns(&t, false, 100 * MS), S);
 	int64_t ns = shed_token_retry_ns(&t, true, 100 * MS);
-	CU_ASSERT(ns > 4900 * MS && ns < 5100 * MS);
+	CU_ASSERT(ns > 6150 * MS && ns < 6350 * MS); /* 0.75 - 0.25 / 2 of 10 s */
 	t.user = 10; /* its turn has come */
 	CU_ASSERT_EQUAL(shed_token_retry_ns(&t, true, 100 * MS), 0);
 }
