@@ -83,7 +83,6 @@ struct sink {
 	/* for policies that learn (policy->tick); written by the control thread but `running` */
 	_Atomic int64_t cost_ns[WEIR_CLASSES_MAX]; /* mean service time by class; 0: not known */
 	_Atomic int64_t mean_cost_ns;
-	atomic_uint running;     /* events in handle calls */
 	atomic_uint nonsense;    /* answers of the policy that made no sense */
 	atomic_int mode_cap;     /* enum weir_admission_mode: the policy's mode is at most that */
 	_Atomic int64_t wait_ns; /* predicted for who enters, at the last tick; 0 without a policy
@@ -103,6 +102,8 @@ struct sink {
 	struct weir_admission_spec admission;
 	struct asked asked[WEIR_CLASSES_MAX];
 	_Alignas(16) unsigned char admission_state[ADMISSION_STATE_MAX];
+	WEIR_ALIGNED atomic_uint
+	    running; /* events in handle calls; written by handlers, so on a line of its own */
 	struct queue queue;
 };
 
