@@ -79,7 +79,7 @@ static void add_links(struct weir_graph *g, struct graph_route *r)
 /* Does a queue lie between a source and the queue of a front, or behind one? Else nobody asks ahead. */
 static bool any_behind(const struct weir_graph *g, const struct graph_route *r)
 {
-	bool *behind = calloc((size_t)g->n_stages, sizeof(*behind)), any = false;
+	bool *behind = calloc((unsigned)g->n_stages, sizeof(*behind)), any = false;
 
 	for (int i = 0; behind && i < g->n_stages; i++) { /* upstream first */
 		const struct weir_stage *st = g->stages[g->order[i]];
@@ -335,7 +335,7 @@ void graph_route_tick(struct weir_graph *g, int64_t now_ns)
 {
 	struct graph_route *r = g->route;
 	struct spent *now = r->now;
-	int64_t coming_ns[FRONTS_MAX];
+	int64_t coming_ns[FRONTS_MAX] = {0};
 
 	if (r->at_ns && now_ns - r->at_ns < ROUTE_TICK_NS)
 		return;
