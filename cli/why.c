@@ -29,6 +29,7 @@ struct why {
 	const char *name, *policy, *mode, *door;
 	double span_s;
 	double offered_per_s, served_per_s, refused_per_s;
+	double ahead_per_s;       /* refused at doors upstream, for the sake of the stage */
 	double service_s, wait_s; /* means of what was served in between */
 	double at_stage;          /* waiting and in handlers, mean of both looks */
 	long long waiting, limit;
@@ -67,7 +68,7 @@ static int ask(const char *url, const char *path, json_t **doc)
 
 /* Sums over the classes of a stage. */
 struct sums {
-	double offered, completed, shed, waits, wait_s, services, service_s;
+	double offered, completed, shed, ahead, waits, wait_s, services, service_s;
 };
 
 static struct sums sums_of(const json_t *stage)
@@ -81,6 +82,7 @@ static struct sums sums_of(const json_t *stage)
 		const json_t *service = json_object_get(c, "service_seconds");
 		json_t *shed = json_object_get(c, "shed_total");
 		s.offered += number(c, "offered_total");
+		s.ahead += number(c, "refused_ahead_total");
 		s.completed += number(c, "completed_total") + number(c, "failed_total");
 		for (void *it = json_object_iter(shed); it; it = json_object_iter_next(shed, it))
 			s.shed += json_number_value(json_object_iter_value(it));
@@ -112,6 +114,7 @@ static void compare(const json_t *then, const json_t *now, double span_s, struct
 	w->offered_per_s = (b.offered - a.offered) / span_s;
 	w->served_per_s = (b.completed - a.completed) / span_s;
 	w->refused_per_s = (b.shed - a.shed) / span_s;
+	w->ahead_per_s = (b.ahead - a.ahead) / span_s;
 	w->service_s = ratio(b.service_s - a.service_s, b.services - a.services);
 	w->wait_s = ratio(b.wait_s - a.wait_s, b.waits - a.waits);
 	w->at_stage = (number(then, "in_flight") + number(now, "in_flight")) / 2;
@@ -134,6 +137,8 @@ static void print_stage(const struct why *w)
 	printf("  door     policy %s, %s%s%s\n", w->policy, w->mode, *w->door ? ": " : "", w->door);
 	printf("  now      %.4g offered/s, %.4g served/s, %.4g refused/s", w->offered_per_s,
 	    w->served_per_s, w->refused_per_s);
+	if (w->ahead_per_s > 0)
+		printf(", %.4g for its sake upstream", w->ahead_per_s);
 	if (pool)
 		printf("; %d of %d threads busy (max %d), %lld waiting (limit %lld)", w->busy,
 		    w->threads, w->max, w->waiting, w->limit);
