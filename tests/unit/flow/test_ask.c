@@ -269,7 +269,7 @@ static void test_shadow_is_counted(void)
 	answer = odd_places;
 	for (int i = 1; i <= 2; i++) {
 		CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
-		CU_ASSERT_EQUAL(atomic_load(&front->shadow_ahead[0]), i * RUN / 2);
+		CU_ASSERT_EQUAL(atomic_load(&front->shadow_ahead[0]), (uint64_t)i * RUN / 2);
 		for (int n = take(a, ev); n > 0; n--)
 			ev[n - 1]->state = WEIR_EVENT_IDLE;
 	}

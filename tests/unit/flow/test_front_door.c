@@ -214,13 +214,13 @@ static void flood(bool inline_between)
 		CU_ASSERT_EQUAL(offer(1, 10), 10);
 	}
 	CU_ASSERT(taken < 100);
-	CU_ASSERT_EQUAL(all_shed("first", 0), offered - taken);
+	CU_ASSERT_EQUAL(all_shed("first", 0), (uint64_t)(offered - taken));
 	CU_ASSERT_EQUAL(all_shed("first", 1), 0);
 	FIXTURE_AWAIT(stage_view(g, "first").in_flight == 0);
 	struct weir_stage_view v = stage_view(g, "second");
-	CU_ASSERT_EQUAL(v.class_view[0].offered, LESSONS + taken);
+	CU_ASSERT_EQUAL(v.class_view[0].offered, (uint64_t)(LESSONS + taken));
 	CU_ASSERT_EQUAL(all_shed("second", 0), 0); /* I8 */
-	CU_ASSERT_EQUAL(v.in_flight, taken);
+	CU_ASSERT_EQUAL(v.in_flight, (uint64_t)taken);
 	atomic_store(&gate_open, 1);
 	FIXTURE_AWAIT(stage_view(g, "second").in_flight == 0);
 	CU_ASSERT_EQUAL(all_shed("second", 0), 0);
