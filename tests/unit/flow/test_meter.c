@@ -235,6 +235,40 @@ static void test_costs_of_who_comes(void)
 	end();
 }
 
+/* Look so many times, as the control thread does. Does it rest at the last? */
+static bool rests_after(int looks)
+{
+	bool rests = false;
+
+	for (int i = 0; i < looks; i++) {
+		rests = meter_rests(&meter, stage);
+		tick();
+	}
+	return rests;
+}
+
+/* Half a second of nothing, 50 looks, and it rests; an event asked about, waiting or handled ends that. */
+static void test_rests(void)
+{
+	start();
+	CU_ASSERT_FALSE(rests_after(50));
+	CU_ASSERT_TRUE(rests_after(1));
+	lock_take(&stage->sink.queue.lock);
+	stage->sink.asked[1].asked = 1;
+	lock_release(&stage->sink.queue.lock);
+	CU_ASSERT_FALSE(rests_after(1));
+	CU_ASSERT_FALSE(rests_after(50));
+	CU_ASSERT_TRUE(rests_after(1));
+	atomic_store(&stage->sink.running, 1);
+	CU_ASSERT_FALSE(rests_after(60));
+	atomic_store(&stage->sink.running, 0);
+	CU_ASSERT_TRUE(rests_after(51));
+	atomic_store(&stage->sink.queue.length, 1);
+	CU_ASSERT_FALSE(meter_rests(&meter, stage));
+	atomic_store(&stage->sink.queue.length, 0);
+	end();
+}
+
 static void setup(void)
 {
 	fixture_register(&end_ops);
@@ -244,4 +278,4 @@ static void setup(void)
 CUNIT_MAIN("meter", {"batches are no hangs", setup}, {"a hang of most", test_hang_of_most},
     {"a hang of some", test_hang_of_some}, {"long ones are no hangs", test_long_ones_are_no_hangs},
     {"a hang before all", test_hang_before_all}, {"old costs age", test_old_costs_age},
-    {"costs of who comes", test_costs_of_who_comes})
+    {"costs of who comes", test_costs_of_who_comes}, {"rests", test_rests})
