@@ -175,6 +175,8 @@ static void tick_stage(struct sim *s, struct stage *st)
 		st->conf->admission->tick(st->state, &st->conf->params, &out);
 	if (st->conf->admission->least_left)
 		st->least_left_ns = st->conf->admission->least_left(st->state);
+	if (st->conf->admission->most_wait)
+		st->most_wait_ns = st->conf->admission->most_wait(st->state);
 }
 
 /* ---- threads ---- */

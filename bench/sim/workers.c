@@ -116,6 +116,12 @@ static bool shed(struct sim *s, struct stage *st, uint32_t slot)
 		client_end(s, slot, WEIR_EHOPELESS, false);
 		return true;
 	}
+	if (st->most_wait_ns && s->now_ns - r->queued_ns > st->most_wait_ns &&
+	    mode == WEIR_ADMISSION_ENFORCE) {
+		b->shed++;
+		client_end(s, slot, WEIR_EDELAY, false);
+		return true;
+	}
 	if (!p->drop || mode == WEIR_ADMISSION_OFF ||
 	    !p->drop(st->state, &st->conf->params, s->now_ns, s->now_ns - r->queued_ns))
 		return false;

@@ -110,6 +110,7 @@ struct stage {
 	int64_t pipeline_ns;   /* work on its way here from earlier stages */
 	int64_t look_wait_ns;  /* of the queue, at the last tick */
 	int64_t least_left_ns; /* who has less time left is not worth a handler */
+	int64_t most_wait_ns;  /* nor is who waited longer; 0: no bound yet */
 	uint64_t turned_ahead; /* refused on its behalf at doors upstream */
 	/* threads */
 	int live, target, busy, direction;

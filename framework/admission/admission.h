@@ -11,6 +11,7 @@
  *   give_back(n)  the queue had room for fewer: n admitted ones did not enter
  *   drop()        per event that leaves the queue: shall it be shed now, for it waited too long?
  *   least_left()  how much of its time an event must have left to be worth a handler
+ *   most_wait()   how long it may have waited to be
  *   tick()        every ADMISSION_TICK_NS: what happened since the last
  *
  * What a policy returns is checked by its caller, who obeys only what makes sense (0 <= m <= n) and
@@ -106,6 +107,9 @@ struct admission_policy {
 	/** Events with less time left to their deadline than that, in ns, are not worth a handler now: they
 	 *  are shed as EHOPELESS. Asked after each tick. NULL: 0. */
 	int64_t (*least_left)(const void *state);
+	/** Events that waited longer than that, in ns, are shed as EDELAY when they leave the queue. Asked
+	 *  after each tick. NULL: no bound. */
+	int64_t (*most_wait)(const void *state);
 	/** NULL: nothing to learn. */
 	void (*tick)(void *state, const struct weir_admission_spec *p,
 	    const struct admission_sample *sample);

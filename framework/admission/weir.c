@@ -35,7 +35,7 @@
  * simulation of tests/unit/admission (docs/overload.md, "How the numbers were found"). */
 #define WAIT_LOW       0.05
 #define WAIT_HIGH      0.35 /* OVER at once */
-#define WAIT_CAP       0.50 /* of the highest class */
+#define WAIT_CAP       0.50 /* of the highest class, at least */
 #define WAIT_CAP_LOWER 0.40 /* of all others while OVER */
 #define CAP_GRADE      0.25 /* NORMAL: part of the cap that the lowest user of the lowest class lacks */
 
@@ -57,6 +57,9 @@
  * that has less left than this part of a service time is not begun (3.2). */
 #define HOPE     0.9
 #define HOPELESS 0.5
+
+/* Where services take as long as the objective: a wait of so many is late, twice the cap. */
+#define LATE 4
 
 /* Part of the stage that is admitted whatever the numbers say (overload.md 3.3). */
 #define FLOOR 0.05
@@ -138,18 +141,37 @@ static double weir_equal(const struct weir_state *s, const struct weir_stage_vie
 	return equal_ns > least_ns ? equal_ns : least_ns;
 }
 
-/* How much of what is offered may enter, in threads: all when the queue is empty, what the stage can
- * do at the wait to steer for, less beyond. */
-static double weir_room(const struct weir_state *s, const struct weir_stage_view *see)
+/* How much of what is offered may enter, in threads, for a class of priority `rank`: all when the queue
+ * is empty, what the stage can do at the wait to steer for, less beyond. */
+static double weir_room(const struct weir_state *s, const struct weir_stage_view *see, int rank)
 {
 	double equal_ns = weir_equal(s, see);
 	double beyond = (see->wait_ns - equal_ns) / see->slo_ns;
 	double near = 1 - beyond / FALL_NEAR, far = FALL_FAR_AT - beyond / FALL_FAR;
-	double part = near > far ? near : far;
+	double part = near > far || rank > 0 ? near : far;
 
 	if (beyond < 0)
 		part = equal_ns / (see->wait_ns > 1 ? see->wait_ns : 1);
 	return see->threads * (part > FLOOR ? part : FLOOR);
+}
+
+/* The part of a class's users that may enter in OVER. */
+static double weir_share(
+    const struct weir_state *s, const struct weir_stage_view *see, int class_id, int n_classes)
+{
+	int n_ranks, rank = weir_fill_rank(&s->fill, class_id, n_classes, &n_ranks);
+
+	return weir_fill_part(&s->fill, class_id, weir_room(s, see, rank));
+}
+
+/* The highest of several classes while OVER: lower ones give way long before that wait, so what meets this
+ * cap are its own bursts, or those after the machine stood still. They may wait as long as nearly all will still be in
+ * time: a margin of half a slow service for the error of the prediction. */
+static double weir_cap_highest(const struct weir_state *s, const struct weir_stage_view *see)
+{
+	double part = HOPE - 1.5 * s->service_p99_ns / see->slo_ns;
+
+	return s->service_p99_ns > 0 && part > WAIT_CAP ? part : WAIT_CAP;
 }
 
 /* The longest wait with which `user` of the class may still enter. */
@@ -160,8 +182,10 @@ static double weir_cap(const struct weir_state *s, const struct weir_stage_view 
 	double place = (rank + (double)user / USERS_ALL) / n_ranks;
 	double part = WAIT_CAP * (1 - CAP_GRADE * place);
 
-	if (s->over)
-		part = rank == 0 ? WAIT_CAP : WAIT_CAP_LOWER;
+	if (s->over && rank > 0)
+		part = WAIT_CAP_LOWER;
+	else if (s->over)
+		part = n_ranks > 1 ? weir_cap_highest(s, see) : WAIT_CAP;
 	/* Services as long as the objective must not close the door. */
 	return part * see->slo_ns > 2 * see->cost_ns ? part * see->slo_ns : 2 * see->cost_ns;
 }
@@ -174,7 +198,7 @@ static int weir_judge(const struct weir_state *s, const struct weir_stage_view *
 		return WEIR_EHOPELESS;
 	if (see->wait_ns > weir_cap(s, see, class_id, n_classes, user))
 		return WEIR_EDELAY;
-	if (s->over && user >= USERS_ALL * weir_fill_part(&s->fill, class_id, weir_room(s, see)))
+	if (s->over && user >= USERS_ALL * weir_share(s, see, class_id, n_classes))
 		return WEIR_EPRIORITY;
 	return 0;
 }
@@ -239,11 +263,25 @@ static int64_t weir_least_left(const void *state)
 	return busy ? (int64_t)(HOPELESS * s->seen.cost_ns) : 0;
 }
 
+/* The bound of the queue has failed (a cold start, handlers that hung, a machine that stood still):
+ * what waits already for longer than the objective, or than the door lets anybody wait, is late
+ * whatever happens; who comes now need not be. overload.md 3.4 goes over to newest first there; shedding
+ * gets to the same fresh events and keeps their order. */
+static int64_t weir_most_wait(const void *state)
+{
+	const struct weir_state *s = state;
+	double most_ns = LATE * s->seen.cost_ns;
+
+	if (!s->over)
+		return INT64_MAX;
+	return (int64_t)(most_ns > s->seen.slo_ns ? most_ns : s->seen.slo_ns);
+}
+
 static double weir_part(const void *state, int class_id)
 {
 	const struct weir_state *s = state;
 
-	return s->over ? weir_fill_part(&s->fill, class_id, weir_room(s, &s->seen)) : 1;
+	return s->over ? weir_share(s, &s->seen, class_id, s->fill.n_classes) : 1;
 }
 
 /* ", refuses 80 % of class 2, all of class 3", by what was refused lately. */
@@ -290,6 +328,7 @@ const struct admission_policy admission_weir = {
     .init = weir_init,
     .admit = weir_admit,
     .least_left = weir_least_left,
+    .most_wait = weir_most_wait,
     .part = weir_part,
     .tick = weir_tick,
     .explain = weir_explain,

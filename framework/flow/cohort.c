@@ -13,7 +13,11 @@ static int largest(const struct sink *s, int64_t linger_ns)
 	const struct local *l = thread_self()->local[s->id];
 	int64_t service_ns = l->service_ns;
 
-	if (linger_ns > 0 || s->cohort_by_key || l->batched || service_ns * max <= BATCH_NS)
+	if (linger_ns > 0 || s->cohort_by_key || l->batched)
+		return max;
+	if (service_ns < 0) /* not measured yet: it may be slow */
+		return 1;
+	if (service_ns * max <= BATCH_NS)
 		return max;
 	return service_ns >= BATCH_NS ? 1 : (int)(BATCH_NS / service_ns);
 }

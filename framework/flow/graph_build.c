@@ -82,6 +82,7 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 	k->slo_ns = weir_spec_slo_ns(g->spec, s);
 	k->front = -1;
 	k->policy = admission_find(weir_spec_admission(s, queued));
+	atomic_init(&k->most_wait_ns, INT64_MAX);
 	atomic_init(&k->cohort_max, (int)s->cohort.max);
 	atomic_init(&k->linger_ns, s->cohort.linger_ns);
 	if (ps->key.arg) {

@@ -89,8 +89,8 @@ struct local {
 	struct time_book *times; /* one per class; NULL where this thread never runs the stage */
 	void *thread_state;      /* NULL likewise */
 	bool thread_ready;       /* ops->thread_init ran */
-	int64_t service_ns;      /* of one event, smoothed: bounds the next batch, unless */
-	bool batched;            /* a batch policy does */
+	int64_t service_ns;      /* of one event, smoothed; below 0: not measured yet. Bounds the next */
+	bool batched;            /* batch, unless a batch policy does */
 	struct conf *conf;       /* held reference */
 	uint64_t conf_version;   /* of `conf` */
 	uint64_t conf_batch;     /* thread's batch number at which conf was last used */

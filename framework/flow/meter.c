@@ -17,15 +17,13 @@
 /* But only when most of them have taken so many times what nearly all take: the long ones are those
  * that are seen under way, and with a factor of 1 a lognormal stage at 0.7 of its capacity refused 0.1 %. */
 #define LATE 2
+/* So many looks at which nothing had happened, half a second: whatever followed from the last event has. */
+#define REST_LOOKS 50
 /* Quantiles are refreshed every LOOK_NS over what came since at most HIST_NS ago, or longer ago until
  * there are HIST_EVENTS: "100 samples or 1 s" as SEDA's controller (overload.md, constants). */
-/* So many looks at which nothing had happened, half a second: whatever followed from the last event has. */
-#define REST_LOOKS  50
 #define LOOK_NS     (100 * NS_PER_MS)
 #define HIST_NS     NS_PER_S
 #define HIST_EVENTS 100
-/* So many looks at which nothing had happened, half a second: whatever followed from the last event has. */
-#define REST_LOOKS 50
 
 /* What all threads, live and gone, have counted. */
 struct totals {
@@ -100,8 +98,8 @@ static void learn_costs(struct meter *m, struct sink *k, const struct totals *t,
 		m->done[c] = m->took_ns[c] = 0;
 	}
 	follow(&m->mean_cost_ns, n, took_ns);
-	if (m->mean_cost_ns <= 0)
-		so_far_ns = 0;
+	if (m->mean_cost_ns <= 0) /* what the first batch told still holds (sink_first_cost) */
+		return;
 	m->now_cost_ns = fmax(m->mean_cost_ns, so_far_ns);
 	atomic_store_explicit(&k->mean_cost_ns, (int64_t)m->now_cost_ns, memory_order_relaxed);
 	for (int c = 0; c < n_classes; c++) { /* a class not seen yet costs what others do */

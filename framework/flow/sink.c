@@ -236,6 +236,13 @@ int sink_drop(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, str
 	return dropped;
 }
 
+void sink_first_cost(struct sink *s, int64_t cost_ns)
+{
+	for (int c = 0; c < s->queue.n_classes; c++)
+		atomic_store_explicit(&s->cost_ns[c], cost_ns, memory_order_relaxed);
+	atomic_store_explicit(&s->mean_cost_ns, cost_ns, memory_order_relaxed);
+}
+
 void sink_tick(struct sink *s, const struct admission_sample *sample)
 {
 	lock_take(&s->queue.lock);
@@ -243,8 +250,12 @@ void sink_tick(struct sink *s, const struct admission_sample *sample)
 	int64_t least_ns = s->policy->least_left && sink_mode(s) == WEIR_ADMISSION_ENFORCE
 			       ? s->policy->least_left(s->admission_state)
 			       : 0;
+	int64_t most_ns = s->policy->most_wait && sink_mode(s) == WEIR_ADMISSION_ENFORCE
+			      ? s->policy->most_wait(s->admission_state)
+			      : INT64_MAX;
 	lock_release(&s->queue.lock);
 	atomic_store_explicit(&s->least_left_ns, least_ns, memory_order_relaxed);
+	atomic_store_explicit(&s->most_wait_ns, most_ns, memory_order_relaxed);
 	atomic_store_explicit(&s->wait_ns,
 	    sample->work_ns / (sample->threads > 0 ? sample->threads : 1), memory_order_relaxed);
 }

@@ -88,6 +88,7 @@ struct sink {
 	_Atomic int64_t wait_ns; /* predicted for who enters, at the last tick; 0 without a policy
 				    that learns */
 	_Atomic int64_t least_left_ns; /* who has less time left is not worth a handler */
+	_Atomic int64_t most_wait_ns;  /* nor is who waited longer */
 	_Atomic int64_t
 	    pipeline_ns; /* work that was asked for upstream and is on its way; about, so a
 					  reading below 0 is none */
@@ -128,6 +129,17 @@ void sink_tick(struct sink *s, const struct admission_sample *sample);
 
 /** Why the door is as it is, into buf[size], "" when the policy has nothing to say. Any thread. */
 void sink_explain(struct sink *s, char *buf, size_t size);
+
+/** Mean service time of an event, 0 when not known. */
+static inline int64_t sink_mean_cost_ns(const struct sink *s)
+{
+	return atomic_load_explicit(&s->mean_cost_ns, memory_order_relaxed);
+}
+
+/** The first batch took `cost_ns` an event: that is what events cost until the meter knows better. Without it a flood on a
+ *  cold server would fill the queue until the next tick, since with an unknown cost everything may enter. Any thread of the
+ *  pool; when several are first, the last one is as right as the others. */
+void sink_first_cost(struct sink *s, int64_t cost_ns);
 
 /** Mean service time of an event of the class, 0 when not known. */
 static inline int64_t sink_cost_ns(const struct sink *s, int class_id)

@@ -32,11 +32,12 @@ static struct local *local_of(const struct weir_stage *st)
 	return thread_self()->local[st->id];
 }
 
-/* Finish what waited past its deadline, or has too little time left to be worth a handler; the rest
- * moves up. Returns how many are left. */
+/* Finish what waited past its deadline, has too little time left to be worth a handler, or waited
+ * longer than the policy has any use for; the rest moves up. Returns how many are left. */
 static int drop_expired(struct sink *sink, struct weir_event **ev, int n, int64_t now_ns)
 {
 	int64_t least_ns = atomic_load_explicit(&sink->least_left_ns, memory_order_relaxed);
+	int64_t most_ns = atomic_load_explicit(&sink->most_wait_ns, memory_order_relaxed);
 	int kept = 0;
 
 	for (int i = 0; i < n; i++) {
@@ -45,6 +46,8 @@ static int drop_expired(struct sink *sink, struct weir_event **ev, int n, int64_
 			weir_event_finish(&ev[i], WEIR_EDEADLINE);
 		else if (WEIR_UNLIKELY(weir_event_left_ns(ev[i], now_ns) < least_ns))
 			weir_event_finish(&ev[i], WEIR_EHOPELESS);
+		else if (WEIR_UNLIKELY(now_ns - ev[i]->queued_ns > most_ns))
+			weir_event_finish(&ev[i], WEIR_EDELAY);
 		else
 			ev[kept++] = ev[i];
 	}
@@ -89,6 +92,8 @@ static void record_service(
 	for (int c = 0; c < n_classes; c++)
 		if (per_class[c])
 			hist_book_add(&l->times[c].service, took_ns / n, (uint64_t)per_class[c]);
+	if (WEIR_UNLIKELY(l->service_ns < 0))
+		l->service_ns = took_ns / n;
 	l->service_ns += (took_ns / n - l->service_ns) / SERVICE_SMOOTH;
 	book_add(&l->book.busy_ns, (uint64_t)took_ns);
 	book_add(&l->book.batches, 1);
@@ -169,6 +174,8 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 		atomic_fetch_sub_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
 	t->now_ns = clock_now_ns();
 	record_service(l, per_class, sink->queue.n_classes, n, t->now_ns - start_ns);
+	if (WEIR_UNLIKELY(sink->policy->tick && !sink_mean_cost_ns(sink)))
+		sink_first_cost(sink, (t->now_ns - start_ns) / n);
 	atomic_store_explicit(&l->book.running_since_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&t->running, NULL, memory_order_relaxed);
 }

@@ -48,9 +48,7 @@ static struct local *local_new(struct weir_stage *st, bool runs)
 	l->stage = st;
 	l->n_outboxes = st->n_outlets;
 	l->batched = st->batcher != NULL;
-	/* Not measured yet: a stage that says it blocks is taken for slow, and given one at a time.
-	 */
-	l->service_ns = st->ops->flags & WEIR_STAGE_BLOCKS ? NS_PER_S : 0;
+	l->service_ns = -1;
 	for (int i = 0; i < st->n_outlets; i++) {
 		outbox_init(&l->outbox[i], l, i);
 		l->outbox[i].sink = st->outlets[i].to ? &st->outlets[i].to->sink : NULL;

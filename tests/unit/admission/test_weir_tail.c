@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Policy `weir` steers for shorter waits where the slow services take most of the objective. */
+/* Policy `weir` and waits that are long beside the objective: slow services, the room of the highest class, and what waited so
+ * long that it is late. */
 #include "admission/admission.h"
 
 #include "classes.h"
@@ -9,27 +10,42 @@
 
 _Alignas(16) static unsigned char state[ADMISSION_STATE_MAX];
 static const struct weir_admission_spec own = {.target_ns = -1, .interval_ns = -1};
+static const uint64_t twice[] = {16},
+		      half_and_flood[] = {4, 12}; /* events a tick; 4 threads can do 8 */
 
-/* The part of the only class that is admitted when twice what 4 threads can do has been offered for a second, the
- * wait is 11 ms of an objective of 100, and of a hundred services of 5 ms the slowest takes `p99_ms`. */
-static double part_with(int64_t p99_ms)
+/* What the stage has been for a second: 4 threads, an objective of 100 ms. */
+struct past {
+	const uint64_t *offered;
+	int n_classes;
+	int64_t wait_ms, cost_ms, service_p99_ms;
+};
+
+static void teach(struct past p)
 {
 	admission_weir.init(state, &own, 0);
 	for (int t = 1; t <= 100; t++) {
 		struct admission_sample sample = {.now_ns = t * 10 * MS,
 		    .span_ns = 10 * MS,
-		    .n_classes = 1,
+		    .n_classes = p.n_classes,
 		    .threads = 4,
 		    .length = 16,
 		    .limit = 4096,
-		    .work_ns = 44 * MS,
-		    .cost_ns = 5 * MS,
+		    .work_ns = 4 * p.wait_ms * MS,
+		    .cost_ns = p.cost_ms * MS,
 		    .slo_ns = 100 * MS,
-		    .service_p99_ns = p99_ms * MS};
-		sample.class[0].offered = 16;
+		    .service_p99_ns = p.service_p99_ms * MS};
+		for (int c = 0; c < p.n_classes; c++)
+			sample.class[c].offered = p.offered[c];
 		classes_default(&sample);
 		admission_weir.tick(state, &own, &sample);
 	}
+}
+
+/* The part of the only class that is admitted when twice what the threads can do is offered, the wait is 11 ms, and of a
+ * hundred services of 5 ms the slowest takes `p99_ms`. */
+static double part_with(int64_t p99_ms)
+{
+	teach((struct past){twice, 1, 11, 5, p99_ms});
 	return admission_weir.part(state, 0);
 }
 
@@ -46,4 +62,64 @@ static void test_tail(void)
 	CU_ASSERT_DOUBLE_EQUAL(part_with(300), part_with(90), 1e-9);
 }
 
-CUNIT_MAIN("weir tail", {"slow services", test_tail})
+/* A wait of 38 ms, 30 too many: the lower class gets its 2 % and nothing else, since at that wait 40 % of the stage are
+ * admitted, which the highest wants; that one loses nothing until the wait leaves it less. */
+static void test_lower_classes_give_way_first(void)
+{
+	teach((struct past){half_and_flood, 2, 38, 5, 0});
+	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 0), 1, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 1), 0.08 / 6, 1e-3);
+	teach((struct past){half_and_flood, 2, 80, 5, 0});
+	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 0), (4 * 0.49 - 0.08) / 2, 0.02);
+}
+
+/* 0 if an event of the first user enters at that wait. */
+static int ask(int class_id, int n_classes, double wait_ms)
+{
+	struct admission_view v = {.now_ns = 1000 * MS,
+	    .length = 64,
+	    .limit = 4096,
+	    .n_classes = n_classes,
+	    .threads = 4,
+	    .work_ns = (int64_t)(wait_ms * 4e6),
+	    .cost_ns = 5 * MS,
+	    .slo_ns = 100 * MS,
+	    .user = (const uint16_t[]){0}};
+	bool refused = false;
+	int reason = 0;
+
+	admission_weir.admit(state, &own, &v, class_id, 1, &refused, &reason);
+	return reason;
+}
+
+static void test_highest_class_waits_as_long_as_it_may(void)
+{
+	teach((struct past){half_and_flood, 2, 20, 5, 10});
+	CU_ASSERT_EQUAL(ask(0, 2, 74.9), 0); /* 90 ms less 1.5 slow services */
+	CU_ASSERT_EQUAL(ask(0, 2, 75.1), WEIR_EDELAY);
+	CU_ASSERT_EQUAL(ask(1, 2, 40.1), WEIR_EDELAY);
+	teach((struct past){half_and_flood, 2, 20, 5, 60}); /* half the objective at least */
+	CU_ASSERT_EQUAL(ask(0, 2, 49.9), 0);
+	CU_ASSERT_EQUAL(ask(0, 2, 50.1), WEIR_EDELAY);
+	teach((struct past){half_and_flood, 2, 20, 5, 0}); /* not known: the same */
+	CU_ASSERT_EQUAL(ask(0, 2, 50.1), WEIR_EDELAY);
+	teach((struct past){twice, 1, 20, 5, 10}); /* an only class is not above others */
+	CU_ASSERT_EQUAL(ask(0, 1, 50.1), WEIR_EDELAY);
+}
+
+static void test_most_wait(void)
+{
+	admission_weir.init(state, &own, 0);
+	CU_ASSERT_EQUAL(admission_weir.most_wait(state), INT64_MAX);
+	teach((struct past){twice, 1, 1, 1, 0}); /* at rest: a long wait is none of its business */
+	CU_ASSERT_EQUAL(admission_weir.most_wait(state), INT64_MAX);
+	teach((struct past){twice, 1, 400, 5, 0});
+	CU_ASSERT_EQUAL(admission_weir.most_wait(state), 100 * MS);
+	teach((struct past){twice, 1, 400, 80, 0}); /* services nearly as long as the objective */
+	CU_ASSERT_EQUAL(admission_weir.most_wait(state), 320 * MS);
+}
+
+CUNIT_MAIN("weir tail", {"slow services", test_tail},
+    {"lower classes give way first", test_lower_classes_give_way_first},
+    {"highest class waits as long as it may", test_highest_class_waits_as_long_as_it_may},
+    {"most wait", test_most_wait})

@@ -14,6 +14,7 @@ static int (*answer)(int n, const uint16_t *user, bool *refused, int *reason);
 static bool drops;
 static atomic_ullong offered_seen, completed_seen, ticks;
 static _Atomic int64_t cost_seen_ns;
+static _Atomic int64_t most_ns = INT64_MAX;
 
 static void test_init(void *state, const struct weir_admission_spec *p, int64_t now_ns)
 {
@@ -34,6 +35,12 @@ static bool test_drop(
 	(void)state, (void)p, (void)now_ns;
 	CU_ASSERT(wait_ns >= 0);
 	return drops;
+}
+
+static int64_t test_most_wait(const void *state)
+{
+	(void)state;
+	return atomic_load(&most_ns);
 }
 
 static void test_tick(
@@ -59,6 +66,7 @@ static const struct admission_policy policy = {.name = "test",
     .init = test_init,
     .admit = test_admit,
     .drop = test_drop,
+    .most_wait = test_most_wait,
     .tick = test_tick,
     .explain = test_explain};
 
@@ -281,9 +289,71 @@ static void test_time_counts_with_its_completion(void)
 	end(g, 1);
 }
 
+/* What each batch was, and what an event of the stage was said to cost when it began. */
+static int n_batches, size[RUN];
+static int64_t cost_then[RUN];
+static atomic_int go;
+
+static void sized_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	size[n_batches] = n;
+	cost_then[n_batches++] = sink_mean_cost_ns(&st->sink);
+	FIXTURE_AWAIT(atomic_load(&go));
+	end_handle(st, ev, n);
+}
+
+static const struct weir_stage_ops sized_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.sized",
+    .summary = "ends events once they may",
+    .flags = WEIR_STAGE_SINGLE, /* says nothing of how long it takes */
+    .accepts = &probe_type,
+    .handle = sized_handle};
+
+/* As long as nobody knows how long an event takes, a batch is one, or the first could keep many others for
+ * seconds; and the first tells, for until then a door lets everything in. */
+static void test_the_first_batch_is_one_and_tells_the_cost(void)
+{
+	struct weir_event *ev[RUN];
+
+	answer = all;
+	n_batches = 0;
+	atomic_store(&go, 1);
+	struct weir_graph *g = start("t.sized", RUN);
+	CU_ASSERT_EQUAL(offer(g, ev, RUN, NULL), RUN);
+	end(g, RUN);
+	CU_ASSERT_FATAL(n_batches > 1);
+	CU_ASSERT_EQUAL(size[0], 1);
+	CU_ASSERT(cost_then[1] > 0);
+}
+
+static void test_what_waited_longer_than_of_use_is_shed(void)
+{
+	struct weir_event *ev[4];
+	unsigned long long from;
+
+	answer = all;
+	n_batches = 0;
+	atomic_store(&go, 0);
+	struct weir_graph *g = start("t.sized", 4);
+	struct sink *sink = &weir_graph_stage(g, "a")->sink;
+	CU_ASSERT_EQUAL(offer(g, ev, 4, NULL), 4);
+	FIXTURE_AWAIT(atomic_load(&sink->running) == 1);
+	atomic_store(&most_ns, 1);
+	from = atomic_load(&ticks);
+	FIXTURE_AWAIT(atomic_load(&ticks) > from + 1);
+	atomic_store(&go, 1);
+	FIXTURE_AWAIT(fixture_ended() == 4);
+	CU_ASSERT_EQUAL(n_batches, 1);
+	struct weir_stage_view v = stage_view(g, "a");
+	CU_ASSERT_EQUAL(v.class_view[0].shed[weir_shed_index(WEIR_EDELAY)], 3);
+	atomic_store(&most_ns, INT64_MAX);
+	end(g, 4);
+}
+
 static void setup(void)
 {
 	fixture_register(&end_ops);
+	fixture_register(&sized_ops);
 	fixture_register(&late_ops);
 	test_which_events_is_the_policy_s_choice();
 }
@@ -293,4 +363,6 @@ CUNIT_MAIN("a door that learns", {"which events is the policy's choice", setup},
     {"nonsense is counted, not obeyed", test_nonsense_is_counted_and_not_obeyed},
     {"late ones are shed at the exit", test_what_waited_too_long_is_shed_at_the_exit},
     {"ticks tell what happened", test_ticks_tell_what_happened},
-    {"time counts with its completion", test_time_counts_with_its_completion})
+    {"time counts with its completion", test_time_counts_with_its_completion},
+    {"the first batch is one and tells the cost", test_the_first_batch_is_one_and_tells_the_cost},
+    {"what waited longer than of use is shed", test_what_waited_longer_than_of_use_is_shed})
