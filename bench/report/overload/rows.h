@@ -14,8 +14,9 @@
  *   p99          of the response of what was not refused, over the objective
  *   refused, wasted    shares, 0..1: of what was offered; of the handlers' time, for nobody
  *   classes      [{"name", "offered", "good"}], the highest first
- *   optional or null: jain, reject_cpu_s (CPU seconds of the server per refusal), unaffected (what the route that the
- *   trouble should not touch gets done, over that without trouble)
+ *   optional or null: jain, reject_cpu_s (CPU seconds of the server per refusal), control_cpu (what the control thread
+ *   took, in parts of a core), unaffected (what the route that the trouble should not touch gets done, over that without
+ *   trouble)
  *   trouble      [from, to], seconds of the run: a spike or a fault (optional)
  *   series       {"bin_s", "offered": [..], "good": [..]} in parts of the capacity, from 0 s on (optional)
  *   threads      [[second, threads], ..] of the pool, where they change (optional)
@@ -38,6 +39,7 @@
 	X(TOP, "", "success of the highest class", 1, over_print_share)                            \
 	X(GUARANTEE, "", "least share / guarantee", 1, over_print_2)                               \
 	X(REJECT, "reject_cpu_s", "CPU of a refusal", 0, over_print_time)                          \
+	X(CONTROL, "control_cpu", "CPU of the controllers", 0, over_print_share)                   \
 	X(JAIN, "jain", "Jain's index", 1, over_print_3)                                           \
 	X(UNAFFECTED, "unaffected", "unaffected route", 1, over_print_3)                           \
 	X(CONVERGE, "", "converged after", 0, over_print_time)                                     \

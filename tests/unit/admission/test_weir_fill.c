@@ -51,13 +51,35 @@ static void test_learns(void)
 	sample.span_ns = 500000000; /* a late tick weighs by its length */
 	sample.class[0].offered = sample.class[0].wanted = 0;
 	weir_fill_learn(&f, &sample);
-	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 11.0 / 6, 1e-6);
+	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 11.0 / 26, 1e-6);
 	/* Of slow events more time is needed to know their rate: 40 of them, here 400 ms. */
 	memset(&f, 0, sizeof(f));
 	sample.span_ns = sample.cost_ns = TICK_NS;
 	sample.class[0].offered = sample.class[0].wanted = 41;
 	weir_fill_learn(&f, &sample);
 	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 1, 1e-9); /* 10 ms of 410 */
+}
+
+/* Of many events the rate is known soon, and so is the end of a flood: 40 events, but not before two ticks. As the estimate
+ * falls it takes longer, and what was always offered at the stage's own pace is not touched. */
+static void test_end_of_a_flood(void)
+{
+	struct weir_fill f = {0};
+	struct admission_sample sample = {
+	    .span_ns = TICK_NS, .n_classes = 2, .threads = 1, .cost_ns = 2 * TICK_NS / 5};
+
+	classes_default(&sample);
+	sample.class[0].offered = sample.class[0].wanted = 1;  /* 0.4 */
+	sample.class[1].offered = sample.class[1].wanted = 20; /* 8: 40 events in two ticks */
+	for (int t = 0; t < 400; t++)
+		weir_fill_learn(&f, &sample);
+	CU_ASSERT_DOUBLE_EQUAL(f.total, 8.4, 1e-3);
+	sample.class[1].offered = sample.class[1].wanted = 0;
+	weir_fill_learn(&f, &sample);
+	CU_ASSERT_DOUBLE_EQUAL(f.offered[1], 8 * 2.0 / 3, 1e-3);
+	weir_fill_learn(&f, &sample); /* two thirds of the rate: half as long again */
+	CU_ASSERT_DOUBLE_EQUAL(f.offered[1], 16.0 / 3 * 3 / 4, 1e-3);
+	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 0.4, 1e-3);
 }
 
 /* 4 threads, 0.8 + 1.6 + 2.4 + 3.2 offered: guarantees of 0.08 each but for the first. */
@@ -153,4 +175,4 @@ static void test_wanted(void)
 
 CUNIT_MAIN("weir_fill", {"learns", test_learns}, {"parts", test_parts},
     {"parts add up", test_parts_add_up}, {"idle class", test_idle_class}, {"equals", test_equals},
-    {"wanted", test_wanted})
+    {"wanted", test_wanted}, {"end of a flood", test_end_of_a_flood})
