@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The admin thread: one epoll over the listener, the connections that are still asking, the door's
- * own epoll and the eventfd that ends it. It sleeps unless one of them is ready or a deadline
- * comes; without clients it never wakes.
+ * own epoll, that of the watchers (live.h) and the eventfd by which other threads wake it. It sleeps
+ * unless one of them is ready or a deadline comes; without clients it wakes once a second for the
+ * history (pulse.h).
  */
 #include "admin.h"
 
@@ -16,9 +17,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "peers.h"
+#include "pulse.h"
 
 /* Events taken in one turn; more wait for the next. */
 #define TURN_EVENTS 16
@@ -30,9 +33,20 @@ struct admin {
 	struct process process;
 	struct door *door;
 	struct peers peers;
+	struct pulse pulse;
 	pthread_t thread;
-	atomic_bool stopping; /* set by admin_stop, read by the thread */
+	atomic_bool stopping;  /* set by admin_stop, read by the thread */
+	_Atomic int64_t graph; /* number of the newest, set by admin_reloaded, read by the thread */
+	int64_t graph_told;    /* the thread's own */
 };
+
+static int64_t clock_ns(clockid_t id)
+{
+	struct timespec t = {0};
+
+	clock_gettime(id, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
 
 static void on_gone(void *arg, void *owner)
 {
@@ -46,10 +60,11 @@ static int timeout_ms(const struct admin *a)
 {
 	int door = door_timeout_ms(a->door);
 	int peers = peers_timeout_ms(&a->peers);
+	int first = pulse_timeout_ms(&a->pulse, clock_ns(CLOCK_MONOTONIC));
 
-	if (door < 0 || peers < 0)
-		return door < 0 ? peers : door;
-	return door < peers ? door : peers;
+	if (door >= 0 && door < first)
+		first = door;
+	return peers >= 0 && peers < first ? peers : first;
 }
 
 /* Connections first and the listener last: a slot that is freed and used again in one turn must
@@ -62,11 +77,23 @@ static void turn(struct admin *a, const struct epoll_event *ev, int n)
 		void *tag = ev[i].data.ptr;
 		if (tag == &a->peers.listen_fd)
 			more = true;
-		else if (tag != &a->door && tag != &a->wake_fd)
+		else if (tag != &a->door && tag != &a->wake_fd && tag != &a->pulse)
 			peers_ready(&a->peers, tag, ev[i].events);
 	}
 	if (more)
 		peers_accept(&a->peers);
+}
+
+/* Another thread wrote to the eventfd: empty it, and tell what is new. */
+static void see_wake(struct admin *a)
+{
+	uint64_t n;
+	int64_t graph = atomic_load(&a->graph);
+
+	if (read(a->wake_fd, &n, sizeof(n)) < 0 || graph == a->graph_told)
+		return;
+	a->graph_told = graph;
+	live_config(a->pulse.live, (double)clock_ns(CLOCK_REALTIME) / 1e9, graph);
 }
 
 static void *admin_run(void *arg)
@@ -79,6 +106,9 @@ static void *admin_run(void *arg)
 		turn(a, ev, n);
 		peers_expire(&a->peers);
 		door_run(a->door);
+		see_wake(a);
+		pulse_run(&a->pulse, clock_ns(CLOCK_MONOTONIC));
+		live_run(a->pulse.live, clock_ns(CLOCK_MONOTONIC));
 	}
 	return NULL;
 }
@@ -114,14 +144,21 @@ static int open_loop(struct admin *a)
 	a->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (a->epoll_fd < 0 || a->wake_fd < 0)
 		return WEIR_ESYS;
-	int rc = door_open(&a->source, &a->process, PEERS_MAX, on_gone, a, &a->door);
+	int rc = pulse_init(&a->pulse, &a->source, a->source.history_file);
+	if (rc != 0)
+		return rc;
+	a->source.history = a->pulse.history;
+	rc = door_open(&a->source, &a->process, PEERS_MAX, on_gone, a, &a->door);
 	if (rc == 0)
 		rc = watch(a, a->wake_fd, &a->wake_fd);
 	if (rc == 0)
 		rc = watch(a, door_fd(a->door), &a->door);
 	if (rc == 0)
+		rc = watch(a, live_fd(a->pulse.live), &a->pulse);
+	if (rc == 0)
 		rc = peers_init(&a->peers, a->epoll_fd, a->listen_fd, &a->address);
 	a->peers.door = a->door;
+	a->peers.live = a->pulse.live;
 	return rc;
 }
 
@@ -129,6 +166,7 @@ static void admin_free(struct admin *a)
 {
 	door_close(a->door);
 	peers_fini(&a->peers);
+	pulse_fini(&a->pulse);
 	process_fini(&a->process);
 	if (a->epoll_fd >= 0)
 		close(a->epoll_fd);
@@ -202,6 +240,7 @@ int admin_start(
 {
 	struct admin_source source = graph_source(graph);
 
+	source.history_file = weir_graph_spec(graph)->admin.history.file;
 	return admin_start_source(&source, listen, admin, err);
 }
 
@@ -210,15 +249,28 @@ int admin_port(const struct admin *a)
 	return a->address.port;
 }
 
-void admin_stop(struct admin *a)
+/* An eventfd refuses only when its counter is full: then it is readable, too. */
+static void wake(struct admin *a)
 {
 	uint64_t one = 1;
 
+	WEIR_ASSERT(write(a->wake_fd, &one, sizeof(one)) > 0 || errno == EAGAIN);
+}
+
+void admin_reloaded(struct admin *a, int64_t graph)
+{
+	if (!a)
+		return;
+	atomic_store(&a->graph, graph);
+	wake(a);
+}
+
+void admin_stop(struct admin *a)
+{
 	if (!a)
 		return;
 	atomic_store(&a->stopping, true);
-	/* An eventfd refuses only when its counter is full: then it is readable, too. */
-	WEIR_ASSERT(write(a->wake_fd, &one, sizeof(one)) > 0 || errno == EAGAIN);
+	wake(a);
 	pthread_join(a->thread, NULL);
 	admin_free(a);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The admin endpoint: JSON, Prometheus text, health and the dashboard, over HTTP on loopback.
+ * The admin endpoint: JSON, Prometheus text, live events, health and the dashboard, over HTTP on
+ * loopback.
  *
  * One thread called "admin" owns everything: the listening socket, the connections and the
  * libmicrohttpd daemon that answers them. It reads the graph through weir_graph_view and turns
@@ -11,7 +12,7 @@
  * |--------------|----------------------------------------------------------------|
  * | admin_check  | any                                                            |
  * | admin_start  | main, after weir_graph_build; before or after weir_graph_start |
- * | admin_port   | any, between start and stop                                    |
+ * | admin_port, admin_reloaded | any, between start and stop                      |
  * | admin_stop   | main, before weir_graph_free                                   |
  */
 #ifndef WEIR_ADMIN_ADMIN_H
@@ -44,6 +45,10 @@ int admin_start_source(const struct admin_source *source, const char *listen, st
 
 /** The TCP port that is bound, 0 for a socket file. */
 int admin_port(const struct admin *admin);
+
+/** Tell who watches that the graph is now number `graph` (of the server's start: 0). NULL is
+ *  allowed. Any thread; does not block. */
+void admin_reloaded(struct admin *admin, int64_t graph);
 
 /** Close all connections, join the thread, free. NULL is allowed. Blocks for an answer under way,
  *  at most for as long as one weir_graph_set takes. */

@@ -1,11 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The files of the dashboard, taken into the program by the assembler: no tool, no generated
- * source. WEIR_UI_DIR is the folder admin/ui; CMake knows that this object depends on its files.
+ * source. WEIR_UI_DIR is the folder of the built page, admin/ui/dist unless it was built just now;
+ * CMake knows that this object depends on its files. With WEIR_UI_OFF there is only a sentence.
  */
 #include "assets.h"
 
 #include <string.h>
+
+#define ROW(path, type, symbol)                                                                    \
+	{                                                                                          \
+		path, type "; charset=utf-8", asset_##symbol##_begin, asset_##symbol##_end         \
+	}
+
+#ifdef WEIR_UI_OFF
+
+static const char asset_index_begin[] = "This weir was built without its dashboard (WEIR_UI=off). "
+					"/api/v1 lists what there is.\n";
+#define asset_index_end (asset_index_begin + sizeof(asset_index_begin) - 1)
+
+static const struct asset asset[] = {
+    ROW("/", "text/plain", index),
+};
+
+#else
 
 #define ASSET(symbol, file)                                                                        \
 	__asm__(".section .rodata\n"                                                               \
@@ -21,35 +39,20 @@
 	extern const char asset_##symbol##_begin[], asset_##symbol##_end[]
 
 ASSET(index, "index.html");
+ASSET(app, "app.js");
 ASSET(style, "app.css");
 ASSET(icon, "icon.svg");
-ASSET(app, "app.js");
-ASSET(detail, "detail.js");
-ASSET(format, "format.js");
-ASSET(graph, "graph.js");
-ASSET(layout, "layout.js");
-ASSET(model, "model.js");
-ASSET(stages, "stages.js");
-ASSET(verdict, "verdict.js");
-
-#define ROW(path, type, symbol)                                                                    \
-	{                                                                                          \
-		path, type "; charset=utf-8", asset_##symbol##_begin, asset_##symbol##_end         \
-	}
+ASSET(licences, "LICENSES.txt");
 
 static const struct asset asset[] = {
     ROW("/", "text/html", index),
+    ROW("/app.js", "text/javascript", app),
     ROW("/app.css", "text/css", style),
     ROW("/icon.svg", "image/svg+xml", icon),
-    ROW("/app.js", "text/javascript", app),
-    ROW("/detail.js", "text/javascript", detail),
-    ROW("/format.js", "text/javascript", format),
-    ROW("/graph.js", "text/javascript", graph),
-    ROW("/layout.js", "text/javascript", layout),
-    ROW("/model.js", "text/javascript", model),
-    ROW("/stages.js", "text/javascript", stages),
-    ROW("/verdict.js", "text/javascript", verdict),
+    ROW("/LICENSES.txt", "text/plain", licences),
 };
+
+#endif
 
 const struct asset *asset_find(const char *path)
 {

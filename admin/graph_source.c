@@ -33,6 +33,45 @@ static enum weir_admission_mode graph_source_overload(void *arg)
 	return weir_graph_overload(arg);
 }
 
+static int graph_source_set_for(void *arg, const char *stage, const char *knob, const char *value,
+    int64_t for_ns, char *why, size_t size)
+{
+	return weir_graph_set_for(arg, stage, knob, value, for_ns, why, size);
+}
+
+static int graph_source_unset(
+    void *arg, const char *stage, const char *knob, char *why, size_t size)
+{
+	return weir_graph_unset(arg, stage, knob, why, size);
+}
+
+static int graph_source_layers(
+    void *arg, const char *stage, const char *knob, struct weir_layers *layers)
+{
+	return weir_graph_layers(arg, stage, knob, layers);
+}
+
+static int graph_source_steer(
+    void *arg, const char *stage, enum weir_steer how, char *why, size_t size)
+{
+	return weir_graph_steer(arg, stage, how, why, size);
+}
+
+static int graph_source_undo(void *arg, struct weir_act *undone, char *why, size_t size)
+{
+	return weir_graph_undo(arg, undone, why, size);
+}
+
+static int graph_source_acts(void *arg, struct weir_act *out, int n)
+{
+	return weir_graph_acts(arg, out, n);
+}
+
+static int graph_source_queue(void *arg, const char *stage, struct weir_queued *out, int n)
+{
+	return weir_graph_queue(arg, stage, out, n);
+}
+
 struct admin_source graph_source(struct weir_graph *graph)
 {
 	return (struct admin_source){
@@ -44,5 +83,12 @@ struct admin_source graph_source(struct weir_graph *graph)
 	    .get = graph_source_get,
 	    .set_overload = graph_source_set_overload,
 	    .overload = graph_source_overload,
+	    .set_for = graph_source_set_for,
+	    .unset = graph_source_unset,
+	    .layers = graph_source_layers,
+	    .steer = graph_source_steer,
+	    .undo = graph_source_undo,
+	    .acts = graph_source_acts,
+	    .queue = graph_source_queue,
 	};
 }

@@ -12,6 +12,8 @@
 
 #include <weir/graph.h>
 
+struct history;
+
 struct admin_source {
 	void *arg;
 	int (*view)(void *arg, struct weir_graph_view **view);
@@ -22,6 +24,18 @@ struct admin_source {
 	int (*get)(void *arg, const char *stage, const char *knob, char *buf, size_t size);
 	int (*set_overload)(void *arg, enum weir_admission_mode mode);
 	enum weir_admission_mode (*overload)(void *arg);
+	/* acts; NULL where a made-up source has none */
+	int (*set_for)(void *arg, const char *stage, const char *knob, const char *value,
+	    int64_t for_ns, char *why, size_t size);
+	int (*unset)(void *arg, const char *stage, const char *knob, char *why, size_t size);
+	int (*layers)(void *arg, const char *stage, const char *knob, struct weir_layers *layers);
+	int (*steer)(void *arg, const char *stage, enum weir_steer how, char *why, size_t size);
+	int (*undo)(void *arg, struct weir_act *undone, char *why, size_t size);
+	int (*acts)(void *arg, struct weir_act *out, int n);
+	int (*queue)(void *arg, const char *stage, struct weir_queued *out, int n);
+	/* what the endpoint itself keeps */
+	const struct history *history; /* set by admin_start; NULL elsewhere */
+	const char *history_file;      /* where to keep it; NULL or "": in memory alone */
 };
 
 /** The source that reads `graph`. */

@@ -178,3 +178,43 @@ enum head_verdict head_check(
 	text[length] = '\0';
 	return check_lines(address, text, n - length, problem);
 }
+
+/* ---- of a request that is whole ---- */
+
+/* The line at `p` without its end; `*next` is behind that. The head has lines until an empty one. */
+static struct weir_slice line_at(const char *p, size_t n, size_t *next)
+{
+	const char *end = memmem(p, n, "\r\n", 2);
+	struct weir_slice line = {p, end ? (size_t)(end - p) : n};
+
+	*next = end ? line.n + 2 : n;
+	return line;
+}
+
+struct weir_slice head_target(const char *p, size_t n)
+{
+	size_t next;
+	struct weir_slice line = line_at(p, n, &next);
+	const char *from = memchr(line.p, ' ', line.n);
+	const char *to = from ? memrchr(line.p, ' ', line.n) : NULL;
+
+	if (!from || to == from)
+		return (struct weir_slice){line.p, 0};
+	return (struct weir_slice){from + 1, (size_t)(to - from - 1)};
+}
+
+struct weir_slice head_field(const char *p, size_t n, const char *name)
+{
+	size_t next, length = strlen(name);
+	struct weir_slice line = line_at(p, n, &next);
+
+	while (line.n > 0) {
+		p += next;
+		n -= next;
+		line = line_at(p, n, &next);
+		if (line.n > length && line.p[length] == ':' &&
+		    strncasecmp(line.p, name, length) == 0)
+			return trimmed(line.p + length + 1, line.n - length - 1);
+	}
+	return (struct weir_slice){0};
+}

@@ -37,4 +37,10 @@ struct head_problem {
 enum head_verdict head_check(
     const struct authority *address, const char *p, size_t n, struct head_problem *problem);
 
+/** Of a request that head_check found whole: its target, path and query as sent. */
+struct weir_slice head_target(const char *p, size_t n);
+
+/** The value of its field `name` (the first, if there are several), p NULL when it has none. */
+struct weir_slice head_field(const char *p, size_t n, const char *name);
+
 #endif

@@ -54,6 +54,20 @@ static json_t *row_json(const struct weir_knob *row, const char *path, const cha
 	    row->help ? row->help : "");
 }
 
+/* What the value is made of; without layers it is the configured one. */
+static json_t *layers_json(const struct walk *w, const char *path, const char *value)
+{
+	struct weir_layers l = {0};
+	bool known =
+	    w->source->layers && w->source->layers(w->source->arg, w->stage, path, &l) == 0;
+	json_t *expires =
+	    l.expires_wall_ns ? json_real((double)l.expires_wall_ns / 1e9) : json_null();
+
+	return json_pack("{s:s, s:s?, s:s, s:o}", "configured", known ? l.configured : value,
+	    "overridden", l.overridden ? l.override : NULL, "effective", value, "expires_at",
+	    expires);
+}
+
 static void add_row(struct walk *w, const struct weir_knob *row, const char *path)
 {
 	char value[VALUE_MAX];
@@ -62,7 +76,10 @@ static void add_row(struct walk *w, const struct weir_knob *row, const char *pat
 		return;
 	if (w->source->get(w->source->arg, w->stage, path, value, sizeof(value)) != 0)
 		return;
-	if (json_array_append_new(w->list, row_json(row, path, value)) != 0) {
+	json_t *knob = row_json(row, path, value), *layers = layers_json(w, path, value);
+	int rc = json_object_update(knob, layers);
+	json_decref(layers);
+	if (json_array_append_new(w->list, knob) != 0 || rc != 0) {
 		json_decref(w->list);
 		w->list = NULL;
 	}

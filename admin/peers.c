@@ -160,6 +160,23 @@ static void serve(struct peers *p, struct peer *peer)
 		peer->state = PEER_FREE; /* and the door has closed it */
 }
 
+/* Give a watcher away: all that has arrived of it is read and done with. */
+static void give_to_live(struct peers *p, struct peer *peer, size_t n)
+{
+	struct head_problem problem;
+
+	if (live_refuses(p->live, p->peek, n, &problem)) {
+		refuse(p, peer, &problem);
+		return;
+	}
+	watch(p, EPOLL_CTL_DEL, peer->fd, 0, NULL);
+	peer->state = PEER_FREE;
+	if (recv(peer->fd, p->peek, n, MSG_DONTWAIT) == (ssize_t)n)
+		live_add(p->live, peer->fd, p->peek, n, now_ns());
+	else
+		close(peer->fd);
+}
+
 static void look(struct peers *p, struct peer *peer, uint32_t events)
 {
 	struct head_problem problem;
@@ -172,7 +189,9 @@ static void look(struct peers *p, struct peer *peer, uint32_t events)
 		return;
 	}
 	enum head_verdict verdict = head_check(p->address, p->peek, (size_t)n, &problem);
-	if (verdict == HEAD_WHOLE)
+	if (verdict == HEAD_WHOLE && p->live && live_wants(p->peek, (size_t)n))
+		give_to_live(p, peer, (size_t)n);
+	else if (verdict == HEAD_WHOLE)
 		serve(p, peer);
 	else if (verdict == HEAD_BAD)
 		refuse(p, peer, &problem);

@@ -3,7 +3,8 @@
  * The connections of the endpoint, at most PEERS_MAX at once, all in the admin thread.
  *
  *   accept --> ASKING --whole request--> SERVED (libmicrohttpd owns the descriptor) --> FREE
- *                 |                          | takes too long: shut down
+ *                 |--/events--> FREE       | takes too long: shut down
+ *                 |  (live.h owns it)
  *                 +--refused--> LEAVING (answer sent, input thrown away) --> FREE
  *
  * A client that sends or reads slowly costs a slot and nothing else: nobody waits for it. When
@@ -18,6 +19,7 @@
 
 #include "door.h"
 #include "head.h"
+#include "live.h"
 
 /** A scraper, a few browsers with six connections each, and `weir` itself. */
 #define PEERS_MAX 32
@@ -37,7 +39,8 @@ struct peers {
 	int epoll_fd, listen_fd; /* the loop's */
 	const struct authority *address;
 	struct door *door;
-	bool paused; /* out of descriptors: the listener is not watched */
+	struct live *live; /* takes the connections that stay; NULL: the door takes all */
+	bool paused;       /* out of descriptors: the listener is not watched */
 	int spare[PEERS_SPARES];
 	struct peer slot[PEERS_MAX];
 	char peek[HEAD_PEEK_MAX];

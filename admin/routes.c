@@ -10,12 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include <weir/knob.h>
 #include <weir/log.h>
 
+#include "acts.h"
 #include "authority.h"
 #include "assets.h"
+#include "history_json.h"
 #include "knobs.h"
 #include "view_json.h"
 #include "view_prom.h"
@@ -23,6 +26,9 @@
 /* Decisions per answer: what a page shows, and all that the journal keeps. */
 #define DECISIONS_DEFAULT 50
 #define DECISIONS_MAX     500
+
+/* Stages that a wrong name is compared with. */
+#define STAGES_NEAR_MAX 256
 
 static const char name_bytes[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
@@ -33,7 +39,7 @@ static void no_memory(struct reply *r)
 }
 
 /* The snapshot this call answers from, or NULL with the reply made. */
-static struct weir_graph_view *take_view(const struct call *c, struct reply *r)
+struct weir_graph_view *take_view(const struct call *c, struct reply *r)
 {
 	struct weir_graph_view *v = NULL;
 
@@ -44,13 +50,21 @@ static struct weir_graph_view *take_view(const struct call *c, struct reply *r)
 	return v;
 }
 
-static const struct weir_stage_view *find_stage(
+const struct weir_stage_view *find_stage(
     const struct weir_graph_view *v, const char *name, struct reply *r)
 {
-	for (int i = 0; i < v->n_stages; i++)
+	const char *names[STAGES_NEAR_MAX];
+	int n = 0;
+
+	for (int i = 0; i < v->n_stages; i++) {
 		if (strcmp(v->stages[i].name, name) == 0)
 			return &v->stages[i];
-	reply_problem(r, 404, "there is no stage '%s'", name);
+		if (n < STAGES_NEAR_MAX)
+			names[n++] = v->stages[i].name;
+	}
+	const char *near = weir_nearest(name, names, n);
+	reply_problem(r, 404, "there is no stage '%s'%s%s%s", name, near ? ", did you mean '" : "",
+	    near ? near : "", near ? "'?" : "");
 	return NULL;
 }
 
@@ -105,7 +119,7 @@ static void answer_stage(const struct call *c, struct reply *r)
 }
 
 /* "n=50" anywhere in the query. false: not a number in range. */
-static bool query_n(const char *query, int *n)
+bool query_n(const char *query, int *n)
 {
 	const char *p = strncmp(query, "n=", 2) == 0 ? query : strstr(query, "&n=");
 
@@ -137,6 +151,25 @@ static void answer_decisions(const struct call *c, struct reply *r)
 		no_memory(r);
 	}
 	free(decision);
+}
+
+static void answer_history(const struct call *c, struct reply *r)
+{
+	struct timespec now = {0};
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (c->source->history)
+		history_json(c->source->history, c->query,
+		    (double)now.tv_sec + (double)now.tv_nsec / 1e9, r);
+	else
+		reply_problem(r, 503, "no history is kept here");
+}
+
+/* For HEAD, and for the list: live.h takes every GET before it comes here. */
+static void answer_events(const struct call *c, struct reply *r)
+{
+	(void)c;
+	reply_static(r, 200, "text/event-stream", "retry: 1000\n\n", 13);
 }
 
 static void answer_metrics(const struct call *c, struct reply *r)
@@ -207,7 +240,7 @@ static void answer_knobs(const struct call *c, struct reply *r)
 		    r, 200, json_pack("{s:o}", "knobs", knobs_json(c->source, c->name[0], use)));
 }
 
-static void answer_knob(const struct call *c, struct reply *r)
+void answer_knob(const struct call *c, struct reply *r)
 {
 	char use[ROUTE_NAME_MAX];
 	bool found;
@@ -245,7 +278,7 @@ static char *value_of(const struct request *request, const char *key, struct rep
 	return text;
 }
 
-static int status_of(int code)
+int status_of(int code)
 {
 	switch (code) {
 	case WEIR_ENOENT:
@@ -257,23 +290,6 @@ static int status_of(int code)
 	default:
 		return 422;
 	}
-}
-
-static void answer_set(const struct call *c, struct reply *r)
-{
-	char why[400] = "";
-	char *value = value_of(c->request, "value", r);
-
-	if (!value)
-		return;
-	int rc = c->source->set(c->source->arg, c->name[0], c->name[1], value, why, sizeof(why));
-	weir_log(rc == 0 ? WEIR_LOG_INFO : WEIR_LOG_WARN, "admin: set %s.%s to '%.80s': %s",
-	    c->name[0], c->name[1], value, rc == 0 ? "done" : why);
-	free(value);
-	if (rc == 0)
-		answer_knob(c, r);
-	else
-		reply_problem(r, status_of(rc), "%s", *why ? why : weir_error_text(rc));
 }
 
 /* ---- the kill switch ---- */
@@ -321,14 +337,28 @@ const struct route routes_table[] = {
     {"GET", "/api/v1/stages/{stage}", "One stage with all its numbers", answer_stage},
     {"GET", "/api/v1/stages/{stage}/knobs", "The knobs of a stage and their values", answer_knobs},
     {"GET", "/api/v1/stages/{stage}/knobs/{knob}", "One knob and its value", answer_knob},
-    {"PUT", "/api/v1/stages/{stage}/knobs/{knob}", "Turn a live knob: {\"value\": \"8\"}",
-	answer_set},
+    {"PUT", "/api/v1/stages/{stage}/knobs/{knob}",
+	"Turn a live knob: {\"value\": \"8\"}, for a time with \"for\": \"10m\"", act_set},
+    {"DELETE", "/api/v1/stages/{stage}/knobs/{knob}", "Turn it back to the configured value",
+	act_unset},
+    {"GET", "/api/v1/stages/{stage}/queue", "The oldest waiting events, without content: ?n=20",
+	answer_queue},
+    {"POST", "/api/v1/stages/{stage}/pause", "Handlers take no more batches; what comes waits",
+	act_pause},
+    {"POST", "/api/v1/stages/{stage}/drain", "The door refuses while the queue runs empty",
+	act_drain},
+    {"POST", "/api/v1/stages/{stage}/resume", "End a pause or a drain", act_resume},
+    {"POST", "/api/v1/undo", "Take back the newest act that is not taken back yet", act_undo},
+    {"GET", "/api/v1/acts", "What operators did, newest first: ?n=50", answer_acts},
     {"GET", "/api/v1/overload", "What the admission modes of all stages are at most",
 	answer_overload},
     {"PUT", "/api/v1/overload", "Change that at once: {\"mode\": \"off\"}, shadow or enforce",
 	answer_set_overload},
     {"GET", "/api/v1/decisions", "What controllers and operators decided, newest first: ?n=50",
 	answer_decisions},
+    {"GET", "/api/v1/history",
+	"Samples of the last hours: ?from=-900&to=-1&step=1s or 10s&stage=NAME", answer_history},
+    {"GET", "/events", "Live events, as they happen: ?hz=1 or 4", answer_events},
     {"GET", "/metrics", "Prometheus text", answer_metrics},
     {"GET", "/healthz", "200 while the endpoint answers", answer_healthz},
     {"GET", "/readyz", "200 while the server takes work, 503 while starting or draining",

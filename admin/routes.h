@@ -30,6 +30,24 @@ struct route {
 	void (*answer)(const struct call *call, struct reply *reply);
 };
 
+/* ---- what answers share ---- */
+
+/** The snapshot that a call answers from (view_free of its source), or NULL with the reply made. */
+struct weir_graph_view *take_view(const struct call *c, struct reply *r);
+
+/** Stage `name` of `v`, or NULL with a 404 made that names the nearest one. */
+const struct weir_stage_view *find_stage(
+    const struct weir_graph_view *v, const char *name, struct reply *r);
+
+/** Take "n=50" out of the query, 1 .. 500; false when it is something else. Left as it was without. */
+bool query_n(const char *query, int *n);
+
+/** The status for a WEIR_E code. */
+int status_of(int code);
+
+/** Answer with the knob that the path names. */
+void answer_knob(const struct call *c, struct reply *r);
+
 extern const struct route routes_table[];
 
 /** Answer `request`; always leaves a reply, which the caller finishes with reply_fini. `process`

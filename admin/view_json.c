@@ -10,27 +10,11 @@
 #include <math.h>
 #include <time.h>
 
+#include "json_put.h"
+
 static double seconds(int64_t ns)
 {
 	return (double)ns / 1e9;
-}
-
-/* Append to `*list`; when that fails the list is gone (NULL) and later pushes do nothing. */
-static void push(json_t **list, json_t *item)
-{
-	if (json_array_append_new(*list, item) == 0)
-		return;
-	json_decref(*list);
-	*list = NULL;
-}
-
-/* The same for a member of an object. */
-static void put(json_t **map, const char *key, json_t *value)
-{
-	if (json_object_set_new(*map, key, value) == 0)
-		return;
-	json_decref(*map);
-	*map = NULL;
 }
 
 /* The last bucket has no upper bound: JSON has no infinity, so it is null. */
@@ -48,7 +32,7 @@ static json_t *buckets_json(const struct weir_hist *h)
 			continue;
 		json_t *pair =
 		    json_pack("[o,I]", upper_json(weir_hist_upper_ns(b)), (json_int_t)h->count[b]);
-		push(&list, pair);
+		json_push(&list, pair);
 	}
 	return list;
 }
@@ -74,7 +58,8 @@ static json_t *shed_json(const uint64_t shed[WEIR_SHED_REASONS])
 	json_t *map = json_object();
 
 	for (int i = 0; i < WEIR_SHED_REASONS; i++)
-		put(&map, weir_error_word(weir_shed_code(i)), json_integer((json_int_t)shed[i]));
+		json_put(
+		    &map, weir_error_word(weir_shed_code(i)), json_integer((json_int_t)shed[i]));
 	return map;
 }
 
@@ -94,7 +79,7 @@ static json_t *classes_json(const struct weir_graph_view *v, const struct weir_s
 
 	for (int i = 0; i < v->n_classes; i++) {
 		json_t *c = class_json(v->class_name[i], &s->class_view[i]);
-		push(&list, c);
+		json_push(&list, c);
 	}
 	return list;
 }
@@ -116,7 +101,7 @@ static json_t *link_json(const char *from, const struct weir_link_view *l)
 	    "events_total", (json_int_t)l->events_total, "loop", l->loop);
 
 	if (from)
-		put(&link, "from", json_string(from));
+		json_put(&link, "from", json_string(from));
 	return link;
 }
 
@@ -125,7 +110,7 @@ static json_t *links_json(const struct weir_stage_view *s)
 	json_t *list = json_array();
 
 	for (int i = 0; i < s->n_links; i++)
-		push(&list, link_json(NULL, &s->links[i]));
+		json_push(&list, link_json(NULL, &s->links[i]));
 	return list;
 }
 
@@ -139,7 +124,7 @@ static json_t *metrics_json(const struct weir_stage_view *s)
 		    m->kind == WEIR_METRIC_COUNTER ? "counter" : "gauge", "unit",
 		    m->unit ? m->unit : "", "help", m->help ? m->help : "", "value",
 		    (json_int_t)s->metric[i]);
-		push(&list, row);
+		json_push(&list, row);
 	}
 	return list;
 }
@@ -157,9 +142,9 @@ static json_t *slo_json(int64_t slo_ns)
 
 static json_t *place_json(const struct weir_stage_view *s)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "name", s->name, "use", s->use,
-	    "summary", s->summary ? s->summary : "", "placement", s->placement, "group", s->group,
-	    "mode", s->mode, "depth", s->depth);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "name", s->name, "use", s->use,
+	    "state", s->state ? s->state : "running", "summary", s->summary ? s->summary : "",
+	    "placement", s->placement, "group", s->group, "mode", s->mode, "depth", s->depth);
 }
 
 static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_stage_view *s)
@@ -213,7 +198,7 @@ static json_t *class_names_json(const struct weir_graph_view *v)
 	json_t *list = json_array();
 
 	for (int i = 0; i < v->n_classes; i++)
-		push(&list, json_string(v->class_name[i]));
+		json_push(&list, json_string(v->class_name[i]));
 	return list;
 }
 
@@ -222,7 +207,7 @@ static json_t *places_json(const struct weir_graph_view *v)
 	json_t *list = json_array();
 
 	for (int i = 0; i < v->n_stages; i++)
-		push(&list, place_json(&v->stages[i]));
+		json_push(&list, place_json(&v->stages[i]));
 	return list;
 }
 
@@ -235,7 +220,7 @@ static json_t *all_links_json(const struct weir_graph_view *v)
 		for (int k = 0; k < s->n_links; k++) {
 			if (!s->links[k].to)
 				continue; /* an optional outlet that leads nowhere */
-			push(&list, link_json(s->name, &s->links[k]));
+			json_push(&list, link_json(s->name, &s->links[k]));
 		}
 	}
 	return list;
@@ -264,7 +249,7 @@ json_t *view_json_stages(const struct weir_graph_view *v)
 	json_t *list = json_array();
 
 	for (int i = 0; i < v->n_stages; i++)
-		push(&list, stage_json(v, &v->stages[i]));
+		json_push(&list, stage_json(v, &v->stages[i]));
 	return merge(time_json(v), json_pack("{s:s, s:f, s:o}", "name", v->name,
 				       "process_cpu_seconds", process_cpu(), "stages", list));
 }
@@ -274,7 +259,7 @@ json_t *view_json_stage(const struct weir_graph_view *v, const struct weir_stage
 	return merge(time_json(v), stage_json(v, s));
 }
 
-static json_t *decision_json(const struct weir_graph_view *v, const struct weir_decision *d)
+json_t *view_json_decision(const struct weir_graph_view *v, const struct weir_decision *d)
 {
 	return json_pack("{s:I, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:s?, s:s?}",
 	    "id", (json_int_t)d->id, "time", seconds(d->wall_ns), "uptime_seconds",
@@ -290,7 +275,7 @@ json_t *view_json_decisions(
 	json_t *list = json_array();
 
 	for (int i = 0; i < n; i++)
-		push(&list, decision_json(v, &decision[i]));
+		json_push(&list, view_json_decision(v, &decision[i]));
 	return merge(time_json(v), json_pack("{s:I, s:o}", "decisions_total",
 				       (json_int_t)v->decisions_total, "decisions", list));
 }

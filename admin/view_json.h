@@ -22,6 +22,10 @@ json_t *view_json_stages(const struct weir_graph_view *view);
 /** The stage `stage` of `view`, with the time of the snapshot. */
 json_t *view_json_stage(const struct weir_graph_view *view, const struct weir_stage_view *stage);
 
+/** One of them, as below. */
+json_t *view_json_decision(
+    const struct weir_graph_view *view, const struct weir_decision *decision);
+
 /** `n` decisions in the order given, and how many there ever were. */
 json_t *view_json_decisions(
     const struct weir_graph_view *view, const struct weir_decision *decision, int n);

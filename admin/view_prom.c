@@ -154,6 +154,18 @@ static void print_cohort(struct textbuf *out, const struct family *f, const stru
 	prom_count(out, a->stage->batches);
 }
 
+static void print_state(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	static const char *const word[] = {"running", "paused", "draining", "drained"};
+	const char *state = a->stage->state ? a->stage->state : word[0];
+
+	for (size_t i = 0; i < sizeof(word) / sizeof(word[0]); i++) {
+		begin(out, f, a);
+		prom_label(out, "state", word[i]);
+		prom_count(out, strcmp(state, word[i]) == 0);
+	}
+}
+
 static void print_ready(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	begin(out, f, a);
@@ -190,6 +202,8 @@ static const struct family family[] = {
     {"weir_controller_decisions_total", "counter",
 	"Decisions of controllers and operators written to the journal", SCOPE_GRAPH, MEMBER_COUNT,
 	offsetof(struct weir_graph_view, decisions_total), NULL},
+    {"weir_stage_state", "gauge", "1 for the state that the stage is in, as operators steer it",
+	SCOPE_STAGE, 0, BY(print_state)},
     {"weir_stage_queue_length", "gauge", "Events waiting in the queue of the stage", SCOPE_POOLED,
 	MEMBER_COUNT, OF_STAGE(queue_length)},
     {"weir_stage_queue_limit", "gauge", "Events the queue of the stage may hold", SCOPE_POOLED,

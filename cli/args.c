@@ -11,7 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_SET = 256, OPT_CHECK, OPT_ADMIN, OPT_FORCE, OPT_THREADS, OPT_JSON, OPT_SHED };
+enum {
+	OPT_SET = 256,
+	OPT_CHECK,
+	OPT_ADMIN,
+	OPT_FORCE,
+	OPT_THREADS,
+	OPT_JSON,
+	OPT_SHED,
+	OPT_FOR,
+	OPT_DRY_RUN
+};
 
 static const struct option long_options[] = {
     {"help", no_argument, NULL, 'h'},
@@ -24,6 +34,8 @@ static const struct option long_options[] = {
     {"threads", no_argument, NULL, OPT_THREADS},
     {"json", no_argument, NULL, OPT_JSON},
     {"shed", required_argument, NULL, OPT_SHED},
+    {"for", required_argument, NULL, OPT_FOR},
+    {"dry-run", no_argument, NULL, OPT_DRY_RUN},
     {NULL, 0, NULL, 0},
 };
 
@@ -61,6 +73,12 @@ static unsigned args_option_bit(int c)
 		return VERB_JSON;
 	case OPT_SHED:
 		return VERB_SHED;
+	case OPT_FOR:
+		return VERB_FOR;
+	case OPT_DRY_RUN:
+		return VERB_DRY_RUN;
+	case 'n':
+		return VERB_COUNT;
 	default:
 		return 0;
 	}
@@ -134,6 +152,15 @@ static int args_take(const struct verb *verb, struct verb_args *args, int c)
 	case OPT_SHED:
 		args->shed = optarg;
 		return VERB_OK;
+	case OPT_FOR:
+		args->for_ = optarg;
+		return VERB_OK;
+	case OPT_DRY_RUN:
+		args->dry_run = true;
+		return VERB_OK;
+	case 'n':
+		args->count = optarg;
+		return VERB_OK;
 	default:
 		args->admin = optarg;
 		return VERB_OK;
@@ -162,7 +189,7 @@ int verb_parse(const struct verb *verb, int argc, char **argv, struct verb_args 
 	}
 	opterr = 0;
 	optind = 1;
-	while ((c = getopt_long(argc, argv, ":ho:f:", long_options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":ho:f:n:", long_options, NULL)) != -1) {
 		const char *word = argv[optind - 1];
 		char name[16];
 		if (c == ':')

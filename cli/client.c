@@ -131,24 +131,27 @@ static int client_connect_tcp(const struct client_address *at)
 	return fd;
 }
 
-/** What is asked: `body` NULL for a GET, else JSON to PUT. */
+/** What is asked: `body` NULL or JSON. */
 struct client_request {
-	const char *path, *body;
+	const char *method, *path, *body;
 };
+
+/** Longest request: a knob's value may be a page of text. */
+#define CLIENT_REQUEST_MAX 16384
 
 static int client_send(
     int fd, const struct client_address *at, const struct client_request *request)
 {
 	bool bare = at->unix_path || strchr(at->host, ':');
-	char head[1024], about[96] = "";
+	char head[CLIENT_REQUEST_MAX], about[96] = "";
 
 	if (request->body)
 		snprintf(about, sizeof(about),
 		    "Content-Type: application/json\r\nContent-Length: %zu\r\n",
 		    strlen(request->body));
 	int n = snprintf(head, sizeof(head),
-	    "%s %s HTTP/1.1\r\nHost: %s%s%s%s%s\r\nConnection: close\r\n%s\r\n%s",
-	    request->body ? "PUT" : "GET", request->path, bare && !at->unix_path ? "[" : "",
+	    "%s %s HTTP/1.1\r\nHost: %s%s%s%s%s\r\nConnection: close\r\n%s\r\n%s", request->method,
+	    request->path, bare && !at->unix_path ? "[" : "",
 	    at->unix_path ? "localhost" : at->host, bare && !at->unix_path ? "]" : "",
 	    at->unix_path ? "" : ":", at->unix_path ? "" : at->port, about,
 	    request->body ? request->body : "");
@@ -296,11 +299,20 @@ static int client_ask(const char *url, const struct client_request *request,
 int client_get(
     const char *url, const char *path, struct client_answer *answer, struct weir_err *err)
 {
-	return client_ask(url, &(struct client_request){.path = path}, answer, err);
+	return client_ask(
+	    url, &(struct client_request){.method = "GET", .path = path}, answer, err);
 }
 
 int client_put(const char *url, const char *path, const char *body, struct client_answer *answer,
     struct weir_err *err)
 {
-	return client_ask(url, &(struct client_request){.path = path, .body = body}, answer, err);
+	return client_act(url, "PUT", path, body, answer, err);
+}
+
+int client_act(const char *url, const char *method, const char *path, const char *body,
+    struct client_answer *answer, struct weir_err *err)
+{
+	const struct client_request request = {.method = method, .path = path, .body = body};
+
+	return client_ask(url, &request, answer, err);
 }

@@ -32,4 +32,8 @@ int client_get(
 int client_put(const char *url, const char *path, const char *body, struct client_answer *answer,
     struct weir_err *err);
 
+/** Send the JSON `body` with `method` ("POST", "DELETE") to `path`, else as client_get. */
+int client_act(const char *url, const char *method, const char *path, const char *body,
+    struct client_answer *answer, struct weir_err *err);
+
 #endif

@@ -33,6 +33,9 @@ enum verb_option {
 	VERB_FORCE = 64,    /* --force */
 	VERB_THREADS = 256, /* --threads */
 	VERB_SHED = 512,    /* --shed ID */
+	VERB_FOR = 1024,      /* --for DURATION */
+	VERB_DRY_RUN = 2048,  /* --dry-run */
+	VERB_COUNT = 4096,    /* -n N */
 	VERB_RAW = 128,     /* parses its own: args->operand is argv with the verb's name */
 };
 
@@ -41,11 +44,13 @@ enum verb_option {
 
 /** A parsed command line; all pointers are into argv. */
 struct verb_args {
-	bool help, json, check, force, threads;
+	bool help, json, check, force, threads, dry_run;
 	const char *format; /* NULL when not given */
 	const char *admin;  /* NULL when not given */
 	const char *output; /* NULL when not given */
 	const char *shed;   /* NULL when not given */
+	const char *for_;   /* NULL when not given */
+	const char *count;  /* NULL when not given */
 	int n_sets;
 	const char *sets[VERB_SETS_MAX];
 	int n; /* operands */
@@ -106,6 +111,14 @@ int verb_ps(const struct verb *verb, const struct verb_args *args);
 int verb_doctor(const struct verb *verb, const struct verb_args *args);
 int verb_why(const struct verb *verb, const struct verb_args *args);
 int verb_overload(const struct verb *verb, const struct verb_args *args);
+int verb_set(const struct verb *verb, const struct verb_args *args);
+int verb_unset(const struct verb *verb, const struct verb_args *args);
+int verb_undo(const struct verb *verb, const struct verb_args *args);
+int verb_steer(const struct verb *verb, const struct verb_args *args); /* pause, resume, drain */
+int verb_show(const struct verb *verb, const struct verb_args *args);
+int verb_queue(const struct verb *verb, const struct verb_args *args);
+int verb_log(const struct verb *verb, const struct verb_args *args);
+int verb_save(const struct verb *verb, const struct verb_args *args);
 int verb_bench(const struct verb *verb, const struct verb_args *args);
 int verb_simulate(const struct verb *verb, const struct verb_args *args);
 int verb_compare(const struct verb *verb, const struct verb_args *args);

@@ -16,10 +16,10 @@ const struct verb *verb_find(const char *name)
 
 const char *verb_nearest(const char *word)
 {
-	const char *names[32];
+	const char *names[64];
 	int n = 0;
 
-	for (const struct verb *v = verb_table; v->name && n < 32; v++)
+	for (const struct verb *v = verb_table; v->name && n < 64; v++)
 		names[n++] = v->name;
 	return weir_nearest(word, names, n);
 }
@@ -61,6 +61,38 @@ const struct verb verb_table[] = {
 	"Show or turn the kill switch of a running server: what its stages' admission may do at "
 	"most",
 	"weir overload shadow --admin http://127.0.0.1:9900", VERB_ADMIN, 0, 1, verb_overload},
+    {"show", "watching", "STAGE [--admin URL] [-o json]",
+	"Show one stage of a running server: its state, its numbers by class, its knobs in layers",
+	"weir show work --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_JSON, 1, 1, verb_show},
+    {"queue", "watching", "STAGE [-n N] [--admin URL] [-o json]",
+	"List the oldest events that wait at a stage: age, class, time left, type; never content",
+	"weir queue work -n 5 --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_JSON | VERB_COUNT,
+	1, 1, verb_queue},
+    {"log", "watching", "[-n N] [--admin URL] [-o json]",
+	"Tell what controllers decided and operators did, newest last",
+	"weir log -n 50 --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_JSON | VERB_COUNT, 0, 0,
+	verb_log},
+    {"set", "acting", "STAGE.KNOB=VALUE [--for TIME] [--admin URL] [-o json]",
+	"Turn a knob of a running server, for good or for a time after which it turns back",
+	"weir set work.threads.max=8 --for 10m", VERB_ADMIN | VERB_JSON | VERB_FOR, 1, 1, verb_set},
+    {"unset", "acting", "STAGE.KNOB [--admin URL] [-o json]",
+	"Turn a knob of a running server back to its configured value",
+	"weir unset work.threads.max", VERB_ADMIN | VERB_JSON, 1, 1, verb_unset},
+    {"undo", "acting", "[--admin URL] [-o json]",
+	"Take back the newest act on a running server; again: the one before it", "weir undo",
+	VERB_ADMIN | VERB_JSON, 0, 0, verb_undo},
+    {"pause", "acting", "STAGE [--admin URL] [-o json]",
+	"Let the handlers of a stage take no more work; what comes waits in its queue",
+	"weir pause work", VERB_ADMIN | VERB_JSON, 1, 1, verb_steer},
+    {"resume", "acting", "STAGE [--admin URL] [-o json]", "End a pause or a drain",
+	"weir resume work", VERB_ADMIN | VERB_JSON, 1, 1, verb_steer},
+    {"drain", "acting", "STAGE [--admin URL] [-o json]",
+	"Let a stage refuse what comes and finish what it has, until resumed", "weir drain work",
+	VERB_ADMIN | VERB_JSON, 1, 1, verb_steer},
+    {"save", "acting", "FILE [--admin URL] [--dry-run]",
+	"Write the knobs that were set on a running server into its YAML, keeping all else as it "
+	"is",
+	"weir save shop.yaml --dry-run", VERB_ADMIN | VERB_DRY_RUN, 1, 1, verb_save},
     {"bench", "measuring", "URL --rate N [OPTION]...",
 	"Load a server with requests at fixed times (open loop) and measure what it makes of them",
 	"weir bench http://127.0.0.1:8080/ --rate 2k --for 10s -o run.json", VERB_RAW, 0, 0,

@@ -50,6 +50,25 @@ int config_describe(const char *type, FILE *out);
  *  where it comes from: file:line or "default". 0 or WEIR_ENOENT. */
 int config_explain(const struct weir_spec *spec, const char *path, FILE *out);
 
+/** Write the effective value of every key, one "path value" a line: what two specs have to have in common
+ *  to mean the same. 0 or WEIR_ENOMEM. */
+int config_values(const struct weir_spec *spec, FILE *out);
+
+/** A knob to be written into a file: of stage `stage`, `knob` as for --set. */
+struct config_change {
+	const char *stage, *knob, *value;
+};
+
+/**
+ * The text of the file `path` with change[0..n) made and every other byte as it was: values are
+ * replaced where they stand, knobs that are not there are added to their stage. Nothing is written.
+ * *text (NUL behind it) is the caller's to free, *size its bytes. 0; WEIR_EINVAL when a value has no
+ * place of its own (it comes from ${}, from an included file, from a number that says more than one
+ * knob), with the place in `errs`; a code of config_load when the file can not be read; WEIR_ENOMEM.
+ */
+int config_edit(const char *path, const struct config_change *change, int n, char **text,
+    size_t *size, struct weir_errs *errs);
+
 /** Write the graph: format "text", "dot" or "mermaid". 0 or WEIR_EINVAL. */
 int config_graph(const struct weir_spec *spec, const char *format, FILE *out);
 

@@ -35,6 +35,7 @@ struct explain {
 	FILE *out;
 	int shown;
 	bool no_memory;
+	bool values; /* only these, in one form */
 };
 
 /* Where a group of rows is looked for. */
@@ -56,6 +57,10 @@ static void show(struct explain *x, const char *path, const char *value, const c
 {
 	if (!is_below(path, x->only))
 		return;
+	if (x->values) {
+		fprintf(x->out, "%s %s\n", path, value);
+		return;
+	}
 	fprintf(x->out, "%-*s %-*s %s\n", PATH_WIDTH, path, VALUE_WIDTH, value, origin);
 	x->shown++;
 }
@@ -268,19 +273,34 @@ static void explain_stage(struct explain *x, const struct weir_stage_spec *stage
 	explain_placement(x, &scope, stage);
 }
 
+static void explain_all(struct explain *x)
+{
+	const struct weir_spec *spec = x->spec;
+
+	if (spec->free_sources == sources_free)
+		x->all = spec->sources;
+	explain_server(x);
+	for (int i = 0; i < spec->n_classes; i++)
+		explain_class(x, &spec->classes[i]);
+	for (int i = 0; i < spec->n_groups; i++)
+		explain_group(x, &spec->groups[i]);
+	for (int i = 0; i < spec->n_stages; i++)
+		explain_stage(x, &spec->stages[i]);
+}
+
+int config_values(const struct weir_spec *spec, FILE *out)
+{
+	struct explain x = {.spec = spec, .out = out, .values = true};
+
+	explain_all(&x);
+	return x.no_memory ? WEIR_ENOMEM : 0;
+}
+
 int config_explain(const struct weir_spec *spec, const char *path, FILE *out)
 {
 	struct explain x = {.spec = spec, .only = path, .out = out};
 
-	if (spec->free_sources == sources_free)
-		x.all = spec->sources;
-	explain_server(&x);
-	for (int i = 0; i < spec->n_classes; i++)
-		explain_class(&x, &spec->classes[i]);
-	for (int i = 0; i < spec->n_groups; i++)
-		explain_group(&x, &spec->groups[i]);
-	for (int i = 0; i < spec->n_stages; i++)
-		explain_stage(&x, &spec->stages[i]);
+	explain_all(&x);
 	if (x.no_memory)
 		return WEIR_ENOMEM;
 	return x.shown > 0 ? 0 : WEIR_ENOENT;

@@ -13,12 +13,25 @@
 /* Longest drain, an hour: a guess. Who waits longer wants no drain. */
 #define GRACE_MAX_NS 3600e9
 
+static const struct weir_knob history_knobs[] = {
+    {.name = "file",
+	.type = WEIR_KNOB_STRING,
+	.offset = offsetof(struct weir_history_spec, file),
+	.def = "",
+	.help = "file in which the history survives a restart; empty for in memory alone"},
+    {.name = NULL}};
+
 const struct weir_knob config_admin_knobs[] = {
     {.name = "listen",
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct weir_admin_spec, listen),
 	.def = "",
 	.help = "address of the admin endpoint, as 127.0.0.1:9900; empty for none"},
+    {.name = "history",
+	.type = WEIR_KNOB_MAP,
+	.offset = offsetof(struct weir_admin_spec, history),
+	.fields = history_knobs,
+	.help = "the last hours of every stage"},
     {.name = NULL}};
 
 const struct weir_knob config_drain_knobs[] = {

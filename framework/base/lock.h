@@ -5,8 +5,8 @@
  * Lock order (a thread that holds one takes only later ones):
  *
  *   graph.lock (start, drain, set) > pool.lock (resize, idle list) > queue.lock > mailbox.lock
- *   graph.threads_lock, stage.conf_lock, journal.lock and registry.lock are leaves; nothing is
- * taken inside them.
+ *   graph.threads_lock, stage.conf_lock, journal.lock, acts.lock and registry.lock are leaves;
+ * nothing is taken inside them.
  *
  * No lock is held across a handler, a finish callback, a log call or a join (rule 29).
  * Adaptive mutexes: critical sections here are tens of ns, a short spin beats a futex call.

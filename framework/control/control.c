@@ -180,6 +180,8 @@ void control_step(struct control *c, int64_t now_ns, double cpu_ratio)
 		c->ops->view(c->ctx, i, &v);
 		v.cpu_ratio = cpu_ratio;
 		mend(c, i, &v, now_ns);
+		if (v.paused) /* what is seen now says nothing about how many threads it needs */
+			continue;
 		outcomes_step(&c->pools[i].outcomes, &v, now_ns, &c->journal);
 		resize(c, i, &v, now_ns);
 	}

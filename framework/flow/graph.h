@@ -13,6 +13,7 @@
 #include <weir/graph.h>
 
 #include "base/lock.h"
+#include "control/acts.h"
 #include "flow/stage.h"
 
 enum graph_phase { GRAPH_BUILT, GRAPH_RUNNING, GRAPH_DRAINING, GRAPH_DRAINED };
@@ -41,6 +42,7 @@ struct graph_class {
 
 struct control;
 struct journal;
+struct override;
 struct meter;
 struct graph_route;
 
@@ -55,6 +57,10 @@ struct weir_graph {
 	int class_priority[WEIR_CLASSES_MAX]; /* 0 is the highest; equal ones are served alike */
 	double class_guarantee[WEIR_CLASSES_MAX]; /* share of the service that is its own, 0..0.5 */
 	struct lock lock;                         /* effective values in stage specs */
+	struct override *overrides WEIR_GUARDED_BY(lock);
+	bool steerable WEIR_GUARDED_BY(lock); /* running: stages may be paused */
+	_Atomic int64_t expires_ns;           /* the earliest end of an override, INT64_MAX: none */
+	struct acts acts;
 	struct lock threads_lock;
 	struct thread *threads WEIR_GUARDED_BY(threads_lock);
 	struct gone *gone WEIR_GUARDED_BY(threads_lock);

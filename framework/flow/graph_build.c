@@ -14,6 +14,7 @@
 #include "base/task.h"
 #include "control/control.h"
 #include "flow/graph.h"
+#include "flow/graph_acts.h"
 #include "flow/plan.h"
 #include "flow/thread.h"
 #include "sched/pool.h"
@@ -254,6 +255,7 @@ static struct weir_graph *graph_alloc(struct weir_spec *spec)
 	g->spec = spec;
 	lock_init(&g->lock);
 	lock_init(&g->threads_lock);
+	graph_acts_init(g);
 	pthread_mutex_init(&g->drain_mutex, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -321,6 +323,7 @@ void weir_graph_free(struct weir_graph *g)
 	for (int i = 0; i < g->n_pools; i++)
 		pool_free(g->pools[i]);
 	graph_route_free(g);
+	graph_acts_fini(g);
 	for (int i = 0; i < g->n_stages; i++)
 		free_stage(g, g->stages[i]);
 	graph_control_free(g);

@@ -6,6 +6,7 @@
 #include "base/task.h"
 #include "control/control.h"
 #include "flow/graph.h"
+#include "flow/graph_acts.h"
 #include "flow/meter.h"
 #include "sched/pool.h"
 
@@ -55,11 +56,13 @@ static void pool_view(void *ctx, int i, struct resize_view *v)
 	v->max = atomic_load(&pool->max);
 	v->useful = useful_threads(pool);
 	machine_view(g, pool, v);
+	v->paused = true;
 	for (int s = 0; s < pool->n_sinks; s++) {
 		struct book book = {0};
 		int64_t running_ns = 0;
 		graph_sum(g, pool->sinks[s]->id, &book, NULL, NULL, &running_ns, NULL);
-		v->queue_length += queue_length(&pool->sinks[s]->queue);
+		v->queue_length += queue_ready(&pool->sinks[s]->queue);
+		v->paused &= queue_paused(&pool->sinks[s]->queue);
 		v->queue_limit += atomic_load(&pool->sinks[s]->queue.limit);
 		for (int c = 0; c < g->n_classes; c++) {
 			v->offered_total += atomic_load_explicit(
@@ -106,6 +109,11 @@ static int64_t tick(void *ctx, int64_t now_ns)
 		if (!g->meters[i])
 			continue;
 		any = true;
+		if (queue_paused(&g->stages[i]->sink.queue)) {
+			g->meters[i]->at_ns =
+			    0; /* a pause teaches nothing: the next sample begins behind it */
+			continue;
+		}
 		if (meter_rests(g->meters[i], g->stages[i]))
 			continue;
 		all_rest = false;
@@ -124,6 +132,7 @@ static void watch(void *ctx, int64_t now_ns, struct journal *journal)
 	graph_batch(ctx, now_ns, journal);
 	graph_degrade(ctx, now_ns);
 	graph_watch(ctx, now_ns, journal);
+	graph_expire(ctx, now_ns);
 }
 
 static const struct control_ops graph_control_ops = {

@@ -4,17 +4,21 @@
  *
  * A value is parsed into a copy of the stage's spec (or of its `with:` block); only when it is good
  * is the copy made effective: bounds to the pool, limits and admission to the sink, a new
- * configuration block to the threads. graph->lock orders writers; every change is journalled.
+ * configuration block to the threads. graph->lock orders writers; graph_layers.c keeps what was there.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/knob_in.h"
 #include "base/task.h"
-#include "control/control.h"
 #include "flow/graph.h"
+#include "flow/graph_acts.h"
 #include "sched/pool.h"
+
+/* Knobs of a table that a wrong name is compared with. */
+#define PATHS_MAX 64
 
 static int say(char *why, size_t size, int code, const char *fmt, ...) WEIR_PRINTF(4, 5);
 static int say(char *why, size_t size, int code, const char *fmt, ...)
@@ -45,6 +49,76 @@ static const struct weir_knob *find_row(
 		return NULL;
 	*base = (char *)*base + row->offset;
 	return find_row(row->fields, path + n + 1, base);
+}
+
+/* Paths that a wrong one may have meant: sections and what is in them. */
+static int list_paths(const struct weir_knob *table, char path[][64], int max)
+{
+	int n = 0;
+
+	for (const struct weir_knob *row = table; row && row->name; row++) {
+		if (row->type != WEIR_KNOB_MAP) {
+			if (n < max)
+				snprintf(path[n++], 64, "%s", row->name);
+			continue;
+		}
+		for (const struct weir_knob *f = row->fields; f && f->name && n < max; f++)
+			snprintf(path[n++], 64, "%s.%s", row->name, f->name);
+	}
+	return n;
+}
+
+static const char *nearest_path(
+    const struct weir_knob *table, const char *knob, char path[PATHS_MAX][64])
+{
+	const char *names[PATHS_MAX];
+	int n = list_paths(table, path, PATHS_MAX);
+
+	for (int i = 0; i < n; i++)
+		names[i] = path[i];
+	return weir_nearest(knob, names, n);
+}
+
+static int no_knob(const struct weir_stage *st, const char *knob, char *why, size_t size)
+{
+	char path[PATHS_MAX][64];
+	const char *near = nearest_path(weir_stage_knobs, knob, path);
+
+	return say(why, size, WEIR_ENOENT, "stage '%s' has no knob '%s'%s%s%s", st->name, knob,
+	    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static int no_with(const struct weir_stage *st, const char *knob, char *why, size_t size)
+{
+	char path[PATHS_MAX][64];
+	const char *near = nearest_path(st->ops->knobs, knob, path);
+
+	return say(why, size, WEIR_ENOENT, "'%s' (%s) has no knob '%s'%s%s%s", st->name,
+	    st->ops->name, knob, near ? ", did you mean 'with." : "", near ? near : "",
+	    near ? "'?" : "");
+}
+
+/* A number out of range names one bound: add the whole range. */
+static int parse(const struct weir_knob *row, const char *value, void *base, char *why, size_t size)
+{
+	int rc = weir_knob_parse(row, value, base, why, size);
+	size_t n = rc == 0 ? 0 : strlen(why);
+	double min, max;
+
+	if (rc == 0 || !strstr(why, "' is too ") || !knob_bounds(row, &min, &max))
+		return rc;
+	struct text_out out = {why + n, size - n, 0};
+	bool real = row->type == WEIR_KNOB_RATE || row->type == WEIR_KNOB_RATIO;
+	for (int i = 0; i < 2; i++) {
+		text_put(&out, i == 0 ? " (from " : " to ");
+		if (real)
+			knob_put_real(&out, row->type, i == 0 ? min : max);
+		else
+			knob_put_whole(&out, row->type, (int64_t)(i == 0 ? min : max));
+	}
+	text_put(&out, ")");
+	text_end(&out);
+	return rc;
 }
 
 /* Parse into a scratch copy first, so that a bad pair of bounds changes nothing. */
@@ -96,13 +170,13 @@ static int set_framework(
 	const struct weir_knob *row = find_row(weir_stage_knobs, knob, &base);
 
 	if (!row)
-		return say(why, size, WEIR_ENOENT, "stage '%s' has no knob '%s'", st->name, knob);
+		return no_knob(st, knob, why, size);
 	if (!(row->flags & WEIR_KNOB_LIVE))
 		return say(why, size, WEIR_EINVAL,
 		    "'%s' of stage '%s' can not change while the server runs", knob, st->name);
 	if (strncmp(knob, "threads.", 8) == 0 && (!st->pool || st->spec->group[0] != '\0'))
 		return say(why, size, WEIR_EINVAL, "stage '%s' has no pool of its own", st->name);
-	int rc = weir_knob_parse(row, value, base, why, size);
+	int rc = parse(row, value, base, why, size);
 	if (rc == 0 && (rc = check_threads(&st->spec->threads, why, size)) != 0)
 		st->spec->threads = before;
 	if (rc == 0 && (rc = check_degrade(&st->spec->degrade, why, size)) != 0)
@@ -153,14 +227,13 @@ static int set_with(
 	struct conf *c;
 
 	if (!row)
-		return say(why, size, WEIR_ENOENT, "'%s' (%s) has no knob '%s'", st->name,
-		    st->ops->name, knob);
+		return no_with(st, knob, why, size);
 	if (!(row->flags & WEIR_KNOB_LIVE))
 		return say(why, size, WEIR_EINVAL,
 		    "'%s' of stage '%s' can not change while the server runs", knob, st->name);
 	if (copy_conf(st, &c) != 0)
 		return say(why, size, WEIR_ENOMEM, "out of memory");
-	int rc = weir_knob_parse(row, value, c->data, why, size);
+	int rc = parse(row, value, c->data, why, size);
 	if (rc == 0)
 		stage_conf_set(st, c);
 	else
@@ -168,42 +241,18 @@ static int set_with(
 	return rc;
 }
 
-static void note(struct weir_graph *g, const char *stage, const char *knob, const char *value)
+int graph_knob_turn(
+    struct weir_stage *st, const char *knob, const char *value, char *why, size_t size)
 {
-	struct weir_decision d = {0};
-
-	snprintf(d.stage, sizeof(d.stage), "%s", stage);
-	snprintf(d.actor, sizeof(d.actor), "operator");
-	snprintf(d.action, sizeof(d.action), "set");
-	snprintf(d.rule, sizeof(d.rule), "%.40s = %.48s", knob, value);
-	journal_add(control_journal(g->control), d);
+	return strncmp(knob, "with.", 5) == 0 ? set_with(st, knob + 5, value, why, size)
+					      : set_framework(st, knob, value, why, size);
 }
 
-int weir_graph_set(struct weir_graph *g, const char *stage, const char *knob, const char *value,
-    char *why, size_t size)
+int graph_knob_print(struct weir_stage *st, const char *knob, char *buf, size_t size)
 {
-	struct weir_stage *st = weir_graph_stage(g, stage);
-
-	if (!st)
-		return say(why, size, WEIR_ENOENT, "there is no stage '%s'", stage);
-	lock_take(&g->lock);
-	int rc = strncmp(knob, "with.", 5) == 0 ? set_with(st, knob + 5, value, why, size)
-						: set_framework(st, knob, value, why, size);
-	lock_release(&g->lock);
-	if (rc == 0)
-		note(g, stage, knob, value);
-	return rc;
-}
-
-int weir_graph_get(
-    const struct weir_graph *g, const char *stage, const char *knob, char *buf, size_t size)
-{
-	struct weir_stage *st = weir_graph_stage(g, stage);
 	const struct weir_knob *row;
 	int rc = WEIR_ENOENT;
 
-	if (!st)
-		return WEIR_ENOENT;
 	if (strncmp(knob, "with.", 5) == 0) {
 		struct conf *c = stage_conf_get(st);
 		row = st->ops->knobs ? weir_knob_find(st->ops->knobs, knob + 5) : NULL;
@@ -212,11 +261,22 @@ int weir_graph_get(
 		conf_put(c);
 		return rc;
 	}
-	lock_take(&st->graph->lock);
 	void *base = st->spec;
 	row = find_row(weir_stage_knobs, knob, &base);
 	if (row)
 		rc = weir_knob_print(row, base, buf, size) < 0 ? WEIR_EINVAL : 0;
+	return rc;
+}
+
+int weir_graph_get(
+    const struct weir_graph *g, const char *stage, const char *knob, char *buf, size_t size)
+{
+	struct weir_stage *st = weir_graph_stage(g, stage);
+
+	if (!st)
+		return WEIR_ENOENT;
+	lock_take(&st->graph->lock);
+	int rc = graph_knob_print(st, knob, buf, size);
 	lock_release(&st->graph->lock);
 	return rc;
 }

@@ -9,6 +9,7 @@
 
 #include "control/control.h"
 #include "flow/graph.h"
+#include "flow/graph_acts.h"
 
 static const char *const words[] = {
     [WEIR_ADMISSION_OFF] = "off",
@@ -23,20 +24,37 @@ void graph_overload_init(struct weir_graph *g)
 		atomic_store(&g->stages[i]->sink.mode_cap, g->spec->overload_mode);
 }
 
-int weir_graph_set_overload(struct weir_graph *g, enum weir_admission_mode mode)
+void graph_overload_turn(struct weir_graph *g, int mode)
+{
+	atomic_store(&g->overload_mode, mode);
+	for (int i = 0; i < g->n_stages; i++)
+		atomic_store(&g->stages[i]->sink.mode_cap, mode);
+}
+
+void graph_overload_note(struct weir_graph *g, int before, int mode, struct weir_act *act)
 {
 	struct weir_decision d = {.actor = "operator", .action = "set"};
+
+	snprintf(d.rule, sizeof(d.rule), "overload.mode = %s", words[mode]);
+	snprintf(d.inputs, sizeof(d.inputs), "it was %s", words[before]);
+	journal_add(control_journal(g->control), d);
+	snprintf(act->target, sizeof(act->target), "overload.mode");
+	snprintf(act->from, sizeof(act->from), "%s", words[before]);
+	snprintf(act->to, sizeof(act->to), "%s", words[mode]);
+}
+
+int weir_graph_set_overload(struct weir_graph *g, enum weir_admission_mode mode)
+{
+	struct weir_act act = {.actor = "operator", .what = "overload"};
 
 	if ((int)mode < WEIR_ADMISSION_OFF || (int)mode > WEIR_ADMISSION_ENFORCE)
 		return WEIR_EINVAL;
 	lock_take(&g->lock);
-	int before = atomic_exchange(&g->overload_mode, (int)mode);
-	for (int i = 0; i < g->n_stages; i++)
-		atomic_store(&g->stages[i]->sink.mode_cap, (int)mode);
+	int before = atomic_load(&g->overload_mode);
+	graph_overload_turn(g, (int)mode);
+	graph_overload_note(g, before, (int)mode, &act);
+	graph_act_overload(g, &act, before);
 	lock_release(&g->lock);
-	snprintf(d.rule, sizeof(d.rule), "overload.mode = %s", words[mode]);
-	snprintf(d.inputs, sizeof(d.inputs), "it was %s", words[before]);
-	journal_add(control_journal(g->control), d);
 	return 0;
 }
 

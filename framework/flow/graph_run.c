@@ -13,6 +13,7 @@
 #include "base/stack.h"
 #include "control/control.h"
 #include "flow/graph.h"
+#include "flow/graph_acts.h"
 #include "flow/thread.h"
 #include "sched/pool.h"
 
@@ -254,6 +255,8 @@ int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)
 		rc = start_sources(g, errs, &n_started);
 	if (rc != 0)
 		abort_start(g, n_started);
+	else
+		graph_steer_begin(g);
 	return rc;
 }
 
@@ -264,6 +267,7 @@ void weir_graph_drain(struct weir_graph *g, int64_t grace_ns, struct weir_drain_
 	bool attach = thread_current == NULL;
 
 	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_RUNNING);
+	graph_steer_end(g);
 	atomic_store(&g->phase, GRAPH_DRAINING);
 	if (attach)
 		enter_drain(g, until_ns + NS_PER_S);

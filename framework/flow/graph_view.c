@@ -192,6 +192,19 @@ static void view_names(struct weir_stage *st, struct weir_stage_view *v)
 		v->n_metrics++;
 }
 
+/* A drained stage stays so: its door is shut, and nothing is in flight that could come back. */
+static const char *state_word(const struct weir_stage *st, uint64_t in_flight)
+{
+	switch (atomic_load(&st->steer)) {
+	case WEIR_STEER_PAUSE:
+		return "paused";
+	case WEIR_STEER_DRAIN:
+		return in_flight > 0 ? "draining" : "drained";
+	default:
+		return "running";
+	}
+}
+
 static int view_links(struct weir_stage *st, struct weir_stage_view *v, const uint64_t *events)
 {
 	v->links = calloc((size_t)st->n_outlets + 1, sizeof(*v->links));
@@ -242,6 +255,7 @@ static int view_stage(struct weir_graph *g, struct weir_stage *st, struct weir_s
 	for (int m = 0; m < v->n_metrics; m++)
 		v->metric[m] = (int64_t)book_read(&b.metric[m]);
 	view_law(g, st, &b, (int64_t)n_queued, before, v);
+	v->state = state_word(st, v->in_flight);
 	int rc = view_links(st, v, events);
 	free(events);
 	return rc;
@@ -269,6 +283,7 @@ int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
 	for (int i = 0; v->stages && rc == 0 && i < g->n_stages; i++, v->n_stages++)
 		rc = view_stage(g, g->stages[i], &v->stages[i]);
 	v->decisions_total = journal_total(control_journal(g->control));
+	v->acts_total = acts_total(&g->acts);
 	if (!v->stages || rc != 0) {
 		weir_graph_view_free(v);
 		return WEIR_ENOMEM;

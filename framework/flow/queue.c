@@ -21,6 +21,9 @@
  * keys. Guess: waits 8 batches at worst. */
 #define COHORT_PASSES 8
 
+/* Lanes a queue may have: 64 partitions (PARTITIONS_MAX in sink.h) of so many classes. */
+#define QUEUE_LANES_MAX (64 * WEIR_CLASSES_MAX)
+
 /* First size of a lane that is not the main one. Guess: one full batch. */
 #define LANE_FIRST 64
 
@@ -335,7 +338,7 @@ int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
 	take->ready_ns = INT64_MAX;
 	take->part = 0;
 	lock_take(&q->lock);
-	struct partition *part = part_due(q, take, &overdue);
+	struct partition *part = queue_paused(q) ? NULL : part_due(q, take, &overdue);
 	if (!part)
 		goto out;
 	take->ready_ns = INT64_MAX;
@@ -364,7 +367,7 @@ bool queue_due(struct queue *q, int rank, int n_ranks, uint32_t least)
 {
 	bool due = false;
 
-	if (atomic_load(&q->length) < least)
+	if (atomic_load(&q->length) < least || queue_paused(q))
 		return false;
 	if (q->n_parts == 1 && !q->leasing)
 		return true;
@@ -405,4 +408,75 @@ void queue_set_limit(struct queue *q, uint32_t limit)
 	lock_take(&q->lock);
 	q->limit = limit;
 	lock_release(&q->lock);
+}
+
+void queue_steer(struct queue *q, bool paused, bool shut)
+{
+	lock_take(&q->lock);
+	q->shut = shut;
+	atomic_store_explicit(&q->paused, paused, memory_order_relaxed);
+	lock_release(&q->lock);
+}
+
+/* A lane on the way to being shown: its next event and when that entered. */
+struct peek {
+	const struct lane *lane;
+	uint32_t at;
+	int64_t queued_ns;
+};
+
+static const struct weir_event *peek_event(const struct peek *p)
+{
+	return p->lane->slot[(p->lane->head + p->at) & (p->lane->capacity - 1)];
+}
+
+static int peek_lanes(struct queue *q, struct peek *peek, int max) WEIR_REQUIRES(&q->lock)
+{
+	int n = 0;
+
+	for (int p = 0; p < q->n_parts; p++) {
+		for (int c = 0; c < q->n_classes && n < max; c++) {
+			if (q->part[p].lane[c].n == 0)
+				continue;
+			peek[n] = (struct peek){.lane = &q->part[p].lane[c]};
+			peek[n].queued_ns = peek_event(&peek[n])->queued_ns;
+			n++;
+		}
+	}
+	return n;
+}
+
+/* The one of `n` >= 1 lanes whose next event has waited longest. */
+static struct peek *peek_oldest(struct peek *peek, int n)
+{
+	struct peek *oldest = peek;
+
+	for (int i = 1; i < n; i++)
+		if (peek[i].queued_ns < oldest->queued_ns)
+			oldest = &peek[i];
+	return oldest;
+}
+
+int queue_peek(struct queue *q, int64_t now_ns, struct weir_queued *out, int n)
+{
+	struct peek peek[QUEUE_LANES_MAX];
+	int shown = 0;
+
+	n = n < QUEUE_PEEK_MAX ? n : QUEUE_PEEK_MAX;
+	lock_take(&q->lock);
+	int lanes = peek_lanes(q, peek, QUEUE_LANES_MAX);
+	while (shown < n && lanes > 0) {
+		struct peek *p = peek_oldest(peek, lanes);
+		const struct weir_event *ev = peek_event(p);
+		out[shown++] = (struct weir_queued){.class_id = ev->class_id,
+		    .age_ns = now_ns > ev->queued_ns ? now_ns - ev->queued_ns : 0,
+		    .left_ns = weir_event_left_ns(ev, now_ns),
+		    .type = ev->type->name};
+		if (++p->at == p->lane->n)
+			*p = peek[--lanes];
+		else
+			p->queued_ns = peek_event(p)->queued_ns;
+	}
+	lock_release(&q->lock);
+	return shown;
 }

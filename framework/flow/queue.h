@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include <weir/event.h>
+#include <weir/graph.h>
 #include <weir/spec.h>
 
 #include "base/lock.h"
@@ -56,6 +57,8 @@ struct queue {
 	atomic_uint limit;  /* likewise */
 	struct partition *part WEIR_GUARDED_BY(lock);
 	bool closed WEIR_GUARDED_BY(lock);
+	bool shut WEIR_GUARDED_BY(lock); /* the stage is being drained: its door refuses */
+	atomic_bool paused;              /* nothing is taken; written under the lock */
 	uint32_t served WEIR_GUARDED_BY(lock); /* batches taken */
 	WEIR_ALIGNED int n_parts;              /* constant from here on */
 	int n_classes;
@@ -112,6 +115,29 @@ static inline uint32_t queue_length(const struct queue *q)
 {
 	return atomic_load_explicit(&q->length, memory_order_relaxed);
 }
+
+/** Is nothing taken from it? Who holds or has just held the lock sees the last queue_steer. */
+static inline bool queue_paused(const struct queue *q)
+{
+	return atomic_load_explicit(&q->paused, memory_order_relaxed);
+}
+
+/** Queued events that may be taken. */
+static inline uint32_t queue_ready(const struct queue *q)
+{
+	return queue_paused(q) ? 0 : queue_length(q);
+}
+
+/** From now on nothing is taken (`paused`), and the door is to refuse everything (`shut`). Whoever ends
+ *  a pause wakes the pool. */
+void queue_steer(struct queue *q, bool paused, bool shut);
+
+/** Most events that queue_peek shows. */
+#define QUEUE_PEEK_MAX 100
+
+/** Describe the oldest `n` <= QUEUE_PEEK_MAX events, oldest first, at time `now_ns`; class names are
+ *  left NULL. Returns how many. Holds the lock for some us, 50 with 64 partitions of 8 classes. */
+int queue_peek(struct queue *q, int64_t now_ns, struct weir_queued *out, int n);
 
 /** When the oldest queued event entered (ns), 0 when empty; n[c] (may be NULL) events per class. */
 int64_t queue_oldest_ns(struct queue *q, uint64_t *n);

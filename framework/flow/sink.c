@@ -74,6 +74,14 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 	return n_expired;
 }
 
+/* The stage is being drained: nobody is asked. */
+static void judge_draining(struct sink *s, struct weir_event **ev, int n, struct verdict *v)
+{
+	for (int c = 0; c < s->queue.n_classes; c++)
+		if (v->want[c] > 0)
+			verdict_refuse_last(v, s, ev, n, c, v->want[c], WEIR_EDRAINING);
+}
+
 /* Say in `v` which of ev[0..n) may not enter. Returns how many may. The queue's lock is held. */
 static int judge(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, struct verdict *v)
     WEIR_REQUIRES(&s->queue.lock)
@@ -81,6 +89,10 @@ static int judge(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, 
 	int total = 0;
 	int64_t left = s->inlined ? INT64_MAX : queue_room_locked(&s->queue);
 
+	if (WEIR_UNLIKELY(s->queue.shut)) {
+		judge_draining(s, ev, n, v);
+		return 0;
+	}
 	v->length = queue_length(&s->queue);
 	for (int c = 0; c < s->queue.n_classes; c++) {
 		int charged = 0;

@@ -40,7 +40,8 @@ struct weir_spec *weir_spec_new(const char *name)
 	spec->grace_ns = GRACE_DEFAULT_NS;
 	spec->overload_mode = WEIR_ADMISSION_ENFORCE;
 	if (weir_spec_text(&spec->name, name) != 0 ||
-	    weir_spec_text(&spec->admin.listen, "") != 0) {
+	    weir_spec_text(&spec->admin.listen, "") != 0 ||
+	    weir_spec_text(&spec->admin.history.file, "") != 0) {
 		weir_spec_free(spec);
 		return NULL;
 	}
@@ -210,6 +211,7 @@ void weir_spec_free(struct weir_spec *spec)
 	free(spec->name);
 	free(spec->path);
 	free(spec->admin.listen);
+	free(spec->admin.history.file);
 	if (spec->free_sources)
 		spec->free_sources(spec->sources); /* last: marks point into them */
 	free(spec);

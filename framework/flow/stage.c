@@ -195,8 +195,8 @@ void stage_wake(struct sink *sink, uint32_t before, uint32_t length, uint64_t pa
 	struct pool *pool = sink->pool;
 	int woken;
 
-	if (!cohort_wakes(sink, before, length))
-		return;
+	if (queue_paused(&sink->queue) || !cohort_wakes(sink, before, length))
+		return; /* who ends the pause wakes the pool */
 	if (sink->queue.n_parts > 1)
 		woken = pool_wake_parts(pool, parts);
 	else

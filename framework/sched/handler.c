@@ -77,7 +77,7 @@ static int take(struct handler *h, int64_t now_ns)
 
 	for (int i = 0; i < pool->n_sinks; i++) {
 		h->view[i] = (struct sched_view){
-		    .length = queue_length(&pool->sinks[i]->queue), .depth = pool->depths[i]};
+		    .length = queue_ready(&pool->sinks[i]->queue), .depth = pool->depths[i]};
 		if (h->view[i].length == 0) /* somebody took what this thread lingered for */
 			h->ready_ns[i] = INT64_MAX;
 	}

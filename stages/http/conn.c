@@ -144,7 +144,7 @@ static enum conn_wait wait_of(const struct conn *c)
 		return WAIT_LINGER;
 	if (c->blocked)
 		return WAIT_WRITE;
-	if (c->no_more)
+	if (c->no_more || c->io->paused) /* nobody is to blame for what we do not read */
 		return WAIT_NONE;
 	if (c->stream.filling)
 		return WAIT_BODY;

@@ -64,11 +64,33 @@ static void publish_counts(struct http_io *io)
 	}
 }
 
+/* An operator has paused the source, or let it go on: with what has been read already, and what waits
+ * in the sockets. */
+static void io_check_pause(struct http_io *io)
+{
+	/* Partner: server_pause. */
+	bool paused = atomic_load_explicit(&io->srv->paused, memory_order_acquire);
+	struct conn *next;
+
+	if (WEIR_LIKELY(paused == io->paused))
+		return;
+	io->paused = paused;
+	io_touch(io);
+	listen_pause(io);
+	for (struct conn *c = io->conns; c; c = next) {
+		next = c->next;
+		if (!c->blocked && !c->lingering)
+			conn_parse(c);
+		conn_settle(c);
+	}
+}
+
 static void io_turn_end(struct weir_loop *loop)
 {
 	struct http_io *io = weir_loop_data(loop);
 
 	run_ready(io);
+	io_check_pause(io);
 	io_check_drain(io);
 	publish_counts(io);
 	weir_loop_expect(loop, io->in_graph);
@@ -275,6 +297,16 @@ static void server_stop(struct weir_stage *st, int64_t until_ns)
 		drain_run(srv, conf->linger_ns, until_ns);
 }
 
+static void server_pause(struct weir_stage *st, bool paused)
+{
+	struct http_server *srv = weir_state(st);
+
+	/* Partner: io_check_pause. */
+	atomic_store_explicit(&srv->paused, paused, memory_order_release);
+	for (int i = 0; i < srv->n_io; i++)
+		weir_loop_wake(srv->io[i]->loop);
+}
+
 static void server_fini(struct weir_stage *st)
 {
 	struct http_server *srv = weir_state(st);
@@ -455,6 +487,7 @@ const struct weir_stage_ops weir_stage_http_server = {
     .start = server_start,
     .stop = server_stop,
     .fini = server_fini,
+    .pause = server_pause,
 };
 
 uint16_t weir_http_port(const struct weir_stage *st, int i)

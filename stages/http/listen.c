@@ -187,7 +187,12 @@ static void resume_accept(struct http_io *io)
 	io->accept_paused = false;
 	if (io->reserve_fd == -1)
 		io->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	watch_all(io, true);
+	watch_all(io, !io->paused);
+}
+
+void listen_pause(struct http_io *io)
+{
+	watch_all(io, !io->paused && !io->accept_paused);
 }
 
 void listen_room(struct http_io *io)

@@ -20,6 +20,9 @@ int listen_watch(struct http_io *io);
 /** A connection of `io` was closed: accept again if that was paused. */
 void listen_room(struct http_io *io);
 
+/** io->paused has changed: accept nothing while it says so. Clients wait in the backlog. */
+void listen_pause(struct http_io *io);
+
 /** Begin to stop: no new handshake is answered, those that are complete or under way are accepted.
  */
 void listen_drain(struct http_io *io);

@@ -19,7 +19,7 @@ bool conn_wants_read(const struct conn *c)
 {
 	if (c->lingering)
 		return true;
-	return !c->no_more && c->in_flight < (uint32_t)c->io->conf.pipeline;
+	return !c->no_more && !c->io->paused && c->in_flight < (uint32_t)c->io->conf.pipeline;
 }
 
 /* Throw away what a client sends after the last answer. */
@@ -161,6 +161,8 @@ void conn_parse(struct conn *c)
 	struct http_io *io = c->io;
 	const struct http_conf *conf = &io->conf;
 
+	if (io->paused)
+		return;
 	while (
 	    !c->no_more && c->in_flight < (uint32_t)conf->pipeline && stream_partial(&c->stream)) {
 		struct http_req *r;

@@ -125,6 +125,7 @@ struct http_io {
 	int reserve_fd;                 /* given up to answer one client when descriptors are out */
 	struct weir_timer accept_timer; /* tries again */
 	bool accept_paused;
+	bool paused; /* as srv->paused when this thread last looked: nothing is accepted or read */
 	struct pool pool;
 	struct conn *conns;                   /* all that are open */
 	struct conn *waiting, **waiting_tail; /* those without a request, longest waiting first */
@@ -146,6 +147,7 @@ struct http_io {
 };
 
 struct http_server {
+	atomic_bool paused; /* by an operator; written by whoever acts, read at the end of each turn */
 	/* constant after start */
 	struct weir_stage *stage;
 	int n_io, n_addresses;

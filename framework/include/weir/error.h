@@ -40,7 +40,8 @@
 	X(EPRIORITY, -38, SHED, "priority", "more important work needs the capacity")              \
 	X(EDELAY, -39, SHED, "delay", "it would have waited, or did wait, too long in the queue")  \
 	X(EHOPELESS, -40, SHED, "hopeless", "it could not have been done before its deadline")     \
-	X(ELIMIT, -41, SHED, "limit", "as many as the stage can bear were under way")
+	X(ELIMIT, -41, SHED, "limit", "as many as the stage can bear were under way")              \
+	X(EDRAINING, -42, SHED, "draining", "an operator is draining the stage")
 
 enum weir_error {
 #define WEIR_ERROR_ENUM(name, code, kind, word, text) WEIR_##name = (code),
@@ -52,7 +53,7 @@ enum weir_error {
 enum weir_outcome { WEIR_OUTCOME_DONE, WEIR_OUTCOME_SHED, WEIR_OUTCOME_FAILED };
 
 /** Number of distinct SHED reasons; weir_shed_index() maps a code into [0, this). */
-#define WEIR_SHED_REASONS 10
+#define WEIR_SHED_REASONS 11
 
 /** Kind of outcome of `code`. Unknown codes are FAILED. Any thread, no blocking. */
 WEIR_API enum weir_outcome weir_outcome_of(int code);

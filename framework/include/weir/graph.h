@@ -8,6 +8,7 @@
  * |---------------------------------|-----------------------------------------------------|
  * | build, start, drain, free       | one thread at a time (main)                         |
  * | snapshot, decisions, set, get   | any thread, at any time between build and free      |
+ * | acts: set, unset, undo, steer   | any thread but the graph's own; one at a time       |
  * | weir_thread_attach / detach     | any thread, while RUNNING                           |
  */
 #ifndef WEIR_GRAPH_H
@@ -118,6 +119,7 @@ struct weir_link_view {
 
 struct weir_stage_view {
 	const char *name, *use, *summary;
+	const char *state;          /* "running", "paused", "draining", "drained" */
 	const char *group;          /* pool it runs in: group name, own name, "" inline or source */
 	const char *placement;      /* "source", "inline", "pool", "group" */
 	const char *mode;           /* "shared", "exclusive", "partitioned" */
@@ -179,6 +181,7 @@ struct weir_graph_view {
 	int n_stages;
 	struct weir_stage_view *stages;
 	uint64_t decisions_total;
+	uint64_t acts_total;
 };
 
 /** Read everything at one moment. Costs about 20 us per stage and thread; take it once per scrape.
@@ -189,12 +192,96 @@ WEIR_API void weir_graph_view_free(struct weir_graph_view *view);
 /** Copy the newest `n` decisions, newest first, into `out`; returns how many. Any thread. */
 WEIR_API int weir_graph_decisions(const struct weir_graph *graph, struct weir_decision *out, int n);
 
-/** Turn the live knob `knob` ("threads.max", "admission.rate", "with.body") of `stage` to `value`.
- *  Same words as `check`. 0, WEIR_ENOENT (no such stage or knob), WEIR_EINVAL (bad value, or not
- *  live), WEIR_ENOMEM; the sentence in `why[size]`. Journalled. Any thread; takes effect by the
- *  next batch. */
+/* ---- acts of operators ---- */
+
+/** Longest text of a knob's value in the calls below, with its NUL; longer ones are cut. */
+#define WEIR_VALUE_MAX 4096
+
+/**
+ * Turn the live knob `knob` ("threads.max", "admission.rate", "with.body") of `stage` to `value`:
+ * weir_graph_set_for without an end. Same words as `check`. 0, WEIR_ENOENT (no such stage or knob),
+ * WEIR_EINVAL (bad value, or not live), WEIR_ENOMEM; the sentence in `why[size]`. Journalled, an act.
+ * Any thread; takes effect by the next batch.
+ */
 WEIR_API int weir_graph_set(struct weir_graph *graph, const char *stage, const char *knob,
     const char *value, char *why, size_t size);
+
+/**
+ * The same for `for_ns` (0: for good), after which the control thread goes back to what the knob was
+ * before: the value set for good, or the configured one. A value set for good ends one that is not.
+ * The turn back is at most 0.1 s late. At most WEIR_FOR_MAX_NS.
+ */
+WEIR_API int weir_graph_set_for(struct weir_graph *graph, const char *stage, const char *knob,
+    const char *value, int64_t for_ns, char *why, size_t size);
+
+/** A month: longer is for good. */
+#define WEIR_FOR_MAX_NS (31LL * 24 * 3600 * 1000000000)
+
+/** Back to the configured value. Codes of weir_graph_set, and WEIR_EBUSY when it is not overridden. */
+WEIR_API int weir_graph_unset(
+    struct weir_graph *graph, const char *stage, const char *knob, char *why, size_t size);
+
+/** The layers of a knob. What is effective is the overriding value, else the configured one. */
+struct weir_layers {
+	bool overridden;
+	int64_t expires_wall_ns; /* CLOCK_REALTIME, 0: for good or not overridden */
+	char configured[WEIR_VALUE_MAX];
+	char override[WEIR_VALUE_MAX]; /* "" when there is none */
+};
+
+/** Read them. 0 or WEIR_ENOENT. Any thread. */
+WEIR_API int weir_graph_layers(const struct weir_graph *graph, const char *stage, const char *knob,
+    struct weir_layers *layers);
+
+enum weir_steer {
+	WEIR_STEER_RUN,   /* as it was built */
+	WEIR_STEER_PAUSE, /* handlers take no more batches; the door goes on judging, the queue keeps.
+			   * A source: nothing new is accepted or read */
+	WEIR_STEER_DRAIN, /* the door refuses (WEIR_EDRAINING) while handlers empty the queue; empty it
+			   * stays until the stage is told to run. Not for sources */
+};
+
+/**
+ * Pause, drain or let run the stage; while it does so already nothing happens. 0, WEIR_ENOENT,
+ * WEIR_EINVAL (an inline stage, a source that can not), WEIR_EBUSY (the graph does not run, or is
+ * stopping: then every stage runs), the sentence in `why[size]`. An act. Batches under way end as
+ * usual; batches begun afterwards obey.
+ */
+WEIR_API int weir_graph_steer(
+    struct weir_graph *graph, const char *stage, enum weir_steer how, char *why, size_t size);
+
+/** An operator's act, or the end of a value that was set for a time. */
+struct weir_act {
+	uint64_t id; /* from 1 */
+	int64_t at_ns, wall_ns;
+	char actor[24];   /* "operator"; "expiry" for the control thread */
+	char what[16];    /* "set", "unset", "pause", "resume", "drain", "overload", "undo", "expire" */
+	char target[192]; /* "work.threads.max", "work", "overload.mode" */
+	char from[96], to[96];   /* values, cut with "..." */
+	int64_t expires_wall_ns; /* of a set for a time, else 0 */
+	bool undone;             /* by an undo, or expired */
+};
+
+/** Take back the newest act that is not taken back yet and is no undo itself; *undone (may be NULL) is
+ *  that act. 0; WEIR_ENOENT when there is none in the ring, a code of the act's inverse with `why`. */
+WEIR_API int weir_graph_undo(
+    struct weir_graph *graph, struct weir_act *undone, char *why, size_t size);
+
+/** Copy the newest `n` acts, newest first, into `out`; returns how many. 256 are kept. Any thread. */
+WEIR_API int weir_graph_acts(const struct weir_graph *graph, struct weir_act *out, int n);
+
+/** A waiting event, without its content. */
+struct weir_queued {
+	int64_t age_ns;  /* since it entered the queue */
+	int64_t left_ns; /* to its deadline, negative when that passed, INT64_MAX for none */
+	int class_id;
+	const char *class_name, *type; /* live as long as the graph */
+};
+
+/** Describe the oldest `n`, 1..100, events that wait at `stage`, oldest first. Returns how many, or
+ *  WEIR_ENOENT. Any thread; keeps the queue's lock for a few us. */
+WEIR_API int weir_graph_queue(
+    const struct weir_graph *graph, const char *stage, struct weir_queued *out, int n);
 
 /** No stage's admission does more than `mode` from now on: ENFORCE leaves each as its knob says, with
  *  SHADOW none refuses, with OFF no policy is asked. Bounds of queues and deadlines stay. The knobs

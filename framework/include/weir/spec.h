@@ -123,8 +123,13 @@ struct weir_class_spec {
 	struct weir_mark slo_mark, priority_mark, guarantee_mark;
 };
 
+struct weir_history_spec {
+	char *file; /* where the history survives a restart; "" for in memory alone */
+};
+
 struct weir_admin_spec {
 	char *listen; /* "127.0.0.1:9900"; "" for no admin endpoint */
+	struct weir_history_spec history;
 	struct weir_mark mark;
 };
 

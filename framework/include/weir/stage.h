@@ -36,7 +36,7 @@
 #include <weir/metric.h>
 
 /** Grows when a struct or call that stages use changes its meaning. Compared when a .so loads. */
-#define WEIR_STAGE_ABI 1
+#define WEIR_STAGE_ABI 2
 
 struct weir_stage;
 
@@ -105,6 +105,11 @@ struct weir_stage_ops {
 	 * told how long to take. `check` refuses objectives below it, `simulate` plans with it. Pure;
 	 * any thread, before init. */
 	int64_t (*service_ns)(const void *conf);
+
+	/** Sources: with `paused` accept and read nothing new until told again without; what has begun
+	 * goes on. Optional: a source without it can not be paused. Any thread, one call at a time,
+	 * between start and stop; must not block. Nothing is lost by it: clients wait. */
+	void (*pause)(struct weir_stage *st, bool paused);
 };
 
 /* ---- inside callbacks ---- */

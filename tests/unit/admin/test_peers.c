@@ -23,16 +23,22 @@ static struct admin *admin;
 static int port;
 static char answer[1 << 16];
 
-static void setup(void)
+/* From here on the endpoint reads `made_up`, once a second of its own accord. */
+static void setup_made_up(void)
 {
 	struct weir_err err = {0};
 
 	weir_log_set_fd(-1);
-	made_up_init(&made_up);
 	struct admin_source source = made_up_source(&made_up);
 	CU_ASSERT_EQUAL_FATAL(admin_start_source(&source, "127.0.0.1:0", &admin, &err), 0);
 	port = admin_port(admin);
 	CU_ASSERT_TRUE_FATAL(port > 0);
+}
+
+static void setup(void)
+{
+	made_up_init(&made_up);
+	setup_made_up();
 }
 
 static void teardown(void)
@@ -252,7 +258,7 @@ static void test_slow_readers(void)
 	char request[128];
 	int fd[PEERS_MAX + 2], small = 1;
 
-	setup();
+	made_up_init(&made_up);
 	struct weir_stage_view *many = calloc(COPIES, sizeof(*many));
 	CU_ASSERT_PTR_NOT_NULL_FATAL(many);
 	memset(summary, 'x', sizeof(summary) - 1);
@@ -267,6 +273,7 @@ static void test_slow_readers(void)
 		    .admission_mode = "x"};
 	made_up.view.stages = many;
 	made_up.view.n_stages = COPIES;
+	setup_made_up();
 	snprintf(request, sizeof(request),
 	    "GET /api/v1/stages HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n", port);
 	for (int i = 0; i < PEERS_MAX + 2; i++) {

@@ -41,7 +41,7 @@ static void test_shed_indexes(void)
 	WEIR_ERROR_TABLE(COUNT)
 #undef COUNT
 	CU_ASSERT_EQUAL(shed, WEIR_SHED_REASONS);
-	CU_ASSERT_EQUAL(weir_shed_index(WEIR_ELIMIT - 1), -1);
+	CU_ASSERT_EQUAL(weir_shed_index(WEIR_EDRAINING - 1), -1);
 }
 
 /* The last words of a child that fails an assertion, and the signal that ends it. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One sentence about the server, the worst news first.
 
-import { degraded, rate, seconds, word } from "/format.js";
+import { degraded, rate, seconds, word } from "./format.js";
 
 const FULL = 0.8; // share of a queue from which it is worth a warning: a guess
 const OLD_S = 1; // an event that has waited longer deserves a word: a guess

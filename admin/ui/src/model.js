@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // From totals to what is going on now.
 //
-// The server gives totals since its start. A model keeps the last few answers and derives rates over
-// RATE_S and percentiles over QUANTILE_S by subtraction. A total that went down means another server
+// /api/v1/stages gives totals since the start. A model keeps the last few answers and derives rates
+// over RATE_S and percentiles over QUANTILE_S by subtraction, and, between two answers that follow
+// each other, the same samples that /api/v1/history has. A total that went down means another server
 // answers at this address: everything before it is forgotten.
 
 const RATE_S = 5;
 const QUANTILE_S = 10;
-const KEEP = 90; // points of the small charts, one a second
 
 export class Model {
   constructor() {
@@ -16,17 +16,18 @@ export class Model {
 
   forget() {
     this.answers = []; // newest last
-    this.points = []; // { requests, shed, inFlight, slow } for the small charts
   }
 
+  // Returns whether another server answers now.
   add(answer) {
     const last = this.answers.at(-1);
-    if (last && answer.uptime_seconds < last.uptime_seconds) this.forget();
+    const other = Boolean(last && answer.uptime_seconds < last.uptime_seconds);
+    if (other) this.forget();
     if (last && answer.uptime_seconds === last.uptime_seconds) this.answers.pop();
     answer.byName = new Map(answer.stages.map((s) => [s.name, s]));
     this.answers.push(answer);
-    while (this.answers.length > QUANTILE_S * 4) this.answers.shift();
     while (this.answers.length > 2 && this.age(1) > QUANTILE_S) this.answers.shift();
+    return other;
   }
 
   age(i) {
@@ -42,17 +43,23 @@ export class Model {
   // What is going on, per stage and in all. null before the second answer.
   now() {
     const last = this.answers.at(-1);
+    if (!last) return null;
     const old = this.before(RATE_S);
     const older = this.before(QUANTILE_S);
-    const dt = last ? last.uptime_seconds - old.uptime_seconds : 0;
+    const dt = last.uptime_seconds - old.uptime_seconds;
     if (!(dt > 0)) return null;
     const stages = last.stages.map((s) =>
       stageNow(s, old.byName.get(s.name), older.byName.get(s.name), dt));
-    const all = sumUp(stages);
-    this.points.push({ requests: all.requests, shed: all.shed, inFlight: all.inFlight,
-      slow: all.slowest ? all.slowest.p99 : 0 });
-    if (this.points.length > KEEP) this.points.shift();
-    return { stages, all, byName: new Map(stages.map((s) => [s.name, s])) };
+    return { at: last.time, stages, all: sumUp(stages), byName: new Map(stages.map((s) => [s.name, s])) };
+  }
+
+  // The sample between the last two answers, as an event `tick` has it, with classes; or null.
+  sample() {
+    const [old, last] = this.answers.slice(-2);
+    if (!last || !(last.uptime_seconds > old.uptime_seconds)) return null;
+    const dt = last.uptime_seconds - old.uptime_seconds;
+    return { at: last.time, step: dt,
+      stages: last.stages.map((s) => sampleOf(stageNow(s, old.byName.get(s.name), old.byName.get(s.name), dt))) };
   }
 }
 
@@ -68,19 +75,21 @@ function stageNow(s, old, older, dt) {
     for (const [reason, r] of Object.entries(c.shedBy)) shedBy[reason] = (shedBy[reason] || 0) + r;
   const links = s.links.map((l, i) => ({ ...l, rate: per(l.events_total, old.links[i]?.events_total, dt) }));
   const t = s.threads;
+  const done = total(classes, (c) => c.completed);
+  const failed = total(classes, (c) => c.failed);
+  const busyS = per(s.busy_seconds_total, old.busy_seconds_total, dt);
   return {
-    ...s, classes, links, shedBy,
+    ...s, classes, links, shedBy, done, failed,
     shed: total(Object.values(shedBy), (r) => r),
     in: total(classes, (c) => c.offered),
     out: total(links, (l) => l.rate),
-    done: total(classes, (c) => c.completed),
-    failed: total(classes, (c) => c.failed),
     shadow: total(classes, (c) => c.shadow),
     ahead: total(classes, (c) => c.ahead),
     wait: merged("wait_seconds"),
     service: merged("service_seconds"),
     fill: s.queue.limit > 0 ? Math.min(1, s.queue.length / s.queue.limit) : 0,
-    busyShare: t.now > 0 ? Math.min(1, per(s.busy_seconds_total, old.busy_seconds_total, dt) / t.now) : 0,
+    busyShare: t.now > 0 ? Math.min(1, busyS / t.now) : 0,
+    costS: done + failed > 0 ? busyS / (done + failed) : null, // of a thread's time, per event
     cohort: mean(s, old),
     newFailures: t.failures_total - old.threads.failures_total + t.deaths_total - old.threads.deaths_total,
     unhandled: per(s.unhandled_total, old.unhandled_total, dt),
@@ -105,6 +114,19 @@ function classNow(c, old, older, dt) {
     queued: c.queued,
     wait: quantiles([c.wait_seconds], older && [older.wait_seconds]),
     service: quantiles([c.service_seconds], older && [older.service_seconds]),
+  };
+}
+
+const finite = (x) => (x === Infinity ? 100 : x);
+
+function sampleOf(s) {
+  return {
+    name: s.name, in: s.in, done: s.done, shed: s.shed, failed: s.failed, ahead: s.ahead,
+    queue: s.queue.length, oldest: s.queue.oldest_wait_seconds,
+    wait_p50: finite(s.wait.p50), wait_p99: finite(s.wait.p99),
+    service_p50: finite(s.service.p50), service_p99: finite(s.service.p99),
+    busy: s.busyShare, threads: s.threads.now, pressure: s.pressure, degradation: s.degradation,
+    classes: s.classes.map((c) => ({ in: c.offered, done: c.completed, shed: c.shed, wait_p99: finite(c.wait.p99) })),
   };
 }
 
@@ -149,6 +171,7 @@ function sumUp(stages) {
     shed: total(stages, (s) => s.shed),
     shadow: total(stages, (s) => s.shadow),
     failed: total(stages, (s) => s.failed),
+    queued: total(stages, (s) => s.queue.length),
     inFlight: total(stages, (s) => s.in_flight),
     slowest: timed.sort((a, b) => b.p99 - a.p99)[0] || null,
   };

@@ -1,51 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Numbers for people, and elements without markup: names are data and only ever become text.
-
-const SVG = "http://www.w3.org/2000/svg";
-
-// el("td", {class: "num"}, "text", child, ...): text is text, whatever it contains.
-export function el(tag, attrs, ...children) {
-  return fill(document.createElement(tag), attrs, children);
-}
-
-export function svg(tag, attrs, ...children) {
-  return fill(document.createElementNS(SVG, tag), attrs, children);
-}
-
-function fill(node, attrs, children) {
-  for (const [name, value] of Object.entries(attrs || {})) {
-    if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else node.setAttribute(name, value === true ? "" : String(value));
-  }
-  node.append(...children.filter((c) => c !== null && c !== undefined));
-  return node;
-}
-
-// Touch the page only where it changes: selections and screen readers are left in peace.
-export function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
-}
-
-export function setAttr(node, name, value) {
-  const text = String(value);
-  if (node.getAttribute(name) !== text) node.setAttribute(name, text);
-}
+// Numbers and times for people. Pure functions from base units (seconds, events, per second) to text.
 
 export const NONE = "–";
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const isNothing = (n) => n === null || n === undefined || Number.isNaN(n);
 
 export function count(n) {
-  if (n === null || n === undefined || Number.isNaN(n)) return NONE;
+  if (isNothing(n)) return NONE;
   if (Math.abs(n) >= 1e9) return (n / 1e9).toFixed(2) + " G";
   if (Math.abs(n) >= 1e7) return (n / 1e6).toFixed(1) + " M";
   return whole.format(n);
 }
 
-// Per second: 0, 0.4, 12, 1,204, 84 k.
+// Per second: 0, 0.4, 12, 1,204, 840 k.
 export function rate(n) {
-  if (n === null || n === undefined || Number.isNaN(n)) return NONE;
+  if (isNothing(n)) return NONE;
   if (n === 0) return "0";
   if (n < 0.05) return "<0.1";
   if (n < 10) return n.toFixed(1).replace(/\.0$/, "");
@@ -60,7 +30,7 @@ export function shortRate(n) {
 }
 
 export function seconds(s) {
-  if (s === null || s === undefined || Number.isNaN(s)) return NONE;
+  if (isNothing(s)) return NONE;
   if (s === Infinity) return "> 100 s";
   if (s <= 0) return "0";
   if (s < 1e-3) return digits(s * 1e6) + " µs";
@@ -73,6 +43,9 @@ function digits(x) {
   return x < 9.95 ? x.toFixed(1).replace(/\.0$/, "") : whole.format(x);
 }
 
+export const percent = (x) =>
+  (isNothing(x) ? NONE : x > 0 && x < 0.01 ? "<1 %" : `${Math.round(100 * x)} %`);
+
 // Long times: 4 min 10 s, 3 h 2 min, 5 d 4 h.
 export function span(s) {
   s = Math.floor(s);
@@ -83,10 +56,26 @@ export function span(s) {
 }
 
 export function clock(unix) {
-  return new Date(unix * 1000).toLocaleTimeString([], { hour12: false });
+  return new Date(unix * 1000).toLocaleTimeString("en-GB", { hour12: false });
 }
+
+export function day(unix) {
+  return new Date(unix * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+}
+
+export const iso = (unix) => new Date(unix * 1000).toISOString();
 
 // "30 % degraded"; "" at full quality.
 export const degraded = (s) => (s.degradation > 0 ? `${Math.round(100 * s.degradation)} % degraded` : "");
 
-export const word = (text) => text.replaceAll("_", " ");
+export const word = (text) => String(text).replaceAll("_", " ");
+
+export const plural = (n, one) => `${count(n)} ${one}${n === 1 ? "" : "s"}`;
+
+// By unit, for charts.
+export const UNITS = {
+  rate: (n) => (isNothing(n) ? NONE : `${rate(n)}/s`),
+  seconds,
+  count,
+  share: percent,
+};

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* Rings of frames. Ids in a ring grow, so the first from an id on is found from its old end. */
+#include "frames.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/log.h>
+
+static const unsigned kept[FRAMES_RINGS] = {
+    [FRAMES_EVENT] = FRAMES_EVENTS, [FRAMES_TICK_1] = FRAMES_TICKS, [FRAMES_TICK_4] = FRAMES_TICKS};
+
+void frames_init(struct frames *f, uint64_t start_ms)
+{
+	*f = (struct frames){.newest = start_ms};
+}
+
+void frames_fini(struct frames *f)
+{
+	for (int r = 0; r < FRAMES_RINGS; r++)
+		for (unsigned i = 0; i < kept[r]; i++) {
+			frame_unref(f->ring[r].slot[i]);
+			f->ring[r].slot[i] = NULL;
+		}
+}
+
+/* ---- one frame ---- */
+
+static struct frame *frame_empty(size_t n)
+{
+	struct frame *frame = malloc(sizeof(*frame) + n + 1);
+
+	if (frame)
+		*frame = (struct frame){.refs = 1, .n = n};
+	return frame;
+}
+
+struct frame *frame_new(const char *text, size_t n)
+{
+	struct frame *frame = frame_empty(n);
+
+	if (frame)
+		memcpy(frame->text, text, n);
+	return frame;
+}
+
+struct frame *frame_ref(struct frame *frame)
+{
+	frame->refs++;
+	return frame;
+}
+
+void frame_unref(struct frame *frame)
+{
+	if (frame && --frame->refs == 0)
+		free(frame);
+}
+
+static struct frame *frame_of(uint64_t id, const char *event, const char *json)
+{
+	static const char form[] = "id: %llu\nevent: %s\ndata: %s\n\n";
+	int n = snprintf(NULL, 0, form, (unsigned long long)id, event, json);
+	struct frame *frame = n > 0 ? frame_empty((size_t)n) : NULL;
+
+	if (!frame)
+		return NULL;
+	snprintf(frame->text, (size_t)n + 1, form, (unsigned long long)id, event, json);
+	frame->id = id;
+	return frame;
+}
+
+/* ---- the rings ---- */
+
+static void put(struct frames *f, enum frames_ring r, struct frame *frame)
+{
+	struct frame **slot = &f->ring[r].slot[f->ring[r].n++ % kept[r]];
+
+	if (*slot && r == FRAMES_EVENT)
+		f->forgotten = (*slot)->id;
+	frame_unref(*slot);
+	*slot = frame;
+	f->newest = frame->id;
+}
+
+bool frames_add(struct frames *f, enum frames_ring r, const char *event, json_t *data)
+{
+	/* jansson escapes line ends inside texts, so the data is one line. */
+	char *json = data ? json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+	struct frame *frame = json ? frame_of(f->newest + 1, event, json) : NULL;
+
+	json_decref(data);
+	free(json);
+	if (frame && r == FRAMES_EVENT && frame->n > FRAMES_EVENT_MAX) {
+		weir_log(WEIR_LOG_WARN, "admin: an event '%s' of %zu bytes is too long to be sent",
+		    event, frame->n);
+		frame_unref(frame);
+		frame = NULL;
+	}
+	if (frame)
+		put(f, r, frame);
+	return frame;
+}
+
+static struct frame *newest_of(const struct frames *f, enum frames_ring r)
+{
+	unsigned n = f->ring[r].n;
+
+	return n ? f->ring[r].slot[(n - 1) % kept[r]] : NULL;
+}
+
+/* The first with an id of at least `from`. */
+static struct frame *first_of(const struct frames *f, enum frames_ring r, uint64_t from)
+{
+	unsigned n = f->ring[r].n, have = n < kept[r] ? n : kept[r];
+
+	for (unsigned i = n - have; i != n; i++) {
+		struct frame *frame = f->ring[r].slot[i % kept[r]];
+		if (frame->id >= from)
+			return frame;
+	}
+	return NULL;
+}
+
+static struct frame *next_tick(
+    const struct frames *f, enum frames_ring r, uint64_t from, uint64_t old)
+{
+	struct frame *newest = newest_of(f, r);
+
+	if (!newest || newest->id < from)
+		return NULL;
+	struct frame *first = from <= old ? first_of(f, r, from) : newest;
+	return first->id <= old ? first : newest;
+}
+
+struct frame *frames_next(
+    const struct frames *f, enum frames_ring ticks, uint64_t from, uint64_t old)
+{
+	struct frame *newest = newest_of(f, FRAMES_EVENT);
+	/* Mostly a watcher has all events: then the ring is not searched. */
+	struct frame *event = newest && newest->id >= from ? first_of(f, FRAMES_EVENT, from) : NULL;
+	struct frame *tick = ticks == FRAMES_EVENT ? NULL : next_tick(f, ticks, from, old);
+
+	if (!event || !tick)
+		return event ? event : tick;
+	return event->id < tick->id ? event : tick;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading what /events is asked for. */
+#include "live_ask.h"
+
+#include <string.h>
+
+static const char path[] = "/events";
+
+bool live_wants(const char *p, size_t n)
+{
+	struct weir_slice target = head_target(p, n);
+	size_t length = strlen(path);
+
+	return n > 4 && memcmp(p, "GET ", 4) == 0 && target.n >= length &&
+	       memcmp(target.p, path, length) == 0 &&
+	       (target.n == length || target.p[length] == '?');
+}
+
+/* Up to 18 digits. */
+static bool number(struct weir_slice s, uint64_t *out)
+{
+	uint64_t v = 0;
+
+	if (s.n == 0 || s.n > 18)
+		return false;
+	for (size_t i = 0; i < s.n; i++) {
+		if (s.p[i] < '0' || s.p[i] > '9')
+			return false;
+		v = v * 10 + (uint64_t)(s.p[i] - '0');
+	}
+	*out = v;
+	return true;
+}
+
+static bool take_param(struct weir_slice s, struct live_ask *ask)
+{
+	uint64_t v;
+
+	if (s.n > 3 && memcmp(s.p, "hz=", 3) == 0) {
+		if (!number((struct weir_slice){s.p + 3, s.n - 3}, &v) || (v > 1 && v != 4))
+			return false;
+		ask->hz = (int)v;
+		return true;
+	}
+	if (s.n <= 5 || memcmp(s.p, "last=", 5) != 0)
+		return false;
+	ask->has_last = true;
+	return number((struct weir_slice){s.p + 5, s.n - 5}, &ask->last);
+}
+
+static bool take_query(struct weir_slice target, struct live_ask *ask)
+{
+	const char *p = memchr(target.p, '?', target.n), *end = target.p + target.n;
+
+	for (p = p ? p + 1 : end; p < end;) {
+		const char *amp = memchr(p, '&', (size_t)(end - p));
+		struct weir_slice param = {p, (size_t)((amp ? amp : end) - p)};
+		if (param.n > 0 && !take_param(param, ask))
+			return false;
+		p += param.n + 1;
+	}
+	return true;
+}
+
+/* The field as a text; NULL when it was not sent. One that is too long is cut: no longer one that
+ * is allowed. */
+static const char *field(const char *p, size_t n, const char *name, char *buf, size_t size)
+{
+	struct weir_slice s = head_field(p, n, name);
+
+	if (!s.p)
+		return NULL;
+	size_t length = s.n < size ? s.n : size - 1;
+	memcpy(buf, s.p, length);
+	buf[length] = '\0';
+	return buf;
+}
+
+/* A page from elsewhere could not read the events, but it could take all places. */
+static bool is_from_here(const char *p, size_t n)
+{
+	char host[300], origin[300], site[32];
+	const char *at = field(p, n, "Host", host, sizeof(host));
+
+	return at && authority_allows_act(at, field(p, n, "Origin", origin, sizeof(origin)),
+			 field(p, n, "Sec-Fetch-Site", site, sizeof(site)));
+}
+
+bool live_ask_read(const char *p, size_t n, struct live_ask *ask, struct head_problem *problem)
+{
+	uint64_t last;
+
+	*ask = (struct live_ask){.hz = 1};
+	if (!is_from_here(p, n)) {
+		*problem = (struct head_problem){
+		    403, "a page from elsewhere may not watch what goes on here"};
+		return false;
+	}
+	if (!take_query(head_target(p, n), ask)) {
+		*problem = (struct head_problem){400,
+		    "/events takes hz=1 or hz=4 (ticks a second; hz=0: none) and last= (the id of "
+		    "an event, a whole number)"};
+		return false;
+	}
+	if (number(head_field(p, n, "Last-Event-ID"), &last)) {
+		ask->has_last = true;
+		ask->last = last;
+	}
+	return true;
+}

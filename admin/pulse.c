@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Beats. Each is planned from the wall clock's distance to the next second or quarter, and waited
+ * for on the monotonic clock: a clock that is set back moves one beat by a second at most.
+ */
+#include "pulse.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "acts.h"
+#include "tick_json.h"
+#include "view_json.h"
+
+#define SECOND_NS  1000000000LL
+#define QUARTER_NS (SECOND_NS / 4)
+/* Told at one beat; of more than these only the newest. */
+#define NEWS_MAX 32
+
+static int64_t clock_ns(clockid_t id)
+{
+	struct timespec t = {0};
+
+	clock_gettime(id, &t);
+	return t.tv_sec * SECOND_NS + t.tv_nsec;
+}
+
+/* The monotonic time at which Unix time is a multiple of `step_ns` again. */
+static int64_t next_beat(int64_t step_ns)
+{
+	return clock_ns(CLOCK_MONOTONIC) + step_ns - clock_ns(CLOCK_REALTIME) % step_ns;
+}
+
+/* Share of a core that this thread took since the last tick of the rate. */
+static double self_cpu(struct pulse *p, int hz, int64_t now_ns)
+{
+	int64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int i = hz == 4;
+	int64_t span_ns = now_ns - p->self[i].at_ns;
+	double share = p->self[i].at_ns && span_ns > 0
+			   ? (double)(cpu_ns - p->self[i].cpu_ns) / (double)span_ns
+			   : 0;
+
+	p->self[i].cpu_ns = cpu_ns;
+	p->self[i].at_ns = now_ns;
+	return share;
+}
+
+/* ---- telling ---- */
+
+static void tell_tick(struct pulse *p, int hz, const struct weir_graph_view *v,
+    const struct sample *sample, int64_t now_ns)
+{
+	struct tick_about about = {.hz = hz,
+	    .overload = p->source->overload(p->source->arg),
+	    .self_cpu = self_cpu(p, hz, now_ns),
+	    .watchers = live_watchers(p->live)};
+
+	live_tick(p->live, hz, tick_json(&about, v, sample));
+}
+
+static void tell_decisions(struct pulse *p, const struct weir_graph_view *v)
+{
+	struct weir_decision d[NEWS_MAX];
+
+	if (v->decisions_total == p->decisions)
+		return;
+	if (v->decisions_total < p->decisions)
+		p->decisions = 0; /* the journal of another graph */
+	int n = p->source->decisions(p->source->arg, d, NEWS_MAX);
+	for (int i = n - 1; i >= 0; i--) {
+		if (d[i].id <= p->decisions)
+			continue;
+		live_decision(p->live, view_json_decision(v, &d[i]));
+		p->decisions = d[i].id;
+	}
+}
+
+static void tell_acts(struct pulse *p)
+{
+	struct weir_act a[NEWS_MAX];
+	int n = p->source->acts ? p->source->acts(p->source->arg, a, NEWS_MAX) : 0;
+
+	for (int i = n - 1; i >= 0; i--) {
+		if (a[i].id <= p->acts)
+			continue;
+		live_act(p->live, act_json(&a[i]));
+		p->acts = a[i].id;
+	}
+}
+
+/* ---- beats ---- */
+
+static void beat_second(struct pulse *p, const struct weir_graph_view *v, int64_t now_ns)
+{
+	unsigned got = history_feed(p->history, v);
+
+	if (p->file && got)
+		history_file_save(p->file, p->history, got);
+	if (got & 1u << HISTORY_1S && live_watchers_at(p->live, 1) > 0)
+		tell_tick(p, 1, v, history_samples(p->history, HISTORY_1S), now_ns);
+	live_second(p->live, now_ns);
+}
+
+/* The first beat of who begins to watch has nothing to compare with. */
+static void beat_quarter(struct pulse *p, const struct weir_graph_view *v, int64_t now_ns)
+{
+	bool first = !p->fine;
+
+	if (first)
+		p->fine = sampler_new();
+	if (p->fine && sampler_take(p->fine, v) == 0 && !first)
+		tell_tick(p, 4, v, sampler_samples(p->fine), now_ns);
+}
+
+void pulse_run(struct pulse *p, int64_t now_ns)
+{
+	bool second = now_ns >= p->second_ns;
+	bool watched = live_watchers_at(p->live, 4) > 0;
+	bool quarter = watched && now_ns >= p->quarter_ns;
+	struct weir_graph_view *v = NULL;
+
+	if (!watched) {
+		sampler_free(p->fine);
+		p->fine = NULL;
+	}
+	if (!second && !quarter)
+		return;
+	if (p->source->view(p->source->arg, &v) == 0) {
+		live_about(p->live, v->name, v->started_ns);
+		if (second)
+			beat_second(p, v, now_ns);
+		if (quarter)
+			beat_quarter(p, v, now_ns);
+		tell_decisions(p, v);
+		tell_acts(p);
+		p->source->view_free(v);
+	}
+	if (second)
+		p->second_ns = next_beat(SECOND_NS);
+	if (quarter)
+		p->quarter_ns = next_beat(QUARTER_NS);
+}
+
+int pulse_timeout_ms(const struct pulse *p, int64_t now_ns)
+{
+	int64_t next = p->second_ns;
+
+	if (live_watchers_at(p->live, 4) > 0 && p->quarter_ns < next)
+		next = p->quarter_ns;
+	return next <= now_ns ? 0 : (int)((next - now_ns) / 1000000 + 1);
+}
+
+/* ---- life ---- */
+
+int pulse_init(struct pulse *p, const struct admin_source *source, const char *history_path)
+{
+	*p = (struct pulse){.source = source, .history = history_new()};
+	if (!p->history)
+		return WEIR_ENOMEM;
+	if (history_path && *history_path)
+		p->file = history_file_open(history_path, p->history);
+	return live_open(clock_ns(CLOCK_REALTIME) / 1000000, &p->live);
+}
+
+void pulse_fini(struct pulse *p)
+{
+	live_close(p->live);
+	sampler_free(p->fine);
+	history_file_close(p->file);
+	history_free(p->history);
+	*p = (struct pulse){0};
+}

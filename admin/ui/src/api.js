@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// Talking to the server. Failures are Problems with a sentence, and say whether the server answered.
+
+const PATIENCE_MS = 4000;
+
+export class Problem extends Error {
+  constructor(status, text) {
+    super(text);
+    this.status = status; // 0: no answer
+  }
+}
+
+// The address is not there: this server is older, or was built without it.
+export const isAbsent = (e) => e instanceof Problem && (e.status === 404 || e.status === 405 || e.status === 501);
+
+async function call(path, options) {
+  let answer;
+  try {
+    answer = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS), ...options });
+  } catch {
+    throw new Problem(0, "The server does not answer.");
+  }
+  let body = null;
+  try {
+    body = await answer.json();
+  } catch {
+    if (answer.ok) return null; // 204, or a word
+  }
+  if (!answer.ok) throw new Problem(answer.status, String(body?.detail || body?.title || `status ${answer.status}`));
+  return body;
+}
+
+export const get = (path) => call(path);
+
+export const act = (method, path, body) =>
+  call(path, { method, headers: { "Content-Type": "application/json" },
+    body: method === "DELETE" ? undefined : JSON.stringify(body ?? {}) });
+
+export const stagePath = (stage, ...rest) =>
+  ["/api/v1/stages", encodeURIComponent(stage), ...rest.map(encodeURIComponent)].join("/");

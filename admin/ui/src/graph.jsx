@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+// The live graph: dagre finds the places, SVG draws. Widths of arrows are rates, the level in a box is its queue,
+// the ring its busy threads, the badge what it sheds. Every box is a link to its stage.
+
+import { graphlib, layout } from "@dagrejs/dagre";
+import { useMemo } from "preact/hooks";
+import { count, degraded, percent, rate, seconds, shortRate } from "./format.js";
+import { href } from "./route.js";
+import { useWidth } from "./use.js";
+
+// Ways to draw it, the preferred first: across or down, with large or small boxes.
+const SIZES = [
+  { w: 198, h: 92, dir: "LR", ranksep: 92, nodesep: 26, small: false },
+  { w: 168, h: 92, dir: "LR", ranksep: 76, nodesep: 24, small: true },
+  { w: 198, h: 92, dir: "TB", ranksep: 58, nodesep: 26, small: false },
+  { w: 150, h: 92, dir: "TB", ranksep: 54, nodesep: 12, small: true },
+];
+const SCALE_GOOD = 0.86; // below, text becomes hard to read and another way is tried
+const SCALE_LEAST = 0.72; // below that the card scrolls
+const SCALE_MOST = 1.12;
+const HEAD = 8; // length of an arrow's head
+const RADIUS = 17;
+const RING = 2 * Math.PI * RADIUS;
+const FULL = 0.8; // from this share of the limit a queue is a warning: as in verdict.js
+
+export function Graph({ graph, now }) {
+  const [box, width] = useWidth();
+  const shape = JSON.stringify([graph.stages.map((s) => [s.name, s.placement]),
+    graph.links.map((l) => [l.from, l.outlet, l.to, l.loop])]);
+  const plan = useMemo(() => (width ? planFor(graph, width) : null), [shape, width]);
+  return (
+    <div class="graph-scroll" ref={box}>
+      {plan && <Drawing plan={plan} graph={graph} now={now} width={width} />}
+    </div>
+  );
+}
+
+function Drawing({ plan, graph, now, width }) {
+  const scale = Math.max(SCALE_LEAST, Math.min(SCALE_MOST, (width - 2) / plan.width));
+  return (
+    <svg viewBox={`0 0 ${plan.width} ${plan.height}`} width={Math.round(plan.width * scale)} height={Math.round(plan.height * scale)}
+      role="group" aria-label="Stages and the links between them; the table below has the same numbers">
+      <defs>
+        <marker id="arrow" viewBox="0 0 8 8" refX="1" refY="4" markerWidth={HEAD} markerHeight={HEAD} markerUnits="userSpaceOnUse" orient="auto">
+          <path d="M0 0.5L8 4L0 7.5z" class="arrow" />
+        </marker>
+        <clipPath id="box"><rect width={plan.size.w} height={plan.size.h} rx="12" /></clipPath>
+      </defs>
+      {graph.links.map((l, i) => <Edge key={`${l.from} ${l.outlet} ${l.to}`} link={l} path={plan.paths[i]} now={now} />)}
+      {graph.links.map((l, i) => <EdgeLabel key={`${l.from} ${l.outlet} ${l.to}`} link={l} path={plan.paths[i]} now={now} graph={graph} />)}
+      {graph.stages.map((s, i) => <Node key={s.name} stage={s} at={plan.boxes[i]} size={plan.size} s={now?.byName.get(s.name)} />)}
+    </svg>
+  );
+}
+
+// ---- places ----
+
+function planFor(graph, width) {
+  const plans = SIZES.map((size) => place(graph, size));
+  return plans.find((p) => width / p.width >= SCALE_GOOD) || plans.reduce((best, p) => (p.width < best.width ? p : best));
+}
+
+function place(graph, size) {
+  const g = new graphlib.Graph({ multigraph: true });
+  g.setGraph({ rankdir: size.dir, ranksep: size.ranksep, nodesep: size.nodesep, edgesep: 18, marginx: 12, marginy: 14 });
+  g.setDefaultEdgeLabel(() => ({}));
+  for (const s of graph.stages) g.setNode(s.name, { width: size.w, height: size.h });
+  graph.links.forEach((l, i) => g.setEdge(l.from, l.to, { width: 10, height: 18, labelpos: "c" }, String(i)));
+  layout(g);
+  const { width, height } = g.graph();
+  return {
+    size, width, height,
+    boxes: graph.stages.map((s) => ({ x: g.node(s.name).x - size.w / 2, y: g.node(s.name).y - size.h / 2 })),
+    paths: graph.links.map((l, i) => {
+      const e = g.edge(l.from, l.to, String(i));
+      return { d: pathOf(e.points, g.node(l.from), g.node(l.to), size), x: e.x, y: e.y, down: size.dir === "TB" };
+    }),
+  };
+}
+
+// Links that go on leave and arrive at the sides that face each other, in soft bends through dagre's points;
+// those that go back follow dagre.
+function pathOf(points, from, to, size) {
+  const down = size.dir === "TB";
+  const on = down ? to.y - to.height / 2 > from.y + from.height / 2 : to.x - to.width / 2 > from.x + from.width / 2;
+  if (!on) return curve(points);
+  const [along, across] = down ? ["y", "x"] : ["x", "y"];
+  const [long, wide] = down ? ["height", "width"] : ["width", "height"];
+  const port = (node, near, side) => ({ [along]: node[along] + side,
+    [across]: node[across] + Math.max(-0.28, Math.min(0.28, (near[across] - node[across]) / (3 * node[wide]))) * node[wide] });
+  const inner = points.slice(1, -1);
+  const all = [port(from, inner[0] ?? to, from[long] / 2), ...inner, port(to, inner.at(-1) ?? from, -to[long] / 2 - HEAD)];
+  const xy = (a, b) => (down ? `${b.toFixed(1)} ${a.toFixed(1)}` : `${a.toFixed(1)} ${b.toFixed(1)}`);
+  let d = `M${xy(all[0][along], all[0][across])}`;
+  for (let i = 1; i < all.length; i++) {
+    const middle = (all[i - 1][along] + all[i][along]) / 2;
+    d += `C${xy(middle, all[i - 1][across])} ${xy(middle, all[i][across])} ${xy(all[i][along], all[i][across])}`;
+  }
+  return d;
+}
+
+// A cubic B-spline through the bends that dagre found, straight at both ends.
+function curve(points) {
+  const p = points.map(({ x, y }) => [x, y]);
+  const last = p.at(-1), before = p.at(-2);
+  const long = Math.hypot(last[0] - before[0], last[1] - before[1]) || 1;
+  const back = Math.min(HEAD, long - 1) / long;
+  p[p.length - 1] = [last[0] - (last[0] - before[0]) * back, last[1] - (last[1] - before[1]) * back];
+  const xy = ([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`;
+  if (p.length === 2) return `M${xy(p[0])}L${xy(p[1])}`;
+  const mix = (a, b, t) => [a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t];
+  let d = `M${xy(p[0])}L${xy(mix(p[0], p[1], 1 / 3))}`;
+  for (let i = 1; i < p.length - 1; i++) {
+    const into = mix(p[i - 1], p[i], 2 / 3), out = mix(p[i], p[i + 1], 1 / 3);
+    const middle = mix(into, out, 0.5);
+    d += `${i === 1 ? `L${xy(into)}` : `C${xy(mix(p[i - 1], p[i], 1 / 3))} ${xy(into)} ${xy(middle)}`}`;
+    d += `Q${xy(p[i])} ${xy(out)}`;
+  }
+  return `${d}L${xy(p.at(-1))}`;
+}
+
+// ---- links ----
+
+const rateOf = (link, now) =>
+  now?.byName.get(link.from)?.links.find((l) => l.outlet === link.outlet && l.to === link.to)?.rate || 0;
+
+function Edge({ link, path, now }) {
+  const r = rateOf(link, now);
+  const speed = r === 0 ? "none" : r < 100 ? "slow" : r < 10000 ? "mid" : "fast";
+  return (
+    <g>
+      <path d={path.d} class={link.loop ? "edge loop" : "edge"} marker-end="url(#arrow)"
+        stroke-width={(1.5 + Math.min(10, 2.2 * Math.log10(1 + r))).toFixed(1)} />
+      <path d={path.d} class={`flow flow-${speed}`} />
+    </g>
+  );
+}
+
+function EdgeLabel({ link, path, now, graph }) {
+  const named = link.outlet && graph.links.filter((l) => l.from === link.from).length > 1;
+  return (
+    <text x={path.x} y={path.down ? path.y + 4 : path.y - 10} class="edge-label">
+      {`${named ? `${link.outlet} ` : ""}${shortRate(rateOf(link, now))}/s`}
+    </text>
+  );
+}
+
+// ---- boxes ----
+
+const shorten = (text, n) => (text.length > n ? text.slice(0, n - 1) + "…" : text);
+
+function Node({ stage, at, size, s }) {
+  const pooled = stage.placement !== "source" && stage.placement !== "inline";
+  const state = !s ? "" : s.shed > 0 ? "bad" : s.fill > FULL || s.degradation > 0 || s.ahead > 0 || (s.state && s.state !== "running") ? "warn" : "";
+  const label = describe(stage, s, pooled);
+  const room = size.small ? 12 : 16;
+  return (
+    <a href={href("stage", stage.name)} class={`node ${state}`} transform={`translate(${at.x} ${at.y})`} data-stage={stage.name}>
+      <g role="img" aria-label={label}>
+        <title>{label}</title>
+        <rect class="node-box" width={size.w} height={size.h} rx="12" />
+        {pooled && s && <Level s={s} size={size} />}
+        {pooled ? <Ring s={s} /> : <Place kind={stage.placement} />}
+        <text x="58" y="29" class="node-name">{shorten(stage.name, room - 2)}</text>
+        <text x="58" y="46" class="node-use">{shorten(stage.placement === "group" ? `${stage.use} · ${stage.group}` : stage.use, room + 2)}</text>
+        <text x="14" y="77" class="node-small">{s?.state && s.state !== "running" ? s.state : pooled ? queueText(s, size.small) : stage.placement}</text>
+        <text x={size.w - 14} y="77" class="node-rate end">{s ? `${rate(s.in)}/s` : ""}</text>
+        <rect class="node-edge" width={size.w} height={size.h} rx="12" />
+        {s && s.shed > 0 && <Badge text={`▼ ${rate(s.shed)}/s shed`} x={size.w} />}
+        {s && !(s.shed > 0) && s.degradation > 0 && <Badge text={`▽ ${size.small ? percent(s.degradation) : degraded(s)}`} x={size.w} soft />}
+      </g>
+    </a>
+  );
+}
+
+// How full its queue is, as water in the box.
+function Level({ s, size }) {
+  const h = Math.max(s.queue.length > 0 ? 3 : 0, size.h * s.fill);
+  return (
+    <g clip-path="url(#box)">
+      <rect class="level" y={(size.h - h).toFixed(1)} width={size.w} height={h.toFixed(1)} />
+      <rect class="level-top" y={(size.h - h).toFixed(1)} width={size.w} height={h > 0 ? 2 : 0} />
+    </g>
+  );
+}
+
+function Ring({ s }) {
+  return (
+    <g>
+      <circle cx="32" cy="34" r={RADIUS} class="ring-track" />
+      <circle cx="32" cy="34" r={RADIUS} class="ring" transform="rotate(-90 32 34)"
+        stroke-dasharray={`${(RING * (s?.busyShare || 0)).toFixed(1)} ${RING.toFixed(1)}`} />
+      <text x="32" y="38.5" class="ring-text">{s ? count(s.threads.now) : ""}</text>
+    </g>
+  );
+}
+
+function Place({ kind }) {
+  return (
+    <g class="place">
+      <circle cx="32" cy="34" r={RADIUS} />
+      <path d={kind === "source" ? "M24 34H39M33 28l6 6-6 6" : "M26 29h12M26 34h12M26 39h12"} />
+    </g>
+  );
+}
+
+function Badge({ text, x, soft }) {
+  const w = 14 + text.length * 6.6;
+  return (
+    <g class={soft ? "badge soft" : "badge"} transform={`translate(${x - w - 8} -11)`}>
+      <rect width={w} height="22" rx="11" />
+      <text x={w / 2} y="15">{text}</text>
+    </g>
+  );
+}
+
+function queueText(s, small) {
+  if (!s) return "";
+  return small ? `${count(s.queue.length)} queued` : `${count(s.queue.length)} of ${count(s.queue.limit)}`;
+}
+
+function describe(stage, s, pooled) {
+  const parts = [stage.name, stage.use];
+  if (!s) return parts.join(", ");
+  parts.push(`${rate(s.in)} events per second`);
+  if (s.state && s.state !== "running") parts.push(s.state);
+  if (pooled)
+    parts.push(`queue ${count(s.queue.length)} of ${count(s.queue.limit)}`, `${count(s.threads.now)} threads ${percent(s.busyShare)} busy`);
+  if (s.wait.n > 0) parts.push(`99 percent wait at most ${seconds(s.wait.p99)}`);
+  if (s.shed > 0) parts.push(`${rate(s.shed)} shed per second`);
+  if (s.ahead > 0) parts.push(`${rate(s.ahead)} refused ahead of it per second`);
+  if (s.degradation > 0) parts.push(degraded(s));
+  return parts.join(", ");
+}

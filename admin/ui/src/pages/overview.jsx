@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+// The server at a glance: a sentence, four numbers, the graph, every stage, and what was decided.
+
+import { count, degraded, NONE, rate, seconds, word } from "../format.js";
+import { Graph } from "../graph.jsx";
+import { decisions, frame, graph, link, now, serverNow } from "../live.js";
+import { Card, Decision, Empty, Mark, StageLink } from "../parts.jsx";
+import { href, route, RANGES } from "../route.js";
+import { combine, cut } from "../series.js";
+import { firstKnown } from "../use.js";
+import { verdict } from "../verdict.js";
+
+const FEED = 12;
+
+export function Overview() {
+  const g = graph.value;
+  return (
+    <>
+      <Verdict />
+      <Numbers />
+      <Card title="Graph" id="graph-title" class="graph-card" tools={<Legend />}>
+        {g ? <Graph graph={g} now={now.value} /> : <p class="absent">Waiting for the first answer.</p>}
+      </Card>
+      <Card title="Stages" id="stages-title" hint="Rates over 5 s, percentiles over 10 s."><StagesTable /></Card>
+      <Card title="Decisions" id="feed-title" hint="What controllers and operators changed, and why."
+        tools={<a class="more" href={href("timeline")}>All on the timeline</a>}>
+        <Feed />
+      </Card>
+    </>
+  );
+}
+
+export function currentVerdict() {
+  const l = link.value;
+  if (l.state === "stale") {
+    return { level: "wait", text: l.never ? "No answer from the server. Asking again every second."
+      : "No answer from the server. These are its last numbers; asking again every second." };
+  }
+  if (!graph.value) return { level: "wait", text: "Waiting for the first numbers." };
+  return verdict(graph.value, now.value);
+}
+
+function Verdict() {
+  const { level, text } = currentVerdict();
+  return (
+    <section class="verdict" data-level={level} aria-label="Verdict" aria-live="polite">
+      <Mark kind={level} size={30} />
+      <h1>{text}</h1>
+    </section>
+  );
+}
+
+function Legend() {
+  return (
+    <ul class="legend keys" aria-label="How to read it">
+      <li><i class="key key-rate" />width: rate</li>
+      <li><i class="key key-queue" />level: queue</li>
+      <li><i class="key key-busy" />ring: busy threads</li>
+      <li><i class="key key-shed" />badge: shed</li>
+    </ul>
+  );
+}
+
+// ---- the four big numbers ----
+
+const SPARK_S = 300;
+
+function Numbers() {
+  const n = now.value, g = graph.value;
+  const range = RANGES[route.value.params.range] || SPARK_S;
+  const rows = frame.value.version >= 0 ? frame.value.rows : null;
+  const end = rows.at.at(-1) ?? serverNow();
+  const part = cut(rows, Math.max(rows.at[firstKnown(rows)] ?? 0, end - Math.min(range, 900)), end);
+  const all = g ? g.stages.map((s) => s.name) : [];
+  const sources = g ? g.stages.filter((s) => s.placement === "source").map((s) => s.name) : [];
+  const sum = (a, b) => a + b;
+  const worst = n && n.stages.filter((s) => s.wait.n > 0).sort((a, b) => b.wait.p99 - a.wait.p99)[0];
+  const minutes = Math.round(Math.min(range, 900) / 60);
+  return (
+    <section class="numbers" aria-label={`Main numbers, with the last ${minutes} minutes`}>
+      <Big name="Requests" value={n ? rate(n.all.requests) : NONE} unit="/s" at={part.at}
+        data={combine(part, sources, "in", sum)} show={(v) => `${rate(v)}/s`}
+        note={n ? (n.all.failed > 0 ? `${rate(n.all.failed)}/s failed` : "none failed") : ""} />
+      <Big name="Shed" value={n ? rate(n.all.shed) : NONE} unit="/s" at={part.at} alarm={n?.all.shed > 0}
+        data={combine(part, all, "shed", sum)} show={(v) => `${rate(v)}/s`}
+        note={n ? (n.all.shadow > 0 ? `plus ${rate(n.all.shadow)}/s in shadow mode` : shedWord(n)) : ""} />
+      <Big name="Waiting" value={n ? count(n.all.queued) : NONE} unit="in queues" at={part.at}
+        data={combine(part, all, "queue", sum)} show={count} note={n ? `${count(n.all.inFlight)} in flight` : ""} />
+      <Big name="Longest wait, p99" value={worst ? split(seconds(worst.wait.p99))[0] : NONE} unit={worst ? split(seconds(worst.wait.p99))[1] : ""}
+        at={part.at} data={combine(part, all, "wait_p99", Math.max)} show={seconds}
+        note={worst ? `at ${worst.name}; service ${seconds(worst.service.p99)}` : "nothing waited lately"} />
+    </section>
+  );
+}
+
+const split = (text) => {
+  const i = text.lastIndexOf(" ");
+  return i < 0 ? [text, ""] : [text.slice(0, i), text.slice(i + 1)];
+};
+
+function shedWord(n) {
+  const by = {};
+  for (const s of n.stages) for (const [reason, r] of Object.entries(s.shedBy)) if (r > 0) by[reason] = (by[reason] || 0) + r;
+  const top = Object.entries(by).sort((a, b) => b[1] - a[1]);
+  return top.length ? top.slice(0, 2).map(([reason, r]) => `${rate(r)} ${word(reason)}`).join(", ") : "nothing refused";
+}
+
+function Big({ name, value, unit, note, at, data, show, alarm }) {
+  const known = data.filter((v) => v !== null);
+  return (
+    <div class={alarm ? "big alarm" : "big"}>
+      <h2>{name}</h2>
+      <p class="big-value">{value}<small>{unit}</small></p>
+      <p class="big-note">{note}</p>
+      <Spark at={at} data={data} />
+      <p class="big-most">{known.length > 1 ? `most ${show(Math.max(...known))}` : ""}</p>
+    </div>
+  );
+}
+
+function Spark({ at, data }) {
+  if (at.length < 2) return <svg class="spark" aria-hidden="true" viewBox="0 0 100 30" preserveAspectRatio="none"><path class="spark-base" d="M0 29H100" /></svg>;
+  const start = Math.max(0, data.findIndex((v) => v !== null));
+  const from = at[0], length = Math.max(1, at.at(-1) - from);
+  const max = Math.max(...data.map((v) => v ?? 0), 1e-9);
+  let line = "", pen = false;
+  data.forEach((v, i) => {
+    if (v === null) return void (pen = false);
+    line += `${pen ? "L" : "M"}${(100 * (at[i] - from) / length).toFixed(2)} ${(29 - 26 * v / max).toFixed(1)}`;
+    pen = true;
+  });
+  return (
+    <svg class="spark" viewBox="0 0 100 30" preserveAspectRatio="none" aria-hidden="true">
+      <path class="spark-base" d="M0 29H100" />
+      {!line.slice(1).includes("M") && <path class="spark-area" d={`${line}L100 30L${(100 * (at[start] - from) / length).toFixed(2)} 30Z`} />}
+      <path class="spark-line" d={line} />
+    </svg>
+  );
+}
+
+// ---- every stage ----
+
+const p50p99 = (q) => (q.n > 0 ? `${seconds(q.p50)} · ${seconds(q.p99)}` : NONE);
+const pooled = (f) => (s) => (s.hasQueue ? f(s) : NONE);
+
+export const shedText = (shedBy) => {
+  const some = Object.entries(shedBy).filter(([, r]) => r > 0).sort((a, b) => b[1] - a[1]);
+  return some.length ? some.map(([reason, r]) => `${rate(r)} ${word(reason)}`).join(", ") : "0";
+};
+
+// What was shed here, and what doors upstream refused for the sake of this stage.
+export const lostText = (x) => {
+  if (!(x.ahead > 0)) return shedText(x.shedBy);
+  const ahead = `${rate(x.ahead)} refused ahead`;
+  return x.shed > 0 ? `${shedText(x.shedBy)}, ${ahead}` : ahead;
+};
+
+const COLUMNS = [
+  { head: "in/s", show: (s) => rate(s.in) },
+  { head: "out/s", show: (s) => (s.links.length ? rate(s.out) : rate(s.done)) },
+  { head: "queue", warn: (s) => s.fill > 0.8, show: pooled((s) => `${count(s.queue.length)} of ${count(s.queue.limit)}`) },
+  { head: "oldest", warn: (s) => s.queue.oldest_wait_seconds > 1, show: pooled((s) => (s.queue.length ? seconds(s.queue.oldest_wait_seconds) : NONE)) },
+  { head: "wait p50 · p99", show: pooled((s) => p50p99(s.wait)) },
+  { head: "service p50 · p99", show: (s) => p50p99(s.service) },
+  { head: "threads busy", show: pooled((s) => `${count(s.threads.busy)} of ${count(s.threads.now)}`) },
+  { head: "bounds", show: pooled((s) => `${s.threads.min}–${s.threads.max}`) },
+  { head: "shed/s", show: lostText, warn: (s) => s.shed > 0 || s.ahead > 0, long: true },
+  { head: "failed/s", show: (s) => rate(s.failed), warn: (s) => s.failed > 0 },
+];
+
+// Paused or draining, by an operator.
+const isHeld = (s) => Boolean(s.state && s.state !== "running");
+
+function where(s) {
+  const place = { source: "source", inline: "inline", group: `group ${s.group}` }[s.placement] || "own pool";
+  return [s.use, place, s.mode === "shared" ? "" : s.mode, isHeld(s) ? s.state : "", degraded(s)].filter(Boolean).join(" · ");
+}
+
+function StagesTable() {
+  const n = now.value;
+  if (!n) return <p class="absent">Waiting for the second answer: rates are differences.</p>;
+  return (
+    <div class="table-scroll" role="group" aria-labelledby="stages-title" tabIndex={0}>
+      <table class="cards">
+        <caption class="hidden">Every stage with its numbers</caption>
+        <thead><tr><th scope="col">stage</th>{COLUMNS.map((c) => <th key={c.head} scope="col" class="num">{c.head}</th>)}</tr></thead>
+        <tbody>
+          {n.stages.map((s) => (
+            <tr key={s.name}>
+              <th scope="row"><StageLink name={s.name} /><span class="use">{where(s)}</span></th>
+              {COLUMNS.map((c) => <Cell key={c.head} c={c} s={s} />)}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Cell({ c, s }) {
+  const text = c.show(s);
+  const name = ["num", text === NONE && "none", text === "0" && "quiet", c.long && text !== "0" && "long", c.warn?.(s) && "alarm"];
+  return <td class={name.filter(Boolean).join(" ")} data-label={c.head}>{text}</td>;
+}
+
+function Feed() {
+  const list = decisions.value;
+  return (
+    <ol class="feed">
+      {list?.slice(0, FEED).map((d) => <Decision key={d.id} d={d} />)}
+      {list?.length === 0 && <Empty>Nothing has been decided yet.</Empty>}
+      {!list && <Empty>Waiting for the first answer.</Empty>}
+    </ol>
+  );
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// The slowest requests as waterfalls: how long each waited and was served at every stage it passed.
+
+import { seconds } from "../format.js";
+import { graph } from "../live.js";
+import { Absent, Card, Select, StageLink, Time } from "../parts.jsx";
+import { route, setParams } from "../route.js";
+import { useAnswer } from "../use.js";
+
+export function Requests() {
+  const { params } = route.value;
+  const n = ["10", "20", "50"].includes(params.n) ? params.n : "20";
+  const { data, absent, error } = useAnswer(
+    `/api/v1/requests/slowest?n=${n}${params.class ? `&class=${encodeURIComponent(params.class)}` : ""}`, 3, "/api/v1/requests/slowest");
+  const list = data?.requests || [];
+  const longest = Math.max(...list.map((r) => r.took), 1e-9);
+  return (
+    <>
+      <div class="page-head">
+        <h1>Slowest requests</h1>
+        <div class="filters">
+          <Select id="req-class" label="Class" value={params.class || ""} onChange={(v) => setParams({ class: v })}
+            options={[["", "all"], ...(graph.value?.classes || [])]} />
+          <Select id="req-n" label="How many" value={n} onChange={(v) => setParams({ n: v })} options={["10", "20", "50"]} />
+        </div>
+      </div>
+      <Card title="Where their time went" id="req-title" tools={<ul class="legend keys"><li><i class="key key-wait" />wait in a queue</li><li><i class="key key-service" />service</li></ul>}>
+        {absent && <Absent>This server does not keep its slowest requests: it has no /api/v1/requests/slowest.</Absent>}
+        {error && !data && <Absent>{error}</Absent>}
+        {data && !list.length && <Absent>No request was traced yet.</Absent>}
+        {list.length > 0 && <ol class="requests">{list.map((r) => <Request key={r.id} r={r} longest={longest} />)}</ol>}
+      </Card>
+    </>
+  );
+}
+
+function Request({ r, longest }) {
+  const parts = [];
+  let at = 0;
+  for (const s of r.spans || []) {
+    parts.push({ ...s, from: at });
+    at += (s.wait || 0) + (s.service || 0);
+  }
+  const x = (t) => 100 * t / longest;
+  return (
+    <li>
+      <details>
+        <summary>
+          <b class="took">{seconds(r.took)}</b>
+          <span class="req-what"><span class="req-path">{r.path || r.id}</span><span class="use">{r.class} · {r.outcome} · <Time at={r.at} /></span></span>
+          <svg class="waterfall" viewBox="0 0 100 12" preserveAspectRatio="none" role="img" aria-label={parts.map((s) => `${s.stage}: wait ${seconds(s.wait)}, service ${seconds(s.service)}`).join("; ")}>
+            {parts.map((s, i) => [
+              <rect key={`w${i}`} class="bar-wait" x={x(s.from)} y="3.5" width={x(s.wait || 0)} height="5" />,
+              <rect key={`s${i}`} class="bar-service" x={x(s.from + (s.wait || 0))} y="0" width={Math.max(0.2, x(s.service || 0))} height="12" />,
+            ])}
+          </svg>
+        </summary>
+        <table class="spans"><thead><tr><th scope="col">stage</th><th scope="col" class="num">after</th><th scope="col" class="num">wait</th><th scope="col" class="num">service</th></tr></thead>
+          <tbody>{parts.map((s, i) => <tr key={i}><th scope="row"><StageLink name={s.stage} /></th><td class="num">{seconds(s.from)}</td><td class="num">{seconds(s.wait)}</td><td class="num">{seconds(s.service)}</td></tr>)}</tbody></table>
+      </details>
+    </li>
+  );
+}

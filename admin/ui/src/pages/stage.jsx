@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT
+// One stage: where its time goes, what it lets in, why its pool has the size it has, and its knobs.
+
+import { useState } from "preact/hooks";
+import { act, isAbsent, stagePath } from "../api.js";
+import { Chart } from "../chart.jsx";
+import { count, degraded, NONE, percent, rate, seconds, word } from "../format.js";
+import { Knobs } from "../knobs.jsx";
+import { acts, decisions, graph, mayAct, now } from "../live.js";
+import { Absent, actText, Card, Decision, Empty, RangePicker, Select, whatOf } from "../parts.jsx";
+import { href, route } from "../route.js";
+import { column } from "../series.js";
+import { useAnswer, useFrame } from "../use.js";
+import { lostText } from "./overview.jsx";
+
+export function Stage() {
+  const { name, params } = route.value;
+  const g = graph.value;
+  if (!g) return <Absent>Waiting for the first answer.</Absent>;
+  const chosen = name || firstOf(g);
+  const known = g.stages.find((s) => s.name === chosen);
+  return (
+    <>
+      <div class="page-head">
+        <h1>Stage <em>{chosen}</em>{isHeld(known) && <span class="held">{stateOf(known)}</span>}</h1>
+        <div class="head-side">
+        {mayAct.value && known && <Acts key={chosen} name={chosen} state={stateOf(known)} />}
+        <Select id="stage-choice" label="Other stage" value={known ? chosen : ""} options={(known ? [] : [["", "choose one"]]).concat(g.stages.map((s) => s.name))}
+          onChange={(v) => { location.hash = href("stage", v, { range: params.range, from: params.from, to: params.to }); }} />
+        </div>
+      </div>
+      {known ? <OneStage key={chosen} name={chosen} params={params} meta={known} /> : <Absent>This server has no stage of that name.</Absent>}
+    </>
+  );
+}
+
+// The stage that matters most: the fullest, else the first with a queue.
+function firstOf(g) {
+  const pools = g.stages.filter((s) => s.placement === "pool" || s.placement === "group");
+  const fullest = now.value?.stages.filter((s) => s.hasQueue).sort((a, b) => b.fill + b.busyShare - a.fill - a.busyShare)[0];
+  return (fullest || pools[0] || g.stages[0]).name;
+}
+
+function OneStage({ name, params, meta }) {
+  const { frame, range, reach } = useFrame(name, params);
+  const s = now.value?.byName.get(name);
+  const pool = meta.placement === "pool" || meta.placement === "group";
+  return (
+    <>
+      <div class="tools">
+        <p class="lead">{s ? aboutOf(s) : meta.summary}</p>
+        <RangePicker range={range} />
+      </div>
+      {s && <Facts s={s} pool={pool} />}
+      {frame && frame.at.length > 1
+        ? <Charts name={name} frame={frame} range={range} pool={pool} classes={frame.classes.length ? frame.classes : graph.value.classes} limit={s?.queue.limit} slo={s?.slo_seconds} />
+        : <Absent>{frame ? "No samples in this range yet." : "Reading the history …"}</Absent>}
+      {reach === "page" && <p class="hint">This server keeps no history: the charts begin when this page was opened.</p>}
+      {s && <Classes s={s} />}
+      {pool && s && <Ceiling s={s} />}
+      {pool && <Oldest name={name} />}
+      <StageFeed name={name} range={range} />
+      <Knobs key={name} stage={name} placement={meta.placement} />
+    </>
+  );
+}
+
+function aboutOf(s) {
+  return [s.summary, `${s.use}, ${s.placement === "group" ? `group ${s.group}` : s.placement}, ${s.mode}`,
+    s.hasQueue ? `admission ${s.admission.policy} (${s.admission.mode})` : "", degraded(s)].filter(Boolean).join(" · ");
+}
+
+// ---- pause, resume, drain ----
+
+const stateOf = (s) => now.value?.byName.get(s.name)?.state || s.state;
+const isHeld = (s) => Boolean(s && stateOf(s) && stateOf(s) !== "running");
+
+const VERBS = [
+  ["pause", "Pause", "Its threads take no more events; the queue keeps what comes, up to its limit."],
+  ["resume", "Resume", "Its threads take events again."],
+  ["drain", "Drain", "Nothing new is let in; what waits is done."],
+];
+
+function Acts({ name, state }) {
+  const [said, setSaid] = useState(null);
+  const [sure, setSure] = useState("");
+  const go = async (verb) => {
+    if (verb !== "resume" && sure !== verb) return setSure(verb);
+    setSure("");
+    try {
+      await act("POST", stagePath(name, verb), {});
+      setSaid({ good: true, text: `${verb}: done` });
+    } catch (e) {
+      setSaid({ text: isAbsent(e) ? `This server can not ${verb} a stage.` : e.message });
+    }
+  };
+  return (
+    <div class="acts" role="group" aria-label="Acts on this stage">
+      {VERBS.filter(([verb]) => !state || (verb === "resume") === (state !== "running")).map(([verb, label, help]) => (
+        <button key={verb} type="button" title={help} class={sure === verb ? "sure" : ""} onClick={() => go(verb)}
+          onBlur={() => setSure((x) => (x === verb ? "" : x))}>{sure === verb ? `${label}? Press again` : label}</button>
+      ))}
+      <output class={said ? (said.good ? "said good" : "said wrong") : "said"}>{said?.text || ""}</output>
+    </div>
+  );
+}
+
+// ---- numbers now ----
+
+function Facts({ s, pool }) {
+  const t = s.threads;
+  const rows = [
+    ["In", `${rate(s.in)}/s`, ""],
+    ["Done", `${rate(s.done)}/s`, s.failed > 0 ? `${rate(s.failed)}/s failed` : ""],
+    ["Shed", `${rate(s.shed)}/s`, s.ahead > 0 ? `${rate(s.ahead)}/s refused ahead` : ""],
+    pool && ["Queue", count(s.queue.length), `of ${count(s.queue.limit)}, oldest ${s.queue.length ? seconds(s.queue.oldest_wait_seconds) : NONE}`],
+    pool && ["Wait, p99", s.wait.n ? seconds(s.wait.p99) : NONE, s.slo_seconds ? `objective ${seconds(s.slo_seconds)}` : ""],
+    ["Service, p99", s.service.n ? seconds(s.service.p99) : NONE, s.cohort > 1.05 ? `${s.cohort.toFixed(1)} events a call` : s.longest_running_seconds > 0 ? `longest now ${seconds(s.longest_running_seconds)}` : ""],
+    pool && ["Threads", count(t.now), `${t.busy} busy, ${t.spinning} spinning, ${t.idle} idle; target ${t.target} of ${t.min}–${t.max}`],
+    pool && ["Busy", percent(s.busyShare), `pressure ${percent(s.pressure)}`],
+  ].filter(Boolean);
+  const own = s.own.map((m) => [word(m.name.replace(/_total$/, "")),
+    m.rate === null ? count(m.value) : `${rate(m.rate)}/s`, [m.unit && m.unit !== "events" ? m.unit : "", m.rate === null ? "" : `${count(m.value)} in all`].filter(Boolean).join(", ")]);
+  return (
+    <section class="facts-card" aria-label="Numbers now">
+      <FactList rows={rows} />
+      {own.length > 0 && <FactList rows={own} own />}
+    </section>
+  );
+}
+
+const FactList = ({ rows, own }) => (
+  <dl class={own ? "facts own" : "facts"}>
+    {rows.map(([k, v, note]) => <div key={k}><dt>{k}</dt><dd>{v}</dd>{note && <dd class="fact-note">{note}</dd>}</div>)}
+  </dl>
+);
+
+// ---- charts ----
+
+function marksOf(name, range) {
+  const within = (t) => t >= range.from && t <= range.to;
+  const made = (decisions.value || []).filter((d) => d.stage === name && within(d.time))
+    .map((d) => ({ at: d.time, text: `${whatOf(d)} by ${d.actor}: ${d.rule}` }));
+  const done = (acts.value || []).filter((a) => String(a.target || "").split(".")[0] === name && within(a.at))
+    .map((a) => ({ at: a.at, text: `${a.actor}: ${actText(a)}` }));
+  return made.concat(done);
+}
+
+function Charts({ name, frame, range, pool, classes, limit, slo }) {
+  const col = (f) => column(frame, name, f);
+  const marks = marksOf(name, range);
+  const byClass = frame.stages[name]?.classes;
+  const common = { at: frame.at, range, marks, sync: "stage" };
+  const several = byClass && classes.length > 1;
+  const perClass = (f) => classes.map((c, i) => ({ name: c, data: byClass[i]?.[f] || frame.at.map(() => null) }));
+  return (
+    <section class="charts" aria-label="Over time">
+      <h2 class="hidden">Over time</h2>
+      <Chart {...common} title="Events" unit="rate" series={[{ name: "in", data: col("in") },
+        { name: "done", data: col("done"), style: 1 }, { name: "shed", data: col("shed"), style: 2 }]} />
+      {pool && <Chart {...common} title="Wait" unit="seconds" note={slo ? `objective ${seconds(slo)}` : undefined}
+        series={[{ name: "p99", data: col("wait_p99"), fill: true }, { name: "p50", data: col("wait_p50"), style: 1 },
+          { name: "oldest", data: col("oldest"), style: 5 }]} />}
+      <Chart {...common} title="Service" unit="seconds" series={[{ name: "p99", data: col("service_p99"), fill: true },
+        { name: "p50", data: col("service_p50"), style: 1 }]} />
+      {several && pool && <Chart {...common} title="Wait by class, p99" unit="seconds" series={perClass("wait_p99")} />}
+      {several && <Chart {...common} title="Shed by class" unit="rate" series={perClass("shed")} />}
+      {pool && <Chart {...common} title="Queue" unit="count" note={limit ? `limit ${count(limit)}` : undefined}
+        series={[{ name: "waiting", data: col("queue"), fill: true }]} />}
+      {pool && <Chart {...common} title="Threads" unit="count" series={[{ name: "threads", data: col("threads") },
+        { name: "busy", data: busyThreads(col("busy"), col("threads")), style: 1 }]} />}
+      {pool && <Chart {...common} title="Pressure and degradation" unit="share" series={[{ name: "pressure", data: col("pressure") },
+        { name: "degradation", data: col("degradation"), style: 1 }]} />}
+    </section>
+  );
+}
+
+const busyThreads = (busy, threads) => busy.map((b, i) => (b === null || threads[i] === null ? null : b * threads[i]));
+
+// ---- classes, the ceiling, the oldest ----
+
+function Classes({ s }) {
+  const q = (x) => (x.n > 0 ? `${seconds(x.p50)} · ${seconds(x.p99)}` : NONE);
+  const columns = [["in/s", (c) => rate(c.offered)], ["done/s", (c) => rate(c.completed)], ["shed/s", lostText], ["failed/s", (c) => rate(c.failed)],
+    ["queued", (c) => count(c.queued)], ["wait p50 · p99", (c) => q(c.wait)], ["service p50 · p99", (c) => q(c.service)]];
+  return (
+    <Card title="Classes" id="classes-title" hint="The most important first.">
+      <div class="table-scroll" role="group" aria-labelledby="classes-title" tabIndex={0}>
+        <table class="cards">
+          <thead><tr><th scope="col">class</th>{columns.map(([h]) => <th key={h} scope="col" class="num">{h}</th>)}</tr></thead>
+          <tbody>{s.classes.map((c) => (
+            <tr key={c.name}><th scope="row">{c.name}</th>{columns.map(([h, f]) => <td key={h} class="num" data-label={h}>{f(c)}</td>)}</tr>
+          ))}</tbody>
+        </table>
+      </div>
+    </Card>
+  );
+}
+
+// The utilisation law: what the threads can do at most, with the numbers in it.
+function Ceiling({ s }) {
+  const { now: n, max } = s.threads;
+  const served = s.done + s.failed;
+  return (
+    <Card title="Ceiling" id="ceiling-title" hint="Threads ÷ time of a thread per event: what the pool can do at most.">
+      {s.costS ? (
+        <div class="formula">
+          <p><span class="term">{count(n)}<small>threads now</small></span><span class="op">÷</span>
+            <span class="term">{seconds(s.costS)}<small>thread time per event</small></span><span class="op">=</span>
+            <span class="term strong">{rate(n / s.costS)}<small>events/s at most</small></span></p>
+          <p class="sentence">It does {rate(served)}/s, {percent(served * s.costS / n)} of that.{" "}
+            {max > n ? `With all ${count(max)} threads it could be ${rate(max / s.costS)}/s, if they are not waiting for the same cores.` : "The pool has as many threads as it may have."}
+            {s.in > served * 1.05 ? ` ${rate(s.in)}/s are offered.` : ""}</p>
+          {s.admission.why && <p class="inputs">{s.admission.why}</p>}
+        </div>
+      ) : <p class="absent">Nothing was handled lately, so there is no time per event to divide by.</p>}
+    </Card>
+  );
+}
+
+function Oldest({ name }) {
+  const { data, absent, error } = useAnswer(`${stagePath(name, "queue")}?n=20`, 2, "/api/v1/stages/{stage}/queue");
+  const list = data?.oldest || [];
+  return (
+    <Card title="Oldest in the queue" id="oldest-title">
+      {absent && <Absent>This server does not list the events of a queue.</Absent>}
+      {error && !data && <Absent>{error}</Absent>}
+      {data && list.length === 0 && <p class="absent">The queue is empty.</p>}
+      {list.length > 0 && (
+        <div class="table-scroll" role="group" aria-labelledby="oldest-title" tabIndex={0}>
+          <table><thead><tr>{["waits for", "class", "time left", "type"].map((h) => <th key={h} scope="col">{h}</th>)}</tr></thead>
+            <tbody>{list.map((e, i) => <tr key={i}><td>{seconds(e.age)}</td><td>{e.class}</td>
+              <td>{e.deadline_left === null || e.deadline_left === undefined ? "no deadline" : seconds(e.deadline_left)}</td><td>{e.type}</td></tr>)}</tbody></table>
+        </div>
+      )}
+    </Card>
+  );
+}
+
+function StageFeed({ name, range }) {
+  const list = (decisions.value || []).filter((d) => d.stage === name && (range.live || (d.time >= range.from && d.time <= range.to)));
+  return (
+    <Card title="Decisions" id="stage-feed-title" hint="The flags on the time axes."
+      tools={<a class="more" href={href("timeline", "", { stage: name })}>On the timeline</a>}>
+      <ol class="feed">
+        {list.slice(0, 8).map((d) => <Decision key={d.id} d={d} withStage={false} />)}
+        {!list.length && <Empty>Nothing was decided about this stage{range.live ? " yet" : " then"}.</Empty>}
+      </ol>
+    </Card>
+  );
+}

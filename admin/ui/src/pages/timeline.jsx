@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// Everything that was decided or done, newest first, with lanes over time and filters in the address.
+
+import { useState } from "preact/hooks";
+import { act, isAbsent } from "../api.js";
+import { clock, word } from "../format.js";
+import { acts, decisions, graph, has, mayAct, readActs, serverNow } from "../live.js";
+import { Absent, actText, Card, Decision, Empty, RangePicker, Select, StageLink, Time, whatOf } from "../parts.jsx";
+import { RANGES, rangeOf, route, setParams } from "../route.js";
+
+// One list of both: { kind, at, stage, actor, action, text, d | a }
+function entries() {
+  const made = (decisions.value || []).map((d) => ({ kind: "decision", id: `d${d.id}`, at: d.time, stage: d.stage, actor: d.actor,
+    action: d.action, text: `${whatOf(d)} ${d.rule} ${d.limit} ${d.inputs}`, d }));
+  const done = (acts.value || []).map((a) => ({ kind: "act", id: `a${a.id}`, at: a.at, stage: String(a.target || "").split(".")[0], actor: a.actor,
+    action: a.what, text: actText(a), a }));
+  return made.concat(done).sort((a, b) => b.at - a.at);
+}
+
+// The shortest range that has all of them.
+function covering(all) {
+  const age = serverNow() - (all.at(-1)?.at ?? serverNow());
+  return Object.keys(RANGES).find((k) => RANGES[k] >= age) || "6h";
+}
+
+export function Timeline() {
+  const { params } = route.value;
+  const all = entries();
+  const range = rangeOf({ ...params, range: params.range || covering(all) }, serverNow());
+  const names = graph.value?.stages.map((s) => s.name) || [];
+  const words = (params.q || "").toLowerCase();
+  const list = all.filter((e) => e.at >= range.from && (range.live || e.at <= range.to) && (!params.stage || e.stage === params.stage) &&
+    (!params.actor || e.actor === params.actor) && (!params.action || e.action === params.action) && (!words || `${e.stage} ${e.text}`.toLowerCase().includes(words)));
+  const choices = (key) => [["", "all"], ...[...new Set(all.map((e) => e[key]).filter(Boolean))].sort().map((x) => [x, word(x)])];
+  return (
+    <>
+      <div class="page-head"><h1>Timeline</h1><RangePicker range={range} /></div>
+      <div class="filters" role="search" aria-label="Filters">
+        <Select id="tl-stage" label="Stage" value={params.stage || ""} options={[["", "all"], ...names]} onChange={(v) => setParams({ stage: v })} />
+        <Select id="tl-actor" label="By" value={params.actor || ""} options={choices("actor")} onChange={(v) => setParams({ actor: v })} />
+        <Select id="tl-action" label="What" value={params.action || ""} options={choices("action")} onChange={(v) => setParams({ action: v })} />
+        <label class="select" for="tl-q"><span>Words</span><input id="tl-q" type="search" value={params.q || ""} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
+      </div>
+      <Card title="Over time" id="lanes-title" tools={<ul class="legend keys"><li><i class="key key-decision" />decision</li><li><i class="key key-act" />act of an operator</li></ul>}>
+        <Lanes list={list} names={params.stage ? [params.stage] : names} range={range} />
+      </Card>
+      <Card title={`${list.length} of ${all.length}`} id="tl-title" hint="The newest first.">
+        <ol class="feed long">
+          {list.map((e) => (e.kind === "act" ? <Act key={e.id} a={e.a} newest={e.a === acts.value[0]} /> : <Decision key={e.id} d={e.d} />))}
+          {!list.length && <Empty>{all.length ? "Nothing fits these filters." : "Nothing has been decided yet."}</Empty>}
+        </ol>
+        {!has("GET", "/api/v1/acts") && decisions.value && <Absent>This server keeps no list of operators' acts; what they did stands among the decisions.</Absent>}
+      </Card>
+    </>
+  );
+}
+
+function Act({ a, newest }) {
+  const [said, setSaid] = useState("");
+  const undo = async () => {
+    try {
+      await act("POST", "/api/v1/undo", {});
+      readActs();
+    } catch (e) {
+      setSaid(isAbsent(e) ? "This server has no undo." : e.message);
+    }
+  };
+  return (
+    <li class="act"><Time at={a.at} /><div>
+      <p class="what">{a.target ? <StageLink name={String(a.target).split(".")[0]} /> : <b>the server</b>} {actText(a)} <span class="actor">{a.actor}</span>
+        {a.undone && <span class="outcome undone">↩ undone</span>}
+        {newest && !a.undone && mayAct.value && has("POST", "/api/v1/undo") && <button type="button" class="plain small" onClick={undo}>Undo</button>}</p>
+      {said && <output class="said wrong">{said}</output>}
+    </div></li>
+  );
+}
+
+// A line per stage; the list below says the same in words.
+function Lanes({ list, names, range }) {
+  const lanes = [...names, ...(list.some((e) => !names.includes(e.stage)) ? [""] : [])];
+  const span = Math.max(1, range.to - range.from);
+  return (
+    <div class="lanes" aria-hidden="true">
+      {lanes.map((name) => (
+        <div class="lane" key={name}>
+          <span class="lane-name">{name || "the server"}</span>
+          <svg viewBox="0 0 1000 20" preserveAspectRatio="none" class="lane-line"><path d="M0 10H1000" /></svg>
+          <svg class="lane-marks" width="100%" height="20">
+            {list.filter((e) => (names.includes(e.stage) ? e.stage : "") === name).map((e) => (
+              <svg key={e.id} x={`${(100 * (e.at - range.from) / span).toFixed(2)}%`} overflow="visible">
+                {e.kind === "act" ? <path class="lane-act" d="M0 3l6 7-6 7-6-7z" /> : <circle class="lane-decision" cy="10" r="4.5" />}
+                <title>{`${clock(e.at)} ${e.actor}: ${e.text}`}</title>
+              </svg>
+            ))}
+          </svg>
+        </div>
+      ))}
+      <div class="lane axis"><span class="lane-name" /><span class="axis-ends"><span>{clock(range.from)}</span><span>{range.live ? "now" : clock(range.to)}</span></span></div>
+    </div>
+  );
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// Where we are, as a link: #/PAGE[/NAME]?key=value. Range, stage, filters and theme are in it, so that
+// what one sees can be sent to somebody else.
+
+import { computed, signal } from "@preact/signals";
+
+export const PAGES = ["overview", "stage", "requests", "timeline", "config", "compare"];
+
+function parse(hash) {
+  const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
+  const [page, name] = path.split("/").map(decode);
+  return { page: PAGES.includes(page) ? page : "overview", name: name || "",
+    params: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+function decode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+const SYSTEM = "system";
+export const THEMES = [SYSTEM, "light", "dark"];
+
+function kept() {
+  try {
+    return localStorage.getItem("weir-theme");
+  } catch {
+    return null; // storage may be switched off
+  }
+}
+
+export const route = signal(parse(location.hash));
+const chosenTheme = signal(kept() || SYSTEM);
+export const theme = computed(() => {
+  const t = route.value.params.theme || chosenTheme.value;
+  return THEMES.includes(t) ? t : SYSTEM;
+});
+
+addEventListener("hashchange", () => { route.value = parse(location.hash); });
+
+// A link to a page. The theme goes along where the address says one; null or "" drops a parameter.
+export function href(page, name = "", params = {}) {
+  const all = { ...params, theme: route.value.params.theme };
+  const query = new URLSearchParams(Object.entries(all).filter(([, v]) => v !== null && v !== undefined && v !== ""));
+  const text = query.toString();
+  return `#/${page}${name ? `/${encodeURIComponent(name)}` : ""}${text ? `?${text}` : ""}`;
+}
+
+// The same page with other parameters.
+export function withParams(changes) {
+  const { page, name, params } = route.value;
+  return href(page, name, { ...params, ...changes });
+}
+
+// Change parameters in place, without a step in the browser's history.
+export function setParams(changes) {
+  history.replaceState(null, "", withParams(changes));
+  route.value = parse(location.hash);
+}
+
+export function setTheme(name) {
+  chosenTheme.value = name;
+  try {
+    localStorage.setItem("weir-theme", name);
+  } catch {
+    // then it holds for this page only
+  }
+  const { page, name: stage, params } = route.value;
+  const { theme: _, ...rest } = params;
+  const text = new URLSearchParams(name === SYSTEM ? rest : { ...rest, theme: name }).toString();
+  history.replaceState(null, "", `#/${page}${stage ? `/${encodeURIComponent(stage)}` : ""}${text ? `?${text}` : ""}`);
+  route.value = parse(location.hash);
+}
+
+// ---- ranges of time ----
+
+export const RANGES = { "5m": 300, "15m": 900, "1h": 3600, "6h": 21600 };
+const FINE_S = 900; // how far the history of one-second steps goes back
+
+// { from, to, live, step, key } in Unix seconds; `live` ranges end now.
+export function rangeOf(params, nowUnix, prefix = "") {
+  const from = Number(params[`${prefix}from`]), to = Number(params[`${prefix}to`]);
+  if (from > 0 && to > from) {
+    const step = nowUnix - from <= FINE_S ? 1 : 10;
+    return { from, to, live: false, step, key: `${from}-${to}`, seconds: to - from };
+  }
+  const key = params[`${prefix}range`] in RANGES ? params[`${prefix}range`] : "15m";
+  const length = RANGES[key];
+  return { from: nowUnix - length, to: nowUnix, live: true, step: length <= FINE_S ? 1 : 10, key, seconds: length };
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// Hooks: the samples of a range, a list that is read again and again, and the width of an element.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { get, isAbsent } from "./api.js";
+import { epoch, frame, has, routes, serverNow } from "./live.js";
+import { rangeOf } from "./route.js";
+import { cut, fromHistory, joined } from "./series.js";
+
+const READ_EVERY_S = 2;
+
+// { frame | null, range, reach }: samples of the range in the parameters. Live ranges grow.
+// `reach` says where they come from: "server", or "page" when the server keeps no history.
+export function useFrame(stage, params, prefix = "") {
+  const [got, setGot] = useState(null);
+  const stored = has("GET", "/api/v1/history");
+  const range = rangeOf(params, serverNow(), prefix);
+  const era = epoch.value;
+  useEffect(() => {
+    setGot(null);
+    if (!stored || !stage) return undefined;
+    return readOn(stage, range, setGot);
+  }, [stage, range.key, stored, era]);
+  if (stored) return { frame: got, range: got ? fitted(range, got) : range, reach: "server" };
+  const rows = routes.value || frame.value.version ? cut(frame.value.rows, range.from, range.to) : null;
+  return { frame: rows, range: rows ? fitted(range, rows) : range, reach: "page" };
+}
+
+// Read the range, then what is new, until the function returned is called.
+function readOn(stage, range, setGot) {
+  let gone = false, timer = 0, kept = null;
+  const read = async () => {
+    const last = kept?.at.at(-1);
+    const from = range.live ? (last ? last + range.step / 2 : -range.seconds) : range.from;
+    const to = range.live ? "" : `&to=${range.to}`;
+    try {
+      const answer = fromHistory(await get(
+        `/api/v1/history?from=${from}${to}&step=${range.step}s&stage=${encodeURIComponent(stage)}`));
+      if (gone) return;
+      const all = kept ? joined(kept, answer) : answer;
+      const end = all.at.at(-1);
+      kept = range.live && end ? cut(all, end - range.seconds, end) : all;
+      setGot(kept);
+    } catch (e) {
+      console.debug(e.message);
+    }
+    if (range.live && !gone) timer = setTimeout(read, 1000 * Math.max(READ_EVERY_S, range.step));
+  };
+  read();
+  return () => {
+    gone = true;
+    clearTimeout(timer);
+  };
+}
+
+// The first row in which a stage was counted: a server may remember the gaps before it was started.
+export function firstKnown(rows) {
+  const counts = Object.values(rows.stages).map((s) => s.in).filter(Boolean);
+  const i = rows.at.findIndex((_, n) => counts.some((c) => c[n] !== null && c[n] !== undefined));
+  return Math.max(0, i);
+}
+
+// A live range ends with the newest sample, and begins with the first there is, but a minute ago.
+function fitted(range, rows) {
+  if (!range.live || !rows.at.length) return range;
+  const to = rows.at.at(-1);
+  const from = Math.min(to - 60, Math.max(to - range.seconds, rows.at[firstKnown(rows)]));
+  return { ...range, from, to };
+}
+
+// { data, absent, error }: what `path` answers, read again every `everyS` seconds (0: once). `route` is its
+// pattern in the server's list, where that may not be there.
+export function useAnswer(path, everyS = 0, route = "") {
+  const [answer, setAnswer] = useState({});
+  const [turn, setTurn] = useState(0);
+  const era = epoch.value;
+  const known = !route || routes.value !== null, lacks = Boolean(route) && known && !has("GET", route);
+  useEffect(() => {
+    if (!path || !known || lacks) return undefined;
+    let gone = false, timer = 0;
+    const read = async () => {
+      let next;
+      try {
+        next = { data: await get(path) };
+      } catch (e) {
+        next = isAbsent(e) ? { absent: true } : { error: e.message };
+      }
+      if (gone) return;
+      setAnswer((was) => (next.error && was.data ? { data: was.data, error: next.error } : next));
+      if (everyS && !next.absent) timer = setTimeout(read, everyS * 1000);
+    };
+    read();
+    return () => {
+      gone = true;
+      clearTimeout(timer);
+    };
+  }, [path, everyS, era, turn, known, lacks]);
+  return { ...(lacks ? { absent: true } : answer), again: () => setTurn((n) => n + 1) };
+}
+
+// [ref, width]: the width of the element in CSS pixels, 0 before it is known.
+export function useWidth() {
+  const ref = useRef(null);
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    const observer = new ResizeObserver(() => setWidth(ref.current ? ref.current.clientWidth : 0));
+    observer.observe(ref.current);
+    return () => observer.disconnect();
+  }, []);
+  return [ref, width];
+}

@@ -1,0 +1,33 @@
+# The dashboard, taken into admin/assets.c by the assembler, which no dependency scan sees.
+#
+# -DWEIR_UI=prebuilt  admin/ui/dist as it is in the tree: no Node.js is needed (the default)
+# -DWEIR_UI=build     built from admin/ui/src by vite; needs npm, which fetches what package-lock.json names
+# -DWEIR_UI=off       none; / answers one sentence
+set(WEIR_UI prebuilt CACHE STRING "The dashboard: prebuilt, build or off")
+set_property(CACHE WEIR_UI PROPERTY STRINGS prebuilt build off)
+
+set(ui_names index.html app.js app.css icon.svg LICENSES.txt)
+if(WEIR_UI STREQUAL "prebuilt")
+  set(ui_dir ${CMAKE_CURRENT_SOURCE_DIR}/admin/ui/dist)
+elseif(WEIR_UI STREQUAL "build")
+  find_program(WEIR_NPM npm REQUIRED)
+  set(ui_dir ${CMAKE_CURRENT_BINARY_DIR}/ui)
+  file(GLOB_RECURSE ui_sources CONFIGURE_DEPENDS admin/ui/src/*)
+  list(TRANSFORM ui_names PREPEND ${ui_dir}/ OUTPUT_VARIABLE ui_outputs)
+  add_custom_command(OUTPUT ${ui_outputs}
+    COMMAND ${WEIR_NPM} ci --no-fund --no-audit
+    COMMAND ${WEIR_NPM} run build -- --outDir ${ui_dir}
+    DEPENDS ${ui_sources} admin/ui/package.json admin/ui/package-lock.json admin/ui/vite.config.js
+    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/admin/ui
+    COMMENT "Building the dashboard with vite" VERBATIM)
+elseif(NOT WEIR_UI STREQUAL "off")
+  message(FATAL_ERROR "WEIR_UI is '${WEIR_UI}'; it is one of prebuilt, build and off")
+endif()
+
+if(WEIR_UI STREQUAL "off")
+  target_compile_definitions(weir_admin PRIVATE WEIR_UI_OFF)
+else()
+  list(TRANSFORM ui_names PREPEND ${ui_dir}/ OUTPUT_VARIABLE ui_files)
+  set_source_files_properties(admin/assets.c PROPERTIES OBJECT_DEPENDS "${ui_files}")
+  target_compile_definitions(weir_admin PRIVATE WEIR_UI_DIR="${ui_dir}")
+endif()

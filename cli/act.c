@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * set, unset, undo, pause, resume, drain: one request each, and a line that says what is so now.
+ */
+#include "act.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client.h"
+
+/* ---- what verbs share ---- */
+
+static int say_refusal(const struct verb *verb, const struct client_answer *answer)
+{
+	json_t *doc = json_loadb(answer->body, answer->n, 0, NULL);
+	const char *detail = json_string_value(json_object_get(doc, "detail"));
+
+	if (detail)
+		fprintf(stderr, "weir %s: %s\n", verb->name, detail);
+	else
+		fprintf(stderr, "weir %s: the server answered %d\n", verb->name, answer->status);
+	int rc = detail && answer->status == 404 ? VERB_USAGE : VERB_FINDING; /* no such name */
+	json_decref(doc);
+	return rc;
+}
+
+int act_ask(const struct verb *verb, const struct verb_args *args, const char *method,
+    const char *path, const char *body, json_t **doc)
+{
+	const char *url = args->admin ? args->admin : CLIENT_DEFAULT_URL;
+	struct client_answer answer = {0};
+	struct weir_err err = {0};
+
+	*doc = NULL;
+	int rc = client_act(url, method, path, body, &answer, &err);
+	if (rc == WEIR_EINVAL)
+		return verb_misused(verb, "%s", err.text);
+	if (rc != 0) {
+		fprintf(stderr, "weir %s: %s\n", verb->name, err.text);
+		return VERB_UNREACHABLE;
+	}
+	if (answer.status != 200) {
+		rc = say_refusal(verb, &answer);
+		free(answer.body);
+		return rc;
+	}
+	*doc = json_loadb(answer.body, answer.n, 0, NULL);
+	free(answer.body);
+	if (*doc)
+		return VERB_OK;
+	fprintf(stderr, "weir %s: what answers at %s is no weir admin endpoint\n", verb->name, url);
+	return VERB_UNREACHABLE;
+}
+
+bool act_name_fits(const struct verb *verb, const char *name)
+{
+	size_t n =
+	    strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
+
+	if (n > 0 && n < 128 && name[n] == '\0')
+		return true;
+	verb_misused(verb, "'%s' can not be the name of a stage or a knob", name);
+	return false;
+}
+
+const char *act_text(const json_t *map, const char *key)
+{
+	const char *text = json_string_value(json_object_get(map, key));
+
+	return text ? text : "";
+}
+
+const char *act_time(char buf[32], double at)
+{
+	time_t s = (time_t)at;
+	struct tm tm;
+	int ms = (int)((at - floor(at)) * 1000);
+
+	localtime_r(&s, &tm);
+	snprintf(buf, 32, "%02d:%02d:%02d.%03d", tm.tm_hour, tm.tm_min, tm.tm_sec, ms);
+	return buf;
+}
+
+const char *act_duration(char buf[32], double s)
+{
+	if (s < 0)
+		snprintf(buf, 32, "-");
+	else if (s < 1e-3)
+		snprintf(buf, 32, "%.0fus", s * 1e6);
+	else if (s < 1)
+		snprintf(buf, 32, "%.3gms", s * 1e3);
+	else if (s < 1000)
+		snprintf(buf, 32, "%.3gs", s);
+	else
+		snprintf(buf, 32, "%.0fs", s);
+	return buf;
+}
+
+bool act_count(const struct verb *verb, const struct verb_args *args, int max, int *n)
+{
+	char *end;
+
+	if (!args->count)
+		return true;
+	long value = strtol(args->count, &end, 10);
+	if (end != args->count && *end == '\0' && value >= 1 && value <= max) {
+		*n = (int)value;
+		return true;
+	}
+	verb_misused(verb, "-n takes a number from 1 to %d, not '%s'", max, args->count);
+	return false;
+}
+
+int act_print(json_t *doc)
+{
+	json_dumpf(doc, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+	putchar('\n');
+	json_decref(doc);
+	return VERB_OK;
+}
+
+/* ---- knobs ---- */
+
+struct target {
+	char stage[128], knob[128];
+};
+
+/* The longest stage name that `path` begins with: names may have dots. 0 for none. */
+static size_t stage_length(const json_t *graph, const char *path)
+{
+	const json_t *stages = json_object_get(graph, "stages");
+	size_t best = 0;
+
+	for (size_t i = 0; i < json_array_size(stages); i++) {
+		const char *name = act_text(json_array_get(stages, i), "name");
+		size_t n = strlen(name);
+		if (n > best && strncmp(path, name, n) == 0 && path[n] == '.')
+			best = n;
+	}
+	return best;
+}
+
+/* STAGE.KNOB into its parts. Without such a stage the first dot parts them, and the server will say which
+ * stage was meant. */
+static int take_target(const struct verb *verb, const struct verb_args *args, const char *text,
+    size_t n, struct target *t)
+{
+	char path[256];
+	json_t *graph;
+
+	if (n >= sizeof(path) || !memchr(text, '.', n) || text[0] == '.')
+		return verb_misused(
+		    verb, "'%.*s' is not STAGE.KNOB, as in work.threads.max", (int)n, text);
+	snprintf(path, sizeof(path), "%.*s", (int)n, text);
+	int rc = act_ask(verb, args, "GET", "/api/v1/graph", NULL, &graph);
+	if (rc != VERB_OK)
+		return rc;
+	size_t dot = stage_length(graph, path);
+	json_decref(graph);
+	if (dot == 0)
+		dot = strcspn(path, ".");
+	if (dot >= sizeof(t->stage) || n - dot - 1 >= sizeof(t->knob))
+		return verb_misused(verb, "'%s' is too long", path);
+	snprintf(t->stage, sizeof(t->stage), "%.*s", (int)dot, path);
+	snprintf(t->knob, sizeof(t->knob), "%s", path + dot + 1);
+	return act_name_fits(verb, t->stage) && act_name_fits(verb, t->knob) ? VERB_OK : VERB_USAGE;
+}
+
+/* "work.threads.max = 5 (configured 2), until 10:41:02.114" */
+static int print_knob(const struct verb_args *args, const struct target *t, json_t *knob)
+{
+	const json_t *expires = json_object_get(knob, "expires_at");
+	const char *configured = act_text(knob, "configured");
+	char at[32];
+
+	if (args->json)
+		return act_print(knob);
+	printf("%s.%s = %s", t->stage, t->knob, act_text(knob, "effective"));
+	if (json_is_string(json_object_get(knob, "overridden")))
+		printf(" (configured %s)", configured);
+	else
+		printf(" (as configured)");
+	if (json_is_number(expires))
+		printf(", until %s", act_time(at, json_number_value(expires)));
+	putchar('\n');
+	json_decref(knob);
+	return VERB_OK;
+}
+
+static int ask_knob(const struct verb *verb, const struct verb_args *args, const struct target *t,
+    const char *method, const char *body)
+{
+	char path[ACT_PATH_MAX];
+	json_t *knob;
+
+	snprintf(path, sizeof(path), "/api/v1/stages/%s/knobs/%s", t->stage, t->knob);
+	int rc = act_ask(verb, args, method, path, body, &knob);
+	return rc == VERB_OK ? print_knob(args, t, knob) : rc;
+}
+
+int verb_set(const struct verb *verb, const struct verb_args *args)
+{
+	const char *text = args->operand[0], *equals = strchr(text, '=');
+	struct target t;
+
+	if (!equals)
+		return verb_misused(
+		    verb, "'%s' is not STAGE.KNOB=VALUE, as in work.threads.max=8", text);
+	int rc = take_target(verb, args, text, (size_t)(equals - text), &t);
+	if (rc != VERB_OK)
+		return rc;
+	json_t *wish = json_pack("{s:s}", "value", equals + 1);
+	if (wish && args->for_)
+		json_object_set_new(wish, "for", json_string(args->for_));
+	char *body = json_dumps(wish, 0);
+	json_decref(wish);
+	if (!body)
+		return verb_misused(verb, "the value is no UTF-8 text");
+	rc = ask_knob(verb, args, &t, "PUT", body);
+	free(body);
+	return rc;
+}
+
+int verb_unset(const struct verb *verb, const struct verb_args *args)
+{
+	struct target t;
+	int rc = take_target(verb, args, args->operand[0], strlen(args->operand[0]), &t);
+
+	return rc == VERB_OK ? ask_knob(verb, args, &t, "DELETE", "{}") : rc;
+}
+
+/* ---- the rest ---- */
+
+int verb_undo(const struct verb *verb, const struct verb_args *args)
+{
+	json_t *doc;
+	int rc = act_ask(verb, args, "POST", "/api/v1/undo", "{}", &doc);
+
+	if (rc != VERB_OK || args->json)
+		return rc != VERB_OK ? rc : act_print(doc);
+	const json_t *act = json_object_get(doc, "undone");
+	printf("took back '%s %s': %s again, no longer %s\n", act_text(act, "what"),
+	    act_text(act, "target"), act_text(act, "from"), act_text(act, "to"));
+	json_decref(doc);
+	return VERB_OK;
+}
+
+int verb_steer(const struct verb *verb, const struct verb_args *args)
+{
+	const char *stage = args->operand[0];
+	char path[ACT_PATH_MAX];
+	json_t *doc;
+
+	if (!act_name_fits(verb, stage))
+		return VERB_USAGE;
+	snprintf(path, sizeof(path), "/api/v1/stages/%s/%s", stage, verb->name);
+	int rc = act_ask(verb, args, "POST", path, "{}", &doc);
+	if (rc != VERB_OK || args->json)
+		return rc != VERB_OK ? rc : act_print(doc);
+	printf("%s is %s, %lld in flight\n", stage, act_text(doc, "state"),
+	    (long long)json_integer_value(json_object_get(doc, "in_flight")));
+	json_decref(doc);
+	return VERB_OK;
+}

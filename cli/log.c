@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * log: what controllers decided and operators did, in the order of time, newest last. The journal has
+ * the acts, too, without what they changed: they are told from the list of acts.
+ */
+#include "act.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+	double at;
+	const json_t *decision, *act; /* one of them */
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Is it in the list of acts, too? */
+static bool is_act(const json_t *decision)
+{
+	const char *actor = act_text(decision, "actor");
+
+	return strcmp(actor, "operator") == 0 || strcmp(actor, "expiry") == 0 ||
+	       strcmp(actor, "drain") == 0;
+}
+
+static void print_act(const json_t *act)
+{
+	const json_t *expires = json_object_get(act, "expires_at");
+	char at[32];
+
+	printf("%-9s %-9s %s: %s -> %s", act_text(act, "actor"), act_text(act, "what"),
+	    act_text(act, "target"), act_text(act, "from"), act_text(act, "to"));
+	if (json_is_number(expires))
+		printf(", until %s", act_time(at, json_number_value(expires)));
+	printf("%s\n", json_is_true(json_object_get(act, "undone")) ? "  (taken back)" : "");
+}
+
+static void print_decision(const json_t *d)
+{
+	long long from = json_integer_value(json_object_get(d, "from"));
+	long long to = json_integer_value(json_object_get(d, "to"));
+
+	printf("%-9s %-9s %s: ", act_text(d, "actor"), act_text(d, "action"), act_text(d, "stage"));
+	if (from != to)
+		printf("%lld -> %lld, ", from, to);
+	printf("%s%s%s%s\n", act_text(d, "rule"), *act_text(d, "limit") ? " (" : "",
+	    act_text(d, "limit"), *act_text(d, "limit") ? ")" : "");
+}
+
+static int collect(const json_t *decisions, const json_t *acts, struct entry *entry)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < json_array_size(decisions); i++) {
+		const json_t *d = json_array_get(decisions, i);
+		if (!is_act(d))
+			entry[n++] =
+			    (struct entry){json_number_value(json_object_get(d, "time")), d, NULL};
+	}
+	for (size_t i = 0; i < json_array_size(acts); i++) {
+		const json_t *a = json_array_get(acts, i);
+		entry[n++] = (struct entry){json_number_value(json_object_get(a, "at")), NULL, a};
+	}
+	qsort(entry, (size_t)n, sizeof(*entry), by_time);
+	return n;
+}
+
+static int print_json(const struct entry *entry, int n)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < n; i++) {
+		const json_t *doc = entry[i].act ? entry[i].act : entry[i].decision;
+		json_t *one = json_deep_copy(doc);
+		json_object_set_new(one, "kind", json_string(entry[i].act ? "act" : "decision"));
+		json_array_append_new(list, one);
+	}
+	return act_print(list);
+}
+
+static int print_log(
+    const struct verb_args *args, const json_t *decisions, const json_t *acts, int most)
+{
+	size_t room = json_array_size(decisions) + json_array_size(acts) + 1;
+	struct entry *entry = calloc(room, sizeof(*entry));
+	char at[32];
+
+	if (!entry)
+		return VERB_FINDING;
+	int n = collect(decisions, acts, entry), first = n > most ? n - most : 0;
+	if (args->json)
+		print_json(entry + first, n - first);
+	for (int i = first; i < n && !args->json; i++) {
+		printf("%s  ", act_time(at, entry[i].at));
+		if (entry[i].act)
+			print_act(entry[i].act);
+		else
+			print_decision(entry[i].decision);
+	}
+	free(entry);
+	return VERB_OK;
+}
+
+int verb_log(const struct verb *verb, const struct verb_args *args)
+{
+	json_t *decisions = NULL, *acts = NULL;
+	int n = 50;
+
+	if (!act_count(verb, args, 500, &n))
+		return VERB_USAGE;
+	/* All of both: which are the newest of the two together shows when they are merged. */
+	int rc = act_ask(verb, args, "GET", "/api/v1/decisions?n=500", NULL, &decisions);
+	if (rc == VERB_OK)
+		rc = act_ask(verb, args, "GET", "/api/v1/acts?n=500", NULL, &acts);
+	if (rc == VERB_OK)
+		rc = print_log(args, json_object_get(decisions, "decisions"), acts, n);
+	json_decref(decisions);
+	json_decref(acts);
+	return rc;
+}

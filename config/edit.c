@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Values into a file whose every other byte stays: `weir save`.
+ *
+ * One change at a time: parse, find the place, splice, and begin anew with the result. The tree is of
+ * the file alone, with nothing expanded or merged, so a place in it is a place in the text.
+ *
+ *   value there      its span is replaced; quotes stay
+ *   section there    block: a line behind the last entry that is one line; flow: behind the last
+ *                    value, or in front
+ *   neither          the same for the section, written `threads: { max: 8 }`
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rows.h"
+#include "source.h"
+#include "tree.h"
+
+struct edit {
+	struct sources *all;
+	struct source *source;
+	struct weir_errs *errs;
+	char *text; /* as parsed; owned */
+	size_t n;
+};
+
+/* A stretch of the text and what stands there afterwards. */
+struct splice {
+	size_t at, n;
+	char *text; /* owned */
+};
+
+static int refuse(struct edit *e, const struct weir_node *node, const char *hint, const char *text)
+{
+	return weir_errs_add(e->errs, node ? &node->mark : NULL, WEIR_EINVAL, hint, "%s", text);
+}
+
+static size_t offset_of(const struct edit *e, const struct weir_mark *mark)
+{
+	return (size_t)(e->source->line[mark->line - 1] - e->source->lines) + (size_t)mark->col - 1;
+}
+
+static char at(const struct edit *e, size_t offset)
+{
+	return offset < e->n ? e->text[offset] : '\0';
+}
+
+/* Bare where any reader sees one text and nothing else, numbers with units too. */
+static void put_value(FILE *out, const char *value, char quote)
+{
+	size_t plain =
+	    strspn(value, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._%");
+	bool number = value[0] >= '0' && value[0] <= '9' && value[plain] == '\0';
+
+	if (number && quote)
+		fprintf(out, "%c%s%c", quote, value, quote);
+	else if (number)
+		fputs(value, out);
+	else
+		row_quote(out, value);
+}
+
+/* ---- a value that is there ---- */
+
+/* Is the scalar whole on its line? */
+static bool is_one_line(const struct edit *e, const struct weir_node *node)
+{
+	size_t from = offset_of(e, &node->mark);
+	char first = at(e, from);
+
+	if (node->kind != WEIR_NODE_SCALAR || tree_is_empty(node))
+		return false;
+	if (!node->quoted)
+		return true;
+	if (first != '"' && first != '\'')
+		return false;
+	return node->mark.len >= 2 && at(e, from + (size_t)node->mark.len - 1) == first;
+}
+
+static int replace(
+    struct edit *e, const struct weir_node *node, const char *value, FILE *out, struct splice *s)
+{
+	char quote;
+
+	if (node->kind != WEIR_NODE_SCALAR)
+		return refuse(
+		    e, node, NULL, "one value is to be written, and here is more than one");
+	if (strstr(node->text, "${"))
+		return refuse(e, node, "change what it stands for, or write a value here first",
+		    "this value comes from ${}");
+	if (!is_one_line(e, node))
+		return refuse(e, node, "write it by hand",
+		    tree_is_empty(node) ? "there is nothing here to replace"
+					: "this value has more than one line");
+	s->at = offset_of(e, &node->mark);
+	s->n = (size_t)node->mark.len;
+	quote = node->quoted ? at(e, s->at) : '\0';
+	put_value(out, value, quote);
+	return 0;
+}
+
+/* ---- a value that is not there ---- */
+
+static void put_entry(FILE *out, const char *path, const char *value)
+{
+	size_t n = strcspn(path, ".");
+
+	if (path[n] == '.') {
+		fprintf(out, "%.*s: { ", (int)n, path);
+		put_entry(out, path + n + 1, value);
+		fputs(" }", out);
+	} else {
+		fprintf(out, "%s: ", path);
+		put_value(out, value, '\0');
+	}
+}
+
+/* { a: 1 }: behind the last value when that is a text, else in front. */
+static int insert_flow(struct edit *e, const struct weir_node *map, const char *path,
+    const char *value, FILE *out, struct splice *s)
+{
+	const struct weir_node *last = map->n ? map->item[map->n - 1] : NULL;
+
+	if (last && is_one_line(e, last)) {
+		s->at = offset_of(e, &last->mark) + (size_t)last->mark.len;
+		fputs(", ", out);
+		put_entry(out, path, value);
+		return 0;
+	}
+	s->at = offset_of(e, &map->mark) + 1;
+	fputc(' ', out);
+	put_entry(out, path, value);
+	if (map->n)
+		fputc(',', out);
+	return 0;
+}
+
+/* The spaces in front of the key; false when there is more than spaces. */
+static bool indent_of(const struct edit *e, const struct weir_node *key, int *spaces)
+{
+	const char *line = source_line(e->source, key->mark.line);
+
+	*spaces = (int)strspn(line, " ");
+	return *spaces == key->mark.col - 1;
+}
+
+/* The last entry of a block that is one line: a line may follow it. NULL when there is none. */
+static const struct weir_node *one_line_entry(const struct edit *e, const struct weir_node *map)
+{
+	for (int i = map->n; i-- > 0;)
+		if (is_one_line(e, map->item[i]) &&
+		    map->item[i]->mark.line == map->name[i]->mark.line)
+			return map->item[i];
+	return NULL;
+}
+
+static int insert_block(struct edit *e, const struct weir_node *map, const char *path,
+    const char *value, FILE *out, struct splice *s)
+{
+	const struct weir_node *behind = one_line_entry(e, map);
+	int spaces;
+
+	if (!behind || !indent_of(e, map->name[0], &spaces))
+		return refuse(e, map, "write it by hand",
+		    "there is no place here that is plainly the one for another key");
+	size_t end = offset_of(e, &behind->mark);
+	while (end < e->n && e->text[end] != '\n')
+		end++;
+	bool crlf = end > 0 && at(e, end - 1) == '\r';
+	s->at = end < e->n ? end + 1 : end;
+	if (end == e->n)
+		fputc('\n', out);
+	fprintf(out, "%*s", spaces, "");
+	put_entry(out, path, value);
+	if (end < e->n)
+		fputs(crlf ? "\r\n" : "\n", out);
+	return 0;
+}
+
+/* ---- finding the place ---- */
+
+static int place(struct edit *e, const struct weir_node *node, const char *path, const char *value,
+    FILE *out, struct splice *s)
+{
+	char word[128];
+
+	for (;;) {
+		if (node->kind != WEIR_NODE_MAP)
+			return refuse(e, node, "write it as a map with the keys apart",
+			    "this one value says more than the knob that is to be written");
+		const struct weir_node *whole = weir_node_get(node, path);
+		if (whole)
+			return replace(e, whole, value, out, s);
+		size_t n = strcspn(path, ".");
+		snprintf(word, sizeof(word), "%.*s", (int)n, path);
+		const struct weir_node *section = path[n] ? weir_node_get(node, word) : NULL;
+		if (!section)
+			break;
+		if (tree_is_empty(section))
+			return refuse(
+			    e, section, "write it by hand", "there is nothing here to add to");
+		node = section;
+		path += n + 1;
+	}
+	return at(e, offset_of(e, &node->mark)) == '{' ? insert_flow(e, node, path, value, out, s)
+						       : insert_block(e, node, path, value, out, s);
+}
+
+static int find(struct edit *e, const struct config_change *c, FILE *out, struct splice *s)
+{
+	const struct weir_node *stages = weir_node_get(e->source->root, "stages");
+	const struct weir_node *stage = weir_node_get(stages, c->stage);
+	const struct weir_node *include = weir_node_get(e->source->root, "include");
+
+	if (stage)
+		return place(e, stage, c->knob, c->value, out, s);
+	if (include)
+		return weir_errs_add(e->errs, &include->mark, WEIR_EINVAL, "save that file",
+		    "stage '%s' is not in this file, but in one that is included here", c->stage);
+	return weir_errs_add(e->errs, stages ? &stages->mark : NULL, WEIR_ENOENT,
+	    "is it the file that the server runs?", "there is no stage '%s' here", c->stage);
+}
+
+/* ---- one change, then the next ---- */
+
+/* Parse e->text. */
+static int parse(struct edit *e, const char *name)
+{
+	e->all = sources_new();
+	if (!e->all)
+		return source_no_memory(e->errs);
+	int rc = source_text(e->all, e->text, e->n, name, &e->source, e->errs);
+	return rc == 0 ? tree_parse(e->all, e->source, e->errs) : rc;
+}
+
+static int splice(struct edit *e, const struct splice *s, size_t added)
+{
+	char *text = malloc(e->n - s->n + added + 1);
+
+	if (!text)
+		return source_no_memory(e->errs);
+	memcpy(text, e->text, s->at);
+	memcpy(text + s->at, s->text, added);
+	memcpy(text + s->at + added, e->text + s->at + s->n, e->n - s->at - s->n);
+	e->n = e->n - s->n + added;
+	text[e->n] = '\0';
+	free(e->text);
+	e->text = text;
+	return 0;
+}
+
+static int change_one(struct edit *e, const char *name, const struct config_change *c)
+{
+	struct splice s = {0};
+	size_t added = 0;
+	FILE *out = open_memstream(&s.text, &added);
+
+	if (!out)
+		return source_no_memory(e->errs);
+	int rc = parse(e, name);
+	if (rc == 0)
+		rc = find(e, c, out, &s);
+	if (fclose(out) != 0 && rc == 0)
+		rc = source_no_memory(e->errs);
+	if (rc == 0)
+		rc = splice(e, &s, added);
+	free(s.text);
+	sources_free(e->all);
+	e->all = NULL;
+	return rc;
+}
+
+/* The bytes of the file. */
+static int read_file(struct edit *e, const char *path)
+{
+	struct sources *all = sources_new();
+	struct source *source;
+
+	if (!all)
+		return source_no_memory(e->errs);
+	int rc = source_read(all, path, NULL, &source, e->errs);
+	if (rc == 0) {
+		e->n = source->n;
+		e->text = malloc(e->n + 1);
+		if (e->text)
+			memcpy(e->text, source->text, e->n + 1);
+		else
+			rc = source_no_memory(e->errs);
+	}
+	sources_free(all);
+	return rc;
+}
+
+int config_edit(const char *path, const struct config_change *change, int n, char **text,
+    size_t *size, struct weir_errs *errs)
+{
+	struct edit e = {.errs = errs};
+	int rc = read_file(&e, path);
+
+	for (int i = 0; rc == 0 && i < n; i++)
+		rc = change_one(&e, path, &change[i]);
+	if (rc != 0) {
+		free(e.text);
+		return rc;
+	}
+	*text = e.text;
+	*size = e.n;
+	return 0;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* Acts in general: the ring, the journal, undo. See graph_acts.h. */
+#include "flow/graph_acts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/control.h"
+
+/* Stages that a wrong name is compared with. */
+#define NAMES_MAX 256
+
+int graph_say(char *why, size_t size, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, size, fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+void graph_cut(char *buf, size_t size, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (n < size)
+		memcpy(buf, text, n + 1);
+	else
+		snprintf(buf, size, "%.*s...", (int)size - 4, text);
+}
+
+struct weir_stage *graph_find_stage(
+    const struct weir_graph *g, const char *name, char *why, size_t size)
+{
+	struct weir_stage *st = weir_graph_stage(g, name);
+	const char *names[NAMES_MAX];
+	int n = 0;
+
+	if (st)
+		return st;
+	for (; n < g->n_stages && n < NAMES_MAX; n++)
+		names[n] = g->stages[n]->name;
+	const char *near = weir_nearest(name, names, n);
+	graph_say(why, size, 0, "there is no stage '%s'%s%s%s", name,
+	    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return NULL;
+}
+
+static void forget(void *arg)
+{
+	struct before *b = arg;
+
+	if (!b)
+		return;
+	graph_layers_free(&b->layers);
+	free(b->knob);
+	free(b);
+}
+
+void graph_acts_init(struct weir_graph *g)
+{
+	acts_init(&g->acts, forget);
+	atomic_init(&g->expires_ns, INT64_MAX);
+}
+
+void graph_acts_fini(struct weir_graph *g)
+{
+	struct override *next;
+
+	for (struct override *o = g->overrides; o; o = next) {
+		next = o->next;
+		graph_layers_free(&o->layers);
+		free(o->knob);
+		free(o->configured);
+		free(o);
+	}
+	g->overrides = NULL;
+	acts_fini(&g->acts);
+}
+
+uint64_t graph_act(struct weir_graph *g, const struct weir_act *act, struct before *before)
+{
+	return acts_add(&g->acts, *act, before);
+}
+
+uint64_t graph_act_noted(struct weir_graph *g, const struct weir_act *act, struct before *before,
+    const struct weir_stage *st, const char *rule)
+{
+	struct weir_decision d = {0};
+
+	snprintf(d.stage, sizeof(d.stage), "%s", st->name);
+	snprintf(d.actor, sizeof(d.actor), "%s", act->actor);
+	snprintf(d.action, sizeof(d.action), "%s", act->what);
+	snprintf(d.rule, sizeof(d.rule), "%.95s", rule);
+	if (act->from[0])
+		snprintf(d.inputs, sizeof(d.inputs), "it was %s", act->from);
+	journal_add(control_journal(g->control), d);
+	return graph_act(g, act, before);
+}
+
+void graph_act_overload(struct weir_graph *g, const struct weir_act *act, int mode)
+{
+	struct before *b = calloc(1, sizeof(*b));
+
+	if (b) { /* without memory it is an act that can not be undone */
+		b->kind = BEFORE_OVERLOAD;
+		b->state = mode;
+	}
+	graph_act(g, act, b);
+}
+
+int weir_graph_acts(const struct weir_graph *cg, struct weir_act *out, int n)
+{
+	struct weir_graph *g = cg->stages[0]->graph; /* a lock inside is all that changes */
+
+	return acts_read(&g->acts, out, n);
+}
+
+static void restore_overload(struct weir_graph *g, const struct before *b, struct weir_act *act)
+    WEIR_REQUIRES(&g->lock)
+{
+	int now = atomic_load(&g->overload_mode);
+
+	graph_overload_turn(g, b->state);
+	graph_overload_note(g, now, b->state, act);
+	graph_act(g, act, NULL);
+}
+
+static int restore_steer(struct weir_graph *g, const struct before *b, struct weir_act *act,
+    char *why, size_t size) WEIR_REQUIRES(&g->lock)
+{
+	if (!g->steerable)
+		return graph_say(
+		    why, size, WEIR_EBUSY, "the server is not running, or is stopping");
+	graph_cut(act->from, sizeof(act->from), graph_steer_word(atomic_load(&b->stage->steer)));
+	graph_cut(act->to, sizeof(act->to), graph_steer_word(b->state));
+	graph_steer_turn(b->stage, b->state);
+	return 0;
+}
+
+/* The inverse of `last`, as an act of its own that can not be undone: undo never goes in circles. */
+static int take_back(struct weir_graph *g, const struct weir_act *last, const struct before *b,
+    char *why, size_t size) WEIR_REQUIRES(&g->lock)
+{
+	struct weir_act act = {.actor = "operator", .what = "undo"};
+	char rule[96];
+	int rc = 0;
+
+	memcpy(act.target, last->target, sizeof(act.target));
+	if (b->kind == BEFORE_OVERLOAD) {
+		restore_overload(g, b, &act);
+		return 0;
+	}
+	if (b->kind == BEFORE_STEER)
+		rc = restore_steer(g, b, &act, why, size);
+	else
+		rc = graph_layers_restore(g, b, &act, why, size);
+	if (rc != 0)
+		return rc;
+	snprintf(rule, sizeof(rule), "%.40s = %.48s", b->kind == BEFORE_KNOB ? b->knob : "state",
+	    act.to);
+	graph_act_noted(g, &act, NULL, b->stage, rule);
+	return 0;
+}
+
+int weir_graph_undo(struct weir_graph *g, struct weir_act *undone, char *why, size_t size)
+{
+	struct weir_act last;
+	void *before;
+
+	lock_take(&g->lock);
+	int rc = acts_last(&g->acts, &last, &before)
+		     ? take_back(g, &last, before, why, size)
+		     : graph_say(why, size, WEIR_ENOENT, "there is no act left to undo");
+	if (rc == 0)
+		acts_undone(&g->acts, last.id);
+	lock_release(&g->lock);
+	if (rc == 0 && undone) {
+		last.undone = true;
+		*undone = last;
+	}
+	return rc;
+}

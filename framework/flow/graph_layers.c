@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The layers of knobs: what overrides the configured value, for good or for a time.
+ *
+ * An override is made by the first set and goes with the last layer, so a knob that nobody turned
+ * costs nothing. Texts are copied before anything is turned: what fails leaves all as it was.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/log.h>
+
+#include "base/clock.h"
+#include "flow/graph_acts.h"
+
+/* What could not be turned back is tried again after so long: somebody may have mended it. */
+#define EXPIRE_AGAIN_NS (60 * NS_PER_S)
+
+void graph_layers_free(struct layers *l)
+{
+	free(l->kept);
+	free(l->brief);
+	*l = (struct layers){0};
+}
+
+static int layers_copy(struct layers *to, const struct layers *from)
+{
+	*to = *from;
+	to->kept = from->kept ? strdup(from->kept) : NULL;
+	to->brief = from->brief ? strdup(from->brief) : NULL;
+	if ((!from->kept || to->kept) && (!from->brief || to->brief))
+		return 0;
+	graph_layers_free(to);
+	return WEIR_ENOMEM;
+}
+
+static const char *effective(const struct override *o, const struct layers *l)
+{
+	return l->brief ? l->brief : l->kept ? l->kept : o->configured;
+}
+
+static struct override *find(const struct weir_graph *g, const struct weir_stage *st,
+    const char *knob) WEIR_REQUIRES(&g->lock)
+{
+	for (struct override *o = g->overrides; o; o = o->next)
+		if (o->stage == st && strcmp(o->knob, knob) == 0)
+			return o;
+	return NULL;
+}
+
+/* The text of a knob, malloc'ed; NULL when there is no such knob or no memory. */
+static char *knob_text(struct weir_stage *st, const char *knob)
+{
+	char *text = malloc(WEIR_VALUE_MAX);
+
+	if (text && graph_knob_print(st, knob, text, WEIR_VALUE_MAX) != 0) {
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
+static void drop(struct weir_graph *g, struct override *o) WEIR_REQUIRES(&g->lock)
+{
+	struct override **at = &g->overrides;
+
+	while (*at && *at != o)
+		at = &(*at)->next;
+	if (*at)
+		*at = o->next;
+	graph_layers_free(&o->layers);
+	free(o->knob);
+	free(o->configured);
+	free(o);
+}
+
+/* The override of a knob, made when there is none; NULL without memory, or when there is no such
+ * knob, which `missing` says. */
+static struct override *need(struct weir_graph *g, struct weir_stage *st, const char *knob,
+    bool *missing) WEIR_REQUIRES(&g->lock)
+{
+	struct override *o = find(g, st, knob);
+	char probe[2];
+
+	*missing = graph_knob_print(st, knob, probe, sizeof(probe)) != 0;
+	if (o || *missing)
+		return o;
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return NULL;
+	o->stage = st;
+	o->knob = strdup(knob);
+	o->configured = knob_text(st, knob);
+	o->next = g->overrides;
+	g->overrides = o;
+	if (o->knob && o->configured)
+		return o;
+	drop(g, o);
+	return NULL;
+}
+
+/* Tell the control thread when to look next. */
+static void schedule(struct weir_graph *g) WEIR_REQUIRES(&g->lock)
+{
+	int64_t first_ns = INT64_MAX;
+
+	for (const struct override *o = g->overrides; o; o = o->next)
+		if (o->layers.brief && o->layers.until_ns < first_ns)
+			first_ns = o->layers.until_ns;
+	atomic_store(&g->expires_ns, first_ns);
+}
+
+static struct before *before_of(const struct override *o)
+{
+	struct before *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->kind = BEFORE_KNOB;
+	b->stage = o->stage;
+	b->knob = strdup(o->knob);
+	if (b->knob && layers_copy(&b->layers, &o->layers) == 0)
+		return b;
+	free(b->knob);
+	free(b);
+	return NULL;
+}
+
+static void before_free(struct before *b)
+{
+	if (!b)
+		return;
+	graph_layers_free(&b->layers);
+	free(b->knob);
+	free(b);
+}
+
+/* `l` becomes what overrides the knob, which is turned to it; `l` is taken over when that succeeds. */
+static int put(struct override *o, struct layers *l, struct weir_act *act, char *why, size_t size)
+{
+	graph_cut(act->from, sizeof(act->from), effective(o, &o->layers));
+	int rc = graph_knob_turn(o->stage, o->knob, effective(o, l), why, size);
+	if (rc != 0)
+		return rc;
+	graph_cut(act->to, sizeof(act->to), effective(o, l));
+	if (l->brief)
+		act->expires_wall_ns = clock_wall_ns() + l->until_ns - clock_now_ns();
+	graph_layers_free(&o->layers);
+	o->layers = *l;
+	*l = (struct layers){0};
+	return 0;
+}
+
+static void name_target(struct weir_act *act, const struct override *o)
+{
+	snprintf(act->target, sizeof(act->target), "%.90s.%.90s", o->stage->name, o->knob);
+}
+
+/* Record it, and forget the override when nothing is left of it. Returns the act's id. */
+static uint64_t done(struct weir_graph *g, struct override *o, const struct weir_act *act,
+    struct before *b) WEIR_REQUIRES(&g->lock)
+{
+	char rule[96];
+
+	snprintf(rule, sizeof(rule), "%.40s = %.48s", o->knob, act->to);
+	uint64_t id = graph_act_noted(g, act, b, o->stage, rule);
+	if (!o->layers.kept && !o->layers.brief)
+		drop(g, o);
+	schedule(g);
+	return id;
+}
+
+/* ---- set ---- */
+
+/* Let the texts that stay be as the knob prints them, so that 1k and 1000 look the same. */
+static void normalize(struct override *o)
+{
+	char *text = knob_text(o->stage, o->knob);
+	char **at = o->layers.brief ? &o->layers.brief : &o->layers.kept;
+
+	if (!text)
+		return;
+	free(*at);
+	*at = text;
+}
+
+static int layers_with(
+    struct layers *l, const struct override *o, const char *value, int64_t for_ns)
+{
+	*l = (struct layers){0};
+	if (for_ns == 0) {
+		l->kept = strdup(value);
+		return l->kept ? 0 : WEIR_ENOMEM;
+	}
+	l->brief = strdup(value);
+	l->kept = o->layers.kept ? strdup(o->layers.kept) : NULL;
+	l->until_ns = clock_now_ns() + for_ns;
+	if (l->brief && (!o->layers.kept || l->kept))
+		return 0;
+	graph_layers_free(l);
+	return WEIR_ENOMEM;
+}
+
+static int set_locked(struct weir_graph *g, struct override *o, const char *value, int64_t for_ns,
+    char *why, size_t size) WEIR_REQUIRES(&g->lock)
+{
+	struct weir_act act = {.actor = "operator", .what = "set"};
+	struct before *b = before_of(o);
+	struct layers l;
+	int rc = b ? layers_with(&l, o, value, for_ns) : WEIR_ENOMEM;
+
+	if (rc != 0) {
+		before_free(b);
+		return graph_say(why, size, rc, "out of memory");
+	}
+	name_target(&act, o);
+	rc = put(o, &l, &act, why, size);
+	if (rc != 0) {
+		graph_layers_free(&l);
+		before_free(b);
+		return rc;
+	}
+	normalize(o);
+	graph_cut(act.to, sizeof(act.to), effective(o, &o->layers));
+	o->layers.brief_act = done(g, o, &act, b);
+	return 0;
+}
+
+int weir_graph_set_for(struct weir_graph *g, const char *stage, const char *knob, const char *value,
+    int64_t for_ns, char *why, size_t size)
+{
+	struct weir_stage *st = graph_find_stage(g, stage, why, size);
+	bool missing;
+	int rc;
+
+	if (!st)
+		return WEIR_ENOENT;
+	if (for_ns < 0 || for_ns > WEIR_FOR_MAX_NS)
+		return graph_say(
+		    why, size, WEIR_EINVAL, "a value may be set for 1 ns to 31 days, or for good");
+	lock_take(&g->lock);
+	struct override *o = need(g, st, knob, &missing);
+	if (o)
+		rc = set_locked(g, o, value, for_ns, why, size);
+	else if (missing) /* it says why */
+		rc = graph_knob_turn(st, knob, value, why, size);
+	else
+		rc = graph_say(why, size, WEIR_ENOMEM, "out of memory");
+	if (o && rc != 0 && !o->layers.kept && !o->layers.brief)
+		drop(g, o);
+	lock_release(&g->lock);
+	return rc;
+}
+
+int weir_graph_set(struct weir_graph *g, const char *stage, const char *knob, const char *value,
+    char *why, size_t size)
+{
+	return weir_graph_set_for(g, stage, knob, value, 0, why, size);
+}
+
+/* ---- back ---- */
+
+static int unset_locked(struct weir_graph *g, struct weir_stage *st, const char *knob, char *why,
+    size_t size) WEIR_REQUIRES(&g->lock)
+{
+	struct weir_act act = {.actor = "operator", .what = "unset"};
+	struct override *o = find(g, st, knob);
+	struct layers none = {0};
+	char probe[2];
+
+	if (!o && graph_knob_print(st, knob, probe, sizeof(probe)) != 0)
+		return graph_knob_turn(st, knob, "", why, size); /* it says why */
+	if (!o)
+		return graph_say(why, size, WEIR_EBUSY,
+		    "'%s' of stage '%s' has its configured value already", knob, st->name);
+	struct before *b = before_of(o);
+	if (!b)
+		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
+	name_target(&act, o);
+	int rc = put(o, &none, &act, why, size);
+	if (rc == 0)
+		done(g, o, &act, b);
+	else
+		before_free(b);
+	return rc;
+}
+
+int weir_graph_unset(
+    struct weir_graph *g, const char *stage, const char *knob, char *why, size_t size)
+{
+	struct weir_stage *st = graph_find_stage(g, stage, why, size);
+
+	if (!st)
+		return WEIR_ENOENT;
+	lock_take(&g->lock);
+	int rc = unset_locked(g, st, knob, why, size);
+	lock_release(&g->lock);
+	return rc;
+}
+
+int graph_layers_restore(
+    struct weir_graph *g, const struct before *b, struct weir_act *act, char *why, size_t size)
+{
+	bool missing;
+	struct override *o = need(g, b->stage, b->knob, &missing);
+	struct layers l;
+
+	if (!o || layers_copy(&l, &b->layers) != 0)
+		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
+	if (l.brief && l.until_ns <= clock_now_ns()) { /* its time was over meanwhile */
+		free(l.brief);
+		l.brief = NULL;
+	}
+	int rc = put(o, &l, act, why, size);
+	graph_layers_free(&l);
+	if (!o->layers.kept && !o->layers.brief)
+		drop(g, o);
+	schedule(g);
+	return rc;
+}
+
+static void expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEIR_REQUIRES(&g->lock)
+{
+	struct weir_act act = {.actor = "expiry", .what = "expire"};
+	struct layers l = {.kept = o->layers.kept ? strdup(o->layers.kept) : NULL};
+	uint64_t id = o->layers.brief_act;
+	char why[256] = "out of memory";
+
+	name_target(&act, o);
+	if ((o->layers.kept && !l.kept) || put(o, &l, &act, why, sizeof(why)) != 0) {
+		graph_layers_free(&l);
+		o->layers.until_ns = now_ns + EXPIRE_AGAIN_NS;
+		snprintf(act.what, sizeof(act.what), "expire failed");
+		graph_act_noted(g, &act, NULL, o->stage, why);
+		return;
+	}
+	acts_undone(&g->acts, id);
+	done(g, o, &act, NULL);
+}
+
+void graph_expire(struct weir_graph *g, int64_t now_ns)
+{
+	struct override *next;
+
+	if (WEIR_LIKELY(now_ns < atomic_load_explicit(&g->expires_ns, memory_order_relaxed)))
+		return;
+	lock_take(&g->lock);
+	for (struct override *o = g->overrides; o; o = next) {
+		next = o->next;
+		if (o->layers.brief && o->layers.until_ns <= now_ns)
+			expire(g, o, now_ns);
+	}
+	schedule(g);
+	lock_release(&g->lock);
+}
+
+/* ---- reading ---- */
+
+int weir_graph_layers(
+    const struct weir_graph *cg, const char *stage, const char *knob, struct weir_layers *out)
+{
+	struct weir_stage *st = weir_graph_stage(cg, stage);
+
+	*out = (struct weir_layers){0};
+	if (!st)
+		return WEIR_ENOENT;
+	struct weir_graph *g = st->graph; /* a lock inside is all that changes */
+	lock_take(&g->lock);
+	const struct override *o = find(g, st, knob);
+	int rc = 0;
+	if (o) {
+		out->overridden = true;
+		snprintf(out->configured, sizeof(out->configured), "%s", o->configured);
+		snprintf(out->override, sizeof(out->override), "%s", effective(o, &o->layers));
+		if (o->layers.brief)
+			out->expires_wall_ns =
+			    clock_wall_ns() + o->layers.until_ns - clock_now_ns();
+	} else {
+		rc = graph_knob_print(st, knob, out->configured, sizeof(out->configured));
+	}
+	lock_release(&g->lock);
+	return rc;
+}

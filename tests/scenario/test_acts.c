@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pausing, draining and resuming with clients on real sockets: what waits is answered behind the pause,
+ * what a draining stage refuses is told, a paused source loses nothing of what was sent to it.
+ */
+#include "http_fixture.h"
+
+#include "flow/stage.h"
+
+static char why[300];
+
+static int steer(struct server *s, const char *stage, enum weir_steer how)
+{
+	return weir_graph_steer(s->graph, stage, how, why, sizeof(why));
+}
+
+static int queued(struct server *s)
+{
+	struct weir_queued q[10];
+
+	return weir_graph_queue(s->graph, "app", q, 10);
+}
+
+static uint64_t offered(struct server *s)
+{
+	struct weir_graph_view *v;
+	uint64_t n;
+
+	CU_ASSERT_EQUAL_FATAL(weir_graph_view(s->graph, &v), 0);
+	n = v->stages[weir_graph_stage(s->graph, "app")->id].class_view[0].offered;
+	weir_graph_view_free(v);
+	return n;
+}
+
+static void test_a_paused_stage(void)
+{
+	struct server s = server_new("t.reply");
+	struct answer a = {0};
+
+	server_start(&s);
+	CU_ASSERT_EQUAL(steer(&s, "app", WEIR_STEER_PAUSE), 0);
+	int fd = client_open(s.port);
+	CU_ASSERT(client_say(fd, GET("/x") GET("/y")));
+	FIXTURE_AWAIT(queued(&s) == 2);
+	CU_ASSERT_EQUAL(steer(&s, "app", WEIR_STEER_RUN), 0);
+	CU_ASSERT(answer_read(fd, &a) && a.status == 200);
+	CU_ASSERT(answer_read(fd, &a) && a.status == 200);
+	close(fd);
+	answer_free(&a);
+	server_stop(&s);
+}
+
+static void test_a_draining_stage(void)
+{
+	struct server s = server_new("t.reply");
+	struct answer a = {0};
+
+	server_start(&s);
+	int slow = client_open(s.port), late = client_open(s.port);
+	CU_ASSERT(client_say(slow, GET("/wait/go")));
+	gate_await(1);
+	CU_ASSERT_EQUAL(steer(&s, "app", WEIR_STEER_DRAIN), 0);
+	CU_ASSERT(client_say(late, GET("/x")));
+	CU_ASSERT(answer_read(late, &a));
+	CU_ASSERT_EQUAL(a.status, 503);
+	CU_ASSERT_PTR_NOT_NULL(strstr(head_field(a.head, "X-Weir-Shed"), "reason=draining"));
+	gate_open("go");
+	CU_ASSERT(answer_read(slow, &a) && a.status == 200);
+	CU_ASSERT_EQUAL(steer(&s, "app", WEIR_STEER_RUN), 0);
+	CU_ASSERT(client_say(late, GET("/x")));
+	CU_ASSERT(answer_read(late, &a) && a.status == 200);
+	close(slow);
+	close(late);
+	answer_free(&a);
+	server_stop(&s);
+}
+
+/* Connections that are open, half a request, and new ones: all wait, all are answered. Nothing that is
+ * read late is read in vain, and no time-out strikes for it. */
+static void test_a_paused_source(void)
+{
+	struct server s = server_new("t.reply");
+	struct answer a = {0};
+
+	fixture_set(s.web, "with.header_timeout", "300ms");
+	server_start(&s);
+	int open = client_open(s.port), half = client_open(s.port);
+	CU_ASSERT(client_say(open, GET("/x")));
+	CU_ASSERT(answer_read(open, &a) && a.status == 200);
+	CU_ASSERT(client_say(half, GET("/x") "GET /half HTTP/1.1\r\n"));
+	CU_ASSERT(answer_read(half, &a) && a.status == 200);
+	CU_ASSERT_EQUAL(steer(&s, "web", WEIR_STEER_PAUSE), 0);
+	int fresh = client_open(s.port); /* the kernel takes it */
+	CU_ASSERT(client_say(open, GET("/x") GET("/x")));
+	CU_ASSERT(client_say(fresh, GET("/x")));
+	/* Two time-outs long there is nothing to be seen of them. */
+	usleep(700000);
+	CU_ASSERT_EQUAL(offered(&s), 2);
+	CU_ASSERT_EQUAL(steer(&s, "web", WEIR_STEER_RUN), 0);
+	CU_ASSERT(client_say(half, "Host: x\r\n\r\n"));
+	CU_ASSERT(answer_read(half, &a) && a.status == 200);
+	CU_ASSERT(answer_read(open, &a) && a.status == 200);
+	CU_ASSERT(answer_read(open, &a) && a.status == 200);
+	CU_ASSERT(answer_read(fresh, &a) && a.status == 200);
+	CU_ASSERT_EQUAL(offered(&s), 6);
+	close(open);
+	close(half);
+	close(fresh);
+	answer_free(&a);
+	server_stop(&s);
+}
+
+/* A stop finds the source and the stage paused: who has sent is answered. */
+static void test_a_stop_while_paused(void)
+{
+	struct server s = server_new("t.reply");
+	struct weir_drain_report report = {0};
+	struct answer a = {0};
+
+	server_start(&s);
+	int waits = client_open(s.port), unread = client_open(s.port);
+	CU_ASSERT_EQUAL(steer(&s, "app", WEIR_STEER_PAUSE), 0);
+	CU_ASSERT(client_say(waits, GET("/x")));
+	FIXTURE_AWAIT(queued(&s) == 1);
+	CU_ASSERT_EQUAL(steer(&s, "web", WEIR_STEER_PAUSE), 0);
+	CU_ASSERT(client_say(unread, GET("/x")));
+	weir_graph_drain(s.graph, 60000000000LL, &report);
+	CU_ASSERT_EQUAL(report.closed, 0);
+	CU_ASSERT_EQUAL(report.law_error, 0);
+	CU_ASSERT(answer_read(waits, &a) && a.status == 200);
+	CU_ASSERT(answer_read(unread, &a) && a.status == 200);
+	close(waits);
+	close(unread);
+	answer_free(&a);
+	weir_graph_free(s.graph);
+}
+
+CUNIT_MAIN("acts", {"a paused stage", test_a_paused_stage},
+    {"a draining stage", test_a_draining_stage}, {"a paused source", test_a_paused_source},
+    {"a stop while paused", test_a_stop_while_paused})

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT
+// The dashboard in a real browser: dashboard.mjs BROWSER WEIR TOP [PATTERN]
+//
+// Pages are looked at as people do: with the keyboard, on a telephone, in the dark, with hostile names, while the
+// server goes away. Most tests talk to a made-up server (made_up_server.mjs), of which everything is
+// known; the last ones to weir itself. Every wait is for a condition; what never comes fails after PATIENCE.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import http from "node:http";
+import { createRequire } from "node:module";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+import { serve, World } from "./made_up_server.mjs";
+
+const [executablePath, weir, top, pattern = ""] = process.argv.slice(2);
+const dist = join(top, "admin/ui/dist");
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const PATIENCE = 30000;
+
+const PAGES = ["#/overview", "#/stage/work", "#/requests", "#/timeline", "#/config", "#/compare"];
+const EVIL = "<img src=x onerror=\"window.pwned=1\"><script>window.pwned=1</script>\"'>";
+
+const tests = [];
+const test = (name, f, options = {}) => tests.push({ name, f, ...options }); // options: world, noise
+
+// ---- the tests ----
+
+test("every page is drawn, in both themes, without a word on the console", async ({ open }) => {
+  for (const scheme of ["light", "dark"]) {
+    const page = await open({ scheme });
+    for (const hash of PAGES) await visit(page, hash);
+  }
+});
+
+test("the theme can be chosen, stays, and is part of the link", async ({ open, base }) => {
+  const page = await open({});
+  await page.getByRole("button", { name: /^Theme/ }).click();
+  await page.getByRole("button", { name: /^Theme/ }).click();
+  await page.waitForFunction(() => document.documentElement.dataset.theme === "dark" && location.hash.includes("theme=dark"));
+  const dark = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const other = await open({});
+  await other.goto(`${base}/#/timeline?theme=light`);
+  await other.waitForFunction(() => document.documentElement.dataset.theme === "light");
+  assert.notEqual(await other.evaluate(() => getComputedStyle(document.body).backgroundColor), dark);
+});
+
+test("axe finds nothing, in both themes", async ({ open }) => {
+  for (const scheme of ["light", "dark"]) {
+    const page = await open({ scheme, calm: true });
+    for (const hash of PAGES) {
+      await visit(page, hash);
+      await page.evaluate(axe);
+      const found = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] })
+        .then((r) => r.violations.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target} (${n.failureSummary})`).slice(0, 3).join("; ")}`)));
+      assert.deepEqual(found, [], `${hash} ${scheme}`);
+    }
+  }
+});
+
+test("360 pixels are enough", async ({ open }) => {
+  const page = await open({ width: 360 });
+  for (const hash of PAGES) {
+    await visit(page, hash);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(wide <= 360, `${hash} is ${wide} wide`);
+  }
+});
+
+test("names that are markup are text", async ({ open }) => {
+  const page = await open({ hash: "#/overview" });
+  await page.waitForFunction((evil) => document.body.textContent.includes(evil), EVIL);
+  for (const hash of [...PAGES.filter((h) => h !== "#/stage/work"), `#/stage/${encodeURIComponent(`work${EVIL}`)}`]) {
+    await visit(page, hash);
+    await page.waitForFunction((evil) => document.querySelector("main").textContent.includes(evil), EVIL);
+    for (const plot of await page.locator(".plot canvas").all()) await plot.hover({ force: true }).catch(() => {});
+    assert.deepEqual(await page.evaluate(() => [window.pwned, document.querySelectorAll("script").length, document.querySelectorAll("main img").length]), [undefined, 1, 0], hash);
+  }
+}, { world: { names: { work: `work${EVIL}`, backend: `back${EVIL}` }, classes: [`vip${EVIL}`, `bulk${EVIL}`], evil: EVIL } });
+
+test("a page that is opened late shows what was before", async ({ open }) => {
+  const page = await open({});
+  // Five minutes of points can not have been seen by a page that is seconds old.
+  await page.waitForFunction(() => (document.querySelector(".spark-line")?.getAttribute("d").match(/L/g) || []).length >= 280);
+  await visit(page, "#/stage/work?range=1h");
+  await page.waitForFunction(() => document.querySelectorAll(".plot canvas").length >= 6);
+  assert.ok(await page.evaluate(() => performance.now() < 280000));
+});
+
+test("a chart tells its values under the pointer and to the keyboard", async ({ open }) => {
+  const page = await open({ hash: "#/stage/work" });
+  const plot = page.locator(".plot").first();
+  await plot.locator("canvas").waitFor();
+  await plot.hover();
+  await page.waitForFunction(() => !document.querySelector(".tip").hidden && /in/.test(document.querySelector(".tip").textContent));
+  await page.mouse.move(0, 0);
+  await plot.focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.waitForFunction(() => document.querySelector(".chart .when"));
+  const before = await page.locator(".chart .when").first().textContent();
+  await page.keyboard.press("PageUp");
+  await page.waitForFunction((was) => document.querySelector(".chart .when")?.textContent !== was, before);
+});
+
+test("a knob is turned and turned back with the keyboard alone", async ({ open, world }) => {
+  const page = await open({});
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
+  await page.keyboard.press("Enter");
+  await tabTo(page, () => document.activeElement.getAttribute("data-stage") === "work");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.getElementById("knob-threads.max"));
+  await tabTo(page, () => document.activeElement.id === "knob-threads.max");
+  assert.ok(await page.evaluate(() => parseFloat(getComputedStyle(document.activeElement).outlineWidth) >= 2), "the focus is seen");
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type("many");
+  await page.keyboard.press("Enter");
+  await page.getByText("'many' is not a whole number").waitFor();
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type("8");
+  await page.keyboard.press("Enter");
+  await page.getByText("set to 8").waitFor();
+  assert.deepEqual(world.calls.at(-1), { method: "PUT", path: "/api/v1/stages/work/knobs/threads.max", body: { value: "8" } });
+  await page.waitForFunction(() => /configured 16.*overridden 8.*effective 8/.test(document.querySelector(".knob.over .layers")?.textContent || ""));
+  await tabTo(page, () => document.activeElement.textContent === "Undo the last act", "Shift+Tab");
+  await page.keyboard.press("Enter");
+  await page.getByText("The last act was undone.").waitFor();
+  await page.waitForFunction(() => !document.querySelector(".knob.over"));
+}, { noise: /status of 422/ });
+
+test("a knob can be turned for a time", async ({ open, world }) => {
+  const page = await open({ hash: "#/stage/work" });
+  await page.getByLabel("How long threads.max stays").selectOption("10m");
+  await page.getByLabel("threads.max", { exact: true }).fill("4");
+  await page.getByRole("button", { name: "Set threads.max" }).click();
+  await page.getByText("set to 4 for 10m").waitFor();
+  assert.deepEqual(world.calls.at(-1).body, { value: "4", for: "10m" });
+  await page.getByRole("button", { name: "Unset threads.max" }).click();
+  await page.getByText("back to what is configured").waitFor();
+});
+
+test("a stage is paused after asking twice, and the timeline says so", async ({ open, world }) => {
+  const page = await open({ hash: "#/stage/work" });
+  await page.getByRole("button", { name: "Pause" }).click();
+  assert.equal(world.calls.length, 0);
+  await page.getByRole("button", { name: "Pause? Press again" }).click();
+  await page.getByText("pause: done").waitFor();
+  await visit(page, "#/timeline?action=pause");
+  await page.locator(".feed .act").waitFor();
+  assert.equal(await page.locator(".feed > li").count(), 1);
+});
+
+test("a viewer sees no acts", async ({ open, world }) => {
+  const page = await open({ hash: "#/stage/work" });
+  await page.getByText("threads.max").first().waitFor();
+  await page.getByText("You may look, not act.").waitFor();
+  assert.equal(await page.locator("main button, main input").count(), 0);
+  await visit(page, "#/timeline");
+  assert.equal(await page.locator("main button").count(), 0);
+  assert.equal(world.calls.length, 0);
+}, { world: { role: "viewer" } });
+
+test("what a server has not is said in a sentence", async ({ open }) => {
+  const page = await open({ hash: "#/requests" });
+  for (const [hash, text] of [["#/requests", "does not keep its slowest requests"], ["#/config", "does not show its file"], ["#/timeline", "keeps no list of operators' acts"],
+    ["#/stage/work", "keeps no history"], ["#/stage/work", "does not list the events of a queue"]]) {
+    await visit(page, hash);
+    await page.getByText(text).waitFor();
+  }
+  await visit(page, "#/overview");
+  await page.waitForFunction(() => (document.querySelector(".spark-line")?.getAttribute("d").match(/L/g) || []).length >= 2); // from differences
+}, { world: { without: ["GET /api/v1/requests/slowest", "GET /api/v1/config", "GET /api/v1/acts", "GET /api/v1/history", "GET /events",
+  "GET /api/v1/stages/{stage}/queue", "POST /api/v1/undo", "DELETE /api/v1/stages/{stage}/knobs/{knob}"] } });
+
+test("one stream for all pages of a browser, which the next one takes over", async ({ open, world }) => {
+  const first = await open({});
+  await until(() => world.streams.size === 1, "a stream");
+  const second = await first.context().newPage();
+  await second.goto(first.url());
+  await second.waitForFunction(async () => (await navigator.locks.query()).pending.length === 1); // it stands in line
+  await second.waitForFunction(() => document.querySelector(".pill.link")?.title.startsWith("The server tells"));
+  assert.equal(world.streams.size, 1);
+  await first.close();
+  await until(() => world.streams.size === 1, "the other page's stream");
+  await second.close();
+});
+
+test("a server that goes is told, its numbers stay, and another one is taken up", async ({ open, server, world }) => {
+  const page = await open({});
+  await page.locator("table .stage-link").first().waitFor();
+  const { port } = server;
+  await server.close();
+  await page.getByRole("heading", { name: /No answer from the server/ }).waitFor();
+  assert.ok(await page.locator("table .stage-link").count() >= 4);
+  assert.ok(await page.locator("main.stale").count());
+  const other = await serve(new World({ ...world.options, up: 3, names: { work: "other" } }), port);
+  await page.locator('.node[data-stage="other"]').waitFor();
+  await page.waitForFunction(() => !document.querySelector("main.stale") && document.querySelector(".pill.link").textContent === "live");
+  assert.equal(await page.locator('.node[data-stage="work"]').count(), 0);
+  // What the other one did is forgotten: this one has run for seconds.
+  await page.waitForFunction(() => (document.querySelector(".spark-line")?.getAttribute("d").match(/L/g) || []).length < 100);
+  await other.close();
+}, { noise: /net::ERR|Failed to load/ });
+
+test("weir itself: the page of a running server, killed and started again", async ({ open }) => {
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const base = `http://127.0.0.1:${adminPort}`;
+  let server = await startWeir(port, adminPort);
+  try {
+    for (let i = 0; i < 30; i++) await ask(`http://127.0.0.1:${port}/x`);
+    const routes = JSON.parse(await ask(`${base}/api/v1`)).routes.map((r) => r.path);
+    const page = await open({ base });
+    await page.locator('.node[data-stage="work"]').waitFor();
+    if (routes.includes("/api/v1/history")) {
+      // Nobody has asked the server for anything since the page was opened.
+      await page.waitForFunction(() => /most [1-9]/.test(document.querySelector(".big-most")?.textContent || ""));
+    }
+    await tabTo(page, () => document.activeElement.getAttribute("data-stage") === "work");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.getElementById("knob-queue.limit"));
+    await tabTo(page, () => document.activeElement.id === "knob-queue.limit");
+    await page.keyboard.press("Control+A");
+    await page.keyboard.type("77");
+    await page.keyboard.press("Enter");
+    await page.getByText("set to 77").waitFor();
+    await until(async () => /"(effective|value)":"77"/.test(await ask(`${base}/api/v1/stages/work/knobs/queue.limit`)), "the knob");
+    await stop(server);
+    await page.getByText(/No answer from the server/).waitFor();
+    server = await startWeir(port, adminPort);
+    await page.waitForFunction(() => document.querySelector(".pill.link").textContent === "live" && document.getElementById("knob-queue.limit")?.value === "1024");
+  } finally {
+    await stop(server);
+  }
+}, { noise: /net::ERR|Failed to load/ });
+
+// ---- what they need ----
+
+const MUST_SHOW = { overview: ".node", stage: ".knob", requests: ".card h2", timeline: ".lane", config: ".stage-knobs", compare: ".side" };
+
+async function visit(page, hash) {
+  await page.evaluate((h) => { location.hash = h; }, hash);
+  const name = hash.replace(/^#\//, "").split(/[/?]/)[0];
+  await page.locator(MUST_SHOW[name]).first().waitFor({ state: "attached" });
+  await page.waitForFunction(() => !/Waiting for the|Reading the/.test(document.querySelector("main").textContent));
+}
+
+// Press `key` until the focus is where `there` says; a page that never gets there has lost the keyboard.
+async function tabTo(page, there, key = "Tab") {
+  for (let i = 0; i < 200; i++) {
+    if (await page.evaluate(there)) return;
+    await page.keyboard.press(key);
+  }
+  assert.fail(`the keyboard does not reach ${there}`);
+}
+
+async function until(condition, what) {
+  const end = Date.now() + PATIENCE;
+  while (!(await condition())) {
+    assert.ok(Date.now() < end, `${what} never came`);
+    await new Promise((done) => setTimeout(done, 50));
+  }
+}
+
+const freePort = () => new Promise((done) => {
+  const s = createServer().listen(0, "127.0.0.1", () => {
+    const { port } = s.address();
+    s.close(() => done(port));
+  });
+});
+
+const ask = (url) => new Promise((done, failed) => {
+  http.get(url, { agent: false }, (r) => {
+    let text = "";
+    r.on("data", (c) => { text += c; });
+    r.on("end", () => done(text));
+  }).on("error", failed);
+});
+
+async function startWeir(port, adminPort) {
+  const child = spawn(weir, ["run", join(top, "config/servers/overload.yaml")],
+    { env: { ...process.env, PORT: String(port), ADMIN_PORT: String(adminPort) }, stdio: "ignore" });
+  await until(() => ask(`http://127.0.0.1:${adminPort}/readyz`).then((t) => t.startsWith("ready"), () => false), "weir");
+  return child;
+}
+
+async function stop(child) {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = new Promise((done) => child.once("exit", done));
+  child.kill("SIGKILL");
+  await gone;
+}
+
+// Run one: a world, a browser context, and an ear on the console of its pages.
+async function run(browser, { name, f, world: options, noise }) {
+  const world = new World({ dist, ...options });
+  const server = await serve(world);
+  const base = `http://127.0.0.1:${server.port}`;
+  const said = [], contexts = [];
+  const open = async ({ base: at = base, hash = "", scheme = "light", width = 1280, calm = false }) => {
+    const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme, reducedMotion: calm ? "reduce" : "no-preference" });
+    contexts.push(context);
+    context.setDefaultTimeout(PATIENCE);
+    const page = await context.newPage();
+    page.on("console", (m) => { if (["error", "warning"].includes(m.type()) && !noise?.test(m.text())) said.push(m.text()); });
+    page.on("pageerror", (e) => said.push(e.message));
+    await page.goto(`${at}/${hash}`);
+    await page.waitForFunction(() => document.querySelector(".pill.link")?.textContent === "live");
+    return page;
+  };
+  const begun = Date.now();
+  try {
+    await f({ open, base, world, server });
+    assert.deepEqual(said, [], "words on the console");
+    console.log(`ok      ${name} (${((Date.now() - begun) / 1000).toFixed(1)} s)`);
+    return true;
+  } catch (e) {
+    console.log(`FAILED  ${name}\n${e.stack}\n${said.join("\n")}`);
+    return false;
+  } finally {
+    for (const c of contexts) await c.close();
+    await server.close().catch(() => {});
+  }
+}
+
+const profile = mkdtempSync(join(tmpdir(), "weir-ui-"));
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"], env: { ...process.env, HOME: profile } });
+let failed = 0;
+try {
+  for (const t of tests) if (t.name.includes(pattern) && !(await run(browser, t))) failed++;
+} finally {
+  await browser.close();
+  rmSync(profile, { recursive: true, force: true });
+}
+console.log(failed ? `${failed} failed` : "all passed");
+process.exit(failed ? 1 : 0);

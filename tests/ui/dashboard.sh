@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The dashboard in a real browser: dashboard.sh WEIR TOP; dashboard.mjs says what is looked at. Needs Node.js 18,
+# chromium, and once `npm ci` in this folder. Exit 77: one of them is not here, nothing was tested.
+weir=$1 top=$2
+here=$top/tests/ui
+
+skip() {
+	echo "SKIPPED: the dashboard is not looked at, since $*"
+	exit 77
+}
+
+command -v node >/dev/null || skip 'there is no node (apt-get install nodejs)'
+for name in chromium chromium-browser google-chrome; do
+	browser=$(command -v "$name") && break
+done
+[ -n "$browser" ] || skip 'there is no chromium (apt-get install chromium)'
+[ -d "$here/node_modules/playwright-core" ] && [ -d "$here/node_modules/axe-core" ] ||
+	skip 'its libraries are not installed (npm ci in tests/ui)'
+
+# The page itself never makes markup of text; preact could, if it were asked to.
+if grep -rnE 'innerHTML|insertAdjacentHTML|document\.write|eval\(' "$top/admin/ui/src"; then
+	echo 'FAILED: texts are to be inserted as texts'
+	exit 1
+fi
+exec timeout 560 node "$here/dashboard.mjs" "$browser" "$weir" "$top"

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+// A made-up admin endpoint for the tests of the dashboard: it serves the built page with the fields that
+// admin/reply.c sends, and answers the API from a world of which all is known: load that follows a wave, names
+// that are markup, a role, and addresses that can be taken away. Nothing is random.
+
+import { existsSync, readFileSync } from "node:fs";
+import http from "node:http";
+import { extname, join } from "node:path";
+
+const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".txt": "text/plain" };
+export const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
+  "img-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
+const REASONS = ["queue_full", "threshold", "rate", "deadline", "stopping", "pressure", "priority", "delay", "hopeless", "limit"];
+const ROUTES = ["GET /api/v1/graph", "GET /api/v1/stages", "GET /api/v1/stages/{stage}/knobs", "PUT /api/v1/stages/{stage}/knobs/{knob}",
+  "DELETE /api/v1/stages/{stage}/knobs/{knob}", "GET /api/v1/stages/{stage}/queue", "POST /api/v1/stages/{stage}/pause",
+  "POST /api/v1/stages/{stage}/resume", "POST /api/v1/stages/{stage}/drain", "POST /api/v1/undo", "GET /api/v1/acts", "GET /api/v1/decisions",
+  "GET /api/v1/overload", "GET /api/v1/history", "GET /events", "GET /api/v1/requests/slowest", "GET /api/v1/config", "GET /metrics", "GET /readyz"];
+
+const round = (x) => Math.round(x * 1e6) / 1e6;
+
+// options: { dist, role, without: [routes], names: { web, backend, work, answer }, classes, evil: text put into every free text }
+export class World {
+  constructor(options = {}) {
+    this.options = options;
+    this.names = { web: "web", backend: "backend", work: "work", answer: "answer", ...options.names };
+    this.classes = options.classes || ["vip", "bulk"];
+    this.evil = options.evil || "";
+    this.upAtStart = options.up ?? 4000;
+    this.started = Date.now() / 1000 - this.upAtStart;
+    this.knobs = new Map();
+    this.acts = [];
+    this.streams = new Set();
+    this.eventId = 0;
+    this.calls = [];
+  }
+
+  now() {
+    return Date.now() / 1000;
+  }
+
+  up() {
+    return this.now() - this.started;
+  }
+
+  has(route) {
+    return !(this.options.without || []).includes(route);
+  }
+
+  // Per second at a time since the start, smooth; its integral is `total`.
+  load(t) {
+    return 900 + 300 * Math.sin(t / 40);
+  }
+
+  total(t) {
+    return 900 * t - 300 * 40 * (Math.cos(t / 40) - 1);
+  }
+
+  stages() {
+    const n = this.names;
+    return [
+      { name: n.web, use: "http.server", summary: `Accepts connections${this.evil}`, placement: "source", depth: 0, group: "", share: 1, to: n.backend, outlet: "request" },
+      { name: n.backend, use: "delay", summary: "Sleeps by a distribution", placement: "pool", depth: 1, group: n.backend, share: 1, shed: 0.55, to: n.work, outlet: "out", limit: 512, wait: 0.0004, service: 0.002, threads: 4 },
+      { name: n.work, use: "burn", summary: "Uses CPU time", placement: "pool", depth: 2, group: n.work, share: 0.45, to: n.answer, outlet: "out", limit: 1024, wait: 0.02, service: 0.004, threads: 2 },
+      { name: n.answer, use: "respond", summary: "Answers", placement: "inline", depth: 3, group: "", share: 0.45, service: 0.000002 },
+    ];
+  }
+
+  graph() {
+    const stages = this.stages();
+    return {
+      time: this.now(), uptime_seconds: this.up(), name: `made-up${this.evil}`, ready: true, draining: false, decisions_total: this.decisions().length,
+      role: this.options.role || "operator", classes: this.classes,
+      stages: stages.map(({ name, use, summary, placement, depth, group }) => ({ name, use, summary, placement, depth, group, mode: "shared" })),
+      links: stages.filter((s) => s.to).map((s) => ({ from: s.name, outlet: s.outlet, to: s.to, type: "http.request", events_total: 1, loop: false })),
+    };
+  }
+
+  full() {
+    const t = this.up();
+    return { time: this.now(), uptime_seconds: t, name: this.graph().name, process_cpu_seconds: t,
+      stages: this.stages().map((s) => this.fullStage(s, t)) };
+  }
+
+  fullStage(s, t) {
+    const all = Math.floor(this.total(t) * s.share);
+    const shed = Math.floor(all * (s.shed || 0));
+    const pool = s.placement === "pool";
+    const histogram = (seconds, n) => ({ count: n, sum: n * seconds, p50: seconds, p90: seconds, p99: 2 * seconds, p999: null,
+      buckets: n && seconds ? [[seconds, Math.ceil(n * 0.95)], [2 * seconds, n - Math.ceil(n * 0.95)]] : [] });
+    const classes = this.classes.map((name, i) => {
+      const part = i === 0 ? 0.1 : 0.9 / (this.classes.length - 1);
+      const offered = Math.floor(all * part), lost = i === 0 ? 0 : Math.min(offered, Math.floor(shed / (this.classes.length - 1)));
+      return { name, offered_total: offered, admitted_total: offered - lost, completed_total: offered - lost, failed_total: 0,
+        shed_total: Object.fromEntries(REASONS.map((r) => [r, r === "priority" ? lost : 0])), shadow_shed_total: 0, refused_ahead_total: 0,
+        queued: pool ? 20 : 0, wait_seconds: histogram(pool ? s.wait : 0, pool ? offered - lost : 0), service_seconds: histogram(s.service || 0, s.service ? offered - lost : 0) };
+    });
+    return {
+      name: s.name, use: s.use, summary: s.summary, placement: s.placement, group: s.group, mode: "shared", depth: s.depth,
+      admission: { policy: "weir", mode: "enforce", why: `calm${this.evil}`, nonsense_total: 0 },
+      queue: { length: pool ? 40 : 0, limit: s.limit || 0, oldest_wait_seconds: pool ? s.wait : 0 }, in_flight: pool ? 42 : 0, held: 0,
+      law: { residual: 0, slack: 3 },
+      threads: { busy: pool ? 2 : 0, spinning: 0, idle: pool ? s.threads - 2 : 0, now: s.threads || 0, target: s.threads || 0, min: pool ? 1 : 0, max: pool ? 16 : 0,
+        failures_total: 0, deaths_total: 0, stuck_total: 0 },
+      busy_seconds_total: (all - shed) * (pool ? s.service : 0), batches_total: all - shed, batch_events_total: all - shed, wakeups_total: 0, unhandled_total: 0,
+      longest_running_seconds: 0, slo_seconds: pool ? 0.1 : null, pressure: pool ? 0.3 : 0, degradation: 0,
+      links: s.to ? [{ outlet: s.outlet, to: s.to, type: null, events_total: all - shed, loop: false }] : [],
+      metrics: [], classes,
+    };
+  }
+
+  sample(s, t, withClasses) {
+    const r = this.load(t) * s.share, pool = s.placement === "pool";
+    const out = { name: s.name, in: round(r), done: round(r * (1 - (s.shed || 0))), shed: round(r * (s.shed || 0)), failed: 0, ahead: 0,
+      queue: pool ? Math.round(40 + 30 * Math.sin(t / 15)) : 0, oldest: pool ? s.wait : 0, wait_p50: pool ? s.wait : null,
+      wait_p99: pool ? round(s.wait * (3 + Math.sin(t / 9))) : null, service_p50: s.service ?? null, service_p99: s.service ? 3 * s.service : null,
+      busy: pool ? 0.8 : 0, threads: s.threads || 0, pressure: pool ? 0.3 : 0, degradation: 0 };
+    if (withClasses) out.classes = this.classes.map((_, i) => ({ in: round(r * (i ? 0.9 : 0.1)), done: round(r * 0.4), shed: i ? out.shed : 0, wait_p99: out.wait_p99 }));
+    return out;
+  }
+
+  history(query) {
+    const step = query.get("step") === "10s" ? 10 : 1, keep = step === 1 ? 900 : 21600;
+    const unix = (text, otherwise) => (text === null || text === "" ? otherwise : Number(text) < 0 ? this.now() + Number(text) : Number(text));
+    const to = Math.min(unix(query.get("to"), this.now()), this.now()), from = Math.max(unix(query.get("from"), this.now() - keep), this.started, this.now() - keep);
+    const at = [];
+    for (let t = Math.ceil(from / step) * step; t <= to; t += step) at.push(t);
+    const only = query.get("stage"), stages = {};
+    for (const s of this.stages()) {
+      if (only && s.name !== only) continue;
+      const rows = at.map((t) => this.sample(s, t - this.started, Boolean(only)));
+      const fields = only ? Object.keys(rows[0] || {}).filter((f) => f !== "name" && f !== "classes") : ["in", "done", "shed", "queue", "wait_p99", "busy", "threads"];
+      stages[s.name] = Object.fromEntries(fields.map((f) => [f, rows.map((r) => r[f])]));
+      if (only && rows.length) stages[s.name].classes = this.classes.map((_, i) => Object.fromEntries(["in", "done", "shed", "wait_p99"].map((f) => [f, rows.map((r) => r.classes[i][f])])));
+    }
+    return { step, from, to, at, classes: this.classes, stages };
+  }
+
+  decisions() {
+    const base = this.started + this.upAtStart - 600;
+    return [["grow", 1, 2, "helped"], ["limit", 2, 2, null], ["shrink", 4, 3, "no effect"], ["grow", 3, 4, "harmed"]].map(([action, from, to, outcome], i) => ({
+      id: i + 1, time: base + 120 * i, uptime_seconds: this.upAtStart - 600 + 120 * i, stage: i % 2 ? this.names.backend : this.names.work, actor: "weir", action,
+      rule: `need ${i + 1}.6 threads: 536/s x (4.11 ms CPU + 0 ms blocked) / 0.8${this.evil}`, limit: action === "limit" ? "wanted 3, max 2" : "",
+      inputs: "queue=7/1024 threads=2 busy=2 offered=648 completed=193 cpu=83%", from, to, outcome_5s: outcome, outcome_30s: null })).reverse();
+  }
+
+  knobList(stage) {
+    const knob = (name, value, type, live, help, choices = null) => {
+      const over = this.knobs.get(`${stage} ${name}`) ?? null;
+      return { name, value: over?.value ?? value, configured: value, overridden: over?.value ?? null, effective: over?.value ?? value, expires_at: over?.until ?? null,
+        type, written: "a whole number", choices, default: value, live, help: help + this.evil };
+    };
+    return [knob("threads.min", "1", "int", true, "least handler threads"), knob("threads.max", "16", "int", true, "most handler threads"),
+      knob("queue.limit", "1024", "int", true, "most events that may wait"), knob("admission.mode", "enforce", "choice", true, "what is done with a refusal", "enforce|shadow|off"),
+      knob("threads.pin", "false", "bool", false, "bind threads to cores")];
+  }
+
+  act(what, target, from, to) {
+    this.acts.unshift({ id: this.acts.length + 1, at: this.now(), actor: "operator", what, target, from, to, undone: false });
+    this.send("act", this.acts[0]);
+  }
+
+  send(type, data) {
+    this.eventId++;
+    for (const r of this.streams) r.write(`id: ${this.eventId}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`);
+  }
+
+  tick() {
+    const t = this.up();
+    this.send("tick", { at: this.now(), uptime: t, hz: 1, overload: "enforce", ready: true, draining: false,
+      stages: this.stages().map((s) => ({ ...this.sample(s, t), shed_by: {} })), classes: [], bottleneck: null, self: { cpu: 0.001, watchers: this.streams.size } });
+  }
+
+  requests() {
+    const n = this.names;
+    return { requests: [0.41, 0.35, 0.3, 0.12, 0.02].map((took, i) => ({ id: `B0${i}`, class: this.classes[i % this.classes.length], at: this.now() - 20 * i, took, outcome: "ok",
+      path: `/x/${i}${this.evil}`, spans: [{ stage: n.web, wait: 0, service: took * 0.05 }, { stage: n.backend, wait: took * 0.3, service: took * 0.2 }, { stage: n.work, wait: took * 0.35, service: took * 0.1 }] })) };
+  }
+
+  config() {
+    const text = `# A made-up server${this.evil}\nweir: 1\nname: made-up\nstages:\n  web: { use: http.server, to: { request: backend } }\n  work:\n    use: burn      # CPU\n    with: { time: 4ms }\n`;
+    return { file: "made-up.yaml", text, lines: [{ line: 8, origin: "from line 8", value: "4ms" }] };
+  }
+}
+
+// Returns { port, world, close() }. port 0: a free one.
+export async function serve(world, port = 0) {
+  const server = http.createServer((request, response) => answer(world, request, response));
+  await new Promise((done) => server.listen(port, "127.0.0.1", done));
+  const timer = setInterval(() => world.tick(), 1000);
+  return { port: server.address().port, world, close: () => new Promise((done) => {
+    clearInterval(timer);
+    for (const r of world.streams) r.destroy();
+    server.close(done);
+    server.closeAllConnections();
+  }) };
+}
+
+async function answer(world, request, response) {
+  const url = new URL(request.url, "http://127.0.0.1");
+  const parts = url.pathname.split("/").map(decodeURIComponent);
+  const send = (status, body, type = "application/json") => {
+    response.writeHead(status, { "Content-Type": type, "Cache-Control": "no-store", Connection: "close", "Content-Security-Policy": CSP, "X-Content-Type-Options": "nosniff" });
+    response.end(type === "application/json" || type === "application/problem+json" ? JSON.stringify(body) : body);
+  };
+  const problem = (status, detail) => send(status, { type: "about:blank", title: "Problem", status, detail }, "application/problem+json");
+  const file = join(world.options.dist, url.pathname === "/" ? "index.html" : parts.at(-1));
+  if (parts.length === 2 && existsSync(file)) return send(200, readFileSync(file), `${TYPES[extname(file)]}; charset=utf-8`);
+
+  let body = "";
+  for await (const chunk of request) body += chunk;
+  const json = body ? JSON.parse(body) : {};
+  const { method } = request;
+  if (method !== "GET") {
+    world.calls.push({ method, path: url.pathname, body: json });
+    if (world.options.role === "viewer") return problem(403, "a viewer may look, not act");
+  }
+  const pattern = parts[3] === "stages" && parts.length > 4 ? ["", "api", "v1", "stages", "{stage}", ...parts.slice(5).map((p, i) => (i === 1 ? "{knob}" : p))].join("/") : url.pathname;
+  const route = `${method} ${pattern}`;
+  if (!world.has(route)) return problem(404, `there is nothing at ${url.pathname}`);
+  const handler = HANDLERS[route];
+  if (!handler) return problem(404, `there is nothing at ${url.pathname}`);
+  return handler({ world, url, parts, json, send, problem, response });
+}
+
+const HANDLERS = {
+  "GET /api/v1": ({ world, send }) => send(200, { routes: ROUTES.filter((r) => world.has(r)).map((r) => ({ method: r.split(" ")[0], path: r.split(" ")[1], doc: "" })) }),
+  "GET /api/v1/graph": ({ world, send }) => send(200, world.graph()),
+  "GET /api/v1/stages": ({ world, send }) => send(200, world.full()),
+  "GET /api/v1/overload": ({ send }) => send(200, { mode: "enforce" }),
+  "GET /api/v1/decisions": ({ world, send }) => send(200, { decisions: world.decisions() }),
+  "GET /api/v1/acts": ({ world, send }) => send(200, world.acts),
+  "GET /api/v1/history": ({ world, url, send }) => send(200, world.history(url.searchParams)),
+  "GET /api/v1/requests/slowest": ({ world, send }) => send(200, world.requests()),
+  "GET /api/v1/config": ({ world, send }) => send(200, world.config()),
+  "GET /api/v1/stages/{stage}/queue": ({ world, send }) => send(200, { oldest: [{ age: 0.031, class: world.classes[0], deadline_left: 0.2, type: "http.request" }, { age: 0.02, class: world.classes[1], deadline_left: null, type: "http.request" }] }),
+  "GET /api/v1/stages/{stage}/knobs": ({ world, parts, send }) => send(200, { knobs: world.knobList(parts[4]) }),
+  "PUT /api/v1/stages/{stage}/knobs/{knob}": ({ world, parts, json, send, problem }) => {
+    const knob = world.knobList(parts[4]).find((k) => k.name === parts[6]);
+    if (!knob) return problem(404, "there is no such knob");
+    if (knob.type === "int" && !/^\d+$/.test(json.value)) return problem(422, `'${json.value}' is not a whole number`);
+    world.knobs.set(`${parts[4]} ${parts[6]}`, { value: json.value, until: json.for ? world.now() + 600 : null });
+    world.act("set", `${parts[4]}.${parts[6]}`, knob.effective, json.value);
+    return send(200, world.knobList(parts[4]).find((k) => k.name === parts[6]));
+  },
+  "DELETE /api/v1/stages/{stage}/knobs/{knob}": ({ world, parts, send }) => {
+    world.knobs.delete(`${parts[4]} ${parts[6]}`);
+    return send(200, world.knobList(parts[4]).find((k) => k.name === parts[6]));
+  },
+  "POST /api/v1/undo": ({ world, send, problem }) => {
+    const last = world.acts.find((a) => !a.undone);
+    if (!last) return problem(409, "there is nothing to undo");
+    last.undone = true;
+    const [stage, ...knob] = last.target.split(".");
+    world.knobs.delete(`${stage} ${knob.join(".")}`);
+    return send(200, last);
+  },
+  "GET /events": ({ world, response }) => {
+    response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store", Connection: "close" });
+    response.write(`retry: 1000\n\nid: ${world.eventId}\nevent: hello\ndata: ${JSON.stringify({ uptime_seconds: world.up(), name: world.graph().name, version: "0", graph: 1, start: world.started })}\n\n`);
+    world.streams.add(response);
+    response.on("close", () => world.streams.delete(response));
+  },
+};
+for (const verb of ["pause", "resume", "drain"])
+  HANDLERS[`POST /api/v1/stages/{stage}/${verb}`] = ({ world, parts, send }) => {
+    world.act(verb, parts[4], "", "");
+    send(200, {});
+  };

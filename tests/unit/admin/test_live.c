@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/* Watchers on socket pairs, with a clock of the test's own: who is greeted how, gets what, and is
+ * closed when. Over the endpoint's own sockets: test_events.c. */
+#include "live.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <weir/log.h>
+
+#include "cunit_main.h"
+#include "live_ask.h"
+
+#define S                   1000000000LL
+#define ASK(target, fields) "GET " target " HTTP/1.1\r\nHost: 127.0.0.1:9900\r\n" fields "\r\n"
+
+static struct live *live;
+static int64_t now_ns;
+static char got[1 << 20];
+
+static void setup(void)
+{
+	weir_log_set_fd(-1);
+	now_ns = 500 * S;
+	CU_ASSERT_EQUAL_FATAL(live_open(1000, &live), 0);
+	live_about(live, "made \"up\"", 490 * S);
+}
+
+static void teardown(void)
+{
+	live_close(live);
+}
+
+/* The test's end of a watcher that asked with `request`. */
+static int come(const char *request)
+{
+	struct head_problem problem = {0};
+	int fd[2];
+
+	CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
+	CU_ASSERT_TRUE(live_wants(request, strlen(request)));
+	CU_ASSERT_FALSE(live_refuses(live, request, strlen(request), &problem));
+	live_add(live, fd[1], request, strlen(request), now_ns);
+	return fd[0];
+}
+
+/* What has arrived; NULL when the other side has closed and nothing is left. */
+static const char *arrived(int fd)
+{
+	ssize_t n = recv(fd, got, sizeof(got) - 1, MSG_DONTWAIT);
+
+	got[n > 0 ? n : 0] = '\0';
+	return n == 0 ? NULL : got;
+}
+
+static void pass(int64_t seconds)
+{
+	for (; seconds > 0; seconds--) {
+		now_ns += S;
+		live_second(live, now_ns);
+		live_run(live, now_ns);
+	}
+}
+
+static void tick(int hz)
+{
+	live_tick(live, hz, json_pack("{s:i}", "hz", hz));
+	live_run(live, now_ns);
+}
+
+static void test_hello(void)
+{
+	setup();
+	int fd = come(ASK("/events", ""));
+	const char *text = arrived(fd);
+	CU_ASSERT_EQUAL(
+	    strncmp(text, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n", 50), 0);
+	for (const struct reply_field *f = reply_fields; f->name; f++)
+		CU_ASSERT_PTR_NOT_NULL(strstr(text, f->value));
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(text, "\r\n\r\nretry: 1000\n\nid: 1000\nevent: hello\ndata: {"));
+	const char *json = strstr(text, "data: ") + 6;
+	json_t *hello = json_loads(json, JSON_DISABLE_EOF_CHECK, NULL);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(hello, "name")), "made \"up\"");
+	CU_ASSERT_EQUAL(json_number_value(json_object_get(hello, "start")), 1);
+	CU_ASSERT_EQUAL(json_number_value(json_object_get(hello, "uptime_seconds")), 10);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(hello, "graph")), 0);
+	CU_ASSERT_TRUE(json_is_false(json_object_get(hello, "gap")));
+	json_decref(hello);
+	close(fd);
+	teardown();
+}
+
+/* Each gets his rate and all events. */
+static void test_rates(void)
+{
+	setup();
+	int one = come(ASK("/events?hz=1", "")), four = come(ASK("/events?hz=4", ""));
+	int none = come(ASK("/events?hz=0", ""));
+	CU_ASSERT_EQUAL(live_watchers(live), 3);
+	CU_ASSERT_EQUAL(live_watchers_at(live, 1), 1);
+	CU_ASSERT_EQUAL(live_watchers_at(live, 4), 1);
+	arrived(one), arrived(four), arrived(none);
+	tick(1);
+	tick(4);
+	live_act(live, json_pack("{s:i}", "id", 7));
+	live_decision(live, json_pack("{s:i}", "id", 8));
+	live_config(live, 12.5, 3);
+	live_run(live, now_ns);
+	CU_ASSERT_STRING_EQUAL(arrived(one),
+	    "id: 1001\nevent: tick\ndata: {\"hz\":1}\n\nid: 1003\nevent: act\ndata: {\"id\":7}\n\n"
+	    "id: 1004\nevent: decision\ndata: {\"id\":8}\n\n"
+	    "id: 1005\nevent: config\ndata: {\"at\":12.5,\"graph\":3}\n\n");
+	CU_ASSERT_EQUAL(strncmp(arrived(four), "id: 1002\nevent: tick\ndata: {\"hz\":4}", 34), 0);
+	CU_ASSERT_EQUAL(strncmp(arrived(none), "id: 1003\nevent: act", 19), 0);
+	close(one), close(four), close(none);
+	live_run(live, now_ns);
+	CU_ASSERT_EQUAL(live_watchers(live), 0);
+	CU_ASSERT_EQUAL(live_watchers_at(live, 4), 0);
+	live_act(NULL, json_object());
+	teardown();
+}
+
+/* Who comes back gets what he missed; one of another server gets what there is. */
+static void test_replay(void)
+{
+	setup();
+	for (int i = 0; i < 3; i++) {
+		live_act(live, json_pack("{s:i}", "id", i));
+		tick(1);
+	}
+	int fd = come(ASK("/events", "Last-Event-ID: 1002\r\n"));
+	const char *text = strstr(arrived(fd), "\r\n\r\n");
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "id: 1002\nevent: hello"));
+	CU_ASSERT_PTR_NULL(strstr(text, "id: 1001\n"));
+	for (int id = 1003; id <= 1006; id++) {
+		char line[32];
+		snprintf(line, sizeof(line), "\n\nid: %d\n", id);
+		text = strstr(text, line);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+	}
+	close(fd);
+	/* the field counts more than the query; what is no number counts for nothing */
+	fd = come(ASK("/events?last=1001", "Last-Event-ID: 1005\r\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(arrived(fd), "id: 1005\nevent: hello"));
+	close(fd);
+	fd = come(ASK("/events?last=1004", "Last-Event-ID: x\r\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(arrived(fd), "id: 1004\nevent: hello"));
+	close(fd);
+	/* an id of the future is none of ours */
+	fd = come(ASK("/events", "Last-Event-ID: 999999\r\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(arrived(fd), "id: 1006\nevent: hello"));
+	close(fd);
+	for (int i = 0; i < FRAMES_EVENTS; i++)
+		live_act(live, json_pack("{s:i}", "id", i));
+	fd = come(ASK("/events?last=3", ""));
+	CU_ASSERT_PTR_NOT_NULL(strstr(arrived(fd), "\"gap\":true"));
+	close(fd);
+	teardown();
+}
+
+static void test_beat(void)
+{
+	setup();
+	int fd = come(ASK("/events?hz=0", ""));
+	arrived(fd);
+	pass(LIVE_BEAT_S - 1);
+	CU_ASSERT_STRING_EQUAL(arrived(fd), "");
+	pass(1);
+	CU_ASSERT_STRING_EQUAL(arrived(fd), ": beat\n\n");
+	pass(LIVE_BEAT_S);
+	CU_ASSERT_STRING_EQUAL(arrived(fd), ": beat\n\n");
+	close(fd);
+	teardown();
+}
+
+/* A tick that is larger than what a socket of these takes at once. */
+static void big_tick(int number)
+{
+	static char text[300000];
+
+	memset(text, 'x', sizeof(text) - 1);
+	live_tick(live, 1, json_pack("{s:i, s:s}", "n", number, "text", text));
+	live_run(live, now_ns);
+}
+
+/* Read until nothing more comes, letting the sender go on; how many ticks ended. */
+static int read_all(int fd, int *last)
+{
+	int ticks = 0;
+
+	while (arrived(fd) && got[0]) {
+		for (const char *p = got; (p = strstr(p, "\"n\":")); p++)
+			*last = atoi(p + 4), ticks++;
+		live_run(live, now_ns);
+	}
+	return ticks;
+}
+
+/* Who stops reading skips ticks, then is closed; who reads on is not touched by that. */
+static void test_slow(void)
+{
+	int last = 0;
+
+	setup();
+	int slow = come(ASK("/events", "")), fast = come(ASK("/events", ""));
+	for (int i = 1; i <= 10; i++) {
+		big_tick(i);
+		CU_ASSERT_EQUAL(read_all(fast, &last), 1);
+		CU_ASSERT_EQUAL(last, i);
+		pass(1);
+	}
+	/* he wakes up: the rest of the tick that was under way, and the newest */
+	CU_ASSERT_EQUAL(read_all(slow, &last), 2);
+	CU_ASSERT_EQUAL(last, 10);
+	big_tick(11);
+	CU_ASSERT_EQUAL(read_all(slow, &last), 1);
+	/* for good, this time */
+	big_tick(12);
+	read_all(fast, &last);
+	pass(LIVE_PATIENCE_S);
+	CU_ASSERT_EQUAL(live_watchers(live), 2);
+	pass(1);
+	CU_ASSERT_EQUAL(live_watchers(live), 1);
+	big_tick(13);
+	CU_ASSERT_EQUAL(read_all(fast, &last), 1);
+	close(slow), close(fast);
+	teardown();
+}
+
+static void test_junk(void)
+{
+	static char junk[4096];
+
+	setup();
+	int fd = come(ASK("/events", ""));
+	for (int i = 0; i < 1000 && live_watchers(live) > 0; i++) {
+		send(fd, junk, sizeof(junk), MSG_NOSIGNAL | MSG_DONTWAIT);
+		live_run(live, now_ns);
+	}
+	CU_ASSERT_EQUAL(live_watchers(live), 0);
+	close(fd);
+	teardown();
+}
+
+static int status_of(const char *request)
+{
+	struct head_problem problem = {0};
+
+	CU_ASSERT_TRUE(live_wants(request, strlen(request)));
+	return live_refuses(live, request, strlen(request), &problem) ? problem.status : 200;
+}
+
+static bool wanted(const char *request)
+{
+	return live_wants(request, strlen(request));
+}
+
+static void test_asking(void)
+{
+	setup();
+	CU_ASSERT_TRUE(wanted(ASK("/events", "")));
+	CU_ASSERT_FALSE(wanted(ASK("/eventsx", "")));
+	CU_ASSERT_FALSE(wanted(ASK("/event", "")));
+	CU_ASSERT_FALSE(wanted(ASK("/events/x", "")));
+	CU_ASSERT_FALSE(wanted("HEAD /events HTTP/1.1\r\nHost: x\r\n\r\n"));
+	CU_ASSERT_FALSE(wanted("POST /events HTTP/1.1\r\nHost: x\r\n\r\n"));
+	CU_ASSERT_EQUAL(status_of(ASK("/events?hz=4&last=12&", "")), 200);
+	CU_ASSERT_EQUAL(status_of(ASK("/events?", "")), 200);
+	CU_ASSERT_EQUAL(status_of(ASK("/events?hz=2", "")), 400);
+	CU_ASSERT_EQUAL(status_of(ASK("/events?hz=", "")), 400);
+	CU_ASSERT_EQUAL(status_of(ASK("/events?hz=4x", "")), 400);
+	CU_ASSERT_EQUAL(status_of(ASK("/events?last=-1", "")), 400);
+	CU_ASSERT_EQUAL(status_of(ASK("/events?last=1234567890123456789", "")), 400);
+	CU_ASSERT_EQUAL(status_of(ASK("/events?x=1", "")), 400);
+	CU_ASSERT_EQUAL(status_of(ASK("/events", "Origin: http://127.0.0.1:9900\r\n"
+						 "Sec-Fetch-Site: same-origin\r\n")),
+	    200);
+	CU_ASSERT_EQUAL(status_of(ASK("/events", "origin: http://evil.example\r\n")), 403);
+	CU_ASSERT_EQUAL(status_of(ASK("/events", "Sec-Fetch-Site: cross-site\r\n")), 403);
+	teardown();
+}
+
+CUNIT_MAIN("live", {"hello", test_hello}, {"rates", test_rates}, {"replay", test_replay},
+    {"heartbeat", test_beat}, {"slow reader", test_slow}, {"junk", test_junk},
+    {"asking", test_asking})
