@@ -43,6 +43,7 @@ struct control;
 struct journal;
 struct meter;
 struct graph_route;
+struct slowest;
 
 struct weir_graph {
 	struct weir_spec *spec;
@@ -62,6 +63,7 @@ struct weir_graph {
 	struct thread *drain_thread;                       /* made at start, used by drain */
 	struct control *control;
 	struct meter **meters; /* by stage id, NULL for policies that learn nothing; control's */
+	struct slowest *slowest; /* own lock */
 	struct graph_route *route; /* NULL when no door has anybody to ask ahead for; control's */
 	atomic_int phase;
 	atomic_int overload_mode; /* enum weir_admission_mode; stored in every sink's mode_cap */

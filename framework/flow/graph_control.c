@@ -6,6 +6,7 @@
 #include "base/task.h"
 #include "control/control.h"
 #include "flow/graph.h"
+#include "flow/trail.h"
 #include "flow/meter.h"
 #include "sched/pool.h"
 
@@ -123,6 +124,7 @@ static void watch(void *ctx, int64_t now_ns, struct journal *journal)
 {
 	graph_batch(ctx, now_ns, journal);
 	graph_degrade(ctx, now_ns);
+	slowest_tick(((struct weir_graph *)ctx)->slowest, now_ns);
 	graph_watch(ctx, now_ns, journal);
 }
 

@@ -98,8 +98,11 @@ struct local {
 	struct outbox outbox[];
 };
 
+struct slowest;
+
 struct thread {
 	struct weir_graph *graph;
+	struct slowest *slowest; /* the graph's */
 	struct thread *next; /* the graph's list of threads, under its lock */
 	char name[24];
 	int64_t now_ns; /* start of this batch */
