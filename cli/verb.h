@@ -24,19 +24,19 @@ enum verb_exit {
 
 /** Options that a verb may take, besides --help. */
 enum verb_option {
-	VERB_JSON = 1,      /* -o json */
-	VERB_FORMAT = 2,    /* -f FORMAT */
-	VERB_SET = 4,       /* --set STAGE.KNOB=VALUE, any number */
-	VERB_CHECK = 8,     /* --check */
-	VERB_ADMIN = 16,    /* --admin URL */
-	VERB_OUTPUT = 32,   /* -o FILE; a verb has this one or VERB_JSON */
-	VERB_FORCE = 64,    /* --force */
-	VERB_THREADS = 256, /* --threads */
-	VERB_SHED = 512,    /* --shed ID */
-	VERB_FOR = 1024,      /* --for DURATION */
-	VERB_DRY_RUN = 2048,  /* --dry-run */
-	VERB_COUNT = 4096,    /* -n N */
-	VERB_RAW = 128,     /* parses its own: args->operand is argv with the verb's name */
+	VERB_JSON = 1,       /* -o json */
+	VERB_FORMAT = 2,     /* -f FORMAT */
+	VERB_SET = 4,        /* --set STAGE.KNOB=VALUE, any number */
+	VERB_CHECK = 8,      /* --check */
+	VERB_ADMIN = 16,     /* --admin URL */
+	VERB_OUTPUT = 32,    /* -o FILE; a verb has this one or VERB_JSON */
+	VERB_FORCE = 64,     /* --force */
+	VERB_THREADS = 256,  /* --threads */
+	VERB_SHED = 512,     /* --shed ID */
+	VERB_FOR = 1024,     /* --for DURATION */
+	VERB_DRY_RUN = 2048, /* --dry-run */
+	VERB_COUNT = 4096,   /* -n N */
+	VERB_RAW = 128,      /* parses its own: args->operand is argv with the verb's name */
 };
 
 /** `--set` options of one command line. More than anyone writes by hand: a guess. */

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "flow/trail.h"
+
 _Thread_local struct thread *thread_current;
 
 void weir_event_init(struct weir_event *ev, const struct weir_event_type *type, int64_t now_ns)
@@ -22,6 +24,8 @@ void weir_event_init(struct weir_event *ev, const struct weir_event_type *type, 
 	    .stage = WEIR_NO_STAGE,
 	    .state = WEIR_EVENT_NEW,
 	};
+	if (type->trail)
+		trail_of(ev)->n_hops = 0;
 }
 
 static void count_outcome(struct class_book *c, int status, uint64_t n)
@@ -67,10 +71,27 @@ static bool in_flight(const struct weir_event *ev)
 	       ev->state == WEIR_EVENT_HELD;
 }
 
+/* Those of ev[0..n) that were traced may be among the slowest. */
+static void keep_slowest(struct slowest *s, struct weir_event **ev, int n, int status)
+{
+	int64_t now_ns = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (!ev[i]->type->trail || trail_of(ev[i])->n_hops == 0)
+			continue;
+		if (now_ns == 0)
+			now_ns = clock_now_ns();
+		slowest_offer(s, ev[i], status, now_ns);
+	}
+}
+
 void weir_event_finish_run(struct weir_event **ev, int n, int status)
 {
 	struct thread *t = thread_self();
 	bool refused = t->refused_by != WEIR_NO_STAGE && weir_shed_index(status) >= 0;
+
+	if (n > 0 && ev[0]->type->trail)
+		keep_slowest(t->slowest, ev, n, status);
 
 	for (int i = 0; i < n;) {
 		int run = 1;

@@ -45,6 +45,7 @@ struct journal;
 struct override;
 struct meter;
 struct graph_route;
+struct slowest;
 
 struct weir_graph {
 	struct weir_spec *spec;
@@ -67,7 +68,8 @@ struct weir_graph {
 	uint64_t gone_moves WEIR_GUARDED_BY(threads_lock); /* and one for each that went */
 	struct thread *drain_thread;                       /* made at start, used by drain */
 	struct control *control;
-	struct meter **meters; /* by stage id, NULL for policies that learn nothing; control's */
+	struct meter **meters;   /* by stage id, NULL for policies that learn nothing; control's */
+	struct slowest *slowest; /* own lock */
 	struct graph_route *route; /* NULL when no door has anybody to ask ahead for; control's */
 	atomic_int phase;
 	atomic_int overload_mode; /* enum weir_admission_mode; stored in every sink's mode_cap */

@@ -7,6 +7,7 @@
 #include "control/control.h"
 #include "flow/graph.h"
 #include "flow/graph_acts.h"
+#include "flow/trail.h"
 #include "flow/meter.h"
 #include "sched/pool.h"
 
@@ -131,6 +132,7 @@ static void watch(void *ctx, int64_t now_ns, struct journal *journal)
 {
 	graph_batch(ctx, now_ns, journal);
 	graph_degrade(ctx, now_ns);
+	slowest_tick(((struct weir_graph *)ctx)->slowest, now_ns);
 	graph_watch(ctx, now_ns, journal);
 	graph_expire(ctx, now_ns);
 }

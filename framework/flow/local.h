@@ -89,18 +89,21 @@ struct local {
 	struct time_book *times; /* one per class; NULL where this thread never runs the stage */
 	void *thread_state;      /* NULL likewise */
 	bool thread_ready;       /* ops->thread_init ran */
-	int64_t service_ns;      /* of one event, smoothed; below 0: not measured yet. Bounds the next */
-	bool batched;            /* batch, unless a batch policy does */
-	struct conf *conf;       /* held reference */
-	uint64_t conf_version;   /* of `conf` */
-	uint64_t conf_batch;     /* thread's batch number at which conf was last used */
+	int64_t service_ns; /* of one event, smoothed; below 0: not measured yet. Bounds the next */
+	bool batched;       /* batch, unless a batch policy does */
+	struct conf *conf;  /* held reference */
+	uint64_t conf_version; /* of `conf` */
+	uint64_t conf_batch;   /* thread's batch number at which conf was last used */
 	int n_outboxes;
 	struct outbox outbox[];
 };
 
+struct slowest;
+
 struct thread {
 	struct weir_graph *graph;
-	struct thread *next; /* the graph's list of threads, under its lock */
+	struct slowest *slowest; /* the graph's */
+	struct thread *next;     /* the graph's list of threads, under its lock */
 	char name[24];
 	int64_t now_ns; /* start of this batch */
 	uint64_t batch; /* number of this batch */

@@ -57,8 +57,8 @@ struct queue {
 	atomic_uint limit;  /* likewise */
 	struct partition *part WEIR_GUARDED_BY(lock);
 	bool closed WEIR_GUARDED_BY(lock);
-	bool shut WEIR_GUARDED_BY(lock); /* the stage is being drained: its door refuses */
-	atomic_bool paused;              /* nothing is taken; written under the lock */
+	bool shut WEIR_GUARDED_BY(lock);       /* the stage is being drained: its door refuses */
+	atomic_bool paused;                    /* nothing is taken; written under the lock */
 	uint32_t served WEIR_GUARDED_BY(lock); /* batches taken */
 	WEIR_ALIGNED int n_parts;              /* constant from here on */
 	int n_classes;

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "flow/cohort.h"
+#include "flow/trail.h"
 #include "sched/pool.h"
 
 /* Weight of a batch in the smoothed service time: one in so many. Guess: quick enough to follow a
@@ -157,6 +158,8 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 	}
 	if (sink->policy->tick)
 		atomic_fetch_add_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
+	if (ev[0]->type->trail)
+		trail_note(ev, n, st->id, start_ns, !sink->inlined);
 	t->run_ev = ev;
 	t->run_n = n;
 	atomic_store_explicit(&l->book.running_n, n, memory_order_relaxed);

@@ -48,7 +48,7 @@ struct weir_stage {
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);
 	_Atomic uint64_t conf_version; /* grows when conf is replaced */
 	atomic_bool unhandled_logged, unlinked_logged;
-	atomic_int steer; /* enum weir_steer; written under graph->lock */
+	atomic_int steer;        /* enum weir_steer; written under graph->lock */
 	struct batcher *batcher; /* sizes the batches; NULL: the operator does */
 	atomic_int cohort_bound; /* cohort.max as set: the batcher's bound */
 	int64_t stuck_ns;        /* calls longer than that are reported; 0: none */

@@ -100,6 +100,7 @@ static struct thread *thread_new(
 	if (!t)
 		return NULL;
 	t->graph = g;
+	t->slowest = g->slowest;
 	t->pool = pool;
 	snprintf(t->name, sizeof(t->name), "%s", name);
 	t->dirty_tail = &t->dirty;

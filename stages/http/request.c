@@ -168,11 +168,21 @@ static void finish(struct weir_event *ev, int status)
 		weir_loop_send(r->loop, ev);
 }
 
+static void describe(const struct weir_event *ev, char *buf, size_t size)
+{
+	const struct weir_http_request *req = pub_of(ev);
+
+	snprintf(buf, size, "%.*s %.*s", (int)req->method_text.n, req->method_text.p,
+	    req->target.n < INT16_MAX ? (int)req->target.n : INT16_MAX, req->target.p);
+}
+
 const struct weir_event_type weir_http_request_type = {
     .name = "http.request",
     .size = sizeof(struct http_req),
     .finish = finish,
     .fields = fields,
+    .trail = offsetof(struct http_req, trail),
+    .describe = describe,
 };
 
 /* ---- filling ---- */

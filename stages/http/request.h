@@ -46,6 +46,7 @@ struct http_req {
 	bool last; /* we would not: the connection has had its requests */
 	bool expect_continue;
 	bool refusal; /* never was in the graph: the answer to a malformed request */
+	struct weir_trail trail;
 	struct weir_http_header headers[REQUEST_HEADERS_INLINE];
 };
 

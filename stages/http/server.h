@@ -147,7 +147,8 @@ struct http_io {
 };
 
 struct http_server {
-	atomic_bool paused; /* by an operator; written by whoever acts, read at the end of each turn */
+	atomic_bool
+	    paused; /* by an operator; written by whoever acts, read at the end of each turn */
 	/* constant after start */
 	struct weir_stage *stage;
 	int n_io, n_addresses;

@@ -49,6 +49,24 @@ struct weir_field {
 	const char *help;
 };
 
+/** Hops that a trail keeps; later ones are only counted. A guess: graphs are rarely deeper. */
+#define WEIR_TRAIL_HOPS 10
+
+/** A stage that an event came through, and when: us from its arrival, at most 71 minutes. */
+struct weir_hop {
+	uint16_t stage;
+	uint32_t queued_us, started_us; /* entered its queue; its batch began */
+};
+
+/**
+ * Where an event has been, in itself: written by the threads that own the event in turn, so it costs no lock and
+ * no sampling is needed. About 2 ns a hop, and 25 ns for the clock at the end.
+ */
+struct weir_trail {
+	uint16_t n_hops; /* all of them, WEIR_TRAIL_HOPS at most are kept: the first */
+	struct weir_hop hop[WEIR_TRAIL_HOPS];
+};
+
 /** What all events of one type share. Static storage, immutable. */
 struct weir_event_type {
 	const char *name; /* as in "http.request" */
@@ -59,6 +77,12 @@ struct weir_event_type {
 	 */
 	void (*finish)(struct weir_event *ev, int status);
 	const struct weir_field *fields; /* may be NULL */
+	/** Offset of a struct weir_trail in the event: its way is kept, and those of the slowest can be asked for
+	 *  (weir_graph_slowest). 0: not traced. */
+	size_t trail;
+	/** Write what the event is, "GET /index.html", into buf[size] as text; control bytes are masked by the caller.
+	 *  In the thread that ends it, before `finish`. NULL: nothing to say. */
+	void (*describe)(const struct weir_event *ev, char *buf, size_t size);
 };
 
 enum weir_event_state {

@@ -192,6 +192,40 @@ WEIR_API void weir_graph_view_free(struct weir_graph_view *view);
 /** Copy the newest `n` decisions, newest first, into `out`; returns how many. Any thread. */
 WEIR_API int weir_graph_decisions(const struct weir_graph *graph, struct weir_decision *out, int n);
 
+/* ---- the slowest ---- */
+
+/** So many of a class are kept of a minute. */
+#define WEIR_SLOWEST_MAX 16
+
+/** A stage on the way of an event. */
+struct weir_span {
+	const char *stage; /* lives as long as the graph */
+	int stage_id;
+	int64_t at_ns;               /* from the event's arrival until it entered the queue */
+	int64_t wait_ns, service_ns; /* in the queue; from there until it was sent on or ended */
+};
+
+/** How an event that took long spent its time. */
+struct weir_slow {
+	uint64_t id; /* of this record, from 1 */
+	int class_id;
+	const char *class_name; /* as long as the graph */
+	int status;             /* WEIR_E code it ended with */
+	int64_t wall_ns;        /* CLOCK_REALTIME when it ended */
+	int64_t took_ns;        /* from its arrival */
+	char what[96];          /* what its type says of it, printable ASCII, maybe cut */
+	int n_hops, n_spans;    /* stages it came through; of them, in order, in span[] */
+	struct weir_span span[WEIR_TRAIL_HOPS];
+};
+
+/**
+ * Copy the `n` slowest events of `class_id` (-1: of all) that ended in this minute or the last one, slowest
+ * first, into `out`. Only events whose type is traced (weir/event.h) and that came through a stage. Returns how
+ * many, WEIR_ENOENT (no such class) or WEIR_ENOMEM. Any thread.
+ */
+WEIR_API int weir_graph_slowest(
+    const struct weir_graph *graph, int class_id, struct weir_slow *out, int n);
+
 /* ---- acts of operators ---- */
 
 /** Longest text of a knob's value in the calls below, with its NUL; longer ones are cut. */
@@ -254,9 +288,10 @@ WEIR_API int weir_graph_steer(
 struct weir_act {
 	uint64_t id; /* from 1 */
 	int64_t at_ns, wall_ns;
-	char actor[24];   /* "operator"; "expiry" for the control thread */
-	char what[16];    /* "set", "unset", "pause", "resume", "drain", "overload", "undo", "expire" */
-	char target[192]; /* "work.threads.max", "work", "overload.mode" */
+	char actor[24]; /* "operator"; "expiry" for the control thread */
+	char
+	    what[16]; /* "set", "unset", "pause", "resume", "drain", "overload", "undo", "expire" */
+	char target[192];        /* "work.threads.max", "work", "overload.mode" */
 	char from[96], to[96];   /* values, cut with "..." */
 	int64_t expires_wall_ns; /* of a set for a time, else 0 */
 	bool undone;             /* by an undo, or expired */
