@@ -38,6 +38,20 @@ static bool offered(const void *fn, struct reply *r)
 	return fn != NULL;
 }
 
+/* Acts without values refuse a body that has some: nobody shall think that `{"for": "10m"}` ends a
+ * pause. false with the reply made. */
+static bool says_nothing(const struct request *request, struct reply *r)
+{
+	if (request->n_body == 0)
+		return true;
+	json_t *body = json_loadb(request->body, request->n_body, 0, NULL);
+	bool nothing = json_is_object(body) && json_object_size(body) == 0;
+	json_decref(body);
+	if (!nothing)
+		reply_problem(r, 400, "there is nothing to say here: the body must be {} or empty");
+	return nothing;
+}
+
 /* ---- knobs ---- */
 
 struct wish {
@@ -141,7 +155,7 @@ static void steer(const struct call *c, enum weir_steer how, struct reply *r)
 	const struct admin_source *s = c->source;
 	char why[400] = "";
 
-	if (!offered((const void *)(uintptr_t)s->steer, r) ||
+	if (!offered((const void *)(uintptr_t)s->steer, r) || !says_nothing(c->request, r) ||
 	    !concluded(c, r, s->steer(s->arg, c->name[0], how, why, sizeof(why)), why))
 		return;
 	struct weir_graph_view *v = take_view(c, r);
@@ -191,7 +205,7 @@ void act_undo(const struct call *c, struct reply *r)
 	struct weir_act undone = {0};
 	char why[400] = "";
 
-	if (!offered((const void *)(uintptr_t)s->undo, r))
+	if (!offered((const void *)(uintptr_t)s->undo, r) || !says_nothing(c->request, r))
 		return;
 	int rc = s->undo(s->arg, &undone, why, sizeof(why));
 	if (rc == WEIR_ENOENT) /* the path is right: there is nothing to do */

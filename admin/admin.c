@@ -88,9 +88,12 @@ static void turn(struct admin *a, const struct epoll_event *ev, int n)
 static void see_wake(struct admin *a)
 {
 	uint64_t n;
-	int64_t graph = atomic_load(&a->graph);
 
-	if (read(a->wake_fd, &n, sizeof(n)) < 0 || graph == a->graph_told)
+	/* Emptied first: what is stored behind that wakes us again. */
+	if (read(a->wake_fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
+		return;
+	int64_t graph = atomic_load(&a->graph);
+	if (graph == a->graph_told)
 		return;
 	a->graph_told = graph;
 	live_config(a->pulse.live, (double)clock_ns(CLOCK_REALTIME) / 1e9, graph);
@@ -235,11 +238,12 @@ failed:
 	return rc;
 }
 
-int admin_start(
-    struct weir_graph *graph, const char *listen, struct admin **admin, struct weir_err *err)
+int admin_start(struct weir_graph *graph, const char *config, const char *listen,
+    struct admin **admin, struct weir_err *err)
 {
 	struct admin_source source = graph_source(graph);
 
+	source.config = config;
 	source.history_file = weir_graph_spec(graph)->admin.history.file;
 	return admin_start_source(&source, listen, admin, err);
 }

@@ -29,15 +29,16 @@ struct admin_source;
 int admin_check(const char *listen, struct weir_err *err);
 
 /**
- * Listen on `listen` and serve `graph`, which must outlive the endpoint. `listen` is a loopback
+ * Listen on `listen` and serve `graph`, which must outlive the endpoint. `config` is the body of /api/v1/config,
+ * which must outlive it, too, or NULL. `listen` is a loopback
  * address with a port, "127.0.0.1:9900", "[::1]:9900" or "localhost:9900" (port 0: any free one),
  * or a socket file, "unix:/run/weir/admin.sock", which is made with mode 0600. Every other address
  * is refused, since nothing here asks for a password. Returns 0, or WEIR_EINVAL (a bad or refused
  * address), WEIR_EBUSY (in use), WEIR_ESYS, WEIR_ENOMEM with the sentence in `err->text` and, where
  * there is something to try, `err->hint`. Does not block.
  */
-int admin_start(
-    struct weir_graph *graph, const char *listen, struct admin **admin, struct weir_err *err);
+int admin_start(struct weir_graph *graph, const char *config, const char *listen,
+    struct admin **admin, struct weir_err *err);
 
 /** The same over any source of views: tests and the page's own try-out server. */
 int admin_start_source(const struct admin_source *source, const char *listen, struct admin **admin,

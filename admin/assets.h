@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of the dashboard, which are part of the program. */
+/* Files that are part of the program: the dashboard, and the description of the API. */
 #ifndef WEIR_ADMIN_ASSETS_H
 #define WEIR_ADMIN_ASSETS_H
 
 #include <stddef.h>
 
 struct asset {
-	const char *path; /* as requested: "/", "/app.js" */
+	const char *path; /* as requested: "/", "/app.js", "/api/v1/openapi.json" */
 	const char *type; /* Content-Type */
 	const char *begin, *end;
 };

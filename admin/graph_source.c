@@ -72,6 +72,11 @@ static int graph_source_queue(void *arg, const char *stage, struct weir_queued *
 	return weir_graph_queue(arg, stage, out, n);
 }
 
+static int graph_source_slowest(void *arg, int class_id, struct weir_slow *out, int n)
+{
+	return weir_graph_slowest(arg, class_id, out, n);
+}
+
 struct admin_source graph_source(struct weir_graph *graph)
 {
 	return (struct admin_source){
@@ -90,5 +95,6 @@ struct admin_source graph_source(struct weir_graph *graph)
 	    .undo = graph_source_undo,
 	    .acts = graph_source_acts,
 	    .queue = graph_source_queue,
+	    .slowest = graph_source_slowest,
 	};
 }

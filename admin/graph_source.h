@@ -33,8 +33,10 @@ struct admin_source {
 	int (*undo)(void *arg, struct weir_act *undone, char *why, size_t size);
 	int (*acts)(void *arg, struct weir_act *out, int n);
 	int (*queue)(void *arg, const char *stage, struct weir_queued *out, int n);
+	int (*slowest)(void *arg, int class_id, struct weir_slow *out, int n);
 	/* what the endpoint itself keeps */
 	const struct history *history; /* set by admin_start; NULL elsewhere */
+	const char *config;            /* body of /api/v1/config, JSON; NULL: there is none */
 	const char *history_file;      /* where to keep it; NULL or "": in memory alone */
 };
 

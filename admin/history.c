@@ -307,15 +307,23 @@ static void follow_stages(struct history *h, const struct weir_graph_view *v)
 {
 	for (int i = 0; i < h->n_series; i++)
 		h->series[i]->here = false;
-	for (int i = 0; i < v->n_stages; i++) {
-		int k = history_add(h, v->stages[i].name);
-		if (k >= 0)
-			h->series[k]->here = true;
+	/* Those first that are known: to make room for a new one only who is gone may go. */
+	for (int pass = 0; pass < 2; pass++) {
+		for (int i = 0; i < v->n_stages; i++) {
+			int k = pass ? history_add(h, v->stages[i].name)
+				     : history_find(h, v->stages[i].name);
+			if (k >= 0)
+				h->series[k]->here = true;
+		}
 	}
-	for (int i = h->n_series - 1; i >= 0; i--)
-		if (!h->series[i]->here &&
-		    h->series[i]->newest_s < v->wall_ns / 1000000000 - FORGET_S)
+	for (int i = h->n_series - 1; i >= 0; i--) {
+		struct series *s = h->series[i];
+		int64_t now_s = v->wall_ns / 1000000000;
+		if (s->newest_s > now_s) /* the clock was ahead */
+			s->newest_s = now_s;
+		if (!s->here && s->newest_s < now_s - FORGET_S)
 			drop_series(h, i);
+	}
 }
 
 unsigned history_feed(struct history *h, const struct weir_graph_view *v)

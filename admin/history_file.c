@@ -18,6 +18,8 @@
 #include <weir/event.h>
 #include <weir/log.h>
 
+#include "utf8.h"
+
 #define VERSION 1
 /* Above what HISTORY_SERIES_MAX stages with 8 classes take: nothing longer is read. */
 #define FILE_BYTES_MAX (100 << 20)
@@ -96,6 +98,8 @@ static const char *take_name(const char **p, const char *end)
 	const char *nul = memchr(name, '\0', (size_t)(end - name));
 
 	if (!nul || nul == name || nul - name >= NAME_MAX_BYTES)
+		return NULL;
+	if (!utf8_whole(name)) /* no JSON could tell it */
 		return NULL;
 	*p = nul + 1;
 	return name;
@@ -310,8 +314,7 @@ static bool fill_file(struct history_file *f, const struct history *h, int fd)
 	f->slot_bytes = slot_size((uint32_t)history_n_series(h), (uint32_t)history_n_classes(h));
 	free(f->slot);
 	f->slot = malloc(f->slot_bytes);
-	ok = ok && f->slot && flock(fd, LOCK_EX | LOCK_NB) == 0 && ftruncate(fd, 0) == 0 &&
-	     write_all(fd, head, f->head_bytes, 0) &&
+	ok = ok && f->slot && ftruncate(fd, 0) == 0 && write_all(fd, head, f->head_bytes, 0) &&
 	     reserve(fd, file_size(f->head_bytes, f->slot_bytes)) && write_slots(f, h, fd) &&
 	     rename(f->new_path, f->path) == 0;
 	free(head);
@@ -323,12 +326,14 @@ static void write_anew(struct history_file *f, const struct history *h)
 {
 	int fd = open(f->new_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
 
-	if (fd < 0 || !fill_file(f, h, fd)) {
+	bool ours = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0; /* else another server is at it */
+
+	if (!ours || !fill_file(f, h, fd)) {
 		fails(f, "it can not be written");
-		if (fd >= 0) {
-			close(fd);
+		if (ours)
 			unlink(f->new_path);
-		}
+		if (fd >= 0)
+			close(fd);
 		return;
 	}
 	if (f->fd >= 0)
@@ -405,16 +410,17 @@ static bool set_aside(struct history_file *f, const char *why)
 
 /* Open and lock; a server that replaced the file in between has the new one locked. 0, or -1 when
  * it was not this file that was locked: try again. */
-static int open_locked(struct history_file *f)
+static int open_locked(struct history_file *f, bool *locked)
 {
 	struct stat ours, there;
 
+	*locked = false;
 	f->fd = open(f->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
 	if (f->fd < 0)
 		return 0;
-	if (flock(f->fd, LOCK_EX | LOCK_NB) == 0 &&
-	    (fstat(f->fd, &ours) != 0 || stat(f->path, &there) != 0 ||
-		ours.st_ino != there.st_ino || ours.st_dev != there.st_dev)) {
+	*locked = flock(f->fd, LOCK_EX | LOCK_NB) == 0;
+	if (*locked && (fstat(f->fd, &ours) != 0 || stat(f->path, &there) != 0 ||
+			   ours.st_ino != there.st_ino || ours.st_dev != there.st_dev)) {
 		close(f->fd);
 		f->fd = -1;
 		return -1;
@@ -423,7 +429,7 @@ static int open_locked(struct history_file *f)
 }
 
 /* Is what is open a file of ours, or was it moved out of the way? */
-static bool take_file(struct history_file *f, struct history *h)
+static bool take_file(struct history_file *f, struct history *h, bool locked)
 {
 	struct stat st;
 
@@ -431,7 +437,8 @@ static bool take_file(struct history_file *f, struct history *h)
 		fails(f, "it can not be opened");
 		return false;
 	}
-	if (flock(f->fd, LOCK_EX | LOCK_NB) != 0) {
+	if (!locked) { /* asked once: what is free by now may be a file that was replaced */
+		errno = EWOULDBLOCK;
 		fails(f, "another server has it");
 		return false;
 	}
@@ -455,12 +462,13 @@ struct history_file *history_file_open(const char *path, struct history *h)
 {
 	struct history_file *f = file_new(path);
 	int tries = 3;
+	bool locked = false;
 
 	if (!f)
 		return NULL;
-	while (open_locked(f) != 0 && --tries > 0)
+	while (open_locked(f, &locked) != 0 && --tries > 0)
 		;
-	if (take_file(f, h))
+	if (take_file(f, h, locked))
 		return f; /* locked until the first sample replaces it: stages may have changed */
 	history_file_close(f);
 	return NULL;

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "utf8.h"
+
 /* Values may be texts; what is longer is cut by the graph. */
 #define VALUE_MAX 4096
 
@@ -46,6 +48,17 @@ static const char *type_help(enum weir_knob_type type)
 	return help[type];
 }
 
+/* Long values are cut anywhere, and JSON takes whole characters alone: what is left of one goes, too. */
+static const char *whole(char *text)
+{
+	char *p = text;
+
+	for (size_t n; *p && (n = utf8_bytes(p)) > 0;)
+		p += n;
+	*p = '\0';
+	return text;
+}
+
 static json_t *row_json(const struct weir_knob *row, const char *path, const char *value)
 {
 	return json_pack("{s:s, s:s, s:o, s:s, s:s?, s:s?, s:b, s:s}", "name", path, "value", value,
@@ -63,9 +76,10 @@ static json_t *layers_json(const struct walk *w, const char *path, const char *v
 	json_t *expires =
 	    l.expires_wall_ns ? json_real((double)l.expires_wall_ns / 1e9) : json_null();
 
-	return json_pack("{s:s, s:s?, s:s, s:o}", "configured", known ? l.configured : value,
-	    "overridden", l.overridden ? l.override : NULL, "effective", value, "expires_at",
-	    expires);
+	return json_pack("{s:s, s:s?, s:s, s:o, s:s?}", "configured",
+	    known ? whole(l.configured) : value, "overridden",
+	    l.overridden ? whole(l.override) : NULL, "effective", value, "expires_at", expires,
+	    "kept", l.has_kept ? whole(l.kept) : NULL);
 }
 
 static void add_row(struct walk *w, const struct weir_knob *row, const char *path)
@@ -76,6 +90,7 @@ static void add_row(struct walk *w, const struct weir_knob *row, const char *pat
 		return;
 	if (w->source->get(w->source->arg, w->stage, path, value, sizeof(value)) != 0)
 		return;
+	whole(value);
 	json_t *knob = row_json(row, path, value), *layers = layers_json(w, path, value);
 	int rc = json_object_update(knob, layers);
 	json_decref(layers);

@@ -87,13 +87,17 @@ static void pump(struct live *l, struct watcher *w, int64_t now_ns)
 {
 	bool was_full = w->full;
 
+	if (w->next <= l->frames.forgotten) { /* he comes again, and is told that there is a gap */
+		watcher_close(l, w);
+		return;
+	}
 	w->full = false;
 	while (w->frame || take_next(l, w, now_ns)) {
 		ssize_t n = send(w->fd, w->frame->text + w->sent, w->frame->n - w->sent,
 		    MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0 && errno == EINTR)
 			continue;
-		w->full = n < 0 && (errno == EAGAIN || errno == ENOBUFS);
+		w->full = n < 0 && errno == EAGAIN;
 		if (w->full)
 			break;
 		if (n < 0) {
@@ -219,7 +223,8 @@ void live_add(struct live *l, int fd, const char *p, size_t n, int64_t now_ns)
 		     : ask.hz == 1 ? FRAMES_TICK_1
 				   : FRAMES_EVENT,
 	    .frame = frame,
-	    .next = has + 1,
+	    /* What was let go is in the greeting as a gap. */
+	    .next = has < l->frames.forgotten ? l->frames.forgotten + 1 : has + 1,
 	    .old = newest,
 	    .begun_ns = now_ns,
 	    .quiet_ns = now_ns};

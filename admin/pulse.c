@@ -15,7 +15,7 @@
 #define SECOND_NS  1000000000LL
 #define QUARTER_NS (SECOND_NS / 4)
 /* Told at one beat; of more than these only the newest. */
-#define NEWS_MAX 32
+#define NEWS_MAX 128
 
 static int64_t clock_ns(clockid_t id)
 {

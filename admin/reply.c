@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "utf8.h"
+
 static const char no_memory[] = "{\"type\": \"about:blank\", \"title\": \"Service Unavailable\", "
 				"\"status\": 503, \"detail\": \"out of memory\"}\n";
 
@@ -42,6 +44,17 @@ void reply_json(struct reply *r, int status, json_t *json)
 	put_json(r, status, "application/json", json);
 }
 
+/* Texts that quote a value cut it anywhere: what is left of a character becomes '?'. */
+static void keep_whole(char *text)
+{
+	while (*text) {
+		size_t n = utf8_bytes(text);
+		if (n == 0)
+			*text = '?';
+		text += n ? n : 1;
+	}
+}
+
 void reply_problem(struct reply *r, int status, const char *fmt, ...)
 {
 	char detail[512];
@@ -50,6 +63,7 @@ void reply_problem(struct reply *r, int status, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(detail, sizeof(detail), fmt, args);
 	va_end(args);
+	keep_whole(detail);
 	put_json(r, status, "application/problem+json",
 	    json_pack("{s:s, s:s, s:i, s:s}", "type", "about:blank", "title", reply_reason(status),
 		"status", status, "detail", detail));

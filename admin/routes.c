@@ -13,13 +13,14 @@
 #include <time.h>
 
 #include <weir/knob.h>
-#include <weir/log.h>
 
 #include "acts.h"
 #include "authority.h"
 #include "assets.h"
 #include "history_json.h"
 #include "knobs.h"
+#include "overload.h"
+#include "requests.h"
 #include "view_json.h"
 #include "view_prom.h"
 
@@ -208,6 +209,14 @@ static void answer_readyz(const struct call *c, struct reply *r)
 	c->source->view_free(v);
 }
 
+static void answer_config(const struct call *c, struct reply *r)
+{
+	static const char none[] = "{\"files\":[],\"lines\":[]}";
+	const char *text = c->source->config ? c->source->config : none;
+
+	reply_static(r, 200, "application/json", text, strlen(text));
+}
+
 static void answer_asset(const struct call *c, struct reply *r)
 {
 	const struct asset *a = asset_find(c->path); /* found already: find_route asks */
@@ -254,30 +263,6 @@ void answer_knob(const struct call *c, struct reply *r)
 		reply_problem(r, 404, "stage '%s' has no knob '%s'", c->name[0], c->name[1]);
 }
 
-/* {"<key>": "8"}; a number or truth value is taken as it is written. NULL: the reply is made. */
-static char *value_of(const struct request *request, const char *key, struct reply *r)
-{
-	json_error_t err;
-	json_t *body = json_loadb(request->body, request->n_body, JSON_REJECT_DUPLICATES, &err);
-	json_t *value = json_object_get(body, key);
-	char *text = NULL;
-
-	if (!body)
-		reply_problem(r, 400, "the body is not JSON: %s", err.text);
-	else if (!value || json_object_size(body) != 1)
-		reply_problem(r, 400, "the body must be {\"%s\": \"...\"} and nothing else", key);
-	else if (json_is_string(value))
-		text = strdup(json_string_value(value));
-	else if (json_is_number(value) || json_is_boolean(value))
-		text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
-	else
-		reply_problem(r, 400, "the %s must be a text, a number, true or false", key);
-	if (!text && r->status == 0)
-		no_memory(r);
-	json_decref(body);
-	return text;
-}
-
 int status_of(int code)
 {
 	switch (code) {
@@ -292,46 +277,12 @@ int status_of(int code)
 	}
 }
 
-/* ---- the kill switch ---- */
-
-/* How modes are written; choices in the order of enum weir_admission_mode. */
-static const struct weir_knob overload_row = {
-    .name = "mode", .type = WEIR_KNOB_ENUM, .choices = "off|shadow|enforce"};
-
-static void answer_overload(const struct call *c, struct reply *r)
-{
-	int mode = (int)c->source->overload(c->source->arg);
-	char word[16];
-
-	weir_knob_print(&overload_row, &mode, word, sizeof(word));
-	reply_json(r, 200, json_pack("{s:s}", "mode", word));
-}
-
-static void answer_set_overload(const struct call *c, struct reply *r)
-{
-	char why[200] = "";
-	char *word = value_of(c->request, "mode", r);
-	int mode = WEIR_ADMISSION_ENFORCE;
-
-	if (!word)
-		return;
-	int rc = weir_knob_parse(&overload_row, word, &mode, why, sizeof(why));
-	if (rc == 0)
-		rc = c->source->set_overload(c->source->arg, (enum weir_admission_mode)mode);
-	weir_log(rc == 0 ? WEIR_LOG_INFO : WEIR_LOG_WARN, "admin: set overload.mode to '%.80s': %s",
-	    word, rc == 0 ? "done" : why);
-	free(word);
-	if (rc == 0)
-		answer_overload(c, r);
-	else
-		reply_problem(r, status_of(rc), "%s", *why ? why : weir_error_text(rc));
-}
-
 /* ---- the table ---- */
 
 const struct route routes_table[] = {
     {"GET", "/", "The dashboard", answer_asset},
     {"GET", "/api/v1", "This list", answer_index},
+    {"GET", "/api/v1/openapi.json", "The same as an OpenAPI 3.1 document", answer_asset},
     {"GET", "/api/v1/graph", "Stages, links and whether the server is ready", answer_graph},
     {"GET", "/api/v1/stages", "All stages with all their numbers", answer_stages},
     {"GET", "/api/v1/stages/{stage}", "One stage with all its numbers", answer_stage},
@@ -341,6 +292,11 @@ const struct route routes_table[] = {
 	"Turn a live knob: {\"value\": \"8\"}, for a time with \"for\": \"10m\"", act_set},
     {"DELETE", "/api/v1/stages/{stage}/knobs/{knob}", "Turn it back to the configured value",
 	act_unset},
+    {"GET", "/api/v1/config",
+	"The configuration's files as they were read, and what each line says", answer_config},
+    {"GET", "/api/v1/requests/slowest",
+	"Where the slowest requests of the last two minutes spent their time: ?class=&n=32",
+	answer_slowest},
     {"GET", "/api/v1/stages/{stage}/queue", "The oldest waiting events, without content: ?n=20",
 	answer_queue},
     {"POST", "/api/v1/stages/{stage}/pause", "Handlers take no more batches; what comes waits",
@@ -452,6 +408,18 @@ static bool is_json(const char *content_type)
 	       strchr(" ;\t", content_type[n]); /* the NUL at the end is found, too */
 }
 
+/* A page of another site can not see an answer, but could keep us busy with large ones. Links to our pages are
+ * welcome. */
+static bool may_read(const struct call *c, struct reply *r)
+{
+	const char *site = c->request->fetch_site;
+
+	if (strncmp(c->path, "/api/", 5) != 0 || !site || strcmp(site, "cross-site") != 0)
+		return true;
+	reply_problem(r, 403, "a page from elsewhere may not read this");
+	return false;
+}
+
 /* A page of another site can make a browser send a request, but none with a JSON type, and it can
  * not hide where it comes from. */
 static bool may_act(const struct request *q, struct reply *r)
@@ -481,6 +449,7 @@ void routes_answer(const struct admin_source *source, struct process *process,
 	memcpy(c.path, request->target, n);
 	c.query = request->target[n] ? request->target + n + 1 : "";
 	const struct route *route = find_route(&c, r);
-	if (route && (strcmp(route->method, "GET") == 0 || may_act(request, r)))
+	bool reads = route && strcmp(route->method, "GET") == 0;
+	if (route && (reads ? may_read(&c, r) : may_act(request, r)))
 		route->answer(&c, r);
 }

@@ -214,6 +214,19 @@ int verb_parse(const struct verb *verb, int argc, char **argv, struct verb_args 
 	return VERB_OK;
 }
 
+void verb_print_options(const struct verb *verb, FILE *out)
+{
+	const char *sep = "";
+
+	for (const struct option *o = long_options; o->name; o++) {
+		unsigned bit = args_option_bit(o->val);
+		if (bit != 0 && !(verb->options & bit))
+			continue;
+		fprintf(out, "%s--%s", sep, o->name);
+		sep = " ";
+	}
+}
+
 bool verb_styled(FILE *out)
 {
 	const char *no_color = getenv("NO_COLOR");

@@ -20,6 +20,7 @@ static const struct {
     {"checking", "Checking one"},
     {"running", "Running it"},
     {"watching", "Watching it"},
+    {"acting", "Acting on it"},
     {"measuring", "Measuring it"},
     {"more", "More"},
 };
@@ -57,7 +58,7 @@ void verb_print_overview(FILE *out)
 		help_heading(out, help_groups[g].title);
 		for (const struct verb *v = verb_table; v->name; v++)
 			if (strcmp(v->group, help_groups[g].name) == 0)
-				fprintf(out, "  %-9s %s\n", v->name, v->help);
+				fprintf(out, "  %-10s %s\n", v->name, v->help);
 		fputc('\n', out);
 	}
 	help_heading(out, "Likely next");

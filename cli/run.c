@@ -7,7 +7,8 @@
  * The admin endpoint comes before the first source and goes after the last event, so that it can be
  * asked during start and drain; /readyz says which it is. The main thread sleeps until a signal
  * comes. Exit code 0 says that every accepted event was completed or answered; 1 that something had
- * to be given up when the grace time ended or a second signal came.
+ * to be given up when the grace time ended or a second signal came. A service manager is told when
+ * the server is ready and when it stops, feeds on its ticks, and may pass sockets (notify.h, weir/io.h).
  */
 #include "verb.h"
 
@@ -18,12 +19,15 @@
 
 #include <weir/graph.h>
 #include <weir/http.h>
+#include <weir/io.h>
 #include <weir/log.h>
 #include <weir/spec.h>
 
 #include "admin.h"
 #include "crash.h"
 #include "listen.h"
+#include "notify.h"
+#include "run_config.h"
 #include "signals.h"
 
 /** Sockets are what a server runs out of first: take all that the hard limit allows. */
@@ -117,7 +121,7 @@ static void run_until_told(const char *name)
 		    "SIGHUP: %s cannot reload its configuration yet; nothing was changed", name);
 }
 
-static int run_admin(struct weir_graph *graph, struct admin **admin)
+static int run_admin(struct weir_graph *graph, const char *config, struct admin **admin)
 {
 	const struct weir_admin_spec *spec = &weir_graph_spec(graph)->admin;
 	struct weir_err err = {0};
@@ -126,7 +130,7 @@ static int run_admin(struct weir_graph *graph, struct admin **admin)
 	*admin = NULL;
 	if (!spec->listen || !*spec->listen)
 		return 0;
-	int rc = admin_start(graph, spec->listen, admin, &err);
+	int rc = admin_start(graph, config, spec->listen, admin, &err);
 	if (rc == 0)
 		return 0;
 	weir_errs_add(&errs, &spec->mark, rc, err.hint, "%s", err.text);
@@ -135,29 +139,39 @@ static int run_admin(struct weir_graph *graph, struct admin **admin)
 }
 
 /** From a built graph to the exit code. */
-static int run_graph(struct weir_graph *graph)
+static int run_graph(struct weir_graph *graph, struct notify *notify)
 {
 	struct weir_errs errs = {0};
 	struct admin *admin;
+	char *config = run_config_json(weir_graph_spec(graph));
 
-	if (run_admin(graph, &admin) != 0)
+	if (run_admin(graph, config, &admin) != 0) {
+		free(config);
 		return VERB_FINDING;
+	}
 	int rc = VERB_FINDING;
-	if (weir_graph_start(graph, &errs) != 0) {
+	int failed = weir_graph_start(graph, &errs);
+	weir_passed_report();
+	if (failed != 0) {
 		verb_print_errors(&errs, "Nothing is running.");
 	} else {
 		run_announce(graph, admin);
+		notify_ready(notify, graph);
 		run_until_told(weir_graph_spec(graph)->name);
+		notify_stopping(notify);
 		rc = run_drain(graph);
 	}
 	admin_stop(admin);
+	free(config);
 	return rc;
 }
 
 int verb_run(const struct verb *verb, const struct verb_args *args)
 {
 	struct weir_errs errs = {0};
-	struct weir_graph *graph;
+	struct weir_graph *graph = NULL;
+	struct notify notify;
+	int rc = VERB_FINDING;
 
 	if (args->check)
 		return verb_check(verb_find("check"), args);
@@ -165,11 +179,15 @@ int verb_run(const struct verb *verb, const struct verb_args *args)
 	signals_block();
 	crash_install();
 	run_raise_limits();
+	weir_passed_take();
+	notify_init(&notify);
 	if (verb_build(args, &graph, &errs) != 0) {
 		verb_print_errors(&errs, "Nothing was started.");
-		return VERB_FINDING;
+		graph = NULL;
+	} else {
+		rc = run_graph(graph, &notify);
 	}
-	int rc = run_graph(graph);
+	notify_end(&notify);
 	weir_graph_free(graph);
 	return rc;
 }

@@ -43,9 +43,9 @@ static void warn_brief(const char *stage, const json_t *knob)
 	    act_time(at, json_number_value(json_object_get(knob, "expires_at"))));
 }
 
-static int add_change(struct save *s, const char *stage, const json_t *knob)
+static int add_change(struct save *s, const char *stage, const json_t *knob, const char *value)
 {
-	const char *name = act_text(knob, "name"), *value = act_text(knob, "overridden");
+	const char *name = act_text(knob, "name");
 	size_t size = strlen(stage) + strlen(name) + strlen(value) + 3;
 
 	if (s->n == SAVE_MAX) {
@@ -66,8 +66,9 @@ static int add_stage(struct save *s, const char *stage)
 {
 	char path[ACT_PATH_MAX];
 	json_t *doc;
+	int had = s->n;
 
-	if (s->n_kept == SAVE_MAX || !act_name_fits(s->verb, stage))
+	if (!act_name_fits(s->verb, stage))
 		return VERB_FINDING;
 	snprintf(path, sizeof(path), "/api/v1/stages/%s/knobs", stage);
 	int rc = act_ask(s->verb, s->args, "GET", path, NULL, &doc);
@@ -78,12 +79,19 @@ static int add_stage(struct save *s, const char *stage)
 		const json_t *knob = json_array_get(knobs, i);
 		if (!json_is_string(json_object_get(knob, "overridden")))
 			continue;
-		if (json_is_number(json_object_get(knob, "expires_at")))
+		const json_t *kept = json_object_get(knob, "kept");
+		bool brief = json_is_number(json_object_get(knob, "expires_at"));
+		if (brief)
 			warn_brief(stage, knob);
-		else
-			rc = add_change(s, stage, knob);
+		if (json_is_string(kept)) /* beneath, for good */
+			rc = add_change(s, stage, knob, json_string_value(kept));
+		else if (!brief)
+			rc = add_change(s, stage, knob, act_text(knob, "overridden"));
 	}
-	s->kept[s->n_kept++] = doc;
+	if (s->n > had)
+		s->kept[s->n_kept++] = doc; /* changes point into it */
+	else
+		json_decref(doc);
 	return rc;
 }
 
@@ -183,15 +191,15 @@ static bool write_all(int fd, const char *text, size_t n)
 	return true;
 }
 
-/* Fill the file behind `fd`, as the one at `path` has its mode, and its owner if that may be. */
+/* Fill the file behind `fd`, as the one at `path` has its mode, and its owner if that may be; its group must be. */
 static bool fill(int fd, const char *path, const char *text, size_t n)
 {
 	struct stat st;
 
 	if (stat(path, &st) != 0 || !write_all(fd, text, n))
 		return false;
-	if (fchown(fd, st.st_uid, st.st_gid) != 0 && errno != EPERM)
-		return false;
+	if (fchown(fd, st.st_uid, st.st_gid) != 0 && fchown(fd, (uid_t)-1, st.st_gid) != 0)
+		return false; /* who reads it by its group could not any more */
 	return fchmod(fd, st.st_mode & 07777) == 0 && fsync(fd) == 0;
 }
 
@@ -319,7 +327,7 @@ int verb_save(const struct verb *verb, const struct verb_args *args)
 	if (rc == VERB_OK && s.n == 0)
 		puts("nothing is overridden for good: there is nothing to save");
 	else if (rc == VERB_OK && strlen(path) >= 4096)
-		rc = VERB_FINDING;
+		rc = verb_misused(verb, "the file's name is too long");
 	else if (rc == VERB_OK)
 		rc = save(&s, path);
 	forget(&s);

@@ -80,6 +80,9 @@ const char *verb_nearest(const char *word);
  *  the usage line on stderr. Operands are moved behind the options. */
 int verb_parse(const struct verb *verb, int argc, char **argv, struct verb_args *args);
 
+/** Print the long options that verb_parse takes for `verb`, with a blank between them. */
+void verb_print_options(const struct verb *verb, FILE *out);
+
 /** Print the reason why the command line of `verb` is wrong, and its usage. Returns VERB_USAGE. */
 int verb_misused(const struct verb *verb, const char *fmt, ...) WEIR_PRINTF(2, 3);
 
@@ -118,11 +121,14 @@ int verb_steer(const struct verb *verb, const struct verb_args *args); /* pause,
 int verb_show(const struct verb *verb, const struct verb_args *args);
 int verb_queue(const struct verb *verb, const struct verb_args *args);
 int verb_log(const struct verb *verb, const struct verb_args *args);
+int verb_trace(const struct verb *verb, const struct verb_args *args);
+int verb_top(const struct verb *verb, const struct verb_args *args);
 int verb_save(const struct verb *verb, const struct verb_args *args);
 int verb_bench(const struct verb *verb, const struct verb_args *args);
 int verb_simulate(const struct verb *verb, const struct verb_args *args);
 int verb_compare(const struct verb *verb, const struct verb_args *args);
 int verb_report(const struct verb *verb, const struct verb_args *args);
+int verb_completion(const struct verb *verb, const struct verb_args *args);
 int verb_help(const struct verb *verb, const struct verb_args *args);
 int verb_version(const struct verb *verb, const struct verb_args *args);
 

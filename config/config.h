@@ -50,6 +50,23 @@ int config_describe(const char *type, FILE *out);
  *  where it comes from: file:line or "default". 0 or WEIR_ENOENT. */
 int config_explain(const struct weir_spec *spec, const char *path, FILE *out);
 
+/** A key that a file says. All of it lives as long as the call. */
+struct config_said {
+	const char *path;  /* "stages.disk.threads.max" */
+	const char *value; /* in effect; NULL: its line has ${}, which may be a secret */
+	const char *file;
+	int line; /* from 1 */
+};
+
+typedef void config_said_fn(void *arg, const struct config_said *said);
+
+/** Call `fn` for every key of the spec whose value a file says, and no --set. 0 or WEIR_ENOMEM. */
+int config_said(const struct weir_spec *spec, config_said_fn *fn, void *arg);
+
+/** The text of file `i` (0 the one that was named, then what it includes) as it was read, lines ended by '\n', and
+ *  its name, which the spec keeps; *text is the caller's to free. 0, WEIR_ENOENT (no more) or WEIR_ENOMEM. */
+int config_text(const struct weir_spec *spec, int i, const char **name, char **text);
+
 /** Write the effective value of every key, one "path value" a line: what two specs have to have in common
  *  to mean the same. 0 or WEIR_ENOMEM. */
 int config_values(const struct weir_spec *spec, FILE *out);

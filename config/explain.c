@@ -35,7 +35,9 @@ struct explain {
 	FILE *out;
 	int shown;
 	bool no_memory;
-	bool values; /* only these, in one form */
+	bool values;          /* only these, in one form */
+	config_said_fn *said; /* instead of lines: for each key that a file says */
+	void *arg;
 };
 
 /* Where a group of rows is looked for. */
@@ -106,8 +108,7 @@ static void find_origin(
     const struct explain *x, const struct scope *scope, const char *path, char *buf, size_t size)
 {
 	const struct weir_node *own = find_node(scope->node, path);
-	const struct weir_node *shared = find_node(scope->defaults, path);
-	const struct weir_node *node = own ? own : shared;
+	const struct weir_node *node = own ? own : find_node(scope->defaults, path);
 
 	if (is_set(x, scope->stage, path))
 		snprintf(buf, size, "--set");
@@ -118,12 +119,39 @@ static void find_origin(
 		snprintf(buf, size, "%s", x->all ? "default" : "program");
 }
 
+/* The line that says `node` as it was read, "" when it is not known. */
+static const char *line_of(const struct explain *x, const struct weir_node *node)
+{
+	for (int i = 0; x->all && i < x->all->n; i++)
+		if (strcmp(x->all->item[i]->name, node->mark.file) == 0)
+			return source_line(x->all->item[i], node->mark.line);
+	return "";
+}
+
+static void tell(const struct explain *x, const struct scope *scope, const char *path,
+    const char *full, const char *value)
+{
+	const struct weir_node *own = find_node(scope->node, path);
+	const struct weir_node *node = own ? own : find_node(scope->defaults, path);
+
+	if (!node || !node->mark.file || is_set(x, scope->stage, path))
+		return;
+	x->said(x->arg, &(struct config_said){.path = full,
+			    .value = strstr(line_of(x, node), "${") ? NULL : value,
+			    .file = node->mark.file,
+			    .line = node->mark.line});
+}
+
 static void show_value(
     struct explain *x, const struct scope *scope, const char *path, const char *value)
 {
 	char full[PATH_BYTES], origin[PATH_BYTES];
 
 	snprintf(full, sizeof(full), "%s%s%s", scope->path, scope->path[0] ? "." : "", path);
+	if (x->said) {
+		tell(x, scope, path, full, value);
+		return;
+	}
 	find_origin(x, scope, path, origin, sizeof(origin));
 	show(x, full, value, origin);
 }
@@ -294,6 +322,34 @@ int config_values(const struct weir_spec *spec, FILE *out)
 
 	explain_all(&x);
 	return x.no_memory ? WEIR_ENOMEM : 0;
+}
+
+int config_said(const struct weir_spec *spec, config_said_fn *fn, void *arg)
+{
+	struct explain x = {.spec = spec, .said = fn, .arg = arg};
+
+	explain_all(&x);
+	return x.no_memory ? WEIR_ENOMEM : 0;
+}
+
+int config_text(const struct weir_spec *spec, int i, const char **name, char **text)
+{
+	const struct sources *all = spec->free_sources == sources_free ? spec->sources : NULL;
+	size_t n = 1;
+
+	if (!all || i < 0 || i >= all->n)
+		return WEIR_ENOENT;
+	const struct source *s = all->item[i];
+	for (int k = 0; k < s->n_lines; k++)
+		n += strlen(s->line[k]) + 1;
+	char *p = *text = malloc(n);
+	if (!p)
+		return WEIR_ENOMEM;
+	for (int k = 0; k < s->n_lines; k++)
+		p += sprintf(p, "%s\n", s->line[k]);
+	*p = '\0';
+	*name = s->name;
+	return 0;
 }
 
 int config_explain(const struct weir_spec *spec, const char *path, FILE *out)

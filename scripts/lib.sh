@@ -11,7 +11,7 @@
 
 BUILD_PACKAGES=(gcc libc6-dev make cmake ninja-build pkgconf liburcu-dev libyaml-dev libmicrohttpd-dev
 	libjansson-dev libxxhash-dev libssl-dev)
-TEST_PACKAGES=(libcunit1-dev curl)
+TEST_PACKAGES=(libcunit1-dev curl python3-jsonschema)
 CI_PACKAGES=(clang libclang-rt-14-dev clang-format clang-tidy cppcheck gcovr)
 DEPS_DIR=build/deps
 
@@ -129,6 +129,23 @@ provide_promtool() {
 	say "unpacking promtool from Debian's prometheus into $DEPS_DIR"
 	unpack_package prometheus ||
 		say "promtool cannot be had (see build/unpack-prometheus.log): the check of /metrics with it is left out"
+}
+
+# npm_ci FOLDER: the libraries that its package-lock.json names; quick when they are there.
+npm_ci() {
+	[ "$1/node_modules" -nt "$1/package-lock.json" ] && return 0
+	say "installing the libraries of $1 (npm ci)"
+	(cd "$1" && npm ci --no-fund --no-audit) >"build/npm-${1//\//-}.log" 2>&1 && touch "$1/node_modules"
+}
+
+# provide_browser: for the tests that look at the dashboard in a browser and build it anew; they are left out, and say
+# so, where one of these cannot be had. Node.js of any origin will do: npm of Debian would replace another's.
+provide_browser() {
+	local wanted=(chromium)
+	command -v node >/dev/null && command -v npm >/dev/null || wanted+=(nodejs npm)
+	install_packages "${wanted[@]}"
+	npm_ci tests/ui && npm_ci admin/ui ||
+		say "npm ci failed (see build/npm-*.log): tests of the dashboard are left out"
 }
 
 # build_preset NAME "TARGET..." [CMAKE_OPTION...]: configure and build; quick when nothing changed.

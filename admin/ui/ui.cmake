@@ -28,6 +28,11 @@ if(WEIR_UI STREQUAL "off")
   target_compile_definitions(weir_admin PRIVATE WEIR_UI_OFF)
 else()
   list(TRANSFORM ui_names PREPEND ${ui_dir}/ OUTPUT_VARIABLE ui_files)
-  set_source_files_properties(admin/assets.c PROPERTIES OBJECT_DEPENDS "${ui_files}")
   target_compile_definitions(weir_admin PRIVATE WEIR_UI_DIR="${ui_dir}")
 endif()
+
+# The description of the API goes the same way, whatever WEIR_UI is.
+set(ui_openapi ${CMAKE_CURRENT_SOURCE_DIR}/admin/openapi.json)
+list(APPEND ui_files ${ui_openapi})
+set_source_files_properties(admin/assets.c PROPERTIES OBJECT_DEPENDS "${ui_files}")
+target_compile_definitions(weir_admin PRIVATE WEIR_OPENAPI_FILE="${ui_openapi}")

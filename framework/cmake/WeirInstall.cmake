@@ -6,6 +6,8 @@
 #   lib/pkgconfig/weir.pc             cc $(pkg-config --cflags --libs weir)
 #   lib/cmake/weir/                   find_package(weir): weir::weir, weir::headers, weir_stage()
 #   share/weir/servers/               the servers to start from
+#   share/weir/prometheus/, grafana/  scrape configuration, rules, a dashboard
+#   lib/systemd/system/               weir@.service, weir@.socket
 #   share/doc/weir/                   README, licence, documents
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -66,5 +68,8 @@ install(FILES ${PROJECT_BINARY_DIR}/weir-config.cmake ${PROJECT_BINARY_DIR}/weir
   framework/cmake/WeirStage.cmake framework/cmake/weir-stage.map DESTINATION ${weir_package})
 install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(DIRECTORY config/servers DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
+install(DIRECTORY contrib/prometheus contrib/grafana DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
+# Not the library folder: systemd looks in lib of /usr and /usr/local alone.
+install(FILES contrib/systemd/weir@.service contrib/systemd/weir@.socket DESTINATION lib/systemd/system)
 install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})

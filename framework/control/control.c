@@ -16,6 +16,7 @@ struct pool_control {
 	struct control_pool pool;
 	_Alignas(16) unsigned char state[RESIZE_STATE_MAX];
 	uint64_t deaths;    /* already journalled */
+	bool was_paused;    /* when it was looked at last */
 	int limited;        /* wish that the bounds forbade and that is journalled, 0 none */
 	int64_t limited_ns; /* when it was last repeated */
 	struct outcomes outcomes;
@@ -180,8 +181,13 @@ void control_step(struct control *c, int64_t now_ns, double cpu_ratio)
 		c->ops->view(c->ctx, i, &v);
 		v.cpu_ratio = cpu_ratio;
 		mend(c, i, &v, now_ns);
-		if (v.paused) /* what is seen now says nothing about how many threads it needs */
+		if (v.paused) { /* what is seen now says nothing about how many threads it needs */
+			c->pools[i].was_paused = true;
 			continue;
+		}
+		if (c->pools[i].was_paused) /* nor does what was learned across it */
+			memset(c->pools[i].state, 0, sizeof(c->pools[i].state));
+		c->pools[i].was_paused = false;
 		outcomes_step(&c->pools[i].outcomes, &v, now_ns, &c->journal);
 		resize(c, i, &v, now_ns);
 	}

@@ -37,7 +37,7 @@ struct resize_view {
 	uint64_t runq_ns_total; /* ready, waiting for a core */
 	bool runq_known;        /* false: runq_ns_total is 0 for want of knowledge */
 	double cpu_ratio;       /* CPU the whole process used in the last tick, 0..1 of its cores */
-	bool paused;            /* by an operator, all its stages: nothing to decide */
+	bool paused;            /* one of its stages, by an operator: nothing to decide */
 };
 
 struct resize_decision {

@@ -225,10 +225,16 @@ static int ask(struct sink *s, struct weir_event **ev, int n, const struct askin
 		view.user = q.user;
 	if (q.timed)
 		view.left_ns = q.left_ns;
-	int m = answer(s, a, &q, &view, &reason);
+	bool shut =
+	    s->queue.shut; /* drained by an operator: what goes there would be refused there */
+	if (shut) {
+		memset(q.refused, true, sizeof(q.refused[0]) * (size_t)q.n);
+		reason = WEIR_EDRAINING;
+	}
+	int m = shut ? 0 : answer(s, a, &q, &view, &reason);
 	*would = q.n - m;
 	s->asked[a->class_id].turned += (uint64_t)*would;
-	if (*would > 0 && sink_mode(s) == WEIR_ADMISSION_ENFORCE)
+	if (*would > 0 && (shut || sink_mode(s) == WEIR_ADMISSION_ENFORCE))
 		obey(s, ev, n, a, &q, &view, reason, v);
 	return m;
 }

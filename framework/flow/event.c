@@ -55,10 +55,22 @@ static bool counts_alike(const struct weir_event *a, const struct weir_event *b)
 	return a->stage == b->stage && a->class_id == b->class_id && a->state == b->state;
 }
 
-static void end(struct weir_event **slot, int status, int stage)
+/* One that was traced may be among the slowest. *now_ns is the end of the run, 0 until somebody asks. */
+static void keep_slowest(struct slowest *s, struct weir_event *ev, int status, int64_t *now_ns)
+{
+	if (trail_of(ev)->n_hops == 0)
+		return;
+	if (*now_ns == 0)
+		*now_ns = clock_now_ns();
+	slowest_offer(s, ev, status, *now_ns);
+}
+
+static void end(struct thread *t, struct weir_event **slot, int status, int stage, int64_t *now_ns)
 {
 	struct weir_event *ev = *slot;
 
+	if (ev->type->trail)
+		keep_slowest(t->slowest, ev, status, now_ns);
 	*slot = NULL;
 	ev->stage = (uint16_t)stage;
 	ev->state = WEIR_EVENT_FINISHED;
@@ -71,27 +83,11 @@ static bool in_flight(const struct weir_event *ev)
 	       ev->state == WEIR_EVENT_HELD;
 }
 
-/* Those of ev[0..n) that were traced may be among the slowest. */
-static void keep_slowest(struct slowest *s, struct weir_event **ev, int n, int status)
-{
-	int64_t now_ns = 0;
-
-	for (int i = 0; i < n; i++) {
-		if (!ev[i]->type->trail || trail_of(ev[i])->n_hops == 0)
-			continue;
-		if (now_ns == 0)
-			now_ns = clock_now_ns();
-		slowest_offer(s, ev[i], status, now_ns);
-	}
-}
-
 void weir_event_finish_run(struct weir_event **ev, int n, int status)
 {
 	struct thread *t = thread_self();
 	bool refused = t->refused_by != WEIR_NO_STAGE && weir_shed_index(status) >= 0;
-
-	if (n > 0 && ev[0]->type->trail)
-		keep_slowest(t->slowest, ev, n, status);
+	int64_t now_ns = 0;
 
 	for (int i = 0; i < n;) {
 		int run = 1;
@@ -101,7 +97,7 @@ void weir_event_finish_run(struct weir_event **ev, int n, int status)
 		/* Shed is counted once, at the stage that refused; its sender has done its part. */
 		count_ends(t, ev[i], refused ? WEIR_OK : status, (uint64_t)run);
 		for (int end_of_run = i + run; i < end_of_run; i++)
-			end(&ev[i], status, refused ? t->refused_by : ev[i]->stage);
+			end(t, &ev[i], status, refused ? t->refused_by : ev[i]->stage, &now_ns);
 	}
 }
 

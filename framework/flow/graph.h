@@ -68,6 +68,7 @@ struct weir_graph {
 	uint64_t gone_moves WEIR_GUARDED_BY(threads_lock); /* and one for each that went */
 	struct thread *drain_thread;                       /* made at start, used by drain */
 	struct control *control;
+	_Atomic int64_t ticked_ns; /* of the last round that was finished; control's */
 	struct meter **meters;   /* by stage id, NULL for policies that learn nothing; control's */
 	struct slowest *slowest; /* own lock */
 	struct graph_route *route; /* NULL when no door has anybody to ask ahead for; control's */

@@ -27,8 +27,13 @@ void graph_cut(char *buf, size_t size, const char *text)
 
 	if (n < size)
 		memcpy(buf, text, n + 1);
-	else
-		snprintf(buf, size, "%.*s...", (int)size - 4, text);
+	else {
+		size_t keep = size - 4;
+		while (keep > 0 && (text[keep] & 0xc0) ==
+				       0x80) /* no part of a character: JSON would refuse it */
+			keep--;
+		snprintf(buf, size, "%.*s...", (int)keep, text);
+	}
 }
 
 struct weir_stage *graph_find_stage(
@@ -159,8 +164,9 @@ static int take_back(struct weir_graph *g, const struct weir_act *last, const st
 		rc = graph_layers_restore(g, b, &act, why, size);
 	if (rc != 0)
 		return rc;
-	snprintf(rule, sizeof(rule), "%.40s = %.48s", b->kind == BEFORE_KNOB ? b->knob : "state",
-	    act.to);
+	char to[48];
+	graph_cut(to, sizeof(to), act.to);
+	snprintf(rule, sizeof(rule), "%.40s = %s", b->kind == BEFORE_KNOB ? b->knob : "state", to);
 	graph_act_noted(g, &act, NULL, b->stage, rule);
 	return 0;
 }

@@ -19,6 +19,7 @@ struct layers {
 	char *brief; /* NULL: none */
 	int64_t until_ns;
 	uint64_t brief_act; /* the act that set it */
+	bool stuck;         /* its time was over, and the knob could not be turned back */
 };
 
 /** A knob that is overridden. */

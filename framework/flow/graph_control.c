@@ -57,13 +57,12 @@ static void pool_view(void *ctx, int i, struct resize_view *v)
 	v->max = atomic_load(&pool->max);
 	v->useful = useful_threads(pool);
 	machine_view(g, pool, v);
-	v->paused = true;
 	for (int s = 0; s < pool->n_sinks; s++) {
 		struct book book = {0};
 		int64_t running_ns = 0;
 		graph_sum(g, pool->sinks[s]->id, &book, NULL, NULL, &running_ns, NULL);
 		v->queue_length += queue_ready(&pool->sinks[s]->queue);
-		v->paused &= queue_paused(&pool->sinks[s]->queue);
+		v->paused |= queue_paused(&pool->sinks[s]->queue);
 		v->queue_limit += atomic_load(&pool->sinks[s]->queue.limit);
 		for (int c = 0; c < g->n_classes; c++) {
 			v->offered_total += atomic_load_explicit(
@@ -130,11 +129,19 @@ static int64_t tick(void *ctx, int64_t now_ns)
 
 static void watch(void *ctx, int64_t now_ns, struct journal *journal)
 {
-	graph_batch(ctx, now_ns, journal);
-	graph_degrade(ctx, now_ns);
-	slowest_tick(((struct weir_graph *)ctx)->slowest, now_ns);
-	graph_watch(ctx, now_ns, journal);
-	graph_expire(ctx, now_ns);
+	struct weir_graph *g = ctx;
+
+	graph_batch(g, now_ns, journal);
+	graph_degrade(g, now_ns);
+	slowest_tick(g->slowest, now_ns);
+	graph_watch(g, now_ns, journal);
+	graph_expire(g, now_ns);
+	atomic_store(&g->ticked_ns, now_ns);
+}
+
+int64_t weir_graph_tick_ns(const struct weir_graph *g)
+{
+	return atomic_load(&g->ticked_ns);
 }
 
 static const struct control_ops graph_control_ops = {

@@ -69,6 +69,6 @@ static void look(
 void graph_degrade(struct weir_graph *g, int64_t now_ns)
 {
 	for (int i = 0; i < g->n_stages; i++)
-		if (g->stages[i]->pool)
+		if (g->stages[i]->pool && !queue_paused(&g->stages[i]->sink.queue))
 			look(g, g->stages[i], now_ns, control_journal(g->control));
 }

@@ -14,8 +14,8 @@
 #include "base/clock.h"
 #include "flow/graph_acts.h"
 
-/* What could not be turned back is tried again after so long: somebody may have mended it. */
-#define EXPIRE_AGAIN_NS (60 * NS_PER_S)
+/* What could not be turned back is tried again after so long: what it depends on may have expired by then, or been mended. */
+#define EXPIRE_AGAIN_NS (100 * NS_PER_MS)
 
 void graph_layers_free(struct layers *l)
 {
@@ -161,9 +161,10 @@ static void name_target(struct weir_act *act, const struct override *o)
 static uint64_t done(struct weir_graph *g, struct override *o, const struct weir_act *act,
     struct before *b) WEIR_REQUIRES(&g->lock)
 {
-	char rule[96];
+	char rule[96], to[48];
 
-	snprintf(rule, sizeof(rule), "%.40s = %.48s", o->knob, act->to);
+	graph_cut(to, sizeof(to), act->to);
+	snprintf(rule, sizeof(rule), "%.40s = %s", o->knob, to);
 	uint64_t id = graph_act_noted(g, act, b, o->stage, rule);
 	if (!o->layers.kept && !o->layers.brief)
 		drop(g, o);
@@ -306,8 +307,11 @@ int graph_layers_restore(
 	struct override *o = need(g, b->stage, b->knob, &missing);
 	struct layers l;
 
-	if (!o || layers_copy(&l, &b->layers) != 0)
+	if (!o || layers_copy(&l, &b->layers) != 0) {
+		if (o && !o->layers.kept && !o->layers.brief)
+			drop(g, o);
 		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
+	}
 	if (l.brief && l.until_ns <= clock_now_ns()) { /* its time was over meanwhile */
 		free(l.brief);
 		l.brief = NULL;
@@ -320,7 +324,9 @@ int graph_layers_restore(
 	return rc;
 }
 
-static void expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEIR_REQUIRES(&g->lock)
+/* End the brief layer. False when the knob could not be turned back: max may not be below a min that is brief, too, and
+ * expires a moment later. Recorded once. */
+static bool expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEIR_REQUIRES(&g->lock)
 {
 	struct weir_act act = {.actor = "expiry", .what = "expire"};
 	struct layers l = {.kept = o->layers.kept ? strdup(o->layers.kept) : NULL};
@@ -332,25 +338,41 @@ static void expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEI
 		graph_layers_free(&l);
 		o->layers.until_ns = now_ns + EXPIRE_AGAIN_NS;
 		snprintf(act.what, sizeof(act.what), "expire failed");
-		graph_act_noted(g, &act, NULL, o->stage, why);
-		return;
+		if (!o->layers.stuck)
+			graph_act_noted(g, &act, NULL, o->stage, why);
+		o->layers.stuck = true;
+		return false;
 	}
 	acts_undone(&g->acts, id);
 	done(g, o, &act, NULL);
+	return true;
+}
+
+/* One pass over what has expired; true when something was turned back, which may let others follow. */
+static bool expire_pass(struct weir_graph *g, int64_t now_ns) WEIR_REQUIRES(&g->lock)
+{
+	struct override *next;
+	bool moved = false;
+
+	for (struct override *o = g->overrides; o; o = next) {
+		next = o->next;
+		if (o->layers.brief && o->layers.until_ns <= now_ns)
+			moved |= expire(g, o, now_ns);
+	}
+	/* Those that failed before the one they wait for was turned back. */
+	for (struct override *o = g->overrides; o && moved; o = o->next)
+		if (o->layers.brief && o->layers.stuck)
+			o->layers.until_ns = now_ns;
+	return moved;
 }
 
 void graph_expire(struct weir_graph *g, int64_t now_ns)
 {
-	struct override *next;
-
 	if (WEIR_LIKELY(now_ns < atomic_load_explicit(&g->expires_ns, memory_order_relaxed)))
 		return;
 	lock_take(&g->lock);
-	for (struct override *o = g->overrides; o; o = next) {
-		next = o->next;
-		if (o->layers.brief && o->layers.until_ns <= now_ns)
-			expire(g, o, now_ns);
-	}
+	while (expire_pass(g, now_ns))
+		;
 	schedule(g);
 	lock_release(&g->lock);
 }
@@ -373,6 +395,8 @@ int weir_graph_layers(
 		out->overridden = true;
 		snprintf(out->configured, sizeof(out->configured), "%s", o->configured);
 		snprintf(out->override, sizeof(out->override), "%s", effective(o, &o->layers));
+		out->has_kept = o->layers.brief && o->layers.kept;
+		snprintf(out->kept, sizeof(out->kept), "%s", out->has_kept ? o->layers.kept : "");
 		if (o->layers.brief)
 			out->expires_wall_ns =
 			    clock_wall_ns() + o->layers.until_ns - clock_now_ns();

@@ -15,6 +15,7 @@
 #include "flow/graph.h"
 #include "flow/graph_acts.h"
 #include "flow/thread.h"
+#include "flow/trail.h"
 #include "sched/pool.h"
 
 /* Drain looks at least this often, for the hurry flag, which a signal handler may set. */
@@ -159,6 +160,7 @@ static uint64_t end_queued(struct weir_stage *st)
 		    .sharers = 1};
 		while ((n = queue_pop(&st->sink.queue, &take, ev)) > 0) {
 			book_add(&book->running, (uint64_t)n);
+			trail_note(ev, n, st->id, clock_now_ns(), true);
 			for (int i = 0; i < n; i++) {
 				ev[i]->state = WEIR_EVENT_RUNNING;
 				weir_event_finish(&ev[i], WEIR_ECLOSED);

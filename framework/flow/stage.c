@@ -145,6 +145,9 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 	atomic_store_explicit(&t->moves, atomic_load_explicit(&t->moves, memory_order_relaxed) + 2,
 	    memory_order_relaxed);
 	book_add(&l->book.running, (uint64_t)n);
+	/* Before anything is dropped, which had a way, too: here it ended. */
+	if (!st->type || st->type->trail)
+		trail_note(ev, n, st->id, start_ns, !sink->inlined);
 	if (sink->inlined) {
 		record_no_waits(l, ev, n, sink->queue.n_classes, per_class);
 	} else {
@@ -158,8 +161,6 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 	}
 	if (sink->policy->tick)
 		atomic_fetch_add_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
-	if (ev[0]->type->trail)
-		trail_note(ev, n, st->id, start_ns, !sink->inlined);
 	t->run_ev = ev;
 	t->run_n = n;
 	atomic_store_explicit(&l->book.running_n, n, memory_order_relaxed);

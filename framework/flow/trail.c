@@ -73,7 +73,10 @@ static void fill_spans(struct weir_slow *slow, const struct weir_trail *t)
 		uint32_t until_us = i + 1 < slow->n_spans ? t->hop[i + 1].queued_us : end_us;
 		slow->span[i] = (struct weir_span){.stage_id = h->stage,
 		    .at_ns = (int64_t)h->queued_us * NS_PER_US,
-		    .wait_ns = (int64_t)(h->started_us - h->queued_us) * NS_PER_US,
+		    .wait_ns =
+			h->started_us > h->queued_us /* a clock may be read before a lock is had */
+			    ? (int64_t)(h->started_us - h->queued_us) * NS_PER_US
+			    : 0,
 		    .service_ns = until_us > h->started_us
 				      ? (int64_t)(until_us - h->started_us) * NS_PER_US
 				      : 0};
@@ -114,8 +117,10 @@ static int64_t put(struct window *w, const struct weir_slow *slow)
 
 void slowest_offer(struct slowest *s, struct weir_event *ev, int status, int64_t now_ns)
 {
-	struct slow_class *k = &s->class[ev->class_id];
 	int64_t took_ns = now_ns - ev->arrival_ns;
+
+	WEIR_ASSERT(ev->class_id < s->n_classes);
+	struct slow_class *k = &s->class[ev->class_id];
 
 	if (WEIR_LIKELY(took_ns <= atomic_load_explicit(&k->least_ns, memory_order_relaxed)))
 		return;

@@ -89,8 +89,8 @@ static void io_turn_end(struct weir_loop *loop)
 {
 	struct http_io *io = weir_loop_data(loop);
 
+	io_check_pause(io); /* first: what it lets parse may be refused, and ready, at once */
 	run_ready(io);
-	io_check_pause(io);
 	io_check_drain(io);
 	publish_counts(io);
 	weir_loop_expect(loop, io->in_graph);

@@ -16,6 +16,10 @@
  * (its client tries again a second later and finds the port closed, or another server); handshakes
  * under way still complete and are accepted until the linger time is over, and only then is it
  * closed.
+ *
+ * Passed sockets (weir/io.h). Where a service manager has passed a socket of the very address, that
+ * one is used, by all I/O threads. It gets no filter, which would outlive us: who comes later waits
+ * in its backlog for the next server.
  */
 #include "http/listen.h"
 
@@ -121,6 +125,20 @@ static uint16_t port_of(int fd)
 	return getsockname(fd, (struct sockaddr *)&addr, &n) == 0 ? ntohs(addr.sin6_port) : 0;
 }
 
+/* The socket of I/O thread `i`: one that was passed, while there are more of that address, else another
+ * descriptor of `first`, the first one of them. -1 with errno. */
+static int passed_socket(const struct address *a, int first, int i)
+{
+	int one = 1;
+	int fd = i == 0 ? first : weir_passed_socket((const struct sockaddr *)&a->addr);
+
+	if (fd == -1)
+		fd = fcntl(first, F_DUPFD_CLOEXEC, 0);
+	if (fd != -1)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	return fd;
+}
+
 /* Bind one address for every I/O thread; port 0 is settled by the first. */
 static int bind_address(
     struct http_server *srv, const char *text, int backlog, struct weir_err *err)
@@ -130,13 +148,15 @@ static int bind_address(
 
 	if (rc != 0)
 		return rc;
-	if (probe(&a) == -1)
+	int passed = weir_passed_socket((const struct sockaddr *)&a.addr);
+	if (passed == -1 && probe(&a) == -1)
 		return bind_failed(err, text);
 	for (int i = 0; i < srv->n_io; i++) {
 		struct http_io *io = srv->io[i];
-		int fd = open_socket(&a, srv->n_io > 1);
+		int fd = passed == -1 ? open_socket(&a, srv->n_io > 1) : passed_socket(&a, passed, i);
 		if (fd == -1)
 			return bind_failed(err, text);
+		io->listener[io->n_listeners].passed = passed != -1;
 		io->listener[io->n_listeners++].watch.fd = fd;
 		if (listen(fd, backlog) == -1)
 			return bind_failed(err, text);
@@ -158,6 +178,15 @@ int listen_bind(struct http_server *srv, const struct http_conf *conf, struct we
 
 /* ---- pausing ---- */
 
+/* Of the I/O threads that share a passed socket one is woken for a client, not all. */
+static bool watch_one(struct http_io *io, struct listener *l)
+{
+	uint32_t exclusive = l->passed ? EPOLLEXCLUSIVE : 0;
+
+	l->watched = weir_loop_add(io->loop, &l->watch, EPOLLIN | exclusive) == 0;
+	return l->watched;
+}
+
 static void watch_all(struct http_io *io, bool on)
 {
 	for (int i = 0; i < io->n_listeners; i++) {
@@ -165,7 +194,7 @@ static void watch_all(struct http_io *io, bool on)
 		if (on == l->watched || l->watch.fd == -1)
 			continue;
 		if (on)
-			l->watched = weir_loop_add(io->loop, &l->watch, EPOLLIN) == 0;
+			watch_one(io, l);
 		else
 			weir_loop_del(io->loop, &l->watch);
 		if (!on)
@@ -332,9 +361,8 @@ int listen_watch(struct http_io *io)
 		struct listener *l = &io->listener[i];
 		l->io = io;
 		l->watch.ready = on_ready;
-		if (weir_loop_add(io->loop, &l->watch, EPOLLIN) != 0)
+		if (!watch_one(io, l))
 			return WEIR_ESYS;
-		l->watched = true;
 	}
 	io->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	return 0;
@@ -356,8 +384,9 @@ void listen_drain(struct http_io *io)
 	struct sock_fprog filter = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
 
 	for (int i = 0; i < io->n_listeners; i++)
-		setsockopt(io->listener[i].watch.fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter,
-		    sizeof(filter)); /* refused: the race described above stays, rarely hit */
+		if (!io->listener[i].passed)
+			setsockopt(io->listener[i].watch.fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter,
+			    sizeof(filter)); /* refused: the race described above stays, rarely hit */
 }
 
 void listen_close(struct http_io *io)

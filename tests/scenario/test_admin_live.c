@@ -78,7 +78,7 @@ static void test_work(void)
 
 	server = server_new("t.reply");
 	server_start(&server);
-	CU_ASSERT_EQUAL_FATAL(admin_start(server.graph, "127.0.0.1:0", &admin, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(admin_start(server.graph, NULL, "127.0.0.1:0", &admin, &err), 0);
 	int watcher = watch("/events?hz=4"), client = client_open(server.port);
 	json_decref(await(watcher, "tick"));
 	ask(client, 8);

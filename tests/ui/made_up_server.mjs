@@ -178,7 +178,7 @@ export class World {
 
   config() {
     const text = `# A made-up server${this.evil}\nweir: 1\nname: made-up\nstages:\n  web: { use: http.server, to: { request: backend } }\n  work:\n    use: burn      # CPU\n    with: { time: 4ms }\n`;
-    return { file: "made-up.yaml", text, lines: [{ line: 8, origin: "from line 8", value: "4ms" }] };
+    return { files: [{ file: `made-up.yaml${this.evil}`, text }], lines: [{ file: `made-up.yaml${this.evil}`, line: 8, path: `stages.work.with.time${this.evil}`, value: "4ms" }] };
   }
 }
 

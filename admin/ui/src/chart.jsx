@@ -118,7 +118,7 @@ function step(e, u, hover) {
 
 // Colours are light-dark(): only a computed style has the one that counts.
 function paint(u, name) {
-  const probe = u.root.parentElement || document.body;
+  const probe = u.root;
   u.weirProbe ??= probe.appendChild(Object.assign(document.createElement("i"), { hidden: true }));
   u.weirProbe.style.color = `var(${name})`;
   return getComputedStyle(u.weirProbe).color;

@@ -64,16 +64,17 @@ function place(graph, size) {
   const g = new graphlib.Graph({ multigraph: true });
   g.setGraph({ rankdir: size.dir, ranksep: size.ranksep, nodesep: size.nodesep, edgesep: 18, marginx: 12, marginy: 14 });
   g.setDefaultEdgeLabel(() => ({}));
-  for (const s of graph.stages) g.setNode(s.name, { width: size.w, height: size.h });
-  graph.links.forEach((l, i) => g.setEdge(l.from, l.to, { width: 10, height: 18, labelpos: "c" }, String(i)));
+  const id = (name) => `s:${name}`; // dagre keeps them in plain objects: no "constructor"
+  for (const s of graph.stages) g.setNode(id(s.name), { width: size.w, height: size.h });
+  graph.links.forEach((l, i) => g.setEdge(id(l.from), id(l.to), { width: 10, height: 18, labelpos: "c" }, String(i)));
   layout(g);
   const { width, height } = g.graph();
   return {
     size, width, height,
-    boxes: graph.stages.map((s) => ({ x: g.node(s.name).x - size.w / 2, y: g.node(s.name).y - size.h / 2 })),
+    boxes: graph.stages.map((s) => ({ x: g.node(id(s.name)).x - size.w / 2, y: g.node(id(s.name)).y - size.h / 2 })),
     paths: graph.links.map((l, i) => {
-      const e = g.edge(l.from, l.to, String(i));
-      return { d: pathOf(e.points, g.node(l.from), g.node(l.to), size), x: e.x, y: e.y, down: size.dir === "TB" };
+      const e = g.edge(id(l.from), id(l.to), String(i));
+      return { d: pathOf(e.points, g.node(id(l.from)), g.node(id(l.to)), size), x: e.x, y: e.y, down: size.dir === "TB" };
     }),
   };
 }

@@ -238,7 +238,8 @@ const TAKE = {
   },
   act(a) {
     const known = acts.value || [];
-    if (!known.some((x) => x.id === a.id)) acts.value = [a, ...known].slice(0, ACTS);
+    if (a.what === "undo" || a.what === "expire") readActs(); // an older one is taken back by it
+    else if (!known.some((x) => x.id === a.id)) acts.value = [a, ...known].slice(0, ACTS);
   },
   config() {
     readGraph().catch(() => {});

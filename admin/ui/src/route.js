@@ -87,7 +87,7 @@ export function rangeOf(params, nowUnix, prefix = "") {
     const step = nowUnix - from <= FINE_S ? 1 : 10;
     return { from, to, live: false, step, key: `${from}-${to}`, seconds: to - from };
   }
-  const key = params[`${prefix}range`] in RANGES ? params[`${prefix}range`] : "15m";
+  const key = Object.hasOwn(RANGES, params[`${prefix}range`]) ? params[`${prefix}range`] : "15m";
   const length = RANGES[key];
   return { from: nowUnix - length, to: nowUnix, live: true, step: length <= FINE_S ? 1 : 10, key, seconds: length };
 }

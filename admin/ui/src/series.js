@@ -8,10 +8,13 @@ export const FIELDS = ["in", "done", "shed", "failed", "ahead", "queue", "oldest
 const CLASS_FIELDS = ["in", "done", "shed", "wait_p99"];
 const GAP_STEPS = 3.5; // silence longer than this many steps is drawn as a gap
 
-export const emptyFrame = (step, classes = []) => ({ step, at: [], classes, stages: {} });
+// By name, and names are the configuration's: "constructor" is one.
+const byName = (entries = {}) => Object.assign(Object.create(null), entries);
+
+export const emptyFrame = (step, classes = []) => ({ step, at: [], classes, stages: byName() });
 
 export function fromHistory(answer) {
-  return { step: answer.step, at: answer.at || [], classes: answer.classes || [], stages: answer.stages || {} };
+  return { step: answer.step, at: answer.at || [], classes: answer.classes || [], stages: byName(answer.stages) };
 }
 
 const nulls = (n) => new Array(n).fill(null);
@@ -43,11 +46,11 @@ export function append(frame, sample, keep) {
   if (over > 0) every(frame, (column) => column.splice(0, over));
 }
 
-function pushRow(frame, at, byName) {
-  for (const [name, s] of byName) columnsOf(frame, name, s.classes);
+function pushRow(frame, at, samples) {
+  for (const [name, s] of samples) columnsOf(frame, name, s.classes);
   const n = frame.at.length;
   for (const [name, columns] of Object.entries(frame.stages)) {
-    const s = byName.get(name);
+    const s = samples.get(name);
     for (const f of Object.keys(columns)) if (f !== "classes") columns[f][n] = s?.[f] ?? null;
     (columns.classes || []).forEach((k, i) => {
       for (const f of Object.keys(k)) k[f][n] = s?.classes?.[i]?.[f] ?? null;
@@ -61,7 +64,7 @@ export function joined(frame, later) {
   const last = frame.at.at(-1) ?? -Infinity;
   const first = later.at.findIndex((t) => t > last);
   if (first < 0) return frame;
-  const out = { step: frame.step, at: [...frame.at, ...later.at.slice(first)], classes: later.classes, stages: {} };
+  const out = { step: frame.step, at: [...frame.at, ...later.at.slice(first)], classes: later.classes, stages: byName() };
   const n = frame.at.length, more = later.at.length - first;
   const join = (a, b) => [...(a || nulls(n)), ...(b ? b.slice(first) : nulls(more))];
   for (const name of new Set([...Object.keys(frame.stages), ...Object.keys(later.stages)])) {
@@ -81,7 +84,7 @@ export function cut(frame, from, to) {
   let b = frame.at.length;
   while (b > a && frame.at[b - 1] > to) b--;
   if (a === 0 && b === frame.at.length) return frame;
-  const out = { step: frame.step, classes: frame.classes, at: frame.at.slice(a, b), stages: {} };
+  const out = { step: frame.step, classes: frame.classes, at: frame.at.slice(a, b), stages: byName() };
   for (const [name, s] of Object.entries(frame.stages)) {
     out.stages[name] = {};
     for (const [f, column] of Object.entries(s)) if (f !== "classes") out.stages[name][f] = column.slice(a, b);

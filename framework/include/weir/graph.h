@@ -63,6 +63,10 @@ WEIR_API const struct weir_spec *weir_graph_spec(const struct weir_graph *graph)
 /** Is it running and not draining? For readiness. Any thread. */
 WEIR_API bool weir_graph_ready(const struct weir_graph *graph);
 
+/** When the control thread last began a round that it finished, ns, CLOCK_MONOTONIC; 0 before the first. Ten rounds
+ *  a second while the graph runs, so an older one says that the thread is stuck. Any thread, takes no lock. */
+WEIR_API int64_t weir_graph_tick_ns(const struct weir_graph *graph);
+
 /* ---- threads that are not the graph's own (embedders, tests, benches) ---- */
 
 /** Let the calling thread init, offer, emit and finish events of `graph`. 0 or WEIR_ENOMEM. */
@@ -261,6 +265,8 @@ struct weir_layers {
 	int64_t expires_wall_ns; /* CLOCK_REALTIME, 0: for good or not overridden */
 	char configured[WEIR_VALUE_MAX];
 	char override[WEIR_VALUE_MAX]; /* "" when there is none */
+	bool has_kept; /* beneath one that expires there is one that was set for good */
+	char kept[WEIR_VALUE_MAX];
 };
 
 /** Read them. 0 or WEIR_ENOENT. Any thread. */

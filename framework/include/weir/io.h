@@ -23,6 +23,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include <weir/annotate.h>
 #include <weir/error.h>
@@ -109,5 +110,25 @@ WEIR_API void weir_loop_send(struct weir_loop *loop, struct weir_event *ev);
 
 /** Is the calling thread this loop's thread? */
 WEIR_API bool weir_loop_is_mine(const struct weir_loop *loop);
+
+/* ---- sockets that were passed at the start (socket activation) ---- */
+
+/**
+ * Take over the sockets that a service manager has passed to this process, descriptors 3 and up, as sd_listen_fds(3)
+ * has it: LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES. The variables are removed from the environment and the descriptors
+ * closed on exec, so that no child takes them for its own. Returns how many there are, at most 64; 0 without any.
+ * Main thread, once, before other threads.
+ */
+WEIR_API int weir_passed_take(void);
+
+/**
+ * A passed socket that listens at exactly `addr`: TCP, and family, address, port and scope are equal. From now on it
+ * is the caller's to close; it does not block. -1 when there is none (more). Whoever passed it may hold it, too, so
+ * leave nothing on it that the next owner would not expect. Main thread.
+ */
+WEIR_API int weir_passed_socket(const struct sockaddr *addr);
+
+/** Warn in the log of each passed socket that nobody has taken; they stay open. Returns how many. Main thread. */
+WEIR_API int weir_passed_report(void);
 
 #endif

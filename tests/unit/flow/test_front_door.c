@@ -143,7 +143,8 @@ static int offer(int class_id, int n)
 	}
 	int taken = weir_offer(weir_graph_stage(g, "first"), ev, n, &reason);
 	for (int i = 0; i < n - taken; i++) {
-		CU_ASSERT(reason == WEIR_EPRIORITY || reason == WEIR_EDELAY);
+		CU_ASSERT(
+		    reason == WEIR_EPRIORITY || reason == WEIR_EDELAY || reason == WEIR_EDRAINING);
 		CU_ASSERT(shed_token_unpack(ev[i]->trace_id, &t) &&
 			  t.stage == weir_graph_stage(g, "second")->id);
 		weir_event_finish(&ev[i], reason);
@@ -261,6 +262,25 @@ static void test_work_in_hand(void)
 	end(0);
 }
 
+/* A stage that an operator drains is refused at the first door, before anything is done for it; others go on. */
+static void test_drained(void)
+{
+	char why[200];
+
+	start(false, 60000);
+	teach();
+	CU_ASSERT_EQUAL(weir_graph_steer(g, "second", WEIR_STEER_DRAIN, why, sizeof(why)), 0);
+	CU_ASSERT_EQUAL(offer(0, 10), 0);
+	CU_ASSERT_EQUAL(offer(1, 10), 10);
+	CU_ASSERT_EQUAL(
+	    stage_view(g, "first").class_view[0].shed[weir_shed_index(WEIR_EDRAINING)], 10);
+	CU_ASSERT_EQUAL(stage_view(g, "second").class_view[0].refused_ahead, 10);
+	CU_ASSERT_EQUAL(all_shed("second", 0), 0);
+	CU_ASSERT_EQUAL(weir_graph_steer(g, "second", WEIR_STEER_RUN, why, sizeof(why)), 0);
+	CU_ASSERT_EQUAL(offer(0, 1), 1);
+	end(0);
+}
+
 /* Threads die with events on their way to second, and in it. */
 static void test_deaths(void)
 {
@@ -298,4 +318,4 @@ static void test_prepare(void)
 
 CUNIT_MAIN("front door", {"types are known", test_prepare}, {"flood", test_flood},
     {"flood, an inline stage between", test_flood_with_an_inline_stage_between},
-    {"work in hand", test_work_in_hand}, {"deaths", test_deaths})
+    {"work in hand", test_work_in_hand}, {"drained", test_drained}, {"deaths", test_deaths})

@@ -1,165 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Acts of operators: knobs in layers with ends, pausing and draining at the queue, a look into it,
- * undo, and a stop that finds stages paused.
+ * Acts of operators: pausing and draining at the queue, a look into it, undo, and a stop that finds stages paused.
  */
-#include "fixture/graph_cunit.h"
+#include "acts_rig.h"
 
 #include "base/clock.h"
 #include "control/control.h"
 #include "flow/graph_acts.h"
 #include "sched/pool.h"
-
-/* Events of a test. */
-#define MANY 64
-
-static char why[300];
-
-static struct weir_spec *two_stages(void)
-{
-	struct weir_spec *spec = weir_spec_new("acts");
-
-	fixture_set(fixture_stage(spec, "first", "t.pass", "last"), "threads.max", "2");
-	fixture_set(fixture_stage(spec, "last", "t.end", NULL), "threads.max", "2");
-	prepare(MANY);
-	return spec;
-}
-
-static struct weir_graph *started(void)
-{
-	struct weir_graph *g = fixture_start(two_stages());
-
-	weir_thread_attach(g, "test");
-	return g;
-}
-
-static void finished(struct weir_graph *g)
-{
-	weir_thread_detach();
-	finish_graph(g, 0);
-}
-
-static const char *value_of(struct weir_graph *g, const char *knob)
-{
-	static char text[200];
-
-	CU_ASSERT_EQUAL(weir_graph_get(g, "last", knob, text, sizeof(text)), 0);
-	return text;
-}
-
-static int set_for(struct weir_graph *g, const char *knob, const char *value, int64_t for_ns)
-{
-	return weir_graph_set_for(g, "last", knob, value, for_ns, why, sizeof(why));
-}
-
-static struct weir_layers layers_of(struct weir_graph *g, const char *knob)
-{
-	struct weir_layers l;
-
-	CU_ASSERT_EQUAL(weir_graph_layers(g, "last", knob, &l), 0);
-	return l;
-}
-
-static struct weir_act newest(struct weir_graph *g)
-{
-	struct weir_act act = {0};
-
-	CU_ASSERT_EQUAL(weir_graph_acts(g, &act, 1), 1);
-	return act;
-}
-
-/* ---- layers ---- */
-
-static void test_set_and_unset(void)
-{
-	struct weir_graph *g = started();
-
-	CU_ASSERT_FALSE(layers_of(g, "threads.max").overridden);
-	CU_ASSERT_EQUAL(set_for(g, "threads.max", "5", 0), 0);
-	struct weir_layers l = layers_of(g, "threads.max");
-	CU_ASSERT_TRUE(l.overridden);
-	CU_ASSERT_STRING_EQUAL(l.configured, "2");
-	CU_ASSERT_STRING_EQUAL(l.override, "5");
-	CU_ASSERT_EQUAL(l.expires_wall_ns, 0);
-	CU_ASSERT_EQUAL(set_for(g, "threads.max", "7", 0), 0);
-	CU_ASSERT_STRING_EQUAL(layers_of(g, "threads.max").configured, "2");
-	CU_ASSERT_EQUAL(weir_graph_unset(g, "last", "threads.max", why, sizeof(why)), 0);
-	CU_ASSERT_STRING_EQUAL(value_of(g, "threads.max"), "2");
-	CU_ASSERT_EQUAL(newest(g).id, 3);
-	CU_ASSERT_STRING_EQUAL(newest(g).what, "unset");
-	CU_ASSERT_STRING_EQUAL(newest(g).target, "last.threads.max");
-	CU_ASSERT_STRING_EQUAL(newest(g).from, "7");
-	CU_ASSERT_STRING_EQUAL(newest(g).to, "2");
-	CU_ASSERT_EQUAL(weir_graph_unset(g, "last", "threads.max", why, sizeof(why)), WEIR_EBUSY);
-	finished(g);
-}
-
-static void test_bad_values_leave_no_trace(void)
-{
-	struct weir_graph *g = started();
-
-	CU_ASSERT_EQUAL(set_for(g, "threads.max", "0", 0), WEIR_EINVAL);
-	CU_ASSERT_PTR_NOT_NULL(strstr(why, "1024")); /* the range */
-	CU_ASSERT_EQUAL(set_for(g, "threads.mxa", "3", 0), WEIR_ENOENT);
-	CU_ASSERT_PTR_NOT_NULL(strstr(why, "threads.max"));
-	CU_ASSERT_EQUAL(set_for(g, "threads.max", "3", -1), WEIR_EINVAL);
-	CU_ASSERT_EQUAL(
-	    weir_graph_set(g, "lats", "threads.max", "3", why, sizeof(why)), WEIR_ENOENT);
-	CU_ASSERT_PTR_NOT_NULL(strstr(why, "'last'"));
-	CU_ASSERT_FALSE(layers_of(g, "threads.max").overridden);
-	CU_ASSERT_STRING_EQUAL(value_of(g, "threads.max"), "2");
-	struct weir_act act;
-	CU_ASSERT_EQUAL(weir_graph_acts(g, &act, 1), 0);
-	finished(g);
-}
-
-static void test_a_brief_value_ends(void)
-{
-	struct weir_graph *g = started();
-
-	CU_ASSERT_EQUAL(set_for(g, "queue.limit", "100", 0), 0);
-	CU_ASSERT_EQUAL(set_for(g, "queue.limit", "200", 3600 * NS_PER_S), 0);
-	struct weir_layers l = layers_of(g, "queue.limit");
-	CU_ASSERT_STRING_EQUAL(l.override, "200");
-	CU_ASSERT(l.expires_wall_ns > clock_wall_ns());
-	graph_expire(g, clock_now_ns());
-	CU_ASSERT_STRING_EQUAL(value_of(g, "queue.limit"), "200");
-	graph_expire(g, clock_now_ns() + 3601 * NS_PER_S);
-	CU_ASSERT_STRING_EQUAL(value_of(g, "queue.limit"), "100");
-	CU_ASSERT_EQUAL(layers_of(g, "queue.limit").expires_wall_ns, 0);
-	CU_ASSERT_STRING_EQUAL(newest(g).actor, "expiry");
-	struct weir_act acts[3];
-	CU_ASSERT_EQUAL(weir_graph_acts(g, acts, 3), 3);
-	CU_ASSERT_TRUE(acts[1].undone);
-	CU_ASSERT_FALSE(acts[2].undone);
-	CU_ASSERT_EQUAL(atomic_load(&g->expires_ns), INT64_MAX);
-	finished(g);
-}
-
-/* The control thread does it, too. */
-static void test_the_control_thread_ends_it(void)
-{
-	struct weir_graph *g = started();
-
-	CU_ASSERT_EQUAL(set_for(g, "queue.limit", "200", NS_PER_MS), 0);
-	FIXTURE_AWAIT(!layers_of(g, "queue.limit").overridden);
-	CU_ASSERT_STRING_NOT_EQUAL(value_of(g, "queue.limit"), "200");
-	finished(g);
-}
-
-/* The end of a value may be forbidden by what was set meanwhile: then it stays, and that is said. */
-static void test_an_end_that_is_refused(void)
-{
-	struct weir_graph *g = started();
-
-	CU_ASSERT_EQUAL(set_for(g, "threads.max", "8", 3600 * NS_PER_S), 0);
-	CU_ASSERT_EQUAL(set_for(g, "threads.min", "4", 0), 0);
-	graph_expire(g, clock_now_ns() + 3601 * NS_PER_S);
-	CU_ASSERT_STRING_EQUAL(value_of(g, "threads.max"), "8");
-	CU_ASSERT_STRING_EQUAL(newest(g).what, "expire failed");
-	CU_ASSERT_TRUE(layers_of(g, "threads.max").overridden);
-	finished(g);
-}
 
 /* ---- undo ---- */
 
@@ -442,13 +290,8 @@ static void test_prepare(void)
 	fixture_register(&mute_ops);
 }
 
-CUNIT_MAIN("acts", {"types are known", test_prepare}, {"set and unset", test_set_and_unset},
-    {"bad values leave no trace", test_bad_values_leave_no_trace},
-    {"a brief value ends", test_a_brief_value_ends},
-    {"the control thread ends it", test_the_control_thread_ends_it},
-    {"an end that is refused", test_an_end_that_is_refused},
-    {"undo walks back", test_undo_walks_back}, {"the ring is bounded", test_the_ring_is_bounded},
-    {"pause keeps", test_pause_keeps},
+CUNIT_MAIN("acts", {"types are known", test_prepare}, {"undo walks back", test_undo_walks_back},
+    {"the ring is bounded", test_the_ring_is_bounded}, {"pause keeps", test_pause_keeps},
     {"drain refuses and empties", test_drain_refuses_and_empties},
     {"what can not be paused", test_what_can_not_be_paused},
     {"a stop resumes", test_a_stop_resumes},

@@ -152,6 +152,48 @@ static void test_long_ways_are_cut(void)
 	weir_graph_free(g);
 }
 
+/* What is shed when it leaves the queue has spent its time there, and is one of the slowest. */
+static void test_shed_at_the_exit(void)
+{
+	struct weir_event *ev[1];
+	struct weir_errs errs = {0};
+	struct weir_slow slow[1];
+	struct weir_graph *g = build();
+	char why[200];
+
+	fixture_reset();
+	CU_ASSERT_EQUAL_FATAL(weir_graph_start(g, &errs), 0);
+	CU_ASSERT_EQUAL_FATAL(weir_thread_attach(g, "test"), 0);
+	CU_ASSERT_EQUAL(weir_graph_steer(g, "first", WEIR_STEER_PAUSE, why, sizeof(why)), 0);
+	ev[0] = fresh(7, clock_now_ns());
+	ev[0]->deadline_ns = ev[0]->arrival_ns + 20000000; /* soon */
+	CU_ASSERT_EQUAL(weir_offer(weir_graph_stage(g, "first"), ev, 1, NULL), 1);
+	FIXTURE_AWAIT(clock_now_ns() > traced[7].probe.ev.arrival_ns + 20000000);
+	CU_ASSERT_EQUAL(weir_graph_steer(g, "first", WEIR_STEER_RUN, why, sizeof(why)), 0);
+	FIXTURE_AWAIT(fixture_ended() == 1);
+	CU_ASSERT_EQUAL_FATAL(weir_graph_slowest(g, 0, slow, 1), 1);
+	CU_ASSERT_EQUAL(slow[0].status, WEIR_EDEADLINE);
+	CU_ASSERT_EQUAL_FATAL(slow[0].n_spans, 1);
+	CU_ASSERT_STRING_EQUAL(slow[0].span[0].stage, "first");
+	CU_ASSERT(slow[0].span[0].wait_ns > 10000000);
+	weir_thread_detach();
+	finish_graph(g, 0);
+}
+
+/* A sender may stamp an event behind the reading of the clock of the thread that takes it. */
+static void test_clocks_that_cross(void)
+{
+	struct weir_slow slow[1];
+	struct weir_graph *g = build();
+	struct weir_event *ev = made_up(1, 1, S);
+
+	trail_of(ev)->hop[0] = (struct weir_hop){.queued_us = 5, .started_us = 4};
+	slowest_offer(g->slowest, ev, WEIR_OK, 1000 * S);
+	CU_ASSERT_EQUAL_FATAL(weir_graph_slowest(g, 0, slow, 1), 1);
+	CU_ASSERT_EQUAL(slow[0].span[0].wait_ns, 0);
+	weir_graph_free(g);
+}
+
 /* Of the present and the last minute; the fast ones of a busy minute are not kept. */
 static void test_windows(void)
 {
@@ -211,4 +253,5 @@ static void setup(void)
 }
 
 CUNIT_MAIN("slowest", {"ways", setup}, {"long ways are cut", test_long_ways_are_cut},
+    {"shed at the exit", test_shed_at_the_exit}, {"clocks that cross", test_clocks_that_cross},
     {"windows", test_windows}, {"many threads", test_many_threads})

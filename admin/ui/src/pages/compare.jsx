@@ -18,7 +18,7 @@ const AGO = [["0", "now"], ["300", "5 min ago"], ["900", "15 min ago"], ["3600",
 
 // The parameters of a side as a range: `aLength` seconds that ended `aAgo` seconds before this view was made.
 function sideOf(params, side, base) {
-  const length = RANGES[params.length] || 300;
+  const length = Object.hasOwn(RANGES, params.length) ? RANGES[params.length] : 300;
   const ago = Number(params[`${side}ago`]) || 0;
   if (!ago) return { range: Object.keys(RANGES).find((k) => RANGES[k] === length) };
   return { from: base - ago - length, to: base - ago };

@@ -12,13 +12,15 @@ import { useAnswer } from "../use.js";
 export function Config() {
   const { data, absent, error } = useAnswer("/api/v1/config", 10, "/api/v1/config");
   const stages = graph.value?.stages || [];
+  const files = data?.files || [];
   return (
     <>
-      <div class="page-head"><h1>Configuration</h1>{data?.file && <p class="lead"><code>{data.file}</code></p>}</div>
-      <Card title="File" id="config-title" hint="Operators' changes lie over it and are not written into it until they are saved.">
+      <div class="page-head"><h1>Configuration</h1></div>
+      <Card title={files.length > 1 ? "Files" : "File"} id="config-title" hint="Operators' changes lie over it and are not written into it until they are saved.">
         {absent && <Absent>This server does not show its file: it has no /api/v1/config. What counts now is below.</Absent>}
         {error && !data && <Absent>{error}</Absent>}
-        {data && <Yaml text={data.text || ""} lines={data.lines} />}
+        {data && !files.length && <Absent>This server was not made from a file.</Absent>}
+        {files.map((f) => <Yaml key={f.file} file={f.file} text={f.text || ""} lines={(data.lines || []).filter((l) => l.file === f.file)} />)}
       </Card>
       <Card title="What counts now" id="effective-title" hint={`Overload control of the whole server: ${mode.value}.`}>
         {stages.map((s) => <StageKnobs key={s.name} stage={s} />)}
@@ -27,23 +29,23 @@ export function Config() {
   );
 }
 
-// lines: [{ line, origin | from | source, value? }], or an object by line number; anything else is left out.
-function originsOf(lines) {
+// What each line says, by its number. lines: [{ line, path, value }], value null where it may be a secret.
+function saidBy(lines) {
   const out = new Map();
-  const list = Array.isArray(lines) ? lines : Object.entries(lines || {}).map(([line, x]) => (typeof x === "object" ? { line, ...x } : { line, origin: x }));
-  for (const l of list) {
-    const text = [l?.path || l?.key, l?.value !== undefined && l?.value !== null ? `= ${l.value}` : "", l?.origin || l?.from || l?.source].filter(Boolean).join(" ");
-    if (l && l.line && text) out.set(Number(l.line), text);
+  for (const { line, path, value } of lines) {
+    const text = value === null ? `${path} (from the environment)` : `${path} = ${value}`;
+    out.set(line, out.has(line) ? `${out.get(line)}, ${text}` : text);
   }
   return out;
 }
 
-function Yaml({ text, lines }) {
-  const origins = originsOf(lines);
+function Yaml({ file, text, lines }) {
+  const said = saidBy(lines);
   return (
-    <div class="yaml" role="group" aria-labelledby="config-title" tabIndex={0}>
+    <div class="yaml" role="group" aria-label={file} tabIndex={0}>
+      <p class="lead"><code>{file}</code></p>
       <ol>{text.replace(/\n$/, "").split("\n").map((line, i) => (
-        <li key={i}><code>{colour(line)}</code>{origins.has(i + 1) && <span class="origin">{origins.get(i + 1)}</span>}</li>
+        <li key={i}><code>{colour(line)}</code>{said.has(i + 1) && <span class="origin">{said.get(i + 1)}</span>}</li>
       ))}</ol>
     </div>
   );

@@ -67,7 +67,7 @@ const SPARK_S = 300;
 
 function Numbers() {
   const n = now.value, g = graph.value;
-  const range = RANGES[route.value.params.range] || SPARK_S;
+  const range = Object.hasOwn(RANGES, route.value.params.range) ? RANGES[route.value.params.range] : SPARK_S;
   const rows = frame.value.version >= 0 ? frame.value.rows : null;
   const end = rows.at.at(-1) ?? serverNow();
   const part = cut(rows, Math.max(rows.at[firstKnown(rows)] ?? 0, end - Math.min(range, 900)), end);

@@ -32,6 +32,8 @@ export function Timeline() {
   const list = all.filter((e) => e.at >= range.from && (range.live || e.at <= range.to) && (!params.stage || e.stage === params.stage) &&
     (!params.actor || e.actor === params.actor) && (!params.action || e.action === params.action) && (!words || `${e.stage} ${e.text}`.toLowerCase().includes(words)));
   const choices = (key) => [["", "all"], ...[...new Set(all.map((e) => e[key]).filter(Boolean))].sort().map((x) => [x, word(x)])];
+  // What the server's undo takes back: the newest that stands, and is no undo or end of a time itself.
+  const next = (acts.value || []).find((a) => !a.undone && a.actor === "operator" && a.what !== "undo");
   return (
     <>
       <div class="page-head"><h1>Timeline</h1><RangePicker range={range} /></div>
@@ -46,7 +48,7 @@ export function Timeline() {
       </Card>
       <Card title={`${list.length} of ${all.length}`} id="tl-title" hint="The newest first.">
         <ol class="feed long">
-          {list.map((e) => (e.kind === "act" ? <Act key={e.id} a={e.a} newest={e.a === acts.value[0]} /> : <Decision key={e.id} d={e.d} />))}
+          {list.map((e) => (e.kind === "act" ? <Act key={e.id} a={e.a} newest={e.a === next} /> : <Decision key={e.id} d={e.d} />))}
           {!list.length && <Empty>{all.length ? "Nothing fits these filters." : "Nothing has been decided yet."}</Empty>}
         </ol>
         {!has("GET", "/api/v1/acts") && decisions.value && <Absent>This server keeps no list of operators' acts; what they did stands among the decisions.</Absent>}

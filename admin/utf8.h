@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Is a text made of whole UTF-8 characters? JSON takes no others, and texts from outside or cut texts may not be. */
+#ifndef WEIR_ADMIN_UTF8_H
+#define WEIR_ADMIN_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/** Bytes of the character that begins at `p`, in a text that ends with NUL; 0 when none does. (Overlong forms and
+ *  surrogates of three bytes pass: whoever encodes refuses them.) */
+static inline size_t utf8_bytes(const char *p)
+{
+	unsigned char c = (unsigned char)*p;
+	size_t n = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
+
+	for (size_t k = 1; k < n; k++)
+		if (((unsigned char)p[k] & 0xc0) != 0x80)
+			return 0;
+	return n;
+}
+
+static inline bool utf8_whole(const char *text)
+{
+	for (size_t n; *text; text += n)
+		if ((n = utf8_bytes(text)) == 0)
+			return false;
+	return true;
+}
+
+#endif

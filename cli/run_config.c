@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* What a running server shows of its configuration: the files as they were read, and what each line of them says. Values whose
+ * line has ${} are left out, since an environment may hold secrets. */
+#include "run_config.h"
+
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include "config.h"
+
+/* Each function makes *list NULL when memory is short. */
+static void append(json_t **list, json_t *item)
+{
+	if (json_array_append_new(*list, item) == 0)
+		return;
+	json_decref(*list);
+	*list = NULL;
+}
+
+static void add_line(void *arg, const struct config_said *said)
+{
+	json_t **lines = arg;
+
+	append(lines, json_pack("{s:s, s:i, s:s, s:s?}", "file", said->file, "line", said->line,
+			  "path", said->path, "value", said->value));
+}
+
+static json_t *files_json(const struct weir_spec *spec)
+{
+	json_t *files = json_array();
+	const char *name;
+	char *text;
+	int rc;
+
+	for (int i = 0; (rc = config_text(spec, i, &name, &text)) == 0; i++) {
+		append(&files, json_pack("{s:s, s:s}", "file", name, "text", text));
+		free(text);
+	}
+	if (rc == WEIR_ENOENT)
+		return files;
+	json_decref(files);
+	return NULL;
+}
+
+char *run_config_json(const struct weir_spec *spec)
+{
+	json_t *lines = json_array();
+
+	if (config_said(spec, add_line, &lines) != 0) {
+		json_decref(lines);
+		lines = NULL;
+	}
+	json_t *doc = json_pack("{s:o, s:o}", "files", files_json(spec), "lines", lines);
+	char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+	json_decref(doc);
+	return text;
+}

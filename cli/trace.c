@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * trace: the slowest requests of the last two minutes, each with a line per stage: when it came there, how long it waited and
+ * was served, and both as a bar over the time of the whole request.
+ */
+#include "act.h"
+
+#include <string.h>
+
+/* Fits with the other columns into 80. */
+#define BAR 32
+
+static double number(const json_t *map, const char *key)
+{
+	return json_number_value(json_object_get(map, key));
+}
+
+static int column(double at, double took)
+{
+	double c = took > 0 ? at / took * BAR : 0;
+
+	return c < 0 ? 0 : c > BAR ? BAR : (int)(c + 0.5);
+}
+
+/* Blanks before it came, '.' for the wait, '#' for the service (one at least). */
+static void draw(char bar[BAR + 1], const json_t *span, double took)
+{
+	double after = number(span, "after"), begun = after + number(span, "wait");
+	int from = column(after, took), start = column(begun, took);
+	int end = column(begun + number(span, "service"), took);
+
+	start = start < BAR ? start : BAR - 1;
+	end = end > start ? end : start + 1;
+	memset(bar, ' ', BAR);
+	for (int i = from; i < start; i++)
+		bar[i] = '.';
+	memset(bar + start, '#', (size_t)(end - start));
+	bar[BAR] = '\0';
+}
+
+static void print_request(const json_t *request)
+{
+	const json_t *spans = json_object_get(request, "spans");
+	double took = number(request, "took");
+	char at[32], text[3][32], bar[BAR + 1];
+
+	printf("%8s  %s  (%s, %s, %s)\n", act_duration(text[0], took), act_text(request, "path"),
+	    act_text(request, "class"), act_text(request, "outcome"),
+	    act_time(at, number(request, "at")));
+	for (size_t i = 0; i < json_array_size(spans); i++) {
+		const json_t *span = json_array_get(spans, i);
+		draw(bar, span, took);
+		printf("  %-16.16s %8s %8s |%s|\n", act_text(span, "stage"),
+		    act_duration(text[1], number(span, "wait")),
+		    act_duration(text[2], number(span, "service")), bar);
+	}
+	long long more = json_integer_value(json_object_get(request, "hops")) -
+			 (long long)json_array_size(spans);
+	if (more > 0)
+		printf("  and %lld more stages, which are in the time of the last one\n", more);
+}
+
+int verb_trace(const struct verb *verb, const struct verb_args *args)
+{
+	char path[ACT_PATH_MAX];
+	json_t *doc;
+	int n = 10;
+
+	if (!act_count(verb, args, 500, &n))
+		return VERB_USAGE;
+	snprintf(path, sizeof(path), "/api/v1/requests/slowest?n=%d", n);
+	int rc = act_ask(verb, args, "GET", path, NULL, &doc);
+	if (rc != VERB_OK || args->json)
+		return rc != VERB_OK ? rc : act_print(doc);
+	const json_t *list = json_object_get(doc, "requests");
+	if (json_array_size(list) == 0)
+		puts("no request ended in the last two minutes");
+	else
+		printf("  %-16s %8s %8s\n", "STAGE", "WAIT", "SERVICE");
+	for (size_t i = 0; i < json_array_size(list); i++)
+		print_request(json_array_get(list, i));
+	json_decref(doc);
+	return VERB_OK;
+}

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Watching a running server from the command line: top as frames and on a terminal with keys, trace.
+# Arguments: PROGRAM SOURCE_DIR.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/server.sh
+. "$(dirname "$0")/server.sh"
+
+sed -i 's/to: { request: hello }/to: { request: slow }/' server.yaml
+echo '  slow:  { use: delay, with: { time: 5ms }, to: hello }' >>server.yaml
+
+one() { weir "$@" --admin "$admin"; }
+
+# ---- without a server ----
+weir top --admin http://127.0.0.1:1
+is exit 3
+is err has 'no weir server answers'
+weir trace --admin http://127.0.0.1:1
+is exit 3
+weir top -n none
+is exit 2
+weir trace -n 0
+is exit 2
+for verb in top trace; do
+	weir "$verb" --help
+	is exit 0
+	is out has "weir $verb"
+done
+
+launch server.yaml
+
+# ---- frames ----
+one top
+is exit 0
+is out has 'tested  up 0:00:'
+is out has 'slow'
+is out has 'running'
+is out lacks $'\033'
+checks=$((checks + 1))
+awk 'length > 80 { bad = 1 } END { exit bad }' <<<"$out" || fail 'a line is longer than 80'
+one top -n 2
+is exit 0
+checks=$((checks + 1))
+[ "$(grep -c '^STAGE ' <<<"$out")" = 2 ] || fail 'expected two frames'
+
+# ---- the slowest ----
+one trace
+is exit 0
+is out has 'no request ended'
+curl -sS --max-time 60 "${web}a?b=c" >/dev/null
+one trace
+is exit 0
+is out has 'GET /a?b=c  (default, ok,'
+is out has 'slow '
+is out has '#'
+one trace -n 1 -o json
+is exit 0
+is out has '"path": "GET /a?b=c"'
+is out has '"stage": "hello"'
+
+# ---- the configuration ----
+about='GET /api/v1/config'
+out=$(curl -sS --max-time 60 "${admin}api/v1/config") rc=$?
+is exit 0
+is out has '"file":"server.yaml","text":"weir: 1\nname: tested\n'
+is out has '${ADMIN:-127.0.0.1:0}'
+is out has '"path":"admin.listen","value":null'
+is out has '"path":"stages.slow.with.time","value":"5ms"'
+is out has '"path":"name","value":"tested"'
+is out lacks 'queue.limit'
+
+# ---- on a terminal ----
+cat >terminal.py <<'PY'
+"""terminal.py PROGRAM ADMIN: weir top on a terminal of 80 x 24; keys, and what the screen then shows."""
+import fcntl, os, pty, select, struct, sys, termios, time
+
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ["TERM"] = "xterm"
+    os.execv(sys.argv[1], [sys.argv[1], "top", "--admin", sys.argv[2]])
+fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+seen = b""
+
+
+def until(word, since=0):
+    """Read until `word` was shown behind place `since`; the place behind it."""
+    global seen
+    end = time.monotonic() + 60
+    while word not in seen[since:]:
+        if not select.select([fd], [], [], max(0, end - time.monotonic()))[0]:
+            sys.exit(f"{word} was not shown; {seen[since:]!r}")
+        try:
+            seen += os.read(fd, 65536)
+        except OSError:
+            sys.exit(f"{word} was not shown before it ended; {seen[since:]!r}")
+    return since + seen[since:].index(word) + len(word)
+
+
+at = until(b"q quit")
+assert b"\033[?1049h" in seen[:at]
+os.write(fd, b"/slo\n")
+at = until(b"/ filter slo", at)
+os.write(fd, b"p")
+at = until(b"slow is paused", at)
+os.write(fd, b"r")
+at = until(b"slow is running", at)
+os.write(fd, b"s")
+at = until(b"s sort (shed)", at)
+os.write(fd, b"\033[B\033[A")  # arrows do no harm
+os.write(fd, b"w")
+at = until(b"(any key)", at)
+os.write(fd, b" ")
+at = until(b"q quit", at)
+os.write(fd, b"q")
+at = until(b"\033[?1049l", at)
+_, status = os.waitpid(pid, 0)
+sys.exit(os.waitstatus_to_exitcode(status))
+PY
+about='weir top on a terminal'
+python3 terminal.py "$program" "$admin" >out 2>err
+rc=$? out=$(<out) err=$(<err)
+is exit 0
+
+kill -TERM "$pid"
+ended
+is exit 0
+finish
