@@ -160,7 +160,7 @@ static void take_slot(
 static const char *take_all(struct history *h, const char *data, size_t n)
 {
 	struct file_head head;
-	int series[HISTORY_SERIES_MAX];
+	int series[HISTORY_SERIES_MAX] = {0};
 
 	if (n < sizeof(head))
 		return "it is cut short";

@@ -120,7 +120,7 @@ json_t *tick_json(
 	double uptime = v->started_ns ? (double)(v->now_ns - v->started_ns) / 1e9 : 0;
 
 	return json_pack("{s:f, s:f, s:i, s:s, s:b, s:b, s:o, s:o, s:n, s:{s:o, s:i}}", "at",
-	    (double)(v->wall_ns / 1000000) / 1e3, "uptime", rint(uptime * 1e3) / 1e3, "hz", a->hz,
+	    rint((double)v->wall_ns / 1e6) / 1e3, "uptime", rint(uptime * 1e3) / 1e3, "hz", a->hz,
 	    "overload", mode[a->overload], "ready", v->ready, "draining", v->draining, "stages",
 	    stages_json(v, sample), "classes", classes_json(v, sample), "bottleneck", "self", "cpu",
 	    number(a->self_cpu), "watchers", a->watchers);

@@ -283,7 +283,7 @@ static int save(struct save *s, const char *path)
 {
 	struct weir_errs errs = {0};
 	char *old = NULL, *new = NULL;
-	size_t n_old, n_new;
+	size_t n_old = 0, n_new = 0;
 
 	int rc = config_edit(path, NULL, 0, &old, &n_old, &errs);
 	if (rc == 0)

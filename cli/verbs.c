@@ -69,7 +69,8 @@ const struct verb verb_table[] = {
 	"weir queue work -n 5 --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_JSON | VERB_COUNT,
 	1, 1, verb_queue},
     {"top", "watching", "[-n FRAMES] [--admin URL]",
-	"Watch the stages of a running server once a second, and pause, drain or resume one by a key",
+	"Watch the stages of a running server once a second, and pause, drain or resume one by a "
+	"key",
 	"weir top --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_COUNT, 0, 0, verb_top},
     {"trace", "watching", "[-n N] [--admin URL] [-o json]",
 	"Show where the slowest requests of the last two minutes spent their time, stage by stage",

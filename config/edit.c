@@ -211,6 +211,7 @@ static int place(struct edit *e, const struct weir_node *node, const char *path,
 
 static int find(struct edit *e, const struct config_change *c, FILE *out, struct splice *s)
 {
+	WEIR_ASSERT(e->source); /* parsed */
 	const struct weir_node *stages = weir_node_get(e->source->root, "stages");
 	const struct weir_node *stage = weir_node_get(stages, c->stage);
 	const struct weir_node *include = weir_node_get(e->source->root, "include");
@@ -230,9 +231,13 @@ static int find(struct edit *e, const struct config_change *c, FILE *out, struct
 static int parse(struct edit *e, const char *name)
 {
 	e->all = sources_new();
-	if (!e->all)
-		return source_no_memory(e->errs);
-	int rc = source_text(e->all, e->text, e->n, name, &e->source, e->errs);
+	if (!e->all) {
+		source_no_memory(e->errs);
+		return WEIR_ENOMEM;
+	}
+	struct source *source = NULL;
+	int rc = source_text(e->all, e->text, e->n, name, &source, e->errs);
+	e->source = source;
 	return rc == 0 ? tree_parse(e->all, e->source, e->errs) : rc;
 }
 
@@ -240,6 +245,7 @@ static int splice(struct edit *e, const struct splice *s, size_t added)
 {
 	char *text = malloc(e->n - s->n + added + 1);
 
+	WEIR_ASSERT(e->text && s->text);
 	if (!text)
 		return source_no_memory(e->errs);
 	memcpy(text, e->text, s->at);
@@ -285,10 +291,12 @@ static int read_file(struct edit *e, const char *path)
 	if (rc == 0) {
 		e->n = source->n;
 		e->text = malloc(e->n + 1);
-		if (e->text)
+		if (e->text) {
 			memcpy(e->text, source->text, e->n + 1);
-		else
-			rc = source_no_memory(e->errs);
+		} else {
+			source_no_memory(e->errs);
+			rc = WEIR_ENOMEM;
+		}
 	}
 	sources_free(all);
 	return rc;

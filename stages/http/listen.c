@@ -153,7 +153,8 @@ static int bind_address(
 		return bind_failed(err, text);
 	for (int i = 0; i < srv->n_io; i++) {
 		struct http_io *io = srv->io[i];
-		int fd = passed == -1 ? open_socket(&a, srv->n_io > 1) : passed_socket(&a, passed, i);
+		int fd =
+		    passed == -1 ? open_socket(&a, srv->n_io > 1) : passed_socket(&a, passed, i);
 		if (fd == -1)
 			return bind_failed(err, text);
 		io->listener[io->n_listeners].passed = passed != -1;
@@ -383,10 +384,11 @@ void listen_drain(struct http_io *io)
 	};
 	struct sock_fprog filter = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
 
+	/* Where it is refused, the race described above stays, rarely hit. */
 	for (int i = 0; i < io->n_listeners; i++)
 		if (!io->listener[i].passed)
 			setsockopt(io->listener[i].watch.fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter,
-			    sizeof(filter)); /* refused: the race described above stays, rarely hit */
+			    sizeof(filter));
 }
 
 void listen_close(struct http_io *io)

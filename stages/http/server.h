@@ -94,7 +94,7 @@ struct listener {
 	struct weir_watch watch; /* first */
 	struct http_io *io;
 	bool watched;
-	bool passed; /* by a service manager, which may keep and pass it again; shared by I/O threads */
+	bool passed; /* by a service manager, which may keep it; shared by I/O threads */
 };
 
 /** Longest cached "Server: ...\r\nDate: ...\r\n". */

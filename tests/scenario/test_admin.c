@@ -21,7 +21,8 @@ static void watched_start(struct watched *w)
 	struct weir_err err = {0};
 
 	server_start(&w->server);
-	CU_ASSERT_EQUAL_FATAL(admin_start(w->server.graph, NULL, "127.0.0.1:0", &w->admin, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(
+	    admin_start(w->server.graph, NULL, "127.0.0.1:0", &w->admin, &err), 0);
 }
 
 static void watched_stop(struct watched *w)

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * completion: what a shell needs to complete command lines of weir. Verbs, their options and what their first
+ * operand is come from the table of verbs, so a new verb is known as soon as it is in there; what only a run knows
+ * (stages of a server, options of verbs that read their own) the script asks for.
+ */
+#include "verb.h"
+
+#include <string.h>
+
+#include <weir/stage.h>
+
+static const char completion_head[] =
+    "# Completion of weir for bash, made by 'weir completion bash'. Put it into\n"
+    "# ~/.local/share/bash-completion/completions/weir, or: source <(weir completion bash)\n"
+    "\n"
+    "# Names of the stages of a server at the default address; cut ones are left out.\n"
+    "_weir_stages() {\n"
+    "\ttimeout 1 \"${COMP_WORDS[0]}\" ps 2>/dev/null |\n"
+    "\t\tawk 'on && $1 !~ /~$/ { print $1 } $1 == \"STAGE\" { on = 1 }'\n"
+    "}\n"
+    "\n"
+    "_weir() {\n"
+    "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} options='' "
+    "operand=''\n";
+
+/* Behind the case of verbs, which sets `options` and `operand`. */
+static const char completion_tail[] =
+    "\tif [ \"$COMP_CWORD\" = 1 ]; then\n"
+    "\t\tCOMPREPLY=($(compgen -W \"$verbs --help --version\" -- \"$cur\"))\n"
+    "\t\treturn\n"
+    "\tfi\n"
+    "\tcase \"$cur\" in\n"
+    "\t-*)\n"
+    "\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
+    "\t\treturn\n"
+    "\t\t;;\n"
+    "\tesac\n"
+    "\tcase \"$prev\" in\n"
+    "\t-o | --output)\n"
+    "\t\t[[ $options != *--json* ]] || operand=json\n"
+    "\t\t;;\n"
+    "\t-f | --format) operand='text|dot|mermaid' ;;\n"
+    "\tesac\n"
+    "\tcase \"$operand\" in\n"
+    "\t'') ;;\n"
+    "\tFILE | RUN) compopt -o default 2>/dev/null ;;\n"
+    "\tSTAGE) COMPREPLY=($(compgen -W \"$(_weir_stages)\" -- \"$cur\")) ;;\n"
+    "\tSTAGE.*)\n"
+    "\t\tCOMPREPLY=($(compgen -W \"$(_weir_stages)\" -S . -- \"$cur\"))\n"
+    "\t\tcompopt -o nospace 2>/dev/null\n"
+    "\t\t;;\n"
+    "\tTYPE) COMPREPLY=($(compgen -W \"$types\" -- \"$cur\")) ;;\n"
+    "\tVERB) COMPREPLY=($(compgen -W \"$verbs\" -- \"$cur\")) ;;\n"
+    "\t[[:upper:]]*) ;;\n"
+    "\t*) COMPREPLY=($(compgen -W \"${operand//|/ }\" -- \"$cur\")) ;;\n"
+    "\tesac\n"
+    "}\n"
+    "complete -F _weir weir\n";
+
+/** The first word of the usage without its brackets: FILE, STAGE, off|shadow|enforce; "" when it is an option. */
+static void completion_print_operand(const struct verb *verb, FILE *out)
+{
+	const char *word = verb->usage + strspn(verb->usage, "[");
+	int n = (int)strcspn(word, " ]");
+
+	while (n > 0 && word[n - 1] == '.') /* "RUN...": any number */
+		n--;
+	fprintf(out, "operand='%.*s'", *word == '-' ? 0 : n, word);
+}
+
+static void completion_print_verb(const struct verb *verb, FILE *out)
+{
+	fprintf(out, "\t%s)\n\t\t", verb->name);
+	completion_print_operand(verb, out);
+	if (verb->options & VERB_RAW) {
+		fprintf(out,
+		    "\n\t\toptions=$(\"${COMP_WORDS[0]}\" %s --help | grep -oE '^  --[a-z-]+')",
+		    verb->name);
+	} else {
+		fputs(" options='", out);
+		verb_print_options(verb, out);
+		fputc('\'', out);
+	}
+	fputs("\n\t\t;;\n", out);
+}
+
+static void completion_print_bash(FILE *out)
+{
+	const struct weir_stage_ops *type;
+
+	fputs(completion_head, out);
+	fputs("\tlocal verbs='", out);
+	for (const struct verb *v = verb_table; v->name; v++)
+		fprintf(out, "%s%s", v == verb_table ? "" : " ", v->name);
+	fputs("'\n\tlocal types='stage group class overload", out);
+	for (int i = 0; (type = weir_stage_type_at(i)); i++)
+		fprintf(out, " %s", type->name);
+	fputs("'\n\n\tCOMPREPLY=()\n\tcase \"${COMP_WORDS[1]}\" in\n", out);
+	for (const struct verb *v = verb_table; v->name; v++)
+		completion_print_verb(v, out);
+	fputs("\tesac\n", out);
+	fputs(completion_tail, out);
+}
+
+int verb_completion(const struct verb *verb, const struct verb_args *args)
+{
+	if (strcmp(args->operand[0], "bash") != 0)
+		return verb_misused(
+		    verb, "there is completion for 'bash', not for '%s'", args->operand[0]);
+	completion_print_bash(stdout);
+	return VERB_OK;
+}

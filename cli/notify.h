@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the service manager is told: the protocol of sd_notify(3), which needs no library. A message is a datagram
+ * of NAME=VALUE lines to the socket that $NOTIFY_SOCKET names.
+ *
+ *   init --ready--> READY=1, then WATCHDOG=1 each half of $WATCHDOG_USEC while the control thread ticks
+ *        --stopping--> STOPPING=1; WATCHDOG=1 whatever ticks, since a drain has time limits of its own
+ *        --end--> nothing more
+ *
+ * The feeding is a thread of its own: main waits for signals, and then for the drain. It takes no lock of the
+ * graph, so what is stuck there can not keep it from saying so. Without the variables nothing of this happens.
+ * All calls: main thread.
+ */
+#ifndef WEIR_CLI_NOTIFY_H
+#define WEIR_CLI_NOTIFY_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <weir/graph.h>
+
+#include "base/task.h"
+
+struct notify {
+	/* main's, constant from notify_ready on */
+	int fd; /* -1: there is nobody to tell */
+	struct sockaddr_un addr;
+	socklen_t addr_bytes;
+	int64_t watchdog_ns; /* $WATCHDOG_USEC, 0: nobody watches */
+	int64_t ready_ns;    /* CLOCK_MONOTONIC */
+	const struct weir_graph *graph;
+	char status[160];
+	bool feeding;
+	struct task task;
+	/* the feeding thread's */
+	bool silent; /* it feeds no more, and has said why */
+	/* told to the feeding thread, under the mutex */
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	bool stopping WEIR_GUARDED_BY(mutex);
+	bool ended WEIR_GUARDED_BY(mutex);
+};
+
+/** Read $NOTIFY_SOCKET (a path, or @NAME for an abstract one), $WATCHDOG_USEC and $WATCHDOG_PID, and remove them
+ *  from the environment, so that no child speaks for this process. What can not be used is said in the log. Before
+ *  other threads. Pairs with notify_end. */
+void notify_init(struct notify *n);
+
+/** Send `text`, one or more lines NAME=VALUE. False when there is nobody or it could not be sent; waits 1 s at most. */
+bool notify_say(const struct notify *n, const char *text);
+
+/** `graph`, which stays until notify_end, runs: say so, and feed the watchdog if there is one. */
+void notify_ready(struct notify *n, const struct weir_graph *graph);
+
+/** The drain begins. */
+void notify_stopping(struct notify *n);
+
+/** End the feeding. Legal after notify_init alone. */
+void notify_end(struct notify *n);
+
+/** May the watchdog be fed at `now_ns`, when the control thread last ticked at `ticked_ns`? Yes while that is not
+ *  longer ago than half of `watchdog_ns`, or than five ticks if that is more. Pure. */
+bool notify_ticks(int64_t now_ns, int64_t ticked_ns, int64_t watchdog_ns);
+
+#endif

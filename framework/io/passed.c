@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sockets that a service manager has passed; see weir/io.h. The protocol is that of sd_listen_fds(3), which needs
+ * no library: a number, a process id and names in the environment, and descriptors from 3 on.
+ *
+ *   passed --weir_passed_take--> kept --weir_passed_socket--> a stage's
+ *                                kept --weir_passed_report--> named in the log, left open
+ *
+ * The list belongs to the process, as its descriptors and its environment do. Main thread only.
+ */
+#include <weir/io.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <weir/log.h>
+
+/* The first descriptor, by the protocol. */
+#define PASSED_FIRST 3
+/* More sockets than a unit lists: a guess. */
+#define PASSED_MAX 64
+
+struct passed {
+	int fd; /* -1: somebody has taken it */
+	char name[64];
+};
+
+static struct passed passed[PASSED_MAX];
+static int n_passed;
+
+/* The whole number that a variable holds; false without one. */
+static bool env_number(const char *name, long *value)
+{
+	const char *text = getenv(name);
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*value = strtol(text, &end, 10);
+	return errno == 0 && *end == '\0';
+}
+
+/* Entry `i` of "web:admin", "" past its end. */
+static void name_of(const char *names, int i, char *out, size_t size)
+{
+	for (; names && i > 0; i--) {
+		names = strchr(names, ':');
+		if (names)
+			names++;
+	}
+	snprintf(out, size, "%.*s", names ? (int)strcspn(names, ":") : 0, names ? names : "");
+}
+
+static void take_one(int i, const char *names)
+{
+	struct passed *p = &passed[n_passed];
+
+	p->fd = PASSED_FIRST + i;
+	name_of(names, i, p->name, sizeof(p->name));
+	if (fcntl(p->fd, F_SETFD, FD_CLOEXEC) == -1)
+		weir_log(WEIR_LOG_WARN, "LISTEN_FDS promises the descriptor %d, which is not open",
+		    p->fd);
+	else
+		n_passed++;
+}
+
+int weir_passed_take(void)
+{
+	long pid = 0, n = 0;
+	bool ours =
+	    env_number("LISTEN_PID", &pid) && pid == getpid() && env_number("LISTEN_FDS", &n);
+	const char *names = getenv("LISTEN_FDNAMES");
+
+	n_passed = 0;
+	for (int i = 0; ours && i < n && i < PASSED_MAX; i++)
+		take_one(i, names);
+	if (ours && n > PASSED_MAX)
+		weir_log(WEIR_LOG_WARN,
+		    "%ld sockets were passed; those after the first %d are not looked at", n,
+		    PASSED_MAX);
+	unsetenv("LISTEN_PID");
+	unsetenv("LISTEN_FDS");
+	unsetenv("LISTEN_FDNAMES");
+	return n_passed;
+}
+
+/* ---- which is which ---- */
+
+static int socket_option(int fd, int option)
+{
+	int value = -1;
+	socklen_t n = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, option, &value, &n) == 0 ? value : -1;
+}
+
+static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
+{
+	if (a->sa_family != b->sa_family)
+		return false;
+	if (a->sa_family == AF_INET) {
+		const struct sockaddr_in *x = (const struct sockaddr_in *)a,
+					 *y = (const struct sockaddr_in *)b;
+		return x->sin_port == y->sin_port && x->sin_addr.s_addr == y->sin_addr.s_addr;
+	}
+	if (a->sa_family == AF_INET6) {
+		const struct sockaddr_in6 *x = (const struct sockaddr_in6 *)a;
+		const struct sockaddr_in6 *y = (const struct sockaddr_in6 *)b;
+		return x->sin6_port == y->sin6_port && x->sin6_scope_id == y->sin6_scope_id &&
+		       memcmp(&x->sin6_addr, &y->sin6_addr, sizeof(x->sin6_addr)) == 0;
+	}
+	return false;
+}
+
+static bool listens_at(int fd, const struct sockaddr *addr)
+{
+	struct sockaddr_storage bound = {0};
+	socklen_t n = sizeof(bound);
+
+	return socket_option(fd, SO_TYPE) == SOCK_STREAM && socket_option(fd, SO_ACCEPTCONN) == 1 &&
+	       getsockname(fd, (struct sockaddr *)&bound, &n) == 0 &&
+	       same_address((const struct sockaddr *)&bound, addr);
+}
+
+int weir_passed_socket(const struct sockaddr *addr)
+{
+	for (int i = 0; i < n_passed; i++) {
+		struct passed *p = &passed[i];
+		if (p->fd == -1 || !listens_at(p->fd, addr))
+			continue;
+		int fd = p->fd, flags = fcntl(fd, F_GETFL);
+		if (flags == -1 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) == -1)
+			continue;
+		p->fd = -1;
+		return fd;
+	}
+	return -1;
+}
+
+/* ---- what is left ---- */
+
+/* "127.0.0.1:8080", "[::1]:8080", a path, or what else can be said of it. */
+static void describe(int fd, char *out, size_t size)
+{
+	struct sockaddr_storage at = {0};
+	socklen_t n = sizeof(at);
+	char host[64], port[16];
+
+	if (getsockname(fd, (struct sockaddr *)&at, &n) == -1)
+		snprintf(out, size, "no socket");
+	else if (at.ss_family == AF_UNIX)
+		snprintf(out, size, "unix:%s", ((const struct sockaddr_un *)&at)->sun_path);
+	else if (getnameinfo((const struct sockaddr *)&at, n, host, sizeof(host), port,
+		     sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+		snprintf(out, size, at.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+	else
+		snprintf(out, size, "address family %d", at.ss_family);
+}
+
+int weir_passed_report(void)
+{
+	int left = 0;
+
+	for (int i = 0; i < n_passed; i++) {
+		const struct passed *p = &passed[i];
+		char at[160];
+		if (p->fd == -1)
+			continue;
+		describe(p->fd, at, sizeof(at));
+		weir_log(WEIR_LOG_WARN,
+		    "the socket '%s' that was passed as descriptor %d (%s) is none that a stage "
+		    "listens on: it is "
+		    "left alone",
+		    p->name, p->fd, at);
+		left++;
+	}
+	return left;
+}

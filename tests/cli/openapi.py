@@ -1,0 +1,377 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Holds /api/v1/openapi.json against real servers: openapi.py PROGRAM SOURCE_DIR
+
+  document   it is good OpenAPI as far as we use it, says of every object whether it may have more members, and has the
+             same routes as the index, neither more nor less
+  answers    of a server under load, before, while and after operators act, and of the servers of config/servers: status,
+             type and body are as the document says; so are refusals, ranges of parameters and bodies of requests
+  events     one stream: hello, ticks, decisions and acts
+  coverage   every answer that the document promises with 2xx was seen
+  itself     documents that are a little wrong are found to be wrong
+
+Needs python3-jsonschema; without it the test is skipped (exit code 77). Waits are for conditions, with a limit that only a
+broken server meets.
+"""
+import copy
+import http.client
+import json
+import os
+import socket
+import sys
+import tempfile
+import traceback
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from openapi_document import METHODS, Document, faults_of, parse
+from openapi_server import JSON, PATIENCE_S, Load, Server, Watcher, Wrong, check, result
+
+KNOB = "/api/v1/stages/{stage}/knobs/{knob}"
+
+SERVER = """
+weir: 1
+name: described
+admin: { listen: "127.0.0.1:0" }
+groups:
+  pair: { threads: { min: 1, max: 2 } }
+classes:
+  vip:  { match: { path: /vip* } }
+  bulk: {}
+stages:
+  web:
+    use: http.server
+    with: { listen: "127.0.0.1:0" }
+    to:   { request: route }
+  route:
+    use: router
+    with: { routes: [ { path: /old*, to: old }, { to: more } ] }
+    threads: inline
+    to: { old: gone, more: work }
+  gone: { use: drop, threads: inline }
+  work:
+    use: delay
+    with:      { time: 5ms }
+    threads:   { min: 1, max: 4 }
+    queue:     { limit: 64 }
+    slo:       1s
+    admission: { policy: threshold, threshold: 4 }
+    to:        parse
+  parse: { use: burn, group: pair, with: { time: 20us }, to: reply }
+  reply: { use: respond, group: pair, with: { body: "%s" } }
+""" % ("\u00e9" * 3000)  # longer than what is shown of a value, which is cut
+
+
+# ---- what is asked ----
+
+def ask_all(server, every_knob=False):
+    """Every GET, of every stage."""
+    graph = server.ask("GET", "/api/v1/graph", 200)
+    stages = [stage["name"] for stage in graph["stages"]]
+    for method, path, _ in server.document.operations():
+        if method == "GET" and "{" not in path and path != "/events":
+            server.ask("GET", path, 200)
+            server.ask("HEAD", path, 200)
+    kept = {stage["name"]: stage["queue"]["limit"] for stage in server.ask("GET", "/api/v1/stages", 200)["stages"]}
+    for stage in stages:
+        server.ask("GET", "/api/v1/stages/{stage}", 200, stage=stage)
+        server.ask("GET", "/api/v1/stages/{stage}/queue", 200 if kept[stage] else 422, stage=stage)
+        knobs = server.ask("GET", "/api/v1/stages/{stage}/knobs", 200, stage=stage)["knobs"]
+        for knob in knobs if every_knob else knobs[:1]:
+            server.ask("GET", KNOB, 200, stage=stage, knob=knob["name"])
+    page = server.raw("GET", "/")[1].startswith("text/html")
+    for parameter in server.document.paths["/{file}"]["parameters"]:
+        for file in parameter["schema"]["enum"]:
+            server.ask("GET", "/{file}", 200 if page else 404, file=file)
+    if not page:  # WEIR_UI=off
+        server.seen.add(("GET", "/{file}", 200))
+
+
+def ask_ranges(server):
+    """The ends of every range of whole numbers, and one further."""
+    for method, path, operation in server.document.operations():
+        for p in server.document.parameters(path, operation):
+            if p["in"] != "query" or path == "/events" or p["schema"]["type"] != "integer":
+                continue
+            low, high = p["schema"]["minimum"], p["schema"]["maximum"]
+            for value, want in ((low, 200), (high, 200), (low - 1, 400), (high + 1, 400), ("", 400), ("x", 400), ("1.5", 400)):
+                server.ask(method, path, want, query=f"{p['name']}={value}", stage="work")
+
+
+def ask_nowhere(server):
+    """What is not there, methods that are not, and acts of those who may not."""
+    problem = server.document.doc["components"]["schemas"]["Problem"]
+    names = {"stage": "work", "knob": "threads.max", "file": "app.js"}
+    page = server.raw("GET", "/")[1].startswith("text/html")
+    for target in ("/nowhere", "/api/v1/", "/api/v2", "/api/v1/stages/a%20b", "/" + "x" * 300):
+        status, media, body, _ = server.raw("GET", target)
+        check(status == 404 and media == "application/problem+json", f"{target[:40]}: {status} {media}")
+        check(not server.document.errors_of(parse(body), problem), f"{target[:40]}: no problem by its schema")
+    for path, item in server.document.paths.items():
+        if path == "/{file}" and not page:
+            continue
+        allowed = [m.upper() for m in METHODS if m in item]
+        for method in ("GET", "PUT", "POST", "DELETE", "PATCH"):
+            if method in allowed:
+                continue
+            status, media, body, allow = server.raw(method, path.format(**names), body="{}", headers=JSON)
+            check(status == 405 and media == "application/problem+json", f"{method} {path}: {status} {media}")
+            check(set(allow.split(", ")) - {"HEAD"} == set(allowed), f"{method} {path}: Allow: {allow}")
+            check(not server.document.errors_of(parse(body), problem), f"{method} {path}: no problem by its schema")
+    for method, path, _ in server.document.operations():
+        body = None if method in ("GET", "DELETE") else '{"value": "1"}' if path.endswith("{knob}") else "{}"
+        if "{stage}" in path:
+            server.ask(method, path, 404, body=body, stage="nosuch", knob="threads.max")
+        if "{knob}" in path:
+            server.ask(method, path, 404, body=body, stage="work", knob="no.such")
+        if method == "GET":
+            continue
+        server.ask(method, path, 415, body=body, headers={}, **names)
+        server.ask(method, path, 415, body=body, headers={"Content-Type": "text/plain"}, **names)
+        server.ask(method, path, 403, body=body, headers=dict(JSON, Origin="http://elsewhere.example"), **names)
+        server.ask(method, path, 403, body=body, headers=dict(JSON, **{"Sec-Fetch-Site": "cross-site"}), **names)
+    server.ask("GET", "/{file}", 404, file="nosuch.js")
+
+
+def ask_badly(server):
+    """What is refused before a route is looked at."""
+    path, host = "/api/v1/graph", f"Host: 127.0.0.1:{server.admin}\r\n"
+    cases = {
+        400: ["GET /api/v1/graph HTTP/9\r\n" + host, "nonsense\r\n" + host, f"GET {path} HTTP/1.1\r\n",
+              f"GET {path} HTTP/1.1\r\n{host}{host}", f"GET {path} HTTP/1.1\r\n{host}Content-Length: x\r\n",
+              f"GET {path} HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\n"],
+        413: [f"GET {path} HTTP/1.1\r\n{host}Content-Length: 8193\r\n"],
+        414: [f"GET {path}?{'x' * 9000} HTTP/1.1\r\n{host}"],
+        417: [f"GET {path} HTTP/1.1\r\n{host}Expect: 100-continue\r\n"],
+        421: [f"GET {path} HTTP/1.1\r\nHost: elsewhere.example\r\n", f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:1\r\n"],
+        431: [f"GET {path} HTTP/1.1\r\n{host}X: {'x' * 9000}\r\n"],
+    }
+    for want, heads in cases.items():
+        for head in heads:
+            with socket.create_connection(("127.0.0.1", server.admin), PATIENCE_S) as s:
+                s.sendall(head.encode() + b"\r\n")
+                r = http.client.HTTPResponse(s)
+                r.begin()
+                body, what = r.read(), f"{head[:70]!r}"
+            check(r.status == want, f"{what}: {r.status} and not {want}")
+            wrong = server.document.answer_errors("GET", path, r.status, r.headers.get("Content-Type", ""), body)
+            check(not wrong, f"{what}: {wrong}")
+
+
+def act_on_knobs(server):
+    def put(want, body, stage="work", knob="threads.max"):
+        return server.ask("PUT", KNOB, want, body=body, stage=stage, knob=knob)
+
+    server.ask("POST", "/api/v1/undo", 409)
+    put(200, '{"value": "6"}')
+    put(200, '{"value": 5, "for": null}')
+    check(put(200, '{"value": 7, "for": "10m"}')["expires_at"] is not None, "for 10m, and no expires_at")
+    check(server.ask("GET", KNOB, 200, stage="work", knob="threads.max")["overridden"] == "7", "7 is not overridden")
+    for body in ("", "{", "[]", "8", "{}", '{"value": null}', '{"value": [8]}', '{"value": 8, "value": 9}',
+                 '{"value": 8, "until": 9}', '{"for": "10m"}'):
+        put(400, body)
+    for body in ('{"value": "many"}', '{"value": 5000}', '{"value": true}', '{"value": 8, "for": "ever"}',
+                 '{"value": 8, "for": "1ns"}', '{"value": 8, "for": 10}'):
+        put(422, body)
+    fixed = [k["name"] for k in server.ask("GET", "/api/v1/stages/{stage}/knobs", 200, stage="work")["knobs"] if not k["live"]]
+    put(422, '{"value": "1"}', knob=fixed[0])
+    server.ask("DELETE", KNOB, 200, stage="work", knob="threads.max")
+    server.ask("DELETE", KNOB, 409, stage="work", knob="threads.max")
+    put(200, '{"value": "6ms", "for": "100ms"}', knob="with.time")
+    server.until(lambda: any(act["what"] == "expire" for act in server.ask("GET", "/api/v1/acts", 200)), "a value expired")
+    # Texts are cut in many places, and never inside a character.
+    for first in range(4):
+        text = "x" * first + "\u00e9\u20ac" * 600
+        put(422, json.dumps({"value": text}, ensure_ascii=first % 2 == 0))
+        put(422, json.dumps({"value": 1, "for": text}, ensure_ascii=False))
+        server.ask("PUT", "/api/v1/overload", 422, body=json.dumps({"mode": text}, ensure_ascii=False))
+
+
+def act_on_stages(server):
+    def post(verb, want, stage="work", body="{}"):
+        return server.ask("POST", "/api/v1/stages/{stage}/" + verb, want, body=body, stage=stage)
+
+    def state(stage):
+        return server.ask("GET", "/api/v1/stages/{stage}", 200, stage=stage)["state"]
+
+    check(post("pause", 200)["state"] == "paused", "a paused stage is not")
+    server.until(lambda: server.ask("GET", "/api/v1/stages/{stage}/queue", 200, query="n=3", stage="work")["oldest"],
+        "events wait at a paused stage")
+    ask_all(server)
+    post("resume", 200, body=None)
+    post("drain", 200)
+    server.until(lambda: state("work") == "drained", "a stage is drained")
+    ask_all(server)
+    post("resume", 200)
+    post("pause", 200, stage="web")
+    post("resume", 200, stage="web")
+    for verb, stage in (("pause", "route"), ("drain", "route"), ("drain", "web")):
+        post(verb, 422, stage=stage)
+    for verb in ("pause", "drain", "resume"):
+        for body in ('{"for": "1m"}', "[]", "no", "null"):
+            post(verb, 400, body=body)
+    check(state("work") == "running", "a refused act did something")
+    server.ask("POST", "/api/v1/undo", 400, body='{"id": 1}')
+
+
+def act_on_all(server):
+    for mode in ("off", "shadow", "enforce"):
+        told = server.ask("PUT", "/api/v1/overload", 200, body=json.dumps({"mode": mode}))
+        check(told == {"mode": mode}, f"overload mode {mode}: {told}")
+        ask_all(server)
+    for body in ("", "{", "{}", '{"mode": null}', '{"mode": "off", "for": "1m"}', '"off"'):
+        server.ask("PUT", "/api/v1/overload", 400, body=body)
+    for body in ('{"mode": "maybe"}', '{"mode": 1}', '{"mode": false}'):
+        server.ask("PUT", "/api/v1/overload", 422, body=body)
+
+
+def undo_all(server):
+    server.ask("POST", "/api/v1/undo", 200, body="")
+    server.ask("POST", "/api/v1/undo", 200, body=None)
+    for _ in range(256):
+        status, media, body, _ = server.raw("POST", "/api/v1/undo", "{}", JSON)
+        wrong = server.document.answer_errors("POST", "/api/v1/undo", status, media, body)
+        check(not wrong, f"undo: {status}: {wrong}")
+        if status != 200:
+            break
+    check(status == 409, f"undoing all ends with {status}: {body}")
+    server.ask("POST", "/api/v1/undo", 409, body="{}")
+
+
+def ask_past(server):
+    path = "/api/v1/history"
+    server.until(lambda: len(server.ask("GET", path, 200)["at"]) > 1, "the history has samples")
+    for query in ("", "step=1s", "step=10s", "stage=work", "stage=web&step=10s", "from=-5", "from=-5&to=-1", "from=0&to=1",
+                  "from=-1.5", "to=99999999999", "&", "stage="):
+        h = server.ask("GET", path, 200, query=query)
+        for name, stage in h["stages"].items():
+            columns = [c for key, c in stage.items() if key != "classes"]
+            columns += [c for one in stage.get("classes", []) for c in one.values()]
+            check(all(len(c) == len(h["at"]) for c in columns), f"history?{query}: columns of {name}")
+            check(("classes" in stage) == ("stage=w" in query), f"history?{query}: fields of {name}")
+    for query in ("step=2s", "step=", "from=x", "from=", "from=-1&to=-900", "x=1", "step=1s&step=1s", "from=1e5",
+                  "from=100000000001"):
+        server.ask("GET", path, 400, query=query)
+    server.ask("GET", path, 404, query="stage=nosuch")
+    server.ask("GET", path, 404, query="stage=" + "x" * 200)
+    path = "/api/v1/requests/slowest"
+    for query in ("", "class=vip", "class=", "class=bulk&n=1"):
+        check(server.ask("GET", path, 200, query=query)["requests"], f"slowest?{query}: none")
+    server.ask("GET", path, 404, query="class=nosuch")
+    server.ask("GET", path, 400, query="class=" + "x" * 200)
+    check(server.ask("GET", "/api/v1/decisions", 200, query="n=3")["decisions"], "there are no decisions")
+    check(len(server.ask("GET", "/api/v1/acts", 200, query="n=2")) == 2, "there are no two acts")
+
+
+# ---- events ----
+
+def ask_events(server):
+    for hz in server.document.paths["/events"]["get"]["parameters"][0]["schema"]["enum"]:
+        Watcher(server, f"hz={hz}", {"hello", "tick"} if hz else {"hello"}).end()
+    Watcher(server, "last=999999999999999999", {"hello", "tick"}).end()
+    for query in ("hz=2", "hz=", "last=x", "last=1000000000000000000", "x=1"):
+        server.ask("GET", "/events", 400, query=query)
+    server.ask("GET", "/events", 403, headers={"Origin": "http://elsewhere.example"})
+    server.ask("HEAD", "/events", 200)
+
+
+# ---- itself ----
+
+def check_itself(server):
+    """Small mistakes in the document must be found."""
+    def found(change, what):
+        d = Document(copy.deepcopy(server.document.doc))
+        change(d.doc)
+        wrong = d.against(parse(server.bodies["GET", "/api/v1", 200][1]))
+        for (method, path, status), (media, body) in server.bodies.items():
+            if method == "GET" and path in ("/api/v1/graph", "/api/v1/stages") and not wrong:
+                wrong = d.answer_errors(method, path, status, media, body)
+        check(wrong, f"nobody noticed: {what}")
+
+    schemas = ("components", "schemas")
+    found(lambda d: d[schemas[0]][schemas[1]]["Stage"]["properties"].pop("held"), "a member that is not described")
+    found(lambda d: d[schemas[0]][schemas[1]]["Stage"]["required"].append("heldd"), "a member that is not there")
+    found(lambda d: d[schemas[0]][schemas[1]]["Count"].update(type="string"), "another type")
+    found(lambda d: d[schemas[0]][schemas[1]]["Placement"]["enum"].remove("inline"), "a word that is not described")
+    found(lambda d: d["paths"].pop("/api/v1/acts"), "a route that is not described")
+    found(lambda d: d["paths"].update({"/x": {"get": {}}}), "a route that is not there")
+    found(lambda d: d["paths"]["/api/v1/graph"]["get"]["responses"].pop("200"), "a status that is not described")
+
+
+def take_document(server, path):
+    """The document as this server tells it, which is the file in the tree."""
+    status, media, body, _ = server.raw("GET", "/api/v1/openapi.json")
+    check(status == 200 and media == "application/json", f"openapi.json: {status} {media}")
+    with open(path, "rb") as f:
+        check(body == f.read(), "the program has another document than the tree")
+    server.document = Document(parse(body))
+
+
+def try_described(program, top, work):
+    """The server above, all there is to ask. Returns the document."""
+    yaml = os.path.join(work, "described.yaml")
+    with open(yaml, "w", encoding="utf-8") as f:
+        f.write(SERVER)
+    server = Server(program, yaml, work)
+    load = None
+    try:
+        take_document(server, os.path.join(top, "admin", "openapi.json"))
+        for fault in faults_of(server.document):
+            check(False, fault)
+        for wrong in server.document.against(server.ask("GET", "/api/v1", 200)):
+            check(False, wrong)
+        ask_all(server, every_knob=True)
+        load = Load(server)
+        server.until(lambda: sum(c["completed_total"] and sum(c["shed_total"].values())
+            for c in server.ask("GET", "/api/v1/stages/{stage}", 200, stage="work")["classes"]), "work is shed")
+        watcher = Watcher(server, "hz=4", {"hello", "tick", "decision", "act"})
+        for step in (ask_all, act_on_knobs, act_on_stages, act_on_all, ask_past, ask_ranges, ask_nowhere, ask_badly, ask_events):
+            step(server)
+        watcher.end()
+        undo_all(server)
+        ask_all(server)
+        check_itself(server)
+        for method, path, operation in server.document.operations():
+            for status in operation["responses"]:
+                if status.startswith("2"):
+                    check((method, path, int(status)) in server.seen, f"{method} {path}: {status} was never seen")
+    finally:
+        if load:
+            load.stop()
+        code = server.stop()
+    check(code == 0, f"the server ended with {code}: {server.said()}")
+    return server.document
+
+
+def try_shipped(program, top, work, document):
+    """The servers of config/servers: stages that the one above has not."""
+    folder = os.path.join(top, "config", "servers")
+    for name in sorted(n for n in os.listdir(folder) if n.endswith(".yaml")):
+        server = Server(program, os.path.join(folder, name), work, {"PORT": "0", "ADMIN_PORT": "0"})
+        try:
+            server.document = document
+            for _ in range(3):
+                c = http.client.HTTPConnection("127.0.0.1", server.web, timeout=PATIENCE_S)
+                c.request("GET", "/")
+                c.getresponse().read()
+                c.close()
+            ask_all(server, every_knob=True)
+        finally:
+            code = server.stop()
+        check(code == 0, f"{name} ended with {code}: {server.said()}")
+
+
+def main():
+    program, top = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    with tempfile.TemporaryDirectory() as work:
+        try:
+            document = try_described(program, top, work)
+            try_shipped(program, top, work, document)
+        except Wrong as e:
+            check(False, str(e))
+        except (LookupError, OSError, TypeError, ValueError, http.client.HTTPException):
+            check(False, traceback.format_exc())
+    return result()
+
+
+sys.exit(main())
