@@ -5,7 +5,7 @@
  * This file has the tables (knobs, metrics, ops), the life of the server and what an I/O thread
  * does per turn. conn.c, read.c, write.c are connections; stream.c and what is below it (guard,
  * parse, chunk) turn bytes into requests; request.c and response.c are what stages see; listen.c
- * accepts; drain.c stops.
+ * accepts; pause.c pauses; drain.c stops.
  *
  * I/O threads live from start to fini, longer than the drain: events that end late (WEIR_ECLOSED)
  * still find their way home.
@@ -24,6 +24,7 @@
 #include "http/drain.h"
 #include "http/guard.h"
 #include "http/listen.h"
+#include "http/pause.h"
 #include "http/wire.h"
 
 /* Descriptors for all that is not a client: listeners, files, logs, plug-ins. A guess. */
@@ -64,32 +65,11 @@ static void publish_counts(struct http_io *io)
 	}
 }
 
-/* An operator has paused the source, or let it go on: with what has been read already, and what waits
- * in the sockets. */
-static void io_check_pause(struct http_io *io)
-{
-	/* Partner: server_pause. */
-	bool paused = atomic_load_explicit(&io->srv->paused, memory_order_acquire);
-	struct conn *next;
-
-	if (WEIR_LIKELY(paused == io->paused))
-		return;
-	io->paused = paused;
-	io_touch(io);
-	listen_pause(io);
-	for (struct conn *c = io->conns; c; c = next) {
-		next = c->next;
-		if (!c->blocked && !c->lingering)
-			conn_parse(c);
-		conn_settle(c);
-	}
-}
-
 static void io_turn_end(struct weir_loop *loop)
 {
 	struct http_io *io = weir_loop_data(loop);
 
-	io_check_pause(io); /* first: what it lets parse may be refused, and ready, at once */
+	pause_check(io); /* first: what it lets parse may be refused, and ready, at once */
 	run_ready(io);
 	io_check_drain(io);
 	publish_counts(io);
@@ -297,16 +277,6 @@ static void server_stop(struct weir_stage *st, int64_t until_ns)
 		drain_run(srv, conf->linger_ns, until_ns);
 }
 
-static void server_pause(struct weir_stage *st, bool paused)
-{
-	struct http_server *srv = weir_state(st);
-
-	/* Partner: io_check_pause. */
-	atomic_store_explicit(&srv->paused, paused, memory_order_release);
-	for (int i = 0; i < srv->n_io; i++)
-		weir_loop_wake(srv->io[i]->loop);
-}
-
 static void server_fini(struct weir_stage *st)
 {
 	struct http_server *srv = weir_state(st);
@@ -487,7 +457,7 @@ const struct weir_stage_ops weir_stage_http_server = {
     .start = server_start,
     .stop = server_stop,
     .fini = server_fini,
-    .pause = server_pause,
+    .pause = pause_server,
 };
 
 uint16_t weir_http_port(const struct weir_stage *st, int i)

@@ -127,6 +127,7 @@ struct http_io {
 	struct weir_timer accept_timer; /* tries again */
 	bool accept_paused;
 	bool paused; /* as srv->paused when this thread last looked: nothing is accepted or read */
+	bool pause_seen; /* the same, for who pauses; under srv->lock */
 	struct pool pool;
 	struct conn *conns;                   /* all that are open */
 	struct conn *waiting, **waiting_tail; /* those without a request, longest waiting first */

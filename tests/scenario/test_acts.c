@@ -82,7 +82,7 @@ static void test_a_paused_source(void)
 	struct server s = server_new("t.reply");
 	struct answer a = {0};
 
-	fixture_set(s.web, "with.header_timeout", "300ms");
+	fixture_set(s.web, "with.header_timeout", "1500ms");
 	server_start(&s);
 	int open = client_open(s.port), half = client_open(s.port);
 	CU_ASSERT(client_say(open, GET("/x")));
@@ -93,8 +93,8 @@ static void test_a_paused_source(void)
 	int fresh = client_open(s.port); /* the kernel takes it */
 	CU_ASSERT(client_say(open, GET("/x") GET("/x")));
 	CU_ASSERT(client_say(fresh, GET("/x")));
-	/* Two time-outs long there is nothing to be seen of them. */
-	usleep(700000);
+	/* For longer than a time-out there is nothing to be seen of them. */
+	usleep(1700000);
 	CU_ASSERT_EQUAL(offered(&s), 2);
 	CU_ASSERT_EQUAL(steer(&s, "web", WEIR_STEER_RUN), 0);
 	CU_ASSERT(client_say(half, "Host: x\r\n\r\n"));
