@@ -75,7 +75,7 @@ struct weir_graph {
 	atomic_int phase;
 	atomic_int overload_mode; /* enum weir_admission_mode; stored in every sink's mode_cap */
 	atomic_bool hurry;
-	int64_t started_ns;
+	_Atomic int64_t started_ns; /* 0 before; the admin endpoint looks earlier */
 	/* drain waits here: pulsed at the end of batches while DRAINING */
 	pthread_mutex_t drain_mutex;
 	pthread_cond_t drain_cond;

@@ -243,9 +243,10 @@ int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)
 	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_BUILT);
 	if (thread_spare_new(g, "drain", &g->drain_thread) != 0)
 		return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
-	g->started_ns = clock_now_ns();
+	int64_t now_ns = clock_now_ns();
+	atomic_store(&g->started_ns, now_ns);
 	for (int i = 0; i < g->n_stages; i++)
-		g->stages[i]->sink.started_ns = g->started_ns;
+		g->stages[i]->sink.started_ns = now_ns;
 	stack_prepare(); /* without it the watchdog has no stacks to show */
 	atomic_store(&g->phase, GRAPH_RUNNING);
 	for (int i = 0; i < g->n_pools; i++)

@@ -16,6 +16,7 @@ static void run_placed(const char *placement)
 		struct weir_stage_spec *s = &spec->stages[i];
 		s->threads.max = 2;
 		fixture_set(s, "queue.limit", "20000"); /* a fast sender must not be refused here */
+		fixture_set(s, "admission.policy", "none");
 		s->inlined = strcmp(placement, "inline") == 0;
 		if (strcmp(placement, "group") == 0)
 			weir_spec_text(&s->group, "shared");
