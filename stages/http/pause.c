@@ -44,7 +44,8 @@ void pause_check(struct http_io *io)
 	say_seen(io, paused);
 }
 
-static bool all_seen(const struct http_server *srv) WEIR_REQUIRES(&srv->lock)
+/* The caller holds srv->lock. */
+static bool all_seen(const struct http_server *srv)
 {
 	for (int i = 0; i < srv->n_io; i++)
 		if (!srv->io[i]->pause_seen)

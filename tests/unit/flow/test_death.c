@@ -61,7 +61,7 @@ static struct weir_spec *spec_of(const char *use)
 	fixture_set(a, "threads.max", "1");
 	fixture_set(a, "cohort.max", "128");
 	fixture_set(a, "cohort.linger", "1ms"); /* so that the first batch is as large as that */
-	weir_log_set_fd(-1); /* the death is logged */
+	weir_log_set_fd(-1);                    /* the death is logged */
 	prepare(200);
 	return spec;
 }
