@@ -79,11 +79,13 @@ static void test_a_draining_stage(void)
  * read late is read in vain, and no time-out strikes for it. */
 static void test_a_paused_source(void)
 {
-	struct server s = server_new("t.reply");
+	struct server s = server_new("t.reply"), other = server_new("t.reply");
 	struct answer a = {0};
 
 	fixture_set(s.web, "with.header_timeout", "1500ms");
+	fixture_set(other.web, "with.header_timeout", "1500ms");
 	server_start(&s);
+	server_start(&other);
 	int open = client_open(s.port), half = client_open(s.port);
 	CU_ASSERT(client_say(open, GET("/x")));
 	CU_ASSERT(answer_read(open, &a) && a.status == 200);
@@ -93,8 +95,10 @@ static void test_a_paused_source(void)
 	int fresh = client_open(s.port); /* the kernel takes it */
 	CU_ASSERT(client_say(open, GET("/x") GET("/x")));
 	CU_ASSERT(client_say(fresh, GET("/x")));
-	/* For longer than a time-out there is nothing to be seen of them. */
-	usleep(1700000);
+	/* Until a request that was begun later, elsewhere, has run out of time there is nothing to be seen of them. */
+	int late = client_open(other.port);
+	CU_ASSERT(client_say(late, "GET /half HTTP/1.1\r\n"));
+	CU_ASSERT(answer_read(late, &a) && a.status == 408);
 	CU_ASSERT_EQUAL(offered(&s), 2);
 	CU_ASSERT_EQUAL(steer(&s, "web", WEIR_STEER_RUN), 0);
 	CU_ASSERT(client_say(half, "Host: x\r\n\r\n"));
@@ -106,8 +110,10 @@ static void test_a_paused_source(void)
 	close(open);
 	close(half);
 	close(fresh);
+	close(late);
 	answer_free(&a);
 	server_stop(&s);
+	server_stop(&other);
 }
 
 /* A stop finds the source and the stage paused: who has sent is answered. */
