@@ -83,6 +83,7 @@ static void test_a_paused_source(void)
 	struct answer a = {0};
 
 	fixture_set(s.web, "with.header_timeout", "1500ms");
+	fixture_set(s.web, "with.idle_timeout", "1500ms");
 	fixture_set(other.web, "with.header_timeout", "1500ms");
 	server_start(&s);
 	server_start(&other);
