@@ -90,6 +90,12 @@ test("a page that is opened late shows what was before", async ({ open }) => {
   assert.ok(await page.evaluate(() => performance.now() < 280000));
 });
 
+test("a curve of which nothing is known is not drawn", async ({ open }) => {
+  const page = await open({});
+  await page.locator(".big .spark-line").nth(2).waitFor({ state: "attached" }); // requests, shed, waiting; then the wait
+  assert.equal(await page.locator(".big .spark-line").count(), 3); // and `open` has seen that nothing is on the console
+}, { world: { idle: true } });
+
 test("a chart tells its values under the pointer and to the keyboard", async ({ open }) => {
   const page = await open({ hash: "#/stage/work" });
   const plot = page.locator(".plot").first();

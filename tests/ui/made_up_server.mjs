@@ -18,7 +18,7 @@ const ROUTES = ["GET /api/v1/graph", "GET /api/v1/stages", "GET /api/v1/stages/{
 
 const round = (x) => Math.round(x * 1e6) / 1e6;
 
-// options: { dist, role, without: [routes], names: { web, backend, work, answer }, classes, evil: text put into every free text }
+// options: { dist, role, idle: nothing waits, without: [routes], names: { web, backend, work, answer }, classes, evil: text put into every free text }
 export class World {
   constructor(options = {}) {
     this.options = options;
@@ -111,8 +111,8 @@ export class World {
   sample(s, t, withClasses) {
     const r = this.load(t) * s.share, pool = s.placement === "pool";
     const out = { name: s.name, in: round(r), done: round(r * (1 - (s.shed || 0))), shed: round(r * (s.shed || 0)), failed: 0, ahead: 0,
-      queue: pool ? Math.round(40 + 30 * Math.sin(t / 15)) : 0, oldest: pool ? s.wait : 0, wait_p50: pool ? s.wait : null,
-      wait_p99: pool ? round(s.wait * (3 + Math.sin(t / 9))) : null, service_p50: s.service ?? null, service_p99: s.service ? 3 * s.service : null,
+      queue: pool ? Math.round(40 + 30 * Math.sin(t / 15)) : 0, oldest: pool ? s.wait : 0, wait_p50: pool && !this.options.idle ? s.wait : null,
+      wait_p99: pool && !this.options.idle ? round(s.wait * (3 + Math.sin(t / 9))) : null, service_p50: s.service ?? null, service_p99: s.service ? 3 * s.service : null,
       busy: pool ? 0.8 : 0, threads: s.threads || 0, pressure: pool ? 0.3 : 0, degradation: 0 };
     if (withClasses) out.classes = this.classes.map((_, i) => ({ in: round(r * (i ? 0.9 : 0.1)), done: round(r * 0.4), shed: i ? out.shed : 0, wait_p99: out.wait_p99 }));
     return out;

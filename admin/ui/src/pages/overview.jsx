@@ -132,8 +132,8 @@ function Spark({ at, data }) {
   return (
     <svg class="spark" viewBox="0 0 100 30" preserveAspectRatio="none" aria-hidden="true">
       <path class="spark-base" d="M0 29H100" />
-      {!line.slice(1).includes("M") && <path class="spark-area" d={`${line}L100 30L${(100 * (at[start] - from) / length).toFixed(2)} 30Z`} />}
-      <path class="spark-line" d={line} />
+      {line && !line.slice(1).includes("M") && <path class="spark-area" d={`${line}L100 30L${(100 * (at[start] - from) / length).toFixed(2)} 30Z`} />}
+      {line && <path class="spark-line" d={line} />}
     </svg>
   );
 }
