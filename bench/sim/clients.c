@@ -139,7 +139,9 @@ static void send(struct sim *s, uint32_t slot)
 	r->abandoned = false;
 	r->counted = s->now_ns >= s->conf->warmup_ns;
 	r->place = place_of(s, r);
+	r->asked_for = 0;
 	s->in_server++;
+	laws_sent(s);
 	if (r->counted) {
 		s->r->class[r->class_id].offered++;
 		s->r->class[r->class_id].retries += r->attempt > 0;

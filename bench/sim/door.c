@@ -90,6 +90,8 @@ static void refuse(struct sim *s, int stage, uint32_t slot, int reason, int by)
 	s->stage[stage].books[r->class_id].refused++;
 	if (for_whom != stage)
 		s->stage[for_whom].turned_ahead++;
+	laws_refused(s, stage, by, r, reason);
+	laws_saw(s, SIM_LAW_IDLE, 0);
 	if (over_load(reason) && stay_idle(s, st, coming_ns, lead_ns) > 0) {
 		if (s->now_ns >= s->conf->warmup_ns)
 			s->r->stage[for_whom].refused_idle++;
@@ -143,6 +145,7 @@ static void probe(struct sim *s, int stage, int class_id, uint16_t user,
 	struct sim_stage_result *r = &s->r->stage[stage];
 
 	r->probes++;
+	laws_saw(s, SIM_LAW_USER, 0);
 	if (!would_admit(st, state, view, class_id, user / 2)) {
 		r->user_inversions++;
 		laws_break(s, SIM_LAW_USER, stage,
@@ -160,6 +163,7 @@ static void check_sense(struct sim *s, int stage, struct part *q, int *m, int re
 {
 	int marked = 0;
 
+	laws_saw(s, SIM_LAW_SENSE, 0);
 	for (int i = 0; i < q->n; i++)
 		marked += q->refused[i];
 	bool flagged = marked == q->n - *m;
@@ -211,6 +215,8 @@ static int ask(struct sim *s, int gate, int stage, struct question *q)
 	view.left_ns = part.left_ns;
 	int m = p->admit(
 	    st->state, &st->conf->params, &view, q->class_id, part.n, part.refused, &reason);
+	if (probes)
+		laws_asked_again(s, stage, q->class_id, &view, before, m, reason);
 	check_sense(s, stage, &part, &m, reason);
 	st->books[q->class_id].policy_refused += (uint64_t)(part.n - m);
 	if (st->conf->params.mode != WEIR_ADMISSION_ENFORCE)
@@ -236,7 +242,10 @@ static void check_bound(struct sim *s, int stage)
 	    st->conf->slo_ns > 4 * st->mean_cost_ns ? st->conf->slo_ns : 4 * st->mean_cost_ns;
 
 	int64_t wait_ns = queue_work_ns(s, st) / threads;
-	if (st->mean_cost_ns == 0 || wait_ns <= bound_ns)
+	if (st->mean_cost_ns == 0)
+		return;
+	laws_saw(s, SIM_LAW_BOUND, (double)wait_ns / (double)bound_ns);
+	if (wait_ns <= bound_ns)
 		return;
 	s->r->stage[stage].over_bound++;
 	laws_break(s, SIM_LAW_BOUND, stage,
@@ -255,7 +264,7 @@ static void count_wanted(struct sim *s, int stage, const struct question *q)
 }
 
 /* Push what is left, as long as there is room. Returns how many entered. */
-static int enter_queue(struct sim *s, int stage, struct question *q)
+static int enter_queue(struct sim *s, int stage, struct question *q, unsigned asked_for)
 {
 	struct stage *st = &s->stage[stage];
 	int entered = 0;
@@ -263,6 +272,7 @@ static int enter_queue(struct sim *s, int stage, struct question *q)
 	for (int i = 0; i < q->n; i++) {
 		if (q->why[i] == 0 && st->length < st->conf->queue_limit) {
 			push(s, st, q->slot[i]);
+			s->req[q->slot[i]].asked_for |= (uint16_t)asked_for;
 			entered++;
 		} else if (q->why[i] == 0) {
 			refuse(s, stage, q->slot[i], WEIR_EQUEUE, -1);
@@ -281,16 +291,19 @@ static void admit_class(struct sim *s, int stage, struct question *q)
 	bool asks = p != &admission_none && st->conf->params.mode != WEIR_ADMISSION_OFF && !judged;
 	int ahead[SIM_STAGES_MAX], charged = 0;
 	int n_ahead = routes_ahead(s, stage, q->from, q->class_id, ahead);
+	unsigned asked_for = 0;
 
-	for (int i = 0; i < n_ahead; i++)
+	for (int i = 0; i < n_ahead; i++) {
 		ask(s, stage, ahead[i], q);
+		asked_for |= 1u << ahead[i];
+	}
 	if (asks)
 		charged = ask(s, stage, stage, q);
 	for (int i = 0; i < n_ahead; i++)
 		count_wanted(s, ahead[i], q);
 	if (asks)
 		count_wanted(s, stage, q);
-	int entered = enter_queue(s, stage, q);
+	int entered = enter_queue(s, stage, q, asked_for);
 	if (charged > entered && p->give_back)
 		p->give_back(st->state, charged - entered);
 	for (int i = 0; i < n_ahead; i++)
@@ -307,17 +320,20 @@ static void admit_class(struct sim *s, int stage, struct question *q)
 void door_offer(struct sim *s, int stage, const uint32_t *slot, int n)
 {
 	struct stage *st = &s->stage[stage];
-	struct question q = {.from = -1};
+	struct question q; /* 2 KB: what is set is what is read */
 	uint32_t left[WEIR_BATCH_MAX];
 	unsigned classes = 0;
 	int n_left = 0;
 
+	q.from = -1;
 	if (s->req[slot[0]].at > 0) /* a batch may be of several routes, but comes from one stage */
 		q.from = s->conf->route[s->req[slot[0]].route].stage[s->req[slot[0]].at - 1];
 	for (int i = 0; i < n; i++) {
 		const struct request *r = &s->req[slot[i]];
 		st->books[r->class_id].offered++;
 		routes_tried(s, q.from, stage, r->class_id);
+		if (q.from >= 0)
+			laws_arrived(s, stage, r);
 		if (r->deadline_ns <= s->now_ns) {
 			refuse(s, stage, slot[i], WEIR_EDEADLINE, -1);
 			continue;

@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What must hold (overload.md 3.10), looked at after each step at the stage that it touched, and
- * the last steps, kept for whoever must find out why it does not.
+ * the last steps, kept for whoever must find out why it does not. What must hold over time is in
+ * laws_*.c (laws.h); here are I1, I2 and the bounds of I11:
+ *
+ *   I1  at a stage and class, what was offered was refused, shed, completed or failed, or it is queued
+ *       or in a handler; and after a step each request that is with the server is queued or in a handler
+ *       of just one stage. Exact.
+ *   I2  the work that a policy is told is the sum over the queue of the costs that it is told; nothing
+ *       for an empty queue; what is on its way is never less than nothing. Exact. The queue is walked
+ *       every WALK_EVERY steps, its counters are looked at in each.
+ *   I11 a pool's target is within its bounds, all targets are within the budget, and no event waits
+ *       while a thread of the stage is idle. Exact.
  *
  * The books are counted where things happen; the queues and batches are what there is. The sums of
  * the two are compared, so a request that is lost, doubled or counted in the wrong place shows at
@@ -50,7 +60,8 @@ void laws_break(struct sim *s, enum sim_law law, int stage, const char *fmt, ...
 	char why[256], policy[160] = "";
 	va_list ap;
 
-	if (!(s->conf->laws & (unsigned)law) || s->stop)
+	s->r->law[__builtin_ctz((unsigned)law)].broken++;
+	if (!laws_asked(s, law) || s->stop)
 		return;
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
@@ -134,10 +145,53 @@ void laws_check(struct sim *s, int stage)
 {
 	const struct stage *st = &s->stage[stage];
 
+	laws_saw(s, SIM_LAW_BOOKS, 0);
+	laws_saw(s, SIM_LAW_WORK, 0);
+	laws_saw(s, SIM_LAW_THREADS, 0);
 	check_books(s, stage);
 	check_threads(s, stage);
 	if (st->length == 0 && queue_work_ns(s, st) != 0)
 		laws_break(s, SIM_LAW_WORK, stage, "work in an empty queue");
+	if (st->pipeline_ns < 0)
+		laws_break(s, SIM_LAW_WORK, stage, "%lld ns of work on its way",
+		    (long long)st->pipeline_ns);
 	if (s->r->events % WALK_EVERY == 0)
 		walk_queue(s, stage);
+}
+
+void laws_step(struct sim *s)
+{
+	uint32_t there = 0;
+
+	for (int i = 0; i < s->conf->n_stages; i++)
+		there += s->stage[i].length + s->stage[i].running;
+	if (there != s->in_server)
+		laws_break(s, SIM_LAW_BOOKS, 0, "%u requests with the server, %u at its stages",
+		    s->in_server, there);
+	if (s->now_ns < s->last_ns)
+		laws_break(s, SIM_LAW_READS, 0, "it was %lld ns before",
+		    (long long)(s->last_ns - s->now_ns));
+	s->last_ns = s->now_ns;
+}
+
+void laws_tick(struct sim *s)
+{
+	setting_tick(s);
+	for (int i = 0; i < s->conf->n_stages; i++) {
+		if (!s->lost_ticks)
+			laws_check(s, i);
+		laws_load_tick(s, i);
+		laws_pool_tick(s, i);
+		laws_state_tick(s, i);
+	}
+}
+
+const char *sim_law_name(int i)
+{
+	static const char *const names[SIM_LAWS_COUNT] = {"I1 books", "I2 work", "I7 deadlines",
+	    "I11 pools", "answers", "I3 idle threads", "I5 users", "I13 bound", "I4 waits",
+	    "I6 guarantees", "I8 midway", "I9 calm", "I10 normal again", "I11 steady",
+	    "I12 converges", "I14 returned", "I15 reads"};
+
+	return i >= 0 && i < SIM_LAWS_COUNT ? names[i] : NULL;
 }

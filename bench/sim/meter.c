@@ -169,6 +169,7 @@ static void tick_stage(struct sim *s, struct stage *st)
 	out.wait_p90_ns = m->wait_p90_ns;
 	out.service_p99_ns = m->service_p99_ns;
 	out.response_p90_ns = m->all_response_p90_ns;
+	laws_sampled(s, (int)(st - s->stage));
 	fill_classes(s, st, &out);
 	m->at_ns = s->now_ns;
 	if (st->conf->admission->tick && st->conf->params.mode != WEIR_ADMISSION_OFF)
@@ -238,6 +239,7 @@ static void resize_stage(struct sim *s, int i, double cpu)
 	int to = d.target > v.max ? v.max : d.target < v.min ? v.min : d.target;
 	if (to - v.target > v.budget_left)
 		to = v.target + (v.budget_left > 0 ? v.budget_left : 0);
+	laws_resized(s, i, to, d.rule);
 	workers_resize(s, i, to);
 }
 
@@ -267,13 +269,15 @@ void meter_tick(struct sim *s)
 {
 	fill_bin(s);
 	sim_at(s, s->now_ns + ADMISSION_TICK_NS, STEP_TICK, 0);
-	if (s->lost_ticks)
+	if (s->lost_ticks) {
+		laws_tick(s);
 		return;
+	}
 	for (int i = 0; i < s->conf->n_stages; i++)
 		tick_stage(s, &s->stage[i]);
 	routes_tick(s);
+	laws_routes(s);
 	if (s->now_ns - s->control_at_ns >= CONTROL_NS)
 		control(s);
-	for (int i = 0; i < s->conf->n_stages; i++)
-		laws_check(s, i);
+	laws_tick(s);
 }

@@ -130,6 +130,8 @@ static int init(struct sim *s, const struct sim_config *c, struct sim_result *r)
 	int rc = routes_init(s);
 	if (rc != 0)
 		return rc;
+	setting_init(s);
+	laws_state_init(s);
 	clients_start(s);
 	sim_at(s, ADMISSION_TICK_NS, STEP_TICK, 0);
 	sim_at(s, c->warmup_ns, STEP_MARK, 0);
@@ -149,6 +151,7 @@ static void fault(struct sim *s, uint32_t i)
 	switch (f->kind) {
 	case SIM_SLOW:
 		st->slow = begins ? f->factor : 1;
+		laws_slowed(s, f->stage);
 		break;
 	case SIM_LOST_TICKS:
 		s->lost_ticks += begins ? 1 : -1;
@@ -244,6 +247,7 @@ static void go(struct sim *s)
 			worker_computed(s);
 		else
 			step(s, heap_pop(&s->heap));
+		laws_step(s);
 	}
 	s->r->ended_ns = s->now_ns;
 	s->routes_at_ns = 0; /* now, whenever it was last */

@@ -141,10 +141,7 @@ static int64_t enter(struct sim *s, int stage, struct worker *w, uint32_t slot)
 	struct books *b = &st->books[r->class_id];
 	int64_t waited_ns = s->now_ns - r->queued_ns;
 
-	if (r->deadline_ns <= s->now_ns)
-		laws_break(s, SIM_LAW_DEADLINE, stage,
-		    "a handler starts %lld ns after the deadline",
-		    (long long)(s->now_ns - r->deadline_ns));
+	laws_left_queue(s, stage, r);
 	b->wait_ns += (uint64_t)waited_ns;
 	b->wait.count[weir_hist_bucket(waited_ns)]++;
 	b->handled++;

@@ -6,6 +6,7 @@
  *   door.c      admission and queues             workers.c  threads, batches, cores
  *   meter.c     ticks: samples, costs, resizing  laws.c     what must hold; the last steps
  *   routes.c    what is on its way where    result.c   totals and figures
+ *   laws_*.c    what must hold over time, see laws.h
  *
  * Requests and threads are slots of arrays, named by number, so that growing an array moves no
  * name. A request is in one place: with its client, in one queue, or in one batch.
@@ -19,6 +20,7 @@
 
 #include "admission/route.h"
 #include "heap.h"
+#include "laws.h"
 
 #define NONE UINT32_MAX
 
@@ -53,6 +55,7 @@ struct request {
 	uint16_t place;              /* of its user among all: admission_view.user */
 	uint8_t class_id, route, at, attempt, source;
 	bool in_server, abandoned, counted;
+	uint16_t asked_for; /* stages that a door asked for on its behalf, one bit each */
 };
 
 struct worker {
@@ -127,6 +130,7 @@ struct stage {
 	/* at the end of the warm-up */
 	int64_t busy_mark_ns;
 	uint64_t completed_mark;
+	struct stage_laws law;
 };
 
 struct source {
@@ -177,6 +181,8 @@ struct sim {
 	uint64_t tried[SIM_LINKS_MAX * WEIR_CLASSES_MAX];
 	int lost_ticks; /* faults under way */
 	uint64_t users_key, retry_key, retries;
+	struct setting set;
+	int64_t last_ns; /* time of the last step */
 	struct step_note note[NOTES];
 	uint64_t n_notes;
 };
@@ -230,8 +236,51 @@ void meter_tick(struct sim *s);
 
 /* laws.c */
 void laws_note(struct sim *s, const char *what, int stage, int class_id, int n, int m);
-void laws_check(struct sim *s, int stage);
+void laws_check(struct sim *s, int stage); /* a step touched the stage */
+void laws_step(struct sim *s);             /* a step is over */
+void laws_tick(struct sim *s);             /* a tick is, taken or lost */
 void laws_break(struct sim *s, enum sim_law law, int stage, const char *fmt, ...) WEIR_PRINTF(4, 5);
+
+static inline bool laws_asked(const struct sim *s, enum sim_law law)
+{
+	return s->conf->laws & (unsigned)law;
+}
+
+/** The law was looked at, and `used` of its limit was. */
+static inline void laws_saw(struct sim *s, enum sim_law law, double used)
+{
+	struct sim_law_result *r = &s->r->law[__builtin_ctz((unsigned)law)];
+
+	r->checked++;
+	if (used > r->worst)
+		r->worst = used;
+}
+
+/* laws_setting.c */
+void setting_init(struct sim *s);
+void setting_tick(struct sim *s);
+
+/* laws_door.c */
+void laws_sent(struct sim *s);
+void laws_arrived(struct sim *s, int stage, const struct request *r); /* not from a client */
+void laws_refused(struct sim *s, int gate, int by, const struct request *r, int reason);
+void laws_left_queue(struct sim *s, int stage, const struct request *r);
+void laws_slowed(struct sim *s, int stage); /* its services change */
+
+/* laws_load.c */
+void laws_load_tick(struct sim *s, int stage);
+
+/* laws_pool.c */
+void laws_pool_tick(struct sim *s, int stage);
+void laws_resized(struct sim *s, int stage, int to, const char *rule);
+
+/* laws_state.c */
+void laws_state_init(struct sim *s);
+void laws_state_tick(struct sim *s, int stage);
+void laws_routes(struct sim *s); /* the ways were looked at, and nothing happened since */
+void laws_sampled(struct sim *s, int stage); /* before the tick takes the books over */
+void laws_asked_again(struct sim *s, int stage, int class_id, const struct admission_view *view,
+    const unsigned char *before, int admitted, int reason);
 
 /* result.c */
 struct sim_bin *result_bin(struct sim *s);

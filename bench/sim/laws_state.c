@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is given back, and what is read.
+ *
+ *   I14 returned  Killing a handler, or a request that ends on its way, gives its credits back. Read: at each
+ *                 tick that is taken, no more work is on its way to a stage than the events that are queued or
+ *                 in handlers of the stages from which a way leads there can bring, at the dearest class's
+ *                 cost; so nothing when there are none. And a thread that died is back RETURN_NS
+ *                 later (control runs each 100 ms). The batch it had is I1's. Slack: 1 ns an event
+ *                 for rounding; in graphs with loops events may come more than once, and only "nothing" is
+ *                 looked at.
+ *   I15 reads     No torn reads of users and routes. That is about memory, and stays with ThreadSanitizer
+ *                 (tests/torture, .ci). What it means here: time and counters do not fall; and a policy is a
+ *                 function of its state and what it is given: asked again, with copies of both, it
+ *                 says the same and leaves the same state, and it writes nothing beyond that. Exact; the
+ *                 second question is asked with the probes of door.c, one in PROBE_EVERY.
+ */
+#include "world.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+#define RETURN_NS (100 * NS_PER_MS + 2 * ADMISSION_TICK_NS)
+
+/* ---- I14 ---- */
+
+/* From which stages does a way lead to each? */
+void laws_state_init(struct sim *s)
+{
+	for (int i = 0; i < s->conf->n_routes; i++) {
+		const struct sim_route *r = &s->conf->route[i];
+		uint32_t before = 0;
+		for (int at = 0; at < r->n; at++) {
+			s->stage[r->stage[at]].law.upstream |= before;
+			before |= 1u << r->stage[at];
+		}
+	}
+}
+
+static bool is_looped(const struct sim *s)
+{
+	for (int l = 0; l < s->n_links; l++)
+		if (s->link[l].loop)
+			return true;
+	return false;
+}
+
+static void check_credits(struct sim *s, int stage)
+{
+	const struct stage *st = &s->stage[stage];
+	int64_t n = 0, cost_ns = st->mean_cost_ns;
+
+	for (int i = 0; i < s->conf->n_stages; i++)
+		if (st->law.upstream >> i & 1)
+			n += s->stage[i].length + s->stage[i].running;
+	for (int k = 0; k < s->conf->n_classes; k++)
+		cost_ns = st->cost_ns[k] > cost_ns ? st->cost_ns[k] : cost_ns;
+	laws_saw(s, SIM_LAW_RETURNED, 0);
+	if (n == 0 ? st->pipeline_ns > 0 : !is_looped(s) && st->pipeline_ns > n * (cost_ns + 1))
+		laws_break(s, SIM_LAW_RETURNED, stage, "%.3f ms of work on its way, of %lld events",
+		    (double)st->pipeline_ns * 1e-6, (long long)n);
+}
+
+void laws_state_tick(struct sim *s, int stage)
+{
+	struct stage *st = &s->stage[stage];
+
+	if (st->live >= st->target || s->lost_ticks) {
+		st->law.missing_ns = 0;
+		return;
+	}
+	if (!st->law.missing_ns)
+		st->law.missing_ns = s->now_ns;
+	if (st->law.excused_ns < s->now_ns)
+		st->law.excused_ns = s->now_ns; /* waits were promised by more threads */
+	laws_saw(s, SIM_LAW_RETURNED, (double)(s->now_ns - st->law.missing_ns) / RETURN_NS);
+	if (s->now_ns - st->law.missing_ns > RETURN_NS)
+		laws_break(s, SIM_LAW_RETURNED, stage, "%d threads of %d for %.0f ms", st->live,
+		    st->target, (double)(s->now_ns - st->law.missing_ns) * 1e-6);
+}
+
+void laws_routes(struct sim *s)
+{
+	for (int i = 0; i < s->conf->n_stages && s->route; i++)
+		if (s->now_ns == s->routes_at_ns && s->shape[i].front >= 0)
+			check_credits(s, i);
+}
+
+/* ---- I15 ---- */
+
+void laws_sampled(struct sim *s, int stage)
+{
+	const struct stage *st = &s->stage[stage];
+
+	for (int k = 0; k < s->conf->n_classes; k++) {
+		const struct books *b = &st->books[k];
+		const struct looked *then = &st->meter.then[k];
+		laws_saw(s, SIM_LAW_READS, 0);
+		if (b->asked < then->asked || b->wanted < then->wanted ||
+		    b->policy_refused < then->refused ||
+		    b->completed + b->failed < then->completed ||
+		    b->service_ns < then->service_ns || b->wait_ns < then->wait_ns ||
+		    b->wanted > b->asked)
+			laws_break(s, SIM_LAW_READS, stage, "counters of class %d fell", k);
+	}
+}
+
+/* `before` and `view` are those of the decision that let in `admitted` of one event, for `reason`. */
+void laws_asked_again(struct sim *s, int stage, int class_id, const struct admission_view *view,
+    const unsigned char *before, int admitted, int reason)
+{
+	static const unsigned char nothing[ADMISSION_STATE_MAX];
+	struct stage *st = &s->stage[stage];
+	const struct admission_policy *p = st->conf->admission;
+	_Alignas(16) unsigned char copy[ADMISSION_STATE_MAX];
+	bool refused = false;
+	int why = 0;
+
+	if (!laws_asked(s, SIM_LAW_READS))
+		return;
+	memcpy(copy, before, sizeof(copy));
+	int m = p->admit(copy, &st->conf->params, view, class_id, 1, &refused, &why);
+	laws_saw(s, SIM_LAW_READS, 0);
+	if (m != admitted || (m == 0 && why != reason) ||
+	    memcmp(copy, st->state, sizeof(copy)) != 0)
+		laws_break(s, SIM_LAW_READS, stage,
+		    "policy %s, asked twice: %d for %d, then %d for %d", p->name, admitted, reason,
+		    m, why);
+	if (memcmp(st->state + p->state_size, nothing, sizeof(nothing) - p->state_size) != 0)
+		laws_break(s, SIM_LAW_READS, stage, "policy %s wrote beyond its state", p->name);
+}
