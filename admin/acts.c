@@ -9,6 +9,10 @@
 #include <weir/knob.h>
 #include <weir/log.h>
 
+#include "gate.h"
+#include "json_put.h"
+#include "paging.h"
+
 /* Acts per answer: what a page shows, and all that are kept. */
 #define ACTS_DEFAULT 50
 /* Events per look into a queue. */
@@ -24,8 +28,9 @@ static bool concluded(const struct call *c, struct reply *r, int rc, const char 
 {
 	const char *text = *why ? why : weir_error_text(rc);
 
-	weir_log(rc == 0 ? WEIR_LOG_INFO : WEIR_LOG_WARN, "admin: %s %s: %s", c->request->method,
-	    c->path, rc == 0 ? "done" : text);
+	weir_log(rc == 0 ? WEIR_LOG_INFO : WEIR_LOG_WARN, "admin: %s: %s %s: %s",
+	    c->request->pass ? c->request->pass->name : "operator", c->request->method, c->path,
+	    rc == 0 ? "done" : text);
 	if (rc != 0)
 		reply_problem(r, status_of(rc), "%s", text);
 	return rc == 0;
@@ -214,30 +219,31 @@ void act_undo(const struct call *c, struct reply *r)
 		reply_json(r, 200, json_pack("{s:o}", "undone", act_json(&undone)));
 }
 
+static uint64_t act_id(const void *rows, int i)
+{
+	return ((const struct weir_act *)rows)[i].id;
+}
+
 void answer_acts(const struct call *c, struct reply *r)
 {
 	const struct admin_source *s = c->source;
-	int n = ACTS_DEFAULT;
+	struct paging page;
 
-	if (!query_n(c->query, &n)) {
-		reply_problem(r, 400, "n must be a whole number from 1 to 500");
+	if (!paging_take(c->query, ACTS_DEFAULT, &page, r))
 		return;
-	}
-	struct weir_act *act = calloc((size_t)n, sizeof(*act));
+	struct weir_act *act = calloc(PAGING_MAX, sizeof(*act));
 	if (!act) {
 		reply_problem(r, 503, "out of memory");
 		return;
 	}
 	json_t *list = json_array();
-	n = s->acts ? s->acts(s->arg, act, n) : 0;
-	for (int i = 0; i < n && list; i++) {
-		if (json_array_append_new(list, act_json(&act[i])) != 0) {
-			json_decref(list);
-			list = NULL;
-		}
-	}
+	int n = s->acts ? s->acts(s->arg, act, PAGING_MAX) : 0;
+	paging_cut(&page, act, n, act_id, true, r);
+	for (int i = page.first; i < page.first + page.n; i++)
+		json_push(&list, act_json(&act[i]));
+	json_t *next = paging_next(&page, act, n, act_id, "/api/v1/acts", "");
 	free(act);
-	reply_json(r, 200, list);
+	reply_json(r, 200, json_pack("{s:o, s:o}", "acts", list, "next", next));
 }
 
 /* ---- a look into a queue ---- */

@@ -20,8 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "gate.h"
 #include "peers.h"
 #include "pulse.h"
+#include "admin_tls.h"
 
 /* Events taken in one turn; more wait for the next. */
 #define TURN_EVENTS 16
@@ -31,6 +33,8 @@ struct admin {
 	struct authority address;
 	int listen_fd, epoll_fd, wake_fd; /* -1 until opened */
 	struct process process;
+	struct gate *gate;
+	struct admin_tls *tls; /* NULL: none */
 	struct door *door;
 	struct peers peers;
 	struct pulse pulse;
@@ -48,10 +52,10 @@ static int64_t clock_ns(clockid_t id)
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-static void on_gone(void *arg, void *owner)
+static void on_gone(void *arg, struct gate_pass *pass)
 {
 	(void)arg;
-	peers_gone(owner);
+	peers_gone(pass);
 }
 
 /* ---- the thread ---- */
@@ -77,7 +81,8 @@ static void turn(struct admin *a, const struct epoll_event *ev, int n)
 		void *tag = ev[i].data.ptr;
 		if (tag == &a->peers.listen_fd)
 			more = true;
-		else if (tag != &a->door && tag != &a->wake_fd && tag != &a->pulse)
+		else if (tag != &a->door && tag != &a->wake_fd && tag != &a->pulse &&
+			 tag != &a->tls)
 			peers_ready(&a->peers, tag, ev[i].events);
 	}
 	if (more)
@@ -96,6 +101,9 @@ static void see_wake(struct admin *a)
 	if (graph == a->graph_told)
 		return;
 	a->graph_told = graph;
+	gate_reload(a->gate);
+	if (a->tls)
+		admin_tls_reload(a->tls);
 	live_config(a->pulse.live, (double)clock_ns(CLOCK_REALTIME) / 1e9, graph);
 }
 
@@ -112,6 +120,8 @@ static void *admin_run(void *arg)
 		see_wake(a);
 		pulse_run(&a->pulse, clock_ns(CLOCK_MONOTONIC));
 		live_run(a->pulse.live, clock_ns(CLOCK_MONOTONIC));
+		if (a->tls) /* last: what was said to it now is sent now */
+			admin_tls_run(a->tls, clock_ns(CLOCK_MONOTONIC));
 	}
 	return NULL;
 }
@@ -151,7 +161,9 @@ static int open_loop(struct admin *a)
 	if (rc != 0)
 		return rc;
 	a->source.history = a->pulse.history;
-	rc = door_open(&a->source, &a->process, PEERS_MAX, on_gone, a, &a->door);
+	a->source.bottleneck = &a->pulse.bottleneck;
+	a->source.alerts = &a->pulse.alerts;
+	rc = door_open(&a->source, &a->process, a->gate, PEERS_MAX, on_gone, a, &a->door);
 	if (rc == 0)
 		rc = watch(a, a->wake_fd, &a->wake_fd);
 	if (rc == 0)
@@ -162,6 +174,11 @@ static int open_loop(struct admin *a)
 		rc = peers_init(&a->peers, a->epoll_fd, a->listen_fd, &a->address);
 	a->peers.door = a->door;
 	a->peers.live = a->pulse.live;
+	a->peers.gate = a->gate;
+	a->peers.tls = a->tls;
+	live_guard(a->pulse.live, a->gate);
+	if (rc == 0 && a->tls)
+		rc = watch(a, admin_tls_fd(a->tls), &a->tls);
 	return rc;
 }
 
@@ -170,6 +187,8 @@ static void admin_free(struct admin *a)
 	door_close(a->door);
 	peers_fini(&a->peers);
 	pulse_fini(&a->pulse);
+	admin_tls_close(a->tls); /* behind those who are behind it */
+	gate_free(a->gate);
 	process_fini(&a->process);
 	if (a->epoll_fd >= 0)
 		close(a->epoll_fd);
@@ -204,11 +223,71 @@ static struct admin *admin_new(const struct admin_source *source)
 	return a;
 }
 
-int admin_check(const char *listen, struct weir_err *err)
+/* ---- what may be ---- */
+
+static void check_tls(
+    const struct weir_admin_tls_spec *tls, const struct weir_mark *mark, struct weir_errs *errs)
+{
+	struct weir_err err = {0};
+
+	if (*tls->cert && *tls->key && admin_tls_check(tls->cert, tls->key, &err) != 0)
+		weir_errs_add(errs, mark, err.code, err.hint, "%s", err.text);
+}
+
+int admin_check(const struct weir_admin_spec *spec, struct weir_errs *errs)
 {
 	struct authority address;
+	struct weir_err err = {0};
+	struct gate *gate = NULL;
+	int before = errs->total;
 
-	return authority_parse(listen, &address, err);
+	if (authority_parse(spec->listen, &address, &err) != 0)
+		return weir_errs_add(errs, &spec->mark, err.code, err.hint, "%s", err.text);
+	gate_rules(spec, &address, errs);
+	gate_new(spec, &address, &gate, errs);
+	gate_free(gate);
+	check_tls(&spec->tls, &spec->tls_mark, errs);
+	return errs->total == before ? 0 : WEIR_EINVAL;
+}
+
+/* The same again for one who starts without a look, the first thing that is wrong. */
+static int check_first(const struct weir_admin_spec *spec, struct weir_err *err)
+{
+	struct weir_errs errs = {0};
+	int rc = admin_check(spec, &errs);
+
+	if (errs.n > 0)
+		*err = errs.err[0];
+	return rc;
+}
+
+/* ---- start ---- */
+
+/* Who may ask, and how: without a spec whoever can reach a place that only this machine can. */
+static int open_gate(struct admin *a, const char *listen, struct weir_err *err)
+{
+	char none[] = "";
+	struct weir_admin_spec spec = {.tls = {none, none}};
+	struct weir_errs errs = {0};
+
+	if (a->source.admin)
+		spec = *a->source.admin;
+	spec.listen = (char *)(uintptr_t)listen; /* only read */
+	int rc = check_first(&spec, err);
+	if (rc != 0)
+		return rc;
+	a->address.shared = spec.n_users > 0;
+	a->address.tls = *spec.tls.cert != '\0';
+	rc = authority_listen(&a->address, &a->listen_fd, err);
+	if (rc == 0 && gate_new(&spec, &a->address, &a->gate, &errs) != 0) {
+		*err = errs.err[0];
+		return err->code;
+	}
+	if (rc == 0)
+		a->address.hosts = gate_hosts(a->gate);
+	if (rc == 0 && a->address.tls)
+		rc = admin_tls_open(spec.tls.cert, spec.tls.key, &a->tls, err);
+	return rc;
 }
 
 int admin_start_source(
@@ -221,7 +300,7 @@ int admin_start_source(
 		return fail(err, WEIR_ENOMEM);
 	rc = authority_parse(listen, &a->address, err);
 	if (rc == 0)
-		rc = authority_listen(&a->address, &a->listen_fd, err);
+		rc = open_gate(a, listen, err);
 	if (rc != 0)
 		goto failed;
 	rc = open_loop(a);
@@ -244,6 +323,7 @@ int admin_start(struct weir_graph *graph, const char *config, const char *listen
 	struct admin_source source = graph_source(graph);
 
 	source.config = config;
+	source.admin = &weir_graph_spec(graph)->admin;
 	source.history_file = weir_graph_spec(graph)->admin.history.file;
 	return admin_start_source(&source, listen, admin, err);
 }

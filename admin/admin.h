@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The admin endpoint: JSON, Prometheus text, live events, health and the dashboard, over HTTP on
- * loopback.
+ * The admin endpoint: JSON, Prometheus text, live events, health and the dashboard, over HTTP.
  *
  * One thread called "admin" owns everything: the listening socket, the connections and the
  * libmicrohttpd daemon that answers them. It reads the graph through weir_graph_view and turns
@@ -20,34 +19,36 @@
 
 #include <weir/error.h>
 #include <weir/graph.h>
+#include <weir/spec.h>
 
 struct admin;
 struct admin_source;
 
-/** May an endpoint listen on `listen`? 0, or WEIR_EINVAL with the sentence in `err`. Opens nothing;
- *  any thread. */
-int admin_check(const char *listen, struct weir_err *err);
+/** Could an endpoint be as `spec` says: its address, who may ask, what is in the files of tokens and
+ *  keys? 0, or a code with all that is wrong added to `errs`. Listens nowhere; any thread. */
+int admin_check(const struct weir_admin_spec *spec, struct weir_errs *errs);
 
 /**
  * Listen on `listen` and serve `graph`, which must outlive the endpoint. `config` is the body of /api/v1/config,
- * which must outlive it, too, or NULL. `listen` is a loopback
+ * which must outlive it, too, or NULL. `listen` is an
  * address with a port, "127.0.0.1:9900", "[::1]:9900" or "localhost:9900" (port 0: any free one),
- * or a socket file, "unix:/run/weir/admin.sock", which is made with mode 0600. Every other address
- * is refused, since nothing here asks for a password. Returns 0, or WEIR_EINVAL (a bad or refused
+ * or a socket file, "unix:/run/weir/admin.sock". Who may ask is what the graph's spec says under
+ * `admin` (gate.h); an address that others can reach is refused without tokens and TLS. Returns 0, or WEIR_EINVAL (a bad or refused
  * address), WEIR_EBUSY (in use), WEIR_ESYS, WEIR_ENOMEM with the sentence in `err->text` and, where
  * there is something to try, `err->hint`. Does not block.
  */
 int admin_start(struct weir_graph *graph, const char *config, const char *listen,
     struct admin **admin, struct weir_err *err);
 
-/** The same over any source of views: tests and the page's own try-out server. */
+/** The same over any source of views, whose `admin` says who may ask: tests and the page's own try-out server. */
 int admin_start_source(const struct admin_source *source, const char *listen, struct admin **admin,
     struct weir_err *err);
 
 /** The TCP port that is bound, 0 for a socket file. */
 int admin_port(const struct admin *admin);
 
-/** Tell who watches that the graph is now number `graph` (of the server's start: 0). NULL is
+/** Tell who watches that the graph is now number `graph` (of the server's start: 0), and read the
+ *  files of tokens and of TLS again. NULL is
  *  allowed. Any thread; does not block. */
 void admin_reloaded(struct admin *admin, int64_t graph);
 

@@ -14,8 +14,8 @@
 /* Connections waiting to be accepted: a scraper, a browser with six, and some slack. A guess. */
 #define AUTHORITY_BACKLOG 64
 
-/* The longest host we could own: an IPv6 literal with brackets. */
-#define HOST_MAX 64
+/* The longest host: a name in DNS, and ":65535". */
+#define HOST_MAX 262
 
 static int fail(struct weir_err *err, int code, const char *hint, const char *fmt, ...)
     WEIR_PRINTF(4, 5);
@@ -88,6 +88,19 @@ static bool is_loopback(const struct authority *a)
 	return ntohl(a->sa.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
+/* 0.0.0.0, [::] */
+static bool is_wildcard(const struct authority *a)
+{
+	if (a->sa.any.sa_family == AF_INET6)
+		return IN6_IS_ADDR_UNSPECIFIED(&a->sa.v6.sin6_addr);
+	return a->sa.v4.sin_addr.s_addr == htonl(INADDR_ANY);
+}
+
+bool authority_is_exposed(const struct authority *a)
+{
+	return a->sa.any.sa_family != AF_UNIX && !is_loopback(a);
+}
+
 static void set_port(struct authority *a, int port)
 {
 	a->port = port;
@@ -125,12 +138,9 @@ int authority_parse(const char *listen, struct authority *a, struct weir_err *er
 		    "'%.80s' is no address to listen on", listen);
 	if (strcmp(host, "localhost") == 0)
 		literal("127.0.0.1", false, a);
-	else if (!literal(host, buf[0] == '[', a) || !is_loopback(a))
+	else if (!literal(host, buf[0] == '[', a))
 		return fail(err, WEIR_EINVAL, "write 127.0.0.1:9900 or unix:/run/weir/admin.sock",
-		    "the admin endpoint asks for no password, so it listens on loopback or a "
-		    "socket "
-		    "file only, not on '%.80s'",
-		    listen);
+		    "the admin endpoint listens on an address in digits, not on '%.80s'", listen);
 	set_port(a, port_of(port));
 	return 0;
 }
@@ -194,10 +204,12 @@ static void name_of(const struct authority *a, char *buf, size_t size)
 int authority_listen(struct authority *a, int *out, struct weir_err *err)
 {
 	char name[160];
+	bool shared = a->sa.any.sa_family == AF_UNIX && a->shared;
 	int fd = socket(a->sa.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	name_of(a, name, sizeof(name));
 	if (fd < 0 || prepare(a, fd) != 0 || bind(fd, &a->sa.any, a->len) != 0 ||
+	    (shared && chmod(a->sa.file.sun_path, 0666) != 0) ||
 	    listen(fd, AUTHORITY_BACKLOG) != 0) {
 		int saved = errno;
 		if (fd >= 0)
@@ -221,22 +233,64 @@ void authority_unlink(const struct authority *a)
 
 /* ---- who may ask ---- */
 
-/* 127.0.0.1 and [::1] are this machine whatever name of it we are bound to. */
-static bool is_ours(const struct authority *a, const struct authority *asked)
+static bool same_address(const struct authority *a, const struct authority *b)
 {
-	if (asked->sa.any.sa_family == AF_INET6)
-		return is_loopback(asked);
-	return asked->sa.v4.sin_addr.s_addr == htonl(INADDR_LOOPBACK) ||
-	       (a->sa.any.sa_family == AF_INET &&
-		   asked->sa.v4.sin_addr.s_addr == a->sa.v4.sin_addr.s_addr);
+	if (a->sa.any.sa_family != b->sa.any.sa_family)
+		return false;
+	if (a->sa.any.sa_family == AF_INET6)
+		return IN6_ARE_ADDR_EQUAL(&a->sa.v6.sin6_addr, &b->sa.v6.sin6_addr);
+	return a->sa.v4.sin_addr.s_addr == b->sa.v4.sin_addr.s_addr;
 }
 
-/* Without a port the client means 80. A socket file has no port, so its clients may write any. */
+/* 127.0.0.1 and [::1] are this machine whatever name of it we are bound to. Bound to all its
+ * addresses, we do not know which they are: whose page has a literal one for a name is at that
+ * address, and so are we, since the browser asked us. */
+static bool is_ours(const struct authority *a, const struct authority *asked)
+{
+	bool tcp = a->sa.any.sa_family != AF_UNIX;
+
+	if (asked->sa.any.sa_family == AF_INET6 && is_loopback(asked))
+		return true;
+	if (asked->sa.any.sa_family == AF_INET &&
+	    asked->sa.v4.sin_addr.s_addr == htonl(INADDR_LOOPBACK))
+		return true;
+	return tcp && (is_wildcard(a) || same_address(a, asked));
+}
+
+/* Without a port the client means that of the scheme. A socket file has no port, so its clients may
+ * write any. */
 static bool port_allowed(const struct authority *a, const char *port)
 {
 	if (a->sa.any.sa_family == AF_UNIX)
 		return !port || port_of(port) >= 0;
-	return (port ? port_of(port) : 80) == a->port;
+	return (port ? port_of(port) : a->tls ? 443 : 80) == a->port;
+}
+
+bool authority_host_fits(const char *text)
+{
+	char buf[HOST_MAX];
+	char *host, *port;
+
+	if (snprintf(buf, sizeof(buf), "%s", text) >= (int)sizeof(buf) || buf[0] == '[' ||
+	    !split(buf, &host, &port))
+		return false;
+	return *host &&
+	       strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") ==
+		   strlen(host) &&
+	       (!port || port_of(port) > 0);
+}
+
+/* A name that stands in `hosts` without a port has any: a proxy in front has its own. */
+static bool is_listed(const struct authority *a, const char *host, const char *port)
+{
+	char full[HOST_MAX + 8];
+
+	snprintf(full, sizeof(full), "%s:%s", host, port ? port : "");
+	for (int i = 0; a->hosts && i < a->hosts->n; i++)
+		if (strcasecmp(a->hosts->items[i], host) == 0 ||
+		    (port && strcasecmp(a->hosts->items[i], full) == 0))
+			return !port || port_of(port) > 0;
+	return false;
 }
 
 bool authority_allows_host(const struct authority *a, struct weir_slice value)
@@ -250,21 +304,31 @@ bool authority_allows_host(const struct authority *a, struct weir_slice value)
 	memcpy(buf, value.p, value.n);
 	buf[value.n] = '\0';
 	bool bracketed = buf[0] == '[';
-	if (!split(buf, &host, &port) || !port_allowed(a, port))
+	if (!split(buf, &host, &port))
+		return false;
+	if (!bracketed && is_listed(a, host, port))
+		return true;
+	if (!port_allowed(a, port))
 		return false;
 	if (!bracketed && strcasecmp(host, "localhost") == 0)
 		return true;
 	return literal(host, bracketed, &asked) && is_ours(a, &asked);
 }
 
+/* https: of a proxy in front of us, or our own TLS, which takes no other (gate.c). */
+static const char *behind_scheme(const char *origin)
+{
+	if (strncasecmp(origin, "http://", 7) == 0)
+		return origin + 7;
+	return strncasecmp(origin, "https://", 8) == 0 ? origin + 8 : NULL;
+}
+
 bool authority_allows_act(const char *host, const char *origin, const char *fetch_site)
 {
-	static const char scheme[] = "http://";
-	size_t n = sizeof(scheme) - 1;
-
 	if (fetch_site && strcmp(fetch_site, "same-origin") != 0 && strcmp(fetch_site, "none") != 0)
 		return false;
 	if (!origin)
 		return true;
-	return strncasecmp(origin, scheme, n) == 0 && strcasecmp(origin + n, host) == 0;
+	const char *from = behind_scheme(origin);
+	return from && strcasecmp(from, host) == 0;
 }

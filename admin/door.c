@@ -27,9 +27,10 @@ struct door {
 	struct MHD_Daemon *daemon;
 	struct admin_source source;
 	struct process *process;
-	void (*gone)(void *arg, void *owner);
+	struct gate *gate;
+	void (*gone)(void *arg, struct gate_pass *pass);
 	void *arg;
-	void *adding; /* owner of the connection that door_add is adding */
+	struct gate_pass *adding; /* of the connection that door_add is adding */
 };
 
 struct exchange {
@@ -58,7 +59,15 @@ static struct MHD_Response *response_of(struct reply *r)
 	r->owned = NULL;
 	enum MHD_Result ok = MHD_add_response_header(out, "Content-Type", r->type);
 	for (const struct reply_field *f = reply_fields; ok == MHD_YES && f->name; f++)
-		ok = MHD_add_response_header(out, f->name, f->value);
+		if (!r->etag[0] || strcmp(f->name, "Cache-Control") != 0)
+			ok = MHD_add_response_header(out, f->name, f->value);
+	/* It may be kept, by the one who asked, and must be asked for again each time. */
+	if (ok == MHD_YES && r->etag[0])
+		ok = MHD_add_response_header(out, "Cache-Control", "private, no-cache");
+	if (ok == MHD_YES && r->etag[0])
+		ok = MHD_add_response_header(out, "ETag", r->etag);
+	if (ok == MHD_YES && r->cookie[0])
+		ok = MHD_add_response_header(out, "Set-Cookie", r->cookie);
 	if (ok == MHD_YES && r->allow[0])
 		ok = MHD_add_response_header(out, "Allow", r->allow);
 	if (ok == MHD_YES)
@@ -77,11 +86,19 @@ static enum MHD_Result answer(
 	    .origin = field(c, "Origin"),
 	    .fetch_site = field(c, "Sec-Fetch-Site"),
 	    .content_type = field(c, "Content-Type"),
+	    .if_none_match = field(c, "If-None-Match"),
 	    .body = e->body,
 	    .n_body = e->n_body,
 	};
+	const union MHD_ConnectionInfo *info =
+	    MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct reply reply;
 	enum MHD_Result ok = MHD_NO;
+
+	request.gate = d->gate;
+	request.pass = info ? info->socket_context : NULL;
+	if (!request.pass)
+		return MHD_NO;
 
 	routes_answer(&d->source, d->process, &request, &reply);
 	struct MHD_Response *response = response_of(&reply);
@@ -172,8 +189,9 @@ static struct MHD_Daemon *start_daemon(struct door *d, unsigned connections)
 	    on_completed, d, MHD_OPTION_NOTIFY_CONNECTION, on_connection, d, MHD_OPTION_END);
 }
 
-int door_open(const struct admin_source *source, struct process *process, unsigned connections,
-    void (*gone)(void *arg, void *owner), void *arg, struct door **out)
+int door_open(const struct admin_source *source, struct process *process, struct gate *gate,
+    unsigned connections, void (*gone)(void *arg, struct gate_pass *pass), void *arg,
+    struct door **out)
 {
 	struct door *d = calloc(1, sizeof(*d));
 
@@ -181,6 +199,7 @@ int door_open(const struct admin_source *source, struct process *process, unsign
 		return WEIR_ENOMEM;
 	d->source = *source;
 	d->process = process;
+	d->gate = gate;
 	d->gone = gone;
 	d->arg = arg;
 	d->daemon = start_daemon(d, connections);
@@ -200,13 +219,13 @@ void door_close(struct door *d)
 	free(d);
 }
 
-int door_add(struct door *d, int fd, void *owner)
+int door_add(struct door *d, int fd, struct gate_pass *pass)
 {
 	struct sockaddr_storage peer = {0};
 	socklen_t len = sizeof(peer);
 
 	getpeername(fd, (struct sockaddr *)&peer, &len);
-	d->adding = owner;
+	d->adding = pass;
 	enum MHD_Result ok = MHD_add_connection(d->daemon, fd, (const struct sockaddr *)&peer, len);
 	d->adding = NULL;
 	return ok == MHD_YES ? 0 : WEIR_ENOMEM;

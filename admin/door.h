@@ -15,17 +15,22 @@
 #include "graph_source.h"
 
 struct door;
+struct gate;
+struct gate_pass;
 
-/** Open for at most `connections`. `gone(arg, owner)` is called when the connection that was added
- *  with `owner` is about to be closed. 0, or WEIR_ENOMEM, WEIR_ESYS. */
-int door_open(const struct admin_source *source, struct process *process, unsigned connections,
-    void (*gone)(void *arg, void *owner), void *arg, struct door **door);
+/** Open for at most `connections`. `gate` is the one that passes come from; NULL: there is none.
+ *  `gone(arg, pass)` is called when the connection that was added with `pass` is about to be closed.
+ *  0, or WEIR_ENOMEM, WEIR_ESYS. */
+int door_open(const struct admin_source *source, struct process *process, struct gate *gate,
+    unsigned connections, void (*gone)(void *arg, struct gate_pass *pass), void *arg,
+    struct door **door);
 
 /** Close all connections (each calls `gone`) and free. NULL is allowed. */
 void door_close(struct door *door);
 
-/** Give away `fd`: it is closed by the door, also when this fails (WEIR_ENOMEM), without `gone`. */
-int door_add(struct door *door, int fd, void *owner);
+/** Give away `fd`, whose requests have `pass`, which lives until it is gone: it is closed by the door,
+ *  also when this fails (WEIR_ENOMEM), without `gone`. */
+int door_add(struct door *door, int fd, struct gate_pass *pass);
 
 /** The descriptor that is readable when door_run has something to do. */
 int door_fd(const struct door *door);

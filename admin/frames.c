@@ -57,15 +57,18 @@ void frame_unref(struct frame *frame)
 		free(frame);
 }
 
-static struct frame *frame_of(uint64_t id, const char *event, const char *json)
+static struct frame *frame_of(uint64_t id, const char *event, const char *json, size_t n_json)
 {
-	static const char form[] = "id: %llu\nevent: %s\ndata: %s\n\n";
-	int n = snprintf(NULL, 0, form, (unsigned long long)id, event, json);
-	struct frame *frame = n > 0 ? frame_empty((size_t)n) : NULL;
+	char head[96];
+	int n = snprintf(
+	    head, sizeof(head), "id: %llu\nevent: %.32s\ndata: ", (unsigned long long)id, event);
+	struct frame *frame = n > 0 ? frame_empty((size_t)n + n_json + 2) : NULL;
 
 	if (!frame)
 		return NULL;
-	snprintf(frame->text, (size_t)n + 1, form, (unsigned long long)id, event, json);
+	memcpy(frame->text, head, (size_t)n);
+	memcpy(frame->text + n, json, n_json);
+	memcpy(frame->text + (size_t)n + n_json, "\n\n", 3);
 	frame->id = id;
 	return frame;
 }
@@ -83,14 +86,11 @@ static void put(struct frames *f, enum frames_ring r, struct frame *frame)
 	f->newest = frame->id;
 }
 
-bool frames_add(struct frames *f, enum frames_ring r, const char *event, json_t *data)
+bool frames_add_text(
+    struct frames *f, enum frames_ring r, const char *event, const char *json, size_t n)
 {
-	/* jansson escapes line ends inside texts, so the data is one line. */
-	char *json = data ? json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
-	struct frame *frame = json ? frame_of(f->newest + 1, event, json) : NULL;
+	struct frame *frame = json ? frame_of(f->newest + 1, event, json, n) : NULL;
 
-	json_decref(data);
-	free(json);
 	if (frame && r == FRAMES_EVENT && frame->n > FRAMES_EVENT_MAX) {
 		weir_log(WEIR_LOG_WARN, "admin: an event '%s' of %zu bytes is too long to be sent",
 		    event, frame->n);
@@ -100,6 +100,17 @@ bool frames_add(struct frames *f, enum frames_ring r, const char *event, json_t 
 	if (frame)
 		put(f, r, frame);
 	return frame;
+}
+
+bool frames_add(struct frames *f, enum frames_ring r, const char *event, json_t *data)
+{
+	/* jansson escapes line ends inside texts, so the data is one line. */
+	char *json = data ? json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+	bool added = frames_add_text(f, r, event, json, json ? strlen(json) : 0);
+
+	json_decref(data);
+	free(json);
+	return added;
 }
 
 static struct frame *newest_of(const struct frames *f, enum frames_ring r)

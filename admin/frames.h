@@ -56,6 +56,10 @@ void frame_unref(struct frame *frame);
  *  false: it could not be made, or is no tick and too long. */
 bool frames_add(struct frames *frames, enum frames_ring ring, const char *event, json_t *data);
 
+/** The same for JSON that is text on one line, n bytes. */
+bool frames_add_text(
+    struct frames *frames, enum frames_ring ring, const char *event, const char *json, size_t n);
+
 /**
  * The frame that a watcher sends next: the first with an id of at least `from`, of events and of
  * `ticks` (FRAMES_EVENT: of no ticks). Of ticks above `old` only the newest counts. NULL: it has

@@ -77,6 +77,12 @@ static int graph_source_slowest(void *arg, int class_id, struct weir_slow *out, 
 	return weir_graph_slowest(arg, class_id, out, n);
 }
 
+static int graph_source_tap(void *arg, const struct weir_tap *want, uint64_t after,
+    struct weir_slow *out, int n, struct weir_tap_state *state)
+{
+	return weir_graph_tap(arg, want, after, out, n, state);
+}
+
 struct admin_source graph_source(struct weir_graph *graph)
 {
 	return (struct admin_source){
@@ -96,5 +102,6 @@ struct admin_source graph_source(struct weir_graph *graph)
 	    .acts = graph_source_acts,
 	    .queue = graph_source_queue,
 	    .slowest = graph_source_slowest,
+	    .tap = graph_source_tap,
 	};
 }

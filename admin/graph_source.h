@@ -13,6 +13,8 @@
 #include <weir/graph.h>
 
 struct history;
+struct bottleneck;
+struct alerts;
 
 struct admin_source {
 	void *arg;
@@ -34,9 +36,14 @@ struct admin_source {
 	int (*acts)(void *arg, struct weir_act *out, int n);
 	int (*queue)(void *arg, const char *stage, struct weir_queued *out, int n);
 	int (*slowest)(void *arg, int class_id, struct weir_slow *out, int n);
+	int (*tap)(void *arg, const struct weir_tap *want, uint64_t after, struct weir_slow *out,
+	    int n, struct weir_tap_state *state);
 	/* what the endpoint itself keeps */
 	const struct history *history; /* set by admin_start; NULL elsewhere */
+	const struct bottleneck *bottleneck; /* likewise, and */
+	const struct alerts *alerts;
 	const char *config;            /* body of /api/v1/config, JSON; NULL: there is none */
+	const struct weir_admin_spec *admin; /* who may ask; NULL: whoever can reach it */
 	const char *history_file;      /* where to keep it; NULL or "": in memory alone */
 };
 

@@ -13,7 +13,7 @@
 #include <weir/http_guard.h>
 
 /* Fields that mean something here, and may therefore not appear twice. */
-enum known { HOST, LENGTH, TYPE, ORIGIN, FETCH_SITE, CODING, EXPECT, KNOWN };
+enum known { HOST, LENGTH, TYPE, ORIGIN, FETCH_SITE, CODING, EXPECT, AUTHORIZATION, COOKIE, KNOWN };
 
 static const char *const known_name[KNOWN] = {
     [HOST] = "Host",
@@ -23,6 +23,8 @@ static const char *const known_name[KNOWN] = {
     [FETCH_SITE] = "Sec-Fetch-Site",
     [CODING] = "Transfer-Encoding",
     [EXPECT] = "Expect",
+    [AUTHORIZATION] = "Authorization",
+    [COOKIE] = "Cookie",
 };
 
 struct head {
@@ -31,8 +33,7 @@ struct head {
 
 static enum head_verdict bad(struct head_problem *problem, int status, const char *why)
 {
-	problem->status = status;
-	problem->why = why;
+	*problem = (struct head_problem){.status = status, .why = why};
 	return HEAD_BAD;
 }
 
@@ -135,7 +136,7 @@ static enum head_verdict judge(const struct authority *address, const struct hea
 	if (!authority_allows_host(address, h->value[HOST]))
 		return bad(problem, 421,
 		    "Host is not an address of this endpoint: use localhost or 127.0.0.1 and its "
-		    "port");
+		    "port, or list the name under 'admin: { hosts: }'");
 	return behind < (size_t)length ? HEAD_MORE : HEAD_WHOLE;
 }
 

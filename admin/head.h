@@ -30,7 +30,8 @@ enum head_verdict {
 
 struct head_problem {
 	int status;
-	const char *why; /* a sentence, static */
+	const char *why;   /* a sentence; lives until the next problem is found */
+	int retry_after_s; /* with a 429; 0: none */
 };
 
 /** Judge the first `n` bytes of a connection to `address`. */

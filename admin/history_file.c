@@ -364,6 +364,11 @@ void history_file_save(struct history_file *f, const struct history *h, unsigned
 	f->failing = false;
 }
 
+bool history_file_failing(const struct history_file *f)
+{
+	return f && f->failing;
+}
+
 /* ---- life ---- */
 
 void history_file_close(struct history_file *f)

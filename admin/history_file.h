@@ -31,6 +31,9 @@ struct history_file *history_file_open(const char *path, struct history *history
  *  when stages have changed. */
 void history_file_save(struct history_file *file, const struct history *history, unsigned rings);
 
+/** Did the last call fail? NULL: no. */
+bool history_file_failing(const struct history_file *file);
+
 /** NULL is allowed. The file stays. */
 void history_file_close(struct history_file *file);
 

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "gate.h"
 #include "live_ask.h"
 #include "textbuf.h"
 
@@ -36,6 +37,7 @@ struct watcher {
 	int64_t begun_ns;       /* when `frame` was begun */
 	int64_t quiet_ns;       /* since when nothing is sent */
 	size_t junk;
+	struct gate_pass pass; /* where there is a gate */
 };
 
 struct live {
@@ -44,6 +46,7 @@ struct live {
 	bool news; /* a frame was added since the last run */
 	struct frames frames;
 	struct frame *beat;
+	struct gate *gate; /* NULL: there is none */
 	int64_t start_ms, started_ns, graph;
 	char *name;
 	struct watcher watcher[LIVE_WATCHERS_MAX];
@@ -138,9 +141,9 @@ bool live_refuses(const struct live *l, const char *p, size_t n, struct head_pro
 		return true;
 	if (l->n_watchers < l->limit)
 		return false;
-	*problem =
-	    (struct head_problem){503, "as many watch the events as can: 600, or a quarter of "
-				       "the process's descriptors"};
+	*problem = (struct head_problem){.status = 503,
+	    .why = "as many watch the events as can: 600, or a quarter of "
+		   "the process's descriptors"};
 	return true;
 }
 
@@ -149,12 +152,13 @@ static double uptime(const struct live *l, int64_t now_ns)
 	return l->started_ns && now_ns > l->started_ns ? (double)(now_ns - l->started_ns) / 1e9 : 0;
 }
 
-static char *hello_json(const struct live *l, bool gap, int64_t now_ns)
+static char *hello_json(
+    const struct live *l, const struct gate_pass *pass, bool gap, int64_t now_ns)
 {
-	json_t *hello =
-	    json_pack("{s:f, s:f, s:s, s:s, s:I, s:b}", "start", (double)l->start_ms / 1e3,
-		"uptime_seconds", uptime(l, now_ns), "name", l->name ? l->name : "", "version",
-		WEIR_VERSION, "graph", (json_int_t)l->graph, "gap", gap);
+	json_t *hello = json_pack("{s:f, s:f, s:s, s:s, s:I, s:b, s:s}", "start",
+	    (double)l->start_ms / 1e3, "uptime_seconds", uptime(l, now_ns), "name",
+	    l->name ? l->name : "", "version", WEIR_VERSION, "graph", (json_int_t)l->graph, "gap",
+	    gap, "role", gate_role_word(pass));
 	char *text = hello ? json_dumps(hello, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
 
 	json_decref(hello);
@@ -163,10 +167,11 @@ static char *hello_json(const struct live *l, bool gap, int64_t now_ns)
 
 /* Head of the answer and `hello`. The id of `hello` is what he has, so that who is cut off behind
  * it asks for the same again. */
-static struct frame *greeting(const struct live *l, uint64_t has, bool gap, int64_t now_ns)
+static struct frame *greeting(
+    const struct live *l, const struct gate_pass *pass, uint64_t has, bool gap, int64_t now_ns)
 {
 	struct textbuf t = {0};
-	char *hello = hello_json(l, gap, now_ns);
+	char *hello = hello_json(l, pass, gap, now_ns);
 	struct frame *frame = NULL;
 	size_t n;
 
@@ -200,7 +205,13 @@ static void tune(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* no socket file has it */
 }
 
-void live_add(struct live *l, int fd, const char *p, size_t n, int64_t now_ns)
+void live_guard(struct live *l, struct gate *gate)
+{
+	l->gate = gate;
+}
+
+void live_add(
+    struct live *l, int fd, const char *p, size_t n, const struct gate_pass *pass, int64_t now_ns)
 {
 	struct watcher *w = free_slot(l);
 	struct head_problem problem;
@@ -212,7 +223,7 @@ void live_add(struct live *l, int fd, const char *p, size_t n, int64_t now_ns)
 	}
 	uint64_t newest = l->frames.newest;
 	uint64_t has = ask.has_last && ask.last < newest ? ask.last : newest;
-	struct frame *frame = greeting(l, has, has < l->frames.forgotten, now_ns);
+	struct frame *frame = greeting(l, pass, has, has < l->frames.forgotten, now_ns);
 	if (!frame) {
 		close(fd);
 		return;
@@ -228,6 +239,8 @@ void live_add(struct live *l, int fd, const char *p, size_t n, int64_t now_ns)
 	    .old = newest,
 	    .begun_ns = now_ns,
 	    .quiet_ns = now_ns};
+	if (pass)
+		w->pass = *pass;
 	l->n_watchers++;
 	l->n_ticks[w->ticks]++;
 	watch(l, EPOLL_CTL_ADD, w);
@@ -268,7 +281,9 @@ void live_second(struct live *l, int64_t now_ns)
 		struct watcher *w = &l->watcher[i];
 		if (w->fd < 0)
 			continue;
-		if (w->frame && now_ns - w->begun_ns > LIVE_PATIENCE_S * SECOND_NS) {
+		if (l->gate && !gate_still(l->gate, &w->pass, now_ns)) {
+			watcher_close(l, w);
+		} else if (w->frame && now_ns - w->begun_ns > LIVE_PATIENCE_S * SECOND_NS) {
 			watcher_close(l, w);
 		} else if (!w->frame && now_ns - w->quiet_ns >= LIVE_BEAT_S * SECOND_NS) {
 			w->frame = frame_ref(l->beat);
@@ -308,9 +323,10 @@ static void tell(struct live *l, enum frames_ring ring, const char *event, json_
 		l->news = true;
 }
 
-void live_tick(struct live *l, int hz, json_t *tick)
+void live_tick(struct live *l, int hz, const char *tick, size_t n)
 {
-	tell(l, hz == 4 ? FRAMES_TICK_4 : FRAMES_TICK_1, "tick", tick);
+	if (frames_add_text(&l->frames, hz == 4 ? FRAMES_TICK_4 : FRAMES_TICK_1, "tick", tick, n))
+		l->news = true;
 }
 
 void live_decision(struct live *l, json_t *decision)
@@ -321,6 +337,11 @@ void live_decision(struct live *l, json_t *decision)
 void live_act(struct live *l, json_t *act)
 {
 	tell(l, FRAMES_EVENT, "act", act);
+}
+
+void live_alert(struct live *l, json_t *alert)
+{
+	tell(l, FRAMES_EVENT, "alert", alert);
 }
 
 void live_config(struct live *l, double at, int64_t graph)

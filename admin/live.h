@@ -35,6 +35,8 @@
 #define LIVE_BEAT_S 15
 
 struct live;
+struct gate;
+struct gate_pass;
 
 /** `start_ms` is the Unix time of the server's start. 0, or WEIR_ENOMEM, WEIR_ESYS. */
 int live_open(int64_t start_ms, struct live **live);
@@ -45,9 +47,13 @@ void live_close(struct live *live);
 /** Must it be refused? Then `problem` says why. */
 bool live_refuses(const struct live *live, const char *p, size_t n, struct head_problem *problem);
 
-/** Take over `fd`, whose request p[0..n) has been read off it, and send the head and `hello`. The
- *  descriptor is closed when this fails. */
-void live_add(struct live *live, int fd, const char *p, size_t n, int64_t now_ns);
+/** Passes of watchers are from `gate`, which must outlive it: who may no longer ask is told no more. */
+void live_guard(struct live *live, struct gate *gate);
+
+/** Take over `fd`, whose request p[0..n) has been read off it, and send the head and `hello`. `pass`
+ *  is copied; NULL: without a gate. The descriptor is closed when this fails. */
+void live_add(struct live *live, int fd, const char *p, size_t n, const struct gate_pass *pass,
+    int64_t now_ns);
 
 /** Readable when live_run has something to do. */
 int live_fd(const struct live *live);
@@ -56,7 +62,7 @@ int live_fd(const struct live *live);
  *  loop, after whatever may have called a hook. */
 void live_run(struct live *live, int64_t now_ns);
 
-/** Once a second: close who is too slow, and give a sign of life where it was silent. */
+/** Once a second: close who is too slow or may no longer ask, and give a sign of life where it was silent. */
 void live_second(struct live *live, int64_t now_ns);
 
 /** Who watches: all, and those that want ticks `hz` times a second. */
@@ -67,14 +73,18 @@ int live_watchers_at(const struct live *live, int hz);
  *  yet). */
 void live_about(struct live *live, const char *name, int64_t started_ns);
 
-/** Send a tick to all who want `hz` (1 or 4) of them; `tick` is used up. */
-void live_tick(struct live *live, int hz, json_t *tick);
+/** Send a tick, n bytes of JSON on one line (NULL: no memory was left for it), to all who want `hz` (1 or 4) of
+ *  them. */
+void live_tick(struct live *live, int hz, const char *tick, size_t n);
 
 /** An element of /api/v1/decisions, as it was taken; used up. */
 void live_decision(struct live *live, json_t *decision);
 
 /** An operator's act: {"at", "actor", "what", "target", "from", "to", "id"}; used up. */
 void live_act(struct live *live, json_t *act);
+
+/** An alert that was raised or cleared, an element of /api/v1/alerts; used up. */
+void live_alert(struct live *live, json_t *alert);
 
 /** The graph was replaced by number `graph`; `at` is Unix time. */
 void live_config(struct live *live, double at, int64_t graph);

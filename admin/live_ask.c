@@ -93,13 +93,14 @@ bool live_ask_read(const char *p, size_t n, struct live_ask *ask, struct head_pr
 	*ask = (struct live_ask){.hz = 1};
 	if (!is_from_here(p, n)) {
 		*problem = (struct head_problem){
-		    403, "a page from elsewhere may not watch what goes on here"};
+		    .status = 403, .why = "a page from elsewhere may not watch what goes on here"};
 		return false;
 	}
 	if (!take_query(head_target(p, n), ask)) {
-		*problem = (struct head_problem){400,
-		    "/events takes hz=1 or hz=4 (ticks a second; hz=0: none) and last= (the id of "
-		    "an event, a whole number)"};
+		*problem = (struct head_problem){.status = 400,
+		    .why = "/events takes hz=1 or hz=4 (ticks a second; hz=0: none) and last= (the "
+			   "id of "
+			   "an event, a whole number)"};
 		return false;
 	}
 	if (number(head_field(p, n, "Last-Event-ID"), &last)) {

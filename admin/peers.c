@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,21 +105,26 @@ void peers_fini(struct peers *p)
 
 /* ---- refusing ---- */
 
-static int print_head(char *buf, size_t size, const struct reply *r)
+static int print_head(char *buf, size_t size, const struct reply *r, int retry_after_s)
 {
 	int n = snprintf(buf, size, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n",
 	    r->status, reply_reason(r->status), r->type, r->n);
 
 	for (const struct reply_field *f = reply_fields; f->name; f++)
 		n += snprintf(buf + n, size - (size_t)n, "%s: %s\r\n", f->name, f->value);
+	if (r->status == 401)
+		n += snprintf(
+		    buf + n, size - (size_t)n, "WWW-Authenticate: Bearer realm=\"weir\"\r\n");
+	if (retry_after_s > 0)
+		n += snprintf(buf + n, size - (size_t)n, "Retry-After: %d\r\n", retry_after_s);
 	return n + snprintf(buf + n, size - (size_t)n, "\r\n");
 }
 
 /* Two sends into an empty socket buffer: they fit, or the client is none. */
-static void send_reply(int fd, const struct reply *r)
+static void send_reply(int fd, const struct reply *r, int retry_after_s)
 {
 	char head[1536];
-	int n = print_head(head, sizeof(head), r);
+	int n = print_head(head, sizeof(head), r, retry_after_s);
 
 	if (send(fd, head, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE) == n)
 		send(fd, r->body, r->n, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -140,7 +146,7 @@ static void refuse(struct peers *p, struct peer *peer, const struct head_problem
 	struct reply reply = {0};
 
 	reply_problem(&reply, problem->status, "%s", problem->why);
-	send_reply(peer->fd, &reply);
+	send_reply(peer->fd, &reply, problem->retry_after_s);
 	reply_fini(&reply);
 	shutdown(peer->fd, SHUT_WR);
 	peer->state = PEER_LEAVING;
@@ -156,7 +162,7 @@ static void serve(struct peers *p, struct peer *peer)
 	watch(p, EPOLL_CTL_DEL, peer->fd, 0, NULL);
 	peer->state = PEER_SERVED;
 	peer->until_ns = now_ns() + PATIENCE_NS;
-	if (door_add(p->door, peer->fd, peer) != 0)
+	if (door_add(p->door, peer->fd, &peer->pass) != 0)
 		peer->state = PEER_FREE; /* and the door has closed it */
 }
 
@@ -172,9 +178,22 @@ static void give_to_live(struct peers *p, struct peer *peer, size_t n)
 	watch(p, EPOLL_CTL_DEL, peer->fd, 0, NULL);
 	peer->state = PEER_FREE;
 	if (recv(peer->fd, p->peek, n, MSG_DONTWAIT) == (ssize_t)n)
-		live_add(p->live, peer->fd, p->peek, n, now_ns());
+		live_add(p->live, peer->fd, p->peek, n, &peer->pass, now_ns());
 	else
 		close(peer->fd);
+}
+
+/* All of it is there: is it from somebody who may ask? */
+static void judge(struct peers *p, struct peer *peer, size_t n)
+{
+	struct head_problem problem;
+
+	if (!gate_judge(p->gate, &peer->from, p->peek, n, now_ns(), &peer->pass, &problem))
+		refuse(p, peer, &problem);
+	else if (p->live && live_wants(p->peek, n))
+		give_to_live(p, peer, n);
+	else
+		serve(p, peer);
 }
 
 static void look(struct peers *p, struct peer *peer, uint32_t events)
@@ -189,14 +208,13 @@ static void look(struct peers *p, struct peer *peer, uint32_t events)
 		return;
 	}
 	enum head_verdict verdict = head_check(p->address, p->peek, (size_t)n, &problem);
-	if (verdict == HEAD_WHOLE && p->live && live_wants(p->peek, (size_t)n))
-		give_to_live(p, peer, (size_t)n);
-	else if (verdict == HEAD_WHOLE)
-		serve(p, peer);
+	if (verdict == HEAD_WHOLE)
+		judge(p, peer, (size_t)n);
 	else if (verdict == HEAD_BAD)
 		refuse(p, peer, &problem);
 	else if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-		peer_close(peer); /* no more will come */
+		peer_close(peer);           /* no more will come */
+	explicit_bzero(p->peek, (size_t)n); /* tokens come this way */
 }
 
 void peers_ready(struct peers *p, struct peer *peer, uint32_t events)
@@ -207,8 +225,10 @@ void peers_ready(struct peers *p, struct peer *peer, uint32_t events)
 		peer_close(peer);
 }
 
-void peers_gone(struct peer *peer)
+void peers_gone(struct gate_pass *pass)
 {
+	struct peer *peer = (struct peer *)((char *)pass - offsetof(struct peer, pass));
+
 	peer->state = PEER_FREE;
 }
 
@@ -245,33 +265,47 @@ static struct peer *free_slot(struct peers *p)
 	return peer;
 }
 
-/* The socket file is 0600; this also holds when it was opened to others by hand. */
-static bool is_trusted(const struct peers *p, int fd)
+/* Whose process connected to the socket file, as the kernel knows it. */
+static bool learn_user(int fd, struct gate_from *from)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 
-	if (p->address->sa.any.sa_family != AF_UNIX)
-		return true;
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
-	       (cred.uid == 0 || cred.uid == geteuid());
+	from->by_file = true;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
+		return false;
+	from->uid = cred.uid;
+	return true;
 }
 
-static void begin(struct peers *p, struct peer *peer, int fd)
+static void begin(struct peers *p, struct peer *peer, int fd, const struct gate_from *from)
 {
-	*peer = (struct peer){.fd = fd, .state = PEER_ASKING, .until_ns = now_ns() + PATIENCE_NS};
-	if (!is_trusted(p, fd) ||
-	    watch(p, EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLRDHUP | EPOLLET, peer) != 0)
+	*peer = (struct peer){
+	    .from = *from, .fd = fd, .state = PEER_ASKING, .until_ns = now_ns() + PATIENCE_NS};
+	if (p->address->sa.any.sa_family == AF_UNIX && !learn_user(fd, &peer->from)) {
+		peer_close(peer);
+		return;
+	}
+	if (p->tls) {
+		peer->fd = admin_tls_wrap(p->tls, fd);
+		if (peer->fd < 0) {
+			peer->state = PEER_FREE;
+			return;
+		}
+	}
+	if (watch(p, EPOLL_CTL_ADD, peer->fd, EPOLLIN | EPOLLRDHUP | EPOLLET, peer) != 0)
 		peer_close(peer);
 }
 
 /* -1: nothing there, or nothing to take it with. */
-static int accept_one(struct peers *p)
+static int accept_one(struct peers *p, struct gate_from *from)
 {
-	int fd = accept4(p->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	struct sockaddr *address = (struct sockaddr *)&from->address;
+	socklen_t n = sizeof(from->address);
+	int fd = accept4(p->listen_fd, address, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	while (fd < 0 && (errno == EMFILE || errno == ENFILE) && give_spare(p))
-		fd = accept4(p->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		fd = accept4(p->listen_fd, address, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 		pause_listener(p);
 	return fd;
@@ -282,10 +316,11 @@ static int accept_one(struct peers *p)
 void peers_accept(struct peers *p)
 {
 	struct peer *slot = free_slot(p);
-	int fd = slot ? accept_one(p) : -1;
+	struct gate_from from = {0};
+	int fd = slot ? accept_one(p, &from) : -1;
 
 	if (fd >= 0)
-		begin(p, slot, fd);
+		begin(p, slot, fd, &from);
 }
 
 /* ---- patience ---- */
@@ -293,7 +328,8 @@ void peers_accept(struct peers *p)
 /* Who sent nothing (a browser's spare connection) is closed without a word. */
 static void lose_patience(struct peers *p, struct peer *peer)
 {
-	static const struct head_problem late = {408, "the request did not arrive in 10 seconds"};
+	static const struct head_problem late = {
+	    .status = 408, .why = "the request did not arrive in 10 seconds"};
 
 	if (peer->state == PEER_SERVED) {
 		shutdown(peer->fd, SHUT_RDWR); /* the door notices and closes */

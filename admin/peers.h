@@ -18,8 +18,10 @@
 #include <stdint.h>
 
 #include "door.h"
+#include "gate.h"
 #include "head.h"
 #include "live.h"
+#include "admin_tls.h"
 
 /** A scraper, a few browsers with six connections each, and `weir` itself. */
 #define PEERS_MAX 32
@@ -30,6 +32,8 @@
 enum peer_state { PEER_FREE, PEER_ASKING, PEER_SERVED, PEER_LEAVING };
 
 struct peer {
+	struct gate_pass pass; /* SERVED: what it may do; the door's owner */
+	struct gate_from from;
 	int fd;
 	enum peer_state state;
 	int64_t until_ns; /* CLOCK_MONOTONIC: end of patience */
@@ -38,6 +42,8 @@ struct peer {
 struct peers {
 	int epoll_fd, listen_fd; /* the loop's */
 	const struct authority *address;
+	struct gate *gate;     /* who may ask */
+	struct admin_tls *tls; /* before all else; NULL: none */
 	struct door *door;
 	struct live *live; /* takes the connections that stay; NULL: the door takes all */
 	bool paused;       /* out of descriptors: the listener is not watched */
@@ -56,8 +62,8 @@ void peers_accept(struct peers *peers);
 /** `peer` became ready. */
 void peers_ready(struct peers *peers, struct peer *peer, uint32_t events);
 
-/** The door is about to close the connection of `peer`. */
-void peers_gone(struct peer *peer);
+/** The door is about to close the connection that it was given with `pass`. */
+void peers_gone(struct gate_pass *pass);
 
 /** End what ran out of patience, and watch the listener again when there is a descriptor for it. */
 void peers_expire(struct peers *peers);

@@ -8,8 +8,10 @@
 #include <string.h>
 #include <time.h>
 
+#include <weir/log.h>
+
 #include "acts.h"
-#include "tick_json.h"
+#include "tick_text.h"
 #include "view_json.h"
 
 #define SECOND_NS  1000000000LL
@@ -54,9 +56,33 @@ static void tell_tick(struct pulse *p, int hz, const struct weir_graph_view *v,
 	struct tick_about about = {.hz = hz,
 	    .overload = p->source->overload(p->source->arg),
 	    .self_cpu = self_cpu(p, hz, now_ns),
-	    .watchers = live_watchers(p->live)};
+	    .watchers = live_watchers(p->live),
+	    .bottleneck = &p->bottleneck};
+	tick_text(&p->tick, &about, v, sample);
+	live_tick(p->live, hz, p->tick.failed ? NULL : p->tick.p, p->tick.n);
+	/* The room is kept: the next tick is about as long. */
+	p->tick.n = 0;
+	p->tick.failed = false;
+}
 
-	live_tick(p->live, hz, tick_json(&about, v, sample));
+static void tell_alert(void *arg, const struct alert *alert)
+{
+	struct pulse *p = arg;
+
+	weir_log(WEIR_LOG_WARN, "admin: alert %s %s: %s", alert->name,
+	    alert->until_ns ? "is over" : "raised", alert->text);
+	live_alert(p->live, alert_json(alert));
+}
+
+/* What follows from the samples of the last second. */
+static void judge(struct pulse *p, const struct weir_graph_view *v)
+{
+	const struct sample *sample = history_samples(p->history, HISTORY_1S);
+	const struct alerts_about about = {.bottleneck = &p->bottleneck,
+	    .history_fails = p->unfiled || history_file_failing(p->file)};
+
+	bottleneck_feed(&p->bottleneck, v, sample);
+	alerts_feed(&p->alerts, &about, v, sample, tell_alert, p);
 }
 
 static void tell_decisions(struct pulse *p, const struct weir_graph_view *v)
@@ -97,6 +123,8 @@ static void beat_second(struct pulse *p, const struct weir_graph_view *v, int64_
 
 	if (p->file && got)
 		history_file_save(p->file, p->history, got);
+	if (got & 1u << HISTORY_1S)
+		judge(p, v);
 	if (got & 1u << HISTORY_1S && live_watchers_at(p->live, 1) > 0)
 		tell_tick(p, 1, v, history_samples(p->history, HISTORY_1S), now_ns);
 	live_second(p->live, now_ns);
@@ -158,8 +186,10 @@ int pulse_init(struct pulse *p, const struct admin_source *source, const char *h
 	*p = (struct pulse){.source = source, .history = history_new()};
 	if (!p->history)
 		return WEIR_ENOMEM;
-	if (history_path && *history_path)
+	if (history_path && *history_path) {
 		p->file = history_file_open(history_path, p->history);
+		p->unfiled = !p->file;
+	}
 	return live_open(clock_ns(CLOCK_REALTIME) / 1000000, &p->live);
 }
 
@@ -169,5 +199,7 @@ void pulse_fini(struct pulse *p)
 	sampler_free(p->fine);
 	history_file_close(p->file);
 	history_free(p->history);
+	alerts_fini(&p->alerts);
+	textbuf_fini(&p->tick);
 	*p = (struct pulse){0};
 }

@@ -76,7 +76,9 @@ const char *reply_reason(int status)
 		const char *reason;
 	} row[] = {
 	    {200, "OK"},
+	    {304, "Not Modified"},
 	    {400, "Bad Request"},
+	    {401, "Unauthorized"},
 	    {403, "Forbidden"},
 	    {404, "Not Found"},
 	    {405, "Method Not Allowed"},
@@ -88,6 +90,7 @@ const char *reply_reason(int status)
 	    {417, "Expectation Failed"},
 	    {421, "Misdirected Request"},
 	    {422, "Unprocessable Content"},
+	    {429, "Too Many Requests"},
 	    {431, "Request Header Fields Too Large"},
 	    {503, "Service Unavailable"},
 	    {505, "HTTP Version Not Supported"},
@@ -102,6 +105,7 @@ const char *reply_reason(int status)
 void reply_fini(struct reply *r)
 {
 	free(r->owned);
+	explicit_bzero(r->cookie, sizeof(r->cookie));
 	*r = (struct reply){0};
 }
 

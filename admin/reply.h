@@ -16,13 +16,19 @@
 /** Longest body of a request. A knob may hold a whole page of text ("with.body"). */
 #define ADMIN_BODY_MAX 8192
 
+struct gate;
+struct gate_pass;
+
 struct request {
 	const char *method;                             /* "GET" */
 	const char *target;                             /* as sent: path and query, not decoded */
 	const char *host;                               /* has passed authority_allows_host */
 	const char *origin, *fetch_site, *content_type; /* NULL when not sent */
+	const char *if_none_match;                      /* likewise */
 	const char *body;                               /* `n_body` bytes */
 	size_t n_body;
+	struct gate *gate;      /* NULL: there is none, and */
+	struct gate_pass *pass; /* then this, too: who asks may do all (gate.h) */
 };
 
 struct reply {
@@ -32,6 +38,8 @@ struct reply {
 	size_t n;
 	char *owned; /* the body again if it came from malloc and goes with the reply, else NULL */
 	char allow[64]; /* value of Allow for a 405, else "" */
+	char cookie[160]; /* value of Set-Cookie, else ""; wiped by reply_fini */
+	char etag[40];  /* it may be kept and asked for again by this; "": it may not be kept */
 };
 
 /** Fields that every answer carries, whoever writes it; a NULL name ends the table. */

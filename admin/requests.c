@@ -2,10 +2,14 @@
 /* The slowest requests as JSON; see requests.h. */
 #include "requests.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/trace.h>
+
 #include "json_put.h"
+#include "paging.h"
 
 /* As many as are kept of a class in two minutes. */
 #define SLOWEST_DEFAULT (2 * WEIR_SLOWEST_MAX)
@@ -15,24 +19,26 @@ static double seconds(int64_t ns)
 	return (double)ns / 1e9;
 }
 
-static json_t *slow_json(const struct weir_slow *slow)
+json_t *slow_json(const struct weir_slow *slow)
 {
+	char trace[WEIR_TRACE_ID_BYTES];
 	json_t *spans = json_array();
 
+	weir_trace_id_print(&slow->trace, trace);
 	for (int i = 0; i < slow->n_spans; i++) {
 		const struct weir_span *s = &slow->span[i];
 		json_push(&spans,
 		    json_pack("{s:s, s:f, s:f, s:f}", "stage", s->stage, "after", seconds(s->at_ns),
 			"wait", seconds(s->wait_ns), "service", seconds(s->service_ns)));
 	}
-	return json_pack("{s:I, s:s, s:f, s:f, s:s, s:s, s:i, s:o}", "id", (json_int_t)slow->id,
-	    "class", slow->class_name, "at", seconds(slow->wall_ns), "took", seconds(slow->took_ns),
-	    "outcome", weir_error_word(slow->status), "path", slow->what, "hops", slow->n_hops,
-	    "spans", spans);
+	return json_pack("{s:I, s:s, s:f, s:f, s:s, s:s, s:s, s:s, s:i, s:o}", "id",
+	    (json_int_t)slow->id, "class", slow->class_name, "at", seconds(slow->wall_ns), "took",
+	    seconds(slow->took_ns), "outcome", weir_error_word(slow->status), "path", slow->what,
+	    "trace", trace, "end", slow->end ? slow->end : "", "hops", slow->n_hops, "spans",
+	    spans);
 }
 
-/* The value of `key` in the query, "" when it is not there, into buf[size]; false when it is too long. */
-static bool query_text(const char *query, const char *key, char *buf, size_t size)
+bool query_text(const char *query, const char *key, char *buf, size_t size)
 {
 	size_t k = strlen(key);
 
@@ -51,8 +57,7 @@ static bool query_text(const char *query, const char *key, char *buf, size_t siz
 	return true;
 }
 
-/* Number of the class that the query names, -1 for all; false with the reply made. */
-static bool query_class(const struct call *c, int *class_id, struct reply *r)
+bool query_class(const struct call *c, int *class_id, struct reply *r)
 {
 	char name[ROUTE_NAME_MAX];
 
@@ -75,23 +80,43 @@ static bool query_class(const struct call *c, int *class_id, struct reply *r)
 	return *class_id >= 0;
 }
 
+static uint64_t slow_id(const void *rows, int i)
+{
+	return ((const struct weir_slow *)rows)[i].id;
+}
+
+/* One page of rows [0, n); NULL with the reply made, or without memory. */
+static json_t *page_json(
+    const struct call *c, struct paging *page, const struct weir_slow *slow, int n, struct reply *r)
+{
+	char class[ROUTE_NAME_MAX], extra[ROUTE_NAME_MAX + 16] = "";
+	json_t *list = json_array();
+
+	if (!paging_cut(page, slow, n, slow_id, false, r)) {
+		json_decref(list);
+		return NULL;
+	}
+	for (int i = page->first; i < page->first + page->n; i++)
+		json_push(&list, slow_json(&slow[i]));
+	if (query_text(c->query, "class", class, sizeof(class)) && *class)
+		snprintf(extra, sizeof(extra), "class=%s&", class);
+	return json_pack("{s:o, s:o}", "requests", list, "next",
+	    paging_next(page, slow, n, slow_id, "/api/v1/requests/slowest", extra));
+}
+
 void answer_slowest(const struct call *c, struct reply *r)
 {
-	int n = SLOWEST_DEFAULT, class_id;
+	struct paging page;
+	int class_id;
 
-	if (!query_n(c->query, &n)) {
-		reply_problem(r, 400, "n must be a whole number from 1 to 500");
+	if (!paging_take(c->query, SLOWEST_DEFAULT, &page, r) || !query_class(c, &class_id, r))
 		return;
-	}
-	if (!query_class(c, &class_id, r))
-		return;
-	struct weir_slow *slow = calloc((unsigned)n, sizeof(*slow));
-	int found = slow ? 0 : WEIR_ENOMEM;
+	struct weir_slow *slow = calloc(PAGING_MAX, sizeof(*slow));
+	int n = slow ? 0 : WEIR_ENOMEM;
 	if (slow && c->source->slowest)
-		found = c->source->slowest(c->source->arg, class_id, slow, n);
-	json_t *list = found >= 0 ? json_array() : NULL;
-	for (int i = 0; i < found; i++)
-		json_push(&list, slow_json(&slow[i]));
+		n = c->source->slowest(c->source->arg, class_id, slow, PAGING_MAX);
+	json_t *json = n >= 0 ? page_json(c, &page, slow, n, r) : NULL;
 	free(slow);
-	reply_json(r, 200, json_pack("{s:o}", "requests", list));
+	if (json || r->status == 0)
+		reply_json(r, 200, json);
 }

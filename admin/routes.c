@@ -15,18 +15,24 @@
 #include <weir/knob.h>
 
 #include "acts.h"
+#include "alerts.h"
 #include "authority.h"
 #include "assets.h"
+#include "bottleneck.h"
+#include "etag.h"
 #include "history_json.h"
+#include "gate.h"
+#include "json_put.h"
 #include "knobs.h"
+#include "login.h"
 #include "overload.h"
+#include "paging.h"
 #include "requests.h"
 #include "view_json.h"
 #include "view_prom.h"
 
-/* Decisions per answer: what a page shows, and all that the journal keeps. */
-#define DECISIONS_DEFAULT 50
-#define DECISIONS_MAX     500
+/* Most rows of a list. */
+#define ROWS_MAX 500
 
 /* Stages that a wrong name is compared with. */
 #define STAGES_NEAR_MAX 256
@@ -84,7 +90,17 @@ static void answer_index(const struct call *c, struct reply *r)
 			list = NULL;
 		}
 	}
-	reply_json(r, 200, json_pack("{s:o}", "routes", list));
+	reply_json(r, 200, json_pack("{s:s, s:o}", "version", WEIR_VERSION, "routes", list));
+}
+
+/* What the endpoint judges once a second goes beside what the graph says. */
+static json_t *with_bottleneck(const struct call *c, json_t *json)
+{
+	if (json)
+		json_put(&json, "bottleneck", bottleneck_json(c->source->bottleneck));
+	if (json)
+		json_put(&json, "role", json_string(gate_role_word(c->request->pass)));
+	return json;
 }
 
 static void answer_graph(const struct call *c, struct reply *r)
@@ -93,7 +109,7 @@ static void answer_graph(const struct call *c, struct reply *r)
 
 	if (!v)
 		return;
-	reply_json(r, 200, view_json_graph(v));
+	reply_json(r, 200, with_bottleneck(c, view_json_graph(v)));
 	c->source->view_free(v);
 }
 
@@ -103,7 +119,7 @@ static void answer_stages(const struct call *c, struct reply *r)
 
 	if (!v)
 		return;
-	reply_json(r, 200, view_json_stages(v));
+	reply_json(r, 200, with_bottleneck(c, view_json_stages(v)));
 	c->source->view_free(v);
 }
 
@@ -131,27 +147,12 @@ bool query_n(const char *query, int *n)
 	if (digits == 0 || digits > 4 || (p[digits] != '\0' && p[digits] != '&'))
 		return false;
 	*n = atoi(p);
-	return *n >= 1 && *n <= DECISIONS_MAX;
+	return *n >= 1 && *n <= ROWS_MAX;
 }
 
-static void answer_decisions(const struct call *c, struct reply *r)
+static void answer_alerts(const struct call *c, struct reply *r)
 {
-	int n = DECISIONS_DEFAULT;
-
-	if (!query_n(c->query, &n)) {
-		reply_problem(r, 400, "n must be a whole number from 1 to %d", DECISIONS_MAX);
-		return;
-	}
-	struct weir_decision *decision = calloc((size_t)n, sizeof(*decision));
-	struct weir_graph_view *v = decision ? take_view(c, r) : NULL;
-	if (v) {
-		n = c->source->decisions(c->source->arg, decision, n);
-		reply_json(r, 200, view_json_decisions(v, decision, n));
-		c->source->view_free(v);
-	} else if (!decision) {
-		no_memory(r);
-	}
-	free(decision);
+	reply_json(r, 200, alerts_json(c->source->alerts));
 }
 
 static void answer_history(const struct call *c, struct reply *r)
@@ -295,22 +296,33 @@ const struct route routes_table[] = {
     {"GET", "/api/v1/config",
 	"The configuration's files as they were read, and what each line says", answer_config},
     {"GET", "/api/v1/requests/slowest",
-	"Where the slowest requests of the last two minutes spent their time: ?class=&n=32",
+	"Where the slowest requests of the last two minutes spent their time: "
+	"?class=&limit=32&before=ID",
 	answer_slowest},
     {"GET", "/api/v1/stages/{stage}/queue", "The oldest waiting events, without content: ?n=20",
 	answer_queue},
+    {"GET", "/api/v1/stages/{stage}/tap",
+	"Requests that came through the stage, as they end: ?slow=100ms&class=&outcome=&after=&n=",
+	answer_tap},
     {"POST", "/api/v1/stages/{stage}/pause", "Handlers take no more batches; what comes waits",
 	act_pause},
     {"POST", "/api/v1/stages/{stage}/drain", "The door refuses while the queue runs empty",
 	act_drain},
     {"POST", "/api/v1/stages/{stage}/resume", "End a pause or a drain", act_resume},
     {"POST", "/api/v1/undo", "Take back the newest act that is not taken back yet", act_undo},
-    {"GET", "/api/v1/acts", "What operators did, newest first: ?n=50", answer_acts},
+    {"GET", "/api/v1/acts", "What operators did, newest first: ?limit=50&before=ID", answer_acts},
     {"GET", "/api/v1/overload", "What the admission modes of all stages are at most",
 	answer_overload},
     {"PUT", "/api/v1/overload", "Change that at once: {\"mode\": \"off\"}, shadow or enforce",
 	answer_set_overload},
-    {"GET", "/api/v1/decisions", "What controllers and operators decided, newest first: ?n=50",
+    {"GET", LOGIN_PATH, "Who asks, and what he may do", answer_session},
+    {"POST", LOGIN_PATH, "Begin a session: a cookie for the token that this is sent with",
+	act_login},
+    {"DELETE", LOGIN_PATH, "End the session that this is sent with", act_logout},
+    {"GET", "/api/v1/alerts", "What deserves somebody's attention, and what did lately",
+	answer_alerts},
+    {"GET", "/api/v1/decisions",
+	"What controllers and operators decided, newest first: ?limit=50&before=ID",
 	answer_decisions},
     {"GET", "/api/v1/history",
 	"Samples of the last hours: ?from=-900&to=-1&step=1s or 10s&stage=NAME", answer_history},
@@ -435,6 +447,35 @@ static bool may_act(const struct request *q, struct reply *r)
 	return true;
 }
 
+/* Beginning and ending a session changes nothing of the server. */
+static bool has_role(const struct call *c, const struct route *route, struct reply *r)
+{
+	const struct gate_pass *pass = c->request->pass;
+
+	if (!pass || pass->role == WEIR_ADMIN_OPERATOR || strcmp(route->pattern, LOGIN_PATH) == 0)
+		return true;
+	reply_problem(r, 403, "this needs the role operator, and '%s' is a viewer", pass->name);
+	return false;
+}
+
+/* The list of acts has the name of who asked. */
+static void act_as(const struct call *c, const struct route *route, struct reply *r)
+{
+	if (!may_act(c->request, r) || !has_role(c, route, r))
+		return;
+	weir_graph_act_as(c->request->pass ? c->request->pass->name : NULL);
+	route->answer(c, r);
+	weir_graph_act_as(NULL);
+}
+
+/* Does the answer stay the same for long? */
+static bool is_tagged(const struct route *route)
+{
+	return route->answer == answer_asset || route->answer == answer_index ||
+	       route->answer == answer_config || route->answer == answer_knobs ||
+	       route->answer == answer_knob;
+}
+
 void routes_answer(const struct admin_source *source, struct process *process,
     const struct request *request, struct reply *r)
 {
@@ -450,6 +491,10 @@ void routes_answer(const struct admin_source *source, struct process *process,
 	c.query = request->target[n] ? request->target + n + 1 : "";
 	const struct route *route = find_route(&c, r);
 	bool reads = route && strcmp(route->method, "GET") == 0;
-	if (route && (reads ? may_read(&c, r) : may_act(request, r)))
+	if (route && !reads)
+		act_as(&c, route, r);
+	else if (route && may_read(&c, r))
 		route->answer(&c, r);
+	if (reads && is_tagged(route))
+		etag_apply(request->if_none_match, r);
 }

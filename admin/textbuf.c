@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "utf8.h"
+
 /* One scrape of ten stages is about 60 KB of text; growth doubles from here. */
 #define TEXTBUF_FIRST_BYTES 4096
 
@@ -58,6 +60,28 @@ void textbuf_printf(struct textbuf *t, const char *fmt, ...)
 	vsnprintf(t->p + t->n, t->size - t->n, fmt, args);
 	va_end(args);
 	t->n += (size_t)n;
+}
+
+void textbuf_json_string(struct textbuf *t, const char *text)
+{
+	textbuf_append(t, "\"", 1);
+	while (*text) {
+		size_t plain = 0, n;
+		while ((n = utf8_bytes(text + plain)) > 0 && (unsigned char)text[plain] >= ' ' &&
+		       text[plain] != '"' && text[plain] != '\\')
+			plain += n;
+		textbuf_append(t, text, plain);
+		text += plain;
+		if (!*text)
+			break;
+		if (utf8_bytes(text) == 0)
+			textbuf_append(t, "?", 1);
+		else
+			textbuf_printf(
+			    t, *text == '"' || *text == '\\' ? "\\%c" : "\\u%04x", *text);
+		text++;
+	}
+	textbuf_append(t, "\"", 1);
 }
 
 char *textbuf_take(struct textbuf *t, size_t *n)

@@ -23,6 +23,9 @@ void textbuf_printf(struct textbuf *t, const char *fmt, ...) WEIR_PRINTF(2, 3);
 /** Append `n` bytes. */
 void textbuf_append(struct textbuf *t, const char *p, size_t n);
 
+/** Append `text` as a JSON string, quotes included; what is no UTF-8 becomes '?'. */
+void textbuf_json_string(struct textbuf *t, const char *text);
+
 /** Give the bytes to the caller (free()) and leave `t` empty. NULL when memory ran out. */
 char *textbuf_take(struct textbuf *t, size_t *n);
 

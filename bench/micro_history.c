@@ -13,7 +13,7 @@
 #include "bench.h"
 #include "history_file.h"
 #include "history_json.h"
-#include "tick_json.h"
+#include "tick_text.h"
 
 #define STAGES  30
 #define CLASSES 4
@@ -78,6 +78,7 @@ int main(void)
 	static double feed[CALLS], save[CALLS], tick[CALLS], answer[CALLS];
 	char path[] = "/tmp/weir-bench-XXXXXX";
 	struct tick_about about = {.hz = 1};
+	struct textbuf text = {0};
 	struct history *h = history_new();
 	size_t bytes = 0;
 	int fd = mkstemp(path);
@@ -96,11 +97,9 @@ int main(void)
 		history_file_save(f, h, got);
 		save[i] = since_us(t);
 		t = bench_now_ns();
-		json_t *json = tick_json(&about, &view, history_samples(h, HISTORY_1S));
-		char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(15));
+		tick_text(&text, &about, &view, history_samples(h, HISTORY_1S));
 		tick[i] = since_us(t);
-		json_decref(json);
-		free(text);
+		text.n = 0;
 		struct reply reply = {0};
 		t = bench_now_ns();
 		history_json(h, "step=10s", (double)view.wall_ns / 1e9, &reply);
@@ -114,6 +113,7 @@ int main(void)
 	print("answer: 6 h of all stages", answer);
 	printf("memory %zu bytes, answer %zu bytes\n", history_bytes(h), bytes);
 	history_file_close(f);
+	textbuf_fini(&text);
 	history_free(h);
 	unlink(path);
 	close(fd);

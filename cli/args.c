@@ -15,12 +15,18 @@ enum {
 	OPT_SET = 256,
 	OPT_CHECK,
 	OPT_ADMIN,
+	OPT_TOKEN_FILE,
+	OPT_CA,
 	OPT_FORCE,
 	OPT_THREADS,
 	OPT_JSON,
 	OPT_SHED,
 	OPT_FOR,
-	OPT_DRY_RUN
+	OPT_ALL,
+	OPT_DRY_RUN,
+	OPT_SLOW,
+	OPT_CLASS,
+	OPT_OUTCOME
 };
 
 static const struct option long_options[] = {
@@ -30,12 +36,18 @@ static const struct option long_options[] = {
     {"set", required_argument, NULL, OPT_SET},
     {"check", no_argument, NULL, OPT_CHECK},
     {"admin", required_argument, NULL, OPT_ADMIN},
+    {"token-file", required_argument, NULL, OPT_TOKEN_FILE},
+    {"ca", required_argument, NULL, OPT_CA},
     {"force", no_argument, NULL, OPT_FORCE},
     {"threads", no_argument, NULL, OPT_THREADS},
     {"json", no_argument, NULL, OPT_JSON},
     {"shed", required_argument, NULL, OPT_SHED},
     {"for", required_argument, NULL, OPT_FOR},
     {"dry-run", no_argument, NULL, OPT_DRY_RUN},
+    {"all", no_argument, NULL, OPT_ALL},
+    {"slow", required_argument, NULL, OPT_SLOW},
+    {"class", required_argument, NULL, OPT_CLASS},
+    {"outcome", required_argument, NULL, OPT_OUTCOME},
     {NULL, 0, NULL, 0},
 };
 
@@ -64,6 +76,8 @@ static unsigned args_option_bit(int c)
 	case OPT_CHECK:
 		return VERB_CHECK;
 	case OPT_ADMIN:
+	case OPT_TOKEN_FILE:
+	case OPT_CA:
 		return VERB_ADMIN;
 	case OPT_FORCE:
 		return VERB_FORCE;
@@ -77,6 +91,12 @@ static unsigned args_option_bit(int c)
 		return VERB_FOR;
 	case OPT_DRY_RUN:
 		return VERB_DRY_RUN;
+	case OPT_ALL:
+		return VERB_ALL;
+	case OPT_SLOW:
+	case OPT_CLASS:
+	case OPT_OUTCOME:
+		return VERB_WHICH;
 	case 'n':
 		return VERB_COUNT;
 	default:
@@ -158,8 +178,26 @@ static int args_take(const struct verb *verb, struct verb_args *args, int c)
 	case OPT_DRY_RUN:
 		args->dry_run = true;
 		return VERB_OK;
+	case OPT_ALL:
+		args->all = true;
+		return VERB_OK;
 	case 'n':
 		args->count = optarg;
+		return VERB_OK;
+	case OPT_SLOW:
+		args->slow = optarg;
+		return VERB_OK;
+	case OPT_CLASS:
+		args->class_ = optarg;
+		return VERB_OK;
+	case OPT_OUTCOME:
+		args->outcome = optarg;
+		return VERB_OK;
+	case OPT_TOKEN_FILE:
+		args->token_file = optarg;
+		return VERB_OK;
+	case OPT_CA:
+		args->ca = optarg;
 		return VERB_OK;
 	default:
 		args->admin = optarg;

@@ -81,15 +81,10 @@ static int check_enter_folder(const char *path, struct weir_errs *errs)
 static void check_admin(const struct weir_spec *spec, struct weir_errs *errs)
 {
 	const struct weir_admin_spec *admin = &spec->admin;
-	struct weir_err err = {0};
-
 	if (!admin->listen || !*admin->listen)
 		return;
-	int rc = admin_check(admin->listen, &err);
-	if (rc != 0) {
-		weir_errs_add(errs, &admin->mark, rc, err.hint, "%s", err.text);
+	if (admin_check(admin, errs) != 0)
 		return;
-	}
 	const struct weir_stage_spec *stage = listen_clash(spec);
 	if (stage)
 		weir_errs_add(errs, &admin->mark, WEIR_EBUSY, "choose another port for one of them",

@@ -5,6 +5,8 @@
  */
 #include "client.h"
 
+#include <arpa/inet.h>
+
 #include <errno.h>
 #include <netdb.h>
 #include <stdarg.h>
@@ -18,6 +20,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "client_tls.h"
+#include "secret.h"
+
 /** Longest answer that is believed. The stages of a large graph are some 100 KB: a guess. */
 #define CLIENT_ANSWER_MAX (16u << 20)
 
@@ -28,7 +33,35 @@ struct client_address {
 	char host[256];
 	char port[16];
 	const char *unix_path; /* NULL for TCP */
+	bool tls;
 };
+
+/** A connection, in clear or not. */
+struct client_wire {
+	int fd;
+	struct client_tls *tls; /* NULL: in clear */
+};
+
+static const char *client_token_file, *client_ca; /* client_identify */
+
+/** NULL when it is not set, or empty. */
+static const char *client_env(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+void client_identify(const char *token_file, const char *ca)
+{
+	client_token_file = token_file;
+	client_ca = ca;
+}
+
+static const char *client_token_path(void)
+{
+	return client_token_file ? client_token_file : client_env("WEIR_TOKEN_FILE");
+}
 
 static int client_fail(struct weir_err *err, int code, const char *fmt, ...) WEIR_PRINTF(3, 4);
 
@@ -79,7 +112,8 @@ static int client_parse(const char *url, struct client_address *at, struct weir_
 		at->unix_path = url + 5;
 		return 0;
 	}
-	const char *rest = strncmp(url, "http://", 7) == 0 ? url + 7 : url;
+	at->tls = strncmp(url, "https://", 8) == 0;
+	const char *rest = strncmp(url, "http://", 7) == 0 ? url + 7 : at->tls ? url + 8 : url;
 	if (client_split(rest, at))
 		return 0;
 	return client_fail(
@@ -139,8 +173,22 @@ struct client_request {
 /** Longest request: a knob's value may be a page of text. */
 #define CLIENT_REQUEST_MAX 16384
 
-static int client_send(
-    int fd, const struct client_address *at, const struct client_request *request)
+/** Send all of p[n]. 0 or WEIR_ESYS. */
+static int client_write(const struct client_wire *wire, const char *p, int n)
+{
+	for (int done = 0; done < n;) {
+		ssize_t sent = wire->tls
+				   ? client_tls_send(wire->tls, p + done, (size_t)(n - done))
+				   : send(wire->fd, p + done, (size_t)(n - done), MSG_NOSIGNAL);
+		if (sent < 0)
+			return WEIR_ESYS;
+		done += (int)sent;
+	}
+	return 0;
+}
+
+static int client_send(const struct client_wire *wire, const struct client_address *at,
+    const struct client_request *request, const char *token)
 {
 	bool bare = at->unix_path || strchr(at->host, ':');
 	char head[CLIENT_REQUEST_MAX], about[96] = "";
@@ -150,26 +198,23 @@ static int client_send(
 		    "Content-Type: application/json\r\nContent-Length: %zu\r\n",
 		    strlen(request->body));
 	int n = snprintf(head, sizeof(head),
-	    "%s %s HTTP/1.1\r\nHost: %s%s%s%s%s\r\nConnection: close\r\n%s\r\n%s", request->method,
-	    request->path, bare && !at->unix_path ? "[" : "",
+	    "%s %s HTTP/1.1\r\nHost: %s%s%s%s%s\r\nConnection: close\r\n%s%s%s%s\r\n%s",
+	    request->method, request->path, bare && !at->unix_path ? "[" : "",
 	    at->unix_path ? "localhost" : at->host, bare && !at->unix_path ? "]" : "",
-	    at->unix_path ? "" : ":", at->unix_path ? "" : at->port, about,
+	    at->unix_path ? "" : ":", at->unix_path ? "" : at->port,
+	    *token ? "Authorization: Bearer " : "", token, *token ? "\r\n" : "", about,
 	    request->body ? request->body : "");
 	if (n < 0 || (size_t)n >= sizeof(head)) {
 		errno = EMSGSIZE;
 		return WEIR_ESYS;
 	}
-	for (int done = 0; done < n;) {
-		ssize_t sent = send(fd, head + done, (size_t)(n - done), MSG_NOSIGNAL);
-		if (sent < 0)
-			return WEIR_ESYS;
-		done += (int)sent;
-	}
-	return 0;
+	int rc = client_write(wire, head, n);
+	explicit_bzero(head, sizeof(head));
+	return rc;
 }
 
 /** Read until the peer closes. *text ends in NUL. */
-static int client_read(int fd, char **text, size_t *n)
+static int client_read(const struct client_wire *wire, char **text, size_t *n)
 {
 	size_t size = 0;
 
@@ -183,7 +228,8 @@ static int client_read(int fd, char **text, size_t *n)
 				return WEIR_ENOMEM;
 			*text = more;
 		}
-		ssize_t got = recv(fd, *text + *n, size - *n - 1, 0);
+		ssize_t got = wire->tls ? client_tls_recv(wire->tls, *text + *n, size - *n - 1)
+					: recv(wire->fd, *text + *n, size - *n - 1, 0);
 		if (got < 0)
 			return WEIR_ESYS;
 		if (got == 0)
@@ -243,6 +289,8 @@ static int client_take(char *text, size_t n, struct client_answer *answer)
 		return WEIR_EFAILED;
 	body += 4;
 	size_t length = n - (size_t)(body - text);
+	const char *wait = client_header(text, body, "Retry-After");
+	answer->retry_after_s = wait ? atoi(wait) : 0;
 	const char *encoding = client_header(text, body, "Transfer-Encoding");
 	const char *announced = client_header(text, body, "Content-Length");
 	if (encoding) {
@@ -269,30 +317,131 @@ static int client_explain(struct weir_err *err, int rc, const char *url)
 	}
 }
 
+/* ---- who we are ---- */
+
+static bool client_is_local(int fd)
+{
+	struct sockaddr_storage peer = {0};
+	socklen_t n = sizeof(peer);
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&peer;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&peer;
+
+	if (getpeername(fd, (struct sockaddr *)&peer, &n) != 0)
+		return false;
+	if (peer.ss_family == AF_INET)
+		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return peer.ss_family == AF_UNIX ||
+	       (peer.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr));
+}
+
+/** The token, "" without one. A socket file needs none. */
+static int client_take_token(const struct client_wire *wire, const struct client_address *at,
+    const char *url, char token[SECRET_TOKEN_MAX + 1], struct weir_err *err)
+{
+	const char *path = at->unix_path ? NULL : client_token_path();
+
+	token[0] = '\0';
+	if (!path)
+		return 0;
+	if (!wire->tls && !client_is_local(wire->fd))
+		return client_fail(err, WEIR_ESYS,
+		    "the token was not sent to %s, since anybody on the way could read it: use "
+		    "https://",
+		    url);
+	struct weir_err why = {0};
+	int rc = secret_text(path, "the token", token, &why);
+	return rc == 0 ? 0
+		       : client_fail(err, rc, "%s%s%s", why.text, *why.hint ? "; " : "", why.hint);
+}
+
+/** What the server says itself, else `otherwise`. */
+static int client_quote(struct weir_err *err, const char *url, const struct client_answer *answer,
+    const char *otherwise)
+{
+	const char *from = strstr(answer->body, "\"detail\":\"");
+	int n = from ? (int)strcspn(from + 10, "\"") : 0;
+
+	return client_fail(err, WEIR_EFAILED, "%s does not let you look: %.*s", url,
+	    n > 0 ? n : (int)strlen(otherwise), n > 0 ? from + 10 : otherwise);
+}
+
+/** Does the server answer, but not to us? Acts that we may not do are told by who tried them. */
+static int client_shut_out(const char *url, const struct client_request *request,
+    const struct client_answer *answer, struct weir_err *err)
+{
+	const char *path = client_token_path();
+
+	if (answer->status == 401 && path)
+		return client_fail(err, WEIR_EFAILED,
+		    "%s does not know the token in %s: give one of those under its 'admin: { "
+		    "tokens: "
+		    "}' with --token-file",
+		    url, path);
+	if (answer->status == 401)
+		return client_fail(err, WEIR_EFAILED,
+		    "%s asks for a token: give the file that holds it with --token-file, or in "
+		    "WEIR_TOKEN_FILE",
+		    url);
+	if (answer->status == 429)
+		return client_fail(err, WEIR_EFAILED,
+		    "%s looks at no token from here for %d s, since too many were wrong: check "
+		    "--token-file and try again then",
+		    url, answer->retry_after_s);
+	if (answer->status == 403 && strcmp(request->method, "GET") == 0)
+		return client_quote(err, url, answer, "it says 403");
+	return 0;
+}
+
+/* ---- asking ---- */
+
+static int client_exchange(const struct client_wire *wire, const struct client_address *at,
+    const char *url, const struct client_request *request, struct client_answer *answer,
+    struct weir_err *err)
+{
+	char token[SECRET_TOKEN_MAX + 1];
+	char *text = NULL;
+	size_t n = 0;
+
+	int rc = client_take_token(wire, at, url, token, err);
+	if (rc != 0)
+		return rc == WEIR_EINVAL ? WEIR_ESYS : rc; /* the URL is right */
+	rc = client_send(wire, at, request, token);
+	explicit_bzero(token, sizeof(token));
+	if (rc == 0)
+		rc = client_read(wire, &text, &n);
+	if (rc == 0)
+		rc = client_take(text, n, answer);
+	if (rc != 0)
+		client_explain(err, rc, url);
+	else
+		rc = client_shut_out(url, request, answer, err);
+	if (rc != 0) {
+		free(text);
+		answer->body = NULL;
+	}
+	return rc;
+}
+
 static int client_ask(const char *url, const struct client_request *request,
     struct client_answer *answer, struct weir_err *err)
 {
 	struct client_address at;
-	char *text = NULL;
-	size_t n = 0;
+	struct client_wire wire = {0};
 
 	int rc = client_parse(url, &at, err);
 	if (rc != 0)
 		return rc;
-	int fd = at.unix_path ? client_connect_unix(at.unix_path) : client_connect_tcp(&at);
-	if (fd < 0)
+	wire.fd = at.unix_path ? client_connect_unix(at.unix_path) : client_connect_tcp(&at);
+	if (wire.fd < 0)
 		return client_fail(
 		    err, WEIR_ESYS, "no weir server answers at %s: %s", url, strerror(errno));
-	rc = client_send(fd, &at, request);
+	if (at.tls)
+		rc = client_tls_begin(wire.fd, at.host,
+		    client_ca ? client_ca : client_env("WEIR_CA"), &wire.tls, err);
 	if (rc == 0)
-		rc = client_read(fd, &text, &n);
-	if (rc == 0)
-		rc = client_take(text, n, answer);
-	if (rc != 0) {
-		client_explain(err, rc, url);
-		free(text);
-	}
-	close(fd);
+		rc = client_exchange(&wire, &at, url, request, answer, err);
+	client_tls_end(wire.tls);
+	close(wire.fd);
 	return rc;
 }
 

@@ -44,7 +44,7 @@ static const char completion_tail[] =
     "\tesac\n"
     "\tcase \"$operand\" in\n"
     "\t'') ;;\n"
-    "\tFILE | RUN) compopt -o default 2>/dev/null ;;\n"
+    "\tFILE* | RUN) compopt -o default 2>/dev/null ;;\n"
     "\tSTAGE) COMPREPLY=($(compgen -W \"$(_weir_stages)\" -- \"$cur\")) ;;\n"
     "\tSTAGE.*)\n"
     "\t\tCOMPREPLY=($(compgen -W \"$(_weir_stages)\" -S . -- \"$cur\"))\n"
@@ -93,7 +93,7 @@ static void completion_print_bash(FILE *out)
 	fputs("\tlocal verbs='", out);
 	for (const struct verb *v = verb_table; v->name; v++)
 		fprintf(out, "%s%s", v == verb_table ? "" : " ", v->name);
-	fputs("'\n\tlocal types='stage group class overload", out);
+	fputs("'\n\tlocal types='stage group class overload trace", out);
 	for (int i = 0; (type = weir_stage_type_at(i)); i++)
 		fprintf(out, " %s", type->name);
 	fputs("'\n\n\tCOMPREPLY=()\n\tcase \"${COMP_WORDS[1]}\" in\n", out);
@@ -103,11 +103,110 @@ static void completion_print_bash(FILE *out)
 	fputs(completion_tail, out);
 }
 
+/* ---- zsh ---- */
+
+static const char zsh_head[] =
+    "#compdef weir\n"
+    "# Completion of weir for zsh, made by 'weir completion zsh'. Put it into a folder of $fpath "
+    "as\n"
+    "# _weir, or, behind compinit: source <(weir completion zsh)\n"
+    "\n"
+    "# Names of the stages of a server at the default address; cut ones are left out.\n"
+    "_weir_stages() {\n"
+    "\ttimeout 1 \"$words[1]\" ps 2>/dev/null |\n"
+    "\t\tawk 'on && $1 !~ /~$/ { print $1 } $1 == \"STAGE\" { on = 1 }'\n"
+    "}\n"
+    "\n"
+    "_weir() {\n"
+    "\tlocal operand='' prev=$words[CURRENT-1]\n"
+    "\tlocal -a options verbs types\n";
+
+/* Behind the case of verbs, which sets `options` and `operand`. */
+static const char zsh_tail[] =
+    "\tif ((CURRENT == 2)); then\n"
+    "\t\t_describe -t verbs 'verb' verbs\n"
+    "\t\tcompadd -- --help --version\n"
+    "\t\treturn\n"
+    "\tfi\n"
+    "\tif [[ $PREFIX == -* ]]; then\n"
+    "\t\tcompadd -a -- options\n"
+    "\t\treturn\n"
+    "\tfi\n"
+    "\tcase \"$prev\" in\n"
+    "\t-o | --output)\n"
+    "\t\tif ((${options[(I)--json]})); then operand=json; else operand=FILE; fi\n"
+    "\t\t;;\n"
+    "\t-f | --format) operand='text|dot|mermaid' ;;\n"
+    "\tesac\n"
+    "\tcase \"$operand\" in\n"
+    "\t'') ;;\n"
+    "\tFILE* | RUN) _files ;;\n"
+    "\tSTAGE) compadd -- ${(f)\"$(_weir_stages)\"} ;;\n"
+    "\tSTAGE.*) compadd -S . -- ${(f)\"$(_weir_stages)\"} ;;\n"
+    "\tTYPE) compadd -a -- types ;;\n"
+    "\tVERB) _describe -t verbs 'verb' verbs ;;\n"
+    "\t[[:upper:]]*) ;;\n"
+    "\t*) compadd -- ${(s:|:)operand} ;;\n"
+    "\tesac\n"
+    "}\n"
+    "\n"
+    "if [[ $funcstack[1] == _weir ]]; then _weir \"$@\"; else compdef _weir weir; fi\n";
+
+/* A text between single quotes, where a colon would end the verb's name. */
+static void zsh_quote(const char *text, FILE *out)
+{
+	for (; *text; text++)
+		if (*text == '\'')
+			fputs("'\\''", out);
+		else
+			fputc(*text, out);
+}
+
+static void zsh_print_verb(const struct verb *verb, FILE *out)
+{
+	fprintf(out, "\t%s)\n\t\t", verb->name);
+	completion_print_operand(verb, out);
+	if (verb->options & VERB_RAW) {
+		fprintf(out,
+		    "\n\t\toptions=(${=\"$(\"$words[1]\" %s --help | grep -oE '^  --[a-z-]+')\"})",
+		    verb->name);
+	} else {
+		fputs(" options=(", out);
+		verb_print_options(verb, out);
+		fputc(')', out);
+	}
+	fputs("\n\t\t;;\n", out);
+}
+
+static void completion_print_zsh(FILE *out)
+{
+	const struct weir_stage_ops *type;
+
+	fputs(zsh_head, out);
+	fputs("\tverbs=(\n", out);
+	for (const struct verb *v = verb_table; v->name; v++) {
+		fprintf(out, "\t\t'%s:", v->name);
+		zsh_quote(v->help, out);
+		fputs("'\n", out);
+	}
+	fputs("\t)\n\ttypes=(stage group class overload", out);
+	for (int i = 0; (type = weir_stage_type_at(i)); i++)
+		fprintf(out, " %s", type->name);
+	fputs(")\n\n\tcase \"$words[2]\" in\n", out);
+	for (const struct verb *v = verb_table; v->name; v++)
+		zsh_print_verb(v, out);
+	fputs("\tesac\n", out);
+	fputs(zsh_tail, out);
+}
+
 int verb_completion(const struct verb *verb, const struct verb_args *args)
 {
-	if (strcmp(args->operand[0], "bash") != 0)
-		return verb_misused(
-		    verb, "there is completion for 'bash', not for '%s'", args->operand[0]);
-	completion_print_bash(stdout);
+	if (strcmp(args->operand[0], "bash") == 0)
+		completion_print_bash(stdout);
+	else if (strcmp(args->operand[0], "zsh") == 0)
+		completion_print_zsh(stdout);
+	else
+		return verb_misused(verb, "there is completion for 'bash' and 'zsh', not for '%s'",
+		    args->operand[0]);
 	return VERB_OK;
 }

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* More than a server keeps. */
+#define LOG_MAX 10000
+
 struct entry {
 	double at;
 	const json_t *decision, *act; /* one of them */
@@ -107,19 +110,46 @@ static int print_log(
 	return VERB_OK;
 }
 
+/* Pages of `list` from `path` on until there are `most` rows or no more; NULL with *rc set. */
+static json_t *read_pages(const struct verb *verb, const struct verb_args *args, const char *path,
+    const char *list, size_t most, int *rc)
+{
+	json_t *all = json_array(), *page = NULL;
+	char next[ACT_PATH_MAX];
+
+	snprintf(next, sizeof(next), "%s", path);
+	*rc = VERB_OK;
+	while (*next && json_array_size(all) < most) {
+		*rc = act_ask(verb, args, "GET", next, NULL, &page);
+		if (*rc != VERB_OK) {
+			json_decref(all);
+			return NULL;
+		}
+		size_t before = json_array_size(all);
+		json_array_extend(all, json_object_get(page, list));
+		bool more = json_array_size(all) > before;
+		snprintf(next, sizeof(next), "%s", more ? act_text(page, "next") : "");
+		json_decref(page);
+	}
+	return all;
+}
+
 int verb_log(const struct verb *verb, const struct verb_args *args)
 {
-	json_t *decisions = NULL, *acts = NULL;
-	int n = 50;
+	int n = 50, rc;
 
-	if (!act_count(verb, args, 500, &n))
+	if (!act_count(verb, args, LOG_MAX, &n))
 		return VERB_USAGE;
-	/* All of both: which are the newest of the two together shows when they are merged. */
-	int rc = act_ask(verb, args, "GET", "/api/v1/decisions?n=500", NULL, &decisions);
-	if (rc == VERB_OK)
-		rc = act_ask(verb, args, "GET", "/api/v1/acts?n=500", NULL, &acts);
-	if (rc == VERB_OK)
-		rc = print_log(args, json_object_get(decisions, "decisions"), acts, n);
+	if (args->all)
+		n = LOG_MAX;
+	/* All that is kept of both: which are the newest of the two together shows when they are merged. */
+	json_t *decisions = read_pages(
+	    verb, args, "/api/v1/decisions?limit=500", "decisions", (size_t)n + LOG_MAX, &rc);
+	if (!decisions)
+		return rc;
+	json_t *acts = read_pages(verb, args, "/api/v1/acts?limit=500", "acts", (size_t)n, &rc);
+	if (acts)
+		rc = print_log(args, decisions, acts, n);
 	json_decref(decisions);
 	json_decref(acts);
 	return rc;

@@ -7,7 +7,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "client.h"
 
 /** `weir --help`, `-h` and `--version` are what people type first. */
 static const char *main_alias(const char *word)
@@ -30,6 +33,16 @@ static int main_unknown(const char *word)
 	return VERB_USAGE;
 }
 
+/** Which server is asked, and what it is shown, also where the command line does not say it. */
+static void main_identify(const struct verb *verb, struct verb_args *args)
+{
+	const char *admin = getenv("WEIR_ADMIN");
+
+	if (!args->admin && admin && *admin && verb->options & VERB_ADMIN)
+		args->admin = admin;
+	client_identify(args->token_file, args->ca);
+}
+
 static int main_dispatch(int argc, char **argv)
 {
 	struct verb_args args;
@@ -48,6 +61,7 @@ static int main_dispatch(int argc, char **argv)
 		verb_print_help(verb, stdout);
 		return VERB_OK;
 	}
+	main_identify(verb, &args);
 	return verb->fn(verb, &args);
 }
 

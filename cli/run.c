@@ -27,6 +27,7 @@
 #include "crash.h"
 #include "listen.h"
 #include "notify.h"
+#include "otlp.h"
 #include "run_config.h"
 #include "signals.h"
 
@@ -44,7 +45,7 @@ static void run_raise_limits(void)
 
 /** Print where `listen` leads: an address that means "all" is not one a browser can open. `port` is
  *  the one that was bound, 0 for a socket file. */
-static void run_print_url(const char *listen, int port)
+static void run_print_url(const char *scheme, const char *listen, int port)
 {
 	const char *colon = strrchr(listen, ':');
 
@@ -55,7 +56,7 @@ static void run_print_url(const char *listen, int port)
 	int host_bytes = (int)(colon - listen);
 	bool all = host_bytes == 0 || strncmp(listen, "0.0.0.0:", 8) == 0 ||
 		   strncmp(listen, "[::]:", 5) == 0 || strncmp(listen, "*:", 2) == 0;
-	printf("http://%.*s:%d/%s\n", all ? 9 : host_bytes, all ? "127.0.0.1" : listen, port,
+	printf("%s://%.*s:%d/%s\n", scheme, all ? 9 : host_bytes, all ? "127.0.0.1" : listen, port,
 	    all ? " (and every other address of this machine)" : "");
 }
 
@@ -72,12 +73,13 @@ static void run_announce(const struct weir_graph *graph, const struct admin *adm
 		const struct weir_stage *stage = weir_graph_stage(graph, st->name);
 		for (int i = 0; (port = weir_http_port(stage, i)) != 0; i++) {
 			printf("weir %s: ", spec->name);
-			run_print_url(listen_text(st, i), port);
+			run_print_url("http", listen_text(st, i), port);
 		}
 	}
 	if (admin) {
 		printf("weir %s: admin ", spec->name);
-		run_print_url(spec->admin.listen, admin_port(admin));
+		run_print_url(*spec->admin.tls.cert ? "https" : "http", spec->admin.listen,
+		    admin_port(admin));
 	}
 	fflush(stdout);
 }
@@ -138,14 +140,30 @@ static int run_admin(struct weir_graph *graph, const char *config, struct admin 
 	return rc;
 }
 
+static int run_export(struct weir_graph *graph, struct otlp **otlp)
+{
+	struct weir_err err = {0};
+	struct weir_errs errs = {0};
+	int rc = otlp_start(graph, otlp, &err);
+
+	if (rc == 0)
+		return 0;
+	weir_errs_add(&errs, &weir_graph_spec(graph)->trace.mark, rc, err.hint[0] ? err.hint : NULL,
+	    "%s", err.text);
+	verb_print_errors(&errs, "Nothing was started.");
+	return rc;
+}
+
 /** From a built graph to the exit code. */
 static int run_graph(struct weir_graph *graph, struct notify *notify)
 {
 	struct weir_errs errs = {0};
 	struct admin *admin;
+	struct otlp *otlp = NULL;
 	char *config = run_config_json(weir_graph_spec(graph));
 
-	if (run_admin(graph, config, &admin) != 0) {
+	if (run_admin(graph, config, &admin) != 0 || run_export(graph, &otlp) != 0) {
+		admin_stop(admin);
 		free(config);
 		return VERB_FINDING;
 	}
@@ -161,6 +179,7 @@ static int run_graph(struct weir_graph *graph, struct notify *notify)
 		notify_stopping(notify);
 		rc = run_drain(graph);
 	}
+	otlp_stop(otlp);
 	admin_stop(admin);
 	free(config);
 	return rc;

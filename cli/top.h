@@ -35,6 +35,8 @@ struct top_row {
 struct top {
 	char name[64], mode[16];
 	double up_s;
+	char limit[64];    /* the stage that limits the server, "" for none */
+	double limit_used; /* of its threads' time, 0..1 */
 	int n;
 	struct top_row row[TOP_STAGES_MAX];
 	/* what the person chose */

@@ -64,6 +64,10 @@ bool top_take(struct top *t, const json_t *stages, const json_t *history, const 
 		return false;
 	snprintf(t->name, sizeof(t->name), "%s", act_text(stages, "name"));
 	snprintf(t->mode, sizeof(t->mode), "%s", act_text(overload, "mode"));
+	const json_t *limit = json_object_get(stages, "bottleneck");
+	bool limits = json_is_true(json_object_get(limit, "limits"));
+	snprintf(t->limit, sizeof(t->limit), "%s", limits ? act_text(limit, "stage") : "");
+	t->limit_used = json_number_value(json_object_get(limit, "used"));
 	t->up_s = json_number_value(json_object_get(stages, "uptime_seconds"));
 	t->n = 0;
 	for (size_t i = 0; i < json_array_size(list) && t->n < TOP_STAGES_MAX; i++, t->n++)
@@ -203,6 +207,10 @@ static void put_head(const struct top *t, FILE *out, int columns, bool styled)
 	snprintf(line, sizeof(line),
 	    "%.40s  up %lld:%02lld:%02lld  %d stages  shed %s/s  overload %s", t->name, up / 3600,
 	    up / 60 % 60, up % 60, t->n, rate(r, shed), t->mode);
+	size_t n = strlen(line);
+	if (t->limit[0] && n < sizeof(line))
+		snprintf(line + n, sizeof(line) - n, "  limit %.40s %.0f%%", t->limit,
+		    100 * t->limit_used);
 	put_line(out, line, columns, styled ? "\033[1m" : NULL);
 	snprintf(line, sizeof(line), "%-15s %-8s %7s %7s %5s %7s %7s %7s %8s", "STAGE", "STATE",
 	    "QUEUE", "THREADS", "BUSY", "IN/S", "DONE/S", "SHED/S", "WAIT P99");

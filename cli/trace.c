@@ -44,9 +44,10 @@ static void print_request(const json_t *request)
 	double took = number(request, "took");
 	char at[32], text[3][32], bar[BAR + 1];
 
-	printf("%8s  %s  (%s, %s, %s)\n", act_duration(text[0], took), act_text(request, "path"),
-	    act_text(request, "class"), act_text(request, "outcome"),
-	    act_time(at, number(request, "at")));
+	const char *trace = act_text(request, "trace");
+	printf("%8s  %s  (%s, %s, %s%s%s)\n", act_duration(text[0], took),
+	    act_text(request, "path"), act_text(request, "class"), act_text(request, "outcome"),
+	    act_time(at, number(request, "at")), *trace ? ", trace " : "", trace);
 	for (size_t i = 0; i < json_array_size(spans); i++) {
 		const json_t *span = json_array_get(spans, i);
 		draw(bar, span, took);

@@ -28,7 +28,7 @@ enum verb_option {
 	VERB_FORMAT = 2,     /* -f FORMAT */
 	VERB_SET = 4,        /* --set STAGE.KNOB=VALUE, any number */
 	VERB_CHECK = 8,      /* --check */
-	VERB_ADMIN = 16,     /* --admin URL */
+	VERB_ADMIN = 16,     /* --admin URL, --token-file FILE, --ca FILE */
 	VERB_OUTPUT = 32,    /* -o FILE; a verb has this one or VERB_JSON */
 	VERB_FORCE = 64,     /* --force */
 	VERB_THREADS = 256,  /* --threads */
@@ -36,6 +36,8 @@ enum verb_option {
 	VERB_FOR = 1024,     /* --for DURATION */
 	VERB_DRY_RUN = 2048, /* --dry-run */
 	VERB_COUNT = 4096,   /* -n N */
+	VERB_WHICH = 8192,   /* --slow DURATION, --class NAME, --outcome ok|shed|failed */
+	VERB_ALL = 16384,    /* --all */
 	VERB_RAW = 128,      /* parses its own: args->operand is argv with the verb's name */
 };
 
@@ -44,13 +46,15 @@ enum verb_option {
 
 /** A parsed command line; all pointers are into argv. */
 struct verb_args {
-	bool help, json, check, force, threads, dry_run;
+	bool help, json, check, force, threads, dry_run, all;
 	const char *format; /* NULL when not given */
-	const char *admin;  /* NULL when not given */
+	const char *admin;  /* NULL when neither given nor in WEIR_ADMIN */
+	const char *token_file, *ca; /* NULL when not given */
 	const char *output; /* NULL when not given */
 	const char *shed;   /* NULL when not given */
 	const char *for_;   /* NULL when not given */
 	const char *count;  /* NULL when not given */
+	const char *slow, *class_, *outcome; /* NULL when not given */
 	int n_sets;
 	const char *sets[VERB_SETS_MAX];
 	int n; /* operands */
@@ -120,8 +124,10 @@ int verb_undo(const struct verb *verb, const struct verb_args *args);
 int verb_steer(const struct verb *verb, const struct verb_args *args); /* pause, resume, drain */
 int verb_show(const struct verb *verb, const struct verb_args *args);
 int verb_queue(const struct verb *verb, const struct verb_args *args);
+int verb_snapshot(const struct verb *verb, const struct verb_args *args);
 int verb_log(const struct verb *verb, const struct verb_args *args);
 int verb_trace(const struct verb *verb, const struct verb_args *args);
+int verb_tap(const struct verb *verb, const struct verb_args *args);
 int verb_top(const struct verb *verb, const struct verb_args *args);
 int verb_save(const struct verb *verb, const struct verb_args *args);
 int verb_bench(const struct verb *verb, const struct verb_args *args);

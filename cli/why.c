@@ -19,8 +19,6 @@
 #include "why_shed.h"
 
 #define DECISIONS_SHOWN 5
-/* Above this share of its ceiling a stage is what limits the server. Guess: below it queues stay short. */
-#define BUSY_SHARE 0.85
 /* Little's law holds for long times; over a second of a moving system it may be so far off. Guess. */
 #define LITTLE_SLACK 0.3
 
@@ -188,7 +186,7 @@ static void print_decision(const json_t *d)
 static int print_decisions(const char *url, const char *stage)
 {
 	json_t *doc;
-	int rc = ask(url, "/api/v1/decisions?n=500", &doc), shown = 0;
+	int rc = ask(url, "/api/v1/decisions?limit=500", &doc), shown = 0;
 
 	if (rc != VERB_OK)
 		return rc;
@@ -206,24 +204,19 @@ static int print_decisions(const char *url, const char *stage)
 	return VERB_OK;
 }
 
-static void print_verdict(const struct why *all, int n)
+/* What limits the server is judged there, once a second (admin/bottleneck.h), not here. */
+static void print_verdict(const json_t *stages)
 {
-	const struct why *top = NULL;
+	const json_t *limit = json_object_get(stages, "bottleneck");
 
-	for (int i = 0; i < n; i++)
-		if (all[i].threads > 0 && (!top || all[i].used > top->used))
-			top = &all[i];
-	if (!top || top->used < BUSY_SHARE)
-		printf(
-		    "Nothing limits the server: %s is the busiest stage, its threads are used to "
-		    "%.0f %%.\n",
-		    top ? top->name : "no pool", top ? top->used * 100 : 0);
-	else
-		printf(
-		    "%s limits the server: its %d thread%s used to %.0f %%, %.4g/s of %.4g/s%s.\n",
-		    top->name, top->threads, top->threads == 1 ? " is" : "s are", top->used * 100,
-		    top->served_per_s, ratio(top->threads, top->service_s),
-		    top->threads < top->max ? "; the pool may still grow" : "");
+	if (!json_is_object(limit)) {
+		puts("Nothing is known yet of what limits the server: it was started this second, "
+		     "or has no pool.");
+		return;
+	}
+	puts(text(limit, "text"));
+	if (json_is_true(json_object_get(limit, "limits")) && *text(limit, "formula"))
+		printf("  because  %s   [%s]\n", text(limit, "formula"), text(limit, "law"));
 }
 
 /* ---- two looks ---- */
@@ -259,7 +252,7 @@ static int explain(const char *url, const char *stage, const json_t *then, const
 	for (size_t i = 0; i < n; i++)
 		compare(json_array_get(a, i), json_array_get(b, i), span_s, &all[i]);
 	if (!stage)
-		print_verdict(all, (int)n);
+		print_verdict(now);
 	for (size_t i = 0; i < n && rc == VERB_OK; i++) {
 		if (stage && strcmp(all[i].name, stage) != 0)
 			continue;

@@ -38,6 +38,7 @@ int section_name(struct bind *bind, const struct weir_node *name, const struct w
 int section_admin(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_drain(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_overload(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
+int section_trace(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_plugin(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_defaults(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_classes(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
@@ -46,10 +47,14 @@ int section_stages(struct bind *bind, const struct weir_node *name, const struct
 
 /* ---- shared by sections ---- */
 
-/** Rows of `admin:`, `drain:`, `overload:` and of one class beside `match`. */
+/** Rows of `admin:` beside `tokens` and `users`, of one of these, of `drain:`, `overload:` and of one
+ *  class beside `match`. */
 extern const struct weir_knob config_admin_knobs[];
+extern const struct weir_knob config_token_knobs[];
+extern const struct weir_knob config_user_knobs[];
 extern const struct weir_knob config_drain_knobs[];
 extern const struct weir_knob config_overload_knobs[];
+extern const struct weir_knob config_trace_knobs[];
 extern const struct weir_knob config_class_knobs[];
 
 /** Is `key` the name of a section of the top level? */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `weir describe TYPE`: all there is to know to write a stage of a type, out of its ops table. TYPE
- * "stage", "group" and "class" describe what the framework takes of each of them, "overload" that
+ * "stage", "group" and "class" describe what the framework takes of each of them, "overload" and "trace" that
  * section.
  */
 #include "config.h"
@@ -169,6 +169,7 @@ static const struct {
     {"group", "what every group takes", weir_group_knobs},
     {"class", "what every class takes, beside 'match:'", config_class_knobs},
     {"overload", "what 'overload:' takes, at the top level", config_overload_knobs},
+    {"trace", "what 'trace:' takes, at the top level", config_trace_knobs},
 };
 
 int config_describe(const char *type, FILE *out)

@@ -196,17 +196,39 @@ static const struct weir_node *section(const struct explain *x, const char *key)
 	return x->all ? weir_node_get(x->all->root, key) : NULL;
 }
 
+/* Tokens and users by their names: paths of files, never what is in them. */
+static void explain_clients(struct explain *x, const char *key,
+    const struct weir_admin_client_spec *client, int n, const struct weir_knob *table)
+{
+	const struct weir_node *said = section(x, "admin");
+	char path[PATH_BYTES];
+
+	said = said ? weir_node_get(said, key) : NULL;
+	for (int i = 0; i < n; i++) {
+		struct scope scope = {
+		    .path = path, .node = said ? weir_node_get(said, client[i].name) : NULL};
+		snprintf(path, sizeof(path), "admin.%s.%s", key, client[i].name);
+		show_rows(x, &scope, "", table, &client[i]);
+	}
+}
+
 static void explain_server(struct explain *x)
 {
 	struct scope top = {.path = "", .node = x->all ? x->all->root : NULL};
 	struct scope admin = {.path = "admin", .node = section(x, "admin")};
 	struct scope drain = {.path = "drain", .node = section(x, "drain")};
 	struct scope overload = {.path = "overload", .node = section(x, "overload")};
+	struct scope trace = {.path = "trace", .node = section(x, "trace")};
 
 	show_text(x, &top, "name", x->spec->name);
 	show_rows(x, &admin, "", config_admin_knobs, &x->spec->admin);
+	explain_clients(
+	    x, "tokens", x->spec->admin.tokens, x->spec->admin.n_tokens, config_token_knobs);
+	explain_clients(
+	    x, "users", x->spec->admin.users, x->spec->admin.n_users, config_user_knobs);
 	show_rows(x, &drain, "", config_drain_knobs, x->spec);
 	show_rows(x, &overload, "", config_overload_knobs, x->spec);
+	show_rows(x, &trace, "", config_trace_knobs, &x->spec->trace);
 }
 
 static void explain_class(struct explain *x, const struct weir_class_spec *class)

@@ -303,6 +303,19 @@ static json_t *group_schema(void)
 	return of_map(properties);
 }
 
+static json_t *admin_schema(void)
+{
+	json_t *properties = json_object();
+
+	put_rows(&properties, config_admin_knobs);
+	put(&properties, "tokens",
+	    named(table_schema(config_token_knobs), "who may ask, with a token each"));
+	put(&properties, "users",
+	    named(table_schema(config_user_knobs),
+		"users of this machine who may ask over the socket file, by name or number"));
+	return of_map(properties);
+}
+
 static json_t *top_properties(void)
 {
 	json_t *p = json_object();
@@ -314,9 +327,10 @@ static json_t *top_properties(void)
 		of_pattern(NAME), "$ref", "#/$defs/variable"));
 	put(&p, "include", strings_schema());
 	put(&p, "plugin", strings_schema());
-	put(&p, "admin", table_schema(config_admin_knobs));
+	put(&p, "admin", admin_schema());
 	put(&p, "drain", table_schema(config_drain_knobs));
 	put(&p, "overload", table_schema(config_overload_knobs));
+	put(&p, "trace", table_schema(config_trace_knobs));
 	put(&p, "defaults", defaults_schema());
 	put(&p, "classes",
 	    named(class_schema(),

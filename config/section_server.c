@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sections about the whole server: name, admin, drain, overload, plugin. */
+/* Sections about the whole server: name, drain, overload, plugin. */
 #include "bind.h"
 
 #include <stdio.h>
@@ -12,27 +12,6 @@
 
 /* Longest drain, an hour: a guess. Who waits longer wants no drain. */
 #define GRACE_MAX_NS 3600e9
-
-static const struct weir_knob history_knobs[] = {
-    {.name = "file",
-	.type = WEIR_KNOB_STRING,
-	.offset = offsetof(struct weir_history_spec, file),
-	.def = "",
-	.help = "file in which the history survives a restart; empty for in memory alone"},
-    {.name = NULL}};
-
-const struct weir_knob config_admin_knobs[] = {
-    {.name = "listen",
-	.type = WEIR_KNOB_STRING,
-	.offset = offsetof(struct weir_admin_spec, listen),
-	.def = "",
-	.help = "address of the admin endpoint, as 127.0.0.1:9900; empty for none"},
-    {.name = "history",
-	.type = WEIR_KNOB_MAP,
-	.offset = offsetof(struct weir_admin_spec, history),
-	.fields = history_knobs,
-	.help = "the last hours of every stage"},
-    {.name = NULL}};
 
 const struct weir_knob config_drain_knobs[] = {
     {.name = "grace",
@@ -64,17 +43,6 @@ int section_name(struct bind *bind, const struct weir_node *name, const struct w
 	if (!bind_check_name(bind, node, "server"))
 		return 0;
 	return weir_spec_text(&bind->spec->name, node->text);
-}
-
-int section_admin(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
-{
-	bind->spec->admin.mark = name->mark;
-	int rc =
-	    weir_knobs_bind(config_admin_knobs, node, &bind->spec->admin, "'admin'", bind->errs);
-	const struct weir_node *listen = weir_node_get(node, "listen");
-	if (listen)
-		bind->spec->admin.mark = listen->mark;
-	return rc == WEIR_ENOMEM ? rc : 0;
 }
 
 int section_drain(struct bind *bind, const struct weir_node *name, const struct weir_node *node)

@@ -10,7 +10,7 @@
 # Sourced with the working directory at the top of the tree.
 
 BUILD_PACKAGES=(gcc libc6-dev make cmake ninja-build pkgconf liburcu-dev libyaml-dev libmicrohttpd-dev
-	libjansson-dev libxxhash-dev libssl-dev)
+	libjansson-dev libxxhash-dev systemtap-sdt-dev libcurl4-openssl-dev libssl-dev libgnutls28-dev)
 TEST_PACKAGES=(libcunit1-dev curl python3-jsonschema)
 CI_PACKAGES=(clang libclang-rt-14-dev clang-format clang-tidy cppcheck gcovr)
 DEPS_DIR=build/deps

@@ -7,6 +7,7 @@
 #   lib/cmake/weir/                   find_package(weir): weir::weir, weir::headers, weir_stage()
 #   share/weir/servers/               the servers to start from
 #   share/weir/prometheus/, grafana/  scrape configuration, rules, a dashboard
+#   share/weir/bpftrace/              scripts for the USDT probes
 #   lib/systemd/system/               weir@.service, weir@.socket
 #   share/doc/weir/                   README, licence, documents
 include(GNUInstallDirs)
@@ -28,7 +29,7 @@ if(GIT_PROGRAM AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
   endif()
 endif()
 # On the sources that print it, so that a commit rebuilds those alone.
-set_source_files_properties(cli/bench.c cli/help.c admin/live.c admin/view_prom.c PROPERTIES COMPILE_DEFINITIONS
+set_source_files_properties(cli/bench.c cli/help.c admin/live.c admin/routes.c admin/view_prom.c PROPERTIES COMPILE_DEFINITIONS
   "WEIR_VERSION=\"${PROJECT_VERSION}\";WEIR_COMMIT=\"${weir_commit}\";WEIR_CFLAGS=\"${CMAKE_BUILD_TYPE} ${CMAKE_C_FLAGS_RELEASE}\"")
 
 # What other projects see: the installed headers alone. weir_public names folders of this tree.
@@ -68,7 +69,7 @@ install(FILES ${PROJECT_BINARY_DIR}/weir-config.cmake ${PROJECT_BINARY_DIR}/weir
   framework/cmake/WeirStage.cmake framework/cmake/weir-stage.map DESTINATION ${weir_package})
 install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(DIRECTORY config/servers DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
-install(DIRECTORY contrib/prometheus contrib/grafana DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
+install(DIRECTORY contrib/prometheus contrib/grafana contrib/bpftrace DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
 # Not the library folder: systemd looks in lib of /usr and /usr/local alone.
 install(FILES contrib/systemd/weir@.service contrib/systemd/weir@.socket DESTINATION lib/systemd/system)
 install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

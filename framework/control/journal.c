@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/probe.h"
 
 void journal_init(struct journal *j)
 {
@@ -24,6 +25,7 @@ uint64_t journal_add(struct journal *j, struct weir_decision d)
 	d.id = ++j->total;
 	j->ring[d.id % JOURNAL_SIZE] = d;
 	lock_release(&j->lock);
+	probe_decision(d.stage, d.actor, d.action, d.from, d.to);
 	return d.id;
 }
 

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/probe.h"
 #include "flow/trail.h"
 
 _Thread_local struct thread *thread_current;
@@ -24,8 +25,10 @@ void weir_event_init(struct weir_event *ev, const struct weir_event_type *type, 
 	    .stage = WEIR_NO_STAGE,
 	    .state = WEIR_EVENT_NEW,
 	};
-	if (type->trail)
+	if (type->trail) {
 		trail_of(ev)->n_hops = 0;
+		trail_of(ev)->traced = false;
+	}
 }
 
 static void count_outcome(struct class_book *c, int status, uint64_t n)
@@ -55,24 +58,30 @@ static bool counts_alike(const struct weir_event *a, const struct weir_event *b)
 	return a->stage == b->stage && a->class_id == b->class_id && a->state == b->state;
 }
 
-/* One that was traced may be among the slowest. *now_ns is the end of the run, 0 until somebody asks. */
+/* One that was traced may be among the slowest, or somebody may be looking. *now_ns is the end of the run, 0 until somebody asks. */
 static void keep_slowest(struct slowest *s, struct weir_event *ev, int status, int64_t *now_ns)
 {
-	if (trail_of(ev)->n_hops == 0)
+	bool watched = slowest_watched(s);
+
+	if (trail_of(ev)->n_hops == 0 && !watched)
 		return;
 	if (*now_ns == 0)
 		*now_ns = clock_now_ns();
-	slowest_offer(s, ev, status, *now_ns);
+	if (WEIR_UNLIKELY(watched))
+		trail_end(s, ev, status, *now_ns);
+	else
+		slowest_offer(s, ev, status, *now_ns);
 }
 
 static void end(struct thread *t, struct weir_event **slot, int status, int stage, int64_t *now_ns)
 {
 	struct weir_event *ev = *slot;
 
+	probe_done(stage, ev->class_id, status, ev->arrival_ns);
+	ev->stage = (uint16_t)stage;
 	if (ev->type->trail)
 		keep_slowest(t->slowest, ev, status, now_ns);
 	*slot = NULL;
-	ev->stage = (uint16_t)stage;
 	ev->state = WEIR_EVENT_FINISHED;
 	ev->type->finish(ev, status);
 }

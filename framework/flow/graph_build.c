@@ -72,6 +72,7 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 	bool exclusive = s->mode != WEIR_MODE_SHARED || st->ops->flags & WEIR_STAGE_SINGLE;
 
 	k->stage = st;
+	k->name = st->name;
 	k->id = (uint16_t)st->id;
 	k->inlined = s->inlined;
 	k->key = ps->key;

@@ -15,13 +15,47 @@
 #include "flow/graph.h"
 #include "sched/pool.h"
 
-static void sum_book(struct book *into, const struct book *from)
+/* Counters `from` up to `end` of a book. */
+static void sum_part(struct book *into, const struct book *book, size_t from, size_t end)
 {
-	const book_counter *src = (const book_counter *)from;
+	const book_counter *src = (const book_counter *)book;
 	book_counter *dst = (book_counter *)into;
 
-	for (size_t i = 0; i < offsetof(struct book, running_since_ns) / sizeof(*src); i++)
+	for (size_t i = from / sizeof(*src); i < end / sizeof(*src); i++)
 		book_add(&dst[i], book_read(&src[i]));
+}
+
+static void sum_classes(struct book *into, const struct book *from, int n_classes)
+{
+	sum_part(into, from, 0, (size_t)n_classes * sizeof(struct class_book));
+}
+
+/* Only what is in use: each thread has a book of each stage, so this is most of what a view costs. */
+static void sum_book(struct book *into, const struct book *from, int n_classes, int n_metrics)
+{
+	sum_classes(into, from, n_classes);
+	sum_part(into, from, offsetof(struct book, busy_ns),
+	    offsetof(struct book, metric) + (size_t)n_metrics * sizeof(book_counter));
+}
+
+/* Books of other threads are in nobody's cache here: have those of the next thread come while these are summed. */
+static void prefetch_next(const struct thread *t, int id, int n_classes)
+{
+	const char *book = t->next ? (const char *)&t->next->local[id]->book : NULL;
+
+	for (size_t at = 0; book && at < (size_t)n_classes * sizeof(struct class_book); at += 64)
+		__builtin_prefetch(book + at);
+	if (book)
+		__builtin_prefetch(book + offsetof(struct book, busy_ns));
+}
+
+static int metrics_of(const struct weir_stage *st)
+{
+	int n = 0;
+
+	while (st->ops->metrics && n < WEIR_METRICS_MAX && st->ops->metrics[n].name)
+		n++;
+	return n;
 }
 
 static void sum_times(struct weir_class_view *into, const struct time_book *from, int n_classes)
@@ -35,17 +69,18 @@ static void sum_times(struct weir_class_view *into, const struct time_book *from
 void graph_sum(struct weir_graph *g, int id, struct book *book, struct weir_class_view *times,
     uint64_t *links, int64_t *running_ns, int64_t *longest_ns)
 {
-	int n_outlets = g->stages[id]->n_outlets;
+	int n_outlets = g->stages[id]->n_outlets, n_metrics = metrics_of(g->stages[id]);
 	int64_t now_ns = running_ns || longest_ns ? clock_now_ns() : 0;
 
 	lock_take(&g->threads_lock);
-	sum_book(book, &g->gone[id].book);
+	sum_book(book, &g->gone[id].book, g->n_classes, n_metrics);
 	sum_times(times, g->gone[id].times, g->n_classes);
 	for (int o = 0; links && o < n_outlets; o++)
 		links[o] += book_read(&g->gone[id].link_events[o]);
 	for (struct thread *t = g->threads; t; t = t->next) {
 		const struct local *l = t->local[id];
-		sum_book(book, &l->book);
+		prefetch_next(t, id, g->n_classes);
+		sum_book(book, &l->book, g->n_classes, n_metrics);
 		sum_times(times, l->times, g->n_classes);
 		for (int o = 0; links && o < n_outlets; o++)
 			links[o] += book_read(&l->outbox[o].events);
@@ -96,7 +131,13 @@ static void totals(struct weir_graph *g, int id, int64_t *offered, int64_t *ende
 	struct book b = {0};
 
 	*offered = *ended = 0;
-	graph_sum(g, id, &b, NULL, NULL, NULL, NULL);
+	lock_take(&g->threads_lock);
+	sum_classes(&b, &g->gone[id].book, g->n_classes);
+	for (const struct thread *t = g->threads; t; t = t->next) {
+		prefetch_next(t, id, g->n_classes);
+		sum_classes(&b, &t->local[id]->book, g->n_classes);
+	}
+	lock_release(&g->threads_lock);
 	for (int c = 0; c < g->n_classes; c++) {
 		*offered += (int64_t)book_read(&b.class_book[c].offered);
 		*ended += (int64_t)ended_of(&b.class_book[c]);
@@ -129,7 +170,7 @@ static struct motion motion_of(struct weir_graph *g)
 }
 
 static void view_law(struct weir_graph *g, struct weir_stage *st, const struct book *b,
-    int64_t queued, struct motion before, struct weir_stage_view *v)
+    int64_t queued, struct motion *motion, struct weir_stage_view *v)
 {
 	int64_t offered0 = 0, ended0 = 0, offered, ended;
 
@@ -142,10 +183,11 @@ static void view_law(struct weir_graph *g, struct weir_stage *st, const struct b
 	v->held = book_read(&b->held);
 	v->in_flight = offered0 > ended0 ? (uint64_t)(offered0 - ended0) : 0;
 	v->law_residual = offered0 - ended0 - counted;
-	struct motion after = motion_of(g);
+	struct motion before = *motion, after = motion_of(g);
 	v->law_slack = (offered - offered0) + (ended - ended0) +
 		       (int64_t)WEIR_BATCH_MAX *
 			   (before.threads + after.threads + (int64_t)(after.moves - before.moves));
+	*motion = after; /* what is read next begins here */
 }
 
 static void view_threads(struct weir_graph *g, struct weir_stage *st, struct weir_stage_view *v)
@@ -222,13 +264,13 @@ static int view_links(struct weir_stage *st, struct weir_stage_view *v, const ui
 	return 0;
 }
 
-static int view_stage(struct weir_graph *g, struct weir_stage *st, struct weir_stage_view *v)
+static int view_stage(
+    struct weir_graph *g, struct weir_stage *st, struct motion *motion, struct weir_stage_view *v)
 {
 	struct book b = {0};
 	uint64_t queued[WEIR_CLASSES_MAX] = {0}, n_queued = 0;
 	uint64_t *events = calloc((size_t)st->n_outlets + 1, sizeof(*events));
 	int64_t running_ns = 0;
-	struct motion before = motion_of(g);
 
 	if (!events)
 		return WEIR_ENOMEM;
@@ -254,7 +296,7 @@ static int view_stage(struct weir_graph *g, struct weir_stage *st, struct weir_s
 	v->unhandled = book_read(&b.unhandled);
 	for (int m = 0; m < v->n_metrics; m++)
 		v->metric[m] = (int64_t)book_read(&b.metric[m]);
-	view_law(g, st, &b, (int64_t)n_queued, before, v);
+	view_law(g, st, &b, (int64_t)n_queued, motion, v);
 	v->state = state_word(st, v->in_flight);
 	int rc = view_links(st, v, events);
 	free(events);
@@ -267,6 +309,7 @@ int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
 	struct weir_graph *g = cg->stages[0]->graph;
 	struct weir_graph_view *v = calloc(1, sizeof(*v));
 	int phase = atomic_load(&g->phase), rc = 0;
+	struct motion motion;
 
 	if (!v)
 		return WEIR_ENOMEM;
@@ -279,11 +322,13 @@ int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
 	v->n_classes = g->n_classes;
 	for (int c = 0; c < g->n_classes; c++)
 		v->class_name[c] = g->classes[c].name;
+	motion = motion_of(g);
 	v->stages = calloc((size_t)g->n_stages, sizeof(*v->stages));
 	for (int i = 0; v->stages && rc == 0 && i < g->n_stages; i++, v->n_stages++)
-		rc = view_stage(g, g->stages[i], &v->stages[i]);
+		rc = view_stage(g, g->stages[i], &motion, &v->stages[i]);
 	v->decisions_total = journal_total(control_journal(g->control));
 	v->acts_total = acts_total(&g->acts);
+	weir_graph_collect_state(g, &v->collect);
 	if (!v->stages || rc != 0) {
 		weir_graph_view_free(v);
 		return WEIR_ENOMEM;

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/probe.h"
 #include "flow/ask.h"
 
 static uint64_t make_key(const struct sink *s, const struct weir_event *ev)
@@ -172,17 +173,20 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 	}
 	length = queue_length(&s->queue);
 	lock_release(&s->queue.lock);
-	if (length > before)
+	if (length > before) {
+		probe_enqueue(s->name, n - refused, length);
 		s->wake(s, before, length, parts);
+	}
 	ask_settle(s, v);
 	return refused;
 }
 
 /* The refused are the sender's again, as they were, and counted. */
-static void return_refused(struct weir_event **ev, const int *reason, int n, int from,
-    enum weir_event_state state, struct book *book)
+static void return_refused(const struct sink *s, struct weir_event **ev, const int *reason, int n,
+    int from, enum weir_event_state state, struct book *book)
 {
 	for (int i = 0; i < n; i++) {
+		probe_shed(s->name, ev[i]->class_id, reason[i]);
 		ev[i]->stage = (uint16_t)from;
 		ev[i]->state = (uint8_t)state;
 		book_add(&book->class_book[ev[i]->class_id].shed[weir_shed_index(reason[i])], 1);
@@ -218,7 +222,8 @@ int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t 
 		if (v.shadow[c])
 			book_add(&book->class_book[c].shadow_shed, (uint64_t)v.shadow[c]);
 	if (WEIR_UNLIKELY(refused > 0))
-		return_refused(ev, reason, refused, from, before, book);
+		return_refused(s, ev, reason, refused, from, before, book);
+	probe_admit(s->name, n, refused, from);
 	return n - refused;
 }
 

@@ -60,6 +60,7 @@ struct key_source {
 struct sink {
 	/* constant after build */
 	struct weir_stage *stage;
+	const char *name; /* of the stage, for probes; NULL in tests of doors alone */
 	uint16_t id;
 	bool inlined; /* no queue: run in the offering thread */
 	bool cohort_by_key;

@@ -20,6 +20,9 @@
  * that its completions show whether it is served well (overload.md 3.4). */
 #define GUARANTEE_DEFAULT 0.02
 
+/* Some of everything, and little to store: a guess. */
+#define TRACE_SAMPLE_DEFAULT 0.01
+
 int weir_spec_text(char **member, const char *text)
 {
 	char *copy = strdup(text);
@@ -39,9 +42,14 @@ struct weir_spec *weir_spec_new(const char *name)
 		return NULL;
 	spec->grace_ns = GRACE_DEFAULT_NS;
 	spec->overload_mode = WEIR_ADMISSION_ENFORCE;
-	if (weir_spec_text(&spec->name, name) != 0 ||
+	spec->trace = (struct weir_trace_spec){.sample = TRACE_SAMPLE_DEFAULT,
+	    .slow = WEIR_TRACE_SLOW_ALWAYS,
+	    .parent = WEIR_TRACE_PARENT_FOLLOW};
+	if (weir_spec_text(&spec->name, name) != 0 || weir_spec_text(&spec->trace.otlp, "") != 0 ||
 	    weir_spec_text(&spec->admin.listen, "") != 0 ||
-	    weir_spec_text(&spec->admin.history.file, "") != 0) {
+	    weir_spec_text(&spec->admin.history.file, "") != 0 ||
+	    weir_spec_text(&spec->admin.tls.cert, "") != 0 ||
+	    weir_spec_text(&spec->admin.tls.key, "") != 0) {
 		weir_spec_free(spec);
 		return NULL;
 	}
@@ -129,6 +137,25 @@ struct weir_class_spec *weir_spec_add_class(struct weir_spec *spec, const char *
 	return c;
 }
 
+struct weir_admin_client_spec *weir_spec_add_client(
+    struct weir_spec *spec, const char *name, const char *file)
+{
+	struct weir_admin_spec *a = &spec->admin;
+	struct weir_admin_client_spec **list = file ? &a->tokens : &a->users;
+	int *n = file ? &a->n_tokens : &a->n_users;
+	void *array = *list;
+	struct weir_admin_client_spec *c = append(&array, *n, sizeof(*c));
+
+	*list = array;
+	if (!c)
+		return NULL;
+	++*n; /* before its texts, so that they are freed */
+	c->role = WEIR_ADMIN_VIEWER;
+	if (weir_spec_text(&c->name, name) != 0 || weir_spec_text(&c->file, file ? file : "") != 0)
+		return NULL;
+	return c;
+}
+
 void weir_spec_shares(const struct weir_spec *spec, int priority[WEIR_CLASSES_MAX],
     double guarantee[WEIR_CLASSES_MAX])
 {
@@ -192,6 +219,28 @@ static void free_class(struct weir_class_spec *c)
 	free(c->name);
 }
 
+static void free_clients(struct weir_admin_client_spec *client, int n)
+{
+	for (int i = 0; i < n; i++) {
+		free(client[i].name);
+		free(client[i].file);
+	}
+	free(client);
+}
+
+static void free_admin(struct weir_admin_spec *a)
+{
+	free_clients(a->tokens, a->n_tokens);
+	free_clients(a->users, a->n_users);
+	for (int i = 0; i < a->hosts.n; i++)
+		free(a->hosts.items[i]);
+	free(a->hosts.items);
+	free(a->tls.cert);
+	free(a->tls.key);
+	free(a->listen);
+	free(a->history.file);
+}
+
 void weir_spec_free(struct weir_spec *spec)
 {
 	if (!spec)
@@ -210,8 +259,8 @@ void weir_spec_free(struct weir_spec *spec)
 	free(spec->plugins);
 	free(spec->name);
 	free(spec->path);
-	free(spec->admin.listen);
-	free(spec->admin.history.file);
+	free(spec->trace.otlp);
+	free_admin(&spec->admin);
 	if (spec->free_sources)
 		spec->free_sources(spec->sources); /* last: marks point into them */
 	free(spec);

@@ -15,6 +15,7 @@
 #include <weir/log.h>
 
 #include "base/clock.h"
+#include "base/probe.h"
 #include "flow/cohort.h"
 #include "flow/trail.h"
 #include "sched/pool.h"
@@ -58,8 +59,8 @@ static int drop_expired(struct sink *sink, struct weir_event **ev, int n, int64_
 }
 
 /* Record the waits: events of one hand-off share a stamp, so a run of them is one entry. */
-static void record_waits(
-    struct local *l, struct weir_event **ev, int n, int64_t now_ns, int *per_class)
+static void record_waits(const char *stage, struct local *l, struct weir_event **ev, int n,
+    int64_t now_ns, int *per_class)
 {
 	for (int i = 0; i < n;) {
 		int run = 1;
@@ -69,6 +70,7 @@ static void record_waits(
 		       ev[i + run]->queued_ns == queued_ns)
 			run++;
 		hist_book_add(&l->times[c].wait, now_ns - queued_ns, (uint64_t)run);
+		probe_dequeue(stage, c, run, now_ns - queued_ns);
 		per_class[c] += run;
 		i += run;
 	}
@@ -157,7 +159,7 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 		n = left;
 		if (n == 0)
 			return;
-		record_waits(l, ev, n, start_ns, per_class);
+		record_waits(sink->name, l, ev, n, start_ns, per_class);
 	}
 	if (sink->policy->tick)
 		atomic_fetch_add_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
@@ -167,6 +169,7 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 	atomic_store_explicit(&l->book.running_since_ns, start_ns, memory_order_relaxed);
 	atomic_store_explicit(&t->running, st, memory_order_relaxed);
 	atomic_store_explicit(&t->running_type, ev[0]->type, memory_order_relaxed);
+	probe_handle_start(sink->name, n);
 	st->ops->handle(st, ev, n);
 	finish_leftovers(st, l, ev, n);
 	t->run_n = 0;
@@ -177,6 +180,7 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 	if (sink->policy->tick)
 		atomic_fetch_sub_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
 	t->now_ns = clock_now_ns();
+	probe_handle_end(sink->name, n, t->now_ns - start_ns);
 	record_service(l, per_class, sink->queue.n_classes, n, t->now_ns - start_ns);
 	if (WEIR_UNLIKELY(sink->policy->tick && !sink_mean_cost_ns(sink)))
 		sink_first_cost(sink, (t->now_ns - start_ns) / n);

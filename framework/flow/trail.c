@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flow/trail_tap.h"
+
 /* The slowest of a class in a window, in no order. */
 struct window {
 	int n;
@@ -18,8 +20,10 @@ struct slow_class {
 };
 
 struct slowest {
-	struct lock lock; /* a leaf */
+	struct slowest_head head; /* first */
+	struct lock lock;         /* a leaf */
 	int n_classes;
+	struct taps *taps;
 	uint64_t id WEIR_GUARDED_BY(lock);
 	int64_t began_ns; /* the control thread's: of the window */
 	struct slow_class class[];
@@ -31,6 +35,11 @@ struct slowest *slowest_new(int n_classes)
 
 	if (!s)
 		return NULL;
+	s->taps = taps_new(&s->head.looking);
+	if (!s->taps) {
+		free(s);
+		return NULL;
+	}
 	lock_init(&s->lock);
 	s->n_classes = n_classes;
 	return s;
@@ -40,12 +49,19 @@ void slowest_free(struct slowest *s)
 {
 	if (!s)
 		return;
+	taps_free(s->taps);
 	lock_fini(&s->lock);
 	free(s);
 }
 
+struct taps *slowest_taps(struct slowest *s)
+{
+	return s->taps;
+}
+
 void slowest_tick(struct slowest *s, int64_t now_ns)
 {
+	taps_tick(s->taps, now_ns);
 	if (s->began_ns == 0)
 		s->began_ns = now_ns;
 	if (now_ns - s->began_ns < SLOWEST_WINDOW_NS)
@@ -77,6 +93,7 @@ static void fill_spans(struct weir_slow *slow, const struct weir_trail *t)
 			h->started_us > h->queued_us /* a clock may be read before a lock is had */
 			    ? (int64_t)(h->started_us - h->queued_us) * NS_PER_US
 			    : 0,
+		    .id = trace_hop_span(&t->trace, i),
 		    .service_ns = until_us > h->started_us
 				      ? (int64_t)(until_us - h->started_us) * NS_PER_US
 				      : 0};
@@ -115,7 +132,23 @@ static int64_t put(struct window *w, const struct weir_slow *slow)
 	return least_ns;
 }
 
-void slowest_offer(struct slowest *s, struct weir_event *ev, int status, int64_t now_ns)
+void trail_record(
+    struct weir_event *ev, int status, int64_t now_ns, uint64_t below, struct weir_slow *slow)
+{
+	struct weir_trail *t = trail_of(ev);
+
+	trace_make(t, below);
+	*slow = (struct weir_slow){.class_id = ev->class_id,
+	    .status = status,
+	    .end_id = ev->stage == WEIR_NO_STAGE ? -1 : ev->stage,
+	    .wall_ns = clock_wall_ns(),
+	    .took_ns = now_ns - ev->arrival_ns,
+	    .trace = t->trace};
+	fill_spans(slow, t);
+	describe(ev, slow);
+}
+
+bool slowest_offer(struct slowest *s, struct weir_event *ev, int status, int64_t now_ns)
 {
 	int64_t took_ns = now_ns - ev->arrival_ns;
 
@@ -123,17 +156,21 @@ void slowest_offer(struct slowest *s, struct weir_event *ev, int status, int64_t
 	struct slow_class *k = &s->class[ev->class_id];
 
 	if (WEIR_LIKELY(took_ns <= atomic_load_explicit(&k->least_ns, memory_order_relaxed)))
-		return;
-	struct weir_slow slow = {.class_id = ev->class_id,
-	    .status = status,
-	    .wall_ns = clock_wall_ns(),
-	    .took_ns = took_ns};
-	fill_spans(&slow, trail_of(ev));
-	describe(ev, &slow);
+		return false;
+	struct weir_slow slow;
+	trail_record(ev, status, now_ns, collect_below(s->taps), &slow);
 	lock_take(&s->lock);
 	slow.id = ++s->id;
 	atomic_store_explicit(&k->least_ns, put(&k->now, &slow), memory_order_relaxed);
 	lock_release(&s->lock);
+	return true;
+}
+
+void trail_end(struct slowest *s, struct weir_event *ev, int status, int64_t now_ns)
+{
+	bool kept = trail_of(ev)->n_hops > 0 && slowest_offer(s, ev, status, now_ns);
+
+	taps_offer(s->taps, ev, status, kept, now_ns);
 }
 
 static int slower_first(const void *a, const void *b)

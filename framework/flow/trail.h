@@ -20,6 +20,12 @@
 
 struct slowest;
 
+/** What begins a struct slowest: how many look at events that end (trail_tap.h). Here, so that who ends one pays for a
+ *  load and no call. */
+struct slowest_head {
+	atomic_int looking;
+};
+
 /** Of `n_classes` classes. NULL: out of memory. */
 struct slowest *slowest_new(int n_classes);
 void slowest_free(struct slowest *s);
@@ -27,8 +33,19 @@ void slowest_free(struct slowest *s);
 /** A new window begins when it is time. The control thread, each tick. */
 void slowest_tick(struct slowest *s, int64_t now_ns);
 
-/** An event with a trail ended at `now_ns`. Any thread; takes a lock only for one of the slowest. */
-void slowest_offer(struct slowest *s, struct weir_event *ev, int status, int64_t now_ns);
+/** An event with a trail ended at `now_ns`; ev->stage is where. Is it one of the slowest? Any thread; takes a lock only
+ *  then. */
+bool slowest_offer(struct slowest *s, struct weir_event *ev, int status, int64_t now_ns);
+
+/** Does anybody look at events that end? Who has just begun to look may miss one. */
+static inline bool slowest_watched(const struct slowest *s)
+{
+	return atomic_load_explicit(
+		   &((const struct slowest_head *)s)->looking, memory_order_relaxed) > 0;
+}
+
+/** The same while somebody looks, for him too, and for an event that came through no stage. */
+void trail_end(struct slowest *s, struct weir_event *ev, int status, int64_t now_ns);
 
 /** The slowest `n` of `class_id` (-1: all), slowest first; without names. Returns how many, or WEIR_ENOMEM. */
 int slowest_read(struct slowest *s, int class_id, struct weir_slow *out, int n);

@@ -9,6 +9,7 @@
  *
  *   logfmt  ts=2026-01-02T03:04:05.678Z client=192.0.2.1 method="GET" target="/" status=200 bytes=6
  *           us=113 class=default outcome=ok host="example.org" agent="curl/7.88.1"
+ *           and trace=<32 hex digits> when the request belongs to one
  *   common  192.0.2.1 - - [02/Jan/2026:03:04:05 +0000] "GET / HTTP/1.1" 200 6
  */
 #include "http/access_log.h"
@@ -86,6 +87,17 @@ static struct weir_slice client(const struct access_log *log, const struct weir_
 	return s.n > 0 ? s : (struct weir_slice){"-", 1};
 }
 
+static size_t put_trace(char *out, size_t n, const struct weir_http_request *req)
+{
+	char text[WEIR_TRACE_ID_BYTES];
+	struct weir_trace trace;
+
+	if (!weir_event_traced(&req->ev, &trace))
+		return n;
+	weir_trace_id_print(&trace, text);
+	return put_text(out, put_text(out, n, " trace="), text);
+}
+
 static size_t logfmt_line(
     const struct access_log *log, const struct weir_http_request *req, int status, char *out)
 {
@@ -111,6 +123,7 @@ static size_t logfmt_line(
 	n = log_quote(out, n, req->host, 128);
 	n = put_text(out, n, " agent=");
 	n = log_quote(out, n, weir_http_header(req, "user-agent"), 256);
+	n = put_trace(out, n, req);
 	out[n++] = '\n';
 	return n;
 }

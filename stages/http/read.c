@@ -95,10 +95,11 @@ void conn_append(struct conn *c, struct http_req *r)
 	c->in_flight++;
 }
 
-/* How long the client will wait, who it is, and whether it asks again. */
+/* How long the client will wait, who it is, whether it asks again, and of which trace that is a part. */
 static void take_hints(struct http_io *io, struct http_req *r)
 {
 	struct weir_event *ev = &r->pub.ev;
+	struct weir_trace trace;
 	bool malformed = false;
 
 	if (io->conf.deadline != SERVER_DEADLINE_NONE) {
@@ -110,6 +111,8 @@ static void take_hints(struct http_io *io, struct http_req *r)
 		ev->session = wire_user(&r->pub, io->conf.user);
 	if (wire_attempt(&r->pub, &malformed) > 0)
 		ev->session |= WEIR_SESSION_RETRY;
+	if (wire_trace(&r->pub, &trace, &malformed))
+		weir_event_trace_set(ev, &trace);
 	io->count[SERVER_HINTS_IGNORED] += malformed;
 }
 

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include <weir/trace.h>
+
 #include "http/conn.h"
 #include "http/parse.h"
 #include "http/wire.h"
@@ -104,22 +106,42 @@ static void busy_answer(struct http_req *r, int64_t known_ns, bool spread)
 	weir_http_add_field(&r->pub, "Retry-After", text);
 }
 
+/* The id of a trace that others know of: the client named it, or it is exported. "" and false: there is none. */
+static bool trace_text(const struct weir_event *ev, char buf[WEIR_TRACE_ID_BYTES])
+{
+	struct weir_trace trace = {0};
+
+	buf[0] = '\0';
+	if (weir_event_traced(ev, &trace) && (trace.parent || trace.sampled))
+		weir_trace_id_print(&trace, buf);
+	return buf[0];
+}
+
 /* Who refused and why, in words and as the id that `weir why --shed` explains. */
 static void name_shed(struct http_req *r, int status)
 {
 	const struct weir_event *ev = &r->pub.ev;
 	const struct weir_stage *st;
-	char text[256], id[WEIR_SHED_ID_BYTES];
+	char text[256], id[WEIR_SHED_ID_BYTES], trace[WEIR_TRACE_ID_BYTES];
 
 	if (!r->loop)
 		return;
 	st = weir_loop_stage(r->loop);
-	snprintf(text, sizeof(text), "stage=%s; reason=%s; class=%s",
+	snprintf(text, sizeof(text), "stage=%s; reason=%s; class=%s%s%s",
 	    weir_stage_peer_name(st, ev->stage), weir_error_word(status),
-	    weir_class_name(st, ev->class_id));
+	    weir_class_name(st, ev->class_id), trace_text(ev, trace) ? "; trace=" : "", trace);
 	weir_http_add_field(&r->pub, "X-Weir-Shed", text);
 	if (weir_shed_id(ev, id))
 		weir_http_add_field(&r->pub, "X-Weir-Shed-Id", id);
+}
+
+/* A failure is looked for by its trace. */
+static void name_trace(struct http_req *r)
+{
+	char text[WEIR_TRACE_ID_BYTES];
+
+	if (trace_text(&r->pub.ev, text))
+		weir_http_add_field(&r->pub, "X-Weir-Trace", text);
 }
 
 static void default_answer(struct http_req *r, int status)
@@ -137,10 +159,11 @@ static void default_answer(struct http_req *r, int status)
 	default:
 		if (status == WEIR_ECLOSED) {
 			busy_answer(r, 0, false);
-			return;
+		} else {
+			weir_http_response_reset(&r->pub);
+			weir_http_respond_status(&r->pub, 500);
 		}
-		weir_http_response_reset(&r->pub);
-		weir_http_respond_status(&r->pub, 500);
+		name_trace(r);
 	}
 }
 

@@ -72,7 +72,8 @@ enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEAD
 	X(TIMEOUTS_WRITE, "http_timeouts_write_total", COUNTER, "connections",                     \
 	    "connections closed since an answer was taken too slowly")                             \
 	X(HINTS_IGNORED, "http_hints_ignored_total", COUNTER, "requests",                          \
-	    "requests whose x-deadline-ms, grpc-timeout or x-retry-attempt could not be read")     \
+	    "requests whose x-deadline-ms, grpc-timeout, x-retry-attempt or traceparent could "     \
+	    "not be read")     \
 	X(UNDELIVERED, "http_undelivered_total", COUNTER, "responses",                             \
 	    "answers whose client had gone")
 

@@ -102,6 +102,22 @@ int wire_attempt(const struct weir_http_request *req, bool *malformed)
 	return most;
 }
 
+bool wire_trace(const struct weir_http_request *req, struct weir_trace *trace, bool *malformed)
+{
+	int found = 0, good = 0;
+
+	for (int i = 0; i < req->n_headers; i++) {
+		const struct weir_http_header *h = &req->headers[i];
+		if (!named(h, "traceparent", 11))
+			continue;
+		found++;
+		good += weir_traceparent_read(h->value, trace);
+	}
+	if (found != good || found > 1)
+		*malformed = true;
+	return found == 1 && good == 1;
+}
+
 /* ---- what we say ---- */
 
 int wire_retry_after_s(int64_t known_ns, int least_s, bool spread, uint64_t seed)
@@ -150,6 +166,22 @@ int weir_http_deadline_field(
 	if (size > 0)
 		buf[0] = '\0';
 	return WEIR_EINVAL;
+}
+
+int weir_http_trace_field(struct weir_http_request *req, char *buf, size_t size)
+{
+	static const char name[] = "traceparent: ";
+	char text[WEIR_TRACEPARENT_BYTES];
+	struct weir_trace trace;
+
+	if (size > 0)
+		buf[0] = '\0';
+	if (size < WEIR_HTTP_TRACE_BYTES)
+		return WEIR_EINVAL;
+	if (!weir_event_trace(&req->ev, &trace))
+		return 0;
+	weir_traceparent_print(&trace, text);
+	return snprintf(buf, size, "%s%s\r\n", name, text);
 }
 
 /* ---- users ---- */

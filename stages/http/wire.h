@@ -11,6 +11,7 @@
 #define WEIR_HTTP_WIRE_H
 
 #include <weir/http.h>
+#include <weir/trace.h>
 
 /** Longest time left that is believed: an hour. Guess; nobody waits longer for an answer. */
 #define WIRE_LEFT_MAX_NS 3600000000000
@@ -27,6 +28,12 @@ int64_t wire_left_ns(const struct weir_http_request *req, bool *malformed);
  * the highest. *malformed is set when a field was there and could not be read, else left as it is.
  */
 int wire_attempt(const struct weir_http_request *req, bool *malformed);
+
+/**
+ * The trace that `traceparent` (W3C Trace Context) says the request belongs to; false, and *trace as it was, when it says
+ * nothing. *malformed is set when it could not be read or was there more than once, else left as it is.
+ */
+bool wire_trace(const struct weir_http_request *req, struct weir_trace *trace, bool *malformed);
 
 /** Is `text` something that wire_user understands: "", "address", "connection", "header.NAME"? */
 bool wire_user_known(const char *text);

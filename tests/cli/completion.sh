@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What the script of `weir completion bash` proposes, asked as bash asks it.
+# What the scripts of `weir completion bash` and `zsh` propose, asked as bash asks, and within zsh behind compinit.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -8,7 +8,7 @@
 . "$(dirname "$0")/server.sh"
 
 weir completion
-is exit 2; is err has 'bash is missing'
+is exit 2; is err has 'bash|zsh is missing'
 weir completion fish
 is exit 2; is err has "not for 'fish'"; is out empty
 weir completion bash
@@ -68,6 +68,82 @@ propose bench U
 is out lacks 'URL'
 
 # Stages of a server that runs, here not at the default address.
+# ---- zsh ----
+weir completion zsh
+is exit 0; is err empty; is out has '#compdef weir'
+printf '%s\n' "$out" >_weir
+zsh=$(command -v zsh)
+[ -n "$zsh" ] || echo 'SKIPPED: there is no zsh (apt-get install zsh), its completion is not asked'
+
+# zpropose WORD...: what zsh proposes for the last word of `weir WORD...`, in $out between blanks. zsh itself is asked: the
+# functions that take proposals write them down, and what stands on the line is as compinit leaves it.
+cat >ask.zsh <<'ZSH'
+fpath=($PWD $fpath)
+autoload -Uz compinit && compinit -u -d $PWD/zcompdump || exit 3
+[[ $_comps[weir] == _weir ]] || { print -u2 'weir has no completion'; exit 3; }
+words=($asked "$@") CURRENT=$#words PREFIX=$words[-1] SUFFIX='' curcontext=:complete:weir:
+compadd() {
+	local -a list=() before=()
+	while (( $# )); do
+		case $1 in
+		--) shift; break ;;
+		-a) before+=($1) ;;
+		-S) shift ;;
+		-*) ;;
+		*) break ;;
+		esac
+		shift
+	done
+	[[ $1 == -- ]] && shift
+	(( $#before )) && list=(${(P)1}) || list=("$@")
+	print -rl -- ${(M)list:#${PREFIX}*}
+}
+_describe() {
+	local -a rows=("${(@P)@[-1]}")
+	print -rl -- ${(M)${rows%%:*}:#${PREFIX}*}
+}
+_files() { print FILES; }
+_weir
+ZSH
+zpropose() {
+	about="completing in zsh: weir $*"
+	out=" $(asked=$asked "$zsh" -f ask.zsh "$@" 2>"$work/err" </dev/null | tr '\n' ' ')"
+	rc=$?
+	err=$(<"$work/err")
+}
+
+if [ -n "$zsh" ]; then
+	zpropose ''
+	is err empty; is out has ' --help '
+	for verb in $("$program" help | awk '/^Likely/ { exit } /^  [a-z]/ { print $1 }'); do
+		is out has " $verb "
+	done
+	zpropose ex
+	is out has ' explain '; is out lacks ' run '
+	zpropose check --s
+	is out has ' --set '
+	zpropose list --s
+	is out lacks ' --set '
+	zpropose ps -o ''
+	is out has ' json '
+	zpropose report -o ''
+	is out has ' FILES '; is out lacks ' json '
+	zpropose overload ''
+	is out has ' off shadow enforce '
+	zpropose completion ''
+	is out has ' bash zsh '
+	zpropose describe file.
+	is out has ' file.read '; is out lacks 'http'
+	zpropose help b
+	is out has ' bench '
+	zpropose bench --ra
+	is out has ' --rate '; is err empty
+	zpropose snapshot ''
+	is out has ' FILES '
+	zpropose nonsense ''
+	is err empty
+fi
+
 launch server.yaml
 printf '#!/bin/sh\nexec "%s" "$@" --admin "%s"\n' "$program" "$admin" >asked
 chmod +x asked
@@ -78,6 +154,12 @@ propose why ''
 is out has ' hello '; is out has ' web '
 propose set h
 is out has ' hello. '
+if [ -n "$zsh" ]; then
+	zpropose show h
+	is out has ' hello '; is out lacks 'web'
+	zpropose set ''
+	is out has ' hello '
+fi
 kill -TERM "$pid"
 about='weir run server.yaml'
 ended

@@ -17,6 +17,7 @@ import copy
 import http.client
 import json
 import os
+import secrets
 import socket
 import sys
 import tempfile
@@ -94,8 +95,71 @@ def ask_ranges(server):
             if p["in"] != "query" or path == "/events" or p["schema"]["type"] != "integer":
                 continue
             low, high = p["schema"]["minimum"], p["schema"]["maximum"]
-            for value, want in ((low, 200), (high, 200), (low - 1, 400), (high + 1, 400), ("", 400), ("x", 400), ("1.5", 400)):
+            here = 404 if path.endswith("slowest") and p["name"] in ("before", "after") else 200  # a row that is not there
+            for value, want in ((low, here), (high, here), (low - 1, 400), (high + 1, 400), ("", 400), ("x", 400), ("1.5", 400)):
                 server.ask(method, path, want, query=f"{p['name']}={value}", stage="work")
+
+
+def ask_pages(server):
+    """Following `next` gives the whole list once, in its order, in pages of any size; and back again."""
+    for path, rows in (("/api/v1/decisions", "decisions"), ("/api/v1/acts", "acts"), ("/api/v1/requests/slowest", "requests")):
+        whole = [row["id"] for row in server.ask("GET", path, 200, query="limit=500")[rows]]
+        check(len(whole) > 3, f"{path}: too few rows to be cut: {len(whole)}")
+        for limit in (1, 3, len(whole)):
+            ids, query, pages = [], f"limit={limit}", 0
+            while query is not None and pages <= len(whole):
+                page = server.ask("GET", path, 200, query=query)
+                check(len(page[rows]) <= limit, f"{path}?{query}: {len(page[rows])} rows")
+                ids += [row["id"] for row in page[rows]]
+                query = page["next"] and page["next"].split("?")[1]
+                pages += 1
+            moved = rows != "acts"  # those come only when we act
+            check(ids == whole or moved and set(ids) & set(whole), f"{path} in pages of {limit}: {ids} and not {whole}")
+            check(len(set(ids)) == len(ids), f"{path} in pages of {limit}: a row twice: {ids}")
+        server.ask("GET", path, 400, query="before=5&after=1")
+        if rows != "requests":
+            new = [row["id"] for row in server.ask("GET", path, 200, query=f"limit=2&after={whole[3]}")[rows]]
+            check(new == whole[1:3], f"{path}: {new} after {whole[3]} of {whole}")
+
+
+def ask_tags(server):
+    """What may be kept is answered 304 to who has it; the rest may not be kept."""
+    names = {"stage": "work", "knob": "threads.max", "file": "app.js"}
+
+    def get(target, method="GET", **headers):
+        c = http.client.HTTPConnection("127.0.0.1", server.admin, timeout=PATIENCE_S)
+        try:
+            c.request(method, target, headers={key.replace("_", "-"): value for key, value in headers.items()})
+            r = c.getresponse()
+            return r.status, r.headers, r.read()
+        finally:
+            c.close()
+
+    for method, path, operation in server.document.operations():
+        if method != "GET" or path == "/events":
+            continue
+        target = path.format(**names)
+        status, headers, body = get(target)
+        if "304" not in operation["responses"]:
+            check("ETag" not in headers and headers["Cache-Control"] == "no-store", f"{path} may not be kept")
+            continue
+        tag = headers.get("ETag", "")
+        if status == 404 and path == "/{file}":  # WEIR_UI=off
+            continue
+        check(tag.startswith('"') and len(tag) > 10, f"{path}: ETag {tag}")
+        check(headers["Cache-Control"] == "private, no-cache", f"{path}: {headers['Cache-Control']}")
+        for sent in (tag, f'"x", W/{tag}', "*"):
+            for verb in ("GET", "HEAD"):
+                status, headers, body = get(target, verb, If_None_Match=sent)
+                check(status == 304 and not body and headers["ETag"] == tag, f"{verb} {path} with {sent}: {status} {body[:50]}")
+        for sent in ('"x"', tag[:-2] + 'x"', tag.strip('"')):
+            status, _, body = get(target, If_None_Match=sent)
+            check(status == 200 and body, f"{path} with {sent}: {status}")
+    target = KNOB.format(**names)
+    tag = get(target)[1]["ETag"]
+    server.ask("PUT", KNOB, 200, body='{"value": "9"}', **names)
+    check(get(target, If_None_Match=tag)[0] == 200, "a knob was turned, and its tag is the same")
+    server.ask("DELETE", KNOB, 200, **names)
 
 
 def ask_nowhere(server):
@@ -178,7 +242,7 @@ def act_on_knobs(server):
     server.ask("DELETE", KNOB, 200, stage="work", knob="threads.max")
     server.ask("DELETE", KNOB, 409, stage="work", knob="threads.max")
     put(200, '{"value": "6ms", "for": "100ms"}', knob="with.time")
-    server.until(lambda: any(act["what"] == "expire" for act in server.ask("GET", "/api/v1/acts", 200)), "a value expired")
+    server.until(lambda: any(act["what"] == "expire" for act in server.ask("GET", "/api/v1/acts", 200)["acts"]), "a value expired")
     # Texts are cut in many places, and never inside a character.
     for first in range(4):
         text = "x" * first + "\u00e9\u20ac" * 600
@@ -259,8 +323,17 @@ def ask_past(server):
         check(server.ask("GET", path, 200, query=query)["requests"], f"slowest?{query}: none")
     server.ask("GET", path, 404, query="class=nosuch")
     server.ask("GET", path, 400, query="class=" + "x" * 200)
+    path = "/api/v1/stages/{stage}/tap"
+    after = 0
+    for query in ("", "slow=1ms", "class=vip&outcome=ok", "outcome=shed&n=5", "outcome=failed"):
+        after = server.ask("GET", path, 200, query=query, stage="work")["after"]
+    server.ask("GET", path, 200, query=f"outcome=failed&after={after}", stage="work")
+    for query in ("slow=5", "outcome=good", "after=x", "n=0"):
+        server.ask("GET", path, 400, query=query, stage="work")
+    server.ask("GET", path, 404, stage="nosuch")
+    server.ask("GET", path, 404, query="class=nosuch", stage="work")
     check(server.ask("GET", "/api/v1/decisions", 200, query="n=3")["decisions"], "there are no decisions")
-    check(len(server.ask("GET", "/api/v1/acts", 200, query="n=2")) == 2, "there are no two acts")
+    check(len(server.ask("GET", "/api/v1/acts", 200, query="n=2")["acts"]) == 2, "there are no two acts")
 
 
 # ---- events ----
@@ -307,6 +380,84 @@ def take_document(server, path):
     server.document = Document(parse(body))
 
 
+TOKENS = {"boss": secrets.token_urlsafe(32), "eye": secrets.token_hex(16)}
+
+
+def try_tokens(program, work, document):
+    """A server with tokens: every route without one, with a viewer's, and with an operator's. Returns what was seen."""
+    yaml = os.path.join(work, "tokens.yaml")
+    for name, token in TOKENS.items():
+        with open(os.open(os.path.join(work, name), os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="utf-8") as f:
+            f.write(token + "\n")
+    with open(yaml, "w", encoding="utf-8") as f:
+        f.write(SERVER.replace('admin: { listen: "127.0.0.1:0" }', '''admin:
+  listen: "127.0.0.1:0"
+  tokens: { boss: { role: operator, file: boss }, eye: { file: eye } }'''))
+    server = Server(program, yaml, work)
+    try:
+        server.document = document
+        try_roles(server)
+        try_session(server)
+    finally:
+        code = server.stop()
+    check(code == 0, f"the server with tokens ended with {code}: {server.said()}")
+    for name, token in TOKENS.items():
+        check(token not in server.said(), f"the log has the token of {name}")
+        check(all(token.encode() not in body for _, body in server.bodies.values()), f"an answer has the token of {name}")
+    return server.seen
+
+
+def bearer(name):
+    return {"Authorization": f"Bearer {TOKENS[name]}"}
+
+
+def try_roles(server):
+    names = {"stage": "work", "knob": "threads.max", "file": "app.js"}
+    page = server.raw("GET", "/")[1].startswith("text/html")
+    for method, path, operation in server.document.operations():
+        if path == "/events" or path == "/{file}" and not page:
+            continue
+        public = operation.get("security") == []
+        headers = {} if method == "GET" else dict(JSON)
+        body = None if method in ("GET", "DELETE") else '{"value": "1"}' if path.endswith("{knob}") else "{}"
+        server.ask(method, path, 200 if public else 401, body=body, headers=headers, **names)
+        session = path == "/api/v1/session"
+        want = 403 if method != "GET" and not session else 409 if method == "DELETE" else 200
+        server.ask(method, path, want, body=body, headers=dict(headers, **bearer("eye")), **names)
+        if method == "GET" or session:
+            server.ask(method, path, want, body=body, headers=dict(headers, **bearer("boss")), **names)
+        else:
+            status = server.raw(method, path.format(**names), body, dict(headers, **bearer("boss")))[0]
+            check(status not in (401, 403, 405, 429), f"{method} {path}: an operator is answered {status}")
+    status, _, _, _ = server.raw("GET", "/events")
+    check(status == 401, f"/events without a token: {status}")
+    check(server.ask("GET", "/api/v1/graph", 200, headers=bearer("eye"))["role"] == "viewer", "a viewer is none")
+    check(server.ask("GET", "/api/v1/graph", 200, headers=bearer("boss"))["role"] == "operator", "an operator is none")
+
+
+def try_session(server):
+    c = http.client.HTTPConnection("127.0.0.1", server.admin, timeout=PATIENCE_S)
+    c.request("POST", "/api/v1/session", body="{}", headers=dict(JSON, **bearer("boss")))
+    cookie = c.getresponse().headers.get("Set-Cookie", "")
+    c.close()
+    check("HttpOnly" in cookie and "SameSite=Strict" in cookie and "Secure" not in cookie, f"the cookie is {cookie}")
+    mine = {"Cookie": "other=1; " + cookie.split(";")[0]}
+    here = dict(JSON, Origin=f"http://127.0.0.1:{server.admin}", **mine)
+    path = "/api/v1/session"
+    who = server.ask("GET", path, 200, headers=mine)
+    check(who["name"] == "boss" and 0 < who["ends_in_seconds"] <= 12 * 3600, f"a session is {who}")
+    server.ask("POST", "/api/v1/stages/{stage}/pause", 403, body="{}", headers=dict(JSON, **mine), stage="work")
+    server.ask("POST", "/api/v1/stages/{stage}/pause", 200, body="{}", headers=here, stage="work")
+    server.ask("POST", "/api/v1/undo", 403, body="{}", headers=dict(here, Origin="http://elsewhere.example"))
+    server.ask("POST", "/api/v1/undo", 415, body="x=1", headers=dict(here, **{"Content-Type": "text/plain"}))
+    server.ask("POST", "/api/v1/undo", 200, body="{}", headers=here)
+    acts = server.ask("GET", "/api/v1/acts", 200, headers=mine)["acts"]
+    check(acts and all(act["actor"] == "boss" for act in acts), f"acts of boss are {acts}")
+    server.ask("POST", path, 409, body="{}", headers=here)
+    server.ask("DELETE", path, 200, headers=here)
+    server.ask("GET", path, 401, headers=mine)
+
+
 def try_described(program, top, work):
     """The server above, all there is to ask. Returns the document."""
     yaml = os.path.join(work, "described.yaml")
@@ -325,12 +476,13 @@ def try_described(program, top, work):
         server.until(lambda: sum(c["completed_total"] and sum(c["shed_total"].values())
             for c in server.ask("GET", "/api/v1/stages/{stage}", 200, stage="work")["classes"]), "work is shed")
         watcher = Watcher(server, "hz=4", {"hello", "tick", "decision", "act"})
-        for step in (ask_all, act_on_knobs, act_on_stages, act_on_all, ask_past, ask_ranges, ask_nowhere, ask_badly, ask_events):
+        for step in (ask_all, act_on_knobs, act_on_stages, act_on_all, ask_past, ask_pages, ask_tags, ask_ranges, ask_nowhere, ask_badly, ask_events):
             step(server)
         watcher.end()
         undo_all(server)
         ask_all(server)
         check_itself(server)
+        server.seen |= try_tokens(program, work, server.document)
         for method, path, operation in server.document.operations():
             for status in operation["responses"]:
                 if status.startswith("2"):

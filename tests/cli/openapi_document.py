@@ -72,6 +72,8 @@ class Document:
             answer = self.resolved(operation["responses"]["default"])
             if status not in answer["x-statuses"]:
                 return f"{status} is not documented"
+        if "content" not in self.resolved(answer):
+            return f"{status} has a body" if body else ""
         media = content_type.split(";")[0].strip()
         content = self.resolved(answer)["content"]
         if media not in content:
@@ -133,7 +135,7 @@ def faults_of(d):
             check(set(part.get("required", [])) <= set(part.get("properties", {})), f"{at} requires what it does not describe")
     for kind, parts in d.doc["components"].items():
         for name, part in parts.items():
-            check(f"#/components/{kind}/{name}" in used, f"components/{kind}/{name} is used by nothing")
+            check(kind == "securitySchemes" or f"#/components/{kind}/{name}" in used, f"components/{kind}/{name} is used by nothing")
             if kind == "schemas":
                 jsonschema.Draft202012Validator.check_schema(part)
     ids = [operation["operationId"] for _, _, operation in d.operations()]

@@ -169,7 +169,8 @@ static void test_socket_file(void)
 static void test_addresses(void)
 {
 	static const char *const wrong[] = {"", "http://", "http://:9900", "a b", "[::1", "[::1]x",
-	    "127.0.0.1:", "127.0.0.1:99999999999999999999", "127.0.0.1:1/path", "https://x"};
+	    "127.0.0.1:", "127.0.0.1:99999999999999999999", "127.0.0.1:1/path", "https://",
+	    "ftp://x"};
 	struct client_answer a;
 	struct weir_err err;
 

@@ -125,7 +125,7 @@ clash() {
 	weir check clash.yaml
 }
 clash 0.0.0.0:9900 '"127.0.0.1:8080"'
-is exit 1; is err has 'clash.yaml:2:18: '; is err has 'loopback or a socket file only'
+is exit 1; is err has 'clash.yaml:2:18: '; is err has 'with tokens and TLS only'
 clash 127.0.0.1:9900 '"127.0.0.1:9900"'
 is exit 1; is err has 'clash.yaml:2:18: '; is err has "stage 'web' would both listen on port 9900"
 clash localhost:9900 '["127.0.0.1:8080", "0.0.0.0:9900"]'

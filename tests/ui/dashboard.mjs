@@ -7,7 +7,8 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
@@ -159,6 +160,63 @@ test("a stage is paused after asking twice, and the timeline says so", async ({ 
   assert.equal(await page.locator(".feed > li").count(), 1);
 });
 
+test("what limits the server is told in the server's words", async ({ open }) => {
+  const page = await open({});
+  await page.waitForFunction(() => /work limits the server: its 2 threads are used to 97 %/.test(document.querySelector(".verdict")?.textContent));
+}, { world: { limits: true } });
+
+test("an alert is shown when it is raised, and goes when it is over", async ({ open, world }) => {
+  const page = await open({});
+  await until(() => world.streams.size > 0, "the page listens");
+  world.send("alert", world.alert(7, "stage_stuck", "bad"));
+  await page.locator(".alerts li").waitFor();
+  await page.waitForFunction(() => /^Stuck: a handler of work is stuck/.test(document.querySelector(".verdict").textContent.trim()));
+  world.send("alert", world.alert(7, "stage_stuck", "bad", world.now()));
+  await page.waitForFunction(() => !document.querySelector(".alerts"));
+  await visit(page, "#/timeline");
+  await page.locator("li.alert .outcome.helped").waitFor();
+});
+
+test("older decisions are read when they are asked for, once each", async ({ open, world }) => {
+  const page = await open({ hash: "#/timeline" });
+  await page.waitForFunction(() => document.querySelectorAll(".feed.long > li").length === 200);
+  await page.getByRole("button", { name: "Older" }).click();
+  await page.waitForFunction(() => document.querySelectorAll(".feed.long > li").length === 400);
+  await page.getByRole("button", { name: "Older" }).click();
+  await page.waitForFunction(() => document.querySelectorAll(".feed.long > li").length === 454);
+  assert.equal(await page.getByRole("button", { name: "Older" }).count(), 0);
+  assert.equal(await page.getByText("rule 1", { exact: true }).count(), 1);
+  world.options.decisions++; // the page asks for the newest again, and keeps the old ones
+  await page.waitForFunction(() => document.querySelectorAll(".feed.long > li").length === 455);
+}, { world: { decisions: 450 } });
+
+test("ten minutes of ticks of 30 stages at 4 Hz leave no more than they must", async ({ open, world }) => {
+  const page = await open({});
+  await until(() => world.streams.size > 0, "the page listens");
+  const cdp = await page.context().newCDPSession(page);
+  let at = world.now();
+  // Ticks are sent as fast as the page takes them; the page has taken one when it draws its time.
+  const feed = async (n) => {
+    for (let sent = 0; sent < n;) {
+      for (let k = 0; k < 40; k++, sent++) world.tick(at += 0.25);
+      await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    }
+  };
+  const look = async () => {
+    for (let i = 0; i < 2; i++) await cdp.send("HeapProfiler.collectGarbage");
+    const { usedSize } = await cdp.send("Runtime.getHeapUsage");
+    return { heap: usedSize, ...(await cdp.send("Memory.getDOMCounters")) };
+  };
+  await cdp.send("HeapProfiler.enable");
+  await feed(1000); // the rows of 15 minutes are there: from here on nothing is to grow
+  const before = await look();
+  await feed(2400);
+  const after = await look();
+  assert.ok(after.heap - before.heap < 10e6, `the heap grew from ${before.heap} to ${after.heap}`);
+  assert.ok(after.nodes - before.nodes < 500, `from ${before.nodes} to ${after.nodes} nodes`);
+  assert.ok(after.jsEventListeners - before.jsEventListeners < 50, `from ${before.jsEventListeners} to ${after.jsEventListeners} listeners`);
+}, { world: { stages: 30 } });
+
 test("a viewer sees no acts", async ({ open, world }) => {
   const page = await open({ hash: "#/stage/work" });
   await page.getByText("threads.max").first().waitFor();
@@ -242,6 +300,54 @@ test("weir itself: the page of a running server, killed and started again", asyn
   }
 }, { noise: /net::ERR|Failed to load/ });
 
+test("weir itself: a token lets in, a viewer sees no acts, and who logs out is out", async ({ open }) => {
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const base = `http://127.0.0.1:${adminPort}`;
+  const folder = mkdtempSync(join(tmpdir(), "weir-ui-"));
+  const tokens = { boss: randomBytes(32).toString("base64url"), eye: randomBytes(16).toString("hex") };
+  for (const [name, token] of Object.entries(tokens)) writeFileSync(join(folder, name), `${token}\n`, { mode: 0o600 });
+  const yaml = readFileSync(join(top, "config/servers/overload.yaml"), "utf8")
+    .replace(/^admin: .*$/m, `admin:\n  listen: "127.0.0.1:${adminPort}"\n  tokens: { boss: { role: operator, file: boss }, eye: { file: eye } }`);
+  writeFileSync(join(folder, "server.yaml"), yaml);
+  const server = await startWeir(port, adminPort, join(folder, "server.yaml"));
+  try {
+    for (const scheme of ["light", "dark"]) {
+      const page = await open({ base, scheme, calm: true, locked: true });
+      await page.evaluate(axe);
+      const found = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] })
+        .then((r) => r.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target)}`)));
+      assert.deepEqual(found, [], scheme);
+    }
+    const page = await open({ base, width: 360, locked: true });
+    assert.equal(await page.evaluate(() => document.activeElement.id), "login-token");
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= 360), "the form fits a telephone");
+    await page.keyboard.type("this is none of them");
+    await page.keyboard.press("Enter");
+    await page.getByText("does not know this token").waitFor();
+    await page.keyboard.type(tokens.eye); // what was there is selected
+    await page.keyboard.press("Enter");
+    await page.locator('.node[data-stage="work"]').waitFor();
+    await page.getByText("viewer", { exact: true }).waitFor();
+    await page.waitForFunction(() => /tells what happens/.test(document.querySelector(".pill.link")?.title)); // the stream has the cookie
+    await visit(page, "#/stage/work");
+    await page.getByText("You may look, not act.").waitFor();
+    assert.equal(await page.locator("main button, main input").count(), 0);
+    assert.equal(await page.evaluate(() => document.cookie), "", "a script can read the cookie");
+    assert.ok(await page.evaluate((t) => ![localStorage, sessionStorage].some((s) => JSON.stringify(s).includes(t)), tokens.eye));
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.locator("#login-token").fill(tokens.boss);
+    await page.keyboard.press("Enter");
+    await page.locator("#knob-queue\\.limit").fill("77");
+    await page.keyboard.press("Enter");
+    await page.getByText("set to 77").waitFor();
+    await visit(page, "#/timeline");
+    await page.locator(".feed .actor", { hasText: "boss" }).first().waitFor();
+  } finally {
+    await stop(server);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}, { noise: /net::ERR|Failed to load/ });
+
 // ---- what they need ----
 
 const MUST_SHOW = { overview: ".node", stage: ".knob", requests: ".card h2", timeline: ".lane", config: ".stage-knobs", compare: ".side" };
@@ -285,8 +391,8 @@ const ask = (url) => new Promise((done, failed) => {
   }).on("error", failed);
 });
 
-async function startWeir(port, adminPort) {
-  const child = spawn(weir, ["run", join(top, "config/servers/overload.yaml")],
+async function startWeir(port, adminPort, yaml = join(top, "config/servers/overload.yaml")) {
+  const child = spawn(weir, ["run", yaml],
     { env: { ...process.env, PORT: String(port), ADMIN_PORT: String(adminPort) }, stdio: "ignore" });
   await until(() => ask(`http://127.0.0.1:${adminPort}/readyz`).then((t) => t.startsWith("ready"), () => false), "weir");
   return child;
@@ -305,7 +411,7 @@ async function run(browser, { name, f, world: options, noise }) {
   const server = await serve(world);
   const base = `http://127.0.0.1:${server.port}`;
   const said = [], contexts = [];
-  const open = async ({ base: at = base, hash = "", scheme = "light", width = 1280, calm = false }) => {
+  const open = async ({ base: at = base, hash = "", scheme = "light", width = 1280, calm = false, locked = false }) => {
     const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme, reducedMotion: calm ? "reduce" : "no-preference" });
     contexts.push(context);
     context.setDefaultTimeout(PATIENCE);
@@ -313,7 +419,8 @@ async function run(browser, { name, f, world: options, noise }) {
     page.on("console", (m) => { if (["error", "warning"].includes(m.type()) && !noise?.test(m.text())) said.push(m.text()); });
     page.on("pageerror", (e) => said.push(e.message));
     await page.goto(`${at}/${hash}`);
-    await page.waitForFunction(() => document.querySelector(".pill.link")?.textContent === "live");
+    if (locked) await page.locator("#login-token").waitFor();
+    else await page.waitForFunction(() => document.querySelector(".pill.link")?.textContent === "live");
     return page;
   };
   const begun = Date.now();

@@ -13,7 +13,7 @@ export const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; con
 const REASONS = ["queue_full", "threshold", "rate", "deadline", "stopping", "pressure", "priority", "delay", "hopeless", "limit"];
 const ROUTES = ["GET /api/v1/graph", "GET /api/v1/stages", "GET /api/v1/stages/{stage}/knobs", "PUT /api/v1/stages/{stage}/knobs/{knob}",
   "DELETE /api/v1/stages/{stage}/knobs/{knob}", "GET /api/v1/stages/{stage}/queue", "POST /api/v1/stages/{stage}/pause",
-  "POST /api/v1/stages/{stage}/resume", "POST /api/v1/stages/{stage}/drain", "POST /api/v1/undo", "GET /api/v1/acts", "GET /api/v1/decisions",
+  "POST /api/v1/stages/{stage}/resume", "POST /api/v1/stages/{stage}/drain", "POST /api/v1/undo", "GET /api/v1/acts", "GET /api/v1/alerts", "GET /api/v1/decisions",
   "GET /api/v1/overload", "GET /api/v1/history", "GET /events", "GET /api/v1/requests/slowest", "GET /api/v1/config", "GET /metrics", "GET /readyz"];
 
 const round = (x) => Math.round(x * 1e6) / 1e6;
@@ -55,7 +55,20 @@ export class World {
     return 900 * t - 300 * 40 * (Math.cos(t / 40) - 1);
   }
 
+  // One page of rows that are newest first, and the path of the next.
+  page(path, rows, query) {
+    const limit = Number(query.get("limit") || 50), before = Number(query.get("before") || Infinity);
+    const rest = rows.filter((r) => r.id < before), page = rest.slice(0, limit);
+    return { page, next: rest.length > limit ? `${path}?limit=${limit}&before=${page.at(-1).id}` : null };
+  }
+
+  // In front of the four stages come as many as are asked for.
   stages() {
+    const few = this.fewStages(), more = Math.max(0, (this.options.stages || 0) - few.length);
+    return [...few, ...Array.from({ length: more }, (_, i) => ({ ...few[2], name: `more${i}`, group: `more${i}` }))];
+  }
+
+  fewStages() {
     const n = this.names;
     return [
       { name: n.web, use: "http.server", summary: `Accepts connections${this.evil}`, placement: "source", depth: 0, group: "", share: 1, to: n.backend, outlet: "request" },
@@ -77,7 +90,7 @@ export class World {
 
   full() {
     const t = this.up();
-    return { time: this.now(), uptime_seconds: t, name: this.graph().name, process_cpu_seconds: t,
+    return { time: this.now(), uptime_seconds: t, name: this.graph().name, process_cpu_seconds: t, bottleneck: this.bottleneck(),
       stages: this.stages().map((s) => this.fullStage(s, t)) };
   }
 
@@ -137,10 +150,13 @@ export class World {
 
   decisions() {
     const base = this.started + this.upAtStart - 600;
-    return [["grow", 1, 2, "helped"], ["limit", 2, 2, null], ["shrink", 4, 3, "no effect"], ["grow", 3, 4, "harmed"]].map(([action, from, to, outcome], i) => ({
-      id: i + 1, time: base + 120 * i, uptime_seconds: this.upAtStart - 600 + 120 * i, stage: i % 2 ? this.names.backend : this.names.work, actor: "weir", action,
+    const old = this.options.decisions || 0; // so many before these
+    const made = [["grow", 1, 2, "helped"], ["limit", 2, 2, null], ["shrink", 4, 3, "no effect"], ["grow", 3, 4, "harmed"]].map(([action, from, to, outcome], i) => ({
+      id: old + i + 1, time: base + 120 * i, uptime_seconds: this.upAtStart - 600 + 120 * i, stage: i % 2 ? this.names.backend : this.names.work, actor: "weir", action,
       rule: `need ${i + 1}.6 threads: 536/s x (4.11 ms CPU + 0 ms blocked) / 0.8${this.evil}`, limit: action === "limit" ? "wanted 3, max 2" : "",
-      inputs: "queue=7/1024 threads=2 busy=2 offered=648 completed=193 cpu=83%", from, to, outcome_5s: outcome, outcome_30s: null })).reverse();
+      inputs: "queue=7/1024 threads=2 busy=2 offered=648 completed=193 cpu=83%", from, to, outcome_5s: outcome, outcome_30s: null }));
+    const older = Array.from({ length: old }, (_, i) => ({ ...made[0], id: i + 1, time: base - old + i, rule: `rule ${i + 1}` }));
+    return [...older, ...made].reverse();
   }
 
   knobList(stage) {
@@ -164,10 +180,26 @@ export class World {
     for (const r of this.streams) r.write(`id: ${this.eventId}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`);
   }
 
-  tick() {
-    const t = this.up();
-    this.send("tick", { at: this.now(), uptime: t, hz: 1, overload: "enforce", ready: true, draining: false,
-      stages: this.stages().map((s) => ({ ...this.sample(s, t), shed_by: {} })), classes: [], bottleneck: null, self: { cpu: 0.001, watchers: this.streams.size } });
+  tick(at = this.now()) {
+    const t = at - this.started;
+    this.send("tick", { at, uptime: t, hz: 1, overload: "enforce", ready: true, draining: false,
+      stages: this.stages().map((s) => ({ ...this.sample(s, t), shed_by: {} })), classes: [], bottleneck: this.bottleneck(), self: { cpu: 0.001, watchers: this.streams.size } });
+  }
+
+  // What the server says limits it; options.limits: it does.
+  bottleneck() {
+    const limits = Boolean(this.options.limits);
+    return { stage: this.names.work, limits, chronic: limits, since: limits ? this.started : null, used: 0.97, threads: 2, max: 2, served: 400, ceiling: 412,
+      service: 0.0048, formula: `2 threads / 4.8 ms = 412/s at most${this.evil}`, law: "utilisation law, X = U n / S",
+      text: limits ? `${this.names.work} limits the server: its 2 threads are used to 97 %, 400/s of 412/s, for 42 s.` : "Nothing limits the server." };
+  }
+
+  alert(id, name, level, until = null) {
+    return { id, name, level, stage: this.names.work, since: this.started, until, text: `a handler of ${this.names.work} is stuck: it has been running for 9 s${this.evil}` };
+  }
+
+  alerts() {
+    return { active: this.evil ? [this.alert(1, "stage_stuck", "bad")] : [], past: [] };
   }
 
   requests() {
@@ -227,8 +259,15 @@ const HANDLERS = {
   "GET /api/v1/graph": ({ world, send }) => send(200, world.graph()),
   "GET /api/v1/stages": ({ world, send }) => send(200, world.full()),
   "GET /api/v1/overload": ({ send }) => send(200, { mode: "enforce" }),
-  "GET /api/v1/decisions": ({ world, send }) => send(200, { decisions: world.decisions() }),
-  "GET /api/v1/acts": ({ world, send }) => send(200, world.acts),
+  "GET /api/v1/decisions": ({ world, url, send }) => {
+    const { page, next } = world.page("/api/v1/decisions", world.decisions(), url.searchParams);
+    send(200, { decisions: page, next });
+  },
+  "GET /api/v1/acts": ({ world, url, send }) => {
+    const { page, next } = world.page("/api/v1/acts", world.acts, url.searchParams);
+    send(200, { acts: page, next });
+  },
+  "GET /api/v1/alerts": ({ world, send }) => send(200, world.alerts()),
   "GET /api/v1/history": ({ world, url, send }) => send(200, world.history(url.searchParams)),
   "GET /api/v1/requests/slowest": ({ world, send }) => send(200, world.requests()),
   "GET /api/v1/config": ({ world, send }) => send(200, world.config()),

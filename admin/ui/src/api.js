@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Talking to the server. Failures are Problems with a sentence, and say whether the server answered.
 
+import { signal } from "@preact/signals";
+
 const PATIENCE_MS = 4000;
+
+export const locked = signal(false); // the server wants to know who asks
 
 export class Problem extends Error {
   constructor(status, text) {
@@ -26,6 +30,7 @@ async function call(path, options) {
   } catch {
     if (answer.ok) return null; // 204, or a word
   }
+  if (answer.status === 401) locked.value = true;
   if (!answer.ok) throw new Problem(answer.status, String(body?.detail || body?.title || `status ${answer.status}`));
   return body;
 }
@@ -35,6 +40,20 @@ export const get = (path) => call(path);
 export const act = (method, path, body) =>
   call(path, { method, headers: { "Content-Type": "application/json" },
     body: method === "DELETE" ? undefined : JSON.stringify(body ?? {}) });
+
+const SESSION = "/api/v1/session";
+const JSON_TYPE = { "Content-Type": "application/json" };
+
+// Show the token; from then on the browser sends a cookie that stands for it.
+export async function login(token) {
+  await call(SESSION, { method: "POST", headers: { ...JSON_TYPE, Authorization: `Bearer ${token}` }, body: "{}" });
+  locked.value = false;
+}
+
+export async function logout() {
+  await call(SESSION, { method: "DELETE", headers: JSON_TYPE });
+  locked.value = true;
+}
 
 export const stagePath = (stage, ...rest) =>
   ["/api/v1/stages", encodeURIComponent(stage), ...rest.map(encodeURIComponent)].join("/");

@@ -9,12 +9,13 @@
 // While the server does not answer the page says so, keeps the last numbers (marked as stale) and
 // goes on asking; it recovers by itself, also when another server has taken the place.
 
-import { batch, computed, signal } from "@preact/signals";
-import { get } from "./api.js";
+import { batch, computed, effect, signal } from "@preact/signals";
+import { get, locked } from "./api.js";
 import { Model } from "./model.js";
 import { append, emptyFrame, fromHistory, joined } from "./series.js";
 
 const POLL_MS = 1000;
+const LOCKED_MS = 10000; // between looks whether another page has logged in
 const POLL_SLOW_MS = 2000; // with /events
 const GRAPH_EVERY = 5; // polls between looks at the graph, with /events
 const STALE_MS = 3500; // without an answer for so long the numbers are marked
@@ -24,18 +25,23 @@ const OUTCOME_S = 45; // what came of a decision is known so long after it
 const KEEP_ROWS = 900;
 const DECISIONS = 200;
 const ACTS = 100;
+const ALERTS = 64;
 
 export const graph = signal(null);
 export const now = signal(null); // Model.now()
 export const tick = signal(null); // the newest event `tick`
 export const mode = signal("enforce");
 export const decisions = signal(null);
+export const alerts = signal(null); // { active, past }; null: not read, or the server has none
+export const bottleneck = signal(null); // what the server says limits it
+export const older = signal({ decisions: null, acts: null }); // paths of what is before the lists, null: nothing
 export const acts = signal(null); // null: not read; []: none, or the server has no list of them
 export const routes = signal(null); // Set of "METHOD path" that the server has
 export const frame = signal({ rows: emptyFrame(1), version: 0 }); // one-second samples of the last 15 min
 export const epoch = signal(0); // counts servers that answered here
 export const link = signal({ state: "wait", silentS: 0, streaming: false });
 export const roleToken = signal("operator");
+export const session = signal(null); // { name, role, tokens, ends_in_seconds }; null: not read
 
 export const has = (method, path) => Boolean(routes.value?.has(`${method} ${path}`));
 export const mayAct = computed(() => roleToken.value !== "viewer");
@@ -65,6 +71,9 @@ function forget() {
   routes.value = null;
   decisions.value = null;
   acts.value = null;
+  alerts.value = null;
+  bottleneck.value = null;
+  older.value = { decisions: null, acts: null };
   now.value = null;
   tick.value = null;
   model.forget();
@@ -81,6 +90,7 @@ function publish() {
 async function readRoutes() {
   const { routes: list } = await get("/api/v1");
   routes.value = new Set(list.map((r) => `${r.method} ${r.path}`));
+  session.value = has("GET", "/api/v1/session") ? await get("/api/v1/session") : null;
   if (has("GET", "/api/v1/history")) await readHistory();
   if (has("GET", "/api/v1/acts")) await readActs();
   listen();
@@ -97,11 +107,34 @@ async function readHistory() {
   }
 }
 
+// The newest page of a list: what was read of older ones stays behind it.
+function takePage(kind, list, answer) {
+  const page = answer[kind], end = page.at(-1)?.id ?? 0;
+  const kept = (list.value || []).filter((x) => x.id < end);
+  batch(() => {
+    list.value = [...page, ...kept];
+    if (!kept.length) older.value = { ...older.value, [kind]: answer.next ?? null };
+  });
+}
+
+// One page more of what is before the lists.
+export async function readOlder() {
+  for (const [kind, list] of [["decisions", decisions], ["acts", acts]]) {
+    const path = older.value[kind];
+    if (!path) continue;
+    const answer = await get(path);
+    const known = new Set((list.value || []).map((x) => x.id));
+    batch(() => {
+      list.value = [...(list.value || []), ...answer[kind].filter((x) => !known.has(x.id))];
+      older.value = { ...older.value, [kind]: answer.next ?? null };
+    });
+  }
+}
+
 export async function readActs() {
   if (!has("GET", "/api/v1/acts")) return;
   try {
-    const answer = await get(`/api/v1/acts?n=${ACTS}`);
-    acts.value = answer.acts || (Array.isArray(answer) ? answer : []);
+    takePage("acts", acts, await get(`/api/v1/acts?limit=${ACTS}`));
   } catch (e) {
     console.debug(e);
   }
@@ -114,10 +147,10 @@ async function readGraph() {
     if (o) mode.value = o.mode;
     roleToken.value = g.role || "operator";
   });
+  if (has("GET", "/api/v1/alerts")) alerts.value = await get("/api/v1/alerts");
   const open = decisions.value?.some((d) => g.time - d.time < OUTCOME_S);
   if (g.decisions_total !== decisionsSeen || open) {
-    const answer = await get(`/api/v1/decisions?n=${DECISIONS}`);
-    decisions.value = answer.decisions;
+    takePage("decisions", decisions, await get(`/api/v1/decisions?limit=${DECISIONS}`));
     decisionsSeen = g.decisions_total;
   }
 }
@@ -132,6 +165,7 @@ async function readStages() {
     forget();
     model.add(answer);
   }
+  if (answer.bottleneck !== undefined) bottleneck.value = answer.bottleneck;
   if (!streaming()) {
     const sample = model.sample();
     if (sample) {
@@ -144,8 +178,10 @@ async function readStages() {
 }
 
 let wasAway = false;
+let again = 0; // timer of the next poll; 0: one is under way
 
 async function poll() {
+  again = 0;
   const slow = streaming();
   try {
     const other = await readStages();
@@ -156,9 +192,10 @@ async function poll() {
   } catch (e) {
     console.debug(e.message);
     wasAway = true;
+    if (e.status === 401) answeredAt = performance.now(); // it does answer
   }
   showLink();
-  setTimeout(poll, document.hidden ? 5 * POLL_MS : slow ? POLL_SLOW_MS : POLL_MS);
+  again = setTimeout(poll, locked.value ? LOCKED_MS : document.hidden ? 5 * POLL_MS : slow ? POLL_SLOW_MS : POLL_MS);
 }
 
 function showLink() {
@@ -177,7 +214,7 @@ let source = null;
 const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel("weir-live") : null;
 if (channel) channel.onmessage = ({ data }) => take(data.type, data.text, data.id);
 
-const KINDS = ["hello", "tick", "decision", "act", "config"];
+const KINDS = ["hello", "tick", "decision", "act", "alert", "config"];
 
 let asked = false;
 function listen() {
@@ -189,6 +226,8 @@ function listen() {
   else open();
 }
 
+const reopen = () => (locked.value ? setTimeout(reopen, 1000) : open());
+
 function open() {
   if (source) source.close();
   source = new EventSource(`/events?hz=1${lastEventId ? `&last=${encodeURIComponent(lastEventId)}` : ""}`);
@@ -198,7 +237,7 @@ function open() {
       channel?.postMessage({ type, text: e.data, id: e.lastEventId });
     });
   // The browser comes back by itself, but not after an answer that is no stream.
-  source.onerror = () => { if (source.readyState === EventSource.CLOSED) setTimeout(open, 5000); };
+  source.onerror = () => { if (source.readyState === EventSource.CLOSED) setTimeout(reopen, 5000); };
 }
 
 function take(type, text, id) {
@@ -212,6 +251,32 @@ function take(type, text, id) {
   TAKE[type]?.(data);
 }
 
+// Ticks that come together (a tab that slept, a slow machine) are drawn once, with the frame that comes next.
+let undrawn = null;
+function showSoon(t) {
+  const due = undrawn !== null;
+  undrawn = t;
+  if (due) return;
+  const show = () => {
+    const shown = undrawn;
+    undrawn = null;
+    if (tickedAt) showTick(shown);
+  };
+  if (document.hidden) setTimeout(show, 1000);
+  else requestAnimationFrame(show);
+}
+
+function showTick(t) {
+  batch(() => {
+    publish();
+    tick.value = t;
+    if (t.overload) mode.value = t.overload;
+    if (t.bottleneck !== undefined) bottleneck.value = t.bottleneck;
+    if (graph.value && (graph.value.ready !== t.ready || graph.value.draining !== t.draining))
+      graph.value = { ...graph.value, ready: t.ready, draining: t.draining };
+  });
+}
+
 const TAKE = {
   hello(h) {
     if (h.role) roleToken.value = h.role;
@@ -223,23 +288,23 @@ const TAKE = {
     if (newest - t.at > 5) return; // replayed: history has it
     tickedAt = performance.now();
     append(rows, { at: t.at, stages: t.stages }, KEEP_ROWS);
-    batch(() => {
-      publish();
-      tick.value = t;
-      if (t.overload) mode.value = t.overload;
-      if (graph.value && (graph.value.ready !== t.ready || graph.value.draining !== t.draining))
-        graph.value = { ...graph.value, ready: t.ready, draining: t.draining };
-    });
+    showSoon(t);
   },
   decision(d) {
     const known = decisions.value || [];
     if (known.some((x) => x.id === d.id)) decisions.value = known.map((x) => (x.id === d.id ? d : x));
-    else decisions.value = [d, ...known].sort((a, b) => b.id - a.id).slice(0, DECISIONS);
+    else decisions.value = [d, ...known].sort((a, b) => b.id - a.id).slice(0, Math.max(DECISIONS, known.length));
   },
   act(a) {
     const known = acts.value || [];
     if (a.what === "undo" || a.what === "expire") readActs(); // an older one is taken back by it
-    else if (!known.some((x) => x.id === a.id)) acts.value = [a, ...known].slice(0, ACTS);
+    else if (!known.some((x) => x.id === a.id)) acts.value = [a, ...known].slice(0, Math.max(ACTS, known.length));
+  },
+  alert(a) {
+    const { active, past } = alerts.value || { active: [], past: [] };
+    const others = active.filter((x) => x.id !== a.id);
+    alerts.value = a.until === null ? { active: [a, ...others], past }
+      : { active: others, past: [a, ...past.filter((x) => x.id !== a.id)].slice(0, ALERTS) };
   },
   config() {
     readGraph().catch(() => {});
@@ -248,6 +313,11 @@ const TAKE = {
 
 export function start() {
   poll();
+  effect(() => {
+    if (locked.value || !again) return;
+    clearTimeout(again); // logged in: go on at once
+    poll();
+  });
   setInterval(showLink, 500);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) showLink(); });
 }

@@ -6,8 +6,10 @@ import { render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import "uplot/dist/uPlot.min.css";
 import "./app.css";
+import { locked } from "./api.js";
 import { span } from "./format.js";
 import { graph, isStale, link, mayAct, mode, now, serverNow, start } from "./live.js";
+import { Login, Who } from "./login.jsx";
 import { Compare } from "./pages/compare.jsx";
 import { Config } from "./pages/config.jsx";
 import { currentVerdict, Overview } from "./pages/overview.jsx";
@@ -42,8 +44,8 @@ function App() {
       <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); main.current.focus(); }}>Skip to the page</a>
       <Header page={page} />
       <main id="main" ref={main} tabIndex={-1} class={isStale.value ? "stale" : ""}>
-        {page !== "overview" && isStale.value && <StaleNote />}
-        <Page />
+        {!locked.value && page !== "overview" && isStale.value && <StaleNote />}
+        {locked.value ? <Login /> : <Page />}
       </main>
       <footer class="foot">
         <span>weir{graph.value ? ` · ${graph.value.name} · up ${span(graph.value.uptime_seconds + Math.max(0, serverNow() - graph.value.time))}` : ""}</span>
@@ -64,7 +66,8 @@ function Header({ page }) {
       <div class="status">
         {MODES[mode.value] && <p class="pill mode" title={MODES[mode.value]}>overload: {mode.value}</p>}
         {!mayAct.value && <p class="pill quiet">viewer</p>}
-        <LinkPill />
+        {!locked.value && <LinkPill />}
+        <Who />
         <ThemeButton />
       </div>
     </header>
@@ -109,7 +112,7 @@ effect(() => {
   const where = page === "overview" ? "" : `${name || PAGE[page][0]} · `;
   document.title = `${where}${graph.value?.name || ""} · weir`.replace(/^ · /, "");
 });
-effect(() => { document.body.classList.toggle("waiting", !now.value); });
+effect(() => { document.body.classList.toggle("waiting", !now.value && !locked.value); });
 
 render(<App />, document.getElementById("app"));
 start();

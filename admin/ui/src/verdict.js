@@ -6,19 +6,42 @@ import { degraded, rate, seconds, word } from "./format.js";
 const FULL = 0.8; // share of a queue from which it is worth a warning: a guess
 const OLD_S = 1; // an event that has waited longer deserves a word: a guess
 
-// { level: "ok" | "warn" | "bad" | "wait", text }
-export function verdict(graph, now) {
+// { level: "ok" | "warn" | "bad" | "wait", text }. What limits the server and what is an alert the server says: nothing here
+// decides it again.
+export function verdict(graph, now, bottleneck = null, alerts = []) {
   if (graph.draining) return { level: "wait", text: draining(now) };
   if (!graph.ready) return { level: "wait", text: "Starting: the server takes no work yet." };
   if (!now) return { level: "wait", text: "Measuring: the first rates come in a second." };
   for (const rule of RULES) {
-    const found = rule(now);
-    if (found) return found;
+    const found = rule(now, bottleneck, alerts);
+    if (found) return found.level === "ok" ? found : { ...found, text: found.text + limit(found, bottleneck) };
   }
   return { level: "ok", text: `Healthy: ${load(now)}, nothing shed${slowest(now)}.` };
 }
 
-const RULES = [books, threads, overload, slow, filling, waiting, failing, cheap, idle];
+const RULES = [books, threads, stuck, overload, slow, filling, waiting, failing, limited, cheap, unsaved, idle];
+
+// Where there is trouble, who it comes from, in the server's words.
+function limit(found, bottleneck) {
+  return bottleneck?.limits && !found.text.includes(bottleneck.text) ? ` ${bottleneck.text}` : "";
+}
+
+const sentence = (text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
+const alertOf = (alerts, name) => alerts.find((a) => a.name === name);
+
+function stuck(now, bottleneck, alerts) {
+  const a = alertOf(alerts, "stage_stuck");
+  return a && bad(`Stuck: ${a.text}.`);
+}
+
+function limited(now, bottleneck) {
+  return bottleneck?.chronic ? warn(`Limited: ${bottleneck.text}`) : null;
+}
+
+function unsaved(now, bottleneck, alerts) {
+  const a = alertOf(alerts, "history_file");
+  return a && warn(sentence(a.text));
+}
 
 function draining(now) {
   const left = now ? now.all.inFlight : 0;

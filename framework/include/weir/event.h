@@ -58,13 +58,23 @@ struct weir_hop {
 	uint32_t queued_us, started_us; /* entered its queue; its batch began */
 };
 
+/** The trace that an event belongs to (weir/trace.h); ids are never 0, 0 is none. */
+struct weir_trace {
+	uint64_t id[2]; /* 128 bits, the high ones first */
+	uint64_t parent; /* span of the caller; 0: the trace began here */
+	uint64_t span;   /* of the event; 0: not made yet */
+	bool sampled;    /* who made the trace records it, or we do: flag 01 of traceparent */
+};
+
 /**
  * Where an event has been, in itself: written by the threads that own the event in turn, so it costs no lock and
  * no sampling is needed. About 2 ns a hop, and 25 ns for the clock at the end.
  */
 struct weir_trail {
 	uint16_t n_hops; /* all of them, WEIR_TRAIL_HOPS at most are kept: the first */
+	bool traced;     /* `trace` says something */
 	struct weir_hop hop[WEIR_TRAIL_HOPS];
+	struct weir_trace trace;
 };
 
 /** What all events of one type share. Static storage, immutable. */

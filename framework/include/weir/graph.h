@@ -176,6 +176,14 @@ struct weir_decision {
 	char outcome_5s[12], outcome_30s[12];
 };
 
+/** How the collection for an export goes (weir_graph_collect). */
+struct weir_collect_state {
+	bool on;
+	uint64_t waiting;            /* events in the queue */
+	uint64_t collected, dropped; /* that were picked: kept, and not kept since the queue was full */
+	uint64_t sent, failed;       /* what weir_graph_collect_sent was told */
+};
+
 struct weir_graph_view {
 	const char *name;
 	int64_t now_ns, wall_ns, started_ns;
@@ -186,6 +194,7 @@ struct weir_graph_view {
 	struct weir_stage_view *stages;
 	uint64_t decisions_total;
 	uint64_t acts_total;
+	struct weir_collect_state collect;
 };
 
 /** Read everything at one moment. Costs about 20 us per stage and thread; take it once per scrape.
@@ -205,6 +214,7 @@ WEIR_API int weir_graph_decisions(const struct weir_graph *graph, struct weir_de
 struct weir_span {
 	const char *stage; /* lives as long as the graph */
 	int stage_id;
+	uint64_t id;                 /* of the span in the trace */
 	int64_t at_ns;               /* from the event's arrival until it entered the queue */
 	int64_t wait_ns, service_ns; /* in the queue; from there until it was sent on or ended */
 };
@@ -218,6 +228,9 @@ struct weir_slow {
 	int64_t wall_ns;        /* CLOCK_REALTIME when it ended */
 	int64_t took_ns;        /* from its arrival */
 	char what[96];          /* what its type says of it, printable ASCII, maybe cut */
+	const char *end;        /* the stage that ended or refused it, "" none; as long as the graph */
+	int end_id;             /* its number, -1 none */
+	struct weir_trace trace; /* which it has at the latest since it is described here */
 	int n_hops, n_spans;    /* stages it came through; of them, in order, in span[] */
 	struct weir_span span[WEIR_TRAIL_HOPS];
 };
@@ -229,6 +242,51 @@ struct weir_slow {
  */
 WEIR_API int weir_graph_slowest(
     const struct weir_graph *graph, int class_id, struct weir_slow *out, int n);
+
+/* ---- looking at events as they end ---- */
+
+/** What a tap lets through: events of a traced type that came through `stage`, or that it refused. */
+struct weir_tap {
+	const char *stage;
+	int class_id;    /* -1: of any class */
+	int outcome;     /* enum weir_outcome, -1: any */
+	int64_t slow_ns; /* that took at least so long; 0: all */
+};
+
+struct weir_tap_state {
+	uint64_t next;    /* what to ask for the next time: `after` */
+	uint64_t dropped; /* events that fitted and were not kept, since the tap was opened */
+};
+
+/**
+ * Copy events that ended, oldest first, into `out[n]`: those behind `after`, an earlier state.next, or none when it is 0,
+ * which opens the tap unless somebody has. Who reads keeps it open for 3 s; while nobody reads it keeps 256 events and
+ * counts the others. Returns how many, WEIR_ENOENT (no such stage or class), WEIR_EBUSY (8 other taps are open),
+ * WEIR_ENOMEM. Any thread. While a tap is open each event that ends costs a few ns, each one kept about 1 us.
+ */
+WEIR_API int weir_graph_tap(const struct weir_graph *graph, const struct weir_tap *want,
+    uint64_t after, struct weir_slow *out, int n, struct weir_tap_state *state);
+
+/** Which events an export gets; the others stay unseen. */
+struct weir_collect {
+	double sample; /* part of the traces that begin here, 0..1 */
+	bool slow;     /* and those that come among the slowest of their class */
+	bool follow;   /* of traces that came from outside those that are sampled there; else by `sample`, too */
+};
+
+/** Begin to collect events for an export; at most 2048 wait. 0, WEIR_EBUSY (somebody does) or WEIR_ENOMEM. Any thread. */
+WEIR_API int weir_graph_collect(struct weir_graph *graph, const struct weir_collect *want);
+WEIR_API void weir_graph_collect_end(struct weir_graph *graph);
+
+/** Take the oldest `n` of the queue into `out`. Returns how many. One thread at a time; does not wait. */
+WEIR_API int weir_graph_collected(struct weir_graph *graph, struct weir_slow *out, int n);
+
+/** So many events were sent, and so many could not be: for weir_graph_collect_state and /metrics. Any thread. */
+WEIR_API void weir_graph_collect_sent(struct weir_graph *graph, uint64_t sent, uint64_t failed);
+
+/** How it goes. Any thread, takes no lock. */
+WEIR_API void weir_graph_collect_state(
+    const struct weir_graph *graph, struct weir_collect_state *state);
 
 /* ---- acts of operators ---- */
 
@@ -294,7 +352,7 @@ WEIR_API int weir_graph_steer(
 struct weir_act {
 	uint64_t id; /* from 1 */
 	int64_t at_ns, wall_ns;
-	char actor[24]; /* "operator"; "expiry" for the control thread */
+	char actor[24]; /* who did it (weir_graph_act_as); "expiry" for the control thread */
 	char
 	    what[16]; /* "set", "unset", "pause", "resume", "drain", "overload", "undo", "expire" */
 	char target[192];        /* "work.threads.max", "work", "overload.mode" */
@@ -307,6 +365,10 @@ struct weir_act {
  *  that act. 0; WEIR_ENOENT when there is none in the ring, a code of the act's inverse with `why`. */
 WEIR_API int weir_graph_undo(
     struct weir_graph *graph, struct weir_act *undone, char *why, size_t size);
+
+/** What the calling thread does to any graph from now on was done by `name`, at most 23 bytes, NULL:
+ *  "operator", as at first. Decisions that come of it stay those of the "operator". Does not block. */
+WEIR_API void weir_graph_act_as(const char *name);
 
 /** Copy the newest `n` acts, newest first, into `out`; returns how many. 256 are kept. Any thread. */
 WEIR_API int weir_graph_acts(const struct weir_graph *graph, struct weir_act *out, int n);

@@ -127,9 +127,45 @@ struct weir_history_spec {
 	char *file; /* where the history survives a restart; "" for in memory alone */
 };
 
+/** What a client of the admin endpoint may do: look, or look and act. */
+enum weir_admin_role { WEIR_ADMIN_VIEWER, WEIR_ADMIN_OPERATOR };
+
+/** A bearer token, known by its name; or, over a socket file, a user of this machine. */
+struct weir_admin_client_spec {
+	char *name; /* at most 23 bytes; of a user: his name or his number */
+	int role;   /* enum weir_admin_role */
+	char *file; /* of a token: the file that holds it; of a user: "" */
+	struct weir_mark mark; /* of the name, of a token of `file` */
+};
+
+/** Longest name of a token or a user: what struct weir_act has room for, less the NUL. */
+#define WEIR_ADMIN_NAME_MAX 23
+
+/** Both or none. PEM; `cert` may go on with the certificates between it and the authority's. */
+struct weir_admin_tls_spec {
+	char *cert, *key; /* paths, "" for none */
+};
+
 struct weir_admin_spec {
 	char *listen; /* "127.0.0.1:9900"; "" for no admin endpoint */
 	struct weir_history_spec history;
+	struct weir_admin_client_spec *tokens, *users;
+	int n_tokens, n_users;
+	struct weir_strings hosts; /* more names that Host may have, with or without a port */
+	struct weir_admin_tls_spec tls;
+	struct weir_mark mark, hosts_mark, tls_mark;
+};
+
+/* Order of the choices of `slow:` and `parent:`. */
+enum weir_trace_slow { WEIR_TRACE_SLOW_NEVER, WEIR_TRACE_SLOW_ALWAYS };
+enum weir_trace_parent { WEIR_TRACE_PARENT_IGNORE, WEIR_TRACE_PARENT_FOLLOW };
+
+/** `trace:`, the export of traces; docs/tracing.md. */
+struct weir_trace_spec {
+	char *otlp;    /* URL of a collector; "" for none */
+	double sample; /* 0..1, of the traces that begin here */
+	int slow;      /* enum weir_trace_slow */
+	int parent;    /* enum weir_trace_parent */
 	struct weir_mark mark;
 };
 
@@ -140,6 +176,7 @@ struct weir_spec {
 	int64_t grace_ns; /* `drain: { grace: 10s }`: how long a drain may take */
 	/** `overload: { mode }`, enum weir_admission_mode: what the modes of all stages are at most. */
 	int overload_mode;
+	struct weir_trace_spec trace;
 	struct weir_class_spec *classes;
 	int n_classes; /* 0: one class called "default"; else first match wins, highest first */
 	struct weir_group_spec *groups;
@@ -190,6 +227,10 @@ WEIR_API struct weir_group_spec *weir_spec_add_group(struct weir_spec *spec, con
 
 /** Append a class, as above. */
 WEIR_API struct weir_class_spec *weir_spec_add_class(struct weir_spec *spec, const char *name);
+
+/** Append a token, or with a `file` of NULL a user, who looks; its address is valid until the next. */
+WEIR_API struct weir_admin_client_spec *weir_spec_add_client(
+    struct weir_spec *spec, const char *name, const char *file);
 
 /** Link outlet `outlet` ("" for the default) of `stage` to the stage called `to`. 0 or
  *  WEIR_ENOMEM. */

@@ -11,5 +11,6 @@
 #include <weir/log.h>
 #include <weir/metric.h>
 #include <weir/stage.h>
+#include <weir/trace.h>
 
 #endif

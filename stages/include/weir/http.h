@@ -6,7 +6,7 @@
  * or emits it onwards for another stage to answer. All slices of the request stay valid until the
  * event is finished. A request finished as WEIR_OK without a response is answered 204; as SHED 503
  * with Retry-After, X-Weir-Shed and, when a door refused it, X-Weir-Shed-Id; as WEIR_ECLOSED 503 with
- * Retry-After; as any other failure 500.
+ * Retry-After; as any other failure 500. Both failures name the request's trace in X-Weir-Trace, if it has one.
  *
  * Only the owner of the event may touch the request. No call blocks; those that can fail say so.
  */
@@ -142,6 +142,17 @@ WEIR_API int64_t weir_http_deadline_left_ns(const struct weir_http_request *req,
  */
 WEIR_API int weir_http_deadline_field(
     const struct weir_http_request *req, int64_t rtt_ns, char *buf, size_t size);
+
+/** Bytes that weir_http_trace_field needs, with the NUL. */
+#define WEIR_HTTP_TRACE_BYTES 71
+
+/**
+ * The trace of `req` as a header field for a request to another server on its behalf (W3C Trace Context),
+ * "traceparent: 00-<trace>-<span>-01\r\n", into `buf[size]`. The trace is the client's, or a new one; the span is that of
+ * the stage that has the request. `tracestate` goes on as it came: weir_http_header. Returns the length, WEIR_EINVAL and
+ * an empty text when `size` is too small. The owner of the request, in a thread of the graph; about 60 ns.
+ */
+WEIR_API int weir_http_trace_field(struct weir_http_request *req, char *buf, size_t size);
 
 /** The port that entry `i` of `listen:` got (one asked for port 0 gets a free one); 0 when `st` is
  * no running http.server or has no such entry. Any thread, after the graph has started. */

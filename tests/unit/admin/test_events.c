@@ -187,6 +187,34 @@ static void test_replay(void)
 	teardown();
 }
 
+/* A file for the history that can not be: raised at the first second, told, and listed. */
+static void test_alert(void)
+{
+	struct weir_err err = {0};
+
+	made_up_init(&made_up);
+	struct admin_source source = made_up_source(&made_up);
+	source.view = view_now;
+	source.history_file = "/dev/null/history";
+	weir_log_set_fd(-1);
+	CU_ASSERT_EQUAL_FATAL(admin_start_source(&source, "127.0.0.1:0", &admin, &err), 0);
+	port = admin_port(admin);
+	int fd = ask("/events?hz=0&last=0", "");
+	CU_ASSERT_TRUE(await(fd, "event: alert"));
+	json_t *alert = data_of("alert");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(alert, "name")), "history_file");
+	CU_ASSERT_TRUE(json_is_null(json_object_get(alert, "until")));
+	json_decref(alert);
+	close(fd);
+	CU_ASSERT_EQUAL(client_get(port, "/api/v1/alerts", answer, sizeof(answer)), 200);
+	CU_ASSERT_TRUE(
+	    has("{\"active\":[{\"id\":1,\"name\":\"history_file\"") && has("\"past\":[]"));
+	/* judged from a second's sample, which is there by now */
+	CU_ASSERT_EQUAL(client_get(port, "/api/v1/graph", answer, sizeof(answer)), 200);
+	CU_ASSERT_TRUE(has("\"bottleneck\":"));
+	teardown();
+}
+
 static void test_refused(void)
 {
 	setup();
@@ -310,6 +338,6 @@ static void test_history(void)
 	teardown();
 }
 
-CUNIT_MAIN("events", {"ticks", test_ticks}, {"replay", test_replay}, {"refused", test_refused},
-    {"who never reads", test_never_reads}, {"limit", test_limit}, {"stop", test_stop},
-    {"history", test_history})
+CUNIT_MAIN("events", {"ticks", test_ticks}, {"replay", test_replay}, {"alert", test_alert},
+    {"refused", test_refused}, {"who never reads", test_never_reads}, {"limit", test_limit},
+    {"stop", test_stop}, {"history", test_history})

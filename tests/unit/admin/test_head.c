@@ -57,7 +57,7 @@ static void test_whole(void)
 	    "GET /api/v1/decisions?n=5 HTTP/1.1\r\nAccept: */*\r\nhost:localhost:9900\r\n\r\n");
 	is_whole("PUT /x HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\n12345");
 	is_whole("PUT /x HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n");
-	is_whole("DELETE /x HTTP/1.1\r\n" HOST "Cookie: a=b\r\nCookie: c=d\r\n\r\n");
+	is_whole("DELETE /x HTTP/1.1\r\n" HOST "X-Note: a=b\r\nX-Note: c=d\r\n\r\n");
 }
 
 /* More than announced may follow: the connection ends with the answer. */
@@ -126,6 +126,8 @@ static void test_hosts(void)
 	setup();
 	is_bad(GET "\r\n", 400);
 	is_bad("GET / HTTP/1.0\r\n\r\n", 400);
+	is_bad(GET HOST "Cookie: a=b\r\nCookie: c=d\r\n\r\n", 400);
+	is_bad(GET HOST "Authorization: Bearer a\r\nauthorization: Bearer b\r\n\r\n", 400);
 	is_bad(GET HOST HOST "\r\n", 400);
 	is_bad(GET HOST "Host: evil.example\r\n\r\n", 400);
 	is_bad(GET "Host: evil.example\r\n\r\n", 421);

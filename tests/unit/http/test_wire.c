@@ -68,6 +68,44 @@ static void test_the_shorter_counts(void)
 	CU_ASSERT_TRUE(malformed);
 }
 
+/* Is there a trace? 2: and something could not be read. */
+static int trace_of(struct weir_trace *t)
+{
+	bool malformed = false, found = wire_trace(req, t, &malformed);
+
+	return found + 2 * malformed;
+}
+
+static void test_traces(void)
+{
+	static const char good[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+	struct weir_trace t = {0};
+	char field[WEIR_HTTP_TRACE_BYTES];
+
+	say(0, "traceparent2", good);
+	say(1, "tracestate", good);
+	CU_ASSERT_EQUAL(trace_of(&t), 0);
+	say(1, "TraceParent", good);
+	CU_ASSERT_EQUAL(trace_of(&t), 1);
+	CU_ASSERT_EQUAL(t.parent, 0xb7ad6b7169203331u);
+	say(2, "traceparent", good); /* two say nothing */
+	CU_ASSERT_EQUAL(trace_of(&t), 2);
+	say(0, "traceparent", "00-junk");
+	CU_ASSERT_EQUAL(trace_of(&t), 2);
+	/* What goes on: the same trace, a span of ours. */
+	req->ev.state = WEIR_EVENT_IDLE;
+	weir_event_init(&req->ev, &weir_http_request_type, 1);
+	weir_event_trace_set(&req->ev, &t);
+	CU_ASSERT_EQUAL(
+	    weir_http_trace_field(req, field, sizeof(field)), WEIR_HTTP_TRACE_BYTES - 1);
+	CU_ASSERT_EQUAL(memcmp(field, "traceparent: ", 13), 0);
+	CU_ASSERT_EQUAL(memcmp(field + 13, good, 36), 0);
+	CU_ASSERT_NOT_EQUAL(memcmp(field + 13, good, 52), 0);
+	CU_ASSERT_STRING_EQUAL(field + 65, "-01\r\n");
+	CU_ASSERT_EQUAL(weir_http_trace_field(req, field, sizeof(field) - 1), WEIR_EINVAL);
+	CU_ASSERT_STRING_EQUAL(field, "");
+}
+
 static void test_users(void)
 {
 	CU_ASSERT_TRUE(wire_user_known(""));
@@ -232,4 +270,4 @@ CUNIT_MAIN("wire", {"time left", setup}, {"malformed is ignored", test_malformed
     {"the shorter counts", test_the_shorter_counts}, {"users", test_users},
     {"users leave the mark alone", test_users_leave_the_mark_alone}, {"attempts", test_attempts},
     {"Retry-After", test_retry_after}, {"spread of retries", test_spread_of_retries},
-    {"the deadline downstream", test_deadline_downstream})
+    {"the deadline downstream", test_deadline_downstream}, {"traces", test_traces})

@@ -3,8 +3,8 @@
 
 import { count, degraded, NONE, rate, seconds, word } from "../format.js";
 import { Graph } from "../graph.jsx";
-import { decisions, frame, graph, link, now, serverNow } from "../live.js";
-import { Card, Decision, Empty, Mark, StageLink } from "../parts.jsx";
+import { alerts, bottleneck, decisions, frame, graph, link, now, serverNow } from "../live.js";
+import { Card, Decision, Empty, Mark, StageLink, Time } from "../parts.jsx";
 import { href, route, RANGES } from "../route.js";
 import { combine, cut } from "../series.js";
 import { firstKnown } from "../use.js";
@@ -17,6 +17,7 @@ export function Overview() {
   return (
     <>
       <Verdict />
+      <Alerts />
       <Numbers />
       <Card title="Graph" id="graph-title" class="graph-card" tools={<Legend />}>
         {g ? <Graph graph={g} now={now.value} /> : <p class="absent">Waiting for the first answer.</p>}
@@ -37,7 +38,7 @@ export function currentVerdict() {
       : "No answer from the server. These are its last numbers; asking again every second." };
   }
   if (!graph.value) return { level: "wait", text: "Waiting for the first numbers." };
-  return verdict(graph.value, now.value);
+  return verdict(graph.value, now.value, bottleneck.value, alerts.value?.active);
 }
 
 function Verdict() {
@@ -47,6 +48,18 @@ function Verdict() {
       <Mark kind={level} size={30} />
       <h1>{text}</h1>
     </section>
+  );
+}
+
+function Alerts() {
+  const active = alerts.value?.active || [];
+  if (!active.length) return null;
+  return (
+    <ul class="alerts" aria-label="Alerts">
+      {active.map((a) => (
+        <li key={a.id} data-level={a.level}><Mark kind={a.level} size={18} /><span>{a.text}</span><small>since <Time at={a.since} /></small></li>
+      ))}
+    </ul>
   );
 }
 

@@ -4,7 +4,7 @@
 import { useState } from "preact/hooks";
 import { act, isAbsent } from "../api.js";
 import { clock, word } from "../format.js";
-import { acts, decisions, graph, has, mayAct, readActs, serverNow } from "../live.js";
+import { acts, alerts, decisions, graph, has, mayAct, older, readActs, readOlder, serverNow } from "../live.js";
 import { Absent, actText, Card, Decision, Empty, RangePicker, Select, StageLink, Time, whatOf } from "../parts.jsx";
 import { RANGES, rangeOf, route, setParams } from "../route.js";
 
@@ -14,7 +14,9 @@ function entries() {
     action: d.action, text: `${whatOf(d)} ${d.rule} ${d.limit} ${d.inputs}`, d }));
   const done = (acts.value || []).map((a) => ({ kind: "act", id: `a${a.id}`, at: a.at, stage: String(a.target || "").split(".")[0], actor: a.actor,
     action: a.what, text: actText(a), a }));
-  return made.concat(done).sort((a, b) => b.at - a.at);
+  const told = [...(alerts.value?.active || []), ...(alerts.value?.past || [])].map((a) => ({ kind: "alert", id: `w${a.id}`, at: a.since,
+    stage: a.stage || "", actor: "alert", action: a.name, text: a.text, alert: a }));
+  return made.concat(done, told).sort((a, b) => b.at - a.at);
 }
 
 // The shortest range that has all of them.
@@ -33,7 +35,7 @@ export function Timeline() {
     (!params.actor || e.actor === params.actor) && (!params.action || e.action === params.action) && (!words || `${e.stage} ${e.text}`.toLowerCase().includes(words)));
   const choices = (key) => [["", "all"], ...[...new Set(all.map((e) => e[key]).filter(Boolean))].sort().map((x) => [x, word(x)])];
   // What the server's undo takes back: the newest that stands, and is no undo or end of a time itself.
-  const next = (acts.value || []).find((a) => !a.undone && a.actor === "operator" && a.what !== "undo");
+  const next = (acts.value || []).find((a) => !a.undone && a.actor !== "expiry" && a.actor !== "drain" && a.what !== "undo");
   return (
     <>
       <div class="page-head"><h1>Timeline</h1><RangePicker range={range} /></div>
@@ -48,12 +50,38 @@ export function Timeline() {
       </Card>
       <Card title={`${list.length} of ${all.length}`} id="tl-title" hint="The newest first.">
         <ol class="feed long">
-          {list.map((e) => (e.kind === "act" ? <Act key={e.id} a={e.a} newest={e.a === next} /> : <Decision key={e.id} d={e.d} />))}
+          {list.map((e) => <Entry key={e.id} e={e} next={next} />)}
           {!list.length && <Empty>{all.length ? "Nothing fits these filters." : "Nothing has been decided yet."}</Empty>}
         </ol>
+        <Older />
         {!has("GET", "/api/v1/acts") && decisions.value && <Absent>This server keeps no list of operators' acts; what they did stands among the decisions.</Absent>}
       </Card>
     </>
+  );
+}
+
+function Entry({ e, next }) {
+  if (e.kind === "alert") return <Alert a={e.alert} />;
+  return e.kind === "act" ? <Act a={e.a} newest={e.a === next} /> : <Decision d={e.d} />;
+}
+
+function Alert({ a }) {
+  return (
+    <li class="alert"><Time at={a.since} /><div>
+      <p class="what">{a.stage ? <StageLink name={a.stage} /> : <b>the server</b>} {word(a.name)} <span class="actor">alert</span>
+        <span class={`outcome ${a.until === null ? "harmed" : "helped"}`}>{a.until === null ? "goes on" : "over at "}{a.until !== null && <Time at={a.until} />}</span></p>
+      <p class="why">{a.text}</p>
+    </div></li>
+  );
+}
+
+// The server keeps more than the page asks for at first.
+function Older() {
+  const [said, setSaid] = useState("");
+  if (!older.value.decisions && !older.value.acts) return null;
+  const read = () => readOlder().then(() => setSaid(""), (e) => setSaid(e.message));
+  return (
+    <p class="older"><button type="button" class="plain" onClick={read}>Older</button>{said && <output class="said wrong">{said}</output>}</p>
   );
 }
 

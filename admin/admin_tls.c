@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TLS in front of the endpoint. A connection carries bytes both ways through one buffer each; who
+ * does not take what he is sent stops what comes to him, nothing else. When the inner side has
+ * closed, what it said last is sent, at most for FLUSH_NS, and then the connection ends.
+ */
+#include "admin_tls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <gnutls/gnutls.h>
+#include <weir/log.h>
+
+#include "live.h"
+#include "peers.h"
+#include "secret.h"
+
+/* RFC 8996: nothing older. */
+#define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE"
+
+/* As many as there can be behind it. */
+#define CONNECTIONS_MAX (PEERS_MAX + LIVE_WATCHERS_MAX)
+/* A record of TLS is 16 KiB at most; requests are smaller. */
+#define OUT_BYTES 16384
+#define IN_BYTES  4096
+/* For a client to take the end of an answer. A guess: as long as he had for the rest. */
+#define FLUSH_NS    10000000000LL
+#define TURN_EVENTS 64
+/* Certificates with their chain and keys are some KB. */
+#define PEM_BYTES_MAX 262144
+
+/* A certificate with its key, held by us while it is the newest, and by each connection. */
+struct keys {
+	gnutls_certificate_credentials_t credentials;
+	int refs;
+};
+
+struct connection;
+
+struct side {
+	struct connection *of;
+	int fd;
+	uint32_t events; /* asked for */
+	bool watched;
+};
+
+struct connection {
+	struct side net, inner;
+	gnutls_session_t session;
+	struct keys *keys;
+	bool shaken;               /* the handshake is done */
+	bool net_over, inner_over; /* nothing more comes from there */
+	bool dead;
+	int64_t flush_ns; /* when `inner_over` was seen; 0: not yet */
+	size_t in, in_sent, out, out_sent;
+	struct connection *next, **link;
+	char in_bytes[IN_BYTES], out_bytes[OUT_BYTES];
+};
+
+struct admin_tls {
+	int epoll_fd, n;
+	char *cert, *key;
+	struct keys *keys;
+	struct connection *first;
+	int64_t now_ns;
+};
+
+/* ---- keys ---- */
+
+static int fail(struct weir_err *err, int code, const char *what, const char *path, const char *why)
+{
+	err->code = code;
+	snprintf(err->text, sizeof(err->text), "%s %s can not be used: %s", what, path, why);
+	return code;
+}
+
+static void keys_unref(struct keys *k)
+{
+	if (!k || --k->refs > 0)
+		return;
+	gnutls_certificate_free_credentials(k->credentials);
+	free(k);
+}
+
+/* What is in `fd`, which is closed, into `pem`, to be wiped and freed. */
+static int slurp(int fd, gnutls_datum_t *pem)
+{
+	ssize_t n = 0;
+
+	*pem = (gnutls_datum_t){.data = malloc(PEM_BYTES_MAX)};
+	while (pem->data && (n = read(fd, pem->data + pem->size, PEM_BYTES_MAX - pem->size)) > 0)
+		pem->size += (unsigned)n;
+	int rc = !pem->data ? WEIR_ENOMEM : n < 0 ? WEIR_ESYS : 0;
+	close(fd);
+	return rc;
+}
+
+static void wipe(gnutls_datum_t *pem)
+{
+	if (pem->data)
+		explicit_bzero(pem->data, pem->size);
+	free(pem->data);
+	*pem = (gnutls_datum_t){0};
+}
+
+static int load(gnutls_certificate_credentials_t credentials, const char *cert, const char *key,
+    struct weir_err *err)
+{
+	gnutls_datum_t certs = {0}, secret = {0};
+	int rc, fd = open(cert, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return fail(err, WEIR_ESYS, "the certificate", cert, strerror(errno));
+	rc = slurp(fd, &certs);
+	if (rc != 0) {
+		wipe(&certs);
+		return fail(err, rc, "the certificate", cert, weir_error_text(rc));
+	}
+	fd = secret_open(key, "the key of the certificate", err);
+	rc = fd < 0 ? err->code : slurp(fd, &secret);
+	if (rc == 0) {
+		int failed = gnutls_certificate_set_x509_key_mem(
+		    credentials, &certs, &secret, GNUTLS_X509_FMT_PEM);
+		if (failed < 0)
+			rc = fail(err, WEIR_EINVAL,
+			    failed == GNUTLS_E_CERTIFICATE_KEY_MISMATCH
+				? "the certificate, which is not that of its key,"
+				: "the certificate or its key,",
+			    cert, gnutls_strerror(failed));
+	}
+	wipe(&certs);
+	wipe(&secret);
+	return rc;
+}
+
+static int keys_new(const char *cert, const char *key, struct keys **out, struct weir_err *err)
+{
+	struct keys *k = calloc(1, sizeof(*k));
+	int rc;
+
+	if (!k || gnutls_certificate_allocate_credentials(&k->credentials) < 0) {
+		free(k);
+		return fail(err, WEIR_ENOMEM, "the certificate", cert, "out of memory");
+	}
+	k->refs = 1;
+	rc = load(k->credentials, cert, key, err);
+	if (rc == 0)
+		*out = k;
+	else
+		keys_unref(k);
+	return rc;
+}
+
+int admin_tls_check(const char *cert, const char *key, struct weir_err *err)
+{
+	struct keys *k = NULL;
+	int rc = keys_new(cert, key, &k, err);
+
+	keys_unref(k);
+	return rc;
+}
+
+void admin_tls_reload(struct admin_tls *t)
+{
+	struct weir_err err = {0};
+	struct keys *k;
+
+	if (keys_new(t->cert, t->key, &k, &err) != 0) {
+		weir_log(WEIR_LOG_ERROR, "admin: TLS goes on as before: %s", err.text);
+		return;
+	}
+	keys_unref(t->keys);
+	t->keys = k;
+}
+
+/* ---- what is watched ---- */
+
+/* What nothing is wanted of is not watched at all: an end that has hung up is ready for ever. */
+static void watch(struct admin_tls *t, struct side *s, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.ptr = s};
+	int op = !events ? EPOLL_CTL_DEL : s->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+
+	if (s->events == events)
+		return;
+	if (epoll_ctl(t->epoll_fd, op, s->fd, &ev) != 0)
+		s->of->dead = true;
+	s->watched = events != 0;
+	s->events = events;
+}
+
+static void watch_both(struct admin_tls *t, struct connection *c)
+{
+	uint32_t net = 0, inner = 0;
+
+	if (!c->shaken)
+		net = gnutls_record_get_direction(c->session) ? EPOLLOUT : EPOLLIN;
+	else
+		net = (c->in == 0 && !c->net_over ? EPOLLIN : 0) | (c->out > 0 ? EPOLLOUT : 0);
+	inner = (!c->shaken || c->out == 0 ? EPOLLIN : 0) | (c->in > 0 ? EPOLLOUT : 0);
+	watch(t, &c->net, net);
+	watch(t, &c->inner, c->inner_over ? 0 : inner);
+}
+
+/* ---- carrying ---- */
+
+static bool would_wait(ssize_t n)
+{
+	return n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED;
+}
+
+static void shake(struct connection *c)
+{
+	char byte;
+	int rc = gnutls_handshake(c->session);
+
+	c->shaken = rc == GNUTLS_E_SUCCESS;
+	if (rc < 0 && gnutls_error_is_fatal(rc))
+		c->dead = true;
+	/* Nothing was said to the inner side yet: all that it can do is to lose patience. */
+	if (!c->shaken && recv(c->inner.fd, &byte, 1, MSG_DONTWAIT) == 0)
+		c->dead = true;
+}
+
+/* Returns whether there may be more. */
+static bool carry_out(struct connection *c)
+{
+	if (c->out == 0) {
+		ssize_t n =
+		    c->inner_over ? 0 : recv(c->inner.fd, c->out_bytes, OUT_BYTES, MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return false;
+		c->inner_over |= n <= 0;
+		if (n <= 0)
+			return false;
+		c->out = (size_t)n;
+		c->out_sent = 0;
+	}
+	ssize_t n =
+	    gnutls_record_send(c->session, c->out_bytes + c->out_sent, c->out - c->out_sent);
+	if (would_wait(n))
+		return false;
+	if (n < 0) {
+		c->dead = true;
+		return false;
+	}
+	c->out_sent += (size_t)n;
+	if (c->out_sent == c->out)
+		c->out = 0;
+	return true;
+}
+
+static bool carry_in(struct connection *c)
+{
+	if (c->in == 0) {
+		ssize_t n = c->net_over ? 0 : gnutls_record_recv(c->session, c->in_bytes, IN_BYTES);
+		if (would_wait(n) || c->net_over)
+			return false;
+		if (n < 0) { /* cut off, or something that has no place here, as a renegotiation */
+			c->dead = true;
+			return false;
+		}
+		c->net_over = n == 0;
+		if (n == 0) {
+			shutdown(c->inner.fd, SHUT_WR);
+			return false;
+		}
+		c->in = (size_t)n;
+		c->in_sent = 0;
+	}
+	ssize_t n = send(
+	    c->inner.fd, c->in_bytes + c->in_sent, c->in - c->in_sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n < 0) { /* the inner side has closed: what is left has no reader */
+		c->net_over = true;
+		c->in = 0;
+		return false;
+	}
+	c->in_sent += (size_t)n;
+	if (c->in_sent == c->in) {
+		explicit_bzero(c->in_bytes, c->in); /* tokens come this way */
+		c->in = 0;
+	}
+	return true;
+}
+
+/* Sockets on the inner side are emptied by this thread, later: neither loop goes on for ever. */
+static void step(struct admin_tls *t, struct connection *c)
+{
+	if (!c->shaken)
+		shake(c);
+	while (c->shaken && !c->dead && carry_in(c))
+		;
+	while (c->shaken && !c->dead && carry_out(c))
+		;
+	if (c->inner_over && c->out == 0) {
+		if (!c->dead)
+			gnutls_bye(c->session, GNUTLS_SHUT_WR);
+		c->dead = true;
+	}
+	if (c->inner_over && c->flush_ns == 0)
+		c->flush_ns = t->now_ns;
+	if (!c->dead)
+		watch_both(t, c);
+}
+
+/* ---- connections ---- */
+
+static void connection_free(struct admin_tls *t, struct connection *c)
+{
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+	t->n--;
+	shutdown(c->net.fd, SHUT_WR);
+	close(c->net.fd);
+	close(c->inner.fd);
+	gnutls_deinit(c->session);
+	keys_unref(c->keys);
+	explicit_bzero(c->in_bytes, sizeof(c->in_bytes));
+	free(c);
+}
+
+static bool make_session(struct connection *c)
+{
+	if (gnutls_init(&c->session, GNUTLS_SERVER | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL) < 0)
+		return false;
+	if (gnutls_priority_set_direct(c->session, PRIORITIES, NULL) < 0 ||
+	    gnutls_credentials_set(c->session, GNUTLS_CRD_CERTIFICATE, c->keys->credentials) < 0) {
+		gnutls_deinit(c->session);
+		return false;
+	}
+	gnutls_certificate_server_set_request(c->session, GNUTLS_CERT_IGNORE);
+	gnutls_transport_set_int(c->session, c->net.fd);
+	return true;
+}
+
+static struct connection *connection_new(struct admin_tls *t, int net, int inner)
+{
+	struct connection *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->net = (struct side){.of = c, .fd = net};
+	c->inner = (struct side){.of = c, .fd = inner};
+	c->keys = t->keys;
+	if (!make_session(c)) {
+		free(c);
+		return NULL;
+	}
+	c->keys->refs++;
+	c->next = t->first;
+	c->link = &t->first;
+	if (c->next)
+		c->next->link = &c->next;
+	t->first = c;
+	t->n++;
+	return c;
+}
+
+int admin_tls_wrap(struct admin_tls *t, int fd)
+{
+	int pair[2] = {-1, -1};
+	struct connection *c = NULL;
+
+	if (t->n < CONNECTIONS_MAX &&
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0)
+		c = connection_new(t, fd, pair[0]);
+	if (c) {
+		step(t, c);
+		if (!c->dead)
+			return pair[1];
+		connection_free(t, c); /* closes fd and pair[0] */
+		close(pair[1]);
+		return -1;
+	}
+	close(fd);
+	if (pair[0] >= 0) {
+		close(pair[0]);
+		close(pair[1]);
+	}
+	return -1;
+}
+
+/* ---- the loop ---- */
+
+int admin_tls_fd(const struct admin_tls *t)
+{
+	return t->epoll_fd;
+}
+
+void admin_tls_run(struct admin_tls *t, int64_t now_ns)
+{
+	struct epoll_event ev[TURN_EVENTS];
+	int n = epoll_wait(t->epoll_fd, ev, TURN_EVENTS, 0);
+	struct connection *next;
+
+	t->now_ns = now_ns;
+	for (int i = 0; i < n; i++) {
+		struct connection *c = ((struct side *)ev[i].data.ptr)->of;
+		if (!c->dead) /* freed below: both its sides may be among the events */
+			step(t, c);
+	}
+	for (struct connection *c = t->first; c; c = next) {
+		next = c->next;
+		if (c->dead || (c->flush_ns != 0 && now_ns - c->flush_ns > FLUSH_NS))
+			connection_free(t, c);
+	}
+}
+
+int admin_tls_open(const char *cert, const char *key, struct admin_tls **out, struct weir_err *err)
+{
+	struct admin_tls *t = calloc(1, sizeof(*t));
+	int rc;
+
+	if (!t)
+		return fail(err, WEIR_ENOMEM, "the certificate", cert, "out of memory");
+	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	t->cert = strdup(cert);
+	t->key = strdup(key);
+	if (t->epoll_fd < 0)
+		rc = fail(err, WEIR_ESYS, "the certificate", cert, strerror(errno));
+	else if (!t->cert || !t->key)
+		rc = fail(err, WEIR_ENOMEM, "the certificate", cert, "out of memory");
+	else
+		rc = keys_new(cert, key, &t->keys, err);
+	if (rc == 0)
+		*out = t;
+	else
+		admin_tls_close(t);
+	return rc;
+}
+
+void admin_tls_close(struct admin_tls *t)
+{
+	if (!t)
+		return;
+	while (t->first)
+		connection_free(t, t->first);
+	keys_unref(t->keys);
+	if (t->epoll_fd >= 0)
+		close(t->epoll_fd);
+	free(t->cert);
+	free(t->key);
+	free(t);
+}

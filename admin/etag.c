@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Entity tags; see etag.h. */
+#include "etag.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/event.h>
+
+bool etag_matches(const char *p, const char *tag)
+{
+	size_t n = strlen(tag);
+
+	while (p && *p) {
+		p += strspn(p, " \t,");
+		if (*p == '*')
+			return true;
+		if (strncmp(p, "W/", 2) == 0) /* If-None-Match compares weakly */
+			p += 2;
+		if (*p != '"')
+			return false;
+		const char *end = strchr(p + 1, '"');
+		if (!end)
+			return false;
+		if ((size_t)(end + 1 - p) == n && memcmp(p, tag, n) == 0)
+			return true;
+		p = end + 1;
+	}
+	return false;
+}
+
+void etag_apply(const char *field, struct reply *r)
+{
+	char tag[sizeof(r->etag)];
+
+	if (r->status != 200)
+		return;
+	snprintf(tag, sizeof(tag), "\"%016llx-%zx\"",
+	    (unsigned long long)weir_hash((struct weir_slice){r->body, r->n}), r->n);
+	if (etag_matches(field, tag))
+		reply_static(r, 304, r->type, "", 0);
+	memcpy(r->etag, tag, sizeof(tag));
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A tick. What of the whole server goes in and is done, per class, follows from the stages:
+ *
+ *   in     offered at stages that sources lead to, by the share of their events that comes from there
+ *   done   what non-sources complete, less what they hand on, which is what is offered anywhere less `in`
+ *   shed   of all stages, since each refused event is counted at one
+ *
+ * An event that a stage makes of another counts as one that was handed on, so where stages make
+ * several events of one, `done` is too small; it is never below 0.
+ */
+#include "tick_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "digits.h"
+
+static void put(struct textbuf *t, const char *text)
+{
+	textbuf_append(t, text, strlen(text));
+}
+
+/* `,"name":` and a number; what is no number is null. */
+static void put_number(struct textbuf *t, const char *before, double v)
+{
+	char number[DIGITS_MAX];
+
+	put(t, before);
+	textbuf_append(t, number, digits_print(number, v));
+}
+
+/* ---- a stage ---- */
+
+static void put_shed(struct textbuf *t, const struct sample *s)
+{
+	bool first = true;
+
+	put(t, ",\"shed_by\":{");
+	for (int i = 0; i < WEIR_SHED_REASONS; i++) {
+		if (!(s->shed_by[i] > 0))
+			continue;
+		put(t, first ? "\"" : ",\"");
+		put(t, weir_error_word(weir_shed_code(i)));
+		put_number(t, "\":", s->shed_by[i]);
+		first = false;
+	}
+	put(t, "}}");
+}
+
+static void put_stage(struct textbuf *t, const struct weir_stage_view *v, const struct sample *s)
+{
+	put(t, "{\"name\":");
+	textbuf_json_string(t, v->name);
+	for (int f = 0; f < SAMPLE_FIELDS; f++) {
+		put(t, ",\"");
+		put(t, sample_field_name[f]);
+		put_number(t, "\":", s->known ? s->v[f] : NAN);
+	}
+	put_shed(t, s);
+}
+
+/* ---- the whole server ---- */
+
+static bool is_source(const struct weir_stage_view *s)
+{
+	return strcmp(s->placement, "source") == 0;
+}
+
+/* Share of the events of `to` that come straight from sources: 1 when no link leads to it, since
+ * then threads of the program's own offer them. */
+static double share_from_sources(const struct weir_graph_view *v, const char *to)
+{
+	uint64_t all = 0, from_sources = 0;
+
+	for (int i = 0; i < v->n_stages; i++) {
+		const struct weir_stage_view *s = &v->stages[i];
+		for (int k = 0; k < s->n_links; k++) {
+			if (!s->links[k].to || strcmp(s->links[k].to, to) != 0)
+				continue;
+			all += s->links[k].events_total;
+			from_sources += is_source(s) ? s->links[k].events_total : 0;
+		}
+	}
+	return all ? (double)from_sources / (double)all : 1;
+}
+
+struct flow {
+	double in, offered, completed, shed;
+};
+
+static void sum_flow(
+    const struct weir_graph_view *v, const struct sample *sample, struct flow *flow)
+{
+	for (int i = 0; i < v->n_stages; i++) {
+		bool source = is_source(&v->stages[i]);
+		double share =
+		    source || !sample[i].known ? 0 : share_from_sources(v, v->stages[i].name);
+		for (int c = 0; sample[i].known && c < v->n_classes; c++) {
+			const double *s = sample[i].class_v[c];
+			flow[c].shed += s[SAMPLE_CLASS_SHED];
+			if (source)
+				continue;
+			flow[c].in += share * s[SAMPLE_CLASS_IN];
+			flow[c].offered += s[SAMPLE_CLASS_IN];
+			flow[c].completed += s[SAMPLE_CLASS_DONE];
+		}
+	}
+}
+
+static void put_classes(
+    struct textbuf *t, const struct weir_graph_view *v, const struct sample *sample)
+{
+	struct flow flow[WEIR_CLASSES_MAX] = {0};
+
+	sum_flow(v, sample, flow);
+	put(t, "],\"classes\":[");
+	for (int c = 0; c < v->n_classes; c++) {
+		put(t, c ? ",{\"name\":" : "{\"name\":");
+		textbuf_json_string(t, v->class_name[c]);
+		put_number(t, ",\"in\":", flow[c].in);
+		put_number(t, ",\"done\":", flow[c].completed - (flow[c].offered - flow[c].in));
+		put_number(t, ",\"shed\":", flow[c].shed);
+		put(t, "}");
+	}
+}
+
+/* Few numbers, and the API tells it in the same words. */
+static void put_bottleneck(struct textbuf *t, const struct bottleneck *b)
+{
+	json_t *json = bottleneck_json(b);
+	char *text =
+	    json ? json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15))
+		 : NULL;
+
+	put(t, "],\"bottleneck\":");
+	put(t, text ? text : "null");
+	json_decref(json);
+	free(text);
+}
+
+void tick_text(struct textbuf *t, const struct tick_about *a, const struct weir_graph_view *v,
+    const struct sample *sample)
+{
+	static const char *const mode[] = {"off", "shadow", "enforce"};
+	double uptime = v->started_ns ? (double)(v->now_ns - v->started_ns) / 1e9 : 0;
+
+	textbuf_printf(t,
+	    "{\"at\":%.3f,\"uptime\":%.3f,\"hz\":%d,\"overload\":\"%s\",\"ready\":%s,\"draining\":%"
+	    "s,"
+	    "\"stages\":[",
+	    (double)v->wall_ns / 1e9, uptime, a->hz, mode[a->overload], v->ready ? "true" : "false",
+	    v->draining ? "true" : "false");
+	for (int i = 0; i < v->n_stages; i++) {
+		if (i > 0)
+			put(t, ",");
+		put_stage(t, &v->stages[i], &sample[i]);
+	}
+	put_classes(t, v, sample);
+	put_bottleneck(t, a->bottleneck);
+	put_number(t, ",\"self\":{\"cpu\":", a->self_cpu);
+	textbuf_printf(t, ",\"watchers\":%d}}", a->watchers);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* The thread of the export; see otlp.h. */
+#include "otlp.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <weir/log.h>
+
+#include "otlp_json.h"
+#include "otlp_send.h"
+
+/* OpenTelemetry's batch processor has 512 spans and 5 s; a person who looks waits a second. */
+#define BATCH_SPANS 512
+#define BATCH_NS    1000000000LL
+/* Requests in one POST, of at most 11 spans each. */
+#define BATCH_MAX 256
+/* Between looks at the queue: what comes in at 20 000/s fits into it. */
+#define LOOK_NS 100000000LL
+/* For the last POSTs of a server that ends. A guess. */
+#define LAST_NS 1000000000LL
+
+struct otlp {
+	struct weir_graph *graph;
+	struct sender *sender;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t told;
+	bool stop WEIR_GUARDED_BY(lock);
+	_Atomic int64_t give_up_ns; /* when a POST has to end, 0: of itself */
+	/* the thread's own */
+	struct weir_slow slow[BATCH_MAX];
+	int n, n_spans;
+	int64_t since_ns; /* when the first of them was taken */
+	bool failing;     /* and it has been said */
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+static bool post(struct otlp *o, char *why, size_t size)
+{
+	json_t *json = otlp_json(weir_graph_spec(o->graph)->name, o->slow, o->n);
+	char *body = json ? json_dumps(json, JSON_COMPACT) : NULL;
+	bool sent = body && sender_post(o->sender, body, why, size);
+
+	if (!body)
+		snprintf(why, size, "out of memory");
+	free(body);
+	json_decref(json);
+	return sent;
+}
+
+/* Said when it begins and when it is over, not for every batch. */
+static void report(struct otlp *o, bool sent, const char *why)
+{
+	if (!sent && !o->failing)
+		weir_log(WEIR_LOG_WARN,
+		    "traces can not be sent to %s: %s; they are counted as failed until they can",
+		    weir_graph_spec(o->graph)->trace.otlp, why);
+	if (sent && o->failing)
+		weir_log(WEIR_LOG_INFO, "traces are sent again");
+	o->failing = !sent;
+}
+
+static void send_batch(struct otlp *o)
+{
+	char why[256] = "";
+	bool sent = post(o, why, sizeof(why));
+
+	weir_graph_collect_sent(o->graph, sent ? (uint64_t)o->n : 0, sent ? 0 : (uint64_t)o->n);
+	report(o, sent, why);
+	o->n = o->n_spans = 0;
+}
+
+/* Take what waits. Returns false when there is no more of it. */
+static bool take(struct otlp *o)
+{
+	int n = weir_graph_collected(o->graph, o->slow + o->n, BATCH_MAX - o->n);
+
+	if (n > 0 && o->n == 0)
+		o->since_ns = now_ns();
+	for (int i = 0; i < n; i++)
+		o->n_spans += otlp_spans(&o->slow[o->n + i]);
+	o->n += n;
+	return o->n == BATCH_MAX;
+}
+
+static bool told_to_stop(struct otlp *o)
+{
+	struct timespec until;
+	bool stop;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += LOOK_NS;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	pthread_mutex_lock(&o->lock);
+	if (!o->stop)
+		pthread_cond_timedwait(&o->told, &o->lock, &until);
+	stop = o->stop;
+	pthread_mutex_unlock(&o->lock);
+	return stop;
+}
+
+static void *otlp_run(void *arg)
+{
+	struct otlp *o = arg;
+
+	while (!told_to_stop(o)) {
+		bool more = true;
+		while (more && atomic_load(&o->give_up_ns) == 0) {
+			more = take(o);
+			if (o->n_spans >= BATCH_SPANS || more ||
+			    (o->n > 0 && now_ns() - o->since_ns >= BATCH_NS))
+				send_batch(o);
+		}
+	}
+	while (take(o) || o->n > 0)
+		send_batch(o);
+	return NULL;
+}
+
+static int start_thread(struct otlp *o)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int rc = pthread_create(&o->thread, NULL, otlp_run, o);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc != 0)
+		return WEIR_ESYS;
+	pthread_setname_np(o->thread, "otlp");
+	return 0;
+}
+
+static void otlp_free(struct otlp *o)
+{
+	sender_free(o->sender);
+	pthread_cond_destroy(&o->told);
+	pthread_mutex_destroy(&o->lock);
+	free(o);
+}
+
+static struct otlp *otlp_new(struct weir_graph *graph)
+{
+	struct otlp *o = calloc(1, sizeof(*o));
+	pthread_condattr_t attr;
+
+	if (!o)
+		return NULL;
+	o->graph = graph;
+	pthread_mutex_init(&o->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&o->told, &attr);
+	pthread_condattr_destroy(&attr);
+	return o;
+}
+
+int otlp_start(struct weir_graph *graph, struct otlp **out, struct weir_err *err)
+{
+	const struct weir_trace_spec *spec = &weir_graph_spec(graph)->trace;
+	const struct weir_collect want = {.sample = spec->sample,
+	    .slow = spec->slow == WEIR_TRACE_SLOW_ALWAYS,
+	    .follow = spec->parent == WEIR_TRACE_PARENT_FOLLOW};
+
+	*out = NULL;
+	if (!spec->otlp || !*spec->otlp)
+		return 0;
+	struct otlp *o = otlp_new(graph);
+	int rc = o ? sender_new(spec->otlp, &o->give_up_ns, &o->sender, err) : WEIR_ENOMEM;
+	if (rc == 0)
+		rc = weir_graph_collect(graph, &want);
+	if (rc == 0 && (rc = start_thread(o)) != 0)
+		weir_graph_collect_end(graph);
+	if (rc == 0) {
+		*out = o;
+		return 0;
+	}
+	if (!err->text[0])
+		snprintf(err->text, sizeof(err->text), "the export of traces can not start: %s",
+		    weir_error_text(rc));
+	if (o)
+		otlp_free(o);
+	return err->code = rc;
+}
+
+void otlp_stop(struct otlp *o)
+{
+	if (!o)
+		return;
+	weir_graph_collect_end(o->graph);
+	atomic_store(&o->give_up_ns, now_ns() + LAST_NS);
+	pthread_mutex_lock(&o->lock);
+	o->stop = true;
+	pthread_cond_signal(&o->told);
+	pthread_mutex_unlock(&o->lock);
+	pthread_join(o->thread, NULL);
+	otlp_free(o);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* POSTs by libcurl; see otlp_send.h. */
+#include "otlp_send.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#ifdef WEIR_OTLP
+
+#include <curl/curl.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* A collector is near and takes a batch within ms: guesses, below the grace time of a drain. */
+#define CONNECT_MS 2000L
+#define POST_MS    5000L
+
+struct sender {
+	CURL *curl;
+	struct curl_slist *fields;
+	const _Atomic int64_t *give_up_ns;
+	char error[CURL_ERROR_SIZE];
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+/* The answer's body says nothing that we need. */
+static size_t ignore(char *p, size_t size, size_t n, void *arg)
+{
+	(void)p, (void)arg;
+	return size * n;
+}
+
+static int go_on(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+	const struct sender *s = arg;
+	int64_t at_ns = atomic_load(s->give_up_ns);
+
+	(void)a, (void)b, (void)c, (void)d;
+	return at_ns != 0 && now_ns() >= at_ns;
+}
+
+static bool is_url(const char *url)
+{
+	CURLU *u = curl_url();
+	char *scheme = NULL;
+	bool good = u && curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
+		    curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+		    (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
+
+	curl_free(scheme);
+	curl_url_cleanup(u);
+	return good;
+}
+
+static void set_up(struct sender *s, const char *url)
+{
+	curl_easy_setopt(s->curl, CURLOPT_URL, url);
+	curl_easy_setopt(s->curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(s->curl, CURLOPT_NOPROXY, "*"); /* where it says, and nowhere else */
+	curl_easy_setopt(s->curl, CURLOPT_HTTPHEADER, s->fields);
+	curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, ignore);
+	curl_easy_setopt(s->curl, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+	curl_easy_setopt(s->curl, CURLOPT_TIMEOUT_MS, POST_MS);
+	curl_easy_setopt(s->curl, CURLOPT_ERRORBUFFER, s->error);
+	curl_easy_setopt(s->curl, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(s->curl, CURLOPT_XFERINFOFUNCTION, go_on);
+	curl_easy_setopt(s->curl, CURLOPT_XFERINFODATA, s);
+}
+
+int sender_new(
+    const char *url, const _Atomic int64_t *give_up_ns, struct sender **out, struct weir_err *err)
+{
+	if (!is_url(url)) {
+		snprintf(
+		    err->text, sizeof(err->text), "'%.200s' is no address of a collector", url);
+		snprintf(err->hint, sizeof(err->hint), "as http://127.0.0.1:4318/v1/traces");
+		return err->code = WEIR_EINVAL;
+	}
+	struct sender *s = calloc(1, sizeof(*s));
+	if (s) {
+		s->give_up_ns = give_up_ns;
+		s->curl = curl_easy_init();
+		s->fields = curl_slist_append(NULL, "Content-Type: application/json");
+	}
+	if (!s || !s->curl || !s->fields) {
+		sender_free(s);
+		snprintf(err->text, sizeof(err->text), "the export of traces: out of memory");
+		return err->code = WEIR_ENOMEM;
+	}
+	set_up(s, url);
+	*out = s;
+	return 0;
+}
+
+bool sender_post(struct sender *s, const char *body, char *why, size_t size)
+{
+	long status = 0;
+
+	s->error[0] = '\0';
+	curl_easy_setopt(s->curl, CURLOPT_POSTFIELDS, body);
+	curl_easy_setopt(s->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
+	CURLcode rc = curl_easy_perform(s->curl);
+	if (rc != CURLE_OK) {
+		snprintf(why, size, "%s", s->error[0] ? s->error : curl_easy_strerror(rc));
+		return false;
+	}
+	curl_easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (status / 100 == 2)
+		return true;
+	snprintf(why, size, "it answered %ld", status);
+	return false;
+}
+
+void sender_free(struct sender *s)
+{
+	if (!s)
+		return;
+	curl_slist_free_all(s->fields);
+	if (s->curl)
+		curl_easy_cleanup(s->curl);
+	free(s);
+}
+
+#else
+
+int sender_new(const char *url, const _Atomic int64_t *give_up_ns, struct sender **sender,
+    struct weir_err *err)
+{
+	(void)url, (void)give_up_ns, (void)sender;
+	snprintf(err->text, sizeof(err->text), "this weir was built without the export of traces");
+	snprintf(err->hint, sizeof(err->hint), "install libcurl4-openssl-dev and build it anew");
+	return err->code = WEIR_EINVAL;
+}
+
+bool sender_post(struct sender *sender, const char *body, char *why, size_t size)
+{
+	(void)sender, (void)body;
+	snprintf(why, size, "there is no sender");
+	return false;
+}
+
+void sender_free(struct sender *sender)
+{
+	(void)sender;
+}
+
+#endif

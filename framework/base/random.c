@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* Random numbers of a thread; see random.h. */
+#include "base/random.h"
+
+#include <stdbool.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+
+static _Thread_local struct {
+	bool seeded;
+	uint64_t s[4];
+} own;
+
+/* Where the kernel has no numbers yet (early boot, a sandbox): times and addresses, well mixed (splitmix64). */
+static void seed_poorly(void)
+{
+	uint64_t x = (uint64_t)clock_wall_ns() ^ (uint64_t)(uintptr_t)&own << 16;
+
+	for (int i = 0; i < 4; i++) {
+		uint64_t z = x += 0x9e3779b97f4a7c15u;
+		z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+		z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+		own.s[i] = z ^ z >> 31;
+	}
+}
+
+static void seed(void)
+{
+	if (getrandom(own.s, sizeof(own.s), GRND_NONBLOCK) != (ssize_t)sizeof(own.s))
+		seed_poorly();
+	own.s[0] |= (own.s[0] | own.s[1] | own.s[2] | own.s[3]) == 0; /* all 0 would stay 0 */
+	own.seeded = true;
+}
+
+static uint64_t rotated(uint64_t x, int k)
+{
+	return x << k | x >> (64 - k);
+}
+
+uint64_t random_u64(void)
+{
+	uint64_t *s = own.s;
+
+	if (!own.seeded)
+		seed();
+	uint64_t result = rotated(s[1] * 5, 7) * 9, t = s[1] << 17;
+	s[2] ^= s[0];
+	s[3] ^= s[1];
+	s[1] ^= s[2];
+	s[0] ^= s[3];
+	s[2] ^= t;
+	s[3] = rotated(s[3], 45);
+	return result;
+}
+
+uint64_t random_id(void)
+{
+	uint64_t id;
+
+	do {
+		id = random_u64();
+	} while (id == 0);
+	return id;
+}

@@ -1,0 +1,363 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Who may ask the admin endpoint: auth.sh PROGRAM SOURCE_DIR
+#
+#   matrix    listen x tokens x TLS x users: which there may be, and what is said of the others
+#   roles     viewer, operator and nobody, by curl and by the command
+#   foreign   rebound Hosts, pages from elsewhere, forms
+#   failures  six wrong tokens from 127.0.0.1; 127.0.0.2 is served meanwhile
+#   file      a socket file and its users; what is left of a server that was killed
+#   tls       HTTPS by curl and by the command, and a certificate that is not believed
+#   secrets   no token and no session id in anything that was said
+#
+# What every route says to every role is in openapi.py. Needs curl; certificates are made with openssl, and without it
+# TLS is left out.
+# shellcheck source=tests/cli/lib.sh
+. "$2/tests/cli/lib.sh"
+# shellcheck source=tests/cli/server.sh
+. "$2/tests/cli/server.sh"
+command -v curl >/dev/null || { echo 'SKIPPED: there is no curl'; exit 77; }
+
+stages='stages:
+  web:   { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: hello } }
+  hello: { use: respond, with: { body: "hello\n" } }'
+
+umask 077
+head -c 32 /dev/urandom | basenc --base64url >boss.token
+head -c 16 /dev/urandom | basenc --base16 >eye.token
+head -c 32 /dev/urandom | basenc --base64url >stranger.token
+boss=$(<boss.token) eye=$(<eye.token) stranger=$(<stranger.token)
+tokens='tokens: { boss: { role: operator, file: boss.token }, eye: { file: eye.token } }'
+mkdir kept # all that was ever printed, to look for secrets in it
+
+# config FILE ADMIN: a server with `admin: { ADMIN }`.
+config() {
+	printf 'weir: 1\nname: tested\nadmin: { %s }\ndrain: { grace: 20s }\n%s\n' "$2" "$stages" >"$1"
+}
+
+n_said=0
+keep() {
+	n_said=$((n_said + 1))
+	printf '%s\n%s\n' "$out" "$err" >"kept/$n_said"
+}
+
+# refused WORDS ADMIN | allowed ADMIN
+refused() {
+	config x.yaml "$2"
+	weir check x.yaml
+	about="check of admin: { $2 }"
+	is exit 1
+	is err has "$1"
+	is err has 'x.yaml:3:'
+	keep
+	weir run x.yaml
+	is exit 1
+	is err has "$1"
+	keep
+}
+
+allowed() {
+	config x.yaml "$1"
+	weir check x.yaml
+	about="check of admin: { $1 }"
+	is exit 0
+	keep
+}
+
+# asks STATUS CURL-ARGS...: one request; the body in $out.
+asks() {
+	local want=$1
+	shift
+	about="curl $*"
+	rc=$(curl -s --max-time 30 -o body -D head -w '%{http_code}' "$@" 2>"$work/err")
+	out=$(<body) err=$(<head)
+	is exit "$want"
+	keep
+}
+
+bearer() {
+	printf 'Authorization: Bearer %s' "$1"
+}
+
+json='Content-Type: application/json'
+
+# ---- matrix ----
+
+have_tls=
+if command -v openssl >/dev/null && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem \
+	-out cert.pem -days 2 -subj /CN=tested -addext 'subjectAltName=DNS:localhost,IP:127.0.0.1' 2>/dev/null &&
+	openssl ecparam -name prime256v1 -genkey -noout -out other.pem 2>/dev/null; then
+	have_tls=1
+fi
+tls='tls: { cert: cert.pem, key: key.pem }'
+
+allowed 'listen: "127.0.0.1:0"'
+allowed 'listen: "[::1]:0"'
+allowed 'listen: "unix:/tmp/weir-nobody-listens-here"'
+allowed "listen: '127.0.0.1:0', $tokens"
+for place in 0.0.0.0:9900 '[::]:9900' 192.0.2.1:9900; do
+	refused 'has no tokens and no TLS' "listen: '$place'"
+	refused 'with TLS only' "listen: '$place', $tokens"
+done
+refused 'tokens are not used there' "listen: 'unix:/tmp/weir-x', $tokens"
+refused "'users' are not used on" "listen: '127.0.0.1:0', users: { nobody: {} }"
+refused "no user 'nobody-of-that-name'" "listen: 'unix:/tmp/weir-x', users: { nobody-of-that-name: {} }"
+refused 'there is no '\''key'\' "listen: '127.0.0.1:0', tls: { cert: cert.pem }"
+refused 'not a name that Host could have' "listen: '127.0.0.1:0', hosts: [ 'https://x' ]"
+refused 'unknown key' "listen: '127.0.0.1:0', token: {}"
+refused 'must be a map' "listen: '127.0.0.1:0', tokens: [ boss ]"
+refused "'file'" "listen: '127.0.0.1:0', tokens: { boss: { role: operator } }"
+refused "'admin'" "listen: '127.0.0.1:0', tokens: { boss: { role: admin, file: boss.token } }"
+refused 'acts under the name' "listen: '127.0.0.1:0', tokens: { drain: { file: boss.token } }"
+refused 'at most 23' "listen: '127.0.0.1:0', tokens: { twenty-four-letters-long: { file: boss.token } }"
+refused 'hold the same token' "listen: '127.0.0.1:0', tokens: { a: { file: boss.token }, b: { file: boss.token } }"
+refused 'No such file' "listen: '127.0.0.1:0', tokens: { a: { file: nothing } }"
+echo swordfish >weak.token
+refused '128 random bits' "listen: '127.0.0.1:0', tokens: { a: { file: weak.token } }"
+cat boss.token eye.token >both.token
+refused '128 random bits' "listen: '127.0.0.1:0', tokens: { a: { file: both.token } }"
+cp boss.token open.token && chmod 644 open.token
+refused 'chmod 600 open.token' "listen: '127.0.0.1:0', tokens: { a: { file: open.token } }"
+if [ $have_tls ]; then
+	refused 'it has no tokens' "listen: '0.0.0.0:9900', $tls"
+	refused 'there is no TLS on it' "listen: 'unix:/tmp/weir-x', $tls"
+	refused 'not that of its key' "listen: '127.0.0.1:0', tls: { cert: cert.pem, key: other.pem }"
+	chmod 640 key.pem
+	refused 'chmod 600 key.pem' "listen: '127.0.0.1:0', $tls"
+	chmod 600 key.pem
+	allowed "listen: '0.0.0.0:9900', $tokens, $tls"
+	allowed "listen: '127.0.0.1:0', $tls"
+fi
+
+# ---- roles ----
+
+config tokens.yaml "listen: '127.0.0.1:0', hosts: [ weir.example.org ], $tokens"
+weir explain tokens.yaml admin
+is out has 'admin.tokens.boss.role'
+is out has 'boss.token'
+keep
+launch tokens.yaml
+at=${admin%/}
+asks 200 "$at/healthz"
+asks 200 "$at/readyz"
+asks 200 "$at/"
+asks 401 "$at/api/v1/graph"
+is err has 'WWW-Authenticate: Bearer'
+is out has 'Authorization: Bearer'
+asks 401 "$at/metrics"
+asks 200 -H "$(bearer "$eye")" "$at/metrics"
+asks 200 -H "$(bearer "$eye")" "$at/api/v1/config"
+is out has boss.token
+asks 403 -X POST -H "$json" -H "$(bearer "$eye")" "$at/api/v1/stages/hello/pause"
+is out has 'needs the role operator'
+asks 200 -X POST -H "$json" -H "$(bearer "$boss")" "$at/api/v1/stages/hello/pause"
+asks 200 -H "$(bearer "$eye")" "$at/api/v1/acts"
+is out has '"actor":"boss"'
+
+weir ps --admin "$at"
+is exit 3
+is err has --token-file
+weir ps --admin "$at" --token-file eye.token
+is exit 0
+is out has hello
+WEIR_ADMIN=$at WEIR_TOKEN_FILE=eye.token weir show hello
+is exit 0
+is out has paused
+weir resume hello --admin "$at" --token-file eye.token
+is exit 1
+is err has 'needs the role operator'
+weir resume hello --admin "$at" --token-file boss.token
+is exit 0
+weir log --admin "$at" --token-file eye.token
+is out has boss
+keep
+weir ps --admin "$at" --token-file open.token
+is exit 3
+is err has 'chmod 600'
+weir ps --admin "$at" --token-file nothing
+is exit 3
+is err has 'No such file'
+weir why hello --admin "$at"
+is exit 3
+is err has --token-file
+
+# ---- foreign ----
+
+asks 421 -H 'Host: evil.example' -H "$(bearer "$boss")" "$at/api/v1/graph"
+asks 421 -H "Host: 127.0.0.1.evil.example:${at##*:}" -H "$(bearer "$boss")" "$at/api/v1/graph"
+asks 200 -H 'Host: weir.example.org' -H "$(bearer "$boss")" "$at/api/v1/graph"
+asks 200 -X POST -H "$json" -H "$(bearer "$boss")" "$at/api/v1/session"
+cookie=$(grep -i '^set-cookie:' head | sed -e 's/^[^:]*: //' -e 's/;.*//')
+session=${cookie#*=}
+about='the cookie'
+out=$cookie
+is out has "weir-${at##*:}="
+rm "kept/$n_said" # where the id is meant to be
+asks 200 -H "Cookie: $cookie" "$at/api/v1/graph"
+asks 403 -X POST -H "$json" -H "Cookie: $cookie" -H 'Origin: http://evil.example' "$at/api/v1/stages/hello/pause"
+asks 403 -X POST -H "$json" -H "Cookie: $cookie" -H 'Sec-Fetch-Site: same-site' "$at/api/v1/stages/hello/pause"
+asks 403 -X POST -H "$json" -H "Cookie: $cookie" "$at/api/v1/stages/hello/pause"
+# A form of another page can send three types, and none of them is ours.
+for type in application/x-www-form-urlencoded multipart/form-data text/plain; do
+	asks 403 -X POST -H "Content-Type: $type" -H "Cookie: $cookie" -H 'Origin: http://evil.example' -d '{}' \
+		"$at/api/v1/stages/hello/pause"
+	asks 415 -X POST -H "Content-Type: $type" -H "Cookie: $cookie" -H "Origin: $at" -d '{}' "$at/api/v1/stages/hello/pause"
+done
+asks 200 -H "$(bearer "$boss")" "$at/api/v1/stages/hello"
+is out has '"state":"running"'
+asks 405 -H "Cookie: $cookie" "$at/api/v1/stages/hello/pause"
+asks 200 -X POST -H "$json" -H "Cookie: $cookie" -H "Origin: $at" "$at/api/v1/stages/hello/resume"
+
+# ---- failures ----
+
+for _ in 1 2 3 4 5; do
+	asks 401 -H "$(bearer "$stranger")" "$at/api/v1/graph"
+done
+asks 429 -H "$(bearer "$stranger")" "$at/api/v1/graph"
+is err has 'Retry-After: '
+asks 429 -H "$(bearer "$boss")" "$at/api/v1/graph"
+asks 200 --interface 127.0.0.2 -H "$(bearer "$boss")" "$at/api/v1/graph"
+asks 200 -H "Cookie: $cookie" "$at/api/v1/graph"
+asks 200 "$at/readyz"
+weir ps --admin "$at" --token-file boss.token
+is exit 3
+is err has 'too many were wrong'
+keep
+
+# A token that is replaced ends its sessions once the server has read it again; here, with the server.
+kill -TERM "$pid"
+ended
+is exit 0
+is err has 'a wrong token from 127.0.0.1, 5 of 5'
+is err has 'boss: POST /api/v1/stages/hello/pause: done'
+keep
+
+# ---- file ----
+
+mkdir run
+config file.yaml "listen: 'unix:$work/run/weir.sock'"
+# launch_file FILE: as launch, for a server whose admin is a socket file.
+launch_file() {
+	mkfifo fifo
+	"$program" run "$1" >fifo 2>log </dev/null &
+	pid=$!
+	exec 3<fifo
+	rm fifo
+	while read -r -t 60 line <&3 && [[ $line != *'admin unix:'* ]]; do
+		:
+	done
+	about="weir run $1"
+	out=$line
+	is out has "admin unix:$work/run/weir.sock"
+}
+launch_file file.yaml
+out=$(stat -c %a run/weir.sock)
+about='the mode of the socket file'
+is out has 600
+weir ps --admin "unix:$work/run/weir.sock"
+is exit 0
+is out has hello
+weir pause hello --admin "unix:$work/run/weir.sock"
+is exit 0
+weir log --admin "unix:$work/run/weir.sock"
+is out has "$(id -un)"
+config second.yaml "listen: 'unix:$work/run/weir.sock'"
+weir run second.yaml
+is exit 1
+is err has 'in use'
+weir ps --admin "unix:$work/run/weir.sock" # and the first one still listens
+is exit 0
+kill -KILL "$pid"
+{ wait "$pid"; } 2>/dev/null
+exec 3<&-
+[ -S run/weir.sock ] || fail 'a killed server has removed its file'
+config users.yaml "listen: 'unix:$work/run/weir.sock', users: { '4321': { role: viewer } }"
+launch_file users.yaml # in its place
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	chmod 711 . # who is in no group of ours must reach the file
+	chmod 711 run
+	as() {
+		local uid=$1 want=$2
+		shift 2
+		about="user $uid: $*"
+		out=$(setpriv --reuid "$uid" --clear-groups curl -s --max-time 30 -w '%{http_code}' --unix-socket "$work/run/weir.sock" "$@")
+		rc=${out: -3}
+		is exit "$want"
+	}
+	as 4321 200 http://localhost/api/v1/session
+	is out has '"role":"viewer"'
+	as 4321 403 -X POST -H "$json" http://localhost/api/v1/stages/hello/pause
+	as 4322 403 http://localhost/healthz
+	is out has 'user 4322 may not ask here'
+	as 0 200 -X POST -H "$json" http://localhost/api/v1/stages/hello/pause
+fi
+kill -TERM "$pid"
+ended
+is exit 0
+[ ! -e run/weir.sock ] || fail 'the socket file is left'
+
+# ---- tls ----
+
+if [ $have_tls ]; then
+	config tls.yaml "listen: '127.0.0.1:0', $tokens, $tls"
+	mkfifo fifo
+	"$program" run tls.yaml >fifo 2>log </dev/null &
+	pid=$!
+	exec 3<fifo
+	rm fifo
+	at=
+	while [ -z "$at" ] && read -r -t 60 line <&3; do
+		[[ $line != *'admin https://'* ]] || at=${line##* }
+	done
+	at=${at%/}
+	port=${at##*:}
+	asks 200 --cacert cert.pem -H "$(bearer "$boss")" "$at/api/v1/graph"
+	asks 200 --cacert cert.pem --tls-max 1.2 "$at/healthz"
+	asks 000 --cacert cert.pem --tls-max 1.1 --ciphers DEFAULT@SECLEVEL=0 "$at/healthz"
+	asks 000 "http://127.0.0.1:$port/healthz"
+	asks 000 "$at/healthz" # not believed
+	asks 200 --cacert cert.pem "https://localhost:$port/"
+	asks 403 --cacert cert.pem -H "Origin: http://127.0.0.1:$port" -H "$(bearer "$boss")" "$at/api/v1/graph"
+	asks 200 --cacert cert.pem -X POST -H "$json" -H "$(bearer "$boss")" "$at/api/v1/session"
+	is err has '__Host-weir-'
+	is err has '; Secure'
+	rm "kept/$n_said"
+	about='events over TLS'
+	out=$(curl -sN --max-time 30 --cacert cert.pem -H "$(bearer "$eye")" "$at/events?hz=4" | head -c 1500)
+	is out has 'event: hello'
+	is out has '"role":"viewer"'
+	is out has 'event: tick'
+	weir ps --admin "$at" --token-file eye.token
+	is exit 3
+	is err has 'NOT trusted'
+	is err has --ca
+	weir ps --admin "$at" --token-file eye.token --ca cert.pem
+	is exit 0
+	is out has hello
+	WEIR_CA=cert.pem weir ps --admin "https://localhost:$port" --token-file eye.token
+	is exit 0
+	weir ps --admin "https://127.1:$port" --token-file eye.token --ca cert.pem
+	is exit 3
+	is err has 'does not match'
+	weir ps --admin "http://127.0.0.1:$port" --token-file eye.token
+	is exit 3
+	# Those who do not shake hands, or not to the end, keep nobody out.
+	for _ in $(seq 50); do
+		exec {hand}<>"/dev/tcp/127.0.0.1/$port"
+		printf '\x16\x03\x01' >&"$hand"
+	done
+	asks 200 --cacert cert.pem "$at/healthz"
+	kill -TERM "$pid"
+	ended
+	is exit 0
+	keep
+fi
+
+# ---- secrets ----
+
+about='all that was said'
+out=$(grep -rlFe "$boss" -e "$eye" -e "$stranger" -e "$session" kept)
+is out empty
+out=$(grep -rlF boss.token kept)
+is out has kept/ # it is looked for where it could be
+finish

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/* Which stage limits the server, since when, and in which words; and the alerts that follow. */
+#include "bottleneck.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "alerts.h"
+#include "cunit_main.h"
+
+#define S 1000000000LL
+#define N 4
+
+enum { WEB, WORK, PARSE, REPLY }; /* a source, a pool, two of a group */
+
+static struct weir_stage_view stage[N];
+static struct weir_graph_view view;
+static struct sample sample[N];
+static struct bottleneck b;
+static struct alerts alerts;
+static struct alert told[64];
+static int n_told;
+static bool history_fails;
+
+static void setup(void)
+{
+	static const char *const name[N] = {"web", "work", "parse", "reply"};
+	static const char *const placement[N] = {"source", "pool", "group", "group"};
+
+	memset(sample, 0, sizeof(sample));
+	memset(stage, 0, sizeof(stage));
+	b = (struct bottleneck){0};
+	alerts_fini(&alerts);
+	n_told = 0;
+	history_fails = false;
+	view = (struct weir_graph_view){.wall_ns = 1700000000 * S,
+	    .n_stages = N,
+	    .stages = stage,
+	    .n_classes = 2,
+	    .class_name = {"vip", "bulk"}};
+	for (int i = 0; i < N; i++) {
+		stage[i].name = name[i];
+		stage[i].placement = placement[i];
+		stage[i].group = i == WEB ? "" : i == WORK ? "work" : "pair";
+		stage[i].threads_now = i == WEB ? 0 : 4;
+		stage[i].threads_max = 8;
+		sample[i].known = true;
+	}
+	sample[WEB].v[SAMPLE_BUSY] = 1; /* a source has no pool that could be full */
+}
+
+static void busy(int i, double share, double done)
+{
+	sample[i].v[SAMPLE_BUSY] = share;
+	sample[i].v[SAMPLE_DONE] = done;
+}
+
+static void tell(void *arg, const struct alert *alert)
+{
+	(void)arg;
+	told[n_told++] = *alert;
+}
+
+/* A second passes. */
+static void pass(int seconds)
+{
+	const struct alerts_about about = {.bottleneck = &b, .history_fails = history_fails};
+
+	for (; seconds > 0; seconds--) {
+		view.wall_ns += S;
+		bottleneck_feed(&b, &view, sample);
+		alerts_feed(&alerts, &about, &view, sample, tell, NULL);
+	}
+}
+
+static const char *sentence(void)
+{
+	static char text[320];
+
+	bottleneck_sentence(&b, text, sizeof(text));
+	return text;
+}
+
+static void test_nothing(void)
+{
+	setup();
+	json_t *json = bottleneck_json(&b);
+	CU_ASSERT_TRUE(json_is_null(json));
+	json_decref(json);
+	busy(WORK, 0.849, 100);
+	pass(1);
+	CU_ASSERT_TRUE(b.known && !b.limits);
+	CU_ASSERT_STRING_EQUAL(sentence(),
+	    "Nothing limits the server: work is the busiest stage, its threads are used to 85 %.");
+	for (int i = 0; i < N; i++)
+		sample[i].known = false;
+	pass(1);
+	CU_ASSERT_FALSE(b.known);
+	CU_ASSERT_PTR_NOT_NULL(strstr(sentence(), "no pool is the busiest"));
+	json = bottleneck_json(NULL);
+	CU_ASSERT_TRUE(json_is_null(json));
+	json_decref(json);
+}
+
+/* 4 threads at 95 %, 380/s: 10 ms each, 400/s at most. */
+static void test_pool(void)
+{
+	setup();
+	busy(WORK, 0.95, 380);
+	pass(1);
+	CU_ASSERT_TRUE(b.limits);
+	CU_ASSERT_STRING_EQUAL(b.stage, "work");
+	CU_ASSERT_DOUBLE_EQUAL(b.ceiling_per_s, 400, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(b.service_s, 0.01, 1e-9);
+	CU_ASSERT_STRING_EQUAL(sentence(),
+	    "work limits the server: its 4 threads are used to 95 %, "
+	    "380/s of 400/s; the pool may still grow.");
+	stage[WORK].threads_max = 4;
+	pass(7);
+	CU_ASSERT_STRING_EQUAL(sentence(),
+	    "work limits the server: its 4 threads are used to 95 %, "
+	    "380/s of 400/s, for 7 s.");
+	json_t *json = bottleneck_json(&b);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(json, "formula")),
+	    "4 threads / 10 ms = 400/s at most; 380/s x 10 ms keep 3.8 of them busy");
+	CU_ASSERT_DOUBLE_EQUAL(json_number_value(json_object_get(json, "since")), 1700000001, 1e-3);
+	CU_ASSERT_TRUE(json_is_true(json_object_get(json, "limits")));
+	CU_ASSERT_TRUE(json_is_false(json_object_get(json, "chronic")));
+	json_decref(json);
+	busy(WORK, 1, 0); /* one call that takes longer than a second */
+	pass(1);
+	CU_ASSERT_TRUE(b.limits && b.ceiling_per_s == 0);
+	CU_ASSERT_STRING_EQUAL(
+	    sentence(), "work limits the server: its 4 threads are used to 100 %, for 8 s.");
+	json = bottleneck_json(&b);
+	CU_ASSERT_TRUE(json_is_null(json_object_get(json, "ceiling")));
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(json, "formula")), "");
+	json_decref(json);
+}
+
+/* Each alone is not busy; their pool is, and the one that takes most of it is named. */
+static void test_group(void)
+{
+	setup();
+	busy(PARSE, 0.3, 600);
+	busy(REPLY, 0.6, 600);
+	busy(WORK, 0.7, 600);
+	pass(1);
+	CU_ASSERT_STRING_EQUAL(b.stage, "reply");
+	CU_ASSERT_TRUE(b.limits);
+	CU_ASSERT_DOUBLE_EQUAL(b.used, 0.9, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(b.ceiling_per_s, 600 / 0.9, 1e-9);
+	json_t *json = bottleneck_json(&b);
+	CU_ASSERT_PTR_NOT_NULL(strstr(
+	    json_string_value(json_object_get(json, "formula")), "of the 4 threads of 'pair'"));
+	json_decref(json);
+}
+
+/* Swings around the border do not begin anew; another one takes over when it leads. */
+static void test_hysteresis(void)
+{
+	setup();
+	busy(WORK, 0.9, 100);
+	pass(1);
+	int64_t since_ns = b.since_ns;
+	busy(WORK, 0.76, 100);
+	pass(1);
+	CU_ASSERT_TRUE(b.limits && b.since_ns == since_ns);
+	busy(REPLY, 0.8, 100); /* 0.04 more */
+	pass(1);
+	CU_ASSERT_STRING_EQUAL(b.stage, "work");
+	CU_ASSERT_EQUAL(b.since_ns, since_ns);
+	busy(REPLY, 0.86, 100);
+	pass(1);
+	CU_ASSERT_STRING_EQUAL(b.stage, "reply");
+	CU_ASSERT_EQUAL(b.since_ns, view.wall_ns);
+	busy(REPLY, 0.74, 100), busy(WORK, 0.74, 100);
+	pass(1);
+	CU_ASSERT_TRUE(!b.limits && b.since_ns == 0);
+}
+
+/* ---- alerts ---- */
+
+static void test_chronic(void)
+{
+	setup();
+	busy(WORK, 0.95, 380);
+	pass(BOTTLENECK_CHRONIC_S);
+	CU_ASSERT_EQUAL(n_told, 0);
+	pass(2);
+	CU_ASSERT_EQUAL_FATAL(n_told, 1);
+	CU_ASSERT_STRING_EQUAL(told[0].name, "bottleneck_chronic");
+	CU_ASSERT_STRING_EQUAL(told[0].stage, "work");
+	CU_ASSERT_EQUAL(told[0].until_ns, 0);
+	json_t *json = alerts_json(&alerts);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(json, "active")), 1);
+	json_decref(json);
+	busy(WORK, 0.1, 380);
+	pass(1);
+	CU_ASSERT_EQUAL_FATAL(n_told, 2);
+	CU_ASSERT_EQUAL(told[1].id, told[0].id);
+	CU_ASSERT_EQUAL(told[1].until_ns, view.wall_ns);
+	json = alerts_json(&alerts);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(json, "active")), 0);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(json, "past")), 1);
+	json_decref(json);
+}
+
+static void test_shed(void)
+{
+	setup();
+	sample[WORK].class_v[1][SAMPLE_CLASS_SHED] = 50;
+	pass(3);
+	CU_ASSERT_EQUAL(n_told, 0); /* that class is there to be shed */
+	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 5;
+	pass(1);
+	CU_ASSERT_EQUAL_FATAL(n_told, 1);
+	CU_ASSERT_STRING_EQUAL(told[0].name, "top_class_shed");
+	CU_ASSERT_PTR_NOT_NULL(strstr(told[0].text, "5/s of the highest class 'vip'"));
+	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 0;
+	pass(ALERTS_SHED_LINGER_S - 1);
+	CU_ASSERT_EQUAL(n_told, 1);
+	pass(1);
+	CU_ASSERT_EQUAL(n_told, 2);
+	view.n_classes = 1;
+	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 5;
+	pass(1);
+	CU_ASSERT_EQUAL_FATAL(n_told, 3);
+	CU_ASSERT_TRUE(told[2].id > told[1].id);
+	CU_ASSERT_PTR_NOT_NULL(strstr(told[2].text, "the only class"));
+}
+
+static void test_stuck(void)
+{
+	setup();
+	stage[WORK].stuck = 7; /* before anybody looked */
+	stage[WORK].longest_running_ns = S;
+	pass(1);
+	CU_ASSERT_EQUAL(n_told, 0);
+	stage[WORK].stuck = 8;
+	for (int i = 2; i < 6; i++) {
+		stage[WORK].longest_running_ns = i * S;
+		pass(1);
+	}
+	CU_ASSERT_EQUAL_FATAL(n_told, 1);
+	CU_ASSERT_STRING_EQUAL(told[0].name, "stage_stuck");
+	CU_ASSERT_STRING_EQUAL(told[0].stage, "work");
+	CU_ASSERT_PTR_NOT_NULL(strstr(alerts.active[0].text, "running for 5 s"));
+	stage[WORK].longest_running_ns = S / 1000; /* it ended; others run */
+	pass(1);
+	CU_ASSERT_EQUAL(n_told, 2);
+	pass(1);
+	CU_ASSERT_EQUAL(n_told, 2);
+}
+
+static void test_history_file(void)
+{
+	setup();
+	history_fails = true;
+	pass(3);
+	CU_ASSERT_EQUAL_FATAL(n_told, 1);
+	CU_ASSERT_STRING_EQUAL(told[0].name, "history_file");
+	history_fails = false;
+	pass(1);
+	CU_ASSERT_EQUAL(n_told, 2);
+}
+
+/* More than are kept: the newest stay, and numbers go on. */
+static void test_past(void)
+{
+	setup();
+	for (int i = 0; i < ALERTS_PAST + 5; i++) {
+		n_told = 0;
+		history_fails = true;
+		pass(1);
+		history_fails = false;
+		pass(1);
+	}
+	json_t *json = alerts_json(&alerts);
+	const json_t *past = json_object_get(json, "past");
+	CU_ASSERT_EQUAL(json_array_size(past), ALERTS_PAST);
+	CU_ASSERT_EQUAL(
+	    json_integer_value(json_object_get(json_array_get(past, 0), "id")), ALERTS_PAST + 5);
+	json_decref(json);
+	json = alerts_json(NULL);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(json, "past")), 0);
+	json_decref(json);
+	alerts_fini(&alerts);
+}
+
+CUNIT_MAIN("bottleneck and alerts", {"nothing limits", test_nothing}, {"a pool limits", test_pool},
+    {"a group limits", test_group}, {"hysteresis", test_hysteresis}, {"chronic", test_chronic},
+    {"the highest class is shed", test_shed}, {"a stage is stuck", test_stuck},
+    {"the history's file fails", test_history_file}, {"what is past", test_past})

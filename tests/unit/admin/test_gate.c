@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+/* Who may ask: tokens, sessions, users of a socket file, and what kinds of endpoints there are. */
+#include "gate.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weir/log.h>
+
+#include "admin.h"
+#include "cunit_main.h"
+
+#define BOSS "boss-boss-0123456789-abcdef"
+#define EYE  "00112233445566778899aabbccddeeff"
+#define S    1000000000LL
+
+static char folder[] = "/tmp/weir-test-XXXXXX";
+static struct weir_spec *spec;
+static struct gate *gate;
+static struct gate_pass pass;
+static struct head_problem problem;
+
+static void put(const char *name, const char *text)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	unlink(path);
+	int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+	CU_ASSERT_FATAL(fd >= 0);
+	CU_ASSERT_EQUAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+static void add_token(const char *name, int role)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	struct weir_admin_client_spec *c = weir_spec_add_client(spec, name, path);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+	c->role = role;
+}
+
+static void begin(const char *listen)
+{
+	weir_log_set_fd(-1);
+	if (strchr(folder, 'X'))
+		CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	spec = weir_spec_new("tested");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(spec);
+	weir_spec_text(&spec->admin.listen, listen);
+	put("boss", BOSS "\n");
+	put("eye", EYE);
+}
+
+static void open_gate(void)
+{
+	struct weir_errs errs = {0};
+	struct weir_err err = {0};
+	struct authority address;
+
+	CU_ASSERT_EQUAL_FATAL(authority_parse(spec->admin.listen, &address, &err), 0);
+	address.tls = *spec->admin.tls.cert != '\0';
+	CU_ASSERT_EQUAL_FATAL(gate_new(&spec->admin, &address, &gate, &errs), 0);
+	CU_ASSERT_EQUAL(errs.total, 0);
+}
+
+static void end(void)
+{
+	gate_free(gate);
+	gate = NULL;
+	weir_spec_free(spec);
+	spec = NULL;
+}
+
+static struct gate_from from(const char *ip)
+{
+	struct gate_from f = {.address = {.ss_family = AF_INET}};
+
+	inet_pton(AF_INET, ip, &((struct sockaddr_in *)&f.address)->sin_addr);
+	return f;
+}
+
+/* 200 when it may go on, else the status of the refusal. */
+static int ask_at(
+    const char *ip, int64_t now_ns, const char *method, const char *path, const char *fields)
+{
+	struct gate_from f = from(ip);
+	char text[1024];
+	int n = snprintf(text, sizeof(text), "%s %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", method,
+	    path, fields);
+
+	memset(&pass, 0, sizeof(pass));
+	problem = (struct head_problem){0};
+	bool let = gate_judge(gate, &f, text, (size_t)n, now_ns, &pass, &problem);
+	CU_ASSERT_EQUAL(let, problem.status == 0);
+	return let ? 200 : problem.status;
+}
+
+static int ask(const char *method, const char *path, const char *fields)
+{
+	return ask_at("192.0.2.1", 100 * S, method, path, fields);
+}
+
+static const char *bearer(const char *token)
+{
+	static char field[700];
+
+	snprintf(field, sizeof(field), "Authorization: Bearer %s\r\n", token);
+	return field;
+}
+
+static void begin_tokens(void)
+{
+	begin("127.0.0.1:9900");
+	add_token("boss", WEIR_ADMIN_OPERATOR);
+	add_token("eye", WEIR_ADMIN_VIEWER);
+	open_gate();
+}
+
+static void test_open(void)
+{
+	begin("127.0.0.1:9900");
+	open_gate();
+	CU_ASSERT_EQUAL(ask("PUT", "/api/v1/overload", ""), 200);
+	CU_ASSERT_EQUAL(pass.role, WEIR_ADMIN_OPERATOR);
+	CU_ASSERT_STRING_EQUAL(pass.name, "operator");
+	CU_ASSERT_FALSE(gate_asks(gate));
+	CU_ASSERT_TRUE(gate_still(gate, &pass, 0));
+	end();
+}
+
+static void test_tokens(void)
+{
+	begin_tokens();
+	CU_ASSERT_TRUE(gate_asks(gate));
+	CU_ASSERT_EQUAL(ask("GET", "/api/v1/graph", bearer(BOSS)), 200);
+	CU_ASSERT_EQUAL(pass.role, WEIR_ADMIN_OPERATOR);
+	CU_ASSERT_STRING_EQUAL(pass.name, "boss");
+	CU_ASSERT_EQUAL(ask("PUT", "/api/v1/overload", bearer(EYE)), 200); /* what it may: routes */
+	CU_ASSERT_EQUAL(pass.role, WEIR_ADMIN_VIEWER);
+	CU_ASSERT_STRING_EQUAL(pass.name, "eye");
+	CU_ASSERT_EQUAL(ask("GET", "/x", "authorization:   bearer   " EYE "  \r\n"), 200);
+	static const char *const bad[] = {"", "Authorization: " EYE "\r\n",
+	    "Authorization: Bearer\r\n", "Authorization: Basic Ym9zczpib3Nz\r\n",
+	    "Cookie: weir-9900=" EYE "\r\n", "X-Authorization: Bearer " EYE "\r\n",
+	    "Authorization:\r\n"};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_EQUAL(ask("GET", "/api/v1/graph", bad[i]), 401);
+	static const char *const wrong[] = {
+	    "x", EYE "0", EYE " " EYE, "00112233445566778899aabbccddeefe"};
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		CU_ASSERT_EQUAL(ask_at("192.0.2.9", S, "GET", "/metrics", bearer(wrong[i])), 401);
+	end();
+}
+
+/* What a page needs before it can log in, and what a load balancer asks. */
+static void test_public(void)
+{
+	static const char *const all[] = {"/healthz", "/readyz", "/healthz?x", "/readyz?verbose=1"};
+	static const char *const none[] = {"/metrics", "/events", "/events?hz=1", "/api/v1",
+	    "/api/v1/graph", "/api/v1/openapi.json", "/api/v1/session", "/nothing", "/healthz/",
+	    "/healthz%00", "//healthz"};
+
+	begin_tokens();
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		CU_ASSERT_EQUAL(ask("GET", all[i], ""), 200);
+		CU_ASSERT_EQUAL(ask("HEAD", all[i], ""), 200);
+		CU_ASSERT_TRUE(pass.anyone);
+		CU_ASSERT_EQUAL(pass.role, WEIR_ADMIN_VIEWER);
+		CU_ASSERT_EQUAL(ask("POST", all[i], ""), 401);
+	}
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		CU_ASSERT_EQUAL(ask("GET", none[i], ""), 401);
+	end();
+}
+
+static void test_failures(void)
+{
+	char why[200];
+
+	begin_tokens();
+	for (int i = 0; i < 20; i++) /* no credentials, and none of ours: free */
+		CU_ASSERT_EQUAL(
+		    ask("GET", "/metrics", i % 2 ? "" : "Cookie: weir-9900=x\r\n"), 401);
+	for (int i = 0; i < 5; i++)
+		CU_ASSERT_EQUAL(ask("GET", "/metrics", bearer("wrong")), 401);
+	CU_ASSERT_EQUAL(ask("GET", "/metrics", bearer("wrong")), 429);
+	CU_ASSERT_EQUAL(problem.retry_after_s, 60);
+	snprintf(why, sizeof(why), "%s", problem.why);
+	CU_ASSERT_EQUAL(ask("GET", "/metrics", bearer(BOSS)), 429); /* no way to try on */
+	CU_ASSERT_STRING_EQUAL(problem.why, why);
+	CU_ASSERT_EQUAL(ask("GET", "/healthz", bearer("wrong")), 200);
+	CU_ASSERT_EQUAL(ask_at("192.0.2.2", 100 * S, "GET", "/metrics", bearer(BOSS)), 200);
+	CU_ASSERT_EQUAL(ask_at("192.0.2.1", 160 * S - 1, "GET", "/metrics", bearer(BOSS)), 429);
+	CU_ASSERT_EQUAL(problem.retry_after_s, 1);
+	CU_ASSERT_EQUAL(ask_at("192.0.2.1", 160 * S, "GET", "/metrics", bearer(BOSS)), 200);
+	end();
+}
+
+/* "weir-9900=ID" of what Set-Cookie says. */
+static void log_in(const char *token, char *field, size_t size)
+{
+	char cookie[160] = "";
+
+	CU_ASSERT_EQUAL(ask("POST", "/api/v1/session", bearer(token)), 200);
+	CU_ASSERT_EQUAL(gate_begin(gate, &pass, cookie, sizeof(cookie), 100 * S), 0);
+	CU_ASSERT_TRUE(strlen(cookie) < sizeof(cookie) - 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(cookie, "; HttpOnly; SameSite=Strict"));
+	snprintf(
+	    field, size, "Cookie: a=b; %.*s; weir-9901=x\r\n", (int)strcspn(cookie, ";"), cookie);
+}
+
+static void test_sessions(void)
+{
+	char boss[200], eye[200], with[300], forget[160];
+
+	begin_tokens();
+	log_in(BOSS, boss, sizeof(boss));
+	log_in(EYE, eye, sizeof(eye));
+	CU_ASSERT_EQUAL(ask("GET", "/events", eye), 200);
+	CU_ASSERT_STRING_EQUAL(pass.name, "eye");
+	CU_ASSERT_EQUAL(pass.role, WEIR_ADMIN_VIEWER);
+	CU_ASSERT_EQUAL(ask("GET", "/api/v1/graph", boss), 200);
+	CU_ASSERT_EQUAL(gate_left_ns(gate, &pass, 100 * S), SESSION_LIFE_NS);
+	/* A cookie alone is no browser's request. */
+	CU_ASSERT_EQUAL(ask("POST", "/api/v1/undo", boss), 403);
+	snprintf(with, sizeof(with), "%sOrigin: http://localhost\r\n", boss);
+	CU_ASSERT_EQUAL(ask("POST", "/api/v1/undo", with), 200);
+	snprintf(with, sizeof(with), "%sSec-Fetch-Site: same-origin\r\n", boss);
+	CU_ASSERT_EQUAL(ask("POST", "/api/v1/undo", with), 200);
+	/* Sessions go on while tokens from there are not looked at. */
+	for (int i = 0; i < 6; i++)
+		ask("GET", "/metrics", bearer("wrong"));
+	CU_ASSERT_EQUAL(problem.status, 429);
+	CU_ASSERT_EQUAL(ask("GET", "/metrics", boss), 200);
+	/* Ended, idle, over. */
+	struct gate_pass kept = pass;
+	CU_ASSERT_TRUE(gate_still(gate, &kept, 100 * S));
+	gate_end(gate, &pass, forget, sizeof(forget));
+	CU_ASSERT_PTR_NOT_NULL(strstr(forget, "weir-9900=; Path=/; "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(forget, "Max-Age=0"));
+	CU_ASSERT_FALSE(gate_still(gate, &kept, 100 * S));
+	CU_ASSERT_EQUAL(ask("GET", "/metrics", boss), 401);
+	CU_ASSERT_EQUAL(ask("GET", "/metrics", eye), 200);
+	CU_ASSERT_EQUAL(
+	    ask_at("192.0.2.1", 100 * S + SESSION_IDLE_NS, "GET", "/metrics", eye), 401);
+	end();
+}
+
+static void test_reload(void)
+{
+	char eye[200];
+
+	begin_tokens();
+	log_in(EYE, eye, sizeof(eye));
+	struct gate_pass session = pass;
+	CU_ASSERT_EQUAL(ask("GET", "/events", bearer(EYE)), 200);
+	struct gate_pass token = pass;
+	gate_reload(gate); /* the same */
+	CU_ASSERT_TRUE(gate_still(gate, &session, 100 * S));
+	CU_ASSERT_TRUE(gate_still(gate, &token, 100 * S));
+	put("eye", BOSS);
+	gate_reload(gate); /* that of another: refused */
+	CU_ASSERT_TRUE(gate_still(gate, &token, 100 * S));
+	put("eye", "");
+	gate_reload(gate); /* none: refused */
+	CU_ASSERT_EQUAL(ask("GET", "/metrics", bearer(EYE)), 200);
+	put("eye", "ffeeddccbbaa99887766554433221100");
+	gate_reload(gate);
+	CU_ASSERT_FALSE(gate_still(gate, &session, 100 * S));
+	CU_ASSERT_FALSE(gate_still(gate, &token, 100 * S));
+	CU_ASSERT_EQUAL(ask("GET", "/metrics", eye), 401);
+	CU_ASSERT_EQUAL(ask("GET", "/metrics", bearer(EYE)), 401);
+	CU_ASSERT_EQUAL(ask("GET", "/metrics", bearer("ffeeddccbbaa99887766554433221100")), 200);
+	CU_ASSERT_EQUAL(ask("GET", "/metrics", bearer(BOSS)), 200);
+	end();
+}
+
+/* Behind TLS a page without it is not ours, and the cookie does not leave TLS. */
+static void test_tls(void)
+{
+	char cookie[160];
+
+	begin("127.0.0.1:9900");
+	weir_spec_text(&spec->admin.tls.cert, "c");
+	weir_spec_text(&spec->admin.tls.key, "k");
+	add_token("boss", WEIR_ADMIN_OPERATOR);
+	open_gate();
+	CU_ASSERT_EQUAL(ask("GET", "/healthz", "Origin: http://localhost:9900\r\n"), 403);
+	CU_ASSERT_EQUAL(ask("GET", "/healthz", "Origin: https://localhost:9900\r\n"), 200);
+	CU_ASSERT_EQUAL(ask("POST", "/api/v1/session", bearer(BOSS)), 200);
+	CU_ASSERT_EQUAL(gate_begin(gate, &pass, cookie, sizeof(cookie), S), 0);
+	CU_ASSERT_EQUAL(strncmp(cookie, "__Host-weir-9900=", 17), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(cookie, "; Secure"));
+	end();
+}
+
+static int ask_as(uid_t uid, const char *fields)
+{
+	struct gate_from f = {.by_file = true, .uid = uid};
+	char text[1024];
+	int n = snprintf(
+	    text, sizeof(text), "GET /healthz HTTP/1.1\r\nHost: localhost\r\n%s\r\n", fields);
+
+	problem = (struct head_problem){0};
+	return gate_judge(gate, &f, text, (size_t)n, S, &pass, &problem) ? 200 : problem.status;
+}
+
+static void test_users(void)
+{
+	begin("unix:/run/x.sock");
+	struct weir_admin_client_spec *c = weir_spec_add_client(spec, "1001", NULL);
+	c->role = WEIR_ADMIN_OPERATOR;
+	weir_spec_add_client(spec, "nobody", NULL);
+	weir_spec_add_client(spec, "0", NULL); /* root stays what he is */
+	open_gate();
+	CU_ASSERT_EQUAL(ask_as(0, ""), 200);
+	CU_ASSERT_EQUAL(pass.role, WEIR_ADMIN_OPERATOR);
+	CU_ASSERT_STRING_EQUAL(pass.name, "root");
+	CU_ASSERT_EQUAL(ask_as(geteuid(), ""), 200);
+	CU_ASSERT_EQUAL(pass.role, WEIR_ADMIN_OPERATOR);
+	CU_ASSERT_EQUAL(ask_as(1001, ""), 200);
+	CU_ASSERT_EQUAL(pass.role, WEIR_ADMIN_OPERATOR);
+	CU_ASSERT_STRING_EQUAL(pass.name, "1001");
+	CU_ASSERT_EQUAL(ask_as(65534, ""), 200);
+	CU_ASSERT_EQUAL(pass.role, WEIR_ADMIN_VIEWER);
+	CU_ASSERT_STRING_EQUAL(pass.name, "nobody");
+	CU_ASSERT_EQUAL(ask_as(1002, bearer(BOSS)), 403); /* also what all may see elsewhere */
+	CU_ASSERT_PTR_NOT_NULL(strstr(problem.why, "1002"));
+	end();
+}
+
+/* ---- what there may be ---- */
+
+static void refused(const char *want)
+{
+	struct weir_errs errs = {0};
+
+	CU_ASSERT_NOT_EQUAL(admin_check(&spec->admin, &errs), 0);
+	CU_ASSERT_EQUAL(errs.total, 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(errs.err[0].text, want));
+	if (!strstr(errs.err[0].text, want))
+		fprintf(stderr, "'%s' lacks '%s'\n", errs.err[0].text, want);
+	CU_ASSERT_PTR_NULL(strstr(errs.err[0].text, EYE));
+	end();
+}
+
+static void fine(void)
+{
+	struct weir_errs errs = {0};
+
+	CU_ASSERT_EQUAL(admin_check(&spec->admin, &errs), 0);
+	CU_ASSERT_EQUAL(errs.total, 0);
+	end();
+}
+
+static void host(const char *name)
+{
+	spec->admin.hosts.items = calloc(1, sizeof(char *));
+	spec->admin.hosts.items[0] = strdup(name);
+	spec->admin.hosts.n = 1;
+}
+
+static void test_places(void)
+{
+	static const char *const open[] = {
+	    "127.0.0.1:9900", "[::1]:0", "localhost:1", "unix:/run/x"};
+	static const char *const exposed[] = {
+	    "0.0.0.0:9900", "[::]:9900", "192.0.2.1:1", "[2001:db8::1]:1", "[::ffff:127.0.0.1]:1"};
+
+	for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++) {
+		begin(open[i]);
+		fine();
+	}
+	for (size_t i = 0; i < sizeof(exposed) / sizeof(exposed[0]); i++) {
+		begin(exposed[i]);
+		refused("it has no tokens and no TLS");
+		begin(exposed[i]);
+		add_token("eye", 0);
+		refused("with TLS only");
+	}
+	begin("127.0.0.1:1");
+	add_token("eye", 0);
+	fine();
+	begin("unix:/run/x");
+	add_token("eye", 0);
+	refused("tokens are not used there");
+	begin("127.0.0.1:1");
+	weir_spec_add_client(spec, "nobody", NULL);
+	refused("'users' are not used on '127.0.0.1:1'");
+	begin("unix:/run/x");
+	weir_spec_add_client(spec, "nobody-has-this-name", NULL);
+	refused("no user 'nobody-has-this-name'");
+	begin("nowhere");
+	refused("no address to listen on");
+	begin("127.0.0.1:1");
+	host("weir.example.org");
+	fine();
+	begin("127.0.0.1:1");
+	host("https://weir.example.org");
+	refused("not a name that Host could have");
+}
+
+static void test_files(void)
+{
+	char path[128];
+
+	begin("127.0.0.1:1");
+	put("twin", EYE "\n");
+	add_token("eye", 0);
+	add_token("twin", 0);
+	refused("'eye' and 'twin' hold the same token");
+	begin("127.0.0.1:1");
+	add_token("nothing", 0);
+	refused("No such file");
+	begin("127.0.0.1:1");
+	put("weak", "swordfish\n");
+	add_token("weak", 0);
+	refused("128 random bits");
+	begin("127.0.0.1:1");
+	snprintf(path, sizeof(path), "%s/eye", folder);
+	chmod(path, 0640);
+	add_token("eye", 0);
+	refused("others than its owner");
+	begin("127.0.0.1:1");
+	weir_spec_text(&spec->admin.tls.cert, path);
+	refused("there is no 'key'");
+	begin("127.0.0.1:1");
+	weir_spec_text(&spec->admin.tls.cert, path);
+	weir_spec_text(&spec->admin.tls.key, path);
+	refused("can not be used");
+	begin("127.0.0.1:1");
+	for (int i = 0; i <= GATE_CLIENTS_MAX; i++)
+		add_token("eye", 0);
+	refused("at most 32 tokens");
+}
+
+CUNIT_MAIN("gate", {"without tokens", test_open}, {"tokens", test_tokens},
+    {"what is for all", test_public}, {"failures", test_failures}, {"sessions", test_sessions},
+    {"tokens that change", test_reload}, {"behind TLS", test_tls},
+    {"users of a socket file", test_users}, {"kinds of endpoints", test_places},
+    {"files", test_files})
