@@ -25,7 +25,7 @@
 
 struct door {
 	struct MHD_Daemon *daemon;
-	struct admin_source source;
+	const struct admin_source *source;
 	struct process *process;
 	void (*gone)(void *arg, void *owner);
 	void *arg;
@@ -83,7 +83,7 @@ static enum MHD_Result answer(
 	struct reply reply;
 	enum MHD_Result ok = MHD_NO;
 
-	routes_answer(&d->source, d->process, &request, &reply);
+	routes_answer(d->source, d->process, &request, &reply);
 	struct MHD_Response *response = response_of(&reply);
 	if (response) {
 		ok = MHD_queue_response(c, (unsigned)reply.status, response);
@@ -179,7 +179,7 @@ int door_open(const struct admin_source *source, struct process *process, unsign
 
 	if (!d)
 		return WEIR_ENOMEM;
-	d->source = *source;
+	d->source = source;
 	d->process = process;
 	d->gone = gone;
 	d->arg = arg;

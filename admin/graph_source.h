@@ -13,6 +13,7 @@
 #include <weir/graph.h>
 
 struct history;
+struct admin_reloading;
 
 struct admin_source {
 	void *arg;
@@ -37,7 +38,8 @@ struct admin_source {
 	/* what the endpoint itself keeps */
 	const struct history *history; /* set by admin_start; NULL elsewhere */
 	const char *config;            /* body of /api/v1/config, JSON; NULL: there is none */
-	const char *history_file;      /* where to keep it; NULL or "": in memory alone */
+	const struct admin_reloading *reloading; /* NULL: the server can not reload */
+	const char *history_file;                /* where to keep it; NULL or "": in memory alone */
 };
 
 /** The source that reads `graph`. */

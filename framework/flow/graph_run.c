@@ -238,12 +238,13 @@ static void abort_start(struct weir_graph *g, int n_started)
 	atomic_store(&g->phase, GRAPH_DRAINED);
 }
 
-int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)
+int graph_start(struct weir_graph *g, struct weir_graph *old, struct weir_errs *errs)
 {
 	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_BUILT);
 	if (thread_spare_new(g, "drain", &g->drain_thread) != 0)
 		return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
-	int64_t now_ns = clock_now_ns();
+	/* Who follows has the age of the first one: shed ids and uptimes go on. */
+	int64_t now_ns = old ? atomic_load(&old->started_ns) : clock_now_ns();
 	atomic_store(&g->started_ns, now_ns);
 	for (int i = 0; i < g->n_stages; i++)
 		g->stages[i]->sink.started_ns = now_ns;
@@ -261,6 +262,11 @@ int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)
 	else
 		graph_steer_begin(g);
 	return rc;
+}
+
+int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)
+{
+	return graph_start(g, NULL, errs);
 }
 
 void weir_graph_drain(struct weir_graph *g, int64_t grace_ns, struct weir_drain_report *report)

@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "http/conn.h"
+#include "http/heir.h"
 #include "http/listen.h"
 
 #define NS_PER_S 1000000000LL
@@ -106,8 +107,16 @@ static void end_linger(struct weir_loop *loop, struct weir_timer *t)
 
 static void begin_drain(struct http_io *io)
 {
+	struct weir_stage *heir = weir_successor(io->stage);
+
+	if (!heir) /* a start that failed behind ours: what came meanwhile is the running server's */
+		heir = weir_predecessor(io->stage, NULL);
 	io->phase = SERVER_DRAINING;
+	if (heir)
+		listen_leave(io);
 	listen_drain(io);
+	if (heir)
+		heir_leave(io, weir_state(heir));
 	io->linger_timer.fire = end_linger;
 	weir_timer_set(io->loop, &io->linger_timer, atomic_load(&io->srv->linger_until_ns));
 }

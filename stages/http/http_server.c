@@ -23,6 +23,7 @@
 #include "http/conn.h"
 #include "http/drain.h"
 #include "http/guard.h"
+#include "http/heir.h"
 #include "http/listen.h"
 #include "http/pause.h"
 #include "http/wire.h"
@@ -70,6 +71,7 @@ static void io_turn_end(struct weir_loop *loop)
 	struct http_io *io = weir_loop_data(loop);
 
 	pause_check(io); /* first: what it lets parse may be refused, and ready, at once */
+	heir_adopt(io);  /* likewise */
 	run_ready(io);
 	io_check_drain(io);
 	publish_counts(io);
@@ -212,6 +214,7 @@ static void close_all(struct http_server *srv)
 			weir_loop_join(io->loop);
 		io->loop = NULL;
 		listen_close(io);
+		heir_fini(io);
 		free(io);
 	}
 	srv->n_io = srv->n_addresses = 0;

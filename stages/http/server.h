@@ -88,6 +88,7 @@ enum server_phase { SERVER_RUNNING, SERVER_DRAINING, SERVER_CLOSED };
 struct http_server;
 struct http_io;
 struct conn;
+struct parcel;
 
 /** One listening socket of one I/O thread. */
 struct listener {
@@ -95,6 +96,8 @@ struct listener {
 	struct http_io *io;
 	bool watched;
 	bool passed; /* by a service manager, which may keep it; shared by I/O threads */
+	bool
+	    shared; /* with an heir or a predecessor (heir.h): written while one starts, read in the drain */
 };
 
 /** Longest cached "Server: ...\r\nDate: ...\r\n". */
@@ -136,7 +139,8 @@ struct http_io {
 	int64_t in_graph;                     /* requests emitted and not home again */
 	uint64_t next_id;                     /* of requests and connections */
 	enum server_phase phase;
-	bool drained; /* draining, and no connection is left */
+	bool drained;             /* draining, and no connection is left */
+	struct http_server *heir; /* draining for a reload: connections go there */
 	struct weir_timer linger_timer;
 	int64_t stamp_until_ns; /* the stamp is good before this */
 	size_t stamp_n;
@@ -146,6 +150,8 @@ struct http_io {
 	struct piece piece[SERVER_PIECES];
 	struct iovec iov[2 * SERVER_PIECES];
 	char out[SERVER_OUT_BYTES];
+	_Atomic(struct parcel *)
+	    handed; /* connections from a server that this one follows; any thread */
 };
 
 struct http_server {

@@ -206,6 +206,20 @@ WEIR_API int64_t weir_retry_after_ns(const struct weir_event *ev);
  *  thread. */
 WEIR_API bool weir_hurried(const struct weir_stage *st);
 
+/* ---- reloading ---- */
+
+/**
+ * The stage of the same name and type in the running graph that this one follows (weir_graph_succeed), for a source that
+ * was renamed one of its type that is left over, NULL when there is none. It goes on working until it is stopped and may be freed at any time afterwards, so take over what can be shared
+ * (a listening socket, a counted table) and keep no pointer to it. *unchanged (may be NULL): this stage and all that it
+ * leads to are of the same types, linked alike, and differ in live knobs at most. In ops->start, and in ops->stop that undoes it when another stage could not start.
+ */
+WEIR_API struct weir_stage *weir_predecessor(const struct weir_stage *st, bool *unchanged);
+
+/** The running stage that follows this one, to hand over to what will last longer than this graph: connections. NULL when
+ *  the server stops, or has no such stage any more. It outlives this one. From ops->stop on; any thread. */
+WEIR_API struct weir_stage *weir_successor(const struct weir_stage *st);
+
 /* ---- finding stage types ---- */
 
 /** The built-in or loaded type called `name`, NULL when there is none. Any thread. */
