@@ -245,6 +245,9 @@ static void *reload_main(void *arg)
 		obey(r, id, preview, by);
 		pthread_mutex_lock(&r->lock);
 	}
+	if (r->ordered)
+		weir_log(WEIR_LOG_WARN, "a reload was ordered by %s and not begun: the server stops",
+		    r->by);
 	pthread_mutex_unlock(&r->lock);
 	return NULL;
 }

@@ -44,7 +44,7 @@ static int64_t now_ns(void)
 static void tell_threads(struct http_server *srv, enum server_phase phase)
 {
 	atomic_store_explicit(
-	    &srv->phase, phase, memory_order_release); /* partner: io_check_drain */
+	    &srv->phase, phase, memory_order_release); /* partner: io_follow_drain */
 	for (int i = 0; i < srv->n_io; i++)
 		weir_loop_wake(srv->io[i]->loop);
 }
@@ -137,7 +137,7 @@ static void close_now(struct http_io *io)
 	report(io, SERVER_CLOSED);
 }
 
-void io_check_drain(struct http_io *io)
+void io_follow_drain(struct http_io *io)
 {
 	/* Partner: tell_threads. */
 	enum server_phase phase = atomic_load_explicit(&io->srv->phase, memory_order_acquire);
@@ -148,7 +148,11 @@ void io_check_drain(struct http_io *io)
 		begin_drain(io);
 	if (phase == SERVER_CLOSED && io->phase != SERVER_CLOSED)
 		close_now(io);
-	if (io->drained || io->n_conns > 0)
+}
+
+void io_report_drained(struct http_io *io)
+{
+	if (WEIR_LIKELY(io->phase == SERVER_RUNNING) || io->drained || io->n_conns > 0)
 		return;
 	/* Nobody is here: who is still in the backlog is the only one to wait for. */
 	listen_close(io);

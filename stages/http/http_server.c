@@ -72,8 +72,9 @@ static void io_turn_end(struct weir_loop *loop)
 
 	pause_check(io); /* first: what it lets parse may be refused, and ready, at once */
 	heir_adopt(io);  /* likewise */
+	io_follow_drain(io);
 	run_ready(io);
-	io_check_drain(io);
+	io_report_drained(io);
 	publish_counts(io);
 	weir_loop_expect(loop, io->in_graph);
 }

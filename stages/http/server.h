@@ -188,7 +188,9 @@ static inline void io_touch(struct http_io *io)
 	io->conf_ns = now_ns;
 }
 
-/** Follow main through the phases of a drain, and report. Once per turn. */
-void io_check_drain(struct http_io *io);
+/** Follow main through the phases of a drain, and report when nobody is left. Once per turn, in front of and behind the
+ *  look at those who are ready: connections that a phase closes are gone when it is reported. */
+void io_follow_drain(struct http_io *io);
+void io_report_drained(struct http_io *io);
 
 #endif
