@@ -28,6 +28,15 @@
 /* Events taken in one turn; more wait for the next. */
 #define TURN_EVENTS 16
 
+/** What another thread wants the admin thread to serve. */
+struct change {
+	bool serves;              /* the next three are to be served */
+	struct weir_graph *graph; /* NULL: as it is */
+	const char *config;
+	int64_t number;
+	const struct admin_reloading *reloading; /* NULL: as it is */
+};
+
 struct admin {
 	struct admin_source source;
 	struct authority address;
@@ -39,9 +48,10 @@ struct admin {
 	struct peers peers;
 	struct pulse pulse;
 	pthread_t thread;
-	atomic_bool stopping;  /* set by admin_stop, read by the thread */
-	_Atomic int64_t graph; /* number of the newest, set by admin_reloaded, read by the thread */
-	int64_t graph_told;    /* the thread's own */
+	atomic_bool stopping; /* set by admin_stop, read by the thread */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct change *change; /* asked for, under the lock; NULL when it is done */
 };
 
 static int64_t clock_ns(clockid_t id)
@@ -89,22 +99,35 @@ static void turn(struct admin *a, const struct epoll_event *ev, int n)
 		peers_accept(&a->peers);
 }
 
-/* Another thread wrote to the eventfd: empty it, and tell what is new. */
+static void obey(struct admin *a, const struct change *c)
+{
+	if (c->reloading)
+		a->source.reloading = c->reloading;
+	if (!c->serves)
+		return;
+	if (c->graph)
+		a->source.arg = c->graph;
+	a->source.config = c->config;
+	gate_reload(a->gate);
+	if (a->tls)
+		admin_tls_reload(a->tls);
+	live_config(a->pulse.live, (double)clock_ns(CLOCK_REALTIME) / 1e9, c->number);
+}
+
+/* Another thread wrote to the eventfd: empty it, and do what it wants. */
 static void see_wake(struct admin *a)
 {
 	uint64_t n;
 
 	/* Emptied first: what is stored behind that wakes us again. */
-	if (read(a->wake_fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
+	if (read(a->wake_fd, &n, sizeof(n)) < 0)
 		return;
-	int64_t graph = atomic_load(&a->graph);
-	if (graph == a->graph_told)
-		return;
-	a->graph_told = graph;
-	gate_reload(a->gate);
-	if (a->tls)
-		admin_tls_reload(a->tls);
-	live_config(a->pulse.live, (double)clock_ns(CLOCK_REALTIME) / 1e9, graph);
+	pthread_mutex_lock(&a->lock);
+	if (a->change)
+		obey(a, a->change);
+	a->change = NULL;
+	pthread_cond_signal(&a->changed);
+	pthread_mutex_unlock(&a->lock);
 }
 
 static void *admin_run(void *arg)
@@ -194,6 +217,8 @@ static void admin_free(struct admin *a)
 		close(a->epoll_fd);
 	if (a->wake_fd >= 0)
 		close(a->wake_fd);
+	pthread_cond_destroy(&a->changed);
+	pthread_mutex_destroy(&a->lock);
 	if (a->listen_fd >= 0) {
 		close(a->listen_fd);
 		authority_unlink(&a->address);
@@ -220,6 +245,8 @@ static struct admin *admin_new(const struct admin_source *source)
 	for (int i = 0; i < PEERS_SPARES; i++)
 		a->peers.spare[i] = -1;
 	process_init(&a->process);
+	pthread_mutex_init(&a->lock, NULL);
+	pthread_cond_init(&a->changed, NULL);
 	return a;
 }
 
@@ -310,6 +337,8 @@ int admin_start_source(
 		fail(err, rc);
 		goto failed;
 	}
+	a->source.admin = NULL; /* read, and of a graph that another may follow, like */
+	a->source.history_file = NULL;
 	*out = a;
 	return 0;
 failed:
@@ -341,12 +370,28 @@ static void wake(struct admin *a)
 	WEIR_ASSERT(write(a->wake_fd, &one, sizeof(one)) > 0 || errno == EAGAIN);
 }
 
-void admin_reloaded(struct admin *a, int64_t graph)
+/* Let the thread do it, and wait until it has. */
+static void change(struct admin *a, struct change *c)
 {
 	if (!a)
 		return;
-	atomic_store(&a->graph, graph);
+	pthread_mutex_lock(&a->lock);
+	a->change = c;
 	wake(a);
+	while (a->change)
+		pthread_cond_wait(&a->changed, &a->lock);
+	pthread_mutex_unlock(&a->lock);
+}
+
+void admin_switch(struct admin *a, struct weir_graph *graph, const char *config, int64_t number)
+{
+	change(a,
+	    &(struct change){.serves = true, .graph = graph, .config = config, .number = number});
+}
+
+void admin_allow_reload(struct admin *a, const struct admin_reloading *reloading)
+{
+	change(a, &(struct change){.reloading = reloading});
 }
 
 void admin_stop(struct admin *a)

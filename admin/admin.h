@@ -11,11 +11,14 @@
  * |--------------|----------------------------------------------------------------|
  * | admin_check  | any                                                            |
  * | admin_start  | main, after weir_graph_build; before or after weir_graph_start |
- * | admin_port, admin_reloaded | any, between start and stop                      |
+ * | admin_port, _switch, _allow_reload | any, between start and stop              |
  * | admin_stop   | main, before weir_graph_free                                   |
  */
 #ifndef WEIR_ADMIN_ADMIN_H
 #define WEIR_ADMIN_ADMIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include <weir/error.h>
 #include <weir/graph.h>
@@ -47,10 +50,36 @@ int admin_start_source(const struct admin_source *source, const char *listen, st
 /** The TCP port that is bound, 0 for a socket file. */
 int admin_port(const struct admin *admin);
 
-/** Tell who watches that the graph is now number `graph` (of the server's start: 0), and read the
- *  files of tokens and of TLS again. NULL is
- *  allowed. Any thread; does not block. */
-void admin_reloaded(struct admin *admin, int64_t graph);
+/**
+ * Serve `graph` (NULL: the same), the `number`th of this server (that of the start: 0), and `config`
+ * from now on, tell who watches, and read
+ * the files of tokens and of TLS again. NULL for `admin` is allowed. When it returns, nothing of the graph and config before is looked at any more. Any thread but the
+ * endpoint's own, one at a time; blocks for what is being answered.
+ */
+void admin_switch(
+    struct admin *admin, struct weir_graph *graph, const char *config, int64_t number);
+
+/** How many reloads there were and what became of them. */
+struct admin_reload_counts {
+	uint64_t total, failed;
+	uint64_t graphs;   /* that followed another one */
+	bool last_ok;      /* true before the first */
+	double last_ok_at; /* Unix time, 0 before the first that went well */
+};
+
+/** By what reloads are ordered and told. The functions may be called by the endpoint's thread at any time, and do not block. */
+struct admin_reloading {
+	void *arg;
+	/** Order one; its number, 0 when the server is stopping. */
+	uint64_t (*ask)(void *arg, bool preview);
+	/** The body of GET /api/v1/reload, malloc'ed; NULL without memory. */
+	char *(*status)(void *arg);
+	void (*counts)(void *arg, struct admin_reload_counts *counts);
+};
+
+/** From now on reloads can be ordered; `reloading` outlives the endpoint. Before the server is announced. NULL for `admin` is
+ *  allowed. Blocks as admin_switch. */
+void admin_allow_reload(struct admin *admin, const struct admin_reloading *reloading);
 
 /** Close all connections, join the thread, free. NULL is allowed. Blocks for an answer under way,
  *  at most for as long as one weir_graph_set takes. */

@@ -25,7 +25,7 @@
 
 struct door {
 	struct MHD_Daemon *daemon;
-	struct admin_source source;
+	const struct admin_source *source;
 	struct process *process;
 	struct gate *gate;
 	void (*gone)(void *arg, struct gate_pass *pass);
@@ -100,7 +100,7 @@ static enum MHD_Result answer(
 	if (!request.pass)
 		return MHD_NO;
 
-	routes_answer(&d->source, d->process, &request, &reply);
+	routes_answer(d->source, d->process, &request, &reply);
 	struct MHD_Response *response = response_of(&reply);
 	if (response) {
 		ok = MHD_queue_response(c, (unsigned)reply.status, response);
@@ -197,7 +197,7 @@ int door_open(const struct admin_source *source, struct process *process, struct
 
 	if (!d)
 		return WEIR_ENOMEM;
-	d->source = *source;
+	d->source = source;
 	d->process = process;
 	d->gate = gate;
 	d->gone = gone;

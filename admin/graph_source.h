@@ -15,6 +15,7 @@
 struct history;
 struct bottleneck;
 struct alerts;
+struct admin_reloading;
 
 struct admin_source {
 	void *arg;
@@ -39,12 +40,13 @@ struct admin_source {
 	int (*tap)(void *arg, const struct weir_tap *want, uint64_t after, struct weir_slow *out,
 	    int n, struct weir_tap_state *state);
 	/* what the endpoint itself keeps */
-	const struct history *history; /* set by admin_start; NULL elsewhere */
+	const struct history *history;       /* set by admin_start; NULL elsewhere */
 	const struct bottleneck *bottleneck; /* likewise, and */
 	const struct alerts *alerts;
-	const char *config;            /* body of /api/v1/config, JSON; NULL: there is none */
+	const char *config;                  /* body of /api/v1/config, JSON; NULL: there is none */
 	const struct weir_admin_spec *admin; /* who may ask; NULL: whoever can reach it */
-	const char *history_file;      /* where to keep it; NULL or "": in memory alone */
+	const struct admin_reloading *reloading; /* NULL: the server can not reload */
+	const char *history_file;                /* where to keep it; NULL or "": in memory alone */
 };
 
 /** The source that reads `graph`. */

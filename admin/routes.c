@@ -27,6 +27,7 @@
 #include "login.h"
 #include "overload.h"
 #include "paging.h"
+#include "reloading.h"
 #include "requests.h"
 #include "view_json.h"
 #include "view_prom.h"
@@ -185,6 +186,7 @@ static void answer_metrics(const struct call *c, struct reply *r)
 	view_prom(v, &out);
 	c->source->view_free(v);
 	process_prom(c->process, &out);
+	reloading_prom(c->source->reloading, &out);
 	char *body = textbuf_take(&out, &n);
 	reply_text(r, 200, "text/plain; version=0.0.4; charset=utf-8", body, n);
 }
@@ -215,7 +217,8 @@ static void answer_config(const struct call *c, struct reply *r)
 	static const char none[] = "{\"files\":[],\"lines\":[]}";
 	const char *text = c->source->config ? c->source->config : none;
 
-	reply_static(r, 200, "application/json", text, strlen(text));
+	/* A copy: a reload may free it before all of it is sent. */
+	reply_text(r, 200, "application/json", strdup(text), strlen(text));
 }
 
 static void answer_asset(const struct call *c, struct reply *r)
@@ -295,6 +298,11 @@ const struct route routes_table[] = {
 	act_unset},
     {"GET", "/api/v1/config",
 	"The configuration's files as they were read, and what each line says", answer_config},
+    {"GET", "/api/v1/reload", "What the newest reload changed, or why it could not",
+	answer_reload_status},
+    {"POST", "/api/v1/reload",
+	"Read the configuration again; {\"preview\": true} only says what would change",
+	answer_reload},
     {"GET", "/api/v1/requests/slowest",
 	"Where the slowest requests of the last two minutes spent their time: "
 	"?class=&limit=32&before=ID",

@@ -50,6 +50,7 @@ struct sampler {
 	struct base **base; /* n_stages, in the order of the view */
 	struct sample *sample;
 	int64_t then_ns;
+	uint64_t serial; /* of the graph */
 };
 
 /* ---- what is kept follows the graph ---- */
@@ -255,14 +256,14 @@ static double share(double v)
 	return v > 0 ? (v < 1 ? v : 1) : 0; /* of NaN: 0 */
 }
 
-static void sample_stage(
-    const struct weir_stage_view *v, int n_classes, double span_s, struct base *b, struct sample *s)
+static void sample_stage(const struct weir_stage_view *v, int n_classes, double span_s, bool anew,
+    struct base *b, struct sample *s)
 {
 	uint32_t wait[WEIR_HIST_BUCKETS] = {0};
 	double per_s = 1 / span_s;
 
 	*s = (struct sample){.known = !b->fresh};
-	if (!b->fresh && began_anew(b, v, n_classes)) {
+	if (!b->fresh && (anew || began_anew(b, v, n_classes))) {
 		char *name = b->name;
 		memset(b, 0, base_bytes(n_classes));
 		b->name = name;
@@ -306,10 +307,11 @@ int sampler_take(struct sampler *s, const struct weir_graph_view *v)
 		return WEIR_ENOMEM;
 	for (int i = 0; i < v->n_stages; i++) {
 		sample_stage(&v->stages[i], v->n_classes, span_ns > 0 ? (double)span_ns / 1e9 : 1,
-		    s->base[i], &s->sample[i]);
+		    s->serial != v->serial, s->base[i], &s->sample[i]);
 		s->sample[i].known &= span_ns > 0;
 	}
 	s->then_ns = v->now_ns;
+	s->serial = v->serial;
 	return 0;
 }
 

@@ -37,7 +37,7 @@ void verb_print_errors(const struct weir_errs *errs, const char *consequence)
 	fprintf(stderr, ". %s\n", consequence);
 }
 
-static json_t *check_error_json(const struct weir_err *err)
+json_t *verb_error_json(const struct weir_err *err)
 {
 	return json_pack("{s:s, s:i, s:i, s:i, s:s, s:s, s:s}", "file", err->file, "line",
 	    err->line, "column", err->col, "length", err->len, "code", weir_error_word(err->code),
@@ -50,7 +50,7 @@ static int check_print_json(const struct weir_errs *errs)
 	int rc = list ? 0 : -1;
 
 	for (int i = 0; rc == 0 && i < errs->n; i++)
-		rc = json_array_append_new(list, check_error_json(&errs->err[i]));
+		rc = json_array_append_new(list, verb_error_json(&errs->err[i]));
 	json_t *doc = json_pack("{s:i, s:o}", "total", errs->total, "errors", list);
 	if (rc != 0 || !doc || json_dumpf(doc, stdout, JSON_INDENT(2)) != 0) {
 		fputs("weir check: cannot write the errors as JSON: out of memory\n", stderr);
@@ -94,12 +94,20 @@ static void check_admin(const struct weir_spec *spec, struct weir_errs *errs)
 
 int verb_build(const struct verb_args *args, struct weir_graph **graph, struct weir_errs *errs)
 {
+	return verb_build_values(args, graph, NULL, errs);
+}
+
+int verb_build_values(
+    const struct verb_args *args, struct weir_graph **graph, char **values, struct weir_errs *errs)
+{
 	const char *path = args->operand[0];
 	struct weir_spec *spec = NULL;
 
 	int rc = config_load(path, args->sets, args->n_sets, &spec, errs);
 	if (rc == 0)
 		rc = check_enter_folder(path, errs);
+	if (rc == 0 && values && !(*values = config_values_text(spec)))
+		rc = weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
 	if (rc != 0) {
 		weir_spec_free(spec);
 		return rc;

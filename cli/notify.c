@@ -135,13 +135,21 @@ static void stop_feeding(struct notify *n, int64_t age_ns)
 	notify_say(n, text);
 }
 
+static int64_t last_tick(struct notify *n)
+{
+	pthread_mutex_lock(&n->mutex);
+	int64_t ticked_ns = weir_graph_tick_ns(n->graph);
+	if (ticked_ns < n->graph_ns)
+		ticked_ns = n->graph_ns;
+	pthread_mutex_unlock(&n->mutex);
+	return ticked_ns;
+}
+
 static void feed(struct notify *n, bool stopping)
 {
-	int64_t now_ns = clock_now_ns(), ticked_ns = weir_graph_tick_ns(n->graph);
+	int64_t now_ns = clock_now_ns(), ticked_ns = last_tick(n);
 	char text[200];
 
-	if (ticked_ns < n->ready_ns)
-		ticked_ns = n->ready_ns;
 	if (!stopping && !notify_ticks(now_ns, ticked_ns, n->watchdog_ns)) {
 		if (!n->silent)
 			stop_feeding(n, now_ns - ticked_ns);
@@ -185,8 +193,7 @@ void notify_ready(struct notify *n, const struct weir_graph *graph)
 	const struct weir_spec *spec = weir_graph_spec(graph);
 	char text[200];
 
-	n->graph = graph;
-	n->ready_ns = clock_now_ns();
+	notify_graph(n, graph);
 	snprintf(
 	    n->status, sizeof(n->status), "%.100s serves, %d stages", spec->name, spec->n_stages);
 	snprintf(text, sizeof(text), "READY=1\nSTATUS=%s", n->status);
@@ -201,16 +208,38 @@ void notify_ready(struct notify *n, const struct weir_graph *graph)
 		weir_log(WEIR_LOG_WARN, "no thread to feed the watchdog: it will end this server");
 }
 
+void notify_graph(struct notify *n, const struct weir_graph *graph)
+{
+	pthread_mutex_lock(&n->mutex);
+	n->graph = graph;
+	n->graph_ns = clock_now_ns();
+	pthread_mutex_unlock(&n->mutex);
+}
+
+void notify_reloading(const struct notify *n)
+{
+	char text[80];
+
+	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
+	    (long long)(clock_now_ns() / 1000));
+	notify_say(n, text);
+}
+
+void notify_reloaded(const struct notify *n)
+{
+	notify_say(n, "READY=1");
+}
+
 void notify_stopping(struct notify *n)
 {
 	char text[200];
 
 	pthread_mutex_lock(&n->mutex);
 	n->stopping = true;
+	double grace_s = (double)weir_graph_spec(n->graph)->grace_ns / NS_PER_S;
 	pthread_mutex_unlock(&n->mutex);
 	snprintf(text, sizeof(text),
-	    "STOPPING=1\nSTATUS=finishing what was accepted, at most %.3g s",
-	    (double)weir_graph_spec(n->graph)->grace_ns / NS_PER_S);
+	    "STOPPING=1\nSTATUS=finishing what was accepted, at most %.3g s", grace_s);
 	notify_say(n, text);
 }
 

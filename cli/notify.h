@@ -9,7 +9,8 @@
  *
  * The feeding is a thread of its own: main waits for signals, and then for the drain. It takes no lock of the
  * graph, so what is stuck there can not keep it from saying so. Without the variables nothing of this happens.
- * All calls: main thread.
+ *
+ * A reload says RELOADING=1, then READY=1 again. All calls: main thread, but where they say otherwise.
  */
 #ifndef WEIR_CLI_NOTIFY_H
 #define WEIR_CLI_NOTIFY_H
@@ -30,8 +31,6 @@ struct notify {
 	struct sockaddr_un addr;
 	socklen_t addr_bytes;
 	int64_t watchdog_ns; /* $WATCHDOG_USEC, 0: nobody watches */
-	int64_t ready_ns;    /* CLOCK_MONOTONIC */
-	const struct weir_graph *graph;
 	char status[160];
 	bool feeding;
 	struct task task;
@@ -40,6 +39,8 @@ struct notify {
 	/* told to the feeding thread, under the mutex */
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;
+	const struct weir_graph *graph WEIR_GUARDED_BY(mutex); /* that ticks */
+	int64_t graph_ns WEIR_GUARDED_BY(mutex); /* since when it is that one, CLOCK_MONOTONIC */
 	bool stopping WEIR_GUARDED_BY(mutex);
 	bool ended WEIR_GUARDED_BY(mutex);
 };
@@ -54,6 +55,13 @@ bool notify_say(const struct notify *n, const char *text);
 
 /** `graph`, which stays until notify_end, runs: say so, and feed the watchdog if there is one. */
 void notify_ready(struct notify *n, const struct weir_graph *graph);
+
+/** A reload begins, and is over, well or not: RELOADING=1 with the time, READY=1 (sd_notify(3)). The reloading thread. */
+void notify_reloading(const struct notify *n);
+void notify_reloaded(const struct notify *n);
+
+/** From now on the ticks of `graph` feed the watchdog. Returns when nobody looks at the graph before any more. */
+void notify_graph(struct notify *n, const struct weir_graph *graph);
 
 /** The drain begins. */
 void notify_stopping(struct notify *n);

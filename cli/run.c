@@ -9,6 +9,7 @@
  * comes. Exit code 0 says that every accepted event was completed or answered; 1 that something had
  * to be given up when the grace time ended or a second signal came. A service manager is told when
  * the server is ready and when it stops, feeds on its ticks, and may pass sockets (notify.h, weir/io.h).
+ * SIGHUP and the admin endpoint order reloads (reload.h), after which the graph is another one.
  */
 #include "verb.h"
 
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <weir/graph.h>
 #include <weir/http.h>
@@ -26,8 +28,10 @@
 #include "admin.h"
 #include "crash.h"
 #include "listen.h"
+#include "config.h"
 #include "notify.h"
 #include "otlp.h"
+#include "reload.h"
 #include "run_config.h"
 #include "signals.h"
 
@@ -115,12 +119,41 @@ static int run_drain(struct weir_graph *graph)
 	return run_report(spec->name, &report, signals_calm());
 }
 
-/** Sleep until a signal says to end. */
-static void run_until_told(const char *name)
+static uint64_t run_ask(void *arg, bool preview)
 {
+	return reload_ask(arg, preview, "operator");
+}
+
+static char *run_status(void *arg)
+{
+	return reload_status(arg);
+}
+
+static void run_counts(void *arg, struct admin_reload_counts *counts)
+{
+	reload_counts(arg, counts);
+}
+
+/** Serve until a signal says to end, reloading when told; what then runs is in *r. */
+static struct reloader *run_until_told(struct running *r, const char *path)
+{
+	static struct admin_reloading reloading = {
+	    .ask = run_ask, .status = run_status, .counts = run_counts};
+	struct reloader *reloader;
+
+	if (reload_start(r, path, &reloader) != 0) {
+		weir_log(WEIR_LOG_ERROR, "reload: out of memory or threads: this server can not");
+		while (signals_wait() == SIGHUP)
+			weir_log(WEIR_LOG_ERROR, "SIGHUP: this server can not reload");
+		return NULL;
+	}
+	reloading.arg = reloader;
+	admin_allow_reload(r->admin, &reloading);
+	notify_ready(r->notify, r->graph);
 	while (signals_wait() == SIGHUP)
-		weir_log(WEIR_LOG_WARN,
-		    "SIGHUP: %s cannot reload its configuration yet; nothing was changed", name);
+		reload_ask(reloader, false, "signal");
+	reload_stop(reloader, r);
+	return reloader;
 }
 
 static int run_admin(struct weir_graph *graph, const char *config, struct admin **admin)
@@ -154,42 +187,66 @@ static int run_export(struct weir_graph *graph, struct otlp **otlp)
 	return rc;
 }
 
+/** From a started graph to the exit code. */
+static int run_serve(struct running *r, const char *path)
+{
+	uint64_t closed = 0;
+
+	run_announce(r->graph, r->admin);
+	struct reloader *reloader = run_until_told(r, path);
+	notify_stopping(r->notify);
+	int rc = run_drain(r->graph);
+	admin_stop(r->admin);
+	r->admin = NULL;
+	if (reloader)
+		closed = reload_end(reloader);
+	otlp_stop(r->otlp);
+	r->otlp = NULL;
+	if (closed > 0)
+		fprintf(stderr, "weir %s: %llu events of earlier configurations ended unfinished\n",
+		    weir_graph_spec(r->graph)->name, (unsigned long long)closed);
+	return closed > 0 ? VERB_FINDING : rc;
+}
+
 /** From a built graph to the exit code. */
-static int run_graph(struct weir_graph *graph, struct notify *notify)
+static int run_graph(struct running *r, const char *path)
 {
 	struct weir_errs errs = {0};
-	struct admin *admin;
-	struct otlp *otlp = NULL;
-	char *config = run_config_json(weir_graph_spec(graph));
 
-	if (run_admin(graph, config, &admin) != 0 || run_export(graph, &otlp) != 0) {
-		admin_stop(admin);
-		free(config);
+	r->config = run_config_json(weir_graph_spec(r->graph));
+	if (run_admin(r->graph, r->config, &r->admin) != 0 || run_export(r->graph, &r->otlp) != 0) {
+		admin_stop(r->admin);
 		return VERB_FINDING;
 	}
 	int rc = VERB_FINDING;
-	int failed = weir_graph_start(graph, &errs);
+	int failed = weir_graph_start(r->graph, &errs);
 	weir_passed_report();
-	if (failed != 0) {
+	if (failed != 0)
 		verb_print_errors(&errs, "Nothing is running.");
-	} else {
-		run_announce(graph, admin);
-		notify_ready(notify, graph);
-		run_until_told(weir_graph_spec(graph)->name);
-		notify_stopping(notify);
-		rc = run_drain(graph);
-	}
-	otlp_stop(otlp);
-	admin_stop(admin);
-	free(config);
+	else
+		rc = run_serve(r, path);
+	otlp_stop(r->otlp);
+	admin_stop(r->admin);
 	return rc;
+}
+
+/** Where the file is whatever the working directory becomes; NULL without memory. */
+static char *run_path(const char *operand)
+{
+	char *folder = *operand == '/' ? strdup("") : getcwd(NULL, 0);
+	char *path = NULL;
+
+	if (folder && asprintf(&path, "%s%s%s", folder, *folder ? "/" : "", operand) < 0)
+		path = NULL;
+	free(folder);
+	return path;
 }
 
 int verb_run(const struct verb *verb, const struct verb_args *args)
 {
 	struct weir_errs errs = {0};
-	struct weir_graph *graph = NULL;
 	struct notify notify;
+	struct running r = {.args = args, .notify = &notify};
 	int rc = VERB_FINDING;
 
 	if (args->check)
@@ -200,13 +257,17 @@ int verb_run(const struct verb *verb, const struct verb_args *args)
 	run_raise_limits();
 	weir_passed_take();
 	notify_init(&notify);
-	if (verb_build(args, &graph, &errs) != 0) {
+	char *path = run_path(args->operand[0]);
+	if (!path || verb_build_values(args, &r.graph, &r.values, &errs) != 0) {
 		verb_print_errors(&errs, "Nothing was started.");
-		graph = NULL;
+		r.graph = NULL;
 	} else {
-		rc = run_graph(graph, &notify);
+		rc = run_graph(&r, path);
 	}
 	notify_end(&notify);
-	weir_graph_free(graph);
+	weir_graph_free(r.graph);
+	free(r.config);
+	free(r.values);
+	free(path);
 	return rc;
 }

@@ -115,21 +115,6 @@ static void forget(struct save *s)
 
 /* ---- the check ---- */
 
-static char *values_of(const struct weir_spec *spec)
-{
-	char *text = NULL;
-	size_t n;
-	FILE *out = open_memstream(&text, &n);
-	int rc = out ? config_values(spec, out) : WEIR_ENOMEM;
-
-	if (out && fclose(out) != 0)
-		rc = WEIR_ENOMEM;
-	if (rc == 0)
-		return text;
-	free(text);
-	return NULL;
-}
-
 /* What `path` means with `sets`; NULL with `errs` filled. */
 static char *meaning(const char *path, const struct save *s, int n_sets, struct weir_errs *errs)
 {
@@ -139,7 +124,7 @@ static char *meaning(const char *path, const struct save *s, int n_sets, struct 
 	if (config_load(path, (const char *const *)s->set, n_sets, &spec, errs) != 0)
 		return NULL;
 	if (weir_spec_check(spec, errs) == 0)
-		text = values_of(spec);
+		text = config_values_text(spec);
 	weir_spec_free(spec);
 	return text;
 }

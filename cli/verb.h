@@ -103,6 +103,15 @@ struct weir_graph;
  */
 int verb_build(const struct verb_args *args, struct weir_graph **graph, struct weir_errs *errs);
 
+/** The same, and *values (may be NULL) is what it means, as config_values_text, the caller's to free. */
+int verb_build_values(
+    const struct verb_args *args, struct weir_graph **graph, char **values, struct weir_errs *errs);
+
+struct json_t;
+
+/** An error as `check -o json` shows it; NULL without memory. */
+struct json_t *verb_error_json(const struct weir_err *err);
+
 /** Print all of `errs` to stderr, how many they are, and `consequence` ("Nothing was started."). */
 void verb_print_errors(const struct weir_errs *errs, const char *consequence);
 
@@ -115,6 +124,8 @@ int verb_describe(const struct verb *verb, const struct verb_args *args);
 int verb_schema(const struct verb *verb, const struct verb_args *args);
 int verb_run(const struct verb *verb, const struct verb_args *args);
 int verb_ps(const struct verb *verb, const struct verb_args *args);
+int verb_reload(const struct verb *verb, const struct verb_args *args);
+int verb_diff(const struct verb *verb, const struct verb_args *args);
 int verb_doctor(const struct verb *verb, const struct verb_args *args);
 int verb_why(const struct verb *verb, const struct verb_args *args);
 int verb_overload(const struct verb *verb, const struct verb_args *args);

@@ -45,10 +45,18 @@ const struct verb verb_table[] = {
     {"graph", "checking", "FILE [-f text|dot|mermaid]", "Draw the stages and links of a server",
 	"weir graph config/servers/static.yaml -f dot | dot -Tsvg > graph.svg", VERB_FORMAT, 1, 1,
 	verb_graph},
+    {"diff", "checking", "FILE OTHER [-o json]",
+	"Say what changes from the configuration FILE to OTHER, and what it takes; for a running "
+	"server see reload --dry-run",
+	"weir diff shop.yaml shop.new.yaml", VERB_JSON, 2, 2, verb_diff},
     {"run", "running", "FILE [--set STAGE.KNOB=VALUE]... [--check]",
 	"Run a server until SIGTERM or Ctrl-C, then let it finish what it has accepted",
 	"weir run config/servers/static.yaml --set disk.threads.max=8", VERB_SET | VERB_CHECK, 1, 1,
 	verb_run},
+    {"reload", "running", "[--dry-run] [--admin URL] [-o json]",
+	"Let a running server read its configuration again; with --dry-run only say what would "
+	"change",
+	"weir reload --dry-run", VERB_JSON | VERB_ADMIN | VERB_DRY_RUN, 0, 0, verb_reload},
     {"doctor", "running", "[--threads] [-o json]",
 	"Say what of this machine would limit a server, and with --threads how many it bears",
 	"weir doctor --threads", VERB_JSON | VERB_THREADS, 0, 0, verb_doctor},

@@ -71,6 +71,9 @@ int config_text(const struct weir_spec *spec, int i, const char **name, char **t
  *  to mean the same. 0 or WEIR_ENOMEM. */
 int config_values(const struct weir_spec *spec, FILE *out);
 
+/** The same as a text, malloc'ed; NULL without memory. */
+char *config_values_text(const struct weir_spec *spec);
+
 /** A knob to be written into a file: of stage `stage`, `knob` as for --set. */
 struct config_change {
 	const char *stage, *knob, *value;

@@ -346,6 +346,21 @@ int config_values(const struct weir_spec *spec, FILE *out)
 	return x.no_memory ? WEIR_ENOMEM : 0;
 }
 
+char *config_values_text(const struct weir_spec *spec)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+	int rc = out ? config_values(spec, out) : WEIR_ENOMEM;
+
+	if (out && fclose(out) != 0)
+		rc = WEIR_ENOMEM;
+	if (rc == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
 int config_said(const struct weir_spec *spec, config_said_fn *fn, void *arg)
 {
 	struct explain x = {.spec = spec, .said = fn, .arg = arg};

@@ -73,6 +73,18 @@ int acts_read(struct acts *a, struct weir_act *out, int n)
 	return i;
 }
 
+void acts_copy(
+    struct acts *to, struct acts *from, void *(*copy)(void *arg, const void *before), void *arg)
+{
+	lock_take(&from->lock);
+	to->total = from->total;
+	for (int i = 0; i < ACTS_SIZE; i++) {
+		to->ring[i] = from->ring[i];
+		to->before[i] = from->before[i] ? copy(arg, from->before[i]) : NULL;
+	}
+	lock_release(&from->lock);
+}
+
 uint64_t acts_total(struct acts *a)
 {
 	lock_take(&a->lock);

@@ -41,6 +41,10 @@ void acts_undone(struct acts *a, uint64_t id);
 /** Copy the newest `n`, newest first; returns how many. */
 int acts_read(struct acts *a, struct weir_act *out, int n);
 
+/** Let `to`, which is empty, go on where `from` is. `copy` makes a `before` of the other ring into one of this, or NULL. */
+void acts_copy(
+    struct acts *to, struct acts *from, void *(*copy)(void *arg, const void *before), void *arg);
+
 uint64_t acts_total(struct acts *a);
 
 #endif

@@ -3,6 +3,7 @@
 #include "control/journal.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/probe.h"
@@ -49,6 +50,14 @@ int journal_read(struct journal *j, struct weir_decision *out, int n)
 		out[i] = j->ring[(j->total - (uint64_t)i) % JOURNAL_SIZE];
 	lock_release(&j->lock);
 	return i;
+}
+
+void journal_copy(struct journal *to, struct journal *from)
+{
+	lock_take(&from->lock);
+	to->total = from->total;
+	memcpy(to->ring, from->ring, sizeof(to->ring));
+	lock_release(&from->lock);
 }
 
 uint64_t journal_total(struct journal *j)

@@ -35,6 +35,9 @@ void journal_outcome(struct journal *j, uint64_t id, enum journal_outcome when, 
 /** Copy the newest `n`, newest first; returns how many. */
 int journal_read(struct journal *j, struct weir_decision *out, int n);
 
+/** Let `to`, which is empty, go on where `from` is: its entries and its numbers. */
+void journal_copy(struct journal *to, struct journal *from);
+
 uint64_t journal_total(struct journal *j);
 
 #endif

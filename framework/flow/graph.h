@@ -49,6 +49,7 @@ struct slowest;
 
 struct weir_graph {
 	struct weir_spec *spec;
+	uint64_t serial; /* in this process, from 1 */
 	int n_stages, n_pools, n_classes;
 	struct weir_stage **stages; /* by id */
 	int *order;                 /* ids, upstream first */
@@ -60,6 +61,7 @@ struct weir_graph {
 	struct lock lock;                         /* effective values in stage specs */
 	struct override *overrides WEIR_GUARDED_BY(lock);
 	bool steerable WEIR_GUARDED_BY(lock); /* running: stages may be paused */
+	bool succeeded WEIR_GUARDED_BY(lock); /* another graph follows: acts are that one's */
 	_Atomic int64_t expires_ns;           /* the earliest end of an override, INT64_MAX: none */
 	struct acts acts;
 	struct lock threads_lock;
@@ -94,6 +96,9 @@ void graph_overload_init(struct weir_graph *g);
 int graph_control_new(struct weir_graph *g);
 /** Free what graph_control_new made; a control thread must have been stopped. */
 void graph_control_free(struct weir_graph *g);
+
+/** Start it; `old` (may be NULL) is the running graph that it follows. As weir_graph_start. */
+int graph_start(struct weir_graph *g, struct weir_graph *old, struct weir_errs *errs);
 
 /** Make what doors need to ask ahead; nothing when no stage has a front policy behind another stage's
  *  queue. 0 or WEIR_ENOMEM. */

@@ -93,6 +93,39 @@ void weir_graph_act_as(const char *name)
 	snprintf(acting, sizeof(acting), "%s", name ? name : "");
 }
 
+int graph_acts_open(const struct weir_graph *g, char *why, size_t size)
+{
+	if (!g->succeeded)
+		return 0;
+	return graph_say(why, size, WEIR_EBUSY,
+	    "the server is changing over to a new configuration: try again in a moment");
+}
+
+/* `before` for graph `arg`: NULL when it has no such stage, or without memory. */
+static void *before_carried(void *arg, const void *before)
+{
+	const struct before *from = before;
+	struct weir_stage *st = from->stage ? graph_twin(arg, from->stage) : NULL;
+	struct before *b = from->stage && !st ? NULL : calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->kind = from->kind;
+	b->stage = st;
+	b->state = from->state;
+	b->knob = from->knob ? strdup(from->knob) : NULL;
+	if ((!from->knob || b->knob) && graph_layers_copy(&b->layers, &from->layers) == 0)
+		return b;
+	free(b->knob);
+	free(b);
+	return NULL;
+}
+
+void graph_acts_carry(struct weir_graph *g, struct weir_graph *old)
+{
+	acts_copy(&g->acts, &old->acts, before_carried, g);
+}
+
 uint64_t graph_act(struct weir_graph *g, const struct weir_act *act, struct before *before)
 {
 	struct weir_act told = *act;
@@ -189,9 +222,11 @@ int weir_graph_undo(struct weir_graph *g, struct weir_act *undone, char *why, si
 	void *before;
 
 	lock_take(&g->lock);
-	int rc = acts_last(&g->acts, &last, &before)
-		     ? take_back(g, &last, before, why, size)
-		     : graph_say(why, size, WEIR_ENOENT, "there is no act left to undo");
+	int rc = graph_acts_open(g, why, size);
+	if (rc == 0)
+		rc = acts_last(&g->acts, &last, &before)
+			 ? take_back(g, &last, before, why, size)
+			 : graph_say(why, size, WEIR_ENOENT, "there is no act left to undo");
 	if (rc == 0)
 		acts_undone(&g->acts, last.id);
 	lock_release(&g->lock);

@@ -82,6 +82,32 @@ void graph_steer_begin(struct weir_graph *g);
 /** All stages run, and from now on none may be paused: a drain comes. */
 void graph_steer_end(struct weir_graph *g);
 
+/** May `st` be steered so? 0, WEIR_EINVAL or WEIR_EBUSY with the sentence in why[size]. */
+int graph_may_steer(const struct weir_graph *g, const struct weir_stage *st, enum weir_steer how,
+    char *why, size_t size) WEIR_REQUIRES(&g->lock);
+
+/** The stage of `g` with the name and type of `st`, NULL when there is none. */
+struct weir_stage *graph_twin(const struct weir_graph *g, const struct weir_stage *st);
+/** Journal and log that `what` of `stage` did not outlast a reload. */
+void graph_dropped(
+    struct weir_graph *g, const char *actor, const char *stage, const char *what, const char *why);
+/** Copy the acts of `old`, so that they can be undone here where the stage is still there. */
+void graph_acts_carry(struct weir_graph *g, struct weir_graph *old) WEIR_REQUIRES(&g->lock);
+/** Override what is overridden in `old`, to whose acts nobody adds. */
+void graph_layers_carry(struct weir_graph *g, struct weir_graph *old) WEIR_REQUIRES(&g->lock);
+/** 0, or WEIR_EBUSY when another graph follows `g`, with the sentence in why[size]. */
+int graph_acts_open(const struct weir_graph *g, char *why, size_t size) WEIR_REQUIRES(&g->lock);
+/** A copy, owned. 0 or WEIR_ENOMEM with nothing in it. */
+int graph_layers_copy(struct layers *to, const struct layers *from);
+
+/** What overrides `knob` of `st`, NULL when nothing does. */
+struct override *graph_override(const struct weir_graph *g, const struct weir_stage *st,
+    const char *knob) WEIR_REQUIRES(&g->lock);
+/** Forget it. */
+void graph_override_drop(struct weir_graph *g, struct override *o) WEIR_REQUIRES(&g->lock);
+/** The effective value, malloc'ed; NULL when there is no such knob or no memory. */
+char *graph_knob_text(struct weir_stage *st, const char *knob);
+
 /** Write a sentence into why[size]; returns `code`. */
 int graph_say(char *why, size_t size, int code, const char *fmt, ...) WEIR_PRINTF(4, 5);
 

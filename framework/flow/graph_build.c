@@ -248,12 +248,14 @@ static int build(struct weir_graph *g, const struct plan *plan, struct weir_errs
 
 static struct weir_graph *graph_alloc(struct weir_spec *spec)
 {
+	static _Atomic uint64_t graphs;
 	struct weir_graph *g = calloc(1, sizeof(*g));
 	pthread_condattr_t attr;
 
 	if (!g)
 		return NULL;
 	g->spec = spec;
+	g->serial = atomic_fetch_add(&graphs, 1) + 1;
 	lock_init(&g->lock);
 	lock_init(&g->threads_lock);
 	graph_acts_init(g);

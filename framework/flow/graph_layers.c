@@ -24,7 +24,7 @@ void graph_layers_free(struct layers *l)
 	*l = (struct layers){0};
 }
 
-static int layers_copy(struct layers *to, const struct layers *from)
+int graph_layers_copy(struct layers *to, const struct layers *from)
 {
 	*to = *from;
 	to->kept = from->kept ? strdup(from->kept) : NULL;
@@ -40,8 +40,8 @@ static const char *effective(const struct override *o, const struct layers *l)
 	return l->brief ? l->brief : l->kept ? l->kept : o->configured;
 }
 
-static struct override *find(const struct weir_graph *g, const struct weir_stage *st,
-    const char *knob) WEIR_REQUIRES(&g->lock)
+struct override *graph_override(
+    const struct weir_graph *g, const struct weir_stage *st, const char *knob)
 {
 	for (struct override *o = g->overrides; o; o = o->next)
 		if (o->stage == st && strcmp(o->knob, knob) == 0)
@@ -50,7 +50,7 @@ static struct override *find(const struct weir_graph *g, const struct weir_stage
 }
 
 /* The text of a knob, malloc'ed; NULL when there is no such knob or no memory. */
-static char *knob_text(struct weir_stage *st, const char *knob)
+char *graph_knob_text(struct weir_stage *st, const char *knob)
 {
 	char *text = malloc(WEIR_VALUE_MAX);
 
@@ -61,7 +61,7 @@ static char *knob_text(struct weir_stage *st, const char *knob)
 	return text;
 }
 
-static void drop(struct weir_graph *g, struct override *o) WEIR_REQUIRES(&g->lock)
+void graph_override_drop(struct weir_graph *g, struct override *o)
 {
 	struct override **at = &g->overrides;
 
@@ -80,7 +80,7 @@ static void drop(struct weir_graph *g, struct override *o) WEIR_REQUIRES(&g->loc
 static struct override *need(struct weir_graph *g, struct weir_stage *st, const char *knob,
     bool *missing) WEIR_REQUIRES(&g->lock)
 {
-	struct override *o = find(g, st, knob);
+	struct override *o = graph_override(g, st, knob);
 	char probe[2];
 
 	*missing = graph_knob_print(st, knob, probe, sizeof(probe)) != 0;
@@ -91,12 +91,12 @@ static struct override *need(struct weir_graph *g, struct weir_stage *st, const 
 		return NULL;
 	o->stage = st;
 	o->knob = strdup(knob);
-	o->configured = knob_text(st, knob);
+	o->configured = graph_knob_text(st, knob);
 	o->next = g->overrides;
 	g->overrides = o;
 	if (o->knob && o->configured)
 		return o;
-	drop(g, o);
+	graph_override_drop(g, o);
 	return NULL;
 }
 
@@ -120,7 +120,7 @@ static struct before *before_of(const struct override *o)
 	b->kind = BEFORE_KNOB;
 	b->stage = o->stage;
 	b->knob = strdup(o->knob);
-	if (b->knob && layers_copy(&b->layers, &o->layers) == 0)
+	if (b->knob && graph_layers_copy(&b->layers, &o->layers) == 0)
 		return b;
 	free(b->knob);
 	free(b);
@@ -167,7 +167,7 @@ static uint64_t done(struct weir_graph *g, struct override *o, const struct weir
 	snprintf(rule, sizeof(rule), "%.40s = %s", o->knob, to);
 	uint64_t id = graph_act_noted(g, act, b, o->stage, rule);
 	if (!o->layers.kept && !o->layers.brief)
-		drop(g, o);
+		graph_override_drop(g, o);
 	schedule(g);
 	return id;
 }
@@ -177,7 +177,7 @@ static uint64_t done(struct weir_graph *g, struct override *o, const struct weir
 /* Let the texts that stay be as the knob prints them, so that 1k and 1000 look the same. */
 static void normalize(struct override *o)
 {
-	char *text = knob_text(o->stage, o->knob);
+	char *text = graph_knob_text(o->stage, o->knob);
 	char **at = o->layers.brief ? &o->layers.brief : &o->layers.kept;
 
 	if (!text)
@@ -241,7 +241,13 @@ int weir_graph_set_for(struct weir_graph *g, const char *stage, const char *knob
 		return graph_say(
 		    why, size, WEIR_EINVAL, "a value may be set for 1 ns to 31 days, or for good");
 	lock_take(&g->lock);
-	struct override *o = need(g, st, knob, &missing);
+	struct override *o = NULL;
+	rc = graph_acts_open(g, why, size);
+	if (rc != 0) {
+		lock_release(&g->lock);
+		return rc;
+	}
+	o = need(g, st, knob, &missing);
 	if (o)
 		rc = set_locked(g, o, value, for_ns, why, size);
 	else if (missing) /* it says why */
@@ -249,7 +255,7 @@ int weir_graph_set_for(struct weir_graph *g, const char *stage, const char *knob
 	else
 		rc = graph_say(why, size, WEIR_ENOMEM, "out of memory");
 	if (o && rc != 0 && !o->layers.kept && !o->layers.brief)
-		drop(g, o);
+		graph_override_drop(g, o);
 	lock_release(&g->lock);
 	return rc;
 }
@@ -266,7 +272,7 @@ static int unset_locked(struct weir_graph *g, struct weir_stage *st, const char 
     size_t size) WEIR_REQUIRES(&g->lock)
 {
 	struct weir_act act = {.actor = "operator", .what = "unset"};
-	struct override *o = find(g, st, knob);
+	struct override *o = graph_override(g, st, knob);
 	struct layers none = {0};
 	char probe[2];
 
@@ -295,7 +301,9 @@ int weir_graph_unset(
 	if (!st)
 		return WEIR_ENOENT;
 	lock_take(&g->lock);
-	int rc = unset_locked(g, st, knob, why, size);
+	int rc = graph_acts_open(g, why, size);
+	if (rc == 0)
+		rc = unset_locked(g, st, knob, why, size);
 	lock_release(&g->lock);
 	return rc;
 }
@@ -307,9 +315,9 @@ int graph_layers_restore(
 	struct override *o = need(g, b->stage, b->knob, &missing);
 	struct layers l;
 
-	if (!o || layers_copy(&l, &b->layers) != 0) {
+	if (!o || graph_layers_copy(&l, &b->layers) != 0) {
 		if (o && !o->layers.kept && !o->layers.brief)
-			drop(g, o);
+			graph_override_drop(g, o);
 		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
 	}
 	if (l.brief && l.until_ns <= clock_now_ns()) { /* its time was over meanwhile */
@@ -319,7 +327,7 @@ int graph_layers_restore(
 	int rc = put(o, &l, act, why, size);
 	graph_layers_free(&l);
 	if (!o->layers.kept && !o->layers.brief)
-		drop(g, o);
+		graph_override_drop(g, o);
 	schedule(g);
 	return rc;
 }
@@ -377,6 +385,68 @@ void graph_expire(struct weir_graph *g, int64_t now_ns)
 	lock_release(&g->lock);
 }
 
+/* ---- following another graph ---- */
+
+/* Override the knob of `st` as `from` does in the graph before. 0, also when there is nothing to do: the file says so now. */
+static int carry(struct weir_graph *g, struct weir_stage *st, const struct override *from,
+    char *why, size_t size) WEIR_REQUIRES(&g->lock)
+{
+	struct weir_act ignored = {0};
+	struct layers l = {0};
+	bool missing;
+	struct override *o = need(g, st, from->knob, &missing);
+	int rc = missing                                           ? WEIR_ENOENT
+		 : !o || graph_layers_copy(&l, &from->layers) != 0 ? WEIR_ENOMEM
+								   : 0;
+
+	if (rc != 0)
+		graph_say(
+		    why, size, rc, missing ? "there is no such knob any more" : "out of memory");
+	else if (l.brief || strcmp(l.kept, o->configured) != 0)
+		rc = put(o, &l, &ignored, why, size);
+	graph_layers_free(&l);
+	if (o && !o->layers.kept && !o->layers.brief)
+		graph_override_drop(g, o);
+	return rc;
+}
+
+/* One pass; bounds that belong together may need two. Returns whether something was carried. */
+static bool carry_pass(struct weir_graph *g, const struct weir_graph *old, bool *done, bool say)
+    WEIR_REQUIRES(&g->lock)
+{
+	bool moved = false;
+	int i = 0;
+
+	for (const struct override *o = old->overrides; o; o = o->next, i++) {
+		struct weir_stage *st = graph_twin(g, o->stage);
+		char why[192] = "there is no such stage any more";
+		if (done[i])
+			continue;
+		done[i] = st && carry(g, st, o, why, sizeof(why)) == 0;
+		moved |= done[i];
+		if (!done[i] && say)
+			graph_dropped(g, "reload", o->stage->name, o->knob, why);
+	}
+	return moved;
+}
+
+void graph_layers_carry(struct weir_graph *g, struct weir_graph *old)
+{
+	int n = 0;
+
+	lock_take(&old->lock);
+	for (const struct override *o = old->overrides; o; o = o->next)
+		n++;
+	bool *done = calloc((size_t)n + 1, sizeof(*done));
+	while (done && carry_pass(g, old, done, false))
+		continue;
+	if (done)
+		carry_pass(g, old, done, true);
+	lock_release(&old->lock);
+	free(done);
+	schedule(g);
+}
+
 /* ---- reading ---- */
 
 int weir_graph_layers(
@@ -389,7 +459,7 @@ int weir_graph_layers(
 		return WEIR_ENOENT;
 	struct weir_graph *g = st->graph; /* a lock inside is all that changes */
 	lock_take(&g->lock);
-	const struct override *o = find(g, st, knob);
+	const struct override *o = graph_override(g, st, knob);
 	int rc = 0;
 	if (o) {
 		out->overridden = true;

@@ -50,12 +50,14 @@ int weir_graph_set_overload(struct weir_graph *g, enum weir_admission_mode mode)
 	if ((int)mode < WEIR_ADMISSION_OFF || (int)mode > WEIR_ADMISSION_ENFORCE)
 		return WEIR_EINVAL;
 	lock_take(&g->lock);
-	int before = atomic_load(&g->overload_mode);
-	graph_overload_turn(g, (int)mode);
-	graph_overload_note(g, before, (int)mode, &act);
-	graph_act_overload(g, &act, before);
+	int before = atomic_load(&g->overload_mode), rc = g->succeeded ? WEIR_EBUSY : 0;
+	if (rc == 0) {
+		graph_overload_turn(g, (int)mode);
+		graph_overload_note(g, before, (int)mode, &act);
+		graph_act_overload(g, &act, before);
+	}
 	lock_release(&g->lock);
-	return 0;
+	return rc;
 }
 
 enum weir_admission_mode weir_graph_overload(const struct weir_graph *g)

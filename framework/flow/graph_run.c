@@ -203,6 +203,14 @@ static void enter_drain(struct weir_graph *g, int64_t until_ns)
 	g->drain_thread = NULL;
 }
 
+/* Beside a graph that runs: nothing may come in before it is sure that every stage starts. */
+static void hold_sources(struct weir_graph *g)
+{
+	for (int i = 0; i < g->n_stages; i++)
+		if (is_source(g->stages[i]) && g->stages[i]->ops->pause)
+			g->stages[i]->ops->pause(g->stages[i], true);
+}
+
 static int start_sources(struct weir_graph *g, struct weir_errs *errs, int *n_started)
 {
 	for (int k = g->n_stages; k-- > 0;) {
@@ -238,12 +246,13 @@ static void abort_start(struct weir_graph *g, int n_started)
 	atomic_store(&g->phase, GRAPH_DRAINED);
 }
 
-int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)
+int graph_start(struct weir_graph *g, struct weir_graph *old, struct weir_errs *errs)
 {
 	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_BUILT);
 	if (thread_spare_new(g, "drain", &g->drain_thread) != 0)
 		return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
-	int64_t now_ns = clock_now_ns();
+	/* Who follows has the age of the first one: shed ids and uptimes go on. */
+	int64_t now_ns = old ? atomic_load(&old->started_ns) : clock_now_ns();
 	atomic_store(&g->started_ns, now_ns);
 	for (int i = 0; i < g->n_stages; i++)
 		g->stages[i]->sink.started_ns = now_ns;
@@ -251,6 +260,8 @@ int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)
 	atomic_store(&g->phase, GRAPH_RUNNING);
 	for (int i = 0; i < g->n_pools; i++)
 		pool_start(g->pools[i]); /* what could not be made, control makes later */
+	if (old)
+		hold_sources(g);
 	int n_started = 0, rc = control_start(g->control);
 	if (rc != 0)
 		weir_errs_add(errs, NULL, rc, NULL, "the control thread could not be created");
@@ -261,6 +272,11 @@ int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)
 	else
 		graph_steer_begin(g);
 	return rc;
+}
+
+int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)
+{
+	return graph_start(g, NULL, errs);
 }
 
 void weir_graph_drain(struct weir_graph *g, int64_t grace_ns, struct weir_drain_report *report)

@@ -47,19 +47,23 @@ void graph_steer_end(struct weir_graph *g)
 		struct weir_stage *st = g->stages[g->order[k]];
 		int how = atomic_load(&st->steer);
 		struct weir_act act = {.actor = "drain", .what = "resume"};
-		if (how == WEIR_STEER_RUN)
+		bool source = st->ops->flags & WEIR_STAGE_SOURCE;
+		if (how == WEIR_STEER_RUN ||
+		    (source && st->successor)) /* that one is paused, too */
 			continue;
 		graph_cut(act.target, sizeof(act.target), st->name);
 		graph_cut(act.from, sizeof(act.from), graph_steer_word(how));
 		graph_cut(act.to, sizeof(act.to), graph_steer_word(WEIR_STEER_RUN));
 		graph_steer_turn(st, WEIR_STEER_RUN);
-		graph_act_noted(g, &act, NULL, st, "the server stops: every stage runs");
+		graph_act_noted(g, &act, NULL, st,
+		    g->succeeded ? "what is in this graph ends: every stage runs"
+				 : "the server stops: every stage runs");
 	}
 	lock_release(&g->lock);
 }
 
-static int check(const struct weir_graph *g, const struct weir_stage *st, enum weir_steer how,
-    char *why, size_t size) WEIR_REQUIRES(&g->lock)
+int graph_may_steer(const struct weir_graph *g, const struct weir_stage *st, enum weir_steer how,
+    char *why, size_t size)
 {
 	const char *word = how == WEIR_STEER_DRAIN ? "drained" : "paused";
 
@@ -83,7 +87,7 @@ static int check(const struct weir_graph *g, const struct weir_stage *st, enum w
 	if (!g->steerable)
 		return graph_say(
 		    why, size, WEIR_EBUSY, "the server is not running, or is stopping");
-	return 0;
+	return graph_acts_open(g, why, size);
 }
 
 static void record(struct weir_graph *g, struct weir_stage *st, int before, int how)
@@ -123,7 +127,7 @@ int weir_graph_steer(
 		return WEIR_ENOENT;
 	WEIR_ASSERT(how >= WEIR_STEER_RUN && how <= WEIR_STEER_DRAIN);
 	lock_take(&g->lock);
-	int rc = check(g, st, how, why, size), before = atomic_load(&st->steer);
+	int rc = graph_may_steer(g, st, how, why, size), before = atomic_load(&st->steer);
 	if (rc == 0 && before != (int)how) {
 		graph_steer_turn(st, how);
 		record(g, st, before, how);

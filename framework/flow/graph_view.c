@@ -316,6 +316,7 @@ int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
 	v->name = g->spec->name;
 	v->now_ns = clock_now_ns();
 	v->wall_ns = clock_wall_ns();
+	v->serial = g->serial;
 	v->started_ns = atomic_load(&g->started_ns);
 	v->ready = phase == GRAPH_RUNNING;
 	v->draining = phase == GRAPH_DRAINING;

@@ -38,6 +38,10 @@ struct weir_stage {
 	struct weir_stage_spec *spec; /* the graph's copy: effective values; under graph->lock */
 	struct pool *pool;            /* NULL for sources and inline stages */
 	const struct weir_event_type *type; /* of the events that come in; NULL when any */
+	struct weir_stage *predecessor;     /* while the graph is started by weir_graph_succeed */
+	struct weir_stage
+	    *successor; /* set before the drain, when one follows; constant from then on */
+	bool unchanged; /* predecessor and all it leads to are as here, but for live knobs */
 	int id, depth;
 	int n_outlets;
 	struct outlet *outlets;

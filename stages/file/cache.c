@@ -215,12 +215,28 @@ static int cache_init(struct weir_stage *st, struct weir_err *err)
 	return 0;
 }
 
+/* Over a reload the objects stay, if all that made them does. Nothing has been handled here yet. */
+static int cache_start(struct weir_stage *st, struct weir_err *err)
+{
+	struct cache_state *state = weir_state(st);
+	bool unchanged = false;
+	const struct weir_stage *old = weir_predecessor(st, &unchanged);
+
+	(void)err;
+	if (!old || !unchanged)
+		return 0;
+	const struct cache_state *had = weir_state(old);
+	cache_table_put(state->table);
+	state->table = state->flights.table = cache_table_hold(had->table);
+	return 0;
+}
+
 static void cache_fini(struct weir_stage *st)
 {
 	struct cache_state *state = weir_state(st);
 
 	flights_fini(&state->flights);
-	cache_table_free(state->table);
+	cache_table_put(state->table);
 }
 
 /* Requests for one path make a cohort. */
@@ -313,6 +329,7 @@ const struct weir_stage_ops weir_stage_file_cache = {
     .metrics = cache_metrics,
     .state_size = sizeof(struct cache_state),
     .init = cache_init,
+    .start = cache_start,
     .handle = cache_handle,
     .stop = cache_fetch_stop,
     .fini = cache_fini,

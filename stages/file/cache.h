@@ -33,7 +33,8 @@ struct cache_conf {
 };
 
 struct cache_state {
-	struct cache_table *table;
+	struct cache_table *table;                  /* one reference; set before the first event */
+	_Atomic int64_t shown_bytes, shown_objects; /* what the gauges of this stage say */
 	struct cache_flights flights;
 };
 

@@ -20,10 +20,15 @@ static int64_t clock_ns(void)
 	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
 }
 
+/* The gauges follow what the table holds, which another cache, before or after a reload, may share. */
 static void count_change(struct weir_stage *st, const struct cache_change *change)
 {
-	weir_count(st, CACHE_BYTES, change->bytes);
-	weir_count(st, CACHE_OBJECTS, change->objects);
+	struct cache_state *state = weir_state(st);
+
+	weir_count(st, CACHE_BYTES,
+	    change->bytes_now - atomic_exchange(&state->shown_bytes, change->bytes_now));
+	weir_count(st, CACHE_OBJECTS,
+	    change->objects_now - atomic_exchange(&state->shown_objects, change->objects_now));
 	weir_count(st, CACHE_EVICTIONS, change->evicted);
 }
 

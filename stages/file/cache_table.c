@@ -37,12 +37,14 @@ struct cache_table {
 	struct cds_lfht *hash;
 	int64_t size_bytes;
 	struct cache_account *account;
+	atomic_int refs;
 
 	WEIR_ALIGNED pthread_mutex_t lock;
 	struct cache_object *newest WEIR_GUARDED_BY(lock);
 	struct cache_object *oldest WEIR_GUARDED_BY(lock);
 	struct cache_object *hand WEIR_GUARDED_BY(lock); /* next to look at; NULL: the oldest */
 	int64_t bytes WEIR_GUARDED_BY(lock);
+	int64_t objects WEIR_GUARDED_BY(lock);
 };
 
 char cache_rcu_epoch;
@@ -91,6 +93,7 @@ int cache_table_new(int64_t size_bytes, struct cache_table **table)
 		return WEIR_ENOMEM;
 	}
 	atomic_init(&t->account->refs, 1);
+	atomic_init(&t->refs, 1);
 	pthread_mutex_init(&t->lock, NULL);
 	start_reclaimer();
 	*table = t;
@@ -166,6 +169,7 @@ static void forget(struct cache_table *t, struct cache_object *o, struct leavers
 	atomic_fetch_add_explicit(&t->account->pinned_bytes, o->charge_bytes, memory_order_relaxed);
 	change->bytes -= o->charge_bytes;
 	change->objects--;
+	t->objects--;
 	o->older = gone->first;
 	gone->first = o;
 }
@@ -236,6 +240,7 @@ static void link_object(struct cache_table *t, struct cache_object *o, struct le
 	t->bytes += o->charge_bytes;
 	change->bytes += o->charge_bytes;
 	change->objects++;
+	t->objects++;
 }
 
 /* The newcomer stays outside; what it would have replaced is out of date all the same. */
@@ -256,7 +261,7 @@ void cache_table_insert(struct cache_table *t, struct cache_object *o, struct ca
 {
 	struct leavers gone = {NULL};
 
-	*change = (struct cache_change){0, 0, 0};
+	*change = (struct cache_change){0};
 	pthread_mutex_lock(&t->lock);
 	if (fits(t, o)) {
 		/* Room first: the newcomer must not be its own victim. */
@@ -268,14 +273,22 @@ void cache_table_insert(struct cache_table *t, struct cache_object *o, struct ca
 	} else {
 		drop_like(t, o, &gone, change);
 	}
+	change->bytes_now = t->bytes;
+	change->objects_now = t->objects;
 	pthread_mutex_unlock(&t->lock);
 	reclaim_later(&gone);
 }
 
-void cache_table_free(struct cache_table *t)
+struct cache_table *cache_table_hold(struct cache_table *t)
+{
+	atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+	return t;
+}
+
+static void free_table(struct cache_table *t)
 {
 	struct leavers gone = {NULL};
-	struct cache_change change = {0, 0, 0};
+	struct cache_change change = {0};
 	bool borrowed = cache_rcu_borrow();
 
 	while (t->oldest)
@@ -292,4 +305,10 @@ void cache_table_free(struct cache_table *t)
 	if (atomic_fetch_sub_explicit(&t->account->refs, 1, memory_order_acq_rel) == 1)
 		free(t->account);
 	free(t);
+}
+
+void cache_table_put(struct cache_table *t)
+{
+	if (t && atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) == 1)
+		free_table(t);
 }

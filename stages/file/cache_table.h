@@ -11,7 +11,8 @@
  * | cache_table_new     | main                                                | no         |
  * | cache_table_find    | any registered, at once, inside a read section      | no         |
  * | cache_table_insert  | any registered, at once, outside read sections      | on writers |
- * | cache_table_free    | main; no other call runs any more                   | yes        |
+ * | cache_table_hold    | any that has a reference                            | no         |
+ * | cache_table_put     | any, outside read sections; none of the graph's     | yes        |
  */
 #ifndef WEIR_STAGES_FILE_CACHE_TABLE_H
 #define WEIR_STAGES_FILE_CACHE_TABLE_H
@@ -22,11 +23,12 @@ struct cache_table;
 
 /** What a change did, for gauges and counters. */
 struct cache_change {
-	int64_t bytes, objects; /* more, or fewer, in the table */
-	int64_t evicted;        /* pushed out to make room */
+	int64_t bytes, objects;         /* more, or fewer, in the table */
+	int64_t evicted;                /* pushed out to make room */
+	int64_t bytes_now, objects_now; /* in the table afterwards */
 };
 
-/** A table for at most `size_bytes` of objects. 0 or WEIR_ENOMEM. */
+/** A table for at most `size_bytes` of objects, with one reference. 0 or WEIR_ENOMEM. */
 int cache_table_new(int64_t size_bytes, struct cache_table **table);
 
 /** The object under `key`, with a reference for the caller, or NULL. Marks it as used. */
@@ -36,7 +38,11 @@ struct cache_object *cache_table_find(struct cache_table *t, uint64_t hash, stru
  *  The caller keeps its reference. When it cannot fit it stays outside, and the old one leaves. */
 void cache_table_insert(struct cache_table *t, struct cache_object *o, struct cache_change *change);
 
-/** Drop all objects; what responses still use is freed with the last of them. */
-void cache_table_free(struct cache_table *t);
+/** One more reference: a cache that follows another one over a reload. Returns `t`. */
+struct cache_table *cache_table_hold(struct cache_table *t);
+
+/** Give up a reference; nobody who used it through this one does any more. The last one drops all objects; what
+ *  responses still use is freed with the last of them. */
+void cache_table_put(struct cache_table *t);
 
 #endif

@@ -19,6 +19,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "http/heir.h"
 #include "http/listen.h"
 
 #define NS_PER_S 1000000000LL
@@ -255,47 +256,77 @@ static void register_conn(struct conn *c)
 	io->conns = c;
 	io->n_conns++;
 	io->count[SERVER_CONNECTIONS]++;
-	io->count[SERVER_ACCEPTED]++;
 	atomic_fetch_add_explicit(&io->srv->connections, 1, memory_order_relaxed);
+}
+
+/* A connection that is watched and idle; NULL without memory, and `fd` stays the caller's. */
+static struct conn *conn_new(struct http_io *io, int fd)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->io = io;
+	c->watch = (struct weir_watch){.ready = on_ready, .fd = fd};
+	c->timer.fire = timer_fired;
+	c->last = &c->first;
+	if (weir_loop_add(io->loop, &c->watch, CONN_EVENTS) != 0) {
+		free(c);
+		return NULL;
+	}
+	register_conn(c);
+	begin_wait(c, WAIT_IDLE);
+	return c;
 }
 
 void conn_open(struct http_io *io, int fd, const struct sockaddr_storage *addr, bool refuse)
 {
-	struct conn *c = calloc(1, sizeof(*c));
+	struct conn *c = conn_new(io, fd);
 
 	if (!c) {
 		close(fd);
 		return;
 	}
-	c->io = io;
-	c->watch = (struct weir_watch){.ready = on_ready, .fd = fd};
-	c->timer.fire = timer_fired;
-	c->last = &c->first;
+	io->count[SERVER_ACCEPTED]++;
 	memcpy(c->id, &io->next_id, sizeof(c->id));
 	io->next_id++;
 	name_peer(c, addr);
-	if (weir_loop_add(io->loop, &c->watch, CONN_EVENTS) != 0) {
-		close(fd);
-		free(c);
-		return;
-	}
-	register_conn(c);
-	begin_wait(c, WAIT_IDLE);
 	if (refuse) {
 		io->count[SERVER_REFUSED]++;
 		conn_refuse(c, 503, "too many connections");
 	}
 	conn_settle(c);
+	if (heir_leaving(io))
+		heir_take_leave(c);
 }
 
-void conn_close(struct conn *c)
+void conn_past(const struct conn *c, struct conn_past *past)
+{
+	past->requests = c->requests;
+	past->peer_n = c->peer_n;
+	memcpy(past->id, c->id, sizeof(past->id));
+	memcpy(past->peer, c->peer, sizeof(past->peer));
+}
+
+struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past)
+{
+	struct conn *c = conn_new(io, fd);
+
+	if (!c)
+		return NULL;
+	c->requests = past->requests;
+	c->peer_n = past->peer_n;
+	memcpy(c->id, past->id, sizeof(c->id));
+	memcpy(c->peer, past->peer, sizeof(c->peer));
+	return c;
+}
+
+int conn_detach(struct conn *c)
 {
 	struct http_io *io = c->io;
+	int fd = c->watch.fd;
 
-	if (!conn_is_open(c))
-		return;
 	weir_loop_del(io->loop, &c->watch);
-	close(c->watch.fd);
 	c->watch.fd = -1;
 	weir_timer_cancel(io->loop, &c->timer);
 	wait_list_leave(c);
@@ -307,6 +338,13 @@ void conn_close(struct conn *c)
 	atomic_fetch_sub_explicit(&io->srv->connections, 1, memory_order_relaxed);
 	listen_room(io);
 	conn_make_ready(c);
+	return fd;
+}
+
+void conn_close(struct conn *c)
+{
+	if (conn_is_open(c))
+		close(conn_detach(c));
 }
 
 void conn_reap(struct conn *c)

@@ -63,6 +63,20 @@ struct conn {
 
 /** Take over the accepted socket `fd`. `refuse`: answer 503 and close. On failure closes it. */
 void conn_open(struct http_io *io, int fd, const struct sockaddr_storage *addr, bool refuse);
+/** What of a connection outlasts a reload. */
+struct conn_past {
+	uint32_t requests; /* so far */
+	char id[8];
+	uint8_t peer_n;
+	char peer[INET6_ADDRSTRLEN];
+};
+
+/** Tell it of `c`. */
+void conn_past(const struct conn *c, struct conn_past *past);
+/** Take over `fd` with its past; NULL without memory, and the descriptor stays the caller's. The caller settles it. */
+struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past);
+/** As conn_close, but the descriptor becomes the caller's, who gets it. `c` must be open. */
+int conn_detach(struct conn *c);
 /** Close the socket. Legal twice; `c` is good until the end of the turn. */
 void conn_close(struct conn *c);
 /** Free a closed connection whose requests are home. */

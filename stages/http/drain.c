@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "http/conn.h"
+#include "http/heir.h"
 #include "http/listen.h"
 
 #define NS_PER_S 1000000000LL
@@ -43,7 +44,7 @@ static int64_t now_ns(void)
 static void tell_threads(struct http_server *srv, enum server_phase phase)
 {
 	atomic_store_explicit(
-	    &srv->phase, phase, memory_order_release); /* partner: io_check_drain */
+	    &srv->phase, phase, memory_order_release); /* partner: io_follow_drain */
 	for (int i = 0; i < srv->n_io; i++)
 		weir_loop_wake(srv->io[i]->loop);
 }
@@ -106,8 +107,16 @@ static void end_linger(struct weir_loop *loop, struct weir_timer *t)
 
 static void begin_drain(struct http_io *io)
 {
+	struct weir_stage *heir = weir_successor(io->stage);
+
+	if (!heir) /* a start that failed behind ours: what came meanwhile is the running server's */
+		heir = weir_predecessor(io->stage, NULL);
 	io->phase = SERVER_DRAINING;
+	if (heir)
+		listen_leave(io);
 	listen_drain(io);
+	if (heir)
+		heir_leave(io, weir_state(heir));
 	io->linger_timer.fire = end_linger;
 	weir_timer_set(io->loop, &io->linger_timer, atomic_load(&io->srv->linger_until_ns));
 }
@@ -128,7 +137,7 @@ static void close_now(struct http_io *io)
 	report(io, SERVER_CLOSED);
 }
 
-void io_check_drain(struct http_io *io)
+void io_follow_drain(struct http_io *io)
 {
 	/* Partner: tell_threads. */
 	enum server_phase phase = atomic_load_explicit(&io->srv->phase, memory_order_acquire);
@@ -139,7 +148,11 @@ void io_check_drain(struct http_io *io)
 		begin_drain(io);
 	if (phase == SERVER_CLOSED && io->phase != SERVER_CLOSED)
 		close_now(io);
-	if (io->drained || io->n_conns > 0)
+}
+
+void io_report_drained(struct http_io *io)
+{
+	if (WEIR_LIKELY(io->phase == SERVER_RUNNING) || io->drained || io->n_conns > 0)
 		return;
 	/* Nobody is here: who is still in the backlog is the only one to wait for. */
 	listen_close(io);

@@ -23,6 +23,7 @@
 #include "http/conn.h"
 #include "http/drain.h"
 #include "http/guard.h"
+#include "http/heir.h"
 #include "http/listen.h"
 #include "http/pause.h"
 #include "http/wire.h"
@@ -38,6 +39,7 @@ static int io_start(struct weir_loop *loop)
 
 	io->loop = loop;
 	io_touch(io);
+	pause_begin(io);
 	return listen_watch(io);
 }
 
@@ -70,8 +72,10 @@ static void io_turn_end(struct weir_loop *loop)
 	struct http_io *io = weir_loop_data(loop);
 
 	pause_check(io); /* first: what it lets parse may be refused, and ready, at once */
+	heir_adopt(io);  /* likewise */
+	io_follow_drain(io);
 	run_ready(io);
-	io_check_drain(io);
+	io_report_drained(io);
 	publish_counts(io);
 	weir_loop_expect(loop, io->in_graph);
 }
@@ -212,6 +216,7 @@ static void close_all(struct http_server *srv)
 			weir_loop_join(io->loop);
 		io->loop = NULL;
 		listen_close(io);
+		heir_fini(io);
 		free(io);
 	}
 	srv->n_io = srv->n_addresses = 0;

@@ -36,6 +36,7 @@
 
 #include "http/address.h"
 #include "http/conn.h"
+#include "http/heir.h"
 
 /* Accepts per turn and listener, so that a flood does not hold up open connections: a guess. */
 #define ACCEPT_RUN 64
@@ -125,53 +126,94 @@ static uint16_t port_of(int fd)
 	return getsockname(fd, (struct sockaddr *)&addr, &n) == 0 ? ntohs(addr.sin6_port) : 0;
 }
 
-/* The socket of I/O thread `i`: one that was passed, while there are more of that address, else another
- * descriptor of `first`, the first one of them. -1 with errno. */
+/* The socket of I/O thread `i` of those that share one: one that was passed, while there are more of that address, else
+ * another descriptor of `first`, the first one of them. -1 with errno. */
 static int passed_socket(const struct address *a, int first, int i)
 {
 	int one = 1;
 	int fd = i == 0 ? first : weir_passed_socket((const struct sockaddr *)&a->addr);
 
-	if (fd == -1)
+	if (fd == -1 && first != -1)
 		fd = fcntl(first, F_DUPFD_CLOEXEC, 0);
 	if (fd != -1)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	return fd;
 }
 
-/* Bind one address for every I/O thread; port 0 is settled by the first. */
+/* Sockets at one address, some of which are there already. */
+struct sockets {
+	int fd[SERVER_IO_MAX];
+	int n;       /* so many are there */
+	bool shared; /* with the server that this one follows */
+	bool passed; /* of a service manager */
+};
+
+/* Those that the server has which this one follows, else one that was passed. 0, or -1 with errno. */
+static int find_sockets(struct http_server *srv, const struct address *a, struct sockets *s)
+{
+	*s = (struct sockets){0};
+	s->n = heir_sockets(srv, a, s->fd, &s->passed);
+	s->shared = s->n > 0;
+	if (s->n != 0)
+		return s->n < 0 ? -1 : 0;
+	s->fd[0] = passed_socket(a, weir_passed_socket((const struct sockaddr *)&a->addr), 0);
+	s->passed = s->fd[0] != -1;
+	s->n = s->passed;
+	return s->passed ? 0 : probe(a);
+}
+
+/* The socket of I/O thread `i`. SO_REUSEPORT even for one: a reload may add threads. */
+static int nth_socket(const struct address *a, const struct sockets *s, int i)
+{
+	if (i < s->n)
+		return s->fd[i];
+	return s->passed ? passed_socket(a, s->fd[0], i) : open_socket(a, true);
+}
+
+/* Bind one address for every I/O thread; port 0 is settled by the first. What was found and not used yet is closed on
+ * failure, the rest by listen_close. */
 static int bind_address(
     struct http_server *srv, const char *text, int backlog, struct weir_err *err)
 {
 	struct address a;
-	int rc = http_address_parse(text, &a, err);
+	struct sockets s;
+	int rc = http_address_parse(text, &a, err), i;
+	bool ok = true;
 
 	if (rc != 0)
 		return rc;
-	int passed = weir_passed_socket((const struct sockaddr *)&a.addr);
-	if (passed == -1 && probe(&a) == -1)
+	if (find_sockets(srv, &a, &s) == -1)
 		return bind_failed(err, text);
-	for (int i = 0; i < srv->n_io; i++) {
-		struct http_io *io = srv->io[i];
-		int fd =
-		    passed == -1 ? open_socket(&a, srv->n_io > 1) : passed_socket(&a, passed, i);
-		if (fd == -1)
-			return bind_failed(err, text);
-		io->listener[io->n_listeners].passed = passed != -1;
+	for (i = 0; (i < srv->n_io || i < s.n) && ok; i++) {
+		struct http_io *io = srv->io[i % srv->n_io];
+		int fd = nth_socket(&a, &s, i);
+		if (fd == -1) {
+			ok = false;
+			break;
+		}
+		io->listener[io->n_listeners].passed = s.passed;
+		io->listener[io->n_listeners].shared = s.shared && i < s.n;
+		io->listener[io->n_listeners].address = (uint8_t)srv->n_addresses;
 		io->listener[io->n_listeners++].watch.fd = fd;
-		if (listen(fd, backlog) == -1)
-			return bind_failed(err, text);
+		ok = listen(fd, backlog) == 0;
 		srv->port[srv->n_addresses] = port_of(fd);
 		set_port(&a, srv->port[srv->n_addresses]);
 	}
-	srv->n_addresses++;
-	return 0;
+	if (ok) {
+		srv->n_addresses++;
+		return 0;
+	}
+	bind_failed(err, text);
+	for (; i < s.n; i++)
+		close(s.fd[i]);
+	return err->code;
 }
 
 int listen_bind(struct http_server *srv, const struct http_conf *conf, struct weir_err *err)
 {
 	int rc = 0;
 
+	heir_begin(srv);
 	for (int i = 0; i < conf->listen.n && rc == 0; i++)
 		rc = bind_address(srv, conf->listen.items[i], (int)conf->backlog, err);
 	return rc;
@@ -362,7 +404,7 @@ int listen_watch(struct http_io *io)
 		struct listener *l = &io->listener[i];
 		l->io = io;
 		l->watch.ready = on_ready;
-		if (!watch_one(io, l))
+		if (!io->paused && !watch_one(io, l))
 			return WEIR_ESYS;
 	}
 	io->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -386,9 +428,25 @@ void listen_drain(struct http_io *io)
 
 	/* Where it is refused, the race described above stays, rarely hit. */
 	for (int i = 0; i < io->n_listeners; i++)
-		if (!io->listener[i].passed)
+		if (!io->listener[i].passed && io->listener[i].watch.fd != -1)
 			setsockopt(io->listener[i].watch.fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter,
 			    sizeof(filter));
+}
+
+static void close_listener(struct http_io *io, struct listener *l)
+{
+	if (l->watched)
+		weir_loop_del(io->loop, &l->watch);
+	l->watched = false;
+	close(l->watch.fd);
+	l->watch.fd = -1;
+}
+
+void listen_leave(struct http_io *io)
+{
+	for (int i = 0; i < io->n_listeners; i++)
+		if (io->listener[i].shared && io->listener[i].watch.fd != -1)
+			close_listener(io, &io->listener[i]);
 }
 
 void listen_close(struct http_io *io)
@@ -400,11 +458,7 @@ void listen_close(struct http_io *io)
 		if (io->loop)
 			while (accept_run(io, l->watch.fd, ACCEPT_RUN) == ACCEPT_RUN)
 				continue;
-		if (l->watched)
-			weir_loop_del(io->loop, &l->watch);
-		l->watched = false;
-		close(l->watch.fd);
-		l->watch.fd = -1;
+		close_listener(io, l);
 	}
 	if (io->loop)
 		weir_timer_cancel(io->loop, &io->accept_timer);

@@ -27,6 +27,9 @@ void listen_pause(struct http_io *io);
  */
 void listen_drain(struct http_io *io);
 
+/** Close the listeners that an heir has, too: what is in their backlog is its to accept. */
+void listen_leave(struct http_io *io);
+
 /** Accept what is left in the backlog, close the listeners. Legal twice. */
 void listen_close(struct http_io *io);
 

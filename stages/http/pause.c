@@ -24,6 +24,13 @@ static void say_seen(struct http_io *io, bool paused)
 	pthread_mutex_unlock(&io->srv->lock);
 }
 
+void pause_begin(struct http_io *io)
+{
+	io->paused = atomic_load_explicit(&io->srv->paused, memory_order_acquire);
+	if (io->paused)
+		say_seen(io, true);
+}
+
 void pause_check(struct http_io *io)
 {
 	/* Partner: pause_server. */

@@ -9,6 +9,9 @@
  *  from the end of what keeps it. Whoever acts, but no I/O thread. */
 void pause_server(struct weir_stage *st, bool paused);
 
+/** The I/O thread starts, perhaps paused. */
+void pause_begin(struct http_io *io);
+
 /** Obey what was said last. The I/O thread, at the end of each turn: a load when nothing is new. */
 void pause_check(struct http_io *io);
 

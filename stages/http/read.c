@@ -13,12 +13,15 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "http/heir.h"
 #include "http/wire.h"
 
 bool conn_wants_read(const struct conn *c)
 {
 	if (c->lingering)
 		return true;
+	if (heir_leaving(c->io) && !c->stream.filling)
+		return false; /* the next request is the heir's */
 	return !c->no_more && !c->io->paused && c->in_flight < (uint32_t)c->io->conf.pipeline;
 }
 
@@ -166,8 +169,8 @@ void conn_parse(struct conn *c)
 
 	if (io->paused)
 		return;
-	while (
-	    !c->no_more && c->in_flight < (uint32_t)conf->pipeline && stream_partial(&c->stream)) {
+	while (!c->no_more && c->in_flight < (uint32_t)conf->pipeline &&
+	       stream_partial(&c->stream) && (!heir_leaving(io) || c->stream.filling)) {
 		struct http_req *r;
 		enum stream_verdict v = stream_next(
 		    &c->stream, &io->pool, (uint64_t)conf->max_body_bytes, io->headers, &r);

@@ -72,8 +72,8 @@ enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEAD
 	X(TIMEOUTS_WRITE, "http_timeouts_write_total", COUNTER, "connections",                     \
 	    "connections closed since an answer was taken too slowly")                             \
 	X(HINTS_IGNORED, "http_hints_ignored_total", COUNTER, "requests",                          \
-	    "requests whose x-deadline-ms, grpc-timeout, x-retry-attempt or traceparent could "     \
-	    "not be read")     \
+	    "requests whose x-deadline-ms, grpc-timeout, x-retry-attempt or traceparent could "    \
+	    "not be read")                                                                         \
 	X(UNDELIVERED, "http_undelivered_total", COUNTER, "responses",                             \
 	    "answers whose client had gone")
 
@@ -89,14 +89,21 @@ enum server_phase { SERVER_RUNNING, SERVER_DRAINING, SERVER_CLOSED };
 struct http_server;
 struct http_io;
 struct conn;
+struct parcel;
 
 /** One listening socket of one I/O thread. */
 struct listener {
 	struct weir_watch watch; /* first */
 	struct http_io *io;
+	uint8_t address; /* its number in the configuration */
 	bool watched;
 	bool passed; /* by a service manager, which may keep it; shared by I/O threads */
+	bool
+	    shared; /* with an heir or a predecessor (heir.h): written while one starts, read in the drain */
 };
+
+/** Sockets that one I/O thread may listen with: all of a server with as many threads as can be, which it follows. */
+#define SERVER_SOCKETS_MAX (SERVER_LISTEN_MAX * SERVER_IO_MAX)
 
 /** Longest cached "Server: ...\r\nDate: ...\r\n". */
 #define SERVER_STAMP_MAX 160
@@ -122,7 +129,6 @@ struct http_io {
 	int index;
 	struct http_conf conf; /* of this turn; its texts are not ours */
 	int64_t conf_ns;       /* the turn */
-	struct listener listener[SERVER_LISTEN_MAX];
 	int n_listeners;
 	int reserve_fd;                 /* given up to answer one client when descriptors are out */
 	struct weir_timer accept_timer; /* tries again */
@@ -137,7 +143,8 @@ struct http_io {
 	int64_t in_graph;                     /* requests emitted and not home again */
 	uint64_t next_id;                     /* of requests and connections */
 	enum server_phase phase;
-	bool drained; /* draining, and no connection is left */
+	bool drained;             /* draining, and no connection is left */
+	struct http_server *heir; /* draining for a reload: connections go there */
 	struct weir_timer linger_timer;
 	int64_t stamp_until_ns; /* the stamp is good before this */
 	size_t stamp_n;
@@ -147,6 +154,9 @@ struct http_io {
 	struct piece piece[SERVER_PIECES];
 	struct iovec iov[2 * SERVER_PIECES];
 	char out[SERVER_OUT_BYTES];
+	/* connections from a server that this one follows; any thread */
+	_Atomic(struct parcel *) handed;
+	struct listener listener[SERVER_SOCKETS_MAX]; /* last: most of it is never touched */
 };
 
 struct http_server {
@@ -183,7 +193,9 @@ static inline void io_touch(struct http_io *io)
 	io->conf_ns = now_ns;
 }
 
-/** Follow main through the phases of a drain, and report. Once per turn. */
-void io_check_drain(struct http_io *io);
+/** Follow main through the phases of a drain, and report when nobody is left. Once per turn, in front of and behind the
+ *  look at those who are ready: connections that a phase closes are gone when it is reported. */
+void io_follow_drain(struct http_io *io);
+void io_report_drained(struct http_io *io);
 
 #endif

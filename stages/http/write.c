@@ -16,6 +16,8 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 
+#include "http/heir.h"
+
 /* A body up to this long is copied behind its head: cheaper than a second iovec (measured with
  * send against sendmsg on this class of machine: about 60 ns; a copy of 1 KiB is 20). */
 #define COPY_MAX 1024
@@ -54,6 +56,8 @@ static bool should_close(const struct conn *c, const struct http_req *r)
 		return true;
 	/* The last answer of a drain; whoever has begun another request may finish it. */
 	if (c->io->phase == SERVER_RUNNING || r->next)
+		return false;
+	if (c->io->phase == SERVER_DRAINING && heir_leaving(c->io))
 		return false;
 	return c->io->phase == SERVER_CLOSED || !stream_partial(&c->stream);
 }
@@ -319,6 +323,8 @@ void conn_write(struct conn *c)
 			conn_end(c, c->eof);
 			return;
 		}
+		if (heir_leaving(c->io) && heir_take_leave(c))
+			return;
 		conn_parse(c);
 	}
 	conn_settle(c);

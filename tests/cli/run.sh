@@ -77,7 +77,7 @@ kill -HUP "$pid"
 kill -TERM "$pid"
 ended
 is exit 0
-is err has 'SIGHUP'
+is err has 'reload'
 is err has 'nothing was lost'
 
 # The port of a running admin endpoint cannot be had twice, and nothing starts then.

@@ -40,6 +40,26 @@ WEIR_API int weir_graph_build(
  *  started is stopped again and the graph can only be freed. */
 WEIR_API int weir_graph_start(struct weir_graph *graph, struct weir_errs *errs);
 
+/**
+ * Start `graph` as what follows the running `old`, for a reload. Stages that are in both under the same name and type may
+ * take over from each other (weir_predecessor); live knobs that are overridden stay so, with what is left of their time,
+ * as do stages that are paused or drained, the overload mode if it was turned, the journal, and acts with their undo. What
+ * can not stay is journalled ("dropped") and logged. Then both accept, until the caller drains `old`, which hands its
+ * connections over. Acts on `old` are refused (WEIR_EBUSY) from now on. On failure all is as before but that `graph` can
+ * only be freed, and `errs` says why. `graph` must be freed after `old`. One call at a time; any thread.
+ */
+WEIR_API int weir_graph_succeed(
+    struct weir_graph *graph, struct weir_graph *old, struct weir_errs *errs);
+
+/**
+ * Make the configured values of the running `graph` those of `wanted`, which was built and not started and has the same
+ * stages: live knobs, the overload mode and the grace time; others are not looked at. An overridden knob keeps its override, unless that has become its
+ * configured value. All or nothing: 0 with *n_turned (may be NULL) knobs turned, each journalled as an act of "reload"; or
+ * WEIR_EBUSY with nothing changed, when one can not be turned beside the overrides of others. Any thread.
+ */
+WEIR_API int weir_graph_configure(
+    struct weir_graph *graph, const struct weir_graph *wanted, int *n_turned);
+
 /** What a drain did. */
 struct weir_drain_report {
 	int64_t took_ns;
@@ -186,6 +206,8 @@ struct weir_collect_state {
 
 struct weir_graph_view {
 	const char *name;
+	uint64_t
+	    serial; /* of the graph in this process: another one after a reload, whose totals begin at 0 */
 	int64_t now_ns, wall_ns, started_ns;
 	bool ready, draining;
 	int n_classes;
@@ -388,7 +410,7 @@ WEIR_API int weir_graph_queue(
 
 /** No stage's admission does more than `mode` from now on: ENFORCE leaves each as its knob says, with
  *  SHADOW none refuses, with OFF no policy is asked. Bounds of queues and deadlines stay. The knobs
- *  keep their values. 0 or WEIR_EINVAL (no such mode). Journalled. Any thread; offers that begin
+ *  keep their values. 0, WEIR_EINVAL (no such mode) or WEIR_EBUSY (a reload is under way). Journalled. Any thread; offers that begin
  *  afterwards obey. */
 WEIR_API int weir_graph_set_overload(struct weir_graph *graph, enum weir_admission_mode mode);
 

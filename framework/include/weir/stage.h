@@ -108,7 +108,9 @@ struct weir_stage_ops {
 
 	/** Sources: with `paused` accept and read nothing new until told again without; what has begun
 	 * goes on. Optional: a source without it can not be paused. Any thread, one call at a time,
-	 * between start and stop; must not block. Nothing is lost by it: clients wait. */
+	 * between start and stop; must not block. Nothing is lost by it: clients wait. In a graph that
+	 * follows another one (weir_graph_succeed) also once before start: it starts paused, and is let go
+	 * when every stage could start. */
 	void (*pause)(struct weir_stage *st, bool paused);
 };
 
@@ -205,6 +207,20 @@ WEIR_API int64_t weir_retry_after_ns(const struct weir_event *ev);
 /** Must a drain end at once (second SIGTERM)? ops->stop of sources looks at it while it waits. Any
  *  thread. */
 WEIR_API bool weir_hurried(const struct weir_stage *st);
+
+/* ---- reloading ---- */
+
+/**
+ * The stage of the same name and type in the running graph that this one follows (weir_graph_succeed), for a source that
+ * was renamed one of its type that is left over, NULL when there is none. It goes on working until it is stopped and may be freed at any time afterwards, so take over what can be shared
+ * (a listening socket, a counted table) and keep no pointer to it. *unchanged (may be NULL): this stage and all that it
+ * leads to are of the same types, linked alike, and differ in live knobs at most. In ops->start, and in ops->stop that undoes it when another stage could not start.
+ */
+WEIR_API struct weir_stage *weir_predecessor(const struct weir_stage *st, bool *unchanged);
+
+/** The running stage that follows this one, to hand over to what will last longer than this graph: connections. NULL when
+ *  the server stops, or has no such stage any more. It outlives this one. From ops->stop on; any thread. */
+WEIR_API struct weir_stage *weir_successor(const struct weir_stage *st);
 
 /* ---- finding stage types ---- */
 

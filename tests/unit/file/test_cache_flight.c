@@ -20,7 +20,7 @@ static void tear_down(void)
 {
 	urcu_memb_unregister_thread();
 	flights_fini(&flights);
-	cache_table_free(table);
+	cache_table_put(table);
 }
 
 /* A request with a flight for it, not yet boarded. */

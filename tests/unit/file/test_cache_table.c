@@ -89,7 +89,7 @@ static void test_find(void)
 	CU_ASSERT(has(t, 1));
 	CU_ASSERT(!has(t, 2));
 	urcu_memb_unregister_thread();
-	cache_table_free(t);
+	cache_table_put(t);
 }
 
 static void test_replace(void)
@@ -110,7 +110,7 @@ static void test_replace(void)
 	cache_object_put(old);
 	cache_object_put(now);
 	urcu_memb_unregister_thread();
-	cache_table_free(t);
+	cache_table_put(t);
 }
 
 /* One hash for two keys: both are found. */
@@ -136,7 +136,7 @@ static void test_collision(void)
 	cache_object_put(x);
 	cache_object_put(y);
 	urcu_memb_unregister_thread();
-	cache_table_free(t);
+	cache_table_put(t);
 }
 
 static void test_bound(void)
@@ -156,7 +156,7 @@ static void test_bound(void)
 	CU_ASSERT_EQUAL(objects + evicted, 1000);
 	CU_ASSERT(bytes > (1 << 16) - 8192);
 	urcu_memb_unregister_thread();
-	cache_table_free(t);
+	cache_table_put(t);
 }
 
 static void test_too_large(void)
@@ -172,7 +172,7 @@ static void test_too_large(void)
 	CU_ASSERT(!has(t, 1));
 	CU_ASSERT(has(t, 2));
 	urcu_memb_unregister_thread();
-	cache_table_free(t);
+	cache_table_put(t);
 }
 
 /* Evicted objects that somebody still reads count: memory is bounded whatever clients do. */
@@ -199,7 +199,7 @@ static void test_pinned(void)
 	insert(t, OBJECTS, OBJECT);
 	CU_ASSERT(has(t, OBJECTS));
 	urcu_memb_unregister_thread();
-	cache_table_free(t);
+	cache_table_put(t);
 }
 
 /* SIEVE: what is hit survives a scan of twenty times the size. */
@@ -218,7 +218,7 @@ static void test_scan(void)
 	CU_ASSERT(!has(t, 100));
 	CU_ASSERT(has(t, 1399));
 	urcu_memb_unregister_thread();
-	cache_table_free(t);
+	cache_table_put(t);
 }
 
 /* Inside a read section even what was replaced meanwhile may still be read (ASan watches). */
@@ -236,7 +236,7 @@ static void test_grace_period(void)
 	CU_ASSERT_EQUAL(o->body.p[999], 'b');
 	cache_rcu_read_unlock();
 	urcu_memb_unregister_thread();
-	cache_table_free(t);
+	cache_table_put(t);
 }
 
 /* Responses may outlive the stage: the last reference frees, not the table. */
@@ -248,7 +248,7 @@ static void test_outlives_table(void)
 	insert(t, 3, 1000);
 	struct cache_object *o = find(t, 3);
 	urcu_memb_unregister_thread();
-	cache_table_free(t);
+	cache_table_put(t);
 	CU_ASSERT_EQUAL(o->body.p[999], 'd');
 	cache_object_put(o);
 }
@@ -324,7 +324,7 @@ static void test_torture(void)
 	CU_ASSERT(a.found + b.found > 0);
 	CU_ASSERT(a.bytes + b.bytes <= 1 << 16);
 	CU_ASSERT(a.bytes + b.bytes > 0);
-	cache_table_free(t);
+	cache_table_put(t);
 }
 
 CUNIT_MAIN("cache_table", {"find", test_find}, {"replace", test_replace},

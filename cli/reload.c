@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* Reloading; see reload.h. What an order has come to is kept and told by reload_report.c. */
+#include "reload.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/log.h>
+
+#include "base/clock.h"
+#include "base/task.h"
+#include "config.h"
+#include "reload_report.h"
+#include "run_config.h"
+
+/* As long as its requests take: an order of magnitude more than any, in ns. */
+#define RETIRE_GRACE_NS (365LL * 24 * 3600 * 1000000000)
+
+/** A graph that was followed by another one. */
+struct retired {
+	struct retired *before; /* freed only when that one has ended; under the lock */
+	struct reloader *reloader;
+	struct weir_graph *graph; /* NULL when it is freed; under the lock */
+	struct otlp *otlp;        /* what exports from it */
+	struct task task;
+};
+
+struct reloader {
+	struct running now; /* the thread's, while it runs, as is */
+	int64_t graphs;     /* that followed another one */
+	char *path;
+	struct task task;
+	struct report report; /* own lock */
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	/* under the lock */
+	bool stopping, ordered, preview;
+	char by[16];
+	uint64_t orders; /* number of the newest */
+	struct retired *retired;
+	int n_retired;
+	uint64_t closed;
+};
+
+/* ---- graphs that end ---- */
+
+static void retire_say(struct reloader *r, const struct weir_drain_report *d)
+{
+	if (d->closed || d->law_error)
+		weir_log(WEIR_LOG_WARN,
+		    "the graph before: %llu events ended unfinished, books off by %lld",
+		    (unsigned long long)d->closed, (long long)d->law_error);
+	r->closed += d->closed;
+}
+
+/* The one before hands its connections to this graph, so it must be gone first. */
+static void *retire_main(void *arg)
+{
+	struct retired *me = arg;
+	struct reloader *r = me->reloader;
+	struct weir_drain_report d = {0};
+
+	weir_graph_drain(me->graph, RETIRE_GRACE_NS, &d);
+	otlp_stop(me->otlp);
+	pthread_mutex_lock(&r->lock);
+	struct retired *before = me->before;
+	pthread_mutex_unlock(&r->lock);
+	if (before)
+		task_join(&before->task);
+	pthread_mutex_lock(&r->lock);
+	struct weir_graph *graph = me->graph;
+	me->graph = NULL;
+	me->before = NULL;
+	retire_say(r, &d);
+	r->n_retired--;
+	pthread_mutex_unlock(&r->lock);
+	free(before);
+	weir_graph_free(graph);
+	return NULL;
+}
+
+static struct retired *retire_new(struct reloader *r)
+{
+	struct retired *me = calloc(1, sizeof(*me));
+
+	if (me)
+		me->reloader = r;
+	return me;
+}
+
+/* Without a thread it is done here: this order takes as long as the requests do. */
+static void retire(struct reloader *r, struct retired *me, struct weir_graph *graph)
+{
+	pthread_mutex_lock(&r->lock);
+	me->graph = graph;
+	me->before = r->retired;
+	r->retired = me;
+	r->n_retired++;
+	pthread_mutex_unlock(&r->lock);
+	if (task_start(&me->task, "retire", retire_main, me) == 0)
+		return;
+	retire_main(me);
+	pthread_mutex_lock(&r->lock);
+	r->retired = NULL;
+	pthread_mutex_unlock(&r->lock);
+	free(me);
+}
+
+static int retired_now(struct reloader *r)
+{
+	pthread_mutex_lock(&r->lock);
+	int n = r->n_retired;
+	pthread_mutex_unlock(&r->lock);
+	return n;
+}
+
+/* ---- an order ---- */
+
+/** What an order has made so far; all of it is freed at its end but what was taken over. */
+struct order {
+	struct weir_errs errs;
+	struct weir_graph *graph;
+	struct otlp *otlp;
+	char *values, *config;
+	struct config_diff diff;
+	struct outcome out;
+};
+
+static int fail(struct order *o, int code, const char *text)
+{
+	return weir_errs_add(&o->errs, NULL, code, NULL, "%s", text);
+}
+
+/* Load, check and build it, in the folder of the file as `run` does; the folder stays that if it was good. */
+static int prepare(struct reloader *r, struct order *o)
+{
+	int folder_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char *operand[] = {r->path};
+	struct verb_args args = *r->now.args;
+
+	args.operand = operand;
+	int rc = verb_build_values(&args, &o->graph, &o->values, &o->errs);
+	if (rc == 0) {
+		o->config = run_config_json(weir_graph_spec(o->graph));
+		rc = config_diff(r->now.values, o->values, &o->diff);
+		if (rc != 0)
+			fail(o, rc, "out of memory");
+		report_hide(&o->out, weir_graph_spec(o->graph));
+	}
+	if ((rc != 0 || o->out.preview) && folder_fd != -1 && fchdir(folder_fd) != 0)
+		weir_log(WEIR_LOG_WARN, "the working directory can not be entered again");
+	if (folder_fd != -1)
+		close(folder_fd);
+	return rc;
+}
+
+/* What runs now is what `o` has loaded, served by `graph`. */
+static void take_over(struct reloader *r, struct order *o, struct weir_graph *graph)
+{
+	char *values = config_diff_carry(r->now.values, o->values);
+
+	admin_switch(r->now.admin, graph, o->config, r->graphs);
+	free(r->now.config);
+	r->now.config = o->config;
+	o->config = NULL;
+	if (values) { /* else the next one tells too many differences */
+		free(r->now.values);
+		r->now.values = values;
+	}
+}
+
+/* What the new graph needs beside it. */
+static int start_export(struct order *o)
+{
+	struct weir_err err = {0};
+	int rc = otlp_start(o->graph, &o->otlp, &err);
+
+	if (rc != 0)
+		weir_errs_add(&o->errs, &weir_graph_spec(o->graph)->trace.mark, rc,
+		    err.hint[0] ? err.hint : NULL, "%s", err.text);
+	return rc;
+}
+
+static int follow(struct reloader *r, struct order *o)
+{
+	struct retired *me = retire_new(r);
+	struct weir_graph *old = r->now.graph;
+	int rc = me ? 0 : fail(o, WEIR_ENOMEM, "out of memory");
+
+	if (rc == 0 && retired_now(r) >= RELOAD_RETIRED_MAX)
+		rc = fail(o, WEIR_EBUSY,
+		    "requests of earlier graphs have not ended yet: too many graphs at once");
+	if (rc == 0)
+		rc = start_export(o);
+	if (rc == 0)
+		rc = weir_graph_succeed(o->graph, old, &o->errs);
+	if (rc != 0) {
+		free(me);
+		return rc;
+	}
+	me->otlp = r->now.otlp;
+	r->now.otlp = o->otlp;
+	r->now.graph = o->graph;
+	r->graphs++;
+	o->graph = NULL;
+	o->otlp = NULL;
+	take_over(r, o, r->now.graph);
+	notify_graph(r->now.notify, r->now.graph);
+	retire(r, me, old);
+	o->out.followed = true;
+	return 0;
+}
+
+/* Make the difference true. */
+static int apply(struct reloader *r, struct order *o)
+{
+	int n = 0;
+
+	if (o->diff.live && weir_graph_configure(r->now.graph, o->graph, &n) == 0) {
+		take_over(r, o, r->now.graph);
+		return 0;
+	}
+	return follow(r, o);
+}
+
+static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
+{
+	struct order o = {.out = {.id = id, .preview = preview, .by = by}};
+	int64_t began_ns = clock_now_ns();
+
+	if (!preview)
+		notify_reloading(r->now.notify);
+	o.out.rc = prepare(r, &o);
+	if (o.out.rc == 0 && !preview)
+		o.out.rc = apply(r, &o);
+	if (!preview)
+		notify_reloaded(r->now.notify);
+	o.out.took_ns = clock_now_ns() - began_ns;
+	report_order(&r->report, &o.out, &o.diff, &o.errs);
+	report_hide_free(&o.out);
+	otlp_stop(o.otlp);
+	weir_graph_free(o.graph);
+	config_diff_free(&o.diff);
+	free(o.values);
+	free(o.config);
+}
+
+static void *reload_main(void *arg)
+{
+	struct reloader *r = arg;
+
+	pthread_mutex_lock(&r->lock);
+	for (;;) {
+		while (!r->ordered && !r->stopping)
+			pthread_cond_wait(&r->cond, &r->lock);
+		if (r->stopping)
+			break;
+		bool preview = r->preview;
+		uint64_t id = r->orders;
+		char by[sizeof(r->by)];
+		memcpy(by, r->by, sizeof(by));
+		r->ordered = false;
+		pthread_mutex_unlock(&r->lock);
+		obey(r, id, preview, by);
+		pthread_mutex_lock(&r->lock);
+	}
+	if (r->ordered)
+		weir_log(WEIR_LOG_WARN,
+		    "a reload was ordered by %s and not begun: the server stops", r->by);
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+/* ---- calls ---- */
+
+uint64_t reload_ask(struct reloader *r, bool preview, const char *by)
+{
+	pthread_mutex_lock(&r->lock);
+	if (r->stopping) {
+		pthread_mutex_unlock(&r->lock);
+		return 0;
+	}
+	/* Who waits for a preview gets one that was made true; never the other way round. */
+	r->preview = r->ordered ? r->preview && preview : preview;
+	r->ordered = true;
+	snprintf(r->by, sizeof(r->by), "%s", by);
+	uint64_t id = ++r->orders;
+	pthread_cond_signal(&r->cond);
+	pthread_mutex_unlock(&r->lock);
+	return id;
+}
+
+char *reload_status(struct reloader *r)
+{
+	return report_json(&r->report, retired_now(r));
+}
+
+void reload_counts(struct reloader *r, struct admin_reload_counts *counts)
+{
+	report_counts(&r->report, counts);
+}
+
+int reload_start(const struct running *running, const char *path, struct reloader **out)
+{
+	struct reloader *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return WEIR_ENOMEM;
+	r->now = *running;
+	r->path = strdup(path);
+	report_init(&r->report);
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->cond, NULL);
+	int rc = r->path ? task_start(&r->task, "reload", reload_main, r) : WEIR_ENOMEM;
+	*out = r;
+	if (rc == 0)
+		return 0;
+	report_fini(&r->report);
+	free(r->path);
+	free(r);
+	*out = NULL;
+	return rc;
+}
+
+void reload_stop(struct reloader *r, struct running *running)
+{
+	pthread_mutex_lock(&r->lock);
+	r->stopping = true;
+	pthread_cond_signal(&r->cond);
+	pthread_mutex_unlock(&r->lock);
+	task_join(&r->task);
+	*running = r->now;
+}
+
+uint64_t reload_end(struct reloader *r)
+{
+	pthread_mutex_lock(&r->lock);
+	for (struct retired *me = r->retired; me; me = me->before)
+		if (me->graph)
+			weir_graph_hurry(me->graph);
+	struct retired *last = r->retired;
+	pthread_mutex_unlock(&r->lock);
+	if (last)
+		task_join(&last->task);
+	uint64_t closed = r->closed;
+	free(last);
+	report_fini(&r->report);
+	pthread_cond_destroy(&r->cond);
+	pthread_mutex_destroy(&r->lock);
+	free(r->path);
+	free(r);
+	return closed;
+}

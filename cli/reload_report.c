@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* The newest order is kept as JSON, since that is how it is told; see reload_report.h. */
+#include "reload_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <weir/log.h>
+
+#include "config.h"
+#include "verb.h"
+
+void report_init(struct report *r)
+{
+	*r = (struct report){.counts = {.last_ok = true}};
+	pthread_mutex_init(&r->lock, NULL);
+}
+
+void report_fini(struct report *r)
+{
+	json_decref(r->last);
+	pthread_mutex_destroy(&r->lock);
+}
+
+/* ---- what is not told ---- */
+
+static void hide_line(void *arg, const struct config_said *said)
+{
+	if (!said->value)
+		json_object_set_new(arg, said->path, json_true());
+}
+
+void report_hide(struct outcome *out, const struct weir_spec *spec)
+{
+	out->hidden = json_object();
+	/* Without memory to say what is secret, all is. */
+	if (out->hidden && config_said(spec, hide_line, out->hidden) != 0)
+		report_hide_free(out);
+}
+
+void report_hide_free(struct outcome *out)
+{
+	json_decref(out->hidden);
+	out->hidden = NULL;
+}
+
+/* ---- one order ---- */
+
+static json_t *change_json(const struct outcome *out, const struct config_difference *d)
+{
+	bool hidden = !out->hidden || json_object_get(out->hidden, d->path);
+
+	return json_pack("{s:s, s:s?, s:s?, s:b, s:s}", "path", d->path, "from",
+	    hidden ? NULL : d->from, "to", hidden ? NULL : d->to, "hidden", hidden, "effect",
+	    config_effect_word(d->effect));
+}
+
+static json_t *changes_json(const struct outcome *out, const struct config_diff *diff)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < diff->n; i++)
+		json_array_append_new(list, change_json(out, &diff->item[i]));
+	return list;
+}
+
+static json_t *errors_json(const struct weir_errs *errs)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < errs->n; i++)
+		json_array_append_new(list, verb_error_json(&errs->err[i]));
+	return list;
+}
+
+/* The very text that `check` would print. */
+static char *errors_text(const struct weir_errs *errs)
+{
+	size_t size = weir_errs_format(errs, NULL, 0) + 1;
+	char *text = malloc(size);
+
+	if (text)
+		weir_errs_format(errs, text, size);
+	return text;
+}
+
+static const char *result_of(const struct outcome *out, const struct config_diff *diff)
+{
+	if (out->rc != 0)
+		return "failed";
+	if (out->preview)
+		return "preview";
+	if (out->followed)
+		return "followed";
+	return diff->n > 0 ? "turned" : "unchanged";
+}
+
+static void summary(const struct outcome *out, const struct config_diff *diff,
+    const struct weir_errs *errs, char *buf, size_t size)
+{
+	if (out->rc == 0)
+		config_diff_say(diff, buf, size);
+	else
+		snprintf(buf, size, "%d error%s. The running configuration was not changed.",
+		    errs->total, errs->total == 1 ? "" : "s");
+}
+
+static void log_order(const struct outcome *out, const char *result, const char *sentence,
+    const struct weir_errs *errs)
+{
+	if (out->preview)
+		return;
+	weir_log(out->rc == 0 ? WEIR_LOG_INFO : WEIR_LOG_ERROR, "reload by %s: %s: %s", out->by,
+	    result, sentence);
+	for (int i = 0; out->rc != 0 && i < errs->n; i++)
+		weir_log(WEIR_LOG_ERROR, "reload: %s:%d:%d: %s", errs->err[i].file,
+		    errs->err[i].line, errs->err[i].col, errs->err[i].text);
+}
+
+void report_order(struct report *r, const struct outcome *out, const struct config_diff *diff,
+    const struct weir_errs *errs)
+{
+	const char *result = result_of(out, diff);
+	struct timespec now;
+	char sentence[256];
+	char *text = errors_text(errs);
+
+	summary(out, diff, errs, sentence, sizeof(sentence));
+	clock_gettime(CLOCK_REALTIME, &now);
+	json_t *last = json_pack("{s:I, s:f, s:f, s:s, s:b, s:s, s:s, s:o, s:o, s:s}", "id",
+	    (json_int_t)out->id, "at", (double)now.tv_sec + (double)now.tv_nsec / 1e9, "took",
+	    (double)out->took_ns / 1e9, "by", out->by, "preview", out->preview, "result", result,
+	    "summary", sentence, "changes", changes_json(out, diff), "errors", errors_json(errs),
+	    "text", text ? text : "");
+	free(text);
+	log_order(out, result, sentence, errs);
+	pthread_mutex_lock(&r->lock);
+	json_decref(r->last);
+	r->last = last;
+	r->done_id = out->id;
+	if (!out->preview) {
+		r->counts.total++;
+		r->counts.failed += out->rc != 0;
+		r->counts.graphs += out->followed;
+		r->counts.last_ok = out->rc == 0;
+		if (out->rc == 0)
+			r->counts.last_ok_at = (double)now.tv_sec;
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+char *report_json(struct report *r, int draining)
+{
+	pthread_mutex_lock(&r->lock);
+	json_t *doc = json_pack("{s:I, s:I, s:I, s:I, s:i, s:O?}", "done", (json_int_t)r->done_id,
+	    "graph", (json_int_t)r->counts.graphs, "total", (json_int_t)r->counts.total, "failed",
+	    (json_int_t)r->counts.failed, "draining", draining, "last", r->last);
+	char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+	json_decref(doc);
+	pthread_mutex_unlock(&r->lock);
+	return text;
+}
+
+void report_counts(struct report *r, struct admin_reload_counts *counts)
+{
+	pthread_mutex_lock(&r->lock);
+	*counts = r->counts;
+	pthread_mutex_unlock(&r->lock);
+}

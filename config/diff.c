@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two lists of "path value", sorted and merged.
+ *
+ * Whether a knob is live is asked of the same rows that the loader reads. The order of classes means something, since the
+ * first that matches wins, so their names in order are compared as one more value.
+ */
+#include "diff.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/error.h>
+#include <weir/spec.h>
+#include <weir/stage.h>
+
+#define CLASSES "classes"
+#define STAGES  "stages."
+
+/** A configuration as lines. */
+struct values {
+	struct value {
+		char *path;
+		const char *text;
+	} * at;
+	int n;
+};
+
+struct comparing {
+	struct values before, after;
+	struct config_diff *diff;
+	bool no_memory;
+};
+
+/* ---- reading ---- */
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct value *)a)->path, ((const struct value *)b)->path);
+}
+
+/* The names of the classes in their order into `order`; "" without classes. Each has one line that ends so. */
+static void add_class_order(struct values *v, char *order)
+{
+	static const char last[] = ".guarantee";
+	const size_t skip = sizeof(CLASSES), cut = sizeof(last) - 1;
+	char *end = order;
+
+	*end = '\0';
+	for (int i = 0; i < v->n; i++) {
+		const char *path = v->at[i].path;
+		size_t n = strlen(path);
+		if (n > skip + cut && strncmp(path, CLASSES ".", skip) == 0 &&
+		    strcmp(path + n - cut, last) == 0)
+			end += sprintf(end, "%s%.*s", end == order ? "" : " ",
+			    (int)(n - skip - cut), path + skip);
+	}
+	v->at[v->n++] = (struct value){order + strlen(order) + 1, order};
+	strcpy(v->at[v->n - 1].path, CLASSES);
+}
+
+/* Split a copy of `text`, which becomes the caller's in *copy. */
+static int read_values(const char *text, struct values *v, char **copy)
+{
+	size_t bytes = strlen(text) + 1, n_lines = 1;
+
+	for (const char *p = text; *p; p++)
+		n_lines += *p == '\n';
+	*copy =
+	    malloc(2 * bytes + sizeof(CLASSES)); /* the order of the classes is shorter than all */
+	v->at = calloc(n_lines + 1, sizeof(*v->at));
+	v->n = 0;
+	if (!*copy || !v->at)
+		return WEIR_ENOMEM;
+	memcpy(*copy, text, bytes);
+	for (char *line = *copy, *next; *line; line = next) {
+		next = line + strcspn(line, "\n");
+		if (*next)
+			*next++ = '\0';
+		char *space = line + strcspn(line, " ");
+		if (*space)
+			*space++ = '\0';
+		v->at[v->n++] = (struct value){line, space};
+	}
+	add_class_order(v, *copy + bytes);
+	qsort(v->at, (size_t)v->n, sizeof(*v->at), by_path);
+	return 0;
+}
+
+static const char *value_of(const struct values *v, const char *path)
+{
+	const struct value key = {(char *)(uintptr_t)path, NULL};
+	const struct value *found =
+	    v->n > 0 ? bsearch(&key, v->at, (size_t)v->n, sizeof(key), by_path) : NULL;
+
+	return found ? found->text : NULL;
+}
+
+/* ---- judging ---- */
+
+/* The type of the stage that is called name[0..n), NULL when `v` has none. */
+static const char *type_of(const struct values *v, const char *name, size_t n)
+{
+	char use[256];
+
+	snprintf(use, sizeof(use), STAGES "%.*s.use", (int)n, name);
+	return value_of(v, use);
+}
+
+/* Bytes of the name of the stage that `path` is about, which may have dots itself: the longest that either side has. */
+static size_t stage_bytes(const struct comparing *c, const char *path)
+{
+	const char *name = path + sizeof(STAGES) - 1;
+	size_t found = 0;
+
+	if (strncmp(path, STAGES, sizeof(STAGES) - 1) != 0)
+		return 0;
+	for (size_t n = strcspn(name, "."); name[n]; n += 1 + strcspn(name + n + 1, "."))
+		if (type_of(&c->before, name, n) || type_of(&c->after, name, n))
+			found = n;
+	return found;
+}
+
+static bool row_is_live(const struct weir_knob *table, const char *path)
+{
+	char word[128];
+	size_t n = strcspn(path, ".");
+
+	snprintf(word, sizeof(word), "%.*s", (int)n, path);
+	const struct weir_knob *row = table ? weir_knob_find(table, word) : NULL;
+	if (row && row->type == WEIR_KNOB_MAP && path[n] == '.')
+		return row_is_live(row->fields, path + n + 1);
+	return row && path[n] == '\0' && row->flags & WEIR_KNOB_LIVE;
+}
+
+static bool knob_is_live(const char *type, const char *knob)
+{
+	const struct weir_stage_ops *ops = weir_stage_type_find(type);
+
+	if (strncmp(knob, "with.", 5) != 0)
+		return row_is_live(weir_stage_knobs, knob);
+	/* Only what stands directly in `with:` can be turned. */
+	return ops && !strchr(knob + 5, '.') && row_is_live(ops->knobs, knob + 5);
+}
+
+/* The endpoint by which reloads are ordered stays as it is. */
+static bool waits_for_restart(const char *path)
+{
+	return strncmp(path, "admin.", 6) == 0;
+}
+
+static enum config_effect effect_of(const struct comparing *c, const struct config_difference *d)
+{
+	const char *name = d->path + sizeof(STAGES) - 1;
+
+	if (waits_for_restart(d->path))
+		return CONFIG_RESTART;
+	if (strncmp(d->path, "drain.", 6) == 0 || strncmp(d->path, "overload.", 9) == 0)
+		return CONFIG_LIVE;
+	if (d->stage_n == 0 || !d->from || !d->to)
+		return CONFIG_REBUILD;
+	return knob_is_live(type_of(&c->after, name, (size_t)d->stage_n), name + d->stage_n + 1)
+		   ? CONFIG_LIVE
+		   : CONFIG_REBUILD;
+}
+
+/* ---- collecting ---- */
+
+static void add(struct comparing *c, struct config_difference item)
+{
+	struct config_diff *d = c->diff;
+	struct config_difference *more = realloc(d->item, ((size_t)d->n + 1) * sizeof(*more));
+
+	c->no_memory |= !more;
+	if (!more)
+		return;
+	d->item = more;
+	d->item[d->n++] = item;
+}
+
+/* A value that one side may lack (NULL). Of a stage that one side lacks only its type is told. */
+static void compare(struct comparing *c, char *path, const char *from, const char *to)
+{
+	struct config_difference d = {.path = path, .from = from, .to = to};
+
+	if (from && to && strcmp(from, to) == 0)
+		return;
+	d.stage_n = (int)stage_bytes(c, path);
+	char *knob = path + sizeof(STAGES) - 1 + d.stage_n + 1;
+	const char *name = path + sizeof(STAGES) - 1;
+	bool was = d.stage_n && type_of(&c->before, name, (size_t)d.stage_n);
+	bool is = d.stage_n && type_of(&c->after, name, (size_t)d.stage_n);
+	if (was == is) {
+		d.effect = effect_of(c, &d);
+		add(c, d);
+	} else if (strcmp(knob, "use") == 0) {
+		d.effect = is ? CONFIG_ADD : CONFIG_REMOVE;
+		add(c, d);
+	}
+}
+
+static void merge(struct comparing *c)
+{
+	const struct values *a = &c->before, *b = &c->after;
+
+	for (int i = 0, k = 0; i < a->n || k < b->n;) {
+		int order = i == a->n ? 1 : k == b->n ? -1 : strcmp(a->at[i].path, b->at[k].path);
+		const struct value *from = order <= 0 ? &a->at[i++] : NULL;
+		const struct value *to = order >= 0 ? &b->at[k++] : NULL;
+		compare(c, from ? from->path : to->path, from ? from->text : NULL,
+		    to ? to->text : NULL);
+	}
+}
+
+static bool same_stage(const struct config_difference *a, const struct config_difference *b)
+{
+	return a->stage_n > 0 && a->stage_n == b->stage_n &&
+	       memcmp(a->path, b->path, sizeof(STAGES) - 1 + (size_t)a->stage_n) == 0;
+}
+
+/* Count stages. */
+static void count(struct config_diff *d)
+{
+	d->live = true;
+	for (int i = 0; i < d->n; i++) {
+		enum config_effect worst = d->item[i].effect;
+		bool first = true;
+		d->n_restart += worst == CONFIG_RESTART;
+		d->live &= worst == CONFIG_LIVE || worst == CONFIG_RESTART;
+		for (int k = 0; k < d->n; k++) {
+			if (!same_stage(&d->item[i], &d->item[k]))
+				continue;
+			first &= k >= i;
+			worst = d->item[k].effect > worst ? d->item[k].effect : worst;
+		}
+		if (!first || d->item[i].stage_n == 0)
+			continue;
+		d->n_changed += worst == CONFIG_LIVE;
+		d->n_rebuilt += worst == CONFIG_REBUILD;
+		d->n_added += worst == CONFIG_ADD;
+		d->n_removed += worst == CONFIG_REMOVE;
+	}
+}
+
+/* Of stages that come or go the path is the stage's. It is in a copy of ours, and nothing is looked up any more. */
+static void cut_paths(struct config_diff *d)
+{
+	for (int i = 0; i < d->n; i++) {
+		struct config_difference *item = &d->item[i];
+		if (item->effect == CONFIG_ADD || item->effect == CONFIG_REMOVE)
+			((char *)(uintptr_t)
+				item->path)[sizeof(STAGES) - 1 + (size_t)item->stage_n] = '\0';
+	}
+}
+
+int config_diff(const char *before, const char *after, struct config_diff *diff)
+{
+	struct comparing c = {.diff = diff};
+
+	*diff = (struct config_diff){0};
+	int rc = read_values(before, &c.before, &diff->texts[0]);
+	if (rc == 0)
+		rc = read_values(after, &c.after, &diff->texts[1]);
+	if (rc == 0)
+		merge(&c);
+	free(c.before.at);
+	free(c.after.at);
+	if (rc != 0 || c.no_memory) {
+		config_diff_free(diff);
+		return WEIR_ENOMEM;
+	}
+	count(diff);
+	cut_paths(diff);
+	return 0;
+}
+
+/* Copy the lines of `text` that wait, or those that do not. */
+static char *copy_lines(char *out, const char *text, bool waiting)
+{
+	for (const char *next; *text; text = next) {
+		next = text + strcspn(text, "\n");
+		next += *next == '\n';
+		if (waits_for_restart(text) == waiting)
+			out = mempcpy(out, text, (size_t)(next - text));
+	}
+	return out;
+}
+
+char *config_diff_carry(const char *before, const char *after)
+{
+	char *text = malloc(strlen(before) + strlen(after) + 1);
+
+	if (text)
+		*copy_lines(copy_lines(text, before, true), after, false) = '\0';
+	return text;
+}
+
+void config_diff_free(struct config_diff *d)
+{
+	free(d->item);
+	free(d->texts[0]);
+	free(d->texts[1]);
+	*d = (struct config_diff){0};
+}
+
+/* ---- saying ---- */
+
+const char *config_effect_word(enum config_effect effect)
+{
+	static const char *const word[CONFIG_EFFECTS] = {
+	    "live", "rebuild", "add", "remove", "restart"};
+
+	return word[effect];
+}
+
+static int say_count(
+    char *buf, unsigned long size, int at, int n, const char *one, const char *many)
+{
+	if (n == 0)
+		return at;
+	return at + snprintf(buf + at, (unsigned long)at < size ? size - (unsigned long)at : 0,
+			"%s%d stage%s %s", at ? ", " : "", n, n == 1 ? "" : "s",
+			n == 1 ? one : many);
+}
+
+void config_diff_say(const struct config_diff *d, char *buf, unsigned long size)
+{
+	int at = 0;
+
+	buf[0] = '\0';
+	if (d->n == 0) {
+		snprintf(buf, size, "nothing changes");
+		return;
+	}
+	at = say_count(buf, size, at, d->n_changed, "changes", "change");
+	at = say_count(buf, size, at, d->n_rebuilt, "is made anew", "are made anew");
+	at = say_count(buf, size, at, d->n_added, "is added", "are added");
+	at = say_count(buf, size, at, d->n_removed, "is removed", "are removed");
+	if (at == 0)
+		at = snprintf(
+		    buf, size, "%s", d->live ? "no stage changes" : "every stage is made anew");
+	if ((unsigned long)at < size)
+		snprintf(buf + at, size - (unsigned long)at, ", 0 connections drop%s",
+		    d->n_restart ? "; some of it waits for the next start" : "");
+}

@@ -1,0 +1,190 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Reloading: what weir diff and weir reload say and do, what stays, what a bad file does, and a hundred in a row under load,
+# twenty of them bad, after which no request has failed and nothing is left behind. Arguments: PROGRAM SOURCE_DIR.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# shellcheck source=tests/cli/server.sh
+. "$(dirname "$0")/server.sh"
+
+mkdir site
+echo one >site/page.txt
+# write BODY MAX IO_THREADS: shop.yaml
+write() {
+	cat >shop.yaml <<YAML
+weir: 1
+name: shop
+admin: { listen: "\${ADMIN:-127.0.0.1:0}" }
+stages:
+  web:   { use: http.server, with: { listen: "127.0.0.1:0", threads: $3 }, to: { request: way } }
+  way:   { use: router, with: { routes: [ { path: "/site/*", to: site }, { path: "*", to: work } ] }, to: { site: cache, work: work } }
+  cache: { use: file.cache, to: { miss: disk } }
+  disk:  { use: file.read, with: { root: . } }
+  work:  { use: delay, with: { time: 100us }, threads: { min: 1, max: $2 }, queue: { limit: 2000 }, to: hello }
+  hello: { use: respond, with: { body: "$1\n" } }
+YAML
+}
+one() { weir "$@" --admin "$admin"; }
+get() { curl -sS --max-time 20 "${web%/}$1"; }
+
+# ---- diff, without a server ----
+write hello 4 1
+cp shop.yaml a.yaml
+weir diff a.yaml shop.yaml
+is exit 0; is out has 'nothing changes'
+write hello 8 1
+weir diff a.yaml shop.yaml
+is exit 1; is out has '1 stage changes, 0 connections drop'; is out has 'stages.work.threads.max: 4 -> 8'
+weir diff a.yaml shop.yaml -o json
+is exit 1; is out has '"effect": "live"'
+sed -i 's/use: delay/use: delayed/' shop.yaml
+weir diff a.yaml shop.yaml
+is exit 1; is err has "did you mean 'delay'"; is err has 'Nothing was compared.'
+weir reload --admin http://127.0.0.1:1
+is exit 3
+
+# ---- one after the other ----
+write hello 4 1
+launch shop.yaml
+[ "$(get /)" = hello ] || fail 'it does not serve'
+one reload
+is exit 0; is out has 'nothing changes'
+# Live knobs alone: the same graph, whose counters go on.
+write hello 8 1
+one reload --dry-run
+is exit 0; is out has '4 -> 8'; is out has 'nothing was done'
+one show work
+is out has '1 to 4'
+one reload
+is exit 0; is out has '4 -> 8'
+one show work
+is out has '1 to 8'
+one log
+is out has 'threads.max = 8'; is out has 'reload'
+# An override stays over one that needs a new graph.
+one set work.queue.limit=1500
+write hullo 8 2
+one reload -o json
+is exit 0; is out has '"result": "followed"'; is out has '"effect": "rebuild"'
+[ "$(get /)" = hullo ] || fail 'the new graph does not answer'
+one show work
+is out has '1500'
+one undo
+is exit 0; is out has 'queue.limit'
+one show work
+is out lacks '1500'
+# A bad file: the caret, and nothing changes. The server goes on.
+sed -i 's/use: delay/use: delayed/' shop.yaml
+one reload
+is exit 1; is err has "did you mean 'delay'"; is err has '^^^'; is err has 'was not changed'
+[ "$(get /)" = hullo ] || fail 'a bad file ended the server'
+# One that can not be built: found after all was read.
+write hullo 8 2
+sed -i 's/root: \./root: .\/none/' shop.yaml
+one reload
+is exit 1; is err has 'none'; is err has 'was not changed'
+# What only a start can do is said.
+write hullo 8 2
+sed -i 's/admin: .*/admin: { listen: "127.0.0.1:9" }/' shop.yaml
+one reload
+is exit 0; is out has 'waits for the next start'; is out has 'at the next start'
+
+
+kill -HUP "$pid"
+weir reload --dry-run --admin "$admin"
+is exit 0
+curl -sS "${admin%/}/metrics" >metrics
+grep -q '^weir_config_last_reload_successful 1$' metrics || fail 'the metric is not there'
+grep -q '^weir_config_reloads_total{result="failed"} 2$' metrics || fail "$(grep reloads metrics)"
+
+
+# ---- the cache stays while nothing that makes its content changes ----
+metric() { curl -sS "${admin%/}/metrics" | awk -v name="$1" '$0 !~ /^#/ && index($0, name) { print $2 + 0 }'; }
+write hullo 8 2
+one reload
+[ "$(get /site/page.txt)" = one ] || fail 'the file is not served'
+write other 8 2
+one reload
+is out has 'stages.hello.with.body'
+[ "$(get /site/page.txt)" = one ] || fail 'the file is not served any more'
+checks=$((checks + 4))
+[ "$(metric cache_hits_total)" = 1 ] || fail "the cache was lost: $(metric cache_)"
+[ "$(metric cache_misses_total)" = 0 ] || fail "the cache was lost: $(metric cache_)"
+sed -i 's/root: \./root: site/' shop.yaml
+one reload
+is exit 0
+rc=$(curl -sS -o body -w '%{http_code}' "${web%/}/site/page.txt")
+[ "$rc" = 404 ] || fail "another root, and the old file is served: $rc $(<body)"
+[ "$(metric cache_hits_total)" = 0 ] || fail "an object of the old root was used"
+
+# ---- a hundred under load, a fifth of them bad ----
+fds() { find "/proc/$pid/fd" | wc -l; }
+threads() { find "/proc/$pid/task" -maxdepth 1 | wc -l; }
+rss() { awk '/VmRSS/ { print $2 }' "/proc/$pid/status"; }
+drained() { curl -sS "${admin%/}/api/v1/reload" | grep -q '"draining":0'; }
+settle() {
+	local i
+	for i in $(seq 600); do
+		drained && return
+		sleep 0.05
+	done
+	fail 'a graph before does not end'
+}
+settle
+one reload; settle # what is made once is there now
+fds=$(fds) threads=$(threads)
+"$program" bench "$web" --rate 300 --for 12s -c 20 -q --json >bench.json 2>bench.err &
+load=$!
+good=0 bad=0
+for i in $(seq 100); do
+	write "n$i" $((4 + i % 3)) $((1 + i % 3))
+	if [ $((i % 5)) = 0 ]; then
+		sed -i 's/use: delay/use: delayed/' shop.yaml
+		one reload
+		[ "$rc" = 1 ] && bad=$((bad + 1))
+	else
+		one reload
+		if [ "$rc" = 0 ]; then good=$((good + 1)); else echo "$err" | head -5; fi
+	fi
+	[ "$i" = 20 ] && settle && rss20=$(rss)
+done
+about='a hundred reloads'
+checks=$((checks + 1))
+[ "$good $bad" = '80 20' ] || fail "$good good and $bad bad reloads instead of 80 and 20"
+[ "$(get /)" = n99 ] || fail "the newest configuration does not answer: $(get /)"
+wait "$load" || fail "the load: $(<bench.err)"
+settle
+python3 - bench.json >load.txt <<'PY' || fail "requests were lost: $(<load.txt)"
+import json, sys
+run = json.load(open(sys.argv[1]))
+sums = {}
+for phase in run["phases"]:
+    for c in phase["classes"]:
+        for kind in ("outcomes", "errors"):
+            for name, n in c[kind].items():
+                sums[f"{kind}.{name}"] = sums.get(f"{kind}.{name}", 0) + n
+print(sums)
+lost = sum(n for name, n in sums.items() if name != "outcomes.ok")
+sys.exit(0 if lost == 0 and sums["outcomes.ok"] > 1000 else 1)
+PY
+# Clients of the load are gone, the I/O threads are two, as before.
+write last 8 2
+one reload; settle
+for _ in $(seq 100); do
+	[ "$(fds)" -le "$fds" ] && break
+	sleep 0.05
+done
+checks=$((checks + 3))
+[ "$(fds)" -le "$fds" ] || fail "$(fds) descriptors instead of $fds: $(ls -l "/proc/$pid/fd")"
+[ "$(threads)" -le "$((threads + 1))" ] || fail "$(threads) threads instead of $threads"
+# Memory: what 80 more reloads left, in KiB. An allocator's arenas grow at first; a graph is 2 MiB.
+grown=$(($(rss) - rss20))
+echo "80 reloads after the first 20: $grown KiB more of $(rss)"
+if ! grep -qa __asan_init "$program"; then
+	[ "$grown" -lt 8192 ] || fail "memory grew by $grown KiB"
+fi
+kill -TERM "$pid"
+ended
+is exit 0; is err has 'nothing was lost'
+finish
