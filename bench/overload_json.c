@@ -137,7 +137,7 @@ static void put_special(json_t **row, const struct overload_run *run, const stru
 {
 	const struct sim_workload *w = run->workload;
 	int route = untroubled_route(w->name);
-	int64_t end_ns = c->warmup_ns + c->measured_ns;
+	int64_t from_ns, to_ns;
 
 	if (route >= 0 && r->route_offered[route] > 0)
 		put(row, "unaffected",
@@ -148,9 +148,9 @@ static void put_special(json_t **row, const struct overload_run *run, const stru
 		put(row, "threads", threads(c, r));
 	if (w->from_ns == 0)
 		return;
-	int64_t to_ns = w->to_ns < end_ns ? w->to_ns : end_ns;
+	sim_workload_span(w, c, &from_ns, &to_ns);
 	put(row, "trouble",
-	    json_pack("[f,f]", seconds(w->from_ns - c->warmup_ns), seconds(to_ns - c->warmup_ns)));
+	    json_pack("[f,f]", seconds(from_ns - c->warmup_ns), seconds(to_ns - c->warmup_ns)));
 	put(row, "series", series(c, r));
 }
 

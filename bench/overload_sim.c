@@ -44,7 +44,7 @@ struct options {
 	const struct resize_policy *resize;
 	double load[LIST_MAX];
 	int n_workloads, n_policies, n_loads, seeds;
-	double for_s;
+	double for_s, warmup_s;
 	bool csv;
 	FILE *json; /* NULL: none is asked for */
 };
@@ -73,12 +73,11 @@ static double ratio(double part, double all, double otherwise)
 static struct figures figures_of(
     const struct sim_workload *w, const struct sim_config *c, const struct sim_result *r)
 {
-	int64_t end_ns = c->warmup_ns + c->measured_ns;
-	int64_t from_ns = w->from_ns ? w->from_ns : c->warmup_ns;
-	int64_t to_ns = w->to_ns && w->to_ns < end_ns ? w->to_ns : end_ns;
 	const struct sim_class_result *top = &r->class[0];
 	uint64_t offered = 0, shed = 0;
+	int64_t from_ns, to_ns;
 
+	sim_workload_span(w, c, &from_ns, &to_ns);
 	for (int k = 0; k < c->n_classes; k++) {
 		offered += r->class[k].offered;
 		shed += sim_shed(&r->class[k]);
@@ -107,8 +106,8 @@ static struct figures run_one(const struct options *o, const struct sim_workload
 	static struct sim_config c;
 	struct sim_result *r;
 
-	sim_workload_fill(
-	    w, load, p->policy, w->pools ? o->resize : NULL, seed, (int64_t)(o->for_s * 1e9), &c);
+	sim_workload_fill_warm(w, load, p->policy, w->pools ? o->resize : NULL, seed,
+	    (int64_t)(o->warmup_s * 1e9), (int64_t)(o->for_s * 1e9), &c);
 	for (int i = 0; i < c.n_stages; i++)
 		c.stage[i].params.threshold = threshold;
 	c.trace = stderr;
@@ -209,7 +208,8 @@ static void print_table(const struct options *o, const struct sim_workload *w)
 static void usage(void)
 {
 	fputs("usage: overload_sim [--workload W2]... [--policy NAME]... [--load 2]... "
-	      "[--resize NAME] [--seeds N] [--for SECONDS] [--csv | --json FILE]\n",
+	      "[--resize NAME] [--seeds N] [--for SECONDS] [--warmup SECONDS] [--csv | --json "
+	      "FILE]\n",
 	    stderr);
 	exit(2);
 }
@@ -242,6 +242,8 @@ static void take(struct options *o, const char *name, const char *value)
 		o->seeds = (int)strtol(value, NULL, 10);
 	else if (strcmp(name, "--for") == 0)
 		o->for_s = strtod(value, NULL);
+	else if (strcmp(name, "--warmup") == 0)
+		o->warmup_s = strtod(value, NULL);
 	else if (strcmp(name, "--json") == 0 && !o->json)
 		o->json = fopen(value, "w");
 	else
@@ -267,13 +269,14 @@ static void complete(struct options *o)
 	}
 	if (o->csv && o->json)
 		usage();
-	if (o->seeds < 1 || o->seeds > SEEDS_MAX || !(o->for_s >= 1 && o->for_s <= 36000))
+	if (o->seeds < 1 || o->seeds > SEEDS_MAX || !(o->for_s >= 1 && o->for_s <= 36000) ||
+	    !(o->warmup_s >= 1 && o->warmup_s <= 3600))
 		usage();
 }
 
 int main(int argc, char **argv)
 {
-	struct options o = {.seeds = 3, .for_s = 20, .resize = resize_find("weir")};
+	struct options o = {.seeds = 3, .for_s = 20, .warmup_s = 2, .resize = resize_find("weir")};
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--csv") == 0) {

@@ -14,7 +14,8 @@
 #define BASE_LOAD   0.8 /* before and after a spike, overload.md W7 */
 
 /* W7, W8: when the trouble begins and ends, after the warm-up. */
-#define TROUBLE_FROM_NS (WARMUP_NS + 3 * NS_PER_S)
+/* Behind the warm-up. */
+#define TROUBLE_FROM_NS (3 * NS_PER_S)
 #define TROUBLE_TO_NS   (TROUBLE_FROM_NS + 10 * NS_PER_S)
 
 struct weir_admission_spec sim_admission_defaults(void)
@@ -127,8 +128,11 @@ static void fill_w5(struct sim_config *c, double load)
 	add_route(c, "all", 1, 0, 0);
 	c->n_classes = 1;
 	add_source(c, "all", 0, 0, load * sim_ceiling_per_s(c, 0, 200))->deadline_ns = MS(500);
-	c->fault[c->n_faults++] = (struct sim_fault){
-	    .kind = SIM_SLOW, .stage = 0, .from_ns = 0, .to_ns = TROUBLE_FROM_NS, .factor = 0.2};
+	c->fault[c->n_faults++] = (struct sim_fault){.kind = SIM_SLOW,
+	    .stage = 0,
+	    .from_ns = 0,
+	    .to_ns = c->warmup_ns + TROUBLE_FROM_NS,
+	    .factor = 0.2};
 }
 
 /* Two routes, classes of equal priority, share the first stage; the second stage of one is what limits it: 400 per second of
@@ -154,8 +158,8 @@ static void fill_w7(struct sim_config *c, double load)
 	fill_w2(c, 1);
 	for (int i = 0; i < c->n_sources; i++) {
 		c->source[i].phase[0] = (struct sim_phase){0, BASE_LOAD};
-		c->source[i].phase[1] = (struct sim_phase){TROUBLE_FROM_NS, load};
-		c->source[i].phase[2] = (struct sim_phase){TROUBLE_TO_NS, BASE_LOAD};
+		c->source[i].phase[1] = (struct sim_phase){c->warmup_ns + TROUBLE_FROM_NS, load};
+		c->source[i].phase[2] = (struct sim_phase){c->warmup_ns + TROUBLE_TO_NS, BASE_LOAD};
 	}
 }
 
@@ -175,8 +179,8 @@ static void fill_w8(struct sim_config *c, double load)
 	add_source(c, "downstream", 1, 1, load * 600);
 	c->fault[c->n_faults++] = (struct sim_fault){.kind = SIM_SLOW,
 	    .stage = 1,
-	    .from_ns = TROUBLE_FROM_NS,
-	    .to_ns = TROUBLE_TO_NS,
+	    .from_ns = c->warmup_ns + TROUBLE_FROM_NS,
+	    .to_ns = c->warmup_ns + TROUBLE_TO_NS,
 	    .factor = 5};
 }
 
@@ -290,10 +294,17 @@ void sim_workload_fill(const struct sim_workload *w, double load,
     const struct admission_policy *policy, const struct resize_policy *resize, uint64_t seed,
     int64_t measured_ns, struct sim_config *c)
 {
+	sim_workload_fill_warm(w, load, policy, resize, seed, WARMUP_NS, measured_ns, c);
+}
+
+void sim_workload_fill_warm(const struct sim_workload *w, double load,
+    const struct admission_policy *policy, const struct resize_policy *resize, uint64_t seed,
+    int64_t warmup_ns, int64_t measured_ns, struct sim_config *c)
+{
 	memset(c, 0, sizeof(*c));
 	c->seed = seed;
 	c->cores = THREADS;
-	c->warmup_ns = WARMUP_NS;
+	c->warmup_ns = warmup_ns;
 	c->measured_ns = measured_ns;
 	c->bin_ns = MS(20);
 	c->laws = SIM_LAWS_SERVER;
@@ -303,4 +314,13 @@ void sim_workload_fill(const struct sim_workload *w, double load,
 		c->stage[i].params = sim_admission_defaults();
 		c->stage[i].resize = resize;
 	}
+}
+
+void sim_workload_span(
+    const struct sim_workload *w, const struct sim_config *c, int64_t *from_ns, int64_t *to_ns)
+{
+	int64_t length_ns = w->to_ns && w->to_ns < c->measured_ns ? w->to_ns : c->measured_ns;
+
+	*from_ns = c->warmup_ns + w->from_ns;
+	*to_ns = c->warmup_ns + length_ns;
 }

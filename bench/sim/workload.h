@@ -16,8 +16,9 @@
 struct sim_workload {
 	const char *name; /* "W1" */
 	const char *help;
-	int64_t from_ns, to_ns; /* what counts of it: the spike, the fault; to_ns 0: all */
-	bool pools;             /* it is about the number of threads */
+	/* what counts of it, from the end of the warm-up: the spike, the fault; to_ns 0: all, INT64_MAX: to the end */
+	int64_t from_ns, to_ns;
+	bool pools; /* it is about the number of threads */
 	void (*fill)(struct sim_config *c, double load);
 };
 
@@ -30,6 +31,15 @@ const struct sim_workload *sim_workload_find(const char *name);
 void sim_workload_fill(const struct sim_workload *w, double load,
     const struct admission_policy *policy, const struct resize_policy *resize, uint64_t seed,
     int64_t measured_ns, struct sim_config *c);
+
+/** The same with another warm-up; trouble comes as long after it. */
+void sim_workload_fill_warm(const struct sim_workload *w, double load,
+    const struct admission_policy *policy, const struct resize_policy *resize, uint64_t seed,
+    int64_t warmup_ns, int64_t measured_ns, struct sim_config *c);
+
+/** Where in the time of `c` what counts of `w` begins and ends, ns. */
+void sim_workload_span(
+    const struct sim_workload *w, const struct sim_config *c, int64_t *from_ns, int64_t *to_ns);
 
 /** Requests per second that the stages of `c` can do at best, by their sources' mix, with the
  *  threads that they may have: the smallest ceiling over a stage's share of the mix. */
