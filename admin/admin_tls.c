@@ -2,12 +2,14 @@
 /*
  * TLS in front of the endpoint. A connection carries bytes both ways through one buffer each; who
  * does not take what he is sent stops what comes to him, nothing else. When the inner side has
- * closed, what it said last is sent, at most for FLUSH_NS, and then the connection ends.
+ * closed, what it said last is sent, at most for FLUSH_NS, and then the connection ends. Nobody
+ * behind counts such leavers any more, so they are counted here: LEAVING_MAX of them at once.
  */
 #include "admin_tls.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,13 +29,17 @@
 /* RFC 8996: nothing older. */
 #define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE"
 
-/* As many as there can be behind it. */
-#define CONNECTIONS_MAX (PEERS_MAX + LIVE_WATCHERS_MAX)
+/* Whose inner side has closed. As many as ask at once: each of these may leave slowly. */
+#define LEAVING_MAX PEERS_MAX
+/* As many as there can be behind it, and those. */
+#define CONNECTIONS_MAX (PEERS_MAX + LIVE_WATCHERS_MAX + LEAVING_MAX)
 /* A record of TLS is 16 KiB at most; requests are smaller. */
 #define OUT_BYTES 16384
 #define IN_BYTES  4096
 /* For a client to take the end of an answer. A guess: as long as he had for the rest. */
-#define FLUSH_NS    10000000000LL
+#define FLUSH_NS 10000000000LL
+/* Between looks for leavers: their patience is not measured finer. */
+#define LOOK_NS     1000000000LL
 #define TURN_EVENTS 64
 /* Certificates with their chain and keys are some KB. */
 #define PEM_BYTES_MAX 262144
@@ -71,7 +77,7 @@ struct admin_tls {
 	char *cert, *key;
 	struct keys *keys;
 	struct connection *first;
-	int64_t now_ns;
+	int64_t now_ns, looked_ns; /* of this run; of the last look for leavers */
 };
 
 /* ---- keys ---- */
@@ -368,11 +374,51 @@ static struct connection *connection_new(struct admin_tls *t, int net, int inner
 	return c;
 }
 
+/* ---- leavers ---- */
+
+/* Has the inner side closed? Bytes that nobody takes stand in front of its end, so that it is not
+ * seen by reading. */
+static bool hung_up(const struct connection *c)
+{
+	struct pollfd p = {.fd = c->inner.fd, .events = POLLRDHUP};
+
+	return poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
+/* Note who leaves; returns how many do. Who takes what he is sent is noted by step. */
+static int look_for_leavers(struct admin_tls *t)
+{
+	int n = 0;
+
+	t->looked_ns = t->now_ns;
+	for (struct connection *c = t->first; c; c = c->next) {
+		if (c->flush_ns == 0 && c->out > 0 && hung_up(c))
+			c->flush_ns = t->now_ns;
+		n += c->flush_ns != 0;
+	}
+	return n;
+}
+
+/* Without this whoever asks, reads nothing and comes again would have all places, and two
+ * descriptors for each, without a token. */
+static void make_room(struct admin_tls *t)
+{
+	struct connection *best = NULL;
+
+	if (look_for_leavers(t) < LEAVING_MAX)
+		return;
+	for (struct connection *c = t->first; c; c = c->next)
+		if (c->flush_ns != 0 && (!best || c->flush_ns <= best->flush_ns))
+			best = c; /* newer ones are in front */
+	connection_free(t, best);
+}
+
 int admin_tls_wrap(struct admin_tls *t, int fd)
 {
 	int pair[2] = {-1, -1};
 	struct connection *c = NULL;
 
+	make_room(t);
 	if (t->n < CONNECTIONS_MAX &&
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0)
 		c = connection_new(t, fd, pair[0]);
@@ -411,6 +457,8 @@ void admin_tls_run(struct admin_tls *t, int64_t now_ns)
 		if (!c->dead) /* freed below: both its sides may be among the events */
 			step(t, c);
 	}
+	if (now_ns - t->looked_ns >= LOOK_NS)
+		look_for_leavers(t);
 	for (struct connection *c = t->first; c; c = next) {
 		next = c->next;
 		if (c->dead || (c->flush_ns != 0 && now_ns - c->flush_ns > FLUSH_NS))

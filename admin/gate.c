@@ -17,6 +17,10 @@
 
 #define SECOND_NS 1000000000LL
 
+/* Lines about wrong tokens in a minute, from however many addresses. A guess: an operator sees that
+ * somebody tries, and from where. */
+#define LINES_MAX 20
+
 struct client {
 	char name[WEIR_ADMIN_NAME_MAX + 1];
 	enum weir_admin_role role;
@@ -37,6 +41,9 @@ struct gate {
 	struct weir_strings hosts;
 	struct sessions sessions;
 	struct failures failures;
+	int lines; /* about failures, since `lines_ns` */
+	int64_t lines_ns;
+	bool silent;   /* and it was said so */
 	char why[160]; /* of the newest refusal */
 };
 
@@ -83,7 +90,7 @@ static bool find_user(const char *name, uid_t *uid)
 
 	if (*end == '\0' && strlen(name) < 10) {
 		*uid = (uid_t)number;
-		return true;
+		return g->lines < LINES_MAX && ++g->lines > 0;
 	}
 	if (getpwnam_r(name, &entry, buf, sizeof(buf), &found) != 0 || !found)
 		return false;
@@ -238,14 +245,33 @@ static bool is_open(const char *p, size_t n)
 	       (asset_find(path) && strncmp(path, "/api/", 5) != 0);
 }
 
-static void log_failure(const struct gate_from *from, int n)
+/* An address is easy to change: the log is not for others to fill. */
+static bool may_log(struct gate *g, int64_t now_ns)
+{
+	if (g->lines == 0 || now_ns - g->lines_ns >= FAILURES_WINDOW_NS) {
+		g->lines = 0;
+		g->lines_ns = now_ns;
+	}
+	return true;
+}
+
+static void log_failure(struct gate *g, const struct gate_from *from, int n, int64_t now_ns)
 {
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&from->address;
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&from->address;
 	char text[INET6_ADDRSTRLEN] = "?";
 
-	if (n != 1 && n != FAILURES_MAX) /* the log is not for others to fill */
+	if (n != 1 && n != FAILURES_MAX)
 		return;
+	if (!may_log(g, now_ns)) {
+		if (!g->silent)
+			weir_log(WEIR_LOG_WARN,
+			    "admin: wrong tokens from many addresses: no more is said of "
+			    "them for a minute");
+		g->silent = true;
+		return;
+	}
+	g->silent = false;
 	if (from->address.ss_family == AF_INET6)
 		inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
 	else
@@ -282,7 +308,7 @@ static bool judge_token(struct gate *g, const struct gate_from *from, struct wei
 	}
 	int i = find_token(g, token);
 	if (i < 0) {
-		log_failure(from, failures_add(&g->failures, key, now_ns));
+		log_failure(g, from, failures_add(&g->failures, key, now_ns), now_ns);
 		return refuse(g, problem, 401, "this token is not one of the endpoint's");
 	}
 	let(pass, &g->token[i]);

@@ -24,7 +24,7 @@
 #define LEAVE_NS 1000000000LL
 /* Between looks for a free descriptor. A guess: an operator does not notice it. */
 #define PAUSE_MS 100
-/* What a refused client may still send, in one turn. */
+/* What a refused client may still send. A browser that posts a file has begun to by then. */
 #define LEAVE_BYTES_MAX 65536
 
 static int64_t now_ns(void)
@@ -132,12 +132,13 @@ static void send_reply(int fd, const struct reply *r, int retry_after_s)
 
 /* Throw input away. A close with bytes unread would reset the connection and take the answer from
  * the client. false: it has gone, or sends too much. */
-static bool drain(struct peers *p, int fd)
+static bool drain(struct peers *p, struct peer *peer)
 {
-	ssize_t n, all = 0;
+	ssize_t n = 0;
 
-	while ((n = recv(fd, p->peek, sizeof(p->peek), MSG_DONTWAIT)) > 0 && all < LEAVE_BYTES_MAX)
-		all += n;
+	while (peer->drained < LEAVE_BYTES_MAX &&
+	       (n = recv(peer->fd, p->peek, sizeof(p->peek), MSG_DONTWAIT)) > 0)
+		peer->drained += (size_t)n;
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
@@ -151,7 +152,7 @@ static void refuse(struct peers *p, struct peer *peer, const struct head_problem
 	shutdown(peer->fd, SHUT_WR);
 	peer->state = PEER_LEAVING;
 	peer->until_ns = now_ns() + LEAVE_NS;
-	if (!drain(p, peer->fd))
+	if (!drain(p, peer))
 		peer_close(peer);
 }
 
@@ -221,7 +222,7 @@ void peers_ready(struct peers *p, struct peer *peer, uint32_t events)
 {
 	if (peer->state == PEER_ASKING)
 		look(p, peer, events);
-	else if (peer->state == PEER_LEAVING && !drain(p, peer->fd))
+	else if (peer->state == PEER_LEAVING && !drain(p, peer))
 		peer_close(peer);
 }
 
@@ -234,18 +235,44 @@ void peers_gone(struct gate_pass *pass)
 
 /* ---- accepting ---- */
 
-/* The slot nearest to its deadline: of those the door does not own, else of all. */
+/* How many slots the place has that `peer` comes from; all of them are taken. */
+static int crowd(const struct peers *p, const struct peer *peer)
+{
+	int n = crowd(p, peer);
+
+	for (int i = 0; i < PEERS_MAX; i++)
+		n += memcmp(&p->slot[i].place, &peer->place, sizeof(peer->place)) == 0;
+	return n;
+}
+
+/* The address, or whose process it is. */
+static struct failures_key place_of(const struct gate_from *from)
+{
+	struct failures_key key = failures_key(&from->address);
+
+	if (from->by_file)
+		memcpy(key.bytes + 1, &from->uid, sizeof(from->uid));
+	return key;
+}
+
+/* Those the door does not own go before those that it owns; of these, those of the place that has
+ * the most slots; of these, the one nearest to its deadline. */
 static struct peer *next_to_go(struct peers *p)
 {
 	struct peer *best = NULL;
+	int best_crowd = 0;
 
 	for (int i = 0; i < PEERS_MAX; i++) {
 		struct peer *peer = &p->slot[i];
 		bool ours = peer->state != PEER_SERVED;
 		bool best_ours = best && best->state != PEER_SERVED;
+		int n = 0;
 		if (!best || (ours && !best_ours) ||
-		    (ours == best_ours && peer->until_ns < best->until_ns))
+		    (ours == best_ours &&
+			(n > best_crowd || (n == best_crowd && peer->until_ns < best->until_ns)))) {
 			best = peer;
+			best_crowd = n;
+		}
 	}
 	return best;
 }
@@ -286,6 +313,7 @@ static void begin(struct peers *p, struct peer *peer, int fd, const struct gate_
 		peer_close(peer);
 		return;
 	}
+	peer->place = place_of(&peer->from);
 	if (p->tls) {
 		peer->fd = admin_tls_wrap(p->tls, fd);
 		if (peer->fd < 0) {

@@ -37,9 +37,9 @@ struct reply {
 	const char *body; /* `n` bytes */
 	size_t n;
 	char *owned; /* the body again if it came from malloc and goes with the reply, else NULL */
-	char allow[64]; /* value of Allow for a 405, else "" */
+	char allow[64];   /* value of Allow for a 405, else "" */
 	char cookie[160]; /* value of Set-Cookie, else ""; wiped by reply_fini */
-	char etag[40];  /* it may be kept and asked for again by this; "": it may not be kept */
+	char etag[40];    /* it may be kept and asked for again by this; "": it may not be kept */
 };
 
 /** Fields that every answer carries, whoever writes it; a NULL name ends the table. */

@@ -48,7 +48,9 @@ void verb_print_help(const struct verb *verb, FILE *out)
 		fputc('\n', out);
 	}
 	help_heading(out, "Exit codes");
-	fputs("  0 fine   1 a finding, or a failure   2 wrong usage   3 no server answers, or it asks for another token\n", out);
+	fputs("  0 fine   1 a finding, or a failure   2 wrong usage   3 no server answers, or it "
+	      "asks for another token\n",
+	    out);
 }
 
 void verb_print_overview(FILE *out)

@@ -227,12 +227,13 @@ static int pick_curves(const json_t *stages, const char *field, struct curve *cu
 		if (c.sum > 0)
 			all[n++] = c;
 	}
-	if (all)
-		qsort(all, (size_t)n, sizeof(*all), by_sum);
+	if (!all)
+		return 0;
+	qsort(all, (size_t)n, sizeof(*all), by_sum);
 	n = n < CURVES ? n : CURVES;
-	memcpy(curve, all, all ? (size_t)n * sizeof(*all) : 0);
+	memcpy(curve, all, (size_t)n * sizeof(*all));
 	free(all);
-	return all ? n : 0;
+	return n;
 }
 
 /* One value of BIN_S seconds from row `i` on: their mean, or the worst of them; NAN when none is known. */
@@ -264,7 +265,7 @@ static void put_curve(struct chart *c, const struct snapshot *s, const char *sta
 	struct series *series = chart_series(c, stage, SERIES_LINE, style, n, false);
 
 	for (int i = 0; series && i < n; i++) {
-		series->x[i] = json_number_value(json_array_get(at, (size_t)(i * BIN_S))) - end;
+		series->x[i] = json_number_value(json_array_get(at, (size_t)i * BIN_S)) - end;
 		series->y[i] = bin_value(column, i * BIN_S, rows, what->worst);
 	}
 }

@@ -47,13 +47,13 @@ enum verb_option {
 /** A parsed command line; all pointers are into argv. */
 struct verb_args {
 	bool help, json, check, force, threads, dry_run, all;
-	const char *format; /* NULL when not given */
-	const char *admin;  /* NULL when neither given nor in WEIR_ADMIN */
-	const char *token_file, *ca; /* NULL when not given */
-	const char *output; /* NULL when not given */
-	const char *shed;   /* NULL when not given */
-	const char *for_;   /* NULL when not given */
-	const char *count;  /* NULL when not given */
+	const char *format;                  /* NULL when not given */
+	const char *admin;                   /* NULL when neither given nor in WEIR_ADMIN */
+	const char *token_file, *ca;         /* NULL when not given */
+	const char *output;                  /* NULL when not given */
+	const char *shed;                    /* NULL when not given */
+	const char *for_;                    /* NULL when not given */
+	const char *count;                   /* NULL when not given */
 	const char *slow, *class_, *outcome; /* NULL when not given */
 	int n_sets;
 	const char *sets[VERB_SETS_MAX];

@@ -207,10 +207,10 @@ static void merge(struct comparing *c)
 
 	for (int i = 0, k = 0; i < a->n || k < b->n;) {
 		int order = i == a->n ? 1 : k == b->n ? -1 : strcmp(a->at[i].path, b->at[k].path);
-		const struct value *from = order <= 0 ? &a->at[i++] : NULL;
-		const struct value *to = order >= 0 ? &b->at[k++] : NULL;
-		compare(c, from ? from->path : to->path, from ? from->text : NULL,
-		    to ? to->text : NULL);
+		char *path = order <= 0 ? a->at[i].path : b->at[k].path;
+		const char *from = order <= 0 ? a->at[i++].text : NULL;
+		const char *to = order >= 0 ? b->at[k++].text : NULL;
+		compare(c, path, from, to);
 	}
 }
 

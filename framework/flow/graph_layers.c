@@ -402,7 +402,7 @@ static int carry(struct weir_graph *g, struct weir_stage *st, const struct overr
 	if (rc != 0)
 		graph_say(
 		    why, size, rc, missing ? "there is no such knob any more" : "out of memory");
-	else if (l.brief || strcmp(l.kept, o->configured) != 0)
+	else if (l.brief || (l.kept && strcmp(l.kept, o->configured) != 0))
 		rc = put(o, &l, &ignored, why, size);
 	graph_layers_free(&l);
 	if (o && !o->layers.kept && !o->layers.brief)

@@ -166,8 +166,7 @@ static void carry_overload(struct weir_graph *g, const struct weir_graph *old)
 		graph_overload_turn(g, mode);
 }
 
-static void carry_states(struct weir_graph *g, struct weir_graph *old)
-    WEIR_REQUIRES(&g->lock)
+static void carry_states(struct weir_graph *g, struct weir_graph *old) WEIR_REQUIRES(&g->lock)
 {
 	journal_copy(control_journal(g->control), control_journal(old->control));
 	carry_overload(g, old);
@@ -176,8 +175,7 @@ static void carry_states(struct weir_graph *g, struct weir_graph *old)
 }
 
 /* Pause and drain what was. */
-static void carry_steer(struct weir_graph *g, struct weir_graph *old)
-    WEIR_REQUIRES(&g->lock)
+static void carry_steer(struct weir_graph *g, struct weir_graph *old) WEIR_REQUIRES(&g->lock)
 {
 	for (int i = 0; i < old->n_stages; i++) {
 		int how = atomic_load(&old->stages[i]->steer);
@@ -204,8 +202,7 @@ static void let_go(struct weir_graph *g)
 	}
 }
 
-static void note_succession(struct weir_graph *g)
-    WEIR_REQUIRES(&g->lock)
+static void note_succession(struct weir_graph *g) WEIR_REQUIRES(&g->lock)
 {
 	struct weir_act act = {.actor = "reload", .what = "reload"};
 	struct weir_decision d = {.actor = "reload", .action = "reload"};

@@ -60,7 +60,7 @@ struct weir_hop {
 
 /** The trace that an event belongs to (weir/trace.h); ids are never 0, 0 is none. */
 struct weir_trace {
-	uint64_t id[2]; /* 128 bits, the high ones first */
+	uint64_t id[2];  /* 128 bits, the high ones first */
 	uint64_t parent; /* span of the caller; 0: the trace began here */
 	uint64_t span;   /* of the event; 0: not made yet */
 	bool sampled;    /* who made the trace records it, or we do: flag 01 of traceparent */

@@ -199,9 +199,10 @@ struct weir_decision {
 /** How the collection for an export goes (weir_graph_collect). */
 struct weir_collect_state {
 	bool on;
-	uint64_t waiting;            /* events in the queue */
-	uint64_t collected, dropped; /* that were picked: kept, and not kept since the queue was full */
-	uint64_t sent, failed;       /* what weir_graph_collect_sent was told */
+	uint64_t waiting; /* events in the queue */
+	uint64_t collected,
+	    dropped;           /* that were picked: kept, and not kept since the queue was full */
+	uint64_t sent, failed; /* what weir_graph_collect_sent was told */
 };
 
 struct weir_graph_view {
@@ -250,10 +251,10 @@ struct weir_slow {
 	int64_t wall_ns;        /* CLOCK_REALTIME when it ended */
 	int64_t took_ns;        /* from its arrival */
 	char what[96];          /* what its type says of it, printable ASCII, maybe cut */
-	const char *end;        /* the stage that ended or refused it, "" none; as long as the graph */
-	int end_id;             /* its number, -1 none */
+	const char *end; /* the stage that ended or refused it, "" none; as long as the graph */
+	int end_id;      /* its number, -1 none */
 	struct weir_trace trace; /* which it has at the latest since it is described here */
-	int n_hops, n_spans;    /* stages it came through; of them, in order, in span[] */
+	int n_hops, n_spans;     /* stages it came through; of them, in order, in span[] */
 	struct weir_span span[WEIR_TRAIL_HOPS];
 };
 
@@ -293,7 +294,8 @@ WEIR_API int weir_graph_tap(const struct weir_graph *graph, const struct weir_ta
 struct weir_collect {
 	double sample; /* part of the traces that begin here, 0..1 */
 	bool slow;     /* and those that come among the slowest of their class */
-	bool follow;   /* of traces that came from outside those that are sampled there; else by `sample`, too */
+	bool
+	    follow; /* of traces that came from outside those that are sampled there; else by `sample`, too */
 };
 
 /** Begin to collect events for an export; at most 2048 wait. 0, WEIR_EBUSY (somebody does) or WEIR_ENOMEM. Any thread. */

@@ -132,9 +132,9 @@ enum weir_admin_role { WEIR_ADMIN_VIEWER, WEIR_ADMIN_OPERATOR };
 
 /** A bearer token, known by its name; or, over a socket file, a user of this machine. */
 struct weir_admin_client_spec {
-	char *name; /* at most 23 bytes; of a user: his name or his number */
-	int role;   /* enum weir_admin_role */
-	char *file; /* of a token: the file that holds it; of a user: "" */
+	char *name;            /* at most 23 bytes; of a user: his name or his number */
+	int role;              /* enum weir_admin_role */
+	char *file;            /* of a token: the file that holds it; of a user: "" */
 	struct weir_mark mark; /* of the name, of a token of `file` */
 };
 

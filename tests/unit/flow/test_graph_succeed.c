@@ -229,7 +229,7 @@ static void test_prepare(void)
 	fixture_register(&end_ops);
 }
 
-CUNIT_MAIN("graph succeed", {"types are known", test_prepare}, {"overrides stay", test_overrides_stay},
-    {"what can not stay is told", test_dropped}, {"journal and acts go on", test_history_goes_on},
-    {"configured in place", test_configure}, {"all or nothing", test_configure_refused},
-    {"what was saved", test_configure_saved})
+CUNIT_MAIN("graph succeed", {"types are known", test_prepare},
+    {"overrides stay", test_overrides_stay}, {"what can not stay is told", test_dropped},
+    {"journal and acts go on", test_history_goes_on}, {"configured in place", test_configure},
+    {"all or nothing", test_configure_refused}, {"what was saved", test_configure_saved})
