@@ -35,25 +35,34 @@ static void turns_free(struct turns *t)
 	free(t->turn);
 }
 
+static bool grow(struct turns *t)
+{
+	struct turn *more = realloc(t->turn, ((size_t)t->n + 1) * sizeof(*more));
+
+	if (more)
+		t->turn = more;
+	return more;
+}
+
 /* Add `knob` if its configured value in `st` is not what it is in `wanted`. */
 static void compare(struct weir_graph *g, struct turns *t, struct weir_stage *st,
     struct weir_stage *wanted, const char *knob) WEIR_REQUIRES(&g->lock)
 {
 	const struct override *o = graph_override(g, st, knob);
-	struct turn *more = realloc(t->turn, ((size_t)t->n + 1) * sizeof(*more));
 	struct turn new = {.stage = st, .knob = strdup(knob)};
 
 	new.from = o ? strdup(o->configured) : graph_knob_text(st, knob);
 	new.to = graph_knob_text(wanted, knob);
-	t->turn = more ? more : t->turn;
-	t->no_memory |= !more || !new.knob || !new.from || !new.to;
-	if (t->no_memory || strcmp(new.from, new.to) == 0) {
-		free(new.knob);
-		free(new.from);
-		free(new.to);
+	bool whole = new.knob &&new.from &&new.to;
+	bool same = whole && strcmp(new.from, new.to) == 0;
+	if (whole && !same && grow(t)) {
+		t->turn[t->n++] = new;
 		return;
 	}
-	t->turn[t->n++] = new;
+	t->no_memory |= !same;
+	free(new.knob);
+	free(new.from);
+	free(new.to);
 }
 
 static void compare_table(struct weir_graph *g, struct turns *t, struct weir_stage *st,
