@@ -11,6 +11,7 @@
 
 #include "gate.h"
 #include "json_put.h"
+#include "knobs.h"
 #include "paging.h"
 
 /* Acts per answer: what a page shows, and all that are kept. */

@@ -2,8 +2,7 @@
 /*
  * TLS in front of the endpoint. A connection carries bytes both ways through one buffer each; who
  * does not take what he is sent stops what comes to him, nothing else. When the inner side has
- * closed, what it said last is sent, at most for FLUSH_NS, and then the connection ends. Nobody
- * behind counts such leavers any more, so they are counted here: LEAVING_MAX of them at once.
+ * closed, what it said last is sent, at most for FLUSH_NS, to LEAVING_MAX of them at once.
  */
 #include "admin_tls.h"
 
@@ -37,8 +36,7 @@
 #define OUT_BYTES 16384
 #define IN_BYTES  4096
 /* For a client to take the end of an answer. A guess: as long as he had for the rest. */
-#define FLUSH_NS 10000000000LL
-/* Between looks for leavers: their patience is not measured finer. */
+#define FLUSH_NS    10000000000LL
 #define LOOK_NS     1000000000LL
 #define TURN_EVENTS 64
 /* Certificates with their chain and keys are some KB. */
@@ -376,8 +374,7 @@ static struct connection *connection_new(struct admin_tls *t, int net, int inner
 
 /* ---- leavers ---- */
 
-/* Has the inner side closed? Bytes that nobody takes stand in front of its end, so that it is not
- * seen by reading. */
+/* Has the inner side closed? Reading does not say: bytes that nobody takes stand in front. */
 static bool hung_up(const struct connection *c)
 {
 	struct pollfd p = {.fd = c->inner.fd, .events = POLLRDHUP};
@@ -399,8 +396,7 @@ static int look_for_leavers(struct admin_tls *t)
 	return n;
 }
 
-/* Without this whoever asks, reads nothing and comes again would have all places, and two
- * descriptors for each, without a token. */
+/* Else who asks, reads nothing and comes again would have all places, without a token. */
 static void make_room(struct admin_tls *t)
 {
 	struct connection *best = NULL;

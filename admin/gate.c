@@ -90,7 +90,7 @@ static bool find_user(const char *name, uid_t *uid)
 
 	if (*end == '\0' && strlen(name) < 10) {
 		*uid = (uid_t)number;
-		return g->lines < LINES_MAX && ++g->lines > 0;
+		return true;
 	}
 	if (getpwnam_r(name, &entry, buf, sizeof(buf), &found) != 0 || !found)
 		return false;
@@ -252,7 +252,7 @@ static bool may_log(struct gate *g, int64_t now_ns)
 		g->lines = 0;
 		g->lines_ns = now_ns;
 	}
-	return true;
+	return g->lines < LINES_MAX && ++g->lines > 0;
 }
 
 static void log_failure(struct gate *g, const struct gate_from *from, int n, int64_t now_ns)

@@ -147,3 +147,42 @@ json_t *knob_json(const struct admin_source *source, const char *stage, const ch
 	json_decref(list);
 	return row;
 }
+
+/* ---- answers ---- */
+
+/* The type of stage `name` in `use[size]`; false with the reply made. */
+static bool stage_type(const struct call *c, char *use, size_t size, struct reply *r)
+{
+	struct weir_graph_view *v = take_view(c, r);
+
+	if (!v)
+		return false;
+	const struct weir_stage_view *s = find_stage(v, c->name[0], r);
+	if (s)
+		snprintf(use, size, "%s", s->use);
+	c->source->view_free(v);
+	return s;
+}
+
+void answer_knobs(const struct call *c, struct reply *r)
+{
+	char use[ROUTE_NAME_MAX];
+
+	if (stage_type(c, use, sizeof(use), r))
+		reply_json(
+		    r, 200, json_pack("{s:o}", "knobs", knobs_json(c->source, c->name[0], use)));
+}
+
+void answer_knob(const struct call *c, struct reply *r)
+{
+	char use[ROUTE_NAME_MAX];
+	bool found;
+
+	if (!stage_type(c, use, sizeof(use), r))
+		return;
+	json_t *knob = knob_json(c->source, c->name[0], use, c->name[1], &found);
+	if (found)
+		reply_json(r, 200, knob);
+	else
+		reply_problem(r, 404, "stage '%s' has no knob '%s'", c->name[0], c->name[1]);
+}

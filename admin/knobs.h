@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "graph_source.h"
+#include "routes.h"
 
 /** All knobs of stage `stage` of type `use` that have a value, in table order. */
 json_t *knobs_json(const struct admin_source *source, const char *stage, const char *use);
@@ -16,5 +17,9 @@ json_t *knobs_json(const struct admin_source *source, const char *stage, const c
 /** The knob at `path` ("threads.max"). `*found` says whether there is one; without, NULL. */
 json_t *knob_json(const struct admin_source *source, const char *stage, const char *use,
     const char *path, bool *found);
+
+/** GET /api/v1/stages/{stage}/knobs, and with the knob that the path names. */
+void answer_knobs(const struct call *call, struct reply *reply);
+void answer_knob(const struct call *call, struct reply *reply);
 
 #endif

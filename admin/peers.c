@@ -238,7 +238,7 @@ void peers_gone(struct gate_pass *pass)
 /* How many slots the place has that `peer` comes from; all of them are taken. */
 static int crowd(const struct peers *p, const struct peer *peer)
 {
-	int n = crowd(p, peer);
+	int n = 0;
 
 	for (int i = 0; i < PEERS_MAX; i++)
 		n += memcmp(&p->slot[i].place, &peer->place, sizeof(peer->place)) == 0;
@@ -266,7 +266,7 @@ static struct peer *next_to_go(struct peers *p)
 		struct peer *peer = &p->slot[i];
 		bool ours = peer->state != PEER_SERVED;
 		bool best_ours = best && best->state != PEER_SERVED;
-		int n = 0;
+		int n = crowd(p, peer);
 		if (!best || (ours && !best_ours) ||
 		    (ours == best_ours &&
 			(n > best_crowd || (n == best_crowd && peer->until_ns < best->until_ns)))) {

@@ -8,8 +8,9 @@
  *                 +--refused--> LEAVING (answer sent, input thrown away) --> FREE
  *
  * A client that sends or reads slowly costs a slot and nothing else: nobody waits for it. When
- * slots run out the one nearest to its deadline makes room, so the endpoint can not be closed by
- * holding connections open.
+ * slots run out one of the place that has the most makes room, the one nearest to its deadline, so
+ * the endpoint can not be closed by holding connections open, and who has one connection keeps it
+ * while another has many. A place is an address as failures.h counts them, or a user of the file.
  */
 #ifndef WEIR_ADMIN_PEERS_H
 #define WEIR_ADMIN_PEERS_H
@@ -18,6 +19,7 @@
 #include <stdint.h>
 
 #include "door.h"
+#include "failures.h"
 #include "gate.h"
 #include "head.h"
 #include "live.h"
@@ -34,9 +36,11 @@ enum peer_state { PEER_FREE, PEER_ASKING, PEER_SERVED, PEER_LEAVING };
 struct peer {
 	struct gate_pass pass; /* SERVED: what it may do; the door's owner */
 	struct gate_from from;
+	struct failures_key place; /* of `from` */
 	int fd;
 	enum peer_state state;
 	int64_t until_ns; /* CLOCK_MONOTONIC: end of patience */
+	size_t drained;   /* LEAVING: bytes thrown away */
 };
 
 struct peers {

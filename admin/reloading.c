@@ -70,7 +70,7 @@ void reloading_prom(const struct admin_reloading *a, struct textbuf *out)
 	prom_count(out, n.last_ok);
 	prom_head(out, at, "gauge", "Unix time of the newest reload that went well, 0 before one");
 	prom_begin(out, at, "");
-	prom_real(out, n.last_ok_at);
+	prom_count(out, (uint64_t)n.last_ok_at); /* all digits of whole seconds */
 	prom_head(out, total, "counter", "Reloads of the configuration by result");
 	prom_begin(out, total, "");
 	prom_label(out, "result", "ok");

@@ -45,9 +45,6 @@ bool query_n(const char *query, int *n);
 /** The status for a WEIR_E code. */
 int status_of(int code);
 
-/** Answer with the knob that the path names. */
-void answer_knob(const struct call *c, struct reply *r);
-
 extern const struct route routes_table[];
 
 /** Answer `request`; always leaves a reply, which the caller finishes with reply_fini. `process`

@@ -189,7 +189,7 @@ static void completion_print_zsh(FILE *out)
 		zsh_quote(v->help, out);
 		fputs("'\n", out);
 	}
-	fputs("\t)\n\ttypes=(stage group class overload", out);
+	fputs("\t)\n\ttypes=(stage group class overload trace", out);
 	for (int i = 0; (type = weir_stage_type_at(i)); i++)
 		fprintf(out, " %s", type->name);
 	fputs(")\n\n\tcase \"$words[2]\" in\n", out);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <weir/log.h>
@@ -17,11 +18,14 @@
 
 /* As long as its requests take: an order of magnitude more than any, in ns. */
 #define RETIRE_GRACE_NS (365LL * 24 * 3600 * 1000000000)
+/* Between two looks whether the graphs before have ended, or a signal handler wants them to: as a drain does. */
+#define WAIT_LOOK_NS (20 * NS_PER_MS)
 
 /** A graph that was followed by another one. */
 struct retired {
 	struct retired *before; /* freed only when that one has ended; under the lock */
 	struct reloader *reloader;
+	bool told;                /* what to do: with the graph, or with none; under the lock */
 	struct weir_graph *graph; /* NULL when it is freed; under the lock */
 	struct otlp *otlp;        /* what exports from it */
 	struct task task;
@@ -32,15 +36,18 @@ struct reloader {
 	int64_t graphs;     /* that followed another one */
 	char *path;
 	struct task task;
+	json_t *
+	    hidden; /* paths of what runs whose values are not told, NULL: all are such; the thread's */
 	struct report report; /* own lock */
 	pthread_mutex_t lock;
-	pthread_cond_t cond;
+	pthread_cond_t cond, retiring;
 	/* under the lock */
 	bool stopping, ordered, preview;
 	char by[16];
 	uint64_t orders; /* number of the newest */
 	struct retired *retired;
-	int n_retired;
+	int n_retired; /* of which so many have requests: */
+	int n_busy;
 	uint64_t closed;
 };
 
@@ -55,22 +62,38 @@ static void retire_say(struct reloader *r, const struct weir_drain_report *d)
 	r->closed += d->closed;
 }
 
+/* Wait for what to do: the graph to end, NULL for none. */
+static struct weir_graph *retire_told(struct retired *me)
+{
+	struct reloader *r = me->reloader;
+
+	pthread_mutex_lock(&r->lock);
+	while (!me->told)
+		pthread_cond_wait(&r->retiring, &r->lock);
+	struct weir_graph *graph = me->graph;
+	pthread_mutex_unlock(&r->lock);
+	return graph;
+}
+
 /* The one before hands its connections to this graph, so it must be gone first. */
 static void *retire_main(void *arg)
 {
 	struct retired *me = arg;
 	struct reloader *r = me->reloader;
+	struct weir_graph *graph = retire_told(me);
 	struct weir_drain_report d = {0};
 
-	weir_graph_drain(me->graph, RETIRE_GRACE_NS, &d);
+	if (!graph)
+		return NULL;
+	weir_graph_drain(graph, RETIRE_GRACE_NS, &d);
 	otlp_stop(me->otlp);
 	pthread_mutex_lock(&r->lock);
 	struct retired *before = me->before;
+	r->n_busy--;
 	pthread_mutex_unlock(&r->lock);
 	if (before)
 		task_join(&before->task);
 	pthread_mutex_lock(&r->lock);
-	struct weir_graph *graph = me->graph;
 	me->graph = NULL;
 	me->before = NULL;
 	retire_say(r, &d);
@@ -81,31 +104,44 @@ static void *retire_main(void *arg)
 	return NULL;
 }
 
+/* The thread is made before there is something to end: without one the order fails, and nothing has happened. */
 static struct retired *retire_new(struct reloader *r)
 {
 	struct retired *me = calloc(1, sizeof(*me));
 
-	if (me)
-		me->reloader = r;
-	return me;
+	if (!me)
+		return NULL;
+	me->reloader = r;
+	if (task_start(&me->task, "retire", retire_main, me) == 0)
+		return me;
+	free(me);
+	return NULL;
 }
 
-/* Without a thread it is done here: this order takes as long as the requests do. */
+/* Not needed after all. NULL is allowed. */
+static void retire_none(struct retired *me)
+{
+	if (!me)
+		return;
+	pthread_mutex_lock(&me->reloader->lock);
+	me->told = true;
+	pthread_cond_broadcast(&me->reloader->retiring);
+	pthread_mutex_unlock(&me->reloader->lock);
+	task_join(&me->task);
+	free(me);
+}
+
 static void retire(struct reloader *r, struct retired *me, struct weir_graph *graph)
 {
 	pthread_mutex_lock(&r->lock);
+	me->told = true;
 	me->graph = graph;
 	me->before = r->retired;
 	r->retired = me;
 	r->n_retired++;
+	r->n_busy++;
+	pthread_cond_broadcast(&r->retiring);
 	pthread_mutex_unlock(&r->lock);
-	if (task_start(&me->task, "retire", retire_main, me) == 0)
-		return;
-	retire_main(me);
-	pthread_mutex_lock(&r->lock);
-	r->retired = NULL;
-	pthread_mutex_unlock(&r->lock);
-	free(me);
 }
 
 static int retired_now(struct reloader *r)
@@ -116,6 +152,15 @@ static int retired_now(struct reloader *r)
 	return n;
 }
 
+static bool too_many(struct reloader *r)
+{
+	pthread_mutex_lock(&r->lock);
+	bool many =
+	    r->n_busy >= RELOAD_RETIRED_MAX || r->n_retired - r->n_busy >= RELOAD_WAITING_MAX;
+	pthread_mutex_unlock(&r->lock);
+	return many;
+}
+
 /* ---- an order ---- */
 
 /** What an order has made so far; all of it is freed at its end but what was taken over. */
@@ -124,6 +169,7 @@ struct order {
 	struct weir_graph *graph;
 	struct otlp *otlp;
 	char *values, *config;
+	json_t *hidden; /* its own; out.hidden has those of what runs, too */
 	struct config_diff diff;
 	struct outcome out;
 };
@@ -147,7 +193,8 @@ static int prepare(struct reloader *r, struct order *o)
 		rc = config_diff(r->now.values, o->values, &o->diff);
 		if (rc != 0)
 			fail(o, rc, "out of memory");
-		report_hide(&o->out, weir_graph_spec(o->graph));
+		o->hidden = report_hidden(weir_graph_spec(o->graph));
+		o->out.hidden = report_hide_both(r->hidden, o->hidden);
 	}
 	if ((rc != 0 || o->out.preview) && folder_fd != -1 && fchdir(folder_fd) != 0)
 		weir_log(WEIR_LOG_WARN, "the working directory can not be entered again");
@@ -165,6 +212,8 @@ static void take_over(struct reloader *r, struct order *o, struct weir_graph *gr
 	free(r->now.config);
 	r->now.config = o->config;
 	o->config = NULL;
+	json_decref(r->hidden);
+	r->hidden = json_incref(o->hidden);
 	if (values) { /* else the next one tells too many differences */
 		free(r->now.values);
 		r->now.values = values;
@@ -187,9 +236,9 @@ static int follow(struct reloader *r, struct order *o)
 {
 	struct retired *me = retire_new(r);
 	struct weir_graph *old = r->now.graph;
-	int rc = me ? 0 : fail(o, WEIR_ENOMEM, "out of memory");
+	int rc = me ? 0 : fail(o, WEIR_ESYS, "no memory or thread to end the graph that runs");
 
-	if (rc == 0 && retired_now(r) >= RELOAD_RETIRED_MAX)
+	if (rc == 0 && too_many(r))
 		rc = fail(o, WEIR_EBUSY,
 		    "requests of earlier graphs have not ended yet: too many graphs at once");
 	if (rc == 0)
@@ -197,7 +246,7 @@ static int follow(struct reloader *r, struct order *o)
 	if (rc == 0)
 		rc = weir_graph_succeed(o->graph, old, &o->errs);
 	if (rc != 0) {
-		free(me);
+		retire_none(me);
 		return rc;
 	}
 	me->otlp = r->now.otlp;
@@ -239,7 +288,8 @@ static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 		notify_reloaded(r->now.notify);
 	o.out.took_ns = clock_now_ns() - began_ns;
 	report_order(&r->report, &o.out, &o.diff, &o.errs);
-	report_hide_free(&o.out);
+	json_decref(o.hidden);
+	json_decref(o.out.hidden);
 	otlp_stop(o.otlp);
 	weir_graph_free(o.graph);
 	config_diff_free(&o.diff);
@@ -302,6 +352,17 @@ void reload_counts(struct reloader *r, struct admin_reload_counts *counts)
 	report_counts(&r->report, counts);
 }
 
+static void reloader_free(struct reloader *r)
+{
+	json_decref(r->hidden);
+	report_fini(&r->report);
+	pthread_cond_destroy(&r->retiring);
+	pthread_cond_destroy(&r->cond);
+	pthread_mutex_destroy(&r->lock);
+	free(r->path);
+	free(r);
+}
+
 int reload_start(const struct running *running, const char *path, struct reloader **out)
 {
 	struct reloader *r = calloc(1, sizeof(*r));
@@ -313,13 +374,13 @@ int reload_start(const struct running *running, const char *path, struct reloade
 	report_init(&r->report);
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->cond, NULL);
+	pthread_cond_init(&r->retiring, NULL);
+	r->hidden = report_hidden(weir_graph_spec(running->graph));
 	int rc = r->path ? task_start(&r->task, "reload", reload_main, r) : WEIR_ENOMEM;
 	*out = r;
 	if (rc == 0)
 		return 0;
-	report_fini(&r->report);
-	free(r->path);
-	free(r);
+	reloader_free(r);
 	*out = NULL;
 	return rc;
 }
@@ -334,6 +395,14 @@ void reload_stop(struct reloader *r, struct running *running)
 	*running = r->now;
 }
 
+void reload_wait(struct reloader *r, int64_t until_ns, bool (*hurried)(void))
+{
+	const struct timespec look = {0, WAIT_LOOK_NS};
+
+	while (retired_now(r) > 0 && clock_now_ns() < until_ns && !hurried())
+		nanosleep(&look, NULL);
+}
+
 uint64_t reload_end(struct reloader *r)
 {
 	pthread_mutex_lock(&r->lock);
@@ -346,10 +415,6 @@ uint64_t reload_end(struct reloader *r)
 		task_join(&last->task);
 	uint64_t closed = r->closed;
 	free(last);
-	report_fini(&r->report);
-	pthread_cond_destroy(&r->cond);
-	pthread_mutex_destroy(&r->lock);
-	free(r->path);
-	free(r);
+	reloader_free(r);
 	return closed;
 }

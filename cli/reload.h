@@ -12,7 +12,7 @@
  *
  * | call                             | threads                            |
  * |----------------------------------|------------------------------------|
- * | reload_start, _stop, _end        | main                               |
+ * | reload_start, _stop, _wait, _end | main                               |
  * | reload_ask, _status, _counts     | any, between start and end         |
  */
 #ifndef WEIR_CLI_RELOAD_H
@@ -28,8 +28,11 @@
 #include "otlp.h"
 #include "verb.h"
 
-/** Graphs that may be draining at the same time; one more reload is refused. A guess: each has its threads. */
+/** Graphs that may have requests at the same time while another one runs; one more reload is refused. A guess: each has its
+ *  threads. */
 #define RELOAD_RETIRED_MAX 8
+/** And of those that only wait for one before them, whose connections they pass on: each has I/O threads and about 2 MiB. */
+#define RELOAD_WAITING_MAX 32
 
 struct reloader;
 
@@ -58,6 +61,10 @@ void reload_counts(struct reloader *reloader, struct admin_reload_counts *counts
 
 /** Finish the order under way, take no more. What runs now is in *running. */
 void reload_stop(struct reloader *reloader, struct running *running);
+
+/** Let graphs that still drain end by themselves, at most until `until_ns` (CLOCK_MONOTONIC) or until hurried() says so.
+ *  Behind reload_stop. */
+void reload_wait(struct reloader *reloader, int64_t until_ns, bool (*hurried)(void));
 
 /** End graphs that still drain, now; free all. Returns the events that were ended unfinished, over all reloads. */
 uint64_t reload_end(struct reloader *reloader);

@@ -2,6 +2,7 @@
 /* The newest order is kept as JSON, since that is how it is told; see reload_report.h. */
 #include "reload_report.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,6 +21,7 @@ void report_init(struct report *r)
 void report_fini(struct report *r)
 {
 	json_decref(r->last);
+	json_decref(r->failure);
 	pthread_mutex_destroy(&r->lock);
 }
 
@@ -31,18 +33,24 @@ static void hide_line(void *arg, const struct config_said *said)
 		json_object_set_new(arg, said->path, json_true());
 }
 
-void report_hide(struct outcome *out, const struct weir_spec *spec)
+json_t *report_hidden(const struct weir_spec *spec)
 {
-	out->hidden = json_object();
-	/* Without memory to say what is secret, all is. */
-	if (out->hidden && config_said(spec, hide_line, out->hidden) != 0)
-		report_hide_free(out);
+	json_t *hidden = json_object();
+
+	if (hidden && config_said(spec, hide_line, hidden) == 0)
+		return hidden;
+	json_decref(hidden);
+	return NULL;
 }
 
-void report_hide_free(struct outcome *out)
+json_t *report_hide_both(const json_t *before, json_t *after)
 {
-	json_decref(out->hidden);
-	out->hidden = NULL;
+	json_t *both = before && after ? json_copy(after) : NULL;
+
+	if (both && json_object_update(both, (json_t *)(uintptr_t)before) == 0)
+		return both;
+	json_decref(both);
+	return NULL;
 }
 
 /* ---- one order ---- */
@@ -106,6 +114,15 @@ static void summary(const struct outcome *out, const struct config_diff *diff,
 		    errs->total, errs->total == 1 ? "" : "s");
 }
 
+/* What no line of a file is to blame for has no place. */
+static void log_error(const struct weir_err *e)
+{
+	if (e->line > 0)
+		weir_log(WEIR_LOG_ERROR, "reload: %s:%d:%d: %s", e->file, e->line, e->col, e->text);
+	else
+		weir_log(WEIR_LOG_ERROR, "reload: %s", e->text);
+}
+
 static void log_order(const struct outcome *out, const char *result, const char *sentence,
     const struct weir_errs *errs)
 {
@@ -114,8 +131,7 @@ static void log_order(const struct outcome *out, const char *result, const char 
 	weir_log(out->rc == 0 ? WEIR_LOG_INFO : WEIR_LOG_ERROR, "reload by %s: %s: %s", out->by,
 	    result, sentence);
 	for (int i = 0; out->rc != 0 && i < errs->n; i++)
-		weir_log(WEIR_LOG_ERROR, "reload: %s:%d:%d: %s", errs->err[i].file,
-		    errs->err[i].line, errs->err[i].col, errs->err[i].text);
+		log_error(&errs->err[i]);
 }
 
 void report_order(struct report *r, const struct outcome *out, const struct config_diff *diff,
@@ -140,6 +156,8 @@ void report_order(struct report *r, const struct outcome *out, const struct conf
 	r->last = last;
 	r->done_id = out->id;
 	if (!out->preview) {
+		json_decref(r->failure);
+		r->failure = out->rc != 0 ? json_incref(last) : NULL;
 		r->counts.total++;
 		r->counts.failed += out->rc != 0;
 		r->counts.graphs += out->followed;
@@ -153,9 +171,10 @@ void report_order(struct report *r, const struct outcome *out, const struct conf
 char *report_json(struct report *r, int draining)
 {
 	pthread_mutex_lock(&r->lock);
-	json_t *doc = json_pack("{s:I, s:I, s:I, s:I, s:i, s:O?}", "done", (json_int_t)r->done_id,
-	    "graph", (json_int_t)r->counts.graphs, "total", (json_int_t)r->counts.total, "failed",
-	    (json_int_t)r->counts.failed, "draining", draining, "last", r->last);
+	json_t *doc = json_pack("{s:I, s:I, s:I, s:I, s:i, s:O?, s:O?}", "done",
+	    (json_int_t)r->done_id, "graph", (json_int_t)r->counts.graphs, "total",
+	    (json_int_t)r->counts.total, "failed", (json_int_t)r->counts.failed, "draining",
+	    draining, "last", r->last, "failure", r->failure);
 	char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
 	json_decref(doc);
 	pthread_mutex_unlock(&r->lock);

@@ -22,13 +22,14 @@ struct outcome {
 	const char *by;         /* "signal", "operator" */
 	int rc;
 	int64_t took_ns;
-	json_t *hidden; /* paths whose values come from ${}: an object with them as keys */
+	json_t *hidden; /* report_hide_both; NULL: every value */
 };
 
 struct report {
 	pthread_mutex_t lock;
 	/* under the lock */
-	json_t *last; /* NULL: none yet */
+	json_t *last;    /* NULL: none yet */
+	json_t *failure; /* the newest one that was not only looked at, when it failed; else NULL */
 	uint64_t done_id;
 	struct admin_reload_counts counts;
 };
@@ -36,9 +37,11 @@ struct report {
 void report_init(struct report *report);
 void report_fini(struct report *report);
 
-/** Values that files of `spec` take from the environment are not told. */
-void report_hide(struct outcome *out, const struct weir_spec *spec);
-void report_hide_free(struct outcome *out);
+/** The paths of `spec` whose values come from ${}, which are not told: an object with them as keys. NULL without memory. */
+json_t *report_hidden(const struct weir_spec *spec);
+/** Those of both, a new object: what a secret was is no more told than what it becomes. NULL, which hides all, when one
+ *  is, or without memory. */
+json_t *report_hide_both(const json_t *before, json_t *after);
 
 /** Keep, log and count what became of an order. `diff` and `errs` are only read. */
 void report_order(struct report *report, const struct outcome *out, const struct config_diff *diff,

@@ -26,6 +26,7 @@
 #include <weir/spec.h>
 
 #include "admin.h"
+#include "base/clock.h"
 #include "crash.h"
 #include "listen.h"
 #include "config.h"
@@ -106,8 +107,10 @@ static int run_report(const char *name, const struct weir_drain_report *report, 
 	return VERB_FINDING;
 }
 
-static int run_drain(struct weir_graph *graph)
+/** `reloader` may be NULL. Requests that began before a reload have the same time to end as those behind it. */
+static int run_drain(struct weir_graph *graph, struct reloader *reloader)
 {
+	int64_t until_ns = clock_now_ns() + weir_graph_spec(graph)->grace_ns;
 	const struct weir_spec *spec = weir_graph_spec(graph);
 	struct weir_drain_report report = {0};
 
@@ -116,6 +119,8 @@ static int run_drain(struct weir_graph *graph)
 	    spec->name, (double)spec->grace_ns / 1e9);
 	signals_hurry_on_next(graph);
 	weir_graph_drain(graph, spec->grace_ns, &report);
+	if (reloader)
+		reload_wait(reloader, until_ns, signals_hurry);
 	return run_report(spec->name, &report, signals_calm());
 }
 
@@ -195,7 +200,7 @@ static int run_serve(struct running *r, const char *path)
 	run_announce(r->graph, r->admin);
 	struct reloader *reloader = run_until_told(r, path);
 	notify_stopping(r->notify);
-	int rc = run_drain(r->graph);
+	int rc = run_drain(r->graph, reloader);
 	admin_stop(r->admin);
 	r->admin = NULL;
 	if (reloader)

@@ -64,6 +64,11 @@ void signals_hurry_on_next(struct weir_graph *graph)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
+bool signals_hurry(void)
+{
+	return atomic_load(&signals_hurried);
+}
+
 bool signals_calm(void)
 {
 	signals_block();

@@ -22,7 +22,10 @@ int signals_wait(void);
 /** From now on SIGTERM and SIGINT call weir_graph_hurry(graph). */
 void signals_hurry_on_next(struct weir_graph *graph);
 
-/** Was it called? Then forget the graph; to be called before it is freed. */
+/** Has one of them come since? */
+bool signals_hurry(void);
+
+/** The same; and forget the graph; to be called before it is freed. */
 bool signals_calm(void);
 
 #endif

@@ -15,6 +15,7 @@
 
 #include "control/control.h"
 #include "flow/graph_acts.h"
+#include "flow/meter.h"
 
 struct weir_stage *weir_predecessor(const struct weir_stage *st, bool *unchanged)
 {
@@ -166,12 +167,47 @@ static void carry_overload(struct weir_graph *g, const struct weir_graph *old)
 		graph_overload_turn(g, mode);
 }
 
+/* What an event of class `c` of `g` cost at `old`, by the name of the class; else what events cost there. */
+static int64_t cost_before(const struct weir_graph *g, int c, const struct weir_stage *old)
+{
+	int64_t mean_ns = sink_mean_cost_ns(&old->sink);
+
+	for (int o = 0; o < old->graph->n_classes; o++)
+		if (strcmp(old->graph->classes[o].name, g->classes[c].name) == 0)
+			return sink_cost_ns(&old->sink, o);
+	return mean_ns;
+}
+
+/* A stage that does the same work knows what it costs: learnt anew from a first batch that happened to be held up, it would
+ * refuse until the next look. */
+static void carry_costs(struct weir_graph *g)
+{
+	for (int i = 0; i < g->n_stages; i++) {
+		struct weir_stage *st = g->stages[i];
+		struct meter *m = g->meters[i];
+		struct weir_stage *old = st->predecessor;
+		int64_t mean_ns = old ? sink_mean_cost_ns(&old->sink) : 0;
+		if (mean_ns <= 0 || !same_conf(st, old))
+			continue;
+		sink_first_cost(&st->sink, mean_ns);
+		if (m)
+			m->mean_cost_ns = m->now_cost_ns = (double)mean_ns;
+		for (int c = 0; c < g->n_classes; c++) {
+			int64_t cost_ns = cost_before(g, c, old);
+			atomic_store(&st->sink.cost_ns[c], cost_ns);
+			if (m)
+				m->cost_ns[c] = (double)cost_ns;
+		}
+	}
+}
+
 static void carry_states(struct weir_graph *g, struct weir_graph *old) WEIR_REQUIRES(&g->lock)
 {
 	journal_copy(control_journal(g->control), control_journal(old->control));
 	carry_overload(g, old);
 	graph_layers_carry(g, old);
 	graph_acts_carry(g, old);
+	carry_costs(g);
 }
 
 /* Pause and drain what was. */

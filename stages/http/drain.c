@@ -23,6 +23,7 @@
 #include "http/conn.h"
 #include "http/heir.h"
 #include "http/listen.h"
+#include "http/pause.h"
 
 #define NS_PER_S 1000000000LL
 
@@ -115,8 +116,10 @@ static void begin_drain(struct http_io *io)
 	if (heir)
 		listen_leave(io);
 	listen_drain(io);
-	if (heir)
+	if (heir) {
 		heir_leave(io, weir_state(heir));
+		pause_leave(io);
+	}
 	io->linger_timer.fire = end_linger;
 	weir_timer_set(io->loop, &io->linger_timer, atomic_load(&io->srv->linger_until_ns));
 }

@@ -230,19 +230,25 @@ static bool watch_one(struct http_io *io, struct listener *l)
 	return l->watched;
 }
 
+/* Those that can not be watched now, for want of memory, are tried again: nobody else would. */
 static void watch_all(struct http_io *io, bool on)
 {
+	bool ok = true;
+
 	for (int i = 0; i < io->n_listeners; i++) {
 		struct listener *l = &io->listener[i];
 		if (on == l->watched || l->watch.fd == -1)
 			continue;
 		if (on)
-			watch_one(io, l);
+			ok &= watch_one(io, l);
 		else
 			weir_loop_del(io->loop, &l->watch);
 		if (!on)
 			l->watched = false;
 	}
+	if (!ok)
+		weir_timer_set(
+		    io->loop, &io->accept_timer, weir_loop_now_ns(io->loop) + ACCEPT_RETRY_NS);
 }
 
 static void pause_accept(struct http_io *io)
@@ -275,7 +281,10 @@ void listen_room(struct http_io *io)
 static void retry(struct weir_loop *loop, struct weir_timer *t)
 {
 	(void)t;
-	resume_accept(weir_loop_data(loop));
+	struct http_io *io = weir_loop_data(loop);
+
+	resume_accept(io);
+	listen_pause(io);
 }
 
 /* ---- accepting ---- */

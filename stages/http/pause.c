@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "http/conn.h"
+#include "http/heir.h"
 #include "http/listen.h"
 
 /* An I/O thread runs inline stages: one that blocks there must not keep an operator. A guess. */
@@ -31,14 +32,10 @@ void pause_begin(struct http_io *io)
 		say_seen(io, true);
 }
 
-void pause_check(struct http_io *io)
+static void turn(struct http_io *io, bool paused)
 {
-	/* Partner: pause_server. */
-	bool paused = atomic_load_explicit(&io->srv->paused, memory_order_acquire);
 	struct conn *next;
 
-	if (WEIR_LIKELY(paused == io->paused))
-		return;
 	io->paused = paused;
 	io_touch(io);
 	listen_pause(io);
@@ -48,7 +45,23 @@ void pause_check(struct http_io *io)
 			conn_parse(c);
 		conn_settle(c);
 	}
+}
+
+void pause_check(struct http_io *io)
+{
+	/* Partner: pause_server. */
+	bool paused = atomic_load_explicit(&io->srv->paused, memory_order_acquire);
+
+	if (WEIR_LIKELY(paused == io->paused) || heir_leaving(io))
+		return;
+	turn(io, paused);
 	say_seen(io, paused);
+}
+
+void pause_leave(struct http_io *io)
+{
+	if (io->paused)
+		turn(io, false);
 }
 
 /* The caller holds srv->lock. */

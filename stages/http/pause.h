@@ -15,4 +15,8 @@ void pause_begin(struct http_io *io);
 /** Obey what was said last. The I/O thread, at the end of each turn: a load when nothing is new. */
 void pause_check(struct http_io *io);
 
+/** `io` hands its connections over: what it keeps, requests of which a part was read, goes on, since nobody can resume it
+ *  here any more. The I/O thread. */
+void pause_leave(struct http_io *io);
+
 #endif

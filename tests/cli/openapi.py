@@ -4,9 +4,9 @@
 
   document   it is good OpenAPI as far as we use it, says of every object whether it may have more members, and has the
              same routes as the index, neither more nor less
-  answers    of a server under load, before, while and after operators act, and of the servers of config/servers: status,
+  answers    of a server under load, before, while and after operators act and reload, and of the servers of config/servers: status,
              type and body are as the document says; so are refusals, ranges of parameters and bodies of requests
-  events     one stream: hello, ticks, decisions and acts
+  events     one stream: hello, ticks, decisions, acts and reloads
   coverage   every answer that the document promises with 2xx was seen
   itself     documents that are a little wrong are found to be wrong
 
@@ -336,6 +336,46 @@ def ask_past(server):
     check(len(server.ask("GET", "/api/v1/acts", 200, query="n=2")["acts"]) == 2, "there are no two acts")
 
 
+# ---- reloads ----
+
+def act_on_reload(server, yaml):
+    """A look, a change where it runs, a new graph, and a file that can not be used."""
+    path = "/api/v1/reload"
+
+    def order(want, body, **put):
+        with open(yaml, "w", encoding="utf-8") as f:
+            f.write(SERVER.replace(put.get("old", ""), put.get("new", "")))
+        ordered = server.ask("POST", path, 200, body=body)
+        server.until(lambda: server.ask("GET", path, 200)["done"] >= ordered["id"], f"order {ordered['id']} is done")
+        told = server.ask("GET", path, 200)
+        last = told["last"]
+        check(last["result"] == want and last["id"] == ordered["id"], f"a reload to {put}: {last}")
+        check((want == "failed") == bool(last["errors"] and last["text"]), f"errors of {last}")
+        return told
+
+    def effects(told):
+        return {c["effect"] for c in told["last"]["changes"]}
+
+    live = {"old": "max: 4 }", "new": "max: 5 }"}
+    watcher = Watcher(server, "hz=0", {"hello", "config"})
+    check(server.ask("GET", path, 200)["last"] is None, "there was an order before the first")
+    check(effects(order("preview", '{"preview": true}', **live)) == {"live"}, "a knob is not live")
+    check(order("unchanged", "")["failure"] is None, "a good one is a failure")
+    check(effects(order("turned", '{"preview": false}', **live)) == {"live"}, "a knob is not live")
+    told = order("failed", "{}", old="use: burn", new="use: burnt")
+    check("^^^" in told["last"]["text"] and told["failure"] == told["last"], f"a bad file: {told}")
+    told = order("preview", '{"preview": true}', old="127.0.0.1:0\" }\ngroups", new="127.0.0.1:9\" }\ngroups")
+    check("restart" in effects(told) and told["failure"]["result"] == "failed", f"a look takes back what failed: {told}")
+    told = order("followed", "{}", old="gone", new="lost")
+    check({"add", "remove", "live"} <= effects(told) and told["failure"] is None and told["graph"] == 1, f"another stage: {told}")
+    check(any(s["name"] == "lost" for s in server.ask("GET", "/api/v1/graph", 200)["stages"]), "the new stage is not there")
+    told = order("followed", None)
+    check((told["total"], told["failed"], told["graph"]) == (5, 1, 2), f"counts: {told}")
+    for body in ("[]", "{", '{"preview": 1}', '{"preview": true, "x": 1}', '{"x": true}'):
+        server.ask("POST", path, 400, body=body)
+    watcher.end()
+
+
 # ---- events ----
 
 def ask_events(server):
@@ -478,6 +518,7 @@ def try_described(program, top, work):
         watcher = Watcher(server, "hz=4", {"hello", "tick", "decision", "act"})
         for step in (ask_all, act_on_knobs, act_on_stages, act_on_all, ask_past, ask_pages, ask_tags, ask_ranges, ask_nowhere, ask_badly, ask_events):
             step(server)
+        act_on_reload(server, yaml)
         watcher.end()
         undo_all(server)
         ask_all(server)

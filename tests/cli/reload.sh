@@ -187,4 +187,43 @@ fi
 kill -TERM "$pid"
 ended
 is exit 0; is err has 'nothing was lost'
+
+# ---- a request that lasts: reloads go on meanwhile, and a drain gives it the time that all have ----
+slow() {
+	cat >slow.yaml <<YAML
+weir: 1
+name: slow
+admin: { listen: "127.0.0.1:0" }
+drain: { grace: 20s }
+stages:
+  web:   { use: http.server, with: { listen: "127.0.0.1:0", threads: 1 }, to: { request: work } }
+  work:  { use: delay, with: { time: 3s }, threads: { min: 1, max: 1 }, to: hello }
+  hello: { use: respond, with: { body: "$1\n" } }
+YAML
+}
+export SECRET=hunter2
+# shellcheck disable=SC2016
+slow '${SECRET}'
+launch slow.yaml
+curl -sS --max-time 20 -o body -w '%{http_code}' "$web" >code &
+load=$!
+for _ in $(seq 200); do
+	[ "$(metric 'http_connections{')" = 1 ] && break
+	sleep 0.02
+done
+# What was a secret is not told when it is none any more.
+slow plain0
+one reload
+is exit 0; is out has '(hidden) -> (hidden)'; is out lacks hunter2
+for i in $(seq 10); do # more than graphs with requests there may be
+	slow "plain$i"
+	one reload
+	is exit 0; is out has "plain$i"
+done
+kill -TERM "$pid"
+ended
+wait "$load"
+is exit 0; is err has 'nothing was lost'; is err lacks 'ended unfinished'; is err lacks hunter2
+checks=$((checks + 1))
+[ "$(<code) $(<body)" = '200 hunter2' ] || fail "the request of the first graph: $(<code) $(<body)"
 finish

@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 failed=0
 
 # The command by its place in the build; found in PATH once it is installed.
-sed "s|^ExecStart=weir |ExecStart=$program |" "$units/weir@.service" >"$work/weir@.service"
+sed -E "s%^(ExecStart|ExecReload)=weir %\1=$program %" "$units/weir@.service" >"$work/weir@.service"
 cp "$units/weir@.socket" "$work"
 grep -q "^ExecStart=$program run /etc/weir/%i.yaml$" "$work/weir@.service" || {
 	echo 'ExecStart is not what this test takes it for'
@@ -37,7 +37,7 @@ fi
 
 # A watchdog that is asked for must be fed: only a server that notifies does.
 for line in Type=notify WatchdogSec= NoNewPrivileges=yes ProtectSystem=strict PrivateTmp=yes CapabilityBoundingSet= \
-	SystemCallFilter=@system-service Restart=on-failure LimitNOFILE= 'ExecReload=kill -HUP'; do
+	SystemCallFilter=@system-service Restart=on-failure LimitNOFILE= 'ExecReload=weir check' 'ExecReload=kill -HUP'; do
 	grep -q "^$line" "$units/weir@.service" || {
 		echo "weir@.service has no line $line"
 		failed=1

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failing the n-th call of an allocation function or of pthread_create, by ld's --wrap: every call
+ * Failing the n-th call of an allocation function, of epoll_ctl (but not to remove) or of pthread_create, by ld's --wrap: every call
  * from weir's own objects passes here, those of libraries do not. Counting is across threads.
  */
 #ifndef WEIR_TESTS_FAULT_INJECT_H
@@ -11,9 +11,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 
 /* Calls left until one fails; negative: none fails. */
-static atomic_long fault_alloc_in = -1, fault_thread_in = -1;
+static atomic_long fault_alloc_in = -1, fault_thread_in = -1, fault_epoll_in = -1;
 static atomic_long fault_fired;
 
 static bool fault_due(atomic_long *in)
@@ -30,6 +31,7 @@ void *__real_realloc(void *p, size_t n);
 void *__real_aligned_alloc(size_t a, size_t n);
 char *__real_strdup(const char *s);
 char *__real_strndup(const char *s, size_t n);
+int __real_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *ev);
 int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
 
 void *__wrap_malloc(size_t n);
@@ -66,6 +68,15 @@ char *__wrap_strndup(const char *s, size_t n);
 char *__wrap_strndup(const char *s, size_t n)
 {
 	return fault_due(&fault_alloc_in) ? NULL : __real_strndup(s, n);
+}
+
+int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *ev);
+int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *ev)
+{
+	if (op == EPOLL_CTL_DEL || !fault_due(&fault_epoll_in))
+		return __real_epoll_ctl(epoll_fd, op, fd, ev);
+	errno = ENOMEM;
+	return -1;
 }
 
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);

@@ -385,8 +385,37 @@ static void test_paused(void)
 	answer_free(&a);
 }
 
+/* The half of a body that was read when the source was paused is the old server's: nobody could resume it there. */
+static void test_paused_half(void)
+{
+	struct server s = start("1"), next = server_like("1");
+	struct answer a = {0};
+	char why[200];
+	struct reload r;
+	int fd = client_open(s.port);
+
+	CU_ASSERT(
+	    client_say(fd, "POST /body HTTP/1.1\r\nHost: t\r\nContent-Length: 8\r\n\r\nhalf"));
+	AWAIT_METRIC(&s, "http_received_bytes_total", ==, 55);
+	CU_ASSERT_EQUAL(weir_graph_steer(s.graph, "web", WEIR_STEER_PAUSE, why, sizeof(why)), 0);
+	succeed(&s, &next);
+	retire_begin(&r, &s);
+	CU_ASSERT(client_say(fd, "done" GET("/next")));
+	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "POST /body\nhalfdone"));
+	retire_end(&r);
+	CU_ASSERT_EQUAL(server_offered(&next), 0);
+	CU_ASSERT_EQUAL(weir_graph_steer(next.graph, "web", WEIR_STEER_RUN, why, sizeof(why)), 0);
+	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "GET /next\n"));
+	CU_ASSERT_EQUAL(server_offered(&next), 1);
+	close(fd);
+	server_stop(&next);
+	answer_free(&a);
+}
+
 CUNIT_MAIN("http reload", {"idle connections stay open", test_idle_stay},
     {"requests in flight end where they began", test_in_flight},
     {"half a head, half a body", test_halves}, {"pipelined requests go over", test_pipeline},
     {"a source that was renamed", test_renamed}, {"a reload overtaken by the next", test_overtaken},
-    {"a paused source stays paused", test_paused}, {"sixty in a row under load", test_under_load})
+    {"a paused source stays paused", test_paused},
+    {"half a body at a paused source", test_paused_half},
+    {"sixty in a row under load", test_under_load})

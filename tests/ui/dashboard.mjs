@@ -54,10 +54,7 @@ test("axe finds nothing, in both themes", async ({ open }) => {
     const page = await open({ scheme, calm: true });
     for (const hash of PAGES) {
       await visit(page, hash);
-      await page.evaluate(axe);
-      const found = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] })
-        .then((r) => r.violations.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target} (${n.failureSummary})`).slice(0, 3).join("; ")}`)));
-      assert.deepEqual(found, [], `${hash} ${scheme}`);
+      await axeFindsNothing(page, `${hash} ${scheme}`);
     }
   }
 });
@@ -160,9 +157,15 @@ test("a stage is paused after asking twice, and the timeline says so", async ({ 
   assert.equal(await page.locator(".feed > li").count(), 1);
 });
 
-test("what limits the server is told in the server's words", async ({ open }) => {
+test("what limits the server is told in the server's words", async ({ open, world }) => {
   const page = await open({});
   await page.waitForFunction(() => /work limits the server: its 2 threads are used to 97 %/.test(document.querySelector(".verdict")?.textContent));
+  // The alert of the same is not told beside it; another one is.
+  await until(() => world.streams.size > 0, "the page listens");
+  world.send("alert", world.alert(7, "bottleneck_chronic", "warn"));
+  world.send("alert", world.alert(8, "history_file", "warn"));
+  await page.locator(".alerts li").waitFor();
+  assert.equal(await page.locator(".alerts li").count(), 1);
 }, { world: { limits: true } });
 
 test("an alert is shown when it is raised, and goes when it is over", async ({ open, world }) => {
@@ -218,14 +221,89 @@ test("ten minutes of ticks of 30 stages at 4 Hz leave no more than they must", a
 }, { world: { stages: 30 } });
 
 test("a viewer sees no acts", async ({ open, world }) => {
+  world.reload(false, { broken: true });
   const page = await open({ hash: "#/stage/work" });
   await page.getByText("threads.max").first().waitFor();
   await page.getByText("You may look, not act.").waitFor();
   assert.equal(await page.locator("main button, main input").count(), 0);
   await visit(page, "#/timeline");
   assert.equal(await page.locator("main button").count(), 0);
+  await visit(page, "#/config");
+  await page.locator("pre.caret").waitFor(); // what is wrong is for all
+  assert.equal(await page.locator("main button").count(), 0);
   assert.equal(world.calls.length, 0);
 }, { world: { role: "viewer" } });
+
+test("a reload is looked at, then done, with the keyboard alone", async ({ open, world }) => {
+  const page = await open({ hash: "#/config", calm: true });
+  await tabTo(page, () => document.activeElement.textContent === "Reload …");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.activeElement.textContent === "What a reload would change");
+  assert.deepEqual(world.calls.at(-1).body, { preview: true });
+  assert.equal(world.reloads.total, 0);
+  const lines = await page.locator(".changes li").allInnerTexts();
+  assert.deepEqual(lines.map((l) => l.replace(/\s+/g, " ")), ["~ admin.listen 127.0.0.1:9900 → becomes 127.0.0.1:9901 at the next start", "+ stages.extra respond new stage",
+    "~ stages.answer.with.body hidden: it is from the environment made anew", "~ stages.work.threads.max 16 → becomes 8 where it runs",
+    '~ stages.web.with.user "" → becomes header.x-user made anew', "− stages.old drop stage goes"]);
+  await axeFindsNothing(page, "a preview");
+  await page.keyboard.press("Escape");
+  await page.waitForFunction(() => document.activeElement.textContent === "Reload …" && !document.querySelector(".reload"));
+  await page.keyboard.press("Enter");
+  await tabTo(page, () => document.activeElement.textContent === "Make it so");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.activeElement.textContent === "Reloaded");
+  assert.equal(world.reloads.graph, 1);
+  await page.locator(".stage-knobs b", { hasText: "extra" }).waitFor(); // the graph and the list of its stages were read again
+  await page.getByText("A new graph runs").waitFor();
+}, { world: { more: "extra" } });
+
+test("after a reload by somebody else the page has the new stages, and stays where it is", async ({ open, world }) => {
+  const page = await open({ hash: "#/stage/work?range=15m" });
+  await page.getByLabel("threads.max", { exact: true }).fill("7"); // a draft
+  await until(() => world.streams.size > 0, "the page listens");
+  world.reload(false);
+  await page.locator("#stage-choice option", { hasText: "extra" }).waitFor({ state: "attached" });
+  assert.equal(await page.evaluate(() => location.hash), "#/stage/work?range=15m");
+  assert.equal(await page.getByLabel("threads.max", { exact: true }).inputValue(), "7");
+}, { world: { more: "extra" } });
+
+test("a file that can not be used is told as check tells it, until one can", async ({ open, world }) => {
+  for (const [scheme, width] of [["light", 1280], ["dark", 360]]) {
+    world.options.broken = true;
+    const page = await open({ hash: "#/config", scheme, width, calm: true });
+    await page.getByRole("button", { name: "Reload …" }).click();
+    await page.getByRole("heading", { name: "This file can not be used" }).waitFor();
+    const said = await page.locator("pre.caret").textContent();
+    assert.equal(said, world.reloads.last.text); // every blank before the caret
+    await page.getByText("The running configuration was not changed").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Make it so" }).count(), 0);
+    await axeFindsNothing(page, `a broken file, ${scheme}`);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "it fits");
+    await page.getByRole("button", { name: "Close" }).click();
+    world.reload(false); // a signal, say; nobody tells the page, which looks now and then
+    await page.locator("#failed-title").waitFor();
+    await visit(page, "#/overview");
+    await page.locator(".alerts", { hasText: "The running configuration was not changed" }).waitFor();
+    await axeFindsNothing(page, `the overview, ${scheme}`);
+    world.reload(true, { broken: false }); // a look mends nothing
+    world.options.broken = false;
+    await page.getByRole("link", { name: "See what is wrong" }).click();
+    await page.locator("pre.caret").waitFor();
+    world.reload(false);
+    await page.waitForFunction(() => !document.querySelector("pre.caret"));
+    await visit(page, "#/overview");
+    assert.equal(await page.locator(".alerts").count(), 0);
+  }
+});
+
+test("changes of hostile names are text", async ({ open, world }) => {
+  const page = await open({ hash: "#/config" });
+  await page.locator("pre.caret", { hasText: EVIL }).waitFor();
+  await page.getByRole("button", { name: "Reload …" }).click();
+  await page.locator(".changes code", { hasText: EVIL }).first().waitFor();
+  assert.deepEqual(await page.evaluate(() => [window.pwned, document.querySelectorAll("main img, main script").length]), [undefined, 0]);
+  assert.ok(world.reloads.failure);
+}, { world: { evil: EVIL, more: "more" } });
 
 test("what a server has not is said in a sentence", async ({ open }) => {
   const page = await open({ hash: "#/requests" });
@@ -312,11 +390,7 @@ test("weir itself: a token lets in, a viewer sees no acts, and who logs out is o
   const server = await startWeir(port, adminPort, join(folder, "server.yaml"));
   try {
     for (const scheme of ["light", "dark"]) {
-      const page = await open({ base, scheme, calm: true, locked: true });
-      await page.evaluate(axe);
-      const found = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] })
-        .then((r) => r.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target)}`)));
-      assert.deepEqual(found, [], scheme);
+      await axeFindsNothing(await open({ base, scheme, calm: true, locked: true }), scheme);
     }
     const page = await open({ base, width: 360, locked: true });
     assert.equal(await page.evaluate(() => document.activeElement.id), "login-token");
@@ -348,9 +422,53 @@ test("weir itself: a token lets in, a viewer sees no acts, and who logs out is o
   }
 }, { noise: /net::ERR|Failed to load/ });
 
+test("weir itself: a file that was edited is reloaded by the page, a broken one is not", async ({ open }) => {
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const folder = mkdtempSync(join(tmpdir(), "weir-ui-"));
+  const file = join(folder, "server.yaml");
+  const yaml = readFileSync(join(top, "config/servers/overload.yaml"), "utf8");
+  writeFileSync(file, yaml);
+  const server = await startWeir(port, adminPort, file);
+  try {
+    const page = await open({ base: `http://127.0.0.1:${adminPort}`, hash: "#/config?theme=dark" });
+    await page.locator(".stage-knobs").first().waitFor();
+    assert.equal(await page.getByText("newcomer").count(), 0);
+    writeFileSync(file, `${yaml.replace(/to: +answer/, "to: newcomer")}\n  newcomer: { use: delay, with: { time: 1ms }, to: answer }\n`);
+    await page.getByRole("button", { name: "Reload …" }).click();
+    await page.locator('.changes li[data-effect="add"]', { hasText: "stages.newcomer" }).waitFor();
+    await page.getByRole("button", { name: "Make it so" }).click();
+    await page.getByRole("heading", { name: "Reloaded" }).waitFor();
+    await page.locator(".stage-knobs b", { hasText: "newcomer" }).waitFor();
+    await page.locator(".yaml", { hasText: "newcomer: { use: delay" }).waitFor();
+    await until(() => ask(`http://127.0.0.1:${port}/x`).then((t) => t.length > 0, () => false), "an answer of the new graph");
+    assert.equal(await page.evaluate(() => location.hash), "#/config?theme=dark");
+
+    writeFileSync(file, yaml.replace(/^stages:$/m, "stagess:"));
+    server.kill("SIGHUP");
+    await visit(page, "#/overview");
+    await page.locator('.node[data-stage="newcomer"]').waitFor();
+    await page.locator(".alerts", { hasText: "a signal failed: 1 error" }).waitFor();
+    await page.getByRole("link", { name: "See what is wrong" }).click();
+    await page.locator("pre.caret", { hasText: "^^^^^^" }).waitFor();
+    writeFileSync(file, yaml);
+    server.kill("SIGHUP");
+    await page.waitForFunction(() => !document.querySelector("pre.caret") && !document.querySelector("main").textContent.includes("newcomer"));
+  } finally {
+    await stop(server);
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
 // ---- what they need ----
 
 const MUST_SHOW = { overview: ".node", stage: ".knob", requests: ".card h2", timeline: ".lane", config: ".stage-knobs", compare: ".side" };
+
+async function axeFindsNothing(page, where) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] })
+    .then((r) => r.violations.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target} (${n.failureSummary})`).slice(0, 3).join("; ")}`)));
+  assert.deepEqual(found, [], where);
+}
 
 async function visit(page, hash) {
   await page.evaluate((h) => { location.hash = h; }, hash);

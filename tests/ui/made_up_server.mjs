@@ -14,11 +14,12 @@ const REASONS = ["queue_full", "threshold", "rate", "deadline", "stopping", "pre
 const ROUTES = ["GET /api/v1/graph", "GET /api/v1/stages", "GET /api/v1/stages/{stage}/knobs", "PUT /api/v1/stages/{stage}/knobs/{knob}",
   "DELETE /api/v1/stages/{stage}/knobs/{knob}", "GET /api/v1/stages/{stage}/queue", "POST /api/v1/stages/{stage}/pause",
   "POST /api/v1/stages/{stage}/resume", "POST /api/v1/stages/{stage}/drain", "POST /api/v1/undo", "GET /api/v1/acts", "GET /api/v1/alerts", "GET /api/v1/decisions",
-  "GET /api/v1/overload", "GET /api/v1/history", "GET /events", "GET /api/v1/requests/slowest", "GET /api/v1/config", "GET /metrics", "GET /readyz"];
+  "GET /api/v1/overload", "GET /api/v1/history", "GET /events", "GET /api/v1/requests/slowest", "GET /api/v1/config",
+  "GET /api/v1/reload", "POST /api/v1/reload", "GET /metrics", "GET /readyz"];
 
 const round = (x) => Math.round(x * 1e6) / 1e6;
 
-// options: { dist, role, idle: nothing waits, without: [routes], names: { web, backend, work, answer }, classes, evil: text put into every free text }
+// options: { dist, broken: the file can not be used, more: a stage that the file has and the graph not yet, role, idle: nothing waits, without: [routes], names: { web, backend, work, answer }, classes, evil: text put into every free text }
 export class World {
   constructor(options = {}) {
     this.options = options;
@@ -29,9 +30,12 @@ export class World {
     this.started = Date.now() / 1000 - this.upAtStart;
     this.knobs = new Map();
     this.acts = [];
+    this.told = new Map(); // alerts by their id
     this.streams = new Set();
     this.eventId = 0;
     this.calls = [];
+    this.reloads = { done: 0, graph: 0, total: 0, failed: 0, draining: 0, last: null, failure: null };
+    if (this.evil) this.reload(false, { broken: true });
   }
 
   now() {
@@ -64,7 +68,9 @@ export class World {
 
   // In front of the four stages come as many as are asked for.
   stages() {
-    const few = this.fewStages(), more = Math.max(0, (this.options.stages || 0) - few.length);
+    const few = this.fewStages();
+    if (this.reloads.graph && this.options.more) few.push({ ...few[3], name: this.options.more });
+    const more = Math.max(0, (this.options.stages || 0) - few.length);
     return [...few, ...Array.from({ length: more }, (_, i) => ({ ...few[2], name: `more${i}`, group: `more${i}` }))];
   }
 
@@ -176,6 +182,7 @@ export class World {
   }
 
   send(type, data) {
+    if (type === "alert") this.told.set(data.id, data);
     this.eventId++;
     for (const r of this.streams) r.write(`id: ${this.eventId}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`);
   }
@@ -199,7 +206,27 @@ export class World {
   }
 
   alerts() {
-    return { active: this.evil ? [this.alert(1, "stage_stuck", "bad")] : [], past: [] };
+    const all = [...this.told.values()].concat(this.evil ? [this.alert(1, "stage_stuck", "bad")] : []);
+    return { active: all.filter((a) => a.until === null), past: all.filter((a) => a.until !== null) };
+  }
+
+  // Obey an order to reload: what comes of it is known when it is asked for again.
+  reload(preview, { broken = this.options.broken, more = this.options.more } = {}) {
+    const r = this.reloads, n = this.names;
+    const change = (path, from, to, effect, hidden = false) => ({ path: `${path}${this.evil}`, from, to, hidden, effect });
+    const changes = [change("admin.listen", "127.0.0.1:9900", "127.0.0.1:9901", "restart")];
+    if (more && !r.graph) changes.push(change(`stages.${more}`, null, `respond${this.evil}`, "add"));
+    changes.push(change(`stages.${n.answer}.with.body`, null, null, "rebuild", true), change(`stages.${n.work}.threads.max`, "16", `8${this.evil}`, "live"),
+      change(`stages.${n.web}.with.user`, "", "header.x-user", "rebuild"), change("stages.old", "drop", null, "remove"));
+    const text = `made-up.yaml:7:5: unknown key 'treads' in stage 'work'\n    7 |     treads: 4 ${this.evil}\n      |     ^^^^^^ did you mean 'threads'?\n`;
+    const error = { file: "made-up.yaml", line: 7, column: 5, length: 6, code: "invalid", text: `unknown key 'treads'${this.evil}`, hint: "did you mean 'threads'?" };
+    r.done++;
+    r.last = { id: r.done, at: this.now(), took: 0.02, by: "operator", preview, result: broken ? "failed" : preview ? "preview" : "followed",
+      summary: broken ? "1 error. The running configuration was not changed." : "1 stage changes, 2 stages are made anew, 1 stage is added, 1 stage is removed, 0 connections drop; some of it waits for the next start",
+      changes: broken ? [] : changes, errors: broken ? [error] : [], text: broken ? text : "" };
+    if (preview) return;
+    Object.assign(r, { total: r.total + 1, failed: r.failed + Number(broken || 0), graph: r.graph + Number(!broken), failure: broken ? r.last : null });
+    if (!broken) this.send("config", { at: this.now(), graph: r.graph });
   }
 
   requests() {
@@ -271,6 +298,11 @@ const HANDLERS = {
   "GET /api/v1/history": ({ world, url, send }) => send(200, world.history(url.searchParams)),
   "GET /api/v1/requests/slowest": ({ world, send }) => send(200, world.requests()),
   "GET /api/v1/config": ({ world, send }) => send(200, world.config()),
+  "GET /api/v1/reload": ({ world, send }) => send(200, world.reloads),
+  "POST /api/v1/reload": ({ world, json, send }) => {
+    setTimeout(() => world.reload(json.preview === true), 20);
+    send(200, { id: world.reloads.done + 1, preview: json.preview === true });
+  },
   "GET /api/v1/stages/{stage}/queue": ({ world, send }) => send(200, { oldest: [{ age: 0.031, class: world.classes[0], deadline_left: 0.2, type: "http.request" }, { age: 0.02, class: world.classes[1], deadline_left: null, type: "http.request" }] }),
   "GET /api/v1/stages/{stage}/knobs": ({ world, parts, send }) => send(200, { knobs: world.knobList(parts[4]) }),
   "PUT /api/v1/stages/{stage}/knobs/{knob}": ({ world, parts, json, send, problem }) => {

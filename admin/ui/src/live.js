@@ -35,6 +35,8 @@ export const decisions = signal(null);
 export const alerts = signal(null); // { active, past }; null: not read, or the server has none
 export const bottleneck = signal(null); // what the server says limits it
 export const older = signal({ decisions: null, acts: null }); // paths of what is before the lists, null: nothing
+export const reloads = signal(null); // answer of /api/v1/reload; null: not read, or the server has none
+export const configs = signal(0); // counts configurations that came into force while this page looked
 export const acts = signal(null); // null: not read; []: none, or the server has no list of them
 export const routes = signal(null); // Set of "METHOD path" that the server has
 export const frame = signal({ rows: emptyFrame(1), version: 0 }); // one-second samples of the last 15 min
@@ -72,6 +74,7 @@ function forget() {
   decisions.value = null;
   acts.value = null;
   alerts.value = null;
+  reloads.value = null;
   bottleneck.value = null;
   older.value = { decisions: null, acts: null };
   now.value = null;
@@ -93,6 +96,8 @@ async function readRoutes() {
   session.value = has("GET", "/api/v1/session") ? await get("/api/v1/session") : null;
   if (has("GET", "/api/v1/history")) await readHistory();
   if (has("GET", "/api/v1/acts")) await readActs();
+  await readAlerts();
+  await readReload();
   listen();
 }
 
@@ -140,6 +145,21 @@ export async function readActs() {
   }
 }
 
+async function readAlerts() {
+  if (has("GET", "/api/v1/alerts")) alerts.value = await get("/api/v1/alerts");
+}
+
+// What reloads have come to, also returned; null: not known.
+export async function readReload() {
+  if (!has("GET", "/api/v1/reload")) return null;
+  try {
+    return (reloads.value = await get("/api/v1/reload"));
+  } catch (e) {
+    console.debug(e.message);
+    return null;
+  }
+}
+
 async function readGraph() {
   const [g, o] = await Promise.all([get("/api/v1/graph"), get("/api/v1/overload").catch(() => null)]);
   batch(() => {
@@ -147,7 +167,8 @@ async function readGraph() {
     if (o) mode.value = o.mode;
     roleToken.value = g.role || "operator";
   });
-  if (has("GET", "/api/v1/alerts")) alerts.value = await get("/api/v1/alerts");
+  await readAlerts();
+  await readReload();
   const open = decisions.value?.some((d) => g.time - d.time < OUTCOME_S);
   if (g.decisions_total !== decisionsSeen || open) {
     takePage("decisions", decisions, await get(`/api/v1/decisions?limit=${DECISIONS}`));
@@ -159,7 +180,8 @@ async function readStages() {
   const answer = await get("/api/v1/stages");
   answeredAt = performance.now();
   const began = answer.time - answer.uptime_seconds;
-  const other = model.add(answer) || (serverBegan !== null && Math.abs(began - serverBegan) > BEGAN_S);
+  const change = model.add(answer);
+  const other = change === "server" || (serverBegan !== null && Math.abs(began - serverBegan) > BEGAN_S);
   serverBegan = began;
   if (other) {
     forget();
@@ -173,8 +195,18 @@ async function readStages() {
       publish();
     }
   }
-  now.value = model.now();
-  return other;
+  now.value = model.now() ?? (change === "graph" ? now.value : null);
+  return other || change === "graph";
+}
+
+// Another configuration is in force, in the same graph or a new one: read what has to do with it.
+export function configured() {
+  configs.value++;
+  if (again) {
+    clearTimeout(again);
+    poll();
+  }
+  readGraph().catch(() => {});
 }
 
 let wasAway = false;
@@ -307,7 +339,7 @@ const TAKE = {
       : { active: others, past: [a, ...past.filter((x) => x.id !== a.id)].slice(0, ALERTS) };
   },
   config() {
-    readGraph().catch(() => {});
+    configured();
   },
 };
 

@@ -3,8 +3,9 @@
 //
 // /api/v1/stages gives totals since the start. A model keeps the last few answers and derives rates
 // over RATE_S and percentiles over QUANTILE_S by subtraction, and, between two answers that follow
-// each other, the same samples that /api/v1/history has. A total that went down means another server
-// answers at this address: everything before it is forgotten.
+// each other, the same samples that /api/v1/history has. An uptime that went down means that another server
+// answers at this address; totals that did, or other stages, that another graph of the same one does, after a
+// reload: everything before it is forgotten.
 
 const RATE_S = 5;
 const QUANTILE_S = 10;
@@ -18,11 +19,14 @@ export class Model {
     this.answers = []; // newest last
   }
 
-  // Returns whether another server answers now.
+  // Returns what answers now, if it is not what did: "server", "graph", or "".
   add(answer) {
-    const last = this.answers.at(-1);
-    const other = Boolean(last && answer.uptime_seconds < last.uptime_seconds);
-    if (other) this.forget();
+    let last = this.answers.at(-1);
+    const other = !last ? "" : answer.uptime_seconds < last.uptime_seconds ? "server" : isOfSame(answer, last) ? "" : "graph";
+    if (other) {
+      this.forget();
+      last = null;
+    }
     if (last && answer.uptime_seconds === last.uptime_seconds) this.answers.pop();
     answer.byName = new Map(answer.stages.map((s) => [s.name, s]));
     this.answers.push(answer);
@@ -61,6 +65,14 @@ export class Model {
     return { at: last.time, step: dt,
       stages: last.stages.map((s) => sampleOf(stageNow(s, old.byName.get(s.name), old.byName.get(s.name), dt))) };
   }
+}
+
+// Are two answers of one graph? Both list its stages and classes in its order, and totals only grow.
+function isOfSame(answer, last) {
+  const sum = (s) => total(s.classes, (c) => c.offered_total + c.completed_total);
+  const names = (s) => [s.name, s.use, ...s.classes.map((c) => c.name), ...s.links.map((l) => l.outlet)].join();
+  return answer.stages.length === last.stages.length &&
+    answer.stages.every((s, i) => names(s) === names(last.stages[i]) && sum(s) >= sum(last.stages[i]));
 }
 
 const per = (now, then, dt) => Math.max(0, now - (then || 0)) / dt;

@@ -3,7 +3,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, isAbsent } from "./api.js";
-import { epoch, frame, has, routes, serverNow } from "./live.js";
+import { configs, epoch, frame, has, routes, serverNow } from "./live.js";
 import { rangeOf } from "./route.js";
 import { cut, fromHistory, joined } from "./series.js";
 
@@ -73,7 +73,7 @@ function fitted(range, rows) {
 export function useAnswer(path, everyS = 0, route = "") {
   const [answer, setAnswer] = useState({});
   const [turn, setTurn] = useState(0);
-  const era = epoch.value;
+  const era = `${epoch.value} ${configs.value}`;
   const known = !route || routes.value !== null, lacks = Boolean(route) && known && !has("GET", route);
   useEffect(() => {
     if (!path || !known || lacks) return undefined;

@@ -29,6 +29,17 @@ static inline int client_connect_with(int fd, int port)
 	return connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 ? fd : -1;
 }
 
+/* From another address of this machine, as "127.0.0.2". */
+static inline int client_connect_from(const char *ip, int port)
+{
+	struct sockaddr_in sa = {.sin_family = AF_INET};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	inet_pton(AF_INET, ip, &sa.sin_addr);
+	return bind(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 ? client_connect_with(fd, port)
+								 : -1;
+}
+
 static inline int client_connect(int port)
 {
 	return client_connect_with(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port);

@@ -284,6 +284,40 @@ static void test_reload(void)
 	end();
 }
 
+/* However many addresses fail, the log says it twenty times a minute, and once that it says no more. */
+static int lines_of(int addresses, int64_t now_ns)
+{
+	static char text[1 << 16];
+	char path[128], ip[32];
+	int lines = 0;
+
+	put("log", "");
+	snprintf(path, sizeof(path), "%s/log", folder);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	CU_ASSERT_FATAL(fd >= 0);
+	weir_log_set_fd(fd);
+	for (int i = 0; i < addresses; i++) {
+		snprintf(ip, sizeof(ip), "10.0.%d.%d", i / 256, i % 256);
+		CU_ASSERT_EQUAL(ask_at(ip, now_ns, "GET", "/metrics", bearer("wrong")), 401);
+	}
+	weir_log_set_fd(-1);
+	ssize_t n = pread(fd, text, sizeof(text), 0);
+	for (ssize_t i = 0; i < n; i++)
+		lines += text[i] == '\n';
+	close(fd);
+	return lines;
+}
+
+static void test_lines(void)
+{
+	begin_tokens();
+	CU_ASSERT_EQUAL(lines_of(10, 1000 * S), 10);
+	CU_ASSERT_EQUAL(lines_of(200, 1001 * S), 10 + 1);
+	CU_ASSERT_EQUAL(lines_of(200, 1002 * S), 0);
+	CU_ASSERT_EQUAL(lines_of(2000, 1100 * S), 20 + 1);
+	end();
+}
+
 /* Behind TLS a page without it is not ours, and the cookie does not leave TLS. */
 static void test_tls(void)
 {
@@ -444,7 +478,7 @@ static void test_files(void)
 }
 
 CUNIT_MAIN("gate", {"without tokens", test_open}, {"tokens", test_tokens},
-    {"what is for all", test_public}, {"failures", test_failures}, {"sessions", test_sessions},
-    {"tokens that change", test_reload}, {"behind TLS", test_tls},
+    {"what is for all", test_public}, {"failures", test_failures}, {"lines in the log", test_lines},
+    {"sessions", test_sessions}, {"tokens that change", test_reload}, {"behind TLS", test_tls},
     {"users of a socket file", test_users}, {"kinds of endpoints", test_places},
     {"files", test_files})

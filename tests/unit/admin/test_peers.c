@@ -249,6 +249,55 @@ static void test_flood(void)
 	teardown();
 }
 
+/* Who has one connection keeps it while another opens many. */
+static void test_crowd(void)
+{
+	int fd[PEERS_MAX * 3];
+	char head[128];
+
+	setup();
+	int one = client_connect_from("127.0.0.2", port);
+	CU_ASSERT_TRUE_FATAL(one >= 0);
+	snprintf(head, sizeof(head), "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n", port);
+	client_send(one, head);
+	for (int i = 0; i < PEERS_MAX * 3; i++)
+		fd[i] = client_connect(port);
+	is_alive(); /* accepted behind them all */
+	client_send(one, "\r\n");
+	client_read(one, answer, sizeof(answer));
+	CU_ASSERT_EQUAL(client_status(answer), 200);
+	close(one);
+	for (int i = 0; i < PEERS_MAX * 3; i++)
+		close(fd[i]);
+	teardown();
+}
+
+/* Who was refused may send the rest of what he was sending, not as much as he likes. */
+static void test_endless(void)
+{
+	enum { ENDLESS = 1 << 22 };
+	static char block[1 << 14];
+	char head[160];
+	size_t sent = 0;
+	ssize_t n = 1;
+
+	setup();
+	snprintf(head, sizeof(head),
+	    "PUT / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 999999999\r\n\r\n", port);
+	int fd = client_connect(port);
+	client_send(fd, head);
+	CU_ASSERT_TRUE(recv(fd, answer, 9, MSG_WAITALL) == 9); /* refused */
+	/* Block by block, so that the endpoint sees each on its own. */
+	while (n > 0 && sent < ENDLESS) {
+		n = send(fd, block, sizeof(block), MSG_NOSIGNAL);
+		sent += n > 0 ? (size_t)n : 0;
+		is_alive();
+	}
+	CU_ASSERT_TRUE(sent < ENDLESS);
+	close(fd);
+	teardown();
+}
+
 /* Clients that ask for more than the kernel buffers and read nothing hold libmicrohttpd's
  * connections: all of them. */
 static void test_slow_readers(void)
@@ -398,6 +447,7 @@ static void test_stop(void)
 CUNIT_MAIN("peers", {"answers", test_answers}, {"set a knob", test_set},
     {"refused before libmicrohttpd", test_refused}, {"pipelined", test_pipelined},
     {"byte by byte", test_byte_by_byte}, {"half-close", test_half_close},
-    {"slow senders", test_slow_senders}, {"flood", test_flood}, {"slow readers", test_slow_readers},
+    {"slow senders", test_slow_senders}, {"flood", test_flood}, {"crowd", test_crowd},
+    {"endless body", test_endless}, {"slow readers", test_slow_readers},
     {"no descriptors", test_no_descriptors}, {"socket file", test_file},
     {"start refused", test_start_refused}, {"stop", test_stop})

@@ -4,6 +4,7 @@
 
 #include <weir/log.h>
 
+#include "admin.h"
 #include "assets.h"
 #include "cunit_main.h"
 #include "history.h"
@@ -16,12 +17,42 @@ static struct history *history; /* an empty one */
 
 #define ORIGIN "http://localhost:9900"
 
+/* Reloads that were ordered by the requests; 0 is the answer of a server that stops. */
+static struct {
+	uint64_t n, n_previews;
+	bool stopping;
+} reloads;
+
+static uint64_t reload_ask(void *arg, bool preview)
+{
+	CU_ASSERT_PTR_EQUAL(arg, &reloads);
+	reloads.n_previews += preview;
+	return reloads.stopping ? 0 : ++reloads.n;
+}
+
+static char *reload_status(void *arg)
+{
+	CU_ASSERT_PTR_EQUAL(arg, &reloads);
+	return strdup("{\"done\":0,\"last\":null}");
+}
+
+static void reload_counts(void *arg, struct admin_reload_counts *counts)
+{
+	CU_ASSERT_PTR_EQUAL(arg, &reloads);
+	*counts = (struct admin_reload_counts){.total = 7, .failed = 2, .last_ok_at = 5};
+}
+
+static const struct admin_reloading reloading = {
+    &reloads, reload_ask, reload_status, reload_counts};
+static bool can_reload = true;
+
 /* A request of a program; the answer is in `reply` until the next. */
 static int ask(const struct request *q)
 {
 	struct admin_source source = made_up_source(&made_up);
 
 	source.history = history;
+	source.reloading = can_reload ? &reloading : NULL;
 	reply_fini(&reply);
 	routes_answer(&source, &process, q, &reply);
 	CU_ASSERT_EQUAL(made_up.n_views, 0);
@@ -332,6 +363,58 @@ static void test_page(void)
 	}
 }
 
+static int post(const char *target, const char *body)
+{
+	return ask(&(struct request){
+	    .method = "POST",
+	    .target = target,
+	    .host = "localhost:9900",
+	    .content_type = "application/json",
+	    .body = body,
+	    .n_body = strlen(body),
+	});
+}
+
+static void test_reload(void)
+{
+	static const char path[] = "/api/v1/reload";
+
+	setup();
+	reloads.n = reloads.n_previews = 0;
+	CU_ASSERT_EQUAL(get(path), 200);
+	CU_ASSERT_TRUE(body_has("\"last\":null"));
+	CU_ASSERT_EQUAL(post(path, ""), 200);
+	CU_ASSERT_TRUE(body_has("\"id\":1") && body_has("\"preview\":false"));
+	CU_ASSERT_EQUAL(post(path, "{\"preview\": false}"), 200);
+	CU_ASSERT_EQUAL(reloads.n_previews, 0);
+	CU_ASSERT_EQUAL(post(path, "{\"preview\": true}"), 200);
+	CU_ASSERT_TRUE(body_has("\"id\":3") && body_has("\"preview\":true"));
+	CU_ASSERT_EQUAL(reloads.n_previews, 1);
+	static const char *const bad[] = {
+	    "{", "[]", "{\"preview\": 1}", "{\"x\": true}", "{\"preview\": true, \"x\": 1}"};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		post(path, bad[i]);
+		is_problem(400, "preview");
+	}
+	CU_ASSERT_EQUAL(reloads.n, 3);
+	CU_ASSERT_EQUAL(get("/metrics"), 200);
+	CU_ASSERT_TRUE(body_has("weir_config_last_reload_successful 0\n"));
+	CU_ASSERT_TRUE(body_has("weir_config_reloads_total{result=\"ok\"} 5\n"));
+	CU_ASSERT_TRUE(body_has("weir_config_reloads_total{result=\"failed\"} 2\n"));
+	reloads.stopping = true;
+	post(path, "{}");
+	is_problem(503, "stopping");
+	reloads.stopping = false;
+	can_reload = false;
+	get(path);
+	is_problem(503, "can not reload");
+	post(path, "{}");
+	is_problem(503, "can not reload");
+	CU_ASSERT_EQUAL(get("/metrics"), 200);
+	CU_ASSERT_FALSE(body_has("weir_config_"));
+	can_reload = true;
+}
+
 /* docs/api.md describes every route. */
 static void test_documented(void)
 {
@@ -353,4 +436,5 @@ CUNIT_MAIN("routes", {"every route answers", test_every_route}, {"index", test_i
     {"404", test_not_found}, {"405", test_methods}, {"health", test_health},
     {"decisions", test_decisions}, {"set a knob", test_set}, {"bodies", test_bodies},
     {"kill switch", test_overload}, {"who may act", test_who_may_act},
-    {"no memory", test_no_memory}, {"the page", test_page}, {"docs", test_documented})
+    {"no memory", test_no_memory}, {"the page", test_page}, {"reload", test_reload},
+    {"docs", test_documented})

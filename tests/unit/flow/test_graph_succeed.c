@@ -141,6 +141,28 @@ static void test_history_goes_on(void)
 	end(g);
 }
 
+/* What events cost is known from the start where the work is the same, and only there. */
+static void test_costs_stay(void)
+{
+	struct weir_graph *g = fixture_start(two_stages());
+	struct weir_spec *spec = two_stages();
+	struct weir_errs errs = {0};
+	struct weir_drain_report report;
+
+	sink_first_cost(&weir_graph_stage(g, "last")->sink, 7 * NS_PER_MS);
+	sink_first_cost(&weir_graph_stage(g, "first")->sink, 3 * NS_PER_MS);
+	CU_ASSERT_EQUAL(weir_spec_text(&stage_of(spec, "first")->name, "renamed"), 0);
+	struct weir_graph *next = built(spec);
+	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(next, g, &errs), 0);
+	const struct sink *k = &weir_graph_stage(next, "last")->sink;
+	CU_ASSERT_EQUAL(sink_mean_cost_ns(k), 7 * NS_PER_MS);
+	CU_ASSERT_EQUAL(sink_cost_ns(k, 0), 7 * NS_PER_MS);
+	CU_ASSERT_EQUAL(sink_mean_cost_ns(&weir_graph_stage(next, "renamed")->sink), 0);
+	weir_graph_drain(g, NS_PER_S, &report);
+	weir_graph_free(g);
+	end(next);
+}
+
 /* ---- in place ---- */
 
 static int configure(struct weir_graph *g, struct weir_spec *spec, int *n)
@@ -231,5 +253,6 @@ static void test_prepare(void)
 
 CUNIT_MAIN("graph succeed", {"types are known", test_prepare},
     {"overrides stay", test_overrides_stay}, {"what can not stay is told", test_dropped},
-    {"journal and acts go on", test_history_goes_on}, {"configured in place", test_configure},
-    {"all or nothing", test_configure_refused}, {"what was saved", test_configure_saved})
+    {"journal and acts go on", test_history_goes_on}, {"costs stay", test_costs_stay},
+    {"configured in place", test_configure}, {"all or nothing", test_configure_refused},
+    {"what was saved", test_configure_saved})

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT
 // The file as it was read, where each line's value comes from, and what counts now, stage by stage.
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { NONE } from "../format.js";
 import { effectiveOf } from "../knobs.jsx";
 import { graph, mode } from "../live.js";
 import { Absent, Card, StageLink } from "../parts.jsx";
 import { stagePath } from "../api.js";
+import { Draining, FailedReload, ReloadButton, ReloadPanel, useReload } from "../reload.jsx";
 import { useAnswer } from "../use.js";
 
 export function Config() {
   const { data, absent, error } = useAnswer("/api/v1/config", 10, "/api/v1/config");
   const stages = graph.value?.stages || [];
   const files = data?.files || [];
+  const [it, ask, close] = useReload(), button = useRef(null);
   return (
     <>
-      <div class="page-head"><h1>Configuration</h1></div>
+      <div class="page-head"><h1>Configuration</h1><div class="head-side"><Draining /><ReloadButton it={it} ask={ask} button={button} /></div></div>
+      {it ? <ReloadPanel it={it} ask={ask} close={() => { close(); button.current?.focus(); }} /> : <FailedReload />}
       <Card title={files.length > 1 ? "Files" : "File"} id="config-title" hint="Operators' changes lie over it and are not written into it until they are saved.">
         {absent && <Absent>This server does not show its file: it has no /api/v1/config. What counts now is below.</Absent>}
         {error && !data && <Absent>{error}</Absent>}

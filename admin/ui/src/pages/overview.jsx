@@ -5,6 +5,7 @@ import { count, degraded, NONE, rate, seconds, word } from "../format.js";
 import { Graph } from "../graph.jsx";
 import { alerts, bottleneck, decisions, frame, graph, link, now, serverNow } from "../live.js";
 import { Card, Decision, Empty, Mark, StageLink, Time } from "../parts.jsx";
+import { FailedReload } from "../reload.jsx";
 import { href, route, RANGES } from "../route.js";
 import { combine, cut } from "../series.js";
 import { firstKnown } from "../use.js";
@@ -17,6 +18,7 @@ export function Overview() {
   return (
     <>
       <Verdict />
+      <FailedReload brief />
       <Alerts />
       <Numbers />
       <Card title="Graph" id="graph-title" class="graph-card" tools={<Legend />}>
@@ -52,7 +54,8 @@ function Verdict() {
 }
 
 function Alerts() {
-  const active = alerts.value?.active || [];
+  const told = bottleneck.value?.limits && currentVerdict().text.includes(bottleneck.value.text); // above, with newer numbers
+  const active = (alerts.value?.active || []).filter((a) => !(told && a.name === "bottleneck_chronic"));
   if (!active.length) return null;
   return (
     <ul class="alerts" aria-label="Alerts">

@@ -35,7 +35,7 @@ export function Timeline() {
     (!params.actor || e.actor === params.actor) && (!params.action || e.action === params.action) && (!words || `${e.stage} ${e.text}`.toLowerCase().includes(words)));
   const choices = (key) => [["", "all"], ...[...new Set(all.map((e) => e[key]).filter(Boolean))].sort().map((x) => [x, word(x)])];
   // What the server's undo takes back: the newest that stands, and is no undo or end of a time itself.
-  const next = (acts.value || []).find((a) => !a.undone && a.actor !== "expiry" && a.actor !== "drain" && a.what !== "undo");
+  const next = (acts.value || []).find((a) => !a.undone && a.actor !== "expiry" && a.actor !== "drain" && a.actor !== "reload" && a.what !== "undo");
   return (
     <>
       <div class="page-head"><h1>Timeline</h1><RangePicker range={range} /></div>

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// Reloading: first what it would change, then, when it is said again, the change. What a file that can not be used is told is
+// the very text of `weir check`.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { act } from "./api.js";
+import { plural } from "./format.js";
+import { configured, has, isStale, mayAct, readReload, reloads } from "./live.js";
+import { Card, Mark, Time } from "./parts.jsx";
+import { href } from "./route.js";
+
+const PATH = "/api/v1/reload";
+const LOOK_MS = 100; // between looks whether an order is done
+const PATIENCE_MS = 60000; // longer than any start takes
+const SHOWN = 160; // characters of a value
+
+// Give an order and wait until it, or one that was given later, is done. Returns what came of it.
+async function order(preview) {
+  const { id } = await act("POST", PATH, preview ? { preview } : {});
+  const end = performance.now() + PATIENCE_MS;
+  while (performance.now() < end) {
+    const answer = await readReload();
+    if (answer && answer.done >= id) return cameOf(answer, preview);
+    await new Promise((done) => setTimeout(done, LOOK_MS));
+  }
+  throw new Error("The server has not done it for 60 s.");
+}
+
+// Somebody else's look may have come after our reload: then what is known of that is whether it failed.
+function cameOf({ last, failure }, preview) {
+  if (preview || !last.preview) return last;
+  return failure || { result: "turned", summary: "", changes: [], errors: [] };
+}
+
+// [what it is: null | { busy } | { order } | { error }, ask(preview), close]
+export function useReload() {
+  const [it, setIt] = useState(null);
+  const ask = async (preview) => {
+    if (it?.busy) return;
+    setIt({ busy: preview ? "Reading the file …" : "Reloading …", order: preview ? null : it?.order });
+    try {
+      const done = await order(preview);
+      setIt({ order: done });
+      if (!done.preview && done.result !== "failed") configured();
+    } catch (e) {
+      setIt({ error: e.message });
+    }
+  };
+  return [it, ask, () => setIt(null)];
+}
+
+export const ReloadButton = ({ it, ask, button }) => (mayAct.value && has("POST", PATH) ? (
+  <button ref={button} type="button" aria-disabled={Boolean(it?.busy)} disabled={isStale.value} onClick={() => ask(true)}>Reload …</button>
+) : null);
+
+// What is about to be, or has become of it. The heading takes the focus when there is something new to read.
+export function ReloadPanel({ it, ask, close }) {
+  const head = useRef(null);
+  const o = it.order, asked = o?.preview && o.result !== "failed";
+  useEffect(() => { if (!it.busy) head.current?.focus(); }, [it]);
+  return (
+    <section class="card reload" aria-labelledby="reload-title" onKeyDown={(e) => { if (e.key === "Escape" && !it.busy) close(); }}>
+      <h2 id="reload-title" ref={head} tabIndex={-1}>{titleOf(it)}</h2>
+      <div role="status">
+        {it.busy && <p class="lead">{it.busy}</p>}
+        {it.error && <p class="said wrong">{it.error}</p>}
+      </div>
+      {o && (o.result === "failed" ? <Failed o={o} /> : <Good o={o} />)}
+      <p class="acts">
+        {asked && <button type="button" class="primary" aria-disabled={Boolean(it.busy)} disabled={isStale.value} onClick={() => ask(false)}>{o.changes.length ? "Make it so" : "Reload all the same"}</button>}
+        {!asked && !it.busy && (it.error || o?.result === "failed") && <button type="button" onClick={() => ask(true)}>Read it again</button>}
+        {!it.busy && <button type="button" onClick={close}>{asked ? "Cancel" : "Close"}</button>}
+      </p>
+    </section>
+  );
+}
+
+function titleOf({ busy, order: o, error }) {
+  if (error || !o) return "Reload";
+  if (o.result === "failed") return "This file can not be used";
+  if (o.preview) return busy ? "Reloading" : "What a reload would change";
+  return o.result === "unchanged" ? "Reloaded: nothing changed" : "Reloaded";
+}
+
+const HOW = {
+  followed: "A new graph runs. The one before it finishes its requests.",
+  turned: "It was changed where it runs; the graph is the same.",
+};
+
+function Good({ o }) {
+  return (
+    <>
+      {o.summary && <p class="lead">{o.summary.slice(0, 1).toUpperCase() + o.summary.slice(1)}.{o.preview ? " Nothing was done yet." : ""}</p>}
+      {!o.preview && HOW[o.result] && <p class="lead">{HOW[o.result]}</p>}
+      {o.preview && !o.changes.length && <p class="lead">A reload would still read the files of tokens, certificate and key again.</p>}
+      {o.changes.length > 0 && <Changes list={o.changes} />}
+    </>
+  );
+}
+
+const EFFECT = {
+  live: "where it runs", rebuild: "made anew", add: "new stage", remove: "stage goes", restart: "at the next start",
+};
+const SIGN = { add: "+", remove: "−", live: "~", rebuild: "~", restart: "~" };
+
+const shown = (value) => (value.length > SHOWN ? `${value.slice(0, SHOWN)} …` : value);
+
+// A value that is not there is said so: an empty one is "".
+function Value({ of }) {
+  return of === null || of === undefined ? <span class="none">not there</span> : <code>{of === "" ? '""' : shown(of)}</code>;
+}
+
+function Changes({ list }) {
+  return (
+    <ul class="changes" aria-label="Changes" tabIndex={0}>
+      {list.map((c) => (
+        <li key={c.path} data-effect={c.effect}>
+          <span class="sign" aria-hidden="true">{SIGN[c.effect] || "~"}</span>
+          <code class="change-path">{c.path}</code>
+          <span class="change-values">{valuesOf(c)}</span>
+          <span class="effect">{EFFECT[c.effect] || c.effect}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function valuesOf(c) {
+  if (c.hidden) return <span class="none">hidden: it is from the environment</span>;
+  if (c.effect === "add" || c.effect === "remove") return <code>{shown(c.to ?? c.from ?? "")}</code>;
+  return <><Value of={c.from} /> <span aria-hidden="true">→</span><span class="hidden"> becomes </span> <Value of={c.to} /></>;
+}
+
+// What `weir check` says of the file, and that nothing has happened.
+function Failed({ o }) {
+  return (
+    <>
+      <pre class="caret" tabIndex={0} role="group" aria-label="Errors in the file">{o.text}</pre>
+      <p class="not-changed"><Mark kind="bad" size={18} /> {plural(o.errors.length, "error")}. The running configuration was not changed.</p>
+    </>
+  );
+}
+
+const who = (o) => ({ signal: "a signal", operator: "an operator" })[o.by] || o.by;
+
+// A reload that failed, until one succeeds: in full, or as a line that leads there.
+export function FailedReload({ brief }) {
+  const o = reloads.value?.failure;
+  if (!o) return null;
+  if (brief) {
+    return (
+      <ul class="alerts" aria-label="Configuration" aria-live="polite">
+        <li data-level="bad"><Mark kind="bad" size={18} />
+          <span>The reload by {who(o)} failed: {plural(o.errors.length, "error")} in the file. The running configuration was not changed. <a href={href("config")}>See what is wrong</a></span>
+          <small><Time at={o.at} withDay /></small></li>
+      </ul>
+    );
+  }
+  return (
+    <Card title="The newest reload failed" id="failed-title" hint={<>Ordered by {who(o)}, <Time at={o.at} withDay />.</>}>
+      <Failed o={o} />
+    </Card>
+  );
+}
+
+// Requests of graphs before this one may take their time.
+export function Draining() {
+  const n = reloads.value?.draining;
+  return n ? <p class="hint">{plural(n, "earlier graph")} {n === 1 ? "finishes its" : "finish their"} requests.</p> : null;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* Those who leave slowly: clients that ask for more than they take hold neither memory nor places. */
+#include "admin_tls.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <weir/log.h>
+
+#include "client.h"
+#include "cunit_main.h"
+#include "peers.h"
+
+#define S 1000000000LL
+
+static char folder[32];
+static char cert_path[64], key_path[64];
+static struct admin_tls *tls;
+static gnutls_certificate_credentials_t trust;
+static int listen_fd, port;
+
+static void put(const char *path, const gnutls_datum_t *pem)
+{
+	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+	CU_ASSERT_FATAL(fd >= 0);
+	CU_ASSERT_EQUAL(write(fd, pem->data, pem->size), (ssize_t)pem->size);
+	close(fd);
+}
+
+static void make_files(void)
+{
+	gnutls_x509_privkey_t key;
+	gnutls_x509_crt_t cert;
+	gnutls_datum_t pem;
+
+	snprintf(folder, sizeof(folder), "/tmp/weir-test-XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	snprintf(cert_path, sizeof(cert_path), "%s/cert", folder);
+	snprintf(key_path, sizeof(key_path), "%s/key", folder);
+	gnutls_x509_privkey_init(&key);
+	gnutls_x509_crt_init(&cert);
+	CU_ASSERT_EQUAL_FATAL(gnutls_x509_privkey_generate(key, GNUTLS_PK_ECDSA,
+				  GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0),
+	    0);
+	gnutls_x509_crt_set_version(cert, 3);
+	gnutls_x509_crt_set_serial(cert, "\1", 1);
+	gnutls_x509_crt_set_activation_time(cert, time(NULL) - 3600);
+	gnutls_x509_crt_set_expiration_time(cert, time(NULL) + 3600);
+	gnutls_x509_crt_set_key(cert, key);
+	CU_ASSERT_EQUAL_FATAL(gnutls_x509_crt_sign2(cert, cert, key, GNUTLS_DIG_SHA256, 0), 0);
+	CU_ASSERT_EQUAL_FATAL(gnutls_x509_crt_export2(cert, GNUTLS_X509_FMT_PEM, &pem), 0);
+	put(cert_path, &pem);
+	gnutls_free(pem.data);
+	CU_ASSERT_EQUAL_FATAL(gnutls_x509_privkey_export2(key, GNUTLS_X509_FMT_PEM, &pem), 0);
+	put(key_path, &pem);
+	gnutls_free(pem.data);
+	gnutls_x509_crt_deinit(cert);
+	gnutls_x509_privkey_deinit(key);
+}
+
+static void setup(void)
+{
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(sa);
+	struct weir_err err = {0};
+
+	weir_log_set_fd(-1);
+	make_files();
+	CU_ASSERT_EQUAL_FATAL(admin_tls_open(cert_path, key_path, &tls, &err), 0);
+	gnutls_certificate_allocate_credentials(&trust);
+	listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CU_ASSERT_EQUAL_FATAL(bind(listen_fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	CU_ASSERT_EQUAL_FATAL(listen(listen_fd, 16), 0);
+	getsockname(listen_fd, (struct sockaddr *)&sa, &n);
+	port = ntohs(sa.sin_port);
+}
+
+static void teardown(void)
+{
+	admin_tls_close(tls);
+	gnutls_certificate_free_credentials(trust);
+	close(listen_fd);
+	unlink(cert_path);
+	unlink(key_path);
+	rmdir(folder);
+}
+
+static int descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* Let the server go on, and wait until there is something for the client or a moment has passed. */
+static void turn(int fd, int64_t now_ns)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	admin_tls_run(tls, now_ns);
+	poll(&p, 1, 10);
+}
+
+/* A client that takes little and reads nothing, shaken; what is said to it goes into *inner. */
+static gnutls_session_t miser(int *fd, int *inner, int64_t now_ns)
+{
+	int segment = 536, small = 1, rc;
+	gnutls_session_t s;
+	char byte = 'x';
+
+	*fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	setsockopt(*fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
+	CU_ASSERT_TRUE_FATAL(client_connect_with(*fd, port) >= 0);
+	fcntl(*fd, F_SETFL, O_NONBLOCK);
+	int server = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	*inner = admin_tls_wrap(tls, server);
+	CU_ASSERT_TRUE_FATAL(*inner >= 0);
+	gnutls_init(&s, GNUTLS_CLIENT | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL);
+	gnutls_set_default_priority(s);
+	gnutls_credentials_set(s, GNUTLS_CRD_CERTIFICATE, trust);
+	gnutls_transport_set_int(s, *fd);
+	while ((rc = gnutls_handshake(s)) == GNUTLS_E_AGAIN || rc == GNUTLS_E_INTERRUPTED)
+		turn(*fd, now_ns);
+	CU_ASSERT_EQUAL_FATAL(rc, GNUTLS_E_SUCCESS);
+	/* The server may not have seen its end of the handshake yet, and until then throws away what is
+	 * said behind it: it has when a byte comes through. */
+	do {
+		send(*inner, &byte, 1, MSG_NOSIGNAL);
+		turn(*fd, now_ns);
+		rc = (int)gnutls_record_recv(s, &byte, 1);
+	} while (rc == GNUTLS_E_AGAIN || rc == GNUTLS_E_INTERRUPTED);
+	CU_ASSERT_EQUAL_FATAL(rc, 1);
+	setsockopt(*fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	return s;
+}
+
+/* More than sockets take, and then the end, as of an answer. */
+static void answer_much(int inner, int64_t now_ns)
+{
+	static char much[1 << 16];
+	int full = 0;
+
+	while (full < 2) { /* nothing goes on between two that find no room */
+		ssize_t n = send(inner, much, sizeof(much), MSG_DONTWAIT | MSG_NOSIGNAL);
+		full = n < 0 ? full + 1 : 0;
+		admin_tls_run(tls, now_ns);
+	}
+	close(inner);
+	admin_tls_run(tls, now_ns);
+}
+
+/* The end of the answer stands behind bytes that nobody takes: it is seen all the same. */
+static void test_patience(void)
+{
+	int fd, inner;
+
+	setup();
+	int before = descriptors();
+	gnutls_session_t s = miser(&fd, &inner, 100 * S);
+	answer_much(inner, 100 * S);
+	admin_tls_run(tls, 102 * S);
+	admin_tls_run(tls, 108 * S);
+	CU_ASSERT_EQUAL(descriptors(), before + 3); /* he has his ten seconds */
+	admin_tls_run(tls, 114 * S);
+	CU_ASSERT_EQUAL(descriptors(), before + 1);
+	gnutls_deinit(s);
+	close(fd);
+	teardown();
+}
+
+/* However many leave, others are taken: the first ones make room. */
+static void test_room(void)
+{
+	enum { MANY = PEERS_MAX + 10 };
+	gnutls_session_t s[MANY];
+	int fd[MANY], inner;
+
+	setup();
+	int before = descriptors();
+	for (int i = 0; i < MANY; i++) {
+		s[i] = miser(&fd[i], &inner, 100 * S);
+		answer_much(inner, 100 * S);
+	}
+	/* Each client's own, two of each that leaves; the last one came when the table was full. */
+	CU_ASSERT_EQUAL(descriptors(), before + MANY + 2 * PEERS_MAX);
+	for (int i = 0; i < MANY; i++) {
+		gnutls_deinit(s[i]);
+		close(fd[i]);
+	}
+	teardown();
+}
+
+CUNIT_MAIN("admin_tls", {"patience", test_patience}, {"room", test_room})
