@@ -146,6 +146,8 @@ static struct reloader *run_until_told(struct running *r, const char *path)
 	    .ask = run_ask, .status = run_status, .counts = run_counts};
 	struct reloader *reloader;
 
+	notify_ready(
+	    r->notify, r->graph); /* first: from reload_start on the graph is the reloader's */
 	if (reload_start(r, path, &reloader) != 0) {
 		weir_log(WEIR_LOG_ERROR, "reload: out of memory or threads: this server can not");
 		while (signals_wait() == SIGHUP)
@@ -154,7 +156,6 @@ static struct reloader *run_until_told(struct running *r, const char *path)
 	}
 	reloading.arg = reloader;
 	admin_allow_reload(r->admin, &reloading);
-	notify_ready(r->notify, r->graph);
 	while (signals_wait() == SIGHUP)
 		reload_ask(reloader, false, "signal");
 	reload_stop(reloader, r);
