@@ -37,8 +37,12 @@ static void print_act(const json_t *act)
 	const json_t *expires = json_object_get(act, "expires_at");
 	char at[32];
 
-	printf("%-9s %-9s %s: %s -> %s", act_text(act, "actor"), act_text(act, "what"),
-	    act_text(act, "target"), act_text(act, "from"), act_text(act, "to"));
+	const char *from = act_text(act, "from"), *to = act_text(act, "to");
+
+	printf(
+	    "%-9s %-9s %s", act_text(act, "actor"), act_text(act, "what"), act_text(act, "target"));
+	if (*from || *to) /* a reload is from nothing to nothing */
+		printf(": %s -> %s", from, to);
 	if (json_is_number(expires))
 		printf(", until %s", act_time(at, json_number_value(expires)));
 	printf("%s\n", json_is_true(json_object_get(act, "undone")) ? "  (taken back)" : "");
