@@ -207,7 +207,8 @@ static int ask(struct sim *s, int gate, int stage, struct question *q)
 	survivors(q, &part);
 	if (part.n == 0)
 		return 0;
-	bool probes = part.n == 1 && p->tick && st->asked++ % PROBE_EVERY == 0;
+	bool probes =
+	    part.n == 1 && p->tick && (s->conf->probe_all || st->asked++ % PROBE_EVERY == 0);
 	fill_view(s, gate, stage, q->class_id, &view);
 	if (probes)
 		memcpy(before, st->state, sizeof(before));

@@ -180,7 +180,8 @@ struct sim_config {
 	int64_t measured_ns; /* after the warm-up */
 	int64_t bin_ns;      /* of the series; they cover the warm-up, too */
 	unsigned laws;       /* enum sim_law: those whose breach ends the run */
-	FILE *trace;         /* gets the last steps before a breach; NULL: nobody */
+	bool probe_all; /* ask the policy again at each admission (I5, I15), not at one in 17 */
+	FILE *trace;    /* gets the last steps before a breach; NULL: nobody */
 };
 
 /** Totals of what arrived after the warm-up, by attempt. */

@@ -29,6 +29,7 @@ static uint64_t wanted_steps(void)
 static void run(void)
 {
 	c.laws = SIM_LAWS_SERVER | SIM_LAWS_POLICY | SIM_LAWS_POOLS;
+	c.probe_all = true;
 	c.trace = stderr;
 	struct sim_result *r = runs_do(&c);
 	runs++;
