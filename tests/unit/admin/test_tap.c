@@ -13,6 +13,7 @@ static struct made_up made_up;
 static struct process process;
 static struct reply reply;
 static struct weir_tap asked;
+static char asked_stage[64];
 static uint64_t asked_after;
 static int asked_n, answer;
 
@@ -21,6 +22,9 @@ static int tap(void *arg, const struct weir_tap *want, uint64_t after, struct we
 {
 	(void)arg;
 	asked = *want;
+	snprintf(asked_stage, sizeof(asked_stage), "%s",
+	    want->stage); /* the caller's, for the call alone */
+	asked.stage = asked_stage;
 	asked_after = after;
 	asked_n = n;
 	*state = (struct weir_tap_state){.next = 77, .dropped = 5};
