@@ -66,7 +66,7 @@ struct connection {
 	bool dead;
 	int64_t flush_ns; /* when `inner_over` was seen; 0: not yet */
 	size_t in, in_sent, out, out_sent;
-	struct connection *next, **link;
+	struct connection *next, *prev;
 	char in_bytes[IN_BYTES], out_bytes[OUT_BYTES];
 };
 
@@ -322,9 +322,12 @@ static void step(struct admin_tls *t, struct connection *c)
 
 static void connection_free(struct admin_tls *t, struct connection *c)
 {
-	*c->link = c->next;
+	if (t->first == c)
+		t->first = c->next;
+	else
+		c->prev->next = c->next;
 	if (c->next)
-		c->next->link = c->link;
+		c->next->prev = c->prev;
 	t->n--;
 	shutdown(c->net.fd, SHUT_WR);
 	close(c->net.fd);
@@ -364,9 +367,8 @@ static struct connection *connection_new(struct admin_tls *t, int net, int inner
 	}
 	c->keys->refs++;
 	c->next = t->first;
-	c->link = &t->first;
 	if (c->next)
-		c->next->link = &c->next;
+		c->next->prev = c;
 	t->first = c;
 	t->n++;
 	return c;
@@ -400,13 +402,13 @@ static int look_for_leavers(struct admin_tls *t)
 static void make_room(struct admin_tls *t)
 {
 	struct connection *best = NULL;
+	bool many = look_for_leavers(t) >= LEAVING_MAX;
 
-	if (look_for_leavers(t) < LEAVING_MAX)
-		return;
-	for (struct connection *c = t->first; c; c = c->next)
+	for (struct connection *c = many ? t->first : NULL; c; c = c->next)
 		if (c->flush_ns != 0 && (!best || c->flush_ns <= best->flush_ns))
 			best = c; /* newer ones are in front */
-	connection_free(t, best);
+	if (best)
+		connection_free(t, best);
 }
 
 int admin_tls_wrap(struct admin_tls *t, int fd)
@@ -427,10 +429,9 @@ int admin_tls_wrap(struct admin_tls *t, int fd)
 		return -1;
 	}
 	close(fd);
-	if (pair[0] >= 0) {
-		close(pair[0]);
-		close(pair[1]);
-	}
+	for (int i = 0; i < 2; i++)
+		if (pair[i] >= 0)
+			close(pair[i]);
 	return -1;
 }
 
@@ -445,7 +446,6 @@ void admin_tls_run(struct admin_tls *t, int64_t now_ns)
 {
 	struct epoll_event ev[TURN_EVENTS];
 	int n = epoll_wait(t->epoll_fd, ev, TURN_EVENTS, 0);
-	struct connection *next;
 
 	t->now_ns = now_ns;
 	for (int i = 0; i < n; i++) {
@@ -455,7 +455,7 @@ void admin_tls_run(struct admin_tls *t, int64_t now_ns)
 	}
 	if (now_ns - t->looked_ns >= LOOK_NS)
 		look_for_leavers(t);
-	for (struct connection *c = t->first; c; c = next) {
+	for (struct connection *c = t->first, *next; c; c = next) {
 		next = c->next;
 		if (c->dead || (c->flush_ns != 0 && now_ns - c->flush_ns > FLUSH_NS))
 			connection_free(t, c);
