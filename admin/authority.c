@@ -11,26 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fail.h"
+
 /* Connections waiting to be accepted: a scraper, a browser with six, and some slack. A guess. */
 #define AUTHORITY_BACKLOG 64
 
 /* The longest host: a name in DNS, and ":65535". */
 #define HOST_MAX 262
-
-static int fail(struct weir_err *err, int code, const char *hint, const char *fmt, ...)
-    WEIR_PRINTF(4, 5);
-
-static int fail(struct weir_err *err, int code, const char *hint, const char *fmt, ...)
-{
-	va_list args;
-
-	err->code = code;
-	va_start(args, fmt);
-	vsnprintf(err->text, sizeof(err->text), fmt, args);
-	va_end(args);
-	snprintf(err->hint, sizeof(err->hint), "%s", hint ? hint : "");
-	return code;
-}
 
 /* ---- parsing ---- */
 

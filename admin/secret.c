@@ -14,6 +14,8 @@
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 
+#include "fail.h"
+
 /* 128 bits in hexadecimal digits and in letters of base64. */
 #define HEX_LETTERS_MIN 32
 #define LETTERS_MIN     22
@@ -21,21 +23,6 @@
 #define DIFFERENT_MIN 8
 
 static const char hex_letters[] = "0123456789abcdefABCDEF";
-
-static int fail(struct weir_err *err, int code, const char *hint, const char *fmt, ...)
-    WEIR_PRINTF(4, 5);
-
-static int fail(struct weir_err *err, int code, const char *hint, const char *fmt, ...)
-{
-	va_list args;
-
-	err->code = code;
-	va_start(args, fmt);
-	vsnprintf(err->text, sizeof(err->text), fmt, args);
-	va_end(args);
-	snprintf(err->hint, sizeof(err->hint), "%s", hint ? hint : "");
-	return code;
-}
 
 /* ---- digests ---- */
 

@@ -11,6 +11,7 @@
 #include "runs.h"
 
 #include <stdlib.h>
+#include "pool_mutants.h"
 
 /* More than so many times the threads that are busy on average is waste. overload.md 3.5 plans for
  * 0.8 busy and lets go only of what is a quarter too much: 1 / (0.8 * 0.75) = 1.7, and noise. */
@@ -28,41 +29,6 @@ static const char *const words[] = {
     "passes the load", "is calm", "is thrifty", "spares cores", "converges"};
 
 /* ---- mutants, and one that knows ---- */
-
-static bool want(struct resize_decision *d, const struct resize_view *v, int target)
-{
-	d->target = target;
-	return target != v->target;
-}
-
-static bool decide_frozen(
-    void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
-{
-	(void)state, (void)now_ns;
-	return want(d, v, v->target);
-}
-
-static bool decide_max(
-    void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
-{
-	(void)state, (void)now_ns;
-	return want(d, v, v->max);
-}
-
-static bool decide_min(
-    void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
-{
-	(void)state, (void)now_ns;
-	return want(d, v, v->min);
-}
-
-/* Flips between two numbers: enough threads, but never calm. */
-static bool decide_restless(
-    void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
-{
-	(void)state;
-	return want(d, v, now_ns / NS_PER_S % 2 ? v->max : v->max / 2);
-}
 
 /* Does the service time change at 5 s in the run under way? For `told` alone. */
 static bool told_of_change;

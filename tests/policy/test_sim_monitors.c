@@ -7,6 +7,7 @@
 #include "runs.h"
 
 #include "sim/world.h"
+#include "pool_mutants.h"
 
 static struct sim_config c;
 
@@ -164,40 +165,6 @@ static void test_reads(void)
 }
 
 /* ---- resize policies ---- */
-
-static bool want(struct resize_decision *d, const struct resize_view *v, int target)
-{
-	d->target = target;
-	return target != v->target;
-}
-
-static bool decide_frozen(
-    void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
-{
-	(void)state, (void)now_ns;
-	return want(d, v, v->target);
-}
-
-static bool decide_max(
-    void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
-{
-	(void)state, (void)now_ns;
-	return want(d, v, v->max);
-}
-
-static bool decide_min(
-    void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
-{
-	(void)state, (void)now_ns;
-	return want(d, v, v->min);
-}
-
-static bool decide_restless(
-    void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
-{
-	(void)state;
-	return want(d, v, now_ns / NS_PER_S % 2 ? v->max : v->max / 2);
-}
 
 static bool decide_more(
     void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
