@@ -21,6 +21,7 @@
 #define S    1000000000LL
 
 static char folder[] = "/tmp/weir-test-XXXXXX";
+static bool made;
 static struct weir_spec *spec;
 static struct gate *gate;
 static struct gate_pass pass;
@@ -51,8 +52,9 @@ static void add_token(const char *name, int role)
 static void begin(const char *listen)
 {
 	weir_log_set_fd(-1);
-	if (strchr(folder, 'X'))
+	if (!made) /* the name says nothing: a made one may end with an X too */
 		CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	made = true;
 	spec = weir_spec_new("tested");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(spec);
 	weir_spec_text(&spec->admin.listen, listen);
