@@ -29,6 +29,8 @@ struct chunk {
 	uint8_t digits;     /* of the size so far */
 	uint16_t extension; /* bytes of extensions of this chunk */
 	uint16_t trailer;   /* bytes of trailers */
+	uint8_t name_at;    /* bytes of the present trailer's name */
+	uint8_t name_may;   /* which forbidden names it may still become: bits */
 	uint64_t left;      /* bytes of this chunk to come */
 	uint64_t room;      /* bytes the body may still grow by */
 };

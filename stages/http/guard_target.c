@@ -8,6 +8,7 @@
  */
 #include "http/guard.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 #include <strings.h>
 
@@ -25,14 +26,21 @@ static bool port_good(const char *p, size_t n)
 	return port <= 65535; /* an empty port is the default one (RFC 3986, 3.2.3) */
 }
 
-/* Bytes of "[address]" at the start of `s`, 0 when it is none. The address is not decoded. */
+/* Bytes of "[address]" at the start of `s`, 0 when it is none: IPv6 without a zone. */
 static size_t bracketed(struct weir_slice s)
 {
+	char text[INET6_ADDRSTRLEN];
+	struct in6_addr addr;
 	size_t i = 1;
 
-	while (i < s.n && (guard_is(s.p[i], GUARD_HEX) || s.p[i] == ':' || s.p[i] == '.'))
+	while (i < s.n && i <= sizeof(text) &&
+	       (guard_is(s.p[i], GUARD_HEX) || s.p[i] == ':' || s.p[i] == '.'))
 		i++;
-	return i > 2 && i < s.n && s.p[i] == ']' && memchr(s.p, ':', i) ? i + 1 : 0;
+	if (i == s.n || i > sizeof(text) || s.p[i] != ']')
+		return 0;
+	memcpy(text, s.p + 1, i - 1);
+	text[i - 1] = '\0';
+	return inet_pton(AF_INET6, text, &addr) == 1 ? i + 1 : 0;
 }
 
 bool guard_authority(struct weir_slice s)
@@ -130,17 +138,27 @@ static enum guard_verdict version(struct weir_slice v, struct http_head *head)
 	return GUARD_GOOD;
 }
 
+/* Bytes of a target at the start of `s`. */
+static size_t target_span(struct weir_slice s)
+{
+	size_t n = guard_span(s.p, s.n, GUARD_PATH);
+
+	if (n < s.n && s.p[n] == '?')
+		n += guard_span(s.p + n, s.n - n, GUARD_QUERY);
+	return n;
+}
+
 enum guard_verdict guard_request_line(struct weir_slice line, struct http_head *head)
 {
 	size_t m = guard_span(line.p, line.n, GUARD_TOKEN), t;
 	struct weir_slice rest;
 	enum guard_verdict v;
 
-	if (m == 0 || m > GUARD_METHOD_MAX || m == line.n || line.p[m] != ' ')
+	if (m == 0 || m == line.n || line.p[m] != ' ')
 		return guard_refuse(head, 400, "the request line is malformed");
 	head->method = (struct weir_slice){line.p, m};
 	rest = (struct weir_slice){line.p + m + 1, line.n - m - 1};
-	t = guard_span(rest.p, rest.n, GUARD_TARGET);
+	t = target_span(rest);
 	if (t == 0 || t == rest.n || rest.p[t] != ' ')
 		return guard_refuse(head, 400, "the request line is malformed");
 	v = version((struct weir_slice){rest.p + t + 1, rest.n - t - 1}, head);

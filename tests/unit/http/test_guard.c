@@ -139,7 +139,7 @@ static void test_request_line(void)
 	    {"PROPFIND / HTTP/1.1\r\n" HOST "\r\n", 200},
 	    {"NONSENSE / HTTP/1.1\r\n" HOST "\r\n", 501},
 	    {"get / HTTP/1.1\r\n" HOST "\r\n", 501},
-	    {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA / HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA / HTTP/1.1\r\n" HOST "\r\n", 501},
 	};
 
 	JUDGE_ALL(t);
@@ -149,6 +149,10 @@ static void test_target(void)
 {
 	static const struct verdict t[] = {
 	    {"GET /a/b%20c?d=%e4&e|f HTTP/1.1\r\n" HOST "\r\n", 200},
+	    {"GET /a|[b]?c[]={\\}^`?d HTTP/1.1\r\n" HOST "\r\n", 200}, /* as browsers send */
+	    {"GET /a\\b HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"GET /a?\"b HTTP/1.1\r\n" HOST "\r\n", 400},
+	    {"GET /a?b#c HTTP/1.1\r\n" HOST "\r\n", 400},
 	    {"GET a HTTP/1.1\r\n" HOST "\r\n", 400},
 	    {"GET ?a HTTP/1.1\r\n" HOST "\r\n", 400},
 	    {"GET * HTTP/1.1\r\n" HOST "\r\n", 400},
@@ -200,6 +204,26 @@ static void test_fields(void)
 	};
 
 	JUDGE_ALL(t);
+}
+
+/* Each field that may be there once, twice. */
+static void test_once(void)
+{
+	static const char *const names[] = {"Range", "Origin", "Referer", "If-Range", "User-Agent",
+	    "Content-Type", "Max-Forwards", "Authorization", "Content-Range", "If-Modified-Since",
+	    "If-Unmodified-Since", "Proxy-Authorization"};
+	char text[200];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		sprintf(text, "GET / HTTP/1.1\r\n" HOST "%s: a\r\n\r\n", names[i]);
+		CU_ASSERT_EQUAL(judge(text), 200);
+		sprintf(text, "GET / HTTP/1.1\r\n" HOST "%s: a\r\nX: b\r\n%s: a\r\n\r\n", names[i],
+		    names[i]);
+		CU_ASSERT_EQUAL(judge(text), 400);
+		sprintf(text, "GET / HTTP/1.1\r\n" HOST "%s: a\r\n%.*sx: a\r\n\r\n", names[i],
+		    (int)strlen(names[i]) - 1, names[i]);
+		CU_ASSERT_EQUAL(judge(text), 200); /* as long, another name */
+	}
 }
 
 static void test_length(void)
@@ -281,6 +305,12 @@ static void test_host(void)
 	    {"GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", 400},
 	    {"GET / HTTP/1.1\r\nHost: [a]\r\n\r\n", 400},
 	    {"GET / HTTP/1.1\r\nHost: []\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost: [1::2::3]\r\n\r\n", 400},
+	    {"GET / HTTP/1.1\r\nHost: [1111:2222:3333:4444:5555:6666:255.255.255.255]\r\n\r\n",
+		200},
+	    {"GET / HTTP/1.1\r\nHost: [1111:2222:3333:4444:5555:6666:255.255.255.2555]\r\n\r\n",
+		400},
+	    {"GET / HTTP/1.1\r\nHost: [1111:2222:3333:4444:5555:6666:7777:8888:9999]\r\n\r\n", 400},
 	    {"GET / HTTP/1.1\r\nHost: [::1]x\r\n\r\n", 400},
 	};
 
@@ -412,6 +442,7 @@ static void test_keep_alive(void)
 	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.1\r\n" HOST "Connection: x, close\r\n\r\n"));
 	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.0\r\n\r\n"));
 	CU_ASSERT(keeps_alive("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
+	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n"));
 	CU_ASSERT(
 	    keeps_alive("GET / HTTP/1.1\r\n" HOST "Upgrade: h2c\r\nConnection: upgrade\r\n\r\n"));
 }
@@ -458,7 +489,7 @@ static void test_public(void)
 
 CUNIT_MAIN("guard", {"bytes", test_bytes}, {"every control byte", test_every_control_byte},
     {"request line", test_request_line}, {"target", test_target}, {"fields", test_fields},
-    {"Content-Length", test_length}, {"Transfer-Encoding", test_coding}, {"Host", test_host},
-    {"Expect", test_expect}, {"limits", test_limits}, {"endless heads", test_endless},
-    {"slices", test_slices}, {"keep-alive", test_keep_alive}, {"news", test_news},
-    {"public call", test_public})
+    {"fields of one value", test_once}, {"Content-Length", test_length},
+    {"Transfer-Encoding", test_coding}, {"Host", test_host}, {"Expect", test_expect},
+    {"limits", test_limits}, {"endless heads", test_endless}, {"slices", test_slices},
+    {"keep-alive", test_keep_alive}, {"news", test_news}, {"public call", test_public})
