@@ -12,10 +12,12 @@
  *   fields    obs-fold, no name, a name that is no token, space before ':'; more than 100, or a
  *             head of more than 16 KiB (431); twice what may be there once (guard_field.c)
  *   length    Content-Length listed, empty, not pure digits, more than 18 digits, with leading
- *             zeros; with Transfer-Encoding
+ *             zeros; with Transfer-Encoding; a body in a GET, HEAD or DELETE of HTTP/1.0
  *   coding    Transfer-Encoding twice, in HTTP/1.0, or anything but `chunked`
  *   host      missing in HTTP/1.1; twice; empty; not a name or address with an optional port
- *   expect    anything but 100-continue (417), in HTTP/1.1
+ *   tabs      beside a length, coding or host
+ *   other     Connection that is no list of tokens; Expect twice; anything but 100-continue in it
+ *             (417), in HTTP/1.1
  *
  * Every verdict depends only on the bytes up to the fault (a line is judged when it is complete),
  * so it is the same however the bytes were split. llhttp then has to agree: see parse.h.
@@ -46,7 +48,7 @@ struct http_head {
 	size_t n; /* bytes of the head, with an empty line in front and the one behind */
 	struct weir_slice method, target, path, query, host;
 	uint8_t minor;
-	bool chunked, has_length, has_host, absolute, expect_continue, expect_other;
+	bool chunked, has_length, has_host, absolute, expect_continue, expect_other, close;
 	uint64_t content_length;
 	uint64_t seen;   /* fields that may be there once: guard_field.c */
 	int status;      /* when refused */

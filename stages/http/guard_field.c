@@ -43,13 +43,26 @@ static enum guard_verdict other(const struct weir_http_header *field, struct htt
 	return GUARD_GOOD;
 }
 
+/* Was a tab trimmed from around `v`? There is a ':' in front and a CR behind. Legal, but nginx and
+ * lighttpd take it for a part of the value, and so does llhttp when it stands behind. */
+static bool tab_around(struct weir_slice v)
+{
+	const char *before = v.p - 1, *behind = v.p + v.n;
+
+	while (*before == ' ')
+		before--;
+	while (*behind == ' ')
+		behind++;
+	return *before == '\t' || *behind == '\t';
+}
+
 static enum guard_verdict content_length(struct weir_slice v, struct http_head *head)
 {
 	uint64_t n = 0;
 
 	if (head->has_length)
 		return guard_refuse(head, 400, "Content-Length twice");
-	if (v.n == 0 || v.n > GUARD_LENGTH_DIGITS || (v.n > 1 && v.p[0] == '0'))
+	if (v.n == 0 || v.n > GUARD_LENGTH_DIGITS || (v.n > 1 && v.p[0] == '0') || tab_around(v))
 		return guard_refuse(head, 400, "Content-Length is malformed");
 	for (size_t i = 0; i < v.n; i++) {
 		if (v.p[i] < '0' || v.p[i] > '9')
@@ -65,7 +78,7 @@ static enum guard_verdict transfer_encoding(struct weir_slice v, struct http_hea
 {
 	if (head->chunked)
 		return guard_refuse(head, 400, "Transfer-Encoding twice");
-	if (!weir_slice_is(v, "chunked"))
+	if (!weir_slice_is(v, "chunked") || tab_around(v))
 		return guard_refuse(head, 400, "Transfer-Encoding is not chunked");
 	head->chunked = true;
 	return GUARD_GOOD;
@@ -75,7 +88,7 @@ static enum guard_verdict host(struct weir_slice v, struct http_head *head)
 {
 	if (head->has_host)
 		return guard_refuse(head, 400, "Host twice");
-	if (!guard_authority(v))
+	if (!guard_authority(v) || tab_around(v))
 		return guard_refuse(head, 400, "Host is malformed");
 	head->has_host = true;
 	if (head->absolute && (v.n != head->host.n || strncasecmp(v.p, head->host.p, v.n) != 0))
@@ -86,10 +99,44 @@ static enum guard_verdict host(struct weir_slice v, struct http_head *head)
 
 static enum guard_verdict expect(struct weir_slice v, struct http_head *head)
 {
+	if (head->expect_continue || head->expect_other)
+		return guard_refuse(head, 400, "Expect twice");
 	if (weir_slice_is(v, "100-continue"))
 		head->expect_continue = true;
 	else
 		head->expect_other = true;
+	return GUARD_GOOD;
+}
+
+static size_t spaces(struct weir_slice v, size_t i)
+{
+	while (i < v.n && (v.p[i] == ' ' || v.p[i] == '\t'))
+		i++;
+	return i;
+}
+
+/* Does `option` say close, or a word that has it inside, as nginx and lighttpd read it? To close is
+ * always allowed, to go on where the client thinks that it said close is not. */
+static bool says_close(struct weir_slice option)
+{
+	for (size_t i = 0; i + 5 <= option.n; i++)
+		if (weir_slice_is((struct weir_slice){option.p + i, 5}, "close"))
+			return true;
+	return false;
+}
+
+/* Whether another request follows is framing too: a list of tokens, with nothing between two commas
+ * allowed (RFC 9110, 5.6.1). In "close x" some see a close, so it is refused; llhttp sees none in
+ * "close" with a tab behind it, so the options are read here as well. */
+static enum guard_verdict connection(struct weir_slice v, struct http_head *head)
+{
+	for (size_t i = spaces(v, 0); i < v.n; i = spaces(v, i)) {
+		struct weir_slice option = {v.p + i, guard_span(v.p + i, v.n - i, GUARD_TOKEN)};
+		head->close |= says_close(option);
+		i = spaces(v, i + option.n);
+		if (i < v.n && v.p[i++] != ',')
+			return guard_refuse(head, 400, "Connection is malformed");
+	}
 	return GUARD_GOOD;
 }
 
@@ -101,11 +148,20 @@ enum guard_verdict guard_field(const struct weir_http_header *field, struct http
 		return host(value, head);
 	if (name.n == 6 && weir_slice_is(name, "expect"))
 		return expect(value, head);
+	if (name.n == 10 && weir_slice_is(name, "connection"))
+		return connection(value, head);
 	if (name.n == 14 && weir_slice_is(name, "content-length"))
 		return content_length(value, head);
 	if (name.n == 17 && weir_slice_is(name, "transfer-encoding"))
 		return transfer_encoding(value, head);
 	return other(field, head);
+}
+
+static bool method_without_body(struct weir_slice m)
+{
+	return (m.n == 3 && memcmp(m.p, "GET", 3) == 0) ||
+	       (m.n == 4 && memcmp(m.p, "HEAD", 4) == 0) ||
+	       (m.n == 6 && memcmp(m.p, "DELETE", 6) == 0);
 }
 
 enum guard_verdict guard_whole(struct http_head *head)
@@ -114,6 +170,10 @@ enum guard_verdict guard_whole(struct http_head *head)
 		return guard_refuse(head, 400, "Content-Length with Transfer-Encoding");
 	if (head->chunked && head->minor == 0)
 		return guard_refuse(head, 400, "Transfer-Encoding in HTTP/1.0");
+	/* Who speaks HTTP/1.0 may not know that these can have a body, and reads it as a request:
+	 * HAProxy and lighttpd refuse it too. */
+	if (head->minor == 0 && head->content_length > 0 && method_without_body(head->method))
+		return guard_refuse(head, 400, "a body that HTTP/1.0 does not foresee");
 	if (!head->has_host && head->minor == 1)
 		return guard_refuse(head, 400, "Host is missing");
 	if (head->minor == 0)

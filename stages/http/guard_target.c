@@ -80,7 +80,8 @@ static void split_query(const char *p, const char *end, struct http_head *head)
 			   : (struct weir_slice){end, 0};
 }
 
-/* "http://authority[/path][?query]"; the authority becomes the host. */
+/* "http://authority[/path[?query]]"; the authority becomes the host. A query right behind it is
+ * legal too, but HAProxy and lighttpd take it for a part of the authority. */
 static enum guard_verdict absolute_form(struct weir_slice t, struct http_head *head)
 {
 	static const char scheme[] = "http://";
@@ -89,7 +90,7 @@ static enum guard_verdict absolute_form(struct weir_slice t, struct http_head *h
 
 	if (t.n <= skip || strncasecmp(t.p, scheme, skip) != 0)
 		return guard_refuse(head, 400, "the request target is malformed");
-	while (i < t.n && t.p[i] != '/' && t.p[i] != '?')
+	while (i < t.n && t.p[i] != '/')
 		i++;
 	head->host = (struct weir_slice){t.p + skip, i - skip};
 	if (!guard_authority(head->host))

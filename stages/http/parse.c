@@ -63,8 +63,7 @@ enum guard_verdict parse_head(const char *p, size_t n, struct http_head *head)
 	if (rc != HPE_PAUSED || !agree(&parser, head))
 		return guard_refuse(head, 400, "the head is ambiguous");
 	head->method_id = method_of(parser.method);
-	/* In HTTP/1.0 llhttp lets keep-alive win over close (RFC 9112, 9.3: close does). */
-	head->keep_alive =
-	    llhttp_should_keep_alive(&parser) && !(parser.flags & F_CONNECTION_CLOSE);
+	/* Who says close means it, also beside keep-alive (RFC 9112, 9.3), where llhttp goes on. */
+	head->keep_alive = !head->close && llhttp_should_keep_alive(&parser);
 	return GUARD_GOOD;
 }

@@ -171,7 +171,7 @@ static void test_target(void)
 	    {"GET http://a/b HTTP/1.1\r\nHost: a\r\n\r\n", 200},
 	    {"GET HTTP://A/b HTTP/1.1\r\nHost: a\r\n\r\n", 200},
 	    {"GET http://a HTTP/1.1\r\nHost: a\r\n\r\n", 200},
-	    {"GET http://a?q HTTP/1.1\r\nHost: a\r\n\r\n", 200},
+	    {"GET http://a?q HTTP/1.1\r\nHost: a\r\n\r\n", 400},
 	    {"GET http://a/b HTTP/1.0\r\n\r\n", 200},
 	    {"GET http://a/b HTTP/1.1\r\n\r\n", 400}, /* no Host */
 	    {"GET http://a/b HTTP/1.1\r\nHost: b\r\n\r\n", 400},
@@ -231,7 +231,8 @@ static void test_length(void)
 	static const struct verdict t[] = {
 	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\n", 200},
 	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", 200},
-	    {"POST / HTTP/1.1\r\n" HOST "content-length:\t5 \r\n\r\n", 200},
+	    {"POST / HTTP/1.1\r\n" HOST "content-length: 5 \r\n\r\n", 200},
+	    {"POST / HTTP/1.1\r\n" HOST "content-length:\t5 \r\n\r\n", 400},
 	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 999999999999999999\r\n\r\n", 200},
 	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 1000000000000000000\r\n\r\n", 400},
 	    {"POST / HTTP/1.1\r\n" HOST "Content-Length: 9223372036854775807\r\n\r\n", 400},
@@ -440,6 +441,10 @@ static void test_keep_alive(void)
 	CU_ASSERT(keeps_alive("GET / HTTP/1.1\r\n" HOST "Connection: x\r\n\r\n"));
 	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.1\r\n" HOST "Connection: Close\r\n\r\n"));
 	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.1\r\n" HOST "Connection: x, close\r\n\r\n"));
+	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.1\r\n" HOST "Connection: close\t\r\n\r\n"));
+	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.1\r\n" HOST "Connection: x\t,close \t,\r\n\r\n"));
+	CU_ASSERT(keeps_alive("GET / HTTP/1.1\r\n" HOST "Connection: clos, lose\r\n\r\n"));
+	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.1\r\n" HOST "Connection: enCLOSEd\r\n\r\n"));
 	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.0\r\n\r\n"));
 	CU_ASSERT(keeps_alive("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
 	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n"));
