@@ -19,8 +19,9 @@ import socket
 import sys
 import time
 
-import servers
-import vectors
+sys.dont_write_bytecode = True
+import servers  # noqa: E402
+import vectors  # noqa: E402
 
 PEERS = ("nginx", "haproxy", "lighttpd")
 ALL = ("weir",) + PEERS

@@ -17,13 +17,15 @@ START_S = 20
 
 WEIR = """weir: 1
 name: conformance
+admin: {{ listen: "127.0.0.1:0" }}
 stages:
   web:
     use: http.server
     with: {{ listen: "127.0.0.1:{port}"{knobs} }}
-    to: {{ request: hello }}
-  hello: {{ use: respond, with: {{ body: "hello\\n" }}, threads: inline }}
+    to: {{ request: answer }}
+  answer: {{ {answer}, threads: inline }}
 """
+ECHO = "use: echo"
 
 NGINX = """daemon off;
 worker_processes 1;
@@ -133,9 +135,9 @@ class Servers:
                 time.sleep(0.02)
         raise SystemExit("%s does not listen:\n%s" % (name, self.log(name)))
 
-    def start_weir(self, knobs=""):
+    def start_weir(self, knobs="", answer=ECHO):
         port = free_port()
-        self.start("weir", [self.weir, "run", "CONF"], WEIR.format(port=port, knobs=knobs), port)
+        self.start("weir", [self.weir, "run", "CONF"], WEIR.format(port=port, knobs=knobs, answer=answer), port)
 
     def start_nginx(self, name, what):
         port = free_port()
