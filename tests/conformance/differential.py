@@ -7,7 +7,8 @@ usage: differential.py WEIR [--streams N] [--seed S] [--at-once N] [--show N]
 A stream is one or two vectors of vectors.txt or made-up requests, mutated once to four times, with a good
 request behind that asks for the end. Every server gets the same bytes on a connection of its own, and the
 requests that it served are counted: answers but those that refuse. weir is lax where it served a request
-that at least two of the others refused (behind a refusal nobody knows what a server would have done). Such a stream is played again, alone and slowly (a machine under load makes a
+that at least two of the others refused (behind a refusal nobody knows what a server would have done), or where it saw
+another method or target than all of them, who saw the same: then a message ended elsewhere. Such a stream is played again, alone and slowly (a machine under load makes a
 slow answer look like none), and fails the run when it stays so.
 
 Repeatable: stream i of seed S is the same on every machine. The end prints how often each pair differed.
@@ -166,46 +167,59 @@ class Player:
         return False
 
 
-def statuses(answers, heads, proxied):
-    """Statuses of the answers in a stream; `heads`: which requests were HEAD is unknown, so a length without that many
-    bytes before the next answer is taken for one of HEAD."""
+def answers_of(data, heads, proxied):
+    """(status, method and target as the server saw them) of each answer. `heads`: some requests may have been HEAD; which
+    is unknown, so a length without that many bytes before the next answer is taken for one of HEAD."""
     out, at = [], 0
-    while at < len(answers):
-        end = answers.find(b"\r\n\r\n", at)
-        line = answers[at:at + 12]
+    while at < len(data):
+        end = data.find(b"\r\n\r\n", at)
+        line = data[at:at + 12]
         if end < 0 or not line.startswith(b"HTTP/1."):
             break
-        status, head = int(line[9:12]), answers[at:end].lower()
+        status, head = int(line[9:12]), data[at:end].lower()
         at = end + 4
+        length = body_length(head, data, at)
+        if heads and data[at:at + 7] in (b"HTTP/1.", b""):
+            length = 0
         if status >= 200:
             # A refusal by the origin: the server in front took it for a request.
-            out.append(200 if proxied and b"\r\nserver: nginx" in head else status)
-        length = body_length(head, answers, at)
-        if heads and answers[at:at + 7] == b"HTTP/1.":
-            length = 0
+            status = 200 if proxied and b"\r\nserver: nginx" in head else status
+            out.append((status, label(data[at:at + length])))
         at += length
     return out
 
 
-def body_length(head, answers, at):
+def label(body):
+    """The second line of what weir's echo and the origin answer; None where there is none, as to HEAD."""
+    lines = body.split(b"\n", 2)
+    if len(lines) < 3 or not lines[0].startswith((b"you sent", b"seen")):
+        return None
+    method, _, target = lines[1].partition(b" ")
+    if b"://" in target[:8]:
+        target = b"/" + target.split(b"/", 3)[3] if target.count(b"/") > 2 else b"/"
+    return method + b" " + target
+
+
+def body_length(head, data, at):
     for line in head.split(b"\r\n"):
         if line.startswith(b"content-length:"):
             return int(line[15:])
     if b"transfer-encoding: chunked" in head:
-        end = answers.find(b"0\r\n\r\n", at)
-        return (end + 5 if end >= 0 else len(answers)) - at
+        end = data.find(b"0\r\n\r\n", at)
+        return (end + 5 if end >= 0 else len(data)) - at
     return 0
 
 
-def served(name, stream, answers):
-    n = 0
-    for status in statuses(answers, b"HEAD" in stream, name in ("haproxy", "lighttpd")):
+def served(name, stream, data):
+    """What the server served, up to its first refusal; None when it has no opinion."""
+    seen = []
+    for status, what in answers_of(data, b"HEAD" in stream, name in ("haproxy", "lighttpd")):
         if status == POLICY:
             return None
         if status in REFUSALS:
             break
-        n += 1
-    return n
+        seen.append(what)
+    return seen
 
 
 class Runner:
@@ -252,36 +266,60 @@ class Runner:
                 yield key, self.done.pop(key)
 
 
+def count(row, name):
+    return None if row[name] is None else len(row[name])
+
+
 def lower(row, peer):
-    return row[peer] is not None and row["weir"] > row[peer]
+    return row[peer] is not None and len(row["weir"]) > len(row[peer])
+
+
+def higher(row, peer):
+    return row[peer] is not None and len(row["weir"]) < len(row[peer])
 
 
 def is_lax(row):
     """Two peers stopped at the same request, and weir served it."""
-    stops = [row[peer] for peer in PEERS if lower(row, peer)]
-    return len(stops) > len(set(stops))
+    stops = [len(row[peer]) for peer in PEERS if lower(row, peer)]
+    return len(stops) > len(set(stops)) or is_alone(row)
+
+
+def together(row):
+    """(what weir saw, what all three saw) of each request of which that can be said."""
+    for i, mine in enumerate(row["weir"]):
+        others = {row[peer][i] if row[peer] is not None and i < len(row[peer]) else None for peer in PEERS}
+        if mine is not None and None not in others and len(others) == 1:
+            yield mine, others.pop()
+
+
+def is_alone(row):
+    """At some request all three saw the same, and weir another one."""
+    return any(mine != others for mine, others in together(row))
 
 
 def show(key, row):
-    print("stream %d: %s\n  %r" % (key, " ".join("%s=%s" % (n, row[n]) for n in ALL), row["stream"][:-len(SENTINEL)]))
+    print("stream %d: %s\n  %r" % (key, " ".join("%s=%s" % (n, count(row, n)) for n in ALL), row["stream"][:-len(SENTINEL)]))
+    if is_alone(row):
+        print("  " + " ".join("%s=%r" % (n, row[n]) for n in ALL))
 
 
 def run(options, ports, known):
     counts = {peer: [0, 0] for peer in PEERS}
-    suspects, n, served_all = [], 0, 0
+    suspects, n, served_all, compared = [], 0, 0, 0
     runner = Runner(ports, options.at_once, QUIET_S)
     streams = ((i, stream_of(options.seed, i, known)) for i in range(options.streams))
     for key, row in runner.play(streams):
         n += 1
-        served_all += row["weir"] > 0
+        compared += sum(1 for _ in together(row))
+        served_all += len(row["weir"]) > 0
         for peer in PEERS:
             counts[peer][0] += lower(row, peer)
-            counts[peer][1] += row[peer] is not None and row["weir"] < row[peer]
+            counts[peer][1] += higher(row, peer)
         if is_lax(row):
             suspects.append((key, row["stream"]))
     alone = Runner(ports, 1, QUIET_ALONE_S)
     lax = [(key, row) for key, row in alone.play(suspects) if is_lax(row)]
-    return n, served_all, counts, lax, len(suspects)
+    return n, served_all, compared, counts, lax, len(suspects)
 
 
 def main():
@@ -299,15 +337,16 @@ def main():
         s.start_weir()
         s.start_peers()
         start = time.monotonic()
-        n, served_all, counts, lax, suspects = run(options, s.port, known)
+        n, served_all, compared, counts, lax, suspects = run(options, s.port, known)
         took = time.monotonic() - start
     for key, row in sorted(lax, key=lambda item: len(item[1]["stream"]))[:options.show]:
         show(key, row)
     for peer in PEERS:
         print("weir served more than %s in %d streams, less in %d" % (peer, *counts[peer]))
+    print("%d requests of which all four tell what they saw" % compared)
     print("%d streams of seed %d in %.1f s, weir served something in %d; laxer than two: %d (%d before the second look)" %
           (n, options.seed, took, served_all, len(lax), suspects))
-    if n < options.streams or not 0 < served_all < n:
+    if n < options.streams or not 0 < served_all < n or not compared:
         sys.exit("the run itself is broken: not all streams were played, or all ended alike")
     sys.exit(1 if lax else 0)
 

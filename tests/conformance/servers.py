@@ -145,7 +145,7 @@ class Servers:
                    NGINX.format(folder=self.folder, name=name, port=port, what=what), port)
 
     def start_peers(self):
-        self.start_nginx("origin", 'return 200 "seen\\n";')
+        self.start_nginx("origin", 'return 200 "seen\\n$request_method $request_uri\\n";')
         origin, port = self.port["origin"], free_port()
         self.start_nginx("nginx", "proxy_pass http://127.0.0.1:%d;" % origin)
         self.start("haproxy", [find("haproxy"), "-db", "-f", "CONF"],
