@@ -20,7 +20,10 @@
 
 #include <weir/event.h>
 
-#define CHUNK_SIZE_DIGITS   16
+/** Hex digits of a size: what 64 bits hold. */
+#define CHUNK_SIZE_DIGITS 16
+/** Bytes of one chunk's extensions, and of all trailers. Nobody sends either; a guess that is half a
+ * head for those who will. */
 #define CHUNK_EXTENSION_MAX 256
 #define CHUNK_TRAILER_MAX   8192
 
