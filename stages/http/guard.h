@@ -89,10 +89,10 @@ enum guard_verdict guard_whole(struct http_head *head);
 bool guard_authority(struct weir_slice s);
 
 enum guard_byte {
-	GUARD_TOKEN = 1,  /* tchar */
-	GUARD_HOST = 2,   /* unreserved */
-	GUARD_PATH = 4,   /* what a target has in front of its '?' */
-	GUARD_QUERY = 8,  /* and behind it */
+	GUARD_TOKEN = 1, /* tchar */
+	GUARD_HOST = 2,  /* unreserved */
+	GUARD_PATH = 4,  /* what a target has in front of its '?' */
+	GUARD_QUERY = 8, /* and behind it */
 	GUARD_HEX = 16,
 };
 
