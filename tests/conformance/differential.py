@@ -32,6 +32,9 @@ ALL = ("weir",) + PEERS
 REFUSALS = {400, 405, 408, 413, 414, 417, 421, 426, 431, 494, 497, 501, 502, 503, 505}
 # lighttpd wants a length with every POST, which RFC 9110 leaves to it: from there on it has no opinion.
 POLICY = 411
+# In no stream on purpose. nginx has no OPTIONS *, lighttpd answers it itself and closes; HAProxy wants a key with an upgrade to
+# WebSocket even where nobody upgrades.
+TASTE = (b"OPTIONS *", b"websocket")
 SENTINEL = b"GET /sentinel HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n"
 STREAM_BYTES_MAX = 12000  # HAProxy buffers 16 KiB of head and body together
 QUIET_S, QUIET_ALONE_S = 0.06, 0.5  # without a byte: the server waits for more, so our side is shut
@@ -331,7 +334,7 @@ def main():
     parser.add_argument("--show", type=int, default=20)
     options = parser.parse_args()
     rows = [(statuses[0] == "2", data) for statuses, _, _, data in vectors.load() 
-            if data and len(data) < 2000 and b"OPTIONS *" not in data]  # nginx has none, lighttpd answers it and closes
+            if data and len(data) < 2000 and not any(word in data for word in TASTE)]
     known = [data for good, data in rows if good], [data for good, data in rows if not good]
     with servers.Servers(options.weir) as s:
         s.start_weir()
