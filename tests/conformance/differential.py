@@ -333,7 +333,7 @@ def main():
     parser.add_argument("--at-once", type=int, default=32)
     parser.add_argument("--show", type=int, default=20)
     options = parser.parse_args()
-    rows = [(statuses[0] == "2", data) for statuses, _, _, data in vectors.load() 
+    rows = [(statuses[0] == "2", data) for statuses, _, _, data in vectors.load()
             if data and len(data) < 2000 and not any(word in data for word in TASTE)]
     known = [data for good, data in rows if good], [data for good, data in rows if not good]
     with servers.Servers(options.weir) as s:
