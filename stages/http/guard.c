@@ -200,11 +200,10 @@ static enum guard_verdict fields(
 
 enum guard_verdict guard_head(const char *p, size_t n, struct http_head *head)
 {
-	struct weir_http_header *headers = head->headers;
 	const char *at = p, *end = p + n;
 	enum guard_verdict v;
 
-	*head = (struct http_head){.headers = headers};
+	*head = (struct http_head){.headers = head->headers, .secure = head->secure};
 	v = skip_empty_line(&at, end, head);
 	if (v == GUARD_GOOD)
 		v = first_line(&at, end, head);

@@ -6,7 +6,7 @@
  *   bytes     lone CR, lone LF, NUL and every other control byte but HT (HT only in values)
  *   line 1    anything but METHOD SP TARGET SP HTTP/d.d: HTTP/0.9, several spaces; versions other
  *             than 1.0 and 1.1 (505); more than one empty line in front of it
- *   target    not origin-form, absolute-form ("http:" only, no user, authority equal to Host) or,
+ *   target    not origin-form, absolute-form ("http:", over TLS "https:"; no user, authority equal to Host) or,
  *             for OPTIONS alone, "*"; CONNECT; a byte that no client sends unescaped (GUARD_PATH,
  *             GUARD_QUERY); '%' without two hex digits behind it; "%00"; more than 8 KiB (414)
  *   fields    obs-fold, no name, a name that is no token, space before ':'; more than 100, or a
@@ -44,6 +44,7 @@
 /** What a head says; slices point into the bytes that were guarded, or at static text. */
 struct http_head {
 	struct weir_http_header *headers; /* the caller's, room for WEIR_HTTP_HEADERS_MAX */
+	bool secure;                      /* the caller's: it came over TLS */
 	int n_headers;
 	size_t n; /* bytes of the head, with an empty line in front and the one behind */
 	struct weir_slice method, target, path, query, host;
@@ -60,7 +61,7 @@ struct http_head {
 
 enum guard_verdict { GUARD_MORE, GUARD_GOOD, GUARD_REFUSED };
 
-/** Judge the head at p[0..n); fills `head`, whose `headers` the caller has set. */
+/** Judge the head at p[0..n); fills `head`, whose `headers` and `secure` the caller has set. */
 enum guard_verdict guard_head(const char *p, size_t n, struct http_head *head);
 
 /** After guard_head said MORE about p[0..seen): can it say anything else about p[0..n)? */

@@ -80,12 +80,12 @@ static void split_query(const char *p, const char *end, struct http_head *head)
 			   : (struct weir_slice){end, 0};
 }
 
-/* "http://authority[/path[?query]]"; the authority becomes the host. A query right behind it is
+/* "http://authority[/path[?query]]", over TLS "https://"; the authority becomes the host. A query right behind it is
  * legal too, but HAProxy and lighttpd take it for a part of the authority. */
 static enum guard_verdict absolute_form(struct weir_slice t, struct http_head *head)
 {
-	static const char scheme[] = "http://";
-	const size_t skip = sizeof(scheme) - 1;
+	const char *scheme = head->secure ? "https://" : "http://";
+	const size_t skip = strlen(scheme);
 	size_t i = skip;
 
 	if (t.n <= skip || strncasecmp(t.p, scheme, skip) != 0)

@@ -225,7 +225,7 @@ static enum stream_verdict begin(struct stream *s, struct pool *p, const struct 
 static enum stream_verdict next_head(struct stream *s, struct pool *p, uint64_t max_body,
     struct weir_http_header *headers, struct http_req **out)
 {
-	struct http_head head = {.headers = headers};
+	struct http_head head = {.headers = headers, .secure = s->secure};
 	const char *at;
 	uint32_t n = s->end - s->start;
 

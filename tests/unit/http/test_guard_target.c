@@ -128,5 +128,23 @@ static void test_host(void)
 	JUDGE_ALL(t);
 }
 
+static int judge_secure(const char *text, bool secure)
+{
+	struct weir_http_header headers[WEIR_HTTP_HEADERS_MAX];
+	struct http_head head = {.headers = headers, .secure = secure};
+
+	return parse_head(text, strlen(text), &head) == GUARD_GOOD ? 200 : head.status;
+}
+
+/* Over TLS the scheme is https, and only there: another one is for another server. */
+static void test_secure(void)
+{
+	CU_ASSERT_EQUAL(judge_secure("GET https://a/b HTTP/1.1\r\n" HOST "\r\n", true), 200);
+	CU_ASSERT_EQUAL(judge_secure("GET https://a/b HTTP/1.1\r\n" HOST "\r\n", false), 400);
+	CU_ASSERT_EQUAL(judge_secure("GET http://a/b HTTP/1.1\r\n" HOST "\r\n", true), 400);
+	CU_ASSERT_EQUAL(judge_secure("GET https:///b HTTP/1.1\r\n" HOST "\r\n", true), 400);
+	CU_ASSERT_EQUAL(judge_secure("GET /b HTTP/1.1\r\n" HOST "\r\n", true), 200);
+}
+
 CUNIT_MAIN("guard: targets", {"request line", test_request_line}, {"target", test_target},
-    {"bytes of a target", test_target_bytes}, {"Host", test_host})
+    {"bytes of a target", test_target_bytes}, {"Host", test_host}, {"over TLS", test_secure})
