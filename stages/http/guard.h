@@ -41,6 +41,9 @@
  * which is llhttp's to say (501). */
 #define GUARD_METHOD_MAX 32
 
+/** Bytes a host name may have: what DNS can carry (RFC 1035, 2.3.4). */
+#define GUARD_NAME_MAX 255
+
 /** What a head says; slices point into the bytes that were guarded, or at static text. */
 struct http_head {
 	struct weir_http_header *headers; /* the caller's, room for WEIR_HTTP_HEADERS_MAX */

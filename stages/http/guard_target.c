@@ -43,13 +43,24 @@ static size_t bracketed(struct weir_slice s)
 	return inet_pton(AF_INET6, text, &addr) == 1 ? i + 1 : 0;
 }
 
+/* Bytes of a host name at the start of `s`, 0 when it is none: longer than a name can be (RFC 3986,
+ * 3.2.2), or with nothing in front of a dot, which nginx and lighttpd refuse. */
+static size_t name_span(struct weir_slice s)
+{
+	size_t n = guard_span(s.p, s.n, GUARD_HOST);
+
+	if (n > GUARD_NAME_MAX || (n > 0 && s.p[0] == '.') || memmem(s.p, n, "..", 2))
+		return 0;
+	return n;
+}
+
 bool guard_authority(struct weir_slice s)
 {
 	size_t host;
 
 	if (s.n == 0)
 		return false;
-	host = s.p[0] == '[' ? bracketed(s) : guard_span(s.p, s.n, GUARD_HOST);
+	host = s.p[0] == '[' ? bracketed(s) : name_span(s);
 	if (host == 0)
 		return false;
 	return host == s.n || (s.p[host] == ':' && port_good(s.p + host + 1, s.n - host - 1));
