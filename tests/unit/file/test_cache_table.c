@@ -29,7 +29,7 @@ static struct cache_object *make(int number, size_t bytes)
 	memset(body, 'a' + number % 26, bytes);
 	request_init(&t, path);
 	weir_http_respond(t.req, 200, NULL, (struct weir_slice){body, bytes}, NULL, NULL);
-	int rc = cache_object_new(t.req, 0, weir_hash(t.req->path), t.req->path, &limits, 0, &o);
+	int rc = cache_object_new(t.req, 0, weir_hash(t.req->path), t.req->path, 0, &limits, 0, &o);
 	CU_ASSERT_EQUAL(rc, 0);
 	request_fini(&t);
 	free(body);
@@ -43,7 +43,7 @@ static struct cache_object *find(struct cache_table *t, int number)
 	snprintf(path, sizeof(path), "/%d", number);
 	struct weir_slice key = slice(path);
 	cache_rcu_read_lock();
-	struct cache_object *o = cache_table_find(t, weir_hash(key), key);
+	struct cache_object *o = cache_table_find(t, weir_hash(key), key, 0);
 	cache_rcu_read_unlock();
 	return o;
 }
@@ -126,9 +126,9 @@ static void test_collision(void)
 	cache_table_insert(t, b, &change);
 	CU_ASSERT_EQUAL(change.objects, 1);
 	cache_rcu_read_lock();
-	struct cache_object *x = cache_table_find(t, 5, slice("/1"));
-	struct cache_object *y = cache_table_find(t, 5, slice("/2"));
-	struct cache_object *z = cache_table_find(t, 5, slice("/3"));
+	struct cache_object *x = cache_table_find(t, 5, slice("/1"), 0);
+	struct cache_object *y = cache_table_find(t, 5, slice("/2"), 0);
+	struct cache_object *z = cache_table_find(t, 5, slice("/3"), 0);
 	cache_rcu_read_unlock();
 	CU_ASSERT(x == a && y == b && !z);
 	cache_object_put(a);
