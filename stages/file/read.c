@@ -298,7 +298,7 @@ static const struct weir_knob read_knobs[] = {
 	.offset = offsetof(struct read_conf, cache_control),
 	.def = "",
 	.help = "value of a Cache-Control field for every file, as \"max-age=60\"; empty: none"},
-    {.name = "cache_control_rules",
+    {.name = "cache_rules",
 	.type = WEIR_KNOB_RECORDS,
 	.offset = offsetof(struct read_conf, rules),
 	.fields = rule_knobs,

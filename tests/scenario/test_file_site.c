@@ -43,7 +43,7 @@ static void check_cache_control(bool cached)
 	site_text("root/assets/a.css", "c");
 	site_text("root/assets/deep/x.bin", "x");
 	struct server s = site_serve(cached,
-	    "cache_control: no-transform, cache_control_rules: [ { match: \"/assets/*\", value: "
+	    "cache_control: no-transform, cache_rules: [ { match: \"/assets/*\", value: "
 	    "\"max-age=31536000, immutable\" }, { match: \"*.css\", value: \"max-age=60\" }, "
 	    "{ match: \"*.js\", value: \"\" } ]");
 	int fd = connect_to(&s);
@@ -214,9 +214,8 @@ static void test_bad_configuration(void)
 	expect_refused("error_pages: { 404: /../x }", "'error_pages' cannot be '/../x'");
 	expect_refused("error_pages: { 400: / }", "'error_pages' cannot be '/'");
 	expect_refused("error_pages: { 500: /x }", "500");
-	expect_refused(
-	    "cache_control_rules: [ { match: a, value: \"a\\r\\nb\" } ]", "must be one line");
-	expect_refused("cache_control_rules: [ { match: a } ]", "value");
+	expect_refused("cache_rules: [ { match: a, value: \"a\\r\\nb\" } ]", "must be one line");
+	expect_refused("cache_rules: [ { match: a } ]", "value");
 	expect_refused("listing: yes", "listing");
 	expect_refused("symlinks: all", "symlinks");
 }
