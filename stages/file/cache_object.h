@@ -48,19 +48,19 @@ struct cache_object {
 	struct cache_account *account;      /* NULL before it enters a table */
 	struct rcu_head rcu;
 
-	/* constant after cache_object_new */
+	/* constant after cache_object_new; what every hit reads first */
 	enum cache_kind kind;
-	uint64_t hash;
 	uint16_t code; /* whom it is for, of encoding_code(); 0 when it does not vary */
 	bool varies;   /* the answer was for those of `code` alone */
+	uint64_t hash;
 	struct weir_slice key;
-	struct weir_slice fields;       /* of the whole answer */
-	struct weir_slice fields_parts; /* all but Content-Type, which comes first */
-	struct weir_slice fields_304;   /* the tail of them that goes with 304 */
-	struct weir_slice type;         /* value of Content-Type */
+	struct weir_slice fields; /* of the whole answer */
 	struct weir_slice body;
-	struct condition_file file; /* ETag, date and size to judge conditions by */
-	int64_t charge_bytes;       /* of memory, all in all */
+	struct condition_file file;     /* ETag, date and size to judge conditions by */
+	struct weir_slice fields_304;   /* the tail of `fields` that goes with 304 */
+	struct weir_slice fields_parts; /* all of them but Content-Type, which comes first */
+	struct weir_slice type;         /* value of Content-Type */
+	int64_t charge_bytes;           /* of memory, all in all */
 
 	/* written on hits */
 	WEIR_ALIGNED atomic_uint refs;
