@@ -202,6 +202,7 @@ static void test_content_range(void)
 CUNIT_MAIN("condition", {"nothing asked", test_nothing_asked},
     {"If-None-Match", test_if_none_match}, {"If-Modified-Since", test_if_modified_since},
     {"preconditions", test_preconditions}, {"one range", test_one_range},
-    {"range out of file", test_range_out_of_file}, {"range ignored", test_range_ignored}, {"several ranges", test_several_ranges},
-    {"If-Range", test_if_range}, {"sent twice", test_sent_twice},
-    {"nothing known", test_nothing_known}, {"Content-Range", test_content_range})
+    {"range out of file", test_range_out_of_file}, {"range ignored", test_range_ignored},
+    {"several ranges", test_several_ranges}, {"If-Range", test_if_range},
+    {"sent twice", test_sent_twice}, {"nothing known", test_nothing_known},
+    {"Content-Range", test_content_range})
