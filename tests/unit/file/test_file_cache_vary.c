@@ -191,6 +191,19 @@ static void test_each_its_own(void)
 	}
 }
 
+/* Where nobody came that takes no coding, the others find theirs all the same. */
+static void test_forks(void)
+{
+	set_up("1MiB", "1h");
+	for (int i = 0; i < 6; i++)
+		CU_ASSERT(is_for(get("/a", i % 2 ? "br" : "gzip"), "/a", i % 2 ? "br" : "gzip"));
+	CU_ASSERT_EQUAL(atomic_load(&origin.asked), 2);
+	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 3); /* and the fork */
+	CU_ASSERT(is_for(get("/a", NULL), "/a", "identity"));
+	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 3); /* in its place */
+	tear_down();
+}
+
 /* What is the same for all is fetched once, whatever codings they take. */
 static void test_alike(void)
 {
@@ -339,5 +352,5 @@ static void test_torture(void)
 }
 
 CUNIT_MAIN("file.cache, variants", {"register", test_register}, {"each its own", test_each_its_own},
-    {"alike", test_alike}, {"coalesced", test_coalesced}, {"negative", test_negative},
-    {"scan", test_scan}, {"torture", test_torture})
+    {"forks", test_forks}, {"alike", test_alike}, {"coalesced", test_coalesced},
+    {"negative", test_negative}, {"scan", test_scan}, {"torture", test_torture})
