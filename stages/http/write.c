@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 
 #include "http/heir.h"
+#include "http/memory.h"
 
 /* A body up to this long is copied behind its head: cheaper than a second iovec (measured with
  * send against sendmsg on this class of machine: about 60 ns; a copy of 1 KiB is 20). */
@@ -55,8 +56,10 @@ static bool should_close(const struct conn *c, const struct http_req *r)
 	if (r->refusal || r->last || !r->keep_alive || r->pub.res.close)
 		return true;
 	/* The last answer of a drain; whoever has begun another request may finish it. */
-	if (c->io->phase == SERVER_RUNNING || r->next)
+	if (r->next)
 		return false;
+	if (c->io->phase == SERVER_RUNNING)
+		return c->io->memory_step >= MEMORY_CLOSE && !stream_partial(&c->stream);
 	if (c->io->phase == SERVER_DRAINING && heir_leaving(c->io))
 		return false;
 	return c->io->phase == SERVER_CLOSED || !stream_partial(&c->stream);
@@ -166,6 +169,7 @@ static void count_answer(struct http_io *io, int status)
 
 static void clear_part(struct conn *c)
 {
+	pool_hold(&c->io->pool, -(int64_t)c->part_head_n);
 	free(c->part_head);
 	c->part_head = NULL;
 	c->part_head_n = 0;
@@ -181,6 +185,7 @@ static void pop(struct conn *c)
 	count_answer(c->io, r->pub.res.status);
 	if (c->part)
 		clear_part(c);
+	c->wire_bytes -= r->wire_bytes;
 	c->first = r->next;
 	if (!c->first)
 		c->last = &c->first;
@@ -205,6 +210,7 @@ static bool keep_part(struct conn *c, const struct piece *p, size_t n)
 	clear_part(c);
 	c->part_head = rest;
 	c->part_head_n = (uint32_t)left;
+	pool_hold(&c->io->pool, (int64_t)left);
 	c->body_off = body;
 	c->part = true;
 	c->part_close = p->close;
