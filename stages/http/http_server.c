@@ -315,8 +315,7 @@ static const struct weir_knob knobs[] = {
 	.min = 0,
 	.max = 1e6,
 	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
-	.help = "open connections of one address (IPv6: /64); beyond them its longest idle is "
-		"closed or "
+	.help = "connections of one address (IPv6: /64); beyond them its longest idle is closed or "
 		"a 503 given; auto: max_connections / 4, at least 64; 0: any number"},
     {.name = "accept_rate",
 	.type = WEIR_KNOB_RATE,
@@ -325,8 +324,7 @@ static const struct weir_knob knobs[] = {
 	.min = 0,
 	.max = 1e6,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "connections of one address (IPv6: /64) per second; beyond them a 503 is given; 0: "
-		"any"},
+	.help = "connections per second of one address; beyond them a 503 is given; 0: any number"},
     {.name = "backlog",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(backlog),
@@ -356,9 +354,8 @@ static const struct weir_knob knobs[] = {
 	.min = 1 << 20,
 	.max = 1e12,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "memory for all connections: input, requests, bodies, answers that wait; shorter "
-		"time-outs "
-		"from 85 % on, no keep-alive from 92 %, 503 from 95 %, no new clients from 98 %"},
+	.help = "memory for all connections together; time-outs are shorter from 85 % on, no "
+		"keep-alive from 92 %, 503 from 95 %, no new clients from 98 %"},
     {.name = "header_timeout",
 	.type = WEIR_KNOB_DURATION,
 	.offset = ROW(header_timeout_ns),
