@@ -50,6 +50,7 @@ static void wait_list_leave(struct conn *c)
 	else
 		list->tail = c->wait_prev;
 	c->wait_prev = NULL;
+	list->n--;
 }
 
 static void wait_list_join(struct conn *c, bool under_way)
@@ -64,6 +65,7 @@ static void wait_list_join(struct conn *c, bool under_way)
 	c->wait_next = NULL;
 	*list->tail = c;
 	list->tail = &c->wait_next;
+	list->n++;
 }
 
 void conn_list_rotate(struct conn *c)
@@ -137,7 +139,8 @@ static void timed_out(struct conn *c)
 	case WAIT_WRITE:
 		io->count[at_pause(c, io->conf.write_timeout_ns) <= now_ns ? SERVER_TIMEOUTS_WRITE
 									   : SERVER_SLOW_READERS]++;
-		break;
+		conn_abort(c);
+		return;
 	case WAIT_IDLE:
 		io->count[SERVER_TIMEOUTS_IDLE]++;
 		break;
@@ -375,6 +378,15 @@ void conn_close(struct conn *c)
 {
 	if (conn_is_open(c))
 		close(conn_detach(c));
+}
+
+void conn_abort(struct conn *c)
+{
+	struct linger none = {.l_onoff = 1};
+
+	if (conn_is_open(c))
+		setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	conn_close(c);
 }
 
 void conn_reap(struct conn *c)

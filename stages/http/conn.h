@@ -45,6 +45,7 @@ struct conn {
 	bool peer_done;       /* its end has been announced, and is to be read */
 	bool unread;          /* bytes may wait that no edge will announce */
 	bool rearm;           /* ask epoll again */
+	bool unsent_bounded;  /* the kernel keeps little of what the client does not take */
 	bool lingering;
 	bool blocked;        /* a write was short: wait for EPOLLOUT */
 	uint8_t wait;        /* enum conn_wait */
@@ -85,6 +86,8 @@ struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past
 int conn_detach(struct conn *c);
 /** Close the socket. Legal twice; `c` is good until the end of the turn. */
 void conn_close(struct conn *c);
+/** As conn_close, but what the kernel still has for the client, who does not take it, is thrown away, too. */
+void conn_abort(struct conn *c);
 /** Free a closed connection whose requests are home. */
 void conn_reap(struct conn *c);
 /** Put `c` on the list of those to look at in turn_end. */

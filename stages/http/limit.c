@@ -102,7 +102,10 @@ static bool evict_from(struct http_io *io, struct conn_list *list, uint64_t key)
 		if (mine && waited_ns >= EVICT_AFTER_NS &&
 		    (list == &io->waiting || is_slow(c, waited_ns))) {
 			io->count[SERVER_EVICTED]++;
-			conn_close(c);
+			if (c->wait == WAIT_WRITE)
+				conn_abort(c);
+			else
+				conn_close(c);
 			return true;
 		}
 		if (list == &io->slow)

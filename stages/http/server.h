@@ -154,6 +154,7 @@ struct piece {
 /** Connections in some order. */
 struct conn_list {
 	struct conn *first, **tail;
+	int n;
 };
 
 /** An I/O thread. All of it is that thread's, once started. */
