@@ -16,6 +16,7 @@
 #include "http/heir.h"
 #include "http/limit.h"
 #include "http/memory.h"
+#include "http/refusal_log.h"
 #include "http/wire.h"
 
 /* A pipeline may hold this much memory whatever was sent (16 requests of 40 bytes, as wrk's: measured with sizeof), beyond it
@@ -238,6 +239,8 @@ void conn_refuse(struct conn *c, int status, const char *why)
 
 	c->no_more = true;
 	c->io->count[SERVER_BAD_REQUESTS] += status != 503;
+	refusal_log(
+	    &c->io->refusals, c->io->stage, weir_loop_now_ns(c->io->loop), c->peer, status, why);
 	if (!r) {
 		conn_close(c);
 		return;

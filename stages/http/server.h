@@ -23,6 +23,7 @@
 #include <weir/weir.h>
 
 #include "http/pool.h"
+#include "http/refusal_log.h"
 
 /** Addresses one server may listen on. */
 #define SERVER_LISTEN_MAX 16
@@ -181,6 +182,7 @@ struct http_io {
 	uint64_t next_id;                     /* of requests and connections */
 	int memory_step;                      /* enum memory_step, as last seen */
 	int64_t gauged_bytes;                 /* of pool.held_bytes, in the metric */
+	struct refusal_log refusals;
 	enum server_phase phase;
 	bool drained;             /* draining, and no connection is left */
 	struct http_server *heir; /* draining for a reload: connections go there */
