@@ -26,12 +26,15 @@
 
 /* May one more request of the connection be in the graph? Small ones cost more memory than bytes: the client may hold
  * back PIPELINE_FREE of them, then AMPLIFICATION times what it has sent. */
-static bool has_place(const struct conn *c)
+static inline bool has_place(const struct conn *c)
 {
-	uint64_t held = (c->in_flight + 1) * sizeof(struct http_req);
+	const uint32_t few = PIPELINE_FREE / sizeof(struct http_req);
 
-	return c->in_flight < (uint32_t)c->io->conf.pipeline &&
-	       held <= PIPELINE_FREE + (uint64_t)AMPLIFICATION * c->wire_bytes;
+	if (c->in_flight >= (uint32_t)c->io->conf.pipeline)
+		return false;
+	return WEIR_LIKELY(c->in_flight < few) ||
+	       (c->in_flight + 1) * sizeof(struct http_req) <=
+		   PIPELINE_FREE + AMPLIFICATION * c->wire_bytes;
 }
 
 bool conn_wants_read(const struct conn *c)
@@ -212,8 +215,8 @@ void conn_parse(struct conn *c)
 			refuse_stream(c);
 		break;
 	}
-	io->count[SERVER_PIPELINE_FULL] +=
-	    !c->no_more && stream_partial(&c->stream) && !has_place(c);
+	if (WEIR_UNLIKELY(!has_place(c)))
+		io->count[SERVER_PIPELINE_FULL] += !c->no_more && stream_partial(&c->stream);
 	if (c->in_flight == 0 && stream_wants_continue(&c->stream))
 		send_continue(c);
 }
