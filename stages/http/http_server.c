@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/random.h>
 
 #include "http/address.h"
@@ -24,12 +23,12 @@
 #include "http/drain.h"
 #include "http/guard.h"
 #include "http/heir.h"
+#include "http/limit.h"
 #include "http/listen.h"
+#include "http/memory.h"
 #include "http/pause.h"
+#include "http/crowd.h"
 #include "http/wire.h"
-
-/* Descriptors for all that is not a client: listeners, files, logs, plug-ins. A guess. */
-#define FDS_APART 128
 
 /* ---- an I/O thread ---- */
 
@@ -74,7 +73,9 @@ static void io_turn_end(struct weir_loop *loop)
 	pause_check(io); /* first: what it lets parse may be refused, and ready, at once */
 	heir_adopt(io);  /* likewise */
 	io_follow_drain(io);
+	memory_follow(io);
 	run_ready(io);
+	memory_tell(io);
 	io_report_drained(io);
 	publish_counts(io);
 	weir_loop_expect(loop, io->in_graph);
@@ -99,6 +100,7 @@ static void io_stop(struct weir_loop *loop)
 	while (io->conns)
 		conn_close(io->conns);
 	run_ready(io);
+	memory_tell(io);
 	publish_counts(io);
 	if (io->n_conns > 0)
 		weir_log(WEIR_LOG_ERROR, "%s: %lld connections have requests that never ended",
@@ -122,8 +124,10 @@ static struct http_io *io_new(struct http_server *srv, int index)
 	io->index = index;
 	io->reserve_fd = -1;
 	io->ready_tail = &io->ready;
-	io->waiting_tail = &io->waiting;
+	io->waiting.tail = &io->waiting.first;
+	io->slow.tail = &io->slow.first;
 	pool_init(&io->pool, &srv->body_budget);
+	pool_share(&io->pool, &srv->memory_used);
 	/* Ids differ between runs and threads; they name things, they hide nothing. */
 	if (getrandom(&io->next_id, sizeof(io->next_id), GRND_NONBLOCK) != sizeof(io->next_id))
 		io->next_id = (uint64_t)(uintptr_t)io;
@@ -136,25 +140,6 @@ static int auto_threads(void)
 	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 
 	return n < SERVER_IO_MAX ? n : SERVER_IO_MAX;
-}
-
-/* Raise the soft limit of descriptors to what max_connections needs, as far as the hard one allows.
- */
-static void raise_fd_limit(const struct weir_stage *st, int64_t max_connections)
-{
-	rlim_t need = (rlim_t)max_connections + FDS_APART;
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_NOFILE, &r) == -1 || r.rlim_cur >= need)
-		return;
-	r.rlim_cur = r.rlim_max < need ? r.rlim_max : need;
-	if (setrlimit(RLIMIT_NOFILE, &r) == -1 || r.rlim_cur < need)
-		weir_log(WEIR_LOG_WARN,
-		    "%s: max_connections is %lld, but the process may open %llu files (ulimit "
-		    "-Hn); "
-		    "clients beyond that wait",
-		    weir_stage_name(st), (long long)max_connections,
-		    (unsigned long long)r.rlim_cur);
 }
 
 static int check_conf(const struct http_conf *conf, struct weir_err *err)
@@ -191,6 +176,11 @@ static int server_init(struct weir_stage *st, struct weir_err *err)
 
 	if (check_conf(conf, err) != 0)
 		return WEIR_EINVAL;
+	srv->crowd = crowd_new();
+	if (!srv->crowd) {
+		snprintf(err->text, sizeof(err->text), "no memory to count clients");
+		return WEIR_ENOMEM;
+	}
 	srv->stage = st;
 	srv->retry_after_s = (int)((conf->retry_after_ns + 999999999) / 1000000000);
 	atomic_init(&srv->body_budget, conf->body_memory_bytes);
@@ -254,7 +244,7 @@ static int server_start(struct weir_stage *st, struct weir_err *err)
 	struct http_server *srv = weir_state(st);
 	int n = conf->threads == -1 ? auto_threads() : (int)conf->threads, rc = 0;
 
-	raise_fd_limit(st, conf->max_connections);
+	limit_raise_fds(st, conf->max_connections);
 	for (int i = 0; i < n && rc == 0; i++) {
 		srv->io[i] = io_new(srv, i);
 		if (srv->io[i])
@@ -289,6 +279,7 @@ static void server_fini(struct weir_stage *st)
 	close_all(srv);
 	pthread_cond_destroy(&srv->reported);
 	pthread_mutex_destroy(&srv->lock);
+	crowd_free(srv->crowd);
 }
 
 /* ---- tables ---- */
@@ -317,6 +308,23 @@ static const struct weir_knob knobs[] = {
 	.max = 1e6,
 	.flags = WEIR_KNOB_LIVE,
 	.help = "open client connections; beyond them the longest idle is closed or a 503 given"},
+    {.name = "max_per_address",
+	.type = WEIR_KNOB_INT,
+	.offset = ROW(max_per_address),
+	.def = "auto",
+	.min = 0,
+	.max = 1e6,
+	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
+	.help = "connections of one address (IPv6: /64); beyond them its longest idle is closed or "
+		"a 503 given; auto: max_connections / 4, at least 64; 0: any number"},
+    {.name = "accept_rate",
+	.type = WEIR_KNOB_RATE,
+	.offset = ROW(accept_rate),
+	.def = "0",
+	.min = 0,
+	.max = 1e6,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "connections per second of one address; beyond them a 503 is given; 0: any number"},
     {.name = "backlog",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(backlog),
@@ -339,6 +347,15 @@ static const struct weir_knob knobs[] = {
 	.min = 4096,
 	.max = 1e12,
 	.help = "memory for all request bodies together; beyond it a 503 is given"},
+    {.name = "memory",
+	.type = WEIR_KNOB_BYTES,
+	.offset = ROW(memory_bytes),
+	.def = "128MiB",
+	.min = 1 << 20,
+	.max = 1e12,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "memory for all connections together; time-outs are shorter from 85 % on, no "
+		"keep-alive from 92 %, 503 from 95 %, no new clients from 98 %"},
     {.name = "header_timeout",
 	.type = WEIR_KNOB_DURATION,
 	.offset = ROW(header_timeout_ns),
@@ -371,14 +388,22 @@ static const struct weir_knob knobs[] = {
 	.max = 3.6e12,
 	.flags = WEIR_KNOB_LIVE,
 	.help = "time that a connection may stay open between requests"},
-    {.name = "min_rate",
+    {.name = "min_body_rate",
 	.type = WEIR_KNOB_RATE,
-	.offset = ROW(min_rate),
+	.offset = ROW(min_body_rate),
 	.def = "1k",
 	.min = 0,
 	.max = 1e9,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "bytes per second that bodies and answers must move after 5 s; 0: any"},
+	.help = "bytes per second that request bodies must come with after 5 s; 0: any"},
+    {.name = "min_send_rate",
+	.type = WEIR_KNOB_RATE,
+	.offset = ROW(min_send_rate),
+	.def = "1k",
+	.min = 0,
+	.max = 1e9,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "bytes per second that clients must take answers with after 5 s; 0: any"},
     {.name = "keep_alive_requests",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(keep_alive_requests),

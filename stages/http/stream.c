@@ -211,6 +211,11 @@ static enum stream_verdict begin(struct stream *s, struct pool *p, const struct 
 	}
 	r->in = s->in;
 	pool_buf_ref(s->in);
+	r->wire_bytes = head->n;
+	if (r->headers_mem) {
+		r->held_bytes = r->pub.n_headers * sizeof(r->headers_mem[0]);
+		pool_hold(p, (int64_t)r->held_bytes);
+	}
 	s->filling = r;
 	s->start += (uint32_t)head->n;
 	s->scanned = 0;

@@ -147,7 +147,7 @@ static void test_header_timeout(void)
 	CU_ASSERT_EQUAL(a.status, 408);
 	CU_ASSERT(client_at_end(fd));
 	CU_ASSERT(client_at_end(silent)); /* who has said nothing is told nothing */
-	AWAIT_METRIC(&server, "http_timeouts_read_total", ==, 1);
+	AWAIT_METRIC(&server, "http_timeouts_header_total", ==, 1);
 	AWAIT_METRIC(&server, "http_timeouts_idle_total", ==, 1);
 	close(fd);
 	close(silent);
