@@ -214,7 +214,7 @@ static void answer_readyz(const struct call *c, struct reply *r)
 
 static void answer_config(const struct call *c, struct reply *r)
 {
-	static const char none[] = "{\"files\":[],\"lines\":[]}";
+	static const char none[] = "{\"files\":[],\"lines\":[],\"values\":{},\"sets\":[]}";
 	const char *text = c->source->config ? c->source->config : none;
 
 	/* A copy: a reload may free it before all of it is sent. */

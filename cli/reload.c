@@ -3,6 +3,7 @@
 #include "reload.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -169,7 +170,9 @@ struct order {
 	struct weir_graph *graph;
 	struct otlp *otlp;
 	char *values, *config;
-	json_t *hidden; /* its own; out.hidden has those of what runs, too */
+	char *
+	    carried; /* the values of what would run then: `values` but for what waits for a restart */
+	json_t *hidden; /* of those; out.hidden has those of what runs now, too */
 	struct config_diff diff;
 	struct outcome out;
 };
@@ -177,6 +180,23 @@ struct order {
 static int fail(struct order *o, int code, const char *text)
 {
 	return weir_errs_add(&o->errs, NULL, code, NULL, "%s", text);
+}
+
+/* The paths that are not told when `own` runs: its, and of what waits for a restart still those of before. Takes `own` over;
+ * NULL, which hides all, when one is. */
+static json_t *hide_carried(const json_t *before, json_t *own)
+{
+	json_t *waiting = json_object(), *all = NULL;
+	const char *path;
+	json_t *value;
+
+	json_object_foreach((json_t *)(uintptr_t)before, path, value) if (config_diff_waits(path))
+	    json_object_set(waiting, path, value);
+	if (before)
+		all = report_hide_both(waiting, own);
+	json_decref(waiting);
+	json_decref(own);
+	return all;
 }
 
 /* Load, check and build it, in the folder of the file as `run` does; the folder stays that if it was good. */
@@ -189,12 +209,17 @@ static int prepare(struct reloader *r, struct order *o)
 	args.operand = operand;
 	int rc = verb_build_values(&args, &o->graph, &o->values, &o->errs);
 	if (rc == 0) {
-		o->config = run_config_json(weir_graph_spec(o->graph));
 		rc = config_diff(r->now.values, o->values, &o->diff);
-		if (rc != 0)
-			fail(o, rc, "out of memory");
-		o->hidden = report_hidden(weir_graph_spec(o->graph));
-		o->out.hidden = report_hide_both(r->hidden, o->hidden);
+		o->carried = config_diff_carry(r->now.values, o->values);
+		if (rc != 0 || !o->carried)
+			rc = fail(o, WEIR_ENOMEM, "out of memory");
+	}
+	if (rc == 0) {
+		json_t *own = report_hidden(weir_graph_spec(o->graph));
+		o->out.hidden = report_hide_both(r->hidden, own);
+		o->hidden = hide_carried(r->hidden, own);
+		o->config = run_config_json(weir_graph_spec(o->graph),
+		    &(struct run_config){o->carried, o->hidden, args.n_sets, args.sets});
 	}
 	if ((rc != 0 || o->out.preview) && folder_fd != -1 && fchdir(folder_fd) != 0)
 		weir_log(WEIR_LOG_WARN, "the working directory can not be entered again");
@@ -206,18 +231,15 @@ static int prepare(struct reloader *r, struct order *o)
 /* What runs now is what `o` has loaded, served by `graph`. */
 static void take_over(struct reloader *r, struct order *o, struct weir_graph *graph)
 {
-	char *values = config_diff_carry(r->now.values, o->values);
-
 	admin_switch(r->now.admin, graph, o->config, r->graphs);
 	free(r->now.config);
 	r->now.config = o->config;
 	o->config = NULL;
 	json_decref(r->hidden);
 	r->hidden = json_incref(o->hidden);
-	if (values) { /* else the next one tells too many differences */
-		free(r->now.values);
-		r->now.values = values;
-	}
+	free(r->now.values);
+	r->now.values = o->carried;
+	o->carried = NULL;
 }
 
 /* What the new graph needs beside it. */
@@ -294,6 +316,7 @@ static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 	weir_graph_free(o.graph);
 	config_diff_free(&o.diff);
 	free(o.values);
+	free(o.carried);
 	free(o.config);
 }
 

@@ -4,6 +4,7 @@
 #include "run_config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <jansson.h>
 
@@ -43,7 +44,39 @@ static json_t *files_json(const struct weir_spec *spec)
 	return NULL;
 }
 
-char *run_config_json(const struct weir_spec *spec)
+/* "path value" lines as an object; what is hidden is null. NULL without memory. */
+static json_t *values_json(const struct run_config *runs)
+{
+	json_t *values = json_object();
+
+	for (const char *line = runs->values; values && line && *line; line++) {
+		size_t n = strcspn(line, "\n"), path = strcspn(line, " \n");
+		char *key = strndup(line, path);
+		bool hidden = !key || !runs->hidden || json_object_get(runs->hidden, key);
+		const char *value = line + path + (path < n);
+		json_t *item =
+		    hidden ? json_null() : json_stringn(value, (size_t)(line + n - value));
+		if (!key || json_object_set_new(values, key, item) != 0) {
+			json_decref(values);
+			values = NULL;
+		}
+		free(key);
+		line += n - !line[n];
+	}
+	return values;
+}
+
+/* The names alone: what a --set says is among the values. */
+static json_t *sets_json(const struct run_config *runs)
+{
+	json_t *sets = json_array();
+
+	for (int i = 0; sets && i < runs->n_sets; i++)
+		append(&sets, json_stringn(runs->sets[i], strcspn(runs->sets[i], "=")));
+	return sets;
+}
+
+char *run_config_json(const struct weir_spec *spec, const struct run_config *runs)
 {
 	json_t *lines = json_array();
 
@@ -51,7 +84,8 @@ char *run_config_json(const struct weir_spec *spec)
 		json_decref(lines);
 		lines = NULL;
 	}
-	json_t *doc = json_pack("{s:o, s:o}", "files", files_json(spec), "lines", lines);
+	json_t *doc = json_pack("{s:o, s:o, s:o, s:o}", "files", files_json(spec), "lines", lines,
+	    "values", values_json(runs), "sets", sets_json(runs));
 	char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
 	json_decref(doc);
 	return text;

@@ -146,7 +146,7 @@ static bool knob_is_live(const char *type, const char *knob)
 }
 
 /* The endpoint by which reloads are ordered stays as it is. */
-static bool waits_for_restart(const char *path)
+bool config_diff_waits(const char *path)
 {
 	return strncmp(path, "admin.", 6) == 0;
 }
@@ -155,7 +155,7 @@ static enum config_effect effect_of(const struct comparing *c, const struct conf
 {
 	const char *name = d->path + sizeof(STAGES) - 1;
 
-	if (waits_for_restart(d->path))
+	if (config_diff_waits(d->path))
 		return CONFIG_RESTART;
 	if (strncmp(d->path, "drain.", 6) == 0 || strncmp(d->path, "overload.", 9) == 0)
 		return CONFIG_LIVE;
@@ -282,7 +282,7 @@ static char *copy_lines(char *out, const char *text, bool waiting)
 	for (const char *next; *text; text = next) {
 		next = text + strcspn(text, "\n");
 		next += *next == '\n';
-		if (waits_for_restart(text) == waiting)
+		if (config_diff_waits(text) == waiting)
 			out = mempcpy(out, text, (size_t)(next - text));
 	}
 	return out;

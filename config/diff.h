@@ -43,6 +43,9 @@ int config_diff(const char *before, const char *after, struct config_diff *diff)
 /** The text to compare with next time: that of `after`, but for what waits for a restart. malloc'ed, NULL without memory. */
 char *config_diff_carry(const char *before, const char *after);
 
+/** Does a change of `path` wait for a restart? */
+bool config_diff_waits(const char *path);
+
 void config_diff_free(struct config_diff *diff);
 
 /** One sentence of it: "2 stages change, 1 restarts, 0 connections drop" into buf[size]. */

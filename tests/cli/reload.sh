@@ -43,6 +43,10 @@ weir diff a.yaml shop.yaml
 is exit 1; is err has "did you mean 'delay'"; is err has 'Nothing was compared.'
 weir reload --admin http://127.0.0.1:1
 is exit 3
+weir diff a.yaml --admin http://127.0.0.1:1
+is exit 3
+weir diff
+is exit 2; is err has 'FILE is missing'
 
 # ---- one after the other ----
 write hello 4 1
@@ -90,6 +94,31 @@ sed -i 's/admin: .*/admin: { listen: "127.0.0.1:9" }/' shop.yaml
 one reload
 is exit 0; is out has 'waits for the next start'; is out has 'at the next start'
 
+
+# ---- diff against what runs, which is neither changed nor told of ----
+write hullo 8 2
+sed 's/max: 8/max: 6/; s/^  hello: .*/  hello: { use: respond, with: { body: "else\\n" } }\n  more: { use: respond }/' shop.yaml >new.yaml
+one diff shop.yaml
+is exit 0; is out has 'nothing changes'; is out has '1 value comes from ${} on both sides'
+orders=$(curl -sS "${admin%/}/api/v1/reload" | grep -o '"done":[0-9]*')
+one diff new.yaml
+is exit 1; is err has "stage 'more'"; is err has 'Nothing was compared.'
+sed -i '/more:/d' new.yaml
+one diff new.yaml
+is exit 1; is out has 'stages.work.threads.max: 8 -> 6'; is out has 'body: "hullo\n" -> "else\n"  (made anew)'
+one diff new.yaml -o json
+is exit 1; is out has '"effect": "rebuild"'; is out has '"uncompared": 1'
+# A value that is in the open here and from ${} there, and the other way round.
+sed 's/listen: "${ADMIN:-127.0.0.1:0}"/listen: "127.0.0.1:0"/' shop.yaml >new.yaml
+one diff new.yaml
+is exit 1; is out has 'admin.listen: (hidden) -> "127.0.0.1:0"  (at the next start)'
+# shellcheck disable=SC2016
+sed 's/time: 100us/time: "${TIME:-300us}"/' shop.yaml >new.yaml
+one diff new.yaml
+is exit 1; is out has 'stages.work.with.time: 100us -> (hidden)'; is out lacks 300us
+checks=$((checks + 2))
+[ "$(curl -sS "${admin%/}/api/v1/reload" | grep -o '"done":[0-9]*')" = "$orders" ] || fail 'a diff was an order'
+[ "$(get /)" = hullo ] || fail 'a diff changed what runs'
 
 kill -HUP "$pid"
 weir reload --dry-run --admin "$admin"
@@ -208,7 +237,18 @@ YAML
 export SECRET=hunter2
 # shellcheck disable=SC2016
 slow '${SECRET}'
-launch slow.yaml
+launch slow.yaml --set work.queue.limit=7
+# A --set holds whatever the file says, and a secret is not told.
+one diff slow.yaml
+is exit 0; is out has 'not compared'; is out lacks hunter2
+sed 's/max: 1 }/max: 1 }, queue: { limit: 9 }/' slow.yaml >new.yaml
+one diff new.yaml
+is exit 0
+SECRET=other one diff new.yaml -o json
+is exit 0; is out lacks other
+about=GET
+out=$(curl -sS "${admin%/}/api/v1/config")
+is out has '"sets":["work.queue.limit"]'; is out has '"stages.hello.with.body":null'; is out lacks hunter2
 curl -sS --max-time 20 -o body -w '%{http_code}' "$web" >code &
 load=$!
 for _ in $(seq 200); do
