@@ -169,6 +169,7 @@ struct order {
 	struct weir_errs errs;
 	struct weir_graph *graph;
 	struct otlp *otlp;
+	struct admin_change *admin; /* of the endpoint; NULL: there is none, or it was taken over */
 	char *values, *config;
 	char *
 	    carried; /* the values of what would run then: `values` but for what waits for a restart */
@@ -184,14 +185,14 @@ static int fail(struct order *o, int code, const char *text)
 
 /* The paths that are not told when `own` runs: its, and of what waits for a restart still those of before. Takes `own` over;
  * NULL, which hides all, when one is. */
-static json_t *hide_carried(const json_t *before, json_t *own)
+static json_t *hide_carried(const struct config_diff *diff, const json_t *before, json_t *own)
 {
 	json_t *waiting = json_object(), *all = NULL;
-	const char *path;
-	json_t *value;
 
-	json_object_foreach((json_t *)(uintptr_t)before, path, value) if (config_diff_waits(path))
-	    json_object_set(waiting, path, value);
+	for (void *i = json_object_iter((json_t *)(uintptr_t)before); i;
+	     i = json_object_iter_next((json_t *)(uintptr_t)before, i))
+		if (config_diff_waits(diff, json_object_iter_key(i)))
+			json_object_set_new(waiting, json_object_iter_key(i), json_true());
 	if (before)
 		all = report_hide_both(waiting, own);
 	json_decref(waiting);
@@ -210,16 +211,17 @@ static int prepare(struct reloader *r, struct order *o)
 	int rc = verb_build_values(&args, &o->graph, &o->values, &o->errs);
 	if (rc == 0) {
 		rc = config_diff(r->now.values, o->values, &o->diff);
-		o->carried = config_diff_carry(r->now.values, o->values);
+		o->carried = config_diff_carry(&o->diff, r->now.values, o->values);
 		if (rc != 0 || !o->carried)
 			rc = fail(o, WEIR_ENOMEM, "out of memory");
 	}
 	if (rc == 0) {
 		json_t *own = report_hidden(weir_graph_spec(o->graph));
 		o->out.hidden = report_hide_both(r->hidden, own);
-		o->hidden = hide_carried(r->hidden, own);
+		o->hidden = hide_carried(&o->diff, r->hidden, own);
 		o->config = run_config_json(weir_graph_spec(o->graph),
 		    &(struct run_config){o->carried, o->hidden, args.n_sets, args.sets});
+		rc = admin_prepare(r->now.admin, weir_graph_spec(o->graph), &o->admin, &o->errs);
 	}
 	if ((rc != 0 || o->out.preview) && folder_fd != -1 && fchdir(folder_fd) != 0)
 		weir_log(WEIR_LOG_WARN, "the working directory can not be entered again");
@@ -231,7 +233,8 @@ static int prepare(struct reloader *r, struct order *o)
 /* What runs now is what `o` has loaded, served by `graph`. */
 static void take_over(struct reloader *r, struct order *o, struct weir_graph *graph)
 {
-	admin_switch(r->now.admin, graph, o->config, r->graphs);
+	admin_switch(r->now.admin, graph, o->config, r->graphs, o->admin);
+	o->admin = NULL;
 	free(r->now.config);
 	r->now.config = o->config;
 	o->config = NULL;
@@ -312,6 +315,7 @@ static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 	report_order(&r->report, &o.out, &o.diff, &o.errs);
 	json_decref(o.hidden);
 	json_decref(o.out.hidden);
+	admin_change_free(o.admin);
 	otlp_stop(o.otlp);
 	weir_graph_free(o.graph);
 	config_diff_free(&o.diff);

@@ -34,6 +34,8 @@ SERVER = """
 weir: 1
 name: described
 admin: { listen: "127.0.0.1:0" }
+alerts:
+  top_class_shed: { above: 2, stages: { work: { enabled: false } } }
 groups:
   pair: { threads: { min: 1, max: 2 } }
 classes:
@@ -364,7 +366,7 @@ def act_on_reload(server, yaml):
     check(effects(order("turned", '{"preview": false}', **live)) == {"live"}, "a knob is not live")
     told = order("failed", "{}", old="use: burn", new="use: burnt")
     check("^^^" in told["last"]["text"] and told["failure"] == told["last"], f"a bad file: {told}")
-    told = order("preview", '{"preview": true}', old="127.0.0.1:0\" }\ngroups", new="127.0.0.1:9\" }\ngroups")
+    told = order("preview", '{"preview": true}', old="127.0.0.1:0\" }\nalerts", new="127.0.0.1:9\" }\nalerts")
     check("restart" in effects(told) and told["failure"]["result"] == "failed", f"a look takes back what failed: {told}")
     told = order("followed", "{}", old="gone", new="lost")
     check({"add", "remove", "live"} <= effects(told) and told["failure"] is None and told["graph"] == 1, f"another stage: {told}")
