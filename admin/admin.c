@@ -40,6 +40,7 @@ struct change {
 	int64_t number;
 	struct admin_change *with;               /* NULL: nothing of the endpoint itself */
 	const struct admin_reloading *reloading; /* NULL: as it is */
+	json_t *failed;                          /* to be told, taken over; NULL: nothing */
 };
 
 struct admin {
@@ -109,6 +110,8 @@ static void obey(struct admin *a, const struct change *c)
 {
 	if (c->reloading)
 		a->source.reloading = c->reloading;
+	if (c->failed)
+		live_reload(a->pulse.live, c->failed);
 	if (!c->serves)
 		return;
 	if (c->graph)
@@ -419,6 +422,18 @@ void admin_switch(struct admin *a, struct weir_graph *graph, const char *config,
 	    &(struct change){
 		.serves = true, .graph = graph, .config = config, .number = number, .with = with});
 	admin_change_free(with);
+}
+
+void admin_tell_failed(struct admin *a, const char *by, const char *summary)
+{
+	json_t *failed =
+	    json_pack("{s:f, s:s, s:s, s:s}", "at", (double)clock_ns(CLOCK_REALTIME) / 1e9, "by",
+		by, "result", "failed", "summary", summary);
+
+	if (a && failed)
+		change(a, &(struct change){.failed = failed});
+	else
+		json_decref(failed);
 }
 
 void admin_allow_reload(struct admin *a, const struct admin_reloading *reloading)

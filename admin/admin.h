@@ -74,6 +74,9 @@ void admin_change_free(struct admin_change *change);
 void admin_switch(struct admin *admin, struct weir_graph *graph, const char *config, int64_t number,
     struct admin_change *with);
 
+/** Tell who watches that a reload ordered by `by` failed; `summary` is its sentence. NULL for `admin` is allowed. As admin_switch. */
+void admin_tell_failed(struct admin *admin, const char *by, const char *summary);
+
 /** How many reloads there were and what became of them. */
 struct admin_reload_counts {
 	uint64_t total, failed;
@@ -85,8 +88,8 @@ struct admin_reload_counts {
 /** By what reloads are ordered and told. The functions may be called by the endpoint's thread at any time, and do not block. */
 struct admin_reloading {
 	void *arg;
-	/** Order one; its number, 0 when the server is stopping. */
-	uint64_t (*ask)(void *arg, bool preview);
+	/** Order one in the name of `by`; its number, 0 when the server is stopping. */
+	uint64_t (*ask)(void *arg, bool preview, const char *by);
 	/** The body of GET /api/v1/reload, malloc'ed; NULL without memory. */
 	char *(*status)(void *arg);
 	void (*counts)(void *arg, struct admin_reload_counts *counts);

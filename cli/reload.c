@@ -44,7 +44,7 @@ struct reloader {
 	pthread_cond_t cond, retiring;
 	/* under the lock */
 	bool stopping, ordered, preview;
-	char by[16];
+	char by[WEIR_ADMIN_NAME_MAX + 1];
 	uint64_t orders; /* number of the newest */
 	struct retired *retired;
 	int n_retired; /* of which so many have requests: */
@@ -313,6 +313,11 @@ static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 		notify_reloaded(r->now.notify);
 	o.out.took_ns = clock_now_ns() - began_ns;
 	report_order(&r->report, &o.out, &o.diff, &o.errs);
+	if (o.out.rc != 0 && !preview) {
+		char sentence[256];
+		report_summary(&o.out, &o.diff, &o.errs, sentence, sizeof(sentence));
+		admin_tell_failed(r->now.admin, by, sentence);
+	}
 	json_decref(o.hidden);
 	json_decref(o.out.hidden);
 	admin_change_free(o.admin);

@@ -125,9 +125,9 @@ static int run_drain(struct weir_graph *graph, struct reloader *reloader)
 	return run_report(spec->name, &report, signals_calm());
 }
 
-static uint64_t run_ask(void *arg, bool preview)
+static uint64_t run_ask(void *arg, bool preview, const char *by)
 {
-	return reload_ask(arg, preview, "operator");
+	return reload_ask(arg, preview, by);
 }
 
 static char *run_status(void *arg)

@@ -240,6 +240,7 @@ at=${admin%/}
 asks 200 -X POST -H "$json" -H "$(bearer "$boss")" "$at/api/v1/session"
 cookie=$(grep -i '^set-cookie:' head | sed -e 's/^[^:]*: //' -e 's/;.*//')
 rm "kept/$n_said"
+: >events
 about='events of one who may no longer'
 curl -sN --max-time 60 -H "$(bearer "$eye")" "$at/events?hz=1" >events &
 watcher=$!
@@ -254,8 +255,8 @@ config changing.yaml "listen: '127.0.0.1:0', hosts: [ weir.example.net ],
   tokens: { third: { role: operator, file: third.token }, boss: { role: operator, file: boss.token } }"
 weir diff changing.yaml --admin "$at" --token-file eye.token
 is exit 1; is out has 'admin.tokens.eye.role: viewer -> (gone)'; is out lacks 'next start'
-weir reload --admin "$at" --token-file boss.token
-is exit 0; is out lacks 'next start'
+weir reload --admin "$at" --token-file boss.token -o json
+is exit 0; is out lacks restart; is out has '"by": "boss"'
 asks 401 -H "$(bearer "$eye")" "$at/api/v1/graph"
 asks 200 -H "$(bearer "$third")" "$at/api/v1/graph"
 asks 200 -H "Cookie: $cookie" "$at/api/v1/graph"

@@ -371,7 +371,7 @@ def act_on_reload(server, yaml):
         return {c["effect"] for c in told["last"]["changes"]}
 
     live = {"old": "max: 4 }", "new": "max: 5 }"}
-    watcher = Watcher(server, "hz=0", {"hello", "config"})
+    watcher = Watcher(server, "hz=0", {"hello", "config", "reload"})
     check(server.ask("GET", path, 200)["last"] is None, "there was an order before the first")
     check(effects(order("preview", '{"preview": true}', **live)) == {"live"}, "a knob is not live")
     check(order("unchanged", "")["failure"] is None, "a good one is a failure")
