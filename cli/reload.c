@@ -36,6 +36,8 @@ struct reloader {
 	struct running now; /* the thread's, while it runs, as is */
 	int64_t graphs;     /* that followed another one */
 	char *path;
+	char *
+	    folder; /* what of `path` the command line left out, "" nothing: files are named as there */
 	struct task task;
 	json_t *
 	    hidden; /* paths of what runs whose values are not told, NULL: all are such; the thread's */
@@ -220,7 +222,7 @@ static int prepare(struct reloader *r, struct order *o)
 		o->out.hidden = report_hide_both(r->hidden, own);
 		o->hidden = hide_carried(&o->diff, r->hidden, own);
 		o->config = run_config_json(weir_graph_spec(o->graph),
-		    &(struct run_config){o->carried, o->hidden, args.n_sets, args.sets});
+		    &(struct run_config){o->carried, o->hidden, r->folder, args.n_sets, args.sets});
 		rc = admin_prepare(r->now.admin, weir_graph_spec(o->graph), &o->admin, &o->errs);
 	}
 	if ((rc != 0 || o->out.preview) && folder_fd != -1 && fchdir(folder_fd) != 0)
@@ -299,6 +301,25 @@ static int apply(struct reloader *r, struct order *o)
 	return follow(r, o);
 }
 
+/* Cut `folder` out of text[] wherever it stands. */
+static void cut_out(char *text, const char *folder)
+{
+	size_t n = strlen(folder);
+
+	for (char *at = text; n > 0 && (at = strstr(at, folder)) != NULL;)
+		memmove(at, at + n, strlen(at + n) + 1);
+}
+
+/* The file is opened by its whole path, since the working directory is another one by now; people know it by another. */
+static void name_as_given(struct weir_errs *errs, const char *folder)
+{
+	for (int i = 0; i < errs->n; i++) {
+		cut_out(errs->err[i].file, folder);
+		cut_out(errs->err[i].text, folder);
+		cut_out(errs->err[i].hint, folder);
+	}
+}
+
 static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 {
 	struct order o = {.out = {.id = id, .preview = preview, .by = by}};
@@ -312,6 +333,7 @@ static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 	if (!preview)
 		notify_reloaded(r->now.notify);
 	o.out.took_ns = clock_now_ns() - began_ns;
+	name_as_given(&o.errs, r->folder);
 	report_order(&r->report, &o.out, &o.diff, &o.errs);
 	if (o.out.rc != 0 && !preview) {
 		char sentence[256];
@@ -392,6 +414,7 @@ static void reloader_free(struct reloader *r)
 	pthread_cond_destroy(&r->cond);
 	pthread_mutex_destroy(&r->lock);
 	free(r->path);
+	free(r->folder);
 	free(r);
 }
 
@@ -403,12 +426,14 @@ int reload_start(const struct running *running, const char *path, struct reloade
 		return WEIR_ENOMEM;
 	r->now = *running;
 	r->path = strdup(path);
+	r->folder = strndup(path, strlen(path) - strlen(running->args->operand[0]));
 	report_init(&r->report);
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->cond, NULL);
 	pthread_cond_init(&r->retiring, NULL);
 	r->hidden = report_hidden(weir_graph_spec(running->graph));
-	int rc = r->path ? task_start(&r->task, "reload", reload_main, r) : WEIR_ENOMEM;
+	int rc =
+	    r->path && r->folder ? task_start(&r->task, "reload", reload_main, r) : WEIR_ENOMEM;
 	*out = r;
 	if (rc == 0)
 		return 0;

@@ -222,7 +222,7 @@ static int run_graph(struct running *r, const char *path)
 
 	json_t *hidden = report_hidden(weir_graph_spec(r->graph));
 	r->config = run_config_json(weir_graph_spec(r->graph),
-	    &(struct run_config){r->values, hidden, r->args->n_sets, r->args->sets});
+	    &(struct run_config){r->values, hidden, "", r->args->n_sets, r->args->sets});
 	json_decref(hidden);
 	if (run_admin(r->graph, r->config, &r->admin) != 0 || run_export(r->graph, &r->otlp) != 0) {
 		admin_stop(r->admin);

@@ -19,15 +19,28 @@ static void append(json_t **list, json_t *item)
 	*list = NULL;
 }
 
-static void add_line(void *arg, const struct config_said *said)
+/* As who started the server named it, who was in `folder`. */
+static const char *given(const char *name, const char *folder)
 {
-	json_t **lines = arg;
+	size_t n = strlen(folder);
 
-	append(lines, json_pack("{s:s, s:i, s:s, s:s?}", "file", said->file, "line", said->line,
-			  "path", said->path, "value", said->value));
+	return strncmp(name, folder, n) == 0 ? name + n : name;
 }
 
-static json_t *files_json(const struct weir_spec *spec)
+struct adding {
+	json_t *lines; /* NULL: no memory */
+	const char *folder;
+};
+
+static void add_line(void *arg, const struct config_said *said)
+{
+	struct adding *a = arg;
+
+	append(&a->lines, json_pack("{s:s, s:i, s:s, s:s?}", "file", given(said->file, a->folder),
+			      "line", said->line, "path", said->path, "value", said->value));
+}
+
+static json_t *files_json(const struct weir_spec *spec, const char *folder)
 {
 	json_t *files = json_array();
 	const char *name;
@@ -35,7 +48,7 @@ static json_t *files_json(const struct weir_spec *spec)
 	int rc;
 
 	for (int i = 0; (rc = config_text(spec, i, &name, &text)) == 0; i++) {
-		append(&files, json_pack("{s:s, s:s}", "file", name, "text", text));
+		append(&files, json_pack("{s:s, s:s}", "file", given(name, folder), "text", text));
 		free(text);
 	}
 	if (rc == WEIR_ENOENT)
@@ -78,14 +91,14 @@ static json_t *sets_json(const struct run_config *runs)
 
 char *run_config_json(const struct weir_spec *spec, const struct run_config *runs)
 {
-	json_t *lines = json_array();
+	struct adding a = {json_array(), runs->folder};
 
-	if (config_said(spec, add_line, &lines) != 0) {
-		json_decref(lines);
-		lines = NULL;
+	if (config_said(spec, add_line, &a) != 0) {
+		json_decref(a.lines);
+		a.lines = NULL;
 	}
-	json_t *doc = json_pack("{s:o, s:o, s:o, s:o}", "files", files_json(spec), "lines", lines,
-	    "values", values_json(runs), "sets", sets_json(runs));
+	json_t *doc = json_pack("{s:o, s:o, s:o, s:o}", "files", files_json(spec, runs->folder),
+	    "lines", a.lines, "values", values_json(runs), "sets", sets_json(runs));
 	char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
 	json_decref(doc);
 	return text;

@@ -8,8 +8,10 @@
 
 /** What is shown beside the files: what runs. */
 struct run_config {
-	const char *values;   /* config_values of what runs; NULL: none */
-	const json_t *hidden; /* report_hidden: paths whose values are not told; NULL: all are such */
+	const char *values; /* config_values of what runs; NULL: none */
+	const json_t
+	    *hidden;        /* report_hidden: paths whose values are not told; NULL: all are such */
+	const char *folder; /* with '/' behind it, left out of names of files; "" for none */
 	int n_sets;
 	const char *const *sets; /* n_sets "stage.knob=value" of the command line */
 };

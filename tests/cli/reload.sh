@@ -82,12 +82,17 @@ is out lacks '1500'
 sed -i 's/use: delay/use: delayed/' shop.yaml
 one reload
 is exit 1; is err has "did you mean 'delay'"; is err has '^^^'; is err has 'was not changed'
+is err has 'shop.yaml:9:'; is err lacks "$work"
 [ "$(get /)" = hullo ] || fail 'a bad file ended the server'
 # One that can not be built: found after all was read.
 write hullo 8 2
 sed -i 's/root: \./root: .\/none/' shop.yaml
 one reload
 is exit 1; is err has 'none'; is err has 'was not changed'
+# The file is called what it was called at the start.
+about='GET /api/v1/config after reloads'
+out=$(curl -sS "${admin%/}/api/v1/config")
+is out has '{"file":"shop.yaml","text":'; is out has '{"file":"shop.yaml","line":'; is out lacks "$work"
 # What only a start can do is said.
 write hullo 8 2
 sed -i 's/admin: .*/admin: { listen: "127.0.0.1:9" }/' shop.yaml

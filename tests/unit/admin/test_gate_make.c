@@ -46,6 +46,11 @@ static void test_become(void)
 	CU_ASSERT_EQUAL(pass.role, WEIR_ADMIN_OPERATOR);
 	CU_ASSERT_EQUAL(ask("GET", "/metrics", bearer("ffeeddccbbaa99887766554433221100")), 200);
 	CU_ASSERT_STRING_EQUAL(pass.name, "new");
+	/* A session that begins now is not taken for one that was carried over. */
+	char new_cookie[200];
+	struct gate_pass begun = pass;
+	CU_ASSERT_EQUAL(gate_begin(gate, &begun, new_cookie, sizeof(new_cookie), 100 * S), 0);
+	CU_ASSERT_NOT_EQUAL(begun.session, boss_session.session);
 	struct gate_pass new = pass;
 	/* Tries that were used up stay so: two are left of the five. */
 	CU_ASSERT_EQUAL(ask("GET", "/metrics", bearer(EYE)), 401);

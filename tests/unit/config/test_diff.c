@@ -71,6 +71,11 @@ static void test_rebuilt(void)
 	CU_ASSERT_FALSE(d.live);
 	CU_ASSERT_EQUAL(d.n_changed, 0);
 	CU_ASSERT_EQUAL(d.n_rebuilt, 1);
+	/* A live knob that comes or goes: what had no threads has some now. */
+	diff_to(TWO(
+	    "stages.work.use burn\nstages.work.with.time 1ms\nstages.work.threads.pin false\n"));
+	CU_ASSERT_TRUE(has("stages.work.threads.max", "4", NULL, CONFIG_REBUILD));
+	CU_ASSERT_FALSE(d.live);
 	/* Another type has other knobs: all of it is one stage. */
 	diff_to(
 	    TWO("stages.work.use delay\nstages.work.with.slow 2ms\nstages.work.threads.max 4\n"));

@@ -3,6 +3,8 @@
 #include "fixture/graph_cunit.h"
 
 #include "base/clock.h"
+#include "control/control.h"
+#include "flow/graph.h"
 
 static const struct weir_outlet two_outlets[] = {
     {"a", WEIR_ANY_EVENT, true, ""}, {"b", WEIR_ANY_EVENT, true, ""}, {.name = NULL}};
@@ -113,6 +115,16 @@ static uint64_t out_of(struct weir_graph *g, const char *stage, const char *outl
 	return n;
 }
 
+static uint64_t decided(struct weir_graph *g)
+{
+	struct weir_graph_view *v;
+
+	CU_ASSERT_EQUAL_FATAL(weir_graph_view(g, &v), 0);
+	uint64_t n = v->decided_total;
+	weir_graph_view_free(v);
+	return n;
+}
+
 static void setup(void)
 {
 	prepare(N);
@@ -135,6 +147,11 @@ static void test_totals(void)
 	CU_ASSERT_EQUAL(stage_view(b, "end").class_view[bulk].completed, 0);
 	CU_ASSERT_EQUAL(stage_view(b, "end").in_flight, 0); /* they are the old one's */
 	CU_ASSERT_EQUAL(stage_view(a, "end").in_flight, 50);
+	/* A decision that it still takes after its journal was copied. */
+	for (int i = 0; i < 3; i++)
+		journal_add(control_journal(a->control), (struct weir_decision){.action = "late"});
+	CU_ASSERT_EQUAL(decided(b), decided(a));
+	CU_ASSERT_TRUE(decided(a) > 2);
 	offer(b, "count", 7);
 	FIXTURE_AWAIT(stage_view(b, "end").class_view[bulk].completed == 7);
 	atomic_store(&gate_open, 1);
