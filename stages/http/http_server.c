@@ -155,7 +155,7 @@ static int check_conf(const struct http_conf *conf, struct weir_err *err)
 		    SERVER_LISTEN_MAX);
 		return WEIR_EINVAL;
 	}
-	if (n > 64 || guard_span(conf->server_name, n, GUARD_TOKEN | GUARD_TARGET) != n) {
+	if (n > 64 || guard_span(conf->server_name, n, GUARD_TOKEN | GUARD_QUERY) != n) {
 		snprintf(err->text, sizeof(err->text),
 		    "'server_name' may have 64 visible characters without spaces");
 		return WEIR_EINVAL;

@@ -248,7 +248,7 @@ void conn_refuse(struct conn *c, int status, const char *why)
 		conn_close(c);
 		return;
 	}
-	r->pub.method = WEIR_HTTP_GET;
+	r->pub.method = c->stream.is_head ? WEIR_HTTP_HEAD : WEIR_HTTP_GET;
 	r->pub.minor = 1;
 	r->refusal = r->answered = true;
 	conn_append(c, r);
