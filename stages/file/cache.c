@@ -140,7 +140,7 @@ static void cache_chunk(struct weir_stage *st, struct weir_event **ev, int n)
 	uint64_t hash[CACHE_CHUNK];
 
 	for (int i = 0; i < n; i++)
-		hash[i] = weir_hash(weir_http_request(ev[i])->path);
+		hash[i] = cache_table_hash(state->table, weir_http_request(ev[i])->path);
 	cache_rcu_read_lock();
 	for (int i = 0; i < n; i++) {
 		const struct weir_http_request *req = weir_http_request(ev[i]);

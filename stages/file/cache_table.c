@@ -16,8 +16,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include <weir/weir.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "cache_rcu.h"
 
@@ -35,6 +39,7 @@
 
 struct cache_table {
 	struct cds_lfht *hash;
+	uint64_t seed;
 	int64_t size_bytes;
 	struct cache_account *account;
 	atomic_int refs;
@@ -83,6 +88,10 @@ int cache_table_new(int64_t size_bytes, struct cache_table **table)
 		return WEIR_ENOMEM;
 	memset(t, 0, sizeof(*t));
 	t->size_bytes = size_bytes;
+	if (getrandom(&t->seed, sizeof(t->seed), 0) != (ssize_t)sizeof(t->seed)) {
+		free(t);
+		return WEIR_ENOMEM;
+	}
 	t->account = calloc(1, sizeof(*t->account));
 	t->hash = cds_lfht_new_flavor(n, n, n, 0, &urcu_memb_flavor, NULL);
 	if (!t->account || !t->hash) {
@@ -103,6 +112,11 @@ int cache_table_new(int64_t size_bytes, struct cache_table **table)
 static struct cache_object *object_of(struct cds_lfht_node *node)
 {
 	return (struct cache_object *)((char *)node - offsetof(struct cache_object, node));
+}
+
+uint64_t cache_table_hash(const struct cache_table *t, struct weir_slice key)
+{
+	return XXH3_64bits_withSeed(key.p, key.n, t->seed);
 }
 
 /* What an object is looked up by. */

@@ -9,6 +9,7 @@
  * | call                | threads                                             | blocks     |
  * |---------------------|-----------------------------------------------------|------------|
  * | cache_table_new     | main                                                | no         |
+ * | cache_table_hash    | any                                                 | no         |
  * | cache_table_find, _variant | any registered, at once, inside a read section | no       |
  * | cache_table_insert  | any registered, at once, outside read sections      | on writers |
  * | cache_table_hold    | any that has a reference                            | no         |
@@ -30,6 +31,10 @@ struct cache_change {
 
 /** A table for at most `size_bytes` of objects, with one reference. 0 or WEIR_ENOMEM. */
 int cache_table_new(int64_t size_bytes, struct cache_table **table);
+
+/** The hash of `key` in this table. It has a seed that nobody outside knows: clients choose keys, and
+ *  by a hash that they can compute would choose those that share a bucket. One pass over the key. */
+uint64_t cache_table_hash(const struct cache_table *t, struct weir_slice key);
 
 /** The object under `key` and `code`, with a reference for the caller, or NULL. Marks it as used.
  *  `hash` is that of the variant. */
