@@ -46,13 +46,18 @@ void condition_scan(const struct weir_http_request *req, struct condition *c)
 	unsigned seen = 0;
 
 	memset(c, 0, sizeof(*c));
+	c->req = req;
 	for (int i = 0; i < req->n_headers; i++) {
 		enum condition_field f;
 		struct weir_slice name = req->headers[i].name;
 		if (!may_be_field(name) || !condition_is_field(name, &f))
 			continue;
 		c->any = true;
-		c->field[f] = seen & 1u << f ? (struct weir_slice){NULL, 0} : req->headers[i].value;
+		if (!(seen & 1u << f))
+			c->field[f] = req->headers[i].value;
+		else if (f != CONDITION_IF_MATCH && f != CONDITION_IF_NONE_MATCH)
+			c->field[f] = (struct weir_slice){NULL, 0};
+		c->twice |= seen & 1u << f;
 		seen |= 1u << f;
 	}
 }
@@ -90,9 +95,13 @@ static struct weir_slice tag_next(struct weir_slice *list)
 	if (end - p > 2 && p[0] == 'W' && p[1] == '/')
 		p += 2;
 	const char *close = p < end && *p == '"' ? memchr(p + 1, '"', (size_t)(end - p - 1)) : NULL;
-	p = close ? close + 1 : end;
+	struct weir_slice tag = {start, close ? (size_t)(close + 1 - start) : 0};
+	for (p = close ? close + 1 : end; p < end && is_space(*p); p++)
+		;
+	if (p < end && *p != ',') /* more than a tag between two commas */
+		tag.n = 0;
 	*list = (struct weir_slice){p, (size_t)(end - p)};
-	return (struct weir_slice){start, close ? (size_t)(p - start) : 0};
+	return tag;
 }
 
 static bool tag_listed(struct weir_slice list, struct weir_slice etag, bool weakly)
@@ -103,6 +112,21 @@ static bool tag_listed(struct weir_slice list, struct weir_slice etag, bool weak
 		return true;
 	while ((tag = tag_next(&list)).n > 0)
 		if (tag_equal(tag, etag, weakly))
+			return true;
+	return false;
+}
+
+/* The same for all lines of the field `f`, which is there. */
+static bool tag_sent(
+    const struct condition *c, enum condition_field f, struct weir_slice etag, bool weakly)
+{
+	enum condition_field other;
+
+	if (!(c->twice & 1u << f))
+		return tag_listed(c->field[f], etag, weakly);
+	for (int i = 0; i < c->req->n_headers; i++)
+		if (condition_is_field(c->req->headers[i].name, &other) && other == f &&
+		    tag_listed(c->req->headers[i].value, etag, weakly))
 			return true;
 	return false;
 }
@@ -124,14 +148,14 @@ static int judge_preconditions(const struct condition *c, const struct condition
 	const struct weir_slice *f = c->field;
 
 	if (f[CONDITION_IF_MATCH].p) {
-		if (!tag_listed(f[CONDITION_IF_MATCH], file->etag, false))
+		if (!tag_sent(c, CONDITION_IF_MATCH, file->etag, false))
 			return 412;
 	} else if (f[CONDITION_IF_UNMODIFIED_SINCE].p) {
 		if (modified_after(f[CONDITION_IF_UNMODIFIED_SINCE], file, false))
 			return 412;
 	}
 	if (f[CONDITION_IF_NONE_MATCH].p)
-		return tag_listed(f[CONDITION_IF_NONE_MATCH], file->etag, true) ? 304 : 200;
+		return tag_sent(c, CONDITION_IF_NONE_MATCH, file->etag, true) ? 304 : 200;
 	if (f[CONDITION_IF_MODIFIED_SINCE].p)
 		return modified_after(f[CONDITION_IF_MODIFIED_SINCE], file, true) ? 200 : 304;
 	return 200;
@@ -144,7 +168,7 @@ static bool range_wanted(const struct condition *c, const struct condition_file 
 	int64_t at_s;
 
 	if (!t.p)
-		return true;
+		return !(c->twice & 1u << CONDITION_IF_RANGE);
 	if (memchr(t.p, '"', t.n))
 		return tag_equal(t, file->etag, false);
 	return httpdate_parse(t, &at_s) == 0 && at_s == file->modified_s;

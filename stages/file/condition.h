@@ -29,10 +29,14 @@ enum condition_field {
 	    CONDITION_N,
 };
 
-/** The fields of one request; slices of it. A field that was sent twice counts as not sent. */
+/** The fields of one request, which must outlive it. Those that are lists of ETags may be sent in
+ *  several lines, which are one list (RFC 9110, 5.3); of the others a field that was sent twice counts as
+ *  not sent, and twice an If-Range as one that is false. */
 struct condition {
-	struct weir_slice field[CONDITION_N]; /* p NULL: not there */
+	struct weir_slice field[CONDITION_N]; /* p NULL: not there; of a list the first line */
 	bool any;                             /* is any there? */
+	unsigned twice;                       /* bit f: field f was sent more than once */
+	const struct weir_http_request *req;
 };
 
 /** What there is to give. */

@@ -140,7 +140,7 @@ int range_read(struct weir_slice text, int64_t size_bytes, struct range_set *set
 	size_t n = sizeof(unit) - 1;
 
 	set->n = 0;
-	if (text.n <= n || strncasecmp(text.p, unit, n) != 0 ||
+	if (size_bytes == 0 || text.n <= n || strncasecmp(text.p, unit, n) != 0 ||
 	    !range_list(text.p + n, text.p + text.n, size_bytes, set))
 		return 200;
 	if (set->n == 0)

@@ -31,7 +31,8 @@ struct range_set {
  * are made one, which stands where the first of them was asked for; those behind the end of the
  * file are dropped. When the parts of several would be more than RANGE_PARTS_BYTES, only the first
  * is left: a client sees by Content-Range what it got (RFC 9110, 15.3.7). Returns 206; 416 when
- * none is inside the file; 200 for what is to be ignored: another unit, a bad list, too many.
+ * none is inside the file; 200 for what is to be ignored: another unit, a bad list, too many,
+ * and any range of an empty file: its last five bytes are all of it, which no Content-Range can say.
  */
 int range_read(struct weir_slice text, int64_t size_bytes, struct range_set *set);
 
