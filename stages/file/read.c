@@ -58,6 +58,8 @@ static int read_answer(
 	    state->root, (enum file_links)conf->symlinks, name, &state->order, &wish, &v);
 	if (rc == 0)
 		return answer_file(st, req, &v, name);
+	if (rc != WEIR_ENOENT)
+		return rc;
 	rc = refuse_status(st, req, 406);
 	return rc < 0 ? rc : weir_http_add_field(req, "Vary", "Accept-Encoding");
 }

@@ -21,19 +21,22 @@ static bool is_fresh(int64_t neighbour_ns, int64_t file_ns)
 	       neighbour_ns == file_ns - file_ns % NS_PER_S;
 }
 
-/* Open the neighbour of `name` in coding `e`; false when there is none to serve. */
-static bool open_neighbour(int root, enum file_links links, const char *name, enum encoding e,
+/* Open the neighbour of `name` in coding `e`: 0; WEIR_ENOENT when there is none to serve; WEIR_EPRESSURE
+ * when that cannot be told for want of descriptors or memory. */
+static int open_neighbour(int root, enum file_links links, const char *name, enum encoding e,
     const struct file *of, struct file *file)
 {
 	char path[PATH_MAP_MAX];
 	int n = snprintf(path, sizeof(path), "%s%s", name, encoding_ending(e));
 
-	if (n < 0 || (size_t)n >= sizeof(path) || file_open(root, links, path, file) != 0)
-		return false;
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return WEIR_ENOENT;
+	if (file_open(root, links, path, file) != 0)
+		return file->status == 503 ? WEIR_EPRESSURE : WEIR_ENOENT;
 	if (is_fresh(file->modified_ns, of->modified_ns))
-		return true;
+		return 0;
 	close(file->fd);
-	return false;
+	return WEIR_ENOENT;
 }
 
 /* Close the files there are but the one that is kept. */
@@ -51,9 +54,16 @@ int variant_choose(int root, enum file_links links, const char *name,
 	struct variant_order found = {.n = 0};
 	struct file there[ENCODING_N], plain = v->file;
 
-	for (int i = 0; i < order->n; i++)
-		if (open_neighbour(root, links, name, order->e[i], &plain, &there[found.n]))
+	for (int i = 0; i < order->n; i++) {
+		int rc = open_neighbour(root, links, name, order->e[i], &plain, &there[found.n]);
+		if (rc == WEIR_EPRESSURE) {
+			close_others(there, &found, ENCODING_IDENTITY);
+			close(plain.fd);
+			return rc;
+		}
+		if (rc == 0)
 			found.e[found.n++] = order->e[i];
+	}
 	v->varies = found.n > 0;
 	enum encoding best =
 	    v->varies ? encoding_choose(wish, found.e, found.n) : ENCODING_IDENTITY;

@@ -27,7 +27,8 @@ struct variant {
  * chosen one after, the other being closed. A neighbour counts if it may be served itself and is
  * not older than the file; one whose time was cut to whole seconds or microseconds, as compressors
  * that copy the time do, counts as of the file's time. Returns 0; WEIR_ENOENT when the client
- * refuses all there is (then there are neighbours, and v->file is closed).
+ * refuses all there is (then there are neighbours); WEIR_EPRESSURE when there is no descriptor or
+ * memory to look for them. On failure v->file is closed.
  */
 int variant_choose(int root, enum file_links links, const char *name,
     const struct variant_order *order, const struct encoding_wish *wish, struct variant *v);

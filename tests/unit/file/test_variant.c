@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -144,5 +145,31 @@ static void test_remove_root(void)
 	CU_ASSERT_EQUAL(rmdir(base), 0);
 }
 
+/* Without descriptors nobody knows whether there are neighbours: to answer as if there were none would
+ * be to say that the answer is for all. */
+static void test_no_descriptors(void)
+{
+	struct weir_http_request req = {.n_headers = 0};
+	struct encoding_wish wish;
+	struct variant v = {.encoding = ENCODING_N};
+	struct rlimit was, none;
+
+	put("f");
+	put("f.zst");
+	encoding_wish(&req, &wish);
+	int before = open_files();
+	CU_ASSERT_EQUAL_FATAL(file_open(root, FILE_LINKS_NO, "f", &v.file), 0);
+	CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = was;
+	none.rlim_cur = (rlim_t)v.file.fd + 1; /* it was the lowest that was free */
+	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+	int rc = variant_choose(root, FILE_LINKS_NO, "f", &all, &wish, &v);
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &was), 0);
+	CU_ASSERT_EQUAL(rc, WEIR_EPRESSURE);
+	CU_ASSERT_EQUAL(open_files(), before);
+	unlink(path_of("f.zst"));
+}
+
 CUNIT_MAIN("variant", {"make a root", test_make_root}, {"none", test_none}, {"chosen", test_chosen},
-    {"old", test_old}, {"traps", test_traps}, {"remove the root", test_remove_root})
+    {"old", test_old}, {"traps", test_traps}, {"no descriptors", test_no_descriptors},
+    {"remove the root", test_remove_root})
