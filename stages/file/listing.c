@@ -9,6 +9,7 @@
 #include "listing.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -247,13 +248,21 @@ static int write_text(const struct listing *l, enum listing_form form, char **bo
 	return WEIR_ENOMEM;
 }
 
+/* Why there is no descriptor of a directory. */
+static int without(int error)
+{
+	bool short_of = error == EMFILE || error == ENFILE || error == ENOMEM || error == EAGAIN;
+
+	return short_of ? WEIR_EPRESSURE : WEIR_ENOENT;
+}
+
 int listing_make(int root, enum file_links links, const char *name, enum listing_form form,
     char **body, size_t *n)
 {
 	int fd = file_open_directory(root, links, name);
 	DIR *d = fd == -1 ? NULL : fdopendir(fd);
 	struct listing *l = d ? malloc(sizeof(*l)) : NULL;
-	int rc = fd == -1 ? WEIR_ENOENT : WEIR_ENOMEM;
+	int rc = fd == -1 ? without(errno) : WEIR_ENOMEM;
 
 	if (l) {
 		l->root = root;

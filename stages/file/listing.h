@@ -18,7 +18,7 @@ enum listing_form { LISTING_OFF, LISTING_HTML, LISTING_JSON };
  * files, each sorted by bytes; no dot files, no links unless `links` follows them and they lead to
  * something that may be served, no names that a request cannot spell. Names are escaped for where
  * they stand. Returns 0 with *body malloc'd, the caller's to free, and its length; WEIR_ENOENT when
- * it is no directory that may be read; WEIR_ENOMEM. `form` is not LISTING_OFF.
+ * it is no directory that may be read; WEIR_EPRESSURE without a descriptor for it; WEIR_ENOMEM. `form` is not LISTING_OFF.
  *
  *   { "path": "/a/", "truncated": false, "entries": [
  *     { "name": "b.txt", "href": "./b.txt", "type": "file", "bytes": 5, "modified": 784111777 } ] }

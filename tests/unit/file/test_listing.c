@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cunit_main.h"
@@ -159,6 +160,24 @@ static void test_bounded(void)
 	free(body);
 }
 
+/* That nothing can be opened does not mean that nothing is there: the 404 would be kept. */
+static void test_no_descriptors(void)
+{
+	struct rlimit was, none;
+	char *body = NULL;
+	size_t n = 0;
+	int lowest = dup(root);
+
+	close(lowest);
+	CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = was;
+	none.rlim_cur = (rlim_t)lowest;
+	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+	int rc = listing_make(root, FILE_LINKS_NO, "d", LISTING_JSON, &body, &n);
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &was), 0);
+	CU_ASSERT_EQUAL(rc, WEIR_EPRESSURE);
+}
+
 static void test_remove_root(void)
 {
 	char command[128];
@@ -171,4 +190,4 @@ static void test_remove_root(void)
 CUNIT_MAIN("listing", {"make a root", test_make_root},
     {"order, hidden names", test_order_and_hidden}, {"JSON", test_json}, {"HTML", test_html},
     {"no directory", test_no_directory}, {"bounded", test_bounded},
-    {"remove the root", test_remove_root})
+    {"no descriptors", test_no_descriptors}, {"remove the root", test_remove_root})
