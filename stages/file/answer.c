@@ -250,6 +250,7 @@ int answer_file(
 
 	weir_count(st, READ_PRECOMPRESSED, v->encoding != ENCODING_IDENTITY);
 	c.one_part = v->encoding != ENCODING_IDENTITY;
+	c.varies = v->varies;
 	condition_scan(req, &asked);
 	struct condition_verdict judged = condition_judge(&asked, req->method, &c);
 	if (judged.status == 412 || judged.status == 416) {

@@ -250,7 +250,7 @@ int cache_object_new(const struct weir_http_request *req, uint32_t fields_start,
 	if (!o)
 		return WEIR_ENOMEM;
 	o->kind = (enum cache_kind)kind;
-	o->varies = any_line(&f, line_varies);
+	o->varies = o->file.varies = any_line(&f, line_varies);
 	o->code = (uint16_t)(o->varies ? code : 0);
 	o->hash = cache_variant_hash(hash, o->code);
 	int64_t keep_ns = kind == CACHE_GONE ? limits->negative_ns : limits->revalidate_ns;

@@ -161,7 +161,8 @@ static int judge_preconditions(const struct condition *c, const struct condition
 	return 200;
 }
 
-/* If-Range: an ETag, compared strongly, or exactly the date of the file. */
+/* If-Range: an ETag, compared strongly, or exactly the date of the file, when nothing else has it: no
+ * other variant, nor what the file holds a moment later (then the ETag is weak). */
 static bool range_wanted(const struct condition *c, const struct condition_file *file)
 {
 	struct weir_slice t = c->field[CONDITION_IF_RANGE];
@@ -171,6 +172,8 @@ static bool range_wanted(const struct condition *c, const struct condition_file 
 		return !(c->twice & 1u << CONDITION_IF_RANGE);
 	if (memchr(t.p, '"', t.n))
 		return tag_equal(t, file->etag, false);
+	if (file->varies || tag_opaque(file->etag).n != file->etag.n)
+		return false;
 	return httpdate_parse(t, &at_s) == 0 && at_s == file->modified_s;
 }
 

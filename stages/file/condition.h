@@ -44,9 +44,12 @@ struct condition_file {
 	struct weir_slice etag; /* with quotes, "W/" in front when weak; n 0: none */
 	int64_t modified_s;     /* seconds since 1970; -1: not known */
 	int64_t size_bytes;
-	bool
-	    one_part; /* of several ranges send the first: the bytes have a content coding, and where
-			  that is named among several parts no RFC says */
+	/* Of several ranges send the first: the bytes have a content coding, and where that is named among
+	 * several parts no RFC says. */
+	bool one_part;
+	/* There are other representations, which may have the same date: If-Range by date is false, since a
+	 * date is no strong validator then (RFC 9110, 13.1.5). */
+	bool varies;
 };
 
 /** What to answer: 200 whole, 206 bytes [offset, offset+length) or several parts, 304, 412 or 416. */

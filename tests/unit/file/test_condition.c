@@ -10,8 +10,8 @@
 #define OLDER     "Sun, 06 Nov 1994 08:49:36 GMT"
 #define NEWER     "Sun, 06 Nov 1994 08:49:38 GMT"
 
-static const struct condition_file the_file = {{"\"e1\"", 4}, 784111777, 1000, false};
-static const struct condition_file weak_file = {{"W/\"e1\"", 6}, 784111777, 1000, false};
+static const struct condition_file the_file = {{"\"e1\"", 4}, 784111777, 1000, false, false};
+static const struct condition_file weak_file = {{"W/\"e1\"", 6}, 784111777, 1000, false, false};
 
 /* Judge a request with up to three header lines given as name, value pairs. */
 static struct condition_verdict judge_of(enum weir_http_method method,
@@ -123,7 +123,7 @@ static void test_range_out_of_file(void)
 	check_range("bytes=1000-1001", 416, 0, 0);
 	check_range("bytes=99999999999999999999999-", 416, 0, 0);
 	check_range("bytes=-0", 416, 0, 0);
-	struct condition_file empty = {{NULL, 0}, -1, 0, false};
+	struct condition_file empty = {{NULL, 0}, -1, 0, false, false};
 	CU_ASSERT_EQUAL(JUDGE(&empty, "Range", "bytes=0-").status, 200);
 	CU_ASSERT_EQUAL(JUDGE(&empty, "Range", "bytes=-1").status, 200);
 }
@@ -157,6 +157,8 @@ static void test_range_ignored(void)
 
 static void test_if_range(void)
 {
+	static const struct condition_file variant = {{"\"e1\"", 4}, 784111777, 1000, false, true};
+
 	CU_ASSERT_EQUAL(STATUS("Range", "bytes=0-1", "If-Range", "\"e1\""), 206);
 	CU_ASSERT_EQUAL(STATUS("Range", "bytes=0-1", "If-Range", "\"e2\""), 200);
 	CU_ASSERT_EQUAL(STATUS("Range", "bytes=0-1", "If-Range", "W/\"e1\""), 200);
@@ -165,6 +167,11 @@ static void test_if_range(void)
 	CU_ASSERT_EQUAL(STATUS("Range", "bytes=0-1", "If-Range", "x"), 200);
 	CU_ASSERT_EQUAL(STATUS("Range", "bytes=9999-", "If-Range", "\"e2\""), 200);
 	CU_ASSERT_EQUAL(STATUS("If-Range", "\"e2\""), 200);
+	/* the date may be that of another variant, or of a file that changes in this moment */
+	CU_ASSERT_EQUAL(JUDGE(&variant, "Range", "bytes=0-1", "If-Range", FILE_DATE).status, 200);
+	CU_ASSERT_EQUAL(JUDGE(&variant, "Range", "bytes=0-1", "If-Range", "\"e1\"").status, 206);
+	CU_ASSERT_EQUAL(JUDGE(&weak_file, "Range", "bytes=0-1", "If-Range", FILE_DATE).status, 200);
+	CU_ASSERT_EQUAL(JUDGE(&variant, "If-Modified-Since", FILE_DATE).status, 304);
 	/* 304 wins over a range */
 	CU_ASSERT_EQUAL(STATUS("Range", "bytes=0-1", "If-None-Match", "\"e1\""), 304);
 }
@@ -188,7 +195,7 @@ static void test_sent_twice(void)
 
 static void test_nothing_known(void)
 {
-	struct condition_file bare = {{NULL, 0}, -1, 10, false};
+	struct condition_file bare = {{NULL, 0}, -1, 10, false, false};
 
 	CU_ASSERT_EQUAL(JUDGE(&bare, "If-None-Match", "\"\"").status, 200);
 	CU_ASSERT_EQUAL(JUDGE(&bare, "If-Modified-Since", NEWER).status, 200);
