@@ -13,6 +13,8 @@
 #include <inttypes.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -60,6 +62,30 @@ int file_root(const char *path, int *fd)
 		close(probe);
 	*fd = root;
 	return 0;
+}
+
+char *file_root_path(const char *path)
+{
+	char *folder = path[0] == '/' ? strdup("") : getcwd(NULL, 0);
+	char *out = folder ? malloc(strlen(folder) + strlen(path) + 2) : NULL;
+
+	if (out)
+		sprintf(out, "%s%s%s", folder, path[0] == '/' ? "" : "/", path);
+	free(folder);
+	return out;
+}
+
+void file_root_follow(const char *path, int root)
+{
+	struct stat was, is;
+	int fd;
+
+	if (stat(path, &is) == -1 || fstat(root, &was) == -1 ||
+	    (is.st_dev == was.st_dev && is.st_ino == was.st_ino) || file_root(path, &fd) < 0)
+		return;
+	dup3(fd, root,
+	    O_CLOEXEC); /* atomically; should it fail, the old one stays until the next time */
+	close(fd);
 }
 
 static int status_of(int error)

@@ -33,6 +33,18 @@ struct file {
  *  5.6). 0, or WEIR_ESYS with errno. The caller closes *fd. */
 int file_root(const char *path, int *fd);
 
+/** `path` as an absolute one, links left as they are, so that it leads to the same place whatever the
+ *  working directory becomes. The caller frees it; NULL with errno. */
+char *file_root_path(const char *path);
+
+/**
+ * Let the descriptor `root` stand for the directory that `path` (of file_root_path) leads to now, when
+ * that is another one: a deployment has turned a link or renamed directories. Where nothing is that can be opened, the
+ * old one stays. The number stays the same: calls at work on `root` in other threads see one or the
+ * other. Costs two stats. Any thread.
+ */
+void file_root_follow(const char *path, int root);
+
 /** Whether links on the way are followed: none, or those that lead to places below the root by
  *  relative paths. Links of /proc never are. */
 enum file_links { FILE_LINKS_NO, FILE_LINKS_BENEATH };

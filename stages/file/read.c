@@ -13,7 +13,8 @@
  * Small bodies are read into memory here, in this stage's pool, since reads may wait for the disk;
  * bodies over `max_read` leave as a descriptor for sendfile.
  *
- * No state is shared between threads but the root's descriptor, which never changes.
+ * No state is shared between threads but the root's descriptor, whose number never changes, and when to
+ * look whether it is still the directory that is meant.
  */
 #include "read.h"
 
@@ -27,6 +28,22 @@
 
 /* The fixed part of the fields: names, an ETag of 63, a date of 29, types of up to 63 bytes. */
 #define READ_FIELDS_BYTES 448
+
+/* How often to look whether another directory is in the place of the root: what it costs, two stats, is
+ * nothing then. As `revalidate` of file.cache, so that both are as old. */
+#define READ_ROOT_LOOK_NS 1000000000LL
+
+static void follow_root(struct weir_stage *st)
+{
+	struct read_state *state = weir_state(st);
+	int64_t now_ns = weir_now_ns(st);
+	int_fast64_t due_ns = atomic_load_explicit(&state->root_look_ns, memory_order_relaxed);
+
+	if (now_ns >= due_ns &&
+	    atomic_compare_exchange_strong_explicit(&state->root_look_ns, &due_ns,
+		now_ns + READ_ROOT_LOOK_NS, memory_order_relaxed, memory_order_relaxed))
+		file_root_follow(state->root_path, state->root);
+}
 
 /* What the path leads to: 0 and a file, a directory (301), or another status. */
 static int read_open(struct weir_stage *st, const struct weir_http_request *req, struct file *file,
@@ -133,6 +150,7 @@ static void read_one(struct weir_stage *st, struct weir_event **ev)
 
 static void read_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
+	follow_root(st);
 	for (int i = 0; i < n; i++)
 		read_one(st, &ev[i]);
 }
@@ -228,7 +246,9 @@ static int read_init(struct weir_stage *st, struct weir_err *err)
 		snprintf(err->text, sizeof(err->text), "'index' must be a file name, not a path");
 		return WEIR_EINVAL;
 	}
-	if (file_root(conf->root, &state->root) < 0) {
+	state->root_path = file_root_path(conf->root);
+	if (!state->root_path || file_root(conf->root, &state->root) < 0) {
+		free(state->root_path);
 		snprintf(err->text, sizeof(err->text), "root '%.150s' cannot be opened: %s",
 		    conf->root, strerror(errno));
 		snprintf(err->hint, sizeof(err->hint),
@@ -243,6 +263,7 @@ static void read_fini(struct weir_stage *st)
 	struct read_state *state = weir_state(st);
 
 	close(state->root);
+	free(state->root_path);
 }
 
 static const struct weir_knob rule_knobs[] = {

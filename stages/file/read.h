@@ -6,6 +6,8 @@
 #ifndef WEIR_STAGES_FILE_READ_H
 #define WEIR_STAGES_FILE_READ_H
 
+#include <stdatomic.h>
+
 #include <weir/http.h>
 #include <weir/weir.h>
 
@@ -55,8 +57,10 @@ struct read_conf {
 };
 
 struct read_state {
-	int root;
-	size_t fields_bytes; /* room for the fields of any answer */
+	int root;                         /* see file_root_follow */
+	char *root_path;                  /* absolute */
+	atomic_int_fast64_t root_look_ns; /* when to look where the path leads; moved by who does */
+	size_t fields_bytes;              /* room for the fields of any answer */
 	struct variant_order order;
 };
 

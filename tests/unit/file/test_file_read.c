@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cunit_main.h"
@@ -288,6 +289,35 @@ static void test_out_of_descriptors(void)
 	tear_down();
 }
 
+/* A deployment that puts another directory in the place of the root, by a rename or a link that is
+ * turned, is seen by a server that runs. */
+static void test_root_replaced(void)
+{
+	const struct timespec pause = {0, 50000000};
+	char old[64], path[128];
+	struct call *c;
+
+	snprintf(old, sizeof(old), "%s-old", root);
+	set_up(false);
+	CU_ASSERT(call_body_is(get("/a.txt"), "0123456789"));
+	CU_ASSERT_EQUAL_FATAL(rename(root, old), 0);
+	CU_ASSERT(call_body_is(get("/a.txt"), "0123456789")); /* no other is there yet */
+	CU_ASSERT_EQUAL_FATAL(mkdir(root, 0755), 0);
+	put("a.txt", "new", 3);
+	for (int i = 0; i < 200; i++) {
+		c = get("/a.txt");
+		if (call_body_is(c, "new"))
+			break;
+		nanosleep(&pause, NULL);
+	}
+	CU_ASSERT(call_body_is(c, "new"));
+	CU_ASSERT_EQUAL(call_status(get("/large.bin")), 404);
+	tear_down();
+	path_of(path, "a.txt");
+	CU_ASSERT_EQUAL(remove(path), 0);
+	CU_ASSERT_EQUAL(rename(old, root), 0);
+}
+
 /* What init refuses, in words. */
 static void check_init(const char *knob, const char *value, const char *words)
 {
@@ -330,5 +360,5 @@ CUNIT_MAIN("file.read", {"make a root", test_make_root}, {"whole files", test_wh
     {"large files", test_large}, {"HEAD", test_head}, {"conditions", test_conditions},
     {"several ranges", test_several_ranges}, {"directories", test_directories},
     {"refused", test_refused}, {"missing outlet", test_missing_outlet},
-    {"out of descriptors", test_out_of_descriptors}, {"bad configuration", test_bad_configuration},
-    {"remove the root", test_remove_root})
+    {"out of descriptors", test_out_of_descriptors}, {"root replaced", test_root_replaced},
+    {"bad configuration", test_bad_configuration}, {"remove the root", test_remove_root})
