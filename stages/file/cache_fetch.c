@@ -77,7 +77,7 @@ static struct cache_object *learn(struct cache_flight *f, struct weir_http_reque
 	struct cache_object *o;
 	int64_t now_ns = clock_ns();
 
-	if (req->res.status == 304 && f->old) {
+	if (req->res.status == 304 && f->old && !req->res.streamed) {
 		confirm(f->old, &f->limits, now_ns);
 		cache_object_hold(f->old);
 		return f->old;

@@ -197,7 +197,8 @@ static int kind_of(
 		return CACHE_PASS;
 	if (status != 200 && status != 404)
 		return status >= 200 && status < 500 ? CACHE_PASS : -1;
-	if (req->res.close || body_bytes(&req->res) > limits->max_object_bytes || fields_forbid(f))
+	if (req->res.close || req->res.streamed ||
+	    body_bytes(&req->res) > limits->max_object_bytes || fields_forbid(f))
 		return CACHE_PASS;
 	return status == 200 ? CACHE_WHOLE : CACHE_GONE;
 }

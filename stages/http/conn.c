@@ -112,6 +112,10 @@ static void timed_out(struct conn *c)
 	case WAIT_HEAD:
 	case WAIT_BODY:
 		io->count[SERVER_TIMEOUTS_READ]++;
+		if (stream_in_parts(&c->stream)) {
+			conn_tear_part(c, WEIR_EGONE, 408);
+			return;
+		}
 		conn_refuse(c, 408, "the request came too slowly");
 		return;
 	case WAIT_WRITE:
@@ -145,9 +149,13 @@ static enum conn_wait wait_of(const struct conn *c)
 		return WAIT_LINGER;
 	if (c->blocked)
 		return WAIT_WRITE;
-	if (c->no_more || c->io->paused) /* nobody is to blame for what we do not read */
+	if (c->io->paused) /* nobody is to blame for what we do not read */
 		return WAIT_NONE;
-	if (c->stream.filling)
+	if (stream_in_parts(&c->stream))
+		return conn_blames_part(c) ? WAIT_BODY : WAIT_NONE;
+	if (c->no_more)
+		return WAIT_NONE;
+	if (c->stream.filling || c->stream.phase == STREAM_SKIP)
 		return WAIT_BODY;
 	if (stream_partial(&c->stream) && conn_wants_read(c))
 		return WAIT_HEAD;
@@ -334,6 +342,7 @@ int conn_detach(struct conn *c)
 	if (c->next)
 		c->next->prev = c->prev;
 	stream_fini(&c->stream, &io->pool);
+	conn_parts_gone(c);
 	io->count[SERVER_CONNECTIONS]--;
 	atomic_fetch_sub_explicit(&io->srv->connections, 1, memory_order_relaxed);
 	listen_room(io);
@@ -380,6 +389,8 @@ void conn_answered(struct http_req *r)
 
 	r->answered = true;
 	c->io->in_graph--;
+	if (WEIR_UNLIKELY(r->transfer != NULL))
+		conn_parts_home(r);
 	if (r == c->first)
 		conn_make_ready(c);
 }

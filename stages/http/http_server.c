@@ -26,6 +26,7 @@
 #include "http/heir.h"
 #include "http/listen.h"
 #include "http/pause.h"
+#include "http/transfer.h"
 #include "http/wire.h"
 
 /* Descriptors for all that is not a client: listeners, files, logs, plug-ins. A guess. */
@@ -39,6 +40,7 @@ static int io_start(struct weir_loop *loop)
 
 	io->loop = loop;
 	io_touch(io);
+	io->pool.part_bytes = (size_t)io->conf.stream_buffer_bytes;
 	pause_begin(io);
 	return listen_watch(io);
 }
@@ -77,7 +79,7 @@ static void io_turn_end(struct weir_loop *loop)
 	run_ready(io);
 	io_report_drained(io);
 	publish_counts(io);
-	weir_loop_expect(loop, io->in_graph);
+	weir_loop_expect(loop, io->in_graph - io->in_parts);
 }
 
 static void io_mail(struct weir_loop *loop, struct weir_event *list)
@@ -86,7 +88,10 @@ static void io_mail(struct weir_loop *loop, struct weir_event *list)
 	while (list) {
 		struct weir_event *ev = list;
 		list = ev->next;
-		conn_answered(weir_event_cast(ev, &weir_http_request_type));
+		if (WEIR_UNLIKELY(ev->type == &transfer_signal_type))
+			conn_signalled(weir_event_cast(ev, &transfer_signal_type));
+		else
+			conn_answered(weir_event_cast(ev, &weir_http_request_type));
 	}
 }
 
@@ -124,6 +129,7 @@ static struct http_io *io_new(struct http_server *srv, int index)
 	io->ready_tail = &io->ready;
 	io->waiting_tail = &io->waiting;
 	pool_init(&io->pool, &srv->body_budget);
+	io->pool.srv = srv;
 	/* Ids differ between runs and threads; they name things, they hide nothing. */
 	if (getrandom(&io->next_id, sizeof(io->next_id), GRND_NONBLOCK) != sizeof(io->next_id))
 		io->next_id = (uint64_t)(uintptr_t)io;
@@ -173,6 +179,11 @@ static int check_conf(const struct http_conf *conf, struct weir_err *err)
 	if (n > 64 || guard_span(conf->server_name, n, GUARD_TOKEN | GUARD_TARGET) != n) {
 		snprintf(err->text, sizeof(err->text),
 		    "'server_name' may have 64 visible characters without spaces");
+		return WEIR_EINVAL;
+	}
+	if (conf->max_body_bytes > SERVER_WHOLE_BODY_MAX && conf->stream_bytes == 0) {
+		snprintf(err->text, sizeof(err->text),
+		    "'max_body' over 1GiB needs 'stream': whole bodies are kept in memory");
 		return WEIR_EINVAL;
 	}
 	if (!wire_user_known(conf->user)) {
@@ -329,9 +340,23 @@ static const struct weir_knob knobs[] = {
 	.offset = ROW(max_body_bytes),
 	.def = "1MiB",
 	.min = 0,
-	.max = 1 << 30,
+	.max = 1099511627776.0,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "longest request body; longer ones are answered 413"},
+	.help = "longest request body; longer ones are answered 413; over 1GiB only with 'stream'"},
+    {.name = "stream",
+	.type = WEIR_KNOB_BYTES,
+	.offset = ROW(stream_bytes),
+	.def = "0",
+	.min = 0,
+	.max = 1 << 30,
+	.help = "longer request bodies enter the graph with the rest to come; 0: none does"},
+    {.name = "stream_buffer",
+	.type = WEIR_KNOB_BYTES,
+	.offset = ROW(stream_buffer_bytes),
+	.def = "64KiB",
+	.min = WEIR_HTTP_HEAD_MAX,
+	.max = 1 << 30,
+	.help = "memory, of 'body_memory', per streamed body or answer: who fills it waits"},
     {.name = "body_memory",
 	.type = WEIR_KNOB_BYTES,
 	.offset = ROW(body_memory_bytes),

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/transfer.h"
+
 void pool_init(struct pool *p, _Atomic int64_t *budget)
 {
 	*p = (struct pool){.budget = budget};
@@ -60,7 +62,7 @@ struct http_req *pool_req(struct pool *p)
 	return r;
 }
 
-static void drop_body(struct pool *p, struct http_req *r)
+void pool_body_drop(struct pool *p, struct http_req *r)
 {
 	if (!r->body_mem)
 		return;
@@ -72,9 +74,13 @@ static void drop_body(struct pool *p, struct http_req *r)
 
 void pool_req_drop(struct pool *p, struct http_req *r)
 {
+	r->pub.res.streamed = false; /* nobody else has it any more */
 	weir_http_response_reset(&r->pub);
+	if (WEIR_UNLIKELY(r->transfer != NULL))
+		transfer_drop(r->transfer);
+	r->transfer = r->known_transfer = NULL;
 	r->pub.taps = NULL;
-	drop_body(p, r);
+	pool_body_drop(p, r);
 	free(r->headers_mem);
 	r->headers_mem = NULL;
 	if (r->in)
@@ -83,6 +89,7 @@ void pool_req_drop(struct pool *p, struct http_req *r)
 	r->conn = NULL;
 	r->loop = NULL;
 	r->answered = r->refusal = r->expect_continue = r->keep_alive = r->last = false;
+	r->body_taken = r->streams = false;
 	if (p->n_reqs >= POOL_KEPT) {
 		free(r);
 		return;

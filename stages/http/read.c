@@ -20,6 +20,8 @@ bool conn_wants_read(const struct conn *c)
 {
 	if (c->lingering)
 		return true;
+	if (stream_in_parts(&c->stream))
+		return conn_wants_part(c);
 	if (heir_leaving(c->io) && !c->stream.filling)
 		return false; /* the next request is the heir's */
 	return !c->no_more && !c->io->paused && c->in_flight < (uint32_t)c->io->conf.pipeline;
@@ -44,6 +46,8 @@ static void linger_read(struct conn *c)
 static void at_eof(struct conn *c)
 {
 	c->eof = c->no_more = true;
+	if (stream_in_parts(&c->stream))
+		conn_tear_part(c, WEIR_EGONE, 400);
 	if (c->in_flight == 0)
 		conn_close(c);
 }
@@ -66,7 +70,13 @@ void conn_read(struct conn *c)
 	}
 	n = stream_room(&c->stream, &io->pool, &room);
 	if (n == 0) {
-		refuse_stream(c);
+		if (stream_in_parts(&c->stream)) { /* what is buffered goes first */
+			c->unread = true;
+			conn_parse(c);
+			conn_settle(c);
+		} else {
+			refuse_stream(c);
+		}
 		return;
 	}
 	got = recv(c->watch.fd, room, n, 0);
@@ -148,6 +158,11 @@ static void emit(struct conn *c, struct http_req *r)
 	ev->class_id = weir_classify(io->stage, ev);
 	bound_deadline(io, ev);
 	io->in_graph++;
+	if (WEIR_UNLIKELY(r->transfer != NULL)) {
+		r->known_transfer = r->transfer;
+		io->in_parts++;
+		io->count[SERVER_PART_BODIES]++;
+	}
 	weir_emit(io->stage, 0, &ev);
 }
 
@@ -162,28 +177,53 @@ static void send_continue(struct conn *c)
 		conn_close(c);
 }
 
+/* Is what is buffered to be parsed now? A body in parts belongs to a request that is let in already. */
+static bool may_parse(const struct conn *c)
+{
+	const struct stream *s = &c->stream;
+
+	if (stream_in_parts(s))
+		return true;
+	return !c->no_more && c->in_flight < (uint32_t)c->io->conf.pipeline && stream_partial(s) &&
+	       (!heir_leaving(c->io) || s->filling || s->phase == STREAM_SKIP);
+}
+
+static uint64_t body_limit(const struct http_conf *conf)
+{
+	if (conf->stream_bytes == 0 && conf->max_body_bytes > SERVER_WHOLE_BODY_MAX)
+		return SERVER_WHOLE_BODY_MAX;
+	return (uint64_t)conf->max_body_bytes;
+}
+
 void conn_parse(struct conn *c)
 {
 	struct http_io *io = c->io;
-	const struct http_conf *conf = &io->conf;
+	bool skipped = c->stream.phase == STREAM_SKIP;
 
 	if (io->paused)
 		return;
-	while (!c->no_more && c->in_flight < (uint32_t)conf->pipeline &&
-	       stream_partial(&c->stream) && (!heir_leaving(io) || c->stream.filling)) {
+	io->pool.part_over = (uint64_t)io->conf.stream_bytes;
+	while (may_parse(c)) {
 		struct http_req *r;
-		enum stream_verdict v = stream_next(
-		    &c->stream, &io->pool, (uint64_t)conf->max_body_bytes, io->headers, &r);
+		enum stream_verdict v =
+		    stream_next(&c->stream, &io->pool, body_limit(&io->conf), io->headers, &r);
+		if (v == STREAM_WHOLE)
+			continue;
 		if (v == STREAM_REQUEST) {
 			emit(c, r);
 			continue;
 		}
 		if (v == STREAM_REFUSED)
 			refuse_stream(c);
+		else if (v == STREAM_TORN)
+			conn_tear_part(c, WEIR_EINVAL, c->stream.status);
 		break;
 	}
-	if (c->in_flight == 0 && stream_wants_continue(&c->stream))
+	if (stream_wants_continue(&c->stream) &&
+	    (c->stream.filling->transfer ? conn_continue_due(c) : c->in_flight == 0))
 		send_continue(c);
+	else if (skipped && heir_leaving(io))
+		heir_take_leave(c);
 }
 
 /* ---- refusals ---- */

@@ -25,6 +25,8 @@
 
 /** Addresses one server may listen on. */
 #define SERVER_LISTEN_MAX 16
+/** Longest body that is kept in memory as a whole. */
+#define SERVER_WHOLE_BODY_MAX (1LL << 30)
 /** I/O threads one server may have; a graph has 64 mailboxes in all. */
 #define SERVER_IO_MAX 32
 
@@ -34,6 +36,7 @@ struct http_conf {
 	int64_t threads; /* -1: auto */
 	int64_t max_connections, backlog;
 	int64_t max_body_bytes, body_memory_bytes;
+	int64_t stream_bytes, stream_buffer_bytes;
 	int64_t header_timeout_ns, body_timeout_ns, write_timeout_ns, idle_timeout_ns, linger_ns;
 	int64_t retry_after_ns;
 	double min_rate; /* bytes per s */
@@ -75,7 +78,17 @@ enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEAD
 	    "requests whose x-deadline-ms, grpc-timeout, x-retry-attempt or traceparent could "    \
 	    "not be read")                                                                         \
 	X(UNDELIVERED, "http_undelivered_total", COUNTER, "responses",                             \
-	    "answers whose client had gone")
+	    "answers whose client had gone")                                                       \
+	X(PART_BODIES, "http_streamed_bodies_total", COUNTER, "requests",                          \
+	    "requests that entered the graph before their body was complete")                      \
+	X(PART_ANSWERS, "http_streamed_responses_total", COUNTER, "responses",                     \
+	    "responses that stages began to send in parts")                                        \
+	X(PART_TORN, "http_torn_bodies_total", COUNTER, "requests",                                \
+	    "streamed request bodies that ended before they were complete")                        \
+	X(PART_BYTES, "http_stream_buffer_bytes", GAUGE, "bytes",                                  \
+	    "memory that bodies under way in parts have now, of body_memory")                      \
+	X(PART_PEAK, "http_stream_buffer_peak_bytes", GAUGE, "bytes",                              \
+	    "the most memory that bodies under way in parts had at one time")
 
 enum server_metric {
 #define SERVER_METRIC_ENUM(id, name, kind, unit, help) SERVER_##id,
@@ -141,6 +154,7 @@ struct http_io {
 	struct conn *ready, **ready_tail;     /* those with something to write or to reap */
 	int64_t n_conns;                      /* open, or closed with requests still in the graph */
 	int64_t in_graph;                     /* requests emitted and not home again */
+	int64_t in_parts;                     /* of those, that have a transfer we know of */
 	uint64_t next_id;                     /* of requests and connections */
 	enum server_phase phase;
 	bool drained;             /* draining, and no connection is left */
@@ -172,6 +186,7 @@ struct http_server {
 	/* shared by I/O threads */
 	WEIR_ALIGNED atomic_int connections;
 	_Atomic int64_t body_budget;
+	_Atomic int64_t part_bytes, part_peak; /* rings of transfers; any thread of the graph */
 	/* the drain: set by main, answered by I/O threads */
 	_Atomic enum server_phase phase;
 	_Atomic int64_t linger_until_ns;
