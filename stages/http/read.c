@@ -22,7 +22,7 @@ bool conn_wants_read(const struct conn *c)
 		return true;
 	if (stream_in_parts(&c->stream))
 		return conn_wants_part(c);
-	if (heir_leaving(c->io) && !c->stream.filling)
+	if (heir_leaving(c->io) && !c->stream.filling && c->stream.phase != STREAM_SKIP)
 		return false; /* the next request is the heir's */
 	return !c->no_more && !c->io->paused && c->in_flight < (uint32_t)c->io->conf.pipeline;
 }

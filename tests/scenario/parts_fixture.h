@@ -13,7 +13,7 @@
 
 #include "http_fixture.h"
 
-static atomic_int parts_error;   /* what body_next or stream_write said last, when it was an error */
+static atomic_int parts_error; /* what body_next or stream_write said last, when it was an error */
 static atomic_int parts_misuses; /* calls that should have been refused and were not */
 
 /* What t.parts keeps per event. */
@@ -26,8 +26,7 @@ struct parts_state {
 
 static atomic_int parts_states; /* that are not freed */
 
-static inline void parts_ended(
-    struct weir_http_tap *tap, struct weir_http_request *req, int status)
+static inline void parts_ended(struct weir_http_tap *tap, struct weir_http_request *req, int status)
 {
 	(void)req;
 	(void)status;
@@ -108,11 +107,10 @@ static inline int parts_begin(struct weir_http_request *req, int status)
 		rc = weir_http_stream_begin(req, status, "text/plain");
 	if (rc != 0)
 		return rc;
-	atomic_fetch_add(&parts_misuses,
-	    weir_http_stream_begin(req, 200, NULL) == 0 ||
-		weir_http_add_field(req, "X-Late", "yes") == 0 ||
-		weir_http_respond_status(req, 404) == 0 ||
-		weir_http_stream_trailer(req, "X-Bad", "a\r\nb") == 0);
+	atomic_fetch_add(&parts_misuses, weir_http_stream_begin(req, 200, NULL) == 0 ||
+					     weir_http_add_field(req, "X-Late", "yes") == 0 ||
+					     weir_http_respond_status(req, 404) == 0 ||
+					     weir_http_stream_trailer(req, "X-Bad", "a\r\nb") == 0);
 	return 0;
 }
 
@@ -152,8 +150,7 @@ static inline void parts_mirror(
 	}
 }
 
-static inline void parts_count(
-    struct weir_stage *st, struct weir_event **ev, struct parts_state *p)
+static inline void parts_count(struct weir_stage *st, struct weir_event **ev, struct parts_state *p)
 {
 	struct weir_http_request *req = weir_http_request(*ev);
 	uint64_t all = (uint64_t)target_number(req, "/count/");
@@ -162,7 +159,8 @@ static inline void parts_count(
 
 	p->begun = true;
 	while (rc >= 0 && p->bytes < all) {
-		size_t n = all - p->bytes < sizeof(piece) ? (size_t)(all - p->bytes) : sizeof(piece);
+		size_t n =
+		    all - p->bytes < sizeof(piece) ? (size_t)(all - p->bytes) : sizeof(piece);
 		for (size_t i = 0; i < n; i++)
 			piece[i] = parts_byte(p->bytes + i);
 		rc = weir_http_stream_write(req, (struct weir_slice){piece, n});

@@ -109,8 +109,8 @@ static void test_bounded(void)
 	pthread_t thread;
 	void *failed;
 
-	CU_ASSERT(client_sayf(
-	    fd, POST_HEAD("/gate/slow", "Content-Length: %lld\r\n"), (long long)FLOOD));
+	CU_ASSERT(
+	    client_sayf(fd, POST_HEAD("/gate/slow", "Content-Length: %lld\r\n"), (long long)FLOOD));
 	gate_await(1);
 	pthread_create(&thread, NULL, flood_main, &fd);
 	AWAIT_METRIC(&s, "http_received_bytes_total", >=, 65536);
@@ -247,7 +247,8 @@ static void test_continue(void)
 	int fd = client_open(s.port);
 
 	/* Asked for, behind another answer; for a body of unknown length, too. */
-	CU_ASSERT(client_say(fd, GET("/gate/go") POST_HEAD("/sum", EXPECT "Content-Length: 9000\r\n")));
+	CU_ASSERT(
+	    client_say(fd, GET("/gate/go") POST_HEAD("/sum", EXPECT "Content-Length: 9000\r\n")));
 	gate_await(1);
 	gate_open("go");
 	CU_ASSERT(sum_is(fd, 0));
@@ -259,7 +260,8 @@ static void test_continue(void)
 	CU_ASSERT(client_pattern(fd, 0, 9000, true) && client_say(fd, "0\r\n\r\n"));
 	CU_ASSERT(sum_is(fd, 9000));
 	/* A client that does not wait for it does not get it when the body was first. */
-	CU_ASSERT(client_say(fd, GET("/gate/later") POST_HEAD("/sum", EXPECT "Content-Length: 9000\r\n")));
+	CU_ASSERT(client_say(
+	    fd, GET("/gate/later") POST_HEAD("/sum", EXPECT "Content-Length: 9000\r\n")));
 	gate_await(1);
 	CU_ASSERT(client_pattern(fd, 0, 9000, false));
 	AWAIT_METRIC(&s, "http_received_bytes_total", >=, 27000);
