@@ -351,8 +351,9 @@ static inline int64_t chunked_read(int fd, char *trailers, size_t size)
 			return -1;
 	}
 	trailers[0] = '\0';
-	while (line_read(fd, line, sizeof(line)) && strcmp(line, "\r\n") != 0)
-		strncat(trailers, line, size - strlen(trailers) - 1);
+	for (size_t used = 0; line_read(fd, line, sizeof(line)) && strcmp(line, "\r\n") != 0;)
+		used +=
+		    (size_t)snprintf(trailers + used, used < size ? size - used : 0, "%s", line);
 	return (int64_t)all;
 }
 
