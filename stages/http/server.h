@@ -22,6 +22,7 @@
 #include <weir/weir.h>
 
 #include "http/pool.h"
+#include "http/refusal_log.h"
 
 /** Addresses one server may listen on. */
 #define SERVER_LISTEN_MAX 16
@@ -156,6 +157,7 @@ struct http_io {
 	int64_t in_graph;                     /* requests emitted and not home again */
 	int64_t in_parts;                     /* of those, that have a transfer we know of */
 	uint64_t next_id;                     /* of requests and connections */
+	struct refusal_log refusals;
 	enum server_phase phase;
 	bool drained;             /* draining, and no connection is left */
 	struct http_server *heir; /* draining for a reload: connections go there */
