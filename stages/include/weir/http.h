@@ -129,7 +129,8 @@ WEIR_API int weir_http_add_field(
 
 /**
  * Are these ready-made lines fit for `res.fields`: "Name: value\r\n" each, names and values as weir_http_add_field has
- * them? http.server answers 500 in place of a response with others. Any thread; a look at every byte.
+ * them? http.server does not look at every byte for every answer: a stage that makes such lines of anything but
+ * weir_http_add_field asks this once. Builds without NDEBUG die on others. Any thread.
  */
 WEIR_API bool weir_http_fields_good(struct weir_slice fields);
 
