@@ -203,6 +203,78 @@ static void test_mirror(void)
 	parts_server_stop(&s);
 }
 
+/* The same in the I/O thread itself, where nothing is handed over. */
+static void test_inline(void)
+{
+	struct server s = parts_server_new();
+	weir_spec_text(&s.app->threads.policy, "static");
+	s.app->inlined = true;
+	server_start(&s);
+	int fd = client_open(s.port);
+	struct sender t = {.fd = fd, .n = 3000000};
+
+	CU_ASSERT(client_say(fd, POST_HEAD("/mirror", "Content-Length: 3000000\r\n")));
+	pthread_create(&t.thread, NULL, sender_main, &t);
+	CU_ASSERT(whole_is(fd, 3000000, "X-Bytes: 3000000\r\n"));
+	pthread_join(t.thread, NULL);
+	CU_ASSERT(client_say(fd, GET("/count/3000000")) && whole_is(fd, 3000000, ""));
+	close(fd);
+	parts_server_stop(&s);
+}
+
+/* ---- the stages to copy ---- */
+
+static void test_digest(void)
+{
+	struct server s = server_new("digest");
+	fixture_set(s.web, "with.stream", "1KiB");
+	fixture_set(s.web, "with.max_body", "1MiB");
+	server_start(&s);
+	int fd = client_open(s.port);
+	struct answer a = {0};
+
+	/* sha256sum of "hello", and of the first 1,000,000 bytes of "abc...zabc..." */
+	CU_ASSERT(client_say(fd, POST_HEAD("/", "Content-Length: 5\r\n") "hello"));
+	CU_ASSERT(answer_read(fd, &a));
+	CU_ASSERT(answer_is(
+	    &a, 200, "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824\n"));
+	CU_ASSERT(client_say(fd, POST_HEAD("/", "Content-Length: 1000000\r\n")));
+	CU_ASSERT(client_pattern(fd, 0, 1000000, false) && answer_read(fd, &a));
+	CU_ASSERT(answer_is(
+	    &a, 200, "1fa51eae26c4db865aca1af630e5fa892611eb6dad42accaf4e9c8745f7177bf\n"));
+	CU_ASSERT_EQUAL(server_metric(&s, "http_streamed_bodies_total"), 1);
+	CU_ASSERT(client_say(fd, POST_HEAD("/", "Transfer-Encoding: chunked\r\n")));
+	CU_ASSERT(client_pattern(fd, 0, 5000, true) && client_say(fd, "x\r\n"));
+	CU_ASSERT(answer_read(fd, &a) && a.status == 400);
+	answer_free(&a);
+	close(fd);
+	server_stop(&s);
+}
+
+static void test_shipped_mirror(void)
+{
+	struct server s = server_new("mirror");
+	fixture_set(s.web, "with.stream", "1KiB");
+	fixture_set(s.web, "with.max_body", "100MiB");
+	server_start(&s);
+	int fd = client_open(s.port);
+	struct sender t = {.fd = fd, .n = 9000000};
+	struct answer a = {0};
+	char trailers[100];
+
+	CU_ASSERT(client_say(fd, POST_HEAD("/", "Content-Length: 9000000\r\n")));
+	pthread_create(&t.thread, NULL, sender_main, &t);
+	CU_ASSERT(answer_read_as(fd, &a, true) && a.status == 200);
+	CU_ASSERT_EQUAL(chunked_read(fd, trailers, sizeof(trailers)), 9000000);
+	CU_ASSERT_STRING_EQUAL(trailers, "X-Bytes: 9000000\r\n");
+	pthread_join(t.thread, NULL);
+	CU_ASSERT(client_say(fd, GET("/")) && answer_read_as(fd, &a, true) && a.status == 200);
+	CU_ASSERT_EQUAL(chunked_read(fd, trailers, sizeof(trailers)), 0);
+	answer_free(&a);
+	close(fd);
+	server_stop(&s);
+}
+
 /* ---- the end of the graph ---- */
 
 struct drain {
@@ -339,6 +411,6 @@ static void test_reload(void)
 CUNIT_MAIN("answers in parts", {"chunked", test_chunked}, {"HTTP/1.0", test_old_client},
     {"without a body", test_bodiless}, {"torn", test_torn}, {"in order", test_in_order},
     {"the client goes", test_client_goes}, {"the client sleeps", test_client_sleeps},
-    {"no memory", test_no_memory}, {"both directions", test_mirror},
-    {"a drain waits", test_drain_waits}, {"a drain is forced", test_drain_forced},
-    {"a reload", test_reload})
+    {"no memory", test_no_memory}, {"both directions", test_mirror}, {"inline", test_inline},
+    {"digest", test_digest}, {"mirror", test_shipped_mirror}, {"a drain waits", test_drain_waits},
+    {"a drain is forced", test_drain_forced}, {"a reload", test_reload})
