@@ -277,6 +277,44 @@ static void test_continue(void)
 	parts_server_stop(&s);
 }
 
+static void steer(struct server *s, const char *stage, enum weir_steer how)
+{
+	char why[300];
+
+	CU_ASSERT_EQUAL(weir_graph_steer(s->graph, stage, how, why, sizeof(why)), 0);
+}
+
+/* An operator pauses the source, then the stage, and drains the stage, in the middle of a body: it goes on as soon as it may,
+ * and a drained stage still gets what it had begun. */
+static void test_steered(void)
+{
+	struct server s = parts_server();
+	int fd = client_open(s.port);
+
+	CU_ASSERT(client_say(fd, POST_HEAD("/sum", "Content-Length: 90000\r\n")));
+	CU_ASSERT(client_pattern(fd, 0, 20000, false));
+	AWAIT_METRIC(&s, "http_received_bytes_total", >=, 20000);
+	steer(&s, "web", WEIR_STEER_PAUSE);
+	CU_ASSERT(client_pattern(fd, 20000, 20000, false));
+	CU_ASSERT(server_metric(&s, "http_received_bytes_total") < 40000);
+	steer(&s, "web", WEIR_STEER_RUN);
+	AWAIT_METRIC(&s, "http_received_bytes_total", >=, 40000);
+	steer(&s, "app", WEIR_STEER_PAUSE);
+	CU_ASSERT(client_pattern(fd, 40000, 30000, false));
+	AWAIT_METRIC(&s, "http_received_bytes_total", >=, 70000);
+	steer(&s, "app", WEIR_STEER_RUN);
+	steer(&s, "app", WEIR_STEER_DRAIN);
+	int late = client_open(s.port);
+	CU_ASSERT(client_say(late, GET("/sum")) && status_is(late, 503, false));
+	CU_ASSERT(client_pattern(fd, 70000, 20000, false));
+	CU_ASSERT(sum_is(fd, 90000));
+	steer(&s, "app", WEIR_STEER_RUN);
+	CU_ASSERT(client_say(late, GET("/sum")) && sum_is(late, 0));
+	close(fd);
+	close(late);
+	parts_server_stop(&s);
+}
+
 /* The knob is off: a long body is waited for, and too long is refused, as ever. */
 static void test_off(void)
 {
@@ -298,4 +336,5 @@ CUNIT_MAIN("uploads in parts", {"of known length", test_length}, {"chunked", tes
     {"pipelined, HTTP/1.0", test_pipelined}, {"memory has a bound", test_bounded},
     {"no memory", test_no_memory}, {"the client goes", test_client_goes},
     {"bad chunks, too long", test_bad_chunk}, {"too slow", test_too_slow},
-    {"early answers", test_early_answer}, {"100-continue", test_continue}, {"off", test_off})
+    {"early answers", test_early_answer}, {"100-continue", test_continue},
+    {"paused and drained", test_steered}, {"off", test_off})
