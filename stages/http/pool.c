@@ -74,11 +74,12 @@ void pool_body_drop(struct pool *p, struct http_req *r)
 
 void pool_req_drop(struct pool *p, struct http_req *r)
 {
-	r->pub.res.streamed = false; /* nobody else has it any more */
-	weir_http_response_reset(&r->pub);
-	if (WEIR_UNLIKELY(r->transfer != NULL))
+	if (WEIR_UNLIKELY(r->transfer != NULL)) {
 		transfer_drop(r->transfer);
-	r->transfer = r->known_transfer = NULL;
+		r->transfer = r->known_transfer = NULL;
+		r->streams = r->pub.res.streamed = false; /* nobody else has it any more */
+	}
+	weir_http_response_reset(&r->pub);
 	r->pub.taps = NULL;
 	pool_body_drop(p, r);
 	free(r->headers_mem);
@@ -89,7 +90,7 @@ void pool_req_drop(struct pool *p, struct http_req *r)
 	r->conn = NULL;
 	r->loop = NULL;
 	r->answered = r->refusal = r->expect_continue = r->keep_alive = r->last = false;
-	r->body_taken = r->streams = false;
+	r->body_taken = false;
 	if (p->n_reqs >= POOL_KEPT) {
 		free(r);
 		return;

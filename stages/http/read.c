@@ -183,35 +183,32 @@ static bool may_parse(const struct conn *c)
 {
 	const struct stream *s = &c->stream;
 
+	if (!stream_partial(s))
+		return false;
 	if (stream_in_parts(s))
 		return true;
-	return !c->no_more && c->in_flight < (uint32_t)c->io->conf.pipeline && stream_partial(s) &&
+	return !c->no_more && c->in_flight < (uint32_t)c->io->conf.pipeline &&
 	       (!heir_leaving(c->io) || s->filling || s->phase == STREAM_SKIP);
-}
-
-static uint64_t body_limit(const struct http_conf *conf)
-{
-	if (conf->stream_bytes == 0 && conf->max_body_bytes > SERVER_WHOLE_BODY_MAX)
-		return SERVER_WHOLE_BODY_MAX;
-	return (uint64_t)conf->max_body_bytes;
 }
 
 void conn_parse(struct conn *c)
 {
 	struct http_io *io = c->io;
-	bool skipped = c->stream.phase == STREAM_SKIP;
+	const struct http_conf *conf = &io->conf;
+	bool ended = false;
 
 	if (io->paused)
 		return;
-	io->pool.part_over = (uint64_t)io->conf.stream_bytes;
 	while (may_parse(c)) {
 		struct http_req *r;
-		enum stream_verdict v =
-		    stream_next(&c->stream, &io->pool, body_limit(&io->conf), io->headers, &r);
-		if (v == STREAM_WHOLE)
-			continue;
+		enum stream_verdict v = stream_next(
+		    &c->stream, &io->pool, (uint64_t)conf->max_body_bytes, io->headers, &r);
 		if (v == STREAM_REQUEST) {
 			emit(c, r);
+			continue;
+		}
+		if (v == STREAM_WHOLE) {
+			ended = true;
 			continue;
 		}
 		if (v == STREAM_REFUSED)
@@ -220,11 +217,12 @@ void conn_parse(struct conn *c)
 			conn_tear_part(c, WEIR_EINVAL, c->stream.status);
 		break;
 	}
-	if (stream_wants_continue(&c->stream) &&
-	    (c->stream.filling->transfer ? conn_continue_due(c) : c->in_flight == 0))
-		send_continue(c);
-	else if (skipped && heir_leaving(io))
-		heir_take_leave(c);
+	if (stream_wants_continue(&c->stream)) {
+		if (c->stream.filling->transfer ? conn_continue_due(c) : c->in_flight == 0)
+			send_continue(c);
+	} else if (WEIR_UNLIKELY(ended) && heir_leaving(io)) {
+		heir_take_leave(c); /* what kept it was the rest of a body */
+	}
 }
 
 /* ---- refusals ---- */

@@ -208,6 +208,9 @@ static inline void io_touch(struct http_io *io)
 		return;
 	io->conf = *(const struct http_conf *)weir_conf(io->stage);
 	io->conf_ns = now_ns;
+	io->pool.part_over = (uint64_t)io->conf.stream_bytes;
+	if (io->conf.max_body_bytes > SERVER_WHOLE_BODY_MAX && io->conf.stream_bytes == 0)
+		io->conf.max_body_bytes = SERVER_WHOLE_BODY_MAX;
 }
 
 /** Follow main through the phases of a drain, and report when nobody is left. Once per turn, in front of and behind the
