@@ -112,6 +112,8 @@ static void timed_out(struct conn *c)
 	case WAIT_HEAD:
 	case WAIT_BODY:
 		io->count[SERVER_TIMEOUTS_READ]++;
+		if (c->stream.phase == STREAM_SKIP)
+			break; /* its answer has left */
 		if (stream_in_parts(&c->stream)) {
 			conn_tear_part(c, WEIR_EGONE, 408);
 			return;
