@@ -263,7 +263,7 @@ static void round_of(unsigned *seed, uint64_t *closed)
 		    .port = s.port, .seed = (*seed)++, .until_ns = INT64_MAX, .careless = true};
 		pthread_create(&c[i].thread, NULL, client_main, &c[i]);
 	}
-	AWAIT_METRIC(&s, "http_received_bytes_total", >, rand_r(seed) % 2000000);
+	AWAIT_METRIC(&s, "http_received_bytes_total", >, rand_r(seed) % 300000);
 	weir_graph_drain(s.graph, rand_r(seed) % 2 ? 0 : 20000000, &report);
 	CU_ASSERT_EQUAL(report.law_error, 0);
 	weir_graph_free(s.graph);
