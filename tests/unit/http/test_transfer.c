@@ -51,7 +51,7 @@ static void expect_next(struct rig *g, int want, const char *bytes)
 
 	g->t->starved = false; /* there is no loop to signal */
 	CU_ASSERT_EQUAL(weir_http_body_next(&g->r->pub, &part), want);
-	CU_ASSERT(part.n == strlen(bytes) && memcmp(part.p, bytes, part.n) == 0);
+	CU_ASSERT(part.n == strlen(bytes) && (part.n == 0 || memcmp(part.p, bytes, part.n) == 0));
 }
 
 static void test_body(void)
