@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/random.h>
 
 #include "http/address.h"
@@ -24,13 +23,13 @@
 #include "http/drain.h"
 #include "http/guard.h"
 #include "http/heir.h"
+#include "http/limit.h"
 #include "http/listen.h"
+#include "http/memory.h"
 #include "http/pause.h"
 #include "http/transfer.h"
+#include "http/crowd.h"
 #include "http/wire.h"
-
-/* Descriptors for all that is not a client: listeners, files, logs, plug-ins. A guess. */
-#define FDS_APART 128
 
 /* ---- an I/O thread ---- */
 
@@ -76,7 +75,9 @@ static void io_turn_end(struct weir_loop *loop)
 	pause_check(io); /* first: what it lets parse may be refused, and ready, at once */
 	heir_adopt(io);  /* likewise */
 	io_follow_drain(io);
+	memory_follow(io);
 	run_ready(io);
+	memory_tell(io);
 	io_report_drained(io);
 	publish_counts(io);
 	weir_loop_expect(loop, io->in_graph - io->in_parts);
@@ -104,6 +105,7 @@ static void io_stop(struct weir_loop *loop)
 	while (io->conns)
 		conn_close(io->conns);
 	run_ready(io);
+	memory_tell(io);
 	publish_counts(io);
 	if (io->n_conns > 0)
 		weir_log(WEIR_LOG_ERROR, "%s: %lld connections have requests that never ended",
@@ -127,9 +129,11 @@ static struct http_io *io_new(struct http_server *srv, int index)
 	io->index = index;
 	io->reserve_fd = -1;
 	io->ready_tail = &io->ready;
-	io->waiting_tail = &io->waiting;
+	io->waiting.tail = &io->waiting.first;
+	io->slow.tail = &io->slow.first;
 	pool_init(&io->pool, &srv->body_budget);
 	io->pool.srv = srv;
+	pool_share(&io->pool, &srv->memory_used);
 	/* Ids differ between runs and threads; they name things, they hide nothing. */
 	if (getrandom(&io->next_id, sizeof(io->next_id), GRND_NONBLOCK) != sizeof(io->next_id))
 		io->next_id = (uint64_t)(uintptr_t)io;
@@ -142,25 +146,6 @@ static int auto_threads(void)
 	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 
 	return n < SERVER_IO_MAX ? n : SERVER_IO_MAX;
-}
-
-/* Raise the soft limit of descriptors to what max_connections needs, as far as the hard one allows.
- */
-static void raise_fd_limit(const struct weir_stage *st, int64_t max_connections)
-{
-	rlim_t need = (rlim_t)max_connections + FDS_APART;
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_NOFILE, &r) == -1 || r.rlim_cur >= need)
-		return;
-	r.rlim_cur = r.rlim_max < need ? r.rlim_max : need;
-	if (setrlimit(RLIMIT_NOFILE, &r) == -1 || r.rlim_cur < need)
-		weir_log(WEIR_LOG_WARN,
-		    "%s: max_connections is %lld, but the process may open %llu files (ulimit "
-		    "-Hn); "
-		    "clients beyond that wait",
-		    weir_stage_name(st), (long long)max_connections,
-		    (unsigned long long)r.rlim_cur);
 }
 
 static int check_conf(const struct http_conf *conf, struct weir_err *err)
@@ -176,7 +161,7 @@ static int check_conf(const struct http_conf *conf, struct weir_err *err)
 		    SERVER_LISTEN_MAX);
 		return WEIR_EINVAL;
 	}
-	if (n > 64 || guard_span(conf->server_name, n, GUARD_TOKEN | GUARD_TARGET) != n) {
+	if (n > 64 || guard_span(conf->server_name, n, GUARD_TOKEN | GUARD_QUERY) != n) {
 		snprintf(err->text, sizeof(err->text),
 		    "'server_name' may have 64 visible characters without spaces");
 		return WEIR_EINVAL;
@@ -202,6 +187,11 @@ static int server_init(struct weir_stage *st, struct weir_err *err)
 
 	if (check_conf(conf, err) != 0)
 		return WEIR_EINVAL;
+	srv->crowd = crowd_new();
+	if (!srv->crowd) {
+		snprintf(err->text, sizeof(err->text), "no memory to count clients");
+		return WEIR_ENOMEM;
+	}
 	srv->stage = st;
 	srv->retry_after_s = (int)((conf->retry_after_ns + 999999999) / 1000000000);
 	atomic_init(&srv->body_budget, conf->body_memory_bytes);
@@ -265,7 +255,7 @@ static int server_start(struct weir_stage *st, struct weir_err *err)
 	struct http_server *srv = weir_state(st);
 	int n = conf->threads == -1 ? auto_threads() : (int)conf->threads, rc = 0;
 
-	raise_fd_limit(st, conf->max_connections);
+	limit_raise_fds(st, conf->max_connections);
 	for (int i = 0; i < n && rc == 0; i++) {
 		srv->io[i] = io_new(srv, i);
 		if (srv->io[i])
@@ -300,164 +290,10 @@ static void server_fini(struct weir_stage *st)
 	close_all(srv);
 	pthread_cond_destroy(&srv->reported);
 	pthread_mutex_destroy(&srv->lock);
+	crowd_free(srv->crowd);
 }
 
 /* ---- tables ---- */
-
-#define ROW(member) offsetof(struct http_conf, member)
-
-static const struct weir_knob knobs[] = {
-    {.name = "listen",
-	.type = WEIR_KNOB_STRINGS,
-	.offset = ROW(listen),
-	.def = "0.0.0.0:8080",
-	.help = "addresses to listen on, HOST:PORT; port 0 takes a free one"},
-    {.name = "threads",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(threads),
-	.def = "auto",
-	.min = 1,
-	.max = SERVER_IO_MAX,
-	.flags = WEIR_KNOB_AUTO,
-	.help = "I/O threads; auto: one per core that this process may use"},
-    {.name = "max_connections",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(max_connections),
-	.def = "10k",
-	.min = 1,
-	.max = 1e6,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "open client connections; beyond them the longest idle is closed or a 503 given"},
-    {.name = "backlog",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(backlog),
-	.def = "1024",
-	.min = 1,
-	.max = 65535,
-	.help = "connections that may wait to be accepted, per I/O thread"},
-    {.name = "max_body",
-	.type = WEIR_KNOB_BYTES,
-	.offset = ROW(max_body_bytes),
-	.def = "1MiB",
-	.min = 0,
-	.max = 1099511627776.0,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "longest request body; longer ones are answered 413; over 1GiB only with 'stream'"},
-    {.name = "stream",
-	.type = WEIR_KNOB_BYTES,
-	.offset = ROW(stream_bytes),
-	.def = "0",
-	.min = 0,
-	.max = 1 << 30,
-	.help = "longer request bodies enter the graph with the rest to come; 0: none does"},
-    {.name = "stream_buffer",
-	.type = WEIR_KNOB_BYTES,
-	.offset = ROW(stream_buffer_bytes),
-	.def = "64KiB",
-	.min = WEIR_HTTP_HEAD_MAX,
-	.max = 1 << 30,
-	.help = "memory, of 'body_memory', per streamed body or answer: who fills it waits"},
-    {.name = "body_memory",
-	.type = WEIR_KNOB_BYTES,
-	.offset = ROW(body_memory_bytes),
-	.def = "64MiB",
-	.min = 4096,
-	.max = 1e12,
-	.help = "memory for all request bodies together; beyond it a 503 is given"},
-    {.name = "header_timeout",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(header_timeout_ns),
-	.def = "10s",
-	.min = 1e6,
-	.max = 3.6e12,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "time for a whole request head, from its first byte or the connection's start"},
-    {.name = "body_timeout",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(body_timeout_ns),
-	.def = "30s",
-	.min = 1e6,
-	.max = 3.6e12,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "longest pause inside a request body"},
-    {.name = "write_timeout",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(write_timeout_ns),
-	.def = "30s",
-	.min = 1e6,
-	.max = 3.6e12,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "longest pause while a client takes its answer"},
-    {.name = "idle_timeout",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(idle_timeout_ns),
-	.def = "30s",
-	.min = 1e6,
-	.max = 3.6e12,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "time that a connection may stay open between requests"},
-    {.name = "min_rate",
-	.type = WEIR_KNOB_RATE,
-	.offset = ROW(min_rate),
-	.def = "1k",
-	.min = 0,
-	.max = 1e9,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "bytes per second that bodies and answers must move after 5 s; 0: any"},
-    {.name = "keep_alive_requests",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(keep_alive_requests),
-	.def = "0",
-	.min = 0,
-	.max = 1e9,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "requests on one connection before it is closed; 0: any number"},
-    {.name = "pipeline",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(pipeline),
-	.def = "64",
-	.min = 1,
-	.max = 1024,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "requests of one connection in the graph at once; more are read later"},
-    {.name = "linger",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(linger_ns),
-	.def = "1s",
-	.min = 0,
-	.max = 6e10,
-	.help = "at a drain, how long idle connections may still send a last request"},
-    {.name = "retry_after",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(retry_after_ns),
-	.def = "1s",
-	.min = 0,
-	.max = 8.64e13,
-	.help =
-	    "least Retry-After of a 503, rounded up to seconds; more where the server knows that "
-	    "it takes longer"},
-    {.name = "server_name",
-	.type = WEIR_KNOB_STRING,
-	.offset = ROW(server_name),
-	.def = "weir",
-	.help = "value of the Server field; empty: none"},
-    {.name = "user",
-	.type = WEIR_KNOB_STRING,
-	.offset = ROW(user),
-	.def = "",
-	.help =
-	    "what tells users apart, so that overload refuses some wholly rather than all now and "
-	    "then: address, connection, header.NAME; empty: every request by itself"},
-    {.name = "deadline",
-	.type = WEIR_KNOB_ENUM,
-	.offset = ROW(deadline),
-	.def = "header",
-	.choices = "none|header|slo",
-	.flags = WEIR_KNOB_LIVE,
-	.help = "when a request is no longer begun: never, when the client says so (x-deadline-ms, "
-		"grpc-timeout), or then and at the slo of its class at the latest"},
-    {.name = NULL},
-};
 
 static const struct weir_metric metrics[] = {
 #define METRIC_ROW(id, name, kind, unit, help) {name, WEIR_METRIC_##kind, unit, help},
@@ -479,7 +315,7 @@ const struct weir_stage_ops weir_stage_http_server = {
     .name = "http.server",
     .summary = "Accepts HTTP/1.1 connections and makes one event per request",
     .outlets = outlets,
-    .knobs = knobs,
+    .knobs = server_knobs,
     .conf_size = sizeof(struct http_conf),
     .metrics = metrics,
     .state_size = sizeof(struct http_server),

@@ -206,7 +206,7 @@ static void test_too_slow(void)
 	CU_ASSERT(client_pattern(fd, 0, 100000, false));
 	CU_ASSERT(status_is(fd, 408, true));
 	CU_ASSERT(client_at_end(fd));
-	CU_ASSERT_EQUAL(server_metric(&s, "http_timeouts_read_total"), 1);
+	CU_ASSERT_EQUAL(server_metric(&s, "http_timeouts_body_total"), 1);
 	close(fd);
 	parts_server_stop(&s);
 }
