@@ -123,6 +123,19 @@ static int64_t deadline(const struct conn *c)
 	}
 }
 
+static void body_timed_out(struct conn *c, enum limit l)
+{
+	if (stream_in_parts(&c->stream)) { /* its stage answers */
+		limit_count(c->io, l);
+		conn_tear_part(c, WEIR_EGONE, 408);
+	} else if (c->stream.phase == STREAM_SKIP) { /* its answer has left */
+		limit_count(c->io, l);
+		conn_close(c);
+	} else {
+		limit_refuse(c, l);
+	}
+}
+
 static void timed_out(struct conn *c)
 {
 	struct http_io *io = c->io;
@@ -133,8 +146,9 @@ static void timed_out(struct conn *c)
 		limit_refuse(c, LIMIT_HEADER_TIME);
 		return;
 	case WAIT_BODY:
-		limit_refuse(c, at_pause(c, io->conf.body_timeout_ns) <= now_ns ? LIMIT_BODY_TIME
-										: LIMIT_BODY_RATE);
+		body_timed_out(c, at_pause(c, io->conf.body_timeout_ns) <= now_ns
+				      ? LIMIT_BODY_TIME
+				      : LIMIT_BODY_RATE);
 		return;
 	case WAIT_WRITE:
 		io->count[at_pause(c, io->conf.write_timeout_ns) <= now_ns ? SERVER_TIMEOUTS_WRITE
@@ -169,9 +183,13 @@ static enum conn_wait wait_of(const struct conn *c)
 		return WAIT_LINGER;
 	if (c->blocked)
 		return WAIT_WRITE;
-	if (c->no_more || c->io->paused) /* nobody is to blame for what we do not read */
+	if (c->io->paused) /* nobody is to blame for what we do not read */
 		return WAIT_NONE;
-	if (c->stream.filling)
+	if (stream_in_parts(&c->stream))
+		return conn_blames_part(c) ? WAIT_BODY : WAIT_NONE;
+	if (c->no_more)
+		return WAIT_NONE;
+	if (c->stream.filling || c->stream.phase == STREAM_SKIP)
 		return WAIT_BODY;
 	if (stream_partial(&c->stream) && conn_wants_read(c))
 		return WAIT_HEAD;
@@ -365,6 +383,7 @@ int conn_detach(struct conn *c)
 	if (c->next)
 		c->next->prev = c->prev;
 	stream_fini(&c->stream, &io->pool);
+	conn_parts_gone(c);
 	if (c->peer_key != 0)
 		crowd_leave(io->srv->crowd, c->peer_key);
 	io->count[SERVER_CONNECTIONS]--;
@@ -424,6 +443,8 @@ void conn_answered(struct http_req *r)
 	r->answered = true;
 	pool_hold_answer(&c->io->pool, r);
 	c->io->in_graph--;
+	if (WEIR_UNLIKELY(r->transfer != NULL))
+		conn_parts_home(r);
 	if (r == c->first)
 		conn_make_ready(c);
 }

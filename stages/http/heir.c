@@ -118,7 +118,7 @@ static void hand_over(const struct http_io *from, struct parcel *p)
 static bool between_requests(const struct conn *c)
 {
 	return conn_is_open(c) && c->in_flight == 0 && !c->no_more && !c->lingering &&
-	       !c->blocked && !c->part && !c->stream.filling;
+	       !c->blocked && !c->part && !c->stream.filling && c->stream.phase != STREAM_SKIP;
 }
 
 bool heir_take_leave(struct conn *c)

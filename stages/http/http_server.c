@@ -27,6 +27,7 @@
 #include "http/listen.h"
 #include "http/memory.h"
 #include "http/pause.h"
+#include "http/transfer.h"
 #include "http/crowd.h"
 #include "http/wire.h"
 
@@ -38,6 +39,7 @@ static int io_start(struct weir_loop *loop)
 
 	io->loop = loop;
 	io_touch(io);
+	io->pool.part_bytes = (size_t)io->conf.stream_buffer_bytes;
 	pause_begin(io);
 	return listen_watch(io);
 }
@@ -78,7 +80,7 @@ static void io_turn_end(struct weir_loop *loop)
 	memory_tell(io);
 	io_report_drained(io);
 	publish_counts(io);
-	weir_loop_expect(loop, io->in_graph);
+	weir_loop_expect(loop, io->in_graph - io->in_parts);
 }
 
 static void io_mail(struct weir_loop *loop, struct weir_event *list)
@@ -87,7 +89,10 @@ static void io_mail(struct weir_loop *loop, struct weir_event *list)
 	while (list) {
 		struct weir_event *ev = list;
 		list = ev->next;
-		conn_answered(weir_event_cast(ev, &weir_http_request_type));
+		if (WEIR_UNLIKELY(ev->type == &transfer_signal_type))
+			conn_signalled(weir_event_cast(ev, &transfer_signal_type));
+		else
+			conn_answered(weir_event_cast(ev, &weir_http_request_type));
 	}
 }
 
@@ -127,6 +132,7 @@ static struct http_io *io_new(struct http_server *srv, int index)
 	io->waiting.tail = &io->waiting.first;
 	io->slow.tail = &io->slow.first;
 	pool_init(&io->pool, &srv->body_budget);
+	io->pool.srv = srv;
 	pool_share(&io->pool, &srv->memory_used);
 	/* Ids differ between runs and threads; they name things, they hide nothing. */
 	if (getrandom(&io->next_id, sizeof(io->next_id), GRND_NONBLOCK) != sizeof(io->next_id))
@@ -158,6 +164,11 @@ static int check_conf(const struct http_conf *conf, struct weir_err *err)
 	if (n > 64 || guard_span(conf->server_name, n, GUARD_TOKEN | GUARD_QUERY) != n) {
 		snprintf(err->text, sizeof(err->text),
 		    "'server_name' may have 64 visible characters without spaces");
+		return WEIR_EINVAL;
+	}
+	if (conf->max_body_bytes > SERVER_WHOLE_BODY_MAX && conf->stream_bytes == 0) {
+		snprintf(err->text, sizeof(err->text),
+		    "'max_body' over 1GiB needs 'stream': whole bodies are kept in memory");
 		return WEIR_EINVAL;
 	}
 	if (!wire_user_known(conf->user)) {
@@ -284,181 +295,6 @@ static void server_fini(struct weir_stage *st)
 
 /* ---- tables ---- */
 
-#define ROW(member) offsetof(struct http_conf, member)
-
-static const struct weir_knob knobs[] = {
-    {.name = "listen",
-	.type = WEIR_KNOB_STRINGS,
-	.offset = ROW(listen),
-	.def = "0.0.0.0:8080",
-	.help = "addresses to listen on, HOST:PORT; port 0 takes a free one"},
-    {.name = "threads",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(threads),
-	.def = "auto",
-	.min = 1,
-	.max = SERVER_IO_MAX,
-	.flags = WEIR_KNOB_AUTO,
-	.help = "I/O threads; auto: one per core that this process may use"},
-    {.name = "max_connections",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(max_connections),
-	.def = "10k",
-	.min = 1,
-	.max = 1e6,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "open client connections; beyond them the longest idle is closed or a 503 given"},
-    {.name = "max_per_address",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(max_per_address),
-	.def = "auto",
-	.min = 0,
-	.max = 1e6,
-	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
-	.help = "connections of one address (IPv6: /64); beyond them its longest idle is closed or "
-		"a 503 given; auto: max_connections / 4, at least 64; 0: any number"},
-    {.name = "accept_rate",
-	.type = WEIR_KNOB_RATE,
-	.offset = ROW(accept_rate),
-	.def = "0",
-	.min = 0,
-	.max = 1e6,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "connections per second of one address; beyond them a 503 is given; 0: any number"},
-    {.name = "backlog",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(backlog),
-	.def = "1024",
-	.min = 1,
-	.max = 65535,
-	.help = "connections that may wait to be accepted, per I/O thread"},
-    {.name = "max_body",
-	.type = WEIR_KNOB_BYTES,
-	.offset = ROW(max_body_bytes),
-	.def = "1MiB",
-	.min = 0,
-	.max = 1 << 30,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "longest request body; longer ones are answered 413"},
-    {.name = "body_memory",
-	.type = WEIR_KNOB_BYTES,
-	.offset = ROW(body_memory_bytes),
-	.def = "64MiB",
-	.min = 4096,
-	.max = 1e12,
-	.help = "memory for all request bodies together; beyond it a 503 is given"},
-    {.name = "memory",
-	.type = WEIR_KNOB_BYTES,
-	.offset = ROW(memory_bytes),
-	.def = "128MiB",
-	.min = 1 << 20,
-	.max = 1e12,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "memory for all connections together; time-outs are shorter from 85 % on, no "
-		"keep-alive from 92 %, 503 from 95 %, no new clients from 98 %"},
-    {.name = "header_timeout",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(header_timeout_ns),
-	.def = "10s",
-	.min = 1e6,
-	.max = 3.6e12,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "time for a whole request head, from its first byte or the connection's start"},
-    {.name = "body_timeout",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(body_timeout_ns),
-	.def = "30s",
-	.min = 1e6,
-	.max = 3.6e12,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "longest pause inside a request body"},
-    {.name = "write_timeout",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(write_timeout_ns),
-	.def = "30s",
-	.min = 1e6,
-	.max = 3.6e12,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "longest pause while a client takes its answer"},
-    {.name = "idle_timeout",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(idle_timeout_ns),
-	.def = "30s",
-	.min = 1e6,
-	.max = 3.6e12,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "time that a connection may stay open between requests"},
-    {.name = "min_body_rate",
-	.type = WEIR_KNOB_RATE,
-	.offset = ROW(min_body_rate),
-	.def = "1k",
-	.min = 0,
-	.max = 1e9,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "bytes per second that request bodies must come with after 5 s; 0: any"},
-    {.name = "min_send_rate",
-	.type = WEIR_KNOB_RATE,
-	.offset = ROW(min_send_rate),
-	.def = "1k",
-	.min = 0,
-	.max = 1e9,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "bytes per second that clients must take answers with after 5 s; 0: any"},
-    {.name = "keep_alive_requests",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(keep_alive_requests),
-	.def = "0",
-	.min = 0,
-	.max = 1e9,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "requests on one connection before it is closed; 0: any number"},
-    {.name = "pipeline",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(pipeline),
-	.def = "64",
-	.min = 1,
-	.max = 1024,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "requests of one connection in the graph at once; more are read later"},
-    {.name = "linger",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(linger_ns),
-	.def = "1s",
-	.min = 0,
-	.max = 6e10,
-	.help = "at a drain, how long idle connections may still send a last request"},
-    {.name = "retry_after",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(retry_after_ns),
-	.def = "1s",
-	.min = 0,
-	.max = 8.64e13,
-	.help =
-	    "least Retry-After of a 503, rounded up to seconds; more where the server knows that "
-	    "it takes longer"},
-    {.name = "server_name",
-	.type = WEIR_KNOB_STRING,
-	.offset = ROW(server_name),
-	.def = "weir",
-	.help = "value of the Server field; empty: none"},
-    {.name = "user",
-	.type = WEIR_KNOB_STRING,
-	.offset = ROW(user),
-	.def = "",
-	.help =
-	    "what tells users apart, so that overload refuses some wholly rather than all now and "
-	    "then: address, connection, header.NAME; empty: every request by itself"},
-    {.name = "deadline",
-	.type = WEIR_KNOB_ENUM,
-	.offset = ROW(deadline),
-	.def = "header",
-	.choices = "none|header|slo",
-	.flags = WEIR_KNOB_LIVE,
-	.help = "when a request is no longer begun: never, when the client says so (x-deadline-ms, "
-		"grpc-timeout), or then and at the slo of its class at the latest"},
-    {.name = NULL},
-};
-
 static const struct weir_metric metrics[] = {
 #define METRIC_ROW(id, name, kind, unit, help) {name, WEIR_METRIC_##kind, unit, help},
     SERVER_METRICS(METRIC_ROW)
@@ -479,7 +315,7 @@ const struct weir_stage_ops weir_stage_http_server = {
     .name = "http.server",
     .summary = "Accepts HTTP/1.1 connections and makes one event per request",
     .outlets = outlets,
-    .knobs = knobs,
+    .knobs = server_knobs,
     .conf_size = sizeof(struct http_conf),
     .metrics = metrics,
     .state_size = sizeof(struct http_server),

@@ -17,6 +17,7 @@
 
 #include "http/conn.h"
 #include "http/parse.h"
+#include "http/transfer.h"
 #include "http/wire.h"
 
 /* ---- fields of the event type ---- */
@@ -160,8 +161,9 @@ static void default_answer(struct http_req *r, int status)
 		if (status == WEIR_ECLOSED) {
 			busy_answer(r, 0, false);
 		} else {
+			int torn = r->transfer ? transfer_torn_status(r->transfer) : 0;
 			weir_http_response_reset(&r->pub);
-			weir_http_respond_status(&r->pub, 500);
+			weir_http_respond_status(&r->pub, torn ? torn : 500);
 		}
 		name_trace(r);
 	}
@@ -181,7 +183,9 @@ static void finish(struct weir_event *ev, int status)
 	struct http_req *r = weir_event_cast(ev, &weir_http_request_type);
 
 	r->outcome = (int16_t)status;
-	default_answer(r, status);
+	/* What was begun in parts only ends. */
+	if (WEIR_LIKELY(!r->transfer) || !transfer_finished(r->transfer, status))
+		default_answer(r, status);
 	run_taps(&r->pub, status);
 	if (!r->loop)
 		return;
@@ -224,6 +228,7 @@ int request_fill(struct http_req *r, const struct http_head *head)
 	req->headers = headers;
 	req->n_headers = (uint8_t)head->n_headers;
 	req->method = head->method_id;
+	r->head = head->method_id == WEIR_HTTP_HEAD;
 	req->minor = head->minor;
 	req->method_text = head->method;
 	req->target = head->target;
@@ -232,6 +237,6 @@ int request_fill(struct http_req *r, const struct http_head *head)
 	req->host = head->host;
 	req->body = (struct weir_slice){NULL, 0};
 	r->keep_alive = head->keep_alive;
-	r->expect_continue = head->expect_continue;
+	r->expect_continue = r->expects = head->expect_continue;
 	return 0;
 }

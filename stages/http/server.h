@@ -27,10 +27,12 @@
 
 /** Addresses one server may listen on. */
 #define SERVER_LISTEN_MAX 16
+/** Longest body that is kept in memory as a whole. */
+#define SERVER_WHOLE_BODY_MAX (1LL << 30)
 /** I/O threads one server may have; a graph has 64 mailboxes in all. */
 #define SERVER_IO_MAX 32
 
-/** What `with:` says; the rows are in http_server.c. */
+/** What `with:` says; the rows are in http_knobs.c. */
 struct http_conf {
 	struct weir_strings listen;
 	int64_t threads; /* -1: auto */
@@ -39,6 +41,7 @@ struct http_conf {
 	double accept_rate;      /* per s and address, 0: any */
 	int64_t memory_bytes;
 	int64_t max_body_bytes, body_memory_bytes;
+	int64_t stream_bytes, stream_buffer_bytes;
 	int64_t header_timeout_ns, body_timeout_ns, write_timeout_ns, idle_timeout_ns, linger_ns;
 	int64_t retry_after_ns;
 	double min_body_rate, min_send_rate; /* bytes per s */
@@ -47,6 +50,9 @@ struct http_conf {
 	char *user;
 	int deadline; /* enum server_deadline */
 };
+
+/** Rows for it: http_knobs.c. */
+extern const struct weir_knob server_knobs[];
 
 /* Order of the choices of `deadline:`. */
 enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEADLINE_SLO };
@@ -105,7 +111,17 @@ enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEAD
 	    "requests whose x-deadline-ms, grpc-timeout, x-retry-attempt or traceparent could "    \
 	    "not be read")                                                                         \
 	X(UNDELIVERED, "http_undelivered_total", COUNTER, "responses",                             \
-	    "answers whose client had gone")
+	    "answers whose client had gone")                                                       \
+	X(PART_BODIES, "http_streamed_bodies_total", COUNTER, "requests",                          \
+	    "requests that entered the graph before their body was complete")                      \
+	X(PART_ANSWERS, "http_streamed_responses_total", COUNTER, "responses",                     \
+	    "responses that stages began to send in parts")                                        \
+	X(PART_TORN, "http_torn_bodies_total", COUNTER, "requests",                                \
+	    "streamed request bodies that ended before they were complete")                        \
+	X(PART_BYTES, "http_stream_buffer_bytes", GAUGE, "bytes",                                  \
+	    "memory that bodies under way in parts have now, of body_memory")                      \
+	X(PART_PEAK, "http_stream_buffer_peak_bytes", GAUGE, "bytes",                              \
+	    "the most memory that bodies under way in parts had at one time")
 
 enum server_metric {
 #define SERVER_METRIC_ENUM(id, name, kind, unit, help) SERVER_##id,
@@ -179,6 +195,7 @@ struct http_io {
 	struct conn *ready, **ready_tail;     /* those with something to write or to reap */
 	int64_t n_conns;                      /* open, or closed with requests still in the graph */
 	int64_t in_graph;                     /* requests emitted and not home again */
+	int64_t in_parts;                     /* of those, that have a transfer we know of */
 	uint64_t next_id;                     /* of requests and connections */
 	int memory_step;                      /* enum memory_step, as last seen */
 	int64_t gauged_bytes;                 /* of pool.held_bytes, in the metric */
@@ -214,6 +231,7 @@ struct http_server {
 	/* shared by I/O threads */
 	WEIR_ALIGNED atomic_int connections;
 	_Atomic int64_t body_budget;
+	_Atomic int64_t part_bytes, part_peak; /* rings of transfers; any thread of the graph */
 	_Atomic int64_t memory_used; /* bytes that I/O threads have told (memory.h) */
 	_Atomic int memory_step;     /* enum memory_step */
 	/* the drain: set by main, answered by I/O threads */
@@ -235,6 +253,9 @@ static inline void io_touch(struct http_io *io)
 		return;
 	io->conf = *(const struct http_conf *)weir_conf(io->stage);
 	io->conf_ns = now_ns;
+	io->pool.part_over = (uint64_t)io->conf.stream_bytes;
+	if (io->conf.max_body_bytes > SERVER_WHOLE_BODY_MAX && io->conf.stream_bytes == 0)
+		io->conf.max_body_bytes = SERVER_WHOLE_BODY_MAX;
 }
 
 /** Follow main through the phases of a drain, and report when nobody is left. Once per turn, in front of and behind the

@@ -141,6 +141,16 @@ WEIR_API bool weir_outlet_linked(const struct weir_stage *st, int outlet);
  */
 WEIR_API void weir_hold(struct weir_stage *st, struct weir_event **ev);
 
+/**
+ * Put `*ev`, which a handler runs or the stage holds, back into the queue of its own stage and store NULL: `handle` is
+ * called with it again. It was let in already, so the door is not asked, the limit of the queue does not hold for it and
+ * no deadline or delay drops it before the handler; the books count it once, as one event that was offered. What is
+ * under way when the graph is closed by force ends as WEIR_ECLOSED in place of another call, and so may any event end in
+ * which a handler thread dies: state that belongs to an event is to be freed by what sees its end (weir_http_add_tap).
+ * Inline stages are called by the requeuing thread when its batch ends. Any thread of the graph; about 5 ns and the push.
+ */
+WEIR_API void weir_requeue(struct weir_stage *st, struct weir_event **ev);
+
 /** The state_size bytes of the stage, aligned to a cache line. */
 WEIR_API void *weir_state(const struct weir_stage *st);
 
