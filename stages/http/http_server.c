@@ -26,6 +26,8 @@
 #include "http/heir.h"
 #include "http/listen.h"
 #include "http/pause.h"
+#include "http/tls_conn.h"
+#include "http/tls_site.h"
 #include "http/wire.h"
 
 /* Descriptors for all that is not a client: listeners, files, logs, plug-ins. A guess. */
@@ -86,7 +88,10 @@ static void io_mail(struct weir_loop *loop, struct weir_event *list)
 	while (list) {
 		struct weir_event *ev = list;
 		list = ev->next;
-		conn_answered(weir_event_cast(ev, &weir_http_request_type));
+		if (WEIR_LIKELY(ev->type == &weir_http_request_type))
+			conn_answered(weir_event_cast(ev, &weir_http_request_type));
+		else
+			tls_came_home(ev);
 	}
 }
 
@@ -191,6 +196,9 @@ static int server_init(struct weir_stage *st, struct weir_err *err)
 
 	if (check_conf(conf, err) != 0)
 		return WEIR_EINVAL;
+	int rc = tls_site_new(st, &conf->tls, &srv->tls, err);
+	if (rc != 0)
+		return rc;
 	srv->stage = st;
 	srv->retry_after_s = (int)((conf->retry_after_ns + 999999999) / 1000000000);
 	atomic_init(&srv->body_budget, conf->body_memory_bytes);
@@ -242,9 +250,9 @@ static void log_listening(const struct http_server *srv, const struct http_conf 
 {
 	for (int i = 0; i < srv->n_addresses; i++) {
 		const char *text = conf->listen.items[i], *colon = strrchr(text, ':');
-		weir_log(WEIR_LOG_INFO, "%s: listening on %.*s:%u with %d I/O thread%s",
+		weir_log(WEIR_LOG_INFO, "%s: listening on %.*s:%u with %d I/O thread%s%s",
 		    weir_stage_name(srv->stage), (int)(colon - text), text, srv->port[i], srv->n_io,
-		    srv->n_io == 1 ? "" : "s");
+		    srv->n_io == 1 ? "" : "s", srv->tls ? ", TLS" : "");
 	}
 }
 
@@ -262,6 +270,8 @@ static int server_start(struct weir_stage *st, struct weir_err *err)
 		else
 			rc = err->code = WEIR_ENOMEM;
 	}
+	if (rc == 0 && srv->tls)
+		rc = tls_site_start(srv->tls, &conf->tls, heir_site(srv), err);
 	if (rc == 0)
 		rc = listen_bind(srv, conf, err);
 	if (rc == 0)
@@ -282,11 +292,20 @@ static void server_stop(struct weir_stage *st, int64_t until_ns)
 		drain_run(srv, conf->linger_ns, until_ns);
 }
 
+static void server_refresh(struct weir_stage *st, struct weir_stage *wanted)
+{
+	struct http_server *srv = weir_state(st), *from = weir_state(wanted);
+
+	if (srv->tls && from->tls)
+		tls_site_refresh(srv->tls, from->tls, weir_stage_name(st));
+}
+
 static void server_fini(struct weir_stage *st)
 {
 	struct http_server *srv = weir_state(st);
 
 	close_all(srv);
+	tls_site_free(srv->tls);
 	pthread_cond_destroy(&srv->reported);
 	pthread_mutex_destroy(&srv->lock);
 }
@@ -431,6 +450,11 @@ static const struct weir_knob knobs[] = {
 	.flags = WEIR_KNOB_LIVE,
 	.help = "when a request is no longer begun: never, when the client says so (x-deadline-ms, "
 		"grpc-timeout), or then and at the slo of its class at the latest"},
+    {.name = "tls",
+	.type = WEIR_KNOB_MAP,
+	.offset = ROW(tls),
+	.fields = tls_knobs,
+	.help = "speak HTTPS on all addresses of 'listen', and nothing else"},
     {.name = NULL},
 };
 
@@ -444,6 +468,8 @@ _Static_assert(SERVER_N_METRICS <= WEIR_METRICS_MAX, "a stage has a bounded numb
 
 static const struct weir_outlet outlets[] = {
     {"request", &weir_http_request_type, false, "every request that was received whole"},
+    [TLS_OUTLET] = {"handshake", &tls_handshake_type, true,
+	"handshakes of TLS, to a stage 'use: tls.handshake'; needed with 'tls'"},
     {NULL, NULL, false, NULL},
 };
 
@@ -463,6 +489,7 @@ const struct weir_stage_ops weir_stage_http_server = {
     .stop = server_stop,
     .fini = server_fini,
     .pause = pause_server,
+    .refresh = server_refresh,
 };
 
 uint16_t weir_http_port(const struct weir_stage *st, int i)

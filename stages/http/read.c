@@ -15,6 +15,7 @@
 
 #include "http/heir.h"
 #include "http/wire.h"
+#include "http/wire_io.h"
 
 bool conn_wants_read(const struct conn *c)
 {
@@ -64,24 +65,27 @@ void conn_read(struct conn *c)
 		linger_read(c);
 		return;
 	}
+	if (c->tls && tls_is_shaking(c->tls))
+		return;
 	n = stream_room(&c->stream, &io->pool, &room);
 	if (n == 0) {
 		refuse_stream(c);
 		return;
 	}
-	got = recv(c->watch.fd, room, n, 0);
+	got = wire_recv(c, room, n);
 	if (got > 0) {
 		io->count[SERVER_BYTES_IN] += got;
 		c->progress_ns = weir_loop_now_ns(io->loop);
 		c->moved_bytes += got;
-		/* A short read has emptied the socket, unless the end is behind it. */
-		c->unread = c->peer_done || (size_t)got == n;
+		c->unread = wire_left(c, n, (size_t)got);
 		stream_got(&c->stream, (size_t)got);
 		conn_parse(c);
 	} else if (got == 0) {
 		at_eof(c);
 	} else if (errno != EAGAIN && errno != EINTR) {
 		conn_close(c);
+	} else if (c->tls) {
+		c->unread = tls_left(c->tls);
 	}
 	conn_settle(c);
 }
@@ -158,7 +162,8 @@ static void send_continue(struct conn *c)
 
 	c->stream.filling->expect_continue = false;
 	/* Nothing is queued in front of it, so the socket buffer has room or the client is gone. */
-	if (send(c->watch.fd, text, sizeof(text) - 1, MSG_NOSIGNAL) != (ssize_t)(sizeof(text) - 1))
+	struct iovec iov = {(void *)(uintptr_t)text, sizeof(text) - 1};
+	if (wire_send(c, &iov, 1, false) != (ssize_t)iov.iov_len)
 		conn_close(c);
 }
 

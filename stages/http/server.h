@@ -22,6 +22,7 @@
 #include <weir/weir.h>
 
 #include "http/pool.h"
+#include "http/tls_conf.h"
 
 /** Addresses one server may listen on. */
 #define SERVER_LISTEN_MAX 16
@@ -41,6 +42,7 @@ struct http_conf {
 	char *server_name;
 	char *user;
 	int deadline; /* enum server_deadline */
+	struct tls_conf tls;
 };
 
 /* Order of the choices of `deadline:`. */
@@ -63,8 +65,8 @@ enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEAD
 	X(ANSWERS_5XX, "http_responses_5xx_total", COUNTER, "responses", "responses of class 5xx") \
 	X(BAD_REQUESTS, "http_bad_requests_total", COUNTER, "requests",                            \
 	    "requests refused by the parser before they entered the graph")                        \
-	X(BYTES_IN, "http_received_bytes_total", COUNTER, "bytes", "bytes read from clients")      \
-	X(BYTES_OUT, "http_sent_bytes_total", COUNTER, "bytes", "bytes written to clients")        \
+	X(BYTES_IN, "http_received_bytes_total", COUNTER, "bytes", "bytes read from clients, without what TLS adds")      \
+	X(BYTES_OUT, "http_sent_bytes_total", COUNTER, "bytes", "bytes written to clients, without what TLS adds")        \
 	X(TIMEOUTS_IDLE, "http_timeouts_idle_total", COUNTER, "connections",                       \
 	    "connections closed since they were idle")                                             \
 	X(TIMEOUTS_READ, "http_timeouts_read_total", COUNTER, "connections",                       \
@@ -75,7 +77,30 @@ enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEAD
 	    "requests whose x-deadline-ms, grpc-timeout, x-retry-attempt or traceparent could "    \
 	    "not be read")                                                                         \
 	X(UNDELIVERED, "http_undelivered_total", COUNTER, "responses",                             \
-	    "answers whose client had gone")
+	    "answers whose client had gone")                                                       \
+	X(TLS_CONNECTIONS, "http_tls_connections", GAUGE, "connections",                           \
+	    "open connections whose TLS handshake is done")                                        \
+	X(TLS_FULL, "http_tls_handshakes_full_total", COUNTER, "handshakes",                       \
+	    "TLS handshakes done with a key exchange and a signature")                             \
+	X(TLS_RESUMED, "http_tls_handshakes_resumed_total", COUNTER, "handshakes",                 \
+	    "TLS handshakes done by a ticket")                                                     \
+	/* in the order of enum tls_verdict */                                                     \
+	X(TLS_FAILED_CLOSED, "http_tls_failed_closed_total", COUNTER, "handshakes",                \
+	    "TLS handshakes whose client went away")                                               \
+	X(TLS_FAILED_VERSION, "http_tls_failed_version_total", COUNTER, "handshakes",              \
+	    "TLS handshakes with no version, cipher or protocol in common")                        \
+	X(TLS_FAILED_ALERT, "http_tls_failed_alert_total", COUNTER, "handshakes",                  \
+	    "TLS handshakes that the client ended, as when it does not trust the certificate")     \
+	X(TLS_FAILED_PROTOCOL, "http_tls_failed_protocol_total", COUNTER, "handshakes",            \
+	    "connections on which something else than a TLS handshake came, or a bad one")         \
+	X(TLS_FAILED_PLAIN, "http_tls_failed_plain_total", COUNTER, "connections",                 \
+	    "connections of clients that spoke HTTP where TLS is spoken")                          \
+	X(TLS_FAILED_TIMEOUT, "http_tls_failed_timeout_total", COUNTER, "handshakes",              \
+	    "TLS handshakes that were not done within header_timeout")                             \
+	X(TLS_FAILED_SHED, "http_tls_failed_shed_total", COUNTER, "handshakes",                    \
+	    "TLS handshakes that their stage refused")                                             \
+	X(TLS_FAILED_INTERNAL, "http_tls_failed_internal_total", COUNTER, "handshakes",            \
+	    "TLS handshakes that failed here, as for want of memory")
 
 enum server_metric {
 #define SERVER_METRIC_ENUM(id, name, kind, unit, help) SERVER_##id,
@@ -90,6 +115,7 @@ struct http_server;
 struct http_io;
 struct conn;
 struct parcel;
+struct tls_site;
 
 /** One listening socket of one I/O thread. */
 struct listener {
@@ -167,6 +193,7 @@ struct http_server {
 	int n_io, n_addresses;
 	int retry_after_s;
 	char server_field[96]; /* "Server: weir\r\n" or "" */
+	struct tls_site *tls;  /* NULL: clients speak plain HTTP */
 	uint16_t port[SERVER_LISTEN_MAX];
 	struct http_io *io[SERVER_IO_MAX];
 	/* shared by I/O threads */
