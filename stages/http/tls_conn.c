@@ -402,6 +402,7 @@ void tls_came_home(struct weir_event *ev)
 		conn_make_ready(c);
 		return;
 	}
+	tls_bio_ready(&t->bio, c->peer_done); /* an edge may have come that was noted alone */
 	if (t->status == WEIR_OK)
 		after_step(c);
 	else if (weir_outcome_of(t->status) == WEIR_OUTCOME_SHED || t->status == WEIR_ECLOSED)

@@ -198,13 +198,14 @@ int tls_pem_key(const char *path, EVP_PKEY **key, struct weir_err *err)
 	BIO *bio = BIO_new_mem_buf(b.p, (int)b.n);
 	*key = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, &asked) : NULL;
 	BIO_free(bio);
+	bool is_key = memmem(b.p, b.n, "PRIVATE KEY-----", 16) != NULL;
 	wipe(&b);
 	if (*key)
 		return 0;
 	if (asked)
 		return tls_fail(err, WEIR_EINVAL, "decrypt it: openssl pkey -in KEY -out PLAIN",
 		    "the key %s is encrypted, and there is nobody to ask for its passphrase", path);
-	if (ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE)
+	if (!is_key)
 		return tls_fail(err, WEIR_EINVAL,
 		    "a key in PEM begins so: -----BEGIN PRIVATE KEY-----",
 		    "%s holds no private key", path);
