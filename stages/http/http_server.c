@@ -194,11 +194,8 @@ static int server_init(struct weir_stage *st, struct weir_err *err)
 	struct http_server *srv = weir_state(st);
 	pthread_condattr_t attr;
 
-	if (check_conf(conf, err) != 0)
+	if (check_conf(conf, err) != 0 || tls_site_new(st, &conf->tls, &srv->tls, err) != 0)
 		return WEIR_EINVAL;
-	int rc = tls_site_new(st, &conf->tls, &srv->tls, err);
-	if (rc != 0)
-		return rc;
 	srv->stage = st;
 	srv->retry_after_s = (int)((conf->retry_after_ns + 999999999) / 1000000000);
 	atomic_init(&srv->body_budget, conf->body_memory_bytes);

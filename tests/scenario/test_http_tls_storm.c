@@ -119,7 +119,7 @@ static void test_gone_meanwhile(void)
 	steer(&s, WEIR_STEER_RUN);
 	AWAIT_METRIC(&s, "http_tls_failed_closed_total", ==, N);
 	AWAIT_METRIC(&s, "http_connections", ==, 0);
-	FIXTURE_AWAIT(descriptors() == before);
+	FIXTURE_AWAIT(descriptors() <= before); /* threads of the server may have had some then */
 	server_stop(&s);
 }
 
@@ -140,8 +140,8 @@ static void test_late_meanwhile(void)
 	steer(&s, WEIR_STEER_RUN);
 	for (int i = 0; i < N; i++)
 		tls_client_close(&k[i]);
-	FIXTURE_AWAIT(descriptors() == before);
-	CU_ASSERT_EQUAL(shed_at_stage(&s), N); /* too late to be done */
+	FIXTURE_AWAIT(descriptors() <= before); /* threads of the server may have had some then */
+	CU_ASSERT_EQUAL(shed_at_stage(&s), N);  /* too late to be done */
 	server_stop(&s);
 }
 
