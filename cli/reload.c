@@ -15,6 +15,7 @@
 #include "config.h"
 #include "reload_report.h"
 #include "run_config.h"
+#include "run_log.h"
 
 /* As long as its requests take: an order of magnitude more than any, in ns. */
 #define RETIRE_GRACE_NS (365LL * 24 * 3600 * 1000000000)
@@ -203,11 +204,21 @@ static int prepare(struct reloader *r, struct order *o)
 	return rc;
 }
 
+static bool changes_log(const struct config_diff *diff)
+{
+	for (int i = 0; i < diff->n; i++)
+		if (strncmp(diff->item[i].path, "log.", 4) == 0)
+			return true;
+	return false;
+}
+
 /* What runs now is what `o` has loaded, served by `graph`. */
 static void take_over(struct reloader *r, struct order *o, struct weir_graph *graph)
 {
 	char *values = config_diff_carry(r->now.values, o->values);
 
+	if (changes_log(&o->diff))
+		run_log_change(&weir_graph_spec(o->graph ? o->graph : graph)->log);
 	admin_switch(r->now.admin, graph, o->config, r->graphs);
 	free(r->now.config);
 	r->now.config = o->config;

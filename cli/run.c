@@ -9,7 +9,7 @@
  * comes. Exit code 0 says that every accepted event was completed or answered; 1 that something had
  * to be given up when the grace time ended or a second signal came. A service manager is told when
  * the server is ready and when it stops, feeds on its ticks, and may pass sockets (notify.h, weir/io.h).
- * SIGHUP and the admin endpoint order reloads (reload.h), after which the graph is another one.
+ * SIGUSR1 has all logs opened again. SIGHUP and the admin endpoint order reloads (reload.h), after which the graph is another one.
  */
 #include "verb.h"
 
@@ -22,7 +22,7 @@
 #include <weir/graph.h>
 #include <weir/http.h>
 #include <weir/io.h>
-#include <weir/log.h>
+#include <weir/log_file.h>
 #include <weir/spec.h>
 
 #include "admin.h"
@@ -34,6 +34,7 @@
 #include "otlp.h"
 #include "reload.h"
 #include "run_config.h"
+#include "run_log.h"
 #include "signals.h"
 
 /** Sockets are what a server runs out of first: take all that the hard limit allows. */
@@ -139,6 +140,16 @@ static void run_counts(void *arg, struct admin_reload_counts *counts)
 	reload_counts(arg, counts);
 }
 
+/** Wait for a signal that is about the server, and obey those that are about its logs. */
+static int run_told(void)
+{
+	int sig;
+
+	while ((sig = signals_wait()) == SIGUSR1)
+		weir_log_reopen();
+	return sig;
+}
+
 /** Serve until a signal says to end, reloading when told; what then runs is in *r. */
 static struct reloader *run_until_told(struct running *r, const char *path)
 {
@@ -150,13 +161,13 @@ static struct reloader *run_until_told(struct running *r, const char *path)
 	    r->notify, r->graph); /* first: from reload_start on the graph is the reloader's */
 	if (reload_start(r, path, &reloader) != 0) {
 		weir_log(WEIR_LOG_ERROR, "reload: out of memory or threads: this server can not");
-		while (signals_wait() == SIGHUP)
+		while (run_told() == SIGHUP)
 			weir_log(WEIR_LOG_ERROR, "SIGHUP: this server can not reload");
 		return NULL;
 	}
 	reloading.arg = reloader;
 	admin_allow_reload(r->admin, &reloading);
-	while (signals_wait() == SIGHUP)
+	while (run_told() == SIGHUP)
 		reload_ask(reloader, false, "signal");
 	reload_stop(reloader, r);
 	return reloader;
@@ -264,14 +275,15 @@ int verb_run(const struct verb *verb, const struct verb_args *args)
 	weir_passed_take();
 	notify_init(&notify);
 	char *path = run_path(args->operand[0]);
-	if (!path || verb_build_values(args, &r.graph, &r.values, &errs) != 0) {
-		verb_print_errors(&errs, "Nothing was started.");
+	if (!path || verb_build_values(args, &r.graph, &r.values, &errs) != 0)
 		r.graph = NULL;
-	} else {
+	if (r.graph && run_log_begin(&weir_graph_spec(r.graph)->log, &errs) == 0)
 		rc = run_graph(&r, path);
-	}
+	else
+		verb_print_errors(&errs, "Nothing was started.");
 	notify_end(&notify);
 	weir_graph_free(r.graph);
+	run_log_end();
 	free(r.config);
 	free(r.values);
 	free(path);

@@ -16,6 +16,7 @@ static void signals_fill(sigset_t *set)
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGUSR1);
 }
 
 void signals_block(void)

@@ -4,7 +4,7 @@
  *
  *   blocked --signals_wait--> one arrived --signals_hurry_on_next--> drain --signals_calm--> exit
  *
- * While the server runs, SIGTERM, SIGINT and SIGHUP are blocked and fetched one by one. While it
+ * While the server runs, SIGTERM, SIGINT, SIGHUP and SIGUSR1 are blocked and fetched one by one. While it
  * drains, main is busy in weir_graph_drain, so the next SIGTERM or SIGINT is delivered to a handler
  * that makes the drain hurry. Main thread only.
  */
@@ -16,7 +16,7 @@
 /** Block what signals_wait fetches, ignore SIGPIPE. Before any thread is made: they inherit it. */
 void signals_block(void);
 
-/** Wait for SIGTERM, SIGINT or SIGHUP and return which. */
+/** Wait for one of them and return which. */
 int signals_wait(void);
 
 /** From now on SIGTERM and SIGINT call weir_graph_hurry(graph). */

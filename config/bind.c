@@ -41,8 +41,8 @@ static int section_alerts(
 static const struct section sections[] = {{"weir", section_done}, {"name", section_name},
     {"include", section_done}, {"plugin", section_plugin}, {"admin", section_admin},
     {"drain", section_drain}, {"overload", section_overload}, {"trace", section_trace},
-    {"defaults", section_defaults}, {"classes", section_classes}, {"groups", section_groups},
-    {"stages", section_stages}, {"alerts", section_alerts}};
+    {"log", section_log}, {"defaults", section_defaults}, {"classes", section_classes},
+    {"groups", section_groups}, {"stages", section_stages}, {"alerts", section_alerts}};
 
 #define N_SECTIONS (sizeof(sections) / sizeof(sections[0]))
 

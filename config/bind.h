@@ -38,6 +38,7 @@ int section_name(struct bind *bind, const struct weir_node *name, const struct w
 int section_admin(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_drain(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_overload(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
+int section_log(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_trace(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_plugin(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_defaults(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
@@ -54,6 +55,7 @@ extern const struct weir_knob config_token_knobs[];
 extern const struct weir_knob config_user_knobs[];
 extern const struct weir_knob config_drain_knobs[];
 extern const struct weir_knob config_overload_knobs[];
+extern const struct weir_knob config_log_knobs[];
 extern const struct weir_knob config_trace_knobs[];
 extern const struct weir_knob config_class_knobs[];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `weir describe TYPE`: all there is to know to write a stage of a type, out of its ops table. TYPE
- * "stage", "group" and "class" describe what the framework takes of each of them, "overload" and "trace" that
+ * "stage", "group" and "class" describe what the framework takes of each of them, "overload", "trace" and "log" that
  * section.
  */
 #include "config.h"
@@ -170,6 +170,7 @@ static const struct {
     {"class", "what every class takes, beside 'match:'", config_class_knobs},
     {"overload", "what 'overload:' takes, at the top level", config_overload_knobs},
     {"trace", "what 'trace:' takes, at the top level", config_trace_knobs},
+    {"log", "what 'log:' takes, at the top level", config_log_knobs},
 };
 
 int config_describe(const char *type, FILE *out)

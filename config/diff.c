@@ -157,7 +157,8 @@ static enum config_effect effect_of(const struct comparing *c, const struct conf
 
 	if (waits_for_restart(d->path))
 		return CONFIG_RESTART;
-	if (strncmp(d->path, "drain.", 6) == 0 || strncmp(d->path, "overload.", 9) == 0)
+	if (strncmp(d->path, "drain.", 6) == 0 || strncmp(d->path, "overload.", 9) == 0 ||
+	    strncmp(d->path, "log.", 4) == 0)
 		return CONFIG_LIVE;
 	if (d->stage_n == 0 || !d->from || !d->to)
 		return CONFIG_REBUILD;

@@ -219,6 +219,7 @@ static void explain_server(struct explain *x)
 	struct scope drain = {.path = "drain", .node = section(x, "drain")};
 	struct scope overload = {.path = "overload", .node = section(x, "overload")};
 	struct scope trace = {.path = "trace", .node = section(x, "trace")};
+	struct scope log = {.path = "log", .node = section(x, "log")};
 
 	show_text(x, &top, "name", x->spec->name);
 	show_rows(x, &admin, "", config_admin_knobs, &x->spec->admin);
@@ -229,6 +230,7 @@ static void explain_server(struct explain *x)
 	show_rows(x, &drain, "", config_drain_knobs, x->spec);
 	show_rows(x, &overload, "", config_overload_knobs, x->spec);
 	show_rows(x, &trace, "", config_trace_knobs, &x->spec->trace);
+	show_rows(x, &log, "", config_log_knobs, &x->spec->log);
 }
 
 static void explain_class(struct explain *x, const struct weir_class_spec *class)

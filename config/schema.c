@@ -331,6 +331,7 @@ static json_t *top_properties(void)
 	put(&p, "drain", table_schema(config_drain_knobs));
 	put(&p, "overload", table_schema(config_overload_knobs));
 	put(&p, "trace", table_schema(config_trace_knobs));
+	put(&p, "log", table_schema(config_log_knobs));
 	put(&p, "defaults", defaults_schema());
 	put(&p, "classes",
 	    named(class_schema(),

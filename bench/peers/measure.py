@@ -13,6 +13,7 @@ import pathlib
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -99,8 +100,9 @@ def family(pid):
 class Server:
     """One running server; a context manager. `argv` stays in the foreground and listens on `port`."""
 
-    def __init__(self, name, argv, port, folder, env=None, core=None):
+    def __init__(self, name, argv, port, folder, env=None, core=None, tls=False, path="/"):
         self.name, self.port, self.log = name, port, folder / f"{name}.log"
+        self.tls, self.path = tls, path
         core = cores()[0] if core is None else core
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
@@ -132,10 +134,17 @@ class Server:
             time.sleep(0.01)
         raise Trouble(f"{self.name} did not start:\n{self.log.read_text(errors='replace')[-2000:]}")
 
-    def get(self, path="/"):
+    def connection(self):
+        if not self.tls:
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # a certificate made for this run
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=2, context=context)
+
+    def get(self, path=None):
         """Status of one GET."""
-        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)) as c:
-            c.request("GET", path)
+        with contextlib.closing(self.connection()) as c:
+            c.request("GET", path or self.path)
             answer = c.getresponse()
             answer.read()
             return answer.status

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The log: logfmt lines, each one write(2); see log.h.
+ * The server's log; see log.h.
  *
  * The thread's name is asked for with every line and not kept: a thread is named by the one that
  * made it, so an early line could keep the old name for ever, and the question costs a tenth of the
  * write. errno is the caller's.
  */
-#include <weir/log.h>
+#include <weir/log_file.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,6 +24,12 @@
 
 static atomic_int log_level = WEIR_LOG_INFO;
 static atomic_int log_fd = STDERR_FILENO;
+static atomic_int log_format = WEIR_LOG_LOGFMT;
+
+/* Where lines go if there is one. The lock is held while a line is copied, and never while one is written. */
+static pthread_mutex_t file_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weir_log_file *log_file WEIR_GUARDED_BY(file_lock);
+static int64_t lines_lost WEIR_GUARDED_BY(file_lock); /* since the last one that had room */
 
 static const char *level_word(enum weir_log_level level)
 {
@@ -31,26 +38,73 @@ static const char *level_word(enum weir_log_level level)
 	return word[level];
 }
 
-static size_t put_time(char *line, size_t size)
+static void put_time(char *text, size_t size)
 {
 	struct timespec ts;
 	struct tm tm;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
 	gmtime_r(&ts.tv_sec, &tm);
-	size_t n = strftime(line, size, "ts=%Y-%m-%dT%H:%M:%S", &tm);
-	return n + (size_t)snprintf(line + n, size - n, ".%03ldZ", ts.tv_nsec / 1000000);
+	size_t n = strftime(text, size, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(text + n, size - n, ".%03ldZ", ts.tv_nsec / 1000000);
 }
 
-/* logfmt wants quotes where a value holds a blank, '=' or a quote. */
-static size_t put_thread(char *line, size_t size)
-{
-	char name[16] = "", escaped[80];
+/* What a line says. */
+struct said {
+	char ts[40], thread[16];
+	const char *level, *text;
+};
 
-	pthread_getname_np(pthread_self(), name, sizeof(name));
-	text_escape(escaped, sizeof(escaped), name, "\"\\");
-	const char *quote = name[0] == '\0' || strpbrk(escaped, " =\"\\") ? "\"" : "";
-	return (size_t)snprintf(line, size, " thread=%s%s%s", quote, escaped, quote);
+/* logfmt wants quotes where a value holds a blank, '=' or a quote. */
+static size_t put_logfmt(char *line, size_t size, const struct said *s)
+{
+	char thread[80];
+
+	text_escape(thread, sizeof(thread), s->thread, "\"\\");
+	const char *quote = *thread == '\0' || strpbrk(thread, " =\"\\") ? "\"" : "";
+	size_t n = (size_t)snprintf(line, size, "ts=%s level=%s thread=%s%s%s msg=\"", s->ts,
+	    s->level, quote, thread, quote);
+	n += text_escape(line + n, size - n - 2, s->text, "\"\\");
+	line[n++] = '"';
+	return n;
+}
+
+/* Inside of a string of JSON. Read back, it has control bytes and '\' as logfmt has them, so nothing is lost. */
+static size_t put_string(char *out, size_t size, const char *in)
+{
+	char escaped[LINE_BYTES];
+
+	text_escape(escaped, sizeof(escaped), in, "\\");
+	return text_escape(out, size, escaped, "\"\\");
+}
+
+static size_t put_json(char *line, size_t size, const struct said *s)
+{
+	size_t n = (size_t)snprintf(
+	    line, size, "{\"ts\":\"%s\",\"level\":\"%s\",\"thread\":\"", s->ts, s->level);
+
+	n += put_string(line + n, 120, s->thread);
+	n += (size_t)snprintf(line + n, size - n, "\",\"msg\":\"");
+	n += put_string(line + n, size - n - 3, s->text);
+	line[n++] = '"';
+	line[n++] = '}';
+	return n;
+}
+
+/* The line that `text` makes, with its newline. */
+static size_t put_line(char *line, size_t size, enum weir_log_level level, const char *text)
+{
+	struct said said = {.level = level_word(level), .text = text};
+	size_t n;
+
+	put_time(said.ts, sizeof(said.ts));
+	pthread_getname_np(pthread_self(), said.thread, sizeof(said.thread));
+	if (atomic_load_explicit(&log_format, memory_order_relaxed) == WEIR_LOG_JSON)
+		n = put_json(line, size - 1, &said);
+	else
+		n = put_logfmt(line, size - 1, &said);
+	line[n++] = '\n';
+	return n;
 }
 
 static void write_line(int fd, const char *line, size_t n)
@@ -60,6 +114,33 @@ static void write_line(int fd, const char *line, size_t n)
 	do
 		rc = write(fd, line, n);
 	while (rc == -1 && errno == EINTR);
+}
+
+/* How many lines were lost before one that has room again. */
+static void tell_lost(void) WEIR_REQUIRES(&file_lock)
+{
+	char line[LINE_BYTES], text[80];
+
+	if (lines_lost == 0)
+		return;
+	snprintf(text, sizeof(text), "%" PRId64 " lines were lost: the log was not taken in time",
+	    lines_lost);
+	size_t n = put_line(line, sizeof(line), WEIR_LOG_WARN, text);
+	if (weir_log_file_add(log_file, WEIR_LOG_WARN, line, n))
+		lines_lost = 0;
+}
+
+/* False when there is no log file. */
+static bool add_line(enum weir_log_level level, const char *line, size_t n)
+{
+	pthread_mutex_lock(&file_lock);
+	bool there = log_file != NULL;
+	if (there) {
+		tell_lost();
+		lines_lost += lines_lost > 0 || !weir_log_file_add(log_file, level, line, n);
+	}
+	pthread_mutex_unlock(&file_lock);
+	return there;
 }
 
 void weir_log(enum weir_log_level level, const char *fmt, ...)
@@ -73,15 +154,22 @@ void weir_log(enum weir_log_level level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	size_t n = put_time(line, sizeof(line));
-	n += (size_t)snprintf(line + n, sizeof(line) - n, " level=%s", level_word(level));
-	n += put_thread(line + n, sizeof(line) - n);
-	n += (size_t)snprintf(line + n, sizeof(line) - n, " msg=\"");
-	n += text_escape(line + n, sizeof(line) - n - 2, text, "\"\\");
-	line[n++] = '"';
-	line[n++] = '\n';
-	write_line(fd, line, n);
+	size_t n = put_line(line, sizeof(line), level, text);
+	if (!add_line(level, line, n))
+		write_line(fd, line, n);
 	errno = saved;
+}
+
+void weir_log_set_format(enum weir_log_format format)
+{
+	atomic_store_explicit(&log_format, (int)format, memory_order_relaxed);
+}
+
+void weir_log_set_file(struct weir_log_file *file)
+{
+	pthread_mutex_lock(&file_lock);
+	log_file = file;
+	pthread_mutex_unlock(&file_lock);
 }
 
 void weir_log_set_level(enum weir_log_level level)

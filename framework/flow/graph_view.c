@@ -3,7 +3,7 @@
  * Reading a running graph: sums over threads, gauges, and the law.
  *
  * Counters are read while they move, so the law offered = ended + in flight can be off by what
- * moved while it was read. The view says by how much at most: what was offered and ended between
+ * moved while it was read. If it is off, the view says by how much at most: what was offered and ended between
  * two readings, plus one batch for each thread that was moving one before or after, and for each that
  * was moved in between.
  */
@@ -178,11 +178,14 @@ static void view_law(struct weir_graph *g, struct weir_stage *st, const struct b
 		offered0 += (int64_t)v->class_view[c].offered;
 		ended0 += (int64_t)ended_of(&b->class_book[c]);
 	}
-	totals(g, st->id, &offered, &ended);
 	int64_t counted = queued + (int64_t)book_read(&b->running) + (int64_t)book_read(&b->held);
 	v->held = book_read(&b->held);
 	v->in_flight = offered0 > ended0 ? (uint64_t)(offered0 - ended0) : 0;
 	v->law_residual = offered0 - ended0 - counted;
+	offered = offered0;
+	ended = ended0;
+	if (v->law_residual != 0) /* only who is off needs to know by how much he may be */
+		totals(g, st->id, &offered, &ended);
 	struct motion before = *motion, after = motion_of(g);
 	v->law_slack = (offered - offered0) + (ended - ended0) +
 		       (int64_t)WEIR_BATCH_MAX *

@@ -3,6 +3,7 @@
  * Specs as data: made with defaults, grown, freed. The rows that say what the defaults are stand in
  * spec_knobs.c, setting knobs by path in spec_set.c. One thread at a time; no globals.
  */
+#include <weir/log.h>
 #include <weir/spec.h>
 
 #include <stdlib.h>
@@ -45,7 +46,9 @@ struct weir_spec *weir_spec_new(const char *name)
 	spec->trace = (struct weir_trace_spec){.sample = TRACE_SAMPLE_DEFAULT,
 	    .slow = WEIR_TRACE_SLOW_ALWAYS,
 	    .parent = WEIR_TRACE_PARENT_FOLLOW};
+	spec->log = (struct weir_log_spec){.format = WEIR_LOG_LOGFMT, .level = WEIR_LOG_INFO};
 	if (weir_spec_text(&spec->name, name) != 0 || weir_spec_text(&spec->trace.otlp, "") != 0 ||
+	    weir_spec_text(&spec->log.file, "stderr") != 0 ||
 	    weir_spec_text(&spec->admin.listen, "") != 0 ||
 	    weir_spec_text(&spec->admin.history.file, "") != 0 ||
 	    weir_spec_text(&spec->admin.tls.cert, "") != 0 ||
@@ -260,6 +263,7 @@ void weir_spec_free(struct weir_spec *spec)
 	free(spec->name);
 	free(spec->path);
 	free(spec->trace.otlp);
+	free(spec->log.file);
 	free_admin(&spec->admin);
 	if (spec->free_sources)
 		spec->free_sources(spec->sources); /* last: marks point into them */

@@ -1,55 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The line writer behind access_log: lines from many threads, to one file, by one thread.
- *
- * A line is appended to a buffer under a mutex; the writer thread takes the whole buffer, gives an
- * empty one back, and writes outside the lock. So a slow disk never holds up a request, there is
- * one system call per buffer, and memory is bounded: two buffers. When both are full lines are
- * dropped and counted by the caller.
- *
- * | call             | who                                         |
- * |------------------|---------------------------------------------|
- * | log_writer_add   | any thread; a mutex for the time of a copy  |
- * | the others       | main                                        |
- */
+/* The lines of access_log: pure, any thread. */
 #ifndef WEIR_HTTP_ACCESS_LOG_H
 #define WEIR_HTTP_ACCESS_LOG_H
 
-#include <pthread.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/annotate.h>
-#include <weir/event.h>
+#include <weir/http.h>
+#include <weir/stage.h>
 
-struct log_writer {
-	pthread_t thread;
-	bool running;
-	int fd;
-	int64_t flush_ns;
-	size_t size; /* of each buffer */
-	pthread_mutex_t lock;
-	pthread_cond_t work;
-	char *filling WEIR_GUARDED_BY(lock); /* size bytes */
-	size_t filled WEIR_GUARDED_BY(lock);
-	bool stop WEIR_GUARDED_BY(lock);
-	char *writing; /* the writer's, size bytes */
-	bool failed;   /* the writer's: a failure has been logged */
+/* Order of the choices of `format:`. */
+enum access_format { ACCESS_LOGFMT, ACCESS_JSON, ACCESS_COMMON, ACCESS_COMBINED };
+
+/** Bytes of a client's text that a line takes: what people read; longer ones are cut. A guess. */
+#define ACCESS_TEXT_MAX 512
+/** Room for a line: four such texts, escaped to five bytes a byte at most, and the rest. */
+#define ACCESS_LINE_BYTES (4 * (5 * ACCESS_TEXT_MAX + 8) + 768)
+
+/** What a line tells of a finished request. */
+struct access_line {
+	const struct weir_http_request *req;
+	const char *class_name;
+	struct weir_slice client; /* its address */
+	int outcome;              /* WEIR_OK or the error it was finished with */
+	int64_t wall_ns, took_ns; /* now, since 1970; since the request was whole */
+	double share;             /* of such requests that are written; 1: all, and not told */
 };
 
-/** Buffers of `size` bytes over `fd`, which stays the caller's. 0 or WEIR_ENOMEM. */
-int log_writer_init(struct log_writer *w, int fd, size_t size, int64_t flush_ns);
-/** Start the thread. 0 or WEIR_ESYS. */
-int log_writer_start(struct log_writer *w);
-/** Write what is there, end the thread if it runs, free the buffers. */
-void log_writer_fini(struct log_writer *w);
-/** Append a line. False when there is no room: the line is lost. */
-bool log_writer_add(struct log_writer *w, const char *line, size_t n);
+/** Put the line, with its newline, into out[ACCESS_LINE_BYTES]. Returns its length. */
+size_t access_line(enum access_format format, const struct access_line *l, char *out);
 
-/** Append `s` to out[size] at `n`, quoted, with '"', '\' and bytes that are not printable ASCII
- *  escaped; at most `most` bytes of it, "..." behind a longer one. Returns the new n. Needs room
- *  for 4 * most + 5. */
-size_t log_quote(char *out, size_t n, struct weir_slice s, size_t most);
+/** Append `s` to `out` at `n`, quoted, with '"', '\' and bytes that are not printable ASCII escaped; at most `most` bytes of
+ *  it, "..." behind a longer one. `json`: as a string of JSON that reads as what stands in the quotes otherwise, but for
+ *  '"' which needs no escape there. Returns the new n. Needs room for 5 * most + 5. */
+size_t access_quote(char *out, size_t n, struct weir_slice s, size_t most, bool json);
 
 #endif

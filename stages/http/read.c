@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "http/heir.h"
+#include "http/refusal_log.h"
 #include "http/wire.h"
 #include "http/wire_io.h"
 
@@ -212,6 +213,8 @@ void conn_refuse(struct conn *c, int status, const char *why)
 
 	c->no_more = true;
 	c->io->count[SERVER_BAD_REQUESTS] += status != 503;
+	refusal_log(
+	    &c->io->refusals, c->io->stage, weir_loop_now_ns(c->io->loop), c->peer, status, why);
 	if (!r) {
 		conn_close(c);
 		return;

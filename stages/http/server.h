@@ -22,6 +22,7 @@
 #include <weir/weir.h>
 
 #include "http/pool.h"
+#include "http/refusal_log.h"
 #include "http/tls_conf.h"
 
 /** Addresses one server may listen on. */
@@ -168,6 +169,7 @@ struct http_io {
 	int64_t n_conns;                      /* open, or closed with requests still in the graph */
 	int64_t in_graph;                     /* requests emitted and not home again */
 	uint64_t next_id;                     /* of requests and connections */
+	struct refusal_log refusals;
 	enum server_phase phase;
 	bool drained;             /* draining, and no connection is left */
 	struct http_server *heir; /* draining for a reload: connections go there */

@@ -144,7 +144,11 @@ static void start_logged(const char *format)
 	    "weir: 1\nadmin: { listen: \"\" }\nstages:\n" WEB
 	    "  app: { use: access_log, with: { file: %s, format: %s, flush: 10ms }, to: { out: end "
 	    "} }\n"
-	    "  end: { use: respond, with: { body: hello } }\n",
+	    "  end: { use: router, with: { routes: [ { path: /full, to: no }, { path: \"*\", to: "
+	    "yes } "
+	    "] }, to: { no: no, yes: yes } }\n"
+	    "  no: { use: respond, with: { status: 404, body: no } }\n"
+	    "  yes: { use: respond, with: { body: hello } }\n",
 	    log_path, format);
 	start(yaml);
 }
@@ -201,6 +205,34 @@ static void test_common_log(void)
 	answer_free(&a);
 }
 
+static int count_of(const char *text, const char *part)
+{
+	int n = 0;
+
+	for (const char *p = text; (p = strstr(p, part)); p++)
+		n++;
+	return n;
+}
+
+/* Of what goes well a share, of what does not all. */
+static void test_sample(void)
+{
+	struct answer a = {0};
+
+	start_logged("json, sample: 20%");
+	for (int i = 0; i < 500; i++)
+		ask(GET("/"), &a);
+	for (int i = 0; i < 10; i++)
+		ask("POST /full HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n", &a);
+	server_stop(&server);
+	const char *text = read_log();
+	int shares = count_of(text, "\"share\":0.2}");
+	CU_ASSERT(shares >= 98 && shares <= 102); /* numbers in a row are spread evenly */
+	CU_ASSERT_EQUAL(count_of(text, "\"target\":\"/full\""), 10);
+	CU_ASSERT_EQUAL(count_of(text, "\"status\":404"), 10);
+	answer_free(&a);
+}
+
 /* ---- refusals of the configuration ---- */
 
 static void expect_error(const char *app, const char *words)
@@ -245,4 +277,5 @@ static void test_refused(void)
 
 CUNIT_MAIN("http stages", {"respond", test_respond}, {"router", test_router},
     {"router with else", test_router_else}, {"access_log", test_log},
-    {"common log format", test_common_log}, {"refused configurations", test_refused})
+    {"access_log, a share", test_sample}, {"common log format", test_common_log},
+    {"refused configurations", test_refused})

@@ -169,6 +169,14 @@ struct weir_trace_spec {
 	struct weir_mark mark;
 };
 
+/** `log:`, the server's log; weir/log.h. */
+struct weir_log_spec {
+	char *file; /* as weir_log_file_open takes it */
+	int format; /* enum weir_log_format */
+	int level;  /* enum weir_log_level */
+	struct weir_mark mark;
+};
+
 struct weir_spec {
 	char *name;
 	char *path; /* the file it came from, or NULL */
@@ -177,6 +185,7 @@ struct weir_spec {
 	/** `overload: { mode }`, enum weir_admission_mode: what the modes of all stages are at most. */
 	int overload_mode;
 	struct weir_trace_spec trace;
+	struct weir_log_spec log;
 	struct weir_class_spec *classes;
 	int n_classes; /* 0: one class called "default"; else first match wins, highest first */
 	struct weir_group_spec *groups;

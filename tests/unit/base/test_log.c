@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The log: its shape, escaping, levels, one write a line from many threads. */
-#include <weir/log.h>
+#include <weir/log_file.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <regex.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,6 +82,53 @@ static void test_escapes(void)
 	CU_ASSERT_PTR_EQUAL(strchr(line, '\n'), line + strlen(line) - 1);
 }
 
+static void test_json(void)
+{
+	struct sink s;
+
+	pthread_setname_np(pthread_self(), "a\"\x01");
+	sink_open(&s);
+	weir_log_set_format(WEIR_LOG_JSON);
+	weir_log(WEIR_LOG_ERROR, "%s", "x\n\"\\ \x7f ö \xff");
+	weir_log_set_format(WEIR_LOG_LOGFMT);
+	const char *line = sink_close(&s);
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(line, "Z\",\"level\":\"error\",\"thread\":\"a\\\"\\\\x01\",\"msg\":"
+			 "\"x\\\\n\\\"\\\\\\\\ \\\\x7f ö \\\\xff\"}\n"));
+	CU_ASSERT_EQUAL(strncmp(line, "{\"ts\":\"20", 9), 0);
+	CU_ASSERT_PTR_EQUAL(strchr(line, '\n'), line + strlen(line) - 1);
+	pthread_setname_np(pthread_self(), "test");
+}
+
+/* With a log file: into it; what has no room is counted and told by the next line that has. */
+static void test_file(void)
+{
+	struct weir_log_file *f;
+	struct weir_err err = {0};
+	struct sink s;
+
+	sink_open(&s);
+	CU_ASSERT_EQUAL_FATAL(weir_log_file_open(s.path, 700, 0, &f, &err), 0);
+	weir_log_set_file(f);
+	for (int i = 0; i < 20; i++)
+		weir_log(WEIR_LOG_INFO, "line %d", i);
+	CU_ASSERT_EQUAL_FATAL(weir_log_file_start(f, "test"), 0);
+	while (lseek(s.fd, 0, SEEK_END) == 0)
+		sched_yield();
+	weir_log(WEIR_LOG_INFO, "after");
+	weir_log_set_file(NULL);
+	weir_log_file_close(f);
+	const char *text = sink_close(&s);
+	int in_file = 0;
+	for (const char *p = text; (p = strstr(p, "msg=\"line ")); p++)
+		in_file++;
+	char want[80];
+	snprintf(want, sizeof(want), "msg=\"%d lines were lost", 20 - in_file);
+	CU_ASSERT(in_file > 5 && in_file < 20);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, want));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "msg=\"after\""));
+}
+
 static void test_levels(void)
 {
 	struct sink s;
@@ -150,5 +198,6 @@ static void test_first(void)
 	CU_ASSERT_FALSE(weir_log_first(&flag));
 }
 
-CUNIT_MAIN("log", {"shape", test_shape}, {"escapes", test_escapes}, {"levels", test_levels},
-    {"long", test_long}, {"threads", test_threads}, {"first", test_first})
+CUNIT_MAIN("log", {"shape", test_shape}, {"escapes", test_escapes}, {"json", test_json},
+    {"file", test_file}, {"levels", test_levels}, {"long", test_long}, {"threads", test_threads},
+    {"first", test_first})

@@ -70,6 +70,9 @@ static void test_grows_by_figures(void)
 	int at = load_until(g, 8), n = weir_graph_decisions(g, d, 64), said = 0;
 
 	for (int i = 0; i < n; i++) {
+		/* A machine that stalls makes handlers look stuck, which the watchdog tells. */
+		if (strcmp(d[i].actor, "watchdog") == 0)
+			continue;
 		CU_ASSERT_STRING_EQUAL(d[i].actor, "weir");
 		said += sscanf(d[i].rule,
 			    "need %lf threads: %lf/s x (%lf ms CPU + %lf ms blocked) / 0.8", &need,

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* The server's log; see run_log.h. */
+#include "run_log.h"
+
+#include <string.h>
+
+#include <weir/log_file.h>
+
+/* Two of these: some 600 lines while nobody takes any. A guess. */
+#define LOG_BYTES (64 * 1024)
+
+static struct weir_log_file *run_log;
+
+static void shape(const struct weir_log_spec *log)
+{
+	weir_log_set_level((enum weir_log_level)log->level);
+	weir_log_set_format((enum weir_log_format)log->format);
+}
+
+int run_log_begin(const struct weir_log_spec *log, struct weir_errs *errs)
+{
+	struct weir_err err = {0};
+	int rc = weir_log_file_open(log->file, LOG_BYTES, 0, &run_log, &err);
+
+	if (rc == 0)
+		rc = weir_log_file_start(run_log, "log");
+	if (rc != 0) {
+		weir_log_file_close(run_log);
+		run_log = NULL;
+		return weir_errs_add(errs, &log->mark, rc, NULL, "the log: %s",
+		    err.text[0] ? err.text : weir_error_text(rc));
+	}
+	shape(log);
+	weir_log_set_file(run_log);
+	return 0;
+}
+
+void run_log_change(const struct weir_log_spec *log)
+{
+	shape(log);
+	if (weir_log_file_move(run_log, log->file) != 0)
+		weir_log(WEIR_LOG_ERROR, "log: out of memory; it goes on where it was");
+}
+
+void run_log_end(void)
+{
+	weir_log_set_file(NULL);
+	weir_log_file_close(run_log);
+	run_log = NULL;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lines of access_log in their four shapes; see access_log.h.
+ *
+ *   logfmt    ts=2026-01-02T03:04:05.678Z client=192.0.2.1 method="GET" target="/" status=200 bytes=6
+ *             us=113 class=default outcome=ok host="example.org" agent="curl/7.88.1"
+ *             and trace=<32 hex digits> when the request belongs to one, share=0.01 when it was drawn
+ *   json      {"ts":"2026-01-02T03:04:05.678Z","client":"192.0.2.1", ...}: the same names
+ *   common    192.0.2.1 - - [02/Jan/2026:03:04:05 +0000] "GET / HTTP/1.1" 200 6
+ *   combined  the same, "referer" "user agent"
+ */
+#include "http/access_log.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <weir/trace.h>
+
+#define NS_PER_S 1000000000LL
+
+static size_t put_escape(char *out, uint8_t b, bool json)
+{
+	static const char hex[] = "0123456789abcdef";
+	size_t n = 0;
+
+	out[n++] = '\\';
+	if (b == '"') {
+		out[n++] = '"';
+		return n;
+	}
+	if (json) /* of '\', and of the '\' in front of an 'x' */
+		out[n++] = '\\';
+	if (b == '\\') {
+		out[n++] = '\\';
+		if (json)
+			out[n++] = '\\';
+		return n;
+	}
+	out[n++] = 'x';
+	out[n++] = hex[b >> 4];
+	out[n++] = hex[b & 15];
+	return n;
+}
+
+size_t access_quote(char *out, size_t n, struct weir_slice s, size_t most, bool json)
+{
+	size_t used = s.n < most ? s.n : most;
+
+	out[n++] = '"';
+	for (size_t i = 0; i < used; i++) {
+		uint8_t b = (uint8_t)s.p[i];
+		if (b == '"' || b == '\\' || b < 0x20 || b >= 0x7f)
+			n += put_escape(out + n, b, json);
+		else
+			out[n++] = (char)b;
+	}
+	if (used < s.n) {
+		memcpy(out + n, "...", 3);
+		n += 3;
+	}
+	out[n++] = '"';
+	return n;
+}
+
+/* ---- name and value ---- */
+
+struct pairs {
+	char *out;
+	size_t n;
+	bool json;
+};
+
+static void put_name(struct pairs *p, const char *name)
+{
+	const char *before = p->n == 0 ? (p->json ? "{" : "") : p->json ? "," : " ";
+
+	p->n += (size_t)sprintf(p->out + p->n, p->json ? "%s\"%s\":" : "%s%s=", before, name);
+}
+
+static void pair_text(struct pairs *p, const char *name, struct weir_slice s, size_t most)
+{
+	put_name(p, name);
+	p->n = access_quote(p->out, p->n, s, most, p->json);
+}
+
+/* Of our own words, which need no quotes in logfmt and at most 200 bytes. */
+static void pair_word(struct pairs *p, const char *name, struct weir_slice s)
+{
+	put_name(p, name);
+	p->n += (size_t)sprintf(p->out + p->n, p->json ? "\"%.*s\"" : "%.*s", (int)s.n, s.p);
+}
+
+static void pair_number(struct pairs *p, const char *name, int64_t v)
+{
+	put_name(p, name);
+	p->n += (size_t)sprintf(p->out + p->n, "%lld", (long long)v);
+}
+
+static struct weir_slice word(const char *text)
+{
+	return (struct weir_slice){text, strlen(text)};
+}
+
+static int64_t body_bytes(const struct weir_http_request *req)
+{
+	if (req->method == WEIR_HTTP_HEAD || req->res.no_length)
+		return 0;
+	return req->res.fd >= 0 ? req->res.length : (int64_t)req->res.body.n;
+}
+
+static void pair_trace(struct pairs *p, const struct weir_http_request *req)
+{
+	char text[WEIR_TRACE_ID_BYTES];
+	struct weir_trace trace;
+
+	if (!weir_event_traced(&req->ev, &trace))
+		return;
+	weir_trace_id_print(&trace, text);
+	pair_word(p, "trace", word(text));
+}
+
+static size_t pairs_line(const struct access_line *l, char *out, bool json)
+{
+	const struct weir_http_request *req = l->req;
+	struct pairs p = {.out = out, .json = json};
+	time_t second = l->wall_ns / NS_PER_S;
+	char ts[80];
+	struct tm tm;
+
+	gmtime_r(&second, &tm);
+	snprintf(ts, sizeof(ts), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900,
+	    tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+	    (int)(l->wall_ns % NS_PER_S / 1000000));
+	pair_word(&p, "ts", word(ts));
+	pair_word(&p, "client", l->client);
+	pair_text(&p, "method", req->method_text, 32);
+	pair_text(&p, "target", req->target, ACCESS_TEXT_MAX);
+	pair_number(&p, "status", req->res.status);
+	pair_number(&p, "bytes", body_bytes(req));
+	pair_number(&p, "us", l->took_ns / 1000);
+	pair_word(&p, "class", word(l->class_name));
+	pair_word(&p, "outcome", word(weir_error_word(l->outcome)));
+	pair_text(&p, "host", req->host, 128);
+	pair_text(&p, "agent", weir_http_header(req, "user-agent"), 256);
+	pair_trace(&p, req);
+	if (l->share < 1) {
+		put_name(&p, "share");
+		p.n += (size_t)sprintf(out + p.n, "%.6g", l->share);
+	}
+	if (json)
+		out[p.n++] = '}';
+	out[p.n++] = '\n';
+	return p.n;
+}
+
+/* ---- common and combined ---- */
+
+/* The request line as it was sent, quoted as one text. */
+static size_t quote_request_line(char *out, size_t n, const struct weir_http_request *req)
+{
+	n = access_quote(out, n, req->method_text, 32, false) - 1;
+	size_t target = n;
+	n = access_quote(out, n, req->target, ACCESS_TEXT_MAX, false) - 1;
+	out[target] = ' '; /* in place of its opening quote */
+	memcpy(out + n, req->minor == 0 ? " HTTP/1.0\"" : " HTTP/1.1\"", 10);
+	return n + 10;
+}
+
+static size_t quote_field(char *out, size_t n, struct weir_slice s)
+{
+	out[n++] = ' ';
+	return access_quote(out, n, s.p ? s : word("-"), 256, false);
+}
+
+static size_t common_line(const struct access_line *l, char *out, bool combined)
+{
+	static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+	const struct weir_http_request *req = l->req;
+	time_t second = l->wall_ns / NS_PER_S;
+	struct tm tm;
+	size_t n;
+
+	gmtime_r(&second, &tm);
+	n = (size_t)sprintf(out, "%.*s - - [%02d/%.3s/%04d:%02d:%02d:%02d +0000] ",
+	    (int)l->client.n, l->client.p, tm.tm_mday, months + 3 * tm.tm_mon, tm.tm_year + 1900,
+	    tm.tm_hour, tm.tm_min, tm.tm_sec);
+	n = quote_request_line(out, n, req);
+	n += (size_t)sprintf(out + n, " %d %lld", req->res.status, (long long)body_bytes(req));
+	if (combined) {
+		n = quote_field(out, n, weir_http_header(req, "referer"));
+		n = quote_field(out, n, weir_http_header(req, "user-agent"));
+	}
+	out[n++] = '\n';
+	return n;
+}
+
+size_t access_line(enum access_format format, const struct access_line *l, char *out)
+{
+	if (format == ACCESS_COMMON || format == ACCESS_COMBINED)
+		return common_line(l, out, format == ACCESS_COMBINED);
+	return pairs_line(l, out, format == ACCESS_JSON);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Log files: every line that was taken is in the file once and whole, in order per thread; memory is bounded while nobody
+ * takes lines, and what has no room is refused; files are opened again by name; the journal gets entries.
+ */
+#include <weir/log_file.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cunit_main.h"
+
+enum { THREADS = 4, LINES = 5000 };
+
+static char folder[] = "/tmp/weir-log-XXXXXX";
+static char path[64], other[64];
+
+static void begin(void)
+{
+	strcpy(folder + sizeof(folder) - 7, "XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/log", folder);
+	snprintf(other, sizeof(other), "%s/log.1", folder);
+}
+
+static void end(void)
+{
+	unlink(path);
+	unlink(other);
+	CU_ASSERT_EQUAL(rmdir(folder), 0);
+}
+
+static struct weir_log_file *opened(const char *target, size_t bytes, int64_t flush_ns)
+{
+	struct weir_log_file *f = NULL;
+	struct weir_err err = {0};
+
+	CU_ASSERT_EQUAL_FATAL(weir_log_file_open(target, bytes, flush_ns, &f, &err), 0);
+	return f;
+}
+
+static struct weir_log_file *started(const char *target, size_t bytes, int64_t flush_ns)
+{
+	struct weir_log_file *f = opened(target, bytes, flush_ns);
+
+	CU_ASSERT_EQUAL_FATAL(weir_log_file_start(f, "test"), 0);
+	return f;
+}
+
+static bool add(struct weir_log_file *f, const char *line)
+{
+	return weir_log_file_add(f, WEIR_LOG_INFO, line, strlen(line));
+}
+
+/* What the file `name` holds; "" when there is none. Static memory. */
+static const char *content(const char *name)
+{
+	static char text[4096];
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd == -1 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	if (fd != -1)
+		close(fd);
+	return text;
+}
+
+/* Wait for the writer; a test that waits for ever is ended by its runner. */
+static void await(const char *name, const char *want)
+{
+	while (strcmp(content(name), want) != 0)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+struct adder {
+	pthread_t thread;
+	struct weir_log_file *f;
+	int id, taken;
+};
+
+static void *add_main(void *arg)
+{
+	struct adder *a = arg;
+	char line[64];
+
+	for (int i = 0; i < LINES; i++) {
+		snprintf(line, sizeof(line), "%d %d\n", a->id, a->taken);
+		a->taken += add(a->f, line);
+	}
+	return NULL;
+}
+
+static void test_threads(void)
+{
+	struct adder a[THREADS];
+	int next[THREADS] = {0}, id, number;
+
+	begin();
+	struct weir_log_file *f = started(path, 1 << 20, 1000000);
+	for (int i = 0; i < THREADS; i++) {
+		a[i] = (struct adder){.f = f, .id = i};
+		pthread_create(&a[i].thread, NULL, add_main, &a[i]);
+	}
+	for (int i = 0; i < 20; i++)
+		weir_log_reopen(); /* in the middle of it */
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(a[i].thread, NULL);
+	weir_log_file_close(f);
+	FILE *in = fopen(path, "r");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(in);
+	while (fscanf(in, "%d %d\n", &id, &number) == 2) {
+		CU_ASSERT_FATAL(id >= 0 && id < THREADS);
+		CU_ASSERT_EQUAL(number, next[id]);
+		next[id]++;
+	}
+	CU_ASSERT_NOT_EQUAL(feof(in), 0);
+	for (int i = 0; i < THREADS; i++)
+		CU_ASSERT(next[i] == LINES && a[i].taken == LINES);
+	fclose(in);
+	end();
+}
+
+/* A pipe that nobody reads: lines are refused, nobody is blocked, and it ends all the same. */
+static void test_stuck(void)
+{
+	struct weir_err err = {0};
+	struct weir_log_file *f;
+	char line[1024];
+	int taken = 0;
+
+	memset(line, 'x', sizeof(line) - 2);
+	strcpy(line + sizeof(line) - 2, "\n");
+	begin();
+	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
+	CU_ASSERT_EQUAL(weir_log_file_open(path, 16384, 0, &f, &err), WEIR_ESYS); /* no reader */
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot be opened for writing"));
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	f = started(path, 16384, 0);
+	while (taken < 10000 && add(f, line))
+		taken++;
+	CU_ASSERT(taken >= 15);
+	CU_ASSERT(taken < 10000);
+	weir_log_set_fd(-1); /* which would say that lines are lost */
+	weir_log_file_close(f);
+	weir_log_set_fd(STDERR_FILENO);
+	close(fd);
+	end();
+}
+
+static void test_never_started(void)
+{
+	begin();
+	struct weir_log_file *f = opened(path, 64, 0);
+	CU_ASSERT_TRUE(add(f, "line\n"));
+	CU_ASSERT_FALSE(weir_log_file_add(f, WEIR_LOG_INFO, path, 58)); /* a byte too long */
+	weir_log_file_close(f);
+	CU_ASSERT_STRING_EQUAL(content(path), "line\n");
+	end();
+	weir_log_file_close(NULL);
+}
+
+static void test_reopen(void)
+{
+	begin();
+	struct weir_log_file *f = started(path, 4096, 0);
+	add(f, "one\n");
+	await(path, "one\n");
+	CU_ASSERT_EQUAL(rename(path, other), 0);
+	add(f, "two\n"); /* still there */
+	await(other, "one\ntwo\n");
+	weir_log_reopen();
+	while (access(path, F_OK) != 0)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	add(f, "three\n");
+	await(path, "three\n");
+	CU_ASSERT_STRING_EQUAL(content(other), "one\ntwo\n");
+	CU_ASSERT_EQUAL(weir_log_file_move(f, other), 0);
+	add(f, "four\n");
+	weir_log_file_close(f);
+	/* The line was there before the writer saw the order, or behind it. */
+	CU_ASSERT(strcmp(content(other), "one\ntwo\nfour\n") == 0 ||
+		  strcmp(content(path), "three\nfour\n") == 0);
+	end();
+}
+
+/* Where it can not be opened again it goes on where it was. */
+static void test_stays(void)
+{
+	char nowhere[160];
+
+	begin();
+	snprintf(nowhere, sizeof(nowhere), "%s/none/log", folder);
+	struct weir_log_file *f = started(path, 4096, 0);
+	weir_log_set_fd(-1);
+	CU_ASSERT_EQUAL(weir_log_file_move(f, nowhere), 0);
+	add(f, "one\n");
+	await(path, "one\n");
+	weir_log_reopen();
+	add(f, "two\n");
+	weir_log_file_close(f);
+	weir_log_set_fd(STDERR_FILENO);
+	CU_ASSERT_STRING_EQUAL(content(path), "one\ntwo\n");
+	end();
+}
+
+/* ---- the journal ---- */
+
+static int journal_bind(void)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	strncpy(a.sun_path, path, sizeof(a.sun_path) - 1);
+	CU_ASSERT_EQUAL_FATAL(bind(fd, (const struct sockaddr *)&a, sizeof(a)), 0);
+	return fd;
+}
+
+static void expect_entry(int fd, const char *want)
+{
+	char text[512];
+	ssize_t n = recv(fd, text, sizeof(text) - 1, 0);
+
+	CU_ASSERT_FATAL(n > 0);
+	text[n] = '\0';
+	CU_ASSERT_STRING_EQUAL(text, want);
+}
+
+static void test_journal(void)
+{
+	char target[160];
+
+	begin();
+	snprintf(target, sizeof(target), "journal:%s", path);
+	int fd = journal_bind();
+	struct weir_log_file *f = started(target, 4096, 0);
+	CU_ASSERT_TRUE(weir_log_file_add(f, WEIR_LOG_ERROR, "bad\n", 4));
+	CU_ASSERT_TRUE(weir_log_file_add(f, WEIR_LOG_DEBUG, "so so\n", 6));
+	expect_entry(fd, "SYSLOG_IDENTIFIER=weir\nPRIORITY=3\nMESSAGE=bad\n");
+	expect_entry(fd, "SYSLOG_IDENTIFIER=weir\nPRIORITY=7\nMESSAGE=so so\n");
+	close(fd);
+	unlink(path); /* the journal is started anew */
+	fd = journal_bind();
+	CU_ASSERT_TRUE(weir_log_file_add(f, WEIR_LOG_WARN, "again\n", 6));
+	expect_entry(fd, "SYSLOG_IDENTIFIER=weir\nPRIORITY=4\nMESSAGE=again\n");
+	weir_log_file_close(f);
+	close(fd);
+	end();
+}
+
+/* A journal that is not there keeps nobody from starting, or from ending. */
+static void test_no_journal(void)
+{
+	char target[300];
+	struct weir_log_file *f = NULL;
+	struct weir_err err = {0};
+
+	begin();
+	snprintf(target, sizeof(target), "journal:%s", path);
+	f = started(target, 4096, 0);
+	weir_log_set_fd(-1);
+	CU_ASSERT_TRUE(add(f, "nowhere\n"));
+	weir_log_file_close(f);
+	weir_log_set_fd(STDERR_FILENO);
+	memset(target + 8, 'a', 200);
+	target[208] = '\0';
+	CU_ASSERT_EQUAL(weir_log_file_open(target, 4096, 0, &f, &err), WEIR_ESYS);
+	CU_ASSERT_EQUAL(weir_log_file_open("journal:", 4096, 0, &f, &err), WEIR_ESYS);
+	CU_ASSERT_EQUAL(weir_log_file_open("/", 4096, 0, &f, &err), WEIR_ESYS);
+	CU_ASSERT_PTR_NULL(f);
+	end();
+}
+
+CUNIT_MAIN("log files", {"threads", test_threads}, {"stuck file", test_stuck},
+    {"never started", test_never_started}, {"opened again", test_reopen}, {"stays", test_stays},
+    {"journal", test_journal}, {"no journal", test_no_journal})
