@@ -11,7 +11,7 @@
 
 BUILD_PACKAGES=(gcc libc6-dev make cmake ninja-build pkgconf liburcu-dev libyaml-dev libmicrohttpd-dev
 	libjansson-dev libxxhash-dev systemtap-sdt-dev libcurl4-openssl-dev libssl-dev libgnutls28-dev)
-TEST_PACKAGES=(libcunit1-dev curl python3-jsonschema)
+TEST_PACKAGES=(libcunit1-dev curl openssl python3-jsonschema testssl.sh)
 CI_PACKAGES=(clang libclang-rt-14-dev clang-format clang-tidy cppcheck gcovr)
 DEPS_DIR=build/deps
 
