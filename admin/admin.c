@@ -24,6 +24,7 @@
 #include "gate.h"
 #include "peers.h"
 #include "pulse.h"
+#include "admin_change.h"
 #include "admin_tls.h"
 
 /* Of this thread alone (on Linux priorities are threads'). A guess. */
@@ -37,11 +38,14 @@ struct change {
 	struct weir_graph *graph; /* NULL: as it is */
 	const char *config;
 	int64_t number;
+	struct admin_change *with;               /* NULL: nothing of the endpoint itself */
 	const struct admin_reloading *reloading; /* NULL: as it is */
+	json_t *failed;                          /* to be told, taken over; NULL: nothing */
 };
 
 struct admin {
 	struct admin_source source;
+	char *listen; /* as it was asked for */
 	struct authority address;
 	int listen_fd, epoll_fd, wake_fd; /* -1 until opened */
 	struct process process;
@@ -106,14 +110,16 @@ static void obey(struct admin *a, const struct change *c)
 {
 	if (c->reloading)
 		a->source.reloading = c->reloading;
+	if (c->failed)
+		live_reload(a->pulse.live, c->failed);
 	if (!c->serves)
 		return;
 	if (c->graph)
 		a->source.arg = c->graph;
 	a->source.config = c->config;
-	gate_reload(a->gate);
-	if (a->tls)
-		admin_tls_reload(a->tls);
+	if (c->with)
+		admin_change_make(
+		    c->with, &(struct admin_parts){a->gate, a->tls, &a->address, &a->pulse.alerts});
 	live_config(a->pulse.live, (double)clock_ns(CLOCK_REALTIME) / 1e9, c->number);
 }
 
@@ -187,8 +193,13 @@ static int open_loop(struct admin *a)
 	if (a->epoll_fd < 0 || a->wake_fd < 0)
 		return WEIR_ESYS;
 	int rc = pulse_init(&a->pulse, &a->source, a->source.history_file);
+	struct weir_alerts_spec rules;
+	if (rc == 0 && a->source.rules)
+		rc = weir_alerts_copy(a->source.rules, &rules);
 	if (rc != 0)
 		return rc;
+	if (a->source.rules)
+		alerts_rule(&a->pulse.alerts, &rules);
 	a->source.history = a->pulse.history;
 	a->source.bottleneck = &a->pulse.bottleneck;
 	a->source.alerts = &a->pulse.alerts;
@@ -218,6 +229,7 @@ static void admin_free(struct admin *a)
 	pulse_fini(&a->pulse);
 	admin_tls_close(a->tls); /* behind those who are behind it */
 	gate_free(a->gate);
+	free(a->listen);
 	process_fini(&a->process);
 	if (a->epoll_fd >= 0)
 		close(a->epoll_fd);
@@ -240,13 +252,18 @@ static int fail(struct weir_err *err, int code)
 	return code;
 }
 
-static struct admin *admin_new(const struct admin_source *source)
+static struct admin *admin_new(const struct admin_source *source, const char *listen)
 {
 	struct admin *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return NULL;
 	a->source = *source;
+	a->listen = strdup(listen);
+	if (!a->listen) {
+		free(a);
+		return NULL;
+	}
 	a->listen_fd = a->epoll_fd = a->wake_fd = -1;
 	for (int i = 0; i < PEERS_SPARES; i++)
 		a->peers.spare[i] = -1;
@@ -326,7 +343,7 @@ static int open_gate(struct admin *a, const char *listen, struct weir_err *err)
 int admin_start_source(
     const struct admin_source *source, const char *listen, struct admin **out, struct weir_err *err)
 {
-	struct admin *a = admin_new(source);
+	struct admin *a = admin_new(source, listen);
 	int rc;
 
 	if (!a)
@@ -345,6 +362,7 @@ int admin_start_source(
 	}
 	a->source.admin = NULL; /* read, and of a graph that another may follow, like */
 	a->source.history_file = NULL;
+	a->source.rules = NULL;
 	*out = a;
 	return 0;
 failed:
@@ -360,6 +378,7 @@ int admin_start(struct weir_graph *graph, const char *config, const char *listen
 	source.config = config;
 	source.admin = &weir_graph_spec(graph)->admin;
 	source.history_file = weir_graph_spec(graph)->admin.history.file;
+	source.rules = &weir_graph_spec(graph)->alerts;
 	return admin_start_source(&source, listen, admin, err);
 }
 
@@ -389,10 +408,32 @@ static void change(struct admin *a, struct change *c)
 	pthread_mutex_unlock(&a->lock);
 }
 
-void admin_switch(struct admin *a, struct weir_graph *graph, const char *config, int64_t number)
+int admin_prepare(struct admin *a, const struct weir_spec *spec, struct admin_change **out,
+    struct weir_errs *errs)
+{
+	*out = NULL;
+	return a ? admin_change_new(spec, a->listen, &a->address, out, errs) : 0;
+}
+
+void admin_switch(struct admin *a, struct weir_graph *graph, const char *config, int64_t number,
+    struct admin_change *with)
 {
 	change(a,
-	    &(struct change){.serves = true, .graph = graph, .config = config, .number = number});
+	    &(struct change){
+		.serves = true, .graph = graph, .config = config, .number = number, .with = with});
+	admin_change_free(with);
+}
+
+void admin_tell_failed(struct admin *a, const char *by, const char *summary)
+{
+	json_t *failed =
+	    json_pack("{s:f, s:s, s:s, s:s}", "at", (double)clock_ns(CLOCK_REALTIME) / 1e9, "by",
+		by, "result", "failed", "summary", summary);
+
+	if (a && failed)
+		change(a, &(struct change){.failed = failed});
+	else
+		json_decref(failed);
 }
 
 void admin_allow_reload(struct admin *a, const struct admin_reloading *reloading)

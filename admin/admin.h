@@ -11,7 +11,7 @@
  * |--------------|----------------------------------------------------------------|
  * | admin_check  | any                                                            |
  * | admin_start  | main, after weir_graph_build; before or after weir_graph_start |
- * | admin_port, _switch, _allow_reload | any, between start and stop              |
+ * | admin_port, _prepare, _switch, _allow_reload | any, between start and stop    |
  * | admin_stop   | main, before weir_graph_free                                   |
  */
 #ifndef WEIR_ADMIN_ADMIN_H
@@ -50,14 +50,32 @@ int admin_start_source(const struct admin_source *source, const char *listen, st
 /** The TCP port that is bound, 0 for a socket file. */
 int admin_port(const struct admin *admin);
 
+/** What a new configuration changes of the endpoint itself. */
+struct admin_change;
+
+/**
+ * Make ready what `spec` says of the endpoint (who may ask, TLS, alerts), reading files of tokens and keys; nothing of it
+ * holds before admin_switch. Where it listens and whether it speaks TLS can not change: when `spec` says otherwise, all of
+ * `admin:` waits for the next start and only the files are read again. *change is NULL for an `admin` of NULL. 0, or a code
+ * with `errs` filled.
+ */
+int admin_prepare(struct admin *admin, const struct weir_spec *spec, struct admin_change **change,
+    struct weir_errs *errs);
+
+/** One that is not wanted after all. NULL is allowed. */
+void admin_change_free(struct admin_change *change);
+
 /**
  * Serve `graph` (NULL: the same), the `number`th of this server (that of the start: 0), and `config`
- * from now on, tell who watches, and read
- * the files of tokens and of TLS again. NULL for `admin` is allowed. When it returns, nothing of the graph and config before is looked at any more. Any thread but the
+ * from now on, be as `with` says, which is taken over (NULL: as before), tell who watches; who may no longer ask is told no
+ * more. NULL for `admin` is allowed. When it returns, nothing of the graph and config before is looked at any more. Any thread but the
  * endpoint's own, one at a time; blocks for what is being answered.
  */
-void admin_switch(
-    struct admin *admin, struct weir_graph *graph, const char *config, int64_t number);
+void admin_switch(struct admin *admin, struct weir_graph *graph, const char *config, int64_t number,
+    struct admin_change *with);
+
+/** Tell who watches that a reload ordered by `by` failed; `summary` is its sentence. NULL for `admin` is allowed. As admin_switch. */
+void admin_tell_failed(struct admin *admin, const char *by, const char *summary);
 
 /** How many reloads there were and what became of them. */
 struct admin_reload_counts {
@@ -70,8 +88,8 @@ struct admin_reload_counts {
 /** By what reloads are ordered and told. The functions may be called by the endpoint's thread at any time, and do not block. */
 struct admin_reloading {
 	void *arg;
-	/** Order one; its number, 0 when the server is stopping. */
-	uint64_t (*ask)(void *arg, bool preview);
+	/** Order one in the name of `by`; its number, 0 when the server is stopping. */
+	uint64_t (*ask)(void *arg, bool preview, const char *by);
 	/** The body of GET /api/v1/reload, malloc'ed; NULL without memory. */
 	char *(*status)(void *arg);
 	void (*counts)(void *arg, struct admin_reload_counts *counts);

@@ -21,9 +21,9 @@
 #include <gnutls/gnutls.h>
 #include <weir/log.h>
 
+#include "admin_tls_keys.h"
 #include "live.h"
 #include "peers.h"
-#include "secret.h"
 
 /* RFC 8996: nothing older. */
 #define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE"
@@ -39,15 +39,6 @@
 #define FLUSH_NS    10000000000LL
 #define LOOK_NS     1000000000LL
 #define TURN_EVENTS 64
-/* Certificates with their chain and keys are some KB. */
-#define PEM_BYTES_MAX 262144
-
-/* A certificate with its key, held by us while it is the newest, and by each connection. */
-struct keys {
-	gnutls_certificate_credentials_t credentials;
-	int refs;
-};
-
 struct connection;
 
 struct side {
@@ -72,7 +63,6 @@ struct connection {
 
 struct admin_tls {
 	int epoll_fd, n;
-	char *cert, *key;
 	struct keys *keys;
 	struct connection *first;
 	int64_t now_ns, looked_ns; /* of this run; of the last look for leavers */
@@ -80,88 +70,11 @@ struct admin_tls {
 
 /* ---- keys ---- */
 
-static int fail(struct weir_err *err, int code, const char *what, const char *path, const char *why)
+static int fail(struct weir_err *err, int code, const char *cert, const char *why)
 {
 	err->code = code;
-	snprintf(err->text, sizeof(err->text), "%s %s can not be used: %s", what, path, why);
+	snprintf(err->text, sizeof(err->text), "the certificate %s can not be used: %s", cert, why);
 	return code;
-}
-
-static void keys_unref(struct keys *k)
-{
-	if (!k || --k->refs > 0)
-		return;
-	gnutls_certificate_free_credentials(k->credentials);
-	free(k);
-}
-
-/* What is in `fd`, which is closed, into `pem`, to be wiped and freed. */
-static int slurp(int fd, gnutls_datum_t *pem)
-{
-	ssize_t n = 0;
-
-	*pem = (gnutls_datum_t){.data = malloc(PEM_BYTES_MAX)};
-	while (pem->data && (n = read(fd, pem->data + pem->size, PEM_BYTES_MAX - pem->size)) > 0)
-		pem->size += (unsigned)n;
-	int rc = !pem->data ? WEIR_ENOMEM : n < 0 ? WEIR_ESYS : 0;
-	close(fd);
-	return rc;
-}
-
-static void wipe(gnutls_datum_t *pem)
-{
-	if (pem->data)
-		explicit_bzero(pem->data, pem->size);
-	free(pem->data);
-	*pem = (gnutls_datum_t){0};
-}
-
-static int load(gnutls_certificate_credentials_t credentials, const char *cert, const char *key,
-    struct weir_err *err)
-{
-	gnutls_datum_t certs = {0}, secret = {0};
-	int rc, fd = open(cert, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-
-	if (fd < 0)
-		return fail(err, WEIR_ESYS, "the certificate", cert, strerror(errno));
-	rc = slurp(fd, &certs);
-	if (rc != 0) {
-		wipe(&certs);
-		return fail(err, rc, "the certificate", cert, weir_error_text(rc));
-	}
-	fd = secret_open(key, "the key of the certificate", err);
-	rc = fd < 0 ? err->code : slurp(fd, &secret);
-	if (rc == 0) {
-		int failed = gnutls_certificate_set_x509_key_mem(
-		    credentials, &certs, &secret, GNUTLS_X509_FMT_PEM);
-		if (failed < 0)
-			rc = fail(err, WEIR_EINVAL,
-			    failed == GNUTLS_E_CERTIFICATE_KEY_MISMATCH
-				? "the certificate, which is not that of its key,"
-				: "the certificate or its key,",
-			    cert, gnutls_strerror(failed));
-	}
-	wipe(&certs);
-	wipe(&secret);
-	return rc;
-}
-
-static int keys_new(const char *cert, const char *key, struct keys **out, struct weir_err *err)
-{
-	struct keys *k = calloc(1, sizeof(*k));
-	int rc;
-
-	if (!k || gnutls_certificate_allocate_credentials(&k->credentials) < 0) {
-		free(k);
-		return fail(err, WEIR_ENOMEM, "the certificate", cert, "out of memory");
-	}
-	k->refs = 1;
-	rc = load(k->credentials, cert, key, err);
-	if (rc == 0)
-		*out = k;
-	else
-		keys_unref(k);
-	return rc;
 }
 
 int admin_tls_check(const char *cert, const char *key, struct weir_err *err)
@@ -178,12 +91,17 @@ void admin_tls_reload(struct admin_tls *t)
 	struct weir_err err = {0};
 	struct keys *k;
 
-	if (keys_new(t->cert, t->key, &k, &err) != 0) {
+	if (keys_new(t->keys->cert, t->keys->key, &k, &err) != 0) {
 		weir_log(WEIR_LOG_ERROR, "admin: TLS goes on as before: %s", err.text);
 		return;
 	}
+	admin_tls_use(t, k);
+}
+
+void admin_tls_use(struct admin_tls *t, struct keys *keys)
+{
 	keys_unref(t->keys);
-	t->keys = k;
+	t->keys = keys;
 }
 
 /* ---- what is watched ---- */
@@ -468,14 +386,10 @@ int admin_tls_open(const char *cert, const char *key, struct admin_tls **out, st
 	int rc;
 
 	if (!t)
-		return fail(err, WEIR_ENOMEM, "the certificate", cert, "out of memory");
+		return fail(err, WEIR_ENOMEM, cert, "out of memory");
 	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	t->cert = strdup(cert);
-	t->key = strdup(key);
 	if (t->epoll_fd < 0)
-		rc = fail(err, WEIR_ESYS, "the certificate", cert, strerror(errno));
-	else if (!t->cert || !t->key)
-		rc = fail(err, WEIR_ENOMEM, "the certificate", cert, "out of memory");
+		rc = fail(err, WEIR_ESYS, cert, strerror(errno));
 	else
 		rc = keys_new(cert, key, &t->keys, err);
 	if (rc == 0)
@@ -494,7 +408,5 @@ void admin_tls_close(struct admin_tls *t)
 	keys_unref(t->keys);
 	if (t->epoll_fd >= 0)
 		close(t->epoll_fd);
-	free(t->cert);
-	free(t->key);
 	free(t);
 }

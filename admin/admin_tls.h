@@ -16,6 +16,7 @@
 #include <weir/error.h>
 
 struct admin_tls;
+struct keys;
 
 /** Could an endpoint use these PEM files? 0, or a code with the sentence in `err`. Any thread. */
 int admin_tls_check(const char *cert, const char *key, struct weir_err *err);
@@ -29,6 +30,9 @@ void admin_tls_close(struct admin_tls *tls);
 /** Read the files again: connections that come later get what is in them now. When they can not be
  *  used everything stays, with a line in the log. */
 void admin_tls_reload(struct admin_tls *tls);
+
+/** Connections that come later get `keys` (admin_tls_keys.h), a reference that is taken over. */
+void admin_tls_use(struct admin_tls *tls, struct keys *keys);
 
 /** Take `fd`, a connection that was just accepted, which is closed here in any case. Returns a
  *  descriptor for what is said behind TLS, non-blocking, to be closed by the caller; -1: refused. */

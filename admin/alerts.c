@@ -34,44 +34,74 @@ static struct alert *find(struct alerts *a, const char *name, const char *stage)
 	return NULL;
 }
 
-/* It holds now, and `text` says why. */
-static void holds(
-    const struct look *l, const char *name, const char *level, const char *stage, const char *text)
+/* What holds for `stage`. The sum of what is shed is of those stages alone whose rule is enabled. */
+static struct weir_alert_rule rule_of(
+    const struct alerts *a, enum weir_alert_kind kind, const char *stage)
 {
-	struct alerts *a = l->a;
-	struct alert *alert = find(a, name, stage);
-	bool new = !alert;
+	struct weir_alert_rule rule = *weir_alert_rule(&a->rules, kind, stage);
 
-	if (new && a->n_active == ALERTS_ACTIVE_MAX)
+	rule.enabled |= kind == WEIR_ALERT_TOP_CLASS_SHED;
+	return rule;
+}
+
+/* Has held for long enough: tell, once. */
+static void raise_due(const struct look *l, struct alert *alert, int64_t for_ns)
+{
+	if (alert->id != 0 || l->now_ns - alert->since_ns < for_ns)
 		return;
-	if (new) {
+	alert->id = ++l->a->n;
+	l->tell(l->arg, alert);
+}
+
+/* It holds now, has since `since_ns`, and `text` says why. */
+static void holds(const struct look *l, enum weir_alert_kind kind, const char *stage,
+    int64_t since_ns, const char *text)
+{
+	static const char *const level[WEIR_ALERTS] = {"bad", "bad", "warn", "warn"};
+	struct alerts *a = l->a;
+	const char *name = weir_alert_names[kind];
+	struct weir_alert_rule rule = rule_of(a, kind, stage);
+	struct alert *alert = find(a, name, stage);
+
+	if (!rule.enabled || (!alert && a->n_active == ALERTS_ACTIVE_MAX))
+		return;
+	if (!alert) {
 		alert = &a->active[a->n_active++];
-		*alert = (struct alert){
-		    .id = ++a->n, .name = name, .level = level, .since_ns = l->now_ns};
+		*alert = (struct alert){.kind = (int)kind,
+		    .name = name,
+		    .level = level[kind],
+		    .since_ns = since_ns < l->now_ns ? since_ns : l->now_ns};
 		snprintf(alert->stage, sizeof(alert->stage), "%s", stage);
 	}
 	alert->last_ns = l->now_ns;
 	snprintf(alert->text, sizeof(alert->text), "%s", text);
-	if (new)
-		l->tell(l->arg, alert);
+	raise_due(l, alert, rule.for_ns);
 }
 
-/* Clear alerts called `name` that did not hold for `linger_s`; a clock that was set back ends them. */
-static void expire(const struct look *l, const char *name, int linger_s)
+static void clear(const struct look *l, struct alert *alert)
 {
 	struct alerts *a = l->a;
 
-	for (int i = a->n_active - 1; i >= 0; i--) {
-		struct alert *alert = &a->active[i];
-		int64_t quiet_ns = l->now_ns - alert->last_ns;
-		if (strcmp(alert->name, name) != 0 || quiet_ns == 0 ||
-		    (quiet_ns > 0 && quiet_ns < linger_s * NS_PER_S))
-			continue;
-		alert->until_ns = l->now_ns;
+	alert->until_ns = l->now_ns;
+	if (alert->id != 0) {
 		l->tell(l->arg, alert);
 		a->past[a->n_past++ % ALERTS_PAST] = *alert;
-		a->n_active--;
-		memmove(alert, alert + 1, (size_t)(a->n_active - i) * sizeof(*alert));
+	}
+	a->n_active--;
+	memmove(alert, alert + 1, (size_t)(&a->active[a->n_active] - alert) * sizeof(*alert));
+}
+
+/* Clear alerts of a kind that did not hold for as long as they linger, those not raised yet at once; a clock that was set
+ * back ends them. */
+static void expire(const struct look *l, enum weir_alert_kind kind)
+{
+	for (int i = l->a->n_active - 1; i >= 0; i--) {
+		struct alert *alert = &l->a->active[i];
+		struct weir_alert_rule rule = rule_of(l->a, kind, alert->stage);
+		int64_t quiet_ns = l->now_ns - alert->last_ns;
+		bool lingers = alert->id != 0 && quiet_ns > 0 && quiet_ns < rule.linger_ns;
+		if (alert->kind == (int)kind && (!rule.enabled || (quiet_ns != 0 && !lingers)))
+			clear(l, alert);
 	}
 }
 
@@ -80,28 +110,31 @@ static void expire(const struct look *l, const char *name, int linger_s)
 static void look_at_shed(
     const struct look *l, const struct weir_graph_view *v, const struct sample *sample)
 {
-	static const char name[] = "top_class_shed";
+	const struct weir_alerts_spec *rules = &l->a->rules;
+	const enum weir_alert_kind kind = WEIR_ALERT_TOP_CLASS_SHED;
 	double all = 0, most = 0;
 	const char *where = "";
 	char text[320];
 
 	for (int i = 0; sample && v->n_classes > 0 && i < v->n_stages; i++) {
-		double shed = sample[i].known ? sample[i].class_v[0][SAMPLE_CLASS_SHED] : 0;
+		bool counts = weir_alert_rule(rules, kind, v->stages[i].name)->enabled;
+		double shed =
+		    sample[i].known && counts ? sample[i].class_v[0][SAMPLE_CLASS_SHED] : 0;
 		all += shed;
 		if (shed > most) {
 			most = shed;
 			where = v->stages[i].name;
 		}
 	}
-	if (all > 0) {
+	if (all > rules->rule[kind].above_per_s) {
 		snprintf(text, sizeof(text),
 		    "%.4g/s of %s '%.60s' are shed, most at %.60s: nothing is left to refuse "
 		    "before it",
 		    all, v->n_classes > 1 ? "the highest class" : "the only class",
 		    v->class_name[0], where);
-		holds(l, name, "bad", "", text);
+		holds(l, kind, "", l->now_ns, text);
 	}
-	expire(l, name, ALERTS_SHED_LINGER_S);
+	expire(l, kind);
 }
 
 /* What is kept of the stages follows the view. false: no memory. */
@@ -131,7 +164,7 @@ static bool follow(struct alerts *a, const struct weir_graph_view *v)
  * call under way only grows. */
 static void look_at_stuck(const struct look *l, const struct weir_graph_view *v)
 {
-	static const char name[] = "stage_stuck";
+	const enum weir_alert_kind kind = WEIR_ALERT_STAGE_STUCK;
 	char text[320];
 
 	if (!follow(l->a, v))
@@ -140,29 +173,28 @@ static void look_at_stuck(const struct look *l, const struct weir_graph_view *v)
 		const struct weir_stage_view *s = &v->stages[i];
 		struct alerts_stage *was = &l->a->stages[i];
 		bool grows = s->longest_running_ns > 0 && s->longest_running_ns >= was->longest_ns;
-		bool known = find(l->a, name, was->name);
+		bool known = find(l->a, weir_alert_names[kind], was->name);
 		if (s->stuck > was->stuck || (known && grows)) {
 			snprintf(text, sizeof(text),
 			    "a handler of %.60s is stuck: it has been running for %.3g s", s->name,
 			    (double)s->longest_running_ns / 1e9);
-			holds(l, name, "bad", was->name, text);
+			holds(l, kind, was->name, l->now_ns, text);
 		}
 		was->stuck = s->stuck;
 		was->longest_ns = s->longest_running_ns;
 	}
-	expire(l, name, 0);
+	expire(l, kind);
 }
 
 static void look_at_bottleneck(const struct look *l, const struct bottleneck *b)
 {
-	static const char name[] = "bottleneck_chronic";
 	char text[320];
 
-	if (b && bottleneck_chronic(b)) {
+	if (b && b->limits) {
 		bottleneck_sentence(b, text, sizeof(text));
-		holds(l, name, "warn", b->stage, text);
+		holds(l, WEIR_ALERT_BOTTLENECK_CHRONIC, b->stage, b->since_ns, text);
 	}
-	expire(l, name, 0);
+	expire(l, WEIR_ALERT_BOTTLENECK_CHRONIC);
 }
 
 void alerts_feed(struct alerts *a, const struct alerts_about *about,
@@ -170,18 +202,31 @@ void alerts_feed(struct alerts *a, const struct alerts_about *about,
 {
 	const struct look l = {.a = a, .now_ns = v->wall_ns, .tell = tell, .arg = arg};
 
+	struct weir_alerts_spec built_in = weir_alerts_default();
+
+	if (!a->ruled)
+		alerts_rule(a, &built_in);
 	look_at_shed(&l, v, sample);
 	look_at_stuck(&l, v);
 	look_at_bottleneck(&l, about->bottleneck);
 	if (about->history_fails)
-		holds(&l, "history_file", "warn", "",
+		holds(&l, WEIR_ALERT_HISTORY_FILE, "", l.now_ns,
 		    "the history can not be written to its file and is in memory alone; the log "
 		    "says why");
-	expire(&l, "history_file", 0);
+	expire(&l, WEIR_ALERT_HISTORY_FILE);
+}
+
+void alerts_rule(struct alerts *a, struct weir_alerts_spec *rules)
+{
+	weir_alerts_free(&a->rules);
+	a->rules = *rules;
+	a->ruled = true;
+	*rules = (struct weir_alerts_spec){.n_stages = 0};
 }
 
 void alerts_fini(struct alerts *a)
 {
+	weir_alerts_free(&a->rules);
 	free(a->stages);
 	*a = (struct alerts){0};
 }
@@ -196,14 +241,49 @@ json_t *alert_json(const struct alert *a)
 	    a->until_ns ? json_real((double)a->until_ns / 1e9) : json_null(), "text", a->text);
 }
 
+/* What may be said of a stage is what it has of its own. */
+static json_t *stages_json(const struct weir_alerts_spec *rules, int kind)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < rules->n_stages; i++) {
+		const struct weir_alert_stage_spec *s = &rules->stages[i];
+		if (s->kind == kind)
+			json_push(
+			    &list, json_pack("{s:s, s:b, s:f, s:f}", "stage", s->stage, "enabled",
+				       s->rule.enabled, "for", (double)s->rule.for_ns / 1e9,
+				       "linger", (double)s->rule.linger_ns / 1e9));
+	}
+	return list;
+}
+
+static json_t *rules_json(const struct weir_alerts_spec *rules)
+{
+	json_t *list = json_array();
+
+	for (int k = 0; k < WEIR_ALERTS; k++) {
+		const struct weir_alert_rule *r = &rules->rule[k];
+		json_t *above =
+		    k == WEIR_ALERT_TOP_CLASS_SHED ? json_real(r->above_per_s) : json_null();
+		json_push(&list,
+		    json_pack("{s:s, s:b, s:o, s:f, s:f, s:o}", "name", weir_alert_names[k],
+			"enabled", r->enabled, "above", above, "for", (double)r->for_ns / 1e9,
+			"linger", (double)r->linger_ns / 1e9, "stages", stages_json(rules, k)));
+	}
+	return list;
+}
+
 json_t *alerts_json(const struct alerts *a)
 {
+	const struct weir_alerts_spec none = weir_alerts_default();
 	json_t *active = json_array(), *past = json_array();
 	unsigned n = !a ? 0 : a->n_past < ALERTS_PAST ? a->n_past : ALERTS_PAST;
 
 	for (int i = a ? a->n_active - 1 : -1; i >= 0; i--)
-		json_push(&active, alert_json(&a->active[i]));
+		if (a->active[i].id != 0)
+			json_push(&active, alert_json(&a->active[i]));
 	for (unsigned i = 1; i <= n; i++)
 		json_push(&past, alert_json(&a->past[(a->n_past - i) % ALERTS_PAST]));
-	return json_pack("{s:o, s:o}", "active", active, "past", past);
+	return json_pack("{s:o, s:o, s:o}", "active", active, "past", past, "rules",
+	    rules_json(a && a->ruled ? &a->rules : &none));
 }

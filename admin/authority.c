@@ -188,6 +188,15 @@ static void name_of(const struct authority *a, char *buf, size_t size)
 	}
 }
 
+int authority_share(struct authority *a, bool shared)
+{
+	if (a->sa.any.sa_family == AF_UNIX && shared != a->shared &&
+	    chmod(a->sa.file.sun_path, shared ? 0666 : 0600) != 0)
+		return WEIR_ESYS;
+	a->shared = shared;
+	return 0;
+}
+
 int authority_listen(struct authority *a, int *out, struct weir_err *err)
 {
 	char name[160];

@@ -48,6 +48,9 @@ bool authority_host_fits(const char *host);
  *  with the sentence in `err`. */
 int authority_listen(struct authority *address, int *fd, struct weir_err *err);
 
+/** May others than its owner connect to the socket file from now on? Nothing for TCP. 0 or WEIR_ESYS. */
+int authority_share(struct authority *address, bool shared);
+
 /** Remove the socket file, if it is one. */
 void authority_unlink(const struct authority *address);
 

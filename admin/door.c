@@ -54,15 +54,17 @@ static struct MHD_Response *response_of(struct reply *r)
 		     : MHD_create_response_from_buffer(
 			   r->n, (void *)(uintptr_t)r->body, MHD_RESPMEM_PERSISTENT);
 
+	bool keeps = r->etag[0] == '"';
+
 	if (!out)
 		return NULL;
 	r->owned = NULL;
 	enum MHD_Result ok = MHD_add_response_header(out, "Content-Type", r->type);
 	for (const struct reply_field *f = reply_fields; ok == MHD_YES && f->name; f++)
-		if (!r->etag[0] || strcmp(f->name, "Cache-Control") != 0)
+		if (!keeps || strcmp(f->name, "Cache-Control") != 0)
 			ok = MHD_add_response_header(out, f->name, f->value);
 	/* It may be kept, by the one who asked, and must be asked for again each time. */
-	if (ok == MHD_YES && r->etag[0])
+	if (ok == MHD_YES && keeps)
 		ok = MHD_add_response_header(out, "Cache-Control", "private, no-cache");
 	if (ok == MHD_YES && r->etag[0])
 		ok = MHD_add_response_header(out, "ETag", r->etag);

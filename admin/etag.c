@@ -30,15 +30,38 @@ bool etag_matches(const char *p, const char *tag)
 	return false;
 }
 
+/* The tag of p[n] into tag[size]. */
+static void tag_of(const char *p, size_t n, char *tag, size_t size)
+{
+	snprintf(tag, size, "\"%016llx-%zx\"",
+	    (unsigned long long)weir_hash((struct weir_slice){p, n}), n);
+}
+
 void etag_apply(const char *field, struct reply *r)
 {
 	char tag[sizeof(r->etag)];
 
 	if (r->status != 200)
 		return;
-	snprintf(tag, sizeof(tag), "\"%016llx-%zx\"",
-	    (unsigned long long)weir_hash((struct weir_slice){r->body, r->n}), r->n);
+	tag_of(r->body, r->n, tag, sizeof(tag));
 	if (etag_matches(field, tag))
 		reply_static(r, 304, r->type, "", 0);
 	memcpy(r->etag, tag, sizeof(tag));
+}
+
+void etag_apply_weak(json_t *still, const char *field, struct reply *r)
+{
+	char *text = still ? json_dumps(still, JSON_COMPACT) : NULL;
+	char tag[sizeof(r->etag) - 2];
+
+	json_decref(still);
+	if (!text || r->status != 200) {
+		free(text);
+		return;
+	}
+	tag_of(text, strlen(text), tag, sizeof(tag));
+	free(text);
+	if (etag_matches(field, tag))
+		reply_static(r, 304, r->type, "", 0);
+	snprintf(r->etag, sizeof(r->etag), "W/%s", tag);
 }

@@ -17,4 +17,8 @@ bool etag_matches(const char *field, const char *tag);
  *  page of 200 KB. */
 void etag_apply(const char *field, struct reply *reply);
 
+/** The same by what stands still: a weak tag of `still`, which is used up (NULL: out of memory, no tag), for an answer that
+ *  carries the time. Such an answer may not be kept by a cache, which would show old times; who asks may name the tag. */
+void etag_apply_weak(json_t *still, const char *field, struct reply *reply);
+
 #endif

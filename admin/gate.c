@@ -1,196 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Who asks, and what he may do; see gate.h. */
-#include "gate.h"
+#include "gate_priv.h"
 
 #include <arpa/inet.h>
-#include <pwd.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include <weir/log.h>
 
 #include "assets.h"
-#include "failures.h"
 
 #define SECOND_NS 1000000000LL
 
 /* Lines about wrong tokens in a minute, from however many addresses. A guess: an operator sees that
  * somebody tries, and from where. */
 #define LINES_MAX 20
-
-struct client {
-	char name[WEIR_ADMIN_NAME_MAX + 1];
-	enum weir_admin_role role;
-	/* a token */
-	char *file;
-	struct secret_digest digest;
-	uint64_t edition;
-	/* a user */
-	uid_t uid;
-};
-
-struct gate {
-	bool tls;
-	char cookie[40]; /* its name: browsers keep one jar for all ports of a host */
-	int n_tokens, n_users;
-	struct client token[GATE_CLIENTS_MAX];
-	struct client user[GATE_CLIENTS_MAX + 2]; /* root and ourselves first */
-	struct weir_strings hosts;
-	struct sessions sessions;
-	struct failures failures;
-	int lines; /* about failures, since `lines_ns` */
-	int64_t lines_ns;
-	bool silent;   /* and it was said so */
-	char why[160]; /* of the newest refusal */
-};
-
-/* ---- making ---- */
-
-static struct client client_of(const struct weir_admin_client_spec *spec)
-{
-	struct client c = {.role = (enum weir_admin_role)spec->role};
-
-	snprintf(c.name, sizeof(c.name), "%s", spec->name);
-	return c;
-}
-
-static int take_token(
-    struct gate *g, const struct weir_admin_client_spec *spec, struct weir_errs *errs)
-{
-	struct client c = client_of(spec);
-	struct weir_err err = {0};
-	char what[64];
-
-	snprintf(what, sizeof(what), "token '%s'", spec->name);
-	if (secret_read(spec->file, what, &c.digest, &err) != 0)
-		return weir_errs_add(errs, &spec->mark, err.code, err.hint, "%s", err.text);
-	for (int i = 0; i < g->n_tokens; i++)
-		if (secret_equal(&g->token[i].digest, &c.digest))
-			return weir_errs_add(errs, &spec->mark, WEIR_EINVAL,
-			    "give each its own, so that one can be withdrawn",
-			    "the files of '%s' and '%s' hold the same token", g->token[i].name,
-			    c.name);
-	c.file = strdup(spec->file);
-	if (!c.file)
-		return weir_errs_add(errs, &spec->mark, WEIR_ENOMEM, NULL, "out of memory");
-	g->token[g->n_tokens++] = c;
-	return 0;
-}
-
-/* A number, or a name that this machine knows. */
-static bool find_user(const char *name, uid_t *uid)
-{
-	char buf[4096];
-	struct passwd entry, *found = NULL;
-	char *end;
-	unsigned long number = strtoul(name, &end, 10);
-
-	if (*end == '\0' && strlen(name) < 10) {
-		*uid = (uid_t)number;
-		return true;
-	}
-	if (getpwnam_r(name, &entry, buf, sizeof(buf), &found) != 0 || !found)
-		return false;
-	*uid = found->pw_uid;
-	return true;
-}
-
-static int take_user(
-    struct gate *g, const struct weir_admin_client_spec *spec, struct weir_errs *errs)
-{
-	struct client c = client_of(spec);
-
-	if (!find_user(spec->name, &c.uid))
-		return weir_errs_add(errs, &spec->mark, WEIR_EINVAL, NULL,
-		    "this machine has no user '%s'", spec->name);
-	g->user[g->n_users++] = c;
-	return 0;
-}
-
-/* The two who may do all: they could end the server as well. */
-static void add_masters(struct gate *g)
-{
-	char buf[4096];
-	struct passwd entry, *found = NULL;
-	struct client root = {.name = "root", .role = WEIR_ADMIN_OPERATOR};
-	struct client self = {.role = WEIR_ADMIN_OPERATOR, .uid = geteuid()};
-
-	snprintf(self.name, sizeof(self.name), "uid %u", (unsigned)self.uid);
-	if (getpwuid_r(self.uid, &entry, buf, sizeof(buf), &found) == 0 && found)
-		snprintf(self.name, sizeof(self.name), "%s", found->pw_name);
-	g->user[g->n_users++] = root;
-	g->user[g->n_users++] = self;
-}
-
-static int copy_hosts(struct gate *g, const struct weir_strings *hosts)
-{
-	g->hosts.items = calloc((size_t)hosts->n + 1, sizeof(*g->hosts.items));
-	for (int i = 0; g->hosts.items && i < hosts->n; i++) {
-		g->hosts.items[i] = strdup(hosts->items[i]);
-		if (!g->hosts.items[i])
-			return WEIR_ENOMEM;
-		g->hosts.n++;
-	}
-	return g->hosts.items ? 0 : WEIR_ENOMEM;
-}
-
-static int take_spec(struct gate *g, const struct weir_admin_spec *spec, struct weir_errs *errs)
-{
-	int rc = 0;
-
-	if (spec->n_tokens > GATE_CLIENTS_MAX || spec->n_users > GATE_CLIENTS_MAX)
-		return weir_errs_add(errs, &spec->mark, WEIR_EINVAL, NULL,
-		    "the admin endpoint has at most %d tokens and %d users", GATE_CLIENTS_MAX,
-		    GATE_CLIENTS_MAX);
-	for (int i = 0; i < spec->n_tokens; i++) {
-		int one = take_token(g, &spec->tokens[i], errs);
-		rc = rc != 0 ? rc : one;
-	}
-	for (int i = 0; i < spec->n_users; i++) {
-		int one = take_user(g, &spec->users[i], errs);
-		rc = rc != 0 ? rc : one;
-	}
-	return rc;
-}
-
-int gate_new(const struct weir_admin_spec *spec, const struct authority *address, struct gate **out,
-    struct weir_errs *errs)
-{
-	struct gate *g = calloc(1, sizeof(*g));
-	int rc;
-
-	if (!g)
-		return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
-	g->tls = spec && *spec->tls.cert;
-	snprintf(g->cookie, sizeof(g->cookie), "%sweir-%d", g->tls ? "__Host-" : "", address->port);
-	add_masters(g);
-	rc = spec ? take_spec(g, spec, errs) : 0;
-	if (rc == 0 && ((spec && copy_hosts(g, &spec->hosts) != 0) ||
-			   sessions_init(&g->sessions, g->n_tokens) != 0))
-		rc = weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
-	if (rc != 0) {
-		gate_free(g);
-		return rc;
-	}
-	*out = g;
-	return 0;
-}
-
-void gate_free(struct gate *g)
-{
-	if (!g)
-		return;
-	for (int i = 0; i < g->n_tokens; i++)
-		free(g->token[i].file);
-	for (int i = 0; i < g->hosts.n; i++)
-		free(g->hosts.items[i]);
-	free(g->hosts.items);
-	sessions_fini(&g->sessions);
-	free(g);
-}
 
 /* ---- judging ---- */
 
@@ -204,7 +29,7 @@ static bool refuse(struct gate *g, struct head_problem *problem, int status, con
 
 static void let(struct gate_pass *pass, const struct client *c)
 {
-	*pass = (struct gate_pass){.role = c->role, .token = -1};
+	*pass = (struct gate_pass){.role = c->role, .token = -1, .edition = c->edition};
 	snprintf(pass->name, sizeof(pass->name), "%s", c->name);
 }
 
@@ -313,7 +138,6 @@ static bool judge_token(struct gate *g, const struct gate_from *from, struct wei
 	}
 	let(pass, &g->token[i]);
 	pass->token = i;
-	pass->edition = g->token[i].edition;
 	return true;
 }
 
@@ -351,7 +175,6 @@ static bool judge_session(struct gate *g, struct weir_slice id, const char *p, s
 		    "token instead");
 	let(pass, &g->token[i]);
 	pass->token = i;
-	pass->edition = g->token[i].edition;
 	pass->session = serial;
 	return true;
 }
@@ -408,11 +231,32 @@ bool gate_judge(struct gate *g, const struct gate_from *from, const char *p, siz
 
 /* ---- later ---- */
 
+/* The number that the token of `pass` has now, -1: it is none any more. */
+static int token_now(const struct gate *g, const struct gate_pass *pass)
+{
+	for (int i = 0; i < g->n_tokens; i++)
+		if (g->token[i].edition == pass->edition)
+			return i;
+	return -1;
+}
+
+static bool user_still(const struct gate *g, const struct gate_pass *pass)
+{
+	for (int i = 0; i < g->n_users; i++)
+		if (g->user[i].edition == pass->edition)
+			return true;
+	return false;
+}
+
 bool gate_still(struct gate *g, const struct gate_pass *pass, int64_t now_ns)
 {
-	if (pass->token < 0)
+	if (pass->anyone)
 		return true;
-	if (g->token[pass->token].edition != pass->edition)
+	if (pass->edition == 0) /* everybody may ask */
+		return g->n_tokens == 0;
+	if (pass->token < 0)
+		return user_still(g, pass);
+	if (token_now(g, pass) < 0)
 		return false;
 	return pass->session == 0 || sessions_use(&g->sessions, pass->session, now_ns);
 }
@@ -439,7 +283,7 @@ static void read_again(struct gate *g, int k)
 		    c->name);
 	} else if (!secret_equal(&c->digest, &digest)) {
 		c->digest = digest;
-		c->edition++;
+		c->edition = ++g->editions;
 		sessions_end_all(&g->sessions, k);
 		weir_log(WEIR_LOG_INFO, "admin: the token '%s' is a new one", c->name);
 	}
@@ -471,7 +315,8 @@ bool gate_asks(const struct gate *g)
 int gate_begin(struct gate *g, struct gate_pass *pass, char *cookie, size_t size, int64_t now_ns)
 {
 	char id[SESSION_ID_LETTERS + 1];
-	uint64_t serial = sessions_begin(&g->sessions, pass->token, id, now_ns);
+	int token = token_now(g, pass);
+	uint64_t serial = token < 0 ? 0 : sessions_begin(&g->sessions, token, id, now_ns);
 
 	if (serial == 0)
 		return WEIR_ESYS;

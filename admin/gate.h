@@ -13,7 +13,7 @@
  * out, and a mistake in a script shall not throw an operator out of his page. Requests without
  * credentials, and cookies that have run out, cost nothing.
  *
- * The gate copies what it needs of the spec. The admin thread, after gate_new.
+ * The gate copies what it needs of the spec. The admin thread; gate_new, gate_free of one that is not in use: any.
  */
 #ifndef WEIR_ADMIN_GATE_H
 #define WEIR_ADMIN_GATE_H
@@ -40,8 +40,8 @@ struct gate_pass {
 	enum weir_admin_role role;
 	char name[WEIR_ADMIN_NAME_MAX + 1];
 	bool anyone;      /* nobody was asked for: the path is open to all */
-	int token;        /* its number, -1 without */
-	uint64_t edition; /* of what is in the token's file */
+	int token;        /* its number when it was judged, -1 without */
+	uint64_t edition; /* which token or user, as it was then; 0: neither */
 	uint64_t session; /* its serial, 0 without */
 };
 
@@ -71,6 +71,12 @@ bool gate_judge(struct gate *gate, const struct gate_from *from, const char *p, 
 
 /** Is a pass of earlier still good: its token in use, its session not over? It counts as used. */
 bool gate_still(struct gate *gate, const struct gate_pass *pass, int64_t now_ns);
+
+/**
+ * Be as `next`, which gate_new made for the same address and which is freed: tokens and users that are in both, with the same
+ * name, role and token, keep their sessions and passes, all others are good no longer. What failed before still counts.
+ */
+void gate_become(struct gate *gate, struct gate *next);
 
 /** Read the files of the tokens again. A token that changed ends its sessions; one that can not be
  *  read stays as it was, with a line in the log. */

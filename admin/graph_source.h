@@ -46,6 +46,7 @@ struct admin_source {
 	const char *config;                  /* body of /api/v1/config, JSON; NULL: there is none */
 	const struct weir_admin_spec *admin; /* who may ask; NULL: whoever can reach it */
 	const struct admin_reloading *reloading; /* NULL: the server can not reload */
+	const struct weir_alerts_spec *rules;    /* read by admin_start; NULL: what is built in */
 	const char *history_file;                /* where to keep it; NULL or "": in memory alone */
 };
 

@@ -133,12 +133,35 @@ static void listen_to(struct live *l, struct watcher *w)
 
 /* ---- coming ---- */
 
-bool live_refuses(const struct live *l, const char *p, size_t n, struct head_problem *problem)
+/* Has who asks taken his share, or viewers theirs? Where nobody is asked who he is, there are no shares. */
+static bool is_greedy(const struct live *l, const struct gate_pass *pass)
+{
+	bool viewer = pass && pass->role == WEIR_ADMIN_VIEWER;
+	int own = 0, viewers = 0;
+
+	if (!pass || pass->edition == 0)
+		return false;
+	for (int i = 0; i < l->limit; i++) {
+		const struct watcher *w = &l->watcher[i];
+		own += w->fd >= 0 && w->pass.edition == pass->edition;
+		viewers += w->fd >= 0 && w->pass.role == WEIR_ADMIN_VIEWER;
+	}
+	return own >= l->limit / 2 || (viewer && viewers >= l->limit * 3 / 4);
+}
+
+bool live_refuses(const struct live *l, const char *p, size_t n, const struct gate_pass *pass,
+    struct head_problem *problem)
 {
 	struct live_ask ask;
 
 	if (!live_ask_read(p, n, &ask, problem))
 		return true;
+	if (is_greedy(l, pass)) {
+		*problem = (struct head_problem){.status = 503,
+		    .why = "your token watches the events as often as one may: half of the places, "
+			   "and viewers three quarters together"};
+		return true;
+	}
 	if (l->n_watchers < l->limit)
 		return false;
 	*problem = (struct head_problem){.status = 503,
@@ -342,6 +365,11 @@ void live_act(struct live *l, json_t *act)
 void live_alert(struct live *l, json_t *alert)
 {
 	tell(l, FRAMES_EVENT, "alert", alert);
+}
+
+void live_reload(struct live *l, json_t *failed)
+{
+	tell(l, FRAMES_EVENT, "reload", failed);
 }
 
 void live_config(struct live *l, double at, int64_t graph)

@@ -44,8 +44,10 @@ int live_open(int64_t start_ms, struct live **live);
 /** Close all connections and free. NULL is allowed. */
 void live_close(struct live *live);
 
-/** Must it be refused? Then `problem` says why. */
-bool live_refuses(const struct live *live, const char *p, size_t n, struct head_problem *problem);
+/** Must it be refused? Then `problem` says why. `pass` as for live_add. One token or user has half of the places at most,
+ *  viewers three quarters together, so that an operator can always look. */
+bool live_refuses(const struct live *live, const char *p, size_t n, const struct gate_pass *pass,
+    struct head_problem *problem);
 
 /** Passes of watchers are from `gate`, which must outlive it: who may no longer ask is told no more. */
 void live_guard(struct live *live, struct gate *gate);
@@ -64,6 +66,9 @@ void live_run(struct live *live, int64_t now_ns);
 
 /** Once a second: close who is too slow or may no longer ask, and give a sign of life where it was silent. */
 void live_second(struct live *live, int64_t now_ns);
+
+/** A reload failed; what docs/api.md shows of it. NULL for `live` is allowed. */
+void live_reload(struct live *live, json_t *failed);
 
 /** Who watches: all, and those that want ticks `hz` times a second. */
 int live_watchers(const struct live *live);

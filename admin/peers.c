@@ -172,7 +172,7 @@ static void give_to_live(struct peers *p, struct peer *peer, size_t n)
 {
 	struct head_problem problem;
 
-	if (live_refuses(p->live, p->peek, n, &problem)) {
+	if (live_refuses(p->live, p->peek, n, &peer->pass, &problem)) {
 		refuse(p, peer, &problem);
 		return;
 	}

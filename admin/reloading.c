@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "admin.h"
+#include "gate.h"
 #include "prom.h"
 
 static const struct admin_reloading *reloading(const struct call *c, struct reply *r)
@@ -47,7 +48,8 @@ void answer_reload(const struct call *c, struct reply *r)
 
 	if (!a || !read_preview(c->request, &preview, r))
 		return;
-	uint64_t id = a->ask(a->arg, preview);
+	const struct gate_pass *pass = c->request->pass;
+	uint64_t id = a->ask(a->arg, preview, pass ? pass->name : "operator");
 	if (id == 0)
 		reply_problem(r, 503, "the server is stopping");
 	else

@@ -39,7 +39,8 @@ struct reply {
 	char *owned; /* the body again if it came from malloc and goes with the reply, else NULL */
 	char allow[64];   /* value of Allow for a 405, else "" */
 	char cookie[160]; /* value of Set-Cookie, else ""; wiped by reply_fini */
-	char etag[40];    /* it may be kept and asked for again by this; "": it may not be kept */
+	char etag
+	    [40]; /* it may be asked for again by this, and kept, unless it is weak (W/); "": neither */
 };
 
 /** Fields that every answer carries, whoever writes it; a NULL name ends the table. */

@@ -104,14 +104,35 @@ static json_t *with_bottleneck(const struct call *c, json_t *json)
 	return json;
 }
 
+/* The graph without what is another at each look: times and counts. NULL stays NULL. */
+static json_t *keep_still(json_t *graph)
+{
+	static const char *const moves[] = {
+	    "since", "used", "threads", "max", "served", "ceiling", "service", "formula", "text"};
+	json_t *bottleneck = json_object_get(graph, "bottleneck"), *link;
+	size_t i;
+
+	json_object_del(graph, "time");
+	json_object_del(graph, "uptime_seconds");
+	json_object_del(graph, "decisions_total");
+	for (i = 0; i < sizeof(moves) / sizeof(moves[0]); i++)
+		json_object_del(bottleneck, moves[i]);
+	json_array_foreach(json_object_get(graph, "links"), i, link)
+	    json_object_del(link, "events_total");
+	return graph;
+}
+
 static void answer_graph(const struct call *c, struct reply *r)
 {
 	struct weir_graph_view *v = take_view(c, r);
 
 	if (!v)
 		return;
-	reply_json(r, 200, with_bottleneck(c, view_json_graph(v)));
+	json_t *json = with_bottleneck(c, view_json_graph(v));
+	json_t *still = json ? json_deep_copy(json) : NULL;
 	c->source->view_free(v);
+	reply_json(r, 200, json);
+	etag_apply_weak(keep_still(still), c->request->if_none_match, r);
 }
 
 static void answer_stages(const struct call *c, struct reply *r)
@@ -214,7 +235,7 @@ static void answer_readyz(const struct call *c, struct reply *r)
 
 static void answer_config(const struct call *c, struct reply *r)
 {
-	static const char none[] = "{\"files\":[],\"lines\":[]}";
+	static const char none[] = "{\"files\":[],\"lines\":[],\"values\":{},\"sets\":[]}";
 	const char *text = c->source->config ? c->source->config : none;
 
 	/* A copy: a reload may free it before all of it is sent. */

@@ -201,7 +201,7 @@ static const struct family family[] = {
 	BY(print_uptime)},
     {"weir_controller_decisions_total", "counter",
 	"Decisions of controllers and operators written to the journal", SCOPE_GRAPH, MEMBER_COUNT,
-	offsetof(struct weir_graph_view, decisions_total), NULL},
+	offsetof(struct weir_graph_view, decided_total), NULL},
     {"weir_trace_collected_total", "counter", "Requests picked for the export of traces",
 	SCOPE_GRAPH, MEMBER_COUNT, offsetof(struct weir_graph_view, collect.collected), NULL},
     {"weir_trace_dropped_total", "counter", "Requests picked for it while its queue was full",

@@ -93,7 +93,7 @@ static void completion_print_bash(FILE *out)
 	fputs("\tlocal verbs='", out);
 	for (const struct verb *v = verb_table; v->name; v++)
 		fprintf(out, "%s%s", v == verb_table ? "" : " ", v->name);
-	fputs("'\n\tlocal types='stage group class overload trace", out);
+	fputs("'\n\tlocal types='stage group class overload trace log alerts", out);
 	for (int i = 0; (type = weir_stage_type_at(i)); i++)
 		fprintf(out, " %s", type->name);
 	fputs("'\n\n\tCOMPREPLY=()\n\tcase \"${COMP_WORDS[1]}\" in\n", out);
@@ -189,7 +189,7 @@ static void completion_print_zsh(FILE *out)
 		zsh_quote(v->help, out);
 		fputs("'\n", out);
 	}
-	fputs("\t)\n\ttypes=(stage group class overload trace", out);
+	fputs("\t)\n\ttypes=(stage group class overload trace log alerts", out);
 	for (int i = 0; (type = weir_stage_type_at(i)); i++)
 		fprintf(out, " %s", type->name);
 	fputs(")\n\n\tcase \"$words[2]\" in\n", out);

@@ -3,6 +3,7 @@
 #include "reload.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -36,6 +37,8 @@ struct reloader {
 	struct running now; /* the thread's, while it runs, as is */
 	int64_t graphs;     /* that followed another one */
 	char *path;
+	char *
+	    folder; /* what of `path` the command line left out, "" nothing: files are named as there */
 	struct task task;
 	json_t *
 	    hidden; /* paths of what runs whose values are not told, NULL: all are such; the thread's */
@@ -44,7 +47,7 @@ struct reloader {
 	pthread_cond_t cond, retiring;
 	/* under the lock */
 	bool stopping, ordered, preview;
-	char by[16];
+	char by[WEIR_ADMIN_NAME_MAX + 1];
 	uint64_t orders; /* number of the newest */
 	struct retired *retired;
 	int n_retired; /* of which so many have requests: */
@@ -169,8 +172,11 @@ struct order {
 	struct weir_errs errs;
 	struct weir_graph *graph;
 	struct otlp *otlp;
+	struct admin_change *admin; /* of the endpoint; NULL: there is none, or it was taken over */
 	char *values, *config;
-	json_t *hidden; /* its own; out.hidden has those of what runs, too */
+	char *
+	    carried; /* the values of what would run then: `values` but for what waits for a restart */
+	json_t *hidden; /* of those; out.hidden has those of what runs now, too */
 	struct config_diff diff;
 	struct outcome out;
 };
@@ -178,6 +184,23 @@ struct order {
 static int fail(struct order *o, int code, const char *text)
 {
 	return weir_errs_add(&o->errs, NULL, code, NULL, "%s", text);
+}
+
+/* The paths that are not told when `own` runs: its, and of what waits for a restart still those of before. Takes `own` over;
+ * NULL, which hides all, when one is. */
+static json_t *hide_carried(const struct config_diff *diff, const json_t *before, json_t *own)
+{
+	json_t *waiting = json_object(), *all = NULL;
+
+	for (void *i = json_object_iter((json_t *)(uintptr_t)before); i;
+	     i = json_object_iter_next((json_t *)(uintptr_t)before, i))
+		if (config_diff_waits(diff, json_object_iter_key(i)))
+			json_object_set_new(waiting, json_object_iter_key(i), json_true());
+	if (before)
+		all = report_hide_both(waiting, own);
+	json_decref(waiting);
+	json_decref(own);
+	return all;
 }
 
 /* Load, check and build it, in the folder of the file as `run` does; the folder stays that if it was good. */
@@ -190,12 +213,18 @@ static int prepare(struct reloader *r, struct order *o)
 	args.operand = operand;
 	int rc = verb_build_values(&args, &o->graph, &o->values, &o->errs);
 	if (rc == 0) {
-		o->config = run_config_json(weir_graph_spec(o->graph));
 		rc = config_diff(r->now.values, o->values, &o->diff);
-		if (rc != 0)
-			fail(o, rc, "out of memory");
-		o->hidden = report_hidden(weir_graph_spec(o->graph));
-		o->out.hidden = report_hide_both(r->hidden, o->hidden);
+		o->carried = config_diff_carry(&o->diff, r->now.values, o->values);
+		if (rc != 0 || !o->carried)
+			rc = fail(o, WEIR_ENOMEM, "out of memory");
+	}
+	if (rc == 0) {
+		json_t *own = report_hidden(weir_graph_spec(o->graph));
+		o->out.hidden = report_hide_both(r->hidden, own);
+		o->hidden = hide_carried(&o->diff, r->hidden, own);
+		o->config = run_config_json(weir_graph_spec(o->graph),
+		    &(struct run_config){o->carried, o->hidden, r->folder, args.n_sets, args.sets});
+		rc = admin_prepare(r->now.admin, weir_graph_spec(o->graph), &o->admin, &o->errs);
 	}
 	if ((rc != 0 || o->out.preview) && folder_fd != -1 && fchdir(folder_fd) != 0)
 		weir_log(WEIR_LOG_WARN, "the working directory can not be entered again");
@@ -215,20 +244,18 @@ static bool changes_log(const struct config_diff *diff)
 /* What runs now is what `o` has loaded, served by `graph`. */
 static void take_over(struct reloader *r, struct order *o, struct weir_graph *graph)
 {
-	char *values = config_diff_carry(r->now.values, o->values);
-
 	if (changes_log(&o->diff))
 		run_log_change(&weir_graph_spec(o->graph ? o->graph : graph)->log);
-	admin_switch(r->now.admin, graph, o->config, r->graphs);
+	admin_switch(r->now.admin, graph, o->config, r->graphs, o->admin);
+	o->admin = NULL;
 	free(r->now.config);
 	r->now.config = o->config;
 	o->config = NULL;
 	json_decref(r->hidden);
 	r->hidden = json_incref(o->hidden);
-	if (values) { /* else the next one tells too many differences */
-		free(r->now.values);
-		r->now.values = values;
-	}
+	free(r->now.values);
+	r->now.values = o->carried;
+	o->carried = NULL;
 }
 
 /* What the new graph needs beside it. */
@@ -285,6 +312,25 @@ static int apply(struct reloader *r, struct order *o)
 	return follow(r, o);
 }
 
+/* Cut `folder` out of text[] wherever it stands. */
+static void cut_out(char *text, const char *folder)
+{
+	size_t n = strlen(folder);
+
+	for (char *at = text; n > 0 && (at = strstr(at, folder)) != NULL;)
+		memmove(at, at + n, strlen(at + n) + 1);
+}
+
+/* The file is opened by its whole path, since the working directory is another one by now; people know it by another. */
+static void name_as_given(struct weir_errs *errs, const char *folder)
+{
+	for (int i = 0; i < errs->n; i++) {
+		cut_out(errs->err[i].file, folder);
+		cut_out(errs->err[i].text, folder);
+		cut_out(errs->err[i].hint, folder);
+	}
+}
+
 static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 {
 	struct order o = {.out = {.id = id, .preview = preview, .by = by}};
@@ -298,13 +344,21 @@ static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 	if (!preview)
 		notify_reloaded(r->now.notify);
 	o.out.took_ns = clock_now_ns() - began_ns;
+	name_as_given(&o.errs, r->folder);
 	report_order(&r->report, &o.out, &o.diff, &o.errs);
+	if (o.out.rc != 0 && !preview) {
+		char sentence[256];
+		report_summary(&o.out, &o.diff, &o.errs, sentence, sizeof(sentence));
+		admin_tell_failed(r->now.admin, by, sentence);
+	}
 	json_decref(o.hidden);
 	json_decref(o.out.hidden);
+	admin_change_free(o.admin);
 	otlp_stop(o.otlp);
 	weir_graph_free(o.graph);
 	config_diff_free(&o.diff);
 	free(o.values);
+	free(o.carried);
 	free(o.config);
 }
 
@@ -371,6 +425,7 @@ static void reloader_free(struct reloader *r)
 	pthread_cond_destroy(&r->cond);
 	pthread_mutex_destroy(&r->lock);
 	free(r->path);
+	free(r->folder);
 	free(r);
 }
 
@@ -382,12 +437,14 @@ int reload_start(const struct running *running, const char *path, struct reloade
 		return WEIR_ENOMEM;
 	r->now = *running;
 	r->path = strdup(path);
+	r->folder = strndup(path, strlen(path) - strlen(running->args->operand[0]));
 	report_init(&r->report);
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->cond, NULL);
 	pthread_cond_init(&r->retiring, NULL);
 	r->hidden = report_hidden(weir_graph_spec(running->graph));
-	int rc = r->path ? task_start(&r->task, "reload", reload_main, r) : WEIR_ENOMEM;
+	int rc =
+	    r->path && r->folder ? task_start(&r->task, "reload", reload_main, r) : WEIR_ENOMEM;
 	*out = r;
 	if (rc == 0)
 		return 0;

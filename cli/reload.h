@@ -50,7 +50,7 @@ struct running {
 /** Begin to take orders for the file at the absolute `path`. 0, WEIR_ENOMEM, WEIR_ESYS. */
 int reload_start(const struct running *running, const char *path, struct reloader **reloader);
 
-/** Order one; `preview`: only say what it would change. Orders that wait become one. Its number; 0 after reload_stop. */
+/** Order one in the name of `by`, "signal" for SIGHUP; `preview`: only say what it would change. Orders that wait become one. Its number; 0 after reload_stop. */
 uint64_t reload_ask(struct reloader *reloader, bool preview, const char *by);
 
 /** What reloads have come to, as JSON (docs/api.md), malloc'ed; NULL without memory. */

@@ -104,7 +104,7 @@ static const char *result_of(const struct outcome *out, const struct config_diff
 	return diff->n > 0 ? "turned" : "unchanged";
 }
 
-static void summary(const struct outcome *out, const struct config_diff *diff,
+void report_summary(const struct outcome *out, const struct config_diff *diff,
     const struct weir_errs *errs, char *buf, size_t size)
 {
 	if (out->rc == 0)
@@ -142,7 +142,7 @@ void report_order(struct report *r, const struct outcome *out, const struct conf
 	char sentence[256];
 	char *text = errors_text(errs);
 
-	summary(out, diff, errs, sentence, sizeof(sentence));
+	report_summary(out, diff, errs, sentence, sizeof(sentence));
 	clock_gettime(CLOCK_REALTIME, &now);
 	json_t *last = json_pack("{s:I, s:f, s:f, s:s, s:b, s:s, s:s, s:o, s:o, s:s}", "id",
 	    (json_int_t)out->id, "at", (double)now.tv_sec + (double)now.tv_nsec / 1e9, "took",

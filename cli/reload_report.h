@@ -19,7 +19,7 @@
 struct outcome {
 	uint64_t id;
 	bool preview, followed; /* only looked at; a new graph followed */
-	const char *by;         /* "signal", "operator" */
+	const char *by;         /* "signal", or who asked the endpoint */
 	int rc;
 	int64_t took_ns;
 	json_t *hidden; /* report_hide_both; NULL: every value */
@@ -42,6 +42,10 @@ json_t *report_hidden(const struct weir_spec *spec);
 /** Those of both, a new object: what a secret was is no more told than what it becomes. NULL, which hides all, when one
  *  is, or without memory. */
 json_t *report_hide_both(const json_t *before, json_t *after);
+
+/** One sentence of what became of an order, into buf[size]. */
+void report_summary(const struct outcome *out, const struct config_diff *diff,
+    const struct weir_errs *errs, char *buf, size_t size);
 
 /** Keep, log and count what became of an order. `diff` and `errs` are only read. */
 void report_order(struct report *report, const struct outcome *out, const struct config_diff *diff,

@@ -33,6 +33,7 @@
 #include "notify.h"
 #include "otlp.h"
 #include "reload.h"
+#include "reload_report.h"
 #include "run_config.h"
 #include "run_log.h"
 #include "signals.h"
@@ -126,9 +127,9 @@ static int run_drain(struct weir_graph *graph, struct reloader *reloader)
 	return run_report(spec->name, &report, signals_calm());
 }
 
-static uint64_t run_ask(void *arg, bool preview)
+static uint64_t run_ask(void *arg, bool preview, const char *by)
 {
-	return reload_ask(arg, preview, "operator");
+	return reload_ask(arg, preview, by);
 }
 
 static char *run_status(void *arg)
@@ -231,7 +232,10 @@ static int run_graph(struct running *r, const char *path)
 {
 	struct weir_errs errs = {0};
 
-	r->config = run_config_json(weir_graph_spec(r->graph));
+	json_t *hidden = report_hidden(weir_graph_spec(r->graph));
+	r->config = run_config_json(weir_graph_spec(r->graph),
+	    &(struct run_config){r->values, hidden, "", r->args->n_sets, r->args->sets});
+	json_decref(hidden);
 	if (run_admin(r->graph, r->config, &r->admin) != 0 || run_export(r->graph, &r->otlp) != 0) {
 		admin_stop(r->admin);
 		return VERB_FINDING;

@@ -4,6 +4,7 @@
 #include "run_config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <jansson.h>
 
@@ -18,15 +19,28 @@ static void append(json_t **list, json_t *item)
 	*list = NULL;
 }
 
-static void add_line(void *arg, const struct config_said *said)
+/* As who started the server named it, who was in `folder`. */
+static const char *given(const char *name, const char *folder)
 {
-	json_t **lines = arg;
+	size_t n = strlen(folder);
 
-	append(lines, json_pack("{s:s, s:i, s:s, s:s?}", "file", said->file, "line", said->line,
-			  "path", said->path, "value", said->value));
+	return strncmp(name, folder, n) == 0 ? name + n : name;
 }
 
-static json_t *files_json(const struct weir_spec *spec)
+struct adding {
+	json_t *lines; /* NULL: no memory */
+	const char *folder;
+};
+
+static void add_line(void *arg, const struct config_said *said)
+{
+	struct adding *a = arg;
+
+	append(&a->lines, json_pack("{s:s, s:i, s:s, s:s?}", "file", given(said->file, a->folder),
+			      "line", said->line, "path", said->path, "value", said->value));
+}
+
+static json_t *files_json(const struct weir_spec *spec, const char *folder)
 {
 	json_t *files = json_array();
 	const char *name;
@@ -34,7 +48,7 @@ static json_t *files_json(const struct weir_spec *spec)
 	int rc;
 
 	for (int i = 0; (rc = config_text(spec, i, &name, &text)) == 0; i++) {
-		append(&files, json_pack("{s:s, s:s}", "file", name, "text", text));
+		append(&files, json_pack("{s:s, s:s}", "file", given(name, folder), "text", text));
 		free(text);
 	}
 	if (rc == WEIR_ENOENT)
@@ -43,15 +57,48 @@ static json_t *files_json(const struct weir_spec *spec)
 	return NULL;
 }
 
-char *run_config_json(const struct weir_spec *spec)
+/* "path value" lines as an object; what is hidden is null. NULL without memory. */
+static json_t *values_json(const struct run_config *runs)
 {
-	json_t *lines = json_array();
+	json_t *values = json_object();
 
-	if (config_said(spec, add_line, &lines) != 0) {
-		json_decref(lines);
-		lines = NULL;
+	for (const char *line = runs->values; values && line && *line; line++) {
+		size_t n = strcspn(line, "\n"), path = strcspn(line, " \n");
+		char *key = strndup(line, path);
+		bool hidden = !key || !runs->hidden || json_object_get(runs->hidden, key);
+		const char *value = line + path + (path < n);
+		json_t *item =
+		    hidden ? json_null() : json_stringn(value, (size_t)(line + n - value));
+		if (!key || json_object_set_new(values, key, item) != 0) {
+			json_decref(values);
+			values = NULL;
+		}
+		free(key);
+		line += n - !line[n];
 	}
-	json_t *doc = json_pack("{s:o, s:o}", "files", files_json(spec), "lines", lines);
+	return values;
+}
+
+/* The names alone: what a --set says is among the values. */
+static json_t *sets_json(const struct run_config *runs)
+{
+	json_t *sets = json_array();
+
+	for (int i = 0; sets && i < runs->n_sets; i++)
+		append(&sets, json_stringn(runs->sets[i], strcspn(runs->sets[i], "=")));
+	return sets;
+}
+
+char *run_config_json(const struct weir_spec *spec, const struct run_config *runs)
+{
+	struct adding a = {json_array(), runs->folder};
+
+	if (config_said(spec, add_line, &a) != 0) {
+		json_decref(a.lines);
+		a.lines = NULL;
+	}
+	json_t *doc = json_pack("{s:o, s:o, s:o, s:o}", "files", files_json(spec, runs->folder),
+	    "lines", a.lines, "values", values_json(runs), "sets", sets_json(runs));
 	char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
 	json_decref(doc);
 	return text;

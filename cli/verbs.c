@@ -29,7 +29,7 @@ const struct verb verb_table[] = {
 	"Name every stage type that a server may use; with FILE, those of its plug-ins too",
 	"weir list", VERB_JSON, 0, 1, verb_list},
     {"describe", "writing", "TYPE [FILE]",
-	"Say what a stage type takes, or 'stage', 'group', 'class', 'overload', 'trace'; FILE has "
+	"Say what a stage type takes, or 'stage', 'group', 'class', 'overload', 'trace', 'alerts'; FILE has "
 	"plug-ins",
 	"weir describe file.read", 0, 1, 2, verb_describe},
     {"schema", "writing", "",
@@ -45,10 +45,11 @@ const struct verb verb_table[] = {
     {"graph", "checking", "FILE [-f text|dot|mermaid]", "Draw the stages and links of a server",
 	"weir graph config/servers/static.yaml -f dot | dot -Tsvg > graph.svg", VERB_FORMAT, 1, 1,
 	verb_graph},
-    {"diff", "checking", "FILE OTHER [-o json]",
-	"Say what changes from the configuration FILE to OTHER, and what it takes; for a running "
-	"server see reload --dry-run",
-	"weir diff shop.yaml shop.new.yaml", VERB_JSON, 2, 2, verb_diff},
+    {"diff", "checking", "FILE [OTHER] [--admin URL] [-o json]",
+	"Say what FILE would change of what a running server runs, and what it takes; with OTHER, "
+	"what changes from FILE to OTHER",
+	"weir diff shop.new.yaml --admin http://127.0.0.1:9900", VERB_JSON | VERB_ADMIN, 1, 2,
+	verb_diff},
     {"run", "running", "FILE [--set STAGE.KNOB=VALUE]... [--check]",
 	"Run a server until SIGTERM or Ctrl-C, then let it finish what it has accepted",
 	"weir run config/servers/static.yaml --set disk.threads.max=8", VERB_SET | VERB_CHECK, 1, 1,

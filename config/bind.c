@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The top level: which sections there are, in the order in which they are bound (`defaults` before
- * the stages that get them), and what is the same in all of them.
+ * the stages that get them, `alerts` behind those that it names), and what is the same in all of them.
  */
 #include "bind.h"
 
@@ -29,15 +29,6 @@ static int section_done(
 	return 0;
 }
 
-static int section_alerts(
-    struct bind *bind, const struct weir_node *name, const struct weir_node *node)
-{
-	(void)node;
-	weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, "remove it",
-	    "'alerts' is not part of this version of weir yet");
-	return 0;
-}
-
 static const struct section sections[] = {{"weir", section_done}, {"name", section_name},
     {"include", section_done}, {"plugin", section_plugin}, {"admin", section_admin},
     {"drain", section_drain}, {"overload", section_overload}, {"trace", section_trace},
@@ -45,9 +36,6 @@ static const struct section sections[] = {{"weir", section_done}, {"name", secti
     {"groups", section_groups}, {"stages", section_stages}, {"alerts", section_alerts}};
 
 #define N_SECTIONS (sizeof(sections) / sizeof(sections[0]))
-
-/* Those that a hint may name: the last, `alerts`, is known only to say that it is not there yet. */
-#define N_HINTED (N_SECTIONS - 1)
 
 bool config_is_section(const char *key)
 {
@@ -75,7 +63,7 @@ const char *bind_hint(const char *word, const char *const *names, int n, char *h
 /* Returns the section that was probably meant, NULL. */
 static const char *unknown_section(struct bind *bind, const struct weir_node *name)
 {
-	const char *names[N_HINTED];
+	const char *names[N_SECTIONS];
 	char hint[160];
 
 	if (config_is_stage_key(name->text)) {
@@ -84,9 +72,9 @@ static const char *unknown_section(struct bind *bind, const struct weir_node *na
 		    "'%s' is not a key of the top level", name->text);
 		return NULL;
 	}
-	for (size_t i = 0; i < N_HINTED; i++)
+	for (size_t i = 0; i < N_SECTIONS; i++)
 		names[i] = sections[i].key;
-	const char *nearest = bind_hint(name->text, names, N_HINTED, hint, sizeof(hint));
+	const char *nearest = bind_hint(name->text, names, N_SECTIONS, hint, sizeof(hint));
 	weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, hint,
 	    "unknown key '%s' at the top level", name->text);
 	return nearest;

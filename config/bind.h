@@ -45,6 +45,7 @@ int section_defaults(struct bind *bind, const struct weir_node *name, const stru
 int section_classes(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_groups(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_stages(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
+int section_alerts(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 
 /* ---- shared by sections ---- */
 
@@ -58,6 +59,11 @@ extern const struct weir_knob config_overload_knobs[];
 extern const struct weir_knob config_log_knobs[];
 extern const struct weir_knob config_trace_knobs[];
 extern const struct weir_knob config_class_knobs[];
+
+/** Rows of `alerts:`, of one alert by enum weir_alert_kind, and of a stage of it (NULL: it has none). */
+extern const struct weir_knob config_alerts_knobs[];
+extern const struct weir_knob *const config_alert_knobs[];
+extern const struct weir_knob *const config_alert_stage_knobs[];
 
 /** Is `key` the name of a section of the top level? */
 bool config_is_section(const char *key);

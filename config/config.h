@@ -43,7 +43,7 @@ int config_load_plugins(const char *path, struct weir_errs *errs);
 int config_schema(FILE *out);
 
 /** Write what a stage type takes: summary, outlets, knobs with unit, range, default, metrics, an
- *  example; of "stage", "group", "class", "overload", "trace" and "log" the knobs. 0 or WEIR_ENOENT. */
+ *  example; of "stage", "group", "class", "overload", "trace", "log" and "alerts" the knobs. 0 or WEIR_ENOENT. */
 int config_describe(const char *type, FILE *out);
 
 /** Write the effective value of every key (or of those below `path`, "stages.disk.threads") and

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `weir describe TYPE`: all there is to know to write a stage of a type, out of its ops table. TYPE
- * "stage", "group" and "class" describe what the framework takes of each of them, "overload", "trace" and "log" that
+ * "stage", "group" and "class" describe what the framework takes of each of them, "overload", "trace", "log" and "alerts" that
  * section.
  */
 #include "config.h"
@@ -171,6 +171,7 @@ static const struct {
     {"overload", "what 'overload:' takes, at the top level", config_overload_knobs},
     {"trace", "what 'trace:' takes, at the top level", config_trace_knobs},
     {"log", "what 'log:' takes, at the top level", config_log_knobs},
+    {"alerts", "what 'alerts:' takes, at the top level", config_alerts_knobs},
 };
 
 int config_describe(const char *type, FILE *out)

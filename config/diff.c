@@ -145,20 +145,36 @@ static bool knob_is_live(const char *type, const char *knob)
 	return ops && !strchr(knob + 5, '.') && row_is_live(ops->knobs, knob + 5);
 }
 
-/* The endpoint by which reloads are ordered stays as it is. */
-static bool waits_for_restart(const char *path)
+static bool differs(const struct comparing *c, const char *path)
 {
-	return strncmp(path, "admin.", 6) == 0;
+	const char *a = value_of(&c->before, path), *b = value_of(&c->after, path);
+
+	return strcmp(a ? a : "", b ? b : "") != 0;
+}
+
+static bool has_tls(const struct values *v)
+{
+	const char *cert = value_of(v, "admin.tls.cert");
+
+	return cert && strcmp(cert, "\"\"") != 0;
+}
+
+bool config_diff_waits(const struct config_diff *diff, const char *path)
+{
+	return strncmp(path, "admin.", 6) == 0 &&
+	       (diff->admin_waits || strncmp(path, "admin.listen", 12) == 0 ||
+		   strncmp(path, "admin.history.", 14) == 0);
 }
 
 static enum config_effect effect_of(const struct comparing *c, const struct config_difference *d)
 {
 	const char *name = d->path + sizeof(STAGES) - 1;
 
-	if (waits_for_restart(d->path))
+	if (config_diff_waits(c->diff, d->path))
 		return CONFIG_RESTART;
 	if (strncmp(d->path, "drain.", 6) == 0 || strncmp(d->path, "overload.", 9) == 0 ||
-	    strncmp(d->path, "log.", 4) == 0)
+	    strncmp(d->path, "log.", 4) == 0 || strncmp(d->path, "alerts.", 7) == 0 ||
+	    strncmp(d->path, "admin.", 6) == 0)
 		return CONFIG_LIVE;
 	if (d->stage_n == 0 || !d->from || !d->to)
 		return CONFIG_REBUILD;
@@ -264,8 +280,11 @@ int config_diff(const char *before, const char *after, struct config_diff *diff)
 	int rc = read_values(before, &c.before, &diff->texts[0]);
 	if (rc == 0)
 		rc = read_values(after, &c.after, &diff->texts[1]);
-	if (rc == 0)
+	if (rc == 0) {
+		diff->admin_waits =
+		    differs(&c, "admin.listen") || has_tls(&c.before) != has_tls(&c.after);
 		merge(&c);
+	}
 	free(c.before.at);
 	free(c.after.at);
 	if (rc != 0 || c.no_memory) {
@@ -278,23 +297,23 @@ int config_diff(const char *before, const char *after, struct config_diff *diff)
 }
 
 /* Copy the lines of `text` that wait, or those that do not. */
-static char *copy_lines(char *out, const char *text, bool waiting)
+static char *copy_lines(char *out, const struct config_diff *diff, const char *text, bool waiting)
 {
 	for (const char *next; *text; text = next) {
 		next = text + strcspn(text, "\n");
 		next += *next == '\n';
-		if (waits_for_restart(text) == waiting)
+		if (config_diff_waits(diff, text) == waiting)
 			out = mempcpy(out, text, (size_t)(next - text));
 	}
 	return out;
 }
 
-char *config_diff_carry(const char *before, const char *after)
+char *config_diff_carry(const struct config_diff *diff, const char *before, const char *after)
 {
 	char *text = malloc(strlen(before) + strlen(after) + 1);
 
 	if (text)
-		*copy_lines(copy_lines(text, before, true), after, false) = '\0';
+		*copy_lines(copy_lines(text, diff, before, true), diff, after, false) = '\0';
 	return text;
 }
 

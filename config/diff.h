@@ -16,7 +16,7 @@ enum config_effect {
 	CONFIG_REBUILD, /* the stage, class or group is made anew in a new graph */
 	CONFIG_ADD,     /* a stage that was not there */
 	CONFIG_REMOVE,  /* a stage that is there no more */
-	CONFIG_RESTART, /* only the next start of the server can do it: the admin endpoint */
+	CONFIG_RESTART, /* only the next start of the server can do it: where the admin endpoint listens */
 	CONFIG_EFFECTS,
 };
 
@@ -33,15 +33,20 @@ struct config_diff {
 	int n;
 	int n_changed, n_rebuilt, n_added, n_removed; /* stages: changed live alone; made anew */
 	int n_restart;                                /* values that wait for a restart */
-	bool live;      /* nothing but LIVE and RESTART: no new graph is needed */
-	char *texts[2]; /* what the items point into */
+	bool admin_waits; /* the endpoint is to listen elsewhere, or with or without TLS */
+	bool live;        /* nothing but LIVE and RESTART: no new graph is needed */
+	char *texts[2];   /* what the items point into */
 };
 
 /** Compare what `before` and `after` mean. 0 or WEIR_ENOMEM with *diff empty. Ends with config_diff_free. */
 int config_diff(const char *before, const char *after, struct config_diff *diff);
 
 /** The text to compare with next time: that of `after`, but for what waits for a restart. malloc'ed, NULL without memory. */
-char *config_diff_carry(const char *before, const char *after);
+char *config_diff_carry(const struct config_diff *diff, const char *before, const char *after);
+
+/** Does a change of `path` wait for a restart? Where the endpoint listens and keeps its history, always; when it is to listen
+ *  elsewhere or to begin or end to speak TLS, all of `admin:`. */
+bool config_diff_waits(const struct config_diff *diff, const char *path);
 
 void config_diff_free(struct config_diff *diff);
 

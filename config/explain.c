@@ -212,6 +212,30 @@ static void explain_clients(struct explain *x, const char *key,
 	}
 }
 
+static void explain_alerts(struct explain *x)
+{
+	const struct weir_alerts_spec *a = &x->spec->alerts;
+	const struct weir_node *said = section(x, "alerts");
+	char path[PATH_BYTES];
+
+	for (int k = 0; k < WEIR_ALERTS; k++) {
+		const char *name = weir_alert_names[k];
+		const struct weir_node *node = said ? weir_node_get(said, name) : NULL;
+		const struct weir_node *stages = node ? weir_node_get(node, "stages") : NULL;
+		struct scope scope = {.path = path, .node = node};
+		snprintf(path, sizeof(path), "alerts.%s", name);
+		show_rows(x, &scope, "", config_alert_knobs[k], &a->rule[k]);
+		for (int i = 0; i < a->n_stages; i++) {
+			if (a->stages[i].kind != k)
+				continue;
+			snprintf(
+			    path, sizeof(path), "alerts.%s.stages.%s", name, a->stages[i].stage);
+			scope.node = stages ? weir_node_get(stages, a->stages[i].stage) : NULL;
+			show_rows(x, &scope, "", config_alert_stage_knobs[k], &a->stages[i].rule);
+		}
+	}
+}
+
 static void explain_server(struct explain *x)
 {
 	struct scope top = {.path = "", .node = x->all ? x->all->root : NULL};
@@ -231,6 +255,7 @@ static void explain_server(struct explain *x)
 	show_rows(x, &overload, "", config_overload_knobs, x->spec);
 	show_rows(x, &trace, "", config_trace_knobs, &x->spec->trace);
 	show_rows(x, &log, "", config_log_knobs, &x->spec->log);
+	explain_alerts(x);
 }
 
 static void explain_class(struct explain *x, const struct weir_class_spec *class)

@@ -316,6 +316,22 @@ static json_t *admin_schema(void)
 	return of_map(properties);
 }
 
+static json_t *alerts_schema(void)
+{
+	json_t *properties = json_object();
+
+	for (int k = 0; k < WEIR_ALERTS; k++) {
+		json_t *rows = json_object();
+		put_rows(&rows, config_alert_knobs[k]);
+		if (config_alert_stage_knobs[k])
+			put(&rows, "stages",
+			    named(table_schema(config_alert_stage_knobs[k]),
+				"single stages, which are else as all"));
+		put(&properties, weir_alert_names[k], of_map(rows));
+	}
+	return of_map(properties);
+}
+
 static json_t *top_properties(void)
 {
 	json_t *p = json_object();
@@ -338,6 +354,7 @@ static json_t *top_properties(void)
 		"first match wins; the order is that of the priorities, highest first"));
 	put(&p, "groups", named(group_schema(), "pools that several stages share"));
 	put(&p, "stages", named(stage_schema(), "the stages of the server"));
+	put(&p, "alerts", alerts_schema());
 	return p;
 }
 

@@ -84,7 +84,8 @@ static void check_client_name(struct bind *bind, const struct weir_node *name, c
 	if (strlen(name->text) > WEIR_ADMIN_NAME_MAX)
 		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, NULL,
 		    "the name of a %s has at most %d letters", what, WEIR_ADMIN_NAME_MAX);
-	if (strcmp(name->text, "expiry") == 0 || strcmp(name->text, "drain") == 0)
+	if (strcmp(name->text, "expiry") == 0 || strcmp(name->text, "drain") == 0 ||
+	    strcmp(name->text, "reload") == 0 || strcmp(name->text, "signal") == 0)
 		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, "choose another name",
 		    "the server itself acts under the name '%s'", name->text);
 }

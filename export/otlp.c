@@ -16,6 +16,10 @@
 /* OpenTelemetry's batch processor has 512 spans and 5 s; a person who looks waits a second. */
 #define BATCH_SPANS 512
 #define BATCH_NS    1000000000LL
+/* A batch that was not taken is sent again after 1, 2, 4 and 8 s, some time of a collector that restarts; then it is lost.
+ * What comes meanwhile waits in the graph's queue, and is counted as dropped when that is full. */
+#define TRIES      5
+#define FIRST_WAIT 1000000000LL
 /* Requests in one POST, of at most 11 spans each. */
 #define BATCH_MAX 256
 /* Between looks at the queue: what comes in at 20 000/s fits into it. */
@@ -35,6 +39,8 @@ struct otlp {
 	struct weir_slow slow[BATCH_MAX];
 	int n, n_spans;
 	int64_t since_ns; /* when the first of them was taken */
+	int tries;        /* to send them, so far */
+	int64_t again_ns; /* not before that */
 	bool failing;     /* and it has been said */
 };
 
@@ -46,17 +52,19 @@ static int64_t now_ns(void)
 	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
 }
 
-static bool post(struct otlp *o, char *why, size_t size)
+static enum sender_result post(struct otlp *o, char *why, size_t size)
 {
 	json_t *json = otlp_json(weir_graph_spec(o->graph)->name, o->slow, o->n);
 	char *body = json ? json_dumps(json, JSON_COMPACT) : NULL;
-	bool sent = body && sender_post(o->sender, body, why, size);
+	enum sender_result result = SENDER_LATER;
 
-	if (!body)
+	if (body)
+		result = sender_post(o->sender, body, why, size);
+	else
 		snprintf(why, size, "out of memory");
 	free(body);
 	json_decref(json);
-	return sent;
+	return result;
 }
 
 /* Said when it begins and when it is over, not for every batch. */
@@ -64,27 +72,46 @@ static void report(struct otlp *o, bool sent, const char *why)
 {
 	if (!sent && !o->failing)
 		weir_log(WEIR_LOG_WARN,
-		    "traces can not be sent to %s: %s; they are counted as failed until they can",
+		    "traces can not be sent to %s: %s; each batch is tried five times, then "
+		    "counted as failed",
 		    weir_graph_spec(o->graph)->trace.otlp, why);
 	if (sent && o->failing)
 		weir_log(WEIR_LOG_INFO, "traces are sent again");
 	o->failing = !sent;
 }
 
-static void send_batch(struct otlp *o)
+/* Send the batch, or find out when to try again. `last`: there is no again. */
+static void send_batch(struct otlp *o, bool last)
 {
 	char why[256] = "";
-	bool sent = post(o, why, sizeof(why));
+	enum sender_result result = post(o, why, sizeof(why));
+	bool sent = result == SENDER_SENT;
 
-	weir_graph_collect_sent(o->graph, sent ? (uint64_t)o->n : 0, sent ? 0 : (uint64_t)o->n);
 	report(o, sent, why);
-	o->n = o->n_spans = 0;
+	o->tries++;
+	if (result == SENDER_LATER && o->tries < TRIES && !last) {
+		o->again_ns = now_ns() + (FIRST_WAIT << (o->tries - 1));
+		return;
+	}
+	weir_graph_collect_sent(o->graph, sent ? (uint64_t)o->n : 0, sent ? 0 : (uint64_t)o->n);
+	o->n = o->n_spans = o->tries = 0;
+	o->again_ns = 0;
+}
+
+/* Is the batch full, or old, and may it be tried? */
+static bool is_due(const struct otlp *o)
+{
+	bool ripe = o->n_spans >= BATCH_SPANS || o->n == BATCH_MAX ||
+		    (o->n > 0 && now_ns() - o->since_ns >= BATCH_NS);
+
+	return ripe && (o->again_ns == 0 || now_ns() >= o->again_ns);
 }
 
 /* Take what waits. Returns false when there is no more of it. */
 static bool take(struct otlp *o)
 {
-	int n = weir_graph_collected(o->graph, o->slow + o->n, BATCH_MAX - o->n);
+	int n =
+	    o->n < BATCH_MAX ? weir_graph_collected(o->graph, o->slow + o->n, BATCH_MAX - o->n) : 0;
 
 	if (n > 0 && o->n == 0)
 		o->since_ns = now_ns();
@@ -118,14 +145,13 @@ static void *otlp_run(void *arg)
 	while (!told_to_stop(o)) {
 		bool more = true;
 		while (more && atomic_load(&o->give_up_ns) == 0) {
-			more = take(o);
-			if (o->n_spans >= BATCH_SPANS || more ||
-			    (o->n > 0 && now_ns() - o->since_ns >= BATCH_NS))
-				send_batch(o);
+			more = take(o) && is_due(o);
+			if (is_due(o))
+				send_batch(o, false);
 		}
 	}
 	while (take(o) || o->n > 0)
-		send_batch(o);
+		send_batch(o, true);
 	return NULL;
 }
 

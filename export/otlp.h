@@ -5,7 +5,8 @@
  *
  * One thread called "otlp" takes them from the graph's queue and sends them once a second, or when they are 512 spans. It
  * has a connection of its own and never holds up the data path: a collector that is slow or down makes the queue fill, and
- * what finds it full is counted alone. Nothing is sent twice.
+ * what finds it full is counted alone. A batch that is not taken is tried five times, over 15 s; a collector
+ * that answered too late may so have it twice.
  *
  * | call                  | threads                                              |
  * |-----------------------|------------------------------------------------------|

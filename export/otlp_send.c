@@ -99,7 +99,13 @@ int sender_new(
 	return 0;
 }
 
-bool sender_post(struct sender *s, const char *body, char *why, size_t size)
+/* What the specification of OTLP/HTTP has a client try again (Retryable Response Codes). */
+static bool passes(long status)
+{
+	return status == 429 || status == 502 || status == 503 || status == 504;
+}
+
+enum sender_result sender_post(struct sender *s, const char *body, char *why, size_t size)
 {
 	long status = 0;
 
@@ -109,13 +115,13 @@ bool sender_post(struct sender *s, const char *body, char *why, size_t size)
 	CURLcode rc = curl_easy_perform(s->curl);
 	if (rc != CURLE_OK) {
 		snprintf(why, size, "%s", s->error[0] ? s->error : curl_easy_strerror(rc));
-		return false;
+		return SENDER_LATER;
 	}
 	curl_easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (status / 100 == 2)
-		return true;
+		return SENDER_SENT;
 	snprintf(why, size, "it answered %ld", status);
-	return false;
+	return passes(status) ? SENDER_LATER : SENDER_REFUSED;
 }
 
 void sender_free(struct sender *s)
@@ -139,11 +145,11 @@ int sender_new(const char *url, const _Atomic int64_t *give_up_ns, struct sender
 	return err->code = WEIR_EINVAL;
 }
 
-bool sender_post(struct sender *sender, const char *body, char *why, size_t size)
+enum sender_result sender_post(struct sender *sender, const char *body, char *why, size_t size)
 {
 	(void)sender, (void)body;
 	snprintf(why, size, "there is no sender");
-	return false;
+	return SENDER_REFUSED;
 }
 
 void sender_free(struct sender *sender)

@@ -17,8 +17,14 @@ struct sender;
 int sender_new(const char *url, const _Atomic int64_t *give_up_ns, struct sender **sender,
     struct weir_err *err);
 
-/** Send `body`, JSON; waits 5 s at most. true: the answer was 2xx; else why[size] is a sentence. */
-bool sender_post(struct sender *sender, const char *body, char *why, size_t size);
+enum sender_result {
+	SENDER_SENT,    /* 2xx */
+	SENDER_LATER,   /* the collector is not there, or has no time: it may be tried again */
+	SENDER_REFUSED, /* it will never take that */
+};
+
+/** Send `body`, JSON; waits 5 s at most. What is not sent has a sentence in why[size]. */
+enum sender_result sender_post(struct sender *sender, const char *body, char *why, size_t size);
 
 /** NULL is allowed. */
 void sender_free(struct sender *sender);

@@ -11,7 +11,11 @@
 
 BUILD_PACKAGES=(gcc libc6-dev make cmake ninja-build pkgconf liburcu-dev libyaml-dev libmicrohttpd-dev
 	libjansson-dev libxxhash-dev systemtap-sdt-dev libcurl4-openssl-dev libssl-dev libgnutls28-dev)
-TEST_PACKAGES=(libcunit1-dev curl openssl python3-jsonschema testssl.sh)
+TEST_PACKAGES=(libcunit1-dev curl openssl python3-jsonschema)
+# Programs of tests/conformance and their packages.
+CONFORMANCE_PROGRAMS=(nginx:nginx-light haproxy:haproxy lighttpd:lighttpd slowhttptest:slowhttptest varnishtest:varnish
+	h2load:nghttp2-client wrk:wrk hey:hey ab:apache2-utils siege:siege node:nodejs
+	testssl:testssl.sh)
 CI_PACKAGES=(clang libclang-rt-14-dev clang-format clang-tidy cppcheck gcovr)
 DEPS_DIR=build/deps
 
@@ -90,6 +94,26 @@ install_packages() {
 		apt_update
 		run_logged "apt-get install" apt_install "${missing[@]}"
 	fi
+}
+
+# without_daemons COMMAND...: Debian starts the servers that it installs; while the command runs, a policy says no.
+without_daemons() {
+	local policy=/usr/sbin/policy-rc.d mine=no rc=0
+	if [ ! -e $policy ]; then
+		as_root sh -c "printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy" && mine=yes
+	fi
+	("$@") || rc=$? # in a shell of its own, which die may end
+	[ $mine = no ] || as_root rm -f $policy
+	return $rc
+}
+
+# provide_conformance: the programs of other people that tests/conformance runs, none of them started.
+provide_conformance() {
+	local pair missing=() PATH=$PATH:/usr/sbin
+	for pair in "${CONFORMANCE_PROGRAMS[@]}"; do
+		command -v "${pair%%:*}" >/dev/null || missing+=("${pair##*:}")
+	done
+	[ ${#missing[@]} -eq 0 ] || without_daemons install_packages "${missing[@]}" || exit 1
 }
 
 # unpack_package NAME: fetch it from Debian (apt checks its signature) and unpack it below

@@ -176,7 +176,7 @@ def weir(pool):
 name: peer
 admin: {{ listen: "" }}
 stages:
-  web: {{ use: http.server, with: {{ listen: "127.0.0.1:{port}", threads: 1, max_connections: 15k, backlog: 4096,
+  web: {{ use: http.server, with: {{ listen: "127.0.0.1:{port}", threads: 1, max_connections: 15k, max_per_address: 0, backlog: 4096,
     idle_timeout: 10m{tls} }}, to: {{ request: {'cache' if is_file(row) else 'answer'}{shake} }} }}{stages}
 """)
         return [build / "weir", "run", conf]

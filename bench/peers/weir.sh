@@ -14,7 +14,7 @@ weir_config() {
 		name: peer
 		admin: { listen: "" }
 		stages:
-		  web: { use: http.server, with: { listen: "127.0.0.1:$port", threads: 1, max_connections: 9k, backlog: 4096 }, to: { request: $1 } }
+		  web: { use: http.server, with: { listen: "127.0.0.1:$port", threads: 1, max_connections: 9k, max_per_address: 0, backlog: 4096 }, to: { request: $1 } }
 		$2
 	END
 }

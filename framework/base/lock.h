@@ -6,7 +6,7 @@
  *
  *   graph.lock (start, drain, set) > pool.lock (resize, idle list) > queue.lock > mailbox.lock
  *   graph.threads_lock, stage.conf_lock, journal.lock, acts.lock and registry.lock are leaves;
- * nothing is taken inside them.
+ * nothing is taken inside them. inheritance.lock (views, the newest graph's first) comes before queue.lock and threads_lock.
  *
  * No lock is held across a handler, a finish callback, a log call or a join (rule 29).
  * Adaptive mutexes: critical sections here are tens of ns, a short spin beats a futex call.

@@ -62,6 +62,15 @@ void acts_undone(struct acts *a, uint64_t id)
 	lock_release(&a->lock);
 }
 
+void *acts_before(struct acts *a, uint64_t id)
+{
+	lock_take(&a->lock);
+	void *before =
+	    id > 0 && a->ring[id % ACTS_SIZE].id == id ? a->before[id % ACTS_SIZE] : NULL;
+	lock_release(&a->lock);
+	return before;
+}
+
 int acts_read(struct acts *a, struct weir_act *out, int n)
 {
 	int i = 0;

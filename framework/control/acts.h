@@ -38,6 +38,9 @@ bool acts_last(struct acts *a, struct weir_act *act, void **before);
 /** Mark act `id` as undone; no-op when it has left the ring. */
 void acts_undone(struct acts *a, uint64_t id);
 
+/** What was before act `id`; NULL when it can not be undone or is no longer in the ring. Good until the next acts_add. */
+void *acts_before(struct acts *acts, uint64_t id);
+
 /** Copy the newest `n`, newest first; returns how many. */
 int acts_read(struct acts *a, struct weir_act *out, int n);
 

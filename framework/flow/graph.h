@@ -46,6 +46,7 @@ struct override;
 struct meter;
 struct graph_route;
 struct slowest;
+struct inheritance;
 
 struct weir_graph {
 	struct weir_spec *spec;
@@ -73,6 +74,8 @@ struct weir_graph {
 	_Atomic int64_t ticked_ns; /* of the last round that was finished; control's */
 	struct meter **meters;   /* by stage id, NULL for policies that learn nothing; control's */
 	struct slowest *slowest; /* own lock */
+	/* Totals of the graph before, set before the start; totals left to the graph that follows. Shared with it, own lock. */
+	struct inheritance *inherited, *bequest;
 	struct graph_route *route; /* NULL when no door has anybody to ask ahead for; control's */
 	atomic_int phase;
 	atomic_int overload_mode; /* enum weir_admission_mode; stored in every sink's mode_cap */

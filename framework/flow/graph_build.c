@@ -15,6 +15,7 @@
 #include "control/control.h"
 #include "flow/graph.h"
 #include "flow/graph_acts.h"
+#include "flow/graph_inherit.h"
 #include "flow/plan.h"
 #include "flow/thread.h"
 #include "sched/pool.h"
@@ -320,6 +321,8 @@ void weir_graph_free(struct weir_graph *g)
 		return;
 	int phase = atomic_load(&g->phase);
 	WEIR_ASSERT(phase == GRAPH_BUILT || phase == GRAPH_DRAINED);
+	inherit_end(g);
+	inherit_drop(g);
 	fini_stages(g);
 	thread_spare_free(g->drain_thread);
 	WEIR_ASSERT(g->threads == NULL);

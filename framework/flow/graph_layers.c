@@ -332,6 +332,16 @@ int graph_layers_restore(
 	return rc;
 }
 
+/* What act `id` set has gone, and what it replaced did not come back: neither can be taken back. */
+static void forget_brief(struct weir_graph *g, uint64_t id) WEIR_REQUIRES(&g->lock)
+{
+	while (id != 0) {
+		const struct before *b = acts_before(&g->acts, id);
+		acts_undone(&g->acts, id);
+		id = b && b->kind == BEFORE_KNOB && b->layers.brief ? b->layers.brief_act : 0;
+	}
+}
+
 /* End the brief layer. False when the knob could not be turned back: max may not be below a min that is brief, too, and
  * expires a moment later. Recorded once. */
 static bool expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEIR_REQUIRES(&g->lock)
@@ -351,7 +361,7 @@ static bool expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEI
 		o->layers.stuck = true;
 		return false;
 	}
-	acts_undone(&g->acts, id);
+	forget_brief(g, id);
 	done(g, o, &act, NULL);
 	return true;
 }

@@ -15,6 +15,7 @@
 
 #include "control/control.h"
 #include "flow/graph_acts.h"
+#include "flow/graph_inherit.h"
 #include "flow/meter.h"
 
 struct weir_stage *weir_predecessor(const struct weir_stage *st, bool *unchanged)
@@ -265,7 +266,11 @@ int weir_graph_succeed(struct weir_graph *g, struct weir_graph *old, struct weir
 	lock_take(&g->lock);
 	carry_states(g, old);
 	lock_release(&g->lock);
-	int rc = graph_start(g, old, errs);
+	int rc = inherit_begin(g, old);
+	if (rc != 0)
+		weir_errs_add(errs, NULL, rc, NULL, "out of memory");
+	else
+		rc = graph_start(g, old, errs);
 	if (rc == 0) {
 		lock_take(&g->lock);
 		carry_steer(g, old);
@@ -274,6 +279,8 @@ int weir_graph_succeed(struct weir_graph *g, struct weir_graph *old, struct weir
 		lock_release(&g->lock);
 		tell_successors(g);
 	} else {
+		inherit_drop(g);
+		inherit_end(old);
 		close_acts(old, false);
 	}
 	forget_predecessors(g);

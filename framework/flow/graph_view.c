@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "control/control.h"
 #include "flow/graph.h"
+#include "flow/graph_inherit.h"
 #include "sched/pool.h"
 
 /* Counters `from` up to `end` of a book. */
@@ -330,9 +331,11 @@ int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
 	v->stages = calloc((size_t)g->n_stages, sizeof(*v->stages));
 	for (int i = 0; v->stages && rc == 0 && i < g->n_stages; i++, v->n_stages++)
 		rc = view_stage(g, g->stages[i], &motion, &v->stages[i]);
-	v->decisions_total = journal_total(control_journal(g->control));
+	v->decisions_total = v->decided_total = journal_total(control_journal(g->control));
 	v->acts_total = acts_total(&g->acts);
 	weir_graph_collect_state(g, &v->collect);
+	if (v->stages && rc == 0)
+		rc = inherit_add(g, v);
 	if (!v->stages || rc != 0) {
 		weir_graph_view_free(v);
 		return WEIR_ENOMEM;

@@ -43,6 +43,7 @@ struct weir_spec *weir_spec_new(const char *name)
 		return NULL;
 	spec->grace_ns = GRACE_DEFAULT_NS;
 	spec->overload_mode = WEIR_ADMISSION_ENFORCE;
+	spec->alerts = weir_alerts_default();
 	spec->trace = (struct weir_trace_spec){.sample = TRACE_SAMPLE_DEFAULT,
 	    .slow = WEIR_TRACE_SLOW_ALWAYS,
 	    .parent = WEIR_TRACE_PARENT_FOLLOW};
@@ -265,6 +266,7 @@ void weir_spec_free(struct weir_spec *spec)
 	free(spec->trace.otlp);
 	free(spec->log.file);
 	free_admin(&spec->admin);
+	weir_alerts_free(&spec->alerts);
 	if (spec->free_sources)
 		spec->free_sources(spec->sources); /* last: marks point into them */
 	free(spec);

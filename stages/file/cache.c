@@ -11,8 +11,13 @@
  * and a response that points into the object. The answers of `miss` come back through a tap on the
  * leading request, in the thread that finished it; see cache_landed().
  *
- * The key is the path alone, as file.read answers by the path alone; put in front of a stage that
- * minds queries or hosts, it would mix up answers. What is not a plain GET (HEAD, ranges,
+ * The key is the path, and for what varies by Accept-Encoding the codings that the client takes, since
+ * file.read answers by nothing else; put in front of a stage that minds queries or hosts, it would mix
+ * up answers. What varies has under its path either what clients get that take no coding, or a
+ * CACHE_FORKS; both make the others look once more, under path and encoding_code(). So a hit on what
+ * does not vary looks at no header for it, and clients that take no coding look once in any case. A
+ * client can make at most some 150 variants of a file by listing codings in other orders, which the
+ * table's eviction treats as what it is, a scan. What is not a plain GET (HEAD, ranges,
  * conditions, Authorization) is answered from an object that is there, but does not bring one in.
  *
  * Why the cache does not look at the disk to revalidate: a stat may wait for the disk, and this
@@ -32,6 +37,7 @@
 
 #include "cache.h"
 #include "cache_rcu.h"
+#include "encoding.h"
 #include "open.h"
 #include "path.h"
 
@@ -73,7 +79,7 @@ static bool claim(struct cache_object *o, int64_t due_ns, int64_t next_ns)
 
 /* A whole object whose time has come. Takes over the reference. */
 static void revalidate(struct weir_stage *st, struct weir_event **ev, struct cache_object *o,
-    int64_t due_ns, bool showable)
+    uint64_t hash, int64_t due_ns, bool showable)
 {
 	const struct cache_conf *conf = weir_conf(st);
 	int64_t now_ns = weir_now_ns(st);
@@ -86,9 +92,9 @@ static void revalidate(struct weir_stage *st, struct weir_event **ev, struct cac
 		cache_object_put(o);
 		cache_pass(st, ev);
 	} else if (!showable) {
-		cache_fetch(st, ev, o->hash, o, true);
+		cache_fetch(st, ev, hash, o, true);
 	} else if (claim(o, due_ns, now_ns + conf->revalidate_ns)) {
-		cache_fetch(st, ev, o->hash, o, false);
+		cache_fetch(st, ev, hash, o, false);
 	} else {
 		cache_hit(st, ev, o);
 	}
@@ -112,7 +118,7 @@ static void serve(
 		if (WEIR_LIKELY(now_ns < due_ns && showable))
 			cache_hit(st, ev, o);
 		else
-			revalidate(st, ev, o, due_ns, showable);
+			revalidate(st, ev, o, hash, due_ns, showable);
 		return;
 	}
 	if (o->kind == CACHE_GONE && now_ns < due_ns) {
@@ -136,8 +142,13 @@ static void cache_chunk(struct weir_stage *st, struct weir_event **ev, int n)
 	for (int i = 0; i < n; i++)
 		hash[i] = weir_hash(weir_http_request(ev[i])->path);
 	cache_rcu_read_lock();
-	for (int i = 0; i < n; i++)
-		found[i] = cache_table_find(state->table, hash[i], weir_http_request(ev[i])->path);
+	for (int i = 0; i < n; i++) {
+		const struct weir_http_request *req = weir_http_request(ev[i]);
+		found[i] = cache_table_find(state->table, hash[i], req->path, 0);
+		if (WEIR_UNLIKELY(found[i] && found[i]->varies))
+			found[i] = cache_table_variant(
+			    state->table, found[i], hash[i], encoding_code(req));
+	}
 	cache_rcu_read_unlock();
 	for (int i = 0; i < n; i++)
 		serve(st, &ev[i], found[i], hash[i]);
@@ -315,6 +326,8 @@ static const struct weir_metric cache_metrics[] = {
     [CACHE_OBJECTS] = {"cache_objects", WEIR_METRIC_GAUGE, "objects", "Objects kept"},
     [CACHE_EVICTIONS] = {"cache_evictions_total", WEIR_METRIC_COUNTER, "objects",
 	"Objects dropped to make room"},
+    [CACHE_NEGATIVE] = {"cache_negative_hits_total", WEIR_METRIC_COUNTER, "requests",
+	"Of the hits, those that were told again that there is nothing"},
     {0},
 };
 

@@ -24,6 +24,7 @@ enum {
 	CACHE_BYTES,
 	CACHE_OBJECTS,
 	CACHE_EVICTIONS,
+	CACHE_NEGATIVE,
 };
 
 struct cache_conf {
@@ -44,8 +45,8 @@ void cache_hit(struct weir_stage *st, struct weir_event **ev, struct cache_objec
 /** Let `miss` answer *ev alone. */
 void cache_pass(struct weir_stage *st, struct weir_event **ev);
 
-/** Fetch what *ev asks for, unless somebody does: then it is held when `wait`, else answered from
- *  `old`. Takes over *ev and the reference to `old` (may be NULL when `wait`). */
+/** Fetch what *ev asks for, whose path has `hash`, unless somebody does: then it is held when `wait`,
+ *  else answered from `old`. Takes over *ev and the reference to `old` (may be NULL when `wait`). */
 void cache_fetch(struct weir_stage *st, struct weir_event **ev, uint64_t hash,
     struct cache_object *old, bool wait);
 

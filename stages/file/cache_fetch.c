@@ -12,6 +12,8 @@
 
 #include <time.h>
 
+#include "cache_rcu.h"
+
 static int64_t clock_ns(void)
 {
 	struct timespec ts;
@@ -43,6 +45,8 @@ static void finish_from(struct weir_event **ev, struct cache_object *o)
 void cache_hit(struct weir_stage *st, struct weir_event **ev, struct cache_object *o)
 {
 	weir_count(st, CACHE_HITS, 1);
+	if (WEIR_UNLIKELY(o->kind == CACHE_GONE))
+		weir_count(st, CACHE_NEGATIVE, 1);
 	finish_from(ev, o);
 }
 
@@ -63,6 +67,25 @@ static void replace_object(struct weir_stage *st, struct cache_object *o)
 	count_change(st, &change);
 }
 
+/* Let clients that come by the path of `f` look for a variant, since there are some: its place was
+ * empty, or held what was for all. */
+static void fork_path(struct cache_flight *f)
+{
+	struct cache_state *state = weir_state(f->st);
+
+	cache_rcu_read_lock();
+	struct cache_object *o = cache_table_find(state->table, f->hash, f->key, 0);
+	cache_rcu_read_unlock();
+	bool forks = o && o->varies;
+	if (o)
+		cache_object_put(o);
+	struct cache_object *fork = forks ? NULL : cache_object_fork(f->hash, f->key);
+	if (!fork)
+		return; /* or no memory: then this variant is not found, and fetched again */
+	replace_object(f->st, fork);
+	cache_object_put(fork);
+}
+
 /* `miss` said that the old object is still what it would answer. */
 static void confirm(struct cache_object *o, const struct cache_limits *limits, int64_t now_ns)
 {
@@ -78,14 +101,19 @@ static struct cache_object *learn(struct cache_flight *f, struct weir_http_reque
 	int64_t now_ns = clock_ns();
 
 	if (req->res.status == 304 && f->old) {
+		if (!f->old->varies && cache_answer_varies(req, f->fields_start))
+			fork_path(f); /* a neighbour has been put beside the file */
 		confirm(f->old, &f->limits, now_ns);
 		cache_object_hold(f->old);
 		return f->old;
 	}
-	int rc = cache_object_new(req, f->fields_start, f->hash, f->key, &f->limits, now_ns, &o);
+	int rc = cache_object_new(
+	    req, f->fields_start, f->hash, f->key, f->code, &f->limits, now_ns, &o);
 	if (rc < 0)
 		return NULL;
 	replace_object(f->st, o);
+	if (o->code != 0)
+		fork_path(f);
 	if (o->kind != CACHE_PASS)
 		return o;
 	cache_object_put(o);

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "cache_rcu.h"
+#include "encoding.h"
 
 /* How often a closing cache looks whether it should hurry, which a signal handler may say: as drain
  * does. */
@@ -51,6 +52,7 @@ struct cache_flight *flight_new(struct weir_stage *st, const struct weir_http_re
 	f->st = st;
 	f->hash = hash;
 	f->key = req->path;
+	f->code = encoding_code(req);
 	f->old = old;
 	f->fields_start = req->n_fields;
 	f->waiting_tail = &f->waiting;
@@ -69,12 +71,17 @@ static struct cache_flight **flights_slot(struct cache_flights *fs, uint64_t has
 	return &fs->bucket[hash % FLIGHT_BUCKETS];
 }
 
-static struct cache_flight *flights_find(
-    struct cache_flights *fs, uint64_t hash, struct weir_slice key)
+static bool flight_is_like(const struct cache_flight *f, const struct cache_flight *other)
 {
-	struct cache_flight *f = *flights_slot(fs, hash);
+	return f->hash == other->hash && f->code == other->code && f->key.n == other->key.n &&
+	       memcmp(f->key.p, other->key.p, f->key.n) == 0;
+}
 
-	while (f && (f->hash != hash || f->key.n != key.n || memcmp(f->key.p, key.p, key.n) != 0))
+static struct cache_flight *flights_find(struct cache_flights *fs, const struct cache_flight *like)
+{
+	struct cache_flight *f = *flights_slot(fs, like->hash);
+
+	while (f && !flight_is_like(f, like))
 		f = f->next;
 	return f;
 }
@@ -96,7 +103,9 @@ static struct cache_object *look_again(struct cache_flights *fs, const struct ca
 	if (f->old)
 		return NULL;
 	cache_rcu_read_lock();
-	struct cache_object *o = cache_table_find(fs->table, f->hash, f->key);
+	struct cache_object *o = cache_table_find(fs->table, f->hash, f->key, 0);
+	if (o && o->varies)
+		o = cache_table_variant(fs->table, o, f->hash, f->code);
 	cache_rcu_read_unlock();
 	if (!o || weir_now_ns(f->st) < atomic_load_explicit(&o->due_ns, memory_order_relaxed))
 		return o;
@@ -107,7 +116,7 @@ static struct cache_object *look_again(struct cache_flights *fs, const struct ca
 static enum flight_boarding board_locked(struct cache_flights *fs, struct cache_flight *f,
     struct weir_event **ev, bool wait, struct cache_object **found)
 {
-	struct cache_flight *other = flights_find(fs, f->hash, f->key);
+	struct cache_flight *other = flights_find(fs, f);
 
 	if (other && (!wait || fs->closed))
 		return FLIGHT_BUSY;

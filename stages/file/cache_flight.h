@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flights of file.cache: misses under way, so that a key is fetched once however many ask for it.
+ * Flights of file.cache: misses under way, so that a key is fetched once however many ask for it. The
+ * key is the path and what codings a client takes, since the answer may depend on them.
  *
  *   board: no flight for the key -> the request LEADS, and is emitted to `miss` with the flight's
  * tap there is one          -> it is HELD on that flight, or told that the flight is BUSY land: the
@@ -34,6 +35,7 @@ struct cache_flight {
 	struct weir_event *waiting, **waiting_tail; /* under the table's lock until landed */
 	uint64_t hash;
 	struct weir_slice key;    /* in the leader's request */
+	unsigned code;            /* of the leader and all that wait: encoding_code() */
 	struct cache_object *old; /* what is to be revalidated, with a reference; NULL: nothing */
 	struct cache_limits limits;
 	uint32_t fields_start; /* response fields that the request had before */
@@ -66,8 +68,8 @@ enum flight_boarding {
 void flights_init(struct cache_flights *fs, struct cache_table *table);
 void flights_fini(struct cache_flights *fs);
 
-/** A flight for `req`, with `old` (may be NULL), whose reference it takes. NULL: no memory, and the
- *  reference is still the caller's. */
+/** A flight for `req`, whose path has `hash`, with `old` (may be NULL), whose reference it takes. NULL:
+ *  no memory, and the reference is still the caller's. */
 struct cache_flight *flight_new(struct weir_stage *st, const struct weir_http_request *req,
     uint64_t hash, struct cache_object *old);
 /** Free a flight that is not in the table, and its reference to `old`. */

@@ -2,7 +2,7 @@
 /*
  * Objects of file.cache. See cache_object.h.
  *
- * An answer's fields are sorted while they are copied: those that describe the bytes first, those
+ * An answer's fields are sorted while they are copied: those that describe the bytes first (of them the type, which an answer of several ranges replaces), those
  * that a 304 repeats (RFC 9110, 15.4.5) last, so that either answer is one slice of the object and
  * a hit neither formats nor copies anything.
  */
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "httpdate.h"
+#include "multipart.h"
 
 /* One line of an answer's fields, "Name: value\r\n". */
 struct line {
@@ -72,13 +73,15 @@ static bool line_forbids(const struct line *l)
 	if (weir_slice_is(l->name, "Cache-Control"))
 		return contains(l->value, "no-store") || contains(l->value, "private") ||
 		       contains(l->value, "no-cache");
-	return weir_slice_is(l->name, "Set-Cookie") || weir_slice_is(l->name, "Vary");
+	if (weir_slice_is(l->name, "Vary"))
+		return !weir_slice_is(l->value, "Accept-Encoding");
+	return weir_slice_is(l->name, "Set-Cookie");
 }
 
 static bool line_goes_with_304(const struct line *l)
 {
 	static const char *const names[] = {
-	    "ETag", "Last-Modified", "Cache-Control", "Content-Location", "Expires"};
+	    "ETag", "Last-Modified", "Cache-Control", "Content-Location", "Expires", "Vary"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (weir_slice_is(l->name, names[i]))
@@ -86,20 +89,36 @@ static bool line_goes_with_304(const struct line *l)
 	return false;
 }
 
-static bool fields_forbid(const struct fields *f)
+static bool any_line(const struct fields *f, bool (*is_meant)(const struct line *l))
 {
 	for (int i = 0; i < 2; i++) {
 		struct weir_slice rest = f->part[i];
 		struct line l;
 		while (line_next(&rest, &l))
-			if (line_forbids(&l))
+			if (is_meant(&l))
 				return true;
 	}
 	return false;
 }
 
+static bool line_varies(const struct line *l)
+{
+	return weir_slice_is(l->name, "Vary") && weir_slice_is(l->value, "Accept-Encoding");
+}
+
+bool cache_answer_varies(const struct weir_http_request *req, uint32_t fields_start)
+{
+	struct fields f = fields_of(req, fields_start);
+
+	return any_line(&f, line_varies);
+}
+
 static void object_learn(struct cache_object *o, const struct line *copy)
 {
+	if (weir_slice_is(copy->name, "Content-Type"))
+		o->type = copy->value;
+	if (weir_slice_is(copy->name, "Content-Encoding"))
+		o->file.one_part = true;
 	if (weir_slice_is(copy->name, "ETag"))
 		o->file.etag = copy->value;
 	if (weir_slice_is(copy->name, "Last-Modified") &&
@@ -107,14 +126,25 @@ static void object_learn(struct cache_object *o, const struct line *copy)
 		o->file.modified_s = -1;
 }
 
-/* Copy the lines that do (or do not) go with 304 to `to`; returns where they end. */
-static char *fields_copy(const struct fields *f, bool with_304, char *to, struct cache_object *o)
+/* Where a line stands among those of an object. */
+enum line_place { LINE_TYPE, LINE_OTHER, LINE_WITH_304 };
+
+static enum line_place line_place(const struct line *l)
+{
+	if (line_goes_with_304(l))
+		return LINE_WITH_304;
+	return weir_slice_is(l->name, "Content-Type") ? LINE_TYPE : LINE_OTHER;
+}
+
+/* Copy the lines whose place this is to `to`; returns where they end. */
+static char *fields_copy(
+    const struct fields *f, enum line_place place, char *to, struct cache_object *o)
 {
 	for (int i = 0; i < 2; i++) {
 		struct weir_slice rest = f->part[i];
 		struct line l, copy;
 		while (line_next(&rest, &l)) {
-			if (line_goes_with_304(&l) != with_304)
+			if (line_place(&l) != place)
 				continue;
 			memcpy(to, l.whole.p, l.whole.n);
 			struct weir_slice at = {to, l.whole.n};
@@ -177,10 +207,12 @@ static int object_fill(struct cache_object *o, const struct weir_http_request *r
     const struct fields *f, int64_t body)
 {
 	char *start = o->bytes + o->key.n;
-	char *tail = fields_copy(f, false, start, o);
-	char *end = fields_copy(f, true, tail, o);
+	char *rest = fields_copy(f, LINE_TYPE, start, o);
+	char *tail = fields_copy(f, LINE_OTHER, rest, o);
+	char *end = fields_copy(f, LINE_WITH_304, tail, o);
 
 	o->fields = (struct weir_slice){start, (size_t)(end - start)};
+	o->fields_parts = (struct weir_slice){rest, (size_t)(end - rest)};
 	o->fields_304 = (struct weir_slice){tail, (size_t)(end - tail)};
 	o->body = (struct weir_slice){end, (size_t)body};
 	o->file.size_bytes = body;
@@ -197,13 +229,14 @@ static int kind_of(
 		return CACHE_PASS;
 	if (status != 200 && status != 404)
 		return status >= 200 && status < 500 ? CACHE_PASS : -1;
-	if (req->res.close || body_bytes(&req->res) > limits->max_object_bytes || fields_forbid(f))
+	if (req->res.close || body_bytes(&req->res) > limits->max_object_bytes ||
+	    any_line(f, line_forbids))
 		return CACHE_PASS;
 	return status == 200 ? CACHE_WHOLE : CACHE_GONE;
 }
 
 int cache_object_new(const struct weir_http_request *req, uint32_t fields_start, uint64_t hash,
-    struct weir_slice key, const struct cache_limits *limits, int64_t now_ns,
+    struct weir_slice key, unsigned code, const struct cache_limits *limits, int64_t now_ns,
     struct cache_object **object)
 {
 	struct fields f = fields_of(req, fields_start);
@@ -217,6 +250,9 @@ int cache_object_new(const struct weir_http_request *req, uint32_t fields_start,
 	if (!o)
 		return WEIR_ENOMEM;
 	o->kind = (enum cache_kind)kind;
+	o->varies = any_line(&f, line_varies);
+	o->code = (uint16_t)(o->varies ? code : 0);
+	o->hash = cache_variant_hash(hash, o->code);
 	int64_t keep_ns = kind == CACHE_GONE ? limits->negative_ns : limits->revalidate_ns;
 	atomic_init(&o->checked_ns, now_ns);
 	atomic_init(&o->due_ns, now_ns + keep_ns);
@@ -227,6 +263,17 @@ int cache_object_new(const struct weir_http_request *req, uint32_t fields_start,
 	}
 	*object = o;
 	return 0;
+}
+
+struct cache_object *cache_object_fork(uint64_t hash, struct weir_slice key)
+{
+	struct cache_object *o = object_alloc(hash, key, 0);
+
+	if (!o)
+		return NULL;
+	o->kind = CACHE_FORKS;
+	o->varies = true;
+	return o;
 }
 
 static void account_leave(struct cache_object *o)
@@ -258,23 +305,89 @@ static int respond_refusal(
     struct cache_object *o, struct weir_http_request *req, const struct condition_verdict *v)
 {
 	char range[CONDITION_RANGE_SIZE];
+	bool varies = o->varies;
 
 	condition_content_range(v, o->file.size_bytes, range);
 	cache_object_put(o);
 	int rc = weir_http_respond_status(req, v->status);
+	if (rc == 0 && varies)
+		rc = weir_http_add_field(req, "Vary", "Accept-Encoding");
 	if (rc == 0 && v->status == 416)
 		rc = weir_http_add_field(req, "Content-Range", range);
 	return rc;
 }
 
-int cache_object_respond(struct cache_object *o, struct weir_http_request *req)
+/* What an answer of several ranges holds: the one answer from an object whose bytes are copied, a
+ * bounded number of them (range_read). */
+struct parts {
+	struct cache_object *o; /* a reference, for the fields */
+	char body[];
+};
+
+static void parts_release(void *arg)
+{
+	struct parts *p = arg;
+
+	cache_object_put(p->o);
+	free(p);
+}
+
+static int parts_copy(void *arg, char *to, int64_t offset, size_t n)
+{
+	const struct cache_object *o = arg;
+
+	memcpy(to, o->body.p + offset, n);
+	return 0;
+}
+
+static int respond_parts(
+    struct cache_object *o, struct weir_http_request *req, const struct condition *asked)
+{
+	char type[MULTIPART_TYPE_SIZE];
+	struct range_set set;
+	struct multipart m;
+
+	condition_ranges(asked, &o->file, &set);
+	multipart_init(&m, &set, o->type, o->file.size_bytes);
+	multipart_type(&m, type);
+	size_t n = multipart_bytes(&m);
+	struct parts *p = malloc(sizeof(*p) + n);
+	if (!p) {
+		cache_object_put(o);
+		return WEIR_EPRESSURE;
+	}
+	p->o = o;
+	multipart_write(&m, p->body, parts_copy, o);
+	int rc =
+	    weir_http_respond(req, 206, NULL, (struct weir_slice){p->body, n}, parts_release, p);
+	if (rc < 0)
+		return rc;
+	req->res.fields = o->fields_parts;
+	return weir_http_add_field(req, "Content-Type", type);
+}
+
+/* The answer is [offset, offset+length) of the object, which needs neither copy nor lock. */
+static void respond_bytes(
+    struct cache_object *o, struct weir_http_request *req, const struct condition_verdict *v)
 {
 	struct weir_http_response *res = &req->res;
-	struct condition_verdict v = {o->kind == CACHE_GONE ? 404 : 200, 0, (int64_t)o->body.n};
+
+	res->status = (uint16_t)v->status;
+	res->no_length = v->status == 304;
+	res->fields = v->status == 304 ? o->fields_304 : o->fields;
+	res->body = (struct weir_slice){o->body.p + v->offset, (size_t)v->length};
+	res->fd = -1;
+	res->release = object_release;
+	res->release_arg = o;
+}
+
+int cache_object_respond(struct cache_object *o, struct weir_http_request *req)
+{
+	struct condition_verdict v = {o->kind == CACHE_GONE ? 404 : 200, 0, (int64_t)o->body.n, 0};
 	char range[CONDITION_RANGE_SIZE];
 	struct condition asked;
 
-	if (WEIR_UNLIKELY(res->status != 0)) /* a stage before the cache has answered */
+	if (WEIR_UNLIKELY(req->res.status != 0)) /* a stage before the cache has answered */
 		weir_http_response_reset(req);
 	if (o->kind == CACHE_WHOLE) {
 		condition_scan(req, &asked);
@@ -282,13 +395,9 @@ int cache_object_respond(struct cache_object *o, struct weir_http_request *req)
 	}
 	if (WEIR_UNLIKELY(v.status == 412 || v.status == 416))
 		return respond_refusal(o, req, &v);
-	res->status = (uint16_t)v.status;
-	res->no_length = v.status == 304;
-	res->fields = v.status == 304 ? o->fields_304 : o->fields;
-	res->body = (struct weir_slice){o->body.p + v.offset, (size_t)v.length};
-	res->fd = -1;
-	res->release = object_release;
-	res->release_arg = o;
+	if (WEIR_UNLIKELY(v.parts > 1))
+		return respond_parts(o, req, &asked);
+	respond_bytes(o, req, &v);
 	if (WEIR_LIKELY(v.status != 206))
 		return 0;
 	condition_content_range(&v, o->file.size_bytes, range);

@@ -38,6 +38,7 @@ enum cache_kind {
 	CACHE_WHOLE, /* a 200 with all its bytes */
 	CACHE_GONE,  /* a 404, kept for a short time */
 	CACHE_PASS,  /* "not to be cached": requests need not wait for each other */
+	CACHE_FORKS, /* "varies by Accept-Encoding": look under the client's code */
 };
 
 struct cache_object {
@@ -47,15 +48,19 @@ struct cache_object {
 	struct cache_account *account;      /* NULL before it enters a table */
 	struct rcu_head rcu;
 
-	/* constant after cache_object_new */
+	/* constant after cache_object_new; what every hit reads first */
 	enum cache_kind kind;
+	uint16_t code; /* whom it is for, of encoding_code(); 0 when it does not vary */
+	bool varies;   /* the answer was for those of `code` alone */
 	uint64_t hash;
 	struct weir_slice key;
-	struct weir_slice fields;     /* of the whole answer */
-	struct weir_slice fields_304; /* the tail of them that goes with 304 */
+	struct weir_slice fields; /* of the whole answer */
 	struct weir_slice body;
-	struct condition_file file; /* ETag, date and size to judge conditions by */
-	int64_t charge_bytes;       /* of memory, all in all */
+	struct condition_file file;     /* ETag, date and size to judge conditions by */
+	struct weir_slice fields_304;   /* the tail of `fields` that goes with 304 */
+	struct weir_slice fields_parts; /* all of them but Content-Type, which comes first */
+	struct weir_slice type;         /* value of Content-Type */
+	int64_t charge_bytes;           /* of memory, all in all */
 
 	/* written on hits */
 	WEIR_ALIGNED atomic_uint refs;
@@ -71,17 +76,31 @@ struct cache_limits {
 	int64_t revalidate_ns, negative_ns;
 };
 
+/** The hash of `code`'s variant of what has `hash`; that of code 0 is `hash`. */
+static inline uint64_t cache_variant_hash(uint64_t hash, unsigned code)
+{
+	return hash ^ code * 0x9e3779b97f4a7c15u; /* Knuth, TAOCP 6.4: 2^64 / golden ratio, odd */
+}
+
+/** Does the answer of `req`, in the fields from `fields_start` on, vary by Accept-Encoding alone? */
+bool cache_answer_varies(const struct weir_http_request *req, uint32_t fields_start);
+
+/** An object without bytes that says that `key` varies, with one reference for the caller; NULL: no
+ *  memory. */
+struct cache_object *cache_object_fork(uint64_t hash, struct weir_slice key);
+
 /**
- * Copy the answer of `req`, which a plain GET got, into a new object under `key`: response fields
+ * Copy the answer of `req`, which a plain GET got, into a new object under `key`, and under `code`
+ * (of the request, encoding_code()) when it varies by Accept-Encoding, else for all: response fields
  * from `fields_start` of req->fields on (what was there before belongs to the request), the body,
  * be it in memory or an open file. What may not be kept (another status, too large, `no-store`,
- * `private`, `no-cache`, Set-Cookie, Vary) becomes a CACHE_PASS. Returns 0 with one reference for
+ * `private`, `no-cache`, Set-Cookie, Vary by another field) becomes a CACHE_PASS. Returns 0 with one reference for
  * the caller, WEIR_EINVAL for an answer that says nothing about the next one (5xx and the like),
  * WEIR_ENOMEM, or WEIR_ESYS when the open file cannot be read. Blocks on the disk only for an
  * answer that holds an open file.
  */
 int cache_object_new(const struct weir_http_request *req, uint32_t fields_start, uint64_t hash,
-    struct weir_slice key, const struct cache_limits *limits, int64_t now_ns,
+    struct weir_slice key, unsigned code, const struct cache_limits *limits, int64_t now_ns,
     struct cache_object **object);
 
 static inline void cache_object_hold(struct cache_object *o)
@@ -92,7 +111,7 @@ static inline void cache_object_hold(struct cache_object *o)
 /** Give up a reference; the last one frees. */
 void cache_object_put(struct cache_object *o);
 
-/** Answer `req` from `o` (not a CACHE_PASS), minding its conditions and range. Takes over the
+/** Answer `req` from `o` (CACHE_WHOLE or CACHE_GONE), minding its conditions and ranges. Takes over the
  * caller's reference. Returns the outcome to finish the event with. */
 int cache_object_respond(struct cache_object *o, struct weir_http_request *req);
 

@@ -105,20 +105,34 @@ static struct cache_object *object_of(struct cds_lfht_node *node)
 	return (struct cache_object *)((char *)node - offsetof(struct cache_object, node));
 }
 
-static int key_matches(struct cds_lfht_node *node, const void *key)
+/* What an object is looked up by. */
+struct lookup {
+	struct weir_slice key;
+	unsigned code;
+};
+
+static int lookup_matches(struct cds_lfht_node *node, const void *lookup)
 {
-	const struct weir_slice *k = key;
+	const struct lookup *k = lookup;
 	struct cache_object *o = object_of(node);
 
 	cache_rcu_acquire(o);
-	return o->key.n == k->n && memcmp(o->key.p, k->p, k->n) == 0;
+	return o->code == k->code && o->key.n == k->key.n &&
+	       memcmp(o->key.p, k->key.p, k->key.n) == 0;
 }
 
-struct cache_object *cache_table_find(struct cache_table *t, uint64_t hash, struct weir_slice key)
+static struct lookup lookup_of(const struct cache_object *o)
 {
+	return (struct lookup){o->key, o->code};
+}
+
+struct cache_object *cache_table_find(
+    struct cache_table *t, uint64_t hash, struct weir_slice key, unsigned code)
+{
+	struct lookup k = {key, code};
 	struct cds_lfht_iter iter;
 
-	cds_lfht_lookup(t->hash, hash, key_matches, &key, &iter);
+	cds_lfht_lookup(t->hash, hash, lookup_matches, &k, &iter);
 	struct cds_lfht_node *node = cds_lfht_iter_get_node(&iter);
 	if (!node)
 		return NULL;
@@ -127,6 +141,19 @@ struct cache_object *cache_table_find(struct cache_table *t, uint64_t hash, stru
 	if (!atomic_load_explicit(&o->visited, memory_order_relaxed))
 		atomic_store_explicit(&o->visited, true, memory_order_relaxed);
 	return o;
+}
+
+struct cache_object *cache_table_variant(
+    struct cache_table *t, struct cache_object *o, uint64_t hash, unsigned code)
+{
+	struct cache_object *found = NULL;
+
+	if (code == 0 && o->kind != CACHE_FORKS)
+		return o;
+	if (code != 0)
+		found = cache_table_find(t, cache_variant_hash(hash, code), o->key, code);
+	cache_object_put(o); /* not the last: the table has one until a grace period is over */
+	return found;
 }
 
 static void list_add(struct cache_table *t, struct cache_object *o)
@@ -226,13 +253,15 @@ static bool fits(const struct cache_table *t, const struct cache_object *o)
 static void link_object(struct cache_table *t, struct cache_object *o, struct leavers *gone,
     struct cache_change *change)
 {
+	struct lookup k = lookup_of(o);
+
 	cache_object_hold(o);
 	atomic_fetch_add_explicit(&t->account->refs, 1, memory_order_relaxed);
 	o->account = t->account;
 	cache_rcu_release(o);
 	urcu_memb_read_lock();
 	struct cds_lfht_node *old =
-	    cds_lfht_add_replace(t->hash, o->hash, key_matches, &o->key, &o->node);
+	    cds_lfht_add_replace(t->hash, o->hash, lookup_matches, &k, &o->node);
 	urcu_memb_read_unlock();
 	if (old)
 		forget(t, object_of(old), gone, change);
@@ -247,10 +276,11 @@ static void link_object(struct cache_table *t, struct cache_object *o, struct le
 static void drop_like(struct cache_table *t, struct cache_object *o, struct leavers *gone,
     struct cache_change *change)
 {
+	struct lookup k = lookup_of(o);
 	struct cds_lfht_iter iter;
 
 	urcu_memb_read_lock();
-	cds_lfht_lookup(t->hash, o->hash, key_matches, &o->key, &iter);
+	cds_lfht_lookup(t->hash, o->hash, lookup_matches, &k, &iter);
 	struct cds_lfht_node *node = cds_lfht_iter_get_node(&iter);
 	urcu_memb_read_unlock(); /* the lock keeps what is linked alive */
 	if (node)

@@ -9,7 +9,7 @@
  * | call                | threads                                             | blocks     |
  * |---------------------|-----------------------------------------------------|------------|
  * | cache_table_new     | main                                                | no         |
- * | cache_table_find    | any registered, at once, inside a read section      | no         |
+ * | cache_table_find, _variant | any registered, at once, inside a read section | no       |
  * | cache_table_insert  | any registered, at once, outside read sections      | on writers |
  * | cache_table_hold    | any that has a reference                            | no         |
  * | cache_table_put     | any, outside read sections; none of the graph's     | yes        |
@@ -31,8 +31,15 @@ struct cache_change {
 /** A table for at most `size_bytes` of objects, with one reference. 0 or WEIR_ENOMEM. */
 int cache_table_new(int64_t size_bytes, struct cache_table **table);
 
-/** The object under `key`, with a reference for the caller, or NULL. Marks it as used. */
-struct cache_object *cache_table_find(struct cache_table *t, uint64_t hash, struct weir_slice key);
+/** The object under `key` and `code`, with a reference for the caller, or NULL. Marks it as used.
+ *  `hash` is that of the variant. */
+struct cache_object *cache_table_find(
+    struct cache_table *t, uint64_t hash, struct weir_slice key, unsigned code);
+
+/** What `o`, found under a request's path and code 0 and said to vary, means for the request: itself,
+ *  its client's variant, or NULL. Takes over the reference and gives one. As cache_table_find. */
+struct cache_object *cache_table_variant(
+    struct cache_table *t, struct cache_object *o, uint64_t hash, unsigned code);
 
 /** Put `o`, which no table had before, in place of an object of its key, evicting others as needed.
  *  The caller keeps its reference. When it cannot fit it stays outside, and the old one leaves. */

@@ -150,69 +150,40 @@ static bool range_wanted(const struct condition *c, const struct condition_file 
 	return httpdate_parse(t, &at_s) == 0 && at_s == file->modified_s;
 }
 
-/* Digits at *p into *value, cut to INT64_MAX; false when there are none. */
-static bool range_number(const char **p, const char *end, int64_t *value)
+static struct condition_verdict judge_range(
+    struct weir_slice text, const struct condition_file *file)
 {
-	const char *start = *p;
-	int64_t v = 0;
+	struct range_set set;
+	int status = range_read(text, file->size_bytes, &set);
 
-	for (; *p < end && **p >= '0' && **p <= '9'; (*p)++)
-		if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, **p - '0', &v))
-			v = INT64_MAX;
-	*value = v;
-	return *p > start;
-}
-
-/* "bytes=first-last", "bytes=first-" or "bytes=-suffix"; -1 for what is not there. */
-static bool range_parse(struct weir_slice t, int64_t *first, int64_t *last)
-{
-	static const char unit[] = "bytes=";
-	const char *p = t.p + sizeof(unit) - 1, *end = t.p + t.n;
-
-	if (t.n < sizeof(unit) || strncasecmp(t.p, unit, sizeof(unit) - 1) != 0)
-		return false;
-	if (!range_number(&p, end, first))
-		*first = -1;
-	if (p == end || *p++ != '-')
-		return false;
-	if (!range_number(&p, end, last))
-		*last = -1;
-	return p == end && (*first >= 0 || *last >= 0) && (*last < 0 || *first <= *last);
-}
-
-static struct condition_verdict judge_range(struct weir_slice text, int64_t size_bytes)
-{
-	struct condition_verdict whole = {200, 0, size_bytes};
-	int64_t first, last;
-
-	if (!range_parse(text, &first, &last))
-		return whole;
-	if (first < 0) { /* the last so many bytes */
-		first = last < size_bytes ? size_bytes - last : 0;
-		if (last == 0 || size_bytes == 0)
-			return (struct condition_verdict){416, 0, 0};
-		last = size_bytes - 1;
-	}
-	if (first >= size_bytes)
-		return (struct condition_verdict){416, 0, 0};
-	if (last < 0 || last >= size_bytes)
-		last = size_bytes - 1;
-	return (struct condition_verdict){206, first, last - first + 1};
+	if (status == 200)
+		return (struct condition_verdict){200, 0, file->size_bytes, 0};
+	if (status == 416)
+		return (struct condition_verdict){416, 0, 0, 0};
+	if (set.n > 1 && !file->one_part)
+		return (struct condition_verdict){206, 0, 0, set.n};
+	return (struct condition_verdict){206, set.range[0].offset, set.range[0].length, 1};
 }
 
 struct condition_verdict condition_judge(
     const struct condition *c, enum weir_http_method method, const struct condition_file *file)
 {
-	struct condition_verdict whole = {200, 0, file->size_bytes};
+	struct condition_verdict whole = {200, 0, file->size_bytes, 0};
 
 	if (!c->any)
 		return whole;
 	int status = judge_preconditions(c, file);
 	if (status != 200)
-		return (struct condition_verdict){status, 0, 0};
+		return (struct condition_verdict){status, 0, 0, 0};
 	if (method != WEIR_HTTP_GET || !c->field[CONDITION_RANGE].p || !range_wanted(c, file))
 		return whole;
-	return judge_range(c->field[CONDITION_RANGE], file->size_bytes);
+	return judge_range(c->field[CONDITION_RANGE], file);
+}
+
+void condition_ranges(
+    const struct condition *c, const struct condition_file *file, struct range_set *set)
+{
+	range_read(c->field[CONDITION_RANGE], file->size_bytes, set);
 }
 
 void condition_content_range(

@@ -12,6 +12,8 @@
 
 #include <weir/http.h>
 
+#include "range.h"
+
 #define CONDITION_FIELDS(X)                                                                        \
 	X(IF_MATCH, "If-Match")                                                                    \
 	X(IF_NONE_MATCH, "If-None-Match")                                                          \
@@ -38,12 +40,16 @@ struct condition_file {
 	struct weir_slice etag; /* with quotes, "W/" in front when weak; n 0: none */
 	int64_t modified_s;     /* seconds since 1970; -1: not known */
 	int64_t size_bytes;
+	bool
+	    one_part; /* of several ranges send the first: the bytes have a content coding, and where
+			  that is named among several parts no RFC says */
 };
 
-/** What to answer: 200 whole, 206 bytes [offset, offset+length), 304, 412 or 416. */
+/** What to answer: 200 whole, 206 bytes [offset, offset+length) or several parts, 304, 412 or 416. */
 struct condition_verdict {
 	int status;
 	int64_t offset, length; /* bytes of the file that the body is; length 0 unless 200 or 206 */
+	int parts;              /* 206: more than 1: the ranges of condition_ranges, length is 0 */
 };
 
 /** Is `name` one of the fields above? */
@@ -52,10 +58,14 @@ bool condition_is_field(struct weir_slice name, enum condition_field *which);
 /** Collect the fields of `req`: one pass over its headers. */
 void condition_scan(const struct weir_http_request *req, struct condition *c);
 
-/** Judge in the order of RFC 9110, 13.2.2. Several ranges, a malformed one or another unit than
+/** Judge in the order of RFC 9110, 13.2.2. Too many ranges, a malformed one or another unit than
  *  bytes mean the whole file, as do ranges of other methods than GET. */
 struct condition_verdict condition_judge(
     const struct condition *c, enum weir_http_method method, const struct condition_file *file);
+
+/** The ranges of a verdict with several parts. */
+void condition_ranges(
+    const struct condition *c, const struct condition_file *file, struct range_set *set);
 
 /** "bytes 0-99/1234", or with a star for the range for 416: the Content-Range of `v`. */
 #define CONDITION_RANGE_SIZE 72

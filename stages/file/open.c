@@ -2,7 +2,7 @@
 /*
  * Opening files below a root. See open.h.
  *
- * The kernel keeps us inside: openat2 with RESOLVE_BENEATH refuses every way out, with
+ * The kernel keeps us inside: openat2 with RESOLVE_BENEATH refuses every way out, also by links, with
  * RESOLVE_NO_SYMLINKS every link on the way, whoever made it and when. O_NONBLOCK, since opening a
  * FIFO would wait for its writer; what is not a regular file is closed again unread.
  */
@@ -22,14 +22,24 @@
 /* Longer than a tick of the slowest kernel (10 ms at HZ=100) with room for a slow stat: guess. */
 #define FILE_RACY_NS 100000000LL
 
-static int open_beneath(int root, const char *name, uint64_t flags)
+/* With links a rename elsewhere may make the kernel give up with EAGAIN: ask again so often. */
+#define OPEN_TRIES 4
+
+static int open_beneath(int root, enum file_links links, const char *name, uint64_t flags)
 {
+	uint64_t resolve = links == FILE_LINKS_NO ? RESOLVE_NO_SYMLINKS : 0;
 	struct open_how how = {
 	    .flags = flags | O_CLOEXEC,
-	    .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	    .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve,
 	};
+	int fd;
 
-	return (int)syscall(SYS_openat2, root, name, &how, sizeof(how));
+	for (int i = 0; i < OPEN_TRIES; i++) {
+		fd = (int)syscall(SYS_openat2, root, name, &how, sizeof(how));
+		if (fd != -1 || errno != EAGAIN)
+			break;
+	}
+	return fd;
 }
 
 int file_root(const char *path, int *fd)
@@ -38,7 +48,7 @@ int file_root(const char *path, int *fd)
 
 	if (root == -1)
 		return WEIR_ESYS;
-	int probe = open_beneath(root, ".", O_RDONLY | O_DIRECTORY);
+	int probe = open_beneath(root, FILE_LINKS_NO, ".", O_RDONLY | O_DIRECTORY);
 	/* A directory that may be searched but not listed serves files all the same. */
 	if (probe == -1 && errno != EACCES) {
 		int saved = errno;
@@ -86,10 +96,10 @@ static int refuse(struct file *file, int fd, int status)
 	return WEIR_EFAILED;
 }
 
-int file_open(int root, const char *name, struct file *file)
+int file_open(int root, enum file_links links, const char *name, struct file *file)
 {
 	struct stat st;
-	int fd = open_beneath(root, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	int fd = open_beneath(root, links, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 
 	if (fd == -1)
 		return refuse(file, -1, status_of(errno));
@@ -106,6 +116,24 @@ int file_open(int root, const char *name, struct file *file)
 	    .inode = st.st_ino,
 	};
 	return 0;
+}
+
+int file_open_directory(int root, enum file_links links, const char *name)
+{
+	return open_beneath(root, links, name, O_RDONLY | O_DIRECTORY);
+}
+
+int file_look(int dir, enum file_links links, const char *name, struct stat *st)
+{
+	int fd = open_beneath(dir, links, name, O_PATH);
+
+	if (fd == -1)
+		return -1;
+	int rc = fstat(fd, st);
+	int saved = errno;
+	close(fd);
+	errno = saved;
+	return rc;
 }
 
 static bool is_racy(const struct file *file, int64_t now_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening files below a root so that nothing outside it, no link, no pipe and no device is ever
- * read, and naming what was opened (ETag, Last-Modified).
+ * Opening files below a root so that nothing outside it, no pipe and no device is ever
+ * read, and links only if asked for, and naming what was opened (ETag, Last-Modified).
  *
  * All calls may block on the disk. Any thread.
  */
@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <weir/error.h>
@@ -32,13 +33,25 @@ struct file {
  *  5.6). 0, or WEIR_ESYS with errno. The caller closes *fd. */
 int file_root(const char *path, int *fd);
 
+/** Whether links on the way are followed: none, or those that lead to places below the root by
+ *  relative paths. Links of /proc never are. */
+enum file_links { FILE_LINKS_NO, FILE_LINKS_BENEATH };
+
 /**
  * Open the regular file `name` (relative, no "..") below `root`. Never waits for a FIFO. Returns 0
  * with *file filled, file->fd the caller's to close; or WEIR_EFAILED with file->status 301 (it is a
- * directory), 403 (permission), 404 (nothing there that may be served: also links, pipes, devices),
+ * directory), 403 (permission), 404 (nothing there that may be served: also pipes, devices, links not followed),
  * 503 (descriptors or memory used up) or 500 (the disk failed).
  */
-int file_open(int root, const char *name, struct file *file);
+int file_open(int root, enum file_links links, const char *name, struct file *file);
+
+/** Open the directory `name` ("." is the root) for reading, likewise. A descriptor, which is the
+ *  caller's to close, or -1. */
+int file_open_directory(int root, enum file_links links, const char *name);
+
+/** What kind of thing `name` in the directory `dir` is, links followed as `links` says, without opening
+ *  it: 0 with *st filled, or -1 with errno. `dir` must be below the root, or the root. */
+int file_look(int dir, enum file_links links, const char *name, struct stat *st);
 
 /**
  * Write the ETag of `file` into `etag`; returns its length. Strong, of time, size and inode. When

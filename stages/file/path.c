@@ -123,17 +123,43 @@ static int walk_end(struct walk *w, const char *index)
 	return 0;
 }
 
-int path_map(struct weir_slice path, const char *index, char *out, size_t size)
+/* Walk all of `path`. */
+static int walk_path(struct walk *w, struct weir_slice path, char *out, size_t size)
 {
 	if (path.n == 0 || path.p[0] != '/' || size < 2)
 		return WEIR_EINVAL;
-	struct walk w = {.p = path.p, .end = path.p + path.n, .out = out, .size = size};
+	*w = (struct walk){.p = path.p, .end = path.p + path.n, .out = out, .size = size};
 	int rc = 0;
-	while (w.p < w.end && rc == 0) {
-		w.p++; /* the slash */
-		rc = walk_segment(&w);
+	while (w->p < w->end && rc == 0) {
+		w->p++; /* the slash */
+		rc = walk_segment(w);
 	}
+	return rc;
+}
+
+int path_map(struct weir_slice path, const char *index, char *out, size_t size)
+{
+	struct walk w;
+	int rc = walk_path(&w, path, out, size);
+
 	return rc < 0 ? rc : walk_end(&w, index);
+}
+
+int path_map_directory(struct weir_slice path, char *out, size_t size)
+{
+	struct walk w;
+	int rc = walk_path(&w, path, out, size);
+
+	if (rc == 0 && !w.directory)
+		rc = WEIR_ENOENT;
+	if (rc < 0)
+		return rc;
+	if (w.n == 0)
+		out[w.n++] = '.';
+	else
+		w.n--; /* the slash */
+	out[w.n] = '\0';
+	return 0;
 }
 
 static bool is_plain(unsigned char c)

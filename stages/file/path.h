@@ -27,6 +27,10 @@
  */
 int path_map(struct weir_slice path, const char *index, char *out, size_t size);
 
+/** The same for a path that names a directory: its name, "." for the root, without an index. Returns
+ *  WEIR_ENOENT, too, for a path that names none. */
+int path_map_directory(struct weir_slice path, char *out, size_t size);
+
 /**
  * Is `path` the one spelling of its name that browsers send? Without empty, "." and ".." segments,
  * encoded where it must be and nowhere else, in capitals. Every other spelling names the same file:

@@ -2,219 +2,31 @@
 /*
  * file.read: answer requests with files below a root directory.
  *
- *   request path --path_map--> name --file_open--> file --condition_judge--> 200 206 304 412 416
+ *   path --path_map--> name --file_open--> file --variant_choose--> --condition_judge--> 200 206
+ *                                                                                    304 412 416
  *
- * Every step may end the request: 400 and 404 (path.h), 301 to the directory's own path, 403, 404,
- * 405, 503 (open.h). 404 goes to the outlet `missing` when it is linked, so that a site may have a
- * page, or another place to look, of its own.
+ * Every step may end the request: 204 and 405 (method), 400 and 404 (path.h), 301 to the directory's
+ * own path, 403, 404, 503 (open.h), 406 (variant.h), a listing (listing.h). 404 goes to the outlet
+ * `missing` when it is linked, so that a site may have another place to look; otherwise it and the
+ * other refusals have their pages, where `error_pages` names some.
  *
  * Small bodies are read into memory here, in this stage's pool, since reads may wait for the disk;
- * bodies over `max_read` leave as a descriptor for sendfile. Either way the answer is one block
- * (struct answer) that the response's release frees: ready-made header fields, then the bytes.
+ * bodies over `max_read` leave as a descriptor for sendfile.
  *
  * No state is shared between threads but the root's descriptor, which never changes.
  */
+#include "read.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <weir/http.h>
-#include <weir/weir.h>
+#include "listing.h"
 
-#include "httpdate.h"
-#include "mime.h"
-#include "open.h"
-#include "path.h"
-
-/* outlets */
-enum { READ_MISSING };
-
-/* metrics */
-enum { READ_FILES, READ_BYTES, READ_SENDFILES, READ_REFUSED };
-
-/* The fixed part of the fields: names, an ETag of 63, a date of 29, a type of up to 40 bytes. */
-#define READ_FIELDS_BYTES 320
-
-struct read_conf {
-	char *root;
-	char *index;
-	int64_t max_read_bytes;
-	char *cache_control;
-};
-
-struct read_state {
-	int root;
-	size_t fields_bytes; /* room for the fields of any answer */
-};
-
-struct answer {
-	int fd; /* -1: the body is in memory */
-	char *body;
-	char fields[]; /* then the body */
-};
-
-static void answer_free(void *arg)
-{
-	struct answer *a = arg;
-
-	if (a->fd != -1)
-		close(a->fd);
-	free(a);
-}
-
-/* An answer that owns `fd`, with room for `body_bytes`; without memory `fd` is closed. */
-static struct answer *answer_new(const struct read_state *state, int fd, size_t body_bytes)
-{
-	struct answer *a = malloc(sizeof(*a) + state->fields_bytes + body_bytes);
-
-	if (!a) {
-		close(fd);
-		return NULL;
-	}
-	a->fd = fd;
-	a->body = a->fields + state->fields_bytes;
-	return a;
-}
-
-/* Read the body, which has room, and close the file. WEIR_ESYS when the disk fails or the file has
- * shrunk since its size was asked. */
-static int answer_read(struct answer *a, int64_t offset, int64_t length)
-{
-	int64_t done = 0;
-
-	while (done < length) {
-		ssize_t n = pread(a->fd, a->body + done, (size_t)(length - done), offset + done);
-		if (n == -1 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return WEIR_ESYS;
-		done += n;
-	}
-	close(a->fd);
-	a->fd = -1;
-	return 0;
-}
-
-/* Fields that go with 304, too, come last: a cache may then send just them. */
-static struct weir_slice answer_fields(struct answer *a, const struct read_state *state,
-    const struct read_conf *conf, const char *type, const struct condition_file *c)
-{
-	char date[HTTPDATE_SIZE];
-	int n = 0;
-
-	httpdate_format(c->modified_s, date);
-	if (type)
-		n = snprintf(a->fields, state->fields_bytes,
-		    "Content-Type: %s\r\nAccept-Ranges: bytes\r\n", type);
-	n += snprintf(a->fields + n, state->fields_bytes - (size_t)n,
-	    "ETag: %.*s\r\nLast-Modified: %s\r\n%s%s%s", (int)c->etag.n, c->etag.p, date,
-	    *conf->cache_control ? "Cache-Control: " : "", conf->cache_control,
-	    *conf->cache_control ? "\r\n" : "");
-	return (struct weir_slice){a->fields, (size_t)n};
-}
-
-static int64_t wall_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
-
-/* Answers without bytes of the file: 412, 416. Returns the outcome of the event. */
-static int respond_refusal(
-    struct weir_http_request *req, const struct condition_verdict *v, int64_t size_bytes)
-{
-	char range[CONDITION_RANGE_SIZE];
-
-	int rc = weir_http_respond_status(req, v->status);
-	if (rc < 0 || v->status != 416)
-		return rc;
-	condition_content_range(v, size_bytes, range);
-	return weir_http_add_field(req, "Content-Range", range);
-}
-
-/* Hand the response what `a` holds, and `a` with it. */
-static int respond_answer(struct weir_stage *st, struct weir_http_request *req, struct answer *a,
-    const struct condition_verdict *v, struct weir_slice fields)
-{
-	int rc;
-
-	if (a->fd != -1) {
-		weir_count(st, READ_SENDFILES, 1);
-		rc = weir_http_respond_file(
-		    req, v->status, NULL, a->fd, v->offset, v->length, answer_free, a);
-	} else {
-		struct weir_slice body = {a->body, (size_t)v->length};
-		weir_count(st, READ_BYTES, v->length);
-		rc = weir_http_respond(req, v->status, NULL, body, answer_free, a);
-	}
-	if (rc == 0) {
-		req->res.fields = fields;
-		req->res.no_length = v->status == 304;
-	}
-	return rc;
-}
-
-/* Answer with `file`, whose descriptor is taken. Returns the outcome of the event. */
-static int respond_file(
-    struct weir_stage *st, struct weir_http_request *req, const struct file *file, const char *name)
-{
-	const struct read_conf *conf = weir_conf(st);
-	const struct read_state *state = weir_state(st);
-	int64_t now_ns = wall_ns();
-	char etag[FILE_ETAG_SIZE], range[CONDITION_RANGE_SIZE];
-	size_t n = file_etag(file, now_ns, etag);
-	struct condition_file c = file_condition(file, (struct weir_slice){etag, n}, now_ns);
-	struct condition asked;
-
-	condition_scan(req, &asked);
-	struct condition_verdict v = condition_judge(&asked, req->method, &c);
-	if (v.status == 412 || v.status == 416) {
-		close(file->fd);
-		return respond_refusal(req, &v, file->size_bytes);
-	}
-	/* HEAD wants the length only: an open file says it unread. */
-	bool by_fd =
-	    v.length > conf->max_read_bytes || (req->method == WEIR_HTTP_HEAD && v.length > 0);
-	struct answer *a = answer_new(state, file->fd, by_fd ? 0 : (size_t)v.length);
-	if (!a)
-		return WEIR_EPRESSURE;
-	int rc = by_fd ? 0 : answer_read(a, v.offset, v.length);
-	if (rc < 0) {
-		answer_free(a);
-		return rc;
-	}
-	const char *type = v.status == 304 ? NULL : mime_type(name);
-	rc = respond_answer(st, req, a, &v, answer_fields(a, state, conf, type, &c));
-	if (rc < 0 || v.status != 206)
-		return rc;
-	condition_content_range(&v, file->size_bytes, range);
-	return weir_http_add_field(req, "Content-Range", range);
-}
-
-/* The directory `name` was asked for without its slash: say where it is. */
-static int respond_redirect(struct weir_http_request *req, const char *name)
-{
-	char directory[3 * PATH_MAP_MAX + 3];
-
-	if (path_directory(name, directory, sizeof(directory)) < 0)
-		return weir_http_respond_status(req, 404);
-	size_t size = strlen(directory) + req->query.n + 2;
-	char *location = malloc(size);
-	if (!location)
-		return WEIR_EPRESSURE;
-	snprintf(location, size, "%s%s%.*s", directory, req->query.n ? "?" : "", (int)req->query.n,
-	    req->query.n ? req->query.p : "");
-	int rc = weir_http_respond_status(req, 301);
-	if (rc == 0)
-		rc = weir_http_add_field(req, "Location", location);
-	free(location);
-	return rc;
-}
+/* The fixed part of the fields: names, an ETag of 63, a date of 29, types of up to 63 bytes. */
+#define READ_FIELDS_BYTES 448
 
 /* What the path leads to: 0 and a file, a directory (301), or another status. */
 static int read_open(struct weir_stage *st, const struct weir_http_request *req, struct file *file,
@@ -224,9 +36,57 @@ static int read_open(struct weir_stage *st, const struct weir_http_request *req,
 	const struct read_state *state = weir_state(st);
 	int rc = path_map(req->path, conf->index, name, PATH_MAP_MAX);
 
+	if (rc < 0)
+		return rc == WEIR_ENOENT ? 404 : 400;
+	rc = file_open(state->root, (enum file_links)conf->symlinks, name, file);
+	return rc == 0 ? 0 : file->status;
+}
+
+/* The file is there; which of its variants does the client get? */
+static int read_answer(
+    struct weir_stage *st, struct weir_http_request *req, const struct file *file, const char *name)
+{
+	const struct read_conf *conf = weir_conf(st);
+	const struct read_state *state = weir_state(st);
+	struct variant v = {.file = *file, .encoding = ENCODING_IDENTITY};
+	struct encoding_wish wish;
+
+	if (state->order.n == 0)
+		return answer_file(st, req, &v, name);
+	encoding_wish(req, &wish);
+	int rc = variant_choose(
+	    state->root, (enum file_links)conf->symlinks, name, &state->order, &wish, &v);
 	if (rc == 0)
-		return file_open(state->root, name, file) == 0 ? 0 : file->status;
-	return rc == WEIR_ENOENT ? 404 : 400;
+		return answer_file(st, req, &v, name);
+	rc = refuse_status(st, req, 406);
+	return rc < 0 ? rc : weir_http_add_field(req, "Vary", "Accept-Encoding");
+}
+
+/* The path leads to no file: list the directory that it names. False when there is nothing to list.
+ */
+static bool read_list(struct weir_stage *st, struct weir_http_request *req, int *outcome)
+{
+	const struct read_conf *conf = weir_conf(st);
+	const struct read_state *state = weir_state(st);
+	enum listing_form form = (enum listing_form)conf->listing;
+	char name[PATH_MAP_MAX], *body;
+	size_t n;
+
+	if (form == LISTING_OFF || path_map_directory(req->path, name, sizeof(name)) < 0)
+		return false;
+	int rc = listing_make(state->root, (enum file_links)conf->symlinks, name, form, &body, &n);
+	if (rc == WEIR_ENOENT)
+		return false;
+	weir_count(st, READ_LISTINGS, 1);
+	if (rc == 0)
+		rc = weir_http_respond(
+		    req, 200, listing_type(form), (struct weir_slice){body, n}, free, body);
+	if (rc == 0) /* a listing needs nothing: so a name that got through could do nothing */
+		rc = weir_http_add_field(req, "Content-Security-Policy", "default-src 'none'");
+	if (rc == 0 && conf->nosniff)
+		rc = weir_http_add_field(req, "X-Content-Type-Options", "nosniff");
+	*outcome = rc;
+	return true;
 }
 
 /* The outcome of a request that leads to no file; it has a response unless that is a failure. */
@@ -234,13 +94,12 @@ static int read_refuse(
     struct weir_stage *st, struct weir_http_request *req, int status, const char *name)
 {
 	if (status == 301)
-		return respond_redirect(req, name);
+		return refuse_redirect(req, name);
 	if (status == 503)
 		return WEIR_EPRESSURE;
 	if (status == 500)
 		return WEIR_ESYS;
-	weir_count(st, READ_REFUSED, 1);
-	return weir_http_respond_status(req, status);
+	return refuse_status(st, req, status);
 }
 
 static void read_one(struct weir_stage *st, struct weir_event **ev)
@@ -248,23 +107,25 @@ static void read_one(struct weir_stage *st, struct weir_event **ev)
 	struct weir_http_request *req = weir_http_request(*ev);
 	char name[PATH_MAP_MAX];
 	struct file file;
+	int rc;
 
 	if (req->method != WEIR_HTTP_GET && req->method != WEIR_HTTP_HEAD) {
-		int rc = weir_http_respond_status(req, 405);
-		if (rc == 0)
-			rc = weir_http_add_field(req, "Allow", "GET, HEAD");
+		rc = refuse_method(st, req);
 		weir_event_finish(ev, rc);
 		return;
 	}
 	int status = read_open(st, req, &file, name);
+	if (status == 404 && read_list(st, req, &rc)) {
+		weir_event_finish(ev, rc);
+		return;
+	}
 	if (status == 404 && weir_outlet_linked(st, READ_MISSING)) {
 		weir_count(st, READ_REFUSED, 1);
 		weir_emit(st, READ_MISSING, ev);
 		return;
 	}
 	weir_count(st, READ_FILES, status == 0);
-	int rc =
-	    status == 0 ? respond_file(st, req, &file, name) : read_refuse(st, req, status, name);
+	rc = status == 0 ? read_answer(st, req, &file, name) : read_refuse(st, req, status, name);
 	weir_event_finish(ev, rc);
 }
 
@@ -274,15 +135,93 @@ static void read_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		read_one(st, &ev[i]);
 }
 
+/* ---- life ---- */
+
+static bool is_one_line(const char *text)
+{
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+		if ((*p < 0x20 && *p != '\t') || *p == 0x7f)
+			return false;
+	return true;
+}
+
+/* All values of Cache-Control; the longest decides how much room fields need. */
+static int check_cache_control(
+    const struct read_conf *conf, struct read_state *state, struct weir_err *err)
+{
+	const struct read_rule *r = (const struct read_rule *)(const void *)conf->rules.items;
+	size_t longest = strlen(conf->cache_control);
+	bool good = is_one_line(conf->cache_control);
+
+	for (int i = 0; i < conf->rules.n; i++) {
+		size_t n = strlen(r[i].value);
+		longest = n > longest ? n : longest;
+		good = good && is_one_line(r[i].value);
+	}
+	state->fields_bytes = READ_FIELDS_BYTES + longest;
+	if (good)
+		return 0;
+	snprintf(err->text, sizeof(err->text), "'cache_control' must be one line");
+	return WEIR_EINVAL;
+}
+
+static int check_precompressed(
+    const struct read_conf *conf, struct read_state *state, struct weir_err *err)
+{
+	for (int i = 0; i < conf->precompressed.n; i++) {
+		const char *text = conf->precompressed.items[i];
+		enum encoding e = encoding_find((struct weir_slice){text, strlen(text)});
+		bool twice = false;
+		for (int k = 0; k < state->order.n; k++)
+			twice = twice || state->order.e[k] == e;
+		if (e >= ENCODING_IDENTITY || twice) {
+			snprintf(err->text, sizeof(err->text),
+			    twice ? "'precompressed' names '%.60s' twice"
+				  : "'precompressed' cannot be '%.60s'",
+			    text);
+			snprintf(err->hint, sizeof(err->hint), "it takes br, zstd and gzip");
+			return WEIR_EINVAL;
+		}
+		state->order.e[state->order.n++] = e;
+	}
+	return 0;
+}
+
+static int check_page(const char *path, struct weir_err *err)
+{
+	char name[PATH_MAP_MAX];
+
+	if (*path == '\0' ||
+	    path_map((struct weir_slice){path, strlen(path)}, "", name, sizeof(name)) == 0)
+		return 0;
+	snprintf(err->text, sizeof(err->text), "'error_pages' cannot be '%.150s'", path);
+	snprintf(err->hint, sizeof(err->hint),
+	    "a page is a file below 'root', written as a request asks for it: /404.html");
+	return WEIR_EINVAL;
+}
+
+static int check_pages(const struct read_pages *pages, struct weir_err *err)
+{
+	int rc = 0;
+
+#define READ_PAGE(status) rc = rc < 0 ? rc : check_page(pages->page_##status, err);
+	READ_PAGES(READ_PAGE)
+#undef READ_PAGE
+	return rc;
+}
+
 static int read_init(struct weir_stage *st, struct weir_err *err)
 {
 	const struct read_conf *conf = weir_conf(st);
 	struct read_state *state = weir_state(st);
 
-	if (strpbrk(conf->cache_control, "\r\n")) {
-		snprintf(err->text, sizeof(err->text), "'cache_control' must be one line");
-		return WEIR_EINVAL;
-	}
+	int rc = check_cache_control(conf, state, err);
+	if (rc == 0)
+		rc = check_precompressed(conf, state, err);
+	if (rc == 0)
+		rc = check_pages(&conf->pages, err);
+	if (rc < 0)
+		return rc;
 	if (strchr(conf->index, '/')) {
 		snprintf(err->text, sizeof(err->text), "'index' must be a file name, not a path");
 		return WEIR_EINVAL;
@@ -294,7 +233,6 @@ static int read_init(struct weir_stage *st, struct weir_err *err)
 		    "'root' is a directory; a relative one begins at the folder of the YAML file");
 		return WEIR_ESYS;
 	}
-	state->fields_bytes = READ_FIELDS_BYTES + strlen(conf->cache_control);
 	return 0;
 }
 
@@ -304,6 +242,35 @@ static void read_fini(struct weir_stage *st)
 
 	close(state->root);
 }
+
+static const struct weir_knob rule_knobs[] = {
+    {.name = "match",
+	.type = WEIR_KNOB_STRING,
+	.offset = offsetof(struct read_rule, match),
+	.flags = WEIR_KNOB_REQUIRED,
+	.help =
+	    "pattern of names, as \"*.css\"; with a slash one of paths, as \"/assets/*\", where a "
+	    "star takes slashes, too"},
+    {.name = "value",
+	.type = WEIR_KNOB_STRING,
+	.offset = offsetof(struct read_rule, value),
+	.flags = WEIR_KNOB_REQUIRED,
+	.help = "the Cache-Control; empty: none"},
+    {0},
+};
+
+static const struct weir_knob page_knobs[] = {
+#define READ_PAGE(s)                                                                               \
+	{.name = #s,                                                                               \
+	    .type = WEIR_KNOB_STRING,                                                              \
+	    .offset = offsetof(struct read_pages, page_##s),                                       \
+	    .def = "",                                                                             \
+	    .help =                                                                                \
+		"path of the page for status " #s ", as \"/" #s ".html\"; empty: a line of text"},
+    READ_PAGES(READ_PAGE)
+#undef READ_PAGE
+	{0},
+};
 
 static const struct weir_knob read_knobs[] = {
     {.name = "root",
@@ -331,6 +298,44 @@ static const struct weir_knob read_knobs[] = {
 	.offset = offsetof(struct read_conf, cache_control),
 	.def = "",
 	.help = "value of a Cache-Control field for every file, as \"max-age=60\"; empty: none"},
+    {.name = "cache_rules",
+	.type = WEIR_KNOB_RECORDS,
+	.offset = offsetof(struct read_conf, rules),
+	.fields = rule_knobs,
+	.record_size = sizeof(struct read_rule),
+	.help = "Cache-Control by name: the first that matches, else 'cache_control'"},
+    /* Off by default: each coding costs an openat2 for every file that is read, and a .gz beside a
+     * file is not on every site the same file. */
+    {.name = "precompressed",
+	.type = WEIR_KNOB_STRINGS,
+	.offset = offsetof(struct read_conf, precompressed),
+	.help = "codings, dearest first, whose files page.css.br, .zst, .gz are sent in place of "
+		"page.css to clients that take them, if not older: [br, zstd, gzip]"},
+    {.name = "listing",
+	.type = WEIR_KNOB_ENUM,
+	.offset = offsetof(struct read_conf, listing),
+	.def = "off",
+	.choices = "off|html|json",
+	.help = "what a directory without an index is answered with; off: 404"},
+    {.name = "error_pages",
+	.type = WEIR_KNOB_MAP,
+	.offset = offsetof(struct read_conf, pages),
+	.fields = page_knobs,
+	.help = "files that are the bodies of refusals, by status"},
+    {.name = "symlinks",
+	.type = WEIR_KNOB_ENUM,
+	.offset = offsetof(struct read_conf, symlinks),
+	.def = "no",
+	.choices = "no|beneath",
+	.help =
+	    "links: none is followed, or relative ones that stay below 'root', also to dot files"},
+    {.name = "nosniff",
+	.type = WEIR_KNOB_BOOL,
+	.offset = offsetof(struct read_conf, nosniff),
+	.def = "true",
+	.help =
+	    "send X-Content-Type-Options: nosniff, so that browsers take a file for what its name "
+	    "says"},
     {0},
 };
 
@@ -350,6 +355,10 @@ static const struct weir_metric read_metrics[] = {
 	"Answers that hold an open file: too large to read, or HEAD"},
     [READ_REFUSED] = {"file_refused_total", WEIR_METRIC_COUNTER, "requests",
 	"Requests that led to no file that may be served"},
+    [READ_PRECOMPRESSED] = {"file_precompressed_total", WEIR_METRIC_COUNTER, "answers",
+	"Answers that hold a precompressed neighbour of the file"},
+    [READ_LISTINGS] = {"file_listings_total", WEIR_METRIC_COUNTER, "answers",
+	"Answers that list a directory"},
     {0},
 };
 

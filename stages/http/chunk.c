@@ -3,7 +3,10 @@
  * The chunked decoder; see chunk.h for its states.
  *
  * Extensions are checked against their grammar (";" name ["=" token or quoted string], no spaces)
- * and dropped, and so are trailer fields. A chunk size over what the body may still take is refused
+ * and dropped, and so are trailer fields, but for those that say where a message ends or whom it is
+ * for: a parser behind us that merged them would read another request (RFC 9110, 6.5.1). Spaces
+ * around ';' and '=' (RFC 9112 calls them bad) are refused: no client sends them, and they have
+ * been read in more ways than one. A chunk size over what the body may still take is refused
  * when its line ends, before any of its bytes.
  */
 #include "http/chunk.h"
@@ -106,15 +109,51 @@ static enum chunk_state in_extension(struct chunk *c, char b)
 	}
 }
 
+static const char *const forbidden[] = {
+    "content-length", "transfer-encoding", "host", "trailer", "connection"};
+
+#define FORBIDDEN_N (sizeof(forbidden) / sizeof(forbidden[0]))
+
+/* Follow the byte `b` of a trailer's name. */
+static enum chunk_state in_name(struct chunk *c, char b)
+{
+	if (!guard_is(b, GUARD_TOKEN))
+		return BAD;
+	for (size_t i = 0; i < FORBIDDEN_N; i++) {
+		const char *name = forbidden[i];
+		/* Letters differ in bit 5 alone; '-' has it, and '\r' is no token. */
+		if ((c->name_may >> i & 1) && (char)(b | 0x20) != name[c->name_at])
+			c->name_may &= (uint8_t) ~(1u << i);
+	}
+	c->name_at++;
+	return NAME;
+}
+
+/* Its ':' has come. */
+static enum chunk_state name_ends(const struct chunk *c)
+{
+	for (size_t i = 0; i < FORBIDDEN_N; i++)
+		if ((c->name_may >> i & 1) && forbidden[i][c->name_at] == '\0')
+			return BAD;
+	return VALUE;
+}
+
+static enum chunk_state name_begins(struct chunk *c, char b)
+{
+	c->name_at = 0;
+	c->name_may = (uint8_t)((1u << FORBIDDEN_N) - 1);
+	return in_name(c, b);
+}
+
 static enum chunk_state in_trailer(struct chunk *c, char b)
 {
 	if (++c->trailer > CHUNK_TRAILER_MAX)
 		return BAD;
 	switch (c->state) {
 	case TRAILER:
-		return b == '\r' ? END_LF : guard_is(b, GUARD_TOKEN) ? NAME : BAD;
+		return b == '\r' ? END_LF : name_begins(c, b);
 	case NAME:
-		return b == ':' ? VALUE : guard_is(b, GUARD_TOKEN) ? NAME : BAD;
+		return b == ':' ? name_ends(c) : in_name(c, b);
 	case VALUE:
 		return b == '\r' ? VALUE_LF : is_text(b) ? VALUE : BAD;
 	default:

@@ -20,7 +20,10 @@
 
 #include <weir/event.h>
 
-#define CHUNK_SIZE_DIGITS   16
+/** Hex digits of a size: what 64 bits hold. */
+#define CHUNK_SIZE_DIGITS 16
+/** Bytes of one chunk's extensions, and of all trailers. Nobody sends either; a guess that is half a
+ * head for those who will. */
 #define CHUNK_EXTENSION_MAX 256
 #define CHUNK_TRAILER_MAX   8192
 
@@ -29,6 +32,8 @@ struct chunk {
 	uint8_t digits;     /* of the size so far */
 	uint16_t extension; /* bytes of extensions of this chunk */
 	uint16_t trailer;   /* bytes of trailers */
+	uint8_t name_at;    /* bytes of the present trailer's name */
+	uint8_t name_may;   /* which forbidden names it may still become: bits */
 	uint64_t left;      /* bytes of this chunk to come */
 	uint64_t room;      /* bytes the body may still grow by */
 };

@@ -4,11 +4,12 @@
  *
  * Time-outs. A connection has one lazy timer, and a deadline that follows from what it waits for.
  * The timer is only a reminder to look: when it fires early it is set again. Bodies and answers
- * must move within body_timeout / write_timeout and, after RATE_GRACE, at min_rate on average: the
+ * must move within body_timeout / write_timeout and, after RATE_GRACE, at min_..._rate on average: the
  * deadline "since + grace + moved / rate" says that without any periodic check.
  *
- * The waiting list holds connections without a complete request, longest waiting first: who is in
- * front of it is closed when the server is full, so slow or idle clients cannot keep others out.
+ * The waiting list holds connections without a complete request, longest waiting first, another one those with a body or
+ * answer under way: when the server is full some of them are closed, so slow or idle clients cannot keep others out
+ * (limit.c).
  */
 #include "http/conn.h"
 
@@ -20,7 +21,10 @@
 #include <unistd.h>
 
 #include "http/heir.h"
+#include "http/limit.h"
 #include "http/listen.h"
+#include "http/memory.h"
+#include "http/crowd.h"
 #include "http/tls_conn.h"
 #include "http/wire_io.h"
 
@@ -38,7 +42,7 @@
 
 static void wait_list_leave(struct conn *c)
 {
-	struct http_io *io = c->io;
+	struct conn_list *list = c->under_way ? &c->io->slow : &c->io->waiting;
 
 	if (!c->wait_prev)
 		return;
@@ -46,20 +50,30 @@ static void wait_list_leave(struct conn *c)
 	if (c->wait_next)
 		c->wait_next->wait_prev = c->wait_prev;
 	else
-		io->waiting_tail = c->wait_prev;
+		list->tail = c->wait_prev;
 	c->wait_prev = NULL;
+	list->n--;
 }
 
-static void wait_list_join(struct conn *c)
+static void wait_list_join(struct conn *c, bool under_way)
 {
-	struct http_io *io = c->io;
+	struct conn_list *list = under_way ? &c->io->slow : &c->io->waiting;
 
-	if (c->wait_prev)
+	if (c->wait_prev && c->under_way == under_way)
 		return;
-	c->wait_prev = io->waiting_tail;
+	wait_list_leave(c);
+	c->under_way = under_way;
+	c->wait_prev = list->tail;
 	c->wait_next = NULL;
-	*io->waiting_tail = c;
-	io->waiting_tail = &c->wait_next;
+	*list->tail = c;
+	list->tail = &c->wait_next;
+	list->n++;
+}
+
+void conn_list_rotate(struct conn *c)
+{
+	wait_list_leave(c);
+	wait_list_join(c, true);
 }
 
 void conn_make_ready(struct conn *c)
@@ -74,10 +88,14 @@ void conn_make_ready(struct conn *c)
 
 /* ---- time-outs ---- */
 
-static int64_t at_rate(const struct conn *c, int64_t timeout_ns)
+static int64_t at_pause(const struct conn *c, int64_t timeout_ns)
 {
-	int64_t stall = c->progress_ns + timeout_ns;
-	double rate = c->io->conf.min_rate;
+	return c->progress_ns + memory_timeout_ns(c->io, timeout_ns);
+}
+
+static int64_t at_rate(const struct conn *c, int64_t timeout_ns, double rate)
+{
+	int64_t stall = at_pause(c, timeout_ns);
 
 	if (rate <= 0)
 		return stall;
@@ -91,14 +109,15 @@ static int64_t deadline(const struct conn *c)
 
 	switch (c->wait) {
 	case WAIT_IDLE:
-		return c->since_ns +
-		       (c->requests == 0 ? conf->header_timeout_ns : conf->idle_timeout_ns);
+		return c->since_ns + memory_timeout_ns(c->io, c->requests == 0
+								  ? conf->header_timeout_ns
+								  : conf->idle_timeout_ns);
 	case WAIT_HEAD:
-		return c->since_ns + conf->header_timeout_ns;
+		return c->since_ns + memory_timeout_ns(c->io, conf->header_timeout_ns);
 	case WAIT_BODY:
-		return at_rate(c, conf->body_timeout_ns);
+		return at_rate(c, conf->body_timeout_ns, conf->min_body_rate);
 	case WAIT_WRITE:
-		return at_rate(c, conf->write_timeout_ns);
+		return at_rate(c, conf->write_timeout_ns, conf->min_send_rate);
 	case WAIT_LINGER:
 		return c->since_ns + LINGER_NS;
 	default:
@@ -109,16 +128,21 @@ static int64_t deadline(const struct conn *c)
 static void timed_out(struct conn *c)
 {
 	struct http_io *io = c->io;
+	int64_t now_ns = weir_loop_now_ns(io->loop);
 
 	switch (c->wait) {
 	case WAIT_HEAD:
+		limit_refuse(c, LIMIT_HEADER_TIME);
+		return;
 	case WAIT_BODY:
-		io->count[SERVER_TIMEOUTS_READ]++;
-		conn_refuse(c, 408, "the request came too slowly");
+		limit_refuse(c, at_pause(c, io->conf.body_timeout_ns) <= now_ns ? LIMIT_BODY_TIME
+										: LIMIT_BODY_RATE);
 		return;
 	case WAIT_WRITE:
-		io->count[SERVER_TIMEOUTS_WRITE]++;
-		break;
+		io->count[at_pause(c, io->conf.write_timeout_ns) <= now_ns ? SERVER_TIMEOUTS_WRITE
+									   : SERVER_SLOW_READERS]++;
+		conn_abort(c);
+		return;
 	case WAIT_IDLE:
 		if (c->tls && tls_is_shaking(c->tls))
 			tls_timed_out(c);
@@ -205,7 +229,9 @@ void conn_settle(struct conn *c)
 	if (wait != c->wait)
 		begin_wait(c, wait);
 	if (wait == WAIT_IDLE || wait == WAIT_HEAD)
-		wait_list_join(c);
+		wait_list_join(c, false);
+	else if (wait == WAIT_BODY || wait == WAIT_WRITE)
+		wait_list_join(c, true);
 	else
 		wait_list_leave(c);
 	if (wait == WAIT_IDLE)
@@ -263,6 +289,7 @@ static void register_conn(struct conn *c)
 		c->next->prev = &c->next;
 	io->conns = c;
 	io->n_conns++;
+	pool_hold(&io->pool, sizeof(*c));
 	io->count[SERVER_CONNECTIONS]++;
 	atomic_fetch_add_explicit(&io->srv->connections, 1, memory_order_relaxed);
 }
@@ -287,26 +314,24 @@ static struct conn *conn_new(struct http_io *io, int fd)
 	return c;
 }
 
-void conn_open(struct http_io *io, int fd, const struct sockaddr_storage *addr, bool refuse)
+void conn_open(
+    struct http_io *io, int fd, const struct sockaddr_storage *addr, uint64_t key, int refuse)
 {
 	struct conn *c = conn_new(io, fd);
 
 	if (!c) {
+		crowd_leave(io->srv->crowd, key);
 		close(fd);
 		return;
 	}
+	c->peer_key = key;
 	io->count[SERVER_ACCEPTED]++;
 	c->tls = io->srv->tls ? tls_conn_new(io->srv->tls, c) : NULL;
 	memcpy(c->id, &io->next_id, sizeof(c->id));
 	io->next_id++;
 	name_peer(c, addr);
-	if (refuse) {
-		io->count[SERVER_REFUSED]++;
-		if (io->srv->tls) /* an answer would cost a handshake */
-			conn_close(c);
-		else
-			conn_refuse(c, 503, "too many connections");
-	}
+	if (refuse >= 0)
+		limit_refuse(c, (enum limit)refuse);
 	if (io->srv->tls && !c->tls)
 		conn_close(c);
 	conn_settle(c);
@@ -317,6 +342,7 @@ void conn_open(struct http_io *io, int fd, const struct sockaddr_storage *addr, 
 void conn_past(const struct conn *c, struct conn_past *past)
 {
 	past->requests = c->requests;
+	past->peer_key = c->peer_key;
 	past->peer_n = c->peer_n;
 	past->tls = c->tls;
 	memcpy(past->id, c->id, sizeof(past->id));
@@ -330,6 +356,8 @@ struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past
 	if (!c)
 		return NULL;
 	c->requests = past->requests;
+	if (past->peer_key != 0 && crowd_enter(io->srv->crowd, past->peer_key) > 0)
+		c->peer_key = past->peer_key;
 	c->peer_n = past->peer_n;
 	memcpy(c->id, past->id, sizeof(c->id));
 	memcpy(c->peer, past->peer, sizeof(c->peer));
@@ -354,6 +382,8 @@ int conn_detach(struct conn *c)
 	if (c->next)
 		c->next->prev = c->prev;
 	stream_fini(&c->stream, &io->pool);
+	if (c->peer_key != 0)
+		crowd_leave(io->srv->crowd, c->peer_key);
 	io->count[SERVER_CONNECTIONS]--;
 	atomic_fetch_sub_explicit(&io->srv->connections, 1, memory_order_relaxed);
 	listen_room(io);
@@ -372,6 +402,15 @@ void conn_close(struct conn *c)
 		close(fd);
 }
 
+void conn_abort(struct conn *c)
+{
+	struct linger none = {.l_onoff = 1};
+
+	if (conn_is_open(c))
+		setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	conn_close(c);
+}
+
 void conn_reap(struct conn *c)
 {
 	while (c->first && c->first->answered) {
@@ -385,6 +424,7 @@ void conn_reap(struct conn *c)
 		return;
 	tls_conn_free(c->tls);
 	free(c->part_head);
+	pool_hold(&c->io->pool, -(int64_t)(sizeof(*c) + c->part_head_n));
 	c->io->n_conns--;
 	free(c);
 }
@@ -405,6 +445,7 @@ void conn_answered(struct http_req *r)
 	struct conn *c = r->conn;
 
 	r->answered = true;
+	pool_hold_answer(&c->io->pool, r);
 	c->io->in_graph--;
 	if (r == c->first)
 		conn_make_ready(c);

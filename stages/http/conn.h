@@ -34,7 +34,7 @@ struct conn {
 	struct weir_timer timer;
 	struct http_io *io;
 	struct conn *next, **prev;           /* io->conns */
-	struct conn *wait_next, **wait_prev; /* io->waiting; wait_prev NULL: not in it */
+	struct conn *wait_next, **wait_prev; /* io->waiting or slow; wait_prev NULL: in neither */
 	struct conn *ready_next;             /* io->ready */
 	struct http_req *first, **last;      /* requests in order of arrival, answered or not */
 	struct stream stream;
@@ -48,15 +48,19 @@ struct conn {
 	bool peer_done;       /* its end has been announced, and is to be read */
 	bool unread;          /* bytes may wait that no edge will announce */
 	bool rearm;           /* ask epoll again */
+	bool unsent_bounded;  /* the kernel keeps little of what the client does not take */
 	bool lingering;
 	bool blocked;        /* a write was short: wait for EPOLLOUT */
 	uint8_t wait;        /* enum conn_wait */
+	bool under_way;      /* in io->slow, not in io->waiting, if in one */
 	uint32_t in_flight;  /* requests in the list */
 	uint32_t requests;   /* requests so far */
 	int64_t since_ns;    /* when the present wait began */
 	int64_t progress_ns; /* last byte moved in it */
 	int64_t moved_bytes; /* in it */
 	int64_t body_off;    /* bytes of the body of `first` that are sent */
+	uint64_t wire_bytes; /* that the client has sent for the requests in the list */
+	uint64_t peer_key;   /* crowd.h; 0: not counted there */
 	char id[8];
 	uint8_t peer_n;
 	char peer[INET6_ADDRSTRLEN];
@@ -64,12 +68,15 @@ struct conn {
 
 /* ---- life: conn.c ---- */
 
-/** Take over the accepted socket `fd`. `refuse`: answer 503 and close. On failure closes it. */
-void conn_open(struct http_io *io, int fd, const struct sockaddr_storage *addr, bool refuse);
+/** Take over the accepted socket `fd` of a client with `key` (crowd.h), which has entered: it leaves with the connection.
+ *  `refuse`: -1, or the limit (limit.h) that it is refused for. On failure closes it. */
+void conn_open(
+    struct http_io *io, int fd, const struct sockaddr_storage *addr, uint64_t key, int refuse);
 /** What of a connection outlasts a reload. */
 struct conn_past {
 	struct tls_conn *tls; /* NULL: plain; the heir's */
 	uint32_t requests; /* so far */
+	uint64_t peer_key;
 	char id[8];
 	uint8_t peer_n;
 	char peer[INET6_ADDRSTRLEN];
@@ -83,6 +90,8 @@ struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past
 int conn_detach(struct conn *c);
 /** Close the socket. Legal twice; `c` is good until the end of the turn. */
 void conn_close(struct conn *c);
+/** As conn_close, but what the kernel still has for the client, who does not take it, is thrown away, too. */
+void conn_abort(struct conn *c);
 /** Free a closed connection whose requests are home. */
 void conn_reap(struct conn *c);
 /** Put `c` on the list of those to look at in turn_end. */
@@ -95,6 +104,8 @@ void conn_settle(struct conn *c);
 void conn_end(struct conn *c, bool client_done);
 /** Append `r` to the requests in order. */
 void conn_append(struct conn *c, struct http_req *r);
+/** Move `c`, which is in io->slow, to the end of it. */
+void conn_list_rotate(struct conn *c);
 /** Seconds for Retry-After. */
 int conn_retry_after_s(const struct conn *c);
 

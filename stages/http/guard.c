@@ -17,52 +17,51 @@
 
 #define T GUARD_TOKEN
 #define H GUARD_HOST
-#define U GUARD_TARGET
+#define P (GUARD_PATH | GUARD_QUERY)
+#define Q GUARD_QUERY
 #define X GUARD_HEX
 
 const uint8_t guard_bytes[256] = {
-    ['!'] = T | U,
-    ['"'] = U,
+    ['!'] = T | P,
     ['#'] = T,
-    ['$'] = T | U,
-    ['%'] = T | U,
-    ['&'] = T | U,
-    ['\''] = T | U,
-    ['('] = U,
-    [')'] = U,
-    ['*'] = T | U,
-    ['+'] = T | U,
-    [','] = U,
-    ['-'] = T | H | U,
-    ['.'] = T | H | U,
-    ['/'] = U,
-    ['0' ... '9'] = T | H | U | X,
-    [':'] = U,
-    [';'] = U,
-    ['<'] = U,
-    ['='] = U,
-    ['>'] = U,
-    ['?'] = U,
-    ['@'] = U,
-    ['A' ... 'F'] = T | H | U | X,
-    ['G' ... 'Z'] = T | H | U,
-    ['['] = U,
-    ['\\'] = U,
-    [']'] = U,
-    ['^'] = T | U,
-    ['_'] = T | H | U,
-    ['`'] = T | U,
-    ['a' ... 'f'] = T | H | U | X,
-    ['g' ... 'z'] = T | H | U,
-    ['{'] = U,
-    ['|'] = T | U,
-    ['}'] = U,
-    ['~'] = T | H | U,
+    ['$'] = T | P,
+    ['%'] = T | P,
+    ['&'] = T | P,
+    ['\''] = T | P,
+    ['('] = P,
+    [')'] = P,
+    ['*'] = T | P,
+    ['+'] = T | P,
+    [','] = P,
+    ['-'] = T | H | P,
+    ['.'] = T | H | P,
+    ['/'] = P,
+    ['0' ... '9'] = T | H | P | X,
+    [':'] = P,
+    [';'] = P,
+    ['='] = P,
+    ['?'] = Q,
+    ['@'] = P,
+    ['A' ... 'F'] = T | H | P | X,
+    ['G' ... 'Z'] = T | H | P,
+    ['['] = P,
+    ['\\'] = Q,
+    [']'] = P,
+    ['^'] = T | Q,
+    ['_'] = T | H | P,
+    ['`'] = T | Q,
+    ['a' ... 'f'] = T | H | P | X,
+    ['g' ... 'z'] = T | H | P,
+    ['{'] = Q,
+    ['|'] = T | P,
+    ['}'] = Q,
+    ['~'] = T | H | P,
 };
 
 #undef T
 #undef H
-#undef U
+#undef P
+#undef Q
 #undef X
 
 static bool is_text(char c)
@@ -136,9 +135,13 @@ static enum guard_verdict skip_empty_line(const char **at, const char *end, stru
 
 static enum guard_verdict first_line(const char **at, const char *end, struct http_head *head)
 {
-	const char *stop = line_end(*at, end);
+	const char *stop;
 	enum guard_verdict v;
 
+	/* Noise without line ends would otherwise wait for its time-out. */
+	if (*at < end && !guard_is(**at, GUARD_TOKEN))
+		return guard_refuse(head, 400, "the request line is malformed");
+	stop = line_end(*at, end);
 	if (stop - *at > REQUEST_LINE_MAX)
 		return guard_refuse(head, 414, "the request line is too long");
 	v = judge_end(stop, end, head);
@@ -197,11 +200,10 @@ static enum guard_verdict fields(
 
 enum guard_verdict guard_head(const char *p, size_t n, struct http_head *head)
 {
-	struct weir_http_header *headers = head->headers;
 	const char *at = p, *end = p + n;
 	enum guard_verdict v;
 
-	*head = (struct http_head){.headers = headers};
+	*head = (struct http_head){.headers = head->headers, .secure = head->secure};
 	v = skip_empty_line(&at, end, head);
 	if (v == GUARD_GOOD)
 		v = first_line(&at, end, head);

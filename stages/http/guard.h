@@ -5,14 +5,19 @@
  * Refused, all with 400 unless another status is named:
  *   bytes     lone CR, lone LF, NUL and every other control byte but HT (HT only in values)
  *   line 1    anything but METHOD SP TARGET SP HTTP/d.d: HTTP/0.9, several spaces; versions other
- * than 1.0 and 1.1 (505); more than one empty line in front of it target    not origin-form,
- * absolute-form ("http:" only, no user, authority equal to Host) or, for OPTIONS alone, "*";
- * CONNECT; bytes outside 0x21..0x7e; '#'; '%' without two hex digits behind it; "%00"; more than 8
- * KiB (414) fields    obs-fold, no name, a name that is no token, space before ':'; more than 100,
- * or a head of more than 16 KiB (431) length    Content-Length twice, listed, empty, not pure
- * digits, more than 18 digits, with leading zeros; with Transfer-Encoding coding Transfer-Encoding
- * twice, in HTTP/1.0, or anything but `chunked` host      missing in HTTP/1.1; twice; empty; not a
- * name or address with an optional port expect    anything but 100-continue (417), in HTTP/1.1
+ *             than 1.0 and 1.1 (505); more than one empty line in front of it
+ *   target    not origin-form, absolute-form ("http:", over TLS "https:"; no user, authority equal to Host) or,
+ *             for OPTIONS alone, "*"; CONNECT; a byte that no client sends unescaped (GUARD_PATH,
+ *             GUARD_QUERY); '%' without two hex digits behind it; "%00"; more than 8 KiB (414)
+ *   fields    obs-fold, no name, a name that is no token, space before ':'; more than 100, or a
+ *             head of more than 16 KiB (431); twice what may be there once (guard_field.c)
+ *   length    Content-Length listed, empty, not pure digits, more than 18 digits, with leading
+ *             zeros; with Transfer-Encoding; a body in a GET, HEAD or DELETE of HTTP/1.0
+ *   coding    Transfer-Encoding twice, in HTTP/1.0, or anything but `chunked`
+ *   host      missing in HTTP/1.1; twice; empty; not a name or address with an optional port
+ *   tabs      beside a length, coding or host
+ *   other     Connection that is no list of tokens; Expect twice; anything but 100-continue in it
+ *             (417), in HTTP/1.1
  *
  * Every verdict depends only on the bytes up to the fault (a line is judged when it is complete),
  * so it is the same however the bytes were split. llhttp then has to agree: see parse.h.
@@ -31,18 +36,25 @@
 /** Digits a Content-Length may have: fits int64 without a check. */
 #define GUARD_LENGTH_DIGITS 18
 
-/** Bytes a method may have: a guess; the longest registered one, UPDATEREDIRECTREF, has 17. */
+/** Bytes of a method beside the largest target: a guess; the longest registered one,
+ * UPDATEREDIRECTREF, has 17. A longer one is good to the guard when its line is: it is not known,
+ * which is llhttp's to say (501). */
 #define GUARD_METHOD_MAX 32
+
+/** Bytes a host name may have: what DNS can carry (RFC 1035, 2.3.4). */
+#define GUARD_NAME_MAX 255
 
 /** What a head says; slices point into the bytes that were guarded, or at static text. */
 struct http_head {
 	struct weir_http_header *headers; /* the caller's, room for WEIR_HTTP_HEADERS_MAX */
+	bool secure;                      /* the caller's: it came over TLS */
 	int n_headers;
 	size_t n; /* bytes of the head, with an empty line in front and the one behind */
 	struct weir_slice method, target, path, query, host;
 	uint8_t minor;
-	bool chunked, has_length, has_host, absolute, expect_continue, expect_other;
+	bool chunked, has_length, has_host, absolute, expect_continue, expect_other, close;
 	uint64_t content_length;
+	uint64_t seen;   /* fields that may be there once: guard_field.c */
 	int status;      /* when refused */
 	const char *why; /* likewise: static, for the answer's body */
 	/* set by parse_head */
@@ -52,7 +64,7 @@ struct http_head {
 
 enum guard_verdict { GUARD_MORE, GUARD_GOOD, GUARD_REFUSED };
 
-/** Judge the head at p[0..n); fills `head`, whose `headers` the caller has set. */
+/** Judge the head at p[0..n); fills `head`, whose `headers` and `secure` the caller has set. */
 enum guard_verdict guard_head(const char *p, size_t n, struct http_head *head);
 
 /** After guard_head said MORE about p[0..seen): can it say anything else about p[0..n)? */
@@ -81,11 +93,15 @@ enum guard_verdict guard_whole(struct http_head *head);
 bool guard_authority(struct weir_slice s);
 
 enum guard_byte {
-	GUARD_TOKEN = 1,  /* tchar */
-	GUARD_HOST = 2,   /* unreserved */
-	GUARD_TARGET = 4, /* visible ASCII but '#' */
-	GUARD_HEX = 8,
+	GUARD_TOKEN = 1, /* tchar */
+	GUARD_HOST = 2,  /* unreserved */
+	GUARD_PATH = 4,  /* what a target has in front of its '?' */
+	GUARD_QUERY = 8, /* and behind it */
+	GUARD_HEX = 16,
 };
+
+/* The two are RFC 3986's and the few bytes that it forbids but browsers send unescaped (the encode
+ * sets of the WHATWG's URL standard): | [ ] anywhere, and \ ^ ` { } and '?' itself in a query. */
 
 extern const uint8_t guard_bytes[256];
 

@@ -8,6 +8,7 @@
  */
 #include "http/guard.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 #include <strings.h>
 
@@ -25,14 +26,32 @@ static bool port_good(const char *p, size_t n)
 	return port <= 65535; /* an empty port is the default one (RFC 3986, 3.2.3) */
 }
 
-/* Bytes of "[address]" at the start of `s`, 0 when it is none. The address is not decoded. */
+/* Bytes of "[address]" at the start of `s`, 0 when it is none: IPv6 without a zone. */
 static size_t bracketed(struct weir_slice s)
 {
+	char text[INET6_ADDRSTRLEN];
+	struct in6_addr addr;
 	size_t i = 1;
 
-	while (i < s.n && (guard_is(s.p[i], GUARD_HEX) || s.p[i] == ':' || s.p[i] == '.'))
+	while (i < s.n && i <= sizeof(text) &&
+	       (guard_is(s.p[i], GUARD_HEX) || s.p[i] == ':' || s.p[i] == '.'))
 		i++;
-	return i > 2 && i < s.n && s.p[i] == ']' && memchr(s.p, ':', i) ? i + 1 : 0;
+	if (i == s.n || i > sizeof(text) || s.p[i] != ']')
+		return 0;
+	memcpy(text, s.p + 1, i - 1);
+	text[i - 1] = '\0';
+	return inet_pton(AF_INET6, text, &addr) == 1 ? i + 1 : 0;
+}
+
+/* Bytes of a host name at the start of `s`, 0 when it is none: longer than a name can be (RFC 3986,
+ * 3.2.2), or with nothing in front of a dot, which nginx and lighttpd refuse. */
+static size_t name_span(struct weir_slice s)
+{
+	size_t n = guard_span(s.p, s.n, GUARD_HOST);
+
+	if (n > GUARD_NAME_MAX || (n > 0 && s.p[0] == '.') || memmem(s.p, n, "..", 2))
+		return 0;
+	return n;
 }
 
 bool guard_authority(struct weir_slice s)
@@ -41,7 +60,7 @@ bool guard_authority(struct weir_slice s)
 
 	if (s.n == 0)
 		return false;
-	host = s.p[0] == '[' ? bracketed(s) : guard_span(s.p, s.n, GUARD_HOST);
+	host = s.p[0] == '[' ? bracketed(s) : name_span(s);
 	if (host == 0)
 		return false;
 	return host == s.n || (s.p[host] == ':' && port_good(s.p + host + 1, s.n - host - 1));
@@ -72,16 +91,17 @@ static void split_query(const char *p, const char *end, struct http_head *head)
 			   : (struct weir_slice){end, 0};
 }
 
-/* "http://authority[/path][?query]"; the authority becomes the host. */
+/* "http://authority[/path[?query]]", over TLS "https://"; the authority becomes the host. A query right behind it is
+ * legal too, but HAProxy and lighttpd take it for a part of the authority. */
 static enum guard_verdict absolute_form(struct weir_slice t, struct http_head *head)
 {
-	static const char scheme[] = "http://";
-	const size_t skip = sizeof(scheme) - 1;
+	const char *scheme = head->secure ? "https://" : "http://";
+	const size_t skip = strlen(scheme);
 	size_t i = skip;
 
 	if (t.n <= skip || strncasecmp(t.p, scheme, skip) != 0)
 		return guard_refuse(head, 400, "the request target is malformed");
-	while (i < t.n && t.p[i] != '/' && t.p[i] != '?')
+	while (i < t.n && t.p[i] != '/')
 		i++;
 	head->host = (struct weir_slice){t.p + skip, i - skip};
 	if (!guard_authority(head->host))
@@ -130,17 +150,27 @@ static enum guard_verdict version(struct weir_slice v, struct http_head *head)
 	return GUARD_GOOD;
 }
 
+/* Bytes of a target at the start of `s`. */
+static size_t target_span(struct weir_slice s)
+{
+	size_t n = guard_span(s.p, s.n, GUARD_PATH);
+
+	if (n < s.n && s.p[n] == '?')
+		n += guard_span(s.p + n, s.n - n, GUARD_QUERY);
+	return n;
+}
+
 enum guard_verdict guard_request_line(struct weir_slice line, struct http_head *head)
 {
 	size_t m = guard_span(line.p, line.n, GUARD_TOKEN), t;
 	struct weir_slice rest;
 	enum guard_verdict v;
 
-	if (m == 0 || m > GUARD_METHOD_MAX || m == line.n || line.p[m] != ' ')
+	if (m == 0 || m == line.n || line.p[m] != ' ')
 		return guard_refuse(head, 400, "the request line is malformed");
 	head->method = (struct weir_slice){line.p, m};
 	rest = (struct weir_slice){line.p + m + 1, line.n - m - 1};
-	t = guard_span(rest.p, rest.n, GUARD_TARGET);
+	t = target_span(rest);
 	if (t == 0 || t == rest.n || rest.p[t] != ' ')
 		return guard_refuse(head, 400, "the request line is malformed");
 	v = version((struct weir_slice){rest.p + t + 1, rest.n - t - 1}, head);

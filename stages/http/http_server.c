@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/random.h>
 
 #include "http/address.h"
@@ -24,14 +23,15 @@
 #include "http/drain.h"
 #include "http/guard.h"
 #include "http/heir.h"
+#include "http/limit.h"
 #include "http/listen.h"
+#include "http/memory.h"
 #include "http/pause.h"
+#include "http/reach.h"
+#include "http/crowd.h"
 #include "http/tls_conn.h"
 #include "http/tls_site.h"
 #include "http/wire.h"
-
-/* Descriptors for all that is not a client: listeners, files, logs, plug-ins. A guess. */
-#define FDS_APART 128
 
 /* ---- an I/O thread ---- */
 
@@ -76,7 +76,9 @@ static void io_turn_end(struct weir_loop *loop)
 	pause_check(io); /* first: what it lets parse may be refused, and ready, at once */
 	heir_adopt(io);  /* likewise */
 	io_follow_drain(io);
+	memory_follow(io);
 	run_ready(io);
+	memory_tell(io);
 	io_report_drained(io);
 	publish_counts(io);
 	weir_loop_expect(loop, io->in_graph);
@@ -104,6 +106,7 @@ static void io_stop(struct weir_loop *loop)
 	while (io->conns)
 		conn_close(io->conns);
 	run_ready(io);
+	memory_tell(io);
 	publish_counts(io);
 	if (io->n_conns > 0)
 		weir_log(WEIR_LOG_ERROR, "%s: %lld connections have requests that never ended",
@@ -127,8 +130,10 @@ static struct http_io *io_new(struct http_server *srv, int index)
 	io->index = index;
 	io->reserve_fd = -1;
 	io->ready_tail = &io->ready;
-	io->waiting_tail = &io->waiting;
+	io->waiting.tail = &io->waiting.first;
+	io->slow.tail = &io->slow.first;
 	pool_init(&io->pool, &srv->body_budget);
+	pool_share(&io->pool, &srv->memory_used);
 	/* Ids differ between runs and threads; they name things, they hide nothing. */
 	if (getrandom(&io->next_id, sizeof(io->next_id), GRND_NONBLOCK) != sizeof(io->next_id))
 		io->next_id = (uint64_t)(uintptr_t)io;
@@ -141,25 +146,6 @@ static int auto_threads(void)
 	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 
 	return n < SERVER_IO_MAX ? n : SERVER_IO_MAX;
-}
-
-/* Raise the soft limit of descriptors to what max_connections needs, as far as the hard one allows.
- */
-static void raise_fd_limit(const struct weir_stage *st, int64_t max_connections)
-{
-	rlim_t need = (rlim_t)max_connections + FDS_APART;
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_NOFILE, &r) == -1 || r.rlim_cur >= need)
-		return;
-	r.rlim_cur = r.rlim_max < need ? r.rlim_max : need;
-	if (setrlimit(RLIMIT_NOFILE, &r) == -1 || r.rlim_cur < need)
-		weir_log(WEIR_LOG_WARN,
-		    "%s: max_connections is %lld, but the process may open %llu files (ulimit "
-		    "-Hn); "
-		    "clients beyond that wait",
-		    weir_stage_name(st), (long long)max_connections,
-		    (unsigned long long)r.rlim_cur);
 }
 
 static int check_conf(const struct http_conf *conf, struct weir_err *err)
@@ -175,7 +161,7 @@ static int check_conf(const struct http_conf *conf, struct weir_err *err)
 		    SERVER_LISTEN_MAX);
 		return WEIR_EINVAL;
 	}
-	if (n > 64 || guard_span(conf->server_name, n, GUARD_TOKEN | GUARD_TARGET) != n) {
+	if (n > 64 || guard_span(conf->server_name, n, GUARD_TOKEN | GUARD_QUERY) != n) {
 		snprintf(err->text, sizeof(err->text),
 		    "'server_name' may have 64 visible characters without spaces");
 		return WEIR_EINVAL;
@@ -196,6 +182,11 @@ static int server_init(struct weir_stage *st, struct weir_err *err)
 
 	if (check_conf(conf, err) != 0 || tls_site_new(st, &conf->tls, &srv->tls, err) != 0)
 		return WEIR_EINVAL;
+	srv->crowd = crowd_new();
+	if (!srv->crowd) {
+		snprintf(err->text, sizeof(err->text), "no memory to count clients");
+		return WEIR_ENOMEM;
+	}
 	srv->stage = st;
 	srv->retry_after_s = (int)((conf->retry_after_ns + 999999999) / 1000000000);
 	atomic_init(&srv->body_budget, conf->body_memory_bytes);
@@ -243,23 +234,13 @@ static int start_loops(struct http_server *srv, struct weir_err *err)
 	return 0;
 }
 
-static void log_listening(const struct http_server *srv, const struct http_conf *conf)
-{
-	for (int i = 0; i < srv->n_addresses; i++) {
-		const char *text = conf->listen.items[i], *colon = strrchr(text, ':');
-		weir_log(WEIR_LOG_INFO, "%s: listening on %.*s:%u with %d I/O thread%s%s",
-		    weir_stage_name(srv->stage), (int)(colon - text), text, srv->port[i], srv->n_io,
-		    srv->n_io == 1 ? "" : "s", srv->tls ? ", TLS" : "");
-	}
-}
-
 static int server_start(struct weir_stage *st, struct weir_err *err)
 {
 	const struct http_conf *conf = weir_conf(st);
 	struct http_server *srv = weir_state(st);
 	int n = conf->threads == -1 ? auto_threads() : (int)conf->threads, rc = 0;
 
-	raise_fd_limit(st, conf->max_connections);
+	limit_raise_fds(st, conf->max_connections);
 	for (int i = 0; i < n && rc == 0; i++) {
 		srv->io[i] = io_new(srv, i);
 		if (srv->io[i])
@@ -274,7 +255,7 @@ static int server_start(struct weir_stage *st, struct weir_err *err)
 	if (rc == 0)
 		rc = start_loops(srv, err);
 	if (rc == 0)
-		log_listening(srv, conf);
+		reach_tell(srv, conf);
 	else
 		close_all(srv);
 	return rc;
@@ -289,14 +270,6 @@ static void server_stop(struct weir_stage *st, int64_t until_ns)
 		drain_run(srv, conf->linger_ns, until_ns);
 }
 
-static void server_refresh(struct weir_stage *st, struct weir_stage *wanted)
-{
-	struct http_server *srv = weir_state(st), *from = weir_state(wanted);
-
-	if (srv->tls && from->tls)
-		tls_site_refresh(srv->tls, from->tls, weir_stage_name(st));
-}
-
 static void server_fini(struct weir_stage *st)
 {
 	struct http_server *srv = weir_state(st);
@@ -305,6 +278,7 @@ static void server_fini(struct weir_stage *st)
 	tls_site_free(srv->tls);
 	pthread_cond_destroy(&srv->reported);
 	pthread_mutex_destroy(&srv->lock);
+	crowd_free(srv->crowd);
 }
 
 /* ---- tables ---- */
@@ -333,6 +307,23 @@ static const struct weir_knob knobs[] = {
 	.max = 1e6,
 	.flags = WEIR_KNOB_LIVE,
 	.help = "open client connections; beyond them the longest idle is closed or a 503 given"},
+    {.name = "max_per_address",
+	.type = WEIR_KNOB_INT,
+	.offset = ROW(max_per_address),
+	.def = "auto",
+	.min = 0,
+	.max = 1e6,
+	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
+	.help = "connections of one address (IPv6: /64); beyond them its longest idle is closed or "
+		"a 503 given; auto: max_connections / 4, at least 64; 0: any number"},
+    {.name = "accept_rate",
+	.type = WEIR_KNOB_RATE,
+	.offset = ROW(accept_rate),
+	.def = "0",
+	.min = 0,
+	.max = 1e6,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "connections per second of one address; beyond them a 503 is given; 0: any number"},
     {.name = "backlog",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(backlog),
@@ -355,6 +346,15 @@ static const struct weir_knob knobs[] = {
 	.min = 4096,
 	.max = 1e12,
 	.help = "memory for all request bodies together; beyond it a 503 is given"},
+    {.name = "memory",
+	.type = WEIR_KNOB_BYTES,
+	.offset = ROW(memory_bytes),
+	.def = "128MiB",
+	.min = 1 << 20,
+	.max = 1e12,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "memory for all connections together; time-outs are shorter from 85 % on, no "
+		"keep-alive from 92 %, 503 from 95 %, no new clients from 98 %"},
     {.name = "header_timeout",
 	.type = WEIR_KNOB_DURATION,
 	.offset = ROW(header_timeout_ns),
@@ -387,14 +387,22 @@ static const struct weir_knob knobs[] = {
 	.max = 3.6e12,
 	.flags = WEIR_KNOB_LIVE,
 	.help = "time that a connection may stay open between requests"},
-    {.name = "min_rate",
+    {.name = "min_body_rate",
 	.type = WEIR_KNOB_RATE,
-	.offset = ROW(min_rate),
+	.offset = ROW(min_body_rate),
 	.def = "1k",
 	.min = 0,
 	.max = 1e9,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "bytes per second that bodies and answers must move after 5 s; 0: any"},
+	.help = "bytes per second that request bodies must come with after 5 s; 0: any"},
+    {.name = "min_send_rate",
+	.type = WEIR_KNOB_RATE,
+	.offset = ROW(min_send_rate),
+	.def = "1k",
+	.min = 0,
+	.max = 1e9,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "bytes per second that clients must take answers with after 5 s; 0: any"},
     {.name = "keep_alive_requests",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(keep_alive_requests),
@@ -486,14 +494,5 @@ const struct weir_stage_ops weir_stage_http_server = {
     .stop = server_stop,
     .fini = server_fini,
     .pause = pause_server,
-    .refresh = server_refresh,
+    .refresh = tls_site_reread,
 };
-
-uint16_t weir_http_port(const struct weir_stage *st, int i)
-{
-	if (weir_stage_type(st) != &weir_stage_http_server)
-		return 0;
-	const struct http_server *srv = weir_state(st);
-
-	return i >= 0 && i < srv->n_addresses ? srv->port[i] : 0;
-}

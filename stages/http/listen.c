@@ -7,9 +7,9 @@
  * client 503, taken back, and the listeners are paused; a closing connection or a timer resumes
  * them.
  *
- * Over max_connections, the connection that has waited longest without sending a request makes room
- * (who was idle a moment does not: EVICT_AFTER). When there is none, the client is answered 503;
- * more than REFUSING of those at once pause the listeners, so they are bounded, too.
+ * Over max_connections or max_per_address another connection makes room (limit.c). When there is none, the client is
+ * answered 503. These are bounded, too: more than LIMIT_REFUSING of them at once pause the listeners, if it is the server
+ * that is full; if it is the client's address, its next ones are closed without a word, and others do not notice.
  *
  * Draining without loss. Closing a listening socket resets the connections in its backlog, and one
  * may arrive between the last accept and the close. So a socket filter first drops every new SYN
@@ -37,16 +37,15 @@
 #include "http/address.h"
 #include "http/conn.h"
 #include "http/heir.h"
+#include "http/limit.h"
+#include "http/memory.h"
+#include "http/crowd.h"
 
 /* Accepts per turn and listener, so that a flood does not hold up open connections: a guess. */
 #define ACCEPT_RUN 64
 /* Paused for want of descriptors: try again after this. Half of the 0.1 s that recovery may take.
  */
 #define ACCEPT_RETRY_NS 50000000LL
-/* A connection is not evicted before it has waited so long: a browser opens some in advance. */
-#define EVICT_AFTER_NS 1000000000LL
-/* Connections over max_connections that are being answered 503 at the same time: a guess. */
-#define REFUSING 64
 
 /* ---- binding ---- */
 
@@ -260,7 +259,7 @@ static void pause_accept(struct http_io *io)
 
 static void resume_accept(struct http_io *io)
 {
-	if (!io->accept_paused)
+	if (!io->accept_paused || io->memory_step >= MEMORY_DEAF)
 		return;
 	io->accept_paused = false;
 	if (io->reserve_fd == -1)
@@ -288,22 +287,6 @@ static void retry(struct weir_loop *loop, struct weir_timer *t)
 }
 
 /* ---- accepting ---- */
-
-/* Is there room for one more? Evicts who has waited longest without a request. */
-static bool has_room(struct http_io *io)
-{
-	const struct http_conf *conf = &io->conf;
-	struct conn *oldest = io->waiting;
-
-	if (atomic_load_explicit(&io->srv->connections, memory_order_relaxed) <
-	    conf->max_connections)
-		return true;
-	if (!oldest || weir_loop_now_ns(io->loop) - oldest->since_ns < EVICT_AFTER_NS)
-		return false;
-	io->count[SERVER_EVICTED]++;
-	conn_close(oldest);
-	return true;
-}
 
 /* Use the descriptor kept in reserve to tell one client why. */
 static void refuse_without_descriptor(struct http_io *io, int fd)
@@ -367,14 +350,32 @@ static bool accept_failed(struct http_io *io, int fd)
 	return false;
 }
 
+/* Are so many of its connections being refused that the next ones are not told? */
+static bool over_address(const struct http_io *io, int64_t n)
+{
+	int64_t most = limit_per_address(&io->conf);
+
+	return most < INT64_MAX && n > most + LIMIT_REFUSING;
+}
+
+/* One more client. Beyond a limit it is told so, or the connection just closed when many are being told. */
 static void take(struct http_io *io, int fd, const struct sockaddr_storage *addr)
 {
-	bool room = has_room(io);
+	uint64_t key = crowd_key(addr);
+	int64_t n = crowd_enter(io->srv->crowd, key);
+	int limit = n > 0 ? limit_of_newcomer(io, key, n) : LIMIT_MEMORY;
 	int over = atomic_load_explicit(&io->srv->connections, memory_order_relaxed) -
 		   (int)io->conf.max_connections;
 
-	conn_open(io, fd, addr, !room);
-	if (!room && over >= REFUSING)
+	if (n == 0 || (limit >= 0 && limit != LIMIT_CONNECTIONS && over_address(io, n))) {
+		if (n > 0)
+			crowd_leave(io->srv->crowd, key);
+		limit_count(io, (enum limit)limit);
+		close(fd);
+		return;
+	}
+	conn_open(io, fd, addr, key, limit);
+	if (limit == LIMIT_CONNECTIONS && over >= LIMIT_REFUSING)
 		pause_accept(io);
 }
 
@@ -404,7 +405,10 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 
 	(void)events;
 	io_touch(io);
-	accept_run(io, w->fd, ACCEPT_RUN);
+	if (io->memory_step >= MEMORY_DEAF)
+		pause_accept(io); /* until memory.c says that there is room */
+	else
+		accept_run(io, w->fd, ACCEPT_RUN);
 }
 
 int listen_watch(struct http_io *io)

@@ -53,11 +53,17 @@ enum guard_verdict parse_head(const char *p, size_t n, struct http_head *head)
 		return v;
 	llhttp_init(&parser, HTTP_REQUEST, &settings);
 	llhttp_errno_t rc = llhttp_execute(&parser, p, head->n);
-	if (rc == HPE_INVALID_METHOD)
+	/* A method that is none, or one of RTSP or ICE: the version is HTTP's, the guard has seen. */
+	if (rc == HPE_INVALID_METHOD || rc == HPE_INVALID_CONSTANT || parser.method == HTTP_SOURCE)
 		return guard_refuse(head, 501, "the method is not known");
+	/* What is in a request (cookies, credentials) is not sent back to scripts, and a TRACE may
+	 * have no body (RFC 9110, 9.3.8). */
+	if (rc == HPE_PAUSED && parser.method == HTTP_TRACE)
+		return guard_refuse(head, 501, "TRACE is not served");
 	if (rc != HPE_PAUSED || !agree(&parser, head))
 		return guard_refuse(head, 400, "the head is ambiguous");
 	head->method_id = method_of(parser.method);
-	head->keep_alive = llhttp_should_keep_alive(&parser);
+	/* Who says close means it, also beside keep-alive (RFC 9112, 9.3), where llhttp goes on. */
+	head->keep_alive = !head->close && llhttp_should_keep_alive(&parser);
 	return GUARD_GOOD;
 }

@@ -12,8 +12,8 @@
 
 #include "http/guard.h"
 
-/** As guard_head, with llhttp's agreement; also sets method_id and keep_alive. 501 for a method
- * that llhttp does not know. */
+/** As guard_head, with llhttp's agreement; also sets method_id and keep_alive. 501 for TRACE
+ * and for a method that llhttp does not know. */
 enum guard_verdict parse_head(const char *p, size_t n, struct http_head *head);
 
 #endif

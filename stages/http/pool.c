@@ -5,10 +5,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/annotate.h>
+
 void pool_init(struct pool *p, _Atomic int64_t *budget)
 {
-	*p = (struct pool){.budget = budget};
+	*p = (struct pool){.budget = budget, .used = &p->alone, .limit_bytes = INT64_MAX};
 	slabs_init(&p->bufs, POOL_SMALL_PIECE, POOL_KEPT);
+}
+
+void pool_share(struct pool *p, _Atomic int64_t *used)
+{
+	p->used = used;
+}
+
+void pool_hold_answer(struct pool *p, struct http_req *r)
+{
+	const struct weir_http_response *res = &r->pub.res;
+	uint64_t bytes = r->held_bytes;
+
+	if (res->release == free)
+		bytes += res->body.n;
+	if (r->pub.fields != r->pub.fields_inline)
+		bytes += r->pub.fields_size;
+	pool_hold(p, (int64_t)(bytes - r->held_bytes));
+	r->held_bytes = bytes;
 }
 
 void pool_fini(struct pool *p)
@@ -22,14 +42,26 @@ void pool_fini(struct pool *p)
 	p->n_reqs = 0;
 }
 
+/* Is there room for more in what all connections may hold? */
+static bool may_hold(const struct pool *p, int64_t more)
+{
+	int64_t told = atomic_load_explicit(p->used, memory_order_relaxed);
+
+	return told + (p->held_bytes - p->told_bytes) <= p->limit_bytes - more;
+}
+
 struct rbuf *pool_buf(struct pool *p, uint32_t size)
 {
 	struct slab *slab = NULL;
-	struct rbuf *b =
-	    size == POOL_SMALL_BYTES ? slab_get(&p->bufs, &slab) : malloc(sizeof(*b) + size);
+	struct rbuf *b;
 
-	if (b)
-		*b = (struct rbuf){.slab = slab, .refs = 1, .size = size};
+	if (WEIR_UNLIKELY(!may_hold(p, (int64_t)(sizeof(*b) + size))))
+		return NULL;
+	b = size == POOL_SMALL_BYTES ? slab_get(&p->bufs, &slab) : malloc(sizeof(*b) + size);
+	if (!b)
+		return NULL;
+	*b = (struct rbuf){.slab = slab, .refs = 1, .size = size};
+	pool_hold(p, (int64_t)(sizeof(*b) + size));
 	return b;
 }
 
@@ -37,6 +69,7 @@ void pool_buf_drop(struct pool *p, struct rbuf *b)
 {
 	if (--b->refs > 0)
 		return;
+	pool_hold(p, -(int64_t)(sizeof(*b) + b->size));
 	if (b->slab)
 		slab_put(&p->bufs, b->slab, b);
 	else
@@ -50,11 +83,13 @@ struct http_req *pool_req(struct pool *p)
 	if (r) {
 		p->reqs = r->next;
 		p->n_reqs--;
+		pool_hold(p, sizeof(*r));
 		return r;
 	}
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return NULL;
+	pool_hold(p, sizeof(*r));
 	r->pub.res.fd = -1;
 	request_fields_reset(&r->pub);
 	return r;
@@ -67,12 +102,16 @@ static void drop_body(struct pool *p, struct http_req *r)
 	free(r->body_mem);
 	r->body_mem = NULL;
 	atomic_fetch_add_explicit(p->budget, (int64_t)r->body_size, memory_order_relaxed);
+	pool_hold(p, -(int64_t)r->body_size);
 	r->body_size = r->body_n = 0;
 }
 
 void pool_req_drop(struct pool *p, struct http_req *r)
 {
 	weir_http_response_reset(&r->pub);
+	pool_hold(p, -(int64_t)(sizeof(*r) + r->held_bytes));
+	r->held_bytes = 0;
+	r->wire_bytes = 0;
 	r->pub.taps = NULL;
 	drop_body(p, r);
 	free(r->headers_mem);
@@ -106,7 +145,7 @@ int pool_body_grow(struct pool *p, struct http_req *r, uint64_t size)
 	int64_t more = (int64_t)(size - r->body_size);
 	char *mem;
 
-	if (!budget_take(p, more))
+	if (!may_hold(p, more) || !budget_take(p, more))
 		return WEIR_EPRESSURE;
 	mem = realloc(r->body_mem, size);
 	if (!mem) {
@@ -115,5 +154,6 @@ int pool_body_grow(struct pool *p, struct http_req *r, uint64_t size)
 	}
 	r->body_mem = mem;
 	r->body_size = size;
+	pool_hold(p, more);
 	return 0;
 }

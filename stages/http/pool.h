@@ -46,14 +46,27 @@ struct pool {
 	struct http_req *reqs;
 	int n_reqs;              /* on the free list */
 	_Atomic int64_t *budget; /* bytes of body memory left, shared */
+	_Atomic int64_t *used;   /* bytes that all pools have told, shared; memory.h */
+	int64_t limit_bytes;     /* of them, in all */
+	int64_t held_bytes;      /* by connections of this thread, see pool_hold */
+	int64_t told_bytes;      /* of those */
+	_Atomic int64_t alone;   /* `used` of a pool that shares nothing */
 };
 
-/** An empty pool over a shared `budget`. */
+/** An empty pool over a shared `budget`, with memory of its own and no limit of it. It stays where it is. */
 void pool_init(struct pool *p, _Atomic int64_t *budget);
+/** What the pool holds is told to `used`, shared. Before first use. */
+void pool_share(struct pool *p, _Atomic int64_t *used);
 /** Free what is on the lists; buffers and requests that are out are lost to it. */
 void pool_fini(struct pool *p);
 
-/** A buffer with one reference, NULL when out of memory. */
+/** A connection holds `bytes` more, or fewer. Buffers, requests and bodies count themselves. */
+static inline void pool_hold(struct pool *p, int64_t bytes)
+{
+	p->held_bytes += bytes;
+}
+
+/** A buffer with one reference, NULL when out of memory or over the limit. */
 struct rbuf *pool_buf(struct pool *p, uint32_t size);
 static inline void pool_buf_ref(struct rbuf *b)
 {
@@ -68,8 +81,12 @@ struct http_req *pool_req(struct pool *p);
 /** Release all that `r` owns, its response too, and take it back. */
 void pool_req_drop(struct pool *p, struct http_req *r);
 
+/** The answer of `r` waits to be written: its fields count, and its body if that is memory of its own (released by free; what
+ *  stages share, as files in a cache, is bounded by them). Once. */
+void pool_hold_answer(struct pool *p, struct http_req *r);
+
 /** Make the body memory of `r` `size` bytes long, more than it has. 0, WEIR_ENOMEM, or
- * WEIR_EPRESSURE when the budget is used up. */
+ * WEIR_EPRESSURE when the budget or the memory of all connections is used up. */
 int pool_body_grow(struct pool *p, struct http_req *r, uint64_t size);
 
 #endif

@@ -14,9 +14,29 @@
 #include <sys/socket.h>
 
 #include "http/heir.h"
+#include "http/limit.h"
+#include "http/memory.h"
 #include "http/refusal_log.h"
 #include "http/wire.h"
 #include "http/wire_io.h"
+
+/* A pipeline may hold this much memory whatever was sent (16 requests of 40 bytes, as wrk's: measured with sizeof), beyond it
+ * so many times the bytes (reliability.md, amplification). */
+#define PIPELINE_FREE 16384
+#define AMPLIFICATION 16
+
+/* May one more request of the connection be in the graph? Small ones cost more memory than bytes: the client may hold
+ * back PIPELINE_FREE of them, then AMPLIFICATION times what it has sent. */
+static inline bool has_place(const struct conn *c)
+{
+	const uint32_t few = PIPELINE_FREE / sizeof(struct http_req);
+
+	if (c->in_flight >= (uint32_t)c->io->conf.pipeline)
+		return false;
+	return WEIR_LIKELY(c->in_flight < few) ||
+	       (c->in_flight + 1) * sizeof(struct http_req) <=
+		   PIPELINE_FREE + AMPLIFICATION * c->wire_bytes;
+}
 
 bool conn_wants_read(const struct conn *c)
 {
@@ -24,7 +44,7 @@ bool conn_wants_read(const struct conn *c)
 		return true;
 	if (heir_leaving(c->io) && !c->stream.filling)
 		return false; /* the next request is the heir's */
-	return !c->no_more && !c->io->paused && c->in_flight < (uint32_t)c->io->conf.pipeline;
+	return !c->no_more && !c->io->paused && has_place(c);
 }
 
 /* Throw away what a client sends after the last answer. */
@@ -52,7 +72,7 @@ static void at_eof(struct conn *c)
 
 static void refuse_stream(struct conn *c)
 {
-	conn_refuse(c, c->stream.status, c->stream.why);
+	limit_refuse_parsed(c, c->stream.status, c->stream.why);
 }
 
 void conn_read(struct conn *c)
@@ -134,6 +154,12 @@ static void bound_deadline(const struct http_io *io, struct weir_event *ev)
 		ev->deadline_ns = ev->arrival_ns + slo_ns;
 }
 
+static void end_keep_alive(struct http_io *io, struct http_req *r)
+{
+	r->last = true;
+	io->count[SERVER_LAST_REQUESTS]++;
+}
+
 static void emit(struct conn *c, struct http_req *r)
 {
 	struct http_io *io = c->io;
@@ -143,8 +169,10 @@ static void emit(struct conn *c, struct http_req *r)
 	conn_append(c, r);
 	c->wait = WAIT_NONE;
 	c->requests++;
+	r->wire_bytes += r->pub.body.n;
+	c->wire_bytes += r->wire_bytes;
 	if (conf->keep_alive_requests > 0 && c->requests >= conf->keep_alive_requests)
-		r->last = true;
+		end_keep_alive(io, r);
 	if (!r->keep_alive || r->last)
 		c->no_more = true;
 	weir_event_init(ev, &weir_http_request_type, weir_loop_now_ns(io->loop));
@@ -175,19 +203,25 @@ void conn_parse(struct conn *c)
 
 	if (io->paused)
 		return;
-	while (!c->no_more && c->in_flight < (uint32_t)conf->pipeline &&
-	       stream_partial(&c->stream) && (!heir_leaving(io) || c->stream.filling)) {
+	while (!c->no_more && has_place(c) && stream_partial(&c->stream) &&
+	       (!heir_leaving(io) || c->stream.filling)) {
 		struct http_req *r;
 		enum stream_verdict v = stream_next(
 		    &c->stream, &io->pool, (uint64_t)conf->max_body_bytes, io->headers, &r);
-		if (v == STREAM_REQUEST) {
+		if (v == STREAM_REQUEST && WEIR_LIKELY(io->memory_step < MEMORY_REFUSE)) {
 			emit(c, r);
 			continue;
+		}
+		if (v == STREAM_REQUEST) {
+			pool_req_drop(&io->pool, r);
+			limit_refuse(c, LIMIT_MEMORY);
 		}
 		if (v == STREAM_REFUSED)
 			refuse_stream(c);
 		break;
 	}
+	if (WEIR_UNLIKELY(!has_place(c)))
+		io->count[SERVER_PIPELINE_FULL] += !c->no_more && stream_partial(&c->stream);
 	if (c->in_flight == 0 && stream_wants_continue(&c->stream))
 		send_continue(c);
 }
@@ -209,7 +243,8 @@ static void refusal_text(struct http_req *r, int status, const char *why)
 
 void conn_refuse(struct conn *c, int status, const char *why)
 {
-	struct http_req *r = pool_req(&c->io->pool);
+	bool mute = c->tls && tls_is_shaking(c->tls); /* an answer would cost a handshake */
+	struct http_req *r = mute ? NULL : pool_req(&c->io->pool);
 
 	c->no_more = true;
 	c->io->count[SERVER_BAD_REQUESTS] += status != 503;
@@ -219,7 +254,7 @@ void conn_refuse(struct conn *c, int status, const char *why)
 		conn_close(c);
 		return;
 	}
-	r->pub.method = WEIR_HTTP_GET;
+	r->pub.method = c->stream.is_head ? WEIR_HTTP_HEAD : WEIR_HTTP_GET;
 	r->pub.minor = 1;
 	r->refusal = r->answered = true;
 	conn_append(c, r);

@@ -40,6 +40,8 @@ struct http_req {
 	char *body_mem;                       /* body that is not in the buffer, owned */
 	uint64_t body_size;                   /* bytes allocated there */
 	uint64_t body_n;                      /* bytes arrived there */
+	uint64_t held_bytes; /* of headers_mem and of the answer, in pool->held_bytes */
+	uint64_t wire_bytes; /* that the client has sent for it */
 	int16_t outcome;                      /* status it was finished with */
 	bool answered;                        /* home again, the answer may be written */
 	bool keep_alive;                      /* the client would go on */

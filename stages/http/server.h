@@ -4,7 +4,8 @@
  *
  * Each I/O thread owns its listening sockets (SO_REUSEPORT spreads clients over them), its
  * connections and its pool; nothing of a request is shared between I/O threads. Shared are the
- * number of open connections, the body budget and the drain, all in struct http_server.
+ * number of open connections, in all and by address, the budgets of bodies and of memory, and the drain, all in
+ * struct http_server.
  *
  *   built --start: bind, listen, loops--> RUNNING --stop--> DRAINING -> CLOSED --fini--> joined
  */
@@ -35,10 +36,13 @@ struct http_conf {
 	struct weir_strings listen;
 	int64_t threads; /* -1: auto */
 	int64_t max_connections, backlog;
+	int64_t max_per_address; /* -1: auto */
+	double accept_rate;      /* per s and address, 0: any */
+	int64_t memory_bytes;
 	int64_t max_body_bytes, body_memory_bytes;
 	int64_t header_timeout_ns, body_timeout_ns, write_timeout_ns, idle_timeout_ns, linger_ns;
 	int64_t retry_after_ns;
-	double min_rate; /* bytes per s */
+	double min_body_rate, min_send_rate; /* bytes per s */
 	int64_t keep_alive_requests, pipeline;
 	char *server_name;
 	char *user;
@@ -56,8 +60,14 @@ enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEAD
 	X(ACCEPTED, "http_accepted_total", COUNTER, "connections", "client connections accepted")  \
 	X(REFUSED, "http_refused_total", COUNTER, "connections",                                   \
 	    "connections answered 503 over max_connections or for want of descriptors")            \
+	X(REFUSED_ADDRESS, "http_refused_address_total", COUNTER, "connections",                   \
+	    "connections refused over max_per_address")                                            \
+	X(REFUSED_RATE, "http_refused_rate_total", COUNTER, "connections",                         \
+	    "connections refused over accept_rate")                                                \
+	X(REFUSED_MEMORY, "http_refused_memory_total", COUNTER, "requests",                        \
+	    "requests answered 503 since the memory for connections or bodies is used up")         \
 	X(EVICTED, "http_evicted_total", COUNTER, "connections",                                   \
-	    "connections without a request closed to make room for new ones")                      \
+	    "connections that wait or are slow closed to make room for new ones")                  \
 	X(ACCEPT_FAILURES, "http_accept_failures_total", COUNTER, "failures",                      \
 	    "accepts that failed for want of descriptors or memory")                               \
 	X(ANSWERS_2XX, "http_responses_2xx_total", COUNTER, "responses", "responses of class 2xx") \
@@ -70,10 +80,29 @@ enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEAD
 	X(BYTES_OUT, "http_sent_bytes_total", COUNTER, "bytes", "bytes written to clients, without what TLS adds")        \
 	X(TIMEOUTS_IDLE, "http_timeouts_idle_total", COUNTER, "connections",                       \
 	    "connections closed since they were idle")                                             \
-	X(TIMEOUTS_READ, "http_timeouts_read_total", COUNTER, "connections",                       \
-	    "connections closed since a head or body came too slowly")                             \
+	X(TIMEOUTS_HEADER, "http_timeouts_header_total", COUNTER, "connections",                   \
+	    "connections closed since a head took longer than header_timeout")                     \
+	X(TIMEOUTS_BODY, "http_timeouts_body_total", COUNTER, "connections",                       \
+	    "connections closed since a body paused for body_timeout")                             \
 	X(TIMEOUTS_WRITE, "http_timeouts_write_total", COUNTER, "connections",                     \
-	    "connections closed since an answer was taken too slowly")                             \
+	    "connections closed since no byte of an answer was taken for write_timeout")           \
+	X(SLOW_BODIES, "http_slow_bodies_total", COUNTER, "connections",                           \
+	    "connections closed since a body came more slowly than min_body_rate")                 \
+	X(SLOW_READERS, "http_slow_readers_total", COUNTER, "connections",                         \
+	    "connections closed since answers were taken more slowly than min_send_rate")          \
+	X(LARGE_HEADS, "http_large_heads_total", COUNTER, "requests",                              \
+	    "requests answered 414 or 431 since their target or head was too long")                \
+	X(LARGE_BODIES, "http_large_bodies_total", COUNTER, "requests",                            \
+	    "requests answered 413 since their body was longer than max_body")                     \
+	X(LAST_REQUESTS, "http_keep_alive_ends_total", COUNTER, "connections",                     \
+	    "connections ended behind their last one of keep_alive_requests")                      \
+	X(PIPELINE_FULL, "http_pipeline_full_total", COUNTER, "times",                             \
+	    "times that a connection was read no further since its pipeline was full")             \
+	X(MEMORY, "http_memory_bytes", GAUGE, "bytes",                                             \
+	    "memory that connections hold: input, requests, bodies, answers held back")            \
+	X(MEMORY_STEP, "http_memory_step", GAUGE, "step",                                          \
+	    "what is done about memory: 0 nothing, 1 shorter time-outs, 2 no keep-alive, 3 "       \
+	    "requests refused, 4 nothing accepted")                                                \
 	X(HINTS_IGNORED, "http_hints_ignored_total", COUNTER, "requests",                          \
 	    "requests whose x-deadline-ms, grpc-timeout, x-retry-attempt or traceparent could "    \
 	    "not be read")                                                                         \
@@ -114,6 +143,7 @@ enum server_phase { SERVER_RUNNING, SERVER_DRAINING, SERVER_CLOSED };
 
 struct http_server;
 struct http_io;
+struct crowd;
 struct conn;
 struct parcel;
 struct tls_site;
@@ -148,6 +178,12 @@ struct piece {
 	bool close;   /* the connection ends behind it */
 };
 
+/** Connections in some order. */
+struct conn_list {
+	struct conn *first, **tail;
+	int n;
+};
+
 /** An I/O thread. All of it is that thread's, once started. */
 struct http_io {
 	struct http_server *srv;
@@ -164,11 +200,14 @@ struct http_io {
 	bool pause_seen; /* the same, for who pauses; under srv->lock */
 	struct pool pool;
 	struct conn *conns;                   /* all that are open */
-	struct conn *waiting, **waiting_tail; /* those without a request, longest waiting first */
+	struct conn_list waiting;             /* those without a request, longest waiting first */
+	struct conn_list slow;                /* those with bytes under way: a body, an answer */
 	struct conn *ready, **ready_tail;     /* those with something to write or to reap */
 	int64_t n_conns;                      /* open, or closed with requests still in the graph */
 	int64_t in_graph;                     /* requests emitted and not home again */
 	uint64_t next_id;                     /* of requests and connections */
+	int memory_step;                      /* enum memory_step, as last seen */
+	int64_t gauged_bytes;                 /* of pool.held_bytes, in the metric */
 	struct refusal_log refusals;
 	enum server_phase phase;
 	bool drained;             /* draining, and no connection is left */
@@ -198,9 +237,12 @@ struct http_server {
 	struct tls_site *tls;  /* NULL: clients speak plain HTTP */
 	uint16_t port[SERVER_LISTEN_MAX];
 	struct http_io *io[SERVER_IO_MAX];
+	struct crowd *crowd;
 	/* shared by I/O threads */
 	WEIR_ALIGNED atomic_int connections;
 	_Atomic int64_t body_budget;
+	_Atomic int64_t memory_used; /* bytes that I/O threads have told (memory.h) */
+	_Atomic int memory_step;     /* enum memory_step */
 	/* the drain: set by main, answered by I/O threads */
 	_Atomic enum server_phase phase;
 	_Atomic int64_t linger_until_ns;

@@ -211,6 +211,11 @@ static enum stream_verdict begin(struct stream *s, struct pool *p, const struct 
 	}
 	r->in = s->in;
 	pool_buf_ref(s->in);
+	r->wire_bytes = head->n;
+	if (r->headers_mem) {
+		r->held_bytes = r->pub.n_headers * sizeof(r->headers_mem[0]);
+		pool_hold(p, (int64_t)r->held_bytes);
+	}
 	s->filling = r;
 	s->start += (uint32_t)head->n;
 	s->scanned = 0;
@@ -225,7 +230,7 @@ static enum stream_verdict begin(struct stream *s, struct pool *p, const struct 
 static enum stream_verdict next_head(struct stream *s, struct pool *p, uint64_t max_body,
     struct weir_http_header *headers, struct http_req **out)
 {
-	struct http_head head = {.headers = headers};
+	struct http_head head = {.headers = headers, .secure = s->secure};
 	const char *at;
 	uint32_t n = s->end - s->start;
 
@@ -236,7 +241,9 @@ static enum stream_verdict next_head(struct stream *s, struct pool *p, uint64_t 
 		s->scanned = n;
 		return STREAM_MORE;
 	}
-	switch (parse_head(at, n, &head)) {
+	enum guard_verdict v = parse_head(at, n, &head);
+	s->is_head = v != GUARD_MORE && head.method.n == 4 && memcmp(head.method.p, "HEAD", 4) == 0;
+	switch (v) {
 	case GUARD_GOOD:
 		return begin(s, p, &head, max_body, out);
 	case GUARD_REFUSED:

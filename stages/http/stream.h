@@ -35,6 +35,8 @@ struct stream {
 	uint32_t scanned;         /* bytes from start that the guard has seen without a verdict */
 	uint8_t phase;            /* enum stream_phase */
 	bool had_body_bytes;      /* of `filling` */
+	bool secure;              /* set by the owner: the bytes come over TLS */
+	bool is_head;             /* the last head that was judged asks with HEAD */
 	uint16_t status;          /* after REFUSED */
 	const char *why;          /* likewise, static */
 	struct http_req *filling; /* its body is arriving */

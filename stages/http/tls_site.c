@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "http/server.h"
 #include "http/tls_certs.h"
 #include "http/tls_pem.h"
 #include "http/tls_ticket.h"
@@ -81,14 +82,20 @@ struct tls_certs *tls_site_certs(struct tls_site *site)
 	return certs;
 }
 
-void tls_site_refresh(struct tls_site *site, struct tls_site *wanted, const char *stage)
+void tls_site_reread(struct weir_stage *st, struct weir_stage *wanted)
 {
+	struct tls_site *site = ((struct http_server *)weir_state(st))->tls;
+	struct tls_site *from = ((struct http_server *)weir_state(wanted))->tls;
+
+	if (!site || !from)
+		return;
 	pthread_mutex_lock(&site->lock);
 	struct tls_certs *old = site->certs;
-	site->certs = wanted->certs;
+	site->certs = from->certs;
 	pthread_mutex_unlock(&site->lock);
-	tls_certs_tell(wanted->certs, stage); /* safe: nobody else replaces what is ours now */
-	wanted->certs = old;
+	tls_certs_tell(
+	    from->certs, weir_stage_name(st)); /* nobody else replaces what is ours now */
+	from->certs = old;
 }
 
 void tls_site_free(struct tls_site *site)

@@ -38,8 +38,8 @@ int tls_site_new(struct weir_stage *st, const struct tls_conf *conf, struct tls_
 int tls_site_start(struct tls_site *site, const struct tls_conf *conf,
     const struct tls_site *before, struct weir_err *err);
 
-/** Take the certificates that `wanted` has read, and give it ours. */
-void tls_site_refresh(struct tls_site *site, struct tls_site *wanted, const char *stage);
+/** ops->refresh of http.server: take the certificates that `wanted` has read, and give it ours. */
+void tls_site_reread(struct weir_stage *st, struct weir_stage *wanted);
 
 /** NULL is allowed. Connections keep what they need. */
 void tls_site_free(struct tls_site *site);

@@ -232,6 +232,60 @@ is err has 'a wrong token from 127.0.0.1, 5 of 5'
 is err has 'boss: POST /api/v1/stages/hello/pause: done'
 keep
 
+# ---- reload ----
+
+config changing.yaml "listen: '127.0.0.1:0', $tokens"
+launch changing.yaml
+at=${admin%/}
+asks 200 -X POST -H "$json" -H "$(bearer "$boss")" "$at/api/v1/session"
+cookie=$(grep -i '^set-cookie:' head | sed -e 's/^[^:]*: //' -e 's/;.*//')
+rm "kept/$n_said"
+: >events
+about='events of one who may no longer'
+curl -sN --max-time 60 -H "$(bearer "$eye")" "$at/events?hz=1" >events &
+watcher=$!
+for _ in $(seq 200); do
+	grep -q 'event: hello' events && break
+	sleep 0.05
+done
+head -c 32 /dev/urandom | basenc --base64url >third.token
+third=$(<third.token)
+# One token goes, one comes, one stays with its session; a name more for Host.
+config changing.yaml "listen: '127.0.0.1:0', hosts: [ weir.example.net ],
+  tokens: { third: { role: operator, file: third.token }, boss: { role: operator, file: boss.token } }"
+weir diff changing.yaml --admin "$at" --token-file eye.token
+is exit 1; is out has 'admin.tokens.eye.role: viewer -> (gone)'; is out lacks 'next start'
+weir reload --admin "$at" --token-file boss.token -o json
+is exit 0; is out lacks restart; is out has '"by": "boss"'
+asks 401 -H "$(bearer "$eye")" "$at/api/v1/graph"
+asks 200 -H "$(bearer "$third")" "$at/api/v1/graph"
+asks 200 -H "Cookie: $cookie" "$at/api/v1/graph"
+asks 200 -H 'Host: weir.example.net' -H "$(bearer "$boss")" "$at/api/v1/graph"
+{ wait "$watcher"; } 2>/dev/null
+rc=$?
+is exit 0 # it was ended by the server: curl's own time would be 28
+# A bad section changes nothing of it.
+config changing.yaml "listen: '127.0.0.1:0', tokens: { third: { file: nothing } }"
+weir reload --admin "$at" --token-file third.token
+is exit 1; is err has 'No such file'
+asks 200 -H "$(bearer "$boss")" "$at/api/v1/graph"
+# To listen elsewhere waits, and who may ask there waits with it; files are read again nevertheless.
+config changing.yaml "listen: '127.0.0.1:1', tokens: { third: { role: operator, file: third.token } }"
+weir reload --admin "$at" --token-file third.token
+is exit 0; is out has 'admin.listen: "127.0.0.1:0" -> "127.0.0.1:1"  (at the next start)'
+is out has 'admin.tokens.boss.role: operator -> (gone)  (at the next start)'
+asks 200 -H "$(bearer "$boss")" "$at/api/v1/graph"
+# Back, and as it is written now: none of it waits.
+config changing.yaml "listen: '127.0.0.1:0', tokens: { third: { role: operator, file: third.token } }"
+weir reload --admin "$at" --token-file third.token
+is exit 0; is out lacks 'next start'
+asks 401 -H "$(bearer "$boss")" "$at/api/v1/graph"
+asks 401 -H "Cookie: $cookie" "$at/api/v1/graph"
+kill -TERM "$pid"
+ended
+is exit 0; is err has "the token 'eye' of before is no longer good"
+keep
+
 # ---- file ----
 
 mkdir run
@@ -290,7 +344,18 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	as 4322 403 http://localhost/healthz
 	is out has 'user 4322 may not ask here'
 	as 0 200 -X POST -H "$json" http://localhost/api/v1/stages/hello/pause
+	config users.yaml "listen: 'unix:$work/run/weir.sock', users: { '4322': { role: viewer } }"
+	weir reload --admin "unix:$work/run/weir.sock"
+	is exit 0
+	as 4321 403 http://localhost/healthz
+	as 4322 200 http://localhost/healthz
 fi
+config users.yaml "listen: 'unix:$work/run/weir.sock'"
+weir reload --admin "unix:$work/run/weir.sock"
+is exit 0
+out=$(stat -c %a run/weir.sock)
+about='the mode of the socket file that has no users any more'
+is out has 600
 kill -TERM "$pid"
 ended
 is exit 0

@@ -55,9 +55,10 @@ def until(condition, what):
 
 
 class Collector:
-    """Takes what is posted; answers `status` once `go` is set."""
+    """Takes what is posted; answers with the next of `statuses`, the last of them for ever, once `go` is set."""
 
-    def __init__(self, status=200):
+    def __init__(self, *statuses):
+        statuses = list(statuses or [200])
         self.posts, self.go, collector = [], threading.Event(), self
         self.go.set()
 
@@ -68,7 +69,7 @@ class Collector:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 collector.posts.append((self.path, self.headers["Content-Type"], json.loads(body)))
                 collector.go.wait()
-                self.send_response(status)
+                self.send_response(statuses.pop(0) if len(statuses) > 1 else statuses[0])
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
@@ -330,19 +331,34 @@ def test_no_collector(folder):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     s = Server(folder, f"trace: {{ otlp: 'http://127.0.0.1:{port}/v1/traces', sample: 100% }}")
-    for i in range(3):
+    for _ in range(3):
         s.get("/")
-        until(lambda: s.metric('weir_trace_failed_total') >= i + 1, "what can not be sent is counted")
+    until(lambda: s.metric('weir_trace_failed_total') >= 1, "what can not be sent, five times, is counted")
     check(s.get("/").status == 200, "requests are answered all the same")
     check(s.end() < 30, "it ends in time")
     check(s.err().count("can not be sent") == 1, f"it is said once: {s.err()}")
     s = None
-    collector = Collector(503)
+    collector = Collector(400)
     s = Server(folder, f"trace: {{ otlp: '{collector.url}', sample: 100% }}")
     s.get("/")
     until(lambda: s.metric('weir_trace_failed_total') >= 1, "a refusal of the collector is a failure")
+    check(len(collector.posts) == 1, f"which is not tried again: {len(collector.posts)}")
     s.end()
-    check("it answered 503" in s.err(), f"and said: {s.err()}")
+    check("it answered 400" in s.err(), f"and said: {s.err()}")
+    collector.end()
+
+
+def test_busy_collector(folder):
+    """It has no time twice, then it has: nothing is lost."""
+    collector = Collector(503, 429, 200)
+    s = Server(folder, f"trace: {{ otlp: '{collector.url}', sample: 100% }}")
+    s.get("/")
+    until(lambda: s.metric('weir_trace_sent_total') >= 1, "the third time it is taken")
+    check(s.metric('weir_trace_failed_total') == 0, "and none has failed")
+    check(len(collector.posts) == 3, f"three posts: {len(collector.posts)}")
+    check(collector.posts[0] == collector.posts[1] == collector.posts[2], "of the same")
+    s.end()
+    check("it answered 503" in s.err() and "traces are sent again" in s.err(), f"and said: {s.err()}")
     collector.end()
 
 
@@ -385,7 +401,7 @@ def has_export():
 def main():
     tests = [test_traceparent, test_tap]
     if has_export():
-        tests += [test_export, test_slowest_and_failures_are_exported, test_no_collector, test_slow_collector,
+        tests += [test_export, test_slowest_and_failures_are_exported, test_no_collector, test_busy_collector, test_slow_collector,
                   test_bad_addresses]
     else:
         print("built without the export: that is left out")

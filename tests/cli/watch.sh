@@ -68,7 +68,8 @@ is out has '${ADMIN:-127.0.0.1:0}'
 is out has '"path":"admin.listen","value":null'
 is out has '"path":"stages.slow.with.time","value":"5ms"'
 is out has '"path":"name","value":"tested"'
-is out lacks 'queue.limit'
+is out lacks '"path":"stages.slow.queue.limit"' # no line says it
+is out has '"stages.slow.queue.limit":"4096"'
 
 # ---- on a terminal ----
 cat >terminal.py <<'PY'

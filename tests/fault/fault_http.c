@@ -105,6 +105,7 @@ static void test_requests(void)
 	printf("(%ld failures) ", n - 1);
 	CU_ASSERT(n > 10);
 	AWAIT_METRIC(&s, "http_connections", ==, 0);
+	AWAIT_METRIC(&s, "http_memory_bytes", ==, 0); /* the law of its books */
 	server_stop(&s);
 }
 

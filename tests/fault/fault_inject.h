@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failing the n-th call of an allocation function, of epoll_ctl (but not to remove) or of pthread_create, by ld's --wrap: every call
- * from weir's own objects passes here, those of libraries do not. Counting is across threads.
+ * Failing the n-th call of an allocation function, of epoll_ctl (but not to remove) or of pthread_create, or every accept4 for a
+ * while, by ld's --wrap: every call from weir's own objects passes here, those of libraries do not. Counting is across threads.
  */
 #ifndef WEIR_TESTS_FAULT_INJECT_H
 #define WEIR_TESTS_FAULT_INJECT_H
@@ -12,10 +12,15 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 /* Calls left until one fails; negative: none fails. */
 static atomic_long fault_alloc_in = -1, fault_thread_in = -1, fault_epoll_in = -1;
 static atomic_long fault_fired;
+/* accept4 fails with this error so many times; negative: until it is 0 again. */
+static atomic_int fault_accept_errno, fault_accept_times;
+/* Calls of accept4, and returns from epoll_wait. */
+static atomic_long fault_accepts, fault_wakes;
 
 static bool fault_due(atomic_long *in)
 {
@@ -83,6 +88,32 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(voi
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
 {
 	return fault_due(&fault_thread_in) ? EAGAIN : __real_pthread_create(t, a, fn, arg);
+}
+
+int __real_accept4(int fd, struct sockaddr *addr, socklen_t *n, int flags);
+int __real_epoll_wait(int epoll_fd, struct epoll_event *ev, int n, int timeout_ms);
+
+int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *n, int flags);
+int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *n, int flags)
+{
+	int times = atomic_load(&fault_accept_times);
+
+	atomic_fetch_add(&fault_accepts, 1);
+	if (times == 0)
+		return __real_accept4(fd, addr, n, flags);
+	if (times > 0)
+		atomic_fetch_sub(&fault_accept_times, 1);
+	errno = atomic_load(&fault_accept_errno);
+	return -1;
+}
+
+int __wrap_epoll_wait(int epoll_fd, struct epoll_event *ev, int n, int timeout_ms);
+int __wrap_epoll_wait(int epoll_fd, struct epoll_event *ev, int n, int timeout_ms)
+{
+	int ready = __real_epoll_wait(epoll_fd, ev, n, timeout_ms);
+
+	atomic_fetch_add(&fault_wakes, 1);
+	return ready;
 }
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What clients say to file.read and file.cache: paths, and conditions with ranges.
+ * What clients say to file.read and file.cache: paths, conditions with ranges, codings.
  *
  * Input: "P" and a path, or "C" and lines "Name: value". Whatever it is, a mapped name stays below
- * its root and is spelt in one way only, and a verdict stays inside the file.
+ * its root and is spelt in one way only, a verdict stays inside the file, parts do not overlap and
+ * are as long as they were said to be, and the ranks of codings are dense.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -11,7 +12,9 @@
 #include <string.h>
 
 #include "file/condition.h"
+#include "file/encoding.h"
 #include "file/httpdate.h"
+#include "file/multipart.h"
 #include "file/path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -88,9 +91,61 @@ static int next_header(struct weir_slice *rest, struct weir_http_header *h)
 	return 1;
 }
 
+static int copy_zeros(void *arg, char *to, int64_t offset, size_t n)
+{
+	(void)arg;
+	expect(offset >= 0 && offset + (int64_t)n <= FILE_BYTES, "a part is outside the file");
+	memset(to, 0, n);
+	return 0;
+}
+
+/* Several parts: apart from each other, few, and written to the byte. */
+static void check_parts(const struct condition *c, const struct condition_file *file, int parts)
+{
+	struct range_set set;
+	struct multipart m;
+
+	condition_ranges(c, file, &set);
+	expect(set.n == parts && parts <= RANGE_MAX, "another number of parts");
+	for (int i = 0; i < set.n; i++) {
+		const struct byte_range *a = &set.range[i];
+		for (int k = 0; k < i; k++) {
+			const struct byte_range *b = &set.range[k];
+			expect(
+			    a->offset > b->offset + b->length || b->offset > a->offset + a->length,
+			    "parts that meet");
+		}
+	}
+	multipart_init(&m, &set, (struct weir_slice){"text/plain", 10}, FILE_BYTES);
+	size_t n = multipart_bytes(&m);
+	char *body = malloc(n);
+	multipart_write(&m, body, copy_zeros, NULL);
+	expect(memcmp(body + n - 4, "--\r\n", 4) == 0, "a body that ends elsewhere");
+	free(body);
+}
+
+static void check_encodings(const struct weir_http_request *req)
+{
+	struct encoding_wish w;
+	int seen = 0, highest = 0;
+
+	encoding_wish(req, &w);
+	for (int e = 0; e < ENCODING_N; e++) {
+		seen |= 1 << w.rank[e];
+		highest = w.rank[e] > highest ? w.rank[e] : highest;
+	}
+	expect((seen | 1) == (2 << highest) - 1, "a rank is left out");
+	expect(encoding_code(req) < 4096, "a code that is too large");
+}
+
 static void check_verdict(const struct condition_verdict *v)
 {
 	char range[CONDITION_RANGE_SIZE];
+
+	if (v->parts > 1) {
+		expect(v->status == 206 && v->length == 0, "parts of what is no 206");
+		return;
+	}
 
 	switch (v->status) {
 	case 200:
@@ -110,7 +165,7 @@ static void check_verdict(const struct condition_verdict *v)
 static void fuzz_condition(const uint8_t *data, size_t size)
 {
 	struct weir_slice rest = {(const char *)data, size};
-	struct condition_file file = {{"\"e1\"", 4}, 784111777, FILE_BYTES};
+	struct condition_file file = {{"\"e1\"", 4}, 784111777, FILE_BYTES, false};
 	struct weir_http_header headers[100];
 	struct weir_http_request req = {.headers = headers};
 	struct condition c;
@@ -123,7 +178,10 @@ static void fuzz_condition(const uint8_t *data, size_t size)
 	condition_scan(&req, &c);
 	struct condition_verdict get = condition_judge(&c, WEIR_HTTP_GET, &file);
 	struct condition_verdict head = condition_judge(&c, WEIR_HTTP_HEAD, &file);
+	check_encodings(&req);
 	check_verdict(&get);
+	if (get.parts > 1)
+		check_parts(&c, &file, get.parts);
 	check_verdict(&head);
 	expect(head.status != 206 && head.status != 416, "a range of a HEAD");
 }

@@ -45,19 +45,38 @@ static bool name_is(const struct weir_http_header *h, const char *name)
 	return weir_slice_is(h->name, name);
 }
 
+/* Only what a browser sends unescaped is in a target, and in Connection only tokens. */
+static void check_values(const struct http_head *head)
+{
+	for (size_t i = 0; i < head->target.n; i++)
+		expect(
+		    !strchr("\"<># ", head->target.p[i]) && head->target.p[i] > 0, "a bad target");
+	for (size_t i = 0; i < head->path.n; i++)
+		expect(!strchr("\\^`{}?", head->path.p[i]), "a bad path");
+	for (int i = 0; i < head->n_headers; i++) {
+		const struct weir_http_header *h = &head->headers[i];
+		for (size_t b = 0; weir_slice_is(h->name, "connection") && b < h->value.n; b++)
+			expect(h->value.p[b] > 0 && !strchr("()<>@:;\\\"/[]?={}", h->value.p[b]),
+			    "a bad Connection");
+	}
+}
+
 /* Count the fields that decide, and the rules about how many there may be. */
 static void check_fields(const struct http_head *head)
 {
-	int hosts = 0, lengths = 0, codings = 0;
+	int hosts = 0, lengths = 0, codings = 0, types = 0, ranges = 0;
 
 	for (int i = 0; i < head->n_headers; i++) {
 		const struct weir_http_header *h = &head->headers[i];
 		hosts += name_is(h, "host");
 		lengths += name_is(h, "content-length");
 		codings += name_is(h, "transfer-encoding");
+		types += name_is(h, "content-type");
+		ranges += name_is(h, "range");
 		expect(h->name.n > 0 && h->name.p[h->name.n] == ':', "a space before ':' is good");
 	}
 	expect(hosts <= 1 && lengths + codings <= 1, "two fields decide");
+	expect(types <= 1 && ranges <= 1, "a field of one value is there twice");
 	expect(hosts == 1 || head->minor == 0, "no Host is good");
 	expect(codings == 0 || head->minor == 1, "a coding in HTTP/1.0 is good");
 	expect(head->path.n > 0 && (head->path.p[0] == '/' || head->path.p[0] == '*'), "no path");
@@ -104,6 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		expect(len == whole.n && len <= size, "a wrong length");
 		check_lines(p, len);
 		check_fields(&whole);
+		check_values(&whole);
 	}
 	expect(grow(p, size, &grown) == v, "the verdict depends on the split");
 	expect(v != GUARD_REFUSED || (grown.status == whole.status && status == whole.status &&

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "config.h"
 #include "http_fixture.h"
 
 #define SECRET "top secret"
@@ -118,6 +119,15 @@ static inline void site_set_traps(void)
 	site_link("loop", "root/loop");
 	site_link("/proc/self/root/etc", "root/magic");
 	site_link("../../secret.txt", "root/a/deep.txt");
+	site_link("../..", "root/a/up");
+	site_link("/proc/self/cwd", "root/cwd");
+	site_link("/proc/self/fd", "root/fd");
+	/* neighbours that a compressed answer must not be taken from */
+	site_link("../secret.txt", "root/index.html.br");
+	CU_ASSERT_EQUAL_FATAL(mkfifo(site_path("root/index.html.gz"), 0644), 0);
+	site_link("../../../secret.txt", "root/a/b/c.txt.br");
+	site_link("/proc/self/environ", "root/a/b/c.txt.gz");
+	site_dir("root/a/b/c.txt.zst");
 	CU_ASSERT_EQUAL_FATAL(mkfifo(site_path("root/fifo"), 0644), 0);
 	CU_ASSERT_EQUAL_FATAL(mkfifo(site_path("root/a/index.html"), 0644), 0);
 	site_socket("root/socket");
@@ -166,6 +176,35 @@ static inline struct server site_start(bool cached, const char *const *knobs)
 }
 
 #define SITE_START(cached, ...) site_start(cached, (const char *const[]){__VA_ARGS__, NULL})
+
+/* The same from YAML; `with` is what file.read gets besides its root, "listing: html" or "". */
+static inline struct server site_serve(bool cached, const char *with)
+{
+	struct weir_errs *errs = calloc(1, sizeof(*errs));
+	struct server s = {.spec = NULL};
+	char yaml[2048], text[2048];
+
+	weir_log_set_level(WEIR_LOG_ERROR);
+	snprintf(yaml, sizeof(yaml),
+	    "weir: 1\nadmin: { listen: \"\" }\nstages:\n"
+	    "  web: { use: http.server, with: { listen: \"127.0.0.1:0\", threads: 1, linger: "
+	    "100ms }, to: { request: %s } }\n%s"
+	    "  disk: { use: file.read, with: { root: \"%s\"%s%s }, threads: 2 }\n",
+	    cached ? "cache" : "disk",
+	    cached
+		? "  cache: { use: file.cache, threads: inline, with: { revalidate: 20ms }, to: { "
+		  "miss: disk } }\n"
+		: "",
+	    site_path("root"), *with ? ", " : "", with);
+	if (config_load_text(yaml, strlen(yaml), "test.yaml", &s.spec, errs) != 0) {
+		weir_errs_format(errs, text, sizeof(text));
+		fprintf(stderr, "%s", text);
+		CU_FAIL_FATAL("the configuration is refused");
+	}
+	free(errs);
+	server_start(&s);
+	return s;
+}
 
 /* Value of metric `metric` of stage `name`. */
 static inline int64_t stage_metric(const struct server *s, const char *name, const char *metric)

@@ -244,8 +244,10 @@ static inline uint64_t server_offered(const struct server *s)
 
 /* ---- raw clients ---- */
 
-static inline int client_open(int port)
+/* `from`: the client's own address, "127.0.0.2" for another one than all others have. */
+static inline int client_open_from(int port, const char *from)
 {
+	struct sockaddr_in own = {.sin_family = AF_INET};
 	struct sockaddr_in a = {.sin_family = AF_INET,
 	    .sin_port = htons((uint16_t)port),
 	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -255,10 +257,18 @@ static inline int client_open(int port)
 	CU_ASSERT_NOT_EQUAL_FATAL(fd, -1);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	if (from && (inet_pton(AF_INET, from, &own.sin_addr) != 1 ||
+			bind(fd, (struct sockaddr *)&own, sizeof(own)) != 0))
+		CU_FAIL("the client's address");
 	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
 		return fd;
 	close(fd);
 	return -1;
+}
+
+static inline int client_open(int port)
+{
+	return client_open_from(port, NULL);
 }
 
 static inline bool client_send(int fd, const char *p, size_t n)

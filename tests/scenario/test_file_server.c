@@ -18,6 +18,23 @@ static bool body_is(const struct answer *a, const char *p, size_t n)
 	return a->n == n && (n == 0 || memcmp(a->body, p, n) == 0);
 }
 
+/* The parts of bytes 0-1 and 4-5, to the byte. */
+static void check_parts(const struct answer *a, const char *p, size_t n)
+{
+	static const char type[] = "multipart/byteranges; boundary=";
+	const char *field = head_field(a->head, "Content-Type");
+	char boundary[64], expected[1024];
+
+	CU_ASSERT_FATAL(field && strncmp(field, type, sizeof(type) - 1) == 0);
+	snprintf(boundary, sizeof(boundary), "%.60s", field + sizeof(type) - 1);
+	int length = snprintf(expected, sizeof(expected),
+	    "\r\n--%s\r\nContent-Range: bytes 0-1/%zu\r\nContent-Type: application/octet-stream"
+	    "\r\n\r\n%.2s\r\n--%s\r\nContent-Range: bytes 4-5/%zu\r\nContent-Type: "
+	    "application/octet-stream\r\n\r\n%.2s\r\n--%s--\r\n",
+	    boundary, n, p, boundary, n, p + 4, boundary);
+	CU_ASSERT(body_is(a, expected, (size_t)length));
+}
+
 /* All that may be asked of one file, on one connection. */
 static void check_file(int fd, const char *path, const char *p, size_t n)
 {
@@ -56,7 +73,13 @@ static void check_file(int fd, const char *path, const char *p, size_t n)
 	CU_ASSERT(ask(fd, "GET", path, "Range: bytes=-3\r\n", &a));
 	CU_ASSERT(a.status == 206 && body_is(&a, p + n - 3, 3));
 	CU_ASSERT(ask(fd, "GET", path, "Range: bytes=0-1,4-5\r\n", &a));
-	CU_ASSERT(a.status == 200 && body_is(&a, p, n));
+	CU_ASSERT_EQUAL(a.status, 206);
+	CU_ASSERT_PTR_NULL(head_field(a.head, "Content-Range"));
+	check_parts(&a, p, n);
+	CU_ASSERT(ask(fd, "GET", path, "Range: bytes=0-1,2-5,1-7\r\n", &a));
+	CU_ASSERT(a.status == 206 && body_is(&a, p, 8)); /* made one */
+	CU_ASSERT(ask(fd, "GET", path, "Range: bytes=0-0,2-2,4-4,6-6,8-8,0-,0-,0-,0-\r\n", &a));
+	CU_ASSERT(a.status == 200 && body_is(&a, p, n)); /* too many */
 	CU_ASSERT(ask(fd, "GET", path, "Range: bytes=99999999-\r\n", &a));
 	CU_ASSERT_EQUAL(a.status, 416);
 	snprintf(headers, sizeof(headers), "bytes */%zu", n);
@@ -112,7 +135,7 @@ static void test_directories(void)
 	CU_ASSERT(ask(fd, "GET", "/d%20e/?x=1", NULL, &a) && answer_is(&a, 200, "inner"));
 	CU_ASSERT(ask(fd, "POST", "/d%20e/", "Content-Length: 0\r\n", &a));
 	CU_ASSERT_EQUAL(a.status, 405);
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Allow"), "GET, HEAD");
+	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Allow"), "GET, HEAD, OPTIONS");
 	close(fd);
 	answer_free(&a);
 	server_stop(&s);

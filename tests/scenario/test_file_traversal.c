@@ -14,7 +14,12 @@ static const char *const traps[] = {"/out.txt", "/in.html", "/up", "/up/", "/up/
     "/passwd", "/loop", "/loop/", "/magic/passwd", "/a/deep.txt", "/fifo", "/fifo/", "/a/",
     "/a/index.html", "/socket", "/.env", "/.git/config", "/a/.hidden/b", "/...", "/a/b/../../.env",
     "/a/b/../../out.txt", "/index.html/", "/index.html/x", "/out.txt/", "/a/b/", "/nothing",
-    "/%66ifo", "/o%75t.txt"};
+    "/%66ifo", "/o%75t.txt", "/index.html.br", "/index.html.gz", "/a/b/c.txt.br", "/a/b/c.txt.gz",
+    "/magic", "/magic/", "/cwd/secret.txt", "/fd/0", "/etc", "/dirlink/b/", "/a/up/secret.txt",
+    "/hard.txt/", "/socket/", "/socket/x", "/fifo/x", "/loop/x", "/out.txt?x", "/a/deep.txt/"};
+
+/* Sent with every request: where there are neighbours, they are looked at. */
+#define ENCODINGS "Accept-Encoding: br, gzip, zstd\r\n"
 
 /* One hostile request on a connection of its own. */
 static void check_refused(const struct server *s, const char *path, size_t n)
@@ -23,7 +28,7 @@ static void check_refused(const struct server *s, const char *path, size_t n)
 	int fd = client_open(s->port);
 
 	CU_ASSERT(client_say(fd, "GET ") && client_send(fd, path, n) &&
-		  client_say(fd, " HTTP/1.1\r\nHost: t\r\n\r\n"));
+		  client_say(fd, " HTTP/1.1\r\nHost: t\r\n" ENCODINGS "\r\n"));
 	bool answered = answer_read(fd, &a);
 	if (!answered || (a.status != 400 && a.status != 404))
 		fprintf(stderr, "%.*s: %d\n", (int)n, path, a.status);
@@ -46,21 +51,21 @@ static void check_honest(const struct server *s)
 	int fd = client_open(s->port);
 
 	for (size_t i = 0; i < sizeof(honest) / sizeof(honest[0]); i++) {
-		CU_ASSERT(ask(fd, "GET", honest[i].path, NULL, &a));
+		CU_ASSERT(ask(fd, "GET", honest[i].path, ENCODINGS, &a));
 		CU_ASSERT(answer_is(&a, 200, honest[i].body));
 	}
 	answer_free(&a);
 	close(fd);
 }
 
-static void check_all(bool cached)
+static void check_all(bool cached, const char *with)
 {
 	int n_traps = (int)(sizeof(traps) / sizeof(traps[0]));
 
 	site_make();
 	site_set_traps();
-	struct server s = SITE_START(cached, "disk.threads", "2");
-	CU_ASSERT(NASTY_PATHS + n_traps >= 60);
+	struct server s = site_serve(cached, with);
+	CU_ASSERT(NASTY_PATHS + n_traps >= 150);
 	for (int round = 0; round < 2; round++) { /* the second time a cache may know the answers */
 		for (int i = 0; i < NASTY_PATHS; i++)
 			check_refused(&s, nasty_paths[i].path, nasty_paths[i].n);
@@ -74,12 +79,22 @@ static void check_all(bool cached)
 
 static void test_disk(void)
 {
-	check_all(false);
+	check_all(false, "");
 }
 
 static void test_cache(void)
 {
-	check_all(true);
+	check_all(true, "");
+}
+
+/* Neighbours that are links, pipes and directories, and pages of errors that are none, either. */
+static void test_neighbours(void)
+{
+	const char *with = "precompressed: [br, gzip, zstd], error_pages: { 404: /out.txt, "
+			   "400: /fifo }";
+
+	check_all(false, with);
+	check_all(true, with);
 }
 
 /* A link that takes the place of a file while it is asked for is never followed. */
@@ -133,4 +148,4 @@ static void test_swapped_link(void)
 }
 
 CUNIT_MAIN("traversal", {"disk alone", test_disk}, {"behind a cache", test_cache},
-    {"a link swapped in", test_swapped_link})
+    {"neighbours", test_neighbours}, {"a link swapped in", test_swapped_link})

@@ -191,6 +191,7 @@ static void run_chaos(bool inlined)
 	}
 	CU_ASSERT(answers > 0);
 	AWAIT_METRIC(&s, "http_connections", ==, 0);
+	AWAIT_METRIC(&s, "http_memory_bytes", ==, 0); /* the law of its books */
 	server_stop(&s);
 }
 

@@ -147,7 +147,7 @@ static void test_header_timeout(void)
 	CU_ASSERT_EQUAL(a.status, 408);
 	CU_ASSERT(client_at_end(fd));
 	CU_ASSERT(client_at_end(silent)); /* who has said nothing is told nothing */
-	AWAIT_METRIC(&server, "http_timeouts_read_total", ==, 1);
+	AWAIT_METRIC(&server, "http_timeouts_header_total", ==, 1);
 	AWAIT_METRIC(&server, "http_timeouts_idle_total", ==, 1);
 	close(fd);
 	close(silent);
@@ -186,7 +186,66 @@ static void test_body_timeout(void)
 	CU_ASSERT(client_say(fd, POST "Content-Length: 10\r\n\r\n12345"));
 	CU_ASSERT(answer_read(fd, &a));
 	CU_ASSERT_EQUAL(a.status, 408);
+	AWAIT_METRIC(&server, "http_timeouts_body_total", ==, 1);
 	CU_ASSERT(client_at_end(fd));
+	close(fd);
+	answer_free(&a);
+	server_stop(&server);
+}
+
+static bool limit_is(const struct answer *a, const char *code)
+{
+	const char *said = head_field(a->head, "X-Weir-Limit");
+
+	return said && strcmp(said, code) == 0;
+}
+
+/* A byte now and then keeps no body and no answer going for longer than RATE_GRACE (5 s): the pauses are short, the rate
+ * is too low. */
+static void test_rates(void)
+{
+	struct answer a = {0};
+	struct pollfd p;
+	int reader;
+
+	start_with("with.min_send_rate", "2k");
+	reader = client_open(server.port);
+	CU_ASSERT(client_say(reader, GET("/big/100000000")));
+	p = (struct pollfd){.fd = client_open(server.port), .events = POLLIN};
+	CU_ASSERT(
+	    client_say(p.fd, "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1000000\r\n\r\n"));
+	do
+		client_send(p.fd, "x", 1);
+	while (poll(&p, 1, 20) == 0);
+	CU_ASSERT(answer_read(p.fd, &a));
+	CU_ASSERT_EQUAL(a.status, 408);
+	CU_ASSERT(limit_is(&a, "min_body_rate"));
+	AWAIT_METRIC(&server, "http_slow_bodies_total", ==, 1);
+	AWAIT_METRIC(&server, "http_slow_readers_total", ==, 1);
+	CU_ASSERT_EQUAL(server_metric(&server, "http_timeouts_body_total"), 0);
+	CU_ASSERT_EQUAL(server_metric(&server, "http_timeouts_write_total"), 0);
+	close(p.fd);
+	close(reader);
+	answer_free(&a);
+	server_stop(&server);
+}
+
+/* The last request is answered, says so, and is counted. */
+static void test_keep_alive_requests(void)
+{
+	struct answer a = {0};
+	int fd;
+
+	start_with("with.keep_alive_requests", "3");
+	fd = client_open(server.port);
+	for (int i = 1; i <= 3; i++) {
+		CU_ASSERT(client_say(fd, GET("/")));
+		CU_ASSERT(answer_read(fd, &a));
+		CU_ASSERT_EQUAL(a.status, 200);
+		CU_ASSERT_EQUAL(a.close, i == 3);
+	}
+	CU_ASSERT(client_at_end(fd));
+	AWAIT_METRIC(&server, "http_keep_alive_ends_total", ==, 1);
 	close(fd);
 	answer_free(&a);
 	server_stop(&server);
@@ -412,7 +471,8 @@ static void test_bad_addresses(void)
 CUNIT_MAIN("http limits", {"refusals", test_refusals}, {"long heads", test_long_heads},
     {"lingering close", test_lingering}, {"live limit", test_live_limit},
     {"header timeout", test_header_timeout}, {"a trickle buys no time", test_trickle},
-    {"body timeout", test_body_timeout}, {"idle timeout", test_idle_timeout},
+    {"body timeout", test_body_timeout}, {"rates", test_rates},
+    {"last request", test_keep_alive_requests}, {"idle timeout", test_idle_timeout},
     {"write timeout", test_write_timeout}, {"connection limit", test_max_connections},
     {"eviction of the idle", test_eviction}, {"out of descriptors", test_out_of_descriptors},
     {"bad addresses", test_bad_addresses})

@@ -246,7 +246,7 @@ let source = null;
 const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel("weir-live") : null;
 if (channel) channel.onmessage = ({ data }) => take(data.type, data.text, data.id);
 
-const KINDS = ["hello", "tick", "decision", "act", "alert", "config"];
+const KINDS = ["hello", "tick", "decision", "act", "alert", "config", "reload"];
 
 let asked = false;
 function listen() {
@@ -333,13 +333,16 @@ const TAKE = {
     else if (!known.some((x) => x.id === a.id)) acts.value = [a, ...known].slice(0, Math.max(ACTS, known.length));
   },
   alert(a) {
-    const { active, past } = alerts.value || { active: [], past: [] };
+    const { active, past, rules } = alerts.value || { active: [], past: [] };
     const others = active.filter((x) => x.id !== a.id);
-    alerts.value = a.until === null ? { active: [a, ...others], past }
-      : { active: others, past: [a, ...past.filter((x) => x.id !== a.id)].slice(0, ALERTS) };
+    alerts.value = a.until === null ? { active: [a, ...others], past, rules }
+      : { active: others, past: [a, ...past.filter((x) => x.id !== a.id)].slice(0, ALERTS), rules };
   },
   config() {
     configured();
+  },
+  reload() {
+    readReload();
   },
 };
 

@@ -207,20 +207,22 @@ struct weir_collect_state {
 
 struct weir_graph_view {
 	const char *name;
-	uint64_t
-	    serial; /* of the graph in this process: another one after a reload, whose totals begin at 0 */
+	uint64_t serial; /* of the graph in this process: another one after a reload */
 	int64_t now_ns, wall_ns, started_ns;
 	bool ready, draining;
 	int n_classes;
 	const char *class_name[WEIR_CLASSES_MAX];
 	int n_stages;
 	struct weir_stage_view *stages;
-	uint64_t decisions_total;
+	uint64_t decisions_total; /* the id of the newest */
+	uint64_t decided_total;   /* the same, but never smaller than in the graph before */
 	uint64_t acts_total;
 	struct weir_collect_state collect;
 };
 
-/** Read everything at one moment. Costs about 20 us per stage and thread; take it once per scrape.
+/** Read everything at one moment. Totals of a stage go on where those of the stage of its name in the graph before (weir_graph_succeed)
+ *  stood, and never go back; gauges, the law's numbers and what is in flight are this graph's alone.
+ *  Costs about 20 us per stage and thread, of the graphs before that have not been freed, too; take it once per scrape.
  *  0 or WEIR_ENOMEM. Freed by weir_graph_view_free; names live as long as the graph. */
 WEIR_API int weir_graph_view(const struct weir_graph *graph, struct weir_graph_view **view);
 WEIR_API void weir_graph_view_free(struct weir_graph_view *view);

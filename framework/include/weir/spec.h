@@ -177,6 +177,51 @@ struct weir_log_spec {
 	struct weir_mark mark;
 };
 
+/** The conditions that raise an alert; weir_alert_names has their names. */
+enum weir_alert_kind {
+	WEIR_ALERT_TOP_CLASS_SHED,
+	WEIR_ALERT_STAGE_STUCK,
+	WEIR_ALERT_BOTTLENECK_CHRONIC,
+	WEIR_ALERT_HISTORY_FILE,
+	WEIR_ALERTS,
+};
+
+/** "top_class_shed", ... by enum weir_alert_kind. Static. */
+WEIR_API extern const char *const weir_alert_names[WEIR_ALERTS];
+
+/** When a condition raises an alert, and when the alert is over. */
+struct weir_alert_rule {
+	bool enabled;
+	double above_per_s; /* top_class_shed: at more events a second than these */
+	int64_t for_ns;     /* it has to hold so long first */
+	int64_t linger_ns;  /* and must be gone so long before it is over */
+};
+
+/** What `alerts: { NAME: { stages: } }` says of one stage. */
+struct weir_alert_stage_spec {
+	char *stage;
+	int kind; /* enum weir_alert_kind */
+	struct weir_alert_rule rule;
+};
+
+/** `alerts:`; of a stage that `stages` has not, rule[kind] counts. */
+struct weir_alerts_spec {
+	struct weir_alert_rule rule[WEIR_ALERTS];
+	struct weir_alert_stage_spec *stages;
+	int n_stages;
+};
+
+/** What is built in, without stages. */
+WEIR_API struct weir_alerts_spec weir_alerts_default(void);
+
+/** A deep copy into *copy, which weir_alerts_free ends. 0 or WEIR_ENOMEM with *copy empty. */
+WEIR_API int weir_alerts_copy(const struct weir_alerts_spec *alerts, struct weir_alerts_spec *copy);
+WEIR_API void weir_alerts_free(struct weir_alerts_spec *alerts);
+
+/** The rule of `kind` for `stage`, which lives as long as `alerts`. */
+WEIR_API const struct weir_alert_rule *weir_alert_rule(
+    const struct weir_alerts_spec *alerts, enum weir_alert_kind kind, const char *stage);
+
 struct weir_spec {
 	char *name;
 	char *path; /* the file it came from, or NULL */
@@ -186,6 +231,7 @@ struct weir_spec {
 	int overload_mode;
 	struct weir_trace_spec trace;
 	struct weir_log_spec log;
+	struct weir_alerts_spec alerts;
 	struct weir_class_spec *classes;
 	int n_classes; /* 0: one class called "default"; else first match wins, highest first */
 	struct weir_group_spec *groups;
@@ -240,6 +286,11 @@ WEIR_API struct weir_class_spec *weir_spec_add_class(struct weir_spec *spec, con
 /** Append a token, or with a `file` of NULL a user, who looks; its address is valid until the next. */
 WEIR_API struct weir_admin_client_spec *weir_spec_add_client(
     struct weir_spec *spec, const char *name, const char *file);
+
+/** What is said of `stage` under an alert, begun with what holds for all stages; its address is valid until the next. NULL: no
+ *  memory. */
+WEIR_API struct weir_alert_stage_spec *weir_spec_add_alert_stage(
+    struct weir_spec *spec, enum weir_alert_kind kind, const char *stage);
 
 /** Link outlet `outlet` ("" for the default) of `stage` to the stage called `to`. 0 or
  *  WEIR_ENOMEM. */

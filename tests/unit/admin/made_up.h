@@ -168,6 +168,7 @@ static inline void made_up_init(struct made_up *m)
 	    .n_stages = MADE_UP_STAGES,
 	    .stages = m->stage,
 	    .decisions_total = 2,
+	    .decided_total = 2,
 	};
 	snprintf(m->threads_max, sizeof(m->threads_max), "32");
 }

@@ -187,11 +187,15 @@ static void test_chronic(void)
 	busy(WORK, 0.95, 380);
 	pass(BOTTLENECK_CHRONIC_S);
 	CU_ASSERT_EQUAL(n_told, 0);
+	json_t *yet = alerts_json(&alerts); /* it holds, but is not raised */
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(yet, "active")), 0);
+	json_decref(yet);
 	pass(2);
 	CU_ASSERT_EQUAL_FATAL(n_told, 1);
 	CU_ASSERT_STRING_EQUAL(told[0].name, "bottleneck_chronic");
 	CU_ASSERT_STRING_EQUAL(told[0].stage, "work");
 	CU_ASSERT_EQUAL(told[0].until_ns, 0);
+	CU_ASSERT_EQUAL(told[0].since_ns, b.since_ns);
 	json_t *json = alerts_json(&alerts);
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(json, "active")), 1);
 	json_decref(json);
@@ -218,7 +222,7 @@ static void test_shed(void)
 	CU_ASSERT_STRING_EQUAL(told[0].name, "top_class_shed");
 	CU_ASSERT_PTR_NOT_NULL(strstr(told[0].text, "5/s of the highest class 'vip'"));
 	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 0;
-	pass(ALERTS_SHED_LINGER_S - 1);
+	pass(9); /* of the 10 s that it lingers */
 	CU_ASSERT_EQUAL(n_told, 1);
 	pass(1);
 	CU_ASSERT_EQUAL(n_told, 2);
@@ -288,7 +292,152 @@ static void test_past(void)
 	alerts_fini(&alerts);
 }
 
+/* ---- rules ---- */
+
+static struct weir_alerts_spec rules;
+
+static void rule(void)
+{
+	struct weir_alerts_spec copy;
+
+	CU_ASSERT_EQUAL_FATAL(weir_alerts_copy(&rules, &copy), 0);
+	alerts_rule(&alerts, &copy);
+}
+
+/* `above`, `for` and `linger` of the whole server. */
+static void test_rule_shed(void)
+{
+	struct weir_alert_rule *r = &rules.rule[WEIR_ALERT_TOP_CLASS_SHED];
+
+	setup();
+	rules = weir_alerts_default();
+	r->above_per_s = 5;
+	r->for_ns = 3 * S;
+	r->linger_ns = 2 * S;
+	rule();
+	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 5;
+	pass(10);
+	CU_ASSERT_EQUAL(n_told, 0);
+	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 6;
+	pass(3);
+	CU_ASSERT_EQUAL(n_told, 0);
+	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 5; /* anew */
+	pass(1);
+	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 6;
+	int64_t began_ns = view.wall_ns + S;
+	pass(3);
+	CU_ASSERT_EQUAL(n_told, 0);
+	pass(1);
+	CU_ASSERT_EQUAL_FATAL(n_told, 1);
+	CU_ASSERT_EQUAL(told[0].since_ns, began_ns);
+	CU_ASSERT_EQUAL(told[0].id, 1);
+	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 0;
+	pass(1);
+	CU_ASSERT_EQUAL(n_told, 1);
+	pass(1);
+	CU_ASSERT_EQUAL(n_told, 2);
+	CU_ASSERT_TRUE(told[1].until_ns > 0);
+	weir_alerts_free(&rules);
+}
+
+static struct weir_alert_rule *rule_for(enum weir_alert_kind kind, const char *name)
+{
+	struct weir_spec *spec = weir_spec_new("tested");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(spec);
+	spec->alerts.rule[kind] = rules.rule[kind];
+	CU_ASSERT_PTR_NOT_NULL_FATAL(weir_spec_add_alert_stage(spec, kind, name));
+	CU_ASSERT_EQUAL_FATAL(weir_alerts_copy(&spec->alerts, &rules), 0);
+	weir_spec_free(spec);
+	return &rules.stages[0].rule;
+}
+
+/* What one stage sheds does not count, or it alone does. */
+static void test_rule_shed_stage(void)
+{
+	setup();
+	rules = weir_alerts_default();
+	rule_for(WEIR_ALERT_TOP_CLASS_SHED, "work")->enabled = false;
+	rule();
+	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 50;
+	pass(2);
+	CU_ASSERT_EQUAL(n_told, 0);
+	sample[PARSE].class_v[0][SAMPLE_CLASS_SHED] = 2;
+	pass(1);
+	CU_ASSERT_EQUAL_FATAL(n_told, 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(told[0].text, "2/s of the highest class"));
+	rules.rule[WEIR_ALERT_TOP_CLASS_SHED].enabled = false;
+	rules.stages[0].rule.enabled = true;
+	rule();
+	pass(1);
+	CU_ASSERT_EQUAL_FATAL(n_told, 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(alerts.active[0].text, "50/s of the highest class"));
+	rules.stages[0].rule.enabled = false;
+	rules.rule[WEIR_ALERT_TOP_CLASS_SHED].linger_ns = 0;
+	rule();
+	pass(1);
+	CU_ASSERT_EQUAL(n_told, 2);
+	weir_alerts_free(&rules);
+}
+
+/* A stage has its own times; an alert that is switched off ends, whatever holds. */
+static void test_rule_stage(void)
+{
+	setup();
+	rules = weir_alerts_default();
+	rules.rule[WEIR_ALERT_BOTTLENECK_CHRONIC].for_ns = 3 * S;
+	rule_for(WEIR_ALERT_BOTTLENECK_CHRONIC, "work")->for_ns = 6 * S;
+	rule();
+	busy(WORK, 0.95, 380);
+	pass(6);
+	CU_ASSERT_EQUAL(n_told, 0);
+	pass(1);
+	CU_ASSERT_EQUAL_FATAL(n_told, 1);
+	rules.stages[0].rule.enabled = false;
+	rules.stages[0].rule.linger_ns = 100 * S;
+	rule();
+	pass(1);
+	CU_ASSERT_EQUAL_FATAL(n_told, 2);
+	CU_ASSERT_TRUE(told[1].until_ns > 0);
+	json_t *json = alerts_json(&alerts);
+	const json_t *list = json_object_get(json, "rules");
+	CU_ASSERT_EQUAL(json_array_size(list), WEIR_ALERTS);
+	const json_t *r = json_array_get(list, WEIR_ALERT_BOTTLENECK_CHRONIC);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(r, "name")), "bottleneck_chronic");
+	CU_ASSERT_EQUAL(json_real_value(json_object_get(r, "for")), 3);
+	CU_ASSERT_TRUE(json_is_true(json_object_get(r, "enabled")));
+	r = json_array_get(json_object_get(r, "stages"), 0);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(r, "stage")), "work");
+	CU_ASSERT_TRUE(json_is_false(json_object_get(r, "enabled")));
+	json_decref(json);
+	weir_alerts_free(&rules);
+	alerts_fini(&alerts);
+}
+
+/* A stuck call that was counted while it was not yet due is raised when it is. */
+static void test_rule_stuck(void)
+{
+	setup();
+	rules = weir_alerts_default();
+	rules.rule[WEIR_ALERT_STAGE_STUCK].for_ns = 4 * S;
+	rule();
+	pass(1);
+	stage[WORK].stuck = 1;
+	for (int i = 2; i < 6; i++) {
+		stage[WORK].longest_running_ns = i * S;
+		pass(1);
+	}
+	CU_ASSERT_EQUAL(n_told, 0);
+	stage[WORK].longest_running_ns = 6 * S;
+	pass(1);
+	CU_ASSERT_EQUAL(n_told, 1);
+	weir_alerts_free(&rules);
+	alerts_fini(&alerts);
+}
+
 CUNIT_MAIN("bottleneck and alerts", {"nothing limits", test_nothing}, {"a pool limits", test_pool},
     {"a group limits", test_group}, {"hysteresis", test_hysteresis}, {"chronic", test_chronic},
     {"the highest class is shed", test_shed}, {"a stage is stuck", test_stuck},
-    {"the history's file fails", test_history_file}, {"what is past", test_past})
+    {"the history's file fails", test_history_file}, {"what is past", test_past},
+    {"a rule for what is shed", test_rule_shed}, {"stages that count", test_rule_shed_stage},
+    {"a rule for a stage", test_rule_stage}, {"a rule for what is stuck", test_rule_stuck})

@@ -172,7 +172,7 @@ static void test_replay(void)
 	CU_ASSERT_TRUE(await(fd, "event: hello"));
 	unsigned long long id = newest_id();
 	close(fd);
-	admin_switch(admin, NULL, NULL, 5);
+	admin_switch(admin, NULL, NULL, 5, NULL);
 	fd = ask("/events?hz=0", "");
 	CU_ASSERT_TRUE(await(fd, "event: hello"));
 	if (!has("\"graph\":5"))

@@ -5,12 +5,14 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <weir/log.h>
 
 #include "cunit_main.h"
+#include "gate.h"
 #include "live_ask.h"
 
 #define S                   1000000000LL
@@ -41,7 +43,7 @@ static int come(const char *request)
 
 	CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
 	CU_ASSERT_TRUE(live_wants(request, strlen(request)));
-	CU_ASSERT_FALSE(live_refuses(live, request, strlen(request), &problem));
+	CU_ASSERT_FALSE(live_refuses(live, request, strlen(request), NULL, &problem));
 	live_add(live, fd[1], request, strlen(request), NULL, now_ns);
 	return fd[0];
 }
@@ -255,7 +257,7 @@ static int status_of(const char *request)
 	struct head_problem problem = {0};
 
 	CU_ASSERT_TRUE(live_wants(request, strlen(request)));
-	return live_refuses(live, request, strlen(request), &problem) ? problem.status : 200;
+	return live_refuses(live, request, strlen(request), NULL, &problem) ? problem.status : 200;
 }
 
 static bool wanted(const char *request)
@@ -288,6 +290,60 @@ static void test_asking(void)
 	teardown();
 }
 
+/* Whether one with this pass is let in; *fd is its end. */
+static bool come_as(uint64_t edition, enum weir_admin_role role, int *fd)
+{
+	const struct gate_pass who = {.role = role, .token = 0, .edition = edition};
+	static const char request[] = ASK("/events", "");
+	struct head_problem problem = {0};
+	int pair[2];
+
+	if (live_refuses(live, request, sizeof(request) - 1, &who, &problem)) {
+		CU_ASSERT_EQUAL(problem.status, 503);
+		return false;
+	}
+	CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	live_add(live, pair[1], request, sizeof(request) - 1, &who, now_ns);
+	*fd = pair[0];
+	return true;
+}
+
+/* Of 48 places one token has 24, viewers 36 together; who is not asked who he is, all. */
+static void test_shares(void)
+{
+	struct rlimit before, low;
+	int fd[64], n = 0;
+
+	getrlimit(RLIMIT_NOFILE, &before);
+	low = before;
+	low.rlim_cur = 192; /* a quarter is 48 */
+	setrlimit(RLIMIT_NOFILE, &low);
+	setup();
+	setrlimit(RLIMIT_NOFILE, &before);
+	while (n < 60 && come_as(1, WEIR_ADMIN_VIEWER, &fd[n]))
+		n++;
+	CU_ASSERT_EQUAL(n, 24);
+	while (n < 60 && come_as(2, WEIR_ADMIN_VIEWER, &fd[n]))
+		n++;
+	CU_ASSERT_EQUAL(n, 36);
+	CU_ASSERT_FALSE(come_as(3, WEIR_ADMIN_VIEWER, &fd[n]));
+	while (n < 60 && come_as(4, WEIR_ADMIN_OPERATOR, &fd[n]))
+		n++;
+	CU_ASSERT_EQUAL(n, 48);
+	while (n > 0)
+		close(fd[--n]);
+	teardown();
+	setrlimit(RLIMIT_NOFILE, &low);
+	setup();
+	setrlimit(RLIMIT_NOFILE, &before);
+	while (n < 60 && come_as(0, WEIR_ADMIN_OPERATOR, &fd[n]))
+		n++;
+	CU_ASSERT_EQUAL(n, 48);
+	while (n > 0)
+		close(fd[--n]);
+	teardown();
+}
+
 CUNIT_MAIN("live", {"hello", test_hello}, {"rates", test_rates}, {"replay", test_replay},
     {"heartbeat", test_beat}, {"slow reader", test_slow}, {"junk", test_junk},
-    {"asking", test_asking})
+    {"asking", test_asking}, {"shares", test_shares})

@@ -153,6 +153,26 @@ static void test_apply(void)
 	reply_fini(&reply);
 }
 
+static void test_apply_weak(void)
+{
+	char tag[sizeof(reply.etag)];
+
+	reply_static(&reply, 200, "text/plain", "one", 3);
+	etag_apply_weak(json_pack("{s:i}", "a", 1), NULL, &reply);
+	CU_ASSERT_EQUAL(reply.status, 200);
+	CU_ASSERT_EQUAL(strncmp(reply.etag, "W/\"", 3), 0);
+	snprintf(tag, sizeof(tag), "%s", reply.etag);
+	reply_static(&reply, 200, "text/plain", "another", 7);
+	etag_apply_weak(json_pack("{s:i}", "a", 1), tag, &reply);
+	CU_ASSERT_EQUAL(reply.status, 304);
+	CU_ASSERT_STRING_EQUAL(reply.etag, tag);
+	reply_static(&reply, 200, "text/plain", "one", 3);
+	etag_apply_weak(json_pack("{s:i}", "a", 2), tag, &reply);
+	CU_ASSERT_EQUAL(reply.status, 200);
+	etag_apply_weak(NULL, "*", &reply);
+	CU_ASSERT_EQUAL(reply.status, 200);
+}
+
 CUNIT_MAIN("pages and tags", {"a query", test_take}, {"following next", test_follow},
     {"a list in another order", test_mixed}, {"If-None-Match", test_matches},
-    {"tagging", test_apply})
+    {"tagging", test_apply}, {"tagging what moves", test_apply_weak})

@@ -23,8 +23,9 @@ static struct {
 	bool stopping;
 } reloads;
 
-static uint64_t reload_ask(void *arg, bool preview)
+static uint64_t reload_ask(void *arg, bool preview, const char *by)
 {
+	CU_ASSERT_STRING_EQUAL(by, "operator");
 	CU_ASSERT_PTR_EQUAL(arg, &reloads);
 	reloads.n_previews += preview;
 	return reloads.stopping ? 0 : ++reloads.n;

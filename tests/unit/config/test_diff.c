@@ -71,6 +71,11 @@ static void test_rebuilt(void)
 	CU_ASSERT_FALSE(d.live);
 	CU_ASSERT_EQUAL(d.n_changed, 0);
 	CU_ASSERT_EQUAL(d.n_rebuilt, 1);
+	/* A live knob that comes or goes: what had no threads has some now. */
+	diff_to(TWO(
+	    "stages.work.use burn\nstages.work.with.time 1ms\nstages.work.threads.pin false\n"));
+	CU_ASSERT_TRUE(has("stages.work.threads.max", "4", NULL, CONFIG_REBUILD));
+	CU_ASSERT_FALSE(d.live);
 	/* Another type has other knobs: all of it is one stage. */
 	diff_to(
 	    TWO("stages.work.use delay\nstages.work.with.slow 2ms\nstages.work.threads.max 4\n"));
@@ -124,18 +129,67 @@ static void test_class_order(void)
 	CU_ASSERT_FALSE(d.live);
 }
 
+/* `after` against `before`, each a few lines; what is compared with next time. */
+static const char *carried(const char *before, const char *after)
+{
+	static char text[400];
+
+	config_diff_free(&d);
+	CU_ASSERT_EQUAL_FATAL(config_diff(before, after, &d), 0);
+	char *carry = config_diff_carry(&d, before, after);
+	snprintf(text, sizeof(text), "%s", carry);
+	free(carry);
+	return text;
+}
+
 /* What waits for a restart is told again next time. */
 static void test_carry(void)
 {
-	char *text =
-	    config_diff_carry("name t\nadmin.listen a\nx 1\n", "name u\nadmin.listen b\nx 2\n");
+	CU_ASSERT_STRING_EQUAL(
+	    carried("name t\nadmin.listen a\nx 1\n", "name u\nadmin.listen b\nx 2\n"),
+	    "admin.listen a\nname u\nx 2\n");
+	CU_ASSERT_TRUE(config_diff_waits(&d, "admin.tokens.a.role"));
+	CU_ASSERT_FALSE(config_diff_waits(&d, "stages.a.use"));
+}
 
-	CU_ASSERT_STRING_EQUAL(text, "admin.listen a\nname u\nx 2\n");
-	free(text);
+#define TLS(cert) "admin.tls.cert \"" cert "\"\nadmin.tls.key \"k\"\n"
+
+/* Who may ask changes where it listens; all of it waits when that is to be elsewhere, or with or without TLS. */
+static void test_admin(void)
+{
+	static const char before[] =
+	    "admin.listen a\nadmin.history.file \"\"\n" TLS("c") "admin.tokens.x.role viewer\n";
+
+	CU_ASSERT_STRING_EQUAL(carried(before, "admin.listen a\nadmin.history.file f\n" TLS(
+						   "d") "admin.tokens.y.role viewer\n"),
+	    "admin.listen a\nadmin.history.file \"\"\n" TLS("d") "admin.tokens.y.role viewer\n");
+	CU_ASSERT_TRUE(has("admin.tls.cert", "\"c\"", "\"d\"", CONFIG_LIVE));
+	CU_ASSERT_TRUE(has("admin.tokens.x.role", "viewer", NULL, CONFIG_LIVE));
+	CU_ASSERT_TRUE(has("admin.tokens.y.role", NULL, "viewer", CONFIG_LIVE));
+	CU_ASSERT_TRUE(has("admin.history.file", "\"\"", "f", CONFIG_RESTART));
+	CU_ASSERT_TRUE(d.live);
+	CU_ASSERT_EQUAL(d.n_restart, 1);
+	CU_ASSERT_STRING_EQUAL(carried(before, "admin.listen a\nadmin.history.file \"\"\n" TLS(
+						   "") "admin.tokens.x.role operator\n"),
+	    before);
+	CU_ASSERT_TRUE(has("admin.tokens.x.role", "viewer", "operator", CONFIG_RESTART));
+	carried(before, "admin.listen b\nadmin.history.file \"\"\n" TLS("c"));
+	CU_ASSERT_TRUE(has("admin.tokens.x.role", "viewer", NULL, CONFIG_RESTART));
+	CU_ASSERT_STRING_EQUAL(sentence(),
+	    "no stage changes, 0 connections drop; some of it waits for the next start");
+}
+
+static void test_alerts(void)
+{
+	carried("alerts.a.for 0s\n", "alerts.a.for 1s\nalerts.a.stages.w.enabled false\n");
+	CU_ASSERT_TRUE(has("alerts.a.for", "0s", "1s", CONFIG_LIVE));
+	CU_ASSERT_TRUE(has("alerts.a.stages.w.enabled", NULL, "false", CONFIG_LIVE));
+	CU_ASSERT_TRUE(d.live);
 	config_diff_free(&d);
 }
 
 CUNIT_MAIN("config diff", {"the same", test_same}, {"live knobs", test_live},
     {"stages made anew", test_rebuilt}, {"stages that come and go", test_stages_come_and_go},
     {"what is the server's", test_server}, {"the order of classes", test_class_order},
-    {"what waits for a restart", test_carry})
+    {"what waits for a restart", test_carry}, {"the admin endpoint", test_admin},
+    {"alerts", test_alerts})

@@ -3,6 +3,8 @@
  * rest. */
 #include "loading.h"
 
+#include "base/clock.h"
+
 #define HEAD "weir: 1\nstages:\n  web: { use: t.source, with: { listen: a }, to: w }\n"
 
 static void test_server(void)
@@ -222,7 +224,38 @@ static void test_shares(void)
 	weir_spec_free(spec);
 }
 
+static void test_alerts(void)
+{
+	struct weir_spec *spec = load_good(
+	    "weir: 1\n"
+	    "alerts:\n"
+	    "  top_class_shed:     { above: 5, for: 30s, stages: { b: { enabled: false } } }\n"
+	    "  bottleneck_chronic: { stages: { a: { for: 5m } }, for: 2m, linger: 1s }\n"
+	    "  history_file:       { enabled: false }\n"
+	    "stages: { a: { use: t.work }, b: { use: t.work } }\n");
+	const struct weir_alerts_spec *a = &spec->alerts;
+	const struct weir_alert_rule *shed = &a->rule[WEIR_ALERT_TOP_CLASS_SHED];
+	const enum weir_alert_kind chronic = WEIR_ALERT_BOTTLENECK_CHRONIC;
+
+	CU_ASSERT_TRUE(shed->above_per_s == 5 && shed->for_ns == 30 * NS_PER_S && shed->enabled);
+	CU_ASSERT_EQUAL(shed->linger_ns, 10 * NS_PER_S); /* what is built in */
+	CU_ASSERT_TRUE(weir_alert_rule(a, WEIR_ALERT_TOP_CLASS_SHED, "a")->enabled);
+	CU_ASSERT_FALSE(weir_alert_rule(a, WEIR_ALERT_TOP_CLASS_SHED, "b")->enabled);
+	CU_ASSERT_EQUAL(weir_alert_rule(a, chronic, "a")->for_ns, 300 * NS_PER_S);
+	CU_ASSERT_EQUAL(weir_alert_rule(a, chronic, "a")->linger_ns, NS_PER_S);
+	CU_ASSERT_EQUAL(weir_alert_rule(a, chronic, "b")->for_ns, 120 * NS_PER_S);
+	CU_ASSERT_FALSE(a->rule[WEIR_ALERT_HISTORY_FILE].enabled);
+	CU_ASSERT_TRUE(a->rule[WEIR_ALERT_STAGE_STUCK].enabled);
+	char *values = config_values_text(spec);
+	CU_ASSERT_PTR_NOT_NULL(strstr(values, "\nalerts.top_class_shed.above 5\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(values, "\nalerts.bottleneck_chronic.stages.a.for 5m\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(values, "\nalerts.top_class_shed.stages.b.enabled false\n"));
+	CU_ASSERT_PTR_NULL(strstr(values, "alerts.top_class_shed.stages.b.for"));
+	free(values);
+	weir_spec_free(spec);
+}
+
 CUNIT_MAIN("sections", {"server", test_server}, {"stage", test_stage}, {"threads", test_threads},
     {"links", test_links}, {"defaults", test_defaults}, {"defaults inline", test_defaults_inline},
     {"classes", test_classes}, {"groups", test_groups}, {"unknown type", test_unknown_type},
-    {"ownership", test_ownership}, {"shares", test_shares})
+    {"ownership", test_ownership}, {"shares", test_shares}, {"alerts", test_alerts})

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Request paths that try to get at what they should not, and the status that refuses them: 400 for
- * what no honest client sends, 404 for names that may not be served. Shared by the unit test of
+ * what no honest client sends, 404 for names that may not be served, 0 for names like any other, which
+ * are just not there. Shared by the unit test of
  * path_map and by the scenario test, which sends them to a server over a root with traps in it.
  */
 #ifndef WEIR_TESTS_FILE_NASTY_PATHS_H
@@ -105,6 +106,38 @@ static const struct nasty_path nasty_paths[] = {
     NASTY("/.well-known/../.env", 404),
     NASTY("/.DS_Store", 404),
     NASTY("/.htaccess", 404),
+    /* overlong UTF-8, and letters that look like dots and slashes: names that are not there */
+    NASTY("/%c0%ae%c0%ae/secret.txt", 0),
+    NASTY("/%c0%ae%c0%ae%c0%afsecret.txt", 0),
+    NASTY("/..%c0%afsecret.txt", 404),
+    NASTY("/..%c1%9csecret.txt", 404),
+    NASTY("/%e0%80%ae%e0%80%ae/secret.txt", 0),
+    NASTY("/%f0%80%80%ae%f0%80%80%ae/secret.txt", 0),
+    NASTY("/%ef%bc%8e%ef%bc%8e/secret.txt", 0),
+    NASTY("/%e2%80%a5/secret.txt", 0),
+    NASTY("/a%e2%88%95..%e2%88%95secret.txt", 0),
+    NASTY("/%ff%fe/secret.txt", 0),
+    NASTY("/\xc0\xae\xc0\xae/secret.txt", 0),
+    /* encoded three times, and in part */
+    NASTY("/%25252e%25252e/secret.txt", 0),
+    NASTY("/%252e%252e%252fsecret.txt", 0),
+    NASTY("/%2525", 0),
+    NASTY("/..%25%32%66secret.txt", 404),
+    NASTY("/%2e%2e%5csecret.txt", 404),
+    NASTY("/%2e%2e/%2e%2e/%2e%2e/etc/passwd", 400),
+    NASTY("/a/b/c.txt/../../../../secret.txt", 400),
+    NASTY("/a/%2e/%2e%2e/%2E./secret.txt", 400),
+    /* names that mean something elsewhere */
+    NASTY("/index.html::$DATA", 0),
+    NASTY("/index.html.", 0),
+    NASTY("/index.html%20", 0),
+    NASTY("/con", 0),
+    NASTY("/~root/secret.txt", 0),
+    NASTY("/proc/self/environ", 0),
+    NASTY("/dev/zero", 0),
+    NASTY("/$HOME/secret.txt", 0),
+    NASTY("/*", 0),
+    NASTY("/a/b/c.txt;x=/../../secret.txt", 0),
 };
 
 #define NASTY_PATHS ((int)(sizeof(nasty_paths) / sizeof(nasty_paths[0])))

@@ -82,7 +82,7 @@ static void put(const char *path, uint64_t hash, int64_t now_ns)
 	request_init(&t, path);
 	weir_http_respond(t.req, 200, NULL, slice("x"), NULL, NULL);
 	CU_ASSERT_EQUAL_FATAL(
-	    cache_object_new(t.req, 0, hash, t.req->path, &limits, now_ns, &o), 0);
+	    cache_object_new(t.req, 0, hash, t.req->path, 0, &limits, now_ns, &o), 0);
 	cache_table_insert(table, o, &change);
 	cache_object_put(o);
 	request_fini(&t);

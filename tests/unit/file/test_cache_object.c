@@ -26,7 +26,7 @@ static void answer(struct test_request *t, int status, const char *body)
 
 static int keep(struct test_request *t, uint32_t start, struct cache_object **o)
 {
-	return cache_object_new(t->req, start, 77, t->req->path, &limits, 1000, o);
+	return cache_object_new(t->req, start, 77, t->req->path, 0, &limits, 1000, o);
 }
 
 /* An object made of the usual answer with `body`. */
@@ -113,8 +113,67 @@ static void test_what_may_be_kept(void)
 	check_field("cache-control", "max-age=60, PRIVATE", CACHE_PASS);
 	check_field("Cache-Control", "no-cache", CACHE_PASS);
 	check_field("Set-Cookie", "a=b", CACHE_PASS);
-	check_field("Vary", "Accept-Encoding", CACHE_PASS);
+	check_field("Vary", "Accept-Encoding", CACHE_WHOLE);
+	check_field("vary", "accept-encoding", CACHE_WHOLE);
+	check_field("Vary", "Accept-Encoding, Cookie", CACHE_PASS);
+	check_field("Vary", "Accept", CACHE_PASS);
+	check_field("Vary", "*", CACHE_PASS);
 	check_field("X-Vary", "Accept-Encoding", CACHE_WHOLE);
+}
+
+/* What varies is for those of the code that asked, what does not for all. */
+static void test_codes(void)
+{
+	struct cache_object *o;
+	struct test_request t;
+
+	for (unsigned code = 0; code < 2; code++) {
+		request_init(&t, "/a");
+		answer(&t, 200, "b");
+		CU_ASSERT_FALSE(cache_answer_varies(t.req, 0));
+		CU_ASSERT_EQUAL_FATAL(
+		    cache_object_new(t.req, 0, 77, t.req->path, code, &limits, 0, &o), 0);
+		CU_ASSERT(!o->varies && o->code == 0 && o->hash == 77);
+		cache_object_put(o);
+		weir_http_add_field(t.req, "Vary", "Accept-Encoding");
+		weir_http_add_field(t.req, "Content-Encoding", "br");
+		CU_ASSERT(cache_answer_varies(t.req, 0));
+		CU_ASSERT_EQUAL_FATAL(
+		    cache_object_new(t.req, 0, 77, t.req->path, code, &limits, 0, &o), 0);
+		CU_ASSERT(o->varies && o->code == code && o->file.one_part);
+		CU_ASSERT_EQUAL(o->hash, cache_variant_hash(77, code));
+		CU_ASSERT_EQUAL(o->hash == 77, code == 0);
+		CU_ASSERT(
+		    weir_slice_is(o->fields_304, "ETag: \"e1\"\r\nLast-Modified: " LAST_MODIFIED
+						 "\r\nVary: Accept-Encoding\r\n"));
+		cache_object_put(o);
+		request_fini(&t);
+	}
+	o = cache_object_fork(5, slice("/f"));
+	CU_ASSERT(o && o->varies && o->kind == CACHE_FORKS && o->code == 0 && o->hash == 5);
+	cache_object_put(o);
+}
+
+static void test_several_ranges(void)
+{
+	struct cache_object *o = usual("0123456789");
+	struct test_request t;
+
+	request_init(&t, "/a.txt");
+	request_header(&t, "Range", "bytes=0-1,8-9");
+	cache_object_hold(o);
+	CU_ASSERT_EQUAL(cache_object_respond(o, t.req), 0);
+	CU_ASSERT_EQUAL(t.req->res.status, 206);
+	char *fields = request_fields(&t), *body = strndup(t.req->res.body.p, t.req->res.body.n);
+	CU_ASSERT_PTR_NOT_NULL(strstr(fields, "Content-Type: multipart/byteranges; boundary="));
+	CU_ASSERT_PTR_NULL(strstr(fields, "text/plain"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(fields, "ETag: \"e1\"\r\n"));
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(body, "Content-Range: bytes 8-9/10\r\nContent-Type: text/plain\r\n\r\n89\r\n"));
+	free(fields);
+	free(body);
+	cache_object_put(o); /* the answer has one of its own */
+	request_fini(&t);
 }
 
 static void test_statuses(void)
@@ -272,6 +331,7 @@ static void test_gone(void)
 }
 
 CUNIT_MAIN("cache_object", {"whole", test_whole}, {"added fields", test_added_fields},
-    {"what may be kept", test_what_may_be_kept}, {"statuses", test_statuses}, {"sizes", test_sizes},
+    {"what may be kept", test_what_may_be_kept}, {"codes", test_codes},
+    {"several ranges", test_several_ranges}, {"statuses", test_statuses}, {"sizes", test_sizes},
     {"open file", test_open_file}, {"respond", test_respond}, {"replaces", test_replaces},
     {"304 is bare", test_304_is_bare}, {"gone", test_gone})

@@ -29,7 +29,7 @@ static struct cache_object *make(int number, size_t bytes)
 	memset(body, 'a' + number % 26, bytes);
 	request_init(&t, path);
 	weir_http_respond(t.req, 200, NULL, (struct weir_slice){body, bytes}, NULL, NULL);
-	int rc = cache_object_new(t.req, 0, weir_hash(t.req->path), t.req->path, &limits, 0, &o);
+	int rc = cache_object_new(t.req, 0, weir_hash(t.req->path), t.req->path, 0, &limits, 0, &o);
 	CU_ASSERT_EQUAL(rc, 0);
 	request_fini(&t);
 	free(body);
@@ -43,7 +43,7 @@ static struct cache_object *find(struct cache_table *t, int number)
 	snprintf(path, sizeof(path), "/%d", number);
 	struct weir_slice key = slice(path);
 	cache_rcu_read_lock();
-	struct cache_object *o = cache_table_find(t, weir_hash(key), key);
+	struct cache_object *o = cache_table_find(t, weir_hash(key), key, 0);
 	cache_rcu_read_unlock();
 	return o;
 }
@@ -126,9 +126,9 @@ static void test_collision(void)
 	cache_table_insert(t, b, &change);
 	CU_ASSERT_EQUAL(change.objects, 1);
 	cache_rcu_read_lock();
-	struct cache_object *x = cache_table_find(t, 5, slice("/1"));
-	struct cache_object *y = cache_table_find(t, 5, slice("/2"));
-	struct cache_object *z = cache_table_find(t, 5, slice("/3"));
+	struct cache_object *x = cache_table_find(t, 5, slice("/1"), 0);
+	struct cache_object *y = cache_table_find(t, 5, slice("/2"), 0);
+	struct cache_object *z = cache_table_find(t, 5, slice("/3"), 0);
 	cache_rcu_read_unlock();
 	CU_ASSERT(x == a && y == b && !z);
 	cache_object_put(a);
@@ -217,6 +217,64 @@ static void test_scan(void)
 	}
 	CU_ASSERT(!has(t, 100));
 	CU_ASSERT(has(t, 1399));
+	urcu_memb_unregister_thread();
+	cache_table_put(t);
+}
+
+/* SIEVE: what was hit before a scan of ten times the size survives it whole, though nobody asks for
+ * it meanwhile; a cache by recency would have lost all of it. */
+static void test_scan_alone(void)
+{
+	enum { HOT = 20, SCAN = 10 };
+	struct cache_table *t = new_table(1 << 16);
+	int64_t scanned = 0;
+	int hits = 0;
+
+	urcu_memb_register_thread();
+	for (int i = 0; i < HOT; i++)
+		insert(t, i, 1000);
+	for (int i = 0; i < HOT; i++)
+		CU_ASSERT(has(t, i));
+	for (int i = HOT; scanned < SCAN << 16; i++) {
+		insert(t, i, 1000);
+		scanned += 1000;
+	}
+	for (int i = 0; i < HOT; i++)
+		hits += has(t, i);
+	CU_ASSERT_EQUAL(hits, HOT);
+	urcu_memb_unregister_thread();
+	cache_table_put(t);
+}
+
+/* Under one path what all get, or a fork and what each code gets. */
+static void test_variants(void)
+{
+	struct cache_table *t = new_table(1 << 20);
+	struct weir_slice key = slice("/1");
+	uint64_t hash = weir_hash(key);
+	struct cache_object *o = make(1, 10), *fork = cache_object_fork(hash, key);
+	struct cache_change change;
+
+	urcu_memb_register_thread();
+	o->code = 9;
+	o->varies = true;
+	o->hash = cache_variant_hash(hash, 9);
+	cache_table_insert(t, o, &change);
+	cache_table_insert(t, fork, &change);
+	CU_ASSERT_EQUAL(change.objects_now, 2);
+	cache_rcu_read_lock();
+	for (unsigned code = 0; code < 12; code++) {
+		struct cache_object *f = cache_table_find(t, hash, key, 0);
+		CU_ASSERT_PTR_EQUAL(f, fork);
+		f = cache_table_variant(t, f, hash, code);
+		CU_ASSERT_PTR_EQUAL(f, code == 9 ? o : NULL);
+		if (f)
+			cache_object_put(f);
+	}
+	cache_rcu_read_unlock();
+	CU_ASSERT_EQUAL(atomic_load(&fork->refs), 2); /* the table's and ours */
+	cache_object_put(o);
+	cache_object_put(fork);
 	urcu_memb_unregister_thread();
 	cache_table_put(t);
 }
@@ -329,5 +387,6 @@ static void test_torture(void)
 
 CUNIT_MAIN("cache_table", {"find", test_find}, {"replace", test_replace},
     {"one hash, two keys", test_collision}, {"bound", test_bound}, {"too large", test_too_large},
-    {"pinned", test_pinned}, {"scan", test_scan}, {"grace period", test_grace_period},
+    {"pinned", test_pinned}, {"scan", test_scan}, {"scan alone", test_scan_alone},
+    {"variants", test_variants}, {"grace period", test_grace_period},
     {"outlives the table", test_outlives_table}, {"torture", test_torture})

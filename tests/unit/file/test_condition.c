@@ -10,8 +10,8 @@
 #define OLDER     "Sun, 06 Nov 1994 08:49:36 GMT"
 #define NEWER     "Sun, 06 Nov 1994 08:49:38 GMT"
 
-static const struct condition_file the_file = {{"\"e1\"", 4}, 784111777, 1000};
-static const struct condition_file weak_file = {{"W/\"e1\"", 6}, 784111777, 1000};
+static const struct condition_file the_file = {{"\"e1\"", 4}, 784111777, 1000, false};
+static const struct condition_file weak_file = {{"W/\"e1\"", 6}, 784111777, 1000, false};
 
 /* Judge a request with up to three header lines given as name, value pairs. */
 static struct condition_verdict judge_of(enum weir_http_method method,
@@ -120,15 +120,29 @@ static void test_range_out_of_file(void)
 	check_range("bytes=1000-1001", 416, 0, 0);
 	check_range("bytes=99999999999999999999999-", 416, 0, 0);
 	check_range("bytes=-0", 416, 0, 0);
-	struct condition_file empty = {{NULL, 0}, -1, 0};
+	struct condition_file empty = {{NULL, 0}, -1, 0, false};
 	CU_ASSERT_EQUAL(JUDGE(&empty, "Range", "bytes=0-").status, 416);
 	CU_ASSERT_EQUAL(JUDGE(&empty, "Range", "bytes=-1").status, 416);
 }
 
-/* What is no single range of bytes is as if it were not there. */
+static void test_several_ranges(void)
+{
+	struct condition_verdict v = JUDGE(&the_file, "Range", "bytes=0-1, 500-600");
+
+	CU_ASSERT_EQUAL(v.status, 206);
+	CU_ASSERT_EQUAL(v.parts, 2);
+	CU_ASSERT_EQUAL(v.length, 0);
+	check_range("bytes=0-1,2-9", 206, 0, 10);
+	check_range("bytes=0-1,5000-", 206, 0, 2);
+	check_range("bytes=2000-,3000-", 416, 0, 0);
+	CU_ASSERT_EQUAL(STATUS("Range", "bytes=0-1,5-6", "If-Range", "\"e2\""), 200);
+	CU_ASSERT_EQUAL(JUDGE(&the_file, "Range", "bytes=0-1,5-6", "If-Range", "\"e1\"").parts, 2);
+}
+
+/* What is no list of ranges of bytes is as if it were not there. */
 static void test_range_ignored(void)
 {
-	static const char *const texts[] = {"bytes=0-1,5-6", "bytes=0-1, 5-6", "bytes=", "bytes=-",
+	static const char *const texts[] = {"bytes=0-1 5-6", "bytes=0-1,x", "bytes=", "bytes=-",
 	    "bytes", "", "lines=0-1", "bytes=5-4", "bytes=a-b", "bytes=0-1x", "bytes= 0-1",
 	    "bytes=0x1-2", "bytes=--1", "bytes=+1-2", "bytes=1", "0-1"};
 
@@ -162,7 +176,7 @@ static void test_sent_twice(void)
 
 static void test_nothing_known(void)
 {
-	struct condition_file bare = {{NULL, 0}, -1, 10};
+	struct condition_file bare = {{NULL, 0}, -1, 10, false};
 
 	CU_ASSERT_EQUAL(JUDGE(&bare, "If-None-Match", "\"\"").status, 200);
 	CU_ASSERT_EQUAL(JUDGE(&bare, "If-Modified-Since", NEWER).status, 200);
@@ -173,8 +187,8 @@ static void test_nothing_known(void)
 static void test_content_range(void)
 {
 	char out[CONDITION_RANGE_SIZE];
-	struct condition_verdict part = {206, 10, 5}, none = {416, 0, 0};
-	struct condition_verdict most = {206, INT64_MAX - 2, 2};
+	struct condition_verdict part = {206, 10, 5, 1}, none = {416, 0, 0, 0};
+	struct condition_verdict most = {206, INT64_MAX - 2, 2, 1};
 
 	condition_content_range(&part, 1000, out);
 	CU_ASSERT_STRING_EQUAL(out, "bytes 10-14/1000");
@@ -189,5 +203,6 @@ CUNIT_MAIN("condition", {"nothing asked", test_nothing_asked},
     {"If-None-Match", test_if_none_match}, {"If-Modified-Since", test_if_modified_since},
     {"preconditions", test_preconditions}, {"one range", test_one_range},
     {"range out of file", test_range_out_of_file}, {"range ignored", test_range_ignored},
-    {"If-Range", test_if_range}, {"sent twice", test_sent_twice},
-    {"nothing known", test_nothing_known}, {"Content-Range", test_content_range})
+    {"several ranges", test_several_ranges}, {"If-Range", test_if_range},
+    {"sent twice", test_sent_twice}, {"nothing known", test_nothing_known},
+    {"Content-Range", test_content_range})

@@ -119,6 +119,8 @@ static void test_whole_files(void)
 	CU_ASSERT(call_has_field(c, "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n"));
 	CU_ASSERT(call_has_field(c, "Cache-Control: max-age=60\r\n"));
 	CU_ASSERT(call_has_field(c, "ETag: \""));
+	CU_ASSERT(call_has_field(c, "X-Content-Type-Options: nosniff\r\n"));
+	CU_ASSERT(!call_has_field(c, "Vary"));
 	CU_ASSERT(call_body_is(get("/"), "<p>hi"));
 	CU_ASSERT(call_body_is(get("/sub/"), "sub"));
 	CU_ASSERT(call_body_is(get("/%61.txt"), "0123456789"));
@@ -193,7 +195,35 @@ static void test_conditions(void)
 	c = get_if("/a.txt", "Range", "bytes=10-");
 	CU_ASSERT_EQUAL(call_status(c), 416);
 	CU_ASSERT(call_has_field(c, "Content-Range: bytes */10\r\n"));
-	CU_ASSERT_EQUAL(call_status(get_if("/a.txt", "Range", "bytes=0-1,3-4")), 200);
+	tear_down();
+}
+
+/* Several ranges: each in its part, with the type of the file, from a descriptor as from memory. */
+static void test_several_ranges(void)
+{
+	set_up(false);
+	struct call *c = get_if("/a.txt", "Range", "bytes=0-1,7-8");
+	CU_ASSERT_EQUAL(call_status(c), 206);
+	CU_ASSERT(call_has_field(c, "Content-Type: multipart/byteranges; boundary="));
+	CU_ASSERT(!call_has_field(c, "Content-Type: text/plain"));
+	CU_ASSERT(!call_has_field(c, "Content-Range"));
+	CU_ASSERT(call_has_field(c, "ETag: \"") && call_has_field(c, "Last-Modified: "));
+	struct weir_slice b = c->t.req->res.body;
+	char *text = strndup(b.p, b.n);
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(text, "\r\nContent-Range: bytes 0-1/10\r\n"
+			 "Content-Type: text/plain; charset=utf-8\r\n\r\n01\r\n--"));
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(text, "\r\nContent-Range: bytes 7-8/10\r\n"
+			 "Content-Type: text/plain; charset=utf-8\r\n\r\n78\r\n--"));
+	free(text);
+	c = get_if("/large.bin", "Range", "bytes=0-1999,3000-4999"); /* more than max_read */
+	CU_ASSERT_EQUAL(call_status(c), 206);
+	CU_ASSERT_EQUAL(c->t.req->res.fd, -1);
+	CU_ASSERT(c->t.req->res.body.n > 4000);
+	CU_ASSERT_EQUAL(call_status(get_if("/a.txt", "Range", "bytes=10-,20-30")), 416);
+	c = ask(WEIR_HTTP_HEAD, "/a.txt", "Range", "bytes=0-1,7-8", NULL, NULL);
+	CU_ASSERT_EQUAL(call_status(c), 200);
 	tear_down();
 }
 
@@ -225,7 +255,10 @@ static void test_refused(void)
 	CU_ASSERT_EQUAL(call_status(get("*")), 400);
 	struct call *c = ask(WEIR_HTTP_POST, "/a.txt", NULL, NULL, NULL, NULL);
 	CU_ASSERT_EQUAL(call_status(c), 405);
-	CU_ASSERT(call_has_field(c, "Allow: GET, HEAD\r\n"));
+	CU_ASSERT(call_has_field(c, "Allow: GET, HEAD, OPTIONS\r\n"));
+	c = ask(WEIR_HTTP_OPTIONS, "/nothing", NULL, NULL, NULL, NULL);
+	CU_ASSERT_EQUAL(call_status(c), 204);
+	CU_ASSERT(call_has_field(c, "Allow: GET, HEAD, OPTIONS\r\n"));
 	tear_down();
 }
 
@@ -295,6 +328,7 @@ static void test_remove_root(void)
 
 CUNIT_MAIN("file.read", {"make a root", test_make_root}, {"whole files", test_whole_files},
     {"large files", test_large}, {"HEAD", test_head}, {"conditions", test_conditions},
-    {"directories", test_directories}, {"refused", test_refused},
-    {"missing outlet", test_missing_outlet}, {"out of descriptors", test_out_of_descriptors},
-    {"bad configuration", test_bad_configuration}, {"remove the root", test_remove_root})
+    {"several ranges", test_several_ranges}, {"directories", test_directories},
+    {"refused", test_refused}, {"missing outlet", test_missing_outlet},
+    {"out of descriptors", test_out_of_descriptors}, {"bad configuration", test_bad_configuration},
+    {"remove the root", test_remove_root})

@@ -83,7 +83,7 @@ static void test_set_up(void)
 static int status_of(const char *name)
 {
 	struct file f;
-	int rc = file_open(root, name, &f);
+	int rc = file_open(root, FILE_LINKS_NO, name, &f);
 
 	if (rc == 0) {
 		close(f.fd);
@@ -99,7 +99,7 @@ static void test_regular(void)
 	struct file f;
 	char text[8] = "";
 
-	CU_ASSERT_EQUAL_FATAL(file_open(root, "file.txt", &f), 0);
+	CU_ASSERT_EQUAL_FATAL(file_open(root, FILE_LINKS_NO, "file.txt", &f), 0);
 	CU_ASSERT_EQUAL(f.size_bytes, 5);
 	CU_ASSERT(f.inode != 0 && f.modified_ns > 0);
 	CU_ASSERT_EQUAL(read(f.fd, text, sizeof(text)), 5);
@@ -135,9 +135,9 @@ static void test_devices(void)
 	struct file f;
 
 	CU_ASSERT_EQUAL_FATAL(file_root("/dev", &dev), 0);
-	CU_ASSERT_EQUAL(file_open(dev, "null", &f), WEIR_EFAILED);
+	CU_ASSERT_EQUAL(file_open(dev, FILE_LINKS_NO, "null", &f), WEIR_EFAILED);
 	CU_ASSERT_EQUAL(f.status, 404);
-	CU_ASSERT_EQUAL(file_open(dev, "zero", &f), WEIR_EFAILED);
+	CU_ASSERT_EQUAL(file_open(dev, FILE_LINKS_NO, "zero", &f), WEIR_EFAILED);
 	CU_ASSERT_EQUAL(f.status, 404);
 	close(dev);
 }

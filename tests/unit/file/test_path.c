@@ -68,15 +68,45 @@ static void test_nasty(void)
 {
 	char out[PATH_MAP_MAX];
 
-	CU_ASSERT(NASTY_PATHS >= 60);
+	CU_ASSERT(NASTY_PATHS >= 80);
 	for (int i = 0; i < NASTY_PATHS; i++) {
 		const struct nasty_path *p = &nasty_paths[i];
 		int rc = map(p->path, p->n, "index.html", out);
-		int status = rc == 0 ? 200 : rc == WEIR_ENOENT ? 404 : 400;
+		int status = rc == 0 ? 0 : rc == WEIR_ENOENT ? 404 : 400;
 		if (status != p->status)
 			printf("\n  %s: %d, not %d", p->path, status, p->status);
 		CU_ASSERT_EQUAL(status, p->status);
 	}
+}
+
+static void check_directory(const char *path, const char *expected)
+{
+	char out[PATH_MAP_MAX] = "";
+	int rc = path_map_directory((struct weir_slice){path, strlen(path)}, out, sizeof(out));
+
+	if (!expected) {
+		CU_ASSERT(rc < 0);
+		return;
+	}
+	CU_ASSERT_EQUAL(rc, 0);
+	CU_ASSERT_STRING_EQUAL(out, expected);
+}
+
+static void test_directory_names(void)
+{
+	check_directory("/", ".");
+	check_directory("//", ".");
+	check_directory("/a/..", ".");
+	check_directory("/a/", "a");
+	check_directory("/a/b/.", "a/b");
+	check_directory("/a%20b/", "a b");
+	check_directory("/a", NULL);
+	check_directory("/a/b", NULL);
+	check_directory("/.git/", NULL);
+	check_directory("/../", NULL);
+	check_directory("a/", NULL);
+	check_directory("", NULL);
+	check_directory("*", NULL);
 }
 
 /* Whatever the bytes are: what is let through is relative, below the root and without dot files. */
@@ -191,7 +221,7 @@ static void test_canonical(void)
 	}
 }
 
-CUNIT_MAIN("path", {"honest paths", test_honest}, {"nasty paths", test_nasty},
-    {"random paths stay below the root", test_random}, {"index", test_index},
-    {"not a path", test_not_a_path}, {"lengths", test_lengths},
+CUNIT_MAIN("path", {"directory names", test_directory_names}, {"honest paths", test_honest},
+    {"nasty paths", test_nasty}, {"random paths stay below the root", test_random},
+    {"index", test_index}, {"not a path", test_not_a_path}, {"lengths", test_lengths},
     {"where a directory is", test_directory}, {"canonical", test_canonical})

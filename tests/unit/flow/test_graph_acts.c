@@ -45,6 +45,31 @@ static void test_undo_walks_back(void)
 	finished(g);
 }
 
+/* One value for a time follows another, and when its time is over neither is left to be taken back. */
+static void test_brief_over_brief(void)
+{
+	struct weir_graph *g = started();
+	struct weir_act undone;
+
+	set_for(g, "cohort.max", "5", 0);
+	set_for(g, "queue.limit", "200", 7200 * NS_PER_S);
+	set_for(g, "queue.limit", "300", 3600 * NS_PER_S);
+	graph_expire(g, clock_now_ns() + 3601 * NS_PER_S);
+	CU_ASSERT_FALSE(layers_of(g, "queue.limit").overridden);
+	CU_ASSERT_EQUAL(weir_graph_undo(g, &undone, why, sizeof(why)), 0);
+	CU_ASSERT_STRING_EQUAL(undone.target, "last.cohort.max");
+	CU_ASSERT_EQUAL(weir_graph_undo(g, NULL, why, sizeof(why)), WEIR_ENOENT);
+	/* Taken back while it holds, the one before comes again, and ends by itself. */
+	set_for(g, "queue.limit", "200", 7200 * NS_PER_S);
+	set_for(g, "queue.limit", "300", 3600 * NS_PER_S);
+	undo_one(g, "set");
+	CU_ASSERT_STRING_EQUAL(value_of(g, "queue.limit"), "200");
+	graph_expire(g, clock_now_ns() + 7201 * NS_PER_S);
+	CU_ASSERT_FALSE(layers_of(g, "queue.limit").overridden);
+	CU_ASSERT_EQUAL(weir_graph_undo(g, NULL, why, sizeof(why)), WEIR_ENOENT);
+	finished(g);
+}
+
 /* More acts than the ring holds: the oldest can not be undone, nothing leaks. */
 static void test_the_ring_is_bounded(void)
 {
@@ -291,6 +316,7 @@ static void test_prepare(void)
 }
 
 CUNIT_MAIN("acts", {"types are known", test_prepare}, {"undo walks back", test_undo_walks_back},
+    {"one value for a time after another", test_brief_over_brief},
     {"the ring is bounded", test_the_ring_is_bounded}, {"pause keeps", test_pause_keeps},
     {"drain refuses and empties", test_drain_refuses_and_empties},
     {"what can not be paused", test_what_can_not_be_paused},

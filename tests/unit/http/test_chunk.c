@@ -141,6 +141,26 @@ static void test_bad_extension(void)
 	}
 }
 
+/* Fields that decide about messages are no trailers; names next to them are. */
+static void test_forbidden_trailer(void)
+{
+	static const char *const names[] = {
+	    "content-length", "Transfer-Encoding", "HOST", "Trailer", "connection"};
+	char text[100];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		int len = sprintf(text, "0\r\n%s: 1\r\n\r\n", names[i]);
+		CU_ASSERT_EQUAL(check(text, (size_t)len, NULL), CHUNK_BAD);
+		len = sprintf(text, "0\r\nX: y\r\n%s:\r\n\r\n", names[i]);
+		CU_ASSERT_EQUAL(check(text, (size_t)len, NULL), CHUNK_BAD);
+		len = sprintf(text, "0\r\n%sx: 1\r\n\r\n", names[i]);
+		CU_ASSERT_EQUAL(check(text, (size_t)len, ""), CHUNK_END);
+		len = sprintf(text, "0\r\n%.*s: 1\r\nx%s: 1\r\n\r\n", (int)strlen(names[i]) - 1,
+		    names[i], names[i]);
+		CU_ASSERT_EQUAL(check(text, (size_t)len, ""), CHUNK_END);
+	}
+}
+
 static void test_bad_trailer(void)
 {
 	static char text[CHUNK_TRAILER_MAX + 100];
@@ -163,4 +183,4 @@ static void test_bad_trailer(void)
 CUNIT_MAIN("chunk", {"good bodies", test_good}, {"leftover", test_leftover},
     {"unfinished", test_unfinished}, {"bad sizes", test_bad_size},
     {"bad framing", test_bad_framing}, {"bad extensions", test_bad_extension},
-    {"bad trailers", test_bad_trailer})
+    {"forbidden trailers", test_forbidden_trailer}, {"bad trailers", test_bad_trailer})

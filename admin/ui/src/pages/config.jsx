@@ -25,10 +25,28 @@ export function Config() {
         {data && !files.length && <Absent>This server was not made from a file.</Absent>}
         {files.map((f) => <Yaml key={f.file} file={f.file} text={f.text || ""} lines={(data.lines || []).filter((l) => l.file === f.file)} />)}
       </Card>
+      <AlertRules />
       <Card title="What counts now" id="effective-title" hint={`Overload control of the whole server: ${mode.value}.`}>
         {stages.map((s) => <StageKnobs key={s.name} stage={s} />)}
       </Card>
     </>
+  );
+}
+
+// When the server raises an alert, for all stages and for single ones.
+function AlertRules() {
+  const { data } = useAnswer("/api/v1/alerts", 10);
+  if (!data?.rules) return null;
+  const when = (r) => (r.enabled ? `${r.above ? `above ${r.above}/s, ` : ""}held for ${r.for} s, over after ${r.linger} s` : "off");
+  return (
+    <Card title="Alerts" id="alerts-title" hint="What 'alerts:' of the file says.">
+      <div class="table-scroll" role="group" aria-label="Rules of alerts" tabIndex={0}>
+        <table><thead><tr><th scope="col">alert</th><th scope="col">stage</th><th scope="col">raised</th></tr></thead>
+          <tbody>{data.rules.flatMap((r) => [{ ...r, stage: null }, ...r.stages.map((s) => ({ ...s, name: r.name }))]).map((r) => (
+            <tr key={`${r.name} ${r.stage}`}><th scope="row"><code>{r.name}</code></th><td>{r.stage || "all"}</td><td>{when(r)}</td></tr>
+          ))}</tbody></table>
+      </div>
+    </Card>
   );
 }
 

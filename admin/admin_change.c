@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* What a reload changes of the endpoint; see admin_change.h. */
+#include "admin_change.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/log.h>
+
+#include "admin_tls_keys.h"
+
+struct admin_change {
+	struct weir_alerts_spec alerts;
+	bool
+	    waits; /* it listens elsewhere or otherwise: who may ask there is not who may ask here */
+	bool shared;       /* others may connect to the socket file */
+	struct gate *gate; /* NULL: as it is, with its files read again; likewise */
+	struct keys *keys;
+};
+
+static bool waits(
+    const struct weir_admin_spec *spec, const char *listen, const struct authority *address)
+{
+	return strcmp(spec->listen, listen) != 0 || (*spec->tls.cert != '\0') != address->tls;
+}
+
+/* Checked as a whole before: config and files may have changed since, and then nothing is. */
+static int prepare_gate(const struct weir_admin_spec *spec, const struct authority *address,
+    struct admin_change *c, struct weir_errs *errs)
+{
+	struct weir_err err = {0};
+	int rc = gate_new(spec, address, &c->gate, errs);
+
+	if (rc == 0 && address->tls && keys_new(spec->tls.cert, spec->tls.key, &c->keys, &err) != 0)
+		rc = weir_errs_add(errs, &spec->tls_mark, err.code, err.hint, "%s", err.text);
+	c->shared = spec->n_users > 0;
+	return rc;
+}
+
+int admin_change_new(const struct weir_spec *spec, const char *listen,
+    const struct authority *address, struct admin_change **out, struct weir_errs *errs)
+{
+	struct admin_change *c = calloc(1, sizeof(*c));
+	int rc = c ? weir_alerts_copy(&spec->alerts, &c->alerts) : WEIR_ENOMEM;
+
+	if (rc != 0)
+		weir_errs_add(errs, NULL, rc, NULL, "out of memory");
+	else if (waits(&spec->admin, listen, address))
+		c->waits = true;
+	else
+		rc = prepare_gate(&spec->admin, address, c, errs);
+	if (rc != 0) {
+		admin_change_free(c);
+		c = NULL;
+	}
+	*out = c;
+	return rc;
+}
+
+void admin_change_free(struct admin_change *c)
+{
+	if (!c)
+		return;
+	weir_alerts_free(&c->alerts);
+	gate_free(c->gate);
+	keys_unref(c->keys);
+	free(c);
+}
+
+void admin_change_make(struct admin_change *c, const struct admin_parts *p)
+{
+	alerts_rule(p->alerts, &c->alerts);
+	if (c->waits) {
+		gate_reload(p->gate);
+		if (p->tls)
+			admin_tls_reload(p->tls);
+		return;
+	}
+	gate_become(p->gate, c->gate);
+	c->gate = NULL;
+	if (p->tls && c->keys) {
+		admin_tls_use(p->tls, c->keys);
+		c->keys = NULL;
+	}
+	if (authority_share(p->address, c->shared) != 0)
+		weir_log(WEIR_LOG_ERROR, "admin: the rights of the socket file stay as they were");
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `alerts:`: when the built-in conditions (admin/alerts.h) raise an alert, for the whole server and for single stages.
+ *
+ *   alerts:
+ *     top_class_shed:     { above: 5, for: 30s }
+ *     bottleneck_chronic: { for: 2m, stages: { disk: { enabled: false } } }
+ *
+ * Bound behind the stages, whose names it has. What a stage does not say is as for all.
+ */
+#include "bind.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tree.h"
+
+#define WHERE_BYTES 200
+
+/* Longest `for` and `linger`: a day, a guess. */
+#define TIME_MAX_NS (24 * 3600e9)
+
+/* More events a second than anything sheds. */
+#define ABOVE_MAX 1e9
+
+#define ENABLED_ROW                                                                                \
+	{                                                                                          \
+		.name = "enabled", .type = WEIR_KNOB_BOOL,                                         \
+		.offset = offsetof(struct weir_alert_rule, enabled), .def = "true",                \
+		.help = "false: it is never raised"                                                \
+	}
+#define TIME_ROWS(for_, linger_)                                                                   \
+	{.name = "for",                                                                            \
+	    .type = WEIR_KNOB_DURATION,                                                            \
+	    .offset = offsetof(struct weir_alert_rule, for_ns),                                    \
+	    .def = for_,                                                                           \
+	    .min = 0,                                                                              \
+	    .max = TIME_MAX_NS,                                                                    \
+	    .help = "raised when the condition has held for so long"},                             \
+	{                                                                                          \
+		.name = "linger", .type = WEIR_KNOB_DURATION,                                      \
+		.offset = offsetof(struct weir_alert_rule, linger_ns), .def = linger_, .min = 0,   \
+		.max = TIME_MAX_NS, .help = "over when it has not held for so long"                \
+	}
+
+static const struct weir_knob shed_knobs[] = {ENABLED_ROW,
+    {.name = "above",
+	.type = WEIR_KNOB_RATE,
+	.offset = offsetof(struct weir_alert_rule, above_per_s),
+	.def = "0",
+	.min = 0,
+	.max = ABOVE_MAX,
+	.help = "the condition holds when more of the highest class are shed a second"},
+    TIME_ROWS("0s", "10s"), {.name = NULL}};
+static const struct weir_knob chronic_knobs[] = {
+    ENABLED_ROW, TIME_ROWS("30s", "0s"), {.name = NULL}};
+static const struct weir_knob other_knobs[] = {ENABLED_ROW, TIME_ROWS("0s", "0s"), {.name = NULL}};
+static const struct weir_knob switch_knobs[] = {ENABLED_ROW, {.name = NULL}};
+
+/* By enum weir_alert_kind. What one stage sheds of a sum has no time of its own. */
+const struct weir_knob *const config_alert_knobs[WEIR_ALERTS] = {
+    shed_knobs, other_knobs, chronic_knobs, other_knobs};
+const struct weir_knob *const config_alert_stage_knobs[WEIR_ALERTS] = {
+    switch_knobs, other_knobs, chronic_knobs, NULL};
+
+/** Rows of `alerts:` as describe shows them. */
+#define ALERT(kind, what)                                                                          \
+	{                                                                                          \
+		.name = what, .type = WEIR_KNOB_MAP, .fields = kind,                               \
+		.help = "also 'stages: { NAME: { ... } }', for single stages"                      \
+	}
+const struct weir_knob config_alerts_knobs[] = {ALERT(shed_knobs, "top_class_shed"),
+    ALERT(other_knobs, "stage_stuck"), ALERT(chronic_knobs, "bottleneck_chronic"),
+    {.name = "history_file",
+	.type = WEIR_KNOB_MAP,
+	.fields = other_knobs,
+	.help = "the file of 'admin: { history: { file } }' can not be used"},
+    {.name = NULL}};
+
+/** Where we are. */
+struct alert {
+	struct bind *bind;
+	enum weir_alert_kind kind;
+};
+
+static void not_a_map(
+    struct bind *bind, const struct weir_node *node, const char *where, const char *hint)
+{
+	weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL, hint, "%s must be a map, not %s", where,
+	    tree_kind(node));
+}
+
+/* Is there a stage called so? Reports. */
+static bool is_stage(struct bind *bind, const struct weir_node *name)
+{
+	const struct weir_spec *spec = bind->spec;
+	const char *names[64];
+	char hint[160];
+	int n = 0;
+
+	for (int i = 0; i < spec->n_stages; i++) {
+		if (strcmp(spec->stages[i].name, name->text) == 0)
+			return true;
+		if (n < (int)(sizeof(names) / sizeof(names[0])))
+			names[n++] = spec->stages[i].name;
+	}
+	bind_hint(name->text, names, n, hint, sizeof(hint));
+	weir_errs_add(
+	    bind->errs, &name->mark, WEIR_EINVAL, hint, "there is no stage '%.64s'", name->text);
+	return false;
+}
+
+static int bind_stage(
+    const struct alert *a, const struct weir_node *name, const struct weir_node *node)
+{
+	char where[WHERE_BYTES];
+
+	if (!is_stage(a->bind, name))
+		return 0;
+	snprintf(where, sizeof(where), "alert '%s' of stage '%.64s'", weir_alert_names[a->kind],
+	    name->text);
+	if (node->kind != WEIR_NODE_MAP) {
+		not_a_map(a->bind, node, where, "write { enabled: false }");
+		return 0;
+	}
+	struct weir_alert_stage_spec *s =
+	    weir_spec_add_alert_stage(a->bind->spec, a->kind, name->text);
+	if (!s)
+		return source_no_memory(a->bind->errs);
+	int rc = weir_knobs_bind(
+	    config_alert_stage_knobs[a->kind], node, &s->rule, where, a->bind->errs);
+	return rc == WEIR_ENOMEM ? rc : 0;
+}
+
+static int bind_stages(
+    const struct alert *a, const struct weir_node *name, const struct weir_node *node)
+{
+	int rc = 0;
+
+	if (!config_alert_stage_knobs[a->kind]) {
+		weir_errs_add(a->bind->errs, &name->mark, WEIR_EINVAL, "remove 'stages:'",
+		    "'%s' is about the whole server", weir_alert_names[a->kind]);
+		return 0;
+	}
+	if (node->kind != WEIR_NODE_MAP) {
+		not_a_map(a->bind, node, "'stages'", "write stages: { NAME: { enabled: false } }");
+		return 0;
+	}
+	for (int i = 0; rc == 0 && i < node->n; i++)
+		rc = bind_stage(a, node->name[i], node->item[i]);
+	return rc;
+}
+
+/* What holds for all stages first, since that is what a stage begins with. */
+static int bind_alert(struct bind *bind, enum weir_alert_kind kind, const struct weir_node *node)
+{
+	const struct alert a = {bind, kind};
+	char where[WHERE_BYTES];
+	int rc = 0;
+
+	snprintf(where, sizeof(where), "alert '%s'", weir_alert_names[kind]);
+	if (node->kind != WEIR_NODE_MAP) {
+		not_a_map(bind, node, where, "write { enabled: false } to switch it off");
+		return 0;
+	}
+	for (int i = 0; i < node->n; i++)
+		if (strcmp(node->name[i]->text, "stages") != 0)
+			bind_one(bind, config_alert_knobs[kind], node->name[i], node->item[i],
+			    &bind->spec->alerts.rule[kind], where);
+	for (int i = 0; rc == 0 && i < node->n; i++)
+		if (strcmp(node->name[i]->text, "stages") == 0)
+			rc = bind_stages(&a, node->name[i], node->item[i]);
+	return rc;
+}
+
+static int bind_named(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	char hint[160];
+
+	for (int k = 0; k < WEIR_ALERTS; k++)
+		if (strcmp(name->text, weir_alert_names[k]) == 0)
+			return bind_alert(bind, (enum weir_alert_kind)k, node);
+	if (strncmp(name->text, "x-", 2) == 0)
+		return 0;
+	bind_hint(name->text, weir_alert_names, WEIR_ALERTS, hint, sizeof(hint));
+	weir_errs_add(
+	    bind->errs, &name->mark, WEIR_EINVAL, hint, "there is no alert '%.64s'", name->text);
+	return 0;
+}
+
+int section_alerts(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	static const struct bind_form form = {"alerts", "top_class_shed", "{ for: 30s }"};
+
+	(void)name;
+	return bind_each(bind, node, &form, bind_named);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ranges of bytes. See range.h.
+ *
+ * However a client lists, repeats, nests or sorts its ranges, what is sent is never more than the
+ * file once and never more than RANGE_MAX parts: every range is merged with those it meets as soon
+ * as it is read.
+ */
+#include "range.h"
+
+#include <stdbool.h>
+#include <strings.h>
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* Digits at *p into *value, cut to INT64_MAX; false when there are none. */
+static bool range_number(const char **p, const char *end, int64_t *value)
+{
+	const char *start = *p;
+	int64_t v = 0;
+
+	for (; *p < end && **p >= '0' && **p <= '9'; (*p)++)
+		if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, **p - '0', &v))
+			v = INT64_MAX;
+	*value = v;
+	return *p > start;
+}
+
+/* "first-last", "first-" or "-suffix" at *p; -1 for what is not there. */
+static bool range_one(const char **p, const char *end, int64_t *first, int64_t *last)
+{
+	if (!range_number(p, end, first))
+		*first = -1;
+	if (*p == end || **p != '-')
+		return false;
+	(*p)++;
+	if (!range_number(p, end, last))
+		*last = -1;
+	return (*first >= 0 || *last >= 0) && (*first < 0 || *last < 0 || *first <= *last);
+}
+
+/* What [first, last] is of the file; false: nothing. */
+static bool range_resolve(int64_t first, int64_t last, int64_t size_bytes, struct byte_range *r)
+{
+	if (first < 0) { /* the last so many bytes */
+		first = last < size_bytes ? size_bytes - last : 0;
+		last = last > 0 ? size_bytes - 1 : -1;
+	} else if (last < 0 || last >= size_bytes) {
+		last = size_bytes - 1;
+	}
+	*r = (struct byte_range){first, last - first + 1};
+	return first < size_bytes && r->length > 0;
+}
+
+static bool range_meets(const struct byte_range *a, const struct byte_range *b)
+{
+	const struct byte_range *low = a->offset <= b->offset ? a : b, *high = low == a ? b : a;
+
+	return high->offset <= low->offset + low->length;
+}
+
+static void range_join(struct byte_range *a, const struct byte_range *b)
+{
+	int64_t a_end = a->offset + a->length, b_end = b->offset + b->length;
+
+	if (b->offset < a->offset)
+		a->offset = b->offset;
+	a->length = (a_end > b_end ? a_end : b_end) - a->offset;
+}
+
+/* Take out the first range that `r` meets, joined to it; -1 when there is none. */
+static int range_absorb(struct range_set *set, struct byte_range *r)
+{
+	for (int i = 0; i < set->n; i++) {
+		if (!range_meets(&set->range[i], r))
+			continue;
+		range_join(r, &set->range[i]);
+		for (int k = i + 1; k < set->n; k++)
+			set->range[k - 1] = set->range[k];
+		set->n--;
+		return i;
+	}
+	return -1;
+}
+
+/* Add `r`, in the place of the first that it meets; RANGE_MAX - 1 are there at most. */
+static void range_add(struct range_set *set, struct byte_range r)
+{
+	int at = set->n;
+
+	for (int i = range_absorb(set, &r); i >= 0; i = range_absorb(set, &r))
+		at = i < at ? i : at;
+	for (int k = set->n; k > at; k--)
+		set->range[k] = set->range[k - 1];
+	set->range[at] = r;
+	set->n++;
+}
+
+static void range_bound(struct range_set *set)
+{
+	int64_t bytes = 0;
+
+	for (int i = 0; i < set->n; i++) /* they do not overlap: no overflow */
+		bytes += set->range[i].length;
+	if (set->n > 1 && bytes > RANGE_PARTS_BYTES)
+		set->n = 1;
+}
+
+/* The list behind "bytes=": false when it is none, or too long. */
+static bool range_list(const char *p, const char *end, int64_t size_bytes, struct range_set *set)
+{
+	int asked = 0;
+
+	if (p < end && is_space(*p))
+		return false;
+	for (;;) {
+		int64_t first, last;
+		struct byte_range r;
+		while (p < end && (is_space(*p) || *p == ',')) /* empty elements are legal */
+			p++;
+		if (p == end)
+			return asked > 0;
+		if (++asked > RANGE_MAX || !range_one(&p, end, &first, &last))
+			return false;
+		if (range_resolve(first, last, size_bytes, &r))
+			range_add(set, r);
+		while (p < end && is_space(*p))
+			p++;
+		if (p < end && *p != ',')
+			return false;
+	}
+}
+
+int range_read(struct weir_slice text, int64_t size_bytes, struct range_set *set)
+{
+	static const char unit[] = "bytes=";
+	size_t n = sizeof(unit) - 1;
+
+	set->n = 0;
+	if (text.n <= n || strncasecmp(text.p, unit, n) != 0 ||
+	    !range_list(text.p + n, text.p + text.n, size_bytes, set))
+		return 200;
+	if (set->n == 0)
+		return 416;
+	range_bound(set);
+	return 206;
+}

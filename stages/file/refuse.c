@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Answers of file.read that are no file: refusals with their pages, redirects, methods.
+ *
+ * A page of an error is a file of the site, but not an answer about that file: it keeps the status
+ * of the error and has no ETag, no ranges and no conditions. When it cannot be opened the plain text
+ * is sent; it never leads to another page.
+ */
+#include "read.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALLOWED "GET, HEAD, OPTIONS"
+
+int refuse_method(struct weir_stage *st, struct weir_http_request *req)
+{
+	bool asks = req->method == WEIR_HTTP_OPTIONS;
+	int rc = asks ? weir_http_respond(req, 204, NULL, (struct weir_slice){NULL, 0}, NULL, NULL)
+		      : refuse_status(st, req, 405);
+
+	return rc < 0 ? rc : weir_http_add_field(req, "Allow", ALLOWED);
+}
+
+static const char *page_of(const struct read_pages *pages, int status)
+{
+	switch (status) {
+#define READ_PAGE(s)                                                                               \
+	case s:                                                                                    \
+		return pages->page_##s;
+		READ_PAGES(READ_PAGE)
+#undef READ_PAGE
+	default:
+		return "";
+	}
+}
+
+int refuse_status(struct weir_stage *st, struct weir_http_request *req, int status)
+{
+	const struct read_conf *conf = weir_conf(st);
+	const struct read_state *state = weir_state(st);
+	const char *page = page_of(&conf->pages, status);
+	char name[PATH_MAP_MAX];
+	struct file file;
+
+	weir_count(st, READ_REFUSED, 1);
+	if (*page &&
+	    path_map((struct weir_slice){page, strlen(page)}, "", name, sizeof(name)) == 0 &&
+	    file_open(state->root, (enum file_links)conf->symlinks, name, &file) == 0)
+		return answer_page(st, req, status, &file, name);
+	return weir_http_respond_status(req, status);
+}
+
+int refuse_redirect(struct weir_http_request *req, const char *name)
+{
+	char directory[3 * PATH_MAP_MAX + 3];
+
+	if (path_directory(name, directory, sizeof(directory)) < 0)
+		return weir_http_respond_status(req, 404);
+	size_t size = strlen(directory) + req->query.n + 2;
+	char *location = malloc(size);
+	if (!location)
+		return WEIR_EPRESSURE;
+	snprintf(location, size, "%s%s%.*s", directory, req->query.n ? "?" : "", (int)req->query.n,
+	    req->query.n ? req->query.p : "");
+	int rc = weir_http_respond_status(req, 301);
+	if (rc == 0)
+		rc = weir_http_add_field(req, "Location", location);
+	free(location);
+	return rc;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Connections by address; see crowd.h.
+ *
+ * Counts: 16 shards, each a chained hash table behind a lock of its own that doubles when it is full. An entry lives
+ * while its address has a connection, so the table is as bounded as connections are. Who can choose addresses (IPv6
+ * networks are cheap) must not choose their places too: the hash is SipHash-1-3 (Aumasson and Bernstein 2012) under a
+ * key drawn at start.
+ *
+ * Rates: the generic cell rate algorithm (ITU-T I.371), one 64-bit time per cell, in two rows with different hashes; an
+ * address is too fast when its cells in both rows say so (the bins of Stochastic Fair Blue, Feng et al. 2001).
+ */
+#include "http/crowd.h"
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include <weir/annotate.h>
+#include <weir/error.h>
+
+/* Locks: more than there are I/O threads on most machines, a power of two. A guess. */
+#define SHARDS 16
+/* Buckets of a shard at first, a power of two. */
+#define BUCKETS_FIRST 16
+/* Cells of a row: 32 KiB. */
+#define CELLS 4096
+/* Least burst: a browser opens 6 connections at once. */
+#define BURST_MIN 10.0
+
+struct entry {
+	struct entry *next;
+	uint64_t key, hash;
+	uint32_t n;
+};
+
+struct shard {
+	WEIR_ALIGNED pthread_mutex_t lock;
+	struct entry **bucket; /* NULL until the first entry; guarded by lock, and so is the rest */
+	size_t n_buckets, n_entries;
+};
+
+struct crowd {
+	uint64_t seed[2];
+	struct shard shard[SHARDS];
+	_Atomic int64_t cell[2][CELLS]; /* the time at which the address would be at rest, ns */
+};
+
+/* ---- keys ---- */
+
+uint64_t crowd_key(const struct sockaddr_storage *addr)
+{
+	const uint8_t *six = ((const struct sockaddr_in6 *)addr)->sin6_addr.s6_addr;
+	uint32_t four = ((const struct sockaddr_in *)addr)->sin_addr.s_addr;
+	uint64_t key;
+
+	if (addr->ss_family == AF_INET6 &&
+	    !IN6_IS_ADDR_V4MAPPED(&((const struct sockaddr_in6 *)addr)->sin6_addr)) {
+		memcpy(&key, six, sizeof(key));
+		return key != 0 ? key : 1;
+	}
+	if (addr->ss_family == AF_INET6)
+		memcpy(&four, six + 12, sizeof(four));
+	/* As a prefix of IPv6 it would lie in 0000::/8, which nobody has (RFC 4291, 2.4). */
+	uint8_t bytes[8] = {0, 0, 0xff, 0xff};
+	memcpy(bytes + 4, &four, sizeof(four));
+	memcpy(&key, bytes, sizeof(key));
+	return key;
+}
+
+static inline uint64_t turn(uint64_t x, int bits)
+{
+	return x << bits | x >> (64 - bits);
+}
+
+static inline void sip_round(uint64_t v[4])
+{
+	v[0] += v[1];
+	v[1] = turn(v[1], 13) ^ v[0];
+	v[0] = turn(v[0], 32);
+	v[2] += v[3];
+	v[3] = turn(v[3], 16) ^ v[2];
+	v[0] += v[3];
+	v[3] = turn(v[3], 21) ^ v[0];
+	v[2] += v[1];
+	v[1] = turn(v[1], 17) ^ v[2];
+	v[2] = turn(v[2], 32);
+}
+
+/* SipHash-1-3 of one word. */
+static uint64_t hash_key(const struct crowd *p, uint64_t key)
+{
+	uint64_t v[4] = {p->seed[0] ^ 0x736f6d6570736575, p->seed[1] ^ 0x646f72616e646f6d,
+	    p->seed[0] ^ 0x6c7967656e657261, p->seed[1] ^ 0x7465646279746573};
+	uint64_t words[2] = {key, (uint64_t)8 << 56};
+
+	for (int i = 0; i < 2; i++) {
+		v[3] ^= words[i];
+		sip_round(v);
+		v[0] ^= words[i];
+	}
+	v[2] ^= 0xff;
+	for (int i = 0; i < 3; i++)
+		sip_round(v);
+	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+/* ---- life ---- */
+
+struct crowd *crowd_new(void)
+{
+	struct crowd *p = aligned_alloc(
+	    _Alignof(struct crowd), (sizeof(*p) + _Alignof(struct crowd) - 1) /
+					_Alignof(struct crowd) * _Alignof(struct crowd));
+
+	if (!p)
+		return NULL;
+	memset(p, 0, sizeof(*p));
+	if (getrandom(p->seed, sizeof(p->seed), 0) != sizeof(p->seed)) {
+		free(p);
+		return NULL;
+	}
+	for (int i = 0; i < SHARDS; i++)
+		pthread_mutex_init(&p->shard[i].lock, NULL);
+	return p;
+}
+
+void crowd_free(struct crowd *p)
+{
+	if (!p)
+		return;
+	for (int i = 0; i < SHARDS; i++) {
+		struct shard *s = &p->shard[i];
+		for (size_t k = 0; k < s->n_buckets; k++)
+			while (s->bucket[k]) {
+				struct entry *e = s->bucket[k];
+				s->bucket[k] = e->next;
+				free(e);
+			}
+		free(s->bucket);
+		pthread_mutex_destroy(&s->lock);
+	}
+	free(p);
+}
+
+/* ---- counts ---- */
+
+static struct shard *shard_of(struct crowd *p, uint64_t hash)
+{
+	return &p->shard[hash >> 60 & (SHARDS - 1)];
+}
+
+/* Where the entry is, or would be put. The shard has buckets. */
+static struct entry **find(const struct shard *s, uint64_t hash, uint64_t key)
+{
+	struct entry **at = &s->bucket[hash & (s->n_buckets - 1)];
+
+	while (*at && (*at)->key != key)
+		at = &(*at)->next;
+	return at;
+}
+
+/* Twice the buckets, when there are as many entries; without memory the chains grow longer. */
+static void widen(struct shard *s)
+{
+	size_t n = s->n_buckets ? s->n_buckets * 2 : BUCKETS_FIRST;
+	struct entry **wide = calloc(n, sizeof(struct entry *));
+
+	if (!wide)
+		return;
+	for (size_t k = 0; k < s->n_buckets; k++)
+		while (s->bucket[k]) {
+			struct entry *e = s->bucket[k];
+			s->bucket[k] = e->next;
+			e->next = wide[e->hash & (n - 1)];
+			wide[e->hash & (n - 1)] = e;
+		}
+	free(s->bucket);
+	s->bucket = wide;
+	s->n_buckets = n;
+}
+
+static int64_t enter(struct shard *s, uint64_t hash, uint64_t key)
+{
+	struct entry **at;
+
+	if (s->n_entries >= s->n_buckets)
+		widen(s);
+	if (!s->bucket)
+		return 0;
+	at = find(s, hash, key);
+	if (!*at) {
+		*at = malloc(sizeof(**at));
+		if (!*at)
+			return 0;
+		**at = (struct entry){.key = key, .hash = hash};
+		s->n_entries++;
+	}
+	return ++(*at)->n;
+}
+
+int64_t crowd_enter(struct crowd *p, uint64_t key)
+{
+	uint64_t hash = hash_key(p, key);
+	struct shard *s = shard_of(p, hash);
+	int64_t n;
+
+	pthread_mutex_lock(&s->lock);
+	n = enter(s, hash, key);
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
+void crowd_leave(struct crowd *p, uint64_t key)
+{
+	uint64_t hash = hash_key(p, key);
+	struct shard *s = shard_of(p, hash);
+	struct entry **at, *e, *dead = NULL;
+
+	pthread_mutex_lock(&s->lock);
+	at = find(s, hash, key);
+	e = *at;
+	WEIR_ASSERT(e && e->n > 0);
+	if (--e->n == 0) {
+		*at = e->next;
+		s->n_entries--;
+		dead = e;
+	}
+	pthread_mutex_unlock(&s->lock);
+	free(dead);
+}
+
+/* ---- rates ---- */
+
+/* Does the cell have room at `now_ns`? Takes it if so. Relaxed: a cell is a number of its own. */
+static bool cell_take(_Atomic int64_t *cell, int64_t now_ns, int64_t each_ns, int64_t burst_ns)
+{
+	int64_t at = atomic_load_explicit(cell, memory_order_relaxed);
+	int64_t next;
+
+	do {
+		if (at - now_ns > burst_ns - each_ns)
+			return false;
+		next = (at > now_ns ? at : now_ns) + each_ns;
+	} while (!atomic_compare_exchange_weak_explicit(
+	    cell, &at, next, memory_order_relaxed, memory_order_relaxed));
+	return true;
+}
+
+bool crowd_may_open(struct crowd *p, uint64_t key, double per_s, int64_t now_ns)
+{
+	uint64_t hash = hash_key(p, key);
+	int64_t each_ns = (int64_t)(1e9 / per_s);
+	int64_t burst_ns = (int64_t)((double)each_ns * (per_s > BURST_MIN ? per_s : BURST_MIN));
+	bool first = cell_take(&p->cell[0][hash % CELLS], now_ns, each_ns, burst_ns);
+	bool second = cell_take(&p->cell[1][(hash >> 32) % CELLS], now_ns, each_ns, burst_ns);
+
+	return first || second;
+}

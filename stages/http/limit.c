@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Limits; see limit.h.
+ *
+ * Who makes room when connections are too many: the one that has waited longest without a request, else one with bytes
+ * under way that moves more slowly than min_body_rate or min_send_rate asks for, without the grace that those give. Both
+ * must have waited for a moment. The search is short, whatever the number of connections; who is found healthy goes to
+ * the end of the list of those under way, so that all come up in turn.
+ */
+#include "http/limit.h"
+
+#include <stddef.h>
+#include <sys/resource.h>
+
+#include "http/conn.h"
+#include "http/crowd.h"
+
+/* A connection is not evicted before it has waited so long: a browser opens some in advance. */
+#define EVICT_AFTER_NS 1000000000LL
+/* Connections looked at for one that makes room: at 50 ns each less than the accept costs. */
+#define EVICT_SCAN 64
+/* max_per_address: auto is at least this, so that a small max_connections is no smaller for one client: a guess. */
+#define PER_ADDRESS_MIN 64
+/* Descriptors for all that is not a client: listeners, files, logs, plug-ins. A guess. */
+#define FDS_APART 128
+
+static const struct row {
+	int metric, status;
+	const char *code, *text;
+} rows[] = {
+#define LIMIT_ROW(id, metric, status, code, text) {SERVER_##metric, status, code, text},
+    LIMITS(LIMIT_ROW)
+#undef LIMIT_ROW
+};
+
+/* ---- refusing ---- */
+
+void limit_count(struct http_io *io, enum limit l)
+{
+	io->count[rows[l].metric]++;
+}
+
+static void refuse(struct conn *c, enum limit l, const char *why)
+{
+	struct http_req **last;
+
+	limit_count(c->io, l);
+	conn_refuse(c, rows[l].status, why);
+	last = c->last;
+	if (conn_is_open(c) && c->first) /* else there was no memory to say so */
+		weir_http_add_field(
+		    &((struct http_req *)((char *)last - offsetof(struct http_req, next)))->pub,
+		    "X-Weir-Limit", rows[l].code);
+}
+
+void limit_refuse(struct conn *c, enum limit l)
+{
+	refuse(c, l, rows[l].text);
+}
+
+void limit_refuse_parsed(struct conn *c, int status, const char *why)
+{
+	switch (status) {
+	case 413:
+		refuse(c, LIMIT_BODY, why);
+		return;
+	case 414:
+		refuse(c, LIMIT_TARGET, why);
+		return;
+	case 431:
+		refuse(c, LIMIT_HEAD, why);
+		return;
+	case 503:
+		refuse(c, LIMIT_MEMORY, why);
+		return;
+	default:
+		conn_refuse(c, status, why);
+	}
+}
+
+/* ---- making room ---- */
+
+/* Do the bytes that are under way move too slowly? */
+static bool is_slow(const struct conn *c, int64_t waited_ns)
+{
+	const struct http_conf *conf = &c->io->conf;
+	double rate = c->wait == WAIT_BODY ? conf->min_body_rate : conf->min_send_rate;
+
+	return (double)c->moved_bytes < rate * (double)waited_ns / 1e9;
+}
+
+/* Close one of the list, of `key` unless 0. Returns whether there was one. */
+static bool evict_from(struct http_io *io, struct conn_list *list, uint64_t key)
+{
+	int64_t now_ns = weir_loop_now_ns(io->loop);
+	struct conn *c = list->first, *next;
+
+	for (int i = 0; c && i < EVICT_SCAN; i++, c = next) {
+		int64_t waited_ns = now_ns - c->since_ns;
+		bool mine = key == 0 || c->peer_key == key;
+		next = c->wait_next;
+		if (mine && waited_ns >= EVICT_AFTER_NS &&
+		    (list == &io->waiting || is_slow(c, waited_ns))) {
+			io->count[SERVER_EVICTED]++;
+			if (c->wait == WAIT_WRITE)
+				conn_abort(c);
+			else
+				conn_close(c);
+			return true;
+		}
+		if (list == &io->slow)
+			conn_list_rotate(c);
+	}
+	return false;
+}
+
+static bool evict(struct http_io *io, uint64_t key)
+{
+	return evict_from(io, &io->waiting, key) || evict_from(io, &io->slow, key);
+}
+
+int64_t limit_per_address(const struct http_conf *conf)
+{
+	int64_t quarter = conf->max_connections / 4;
+
+	if (conf->max_per_address == 0)
+		return INT64_MAX;
+	if (conf->max_per_address > 0)
+		return conf->max_per_address;
+	return quarter > PER_ADDRESS_MIN ? quarter : PER_ADDRESS_MIN;
+}
+
+int limit_of_newcomer(struct http_io *io, uint64_t key, int64_t n)
+{
+	const struct http_conf *conf = &io->conf;
+
+	if (conf->accept_rate > 0 &&
+	    !crowd_may_open(io->srv->crowd, key, conf->accept_rate, weir_loop_now_ns(io->loop)))
+		return LIMIT_RATE;
+	if (n > limit_per_address(conf) && !evict(io, key))
+		return LIMIT_ADDRESS;
+	if (atomic_load_explicit(&io->srv->connections, memory_order_relaxed) >=
+		conf->max_connections &&
+	    !evict(io, 0))
+		return LIMIT_CONNECTIONS;
+	return -1;
+}
+
+/* ---- descriptors ---- */
+
+void limit_raise_fds(const struct weir_stage *st, int64_t max_connections)
+{
+	rlim_t need = (rlim_t)max_connections + FDS_APART;
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) == -1 || r.rlim_cur >= need)
+		return;
+	r.rlim_cur = r.rlim_max < need ? r.rlim_max : need;
+	if (setrlimit(RLIMIT_NOFILE, &r) == -1 || r.rlim_cur < need)
+		weir_log(WEIR_LOG_WARN,
+		    "%s: max_connections is %lld, but the process may open %llu files (ulimit "
+		    "-Hn); "
+		    "clients beyond that wait",
+		    weir_stage_name(st), (long long)max_connections,
+		    (unsigned long long)r.rlim_cur);
+}

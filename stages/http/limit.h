@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The limits of http.server that a client can run into: one row each, with what the client is told and what is counted.
+ *
+ * An answer that a limit causes names it in X-Weir-Limit; limits that end a connection without an answer (idle, a
+ * reader that is too slow, eviction) have a metric alone. docs/http.md lists all with their knobs.
+ */
+#ifndef WEIR_HTTP_LIMIT_H
+#define WEIR_HTTP_LIMIT_H
+
+#include "http/server.h"
+
+/* Rows: name, metric, status, code in X-Weir-Limit, text. */
+#define LIMITS(X)                                                                                  \
+	X(CONNECTIONS, REFUSED, 503, "max_connections", "too many connections")                    \
+	X(ADDRESS, REFUSED_ADDRESS, 503, "max_per_address",                                        \
+	    "too many connections of your address")                                                \
+	X(RATE, REFUSED_RATE, 503, "accept_rate", "too many new connections of your address")      \
+	X(MEMORY, REFUSED_MEMORY, 503, "memory", "there is no memory for the request")             \
+	X(HEADER_TIME, TIMEOUTS_HEADER, 408, "header_timeout", "the request came too slowly")      \
+	X(BODY_TIME, TIMEOUTS_BODY, 408, "body_timeout", "the body paused for too long")           \
+	X(BODY_RATE, SLOW_BODIES, 408, "min_body_rate", "the body came too slowly")                \
+	X(TARGET, LARGE_HEADS, 414, "target", "the target is too long")                            \
+	X(HEAD, LARGE_HEADS, 431, "head", "the head is too large")                                 \
+	X(BODY, LARGE_BODIES, 413, "max_body", "the body is too large")
+
+enum limit {
+#define LIMIT_ENUM(id, metric, status, code, text) LIMIT_##id,
+	LIMITS(LIMIT_ENUM)
+#undef LIMIT_ENUM
+	    N_LIMITS
+};
+
+/** Connections beyond a limit that are answered before they are closed, at the same time: a guess. */
+#define LIMIT_REFUSING 64
+
+/** Count it, for a client who is not told. */
+void limit_count(struct http_io *io, enum limit l);
+/** Count it, answer in turn with the reason, then close. */
+void limit_refuse(struct conn *c, enum limit l);
+
+/** As conn_refuse, for what the parser refuses: a status that stands for a limit is counted as that. `why` is static. */
+void limit_refuse_parsed(struct conn *c, int status, const char *why);
+
+/** May a client with `key` (crowd.h), which has entered as its address's `n`-th connection, be served? -1 if so, else
+ *  the limit. Room may be made by closing others: of that address, or any. The I/O thread. */
+int limit_of_newcomer(struct http_io *io, uint64_t key, int64_t n);
+
+/** Connections that one address may have; INT64_MAX: any number. */
+int64_t limit_per_address(const struct http_conf *conf);
+
+/** Raise the soft limit of descriptors to what `max_connections` needs, as far as the hard one allows. */
+void limit_raise_fds(const struct weir_stage *st, int64_t max_connections);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The budget of bytes and its steps; see memory.h.
+ *
+ * Whoever changes the sum decides the step from it, and wakes every thread when it is another one. While it is not
+ * MEMORY_PLENTY each thread decides at the end of each turn, so that a live knob is obeyed, too.
+ */
+#include "http/memory.h"
+
+#include "http/conn.h"
+#include "http/limit.h"
+#include "http/listen.h"
+
+/* Where the steps begin, and how far below they end, in percent of the budget. */
+static const int64_t from_percent[] = {0, 85, 92, 95, 98};
+#define HYSTERESIS_PERCENT 5
+/* At MEMORY_REFUSE, half heads that may be closed per turn, and how long they must have waited. Guesses. */
+#define RELIEF_RUN      16
+#define RELIEF_AFTER_NS 1000000000LL
+
+int memory_step_at(int now, int64_t used, int64_t limit)
+{
+	int step = MEMORY_DEAF;
+	double percent = 100.0 * (double)used / (double)limit;
+
+	while (step > MEMORY_PLENTY &&
+	       percent < (double)(from_percent[step] - (step <= now ? HYSTERESIS_PERCENT : 0)))
+		step--;
+	return step;
+}
+
+static void say(const struct http_io *io, int64_t used)
+{
+	static atomic_bool logged;
+
+	if (weir_log_first(&logged))
+		weir_log(WEIR_LOG_WARN,
+		    "%s: connections hold %lld of %lld bytes (memory); time-outs are shorter now, "
+		    "then "
+		    "requests are refused (logged once)",
+		    weir_stage_name(io->stage), (long long)used, (long long)io->conf.memory_bytes);
+}
+
+/* Until the step is that of the present sum, whoever else decides. Nobody else has to be asked when it is over. */
+static void decide(struct http_io *io)
+{
+	struct http_server *srv = io->srv;
+	int before = atomic_load(&srv->memory_step), step = before;
+	int64_t used;
+
+	do {
+		used = atomic_load(&srv->memory_used);
+		step = memory_step_at(before, used, io->conf.memory_bytes);
+		atomic_store(&srv->memory_step, step);
+	} while (atomic_load(&srv->memory_used) != used);
+	if (step == before)
+		return;
+	if (before == MEMORY_PLENTY)
+		say(io, used);
+	for (int i = 0; i < srv->n_io; i++)
+		weir_loop_wake(srv->io[i]->loop);
+}
+
+void memory_tell(struct http_io *io)
+{
+	struct pool *p = &io->pool;
+	int64_t more = p->held_bytes - p->told_bytes;
+	int64_t slack = io->conf.memory_bytes >> MEMORY_SLACK_SHIFT;
+	bool plenty = io->memory_step == MEMORY_PLENTY;
+
+	io->count[SERVER_MEMORY] += p->held_bytes - io->gauged_bytes;
+	io->gauged_bytes = p->held_bytes;
+	if (plenty && io->n_conns > 0 && more < slack && more > -slack)
+		return;
+	if (more == 0 && plenty)
+		return;
+	p->told_bytes = p->held_bytes;
+	atomic_fetch_add(p->used, more);
+	decide(io);
+}
+
+/* Time-outs have become shorter. (When they become longer, timers that fire early are set again.) */
+static void hurry(struct http_io *io)
+{
+	struct conn *next;
+
+	for (struct conn *c = io->conns; c; c = next) {
+		next = c->next;
+		conn_settle(c);
+	}
+}
+
+/* The connections that have held half a head longest give it back. */
+static void relieve(struct http_io *io)
+{
+	int64_t now_ns = weir_loop_now_ns(io->loop);
+	struct conn *c = io->waiting.first, *next;
+
+	for (int i = 0; c && i < RELIEF_RUN; i++, c = next) {
+		next = c->wait_next;
+		if (c->wait != WAIT_HEAD || now_ns - c->since_ns < RELIEF_AFTER_NS)
+			continue;
+		limit_refuse(c, LIMIT_MEMORY);
+		conn_settle(c);
+	}
+}
+
+static void follow(struct http_io *io, int step)
+{
+	int before = io->memory_step;
+
+	io->memory_step = step;
+	if (io->index == 0)
+		io->count[SERVER_MEMORY_STEP] += step - before;
+	if (before < MEMORY_HURRY && step >= MEMORY_HURRY)
+		hurry(io);
+	if (before == MEMORY_DEAF)
+		listen_room(io);
+}
+
+void memory_follow(struct http_io *io)
+{
+	/* Partner: decide. */
+	int step = atomic_load_explicit(&io->srv->memory_step, memory_order_relaxed);
+
+	io->pool.limit_bytes = io->conf.memory_bytes;
+	if (WEIR_UNLIKELY(step != io->memory_step))
+		follow(io, step);
+	if (WEIR_UNLIKELY(step >= MEMORY_REFUSE))
+		relieve(io);
+}

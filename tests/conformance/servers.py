@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""Servers for conformance tests: weir and, from Debian, nginx, HAProxy and lighttpd, each on a free port of
+127.0.0.1, with configuration, logs and temporary files in one folder that goes with them.
+
+The three stand in front of a small nginx that answers every request with 200 at once, and are told to
+read a whole body before they pass it on: what they refuse is refused by themselves, bodies included.
+"""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+START_S = 20
+
+WEIR = """weir: 1
+name: conformance
+admin: {{ listen: "127.0.0.1:0" }}
+stages:
+  web:
+    use: http.server
+    with: {{ listen: "127.0.0.1:{port}"{knobs} }}
+    to: {{ request: answer }}
+  answer: {{ {answer}, threads: inline }}
+"""
+ECHO = "use: echo"
+
+NGINX = """daemon off;
+worker_processes 1;
+pid {folder}/{name}.pid;
+error_log {folder}/{name}.log crit;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off;
+  keepalive_requests 100000;
+  client_body_temp_path {folder}/{name}-body;
+  proxy_temp_path {folder}/{name}-proxy;
+  fastcgi_temp_path {folder}/{name}-fastcgi;
+  uwsgi_temp_path {folder}/{name}-uwsgi;
+  scgi_temp_path {folder}/{name}-scgi;
+  proxy_ignore_client_abort on;
+  large_client_header_buffers 4 64k;
+  server {{ listen 127.0.0.1:{port} backlog=4096; location / {{ {what} }} }}
+}}
+"""
+
+HAPROXY = """global
+  maxconn 4096
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 20s
+  timeout server 20s
+  option http-buffer-request
+frontend web
+  bind 127.0.0.1:{port}
+  default_backend origin
+backend origin
+  server s 127.0.0.1:{origin}
+"""
+
+LIGHTTPD = """server.document-root = "{folder}"
+server.bind = "127.0.0.1"
+server.port = {port}
+server.modules = ( "mod_proxy" )
+server.errorlog = "{folder}/lighttpd.log"
+server.upload-dirs = ( "{folder}" )
+server.max-keep-alive-requests = 1000
+server.max-fds = 4096
+proxy.server = ( "" => ( ( "host" => "127.0.0.1", "port" => {origin} ) ) )
+"""
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def find(program):
+    path = shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
+    if not path:
+        raise SystemExit("%s is not installed: scripts/test installs it" % program)
+    return path
+
+
+class Servers:
+    """`with Servers(weir) as servers:`; servers.port["weir"], servers.log(name)."""
+
+    def __init__(self, weir):
+        self.weir = os.path.abspath(weir)
+        self.folder = tempfile.mkdtemp(prefix="weir-conformance-")
+        os.chmod(self.folder, 0o755)
+        self.port = {}
+        self.processes = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes.values():
+            process.send_signal(signal.SIGTERM)
+        for process in self.processes.values():
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def log(self, name):
+        with open(os.path.join(self.folder, name + ".out"), errors="replace") as f:
+            return f.read()
+
+    def start(self, name, command, text, port):
+        path = os.path.join(self.folder, name + ".conf")
+        with open(path, "w") as f:
+            f.write(text)
+        with open(os.path.join(self.folder, name + ".out"), "w") as out:
+            self.processes[name] = subprocess.Popen(
+                [part.replace("CONF", path) for part in command], stdin=subprocess.DEVNULL,
+                stdout=out, stderr=out, cwd=self.folder)
+        self.port[name] = port
+        self.await_port(name)
+
+    def await_port(self, name):
+        end = time.monotonic() + START_S
+        while time.monotonic() < end and self.processes[name].poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", self.port[name]), 1).close()
+                return
+            except OSError:
+                time.sleep(0.02)
+        raise SystemExit("%s does not listen:\n%s" % (name, self.log(name)))
+
+    def start_weir(self, knobs="", answer=ECHO):
+        port = free_port()
+        self.start("weir", [self.weir, "run", "CONF"], WEIR.format(port=port, knobs=knobs, answer=answer), port)
+
+    def start_nginx(self, name, what):
+        port = free_port()
+        self.start(name, [find("nginx"), "-p", self.folder, "-c", "CONF"],
+                   NGINX.format(folder=self.folder, name=name, port=port, what=what), port)
+
+    def start_peers(self):
+        self.start_nginx("origin", 'return 200 "seen\\n$request_method $request_uri\\n";')
+        origin, port = self.port["origin"], free_port()
+        self.start_nginx("nginx", "proxy_pass http://127.0.0.1:%d;" % origin)
+        self.start("haproxy", [find("haproxy"), "-db", "-f", "CONF"],
+                   HAPROXY.format(port=port, origin=origin), port)
+        port = free_port()
+        self.start("lighttpd", [find("lighttpd"), "-D", "-f", "CONF"],
+                   LIGHTTPD.format(folder=self.folder, port=port, origin=origin), port)
