@@ -32,8 +32,6 @@
  * ahead), and there is a week left to do it by hand. */
 #define SOON_DAYS 7
 
-static const char groups[] = "X25519:P-256:P-384";
-
 struct tls_cert {
 	SSL_CTX *ctx;
 	char *path;
@@ -173,6 +171,7 @@ static SSL_CTX *context_new(struct tls_certs *certs, const struct tls_conf *conf
     char at[TLS_PATH_BYTES], struct weir_err *err)
 {
 	static const unsigned char id[] = "weir";
+	char groups[] = "X25519:P-256:P-384"; /* OpenSSL's macro casts const away */
 	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
 	int version = conf->min_version == TLS_MIN_1_3 ? TLS1_3_VERSION : TLS1_2_VERSION;
 	char why[160];
