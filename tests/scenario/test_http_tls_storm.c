@@ -137,6 +137,7 @@ static void test_late_meanwhile(void)
 		CU_ASSERT(client_at_end(k[i].fd));
 	AWAIT_METRIC(&s, "http_tls_failed_timeout_total", ==, N);
 	AWAIT_METRIC(&s, "http_connections", ==, 0);
+	CU_ASSERT(descriptors() > before + N + 2); /* both ends, give or take what threads open */
 	steer(&s, WEIR_STEER_RUN);
 	for (int i = 0; i < N; i++)
 		tls_client_close(&k[i]);
