@@ -226,50 +226,6 @@ static void test_end_behind_large(void)
 	server_stop(&s);
 }
 
-/* How much goes to a client that reads nothing. */
-static long room_of(struct server *s)
-{
-	struct tls_client k = tls_client_open(s->port, &plain_wish);
-	int64_t sent = -1, before;
-
-	CU_ASSERT(tls_say(&k, GET("/big/12000000")));
-	AWAIT_METRIC(s, "http_sent_bytes_total", >, 100000);
-	do { /* a sleep that only makes the sizes below fit better */
-		before = sent;
-		poll(NULL, 0, 20);
-		sent = server_metric(s, "http_sent_bytes_total");
-	} while (sent != before);
-	tls_client_close(&k);
-	AWAIT_METRIC(s, "http_connections", ==, 0);
-	return (long)sent;
-}
-
-/* Of some of these the socket takes all but a part of the last record: that is no end yet. */
-static void test_end_in_last_record(void)
-{
-	enum { STEP = 5000, AROUND = 60000 };
-	struct server s = start("t.reply");
-	struct answer a = {0};
-	long room = room_of(&s);
-	char text[128];
-
-	for (long n = room - AROUND; n < room + AROUND; n += STEP) {
-		struct tls_client k = tls_client_open(s.port, &plain_wish);
-		int64_t before = server_metric(&s, "http_sent_bytes_total");
-		snprintf(text, sizeof(text),
-		    "GET /big/%ld HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n", n);
-		CU_ASSERT(tls_say(&k, text));
-		AWAIT_METRIC(&s, "http_sent_bytes_total", >, before + n / 2);
-		poll(NULL, 0, 5);
-		CU_ASSERT(tls_answer(&k, &a));
-		CU_ASSERT(a.n == (size_t)n && is_pattern(a.body, a.n));
-		CU_ASSERT(tls_at_end(&k));
-		tls_client_close(&k);
-	}
-	answer_free(&a);
-	server_stop(&s);
-}
-
 static void test_upload(void)
 {
 	enum { N = 900000 };
@@ -517,8 +473,7 @@ CUNIT_MAIN("http_tls", {"make files", begin}, {"versions", test_versions},
     {"alpn", test_alpn}, {"tickets", test_tickets}, {"no tickets", test_no_tickets},
     {"pipelining", test_pipelining}, {"byte by byte", test_byte_by_byte},
     {"large answers", test_large_answers}, {"end behind a large answer", test_end_behind_large},
-    {"end in the last record", test_end_in_last_record}, {"upload", test_upload},
-    {"100 continue", test_continue}, {"half close", test_half_close},
+    {"upload", test_upload}, {"100 continue", test_continue}, {"half close", test_half_close},
     {"close_notify with a request", test_close_notify_with_request},
     {"key update", test_key_update}, {"key updates alone", test_key_updates_alone},
     {"no renegotiation", test_no_renegotiation}, {"plain HTTP", test_plain},
