@@ -25,6 +25,8 @@
 #include "http/listen.h"
 #include "http/memory.h"
 #include "http/crowd.h"
+#include "http/tls_conn.h"
+#include "http/wire_io.h"
 
 #define NS_PER_S 1000000000LL
 
@@ -156,7 +158,10 @@ static void timed_out(struct conn *c)
 		conn_abort(c);
 		return;
 	case WAIT_IDLE:
-		io->count[SERVER_TIMEOUTS_IDLE]++;
+		if (c->tls && tls_is_shaking(c->tls))
+			tls_timed_out(c);
+		else
+			io->count[SERVER_TIMEOUTS_IDLE]++;
 		break;
 	default:
 		break;
@@ -213,7 +218,8 @@ static void begin_wait(struct conn *c, enum conn_wait wait)
  * to write, arms it again, which reports at once what is there already. */
 static void rearm(struct conn *c)
 {
-	uint32_t events = CONN_EVENTS | (c->blocked ? EPOLLOUT : 0);
+	/* TLS: bytes that have been read and not been decrypted are no edge; that one may write is. */
+	uint32_t events = CONN_EVENTS | (c->blocked || c->tls ? EPOLLOUT : 0);
 
 	if (weir_loop_mod(c->io->loop, &c->watch, events) != 0)
 		conn_close(c);
@@ -262,6 +268,8 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 	(void)loop;
 	io_touch(c->io);
 	c->peer_done |= (events & EPOLLRDHUP) != 0;
+	if (c->tls)
+		events = tls_on_ready(c, events);
 	if (events & (EPOLLIN | EPOLLRDHUP | broken)) {
 		if (conn_wants_read(c))
 			conn_read(c);
@@ -336,11 +344,15 @@ void conn_open(
 	}
 	c->peer_key = key;
 	io->count[SERVER_ACCEPTED]++;
+	c->tls = io->srv->tls ? tls_conn_new(io->srv->tls, c) : NULL;
+	c->stream.secure = c->tls != NULL;
 	memcpy(c->id, &io->next_id, sizeof(c->id));
 	io->next_id++;
 	name_peer(c, addr);
 	if (refuse >= 0)
 		limit_refuse(c, (enum limit)refuse);
+	if (io->srv->tls && !c->tls)
+		conn_close(c);
 	conn_settle(c);
 	if (heir_leaving(io))
 		heir_take_leave(c);
@@ -351,6 +363,7 @@ void conn_past(const struct conn *c, struct conn_past *past)
 	past->requests = c->requests;
 	past->peer_key = c->peer_key;
 	past->peer_n = c->peer_n;
+	past->tls = c->tls;
 	memcpy(past->id, c->id, sizeof(past->id));
 	memcpy(past->peer, c->peer, sizeof(past->peer));
 }
@@ -367,6 +380,11 @@ struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past
 	c->peer_n = past->peer_n;
 	memcpy(c->id, past->id, sizeof(c->id));
 	memcpy(c->peer, past->peer, sizeof(c->peer));
+	c->tls = past->tls;
+	c->stream.secure = c->tls != NULL;
+	if (c->tls)
+		tls_conn_move(c->tls, c);
+	io->count[SERVER_TLS_CONNECTIONS] += c->tls && tls_is_open(c->tls);
 	return c;
 }
 
@@ -375,6 +393,7 @@ int conn_detach(struct conn *c)
 	struct http_io *io = c->io;
 	int fd = c->watch.fd;
 
+	io->count[SERVER_TLS_CONNECTIONS] -= c->tls && tls_is_open(c->tls);
 	weir_loop_del(io->loop, &c->watch);
 	c->watch.fd = -1;
 	weir_timer_cancel(io->loop, &c->timer);
@@ -395,8 +414,13 @@ int conn_detach(struct conn *c)
 
 void conn_close(struct conn *c)
 {
-	if (conn_is_open(c))
-		close(conn_detach(c));
+	if (!conn_is_open(c))
+		return;
+	int fd = conn_detach(c);
+	if (c->tls)
+		tls_conn_close(c->tls, fd);
+	else
+		close(fd);
 }
 
 void conn_abort(struct conn *c)
@@ -417,8 +441,9 @@ void conn_reap(struct conn *c)
 		c->io->count[SERVER_UNDELIVERED] += !r->refusal;
 		pool_req_drop(&c->io->pool, r);
 	}
-	if (c->first)
+	if (c->first || (c->tls && tls_is_away(c->tls)))
 		return;
+	tls_conn_free(c->tls);
 	free(c->part_head);
 	pool_hold(&c->io->pool, -(int64_t)(sizeof(*c) + c->part_head_n));
 	c->io->n_conns--;
@@ -427,7 +452,7 @@ void conn_reap(struct conn *c)
 
 void conn_end(struct conn *c, bool client_done)
 {
-	if (client_done || shutdown(c->watch.fd, SHUT_WR) == -1) {
+	if (client_done || wire_shutdown(c) == -1) {
 		conn_close(c);
 		return;
 	}

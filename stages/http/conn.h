@@ -26,8 +26,11 @@
 /** What a connection waits for, which decides its time-out. */
 enum conn_wait { WAIT_NONE, WAIT_IDLE, WAIT_HEAD, WAIT_BODY, WAIT_WRITE, WAIT_LINGER };
 
+struct tls_conn;
+
 struct conn {
 	struct weir_watch watch; /* first; fd -1: closed */
+	struct tls_conn *tls;    /* NULL: plain; as long as there are requests */
 	struct weir_timer timer;
 	struct http_io *io;
 	struct conn *next, **prev;           /* io->conns */
@@ -71,6 +74,7 @@ void conn_open(
     struct http_io *io, int fd, const struct sockaddr_storage *addr, uint64_t key, int refuse);
 /** What of a connection outlasts a reload. */
 struct conn_past {
+	struct tls_conn *tls; /* NULL: plain; the heir's */
 	uint32_t requests; /* so far */
 	uint64_t peer_key;
 	char id[8];

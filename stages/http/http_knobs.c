@@ -190,5 +190,10 @@ const struct weir_knob server_knobs[] = {
 	.flags = WEIR_KNOB_LIVE,
 	.help = "when a request is no longer begun: never, when the client says so (x-deadline-ms, "
 		"grpc-timeout), or then and at the slo of its class at the latest"},
+    {.name = "tls",
+	.type = WEIR_KNOB_MAP,
+	.offset = ROW(tls),
+	.fields = tls_knobs,
+	.help = "speak HTTPS on all addresses of 'listen', and nothing else"},
     {.name = NULL},
 };

@@ -28,7 +28,10 @@
 #include "http/memory.h"
 #include "http/pause.h"
 #include "http/transfer.h"
+#include "http/reach.h"
 #include "http/crowd.h"
+#include "http/tls_conn.h"
+#include "http/tls_site.h"
 #include "http/wire.h"
 
 /* ---- an I/O thread ---- */
@@ -89,10 +92,12 @@ static void io_mail(struct weir_loop *loop, struct weir_event *list)
 	while (list) {
 		struct weir_event *ev = list;
 		list = ev->next;
-		if (WEIR_UNLIKELY(ev->type == &transfer_signal_type))
+		if (WEIR_LIKELY(ev->type == &weir_http_request_type))
+			conn_answered(weir_event_cast(ev, &weir_http_request_type));
+		else if (ev->type == &transfer_signal_type)
 			conn_signalled(weir_event_cast(ev, &transfer_signal_type));
 		else
-			conn_answered(weir_event_cast(ev, &weir_http_request_type));
+			tls_came_home(ev);
 	}
 }
 
@@ -185,7 +190,7 @@ static int server_init(struct weir_stage *st, struct weir_err *err)
 	struct http_server *srv = weir_state(st);
 	pthread_condattr_t attr;
 
-	if (check_conf(conf, err) != 0)
+	if (check_conf(conf, err) != 0 || tls_site_new(st, &conf->tls, &srv->tls, err) != 0)
 		return WEIR_EINVAL;
 	srv->crowd = crowd_new();
 	if (!srv->crowd) {
@@ -239,16 +244,6 @@ static int start_loops(struct http_server *srv, struct weir_err *err)
 	return 0;
 }
 
-static void log_listening(const struct http_server *srv, const struct http_conf *conf)
-{
-	for (int i = 0; i < srv->n_addresses; i++) {
-		const char *text = conf->listen.items[i], *colon = strrchr(text, ':');
-		weir_log(WEIR_LOG_INFO, "%s: listening on %.*s:%u with %d I/O thread%s",
-		    weir_stage_name(srv->stage), (int)(colon - text), text, srv->port[i], srv->n_io,
-		    srv->n_io == 1 ? "" : "s");
-	}
-}
-
 static int server_start(struct weir_stage *st, struct weir_err *err)
 {
 	const struct http_conf *conf = weir_conf(st);
@@ -263,12 +258,14 @@ static int server_start(struct weir_stage *st, struct weir_err *err)
 		else
 			rc = err->code = WEIR_ENOMEM;
 	}
+	if (rc == 0 && srv->tls)
+		rc = tls_site_start(srv->tls, &conf->tls, heir_site(srv), err);
 	if (rc == 0)
 		rc = listen_bind(srv, conf, err);
 	if (rc == 0)
 		rc = start_loops(srv, err);
 	if (rc == 0)
-		log_listening(srv, conf);
+		reach_tell(srv, conf);
 	else
 		close_all(srv);
 	return rc;
@@ -288,6 +285,7 @@ static void server_fini(struct weir_stage *st)
 	struct http_server *srv = weir_state(st);
 
 	close_all(srv);
+	tls_site_free(srv->tls);
 	pthread_cond_destroy(&srv->reported);
 	pthread_mutex_destroy(&srv->lock);
 	crowd_free(srv->crowd);
@@ -305,6 +303,8 @@ _Static_assert(SERVER_N_METRICS <= WEIR_METRICS_MAX, "a stage has a bounded numb
 
 static const struct weir_outlet outlets[] = {
     {"request", &weir_http_request_type, false, "every request that was received whole"},
+    [TLS_OUTLET] = {"handshake", &tls_handshake_type, true,
+	"handshakes of TLS, to a stage 'use: tls.handshake'; needed with 'tls'"},
     {NULL, NULL, false, NULL},
 };
 
@@ -324,13 +324,5 @@ const struct weir_stage_ops weir_stage_http_server = {
     .stop = server_stop,
     .fini = server_fini,
     .pause = pause_server,
+    .refresh = tls_site_reread,
 };
-
-uint16_t weir_http_port(const struct weir_stage *st, int i)
-{
-	if (weir_stage_type(st) != &weir_stage_http_server)
-		return 0;
-	const struct http_server *srv = weir_state(st);
-
-	return i >= 0 && i < srv->n_addresses ? srv->port[i] : 0;
-}

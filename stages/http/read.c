@@ -18,6 +18,7 @@
 #include "http/memory.h"
 #include "http/refusal_log.h"
 #include "http/wire.h"
+#include "http/wire_io.h"
 
 /* A pipeline may hold this much memory whatever was sent (16 requests of 40 bytes, as wrk's: measured with sizeof), beyond it
  * so many times the bytes (reliability.md, amplification). */
@@ -88,6 +89,8 @@ void conn_read(struct conn *c)
 		linger_read(c);
 		return;
 	}
+	if (c->tls && tls_is_shaking(c->tls))
+		return;
 	n = stream_room(&c->stream, &io->pool, &room);
 	if (n == 0) {
 		if (stream_in_parts(&c->stream)) { /* what is buffered goes first */
@@ -99,19 +102,20 @@ void conn_read(struct conn *c)
 		}
 		return;
 	}
-	got = recv(c->watch.fd, room, n, 0);
+	got = wire_recv(c, room, n);
 	if (got > 0) {
 		io->count[SERVER_BYTES_IN] += got;
 		c->progress_ns = weir_loop_now_ns(io->loop);
 		c->moved_bytes += got;
-		/* A short read has emptied the socket, unless the end is behind it. */
-		c->unread = c->peer_done || (size_t)got == n;
+		c->unread = wire_left(c, n, (size_t)got);
 		stream_got(&c->stream, (size_t)got);
 		conn_parse(c);
 	} else if (got == 0) {
 		at_eof(c);
 	} else if (errno != EAGAIN && errno != EINTR) {
 		conn_close(c);
+	} else if (c->tls) {
+		c->unread = tls_left(c->tls);
 	}
 	conn_settle(c);
 }
@@ -201,7 +205,8 @@ static void send_continue(struct conn *c)
 
 	c->stream.filling->expect_continue = false;
 	/* Nothing is queued in front of it, so the socket buffer has room or the client is gone. */
-	if (send(c->watch.fd, text, sizeof(text) - 1, MSG_NOSIGNAL) != (ssize_t)(sizeof(text) - 1))
+	struct iovec iov = {(void *)(uintptr_t)text, sizeof(text) - 1};
+	if (wire_send(c, &iov, 1, false) != (ssize_t)iov.iov_len)
 		conn_close(c);
 }
 
@@ -278,7 +283,8 @@ static void refusal_text(struct http_req *r, int status, const char *why)
 
 void conn_refuse(struct conn *c, int status, const char *why)
 {
-	struct http_req *r = pool_req(&c->io->pool);
+	bool mute = c->tls && tls_is_shaking(c->tls); /* an answer would cost a handshake */
+	struct http_req *r = mute ? NULL : pool_req(&c->io->pool);
 
 	c->no_more = true;
 	c->io->count[SERVER_BAD_REQUESTS] += status != 503;

@@ -18,6 +18,7 @@
 #include "http/conn.h"
 #include "http/parse.h"
 #include "http/transfer.h"
+#include "http/tls_conn.h"
 #include "http/wire.h"
 
 /* ---- fields of the event type ---- */
@@ -78,6 +79,35 @@ static struct weir_slice get_header(const struct weir_event *ev, const char *arg
 	return weir_http_header(pub_of(ev), arg);
 }
 
+static struct weir_slice slice_of(const char *text)
+{
+	return (struct weir_slice){text, strlen(text)};
+}
+
+static struct weir_slice get_scheme(const struct weir_event *ev, const char *arg)
+{
+	const struct conn *c = conn_of(ev);
+
+	(void)arg;
+	return slice_of(c && c->tls ? "https" : "http");
+}
+
+static struct weir_slice get_tls(const struct weir_event *ev, const char *arg)
+{
+	const struct conn *c = conn_of(ev);
+
+	(void)arg;
+	return c && c->tls ? slice_of(tls_version(c->tls)) : (struct weir_slice){NULL, 0};
+}
+
+static struct weir_slice get_sni(const struct weir_event *ev, const char *arg)
+{
+	const struct conn *c = conn_of(ev);
+
+	(void)arg;
+	return c && c->tls ? slice_of(tls_sni(c->tls)) : (struct weir_slice){NULL, 0};
+}
+
 static const struct weir_field fields[] = {
     {"path", get_path, "target up to '?', as sent"},
     {"method", get_method, "method, as sent"},
@@ -85,6 +115,9 @@ static const struct weir_field fields[] = {
     {"target", get_target, "path and query, as sent"},
     {"address", get_address, "address of the client, without its port"},
     {"connection", get_connection, "the connection: 8 bytes, unique in this process"},
+    {"scheme", get_scheme, "https with TLS, else http"},
+    {"tls", get_tls, "version of TLS, as TLSv1.3; none without"},
+    {"sni", get_sni, "name that the client asked for when it began with TLS"},
     {"header.", get_header, "value of the first header field of that name"},
     {NULL, NULL, NULL},
 };

@@ -15,11 +15,11 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 
 #include "http/heir.h"
 #include "http/memory.h"
+#include "http/wire_io.h"
 
 /* A body up to this long is copied behind its head: cheaper than a second iovec (measured with
  * send against sendmsg on this class of machine: about 60 ns; a copy of 1 KiB is 20). */
@@ -255,16 +255,6 @@ static void bound_unsent(struct conn *c)
 	setsockopt(c->watch.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof(most));
 }
 
-static ssize_t send_bytes(struct conn *c, const struct run *g)
-{
-	struct http_io *io = c->io;
-	struct msghdr msg = {.msg_iov = io->iov, .msg_iovlen = (size_t)g->n_iov};
-
-	if (g->n_iov == 1 && !g->file)
-		return send(c->watch.fd, io->iov[0].iov_base, io->iov[0].iov_len, MSG_NOSIGNAL);
-	return sendmsg(c->watch.fd, &msg, MSG_NOSIGNAL | (g->file ? MSG_MORE : 0));
-}
-
 /* Take `n` sent bytes off the pieces, popping what is complete; a file's request stays. */
 static enum conn_sent account(struct conn *c, const struct run *g, size_t n)
 {
@@ -289,7 +279,7 @@ static enum conn_sent send_run(struct conn *c, const struct run *g)
 	if (g->bytes > UNSENT_BYTES || g->file)
 		bound_unsent(c);
 	if (g->bytes > 0) {
-		n = send_bytes(c, g);
+		n = wire_send(c, c->io->iov, g->n_iov, g->file);
 		if (n == -1)
 			return errno == EAGAIN || errno == EINTR ? SENT_BLOCKED : SENT_BROKEN;
 		conn_moved(c, n);
@@ -306,7 +296,7 @@ static enum conn_sent send_file(struct conn *c)
 
 	while (res->length > 0) {
 		size_t want = (size_t)(res->length < budget ? res->length : budget);
-		ssize_t n = want ? sendfile(c->watch.fd, res->fd, &offset, want) : -1;
+		ssize_t n = want ? wire_sendfile(c, res->fd, &offset, want) : -1;
 		if (want == 0 || (n == -1 && (errno == EAGAIN || errno == EINTR)))
 			return SENT_BLOCKED;
 		if (n <= 0)

@@ -16,6 +16,7 @@
 
 #include "http/heir.h"
 #include "http/transfer.h"
+#include "http/wire_io.h"
 
 /* Bytes per turn and connection, as for files (write.c). */
 #define PARTS_TURN_BYTES (1 << 20)
@@ -127,8 +128,8 @@ static enum conn_sent send_frame(
     struct conn *c, struct transfer *t, const struct weir_slice seg[2], int64_t *budget)
 {
 	struct iovec iov[PARTS_IOV];
-	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = (size_t)list(&t->frame, seg, iov)};
-	ssize_t n = *budget > 0 ? sendmsg(c->watch.fd, &msg, MSG_NOSIGNAL) : -1;
+	int n_iov = list(&t->frame, seg, iov);
+	ssize_t n = *budget > 0 ? wire_send(c, iov, n_iov, false) : -1;
 
 	if (*budget <= 0 || (n == -1 && (errno == EAGAIN || errno == EINTR)))
 		return SENT_BLOCKED;

@@ -24,7 +24,7 @@
 #include <weir/event.h>
 
 /* The type of the events. Fields for classes, cohorts and partitions: path, method, host, target,
- * address, connection, header.NAME. */
+ * address, connection, scheme, tls, sni, header.NAME. */
 WEIR_API extern const struct weir_event_type weir_http_request_type;
 
 #define WEIR_HTTP_METHODS(X) X(GET) X(HEAD) X(POST) X(PUT) X(DELETE) X(PATCH) X(OPTIONS) X(OTHER)
