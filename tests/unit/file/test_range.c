@@ -46,7 +46,7 @@ static void test_one(void)
 	check("bytes=,,0-0,, ,", "0-0");
 	check("bytes=1000-", "416");
 	check("bytes=-0", "416");
-	/* as nginx, Apache and Go: who asks for the last 5 bytes has all of an empty file */
+	/* as nginx: who asks for the last 5 bytes has all of an empty file */
 	CU_ASSERT_STRING_EQUAL(read_as("bytes=0-", 0), "200");
 	CU_ASSERT_STRING_EQUAL(read_as("bytes=-5", 0), "200");
 }
