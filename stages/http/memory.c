@@ -45,7 +45,7 @@ static void say(const struct http_io *io, int64_t used)
 static void decide(struct http_io *io)
 {
 	struct http_server *srv = io->srv;
-	int before = atomic_load(&srv->memory_step), step = before;
+	int before = atomic_load(&srv->memory_step), step;
 	int64_t used;
 
 	do {

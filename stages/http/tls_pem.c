@@ -147,7 +147,7 @@ static int read_certs(
 
 int tls_pem_certs(const char *path, STACK_OF(X509) * *certs, struct weir_err *err)
 {
-	struct bytes b;
+	struct bytes b = {0};
 	struct stat st;
 	int fd = open_file(path, &st, err);
 	int rc = fd == -1 ? err->code : slurp(fd, path, &b, err);
@@ -180,7 +180,7 @@ static int no_passphrase(char *buf, int size, int writing, void *asked)
 int tls_pem_key(const char *path, EVP_PKEY **key, struct weir_err *err)
 {
 	struct stat st;
-	struct bytes b;
+	struct bytes b = {0};
 	char why[160];
 	bool asked = false;
 	int fd = open_file(path, &st, err);
