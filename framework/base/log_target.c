@@ -154,11 +154,23 @@ static bool wait_writable(int fd, bool (*stop)(void *arg), void *arg)
 	}
 }
 
+/* How much to write at once: of what can block no more than a pipe takes whole (pipe(7)), and whole lines, since other logs, and
+ * other processes, may write to the same one. */
+static size_t run_of(const struct log_target *t, const char *p, size_t n)
+{
+	const char *end;
+
+	if (t->regular || n <= PIPE_BUF)
+		return n;
+	end = memrchr(p, '\n', PIPE_BUF);
+	return end ? (size_t)(end - p) + 1 : PIPE_BUF;
+}
+
 static void write_bytes(
     struct log_target *t, const char *p, size_t n, bool (*stop)(void *arg), void *arg)
 {
 	while (n > 0) {
-		size_t most = t->regular || n < PIPE_BUF ? n : PIPE_BUF;
+		size_t most = run_of(t, p, n);
 		ssize_t done = -1;
 		if (t->regular || wait_writable(t->fd, stop, arg))
 			done = write(t->fd, p, most);
@@ -215,7 +227,8 @@ static void write_entries(
 		char head[64];
 		int head_n = snprintf(
 		    head, sizeof(head), "SYSLOG_IDENTIFIER=weir\nPRIORITY=%c\nMESSAGE=", p[i]);
-		struct iovec part[2] = {{head, (size_t)head_n}, {(void *)(uintptr_t)(p + i + 1), bytes - 1}};
+		struct iovec part[2] = {
+		    {head, (size_t)head_n}, {(void *)(uintptr_t)(p + i + 1), bytes - 1}};
 		struct msghdr msg = {.msg_iov = part, .msg_iovlen = 2};
 		if ((t->fd != -1 && !wait_writable(t->fd, stop, arg)) || !send_entry(t, &msg)) {
 			lost(t, errno);
