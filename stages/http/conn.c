@@ -7,17 +7,22 @@
  * must move within body_timeout / write_timeout and, after RATE_GRACE, at min_..._rate on average: the
  * deadline "since + grace + moved / rate" says that without any periodic check.
  *
- * The waiting list holds connections without a complete request, longest waiting first, another one those with a body or
- * answer under way: when the server is full some of them are closed, so slow or idle clients cannot keep others out
- * (limit.c).
+ * What a client has taken of an answer is what it has acknowledged. The kernel's buffer holds megabytes and asks for more when a
+ * third of it is free, half a minute with a client of 30 KB/s: so before one is ended its socket is asked (conn_look).
+ *
+ * Connections without a request are in a list, those with half a head in another one, both longest waiting first, those with a
+ * body or answer under way in a third one: when the server is full some of them are closed, so slow or idle clients cannot keep
+ * others out (limit.c).
  */
 #include "http/conn.h"
 
 #include <arpa/inet.h>
+#include <linux/sockios.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "http/heir.h"
@@ -30,6 +35,9 @@
 
 /* A slow start is no attack: rates are asked for after this (reliability.md, slow bodies). */
 #define RATE_GRACE_NS (5 * NS_PER_S)
+/* A client's kernel takes megabytes before the client reads any, and then acknowledges a 16th of its buffer (128 KiB) at a time. So
+ * whoever is ahead of min_send_rate is so by twice that at most: no more is saved up to trickle on. */
+#define LEAD_BYTES 16384
 /* How long the client may take to read the last answer before its late bytes are answered by a
  * reset: the guess of most servers (Apache 2 s, nginx 5 s). */
 #define LINGER_NS (2 * NS_PER_S)
@@ -40,7 +48,7 @@
 
 static void wait_list_leave(struct conn *c)
 {
-	struct conn_list *list = c->under_way ? &c->io->slow : &c->io->waiting;
+	struct conn_list *list = &c->io->list[c->list];
 
 	if (!c->wait_prev)
 		return;
@@ -53,14 +61,14 @@ static void wait_list_leave(struct conn *c)
 	list->n--;
 }
 
-static void wait_list_join(struct conn *c, bool under_way)
+static void wait_list_join(struct conn *c, enum conn_list_id id)
 {
-	struct conn_list *list = under_way ? &c->io->slow : &c->io->waiting;
+	struct conn_list *list = &c->io->list[id];
 
-	if (c->wait_prev && c->under_way == under_way)
+	if (c->wait_prev && c->list == id)
 		return;
 	wait_list_leave(c);
-	c->under_way = under_way;
+	c->list = (uint8_t)id;
 	c->wait_prev = list->tail;
 	c->wait_next = NULL;
 	*list->tail = c;
@@ -71,7 +79,7 @@ static void wait_list_join(struct conn *c, bool under_way)
 void conn_list_rotate(struct conn *c)
 {
 	wait_list_leave(c);
-	wait_list_join(c, true);
+	wait_list_join(c, (enum conn_list_id)c->list);
 }
 
 void conn_make_ready(struct conn *c)
@@ -155,6 +163,8 @@ static void timer_fired(struct weir_loop *loop, struct weir_timer *t)
 	struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, timer));
 	int64_t at = deadline(c);
 
+	if (at <= weir_loop_now_ns(loop) && c->wait == WAIT_WRITE && conn_look(c))
+		at = deadline(c);
 	if (at == INT64_MAX)
 		return;
 	if (at > weir_loop_now_ns(loop))
@@ -178,6 +188,30 @@ static enum conn_wait wait_of(const struct conn *c)
 	return c->in_flight == 0 ? WAIT_IDLE : WAIT_NONE;
 }
 
+/* Bytes that the client has not acknowledged. */
+static int64_t kernel_has(const struct conn *c)
+{
+	int n;
+
+	return ioctl(c->watch.fd, SIOCOUTQ, &n) == 0 ? n : 0;
+}
+
+bool conn_look(struct conn *c)
+{
+	int64_t now = kernel_has(c), taken = c->queued_bytes - now;
+	double due;
+
+	c->queued_bytes = now;
+	if (taken <= 0)
+		return false;
+	c->progress_ns = weir_loop_now_ns(c->io->loop);
+	due = c->io->conf.min_send_rate * (double)(c->progress_ns - c->since_ns) / 1e9;
+	c->moved_bytes += taken;
+	if ((double)c->moved_bytes > due + LEAD_BYTES)
+		c->moved_bytes = (int64_t)due + LEAD_BYTES;
+	return true;
+}
+
 /* Enter a wait afresh. */
 static void begin_wait(struct conn *c, enum conn_wait wait)
 {
@@ -186,6 +220,8 @@ static void begin_wait(struct conn *c, enum conn_wait wait)
 	c->wait = (uint8_t)wait;
 	c->since_ns = c->progress_ns = weir_loop_now_ns(loop);
 	c->moved_bytes = 0;
+	if (wait == WAIT_WRITE)
+		c->queued_bytes = kernel_has(c);
 }
 
 /* ---- epoll ---- */
@@ -222,10 +258,12 @@ void conn_settle(struct conn *c)
 	wait = wait_of(c);
 	if (wait != c->wait)
 		begin_wait(c, wait);
-	if (wait == WAIT_IDLE || wait == WAIT_HEAD)
-		wait_list_join(c, false);
+	if (wait == WAIT_IDLE)
+		wait_list_join(c, CONN_IDLE);
+	else if (wait == WAIT_HEAD)
+		wait_list_join(c, CONN_HALF);
 	else if (wait == WAIT_BODY || wait == WAIT_WRITE)
-		wait_list_join(c, true);
+		wait_list_join(c, CONN_SLOW);
 	else
 		wait_list_leave(c);
 	if (wait == WAIT_IDLE)

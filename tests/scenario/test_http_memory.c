@@ -255,7 +255,7 @@ static void test_steps(void)
 }
 
 /* Half heads that fill the memory give it back, so that others are served again long before header_timeout. */
-static void test_relief(void)
+static void relief(int n_idle)
 {
 	char *text = calloc(1, 16384);
 	struct answer a = {0};
@@ -265,6 +265,9 @@ static void test_relief(void)
 	fixture_set(server.web, "with.memory", "1MiB");
 	fixture_set(server.web, "with.header_timeout", "1h");
 	server_start(&server);
+	for (; n < n_idle; n++)
+		fd[n] = client_open(server.port);
+	AWAIT_METRIC(&server, "http_connections", ==, n_idle);
 	memset(text, 'a', 16384);
 	memcpy(text, "GET / HTTP/1.1\r\nHost: t\r\nX: ", 27);
 	while (server_metric(&server, "http_memory_step") < 3 && n < FILLERS) {
@@ -286,5 +289,17 @@ static void test_relief(void)
 	server_stop(&server);
 }
 
+static void test_relief(void)
+{
+	relief(0);
+}
+
+/* Clients that are idle for longer do not stand before those with half a head. */
+static void test_relief_behind_idle(void)
+{
+	relief(40);
+}
+
 CUNIT_MAIN("http memory", {"amplification", test_amplification}, {"unread answers", test_unread},
-    {"steps", test_steps}, {"relief", test_relief})
+    {"steps", test_steps}, {"relief", test_relief},
+    {"relief behind idle ones", test_relief_behind_idle})
