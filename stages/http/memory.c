@@ -92,7 +92,7 @@ static void hurry(struct http_io *io)
 
 /* The connections that have held half a head longest give it back. The timer of the next one makes a turn when it is its time,
  * whether or not there is anything else to do. */
-static void relieve(struct http_io *io)
+static void relieve_of_heads(struct http_io *io)
 {
 	int64_t now_ns = weir_loop_now_ns(io->loop);
 	struct conn *c;
@@ -106,6 +106,14 @@ static void relieve(struct http_io *io)
 		limit_refuse(c, LIMIT_MEMORY);
 		conn_settle(c); /* it leaves the list */
 	}
+}
+
+/* And whoever does not take its answers. */
+static void relieve(struct http_io *io)
+{
+	relieve_of_heads(io);
+	for (int i = 0; i < RELIEF_RUN && limit_evict_reader(io); i++)
+		continue;
 }
 
 static void follow(struct http_io *io, int step)
