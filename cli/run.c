@@ -80,7 +80,8 @@ static void run_announce(const struct weir_graph *graph, const struct admin *adm
 		const struct weir_stage *stage = weir_graph_stage(graph, st->name);
 		for (int i = 0; (port = weir_http_port(stage, i)) != 0; i++) {
 			printf("weir %s: ", spec->name);
-			run_print_url("http", listen_text(st, i), port);
+			run_print_url(weir_node_get(st->with, "tls") ? "https" : "http",
+			    listen_text(st, i), port);
 		}
 	}
 	if (admin) {

@@ -42,7 +42,7 @@ set_target_properties(weir_headers PROPERTIES EXPORT_NAME headers)
 add_library(libweir SHARED $<TARGET_OBJECTS:weir_framework> $<TARGET_OBJECTS:weir_stages>
   $<TARGET_OBJECTS:weir_llhttp>)
 set(weir_exports ${PROJECT_SOURCE_DIR}/framework/cmake/libweir.map)
-target_link_libraries(libweir PRIVATE weir_flags weir_urcu Threads::Threads m ${CMAKE_DL_LIBS}
+target_link_libraries(libweir PRIVATE weir_flags weir_urcu weir_openssl Threads::Threads m ${CMAKE_DL_LIBS}
   INTERFACE $<BUILD_INTERFACE:weir_public> weir_headers)
 target_link_options(libweir PRIVATE -Wl,--version-script=${weir_exports})
 if(NOT WEIR_SANITIZE) # whose run-time library comes with the program

@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static size_t conf_bytes(const struct weir_stage_ops *ops)
 {
@@ -67,6 +68,36 @@ void stage_conf_set(struct weir_stage *st, struct conf *c)
 	lock_release(&st->conf_lock);
 	atomic_fetch_add(&st->conf_version, 1);
 	conf_put(old);
+}
+
+/* The value called word[0..n) in a map, or number `word` of a list, from 1. */
+static const struct weir_node *step_into(const struct weir_node *node, const char *word, size_t n)
+{
+	char name[64];
+
+	if (node->kind == WEIR_NODE_LIST) {
+		long i = strtol(word, NULL, 10);
+		return i >= 1 && i <= node->n ? node->item[i - 1] : NULL;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)n, word);
+	return weir_node_get(node, name);
+}
+
+bool weir_blame(struct weir_stage *st, const char *path)
+{
+	const struct weir_node *node = st->spec->with, *next;
+
+	st->blamed = NULL;
+	while (node && *path) {
+		size_t n = strcspn(path, ".");
+		next = step_into(node, path, n);
+		if (!next)
+			return false;
+		node = next;
+		st->blamed = &node->mark;
+		path += n + (path[n] == '.');
+	}
+	return node != NULL;
 }
 
 const void *weir_conf(const struct weir_stage *st)

@@ -216,9 +216,9 @@ static int init_stages(struct weir_graph *g, struct weir_errs *errs)
 		st->inited = rc == 0;
 		if (rc != 0) {
 			failed = rc;
-			weir_errs_add(errs, &st->spec->mark, rc, err.hint[0] ? err.hint : NULL,
-			    "stage '%s' (%s): %s", st->name, st->ops->name,
-			    err.text[0] ? err.text : weir_error_text(rc));
+			weir_errs_add(errs, st->blamed ? st->blamed : &st->spec->mark, rc,
+			    err.hint[0] ? err.hint : NULL, "stage '%s' (%s): %s", st->name,
+			    st->ops->name, err.text[0] ? err.text : weir_error_text(rc));
 		}
 	}
 	return failed;

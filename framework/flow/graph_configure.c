@@ -179,6 +179,16 @@ static int configure(struct weir_graph *g, struct turns *t) WEIR_REQUIRES(&g->lo
 	return 0;
 }
 
+/* Under no lock: stages may log. Reloads come one at a time. */
+static void refresh(struct weir_graph *g, const struct weir_graph *wanted)
+{
+	for (int i = 0; i < g->n_stages; i++) {
+		struct weir_stage *st = g->stages[i];
+		if (st->ops->refresh)
+			st->ops->refresh(st, graph_twin(wanted, st));
+	}
+}
+
 int weir_graph_configure(struct weir_graph *g, const struct weir_graph *wanted, int *n_turned)
 {
 	struct turns t = {0};
@@ -195,6 +205,8 @@ int weir_graph_configure(struct weir_graph *g, const struct weir_graph *wanted, 
 	if (rc == 0)
 		configure_server(g, wanted->spec);
 	lock_release(&g->lock);
+	if (rc == 0)
+		refresh(g, wanted);
 	if (n_turned)
 		*n_turned = rc == 0 ? t.n : 0;
 	turns_free(&t);

@@ -20,6 +20,8 @@
 
 /* Drain looks at least this often, for the hurry flag, which a signal handler may set. */
 #define DRAIN_LOOK_NS (20 * NS_PER_MS)
+/* A turn of an I/O thread takes microseconds; on a machine that is busy otherwise, more. A guess. */
+#define LATE_NS NS_PER_S
 
 bool weir_graph_ready(const struct weir_graph *g)
 {
@@ -112,6 +114,17 @@ static bool is_quiet(struct weir_graph *g)
 	return offered == ended;
 }
 
+/* Wait until it is worth to look again, at most until `until_ns`. */
+static void wait_look(struct weir_graph *g, int64_t now_ns, int64_t until_ns)
+{
+	int64_t look_ns = now_ns + DRAIN_LOOK_NS < until_ns ? now_ns + DRAIN_LOOK_NS : until_ns;
+	struct timespec ts = {look_ns / NS_PER_S, look_ns % NS_PER_S};
+
+	pthread_mutex_lock(&g->drain_mutex);
+	pthread_cond_timedwait(&g->drain_cond, &g->drain_mutex, &ts);
+	pthread_mutex_unlock(&g->drain_mutex);
+}
+
 /* Wait until nothing but held events is in flight, or `until_ns`. Returns true when so. */
 static bool wait_quiet(struct weir_graph *g, int64_t until_ns)
 {
@@ -119,14 +132,20 @@ static bool wait_quiet(struct weir_graph *g, int64_t until_ns)
 		int64_t now_ns = clock_now_ns();
 		if (now_ns >= until_ns || atomic_load(&g->hurry))
 			return false;
-		int64_t look_ns =
-		    now_ns + DRAIN_LOOK_NS < until_ns ? now_ns + DRAIN_LOOK_NS : until_ns;
-		struct timespec ts = {look_ns / NS_PER_S, look_ns % NS_PER_S};
-		pthread_mutex_lock(&g->drain_mutex);
-		pthread_cond_timedwait(&g->drain_cond, &g->drain_mutex, &ts);
-		pthread_mutex_unlock(&g->drain_mutex);
+		wait_look(g, now_ns, until_ns);
 	}
 	return true;
+}
+
+/* An event that a stage let go of at the last moment is given back by a thread of a source (http.server: weir_http_wait),
+ * which finds the queue closed and ends it. Those threads live on: wait for them. Returns what is left. */
+static int64_t wait_late(struct weir_graph *g)
+{
+	int64_t until_ns = clock_now_ns() + LATE_NS, now_ns, held, left;
+
+	while ((left = in_flight(g, &held)) != 0 && (now_ns = clock_now_ns()) < until_ns)
+		wait_look(g, now_ns, until_ns);
+	return left;
 }
 
 /* Let go of what stages hold, upstream first; what a stage lets go comes to rest further down
@@ -282,7 +301,7 @@ int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)
 void weir_graph_drain(struct weir_graph *g, int64_t grace_ns, struct weir_drain_report *report)
 {
 	struct weir_drain_report r = {0};
-	int64_t start_ns = clock_now_ns(), until_ns = start_ns + grace_ns, held;
+	int64_t start_ns = clock_now_ns(), until_ns = start_ns + grace_ns;
 	bool attach = thread_current == NULL;
 
 	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_RUNNING);
@@ -296,7 +315,7 @@ void weir_graph_drain(struct weir_graph *g, int64_t grace_ns, struct weir_drain_
 			st->ops->stop(st, until_ns);
 	}
 	drain_stages(g, until_ns, &r);
-	r.law_error = in_flight(g, &held);
+	r.law_error = wait_late(g);
 	if (attach)
 		weir_thread_detach();
 	atomic_store(&g->phase, GRAPH_DRAINED);

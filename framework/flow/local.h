@@ -69,6 +69,9 @@ struct local;
 struct conf;
 struct pool;
 
+/** `outlet` of the outbox of requeued events, which are no emissions. */
+#define OUTLET_AGAIN (-1)
+
 /** Events on their way to one sink or mailbox, collected until the batch ends. */
 struct outbox {
 	struct weir_event *head, **tail;
@@ -94,6 +97,7 @@ struct local {
 	struct conf *conf;  /* held reference */
 	uint64_t conf_version; /* of `conf` */
 	uint64_t conf_batch;   /* thread's batch number at which conf was last used */
+	struct outbox again;   /* back into the queue of this stage: outlet OUTLET_AGAIN */
 	int n_outboxes;
 	struct outbox outbox[];
 };

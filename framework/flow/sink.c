@@ -227,6 +227,34 @@ int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t 
 	return n - refused;
 }
 
+int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, int *why)
+{
+	enum weir_event_state state = s->inlined ? WEIR_EVENT_RUNNING : WEIR_EVENT_AGAIN;
+	uint64_t parts = 0;
+	uint32_t before, length;
+	int back = 0;
+
+	for (int i = 0; i < n; i++) {
+		ev[i]->queued_ns = now_ns;
+		ev[i]->state = (uint8_t)state;
+		parts |= 1ULL << (ev[i]->key % (uint64_t)s->queue.n_parts);
+	}
+	lock_take(&s->queue.lock);
+	before = queue_length(&s->queue);
+	*why = s->queue.closed ? WEIR_ECLOSED : WEIR_ENOMEM;
+	if (!s->queue.closed)
+		back = s->inlined ? n : queue_push_locked(&s->queue, ev, n);
+	length = queue_length(&s->queue);
+	lock_release(&s->queue.lock);
+	for (int i = back; i < n; i++)
+		ev[i]->state = WEIR_EVENT_RUNNING;
+	if (length > before) {
+		probe_enqueue(s->name, back, length);
+		s->wake(s, before, length, parts);
+	}
+	return back;
+}
+
 int sink_drop(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, struct book *book)
 {
 	struct weir_event *kept[WEIR_BATCH_MAX];
@@ -237,9 +265,9 @@ int sink_drop(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, str
 	lock_take(&s->queue.lock);
 	int mode = sink_mode(s);
 	for (int i = 0; i < n; i++) {
-		bool drop =
-		    mode != WEIR_ADMISSION_OFF && s->policy->drop(s->admission_state, &s->admission,
-						      now_ns, now_ns - ev[i]->queued_ns);
+		bool drop = mode != WEIR_ADMISSION_OFF && ev[i]->state != WEIR_EVENT_AGAIN &&
+			    s->policy->drop(s->admission_state, &s->admission, now_ns,
+				now_ns - ev[i]->queued_ns);
 		s->asked[ev[i]->class_id].turned += drop;
 		if (drop && mode != WEIR_ADMISSION_ENFORCE)
 			book_add(&book->class_book[ev[i]->class_id].shadow_shed, 1);

@@ -121,6 +121,11 @@ struct sink {
 int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t now_ns,
     struct book *book, int *reason);
 
+/** Queue ev[0..n), 1 <= n <= WEIR_BATCH_MAX, which the stage was running or held, once more at `now_ns`, whatever the door
+ *  would say (weir_requeue). Returns how many, the first ones, entered: less than n when the queue is closed or without
+ *  memory, and *why says which (WEIR_ECLOSED, WEIR_ENOMEM). Inline stages: the caller runs those. */
+int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, int *why);
+
 /** Events ev[0..n) of the queue are about to be handled at `now_ns`: those that the policy sheds now are moved to the
  *  front, in order. Returns how many; 0 unless the policy drops. Any thread of the pool. */
 int sink_drop(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, struct book *book);

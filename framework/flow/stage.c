@@ -35,14 +35,21 @@ static struct local *local_of(const struct weir_stage *st)
 }
 
 /* Finish what waited past its deadline, has too little time left to be worth a handler, or waited
- * longer than the policy has any use for; the rest moves up. Returns how many are left. */
-static int drop_expired(struct sink *sink, struct weir_event **ev, int n, int64_t now_ns)
+ * longer than the policy has any use for; the rest moves up. What was begun before is spared and keeps its state;
+ * *again says how many those are. Returns how many are left. */
+static int drop_expired(
+    struct sink *sink, struct weir_event **ev, int n, int64_t now_ns, int *again)
 {
 	int64_t least_ns = atomic_load_explicit(&sink->least_left_ns, memory_order_relaxed);
 	int64_t most_ns = atomic_load_explicit(&sink->most_wait_ns, memory_order_relaxed);
 	int kept = 0;
 
 	for (int i = 0; i < n; i++) {
+		if (WEIR_UNLIKELY(ev[i]->state == WEIR_EVENT_AGAIN)) {
+			(*again)++;
+			ev[kept++] = ev[i];
+			continue;
+		}
 		ev[i]->state = WEIR_EVENT_RUNNING;
 		if (WEIR_UNLIKELY(ev[i]->deadline_ns <= now_ns))
 			weir_event_finish(&ev[i], WEIR_EDEADLINE);
@@ -135,12 +142,21 @@ static int drop_late(struct sink *sink, struct weir_event **ev, int n, struct th
 	return n - dropped;
 }
 
+/* Events that were begun before run again; per_class[c] of them. */
+static void run_again(struct weir_event **ev, int n, int *per_class)
+{
+	for (int i = 0; i < n; i++) {
+		per_class[ev[i]->class_id] += ev[i]->state == WEIR_EVENT_AGAIN;
+		ev[i]->state = WEIR_EVENT_RUNNING;
+	}
+}
+
 void stage_run(struct sink *sink, struct weir_event **ev, int n)
 {
 	struct weir_stage *st = sink->stage;
 	struct thread *t = thread_self();
 	struct local *l = t->local[st->id];
-	int per_class[WEIR_CLASSES_MAX] = {0};
+	int per_class[WEIR_CLASSES_MAX] = {0}, before[WEIR_CLASSES_MAX] = {0}, again = 0;
 	int64_t start_ns = t->now_ns;
 
 	t->batch++;
@@ -153,12 +169,14 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 	if (sink->inlined) {
 		record_no_waits(l, ev, n, sink->queue.n_classes, per_class);
 	} else {
-		n = drop_expired(sink, ev, n, start_ns);
+		n = drop_expired(sink, ev, n, start_ns, &again);
 		int left = n ? drop_late(sink, ev, n, t) : 0;
 		ev += n - left;
 		n = left;
 		if (n == 0)
 			return;
+		if (WEIR_UNLIKELY(again > 0))
+			run_again(ev, n, before);
 		record_waits(sink->name, l, ev, n, start_ns, per_class);
 	}
 	if (sink->policy->tick)
@@ -173,10 +191,12 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 	st->ops->handle(st, ev, n);
 	finish_leftovers(st, l, ev, n);
 	t->run_n = 0;
-	/* Only now: what is counted ahead of where it goes looks as if it went nowhere (route.h). */
+	/* Only now: what is counted ahead of where it goes looks as if it went nowhere (route.h). Once
+	 * per event, however often it was requeued. */
 	for (int c = 0; c < sink->queue.n_classes; c++)
-		if (per_class[c])
-			book_add(&l->book.class_book[c].handled, (uint64_t)per_class[c]);
+		if (per_class[c] > before[c])
+			book_add(
+			    &l->book.class_book[c].handled, (uint64_t)(per_class[c] - before[c]));
 	if (sink->policy->tick)
 		atomic_fetch_sub_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
 	t->now_ns = clock_now_ns();
@@ -293,6 +313,22 @@ void weir_hold(struct weir_stage *st, struct weir_event **slot)
 	book_add(&local_of(st)->book.held, 1);
 	book_add(&local_of(st)->book.running, (uint64_t)-1);
 	*slot = NULL;
+}
+
+void weir_requeue(struct weir_stage *st, struct weir_event **slot)
+{
+	struct thread *t = thread_self();
+	struct local *l = t->local[st->id];
+	struct weir_event *ev = *slot;
+
+	if (ev->state == WEIR_EVENT_HELD) {
+		book_add(&l->book.held, (uint64_t)-1);
+		book_add(&l->book.running, 1);
+		ev->state = WEIR_EVENT_RUNNING;
+	}
+	WEIR_ASSERT(ev->state == WEIR_EVENT_RUNNING && ev->stage == st->id);
+	*slot = NULL;
+	outbox_add(t, &l->again, ev);
 }
 
 int weir_outlet_find(const struct weir_stage *st, const char *name)

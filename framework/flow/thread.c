@@ -53,6 +53,8 @@ static struct local *local_new(struct weir_stage *st, bool runs)
 		outbox_init(&l->outbox[i], l, i);
 		l->outbox[i].sink = st->outlets[i].to ? &st->outlets[i].to->sink : NULL;
 	}
+	outbox_init(&l->again, l, OUTLET_AGAIN);
+	l->again.sink = &st->sink;
 	if (!runs)
 		return l;
 	l->times = calloc((size_t)st->sink.queue.n_classes, sizeof(*l->times));
@@ -355,6 +357,25 @@ static void flush_to_sink(struct thread *t, struct outbox *o)
 	}
 }
 
+/* What was requeued goes back to where it was; only a closed graph has no use for it. */
+static void flush_again(struct thread *t, struct outbox *o)
+{
+	struct local *l = o->from;
+	struct sink *s = o->sink;
+
+	while (o->head) {
+		int per_class[WEIR_CLASSES_MAX] = {0}, why;
+		int n = unload(t, o, per_class);
+		int back = sink_take_back(s, t->offer, n, t->now_ns, &why);
+		for (int i = back; i < n; i++)
+			weir_event_finish(&t->offer[i], why);
+		if (back > 0)
+			book_add(&l->book.running, (uint64_t)-back);
+		if (s->inlined && back > 0)
+			s->run(s, t->offer, back);
+	}
+}
+
 static void flush_to_mailbox(struct outbox *o)
 {
 	struct weir_event *head = o->head, **tail = o->tail;
@@ -374,7 +395,9 @@ bool thread_flush(void)
 		moves_begin(t);
 	while (t->dirty) {
 		struct outbox *o = t->dirty;
-		if (o->sink)
+		if (o->outlet == OUTLET_AGAIN)
+			flush_again(t, o);
+		else if (o->sink)
 			flush_to_sink(t, o);
 		else
 			flush_to_mailbox(o);

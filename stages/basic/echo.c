@@ -73,7 +73,8 @@ static void echo_one(struct weir_stage *st, struct weir_event **ev)
 	struct weir_http_request *req = weir_http_request(*ev); /* dies if it is none: our bug */
 	char *text;
 
-	if ((int64_t)req->body.n > conf->max_body_bytes) {
+	/* It needs the body as a whole: one that comes in parts is too long, too (digest.c takes those). */
+	if ((int64_t)req->body.n > conf->max_body_bytes || weir_http_body_streamed(req)) {
 		/* Send it elsewhere if the YAML says where, else answer here. */
 		if (weir_outlet_linked(st, ECHO_LARGE)) {
 			weir_emit(st, ECHO_LARGE, ev); /* *ev is NULL now: it is theirs */
@@ -148,7 +149,8 @@ static const struct weir_outlet echo_outlets[] = {
     [ECHO_LARGE] = {.name = "large",
 	.type = &weir_http_request_type,
 	.optional = true,
-	.help = "requests with a body over 'max_body'; unlinked, they are answered 413"},
+	.help =
+	    "requests with a body over 'max_body' or in parts; unlinked, they are answered 413"},
     {0},
 };
 

@@ -47,7 +47,8 @@
 /* May this request's answer be given to others? Then it may lead a flight. */
 static bool is_public(const struct weir_http_request *req)
 {
-	return req->body.n == 0 && !weir_http_header(req, "Authorization").p;
+	return req->body.n == 0 && !weir_http_body_streamed(req) &&
+	       !weir_http_header(req, "Authorization").p;
 }
 
 static bool is_plain(const struct weir_http_request *req)

@@ -100,7 +100,7 @@ static struct cache_object *learn(struct cache_flight *f, struct weir_http_reque
 	struct cache_object *o;
 	int64_t now_ns = clock_ns();
 
-	if (req->res.status == 304 && f->old) {
+	if (req->res.status == 304 && f->old && !req->res.streamed) {
 		if (!f->old->varies && cache_answer_varies(req, f->fields_start))
 			fork_path(f); /* a neighbour has been put beside the file */
 		confirm(f->old, &f->limits, now_ns);

@@ -229,8 +229,8 @@ static int kind_of(
 		return CACHE_PASS;
 	if (status != 200 && status != 404)
 		return status >= 200 && status < 500 ? CACHE_PASS : -1;
-	if (req->res.close || body_bytes(&req->res) > limits->max_object_bytes ||
-	    any_line(f, line_forbids))
+	if (req->res.close || req->res.streamed ||
+	    body_bytes(&req->res) > limits->max_object_bytes || any_line(f, line_forbids))
 		return CACHE_PASS;
 	return status == 200 ? CACHE_WHOLE : CACHE_GONE;
 }

@@ -106,6 +106,8 @@ static int64_t body_bytes(const struct weir_http_request *req)
 {
 	if (req->method == WEIR_HTTP_HEAD || req->res.no_length)
 		return 0;
+	if (req->res.streamed)
+		return weir_http_stream_bytes(req);
 	return req->res.fd >= 0 ? req->res.length : (int64_t)req->res.body.n;
 }
 

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "http/status.h"
+#include "http/transfer.h"
 
 #define NS_PER_S 1000000000LL
 
@@ -84,10 +85,17 @@ size_t compose_head(struct http_io *io, struct http_req *r, bool close, char *ou
 		stamp(io);
 	at = put_status(at, res->status);
 	at = put(at, io->stamp, io->stamp_n);
+#ifndef NDEBUG
+	WEIR_ASSERT(
+	    weir_http_fields_good(res->fields)); /* our bug, or a stage's: it would split answers */
+#endif
 	if (res->fields.n > 0)
 		at = put(at, res->fields.p, res->fields.n);
 	at = put(at, req->fields, req->n_fields);
-	if (!res->no_length) {
+	if (WEIR_UNLIKELY(res->streamed)) {
+		if (r->known_transfer->chunked)
+			at = PUT(at, "Transfer-Encoding: chunked\r\n");
+	} else if (!res->no_length) {
 		at = PUT(at, "Content-Length: ");
 		at = put_number(at, res->fd >= 0 ? (uint64_t)res->length : res->body.n);
 		at = PUT(at, "\r\n");

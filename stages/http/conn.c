@@ -7,9 +7,6 @@
  * must move within body_timeout / write_timeout and, after RATE_GRACE, at min_..._rate on average: the
  * deadline "since + grace + moved / rate" says that without any periodic check.
  *
- * What a client has taken of an answer is what it has acknowledged. The kernel's buffer holds megabytes and asks for more when a
- * third of it is free, half a minute with a client of 30 KB/s: so before one is ended its socket is asked (conn_look).
- *
  * Connections without a request are in a list, those with half a head in another one, both longest waiting first, those with a
  * body or answer under way in a third one: when the server is full some of them are closed, so slow or idle clients cannot keep
  * others out (limit.c).
@@ -17,12 +14,10 @@
 #include "http/conn.h"
 
 #include <arpa/inet.h>
-#include <linux/sockios.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "http/heir.h"
@@ -30,14 +25,13 @@
 #include "http/listen.h"
 #include "http/memory.h"
 #include "http/crowd.h"
+#include "http/tls_conn.h"
+#include "http/wire_io.h"
 
 #define NS_PER_S 1000000000LL
 
 /* A slow start is no attack: rates are asked for after this (reliability.md, slow bodies). */
 #define RATE_GRACE_NS (5 * NS_PER_S)
-/* A client's kernel takes megabytes before the client reads any, and then acknowledges a 16th of its buffer (128 KiB) at a time. So
- * whoever is ahead of min_send_rate is so by twice that at most: no more is saved up to trickle on. */
-#define LEAD_BYTES 16384
 /* How long the client may take to read the last answer before its late bytes are answered by a
  * reset: the guess of most servers (Apache 2 s, nginx 5 s). */
 #define LINGER_NS (2 * NS_PER_S)
@@ -131,6 +125,19 @@ static int64_t deadline(const struct conn *c)
 	}
 }
 
+static void body_timed_out(struct conn *c, enum limit l)
+{
+	if (stream_in_parts(&c->stream)) { /* its stage answers */
+		limit_count(c->io, l);
+		conn_tear_part(c, WEIR_EGONE, 408);
+	} else if (c->stream.phase == STREAM_SKIP) { /* its answer has left */
+		limit_count(c->io, l);
+		conn_close(c);
+	} else {
+		limit_refuse(c, l);
+	}
+}
+
 static void timed_out(struct conn *c)
 {
 	struct http_io *io = c->io;
@@ -141,8 +148,9 @@ static void timed_out(struct conn *c)
 		limit_refuse(c, LIMIT_HEADER_TIME);
 		return;
 	case WAIT_BODY:
-		limit_refuse(c, at_pause(c, io->conf.body_timeout_ns) <= now_ns ? LIMIT_BODY_TIME
-										: LIMIT_BODY_RATE);
+		body_timed_out(c, at_pause(c, io->conf.body_timeout_ns) <= now_ns
+				      ? LIMIT_BODY_TIME
+				      : LIMIT_BODY_RATE);
 		return;
 	case WAIT_WRITE:
 		io->count[at_pause(c, io->conf.write_timeout_ns) <= now_ns ? SERVER_TIMEOUTS_WRITE
@@ -150,7 +158,10 @@ static void timed_out(struct conn *c)
 		conn_abort(c);
 		return;
 	case WAIT_IDLE:
-		io->count[SERVER_TIMEOUTS_IDLE]++;
+		if (c->tls && tls_is_shaking(c->tls))
+			tls_timed_out(c);
+		else
+			io->count[SERVER_TIMEOUTS_IDLE]++;
 		break;
 	default:
 		break;
@@ -179,37 +190,17 @@ static enum conn_wait wait_of(const struct conn *c)
 		return WAIT_LINGER;
 	if (c->blocked)
 		return WAIT_WRITE;
-	if (c->no_more || c->io->paused) /* nobody is to blame for what we do not read */
+	if (c->io->paused) /* nobody is to blame for what we do not read */
 		return WAIT_NONE;
-	if (c->stream.filling)
+	if (stream_in_parts(&c->stream))
+		return conn_blames_part(c) ? WAIT_BODY : WAIT_NONE;
+	if (c->no_more)
+		return WAIT_NONE;
+	if (c->stream.filling || c->stream.phase == STREAM_SKIP)
 		return WAIT_BODY;
 	if (stream_partial(&c->stream) && conn_wants_read(c))
 		return WAIT_HEAD;
 	return c->in_flight == 0 ? WAIT_IDLE : WAIT_NONE;
-}
-
-/* Bytes that the client has not acknowledged. */
-static int64_t kernel_has(const struct conn *c)
-{
-	int n;
-
-	return ioctl(c->watch.fd, SIOCOUTQ, &n) == 0 ? n : 0;
-}
-
-bool conn_look(struct conn *c)
-{
-	int64_t now = kernel_has(c), taken = c->queued_bytes - now;
-	double due;
-
-	c->queued_bytes = now;
-	if (taken <= 0)
-		return false;
-	c->progress_ns = weir_loop_now_ns(c->io->loop);
-	due = c->io->conf.min_send_rate * (double)(c->progress_ns - c->since_ns) / 1e9;
-	c->moved_bytes += taken;
-	if ((double)c->moved_bytes > due + LEAD_BYTES)
-		c->moved_bytes = (int64_t)due + LEAD_BYTES;
-	return true;
 }
 
 /* Enter a wait afresh. */
@@ -221,7 +212,7 @@ static void begin_wait(struct conn *c, enum conn_wait wait)
 	c->since_ns = c->progress_ns = weir_loop_now_ns(loop);
 	c->moved_bytes = 0;
 	if (wait == WAIT_WRITE)
-		c->queued_bytes = kernel_has(c);
+		c->queued_bytes = conn_untaken(c);
 }
 
 /* ---- epoll ---- */
@@ -231,7 +222,8 @@ static void begin_wait(struct conn *c, enum conn_wait wait)
  * to write, arms it again, which reports at once what is there already. */
 static void rearm(struct conn *c)
 {
-	uint32_t events = CONN_EVENTS | (c->blocked ? EPOLLOUT : 0);
+	/* TLS: bytes that have been read and not been decrypted are no edge; that one may write is. */
+	uint32_t events = CONN_EVENTS | (c->blocked || c->tls ? EPOLLOUT : 0);
 
 	if (weir_loop_mod(c->io->loop, &c->watch, events) != 0)
 		conn_close(c);
@@ -282,6 +274,8 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 	(void)loop;
 	io_touch(c->io);
 	c->peer_done |= (events & EPOLLRDHUP) != 0;
+	if (c->tls)
+		events = tls_on_ready(c, events);
 	if (events & (EPOLLIN | EPOLLRDHUP | broken)) {
 		if (conn_wants_read(c))
 			conn_read(c);
@@ -356,11 +350,15 @@ void conn_open(
 	}
 	c->peer_key = key;
 	io->count[SERVER_ACCEPTED]++;
+	c->tls = io->srv->tls ? tls_conn_new(io->srv->tls, c) : NULL;
+	c->stream.secure = c->tls != NULL;
 	memcpy(c->id, &io->next_id, sizeof(c->id));
 	io->next_id++;
 	name_peer(c, addr);
 	if (refuse >= 0)
 		limit_refuse(c, (enum limit)refuse);
+	if (io->srv->tls && !c->tls)
+		conn_close(c);
 	conn_settle(c);
 	if (heir_leaving(io))
 		heir_take_leave(c);
@@ -371,6 +369,7 @@ void conn_past(const struct conn *c, struct conn_past *past)
 	past->requests = c->requests;
 	past->peer_key = c->peer_key;
 	past->peer_n = c->peer_n;
+	past->tls = c->tls;
 	memcpy(past->id, c->id, sizeof(past->id));
 	memcpy(past->peer, c->peer, sizeof(past->peer));
 }
@@ -387,6 +386,11 @@ struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past
 	c->peer_n = past->peer_n;
 	memcpy(c->id, past->id, sizeof(c->id));
 	memcpy(c->peer, past->peer, sizeof(c->peer));
+	c->tls = past->tls;
+	c->stream.secure = c->tls != NULL;
+	if (c->tls)
+		tls_conn_move(c->tls, c);
+	io->count[SERVER_TLS_CONNECTIONS] += c->tls && tls_is_open(c->tls);
 	return c;
 }
 
@@ -395,6 +399,7 @@ int conn_detach(struct conn *c)
 	struct http_io *io = c->io;
 	int fd = c->watch.fd;
 
+	io->count[SERVER_TLS_CONNECTIONS] -= c->tls && tls_is_open(c->tls);
 	weir_loop_del(io->loop, &c->watch);
 	c->watch.fd = -1;
 	weir_timer_cancel(io->loop, &c->timer);
@@ -403,6 +408,7 @@ int conn_detach(struct conn *c)
 	if (c->next)
 		c->next->prev = c->prev;
 	stream_fini(&c->stream, &io->pool);
+	conn_parts_gone(c);
 	if (c->peer_key != 0)
 		crowd_leave(io->srv->crowd, c->peer_key);
 	io->count[SERVER_CONNECTIONS]--;
@@ -414,8 +420,13 @@ int conn_detach(struct conn *c)
 
 void conn_close(struct conn *c)
 {
-	if (conn_is_open(c))
-		close(conn_detach(c));
+	if (!conn_is_open(c))
+		return;
+	int fd = conn_detach(c);
+	if (c->tls)
+		tls_conn_close(c->tls, fd);
+	else
+		close(fd);
 }
 
 void conn_abort(struct conn *c)
@@ -436,8 +447,9 @@ void conn_reap(struct conn *c)
 		c->io->count[SERVER_UNDELIVERED] += !r->refusal;
 		pool_req_drop(&c->io->pool, r);
 	}
-	if (c->first)
+	if (c->first || (c->tls && tls_is_away(c->tls)))
 		return;
+	tls_conn_free(c->tls);
 	free(c->part_head);
 	pool_hold(&c->io->pool, -(int64_t)(sizeof(*c) + c->part_head_n));
 	c->io->n_conns--;
@@ -446,7 +458,7 @@ void conn_reap(struct conn *c)
 
 void conn_end(struct conn *c, bool client_done)
 {
-	if (client_done || shutdown(c->watch.fd, SHUT_WR) == -1) {
+	if (client_done || wire_shutdown(c) == -1) {
 		conn_close(c);
 		return;
 	}
@@ -462,6 +474,8 @@ void conn_answered(struct http_req *r)
 	r->answered = true;
 	pool_hold_answer(&c->io->pool, r);
 	c->io->in_graph--;
+	if (WEIR_UNLIKELY(r->transfer != NULL))
+		conn_parts_home(r);
 	if (r == c->first)
 		conn_make_ready(c);
 }

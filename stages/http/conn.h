@@ -26,8 +26,11 @@
 /** What a connection waits for, which decides its time-out. */
 enum conn_wait { WAIT_NONE, WAIT_IDLE, WAIT_HEAD, WAIT_BODY, WAIT_WRITE, WAIT_LINGER };
 
+struct tls_conn;
+
 struct conn {
 	struct weir_watch watch; /* first; fd -1: closed */
+	struct tls_conn *tls;    /* NULL: plain; as long as there are requests */
 	struct weir_timer timer;
 	struct http_io *io;
 	struct conn *next, **prev;           /* io->conns */
@@ -72,7 +75,8 @@ void conn_open(
     struct http_io *io, int fd, const struct sockaddr_storage *addr, uint64_t key, int refuse);
 /** What of a connection outlasts a reload. */
 struct conn_past {
-	uint32_t requests; /* so far */
+	struct tls_conn *tls; /* NULL: plain; the heir's */
+	uint32_t requests;    /* so far */
 	uint64_t peer_key;
 	char id[8];
 	uint8_t peer_n;
@@ -103,6 +107,8 @@ void conn_end(struct conn *c, bool client_done);
 void conn_append(struct conn *c, struct http_req *r);
 /** Move `c`, which is in a list, to the end of it. */
 void conn_list_rotate(struct conn *c);
+/** Bytes that the kernel has and the client has not acknowledged; one system call. taken.c, and so is: */
+int64_t conn_untaken(const struct conn *c);
 /** WAIT_WRITE: ask the kernel how much the client has acknowledged, which is progress. Returns whether there was any; one
  *  system call. */
 bool conn_look(struct conn *c);
@@ -125,7 +131,47 @@ void conn_refuse(struct conn *c, int status, const char *why);
 /** Does the connection want to read? */
 bool conn_wants_read(const struct conn *c);
 
-/* ---- writing: write.c, compose.c ---- */
+/* ---- bodies in parts: conn_parts.c ---- */
+
+struct transfer;
+
+/** A stage has something to say about a transfer: it wants the body, there is room, an answer has begun or goes on. */
+void conn_signalled(struct transfer *t);
+/** `r`, which has a transfer, is home. */
+void conn_parts_home(struct http_req *r);
+/** Is there room for the body that arrives in parts? */
+bool conn_wants_part(const struct conn *c);
+/** Is it the client who keeps it waiting? */
+bool conn_blames_part(const struct conn *c);
+/** The body that arrives in parts will not be complete: `status` says why. The connection ends behind its answer. */
+void conn_tear_part(struct conn *c, int error, int status);
+/** The connection is closed: all its transfers learn it. */
+void conn_parts_gone(struct conn *c);
+/** The graph is closed: bodies that arrive are torn, answers in parts are broken off. */
+void conn_parts_end(struct conn *c);
+/** Is it time to tell the client to send the body in parts that it holds back? */
+bool conn_continue_due(const struct conn *c);
+/** `first`, which arrives in parts, leaves: is the connection of use behind it? */
+bool conn_part_kept(const struct conn *c);
+
+/* ---- writing: write.c, write_parts.c, compose.c ---- */
+
+/** How a write went. */
+enum conn_sent {
+	SENT,
+	SENT_BLOCKED, /* the socket is full */
+	SENT_BROKEN,  /* the connection is */
+	SENT_WAITS,   /* the stage has not said more */
+};
+
+/** Send what there is of the answer in parts of `first`; *close: it is complete, and the connection ends behind it. */
+enum conn_sent conn_write_parts(struct conn *c, bool *close);
+/** The answer of `first` is sent: drop it. */
+void conn_pop(struct conn *c);
+/** `n` bytes were sent. */
+void conn_moved(struct conn *c, ssize_t n);
+/** Must the connection end behind the answer of `r`, whatever becomes of its own body? */
+bool conn_closes_behind(const struct conn *c, const struct http_req *r);
 
 /** Write every answer whose turn it is; then go on, or end. */
 void conn_write(struct conn *c);

@@ -134,6 +134,7 @@ static void close_now(struct http_io *io)
 	for (struct conn *c = io->conns; c; c = next) {
 		next = c->next;
 		c->no_more = true;
+		conn_parts_end(c);
 		if (c->in_flight == 0)
 			conn_close(c);
 	}

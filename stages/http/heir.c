@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "http/conn.h"
+#include "http/tls_conn.h"
 
 /** A connection between two I/O threads. */
 struct parcel {
@@ -30,6 +31,13 @@ static struct http_server *predecessor(const struct http_server *srv)
 	struct weir_stage *st = weir_predecessor(srv->stage, NULL);
 
 	return st ? weir_state(st) : NULL;
+}
+
+struct tls_site *heir_site(const struct http_server *srv)
+{
+	const struct http_server *old = predecessor(srv);
+
+	return old ? old->tls : NULL;
 }
 
 void heir_begin(const struct http_server *srv)
@@ -118,7 +126,8 @@ static void hand_over(const struct http_io *from, struct parcel *p)
 static bool between_requests(const struct conn *c)
 {
 	return conn_is_open(c) && c->in_flight == 0 && !c->no_more && !c->lingering &&
-	       !c->blocked && !c->part && !c->stream.filling;
+	       !c->blocked && !c->part && !c->stream.filling && c->stream.phase != STREAM_SKIP &&
+	       !(c->tls && tls_is_away(c->tls));
 }
 
 bool heir_take_leave(struct conn *c)
@@ -134,6 +143,7 @@ bool heir_take_leave(struct conn *c)
 		memcpy(p->data, s->in->data + s->start, n);
 	conn_past(c, &p->past);
 	p->fd = conn_detach(c);
+	c->tls = NULL;
 	hand_over(c->io, p);
 	return true;
 }
@@ -178,6 +188,17 @@ static void refill(struct conn *c, const struct parcel *p)
 	conn_parse(c);
 }
 
+/* Close what nobody takes. */
+static void drop(const struct parcel *p)
+{
+	if (p->past.tls) {
+		tls_conn_close(p->past.tls, p->fd);
+		tls_conn_free(p->past.tls);
+		return;
+	}
+	close(p->fd);
+}
+
 /* A server that ends itself still answers a request that has begun; who is idle would be closed by now. */
 static bool is_late(const struct http_io *io, const struct parcel *p)
 {
@@ -190,7 +211,7 @@ static void adopt(struct http_io *io, struct parcel *p)
 	struct conn *c = is_late(io, p) ? NULL : conn_adopt(io, p->fd, &p->past);
 
 	if (!c) {
-		close(p->fd);
+		drop(p);
 	} else {
 		refill(c, p);
 		conn_settle(c);
@@ -222,7 +243,7 @@ void heir_fini(struct http_io *io)
 
 	for (struct parcel *p = atomic_exchange(&io->handed, NULL); p; p = next) {
 		next = p->next;
-		close(p->fd);
+		drop(p);
 		free(p);
 	}
 }

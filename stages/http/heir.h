@@ -32,6 +32,9 @@ void heir_begin(const struct http_server *srv);
 int heir_sockets(
     const struct http_server *srv, const struct address *a, int fd[SERVER_IO_MAX], bool *passed);
 
+/** What the predecessor of `srv` has of TLS, NULL when there is none. Main thread, in start. */
+struct tls_site *heir_site(const struct http_server *srv);
+
 /** Is `io` handing its connections over? */
 static inline bool heir_leaving(const struct http_io *io)
 {

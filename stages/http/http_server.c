@@ -27,7 +27,11 @@
 #include "http/listen.h"
 #include "http/memory.h"
 #include "http/pause.h"
+#include "http/transfer.h"
+#include "http/reach.h"
 #include "http/crowd.h"
+#include "http/tls_conn.h"
+#include "http/tls_site.h"
 #include "http/wire.h"
 
 /* ---- an I/O thread ---- */
@@ -38,6 +42,7 @@ static int io_start(struct weir_loop *loop)
 
 	io->loop = loop;
 	io_touch(io);
+	io->pool.part_bytes = (size_t)io->conf.stream_buffer_bytes;
 	pause_begin(io);
 	return listen_watch(io);
 }
@@ -78,7 +83,7 @@ static void io_turn_end(struct weir_loop *loop)
 	memory_tell(io);
 	io_report_drained(io);
 	publish_counts(io);
-	weir_loop_expect(loop, io->in_graph);
+	weir_loop_expect(loop, io->in_graph - io->in_parts);
 }
 
 static void io_mail(struct weir_loop *loop, struct weir_event *list)
@@ -87,7 +92,12 @@ static void io_mail(struct weir_loop *loop, struct weir_event *list)
 	while (list) {
 		struct weir_event *ev = list;
 		list = ev->next;
-		conn_answered(weir_event_cast(ev, &weir_http_request_type));
+		if (WEIR_LIKELY(ev->type == &weir_http_request_type))
+			conn_answered(weir_event_cast(ev, &weir_http_request_type));
+		else if (ev->type == &transfer_signal_type)
+			conn_signalled(weir_event_cast(ev, &transfer_signal_type));
+		else
+			tls_came_home(ev);
 	}
 }
 
@@ -127,6 +137,7 @@ static struct http_io *io_new(struct http_server *srv, int index)
 	for (int i = 0; i < CONN_LISTS; i++)
 		io->list[i].tail = &io->list[i].first;
 	pool_init(&io->pool, &srv->body_budget);
+	io->pool.srv = srv;
 	pool_share(&io->pool, &srv->memory_used);
 	/* Ids differ between runs and threads; they name things, they hide nothing. */
 	if (getrandom(&io->next_id, sizeof(io->next_id), GRND_NONBLOCK) != sizeof(io->next_id))
@@ -160,6 +171,11 @@ static int check_conf(const struct http_conf *conf, struct weir_err *err)
 		    "'server_name' may have 64 visible characters without spaces");
 		return WEIR_EINVAL;
 	}
+	if (conf->max_body_bytes > SERVER_WHOLE_BODY_MAX && conf->stream_bytes == 0) {
+		snprintf(err->text, sizeof(err->text),
+		    "'max_body' over 1GiB needs 'stream': whole bodies are kept in memory");
+		return WEIR_EINVAL;
+	}
 	if (!wire_user_known(conf->user)) {
 		snprintf(err->text, sizeof(err->text),
 		    "'user' is address, connection or header.NAME, not '%.60s'", conf->user);
@@ -174,7 +190,7 @@ static int server_init(struct weir_stage *st, struct weir_err *err)
 	struct http_server *srv = weir_state(st);
 	pthread_condattr_t attr;
 
-	if (check_conf(conf, err) != 0)
+	if (check_conf(conf, err) != 0 || tls_site_new(st, &conf->tls, &srv->tls, err) != 0)
 		return WEIR_EINVAL;
 	srv->crowd = crowd_new();
 	if (!srv->crowd) {
@@ -228,16 +244,6 @@ static int start_loops(struct http_server *srv, struct weir_err *err)
 	return 0;
 }
 
-static void log_listening(const struct http_server *srv, const struct http_conf *conf)
-{
-	for (int i = 0; i < srv->n_addresses; i++) {
-		const char *text = conf->listen.items[i], *colon = strrchr(text, ':');
-		weir_log(WEIR_LOG_INFO, "%s: listening on %.*s:%u with %d I/O thread%s",
-		    weir_stage_name(srv->stage), (int)(colon - text), text, srv->port[i], srv->n_io,
-		    srv->n_io == 1 ? "" : "s");
-	}
-}
-
 static int server_start(struct weir_stage *st, struct weir_err *err)
 {
 	const struct http_conf *conf = weir_conf(st);
@@ -252,12 +258,14 @@ static int server_start(struct weir_stage *st, struct weir_err *err)
 		else
 			rc = err->code = WEIR_ENOMEM;
 	}
+	if (rc == 0 && srv->tls)
+		rc = tls_site_start(srv->tls, &conf->tls, heir_site(srv), err);
 	if (rc == 0)
 		rc = listen_bind(srv, conf, err);
 	if (rc == 0)
 		rc = start_loops(srv, err);
 	if (rc == 0)
-		log_listening(srv, conf);
+		reach_tell(srv, conf);
 	else
 		close_all(srv);
 	return rc;
@@ -277,187 +285,13 @@ static void server_fini(struct weir_stage *st)
 	struct http_server *srv = weir_state(st);
 
 	close_all(srv);
+	tls_site_free(srv->tls);
 	pthread_cond_destroy(&srv->reported);
 	pthread_mutex_destroy(&srv->lock);
 	crowd_free(srv->crowd);
 }
 
 /* ---- tables ---- */
-
-#define ROW(member) offsetof(struct http_conf, member)
-
-static const struct weir_knob knobs[] = {
-    {.name = "listen",
-	.type = WEIR_KNOB_STRINGS,
-	.offset = ROW(listen),
-	.def = "0.0.0.0:8080",
-	.help = "addresses to listen on, HOST:PORT; port 0 takes a free one"},
-    {.name = "threads",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(threads),
-	.def = "auto",
-	.min = 1,
-	.max = SERVER_IO_MAX,
-	.flags = WEIR_KNOB_AUTO,
-	.help = "I/O threads; auto: one per core that this process may use"},
-    {.name = "max_connections",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(max_connections),
-	.def = "10k",
-	.min = 1,
-	.max = 1e6,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "open client connections; beyond them the longest idle is closed or a 503 given"},
-    {.name = "max_per_address",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(max_per_address),
-	.def = "auto",
-	.min = 0,
-	.max = 1e6,
-	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
-	.help = "connections of one address (IPv6: /64); beyond them its longest idle is closed or "
-		"a 503 given; auto: max_connections / 4, at least 64; 0: any number"},
-    {.name = "accept_rate",
-	.type = WEIR_KNOB_RATE,
-	.offset = ROW(accept_rate),
-	.def = "0",
-	.min = 0,
-	.max = 1e6,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "connections per second of one address; beyond them a 503 is given; 0: any number"},
-    {.name = "backlog",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(backlog),
-	.def = "1024",
-	.min = 1,
-	.max = 65535,
-	.help = "connections that may wait to be accepted, per I/O thread"},
-    {.name = "max_body",
-	.type = WEIR_KNOB_BYTES,
-	.offset = ROW(max_body_bytes),
-	.def = "1MiB",
-	.min = 0,
-	.max = 1 << 30,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "longest request body; longer ones are answered 413"},
-    {.name = "body_memory",
-	.type = WEIR_KNOB_BYTES,
-	.offset = ROW(body_memory_bytes),
-	.def = "64MiB",
-	.min = 4096,
-	.max = 1e12,
-	.help = "memory for all request bodies together; beyond it a 503 is given"},
-    {.name = "memory",
-	.type = WEIR_KNOB_BYTES,
-	.offset = ROW(memory_bytes),
-	.def = "128MiB",
-	.min = 1 << 20,
-	.max = 1e12,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "memory for all connections together; time-outs are shorter from 85 % on, no "
-		"keep-alive from 92 %, 503 from 95 %, no new clients from 98 %"},
-    {.name = "header_timeout",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(header_timeout_ns),
-	.def = "10s",
-	.min = 1e6,
-	.max = 3.6e12,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "time for a whole request head, from its first byte or the connection's start"},
-    {.name = "body_timeout",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(body_timeout_ns),
-	.def = "30s",
-	.min = 1e6,
-	.max = 3.6e12,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "longest pause inside a request body"},
-    {.name = "write_timeout",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(write_timeout_ns),
-	.def = "30s",
-	.min = 1e6,
-	.max = 3.6e12,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "longest pause while a client takes its answer"},
-    {.name = "idle_timeout",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(idle_timeout_ns),
-	.def = "30s",
-	.min = 1e6,
-	.max = 3.6e12,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "time that a connection may stay open between requests"},
-    {.name = "min_body_rate",
-	.type = WEIR_KNOB_RATE,
-	.offset = ROW(min_body_rate),
-	.def = "1k",
-	.min = 0,
-	.max = 1e9,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "bytes per second that request bodies must come with after 5 s; 0: any"},
-    {.name = "min_send_rate",
-	.type = WEIR_KNOB_RATE,
-	.offset = ROW(min_send_rate),
-	.def = "1k",
-	.min = 0,
-	.max = 1e9,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "bytes per second that clients must take answers with after 5 s; 0: any"},
-    {.name = "keep_alive_requests",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(keep_alive_requests),
-	.def = "0",
-	.min = 0,
-	.max = 1e9,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "requests on one connection before it is closed; 0: any number"},
-    {.name = "pipeline",
-	.type = WEIR_KNOB_INT,
-	.offset = ROW(pipeline),
-	.def = "64",
-	.min = 1,
-	.max = 1024,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "requests of one connection in the graph at once; more are read later"},
-    {.name = "linger",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(linger_ns),
-	.def = "1s",
-	.min = 0,
-	.max = 6e10,
-	.help = "at a drain, how long idle connections may still send a last request"},
-    {.name = "retry_after",
-	.type = WEIR_KNOB_DURATION,
-	.offset = ROW(retry_after_ns),
-	.def = "1s",
-	.min = 0,
-	.max = 8.64e13,
-	.help =
-	    "least Retry-After of a 503, rounded up to seconds; more where the server knows that "
-	    "it takes longer"},
-    {.name = "server_name",
-	.type = WEIR_KNOB_STRING,
-	.offset = ROW(server_name),
-	.def = "weir",
-	.help = "value of the Server field; empty: none"},
-    {.name = "user",
-	.type = WEIR_KNOB_STRING,
-	.offset = ROW(user),
-	.def = "",
-	.help =
-	    "what tells users apart, so that overload refuses some wholly rather than all now and "
-	    "then: address, connection, header.NAME; empty: every request by itself"},
-    {.name = "deadline",
-	.type = WEIR_KNOB_ENUM,
-	.offset = ROW(deadline),
-	.def = "header",
-	.choices = "none|header|slo",
-	.flags = WEIR_KNOB_LIVE,
-	.help = "when a request is no longer begun: never, when the client says so (x-deadline-ms, "
-		"grpc-timeout), or then and at the slo of its class at the latest"},
-    {.name = NULL},
-};
 
 static const struct weir_metric metrics[] = {
 #define METRIC_ROW(id, name, kind, unit, help) {name, WEIR_METRIC_##kind, unit, help},
@@ -469,6 +303,8 @@ _Static_assert(SERVER_N_METRICS <= WEIR_METRICS_MAX, "a stage has a bounded numb
 
 static const struct weir_outlet outlets[] = {
     {"request", &weir_http_request_type, false, "every request that was received whole"},
+    [TLS_OUTLET] = {"handshake", &tls_handshake_type, true,
+	"handshakes of TLS, to a stage 'use: tls.handshake'; needed with 'tls'"},
     {NULL, NULL, false, NULL},
 };
 
@@ -479,7 +315,7 @@ const struct weir_stage_ops weir_stage_http_server = {
     .name = "http.server",
     .summary = "Accepts HTTP/1.1 connections and makes one event per request",
     .outlets = outlets,
-    .knobs = knobs,
+    .knobs = server_knobs,
     .conf_size = sizeof(struct http_conf),
     .metrics = metrics,
     .state_size = sizeof(struct http_server),
@@ -488,13 +324,5 @@ const struct weir_stage_ops weir_stage_http_server = {
     .stop = server_stop,
     .fini = server_fini,
     .pause = pause_server,
+    .refresh = tls_site_reread,
 };
-
-uint16_t weir_http_port(const struct weir_stage *st, int i)
-{
-	if (weir_stage_type(st) != &weir_stage_http_server)
-		return 0;
-	const struct http_server *srv = weir_state(st);
-
-	return i >= 0 && i < srv->n_addresses ? srv->port[i] : 0;
-}

@@ -303,7 +303,8 @@ static void refuse_without_descriptor(struct http_io *io, int fd)
 	client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (client != -1) {
 		io->count[SERVER_REFUSED]++;
-		(void)!send(client, text, sizeof(text) - 1, MSG_NOSIGNAL);
+		if (!io->srv->tls)
+			(void)!send(client, text, sizeof(text) - 1, MSG_NOSIGNAL);
 		shutdown(client, SHUT_WR);
 		close(client);
 	}

@@ -7,6 +7,8 @@
 
 #include <weir/annotate.h>
 
+#include "http/transfer.h"
+
 void pool_init(struct pool *p, _Atomic int64_t *budget)
 {
 	*p = (struct pool){.budget = budget, .used = &p->alone, .limit_bytes = INT64_MAX};
@@ -95,7 +97,7 @@ struct http_req *pool_req(struct pool *p)
 	return r;
 }
 
-static void drop_body(struct pool *p, struct http_req *r)
+void pool_body_drop(struct pool *p, struct http_req *r)
 {
 	if (!r->body_mem)
 		return;
@@ -108,12 +110,17 @@ static void drop_body(struct pool *p, struct http_req *r)
 
 void pool_req_drop(struct pool *p, struct http_req *r)
 {
+	if (WEIR_UNLIKELY(r->transfer != NULL)) {
+		transfer_drop(r->transfer);
+		r->transfer = r->known_transfer = NULL;
+		r->streams = r->pub.res.streamed = false; /* nobody else has it any more */
+	}
 	weir_http_response_reset(&r->pub);
 	pool_hold(p, -(int64_t)(sizeof(*r) + r->held_bytes));
 	r->held_bytes = 0;
 	r->wire_bytes = 0;
 	r->pub.taps = NULL;
-	drop_body(p, r);
+	pool_body_drop(p, r);
 	free(r->headers_mem);
 	r->headers_mem = NULL;
 	if (r->in)
@@ -122,6 +129,7 @@ void pool_req_drop(struct pool *p, struct http_req *r)
 	r->conn = NULL;
 	r->loop = NULL;
 	r->answered = r->refusal = r->expect_continue = r->keep_alive = r->last = false;
+	r->body_taken = false;
 	if (p->n_reqs >= POOL_KEPT) {
 		free(r);
 		return;

@@ -34,6 +34,8 @@
 /** Small buffers and requests kept for reuse; more go back. 1.8 MiB and 700 KiB: a guess. */
 #define POOL_KEPT 512
 
+struct http_server;
+
 struct rbuf {
 	struct slab *slab; /* NULL: large, from malloc */
 	uint32_t refs;
@@ -46,6 +48,9 @@ struct pool {
 	struct http_req *reqs;
 	int n_reqs;              /* on the free list */
 	_Atomic int64_t *budget; /* bytes of body memory left, shared */
+	struct http_server *srv; /* whose metrics count bodies in parts; NULL: nobody's */
+	uint64_t part_over;      /* bodies longer than that are not waited for; 0: all are */
+	size_t part_bytes;       /* of a ring, at least WEIR_HTTP_HEAD_MAX; constant after start */
 	_Atomic int64_t *used;   /* bytes that all pools have told, shared; memory.h */
 	int64_t limit_bytes;     /* of them, in all */
 	int64_t held_bytes;      /* by connections of this thread, see pool_hold */
@@ -88,5 +93,7 @@ void pool_hold_answer(struct pool *p, struct http_req *r);
 /** Make the body memory of `r` `size` bytes long, more than it has. 0, WEIR_ENOMEM, or
  * WEIR_EPRESSURE when the budget or the memory of all connections is used up. */
 int pool_body_grow(struct pool *p, struct http_req *r, uint64_t size);
+/** Free it, if there is any. */
+void pool_body_drop(struct pool *p, struct http_req *r);
 
 #endif

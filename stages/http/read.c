@@ -18,6 +18,7 @@
 #include "http/memory.h"
 #include "http/refusal_log.h"
 #include "http/wire.h"
+#include "http/wire_io.h"
 
 /* A pipeline may hold this much memory whatever was sent (16 requests of 40 bytes, as wrk's: measured with sizeof), beyond it
  * so many times the bytes (reliability.md, amplification). */
@@ -32,16 +33,17 @@ static inline bool has_place(const struct conn *c)
 
 	if (c->in_flight >= (uint32_t)c->io->conf.pipeline)
 		return false;
-	return WEIR_LIKELY(c->in_flight < few) ||
-	       (c->in_flight + 1) * sizeof(struct http_req) <=
-		   PIPELINE_FREE + AMPLIFICATION * c->wire_bytes;
+	return WEIR_LIKELY(c->in_flight < few) || (c->in_flight + 1) * sizeof(struct http_req) <=
+						      PIPELINE_FREE + AMPLIFICATION * c->wire_bytes;
 }
 
 bool conn_wants_read(const struct conn *c)
 {
 	if (c->lingering)
 		return true;
-	if (heir_leaving(c->io) && !c->stream.filling)
+	if (stream_in_parts(&c->stream))
+		return conn_wants_part(c);
+	if (heir_leaving(c->io) && !c->stream.filling && c->stream.phase != STREAM_SKIP)
 		return false; /* the next request is the heir's */
 	return !c->no_more && !c->io->paused && has_place(c);
 }
@@ -65,6 +67,8 @@ static void linger_read(struct conn *c)
 static void at_eof(struct conn *c)
 {
 	c->eof = c->no_more = true;
+	if (stream_in_parts(&c->stream))
+		conn_tear_part(c, WEIR_EGONE, 400);
 	if (c->in_flight == 0)
 		conn_close(c);
 }
@@ -85,24 +89,35 @@ void conn_read(struct conn *c)
 		linger_read(c);
 		return;
 	}
+	if (c->tls && tls_is_shaking(c->tls))
+		return;
 	n = stream_room(&c->stream, &io->pool, &room);
 	if (n == 0) {
-		refuse_stream(c);
+		if (stream_in_parts(&c->stream)) { /* what is buffered goes first */
+			c->unread = true;
+			conn_parse(c);
+			conn_settle(c);
+		} else {
+			refuse_stream(c);
+		}
 		return;
 	}
-	got = recv(c->watch.fd, room, n, 0);
+	got = wire_recv(c, room, n);
 	if (got > 0) {
 		io->count[SERVER_BYTES_IN] += got;
-		c->progress_ns = weir_loop_now_ns(io->loop);
-		c->moved_bytes += got;
-		/* A short read has emptied the socket, unless the end is behind it. */
-		c->unread = c->peer_done || (size_t)got == n;
+		if (c->wait != WAIT_WRITE) { /* who sends has not taken its answer */
+			c->progress_ns = weir_loop_now_ns(io->loop);
+			c->moved_bytes += got;
+		}
+		c->unread = wire_left(c, n, (size_t)got);
 		stream_got(&c->stream, (size_t)got);
 		conn_parse(c);
 	} else if (got == 0) {
 		at_eof(c);
 	} else if (errno != EAGAIN && errno != EINTR) {
 		conn_close(c);
+	} else if (c->tls) {
+		c->unread = tls_left(c->tls);
 	}
 	conn_settle(c);
 }
@@ -177,6 +192,11 @@ static void emit(struct conn *c, struct http_req *r)
 	ev->class_id = weir_classify(io->stage, ev);
 	bound_deadline(io, ev);
 	io->in_graph++;
+	if (WEIR_UNLIKELY(r->transfer != NULL)) {
+		r->known_transfer = r->transfer;
+		io->in_parts++;
+		io->count[SERVER_PART_BODIES]++;
+	}
 	weir_emit(io->stage, 0, &ev);
 }
 
@@ -187,19 +207,33 @@ static void send_continue(struct conn *c)
 
 	c->stream.filling->expect_continue = false;
 	/* Nothing is queued in front of it, so the socket buffer has room or the client is gone. */
-	if (send(c->watch.fd, text, sizeof(text) - 1, MSG_NOSIGNAL) != (ssize_t)(sizeof(text) - 1))
+	struct iovec iov = {(void *)(uintptr_t)text, sizeof(text) - 1};
+	if (wire_send(c, &iov, 1, false) != (ssize_t)iov.iov_len)
 		conn_close(c);
+}
+
+/* Is what is buffered to be parsed now? A body in parts belongs to a request that is let in already. */
+static bool may_parse(const struct conn *c)
+{
+	const struct stream *s = &c->stream;
+
+	if (!stream_partial(s))
+		return false;
+	if (stream_in_parts(s))
+		return true;
+	return !c->no_more && has_place(c) &&
+	       (!heir_leaving(c->io) || s->filling || s->phase == STREAM_SKIP);
 }
 
 void conn_parse(struct conn *c)
 {
 	struct http_io *io = c->io;
 	const struct http_conf *conf = &io->conf;
+	bool ended = false;
 
 	if (io->paused)
 		return;
-	while (!c->no_more && has_place(c) && stream_partial(&c->stream) &&
-	       (!heir_leaving(io) || c->stream.filling)) {
+	while (may_parse(c)) {
 		struct http_req *r;
 		enum stream_verdict v = stream_next(
 		    &c->stream, &io->pool, (uint64_t)conf->max_body_bytes, io->headers, &r);
@@ -207,18 +241,31 @@ void conn_parse(struct conn *c)
 			emit(c, r);
 			continue;
 		}
+		if (v == STREAM_WHOLE) {
+			ended = true;
+			continue;
+		}
 		if (v == STREAM_REQUEST) {
+			if (c->stream.filling == r)
+				stream_cut(&c->stream);
 			pool_req_drop(&io->pool, r);
 			limit_refuse(c, LIMIT_MEMORY);
 		}
 		if (v == STREAM_REFUSED)
 			refuse_stream(c);
+		else if (v == STREAM_TORN)
+			conn_tear_part(c, WEIR_EINVAL, c->stream.status);
 		break;
 	}
 	if (WEIR_UNLIKELY(!has_place(c)))
-		io->count[SERVER_PIPELINE_FULL] += !c->no_more && stream_partial(&c->stream);
-	if (c->in_flight == 0 && stream_wants_continue(&c->stream))
-		send_continue(c);
+		io->count[SERVER_PIPELINE_FULL] +=
+		    !c->no_more && stream_partial(&c->stream) && !stream_in_parts(&c->stream);
+	if (stream_wants_continue(&c->stream)) {
+		if (c->stream.filling->transfer ? conn_continue_due(c) : c->in_flight == 0)
+			send_continue(c);
+	} else if (WEIR_UNLIKELY(ended) && heir_leaving(io)) {
+		heir_take_leave(c); /* what kept it was the rest of a body */
+	}
 }
 
 /* ---- refusals ---- */
@@ -238,7 +285,8 @@ static void refusal_text(struct http_req *r, int status, const char *why)
 
 void conn_refuse(struct conn *c, int status, const char *why)
 {
-	struct http_req *r = pool_req(&c->io->pool);
+	bool mute = c->tls && tls_is_shaking(c->tls); /* an answer would cost a handshake */
+	struct http_req *r = mute ? NULL : pool_req(&c->io->pool);
 
 	c->no_more = true;
 	c->io->count[SERVER_BAD_REQUESTS] += status != 503;

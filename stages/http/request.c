@@ -17,6 +17,8 @@
 
 #include "http/conn.h"
 #include "http/parse.h"
+#include "http/transfer.h"
+#include "http/tls_conn.h"
 #include "http/wire.h"
 
 /* ---- fields of the event type ---- */
@@ -77,6 +79,35 @@ static struct weir_slice get_header(const struct weir_event *ev, const char *arg
 	return weir_http_header(pub_of(ev), arg);
 }
 
+static struct weir_slice slice_of(const char *text)
+{
+	return (struct weir_slice){text, strlen(text)};
+}
+
+static struct weir_slice get_scheme(const struct weir_event *ev, const char *arg)
+{
+	const struct conn *c = conn_of(ev);
+
+	(void)arg;
+	return slice_of(c && c->tls ? "https" : "http");
+}
+
+static struct weir_slice get_tls(const struct weir_event *ev, const char *arg)
+{
+	const struct conn *c = conn_of(ev);
+
+	(void)arg;
+	return c && c->tls ? slice_of(tls_version(c->tls)) : (struct weir_slice){NULL, 0};
+}
+
+static struct weir_slice get_sni(const struct weir_event *ev, const char *arg)
+{
+	const struct conn *c = conn_of(ev);
+
+	(void)arg;
+	return c && c->tls ? slice_of(tls_sni(c->tls)) : (struct weir_slice){NULL, 0};
+}
+
 static const struct weir_field fields[] = {
     {"path", get_path, "target up to '?', as sent"},
     {"method", get_method, "method, as sent"},
@@ -84,6 +115,9 @@ static const struct weir_field fields[] = {
     {"target", get_target, "path and query, as sent"},
     {"address", get_address, "address of the client, without its port"},
     {"connection", get_connection, "the connection: 8 bytes, unique in this process"},
+    {"scheme", get_scheme, "https with TLS, else http"},
+    {"tls", get_tls, "version of TLS, as TLSv1.3; none without"},
+    {"sni", get_sni, "name that the client asked for when it began with TLS"},
     {"header.", get_header, "value of the first header field of that name"},
     {NULL, NULL, NULL},
 };
@@ -160,8 +194,9 @@ static void default_answer(struct http_req *r, int status)
 		if (status == WEIR_ECLOSED) {
 			busy_answer(r, 0, false);
 		} else {
+			int torn = r->transfer ? transfer_torn_status(r->transfer) : 0;
 			weir_http_response_reset(&r->pub);
-			weir_http_respond_status(&r->pub, 500);
+			weir_http_respond_status(&r->pub, torn ? torn : 500);
 		}
 		name_trace(r);
 	}
@@ -181,7 +216,9 @@ static void finish(struct weir_event *ev, int status)
 	struct http_req *r = weir_event_cast(ev, &weir_http_request_type);
 
 	r->outcome = (int16_t)status;
-	default_answer(r, status);
+	/* What was begun in parts only ends. */
+	if (WEIR_LIKELY(!r->transfer) || !transfer_finished(r->transfer, status))
+		default_answer(r, status);
 	run_taps(&r->pub, status);
 	if (!r->loop)
 		return;
@@ -224,6 +261,7 @@ int request_fill(struct http_req *r, const struct http_head *head)
 	req->headers = headers;
 	req->n_headers = (uint8_t)head->n_headers;
 	req->method = head->method_id;
+	r->head = head->method_id == WEIR_HTTP_HEAD;
 	req->minor = head->minor;
 	req->method_text = head->method;
 	req->target = head->target;
@@ -232,6 +270,6 @@ int request_fill(struct http_req *r, const struct http_head *head)
 	req->host = head->host;
 	req->body = (struct weir_slice){NULL, 0};
 	r->keep_alive = head->keep_alive;
-	r->expect_continue = head->expect_continue;
+	r->expect_continue = r->expects = head->expect_continue;
 	return 0;
 }

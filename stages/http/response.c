@@ -16,10 +16,6 @@
 #include "http/request.h"
 #include "http/status.h"
 
-/* What one head may carry: far more than clients accept (8 to 16 KiB), and a bound for the writer.
- */
-#define FIELDS_MAX 16384
-
 bool weir_slice_is(struct weir_slice s, const char *text)
 {
 	return strlen(text) == s.n && strncasecmp(s.p, text, s.n) == 0;
@@ -55,7 +51,7 @@ static int fields_grow(struct weir_http_request *req, size_t need)
 
 	while (size < need)
 		size *= 2;
-	if (need > FIELDS_MAX)
+	if (need > RESPONSE_FIELDS_MAX)
 		return WEIR_ENOMEM;
 	mem = malloc(size);
 	if (!mem)
@@ -68,25 +64,47 @@ static int fields_grow(struct weir_http_request *req, size_t need)
 	return 0;
 }
 
-static bool value_good(const char *value)
+static bool value_good(struct weir_slice value)
 {
-	for (; *value; value++)
-		if (((uint8_t)*value < 0x20 && *value != '\t') || *value == 0x7f)
+	for (size_t i = 0; i < value.n; i++)
+		if (((uint8_t)value.p[i] < 0x20 && value.p[i] != '\t') || value.p[i] == 0x7f)
 			return false;
 	return true;
 }
 
-static bool name_good(const char *name)
+static bool name_good(struct weir_slice name)
 {
 	static const char *const ours[] = {
 	    "Content-Length", "Connection", "Date", "Transfer-Encoding"};
-	size_t n = strlen(name);
 
-	if (n == 0 || guard_span(name, n, GUARD_TOKEN) != n)
+	if (name.n == 0 || guard_span(name.p, name.n, GUARD_TOKEN) != name.n)
 		return false;
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-		if (strcasecmp(name, ours[i]) == 0)
+		if (weir_slice_is(name, ours[i]))
 			return false;
+	return true;
+}
+
+bool response_field_good(const char *name, const char *value)
+{
+	return name_good((struct weir_slice){name, strlen(name)}) &&
+	       value_good((struct weir_slice){value, strlen(value)});
+}
+
+bool weir_http_fields_good(struct weir_slice fields)
+{
+	const char *at = fields.p, *end = at + fields.n;
+
+	while (at < end) {
+		const char *eol = memchr(at, '\n', (size_t)(end - at));
+		const char *colon = eol ? memchr(at, ':', (size_t)(eol - at)) : NULL;
+		if (!colon || eol[-1] != '\r')
+			return false;
+		if (!name_good((struct weir_slice){at, (size_t)(colon - at)}) ||
+		    !value_good((struct weir_slice){colon + 1, (size_t)(eol - 1 - (colon + 1))}))
+			return false;
+		at = eol + 1;
+	}
 	return true;
 }
 
@@ -94,7 +112,7 @@ int weir_http_add_field(struct weir_http_request *req, const char *name, const c
 {
 	size_t n = strlen(name), v = strlen(value), need = req->n_fields + n + v + 4;
 
-	if (!name_good(name) || !value_good(value))
+	if (req->res.streamed || !response_field_good(name, value))
 		return WEIR_EINVAL;
 	if (!req->fields)
 		request_fields_reset(req);
@@ -115,6 +133,8 @@ void weir_http_response_reset(struct weir_http_request *req)
 {
 	struct weir_http_response *res = &req->res;
 
+	if (res->streamed) /* the I/O thread has it */
+		return;
 	if (res->release)
 		res->release(res->release_arg);
 	*res = (struct weir_http_response){.fd = -1};
@@ -135,6 +155,8 @@ static int fail(struct weir_http_request *req, int rc, void (*release)(void *arg
 {
 	if (release)
 		release(arg);
+	if (req->res.streamed)
+		return rc;
 	weir_http_response_reset(req);
 	weir_http_respond_status(req, 500);
 	return rc;
@@ -150,7 +172,7 @@ int weir_http_respond(struct weir_http_request *req, int status, const char *con
 {
 	int rc = 0;
 
-	if (!status_good(status))
+	if (!status_good(status) || req->res.streamed)
 		return fail(req, WEIR_EINVAL, release, arg);
 	begin(req, status);
 	if (content_type)
@@ -210,4 +232,14 @@ void weir_http_add_tap(struct weir_http_request *req, struct weir_http_tap *tap)
 {
 	tap->next = req->taps;
 	req->taps = tap;
+}
+
+struct weir_http_tap *weir_http_find_tap(const struct weir_http_request *req,
+    void (*fn)(struct weir_http_tap *tap, struct weir_http_request *req, int status))
+{
+	struct weir_http_tap *tap = req->taps;
+
+	while (tap && tap->fn != fn)
+		tap = tap->next;
+	return tap;
 }

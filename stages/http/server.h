@@ -24,13 +24,16 @@
 
 #include "http/pool.h"
 #include "http/refusal_log.h"
+#include "http/tls_conf.h"
 
 /** Addresses one server may listen on. */
 #define SERVER_LISTEN_MAX 16
+/** Longest body that is kept in memory as a whole. */
+#define SERVER_WHOLE_BODY_MAX (1LL << 30)
 /** I/O threads one server may have; a graph has 64 mailboxes in all. */
 #define SERVER_IO_MAX 32
 
-/** What `with:` says; the rows are in http_server.c. */
+/** What `with:` says; the rows are in http_knobs.c. */
 struct http_conf {
 	struct weir_strings listen;
 	int64_t threads; /* -1: auto */
@@ -39,6 +42,7 @@ struct http_conf {
 	double accept_rate;      /* per s and address, 0: any */
 	int64_t memory_bytes;
 	int64_t max_body_bytes, body_memory_bytes;
+	int64_t stream_bytes, stream_buffer_bytes;
 	int64_t header_timeout_ns, body_timeout_ns, write_timeout_ns, idle_timeout_ns, linger_ns;
 	int64_t retry_after_ns;
 	double min_body_rate, min_send_rate; /* bytes per s */
@@ -46,7 +50,11 @@ struct http_conf {
 	char *server_name;
 	char *user;
 	int deadline; /* enum server_deadline */
+	struct tls_conf tls;
 };
+
+/** Rows for it: http_knobs.c. */
+extern const struct weir_knob server_knobs[];
 
 /* Order of the choices of `deadline:`. */
 enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEADLINE_SLO };
@@ -74,8 +82,10 @@ enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEAD
 	X(ANSWERS_5XX, "http_responses_5xx_total", COUNTER, "responses", "responses of class 5xx") \
 	X(BAD_REQUESTS, "http_bad_requests_total", COUNTER, "requests",                            \
 	    "requests refused by the parser before they entered the graph")                        \
-	X(BYTES_IN, "http_received_bytes_total", COUNTER, "bytes", "bytes read from clients")      \
-	X(BYTES_OUT, "http_sent_bytes_total", COUNTER, "bytes", "bytes written to clients")        \
+	X(BYTES_IN, "http_received_bytes_total", COUNTER, "bytes",                                 \
+	    "bytes read from clients, without what TLS adds")                                      \
+	X(BYTES_OUT, "http_sent_bytes_total", COUNTER, "bytes",                                    \
+	    "bytes written to clients, without what TLS adds")                                     \
 	X(TIMEOUTS_IDLE, "http_timeouts_idle_total", COUNTER, "connections",                       \
 	    "connections closed since they were idle")                                             \
 	X(TIMEOUTS_HEADER, "http_timeouts_header_total", COUNTER, "connections",                   \
@@ -105,7 +115,40 @@ enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEAD
 	    "requests whose x-deadline-ms, grpc-timeout, x-retry-attempt or traceparent could "    \
 	    "not be read")                                                                         \
 	X(UNDELIVERED, "http_undelivered_total", COUNTER, "responses",                             \
-	    "answers whose client had gone")
+	    "answers whose client had gone")                                                       \
+	X(PART_BODIES, "http_streamed_bodies_total", COUNTER, "requests",                          \
+	    "requests that entered the graph before their body was complete")                      \
+	X(PART_ANSWERS, "http_streamed_responses_total", COUNTER, "responses",                     \
+	    "responses that stages began to send in parts")                                        \
+	X(PART_TORN, "http_torn_bodies_total", COUNTER, "requests",                                \
+	    "streamed request bodies that ended before they were complete")                        \
+	X(PART_BYTES, "http_stream_buffer_bytes", GAUGE, "bytes",                                  \
+	    "memory that bodies under way in parts have now, of body_memory")                      \
+	X(PART_PEAK, "http_stream_buffer_peak_bytes", GAUGE, "bytes",                              \
+	    "the most memory that bodies under way in parts had at one time")                      \
+	X(TLS_CONNECTIONS, "http_tls_connections", GAUGE, "connections",                           \
+	    "open connections whose TLS handshake is done")                                        \
+	X(TLS_FULL, "http_tls_handshakes_full_total", COUNTER, "handshakes",                       \
+	    "TLS handshakes done with a key exchange and a signature")                             \
+	X(TLS_RESUMED, "http_tls_handshakes_resumed_total", COUNTER, "handshakes",                 \
+	    "TLS handshakes done by a ticket")                                                     \
+	/* in the order of enum tls_verdict */                                                     \
+	X(TLS_FAILED_CLOSED, "http_tls_failed_closed_total", COUNTER, "handshakes",                \
+	    "TLS handshakes whose client went away")                                               \
+	X(TLS_FAILED_VERSION, "http_tls_failed_version_total", COUNTER, "handshakes",              \
+	    "TLS handshakes with no version, cipher or protocol in common")                        \
+	X(TLS_FAILED_ALERT, "http_tls_failed_alert_total", COUNTER, "handshakes",                  \
+	    "TLS handshakes that the client ended, as when it does not trust the certificate")     \
+	X(TLS_FAILED_PROTOCOL, "http_tls_failed_protocol_total", COUNTER, "handshakes",            \
+	    "connections on which something else than a TLS handshake came, or a bad one")         \
+	X(TLS_FAILED_PLAIN, "http_tls_failed_plain_total", COUNTER, "connections",                 \
+	    "connections of clients that spoke HTTP where TLS is spoken")                          \
+	X(TLS_FAILED_TIMEOUT, "http_tls_failed_timeout_total", COUNTER, "handshakes",              \
+	    "TLS handshakes that were not done within header_timeout")                             \
+	X(TLS_FAILED_SHED, "http_tls_failed_shed_total", COUNTER, "handshakes",                    \
+	    "TLS handshakes that their stage refused")                                             \
+	X(TLS_FAILED_INTERNAL, "http_tls_failed_internal_total", COUNTER, "handshakes",            \
+	    "TLS handshakes that failed here, as for want of memory")
 
 enum server_metric {
 #define SERVER_METRIC_ENUM(id, name, kind, unit, help) SERVER_##id,
@@ -121,6 +164,7 @@ struct http_io;
 struct crowd;
 struct conn;
 struct parcel;
+struct tls_site;
 
 /** One listening socket of one I/O thread. */
 struct listener {
@@ -182,6 +226,7 @@ struct http_io {
 	struct conn *ready, **ready_tail; /* those with something to write or to reap */
 	int64_t n_conns;                  /* open, or closed with requests still in the graph */
 	int64_t in_graph;                 /* requests emitted and not home again */
+	int64_t in_parts;                 /* of those, that have a transfer we know of */
 	uint64_t next_id;                 /* of requests and connections */
 	int memory_step;                  /* enum memory_step, as last seen */
 	int64_t gauged_bytes;             /* of pool.held_bytes, in the metric */
@@ -211,14 +256,16 @@ struct http_server {
 	int n_io, n_addresses;
 	int retry_after_s;
 	char server_field[96]; /* "Server: weir\r\n" or "" */
+	struct tls_site *tls;  /* NULL: clients speak plain HTTP */
 	uint16_t port[SERVER_LISTEN_MAX];
 	struct http_io *io[SERVER_IO_MAX];
 	struct crowd *crowd;
 	/* shared by I/O threads */
 	WEIR_ALIGNED atomic_int connections;
 	_Atomic int64_t body_budget;
-	_Atomic int64_t memory_used; /* bytes that I/O threads have told (memory.h) */
-	_Atomic int memory_step;     /* enum memory_step */
+	_Atomic int64_t part_bytes, part_peak; /* rings of transfers; any thread of the graph */
+	_Atomic int64_t memory_used;           /* bytes that I/O threads have told (memory.h) */
+	_Atomic int memory_step;               /* enum memory_step */
 	/* the drain: set by main, answered by I/O threads */
 	_Atomic enum server_phase phase;
 	_Atomic int64_t linger_until_ns;
@@ -238,6 +285,9 @@ static inline void io_touch(struct http_io *io)
 		return;
 	io->conf = *(const struct http_conf *)weir_conf(io->stage);
 	io->conf_ns = now_ns;
+	io->pool.part_over = (uint64_t)io->conf.stream_bytes;
+	if (io->conf.max_body_bytes > SERVER_WHOLE_BODY_MAX && io->conf.stream_bytes == 0)
+		io->conf.max_body_bytes = SERVER_WHOLE_BODY_MAX;
 }
 
 /** Follow main through the phases of a drain, and report when nobody is left. Once per turn, in front of and behind the

@@ -15,11 +15,11 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 
 #include "http/heir.h"
 #include "http/memory.h"
+#include "http/wire_io.h"
 
 /* A body up to this long is copied behind its head: cheaper than a second iovec (measured with
  * send against sendmsg on this class of machine: about 60 ns; a copy of 1 KiB is 20). */
@@ -58,7 +58,7 @@ static void add_bytes(struct http_io *io, struct run *g, const char *p, size_t n
 	io->iov[g->n_iov++] = (struct iovec){.iov_base = (void *)(uintptr_t)p, .iov_len = n};
 }
 
-static bool should_close(const struct conn *c, const struct http_req *r)
+bool conn_closes_behind(const struct conn *c, const struct http_req *r)
 {
 	if (r->refusal || r->last || !r->keep_alive || r->pub.res.close)
 		return true;
@@ -70,6 +70,13 @@ static bool should_close(const struct conn *c, const struct http_req *r)
 	if (c->io->phase == SERVER_DRAINING && heir_leaving(c->io))
 		return false;
 	return c->io->phase == SERVER_CLOSED || !stream_partial(&c->stream);
+}
+
+static bool should_close(const struct conn *c, const struct http_req *r)
+{
+	if (WEIR_UNLIKELY(c->stream.filling == r) && !conn_part_kept(c))
+		return true;
+	return conn_closes_behind(c, r);
 }
 
 /* The head of `r`, behind it its body if that is small. Returns false when `out` is full. */
@@ -152,7 +159,7 @@ static bool add_answer(struct conn *c, struct http_req *r, struct run *g)
 static void gather(struct conn *c, struct run *g)
 {
 	*g = (struct run){0};
-	for (struct http_req *r = c->first; r && r->answered; r = r->next) {
+	for (struct http_req *r = c->first; r && r->answered && !r->streams; r = r->next) {
 		if (g->n_pieces == SERVER_PIECES || g->file || !add_answer(c, r, g))
 			return;
 		g->close = c->io->piece[g->n_pieces - 1].close;
@@ -184,10 +191,12 @@ static void clear_part(struct conn *c)
 	c->part = c->part_close = false;
 }
 
-/* The answer of the first request is sent. */
-static void pop(struct conn *c)
+void conn_pop(struct conn *c)
 {
 	struct http_req *r = c->first;
+
+	if (WEIR_UNLIKELY(c->stream.filling == r) && !stream_leave(&c->stream))
+		c->no_more = true;
 
 	count_answer(c->io, r->pub.res.status);
 	if (c->part)
@@ -226,9 +235,7 @@ static bool keep_part(struct conn *c, const struct piece *p, size_t n)
 
 /* ---- sending ---- */
 
-enum sent { SENT, SENT_BLOCKED, SENT_BROKEN };
-
-static void moved(struct conn *c, ssize_t n)
+void conn_moved(struct conn *c, ssize_t n)
 {
 	c->io->count[SERVER_BYTES_OUT] += n;
 	c->progress_ns = weir_loop_now_ns(c->io->loop);
@@ -248,18 +255,8 @@ static void bound_unsent(struct conn *c)
 	setsockopt(c->watch.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof(most));
 }
 
-static ssize_t send_bytes(struct conn *c, const struct run *g)
-{
-	struct http_io *io = c->io;
-	struct msghdr msg = {.msg_iov = io->iov, .msg_iovlen = (size_t)g->n_iov};
-
-	if (g->n_iov == 1 && !g->file)
-		return send(c->watch.fd, io->iov[0].iov_base, io->iov[0].iov_len, MSG_NOSIGNAL);
-	return sendmsg(c->watch.fd, &msg, MSG_NOSIGNAL | (g->file ? MSG_MORE : 0));
-}
-
 /* Take `n` sent bytes off the pieces, popping what is complete; a file's request stays. */
-static enum sent account(struct conn *c, const struct run *g, size_t n)
+static enum conn_sent account(struct conn *c, const struct run *g, size_t n)
 {
 	for (int i = 0; i < g->n_pieces; i++) {
 		const struct piece *p = &c->io->piece[i];
@@ -270,28 +267,28 @@ static enum sent account(struct conn *c, const struct run *g, size_t n)
 			return n < p->bytes ? SENT_BLOCKED : SENT;
 		}
 		n -= p->bytes;
-		pop(c);
+		conn_pop(c);
 	}
 	return SENT;
 }
 
-static enum sent send_run(struct conn *c, const struct run *g)
+static enum conn_sent send_run(struct conn *c, const struct run *g)
 {
 	ssize_t n = 0;
 
 	if (g->bytes > UNSENT_BYTES || g->file)
 		bound_unsent(c);
 	if (g->bytes > 0) {
-		n = send_bytes(c, g);
+		n = wire_send(c, c->io->iov, g->n_iov, g->file);
 		if (n == -1)
 			return errno == EAGAIN || errno == EINTR ? SENT_BLOCKED : SENT_BROKEN;
-		moved(c, n);
+		conn_moved(c, n);
 	}
 	return account(c, g, (size_t)n);
 }
 
 /* The file bytes of the first request. A file that became shorter breaks the answer. */
-static enum sent send_file(struct conn *c)
+static enum conn_sent send_file(struct conn *c)
 {
 	struct weir_http_response *res = &c->first->pub.res;
 	off_t offset = res->offset;
@@ -299,30 +296,35 @@ static enum sent send_file(struct conn *c)
 
 	while (res->length > 0) {
 		size_t want = (size_t)(res->length < budget ? res->length : budget);
-		ssize_t n = want ? sendfile(c->watch.fd, res->fd, &offset, want) : -1;
+		ssize_t n = want ? wire_sendfile(c, res->fd, &offset, want) : -1;
 		if (want == 0 || (n == -1 && (errno == EAGAIN || errno == EINTR)))
 			return SENT_BLOCKED;
 		if (n <= 0)
 			return SENT_BROKEN;
-		moved(c, n);
+		conn_moved(c, n);
 		res->offset += n;
 		res->length -= n;
 		budget -= n;
 	}
-	pop(c);
+	conn_pop(c);
 	return SENT;
 }
 
 /* Send until nothing is left whose turn it is, or the connection ends; `g` is the last run. */
-static enum sent send_answers(struct conn *c, struct run *g)
+static enum conn_sent send_answers(struct conn *c, struct run *g)
 {
-	g->close = false;
-	while (c->first && c->first->answered && !g->close) {
-		enum sent rc;
-		gather(c, g);
-		rc = send_run(c, g);
-		if (rc == SENT && g->file)
-			rc = send_file(c);
+	g->close = g->client_done = false;
+	while (c->first && (c->first->answered || c->first->streams) && !g->close) {
+		enum conn_sent rc;
+		if (WEIR_UNLIKELY(c->first->streams)) {
+			rc = conn_write_parts(c, &g->close);
+			g->client_done = false;
+		} else {
+			gather(c, g);
+			rc = send_run(c, g);
+			if (rc == SENT && g->file)
+				rc = send_file(c);
+		}
 		if (rc != SENT)
 			return rc;
 	}

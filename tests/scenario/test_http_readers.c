@@ -29,4 +29,26 @@ static void test_steady_reader(void)
 	server_stop(&server);
 }
 
-CUNIT_MAIN("http readers", {"steady reader", test_steady_reader})
+/* Sending does not stand for reading: bytes of the next request keep no answer going. */
+static void test_busy_sender(void)
+{
+	struct timespec rest = {.tv_nsec = 20000000};
+	struct server server = server_new("t.reply");
+	int fd, n = 0;
+
+	fixture_set(server.web, "with.write_timeout", "300ms");
+	server_start(&server);
+	fd = client_open(server.port);
+	CU_ASSERT(client_say(fd, GET("/big/100000000")));
+	client_say(fd, "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1000000\r\n\r\n");
+	while (server_metric(&server, "http_timeouts_write_total") == 0 && n < 250) {
+		client_say(fd, "x");
+		nanosleep(&rest, NULL);
+		n++;
+	}
+	CU_ASSERT_EQUAL(server_metric(&server, "http_timeouts_write_total"), 1);
+	close(fd);
+	server_stop(&server);
+}
+
+CUNIT_MAIN("http readers", {"steady reader", test_steady_reader}, {"busy sender", test_busy_sender})

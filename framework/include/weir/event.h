@@ -10,6 +10,7 @@
  *
  *   IDLE --init--> NEW --sink--> QUEUED --handler--> RUNNING --emit--> QUEUED ...
  *                                          |   \--hold--> HELD --emit or finish--> ...
+ *                                          |                 \--requeue--> AGAIN --handler--> RUNNING
  *                                          |
  *                                        finish --> FINISHED --> the type's finish callback
  *
@@ -102,6 +103,7 @@ enum weir_event_state {
 	WEIR_EVENT_RUNNING,
 	WEIR_EVENT_HELD,
 	WEIR_EVENT_FINISHED,
+	WEIR_EVENT_AGAIN, /* queued, by weir_requeue */
 };
 
 /** `ev->stage` while the event is in no stage. */

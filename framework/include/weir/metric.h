@@ -18,7 +18,7 @@ enum weir_metric_kind {
 };
 
 /** Rows a stage type may have. */
-#define WEIR_METRICS_MAX 48
+#define WEIR_METRICS_MAX 64
 
 struct weir_metric {
 	const char *name; /* as "cache_hits_total"; printed as weir_<name>; NULL ends the table */

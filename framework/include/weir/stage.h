@@ -36,7 +36,7 @@
 #include <weir/metric.h>
 
 /** Grows when a struct or call that stages use changes its meaning. Compared when a .so loads. */
-#define WEIR_STAGE_ABI 2
+#define WEIR_STAGE_ABI 3
 
 struct weir_stage;
 
@@ -112,6 +112,12 @@ struct weir_stage_ops {
 	 * follows another one (weir_graph_succeed) also once before start: it starts paused, and is let go
 	 * when every stage could start. */
 	void (*pause)(struct weir_stage *st, bool paused);
+
+	/** The configuration was read again, and this stage goes on, since nothing but live knobs is to change: take over
+	 * what `wanted` has read from outside in its init (a certificate, whose file may be a new one). `wanted` is the same
+	 * stage in a graph that is never started and freed soon, so leave it what it can give back. Optional. One call at a
+	 * time, between start and stop, while handlers run; any thread, so no call of this header but weir_state. */
+	void (*refresh)(struct weir_stage *st, struct weir_stage *wanted);
 };
 
 /* ---- inside callbacks ---- */
@@ -141,6 +147,16 @@ WEIR_API bool weir_outlet_linked(const struct weir_stage *st, int outlet);
  */
 WEIR_API void weir_hold(struct weir_stage *st, struct weir_event **ev);
 
+/**
+ * Put `*ev`, which a handler runs or the stage holds, back into the queue of its own stage and store NULL: `handle` is
+ * called with it again. It was let in already, so the door is not asked, the limit of the queue does not hold for it and
+ * no deadline or delay drops it before the handler; the books count it once, as one event that was offered. What is
+ * under way when the graph is closed by force ends as WEIR_ECLOSED in place of another call, and so may any event end in
+ * which a handler thread dies: state that belongs to an event is to be freed by what sees its end (weir_http_add_tap).
+ * Inline stages are called by the requeuing thread when its batch ends. Any thread of the graph; about 5 ns and the push.
+ */
+WEIR_API void weir_requeue(struct weir_stage *st, struct weir_event **ev);
+
 /** The state_size bytes of the stage, aligned to a cache line. */
 WEIR_API void *weir_state(const struct weir_stage *st);
 
@@ -149,6 +165,13 @@ WEIR_API void *weir_thread_state(const struct weir_stage *st);
 
 /** The conf_size bytes, effective values, immutable; valid until the callback returns. */
 WEIR_API const void *weir_conf(const struct weir_stage *st);
+
+/**
+ * In ops->init: what it fails for is the value at `path` below `with:`, as "tls.cert" or "tls.certs.1.key" (entries count
+ * from 1), so that the error names that place instead of the stage's; where the configuration has no such value, of as much
+ * of it as there is. Returns whether the whole of it is there. Main thread.
+ */
+WEIR_API bool weir_blame(struct weir_stage *st, const char *path);
 
 /** Name of the stage with id `id` (ev->stage) in the graph of `st`, "" when there is none. */
 WEIR_API const char *weir_stage_peer_name(const struct weir_stage *st, int id);

@@ -8,6 +8,11 @@
  * with Retry-After, X-Weir-Shed and, when a door refused it, X-Weir-Shed-Id; as WEIR_ECLOSED 503 with
  * Retry-After; as any other failure 500. Both failures name the request's trace in X-Weir-Trace, if it has one.
  *
+ * Bodies may move in parts. With `stream:` of http.server a long body is not waited for: the event leaves with the rest to
+ * come, and the stage takes it by weir_http_body_next(). A stage may answer in parts, too, by weir_http_stream_begin().
+ * Neither ever blocks a handler: who has nothing to do lets go of the event with weir_http_wait() and is called with it
+ * again. What a stage keeps per event is freed by a tap, since an event may also end without another call.
+ *
  * Only the owner of the event may touch the request. No call blocks; those that can fail say so.
  */
 #ifndef WEIR_HTTP_H
@@ -19,7 +24,7 @@
 #include <weir/event.h>
 
 /* The type of the events. Fields for classes, cohorts and partitions: path, method, host, target,
- * address, connection, header.NAME. */
+ * address, connection, scheme, tls, sni, header.NAME. */
 WEIR_API extern const struct weir_event_type weir_http_request_type;
 
 #define WEIR_HTTP_METHODS(X) X(GET) X(HEAD) X(POST) X(PUT) X(DELETE) X(PATCH) X(OPTIONS) X(OTHER)
@@ -50,12 +55,15 @@ struct weir_http_tap {
 };
 
 struct weir_http_response {
-	uint16_t status;          /* 0: none yet */
-	bool no_length;           /* do not send Content-Length (204, 304) */
-	bool close;               /* close the connection after this answer */
-	struct weir_slice fields; /* ready-made "Name: value\r\n" lines, valid until released */
-	struct weir_slice body;   /* bytes, valid until released */
-	int fd;                   /* when >= 0 the body is file bytes [offset, offset+length) */
+	uint16_t status; /* 0: none yet */
+	bool no_length;  /* do not send Content-Length (204, 304) */
+	bool close;      /* close the connection after this answer */
+	bool
+	    streamed; /* sent in parts, weir_http_stream_begin: neither body nor fd, no more changes */
+	struct weir_slice
+	    fields;             /* ready-made lines, weir_http_fields_good, valid until released */
+	struct weir_slice body; /* bytes, valid until released */
+	int fd;                 /* when >= 0 the body is file bytes [offset, offset+length) */
 	int64_t offset, length;
 	/** Called once when body, fields and fd are no longer needed: sent, or never to be sent. In
 	 *  the connection's I/O thread or the finishing one. NULL: nothing to release. */
@@ -73,7 +81,7 @@ struct weir_http_request {
 	struct weir_slice path;  /* target up to '?', still encoded, begins with '/' (or "*") */
 	struct weir_slice query; /* behind '?', may be empty */
 	struct weir_slice host;  /* from Host or the absolute target, lower case not forced */
-	struct weir_slice body;  /* whole body */
+	struct weir_slice body;  /* whole body; empty when it comes in parts */
 	const struct weir_http_header *headers;
 	struct weir_http_response res;
 	struct weir_http_tap *taps;
@@ -119,11 +127,78 @@ WEIR_API int weir_http_respond_status(struct weir_http_request *req, int status)
 WEIR_API int weir_http_add_field(
     struct weir_http_request *req, const char *name, const char *value);
 
+/**
+ * Are these ready-made lines fit for `res.fields`: "Name: value\r\n" each, names and values as weir_http_add_field has
+ * them? http.server does not look at every byte for every answer: a stage that makes such lines of anything but
+ * weir_http_add_field asks this once. Builds without NDEBUG die on others. Any thread.
+ */
+WEIR_API bool weir_http_fields_good(struct weir_slice fields);
+
 /** Run `tap` when the request is finished. */
 WEIR_API void weir_http_add_tap(struct weir_http_request *req, struct weir_http_tap *tap);
 
-/** Call and clear the response's release and forget the response. */
+/** The tap of `req` that runs `fn`, the last added first; NULL: there is none. So a stage finds what it keeps for an event
+ *  that comes again. */
+WEIR_API struct weir_http_tap *weir_http_find_tap(const struct weir_http_request *req,
+    void (*fn)(struct weir_http_tap *tap, struct weir_http_request *req, int status));
+
+/** Call and clear the response's release and forget the response. One that is sent in parts already stays. */
 WEIR_API void weir_http_response_reset(struct weir_http_request *req);
+
+/* ---- bodies in parts ---- */
+
+enum weir_http_body {
+	WEIR_HTTP_BODY_END,  /* that was all of it */
+	WEIR_HTTP_BODY_PART, /* the next bytes */
+	WEIR_HTTP_BODY_WAIT, /* none are here: weir_http_wait(st, &ev, WEIR_HTTP_BODY) */
+};
+
+/** What weir_http_wait waits for. */
+enum weir_http_wait { WEIR_HTTP_BODY = 1, WEIR_HTTP_ROOM = 2 };
+
+/** Does the body come in parts (`stream:` of http.server, and longer than that)? Then `req->body` is empty. */
+WEIR_API bool weir_http_body_streamed(const struct weir_http_request *req);
+
+/**
+ * The next bytes of the body into *part, valid until the next call (over weir_http_wait and weir_requeue, too), no more
+ * than `stream_buffer`; works the same for a body that is whole. Returns enum weir_http_body; or why the rest will never come,
+ * now and ever after: WEIR_EGONE the client left or was too slow, WEIR_EINVAL the body is malformed or longer than
+ * `max_body`, WEIR_ECLOSED the server stops. Finish with that code, and the client is told what was wrong. The first call
+ * that has to wait lets the client begin that waits for "100 Continue". A lock for a moment, no copy.
+ */
+WEIR_API int weir_http_body_next(struct weir_http_request *req, struct weir_slice *part);
+
+/**
+ * Begin an answer of unknown length: `status`, `content_type` (may be NULL) and the fields added so far leave now, in
+ * their turn. Chunked for HTTP/1.1, to the end of the connection for 1.0, without a body for HEAD, 204 and 304. From here on
+ * the response does not change. The answer ends when the event is finished: with WEIR_OK as it should; with anything
+ * else the connection is torn, so that the client can not take it for whole. Returns 0, or WEIR_EINVAL (status, type, begun
+ * before, or a request of no server), WEIR_ENOMEM, WEIR_EPRESSURE (`body_memory` is used up) with nothing begun.
+ */
+WEIR_API int weir_http_stream_begin(
+    struct weir_http_request *req, int status, const char *content_type);
+
+/**
+ * Give the next bytes of the answer, which are copied. Returns how many were taken, fewer than `data.n` when the buffer
+ * is full: weir_http_wait(st, &ev, WEIR_HTTP_ROOM), and go on with the rest. WEIR_EGONE: nobody takes them any more,
+ * finish. WEIR_EINVAL: not begun. Without a body (HEAD) all is taken and dropped.
+ */
+WEIR_API int64_t weir_http_stream_write(struct weir_http_request *req, struct weir_slice data);
+
+/** Add a field behind the end of the answer; dropped where there is no place for it (HTTP/1.0, no body). As
+ *  weir_http_add_field. */
+WEIR_API int weir_http_stream_trailer(
+    struct weir_http_request *req, const char *name, const char *value);
+
+/** Bytes of the body that the stage gave to an answer in parts; 0 for others. */
+WEIR_API int64_t weir_http_stream_bytes(const struct weir_http_request *req);
+
+/**
+ * Let go of `*ev` until there is something of `what`, bits of enum weir_http_wait, and store NULL: then `handle` of `st` is
+ * called with it again, at once if it is here already. For WEIR_HTTP_BODY: bytes, the end, or an error. For
+ * WEIR_HTTP_ROOM: half of the buffer is free, or the client has gone. Only after body_next or stream_write said so.
+ */
+WEIR_API void weir_http_wait(struct weir_stage *st, struct weir_event **ev, unsigned what);
 
 /**
  * How long another server may take that is asked on behalf of `req`: what is left to its deadline, less the round trip

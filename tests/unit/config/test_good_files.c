@@ -40,7 +40,7 @@ static void test_good(void)
 
 static void test_servers(void)
 {
-	check_folder(WEIR_SOURCE_DIR "/config/servers", 4);
+	check_folder(WEIR_SOURCE_DIR "/config/servers", 5);
 }
 
 /* What loads and is no mistake to `check` either: the words of classes and of the kill switch. */

@@ -59,6 +59,26 @@ static void test_fields(void)
 	drop(req);
 }
 
+static bool lines_good(const char *text)
+{
+	return weir_http_fields_good((struct weir_slice){text, strlen(text)});
+}
+
+/* Lines that a stage made itself. */
+static void test_ready_fields(void)
+{
+	static const char *const bad[] = {"A: b", "A: b\n", "A: b\r", "A: b\r\n\r\n",
+	    "A: b\nC: d\r\n", "A\r\n", ": b\r\n", "A : b\r\n", " A: b\r\n", "A: b\r\n c\r\n",
+	    "A: b\rc\r\n", "A: \177\r\n", "Content-Length: 1\r\n",
+	    "A: b\r\ntransfer-encoding: chunked\r\n", "\r\n", "A: b\r\n\n"};
+
+	CU_ASSERT(lines_good(""));
+	CU_ASSERT(lines_good("A: b\r\nVary:*\r\nX-Long: \t c:d \xc3\xa4\r\nE:\r\n"));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_FALSE(lines_good(bad[i]));
+	CU_ASSERT_FALSE(weir_http_fields_good((struct weir_slice){"A: \0\r\n", 6}));
+}
+
 static void test_many_fields(void)
 {
 	struct weir_http_request *req = make();
@@ -191,6 +211,8 @@ static void test_taps(void)
 
 	weir_http_add_tap(req, &a.tap);
 	weir_http_add_tap(req, &b.tap);
+	CU_ASSERT_PTR_EQUAL(weir_http_find_tap(req, on_tap), &b.tap); /* the last one */
+	CU_ASSERT_PTR_NULL(weir_http_find_tap(req, NULL));
 	finish(req, WEIR_EDEADLINE);
 	CU_ASSERT_EQUAL(b.seen, 1);
 	CU_ASSERT_EQUAL(a.seen, 2);
@@ -229,12 +251,16 @@ static void test_type_fields(void)
 	req->path = (struct weir_slice){"/p", 2};
 	for (; f->name; f++) { /* without a connection there is no address, but no crash */
 		struct weir_slice s = f->get(&req->ev, "x");
-		CU_ASSERT_EQUAL(s.n, strcmp(f->name, "path") == 0 ? 2 : 0);
+		size_t n = strcmp(f->name, "path") == 0     ? 2
+			   : strcmp(f->name, "scheme") == 0 ? 4
+							    : 0;
+		CU_ASSERT_EQUAL(s.n, n);
 	}
 	drop(req);
 }
 
-CUNIT_MAIN("response", {"fields", test_fields}, {"many fields", test_many_fields},
-    {"respond", test_respond}, {"bad responses", test_respond_bad},
-    {"copies and files", test_copy_and_file}, {"outcomes", test_outcomes}, {"taps", test_taps},
-    {"lookups", test_lookups}, {"fields of the type", test_type_fields})
+CUNIT_MAIN("response", {"fields", test_fields}, {"ready-made fields", test_ready_fields},
+    {"many fields", test_many_fields}, {"respond", test_respond},
+    {"bad responses", test_respond_bad}, {"copies and files", test_copy_and_file},
+    {"outcomes", test_outcomes}, {"taps", test_taps}, {"lookups", test_lookups},
+    {"fields of the type", test_type_fields})

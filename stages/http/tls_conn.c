@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TLS connections in their I/O thread; see tls_conn.h.
+ *
+ * Before a stage is asked for anything, the first record must be there whole: who sends a byte a second costs us a look at
+ * the socket for each, until his time is over (header_timeout, which counts from the connection's start), and who speaks no
+ * TLS is told here.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <openssl/err.h>
+
+#include "http/conn.h"
+#include "http/heir.h"
+#include "http/tls_certs.h"
+#include "http/tls_inside.h"
+#include "http/tls_site.h"
+#include "http/tls_ticket.h"
+
+/* A record's head: RFC 8446, 5.1. */
+#define HEAD_BYTES   5
+#define TYPE_HELLO   22
+#define RECORD_BYTES 16384
+
+/* ---- life ---- */
+
+struct tls_conn *tls_conn_new(struct tls_site *site, struct conn *c)
+{
+	struct tls_conn *t = aligned_alloc(WEIR_CACHE_LINE, sizeof(*t));
+	BIO *bio;
+
+	if (!t)
+		return NULL;
+	memset(t, 0, sizeof(*t));
+	t->conn = c;
+	t->loop = c->io->loop;
+	t->closing_fd = -1;
+	t->bio.fd = c->watch.fd;
+	t->version = "";
+	t->certs = tls_site_certs(site);
+	t->tickets = site->tickets ? tls_tickets_ref(site->tickets) : NULL;
+	t->ssl = SSL_new(tls_certs_first(t->certs));
+	bio = t->ssl ? tls_bio_new(&t->bio) : NULL;
+	if (!bio) {
+		ERR_clear_error();
+		tls_conn_free(t);
+		return NULL;
+	}
+	SSL_set_bio(t->ssl, bio, bio);
+	SSL_set_app_data(t->ssl, t->tickets);
+	SSL_set_accept_state(t->ssl);
+	return t;
+}
+
+/* What is not needed behind the last byte; events may still point to the rest. */
+static void drop_session(struct tls_conn *t)
+{
+	SSL_free(t->ssl);
+	t->ssl = NULL;
+	tls_bio_fini(&t->bio);
+}
+
+void tls_conn_free(struct tls_conn *t)
+{
+	if (!t)
+		return;
+	WEIR_ASSERT(!t->away);
+	drop_session(t);
+	tls_certs_unref(t->certs);
+	tls_tickets_unref(t->tickets);
+	free(t->sni);
+	free(t);
+}
+
+void tls_conn_move(struct tls_conn *t, struct conn *c)
+{
+	WEIR_ASSERT(!t->away);
+	t->conn = c;
+	t->loop = c->io->loop;
+}
+
+bool tls_is_shaking(const struct tls_conn *t)
+{
+	return t->phase < TLS_OPEN;
+}
+
+bool tls_is_away(const struct tls_conn *t)
+{
+	return t->away;
+}
+
+bool tls_is_open(const struct tls_conn *t)
+{
+	return t->phase >= TLS_OPEN;
+}
+
+const char *tls_version(const struct tls_conn *t)
+{
+	return t->version;
+}
+
+const char *tls_sni(const struct tls_conn *t)
+{
+	return t->sni ? t->sni : "";
+}
+
+/* ---- the end ---- */
+
+void tls_bye(struct tls_conn *t)
+{
+	if (t->phase == TLS_OPEN && !t->broken && tls_bio_flush(&t->bio) == 1) {
+		ERR_clear_error();
+		SSL_shutdown(t->ssl);
+		ERR_clear_error();
+	}
+	if (t->phase == TLS_OPEN)
+		t->phase = TLS_SHUT;
+}
+
+void tls_conn_close(struct tls_conn *t, int fd)
+{
+	if (t->away) { /* the stage may be at the socket: it must not become another's */
+		shutdown(fd, SHUT_RDWR);
+		t->closing_fd = fd;
+		return;
+	}
+	tls_bye(t);
+	drop_session(t);
+	close(fd);
+}
+
+static void count_failure(struct conn *c, enum tls_verdict why)
+{
+	c->io->count[SERVER_TLS_FAILED_CLOSED + (int)why - TLS_FAILED_CLOSED]++;
+}
+
+void tls_timed_out(struct conn *c)
+{
+	count_failure(c, TLS_FAILED_TIMEOUT);
+}
+
+/* Take what is in the socket, so that its end is no reset, which could overtake what we said last. */
+static void close_politely(struct conn *c)
+{
+	if (!c->tls->away)
+		(void)!recv(c->watch.fd, c->io->out, sizeof(c->io->out), MSG_DONTWAIT);
+	conn_close(c);
+}
+
+static void failed(struct conn *c, enum tls_verdict why)
+{
+	count_failure(c, why);
+	close_politely(c);
+}
+
+/* Nothing was said yet, so an alert needs no keys. */
+static void refused(struct conn *c)
+{
+	static const unsigned char alert[] = {21, 3, 3, 0, 2, 2, SSL_AD_INTERNAL_ERROR};
+
+	if (c->tls->phase == TLS_SHAKING && SSL_in_before(c->tls->ssl))
+		(void)!send(c->watch.fd, alert, sizeof(alert), MSG_NOSIGNAL);
+	failed(c, TLS_FAILED_SHED);
+}
+
+/* A client that speaks HTTP is told in HTTP what is wrong. */
+static void refuse_plain(struct conn *c)
+{
+	struct tls_conn *t = c->tls;
+
+	count_failure(c, TLS_FAILED_PLAIN);
+	c->tls = NULL;
+	tls_conn_free(t);
+	conn_refuse(c, 400, "this port takes HTTPS alone");
+	conn_settle(c);
+}
+
+/* ---- the first record ---- */
+
+enum hello { HELLO_LATER, HELLO_WHOLE, HELLO_PLAIN, HELLO_BAD, HELLO_NONE };
+
+/* What the first bytes say; `waiting` bytes are in the socket. */
+static enum hello judge(const unsigned char *head, size_t n, size_t waiting)
+{
+	size_t length;
+
+	if (head[0] >= 'A' && head[0] <= 'Z')
+		return HELLO_PLAIN;
+	if (head[0] != TYPE_HELLO || (n > 1 && head[1] != 3))
+		return HELLO_BAD;
+	if (n < HEAD_BYTES)
+		return HELLO_LATER;
+	length = (size_t)head[3] << 8 | head[4];
+	if (length == 0 || length > RECORD_BYTES)
+		return HELLO_BAD;
+	return waiting >= HEAD_BYTES + length ? HELLO_WHOLE : HELLO_LATER;
+}
+
+static enum hello look(int fd)
+{
+	unsigned char head[HEAD_BYTES];
+	ssize_t n = recv(fd, head, sizeof(head), MSG_PEEK);
+	int waiting = 0;
+
+	if (n <= 0)
+		return n == -1 && (errno == EAGAIN || errno == EINTR) ? HELLO_LATER : HELLO_NONE;
+	if (n == HEAD_BYTES && ioctl(fd, FIONREAD, &waiting) == -1)
+		return HELLO_NONE;
+	return judge(head, (size_t)n, (size_t)waiting);
+}
+
+/* ---- steps ---- */
+
+static void go_on(struct conn *c);
+
+/* Of the last class, which takes what no class has asked for. */
+static uint8_t last_class(const struct weir_stage *st)
+{
+	int n = 0;
+
+	while (n + 1 < WEIR_CLASSES_MAX && weir_class_name(st, n + 1)[0])
+		n++;
+	return (uint8_t)n;
+}
+
+static void send_away(struct conn *c)
+{
+	struct tls_conn *t = c->tls;
+	struct http_io *io = c->io;
+	struct weir_event *ev = &t->ev;
+
+	if (io->phase == SERVER_CLOSED || !weir_outlet_linked(io->stage, TLS_OUTLET)) {
+		failed(c, TLS_FAILED_SHED); /* the heir has no TLS; its books may be closed */
+		return;
+	}
+	weir_event_init(ev, &tls_handshake_type, weir_loop_now_ns(io->loop));
+	ev->class_id = last_class(io->stage);
+	ev->deadline_ns = c->since_ns + io->conf.header_timeout_ns;
+	if (strcmp(io->conf.user, "address") == 0)
+		ev->session = (uint32_t)weir_hash((struct weir_slice){c->peer, c->peer_n}) &
+			      ~WEIR_SESSION_RETRY;
+	t->away = true;
+	t->edge = false;
+	weir_emit(io->stage, TLS_OUTLET, &ev);
+}
+
+/* What is there already is read; so is what comes while this runs, since we are the socket's owner again. */
+static void opened(struct conn *c)
+{
+	struct tls_conn *t = c->tls;
+	const char *name = SSL_get_servername(t->ssl, TLSEXT_NAMETYPE_host_name);
+
+	t->phase = TLS_OPEN;
+	t->version = SSL_get_version(t->ssl);
+	t->bio.kernel_out = BIO_get_ktls_send(SSL_get_wbio(t->ssl));
+	if (name)
+		t->sni = strdup(name);
+	c->io->count[SSL_session_reused(t->ssl) ? SERVER_TLS_RESUMED : SERVER_TLS_FULL]++;
+	c->io->count[SERVER_TLS_CONNECTIONS]++;
+	c->unread = true;
+	c->rearm |= t->bio.tail_n > 0;
+	if (heir_leaving(c->io) && heir_take_leave(c))
+		return;
+	if (conn_wants_read(c))
+		conn_read(c);
+	else
+		conn_settle(c);
+}
+
+/* Look at what a step has come to. */
+static void after_step(struct conn *c)
+{
+	struct tls_conn *t = c->tls;
+
+	switch (t->verdict) {
+	case TLS_DONE:
+		opened(c);
+		return;
+	case TLS_WANT_READ:
+	case TLS_WANT_WRITE:
+		if (t->edge) {
+			t->edge = false;
+			go_on(c);
+			return;
+		}
+		c->rearm |= t->bio.tail_n > 0 || t->verdict == TLS_WANT_WRITE;
+		if (heir_leaving(c->io) && heir_take_leave(c))
+			return;
+		conn_settle(c);
+		return;
+	default:
+		failed(c, (enum tls_verdict)t->verdict);
+	}
+}
+
+/* Has our last flight been sent? What is left then needs no asymmetric cryptography. */
+static bool ours_is_done(SSL *ssl)
+{
+	unsigned char byte;
+
+	return SSL_get_finished(ssl, &byte, sizeof(byte)) > 0;
+}
+
+static void step_here(struct conn *c)
+{
+	struct tls_conn *t = c->tls;
+
+	tls_step(&t->ev);
+	after_step(c);
+}
+
+static void first_step(struct conn *c)
+{
+	switch (look(c->watch.fd)) {
+	case HELLO_LATER:
+		if (c->peer_done)
+			failed(c, TLS_FAILED_CLOSED);
+		else
+			conn_settle(c);
+		return;
+	case HELLO_WHOLE:
+		c->tls->phase = TLS_SHAKING;
+		send_away(c);
+		return;
+	case HELLO_PLAIN:
+		refuse_plain(c);
+		return;
+	case HELLO_BAD:
+		failed(c, TLS_FAILED_PROTOCOL);
+		return;
+	case HELLO_NONE:
+		failed(c, TLS_FAILED_CLOSED);
+		return;
+	}
+}
+
+/* The socket may be ready, and everything is ours. */
+static void go_on(struct conn *c)
+{
+	struct tls_conn *t = c->tls;
+
+	tls_bio_ready(&t->bio, c->peer_done);
+	switch (tls_bio_flush(&t->bio)) {
+	case -1:
+		failed(c, TLS_FAILED_CLOSED);
+		return;
+	case 0:
+		c->rearm = true;
+		conn_settle(c);
+		return;
+	default:
+		break;
+	}
+	if (t->phase == TLS_HELLO)
+		first_step(c);
+	else if (ours_is_done(t->ssl))
+		step_here(c);
+	else
+		send_away(c);
+}
+
+uint32_t tls_on_ready(struct conn *c, uint32_t events)
+{
+	struct tls_conn *t = c->tls;
+
+	if (t->away) {
+		t->edge = true;
+		return 0;
+	}
+	if (t->phase >= TLS_OPEN) {
+		tls_bio_ready(&t->bio, c->peer_done);
+		if (t->phase == TLS_SHUT)
+			return events;
+		if (tls_bio_flush(&t->bio) == 0)
+			c->rearm = true;
+		/* Bytes that OpenSSL has, of which epoll knows nothing, are read when it says that one may write. */
+		return events & EPOLLOUT ? events | EPOLLIN : events;
+	}
+	if (conn_wants_read(c)) {
+		go_on(c);
+	} else {
+		c->unread = true;
+		conn_settle(c);
+	}
+	return 0;
+}
+
+void tls_came_home(struct weir_event *ev)
+{
+	struct tls_conn *t = weir_event_cast(ev, &tls_handshake_type);
+	struct conn *c = t->conn;
+
+	t->away = false;
+	if (!conn_is_open(c)) {
+		tls_conn_close(t, t->closing_fd);
+		conn_make_ready(c);
+		return;
+	}
+	tls_bio_ready(&t->bio, c->peer_done); /* an edge may have come that was noted alone */
+	if (t->status == WEIR_OK)
+		after_step(c);
+	else if (weir_outcome_of(t->status) == WEIR_OUTCOME_SHED || t->status == WEIR_ECLOSED)
+		refused(c);
+	else
+		failed(c, TLS_FAILED_INTERNAL);
+}

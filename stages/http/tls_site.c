@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* Certificates and ticket keys of a server; see tls_site.h. */
+#include "http/tls_site.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "http/server.h"
+#include "http/tls_certs.h"
+#include "http/tls_pem.h"
+#include "http/tls_ticket.h"
+
+/* The two things about TLS that a look at the files does not tell. */
+static int check_links(struct weir_stage *st, bool on, struct weir_err *err)
+{
+	bool linked = weir_outlet_linked(st, TLS_OUTLET);
+
+	if (!on && weir_blame(st, "tls"))
+		return tls_fail(err, WEIR_EINVAL, "write tls: { cert: FILE, key: FILE }",
+		    "'tls' names no certificate");
+	if (on && !linked) {
+		weir_blame(st, "tls");
+		return tls_fail(err, WEIR_ELINK,
+		    "add a stage { use: tls.handshake }, and its name under 'to:' as 'handshake'",
+		    "handshakes need a stage of their own");
+	}
+	if (!on && linked)
+		return tls_fail(err, WEIR_EINVAL, "add 'tls:', or remove 'handshake' under 'to:'",
+		    "there are no handshakes without 'tls'");
+	return 0;
+}
+
+int tls_site_new(struct weir_stage *st, const struct tls_conf *conf, struct tls_site **site,
+    struct weir_err *err)
+{
+	bool on = tls_conf_is_on(conf);
+	struct tls_certs *certs;
+	char at[TLS_PATH_BYTES];
+	int rc = check_links(st, on, err);
+
+	*site = NULL;
+	if (rc != 0 || !on)
+		return rc;
+	rc = tls_certs_load(conf, weir_stage_name(st), &certs, at, err);
+	if (rc != 0) {
+		weir_blame(st, at);
+		return rc;
+	}
+	*site = calloc(1, sizeof(**site));
+	if (!*site) {
+		tls_certs_unref(certs);
+		return tls_fail(err, WEIR_ENOMEM, NULL, "out of memory");
+	}
+	pthread_mutex_init(&(*site)->lock, NULL);
+	(*site)->certs = certs;
+	return 0;
+}
+
+int tls_site_start(struct tls_site *site, const struct tls_conf *conf,
+    const struct tls_site *before, struct weir_err *err)
+{
+	struct timespec ts;
+
+	if (conf->ticket_ns == 0)
+		return 0;
+	if (before && before->tickets) {
+		site->tickets = tls_tickets_ref(before->tickets);
+		tls_tickets_set_lifetime(site->tickets, conf->ticket_ns);
+		return 0;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	site->tickets = tls_tickets_new(conf->ticket_ns, ts.tv_sec * 1000000000LL + ts.tv_nsec);
+	return site->tickets ? 0
+			     : tls_fail(err, WEIR_ESYS, NULL, "no keys for tickets can be made");
+}
+
+struct tls_certs *tls_site_certs(struct tls_site *site)
+{
+	pthread_mutex_lock(&site->lock);
+	struct tls_certs *certs = tls_certs_ref(site->certs);
+	pthread_mutex_unlock(&site->lock);
+	return certs;
+}
+
+void tls_site_reread(struct weir_stage *st, struct weir_stage *wanted)
+{
+	struct tls_site *site = ((struct http_server *)weir_state(st))->tls;
+	struct tls_site *from = ((struct http_server *)weir_state(wanted))->tls;
+
+	if (!site || !from)
+		return;
+	pthread_mutex_lock(&site->lock);
+	struct tls_certs *old = site->certs;
+	site->certs = from->certs;
+	pthread_mutex_unlock(&site->lock);
+	tls_certs_tell(
+	    from->certs, weir_stage_name(st)); /* nobody else replaces what is ours now */
+	from->certs = old;
+}
+
+void tls_site_free(struct tls_site *site)
+{
+	if (!site)
+		return;
+	tls_certs_unref(site->certs);
+	tls_tickets_unref(site->tickets);
+	pthread_mutex_destroy(&site->lock);
+	free(site);
+}
