@@ -154,11 +154,23 @@ static bool wait_writable(int fd, bool (*stop)(void *arg), void *arg)
 	}
 }
 
+/* How much to write at once: of what can block no more than a pipe takes whole (pipe(7)), and whole lines, since other logs, and
+ * other processes, may write to the same one. */
+static size_t run_of(const struct log_target *t, const char *p, size_t n)
+{
+	const char *end;
+
+	if (t->regular || n <= PIPE_BUF)
+		return n;
+	end = memrchr(p, '\n', PIPE_BUF);
+	return end ? (size_t)(end - p) + 1 : PIPE_BUF;
+}
+
 static void write_bytes(
     struct log_target *t, const char *p, size_t n, bool (*stop)(void *arg), void *arg)
 {
 	while (n > 0) {
-		size_t most = t->regular || n < PIPE_BUF ? n : PIPE_BUF;
+		size_t most = run_of(t, p, n);
 		ssize_t done = -1;
 		if (t->regular || wait_writable(t->fd, stop, arg))
 			done = write(t->fd, p, most);

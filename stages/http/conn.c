@@ -7,9 +7,9 @@
  * must move within body_timeout / write_timeout and, after RATE_GRACE, at min_..._rate on average: the
  * deadline "since + grace + moved / rate" says that without any periodic check.
  *
- * The waiting list holds connections without a complete request, longest waiting first, another one those with a body or
- * answer under way: when the server is full some of them are closed, so slow or idle clients cannot keep others out
- * (limit.c).
+ * Connections without a request are in a list, those with half a head in another one, both longest waiting first, those with a
+ * body or answer under way in a third one: when the server is full some of them are closed, so slow or idle clients cannot keep
+ * others out (limit.c).
  */
 #include "http/conn.h"
 
@@ -42,7 +42,7 @@
 
 static void wait_list_leave(struct conn *c)
 {
-	struct conn_list *list = c->under_way ? &c->io->slow : &c->io->waiting;
+	struct conn_list *list = &c->io->list[c->list];
 
 	if (!c->wait_prev)
 		return;
@@ -55,14 +55,14 @@ static void wait_list_leave(struct conn *c)
 	list->n--;
 }
 
-static void wait_list_join(struct conn *c, bool under_way)
+static void wait_list_join(struct conn *c, enum conn_list_id id)
 {
-	struct conn_list *list = under_way ? &c->io->slow : &c->io->waiting;
+	struct conn_list *list = &c->io->list[id];
 
-	if (c->wait_prev && c->under_way == under_way)
+	if (c->wait_prev && c->list == id)
 		return;
 	wait_list_leave(c);
-	c->under_way = under_way;
+	c->list = (uint8_t)id;
 	c->wait_prev = list->tail;
 	c->wait_next = NULL;
 	*list->tail = c;
@@ -73,7 +73,7 @@ static void wait_list_join(struct conn *c, bool under_way)
 void conn_list_rotate(struct conn *c)
 {
 	wait_list_leave(c);
-	wait_list_join(c, true);
+	wait_list_join(c, (enum conn_list_id)c->list);
 }
 
 void conn_make_ready(struct conn *c)
@@ -174,6 +174,8 @@ static void timer_fired(struct weir_loop *loop, struct weir_timer *t)
 	struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, timer));
 	int64_t at = deadline(c);
 
+	if (at <= weir_loop_now_ns(loop) && c->wait == WAIT_WRITE && conn_look(c))
+		at = deadline(c);
 	if (at == INT64_MAX)
 		return;
 	if (at > weir_loop_now_ns(loop))
@@ -209,6 +211,8 @@ static void begin_wait(struct conn *c, enum conn_wait wait)
 	c->wait = (uint8_t)wait;
 	c->since_ns = c->progress_ns = weir_loop_now_ns(loop);
 	c->moved_bytes = 0;
+	if (wait == WAIT_WRITE)
+		c->queued_bytes = conn_untaken(c);
 }
 
 /* ---- epoll ---- */
@@ -246,10 +250,12 @@ void conn_settle(struct conn *c)
 	wait = wait_of(c);
 	if (wait != c->wait)
 		begin_wait(c, wait);
-	if (wait == WAIT_IDLE || wait == WAIT_HEAD)
-		wait_list_join(c, false);
+	if (wait == WAIT_IDLE)
+		wait_list_join(c, CONN_IDLE);
+	else if (wait == WAIT_HEAD)
+		wait_list_join(c, CONN_HALF);
 	else if (wait == WAIT_BODY || wait == WAIT_WRITE)
-		wait_list_join(c, true);
+		wait_list_join(c, CONN_SLOW);
 	else
 		wait_list_leave(c);
 	if (wait == WAIT_IDLE)

@@ -34,7 +34,7 @@ struct conn {
 	struct weir_timer timer;
 	struct http_io *io;
 	struct conn *next, **prev;           /* io->conns */
-	struct conn *wait_next, **wait_prev; /* io->waiting or slow; wait_prev NULL: in neither */
+	struct conn *wait_next, **wait_prev; /* in `list`; wait_prev NULL: in none */
 	struct conn *ready_next;             /* io->ready */
 	struct http_req *first, **last;      /* requests in order of arrival, answered or not */
 	struct stream stream;
@@ -50,17 +50,18 @@ struct conn {
 	bool rearm;           /* ask epoll again */
 	bool unsent_bounded;  /* the kernel keeps little of what the client does not take */
 	bool lingering;
-	bool blocked;        /* a write was short: wait for EPOLLOUT */
-	uint8_t wait;        /* enum conn_wait */
-	bool under_way;      /* in io->slow, not in io->waiting, if in one */
-	uint32_t in_flight;  /* requests in the list */
-	uint32_t requests;   /* requests so far */
-	int64_t since_ns;    /* when the present wait began */
-	int64_t progress_ns; /* last byte moved in it */
-	int64_t moved_bytes; /* in it */
-	int64_t body_off;    /* bytes of the body of `first` that are sent */
-	uint64_t wire_bytes; /* that the client has sent for the requests in the list */
-	uint64_t peer_key;   /* crowd.h; 0: not counted there */
+	bool blocked;         /* a write was short: wait for EPOLLOUT */
+	uint8_t wait;         /* enum conn_wait */
+	uint8_t list;         /* enum conn_list_id, if in one */
+	uint32_t in_flight;   /* requests in the list */
+	uint32_t requests;    /* requests so far */
+	int64_t since_ns;     /* when the present wait began */
+	int64_t progress_ns;  /* last byte moved in it */
+	int64_t moved_bytes;  /* in it; WAIT_WRITE: that the client is known to have */
+	int64_t queued_bytes; /* WAIT_WRITE: in the kernel at the last look, and sent since then */
+	int64_t body_off;     /* bytes of the body of `first` that are sent */
+	uint64_t wire_bytes;  /* that the client has sent for the requests in the list */
+	uint64_t peer_key;    /* crowd.h; 0: not counted there */
 	char id[8];
 	uint8_t peer_n;
 	char peer[INET6_ADDRSTRLEN];
@@ -104,8 +105,13 @@ void conn_settle(struct conn *c);
 void conn_end(struct conn *c, bool client_done);
 /** Append `r` to the requests in order. */
 void conn_append(struct conn *c, struct http_req *r);
-/** Move `c`, which is in io->slow, to the end of it. */
+/** Move `c`, which is in a list, to the end of it. */
 void conn_list_rotate(struct conn *c);
+/** Bytes that the kernel has and the client has not acknowledged; one system call. taken.c, and so is: */
+int64_t conn_untaken(const struct conn *c);
+/** WAIT_WRITE: ask the kernel how much the client has acknowledged, which is progress. Returns whether there was any; one
+ *  system call. */
+bool conn_look(struct conn *c);
 /** Seconds for Retry-After. */
 int conn_retry_after_s(const struct conn *c);
 

@@ -30,6 +30,8 @@
 #define CELLS 4096
 /* Least burst: a browser opens 6 connections at once. */
 #define BURST_MIN 10.0
+/* Slowest rate, one in 115 days: ten of it are far below what an int64_t holds. */
+#define EACH_MAX_NS 10000000000000000
 
 struct entry {
 	struct entry *next;
@@ -253,7 +255,7 @@ static bool cell_take(_Atomic int64_t *cell, int64_t now_ns, int64_t each_ns, in
 bool crowd_may_open(struct crowd *p, uint64_t key, double per_s, int64_t now_ns)
 {
 	uint64_t hash = hash_key(p, key);
-	int64_t each_ns = (int64_t)(1e9 / per_s);
+	int64_t each_ns = 1e9 / per_s < EACH_MAX_NS ? (int64_t)(1e9 / per_s) : EACH_MAX_NS;
 	int64_t burst_ns = (int64_t)((double)each_ns * (per_s > BURST_MIN ? per_s : BURST_MIN));
 	bool first = cell_take(&p->cell[0][hash % CELLS], now_ns, each_ns, burst_ns);
 	bool second = cell_take(&p->cell[1][(hash >> 32) % CELLS], now_ns, each_ns, burst_ns);

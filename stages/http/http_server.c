@@ -134,8 +134,8 @@ static struct http_io *io_new(struct http_server *srv, int index)
 	io->index = index;
 	io->reserve_fd = -1;
 	io->ready_tail = &io->ready;
-	io->waiting.tail = &io->waiting.first;
-	io->slow.tail = &io->slow.first;
+	for (int i = 0; i < CONN_LISTS; i++)
+		io->list[i].tail = &io->list[i].first;
 	pool_init(&io->pool, &srv->body_budget);
 	io->pool.srv = srv;
 	pool_share(&io->pool, &srv->memory_used);

@@ -80,27 +80,31 @@ void limit_refuse_parsed(struct conn *c, int status, const char *why)
 
 /* ---- making room ---- */
 
-/* Do the bytes that are under way move too slowly? */
-static bool is_slow(const struct conn *c, int64_t waited_ns)
+/* Do the bytes that are under way move too slowly? An answer also when none of it was taken for a moment: what the client's
+ * kernel took at first counts for long. */
+static bool is_slow(struct conn *c, int64_t now_ns)
 {
 	const struct http_conf *conf = &c->io->conf;
 	double rate = c->wait == WAIT_BODY ? conf->min_body_rate : conf->min_send_rate;
 
-	return (double)c->moved_bytes < rate * (double)waited_ns / 1e9;
+	if (c->wait == WAIT_WRITE && rate > 0 && !conn_look(c) &&
+	    now_ns - c->progress_ns >= EVICT_AFTER_NS)
+		return true;
+	return (double)c->moved_bytes < rate * (double)(now_ns - c->since_ns) / 1e9;
 }
 
 /* Close one of the list, of `key` unless 0. Returns whether there was one. */
-static bool evict_from(struct http_io *io, struct conn_list *list, uint64_t key)
+static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key)
 {
 	int64_t now_ns = weir_loop_now_ns(io->loop);
-	struct conn *c = list->first, *next;
+	struct conn *c = io->list[id].first, *next;
 
 	for (int i = 0; c && i < EVICT_SCAN; i++, c = next) {
 		int64_t waited_ns = now_ns - c->since_ns;
 		bool mine = key == 0 || c->peer_key == key;
 		next = c->wait_next;
 		if (mine && waited_ns >= EVICT_AFTER_NS &&
-		    (list == &io->waiting || is_slow(c, waited_ns))) {
+		    (id != CONN_SLOW || is_slow(c, now_ns))) {
 			io->count[SERVER_EVICTED]++;
 			if (c->wait == WAIT_WRITE)
 				conn_abort(c);
@@ -108,7 +112,7 @@ static bool evict_from(struct http_io *io, struct conn_list *list, uint64_t key)
 				conn_close(c);
 			return true;
 		}
-		if (list == &io->slow)
+		if (id == CONN_SLOW)
 			conn_list_rotate(c);
 	}
 	return false;
@@ -116,7 +120,30 @@ static bool evict_from(struct http_io *io, struct conn_list *list, uint64_t key)
 
 static bool evict(struct http_io *io, uint64_t key)
 {
-	return evict_from(io, &io->waiting, key) || evict_from(io, &io->slow, key);
+	const struct conn *idle = io->list[CONN_IDLE].first, *half = io->list[CONN_HALF].first;
+	bool half_first = half && (!idle || half->since_ns < idle->since_ns);
+
+	return evict_from(io, half_first ? CONN_HALF : CONN_IDLE, key) ||
+	       evict_from(io, half_first ? CONN_IDLE : CONN_HALF, key) ||
+	       evict_from(io, CONN_SLOW, key);
+}
+
+bool limit_evict_reader(struct http_io *io)
+{
+	struct conn_list *slow = &io->list[CONN_SLOW];
+	int64_t now_ns = weir_loop_now_ns(io->loop);
+
+	for (int i = 0; i < EVICT_SCAN && i < slow->n; i++) {
+		struct conn *c = slow->first;
+		if (c->wait == WAIT_WRITE && now_ns - c->since_ns >= EVICT_AFTER_NS &&
+		    is_slow(c, now_ns)) {
+			io->count[SERVER_EVICTED]++;
+			conn_abort(c);
+			return true;
+		}
+		conn_list_rotate(c);
+	}
+	return false;
 }
 
 int64_t limit_per_address(const struct http_conf *conf)

@@ -279,11 +279,13 @@ void listen_room(struct http_io *io)
 
 static void retry(struct weir_loop *loop, struct weir_timer *t)
 {
-	(void)t;
 	struct http_io *io = weir_loop_data(loop);
 
 	resume_accept(io);
 	listen_pause(io);
+	/* Memory is short. Two threads that decide at once may leave a step that this one was not woken for. */
+	if (io->accept_paused)
+		weir_timer_set(loop, t, weir_loop_now_ns(loop) + ACCEPT_RETRY_NS);
 }
 
 /* ---- accepting ---- */
@@ -350,12 +352,18 @@ static bool accept_failed(struct http_io *io, int fd)
 	return false;
 }
 
-/* Are so many of its connections being refused that the next ones are not told? */
-static bool over_address(const struct http_io *io, int64_t n)
+/* Are so many being refused that the `n`-th connection of its address is not told? Those that are told stay for a moment, so
+ * they count; `over`: connections beyond max_connections. If the server is full, who comes waits instead. */
+static bool is_untold(const struct http_io *io, int limit, int64_t n, int over)
 {
-	int64_t most = limit_per_address(&io->conf);
-
-	return most < INT64_MAX && n > most + LIMIT_REFUSING;
+	switch (limit) {
+	case LIMIT_RATE:
+		return n > LIMIT_REFUSING || over >= LIMIT_REFUSING;
+	case LIMIT_ADDRESS:
+		return n - limit_per_address(&io->conf) > LIMIT_REFUSING || over >= LIMIT_REFUSING;
+	default:
+		return false;
+	}
 }
 
 /* One more client. Beyond a limit it is told so, or the connection just closed when many are being told. */
@@ -367,7 +375,7 @@ static void take(struct http_io *io, int fd, const struct sockaddr_storage *addr
 	int over = atomic_load_explicit(&io->srv->connections, memory_order_relaxed) -
 		   (int)io->conf.max_connections;
 
-	if (n == 0 || (limit >= 0 && limit != LIMIT_CONNECTIONS && over_address(io, n))) {
+	if (n == 0 || is_untold(io, limit, n, over)) {
 		if (n > 0)
 			crowd_leave(io->srv->crowd, key);
 		limit_count(io, (enum limit)limit);

@@ -90,19 +90,30 @@ static void hurry(struct http_io *io)
 	}
 }
 
-/* The connections that have held half a head longest give it back. */
-static void relieve(struct http_io *io)
+/* The connections that have held half a head longest give it back. The timer of the next one makes a turn when it is its time,
+ * whether or not there is anything else to do. */
+static void relieve_of_heads(struct http_io *io)
 {
 	int64_t now_ns = weir_loop_now_ns(io->loop);
-	struct conn *c = io->waiting.first, *next;
+	struct conn *c;
 
-	for (int i = 0; c && i < RELIEF_RUN; i++, c = next) {
-		next = c->wait_next;
-		if (c->wait != WAIT_HEAD || now_ns - c->since_ns < RELIEF_AFTER_NS)
-			continue;
+	for (int i = 0; (c = io->list[CONN_HALF].first); i++) {
+		int64_t at = c->since_ns + RELIEF_AFTER_NS;
+		if (i == RELIEF_RUN || at > now_ns) {
+			weir_timer_set(io->loop, &c->timer, at);
+			return;
+		}
 		limit_refuse(c, LIMIT_MEMORY);
-		conn_settle(c);
+		conn_settle(c); /* it leaves the list */
 	}
+}
+
+/* And whoever does not take its answers. */
+static void relieve(struct http_io *io)
+{
+	relieve_of_heads(io);
+	for (int i = 0; i < RELIEF_RUN && limit_evict_reader(io); i++)
+		continue;
 }
 
 static void follow(struct http_io *io, int step)

@@ -105,8 +105,10 @@ void conn_read(struct conn *c)
 	got = wire_recv(c, room, n);
 	if (got > 0) {
 		io->count[SERVER_BYTES_IN] += got;
-		c->progress_ns = weir_loop_now_ns(io->loop);
-		c->moved_bytes += got;
+		if (c->wait != WAIT_WRITE) { /* who sends has not taken its answer */
+			c->progress_ns = weir_loop_now_ns(io->loop);
+			c->moved_bytes += got;
+		}
 		c->unread = wire_left(c, n, (size_t)got);
 		stream_got(&c->stream, (size_t)got);
 		conn_parse(c);

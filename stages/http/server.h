@@ -196,6 +196,9 @@ struct piece {
 	bool close;   /* the connection ends behind it */
 };
 
+/** The lists of connections, by what they wait for. */
+enum conn_list_id { CONN_IDLE, CONN_HALF, CONN_SLOW, CONN_LISTS };
+
 /** Connections in some order. */
 struct conn_list {
 	struct conn *first, **tail;
@@ -217,9 +220,9 @@ struct http_io {
 	bool paused; /* as srv->paused when this thread last looked: nothing is accepted or read */
 	bool pause_seen; /* the same, for who pauses; under srv->lock */
 	struct pool pool;
-	struct conn *conns;               /* all that are open */
-	struct conn_list waiting;         /* those without a request, longest waiting first */
-	struct conn_list slow;            /* those with bytes under way: a body, an answer */
+	struct conn *conns; /* all that are open */
+	/* those without a request, with half a head: longest waiting first; those with a body or an answer under way */
+	struct conn_list list[CONN_LISTS];
 	struct conn *ready, **ready_tail; /* those with something to write or to reap */
 	int64_t n_conns;                  /* open, or closed with requests still in the graph */
 	int64_t in_graph;                 /* requests emitted and not home again */

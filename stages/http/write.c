@@ -239,7 +239,7 @@ void conn_moved(struct conn *c, ssize_t n)
 {
 	c->io->count[SERVER_BYTES_OUT] += n;
 	c->progress_ns = weir_loop_now_ns(c->io->loop);
-	c->moved_bytes += n;
+	c->queued_bytes += n; /* it has moved when the client has it: conn_look */
 }
 
 /* When many clients take their answers slowly, what they do not take stays with us rather than in the kernel, which would
@@ -249,7 +249,7 @@ static void bound_unsent(struct conn *c)
 {
 	int most = UNSENT_BYTES;
 
-	if (c->unsent_bounded || c->io->slow.n < UNSENT_MANY)
+	if (c->unsent_bounded || c->io->list[CONN_SLOW].n < UNSENT_MANY)
 		return;
 	c->unsent_bounded = true;
 	setsockopt(c->watch.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof(most));

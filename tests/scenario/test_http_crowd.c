@@ -174,6 +174,30 @@ static void test_rate(void)
 	server_stop(&server);
 }
 
+/* Who opens connections too fast and leaves them open takes no room from others. */
+static void test_rate_flood(void)
+{
+	enum { MANY = 300, MOST = 150 };
+	char why[256];
+	int fd[MANY];
+
+	start_with("with.accept_rate", "0.001");
+	CU_ASSERT_EQUAL(
+	    weir_graph_set(server.graph, "web", "with.max_per_address", "0", why, sizeof(why)), 0);
+	CU_ASSERT_EQUAL(
+	    weir_graph_set(server.graph, "web", "with.max_connections", "150", why, sizeof(why)),
+	    0);
+	for (int i = 0; i < MANY; i++)
+		fd[i] = client_open_from(server.port, OTHER);
+	AWAIT_METRIC(&server, "http_refused_rate_total", ==, MANY - 10);
+	CU_ASSERT(server_metric(&server, "http_connections") < MOST);
+	close(expect_open(NULL, 200, NULL));
+	for (int i = 0; i < MANY; i++)
+		close(fd[i]);
+	AWAIT_METRIC(&server, "http_connections", ==, 0);
+	server_stop(&server);
+}
+
 /* Full of clients that let bytes trickle: they make room as idle ones do. */
 static void test_slow_make_room(void)
 {
@@ -210,6 +234,6 @@ static void test_slow_make_room(void)
 	server_stop(&server);
 }
 
-CUNIT_MAIN("http by address", {"cap", test_cap}, {"auto", test_auto}, {"flood", test_flood},
-    {"own eviction", test_own_eviction}, {"rate", test_rate},
-    {"the slow make room", test_slow_make_room})
+CUNIT_MAIN("http by address", {"cap", test_cap}, {"rate flood", test_rate_flood},
+    {"auto", test_auto}, {"flood", test_flood}, {"own eviction", test_own_eviction},
+    {"rate", test_rate}, {"the slow make room", test_slow_make_room})

@@ -208,7 +208,7 @@ static void test_rates(void)
 	struct pollfd p;
 	int reader;
 
-	start_with("with.min_send_rate", "2k");
+	start_with("with.min_send_rate", "20k");
 	reader = client_open(server.port);
 	CU_ASSERT(client_say(reader, GET("/big/100000000")));
 	p = (struct pollfd){.fd = client_open(server.port), .events = POLLIN};

@@ -255,7 +255,7 @@ static void test_steps(void)
 }
 
 /* Half heads that fill the memory give it back, so that others are served again long before header_timeout. */
-static void test_relief(void)
+static void relief(int n_idle)
 {
 	char *text = calloc(1, 16384);
 	struct answer a = {0};
@@ -265,6 +265,9 @@ static void test_relief(void)
 	fixture_set(server.web, "with.memory", "1MiB");
 	fixture_set(server.web, "with.header_timeout", "1h");
 	server_start(&server);
+	for (; n < n_idle; n++)
+		fd[n] = client_open(server.port);
+	AWAIT_METRIC(&server, "http_connections", ==, n_idle);
 	memset(text, 'a', 16384);
 	memcpy(text, "GET / HTTP/1.1\r\nHost: t\r\nX: ", 27);
 	while (server_metric(&server, "http_memory_step") < 3 && n < FILLERS) {
@@ -286,5 +289,48 @@ static void test_relief(void)
 	server_stop(&server);
 }
 
+static void test_relief(void)
+{
+	relief(0);
+}
+
+/* Clients that are idle for longer do not stand before those with half a head. */
+static void test_relief_behind_idle(void)
+{
+	relief(40);
+}
+
+/* Who does not take many large answers is reset when they fill the memory: others do not wait for its time-outs. */
+static void test_relief_of_answers(void)
+{
+	struct answer a = {0};
+	int fd, probe, tries = 0;
+
+	server = server_new("t.reply");
+	fixture_set(server.web, "with.memory", "8MiB");
+	fixture_set(server.web, "with.write_timeout", "1h");
+	fixture_set(server.web, "with.min_send_rate", "1");
+	server_start(&server);
+	fd = client_open(server.port);
+	for (int i = 0; i < 18; i++)
+		CU_ASSERT(client_say(fd, GET("/big/1000000")));
+	AWAIT_METRIC(&server, "http_memory_step", >=, 3);
+	do {
+		probe = client_open(server.port);
+		client_say(probe, GET("/"));
+		if (!answer_read(probe, &a)) /* nothing is accepted */
+			a.status = 0;
+		close(probe);
+	} while (a.status != 200 && tries++ < 100000);
+	CU_ASSERT_EQUAL(a.status, 200);
+	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 1);
+	close(fd);
+	AWAIT_METRIC(&server, "http_memory_bytes", ==, 0);
+	answer_free(&a);
+	server_stop(&server);
+}
+
 CUNIT_MAIN("http memory", {"amplification", test_amplification}, {"unread answers", test_unread},
-    {"steps", test_steps}, {"relief", test_relief})
+    {"steps", test_steps}, {"relief", test_relief},
+    {"relief behind idle ones", test_relief_behind_idle},
+    {"relief of answers", test_relief_of_answers})

@@ -279,6 +279,33 @@ static void test_no_journal(void)
 	end();
 }
 
+/* Logs that share a pipe do not tear each other's lines: what is written at once ends with a line. A pipe of packets shows it. */
+static void test_whole_lines(void)
+{
+	enum { MANY = 300 };
+	char packet[8192];
+	int fd[2], kept = dup(STDERR_FILENO), lines = 0;
+
+	CU_ASSERT_EQUAL_FATAL(pipe2(fd, O_DIRECT | O_CLOEXEC), 0);
+	struct weir_log_file *f = opened("stderr", 65536, 0);
+	for (int i = 0; i < MANY; i++)
+		CU_ASSERT(add(f, "a line whose length is no divisor of 4096\n"));
+	fflush(stderr);
+	dup2(fd[1], STDERR_FILENO);
+	weir_log_file_close(f);
+	dup2(kept, STDERR_FILENO);
+	close(kept);
+	close(fd[1]);
+	for (ssize_t n; (n = read(fd[0], packet, sizeof(packet))) > 0;) {
+		CU_ASSERT_EQUAL(packet[n - 1], '\n');
+		CU_ASSERT_EQUAL(packet[0], 'a');
+		for (ssize_t i = 0; i < n; i++)
+			lines += packet[i] == '\n';
+	}
+	CU_ASSERT_EQUAL(lines, MANY);
+	close(fd[0]);
+}
+
 CUNIT_MAIN("log files", {"threads", test_threads}, {"stuck file", test_stuck},
     {"never started", test_never_started}, {"opened again", test_reopen}, {"stays", test_stays},
-    {"journal", test_journal}, {"no journal", test_no_journal})
+    {"journal", test_journal}, {"no journal", test_no_journal}, {"whole lines", test_whole_lines})

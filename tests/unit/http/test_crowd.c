@@ -114,6 +114,7 @@ static void test_rates(void)
 	CU_ASSERT_EQUAL(opens(p, 1, 100, now + 100 * s, 1000), 100); /* no more for having waited */
 	CU_ASSERT_EQUAL(opens(p, 2, 1, now, 1000), 10);              /* the least burst */
 	CU_ASSERT_EQUAL(opens(p, 2, 1, now + s, 1000), 1);
+	CU_ASSERT_EQUAL(opens(p, 3, 1e-10, now, 1000), 10); /* hardly ever is a rate, too */
 	crowd_free(p);
 }
 
