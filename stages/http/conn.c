@@ -384,6 +384,8 @@ struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past
 	c->stream.secure = c->tls != NULL;
 	if (c->tls)
 		tls_conn_move(c->tls, c);
+	/* Decrypted bytes, or such that the socket did not take, may have come along: epoll tells of neither. */
+	c->unread = c->rearm = c->tls != NULL;
 	io->count[SERVER_TLS_CONNECTIONS] += c->tls && tls_is_open(c->tls);
 	return c;
 }
