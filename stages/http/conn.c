@@ -414,10 +414,23 @@ int conn_detach(struct conn *c)
 	return fd;
 }
 
+/* Its end will be a reset. */
+static void throw_away(const struct conn *c)
+{
+	struct linger none = {.l_onoff = 1};
+
+	setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+}
+
 void conn_close(struct conn *c)
 {
 	if (!conn_is_open(c))
 		return;
+	if (WEIR_UNLIKELY(c->first && c->first->streams) && conn_would_look_whole(c)) {
+		throw_away(c);
+		if (c->tls)
+			tls_conn_break(c->tls);
+	}
 	int fd = conn_detach(c);
 	if (c->tls)
 		tls_conn_close(c->tls, fd);
@@ -427,10 +440,8 @@ void conn_close(struct conn *c)
 
 void conn_abort(struct conn *c)
 {
-	struct linger none = {.l_onoff = 1};
-
 	if (conn_is_open(c))
-		setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+		throw_away(c);
 	conn_close(c);
 }
 

@@ -123,6 +123,11 @@ void tls_bye(struct tls_conn *t)
 		t->phase = TLS_SHUT;
 }
 
+void tls_conn_break(struct tls_conn *t)
+{
+	t->broken = true;
+}
+
 void tls_conn_close(struct tls_conn *t, int fd)
 {
 	if (t->away) { /* the stage may be at the socket: it must not become another's */

@@ -69,6 +69,9 @@ void tls_timed_out(struct conn *c);
 /** The connection is closed: say so to the client, close its socket `fd`, now or when it is home. */
 void tls_conn_close(struct tls_conn *t, int fd);
 
+/** It ends badly: no close_notify, whatever follows. */
+void tls_conn_break(struct tls_conn *t);
+
 /** Nothing more will be sent: close_notify. What the client still sends is not decrypted any more. */
 void tls_bye(struct tls_conn *t);
 
