@@ -344,7 +344,7 @@ void conn_open(
 	}
 	c->peer_key = key;
 	io->count[SERVER_ACCEPTED]++;
-	c->tls = io->srv->tls ? tls_conn_new(io->srv->tls, c) : NULL;
+	tls_conn_set(c, io->srv->tls ? tls_conn_new(io->srv->tls, c) : NULL);
 	c->stream.secure = c->tls != NULL;
 	memcpy(c->id, &io->next_id, sizeof(c->id));
 	io->next_id++;
@@ -380,7 +380,7 @@ struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past
 	c->peer_n = past->peer_n;
 	memcpy(c->id, past->id, sizeof(c->id));
 	memcpy(c->peer, past->peer, sizeof(c->peer));
-	c->tls = past->tls;
+	tls_conn_set(c, past->tls);
 	c->stream.secure = c->tls != NULL;
 	if (c->tls)
 		tls_conn_move(c->tls, c);
@@ -456,7 +456,7 @@ void conn_reap(struct conn *c)
 	}
 	if (c->first || (c->tls && tls_is_away(c->tls)))
 		return;
-	tls_conn_free(c->tls);
+	tls_conn_free(tls_conn_set(c, NULL));
 	free(c->part_head);
 	pool_hold(&c->io->pool, -(int64_t)(sizeof(*c) + c->part_head_n));
 	c->io->n_conns--;

@@ -52,11 +52,13 @@ static void test_open_stay(void)
 	CU_ASSERT(tls_answer(&half, &a) && answer_is(&a, 200, "GET /half\n"));
 	CU_ASSERT_EQUAL(server_metric(&s, "http_accepted_total"), 2); /* by the one before */
 	CU_ASSERT_EQUAL(server_metric(&s, "http_tls_connections"), 2);
+	AWAIT_METRIC(&s, "http_memory_bytes", >=, 2 * 16384);
 	CU_ASSERT(tls_say(&idle, GET("/big/5000000")));
 	CU_ASSERT(tls_answer(&idle, &a) && a.n == 5000000);
 	tls_client_close(&idle);
 	tls_client_close(&half);
 	AWAIT_METRIC(&s, "http_tls_connections", ==, 0);
+	AWAIT_METRIC(&s, "http_memory_bytes", ==, 0);
 	answer_free(&a);
 	server_stop(&s);
 }
