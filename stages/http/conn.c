@@ -350,7 +350,7 @@ void conn_open(
 	}
 	c->peer_key = key;
 	io->count[SERVER_ACCEPTED]++;
-	c->tls = io->srv->tls ? tls_conn_new(io->srv->tls, c) : NULL;
+	tls_conn_set(c, io->srv->tls ? tls_conn_new(io->srv->tls, c) : NULL);
 	c->stream.secure = c->tls != NULL;
 	memcpy(c->id, &io->next_id, sizeof(c->id));
 	io->next_id++;
@@ -386,10 +386,12 @@ struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past
 	c->peer_n = past->peer_n;
 	memcpy(c->id, past->id, sizeof(c->id));
 	memcpy(c->peer, past->peer, sizeof(c->peer));
-	c->tls = past->tls;
+	tls_conn_set(c, past->tls);
 	c->stream.secure = c->tls != NULL;
 	if (c->tls)
 		tls_conn_move(c->tls, c);
+	/* Decrypted bytes, or such that the socket did not take, may have come along: epoll tells of neither. */
+	c->unread = c->rearm = c->tls != NULL;
 	io->count[SERVER_TLS_CONNECTIONS] += c->tls && tls_is_open(c->tls);
 	return c;
 }
@@ -418,10 +420,23 @@ int conn_detach(struct conn *c)
 	return fd;
 }
 
+/* Its end will be a reset. */
+static void throw_away(const struct conn *c)
+{
+	struct linger none = {.l_onoff = 1};
+
+	setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+}
+
 void conn_close(struct conn *c)
 {
 	if (!conn_is_open(c))
 		return;
+	if (WEIR_UNLIKELY(c->first && c->first->streams) && conn_would_look_whole(c)) {
+		throw_away(c);
+		if (c->tls)
+			tls_conn_break(c->tls);
+	}
 	int fd = conn_detach(c);
 	if (c->tls)
 		tls_conn_close(c->tls, fd);
@@ -431,10 +446,8 @@ void conn_close(struct conn *c)
 
 void conn_abort(struct conn *c)
 {
-	struct linger none = {.l_onoff = 1};
-
 	if (conn_is_open(c))
-		setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+		throw_away(c);
 	conn_close(c);
 }
 
@@ -449,7 +462,7 @@ void conn_reap(struct conn *c)
 	}
 	if (c->first || (c->tls && tls_is_away(c->tls)))
 		return;
-	tls_conn_free(c->tls);
+	tls_conn_free(tls_conn_set(c, NULL));
 	free(c->part_head);
 	pool_hold(&c->io->pool, -(int64_t)(sizeof(*c) + c->part_head_n));
 	c->io->n_conns--;

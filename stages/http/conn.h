@@ -89,7 +89,7 @@ void conn_past(const struct conn *c, struct conn_past *past);
 struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past);
 /** As conn_close, but the descriptor becomes the caller's, who gets it. `c` must be open. */
 int conn_detach(struct conn *c);
-/** Close the socket. Legal twice; `c` is good until the end of the turn. */
+/** Close the socket; an answer that is broken off by that is seen to be. Legal twice; `c` is good until the end of the turn. */
 void conn_close(struct conn *c);
 /** As conn_close, but what the kernel still has for the client, who does not take it, is thrown away, too. */
 void conn_abort(struct conn *c);
@@ -151,6 +151,8 @@ void conn_parts_gone(struct conn *c);
 void conn_parts_end(struct conn *c);
 /** Is it time to tell the client to send the body in parts that it holds back? */
 bool conn_continue_due(const struct conn *c);
+/** Would the answer in parts of `first`, if the connection ended here in good order, seem to be complete? */
+bool conn_would_look_whole(const struct conn *c);
 /** `first`, which arrives in parts, leaves: is the connection of use behind it? */
 bool conn_part_kept(const struct conn *c);
 

@@ -120,3 +120,10 @@ bool conn_part_kept(const struct conn *c)
 	return c->io->phase == SERVER_RUNNING && !stream_wants_continue(&c->stream) &&
 	       stream_can_skip(&c->stream);
 }
+
+bool conn_would_look_whole(const struct conn *c)
+{
+	const struct transfer *t = c->first->known_transfer;
+
+	return t->head_made && !t->chunked && !t->bodiless;
+}

@@ -143,7 +143,7 @@ bool heir_take_leave(struct conn *c)
 		memcpy(p->data, s->in->data + s->start, n);
 	conn_past(c, &p->past);
 	p->fd = conn_detach(c);
-	c->tls = NULL;
+	tls_conn_set(c, NULL); /* the parcel's */
 	hand_over(c->io, p);
 	return true;
 }

@@ -78,6 +78,15 @@ void tls_conn_free(struct tls_conn *t)
 	free(t);
 }
 
+struct tls_conn *tls_conn_set(struct conn *c, struct tls_conn *t)
+{
+	struct tls_conn *before = c->tls;
+
+	pool_hold(&c->io->pool, ((t != NULL) - (before != NULL)) * (int64_t)TLS_CONN_BYTES);
+	c->tls = t;
+	return before;
+}
+
 void tls_conn_move(struct tls_conn *t, struct conn *c)
 {
 	WEIR_ASSERT(!t->away);
@@ -121,6 +130,11 @@ void tls_bye(struct tls_conn *t)
 	}
 	if (t->phase == TLS_OPEN)
 		t->phase = TLS_SHUT;
+}
+
+void tls_conn_break(struct tls_conn *t)
+{
+	t->broken = true;
 }
 
 void tls_conn_close(struct tls_conn *t, int fd)
@@ -172,11 +186,8 @@ static void refused(struct conn *c)
 /* A client that speaks HTTP is told in HTTP what is wrong. */
 static void refuse_plain(struct conn *c)
 {
-	struct tls_conn *t = c->tls;
-
 	count_failure(c, TLS_FAILED_PLAIN);
-	c->tls = NULL;
-	tls_conn_free(t);
+	tls_conn_free(tls_conn_set(c, NULL));
 	conn_refuse(c, 400, "this port takes HTTPS alone");
 	conn_settle(c);
 }

@@ -159,7 +159,7 @@ size_t transfer_room(struct transfer *t, char **room)
 {
 	pthread_mutex_lock(&t->lock);
 	size_t n = t->in_state == TRANSFER_OPEN ? ring_space(&t->in, room) : 0;
-	t->starved = n == 0;
+	t->starved |= n == 0; /* until it is told: who asks may leave the room alone */
 	pthread_mutex_unlock(&t->lock);
 	return n;
 }

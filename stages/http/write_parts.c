@@ -141,16 +141,6 @@ static enum conn_sent send_frame(
 	return is_empty(&t->frame) ? SENT : SENT_BLOCKED;
 }
 
-/* An answer that is broken off must not look whole: without chunks only a reset tells. */
-static enum conn_sent abort_answer(struct conn *c, const struct transfer *t)
-{
-	struct linger now = {.l_onoff = 1};
-
-	if (!t->chunked)
-		setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-	return SENT_BROKEN;
-}
-
 /* It is all sent. */
 static void end_answer(struct conn *c, struct transfer *t, bool *close)
 {
@@ -176,7 +166,7 @@ enum conn_sent conn_write_parts(struct conn *c, bool *close)
 		struct weir_slice seg[2];
 		enum transfer_out state = transfer_look(t, seg);
 		if (state == TRANSFER_ABORTED)
-			return abort_answer(c, t);
+			return SENT_BROKEN;
 		if (is_empty(&t->frame) && seg[0].n > 0)
 			begin_chunk(t, seg[0].n + seg[1].n);
 		else if (is_empty(&t->frame) && state == TRANSFER_DONE && !t->last_made &&

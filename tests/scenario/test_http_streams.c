@@ -357,6 +357,7 @@ static void test_drain_forced(void)
 	struct answer a = {0};
 	struct drain d;
 	int fd = client_open(s.port), mirror = client_open(s.port), count = client_open(s.port);
+	int old = client_open(s.port);
 	char got[100];
 
 	CU_ASSERT(client_say(fd, POST_HEAD("/sum", "Content-Length: 100000\r\n")));
@@ -365,11 +366,17 @@ static void test_drain_forced(void)
 	CU_ASSERT(client_pattern(mirror, 0, 50000, false));
 	CU_ASSERT(head_is(mirror, 200, true));
 	CU_ASSERT(client_say(count, GET("/count/2000000000")) && head_is(count, 200, true));
+	CU_ASSERT(client_say(old, "GET /count/2000000000 HTTP/1.0\r\n\r\n"));
+	CU_ASSERT(head_is(old, 200, false));
 	AWAIT_METRIC(&s, "http_streamed_bodies_total", ==, 2);
 	drain_begin(&d, &s, 0);
 	CU_ASSERT(answer_read(fd, &a) && a.status == 503 && a.close);
 	CU_ASSERT_EQUAL(chunked_read(mirror, got, sizeof(got)), -1);
 	CU_ASSERT_EQUAL(chunked_read(count, got, sizeof(got)), -1);
+	while (recv(old, got, sizeof(got), 0) > 0)
+		continue;
+	CU_ASSERT_EQUAL(errno, ECONNRESET); /* nothing else says that it is not whole */
+	close(old);
 	answer_free(&a);
 	close(fd);
 	close(mirror);

@@ -377,6 +377,7 @@ static void test_plain(void)
 	CU_ASSERT(a.close && client_at_end(fd));
 	close(fd);
 	AWAIT_METRIC(&s, "http_tls_failed_plain_total", ==, 1);
+	AWAIT_METRIC(&s, "http_memory_bytes", ==, 0);
 	CU_ASSERT_EQUAL(server_offered(&s), 0);
 	answer_free(&a);
 	server_stop(&s);

@@ -52,11 +52,13 @@ static void test_open_stay(void)
 	CU_ASSERT(tls_answer(&half, &a) && answer_is(&a, 200, "GET /half\n"));
 	CU_ASSERT_EQUAL(server_metric(&s, "http_accepted_total"), 2); /* by the one before */
 	CU_ASSERT_EQUAL(server_metric(&s, "http_tls_connections"), 2);
+	AWAIT_METRIC(&s, "http_memory_bytes", >=, 2 * 16384);
 	CU_ASSERT(tls_say(&idle, GET("/big/5000000")));
 	CU_ASSERT(tls_answer(&idle, &a) && a.n == 5000000);
 	tls_client_close(&idle);
 	tls_client_close(&half);
 	AWAIT_METRIC(&s, "http_tls_connections", ==, 0);
+	AWAIT_METRIC(&s, "http_memory_bytes", ==, 0);
 	answer_free(&a);
 	server_stop(&s);
 }
@@ -158,6 +160,58 @@ static void test_away(void)
 	server_stop(&next);
 }
 
+struct drain {
+	struct weir_graph *graph;
+	struct weir_drain_report report;
+};
+
+static void *drain_main(void *arg)
+{
+	struct drain *d = arg;
+
+	weir_graph_drain(d->graph, 20000000000LL, &d->report);
+	return NULL;
+}
+
+/* A record of many requests, of which the one before has decrypted more than it has taken: no edge tells its heir. */
+static void test_decrypted(void)
+{
+	enum { N = 300 };
+	struct server s = tls_server_new("t.reply", "one"), next = tls_server_new("t.reply", "one");
+	char text[16000] = GET("/wait/decrypted"), body[64];
+	struct weir_errs errs = {0};
+	struct answer a = {0};
+	pthread_t thread;
+
+	fixture_set(s.web, "with.threads", "1");
+	fixture_set(next.web, "with.threads", "1");
+	server_start(&s);
+	struct tls_client idle = tls_client_open(s.port, &plain_wish);
+	struct tls_client k = tls_client_open(s.port, &plain_wish);
+	for (int i = 0; i < N; i++)
+		sprintf(text + strlen(text), "GET /%d HTTP/1.1\r\nHost: t\r\n\r\n", i);
+	CU_ASSERT(tls_say(&k, text));
+	gate_await(1);
+	next.graph = build(next.spec);
+	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(next.graph, s.graph, &errs), 0);
+	struct drain d = {.graph = s.graph};
+	pthread_create(&thread, NULL, drain_main, &d);
+	AWAIT_METRIC(&next, "http_tls_connections", ==, 1); /* the idle one: it has begun */
+	gate_open("decrypted");
+	CU_ASSERT(tls_answer(&k, &a) && answer_is(&a, 200, "GET /wait/decrypted\n"));
+	for (int i = 0; i < N; i++) {
+		snprintf(body, sizeof(body), "GET /%d\n", i);
+		CU_ASSERT_FATAL(tls_answer(&k, &a) && answer_is(&a, 200, body));
+	}
+	pthread_join(thread, NULL);
+	CU_ASSERT_EQUAL(d.report.law_error, 0);
+	weir_graph_free(s.graph);
+	answer_free(&a);
+	tls_client_close(&idle);
+	tls_client_close(&k);
+	server_stop(&next);
+}
+
 /* Who shows `name` now? */
 static void expect_shown(struct server *s, const char *name)
 {
@@ -219,4 +273,5 @@ static void end(void)
 
 CUNIT_MAIN("http_tls_reload", {"make files", begin}, {"open ones stay", test_open_stay},
     {"tickets stay good", test_tickets}, {"shaking", test_shaking}, {"away", test_away},
-    {"a new certificate", test_new_certificate}, {"remove files", end})
+    {"decrypted bytes", test_decrypted}, {"a new certificate", test_new_certificate},
+    {"remove files", end})

@@ -40,13 +40,17 @@ static struct tls_client hello(struct server *s)
 	return k;
 }
 
+/* Sockets that are open: threads open files of their own at any time, as /proc/PID/task/TID/schedstat. */
 static int descriptors(void)
 {
 	DIR *d = opendir("/proc/self/fd");
+	const struct dirent *e;
+	char what[7];
 	int n = 0;
 
-	while (readdir(d))
-		n++;
+	while ((e = readdir(d)))
+		n += readlinkat(dirfd(d), e->d_name, what, 7) == 7 &&
+		     memcmp(what, "socket:", 7) == 0;
 	closedir(d);
 	return n;
 }
@@ -119,7 +123,7 @@ static void test_gone_meanwhile(void)
 	steer(&s, WEIR_STEER_RUN);
 	AWAIT_METRIC(&s, "http_tls_failed_closed_total", ==, N);
 	AWAIT_METRIC(&s, "http_connections", ==, 0);
-	FIXTURE_AWAIT(descriptors() <= before); /* threads of the server may have had some then */
+	FIXTURE_AWAIT(descriptors() == before);
 	server_stop(&s);
 }
 
@@ -137,12 +141,12 @@ static void test_late_meanwhile(void)
 		CU_ASSERT(client_at_end(k[i].fd));
 	AWAIT_METRIC(&s, "http_tls_failed_timeout_total", ==, N);
 	AWAIT_METRIC(&s, "http_connections", ==, 0);
-	CU_ASSERT(descriptors() > before + N + 2); /* both ends, give or take what threads open */
+	CU_ASSERT_EQUAL(descriptors(), before + 2 * N); /* both ends */
 	steer(&s, WEIR_STEER_RUN);
 	for (int i = 0; i < N; i++)
 		tls_client_close(&k[i]);
-	FIXTURE_AWAIT(descriptors() <= before); /* threads of the server may have had some then */
-	CU_ASSERT_EQUAL(shed_at_stage(&s), N);  /* too late to be done */
+	FIXTURE_AWAIT(descriptors() == before);
+	CU_ASSERT_EQUAL(shed_at_stage(&s), N); /* too late to be done */
 	server_stop(&s);
 }
 
@@ -161,7 +165,7 @@ static void test_stop_meanwhile(void)
 	server_stop(&s); /* a stop lets every stage run */
 	for (int i = 0; i < N; i++)
 		tls_client_close(&k[i]);
-	CU_ASSERT(descriptors() < before); /* the graph's own have gone, too */
+	CU_ASSERT_EQUAL(descriptors(), before - 1); /* the one that listened has gone, too */
 }
 
 static void begin(void)

@@ -85,6 +85,26 @@ static void test_body(void)
 	rig_fini(&g);
 }
 
+/* Who has found no room hears of it, even if he looked again while there was a little, and did nothing with it. */
+static void test_starved(void)
+{
+	struct weir_slice part;
+	struct rig g;
+	char *room;
+
+	rig_init(&g);
+	CU_ASSERT_EQUAL(transfer_open_body(g.t, 10), 0);
+	CU_ASSERT_EQUAL(transfer_copy(g.t, text("abc")), 3);
+	expect_next(&g, WEIR_HTTP_BODY_PART, "abc");
+	CU_ASSERT_EQUAL(transfer_copy(g.t, text("defghijkl")), 7);
+	CU_ASSERT(g.t->starved);
+	CU_ASSERT_EQUAL(weir_http_body_next(&g.r->pub, &part), WEIR_HTTP_BODY_PART);
+	CU_ASSERT_EQUAL(transfer_room(g.t, &room), 3);
+	CU_ASSERT(g.t->starved); /* the next call frees seven and signals */
+	expect_next(&g, WEIR_HTTP_BODY_WAIT, "");
+	rig_fini(&g);
+}
+
 static void test_torn(void)
 {
 	struct rig g;
@@ -212,6 +232,7 @@ static void test_frozen(void)
 	rig_fini(&g);
 }
 
-CUNIT_MAIN("transfer", {"a body", test_body}, {"a torn body", test_torn},
-    {"a whole body", test_whole_body}, {"the budget", test_budget}, {"an answer", test_answer},
-    {"ends of an answer", test_answer_ends}, {"nothing changes behind the head", test_frozen})
+CUNIT_MAIN("transfer", {"a body", test_body}, {"room that was seen", test_starved},
+    {"a torn body", test_torn}, {"a whole body", test_whole_body}, {"the budget", test_budget},
+    {"an answer", test_answer}, {"ends of an answer", test_answer_ends},
+    {"nothing changes behind the head", test_frozen})
