@@ -19,6 +19,8 @@ import json
 import os
 import secrets
 import socket
+import ssl
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -152,10 +154,18 @@ def ask_tags(server):
         check(tag.startswith('W/"' if weak else '"') and len(tag) > 10, f"{path}: ETag {tag}")
         check(headers["Cache-Control"] == ("no-store" if weak else "private, no-cache"), f"{path}: {headers['Cache-Control']}")
         opaque = tag.removeprefix("W/")
-        for sent in (tag, f'"x", W/{opaque}', "*"):
+        for shape in ("{tag}", '"x", W/{opaque}', "*"):
             for verb in ("GET", "HEAD"):
-                status, headers, body = get(target, verb, If_None_Match=sent)
-                check(status == 304 and not body and headers["ETag"] == tag, f"{verb} {path} with {sent}: {status} {body[:50]}")
+                # The graph changes under a load, rarely: then its tag is asked for once more.
+                for _ in range(5 if weak else 1):
+                    sent = shape.format(tag=tag, opaque=opaque)
+                    status, headers, body = get(target, verb, If_None_Match=sent)
+                    same = status == 304 and not body and headers["ETag"] == tag
+                    if same:
+                        break
+                    tag = get(target)[1]["ETag"] if weak else tag
+                    opaque = tag.removeprefix("W/")
+                check(same, f"{verb} {path} with {sent}: {status} {body[:50]}")
         for sent in ('"x"', opaque[:-2] + 'x"', opaque.strip('"')):
             status, _, body = get(target, If_None_Match=sent)
             check(status == 200 and body, f"{path} with {sent}: {status}")
@@ -553,12 +563,20 @@ def try_described(program, top, work):
 def try_shipped(program, top, work, document):
     """The servers of config/servers: stages that the one above has not."""
     folder = os.path.join(top, "config", "servers")
+    key, cert = os.path.join(work, "site.key"), os.path.join(work, "site.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
+                    "-subj", "/CN=localhost", "-keyout", key, "-out", cert], check=True, capture_output=True)
+    os.chmod(key, 0o600)
+    trusting = ssl.create_default_context(cafile=cert)
+    trusting.check_hostname = False
     for name in sorted(n for n in os.listdir(folder) if n.endswith(".yaml")):
-        server = Server(program, os.path.join(folder, name), work, {"PORT": "0", "ADMIN_PORT": "0"})
+        server = Server(program, os.path.join(folder, name), work,
+                        {"PORT": "0", "ADMIN_PORT": "0", "CERT": cert, "KEY": key})
         try:
             server.document = document
             for _ in range(3):
-                c = http.client.HTTPConnection("127.0.0.1", server.web, timeout=PATIENCE_S)
+                c = http.client.HTTPSConnection("127.0.0.1", server.web, timeout=PATIENCE_S, context=trusting) \
+                    if server.tls else http.client.HTTPConnection("127.0.0.1", server.web, timeout=PATIENCE_S)
                 c.request("GET", "/")
                 c.getresponse().read()
                 c.close()

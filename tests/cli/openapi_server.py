@@ -43,17 +43,17 @@ class Server:
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen([program, "run", yaml], cwd=cwd, env=dict(os.environ, **(env or {})),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, text=True)
-        self.admin = self.web = None
+        self.admin = self.web = self.tls = None
         self.document = None
         self.seen = set()   # (method, path, status)
         self.bodies = {}    # the last one of each
         for line in self.process.stdout:
-            port = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+            port = re.search(r"(https?)://127\.0\.0\.1:(\d+)", line)
             if port and "admin http://" in line:
-                self.admin = int(port[1])
+                self.admin = int(port[2])
                 break
             if port:
-                self.web = int(port[1])
+                self.web, self.tls = int(port[2]), port[1] == "https"
         if not self.admin or not self.web:
             self.process.kill()
             raise Wrong(f"{yaml} did not start: {self.said()}")

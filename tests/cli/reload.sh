@@ -16,6 +16,7 @@ write() {
 weir: 1
 name: shop
 admin: { listen: "\${ADMIN:-127.0.0.1:0}" }
+defaults: { admission: { policy: none } } # what a machine that stalls has refused is no loss of a reload
 stages:
   web:   { use: http.server, with: { listen: "127.0.0.1:0", threads: $3 }, to: { request: way } }
   way:   { use: router, with: { routes: [ { path: "/site/*", to: site }, { path: "*", to: work } ] }, to: { site: cache, work: work } }
@@ -82,7 +83,7 @@ is out lacks '1500'
 sed -i 's/use: delay/use: delayed/' shop.yaml
 one reload
 is exit 1; is err has "did you mean 'delay'"; is err has '^^^'; is err has 'was not changed'
-is err has 'shop.yaml:9:'; is err lacks "$work"
+is err has 'shop.yaml:10:'; is err lacks "$work"
 [ "$(get /)" = hullo ] || fail 'a bad file ended the server'
 # One that can not be built: found after all was read.
 write hullo 8 2
