@@ -109,16 +109,16 @@ static json_t *keep_still(json_t *graph)
 {
 	static const char *const moves[] = {
 	    "since", "used", "threads", "max", "served", "ceiling", "service", "formula", "text"};
-	json_t *bottleneck = json_object_get(graph, "bottleneck"), *link;
-	size_t i;
+	json_t *bottleneck = json_object_get(graph, "bottleneck");
+	const json_t *links = json_object_get(graph, "links");
 
 	json_object_del(graph, "time");
 	json_object_del(graph, "uptime_seconds");
 	json_object_del(graph, "decisions_total");
-	for (i = 0; i < sizeof(moves) / sizeof(moves[0]); i++)
+	for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++)
 		json_object_del(bottleneck, moves[i]);
-	json_array_foreach(json_object_get(graph, "links"), i, link)
-	    json_object_del(link, "events_total");
+	for (size_t i = 0; i < json_array_size(links); i++)
+		json_object_del(json_array_get(links, i), "events_total");
 	return graph;
 }
 

@@ -29,7 +29,8 @@ const struct verb verb_table[] = {
 	"Name every stage type that a server may use; with FILE, those of its plug-ins too",
 	"weir list", VERB_JSON, 0, 1, verb_list},
     {"describe", "writing", "TYPE [FILE]",
-	"Say what a stage type takes, or 'stage', 'group', 'class', 'overload', 'trace', 'alerts'; FILE has "
+	"Say what a stage type takes, or 'stage', 'group', 'class', 'overload', 'trace', 'alerts'; "
+	"FILE has "
 	"plug-ins",
 	"weir describe file.read", 0, 1, 2, verb_describe},
     {"schema", "writing", "",

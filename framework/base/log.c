@@ -116,8 +116,8 @@ static void write_line(int fd, const char *line, size_t n)
 	while (rc == -1 && errno == EINTR);
 }
 
-/* How many lines were lost before one that has room again. */
-static void tell_lost(void) WEIR_REQUIRES(&file_lock)
+/* How many lines were lost before one that has room again. Under the lock. */
+static void tell_lost(void)
 {
 	char line[LINE_BYTES], text[80];
 

@@ -94,8 +94,8 @@ int weir_log_file_open(const char *target, size_t buffer_bytes, int64_t flush_ns
 	return 0;
 }
 
-/* Wait until there is something to do and a reason to do it now. */
-static void wait_for_work(struct weir_log_file *f) WEIR_REQUIRES(&f->lock)
+/* Wait until there is something to do and a reason to do it now. Under the lock. */
+static void wait_for_work(struct weir_log_file *f)
 {
 	struct timespec until;
 	int rc = 0;
@@ -110,8 +110,8 @@ static void wait_for_work(struct weir_log_file *f) WEIR_REQUIRES(&f->lock)
 		rc = pthread_cond_timedwait(&f->work, &f->lock, &until);
 }
 
-/* Take the filled buffer, leave the empty one. Returns the bytes taken. */
-static size_t swap(struct weir_log_file *f) WEIR_REQUIRES(&f->lock)
+/* Take the filled buffer, leave the empty one. Returns the bytes taken. Under the lock. */
+static size_t swap(struct weir_log_file *f)
 {
 	char *full = f->filling;
 	size_t n = f->filled;
@@ -200,7 +200,7 @@ bool weir_log_file_add(
 }
 
 /* Under f->lock; `name` NULL: the same again. */
-static int order(struct weir_log_file *f, const char *name) WEIR_REQUIRES(&f->lock)
+static int order(struct weir_log_file *f, const char *name)
 {
 	char *a = strdup(name ? name : f->name), *b = name ? strdup(name) : NULL;
 

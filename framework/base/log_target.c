@@ -215,7 +215,8 @@ static void write_entries(
 		char head[64];
 		int head_n = snprintf(
 		    head, sizeof(head), "SYSLOG_IDENTIFIER=weir\nPRIORITY=%c\nMESSAGE=", p[i]);
-		struct iovec part[2] = {{head, (size_t)head_n}, {(void *)(uintptr_t)(p + i + 1), bytes - 1}};
+		struct iovec part[2] = {
+		    {head, (size_t)head_n}, {(void *)(uintptr_t)(p + i + 1), bytes - 1}};
 		struct msghdr msg = {.msg_iov = part, .msg_iovlen = 2};
 		if ((t->fd != -1 && !wait_writable(t->fd, stop, arg)) || !send_entry(t, &msg)) {
 			lost(t, errno);

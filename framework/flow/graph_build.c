@@ -217,8 +217,8 @@ static int init_stages(struct weir_graph *g, struct weir_errs *errs)
 		if (rc != 0) {
 			failed = rc;
 			weir_errs_add(errs, st->blamed ? st->blamed : &st->spec->mark, rc,
-			    err.hint[0] ? err.hint : NULL, "stage '%s' (%s): %s", st->name, st->ops->name,
-			    err.text[0] ? err.text : weir_error_text(rc));
+			    err.hint[0] ? err.hint : NULL, "stage '%s' (%s): %s", st->name,
+			    st->ops->name, err.text[0] ? err.text : weir_error_text(rc));
 		}
 	}
 	return failed;

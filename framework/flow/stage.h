@@ -47,7 +47,7 @@ struct weir_stage {
 	struct outlet *outlets;
 	char *key_arg; /* argument of the key field, "x-user" of header.x-user */
 	void *state;
-	bool inited; /* ops->init succeeded */
+	bool inited;                    /* ops->init succeeded */
 	const struct weir_mark *blamed; /* what ops->init fails for; NULL: the stage */
 	struct lock conf_lock;
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);

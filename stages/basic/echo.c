@@ -149,7 +149,8 @@ static const struct weir_outlet echo_outlets[] = {
     [ECHO_LARGE] = {.name = "large",
 	.type = &weir_http_request_type,
 	.optional = true,
-	.help = "requests with a body over 'max_body' or in parts; unlinked, they are answered 413"},
+	.help =
+	    "requests with a body over 'max_body' or in parts; unlinked, they are answered 413"},
     {0},
 };
 

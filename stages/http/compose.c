@@ -86,7 +86,8 @@ size_t compose_head(struct http_io *io, struct http_req *r, bool close, char *ou
 	at = put_status(at, res->status);
 	at = put(at, io->stamp, io->stamp_n);
 #ifndef NDEBUG
-	WEIR_ASSERT(weir_http_fields_good(res->fields)); /* our bug, or a stage's: it would split answers */
+	WEIR_ASSERT(
+	    weir_http_fields_good(res->fields)); /* our bug, or a stage's: it would split answers */
 #endif
 	if (res->fields.n > 0)
 		at = put(at, res->fields.p, res->fields.n);

@@ -75,7 +75,7 @@ void conn_open(
 /** What of a connection outlasts a reload. */
 struct conn_past {
 	struct tls_conn *tls; /* NULL: plain; the heir's */
-	uint32_t requests; /* so far */
+	uint32_t requests;    /* so far */
 	uint64_t peer_key;
 	char id[8];
 	uint8_t peer_n;

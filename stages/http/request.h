@@ -43,14 +43,14 @@ struct http_req {
 	uint64_t body_n;                      /* bytes arrived there */
 	uint64_t held_bytes; /* of headers_mem and of the answer, in pool->held_bytes */
 	uint64_t wire_bytes; /* that the client has sent for it */
-	int16_t outcome;                      /* status it was finished with */
-	bool answered;                        /* home again, the answer may be written */
-	bool keep_alive;                      /* the client would go on */
-	bool last; /* we would not: the connection has had its requests */
-	bool expects;    /* came with Expect: 100-continue; constant, like */
-	bool head;       /* the client asked by HEAD, whatever stages make of it */
-	bool body_taken; /* the owner's: weir_http_body_next gave a whole body */
-	bool streams;    /* the I/O thread's: its answer goes out in parts */
+	int16_t outcome;     /* status it was finished with */
+	bool answered;       /* home again, the answer may be written */
+	bool keep_alive;     /* the client would go on */
+	bool last;           /* we would not: the connection has had its requests */
+	bool expects;        /* came with Expect: 100-continue; constant, like */
+	bool head;           /* the client asked by HEAD, whatever stages make of it */
+	bool body_taken;     /* the owner's: weir_http_body_next gave a whole body */
+	bool streams;        /* the I/O thread's: its answer goes out in parts */
 	bool expect_continue;
 	bool refusal; /* never was in the graph: the answer to a malformed request */
 	struct transfer *

@@ -34,15 +34,15 @@ enum stream_verdict {
 };
 
 struct stream {
-	struct rbuf *in;          /* NULL while there is nothing to keep */
-	uint32_t start, end;      /* bytes of `in` not yet used */
-	uint32_t scanned;         /* bytes from start that the guard has seen without a verdict */
-	uint8_t phase;            /* enum stream_phase */
-	bool had_body_bytes;      /* of `filling` */
-	bool secure;              /* set by the owner: the bytes come over TLS */
-	bool is_head;             /* the last head that was judged asks with HEAD */
-	uint16_t status;          /* after REFUSED */
-	const char *why;          /* likewise, static */
+	struct rbuf *in;     /* NULL while there is nothing to keep */
+	uint32_t start, end; /* bytes of `in` not yet used */
+	uint32_t scanned;    /* bytes from start that the guard has seen without a verdict */
+	uint8_t phase;       /* enum stream_phase */
+	bool had_body_bytes; /* of `filling` */
+	bool secure;         /* set by the owner: the bytes come over TLS */
+	bool is_head;        /* the last head that was judged asks with HEAD */
+	uint16_t status;     /* after REFUSED */
+	const char *why;     /* likewise, static */
 	struct http_req
 	    *filling; /* its body is arriving; with a transfer it is not ours any more */
 	struct chunk chunk;

@@ -55,15 +55,15 @@ struct weir_http_tap {
 };
 
 struct weir_http_response {
-	uint16_t status;          /* 0: none yet */
-	bool no_length;           /* do not send Content-Length (204, 304) */
-	bool close;               /* close the connection after this answer */
+	uint16_t status; /* 0: none yet */
+	bool no_length;  /* do not send Content-Length (204, 304) */
+	bool close;      /* close the connection after this answer */
 	bool
 	    streamed; /* sent in parts, weir_http_stream_begin: neither body nor fd, no more changes */
 	struct weir_slice
-	    fields; /* ready-made lines, weir_http_fields_good, valid until released */
-	struct weir_slice body;   /* bytes, valid until released */
-	int fd;                   /* when >= 0 the body is file bytes [offset, offset+length) */
+	    fields;             /* ready-made lines, weir_http_fields_good, valid until released */
+	struct weir_slice body; /* bytes, valid until released */
+	int fd;                 /* when >= 0 the body is file bytes [offset, offset+length) */
 	int64_t offset, length;
 	/** Called once when body, fields and fd are no longer needed: sent, or never to be sent. In
 	 *  the connection's I/O thread or the finishing one. NULL: nothing to release. */
