@@ -20,6 +20,14 @@ static int64_t held(void)
 	return server_metric(&server, "http_memory_bytes");
 }
 
+/* The most that was seen to be held. */
+static void look(int64_t *most)
+{
+	int64_t now = held();
+
+	*most = now > *most ? now : *most;
+}
+
 /* ---- amplification ---- */
 
 /* What any connection may hold whatever it sends: itself, a read buffer, a first piece of a body, PIPELINE_FREE. */
@@ -126,11 +134,11 @@ static void test_amplification(void)
 		n = send_some(fd, text, n);
 		/* All that the server will read now: a pipeline that is full leaves the rest. */
 		FIXTURE_AWAIT(
-		    server_metric(&server, "http_received_bytes_total") - before == (int64_t)n ||
+		    (look(&most), server_metric(&server, "http_received_bytes_total") - before ==
+				      (int64_t)n) ||
 		    server_metric(&server, "http_pipeline_full_total") > 0);
 		for (int k = 0; k < 20; k++) {
-			int64_t now = held();
-			most = now > most ? now : most;
+			look(&most);
 			sched_yield();
 		}
 		printf("\n    %-26s %7zu bytes sent, %7lld held ", misuses[i].name, n,
@@ -275,12 +283,15 @@ static void relief(int n_idle)
 		client_send(fd[n++], text, 16000);
 	}
 	AWAIT_METRIC(&server, "http_refused_memory_total", >, 0);
-	AWAIT_METRIC(&server, "http_memory_step", <, 3);
-	probe = client_open(server.port);
-	CU_ASSERT(client_say(probe, GET("/")));
-	CU_ASSERT(answer_read(probe, &a));
-	CU_ASSERT_EQUAL(a.status, 200);
-	close(probe);
+	/* Bytes that are still on their way may fill it once more; the runner ends a test that waits for ever. */
+	do {
+		AWAIT_METRIC(&server, "http_memory_step", <, 3);
+		probe = client_open(server.port);
+		CU_ASSERT_FATAL(client_say(probe, GET("/")));
+		CU_ASSERT_FATAL(answer_read(probe, &a));
+		CU_ASSERT_FATAL(a.status == 200 || a.status == 503);
+		close(probe);
+	} while (a.status != 200);
 	while (n > 0)
 		close(fd[--n]);
 	AWAIT_METRIC(&server, "http_memory_bytes", ==, 0);
