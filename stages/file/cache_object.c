@@ -229,7 +229,7 @@ static int kind_of(
 		return CACHE_PASS;
 	if (status != 200 && status != 404)
 		return status >= 200 && status < 500 ? CACHE_PASS : -1;
-	if (req->res.close || req->res.streamed ||
+	if (req->res.close || req->res.streamed || req->res.n_pieces > 0 ||
 	    body_bytes(&req->res) > limits->max_object_bytes || any_line(f, line_forbids))
 		return CACHE_PASS;
 	return status == 200 ? CACHE_WHOLE : CACHE_GONE;
@@ -317,11 +317,11 @@ static int respond_refusal(
 	return rc;
 }
 
-/* What an answer of several ranges holds: the one answer from an object whose bytes are copied, a
- * bounded number of them (range_read). */
+/* What an answer of several ranges holds: the object, whose bytes are sent from where they are, and the lines between. */
 struct parts {
-	struct cache_object *o; /* a reference, for the fields */
-	char body[];
+	struct cache_object *o; /* a reference */
+	struct weir_http_piece piece[MULTIPART_PIECES];
+	char text[];
 };
 
 static void parts_release(void *arg)
@@ -330,14 +330,6 @@ static void parts_release(void *arg)
 
 	cache_object_put(p->o);
 	free(p);
-}
-
-static int parts_copy(void *arg, char *to, int64_t offset, size_t n)
-{
-	const struct cache_object *o = arg;
-
-	memcpy(to, o->body.p + offset, n);
-	return 0;
 }
 
 static int respond_parts(
@@ -350,16 +342,14 @@ static int respond_parts(
 	condition_ranges(asked, &o->file, &set);
 	multipart_init(&m, &set, o->type, o->file.size_bytes);
 	multipart_type(&m, type);
-	size_t n = multipart_bytes(&m);
-	struct parts *p = malloc(sizeof(*p) + n);
+	struct parts *p = malloc(sizeof(*p) + multipart_text_bytes(&m));
 	if (!p) {
 		cache_object_put(o);
 		return WEIR_EPRESSURE;
 	}
 	p->o = o;
-	multipart_write(&m, p->body, parts_copy, o);
-	int rc =
-	    weir_http_respond(req, 206, NULL, (struct weir_slice){p->body, n}, parts_release, p);
+	int n = multipart_pieces(&m, p->text, o->body.p, p->piece);
+	int rc = weir_http_respond_pieces(req, 206, NULL, p->piece, n, -1, parts_release, p);
 	if (rc < 0)
 		return rc;
 	req->res.fields = o->fields_parts;
