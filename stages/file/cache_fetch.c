@@ -12,6 +12,7 @@
 
 #include <time.h>
 
+#include "cache_answer.h"
 #include "cache_rcu.h"
 
 static int64_t clock_ns(void)
@@ -142,11 +143,7 @@ static void settle_waiting(
 static void answer_leader(
     struct cache_flight *f, struct weir_http_request *req, struct cache_object *o)
 {
-	if (req->res.release)
-		req->res.release(req->res.release_arg);
-	req->res = (struct weir_http_response){.fd = -1};
-	if (req->n_fields > f->fields_start) /* keep what stages before the cache have added */
-		req->n_fields = f->fields_start;
+	cache_answer_drop(req, f->fields_start);
 	cache_object_hold(o);
 	if (cache_object_respond(o, req) < 0)
 		weir_http_respond_status(req, 500);
@@ -166,6 +163,8 @@ static void cache_landed(struct weir_http_tap *tap, struct weir_http_request *re
 	struct weir_event *waiting = flights_land(&state->flights, f);
 	if (o)
 		answer_leader(f, req, o);
+	else if (status == WEIR_OK && f->old)
+		cache_answer_judge(req, f->fields_start); /* `miss` has seen the disguise alone */
 	settle_waiting(st, waiting, o, status);
 	if (o)
 		cache_object_put(o);

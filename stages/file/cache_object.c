@@ -14,106 +14,11 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "cache_answer.h"
 #include "httpdate.h"
 #include "multipart.h"
 
-/* One line of an answer's fields, "Name: value\r\n". */
-struct line {
-	struct weir_slice whole, name, value;
-};
-
-/* Cut the next line off `text`; false at the end or where there is no field. */
-static bool line_next(struct weir_slice *text, struct line *l)
-{
-	const char *p = text->p;
-	const char *end = text->n > 0 ? memchr(p, '\n', text->n) : NULL;
-	const char *colon = end ? memchr(p, ':', (size_t)(end - p)) : NULL;
-
-	if (!colon)
-		return false;
-	size_t n = (size_t)(end - p) + 1;
-	const char *value = colon + 1;
-	while (value < end && *value == ' ')
-		value++;
-	while (end > value && (end[-1] == '\r' || end[-1] == ' '))
-		end--;
-	l->whole = (struct weir_slice){p, n};
-	l->name = (struct weir_slice){p, (size_t)(colon - p)};
-	l->value = (struct weir_slice){value, (size_t)(end - value)};
-	*text = (struct weir_slice){p + n, text->n - n};
-	return true;
-}
-
-/* Both places that hold response fields: res.fields and what was added one by one. */
-struct fields {
-	struct weir_slice part[2];
-};
-
-static struct fields fields_of(const struct weir_http_request *req, uint32_t start)
-{
-	uint32_t from = start < req->n_fields ? start : req->n_fields;
-	const char *added = req->fields ? req->fields : req->fields_inline;
-
-	return (struct fields){{req->res.fields, {added + from, (size_t)(req->n_fields - from)}}};
-}
-
-static bool contains(struct weir_slice s, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (size_t i = 0; i + n <= s.n; i++)
-		if (strncasecmp(s.p + i, word, n) == 0)
-			return true;
-	return false;
-}
-
-/* Does this field forbid to give the answer to anybody else, or later? */
-static bool line_forbids(const struct line *l)
-{
-	if (weir_slice_is(l->name, "Cache-Control"))
-		return contains(l->value, "no-store") || contains(l->value, "private") ||
-		       contains(l->value, "no-cache");
-	if (weir_slice_is(l->name, "Vary"))
-		return !weir_slice_is(l->value, "Accept-Encoding");
-	return weir_slice_is(l->name, "Set-Cookie");
-}
-
-static bool line_goes_with_304(const struct line *l)
-{
-	static const char *const names[] = {
-	    "ETag", "Last-Modified", "Cache-Control", "Content-Location", "Expires", "Vary"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (weir_slice_is(l->name, names[i]))
-			return true;
-	return false;
-}
-
-static bool any_line(const struct fields *f, bool (*is_meant)(const struct line *l))
-{
-	for (int i = 0; i < 2; i++) {
-		struct weir_slice rest = f->part[i];
-		struct line l;
-		while (line_next(&rest, &l))
-			if (is_meant(&l))
-				return true;
-	}
-	return false;
-}
-
-static bool line_varies(const struct line *l)
-{
-	return weir_slice_is(l->name, "Vary") && weir_slice_is(l->value, "Accept-Encoding");
-}
-
-bool cache_answer_varies(const struct weir_http_request *req, uint32_t fields_start)
-{
-	struct fields f = fields_of(req, fields_start);
-
-	return any_line(&f, line_varies);
-}
-
-static void object_learn(struct cache_object *o, const struct line *copy)
+static void object_learn(struct cache_object *o, const struct cache_line *copy)
 {
 	if (weir_slice_is(copy->name, "Content-Type"))
 		o->type = copy->value;
@@ -129,26 +34,26 @@ static void object_learn(struct cache_object *o, const struct line *copy)
 /* Where a line stands among those of an object. */
 enum line_place { LINE_TYPE, LINE_OTHER, LINE_WITH_304 };
 
-static enum line_place line_place(const struct line *l)
+static enum line_place line_place(const struct cache_line *l)
 {
-	if (line_goes_with_304(l))
+	if (cache_line_goes_with_304(l))
 		return LINE_WITH_304;
 	return weir_slice_is(l->name, "Content-Type") ? LINE_TYPE : LINE_OTHER;
 }
 
 /* Copy the lines whose place this is to `to`; returns where they end. */
 static char *fields_copy(
-    const struct fields *f, enum line_place place, char *to, struct cache_object *o)
+    const struct cache_fields *f, enum line_place place, char *to, struct cache_object *o)
 {
 	for (int i = 0; i < 2; i++) {
 		struct weir_slice rest = f->part[i];
-		struct line l, copy;
-		while (line_next(&rest, &l)) {
+		struct cache_line l, copy;
+		while (cache_line_next(&rest, &l)) {
 			if (line_place(&l) != place)
 				continue;
 			memcpy(to, l.whole.p, l.whole.n);
 			struct weir_slice at = {to, l.whole.n};
-			if (line_next(&at, &copy))
+			if (cache_line_next(&at, &copy))
 				object_learn(o, &copy);
 			to += l.whole.n;
 		}
@@ -204,7 +109,7 @@ static struct cache_object *object_alloc(uint64_t hash, struct weir_slice key, s
 }
 
 static int object_fill(struct cache_object *o, const struct weir_http_request *req,
-    const struct fields *f, int64_t body)
+    const struct cache_fields *f, int64_t body)
 {
 	char *start = o->bytes + o->key.n;
 	char *rest = fields_copy(f, LINE_TYPE, start, o);
@@ -220,8 +125,8 @@ static int object_fill(struct cache_object *o, const struct weir_http_request *r
 }
 
 /* What to keep of an answer: its kind, or -1 for nothing at all. */
-static int kind_of(
-    const struct weir_http_request *req, const struct fields *f, const struct cache_limits *limits)
+static int kind_of(const struct weir_http_request *req, const struct cache_fields *f,
+    const struct cache_limits *limits)
 {
 	int status = req->res.status;
 
@@ -230,7 +135,7 @@ static int kind_of(
 	if (status != 200 && status != 404)
 		return status >= 200 && status < 500 ? CACHE_PASS : -1;
 	if (req->res.close || req->res.streamed || req->res.n_pieces > 0 ||
-	    body_bytes(&req->res) > limits->max_object_bytes || any_line(f, line_forbids))
+	    body_bytes(&req->res) > limits->max_object_bytes || cache_fields_forbid(f))
 		return CACHE_PASS;
 	return status == 200 ? CACHE_WHOLE : CACHE_GONE;
 }
@@ -239,7 +144,7 @@ int cache_object_new(const struct weir_http_request *req, uint32_t fields_start,
     struct weir_slice key, unsigned code, const struct cache_limits *limits, int64_t now_ns,
     struct cache_object **object)
 {
-	struct fields f = fields_of(req, fields_start);
+	struct cache_fields f = cache_fields_of(req, fields_start);
 	int kind = kind_of(req, &f, limits);
 	int64_t body = body_bytes(&req->res);
 	size_t more = kind == CACHE_PASS ? 0 : f.part[0].n + f.part[1].n + (size_t)body;
@@ -250,7 +155,7 @@ int cache_object_new(const struct weir_http_request *req, uint32_t fields_start,
 	if (!o)
 		return WEIR_ENOMEM;
 	o->kind = (enum cache_kind)kind;
-	o->varies = o->file.varies = any_line(&f, line_varies);
+	o->varies = o->file.varies = cache_answer_varies(req, fields_start);
 	o->code = (uint16_t)(o->varies ? code : 0);
 	o->hash = cache_variant_hash(hash, o->code);
 	int64_t keep_ns = kind == CACHE_GONE ? limits->negative_ns : limits->revalidate_ns;

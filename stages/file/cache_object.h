@@ -82,9 +82,6 @@ static inline uint64_t cache_variant_hash(uint64_t hash, unsigned code)
 	return hash ^ code * 0x9e3779b97f4a7c15u; /* Knuth, TAOCP 6.4: 2^64 / golden ratio, odd */
 }
 
-/** Does the answer of `req`, in the fields from `fields_start` on, vary by Accept-Encoding alone? */
-bool cache_answer_varies(const struct weir_http_request *req, uint32_t fields_start);
-
 /** An object without bytes that says that `key` varies, with one reference for the caller; NULL: no
  *  memory. */
 struct cache_object *cache_object_fork(uint64_t hash, struct weir_slice key);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects of file.cache: what is kept of an answer, and how requests are answered from it. */
+#include "file/cache_answer.h"
 #include "file/cache_object.h"
 
 #include <fcntl.h>
