@@ -3,7 +3,6 @@
 #include "cache_answer.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "condition.h"
 #include "httpdate.h"
@@ -38,22 +37,72 @@ struct cache_fields cache_fields_of(const struct weir_http_request *req, uint32_
 	    {req->res.fields, {added + from, (size_t)(req->n_fields - from)}}};
 }
 
-static bool contains(struct weir_slice s, const char *word)
+static bool is_blank(char c)
 {
-	size_t n = strlen(word);
+	return c == ' ' || c == '\t' || c == ',';
+}
 
-	for (size_t i = 0; i + n <= s.n; i++)
-		if (strncasecmp(s.p + i, word, n) == 0)
+/* Cut the next directive off a Cache-Control, name and value (without quotes, n 0 for none); false at its end. */
+static bool directive_next(
+    struct weir_slice *rest, struct weir_slice *name, struct weir_slice *value)
+{
+	const char *p = rest->p, *end = p + rest->n;
+	bool quoted = false;
+
+	while (p < end && is_blank(*p))
+		p++;
+	const char *from = p, *equals = NULL;
+	for (; p < end && (quoted || *p != ','); p++) {
+		quoted ^= *p == '"';
+		if (*p == '=' && !equals)
+			equals = p;
+	}
+	*rest = (struct weir_slice){p, (size_t)(end - p)};
+	const char *last = p;
+	while (last > from && is_blank(last[-1]))
+		last--;
+	*name = (struct weir_slice){from, (size_t)((equals ? equals : last) - from)};
+	*value = equals ? (struct weir_slice){equals + 1, (size_t)(last - equals - 1)}
+			: (struct weir_slice){NULL, 0};
+	if (value->n >= 2 && value->p[0] == '"' && value->p[value->n - 1] == '"')
+		*value = (struct weir_slice){value->p + 1, value->n - 2};
+	return last > from;
+}
+
+static bool is_zero(struct weir_slice seconds)
+{
+	for (size_t i = 0; i < seconds.n; i++)
+		if (seconds.p[i] != '0')
+			return false;
+	return seconds.n > 0;
+}
+
+/* An age of zero is `no-cache` in other words; that for shared caches, as this one is, goes before the other (RFC 9111,
+ * 5.2.2.10). Longer ages do not matter: file.cache asks by `revalidate`. */
+static bool control_forbids(struct weir_slice control)
+{
+	bool aged = false, shared = false;
+	struct weir_slice name, value;
+
+	while (directive_next(&control, &name, &value)) {
+		if (weir_slice_is(name, "no-store") || weir_slice_is(name, "private") ||
+		    weir_slice_is(name, "no-cache"))
 			return true;
-	return false;
+		if (weir_slice_is(name, "s-maxage")) {
+			if (is_zero(value))
+				return true;
+			shared = true;
+		}
+		aged = aged || (weir_slice_is(name, "max-age") && is_zero(value));
+	}
+	return aged && !shared;
 }
 
 /* Does this field forbid to give the answer to anybody else, or later? */
 static bool line_forbids(const struct cache_line *l)
 {
 	if (weir_slice_is(l->name, "Cache-Control"))
-		return contains(l->value, "no-store") || contains(l->value, "private") ||
-		       contains(l->value, "no-cache");
+		return control_forbids(l->value);
 	if (weir_slice_is(l->name, "Vary"))
 		return !weir_slice_is(l->value, "Accept-Encoding");
 	return weir_slice_is(l->name, "Set-Cookie");

@@ -91,7 +91,7 @@ struct cache_object *cache_object_fork(uint64_t hash, struct weir_slice key);
  * (of the request, encoding_code()) when it varies by Accept-Encoding, else for all: response fields
  * from `fields_start` of req->fields on (what was there before belongs to the request), the body,
  * be it in memory or an open file. What may not be kept (another status, too large, `no-store`,
- * `private`, `no-cache`, Set-Cookie, Vary by another field) becomes a CACHE_PASS. Returns 0 with one reference for
+ * `private`, `no-cache`, an age of zero, Set-Cookie, Vary by another field) becomes a CACHE_PASS. Returns 0 with one reference for
  * the caller, WEIR_EINVAL for an answer that says nothing about the next one (5xx and the like),
  * WEIR_ENOMEM, or WEIR_ESYS when the open file cannot be read. Blocks on the disk only for an
  * answer that holds an open file.

@@ -113,6 +113,17 @@ static void test_what_may_be_kept(void)
 	check_field("Cache-Control", "no-store", CACHE_PASS);
 	check_field("cache-control", "max-age=60, PRIVATE", CACHE_PASS);
 	check_field("Cache-Control", "no-cache", CACHE_PASS);
+	check_field("Cache-Control", "no-cache=\"Set-Cookie, X\", max-age=60", CACHE_PASS);
+	check_field("Cache-Control", "PUBLIC ,\t No-Store", CACHE_PASS);
+	check_field("Cache-Control", "max-age=0", CACHE_PASS);
+	check_field("Cache-Control", "public, max-age=\"00\" , must-revalidate", CACHE_PASS);
+	check_field("Cache-Control", "max-age=60, s-maxage=0", CACHE_PASS);
+	check_field("Cache-Control", "max-age=0, s-maxage=60", CACHE_WHOLE);
+	check_field("Cache-Control", "max-age=01", CACHE_WHOLE);
+	check_field("Cache-Control", "max-age=", CACHE_WHOLE);
+	check_field("Cache-Control", "x-private, y=\"no-store, private\", max-age=5", CACHE_WHOLE);
+	check_field("Cache-Control", ",, ,", CACHE_WHOLE);
+	check_field("Cache-Control", "y=\"no-store", CACHE_WHOLE);
 	check_field("Set-Cookie", "a=b", CACHE_PASS);
 	check_field("Vary", "Accept-Encoding", CACHE_WHOLE);
 	check_field("vary", "accept-encoding", CACHE_WHOLE);
