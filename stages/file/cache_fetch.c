@@ -32,6 +32,8 @@ static void count_change(struct weir_stage *st, const struct cache_change *chang
 	    change->bytes_now - atomic_exchange(&state->shown_bytes, change->bytes_now));
 	weir_count(st, CACHE_OBJECTS,
 	    change->objects_now - atomic_exchange(&state->shown_objects, change->objects_now));
+	weir_count(st, CACHE_FILES,
+	    change->files_now - atomic_exchange(&state->shown_files, change->files_now));
 	weir_count(st, CACHE_EVICTIONS, change->evicted);
 }
 
@@ -178,10 +180,11 @@ static void take_off(struct cache_flight *f, struct weir_event **ev)
 {
 	struct weir_http_request *req = weir_http_request(*ev);
 	const struct cache_conf *conf = weir_conf(f->st);
+	const struct cache_state *state = weir_state(f->st);
 
 	f->tap.fn = cache_landed;
-	f->limits =
-	    (struct cache_limits){conf->max_object_bytes, conf->revalidate_ns, conf->negative_ns};
+	f->limits = (struct cache_limits){conf->max_object_bytes, state->file_charge_bytes,
+	    conf->revalidate_ns, conf->negative_ns};
 	if (f->old)
 		flight_disguise(f, req);
 	weir_http_add_tap(req, &f->tap);
@@ -239,7 +242,7 @@ void cache_fetch_refused(struct weir_stage *st, struct weir_event **ev, int64_t 
 	if (!f || f->tap.fn != cache_landed || f->st != st || !f->old)
 		return;
 	struct cache_object *o = f->old;
-	if (age_of(o, weir_now_ns(st)) >= age_ns)
+	if (age_of(o, weir_now_ns(st)) >= age_ns || !cache_object_intact(o))
 		return;
 	req->taps = f->tap.next;
 	flight_reveal(f, req);

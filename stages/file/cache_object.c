@@ -9,9 +9,11 @@
 #include "cache_object.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cache_answer.h"
@@ -83,11 +85,6 @@ static int body_copy(const struct weir_http_response *res, char *to, int64_t n)
 	return 0;
 }
 
-static int64_t body_bytes(const struct weir_http_response *res)
-{
-	return res->fd >= 0 ? res->length : (int64_t)res->body.n;
-}
-
 /* An object with the key copied and room for `more` bytes behind it. */
 static struct cache_object *object_alloc(uint64_t hash, struct weir_slice key, size_t more)
 {
@@ -104,13 +101,44 @@ static struct cache_object *object_alloc(uint64_t hash, struct weir_slice key, s
 	o->key = (struct weir_slice){o->bytes, key.n};
 	o->charge_bytes = (int64_t)size;
 	o->file.modified_s = -1;
+	o->fd = -1;
 	atomic_init(&o->refs, 1);
 	return o;
 }
 
-static int object_fill(struct cache_object *o, const struct weir_http_request *req,
-    const struct cache_fields *f, int64_t body)
+static int64_t modified_ns(const struct stat *st)
 {
+	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
+/* A descriptor of our own: that of the answer is closed with it. */
+static int object_open(
+    struct cache_object *o, const struct weir_http_response *res, int64_t charge_bytes)
+{
+	struct stat st;
+
+	if (fstat(res->fd, &st) == -1 || st.st_size != res->length)
+		return WEIR_ESYS;
+	o->fd_modified_ns = modified_ns(&st);
+	o->fd = fcntl(res->fd, F_DUPFD_CLOEXEC, 0);
+	if (o->charge_bytes < charge_bytes)
+		o->charge_bytes = charge_bytes;
+	return o->fd == -1 ? WEIR_ESYS : 0;
+}
+
+bool cache_object_file_intact(const struct cache_object *o)
+{
+	struct stat st;
+
+	return fstat(o->fd, &st) == 0 && st.st_size == o->file.size_bytes &&
+	       modified_ns(&st) == o->fd_modified_ns;
+}
+
+/* `kept_open`: what an open file counts as; 0: the body is copied. */
+static int object_fill(struct cache_object *o, const struct weir_http_request *req,
+    const struct cache_fields *f, int64_t kept_open)
+{
+	int64_t body = weir_http_body_bytes(&req->res);
 	char *start = o->bytes + o->key.n;
 	char *rest = fields_copy(f, LINE_TYPE, start, o);
 	char *tail = fields_copy(f, LINE_OTHER, rest, o);
@@ -119,9 +147,22 @@ static int object_fill(struct cache_object *o, const struct weir_http_request *r
 	o->fields = (struct weir_slice){start, (size_t)(end - start)};
 	o->fields_parts = (struct weir_slice){rest, (size_t)(end - rest)};
 	o->fields_304 = (struct weir_slice){tail, (size_t)(end - tail)};
-	o->body = (struct weir_slice){end, (size_t)body};
 	o->file.size_bytes = body;
+	if (kept_open > 0)
+		return object_open(o, &req->res, kept_open);
+	o->body = (struct weir_slice){end, (size_t)body};
 	return body_copy(&req->res, end, body);
+}
+
+/* Too large for memory. */
+static bool is_large(const struct weir_http_request *req, const struct cache_limits *limits)
+{
+	return weir_http_body_bytes(&req->res) > limits->max_object_bytes;
+}
+
+static bool is_whole_file(const struct weir_http_request *req)
+{
+	return req->res.status == 200 && req->res.fd >= 0 && req->res.offset == 0;
 }
 
 /* What to keep of an answer: its kind, or -1 for nothing at all. */
@@ -135,7 +176,8 @@ static int kind_of(const struct weir_http_request *req, const struct cache_field
 	if (status != 200 && status != 404)
 		return status >= 200 && status < 500 ? CACHE_PASS : -1;
 	if (req->res.close || req->res.streamed || req->res.n_pieces > 0 ||
-	    body_bytes(&req->res) > limits->max_object_bytes || cache_fields_forbid(f))
+	    cache_fields_forbid(f) ||
+	    (is_large(req, limits) && (limits->file_charge_bytes == 0 || !is_whole_file(req))))
 		return CACHE_PASS;
 	return status == 200 ? CACHE_WHOLE : CACHE_GONE;
 }
@@ -146,8 +188,9 @@ int cache_object_new(const struct weir_http_request *req, uint32_t fields_start,
 {
 	struct cache_fields f = cache_fields_of(req, fields_start);
 	int kind = kind_of(req, &f, limits);
-	int64_t body = body_bytes(&req->res);
-	size_t more = kind == CACHE_PASS ? 0 : f.part[0].n + f.part[1].n + (size_t)body;
+	int64_t kept_open = is_large(req, limits) ? limits->file_charge_bytes : 0;
+	size_t body = kept_open > 0 ? 0 : (size_t)weir_http_body_bytes(&req->res);
+	size_t more = kind == CACHE_PASS ? 0 : f.part[0].n + f.part[1].n + body;
 
 	if (kind < 0)
 		return WEIR_EINVAL;
@@ -161,7 +204,7 @@ int cache_object_new(const struct weir_http_request *req, uint32_t fields_start,
 	int64_t keep_ns = kind == CACHE_GONE ? limits->negative_ns : limits->revalidate_ns;
 	atomic_init(&o->checked_ns, now_ns);
 	atomic_init(&o->due_ns, now_ns + keep_ns);
-	int rc = kind == CACHE_PASS ? 0 : object_fill(o, req, &f, body);
+	int rc = kind == CACHE_PASS ? 0 : object_fill(o, req, &f, kept_open);
 	if (rc < 0) {
 		cache_object_put(o);
 		return rc;
@@ -197,6 +240,8 @@ void cache_object_put(struct cache_object *o)
 		return;
 	if (o->account)
 		account_leave(o);
+	if (o->fd != -1)
+		close(o->fd);
 	free(o);
 }
 
@@ -253,8 +298,8 @@ static int respond_parts(
 		return WEIR_EPRESSURE;
 	}
 	p->o = o;
-	int n = multipart_pieces(&m, p->text, o->body.p, p->piece);
-	int rc = weir_http_respond_pieces(req, 206, NULL, p->piece, n, -1, parts_release, p);
+	int n = multipart_pieces(&m, p->text, o->fd == -1 ? o->body.p : NULL, p->piece);
+	int rc = weir_http_respond_pieces(req, 206, NULL, p->piece, n, o->fd, parts_release, p);
 	if (rc < 0)
 		return rc;
 	req->res.fields = o->fields_parts;
@@ -270,15 +315,21 @@ static void respond_bytes(
 	res->status = (uint16_t)v->status;
 	res->no_length = v->status == 304;
 	res->fields = v->status == 304 ? o->fields_304 : o->fields;
-	res->body = (struct weir_slice){o->body.p + v->offset, (size_t)v->length};
-	res->fd = -1;
+	if (WEIR_LIKELY(o->fd == -1)) {
+		res->body = (struct weir_slice){o->body.p + v->offset, (size_t)v->length};
+		res->fd = -1;
+	} else {
+		res->fd = o->fd;
+		res->offset = v->offset;
+		res->length = v->length;
+	}
 	res->release = object_release;
 	res->release_arg = o;
 }
 
 int cache_object_respond(struct cache_object *o, struct weir_http_request *req)
 {
-	struct condition_verdict v = {o->kind == CACHE_GONE ? 404 : 200, 0, (int64_t)o->body.n, 0};
+	struct condition_verdict v = {o->kind == CACHE_GONE ? 404 : 200, 0, o->file.size_bytes, 0};
 	char range[CONDITION_RANGE_SIZE];
 	struct condition asked;
 

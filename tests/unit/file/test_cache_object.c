@@ -242,6 +242,85 @@ static void test_open_file(void)
 	close(fd);
 }
 
+/* What is too large for memory is kept as a descriptor of its own, when it is all of a file and that is asked for. */
+static void test_kept_open(void)
+{
+	const struct cache_limits open = {.max_object_bytes = 5, .file_charge_bytes = 16384, .revalidate_ns = 50, .negative_ns = 20};
+	struct test_request t, asks;
+	struct cache_object *o;
+	int fd = memfd_create("weir-test", MFD_CLOEXEC);
+
+	CU_ASSERT_EQUAL_FATAL(write(fd, "0123456789", 10), 10);
+	request_init(&t, "/a");
+	answer(&t, 200, "");
+	t.req->res.fd = fd;
+	t.req->res.length = 10;
+	CU_ASSERT_EQUAL(kind_of(&t), CACHE_WHOLE); /* in memory, by the usual limits */
+	CU_ASSERT_EQUAL_FATAL(cache_object_new(t.req, 0, 77, t.req->path, 0, &open, 1000, &o), 0);
+	CU_ASSERT_EQUAL(o->kind, CACHE_WHOLE);
+	CU_ASSERT(o->fd >= 0 && o->fd != fd);
+	CU_ASSERT_EQUAL(fcntl(o->fd, F_GETFD), FD_CLOEXEC);
+	CU_ASSERT_EQUAL(o->charge_bytes, 16384);
+	request_fini(&t);
+	static const struct {
+		const char *range, *body;
+		int status;
+	} cases[] = {{NULL, "0123456789", 200}, {"bytes=2-4", "234", 206}, {"bytes=10-", "416 Range Not Satisfiable\n", 416}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		request_init(&asks, "/a");
+		if (cases[i].range)
+			request_header(&asks, "Range", cases[i].range);
+		cache_object_hold(o);
+		CU_ASSERT_EQUAL(cache_object_respond(o, asks.req), 0);
+		CU_ASSERT_EQUAL(asks.req->res.status, cases[i].status);
+		char *body = request_body(&asks);
+		CU_ASSERT_STRING_EQUAL(body, cases[i].body);
+		free(body);
+		request_fini(&asks);
+	}
+	request_init(&asks, "/a");
+	request_header(&asks, "Range", "bytes=0-1,8-9");
+	cache_object_hold(o);
+	CU_ASSERT_EQUAL(cache_object_respond(o, asks.req), 0);
+	char *body = request_body(&asks);
+	CU_ASSERT_PTR_NOT_NULL(strstr(body, "Content-Range: bytes 8-9/10\r\nContent-Type: text/plain\r\n\r\n89\r\n"));
+	free(body);
+	CU_ASSERT(cache_object_intact(o));
+	CU_ASSERT_EQUAL(pwrite(fd, "x", 1, 10), 1); /* longer */
+	CU_ASSERT(!cache_object_intact(o));
+	int kept = o->fd;
+	cache_object_put(o); /* the answer has a reference */
+	CU_ASSERT_EQUAL(fcntl(kept, F_GETFD), FD_CLOEXEC);
+	request_fini(&asks);
+	CU_ASSERT_EQUAL(fcntl(kept, F_GETFD), -1);
+	close(fd);
+}
+
+/* Not kept: part of a file, a 404, a file that is another size by now; nor when no open files are wanted. */
+static void test_not_kept_open(void)
+{
+	struct cache_limits open = {.max_object_bytes = 5, .file_charge_bytes = 16384, .revalidate_ns = 50, .negative_ns = 20};
+	struct cache_object *o;
+	struct test_request t;
+	int fd = memfd_create("weir-test", MFD_CLOEXEC);
+
+	CU_ASSERT_EQUAL_FATAL(write(fd, "0123456789", 10), 10);
+	for (int i = 0; i < 4; i++) {
+		request_init(&t, "/a");
+		weir_http_respond_file(t.req, i == 1 ? 404 : 200, NULL, fd, i == 0, 10 - (i == 0) + (i == 2), NULL, NULL);
+		open.file_charge_bytes = i == 3 ? 0 : 16384;
+		int rc = cache_object_new(t.req, 0, 77, t.req->path, 0, &open, 1000, &o);
+		CU_ASSERT_EQUAL(rc, i == 2 ? WEIR_ESYS : 0);
+		if (rc == 0) {
+			CU_ASSERT_EQUAL(o->kind, CACHE_PASS);
+			CU_ASSERT_EQUAL(o->fd, -1);
+			cache_object_put(o);
+		}
+		request_fini(&t);
+	}
+	close(fd);
+}
+
 /* Answer a request from `o` and check status, body and that the fields hold `field`. */
 static void check_response(
     struct cache_object *o, struct test_request *t, int status, const char *body, const char *field)
@@ -345,5 +424,5 @@ static void test_gone(void)
 CUNIT_MAIN("cache_object", {"whole", test_whole}, {"added fields", test_added_fields},
     {"what may be kept", test_what_may_be_kept}, {"codes", test_codes},
     {"several ranges", test_several_ranges}, {"statuses", test_statuses}, {"sizes", test_sizes},
-    {"open file", test_open_file}, {"respond", test_respond}, {"replaces", test_replaces},
+    {"open file", test_open_file}, {"kept open", test_kept_open}, {"not kept open", test_not_kept_open}, {"respond", test_respond}, {"replaces", test_replaces},
     {"304 is bare", test_304_is_bare}, {"gone", test_gone})
