@@ -109,7 +109,7 @@ static void check_not_kept(const char *name, const char *value, int status, cons
 	struct call *c = ask_not_kept(name, value);
 
 	CU_ASSERT_EQUAL(call_status(c), status);
-	CU_ASSERT(call_body_is(c, body));
+	CU_ASSERT(*body ? call_body_is(c, body) : c->t.req->res.body.n == 0);
 	CU_ASSERT_EQUAL(c->t.req->res.no_length, status == 304);
 	CU_ASSERT_EQUAL(call_has_field(c, "ETag: \"v2\"\r\n"), status != 412 && status != 416);
 	CU_ASSERT_EQUAL(
