@@ -6,6 +6,7 @@
 #include "client.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
@@ -280,11 +281,12 @@ static void test_put(void)
 	CU_ASSERT(strstr(p.heard, about) != NULL);
 	CU_ASSERT(strstr(p.heard, "{\"mode\": \"off\"}") != NULL);
 	free(a.body);
-	char path[1200] = "/";
+	static char path[20000] = "/"; /* longer than any request of the client */
 	memset(path + 1, 'x', sizeof(path) - 2);
 	struct peer q = {0};
 	peer_listen_tcp(&q);
 	CU_ASSERT_EQUAL(client_put(q.url, path, "{}", &a, &err), WEIR_ESYS);
+	CU_ASSERT(strstr(err.text, strerror(EMSGSIZE)) != NULL);
 	close(q.fd);
 }
 
