@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cunit_main.h"
@@ -245,7 +246,10 @@ static void test_open_file(void)
 /* What is too large for memory is kept as a descriptor of its own, when it is all of a file and that is asked for. */
 static void test_kept_open(void)
 {
-	const struct cache_limits open = {.max_object_bytes = 5, .file_charge_bytes = 16384, .revalidate_ns = 50, .negative_ns = 20};
+	const struct cache_limits open = {.max_object_bytes = 5,
+	    .file_charge_bytes = 16384,
+	    .revalidate_ns = 50,
+	    .negative_ns = 20};
 	struct test_request t, asks;
 	struct cache_object *o;
 	int fd = memfd_create("weir-test", MFD_CLOEXEC);
@@ -265,7 +269,8 @@ static void test_kept_open(void)
 	static const struct {
 		const char *range, *body;
 		int status;
-	} cases[] = {{NULL, "0123456789", 200}, {"bytes=2-4", "234", 206}, {"bytes=10-", "416 Range Not Satisfiable\n", 416}};
+	} cases[] = {{NULL, "0123456789", 200}, {"bytes=2-4", "234", 206},
+	    {"bytes=10-", "416 Range Not Satisfiable\n", 416}};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		request_init(&asks, "/a");
 		if (cases[i].range)
@@ -283,7 +288,8 @@ static void test_kept_open(void)
 	cache_object_hold(o);
 	CU_ASSERT_EQUAL(cache_object_respond(o, asks.req), 0);
 	char *body = request_body(&asks);
-	CU_ASSERT_PTR_NOT_NULL(strstr(body, "Content-Range: bytes 8-9/10\r\nContent-Type: text/plain\r\n\r\n89\r\n"));
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(body, "Content-Range: bytes 8-9/10\r\nContent-Type: text/plain\r\n\r\n89\r\n"));
 	free(body);
 	CU_ASSERT(cache_object_intact(o));
 	CU_ASSERT_EQUAL(pwrite(fd, "x", 1, 10), 1); /* longer */
@@ -299,7 +305,10 @@ static void test_kept_open(void)
 /* Not kept: part of a file, a 404, a file that is another size by now; nor when no open files are wanted. */
 static void test_not_kept_open(void)
 {
-	struct cache_limits open = {.max_object_bytes = 5, .file_charge_bytes = 16384, .revalidate_ns = 50, .negative_ns = 20};
+	struct cache_limits open = {.max_object_bytes = 5,
+	    .file_charge_bytes = 16384,
+	    .revalidate_ns = 50,
+	    .negative_ns = 20};
 	struct cache_object *o;
 	struct test_request t;
 	int fd = memfd_create("weir-test", MFD_CLOEXEC);
@@ -307,7 +316,8 @@ static void test_not_kept_open(void)
 	CU_ASSERT_EQUAL_FATAL(write(fd, "0123456789", 10), 10);
 	for (int i = 0; i < 4; i++) {
 		request_init(&t, "/a");
-		weir_http_respond_file(t.req, i == 1 ? 404 : 200, NULL, fd, i == 0, 10 - (i == 0) + (i == 2), NULL, NULL);
+		weir_http_respond_file(t.req, i == 1 ? 404 : 200, NULL, fd, i == 0,
+		    10 - (i == 0) + (i == 2), NULL, NULL);
 		open.file_charge_bytes = i == 3 ? 0 : 16384;
 		int rc = cache_object_new(t.req, 0, 77, t.req->path, 0, &open, 1000, &o);
 		CU_ASSERT_EQUAL(rc, i == 2 ? WEIR_ESYS : 0);
@@ -318,6 +328,32 @@ static void test_not_kept_open(void)
 		}
 		request_fini(&t);
 	}
+	close(fd);
+}
+
+/* Short of descriptors the answer goes out as it is, and nothing is kept: neither the file nor that it may not be. */
+static void test_no_descriptor_left(void)
+{
+	const struct cache_limits open = {
+	    .max_object_bytes = 5, .file_charge_bytes = 16384, .revalidate_ns = 50};
+	struct cache_object *o = NULL;
+	struct test_request t;
+	struct rlimit was, none;
+	int fd = memfd_create("weir-test", MFD_CLOEXEC), lowest = dup(fd);
+
+	close(lowest);
+	CU_ASSERT_EQUAL_FATAL(write(fd, "0123456789", 10), 10);
+	request_init(&t, "/a");
+	weir_http_respond_file(t.req, 200, NULL, fd, 0, 10, NULL, NULL);
+	CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = was;
+	none.rlim_cur = (rlim_t)lowest;
+	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+	int rc = cache_object_new(t.req, 0, 77, t.req->path, 0, &open, 1000, &o);
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &was), 0);
+	CU_ASSERT_EQUAL(rc, WEIR_ESYS);
+	CU_ASSERT_EQUAL(t.req->res.fd, fd);
+	request_fini(&t);
 	close(fd);
 }
 
@@ -424,5 +460,7 @@ static void test_gone(void)
 CUNIT_MAIN("cache_object", {"whole", test_whole}, {"added fields", test_added_fields},
     {"what may be kept", test_what_may_be_kept}, {"codes", test_codes},
     {"several ranges", test_several_ranges}, {"statuses", test_statuses}, {"sizes", test_sizes},
-    {"open file", test_open_file}, {"kept open", test_kept_open}, {"not kept open", test_not_kept_open}, {"respond", test_respond}, {"replaces", test_replaces},
-    {"304 is bare", test_304_is_bare}, {"gone", test_gone})
+    {"open file", test_open_file}, {"kept open", test_kept_open},
+    {"not kept open", test_not_kept_open}, {"no descriptor left", test_no_descriptor_left},
+    {"respond", test_respond}, {"replaces", test_replaces}, {"304 is bare", test_304_is_bare},
+    {"gone", test_gone})
