@@ -68,6 +68,13 @@ static struct weir_http_piece text_piece(const char *from, const char *to)
 	return (struct weir_http_piece){.p = from, .n = to - from};
 }
 
+static struct weir_http_piece range_piece(const struct byte_range *r, const char *bytes)
+{
+	if (bytes)
+		return text_piece(bytes + r->offset, bytes + r->offset + r->length);
+	return (struct weir_http_piece){.offset = r->offset, .n = r->length};
+}
+
 int multipart_pieces(const struct multipart *m, char *text, const char *bytes,
     struct weir_http_piece piece[MULTIPART_PIECES])
 {
@@ -83,8 +90,7 @@ int multipart_pieces(const struct multipart *m, char *text, const char *bytes,
 			to = put(to, "\r\n\r\n", 4);
 		}
 		piece[n++] = text_piece(from, to);
-		piece[n++] = bytes ? text_piece(bytes + r->offset, bytes + r->offset + r->length)
-				   : (struct weir_http_piece){.offset = r->offset, .n = r->length};
+		piece[n++] = range_piece(r, bytes);
 	}
 	const char *from = to;
 	to = put(to, "\r\n--", 4);
