@@ -101,7 +101,8 @@ void conn_make_ready(struct conn *c);
 void conn_answered(struct http_req *r);
 /** See what the connection waits for now: set the time-out, ask epoll again if need be. */
 void conn_settle(struct conn *c);
-/** Close the socket after the last answer, lingering if the client may still be sending. */
+/** Close the socket after the last answer, lingering if the client may still be sending. While our last word finds no room the
+ *  connection waits as for an answer, and conn_write calls again. */
 void conn_end(struct conn *c, bool client_done);
 /** Append `r` to the requests in order. */
 void conn_append(struct conn *c, struct http_req *r);

@@ -70,7 +70,7 @@ static void at_eof(struct conn *c)
 	if (stream_in_parts(&c->stream))
 		conn_tear_part(c, WEIR_EGONE, 400);
 	if (c->in_flight == 0)
-		conn_close(c);
+		conn_end(c, true);
 }
 
 static void refuse_stream(struct conn *c)

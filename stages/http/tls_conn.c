@@ -121,15 +121,33 @@ const char *tls_sni(const struct tls_conn *t)
 
 /* ---- the end ---- */
 
-void tls_bye(struct tls_conn *t)
+/* Results as those of tls_bio_flush. Only the kernel, where it encrypts, does not take the record at once. */
+static int say_bye(struct tls_conn *t)
 {
-	if (t->phase == TLS_OPEN && !t->broken && tls_bio_flush(&t->bio) == 1) {
-		ERR_clear_error();
-		SSL_shutdown(t->ssl);
-		ERR_clear_error();
-	}
-	if (t->phase == TLS_OPEN)
+	int rc;
+
+	ERR_clear_error();
+	rc = SSL_shutdown(t->ssl);
+	rc = rc < 0 ? SSL_get_error(t->ssl, rc) : SSL_ERROR_NONE;
+	ERR_clear_error();
+	if (rc == SSL_ERROR_WANT_WRITE)
+		return 0;
+	t->phase = TLS_SHUT;
+	return tls_bio_flush(&t->bio);
+}
+
+bool tls_bye(struct tls_conn *t)
+{
+	int rc;
+
+	if (t->phase < TLS_OPEN)
+		return true;
+	rc = t->broken ? -1 : tls_bio_flush(&t->bio);
+	if (rc == 1 && t->phase == TLS_OPEN)
+		rc = say_bye(t);
+	if (rc == -1)
 		t->phase = TLS_SHUT;
+	return rc != 0;
 }
 
 void tls_conn_break(struct tls_conn *t)

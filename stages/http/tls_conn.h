@@ -78,8 +78,9 @@ void tls_conn_close(struct tls_conn *t, int fd);
 /** It ends badly: no close_notify, whatever follows. */
 void tls_conn_break(struct tls_conn *t);
 
-/** Nothing more will be sent: close_notify. What the client still sends is not decrypted any more. */
-void tls_bye(struct tls_conn *t);
+/** Nothing more will be sent: close_notify. What the client still sends is not decrypted any more. False: the socket is full,
+ *  call again when it has room. */
+bool tls_bye(struct tls_conn *t);
 
 /** "TLSv1.3"; "" before the handshake is done. Static. */
 const char *tls_version(const struct tls_conn *t);
