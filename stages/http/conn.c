@@ -285,6 +285,8 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 	}
 	if (c->blocked && (events & EPOLLOUT)) {
 		c->blocked = false;
+		if (WEIR_UNLIKELY(c->continue_left > 0))
+			conn_continue_more(c);
 		conn_write(c);
 	}
 }

@@ -112,6 +112,74 @@ static void test_never_room(void)
 	server_stop(&s);
 }
 
+/* ---- 100 Continue ---- */
+
+#define CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
+#define EXPECT   "POST /c HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+
+/* It leaves when there is room, and whole, before the answer. */
+static void test_continue(void)
+{
+	const size_t n = strlen(CONTINUE);
+	struct server s = server_new("t.reply");
+	struct answer a = {0};
+	char text[64];
+
+	server_start(&s);
+	int fd = client_open(s.port);
+	for (size_t bit = 0; bit < n; bit += 8) {
+		fill(n, n, bit, 4);
+		CU_ASSERT(client_say(fd, EXPECT));
+		CU_ASSERT(recv(fd, text, n, MSG_WAITALL) == (ssize_t)n);
+		CU_ASSERT_EQUAL(memcmp(text, CONTINUE, n), 0);
+		CU_ASSERT_EQUAL(full_times, 0);
+		CU_ASSERT(client_say(fd, "ab"));
+		CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "POST /c\nab"));
+	}
+	/* Who does not wait for it gets both, in order. */
+	uint64_t offered = server_offered(&s);
+	fill(n, n, 3, INT_MAX);
+	CU_ASSERT(client_say(fd, EXPECT));
+	FIXTURE_AWAIT(full_times < INT_MAX - 1);
+	CU_ASSERT(client_say(fd, "ab" GET("/d")));
+	FIXTURE_AWAIT(server_offered(&s) == offered + 2);
+	full_times = 0;
+	CU_ASSERT(answer_read(fd, &a));
+	CU_ASSERT_EQUAL(a.status, 100);
+	CU_ASSERT(answer_read(fd, &a));
+	CU_ASSERT(answer_is(&a, 200, "POST /c\nab"));
+	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "GET /d\n"));
+	answer_free(&a);
+	close(fd);
+	server_stop(&s);
+}
+
+static void test_continue_over_tls(void)
+{
+	const size_t n = strlen(CONTINUE);
+	struct server s = tls_server_new("t.reply", "one");
+	struct answer a = {0};
+	char text[64];
+
+	server_start(&s);
+	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
+		struct tls_wish wish = {.version = version};
+		struct tls_client k = tls_client_open(s.port, &wish);
+		for (size_t bit = 0; bit < n; bit += 8) {
+			fill(n + 5, n + 5 + 8 + 17, bit, 4); /* a record of it */
+			CU_ASSERT(tls_say(&k, EXPECT));
+			CU_ASSERT(tls_read_bytes(&k, text, n));
+			CU_ASSERT_EQUAL(memcmp(text, CONTINUE, n), 0);
+			CU_ASSERT_EQUAL(full_times, 0);
+			CU_ASSERT(tls_say(&k, "ab"));
+			CU_ASSERT(tls_answer(&k, &a) && answer_is(&a, 200, "POST /c\nab"));
+		}
+		tls_client_close(&k);
+	}
+	answer_free(&a);
+	server_stop(&s);
+}
+
 static void begin(void)
 {
 	tls_folder_make();
@@ -126,4 +194,5 @@ static void end(void)
 
 CUNIT_MAIN("http full socket", {"make files", begin}, {"close_notify", test_close_notify},
     {"close_notify at the client's end", test_close_notify_at_eof}, {"never room", test_never_room},
+    {"100 continue", test_continue}, {"100 continue over TLS", test_continue_over_tls},
     {"remove files", end})
