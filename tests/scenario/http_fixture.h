@@ -4,7 +4,8 @@
  *
  * The server is "web" (http.server on a free port of 127.0.0.1) in front of "app", whose stage type
  * a test picks. Clients are blocking sockets with a limit of WAIT_MS per step: it only ends tests
- * that hang, no test depends on it. Conditions inside the server are awaited by its metrics.
+ * that hang, no test depends on it; that a step was interrupted, as when this process was stopped for a while, ends nothing.
+ * Conditions inside the server are awaited by its metrics.
  *
  * t.reply answers "METHOD target\n" and the body it got, and obeys the target: /wait/NAME is
  * answered only after gate_open("NAME"), /status/NNN with that status, /big/N with N bytes, /copy/N
@@ -244,6 +245,18 @@ static inline uint64_t server_offered(const struct server *s)
 
 /* ---- raw clients ---- */
 
+/* connect was interrupted: wait for what became of it. */
+static inline bool connect_went_on(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	int error = errno;
+	socklen_t n = sizeof(error);
+
+	if (error != EINTR || poll(&p, 1, WAIT_MS) != 1)
+		return false;
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n) == 0 && error == 0;
+}
+
 /* `from`: the client's own address, "127.0.0.2" for another one than all others have. */
 static inline int client_open_from(int port, const char *from)
 {
@@ -260,7 +273,7 @@ static inline int client_open_from(int port, const char *from)
 	if (from && (inet_pton(AF_INET, from, &own.sin_addr) != 1 ||
 			bind(fd, (struct sockaddr *)&own, sizeof(own)) != 0))
 		CU_FAIL("the client's address");
-	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 || connect_went_on(fd))
 		return fd;
 	close(fd);
 	return -1;
@@ -275,6 +288,8 @@ static inline bool client_send(int fd, const char *p, size_t n)
 {
 	while (n > 0) {
 		ssize_t done = send(fd, p, n, MSG_NOSIGNAL);
+		if (done == -1 && errno == EINTR)
+			continue;
 		if (done <= 0)
 			return false;
 		p += done;
@@ -286,6 +301,32 @@ static inline bool client_send(int fd, const char *p, size_t n)
 static inline bool client_say(int fd, const char *text)
 {
 	return client_send(fd, text, strlen(text));
+}
+
+/* recv: up to `n` bytes. */
+static inline ssize_t client_recv(int fd, void *p, size_t n)
+{
+	ssize_t got;
+
+	do
+		got = recv(fd, p, n, 0);
+	while (got == -1 && errno == EINTR);
+	return got;
+}
+
+/* Exactly `n` bytes. */
+static inline bool client_take(int fd, void *p, size_t n)
+{
+	char *at = p;
+
+	while (n > 0) {
+		ssize_t got = client_recv(fd, at, n);
+		if (got <= 0)
+			return false;
+		at += got;
+		n -= (size_t)got;
+	}
+	return true;
 }
 
 /* One answer as read. */
@@ -304,7 +345,7 @@ static inline bool head_read(int fd, char *head, size_t size)
 	size_t n = 0;
 
 	while (n + 1 < size) {
-		if (recv(fd, head + n, 1, 0) != 1)
+		if (client_recv(fd, head + n, 1) != 1)
 			break;
 		head[++n] = '\0';
 		if (n >= 4 && memcmp(head + n - 4, "\r\n\r\n", 4) == 0)
@@ -349,7 +390,7 @@ static inline bool answer_read_as(int fd, struct answer *a, bool bodiless)
 		return true;
 	a->body = malloc((size_t)a->length + 1);
 	while (a->n < (size_t)a->length) {
-		ssize_t got = recv(fd, a->body + a->n, (size_t)a->length - a->n, 0);
+		ssize_t got = client_recv(fd, a->body + a->n, (size_t)a->length - a->n);
 		if (got <= 0)
 			return false;
 		a->n += (size_t)got;
@@ -384,7 +425,7 @@ static inline bool answer_is(const struct answer *a, int status, const char *bod
 static inline bool client_at_end(int fd)
 {
 	char byte;
-	ssize_t n = recv(fd, &byte, 1, 0);
+	ssize_t n = client_recv(fd, &byte, 1);
 
 	return n == 0 || (n == -1 && errno == ECONNRESET);
 }
