@@ -217,6 +217,7 @@ struct http_io {
 	int reserve_fd;                 /* given up to answer one client when descriptors are out */
 	struct weir_timer accept_timer; /* tries again */
 	bool accept_paused;
+	bool last_call; /* the listeners are being closed: who waits there is taken, room or none */
 	bool paused; /* as srv->paused when this thread last looked: nothing is accepted or read */
 	bool pause_seen; /* the same, for who pauses; under srv->lock */
 	struct pool pool;
