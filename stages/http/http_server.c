@@ -26,6 +26,7 @@
 #include "http/limit.h"
 #include "http/listen.h"
 #include "http/memory.h"
+#include "http/memory_auto.h"
 #include "http/pause.h"
 #include "http/transfer.h"
 #include "http/reach.h"
@@ -216,6 +217,7 @@ static int server_init(struct weir_stage *st, struct weir_err *err)
 		return WEIR_ENOMEM;
 	}
 	srv->stage = st;
+	srv->memory_auto_bytes = memory_auto();
 	srv->retry_after_s = (int)((conf->retry_after_ns + 999999999) / 1000000000);
 	atomic_init(&srv->body_budget, conf->body_memory_bytes);
 	if (conf->server_name[0])
