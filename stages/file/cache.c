@@ -373,6 +373,7 @@ static const struct weir_metric cache_metrics[] = {
 
 const struct weir_stage_ops weir_stage_file_cache = {
     .abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_IN_PARTS,
     .name = "file.cache",
     .summary = "Answers requests for files from memory",
     .accepts = &weir_http_request_type,

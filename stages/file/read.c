@@ -382,7 +382,7 @@ static const struct weir_metric read_metrics[] = {
 
 const struct weir_stage_ops weir_stage_file_read = {
     .abi = WEIR_STAGE_ABI,
-    .flags = WEIR_STAGE_BLOCKS,
+    .flags = WEIR_STAGE_BLOCKS | WEIR_STAGE_IN_PARTS,
     .name = "file.read",
     .summary = "Answers requests with files below a directory",
     .accepts = &weir_http_request_type,

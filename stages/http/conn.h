@@ -51,6 +51,7 @@ struct conn {
 	bool unsent_bounded;  /* the kernel keeps little of what the client does not take */
 	bool lingering;
 	bool blocked;         /* a write was short: wait for EPOLLOUT */
+	uint8_t continue_left; /* bytes of "100 Continue" that found no room; not 0: blocked */
 	uint8_t wait;         /* enum conn_wait */
 	uint8_t list;         /* enum conn_list_id, if in one */
 	uint32_t in_flight;   /* requests in the list */
@@ -101,7 +102,8 @@ void conn_make_ready(struct conn *c);
 void conn_answered(struct http_req *r);
 /** See what the connection waits for now: set the time-out, ask epoll again if need be. */
 void conn_settle(struct conn *c);
-/** Close the socket after the last answer, lingering if the client may still be sending. */
+/** Close the socket after the last answer, lingering if the client may still be sending. While our last word finds no room the
+ *  connection waits as for an answer, and conn_write calls again. */
 void conn_end(struct conn *c, bool client_done);
 /** Append `r` to the requests in order. */
 void conn_append(struct conn *c, struct http_req *r);
@@ -176,6 +178,12 @@ void conn_pop(struct conn *c);
 void conn_moved(struct conn *c, ssize_t n);
 /** Must the connection end behind the answer of `r`, whatever becomes of its own body? */
 bool conn_closes_behind(const struct conn *c, const struct http_req *r);
+
+/** Tell the client to send the body that it holds back (RFC 9110, 10.1.1): it is its turn, nothing is queued in front. What
+ *  finds no room blocks the connection, and leaves before any answer. write_continue.c */
+void conn_continue(struct conn *c);
+/** There is room for the rest of it. */
+void conn_continue_more(struct conn *c);
 
 /** Write every answer whose turn it is; then go on, or end. */
 void conn_write(struct conn *c);
