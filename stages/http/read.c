@@ -134,23 +134,21 @@ void conn_append(struct conn *c, struct http_req *r)
 	c->in_flight++;
 }
 
-/* How long the client will wait, who it is, whether it asks again, and of which trace that is a part. */
-static void take_hints(struct http_io *io, struct http_req *r)
+/* How long the client will wait, whether it asks again, and of which trace that is a part. */
+static void take_hints(struct http_io *io, struct http_req *r, unsigned hints)
 {
 	struct weir_event *ev = &r->pub.ev;
 	struct weir_trace trace;
 	bool malformed = false;
 
-	if (io->conf.deadline != SERVER_DEADLINE_NONE) {
+	if ((hints & WIRE_LEFT) && io->conf.deadline != SERVER_DEADLINE_NONE) {
 		int64_t left_ns = wire_left_ns(&r->pub, &malformed);
 		if (left_ns >= 0)
 			ev->deadline_ns = ev->arrival_ns + left_ns;
 	}
-	if (io->conf.user[0])
-		ev->session = wire_user(&r->pub, io->conf.user);
-	if (wire_attempt(&r->pub, &malformed) > 0)
+	if ((hints & WIRE_ATTEMPT) && wire_attempt(&r->pub, &malformed) > 0)
 		ev->session |= WEIR_SESSION_RETRY;
-	if (wire_trace(&r->pub, &trace, &malformed))
+	if ((hints & WIRE_TRACE) && wire_trace(&r->pub, &trace, &malformed))
 		weir_event_trace_set(ev, &trace);
 	io->count[SERVER_HINTS_IGNORED] += malformed;
 }
@@ -188,7 +186,11 @@ static void emit(struct conn *c, struct http_req *r)
 		c->no_more = true;
 	weir_event_init(ev, &weir_http_request_type, weir_loop_now_ns(io->loop));
 	ev->trace_id = io->next_id++ & INT64_MAX; /* bit 63 is for shed ids */
-	take_hints(io, r);
+	if (conf->user[0])
+		ev->session = wire_user(&r->pub, conf->user);
+	unsigned hints = wire_hints(&r->pub);
+	if (WEIR_UNLIKELY(hints))
+		take_hints(io, r, hints);
 	ev->class_id = weir_classify(io->stage, ev);
 	bound_deadline(io, ev);
 	io->in_graph++;
@@ -257,9 +259,8 @@ void conn_parse(struct conn *c)
 			conn_tear_part(c, WEIR_EINVAL, c->stream.status);
 		break;
 	}
-	if (WEIR_UNLIKELY(!has_place(c)))
-		io->count[SERVER_PIPELINE_FULL] +=
-		    !c->no_more && stream_partial(&c->stream) && !stream_in_parts(&c->stream);
+	if (WEIR_UNLIKELY(stream_partial(&c->stream)) && !has_place(c))
+		io->count[SERVER_PIPELINE_FULL] += !c->no_more && !stream_in_parts(&c->stream);
 	if (stream_wants_continue(&c->stream)) {
 		if (c->stream.filling->transfer ? conn_continue_due(c) : c->in_flight == 0)
 			send_continue(c);
