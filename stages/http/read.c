@@ -135,8 +135,9 @@ void conn_append(struct conn *c, struct http_req *r)
 }
 
 /* How long the client will wait, whether it asks again, and of which trace that is a part. */
-static void take_hints(struct http_io *io, struct http_req *r, unsigned hints)
+static void take_hints(struct http_io *io, struct http_req *r)
 {
+	const unsigned hints = wire_hints(&r->pub);
 	struct weir_event *ev = &r->pub.ev;
 	struct weir_trace trace;
 	bool malformed = false;
@@ -188,9 +189,8 @@ static void emit(struct conn *c, struct http_req *r)
 	ev->trace_id = io->next_id++ & INT64_MAX; /* bit 63 is for shed ids */
 	if (conf->user[0])
 		ev->session = wire_user(&r->pub, conf->user);
-	unsigned hints = wire_hints(&r->pub);
-	if (WEIR_UNLIKELY(hints))
-		take_hints(io, r, hints);
+	if (wire_may_hint(&r->pub))
+		take_hints(io, r);
 	ev->class_id = weir_classify(io->stage, ev);
 	bound_deadline(io, ev);
 	io->in_graph++;

@@ -19,9 +19,6 @@ static bool named(const struct weir_http_header *h, const char *name, size_t n)
 	return h->name.n == n && guard_same(h->name.p, name, n);
 }
 
-/* The lengths of their names. */
-#define HINT_LENGTHS (1U << 11 | 1U << 12 | 1U << 13 | 1U << 15)
-
 static unsigned hint_of(const struct weir_http_header *h)
 {
 	if (named(h, "traceparent", 11))
@@ -35,11 +32,8 @@ unsigned wire_hints(const struct weir_http_request *req)
 {
 	unsigned found = 0;
 
-	for (int i = 0; i < req->n_headers; i++) {
-		size_t n = req->headers[i].name.n;
-		if (n < 16 && (HINT_LENGTHS >> n & 1))
-			found |= hint_of(&req->headers[i]);
-	}
+	for (int i = 0; i < req->n_headers; i++)
+		found |= hint_of(&req->headers[i]);
 	return found;
 }
 

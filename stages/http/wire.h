@@ -19,8 +19,18 @@
 /** Fields that are hints. */
 enum wire_hint { WIRE_LEFT = 1, WIRE_ATTEMPT = 2, WIRE_TRACE = 4 };
 
-/** Which of them the request has: bits. Most have none, and one look at the length of each name tells. */
+/** Which of them the request has: bits. */
 unsigned wire_hints(const struct weir_http_request *req);
+
+/** May it have any? Most have no field whose name is as long as theirs: 11 to 13 or 15. */
+static inline bool wire_may_hint(const struct weir_http_request *req)
+{
+	uint32_t lengths = 0;
+
+	for (int i = 0; i < req->n_headers; i++)
+		lengths |= (uint32_t)1 << (req->headers[i].name.n % 32);
+	return lengths & (7U << 11 | 1U << 15);
+}
 
 /**
  * The time the client says is left, in ns, from `x-deadline-ms: 250` or `grpc-timeout: 250m` (gRPC over

@@ -174,12 +174,14 @@ static void test_attempts(void)
 static void test_hints_are_seen(void)
 {
 	say(0, "Host", "a");
+	CU_ASSERT_FALSE(wire_may_hint(req));
 	say(1, "user-agents", "eleven letters, as traceparent");
 	say(2, "Content-Type", "as many as grpc-timeout");
 	say(3, "x-retry-attempX", "1");
 	CU_ASSERT_EQUAL(wire_hints(req), 0);
 	say(3, "X-Deadline-Ms", "1");
 	CU_ASSERT_EQUAL(wire_hints(req), WIRE_LEFT);
+	CU_ASSERT_TRUE(wire_may_hint(req));
 	say(3, "grpc-timeout", "1S");
 	CU_ASSERT_EQUAL(wire_hints(req), WIRE_LEFT);
 	say(2, "X-RETRY-ATTEMPT", "1");
