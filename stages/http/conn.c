@@ -260,9 +260,8 @@ void conn_settle(struct conn *c)
 		wait_list_leave(c);
 	if (wait == WAIT_IDLE)
 		stream_rest(&c->stream, &c->io->pool);
-	int64_t at = deadline(c);
-	if (at != INT64_MAX)
-		weir_timer_set(c->io->loop, &c->timer, at);
+	if (wait != WAIT_NONE)
+		weir_timer_set(c->io->loop, &c->timer, deadline(c));
 	rearm_if_needed(c);
 }
 

@@ -27,7 +27,7 @@ static bool port_good(const char *p, size_t n)
 }
 
 /* Bytes of "[address]" at the start of `s`, 0 when it is none: IPv6 without a zone. */
-static size_t bracketed(struct weir_slice s)
+WEIR_COLD static size_t bracketed(struct weir_slice s)
 {
 	char text[INET6_ADDRSTRLEN];
 	struct in6_addr addr;

@@ -135,7 +135,7 @@ void conn_append(struct conn *c, struct http_req *r)
 }
 
 /* How long the client will wait, whether it asks again, and of which trace that is a part. */
-static void take_hints(struct http_io *io, struct http_req *r)
+WEIR_COLD static void take_hints(struct http_io *io, struct http_req *r)
 {
 	const unsigned hints = wire_hints(&r->pub);
 	struct weir_event *ev = &r->pub.ev;
