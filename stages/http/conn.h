@@ -107,6 +107,8 @@ void conn_settle(struct conn *c);
 void conn_end(struct conn *c, bool client_done);
 /** Append `r` to the requests in order. */
 void conn_append(struct conn *c, struct http_req *r);
+/** Take `c` out of the list that it is in, if any. */
+void conn_list_leave(struct conn *c);
 /** Move `c`, which is in a list, to the end of it. */
 void conn_list_rotate(struct conn *c);
 /** Bytes that the kernel has and the client has not acknowledged; one system call. taken.c, and so is: */
@@ -124,7 +126,7 @@ static inline bool conn_is_open(const struct conn *c)
 
 /* ---- reading: read.c ---- */
 
-/** The socket is readable: one read, then everything complete becomes requests. */
+/** The socket is readable: one read. Everything complete becomes requests, before this run of the turn ends. */
 void conn_read(struct conn *c);
 /** Parse what is buffered, as far as the pipeline allows. */
 void conn_parse(struct conn *c);
@@ -185,7 +187,7 @@ void conn_continue(struct conn *c);
 /** There is room for the rest of it. */
 void conn_continue_more(struct conn *c);
 
-/** Write every answer whose turn it is; then go on, or end. */
+/** Write every answer whose turn it is; then go on with what has been read, or end. */
 void conn_write(struct conn *c);
 /** Compose the head of the answer of `r` into `out[room]`. Returns its length, 0 when it does not
  *  fit. `close`: the connection ends behind it. */
