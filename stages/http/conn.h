@@ -158,7 +158,7 @@ bool conn_would_look_whole(const struct conn *c);
 /** `first`, which arrives in parts, leaves: is the connection of use behind it? */
 bool conn_part_kept(const struct conn *c);
 
-/* ---- writing: write.c, write_parts.c, compose.c ---- */
+/* ---- writing: write.c, write_parts.c, write_pieces.c, compose.c ---- */
 
 /** How a write went. */
 enum conn_sent {
@@ -170,6 +170,8 @@ enum conn_sent {
 
 /** Send what there is of the answer in parts of `first`; *close: it is complete, and the connection ends behind it. */
 enum conn_sent conn_write_parts(struct conn *c, bool *close);
+/** Send what is left of the body in pieces of `first`, whose head is sent, and drop the answer when that was all. */
+enum conn_sent conn_send_pieces(struct conn *c);
 /** The answer of `first` is sent: drop it. */
 void conn_pop(struct conn *c);
 /** `n` bytes were sent. */

@@ -24,6 +24,7 @@
 /* A body up to this long is copied behind its head: cheaper than a second iovec (measured with
  * send against sendmsg on this class of machine: about 60 ns; a copy of 1 KiB is 20). */
 #define COPY_MAX 1024
+
 /* File bytes per turn and connection, so that one download does not hold up the others: a guess. */
 #define FILE_TURN_BYTES (1 << 20)
 
@@ -37,7 +38,7 @@ struct run {
 	int n_pieces, n_iov;
 	size_t out_n;     /* bytes of io->out used */
 	size_t bytes;     /* in all iovecs */
-	bool file;        /* the body of the last piece is a file */
+	bool file;        /* the body of the last piece is a file, or in pieces */
 	bool close;       /* the connection ends behind the last piece */
 	bool client_done; /* and its client neither expects nor sends more */
 };
@@ -104,7 +105,7 @@ static void add_body(
 
 	if (!compose_has_body(r))
 		return;
-	if (r->pub.res.fd >= 0) {
+	if (r->pub.res.fd >= 0 || r->pub.res.n_pieces > 0) {
 		g->file = r->pub.res.length > 0;
 		return;
 	}
@@ -323,7 +324,7 @@ static enum conn_sent send_answers(struct conn *c, struct run *g)
 			gather(c, g);
 			rc = send_run(c, g);
 			if (rc == SENT && g->file)
-				rc = send_file(c);
+				rc = c->first->pub.res.n_pieces > 0 ? conn_send_pieces(c) : send_file(c);
 		}
 		if (rc != SENT)
 			return rc;
