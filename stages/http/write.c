@@ -35,6 +35,8 @@
 #define UNSENT_MOST_KIB  64
 #define UNSENT_LEAST_KIB 4
 #define UNSENT_MANY      64
+/* An answer that the kernel takes at once, so long, may be all the attack: 10,000 of them take half a GB. A guess. */
+#define UNSENT_MUCH_KIB 16
 
 /* One call's worth of answers. */
 struct run {
@@ -301,7 +303,7 @@ static enum conn_sent send_run(struct conn *c, const struct run *g)
 			return errno == EAGAIN || errno == EINTR ? SENT_BLOCKED : SENT_BROKEN;
 		conn_moved(c, n);
 	}
-	note_swallowed(c, n > UNSENT_MOST_KIB * 1024);
+	note_swallowed(c, n > UNSENT_MUCH_KIB * 1024);
 	return account(c, g, (size_t)n);
 }
 
@@ -324,7 +326,7 @@ static enum conn_sent send_file(struct conn *c)
 		res->length -= n;
 		budget -= n;
 	}
-	note_swallowed(c, FILE_TURN_BYTES - budget > UNSENT_MOST_KIB * 1024);
+	note_swallowed(c, FILE_TURN_BYTES - budget > UNSENT_MUCH_KIB * 1024);
 	conn_pop(c);
 	return SENT;
 }
