@@ -129,7 +129,11 @@ static int client_try(int family, const struct sockaddr *address, socklen_t n)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
-	if (connect(fd, address, n) == 0)
+	int rc;
+	do /* a signal that stops and continues us ends the call; on Linux the next one goes on with it */
+		rc = connect(fd, address, n);
+	while (rc != 0 && errno == EINTR);
+	if (rc == 0)
 		return fd;
 	int saved = errno;
 	close(fd);
@@ -180,9 +184,9 @@ static int client_write(const struct client_wire *wire, const char *p, int n)
 		ssize_t sent = wire->tls
 				   ? client_tls_send(wire->tls, p + done, (size_t)(n - done))
 				   : send(wire->fd, p + done, (size_t)(n - done), MSG_NOSIGNAL);
-		if (sent < 0)
+		if (sent < 0 && errno != EINTR)
 			return WEIR_ESYS;
-		done += (int)sent;
+		done += sent > 0 ? (int)sent : 0;
 	}
 	return 0;
 }
@@ -230,11 +234,11 @@ static int client_read(const struct client_wire *wire, char **text, size_t *n)
 		}
 		ssize_t got = wire->tls ? client_tls_recv(wire->tls, *text + *n, size - *n - 1)
 					: recv(wire->fd, *text + *n, size - *n - 1, 0);
-		if (got < 0)
+		if (got < 0 && errno != EINTR)
 			return WEIR_ESYS;
 		if (got == 0)
 			break;
-		*n += (size_t)got;
+		*n += got > 0 ? (size_t)got : 0;
 	}
 	(*text)[*n] = '\0';
 	return 0;

@@ -116,7 +116,12 @@ static ssize_t client_tls_result(ssize_t n)
 
 ssize_t client_tls_send(struct client_tls *t, const void *p, size_t n)
 {
-	return client_tls_result(gnutls_record_send(t->session, p, n));
+	ssize_t sent;
+
+	do
+		sent = gnutls_record_send(t->session, p, n);
+	while (sent == GNUTLS_E_INTERRUPTED); /* which goes on with the same record */
+	return client_tls_result(sent);
 }
 
 ssize_t client_tls_recv(struct client_tls *t, void *p, size_t n)

@@ -149,9 +149,19 @@ one log
 is exit 0
 is out has 'work.threads.max: 4 -> 6'
 is out has '(taken back)'
-[[ ${out##*$'\n'} == *resume*web* ]] || fail 'the newest is not last'
-one log -n 1 -o json
+one log -n 1
+is exit 0
+[ "$(wc -l <<<"$out")" = 1 ] || fail 'not one line'
+one log -o json
 is out has '"kind": "act"'
+# A pool's controller may have decided something since the last act.
+python3 -c '
+import json, sys
+log = json.load(sys.stdin)
+times = [e["at"] if e["kind"] == "act" else e["time"] for e in log]
+last = [e for e in log if e["kind"] == "act"][-1]
+sys.exit(times != sorted(times) or (last["what"], last["target"]) != ("resume", "web"))
+' <<<"$out" || fail 'not in the order of time, or the last act is not the resume'
 
 # ---- save ----
 one save shop.yaml

@@ -137,7 +137,11 @@ cat progress >/dev/null &
 wait "$bench"
 rc=$?
 out=$(<out)
-is exit 0; is out has 'stopped by hand'
+is out has 'stopped by hand'
+case "$rc $out" in # 1: a second on a machine that stalls does not count, and that is said
+'0 '* | '1 '*'VOID: generator lag'*) ;;
+*) fail 'neither a run that counts nor one that says why not' ;;
+esac
 law stopped.json
 
 kill -TERM "$pid"

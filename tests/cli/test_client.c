@@ -6,8 +6,13 @@
 #include "client.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +28,45 @@ struct peer {
 	const char *say;
 	char url[128];
 	char heard[1024];
+	pid_t disturb; /* the thread of the client, which gets signals while it waits; 0: none */
+	pthread_t disturbed;
 };
+
+static atomic_int signals_seen;
+
+static void on_signal(int number)
+{
+	(void)number;
+	atomic_fetch_add(&signals_seen, 1);
+}
+
+/** Does thread `tid` of ours sleep in a call? */
+static bool asleep(pid_t tid)
+{
+	char path[64], state = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	FILE *f = fopen(path, "r");
+	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	if (f)
+		fclose(f);
+	return state == 'S';
+}
+
+/** Three signals, each when the client sleeps: all it can wait for is our answer. */
+static void disturb(const struct peer *p)
+{
+	for (int i = 1; i <= 3; i++) {
+		while (!asleep(p->disturb))
+			sched_yield();
+		pthread_kill(p->disturbed, SIGUSR1);
+		while (atomic_load(&signals_seen) < i)
+			sched_yield();
+	}
+	while (!asleep(p->disturb))
+		sched_yield();
+}
 
 static void *peer_run(void *arg)
 {
@@ -37,6 +80,8 @@ static void *peer_run(void *arg)
 			break;
 		n += (size_t)got;
 	}
+	if (p->disturb)
+		disturb(p);
 	if (send(fd, p->say, strlen(p->say), MSG_NOSIGNAL) < 0)
 		p->heard[0] = '\0';
 	close(fd);
@@ -138,6 +183,25 @@ static void test_chunked_answers(void)
 	}
 }
 
+/* A program that is stopped and continued gets EINTR from a receive with a time-out, whatever SA_RESTART says. */
+static void test_signals(void)
+{
+	struct sigaction act = {.sa_handler = on_signal}, old;
+	struct peer p = {.disturb = gettid(), .disturbed = pthread_self()};
+	struct client_answer a;
+	struct weir_err err;
+
+	atomic_store(&signals_seen, 0);
+	CU_ASSERT_FATAL(sigaction(SIGUSR1, &act, &old) == 0);
+	peer_listen_tcp(&p);
+	CU_ASSERT_FATAL(
+	    ask_peer(&p, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", &a, &err) == 0);
+	CU_ASSERT_STRING_EQUAL(a.body, "hi");
+	CU_ASSERT(atomic_load(&signals_seen) == 3);
+	free(a.body);
+	sigaction(SIGUSR1, &old, NULL);
+}
+
 static void test_broken_answers(void)
 {
 	bad("");
@@ -217,15 +281,17 @@ static void test_put(void)
 	CU_ASSERT(strstr(p.heard, about) != NULL);
 	CU_ASSERT(strstr(p.heard, "{\"mode\": \"off\"}") != NULL);
 	free(a.body);
-	char path[1200] = "/";
+	static char path[20000] = "/"; /* longer than any request of the client */
 	memset(path + 1, 'x', sizeof(path) - 2);
 	struct peer q = {0};
 	peer_listen_tcp(&q);
 	CU_ASSERT_EQUAL(client_put(q.url, path, "{}", &a, &err), WEIR_ESYS);
+	CU_ASSERT(strstr(err.text, strerror(EMSGSIZE)) != NULL);
 	close(q.fd);
 }
 
 CUNIT_MAIN("client", {"whole answers", test_whole_answers},
     {"chunked answers", test_chunked_answers}, {"broken answers", test_broken_answers},
     {"socket file", test_socket_file}, {"addresses", test_addresses},
-    {"nobody there", test_nobody_there}, {"put", test_put})
+    {"nobody there", test_nobody_there}, {"put", test_put},
+    {"signals while it waits", test_signals})

@@ -260,7 +260,11 @@ static inline int client_open_from(int port, const char *from)
 	if (from && (inet_pton(AF_INET, from, &own.sin_addr) != 1 ||
 			bind(fd, (struct sockaddr *)&own, sizeof(own)) != 0))
 		CU_FAIL("the client's address");
-	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
+	int rc;
+	do
+		rc = connect(fd, (struct sockaddr *)&a, sizeof(a));
+	while (rc != 0 && errno == EINTR);
+	if (rc == 0)
 		return fd;
 	close(fd);
 	return -1;
@@ -271,10 +275,23 @@ static inline int client_open(int port)
 	return client_open_from(port, NULL);
 }
 
+/* recv(2) that goes on when the program was stopped and continued, which ends a call that has a time-out. */
+static inline ssize_t client_recv(int fd, void *p, size_t n, int flags)
+{
+	ssize_t got;
+
+	do
+		got = recv(fd, p, n, flags);
+	while (got < 0 && errno == EINTR);
+	return got;
+}
+
 static inline bool client_send(int fd, const char *p, size_t n)
 {
 	while (n > 0) {
 		ssize_t done = send(fd, p, n, MSG_NOSIGNAL);
+		if (done < 0 && errno == EINTR)
+			continue;
 		if (done <= 0)
 			return false;
 		p += done;
@@ -304,7 +321,7 @@ static inline bool head_read(int fd, char *head, size_t size)
 	size_t n = 0;
 
 	while (n + 1 < size) {
-		if (recv(fd, head + n, 1, 0) != 1)
+		if (client_recv(fd, head + n, 1, 0) != 1)
 			break;
 		head[++n] = '\0';
 		if (n >= 4 && memcmp(head + n - 4, "\r\n\r\n", 4) == 0)
@@ -349,7 +366,7 @@ static inline bool answer_read_as(int fd, struct answer *a, bool bodiless)
 		return true;
 	a->body = malloc((size_t)a->length + 1);
 	while (a->n < (size_t)a->length) {
-		ssize_t got = recv(fd, a->body + a->n, (size_t)a->length - a->n, 0);
+		ssize_t got = client_recv(fd, a->body + a->n, (size_t)a->length - a->n, 0);
 		if (got <= 0)
 			return false;
 		a->n += (size_t)got;
@@ -384,7 +401,7 @@ static inline bool answer_is(const struct answer *a, int status, const char *bod
 static inline bool client_at_end(int fd)
 {
 	char byte;
-	ssize_t n = recv(fd, &byte, 1, 0);
+	ssize_t n = client_recv(fd, &byte, 1, 0);
 
 	return n == 0 || (n == -1 && errno == ECONNRESET);
 }

@@ -305,7 +305,7 @@ static inline bool line_read(int fd, char *line, size_t size)
 {
 	size_t n = 0;
 
-	while (n + 1 < size && recv(fd, line + n, 1, 0) == 1) {
+	while (n + 1 < size && client_recv(fd, line + n, 1, 0) == 1) {
 		line[++n] = '\0';
 		if (line[n - 1] == '\n')
 			return true;
@@ -319,7 +319,7 @@ static inline bool pattern_read(int fd, uint64_t from, size_t n)
 	char piece[8192];
 
 	while (n > 0) {
-		ssize_t got = recv(fd, piece, n < sizeof(piece) ? n : sizeof(piece), 0);
+		ssize_t got = client_recv(fd, piece, n < sizeof(piece) ? n : sizeof(piece), 0);
 		if (got <= 0)
 			return false;
 		for (ssize_t i = 0; i < got; i++)

@@ -34,7 +34,7 @@ static json_t *await(int fd, const char *name)
 
 	snprintf(line, sizeof(line), "event: %s\ndata: ", name);
 	while (n < sizeof(text) - 1 && poll(&p, 1, 20000) > 0) {
-		ssize_t got = recv(fd, text + n, sizeof(text) - 1 - n, 0);
+		ssize_t got = client_recv(fd, text + n, sizeof(text) - 1 - n, 0);
 		if (got <= 0)
 			break;
 		n += (size_t)got;

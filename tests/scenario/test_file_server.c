@@ -266,7 +266,7 @@ static void test_slow_reader(void)
 	CU_ASSERT(stage_metric(&s, "cache", "cache_evictions_total") > 0);
 	a.body = malloc(BYTES);
 	for (ssize_t got; a.n < BYTES; a.n += (size_t)got) {
-		got = recv(slow, a.body + a.n, BYTES - a.n, 0);
+		got = client_recv(slow, a.body + a.n, BYTES - a.n, 0);
 		CU_ASSERT_FATAL(got > 0);
 	}
 	CU_ASSERT(body_is(&a, p, BYTES));

@@ -76,12 +76,12 @@ static void test_torn(void)
 	char byte, got[100];
 
 	CU_ASSERT(client_say(fd, GET("/tear")));
-	while (recv(fd, got, sizeof(got), 0) > 0)
+	while (client_recv(fd, got, sizeof(got), 0) > 0)
 		CU_ASSERT_PTR_NULL(memmem(got, sizeof(got), "\r\n0\r\n", 5));
 	close(fd);
 	fd = client_open(s.port);
 	CU_ASSERT(client_say(fd, "GET /tear HTTP/1.0\r\n\r\n"));
-	while (recv(fd, &byte, 1, 0) == 1)
+	while (client_recv(fd, &byte, 1, 0) == 1)
 		continue;
 	CU_ASSERT_EQUAL(errno, ECONNRESET);
 	close(fd);
@@ -373,7 +373,7 @@ static void test_drain_forced(void)
 	CU_ASSERT(answer_read(fd, &a) && a.status == 503 && a.close);
 	CU_ASSERT_EQUAL(chunked_read(mirror, got, sizeof(got)), -1);
 	CU_ASSERT_EQUAL(chunked_read(count, got, sizeof(got)), -1);
-	while (recv(old, got, sizeof(got), 0) > 0)
+	while (client_recv(old, got, sizeof(got), 0) > 0)
 		continue;
 	CU_ASSERT_EQUAL(errno, ECONNRESET); /* nothing else says that it is not whole */
 	close(old);

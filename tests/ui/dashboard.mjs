@@ -331,13 +331,17 @@ test("one stream for all pages of a browser, which the next one takes over", asy
 });
 
 test("a server that goes is told, its numbers stay, and another one is taken up", async ({ open, server, world }) => {
-  const page = await open({});
+  const page = await open({ calm: true });
   await page.locator("table .stage-link").first().waitFor();
   const { port } = server;
   await server.close();
   await page.getByRole("heading", { name: /No answer from the server/ }).waitFor();
   assert.ok(await page.locator("table .stage-link").count() >= 4);
   assert.ok(await page.locator("main.stale").count());
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    await axeFindsNothing(page, `old numbers, ${colorScheme}`);
+  }
   const other = await serve(new World({ ...world.options, up: 3, names: { work: "other" } }), port);
   await page.locator('.node[data-stage="other"]').waitFor();
   await page.waitForFunction(() => !document.querySelector("main.stale") && document.querySelector(".pill.link").textContent === "live");
