@@ -142,6 +142,8 @@ static void put_nature(FILE *out, const struct weir_stage_ops *ops)
 		fputs("always 'mode: exclusive'\n", out);
 	if (ops->flags & WEIR_STAGE_BLOCKS)
 		fputs("may block: give it threads, it can not be inline\n", out);
+	if (ops->flags & WEIR_STAGE_IN_PARTS)
+		fputs("may stand behind a source that sends bodies in parts\n", out);
 }
 
 static void describe_type(FILE *out, const struct weir_stage_ops *ops)

@@ -9,7 +9,7 @@ import subprocess
 
 import measure
 
-BYTES = {"1k": 1024, "16k": 16384, "1m": 1 << 20}
+BYTES = {"1k": 1024, "16k": 16384, "64k": 1 << 16, "256k": 1 << 18, "1m": 1 << 20}
 MODULES = "/usr/lib/apache2/modules"
 
 

@@ -3,7 +3,8 @@
  * Writing lines; see log_target.h.
  *
  * Nothing here blocks for ever: pipes, terminals and sockets are polled first and get at most PIPE_BUF bytes at a time,
- * which a pipe that polls writable takes without waiting (pipe(7)).
+ * which a pipe that polls writable takes without waiting (pipe(7)). A file takes a run of lines in one write, so that others who
+ * append to it do not tear them, however long they are; in a pipe a line longer than PIPE_BUF may have others' inside.
  *
  * The journal takes datagrams of FIELD=value lines (its native protocol, as systemd documents it); a line of ours has no
  * newline inside, so its MESSAGE needs no length.
@@ -74,16 +75,21 @@ static int open_journal(struct log_target *t, const char *name, struct weir_err 
 	return 0;
 }
 
-static int open_file(struct log_target *t, const char *name, struct weir_err *err)
+static bool is_regular(int fd)
 {
 	struct stat st;
 
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static int open_file(struct log_target *t, const char *name, struct weir_err *err)
+{
 	/* O_NONBLOCK: a FIFO without a reader fails (ENXIO) and does not wait for one. */
 	t->fd = open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
 	if (t->fd == -1)
 		return refuse(err, name, strerror(errno));
 	t->own = true;
-	t->regular = fstat(t->fd, &st) == 0 && S_ISREG(st.st_mode);
+	t->regular = is_regular(t->fd);
 	return 0;
 }
 
@@ -169,6 +175,8 @@ static size_t run_of(const struct log_target *t, const char *p, size_t n)
 static void write_bytes(
     struct log_target *t, const char *p, size_t n, bool (*stop)(void *arg), void *arg)
 {
+	if (!t->own) /* a stream of the process may be anything, and another one than before */
+		t->regular = is_regular(t->fd);
 	while (n > 0) {
 		size_t most = run_of(t, p, n);
 		ssize_t done = -1;

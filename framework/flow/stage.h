@@ -48,6 +48,7 @@ struct weir_stage {
 	char *key_arg; /* argument of the key field, "x-user" of header.x-user */
 	void *state;
 	bool inited;                    /* ops->init succeeded */
+	unsigned walk;                  /* the last one that came by: stage_behind.c; main thread */
 	const struct weir_mark *blamed; /* what ops->init fails for; NULL: the stage */
 	struct lock conf_lock;
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);

@@ -114,6 +114,7 @@ static const struct weir_metric digest_metrics[] = {
 extern const struct weir_stage_ops weir_stage_digest;
 const struct weir_stage_ops weir_stage_digest = {
     .abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_IN_PARTS,
     .name = "digest",
     .summary = "Answers with the SHA-256 of the body, however long it is",
     .accepts = &weir_http_request_type,

@@ -162,6 +162,7 @@ static const struct weir_metric echo_metrics[] = {
 /* The one symbol that leaves this file, as a plug-in too. */
 const struct weir_stage_ops weir_stage_echo = {
     .abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_IN_PARTS,
     .name = "echo",
     .summary = "Answers a request with what it carried",
     .accepts = &weir_http_request_type,

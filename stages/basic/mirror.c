@@ -109,6 +109,7 @@ static void mirror_handle(struct weir_stage *st, struct weir_event **ev, int n)
 extern const struct weir_stage_ops weir_stage_mirror;
 const struct weir_stage_ops weir_stage_mirror = {
     .abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_IN_PARTS,
     .name = "mirror",
     .summary = "Sends the body back as it comes, in an answer of unknown length",
     .accepts = &weir_http_request_type,

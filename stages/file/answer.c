@@ -38,21 +38,23 @@ static void answer_free(void *arg)
 /* An answer that owns `fd`, with room for `body_bytes`; without memory `fd` is closed. */
 static struct answer *answer_new(const struct read_state *state, int fd, size_t body_bytes)
 {
-	struct answer *a = malloc(sizeof(*a) + state->fields_bytes + body_bytes);
+	size_t align =
+	    _Alignof(struct weir_http_piece); /* answer_parts has a list of them in the body */
+	size_t fields = (state->fields_bytes + align - 1) & -align;
+	struct answer *a = malloc(sizeof(*a) + fields + body_bytes);
 
 	if (!a) {
 		close(fd);
 		return NULL;
 	}
 	a->fd = fd;
-	a->body = a->fields + state->fields_bytes;
+	a->body = a->fields + fields;
 	return a;
 }
 
 /* WEIR_ESYS when the disk fails or the file has shrunk since its size was asked. */
-static int read_exactly(void *arg, char *to, int64_t offset, size_t n)
+static int read_exactly(int fd, char *to, int64_t offset, size_t n)
 {
-	int fd = ((struct answer *)arg)->fd;
 	size_t done = 0;
 
 	while (done < n) {
@@ -159,11 +161,12 @@ static int answer_give(struct weir_stage *st, struct weir_http_request *req, str
 	return rc;
 }
 
-/* Several ranges, composed in memory: range_read has bounded them. */
+/* Several ranges, sent from the file with the lines between them: `body` holds the list of pieces, then the lines. */
 static int answer_parts(struct weir_stage *st, struct weir_http_request *req,
     const struct variant *v, const char *name, const struct condition *asked,
     const struct condition_file *c)
 {
+	struct weir_http_piece piece[MULTIPART_PIECES];
 	const char *file_type = mime_type(name);
 	char type[MULTIPART_TYPE_SIZE];
 	struct range_set set;
@@ -172,18 +175,18 @@ static int answer_parts(struct weir_stage *st, struct weir_http_request *req,
 	condition_ranges(asked, c, &set);
 	multipart_init(&m, &set, (struct weir_slice){file_type, strlen(file_type)}, c->size_bytes);
 	multipart_type(&m, type);
-	size_t n = multipart_bytes(&m);
-	struct answer *a = answer_new(weir_state(st), v->file.fd, n);
+	struct answer *a =
+	    answer_new(weir_state(st), v->file.fd, sizeof(piece) + multipart_text_bytes(&m));
 	if (!a)
 		return WEIR_EPRESSURE;
-	int rc = multipart_write(&m, a->body, read_exactly, a);
-	if (rc < 0) {
-		answer_free(a);
-		return rc;
-	}
-	answer_close(a);
-	struct condition_verdict all = {206, 0, (int64_t)n, m.set->n};
-	return answer_give(st, req, a, &all, file_fields(st, a, v, name, type, c));
+	int n = multipart_pieces(&m, a->body + sizeof(piece), NULL, piece);
+	memcpy(a->body, piece, sizeof(piece));
+	weir_count(st, READ_SENDFILES, 1);
+	int rc = weir_http_respond_pieces(
+	    req, 206, NULL, (struct weir_http_piece *)(void *)a->body, n, a->fd, answer_free, a);
+	if (rc == 0)
+		req->res.fields = file_fields(st, a, v, name, type, c);
+	return rc;
 }
 
 /* One piece of the file, or nothing of it: 200, 206, 304. */
@@ -201,7 +204,7 @@ static int answer_piece(struct weir_stage *st, struct weir_http_request *req,
 	if (!a)
 		return WEIR_EPRESSURE;
 	if (!by_fd) {
-		int rc = read_exactly(a, a->body, judged->offset, (size_t)judged->length);
+		int rc = read_exactly(a->fd, a->body, judged->offset, (size_t)judged->length);
 		if (rc < 0) {
 			answer_free(a);
 			return rc;
@@ -274,7 +277,7 @@ int answer_page(struct weir_stage *st, struct weir_http_request *req, int status
 	if (!a)
 		return WEIR_EPRESSURE;
 	if (!by_fd) {
-		int rc = read_exactly(a, a->body, 0, (size_t)file->size_bytes);
+		int rc = read_exactly(a->fd, a->body, 0, (size_t)file->size_bytes);
 		if (rc < 0) {
 			answer_free(a);
 			return rc;

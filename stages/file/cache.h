@@ -25,17 +25,21 @@ enum {
 	CACHE_OBJECTS,
 	CACHE_EVICTIONS,
 	CACHE_NEGATIVE,
+	CACHE_FILES,
 };
 
 struct cache_conf {
 	char *root;
 	int64_t size_bytes, max_object_bytes;
+	int64_t open_files;
 	int64_t revalidate_ns, stale_ns, negative_ns;
 };
 
 struct cache_state {
-	struct cache_table *table;                  /* one reference; set before the first event */
-	_Atomic int64_t shown_bytes, shown_objects; /* what the gauges of this stage say */
+	struct cache_table *table; /* one reference; set before the first event */
+	int64_t file_charge_bytes; /* see cache_limits; constant */
+	_Atomic int64_t shown_bytes, shown_objects,
+	    shown_files; /* what the gauges of this stage say */
 	struct cache_flights flights;
 };
 

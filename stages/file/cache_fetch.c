@@ -12,6 +12,7 @@
 
 #include <time.h>
 
+#include "cache_answer.h"
 #include "cache_rcu.h"
 
 static int64_t clock_ns(void)
@@ -31,6 +32,8 @@ static void count_change(struct weir_stage *st, const struct cache_change *chang
 	    change->bytes_now - atomic_exchange(&state->shown_bytes, change->bytes_now));
 	weir_count(st, CACHE_OBJECTS,
 	    change->objects_now - atomic_exchange(&state->shown_objects, change->objects_now));
+	weir_count(st, CACHE_FILES,
+	    change->files_now - atomic_exchange(&state->shown_files, change->files_now));
 	weir_count(st, CACHE_EVICTIONS, change->evicted);
 }
 
@@ -142,11 +145,7 @@ static void settle_waiting(
 static void answer_leader(
     struct cache_flight *f, struct weir_http_request *req, struct cache_object *o)
 {
-	if (req->res.release)
-		req->res.release(req->res.release_arg);
-	req->res = (struct weir_http_response){.fd = -1};
-	if (req->n_fields > f->fields_start) /* keep what stages before the cache have added */
-		req->n_fields = f->fields_start;
+	cache_answer_drop(req, f->fields_start);
 	cache_object_hold(o);
 	if (cache_object_respond(o, req) < 0)
 		weir_http_respond_status(req, 500);
@@ -166,6 +165,8 @@ static void cache_landed(struct weir_http_tap *tap, struct weir_http_request *re
 	struct weir_event *waiting = flights_land(&state->flights, f);
 	if (o)
 		answer_leader(f, req, o);
+	else if (status == WEIR_OK && f->old)
+		cache_answer_judge(req, f->fields_start); /* `miss` has seen the disguise alone */
 	settle_waiting(st, waiting, o, status);
 	if (o)
 		cache_object_put(o);
@@ -179,10 +180,11 @@ static void take_off(struct cache_flight *f, struct weir_event **ev)
 {
 	struct weir_http_request *req = weir_http_request(*ev);
 	const struct cache_conf *conf = weir_conf(f->st);
+	const struct cache_state *state = weir_state(f->st);
 
 	f->tap.fn = cache_landed;
-	f->limits =
-	    (struct cache_limits){conf->max_object_bytes, conf->revalidate_ns, conf->negative_ns};
+	f->limits = (struct cache_limits){conf->max_object_bytes, state->file_charge_bytes,
+	    conf->revalidate_ns, conf->negative_ns};
 	if (f->old)
 		flight_disguise(f, req);
 	weir_http_add_tap(req, &f->tap);
@@ -240,7 +242,7 @@ void cache_fetch_refused(struct weir_stage *st, struct weir_event **ev, int64_t 
 	if (!f || f->tap.fn != cache_landed || f->st != st || !f->old)
 		return;
 	struct cache_object *o = f->old;
-	if (age_of(o, weir_now_ns(st)) >= age_ns)
+	if (age_of(o, weir_now_ns(st)) >= age_ns || !cache_object_intact(o))
 		return;
 	req->taps = f->tap.next;
 	flight_reveal(f, req);

@@ -9,111 +9,18 @@
 #include "cache_object.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "cache_answer.h"
 #include "httpdate.h"
 #include "multipart.h"
 
-/* One line of an answer's fields, "Name: value\r\n". */
-struct line {
-	struct weir_slice whole, name, value;
-};
-
-/* Cut the next line off `text`; false at the end or where there is no field. */
-static bool line_next(struct weir_slice *text, struct line *l)
-{
-	const char *p = text->p;
-	const char *end = text->n > 0 ? memchr(p, '\n', text->n) : NULL;
-	const char *colon = end ? memchr(p, ':', (size_t)(end - p)) : NULL;
-
-	if (!colon)
-		return false;
-	size_t n = (size_t)(end - p) + 1;
-	const char *value = colon + 1;
-	while (value < end && *value == ' ')
-		value++;
-	while (end > value && (end[-1] == '\r' || end[-1] == ' '))
-		end--;
-	l->whole = (struct weir_slice){p, n};
-	l->name = (struct weir_slice){p, (size_t)(colon - p)};
-	l->value = (struct weir_slice){value, (size_t)(end - value)};
-	*text = (struct weir_slice){p + n, text->n - n};
-	return true;
-}
-
-/* Both places that hold response fields: res.fields and what was added one by one. */
-struct fields {
-	struct weir_slice part[2];
-};
-
-static struct fields fields_of(const struct weir_http_request *req, uint32_t start)
-{
-	uint32_t from = start < req->n_fields ? start : req->n_fields;
-	const char *added = req->fields ? req->fields : req->fields_inline;
-
-	return (struct fields){{req->res.fields, {added + from, (size_t)(req->n_fields - from)}}};
-}
-
-static bool contains(struct weir_slice s, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (size_t i = 0; i + n <= s.n; i++)
-		if (strncasecmp(s.p + i, word, n) == 0)
-			return true;
-	return false;
-}
-
-/* Does this field forbid to give the answer to anybody else, or later? */
-static bool line_forbids(const struct line *l)
-{
-	if (weir_slice_is(l->name, "Cache-Control"))
-		return contains(l->value, "no-store") || contains(l->value, "private") ||
-		       contains(l->value, "no-cache");
-	if (weir_slice_is(l->name, "Vary"))
-		return !weir_slice_is(l->value, "Accept-Encoding");
-	return weir_slice_is(l->name, "Set-Cookie");
-}
-
-static bool line_goes_with_304(const struct line *l)
-{
-	static const char *const names[] = {
-	    "ETag", "Last-Modified", "Cache-Control", "Content-Location", "Expires", "Vary"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (weir_slice_is(l->name, names[i]))
-			return true;
-	return false;
-}
-
-static bool any_line(const struct fields *f, bool (*is_meant)(const struct line *l))
-{
-	for (int i = 0; i < 2; i++) {
-		struct weir_slice rest = f->part[i];
-		struct line l;
-		while (line_next(&rest, &l))
-			if (is_meant(&l))
-				return true;
-	}
-	return false;
-}
-
-static bool line_varies(const struct line *l)
-{
-	return weir_slice_is(l->name, "Vary") && weir_slice_is(l->value, "Accept-Encoding");
-}
-
-bool cache_answer_varies(const struct weir_http_request *req, uint32_t fields_start)
-{
-	struct fields f = fields_of(req, fields_start);
-
-	return any_line(&f, line_varies);
-}
-
-static void object_learn(struct cache_object *o, const struct line *copy)
+static void object_learn(struct cache_object *o, const struct cache_line *copy)
 {
 	if (weir_slice_is(copy->name, "Content-Type"))
 		o->type = copy->value;
@@ -129,26 +36,26 @@ static void object_learn(struct cache_object *o, const struct line *copy)
 /* Where a line stands among those of an object. */
 enum line_place { LINE_TYPE, LINE_OTHER, LINE_WITH_304 };
 
-static enum line_place line_place(const struct line *l)
+static enum line_place line_place(const struct cache_line *l)
 {
-	if (line_goes_with_304(l))
+	if (cache_line_goes_with_304(l))
 		return LINE_WITH_304;
 	return weir_slice_is(l->name, "Content-Type") ? LINE_TYPE : LINE_OTHER;
 }
 
 /* Copy the lines whose place this is to `to`; returns where they end. */
 static char *fields_copy(
-    const struct fields *f, enum line_place place, char *to, struct cache_object *o)
+    const struct cache_fields *f, enum line_place place, char *to, struct cache_object *o)
 {
 	for (int i = 0; i < 2; i++) {
 		struct weir_slice rest = f->part[i];
-		struct line l, copy;
-		while (line_next(&rest, &l)) {
+		struct cache_line l, copy;
+		while (cache_line_next(&rest, &l)) {
 			if (line_place(&l) != place)
 				continue;
 			memcpy(to, l.whole.p, l.whole.n);
 			struct weir_slice at = {to, l.whole.n};
-			if (line_next(&at, &copy))
+			if (cache_line_next(&at, &copy))
 				object_learn(o, &copy);
 			to += l.whole.n;
 		}
@@ -178,11 +85,6 @@ static int body_copy(const struct weir_http_response *res, char *to, int64_t n)
 	return 0;
 }
 
-static int64_t body_bytes(const struct weir_http_response *res)
-{
-	return res->fd >= 0 ? res->length : (int64_t)res->body.n;
-}
-
 /* An object with the key copied and room for `more` bytes behind it. */
 static struct cache_object *object_alloc(uint64_t hash, struct weir_slice key, size_t more)
 {
@@ -199,13 +101,44 @@ static struct cache_object *object_alloc(uint64_t hash, struct weir_slice key, s
 	o->key = (struct weir_slice){o->bytes, key.n};
 	o->charge_bytes = (int64_t)size;
 	o->file.modified_s = -1;
+	o->fd = -1;
 	atomic_init(&o->refs, 1);
 	return o;
 }
 
-static int object_fill(struct cache_object *o, const struct weir_http_request *req,
-    const struct fields *f, int64_t body)
+static int64_t modified_ns(const struct stat *st)
 {
+	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
+/* A descriptor of our own: that of the answer is closed with it. */
+static int object_open(
+    struct cache_object *o, const struct weir_http_response *res, int64_t charge_bytes)
+{
+	struct stat st;
+
+	if (fstat(res->fd, &st) == -1 || st.st_size != res->length)
+		return WEIR_ESYS;
+	o->fd_modified_ns = modified_ns(&st);
+	o->fd = fcntl(res->fd, F_DUPFD_CLOEXEC, 0);
+	if (o->charge_bytes < charge_bytes)
+		o->charge_bytes = charge_bytes;
+	return o->fd == -1 ? WEIR_ESYS : 0;
+}
+
+bool cache_object_file_intact(const struct cache_object *o)
+{
+	struct stat st;
+
+	return fstat(o->fd, &st) == 0 && st.st_size == o->file.size_bytes &&
+	       modified_ns(&st) == o->fd_modified_ns;
+}
+
+/* `kept_open`: what an open file counts as; 0: the body is copied. */
+static int object_fill(struct cache_object *o, const struct weir_http_request *req,
+    const struct cache_fields *f, int64_t kept_open)
+{
+	int64_t body = weir_http_body_bytes(&req->res);
 	char *start = o->bytes + o->key.n;
 	char *rest = fields_copy(f, LINE_TYPE, start, o);
 	char *tail = fields_copy(f, LINE_OTHER, rest, o);
@@ -214,14 +147,27 @@ static int object_fill(struct cache_object *o, const struct weir_http_request *r
 	o->fields = (struct weir_slice){start, (size_t)(end - start)};
 	o->fields_parts = (struct weir_slice){rest, (size_t)(end - rest)};
 	o->fields_304 = (struct weir_slice){tail, (size_t)(end - tail)};
-	o->body = (struct weir_slice){end, (size_t)body};
 	o->file.size_bytes = body;
+	if (kept_open > 0)
+		return object_open(o, &req->res, kept_open);
+	o->body = (struct weir_slice){end, (size_t)body};
 	return body_copy(&req->res, end, body);
 }
 
+/* Too large for memory. */
+static bool is_large(const struct weir_http_request *req, const struct cache_limits *limits)
+{
+	return weir_http_body_bytes(&req->res) > limits->max_object_bytes;
+}
+
+static bool is_whole_file(const struct weir_http_request *req)
+{
+	return req->res.status == 200 && req->res.fd >= 0 && req->res.offset == 0;
+}
+
 /* What to keep of an answer: its kind, or -1 for nothing at all. */
-static int kind_of(
-    const struct weir_http_request *req, const struct fields *f, const struct cache_limits *limits)
+static int kind_of(const struct weir_http_request *req, const struct cache_fields *f,
+    const struct cache_limits *limits)
 {
 	int status = req->res.status;
 
@@ -229,8 +175,9 @@ static int kind_of(
 		return CACHE_PASS;
 	if (status != 200 && status != 404)
 		return status >= 200 && status < 500 ? CACHE_PASS : -1;
-	if (req->res.close || req->res.streamed ||
-	    body_bytes(&req->res) > limits->max_object_bytes || any_line(f, line_forbids))
+	if (req->res.close || req->res.streamed || req->res.n_pieces > 0 ||
+	    cache_fields_forbid(f) ||
+	    (is_large(req, limits) && (limits->file_charge_bytes == 0 || !is_whole_file(req))))
 		return CACHE_PASS;
 	return status == 200 ? CACHE_WHOLE : CACHE_GONE;
 }
@@ -239,10 +186,11 @@ int cache_object_new(const struct weir_http_request *req, uint32_t fields_start,
     struct weir_slice key, unsigned code, const struct cache_limits *limits, int64_t now_ns,
     struct cache_object **object)
 {
-	struct fields f = fields_of(req, fields_start);
+	struct cache_fields f = cache_fields_of(req, fields_start);
 	int kind = kind_of(req, &f, limits);
-	int64_t body = body_bytes(&req->res);
-	size_t more = kind == CACHE_PASS ? 0 : f.part[0].n + f.part[1].n + (size_t)body;
+	int64_t kept_open = is_large(req, limits) ? limits->file_charge_bytes : 0;
+	size_t body = kept_open > 0 ? 0 : (size_t)weir_http_body_bytes(&req->res);
+	size_t more = kind == CACHE_PASS ? 0 : f.part[0].n + f.part[1].n + body;
 
 	if (kind < 0)
 		return WEIR_EINVAL;
@@ -250,13 +198,13 @@ int cache_object_new(const struct weir_http_request *req, uint32_t fields_start,
 	if (!o)
 		return WEIR_ENOMEM;
 	o->kind = (enum cache_kind)kind;
-	o->varies = o->file.varies = any_line(&f, line_varies);
+	o->varies = o->file.varies = cache_answer_varies(req, fields_start);
 	o->code = (uint16_t)(o->varies ? code : 0);
 	o->hash = cache_variant_hash(hash, o->code);
 	int64_t keep_ns = kind == CACHE_GONE ? limits->negative_ns : limits->revalidate_ns;
 	atomic_init(&o->checked_ns, now_ns);
 	atomic_init(&o->due_ns, now_ns + keep_ns);
-	int rc = kind == CACHE_PASS ? 0 : object_fill(o, req, &f, body);
+	int rc = kind == CACHE_PASS ? 0 : object_fill(o, req, &f, kept_open);
 	if (rc < 0) {
 		cache_object_put(o);
 		return rc;
@@ -292,6 +240,8 @@ void cache_object_put(struct cache_object *o)
 		return;
 	if (o->account)
 		account_leave(o);
+	if (o->fd != -1)
+		close(o->fd);
 	free(o);
 }
 
@@ -317,11 +267,11 @@ static int respond_refusal(
 	return rc;
 }
 
-/* What an answer of several ranges holds: the one answer from an object whose bytes are copied, a
- * bounded number of them (range_read). */
+/* What an answer of several ranges holds: the object, whose bytes are sent from where they are, and the lines between. */
 struct parts {
-	struct cache_object *o; /* a reference, for the fields */
-	char body[];
+	struct cache_object *o; /* a reference */
+	struct weir_http_piece piece[MULTIPART_PIECES];
+	char text[];
 };
 
 static void parts_release(void *arg)
@@ -330,14 +280,6 @@ static void parts_release(void *arg)
 
 	cache_object_put(p->o);
 	free(p);
-}
-
-static int parts_copy(void *arg, char *to, int64_t offset, size_t n)
-{
-	const struct cache_object *o = arg;
-
-	memcpy(to, o->body.p + offset, n);
-	return 0;
 }
 
 static int respond_parts(
@@ -350,16 +292,14 @@ static int respond_parts(
 	condition_ranges(asked, &o->file, &set);
 	multipart_init(&m, &set, o->type, o->file.size_bytes);
 	multipart_type(&m, type);
-	size_t n = multipart_bytes(&m);
-	struct parts *p = malloc(sizeof(*p) + n);
+	struct parts *p = malloc(sizeof(*p) + multipart_text_bytes(&m));
 	if (!p) {
 		cache_object_put(o);
 		return WEIR_EPRESSURE;
 	}
 	p->o = o;
-	multipart_write(&m, p->body, parts_copy, o);
-	int rc =
-	    weir_http_respond(req, 206, NULL, (struct weir_slice){p->body, n}, parts_release, p);
+	int n = multipart_pieces(&m, p->text, o->fd == -1 ? o->body.p : NULL, p->piece);
+	int rc = weir_http_respond_pieces(req, 206, NULL, p->piece, n, o->fd, parts_release, p);
 	if (rc < 0)
 		return rc;
 	req->res.fields = o->fields_parts;
@@ -375,15 +315,21 @@ static void respond_bytes(
 	res->status = (uint16_t)v->status;
 	res->no_length = v->status == 304;
 	res->fields = v->status == 304 ? o->fields_304 : o->fields;
-	res->body = (struct weir_slice){o->body.p + v->offset, (size_t)v->length};
-	res->fd = -1;
+	if (WEIR_LIKELY(o->fd == -1)) {
+		res->body = (struct weir_slice){o->body.p + v->offset, (size_t)v->length};
+		res->fd = -1;
+	} else {
+		res->fd = o->fd;
+		res->offset = v->offset;
+		res->length = v->length;
+	}
 	res->release = object_release;
 	res->release_arg = o;
 }
 
 int cache_object_respond(struct cache_object *o, struct weir_http_request *req)
 {
-	struct condition_verdict v = {o->kind == CACHE_GONE ? 404 : 200, 0, (int64_t)o->body.n, 0};
+	struct condition_verdict v = {o->kind == CACHE_GONE ? 404 : 200, 0, o->file.size_bytes, 0};
 	char range[CONDITION_RANGE_SIZE];
 	struct condition asked;
 

@@ -4,7 +4,7 @@
  *
  *   NEW (its maker's) --put--> in the table --evicted, replaced--> out, still read --> freed
  *
- * The bytes never change after cache_object_new. The table holds a reference, each response that
+ * The bytes in memory never change after cache_object_new; those of an open file may, which cache_object_intact() tells. The table holds a reference, each response that
  * points into the object holds one, each flight that revalidates it holds one; the table gives up
  * its own only after a grace period, so a reader inside a read section may add one to what it
  * found.
@@ -35,7 +35,7 @@ struct cache_account {
 
 /** What an object stands for. */
 enum cache_kind {
-	CACHE_WHOLE, /* a 200 with all its bytes */
+	CACHE_WHOLE, /* a 200 with all its bytes, in memory or in an open file */
 	CACHE_GONE,  /* a 404, kept for a short time */
 	CACHE_PASS,  /* "not to be cached": requests need not wait for each other */
 	CACHE_FORKS, /* "varies by Accept-Encoding": look under the client's code */
@@ -54,13 +54,15 @@ struct cache_object {
 	bool varies;   /* the answer was for those of `code` alone */
 	uint64_t hash;
 	struct weir_slice key;
-	struct weir_slice fields; /* of the whole answer */
-	struct weir_slice body;
+	struct weir_slice fields;       /* of the whole answer */
+	struct weir_slice body;         /* in memory; empty when `fd` has it */
 	struct condition_file file;     /* ETag, date and size to judge conditions by */
 	struct weir_slice fields_304;   /* the tail of `fields` that goes with 304 */
 	struct weir_slice fields_parts; /* all of them but Content-Type, which comes first */
 	struct weir_slice type;         /* value of Content-Type */
-	int64_t charge_bytes;           /* of memory, all in all */
+	int64_t charge_bytes;   /* of memory, all in all; an open file counts as some, too */
+	int fd;                 /* the body is all of this file, owned; -1: it is in memory */
+	int64_t fd_modified_ns; /* when it was last changed, as it was kept */
 
 	/* written on hits */
 	WEIR_ALIGNED atomic_uint refs;
@@ -72,7 +74,8 @@ struct cache_object {
 
 /** What cache_object_new may keep. */
 struct cache_limits {
-	int64_t max_object_bytes; /* of the body */
+	int64_t max_object_bytes;  /* of a body in memory */
+	int64_t file_charge_bytes; /* what an open file counts as; 0: none is kept */
 	int64_t revalidate_ns, negative_ns;
 };
 
@@ -82,9 +85,6 @@ static inline uint64_t cache_variant_hash(uint64_t hash, unsigned code)
 	return hash ^ code * 0x9e3779b97f4a7c15u; /* Knuth, TAOCP 6.4: 2^64 / golden ratio, odd */
 }
 
-/** Does the answer of `req`, in the fields from `fields_start` on, vary by Accept-Encoding alone? */
-bool cache_answer_varies(const struct weir_http_request *req, uint32_t fields_start);
-
 /** An object without bytes that says that `key` varies, with one reference for the caller; NULL: no
  *  memory. */
 struct cache_object *cache_object_fork(uint64_t hash, struct weir_slice key);
@@ -92,11 +92,11 @@ struct cache_object *cache_object_fork(uint64_t hash, struct weir_slice key);
 /**
  * Copy the answer of `req`, which a plain GET got, into a new object under `key`, and under `code`
  * (of the request, encoding_code()) when it varies by Accept-Encoding, else for all: response fields
- * from `fields_start` of req->fields on (what was there before belongs to the request), the body,
- * be it in memory or an open file. What may not be kept (another status, too large, `no-store`,
- * `private`, `no-cache`, Set-Cookie, Vary by another field) becomes a CACHE_PASS. Returns 0 with one reference for
+ * from `fields_start` of req->fields on (what was there before belongs to the request), and the body. A 200 that is too large
+ * for that and is all of an open file is kept as one: the object has a descriptor of its own. What may not be kept (another status, too large, `no-store`,
+ * `private`, `no-cache`, an age of zero, Set-Cookie, Vary by another field) becomes a CACHE_PASS. Returns 0 with one reference for
  * the caller, WEIR_EINVAL for an answer that says nothing about the next one (5xx and the like),
- * WEIR_ENOMEM, or WEIR_ESYS when the open file cannot be read. Blocks on the disk only for an
+ * WEIR_ENOMEM, or WEIR_ESYS when the open file cannot be read, or no descriptor is left for it. Blocks on the disk only for an
  * answer that holds an open file.
  */
 int cache_object_new(const struct weir_http_request *req, uint32_t fields_start, uint64_t hash,
@@ -106,6 +106,16 @@ int cache_object_new(const struct weir_http_request *req, uint32_t fields_start,
 static inline void cache_object_hold(struct cache_object *o)
 {
 	atomic_fetch_add_explicit(&o->refs, 1, memory_order_relaxed);
+}
+
+/** Is the open file of `o` as it was kept? An fstat, which waits for no local disk. */
+bool cache_object_file_intact(const struct cache_object *o);
+
+/** Is what the object would answer what it was kept as? An open file that was changed in place is not, and must be asked for
+ *  again. */
+static inline bool cache_object_intact(const struct cache_object *o)
+{
+	return o->fd == -1 || cache_object_file_intact(o);
 }
 
 /** Give up a reference; the last one frees. */

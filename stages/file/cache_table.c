@@ -50,6 +50,7 @@ struct cache_table {
 	struct cache_object *hand WEIR_GUARDED_BY(lock); /* next to look at; NULL: the oldest */
 	int64_t bytes WEIR_GUARDED_BY(lock);
 	int64_t objects WEIR_GUARDED_BY(lock);
+	int64_t files WEIR_GUARDED_BY(lock); /* of them, those that are open files */
 };
 
 char cache_rcu_epoch;
@@ -211,6 +212,7 @@ static void forget(struct cache_table *t, struct cache_object *o, struct leavers
 	change->bytes -= o->charge_bytes;
 	change->objects--;
 	t->objects--;
+	t->files -= o->fd != -1;
 	o->older = gone->first;
 	gone->first = o;
 }
@@ -284,6 +286,7 @@ static void link_object(struct cache_table *t, struct cache_object *o, struct le
 	change->bytes += o->charge_bytes;
 	change->objects++;
 	t->objects++;
+	t->files += o->fd != -1;
 }
 
 /* The newcomer stays outside; what it would have replaced is out of date all the same. */
@@ -319,6 +322,7 @@ void cache_table_insert(struct cache_table *t, struct cache_object *o, struct ca
 	}
 	change->bytes_now = t->bytes;
 	change->objects_now = t->objects;
+	change->files_now = t->files;
 	pthread_mutex_unlock(&t->lock);
 	reclaim_later(&gone);
 }

@@ -27,6 +27,7 @@ struct cache_change {
 	int64_t bytes, objects;         /* more, or fewer, in the table */
 	int64_t evicted;                /* pushed out to make room */
 	int64_t bytes_now, objects_now; /* in the table afterwards */
+	int64_t files_now;              /* of the objects, those that are open files */
 };
 
 /** A table for at most `size_bytes` of objects, with one reference. 0 or WEIR_ENOMEM. */

@@ -142,8 +142,7 @@ static bool modified_after(
 	return file->modified_s > at_s;
 }
 
-/* 412, 304 or 200 so far. */
-static int judge_preconditions(const struct condition *c, const struct condition_file *file)
+int condition_judge_whole(const struct condition *c, const struct condition_file *file)
 {
 	const struct weir_slice *f = c->field;
 
@@ -199,7 +198,7 @@ struct condition_verdict condition_judge(
 
 	if (!c->any)
 		return whole;
-	int status = judge_preconditions(c, file);
+	int status = condition_judge_whole(c, file);
 	if (status != 200)
 		return (struct condition_verdict){status, 0, 0, 0};
 	if (method != WEIR_HTTP_GET || !c->field[CONDITION_RANGE].p || !range_wanted(c, file))

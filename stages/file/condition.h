@@ -70,6 +70,9 @@ void condition_scan(const struct weir_http_request *req, struct condition *c);
 struct condition_verdict condition_judge(
     const struct condition *c, enum weir_http_method method, const struct condition_file *file);
 
+/** The same for what has no ranges: 200, 304 or 412. */
+int condition_judge_whole(const struct condition *c, const struct condition_file *file);
+
 /** The ranges of a verdict with several parts. */
 void condition_ranges(
     const struct condition *c, const struct condition_file *file, struct range_set *set);

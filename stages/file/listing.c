@@ -3,8 +3,8 @@
  * Listings of directories. See listing.h.
  *
  * A name comes from whoever may write into the directory, so nothing of it is trusted: it is
- * percent-encoded in links, which begin with "./" lest "javascript:x" be a scheme, and escaped in
- * text. What a request could not ask for (control bytes, backslash, a dot in front) is not shown.
+ * percent-encoded in links, which begin with "./" lest "javascript:x" be a scheme, and escaped there and in
+ * text. Links are spelt as path_is_canonical() wants them: in another spelling file.cache would not keep what they lead to. What a request could not ask for (control bytes, backslash, a dot in front) is not shown.
  */
 #include "listing.h"
 
@@ -94,37 +94,45 @@ static int compare(const void *a, const void *b)
 
 /* ---- writing ---- */
 
-static void put_percent(FILE *f, const char *text)
+static void put_html_char(FILE *f, char c)
 {
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-		bool plain = (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') ||
-			     (*p >= 'A' && *p <= 'Z') || strchr("-._~", *p);
-		fprintf(f, plain ? "%c" : "%%%02X", *p);
+	switch (c) {
+	case '&':
+		fputs("&amp;", f);
+		break;
+	case '<':
+		fputs("&lt;", f);
+		break;
+	case '>':
+		fputs("&gt;", f);
+		break;
+	case '"':
+		fputs("&quot;", f);
+		break;
+	case '\'':
+		fputs("&#39;", f);
+		break;
+	default:
+		fputc(c, f);
 	}
 }
 
 static void put_html(FILE *f, const char *text)
 {
-	for (; *text; text++) {
-		switch (*text) {
-		case '&':
-			fputs("&amp;", f);
-			break;
-		case '<':
-			fputs("&lt;", f);
-			break;
-		case '>':
-			fputs("&gt;", f);
-			break;
-		case '"':
-			fputs("&quot;", f);
-			break;
-		case '\'':
-			fputs("&#39;", f);
-			break;
-		default:
-			fputc(*text, f);
-		}
+	for (; *text; text++)
+		put_html_char(f, *text);
+}
+
+/* A name as a link, for HTML or for JSON, to which none of the characters is special. */
+static void put_link(FILE *f, const char *name, enum listing_form form)
+{
+	for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
+		if (!path_is_plain(*p))
+			fprintf(f, "%%%02X", *p);
+		else if (form == LISTING_HTML)
+			put_html_char(f, (char)*p);
+		else
+			fputc(*p, f);
 	}
 }
 
@@ -193,7 +201,7 @@ static void write_html(const struct listing *l, FILE *f)
 	for (int i = 0; i < l->n; i++) {
 		const struct entry *e = &l->entry[i];
 		fputs("<tr><td><a href=\"./", f);
-		put_percent(f, e->name);
+		put_link(f, e->name, LISTING_HTML);
 		fputs(e->directory ? "/\">" : "\">", f);
 		put_html(f, e->name);
 		if (e->directory)
@@ -220,7 +228,7 @@ static void write_json(const struct listing *l, FILE *f)
 		fputs(i > 0 ? ",\n{\"name\":" : "\n{\"name\":", f);
 		put_json(f, e->name);
 		fputs(",\"href\":\"./", f);
-		put_percent(f, e->name);
+		put_link(f, e->name, LISTING_JSON);
 		fprintf(f, "%s\",\"type\":\"%s\"", e->directory ? "/" : "",
 		    e->directory ? "directory" : "file");
 		if (!e->directory)

@@ -47,15 +47,13 @@ static size_t part_head(const struct multipart *m, int i, char out[PART_HEAD_BYT
 /* "CRLF--boundary--CRLF" */
 #define CLOSE_BYTES (2 + 2 + MULTIPART_BOUNDARY_SIZE - 1 + 2 + 2)
 
-size_t multipart_bytes(const struct multipart *m)
+size_t multipart_text_bytes(const struct multipart *m)
 {
 	char head[PART_HEAD_BYTES];
 	size_t n = CLOSE_BYTES;
 
-	for (int i = 0; i < m->set->n; i++) {
-		n += part_head(m, i, head) + (size_t)m->set->range[i].length;
-		n += m->type.n > 0 ? m->type.n + 4 : 0;
-	}
+	for (int i = 0; i < m->set->n; i++)
+		n += part_head(m, i, head) + (m->type.n > 0 ? m->type.n + 4 : 0);
 	return n;
 }
 
@@ -65,26 +63,41 @@ static char *put(char *to, const void *p, size_t n)
 	return to + n;
 }
 
-int multipart_write(const struct multipart *m, char *to, multipart_copy *copy, void *arg)
+static struct weir_http_piece text_piece(const char *from, const char *to)
 {
-	char head[PART_HEAD_BYTES];
+	return (struct weir_http_piece){.p = from, .n = to - from};
+}
+
+static struct weir_http_piece range_piece(const struct byte_range *r, const char *bytes)
+{
+	if (bytes)
+		return text_piece(bytes + r->offset, bytes + r->offset + r->length);
+	return (struct weir_http_piece){.offset = r->offset, .n = r->length};
+}
+
+int multipart_pieces(const struct multipart *m, char *text, const char *bytes,
+    struct weir_http_piece piece[MULTIPART_PIECES])
+{
+	char head[PART_HEAD_BYTES], *to = text;
+	int n = 0;
 
 	for (int i = 0; i < m->set->n; i++) {
 		const struct byte_range *r = &m->set->range[i];
+		const char *from = to;
 		to = put(to, head, part_head(m, i, head));
 		if (m->type.n > 0) {
 			to = put(to, m->type.p, m->type.n);
 			to = put(to, "\r\n\r\n", 4);
 		}
-		int rc = copy(arg, to, r->offset, (size_t)r->length);
-		if (rc < 0)
-			return rc;
-		to += r->length;
+		piece[n++] = text_piece(from, to);
+		piece[n++] = range_piece(r, bytes);
 	}
+	const char *from = to;
 	to = put(to, "\r\n--", 4);
 	to = put(to, m->boundary, MULTIPART_BOUNDARY_SIZE - 1);
-	put(to, "--\r\n", 4);
-	return 0;
+	to = put(to, "--\r\n", 4);
+	piece[n++] = text_piece(from, to);
+	return n;
 }
 
 void multipart_type(const struct multipart *m, char type[MULTIPART_TYPE_SIZE])

@@ -162,7 +162,7 @@ int path_map_directory(struct weir_slice path, char *out, size_t size)
 	return 0;
 }
 
-static bool is_plain(unsigned char c)
+bool path_is_plain(unsigned char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
 	       (c != '\0' && strchr("-._~/!$&'()*+,;=:@", c));
@@ -172,13 +172,13 @@ static bool is_plain(unsigned char c)
 static size_t canonical_length(const char *p, const char *end)
 {
 	if (*p != '%')
-		return is_plain((unsigned char)*p) ? 1 : 0;
+		return path_is_plain((unsigned char)*p) ? 1 : 0;
 	int high = end - p >= 3 ? hex_digit(p[1]) : -1;
 	int low = high >= 0 ? hex_digit(p[2]) : -1;
 	if (low < 0)
 		return 0;
 	bool capitals = !(p[1] >= 'a' && p[1] <= 'f') && !(p[2] >= 'a' && p[2] <= 'f');
-	bool needed = !is_plain((unsigned char)(high << 4 | low));
+	bool needed = !path_is_plain((unsigned char)(high << 4 | low));
 	return capitals && needed ? 3 : 0;
 }
 
@@ -217,7 +217,7 @@ int path_directory(const char *name, char *out, size_t size)
 		return WEIR_EINVAL;
 	out[n++] = '/';
 	for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
-		size_t need = is_plain(*p) ? 1 : 3;
+		size_t need = path_is_plain(*p) ? 1 : 3;
 		if (n + need + 2 > size) /* the last slash and NUL */
 			return WEIR_EINVAL;
 		if (need == 1) {

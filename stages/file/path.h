@@ -31,6 +31,9 @@ int path_map(struct weir_slice path, const char *index, char *out, size_t size);
  *  WEIR_ENOENT, too, for a path that names none. */
 int path_map_directory(struct weir_slice path, char *out, size_t size);
 
+/** May `c` stand for itself in the path of a link? RFC 3986: unreserved, sub-delims, ':', '@', and the slash itself. */
+bool path_is_plain(unsigned char c);
+
 /**
  * Is `path` the one spelling of its name that browsers send? Without empty, "." and ".." segments,
  * encoded where it must be and nowhere else, in capitals. Every other spelling names the same file:

@@ -99,16 +99,6 @@ static void range_add(struct range_set *set, struct byte_range r)
 	set->n++;
 }
 
-static void range_bound(struct range_set *set)
-{
-	int64_t bytes = 0;
-
-	for (int i = 0; i < set->n; i++) /* they do not overlap: no overflow */
-		bytes += set->range[i].length;
-	if (set->n > 1 && bytes > RANGE_PARTS_BYTES)
-		set->n = 1;
-}
-
 /* The list behind "bytes=": false when it is none, or too long. */
 static bool range_list(const char *p, const char *end, int64_t size_bytes, struct range_set *set)
 {
@@ -145,6 +135,5 @@ int range_read(struct weir_slice text, int64_t size_bytes, struct range_set *set
 		return 200;
 	if (set->n == 0)
 		return 416;
-	range_bound(set);
 	return 206;
 }

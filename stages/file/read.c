@@ -98,12 +98,7 @@ static bool read_list(struct weir_stage *st, struct weir_http_request *req, int 
 		return false;
 	weir_count(st, READ_LISTINGS, 1);
 	if (rc == 0)
-		rc = weir_http_respond(
-		    req, 200, listing_type(form), (struct weir_slice){body, n}, free, body);
-	if (rc == 0) /* a listing needs nothing: so a name that got through could do nothing */
-		rc = weir_http_add_field(req, "Content-Security-Policy", "default-src 'none'");
-	if (rc == 0 && conf->nosniff)
-		rc = weir_http_add_field(req, "X-Content-Type-Options", "nosniff");
+		rc = answer_listing(st, req, (struct weir_slice){body, n});
 	*outcome = rc;
 	return true;
 }
@@ -387,7 +382,7 @@ static const struct weir_metric read_metrics[] = {
 
 const struct weir_stage_ops weir_stage_file_read = {
     .abi = WEIR_STAGE_ABI,
-    .flags = WEIR_STAGE_BLOCKS,
+    .flags = WEIR_STAGE_BLOCKS | WEIR_STAGE_IN_PARTS,
     .name = "file.read",
     .summary = "Answers requests with files below a directory",
     .accepts = &weir_http_request_type,

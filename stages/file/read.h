@@ -73,6 +73,9 @@ int answer_file(struct weir_stage *st, struct weir_http_request *req, const stru
 int answer_page(struct weir_stage *st, struct weir_http_request *req, int status,
     const struct file *file, const char *name);
 
+/** Answer with the listing `body`, which is malloc'd and taken, in the form that is configured. */
+int answer_listing(struct weir_stage *st, struct weir_http_request *req, struct weir_slice body);
+
 /** Answer a method that is not GET or HEAD: 204 to OPTIONS, else 405, both with Allow. */
 int refuse_method(struct weir_stage *st, struct weir_http_request *req);
 

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers of file.read that are no file: refusals with their pages, redirects, methods.
+ * Answers of file.read that are no file: refusals with their pages, listings, redirects, methods.
  *
  * A page of an error is a file of the site, but not an answer about that file: it keeps the status
- * of the error and has no ETag, no ranges and no conditions. When it cannot be opened the plain text
+ * of the error and has no ETag, no ranges and no conditions (RFC 9110, 13.2.1: those are for 2xx). When it cannot be opened the plain text
  * is sent; it never leads to another page.
  */
 #include "read.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "condition.h"
+#include "listing.h"
 
 #define ALLOWED "GET, HEAD, OPTIONS"
 
@@ -50,6 +54,41 @@ int refuse_status(struct weir_stage *st, struct weir_http_request *req, int stat
 	    file_open(state->root, (enum file_links)conf->symlinks, name, &file) == 0)
 		return answer_page(st, req, status, &file, name);
 	return weir_http_respond_status(req, status);
+}
+
+/* Weak: what it says of the directory is the same, but it may say it in other words one day. Of 64 bits, so that who looks again
+ * takes one of 2^64 changes for none. */
+static void listing_etag(struct weir_slice body, char etag[FILE_ETAG_SIZE])
+{
+	snprintf(etag, FILE_ETAG_SIZE, "W/\"%zx-%" PRIx64 "\"", body.n, weir_hash(body));
+}
+
+int answer_listing(struct weir_stage *st, struct weir_http_request *req, struct weir_slice body)
+{
+	const struct read_conf *conf = weir_conf(st);
+	char etag[FILE_ETAG_SIZE];
+	struct condition asked;
+
+	listing_etag(body, etag);
+	struct condition_file file = {{etag, strlen(etag)}, -1, (int64_t)body.n, false, false};
+	condition_scan(req, &asked);
+	int status = condition_judge_whole(&asked, &file);
+	int rc;
+	if (status == 200) {
+		const char *type = listing_type((enum listing_form)conf->listing);
+		rc = weir_http_respond(req, 200, type, body, free, (void *)(uintptr_t)body.p);
+	} else {
+		free((void *)(uintptr_t)body.p);
+		rc = weir_http_respond_status(req, status);
+	}
+	if (rc == 0 && status != 412)
+		rc = weir_http_add_field(req, "ETag", etag);
+	if (rc == 0 &&
+	    status == 200) /* it needs nothing: so a name that got through could do nothing */
+		rc = weir_http_add_field(req, "Content-Security-Policy", "default-src 'none'");
+	if (rc == 0 && status == 200 && conf->nosniff)
+		rc = weir_http_add_field(req, "X-Content-Type-Options", "nosniff");
+	return rc;
 }
 
 int refuse_redirect(struct weir_http_request *req, const char *name)

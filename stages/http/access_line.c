@@ -108,7 +108,7 @@ static int64_t body_bytes(const struct weir_http_request *req)
 		return 0;
 	if (req->res.streamed)
 		return weir_http_stream_bytes(req);
-	return req->res.fd >= 0 ? req->res.length : (int64_t)req->res.body.n;
+	return weir_http_body_bytes(&req->res);
 }
 
 static void pair_trace(struct pairs *p, const struct weir_http_request *req)

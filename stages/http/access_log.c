@@ -214,6 +214,7 @@ static const struct weir_outlet outlets[] = {
 extern const struct weir_stage_ops weir_stage_access_log;
 const struct weir_stage_ops weir_stage_access_log = {
     .abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_IN_PARTS,
     .name = "access_log",
     .summary = "Writes a line for every request and passes it on",
     .accepts = &weir_http_request_type,

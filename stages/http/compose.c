@@ -97,7 +97,7 @@ size_t compose_head(struct http_io *io, struct http_req *r, bool close, char *ou
 			at = PUT(at, "Transfer-Encoding: chunked\r\n");
 	} else if (!res->no_length) {
 		at = PUT(at, "Content-Length: ");
-		at = put_number(at, res->fd >= 0 ? (uint64_t)res->length : res->body.n);
+		at = put_number(at, (uint64_t)weir_http_body_bytes(res));
 		at = PUT(at, "\r\n");
 	}
 	if (close)

@@ -26,7 +26,6 @@
 #include "http/memory.h"
 #include "http/crowd.h"
 #include "http/tls_conn.h"
-#include "http/wire_io.h"
 
 #define NS_PER_S 1000000000LL
 
@@ -162,11 +161,11 @@ static void timed_out(struct conn *c)
 			tls_timed_out(c);
 		else
 			io->count[SERVER_TIMEOUTS_IDLE]++;
-		break;
+		conn_end(c, true);
+		return;
 	default:
-		break;
+		conn_close(c);
 	}
-	conn_close(c);
 }
 
 static void timer_fired(struct weir_loop *loop, struct weir_timer *t)
@@ -286,6 +285,8 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 	}
 	if (c->blocked && (events & EPOLLOUT)) {
 		c->blocked = false;
+		if (WEIR_UNLIKELY(c->continue_left > 0))
+			conn_continue_more(c);
 		conn_write(c);
 	}
 }
@@ -421,37 +422,6 @@ int conn_detach(struct conn *c)
 	return fd;
 }
 
-/* Its end will be a reset. */
-static void throw_away(const struct conn *c)
-{
-	struct linger none = {.l_onoff = 1};
-
-	setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
-}
-
-void conn_close(struct conn *c)
-{
-	if (!conn_is_open(c))
-		return;
-	if (WEIR_UNLIKELY(c->first && c->first->streams) && conn_would_look_whole(c)) {
-		throw_away(c);
-		if (c->tls)
-			tls_conn_break(c->tls);
-	}
-	int fd = conn_detach(c);
-	if (c->tls)
-		tls_conn_close(c->tls, fd);
-	else
-		close(fd);
-}
-
-void conn_abort(struct conn *c)
-{
-	if (conn_is_open(c))
-		throw_away(c);
-	conn_close(c);
-}
-
 void conn_reap(struct conn *c)
 {
 	while (c->first && c->first->answered) {
@@ -468,17 +438,6 @@ void conn_reap(struct conn *c)
 	pool_hold(&c->io->pool, -(int64_t)(sizeof(*c) + c->part_head_n));
 	c->io->n_conns--;
 	free(c);
-}
-
-void conn_end(struct conn *c, bool client_done)
-{
-	if (client_done || wire_shutdown(c) == -1) {
-		conn_close(c);
-		return;
-	}
-	c->no_more = c->lingering = c->unread = true;
-	stream_fini(&c->stream, &c->io->pool);
-	conn_settle(c);
 }
 
 void conn_answered(struct http_req *r)

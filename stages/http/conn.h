@@ -52,6 +52,7 @@ struct conn {
 	uint8_t unsent_kib;   /* most that the kernel keeps unsent; 0: as it likes */
 	bool lingering;
 	bool blocked;         /* a write was short: wait for EPOLLOUT */
+	uint8_t continue_left; /* bytes of "100 Continue" that found no room; not 0: blocked */
 	uint8_t wait;         /* enum conn_wait */
 	uint8_t list;         /* enum conn_list_id, if in one */
 	uint32_t in_flight;   /* requests in the list */
@@ -102,7 +103,8 @@ void conn_make_ready(struct conn *c);
 void conn_answered(struct http_req *r);
 /** See what the connection waits for now: set the time-out, ask epoll again if need be. */
 void conn_settle(struct conn *c);
-/** Close the socket after the last answer, lingering if the client may still be sending. */
+/** Close the socket after the last answer, lingering if the client may still be sending. While our last word finds no room the
+ *  connection waits as for an answer, and conn_write calls again. */
 void conn_end(struct conn *c, bool client_done);
 /** Append `r` to the requests in order. */
 void conn_append(struct conn *c, struct http_req *r);
@@ -157,7 +159,7 @@ bool conn_would_look_whole(const struct conn *c);
 /** `first`, which arrives in parts, leaves: is the connection of use behind it? */
 bool conn_part_kept(const struct conn *c);
 
-/* ---- writing: write.c, write_parts.c, compose.c ---- */
+/* ---- writing: write.c, write_parts.c, write_pieces.c, compose.c ---- */
 
 /** How a write went. */
 enum conn_sent {
@@ -169,12 +171,20 @@ enum conn_sent {
 
 /** Send what there is of the answer in parts of `first`; *close: it is complete, and the connection ends behind it. */
 enum conn_sent conn_write_parts(struct conn *c, bool *close);
+/** Send what is left of the body in pieces of `first`, whose head is sent, and drop the answer when that was all. */
+enum conn_sent conn_send_pieces(struct conn *c);
 /** The answer of `first` is sent: drop it. */
 void conn_pop(struct conn *c);
 /** `n` bytes were sent. */
 void conn_moved(struct conn *c, ssize_t n);
 /** Must the connection end behind the answer of `r`, whatever becomes of its own body? */
 bool conn_closes_behind(const struct conn *c, const struct http_req *r);
+
+/** Tell the client to send the body that it holds back (RFC 9110, 10.1.1): it is its turn, nothing is queued in front. What
+ *  finds no room blocks the connection, and leaves before any answer. write_continue.c */
+void conn_continue(struct conn *c);
+/** There is room for the rest of it. */
+void conn_continue_more(struct conn *c);
 
 /** Write every answer whose turn it is; then go on, or end. */
 void conn_write(struct conn *c);

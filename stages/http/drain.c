@@ -102,7 +102,7 @@ static void end_linger(struct weir_loop *loop, struct weir_timer *t)
 			continue;
 		conn_read(c); /* it may have spoken at the last moment */
 		if (c->wait == WAIT_IDLE)
-			conn_close(c);
+			conn_end(c, true);
 	}
 }
 

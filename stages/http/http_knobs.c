@@ -84,12 +84,13 @@ const struct weir_knob server_knobs[] = {
     {.name = "memory",
 	.type = WEIR_KNOB_BYTES,
 	.offset = ROW(memory_bytes),
-	.def = "128MiB",
+	.def = "auto",
 	.min = 1 << 20,
 	.max = 1e12,
-	.flags = WEIR_KNOB_LIVE,
+	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
 	.help = "memory for all connections together; time-outs are shorter from 85 % on, no "
-		"keep-alive from 92 %, 503 from 95 %, no new clients from 98 %"},
+		"keep-alive from 92 %, 503 from 95 %, no new clients from 98 %; auto: an eighth "
+		"of the machine's or the control group's, 64MiB to 1GiB"},
     {.name = "header_timeout",
 	.type = WEIR_KNOB_DURATION,
 	.offset = ROW(header_timeout_ns),

@@ -26,6 +26,7 @@
 #include "http/limit.h"
 #include "http/listen.h"
 #include "http/memory.h"
+#include "http/memory_auto.h"
 #include "http/pause.h"
 #include "http/transfer.h"
 #include "http/reach.h"
@@ -184,13 +185,31 @@ static int check_conf(const struct http_conf *conf, struct weir_err *err)
 	return 0;
 }
 
+/* A stage that knows nothing of bodies in parts would take one for empty. */
+static int check_behind(struct weir_stage *st, const struct http_conf *conf, struct weir_err *err)
+{
+	const struct weir_stage *whole =
+	    conf->stream_bytes > 0 ? weir_behind_without(st, 0, WEIR_STAGE_IN_PARTS) : NULL;
+
+	if (!whole)
+		return 0;
+	weir_blame(st, "stream");
+	snprintf(err->text, sizeof(err->text),
+	    "with 'stream' stage '%s' (%s), which takes whole bodies alone, would get parts",
+	    weir_stage_name(whole), weir_stage_type(whole)->name);
+	snprintf(err->hint, sizeof(err->hint),
+	    "leave 'stream' out, or give what streams an http.server of its own");
+	return WEIR_EINVAL;
+}
+
 static int server_init(struct weir_stage *st, struct weir_err *err)
 {
 	const struct http_conf *conf = weir_conf(st);
 	struct http_server *srv = weir_state(st);
 	pthread_condattr_t attr;
 
-	if (check_conf(conf, err) != 0 || tls_site_new(st, &conf->tls, &srv->tls, err) != 0)
+	if (check_conf(conf, err) != 0 || check_behind(st, conf, err) != 0 ||
+	    tls_site_new(st, &conf->tls, &srv->tls, err) != 0)
 		return WEIR_EINVAL;
 	srv->crowd = crowd_new();
 	if (!srv->crowd) {
@@ -198,6 +217,7 @@ static int server_init(struct weir_stage *st, struct weir_err *err)
 		return WEIR_ENOMEM;
 	}
 	srv->stage = st;
+	srv->memory_auto_bytes = memory_auto();
 	srv->retry_after_s = (int)((conf->retry_after_ns + 999999999) / 1000000000);
 	atomic_init(&srv->body_budget, conf->body_memory_bytes);
 	if (conf->server_name[0])

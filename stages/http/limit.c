@@ -5,7 +5,12 @@
  * Who makes room when connections are too many: the one that has waited longest without a request, else one with bytes
  * under way that moves more slowly than min_body_rate or min_send_rate asks for, without the grace that those give. Both
  * must have waited for a moment. The search is short, whatever the number of connections; who is found healthy goes to
- * the end of the list of those under way, so that all come up in turn.
+ * the end of the list of those under way, so that all come up in turn. Of those who wait the first in the list has waited longest,
+ * so for anybody's sake one look is enough; for an address's sake its own may lie behind others, and its newcomer is refused.
+ *
+ * An I/O thread sees its own connections alone. The kernel spreads clients over the threads by a hash, so where one of them has
+ * nobody who waits, the limit is as small as the number of threads, or nearly everybody has a request; then the newcomer is
+ * refused or waits for 50 ms, as if nobody could make room.
  */
 #include "http/limit.h"
 
@@ -118,14 +123,24 @@ static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key)
 	return false;
 }
 
-static bool evict(struct http_io *io, uint64_t key)
+/* Who has waited longest without a request. */
+static bool evict_waiting(struct http_io *io, uint64_t key)
 {
 	const struct conn *idle = io->list[CONN_IDLE].first, *half = io->list[CONN_HALF].first;
 	bool half_first = half && (!idle || half->since_ns < idle->since_ns);
 
 	return evict_from(io, half_first ? CONN_HALF : CONN_IDLE, key) ||
-	       evict_from(io, half_first ? CONN_IDLE : CONN_HALF, key) ||
-	       evict_from(io, CONN_SLOW, key);
+	       evict_from(io, half_first ? CONN_IDLE : CONN_HALF, key);
+}
+
+static bool evict(struct http_io *io, uint64_t key)
+{
+	return evict_waiting(io, key) || evict_from(io, CONN_SLOW, key);
+}
+
+bool limit_make_room(struct http_io *io)
+{
+	return evict_waiting(io, 0);
 }
 
 bool limit_evict_reader(struct http_io *io)

@@ -46,6 +46,10 @@ void limit_refuse_parsed(struct conn *c, int status, const char *why);
  *  the limit. Room may be made by closing others: of that address, or any. The I/O thread. */
 int limit_of_newcomer(struct http_io *io, uint64_t key, int64_t n);
 
+/** Close the connection that has waited longest without a request, so that its descriptor can be another's. Returns whether there
+ *  was one that has waited for a moment. */
+bool limit_make_room(struct http_io *io);
+
 /** Reset a connection whose client takes its answers too slowly, so that what they hold is given back. Returns whether there
  *  was one. */
 bool limit_evict_reader(struct http_io *io);

@@ -2,14 +2,8 @@
 /*
  * Listening and accepting; see listen.h for the states.
  *
- * Out of descriptors (EMFILE, ENFILE) or memory, a level-triggered listener would spin: accept
- * fails and the listener stays ready. So the descriptor kept in reserve is given up to answer one
- * client 503, taken back, and the listeners are paused; a closing connection or a timer resumes
- * them.
- *
- * Over max_connections or max_per_address another connection makes room (limit.c). When there is none, the client is
- * answered 503. These are bounded, too: more than LIMIT_REFUSING of them at once pause the listeners, if it is the server
- * that is full; if it is the client's address, its next ones are closed without a word, and others do not notice.
+ * Pausing. A level-triggered listener that nobody accepts from would spin: what accept.c finds it can not take pauses all
+ * of them; a closing connection or a timer resumes them.
  *
  * Draining without loss. Closing a listening socket resets the connections in its backlog, and one
  * may arrive between the last accept and the close. So a socket filter first drops every new SYN
@@ -34,15 +28,11 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "http/accept.h"
 #include "http/address.h"
-#include "http/conn.h"
 #include "http/heir.h"
-#include "http/limit.h"
 #include "http/memory.h"
-#include "http/crowd.h"
 
-/* Accepts per turn and listener, so that a flood does not hold up open connections: a guess. */
-#define ACCEPT_RUN 64
 /* Paused for want of descriptors: try again after this. Half of the 0.1 s that recovery may take.
  */
 #define ACCEPT_RETRY_NS 50000000LL
@@ -250,8 +240,10 @@ static void watch_all(struct http_io *io, bool on)
 		    io->loop, &io->accept_timer, weir_loop_now_ns(io->loop) + ACCEPT_RETRY_NS);
 }
 
-static void pause_accept(struct http_io *io)
+void listen_hold(struct http_io *io)
 {
+	if (io->last_call)
+		return;
 	io->accept_paused = true;
 	watch_all(io, false);
 	weir_timer_set(io->loop, &io->accept_timer, weir_loop_now_ns(io->loop) + ACCEPT_RETRY_NS);
@@ -290,123 +282,6 @@ static void retry(struct weir_loop *loop, struct weir_timer *t)
 
 /* ---- accepting ---- */
 
-/* Use the descriptor kept in reserve to tell one client why. */
-static void refuse_without_descriptor(struct http_io *io, int fd)
-{
-	static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
-				   "Content-Length: 0\r\nConnection: close\r\n\r\n";
-	int client;
-
-	if (io->reserve_fd == -1)
-		return;
-	close(io->reserve_fd);
-	client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (client != -1) {
-		io->count[SERVER_REFUSED]++;
-		if (!io->srv->tls)
-			(void)!send(client, text, sizeof(text) - 1, MSG_NOSIGNAL);
-		shutdown(client, SHUT_WR);
-		close(client);
-	}
-	io->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
-
-/* The network failed before the connection was ours (accept(2)): take the next one. */
-static bool is_transient(int error)
-{
-	switch (error) {
-	case EINTR:
-	case ECONNABORTED:
-	case EPROTO:
-	case ENETDOWN:
-	case ENOPROTOOPT:
-	case EHOSTDOWN:
-	case ENONET:
-	case EHOSTUNREACH:
-	case EOPNOTSUPP:
-	case ENETUNREACH:
-	case EPERM:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* accept failed. Returns whether to go on accepting. */
-static bool accept_failed(struct http_io *io, int fd)
-{
-	static atomic_bool logged;
-	int error = errno;
-
-	if (error == EAGAIN)
-		return false;
-	if (is_transient(error))
-		return true;
-	io->count[SERVER_ACCEPT_FAILURES]++;
-	if (weir_log_first(&logged))
-		weir_log(WEIR_LOG_WARN, "%s: accept: %s; clients wait (logged once)",
-		    weir_stage_name(io->stage), strerror(error));
-	if (error == EMFILE || error == ENFILE)
-		refuse_without_descriptor(io, fd);
-	pause_accept(io);
-	return false;
-}
-
-/* Are so many being refused that the `n`-th connection of its address is not told? Those that are told stay for a moment, so
- * they count; `over`: connections beyond max_connections. If the server is full, who comes waits instead. */
-static bool is_untold(const struct http_io *io, int limit, int64_t n, int over)
-{
-	switch (limit) {
-	case LIMIT_RATE:
-		return n > LIMIT_REFUSING || over >= LIMIT_REFUSING;
-	case LIMIT_ADDRESS:
-		return n - limit_per_address(&io->conf) > LIMIT_REFUSING || over >= LIMIT_REFUSING;
-	default:
-		return false;
-	}
-}
-
-/* One more client. Beyond a limit it is told so, or the connection just closed when many are being told. */
-static void take(struct http_io *io, int fd, const struct sockaddr_storage *addr)
-{
-	uint64_t key = crowd_key(addr);
-	int64_t n = crowd_enter(io->srv->crowd, key);
-	int limit = n > 0 ? limit_of_newcomer(io, key, n) : LIMIT_MEMORY;
-	int over = atomic_load_explicit(&io->srv->connections, memory_order_relaxed) -
-		   (int)io->conf.max_connections;
-
-	if (n == 0 || is_untold(io, limit, n, over)) {
-		if (n > 0)
-			crowd_leave(io->srv->crowd, key);
-		limit_count(io, (enum limit)limit);
-		close(fd);
-		return;
-	}
-	conn_open(io, fd, addr, key, limit);
-	if (limit == LIMIT_CONNECTIONS && over >= LIMIT_REFUSING)
-		pause_accept(io);
-}
-
-/* Accept up to `most`. Returns how many came. */
-static int accept_run(struct http_io *io, int fd, int most)
-{
-	int n = 0;
-
-	while (n < most && !io->accept_paused) {
-		struct sockaddr_storage addr;
-		socklen_t size = sizeof(addr);
-		int client =
-		    accept4(fd, (struct sockaddr *)&addr, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (client != -1) {
-			n++;
-			take(io, client, &addr);
-		} else if (!accept_failed(io, fd)) {
-			break;
-		}
-	}
-	return n;
-}
-
 static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
 {
 	struct http_io *io = weir_loop_data(loop);
@@ -414,9 +289,9 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 	(void)events;
 	io_touch(io);
 	if (io->memory_step >= MEMORY_DEAF)
-		pause_accept(io); /* until memory.c says that there is room */
+		listen_hold(io); /* until memory.c says that there is room */
 	else
-		accept_run(io, w->fd, ACCEPT_RUN);
+		accept_some(io, w->fd);
 }
 
 int listen_watch(struct http_io *io)
@@ -478,8 +353,7 @@ void listen_close(struct http_io *io)
 		if (l->watch.fd == -1)
 			continue;
 		if (io->loop)
-			while (accept_run(io, l->watch.fd, ACCEPT_RUN) == ACCEPT_RUN)
-				continue;
+			accept_rest(io, l->watch.fd);
 		close_listener(io, l);
 	}
 	if (io->loop)

@@ -17,6 +17,9 @@ int listen_bind(struct http_server *srv, const struct http_conf *conf, struct we
 /** Watch the listeners of `io`. 0 or WEIR_ESYS. */
 int listen_watch(struct http_io *io);
 
+/** Accept nothing until then: there is no room for who comes. Not when the listeners are being closed (accept_rest). */
+void listen_hold(struct http_io *io);
+
 /** A connection of `io` was closed: accept again if that was paused. */
 void listen_room(struct http_io *io);
 

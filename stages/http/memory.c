@@ -129,12 +129,24 @@ static void follow(struct http_io *io, int step)
 		listen_room(io);
 }
 
+static void follow_limit(struct http_io *io)
+{
+	int64_t more = io->conf.memory_bytes - io->gauged_limit_bytes;
+
+	io->pool.limit_bytes = io->conf.memory_bytes;
+	if (io->index != 0)
+		return;
+	io->count[SERVER_MEMORY_LIMIT] += more;
+	io->gauged_limit_bytes += more;
+}
+
 void memory_follow(struct http_io *io)
 {
 	/* Partner: decide. */
 	int step = atomic_load_explicit(&io->srv->memory_step, memory_order_relaxed);
 
-	io->pool.limit_bytes = io->conf.memory_bytes;
+	if (WEIR_UNLIKELY(io->pool.limit_bytes != io->conf.memory_bytes))
+		follow_limit(io);
 	if (WEIR_UNLIKELY(step != io->memory_step))
 		follow(io, step);
 	if (WEIR_UNLIKELY(step >= MEMORY_HURRY))

@@ -25,8 +25,8 @@
 
 enum memory_step { MEMORY_PLENTY, MEMORY_HURRY, MEMORY_CLOSE, MEMORY_REFUSE, MEMORY_DEAF };
 
-/** An I/O thread may hold the budget shifted by this more or less than it has told: one part in 2,048, 64 KiB of the
- *  default, some 12 requests. A guess. */
+/** An I/O thread may hold the budget shifted by this more or less than it has told: one part in 2,048, 64 KiB of 128
+ *  MiB, some 12 requests. A guess. */
 #define MEMORY_SLACK_SHIFT 11
 
 /** At the end of a turn, before answers are written: follow the step. A load when there is nothing to do. */

@@ -70,7 +70,7 @@ static void at_eof(struct conn *c)
 	if (stream_in_parts(&c->stream))
 		conn_tear_part(c, WEIR_EGONE, 400);
 	if (c->in_flight == 0)
-		conn_close(c);
+		conn_end(c, true);
 }
 
 static void refuse_stream(struct conn *c)
@@ -200,18 +200,6 @@ static void emit(struct conn *c, struct http_req *r)
 	weir_emit(io->stage, 0, &ev);
 }
 
-/* The client holds its body back until we say so (RFC 9110, 10.1.1), and it is its turn. */
-static void send_continue(struct conn *c)
-{
-	static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
-
-	c->stream.filling->expect_continue = false;
-	/* Nothing is queued in front of it, so the socket buffer has room or the client is gone. */
-	struct iovec iov = {(void *)(uintptr_t)text, sizeof(text) - 1};
-	if (wire_send(c, &iov, 1, false) != (ssize_t)iov.iov_len)
-		conn_close(c);
-}
-
 /* Is what is buffered to be parsed now? A body in parts belongs to a request that is let in already. */
 static bool may_parse(const struct conn *c)
 {
@@ -262,7 +250,7 @@ void conn_parse(struct conn *c)
 		    !c->no_more && stream_partial(&c->stream) && !stream_in_parts(&c->stream);
 	if (stream_wants_continue(&c->stream)) {
 		if (c->stream.filling->transfer ? conn_continue_due(c) : c->in_flight == 0)
-			send_continue(c);
+			conn_continue(c);
 	} else if (WEIR_UNLIKELY(ended) && heir_leaving(io)) {
 		heir_take_leave(c); /* what kept it was the rest of a body */
 	}

@@ -134,6 +134,7 @@ static const struct weir_knob knobs[] = {
 extern const struct weir_stage_ops weir_stage_respond;
 const struct weir_stage_ops weir_stage_respond = {
     .abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_IN_PARTS,
     .name = "respond",
     .summary = "Answers every request with one fixed response",
     .accepts = &weir_http_request_type,

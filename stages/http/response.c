@@ -217,6 +217,36 @@ int weir_http_respond_file(struct weir_http_request *req, int status, const char
 	return 0;
 }
 
+/* Bytes of all pieces; -1 when one of them can not be sent. */
+static int64_t pieces_bytes(const struct weir_http_piece *piece, int n, int fd)
+{
+	int64_t bytes = 0;
+
+	for (int i = 0; i < n; i++)
+		if (piece[i].n < 0 || (!piece[i].p && (fd < 0 || piece[i].offset < 0)) ||
+		    __builtin_add_overflow(bytes, piece[i].n, &bytes))
+			return -1;
+	return bytes;
+}
+
+int weir_http_respond_pieces(struct weir_http_request *req, int status, const char *content_type,
+    struct weir_http_piece *piece, int n, int fd, void (*release)(void *arg), void *arg)
+{
+	int64_t bytes = n > 0 && n <= UINT16_MAX ? pieces_bytes(piece, n, fd) : -1;
+
+	if (bytes < 0)
+		return fail(req, WEIR_EINVAL, release, arg);
+	int rc = weir_http_respond(
+	    req, status, content_type, (struct weir_slice){NULL, 0}, release, arg);
+	if (rc != 0)
+		return rc;
+	req->res.piece = piece;
+	req->res.n_pieces = (uint16_t)n;
+	req->res.fd = fd < 0 ? -1 : fd;
+	req->res.length = bytes;
+	return 0;
+}
+
 int weir_http_respond_status(struct weir_http_request *req, int status)
 {
 	const struct status *s = status_find(status);

@@ -227,7 +227,7 @@ static const struct weir_knob knobs[] = {
 extern const struct weir_stage_ops weir_stage_router;
 const struct weir_stage_ops weir_stage_router = {
     .abi = WEIR_STAGE_ABI,
-    .flags = WEIR_STAGE_ANY_OUTLETS,
+    .flags = WEIR_STAGE_ANY_OUTLETS | WEIR_STAGE_IN_PARTS,
     .name = "router",
     .summary = "Sends requests to outlets by path, method and host",
     .accepts = &weir_http_request_type,

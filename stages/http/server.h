@@ -40,7 +40,7 @@ struct http_conf {
 	int64_t max_connections, backlog;
 	int64_t max_per_address; /* -1: auto */
 	double accept_rate;      /* per s and address, 0: any */
-	int64_t memory_bytes;
+	int64_t memory_bytes;    /* -1: auto, in the knob alone */
 	int64_t max_body_bytes, body_memory_bytes;
 	int64_t stream_bytes, stream_buffer_bytes;
 	int64_t header_timeout_ns, body_timeout_ns, write_timeout_ns, idle_timeout_ns, linger_ns;
@@ -111,6 +111,8 @@ enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEAD
 	X(MEMORY_STEP, "http_memory_step", GAUGE, "step",                                          \
 	    "what is done about memory: 0 nothing, 1 shorter time-outs, 2 no keep-alive, 3 "       \
 	    "requests refused, 4 nothing accepted")                                                \
+	X(MEMORY_LIMIT, "http_memory_limit_bytes", GAUGE, "bytes",                                 \
+	    "the most that they may hold ('memory')")                                              \
 	X(HINTS_IGNORED, "http_hints_ignored_total", COUNTER, "requests",                          \
 	    "requests whose x-deadline-ms, grpc-timeout, x-retry-attempt or traceparent could "    \
 	    "not be read")                                                                         \
@@ -217,6 +219,7 @@ struct http_io {
 	int reserve_fd;                 /* given up to answer one client when descriptors are out */
 	struct weir_timer accept_timer; /* tries again */
 	bool accept_paused;
+	bool last_call; /* the listeners are being closed: who waits there is taken, room or none */
 	bool paused; /* as srv->paused when this thread last looked: nothing is accepted or read */
 	bool pause_seen; /* the same, for who pauses; under srv->lock */
 	struct pool pool;
@@ -231,6 +234,7 @@ struct http_io {
 	uint64_t next_id;                 /* of requests and connections */
 	int memory_step;                  /* enum memory_step, as last seen */
 	int64_t gauged_bytes;             /* of pool.held_bytes, in the metric */
+	int64_t gauged_limit_bytes;       /* of the limit, likewise */
 	struct refusal_log refusals;
 	enum server_phase phase;
 	bool drained;             /* draining, and no connection is left */
@@ -256,8 +260,9 @@ struct http_server {
 	struct weir_stage *stage;
 	int n_io, n_addresses;
 	int retry_after_s;
-	char server_field[96]; /* "Server: weir\r\n" or "" */
-	struct tls_site *tls;  /* NULL: clients speak plain HTTP */
+	int64_t memory_auto_bytes; /* what `memory: auto` is */
+	char server_field[96];     /* "Server: weir\r\n" or "" */
+	struct tls_site *tls;      /* NULL: clients speak plain HTTP */
 	uint16_t port[SERVER_LISTEN_MAX];
 	struct http_io *io[SERVER_IO_MAX];
 	struct crowd *crowd;
@@ -287,6 +292,8 @@ static inline void io_touch(struct http_io *io)
 	io->conf = *(const struct http_conf *)weir_conf(io->stage);
 	io->conf_ns = now_ns;
 	io->pool.part_over = (uint64_t)io->conf.stream_bytes;
+	if (io->conf.memory_bytes == -1)
+		io->conf.memory_bytes = io->srv->memory_auto_bytes;
 	if (io->conf.max_body_bytes > SERVER_WHOLE_BODY_MAX && io->conf.stream_bytes == 0)
 		io->conf.max_body_bytes = SERVER_WHOLE_BODY_MAX;
 }

@@ -74,13 +74,28 @@ void tls_conn_free(struct tls_conn *t)
 	free(t);
 }
 
+static int64_t bytes_of(const struct tls_conn *t)
+{
+	return t ? TLS_CONN_BYTES + (int64_t)t->held : 0;
+}
+
 struct tls_conn *tls_conn_set(struct conn *c, struct tls_conn *t)
 {
 	struct tls_conn *before = c->tls;
 
-	pool_hold(&c->io->pool, ((t != NULL) - (before != NULL)) * (int64_t)TLS_CONN_BYTES);
+	pool_hold(&c->io->pool, bytes_of(t) - bytes_of(before));
 	c->tls = t;
 	return before;
+}
+
+void tls_tell(struct tls_conn *t)
+{
+	uint32_t held = (SSL_has_pending(t->ssl) ? TLS_READ_BYTES : 0) + t->bio.tail_n;
+
+	if (held == t->held)
+		return;
+	pool_hold(&t->conn->io->pool, (int64_t)held - t->held);
+	t->held = held;
 }
 
 void tls_conn_move(struct tls_conn *t, struct conn *c)
@@ -117,15 +132,33 @@ const char *tls_sni(const struct tls_conn *t)
 
 /* ---- the end ---- */
 
-void tls_bye(struct tls_conn *t)
+/* Results as those of tls_bio_flush. Only the kernel, where it encrypts, does not take the record at once. */
+static int say_bye(struct tls_conn *t)
 {
-	if (t->phase == TLS_OPEN && !t->broken && tls_bio_flush(&t->bio) == 1) {
-		ERR_clear_error();
-		SSL_shutdown(t->ssl);
-		ERR_clear_error();
-	}
-	if (t->phase == TLS_OPEN)
+	int rc;
+
+	ERR_clear_error();
+	rc = SSL_shutdown(t->ssl);
+	rc = rc < 0 ? SSL_get_error(t->ssl, rc) : SSL_ERROR_NONE;
+	ERR_clear_error();
+	if (rc == SSL_ERROR_WANT_WRITE)
+		return 0;
+	t->phase = TLS_SHUT;
+	return tls_bio_flush(&t->bio);
+}
+
+bool tls_bye(struct tls_conn *t)
+{
+	int rc;
+
+	if (t->phase < TLS_OPEN)
+		return true;
+	rc = t->broken ? -1 : tls_bio_flush(&t->bio);
+	if (rc == 1 && t->phase == TLS_OPEN)
+		rc = say_bye(t);
+	if (rc == -1)
 		t->phase = TLS_SHUT;
+	return rc != 0;
 }
 
 void tls_conn_break(struct tls_conn *t)
@@ -368,6 +401,7 @@ uint32_t tls_on_ready(struct conn *c, uint32_t events)
 			return events;
 		if (tls_bio_flush(&t->bio) == 0)
 			c->rearm = true;
+		tls_tell(t);
 		/* Bytes that OpenSSL has, of which epoll knows nothing, are read when it says that one may write. */
 		return events & EPOLLOUT ? events | EPOLLIN : events;
 	}

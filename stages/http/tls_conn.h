@@ -33,9 +33,10 @@ struct http_io;
 struct tls_conn;
 struct tls_site;
 
-/** Memory that is counted for each in `memory`: measured, 14.7 KB of an idle one with OpenSSL 3.0 (1,000 of them, VmRSS). Half
- *  a record takes up to 17 KB more for as long as it is half, which is not counted. */
+/** Memory that is counted for each in `memory`: measured, 14.7 KB of an idle one with OpenSSL 3.0 (1,000 of them, VmRSS). */
 #define TLS_CONN_BYTES 16384
+/** And for as long as a record is half read: what OpenSSL takes to read one, a record with its head, tag and alignment. */
+#define TLS_READ_BYTES 16720
 
 /** The type of steps of handshakes. Fields: address. */
 extern const struct weir_event_type tls_handshake_type;
@@ -78,8 +79,9 @@ void tls_conn_close(struct tls_conn *t, int fd);
 /** It ends badly: no close_notify, whatever follows. */
 void tls_conn_break(struct tls_conn *t);
 
-/** Nothing more will be sent: close_notify. What the client still sends is not decrypted any more. */
-void tls_bye(struct tls_conn *t);
+/** Nothing more will be sent: close_notify. What the client still sends is not decrypted any more. False: the socket is full,
+ *  call again when it has room. */
+bool tls_bye(struct tls_conn *t);
 
 /** "TLSv1.3"; "" before the handshake is done. Static. */
 const char *tls_version(const struct tls_conn *t);

@@ -49,6 +49,7 @@ struct tls_conn {
 	bool owed;      /* a byte that was taken is not told yet: tls_io.c */
 	uint8_t vain;   /* reads in a row that had something else than bytes */
 	int closing_fd; /* to be closed when it is home, -1 none */
+	uint32_t held;  /* bytes of records on their way, as counted: tls_tell */
 	const char *version;
 	char *sni; /* NULL: none */
 	/* The I/O thread's, the stage's while AWAY */
@@ -57,5 +58,8 @@ struct tls_conn {
 	uint8_t verdict; /* enum tls_verdict, of the last step */
 	int16_t status;  /* how the event was finished; written by whoever does */
 };
+
+/** What there is of records, half read or not sent, counts in the memory of the connection from now on. The I/O thread. */
+void tls_tell(struct tls_conn *t);
 
 #endif

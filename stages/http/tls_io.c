@@ -83,6 +83,7 @@ ssize_t tls_recv(struct tls_conn *t, char *p, size_t n)
 	else if (what == GOT_OTHER && ++t->vain > VAIN_MAX)
 		t->broken = true;
 	ERR_clear_error();
+	tls_tell(t);
 	t->left = what != GOT_NOTHING;
 	if (got > 0)
 		return (ssize_t)got;
@@ -197,8 +198,11 @@ ssize_t tls_send(struct tls_conn *t, const struct iovec *iov, int n, bool more)
 	default:
 		return broken(t);
 	}
-	if (!t->bio.kernel_out)
-		return send_records(t, iov, n);
+	if (!t->bio.kernel_out) {
+		ssize_t sent = send_records(t, iov, n);
+		tls_tell(t);
+		return sent;
+	}
 	if (!kernel_ok(t))
 		return broken(t);
 	return sendmsg(t->bio.fd, &msg, MSG_NOSIGNAL | (more ? MSG_MORE : 0));

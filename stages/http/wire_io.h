@@ -43,12 +43,4 @@ static inline ssize_t wire_sendfile(struct conn *c, int fd, off_t *offset, size_
 	return c->tls ? tls_sendfile(c->tls, fd, offset, n) : sendfile(c->watch.fd, fd, offset, n);
 }
 
-/** shutdown: we have said everything. */
-static inline int wire_shutdown(struct conn *c)
-{
-	if (c->tls)
-		tls_bye(c->tls);
-	return shutdown(c->watch.fd, SHUT_WR);
-}
-
 #endif

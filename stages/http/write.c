@@ -24,6 +24,7 @@
 /* A body up to this long is copied behind its head: cheaper than a second iovec (measured with
  * send against sendmsg on this class of machine: about 60 ns; a copy of 1 KiB is 20). */
 #define COPY_MAX 1024
+
 /* File bytes per turn and connection, so that one download does not hold up the others: a guess. */
 #define FILE_TURN_BYTES (1 << 20)
 
@@ -43,7 +44,7 @@ struct run {
 	int n_pieces, n_iov;
 	size_t out_n;     /* bytes of io->out used */
 	size_t bytes;     /* in all iovecs */
-	bool file;        /* the body of the last piece is a file */
+	bool file;        /* the body of the last piece is a file, or in pieces */
 	bool close;       /* the connection ends behind the last piece */
 	bool client_done; /* and its client neither expects nor sends more */
 };
@@ -110,7 +111,7 @@ static void add_body(
 
 	if (!compose_has_body(r))
 		return;
-	if (r->pub.res.fd >= 0) {
+	if (r->pub.res.fd >= 0 || r->pub.res.n_pieces > 0) {
 		g->file = r->pub.res.length > 0;
 		return;
 	}
@@ -326,9 +327,20 @@ static enum conn_sent send_file(struct conn *c)
 		res->length -= n;
 		budget -= n;
 	}
-	note_swallowed(c, FILE_TURN_BYTES - budget > UNSENT_MUCH_KIB * 1024);
 	conn_pop(c);
 	return SENT;
+}
+
+/* What is not in the iovecs of a run: a file, or pieces. */
+static enum conn_sent send_rest(struct conn *c)
+{
+	const struct weir_http_response *res = &c->first->pub.res;
+	bool much = res->length > UNSENT_MUCH_KIB * 1024;
+	enum conn_sent rc = res->n_pieces > 0 ? conn_send_pieces(c) : send_file(c);
+
+	if (rc == SENT)
+		note_swallowed(c, much);
+	return rc;
 }
 
 /* Send until nothing is left whose turn it is, or the connection ends; `g` is the last run. */
@@ -344,7 +356,7 @@ static enum conn_sent send_answers(struct conn *c, struct run *g)
 			gather(c, g);
 			rc = send_run(c, g);
 			if (rc == SENT && g->file)
-				rc = send_file(c);
+				rc = send_rest(c);
 		}
 		if (rc != SENT)
 			return rc;

@@ -20,7 +20,7 @@ defaults: { admission: { policy: none } } # what a machine that stalls has refus
 stages:
   web:   { use: http.server, with: { listen: "127.0.0.1:0", threads: $3 }, to: { request: way } }
   way:   { use: router, with: { routes: [ { path: "/site/*", to: site }, { path: "*", to: work } ] }, to: { site: cache, work: work } }
-  cache: { use: file.cache, to: { miss: disk } }
+  cache: { use: file.cache, with: { revalidate: 1h }, to: { miss: disk } }
   disk:  { use: file.read, with: { root: . } }
   work:  { use: delay, with: { time: 100us }, threads: { min: 1, max: $2 }, queue: { limit: 2000 }, to: hello }
   hello: { use: respond, with: { body: "$1\n" } }

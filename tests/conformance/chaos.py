@@ -320,9 +320,9 @@ class Server(servers.Servers):
         raise SystemExit("weir does not start:\n" + self.log("web"))
 
     def warm(self):
-        """Everything has been asked for once: threads, caches and sessions are there."""
+        """Everything has been asked for once: threads, caches with the files they keep open, and sessions are there."""
         for scheme, port in (("http", "web"), ("https", "tls")):
-            for name in FILES:
+            for name in [*FILES, *("late/" + name for name in FILES)]:
                 url = "%s://localhost:%d/%s" % (scheme, self.port[port], name)
                 urllib.request.urlopen(url, context=self.trust if port == "tls" else None, timeout=HANG_S).read()
         self.await_nothing(None)

@@ -178,7 +178,7 @@ static inline struct server site_start(bool cached, const char *const *knobs)
 #define SITE_START(cached, ...) site_start(cached, (const char *const[]){__VA_ARGS__, NULL})
 
 /* The same from YAML; `with` is what file.read gets besides its root, "listing: html" or "". */
-static inline struct server site_serve(bool cached, const char *with)
+static inline struct server site_serve_root(bool cached, const char *root, const char *with)
 {
 	struct weir_errs *errs = calloc(1, sizeof(*errs));
 	struct server s = {.spec = NULL};
@@ -195,7 +195,7 @@ static inline struct server site_serve(bool cached, const char *with)
 		? "  cache: { use: file.cache, threads: inline, with: { revalidate: 20ms }, to: { "
 		  "miss: disk } }\n"
 		: "",
-	    site_path("root"), *with ? ", " : "", with);
+	    root, *with ? ", " : "", with);
 	if (config_load_text(yaml, strlen(yaml), "test.yaml", &s.spec, errs) != 0) {
 		weir_errs_format(errs, text, sizeof(text));
 		fprintf(stderr, "%s", text);
@@ -204,6 +204,14 @@ static inline struct server site_serve(bool cached, const char *with)
 	free(errs);
 	server_start(&s);
 	return s;
+}
+
+static inline struct server site_serve(bool cached, const char *with)
+{
+	char root[300];
+
+	snprintf(root, sizeof(root), "%s", site_path("root"));
+	return site_serve_root(cached, root, with);
 }
 
 /* Value of metric `metric` of stage `name`. */

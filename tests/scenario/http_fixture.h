@@ -4,7 +4,8 @@
  *
  * The server is "web" (http.server on a free port of 127.0.0.1) in front of "app", whose stage type
  * a test picks. Clients are blocking sockets with a limit of WAIT_MS per step: it only ends tests
- * that hang, no test depends on it. Conditions inside the server are awaited by its metrics.
+ * that hang, no test depends on it; that a step was interrupted, as when this process was stopped for a while, ends nothing.
+ * Conditions inside the server are awaited by its metrics.
  *
  * t.reply answers "METHOD target\n" and the body it got, and obeys the target: /wait/NAME is
  * answered only after gate_open("NAME"), /status/NNN with that status, /big/N with N bytes, /copy/N
@@ -189,6 +190,7 @@ static inline struct server server_new(const char *use)
 	fixture_set(s.web, "with.listen", "127.0.0.1:0");
 	fixture_set(s.web, "with.threads", "1");
 	fixture_set(s.web, "with.linger", "100ms");
+	fixture_set(s.app, "admission.policy", "none"); /* a machine that stalls is no overload to test here */
 	return s;
 }
 
@@ -244,6 +246,18 @@ static inline uint64_t server_offered(const struct server *s)
 
 /* ---- raw clients ---- */
 
+/* connect was interrupted: wait for what became of it. */
+static inline bool connect_went_on(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	int error = errno;
+	socklen_t n = sizeof(error);
+
+	if (error != EINTR || poll(&p, 1, WAIT_MS) != 1)
+		return false;
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n) == 0 && error == 0;
+}
+
 /* `from`: the client's own address, "127.0.0.2" for another one than all others have. */
 static inline int client_open_from(int port, const char *from)
 {
@@ -260,11 +274,7 @@ static inline int client_open_from(int port, const char *from)
 	if (from && (inet_pton(AF_INET, from, &own.sin_addr) != 1 ||
 			bind(fd, (struct sockaddr *)&own, sizeof(own)) != 0))
 		CU_FAIL("the client's address");
-	int rc;
-	do
-		rc = connect(fd, (struct sockaddr *)&a, sizeof(a));
-	while (rc != 0 && errno == EINTR);
-	if (rc == 0)
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 || connect_went_on(fd))
 		return fd;
 	close(fd);
 	return -1;
@@ -303,6 +313,21 @@ static inline bool client_send(int fd, const char *p, size_t n)
 static inline bool client_say(int fd, const char *text)
 {
 	return client_send(fd, text, strlen(text));
+}
+
+/* Exactly `n` bytes. */
+static inline bool client_take(int fd, void *p, size_t n)
+{
+	char *at = p;
+
+	while (n > 0) {
+		ssize_t got = client_recv(fd, at, n, 0);
+		if (got <= 0)
+			return false;
+		at += got;
+		n -= (size_t)got;
+	}
+	return true;
 }
 
 /* One answer as read. */

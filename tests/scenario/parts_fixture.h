@@ -214,6 +214,7 @@ static inline void parts_handle(struct weir_stage *st, struct weir_event **ev, i
 }
 
 static const struct weir_stage_ops parts_ops = {.abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_IN_PARTS,
     .name = "t.parts",
     .summary = "takes and gives bodies in parts",
     .accepts = &weir_http_request_type,

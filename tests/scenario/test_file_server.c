@@ -279,7 +279,60 @@ static void test_slow_reader(void)
 	site_remove();
 }
 
+/* Ranges of more than fits into any buffer are all sent, from memory as from disk, to slow clients, too. */
+static void check_large_parts(const char *max_object)
+{
+	enum { BYTES = 3 << 20 };
+	static const struct {
+		size_t first, last;
+	} part[] = {{0, 999999}, {2000000, 2900000}, {BYTES - 10, BYTES - 1}};
+	char *p = site_pattern(BYTES, 3), *expected = malloc(BYTES + 4096);
+	struct answer a = {0};
+	int small = 16384;
+
+	site_make();
+	site_put("root/large", p, BYTES, 0);
+	struct server s = SITE_START(true, "cache.with.max_object", max_object);
+	int fd = connect_to(&s);
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	for (int i = 0; i < 2; i++) {
+		size_t n = 0;
+		CU_ASSERT(ask(fd, "GET", "/large",
+		    i == 0 ? "Range: bytes=0-999999,2000000-2900000,-10\r\n" : NULL, &a));
+		if (i == 1)
+			CU_ASSERT(body_is(
+			    &a, p, BYTES)); /* the next has its place, and may now be kept */
+		CU_ASSERT(
+		    ask(fd, "GET", "/large", "Range: bytes=0-999999,2000000-2900000,-10\r\n", &a));
+		const char *field = head_field(a.head, "Content-Type"),
+			   *boundary = strrchr(field, '=') + 1;
+		for (int k = 0; k < 3; k++) {
+			n += (size_t)sprintf(expected + n,
+			    "\r\n--%s\r\nContent-Range: bytes %zu-%zu/%d\r\nContent-Type: "
+			    "application/octet-stream\r\n\r\n",
+			    boundary, part[k].first, part[k].last, BYTES);
+			memcpy(expected + n, p + part[k].first, part[k].last + 1 - part[k].first);
+			n += part[k].last + 1 - part[k].first;
+		}
+		n += (size_t)sprintf(expected + n, "\r\n--%s--\r\n", boundary);
+		CU_ASSERT_EQUAL(a.status, 206);
+		CU_ASSERT(body_is(&a, expected, n));
+	}
+	close(fd);
+	answer_free(&a);
+	free(p);
+	free(expected);
+	server_stop(&s);
+	site_remove();
+}
+
+static void test_large_parts(void)
+{
+	check_large_parts("4MiB");
+	check_large_parts("1MiB");
+}
+
 CUNIT_MAIN("file server", {"sizes, from disk", test_sizes_disk},
     {"sizes, from the cache", test_sizes_cache}, {"directories", test_directories},
     {"coalesced", test_coalesced}, {"bound", test_bound}, {"revalidated", test_revalidated},
-    {"slow reader", test_slow_reader})
+    {"slow reader", test_slow_reader}, {"large parts", test_large_parts})

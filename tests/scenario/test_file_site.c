@@ -152,6 +152,52 @@ static void test_listing(void)
 	check_listing(true);
 }
 
+/* A listing has a tag of what it says: who has it need not get it again, until a name or a size changes. */
+static void check_listing_asked_again(bool cached)
+{
+	struct answer a = {0};
+	char have[128], etag[64];
+
+	site_make();
+	site_dir("root/d");
+	site_text("root/d/one", "1");
+	struct server s = site_serve(cached, "listing: html");
+	int fd = connect_to(&s);
+	for (int i = 0; i < 2; i++) {
+		CU_ASSERT(ask(fd, "GET", "/d/", NULL, &a) && a.status == 200);
+		CU_ASSERT_FATAL(head_field(a.head, "ETag") != NULL);
+		snprintf(etag, sizeof(etag), "%.60s", head_field(a.head, "ETag"));
+		CU_ASSERT_EQUAL(strncmp(etag, "W/\"", 3), 0);
+		CU_ASSERT(ask(fd, "HEAD", "/d/", NULL, &a) && a.status == 200 &&
+			  field_is(&a, "ETag", etag));
+		snprintf(have, sizeof(have), "If-None-Match: \"x\", %s\r\n", etag);
+		CU_ASSERT(ask(fd, "GET", "/d/", have, &a));
+		CU_ASSERT(a.status == 304 && a.n == 0 && field_is(&a, "ETag", etag));
+		CU_ASSERT(
+		    ask(fd, "GET", "/d/", "If-None-Match: W/\"x\"\r\n", &a) && a.status == 200);
+		snprintf(have, sizeof(have), "If-Match: %s\r\n", etag); /* a weak one never does */
+		CU_ASSERT(ask(fd, "GET", "/d/", have, &a) && a.status == 412);
+		CU_ASSERT(ask(fd, "GET", "/d/", "If-Match: *\r\n", &a) && a.status == 200);
+	}
+	site_text("root/d/two", "22");
+	snprintf(have, sizeof(have), "If-None-Match: %s\r\n", etag);
+	do {
+		CU_ASSERT_FATAL(ask(fd, "GET", "/d/", have, &a));
+	} while (a.status == 304);
+	CU_ASSERT(a.status == 200 && !field_is(&a, "ETag", etag));
+	CU_ASSERT_PTR_NOT_NULL(strstr(a.body, "two"));
+	close(fd);
+	answer_free(&a);
+	server_stop(&s);
+	site_remove();
+}
+
+static void test_listing_asked_again(void)
+{
+	check_listing_asked_again(false);
+	check_listing_asked_again(true);
+}
+
 /* Links that stay inside are followed when asked for; no other. */
 static void test_symlinks(void)
 {
@@ -221,5 +267,5 @@ static void test_bad_configuration(void)
 }
 
 CUNIT_MAIN("file site", {"Cache-Control", test_cache_control}, {"pages of errors", test_pages},
-    {"listing", test_listing}, {"symlinks", test_symlinks},
-    {"bad configuration", test_bad_configuration})
+    {"listing", test_listing}, {"listing asked again", test_listing_asked_again},
+    {"symlinks", test_symlinks}, {"bad configuration", test_bad_configuration})

@@ -147,5 +147,99 @@ static void test_swapped_link(void)
 	site_remove();
 }
 
+/* Two names below root/ that change places as fast as they can, both ways the kernel has to look at them. */
+struct exchange {
+	char one[300], other[300];
+	atomic_bool stop;
+};
+
+static void *exchange(void *arg)
+{
+	struct exchange *x = arg;
+
+	while (!atomic_load(&x->stop))
+		CU_ASSERT(renameat2(AT_FDCWD, x->one, AT_FDCWD, x->other, RENAME_EXCHANGE) == 0);
+	return NULL;
+}
+
+/* root/dir is a directory that may be served or, the next moment, a link out of the root. */
+static void check_swapped_directory(bool cached, const char *with, const char *target)
+{
+	struct exchange x = {.stop = false};
+	struct answer a = {0};
+	pthread_t swapper;
+	int good = 0, gone = 0;
+
+	site_make();
+	site_text("f", SECRET);
+	site_dir("root/dir");
+	site_text("root/dir/f", "harmless");
+	site_link(target, "root/link");
+	snprintf(x.one, sizeof(x.one), "%s", site_path("root/dir"));
+	snprintf(x.other, sizeof(x.other), "%s", site_path("root/link"));
+	struct server s = site_serve(cached, with);
+	int fd = client_open(s.port);
+	pthread_create(&swapper, NULL, exchange, &x);
+	for (int i = 0; i < 20000 && (i < 2000 || good == 0 || gone == 0); i++) {
+		CU_ASSERT_FATAL(ask(fd, "GET", i % 2 ? "/dir/f" : "/link/f", NULL, &a));
+		CU_ASSERT(a.status == 404 || a.status == 503 || answer_is(&a, 200, "harmless"));
+		good += a.status == 200;
+		gone += a.status == 404;
+	}
+	CU_ASSERT(good > 0 && gone > 0);
+	atomic_store(&x.stop, true);
+	pthread_join(swapper, NULL);
+	close(fd);
+	answer_free(&a);
+	server_stop(&s);
+	site_remove();
+}
+
+static void test_swapped_directory(void)
+{
+	check_swapped_directory(false, "", "..");
+	check_swapped_directory(true, "", "..");
+	check_swapped_directory(false, "symlinks: beneath", "..");
+	check_swapped_directory(false, "symlinks: beneath, precompressed: [gzip]", site_base);
+}
+
+/* A root that has what only the kernel has: nothing of it leads anywhere, and no device is read or waited for. Files of /proc have
+ * no size, so that they are empty. */
+static void check_root(const char *root, const char *with, const char *const *paths)
+{
+	struct answer a = {0};
+
+	site_make();
+	struct server s = site_serve_root(true, root, with);
+	int fd = client_open(s.port);
+	for (; *paths; paths++) {
+		CU_ASSERT(ask(fd, "GET", *paths, NULL, &a));
+		if (a.status == 200)
+			CU_ASSERT_EQUAL(a.n, 0);
+		CU_ASSERT(a.status == 404 || a.status == 403 || a.status == 301 || a.n == 0);
+		CU_ASSERT(!a.body || !strstr(a.body, "root:"));
+	}
+	close(fd);
+	answer_free(&a);
+	server_stop(&s);
+	site_remove();
+}
+
+static void test_proc_and_devices(void)
+{
+	static const char *const proc[] = {"/environ", "/cmdline", "/maps", "/status",
+	    "/root/etc/passwd", "/cwd/CMakeCache.txt", "/exe", "/fd/0", "/fd/1", "/fd/2", "/ns/mnt",
+	    "/task/self/root/etc/passwd", "/mem", "/pagemap", "/net/tcp", "/attr/current", NULL};
+	static const char *const dev[] = {"/zero", "/null", "/full", "/random", "/urandom", "/tty",
+	    "/stdin", "/fd/0", "/core", "/log", "/ptmx", "/console", "/shm/", NULL};
+
+	check_root("/proc/self", "", proc);
+	check_root("/proc/self", "symlinks: beneath", proc);
+	check_root("/dev", "", dev);
+	check_root("/dev", "symlinks: beneath", dev);
+}
+
 CUNIT_MAIN("traversal", {"disk alone", test_disk}, {"behind a cache", test_cache},
-    {"neighbours", test_neighbours}, {"a link swapped in", test_swapped_link})
+    {"neighbours", test_neighbours}, {"a link swapped in", test_swapped_link},
+    {"a directory swapped for a link", test_swapped_directory},
+    {"a root with /proc or devices", test_proc_and_devices})

@@ -3,6 +3,7 @@
  * Who opens too many connections, or too fast, is refused by address: 127.0.0.2 at its limit is told so, with a reason
  * that is counted, and 127.0.0.1 does not notice. Two I/O threads, since the counts are of both together.
  */
+#include "fixture/held_clock.h"
 #include "http_fixture.h"
 
 #define OTHER "127.0.0.2"
@@ -14,6 +15,7 @@ static void start_with(const char *knob, const char *value)
 	server = server_new("t.reply");
 	fixture_set(server.web, "with.threads", "2");
 	fixture_set(server.web, knob, value);
+	fixture_set(server.app, "threads", "inline"); /* as held_clock.h asks */
 	server_start(&server);
 }
 
@@ -55,6 +57,7 @@ static void test_cap(void)
 	char why[256];
 	int mine[5], theirs[5];
 
+	clock_hold(); /* nobody waits for the second after which the idle make room */
 	start_with("with.max_per_address", "3");
 	for (int i = 0; i < 3; i++)
 		theirs[i] = expect_open(OTHER, 200, NULL);
@@ -74,6 +77,7 @@ static void test_cap(void)
 	/* Live. */
 	CU_ASSERT_EQUAL(
 	    weir_graph_set(server.graph, "web", "with.max_per_address", "0", why, sizeof(why)), 0);
+	clock_move(1); /* live knobs are looked at when the time is another */
 	for (int i = 3; i < 5; i++) {
 		theirs[i] = expect_open(OTHER, 200, NULL);
 		mine[i] = expect_open(NULL, 200, NULL);
@@ -84,6 +88,7 @@ static void test_cap(void)
 	}
 	AWAIT_METRIC(&server, "http_connections", ==, 0);
 	server_stop(&server);
+	clock_release();
 }
 
 /* A quarter of max_connections, but not less than 64. */
@@ -91,6 +96,7 @@ static void test_auto(void)
 {
 	int fd[64];
 
+	clock_hold();
 	start_with("with.max_connections", "100");
 	for (int i = 0; i < 64; i++)
 		fd[i] = expect_open(OTHER, 200, NULL);
@@ -99,6 +105,7 @@ static void test_auto(void)
 	for (int i = 0; i < 64; i++)
 		close(fd[i]);
 	server_stop(&server);
+	clock_release();
 }
 
 /* Refusals are bounded, too: who does not go when told so is soon not told any more. */
@@ -109,6 +116,7 @@ static void test_flood(void)
 	int fd[MANY], n = 0, first, mine;
 	bool told = true;
 
+	clock_hold();
 	start_with("with.max_per_address", "1");
 	first = expect_open(OTHER, 200, NULL);
 	while (told && n < MANY) {
@@ -128,6 +136,7 @@ static void test_flood(void)
 	answer_free(&a);
 	AWAIT_METRIC(&server, "http_connections", ==, 0);
 	server_stop(&server);
+	clock_release();
 }
 
 /* At its limit an address makes room by its own idle connections alone. One I/O thread: each looks after its own. */

@@ -5,6 +5,7 @@
  */
 #include <stdint.h>
 
+#include "http/memory_auto.h"
 #include "http_fixture.h"
 
 static struct server server;
@@ -383,8 +384,32 @@ static void test_early_relief_of_answers(void)
 	server_stop(&server);
 }
 
+/* What there is without a word about it, and that a live knob is obeyed: the metric says so. */
+static void test_limit(void)
+{
+	server = server_new("t.reply");
+	struct answer a = {0};
+	char why[256];
+
+	server_start(&server);
+	int fd = client_open(server.port);
+	CU_ASSERT(client_say(fd, GET("/")) && answer_read(fd, &a));
+	AWAIT_METRIC(&server, "http_memory_limit_bytes", ==, memory_auto());
+	CU_ASSERT_EQUAL(
+	    weir_graph_set(server.graph, "web", "with.memory", "2MiB", why, sizeof(why)), 0);
+	CU_ASSERT(client_say(fd, GET("/")) && answer_read(fd, &a));
+	AWAIT_METRIC(&server, "http_memory_limit_bytes", ==, 2 << 20);
+	CU_ASSERT_EQUAL(
+	    weir_graph_set(server.graph, "web", "with.memory", "auto", why, sizeof(why)), 0);
+	CU_ASSERT(client_say(fd, GET("/")) && answer_read(fd, &a));
+	AWAIT_METRIC(&server, "http_memory_limit_bytes", ==, memory_auto());
+	close(fd);
+	answer_free(&a);
+	server_stop(&server);
+}
+
 CUNIT_MAIN("http memory", {"amplification", test_amplification}, {"unread answers", test_unread},
     {"steps", test_steps}, {"relief", test_relief},
     {"relief behind idle ones", test_relief_behind_idle},
     {"relief of answers", test_relief_of_answers},
-    {"early relief of answers", test_early_relief_of_answers})
+    {"early relief of answers", test_early_relief_of_answers}, {"limit", test_limit})

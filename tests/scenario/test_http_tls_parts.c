@@ -303,10 +303,9 @@ static bool ends_politely(struct tls_client *k)
 	char piece[8192];
 	int rc;
 
-	do {
-		ERR_clear_error();
-		rc = SSL_read(k->ssl, piece, sizeof(piece));
-	} while (rc > 0);
+	do
+		rc = tls_read(k, piece, sizeof(piece));
+	while (rc > 0);
 	return SSL_get_error(k->ssl, rc) == SSL_ERROR_ZERO_RETURN;
 }
 

@@ -46,6 +46,8 @@ enum weir_stage_flags {
 	WEIR_STAGE_BLOCKS =
 	    4, /* handle may sleep in the kernel: never inline, batches kept small */
 	WEIR_STAGE_ANY_OUTLETS = 8, /* the names under `to:` are the outlets (router) */
+	WEIR_STAGE_IN_PARTS = 16,   /* takes events whose body is still on its way (weir/http.h), or never
+				       looks at bodies */
 };
 
 /** Type of an outlet or of `accepts`: any event, and the same as comes in. */
@@ -139,6 +141,14 @@ WEIR_API int weir_outlet_find(const struct weir_stage *st, const char *name);
 
 /** Is `outlet` linked to a stage? Constant after build. */
 WEIR_API bool weir_outlet_linked(const struct weir_stage *st, int outlet);
+
+/**
+ * The first stage that events of `outlet` may come to, at once or by way of others, whose type names what it accepts and has not all
+ * of `flags`; NULL when there is none. Stages that accept any event cannot look into it and pass. Events of another
+ * type that a stage on the way makes are not followed. For init. Main thread; every stage behind once.
+ */
+WEIR_API const struct weir_stage *weir_behind_without(
+    struct weir_stage *st, int outlet, unsigned flags);
 
 /**
  * Keep `*ev` beyond this call and store NULL: it stays in flight in this stage until the stage

@@ -54,17 +54,26 @@ struct weir_http_tap {
 	struct weir_http_tap *next;
 };
 
+/** One piece of a body that is made of several. */
+struct weir_http_piece {
+	const char *p;  /* bytes p[0..n); NULL: bytes [offset, offset+n) of the response's fd */
+	int64_t offset; /* in the file; 0 for bytes */
+	int64_t n;      /* not negative */
+};
+
 struct weir_http_response {
 	uint16_t status; /* 0: none yet */
 	bool no_length;  /* do not send Content-Length (204, 304) */
 	bool close;      /* close the connection after this answer */
 	bool
 	    streamed; /* sent in parts, weir_http_stream_begin: neither body nor fd, no more changes */
+	uint16_t n_pieces; /* when > 0 the body is piece[n_pieces], `length` bytes in all */
 	struct weir_slice
 	    fields;             /* ready-made lines, weir_http_fields_good, valid until released */
 	struct weir_slice body; /* bytes, valid until released */
 	int fd;                 /* when >= 0 the body is file bytes [offset, offset+length) */
 	int64_t offset, length;
+	struct weir_http_piece *piece; /* valid until released; http.server shortens them as they are sent */
 	/** Called once when body, fields and fd are no longer needed: sent, or never to be sent. In
 	 *  the connection's I/O thread or the finishing one. NULL: nothing to release. */
 	void (*release)(void *arg);
@@ -117,6 +126,18 @@ WEIR_API int weir_http_respond_copy(
 WEIR_API int weir_http_respond_file(struct weir_http_request *req, int status,
     const char *content_type, int fd, int64_t offset, int64_t length, void (*release)(void *arg),
     void *arg);
+
+/** Answer with the bytes of `piece[n]`, 1 <= n <= 65535, one behind the other. The array stays valid until `release(arg)`
+ *  runs and is changed meanwhile; so do the bytes and `fd`, which those without bytes are of (-1: all have some). They are
+ *  sent from where they are. Errors as weir_http_respond. */
+WEIR_API int weir_http_respond_pieces(struct weir_http_request *req, int status, const char *content_type,
+    struct weir_http_piece *piece, int n, int fd, void (*release)(void *arg), void *arg);
+
+/** Bytes of the body that `res` has, in whatever form; 0 for one that is sent in parts. */
+static inline int64_t weir_http_body_bytes(const struct weir_http_response *res)
+{
+	return res->fd >= 0 || res->n_pieces > 0 ? res->length : (int64_t)res->body.n;
+}
 
 /** A small plain-text answer, "404 Not Found\n". */
 WEIR_API int weir_http_respond_status(struct weir_http_request *req, int status);

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -376,8 +378,69 @@ static void test_half_full(void)
 	end();
 }
 
+enum { LONG = 6000, LONG_LINES = 4000 };
+
+static void *add_long(void *arg)
+{
+	struct weir_log_file *f = arg;
+	static atomic_int turn;
+	char line[LONG];
+
+	memset(line, 'a' + atomic_fetch_add(&turn, 1) % 26, LONG);
+	line[LONG - 1] = '\n';
+	for (int i = 0; i < LONG_LINES; i++)
+		while (!weir_log_file_add(f, WEIR_LOG_INFO, line, LONG))
+			sched_yield();
+	return NULL;
+}
+
+/* How many lines of LONG equal bytes there are in `name`; -1 when one is torn. */
+static int long_lines(const char *name)
+{
+	FILE *in = fopen(name, "r");
+	char line[2 * LONG];
+	int n = 0;
+
+	for (; fgets(line, sizeof(line), in); n++)
+		if (strlen(line) != LONG || strspn(line, (char[]){line[0], '\0'}) != LONG - 1) {
+			n = -1;
+			break;
+		}
+	fclose(in);
+	return n;
+}
+
+/* Logs that share a file do not tear each other's lines, either, be they longer than a pipe takes at once: the file by its name, and as
+ * what a shell redirected. */
+static void test_long_lines(void)
+{
+	for (int redirected = 0; redirected < 2; redirected++) {
+		struct weir_log_file *f[2];
+		pthread_t thread[2];
+		begin();
+		int kept = dup(STDERR_FILENO);
+		int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		if (redirected)
+			dup2(fd, STDERR_FILENO);
+		for (int i = 0; i < 2; i++)
+			f[i] = started(redirected ? "stderr" : path, 4 * LONG, 0);
+		for (int i = 0; i < 2; i++)
+			pthread_create(&thread[i], NULL, add_long, f[i]);
+		for (int i = 0; i < 2; i++)
+			pthread_join(thread[i], NULL);
+		for (int i = 0; i < 2; i++)
+			weir_log_file_close(f[i]);
+		dup2(kept, STDERR_FILENO);
+		close(kept);
+		close(fd);
+		CU_ASSERT_EQUAL(long_lines(path), 2 * LONG_LINES);
+		end();
+	}
+}
+
 CUNIT_MAIN("log files", {"threads", test_threads}, {"stuck file", test_stuck},
     {"never started", test_never_started}, {"opened again", test_reopen},
     {"moved, then opened again", test_moved_then_reopened}, {"several", test_several},
-    {"stays", test_stays}, {"journal", test_journal}, {"no journal", test_no_journal},
-    {"whole lines", test_whole_lines}, {"half full", test_half_full})
+    {"half full", test_half_full}, {"stays", test_stays}, {"journal", test_journal},
+    {"no journal", test_no_journal}, {"whole lines", test_whole_lines},
+    {"long lines", test_long_lines})

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <weir/http.h>
 
@@ -44,6 +45,27 @@ static inline void request_fini(struct test_request *t)
 {
 	weir_http_response_reset(t->req);
 	free(t->req);
+}
+
+/** The body of the answer, whatever it is made of, as a malloc'd string. */
+static inline char *request_body(const struct test_request *t)
+{
+	const struct weir_http_response *res = &t->req->res;
+	char *text = calloc(1, (size_t)weir_http_body_bytes(res) + 1), *to = text;
+
+	if (res->n_pieces == 0 && res->fd == -1 && res->body.n > 0)
+		memcpy(text, res->body.p, res->body.n);
+	if (res->n_pieces == 0 && res->fd >= 0 &&
+	    pread(res->fd, text, (size_t)res->length, res->offset) != res->length)
+		abort();
+	for (int i = 0; i < res->n_pieces; to += res->piece[i++].n) {
+		const struct weir_http_piece *p = &res->piece[i];
+		if (p->p)
+			memcpy(to, p->p, (size_t)p->n);
+		else if (pread(res->fd, to, (size_t)p->n, p->offset) != p->n)
+			abort();
+	}
+	return text;
 }
 
 /** All response fields, those of res.fields and those added, as one malloc'd string. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects of file.cache: what is kept of an answer, and how requests are answered from it. */
+#include "file/cache_answer.h"
 #include "file/cache_object.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cunit_main.h"
@@ -112,6 +114,17 @@ static void test_what_may_be_kept(void)
 	check_field("Cache-Control", "no-store", CACHE_PASS);
 	check_field("cache-control", "max-age=60, PRIVATE", CACHE_PASS);
 	check_field("Cache-Control", "no-cache", CACHE_PASS);
+	check_field("Cache-Control", "no-cache=\"Set-Cookie, X\", max-age=60", CACHE_PASS);
+	check_field("Cache-Control", "PUBLIC ,\t No-Store", CACHE_PASS);
+	check_field("Cache-Control", "max-age=0", CACHE_PASS);
+	check_field("Cache-Control", "public, max-age=\"00\" , must-revalidate", CACHE_PASS);
+	check_field("Cache-Control", "max-age=60, s-maxage=0", CACHE_PASS);
+	check_field("Cache-Control", "max-age=0, s-maxage=60", CACHE_WHOLE);
+	check_field("Cache-Control", "max-age=01", CACHE_WHOLE);
+	check_field("Cache-Control", "max-age=", CACHE_WHOLE);
+	check_field("Cache-Control", "x-private, y=\"no-store, private\", max-age=5", CACHE_WHOLE);
+	check_field("Cache-Control", ",, ,", CACHE_WHOLE);
+	check_field("Cache-Control", "y=\"no-store", CACHE_WHOLE);
 	check_field("Set-Cookie", "a=b", CACHE_PASS);
 	check_field("Vary", "Accept-Encoding", CACHE_WHOLE);
 	check_field("vary", "accept-encoding", CACHE_WHOLE);
@@ -164,7 +177,7 @@ static void test_several_ranges(void)
 	cache_object_hold(o);
 	CU_ASSERT_EQUAL(cache_object_respond(o, t.req), 0);
 	CU_ASSERT_EQUAL(t.req->res.status, 206);
-	char *fields = request_fields(&t), *body = strndup(t.req->res.body.p, t.req->res.body.n);
+	char *fields = request_fields(&t), *body = request_body(&t);
 	CU_ASSERT_PTR_NOT_NULL(strstr(fields, "Content-Type: multipart/byteranges; boundary="));
 	CU_ASSERT_PTR_NULL(strstr(fields, "text/plain"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(fields, "ETag: \"e1\"\r\n"));
@@ -226,6 +239,120 @@ static void test_open_file(void)
 	cache_object_put(o);
 	t.req->res.length = 20; /* the file has shrunk */
 	CU_ASSERT_EQUAL(keep(&t, 0, &o), WEIR_ESYS);
+	request_fini(&t);
+	close(fd);
+}
+
+/* What is too large for memory is kept as a descriptor of its own, when it is all of a file and that is asked for. */
+static void test_kept_open(void)
+{
+	const struct cache_limits open = {.max_object_bytes = 5,
+	    .file_charge_bytes = 16384,
+	    .revalidate_ns = 50,
+	    .negative_ns = 20};
+	struct test_request t, asks;
+	struct cache_object *o;
+	int fd = memfd_create("weir-test", MFD_CLOEXEC);
+
+	CU_ASSERT_EQUAL_FATAL(write(fd, "0123456789", 10), 10);
+	request_init(&t, "/a");
+	answer(&t, 200, "");
+	t.req->res.fd = fd;
+	t.req->res.length = 10;
+	CU_ASSERT_EQUAL(kind_of(&t), CACHE_WHOLE); /* in memory, by the usual limits */
+	CU_ASSERT_EQUAL_FATAL(cache_object_new(t.req, 0, 77, t.req->path, 0, &open, 1000, &o), 0);
+	CU_ASSERT_EQUAL(o->kind, CACHE_WHOLE);
+	CU_ASSERT(o->fd >= 0 && o->fd != fd);
+	CU_ASSERT_EQUAL(fcntl(o->fd, F_GETFD), FD_CLOEXEC);
+	CU_ASSERT_EQUAL(o->charge_bytes, 16384);
+	request_fini(&t);
+	static const struct {
+		const char *range, *body;
+		int status;
+	} cases[] = {{NULL, "0123456789", 200}, {"bytes=2-4", "234", 206},
+	    {"bytes=10-", "416 Range Not Satisfiable\n", 416}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		request_init(&asks, "/a");
+		if (cases[i].range)
+			request_header(&asks, "Range", cases[i].range);
+		cache_object_hold(o);
+		CU_ASSERT_EQUAL(cache_object_respond(o, asks.req), 0);
+		CU_ASSERT_EQUAL(asks.req->res.status, cases[i].status);
+		char *body = request_body(&asks);
+		CU_ASSERT_STRING_EQUAL(body, cases[i].body);
+		free(body);
+		request_fini(&asks);
+	}
+	request_init(&asks, "/a");
+	request_header(&asks, "Range", "bytes=0-1,8-9");
+	cache_object_hold(o);
+	CU_ASSERT_EQUAL(cache_object_respond(o, asks.req), 0);
+	char *body = request_body(&asks);
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(body, "Content-Range: bytes 8-9/10\r\nContent-Type: text/plain\r\n\r\n89\r\n"));
+	free(body);
+	CU_ASSERT(cache_object_intact(o));
+	CU_ASSERT_EQUAL(pwrite(fd, "x", 1, 10), 1); /* longer */
+	CU_ASSERT(!cache_object_intact(o));
+	int kept = o->fd;
+	cache_object_put(o); /* the answer has a reference */
+	CU_ASSERT_EQUAL(fcntl(kept, F_GETFD), FD_CLOEXEC);
+	request_fini(&asks);
+	CU_ASSERT_EQUAL(fcntl(kept, F_GETFD), -1);
+	close(fd);
+}
+
+/* Not kept: part of a file, a 404, a file that is another size by now; nor when no open files are wanted. */
+static void test_not_kept_open(void)
+{
+	struct cache_limits open = {.max_object_bytes = 5,
+	    .file_charge_bytes = 16384,
+	    .revalidate_ns = 50,
+	    .negative_ns = 20};
+	struct cache_object *o;
+	struct test_request t;
+	int fd = memfd_create("weir-test", MFD_CLOEXEC);
+
+	CU_ASSERT_EQUAL_FATAL(write(fd, "0123456789", 10), 10);
+	for (int i = 0; i < 4; i++) {
+		request_init(&t, "/a");
+		weir_http_respond_file(t.req, i == 1 ? 404 : 200, NULL, fd, i == 0,
+		    10 - (i == 0) + (i == 2), NULL, NULL);
+		open.file_charge_bytes = i == 3 ? 0 : 16384;
+		int rc = cache_object_new(t.req, 0, 77, t.req->path, 0, &open, 1000, &o);
+		CU_ASSERT_EQUAL(rc, i == 2 ? WEIR_ESYS : 0);
+		if (rc == 0) {
+			CU_ASSERT_EQUAL(o->kind, CACHE_PASS);
+			CU_ASSERT_EQUAL(o->fd, -1);
+			cache_object_put(o);
+		}
+		request_fini(&t);
+	}
+	close(fd);
+}
+
+/* Short of descriptors the answer goes out as it is, and nothing is kept: neither the file nor that it may not be. */
+static void test_no_descriptor_left(void)
+{
+	const struct cache_limits open = {
+	    .max_object_bytes = 5, .file_charge_bytes = 16384, .revalidate_ns = 50};
+	struct cache_object *o = NULL;
+	struct test_request t;
+	struct rlimit was, none;
+	int fd = memfd_create("weir-test", MFD_CLOEXEC), lowest = dup(fd);
+
+	close(lowest);
+	CU_ASSERT_EQUAL_FATAL(write(fd, "0123456789", 10), 10);
+	request_init(&t, "/a");
+	weir_http_respond_file(t.req, 200, NULL, fd, 0, 10, NULL, NULL);
+	CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = was;
+	none.rlim_cur = (rlim_t)lowest;
+	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+	int rc = cache_object_new(t.req, 0, 77, t.req->path, 0, &open, 1000, &o);
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &was), 0);
+	CU_ASSERT_EQUAL(rc, WEIR_ESYS);
+	CU_ASSERT_EQUAL(t.req->res.fd, fd);
 	request_fini(&t);
 	close(fd);
 }
@@ -333,5 +460,7 @@ static void test_gone(void)
 CUNIT_MAIN("cache_object", {"whole", test_whole}, {"added fields", test_added_fields},
     {"what may be kept", test_what_may_be_kept}, {"codes", test_codes},
     {"several ranges", test_several_ranges}, {"statuses", test_statuses}, {"sizes", test_sizes},
-    {"open file", test_open_file}, {"respond", test_respond}, {"replaces", test_replaces},
-    {"304 is bare", test_304_is_bare}, {"gone", test_gone})
+    {"open file", test_open_file}, {"kept open", test_kept_open},
+    {"not kept open", test_not_kept_open}, {"no descriptor left", test_no_descriptor_left},
+    {"respond", test_respond}, {"replaces", test_replaces}, {"304 is bare", test_304_is_bare},
+    {"gone", test_gone})

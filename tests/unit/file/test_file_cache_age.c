@@ -86,6 +86,53 @@ static void check_asked_aged(
 	tear_down();
 }
 
+/* The same when the new answer is one that may not be kept: nobody judges the conditions but the cache. */
+static struct call *ask_not_kept(const char *name, const char *value)
+{
+	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
+	get("/a");
+	pthread_mutex_lock(&origin.lock);
+	origin.no_store = true;
+	origin.etag = 2;
+	pthread_mutex_unlock(&origin.lock);
+	struct call *c;
+	do
+		c = get_with(WEIR_HTTP_GET, "/a", name, value);
+	while (origin_get(&origin.asked) == 1);
+	CU_ASSERT_EQUAL(metric(CACHE_REVALIDATED), 1);
+	CU_ASSERT_EQUAL(c->outcome, WEIR_OK);
+	return c;
+}
+
+static void check_not_kept(const char *name, const char *value, int status, const char *body)
+{
+	struct call *c = ask_not_kept(name, value);
+
+	CU_ASSERT_EQUAL(call_status(c), status);
+	CU_ASSERT(*body ? call_body_is(c, body) : c->t.req->res.body.n == 0);
+	CU_ASSERT_EQUAL(c->t.req->res.no_length, status == 304);
+	CU_ASSERT_EQUAL(call_has_field(c, "ETag: \"v2\"\r\n"), status != 412 && status != 416);
+	CU_ASSERT_EQUAL(
+	    call_has_field(c, "Cache-Control: no-store\r\n"), status != 412 && status != 416);
+	CU_ASSERT_EQUAL(
+	    call_has_field(c, "Content-Type: text/x\r\n"), status == 200 || status == 206);
+	CU_ASSERT_EQUAL(call_has_field(c, "Content-Range: bytes 0-1/5\r\n"), status == 206);
+	CU_ASSERT_EQUAL(call_has_field(c, "Content-Range: bytes */5\r\n"), status == 416);
+	tear_down();
+}
+
+static void test_not_kept(void)
+{
+	check_not_kept("If-None-Match", "\"v2\"", 304, "");
+	check_not_kept("If-None-Match", "\"v1\"", 200, "/a v2");
+	check_not_kept("If-Match", "\"v1\"", 412, "412 Precondition Failed\n");
+	check_not_kept("If-Match", "\"v2\"", 200, "/a v2");
+	check_not_kept("Range", "bytes=0-1", 206, "/a");
+	check_not_kept("Range", "bytes=9-", 416, "416 Range Not Satisfiable\n");
+	check_not_kept("Range", "bytes=0-0,3-4", 200, "/a v2"); /* as RFC 9110, 14.2 allows */
+	check_not_kept("X-Other", "1", 200, "/a v2");
+}
+
 static void test_disguise(void)
 {
 	check_asked_aged(WEIR_HTTP_GET, "If-None-Match", "\"v1\"", 304);
@@ -236,7 +283,7 @@ static void test_drain_waits(void)
 
 CUNIT_MAIN("file.cache over time", {"register", test_register}, {"negative", test_negative},
     {"revalidated", test_revalidated}, {"confirmed", test_confirmed}, {"changed", test_changed},
-    {"disguise", test_disguise}, {"stale while asking", test_stale_while_asking},
-    {"too old to show", test_too_old_to_show}, {"too old while asking", test_too_old_while_asking},
-    {"refused", test_refused}, {"drain ends held", test_drain_ends_held},
-    {"drain waits", test_drain_waits})
+    {"disguise", test_disguise}, {"not kept", test_not_kept},
+    {"stale while asking", test_stale_while_asking}, {"too old to show", test_too_old_to_show},
+    {"too old while asking", test_too_old_while_asking}, {"refused", test_refused},
+    {"drain ends held", test_drain_ends_held}, {"drain waits", test_drain_waits})

@@ -209,8 +209,7 @@ static void test_several_ranges(void)
 	CU_ASSERT(!call_has_field(c, "Content-Type: text/plain"));
 	CU_ASSERT(!call_has_field(c, "Content-Range"));
 	CU_ASSERT(call_has_field(c, "ETag: \"") && call_has_field(c, "Last-Modified: "));
-	struct weir_slice b = c->t.req->res.body;
-	char *text = strndup(b.p, b.n);
+	char *text = request_body(&c->t);
 	CU_ASSERT_PTR_NOT_NULL(
 	    strstr(text, "\r\nContent-Range: bytes 0-1/10\r\n"
 			 "Content-Type: text/plain; charset=utf-8\r\n\r\n01\r\n--"));
@@ -220,8 +219,7 @@ static void test_several_ranges(void)
 	free(text);
 	c = get_if("/large.bin", "Range", "bytes=0-1999,3000-4999"); /* more than max_read */
 	CU_ASSERT_EQUAL(call_status(c), 206);
-	CU_ASSERT_EQUAL(c->t.req->res.fd, -1);
-	CU_ASSERT(c->t.req->res.body.n > 4000);
+	CU_ASSERT(c->t.req->res.length > 4000);
 	CU_ASSERT_EQUAL(call_status(get_if("/a.txt", "Range", "bytes=10-,20-30")), 416);
 	c = ask(WEIR_HTTP_HEAD, "/a.txt", "Range", "bytes=0-1,7-8", NULL, NULL);
 	CU_ASSERT_EQUAL(call_status(c), 200);

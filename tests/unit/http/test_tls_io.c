@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes over TLS into a socket that has little room: what is told as sent, and that every byte comes once. */
+#include "http/conn.h"
 #include "http/tls_inside.h"
 
 #include <errno.h>
@@ -7,6 +8,8 @@
 
 #include "fixture/tls_fixture.h"
 
+static struct http_io io;
+static struct conn conn = {.io = &io};
 static struct tls_conn *t;
 static SSL *client;
 static int ends[2];
@@ -33,6 +36,7 @@ static void shake(void)
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
 	t = aligned_alloc(WEIR_CACHE_LINE, sizeof(*t));
 	memset(t, 0, sizeof(*t));
+	t->conn = &conn;
 	t->bio.fd = ends[0];
 	t->ssl = SSL_new(ctx);
 	bio = tls_bio_new(&t->bio);
@@ -51,6 +55,7 @@ static void shake(void)
 
 static void part(void)
 {
+	CU_ASSERT_EQUAL(io.pool.held_bytes, 0); /* nothing is half sent */
 	SSL_free(t->ssl);
 	tls_bio_fini(&t->bio);
 	SSL_free(client);
@@ -89,6 +94,7 @@ static void send_all(size_t n, size_t piece)
 			sent += (size_t)rc;
 		else
 			CU_ASSERT_EQUAL_FATAL(errno, EAGAIN);
+		CU_ASSERT_EQUAL(io.pool.held_bytes, t->bio.tail_n);
 		if (sent == n)
 			CU_ASSERT_EQUAL(t->bio.tail_n, 0);
 		got += drain(to + got, n - got);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a connection ends; see conn.h.
+ *
+ * conn_end, behind the last answer, says so first: close_notify over TLS, without which a client may take the answer for a torn
+ * one. When the socket is full, that waits for room like an answer, no longer than write_timeout and min_send_rate
+ * allow; conn_write then comes here again. Only conn_close says what can be said at once.
+ */
+#include "http/conn.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "http/tls_conn.h"
+
+/* Its end will be a reset. */
+static void throw_away(const struct conn *c)
+{
+	struct linger none = {.l_onoff = 1};
+
+	setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+}
+
+void conn_close(struct conn *c)
+{
+	if (!conn_is_open(c))
+		return;
+	if (WEIR_UNLIKELY(c->first && c->first->streams) && conn_would_look_whole(c)) {
+		throw_away(c);
+		if (c->tls)
+			tls_conn_break(c->tls);
+	}
+	int fd = conn_detach(c);
+	if (c->tls)
+		tls_conn_close(c->tls, fd);
+	else
+		close(fd);
+}
+
+void conn_abort(struct conn *c)
+{
+	if (conn_is_open(c))
+		throw_away(c);
+	conn_close(c);
+}
+
+/* Our last word waits for room. */
+static void wait_to_end(struct conn *c)
+{
+	c->no_more = c->blocked = c->rearm = true;
+	c->continue_left = 0; /* nothing behind the last word */
+	conn_settle(c);
+}
+
+void conn_end(struct conn *c, bool client_done)
+{
+	if (c->tls && !tls_bye(c->tls)) {
+		wait_to_end(c);
+		return;
+	}
+	if (client_done || shutdown(c->watch.fd, SHUT_WR) == -1) {
+		conn_close(c);
+		return;
+	}
+	c->no_more = c->lingering = c->unread = true;
+	stream_fini(&c->stream, &c->io->pool);
+	conn_settle(c);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * "100 Continue"; see conn.h. The client may have left the answers before it in a socket that is full by now, so it may
+ * find no room, or for a part of it alone. Until it has left the connection is blocked, and conn_write sends nothing.
+ */
+#include "http/conn.h"
+
+#include <errno.h>
+
+#include "http/wire_io.h"
+
+static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+#define TEXT_BYTES (sizeof(text) - 1)
+
+void conn_continue_more(struct conn *c)
+{
+	struct iovec iov = {
+	    (void *)(uintptr_t)(text + TEXT_BYTES - c->continue_left), c->continue_left};
+	ssize_t n = wire_send(c, &iov, 1, false);
+
+	if (n == -1 && errno != EAGAIN && errno != EINTR) {
+		conn_close(c);
+		return;
+	}
+	if (n > 0) {
+		conn_moved(c, n);
+		c->continue_left -= (uint8_t)n;
+	}
+	if (c->continue_left > 0) {
+		c->blocked = c->rearm = true;
+		conn_settle(c);
+	}
+}
+
+void conn_continue(struct conn *c)
+{
+	c->stream.filling->expect_continue = false;
+	c->continue_left = TEXT_BYTES;
+	conn_continue_more(c);
+}

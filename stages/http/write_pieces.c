@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writing a body that is made of pieces of memory and of a file: neighbours in memory in one call, what is of the file by
+ * sendfile. The response's own list says what is left: a piece that was sent leaves it, one that was partly sent is shortened.
+ */
+#include "http/conn.h"
+
+#include <errno.h>
+
+#include "http/wire_io.h"
+
+/* Bytes per turn and connection, as for files (write.c). */
+#define PIECES_TURN_BYTES (1 << 20)
+/* Pieces in one call: as many as an answer of the most ranges has (stages/file/range.h), so that one of memory alone is one call. */
+#define PIECES_IOV 17
+
+/* `n` bytes are sent: take them off the front, and pieces of none behind them. */
+static void pieces_sent(struct weir_http_response *res, int64_t n)
+{
+	while (res->n_pieces > 0 && n >= res->piece->n) {
+		n -= res->piece->n;
+		res->piece++;
+		res->n_pieces--;
+	}
+	if (n > 0) {
+		res->piece->p += res->piece->p ? n : 0;
+		res->piece->offset += n;
+		res->piece->n -= n;
+	}
+}
+
+static ssize_t send_memory(struct conn *c, const struct weir_http_response *res)
+{
+	struct iovec iov[PIECES_IOV];
+	int n = 0;
+
+	for (; n < res->n_pieces && n < PIECES_IOV && res->piece[n].p; n++)
+		iov[n] = (struct iovec){.iov_base = (void *)(uintptr_t)res->piece[n].p,
+		    .iov_len = (size_t)res->piece[n].n};
+	return wire_send(c, iov, n, n < res->n_pieces);
+}
+
+static ssize_t send_file(struct conn *c, const struct weir_http_response *res, int64_t budget)
+{
+	off_t offset = res->piece->offset;
+	int64_t n = res->piece->n < budget ? res->piece->n : budget;
+
+	return wire_sendfile(c, res->fd, &offset, (size_t)n);
+}
+
+enum conn_sent conn_send_pieces(struct conn *c)
+{
+	struct weir_http_response *res = &c->first->pub.res;
+	int64_t budget = PIECES_TURN_BYTES;
+
+	for (pieces_sent(res, 0); res->n_pieces > 0;) {
+		if (budget <= 0)
+			return SENT_BLOCKED;
+		ssize_t n = res->piece->p ? send_memory(c, res) : send_file(c, res, budget);
+		if (n == -1 && (errno == EAGAIN || errno == EINTR))
+			return SENT_BLOCKED;
+		if (n <= 0) /* the file became shorter, or the connection is gone */
+			return SENT_BROKEN;
+		conn_moved(c, n);
+		pieces_sent(res, n);
+		budget -= n;
+	}
+	conn_pop(c);
+	return SENT;
+}

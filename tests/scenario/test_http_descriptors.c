@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Out of descriptors: who is idle makes room for who comes, and a drain that begins then leaves nobody in the backlog without an
+ * answer. The sockets of the clients are made before the limit is lowered; the server's clock stands still, so that
+ * nothing is tried again after a while.
+ */
+#include <sys/resource.h>
+
+#include "fixture/held_clock.h"
+#include "http_fixture.h"
+
+#define POST_HALF "POST /p HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nab"
+
+enum { ROOM = 4, CLIENTS = 7 };
+
+static struct server server;
+static int client[CLIENTS];
+static rlim_t old_limit;
+
+/* Room for ROOM more descriptors. */
+static void lower_limit(void)
+{
+	struct rlimit r;
+	int next = dup(0);
+
+	close(next);
+	getrlimit(RLIMIT_NOFILE, &r);
+	old_limit = r.rlim_cur;
+	r.rlim_cur = (rlim_t)next + ROOM;
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &r), 0);
+}
+
+static void raise_limit(void)
+{
+	struct rlimit r;
+
+	getrlimit(RLIMIT_NOFILE, &r);
+	r.rlim_cur = old_limit;
+	setrlimit(RLIMIT_NOFILE, &r);
+}
+
+static void start(void)
+{
+	struct timeval limit = {.tv_sec = WAIT_MS / 1000};
+
+	server = server_new("t.reply");
+	fixture_set(server.app, "threads", "inline");
+	clock_hold();
+	server_start(&server);
+	for (int i = 0; i < CLIENTS; i++) {
+		client[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		CU_ASSERT_NOT_EQUAL_FATAL(client[i], -1);
+		setsockopt(client[i], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	}
+	lower_limit();
+}
+
+static void come(int i, const char *text)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET,
+	    .sin_port = htons((uint16_t)server.port),
+	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	CU_ASSERT_EQUAL(connect(client[i], (struct sockaddr *)&a, sizeof(a)), 0);
+	CU_ASSERT(client_say(client[i], text));
+}
+
+static void expect(int i, int status, const char *body)
+{
+	struct answer a = {0};
+
+	CU_ASSERT(answer_read(client[i], &a) && answer_is(&a, status, body));
+	answer_free(&a);
+}
+
+static void leave(void)
+{
+	for (int i = 0; i < CLIENTS; i++)
+		close(client[i]);
+}
+
+static void test_the_idle_make_room(void)
+{
+	start();
+	come(0, POST_HALF); /* it has waited longest of all, but not without a request */
+	AWAIT_METRIC(&server, "http_received_bytes_total", ==, (int64_t)strlen(POST_HALF));
+	for (int i = 1; i < ROOM; i++) {
+		come(i, GET("/"));
+		expect(i, 200, "GET /\n");
+	}
+	come(4, GET("/")); /* nobody has been idle for a moment */
+	expect(4, 503, "");
+	CU_ASSERT(client_at_end(client[4]));
+	clock_move(1500);
+	for (int i = 5; i < CLIENTS; i++) {
+		come(i, GET("/new"));
+		expect(i, 200, "GET /new\n");
+		CU_ASSERT(client_at_end(client[i - 4])); /* the one that was idle longest */
+	}
+	CU_ASSERT(client_say(client[3], GET("/still")));
+	expect(3, 200, "GET /still\n");
+	CU_ASSERT(client_say(client[0], "cd"));
+	expect(0, 200, "POST /p\nabcd");
+	raise_limit();
+	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 2);
+	CU_ASSERT_EQUAL(server_metric(&server, "http_refused_total"), 1);
+	leave();
+	server_stop(&server);
+	clock_release();
+}
+
+static void *drain(void *arg)
+{
+	struct weir_drain_report *report = arg;
+
+	weir_graph_drain(server.graph, 10000000000LL, report);
+	return NULL;
+}
+
+static void test_drain(void)
+{
+	struct weir_drain_report report = {0};
+	pthread_t thread;
+
+	start();
+	for (int i = 0; i < ROOM; i++)
+		come(i, POST_HALF);
+	AWAIT_METRIC(&server, "http_received_bytes_total", ==, ROOM * (int64_t)strlen(POST_HALF));
+	come(4, GET("/"));
+	expect(4, 503, "");
+	come(5, GET("/"));
+	come(6, GET("/"));
+	/* They wait. */
+	CU_ASSERT_EQUAL(server_metric(&server, "http_refused_total"), 1);
+	pthread_create(&thread, NULL, drain, &report);
+	for (int i = 5; i < CLIENTS; i++) {
+		expect(i, 503, "");
+		CU_ASSERT(client_at_end(client[i]));
+	}
+	for (int i = 0; i < ROOM; i++) {
+		CU_ASSERT(client_say(client[i], "cd"));
+		expect(i, 200, "POST /p\nabcd");
+	}
+	leave(); /* else it lingers for them */
+	pthread_join(thread, NULL);
+	raise_limit();
+	CU_ASSERT_EQUAL(report.law_error, 0);
+	weir_graph_free(server.graph);
+	clock_release();
+}
+
+CUNIT_MAIN(
+    "http descriptors", {"the idle make room", test_the_idle_make_room}, {"drain", test_drain})

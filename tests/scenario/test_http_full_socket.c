@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sockets that are full at the worst moment: just when the last few bytes are to leave. send() of this program says so
+ * when a test wants it, of writes of a given length; clients of these tests write in other ways or other lengths.
+ */
+#include <stdatomic.h>
+#include <sys/syscall.h>
+
+#include "fixture/tls_fixture.h"
+
+/* ---- send() ---- */
+
+static atomic_size_t full_from, full_to; /* writes of so many bytes */
+static atomic_int full_times;            /* are refused so often */
+static atomic_size_t full_bit;           /* after so many bytes were taken of the first */
+
+static void fill(size_t from, size_t to, size_t bit, int times)
+{
+	full_from = from;
+	full_to = to;
+	full_bit = bit;
+	full_times = times;
+}
+
+ssize_t send(int fd, const void *p, size_t n, int flags)
+{
+	if (n >= full_from && n <= full_to && full_times > 0) {
+		size_t bit = atomic_exchange(&full_bit, 0);
+		full_times--;
+		if (bit == 0) {
+			errno = EAGAIN;
+			return -1;
+		}
+		full_from = full_to = n - bit; /* the rest comes next */
+		n = bit;
+	}
+	return syscall(SYS_sendto, fd, p, n, flags, NULL, 0);
+}
+
+/* ---- close_notify ---- */
+
+/* A record with an alert: RFC 8446 5.2 (19 bytes and a tag of at most 16), RFC 5246 with a nonce of 8. */
+#define ALERT_FROM 19
+#define ALERT_TO   31
+
+static void ask_last(struct server *s, const char *request, int version, size_t bit)
+{
+	struct tls_wish wish = {.version = version};
+	struct tls_client k = tls_client_open(s->port, &wish);
+	struct answer a = {0};
+
+	fill(ALERT_FROM, ALERT_TO, bit, 4);
+	CU_ASSERT(tls_say(&k, request));
+	CU_ASSERT(tls_answer(&k, &a));
+	CU_ASSERT_EQUAL(a.status, 200);
+	CU_ASSERT(tls_at_end(&k));
+	CU_ASSERT_EQUAL(full_times, 0);
+	answer_free(&a);
+	tls_client_close(&k);
+	AWAIT_METRIC(s, "http_connections", ==, 0);
+}
+
+/* The end of the stream is told, so that no client takes the answer for a torn one. */
+static void test_close_notify(void)
+{
+	struct server s = tls_server_new("t.reply", "one");
+
+	server_start(&s);
+	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++)
+		for (size_t bit = 0; bit <= 7; bit += 7) {
+			ask_last(&s, GET("/close"), version, bit);
+			ask_last(&s, "GET /x HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n",
+			    version, bit);
+		}
+	CU_ASSERT_EQUAL(server_metric(&s, "http_timeouts_write_total"), 0);
+	server_stop(&s);
+}
+
+/* The client has said its last word and shut its side. */
+static void test_close_notify_at_eof(void)
+{
+	struct tls_wish wish = {0};
+	struct server s = tls_server_new("t.reply", "one");
+
+	server_start(&s);
+	struct tls_client k = tls_client_open(s.port, &wish);
+	CU_ASSERT(tls_ask(&k, GET("/x"), "GET /x\n"));
+	fill(ALERT_FROM, ALERT_TO, 0, 4);
+	shutdown(k.fd, SHUT_WR);
+	CU_ASSERT(tls_at_end(&k));
+	CU_ASSERT_EQUAL(full_times, 0);
+	tls_client_close(&k);
+	AWAIT_METRIC(&s, "http_connections", ==, 0);
+	server_stop(&s);
+}
+
+/* There is never room: the connection ends all the same, when write_timeout is over. */
+static void test_never_room(void)
+{
+	struct tls_wish wish = {0};
+	struct server s = tls_server_new("t.reply", "one");
+
+	fixture_set(s.web, "with.write_timeout", "100ms");
+	server_start(&s);
+	struct tls_client k = tls_client_open(s.port, &wish);
+	fill(ALERT_FROM, ALERT_TO, 0, INT_MAX);
+	CU_ASSERT(tls_say(&k, GET("/close")));
+	AWAIT_METRIC(&s, "http_timeouts_write_total", ==, 1);
+	AWAIT_METRIC(&s, "http_connections", ==, 0);
+	fill(0, 0, 0, 0);
+	tls_client_close(&k);
+	server_stop(&s);
+}
+
+/* ---- 100 Continue ---- */
+
+#define CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
+#define EXPECT   "POST /c HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+
+/* It leaves when there is room, and whole, before the answer. */
+static void test_continue(void)
+{
+	const size_t n = strlen(CONTINUE);
+	struct server s = server_new("t.reply");
+	struct answer a = {0};
+	char text[64];
+
+	server_start(&s);
+	int fd = client_open(s.port);
+	for (size_t bit = 0; bit < n; bit += 8) {
+		fill(n, n, bit, 4);
+		CU_ASSERT(client_say(fd, EXPECT));
+		CU_ASSERT(client_take(fd, text, n));
+		CU_ASSERT_EQUAL(memcmp(text, CONTINUE, n), 0);
+		CU_ASSERT_EQUAL(full_times, 0);
+		CU_ASSERT(client_say(fd, "ab"));
+		CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "POST /c\nab"));
+	}
+	/* Who does not wait for it gets both, in order. */
+	uint64_t offered = server_offered(&s);
+	fill(n, n, 3, INT_MAX);
+	CU_ASSERT(client_say(fd, EXPECT));
+	FIXTURE_AWAIT(full_times < INT_MAX - 1);
+	CU_ASSERT(client_say(fd, "ab" GET("/d")));
+	FIXTURE_AWAIT(server_offered(&s) == offered + 2);
+	full_times = 0;
+	CU_ASSERT(answer_read(fd, &a));
+	CU_ASSERT_EQUAL(a.status, 100);
+	CU_ASSERT(answer_read(fd, &a));
+	CU_ASSERT(answer_is(&a, 200, "POST /c\nab"));
+	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "GET /d\n"));
+	answer_free(&a);
+	close(fd);
+	server_stop(&s);
+}
+
+static void test_continue_over_tls(void)
+{
+	const size_t n = strlen(CONTINUE);
+	struct server s = tls_server_new("t.reply", "one");
+	struct answer a = {0};
+	char text[64];
+
+	server_start(&s);
+	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
+		struct tls_wish wish = {.version = version};
+		struct tls_client k = tls_client_open(s.port, &wish);
+		for (size_t bit = 0; bit < n; bit += 8) {
+			fill(n + 5, n + 5 + 8 + 17, bit, 4); /* a record of it */
+			CU_ASSERT(tls_say(&k, EXPECT));
+			CU_ASSERT(tls_read_bytes(&k, text, n));
+			CU_ASSERT_EQUAL(memcmp(text, CONTINUE, n), 0);
+			CU_ASSERT_EQUAL(full_times, 0);
+			CU_ASSERT(tls_say(&k, "ab"));
+			CU_ASSERT(tls_answer(&k, &a) && answer_is(&a, 200, "POST /c\nab"));
+		}
+		tls_client_close(&k);
+	}
+	answer_free(&a);
+	server_stop(&s);
+}
+
+static void begin(void)
+{
+	tls_folder_make();
+	tls_make("one", "DNS:localhost", false, 30);
+}
+
+static void end(void)
+{
+	tls_cleanup();
+	tls_folder_remove();
+}
+
+CUNIT_MAIN("http full socket", {"make files", begin}, {"close_notify", test_close_notify},
+    {"close_notify at the client's end", test_close_notify_at_eof}, {"never room", test_never_room},
+    {"100 continue", test_continue}, {"100 continue over TLS", test_continue_over_tls},
+    {"remove files", end})

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* What connections with TLS hold counts in the memory of all: idle, and with half a record read. */
+#include "fixture/tls_fixture.h"
+#include "http/conn.h"
+#include "http/tls_conn.h"
+
+enum { N = 10, HALF = 8000 };
+
+#define IDLE ((int64_t)(sizeof(struct conn) + TLS_CONN_BYTES))
+
+static struct tls_client client[N];
+
+static struct server start(void)
+{
+	struct server s = tls_server_new("t.reply", "one");
+	struct tls_wish wish = {0};
+
+	server_start(&s);
+	for (int i = 0; i < N; i++) {
+		client[i] = tls_client_open(s.port, &wish);
+		CU_ASSERT(tls_ask(&client[i], GET("/x"), "GET /x\n"));
+	}
+	AWAIT_METRIC(&s, "http_memory_bytes", ==, N * IDLE);
+	return s;
+}
+
+static void stop(struct server *s)
+{
+	for (int i = 0; i < N; i++)
+		tls_client_close(&client[i]);
+	AWAIT_METRIC(s, "http_memory_bytes", ==, 0);
+	server_stop(s);
+}
+
+static void test_half_a_record(void)
+{
+	struct server s = start();
+	char half[HALF] = {23, 3, 3, 0x40, 0}; /* application data, of 16 KiB */
+
+	for (int i = 0; i < N; i++)
+		CU_ASSERT(client_send(client[i].fd, half, sizeof(half)));
+	AWAIT_METRIC(&s, "http_memory_bytes", ==, N * (IDLE + TLS_READ_BYTES));
+	stop(&s);
+}
+
+/* A record that was read leaves nothing behind. */
+static void test_records(void)
+{
+	struct server s = start();
+
+	for (int i = 0; i < N; i++)
+		CU_ASSERT(tls_ask(&client[i], GET("/y"), "GET /y\n"));
+	AWAIT_METRIC(&s, "http_memory_bytes", ==, N * IDLE);
+	stop(&s);
+}
+
+static void begin(void)
+{
+	tls_folder_make();
+	tls_make("one", "DNS:localhost", false, 30);
+}
+
+static void end(void)
+{
+	tls_cleanup();
+	tls_folder_remove();
+}
+
+CUNIT_MAIN("http tls memory", {"make files", begin}, {"half a record", test_half_a_record},
+    {"records", test_records}, {"remove files", end})
