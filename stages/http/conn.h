@@ -48,7 +48,8 @@ struct conn {
 	bool peer_done;       /* its end has been announced, and is to be read */
 	bool unread;          /* bytes may wait that no edge will announce */
 	bool rearm;           /* ask epoll again */
-	bool unsent_bounded;  /* the kernel keeps little of what the client does not take */
+	bool swallowed;       /* the kernel took much at once: the client may have none of it */
+	uint8_t unsent_kib;   /* most that the kernel keeps unsent; 0: as it likes */
 	bool lingering;
 	bool blocked;         /* a write was short: wait for EPOLLOUT */
 	uint8_t continue_left; /* bytes of "100 Continue" that found no room; not 0: blocked */
