@@ -411,6 +411,7 @@ int conn_detach(struct conn *c)
 		c->next->prev = c->prev;
 	stream_fini(&c->stream, &io->pool);
 	conn_parts_gone(c);
+	io->n_swallowed -= c->swallowed;
 	if (c->peer_key != 0)
 		crowd_leave(io->srv->crowd, c->peer_key);
 	io->count[SERVER_CONNECTIONS]--;
