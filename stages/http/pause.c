@@ -36,13 +36,17 @@ static void turn(struct http_io *io, bool paused)
 {
 	struct conn *next;
 
-	io->paused = paused;
+	io->paused = false; /* what has been read is parsed in front of a pause, as behind it */
 	io_touch(io);
-	listen_pause(io);
 	for (struct conn *c = io->conns; c; c = next) {
 		next = c->next;
 		if (!c->blocked && !c->lingering)
 			conn_parse(c);
+	}
+	io->paused = paused;
+	listen_pause(io);
+	for (struct conn *c = io->conns; c; c = next) {
+		next = c->next;
 		conn_settle(c);
 	}
 }

@@ -3,9 +3,14 @@
  * Pausing, draining and resuming with clients on real sockets: what waits is answered behind the pause,
  * what a draining stage refuses is told, a paused source loses nothing of what was sent to it.
  */
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+
 #include "http_fixture.h"
 
 #include "flow/stage.h"
+#include "http/server.h"
 
 static char why[300];
 
@@ -117,6 +122,47 @@ static void test_a_paused_source(void)
 	server_stop(&other);
 }
 
+/* ---- a pause in the midst of a turn ---- */
+
+static struct http_server
+    *_Atomic pausing; /* its next read does not return before it is told to pause */
+static atomic_bool was_read;
+
+ssize_t recv(int fd, void *p, size_t n, int flags)
+{
+	ssize_t got = syscall(SYS_recvfrom, fd, p, n, flags, NULL, NULL);
+	struct http_server *srv = pausing;
+
+	if (srv && got > 0 && !atomic_exchange(&was_read, true))
+		while (!atomic_load(&srv->paused))
+			sched_yield();
+	return got;
+}
+
+/* What has been read when the pause comes is answered in it. */
+static void test_a_pause_behind_a_read(void)
+{
+	struct server s = server_new("t.reply");
+	struct answer a = {0};
+
+	server_start(&s);
+	int fd = client_open(s.port);
+	CU_ASSERT(client_say(fd, GET("/x")));
+	CU_ASSERT(answer_read(fd, &a) && a.status == 200);
+	pausing = weir_state(weir_graph_stage(s.graph, "web"));
+	CU_ASSERT(client_say(fd, GET("/x")));
+	FIXTURE_AWAIT(was_read);
+	CU_ASSERT_EQUAL(steer(&s, "web", WEIR_STEER_PAUSE), 0);
+	pausing = NULL;
+	CU_ASSERT(answer_read(fd, &a) && a.status == 200);
+	CU_ASSERT_EQUAL(steer(&s, "web", WEIR_STEER_RUN), 0);
+	CU_ASSERT(client_say(fd, GET("/x")));
+	CU_ASSERT(answer_read(fd, &a) && a.status == 200);
+	close(fd);
+	answer_free(&a);
+	server_stop(&s);
+}
+
 /* A stop finds the source and the stage paused: who has sent is answered. */
 static void test_a_stop_while_paused(void)
 {
@@ -144,4 +190,5 @@ static void test_a_stop_while_paused(void)
 
 CUNIT_MAIN("acts", {"a paused stage", test_a_paused_stage},
     {"a draining stage", test_a_draining_stage}, {"a paused source", test_a_paused_source},
+    {"a pause behind a read", test_a_pause_behind_a_read},
     {"a stop while paused", test_a_stop_while_paused})
