@@ -123,14 +123,14 @@ static struct cache_object *learn(struct cache_flight *f, struct weir_http_reque
 	return NULL;
 }
 
-/* Give those that waited the object, or send each its own way. */
+/* Give those that waited the object, or send each its own way; so when its file has been changed since `miss` looked. */
 static void settle_waiting(
     struct weir_stage *st, struct weir_event *list, struct cache_object *o, int status)
 {
 	while (list) {
 		struct weir_event *ev = list;
 		list = ev->next;
-		if (o) {
+		if (o && cache_object_intact(o)) {
 			cache_object_hold(o);
 			finish_from(&ev, o);
 		} else if (status == WEIR_ECLOSED) {

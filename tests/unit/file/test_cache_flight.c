@@ -135,6 +135,7 @@ static void test_disguise(void)
 	struct test_request t;
 
 	old->file.etag = slice("\"e\"");
+	old->fd = -1;
 	atomic_init(&old->refs, 1);
 	request_init(&t, "/a");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
