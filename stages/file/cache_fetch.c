@@ -15,11 +15,11 @@
 #include "cache_answer.h"
 #include "cache_rcu.h"
 
-static int64_t clock_ns(void)
+static int64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
 }
 
@@ -101,7 +101,7 @@ static void confirm(struct cache_object *o, const struct cache_limits *limits, i
 static struct cache_object *learn(struct cache_flight *f, struct weir_http_request *req)
 {
 	struct cache_object *o;
-	int64_t now_ns = clock_ns();
+	int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
 	if (req->res.status == 304 && f->old && !req->res.streamed) {
 		if (!f->old->varies && cache_answer_varies(req, f->fields_start))
@@ -184,7 +184,7 @@ static void take_off(struct cache_flight *f, struct weir_event **ev)
 
 	f->tap.fn = cache_landed;
 	f->limits = (struct cache_limits){conf->max_object_bytes, state->file_charge_bytes,
-	    conf->revalidate_ns, conf->negative_ns};
+	    conf->revalidate_ns, conf->negative_ns, clock_ns(CLOCK_REALTIME_COARSE)};
 	if (f->old)
 		flight_disguise(f, req);
 	weir_http_add_tap(req, &f->tap);

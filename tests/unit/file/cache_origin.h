@@ -24,13 +24,14 @@ static struct {
 	int status;    /* what to answer: 200, 404, 503 or, as an outcome, negative */
 	bool no_store;
 	size_t bytes; /* of the body, when not 0 */
+	bool written; /* the file is, before each answer is out: the next has another tag */
 	int file;     /* what the body is, when not -1: all of this file */
 } origin = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .file = -1};
 
 static inline void origin_reset(void)
 {
 	pthread_mutex_lock(&origin.lock);
-	origin.shut = origin.no_store = false;
+	origin.shut = origin.no_store = origin.written = false;
 	origin.at_gate = origin.asked = origin.validated = 0;
 	origin.etag = 1;
 	origin.status = 200;
@@ -109,6 +110,8 @@ static int origin_answer(struct weir_http_request *req)
 	if (known.p && weir_slice_is(known, etag))
 		return weir_http_respond_status(req, 304);
 	respond_body(req, origin.etag, origin.bytes);
+	if (origin.written && pwrite(origin.file, "x", 1, origin.etag++) != 1)
+		abort();
 	if (origin.no_store)
 		weir_http_add_field(req, "Cache-Control", "no-store");
 	return WEIR_OK;

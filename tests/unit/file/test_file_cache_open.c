@@ -76,5 +76,31 @@ static void test_changed_while_asking(void)
 	tear_down_file(fd);
 }
 
+/* What is written between the origin's look and ours would be kept as what the origin saw: new bytes, old tag. */
+static void check_written_meanwhile(const char *max_object)
+{
+	int fd = memfd_create("weir-test", MFD_CLOEXEC);
+	char field[32];
+
+	CU_ASSERT_EQUAL_FATAL(ftruncate(fd, LONG), 0);
+	SET_UP("with.max_object", max_object, "with.revalidate", "1h");
+	origin_set(&origin.file, fd);
+	origin.written = true;
+	for (int i = 1; i <= 5; i++) {
+		struct call *c = get("/a");
+		snprintf(field, sizeof(field), "ETag: \"v%d\"\r\n", i);
+		CU_ASSERT(is_now(c, LONG) && call_has_field(c, field));
+	}
+	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 0);
+	tear_down_file(fd);
+}
+
+static void test_written_meanwhile(void)
+{
+	check_written_meanwhile("4KiB");
+	check_written_meanwhile("16KiB");
+}
+
 CUNIT_MAIN("file.cache, open files", {"register", test_register}, {"same tag", test_same_tag},
+    {"written meanwhile", test_written_meanwhile},
     {"changed while asking", test_changed_while_asking})
