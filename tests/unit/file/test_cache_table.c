@@ -378,8 +378,9 @@ static void *reader(void *arg)
 	struct torture *tt = arg;
 
 	urcu_memb_register_thread();
-	for (int i = 0; i < ROUNDS * 4; i++) {
-		int number = i * 7 % NUMBERS;
+	/* At least until there is something, however late the writers begin. */
+	for (unsigned i = 0; i < ROUNDS * 4 || atomic_load(&tt->found) == 0; i++) {
+		int number = (int)(i * 7 % NUMBERS);
 		struct cache_object *o = find(tt->table, number);
 		if (!o)
 			continue;
