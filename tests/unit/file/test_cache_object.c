@@ -123,6 +123,9 @@ static void test_what_may_be_kept(void)
 	check_field("Cache-Control", "max-age=01", CACHE_WHOLE);
 	check_field("Cache-Control", "max-age=", CACHE_WHOLE);
 	check_field("Cache-Control", "x-private, y=\"no-store, private\", max-age=5", CACHE_WHOLE);
+	check_field("Cache-Control", "y=\"a\\\"b\", no-store", CACHE_PASS);
+	check_field("Cache-Control", "y=\"a\\\\\", no-store", CACHE_PASS);
+	check_field("Cache-Control", "y=\"\\\", no-store\"", CACHE_WHOLE);
 	check_field("Cache-Control", ",, ,", CACHE_WHOLE);
 	check_field("Cache-Control", "y=\"no-store", CACHE_WHOLE);
 	check_field("Set-Cookie", "a=b", CACHE_PASS);
