@@ -40,6 +40,7 @@ struct cache_state {
 	int64_t file_charge_bytes; /* see cache_limits; constant */
 	_Atomic int64_t shown_bytes, shown_objects,
 	    shown_files; /* what the gauges of this stage say */
+	_Atomic int64_t sweep_ns; /* when to look for files to close; moved by who does */
 	struct cache_flights flights;
 };
 

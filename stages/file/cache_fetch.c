@@ -15,6 +15,9 @@
 #include "cache_answer.h"
 #include "cache_rcu.h"
 
+/* How often to sweep. Guess: 100 times a second some 10 us are nothing, and 10,000 objects are seen in a second. */
+#define SWEEP_NS 10000000LL
+
 static int64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;
@@ -68,6 +71,22 @@ static void replace_object(struct weir_stage *st, struct cache_object *o)
 
 	cache_table_insert(state->table, o, &change);
 	count_change(st, &change);
+}
+
+/* Landings sweep a little: so files that nobody asks for are closed while anything is asked for. */
+static void sweep(const struct cache_flight *f)
+{
+	struct cache_state *state = weir_state(f->st);
+	int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	int64_t due_ns = atomic_load_explicit(&state->sweep_ns, memory_order_relaxed);
+	struct cache_change change;
+
+	if (f->limits.file_charge_bytes == 0 || now_ns < due_ns ||
+	    !atomic_compare_exchange_strong_explicit(&state->sweep_ns, &due_ns, now_ns + SWEEP_NS,
+		memory_order_relaxed, memory_order_relaxed))
+		return;
+	cache_table_sweep(state->table, now_ns - f->limits.shown_ns, &change);
+	count_change(f->st, &change);
 }
 
 /* Let clients that come by the path of `f` look for a variant, since there are some: its place was
@@ -161,6 +180,7 @@ static void cache_landed(struct weir_http_tap *tap, struct weir_http_request *re
 
 	if (status == WEIR_OK)
 		o = learn(f, req); /* before landing: see cache_flight.c */
+	sweep(f);
 	flight_reveal(f, req);
 	struct weir_event *waiting = flights_land(&state->flights, f);
 	if (o)
@@ -184,7 +204,8 @@ static void take_off(struct cache_flight *f, struct weir_event **ev)
 
 	f->tap.fn = cache_landed;
 	f->limits = (struct cache_limits){conf->max_object_bytes, state->file_charge_bytes,
-	    conf->revalidate_ns, conf->negative_ns, clock_ns(CLOCK_REALTIME_COARSE)};
+	    conf->revalidate_ns, conf->negative_ns, conf->revalidate_ns + conf->stale_ns,
+	    clock_ns(CLOCK_REALTIME_COARSE)};
 	if (f->old)
 		flight_disguise(f, req);
 	weir_http_add_tap(req, &f->tap);

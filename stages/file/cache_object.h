@@ -77,6 +77,7 @@ struct cache_limits {
 	int64_t max_object_bytes;  /* of a body in memory */
 	int64_t file_charge_bytes; /* what an open file counts as; 0: none is kept */
 	int64_t revalidate_ns, negative_ns;
+	int64_t shown_ns; /* how long an object may be shown without being checked */
 	int64_t asked_ns; /* when `miss` was asked, by CLOCK_REALTIME_COARSE, as files are dated */
 };
 

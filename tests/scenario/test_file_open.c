@@ -205,6 +205,35 @@ static void test_evicted_while_read(void)
 	site_remove();
 }
 
+/* A file that nobody asks for any more is closed while others are: what was deleted gives its room on the disk back. */
+static void test_closed_unasked(void)
+{
+	char *p = site_pattern(BYTES, 1), name[32];
+
+	site_make();
+	site_put("root/f", p, BYTES, 0);
+	site_put("root/g", p, BYTES, 0);
+	struct server s = SITE_START(true, "cache.with.max_object", "4KiB", "cache.with.revalidate",
+	    "1ms", "cache.with.stale", "0s");
+	int fd = client_open(s.port);
+	for (int i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "root/%d", i);
+		site_text(name, "small");
+		CU_ASSERT(get_is(fd, name + 4, "small", 5));
+	}
+	CU_ASSERT(get_is(fd, "/f", p, BYTES));
+	CU_ASSERT_EQUAL(open_now(), 1);
+	CU_ASSERT_EQUAL_FATAL(unlink(site_path("root/f")), 0);
+	FIXTURE_AWAIT(get_is(fd, "/1", "small", 5) && open_now() == 0);
+	CU_ASSERT_EQUAL(stage_metric(&s, "cache", "cache_open_files"), 0);
+	while (stage_metric(&s, "cache", "cache_revalidations_total") < 1000)
+		CU_ASSERT(get_is(fd, "/g", p, BYTES)); /* what is asked for is shown all the same */
+	close(fd);
+	server_stop(&s);
+	free(p);
+	site_remove();
+}
+
 CUNIT_MAIN("files kept open", {"hits", test_hits}, {"changed in place", test_changed_in_place},
     {"replaced", test_replaced}, {"bound", test_bound},
-    {"evicted while read", test_evicted_while_read})
+    {"evicted while read", test_evicted_while_read}, {"closed unasked", test_closed_unasked})

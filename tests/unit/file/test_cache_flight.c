@@ -74,7 +74,7 @@ static void test_one_leads(void)
 
 static void put(const char *path, uint64_t hash, int64_t now_ns)
 {
-	const struct cache_limits limits = {1000, 0, 1000000000, 1000000000, INT64_MAX};
+	const struct cache_limits limits = {1000, 0, 1000000000, 1000000000, 0, INT64_MAX};
 	struct test_request t;
 	struct cache_object *o;
 	struct cache_change change;

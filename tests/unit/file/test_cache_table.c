@@ -16,7 +16,7 @@
 #include "file/cache_rcu.h"
 #include "file/cache_request.h"
 
-static const struct cache_limits limits = {1 << 20, 0, 1000000000, 1000000000, INT64_MAX};
+static const struct cache_limits limits = {1 << 20, 0, 1000000000, 1000000000, 0, INT64_MAX};
 
 /* An object under "/NUMBER" whose body is `bytes` times the same letter. */
 static struct cache_object *make(int number, size_t bytes)
