@@ -283,7 +283,7 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 		else
 			c->unread = true;
 	}
-	if (c->blocked && (events & EPOLLOUT)) {
+	if (c->blocked && (events & EPOLLOUT) && conn_is_open(c)) {
 		c->blocked = false;
 		if (WEIR_UNLIKELY(c->continue_left > 0))
 			conn_continue_more(c);
