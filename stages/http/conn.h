@@ -49,6 +49,7 @@ struct conn {
 	bool unread;          /* bytes may wait that no edge will announce */
 	bool rearm;           /* ask epoll again */
 	bool unsent_bounded;  /* the kernel keeps little of what the client does not take */
+	bool ending;          /* our last word waits for room: nothing leaves behind it */
 	bool lingering;
 	bool blocked;         /* a write was short: wait for EPOLLOUT */
 	uint8_t continue_left; /* bytes of "100 Continue" that found no room; not 0: blocked */

@@ -116,6 +116,31 @@ static void test_never_room(void)
 	server_stop(&s);
 }
 
+/* A request behind the last answer is none any more, and the end does not wait for it. */
+static void test_nothing_behind(void)
+{
+	struct tls_wish wish = {0};
+	struct server s = tls_server_new("t.reply", "one");
+	struct answer a = {0};
+
+	fixture_set(s.app, "threads.min", "2");
+	fixture_set(s.app, "threads.max", "2");
+	fixture_set(s.app, "cohort.max", "1");
+	server_start(&s);
+	struct tls_client k = tls_client_open(s.port, &wish);
+	fill(ALERT_FROM, ALERT_TO, 0, 4);
+	CU_ASSERT(tls_say(&k, GET("/close") GET("/wait/behind")));
+	CU_ASSERT(tls_answer(&k, &a) && answer_is(&a, 200, "GET /close\n"));
+	gate_await(1);
+	CU_ASSERT(tls_at_end(&k));
+	CU_ASSERT_EQUAL(full_times, 0);
+	gate_open("behind");
+	answer_free(&a);
+	tls_client_close(&k);
+	AWAIT_METRIC(&s, "http_connections", ==, 0);
+	server_stop(&s);
+}
+
 /* ---- 100 Continue ---- */
 
 #define CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
@@ -220,6 +245,6 @@ static void end(void)
 
 CUNIT_MAIN("http full socket", {"make files", begin}, {"close_notify", test_close_notify},
     {"close_notify at the client's end", test_close_notify_at_eof}, {"never room", test_never_room},
-    {"100 continue", test_continue},
+    {"nothing behind the end", test_nothing_behind}, {"100 continue", test_continue},
     {"100 continue over TLS", test_continue_over_tls},
     {"100 continue to nobody", test_continue_to_nobody}, {"remove files", end})
