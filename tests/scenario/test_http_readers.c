@@ -69,4 +69,27 @@ static void test_busy_sender(void)
 	stop(&server);
 }
 
-CUNIT_MAIN("http readers", {"steady reader", test_steady_reader}, {"busy sender", test_busy_sender})
+/* Nor do whole requests behind it. */
+static void test_busy_asker(void)
+{
+	enum { STEP_MS = 200, REQUESTS = 10 }; /* fewer than a pipeline holds */
+	struct server server = start("300ms");
+	int fd = client_open(server.port), n = 0;
+
+	CU_ASSERT(client_say(fd, GET("/big/100000000")));
+	AWAIT_METRIC(&server, "http_sent_bytes_total", >, 0);
+	for (; n < REQUESTS && server_metric(&server, "http_timeouts_write_total") == 0; n++) {
+		uint64_t offered = server_offered(&server);
+		client_say(fd, GET("/more"));
+		FIXTURE_AWAIT(server_offered(&server) > offered ||
+			      server_metric(&server, "http_timeouts_write_total") > 0);
+		clock_move(STEP_MS);
+	}
+	CU_ASSERT(n < REQUESTS);
+	CU_ASSERT_EQUAL(server_metric(&server, "http_timeouts_write_total"), 1);
+	close(fd);
+	stop(&server);
+}
+
+CUNIT_MAIN("http readers", {"steady reader", test_steady_reader}, {"busy sender", test_busy_sender},
+    {"busy asker", test_busy_asker})
