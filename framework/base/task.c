@@ -33,6 +33,14 @@ static void task_block_signals(sigset_t *old)
 	pthread_sigmask(SIG_SETMASK, &set, old);
 }
 
+/* Nobody is ever cancelled here. glibc (2.36) still marks a thread of the kind that may be around each call that could wait,
+ * recv and send among them, by two atomic exchanges; it does not where any moment would do. */
+static void task_rule_out_cancel(void)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+}
+
 /* The crash stack lies at the far end of the thread's own: whatever overflows does so at the other.
  * A sanitizer that has set one of its own keeps it. */
 static void *task_main(void *arg)
@@ -44,6 +52,7 @@ static void *task_main(void *arg)
 
 	/* Not by its maker, who might come too late: after somebody has joined it. */
 	pthread_setname_np(pthread_self(), task->name);
+	task_rule_out_cancel();
 	bool ours = sigaltstack(NULL, &old) == 0 && (old.ss_flags & SS_DISABLE) &&
 		    sigaltstack(&stack, NULL) == 0;
 	void *result = task->run(task->arg);

@@ -148,21 +148,27 @@ void trail_record(
 	describe(ev, slow);
 }
 
-bool slowest_offer(struct slowest *s, struct weir_event *ev, int status, int64_t now_ns)
+WEIR_COLD static void keep(
+    struct slowest *s, struct slow_class *k, struct weir_event *ev, int status, int64_t now_ns)
 {
-	int64_t took_ns = now_ns - ev->arrival_ns;
-
-	WEIR_ASSERT(ev->class_id < s->n_classes);
-	struct slow_class *k = &s->class[ev->class_id];
-
-	if (WEIR_LIKELY(took_ns <= atomic_load_explicit(&k->least_ns, memory_order_relaxed)))
-		return false;
 	struct weir_slow slow;
+
 	trail_record(ev, status, now_ns, collect_below(s->taps), &slow);
 	lock_take(&s->lock);
 	slow.id = ++s->id;
 	atomic_store_explicit(&k->least_ns, put(&k->now, &slow), memory_order_relaxed);
 	lock_release(&s->lock);
+}
+
+bool slowest_offer(struct slowest *s, struct weir_event *ev, int status, int64_t now_ns)
+{
+	WEIR_ASSERT(ev->class_id < s->n_classes);
+	struct slow_class *k = &s->class[ev->class_id];
+	int64_t least_ns = atomic_load_explicit(&k->least_ns, memory_order_relaxed);
+
+	if (WEIR_LIKELY(now_ns - ev->arrival_ns <= least_ns))
+		return false;
+	keep(s, k, ev, status, now_ns);
 	return true;
 }
 

@@ -19,7 +19,7 @@
 /* Room for what is not fields: status line, stamp, length, connection. */
 #define FIXED_BYTES (64 + SERVER_STAMP_MAX + 96)
 
-static void stamp(struct http_io *io)
+WEIR_COLD static void stamp(struct http_io *io)
 {
 	static const char days[] = "SunMonTueWedThuFriSat";
 	static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";

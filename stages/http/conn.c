@@ -39,7 +39,7 @@
 
 /* ---- lists ---- */
 
-static void wait_list_leave(struct conn *c)
+void conn_list_leave(struct conn *c)
 {
 	struct conn_list *list = &c->io->list[c->list];
 
@@ -60,7 +60,7 @@ static void wait_list_join(struct conn *c, enum conn_list_id id)
 
 	if (c->wait_prev && c->list == id)
 		return;
-	wait_list_leave(c);
+	conn_list_leave(c);
 	c->list = (uint8_t)id;
 	c->wait_prev = list->tail;
 	c->wait_next = NULL;
@@ -71,7 +71,7 @@ static void wait_list_join(struct conn *c, enum conn_list_id id)
 
 void conn_list_rotate(struct conn *c)
 {
-	wait_list_leave(c);
+	conn_list_leave(c);
 	wait_list_join(c, (enum conn_list_id)c->list);
 }
 
@@ -256,12 +256,11 @@ void conn_settle(struct conn *c)
 	else if (wait == WAIT_BODY || wait == WAIT_WRITE)
 		wait_list_join(c, CONN_SLOW);
 	else
-		wait_list_leave(c);
+		conn_list_leave(c);
 	if (wait == WAIT_IDLE)
 		stream_rest(&c->stream, &c->io->pool);
-	int64_t at = deadline(c);
-	if (at != INT64_MAX)
-		weir_timer_set(c->io->loop, &c->timer, at);
+	if (wait != WAIT_NONE)
+		weir_timer_set(c->io->loop, &c->timer, deadline(c));
 	rearm_if_needed(c);
 }
 
@@ -406,12 +405,13 @@ int conn_detach(struct conn *c)
 	weir_loop_del(io->loop, &c->watch);
 	c->watch.fd = -1;
 	weir_timer_cancel(io->loop, &c->timer);
-	wait_list_leave(c);
+	conn_list_leave(c);
 	*c->prev = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
 	stream_fini(&c->stream, &io->pool);
 	conn_parts_gone(c);
+	io->n_swallowed -= c->swallowed;
 	if (c->peer_key != 0)
 		crowd_leave(io->srv->crowd, c->peer_key);
 	io->count[SERVER_CONNECTIONS]--;

@@ -48,22 +48,23 @@ struct conn {
 	bool peer_done;       /* its end has been announced, and is to be read */
 	bool unread;          /* bytes may wait that no edge will announce */
 	bool rearm;           /* ask epoll again */
-	bool unsent_bounded;  /* the kernel keeps little of what the client does not take */
+	bool swallowed;       /* the kernel took much at once: the client may have none of it */
+	uint8_t unsent_kib;   /* most that the kernel keeps unsent; 0: as it likes */
 	bool ending;          /* our last word waits for room: nothing leaves behind it */
 	bool lingering;
-	bool blocked;         /* a write was short: wait for EPOLLOUT */
+	bool blocked;          /* a write was short: wait for EPOLLOUT */
 	uint8_t continue_left; /* bytes of "100 Continue" that found no room; not 0: blocked */
-	uint8_t wait;         /* enum conn_wait */
-	uint8_t list;         /* enum conn_list_id, if in one */
-	uint32_t in_flight;   /* requests in the list */
-	uint32_t requests;    /* requests so far */
-	int64_t since_ns;     /* when the present wait began */
-	int64_t progress_ns;  /* last byte moved in it */
-	int64_t moved_bytes;  /* in it; WAIT_WRITE: that the client is known to have */
-	int64_t queued_bytes; /* WAIT_WRITE: in the kernel at the last look, and sent since then */
-	int64_t body_off;     /* bytes of the body of `first` that are sent */
-	uint64_t wire_bytes;  /* that the client has sent for the requests in the list */
-	uint64_t peer_key;    /* crowd.h; 0: not counted there */
+	uint8_t wait;          /* enum conn_wait */
+	uint8_t list;          /* enum conn_list_id, if in one */
+	uint32_t in_flight;    /* requests in the list */
+	uint32_t requests;     /* requests so far */
+	int64_t since_ns;      /* when the present wait began */
+	int64_t progress_ns;   /* last byte moved in it */
+	int64_t moved_bytes;   /* in it; WAIT_WRITE: that the client is known to have */
+	int64_t queued_bytes;  /* WAIT_WRITE: in the kernel at the last look, and sent since then */
+	int64_t body_off;      /* bytes of the body of `first` that are sent */
+	uint64_t wire_bytes;   /* that the client has sent for the requests in the list */
+	uint64_t peer_key;     /* crowd.h; 0: not counted there */
 	char id[8];
 	uint8_t peer_n;
 	char peer[INET6_ADDRSTRLEN];
@@ -108,6 +109,8 @@ void conn_settle(struct conn *c);
 void conn_end(struct conn *c, bool client_done);
 /** Append `r` to the requests in order. */
 void conn_append(struct conn *c, struct http_req *r);
+/** Take `c` out of the list that it is in, if any. */
+void conn_list_leave(struct conn *c);
 /** Move `c`, which is in a list, to the end of it. */
 void conn_list_rotate(struct conn *c);
 /** Bytes that the kernel has and the client has not acknowledged; one system call. taken.c, and so is: */
@@ -125,7 +128,7 @@ static inline bool conn_is_open(const struct conn *c)
 
 /* ---- reading: read.c ---- */
 
-/** The socket is readable: one read, then everything complete becomes requests. */
+/** The socket is readable: one read. Everything complete becomes requests, before this run of the turn ends. */
 void conn_read(struct conn *c);
 /** Parse what is buffered, as far as the pipeline allows. */
 void conn_parse(struct conn *c);
@@ -186,7 +189,7 @@ void conn_continue(struct conn *c);
 /** There is room for the rest of it. */
 void conn_continue_more(struct conn *c);
 
-/** Write every answer whose turn it is; then go on, or end. */
+/** Write every answer whose turn it is; then go on with what has been read, or end. */
 void conn_write(struct conn *c);
 /** Compose the head of the answer of `r` into `out[room]`. Returns its length, 0 when it does not
  *  fit. `close`: the connection ends behind it. */

@@ -28,6 +28,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <weir/event.h>
 #include <weir/http.h>
@@ -80,7 +81,7 @@ static inline enum guard_verdict guard_refuse(struct http_head *head, int status
 	return GUARD_REFUSED;
 }
 
-/** Judge a complete request line (without its CRLF). */
+/** Judge a complete request line (without its CRLF, which is there). */
 enum guard_verdict guard_request_line(struct weir_slice line, struct http_head *head);
 
 /** Judge a field that decides framing or routing; GOOD for all others. */
@@ -89,7 +90,7 @@ enum guard_verdict guard_field(const struct weir_http_header *field, struct http
 /** Judge what only the whole head shows. */
 enum guard_verdict guard_whole(struct http_head *head);
 
-/** Is `s` a host or address with an optional port? */
+/** Is `s` a host or address with an optional port? Behind it is a byte that no name has. */
 bool guard_authority(struct weir_slice s);
 
 enum guard_byte {
@@ -98,6 +99,7 @@ enum guard_byte {
 	GUARD_PATH = 4,  /* what a target has in front of its '?' */
 	GUARD_QUERY = 8, /* and behind it */
 	GUARD_HEX = 16,
+	GUARD_ESCAPE = 32, /* '%' */
 };
 
 /* The two are RFC 3986's and the few bytes that it forbids but browsers send unescaped (the encode
@@ -118,6 +120,47 @@ static inline size_t guard_span(const char *p, size_t n, unsigned kinds)
 	while (i < n && guard_is(p[i], kinds))
 		i++;
 	return i;
+}
+
+/** As guard_span, where a byte of another kind is behind them for sure: a line ends in CR. */
+static inline size_t guard_run(const char *p, unsigned kinds)
+{
+	size_t i = 0;
+
+	while (guard_is(p[i], kinds))
+		i++;
+	return i;
+}
+
+static inline uint64_t guard_fold8(const char *p)
+{
+	uint64_t x;
+
+	memcpy(&x, p, sizeof(x));
+	return x | 0x2020202020202020ULL;
+}
+
+static inline uint32_t guard_fold4(const char *p)
+{
+	uint32_t x;
+
+	memcpy(&x, p, sizeof(x));
+	return x | 0x20202020U;
+}
+
+/** Is the token s[0..n) the word `lower[n]`, n >= 4, of small letters and '-', in whatever case? Words at a time: 0x20 is what
+ * tells small letters from large ones, and beside them only control bytes, which a token has none of, become a letter or '-'. */
+static inline bool guard_same(const char *s, const char *lower, size_t n)
+{
+	size_t i = 0;
+
+	if (n < 8)
+		return guard_fold4(s) == guard_fold4(lower) &&
+		       guard_fold4(s + n - 4) == guard_fold4(lower + n - 4);
+	for (; i + 8 < n; i += 8)
+		if (guard_fold8(s + i) != guard_fold8(lower + i))
+			return false;
+	return guard_fold8(s + n - 8) == guard_fold8(lower + n - 8);
 }
 
 #endif

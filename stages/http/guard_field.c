@@ -26,12 +26,6 @@ static const char *const once[][2] = {
     [19] = {"if-unmodified-since", "proxy-authorization"},
 };
 
-/* weir_slice_is, by the first letter first: most names are none of ours, and only as long. */
-static inline bool is(struct weir_slice s, const char *lower)
-{
-	return (s.p[0] | 0x20) == lower[0] && weir_slice_is(s, lower);
-}
-
 static enum guard_verdict other(const struct weir_http_header *field, struct http_head *head)
 {
 	size_t n = field->name.n;
@@ -40,7 +34,7 @@ static enum guard_verdict other(const struct weir_http_header *field, struct htt
 		return GUARD_GOOD;
 	for (size_t i = 0; i < 2 && once[n][i]; i++) {
 		uint64_t bit = (uint64_t)1 << (2 * n + i);
-		if (!is(field->name, once[n][i]))
+		if (!guard_same(field->name.p, once[n][i], n))
 			continue;
 		if (head->seen & bit)
 			return guard_refuse(head, 400, "a field of one value is there twice");
@@ -126,7 +120,7 @@ static size_t spaces(struct weir_slice v, size_t i)
 static bool says_close(struct weir_slice option)
 {
 	for (size_t i = 0; i + 5 <= option.n; i++)
-		if (is((struct weir_slice){option.p + i, 5}, "close"))
+		if (guard_same(option.p + i, "close", 5))
 			return true;
 	return false;
 }
@@ -150,16 +144,32 @@ enum guard_verdict guard_field(const struct weir_http_header *field, struct http
 {
 	const struct weir_slice name = field->name, value = field->value;
 
-	if (name.n == 4 && is(name, "host"))
-		return host(value, head);
-	if (name.n == 6 && is(name, "expect"))
-		return expect(value, head);
-	if (name.n == 10 && is(name, "connection"))
-		return connection(value, head);
-	if (name.n == 14 && is(name, "content-length"))
-		return content_length(value, head);
-	if (name.n == 17 && is(name, "transfer-encoding"))
-		return transfer_encoding(value, head);
+#define IS(word) guard_same(name.p, word, sizeof(word) - 1)
+	switch (name.n) {
+	case 4:
+		if (IS("host"))
+			return host(value, head);
+		break;
+	case 6:
+		if (IS("expect"))
+			return expect(value, head);
+		break;
+	case 10:
+		if (IS("connection"))
+			return connection(value, head);
+		break;
+	case 14:
+		if (IS("content-length"))
+			return content_length(value, head);
+		break;
+	case 17:
+		if (IS("transfer-encoding"))
+			return transfer_encoding(value, head);
+		break;
+	default:
+		break;
+	}
+#undef IS
 	return other(field, head);
 }
 

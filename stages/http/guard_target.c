@@ -27,7 +27,7 @@ static bool port_good(const char *p, size_t n)
 }
 
 /* Bytes of "[address]" at the start of `s`, 0 when it is none: IPv6 without a zone. */
-static size_t bracketed(struct weir_slice s)
+WEIR_COLD static size_t bracketed(struct weir_slice s)
 {
 	char text[INET6_ADDRSTRLEN];
 	struct in6_addr addr;
@@ -47,11 +47,14 @@ static size_t bracketed(struct weir_slice s)
  * 3.2.2), or with nothing in front of a dot, which nginx and lighttpd refuse. */
 static size_t name_span(struct weir_slice s)
 {
-	size_t n = guard_span(s.p, s.n, GUARD_HOST);
+	size_t n = 0;
 
-	if (n > GUARD_NAME_MAX || (n > 0 && s.p[0] == '.') || memmem(s.p, n, "..", 2))
+	if (s.p[0] == '.')
 		return 0;
-	return n;
+	for (; guard_is(s.p[n], GUARD_HOST); n++)
+		if (s.p[n] == '.' && s.p[n + 1] == '.')
+			return 0;
+	return n <= GUARD_NAME_MAX ? n : 0;
 }
 
 bool guard_authority(struct weir_slice s)
@@ -80,6 +83,13 @@ static bool escapes_good(struct weir_slice s)
 	}
 	return true;
 }
+
+/* A target as it was found. */
+struct span {
+	struct weir_slice target;
+	size_t path_n; /* bytes in front of its '?' */
+	bool escaped;  /* it has a '%' */
+};
 
 static void split_query(const char *p, const char *end, struct http_head *head)
 {
@@ -118,17 +128,22 @@ static bool method_is(const struct http_head *head, const char *name)
 	return head->method.n == strlen(name) && memcmp(head->method.p, name, head->method.n) == 0;
 }
 
-static enum guard_verdict target(struct weir_slice t, struct http_head *head)
+static enum guard_verdict target(const struct span *span, struct http_head *head)
 {
+	const struct weir_slice t = span->target;
+	const size_t mark = span->path_n;
+
 	head->target = t;
 	if (t.n > WEIR_HTTP_TARGET_MAX)
 		return guard_refuse(head, 414, "the request target is too long");
 	if (method_is(head, "CONNECT"))
 		return guard_refuse(head, 400, "CONNECT is not served");
-	if (!escapes_good(t))
+	if (span->escaped && !escapes_good(t))
 		return guard_refuse(head, 400, "the request target has a bad escape");
 	if (t.p[0] == '/') {
-		split_query(t.p, t.p + t.n, head);
+		head->path = (struct weir_slice){t.p, mark};
+		head->query = mark < t.n ? (struct weir_slice){t.p + mark + 1, t.n - mark - 1}
+					 : (struct weir_slice){t.p + t.n, 0};
 		return GUARD_GOOD;
 	}
 	if (t.n == 1 && t.p[0] == '*' && method_is(head, "OPTIONS")) {
@@ -150,29 +165,37 @@ static enum guard_verdict version(struct weir_slice v, struct http_head *head)
 	return GUARD_GOOD;
 }
 
-/* Bytes of a target at the start of `s`. */
-static size_t target_span(struct weir_slice s)
+/* The target at the start of `p`, behind which the line goes on or ends. */
+static struct span target_span(const char *p)
 {
-	size_t n = guard_span(s.p, s.n, GUARD_PATH);
+	struct span s;
+	unsigned kinds = 0;
+	size_t n = 0;
 
-	if (n < s.n && s.p[n] == '?')
-		n += guard_span(s.p + n, s.n - n, GUARD_QUERY);
-	return n;
+	for (; guard_is(p[n], GUARD_PATH); n++)
+		kinds |= guard_bytes[(uint8_t)p[n]];
+	s.path_n = n;
+	if (p[n] == '?')
+		for (; guard_is(p[n], GUARD_QUERY); n++)
+			kinds |= guard_bytes[(uint8_t)p[n]];
+	s.target = (struct weir_slice){p, n};
+	s.escaped = kinds & GUARD_ESCAPE;
+	return s;
 }
 
 enum guard_verdict guard_request_line(struct weir_slice line, struct http_head *head)
 {
-	size_t m = guard_span(line.p, line.n, GUARD_TOKEN), t;
-	struct weir_slice rest;
+	size_t m = guard_run(line.p, GUARD_TOKEN);
+	const char *end = line.p + line.n, *behind;
 	enum guard_verdict v;
 
-	if (m == 0 || m == line.n || line.p[m] != ' ')
+	if (m == 0 || line.p[m] != ' ')
 		return guard_refuse(head, 400, "the request line is malformed");
 	head->method = (struct weir_slice){line.p, m};
-	rest = (struct weir_slice){line.p + m + 1, line.n - m - 1};
-	t = target_span(rest);
-	if (t == 0 || t == rest.n || rest.p[t] != ' ')
+	struct span span = target_span(line.p + m + 1);
+	behind = span.target.p + span.target.n;
+	if (span.target.n == 0 || *behind != ' ')
 		return guard_refuse(head, 400, "the request line is malformed");
-	v = version((struct weir_slice){rest.p + t + 1, rest.n - t - 1}, head);
-	return v == GUARD_GOOD ? target((struct weir_slice){rest.p, t}, head) : v;
+	v = version((struct weir_slice){behind + 1, (size_t)(end - behind - 1)}, head);
+	return v == GUARD_GOOD ? target(&span, head) : v;
 }

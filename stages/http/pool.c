@@ -44,6 +44,9 @@ void pool_fini(struct pool *p)
 	p->n_reqs = 0;
 }
 
+#define REQ_BYTES                                                                                  \
+	((sizeof(struct http_req) + WEIR_CACHE_LINE - 1) / WEIR_CACHE_LINE * WEIR_CACHE_LINE)
+
 /* Is there room for more in what all connections may hold? */
 static bool may_hold(const struct pool *p, int64_t more)
 {
@@ -88,9 +91,11 @@ struct http_req *pool_req(struct pool *p)
 		pool_hold(p, sizeof(*r));
 		return r;
 	}
-	r = calloc(1, sizeof(*r));
+	/* An event begins with a cache line of its own. */
+	r = aligned_alloc(WEIR_CACHE_LINE, REQ_BYTES);
 	if (!r)
 		return NULL;
+	memset(r, 0, sizeof(*r));
 	pool_hold(p, sizeof(*r));
 	r->pub.res.fd = -1;
 	request_fields_reset(&r->pub);

@@ -2,7 +2,10 @@
 /*
  * Reading: bytes from the socket into the stream, requests from the stream into the graph.
  *
- * One read per readiness; epoll says when there is more. Requests of one turn leave
+ * One read per readiness; epoll says when there is more. What connections without a request in the graph have
+ * sent is parsed when all of a run have been read (conn_make_ready, conn_write): reading, parsing and answering are three loops,
+ * each of which finds its code and the kernel's in the processor's caches. Measured with hello inline at 64 connections: 12 %
+ * fewer cycles of ours, 2 % fewer of the kernel's (perf stat, 12 rounds). Requests of one turn leave
  * the I/O thread together, when the loop flushes. A refusal (bad request, time-out, no memory)
  * takes its place behind the requests before it, so answers are always in order, and ends the
  * reading.
@@ -78,6 +81,16 @@ static void refuse_stream(struct conn *c)
 	limit_refuse_parsed(c, c->stream.status, c->stream.why);
 }
 
+/* Its request is there, so it is neither timed out nor evicted as idle. */
+static void parse_later(struct conn *c)
+{
+	if (c->wait == WAIT_IDLE) {
+		c->wait = WAIT_NONE;
+		conn_list_leave(c);
+	}
+	conn_make_ready(c);
+}
+
 void conn_read(struct conn *c)
 {
 	struct http_io *io = c->io;
@@ -111,6 +124,10 @@ void conn_read(struct conn *c)
 		}
 		c->unread = wire_left(c, n, (size_t)got);
 		stream_got(&c->stream, (size_t)got);
+		if (WEIR_LIKELY(!c->first && !c->blocked)) {
+			parse_later(c);
+			return;
+		}
 		conn_parse(c);
 	} else if (got == 0) {
 		at_eof(c);
@@ -134,23 +151,22 @@ void conn_append(struct conn *c, struct http_req *r)
 	c->in_flight++;
 }
 
-/* How long the client will wait, who it is, whether it asks again, and of which trace that is a part. */
-static void take_hints(struct http_io *io, struct http_req *r)
+/* How long the client will wait, whether it asks again, and of which trace that is a part. */
+WEIR_COLD static void take_hints(struct http_io *io, struct http_req *r)
 {
+	const unsigned hints = wire_hints(&r->pub);
 	struct weir_event *ev = &r->pub.ev;
 	struct weir_trace trace;
 	bool malformed = false;
 
-	if (io->conf.deadline != SERVER_DEADLINE_NONE) {
+	if ((hints & WIRE_LEFT) && io->conf.deadline != SERVER_DEADLINE_NONE) {
 		int64_t left_ns = wire_left_ns(&r->pub, &malformed);
 		if (left_ns >= 0)
 			ev->deadline_ns = ev->arrival_ns + left_ns;
 	}
-	if (io->conf.user[0])
-		ev->session = wire_user(&r->pub, io->conf.user);
-	if (wire_attempt(&r->pub, &malformed) > 0)
+	if ((hints & WIRE_ATTEMPT) && wire_attempt(&r->pub, &malformed) > 0)
 		ev->session |= WEIR_SESSION_RETRY;
-	if (wire_trace(&r->pub, &trace, &malformed))
+	if ((hints & WIRE_TRACE) && wire_trace(&r->pub, &trace, &malformed))
 		weir_event_trace_set(ev, &trace);
 	io->count[SERVER_HINTS_IGNORED] += malformed;
 }
@@ -189,7 +205,10 @@ static void emit(struct conn *c, struct http_req *r)
 		c->no_more = true;
 	weir_event_init(ev, &weir_http_request_type, weir_loop_now_ns(io->loop));
 	ev->trace_id = io->next_id++ & INT64_MAX; /* bit 63 is for shed ids */
-	take_hints(io, r);
+	if (conf->user[0])
+		ev->session = wire_user(&r->pub, conf->user);
+	if (wire_may_hint(&r->pub))
+		take_hints(io, r);
 	ev->class_id = weir_classify(io->stage, ev);
 	bound_deadline(io, ev);
 	io->in_graph++;
@@ -246,9 +265,8 @@ void conn_parse(struct conn *c)
 			conn_tear_part(c, WEIR_EINVAL, c->stream.status);
 		break;
 	}
-	if (WEIR_UNLIKELY(!has_place(c)))
-		io->count[SERVER_PIPELINE_FULL] +=
-		    !c->no_more && stream_partial(&c->stream) && !stream_in_parts(&c->stream);
+	if (WEIR_UNLIKELY(stream_partial(&c->stream)) && !has_place(c))
+		io->count[SERVER_PIPELINE_FULL] += !c->no_more && !stream_in_parts(&c->stream);
 	if (stream_wants_continue(&c->stream)) {
 		if (c->stream.filling->transfer ? conn_continue_due(c) : c->in_flight == 0)
 			conn_continue(c);

@@ -126,7 +126,7 @@ static const struct weir_field fields[] = {
 
 /* 503: come again in a while, `known_ns` from now if that is known. Clients without a name get spread over time when
  * `spread` is set; the turns of users are spread already. */
-static void busy_answer(struct http_req *r, int64_t known_ns, bool spread)
+WEIR_COLD static void busy_answer(struct http_req *r, int64_t known_ns, bool spread)
 {
 	const struct weir_event *ev = &r->pub.ev;
 	char text[16];
@@ -152,7 +152,7 @@ static bool trace_text(const struct weir_event *ev, char buf[WEIR_TRACE_ID_BYTES
 }
 
 /* Who refused and why, in words and as the id that `weir why --shed` explains. */
-static void name_shed(struct http_req *r, int status)
+WEIR_COLD static void name_shed(struct http_req *r, int status)
 {
 	const struct weir_event *ev = &r->pub.ev;
 	const struct weir_stage *st;
@@ -170,7 +170,7 @@ static void name_shed(struct http_req *r, int status)
 }
 
 /* A failure is looked for by its trace. */
-static void name_trace(struct http_req *r)
+WEIR_COLD static void name_trace(struct http_req *r)
 {
 	char text[WEIR_TRACE_ID_BYTES];
 

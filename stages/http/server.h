@@ -230,6 +230,7 @@ struct http_io {
 	int64_t n_conns;                  /* open, or closed with requests still in the graph */
 	int64_t in_graph;                 /* requests emitted and not home again */
 	int64_t in_parts;                 /* of those, that have a transfer we know of */
+	int n_swallowed;                  /* connections with `swallowed` */
 	uint64_t next_id;                 /* of requests and connections */
 	int memory_step;                  /* enum memory_step, as last seen */
 	int64_t gauged_bytes;             /* of pool.held_bytes, in the metric */

@@ -378,7 +378,7 @@ static enum stream_verdict begin(struct stream *s, struct pool *p, const struct 
 static enum stream_verdict next_head(struct stream *s, struct pool *p, uint64_t max_body,
     struct weir_http_header *headers, struct http_req **out)
 {
-	struct http_head head = {.headers = headers, .secure = s->secure};
+	struct http_head head; /* guard_head clears the rest */
 	const char *at;
 	uint32_t n = s->end - s->start;
 
@@ -389,6 +389,8 @@ static enum stream_verdict next_head(struct stream *s, struct pool *p, uint64_t 
 		s->scanned = n;
 		return STREAM_MORE;
 	}
+	head.headers = headers;
+	head.secure = s->secure;
 	enum guard_verdict v = parse_head(at, n, &head);
 	s->is_head = v != GUARD_MORE && head.method.n == 4 && memcmp(head.method.p, "HEAD", 4) == 0;
 	switch (v) {

@@ -19,14 +19,10 @@
 #include "http/conn.h"
 #include "http/heir.h"
 #include "http/tls_certs.h"
+#include "http/tls_hello.h"
 #include "http/tls_inside.h"
 #include "http/tls_site.h"
 #include "http/tls_ticket.h"
-
-/* A record's head: RFC 8446, 5.1. */
-#define HEAD_BYTES   5
-#define TYPE_HELLO   22
-#define RECORD_BYTES 16384
 
 /* ---- life ---- */
 
@@ -227,36 +223,18 @@ static void refuse_plain(struct conn *c)
 
 /* ---- the first record ---- */
 
-enum hello { HELLO_LATER, HELLO_WHOLE, HELLO_PLAIN, HELLO_BAD, HELLO_NONE };
-
-/* What the first bytes say; `waiting` bytes are in the socket. */
-static enum hello judge(const unsigned char *head, size_t n, size_t waiting)
+static enum tls_hello look(int fd)
 {
-	size_t length;
-
-	if (head[0] >= 'A' && head[0] <= 'Z')
-		return HELLO_PLAIN;
-	if (head[0] != TYPE_HELLO || (n > 1 && head[1] != 3))
-		return HELLO_BAD;
-	if (n < HEAD_BYTES)
-		return HELLO_LATER;
-	length = (size_t)head[3] << 8 | head[4];
-	if (length == 0 || length > RECORD_BYTES)
-		return HELLO_BAD;
-	return waiting >= HEAD_BYTES + length ? HELLO_WHOLE : HELLO_LATER;
-}
-
-static enum hello look(int fd)
-{
-	unsigned char head[HEAD_BYTES];
+	unsigned char head[TLS_HELLO_HEAD];
 	ssize_t n = recv(fd, head, sizeof(head), MSG_PEEK);
 	int waiting = 0;
 
 	if (n <= 0)
-		return n == -1 && (errno == EAGAIN || errno == EINTR) ? HELLO_LATER : HELLO_NONE;
-	if (n == HEAD_BYTES && ioctl(fd, FIONREAD, &waiting) == -1)
-		return HELLO_NONE;
-	return judge(head, (size_t)n, (size_t)waiting);
+		return n == -1 && (errno == EAGAIN || errno == EINTR) ? TLS_HELLO_LATER
+								      : TLS_HELLO_NONE;
+	if (n == TLS_HELLO_HEAD && ioctl(fd, FIONREAD, &waiting) == -1)
+		return TLS_HELLO_NONE;
+	return tls_hello_judge(head, (size_t)n, (size_t)waiting);
 }
 
 /* ---- steps ---- */
@@ -362,23 +340,23 @@ static void step_here(struct conn *c)
 static void first_step(struct conn *c)
 {
 	switch (look(c->watch.fd)) {
-	case HELLO_LATER:
+	case TLS_HELLO_LATER:
 		if (c->peer_done)
 			failed(c, TLS_FAILED_CLOSED);
 		else
 			conn_settle(c);
 		return;
-	case HELLO_WHOLE:
+	case TLS_HELLO_WHOLE:
 		c->tls->phase = TLS_SHAKING;
 		send_away(c);
 		return;
-	case HELLO_PLAIN:
+	case TLS_HELLO_PLAIN:
 		refuse_plain(c);
 		return;
-	case HELLO_BAD:
+	case TLS_HELLO_BAD:
 		failed(c, TLS_FAILED_PROTOCOL);
 		return;
-	case HELLO_NONE:
+	case TLS_HELLO_NONE:
 		failed(c, TLS_FAILED_CLOSED);
 		return;
 	}

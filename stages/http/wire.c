@@ -4,8 +4,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
+
+#include "http/guard.h"
 
 /* gRPC's bound; as many ms are a year. */
 #define DIGITS_MAX 8
@@ -15,7 +16,25 @@
 
 static bool named(const struct weir_http_header *h, const char *name, size_t n)
 {
-	return h->name.n == n && strncasecmp(h->name.p, name, n) == 0;
+	return h->name.n == n && guard_same(h->name.p, name, n);
+}
+
+static unsigned hint_of(const struct weir_http_header *h)
+{
+	if (named(h, "traceparent", 11))
+		return WIRE_TRACE;
+	if (named(h, "grpc-timeout", 12) || named(h, "x-deadline-ms", 13))
+		return WIRE_LEFT;
+	return named(h, "x-retry-attempt", 15) ? WIRE_ATTEMPT : 0;
+}
+
+unsigned wire_hints(const struct weir_http_request *req)
+{
+	unsigned found = 0;
+
+	for (int i = 0; i < req->n_headers; i++)
+		found |= hint_of(&req->headers[i]);
+	return found;
 }
 
 /* Leading digits of `s`; returns how many, 0 for none or too many. */

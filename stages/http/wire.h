@@ -16,10 +16,26 @@
 /** Longest time left that is believed: an hour. Guess; nobody waits longer for an answer. */
 #define WIRE_LEFT_MAX_NS 3600000000000
 
+/** Fields that are hints. */
+enum wire_hint { WIRE_LEFT = 1, WIRE_ATTEMPT = 2, WIRE_TRACE = 4 };
+
+/** Which of them the request has: bits. */
+unsigned wire_hints(const struct weir_http_request *req);
+
+/** May it have any? Most have no field whose name is as long as theirs: 11 to 13 or 15. */
+static inline bool wire_may_hint(const struct weir_http_request *req)
+{
+	uint32_t lengths = 0;
+
+	for (int i = 0; i < req->n_headers; i++)
+		lengths |= (uint32_t)1 << (req->headers[i].name.n % 32);
+	return lengths & (7U << 11 | 1U << 15);
+}
+
 /**
  * The time the client says is left, in ns, from `x-deadline-ms: 250` or `grpc-timeout: 250m` (gRPC over
  * HTTP/2, "Timeout": up to eight digits and a unit H M S m u n), the shorter of both; -1 when it says nothing.
- * *malformed is set when a field was there and could not be read. About 1 ns per header field.
+ * *malformed is set when a field was there and could not be read.
  */
 int64_t wire_left_ns(const struct weir_http_request *req, bool *malformed);
 

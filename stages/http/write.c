@@ -28,10 +28,16 @@
 /* File bytes per turn and connection, so that one download does not hold up the others: a guess. */
 #define FILE_TURN_BYTES (1 << 20)
 
-/* Bytes that the kernel keeps unsent for a connection, when so many connections of an I/O thread have bytes under way: 10,000 of
- * them stay below half of what Linux gives TCP on a machine of 24 GB (bench/slow, slow readers). */
-#define UNSENT_BYTES 65536
-#define UNSENT_MANY  64
+/* What the kernel keeps unsent for a connection, when so many connections of an I/O thread have bytes under way or may have: an
+ * even share of ALL, between MOST and LEAST. Less would make short work of many clients dear: 1 MB answers to 1,000 cost 1.5 times the
+ * CPU with 8 KiB each. More would not do: for a client with a small window, whose bytes lie in packets of 576, the kernel takes 4
+ * times as much, and with 64 KiB each 10,000 of them took all that Linux gives TCP on a machine of 24 GB (bench/slow, read). */
+#define UNSENT_ALL_KIB   16384
+#define UNSENT_MOST_KIB  64
+#define UNSENT_LEAST_KIB 4
+#define UNSENT_MANY      64
+/* An answer that the kernel takes at once, so long, may be all the attack: 10,000 of them take half a GB. A guess. */
+#define UNSENT_MUCH_KIB 16
 
 /* One call's worth of answers. */
 struct run {
@@ -243,17 +249,31 @@ void conn_moved(struct conn *c, ssize_t n)
 	c->queued_bytes += n; /* it has moved when the client has it: conn_look */
 }
 
-/* When many clients take their answers slowly, what they do not take stays with us rather than in the kernel, which would
+/* An answer may be in the kernel whole, and the connection wait for its next request, while its client reads nothing. */
+static void note_swallowed(struct conn *c, bool much)
+{
+	c->io->n_swallowed += much - c->swallowed;
+	c->swallowed = much;
+}
+
+/* When many clients take their answers slowly, or may, what they do not take stays with us rather than in the kernel, which would
  * buffer megabytes for each and, short of memory for all sockets together, drop the packets of others. Not for a few: the
  * kernel's large buffers save a fifth of the CPU of 1 MB answers. */
-static void bound_unsent(struct conn *c)
+static void bound_unsent(struct conn *c, const struct run *g)
 {
-	int most = UNSENT_BYTES;
+	int n = c->io->list[CONN_SLOW].n + c->io->n_swallowed, kib, bytes;
 
-	if (c->unsent_bounded || c->io->list[CONN_SLOW].n < UNSENT_MANY)
+	if (n < UNSENT_MANY || (g->bytes <= UNSENT_LEAST_KIB * 1024 && !g->file))
 		return;
-	c->unsent_bounded = true;
-	setsockopt(c->watch.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof(most));
+	kib = UNSENT_ALL_KIB / n;
+	kib = kib > UNSENT_MOST_KIB    ? UNSENT_MOST_KIB
+	      : kib < UNSENT_LEAST_KIB ? UNSENT_LEAST_KIB
+				       : kib;
+	if (c->unsent_kib > 0 && c->unsent_kib <= 2 * kib)
+		return;
+	c->unsent_kib = (uint8_t)kib;
+	bytes = kib * 1024;
+	setsockopt(c->watch.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes));
 }
 
 /* Take `n` sent bytes off the pieces, popping what is complete; a file's request stays. */
@@ -277,14 +297,14 @@ static enum conn_sent send_run(struct conn *c, const struct run *g)
 {
 	ssize_t n = 0;
 
-	if (g->bytes > UNSENT_BYTES || g->file)
-		bound_unsent(c);
+	bound_unsent(c, g);
 	if (g->bytes > 0) {
 		n = wire_send(c, c->io->iov, g->n_iov, g->file);
 		if (n == -1)
 			return errno == EAGAIN || errno == EINTR ? SENT_BLOCKED : SENT_BROKEN;
 		conn_moved(c, n);
 	}
+	note_swallowed(c, n > UNSENT_MUCH_KIB * 1024);
 	return account(c, g, (size_t)n);
 }
 
@@ -311,6 +331,18 @@ static enum conn_sent send_file(struct conn *c)
 	return SENT;
 }
 
+/* What is not in the iovecs of a run: a file, or pieces. */
+static enum conn_sent send_rest(struct conn *c)
+{
+	const struct weir_http_response *res = &c->first->pub.res;
+	bool much = res->length > UNSENT_MUCH_KIB * 1024;
+	enum conn_sent rc = res->n_pieces > 0 ? conn_send_pieces(c) : send_file(c);
+
+	if (rc == SENT)
+		note_swallowed(c, much);
+	return rc;
+}
+
 /* Send until nothing is left whose turn it is, or the connection ends; `g` is the last run. */
 static enum conn_sent send_answers(struct conn *c, struct run *g)
 {
@@ -324,7 +356,7 @@ static enum conn_sent send_answers(struct conn *c, struct run *g)
 			gather(c, g);
 			rc = send_run(c, g);
 			if (rc == SENT && g->file)
-				rc = c->first->pub.res.n_pieces > 0 ? conn_send_pieces(c) : send_file(c);
+				rc = send_rest(c);
 		}
 		if (rc != SENT)
 			return rc;

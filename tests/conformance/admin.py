@@ -41,7 +41,7 @@ def ask(port, data):
 def main():
     with servers.Servers(sys.argv[1]) as s:
         s.start_weir()
-        port = int(re.search(r"admin http://[^:]+:(\d+)", s.log("weir")).group(1))
+        port = int(s.await_said("weir", r"admin http://[^:]+:(\d+)").group(1))
         here = b"127.0.0.1:%d" % port
 
         def play(row):

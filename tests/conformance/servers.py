@@ -6,6 +6,7 @@ The three stand in front of a small nginx that answers every request with 200 at
 read a whole body before they pass it on: what they refuse is refused by themselves, bodies included.
 """
 import os
+import re
 import shutil
 import signal
 import socket
@@ -134,6 +135,15 @@ class Servers:
             except OSError:
                 time.sleep(0.02)
         raise SystemExit("%s does not listen:\n%s" % (name, self.log(name)))
+
+    def await_said(self, name, pattern):
+        """The match of `pattern` in what server `name` has printed, which may be later than that it listens."""
+        end = time.monotonic() + START_S
+        while time.monotonic() < end and self.processes[name].poll() is None:
+            if found := re.search(pattern, self.log(name)):
+                return found
+            time.sleep(0.02)
+        raise SystemExit("%s does not say %s:\n%s" % (name, pattern, self.log(name)))
 
     def start_weir(self, knobs="", answer=ECHO):
         port = free_port()

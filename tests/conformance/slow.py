@@ -75,7 +75,7 @@ def metric(admin, name):
 
 def ended_all(s):
     """Slow readers in the background: wait until all have come and, but for the probe's, all are gone."""
-    admin = re.search(r"admin (http://\S+)", s.log("weir")).group(1).rstrip("/")
+    admin = s.await_said("weir", r"admin (http://\S+)").group(1).rstrip("/")
     before = metric(admin, "weir_http_accepted_total")
     reader = begin(s.port["weir"], "X")
     now = most = 0

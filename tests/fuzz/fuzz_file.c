@@ -114,7 +114,8 @@ static void check_parts(const struct condition *c, const struct condition_file *
 	char *text = malloc(n);
 	int pieces = multipart_pieces(&m, text, NULL, piece);
 	for (int i = 0; i < pieces; i++)
-		expect(piece[i].p || piece[i].offset + piece[i].n <= FILE_BYTES, "a part is outside the file");
+		expect(piece[i].p || piece[i].offset + piece[i].n <= FILE_BYTES,
+		    "a part is outside the file");
 	expect(memcmp(text + n - 4, "--\r\n", 4) == 0, "a body that ends elsewhere");
 	free(text);
 }

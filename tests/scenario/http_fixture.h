@@ -190,7 +190,8 @@ static inline struct server server_new(const char *use)
 	fixture_set(s.web, "with.listen", "127.0.0.1:0");
 	fixture_set(s.web, "with.threads", "1");
 	fixture_set(s.web, "with.linger", "100ms");
-	fixture_set(s.app, "admission.policy", "none"); /* a machine that stalls is no overload to test here */
+	fixture_set(s.app, "admission.policy",
+	    "none"); /* a machine that stalls is no overload to test here */
 	return s;
 }
 

@@ -230,6 +230,44 @@ static void test_hurry(void)
 }
 
 /* With nobody there the linger time is not waited for. */
+static void reset(int fd)
+{
+	struct linger now = {.l_onoff = 1};
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	close(fd);
+}
+
+/* Clients that go while the server drains: one resets, one says that it has no more to say and is answered, one had half a
+ * request. None holds the drain up, and what the first had asked for is executed. */
+static void test_clients_go(void)
+{
+	struct server s = start("0ms", "1", "3");
+	struct answer a = {0};
+	struct drain d;
+	int gone = client_open(s.port), shut = client_open(s.port), half = client_open(s.port);
+
+	CU_ASSERT(client_say(half, GET("/") "GET /ha") && answer_read(half, &a));
+	CU_ASSERT(client_say(gone, GET("/wait/gone")));
+	CU_ASSERT(client_say(shut, GET("/wait/shut")));
+	gate_await(2);
+	drain_begin(&d, &s, 100000000000LL);
+	reset(gone);
+	shutdown(shut, SHUT_WR);
+	AWAIT_METRIC(
+	    &s, "http_connections", <=, 2); /* the reset is seen before its answer is there */
+	reset(half);
+	gate_open("gone");
+	gate_open("shut");
+	CU_ASSERT(answer_read(shut, &a) && answer_is(&a, 200, "GET /wait/shut\n"));
+	CU_ASSERT(client_at_end(shut));
+	close(shut);
+	drain_end(&d);
+	CU_ASSERT(d.report.took_ns < 50000000000LL);
+	CU_ASSERT_EQUAL(d.report.closed, 0);
+	answer_free(&a);
+}
+
 static void test_nobody(void)
 {
 	struct server s = start("60s", "2", "2");
@@ -243,4 +281,4 @@ static void test_nobody(void)
 CUNIT_MAIN("http drain", {"requests in flight", test_in_flight},
     {"a last request", test_last_request}, {"backlog", test_backlog},
     {"under load", test_under_load}, {"grace time over", test_grace_over}, {"hurry", test_hurry},
-    {"nobody there", test_nobody})
+    {"clients go", test_clients_go}, {"nobody there", test_nobody})

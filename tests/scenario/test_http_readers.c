@@ -3,6 +3,8 @@
  * Clients that take their answers slowly, but steadily. The server's clock moves with what they take, so how fast this
  * machine is does not matter.
  */
+#include <netinet/tcp.h>
+
 #include "fixture/held_clock.h"
 #include "http_fixture.h"
 
@@ -91,5 +93,64 @@ static void test_busy_asker(void)
 	stop(&server);
 }
 
+static int port_of(int fd, int (*name)(int, struct sockaddr *, socklen_t *))
+{
+	struct sockaddr_in a = {0};
+	socklen_t n = sizeof(a);
+
+	return name(fd, (struct sockaddr *)&a, &n) == 0 && a.sin_family == AF_INET
+		   ? ntohs(a.sin_port)
+		   : -1;
+}
+
+/* What the kernel keeps unsent for the client `fd`, as the server has told it: the server's end is in this process. */
+static unsigned unsent_of(const struct server *server, int fd)
+{
+	int own = port_of(fd, getsockname);
+	unsigned bytes = 0;
+	socklen_t n = sizeof(bytes);
+
+	for (int other = 0; other < 1024; other++)
+		if (port_of(other, getpeername) == own &&
+		    port_of(other, getsockname) == server->port)
+			getsockopt(other, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, &n);
+	return bytes;
+}
+
+/* Ask for 1 MB and see it begin. */
+static int ask_much(const struct server *server)
+{
+	int fd = client_open(server->port);
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	CU_ASSERT(client_say(fd, GET("/big/1000000")));
+	CU_ASSERT_EQUAL(poll(&p, 1, WAIT_MS), 1);
+	return fd;
+}
+
+/* Clients that leave their answers to the kernel get less of it the more there are, also when it took an answer whole and the
+ * connection waits for the next request. When they have gone it is as before. */
+static void test_untaken_answers(void)
+{
+	enum { CLIENTS = 100 };
+	int fd[CLIENTS];
+	struct server server = server_new("t.reply");
+
+	fixture_set(server.web, "with.threads", "1");
+	fixture_set(server.web, "with.max_per_address", "0");
+	server_start(&server);
+	for (int i = 0; i < CLIENTS; i++)
+		fd[i] = ask_much(&server);
+	CU_ASSERT_EQUAL(unsent_of(&server, fd[0]), 0);
+	CU_ASSERT_EQUAL(unsent_of(&server, fd[CLIENTS - 1]), 65536);
+	for (int i = 0; i < CLIENTS; i++)
+		close(fd[i]);
+	AWAIT_METRIC(&server, "http_connections", ==, 0);
+	fd[0] = ask_much(&server);
+	CU_ASSERT_EQUAL(unsent_of(&server, fd[0]), 0);
+	close(fd[0]);
+	server_stop(&server);
+}
+
 CUNIT_MAIN("http readers", {"steady reader", test_steady_reader}, {"busy sender", test_busy_sender},
-    {"busy asker", test_busy_asker})
+    {"busy asker", test_busy_asker}, {"untaken answers", test_untaken_answers})

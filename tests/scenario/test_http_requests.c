@@ -103,6 +103,26 @@ static void test_bodies(void)
 	server_stop(&s);
 }
 
+/* What a client says is compressed stays as it is, so it can not become more. */
+static void test_compressed(void)
+{
+	struct server s;
+	struct answer a = {0};
+	int fd;
+
+	start(&s);
+	fd = client_open(s.port);
+	CU_ASSERT(client_say(fd, "POST /z HTTP/1.1\r\nHost: t\r\nContent-Encoding: gzip\r\n"
+				 "Content-Length: 8\r\n\r\n\x1f\x8b\x08\x08"
+				 "bomb"));
+	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200,
+					     "POST /z\n\x1f\x8b\x08\x08"
+					     "bomb"));
+	close(fd);
+	answer_free(&a);
+	server_stop(&s);
+}
+
 static void test_long_body(void)
 {
 	enum { N = 700000 };
@@ -463,8 +483,8 @@ static void test_inline_and_threads(void)
 
 CUNIT_MAIN("http requests", {"keep-alive", test_keep_alive},
     {"pipelined answers in order", test_pipeline_order}, {"deep pipeline", test_deep_pipeline},
-    {"bodies", test_bodies}, {"long body", test_long_body}, {"HEAD", test_head},
-    {"answers without body", test_bodiless}, {"closing", test_closing},
+    {"bodies", test_bodies}, {"compressed body", test_compressed}, {"long body", test_long_body},
+    {"HEAD", test_head}, {"answers without body", test_bodiless}, {"closing", test_closing},
     {"requests per connection", test_keep_alive_requests}, {"half-close", test_half_close},
     {"client gone", test_gone}, {"100-continue", test_continue}, {"long answer", test_long_answer},
     {"file", test_file}, {"shed", test_shed}, {"inline, several threads", test_inline_and_threads})

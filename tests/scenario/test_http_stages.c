@@ -143,9 +143,10 @@ static void start_logged(const char *format)
 	    "weir: 1\nadmin: { listen: \"\" }\nstages:\n" WEB
 	    "  app: { use: access_log, with: { file: %s, format: %s, flush: 10ms }, to: { out: end "
 	    "} }\n"
-	    "  end: { use: router, with: { routes: [ { path: /full, to: no }, { path: \"*\", to: "
-	    "yes } "
-	    "] }, to: { no: no, yes: yes } }\n"
+	    "  end: { use: router, with: { routes: [ { path: /full, to: no }, { path: /bad, to: "
+	    "bad }, "
+	    "{ path: \"*\", to: yes } ] }, to: { no: no, bad: bad, yes: yes } }\n"
+	    "  bad: { use: respond, with: { status: 400, body: bad } }\n"
 	    "  no: { use: respond, with: { status: 404, body: no } }\n"
 	    "  yes: { use: respond, with: { body: hello } }\n",
 	    log_path, format);
@@ -232,6 +233,60 @@ static void test_sample(void)
 	answer_free(&a);
 }
 
+/* Of nothing that goes well a line, and all of it counted; 400 is where it does not. What is slow is told, unless it does not count. */
+static void test_errors_alone(void)
+{
+	struct answer a = {0};
+
+	start_logged("json, sample: 0%, slow: 0s");
+	for (int i = 0; i < 20; i++)
+		ask(GET("/"), &a);
+	ask(GET("/bad"), &a);
+	AWAIT_METRIC(&server, "access_log_left_out_total", ==, 20);
+	AWAIT_METRIC(&server, "access_log_lines_total", ==, 1);
+	server_stop(&server);
+	const char *text = read_log();
+	CU_ASSERT_EQUAL(count_lines(text), 1);
+	CU_ASSERT_EQUAL(count_of(text, "\"target\":\"/bad\",\"status\":400"), 1);
+	CU_ASSERT_EQUAL(count_of(text, "\"share\""), 0);
+	start_logged("json, sample: 0%, slow: 1ns");
+	ask(GET("/"), &a);
+	server_stop(&server);
+	CU_ASSERT_EQUAL(count_lines(read_log()), 1);
+	answer_free(&a);
+}
+
+/* An answer that broke off behind a good status has not gone well. */
+static void test_torn_is_told(void)
+{
+	char yaml[1024];
+	int fd;
+
+	strcpy(log_path + sizeof(log_path) - 7, "XXXXXX");
+	close(mkstemp(log_path));
+	snprintf(yaml, sizeof(yaml),
+	    "weir: 1\nadmin: { listen: \"\" }\nstages:\n"
+	    "  web: { use: http.server, with: { listen: \"127.0.0.1:0\", threads: 1, stream: 1KiB "
+	    "}, "
+	    "to: { request: app } }\n"
+	    "  app: { use: access_log, with: { file: %s, format: json, sample: 0%%, slow: 0s }, "
+	    "to: { out: end } }\n"
+	    "  end: { use: mirror }\n",
+	    log_path);
+	start(yaml);
+	fd = client_open(server.port);
+	CU_ASSERT(client_say(
+	    fd, "POST /torn HTTP/1.1\r\nHost: t\r\nContent-Length: 100000\r\n\r\nbegin"));
+	char head[500];
+	CU_ASSERT(head_read(fd, head, sizeof(head)));
+	close(fd);
+	AWAIT_METRIC(&server, "access_log_lines_total", ==, 1);
+	server_stop(&server);
+	const char *text = read_log();
+	CU_ASSERT_EQUAL(count_of(text, "\"target\":\"/torn\",\"status\":200"), 1);
+	CU_ASSERT_EQUAL(count_of(text, "\"outcome\":\"ok\""), 0);
+}
+
 /* ---- refusals of the configuration ---- */
 
 static void expect_error(const char *app, const char *words)
@@ -276,5 +331,6 @@ static void test_refused(void)
 
 CUNIT_MAIN("http stages", {"respond", test_respond}, {"router", test_router},
     {"router with else", test_router_else}, {"access_log", test_log},
-    {"access_log, a share", test_sample}, {"common log format", test_common_log},
+    {"access_log, a share", test_sample}, {"access_log, errors alone", test_errors_alone},
+    {"access_log, torn", test_torn_is_told}, {"common log format", test_common_log},
     {"refused configurations", test_refused})

@@ -37,5 +37,7 @@
 #define WEIR_MUST_CHECK        __attribute__((warn_unused_result))
 #define WEIR_LIKELY(x)         __builtin_expect(!!(x), 1)
 #define WEIR_UNLIKELY(x)       __builtin_expect(!!(x), 0)
+/** What happens seldom and wants much of the stack, in a function of its own: whoever calls it pays for no frame but his. */
+#define WEIR_COLD __attribute__((noinline, cold))
 
 #endif

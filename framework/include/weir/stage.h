@@ -46,7 +46,8 @@ enum weir_stage_flags {
 	WEIR_STAGE_BLOCKS =
 	    4, /* handle may sleep in the kernel: never inline, batches kept small */
 	WEIR_STAGE_ANY_OUTLETS = 8, /* the names under `to:` are the outlets (router) */
-	WEIR_STAGE_IN_PARTS = 16,   /* takes events whose body is still on its way (weir/http.h), or never
+	WEIR_STAGE_IN_PARTS =
+	    16, /* takes events whose body is still on its way (weir/http.h), or never
 				       looks at bodies */
 };
 

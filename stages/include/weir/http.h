@@ -73,7 +73,8 @@ struct weir_http_response {
 	struct weir_slice body; /* bytes, valid until released */
 	int fd;                 /* when >= 0 the body is file bytes [offset, offset+length) */
 	int64_t offset, length;
-	struct weir_http_piece *piece; /* valid until released; http.server shortens them as they are sent */
+	struct weir_http_piece
+	    *piece; /* valid until released; http.server shortens them as they are sent */
 	/** Called once when body, fields and fd are no longer needed: sent, or never to be sent. In
 	 *  the connection's I/O thread or the finishing one. NULL: nothing to release. */
 	void (*release)(void *arg);
@@ -130,8 +131,9 @@ WEIR_API int weir_http_respond_file(struct weir_http_request *req, int status,
 /** Answer with the bytes of `piece[n]`, 1 <= n <= 65535, one behind the other. The array stays valid until `release(arg)`
  *  runs and is changed meanwhile; so do the bytes and `fd`, which those without bytes are of (-1: all have some). They are
  *  sent from where they are. Errors as weir_http_respond. */
-WEIR_API int weir_http_respond_pieces(struct weir_http_request *req, int status, const char *content_type,
-    struct weir_http_piece *piece, int n, int fd, void (*release)(void *arg), void *arg);
+WEIR_API int weir_http_respond_pieces(struct weir_http_request *req, int status,
+    const char *content_type, struct weir_http_piece *piece, int n, int fd,
+    void (*release)(void *arg), void *arg);
 
 /** Bytes of the body that `res` has, in whatever form; 0 for one that is sent in parts. */
 static inline int64_t weir_http_body_bytes(const struct weir_http_response *res)

@@ -194,6 +194,51 @@ static void test_reopen(void)
 	end();
 }
 
+static void await_file(const char *name)
+{
+	while (access(name, F_OK) != 0)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* A log that has moved is opened again where it is now. */
+static void test_moved_then_reopened(void)
+{
+	begin();
+	struct weir_log_file *f = started(path, 4096, 0);
+	CU_ASSERT_EQUAL(weir_log_file_move(f, other), 0);
+	await_file(other);
+	CU_ASSERT_EQUAL(unlink(path), 0);
+	CU_ASSERT_EQUAL(unlink(other), 0);
+	weir_log_reopen();
+	await_file(other);
+	add(f, "one\n");
+	await(other, "one\n");
+	CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);
+	weir_log_file_close(f);
+	end();
+}
+
+/* Several are opened again, whichever of them have been closed since. */
+static void test_several(void)
+{
+	struct weir_log_file *f[4];
+
+	begin();
+	for (int i = 0; i < 4; i++)
+		f[i] = started(path, 4096, 0);
+	weir_log_file_close(
+	    f[1]); /* between others, then the first and the last that were opened */
+	weir_log_file_close(f[0]);
+	weir_log_file_close(f[3]);
+	CU_ASSERT_EQUAL(unlink(path), 0);
+	weir_log_reopen();
+	await_file(path);
+	add(f[2], "one\n");
+	await(path, "one\n");
+	weir_log_file_close(f[2]);
+	end();
+}
+
 /* Where it can not be opened again it goes on where it was. */
 static void test_stays(void)
 {
@@ -308,6 +353,31 @@ static void test_whole_lines(void)
 	close(fd[0]);
 }
 
+/* Half a buffer is written without waiting for more, though others could still join it for an hour. */
+static void test_half_full(void)
+{
+	enum { BYTES = 16384 };
+	struct timespec rest = {.tv_nsec = 1000000};
+	struct stat st = {0};
+	char line[1025];
+
+	begin();
+	memset(line, 'a', 1023);
+	memcpy(line + 1023, "\n", 2);
+	struct weir_log_file *f = started(path, BYTES, 3600000000000LL);
+	CU_ASSERT(add(f, line));
+	nanosleep(&rest, NULL); /* most likely the writer has gone to sleep again */
+	for (int i = 0; i < 8; i++)
+		CU_ASSERT(add(f, line));
+	for (int i = 0; i < 20000 && st.st_size == 0; i++) {
+		nanosleep(&rest, NULL);
+		CU_ASSERT_EQUAL(stat(path, &st), 0);
+	}
+	CU_ASSERT(st.st_size > 0);
+	weir_log_file_close(f);
+	end();
+}
+
 enum { LONG = 6000, LONG_LINES = 4000 };
 
 static void *add_long(void *arg)
@@ -369,6 +439,8 @@ static void test_long_lines(void)
 }
 
 CUNIT_MAIN("log files", {"threads", test_threads}, {"stuck file", test_stuck},
-    {"never started", test_never_started}, {"opened again", test_reopen}, {"stays", test_stays},
-    {"journal", test_journal}, {"no journal", test_no_journal}, {"whole lines", test_whole_lines},
+    {"never started", test_never_started}, {"opened again", test_reopen},
+    {"moved, then opened again", test_moved_then_reopened}, {"several", test_several},
+    {"half full", test_half_full}, {"stays", test_stays}, {"journal", test_journal},
+    {"no journal", test_no_journal}, {"whole lines", test_whole_lines},
     {"long lines", test_long_lines})

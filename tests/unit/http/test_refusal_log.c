@@ -45,13 +45,18 @@ static void test_bound(void)
 		refusal_log(&log, st, 7 * S + i, "192.0.2.1", 400, "so");
 	refusal_log(&log, st, 8 * S, "192.0.2.2", 408, "late");
 	refusal_log(&log, st, 9 * S, "192.0.2.2", 408, "late");
+	for (int i = 0; i < REFUSAL_LOG_MOST + 1; i++)
+		refusal_log(&log, st, 10 * S, "192.0.2.3", 414, "long");
+	refusal_log(&log, st, 11 * S, "192.0.2.4", 431, "wide");
 	weir_log_set_fd(STDERR_FILENO);
 	CU_ASSERT(pread(fd, text, sizeof(text) - 1, 0) > 0);
 	CU_ASSERT_EQUAL(
 	    count_of(text, "msg=\"web: 192.0.2.1: refused with 400: so\""), REFUSAL_LOG_MOST);
 	CU_ASSERT_EQUAL(count_of(text, "msg=\"web: 990 more requests were refused\""), 1);
 	CU_ASSERT_EQUAL(count_of(text, "refused with 408: late"), 2);
-	CU_ASSERT_EQUAL(count_of(text, "\n"), REFUSAL_LOG_MOST + 3);
+	CU_ASSERT_EQUAL(count_of(text, "refused with 414: long"), REFUSAL_LOG_MOST);
+	CU_ASSERT_EQUAL(count_of(text, "msg=\"web: 1 more requests were refused\""), 1);
+	CU_ASSERT_EQUAL(count_of(text, "\n"), 2 * REFUSAL_LOG_MOST + 5);
 	weir_graph_free(g);
 	close(fd);
 }

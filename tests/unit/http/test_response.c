@@ -162,7 +162,8 @@ static void test_copy_and_file(void)
 static void test_pieces(void)
 {
 	struct weir_http_request *req = make();
-	struct weir_http_piece good[] = {{"text", 0, 4}, {NULL, 10, 90}}, wrong[] = {{"text", 0, -1}}, before[] = {{NULL, -1, 1}},
+	struct weir_http_piece good[] = {{"text", 0, 4}, {NULL, 10, 90}},
+			       wrong[] = {{"text", 0, -1}}, before[] = {{NULL, -1, 1}},
 			       most[] = {{NULL, 0, INT64_MAX}, {"x", 0, 1}};
 
 	CU_ASSERT_EQUAL(weir_http_respond_pieces(req, 206, NULL, good, 2, 7, on_release, &one), 0);
@@ -171,15 +172,21 @@ static void test_pieces(void)
 	CU_ASSERT_EQUAL(weir_http_respond_pieces(req, 206, NULL, good, 1, -1, on_release, &one), 0);
 	CU_ASSERT_EQUAL(weir_http_body_bytes(&req->res), 4);
 	CU_ASSERT_EQUAL(released, 1);
-	CU_ASSERT_EQUAL(weir_http_respond_pieces(req, 206, NULL, good, 2, -1, on_release, &one), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(
+	    weir_http_respond_pieces(req, 206, NULL, good, 2, -1, on_release, &one), WEIR_EINVAL);
 	CU_ASSERT_EQUAL(released, 3);
 	CU_ASSERT_EQUAL(req->res.status, 500);
 	CU_ASSERT_EQUAL(req->res.n_pieces, 0);
-	CU_ASSERT_EQUAL(weir_http_respond_pieces(req, 206, NULL, good, 0, 7, on_release, &one), WEIR_EINVAL);
-	CU_ASSERT_EQUAL(weir_http_respond_pieces(req, 206, NULL, good, 65536, 7, on_release, &one), WEIR_EINVAL);
-	CU_ASSERT_EQUAL(weir_http_respond_pieces(req, 206, NULL, wrong, 1, 7, on_release, &one), WEIR_EINVAL);
-	CU_ASSERT_EQUAL(weir_http_respond_pieces(req, 206, NULL, before, 1, 7, on_release, &one), WEIR_EINVAL);
-	CU_ASSERT_EQUAL(weir_http_respond_pieces(req, 206, NULL, most, 2, 7, on_release, &one), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(
+	    weir_http_respond_pieces(req, 206, NULL, good, 0, 7, on_release, &one), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(weir_http_respond_pieces(req, 206, NULL, good, 65536, 7, on_release, &one),
+	    WEIR_EINVAL);
+	CU_ASSERT_EQUAL(
+	    weir_http_respond_pieces(req, 206, NULL, wrong, 1, 7, on_release, &one), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(
+	    weir_http_respond_pieces(req, 206, NULL, before, 1, 7, on_release, &one), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(
+	    weir_http_respond_pieces(req, 206, NULL, most, 2, 7, on_release, &one), WEIR_EINVAL);
 	CU_ASSERT_EQUAL(released, 8);
 	drop(req);
 }
@@ -286,6 +293,6 @@ static void test_type_fields(void)
 
 CUNIT_MAIN("response", {"fields", test_fields}, {"ready-made fields", test_ready_fields},
     {"many fields", test_many_fields}, {"respond", test_respond},
-    {"bad responses", test_respond_bad}, {"copies and files", test_copy_and_file}, {"pieces", test_pieces},
-    {"outcomes", test_outcomes}, {"taps", test_taps}, {"lookups", test_lookups},
-    {"fields of the type", test_type_fields})
+    {"bad responses", test_respond_bad}, {"copies and files", test_copy_and_file},
+    {"pieces", test_pieces}, {"outcomes", test_outcomes}, {"taps", test_taps},
+    {"lookups", test_lookups}, {"fields of the type", test_type_fields})

@@ -171,6 +171,24 @@ static void test_attempts(void)
 	CU_ASSERT_TRUE(malformed);
 }
 
+static void test_hints_are_seen(void)
+{
+	say(0, "Host", "a");
+	CU_ASSERT_FALSE(wire_may_hint(req));
+	say(1, "user-agents", "eleven letters, as traceparent");
+	say(2, "Content-Type", "as many as grpc-timeout");
+	say(3, "x-retry-attempX", "1");
+	CU_ASSERT_EQUAL(wire_hints(req), 0);
+	say(3, "X-Deadline-Ms", "1");
+	CU_ASSERT_EQUAL(wire_hints(req), WIRE_LEFT);
+	CU_ASSERT_TRUE(wire_may_hint(req));
+	say(3, "grpc-timeout", "1S");
+	CU_ASSERT_EQUAL(wire_hints(req), WIRE_LEFT);
+	say(2, "X-RETRY-ATTEMPT", "1");
+	say(3, "TraceParent", "");
+	CU_ASSERT_EQUAL(wire_hints(req), WIRE_ATTEMPT | WIRE_TRACE);
+}
+
 static void test_retry_after(void)
 {
 	CU_ASSERT_EQUAL(wire_retry_after_s(0, 0, false, 7), 0);
@@ -269,5 +287,6 @@ static void setup(void)
 CUNIT_MAIN("wire", {"time left", setup}, {"malformed is ignored", test_malformed_is_ignored},
     {"the shorter counts", test_the_shorter_counts}, {"users", test_users},
     {"users leave the mark alone", test_users_leave_the_mark_alone}, {"attempts", test_attempts},
-    {"Retry-After", test_retry_after}, {"spread of retries", test_spread_of_retries},
+    {"hints are seen", test_hints_are_seen}, {"Retry-After", test_retry_after},
+    {"spread of retries", test_spread_of_retries},
     {"the deadline downstream", test_deadline_downstream}, {"traces", test_traces})

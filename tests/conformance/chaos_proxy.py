@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+"""A bad network between a client and a server, by a seed: a TCP proxy of our own.
+
+Each connection has two ways, up to the server and down to the client, and a random number generator of its own for
+each, so what happens to connection `k` of seed `s` depends on those two alone (the kernel still decides how many bytes a
+read finds). A way hands bytes on in steps: of 1 byte up to 64 KiB, at once, late, or gathered until that many are there. Up
+to one thing ends it, behind a number of bytes:
+
+  half     this way ends (FIN), what comes later is thrown away; the other goes on
+  reset    both sides get a reset (RST)
+  server   the server gets a reset, the client an end
+  client   the client gets a reset, the server an end
+  freeze   nothing passes any more, either way; the client is let go, the server's side stays until `thaw`
+
+`connect` gives the client's end: a real TCP connection, as the one to the server is.
+"""
+import random
+import select
+import socket
+import struct
+import threading
+import time
+
+ENDS = ("half", "reset", "server", "client", "freeze")
+BUFFER = 65536
+TINY_MOST = 300  # steps below 10 bytes in each way: a megabyte byte by byte would take a minute
+GATHER_S = 0.01
+
+
+class Plan:
+    """What will happen to connection `k`: `end` is None or one of ENDS, on `way` "up" or "down" behind `at` bytes."""
+
+    def __init__(self, seed, k):
+        rng = random.Random("%s/%s" % (seed, k))
+        self.name = "%s/%s" % (seed, k)
+        self.end = rng.choice(ENDS) if rng.random() < 0.5 else None
+        self.way = rng.choice(("up", "down"))
+        self.at = int(10 ** rng.uniform(0, 5.5))
+        self.narrow = rng.random() < 0.3  # a small window towards the server: its writes have to wait
+
+    def __str__(self):
+        return "%s %s behind %d" % (self.end, self.way, self.at) if self.end else "no end"
+
+
+class Way:
+    """Bytes from `src` to `dst`."""
+
+    def __init__(self, src, dst, rng, at):
+        self.src, self.dst, self.rng, self.at = src, dst, rng, at
+        self.buffer = bytearray()
+        self.passed = self.tiny = 0
+        self.over = self.done = False  # src has ended; dst has been told
+        self.step = None  # bytes, not before, gathered until
+
+    def choose(self, now):
+        size = self.rng.choice((9, 9, 600, 9000, BUFFER, BUFFER))
+        self.tiny += size == 9
+        n = 1 + self.rng.randrange(size if self.tiny < TINY_MOST else BUFFER)
+        pause = self.rng.choice((0, 0, 0, 0, 0.0002, 0.003))
+        gather = GATHER_S if self.rng.random() < 0.2 else 0
+        self.step = [n, now + pause, now + pause + gather]
+
+    def wait_s(self, now):
+        """Until there is something to do without a byte from src; None: nothing."""
+        if self.step is None or not self.buffer:
+            return None
+        full = len(self.buffer) >= min(self.step[0], BUFFER) or self.over
+        return max(0, self.step[1 if full else 2] - now)
+
+    def read(self):
+        try:
+            got = self.src.recv(BUFFER)
+        except BlockingIOError:
+            return
+        self.buffer += got
+        self.over = self.over or not got
+
+    def write(self, now):
+        """One step. True when the plan's end has come."""
+        n = min(self.step[0], len(self.buffer), self.at - self.passed)
+        if n > 0:
+            try:
+                n = self.dst.send(self.buffer[:n])
+            except BlockingIOError:
+                self.step[1] = self.step[2] = now + 0.001
+                return False
+            del self.buffer[:n]
+            self.passed += n
+        self.step = None
+        return self.passed >= self.at
+
+
+class Link(threading.Thread):
+    def __init__(self, proxy, plan, client, server):
+        super().__init__(daemon=True)
+        self.proxy, self.plan, self.client, self.server = proxy, plan, client, server
+        ats = {plan.way: plan.at} if plan.end else {}
+        self.up = Way(client, server, random.Random(plan.name + "/up"), ats.get("up", float("inf")))
+        self.down = Way(server, client, random.Random(plan.name + "/down"), ats.get("down", float("inf")))
+        self.ended = False  # as planned
+
+    def run(self):
+        try:
+            while not (self.up.done and self.down.done):
+                self.turn()
+                if self.ended and self.plan.end != "half":
+                    self.finish(self.plan.end)
+                    return
+            close(self.client, False)
+            close(self.server, False)
+        except OSError:  # who has reset is passed on to the other
+            close(self.client, True)
+            close(self.server, True)
+
+    def turn(self):
+        ways, now = (self.up, self.down), time.monotonic()
+        for w in ways:
+            if w.buffer and w.step is None:
+                w.choose(now)
+        waits = [s for s in (w.wait_s(now) for w in ways) if s is not None]
+        sources = [w.src for w in ways if not w.over and len(w.buffer) < BUFFER]
+        ready = select.select(sources, [], [], min(waits) if waits else None)[0]
+        now = time.monotonic()
+        for w in ways:
+            if w.src in ready:
+                w.read()
+            self.move(w, now)
+
+    def move(self, w, now):
+        if w.wait_s(now) == 0 and w.write(now):
+            self.ended = True
+            if self.plan.end == "half":
+                w.dst.shutdown(socket.SHUT_WR)
+                w.done = True
+        if w.done:  # read and forgotten, as who sends would else wait for room
+            w.buffer.clear()
+        elif w.over and not w.buffer:
+            w.done = True
+            w.dst.shutdown(socket.SHUT_WR)
+
+    def finish(self, end):
+        close(self.client, end in ("reset", "client"))
+        if end == "freeze":
+            self.proxy.freeze(self.server)
+        else:
+            close(self.server, end in ("reset", "server"))
+
+
+def close(sock, reset):
+    if reset:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+
+
+class Proxy:
+    """`connect` from any thread."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.frozen = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+
+    def connect(self, plan, port):
+        """A connection to `port` of 127.0.0.1 under `plan`: the client's socket, and the thread that plays the network."""
+        server = socket.socket()
+        if plan.narrow:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        server.connect(("127.0.0.1", port))
+        with self.lock:
+            client = socket.create_connection(self.listener.getsockname())
+            inner = self.listener.accept()[0]
+        for s in (client, inner, server):
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        inner.setblocking(False)
+        server.setblocking(False)
+        link = Link(self, plan, inner, server)
+        link.start()
+        return client, link
+
+    def freeze(self, server):
+        with self.lock:
+            self.frozen.append(server)
+
+    def thaw(self):
+        """Reset what is frozen. Returns how many there were."""
+        with self.lock:
+            frozen, self.frozen = self.frozen, []
+        for s in frozen:
+            close(s, True)
+        return len(frozen)
