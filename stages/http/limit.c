@@ -108,7 +108,7 @@ static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key)
 		int64_t waited_ns = now_ns - c->since_ns;
 		bool mine = key == 0 || c->peer_key == key;
 		next = c->wait_next;
-		if (mine && waited_ns >= EVICT_AFTER_NS &&
+		if (mine && !c->ready && waited_ns >= EVICT_AFTER_NS &&
 		    (id != CONN_SLOW || is_slow(c, now_ns))) {
 			io->count[SERVER_EVICTED]++;
 			if (c->wait == WAIT_WRITE)
