@@ -52,12 +52,13 @@ int64_t memory_auto_group(const char *root, const char *list)
 	int64_t bytes = number_in(root, "memory/memory.limit_in_bytes");
 
 	find_group(list, path);
-	for (char *end = path;; *end = '\0') {
+	for (;;) {
 		snprintf(dir, sizeof(dir), "%s%s", root, path);
 		bytes = least(bytes, number_in(dir, "memory.max"));
-		end = strrchr(path, '/');
+		char *end = strrchr(path, '/');
 		if (!end)
 			return bytes;
+		*end = '\0';
 	}
 }
 
