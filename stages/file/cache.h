@@ -39,7 +39,8 @@ struct cache_state {
 	struct cache_table *table; /* one reference; set before the first event */
 	int64_t file_charge_bytes; /* see cache_limits; constant */
 	_Atomic int64_t shown_bytes, shown_objects,
-	    shown_files; /* what the gauges of this stage say */
+	    shown_files;          /* what the gauges of this stage say */
+	_Atomic int64_t sweep_ns; /* when to look for files to close; moved by who does */
 	struct cache_flights flights;
 };
 

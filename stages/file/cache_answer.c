@@ -54,6 +54,8 @@ static bool directive_next(
 	const char *from = p, *equals = NULL;
 	for (; p < end && (quoted || *p != ','); p++) {
 		quoted ^= *p == '"';
+		if (quoted && *p == '\\' && p + 1 < end)
+			p++; /* a quote behind it ends nothing (RFC 9110, 5.6.4) */
 		if (*p == '=' && !equals)
 			equals = p;
 	}

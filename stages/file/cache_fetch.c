@@ -15,11 +15,14 @@
 #include "cache_answer.h"
 #include "cache_rcu.h"
 
-static int64_t clock_ns(void)
+/* How often to sweep. Guess: 100 times a second some 10 us are nothing, and 10,000 objects are seen in a second. */
+#define SWEEP_NS 10000000LL
+
+static int64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
 }
 
@@ -70,6 +73,22 @@ static void replace_object(struct weir_stage *st, struct cache_object *o)
 	count_change(st, &change);
 }
 
+/* Landings sweep a little: so files that nobody asks for are closed while anything is asked for. */
+static void sweep(const struct cache_flight *f)
+{
+	struct cache_state *state = weir_state(f->st);
+	int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	int64_t due_ns = atomic_load_explicit(&state->sweep_ns, memory_order_relaxed);
+	struct cache_change change;
+
+	if (f->limits.file_charge_bytes == 0 || now_ns < due_ns ||
+	    !atomic_compare_exchange_strong_explicit(&state->sweep_ns, &due_ns, now_ns + SWEEP_NS,
+		memory_order_relaxed, memory_order_relaxed))
+		return;
+	cache_table_sweep(state->table, now_ns - f->limits.shown_ns, &change);
+	count_change(f->st, &change);
+}
+
 /* Let clients that come by the path of `f` look for a variant, since there are some: its place was
  * empty, or held what was for all. */
 static void fork_path(struct cache_flight *f)
@@ -101,7 +120,7 @@ static void confirm(struct cache_object *o, const struct cache_limits *limits, i
 static struct cache_object *learn(struct cache_flight *f, struct weir_http_request *req)
 {
 	struct cache_object *o;
-	int64_t now_ns = clock_ns();
+	int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
 	if (req->res.status == 304 && f->old && !req->res.streamed) {
 		if (!f->old->varies && cache_answer_varies(req, f->fields_start))
@@ -123,14 +142,14 @@ static struct cache_object *learn(struct cache_flight *f, struct weir_http_reque
 	return NULL;
 }
 
-/* Give those that waited the object, or send each its own way. */
+/* Give those that waited the object, or send each its own way; so when its file has been changed since `miss` looked. */
 static void settle_waiting(
     struct weir_stage *st, struct weir_event *list, struct cache_object *o, int status)
 {
 	while (list) {
 		struct weir_event *ev = list;
 		list = ev->next;
-		if (o) {
+		if (o && cache_object_intact(o)) {
 			cache_object_hold(o);
 			finish_from(&ev, o);
 		} else if (status == WEIR_ECLOSED) {
@@ -161,6 +180,7 @@ static void cache_landed(struct weir_http_tap *tap, struct weir_http_request *re
 
 	if (status == WEIR_OK)
 		o = learn(f, req); /* before landing: see cache_flight.c */
+	sweep(f);
 	flight_reveal(f, req);
 	struct weir_event *waiting = flights_land(&state->flights, f);
 	if (o)
@@ -184,7 +204,8 @@ static void take_off(struct cache_flight *f, struct weir_event **ev)
 
 	f->tap.fn = cache_landed;
 	f->limits = (struct cache_limits){conf->max_object_bytes, state->file_charge_bytes,
-	    conf->revalidate_ns, conf->negative_ns};
+	    conf->revalidate_ns, conf->negative_ns, conf->revalidate_ns + conf->stale_ns,
+	    clock_ns(CLOCK_REALTIME_COARSE)};
 	if (f->old)
 		flight_disguise(f, req);
 	weir_http_add_tap(req, &f->tap);

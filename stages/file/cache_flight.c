@@ -107,7 +107,8 @@ static struct cache_object *look_again(struct cache_flights *fs, const struct ca
 	if (o && o->varies)
 		o = cache_table_variant(fs->table, o, f->hash, f->code);
 	cache_rcu_read_unlock();
-	if (!o || weir_now_ns(f->st) < atomic_load_explicit(&o->due_ns, memory_order_relaxed))
+	if (!o || (weir_now_ns(f->st) < atomic_load_explicit(&o->due_ns, memory_order_relaxed) &&
+		      cache_object_intact(o)))
 		return o;
 	cache_object_put(o);
 	return NULL;
@@ -214,7 +215,8 @@ void flight_disguise(struct cache_flight *f, struct weir_http_request *req)
 	for (int i = 0; i < req->n_headers; i++)
 		if (!condition_is_field(req->headers[i].name, &ignored))
 			f->disguise[n++] = req->headers[i];
-	if (f->old->file.etag.n > 0 && n < UINT8_MAX)
+	/* What was changed is asked for anew: that its tag still holds would say nothing of what is kept. */
+	if (f->old->file.etag.n > 0 && n < UINT8_MAX && cache_object_intact(f->old))
 		f->disguise[n++] = (struct weir_http_header){
 		    {"If-None-Match", sizeof("If-None-Match") - 1}, f->old->file.etag};
 	req->method = WEIR_HTTP_GET;

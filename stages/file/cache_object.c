@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cache_answer.h"
@@ -111,15 +112,24 @@ static int64_t modified_ns(const struct stat *st)
 	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
 
-/* A descriptor of our own: that of the answer is closed with it. */
-static int object_open(
-    struct cache_object *o, const struct weir_http_response *res, int64_t charge_bytes)
+/* Written after `miss` was asked, or in the same tick: the tag that came along may be that of other bytes. What is dated later
+ * than now was not written now. */
+static bool maybe_written(const struct stat *st, int64_t asked_ns)
 {
-	struct stat st;
+	struct timespec now;
 
-	if (fstat(res->fd, &st) == -1 || st.st_size != res->length)
+	clock_gettime(CLOCK_REALTIME, &now);
+	return modified_ns(st) >= asked_ns &&
+	       modified_ns(st) <= now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+/* A descriptor of our own: that of the answer is closed with it. */
+static int object_open(struct cache_object *o, const struct weir_http_response *res,
+    const struct stat *st, int64_t charge_bytes)
+{
+	if (st->st_size != res->length)
 		return WEIR_ESYS;
-	o->fd_modified_ns = modified_ns(&st);
+	o->fd_modified_ns = modified_ns(st);
 	o->fd = fcntl(res->fd, F_DUPFD_CLOEXEC, 0);
 	if (o->charge_bytes < charge_bytes)
 		o->charge_bytes = charge_bytes;
@@ -135,10 +145,26 @@ bool cache_object_file_intact(const struct cache_object *o)
 }
 
 /* `kept_open`: what an open file counts as; 0: the body is copied. */
-static int object_fill(struct cache_object *o, const struct weir_http_request *req,
-    const struct cache_fields *f, int64_t kept_open)
+static int body_keep(struct cache_object *o, const struct weir_http_response *res, char *to,
+    int64_t kept_open, int64_t asked_ns)
 {
-	int64_t body = weir_http_body_bytes(&req->res);
+	struct stat st;
+	int rc = 0;
+
+	if (kept_open == 0) {
+		o->body = (struct weir_slice){to, (size_t)o->file.size_bytes};
+		rc = body_copy(res, to, o->file.size_bytes);
+	}
+	if (rc < 0 || res->fd < 0)
+		return rc;
+	if (fstat(res->fd, &st) == -1 || maybe_written(&st, asked_ns)) /* after the copy */
+		return WEIR_ESYS;
+	return kept_open > 0 ? object_open(o, res, &st, kept_open) : 0;
+}
+
+static int object_fill(struct cache_object *o, const struct weir_http_request *req,
+    const struct cache_fields *f, int64_t kept_open, int64_t asked_ns)
+{
 	char *start = o->bytes + o->key.n;
 	char *rest = fields_copy(f, LINE_TYPE, start, o);
 	char *tail = fields_copy(f, LINE_OTHER, rest, o);
@@ -147,11 +173,8 @@ static int object_fill(struct cache_object *o, const struct weir_http_request *r
 	o->fields = (struct weir_slice){start, (size_t)(end - start)};
 	o->fields_parts = (struct weir_slice){rest, (size_t)(end - rest)};
 	o->fields_304 = (struct weir_slice){tail, (size_t)(end - tail)};
-	o->file.size_bytes = body;
-	if (kept_open > 0)
-		return object_open(o, &req->res, kept_open);
-	o->body = (struct weir_slice){end, (size_t)body};
-	return body_copy(&req->res, end, body);
+	o->file.size_bytes = weir_http_body_bytes(&req->res);
+	return body_keep(o, &req->res, end, kept_open, asked_ns);
 }
 
 /* Too large for memory. */
@@ -204,7 +227,7 @@ int cache_object_new(const struct weir_http_request *req, uint32_t fields_start,
 	int64_t keep_ns = kind == CACHE_GONE ? limits->negative_ns : limits->revalidate_ns;
 	atomic_init(&o->checked_ns, now_ns);
 	atomic_init(&o->due_ns, now_ns + keep_ns);
-	int rc = kind == CACHE_PASS ? 0 : object_fill(o, req, &f, kept_open);
+	int rc = kind == CACHE_PASS ? 0 : object_fill(o, req, &f, kept_open, limits->asked_ns);
 	if (rc < 0) {
 		cache_object_put(o);
 		return rc;

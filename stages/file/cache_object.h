@@ -77,6 +77,8 @@ struct cache_limits {
 	int64_t max_object_bytes;  /* of a body in memory */
 	int64_t file_charge_bytes; /* what an open file counts as; 0: none is kept */
 	int64_t revalidate_ns, negative_ns;
+	int64_t shown_ns; /* how long an object may be shown without being checked */
+	int64_t asked_ns; /* when `miss` was asked, by CLOCK_REALTIME_COARSE, as files are dated */
 };
 
 /** The hash of `code`'s variant of what has `hash`; that of code 0 is `hash`. */
@@ -96,7 +98,8 @@ struct cache_object *cache_object_fork(uint64_t hash, struct weir_slice key);
  * for that and is all of an open file is kept as one: the object has a descriptor of its own. What may not be kept (another status, too large, `no-store`,
  * `private`, `no-cache`, an age of zero, Set-Cookie, Vary by another field) becomes a CACHE_PASS. Returns 0 with one reference for
  * the caller, WEIR_EINVAL for an answer that says nothing about the next one (5xx and the like),
- * WEIR_ENOMEM, or WEIR_ESYS when the open file cannot be read, or no descriptor is left for it. Blocks on the disk only for an
+ * WEIR_ENOMEM, or WEIR_ESYS when the open file cannot be read, may have been written since `miss` was asked (then the
+ * fields may be of other bytes), or no descriptor is left for it. Blocks on the disk only for an
  * answer that holds an open file.
  */
 int cache_object_new(const struct weir_http_request *req, uint32_t fields_start, uint64_t hash,

@@ -37,6 +37,9 @@
 #define TABLE_PINNED_SHARE  4
 #define TABLE_LEAVING_BYTES (8 << 20)
 
+/* Objects that a sweep looks at. Guess: some 10 us, for so long others wait for the lock. */
+#define TABLE_SWEEP 128
+
 struct cache_table {
 	struct cds_lfht *hash;
 	uint64_t seed;
@@ -47,7 +50,8 @@ struct cache_table {
 	WEIR_ALIGNED pthread_mutex_t lock;
 	struct cache_object *newest WEIR_GUARDED_BY(lock);
 	struct cache_object *oldest WEIR_GUARDED_BY(lock);
-	struct cache_object *hand WEIR_GUARDED_BY(lock); /* next to look at; NULL: the oldest */
+	struct cache_object *hand WEIR_GUARDED_BY(lock);  /* next to look at; NULL: the oldest */
+	struct cache_object *broom WEIR_GUARDED_BY(lock); /* the same for cache_table_sweep */
 	int64_t bytes WEIR_GUARDED_BY(lock);
 	int64_t objects WEIR_GUARDED_BY(lock);
 	int64_t files WEIR_GUARDED_BY(lock); /* of them, those that are open files */
@@ -186,6 +190,8 @@ static void list_remove(struct cache_table *t, struct cache_object *o)
 {
 	if (t->hand == o)
 		t->hand = o->newer;
+	if (t->broom == o)
+		t->broom = o->newer;
 	if (o->newer)
 		o->newer->older = o->older;
 	else
@@ -304,6 +310,13 @@ static void drop_like(struct cache_table *t, struct cache_object *o, struct leav
 		unlink_object(t, object_of(node), gone, change);
 }
 
+static void change_end(const struct cache_table *t, struct cache_change *change)
+{
+	change->bytes_now = t->bytes;
+	change->objects_now = t->objects;
+	change->files_now = t->files;
+}
+
 void cache_table_insert(struct cache_table *t, struct cache_object *o, struct cache_change *change)
 {
 	struct leavers gone = {NULL};
@@ -320,9 +333,25 @@ void cache_table_insert(struct cache_table *t, struct cache_object *o, struct ca
 	} else {
 		drop_like(t, o, &gone, change);
 	}
-	change->bytes_now = t->bytes;
-	change->objects_now = t->objects;
-	change->files_now = t->files;
+	change_end(t, change);
+	pthread_mutex_unlock(&t->lock);
+	reclaim_later(&gone);
+}
+
+void cache_table_sweep(struct cache_table *t, int64_t before_ns, struct cache_change *change)
+{
+	struct leavers gone = {NULL};
+
+	*change = (struct cache_change){0};
+	pthread_mutex_lock(&t->lock);
+	for (int i = 0; i < TABLE_SWEEP && t->files > 0; i++) {
+		struct cache_object *o = t->broom ? t->broom : t->oldest;
+		t->broom = o->newer;
+		if (o->fd != -1 &&
+		    atomic_load_explicit(&o->checked_ns, memory_order_relaxed) < before_ns)
+			unlink_object(t, o, &gone, change);
+	}
+	change_end(t, change);
 	pthread_mutex_unlock(&t->lock);
 	reclaim_later(&gone);
 }

@@ -11,7 +11,7 @@
  * | cache_table_new     | main                                                | no         |
  * | cache_table_hash    | any                                                 | no         |
  * | cache_table_find, _variant | any registered, at once, inside a read section | no       |
- * | cache_table_insert  | any registered, at once, outside read sections      | on writers |
+ * | cache_table_insert, _sweep | any registered, at once, outside read sections | on writers |
  * | cache_table_hold    | any that has a reference                            | no         |
  * | cache_table_put     | any, outside read sections; none of the graph's     | yes        |
  */
@@ -50,6 +50,10 @@ struct cache_object *cache_table_variant(
 /** Put `o`, which no table had before, in place of an object of its key, evicting others as needed.
  *  The caller keeps its reference. When it cannot fit it stays outside, and the old one leaves. */
 void cache_table_insert(struct cache_table *t, struct cache_object *o, struct cache_change *change);
+
+/** Take out open files that were not known to be right since `before_ns` (of checked_ns): nobody is shown them any more, and what
+ *  was deleted keeps its room on the disk while it is open. Looks at a few objects, the next ones at the next call. */
+void cache_table_sweep(struct cache_table *t, int64_t before_ns, struct cache_change *change);
 
 /** One more reference: a cache that follows another one over a reload. Returns `t`. */
 struct cache_table *cache_table_hold(struct cache_table *t);

@@ -173,7 +173,7 @@ static bool range_wanted(const struct condition *c, const struct condition_file 
 		return tag_equal(t, file->etag, false);
 	if (file->varies || tag_opaque(file->etag).n != file->etag.n)
 		return false;
-	return httpdate_parse(t, &at_s) == 0 && at_s == file->modified_s;
+	return file->modified_s >= 0 && httpdate_parse(t, &at_s) == 0 && at_s == file->modified_s;
 }
 
 static struct condition_verdict judge_range(

@@ -205,6 +205,123 @@ static void test_evicted_while_read(void)
 	site_remove();
 }
 
+/* A file that nobody asks for any more is closed while others are: what was deleted gives its room on the disk back. */
+static void test_closed_unasked(void)
+{
+	char *p = site_pattern(BYTES, 1), name[32];
+
+	site_make();
+	site_put("root/f", p, BYTES, 0);
+	site_put("root/g", p, BYTES, 0);
+	struct server s = SITE_START(true, "cache.with.max_object", "4KiB", "cache.with.revalidate",
+	    "1ms", "cache.with.stale", "0s");
+	int fd = client_open(s.port);
+	for (int i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "root/%d", i);
+		site_text(name, "small");
+		CU_ASSERT(get_is(fd, name + 4, "small", 5));
+	}
+	CU_ASSERT(get_is(fd, "/f", p, BYTES));
+	CU_ASSERT_EQUAL(open_now(), 1);
+	CU_ASSERT_EQUAL_FATAL(unlink(site_path("root/f")), 0);
+	FIXTURE_AWAIT(get_is(fd, "/1", "small", 5) && open_now() == 0);
+	CU_ASSERT_EQUAL(stage_metric(&s, "cache", "cache_open_files"), 0);
+	while (stage_metric(&s, "cache", "cache_revalidations_total") < 1000)
+		CU_ASSERT(get_is(fd, "/g", p, BYTES)); /* what is asked for is shown all the same */
+	close(fd);
+	server_stop(&s);
+	free(p);
+	site_remove();
+}
+
+/* ---- all at once ---- */
+
+enum { NAMES = 6, VERSIONS = 120, LONG = 40000 };
+
+static struct {
+	int port;
+	atomic_bool over;
+	atomic_int wrong, answers;
+} storm;
+
+/* Version v of a file is LONG letters and has a date of its own, which its tag tells. */
+static char letter_of(int v)
+{
+	return (char)('a' + v % 26);
+}
+
+static bool answer_fits(const struct answer *a, size_t bytes)
+{
+	const char *tag = strstr(a->head, "ETag: \"");
+	int64_t dated_s = tag ? (int64_t)(strtoull(tag + 7, NULL, 16) / 1000000000) : 0;
+	char letter = letter_of((int)(1500000000 - dated_s));
+	size_t n = 0;
+
+	while (n < a->n && a->body[n] == letter)
+		n++;
+	return tag && n == a->n && n == bytes;
+}
+
+static void *storm_client(void *arg)
+{
+	static const char *const kinds[] = {
+	    NULL, "Range: bytes=100-4999\r\n", NULL, "If-Match: *\r\nRange: bytes=-300\r\n"};
+	static const size_t bytes[] = {LONG, 4900, 0, 300};
+	int fd = client_open(storm.port);
+	struct answer a = {0};
+	char name[8];
+
+	for (unsigned i = (unsigned)(uintptr_t)arg; !atomic_load(&storm.over); i++) {
+		unsigned kind = i / NAMES % 4;
+		snprintf(name, sizeof(name), "/%u", i % NAMES);
+		/* 503: the machine stalls */
+		bool good = ask(fd, kind == 2 ? "HEAD" : "GET", name, kinds[kind], &a) &&
+			    (a.status == 503 || answer_fits(&a, bytes[kind]));
+		atomic_fetch_add(&storm.wrong, !good);
+		atomic_fetch_add(&storm.answers, 1);
+	}
+	answer_free(&a);
+	close(fd);
+	return NULL;
+}
+
+static void put_version(int name, int v)
+{
+	char text[LONG], path[16];
+
+	memset(text, letter_of(v), LONG);
+	snprintf(path, sizeof(path), "root/%d", name);
+	site_put(path, text, LONG, v);
+}
+
+/* Files are replaced, revalidated, evicted, swept and sent at once: no answer has the bytes of one and the tag of another. */
+static void test_storm(void)
+{
+	pthread_t th[3];
+
+	site_make();
+	for (int i = 0; i < NAMES; i++)
+		put_version(i, 0);
+	struct server s = SITE_START(true, "cache.with.max_object", "4KiB", "cache.with.revalidate",
+	    "1ms", "cache.with.stale", "1ms", "cache.with.open_files", "3");
+	storm.port = s.port;
+	for (size_t i = 0; i < 3; i++)
+		pthread_create(&th[i], NULL, storm_client, (void *)(uintptr_t)(i * 7));
+	for (int v = 1; v < VERSIONS; v++) {
+		int before = atomic_load(&storm.answers);
+		put_version(v % NAMES, v);
+		FIXTURE_AWAIT(atomic_load(&storm.answers) >= before + 5);
+	}
+	atomic_store(&storm.over, true);
+	for (int i = 0; i < 3; i++)
+		pthread_join(th[i], NULL);
+	CU_ASSERT_EQUAL(storm.wrong, 0);
+	server_stop(&s);
+	CU_ASSERT_EQUAL(open_now(), 0);
+	site_remove();
+}
+
 CUNIT_MAIN("files kept open", {"hits", test_hits}, {"changed in place", test_changed_in_place},
     {"replaced", test_replaced}, {"bound", test_bound},
-    {"evicted while read", test_evicted_while_read})
+    {"evicted while read", test_evicted_while_read}, {"closed unasked", test_closed_unasked},
+    {"storm", test_storm})

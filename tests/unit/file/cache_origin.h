@@ -24,16 +24,19 @@ static struct {
 	int status;    /* what to answer: 200, 404, 503 or, as an outcome, negative */
 	bool no_store;
 	size_t bytes; /* of the body, when not 0 */
-} origin = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+	bool written; /* the file is, before each answer is out: the next has another tag */
+	int file;     /* what the body is, when not -1: all of this file */
+} origin = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .file = -1};
 
 static inline void origin_reset(void)
 {
 	pthread_mutex_lock(&origin.lock);
-	origin.shut = origin.no_store = false;
+	origin.shut = origin.no_store = origin.written = false;
 	origin.at_gate = origin.asked = origin.validated = 0;
 	origin.etag = 1;
 	origin.status = 200;
 	origin.bytes = 0;
+	origin.file = -1;
 	pthread_mutex_unlock(&origin.lock);
 }
 
@@ -60,12 +63,27 @@ static inline void origin_gate(bool shut)
 	pthread_mutex_unlock(&origin.lock);
 }
 
+static void close_file(void *arg)
+{
+	close((int)(intptr_t)arg);
+}
+
+static void respond_file(struct weir_http_request *req, int file)
+{
+	int fd = dup(file);
+
+	weir_http_respond_file(
+	    req, 200, "text/x", fd, 0, lseek(fd, 0, SEEK_END), close_file, (void *)(intptr_t)fd);
+}
+
 static void respond_body(struct weir_http_request *req, int etag, size_t bytes)
 {
 	char text[128], field[32];
 	int n = snprintf(text, sizeof(text), "%.*s v%d", (int)req->path.n, req->path.p, etag);
 
-	if (bytes == 0) {
+	if (origin.file != -1) {
+		respond_file(req, origin.file);
+	} else if (bytes == 0) {
 		weir_http_respond_copy(req, 200, "text/x", (struct weir_slice){text, (size_t)n});
 	} else {
 		char *body = malloc(bytes);
@@ -92,6 +110,8 @@ static int origin_answer(struct weir_http_request *req)
 	if (known.p && weir_slice_is(known, etag))
 		return weir_http_respond_status(req, 304);
 	respond_body(req, origin.etag, origin.bytes);
+	if (origin.written && pwrite(origin.file, "x", 1, origin.etag++) != 1)
+		abort();
 	if (origin.no_store)
 		weir_http_add_field(req, "Cache-Control", "no-store");
 	return WEIR_OK;

@@ -74,7 +74,7 @@ static void test_one_leads(void)
 
 static void put(const char *path, uint64_t hash, int64_t now_ns)
 {
-	const struct cache_limits limits = {1000, 0, 1000000000, 1000000000};
+	const struct cache_limits limits = {1000, 0, 1000000000, 1000000000, 0, INT64_MAX};
 	struct test_request t;
 	struct cache_object *o;
 	struct cache_change change;
@@ -135,6 +135,7 @@ static void test_disguise(void)
 	struct test_request t;
 
 	old->file.etag = slice("\"e\"");
+	old->fd = -1;
 	atomic_init(&old->refs, 1);
 	request_init(&t, "/a");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -15,7 +15,7 @@
 #define LAST_MODIFIED "Sun, 06 Nov 1994 08:49:37 GMT"
 
 static const struct cache_limits limits = {
-    .max_object_bytes = 1000, .revalidate_ns = 50, .negative_ns = 20};
+    .max_object_bytes = 1000, .asked_ns = INT64_MAX, .revalidate_ns = 50, .negative_ns = 20};
 
 /* What file.read would answer. */
 static void answer(struct test_request *t, int status, const char *body)
@@ -123,6 +123,9 @@ static void test_what_may_be_kept(void)
 	check_field("Cache-Control", "max-age=01", CACHE_WHOLE);
 	check_field("Cache-Control", "max-age=", CACHE_WHOLE);
 	check_field("Cache-Control", "x-private, y=\"no-store, private\", max-age=5", CACHE_WHOLE);
+	check_field("Cache-Control", "y=\"a\\\"b\", no-store", CACHE_PASS);
+	check_field("Cache-Control", "y=\"a\\\\\", no-store", CACHE_PASS);
+	check_field("Cache-Control", "y=\"\\\", no-store\"", CACHE_WHOLE);
 	check_field("Cache-Control", ",, ,", CACHE_WHOLE);
 	check_field("Cache-Control", "y=\"no-store", CACHE_WHOLE);
 	check_field("Set-Cookie", "a=b", CACHE_PASS);
@@ -247,6 +250,7 @@ static void test_open_file(void)
 static void test_kept_open(void)
 {
 	const struct cache_limits open = {.max_object_bytes = 5,
+	    .asked_ns = INT64_MAX,
 	    .file_charge_bytes = 16384,
 	    .revalidate_ns = 50,
 	    .negative_ns = 20};
@@ -306,6 +310,7 @@ static void test_kept_open(void)
 static void test_not_kept_open(void)
 {
 	struct cache_limits open = {.max_object_bytes = 5,
+	    .asked_ns = INT64_MAX,
 	    .file_charge_bytes = 16384,
 	    .revalidate_ns = 50,
 	    .negative_ns = 20};
@@ -334,8 +339,10 @@ static void test_not_kept_open(void)
 /* Short of descriptors the answer goes out as it is, and nothing is kept: neither the file nor that it may not be. */
 static void test_no_descriptor_left(void)
 {
-	const struct cache_limits open = {
-	    .max_object_bytes = 5, .file_charge_bytes = 16384, .revalidate_ns = 50};
+	const struct cache_limits open = {.max_object_bytes = 5,
+	    .asked_ns = INT64_MAX,
+	    .file_charge_bytes = 16384,
+	    .revalidate_ns = 50};
 	struct cache_object *o = NULL;
 	struct test_request t;
 	struct rlimit was, none;

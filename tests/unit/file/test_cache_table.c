@@ -16,7 +16,7 @@
 #include "file/cache_rcu.h"
 #include "file/cache_request.h"
 
-static const struct cache_limits limits = {1 << 20, 0, 1000000000, 1000000000};
+static const struct cache_limits limits = {1 << 20, 0, 1000000000, 1000000000, 0, INT64_MAX};
 
 /* An object under "/NUMBER" whose body is `bytes` times the same letter. */
 static struct cache_object *make(int number, size_t bytes)
@@ -378,8 +378,9 @@ static void *reader(void *arg)
 	struct torture *tt = arg;
 
 	urcu_memb_register_thread();
-	for (int i = 0; i < ROUNDS * 4; i++) {
-		int number = i * 7 % NUMBERS;
+	/* At least until there is something, however late the writers begin. */
+	for (unsigned i = 0; i < ROUNDS * 4 || atomic_load(&tt->found) == 0; i++) {
+		int number = (int)(i * 7 % NUMBERS);
 		struct cache_object *o = find(tt->table, number);
 		if (!o)
 			continue;

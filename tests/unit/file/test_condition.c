@@ -201,6 +201,9 @@ static void test_nothing_known(void)
 	CU_ASSERT_EQUAL(JUDGE(&bare, "If-Modified-Since", NEWER).status, 200);
 	CU_ASSERT_EQUAL(JUDGE(&bare, "If-Unmodified-Since", OLDER).status, 200);
 	CU_ASSERT_EQUAL(JUDGE(&bare, "Range", "bytes=0-1", "If-Range", "\"\"").status, 200);
+	CU_ASSERT_EQUAL(/* a second before 1970, as a number what "no date" is */
+	    JUDGE(&bare, "Range", "bytes=0-1", "If-Range", "Wed, 31 Dec 1969 23:59:59 GMT").status,
+	    200);
 }
 
 static void test_content_range(void)
