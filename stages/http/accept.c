@@ -10,7 +10,9 @@
  * answered 503. These are bounded, too: more than LIMIT_REFUSING of them at once pause the listeners, if it is the server
  * that is full; if it is the client's address, its next ones are closed without a word, and others do not notice.
  *
- * A listener that is to be closed takes the last clients whatever there is room for: closing resets those in its backlog.
+ * A listener that is to be closed in a drain takes the last clients whatever there is room for: closing resets those in its
+ * backlog. Before and behind the drain nobody would be answered, and the backlog may be another's, too: that of the server
+ * which a failed start should have followed, or of a service manager.
  */
 #include "http/accept.h"
 

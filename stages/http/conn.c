@@ -34,6 +34,8 @@
 /* How long the client may take to read the last answer before its late bytes are answered by a
  * reset: the guess of most servers (Apache 2 s, nginx 5 s). */
 #define LINGER_NS (2 * NS_PER_S)
+/* When a time-out comes between reading and parsing: the next turn, a tick of the timers. */
+#define LOOK_AGAIN_NS 1000000LL
 
 #define CONN_EVENTS ((uint32_t)EPOLLIN | EPOLLRDHUP | EPOLLET)
 
@@ -177,6 +179,8 @@ static void timer_fired(struct weir_loop *loop, struct weir_timer *t)
 		at = deadline(c);
 	if (at == INT64_MAX)
 		return;
+	if (c->ready && at <= weir_loop_now_ns(loop)) /* what it waits for may have been read, and not looked at yet */
+		at = weir_loop_now_ns(loop) + LOOK_AGAIN_NS;
 	if (at > weir_loop_now_ns(loop))
 		weir_timer_set(loop, t, at);
 	else
@@ -282,7 +286,7 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 		else
 			c->unread = true;
 	}
-	if (c->blocked && (events & EPOLLOUT)) {
+	if (c->blocked && (events & EPOLLOUT) && conn_is_open(c)) {
 		c->blocked = false;
 		if (WEIR_UNLIKELY(c->continue_left > 0))
 			conn_continue_more(c);

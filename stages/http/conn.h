@@ -50,6 +50,7 @@ struct conn {
 	bool rearm;           /* ask epoll again */
 	bool swallowed;       /* the kernel took much at once: the client may have none of it */
 	uint8_t unsent_kib;   /* most that the kernel keeps unsent; 0: as it likes */
+	bool ending;          /* our last word waits for room: nothing leaves behind it */
 	bool lingering;
 	bool blocked;          /* a write was short: wait for EPOLLOUT */
 	uint8_t continue_left; /* bytes of "100 Continue" that found no room; not 0: blocked */

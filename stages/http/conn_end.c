@@ -47,7 +47,7 @@ void conn_abort(struct conn *c)
 /* Our last word waits for room. */
 static void wait_to_end(struct conn *c)
 {
-	c->no_more = c->blocked = c->rearm = true;
+	c->ending = c->no_more = c->blocked = c->rearm = true;
 	c->continue_left = 0; /* nothing behind the last word */
 	conn_settle(c);
 }

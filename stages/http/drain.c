@@ -160,6 +160,8 @@ void io_report_drained(struct http_io *io)
 		return;
 	/* Nobody is here: who is still in the backlog is the only one to wait for. */
 	listen_close(io);
+	if (io->ready) /* refused, or handed over: those who are ready have had their turn */
+		weir_loop_wake(io->loop);
 	io->drained = io->n_conns == 0;
 	if (io->drained)
 		report(io, SERVER_DRAINING);

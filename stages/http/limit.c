@@ -19,6 +19,7 @@
 
 #include "http/conn.h"
 #include "http/crowd.h"
+#include "http/tls_conn.h"
 
 /* A connection is not evicted before it has waited so long: a browser opens some in advance. */
 #define EVICT_AFTER_NS 1000000000LL
@@ -98,17 +99,30 @@ static bool is_slow(struct conn *c, int64_t now_ns)
 	return (double)c->moved_bytes < rate * (double)(now_ns - c->since_ns) / 1e9;
 }
 
-/* Close one of the list, of `key` unless 0. Returns whether there was one. */
-static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key)
+/* What is wanted of those who go. */
+struct want {
+	uint64_t key; /* of this address; 0: any */
+	bool
+	    descriptor; /* it must be free at once, which it is not while a handshake is with its stage */
+};
+
+static bool is_wanted(const struct conn *c, struct want w)
+{
+	return (w.key == 0 || c->peer_key == w.key) &&
+	       !(w.descriptor && c->tls && tls_is_away(c->tls));
+}
+
+/* Close one of the list. Returns whether there was one. */
+static bool evict_from(struct http_io *io, enum conn_list_id id, struct want w)
 {
 	int64_t now_ns = weir_loop_now_ns(io->loop);
 	struct conn *c = io->list[id].first, *next;
 
 	for (int i = 0; c && i < EVICT_SCAN; i++, c = next) {
 		int64_t waited_ns = now_ns - c->since_ns;
-		bool mine = key == 0 || c->peer_key == key;
+		bool mine = is_wanted(c, w);
 		next = c->wait_next;
-		if (mine && waited_ns >= EVICT_AFTER_NS &&
+		if (mine && !c->ready && waited_ns >= EVICT_AFTER_NS &&
 		    (id != CONN_SLOW || is_slow(c, now_ns))) {
 			io->count[SERVER_EVICTED]++;
 			if (c->wait == WAIT_WRITE)
@@ -124,23 +138,25 @@ static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key)
 }
 
 /* Who has waited longest without a request. */
-static bool evict_waiting(struct http_io *io, uint64_t key)
+static bool evict_waiting(struct http_io *io, struct want w)
 {
 	const struct conn *idle = io->list[CONN_IDLE].first, *half = io->list[CONN_HALF].first;
 	bool half_first = half && (!idle || half->since_ns < idle->since_ns);
 
-	return evict_from(io, half_first ? CONN_HALF : CONN_IDLE, key) ||
-	       evict_from(io, half_first ? CONN_IDLE : CONN_HALF, key);
+	return evict_from(io, half_first ? CONN_HALF : CONN_IDLE, w) ||
+	       evict_from(io, half_first ? CONN_IDLE : CONN_HALF, w);
 }
 
 static bool evict(struct http_io *io, uint64_t key)
 {
-	return evict_waiting(io, key) || evict_from(io, CONN_SLOW, key);
+	struct want w = {.key = key};
+
+	return evict_waiting(io, w) || evict_from(io, CONN_SLOW, w);
 }
 
 bool limit_make_room(struct http_io *io)
 {
-	return evict_waiting(io, 0);
+	return evict_waiting(io, (struct want){.descriptor = true});
 }
 
 bool limit_evict_reader(struct http_io *io)

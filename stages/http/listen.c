@@ -352,7 +352,7 @@ void listen_close(struct http_io *io)
 		struct listener *l = &io->listener[i];
 		if (l->watch.fd == -1)
 			continue;
-		if (io->loop)
+		if (io->loop && io->phase == SERVER_DRAINING)
 			accept_rest(io, l->watch.fd);
 		close_listener(io, l);
 	}

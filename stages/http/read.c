@@ -193,7 +193,8 @@ static void emit(struct conn *c, struct http_req *r)
 	struct weir_event *ev = &r->pub.ev;
 
 	conn_append(c, r);
-	c->wait = WAIT_NONE;
+	if (WEIR_LIKELY(c->wait != WAIT_WRITE)) /* who asks has not taken its answer */
+		c->wait = WAIT_NONE;
 	c->requests++;
 	r->wire_bytes += r->pub.body.n;
 	c->wire_bytes += r->wire_bytes;

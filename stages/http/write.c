@@ -370,6 +370,10 @@ void conn_write(struct conn *c)
 
 	if (!conn_is_open(c) || c->lingering || c->blocked)
 		return;
+	if (WEIR_UNLIKELY(c->ending)) {
+		conn_end(c, c->eof);
+		return;
+	}
 	switch (send_answers(c, &g)) {
 	case SENT_BROKEN:
 		conn_close(c);

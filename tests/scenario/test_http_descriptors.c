@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "fixture/held_clock.h"
+#include "fixture/tls_fixture.h"
 #include "http_fixture.h"
 
 #define POST_HALF "POST /p HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nab"
@@ -39,11 +40,11 @@ static void raise_limit(void)
 	setrlimit(RLIMIT_NOFILE, &r);
 }
 
-static void start(void)
+static void start_server(struct server s)
 {
 	struct timeval limit = {.tv_sec = WAIT_MS / 1000};
 
-	server = server_new("t.reply");
+	server = s;
 	fixture_set(server.app, "threads", "inline");
 	clock_hold();
 	server_start(&server);
@@ -53,6 +54,11 @@ static void start(void)
 		setsockopt(client[i], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	}
 	lower_limit();
+}
+
+static void start(void)
+{
+	start_server(server_new("t.reply"));
 }
 
 static void come(int i, const char *text)
@@ -109,6 +115,63 @@ static void test_the_idle_make_room(void)
 	clock_release();
 }
 
+static int64_t offered_to(const char *stage)
+{
+	struct weir_graph_view *view;
+	int64_t n = 0;
+
+	if (weir_graph_view(server.graph, &view) != 0)
+		return 0;
+	for (int i = 0; i < view->n_stages; i++)
+		if (strcmp(view->stages[i].name, stage) == 0)
+			n = (int64_t)view->stages[i].class_view[0].offered;
+	weir_graph_view_free(view);
+	return n;
+}
+
+static void steer(const char *stage, enum weir_steer how)
+{
+	char why[256];
+
+	CU_ASSERT_EQUAL(weir_graph_steer(server.graph, stage, how, why, sizeof(why)), 0);
+}
+
+/* Who is in a handshake that its stage has would not give its descriptor back: he stays. */
+static void test_handshakes_make_no_room(void)
+{
+	struct tls_wish wish = {0};
+	struct tls_client k[ROOM];
+
+	tls_folder_make();
+	tls_make("one", "DNS:localhost", false, 30);
+	start_server(tls_server_new("t.reply", "one"));
+	steer("shake", WEIR_STEER_PAUSE);
+	for (int i = 0; i < ROOM; i++) {
+		come(i, "");
+		k[i] = tls_client_over(client[i], &wish);
+		SSL_set0_rbio(k[i].ssl, BIO_new(BIO_s_mem()));
+		CU_ASSERT_NOT_EQUAL(SSL_do_handshake(k[i].ssl), 1);
+		SSL_set_fd(k[i].ssl, k[i].fd);
+	}
+	FIXTURE_AWAIT(offered_to("shake") == ROOM);
+	clock_move(1500);
+	come(ROOM, "");
+	CU_ASSERT(client_at_end(client[ROOM]));
+	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
+	raise_limit();
+	steer("shake", WEIR_STEER_RUN);
+	for (int i = 0; i < ROOM; i++) {
+		CU_ASSERT_EQUAL(SSL_do_handshake(k[i].ssl), 1);
+		CU_ASSERT(tls_ask(&k[i], GET("/"), "GET /\n"));
+		SSL_free(k[i].ssl);
+	}
+	leave();
+	server_stop(&server);
+	clock_release();
+	tls_cleanup();
+	tls_folder_remove();
+}
+
 static void *drain(void *arg)
 {
 	struct weir_drain_report *report = arg;
@@ -149,5 +212,5 @@ static void test_drain(void)
 	clock_release();
 }
 
-CUNIT_MAIN(
-    "http descriptors", {"the idle make room", test_the_idle_make_room}, {"drain", test_drain})
+CUNIT_MAIN("http descriptors", {"the idle make room", test_the_idle_make_room},
+    {"handshakes make no room", test_handshakes_make_no_room}, {"drain", test_drain})

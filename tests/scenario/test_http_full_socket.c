@@ -13,6 +13,8 @@
 static atomic_size_t full_from, full_to; /* writes of so many bytes */
 static atomic_int full_times;            /* are refused so often */
 static atomic_size_t full_bit;           /* after so many bytes were taken of the first */
+static atomic_bool
+    full_gate; /* the write that finds room first stands at gate "room" for a while */
 
 static void fill(size_t from, size_t to, size_t bit, int times)
 {
@@ -33,6 +35,8 @@ ssize_t send(int fd, const void *p, size_t n, int flags)
 		}
 		full_from = full_to = n - bit; /* the rest comes next */
 		n = bit;
+	} else if (n >= full_from && n <= full_to && atomic_exchange(&full_gate, false)) {
+		gate_pass("room", 4);
 	}
 	return syscall(SYS_sendto, fd, p, n, flags, NULL, 0);
 }
@@ -112,6 +116,31 @@ static void test_never_room(void)
 	server_stop(&s);
 }
 
+/* A request behind the last answer is none any more, and the end does not wait for it. */
+static void test_nothing_behind(void)
+{
+	struct tls_wish wish = {0};
+	struct server s = tls_server_new("t.reply", "one");
+	struct answer a = {0};
+
+	fixture_set(s.app, "threads.min", "2");
+	fixture_set(s.app, "threads.max", "2");
+	fixture_set(s.app, "cohort.max", "1");
+	server_start(&s);
+	struct tls_client k = tls_client_open(s.port, &wish);
+	fill(ALERT_FROM, ALERT_TO, 0, 4);
+	CU_ASSERT(tls_say(&k, GET("/close") GET("/wait/behind")));
+	CU_ASSERT(tls_answer(&k, &a) && answer_is(&a, 200, "GET /close\n"));
+	gate_await(1);
+	CU_ASSERT(tls_at_end(&k));
+	CU_ASSERT_EQUAL(full_times, 0);
+	gate_open("behind");
+	answer_free(&a);
+	tls_client_close(&k);
+	AWAIT_METRIC(&s, "http_connections", ==, 0);
+	server_stop(&s);
+}
+
 /* ---- 100 Continue ---- */
 
 #define CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
@@ -180,6 +209,28 @@ static void test_continue_over_tls(void)
 	server_stop(&s);
 }
 
+/* The client's end is there just when there is room for the rest: at one look at the socket or another. */
+static void test_continue_to_nobody(void)
+{
+	const size_t n = strlen(CONTINUE);
+	struct tls_wish wish = {.version = TLS1_3_VERSION};
+
+	for (int looks = 3; looks <= 6; looks++) {
+		struct server s = tls_server_new("t.reply", "one");
+		server_start(&s);
+		struct tls_client k = tls_client_open(s.port, &wish);
+		full_gate = true;
+		fill(n + 5, n + 5 + 8 + 17, 0, looks);
+		CU_ASSERT(tls_say(&k, EXPECT));
+		gate_await(1);
+		SSL_shutdown(k.ssl);
+		gate_open("room");
+		AWAIT_METRIC(&s, "http_connections", ==, 0);
+		tls_client_close(&k);
+		server_stop(&s);
+	}
+}
+
 static void begin(void)
 {
 	tls_folder_make();
@@ -194,5 +245,6 @@ static void end(void)
 
 CUNIT_MAIN("http full socket", {"make files", begin}, {"close_notify", test_close_notify},
     {"close_notify at the client's end", test_close_notify_at_eof}, {"never room", test_never_room},
-    {"100 continue", test_continue}, {"100 continue over TLS", test_continue_over_tls},
-    {"remove files", end})
+    {"nothing behind the end", test_nothing_behind}, {"100 continue", test_continue},
+    {"100 continue over TLS", test_continue_over_tls},
+    {"100 continue to nobody", test_continue_to_nobody}, {"remove files", end})

@@ -71,6 +71,56 @@ static void test_busy_sender(void)
 	stop(&server);
 }
 
+/* Nor do whole requests behind it. */
+static void test_busy_asker(void)
+{
+	enum { STEP_MS = 200, REQUESTS = 10 }; /* fewer than a pipeline holds */
+	struct server server = start("300ms");
+	int fd = client_open(server.port), n = 0;
+
+	CU_ASSERT(client_say(fd, GET("/big/100000000")));
+	AWAIT_METRIC(&server, "http_sent_bytes_total", >, 0);
+	for (; n < REQUESTS && server_metric(&server, "http_timeouts_write_total") == 0; n++) {
+		uint64_t offered = server_offered(&server);
+		client_say(fd, GET("/more"));
+		FIXTURE_AWAIT(server_offered(&server) > offered ||
+			      server_metric(&server, "http_timeouts_write_total") > 0);
+		clock_move(STEP_MS);
+	}
+	CU_ASSERT(n < REQUESTS);
+	CU_ASSERT_EQUAL(server_metric(&server, "http_timeouts_write_total"), 1);
+	close(fd);
+	stop(&server);
+}
+
+/* Whose head was there in time is answered, however late this thread comes to look at it. */
+static void test_late_look(void)
+{
+	enum { CLIENTS = 5 }; /* as many events: the last is in a run of its own (loop.c) */
+	struct server server = start("60s");
+	int stalls = client_open(server.port), fd[CLIENTS];
+	struct answer a = {0};
+
+	for (int i = 0; i < CLIENTS; i++) {
+		fd[i] = client_open(server.port);
+		CU_ASSERT(client_say(fd[i], "GET /late HTTP/1.1\r\n"));
+	}
+	AWAIT_METRIC(&server, "http_received_bytes_total", ==, CLIENTS * 20);
+	CU_ASSERT(client_say(stalls, GET("/wait/stall")));
+	gate_await(1);
+	for (int i = 0; i < CLIENTS; i++)
+		CU_ASSERT(client_say(fd[i], "Host: t\r\n\r\n"));
+	held_ns += 100 * HELD_NS_PER_S;
+	gate_open("stall");
+	for (int i = 0; i < CLIENTS; i++) {
+		CU_ASSERT(answer_read(fd[i], &a) && answer_is(&a, 200, "GET /late\n"));
+		close(fd[i]);
+	}
+	answer_free(&a);
+	close(stalls);
+	stop(&server);
+}
+
 static int port_of(int fd, int (*name)(int, struct sockaddr *, socklen_t *))
 {
 	struct sockaddr_in a = {0};
@@ -131,4 +181,5 @@ static void test_untaken_answers(void)
 }
 
 CUNIT_MAIN("http readers", {"steady reader", test_steady_reader}, {"busy sender", test_busy_sender},
+    {"busy asker", test_busy_asker}, {"late look", test_late_look},
     {"untaken answers", test_untaken_answers})

@@ -4,6 +4,9 @@
  * where they began, bytes that were read already are not lost, nobody is refused, and nothing is left behind.
  */
 #include <dirent.h>
+#include <limits.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
 
 #include "http_fixture.h"
 
@@ -15,6 +18,17 @@ struct reload {
 	struct weir_drain_report report;
 	pthread_t thread;
 };
+
+/* Loops that may still be made, of this program. */
+static atomic_int loops_left = INT_MAX;
+
+int epoll_create1(int flags)
+{
+	if (atomic_fetch_sub(&loops_left, 1) > 0)
+		return (int)syscall(SYS_epoll_create1, flags);
+	errno = EMFILE;
+	return -1;
+}
 
 /* A server like `s` that listens where that does. */
 static struct server server_like(const char *io_threads)
@@ -424,10 +438,54 @@ static void test_paused_half(void)
 	answer_free(&a);
 }
 
+/* A server that can not start leaves those in the backlog, which it shares by then, to the one that runs. */
+static void test_failed_start(void)
+{
+	struct server s = start("2"), next = server_like("2");
+	struct weir_errs errs = {0};
+	char why[200];
+
+	CU_ASSERT_EQUAL(weir_graph_steer(s.graph, "web", WEIR_STEER_PAUSE, why, sizeof(why)), 0);
+	int fd = client_open(s.port);
+	CU_ASSERT(client_say(fd, GET("/waits")));
+	next.graph = build(next.spec);
+	loops_left = 1;
+	CU_ASSERT_NOT_EQUAL(weir_graph_succeed(next.graph, s.graph, &errs), 0);
+	loops_left = INT_MAX;
+	weir_graph_free(next.graph);
+	CU_ASSERT_EQUAL(weir_graph_steer(s.graph, "web", WEIR_STEER_RUN, why, sizeof(why)), 0);
+	CU_ASSERT(ask(fd, "", "GET /waits\n"));
+	close(fd);
+	server_stop(&s);
+}
+
+/* Who waits at an address that the next server has not goes there all the same, and keeps nobody. */
+static void test_other_address(void)
+{
+	struct server s = server_like("1"), next = server_like("1");
+	char why[200];
+	struct reload r;
+
+	fixture_set(s.web, "with.linger", "60s");
+	fixture_set(next.web, "with.listen", "127.0.0.2:0");
+	server_start(&s);
+	CU_ASSERT_EQUAL(weir_graph_steer(s.graph, "web", WEIR_STEER_PAUSE, why, sizeof(why)), 0);
+	int fd = client_open(s.port);
+	succeed(&s, &next);
+	weir_graph_drain(s.graph, 100000000000LL, &r.report);
+	CU_ASSERT_EQUAL(r.report.law_error, 0);
+	CU_ASSERT(r.report.took_ns < 50000000000LL);
+	weir_graph_free(s.graph);
+	CU_ASSERT_EQUAL(weir_graph_steer(next.graph, "web", WEIR_STEER_RUN, why, sizeof(why)), 0);
+	CU_ASSERT(ask(fd, GET("/new"), "GET /new\n"));
+	close(fd);
+	server_stop(&next);
+}
+
 CUNIT_MAIN("http reload", {"idle connections stay open", test_idle_stay},
     {"requests in flight end where they began", test_in_flight},
     {"half a head, half a body", test_halves}, {"pipelined requests go over", test_pipeline},
     {"a source that was renamed", test_renamed}, {"a reload overtaken by the next", test_overtaken},
     {"a paused source stays paused", test_paused},
-    {"half a body at a paused source", test_paused_half},
-    {"sixty in a row under load", test_under_load})
+    {"half a body at a paused source", test_paused_half}, {"a start that fails", test_failed_start},
+    {"another address", test_other_address}, {"sixty in a row under load", test_under_load})
