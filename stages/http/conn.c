@@ -179,7 +179,9 @@ static void timer_fired(struct weir_loop *loop, struct weir_timer *t)
 		at = deadline(c);
 	if (at == INT64_MAX)
 		return;
-	if (c->ready && at <= weir_loop_now_ns(loop)) /* what it waits for may have been read, and not looked at yet */
+	if (c->ready &&
+	    at <= weir_loop_now_ns(
+		      loop)) /* what it waits for may have been read, and not looked at yet */
 		at = weir_loop_now_ns(loop) + LOOK_AGAIN_NS;
 	if (at > weir_loop_now_ns(loop))
 		weir_timer_set(loop, t, at);
