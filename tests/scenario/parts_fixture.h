@@ -314,22 +314,27 @@ static inline bool line_read(int fd, char *line, size_t size)
 	return false;
 }
 
-/* Read n bytes that must go on with the pattern at `from`. */
-static inline bool pattern_read(int fd, uint64_t from, size_t n)
+/* Read n bytes that must go on with the pattern at `from`: 0, -1 when the end comes before, -2 when a byte is wrong. */
+static inline int pattern_judge(int fd, uint64_t from, size_t n)
 {
 	char piece[8192];
 
 	while (n > 0) {
 		ssize_t got = client_recv(fd, piece, n < sizeof(piece) ? n : sizeof(piece), 0);
 		if (got <= 0)
-			return false;
+			return -1;
 		for (ssize_t i = 0; i < got; i++)
 			if (piece[i] != parts_byte(from + (uint64_t)i))
-				return false;
+				return -2;
 		from += (uint64_t)got;
 		n -= (size_t)got;
 	}
-	return true;
+	return 0;
+}
+
+static inline bool pattern_read(int fd, uint64_t from, size_t n)
+{
+	return pattern_judge(fd, from, n) == 0;
 }
 
 /* Read a chunked body that is the pattern. Returns its length when it is whole, -1 when it is torn, -2 when a byte is
@@ -345,8 +350,9 @@ static inline int64_t chunked_read(int fd, char *trailers, size_t size)
 		size_t n = strtoul(line, NULL, 16);
 		if (n == 0)
 			break;
-		if (!pattern_read(fd, all, n))
-			return -2;
+		int rc = pattern_judge(fd, all, n);
+		if (rc < 0)
+			return rc;
 		all += n;
 		if (!line_read(fd, line, sizeof(line)))
 			return -1;
