@@ -305,19 +305,9 @@ class Server(servers.Servers):
         port = servers.free_port()
         common = "stream: 16KiB, max_body: 1MiB, max_per_address: 0, " + PATIENT
         self.start("web", [self.weir, "run", "CONF"], YAML.format(plain=port, tls=self.port["tls"], common=common), port)
-        self.admin = self.await_said(r"admin (http://\S+)").rstrip("/")
+        self.admin = self.await_said("web", r"admin (http://\S+)").group(1).rstrip("/")
         self.warm()
         self.files = self.await_same()
-
-    def await_said(self, what):
-        """It says where it can be found when all of it is there."""
-        end = time.monotonic() + HANG_S
-        while time.monotonic() < end and self.processes["web"].poll() is None:
-            said = re.search(what, self.log("web"))
-            if said:
-                return said.group(1)
-            time.sleep(0.02)
-        raise SystemExit("weir does not start:\n" + self.log("web"))
 
     def warm(self):
         """Everything has been asked for once: threads, caches with the files they keep open, and sessions are there."""

@@ -25,6 +25,9 @@ ENDS = ("half", "reset", "server", "client", "freeze")
 BUFFER = 65536
 TINY_MOST = 300  # steps below 10 bytes in each way: a megabyte byte by byte would take a minute
 GATHER_S = 0.01
+# A window much below what the kernel would buffer for a sender, and segments much below the window: with loopback's of 64 KiB
+# the two ends can fall into steps of half a window each 0.2 s (silly windows, RFC 9293, 3.8.6), 200 s for the largest file.
+NARROW, SEGMENT = 16384, 1000
 
 
 class Plan:
@@ -164,7 +167,8 @@ class Proxy:
         """A connection to `port` of 127.0.0.1 under `plan`: the client's socket, and the thread that plays the network."""
         server = socket.socket()
         if plan.narrow:
-            server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, NARROW)
+            server.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SEGMENT)
         server.connect(("127.0.0.1", port))
         with self.lock:
             client = socket.create_connection(self.listener.getsockname())
