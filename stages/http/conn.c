@@ -147,6 +147,7 @@ static void timed_out(struct conn *c)
 	switch (c->wait) {
 	case WAIT_HEAD:
 		limit_refuse(c, LIMIT_HEADER_TIME);
+		conn_settle(c); /* memory.c must not find it among the half ones */
 		return;
 	case WAIT_BODY:
 		body_timed_out(c, at_pause(c, io->conf.body_timeout_ns) <= now_ns

@@ -101,7 +101,7 @@ static void end_linger(struct weir_loop *loop, struct weir_timer *t)
 		if (c->wait != WAIT_IDLE)
 			continue;
 		conn_read(c); /* it may have spoken at the last moment */
-		if (c->wait == WAIT_IDLE)
+		if (conn_is_open(c) && c->wait == WAIT_IDLE)
 			conn_end(c, true);
 	}
 }

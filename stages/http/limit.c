@@ -120,7 +120,8 @@ static bool evict_from(struct http_io *io, enum conn_list_id id, struct want w)
 
 	for (int i = 0; c && i < EVICT_SCAN; i++, c = next) {
 		int64_t waited_ns = now_ns - c->since_ns;
-		bool mine = is_wanted(c, w);
+		/* Half a request may stand behind one that is being answered. */
+		bool mine = is_wanted(c, w) && (id != CONN_HALF || c->in_flight == 0);
 		next = c->wait_next;
 		if (mine && !c->ready && waited_ns >= EVICT_AFTER_NS &&
 		    (id != CONN_SLOW || is_slow(c, now_ns))) {

@@ -273,6 +273,7 @@ static void retry(struct weir_loop *loop, struct weir_timer *t)
 {
 	struct http_io *io = weir_loop_data(loop);
 
+	io_touch(io); /* `memory` may be another by now */
 	resume_accept(io);
 	listen_pause(io);
 	/* Memory is short. Two threads that decide at once may leave a step that this one was not woken for. */

@@ -67,9 +67,24 @@ static void linger_read(struct conn *c)
 		conn_close(c);
 }
 
-/* The client has shut its side down: what is in flight is answered, a part of a request is not. */
+/* Is more buffered than there is a place for now, or room in its transfer? */
+static bool has_rest(const struct conn *c)
+{
+	if (stream_in_parts(&c->stream))
+		return c->stream.end > c->stream.start && !conn_wants_part(c);
+	return !c->no_more && stream_partial(&c->stream) && (c->io->paused || !has_place(c));
+}
+
+/* The client has shut its side down: all that it has sent whole is answered, a part of a request is not. */
 static void at_eof(struct conn *c)
 {
+	conn_parse(c); /* there may be a place by now */
+	if (!conn_is_open(c))
+		return;
+	if (has_rest(c)) {
+		c->unread = true; /* the end is read again behind it */
+		return;
+	}
 	c->eof = c->no_more = true;
 	if (stream_in_parts(&c->stream))
 		conn_tear_part(c, WEIR_EGONE, 400);
@@ -111,6 +126,7 @@ void conn_read(struct conn *c)
 			conn_settle(c);
 		} else {
 			refuse_stream(c);
+			conn_settle(c);
 		}
 		return;
 	}
@@ -271,6 +287,8 @@ void conn_parse(struct conn *c)
 			conn_continue(c);
 	} else if (WEIR_UNLIKELY(ended) && heir_leaving(io)) {
 		heir_take_leave(c); /* what kept it was the rest of a body */
+	} else if (WEIR_UNLIKELY(ended) && io->phase == SERVER_DRAINING) {
+		conn_make_ready(c); /* it may be its time to end */
 	}
 }
 

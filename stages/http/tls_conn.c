@@ -151,7 +151,7 @@ bool tls_bye(struct tls_conn *t)
 {
 	int rc;
 
-	if (t->phase < TLS_OPEN)
+	if (!t->ssl || t->phase < TLS_OPEN)
 		return true;
 	rc = t->broken ? -1 : tls_bio_flush(&t->bio);
 	if (rc == 1 && t->phase == TLS_OPEN)

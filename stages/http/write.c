@@ -364,6 +364,16 @@ static enum conn_sent send_answers(struct conn *c, struct run *g)
 	return SENT;
 }
 
+/* Is a drain's time for last requests over? The head of what was sent last could not say so if it left before. */
+static bool is_over(const struct conn *c)
+{
+	const struct http_io *io = c->io;
+
+	return io->phase == SERVER_DRAINING && !heir_leaving(io) && c->in_flight == 0 &&
+	       !stream_partial(&c->stream) &&
+	       weir_loop_now_ns(io->loop) >= atomic_load(&io->srv->linger_until_ns);
+}
+
 void conn_write(struct conn *c)
 {
 	struct run g;
@@ -382,7 +392,7 @@ void conn_write(struct conn *c)
 		c->blocked = c->rearm = true;
 		break;
 	default:
-		if (g.close) {
+		if (g.close || WEIR_UNLIKELY(is_over(c))) {
 			conn_end(c, c->eof || g.client_done);
 			return;
 		}

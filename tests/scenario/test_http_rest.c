@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is left to do when something ends: requests behind the end of a client, a request in work when room is made, a
+ * connection whose answer outlasts the time for last requests of a drain.
+ */
+#include "base/clock.h"
+#include "http_fixture.h"
+
+/* A client sends more requests than have a place, and its end; the second answer of each two does not fit into the socket. */
+static void test_half_closed(void)
+{
+	enum { PAIRS = 6 };
+	struct server s = server_new("t.reply");
+	struct answer a = {0};
+	int fd, told = 0;
+
+	fixture_set(s.web, "with.pipeline", "2");
+	fixture_set(s.app, "threads", "inline"); /* both answers leave together */
+	server_start(&s);
+	fd = client_open(s.port);
+	for (int i = 0; i < PAIRS; i++)
+		CU_ASSERT(client_say(fd, GET("/small") GET("/big/20000000")));
+	shutdown(fd, SHUT_WR);
+	while (told < 2 * PAIRS && answer_read(fd, &a) && a.status == 200)
+		told++;
+	CU_ASSERT_EQUAL(told, 2 * PAIRS);
+	CU_ASSERT(client_at_end(fd));
+	answer_free(&a);
+	close(fd);
+	AWAIT_METRIC(&s, "http_connections", ==, 0);
+	server_stop(&s);
+}
+
+/* Who has half a request behind one that is in work does not make room for others. */
+static void test_in_work_stays(void)
+{
+	struct server s = server_new("t.reply");
+	struct answer a = {0};
+	int fd;
+
+	fixture_set(s.web, "with.max_connections", "1");
+	server_start(&s);
+	fd = client_open(s.port);
+	CU_ASSERT(client_say(fd, GET("/wait/held") "GET /half HTTP/1.1\r\n"));
+	gate_await(1);
+	/* One second after its last byte the idle make room; so long is everybody refused, and after it. */
+	int64_t from_ns = clock_now_ns();
+	bool late = false;
+	for (int i = 0; i < 2; i += late) {
+		late = clock_now_ns() - from_ns > 1500 * NS_PER_MS;
+		int other = client_open(s.port);
+		CU_ASSERT(client_say(other, GET("/")) && answer_read(other, &a));
+		CU_ASSERT_EQUAL(a.status, 503);
+		CU_ASSERT(client_at_end(other));
+		close(other);
+	}
+	CU_ASSERT_EQUAL(server_metric(&s, "http_evicted_total"), 0);
+	gate_open("held");
+	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "GET /wait/held\n"));
+	CU_ASSERT(client_say(fd, "Host: t\r\n\r\n"));
+	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "GET /half\n"));
+	answer_free(&a);
+	close(fd);
+	server_stop(&s);
+}
+
+static void *drain_main(void *arg)
+{
+	struct server *s = arg;
+	struct weir_drain_report report;
+
+	weir_graph_drain(s->graph, 3600 * NS_PER_S, &report);
+	CU_ASSERT_EQUAL(report.closed, 0);
+	return NULL;
+}
+
+/* The head of a large answer left before the drain, its end behind the time for last requests: then the connection ends, and
+ * nobody waits for its idle time-out. */
+static void test_late_in_a_drain(void)
+{
+	enum { BYTES = 20000000 };
+	static char piece[65536];
+	struct server s = server_new("t.reply");
+	struct answer a = {0};
+	pthread_t draining;
+	char head[4096];
+	int probe, held, fd;
+	size_t n = 0;
+	ssize_t got;
+
+	fixture_set(s.web, "with.idle_timeout", "1h");
+	fixture_set(s.app, "threads.min", "2"); /* one of them is held */
+	fixture_set(s.app, "threads.max", "2");
+	fixture_set(s.app, "cohort.max", "1");
+	fixture_set(s.web, "with.linger", "0ms");
+	server_start(&s);
+	fd = client_open(s.port);
+	probe = client_open(s.port);
+	held = client_open(s.port);
+	CU_ASSERT(client_say(held, GET("/wait/held"))); /* so long the drain goes on */
+	gate_await(1);
+	CU_ASSERT(client_say(fd, GET("/big/20000000")) && head_read(fd, head, sizeof(head)));
+	CU_ASSERT_PTR_NULL(head_field(head, "Connection"));
+	CU_ASSERT_EQUAL(pthread_create(&draining, NULL, drain_main, &s), 0);
+	CU_ASSERT(
+	    client_at_end(probe)); /* who is idle goes when the time for last requests is over */
+	while (n < BYTES && (got = client_recv(fd, piece, sizeof(piece), 0)) > 0)
+		n += (size_t)got;
+	CU_ASSERT_EQUAL(n, BYTES);
+	CU_ASSERT(client_at_end(fd));
+	gate_open("held");
+	CU_ASSERT(answer_read(held, &a) && answer_is(&a, 200, "GET /wait/held\n") && a.close);
+	pthread_join(draining, NULL);
+	answer_free(&a);
+	close(held);
+	close(fd);
+	close(probe);
+	weir_graph_free(s.graph);
+}
+
+CUNIT_MAIN("http rest", {"half closed", test_half_closed}, {"in work stays", test_in_work_stays},
+    {"late in a drain", test_late_in_a_drain})
