@@ -70,7 +70,7 @@ static char *text_of(const json_t *value)
 {
 	if (json_is_string(value))
 		return strdup(json_string_value(value));
-	return json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+	return json_dumps(value, JSON_ENCODE_ANY | ADMIN_JSON_REALS);
 }
 
 /* Read "for"; false with the reply made. */

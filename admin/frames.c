@@ -8,6 +8,8 @@
 
 #include <weir/log.h>
 
+#include "reply.h"
+
 static const unsigned kept[FRAMES_RINGS] = {
     [FRAMES_EVENT] = FRAMES_EVENTS, [FRAMES_TICK_1] = FRAMES_TICKS, [FRAMES_TICK_4] = FRAMES_TICKS};
 
@@ -105,7 +107,7 @@ bool frames_add_text(
 bool frames_add(struct frames *f, enum frames_ring r, const char *event, json_t *data)
 {
 	/* jansson escapes line ends inside texts, so the data is one line. */
-	char *json = data ? json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+	char *json = data ? json_dumps(data, JSON_COMPACT | ADMIN_JSON_REALS) : NULL;
 	bool added = frames_add_text(f, r, event, json, json ? strlen(json) : 0);
 
 	json_decref(data);

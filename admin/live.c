@@ -182,7 +182,7 @@ static char *hello_json(
 	    (double)l->start_ms / 1e3, "uptime_seconds", uptime(l, now_ns), "name",
 	    l->name ? l->name : "", "version", WEIR_VERSION, "graph", (json_int_t)l->graph, "gap",
 	    gap, "role", gate_role_word(pass));
-	char *text = hello ? json_dumps(hello, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+	char *text = hello ? json_dumps(hello, JSON_COMPACT | ADMIN_JSON_REALS) : NULL;
 
 	json_decref(hello);
 	return text;

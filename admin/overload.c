@@ -27,7 +27,7 @@ static char *take_word(const struct request *request, struct reply *r)
 	else if (json_is_string(value))
 		text = strdup(json_string_value(value));
 	else if (json_is_number(value) || json_is_boolean(value))
-		text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+		text = json_dumps(value, JSON_ENCODE_ANY | ADMIN_JSON_REALS);
 	else
 		reply_problem(r, 400, "the mode must be a text, a number, true or false");
 	if (!text && r->status == 0)

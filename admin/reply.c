@@ -33,7 +33,7 @@ void reply_text(struct reply *r, int status, const char *type, char *body, size_
 
 static void put_json(struct reply *r, int status, const char *type, json_t *json)
 {
-	char *body = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
+	char *body = json ? json_dumps(json, JSON_COMPACT | ADMIN_JSON_REALS) : NULL;
 
 	json_decref(json);
 	reply_text(r, status, type, body, body ? strlen(body) : 0);

@@ -16,6 +16,9 @@
 /** Longest body of a request. A knob may hold a whole page of text ("with.body"). */
 #define ADMIN_BODY_MAX 8192
 
+/** Digits of a number in JSON: of seconds since 1970 to 10 us; what a double keeps of any decimal number. */
+#define ADMIN_JSON_REALS JSON_REAL_PRECISION(15)
+
 struct gate;
 struct gate_pass;
 

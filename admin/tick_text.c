@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "digits.h"
+#include "reply.h"
 
 static void put(struct textbuf *t, const char *text)
 {
@@ -131,8 +132,7 @@ static void put_bottleneck(struct textbuf *t, const struct bottleneck *b)
 {
 	json_t *json = bottleneck_json(b);
 	char *text =
-	    json ? json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15))
-		 : NULL;
+	    json ? json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY | ADMIN_JSON_REALS) : NULL;
 
 	put(t, "],\"bottleneck\":");
 	put(t, text ? text : "null");

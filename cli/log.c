@@ -13,14 +13,20 @@
 
 struct entry {
 	double at;
+	int age;                      /* place in its list: the server tells the newest first */
 	const json_t *decision, *act; /* one of them */
 };
 
+/* Of one time (the clock has steps, and a number in JSON few digits): in the server's order. */
 static int by_time(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 
-	return x->at < y->at ? -1 : x->at > y->at;
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	if (!x->act != !y->act)
+		return x->act ? 1 : -1;
+	return y->age - x->age;
 }
 
 /* Is it in the list of acts, too? */
@@ -67,12 +73,13 @@ static int collect(const json_t *decisions, const json_t *acts, struct entry *en
 	for (size_t i = 0; i < json_array_size(decisions); i++) {
 		const json_t *d = json_array_get(decisions, i);
 		if (!is_act(d))
-			entry[n++] =
-			    (struct entry){json_number_value(json_object_get(d, "time")), d, NULL};
+			entry[n++] = (struct entry){
+			    json_number_value(json_object_get(d, "time")), (int)i, d, NULL};
 	}
 	for (size_t i = 0; i < json_array_size(acts); i++) {
 		const json_t *a = json_array_get(acts, i);
-		entry[n++] = (struct entry){json_number_value(json_object_get(a, "at")), NULL, a};
+		entry[n++] =
+		    (struct entry){json_number_value(json_object_get(a, "at")), (int)i, NULL, a};
 	}
 	qsort(entry, (size_t)n, sizeof(*entry), by_time);
 	return n;

@@ -160,6 +160,8 @@ import json, sys
 log = json.load(sys.stdin)
 times = [e["at"] if e["kind"] == "act" else e["time"] for e in log]
 last = [e for e in log if e["kind"] == "act"][-1]
+if not any(round(at * 1e4) % 100 for at in times):
+    sys.exit("all times are whole hundredths of a second")
 sys.exit(times != sorted(times) or (last["what"], last["target"]) != ("resume", "web"))
 ' <<<"$out" || fail 'not in the order of time, or the last act is not the resume'
 

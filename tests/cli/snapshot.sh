@@ -36,6 +36,13 @@ for kept in kept-a kept_b /kept/c kept-d kept_e 'The last 15 minutes' '<svg' 'De
 	*) is out has "$kept" ;;
 	esac
 done
+# Of one time: the log has what the server tells first, its newest, last.
+weir log -o json --admin "$made_up"
+is exit 0
+last=$(python3 -c 'import json, sys; print([e for e in json.load(sys.stdin) if e["kind"] == "act"][-1]["from"][:5])' <<<"$out")
+out=$last
+is out lacks hunt
+out=$(<now.html)
 # Tags are ours alone, closed in their order, without handlers, and refer to nothing outside of the page.
 checks=$((checks + 1))
 python3 - now.html <<'PY' || fail 'its tags are not as they should be'
