@@ -191,6 +191,8 @@ void conn_continue_more(struct conn *c);
 
 /** Write every answer whose turn it is; then go on with what has been read, or end. */
 void conn_write(struct conn *c);
+/** The same for all connections that are ready, until none is; closed ones are reaped. write_turn.c */
+void conn_write_ready(struct http_io *io);
 /** Compose the head of the answer of `r` into `out[room]`. Returns its length, 0 when it does not
  *  fit. `close`: the connection ends behind it. */
 size_t compose_head(struct http_io *io, struct http_req *r, bool close, char *out, size_t room);
