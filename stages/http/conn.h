@@ -130,6 +130,12 @@ static inline bool conn_is_open(const struct conn *c)
 
 /** The socket is readable: one read. Everything complete becomes requests, before this run of the turn ends. */
 void conn_read(struct conn *c);
+/** A read with room for `n` bytes has got `got`, 0 at the end, or -errno; n == 0: there was no room. */
+void conn_took(struct conn *c, size_t n, ssize_t got);
+/** Read from `c`, which is readable, with all others that have become so in this run; false: not this one. read_turn.c, as is: */
+bool conn_read_later(struct conn *c);
+/** The run is over: read from them. They are ready then. */
+void conn_read_arrived(struct http_io *io);
 /** Parse what is buffered, as far as the pipeline allows. */
 void conn_parse(struct conn *c);
 /** Answer `status` in turn, then close: nothing more is parsed. `why` is static. */

@@ -62,6 +62,7 @@ static void io_turn_end(struct weir_loop *loop)
 {
 	struct http_io *io = weir_loop_data(loop);
 
+	conn_read_arrived(io);
 	pause_check(io); /* first: what it lets parse may be refused, and ready, at once */
 	heir_adopt(io);  /* likewise */
 	io_follow_drain(io);
