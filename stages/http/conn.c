@@ -282,6 +282,8 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 	if (c->tls)
 		events = tls_on_ready(c, events);
 	if (events & (EPOLLIN | EPOLLRDHUP | broken)) {
+		if (WEIR_LIKELY(events == EPOLLIN) && conn_wants_read(c) && conn_read_later(c))
+			return;
 		if (conn_wants_read(c))
 			conn_read(c);
 		else if (events & broken)

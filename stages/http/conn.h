@@ -130,6 +130,12 @@ static inline bool conn_is_open(const struct conn *c)
 
 /** The socket is readable: one read. Everything complete becomes requests, before this run of the turn ends. */
 void conn_read(struct conn *c);
+/** A read with room for `n` bytes has got `got`, 0 at the end, or -errno; n == 0: there was no room. */
+void conn_took(struct conn *c, size_t n, ssize_t got);
+/** Read from `c`, which is readable, with all others that have become so in this run; false: not this one. read_turn.c, as is: */
+bool conn_read_later(struct conn *c);
+/** The run is over: read from them. They are ready then. */
+void conn_read_arrived(struct http_io *io);
 /** Parse what is buffered, as far as the pipeline allows. */
 void conn_parse(struct conn *c);
 /** Answer `status` in turn, then close: nothing more is parsed. `why` is static. */
@@ -191,6 +197,8 @@ void conn_continue_more(struct conn *c);
 
 /** Write every answer whose turn it is; then go on with what has been read, or end. */
 void conn_write(struct conn *c);
+/** The same for all connections that are ready, until none is; closed ones are reaped. write_turn.c */
+void conn_write_ready(struct http_io *io);
 /** Compose the head of the answer of `r` into `out[room]`. Returns its length, 0 when it does not
  *  fit. `close`: the connection ends behind it. */
 size_t compose_head(struct http_io *io, struct http_req *r, bool close, char *out, size_t room);

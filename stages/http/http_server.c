@@ -48,20 +48,6 @@ static int io_start(struct weir_loop *loop)
 	return listen_watch(io);
 }
 
-static void run_ready(struct http_io *io)
-{
-	while (io->ready) {
-		struct conn *c = io->ready;
-		io->ready = c->ready_next;
-		if (!io->ready)
-			io->ready_tail = &io->ready;
-		c->ready = false;
-		conn_write(c);
-		if (!conn_is_open(c) && !c->ready)
-			conn_reap(c);
-	}
-}
-
 static void publish_counts(struct http_io *io)
 {
 	for (int i = 0; i < SERVER_N_METRICS; i++) {
@@ -76,11 +62,12 @@ static void io_turn_end(struct weir_loop *loop)
 {
 	struct http_io *io = weir_loop_data(loop);
 
+	conn_read_arrived(io);
 	pause_check(io); /* first: what it lets parse may be refused, and ready, at once */
 	heir_adopt(io);  /* likewise */
 	io_follow_drain(io);
 	memory_follow(io);
-	run_ready(io);
+	conn_write_ready(io);
 	memory_tell(io);
 	io_report_drained(io);
 	publish_counts(io);
@@ -110,7 +97,7 @@ static void io_stop(struct weir_loop *loop)
 	weir_timer_cancel(loop, &io->linger_timer);
 	while (io->conns)
 		conn_close(io->conns);
-	run_ready(io);
+	conn_write_ready(io);
 	memory_tell(io);
 	publish_counts(io);
 	if (io->n_conns > 0)

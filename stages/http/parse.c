@@ -3,6 +3,7 @@
 #include "http/parse.h"
 
 #include <llhttp.h>
+#include <string.h>
 
 static int stop_at_body(llhttp_t *parser)
 {
@@ -44,15 +45,56 @@ static bool agree(const llhttp_t *parser, const struct http_head *head)
 	       (!length || parser->content_length == head->content_length);
 }
 
-enum guard_verdict parse_head(const char *p, size_t n, struct http_head *head)
+/* The five names that llhttp acts upon, by their length and first letter: may `h` be one of them? */
+static bool decides(const struct weir_http_header *h)
 {
-	enum guard_verdict v = guard_head(p, n, head);
+	switch (h->name.n) {
+	case sizeof("upgrade") - 1:
+		return (h->name.p[0] | 0x20) == 'u';
+	case sizeof("connection") - 1:
+	case sizeof("content-length") - 1:
+		return (h->name.p[0] | 0x20) == 'c';
+	case sizeof("proxy-connection") - 1:
+		return (h->name.p[0] | 0x20) == 'p';
+	case sizeof("transfer-encoding") - 1:
+		return (h->name.p[0] | 0x20) == 't';
+	default:
+		return false;
+	}
+}
+
+/* The line of a field, its CRLF included. */
+static struct weir_slice line_of(const struct weir_http_header *h)
+{
+	const char *end = h->value.p + h->value.n;
+
+	while (*end != '\n')
+		end++;
+	return (struct weir_slice){h->name.p, (size_t)(end + 1 - h->name.p)};
+}
+
+/* llhttp reads the request line, the fields that decide and the empty line, as they stand. */
+static llhttp_errno_t referee(llhttp_t *parser, const char *p, const struct http_head *head)
+{
+	const char *end = p + head->n - 2,
+		   *fields = head->n_headers ? head->headers[0].name.p : end;
+	llhttp_errno_t rc = llhttp_execute(parser, p, (size_t)(fields - p));
+
+	for (int i = 0; i < head->n_headers && rc == HPE_OK; i++) {
+		if (WEIR_LIKELY(!decides(&head->headers[i])))
+			continue;
+		struct weir_slice line = line_of(&head->headers[i]);
+		rc = llhttp_execute(parser, line.p, line.n);
+	}
+	return rc == HPE_OK ? llhttp_execute(parser, end, 2) : rc;
+}
+
+static enum guard_verdict ask_llhttp(const char *p, struct http_head *head)
+{
 	llhttp_t parser;
 
-	if (v != GUARD_GOOD)
-		return v;
 	llhttp_init(&parser, HTTP_REQUEST, &settings);
-	llhttp_errno_t rc = llhttp_execute(&parser, p, head->n);
+	llhttp_errno_t rc = referee(&parser, p, head);
 	/* A method that is none, or one of RTSP or ICE: the version is HTTP's, the guard has seen. */
 	if (rc == HPE_INVALID_METHOD || rc == HPE_INVALID_CONSTANT || parser.method == HTTP_SOURCE)
 		return guard_refuse(head, 501, "the method is not known");
@@ -66,4 +108,31 @@ enum guard_verdict parse_head(const char *p, size_t n, struct http_head *head)
 	/* Who says close means it, also beside keep-alive (RFC 9112, 9.3), where llhttp goes on. */
 	head->keep_alive = !head->close && llhttp_should_keep_alive(&parser);
 	return GUARD_GOOD;
+}
+
+/* A head that says nothing about its end but that it has none: nothing that llhttp could see otherwise. */
+static bool is_plain(struct http_head *head)
+{
+	const struct weir_slice m = head->method;
+
+	for (int i = 0; i < head->n_headers; i++)
+		if (decides(&head->headers[i]))
+			return false;
+	if (m.n == 3 && memcmp(m.p, "GET", 3) == 0)
+		head->method_id = WEIR_HTTP_GET;
+	else if (m.n == 4 && memcmp(m.p, "HEAD", 4) == 0)
+		head->method_id = WEIR_HTTP_HEAD;
+	else
+		return false;
+	head->keep_alive = head->minor == 1;
+	return true;
+}
+
+enum guard_verdict parse_head(const char *p, size_t n, struct http_head *head)
+{
+	enum guard_verdict v = guard_head(p, n, head);
+
+	if (v != GUARD_GOOD || is_plain(head))
+		return v;
+	return ask_llhttp(p, head);
 }

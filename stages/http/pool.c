@@ -81,12 +81,25 @@ void pool_buf_drop(struct pool *p, struct rbuf *b)
 		free(b);
 }
 
+/* Whoever comes next will write to what parsing writes: the event, the public part, its headers. */
+static inline void fetch(const struct http_req *r)
+{
+	__builtin_prefetch(&r->next, 1);
+	__builtin_prefetch(&r->pub.ev, 1);
+	__builtin_prefetch(&r->pub.method, 1);
+	__builtin_prefetch(&r->pub.headers, 1);
+	__builtin_prefetch(&r->answered, 1);
+	__builtin_prefetch(&r->headers[0], 1);
+}
+
 struct http_req *pool_req(struct pool *p)
 {
 	struct http_req *r = p->reqs;
 
 	if (r) {
 		p->reqs = r->next;
+		if (p->reqs)
+			fetch(p->reqs);
 		p->n_reqs--;
 		pool_hold(p, sizeof(*r));
 		return r;

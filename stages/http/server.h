@@ -189,6 +189,9 @@ struct listener {
 /** Answers in one writev. */
 #define SERVER_PIECES 64
 
+/** Connections that are read together: as many as one run of the loop has where events are handed over (LOOP_RUN_HANDED). */
+#define SERVER_ARRIVED 32
+
 /** One answer in a writev. */
 struct piece {
 	struct http_req *r;
@@ -227,6 +230,8 @@ struct http_io {
 	/* those without a request, with half a head: longest waiting first; those with a body or an answer under way */
 	struct conn_list list[CONN_LISTS];
 	struct conn *ready, **ready_tail; /* those with something to write or to reap */
+	int n_arrived;
+	struct conn *arrived[SERVER_ARRIVED]; /* those to read from at the end of this run */
 	int64_t n_conns;                  /* open, or closed with requests still in the graph */
 	int64_t in_graph;                 /* requests emitted and not home again */
 	int64_t in_parts;                 /* of those, that have a transfer we know of */

@@ -20,6 +20,7 @@
 #include "http/heir.h"
 #include "http/memory.h"
 #include "http/wire_io.h"
+#include "http/write.h"
 
 /* A body up to this long is copied behind its head: cheaper than a second iovec (measured with
  * send against sendmsg on this class of machine: about 60 ns; a copy of 1 KiB is 20). */
@@ -39,21 +40,11 @@
 /* An answer that the kernel takes at once, so long, may be all the attack: 10,000 of them take half a GB. A guess. */
 #define UNSENT_MUCH_KIB 16
 
-/* One call's worth of answers. */
-struct run {
-	int n_pieces, n_iov;
-	size_t out_n;     /* bytes of io->out used */
-	size_t bytes;     /* in all iovecs */
-	bool file;        /* the body of the last piece is a file, or in pieces */
-	bool close;       /* the connection ends behind the last piece */
-	bool client_done; /* and its client neither expects nor sends more */
-};
-
 /* ---- gathering ---- */
 
-static void add_bytes(struct http_io *io, struct run *g, const char *p, size_t n)
+static void add_bytes(struct run *g, const char *p, size_t n)
 {
-	struct iovec *last = g->n_iov > 0 ? &io->iov[g->n_iov - 1] : NULL;
+	struct iovec *last = g->n_iov > 0 ? &g->iov[g->n_iov - 1] : NULL;
 
 	if (n == 0)
 		return;
@@ -62,7 +53,7 @@ static void add_bytes(struct http_io *io, struct run *g, const char *p, size_t n
 		last->iov_len += n;
 		return;
 	}
-	io->iov[g->n_iov++] = (struct iovec){.iov_base = (void *)(uintptr_t)p, .iov_len = n};
+	g->iov[g->n_iov++] = (struct iovec){.iov_base = (void *)(uintptr_t)p, .iov_len = n};
 }
 
 bool conn_closes_behind(const struct conn *c, const struct http_req *r)
@@ -99,8 +90,8 @@ static bool add_head(struct conn *c, struct http_req *r, struct run *g, struct p
 		return false;
 	p->head = out;
 	p->head_n = p->bytes = n;
-	g->out_n += n;
-	add_bytes(io, g, out, n);
+	g->out_n += (uint32_t)n;
+	add_bytes(g, out, n);
 	return true;
 }
 
@@ -118,11 +109,11 @@ static void add_body(
 	p->bytes += body.n - offset;
 	if (body.n <= COPY_MAX && body.n <= sizeof(io->out) - g->out_n) {
 		memcpy(io->out + g->out_n, body.p + offset, body.n - offset);
-		add_bytes(io, g, io->out + g->out_n, body.n - offset);
-		g->out_n += body.n - offset;
+		add_bytes(g, io->out + g->out_n, body.n - offset);
+		g->out_n += (uint32_t)(body.n - offset);
 		return;
 	}
-	add_bytes(io, g, body.p + offset, body.n - offset);
+	add_bytes(g, body.p + offset, body.n - offset);
 }
 
 /* The rest of an answer that was partly sent. */
@@ -131,7 +122,7 @@ static void add_part(struct conn *c, struct run *g, struct piece *p)
 	p->close = c->part_close;
 	p->head = c->part_head;
 	p->head_n = p->bytes = c->part_head_n;
-	add_bytes(c->io, g, p->head, p->head_n);
+	add_bytes(g, p->head, p->head_n);
 	add_body(c->io, c->first, g, p, (size_t)c->body_off);
 }
 
@@ -145,14 +136,14 @@ static void too_large(struct http_req *r)
 /* Add the answer of `r` to the run; false when `out` is full. */
 static bool add_answer(struct conn *c, struct http_req *r, struct run *g)
 {
-	struct piece *p = &c->io->piece[g->n_pieces];
+	struct piece *p = &g->piece[g->n_pieces];
 
 	*p = (struct piece){.r = r};
 	if (r == c->first && c->part) {
 		add_part(c, g, p);
 	} else {
 		if (!add_head(c, r, g, p)) {
-			if (g->n_pieces > 0)
+			if (g->n_pieces > 0 || g->shares)
 				return false;
 			too_large(r);
 			add_head(c, r, g, p);
@@ -163,13 +154,14 @@ static bool add_answer(struct conn *c, struct http_req *r, struct run *g)
 	return true;
 }
 
-static void gather(struct conn *c, struct run *g)
+void write_gather(struct conn *c, struct run *g)
 {
-	*g = (struct run){0};
+	const struct piece *end = c->io->piece + SERVER_PIECES;
+
 	for (struct http_req *r = c->first; r && r->answered && !r->streams; r = r->next) {
-		if (g->n_pieces == SERVER_PIECES || g->file || !add_answer(c, r, g))
+		if (g->piece + g->n_pieces == end || g->file || !add_answer(c, r, g))
 			return;
-		g->close = c->io->piece[g->n_pieces - 1].close;
+		g->close = g->piece[g->n_pieces - 1].close;
 		if (g->close) {
 			g->client_done =
 			    !r->refusal && !r->keep_alive && !stream_partial(&c->stream);
@@ -280,7 +272,7 @@ static void bound_unsent(struct conn *c, const struct run *g)
 static enum conn_sent account(struct conn *c, const struct run *g, size_t n)
 {
 	for (int i = 0; i < g->n_pieces; i++) {
-		const struct piece *p = &c->io->piece[i];
+		const struct piece *p = &g->piece[i];
 		bool is_file = g->file && i == g->n_pieces - 1;
 		if (n < p->bytes || is_file) {
 			if (!keep_part(c, p, n))
@@ -293,19 +285,22 @@ static enum conn_sent account(struct conn *c, const struct run *g, size_t n)
 	return SENT;
 }
 
-static enum conn_sent send_run(struct conn *c, const struct run *g)
+void write_send(struct conn *c, struct run *g)
 {
-	ssize_t n = 0;
-
 	bound_unsent(c, g);
-	if (g->bytes > 0) {
-		n = wire_send(c, c->io->iov, g->n_iov, g->file);
-		if (n == -1)
-			return errno == EAGAIN || errno == EINTR ? SENT_BLOCKED : SENT_BROKEN;
-		conn_moved(c, n);
-	}
-	note_swallowed(c, n > UNSENT_MUCH_KIB * 1024);
-	return account(c, g, (size_t)n);
+	g->sent = g->bytes > 0 ? wire_send(c, g->iov, g->n_iov, g->file) : 0;
+	if (WEIR_UNLIKELY(g->sent == -1))
+		g->sent = -errno;
+}
+
+enum conn_sent write_book(struct conn *c, const struct run *g)
+{
+	if (WEIR_UNLIKELY(g->sent < 0))
+		return g->sent == -EAGAIN || g->sent == -EINTR ? SENT_BLOCKED : SENT_BROKEN;
+	if (g->bytes > 0)
+		conn_moved(c, g->sent);
+	note_swallowed(c, g->sent > UNSENT_MUCH_KIB * 1024);
+	return account(c, g, (size_t)g->sent);
 }
 
 /* The file bytes of the first request. A file that became shorter breaks the answer. */
@@ -343,25 +338,24 @@ static enum conn_sent send_rest(struct conn *c)
 	return rc;
 }
 
-/* Send until nothing is left whose turn it is, or the connection ends; `g` is the last run. */
-static enum conn_sent send_answers(struct conn *c, struct run *g)
+/* Send until nothing is left whose turn it is, or the connection ends; `g` is the last run, of which `rc` became. */
+static enum conn_sent send_answers(struct conn *c, struct run *g, enum conn_sent rc)
 {
-	g->close = g->client_done = false;
-	while (c->first && (c->first->answered || c->first->streams) && !g->close) {
-		enum conn_sent rc;
+	if (rc == SENT && g->file)
+		rc = send_rest(c);
+	while (rc == SENT && c->first && (c->first->answered || c->first->streams) && !g->close) {
+		*g = write_alone(c->io);
 		if (WEIR_UNLIKELY(c->first->streams)) {
 			rc = conn_write_parts(c, &g->close);
-			g->client_done = false;
-		} else {
-			gather(c, g);
-			rc = send_run(c, g);
-			if (rc == SENT && g->file)
-				rc = send_rest(c);
+			continue;
 		}
-		if (rc != SENT)
-			return rc;
+		write_gather(c, g);
+		write_send(c, g);
+		rc = write_book(c, g);
+		if (rc == SENT && g->file)
+			rc = send_rest(c);
 	}
-	return SENT;
+	return rc;
 }
 
 /* Is a drain's time for last requests over? The head of what was sent last could not say so if it left before. */
@@ -374,17 +368,9 @@ static bool is_over(const struct conn *c)
 	       weir_loop_now_ns(io->loop) >= atomic_load(&io->srv->linger_until_ns);
 }
 
-void conn_write(struct conn *c)
+void write_done(struct conn *c, struct run *g, enum conn_sent rc)
 {
-	struct run g;
-
-	if (!conn_is_open(c) || c->lingering || c->blocked)
-		return;
-	if (WEIR_UNLIKELY(c->ending)) {
-		conn_end(c, c->eof);
-		return;
-	}
-	switch (send_answers(c, &g)) {
+	switch (send_answers(c, g, rc)) {
 	case SENT_BROKEN:
 		conn_close(c);
 		return;
@@ -392,8 +378,8 @@ void conn_write(struct conn *c)
 		c->blocked = c->rearm = true;
 		break;
 	default:
-		if (g.close || WEIR_UNLIKELY(is_over(c))) {
-			conn_end(c, c->eof || g.client_done);
+		if (g->close || WEIR_UNLIKELY(is_over(c))) {
+			conn_end(c, c->eof || g->client_done);
 			return;
 		}
 		if (c->no_more && c->in_flight == 0) {
@@ -405,4 +391,18 @@ void conn_write(struct conn *c)
 		conn_parse(c);
 	}
 	conn_settle(c);
+}
+
+void conn_write(struct conn *c)
+{
+	struct run g;
+
+	g.file = g.close = g.client_done = false;
+	if (!conn_is_open(c) || c->lingering || c->blocked)
+		return;
+	if (WEIR_UNLIKELY(c->ending)) {
+		conn_end(c, c->eof);
+		return;
+	}
+	write_done(c, &g, SENT);
 }

@@ -2,13 +2,16 @@
 /*
  * Any bytes as a request head: the verdict is the same for every prefix that is long enough to have
  * one, guard_news never hides a byte that changes it, and what is called good keeps the rules, read
- * here by a second, dumb reader.
+ * here by a second, dumb reader. llhttp, which the server asks about some lines alone, says of all of them
+ * what it says of those.
  */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <llhttp.h>
 
 #include "http/guard.h"
 #include "http/parse.h"
@@ -105,6 +108,44 @@ static enum guard_verdict grow(const char *p, size_t n, struct http_head *head)
 	return GUARD_MORE;
 }
 
+static int stop_at_body(llhttp_t *parser)
+{
+	(void)parser;
+	return HPE_PAUSED;
+}
+
+/* What parse_head says of a head that is good to the guard, llhttp says of every byte of it. */
+static void check_referee(const char *p, size_t n, const struct http_head *good)
+{
+	static const llhttp_settings_t settings = {.on_headers_complete = stop_at_body};
+	struct http_head head = {.headers = headers};
+	llhttp_t parser;
+
+	llhttp_init(&parser, HTTP_REQUEST, &settings);
+	llhttp_errno_t rc = llhttp_execute(&parser, p, good->n);
+	bool whole = rc == HPE_PAUSED && parser.method != HTTP_TRACE &&
+		     parser.method != HTTP_SOURCE && parser.http_major == 1 &&
+		     parser.http_minor == good->minor &&
+		     !(parser.flags & F_CHUNKED) == !good->chunked &&
+		     !(parser.flags & F_CONTENT_LENGTH) == !good->has_length &&
+		     (!good->has_length || parser.content_length == good->content_length);
+	enum guard_verdict v = parse_head(p, n, &head);
+
+	expect(whole == (v == GUARD_GOOD), "llhttp says something else of the whole head");
+	if (!whole) {
+		bool method = rc == HPE_INVALID_METHOD || rc == HPE_INVALID_CONSTANT ||
+			      parser.method == HTTP_SOURCE ||
+			      (rc == HPE_PAUSED && parser.method == HTTP_TRACE);
+		expect(head.status == (method ? 501 : 400), "another status");
+		return;
+	}
+	expect(head.keep_alive == (!good->close && llhttp_should_keep_alive(&parser)),
+	    "llhttp would keep another connection");
+	expect((head.method_id == WEIR_HTTP_GET) == (parser.method == HTTP_GET) &&
+		   (head.method_id == WEIR_HTTP_HEAD) == (parser.method == HTTP_HEAD),
+	    "llhttp reads another method");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *p = (const char *)data;
@@ -124,12 +165,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_lines(p, len);
 		check_fields(&whole);
 		check_values(&whole);
+		check_referee(p, size, &whole);
 	}
 	expect(grow(p, size, &grown) == v, "the verdict depends on the split");
 	expect(v != GUARD_REFUSED || (grown.status == whole.status && status == whole.status &&
 					 strcmp(grown.why, whole.why) == 0),
 	    "the answer depends on the split");
 	expect(v != GUARD_GOOD || grown.n == whole.n, "the length depends on the split");
-	parse_head(p, size, &whole);
 	return 0;
 }

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Connections that become readable together are read, parsed, answered and sent to in steps (read_turn.c, write_turn.c): what each
+ * of them does to itself in between is its own affair, and the others get what they asked for, in order. The stage is
+ * inline, so a request that waits at a gate holds up the I/O thread until all others have spoken.
+ */
+#include "http_fixture.h"
+
+#define CLIENTS 96 /* three runs */
+#define ROUNDS  3  /* kinds in other places of a run; more take a minute under TSan */
+
+/* The largest does not fit into a socket, and the long pipeline not into what is composed at once. */
+#define BIG  "3000000"
+#define FOUR GET("/1") GET("/2") GET("/3") GET("/4")
+
+enum kind { ONE, THREE, CLOSES, SPOILT, RESET, SHORT_WRITE, HALF_CLOSED, MANY, WITH_BODY, KINDS };
+
+static const char *const said[KINDS] = {
+    [ONE] = GET("/one"),
+    [THREE] = GET("/a") GET("/big/30000") GET("/c"),
+    [CLOSES] = GET("/a") "GET /b HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n" GET("/never"),
+    [SPOILT] = GET("/a") "GET / HTTP/1.1\r\nHost: t\r\nContent-Length: +1\r\n\r\n" GET("/never"),
+    [RESET] = GET("/big/100000"),
+    [SHORT_WRITE] = GET("/a") GET("/big/" BIG) GET("/c"),
+    [HALF_CLOSED] = GET("/a") GET("/b"),
+    [MANY] = FOUR FOUR FOUR FOUR,
+    [WITH_BODY] = "POST /p HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nbody" GET("/b"),
+};
+
+static struct server server;
+
+static void close_by_reset(int fd)
+{
+	struct linger now = {.l_onoff = 1};
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	close(fd);
+}
+
+static bool answers(int fd, int status, const char *body)
+{
+	struct answer a = {0};
+	bool good = answer_read(fd, &a) && a.status == status &&
+		    (!body || (a.body && strcmp(a.body, body) == 0));
+
+	answer_free(&a);
+	return good;
+}
+
+static bool answers_bytes(int fd, long n)
+{
+	struct answer a = {0};
+	bool good = answer_read(fd, &a) && a.status == 200 && a.n == (size_t)n &&
+		    a.body[n - 1] == 'a' + (n - 1) % 26;
+
+	answer_free(&a);
+	return good;
+}
+
+static bool answers_many(int fd)
+{
+	for (int i = 0; i < 16; i++) {
+		char body[16];
+		snprintf(body, sizeof(body), "GET /%d\n", 1 + i % 4);
+		if (!answers(fd, 200, body))
+			return false;
+	}
+	return true;
+}
+
+/* All that a client of this kind has to get, and how it ends. */
+static bool is_served(int fd, enum kind kind)
+{
+	switch (kind) {
+	case ONE:
+		return answers(fd, 200, "GET /one\n");
+	case THREE:
+		return answers(fd, 200, "GET /a\n") && answers_bytes(fd, 30000) &&
+		       answers(fd, 200, "GET /c\n");
+	case CLOSES:
+		return answers(fd, 200, "GET /a\n") && answers(fd, 200, "GET /b\n") &&
+		       client_at_end(fd);
+	case SPOILT:
+		return answers(fd, 200, "GET /a\n") && answers(fd, 400, NULL) && client_at_end(fd);
+	case SHORT_WRITE:
+		return answers(fd, 200, "GET /a\n") && answers_bytes(fd, atol(BIG)) &&
+		       answers(fd, 200, "GET /c\n");
+	case HALF_CLOSED:
+		return answers(fd, 200, "GET /a\n") && answers(fd, 200, "GET /b\n") &&
+		       client_at_end(fd);
+	case MANY:
+		return answers_many(fd);
+	default:
+		return answers(fd, 200, "POST /p\nbody") && answers(fd, 200, "GET /b\n");
+	}
+}
+
+static void speak(int fd, enum kind kind)
+{
+	CU_ASSERT(client_say(fd, said[kind]));
+	if (kind == HALF_CLOSED)
+		shutdown(fd, SHUT_WR);
+}
+
+/* While one request holds the thread all speak; while a second one, which has been read with them, holds it, some go. */
+static void round_of(int round)
+{
+	int fd[CLIENTS], first = client_open(server.port), second = client_open(server.port);
+	char text[64];
+
+	for (int i = 0; i < CLIENTS; i++)
+		fd[i] = client_open(server.port);
+	AWAIT_METRIC(&server, "http_connections", ==, CLIENTS + 2);
+	snprintf(text, sizeof(text), GET("/wait/%da"), round);
+	CU_ASSERT(client_say(first, text));
+	gate_await(1);
+	for (int i = 0; i < CLIENTS; i++) {
+		if (i == CLIENTS / 6) {
+			snprintf(text, sizeof(text), GET("/wait/%db"), round);
+			CU_ASSERT(client_say(second, text));
+		}
+		speak(fd[i], (enum kind)((i + round) % KINDS));
+	}
+	snprintf(text, sizeof(text), "%da", round);
+	gate_open(text);
+	CU_ASSERT(answers(first, 200, NULL));
+	gate_await(1);
+	for (int i = 0; i < CLIENTS; i++)
+		if ((i + round) % KINDS == RESET)
+			close_by_reset(fd[i]);
+	snprintf(text, sizeof(text), "%db", round);
+	gate_open(text);
+	CU_ASSERT(answers(second, 200, NULL));
+	for (int i = 0; i < CLIENTS; i++) {
+		enum kind kind = (enum kind)((i + round) % KINDS);
+		if (kind == RESET)
+			continue;
+		bool served = is_served(fd[i], kind);
+		if (!served)
+			fprintf(stderr, "round %d: client %d of kind %d\n", round, i, kind);
+		CU_ASSERT(served);
+		close(fd[i]);
+	}
+	close(first);
+	close(second);
+	AWAIT_METRIC(&server, "http_connections", ==, 0);
+	AWAIT_METRIC(&server, "http_memory_bytes", ==, 0);
+}
+
+static void test_turns(void)
+{
+	server = server_new("t.reply");
+	fixture_set(server.app, "threads", "inline");
+	fixture_set(server.web, "with.max_per_address", "0");
+	server_start(&server);
+	for (int round = 0; round < ROUNDS; round++)
+		round_of(round);
+	server_stop(&server);
+}
+
+CUNIT_MAIN("http_turn", {"all at once", test_turns})
