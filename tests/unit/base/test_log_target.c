@@ -315,6 +315,34 @@ static void test_late_reader(void)
 	end();
 }
 
+static bool at_once(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+/* Nobody reads, and the server ends: so does the wait. */
+static void test_no_reader(void)
+{
+	enum { BYTES = 200000 };
+	char *text = malloc(BYTES);
+
+	begin();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+	memset(text, 'x', BYTES);
+	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
+	int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct log_target t = opened(path);
+	log_target_write(&t, text, BYTES, at_once, NULL);
+	CU_ASSERT_TRUE(t.failed);
+	CU_ASSERT_EQUAL(said_times("timed out; lines are lost (logged once)"), 1);
+	log_target_close(&t);
+	close(reader);
+	free(text);
+	end();
+}
+
 CUNIT_MAIN("log targets", {"a file", test_file}, {"a FIFO", test_fifo}, {"streams", test_streams},
     {"moved", test_move}, {"full", test_full}, {"a journal", test_journal_comes_and_goes},
-    {"a journal far away", test_journal_path}, {"who reads late", test_late_reader})
+    {"a journal far away", test_journal_path}, {"who reads late", test_late_reader},
+    {"nobody reads", test_no_reader})
