@@ -115,7 +115,7 @@ int secret_open(const char *path, const char *what, struct weir_err *err)
 
 static struct weir_slice trimmed(const char *p, size_t n)
 {
-	while (n > 0 && strchr(" \t\r\n", p[n - 1]))
+	while (n > 0 && memchr(" \t\r\n", p[n - 1], 4)) /* not strchr, which finds a NUL, too */
 		n--;
 	return (struct weir_slice){p, n};
 }

@@ -3,10 +3,11 @@
 # Shared by scripts/run, scripts/test and .ci/run: what weir needs from Debian 12, and how it builds.
 #
 # Nothing but bash, dpkg and apt-get is assumed to be there. What is missing is installed from
-# Debian's own archive, said before it is done. Two things are unpacked below build/deps instead of
+# Debian's own archive, said before it is done. Three things are unpacked below build/deps instead of
 # installed, since we want one file of the package and not what comes with it:
 #   node-llhttp   the C sources of the HTTP parser; installing it would bring Node.js (24 MB)
 #   prometheus    the program promtool; installing it would start a server on port 9090
+#   nikto         it is in Debian's non-free, for the licence of its database: the system's sources stay as they are
 # Sourced with the working directory at the top of the tree.
 
 BUILD_PACKAGES=(gcc libc6-dev make cmake ninja-build pkgconf liburcu-dev libyaml-dev libmicrohttpd-dev
@@ -16,6 +17,7 @@ TEST_PACKAGES=(libcunit1-dev curl openssl python3-jsonschema)
 CONFORMANCE_PROGRAMS=(nginx:nginx-light haproxy:haproxy lighttpd:lighttpd slowhttptest:slowhttptest varnishtest:varnish
 	h2load:nghttp2-client wrk:wrk hey:hey ab:apache2-utils siege:siege node:nodejs
 	testssl:testssl.sh)
+NIKTO_PACKAGES=(perl libwhisker2-perl libnet-ssleay-perl)
 CI_PACKAGES=(clang libclang-rt-14-dev clang-format clang-tidy cppcheck gcovr)
 DEPS_DIR=build/deps
 
@@ -116,14 +118,15 @@ provide_conformance() {
 	[ ${#missing[@]} -eq 0 ] || without_daemons install_packages "${missing[@]}" || exit 1
 }
 
-# unpack_package NAME: fetch it from Debian (apt checks its signature) and unpack it below
-# DEPS_DIR, without installing. Needs no root.
+# unpack_package NAME [APT_OPTION...]: fetch it from Debian (apt checks its signature) and unpack it
+# below DEPS_DIR, without installing. Needs no root.
 unpack_package() {
 	local name=$1 stage=build/deps-new
+	shift
 	rm -rf "$stage"
 	mkdir -p "$stage" "$DEPS_DIR"
 	# As root apt would drop to its own user, which may not write here.
-	(cd "$stage" && apt-get download -q -o APT::Sandbox::User=root "$name" >../unpack-"$name".log 2>&1) &&
+	(cd "$stage" && apt-get download -q -o APT::Sandbox::User=root "$@" "$name" >../unpack-"$name".log 2>&1) &&
 		dpkg-deb -x "$stage"/"$name"_*.deb "$DEPS_DIR" >>build/unpack-"$name".log 2>&1
 	local rc=$?
 	rm -rf "$stage"
@@ -153,6 +156,31 @@ provide_promtool() {
 	say "unpacking promtool from Debian's prometheus into $DEPS_DIR"
 	unpack_package prometheus ||
 		say "promtool cannot be had (see build/unpack-prometheus.log): the check of /metrics with it is left out"
+}
+
+# fetch_nikto: from non-free of where the machine has Debian's main from, with package lists of its own below build/; what it
+# needs is installed, which is in main.
+fetch_nikto() {
+	local sources=$PWD/build/non-free.list lists=$PWD/build/non-free-lists options
+	options=(-o Dir::Etc::sourcelist="$sources" -o Dir::Etc::sourceparts=- -o Dir::State::lists="$lists"
+		-o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
+	if apt_lists_absent; then
+		apt_update
+	fi
+	mkdir -p "$lists/partial"
+	# shellcheck disable=SC2016 # apt fills them in
+	apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) non-free' 'Created-By: Packages' 'Component: main' \
+		'Origin: Debian' | sort -u >"$sources"
+	apt-get update -q -o APT::Sandbox::User=root "${options[@]}" >build/update-non-free.log 2>&1 &&
+		unpack_package nikto "${options[@]}" && install_packages "${NIKTO_PACKAGES[@]}"
+}
+
+# provide_nikto: for the scan of tests/conformance, which is left out, and says so, where nikto cannot be had.
+provide_nikto() {
+	command -v nikto >/dev/null || [ -x $DEPS_DIR/usr/bin/nikto ] && return 0
+	say "unpacking nikto from Debian's non-free into $DEPS_DIR"
+	(fetch_nikto) ||
+		say "nikto cannot be had (see build/update-non-free.log, build/unpack-nikto.log): its scan is left out"
 }
 
 # npm_ci FOLDER: the libraries that its package-lock.json names; quick when they are there.

@@ -173,8 +173,9 @@ static bool is_racy(const struct file *file, int64_t now_ns)
 size_t file_etag(const struct file *file, int64_t now_ns, char etag[FILE_ETAG_SIZE])
 {
 	bool racy = is_racy(file, now_ns);
-	int n = snprintf(etag, FILE_ETAG_SIZE, "%s\"%" PRIx64 "-%" PRIx64 "-%" PRIx64 "%s\"",
-	    racy ? "W/" : "", (uint64_t)file->modified_ns, (uint64_t)file->size_bytes, file->inode,
+	uint64_t of[] = {(uint64_t)file->modified_ns, (uint64_t)file->size_bytes, file->inode};
+	uint64_t hash = weir_hash((struct weir_slice){(const char *)of, sizeof(of)});
+	int n = snprintf(etag, FILE_ETAG_SIZE, "%s\"%016" PRIx64 "%s\"", racy ? "W/" : "", hash,
 	    racy ? "r" : "");
 
 	return (size_t)n;

@@ -18,8 +18,8 @@
 
 #include "condition.h"
 
-/** An ETag: W/, three hexadecimal numbers, quotes, NUL. */
-#define FILE_ETAG_SIZE 64
+/** An ETag: W/, at most two hexadecimal numbers and a letter, quotes, NUL. */
+#define FILE_ETAG_SIZE 40
 
 struct file {
 	int fd;     /* open for reading, a regular file; -1 when it is none */
@@ -66,8 +66,8 @@ int file_open_directory(int root, enum file_links links, const char *name);
 int file_look(int dir, enum file_links links, const char *name, struct stat *st);
 
 /**
- * Write the ETag of `file` into `etag`; returns its length. Strong, of time, size and inode. When
- * the file changed less than 100 ms from `now_ns` (CLOCK_REALTIME) it may change again without
+ * Write the ETag of `file` into `etag`; returns its length. Strong, a hash of time, size and inode:
+ * the number of an inode is nobody's business (CVE-2003-1418). When the file changed less than 100 ms from `now_ns` (CLOCK_REALTIME) it may change again without
  * its time changing (the kernel stamps files by its tick): then the tag is weak and another one
  * than the file will have later, so that whoever kept the bytes asks again.
  */

@@ -123,18 +123,20 @@ int wire_attempt(const struct weir_http_request *req, bool *malformed)
 
 bool wire_trace(const struct weir_http_request *req, struct weir_trace *trace, bool *malformed)
 {
-	int found = 0, good = 0;
+	const struct weir_http_header *only = NULL;
+	int found = 0;
 
 	for (int i = 0; i < req->n_headers; i++) {
 		const struct weir_http_header *h = &req->headers[i];
 		if (!named(h, "traceparent", 11))
 			continue;
 		found++;
-		good += weir_traceparent_read(h->value, trace);
+		only = h;
 	}
-	if (found != good || found > 1)
+	bool good = found == 1 && weir_traceparent_read(only->value, trace);
+	if (found > 0 && !good)
 		*malformed = true;
-	return found == 1 && good == 1;
+	return good;
 }
 
 /* ---- what we say ---- */

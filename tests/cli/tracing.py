@@ -59,7 +59,7 @@ class Collector:
 
     def __init__(self, *statuses):
         statuses = list(statuses or [200])
-        self.posts, self.go, collector = [], threading.Event(), self
+        self.posts, self.at, self.go, collector = [], [], threading.Event(), self
         self.go.set()
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -67,6 +67,7 @@ class Collector:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                collector.at.append(time.monotonic())
                 collector.posts.append((self.path, self.headers["Content-Type"], json.loads(body)))
                 collector.go.wait()
                 self.send_response(statuses.pop(0) if len(statuses) > 1 else statuses[0])
@@ -348,17 +349,48 @@ def test_no_collector(folder):
     collector.end()
 
 
+def gaps(collector, first):
+    """Did post `first` and the four behind it come 1, 2, 4 and 8 s apart, or later?"""
+    at = collector.at[first:first + 5]
+    return len(at) == 5 and all(at[i + 1] - at[i] >= 0.99 * 2 ** i for i in range(4))
+
+
 def test_busy_collector(folder):
-    """It has no time twice, then it has: nothing is lost."""
-    collector = Collector(503, 429, 200)
+    """One has no time four times, then it has: nothing is lost. Another one has none five times: that batch is lost, and the next
+    one has tries of its own."""
+    folders = [os.path.join(folder, name) for name in "ab"]
+    for name in folders:
+        os.mkdir(name)
+    last, never = Collector(503, 429, 502, 504, 204), Collector(503, 503, 503, 503, 503, 503, 200)
+    a, b = [Server(name, f"trace: {{ otlp: '{c.url}', sample: 100% }}") for name, c in zip(folders, (last, never))]
+    a.get("/")
+    b.get("/")
+    until(lambda: a.metric('weir_trace_sent_total') >= 1, "the fifth time it is taken")
+    check(a.metric('weir_trace_failed_total') == 0, "and none has failed")
+    check(len(last.posts) == 5 and gaps(last, 0), f"five posts, farther and farther apart: {last.at}")
+    check(all(post == last.posts[0] for post in last.posts), "of the same")
+    a.end()
+    check("it answered 503" in a.err() and "traces are sent again" in a.err(), f"and said: {a.err()}")
+    check(a.err().count("can not be sent") == 1, f"once: {a.err()}")
+    until(lambda: b.metric('weir_trace_failed_total') >= 1, "after five times it is lost")
+    check(len(never.posts) == 5 and gaps(never, 0), f"five posts: {never.at}")
+    b.get("/")
+    until(lambda: b.metric('weir_trace_sent_total') >= 1, "the next one is taken")
+    check(len(never.posts) == 7, f"the second time: {len(never.posts)}")
+    check(b.metric('weir_trace_failed_total') == 1, "and only the first one has failed")
+    b.end()
+    last.end()
+    never.end()
+
+
+def test_busy_at_the_end(folder):
+    """Who has no time while the server ends is asked once more, not five times."""
+    collector = Collector(503)
     s = Server(folder, f"trace: {{ otlp: '{collector.url}', sample: 100% }}")
     s.get("/")
-    until(lambda: s.metric('weir_trace_sent_total') >= 1, "the third time it is taken")
-    check(s.metric('weir_trace_failed_total') == 0, "and none has failed")
-    check(len(collector.posts) == 3, f"three posts: {len(collector.posts)}")
-    check(collector.posts[0] == collector.posts[1] == collector.posts[2], "of the same")
+    until(lambda: collector.posts, "the first try")
     s.end()
-    check("it answered 503" in s.err() and "traces are sent again" in s.err(), f"and said: {s.err()}")
+    check(2 <= len(collector.posts) <= 4, f"one more, or those whose time has come: {len(collector.posts)}")
     collector.end()
 
 
@@ -399,10 +431,11 @@ def has_export():
 
 
 def main():
+    os.environ["http_proxy"] = "http://127.0.0.1:9"  # nobody: traces go where the YAML says, and nowhere else
     tests = [test_traceparent, test_tap]
     if has_export():
-        tests += [test_export, test_slowest_and_failures_are_exported, test_no_collector, test_busy_collector, test_slow_collector,
-                  test_bad_addresses]
+        tests += [test_export, test_slowest_and_failures_are_exported, test_no_collector, test_busy_collector, test_busy_at_the_end,
+                  test_slow_collector, test_bad_addresses]
     else:
         print("built without the export: that is left out")
     for test in tests:

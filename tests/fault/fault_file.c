@@ -6,8 +6,6 @@
  * Whatever fails, each answer is right and whole, says that it failed, or is the last; no descriptor is left, and the next client
  * is served as if nothing had been.
  */
-#include <dirent.h>
-
 #include "scenario/file_fixture.h"
 
 #include "fault/fault_inject.h"
@@ -89,24 +87,6 @@ static int serve_one(int port)
 	return check_heard(n);
 }
 
-/* Descriptors of this process that lead to files of the site. */
-static int open_now(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	char path[300], target[300];
-	int n = 0;
-
-	CU_ASSERT_PTR_NOT_NULL_FATAL(d);
-	for (struct dirent *e = readdir(d); e; e = readdir(d)) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%.200s", e->d_name);
-		ssize_t length = readlink(path, target, sizeof(target) - 1);
-		target[length > 0 ? length : 0] = '\0';
-		n += strstr(target, site_base) && strstr(target, "/root/");
-	}
-	closedir(d);
-	return n;
-}
-
 /* Another date: what is kept of the file is so no more, and it is fetched again. */
 static void touch(long n)
 {
@@ -139,13 +119,14 @@ static void test_open_file(void)
 		fired = atomic_load(&fault_fired) > 0;
 		CU_ASSERT(fired || good == REQUESTS);
 		CU_ASSERT_EQUAL(serve_one(s.port), REQUESTS);
-		FIXTURE_AWAIT(open_now() <= 1); /* what was replaced goes after a grace period */
+		FIXTURE_AWAIT(
+		    site_open_now() <= 1); /* what was replaced goes after a grace period */
 	}
 	printf("(%ld failures) ", n - 1);
 	CU_ASSERT(n > 5);
 	AWAIT_METRIC(&s, "http_connections", ==, 0);
 	server_stop(&s);
-	CU_ASSERT_EQUAL(open_now(), 0);
+	CU_ASSERT_EQUAL(site_open_now(), 0);
 	free(pattern);
 	site_remove();
 }

@@ -7,6 +7,7 @@
 #ifndef WEIR_TESTS_FILE_FIXTURE_H
 #define WEIR_TESTS_FILE_FIXTURE_H
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <sys/stat.h>
@@ -131,6 +132,24 @@ static inline void site_set_traps(void)
 	CU_ASSERT_EQUAL_FATAL(mkfifo(site_path("root/fifo"), 0644), 0);
 	CU_ASSERT_EQUAL_FATAL(mkfifo(site_path("root/a/index.html"), 0644), 0);
 	site_socket("root/socket");
+}
+
+/* Descriptors of this process that lead to files of the site. */
+static inline int site_open_now(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	char path[300], target[300];
+	int n = 0;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+	for (struct dirent *e = readdir(d); e; e = readdir(d)) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%.200s", e->d_name);
+		ssize_t length = readlink(path, target, sizeof(target) - 1);
+		target[length > 0 ? length : 0] = '\0';
+		n += strstr(target, site_base) && strstr(target, "/root/");
+	}
+	closedir(d);
+	return n;
 }
 
 static inline int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)

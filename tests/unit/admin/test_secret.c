@@ -15,15 +15,20 @@
 
 static char path[] = "/tmp/weir-test-XXXXXX";
 
-static void put(const char *text, mode_t mode)
+static void put_bytes(const char *p, size_t n, mode_t mode)
 {
 	unlink(path);
 	int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
 
 	CU_ASSERT_FATAL(fd >= 0);
-	CU_ASSERT_EQUAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	CU_ASSERT_EQUAL(write(fd, p, n), (ssize_t)n);
 	CU_ASSERT_EQUAL(fchmod(fd, mode), 0);
 	close(fd);
+}
+
+static void put(const char *text, mode_t mode)
+{
+	put_bytes(text, strlen(text), mode);
 }
 
 static int take(struct secret_digest *digest, struct weir_err *err)
@@ -112,6 +117,8 @@ static void test_refused(void)
 		CU_ASSERT_PTR_NULL(strstr(err.text, HEX32));
 		CU_ASSERT_PTR_NULL(strstr(err.text, "ossifrage"));
 	}
+	put_bytes(HEX32 "\0\n", 34, 0600); /* fuzz_gate: NULs were left out like blanks */
+	CU_ASSERT_EQUAL(take(&got, &err), WEIR_EINVAL);
 	char *page = malloc(9001);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(page);
 	memset(page, ' ', 9000);

@@ -259,6 +259,40 @@ static void test_stays(void)
 	end();
 }
 
+/* Where it is to go is done at once, though others could still join what waits for an hour; and what waits goes to the old one. */
+static void test_moved_at_once(void)
+{
+	begin();
+	struct weir_log_file *f = started(path, 4096, 3600000000000LL);
+	add(f, "one\n");
+	CU_ASSERT_EQUAL(rename(path, other), 0);
+	weir_log_reopen();
+	await(other, "one\n");
+	while (access(path, F_OK) != 0)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	weir_log_file_close(f);
+	end();
+}
+
+/* A line that just fits is taken, and no byte more. */
+static void test_exact(void)
+{
+	enum { BYTES = 4096 };
+	char line[BYTES];
+	struct stat st;
+
+	begin();
+	struct weir_log_file *f = opened(path, BYTES, 0);
+	memset(line, 'a', BYTES);
+	line[BYTES - 2] = '\n';
+	CU_ASSERT_FALSE(weir_log_file_add(f, WEIR_LOG_INFO, line, BYTES));
+	CU_ASSERT_TRUE(weir_log_file_add(f, WEIR_LOG_INFO, line, BYTES - 1));
+	CU_ASSERT_FALSE(add(f, "\n"));
+	weir_log_file_close(f);
+	CU_ASSERT(stat(path, &st) == 0 && st.st_size == BYTES - 1);
+	end();
+}
+
 /* ---- the journal ---- */
 
 static int journal_bind(void)
@@ -441,6 +475,6 @@ static void test_long_lines(void)
 CUNIT_MAIN("log files", {"threads", test_threads}, {"stuck file", test_stuck},
     {"never started", test_never_started}, {"opened again", test_reopen},
     {"moved, then opened again", test_moved_then_reopened}, {"several", test_several},
-    {"half full", test_half_full}, {"stays", test_stays}, {"journal", test_journal},
-    {"no journal", test_no_journal}, {"whole lines", test_whole_lines},
-    {"long lines", test_long_lines})
+    {"half full", test_half_full}, {"stays", test_stays}, {"moved at once", test_moved_at_once},
+    {"just fits", test_exact}, {"journal", test_journal}, {"no journal", test_no_journal},
+    {"whole lines", test_whole_lines}, {"long lines", test_long_lines})

@@ -203,6 +203,9 @@ static void test_etag(void)
 	g.inode++;
 	file_etag(&g, later_ns, b);
 	CU_ASSERT_STRING_NOT_EQUAL(a, b);
+	g.inode = 0xabcdef; /* nikto, CVE-2003-1418: the number itself is not to be read there */
+	file_etag(&g, later_ns, b);
+	CU_ASSERT_PTR_NULL(strstr(b, "abcdef"));
 }
 
 /* A file that may change again under the same time stamp: weak, and not the tag it gets later. */

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where lines go: a file is ours alone to write and not for everybody to read, no descriptor is left behind whatever the target
+ * does, a journal that comes, goes and comes back loses what nobody heard, and who reads late gets all.
+ */
+#include "base/log_target.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cunit_main.h"
+
+static char folder[] = "/tmp/weir-target-XXXXXX";
+static char path[64];
+static int said = -1; /* the server's own log */
+
+static void begin(void)
+{
+	strcpy(folder + sizeof(folder) - 7, "XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/log", folder);
+	said = memfd_create("said", MFD_CLOEXEC);
+	CU_ASSERT_FATAL(said >= 0);
+	weir_log_set_fd(said);
+}
+
+static void end(void)
+{
+	weir_log_set_fd(STDERR_FILENO);
+	close(said);
+	unlink(path);
+	CU_ASSERT_EQUAL(rmdir(folder), 0);
+}
+
+/* How often the server's own log has `text`. */
+static int said_times(const char *text)
+{
+	static char all[8192];
+	ssize_t n = pread(said, all, sizeof(all) - 1, 0);
+	int times = 0;
+
+	all[n > 0 ? n : 0] = '\0';
+	for (const char *p = all; (p = strstr(p, text)) != NULL; p++)
+		times++;
+	return times;
+}
+
+static int descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static bool never(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static void put(struct log_target *t, const char *line)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "%c%s", log_target_mark(WEIR_LOG_WARN), line);
+	log_target_write(t, text, strlen(text), never, NULL);
+}
+
+static struct log_target opened(const char *name)
+{
+	struct log_target t;
+	struct weir_err err = {0};
+
+	CU_ASSERT_EQUAL_FATAL(log_target_open(&t, name, &err), 0);
+	return t;
+}
+
+/* ---- files ---- */
+
+static void test_file(void)
+{
+	struct stat st;
+	mode_t mask = umask(0);
+	int before;
+
+	begin();
+	before = descriptors();
+	struct log_target t = opened(path);
+	umask(mask);
+	CU_ASSERT_EQUAL(fstat(t.fd, &st), 0);
+	CU_ASSERT_EQUAL(st.st_mode & 07777, 0640);
+	CU_ASSERT_EQUAL(fcntl(t.fd, F_GETFD), FD_CLOEXEC);
+	CU_ASSERT_TRUE(t.regular);
+	put(&t, "one\n");
+	struct log_target other = opened(path); /* behind what others write */
+	put(&other, "two\n");
+	put(&t, "three\n");
+	CU_ASSERT_EQUAL(fstat(t.fd, &st), 0);
+	CU_ASSERT_EQUAL(st.st_size, 14);
+	log_target_close(&t);
+	log_target_close(&other);
+	CU_ASSERT_EQUAL(descriptors(), before);
+	end();
+}
+
+/* A FIFO without a reader is refused, not waited for. */
+static void test_fifo(void)
+{
+	struct log_target t;
+	struct weir_err err = {0};
+
+	begin();
+	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
+	CU_ASSERT_EQUAL(log_target_open(&t, path, &err), WEIR_ESYS);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "No such device"));
+	end();
+}
+
+/* A stream of the process stays open for others. */
+static void test_streams(void)
+{
+	begin();
+	struct log_target t = opened("stdout"), u = opened("stderr");
+	CU_ASSERT_EQUAL(t.fd, STDOUT_FILENO);
+	CU_ASSERT_EQUAL(u.fd, STDERR_FILENO);
+	log_target_close(&t);
+	log_target_close(&u);
+	CU_ASSERT_NOT_EQUAL(fcntl(STDOUT_FILENO, F_GETFD), -1);
+	CU_ASSERT_NOT_EQUAL(fcntl(STDERR_FILENO, F_GETFD), -1);
+	end();
+}
+
+static void test_move(void)
+{
+	begin();
+	struct log_target t = opened(path);
+	int before = descriptors();
+	for (int i = 0; i < 5; i++)
+		log_target_move(&t, path);
+	CU_ASSERT_EQUAL(descriptors(), before);
+	log_target_move(&t, "/nowhere/log");
+	CU_ASSERT_EQUAL(said_times("'/nowhere/log' cannot be opened for writing: No such file"), 1);
+	CU_ASSERT_EQUAL(said_times("it goes on where it was"), 1);
+	put(&t, "still here\n");
+	CU_ASSERT_FALSE(t.failed);
+	CU_ASSERT_EQUAL(descriptors(), before);
+	log_target_close(&t);
+	end();
+}
+
+/* Nothing can be written: said once, and lines behind are not held up. */
+static void test_full(void)
+{
+	begin();
+	struct log_target t = opened("/dev/full");
+	put(&t, "one\n");
+	put(&t, "two\n");
+	CU_ASSERT_TRUE(t.failed);
+	CU_ASSERT_EQUAL(said_times("No space left on device; lines are lost (logged once)"), 1);
+	log_target_close(&t);
+	end();
+}
+
+/* ---- the journal ---- */
+
+static int journal_bind(const char *at)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	memcpy(a.sun_path, at, strnlen(at, sizeof(a.sun_path)));
+	CU_ASSERT_EQUAL_FATAL(bind(fd, (const struct sockaddr *)&a, sizeof(a)), 0);
+	return fd;
+}
+
+static bool heard(int fd, const char *message)
+{
+	char want[256], got[256] = "";
+
+	snprintf(want, sizeof(want), "SYSLOG_IDENTIFIER=weir\nPRIORITY=4\nMESSAGE=%s", message);
+	return recv(fd, got, sizeof(got) - 1, 0) == (ssize_t)strlen(want) && strcmp(want, got) == 0;
+}
+
+static void test_journal_comes_and_goes(void)
+{
+	char name[80];
+
+	begin();
+	snprintf(name, sizeof(name), "journal:%s", path);
+	int before = descriptors();
+	struct log_target t = opened(name);
+	CU_ASSERT_EQUAL(descriptors(), before); /* there is none yet */
+	put(&t, "nobody hears\n");
+	put(&t, "nor this\n");
+	CU_ASSERT_EQUAL(said_times("lines are lost (logged once)"), 1);
+	CU_ASSERT_EQUAL(descriptors(), before);
+	for (int i = 0; i < 3; i++) { /* it is started anew */
+		int fd = journal_bind(path);
+		put(&t, "heard\n");
+		put(&t, "and this\n");
+		CU_ASSERT_TRUE(heard(fd, "heard\n"));
+		CU_ASSERT_TRUE(heard(fd, "and this\n"));
+		CU_ASSERT_EQUAL(descriptors(), before + 2);
+		CU_ASSERT_EQUAL(fcntl(t.fd, F_GETFD), FD_CLOEXEC);
+		close(fd);
+		unlink(path);
+	}
+	log_target_close(&t);
+	CU_ASSERT_EQUAL(descriptors(), before);
+	end();
+}
+
+/* The longest path that an address of a socket holds, and one more byte. */
+static void test_journal_path(void)
+{
+	char name[160], *at = name + 8;
+	size_t longest = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
+	struct log_target t;
+	struct weir_err err = {0};
+
+	begin();
+	int n = snprintf(name, sizeof(name), "journal:%s/", folder);
+	memset(name + n, 'a', sizeof(name) - (size_t)n);
+	at[longest] = '\0';
+	int fd = journal_bind(at);
+	t = opened(name);
+	put(&t, "far\n");
+	CU_ASSERT_TRUE(heard(fd, "far\n"));
+	log_target_close(&t);
+	close(fd);
+	unlink(at);
+	at[longest] = 'a';
+	at[longest + 1] = '\0';
+	CU_ASSERT_EQUAL(log_target_open(&t, name, &err), WEIR_ESYS);
+	CU_ASSERT_EQUAL(log_target_open(&t, "journal:", &err), WEIR_ESYS);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no path of a socket"));
+	end();
+}
+
+/* ---- who reads late ---- */
+
+/* Longer than log_target.c waits for somebody who does not read once it is told to stop, which it is not. */
+#define LATE_NS (1500000000LL)
+
+static struct late {
+	int fd;
+	int64_t since_ns;
+	size_t got;
+} late;
+
+static void on_alarm(int signal)
+{
+	(void)signal;
+}
+
+/* Asked whether to give up; after a while all is read. */
+static bool read_late(void *arg)
+{
+	char bytes[65536];
+	ssize_t n;
+
+	(void)arg;
+	if (clock_now_ns() - late.since_ns >= LATE_NS)
+		while ((n = read(late.fd, bytes, sizeof(bytes))) > 0)
+			late.got += (size_t)n;
+	return false;
+}
+
+/* Signals meanwhile are no reason to give up, either. */
+static void test_late_reader(void)
+{
+	enum { LINE = 100, LINES = 2000 };
+	struct sigaction act = {.sa_handler = on_alarm}, old;
+	struct itimerval often = {{0, 30000}, {0, 30000}}, off = {0};
+	char *text = malloc(LINE * LINES);
+
+	begin();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+	memset(text, 'x', LINE * LINES);
+	for (int i = 1; i <= LINES; i++)
+		text[i * LINE - 1] = '\n';
+	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
+	late.fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct log_target t = opened(path);
+	CU_ASSERT_FALSE(t.regular);
+	late.since_ns = clock_now_ns();
+	sigaction(SIGALRM, &act, &old);
+	setitimer(ITIMER_REAL, &often, NULL);
+	log_target_write(&t, text, LINE * LINES, read_late, NULL);
+	setitimer(ITIMER_REAL, &off, NULL);
+	sigaction(SIGALRM, &old, NULL);
+	read_late(NULL);
+	CU_ASSERT_FALSE(t.failed);
+	CU_ASSERT_EQUAL(late.got, (LINE - 1) * LINES); /* without the marks */
+	log_target_close(&t);
+	close(late.fd);
+	free(text);
+	end();
+}
+
+static bool at_once(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+/* Nobody reads, and the server ends: so does the wait. */
+static void test_no_reader(void)
+{
+	enum { BYTES = 200000 };
+	char *text = malloc(BYTES);
+
+	begin();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+	memset(text, 'x', BYTES);
+	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
+	int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct log_target t = opened(path);
+	log_target_write(&t, text, BYTES, at_once, NULL);
+	CU_ASSERT_TRUE(t.failed);
+	CU_ASSERT_EQUAL(said_times("timed out; lines are lost (logged once)"), 1);
+	log_target_close(&t);
+	close(reader);
+	free(text);
+	end();
+}
+
+CUNIT_MAIN("log targets", {"a file", test_file}, {"a FIFO", test_fifo}, {"streams", test_streams},
+    {"moved", test_move}, {"full", test_full}, {"a journal", test_journal_comes_and_goes},
+    {"a journal far away", test_journal_path}, {"who reads late", test_late_reader},
+    {"nobody reads", test_no_reader})
