@@ -56,7 +56,7 @@ void conn_list_leave(struct conn *c)
 	list->n--;
 }
 
-static void wait_list_join(struct conn *c, enum conn_list_id id)
+void conn_list_join(struct conn *c, enum conn_list_id id)
 {
 	struct conn_list *list = &c->io->list[id];
 
@@ -74,7 +74,7 @@ static void wait_list_join(struct conn *c, enum conn_list_id id)
 void conn_list_rotate(struct conn *c)
 {
 	conn_list_leave(c);
-	wait_list_join(c, (enum conn_list_id)c->list);
+	conn_list_join(c, (enum conn_list_id)c->list);
 }
 
 void conn_make_ready(struct conn *c)
@@ -257,11 +257,11 @@ void conn_settle(struct conn *c)
 	if (wait != c->wait)
 		begin_wait(c, wait);
 	if (wait == WAIT_IDLE)
-		wait_list_join(c, CONN_IDLE);
+		conn_list_join(c, c->tls && tls_is_away(c->tls) ? CONN_AWAY : CONN_IDLE);
 	else if (wait == WAIT_HEAD)
-		wait_list_join(c, CONN_HALF);
+		conn_list_join(c, CONN_HALF);
 	else if (wait == WAIT_BODY || wait == WAIT_WRITE)
-		wait_list_join(c, CONN_SLOW);
+		conn_list_join(c, CONN_SLOW);
 	else
 		conn_list_leave(c);
 	if (wait == WAIT_IDLE)
@@ -352,7 +352,8 @@ void conn_open(
 
 	if (!c) {
 		crowd_leave(io->srv->crowd, key);
-		close(fd);
+		limit_count(io, LIMIT_MEMORY);
+		limit_tell(io, fd);
 		return;
 	}
 	c->peer_key = key;

@@ -109,6 +109,8 @@ void conn_settle(struct conn *c);
 void conn_end(struct conn *c, bool client_done);
 /** Append `r` to the requests in order. */
 void conn_append(struct conn *c, struct http_req *r);
+/** Put `c` at the end of this list, unless it is in it. */
+void conn_list_join(struct conn *c, enum conn_list_id id);
 /** Take `c` out of the list that it is in, if any. */
 void conn_list_leave(struct conn *c);
 /** Move `c`, which is in a list, to the end of it. */

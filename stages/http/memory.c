@@ -57,8 +57,7 @@ static void decide(struct http_io *io)
 		return;
 	if (before == MEMORY_PLENTY)
 		say(io, used);
-	for (int i = 0; i < srv->n_io; i++)
-		weir_loop_wake(srv->io[i]->loop);
+	server_wake_all(srv);
 }
 
 void memory_tell(struct http_io *io)
