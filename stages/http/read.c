@@ -276,8 +276,10 @@ void conn_parse(struct conn *c)
 		}
 		if (v == STREAM_REFUSED)
 			refuse_stream(c);
-		else if (v == STREAM_TORN)
+		else if (v == STREAM_TORN && c->stream.filling)
 			conn_tear_part(c, WEIR_EINVAL, c->stream.status);
+		else if (v == STREAM_TORN)
+			conn_end(c, false); /* its answer has left */
 		break;
 	}
 	if (WEIR_UNLIKELY(stream_partial(&c->stream)) && !has_place(c))
