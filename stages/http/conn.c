@@ -157,7 +157,10 @@ static void timed_out(struct conn *c)
 	case WAIT_WRITE:
 		io->count[at_pause(c, io->conf.write_timeout_ns) <= now_ns ? SERVER_TIMEOUTS_WRITE
 									   : SERVER_SLOW_READERS]++;
-		conn_abort(c);
+		if (c->ending)
+			conn_end_mute(c);
+		else
+			conn_abort(c);
 		return;
 	case WAIT_IDLE:
 		if (c->tls && tls_is_shaking(c->tls))
