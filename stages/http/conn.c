@@ -7,8 +7,8 @@
  * must move within body_timeout / write_timeout and, after RATE_GRACE, at min_..._rate on average: the
  * deadline "since + grace + moved / rate" says that without any periodic check.
  *
- * Connections without a request are in a list, those with half a head in another one, both longest waiting first, those with a
- * body or answer under way in a third one: when the server is full some of them are closed, so slow or idle clients cannot keep
+ * Connections without a request are in a list, those with half a head and those that have had their last answer in others, all
+ * longest waiting first, those with a body or answer under way in one more: when the server is full some of them are closed, so slow or idle clients cannot keep
  * others out (limit.c).
  */
 #include "http/conn.h"
@@ -265,6 +265,8 @@ void conn_settle(struct conn *c)
 		conn_list_join(c, CONN_HALF);
 	else if (wait == WAIT_BODY || wait == WAIT_WRITE)
 		conn_list_join(c, CONN_SLOW);
+	else if (wait == WAIT_LINGER)
+		conn_list_join(c, CONN_LINGER);
 	else
 		conn_list_leave(c);
 	if (wait == WAIT_IDLE)

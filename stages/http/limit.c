@@ -156,8 +156,8 @@ static enum conn_list_id eldest(const struct http_io *io, unsigned lists)
 	return best;
 }
 
-/* Those without a request. */
-#define WAITING (1u << CONN_IDLE | 1u << CONN_HALF)
+/* Those without a request, that have had their last answer, too. */
+#define WAITING (1u << CONN_IDLE | 1u << CONN_HALF | 1u << CONN_LINGER)
 
 /* Who has waited longest in one of these lists. */
 static bool evict_waiting(struct http_io *io, unsigned lists, uint64_t key)

