@@ -5,6 +5,7 @@
  * The kernel chooses the I/O thread by a hash of addresses and ports, so a client that comes again from the same port comes to
  * the same one: what it answers is the name of its thread. The server's clock stands still but where it is moved.
  */
+#include <dirent.h>
 #include <sys/resource.h>
 
 #include "fixture/held_clock.h"
@@ -18,6 +19,7 @@ enum { SHAKING = 70 };
 
 static struct server server;
 static rlim_t old_limit;
+static int n_open; /* by open_at */
 
 /* ---- who answers ---- */
 
@@ -28,6 +30,8 @@ static void where_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	(void)st;
 	pthread_getname_np(pthread_self(), name, sizeof(name));
 	for (int i = 0; i < n; i++) {
+		if (target_starts(weir_http_request(ev[i]), "/wait/"))
+			gate_pass(weir_http_request(ev[i])->target.p + 6, 4);
 		weir_http_respond_copy(weir_http_request(ev[i]), 200, "text/plain",
 		    (struct weir_slice){name, strlen(name)});
 		weir_event_finish(&ev[i], WEIR_OK);
@@ -39,6 +43,19 @@ static const struct weir_stage_ops where_ops = {.abi = WEIR_STAGE_ABI,
     .summary = "answers with the name of its thread",
     .accepts = &weir_http_request_type,
     .handle = where_handle};
+
+/* Two I/O threads; knobs may be turned before it starts. */
+static void new_where(void)
+{
+	static bool registered;
+
+	if (!registered)
+		fixture_register(&where_ops);
+	registered = true;
+	n_open = 0;
+	server = server_new("t.where");
+	fixture_set(server.web, "with.threads", "2");
+}
 
 /* ---- clients ---- */
 
@@ -101,9 +118,13 @@ static int open_at(const char *thread)
 	for (;;) {
 		int fd = socket_at(0);
 		come(fd);
-		if (is_answered_by(fd, thread))
+		bool good = is_answered_by(fd, thread);
+		n_open += good;
+		if (!good)
+			drop(fd);
+		AWAIT_METRIC(&server, "http_connections", ==, n_open);
+		if (good)
 			return fd;
-		drop(fd);
 	}
 }
 
@@ -111,10 +132,10 @@ static int open_at(const char *thread)
 static int newcomer_of(const char *thread)
 {
 	int fd = open_at(thread), port = port_at(fd);
-	int64_t n = server_metric(&server, "http_connections");
 
 	drop(fd);
-	AWAIT_METRIC(&server, "http_connections", <, n);
+	n_open--;
+	AWAIT_METRIC(&server, "http_connections", ==, n_open);
 	return socket_at(port);
 }
 
@@ -151,14 +172,9 @@ struct clients {
 /* Two of A in the midst of a request, two of B idle for longer than a moment, and one who will come to A. */
 static struct clients start(const char *max_connections)
 {
-	static bool registered;
 	struct clients k;
 
-	if (!registered)
-		fixture_register(&where_ops);
-	registered = true;
-	server = server_new("t.where");
-	fixture_set(server.web, "with.threads", "2");
+	new_where();
 	fixture_set(server.web, "with.max_connections", max_connections);
 	fixture_set(server.web, "with.min_body_rate", "0"); /* who is busy makes no room */
 	fixture_set(server.web, "with.body_timeout", "1h");
@@ -171,7 +187,6 @@ static struct clients start(const char *max_connections)
 		CU_ASSERT(client_say(k.busy[i], POST_HALF));
 		k.idle[i] = open_at(B);
 	}
-	AWAIT_METRIC(&server, "http_connections", ==, 4);
 	return k;
 }
 
@@ -233,6 +248,66 @@ static void test_nobody_waits(void)
 	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
 	answer_free(&a);
 	end(&k);
+}
+
+/* ---- the end ---- */
+
+static bool is_running(const char *thread)
+{
+	DIR *d = opendir("/proc/self/task");
+	bool found = false;
+	struct dirent *e;
+
+	while ((e = readdir(d)) != NULL) {
+		char path[300], name[32] = "";
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
+		FILE *f = fopen(path, "r");
+		if (f && fgets(name, sizeof(name), f))
+			found |= strncmp(name, thread, strlen(thread)) == 0;
+		if (f)
+			fclose(f);
+	}
+	closedir(d);
+	return found;
+}
+
+/* When A is gone B goes on. */
+static void *free_graph(void *arg)
+{
+	(void)arg;
+	weir_graph_free(server.graph);
+	return NULL;
+}
+
+/* I/O threads end one by one, and what one has with all (here: memory is no longer short, which it tells the others) still finds
+ * those that ended before it. */
+static void test_end_one_by_one(void)
+{
+	static char body[900000];
+	struct weir_drain_report report = {0};
+	pthread_t thread;
+	int large, waits;
+
+	new_where();
+	fixture_set(server.web, "with.memory", "1MiB");
+	fixture_set(server.app, "threads", "inline");
+	server_start(&server);
+	large = open_at(B);
+	waits = open_at(B);
+	CU_ASSERT(
+	    client_say(large, "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 950000\r\n\r\n"));
+	CU_ASSERT(client_send(large, body, sizeof(body)));
+	AWAIT_METRIC(&server, "http_memory_step", >=, 1);
+	CU_ASSERT(client_say(waits, GET("/wait/here")));
+	gate_await(1);
+	weir_graph_drain(server.graph, 100000000LL, &report);
+	pthread_create(&thread, NULL, free_graph, NULL);
+	FIXTURE_AWAIT(!is_running(A));
+	usleep(20000); /* for what must not happen now; no condition tells that it does not */
+	gate_open("here");
+	pthread_join(thread, NULL);
+	close(large);
+	close(waits);
 }
 
 /* ---- who has had the last answer ---- */
@@ -338,5 +413,5 @@ static void test_behind_handshakes(void)
 
 CUNIT_MAIN("http room", {"connections of another thread", test_connections_of_another_thread},
     {"descriptors of another thread", test_descriptors_of_another_thread},
-    {"nobody waits", test_nobody_waits}, {"lingering", test_lingering},
-    {"behind handshakes", test_behind_handshakes})
+    {"nobody waits", test_nobody_waits}, {"end one by one", test_end_one_by_one},
+    {"lingering", test_lingering}, {"behind handshakes", test_behind_handshakes})
