@@ -262,7 +262,7 @@ void conn_settle(struct conn *c)
 	if (wait == WAIT_IDLE)
 		conn_list_join(c, c->tls && tls_is_away(c->tls) ? CONN_AWAY : CONN_IDLE);
 	else if (wait == WAIT_HEAD)
-		conn_list_join(c, CONN_HALF);
+		conn_list_join(c, c->in_flight == 0 ? CONN_HALF : CONN_BEHIND);
 	else if (wait == WAIT_BODY || wait == WAIT_WRITE)
 		conn_list_join(c, CONN_SLOW);
 	else if (wait == WAIT_LINGER)

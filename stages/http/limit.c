@@ -118,10 +118,8 @@ static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key)
 
 	for (int i = 0; c && i < EVICT_SCAN; i++, c = next) {
 		int64_t waited_ns = now_ns - c->since_ns;
-		/* Half a request may stand behind one that is being answered. */
-		bool busy = c->ready || (id == CONN_HALF && c->in_flight > 0);
 		next = c->wait_next;
-		if ((key == 0 || c->peer_key == key) && !busy &&
+		if ((key == 0 || c->peer_key == key) && !c->ready &&
 		    waited_ns >= LIMIT_EVICT_AFTER_NS && (id != CONN_SLOW || is_slow(c, now_ns))) {
 			io->count[SERVER_EVICTED]++;
 			if (c->wait == WAIT_WRITE)
@@ -130,7 +128,7 @@ static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key)
 				conn_close(c);
 			return true;
 		}
-		if (id == CONN_SLOW || busy) /* the next search must not begin with it */
+		if (id == CONN_SLOW)
 			conn_list_rotate(c);
 	}
 	return false;

@@ -91,12 +91,12 @@ static void hurry(struct http_io *io)
 
 /* The connections that have held half a head longest give it back. The timer of the next one makes a turn when it is its time,
  * whether or not there is anything else to do. */
-static void relieve_of_heads(struct http_io *io)
+static void relieve_of_heads(struct http_io *io, enum conn_list_id id)
 {
 	int64_t now_ns = weir_loop_now_ns(io->loop);
 	struct conn *c;
 
-	for (int i = 0; (c = io->list[CONN_HALF].first); i++) {
+	for (int i = 0; (c = io->list[id].first); i++) {
 		int64_t at = c->since_ns + RELIEF_AFTER_NS;
 		if (i == RELIEF_RUN || at > now_ns) {
 			weir_timer_set(io->loop, &c->timer, at);
@@ -167,8 +167,10 @@ void memory_follow(struct http_io *io)
 		follow(io, step);
 	if (WEIR_UNLIKELY(step >= MEMORY_HURRY))
 		relieve_of_answers(io);
-	if (WEIR_UNLIKELY(step >= MEMORY_REFUSE))
-		relieve_of_heads(io);
+	if (WEIR_UNLIKELY(step >= MEMORY_REFUSE)) {
+		relieve_of_heads(io, CONN_HALF);
+		relieve_of_heads(io, CONN_BEHIND);
+	}
 	if (WEIR_UNLIKELY(step >= MEMORY_REFUSE && io->srv->tls))
 		relieve_of_idle(io);
 }

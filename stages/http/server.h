@@ -200,7 +200,15 @@ struct piece {
 };
 
 /** The lists of connections, by what they wait for. */
-enum conn_list_id { CONN_IDLE, CONN_HALF, CONN_SLOW, CONN_AWAY, CONN_LINGER, CONN_LISTS };
+enum conn_list_id {
+	CONN_IDLE,
+	CONN_HALF,
+	CONN_BEHIND,
+	CONN_SLOW,
+	CONN_AWAY,
+	CONN_LINGER,
+	CONN_LISTS
+};
 
 /** Connections in some order. */
 struct conn_list {
@@ -225,8 +233,8 @@ struct http_io {
 	bool pause_seen; /* the same, for who pauses; under srv->lock */
 	struct pool pool;
 	struct conn *conns; /* all that are open */
-	/* those without a request, with half a head: longest waiting first; those with a body or an answer under way; those whose
-	 * handshake is with its stage; those that have had their last answer */
+	/* those without a request, with half a head, with half a head behind a request: longest waiting first; those with a body or an
+	 * answer under way; those whose handshake is with its stage; those that have had their last answer */
 	struct conn_list list[CONN_LISTS];
 	struct conn *ready, **ready_tail; /* those with something to write or to reap */
 	int64_t n_conns;                  /* open, or closed with requests still in the graph */
