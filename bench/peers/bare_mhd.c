@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	}
 	a.sin_port = htons((unsigned short)strtoul(argv[1], NULL, 10));
 	if (!MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_TURBO, 0, NULL, NULL, handle,
-		NULL, MHD_OPTION_SOCK_ADDR, &a, MHD_OPTION_CONNECTION_LIMIT, 9000U,
+		NULL, MHD_OPTION_SOCK_ADDR, &a, MHD_OPTION_CONNECTION_LIMIT, 15000U,
 		MHD_OPTION_LISTEN_BACKLOG_SIZE, 4096U, MHD_OPTION_END)) {
 		fprintf(stderr, "bare_mhd: it did not start\n");
 		return 1;

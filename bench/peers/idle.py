@@ -8,6 +8,7 @@ import time
 
 import measure
 
+ANSWER_S = 10  # a server at its limit lets connections wait in its backlog
 SETTLE_S = 15  # until a server has taken all that are opened
 
 
@@ -30,29 +31,36 @@ def descriptors(pid):
     return n
 
 
-def ask(s):
-    s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    s.recv(4096)
+def refusal(port, stack):
+    """Open one connection more, closed with `stack`, and have one answer. Why that did not go; None when it did."""
+    try:
+        s = stack.enter_context(contextlib.closing(socket.create_connection(("127.0.0.1", port), timeout=ANSWER_S)))
+        s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        return None if s.recv(4096).startswith(b"HTTP/1.1 200") else "closed or refused"
+    except TimeoutError:
+        return f"no answer for {ANSWER_S} s"
+    except OSError as why:
+        return why.strerror or str(why)
 
 
 def measured(server, n):
-    """Every connection has had one answer, so buffers that a server keeps are counted."""
+    """Every connection has had one answer, so buffers that a server keeps are counted. With the first that gets none
+    opening ends: `why` says so, and figures are of those that were taken."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     n = min(n, hard - 200)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(n + 200, hard), hard))
     pid = server.process.pid
     server.get()
     rest, before = resident_bytes(pid), descriptors(pid)
-    open_ones = []
+    why = None
     with contextlib.ExitStack() as stack:
-        for _ in range(n):
-            s = stack.enter_context(contextlib.closing(socket.create_connection(("127.0.0.1", server.port), timeout=10)))
-            ask(s)
-            open_ones.append(s)
+        opened = 0
+        while opened < n and not why:
+            why = refusal(server.port, stack)
+            opened += not why
         until = time.monotonic() + SETTLE_S
-        while descriptors(pid) - before < n and time.monotonic() < until:
+        while descriptors(pid) - before < opened and time.monotonic() < until:
             time.sleep(0.05)
-        taken = descriptors(pid) - before
         held = resident_bytes(pid)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return {"connections": taken, "rest_mib": rest / 2**20, "bytes_each": (held - rest) / max(taken, 1)}
+    return {"connections": opened, "rest_mib": rest / 2**20, "bytes_each": (held - rest) / max(opened, 1), "why": why}

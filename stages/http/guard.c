@@ -163,6 +163,14 @@ static enum guard_verdict skip_empty_line(const char **at, const char *end, stru
 	return v;
 }
 
+/* Of a line without a space nothing is a target: no method is that long. */
+static WEIR_COLD enum guard_verdict long_line(const char *line, struct http_head *head)
+{
+	if (!memchr(line, ' ', REQUEST_LINE_MAX))
+		return guard_refuse(head, 400, "the request line is malformed");
+	return guard_refuse(head, 414, "the request line is too long");
+}
+
 static enum guard_verdict first_line(const char **at, const char *end, struct http_head *head)
 {
 	const char *stop;
@@ -173,7 +181,7 @@ static enum guard_verdict first_line(const char **at, const char *end, struct ht
 		return guard_refuse(head, 400, "the request line is malformed");
 	stop = line_end(*at, end);
 	if (stop - *at > REQUEST_LINE_MAX)
-		return guard_refuse(head, 414, "the request line is too long");
+		return long_line(*at, head);
 	v = judge_end(stop, end, head);
 	if (v != GUARD_GOOD)
 		return v;

@@ -326,13 +326,14 @@ static void test_steered(void)
 	steer(&s, "web", WEIR_STEER_RUN);
 	AWAIT_METRIC(&s, "http_received_bytes_total", >=, 40000);
 	steer(&s, "app", WEIR_STEER_PAUSE);
-	CU_ASSERT(client_pattern(fd, 40000, 30000, false));
-	AWAIT_METRIC(&s, "http_received_bytes_total", >=, 70000);
+	/* All in all less than the 64 KiB that are kept, since the stage may have been paused before it took anything. */
+	CU_ASSERT(client_pattern(fd, 40000, 20000, false));
+	AWAIT_METRIC(&s, "http_received_bytes_total", >=, 60000);
 	steer(&s, "app", WEIR_STEER_RUN);
 	steer(&s, "app", WEIR_STEER_DRAIN);
 	int late = client_open(s.port);
 	CU_ASSERT(client_say(late, GET("/sum")) && status_is(late, 503, false));
-	CU_ASSERT(client_pattern(fd, 70000, 20000, false));
+	CU_ASSERT(client_pattern(fd, 60000, 30000, false));
 	CU_ASSERT(sum_is(fd, 90000));
 	steer(&s, "app", WEIR_STEER_RUN);
 	CU_ASSERT(client_say(late, GET("/sum")) && sum_is(late, 0));

@@ -223,6 +223,8 @@ static void test_endless(void)
 	static char text[WEIR_HTTP_HEAD_MAX];
 
 	memset(text, 'a', sizeof(text));
+	CU_ASSERT_EQUAL(judge_n(text, sizeof(text), false), 400);
+	text[3] = ' ';
 	CU_ASSERT_EQUAL(judge_n(text, sizeof(text), false), 414);
 	memcpy(text, "GET / HTTP/1.1\r\nX: ", 19);
 	CU_ASSERT_EQUAL(judge_n(text, sizeof(text) - 2, false), 0);

@@ -47,9 +47,8 @@ static void check_case(size_t i)
 {
 	const struct load_class_result *k;
 
-	plan_run(NULL);
+	plan_run_offering();
 	k = plan_counts();
-	CU_ASSERT_TRUE(k->offered > 0); /* how many is the machine's business */
 	CU_ASSERT_EQUAL(k->outcome[behaviours[i].outcome], k->offered);
 	for (int e = 0; e < LOAD_N_ERRORS; e++)
 		CU_ASSERT_EQUAL(k->error[e], e == (int)behaviours[i].error ? k->offered : 0);
@@ -146,10 +145,9 @@ static void test_head_and_body(void)
 	plan_for(server.port, NULL, 500, 200 * LOAD_MS);
 	plan_class("HEAD", "/", 0);
 	plan_class("POST", "/", 1000000);
-	plan_run(NULL);
+	plan_run_offering();
 	for (int c = 0; c < 2; c++) {
 		const struct load_class_result *k = &result.phase[0].class[c];
-		CU_ASSERT_TRUE(k->offered > 0); /* how many is the machine's business */
 		CU_ASSERT_EQUAL(k->outcome[LOAD_OK], k->offered);
 		CU_ASSERT_EQUAL(k->attempts, k->offered);
 	}
