@@ -176,7 +176,11 @@ static bool evict(struct http_io *io, uint64_t key)
 
 int64_t limit_idle_since_ns(const struct http_io *io)
 {
-	return head_since_ns(io, eldest(io, WAITING));
+	int64_t idle_ns = head_since_ns(io, CONN_IDLE), half_ns = head_since_ns(io, CONN_HALF);
+	int64_t linger_ns = head_since_ns(io, CONN_LINGER);
+
+	idle_ns = half_ns < idle_ns ? half_ns : idle_ns;
+	return linger_ns < idle_ns ? linger_ns : idle_ns;
 }
 
 bool limit_make_room(struct http_io *io)

@@ -68,8 +68,11 @@ void room_follow(struct http_io *io)
 
 void room_tell(struct http_io *io)
 {
-	int64_t since_ns = limit_idle_since_ns(io);
+	int64_t since_ns;
 
+	if (io->srv->n_io == 1)
+		return;
+	since_ns = limit_idle_since_ns(io);
 	if (since_ns != atomic_load_explicit(&io->idle_since_ns, memory_order_relaxed))
 		atomic_store_explicit(&io->idle_since_ns, since_ns, memory_order_relaxed);
 }
