@@ -5,6 +5,7 @@ A Server is a process in the foreground on core 0, started by a command, known b
 it; whatever happens here, it is ended, and if this program is killed the kernel ends it (setpriv
 --pdeathsig). load() runs `weir bench` on the other cores and reads its run file (bench/RUNFILE.md).
 """
+import atexit
 import contextlib
 import http.client
 import json
@@ -33,6 +34,23 @@ def exit_on_signals():
     """SIGTERM, SIGHUP unwind like Ctrl-C, so that every server is ended."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
+_nice = None  # of servers' sessions
+
+
+def set_group_nice(pid, nice):
+    """Of the session of `pid`, where the kernel shares cores by session (autogroup): nice of processes says nothing there."""
+    with contextlib.suppress(OSError):
+        pathlib.Path(f"/proc/{pid}/autogroup").write_text(str(nice))
+
+
+def prefer(nice):
+    """For a machine with other work: this session, until the end of this program, and servers started from now on."""
+    global _nice
+    _nice = nice
+    set_group_nice("self", nice)
+    atexit.register(set_group_nice, "self", 0)
 
 
 def seconds(text):
@@ -103,12 +121,15 @@ class Server:
     def __init__(self, name, argv, port, folder, env=None, core=None, tls=False, path="/"):
         self.name, self.port, self.log = name, port, folder / f"{name}.log"
         self.tls, self.path = tls, path
+        self.tls_version = None  # as a client of this OpenSSL gets it
         core = cores()[0] if core is None else core
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "TERM", "taskset", "-c", str(core), *map(str, argv)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 env={**os.environ, **(env or {})})
+        if _nice is not None:
+            set_group_nice(self.process.pid, _nice)
         try:
             self.await_answer()
         except BaseException:
@@ -145,6 +166,8 @@ class Server:
         """Status of one GET."""
         with contextlib.closing(self.connection()) as c:
             c.request("GET", path or self.path)
+            if self.tls:
+                self.tls_version = c.sock.version()
             answer = c.getresponse()
             answer.read()
             return answer.status

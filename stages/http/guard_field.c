@@ -88,7 +88,7 @@ static enum guard_verdict host(struct weir_slice v, struct http_head *head)
 {
 	if (head->has_host)
 		return guard_refuse(head, 400, "Host twice");
-	if (!guard_authority(v) || tab_around(v))
+	if (!guard_authority(v))
 		return guard_refuse(head, 400, "Host is malformed");
 	head->has_host = true;
 	if (head->absolute && (v.n != head->host.n || strncasecmp(v.p, head->host.p, v.n) != 0))

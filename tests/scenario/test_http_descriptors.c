@@ -142,8 +142,7 @@ static void test_handshakes_make_no_room(void)
 	struct tls_wish wish = {0};
 	struct tls_client k[ROOM];
 
-	tls_folder_make();
-	tls_make("one", "DNS:localhost", false, 30);
+	tls_begin();
 	start_server(tls_server_new("t.reply", "one"));
 	steer("shake", WEIR_STEER_PAUSE);
 	for (int i = 0; i < ROOM; i++) {
@@ -168,8 +167,7 @@ static void test_handshakes_make_no_room(void)
 	leave();
 	server_stop(&server);
 	clock_release();
-	tls_cleanup();
-	tls_folder_remove();
+	tls_end();
 }
 
 static void *drain(void *arg)

@@ -67,9 +67,8 @@ static void ask_last(struct server *s, const char *request, int version, size_t 
 /* The end of the stream is told, so that no client takes the answer for a torn one. */
 static void test_close_notify(void)
 {
-	struct server s = tls_server_new("t.reply", "one");
+	struct server s = tls_server_start("t.reply");
 
-	server_start(&s);
 	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++)
 		for (size_t bit = 0; bit <= 7; bit += 7) {
 			ask_last(&s, GET("/close"), version, bit);
@@ -84,9 +83,8 @@ static void test_close_notify(void)
 static void test_close_notify_at_eof(void)
 {
 	struct tls_wish wish = {0};
-	struct server s = tls_server_new("t.reply", "one");
+	struct server s = tls_server_start("t.reply");
 
-	server_start(&s);
 	struct tls_client k = tls_client_open(s.port, &wish);
 	CU_ASSERT(tls_ask(&k, GET("/x"), "GET /x\n"));
 	fill(ALERT_FROM, ALERT_TO, 0, 4);
@@ -243,8 +241,7 @@ static void test_continue_to_nobody(void)
 	struct tls_wish wish = {.version = TLS1_3_VERSION};
 
 	for (int looks = 3; looks <= 6; looks++) {
-		struct server s = tls_server_new("t.reply", "one");
-		server_start(&s);
+		struct server s = tls_server_start("t.reply");
 		struct tls_client k = tls_client_open(s.port, &wish);
 		full_gate = true;
 		fill(n + 5, n + 5 + 8 + 17, 0, looks);
@@ -258,20 +255,8 @@ static void test_continue_to_nobody(void)
 	}
 }
 
-static void begin(void)
-{
-	tls_folder_make();
-	tls_make("one", "DNS:localhost", false, 30);
-}
-
-static void end(void)
-{
-	tls_cleanup();
-	tls_folder_remove();
-}
-
-CUNIT_MAIN("http full socket", {"make files", begin}, {"close_notify", test_close_notify},
+CUNIT_MAIN("http full socket", {"make files", tls_begin}, {"close_notify", test_close_notify},
     {"close_notify at the client's end", test_close_notify_at_eof}, {"never room", test_never_room},
     {"late reader", test_late_reader}, {"nothing behind the end", test_nothing_behind},
     {"100 continue", test_continue}, {"100 continue over TLS", test_continue_over_tls},
-    {"100 continue to nobody", test_continue_to_nobody}, {"remove files", end})
+    {"100 continue to nobody", test_continue_to_nobody}, {"remove files", tls_end})

@@ -112,16 +112,14 @@ static void test_begin(void)
 	CU_ASSERT_EQUAL_FATAL(write(fd, bytes, FILE_BYTES), FILE_BYTES);
 	close(fd);
 	fixture_register(&pieces_ops);
-	tls_folder_make();
-	tls_make("one", "DNS:localhost", false, 30);
+	tls_begin();
 }
 
 static void test_end(void)
 {
 	unlink(file_name);
 	free(bytes);
-	tls_cleanup();
-	tls_folder_remove();
+	tls_end();
 }
 
 static bool is_whole(const struct answer *a, const char *all, size_t n)

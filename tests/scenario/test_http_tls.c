@@ -7,21 +7,13 @@
 
 static const struct tls_wish plain_wish;
 
-static struct server start(const char *use)
-{
-	struct server s = tls_server_new(use, "one");
-
-	server_start(&s);
-	return s;
-}
-
 static void test_versions(void)
 {
 	static const struct {
 		int version;
 		const char *text;
 	} good[] = {{TLS1_2_VERSION, "TLSv1.2"}, {TLS1_3_VERSION, "TLSv1.3"}};
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 
 	for (size_t i = 0; i < 2; i++) {
 		struct tls_wish wish = {.version = good[i].version};
@@ -54,7 +46,7 @@ static void expect_failure(struct server *s, const struct tls_wish *wish, const 
 static void test_nothing_in_common(void)
 {
 	struct tls_wish old = {.version = TLS1_1_VERSION}, h2 = {.alpn = "\x02h2"};
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 
 	expect_failure(&s, &old, "http_tls_failed_version_total");
 	expect_failure(&s, &h2, "http_tls_failed_version_total");
@@ -79,7 +71,7 @@ static void test_min_version(void)
 static void test_alpn(void)
 {
 	struct tls_wish wish = {.alpn = "\x02h2\x08http/1.1"};
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 	struct tls_client k = tls_client_open(s.port, &wish);
 	const unsigned char *p;
 	unsigned n;
@@ -94,7 +86,7 @@ static void test_alpn(void)
 static void resume(int version)
 {
 	struct tls_wish wish = {.version = version};
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 	struct tls_client k = tls_client_open(s.port, &wish);
 
 	CU_ASSERT(tls_ask(&k, GET("/x"), "GET /x\n")); /* tickets of 1.3 come with the answer */
@@ -143,7 +135,7 @@ static void test_no_tickets(void)
 static void test_pipelining(void)
 {
 	enum { N = 300 };
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 	struct tls_client k = tls_client_open(s.port, &plain_wish);
 	char *text = calloc(N, 64), body[64];
 	struct answer a = {0};
@@ -163,7 +155,7 @@ static void test_pipelining(void)
 
 static void test_byte_by_byte(void)
 {
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 
 	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
 		struct tls_wish wish = {.version = version, .bytewise = true};
@@ -189,7 +181,7 @@ static bool is_pattern(const char *p, size_t n)
 static void test_large_answers(void)
 {
 	enum { N = 12000000 };
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 	struct tls_client k = tls_client_open(s.port, &plain_wish);
 	struct answer a = {0};
 
@@ -210,7 +202,7 @@ static void test_large_answers(void)
 static void test_end_behind_large(void)
 {
 	enum { N = 12000000 };
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 	struct tls_client k = tls_client_open(s.port, &plain_wish);
 	struct answer a = {0};
 
@@ -229,7 +221,7 @@ static void test_end_behind_large(void)
 static void test_upload(void)
 {
 	enum { N = 900000 };
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 	struct tls_client k = tls_client_open(s.port, &plain_wish);
 	char *text = malloc(N + 200);
 	struct answer a = {0};
@@ -251,7 +243,7 @@ static void test_upload(void)
 /* "100 Continue" goes over TLS, too. */
 static void test_continue(void)
 {
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 	struct tls_client k = tls_client_open(s.port, &plain_wish);
 	struct answer a = {0};
 	char text[25];
@@ -270,7 +262,7 @@ static void test_continue(void)
 /* A client that has said all it wants, with and without telling TLS, still gets its answer. */
 static void test_half_close(void)
 {
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 	struct answer a = {0};
 
 	for (int politely = 0; politely < 2; politely++) {
@@ -295,7 +287,7 @@ static void test_half_close(void)
 /* close_notify alone, the socket stays open: no edge of epoll tells of it behind the request. */
 static void test_close_notify_with_request(void)
 {
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 	struct tls_client k = tls_client_open(s.port, &plain_wish);
 	struct answer a = {0};
 	BIO *mem = BIO_new(BIO_s_mem()), *wire = SSL_get_wbio(k.ssl);
@@ -319,7 +311,7 @@ static void test_close_notify_with_request(void)
 static void test_key_update(void)
 {
 	struct tls_wish wish = {.version = TLS1_3_VERSION};
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 	struct tls_client k = tls_client_open(s.port, &wish);
 
 	for (int i = 0; i < 3; i++) {
@@ -334,7 +326,7 @@ static void test_key_update(void)
 static void test_key_updates_alone(void)
 {
 	struct tls_wish wish = {.version = TLS1_3_VERSION};
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 	struct tls_client k = tls_client_open(s.port, &wish);
 	bool going = true;
 
@@ -351,7 +343,7 @@ static void test_key_updates_alone(void)
 static void test_no_renegotiation(void)
 {
 	struct tls_wish wish = {.version = TLS1_2_VERSION};
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 	struct tls_client k = tls_client_open(s.port, &wish);
 
 	CU_ASSERT(tls_ask(&k, GET("/x"), "GET /x\n"));
@@ -367,7 +359,7 @@ static void test_no_renegotiation(void)
 
 static void test_plain(void)
 {
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 	struct answer a = {0};
 	int fd = client_open(s.port);
 
@@ -391,7 +383,7 @@ static void test_garbage(void)
 	} bad[] = {{"\0", 1}, {"\x80\x2e\x01\x03\x01", 5}, {"\x16\x04", 2},
 	    {"\x15\x03\x01\0\2\2\0", 7}, {"\x16\x03\x01\x40\x01", 5}, {"\x16\x03\x01\0\0", 5},
 	    {"\x16\x03\x01\0\4abcd", 9}, {"\x16\x03\x03\0\5\1\0\0\1\3", 10}};
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		char byte[64];
@@ -425,7 +417,7 @@ static void test_too_late(void)
 
 static void test_gone(void)
 {
-	struct server s = start("t.reply");
+	struct server s = tls_server_start("t.reply");
 	int fd = client_open(s.port);
 
 	CU_ASSERT(client_send(fd, "\x16\x03\x01\x01\0\1\0\0", 8));
@@ -457,19 +449,7 @@ static void test_full(void)
 	server_stop(&s);
 }
 
-static void begin(void)
-{
-	tls_folder_make();
-	tls_make("one", "DNS:localhost", false, 30);
-}
-
-static void end(void)
-{
-	tls_cleanup();
-	tls_folder_remove();
-}
-
-CUNIT_MAIN("http_tls", {"make files", begin}, {"versions", test_versions},
+CUNIT_MAIN("http_tls", {"make files", tls_begin}, {"versions", test_versions},
     {"nothing in common", test_nothing_in_common}, {"min_version", test_min_version},
     {"alpn", test_alpn}, {"tickets", test_tickets}, {"no tickets", test_no_tickets},
     {"pipelining", test_pipelining}, {"byte by byte", test_byte_by_byte},
@@ -479,4 +459,4 @@ CUNIT_MAIN("http_tls", {"make files", begin}, {"versions", test_versions},
     {"key update", test_key_update}, {"key updates alone", test_key_updates_alone},
     {"no renegotiation", test_no_renegotiation}, {"plain HTTP", test_plain},
     {"garbage", test_garbage}, {"too late", test_too_late}, {"gone", test_gone},
-    {"full", test_full}, {"remove files", end})
+    {"full", test_full}, {"remove files", tls_end})

@@ -84,17 +84,5 @@ static void test_idle_alone(void)
 	clock_release();
 }
 
-static void begin(void)
-{
-	tls_folder_make();
-	tls_make("one", "DNS:localhost", false, 30);
-}
-
-static void end(void)
-{
-	tls_cleanup();
-	tls_folder_remove();
-}
-
-CUNIT_MAIN("http tls memory", {"make files", begin}, {"half a record", test_half_a_record},
-    {"records", test_records}, {"idle ones alone", test_idle_alone}, {"remove files", end})
+CUNIT_MAIN("http tls memory", {"make files", tls_begin}, {"half a record", test_half_a_record},
+    {"records", test_records}, {"idle ones alone", test_idle_alone}, {"remove files", tls_end})

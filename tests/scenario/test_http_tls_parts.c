@@ -402,20 +402,8 @@ static void test_reload(void)
 	parts_server_stop(&next);
 }
 
-static void begin(void)
-{
-	tls_folder_make();
-	tls_make("one", "DNS:localhost", false, 30);
-}
-
-static void end(void)
-{
-	tls_cleanup();
-	tls_folder_remove();
-}
-
-CUNIT_MAIN("http_tls_parts", {"make files", begin}, {"uploads", test_uploads},
+CUNIT_MAIN("http_tls_parts", {"make files", tls_begin}, {"uploads", test_uploads},
     {"late reader", test_late_reader}, {"mirror", test_mirror},
     {"small buffers", test_small_buffers}, {"100 continue", test_continue},
     {"client goes", test_client_goes}, {"old client", test_old_client},
-    {"forced drain", test_drain_forced}, {"reload", test_reload}, {"remove files", end})
+    {"forced drain", test_drain_forced}, {"reload", test_reload}, {"remove files", tls_end})

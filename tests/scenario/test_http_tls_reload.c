@@ -259,19 +259,7 @@ static void test_new_certificate(void)
 	server_stop(&s);
 }
 
-static void begin(void)
-{
-	tls_folder_make();
-	tls_make("one", "DNS:localhost", false, 30);
-}
-
-static void end(void)
-{
-	tls_cleanup();
-	tls_folder_remove();
-}
-
-CUNIT_MAIN("http_tls_reload", {"make files", begin}, {"open ones stay", test_open_stay},
+CUNIT_MAIN("http_tls_reload", {"make files", tls_begin}, {"open ones stay", test_open_stay},
     {"tickets stay good", test_tickets}, {"shaking", test_shaking}, {"away", test_away},
     {"decrypted bytes", test_decrypted}, {"a new certificate", test_new_certificate},
-    {"remove files", end})
+    {"remove files", tls_end})

@@ -174,12 +174,6 @@ static void begin(void)
 	tls_make("one", "DNS:localhost", true, 30);
 }
 
-static void end(void)
-{
-	tls_cleanup();
-	tls_folder_remove();
-}
-
 CUNIT_MAIN("http_tls_storm", {"make files", begin}, {"storm", test_storm},
     {"gone meanwhile", test_gone_meanwhile}, {"late meanwhile", test_late_meanwhile},
-    {"stop meanwhile", test_stop_meanwhile}, {"remove files", end})
+    {"stop meanwhile", test_stop_meanwhile}, {"remove files", tls_end})

@@ -117,16 +117,4 @@ static void test_sizes(void)
 	part();
 }
 
-static void begin(void)
-{
-	tls_folder_make();
-	tls_make("one", "DNS:localhost", false, 30);
-}
-
-static void end(void)
-{
-	tls_cleanup();
-	tls_folder_remove();
-}
-
-CUNIT_MAIN("tls_io", {"make files", begin}, {"sizes", test_sizes}, {"remove files", end})
+CUNIT_MAIN("tls_io", {"make files", tls_begin}, {"sizes", test_sizes}, {"remove files", tls_end})
