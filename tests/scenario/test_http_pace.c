@@ -78,6 +78,9 @@ static void test_rates(void)
 	p.fd = client_open(server.port);
 	CU_ASSERT(
 	    client_say(p.fd, "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1000000\r\n\r\n"));
+	AWAIT_METRIC(&server, "http_received_bytes_total", ==,
+	    (int64_t)strlen(GET(
+		"/big/100000000") "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1000000\r\n\r\n"));
 	for (; poll(&p, 1, 0) == 0 && n < 100; n++)
 		trickle(p.fd, 500);
 	CU_ASSERT(n >= 10 && n <= 11); /* 5 s, and a 100th for the bytes */
