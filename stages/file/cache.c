@@ -17,8 +17,9 @@
  * CACHE_FORKS; both make the others look once more, under path and encoding_code(). So a hit on what
  * does not vary looks at no header for it, and clients that take no coding look once in any case. A
  * client can make at most some 150 variants of a file by listing codings in other orders, which the
- * table's eviction treats as what it is, a scan. What is not a plain GET (HEAD, ranges,
- * conditions, Authorization) is answered from an object that is there, but does not bring one in.
+ * table's eviction treats as what it is, a scan. What is not a plain GET (HEAD, a range, conditions) goes to `miss` as one, and
+ * is answered as it had asked from what comes. Several ranges and Authorization are answered from an object that is there, but do
+ * not bring one in: of what is not kept the one would get the whole, and the answer to the other is not for others.
  *
  * Why the cache does not look at the disk to revalidate: a stat may wait for the disk, and this
  * stage must be fit to run inline in an I/O thread. So it asks `miss`, whose pool is made for
@@ -61,19 +62,20 @@ static bool is_public(const struct weir_http_request *req)
 	       !weir_http_header(req, "Authorization").p;
 }
 
-static bool is_plain(const struct weir_http_request *req)
+static bool has_several_ranges(const struct weir_http_request *req)
 {
 	struct condition asked;
 
 	condition_scan(req, &asked);
-	return req->method == WEIR_HTTP_GET && !asked.any && is_public(req);
+	const struct weir_slice *range = &asked.field[CONDITION_RANGE];
+	return range->n > 0 && memchr(range->p, ',', range->n);
 }
 
 static void miss(struct weir_stage *st, struct weir_event **ev, uint64_t hash)
 {
 	const struct weir_http_request *req = weir_http_request(*ev);
 
-	if (is_plain(req) && path_is_canonical(req->path))
+	if (is_public(req) && !has_several_ranges(req) && path_is_canonical(req->path))
 		cache_fetch(st, ev, hash, NULL, true);
 	else
 		cache_pass(st, ev);

@@ -185,7 +185,7 @@ static void cache_landed(struct weir_http_tap *tap, struct weir_http_request *re
 	struct weir_event *waiting = flights_land(&state->flights, f);
 	if (o)
 		answer_leader(f, req, o);
-	else if (status == WEIR_OK && f->old)
+	else if (status == WEIR_OK && f->disguises)
 		cache_answer_judge(req, f->fields_start); /* `miss` has seen the disguise alone */
 	settle_waiting(st, waiting, o, status);
 	if (o)
@@ -206,7 +206,7 @@ static void take_off(struct cache_flight *f, struct weir_event **ev)
 	f->limits = (struct cache_limits){conf->max_object_bytes, state->file_charge_bytes,
 	    conf->revalidate_ns, conf->negative_ns, conf->revalidate_ns + conf->stale_ns,
 	    clock_ns(CLOCK_REALTIME_COARSE)};
-	if (f->old)
+	if (f->disguises)
 		flight_disguise(f, req);
 	weir_http_add_tap(req, &f->tap);
 	weir_count(f->st, f->old ? CACHE_REVALIDATED : CACHE_MISSES, 1);

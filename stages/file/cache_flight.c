@@ -40,10 +40,19 @@ void flights_fini(struct cache_flights *fs)
 	pthread_mutex_destroy(&fs->lock);
 }
 
+static bool is_plain(const struct weir_http_request *req)
+{
+	struct condition asked;
+
+	condition_scan(req, &asked);
+	return req->method == WEIR_HTTP_GET && !asked.any;
+}
+
 struct cache_flight *flight_new(struct weir_stage *st, const struct weir_http_request *req,
     uint64_t hash, struct cache_object *old)
 {
-	size_t headers = old ? req->n_headers + 1u : 0;
+	bool disguises = old || !is_plain(req);
+	size_t headers = disguises ? req->n_headers + 1u : 0;
 	struct cache_flight *f = malloc(sizeof(*f) + headers * sizeof(f->disguise[0]));
 
 	if (!f)
@@ -54,6 +63,7 @@ struct cache_flight *flight_new(struct weir_stage *st, const struct weir_http_re
 	f->key = req->path;
 	f->code = encoding_code(req);
 	f->old = old;
+	f->disguises = disguises;
 	f->fields_start = req->n_fields;
 	f->waiting_tail = &f->waiting;
 	return f;
@@ -216,7 +226,7 @@ void flight_disguise(struct cache_flight *f, struct weir_http_request *req)
 		if (!condition_is_field(req->headers[i].name, &ignored))
 			f->disguise[n++] = req->headers[i];
 	/* What was changed is asked for anew: that its tag still holds would say nothing of what is kept. */
-	if (f->old->file.etag.n > 0 && n < UINT8_MAX && cache_object_intact(f->old))
+	if (f->old && f->old->file.etag.n > 0 && n < UINT8_MAX && cache_object_intact(f->old))
 		f->disguise[n++] = (struct weir_http_header){
 		    {"If-None-Match", sizeof("If-None-Match") - 1}, f->old->file.etag};
 	req->method = WEIR_HTTP_GET;

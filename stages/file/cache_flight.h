@@ -41,6 +41,8 @@ struct cache_flight {
 	uint32_t fields_start; /* response fields that the request had before */
 
 	/* the leader's request as it came, while it is disguised */
+	bool
+	    disguises; /* it is asked as a plain GET, which it is not, or with the old object's ETag */
 	bool disguised;
 	enum weir_http_method method;
 	uint8_t n_headers;
@@ -68,7 +70,7 @@ enum flight_boarding {
 void flights_init(struct cache_flights *fs, struct cache_table *table);
 void flights_fini(struct cache_flights *fs);
 
-/** A flight for `req`, whose path has `hash`, with `old` (may be NULL), whose reference it takes. NULL:
+/** A flight for `req`, GET or HEAD, whose path has `hash`, with `old` (may be NULL), whose reference it takes. NULL:
  *  no memory, and the reference is still the caller's. */
 struct cache_flight *flight_new(struct weir_stage *st, const struct weir_http_request *req,
     uint64_t hash, struct cache_object *old);
@@ -87,7 +89,7 @@ struct weir_event *flights_land(struct cache_flights *fs, struct cache_flight *f
 struct weir_event *flights_close(
     struct cache_flights *fs, const struct weir_stage *st, int64_t until_ns);
 
-/** Make `req` a plain GET that asks whether the old object's ETag is still right. */
+/** Make `req` a plain GET, that asks whether the old object's ETag is still right if there is one. For a flight that `disguises`. */
 void flight_disguise(struct cache_flight *f, struct weir_http_request *req);
 /** Undo it; legal when it was not done. */
 void flight_reveal(struct cache_flight *f, struct weir_http_request *req);

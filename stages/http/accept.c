@@ -28,6 +28,7 @@
 #include "http/limit.h"
 #include "http/listen.h"
 #include "http/memory.h"
+#include "http/room.h"
 
 /* Accepts per turn and listener, so that a flood does not hold up open connections: a guess. */
 #define ACCEPT_RUN 64
@@ -35,8 +36,6 @@
 /* Use the descriptor kept in reserve to tell one client why. Returns whether there was one. */
 static bool refuse_without_descriptor(struct http_io *io, int fd)
 {
-	static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
-				   "Content-Length: 0\r\nConnection: close\r\n\r\n";
 	int client;
 
 	if (io->reserve_fd == -1)
@@ -45,12 +44,7 @@ static bool refuse_without_descriptor(struct http_io *io, int fd)
 	client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (client != -1) {
 		io->count[SERVER_REFUSED]++;
-		if (!io->srv->tls)
-			(void)!send(client, text, sizeof(text) - 1, MSG_NOSIGNAL);
-		shutdown(client, SHUT_WR);
-		/* What is there unread would make the end a reset. */
-		(void)!recv(client, io->out, sizeof(io->out), MSG_DONTWAIT);
-		close(client);
+		limit_tell(io, client);
 	}
 	io->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	return client != -1;
@@ -84,6 +78,10 @@ static bool out_of_descriptors(struct http_io *io, int fd)
 
 	if (limit_make_room(io))
 		return true;
+	if (!io->last_call && room_ask(io)) {
+		listen_hold(io);
+		return false;
+	}
 	told = refuse_without_descriptor(io, fd);
 	listen_hold(io);
 	return io->last_call && told;
@@ -146,7 +144,10 @@ static void take(struct http_io *io, int fd, const struct sockaddr_storage *addr
 		if (n > 0)
 			crowd_leave(io->srv->crowd, key);
 		limit_count(io, (enum limit)limit);
-		close(fd);
+		if (n == 0)
+			limit_tell(io, fd);
+		else
+			close(fd);
 		return;
 	}
 	conn_open(io, fd, addr, key, limit);
@@ -154,10 +155,26 @@ static void take(struct http_io *io, int fd, const struct sockaddr_storage *addr
 		listen_hold(io);
 }
 
+/* Over max_connections, and nobody here whom the next client could replace: may it wait for another I/O thread to make room? */
+static bool waits_for_room(struct http_io *io, int fd)
+{
+	int64_t waited_ns = weir_loop_now_ns(io->loop) - limit_idle_since_ns(io);
+
+	if (WEIR_LIKELY(atomic_load_explicit(&io->srv->connections, memory_order_relaxed) <
+			io->conf.max_connections))
+		return false;
+	return waited_ns < LIMIT_EVICT_AFTER_NS && !io->last_call && is_somebody_there(fd) &&
+	       room_ask(io);
+}
+
 /* Accept, `most` tries at most. */
 static void accept_run(struct http_io *io, int fd, int64_t most)
 {
 	for (int64_t n = 0; n < most; n++) {
+		if (waits_for_room(io, fd)) {
+			listen_hold(io);
+			return;
+		}
 		struct sockaddr_storage addr;
 		socklen_t size = sizeof(addr);
 		int client =

@@ -19,6 +19,16 @@
 
 #define NS_PER_S 1000000000LL
 
+/* Longest escape: a backslash in JSON, twice, and two hex digits behind an x. */
+#define ESCAPE_MAX 5
+
+/* What a line may have beside quoted texts: names, numbers, our own words and addresses. */
+#define REST_BYTES 900
+_Static_assert(
+    ACCESS_ESCAPED_MAX *(32 + ACCESS_TEXT_MAX + 2 * 256) + REST_BYTES < ACCESS_LINE_BYTES &&
+	ACCESS_ESCAPED_MAX * (32 + ACCESS_TEXT_MAX + 128 + 256) + REST_BYTES < ACCESS_LINE_BYTES,
+    "a line fits, be it combined or of pairs");
+
 static size_t put_escape(char *out, uint8_t b, bool json)
 {
 	static const char hex[] = "0123456789abcdef";
@@ -45,17 +55,17 @@ static size_t put_escape(char *out, uint8_t b, bool json)
 
 size_t access_quote(char *out, size_t n, struct weir_slice s, size_t most, bool json)
 {
-	size_t used = s.n < most ? s.n : most;
+	size_t end = n + ACCESS_ESCAPED_MAX * most, i = 0;
 
 	out[n++] = '"';
-	for (size_t i = 0; i < used; i++) {
+	for (; i < s.n && i < most && n + ESCAPE_MAX <= end; i++) {
 		uint8_t b = (uint8_t)s.p[i];
 		if (b == '"' || b == '\\' || b < 0x20 || b >= 0x7f)
 			n += put_escape(out + n, b, json);
 		else
 			out[n++] = (char)b;
 	}
-	if (used < s.n) {
+	if (i < s.n) {
 		memcpy(out + n, "...", 3);
 		n += 3;
 	}

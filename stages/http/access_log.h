@@ -3,6 +3,7 @@
 #ifndef WEIR_HTTP_ACCESS_LOG_H
 #define WEIR_HTTP_ACCESS_LOG_H
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,8 +15,10 @@ enum access_format { ACCESS_LOGFMT, ACCESS_JSON, ACCESS_COMMON, ACCESS_COMBINED 
 
 /** Bytes of a client's text that a line takes: what people read; longer ones are cut. A guess. */
 #define ACCESS_TEXT_MAX 512
-/** Room for a line: four such texts, escaped to five bytes a byte at most, and the rest. */
-#define ACCESS_LINE_BYTES (4 * (5 * ACCESS_TEXT_MAX + 8) + 768)
+/** And how many times as many escaped, at most. */
+#define ACCESS_ESCAPED_MAX 3
+/** Room for a line: no more than a pipe takes whole, so that what others write to it never comes between (pipe(7)). */
+#define ACCESS_LINE_BYTES PIPE_BUF
 
 /** What a line tells of a finished request. */
 struct access_line {
@@ -31,8 +34,9 @@ struct access_line {
 size_t access_line(enum access_format format, const struct access_line *l, char *out);
 
 /** Append `s` to `out` at `n`, quoted, with '"', '\' and bytes that are not printable ASCII escaped; at most `most` bytes of
- *  it, "..." behind a longer one. `json`: as a string of JSON that reads as what stands in the quotes otherwise, but for
- *  '"' which needs no escape there. Returns the new n. Needs room for 5 * most + 5. */
+ *  it and ACCESS_ESCAPED_MAX times as many escaped, "..." behind a longer one. `json`: as a string of JSON that reads as what stands in the quotes otherwise, but for
+ *  '"' which needs no escape there. Returns the new n. `most` is at least 5; needs room for
+ *  ACCESS_ESCAPED_MAX * most + 5. */
 size_t access_quote(char *out, size_t n, struct weir_slice s, size_t most, bool json);
 
 #endif

@@ -7,8 +7,8 @@
  * must move within body_timeout / write_timeout and, after RATE_GRACE, at min_..._rate on average: the
  * deadline "since + grace + moved / rate" says that without any periodic check.
  *
- * Connections without a request are in a list, those with half a head in another one, both longest waiting first, those with a
- * body or answer under way in a third one: when the server is full some of them are closed, so slow or idle clients cannot keep
+ * Connections without a request are in a list, those with half a head and those that have had their last answer in others, all
+ * longest waiting first, those with a body or answer under way in one more: when the server is full some of them are closed, so slow or idle clients cannot keep
  * others out (limit.c).
  */
 #include "http/conn.h"
@@ -56,7 +56,7 @@ void conn_list_leave(struct conn *c)
 	list->n--;
 }
 
-static void wait_list_join(struct conn *c, enum conn_list_id id)
+void conn_list_join(struct conn *c, enum conn_list_id id)
 {
 	struct conn_list *list = &c->io->list[id];
 
@@ -74,7 +74,7 @@ static void wait_list_join(struct conn *c, enum conn_list_id id)
 void conn_list_rotate(struct conn *c)
 {
 	conn_list_leave(c);
-	wait_list_join(c, (enum conn_list_id)c->list);
+	conn_list_join(c, (enum conn_list_id)c->list);
 }
 
 void conn_make_ready(struct conn *c)
@@ -157,7 +157,10 @@ static void timed_out(struct conn *c)
 	case WAIT_WRITE:
 		io->count[at_pause(c, io->conf.write_timeout_ns) <= now_ns ? SERVER_TIMEOUTS_WRITE
 									   : SERVER_SLOW_READERS]++;
-		conn_abort(c);
+		if (c->ending)
+			conn_end_mute(c);
+		else
+			conn_abort(c);
 		return;
 	case WAIT_IDLE:
 		if (c->tls && tls_is_shaking(c->tls))
@@ -257,11 +260,13 @@ void conn_settle(struct conn *c)
 	if (wait != c->wait)
 		begin_wait(c, wait);
 	if (wait == WAIT_IDLE)
-		wait_list_join(c, CONN_IDLE);
+		conn_list_join(c, c->tls && tls_is_away(c->tls) ? CONN_AWAY : CONN_IDLE);
 	else if (wait == WAIT_HEAD)
-		wait_list_join(c, CONN_HALF);
+		conn_list_join(c, c->in_flight == 0 ? CONN_HALF : CONN_BEHIND);
 	else if (wait == WAIT_BODY || wait == WAIT_WRITE)
-		wait_list_join(c, CONN_SLOW);
+		conn_list_join(c, CONN_SLOW);
+	else if (wait == WAIT_LINGER)
+		conn_list_join(c, CONN_LINGER);
 	else
 		conn_list_leave(c);
 	if (wait == WAIT_IDLE)
@@ -354,7 +359,8 @@ void conn_open(
 
 	if (!c) {
 		crowd_leave(io->srv->crowd, key);
-		close(fd);
+		limit_count(io, LIMIT_MEMORY);
+		limit_tell(io, fd);
 		return;
 	}
 	c->peer_key = key;

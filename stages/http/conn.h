@@ -107,8 +107,12 @@ void conn_settle(struct conn *c);
 /** Close the socket after the last answer, lingering if the client may still be sending. While our last word finds no room the
  *  connection waits as for an answer, and conn_write calls again. */
 void conn_end(struct conn *c, bool client_done);
+/** Our last word has found no room for too long: end without it. The answers before it are the kernel's to send, as without TLS. */
+void conn_end_mute(struct conn *c);
 /** Append `r` to the requests in order. */
 void conn_append(struct conn *c, struct http_req *r);
+/** Put `c` at the end of this list, unless it is in it. */
+void conn_list_join(struct conn *c, enum conn_list_id id);
 /** Take `c` out of the list that it is in, if any. */
 void conn_list_leave(struct conn *c);
 /** Move `c`, which is in a list, to the end of it. */

@@ -4,7 +4,7 @@
  *
  * conn_end, behind the last answer, says so first: close_notify over TLS, without which a client may take the answer for a torn
  * one. When the socket is full, that waits for room like an answer, no longer than write_timeout and min_send_rate
- * allow; conn_write then comes here again. Only conn_close says what can be said at once.
+ * allow, then we end without it; conn_write comes here again. Only conn_close says what can be said at once.
  */
 #include "http/conn.h"
 
@@ -65,4 +65,11 @@ void conn_end(struct conn *c, bool client_done)
 	c->no_more = c->lingering = c->unread = true;
 	stream_fini(&c->stream, &c->io->pool);
 	conn_settle(c);
+}
+
+void conn_end_mute(struct conn *c)
+{
+	tls_conn_break(c->tls);
+	c->ending = c->blocked = false;
+	conn_end(c, c->eof);
 }

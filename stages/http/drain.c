@@ -77,6 +77,18 @@ void drain_run(struct http_server *srv, int64_t linger_ns, int64_t until_ns)
 	wait_reports(srv, SERVER_CLOSED, now_ns() + CLOSE_WAIT_NS);
 }
 
+void drain_wait_gone(struct http_server *srv)
+{
+	int n = atomic_load_explicit(&srv->n_loops, memory_order_relaxed); /* ours to write */
+
+	pthread_mutex_lock(&srv->lock);
+	while (srv->n_reports[SERVER_GONE] < n)
+		pthread_cond_wait(&srv->reported, &srv->lock);
+	srv->n_reports[SERVER_GONE] = 0; /* it may start again */
+	pthread_mutex_unlock(&srv->lock);
+	atomic_store_explicit(&srv->n_loops, 0, memory_order_relaxed);
+}
+
 /* ---- an I/O thread ---- */
 
 static void report(struct http_io *io, enum server_phase phase)
@@ -89,6 +101,11 @@ static void report(struct http_io *io, enum server_phase phase)
 	pthread_mutex_unlock(&srv->lock);
 }
 
+void drain_gone(struct http_io *io)
+{
+	report(io, SERVER_GONE);
+}
+
 static void end_linger(struct weir_loop *loop, struct weir_timer *t)
 {
 	struct http_io *io = weir_loop_data(loop);
@@ -98,7 +115,7 @@ static void end_linger(struct weir_loop *loop, struct weir_timer *t)
 	listen_close(io);
 	for (struct conn *c = io->conns; c; c = next) {
 		next = c->next;
-		if (c->wait != WAIT_IDLE)
+		if (c->wait != WAIT_IDLE || (heir_leaving(io) && heir_take_leave(c)))
 			continue;
 		conn_read(c); /* it may have spoken at the last moment */
 		if (conn_is_open(c) && c->wait == WAIT_IDLE)
@@ -133,6 +150,8 @@ static void close_now(struct http_io *io)
 	listen_close(io);
 	for (struct conn *c = io->conns; c; c = next) {
 		next = c->next;
+		if (heir_leaving(io) && heir_take_leave(c))
+			continue;
 		c->no_more = true;
 		conn_parts_end(c);
 		if (c->in_flight == 0)
@@ -156,7 +175,8 @@ void io_follow_drain(struct http_io *io)
 
 void io_report_drained(struct http_io *io)
 {
-	if (WEIR_LIKELY(io->phase == SERVER_RUNNING) || io->drained || io->n_conns > 0)
+	if (WEIR_LIKELY(io->phase == SERVER_RUNNING) || io->drained || io->n_conns > 0 ||
+	    heir_keeps(io))
 		return;
 	/* Nobody is here: who is still in the backlog is the only one to wait for. */
 	listen_close(io);

@@ -12,4 +12,9 @@
  */
 void drain_run(struct http_server *srv, int64_t linger_ns, int64_t until_ns);
 
+/** The last thing that an I/O thread does with the others. */
+void drain_gone(struct http_io *io);
+/** Wait until all that have started, which have been told to stop, are gone: then what they have may be freed. Main thread. */
+void drain_wait_gone(struct http_server *srv);
+
 #endif

@@ -15,6 +15,9 @@
 #include "http/conn.h"
 #include "http/tls_conn.h"
 
+/* Without memory: tried again after this. Half of the 0.1 s that recovery may take, as in listen.c. */
+#define AGAIN_NS 50000000LL
+
 /** A connection between two I/O threads. */
 struct parcel {
 	struct parcel *next;
@@ -130,14 +133,39 @@ static bool between_requests(const struct conn *c)
 	       !(c->tls && tls_is_away(c->tls));
 }
 
+/* The turn that this makes takes in what is kept. */
+static void again(struct weir_loop *loop, struct weir_timer *t)
+{
+	struct http_io *io = weir_loop_data(loop);
+	struct conn *next;
+
+	(void)t;
+	io_touch(io);
+	for (struct conn *c = heir_leaving(io) ? io->conns : NULL; c; c = next) {
+		next = c->next;
+		heir_take_leave(c);
+	}
+}
+
+static void try_again(struct http_io *io)
+{
+	io->heir_timer.fire = again;
+	weir_timer_set(io->loop, &io->heir_timer, weir_loop_now_ns(io->loop) + AGAIN_NS);
+}
+
 bool heir_take_leave(struct conn *c)
 {
 	const struct stream *s = &c->stream;
 	size_t n = s->in ? s->end - s->start : 0;
-	struct parcel *p = between_requests(c) ? malloc(sizeof(*p) + n) : NULL;
+	struct parcel *p;
 
-	if (!p)
-		return false; /* without memory it waits for the end of the drain, as without an heir */
+	if (!between_requests(c))
+		return false;
+	p = malloc(sizeof(*p) + n);
+	if (!p) {
+		try_again(c->io);
+		return false;
+	}
 	p->n = n;
 	if (n > 0)
 		memcpy(p->data, s->in->data + s->start, n);
@@ -206,44 +234,69 @@ static bool is_late(const struct http_io *io, const struct parcel *p)
 	       (io->phase == SERVER_DRAINING && p->n == 0);
 }
 
-static void adopt(struct http_io *io, struct parcel *p)
+/* False: there is no memory for it now. */
+static bool adopt(struct http_io *io, struct parcel *p)
 {
-	struct conn *c = is_late(io, p) ? NULL : conn_adopt(io, p->fd, &p->past);
+	bool late = is_late(io, p);
+	struct conn *c = late ? NULL : conn_adopt(io, p->fd, &p->past);
 
-	if (!c) {
+	if (!c && !late)
+		return false;
+	if (late) {
 		drop(p);
 	} else {
 		refill(c, p);
 		conn_settle(c);
 	}
 	free(p);
+	return true;
 }
 
-void heir_adopt(struct http_io *io)
+/* Take in those of the list, or hand them on, until memory is out. Returns those that are left. */
+static struct parcel *take_in(struct http_io *io, struct parcel *p)
 {
 	struct parcel *next;
 
-	if (WEIR_LIKELY(!atomic_load_explicit(&io->handed, memory_order_relaxed)))
-		return;
-	io_touch(io);
-	/* Partner: push. */
-	struct parcel *p = atomic_exchange_explicit(&io->handed, NULL, memory_order_acquire);
 	for (; p; p = next) {
 		next = p->next;
 		if (heir_leaving(io))
 			hand_over(io, p);
-		else
-			adopt(io, p);
+		else if (!adopt(io, p))
+			break;
+	}
+	return p;
+}
+
+void heir_adopt(struct http_io *io)
+{
+	if (WEIR_LIKELY(!atomic_load_explicit(&io->handed, memory_order_relaxed) && !io->kept))
+		return;
+	io_touch(io);
+	/* Partner: push. */
+	struct parcel *p = atomic_exchange_explicit(&io->handed, NULL, memory_order_acquire);
+	struct parcel **tail = &io->kept;
+	while (*tail)
+		tail = &(*tail)->next;
+	*tail = p;
+	io->kept = take_in(io, io->kept);
+	if (io->kept)
+		try_again(io);
+}
+
+static void drop_all(struct parcel *p)
+{
+	struct parcel *next;
+
+	for (; p; p = next) {
+		next = p->next;
+		drop(p);
+		free(p);
 	}
 }
 
 void heir_fini(struct http_io *io)
 {
-	struct parcel *next;
-
-	for (struct parcel *p = atomic_exchange(&io->handed, NULL); p; p = next) {
-		next = p->next;
-		drop(p);
-		free(p);
-	}
+	drop_all(io->kept);
+	io->kept = NULL;
+	drop_all(atomic_exchange(&io->handed, NULL));
 }

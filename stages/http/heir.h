@@ -7,6 +7,8 @@
  *           a connection between two requests --(descriptor, bytes not yet used)--> an I/O thread of the heir
  *           a request under way is answered here, then its connection follows
  *
+ * Without memory to hand a connection over, or to take it in, it is tried again until there is some: nobody is closed for that.
+ *
  * If the heir's graph can not start after all, its connections go back the same way.
  *
  * So a client notices nothing: no connection is closed, no backlog lost, no byte read twice. An heir that is itself
@@ -44,11 +46,17 @@ static inline bool heir_leaving(const struct http_io *io)
 /** Begin to: every connection that is between two requests goes now. The I/O thread. */
 void heir_leave(struct http_io *io, struct http_server *heir);
 
-/** Hand `c` over if it is between two requests; here it is closed then. The I/O thread, while leaving. */
+/** Hand `c` over if it is between two requests; here it is closed then. Without memory it stays, and it is tried again. The I/O thread, while leaving. */
 bool heir_take_leave(struct conn *c);
 
-/** Take in the connections that were handed to `io`. The I/O thread, each turn: one load when there is none. */
+/** Take in the connections that were handed to `io`. The I/O thread, each turn: two loads when there is none. */
 void heir_adopt(struct http_io *io);
+
+/** Are there connections that there was no memory to take in yet? */
+static inline bool heir_keeps(const struct http_io *io)
+{
+	return io->kept != NULL;
+}
 
 /** Close what was handed over and not taken in. When no other thread knows `io` any more. */
 void heir_fini(struct http_io *io);

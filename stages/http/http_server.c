@@ -30,6 +30,7 @@
 #include "http/pause.h"
 #include "http/transfer.h"
 #include "http/reach.h"
+#include "http/room.h"
 #include "http/crowd.h"
 #include "http/tls_conn.h"
 #include "http/tls_site.h"
@@ -65,10 +66,12 @@ static void io_turn_end(struct weir_loop *loop)
 	conn_read_arrived(io);
 	pause_check(io); /* first: what it lets parse may be refused, and ready, at once */
 	heir_adopt(io);  /* likewise */
+	room_follow(io);
 	io_follow_drain(io);
 	memory_follow(io);
 	conn_write_ready(io);
 	memory_tell(io);
+	room_tell(io);
 	io_report_drained(io);
 	publish_counts(io);
 	weir_loop_expect(loop, io->in_graph - io->in_parts);
@@ -104,6 +107,7 @@ static void io_stop(struct weir_loop *loop)
 		weir_log(WEIR_LOG_ERROR, "%s: %lld connections have requests that never ended",
 		    weir_stage_name(io->stage), (long long)io->n_conns);
 	pool_fini(&io->pool);
+	drain_gone(io);
 }
 
 static const struct weir_loop_ops loop_ops = {
@@ -121,6 +125,7 @@ static struct http_io *io_new(struct http_server *srv, int index)
 	io->stage = srv->stage;
 	io->index = index;
 	io->reserve_fd = -1;
+	atomic_init(&io->idle_since_ns, INT64_MAX);
 	io->ready_tail = &io->ready;
 	for (int i = 0; i < CONN_LISTS; i++)
 		io->list[i].tail = &io->list[i].first;
@@ -223,6 +228,7 @@ static void close_all(struct http_server *srv)
 	for (int i = 0; i < srv->n_io; i++)
 		if (srv->io[i]->loop)
 			weir_loop_stop(srv->io[i]->loop);
+	drain_wait_gone(srv);
 	for (int i = 0; i < srv->n_io; i++) {
 		struct http_io *io = srv->io[i];
 		if (io->loop)
@@ -240,8 +246,11 @@ static int start_loops(struct http_server *srv, struct weir_err *err)
 	for (int i = 0; i < srv->n_io; i++) {
 		struct weir_loop *loop;
 		int rc = weir_loop_start(srv->stage, i, &loop_ops, srv->io[i], &loop);
-		if (rc == 0)
+		if (rc == 0) {
+			/* Partner: server_wake_all. */
+			atomic_store_explicit(&srv->n_loops, i + 1, memory_order_release);
 			continue;
+		}
 		srv->io[i]->loop = NULL;
 		err->code = rc;
 		snprintf(err->text, sizeof(err->text), "I/O thread %d could not start: %s", i,

@@ -8,21 +8,19 @@
  * the end of the list of those under way, so that all come up in turn. Of those who wait the first in the list has waited longest,
  * so for anybody's sake one look is enough; for an address's sake its own may lie behind others, and its newcomer is refused.
  *
- * An I/O thread sees its own connections alone. The kernel spreads clients over the threads by a hash, so where one of them has
- * nobody who waits, the limit is as small as the number of threads, or nearly everybody has a request; then the newcomer is
- * refused or waits for 50 ms, as if nobody could make room.
+ * An I/O thread sees its own connections alone. Where it has nobody who waits it asks another one that has (room.h); but for an
+ * address's sake, of which the others do not know where its connections are.
  */
 #include "http/limit.h"
 
 #include <stddef.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "http/conn.h"
 #include "http/crowd.h"
-#include "http/tls_conn.h"
 
-/* A connection is not evicted before it has waited so long: a browser opens some in advance. */
-#define EVICT_AFTER_NS 1000000000LL
 /* Connections looked at for one that makes room: at 50 ns each less than the accept costs. */
 #define EVICT_SCAN 64
 /* max_per_address: auto is at least this, so that a small max_connections is no smaller for one client: a guess. */
@@ -84,6 +82,19 @@ void limit_refuse_parsed(struct conn *c, int status, const char *why)
 	}
 }
 
+void limit_tell(struct http_io *io, int fd)
+{
+	static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
+				   "Content-Length: 0\r\nConnection: close\r\n\r\n";
+
+	if (!io->srv->tls)
+		(void)!send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL);
+	shutdown(fd, SHUT_WR);
+	/* What is there unread would make the end a reset. */
+	(void)!recv(fd, io->out, sizeof(io->out), MSG_DONTWAIT);
+	close(fd);
+}
+
 /* ---- making room ---- */
 
 /* Do the bytes that are under way move too slowly? An answer also when none of it was taken for a moment: what the client's
@@ -94,37 +105,22 @@ static bool is_slow(struct conn *c, int64_t now_ns)
 	double rate = c->wait == WAIT_BODY ? conf->min_body_rate : conf->min_send_rate;
 
 	if (c->wait == WAIT_WRITE && rate > 0 && !conn_look(c) &&
-	    now_ns - c->progress_ns >= EVICT_AFTER_NS)
+	    now_ns - c->progress_ns >= LIMIT_EVICT_AFTER_NS)
 		return true;
 	return (double)c->moved_bytes < rate * (double)(now_ns - c->since_ns) / 1e9;
 }
 
-/* What is wanted of those who go. */
-struct want {
-	uint64_t key; /* of this address; 0: any */
-	bool
-	    descriptor; /* it must be free at once, which it is not while a handshake is with its stage */
-};
-
-static bool is_wanted(const struct conn *c, struct want w)
-{
-	return (w.key == 0 || c->peer_key == w.key) &&
-	       !(w.descriptor && c->tls && tls_is_away(c->tls));
-}
-
-/* Close one of the list. Returns whether there was one. */
-static bool evict_from(struct http_io *io, enum conn_list_id id, struct want w)
+/* Close one of the list, of the address `key` unless that is 0. Returns whether there was one. */
+static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key)
 {
 	int64_t now_ns = weir_loop_now_ns(io->loop);
 	struct conn *c = io->list[id].first, *next;
 
 	for (int i = 0; c && i < EVICT_SCAN; i++, c = next) {
 		int64_t waited_ns = now_ns - c->since_ns;
-		/* Half a request may stand behind one that is being answered. */
-		bool mine = is_wanted(c, w) && (id != CONN_HALF || c->in_flight == 0);
 		next = c->wait_next;
-		if (mine && !c->ready && waited_ns >= EVICT_AFTER_NS &&
-		    (id != CONN_SLOW || is_slow(c, now_ns))) {
+		if ((key == 0 || c->peer_key == key) && !c->ready &&
+		    waited_ns >= LIMIT_EVICT_AFTER_NS && (id != CONN_SLOW || is_slow(c, now_ns))) {
 			io->count[SERVER_EVICTED]++;
 			if (c->wait == WAIT_WRITE)
 				conn_abort(c);
@@ -138,26 +134,59 @@ static bool evict_from(struct http_io *io, enum conn_list_id id, struct want w)
 	return false;
 }
 
-/* Who has waited longest without a request. */
-static bool evict_waiting(struct http_io *io, struct want w)
+static int64_t head_since_ns(const struct http_io *io, enum conn_list_id id)
 {
-	const struct conn *idle = io->list[CONN_IDLE].first, *half = io->list[CONN_HALF].first;
-	bool half_first = half && (!idle || half->since_ns < idle->since_ns);
+	const struct conn *c = io->list[id].first;
 
-	return evict_from(io, half_first ? CONN_HALF : CONN_IDLE, w) ||
-	       evict_from(io, half_first ? CONN_IDLE : CONN_HALF, w);
+	return c ? c->since_ns : INT64_MAX;
+}
+
+/* The one of these lists (bits) whose first has waited longest. */
+static enum conn_list_id eldest(const struct http_io *io, unsigned lists)
+{
+	enum conn_list_id best = CONN_LISTS;
+
+	for (int id = 0; id < CONN_LISTS; id++)
+		if ((lists & 1u << id) &&
+		    (best == CONN_LISTS ||
+			head_since_ns(io, (enum conn_list_id)id) < head_since_ns(io, best)))
+			best = (enum conn_list_id)id;
+	return best;
+}
+
+/* Those without a request, that have had their last answer, too. */
+#define WAITING (1u << CONN_IDLE | 1u << CONN_HALF | 1u << CONN_LINGER)
+
+/* Who has waited longest in one of these lists. */
+static bool evict_waiting(struct http_io *io, unsigned lists, uint64_t key)
+{
+	while (lists != 0) {
+		enum conn_list_id id = eldest(io, lists);
+		if (evict_from(io, id, key))
+			return true;
+		lists &= ~(1u << id);
+	}
+	return false;
 }
 
 static bool evict(struct http_io *io, uint64_t key)
 {
-	struct want w = {.key = key};
+	return evict_waiting(io, WAITING | 1u << CONN_AWAY, key) || evict_from(io, CONN_SLOW, key);
+}
 
-	return evict_waiting(io, w) || evict_from(io, CONN_SLOW, w);
+int64_t limit_idle_since_ns(const struct http_io *io)
+{
+	int64_t idle_ns = head_since_ns(io, CONN_IDLE), half_ns = head_since_ns(io, CONN_HALF);
+	int64_t linger_ns = head_since_ns(io, CONN_LINGER);
+
+	idle_ns = half_ns < idle_ns ? half_ns : idle_ns;
+	return linger_ns < idle_ns ? linger_ns : idle_ns;
 }
 
 bool limit_make_room(struct http_io *io)
 {
-	return evict_waiting(io, (struct want){.descriptor = true});
+	/* Who is with his handshake's stage gives his descriptor back when he is home, which may be late. */
+	return evict_waiting(io, WAITING, 0);
 }
 
 bool limit_evict_reader(struct http_io *io)
@@ -167,7 +196,7 @@ bool limit_evict_reader(struct http_io *io)
 
 	for (int i = 0; i < EVICT_SCAN && i < slow->n; i++) {
 		struct conn *c = slow->first;
-		if (c->wait == WAIT_WRITE && now_ns - c->since_ns >= EVICT_AFTER_NS &&
+		if (c->wait == WAIT_WRITE && now_ns - c->since_ns >= LIMIT_EVICT_AFTER_NS &&
 		    is_slow(c, now_ns)) {
 			io->count[SERVER_EVICTED]++;
 			conn_abort(c);

@@ -39,12 +39,22 @@ void limit_count(struct http_io *io, enum limit l);
 /** Count it, answer in turn with the reason, then close. */
 void limit_refuse(struct conn *c, enum limit l);
 
+/** Tell a client for whom there is not even a connection that it may come again, and close its socket `fd`. Over TLS it is told
+ *  nothing. */
+void limit_tell(struct http_io *io, int fd);
+
 /** As conn_refuse, for what the parser refuses: a status that stands for a limit is counted as that. `why` is static. */
 void limit_refuse_parsed(struct conn *c, int status, const char *why);
 
 /** May a client with `key` (crowd.h), which has entered as its address's `n`-th connection, be served? -1 if so, else
  *  the limit. Room may be made by closing others: of that address, or any. The I/O thread. */
 int limit_of_newcomer(struct http_io *io, uint64_t key, int64_t n);
+
+/** A connection is not evicted before it has waited so long: a browser opens some in advance. */
+#define LIMIT_EVICT_AFTER_NS 1000000000LL
+
+/** Since when the connection waits that limit_make_room would take first; INT64_MAX: there is none. */
+int64_t limit_idle_since_ns(const struct http_io *io);
 
 /** Close the connection that has waited longest without a request, so that its descriptor can be another's. Returns whether there
  *  was one that has waited for a moment. */

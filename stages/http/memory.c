@@ -57,8 +57,7 @@ static void decide(struct http_io *io)
 		return;
 	if (before == MEMORY_PLENTY)
 		say(io, used);
-	for (int i = 0; i < srv->n_io; i++)
-		weir_loop_wake(srv->io[i]->loop);
+	server_wake_all(srv);
 }
 
 void memory_tell(struct http_io *io)
@@ -92,12 +91,12 @@ static void hurry(struct http_io *io)
 
 /* The connections that have held half a head longest give it back. The timer of the next one makes a turn when it is its time,
  * whether or not there is anything else to do. */
-static void relieve_of_heads(struct http_io *io)
+static void relieve_of_heads(struct http_io *io, enum conn_list_id id)
 {
 	int64_t now_ns = weir_loop_now_ns(io->loop);
 	struct conn *c;
 
-	for (int i = 0; (c = io->list[CONN_HALF].first); i++) {
+	for (int i = 0; (c = io->list[id].first); i++) {
 		int64_t at = c->since_ns + RELIEF_AFTER_NS;
 		if (i == RELIEF_RUN || at > now_ns) {
 			weir_timer_set(io->loop, &c->timer, at);
@@ -105,6 +104,23 @@ static void relieve_of_heads(struct http_io *io)
 		}
 		limit_refuse(c, LIMIT_MEMORY);
 		conn_settle(c); /* it leaves the list */
+	}
+}
+
+/* Likewise idle connections with TLS, which hold 16 KiB each; without it they are not what is large. */
+static void relieve_of_idle(struct http_io *io)
+{
+	int64_t now_ns = weir_loop_now_ns(io->loop);
+	struct conn *c;
+
+	for (int i = 0; (c = io->list[CONN_IDLE].first); i++) {
+		int64_t at = c->since_ns + RELIEF_AFTER_NS;
+		if (i == RELIEF_RUN || at > now_ns) {
+			weir_timer_set(io->loop, &c->timer, at);
+			return;
+		}
+		io->count[SERVER_EVICTED]++;
+		conn_close(c);
 	}
 }
 
@@ -151,6 +167,10 @@ void memory_follow(struct http_io *io)
 		follow(io, step);
 	if (WEIR_UNLIKELY(step >= MEMORY_HURRY))
 		relieve_of_answers(io);
-	if (WEIR_UNLIKELY(step >= MEMORY_REFUSE))
-		relieve_of_heads(io);
+	if (WEIR_UNLIKELY(step >= MEMORY_REFUSE)) {
+		relieve_of_heads(io, CONN_HALF);
+		relieve_of_heads(io, CONN_BEHIND);
+	}
+	if (WEIR_UNLIKELY(step >= MEMORY_REFUSE && io->srv->tls))
+		relieve_of_idle(io);
 }

@@ -6,8 +6,8 @@
  *   MEMORY_PLENTY        nothing
  *   MEMORY_HURRY  85 %   time-outs are a quarter
  *   MEMORY_CLOSE  92 %   answers end their connections
- *   MEMORY_REFUSE 95 %   requests are answered 503; half a head that has waited longest gives its memory back,
- *                        and who does not take its answers is reset
+ *   MEMORY_REFUSE 95 %   requests are answered 503; half a head that has waited longest gives its memory back, and so does
+ *                        an idle connection with TLS; who does not take its answers is reset
  *   MEMORY_DEAF   98 %   nothing is accepted
  *                 100 %  no buffer and no body memory is given out (pool.h)
  *

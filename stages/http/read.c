@@ -288,8 +288,10 @@ void conn_parse(struct conn *c)
 		}
 		if (v == STREAM_REFUSED)
 			refuse_stream(c);
-		else if (v == STREAM_TORN)
+		else if (v == STREAM_TORN && c->stream.filling)
 			conn_tear_part(c, WEIR_EINVAL, c->stream.status);
+		else if (v == STREAM_TORN)
+			conn_end(c, false); /* its answer has left */
 		break;
 	}
 	if (WEIR_UNLIKELY(stream_partial(&c->stream)) && !has_place(c))
@@ -319,6 +321,21 @@ static void refusal_text(struct http_req *r, int status, const char *why)
 	weir_http_add_field(&r->pub, "Retry-After", text);
 }
 
+/* Without memory for an answer: one without a body, unless something is in front of it. */
+static void refuse_in_short(struct conn *c, int status)
+{
+	char text[160];
+	int n = snprintf(text, sizeof(text),
+	    "HTTP/1.1 %d %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", status,
+	    weir_http_reason(status));
+	struct iovec iov = {.iov_base = text, .iov_len = (size_t)n};
+
+	if (!c->first && !c->blocked && wire_send(c, &iov, 1, false) == n)
+		conn_end(c, false);
+	else
+		conn_close(c);
+}
+
 void conn_refuse(struct conn *c, int status, const char *why)
 {
 	bool mute = c->tls && tls_is_shaking(c->tls); /* an answer would cost a handshake */
@@ -328,8 +345,12 @@ void conn_refuse(struct conn *c, int status, const char *why)
 	c->io->count[SERVER_BAD_REQUESTS] += status != 503;
 	refusal_log(
 	    &c->io->refusals, c->io->stage, weir_loop_now_ns(c->io->loop), c->peer, status, why);
-	if (!r) {
+	if (mute) {
 		conn_close(c);
+		return;
+	}
+	if (!r) {
+		refuse_in_short(c, status);
 		return;
 	}
 	r->pub.method = c->stream.is_head ? WEIR_HTTP_HEAD : WEIR_HTTP_GET;

@@ -159,7 +159,8 @@ enum server_metric {
 	    SERVER_N_METRICS,
 };
 
-enum server_phase { SERVER_RUNNING, SERVER_DRAINING, SERVER_CLOSED };
+/* GONE is no phase of the drain: an I/O thread reports it when it has touched another one for the last time. */
+enum server_phase { SERVER_RUNNING, SERVER_DRAINING, SERVER_CLOSED, SERVER_GONE };
 
 struct http_server;
 struct http_io;
@@ -202,7 +203,15 @@ struct piece {
 };
 
 /** The lists of connections, by what they wait for. */
-enum conn_list_id { CONN_IDLE, CONN_HALF, CONN_SLOW, CONN_LISTS };
+enum conn_list_id {
+	CONN_IDLE,
+	CONN_HALF,
+	CONN_BEHIND,
+	CONN_SLOW,
+	CONN_AWAY,
+	CONN_LINGER,
+	CONN_LISTS
+};
 
 /** Connections in some order. */
 struct conn_list {
@@ -227,7 +236,8 @@ struct http_io {
 	bool pause_seen; /* the same, for who pauses; under srv->lock */
 	struct pool pool;
 	struct conn *conns; /* all that are open */
-	/* those without a request, with half a head: longest waiting first; those with a body or an answer under way */
+	/* those without a request, with half a head, with half a head behind a request: longest waiting first; those with a body or an
+	 * answer under way; those whose handshake is with its stage; those that have had their last answer */
 	struct conn_list list[CONN_LISTS];
 	struct conn *ready, **ready_tail; /* those with something to write or to reap */
 	int n_arrived;
@@ -244,6 +254,8 @@ struct http_io {
 	enum server_phase phase;
 	bool drained;             /* draining, and no connection is left */
 	struct http_server *heir; /* draining for a reload: connections go there */
+	struct parcel *kept; /* connections that there was no memory to take in yet, see heir.c */
+	struct weir_timer heir_timer; /* tries again to hand over, or to take in */
 	struct weir_timer linger_timer;
 	int64_t stamp_until_ns; /* the stamp is good before this */
 	size_t stamp_n;
@@ -255,6 +267,11 @@ struct http_io {
 	char out[SERVER_OUT_BYTES];
 	/* connections from a server that this one follows; any thread */
 	_Atomic(struct parcel *) handed;
+	/* making room for each other, room.h; idle_since_ns is written by this thread alone, the others by any */
+	_Atomic int64_t
+	    idle_since_ns; /* since when the one waits who has waited longest; INT64_MAX: nobody */
+	_Atomic uint32_t room_asked;                  /* a bit for each thread that asks for room */
+	atomic_bool room_given;                       /* there may be some now */
 	struct listener listener[SERVER_SOCKETS_MAX]; /* last: most of it is never touched */
 };
 
@@ -270,6 +287,8 @@ struct http_server {
 	struct tls_site *tls;      /* NULL: clients speak plain HTTP */
 	uint16_t port[SERVER_LISTEN_MAX];
 	struct http_io *io[SERVER_IO_MAX];
+	atomic_int
+	    n_loops; /* of them, that may be woken: from the first on; grows while they start */
 	struct crowd *crowd;
 	/* shared by I/O threads */
 	WEIR_ALIGNED atomic_int connections;
@@ -283,7 +302,7 @@ struct http_server {
 	pthread_mutex_t lock;
 	pthread_cond_t reported;
 	/* threads that are done, by phase */
-	int n_reports[SERVER_CLOSED + 1] WEIR_GUARDED_BY(lock);
+	int n_reports[SERVER_GONE + 1] WEIR_GUARDED_BY(lock);
 };
 
 /** First thing in every callback for a descriptor: live knobs take effect from turn to turn. A
@@ -307,5 +326,15 @@ static inline void io_touch(struct http_io *io)
  *  look at those who are ready: connections that a phase closes are gone when it is reported. */
 void io_follow_drain(struct http_io *io);
 void io_report_drained(struct http_io *io);
+
+/** Wake every I/O thread of the server that has started. Its threads. */
+static inline void server_wake_all(struct http_server *srv)
+{
+	/* Partner: start_loops. */
+	int n = atomic_load_explicit(&srv->n_loops, memory_order_acquire);
+
+	for (int i = 0; i < n; i++)
+		weir_loop_wake(srv->io[i]->loop);
+}
 
 #endif

@@ -251,8 +251,29 @@ static enum stream_verdict turn_to_parts(struct stream *s, struct pool *p, struc
 	return v;
 }
 
+/* The coding is minded, or nobody would know where the next request begins. */
+static enum stream_verdict skip_chunks(struct stream *s)
+{
+	uint64_t have = s->end - s->start, n = have < s->body_left ? have : s->body_left;
+	const char *at = s->in->data + s->start, *from = at, *end = at + n;
+	enum chunk_verdict v = CHUNK_DATA;
+	struct weir_slice data;
+
+	while (v == CHUNK_DATA)
+		v = chunk_next(&s->chunk, &at, end, &data);
+	s->start += (uint32_t)(at - from);
+	s->body_left -= (uint64_t)(at - from);
+	if (v == CHUNK_MORE && s->body_left > 0)
+		return STREAM_MORE;
+	s->phase = v == CHUNK_END ? STREAM_HEAD : STREAM_ENDED;
+	s->status = v == CHUNK_LARGE ? 413 : 400;
+	return v == CHUNK_END ? STREAM_WHOLE : STREAM_TORN;
+}
+
 static enum stream_verdict skip(struct stream *s)
 {
+	if (s->skips_chunks)
+		return s->start < s->end ? skip_chunks(s) : STREAM_MORE;
 	uint64_t have = s->end - s->start, n = have < s->body_left ? have : s->body_left;
 
 	s->start += (uint32_t)n;
@@ -265,7 +286,8 @@ static enum stream_verdict skip(struct stream *s)
 
 bool stream_can_skip(const struct stream *s)
 {
-	return s->phase == STREAM_BODY && s->body_left <= STREAM_SKIP_MAX;
+	return (s->phase == STREAM_BODY && s->body_left <= STREAM_SKIP_MAX) ||
+	       s->phase == STREAM_CHUNKED;
 }
 
 bool stream_leave(struct stream *s)
@@ -273,6 +295,9 @@ bool stream_leave(struct stream *s)
 	bool can = stream_can_skip(s);
 
 	s->filling = NULL;
+	s->skips_chunks = s->phase == STREAM_CHUNKED;
+	if (s->skips_chunks)
+		s->body_left = STREAM_SKIP_MAX;
 	s->phase = can ? STREAM_SKIP : STREAM_ENDED;
 	return can;
 }

@@ -6,7 +6,7 @@
  *          |  --good, body in the buffer--------------------->
  *          |  --good--> BODY (length known) or CHUNKED -------> request
  *          |  --good, in parts---> request, then BODY or CHUNKED into its transfer --> WHOLE
- *          |                                   '--the request leaves--> SKIP the rest --> HEAD
+ *          |                                   '--the request leaves--> SKIP the rest --> HEAD, or ENDED
  *          '--bad--> ENDED, and so does anything bad later: nothing is parsed after an error
  *
  * The reader asks stream_room() where to put bytes, says how many came with stream_got(), and calls
@@ -30,7 +30,7 @@ enum stream_verdict {
 	STREAM_REQUEST, /* a request is complete, or its body comes in parts: the caller's */
 	STREAM_REFUSED, /* answer `status` (`why`) and close */
 	STREAM_WHOLE,   /* the body that came in parts is complete: call again */
-	STREAM_TORN,    /* it is malformed or too long, `status`: tear it, and parse no more */
+	STREAM_TORN, /* it is malformed or too long, `status`: tear it, and parse no more; without `filling` it was being skipped */
 };
 
 struct stream {
@@ -39,6 +39,7 @@ struct stream {
 	uint32_t scanned;    /* bytes from start that the guard has seen without a verdict */
 	uint8_t phase;       /* enum stream_phase */
 	bool had_body_bytes; /* of `filling` */
+	bool skips_chunks;   /* SKIP: the body is chunked, and may be longer than what is skipped */
 	bool secure;         /* set by the owner: the bytes come over TLS */
 	bool is_head;        /* the last head that was judged asks with HEAD */
 	uint16_t status;     /* after REFUSED */
@@ -46,7 +47,8 @@ struct stream {
 	struct http_req
 	    *filling; /* its body is arriving; with a transfer it is not ours any more */
 	struct chunk chunk;
-	uint64_t body_left; /* BODY, SKIP: bytes still to come */
+	uint64_t
+	    body_left; /* BODY, SKIP: bytes still to come; of a chunked body, with its coding, that may */
 };
 
 /** Where the next bytes go: `*room` gets the place, at least 1 byte is returned; 0: out of memory.
@@ -66,14 +68,14 @@ void stream_rest(struct stream *s, struct pool *p);
 /** Drop everything. */
 void stream_fini(struct stream *s, struct pool *p);
 
-/** A body that nobody wants any more is read to its end when so much is left, and the connection closed when more: a guess,
- *  what fits the buffers of the way anyway. */
+/** A body that nobody wants any more is read to its end when so much is left, and the connection closed when more, which of a
+ *  chunked one shows on the way: a guess, what fits the buffers of the way anyway. */
 #define STREAM_SKIP_MAX 65536
 
 /** Could the rest of the body in parts be skipped, if its request left now? */
 bool stream_can_skip(const struct stream *s);
-/** The request whose body arrives in parts leaves before it is complete. False: the rest is too long or of unknown length,
- *  nothing more can be read. */
+/** The request whose body arrives in parts leaves before it is complete. False: the rest is too long, nothing more can be
+ *  read. */
 bool stream_leave(struct stream *s);
 /** No more of it will be read: nothing is parsed from here on. */
 void stream_cut(struct stream *s);

@@ -269,6 +269,7 @@ static void send_away(struct conn *c)
 			      ~WEIR_SESSION_RETRY;
 	t->away = true;
 	t->edge = false;
+	conn_list_join(c, CONN_AWAY);
 	weir_emit(io->stage, TLS_OUTLET, &ev);
 }
 

@@ -109,4 +109,41 @@ static void test_requests(void)
 	server_stop(&s);
 }
 
-CUNIT_MAIN("fault http", {"n-th allocation while serving", test_requests})
+/* A request alone on a connection of its own is answered, whatever fails: at worst with 503. */
+static void sweep_one(const struct server *s, atomic_long *which, long at_least)
+{
+	struct answer a = {0};
+	bool fired = true;
+	long n = 0;
+
+	for (; fired; n++) {
+		atomic_store(&fault_fired, 0);
+		atomic_store(which, n);
+		int fd = client_open(s->port);
+		CU_ASSERT(client_say(fd, GET("/one")));
+		CU_ASSERT(answer_read_as(fd, &a, true)); /* allocates nothing itself */
+		atomic_store(which, -1);
+		fired = atomic_load(&fault_fired) > 0;
+		CU_ASSERT(a.status == (fired ? a.status : 200));
+		CU_ASSERT(a.status == 200 || a.status == 503);
+		close(fd);
+		AWAIT_METRIC(s, "http_connections", ==, 0);
+	}
+	printf("(%ld failures) ", n - 1);
+	CU_ASSERT(n > at_least);
+	answer_free(&a);
+}
+
+static void test_one_request(void)
+{
+	struct server s = server_new("t.answer");
+
+	fixture_set(s.app, "threads", "inline");
+	server_start(&s);
+	sweep_one(&s, &fault_alloc_in, 2);
+	sweep_one(&s, &fault_epoll_in, 1);
+	server_stop(&s);
+}
+
+CUNIT_MAIN("fault http", {"n-th allocation while serving", test_requests},
+    {"a request alone", test_one_request})

@@ -192,6 +192,7 @@ static void test_drain(void)
 	come(5, GET("/"));
 	come(6, GET("/"));
 	/* They wait. */
+	AWAIT_METRIC(&server, "http_refused_total", >=, 1);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_refused_total"), 1);
 	pthread_create(&thread, NULL, drain, &report);
 	for (int i = 5; i < CLIENTS; i++) {

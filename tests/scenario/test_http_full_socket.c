@@ -115,6 +115,33 @@ static void test_never_room(void)
 }
 
 /* A request behind the last answer is none any more, and the end does not wait for it. */
+/* As long as the client takes nothing the close_notify finds no room. What was sent before it is the client's all the same, when
+ * it reads at last. */
+static void test_late_reader(void)
+{
+	struct server s = tls_server_new("t.reply", "one");
+	struct tls_wish wish = {0};
+	struct answer a = {0};
+	int little = 4096, fd;
+
+	fixture_set(s.web, "with.write_timeout", "100ms");
+	server_start(&s);
+	fd = client_open(s.port);
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little));
+	struct tls_client k = tls_client_over(fd, &wish);
+	CU_ASSERT_EQUAL(SSL_do_handshake(k.ssl), 1);
+	fill(ALERT_FROM, ALERT_TO, 0, INT_MAX);
+	CU_ASSERT(tls_say(&k, "GET /big/200000 HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n"));
+	AWAIT_METRIC(&s, "http_timeouts_write_total", ==, 1);
+	CU_ASSERT(tls_answer(&k, &a));
+	CU_ASSERT_EQUAL(a.n, 200000);
+	fill(0, 0, 0, 0);
+	answer_free(&a);
+	tls_client_close(&k);
+	AWAIT_METRIC(&s, "http_connections", ==, 0);
+	server_stop(&s);
+}
+
 static void test_nothing_behind(void)
 {
 	struct tls_wish wish = {0};
@@ -230,6 +257,6 @@ static void test_continue_to_nobody(void)
 
 CUNIT_MAIN("http full socket", {"make files", tls_begin}, {"close_notify", test_close_notify},
     {"close_notify at the client's end", test_close_notify_at_eof}, {"never room", test_never_room},
-    {"nothing behind the end", test_nothing_behind}, {"100 continue", test_continue},
-    {"100 continue over TLS", test_continue_over_tls},
+    {"late reader", test_late_reader}, {"nothing behind the end", test_nothing_behind},
+    {"100 continue", test_continue}, {"100 continue over TLS", test_continue_over_tls},
     {"100 continue to nobody", test_continue_to_nobody}, {"remove files", tls_end})

@@ -155,27 +155,6 @@ static void test_header_timeout(void)
 	server_stop(&server);
 }
 
-/* A byte now and then does not buy more time: the deadline is of the whole head. */
-static void test_trickle(void)
-{
-	static const char text[] =
-	    "GET /aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-	struct answer a = {0};
-	struct pollfd p;
-	size_t at = 0;
-
-	start_with("with.header_timeout", "100ms");
-	p = (struct pollfd){.fd = client_open(server.port), .events = POLLIN};
-	do
-		client_send(p.fd, text + at % (sizeof(text) - 1), 1);
-	while (at++ < 8000 && poll(&p, 1, 5) == 0);
-	CU_ASSERT(answer_read(p.fd, &a));
-	CU_ASSERT_EQUAL(a.status, 408);
-	close(p.fd);
-	answer_free(&a);
-	server_stop(&server);
-}
-
 static void test_body_timeout(void)
 {
 	struct answer a = {0};
@@ -189,43 +168,6 @@ static void test_body_timeout(void)
 	AWAIT_METRIC(&server, "http_timeouts_body_total", ==, 1);
 	CU_ASSERT(client_at_end(fd));
 	close(fd);
-	answer_free(&a);
-	server_stop(&server);
-}
-
-static bool limit_is(const struct answer *a, const char *code)
-{
-	const char *said = head_field(a->head, "X-Weir-Limit");
-
-	return said && strcmp(said, code) == 0;
-}
-
-/* A byte now and then keeps no body and no answer going for longer than RATE_GRACE (5 s): the pauses are short, the rate
- * is too low. */
-static void test_rates(void)
-{
-	struct answer a = {0};
-	struct pollfd p;
-	int reader;
-
-	start_with("with.min_send_rate", "20k");
-	reader = client_open(server.port);
-	CU_ASSERT(client_say(reader, GET("/big/100000000")));
-	p = (struct pollfd){.fd = client_open(server.port), .events = POLLIN};
-	CU_ASSERT(
-	    client_say(p.fd, "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1000000\r\n\r\n"));
-	do
-		client_send(p.fd, "x", 1);
-	while (poll(&p, 1, 20) == 0);
-	CU_ASSERT(answer_read(p.fd, &a));
-	CU_ASSERT_EQUAL(a.status, 408);
-	CU_ASSERT(limit_is(&a, "min_body_rate"));
-	AWAIT_METRIC(&server, "http_slow_bodies_total", ==, 1);
-	AWAIT_METRIC(&server, "http_slow_readers_total", ==, 1);
-	CU_ASSERT_EQUAL(server_metric(&server, "http_timeouts_body_total"), 0);
-	CU_ASSERT_EQUAL(server_metric(&server, "http_timeouts_write_total"), 0);
-	close(p.fd);
-	close(reader);
 	answer_free(&a);
 	server_stop(&server);
 }
@@ -470,8 +412,7 @@ static void test_bad_addresses(void)
 
 CUNIT_MAIN("http limits", {"refusals", test_refusals}, {"long heads", test_long_heads},
     {"lingering close", test_lingering}, {"live limit", test_live_limit},
-    {"header timeout", test_header_timeout}, {"a trickle buys no time", test_trickle},
-    {"body timeout", test_body_timeout}, {"rates", test_rates},
+    {"header timeout", test_header_timeout}, {"body timeout", test_body_timeout},
     {"last request", test_keep_alive_requests}, {"idle timeout", test_idle_timeout},
     {"write timeout", test_write_timeout}, {"connection limit", test_max_connections},
     {"eviction of the idle", test_eviction}, {"out of descriptors", test_out_of_descriptors},

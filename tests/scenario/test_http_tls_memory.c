@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What connections with TLS hold counts in the memory of all: idle, and with half a record read. */
+#include "fixture/held_clock.h"
 #include "fixture/tls_fixture.h"
 #include "http/conn.h"
 #include "http/tls_conn.h"
@@ -54,5 +55,34 @@ static void test_records(void)
 	stop(&s);
 }
 
+/* Idle ones alone fill the memory: those that have been so for a moment are closed, and requests are answered again. */
+static void test_idle_alone(void)
+{
+	enum { MANY = 60 }; /* 96 % of 1 MiB: the step from which requests are refused */
+	struct server s = tls_server_new("t.reply", "one");
+	struct tls_wish wish = {0};
+	struct tls_client idle[MANY], k;
+
+	fixture_set(s.web, "with.memory", "1MiB");
+	fixture_set(s.app, "threads", "inline");
+	clock_hold();
+	server_start(&s);
+	for (int i = 0; i < MANY; i++)
+		idle[i] = tls_client_open(s.port, &wish);
+	AWAIT_METRIC(&s, "http_memory_step", ==, 3);
+	clock_move(1500);
+	AWAIT_METRIC(&s, "http_memory_step", ==, 0);
+	CU_ASSERT_EQUAL(server_metric(&s, "http_evicted_total"), 16); /* no more than it takes */
+	CU_ASSERT(tls_at_end(&idle[0]));
+	k = tls_client_open(s.port, &wish);
+	CU_ASSERT(tls_ask(&k, GET("/x"), "GET /x\n"));
+	CU_ASSERT(tls_ask(&idle[MANY - 1], GET("/x"), "GET /x\n"));
+	tls_client_close(&k);
+	for (int i = 0; i < MANY; i++)
+		tls_client_close(&idle[i]);
+	server_stop(&s);
+	clock_release();
+}
+
 CUNIT_MAIN("http tls memory", {"make files", tls_begin}, {"half a record", test_half_a_record},
-    {"records", test_records}, {"remove files", tls_end})
+    {"records", test_records}, {"idle ones alone", test_idle_alone}, {"remove files", tls_end})

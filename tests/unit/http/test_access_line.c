@@ -11,7 +11,7 @@
 
 static struct weir_http_request *req;
 static struct weir_http_header headers[2];
-static char text[ACCESS_LINE_BYTES + 1];
+static char text[2 * 4096 + 1]; /* what a pipe takes whole, and to see that it is not more */
 static struct access_line line;
 
 static struct weir_slice slice(const char *s)
@@ -115,6 +115,7 @@ static void test_any_bytes(void)
 			const char *made_line = made((enum access_format)f);
 			CU_ASSERT_PTR_EQUAL(
 			    strchr(made_line, '\n'), made_line + strlen(made_line) - 1);
+			CU_ASSERT(strlen(made_line) <= 4096);
 			size_t printable = 0;
 			while (made_line[printable] >= ' ' && made_line[printable] < 0x7f)
 				printable++;
@@ -145,6 +146,11 @@ static void test_quote(void)
 	expect_quoted("\r\n\0\x1b\x7f\xff", 6, 10, false, "\"\\x0d\\x0a\\x00\\x1b\\x7f\\xff\"");
 	expect_quoted("\r\xff", 2, 10, true, "\"\\\\x0d\\\\xff\"");
 	expect_quoted("0123456789", 10, 10, false, "\"0123456789\"");
+	/* no more than three times as long */
+	expect_quoted(
+	    "\n\n\n\n\n\n\n\n\n", 9, 10, true, "\"\\\\x0a\\\\x0a\\\\x0a\\\\x0a\\\\x0a...\"");
+	expect_quoted(
+	    "\n\n\n\n\n\n\n\n\n", 9, 10, false, "\"\\x0a\\x0a\\x0a\\x0a\\x0a\\x0a\\x0a...\"");
 	expect_quoted("0123456789a", 11, 10, true, "\"0123456789...\"");
 }
 

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* Room for newcomers of other I/O threads; see room.h. */
+#include "http/room.h"
+
+#include "http/limit.h"
+#include "http/listen.h"
+
+_Static_assert(SERVER_IO_MAX <= 32, "room_asked has a bit for each I/O thread");
+
+/* The one, not `io`, with the connection that has waited longest, for a moment at least, that `io` waits for no answer of. */
+static struct http_io *eldest(const struct http_io *io)
+{
+	const struct http_server *srv = io->srv;
+	int64_t best_ns = weir_loop_now_ns(io->loop) - LIMIT_EVICT_AFTER_NS + 1;
+	/* Partner: start_loops. */
+	int n = atomic_load_explicit(&srv->n_loops, memory_order_acquire);
+	struct http_io *best = NULL;
+
+	for (int i = 0; i < n; i++) {
+		struct http_io *other = srv->io[i];
+		int64_t since_ns =
+		    atomic_load_explicit(&other->idle_since_ns, memory_order_relaxed);
+		bool asked =
+		    atomic_load_explicit(&other->room_asked, memory_order_relaxed) >> io->index & 1;
+		if (other != io && !asked && since_ns < best_ns) {
+			best = other;
+			best_ns = since_ns;
+		}
+	}
+	return best;
+}
+
+bool room_ask(struct http_io *io)
+{
+	struct http_io *other = eldest(io);
+
+	if (!other)
+		return false;
+	/* Relaxed: the wake, a write to an eventfd that the other reads, orders it; and nothing else goes with it. */
+	atomic_fetch_or_explicit(&other->room_asked, 1u << io->index, memory_order_relaxed);
+	weir_loop_wake(other->loop);
+	return true;
+}
+
+static void make_room(struct http_io *io)
+{
+	uint32_t asked = atomic_exchange_explicit(&io->room_asked, 0, memory_order_relaxed);
+
+	io_touch(io);
+	for (int i = 0; asked != 0; i++, asked >>= 1) {
+		struct http_io *other = io->srv->io[i];
+		if (!(asked & 1) || !limit_make_room(io))
+			continue;
+		atomic_store_explicit(&other->room_given, true, memory_order_relaxed);
+		weir_loop_wake(other->loop);
+	}
+}
+
+void room_follow(struct http_io *io)
+{
+	if (WEIR_UNLIKELY(atomic_load_explicit(&io->room_asked, memory_order_relaxed) != 0))
+		make_room(io);
+	if (WEIR_UNLIKELY(atomic_load_explicit(&io->room_given, memory_order_relaxed))) {
+		atomic_store_explicit(&io->room_given, false, memory_order_relaxed);
+		listen_room(io);
+	}
+}
+
+void room_tell(struct http_io *io)
+{
+	int64_t since_ns;
+
+	if (io->srv->n_io == 1)
+		return;
+	since_ns = limit_idle_since_ns(io);
+	if (since_ns != atomic_load_explicit(&io->idle_since_ns, memory_order_relaxed))
+		atomic_store_explicit(&io->idle_since_ns, since_ns, memory_order_relaxed);
+}

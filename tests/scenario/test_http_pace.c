@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* Who sends or takes a byte now and then gains no time by it. The clock of the server is moved by the test. */
+#include "fixture/held_clock.h"
+#include "http_fixture.h"
+
+static struct server server;
+
+static void start_held(const char *const knobs[][2], int n)
+{
+	server = server_new("t.reply");
+	for (int i = 0; i < n; i++)
+		fixture_set(server.web, knobs[i][0], knobs[i][1]);
+	fixture_set(server.app, "threads", "inline");
+	clock_hold();
+	server_start(&server);
+}
+
+static void stop_held(void)
+{
+	server_stop(&server);
+	clock_release();
+}
+
+/* One more byte, which the server has read, then time. */
+static void trickle(int fd, int64_t ms)
+{
+	int64_t n = server_metric(&server, "http_received_bytes_total");
+
+	CU_ASSERT(client_send(fd, "x", 1));
+	AWAIT_METRIC(&server, "http_received_bytes_total", >, n);
+	clock_move(ms);
+}
+
+/* A byte now and then does not buy more time: the deadline is of the whole head. */
+static void test_trickle(void)
+{
+	static const char *const knobs[][2] = {{"with.header_timeout", "1s"}};
+	static const char text[] = "GET /";
+	struct answer a = {0};
+	struct pollfd p = {.events = POLLIN};
+
+	start_held(knobs, 1);
+	p.fd = client_open(server.port);
+	CU_ASSERT(client_say(p.fd, text));
+	AWAIT_METRIC(&server, "http_received_bytes_total", ==, (int64_t)strlen(text));
+	for (int i = 0; i < 6; i++) {
+		trickle(p.fd, 160);
+		CU_ASSERT_EQUAL(poll(&p, 1, 0), 0);
+	}
+	trickle(p.fd, 160);
+	CU_ASSERT(answer_read(p.fd, &a));
+	CU_ASSERT_EQUAL(a.status, 408);
+	close(p.fd);
+	answer_free(&a);
+	stop_held();
+}
+
+static bool limit_is(const struct answer *a, const char *code)
+{
+	const char *said = head_field(a->head, "X-Weir-Limit");
+
+	return said && strcmp(said, code) == 0;
+}
+
+/* A byte now and then keeps no body going for longer than RATE_GRACE (5 s), and what the client's kernel takes at first no
+ * answer: the pauses are short enough, the rate is too low. */
+static void test_rates(void)
+{
+	static const char *const knobs[][2] = {{"with.min_send_rate", "20k"},
+	    {"with.body_timeout", "1h"}, {"with.write_timeout", "1h"}};
+	struct answer a = {0};
+	struct pollfd p = {.events = POLLIN};
+	int reader, n = 0;
+
+	start_held(knobs, 3);
+	reader = client_open(server.port);
+	CU_ASSERT(client_say(reader, GET("/big/100000000")));
+	p.fd = client_open(server.port);
+	CU_ASSERT(
+	    client_say(p.fd, "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1000000\r\n\r\n"));
+	AWAIT_METRIC(&server, "http_received_bytes_total", ==,
+	    (int64_t)strlen(GET(
+		"/big/100000000") "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1000000\r\n\r\n"));
+	for (; poll(&p, 1, 0) == 0 && n < 100; n++)
+		trickle(p.fd, 500);
+	CU_ASSERT(n >= 10 && n <= 11); /* 5 s, and a 100th for the bytes */
+	CU_ASSERT(answer_read(p.fd, &a));
+	CU_ASSERT_EQUAL(a.status, 408);
+	CU_ASSERT(limit_is(&a, "min_body_rate"));
+	AWAIT_METRIC(&server, "http_slow_bodies_total", ==, 1);
+	for (n = 0; n < 100 && server_metric(&server, "http_slow_readers_total") == 0; n++)
+		clock_move(500);
+	AWAIT_METRIC(&server, "http_slow_readers_total", ==, 1);
+	CU_ASSERT_EQUAL(server_metric(&server, "http_timeouts_body_total"), 0);
+	CU_ASSERT_EQUAL(server_metric(&server, "http_timeouts_write_total"), 0);
+	close(p.fd);
+	close(reader);
+	answer_free(&a);
+	stop_held();
+}
+
+CUNIT_MAIN("http pace", {"a trickle buys no time", test_trickle}, {"rates", test_rates})
