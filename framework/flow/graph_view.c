@@ -268,6 +268,18 @@ static int view_links(struct weir_stage *st, struct weir_stage_view *v, const ui
 	return 0;
 }
 
+/* A handle call that ends while it is looked at is seen as under way, as ended, as both or as neither: more or less than was
+ * told before, by its length. A counter never falls: the most that was told stands until there is more. */
+static uint64_t never_less(_Atomic uint64_t *shown, uint64_t now)
+{
+	uint64_t was = atomic_load_explicit(shown, memory_order_relaxed);
+
+	while (was < now && !atomic_compare_exchange_weak_explicit(
+				shown, &was, now, memory_order_relaxed, memory_order_relaxed))
+		;
+	return was < now ? now : was;
+}
+
 static int view_stage(
     struct weir_graph *g, struct weir_stage *st, struct motion *motion, struct weir_stage_view *v)
 {
@@ -292,7 +304,7 @@ static int view_stage(
 	v->queue_limit = st->pool ? atomic_load(&st->sink.queue.limit) : 0;
 	v->pressure = st->pool ? weir_pressure(st) : 0;
 	v->degradation = weir_degradation(st);
-	v->busy_ns = book_read(&b.busy_ns) + (uint64_t)running_ns;
+	v->busy_ns = never_less(&st->busy_shown_ns, book_read(&b.busy_ns) + (uint64_t)running_ns);
 	v->batches = book_read(&b.batches);
 	v->batch_events = book_read(&b.batch_events);
 	v->wakeups = book_read(&b.wakeups);

@@ -54,15 +54,16 @@ struct weir_stage {
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);
 	_Atomic uint64_t conf_version; /* grows when conf is replaced */
 	atomic_bool unhandled_logged, unlinked_logged;
-	atomic_int steer;        /* enum weir_steer; written under graph->lock */
-	struct batcher *batcher; /* sizes the batches; NULL: the operator does */
-	atomic_int cohort_bound; /* cohort.max as set: the batcher's bound */
-	int64_t stuck_ns;        /* calls longer than that are reported; 0: none */
-	_Atomic uint64_t stuck;  /* that were */
-	int64_t stuck_shown_ns;  /* the watchdog's: when it last showed a stack */
-	struct degrade degrade;  /* the control thread's, like */
-	bool degrade_worst;      /* it was at its cheapest since it left full quality */
-	atomic_int degraded;     /* its level in tenths, 0 .. DEGRADE_TENTHS, for any thread */
+	atomic_int steer;               /* enum weir_steer; written under graph->lock */
+	struct batcher *batcher;        /* sizes the batches; NULL: the operator does */
+	atomic_int cohort_bound;        /* cohort.max as set: the batcher's bound */
+	int64_t stuck_ns;               /* calls longer than that are reported; 0: none */
+	_Atomic uint64_t stuck;         /* that were */
+	_Atomic uint64_t busy_shown_ns; /* most time in handlers that a view has told */
+	int64_t stuck_shown_ns;         /* the watchdog's: when it last showed a stack */
+	struct degrade degrade;         /* the control thread's, like */
+	bool degrade_worst;             /* it was at its cheapest since it left full quality */
+	atomic_int degraded; /* its level in tenths, 0 .. DEGRADE_TENTHS, for any thread */
 };
 
 /** The graph of a stage, for parts of the framework. */

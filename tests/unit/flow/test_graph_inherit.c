@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "control/control.h"
 #include "flow/graph.h"
+#include "flow/local.h"
 
 static const struct weir_outlet two_outlets[] = {
     {"a", WEIR_ANY_EVENT, true, ""}, {"b", WEIR_ANY_EVENT, true, ""}, {.name = NULL}};
@@ -200,7 +201,7 @@ static void test_names(void)
 	v = stage_view(b, "count");
 	CU_ASSERT_EQUAL(v.metric[0], 24);
 	CU_ASSERT_EQUAL(v.metric[1], 400);
-	CU_ASSERT_EQUAL(out_of(b, "count", "a"), 24);
+	FIXTURE_AWAIT(out_of(b, "count", "a") == 24);
 	CU_ASSERT_EQUAL(v.class_view[class_of(b, "bulk")].completed, 20);
 	/* The heir may go first. */
 	struct weir_spec *spec = weir_spec_new("heirs");
@@ -336,11 +337,46 @@ static void test_never_smaller(void)
 	pthread_join(looker, NULL);
 	CU_ASSERT_EQUAL(atomic_load(&smaller), 0);
 	FIXTURE_AWAIT(see().completed == 2 * EACH * TIMES);
-	CU_ASSERT_EQUAL(see().offered, 2 * EACH * TIMES);
+	CU_ASSERT_TRUE(
+	    see().offered >= 2 * EACH * TIMES); /* what a full queue turned away is offered again */
 	CU_ASSERT_EQUAL(see().waits, 2 * EACH * TIMES);
-	CU_ASSERT_EQUAL(see().out, 2 * EACH * TIMES);
+	FIXTURE_AWAIT(see().out == 2 * EACH * TIMES); /* counted behind what it counts */
 	finish_graph(g, 0);
 	check_each_once(2 * EACH * TIMES);
+}
+
+/* The thread that handles something. */
+static struct thread *handler_of(struct weir_graph *g)
+{
+	struct thread *found = NULL;
+
+	lock_take(&g->threads_lock);
+	for (struct thread *t = g->threads; t; t = t->next)
+		if (atomic_load(&t->running))
+			found = t;
+	lock_release(&g->threads_lock);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(found);
+	return found;
+}
+
+/* The end of a handle call falls between the two numbers that its time is told by, as when who looks is stopped there. */
+static void test_busy_never_less(void)
+{
+	struct weir_spec *spec = weir_spec_new("busy");
+
+	fixture_set(fixture_stage(spec, "gate", "t.gate", NULL), "threads.max", "1");
+	setup();
+	struct weir_graph *g = fixture_start(spec);
+	offer(g, "gate", 1);
+	FIXTURE_AWAIT(stage_view(g, "gate").busy_ns > 1000000);
+	uint64_t was = stage_view(g, "gate").busy_ns;
+	_Atomic int64_t *since = &handler_of(g)->local[0]->book.running_since_ns;
+	int64_t began = atomic_exchange(since, 0);
+	CU_ASSERT(stage_view(g, "gate").busy_ns >= was);
+	atomic_store(since, began);
+	FIXTURE_AWAIT(stage_view(g, "gate").busy_ns > was); /* it goes on from there */
+	atomic_store(&gate_open, 1);
+	finish_graph(g, 0);
 }
 
 static void test_prepare(void)
@@ -354,4 +390,4 @@ static void test_prepare(void)
 
 CUNIT_MAIN("graph inherit", {"types are known", test_prepare}, {"totals go on", test_totals},
     {"by their names", test_names}, {"one that does not start", test_refused},
-    {"never smaller", test_never_smaller})
+    {"never smaller", test_never_smaller}, {"busy time never falls", test_busy_never_less})
