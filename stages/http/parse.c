@@ -110,29 +110,9 @@ static enum guard_verdict ask_llhttp(const char *p, struct http_head *head)
 	return GUARD_GOOD;
 }
 
-/* A head that says nothing about its end but that it has none: nothing that llhttp could see otherwise. */
-static bool is_plain(struct http_head *head)
-{
-	const struct weir_slice m = head->method;
-
-	for (int i = 0; i < head->n_headers; i++)
-		if (decides(&head->headers[i]))
-			return false;
-	if (m.n == 3 && memcmp(m.p, "GET", 3) == 0)
-		head->method_id = WEIR_HTTP_GET;
-	else if (m.n == 4 && memcmp(m.p, "HEAD", 4) == 0)
-		head->method_id = WEIR_HTTP_HEAD;
-	else
-		return false;
-	head->keep_alive = head->minor == 1;
-	return true;
-}
-
 enum guard_verdict parse_head(const char *p, size_t n, struct http_head *head)
 {
 	enum guard_verdict v = guard_head(p, n, head);
 
-	if (v != GUARD_GOOD || is_plain(head))
-		return v;
-	return ask_llhttp(p, head);
+	return v == GUARD_GOOD ? ask_llhttp(p, head) : v;
 }

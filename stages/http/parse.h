@@ -7,8 +7,8 @@
  * length or coding differ from the guard's, the request is refused. No callback per field.
  *
  * It reads the request line and, as they stand, the fields that it acts upon; what the guard calls good it
- * takes in any other field, and a GET or HEAD without such a field leaves nothing to judge. That it would say the
- * same of every byte of the head is checked where the guard is fuzzed (fuzz_http_guard).
+ * takes in any other field. That it would say the same of every byte of the head is checked where the guard is
+ * fuzzed (fuzz_http_guard).
  */
 #ifndef WEIR_HTTP_PARSE_H
 #define WEIR_HTTP_PARSE_H

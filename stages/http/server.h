@@ -242,14 +242,14 @@ struct http_io {
 	struct conn *ready, **ready_tail; /* those with something to write or to reap */
 	int n_arrived;
 	struct conn *arrived[SERVER_ARRIVED]; /* those to read from at the end of this run */
-	int64_t n_conns;                  /* open, or closed with requests still in the graph */
-	int64_t in_graph;                 /* requests emitted and not home again */
-	int64_t in_parts;                 /* of those, that have a transfer we know of */
-	int n_swallowed;                  /* connections with `swallowed` */
-	uint64_t next_id;                 /* of requests and connections */
-	int memory_step;                  /* enum memory_step, as last seen */
-	int64_t gauged_bytes;             /* of pool.held_bytes, in the metric */
-	int64_t gauged_limit_bytes;       /* of the limit, likewise */
+	int64_t n_conns;                      /* open, or closed with requests still in the graph */
+	int64_t in_graph;                     /* requests emitted and not home again */
+	int64_t in_parts;                     /* of those, that have a transfer we know of */
+	int n_swallowed;                      /* connections with `swallowed` */
+	uint64_t next_id;                     /* of requests and connections */
+	int memory_step;                      /* enum memory_step, as last seen */
+	int64_t gauged_bytes;                 /* of pool.held_bytes, in the metric */
+	int64_t gauged_limit_bytes;           /* of the limit, likewise */
 	struct refusal_log refusals;
 	enum server_phase phase;
 	bool drained;             /* draining, and no connection is left */
