@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 
-/* Digits that surely fit 64 bits. */
-#define DIGITS_MAX 18
+/* Digits that surely fit 64 bits without a sign: as many as the largest value has (INT64_MAX), which is printed whole. */
+#define DIGITS_MAX 19
 
 /* No rate is higher than one per nanosecond: the clock counts no finer. */
 #define RATE_MAX 1e9

@@ -5,6 +5,7 @@
  *
  * Input: one byte for the row, the rest is the text (up to its first NUL, as texts are).
  */
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -50,8 +51,14 @@ static void expect(int cond, const char *row, const char *what)
 	abort();
 }
 
-/* How far a real may be off after printing: the last of nine decimals, of a share in percent. */
+/* How far a real may be off after printing: the last of nine decimals, of a share in percent, and what a double keeps of
+ * so many digits. */
 #define REAL_SLACK 1e-9
+
+static int close_to(double a, double b)
+{
+	return fabs(a - b) <= REAL_SLACK + fabs(a) * DBL_EPSILON;
+}
 
 static int same(const struct all *a, const struct all *b)
 {
@@ -59,8 +66,7 @@ static int same(const struct all *a, const struct all *b)
 
 	return a->flag == b->flag && a->choice == b->choice && a->whole == b->whole &&
 	       a->size_bytes == b->size_bytes && a->wait_ns == b->wait_ns &&
-	       fabs(a->rate - b->rate) <= REAL_SLACK && fabs(a->share - b->share) <= REAL_SLACK &&
-	       strcmp(at, bt) == 0;
+	       close_to(a->rate, b->rate) && close_to(a->share, b->share) && strcmp(at, bt) == 0;
 }
 
 static void check_bounds(const struct weir_knob *row, const struct all *a)

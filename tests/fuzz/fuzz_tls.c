@@ -259,8 +259,10 @@ static void check_ticket(const uint8_t *data, size_t n)
 	struct tls_ticket_key key;
 
 	memcpy(name, data, n < sizeof(name) ? n : sizeof(name));
-	expect(!tls_tickets_open(tickets, 1, name, &key), "somebody else's ticket");
 	expect(tls_tickets_seal(tickets, 1, &key), "no key");
+	/* libFuzzer reads along where names are compared, and in time tries the right one. */
+	bool ours = memcmp(name, key.name, sizeof(name)) == 0;
+	expect(tls_tickets_open(tickets, 1, name, &key) == ours, "somebody else's ticket");
 	expect(tls_tickets_open(tickets, 2, key.name, &key), "not even our own");
 }
 

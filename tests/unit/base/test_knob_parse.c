@@ -78,8 +78,13 @@ static void test_int_refused(void)
 	CU_ASSERT_STRING_EQUAL(
 	    parse("count", "1.2.3"), "'1.2.3' has the unknown unit '.3': write k or M");
 	CU_ASSERT_STRING_EQUAL(parse("signed_count", "auto"), "'auto' is not possible here");
-	CU_ASSERT_STRING_EQUAL(parse("signed_count", "9223372036854775808"),
-	    "'9223372036854775808' has too many digits");
+	CU_ASSERT_EQUAL(whole("signed_count", "9223372036854775807"), INT64_MAX);
+	CU_ASSERT_EQUAL(whole("signed_count", "9223372036854M"), 9223372036854000000);
+	CU_ASSERT_EQUAL(whole("signed_count", "9223372036854000000"), 9223372036854000000);
+	CU_ASSERT_STRING_EQUAL(parse("signed_count", "10000000000000000000"),
+	    "'10000000000000000000' has too many digits");
+	CU_ASSERT_STRING_EQUAL(
+	    parse("signed_count", "9223372036854775808"), "'9223372036854775808' is too large");
 	CU_ASSERT_STRING_EQUAL(
 	    parse("signed_count", "999999999999999999M"), "'999999999999999999M' is too large");
 	CU_ASSERT_EQUAL(a.count, 7);
