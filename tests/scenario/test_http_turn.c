@@ -106,7 +106,7 @@ static void speak(int fd, enum kind kind)
 static void round_of(int round)
 {
 	int fd[CLIENTS], first = client_open(server.port), second = client_open(server.port);
-	char text[64];
+	char text[64], gate[16];
 
 	for (int i = 0; i < CLIENTS; i++)
 		fd[i] = client_open(server.port);
@@ -121,15 +121,15 @@ static void round_of(int round)
 		}
 		speak(fd[i], (enum kind)((i + round) % KINDS));
 	}
-	snprintf(text, sizeof(text), "%da", round);
-	gate_open(text);
+	snprintf(gate, sizeof(gate), "%da", round);
+	gate_open(gate);
 	CU_ASSERT(answers(first, 200, NULL));
 	gate_await(1);
 	for (int i = 0; i < CLIENTS; i++)
 		if ((i + round) % KINDS == RESET)
 			close_by_reset(fd[i]);
-	snprintf(text, sizeof(text), "%db", round);
-	gate_open(text);
+	snprintf(gate, sizeof(gate), "%db", round);
+	gate_open(gate);
 	CU_ASSERT(answers(second, 200, NULL));
 	for (int i = 0; i < CLIENTS; i++) {
 		enum kind kind = (enum kind)((i + round) % KINDS);
