@@ -36,15 +36,15 @@ bool room_ask(struct http_io *io)
 
 	if (!other)
 		return false;
-	/* Relaxed: the wake, a write to an eventfd that the other reads, orders it; and nothing else goes with it. */
-	atomic_fetch_or_explicit(&other->room_asked, 1u << io->index, memory_order_relaxed);
+	/* Release: who takes it wakes our loop, which we have made. */
+	atomic_fetch_or_explicit(&other->room_asked, 1u << io->index, memory_order_release);
 	weir_loop_wake(other->loop);
 	return true;
 }
 
 static void make_room(struct http_io *io)
 {
-	uint32_t asked = atomic_exchange_explicit(&io->room_asked, 0, memory_order_relaxed);
+	uint32_t asked = atomic_exchange_explicit(&io->room_asked, 0, memory_order_acquire);
 
 	io_touch(io);
 	for (int i = 0; asked != 0; i++, asked >>= 1) {

@@ -16,8 +16,7 @@ struct run {
 	int n_pieces, n_iov;
 	size_t out_n; /* bytes of io->out used, those of the runs in front included */
 	size_t bytes; /* in all iovecs */
-	ssize_t sent; /* of those, or -1 */
-	int error;    /* and why */
+	ssize_t sent; /* of those, or -errno */
 	bool shares;  /* runs of others are in the buffers: what finds no room is not too large */
 	bool file;    /* the body of the last piece is a file, or in pieces */
 	bool close;   /* the connection ends behind the last piece */

@@ -36,12 +36,19 @@ static bool set_text(struct transfer_frame *f, const char *p, size_t n)
 	return true;
 }
 
+/* Does the client of `r` wait for "100 Continue", which it does not get behind this head? Then nobody can tell whether what comes
+ * next is the body or another request. */
+static bool is_unasked(const struct conn *c, const struct http_req *r)
+{
+	return c->stream.filling == r && stream_wants_continue(&c->stream);
+}
+
 static bool make_head(struct conn *c, struct http_req *r, struct transfer *t)
 {
 	struct http_io *io = c->io;
 	size_t n;
 
-	t->close = (!t->chunked && !t->bodiless) || conn_closes_behind(c, r);
+	t->close = (!t->chunked && !t->bodiless) || conn_closes_behind(c, r) || is_unasked(c, r);
 	n = compose_head(io, r, t->close, io->out, sizeof(io->out));
 	t->head_made = true;
 	return n > 0 && set_text(&t->frame, io->out, n);

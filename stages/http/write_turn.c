@@ -5,8 +5,8 @@
  * keeps of code close by, so a step in a loop of its own finds its code there, where taking all steps with one connection behind
  * the other does not.
  *
- * Nothing that is done before the last step closes a connection or runs another one's code. In the last step one connection may
- * close others, or make them ready again: they stay in memory until they are taken from the list, which is behind it.
+ * Nothing that is done before the last step closes a connection; booking may run a stage's release, which may have other requests
+ * answered, but not run a stage. In the last step one connection may close others, or make them ready again: they stay in memory until they are taken from the list, which is behind it.
  */
 #include "http/conn.h"
 
@@ -39,7 +39,7 @@ static inline bool is_common(const struct conn *c)
 /* Is there room for as many answers as it has, if they are small? */
 static inline bool has_room(const struct http_io *io, const struct run *at, const struct conn *c)
 {
-	return at->piece + c->in_flight <= io->piece + SERVER_PIECES &&
+	return c->in_flight <= io->piece + SERVER_PIECES - at->piece &&
 	       at->out_n <= sizeof(io->out) / 2;
 }
 

@@ -87,7 +87,7 @@ static void check_take(const char *query, bool took, const struct paging *p)
 /* From `query` on by `next`: every page adjoins the one before. Returns how many rows there were. */
 static int follow(const char *query, const uint64_t *rows, int n, bool falling)
 {
-	char next[256];
+	char next[1024]; /* as long as the query may be */
 	int seen = 0, edge = -1;
 
 	snprintf(next, sizeof(next), "%s", query);

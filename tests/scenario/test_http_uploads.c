@@ -303,6 +303,28 @@ static void test_continue(void)
 	parts_server_stop(&s);
 }
 
+/* A streamed answer to a client that waits for "100 Continue", and never gets it: what comes next may be its body or its next
+ * request, so nothing behind is read as either. */
+static void test_continue_streamed(void)
+{
+	char trailers[100];
+	static const char *const bodies[] = {"Content-Length: 2000\r\n", CHUNKED};
+	struct server s = parts_server();
+	struct answer a = {0};
+
+	for (int i = 0; i < 2; i++) {
+		int fd = client_open(s.port);
+		CU_ASSERT(client_sayf(fd, POST_HEAD("/count/5", EXPECT "%s"), bodies[i]));
+		CU_ASSERT(answer_read(fd, &a) && a.status == 200 && a.close);
+		CU_ASSERT_EQUAL(chunked_read(fd, trailers, sizeof(trailers)), 5);
+		(void)client_say(fd, GET("/sum")); /* it may have closed already */
+		CU_ASSERT(client_at_end(fd));
+		close(fd);
+	}
+	answer_free(&a);
+	parts_server_stop(&s);
+}
+
 static void steer(struct server *s, const char *stage, enum weir_steer how)
 {
 	char why[300];
@@ -364,4 +386,5 @@ CUNIT_MAIN("uploads in parts", {"of known length", test_length}, {"chunked", tes
     {"no memory", test_no_memory}, {"the client goes", test_client_goes},
     {"bad chunks, too long", test_bad_chunk}, {"too slow", test_too_slow},
     {"early answers", test_early_answer}, {"early answers to chunks", test_early_answer_to_chunks},
-    {"100-continue", test_continue}, {"paused and drained", test_steered}, {"off", test_off})
+    {"100-continue", test_continue}, {"100 Continue and a streamed answer", test_continue_streamed},
+    {"paused and drained", test_steered}, {"off", test_off})

@@ -181,7 +181,7 @@ static void test_users_are_treated_alike(void)
 	uint16_t fallen = (uint16_t)(user_seen[0][0] - user_seen[1][0]);
 	for (int i = 0; i < RUN; i++)
 		CU_ASSERT_EQUAL((uint16_t)(user_seen[0][i] - user_seen[1][i]), fallen);
-	CU_ASSERT_EQUAL(atomic_load(&fixture_shed), refused);
+	CU_ASSERT_EQUAL(atomic_load(&fixture_shed), (unsigned long long)refused);
 	weir_thread_detach();
 	finish_graph(g, 0);
 }
