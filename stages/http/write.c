@@ -42,15 +42,18 @@
 
 /* ---- gathering ---- */
 
+static bool ends_at(const struct iovec *v, const char *p)
+{
+	return (const char *)v->iov_base + v->iov_len == p;
+}
+
 static void add_bytes(struct run *g, const char *p, size_t n)
 {
-	struct iovec *last = g->n_iov > 0 ? &g->iov[g->n_iov - 1] : NULL;
-
 	if (n == 0)
 		return;
 	g->bytes += n;
-	if (last && (const char *)last->iov_base + last->iov_len == p) {
-		last->iov_len += n;
+	if (g->n_iov > 0 && ends_at(&g->iov[g->n_iov - 1], p)) {
+		g->iov[g->n_iov - 1].iov_len += n;
 		return;
 	}
 	g->iov[g->n_iov++] = (struct iovec){.iov_base = (void *)(uintptr_t)p, .iov_len = n};
