@@ -271,10 +271,28 @@ static bool is_running(const char *thread)
 	return found;
 }
 
+/* Does the thread `id` of this process sleep, and not run? */
+static bool is_asleep(pid_t id)
+{
+	char path[64], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)id);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	if (f)
+		fclose(f);
+	return state == 'S';
+}
+
+static _Atomic pid_t freeing; /* the thread that frees the graph */
+
 /* When A is gone B goes on. */
 static void *free_graph(void *arg)
 {
 	(void)arg;
+	atomic_store(&freeing, gettid());
 	weir_graph_free(server.graph);
 	return NULL;
 }
@@ -303,7 +321,8 @@ static void test_end_one_by_one(void)
 	weir_graph_drain(server.graph, 100000000LL, &report);
 	pthread_create(&thread, NULL, free_graph, NULL);
 	FIXTURE_AWAIT(!is_running(A));
-	usleep(20000); /* for what must not happen now; no condition tells that it does not */
+	FIXTURE_AWAIT(
+	    is_asleep(atomic_load(&freeing))); /* it has freed all that it does not wait with */
 	gate_open("here");
 	pthread_join(thread, NULL);
 	close(large);
@@ -384,6 +403,7 @@ static void test_behind_handshakes(void)
 		k[i] = tls_client_over(fd, &wish);
 		SSL_set0_rbio(k[i].ssl, BIO_new(BIO_s_mem()));
 		CU_ASSERT_NOT_EQUAL(SSL_do_handshake(k[i].ssl), 1);
+		SSL_set_fd(k[i].ssl, k[i].fd);
 	}
 	FIXTURE_AWAIT(offered_to("shake") == SHAKING);
 	idle = socket_at(0);
@@ -400,6 +420,8 @@ static void test_behind_handshakes(void)
 	restore_descriptors();
 	steer("shake", WEIR_STEER_RUN);
 	for (int i = 0; i < SHAKING; i++) {
+		CU_ASSERT(tls_shake_hands(&k[i]));
+		CU_ASSERT(tls_ask(&k[i], GET("/"), "GET /\n"));
 		SSL_free(k[i].ssl);
 		close(k[i].fd);
 	}
