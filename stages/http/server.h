@@ -74,6 +74,8 @@ enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEAD
 	    "requests answered 503 since the memory for connections or bodies is used up")         \
 	X(REFUSED_LATE, "http_refused_late_total", COUNTER, "requests",                            \
 	    "requests answered 503 that had only begun to come when the time of a drain was over") \
+	X(REFUSED_HANDED, "http_refused_handed_total", COUNTER, "connections",                     \
+	    "connections of the server before a reload closed since they could not be taken in")   \
 	X(EVICTED, "http_evicted_total", COUNTER, "connections",                                   \
 	    "connections that wait or are slow closed to make room for new ones")                  \
 	X(ACCEPT_FAILURES, "http_accept_failures_total", COUNTER, "failures",                      \
