@@ -52,7 +52,8 @@ struct conn {
 	uint8_t unsent_kib;   /* most that the kernel keeps unsent; 0: as it likes */
 	bool ending;          /* our last word waits for room: nothing leaves behind it */
 	bool lingering;
-	bool blocked;          /* a write was short: wait for EPOLLOUT */
+	bool refused; /* when it came: it has no place of max_connections, and is of no address */
+	bool blocked; /* a write was short: wait for EPOLLOUT */
 	uint8_t continue_left; /* bytes of "100 Continue" that found no room; not 0: blocked */
 	uint8_t wait;          /* enum conn_wait */
 	uint8_t list;          /* enum conn_list_id, if in one */
