@@ -44,12 +44,12 @@
 
 /* ---- who comes ---- */
 
-/* Is there a descriptor to spare? The reserve is taken back if it is gone. */
+/* Is there a descriptor to spare? The reserve is taken back if it is gone; where there can be none (no /dev) nobody is kept out. */
 static bool has_descriptor(struct http_io *io)
 {
 	if (io->reserve_fd == -1)
 		io->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	return io->reserve_fd != -1;
+	return io->reserve_fd != -1 || (errno != EMFILE && errno != ENFILE);
 }
 
 static unsigned missing(struct http_io *io)
@@ -206,9 +206,11 @@ static bool out_of_descriptors(struct http_io *io, int fd)
 {
 	struct newcomer who;
 
-	if (io->reserve_fd == -1 && (has_descriptor(io) || limit_make_room(io)))
-		return true;
-	if (io->reserve_fd != -1) {
+	if (io->reserve_fd == -1) {
+		has_descriptor(io);
+		if (io->reserve_fd != -1 || limit_make_room(io))
+			return true;
+	} else {
 		close(io->reserve_fd);
 		io->reserve_fd = -1;
 		if (accept_one(fd, &who)) {

@@ -60,7 +60,7 @@ struct conn {
 	uint32_t in_flight;    /* requests in the list */
 	uint32_t requests;     /* requests so far */
 	int64_t since_ns;      /* when the present wait began */
-	int64_t progress_ns;   /* last byte moved in it */
+	int64_t progress_ns;   /* last byte moved in it; WAIT_IDLE: the end of the handshake */
 	int64_t moved_bytes;   /* in it; WAIT_WRITE: that the client is known to have */
 	int64_t queued_bytes;  /* WAIT_WRITE: in the kernel at the last look, and sent since then */
 	int64_t body_off;      /* bytes of the body of `first` that are sent */

@@ -9,6 +9,10 @@
  * so for anybody's sake one look is enough; for an address's sake its own may lie behind others, and its newcomer is refused.
  * Who was refused and lingers gives back a descriptor, but no place: it has none.
  *
+ * Each list is in the order in which connections joined it, which is that of their waits but for two: who goes on waiting for his
+ * handshake, or with half a head when the answer in front of it has left, joins at the end, at most header_timeout later than
+ * his wait began. Those who are idle behind a handshake or an answer are strictly eldest first, and so are those who linger.
+ *
  * An I/O thread sees its own connections alone. Where it has nobody who waits it asks another one that has (room.h); but for an
  * address's sake, of which the others do not know where its connections are.
  */
@@ -111,6 +115,20 @@ static bool is_slow(struct conn *c, int64_t now_ns)
 	return (double)c->moved_bytes < rate * (double)(now_ns - c->since_ns) / 1e9;
 }
 
+/* Since when `c`, which is in list `id`, is idle or slow. The wait of one with TLS began when it came, for header_timeout; it is
+ * idle since its handshake was done. */
+static int64_t eligible_since_ns(const struct conn *c, enum conn_list_id id)
+{
+	return id == CONN_IDLE ? c->progress_ns : c->since_ns;
+}
+
+static int64_t head_since_ns(const struct http_io *io, enum conn_list_id id)
+{
+	const struct conn *c = io->list[id].first;
+
+	return c ? eligible_since_ns(c, id) : INT64_MAX;
+}
+
 /* Close one of the list, of the address `key` unless that is 0, that has a `place` if one is needed. Returns whether there was
  * one. */
 static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key, bool place)
@@ -119,7 +137,7 @@ static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key, b
 	struct conn *c = io->list[id].first, *next;
 
 	for (int i = 0; c && i < EVICT_SCAN; i++, c = next) {
-		int64_t waited_ns = now_ns - c->since_ns;
+		int64_t waited_ns = now_ns - eligible_since_ns(c, id);
 		next = c->wait_next;
 		if ((key == 0 || c->peer_key == key) && !(place && c->refused) && !c->ready &&
 		    waited_ns >= LIMIT_EVICT_AFTER_NS && (id != CONN_SLOW || is_slow(c, now_ns))) {
@@ -134,13 +152,6 @@ static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key, b
 			conn_list_rotate(c);
 	}
 	return false;
-}
-
-static int64_t head_since_ns(const struct http_io *io, enum conn_list_id id)
-{
-	const struct conn *c = io->list[id].first;
-
-	return c ? c->since_ns : INT64_MAX;
 }
 
 /* The one of these lists (bits) whose first has waited longest. */

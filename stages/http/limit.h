@@ -54,7 +54,8 @@ int limit_of_newcomer(struct http_io *io, uint64_t key, int64_t n);
 #define LIMIT_EVICT_AFTER_NS 1000000000LL
 
 /** Is there a place of max_connections? Who is being refused has none. */
-bool limit_has_place(const struct http_io *io);
+bool limit_has_place(const struct http_io
+	*io); /* I/O threads that look at once may let in one each for the last one */
 
 /**
  * See to it that `n` places (1 or more) are free, by closing connections of this I/O thread; returns whether they are. `waiting`:

@@ -298,8 +298,7 @@ static void test_behind_handshakes(void)
 	struct tls_client k[SHAKING];
 	int idle, newcomer;
 
-	tls_folder_make();
-	tls_make("one", "DNS:localhost", false, 30);
+	tls_begin();
 	server = tls_server_new("t.reply", "one");
 	fixture_set(server.app, "threads", "inline");
 	clock_hold();
@@ -334,8 +333,48 @@ static void test_behind_handshakes(void)
 	close(newcomer);
 	server_stop(&server);
 	clock_release();
-	tls_cleanup();
-	tls_folder_remove();
+}
+
+/* Who has been shaking hands for long is idle since that is done. */
+static void test_idle_since_the_handshake(void)
+{
+	struct tls_wish wish = {0};
+	struct tls_client k;
+	int fd = socket_at(0), early = socket_at(0), newcomer = socket_at(0);
+	char byte;
+
+	/* with what the test before has made */
+	server = tls_server_new("t.reply", "one");
+	fixture_set(server.web, "with.max_connections", "1");
+	fixture_set(server.app, "threads", "inline");
+	clock_hold();
+	server_start(&server);
+	steer("shake", WEIR_STEER_PAUSE);
+	come(fd);
+	k = tls_client_over(fd, &wish);
+	SSL_set0_rbio(k.ssl, BIO_new(BIO_s_mem()));
+	CU_ASSERT_NOT_EQUAL(SSL_do_handshake(k.ssl), 1);
+	SSL_set_fd(k.ssl, k.fd);
+	FIXTURE_AWAIT(offered_to("shake") == 1);
+	clock_move(5000);
+	steer("shake", WEIR_STEER_RUN);
+	CU_ASSERT_EQUAL(SSL_do_handshake(k.ssl), 1);
+	AWAIT_METRIC(&server, "http_tls_connections", ==, 1);
+	clock_move(500);
+	come(early);
+	AWAIT_METRIC(&server, "http_refused_total", ==, 1);
+	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
+	clock_move(600);
+	come(newcomer);
+	AWAIT_METRIC(&server, "http_evicted_total", ==, 1);
+	CU_ASSERT(recv(fd, &byte, 1, 0) >= 0);
+	SSL_free(k.ssl);
+	close(fd);
+	close(early);
+	close(newcomer);
+	server_stop(&server);
+	clock_release();
+	tls_end();
 }
 
 CUNIT_MAIN("http room", {"connections of another thread", test_connections_of_another_thread},
@@ -343,4 +382,5 @@ CUNIT_MAIN("http room", {"connections of another thread", test_connections_of_an
     {"nobody waits", test_nobody_waits}, {"address, places", test_address_over_places},
     {"address, descriptors", test_address_over_descriptors}, {"too late", test_too_late},
     {"drain while waiting", test_drain_while_waiting}, {"end one by one", test_end_one_by_one},
-    {"lingering", test_lingering}, {"behind handshakes", test_behind_handshakes})
+    {"lingering", test_lingering}, {"behind handshakes", test_behind_handshakes},
+    {"idle since the handshake", test_idle_since_the_handshake})
