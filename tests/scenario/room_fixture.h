@@ -167,11 +167,8 @@ struct clients {
 	int busy[2], idle[2], newcomer;
 };
 
-/* Two of A in the midst of a request, two of B idle for longer than a moment, and one who will come to A. */
-static struct clients start(const char *max_connections)
+static void start_empty(const char *max_connections)
 {
-	struct clients k;
-
 	new_where();
 	fixture_set(server.web, "with.max_connections", max_connections);
 	fixture_set(server.web, "with.min_body_rate", "0"); /* who is busy makes no room */
@@ -179,13 +176,25 @@ static struct clients start(const char *max_connections)
 	fixture_set(server.app, "threads", "inline");
 	clock_hold();
 	server_start(&server);
-	k.newcomer = newcomer_of(A);
+}
+
+/* Two of A in the midst of a request, two of B idle for longer than a moment, and one who will come to A. */
+static struct clients fill(void)
+{
+	struct clients k = {.newcomer = newcomer_of(A)};
+
 	for (int i = 0; i < 2; i++) {
 		k.busy[i] = open_at(A);
 		CU_ASSERT(client_say(k.busy[i], POST_HALF));
 		k.idle[i] = open_at(B);
 	}
 	return k;
+}
+
+static struct clients start(const char *max_connections)
+{
+	start_empty(max_connections);
+	return fill();
 }
 
 static void end(struct clients *k)

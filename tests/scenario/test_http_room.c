@@ -12,15 +12,31 @@ enum { SHAKING = 70 };
 
 /* ---- two I/O threads ---- */
 
+static void expect_refused(int fd, const char *limit)
+{
+	struct answer a = {0};
+
+	CU_ASSERT(answer_read(fd, &a));
+	CU_ASSERT_EQUAL(a.status, 503);
+	const char *code = head_field(a.head, "X-Weir-Limit");
+	CU_ASSERT(!limit || (code && strcmp(code, limit) == 0));
+	answer_free(&a);
+}
+
 /* A is asked, B has those who wait: the elder one of them goes, and the newcomer is served by A. */
-static void expect_room(struct clients *k)
+static void expect_room_behind(struct clients *k, int refused)
 {
 	come(k->newcomer);
 	CU_ASSERT(is_answered_by(k->newcomer, A));
 	CU_ASSERT(client_at_end(k->idle[0]));
 	CU_ASSERT(is_answered_by(k->idle[1], B));
 	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 1);
-	CU_ASSERT_EQUAL(server_metric(&server, "http_refused_total"), 0);
+	CU_ASSERT_EQUAL(server_metric(&server, "http_refused_total"), refused);
+}
+
+static void expect_room(struct clients *k)
+{
+	expect_room_behind(k, 0);
 }
 
 static void test_connections_of_another_thread(void)
@@ -29,6 +45,27 @@ static void test_connections_of_another_thread(void)
 
 	clock_move(1500);
 	expect_room(&k);
+	end(&k);
+}
+
+/* Those who were refused and linger with B have no place: one goes for the newcomer, not one for each of them. */
+static void test_over_full(void)
+{
+	struct clients k;
+	int told[3];
+
+	start_empty("4");
+	for (int i = 0; i < 3; i++)
+		told[i] = newcomer_of(B);
+	k = fill();
+	for (int i = 0; i < 3; i++) {
+		come(told[i]);
+		expect_refused(told[i], "max_connections");
+	}
+	clock_move(1500);
+	expect_room_behind(&k, 3);
+	for (int i = 0; i < 3; i++)
+		close(told[i]);
 	end(&k);
 }
 
@@ -64,17 +101,6 @@ static void turn(const char *knob, const char *value)
 	char why[256];
 
 	CU_ASSERT_EQUAL(weir_graph_set(server.graph, "web", knob, value, why, sizeof(why)), 0);
-}
-
-static void expect_refused(int fd, const char *limit)
-{
-	struct answer a = {0};
-
-	CU_ASSERT(answer_read(fd, &a));
-	CU_ASSERT_EQUAL(a.status, 503);
-	const char *code = head_field(a.head, "X-Weir-Limit");
-	CU_ASSERT(!limit || (code && strcmp(code, limit) == 0));
-	answer_free(&a);
 }
 
 /* Nobody is asked for one whom his address keeps out. */
@@ -378,6 +404,7 @@ static void test_idle_since_the_handshake(void)
 }
 
 CUNIT_MAIN("http room", {"connections of another thread", test_connections_of_another_thread},
+    {"over full", test_over_full},
     {"descriptors of another thread", test_descriptors_of_another_thread},
     {"nobody waits", test_nobody_waits}, {"address, places", test_address_over_places},
     {"address, descriptors", test_address_over_descriptors}, {"too late", test_too_late},
