@@ -341,20 +341,25 @@ struct answer {
 	char head[4096]; /* with the empty line */
 };
 
-/* Read exactly to the end of a head, a byte at a time: what follows is left to the next read. */
+/* Read exactly to the end of a head: what follows is left to the next read, so it is looked at before it is taken. */
 static inline bool head_read(int fd, char *head, size_t size)
 {
 	size_t n = 0;
+	char *end = NULL;
 
-	while (n + 1 < size) {
-		if (client_recv(fd, head + n, 1, 0) != 1)
+	while (!end && n + 1 < size) {
+		ssize_t got = client_recv(fd, head + n, size - 1 - n, MSG_PEEK);
+		if (got <= 0)
 			break;
-		head[++n] = '\0';
-		if (n >= 4 && memcmp(head + n - 4, "\r\n\r\n", 4) == 0)
-			return true;
+		size_t from = n < 3 ? 0 : n - 3;
+		end = memmem(head + from, n + (size_t)got - from, "\r\n\r\n", 4);
+		size_t take = end ? (size_t)(end + 4 - (head + n)) : (size_t)got;
+		if (!client_take(fd, head + n, take))
+			break;
+		n += take;
 	}
 	head[n] = '\0';
-	return false;
+	return end;
 }
 
 /* Value of a field in a head, or NULL. Static memory. */
