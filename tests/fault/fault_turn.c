@@ -15,9 +15,13 @@
 #include "scenario/http_fixture.h"
 
 #include "fault/fault_inject.h"
+#include "http/slab.h"
 
-/* Three steps, and more than a slab has pieces. */
+/* Three steps. */
 enum { CLIENTS = 72, FIELDS = 20, BODY = 20000, BIG = 5000000 };
+/* Clients that have said half of something before, each with a buffer: a step needs more than is left of the slab. */
+enum { PARKED = SLAB_PIECES - 10 };
+#define HALF "GET /half HTTP/1.1\r\n"
 
 enum kind { COPY, WIDE, LONG, SIZED, CHUNKED, THREE, KINDS };
 
@@ -25,6 +29,7 @@ enum kind { COPY, WIDE, LONG, SIZED, CHUNKED, THREE, KINDS };
 #define BIG_ONE 40
 
 static struct server server;
+static int parked[PARKED];
 static char big[BIG];
 static char long_text[60000], sized_text[60000], chunked_text[60000];
 static atomic_long
@@ -201,6 +206,31 @@ static int descriptors(void)
 	return n;
 }
 
+static void park(void)
+{
+	const int64_t before = server_metric(&server, "http_received_bytes_total");
+
+	for (int i = 0; i < PARKED; i++) {
+		parked[i] = client_open(server.port);
+		CU_ASSERT(client_say(parked[i], HALF));
+	}
+	AWAIT_METRIC(
+	    &server, "http_received_bytes_total", ==, before + PARKED * (int64_t)strlen(HALF));
+}
+
+/* They have been in nobody's turn. */
+static void unpark(void)
+{
+	struct answer a = {0};
+
+	for (int i = 0; i < PARKED; i++) {
+		CU_ASSERT(client_say(parked[i], "Host: t\r\n\r\n"));
+		CU_ASSERT(answer_read(parked[i], &a) && answer_is(&a, 200, "/half"));
+		close(parked[i]);
+	}
+	answer_free(&a);
+}
+
 /* All speak, and then the I/O thread goes on, and allocation `n` fails; -1: none. */
 static struct heard turn_of(long n)
 {
@@ -210,11 +240,12 @@ static struct heard turn_of(long n)
 	struct answer a = {0};
 
 	gates_reset();
+	park();
 	atomic_store(&fail_at, n);
 	for (int i = 0; i < CLIENTS; i++)
 		fd[i] = client_open(server.port);
 	setsockopt(fd[BIG_ONE], SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
-	AWAIT_METRIC(&server, "http_connections", ==, CLIENTS + 1);
+	AWAIT_METRIC(&server, "http_connections", ==, PARKED + CLIENTS + 1);
 	CU_ASSERT(client_say(first, GET("/wait")));
 	gate_await(1);
 	for (int i = 0; i < CLIENTS; i++)
@@ -224,6 +255,7 @@ static struct heard turn_of(long n)
 	for (int i = 0; i < CLIENTS; i++)
 		hear(fd[i], i, &h);
 	atomic_store(&fault_alloc_in, -1);
+	unpark();
 	for (int i = 0; i < CLIENTS; i++)
 		close(fd[i]);
 	close(first);
@@ -237,7 +269,7 @@ static struct heard turn_of(long n)
 /* What was heard in two turns is what is counted. */
 static void check_sums(const struct heard *a, const struct heard *b)
 {
-	const int good = a->good + b->good + 2; /* who held the thread */
+	const int good = a->good + b->good + 2 * (1 + PARKED); /* and who held the thread */
 	const int long_refusals = a->refused - a->curt;
 	const int64_t undelivered = server_metric(&server, "http_undelivered_total");
 	const int64_t refused = server_metric(&server, "http_refused_memory_total");
@@ -265,6 +297,7 @@ static struct server turn_new(void)
 	/* Nobody is slow, however long the machine takes. */
 	fixture_set(s.web, "with.min_send_rate", "0");
 	fixture_set(s.web, "with.write_timeout", "1h");
+	fixture_set(s.web, "with.header_timeout", "1h");
 	fixture_set(s.web, "with.linger", "1m");
 	weir_log_set_fd(-1);
 	return s;
