@@ -10,8 +10,7 @@
  *
  * The stage is inline: a request that waits at a gate holds the I/O thread until all have spoken.
  */
-#include <dirent.h>
-
+#include "fixture/descriptors.h"
 #include "scenario/http_fixture.h"
 
 #include "fault/fault_inject.h"
@@ -194,18 +193,6 @@ static void hear(int fd, int i, struct heard *h)
 
 /* ---- turns ---- */
 
-static int descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	CU_ASSERT_PTR_NOT_NULL_FATAL(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static void park(void)
 {
 	const int64_t before = server_metric(&server, "http_received_bytes_total");
@@ -234,7 +221,7 @@ static void unpark(void)
 /* All speak, and then the I/O thread goes on, and allocation `n` fails; -1: none. */
 static struct heard turn_of(long n)
 {
-	const int small = 65536, before = descriptors();
+	const int small = 65536, before = sockets_open();
 	int first = client_open(server.port), fd[CLIENTS];
 	struct heard h = {0};
 	struct answer a = {0};
@@ -262,7 +249,7 @@ static struct heard turn_of(long n)
 	answer_free(&a);
 	AWAIT_METRIC(&server, "http_connections", ==, 0);
 	AWAIT_METRIC(&server, "http_memory_bytes", ==, 0);
-	FIXTURE_AWAIT(descriptors() == before);
+	FIXTURE_AWAIT(sockets_open() == before);
 	return h;
 }
 
@@ -306,7 +293,7 @@ static struct server turn_new(void)
 /* One server, one failure; returns whether there was an allocation to fail. */
 static bool fails_once(long n, int *touched)
 {
-	const int before = descriptors();
+	const int before = sockets_open();
 	struct heard whole, faulty;
 	bool fired;
 
@@ -321,7 +308,7 @@ static bool fails_once(long n, int *touched)
 	CU_ASSERT(fired || faulty.good == whole.good);
 	check_sums(&faulty, &whole);
 	server_stop(&server);
-	FIXTURE_AWAIT(descriptors() == before);
+	FIXTURE_AWAIT(sockets_open() == before);
 	return fired;
 }
 

@@ -228,8 +228,8 @@ static inline int64_t server_metric(const struct server *s, const char *name)
 	return value;
 }
 
-/* Events offered to stage "app" so far. */
-static inline uint64_t server_offered(const struct server *s)
+/* Events offered to a stage so far. */
+static inline uint64_t server_offered_to(const struct server *s, const char *stage)
 {
 	struct weir_graph_view *view;
 	uint64_t n = 0;
@@ -237,10 +237,23 @@ static inline uint64_t server_offered(const struct server *s)
 	if (weir_graph_view(s->graph, &view) != 0)
 		return 0;
 	for (int i = 0; i < view->n_stages; i++)
-		if (strcmp(view->stages[i].name, "app") == 0)
+		if (strcmp(view->stages[i].name, stage) == 0)
 			n = view->stages[i].class_view[0].offered;
 	weir_graph_view_free(view);
 	return n;
+}
+
+static inline uint64_t server_offered(const struct server *s)
+{
+	return server_offered_to(s, "app");
+}
+
+/* An operator pauses, drains or runs a stage. */
+static inline void server_steer(const struct server *s, const char *stage, enum weir_steer how)
+{
+	char why[300];
+
+	CU_ASSERT_EQUAL(weir_graph_steer(s->graph, stage, how, why, sizeof(why)), 0);
 }
 
 #define AWAIT_METRIC(server, name, op, value) FIXTURE_AWAIT(server_metric(server, name) op(value))
