@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The n-th allocation of the I/O thread fails, n = 1, 2, ..., or all from the n-th on, while connections stand in one turn of it
- * (read_turn.c, write_turn.c): three steps, a slab of read buffers that is mapped in their midst, and of every kind of client
- * several. Each time the server is new, so nothing that an earlier turn has left serves this one.
+ * (read_turn.c, write_turn.c): three steps, a slab of read buffers that is mapped in their midst, of every kind of client several,
+ * all of whom ask again while the release of an answer of the second step is run. Each time the server is new, so nothing that an
+ * earlier turn has left serves this one.
  *
  * Whatever fails, each client gets what it asked for, an answer that says it failed, or its end; every request that was offered is
  * an answer that was heard, or is counted as undelivered; no descriptor, request or buffer is left when they have gone, and as many
@@ -26,9 +27,13 @@ enum kind { COPY, WIDE, LONG, SIZED, CHUNKED, THREE, KINDS };
 
 /* This one asks for more than Linux keeps for a client that reads nothing: 4 MB (tcp_wmem) and the client's buffer. */
 #define BIG_ONE 40
+/* The release of this one's answer, in the second step, has all others ask again: they are ready while they are sent to. */
+#define AGAIN 42
 
 static struct server server;
-static int parked[PARKED];
+static int parked[PARKED], clients[CLIENTS];
+static atomic_bool asked_again,
+    said_again; /* its request is in the stage; its release has been called */
 static char big[BIG];
 static char long_text[60000], sized_text[60000], chunked_text[60000];
 static atomic_long
@@ -41,6 +46,15 @@ static void answer_wide(struct weir_http_request *req)
 	weir_http_respond_copy(req, 200, "text/plain", req->target);
 	for (int i = 0; i < FIELDS; i++)
 		weir_http_add_field(req, "X-Field", "a value of some length");
+}
+
+static void again(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < CLIENTS; i++)
+		if (i != AGAIN)
+			(void)client_say(clients[i], GET("/again")); /* it may have had its end */
+	atomic_store(&said_again, true);
 }
 
 /* Its body's length. */
@@ -64,6 +78,10 @@ static void handle(struct weir_stage *st, struct weir_event **ev, int n)
 			atomic_store(&fault_alloc_in, atomic_load(&fail_at));
 		} else if (target_starts(req, "/wide")) {
 			answer_wide(req);
+		} else if (target_starts(req, "/release")) {
+			atomic_store(&asked_again, true);
+			weir_http_respond(req, 200, "text/plain",
+			    (struct weir_slice){"/release", 8}, again, NULL);
 		} else if (target_starts(req, "/big")) {
 			weir_http_respond(
 			    req, 200, "text/plain", (struct weir_slice){big, BIG}, NULL, NULL);
@@ -118,12 +136,15 @@ static const char *text_of(int i)
 	    [CHUNKED] = chunked_text,
 	    [THREE] = GET("/a") GET("/wide") GET("/c")};
 
+	if (i == AGAIN)
+		return GET("/release");
 	return i == BIG_ONE ? GET("/big") GET("/c") : texts[kind_of(i)];
 }
 
 /* The bodies that client `i` has to get, in turn; NULL behind the last. */
 static const char *body_of(int i, int k)
 {
+	static const char *const release[] = {"/release", NULL};
 	static const char *const one[KINDS] = {[COPY] = "/copy",
 	    [WIDE] = "/wide",
 	    [LONG] = "/long",
@@ -132,6 +153,8 @@ static const char *body_of(int i, int k)
 	static const char *const three[] = {"/a", "/wide", "/c", NULL};
 	static const char *const two[] = {big, "/c", NULL};
 
+	if (i == AGAIN)
+		return release[k];
 	if (i == BIG_ONE)
 		return two[k];
 	if (kind_of(i) == THREE)
@@ -168,9 +191,15 @@ static void note_failed(const struct answer *a, struct heard *h)
 static void hear(int fd, int i, struct heard *h)
 {
 	struct answer a = {0};
-	bool ended = false;
+	bool ended = false, last = false;
 
-	for (int k = 0; body_of(i, k) && !ended; k++) {
+	for (int k = 0; !ended && !last; k++) {
+		const char *body = body_of(i, k);
+		last = !body;
+		if (last && (i == AGAIN || !atomic_load(&said_again)))
+			break;
+		if (last)
+			body = "/again";
 		if (!answer_read(fd, &a)) {
 			/* No part of an answer, but where the socket took one, and there is no memory for the rest of a head. */
 			CU_ASSERT(a.head[0] == '\0' || i == BIG_ONE);
@@ -178,7 +207,7 @@ static void hear(int fd, int i, struct heard *h)
 			break;
 		}
 		if (a.status == 200) {
-			CU_ASSERT(is_right(&a, body_of(i, k)));
+			CU_ASSERT(is_right(&a, body));
 			h->good++;
 		} else {
 			note_failed(&a, h);
@@ -222,13 +251,15 @@ static void unpark(void)
 static struct heard turn_of(long n)
 {
 	const int small = 65536, before = sockets_open();
-	int first = client_open(server.port), fd[CLIENTS];
+	int first = client_open(server.port), *fd = clients;
 	struct heard h = {0};
 	struct answer a = {0};
 
 	gates_reset();
 	park();
 	atomic_store(&fail_at, n);
+	atomic_store(&asked_again, false);
+	atomic_store(&said_again, false);
 	for (int i = 0; i < CLIENTS; i++)
 		fd[i] = client_open(server.port);
 	setsockopt(fd[BIG_ONE], SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
@@ -239,8 +270,12 @@ static struct heard turn_of(long n)
 		CU_ASSERT(client_say(fd[i], text_of(i)));
 	gate_open("spoken");
 	CU_ASSERT(answer_read(first, &a) && a.status == 200);
+	hear(fd[AGAIN], AGAIN, &h);
+	if (atomic_load(&asked_again))
+		FIXTURE_AWAIT(atomic_load(&said_again));
 	for (int i = 0; i < CLIENTS; i++)
-		hear(fd[i], i, &h);
+		if (i != AGAIN)
+			hear(fd[i], i, &h);
 	atomic_store(&fault_alloc_in, -1);
 	unpark();
 	for (int i = 0; i < CLIENTS; i++)
@@ -285,7 +320,6 @@ static struct server turn_new(void)
 	fixture_set(s.web, "with.min_send_rate", "0");
 	fixture_set(s.web, "with.write_timeout", "1h");
 	fixture_set(s.web, "with.header_timeout", "1h");
-	fixture_set(s.web, "with.linger", "1m");
 	weir_log_set_fd(-1);
 	return s;
 }
