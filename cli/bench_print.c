@@ -156,15 +156,16 @@ static void print_phase(
 static void print_foot(FILE *out, const struct load_plan *plan, const struct load_result *result)
 {
 	double s = (double)result->took_ns * 1e-9;
-	int64_t worst_ns = 0;
-	char lag[24];
+	int64_t worst_ns = -1; /* no phase counts */
+	char lag[24] = "-";
 
 	for (int i = 0; i < result->n_phases; i++) {
 		int64_t ns = hdr_quantile_ns(&result->phase[i].lag, 0.99);
 		if (!plan->phase[i].warmup && ns > worst_ns)
 			worst_ns = ns;
 	}
-	bench_print_duration(lag, sizeof(lag), worst_ns);
+	if (worst_ns >= 0)
+		bench_print_duration(lag, sizeof(lag), worst_ns);
 	fprintf(out,
 	    "generator: %s, lag p99 %s (limit 1 ms), %.0f %% of a core, %" PRIu64
 	    " connections made\n",
@@ -174,7 +175,12 @@ static void print_foot(FILE *out, const struct load_plan *plan, const struct loa
 	if (result->stopped)
 		fprintf(out, "stopped by hand after %.1f s\n", s);
 	if (result->voided[0])
-		fprintf(out, "VOID: %s\n", result->voided);
+		fprintf(out,
+		    "VOID: %s\n"
+		    "      give the generator a core that the server does not use (--cpu, "
+		    "taskset), the first "
+		    "turn at one (chrt -f 1), or another machine\n",
+		    result->voided);
 }
 
 void bench_print_result(FILE *out, const struct load_plan *plan, const struct load_result *result)

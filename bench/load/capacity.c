@@ -85,7 +85,8 @@ double capacity_confidence(const struct capacity *c)
 
 void capacity_describe(const struct capacity *c, const char *objective, char *buf, size_t size)
 {
-	char good[48], bad[48] = "nothing above was tried", late[64] = "";
+	char good[48], bad[48] = "nothing above was tried", late[64] = "",
+		       trials[64] = "no trial counts";
 
 	if (c->good_per_s > 0)
 		snprintf(good, sizeof(good), "%.4g/s kept", c->good_per_s);
@@ -93,12 +94,13 @@ void capacity_describe(const struct capacity *c, const char *objective, char *bu
 		snprintf(good, sizeof(good), "no rate kept");
 	if (c->bad_per_s > 0)
 		snprintf(bad, sizeof(bad), "%.4g/s did not", c->bad_per_s);
+	if (c->n_trials > 0)
+		snprintf(trials, sizeof(trials), "%d trials, %.0f %% agreed", c->n_trials,
+		    capacity_confidence(c) * 100);
 	if (c->n_late > 0)
-		snprintf(late, sizeof(late), "; %d more do not count, the generator was late",
-		    c->n_late);
-	snprintf(buf, size, "%s%s %s, %s; %d trials, %.0f %% agreed%s",
-	    c->voided ? "not found: " : "", good, objective, bad, c->n_trials,
-	    capacity_confidence(c) * 100, late);
+		snprintf(late, sizeof(late), "; in %d more the generator was late", c->n_late);
+	snprintf(buf, size, "%s%s %s, %s; %s%s", c->voided ? "not found: " : "", good, objective,
+	    bad, trials, late);
 }
 
 void capacity_why_void(const struct capacity *c, char *buf, size_t size)
