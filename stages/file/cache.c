@@ -90,31 +90,34 @@ static bool claim(struct cache_object *o, int64_t due_ns, int64_t next_ns)
 	    &o->due_ns, &expected, next_ns, memory_order_relaxed, memory_order_relaxed);
 }
 
-/* A whole object whose time has come. Takes over the reference. */
-static void revalidate(struct weir_stage *st, struct weir_event **ev, struct cache_object *o,
-    uint64_t hash, int64_t due_ns, bool showable)
+/* Show *ev the object, which its caller does: or send it another way, and let go of the object. */
+static struct cache_object *show_or_pass(
+    struct weir_stage *st, struct weir_event **ev, struct cache_object *o, bool showable)
 {
-	const struct cache_conf *conf = weir_conf(st);
-	int64_t now_ns = weir_now_ns(st);
-
-	if (!is_public(weir_http_request(*ev))) {
-		if (showable) {
-			cache_hit(st, ev, o);
-			return;
-		}
-		cache_object_put(o);
-		cache_pass(st, ev);
-	} else if (!showable) {
-		cache_fetch(st, ev, hash, o, true);
-	} else if (claim(o, due_ns, now_ns + conf->revalidate_ns)) {
-		cache_fetch(st, ev, hash, o, false);
-	} else {
-		cache_hit(st, ev, o);
-	}
+	if (showable)
+		return o;
+	cache_object_put(o);
+	cache_pass(st, ev);
+	return NULL;
 }
 
-/* Serve *ev by what the table had, which may be nothing. Takes over the reference. */
-static void serve(
+/* A whole object whose time has come. Takes over the reference, or returns it: *ev is to be shown the object. */
+static struct cache_object *revalidate(struct weir_stage *st, struct weir_event **ev,
+    struct cache_object *o, uint64_t hash, int64_t due_ns, bool showable)
+{
+	const struct cache_conf *conf = weir_conf(st);
+
+	if (!is_public(weir_http_request(*ev)))
+		return show_or_pass(st, ev, o, showable);
+	if (showable && !claim(o, due_ns, weir_now_ns(st) + conf->revalidate_ns))
+		return o;
+	cache_fetch(st, ev, hash, o, !showable);
+	return NULL;
+}
+
+/* What *ev is to be shown of what the table had, which may be nothing; NULL: *ev has gone another way. Takes over the
+ * reference, or returns it. */
+static struct cache_object *choose(
     struct weir_stage *st, struct weir_event **ev, struct cache_object *o, uint64_t hash)
 {
 	const struct cache_conf *conf = weir_conf(st);
@@ -122,28 +125,25 @@ static void serve(
 
 	if (!o) {
 		miss(st, ev, hash);
-		return;
+		return NULL;
 	}
 	int64_t due_ns = atomic_load_explicit(&o->due_ns, memory_order_relaxed);
 	int64_t age_ns = now_ns - atomic_load_explicit(&o->checked_ns, memory_order_relaxed);
 	bool showable = age_ns < conf->revalidate_ns + conf->stale_ns && cache_object_intact(o);
 	if (o->kind == CACHE_WHOLE) {
 		if (WEIR_LIKELY(now_ns < due_ns && showable))
-			cache_hit(st, ev, o);
-		else
-			revalidate(st, ev, o, hash, due_ns, showable);
-		return;
+			return o;
+		return revalidate(st, ev, o, hash, due_ns, showable);
 	}
-	if (o->kind == CACHE_GONE && now_ns < due_ns) {
-		cache_hit(st, ev, o);
-		return;
-	}
+	if (o->kind == CACHE_GONE && now_ns < due_ns)
+		return o;
 	bool passing = o->kind == CACHE_PASS && now_ns < due_ns;
 	cache_object_put(o);
 	if (passing)
 		cache_pass(st, ev);
 	else
 		miss(st, ev, hash);
+	return NULL;
 }
 
 static void cache_chunk(struct weir_stage *st, struct weir_event **ev, int n)
@@ -151,6 +151,7 @@ static void cache_chunk(struct weir_stage *st, struct weir_event **ev, int n)
 	struct cache_state *state = weir_state(st);
 	struct cache_object *found[CACHE_CHUNK];
 	uint64_t hash[CACHE_CHUNK];
+	int hits = 0;
 
 	for (int i = 0; i < n; i++)
 		hash[i] = cache_table_hash(state->table, weir_http_request(ev[i])->path);
@@ -163,8 +164,17 @@ static void cache_chunk(struct weir_stage *st, struct weir_event **ev, int n)
 			    state->table, found[i], hash[i], encoding_code(req));
 	}
 	cache_rcu_read_unlock();
-	for (int i = 0; i < n; i++)
-		serve(st, &ev[i], found[i], hash[i]);
+	/* The hits move to the front, and are answered together. */
+	for (int i = 0; i < n; i++) {
+		struct cache_object *o = choose(st, &ev[i], found[i], hash[i]);
+		if (!o)
+			continue;
+		struct weir_event *hit = ev[i];
+		ev[i] = NULL;
+		ev[hits] = hit;
+		found[hits++] = o;
+	}
+	cache_hits(st, ev, found, hits);
 }
 
 static bool may_be_cached(struct weir_event *ev)

@@ -44,6 +44,10 @@ struct cache_state {
 	struct cache_flights flights;
 };
 
+/** Answer ev[0..n) from o[0..n), taking over the references, and finish them: hits. n >= 0. What ends together is counted, and
+ *  timed, once. */
+void cache_hits(struct weir_stage *st, struct weir_event **ev, struct cache_object **o, int n);
+
 /** Answer *ev from `o`, taking over the reference, and finish it: a hit. */
 void cache_hit(struct weir_stage *st, struct weir_event **ev, struct cache_object *o);
 

@@ -48,12 +48,29 @@ static void finish_from(struct weir_event **ev, struct cache_object *o)
 	weir_event_finish(ev, rc);
 }
 
+void cache_hits(struct weir_stage *st, struct weir_event **ev, struct cache_object **o, int n)
+{
+	int gone = 0, begin = 0;
+
+	for (int i = 0; i < n; i++)
+		gone += o[i]->kind == CACHE_GONE;
+	weir_count(st, CACHE_HITS, n);
+	if (WEIR_UNLIKELY(gone > 0))
+		weir_count(st, CACHE_NEGATIVE, gone);
+	for (int i = 0; i < n; i++) {
+		int rc = cache_object_respond(o[i], weir_http_request(ev[i]));
+		if (WEIR_LIKELY(rc == 0))
+			continue;
+		weir_event_finish_run(ev + begin, i - begin, WEIR_OK);
+		weir_event_finish(&ev[i], rc);
+		begin = i + 1;
+	}
+	weir_event_finish_run(ev + begin, n - begin, WEIR_OK);
+}
+
 void cache_hit(struct weir_stage *st, struct weir_event **ev, struct cache_object *o)
 {
-	weir_count(st, CACHE_HITS, 1);
-	if (WEIR_UNLIKELY(o->kind == CACHE_GONE))
-		weir_count(st, CACHE_NEGATIVE, 1);
-	finish_from(ev, o);
+	cache_hits(st, ev, &o, 1);
 }
 
 void cache_pass(struct weir_stage *st, struct weir_event **ev)

@@ -242,6 +242,43 @@ static void test_fields_before(void)
 	tear_down();
 }
 
+/* Hits, of what is there and of what is not, misses and what is never kept, all offered at once: each gets its own. */
+static void test_mixed_run(void)
+{
+	enum { KINDS = 4, CALLS = 40 };
+	static const char *const names[KINDS] = {"/a", "/gone", "/new", "/a"};
+	struct weir_event *ev[CALLS];
+	struct call *c[CALLS];
+	int reason = 0;
+
+	SET_UP("with.negative", "1h");
+	get("/a");
+	origin_set(&origin.status, 404);
+	get("/gone");
+	origin_set(&origin.status, 200);
+	for (int i = 0; i < CALLS; i++) {
+		c[i] = make(names[i % KINDS]);
+		if (i % KINDS == 3)
+			c[i]->t.req->method = WEIR_HTTP_POST;
+		ev[i] = &c[i]->t.req->ev;
+		weir_event_init(ev[i], &weir_http_request_type, 1);
+		weir_http_add_tap(c[i]->t.req, &c[i]->tap);
+	}
+	CU_ASSERT_EQUAL(weir_offer(cache, ev, CALLS, &reason), CALLS);
+	await_all();
+	for (int i = 0; i < CALLS; i++) {
+		CU_ASSERT_EQUAL(c[i]->outcome, WEIR_OK);
+		CU_ASSERT_EQUAL(call_status(c[i]), i % KINDS == 1 ? 404 : 200);
+		CU_ASSERT(i % KINDS != 2 || call_body_is(c[i], "/new v1"));
+		CU_ASSERT(i % KINDS == 2 || i % KINDS == 1 || call_body_is(c[i], "/a v1"));
+	}
+	/* Of those for /new one leads, the others wait for it or come when it is there. */
+	CU_ASSERT_EQUAL(metric(CACHE_HITS) + metric(CACHE_COALESCED), CALLS / KINDS * 3 - 1);
+	CU_ASSERT_EQUAL(metric(CACHE_NEGATIVE), CALLS / KINDS);
+	CU_ASSERT_EQUAL(metric(CACHE_MISSES), 2 + 1 + CALLS / KINDS);
+	tear_down();
+}
+
 /* ---- torture: four askers, a small cache that ages at once, a root that changes ---- */
 
 #define ASKERS 4
@@ -328,5 +365,5 @@ CUNIT_MAIN("file.cache", {"register", test_register}, {"hit", test_hit},
     {"not public", test_not_public}, {"coalesced", test_coalesced},
     {"not cacheable", test_not_cacheable}, {"too large", test_too_large},
     {"leader fails", test_leader_fails}, {"bound", test_bound}, {"inline", test_inline},
-    {"fields before", test_fields_before}, {"torture", test_torture},
+    {"fields before", test_fields_before}, {"mixed run", test_mixed_run}, {"torture", test_torture},
     {"bad configuration", test_bad_configuration})
