@@ -85,8 +85,7 @@ double capacity_confidence(const struct capacity *c)
 
 void capacity_describe(const struct capacity *c, const char *objective, char *buf, size_t size)
 {
-	char good[48], bad[48] = "nothing above was tried", late[64] = "",
-		       trials[64] = "no trial counts";
+	char good[48], bad[48], late[64] = "", trials[64] = "no trial counts";
 
 	if (c->good_per_s > 0)
 		snprintf(good, sizeof(good), "%.4g/s kept", c->good_per_s);
@@ -94,6 +93,9 @@ void capacity_describe(const struct capacity *c, const char *objective, char *bu
 		snprintf(good, sizeof(good), "no rate kept");
 	if (c->bad_per_s > 0)
 		snprintf(bad, sizeof(bad), "%.4g/s did not", c->bad_per_s);
+	else
+		snprintf(bad, sizeof(bad), "%s",
+		    c->voided ? "no trial above counts" : "nothing above was tried");
 	if (c->n_trials > 0)
 		snprintf(trials, sizeof(trials), "%d trials, %.0f %% agreed", c->n_trials,
 		    capacity_confidence(c) * 100);
