@@ -23,7 +23,7 @@ static atomic_int fault_accept_errno, fault_accept_times;
 /* Calls of accept4, and returns from epoll_wait. */
 static atomic_long fault_accepts, fault_wakes;
 
-/* Set: only the calls count of threads that have said so. */
+/* Set: only the calls count of threads that have said so, and mmap is one of them. */
 static atomic_bool fault_of_mine;
 static _Thread_local bool fault_mine;
 /* Set: from the one that fails on all do, until the count is set again. */
@@ -90,7 +90,7 @@ char *__wrap_strndup(const char *s, size_t n)
 void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off);
 void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off)
 {
-	if (!fault_due(&fault_alloc_in))
+	if (!atomic_load(&fault_of_mine) || !fault_due(&fault_alloc_in))
 		return __real_mmap(at, n, prot, flags, fd, off);
 	errno = ENOMEM;
 	return MAP_FAILED;
