@@ -17,18 +17,34 @@ static void shape(const struct weir_log_spec *log)
 	weir_log_set_format((enum weir_log_format)log->format);
 }
 
+static int refuse(
+    const struct weir_log_spec *log, int rc, const struct weir_err *err, struct weir_errs *errs)
+{
+	return weir_errs_add(errs, &log->mark, rc, NULL, "the log: %s",
+	    err->text[0] ? err->text : weir_error_text(rc));
+}
+
+int run_log_check(const struct weir_log_spec *log, struct weir_errs *errs)
+{
+	struct weir_err err = {0};
+	struct weir_log_file *f;
+	int rc = weir_log_file_open(log->file, LOG_BYTES, 0, &f, &err);
+
+	weir_log_file_close(f);
+	return rc == 0 ? 0 : refuse(log, rc, &err, errs);
+}
+
 int run_log_begin(const struct weir_log_spec *log, struct weir_errs *errs)
 {
 	struct weir_err err = {0};
 	int rc = weir_log_file_open(log->file, LOG_BYTES, 0, &run_log, &err);
 
 	if (rc == 0)
-		rc = weir_log_file_start(run_log, "log");
+		rc = weir_log_file_start(run_log, "log", &err);
 	if (rc != 0) {
 		weir_log_file_close(run_log);
 		run_log = NULL;
-		return weir_errs_add(errs, &log->mark, rc, NULL, "the log: %s",
-		    err.text[0] ? err.text : weir_error_text(rc));
+		return refuse(log, rc, &err, errs);
 	}
 	shape(log);
 	weir_log_set_file(run_log);

@@ -5,6 +5,9 @@
 
 #include <weir/spec.h>
 
+/** Could lines go where `log` says? Makes no file. 0, or an error with its place in `errs`. */
+int run_log_check(const struct weir_log_spec *log, struct weir_errs *errs);
+
 /** From now on lines go where `log` says, by a writer of their own. 0, or an error with its place in `errs`. */
 int run_log_begin(const struct weir_log_spec *log, struct weir_errs *errs);
 
