@@ -2,6 +2,9 @@
 /* The server's log; see run_log.h. */
 #include "run_log.h"
 
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/log_file.h>
@@ -10,6 +13,9 @@
 #define LOG_BYTES (64 * 1024)
 
 static struct weir_log_file *run_log;
+
+/* Is the log elsewhere than on stderr? */
+static bool run_log_elsewhere;
 
 static void shape(const struct weir_log_spec *log)
 {
@@ -48,6 +54,7 @@ int run_log_begin(const struct weir_log_spec *log, struct weir_errs *errs)
 	}
 	shape(log);
 	weir_log_set_file(run_log);
+	run_log_elsewhere = strcmp(log->file, "stderr") != 0;
 	return 0;
 }
 
@@ -56,6 +63,21 @@ void run_log_change(const struct weir_log_spec *log)
 	shape(log);
 	if (weir_log_file_move(run_log, log->file) != 0)
 		weir_log(WEIR_LOG_ERROR, "log: out of memory; it goes on where it was");
+	else
+		run_log_elsewhere = strcmp(log->file, "stderr") != 0;
+}
+
+void run_log_say(const char *name, enum weir_log_level level, const char *fmt, ...)
+{
+	char text[400];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	fprintf(stderr, "weir %s: %s\n", name, text);
+	if (run_log_elsewhere)
+		weir_log(level, "%s: %s", name, text);
 }
 
 void run_log_end(void)
@@ -63,4 +85,5 @@ void run_log_end(void)
 	weir_log_set_file(NULL);
 	weir_log_file_close(run_log);
 	run_log = NULL;
+	run_log_elsewhere = false;
 }

@@ -154,15 +154,21 @@ static int access_log_init(struct weir_stage *st, struct weir_err *err)
 	log->address = weir_http_request_type.fields;
 	while (strcmp(log->address->name, "address") != 0)
 		log->address++;
-	return weir_log_file_open(
+	int rc = weir_log_file_open(
 	    conf->file, (size_t)conf->buffer_bytes, conf->flush_ns, &log->file, err);
+	if (rc != 0)
+		weir_blame(st, "file");
+	return rc;
 }
 
 static int access_log_start(struct weir_stage *st, struct weir_err *err)
 {
 	struct access_log *log = weir_state(st);
+	int rc = weir_log_file_start(log->file, "access_log", err);
 
-	return weir_log_file_start(log->file, "access_log", err);
+	if (rc != 0)
+		weir_blame(st, "file");
+	return rc;
 }
 
 static void access_log_fini(struct weir_stage *st)

@@ -66,6 +66,7 @@ is exit 1; is err has 'shop.yaml:4:14: '; is err has "'no/server.log' cannot be 
 
 write 'log: { file: server.log, format: json }' 'file: access.log, flush: 1ms, format: json'
 launch shop.yaml
+await server.log "\"msg\":\"shop: weir [0-9].* starts, process $pid, configuration $PWD/shop.yaml\""
 [ "$(get /one)" = hello ] || fail 'it does not serve'
 await server.log '^\{"ts":"[^"]*","level":"info","thread":"[^"]*","msg":"web: listening'
 await access.log '"target":"/one","status":200'
@@ -99,6 +100,12 @@ sed -i 's/file: third.log/file: access.log/' shop.yaml
 kill -TERM "$pid"
 ended
 is exit 0
+# Its last words are there, too.
+for said in 'shop: finishing what was accepted' 'shop: drained in [0-9.]* s, nothing was lost'; do
+	checks=$((checks + 1))
+	grep -q "level=info .*$said" other.log || fail "the log lacks '$said'"
+	grep -q "weir $said" <<<"$err" || fail "stderr lacks '$said'"
+done
 
 # A pipe that nobody reads.
 mkfifo pipe

@@ -178,11 +178,18 @@ WEIR_API void *weir_thread_state(const struct weir_stage *st);
 WEIR_API const void *weir_conf(const struct weir_stage *st);
 
 /**
- * In ops->init: what it fails for is the value at `path` below `with:`, as "tls.cert" or "tls.certs.1.key" (entries count
+ * In ops->init and ops->start: what it fails for is the value at `path` below `with:`, as "tls.cert" or "tls.certs.1.key" (entries count
  * from 1), so that the error names that place instead of the stage's; where the configuration has no such value, of as much
  * of it as there is. Returns whether the whole of it is there. Main thread.
  */
 WEIR_API bool weir_blame(struct weir_stage *st, const char *path);
+
+/**
+ * In ops->init: log a warning, `fmt` as printf has it, at most 300 bytes, that names the place of the value at `path`, as weir_blame
+ * takes it. For what is no mistake but does less than it seems to; `weir check` shows it. Main thread.
+ */
+WEIR_API void weir_warn(struct weir_stage *st, const char *path, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /** Name of the stage with id `id` (ev->stage) in the graph of `st`, "" when there is none. */
 WEIR_API const char *weir_stage_peer_name(const struct weir_stage *st, int id);
