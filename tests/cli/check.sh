@@ -20,11 +20,11 @@ checked() {
 # ---- two listeners, one address: the kernel would blame another process ----
 checked <<'YAML'
   a: { use: http.server, with: { listen: "127.0.0.1:18080" }, to: { request: d } }
-  b: { use: http.server, with: { listen: [ "127.0.0.1:18081", "localhost:18080" ] }, to: { request: d } }
+  b: { use: http.server, with: { listen: [ "127.0.0.1:18081", "127.0.0.1:18080" ] }, to: { request: d } }
   d: { use: respond }
 YAML
 is exit 1
-is err has "site.yaml:4:63: stage 'b' listens on localhost:18080, as stage 'a' does in line 3 (127.0.0.1:18080)"
+is err has "site.yaml:4:63: stage 'b' listens on 127.0.0.1:18080, as stage 'a' does in line 3 (127.0.0.1:18080)"
 checked <<'YAML'
   a: { use: http.server, with: { listen: [ "127.0.0.1:18080", ":18080" ] }, to: { request: d } }
   d: { use: respond }
