@@ -379,8 +379,8 @@ struct weir_act {
 	uint64_t id; /* from 1 */
 	int64_t at_ns, wall_ns;
 	char actor[24]; /* who did it (weir_graph_act_as); "expiry" for the control thread */
-	char
-	    what[16]; /* "set", "unset", "pause", "resume", "drain", "overload", "undo", "expire" */
+	char what[16];  /* "set", "unset", "pause", "resume", "drain", "overload", "undo", "expire",
+		     "reload" */
 	char target[192];        /* "work.threads.max", "work", "overload.mode" */
 	char from[96], to[96];   /* values, cut with "..." */
 	int64_t expires_wall_ns; /* of a set for a time, else 0 */
@@ -393,7 +393,8 @@ WEIR_API int weir_graph_undo(
     struct weir_graph *graph, struct weir_act *undone, char *why, size_t size);
 
 /** What the calling thread does to any graph from now on was done by `name`, at most 23 bytes, NULL:
- *  "operator", as at first. Decisions that come of it stay those of the "operator". Does not block. */
+ *  "operator", and "reload" for what a reload does, as at first. Decisions that come of it stay those of the
+ *  "operator" and of the "reload". Does not block. */
 WEIR_API void weir_graph_act_as(const char *name);
 
 /** Copy the newest `n` acts, newest first, into `out`; returns how many. 256 are kept. Any thread. */
