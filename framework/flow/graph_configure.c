@@ -189,6 +189,17 @@ static void refresh(struct weir_graph *g, const struct weir_graph *wanted)
 	}
 }
 
+void weir_graph_renewed(const struct weir_graph *g, const struct weir_graph *wanted,
+    weir_graph_renewed_fn *tell, void *arg)
+{
+	for (int i = 0; i < g->n_stages; i++) {
+		struct weir_stage *st = g->stages[i], *twin = graph_twin(wanted, st);
+		char text[512];
+		if (twin && st->ops->renewed && st->ops->renewed(st, twin, text, sizeof(text)))
+			tell(arg, st->name, text);
+	}
+}
+
 int weir_graph_configure(struct weir_graph *g, const struct weir_graph *wanted, int *n_turned)
 {
 	struct turns t = {0};

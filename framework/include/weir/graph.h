@@ -60,6 +60,14 @@ WEIR_API int weir_graph_succeed(
 WEIR_API int weir_graph_configure(
     struct weir_graph *graph, const struct weir_graph *wanted, int *n_turned);
 
+/** Told of a stage that would take something else from outside; both texts are valid during the call. */
+typedef void weir_graph_renewed_fn(void *arg, const char *stage, const char *text);
+
+/** Tell what `wanted`, which was built and not started, has read from outside (certificates) that is other than what stages of the
+ *  same name and type in the running `graph` have. One reload at a time; any thread. */
+WEIR_API void weir_graph_renewed(const struct weir_graph *graph, const struct weir_graph *wanted,
+    weir_graph_renewed_fn *tell, void *arg);
+
 /** What a drain did. */
 struct weir_drain_report {
 	int64_t took_ns;
