@@ -44,6 +44,14 @@ static struct mirror *mirror_of(struct weir_http_request *req)
 	return m;
 }
 
+static int begin(struct weir_http_request *req)
+{
+	/* Who has one behind the end says so in front (RFC 9110, 6.6.2). */
+	int rc = weir_http_add_field(req, "Trailer", "X-Bytes");
+
+	return rc < 0 ? rc : weir_http_stream_begin(req, 200, "application/octet-stream");
+}
+
 /* The body has come to its end. */
 static int end(struct weir_http_request *req)
 {
@@ -87,7 +95,7 @@ static void mirror_one(struct weir_stage *st, struct weir_event **ev)
 			break;
 		bool ends = rc == WEIR_HTTP_BODY_END;
 		/* Not before there is something: a client that asks first is told to go on. */
-		rc = m->begun ? 0 : weir_http_stream_begin(req, 200, "application/octet-stream");
+		rc = m->begun ? 0 : begin(req);
 		m->begun = m->begun || rc == 0;
 		if (rc == 0 && ends) {
 			weir_event_finish(ev, end(req));

@@ -2,13 +2,22 @@
 /*
  * Accepting; see accept.h.
  *
- * Out of descriptors (EMFILE, ENFILE) the connection that has waited longest without a request makes room (limit.c). Where
- * there is none, and out of memory, a level-triggered listener would spin: accept fails and the listener stays ready. So
- * the descriptor kept in reserve is given up to answer one client 503, taken back, and the listeners are paused.
+ * Who comes is accepted first, so that it is known who it is; then it is asked, in this order,
  *
- * Over max_connections or max_per_address another connection makes room, too. When there is none, the client is
- * answered 503. These are bounded, too: more than LIMIT_REFUSING of them at once pause the listeners, if it is the server
- * that is full; if it is the client's address, its next ones are closed without a word, and others do not notice.
+ *   1. what his address may (accept_rate, max_per_address), for which his own connections alone are closed (limit.c),
+ *   2. whether there is room: a place of max_connections, and a descriptor.
+ *
+ * Nobody is closed for one whom 1. keeps out. For room the connection that has waited longest without a request is closed
+ * (limit.c); where this thread has none it asks another one (room.c), and the newcomer waits meanwhile, and the
+ * listeners with him. Over max_connections, which may have been lowered, connections are first brought down to it
+ * (limit_make_places), and he is refused until that is done.
+ *
+ * Out of descriptors (EMFILE, ENFILE) accept fails before it looks. So the descriptor kept in reserve is given up for the next
+ * client; room is there when it can be taken back. A level-triggered listener would spin then, and out of memory: the listeners are paused.
+ *
+ * When there is no room, the client is answered 503. These are bounded, too: more than LIMIT_REFUSING of them at once pause the
+ * listeners, if it is the server that is full; if it is the client's address, further ones are closed without a word. While
+ * they are told they have no place, so that they keep nobody else out.
  *
  * A listener that is to be closed in a drain takes the last clients whatever there is room for: closing resets those in its
  * backlog. Before and behind the drain nobody would be answered, and the backlog may be another's, too: that of the server
@@ -33,21 +42,141 @@
 /* Accepts per turn and listener, so that a flood does not hold up open connections: a guess. */
 #define ACCEPT_RUN 64
 
-/* Use the descriptor kept in reserve to tell one client why. Returns whether there was one. */
-static bool refuse_without_descriptor(struct http_io *io, int fd)
-{
-	int client;
+/* ---- who comes ---- */
 
+/* Is there a descriptor to spare? The reserve is taken back if it is gone; where there can be none (no /dev) nobody is kept out. */
+static bool has_descriptor(struct http_io *io)
+{
 	if (io->reserve_fd == -1)
+		io->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return io->reserve_fd != -1 || (errno != EMFILE && errno != ENFILE);
+}
+
+static unsigned missing(struct http_io *io)
+{
+	return (limit_has_place(io) ? 0 : ROOM_PLACE) | (has_descriptor(io) ? 0 : ROOM_DESCRIPTOR);
+}
+
+/* The descriptor first: who waits and gives his up has a place as well. */
+static bool make_room(struct http_io *io)
+{
+	if (!has_descriptor(io) && !(limit_make_room(io) && has_descriptor(io)))
 		return false;
-	close(io->reserve_fd);
-	client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (client != -1) {
-		io->count[SERVER_REFUSED]++;
-		limit_tell(io, client);
+	return limit_make_places(io, 1, false);
+}
+
+static bool has_somebody_who_waits(const struct http_io *io)
+{
+	return weir_loop_now_ns(io->loop) - limit_idle_since_ns(io) >= LIMIT_EVICT_AFTER_NS;
+}
+
+/* There is not even a descriptor for him, or no memory to count him; or many are being told. */
+static void send_away(struct http_io *io, const struct newcomer *who, int limit, bool tell)
+{
+	limit_count(io, (enum limit)limit);
+	if (tell)
+		limit_tell(io, who->fd);
+	else
+		close(who->fd);
+}
+
+static void refuse(struct http_io *io, const struct newcomer *who, int limit)
+{
+	bool many =
+	    atomic_load_explicit(&io->srv->refusing, memory_order_relaxed) >= LIMIT_REFUSING;
+	bool full = limit == LIMIT_CONNECTIONS, bare = !has_descriptor(io);
+
+	if (bare || (many && !full)) {
+		crowd_leave(io->srv->crowd, who->key);
+		send_away(io, who, limit, !many || full);
+		has_descriptor(io);
+	} else {
+		conn_open(io, who->fd, &who->addr, who->key, limit);
 	}
-	io->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	return client != -1;
+	if (full && (bare || many))
+		listen_hold(io);
+}
+
+/* Nothing but room may keep him out. */
+static void let_in(struct http_io *io, const struct newcomer *who)
+{
+	unsigned wanted = missing(io);
+
+	if (wanted == 0 || (has_somebody_who_waits(io) && make_room(io))) {
+		conn_open(io, who->fd, &who->addr, who->key, -1);
+		return;
+	}
+	if (!io->last_call && who->asks < io->srv->n_io && room_ask(io, wanted)) {
+		io->newcomer = *who;
+		io->newcomer.asks++;
+		listen_hold(io);
+		return;
+	}
+	if (make_room(io))
+		conn_open(io, who->fd, &who->addr, who->key, -1);
+	else
+		refuse(io, who, LIMIT_CONNECTIONS);
+}
+
+static void take(struct http_io *io, struct newcomer *who)
+{
+	int64_t n;
+	int limit;
+
+	who->asks = 0;
+	who->key = crowd_key(&who->addr);
+	n = crowd_enter(io->srv->crowd, who->key);
+	if (n == 0) {
+		send_away(io, who, LIMIT_MEMORY, true);
+		has_descriptor(io);
+		return;
+	}
+	limit = limit_of_newcomer(io, who->key, n);
+	if (limit >= 0)
+		refuse(io, who, limit);
+	else
+		let_in(io, who);
+}
+
+void accept_newcomer(struct http_io *io)
+{
+	struct newcomer who = io->newcomer;
+
+	if (who.fd == -1)
+		return;
+	io_touch(io);
+	io->newcomer.fd = -1;
+	room_unask(io);
+	let_in(io, &who);
+}
+
+void accept_end(struct http_io *io)
+{
+	struct newcomer who = io->newcomer;
+
+	if (who.fd == -1)
+		return;
+	io_touch(io);
+	io->last_call = true;
+	if (io->phase == SERVER_DRAINING) {
+		accept_newcomer(io);
+	} else {
+		io->newcomer.fd = -1;
+		room_unask(io);
+		crowd_leave(io->srv->crowd, who.key);
+		send_away(io, &who, LIMIT_CONNECTIONS, true);
+	}
+	io->last_call = false;
+}
+
+/* ---- accepting ---- */
+
+static bool accept_one(int fd, struct newcomer *who)
+{
+	socklen_t size = sizeof(who->addr);
+
+	who->fd = accept4(fd, (struct sockaddr *)&who->addr, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	return who->fd != -1;
 }
 
 /* The network failed before the connection was ours (accept(2)): take the next one. */
@@ -71,20 +200,27 @@ static bool is_transient(int error)
 	}
 }
 
-/* No descriptor for the client who is next. Returns whether to go on accepting. */
+/* No descriptor for the client who is next: he gets the one in reserve. Without that somebody makes room unseen. Returns whether
+ * to go on accepting. */
 static bool out_of_descriptors(struct http_io *io, int fd)
 {
-	bool told;
+	struct newcomer who;
 
-	if (limit_make_room(io))
-		return true;
-	if (!io->last_call && room_ask(io)) {
-		listen_hold(io);
-		return false;
+	if (io->reserve_fd == -1) {
+		has_descriptor(io);
+		if (io->reserve_fd != -1 || limit_make_room(io))
+			return true;
+	} else {
+		close(io->reserve_fd);
+		io->reserve_fd = -1;
+		if (accept_one(fd, &who)) {
+			take(io, &who);
+			return true;
+		}
+		has_descriptor(io);
 	}
-	told = refuse_without_descriptor(io, fd);
 	listen_hold(io);
-	return io->last_call && told;
+	return false;
 }
 
 /* Is there a client in the backlog? For want of a descriptor accept fails before it looks. */
@@ -117,70 +253,13 @@ static bool accept_failed(struct http_io *io, int fd)
 	return false;
 }
 
-/* Are so many being refused that the `n`-th connection of its address is not told? Those that are told stay for a moment, so
- * they count; `over`: connections beyond max_connections. If the server is full, who comes waits instead. */
-static bool is_untold(const struct http_io *io, int limit, int64_t n, int over)
-{
-	switch (limit) {
-	case LIMIT_RATE:
-		return n > LIMIT_REFUSING || over >= LIMIT_REFUSING;
-	case LIMIT_ADDRESS:
-		return n - limit_per_address(&io->conf) > LIMIT_REFUSING || over >= LIMIT_REFUSING;
-	default:
-		return false;
-	}
-}
-
-/* One more client. Beyond a limit it is told so, or the connection just closed when many are being told. */
-static void take(struct http_io *io, int fd, const struct sockaddr_storage *addr)
-{
-	uint64_t key = crowd_key(addr);
-	int64_t n = crowd_enter(io->srv->crowd, key);
-	int limit = n > 0 ? limit_of_newcomer(io, key, n) : LIMIT_MEMORY;
-	int over = atomic_load_explicit(&io->srv->connections, memory_order_relaxed) -
-		   (int)io->conf.max_connections;
-
-	if (n == 0 || is_untold(io, limit, n, over)) {
-		if (n > 0)
-			crowd_leave(io->srv->crowd, key);
-		limit_count(io, (enum limit)limit);
-		if (n == 0)
-			limit_tell(io, fd);
-		else
-			close(fd);
-		return;
-	}
-	conn_open(io, fd, addr, key, limit);
-	if (limit == LIMIT_CONNECTIONS && over >= LIMIT_REFUSING)
-		listen_hold(io);
-}
-
-/* Over max_connections, and nobody here whom the next client could replace: may it wait for another I/O thread to make room? */
-static bool waits_for_room(struct http_io *io, int fd)
-{
-	int64_t waited_ns = weir_loop_now_ns(io->loop) - limit_idle_since_ns(io);
-
-	if (WEIR_LIKELY(atomic_load_explicit(&io->srv->connections, memory_order_relaxed) <
-			io->conf.max_connections))
-		return false;
-	return waited_ns < LIMIT_EVICT_AFTER_NS && !io->last_call && is_somebody_there(fd) &&
-	       room_ask(io);
-}
-
 /* Accept, `most` tries at most. */
 static void accept_run(struct http_io *io, int fd, int64_t most)
 {
 	for (int64_t n = 0; n < most; n++) {
-		if (waits_for_room(io, fd)) {
-			listen_hold(io);
-			return;
-		}
-		struct sockaddr_storage addr;
-		socklen_t size = sizeof(addr);
-		int client =
-		    accept4(fd, (struct sockaddr *)&addr, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (client != -1)
-			take(io, client, &addr);
+		struct newcomer who;
+		if (accept_one(fd, &who))
+			take(io, &who);
 		else if (!accept_failed(io, fd))
 			return;
 		if (io->accept_paused)

@@ -8,6 +8,13 @@
 /** Accept from the listening socket `fd`, as many as a turn has time for. May pause all (listen_hold). */
 void accept_some(struct http_io *io, int fd);
 
+/** Look again whether there is room for who waits for it, if anybody does: let him in, ask once more, or refuse him. Not
+ *  while a list of connections is gone through. */
+void accept_newcomer(struct http_io *io);
+
+/** Accepting ends: let in whom there is room for now in a drain, tell him that there is none otherwise. */
+void accept_end(struct http_io *io);
+
 /** `fd` is about to be closed, which resets whoever waits in its backlog: take them all, at most a backlog's worth, and tell those
  *  for whom there is no room so. */
 void accept_rest(struct http_io *io, int fd);

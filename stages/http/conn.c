@@ -332,6 +332,15 @@ static void register_conn(struct conn *c)
 	atomic_fetch_add_explicit(&io->srv->connections, 1, memory_order_relaxed);
 }
 
+/* It takes no place from others, of the server or its address, while it is told. */
+static void give_place_back(struct conn *c, uint64_t key)
+{
+	c->refused = true;
+	crowd_leave(c->io->srv->crowd, key);
+	atomic_fetch_add_explicit(&c->io->srv->refusing, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&c->io->srv->connections, 1, memory_order_relaxed);
+}
+
 /* A connection that is watched and idle; NULL without memory, and `fd` stays the caller's. */
 static struct conn *conn_new(struct http_io *io, int fd)
 {
@@ -363,7 +372,10 @@ void conn_open(
 		limit_tell(io, fd);
 		return;
 	}
-	c->peer_key = key;
+	if (refuse >= 0)
+		give_place_back(c, key);
+	else
+		c->peer_key = key;
 	io->count[SERVER_ACCEPTED]++;
 	tls_conn_set(c, io->srv->tls ? tls_conn_new(io->srv->tls, c) : NULL);
 	c->stream.secure = c->tls != NULL;
@@ -430,7 +442,8 @@ int conn_detach(struct conn *c)
 	if (c->peer_key != 0)
 		crowd_leave(io->srv->crowd, c->peer_key);
 	io->count[SERVER_CONNECTIONS]--;
-	atomic_fetch_sub_explicit(&io->srv->connections, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(
+	    c->refused ? &io->srv->refusing : &io->srv->connections, 1, memory_order_relaxed);
 	listen_room(io);
 	conn_make_ready(c);
 	return fd;

@@ -52,14 +52,15 @@ struct conn {
 	uint8_t unsent_kib;   /* most that the kernel keeps unsent; 0: as it likes */
 	bool ending;          /* our last word waits for room: nothing leaves behind it */
 	bool lingering;
-	bool blocked;          /* a write was short: wait for EPOLLOUT */
+	bool refused; /* when it came: it has no place of max_connections, and is of no address */
+	bool blocked; /* a write was short: wait for EPOLLOUT */
 	uint8_t continue_left; /* bytes of "100 Continue" that found no room; not 0: blocked */
 	uint8_t wait;          /* enum conn_wait */
 	uint8_t list;          /* enum conn_list_id, if in one */
 	uint32_t in_flight;    /* requests in the list */
 	uint32_t requests;     /* requests so far */
 	int64_t since_ns;      /* when the present wait began */
-	int64_t progress_ns;   /* last byte moved in it */
+	int64_t progress_ns;   /* last byte moved in it; WAIT_IDLE: the end of the handshake */
 	int64_t moved_bytes;   /* in it; WAIT_WRITE: that the client is known to have */
 	int64_t queued_bytes;  /* WAIT_WRITE: in the kernel at the last look, and sent since then */
 	int64_t body_off;      /* bytes of the body of `first` that are sent */

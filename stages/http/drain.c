@@ -9,8 +9,8 @@
  *     3. listeners and idle connections are closed; what has begun goes on
  *     4. no connection left: the thread reports
  *   main waits for the reports, or until the time is over: drain_close -> every I/O thread:
- *     5. no request is made any more, connections without one in the graph are closed; reports
- * again
+ *     5. no request is made any more. Connections without one in the graph are closed, but who has begun one, which may be
+ *        read and not parsed yet, or not read, is told 503 first; reports again
  *
  * After that nothing enters the graph from here, so its books can be closed exactly. Requests still
  * in it come home, are answered and end their connections while the threads live (until fini).
@@ -141,6 +141,28 @@ static void begin_drain(struct http_io *io)
 	weir_timer_set(io->loop, &io->linger_timer, atomic_load(&io->srv->linger_until_ns));
 }
 
+/* Has the client begun a request of which nobody has heard? It may have done so at the last moment. */
+static bool has_begun(struct conn *c)
+{
+	if (c->lingering || c->ending || c->stream.phase == STREAM_SKIP)
+		return false;
+	if (!stream_partial(&c->stream))
+		conn_read(c); /* which makes no request of it any more */
+	return conn_is_open(c) && c->in_flight == 0 && !c->lingering && stream_partial(&c->stream);
+}
+
+/* The time is over, and nothing of `c` is in the graph. Only what fits into its socket's buffer is said. */
+static void end_late(struct conn *c)
+{
+	if (has_begun(c)) {
+		c->io->count[SERVER_REFUSED_LATE]++;
+		conn_refuse(c, 503, "the server stops");
+		conn_settle(c);
+	} else if (c->in_flight == 0) {
+		conn_close(c);
+	}
+}
+
 static void close_now(struct http_io *io)
 {
 	struct conn *next;
@@ -155,7 +177,7 @@ static void close_now(struct http_io *io)
 		c->no_more = true;
 		conn_parts_end(c);
 		if (c->in_flight == 0)
-			conn_close(c);
+			end_late(c);
 	}
 	report(io, SERVER_CLOSED);
 }

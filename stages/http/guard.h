@@ -15,7 +15,7 @@
  *             zeros; with Transfer-Encoding; a body in a GET, HEAD or DELETE of HTTP/1.0
  *   coding    Transfer-Encoding twice, in HTTP/1.0, or anything but `chunked`
  *   host      missing in HTTP/1.1; twice; empty; not a name or address with an optional port
- *   tabs      beside a length, coding or host
+ *   tabs      beside a length or coding
  *   other     Connection that is no list of tokens; Expect twice; anything but 100-continue in it
  *             (417), in HTTP/1.1
  *

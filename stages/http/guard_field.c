@@ -97,22 +97,30 @@ static enum guard_verdict host(struct weir_slice v, struct http_head *head)
 	return GUARD_GOOD;
 }
 
-static enum guard_verdict expect(struct weir_slice v, struct http_head *head)
-{
-	if (head->expect_continue || head->expect_other)
-		return guard_refuse(head, 400, "Expect twice");
-	if (weir_slice_is(v, "100-continue"))
-		head->expect_continue = true;
-	else
-		head->expect_other = true;
-	return GUARD_GOOD;
-}
-
 static size_t spaces(struct weir_slice v, size_t i)
 {
 	while (i < v.n && (v.p[i] == ' ' || v.p[i] == '\t'))
 		i++;
 	return i;
+}
+
+/* A list, of which elements may be missing (RFC 9110, 5.6.1.2); on two lines nginx refuses it, so who sends one is refused. */
+static enum guard_verdict expect(struct weir_slice v, struct http_head *head)
+{
+	if (head->expect_continue || head->expect_other)
+		return guard_refuse(head, 400, "Expect twice");
+	for (size_t i = spaces(v, 0), end; i < v.n; i = spaces(v, end + 1)) {
+		const char *comma = memchr(v.p + i, ',', v.n - i);
+		end = comma ? (size_t)(comma - v.p) : v.n;
+		struct weir_slice one = {v.p + i, end - i};
+		while (one.n > 0 && (one.p[one.n - 1] == ' ' || one.p[one.n - 1] == '\t'))
+			one.n--;
+		if (weir_slice_is(one, "100-continue"))
+			head->expect_continue = true;
+		else if (one.n > 0)
+			head->expect_other = true;
+	}
+	return GUARD_GOOD;
 }
 
 /* Does `option` say close, or a word that has it inside, as nginx and lighttpd read it? To close is

@@ -13,17 +13,21 @@
 #include <unistd.h>
 
 #include "http/conn.h"
+#include "http/limit.h"
 #include "http/tls_conn.h"
 
 /* Without memory: tried again after this. Half of the 0.1 s that recovery may take, as in listen.c. */
 #define AGAIN_NS 50000000LL
+/* For so long: as long as a head may take (header_timeout unless it is set). What is not over by then is no moment's need. */
+#define KEPT_NS 10000000000LL
 
 /** A connection between two I/O threads. */
 struct parcel {
 	struct parcel *next;
 	int fd;
 	struct conn_past past;
-	size_t n; /* bytes read and not yet used */
+	int64_t since_ns; /* when it was handed over first */
+	size_t n;         /* bytes read and not yet used */
 	char data[];
 };
 
@@ -166,6 +170,7 @@ bool heir_take_leave(struct conn *c)
 		try_again(c->io);
 		return false;
 	}
+	p->since_ns = weir_loop_now_ns(c->io->loop);
 	p->n = n;
 	if (n > 0)
 		memcpy(p->data, s->in->data + s->start, n);
@@ -227,6 +232,24 @@ static void drop(const struct parcel *p)
 	close(p->fd);
 }
 
+/* It could not be taken in for too long: who has begun to speak is told. */
+static void give_up(struct http_io *io, const struct parcel *p)
+{
+	static atomic_bool logged;
+
+	io->count[SERVER_REFUSED_HANDED]++;
+	if (weir_log_first(&logged))
+		weir_log(WEIR_LOG_WARN,
+		    "%s: connections of the server before this one could not be taken over for "
+		    "%lld s, "
+		    "and were closed (memory, or fs.epoll.max_user_watches; logged once)",
+		    weir_stage_name(io->stage), KEPT_NS / 1000000000LL);
+	if (p->n > 0 && !p->past.tls)
+		limit_tell(io, p->fd);
+	else
+		drop(p);
+}
+
 /* A server that ends itself still answers a request that has begun; who is idle would be closed by now. */
 static bool is_late(const struct http_io *io, const struct parcel *p)
 {
@@ -240,10 +263,12 @@ static bool adopt(struct http_io *io, struct parcel *p)
 	bool late = is_late(io, p);
 	struct conn *c = late ? NULL : conn_adopt(io, p->fd, &p->past);
 
-	if (!c && !late)
+	if (!c && !late && weir_loop_now_ns(io->loop) - p->since_ns < KEPT_NS)
 		return false;
 	if (late) {
 		drop(p);
+	} else if (!c) {
+		give_up(io, p);
 	} else {
 		refill(c, p);
 		conn_settle(c);

@@ -7,7 +7,9 @@
  *           a connection between two requests --(descriptor, bytes not yet used)--> an I/O thread of the heir
  *           a request under way is answered here, then its connection follows
  *
- * Without memory to hand a connection over, or to take it in, it is tried again until there is some: nobody is closed for that.
+ * Without memory to hand a connection over, or to take it in, it is tried again every 50 ms. What could not be taken in for 10 s
+ * is given up: answered 503 if its client has begun a request in the clear, else closed, and counted (refused_handed). What could not
+ * be handed over stays where it is; if it is idle it ends with the linger time, as in any drain.
  *
  * If the heir's graph can not start after all, its connections go back the same way.
  *

@@ -124,7 +124,7 @@ static struct http_io *io_new(struct http_server *srv, int index)
 	io->srv = srv;
 	io->stage = srv->stage;
 	io->index = index;
-	io->reserve_fd = -1;
+	io->reserve_fd = io->newcomer.fd = -1;
 	atomic_init(&io->idle_since_ns, INT64_MAX);
 	io->ready_tail = &io->ready;
 	for (int i = 0; i < CONN_LISTS; i++)

@@ -7,6 +7,11 @@
  * must have waited for a moment. The search is short, whatever the number of connections; who is found healthy goes to
  * the end of the list of those under way, so that all come up in turn. Of those who wait the first in the list has waited longest,
  * so for anybody's sake one look is enough; for an address's sake its own may lie behind others, and its newcomer is refused.
+ * Who was refused and lingers gives back a descriptor, but no place: it has none.
+ *
+ * Each list is in the order in which connections joined it, which is that of their waits but for two: who goes on waiting for his
+ * handshake, or with half a head when the answer in front of it has left, joins at the end, at most header_timeout later than
+ * his wait began. Those who are idle behind a handshake or an answer are strictly eldest first, and so are those who linger.
  *
  * An I/O thread sees its own connections alone. Where it has nobody who waits it asks another one that has (room.h); but for an
  * address's sake, of which the others do not know where its connections are.
@@ -110,16 +115,31 @@ static bool is_slow(struct conn *c, int64_t now_ns)
 	return (double)c->moved_bytes < rate * (double)(now_ns - c->since_ns) / 1e9;
 }
 
-/* Close one of the list, of the address `key` unless that is 0. Returns whether there was one. */
-static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key)
+/* Since when `c`, which is in list `id`, is idle or slow. The wait of one with TLS began when it came, for header_timeout; it is
+ * idle since its handshake was done. */
+static int64_t eligible_since_ns(const struct conn *c, enum conn_list_id id)
+{
+	return id == CONN_IDLE ? c->progress_ns : c->since_ns;
+}
+
+static int64_t head_since_ns(const struct http_io *io, enum conn_list_id id)
+{
+	const struct conn *c = io->list[id].first;
+
+	return c ? eligible_since_ns(c, id) : INT64_MAX;
+}
+
+/* Close one of the list, of the address `key` unless that is 0, that has a `place` if one is needed. Returns whether there was
+ * one. */
+static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key, bool place)
 {
 	int64_t now_ns = weir_loop_now_ns(io->loop);
 	struct conn *c = io->list[id].first, *next;
 
 	for (int i = 0; c && i < EVICT_SCAN; i++, c = next) {
-		int64_t waited_ns = now_ns - c->since_ns;
+		int64_t waited_ns = now_ns - eligible_since_ns(c, id);
 		next = c->wait_next;
-		if ((key == 0 || c->peer_key == key) && !c->ready &&
+		if ((key == 0 || c->peer_key == key) && !(place && c->refused) && !c->ready &&
 		    waited_ns >= LIMIT_EVICT_AFTER_NS && (id != CONN_SLOW || is_slow(c, now_ns))) {
 			io->count[SERVER_EVICTED]++;
 			if (c->wait == WAIT_WRITE)
@@ -132,13 +152,6 @@ static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key)
 			conn_list_rotate(c);
 	}
 	return false;
-}
-
-static int64_t head_since_ns(const struct http_io *io, enum conn_list_id id)
-{
-	const struct conn *c = io->list[id].first;
-
-	return c ? c->since_ns : INT64_MAX;
 }
 
 /* The one of these lists (bits) whose first has waited longest. */
@@ -158,11 +171,11 @@ static enum conn_list_id eldest(const struct http_io *io, unsigned lists)
 #define WAITING (1u << CONN_IDLE | 1u << CONN_HALF | 1u << CONN_LINGER)
 
 /* Who has waited longest in one of these lists. */
-static bool evict_waiting(struct http_io *io, unsigned lists, uint64_t key)
+static bool evict_waiting(struct http_io *io, unsigned lists, uint64_t key, bool place)
 {
 	while (lists != 0) {
 		enum conn_list_id id = eldest(io, lists);
-		if (evict_from(io, id, key))
+		if (evict_from(io, id, key, place))
 			return true;
 		lists &= ~(1u << id);
 	}
@@ -171,7 +184,27 @@ static bool evict_waiting(struct http_io *io, unsigned lists, uint64_t key)
 
 static bool evict(struct http_io *io, uint64_t key)
 {
-	return evict_waiting(io, WAITING | 1u << CONN_AWAY, key) || evict_from(io, CONN_SLOW, key);
+	return evict_waiting(io, WAITING | 1u << CONN_AWAY, key, true) ||
+	       evict_from(io, CONN_SLOW, key, true);
+}
+
+static bool has_places(const struct http_io *io, int n)
+{
+	return atomic_load_explicit(&io->srv->connections, memory_order_relaxed) <=
+	       io->conf.max_connections - n;
+}
+
+bool limit_has_place(const struct http_io *io)
+{
+	return has_places(io, 1);
+}
+
+bool limit_make_places(struct http_io *io, int n, bool waiting)
+{
+	for (int i = 0; i < LIMIT_EVICT_RUN && !has_places(io, n); i++)
+		if (!(waiting ? evict_waiting(io, WAITING, 0, true) : evict(io, 0)))
+			return false;
+	return has_places(io, n);
 }
 
 int64_t limit_idle_since_ns(const struct http_io *io)
@@ -186,7 +219,7 @@ int64_t limit_idle_since_ns(const struct http_io *io)
 bool limit_make_room(struct http_io *io)
 {
 	/* Who is with his handshake's stage gives his descriptor back when he is home, which may be late. */
-	return evict_waiting(io, WAITING, 0);
+	return evict_waiting(io, WAITING, 0, false);
 }
 
 bool limit_evict_reader(struct http_io *io)
@@ -218,6 +251,16 @@ int64_t limit_per_address(const struct http_conf *conf)
 	return quarter > PER_ADDRESS_MIN ? quarter : PER_ADDRESS_MIN;
 }
 
+/* As with places (limit.h): what is beyond the limit of the address, its newcomer included, goes. */
+static bool has_own_place(struct http_io *io, uint64_t key, int64_t n)
+{
+	int64_t over = n - limit_per_address(&io->conf);
+
+	for (int i = 0; i < LIMIT_EVICT_RUN && over > 0 && evict(io, key); i++)
+		over--;
+	return over <= 0;
+}
+
 int limit_of_newcomer(struct http_io *io, uint64_t key, int64_t n)
 {
 	const struct http_conf *conf = &io->conf;
@@ -225,13 +268,7 @@ int limit_of_newcomer(struct http_io *io, uint64_t key, int64_t n)
 	if (conf->accept_rate > 0 &&
 	    !crowd_may_open(io->srv->crowd, key, conf->accept_rate, weir_loop_now_ns(io->loop)))
 		return LIMIT_RATE;
-	if (n > limit_per_address(conf) && !evict(io, key))
-		return LIMIT_ADDRESS;
-	if (atomic_load_explicit(&io->srv->connections, memory_order_relaxed) >=
-		conf->max_connections &&
-	    !evict(io, 0))
-		return LIMIT_CONNECTIONS;
-	return -1;
+	return has_own_place(io, key, n) ? -1 : LIMIT_ADDRESS;
 }
 
 /* ---- descriptors ---- */

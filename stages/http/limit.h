@@ -31,7 +31,7 @@ enum limit {
 	    N_LIMITS
 };
 
-/** Connections beyond a limit that are answered before they are closed, at the same time: a guess. */
+/** Connections that are refused, and told so before they are closed, at the same time, of all I/O threads: a guess. */
 #define LIMIT_REFUSING 64
 
 /** Count it, for a client who is not told. */
@@ -46,12 +46,29 @@ void limit_tell(struct http_io *io, int fd);
 /** As conn_refuse, for what the parser refuses: a status that stands for a limit is counted as that. `why` is static. */
 void limit_refuse_parsed(struct conn *c, int status, const char *why);
 
-/** May a client with `key` (crowd.h), which has entered as its address's `n`-th connection, be served? -1 if so, else
- *  the limit. Room may be made by closing others: of that address, or any. The I/O thread. */
+/** May a client with `key` (crowd.h), which has entered as its address's `n`-th connection, be served as far as that address
+ *  goes? -1 if so, else the limit. Its own connections may be closed for it; no others. The I/O thread. */
 int limit_of_newcomer(struct http_io *io, uint64_t key, int64_t n);
 
 /** A connection is not evicted before it has waited so long: a browser opens some in advance. */
 #define LIMIT_EVICT_AFTER_NS 1000000000LL
+
+/** Is there a place of max_connections? Who is being refused has none. */
+bool limit_has_place(const struct http_io
+	*io); /* I/O threads that look at once may let in one each for the last one */
+
+/**
+ * See to it that `n` places (1 or more) are free, by closing connections of this I/O thread; returns whether they are. `waiting`:
+ * only those without a request.
+ *
+ * What is beyond max_connections, since that was lowered or a reload brought them, is brought down in its own right: those that
+ * may make room are closed, LIMIT_EVICT_RUN a call, whether or not it is enough. Below that nobody is closed in vain: one
+ * goes for each place.
+ */
+bool limit_make_places(struct http_io *io, int n, bool waiting);
+
+/** Connections that limit_make_places closes in one call, about 10 us each: a guess. */
+#define LIMIT_EVICT_RUN 64
 
 /** Since when the connection waits that limit_make_room would take first; INT64_MAX: there is none. */
 int64_t limit_idle_since_ns(const struct http_io *io);

@@ -31,7 +31,9 @@
 #include "http/accept.h"
 #include "http/address.h"
 #include "http/heir.h"
+#include "http/limit.h"
 #include "http/memory.h"
+#include "http/room.h"
 
 /* Paused for want of descriptors: try again after this. Half of the 0.1 s that recovery may take.
  */
@@ -249,9 +251,9 @@ void listen_hold(struct http_io *io)
 	weir_timer_set(io->loop, &io->accept_timer, weir_loop_now_ns(io->loop) + ACCEPT_RETRY_NS);
 }
 
-static void resume_accept(struct http_io *io)
+void listen_resume(struct http_io *io)
 {
-	if (!io->accept_paused || io->memory_step >= MEMORY_DEAF)
+	if (!io->accept_paused || io->newcomer.fd != -1 || io->memory_step >= MEMORY_DEAF)
 		return;
 	io->accept_paused = false;
 	if (io->reserve_fd == -1)
@@ -266,7 +268,9 @@ void listen_pause(struct http_io *io)
 
 void listen_room(struct http_io *io)
 {
-	resume_accept(io);
+	if (WEIR_UNLIKELY(io->newcomer.fd != -1) && limit_has_place(io))
+		room_retry(io);
+	listen_resume(io);
 }
 
 static void retry(struct weir_loop *loop, struct weir_timer *t)
@@ -274,7 +278,8 @@ static void retry(struct weir_loop *loop, struct weir_timer *t)
 	struct http_io *io = weir_loop_data(loop);
 
 	io_touch(io); /* `memory` may be another by now */
-	resume_accept(io);
+	accept_newcomer(io);
+	listen_resume(io);
 	listen_pause(io);
 	/* Memory is short. Two threads that decide at once may leave a step that this one was not woken for. */
 	if (io->accept_paused)
@@ -349,6 +354,8 @@ void listen_leave(struct http_io *io)
 
 void listen_close(struct http_io *io)
 {
+	if (io->loop)
+		accept_end(io);
 	for (int i = 0; i < io->n_listeners; i++) {
 		struct listener *l = &io->listener[i];
 		if (l->watch.fd == -1)

@@ -20,8 +20,11 @@ int listen_watch(struct http_io *io);
 /** Accept nothing until then: there is no room for who comes. Not when the listeners are being closed (accept_rest). */
 void listen_hold(struct http_io *io);
 
-/** A connection of `io` was closed: accept again if that was paused. */
+/** A connection of `io` was closed, or there is room otherwise: accept again if that was paused, behind who waits for it already. */
 void listen_room(struct http_io *io);
+
+/** Accept again if that was paused, unless there is still no room for who waits for it. */
+void listen_resume(struct http_io *io);
 
 /** io->paused has changed: accept nothing while it says so. Clients wait in the backlog. */
 void listen_pause(struct http_io *io);

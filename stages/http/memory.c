@@ -60,9 +60,20 @@ static void decide(struct http_io *io)
 	server_wake_all(srv);
 }
 
-void memory_tell(struct http_io *io)
+/* The sum has what this thread's connections hold. */
+static void tell(struct http_io *io)
 {
 	struct pool *p = &io->pool;
+	int64_t more = p->held_bytes - p->told_bytes;
+
+	p->told_bytes = p->held_bytes;
+	atomic_fetch_add(p->used, more);
+	decide(io);
+}
+
+void memory_tell(struct http_io *io)
+{
+	const struct pool *p = &io->pool;
 	int64_t more = p->held_bytes - p->told_bytes;
 	int64_t slack = io->conf.memory_bytes >> MEMORY_SLACK_SHIFT;
 	bool plenty = io->memory_step == MEMORY_PLENTY;
@@ -73,9 +84,7 @@ void memory_tell(struct http_io *io)
 		return;
 	if (more == 0 && plenty)
 		return;
-	p->told_bytes = p->held_bytes;
-	atomic_fetch_add(p->used, more);
-	decide(io);
+	tell(io);
 }
 
 /* Time-outs have become shorter. (When they become longer, timers that fire early are set again.) */
@@ -145,11 +154,13 @@ static void follow(struct http_io *io, int step)
 		listen_room(io);
 }
 
+/* A live knob: what is held may be too much now, though it stays what it was. */
 static void follow_limit(struct http_io *io)
 {
 	int64_t more = io->conf.memory_bytes - io->gauged_limit_bytes;
 
 	io->pool.limit_bytes = io->conf.memory_bytes;
+	tell(io);
 	if (io->index != 0)
 		return;
 	io->count[SERVER_MEMORY_LIMIT] += more;
@@ -158,11 +169,12 @@ static void follow_limit(struct http_io *io)
 
 void memory_follow(struct http_io *io)
 {
-	/* Partner: decide. */
-	int step = atomic_load_explicit(&io->srv->memory_step, memory_order_relaxed);
+	int step;
 
 	if (WEIR_UNLIKELY(io->pool.limit_bytes != io->conf.memory_bytes))
 		follow_limit(io);
+	/* Partner: decide. */
+	step = atomic_load_explicit(&io->srv->memory_step, memory_order_relaxed);
 	if (WEIR_UNLIKELY(step != io->memory_step))
 		follow(io, step);
 	if (WEIR_UNLIKELY(step >= MEMORY_HURRY))

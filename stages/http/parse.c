@@ -45,7 +45,8 @@ static bool agree(const llhttp_t *parser, const struct http_head *head)
 	       (!length || parser->content_length == head->content_length);
 }
 
-/* The five names that llhttp acts upon, by their length and first letter: may `h` be one of them? */
+/* The four names that llhttp acts upon, by their length and first letter: may `h` be one of them? It would also take
+ * Proxy-Connection for Connection, which is of no standard (RFC 9112, 9.3): it never sees that. */
 static bool decides(const struct weir_http_header *h)
 {
 	switch (h->name.n) {
@@ -54,8 +55,6 @@ static bool decides(const struct weir_http_header *h)
 	case sizeof("connection") - 1:
 	case sizeof("content-length") - 1:
 		return (h->name.p[0] | 0x20) == 'c';
-	case sizeof("proxy-connection") - 1:
-		return (h->name.p[0] | 0x20) == 'p';
 	case sizeof("transfer-encoding") - 1:
 		return (h->name.p[0] | 0x20) == 't';
 	default:

@@ -2,6 +2,7 @@
 /* Room for newcomers of other I/O threads; see room.h. */
 #include "http/room.h"
 
+#include "http/accept.h"
 #include "http/limit.h"
 #include "http/listen.h"
 
@@ -30,29 +31,54 @@ static struct http_io *eldest(const struct http_io *io)
 	return best;
 }
 
-bool room_ask(struct http_io *io)
+bool room_ask(struct http_io *io, unsigned wanted)
 {
 	struct http_io *other = eldest(io);
 
 	if (!other)
 		return false;
-	/* Release: who takes it wakes our loop, which we have made. */
+	atomic_store_explicit(&io->room_wanted, wanted, memory_order_relaxed);
+	/* Release: who takes it sees what is wanted, and wakes our loop, which we have made. */
 	atomic_fetch_or_explicit(&other->room_asked, 1u << io->index, memory_order_release);
 	weir_loop_wake(other->loop);
 	return true;
 }
 
+void room_unask(struct http_io *io)
+{
+	atomic_store_explicit(&io->room_wanted, 0, memory_order_relaxed);
+}
+
+void room_retry(struct http_io *io)
+{
+	atomic_store_explicit(&io->room_given, true, memory_order_relaxed);
+	weir_loop_wake(io->loop);
+}
+
+/* For one who wants it; `n` places have been asked for so far, with his. */
+static void make_one(struct http_io *io, unsigned wanted, int *n)
+{
+	if (wanted & ROOM_DESCRIPTOR)
+		limit_make_room(io); /* who has a place gives that up, too */
+	if (wanted & ROOM_PLACE)
+		limit_make_places(io, ++*n, true);
+}
+
+/* Whether or not some is made the asker learns that he has been heard, and goes on. */
 static void make_room(struct http_io *io)
 {
 	uint32_t asked = atomic_exchange_explicit(&io->room_asked, 0, memory_order_acquire);
+	int n = 0;
 
 	io_touch(io);
 	for (int i = 0; asked != 0; i++, asked >>= 1) {
 		struct http_io *other = io->srv->io[i];
-		if (!(asked & 1) || !limit_make_room(io))
+		unsigned wanted =
+		    asked & 1 ? atomic_load_explicit(&other->room_wanted, memory_order_relaxed) : 0;
+		if (wanted == 0)
 			continue;
-		atomic_store_explicit(&other->room_given, true, memory_order_relaxed);
-		weir_loop_wake(other->loop);
+		make_one(io, wanted, &n);
+		room_retry(other);
 	}
 }
 
@@ -62,7 +88,8 @@ void room_follow(struct http_io *io)
 		make_room(io);
 	if (WEIR_UNLIKELY(atomic_load_explicit(&io->room_given, memory_order_relaxed))) {
 		atomic_store_explicit(&io->room_given, false, memory_order_relaxed);
-		listen_room(io);
+		accept_newcomer(io);
+		listen_resume(io);
 	}
 }
 

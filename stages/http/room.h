@@ -3,14 +3,16 @@
  * I/O threads make room for each other.
  *
  * A connection is closed by its own thread alone. So each tells since when the one waits who has waited longest without a
- * request; who has a client in the backlog, no room, and nobody of his own to close, asks the one with the eldest, and pauses:
+ * request; who has a newcomer that nothing but room keeps out, and nobody of his own to close, asks the one with the eldest, and
+ * pauses:
  *
- *   asker:    room_ask --bit in room_asked, wake--> listeners paused (50 ms at most, listen.c)
- *   asked:    next turn: closes one, which is counted as evicted --room_given, wake-->
- *   asker:    next turn: accepts again
+ *   asker:    room_ask --room_wanted, bit in room_asked, wake--> listeners paused, the newcomer waits (50 ms, listen.c)
+ *   asked:    next turn: closes one if it is still wanted, which is counted as evicted --room_given, wake-->
+ *   asker:    next turn: lets him in, accepts again
  *
- * Nothing is promised: another client may have come first, or the eldest may have spoken; then it is asked again. A thread that
- * has not answered yet is not asked twice, so one that hangs keeps nobody waiting.
+ * Nothing is promised: another client may have come first, or the eldest may have spoken; then another is asked, for one newcomer as
+ * many times as there are threads. A thread that has not answered yet is not asked twice, so one that hangs keeps nobody waiting.
+ * When the asker finds room in the moment in which the asked makes some, what was made is for the next one to come.
  *
  * Overlap: all calls are the I/O thread's of `io`; the threads of one server may be in them at once.
  */
@@ -19,8 +21,15 @@
 
 #include "http/server.h"
 
-/** Ask another I/O thread to close a connection that waits. Returns whether one was asked; the caller pauses its listeners. */
-bool room_ask(struct http_io *io);
+/** Ask another I/O thread to close a connection that waits, for `wanted` (bits of enum room_wanted). Returns whether one was asked;
+ *  the caller keeps its newcomer and pauses its listeners, until accept_newcomer is called. */
+bool room_ask(struct http_io *io, unsigned wanted);
+
+/** The newcomer has found room, or is gone: nobody need make any. */
+void room_unask(struct http_io *io);
+
+/** There may be room for the newcomer: let the next room_follow look. */
+void room_retry(struct http_io *io);
 
 /** In each turn: make the room that others have asked for, accept again when others have made some. Two loads when there is nothing. */
 void room_follow(struct http_io *io);

@@ -72,6 +72,10 @@ enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEAD
 	    "connections refused over accept_rate")                                                \
 	X(REFUSED_MEMORY, "http_refused_memory_total", TURNED_AWAY, "requests",                    \
 	    "requests answered 503 since the memory for connections or bodies is used up")         \
+	X(REFUSED_LATE, "http_refused_late_total", COUNTER, "requests",                            \
+	    "requests answered 503 that had only begun to come when the time of a drain was over") \
+	X(REFUSED_HANDED, "http_refused_handed_total", COUNTER, "connections",                     \
+	    "connections of the server before a reload closed since they could not be taken in")   \
 	X(EVICTED, "http_evicted_total", COUNTER, "connections",                                   \
 	    "connections that wait or are slow closed to make room for new ones")                  \
 	X(ACCEPT_FAILURES, "http_accept_failures_total", COUNTER, "failures",                      \
@@ -180,6 +184,17 @@ struct listener {
 	    shared; /* with an heir or a predecessor (heir.h): written while one starts, read in the drain */
 };
 
+/** A client that is accepted and not let in yet. */
+struct newcomer {
+	int fd;       /* -1: nobody */
+	int asks;     /* for room, of other I/O threads */
+	uint64_t key; /* crowd.h; it has entered */
+	struct sockaddr_storage addr;
+};
+
+/** What an I/O thread waits for that another one may make: bits. */
+enum room_wanted { ROOM_PLACE = 1, ROOM_DESCRIPTOR = 2 };
+
 /** Sockets that one I/O thread may listen with: all of a server with as many threads as can be, which it follows. */
 #define SERVER_SOCKETS_MAX (SERVER_LISTEN_MAX * SERVER_IO_MAX)
 
@@ -228,9 +243,10 @@ struct http_io {
 	struct http_conf conf; /* of this turn; its texts are not ours */
 	int64_t conf_ns;       /* the turn */
 	int n_listeners;
-	int reserve_fd;                 /* given up to answer one client when descriptors are out */
+	int reserve_fd;                 /* given up to see who is next when descriptors are out */
 	struct weir_timer accept_timer; /* tries again */
 	bool accept_paused;
+	struct newcomer newcomer; /* who waits for room that another I/O thread is asked for */
 	bool last_call; /* the listeners are being closed: who waits there is taken, room or none */
 	bool paused; /* as srv->paused when this thread last looked: nothing is accepted or read */
 	bool pause_seen; /* the same, for who pauses; under srv->lock */
@@ -270,8 +286,10 @@ struct http_io {
 	/* making room for each other, room.h; idle_since_ns is written by this thread alone, the others by any */
 	_Atomic int64_t
 	    idle_since_ns; /* since when the one waits who has waited longest; INT64_MAX: nobody */
-	_Atomic uint32_t room_asked;                  /* a bit for each thread that asks for room */
-	atomic_bool room_given;                       /* there may be some now */
+	_Atomic uint32_t room_asked; /* a bit for each thread that asks for room */
+	atomic_bool room_given;      /* there may be some now */
+	atomic_uint
+	    room_wanted; /* enum room_wanted, by this thread for its newcomer; 0: it has none */
 	struct listener listener[SERVER_SOCKETS_MAX]; /* last: most of it is never touched */
 };
 
@@ -291,7 +309,8 @@ struct http_server {
 	    n_loops; /* of them, that may be woken: from the first on; grows while they start */
 	struct crowd *crowd;
 	/* shared by I/O threads */
-	WEIR_ALIGNED atomic_int connections;
+	WEIR_ALIGNED atomic_int connections; /* that have a place: without those that are refused */
+	atomic_int refusing;                 /* that are told so, or have been and linger */
 	_Atomic int64_t body_budget;
 	_Atomic int64_t part_bytes, part_peak; /* rings of transfers; any thread of the graph */
 	_Atomic int64_t memory_used;           /* bytes that I/O threads have told (memory.h) */

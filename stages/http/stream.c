@@ -400,6 +400,14 @@ static enum stream_verdict begin(struct stream *s, struct pool *p, const struct 
 	return next_chunks(s, p, out);
 }
 
+/* Does what has come of a head ask with HEAD? Whatever else is wrong with it, or missing: the answer has no body then. */
+static bool asks_head(const char *p, size_t n)
+{
+	size_t skip = n >= 2 && p[0] == '\r' && p[1] == '\n' ? 2 : 0;
+
+	return n - skip >= 5 && memcmp(p + skip, "HEAD ", 5) == 0;
+}
+
 static enum stream_verdict next_head(struct stream *s, struct pool *p, uint64_t max_body,
     struct weir_http_header *headers, struct http_req **out)
 {
@@ -410,6 +418,7 @@ static enum stream_verdict next_head(struct stream *s, struct pool *p, uint64_t 
 	if (n == 0)
 		return STREAM_MORE;
 	at = s->in->data + s->start;
+	s->is_head = asks_head(at, n);
 	if (s->scanned > 0 && !guard_news(at, s->scanned, n)) {
 		s->scanned = n;
 		return STREAM_MORE;
@@ -417,7 +426,6 @@ static enum stream_verdict next_head(struct stream *s, struct pool *p, uint64_t 
 	head.headers = headers;
 	head.secure = s->secure;
 	enum guard_verdict v = parse_head(at, n, &head);
-	s->is_head = v != GUARD_MORE && head.method.n == 4 && memcmp(head.method.p, "HEAD", 4) == 0;
 	switch (v) {
 	case GUARD_GOOD:
 		return begin(s, p, &head, max_body, out);

@@ -41,7 +41,7 @@ struct stream {
 	bool had_body_bytes; /* of `filling` */
 	bool skips_chunks;   /* SKIP: the body is chunked, and may be longer than what is skipped */
 	bool secure;         /* set by the owner: the bytes come over TLS */
-	bool is_head;        /* the last head that was judged asks with HEAD */
+	bool is_head;        /* the last head, or what has come of it, asks with HEAD */
 	uint16_t status;     /* after REFUSED */
 	const char *why;     /* likewise, static */
 	struct http_req

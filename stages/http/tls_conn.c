@@ -280,6 +280,7 @@ static void opened(struct conn *c)
 	const char *name = SSL_get_servername(t->ssl, TLSEXT_NAMETYPE_host_name);
 
 	t->phase = TLS_OPEN;
+	c->progress_ns = weir_loop_now_ns(c->io->loop);
 	t->version = SSL_get_version(t->ssl);
 	t->bio.kernel_out = BIO_get_ktls_send(SSL_get_wbio(t->ssl));
 	if (name)

@@ -6,6 +6,8 @@
  */
 #include "http_fixture.h"
 
+#include "http/server.h"
+
 /* A drain in a thread of its own. */
 struct drain {
 	struct server *server;
@@ -215,6 +217,76 @@ static void test_grace_over(void)
 	answer_free(&a);
 }
 
+/* ---- late ---- */
+
+static void expect_late(int fd)
+{
+	struct answer a = {0};
+
+	CU_ASSERT(answer_read(fd, &a));
+	CU_ASSERT_EQUAL(a.status, 503);
+	CU_ASSERT_PTR_NOT_NULL(head_field(a.head, "Retry-After"));
+	CU_ASSERT(a.close);
+	CU_ASSERT(client_at_end(fd));
+	answer_free(&a);
+}
+
+static void await_phase(const struct server *s, enum server_phase phase)
+{
+	struct http_server *srv = weir_state(weir_graph_stage(s->graph, "web"));
+
+	FIXTURE_AWAIT(atomic_load(&srv->phase) == phase);
+}
+
+/* Who has begun a request when the time is over is told; who is idle is not. */
+static void test_late(void)
+{
+	struct server s = start("60s", "1", "2");
+	struct drain d;
+	int head = client_open(s.port), body = client_open(s.port), idle = client_open(s.port);
+
+	CU_ASSERT(client_say(head, "GET /head HTTP/1.1\r\nHo"));
+	CU_ASSERT(
+	    client_say(body, "POST /body HTTP/1.1\r\nHost: t\r\nContent-Length: 8\r\n\r\nhalf"));
+	AWAIT_METRIC(&s, "http_received_bytes_total", ==, 22 + 55);
+	drain_begin(&d, &s, 50000000LL);
+	expect_late(head);
+	expect_late(body);
+	CU_ASSERT(client_at_end(idle));
+	close(head);
+	close(body);
+	close(idle);
+	drain_end(&d);
+}
+
+/* The time is over before what has come is looked at. */
+static void test_late_unread(void)
+{
+	struct server s = server_new("t.reply");
+	struct answer a = {0};
+	struct drain d;
+
+	fixture_set(s.app, "threads", "inline");
+	server_start(&s);
+	int fd = client_open(s.port), late = client_open(s.port), idle = client_open(s.port);
+	CU_ASSERT(client_say(late, GET("/")) && answer_read(late, &a));
+	CU_ASSERT(client_say(fd, GET("/wait/one")));
+	gate_await(1); /* the I/O thread stands */
+	drain_call(&d, &s, 0);
+	CU_ASSERT(client_say(late, GET("/late")));
+	await_phase(&s, SERVER_CLOSED);
+	gate_open("one");
+	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "GET /wait/one\n"));
+	CU_ASSERT(a.close);
+	expect_late(late);
+	CU_ASSERT(client_at_end(idle));
+	close(fd);
+	close(late);
+	close(idle);
+	drain_end(&d);
+	answer_free(&a);
+}
+
 static void test_hurry(void)
 {
 	struct server s = start("60s", "1", "2");
@@ -282,5 +354,6 @@ static void test_nobody(void)
 
 CUNIT_MAIN("http drain", {"requests in flight", test_in_flight},
     {"a last request", test_last_request}, {"backlog", test_backlog},
-    {"under load", test_under_load}, {"grace time over", test_grace_over}, {"hurry", test_hurry},
-    {"clients go", test_clients_go}, {"nobody there", test_nobody})
+    {"under load", test_under_load}, {"grace time over", test_grace_over}, {"late", test_late},
+    {"late and unread", test_late_unread}, {"hurry", test_hurry}, {"clients go", test_clients_go},
+    {"nobody there", test_nobody})

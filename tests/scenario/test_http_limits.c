@@ -155,6 +155,23 @@ static void test_header_timeout(void)
 	server_stop(&server);
 }
 
+/* A HEAD that is late with its fields: the answer has no body (RFC 9110, 9.3.2). */
+static void test_header_timeout_head(void)
+{
+	struct answer a = {0};
+	int fd;
+
+	start_with("with.header_timeout", "50ms");
+	fd = client_open(server.port);
+	CU_ASSERT(client_say(fd, "HEAD / HTTP/1.1\r\nHo"));
+	CU_ASSERT(answer_read_as(fd, &a, true));
+	CU_ASSERT_EQUAL(a.status, 408);
+	CU_ASSERT(client_at_end(fd));
+	close(fd);
+	answer_free(&a);
+	server_stop(&server);
+}
+
 static void test_body_timeout(void)
 {
 	struct answer a = {0};
@@ -412,8 +429,8 @@ static void test_bad_addresses(void)
 
 CUNIT_MAIN("http limits", {"refusals", test_refusals}, {"long heads", test_long_heads},
     {"lingering close", test_lingering}, {"live limit", test_live_limit},
-    {"header timeout", test_header_timeout}, {"body timeout", test_body_timeout},
-    {"last request", test_keep_alive_requests}, {"idle timeout", test_idle_timeout},
-    {"write timeout", test_write_timeout}, {"connection limit", test_max_connections},
-    {"eviction of the idle", test_eviction}, {"out of descriptors", test_out_of_descriptors},
-    {"bad addresses", test_bad_addresses})
+    {"header timeout", test_header_timeout}, {"header timeout of a HEAD", test_header_timeout_head},
+    {"body timeout", test_body_timeout}, {"last request", test_keep_alive_requests},
+    {"idle timeout", test_idle_timeout}, {"write timeout", test_write_timeout},
+    {"connection limit", test_max_connections}, {"eviction of the idle", test_eviction},
+    {"out of descriptors", test_out_of_descriptors}, {"bad addresses", test_bad_addresses})

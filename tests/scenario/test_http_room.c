@@ -1,219 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Room for a newcomer, wherever in the server somebody waits: behind handshakes that their stage has, or with another I/O thread.
- *
- * The kernel chooses the I/O thread by a hash of addresses and ports, so a client that comes again from the same port comes to
- * the same one: what it answers is the name of its thread. The server's clock stands still but where it is moved.
- */
+/* Room for a newcomer, wherever in the server somebody waits: behind handshakes that their stage has, or with another I/O thread. */
 #include <dirent.h>
-#include <sys/resource.h>
 
-#include "fixture/held_clock.h"
 #include "fixture/tls_fixture.h"
-#include "http_fixture.h"
+#include "room_fixture.h"
+
+#include "http/server.h"
 
 /* More than one look at a list goes through (limit.c). */
 enum { SHAKING = 70 };
 
-#define POST_HALF "POST /p HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nab"
-
-static struct server server;
-static rlim_t old_limit;
-static int n_open; /* by open_at */
-
-/* ---- who answers ---- */
-
-static void where_handle(struct weir_stage *st, struct weir_event **ev, int n)
-{
-	char name[16];
-
-	(void)st;
-	pthread_getname_np(pthread_self(), name, sizeof(name));
-	for (int i = 0; i < n; i++) {
-		if (target_starts(weir_http_request(ev[i]), "/wait/"))
-			gate_pass(weir_http_request(ev[i])->target.p + 6, 4);
-		weir_http_respond_copy(weir_http_request(ev[i]), 200, "text/plain",
-		    (struct weir_slice){name, strlen(name)});
-		weir_event_finish(&ev[i], WEIR_OK);
-	}
-}
-
-static const struct weir_stage_ops where_ops = {.abi = WEIR_STAGE_ABI,
-    .name = "t.where",
-    .summary = "answers with the name of its thread",
-    .accepts = &weir_http_request_type,
-    .handle = where_handle};
-
-/* Two I/O threads; knobs may be turned before it starts. */
-static void new_where(void)
-{
-	static bool registered;
-
-	if (!registered)
-		fixture_register(&where_ops);
-	registered = true;
-	n_open = 0;
-	server = server_new("t.where");
-	fixture_set(server.web, "with.threads", "2");
-}
-
-/* ---- clients ---- */
-
-/* A socket bound to `port` of 127.0.0.1, 0: any. */
-static int socket_at(int port)
-{
-	struct sockaddr_in a = {.sin_family = AF_INET,
-	    .sin_port = htons((uint16_t)port),
-	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct timeval limit = {.tv_sec = WAIT_MS / 1000};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
-
-	CU_ASSERT_NOT_EQUAL_FATAL(fd, -1);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	CU_ASSERT_EQUAL_FATAL(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	return fd;
-}
-
-static int port_at(int fd)
-{
-	struct sockaddr_in a;
-	socklen_t n = sizeof(a);
-
-	CU_ASSERT_EQUAL_FATAL(getsockname(fd, (struct sockaddr *)&a, &n), 0);
-	return ntohs(a.sin_port);
-}
-
-static void come(int fd)
-{
-	struct sockaddr_in a = {.sin_family = AF_INET,
-	    .sin_port = htons((uint16_t)server.port),
-	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-
-	CU_ASSERT_EQUAL_FATAL(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-}
-
-static bool is_answered_by(int fd, const char *thread)
-{
-	struct answer a = {0};
-	bool yes = client_say(fd, GET("/")) && answer_read(fd, &a) && a.status == 200 &&
-		   strcmp(a.body, thread) == 0;
-
-	answer_free(&a);
-	return yes;
-}
-
-/* Gone at once, so that its port is free. */
-static void drop(int fd)
-{
-	struct linger none = {.l_onoff = 1};
-
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
-	close(fd);
-}
-
-/* A connection of this thread, idle. */
-static int open_at(const char *thread)
-{
-	for (;;) {
-		int fd = socket_at(0);
-		come(fd);
-		bool good = is_answered_by(fd, thread);
-		n_open += good;
-		if (!good)
-			drop(fd);
-		AWAIT_METRIC(&server, "http_connections", ==, n_open);
-		if (good)
-			return fd;
-	}
-}
-
-/* A socket that will come to this thread. */
-static int newcomer_of(const char *thread)
-{
-	int fd = open_at(thread), port = port_at(fd);
-
-	drop(fd);
-	n_open--;
-	AWAIT_METRIC(&server, "http_connections", ==, n_open);
-	return socket_at(port);
-}
-
-static void set_free_descriptors(int n)
-{
-	struct rlimit r;
-	int next = dup(0);
-
-	close(next);
-	getrlimit(RLIMIT_NOFILE, &r);
-	old_limit = r.rlim_cur;
-	r.rlim_cur = (rlim_t)(next + n);
-	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &r), 0);
-}
-
-static void restore_descriptors(void)
-{
-	struct rlimit r;
-
-	getrlimit(RLIMIT_NOFILE, &r);
-	r.rlim_cur = old_limit;
-	setrlimit(RLIMIT_NOFILE, &r);
-}
-
 /* ---- two I/O threads ---- */
 
-#define A "web/io0"
-#define B "web/io1"
-
-struct clients {
-	int busy[2], idle[2], newcomer;
-};
-
-/* Two of A in the midst of a request, two of B idle for longer than a moment, and one who will come to A. */
-static struct clients start(const char *max_connections)
+static void expect_refused(int fd, const char *limit)
 {
-	struct clients k;
+	struct answer a = {0};
 
-	new_where();
-	fixture_set(server.web, "with.max_connections", max_connections);
-	fixture_set(server.web, "with.min_body_rate", "0"); /* who is busy makes no room */
-	fixture_set(server.web, "with.body_timeout", "1h");
-	fixture_set(server.app, "threads", "inline");
-	clock_hold();
-	server_start(&server);
-	k.newcomer = newcomer_of(A);
-	for (int i = 0; i < 2; i++) {
-		k.busy[i] = open_at(A);
-		CU_ASSERT(client_say(k.busy[i], POST_HALF));
-		k.idle[i] = open_at(B);
-	}
-	return k;
-}
-
-static void end(struct clients *k)
-{
-	for (int i = 0; i < 2; i++) {
-		struct answer a = {0};
-		CU_ASSERT(client_say(k->busy[i], "cd") && answer_read(k->busy[i], &a));
-		CU_ASSERT_EQUAL(a.status, 200);
-		answer_free(&a);
-		close(k->busy[i]);
-		close(k->idle[i]);
-	}
-	close(k->newcomer);
-	server_stop(&server);
-	clock_release();
+	CU_ASSERT(answer_read(fd, &a));
+	CU_ASSERT_EQUAL(a.status, 503);
+	const char *code = head_field(a.head, "X-Weir-Limit");
+	CU_ASSERT(!limit || (code && strcmp(code, limit) == 0));
+	answer_free(&a);
 }
 
 /* A is asked, B has those who wait: the elder one of them goes, and the newcomer is served by A. */
-static void expect_room(struct clients *k)
+static void expect_room_behind(struct clients *k, int refused)
 {
 	come(k->newcomer);
 	CU_ASSERT(is_answered_by(k->newcomer, A));
 	CU_ASSERT(client_at_end(k->idle[0]));
 	CU_ASSERT(is_answered_by(k->idle[1], B));
 	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 1);
-	CU_ASSERT_EQUAL(server_metric(&server, "http_refused_total"), 0);
+	CU_ASSERT_EQUAL(server_metric(&server, "http_refused_total"), refused);
+}
+
+static void expect_room(struct clients *k)
+{
+	expect_room_behind(k, 0);
 }
 
 static void test_connections_of_another_thread(void)
@@ -222,6 +45,27 @@ static void test_connections_of_another_thread(void)
 
 	clock_move(1500);
 	expect_room(&k);
+	end(&k);
+}
+
+/* Those who were refused and linger with B have no place: one goes for the newcomer, not one for each of them. */
+static void test_over_full(void)
+{
+	struct clients k;
+	int told[3];
+
+	start_empty("4");
+	for (int i = 0; i < 3; i++)
+		told[i] = newcomer_of(B);
+	k = fill();
+	for (int i = 0; i < 3; i++) {
+		come(told[i]);
+		expect_refused(told[i], "max_connections");
+	}
+	clock_move(1500);
+	expect_room_behind(&k, 3);
+	for (int i = 0; i < 3; i++)
+		close(told[i]);
 	end(&k);
 }
 
@@ -250,6 +94,115 @@ static void test_nobody_waits(void)
 	end(&k);
 }
 
+/* ---- who is not let in ---- */
+
+static void turn(const char *knob, const char *value)
+{
+	char why[256];
+
+	CU_ASSERT_EQUAL(weir_graph_set(server.graph, "web", knob, value, why, sizeof(why)), 0);
+}
+
+/* Nobody is asked for one whom his address keeps out. */
+static void expect_nobody_asked(struct clients *k)
+{
+	turn("with.max_per_address", "1");
+	clock_move(1500);
+	come(k->newcomer);
+	expect_refused(k->newcomer, NULL);
+	AWAIT_METRIC(&server, "http_refused_address_total", ==, 1);
+	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
+	for (int i = 0; i < 2; i++)
+		CU_ASSERT(is_answered_by(k->idle[i], B));
+}
+
+static void test_address_over_places(void)
+{
+	struct clients k = start("4");
+
+	expect_nobody_asked(&k);
+	end(&k);
+}
+
+static void test_address_over_descriptors(void)
+{
+	struct clients k = start("1000");
+
+	set_free_descriptors(0);
+	expect_nobody_asked(&k);
+	restore_descriptors();
+	end(&k);
+}
+
+/* Four places, one newcomer of A who waits for B, which stands. */
+static struct clients start_with_hung(void)
+{
+	struct clients k = start("4");
+
+	clock_move(1500);
+	CU_ASSERT(is_answered_by(k.idle[1], B)); /* a turn of B: idle[0] is the one who waits */
+	CU_ASSERT(client_say(k.idle[1], GET("/wait/hung")));
+	gate_await(1);
+	come(k.newcomer);
+	FIXTURE_AWAIT(
+	    atomic_load(&((struct http_server *)weir_state(weir_graph_stage(server.graph, "web")))
+			     ->io[1]
+			     ->room_asked) != 0);
+	return k;
+}
+
+static void expect_hung_answered(struct clients *k)
+{
+	struct answer a = {0};
+
+	gate_open("hung");
+	CU_ASSERT(answer_read(k->idle[1], &a));
+	CU_ASSERT_EQUAL(a.status, 200);
+	answer_free(&a);
+}
+
+/* It answers too late: the newcomer has been refused, and nobody is closed for him any more. */
+static void test_too_late(void)
+{
+	struct clients k = start_with_hung();
+
+	clock_move(60);
+	expect_refused(k.newcomer, "max_connections");
+	expect_hung_answered(&k);
+	CU_ASSERT(is_answered_by(k.idle[0], B));
+	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
+	end(&k);
+}
+
+static void *drain(void *arg)
+{
+	weir_graph_drain(server.graph, 10000000000LL, arg);
+	return NULL;
+}
+
+/* A drain that comes while he waits: he is told. */
+static void test_drain_while_waiting(void)
+{
+	struct weir_drain_report report = {0};
+	struct clients k = start_with_hung();
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, drain, &report);
+	clock_move(1); /* the time for last requests, which is not of this clock */
+	expect_refused(k.newcomer, "max_connections");
+	close(k.newcomer);
+	expect_hung_answered(&k);
+	for (int i = 0; i < 2; i++) {
+		CU_ASSERT(client_say(k.busy[i], "cd"));
+		close(k.busy[i]);
+		close(k.idle[i]);
+	}
+	pthread_join(thread, NULL);
+	CU_ASSERT_EQUAL(report.law_error, 0);
+	weir_graph_free(server.graph);
+	clock_release();
+}
+
 /* ---- the end ---- */
 
 static bool is_running(const char *thread)
@@ -271,10 +224,28 @@ static bool is_running(const char *thread)
 	return found;
 }
 
+/* Does the thread `id` of this process sleep, and not run? */
+static bool is_asleep(pid_t id)
+{
+	char path[64], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)id);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	if (f)
+		fclose(f);
+	return state == 'S';
+}
+
+static _Atomic pid_t freeing; /* the thread that frees the graph */
+
 /* When A is gone B goes on. */
 static void *free_graph(void *arg)
 {
 	(void)arg;
+	atomic_store(&freeing, gettid());
 	weir_graph_free(server.graph);
 	return NULL;
 }
@@ -303,7 +274,8 @@ static void test_end_one_by_one(void)
 	weir_graph_drain(server.graph, 100000000LL, &report);
 	pthread_create(&thread, NULL, free_graph, NULL);
 	FIXTURE_AWAIT(!is_running(A));
-	usleep(20000); /* for what must not happen now; no condition tells that it does not */
+	FIXTURE_AWAIT(
+	    is_asleep(atomic_load(&freeing))); /* it has freed all that it does not wait with */
 	gate_open("here");
 	pthread_join(thread, NULL);
 	close(large);
@@ -371,8 +343,7 @@ static void test_behind_handshakes(void)
 	struct tls_client k[SHAKING];
 	int idle, newcomer;
 
-	tls_folder_make();
-	tls_make("one", "DNS:localhost", false, 30);
+	tls_begin();
 	server = tls_server_new("t.reply", "one");
 	fixture_set(server.app, "threads", "inline");
 	clock_hold();
@@ -384,6 +355,7 @@ static void test_behind_handshakes(void)
 		k[i] = tls_client_over(fd, &wish);
 		SSL_set0_rbio(k[i].ssl, BIO_new(BIO_s_mem()));
 		CU_ASSERT_NOT_EQUAL(SSL_do_handshake(k[i].ssl), 1);
+		SSL_set_fd(k[i].ssl, k[i].fd);
 	}
 	FIXTURE_AWAIT(offered_to("shake") == SHAKING);
 	idle = socket_at(0);
@@ -400,6 +372,8 @@ static void test_behind_handshakes(void)
 	restore_descriptors();
 	steer("shake", WEIR_STEER_RUN);
 	for (int i = 0; i < SHAKING; i++) {
+		CU_ASSERT(tls_shake_hands(&k[i]));
+		CU_ASSERT(tls_ask(&k[i], GET("/"), "GET /\n"));
 		SSL_free(k[i].ssl);
 		close(k[i].fd);
 	}
@@ -407,11 +381,55 @@ static void test_behind_handshakes(void)
 	close(newcomer);
 	server_stop(&server);
 	clock_release();
-	tls_cleanup();
-	tls_folder_remove();
+}
+
+/* Who has been shaking hands for long is idle since that is done. */
+static void test_idle_since_the_handshake(void)
+{
+	struct tls_wish wish = {0};
+	struct tls_client k;
+	int fd = socket_at(0), early = socket_at(0), newcomer = socket_at(0);
+	char byte;
+
+	/* with what the test before has made */
+	server = tls_server_new("t.reply", "one");
+	fixture_set(server.web, "with.max_connections", "1");
+	fixture_set(server.app, "threads", "inline");
+	clock_hold();
+	server_start(&server);
+	steer("shake", WEIR_STEER_PAUSE);
+	come(fd);
+	k = tls_client_over(fd, &wish);
+	SSL_set0_rbio(k.ssl, BIO_new(BIO_s_mem()));
+	CU_ASSERT_NOT_EQUAL(SSL_do_handshake(k.ssl), 1);
+	SSL_set_fd(k.ssl, k.fd);
+	FIXTURE_AWAIT(offered_to("shake") == 1);
+	clock_move(5000);
+	steer("shake", WEIR_STEER_RUN);
+	CU_ASSERT_EQUAL(SSL_do_handshake(k.ssl), 1);
+	AWAIT_METRIC(&server, "http_tls_connections", ==, 1);
+	clock_move(500);
+	come(early);
+	AWAIT_METRIC(&server, "http_refused_total", ==, 1);
+	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
+	clock_move(600);
+	come(newcomer);
+	AWAIT_METRIC(&server, "http_evicted_total", ==, 1);
+	CU_ASSERT(recv(fd, &byte, 1, 0) >= 0);
+	SSL_free(k.ssl);
+	close(fd);
+	close(early);
+	close(newcomer);
+	server_stop(&server);
+	clock_release();
+	tls_end();
 }
 
 CUNIT_MAIN("http room", {"connections of another thread", test_connections_of_another_thread},
+    {"over full", test_over_full},
     {"descriptors of another thread", test_descriptors_of_another_thread},
-    {"nobody waits", test_nobody_waits}, {"end one by one", test_end_one_by_one},
-    {"lingering", test_lingering}, {"behind handshakes", test_behind_handshakes})
+    {"nobody waits", test_nobody_waits}, {"address, places", test_address_over_places},
+    {"address, descriptors", test_address_over_descriptors}, {"too late", test_too_late},
+    {"drain while waiting", test_drain_while_waiting}, {"end one by one", test_end_one_by_one},
+    {"lingering", test_lingering}, {"behind handshakes", test_behind_handshakes},
+    {"idle since the handshake", test_idle_since_the_handshake})

@@ -265,6 +265,7 @@ static void test_shipped_mirror(void)
 	CU_ASSERT(client_say(fd, POST_HEAD("/", "Content-Length: 9000000\r\n")));
 	pthread_create(&t.thread, NULL, sender_main, &t);
 	CU_ASSERT(answer_read_as(fd, &a, true) && a.status == 200);
+	CU_ASSERT_PTR_NOT_NULL(strstr(a.head, "\r\nTrailer: X-Bytes\r\n"));
 	CU_ASSERT_EQUAL(chunked_read(fd, trailers, sizeof(trailers)), 9000000);
 	CU_ASSERT_STRING_EQUAL(trailers, "X-Bytes: 9000000\r\n");
 	pthread_join(t.thread, NULL);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Connections that came over at a reload and can not be taken in: epoll takes no further descriptor. It is tried again for a
+ * while, of the server's clock; then they end in good order, and are counted.
+ */
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+
+#include "fixture/held_clock.h"
+#include "http_fixture.h"
+
+static atomic_bool is_full; /* as when max_user_watches (epoll(7)) is reached */
+
+int epoll_ctl(int fd, int op, int of, struct epoll_event *event)
+{
+	if (op != EPOLL_CTL_ADD || !atomic_load(&is_full))
+		return (int)syscall(SYS_epoll_ctl, fd, op, of, event);
+	errno = ENOSPC;
+	return -1;
+}
+
+static struct server server_inline(void)
+{
+	struct server s = server_new("t.reply");
+
+	fixture_set(s.app, "threads", "inline");
+	return s;
+}
+
+/* `next` follows `s` on its address, and gets what it can not take. */
+static void succeed(struct server *s, struct server *next)
+{
+	struct weir_drain_report report = {0};
+	struct weir_errs errs = {0};
+
+	CU_ASSERT_EQUAL_FATAL(weir_graph_build(next->spec, &next->graph, &errs), 0);
+	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(next->graph, s->graph, &errs), 0);
+	next->port = weir_http_port(weir_graph_stage(next->graph, "web"), 0);
+	atomic_store(&is_full, true);
+	weir_graph_drain(s->graph, 10000000000LL, &report);
+	CU_ASSERT_EQUAL(report.law_error, 0);
+	weir_graph_free(s->graph);
+}
+
+struct clients {
+	int idle, half;
+};
+
+static struct clients come_over(struct server *next)
+{
+	struct server s = server_inline();
+	struct answer a = {0};
+	struct clients k;
+
+	clock_hold();
+	server_start(&s);
+	k.idle = client_open(s.port);
+	CU_ASSERT(client_say(k.idle, GET("/")) && answer_read(k.idle, &a));
+	k.half = client_open(s.port);
+	CU_ASSERT(client_say(k.half, "GET /half HTTP/1.1\r\nHo"));
+	AWAIT_METRIC(&s, "http_received_bytes_total", ==, (int64_t)strlen(GET("/")) + 22);
+	*next = server_inline();
+	succeed(&s, next);
+	answer_free(&a);
+	return k;
+}
+
+static void end(struct server *s, struct clients *k)
+{
+	atomic_store(&is_full, false);
+	close(k->idle);
+	close(k->half);
+	server_stop(s);
+	clock_release();
+}
+
+static void test_for_good(void)
+{
+	struct server next;
+	struct clients k = come_over(&next);
+	struct answer a = {0};
+
+	clock_move(9000); /* they are kept until 10 s are over */
+	CU_ASSERT_EQUAL(server_metric(&next, "http_refused_handed_total"), 0);
+	clock_move(1100);
+	CU_ASSERT(answer_read(k.half, &a)); /* it had begun to speak */
+	CU_ASSERT_EQUAL(a.status, 503);
+	CU_ASSERT(a.close);
+	CU_ASSERT(client_at_end(k.half));
+	CU_ASSERT(client_at_end(k.idle));
+	AWAIT_METRIC(&next, "http_refused_handed_total", ==, 2);
+	CU_ASSERT_EQUAL(server_metric(&next, "http_connections"), 0);
+	end(&next, &k);
+	answer_free(&a);
+}
+
+static void test_for_a_while(void)
+{
+	struct server next;
+	struct clients k = come_over(&next);
+	struct answer a = {0};
+
+	clock_move(9000);
+	atomic_store(&is_full, false);
+	clock_move(100);
+	CU_ASSERT(client_say(k.idle, GET("/new")) && answer_read(k.idle, &a));
+	CU_ASSERT(answer_is(&a, 200, "GET /new\n"));
+	CU_ASSERT(client_say(k.half, "st: t\r\n\r\n") && answer_read(k.half, &a));
+	CU_ASSERT(answer_is(&a, 200, "GET /half\n"));
+	CU_ASSERT_EQUAL(server_metric(&next, "http_refused_handed_total"), 0);
+	end(&next, &k);
+	answer_free(&a);
+}
+
+CUNIT_MAIN("http kept", {"for good", test_for_good}, {"for a while", test_for_a_while})

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nobody is closed for a newcomer who is not let in: those who are refused for their address's sake have no place and cost
+ * none, and what is beyond a limit that was lowered is brought down to it, no further. One I/O thread, whose clock stands
+ * still but where it is moved.
+ */
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include "fixture/held_clock.h"
+#include "http_fixture.h"
+
+#define OTHER     "127.0.0.2"
+#define POST_HALF "POST /p HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nab"
+
+static struct server server;
+static atomic_bool no_devices; /* as in a sandbox without /dev */
+
+int open(const char *path, int flags, ...)
+{
+	va_list list;
+	mode_t mode = 0;
+
+	if (flags & O_CREAT) {
+		va_start(list, flags);
+		mode = (mode_t)va_arg(list, int);
+		va_end(list);
+	}
+	if (!atomic_load(&no_devices) || strcmp(path, "/dev/null") != 0)
+		return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+	errno = ENOENT;
+	return -1;
+}
+
+static void start_with(const char *knob, const char *value)
+{
+	server = server_new("t.reply");
+	fixture_set(server.web, knob, value);
+	fixture_set(server.web, "with.min_body_rate", "0"); /* who is busy makes no room */
+	fixture_set(server.web, "with.body_timeout", "1h");
+	fixture_set(server.app, "threads", "inline");
+	clock_hold();
+	server_start(&server);
+}
+
+static void stop(void)
+{
+	server_stop(&server);
+	clock_release();
+}
+
+/* Live knobs are looked at when the time is another. */
+static void turn(const char *knob, const char *value)
+{
+	char why[256];
+
+	CU_ASSERT_EQUAL(weir_graph_set(server.graph, "web", knob, value, why, sizeof(why)), 0);
+	clock_move(1);
+}
+
+static bool is_served(int fd)
+{
+	struct answer a = {0};
+	bool yes = client_say(fd, GET("/")) && answer_read(fd, &a) && a.status == 200;
+
+	answer_free(&a);
+	return yes;
+}
+
+static int open_idle(const char *from)
+{
+	int fd = client_open_from(server.port, from);
+
+	CU_ASSERT(is_served(fd));
+	return fd;
+}
+
+/* A client that is told so, and does not go. */
+static int open_refused(const char *from, const char *limit)
+{
+	struct answer a = {0};
+	int fd = client_open_from(server.port, from);
+
+	CU_ASSERT(answer_read(fd, &a));
+	CU_ASSERT_EQUAL(a.status, 503);
+	const char *code = head_field(a.head, "X-Weir-Limit");
+	CU_ASSERT(limit ? code && strcmp(code, limit) == 0 : !code);
+	answer_free(&a);
+	return fd;
+}
+
+static void close_all(const int *fd, int n)
+{
+	for (int i = 0; i < n; i++)
+		close(fd[i]);
+}
+
+/* ---- who is refused ---- */
+
+static void test_refused_have_no_place(void)
+{
+	int fd[3], told[5], mine;
+
+	start_with("with.max_connections", "4");
+	turn("with.max_per_address", "2");
+	fd[0] = open_idle(NULL);
+	clock_move(1500);
+	for (int i = 1; i < 3; i++)
+		fd[i] = open_idle(OTHER);
+	for (int i = 0; i < 5; i++)
+		told[i] = open_refused(OTHER, "max_per_address");
+	AWAIT_METRIC(&server, "http_connections", ==, 8);
+	mine = open_idle(NULL); /* the fourth */
+	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
+	for (int i = 0; i < 3; i++)
+		CU_ASSERT(is_served(fd[i]));
+	/* Nor are they of their address: one that goes makes room for one. */
+	close(fd[1]);
+	AWAIT_METRIC(&server, "http_connections", ==, 8);
+	fd[1] = open_idle(OTHER);
+	close_all(fd, 3);
+	close_all(told, 5);
+	close(mine);
+	AWAIT_METRIC(&server, "http_connections", ==, 0);
+	stop();
+}
+
+/* Closing who was refused and lingers frees no place: who is idle goes, and the newcomer is in. */
+static void test_refused_make_no_place(void)
+{
+	int fd[4], told[3], mine;
+
+	start_with("with.max_connections", "4");
+	turn("with.max_per_address", "2");
+	for (int i = 0; i < 4; i++)
+		fd[i] = open_idle(i < 2 ? OTHER : NULL);
+	for (int i = 0; i < 3; i++)
+		told[i] = open_refused(OTHER, "max_per_address");
+	clock_move(500);
+	CU_ASSERT(is_served(fd[0]) && is_served(fd[1]) && is_served(fd[2]) && is_served(fd[3]));
+	clock_move(1100);
+	mine = open_idle("127.0.0.3");
+	CU_ASSERT(client_at_end(fd[0]));
+	AWAIT_METRIC(&server, "http_evicted_total", ==, 1);
+	AWAIT_METRIC(&server, "http_connections", ==, 7);
+	close_all(fd, 4);
+	close_all(told, 3);
+	close(mine);
+	stop();
+}
+
+/* ---- a limit that was lowered ---- */
+
+static void test_lowered(void)
+{
+	int fd[6], mine;
+
+	start_with("with.max_connections", "6");
+	for (int i = 0; i < 6; i++)
+		fd[i] = open_idle(NULL);
+	clock_move(1500);
+	turn("with.max_connections", "3");
+	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
+	mine = open_idle(NULL);
+	for (int i = 0; i < 4; i++) /* three are beyond it, one makes room */
+		CU_ASSERT(client_at_end(fd[i]));
+	CU_ASSERT(is_served(fd[4]) && is_served(fd[5]));
+	AWAIT_METRIC(&server, "http_evicted_total", ==, 4);
+	AWAIT_METRIC(&server, "http_connections", ==, 3);
+	close_all(fd, 6);
+	close(mine);
+	stop();
+}
+
+/* Those that may not be closed keep the number above the limit: nobody is let in, and nobody is closed in vain below it. */
+static void test_lowered_and_busy(void)
+{
+	int busy[3], idle[2], told[2];
+
+	start_with("with.max_connections", "5");
+	for (int i = 0; i < 3; i++) {
+		busy[i] = client_open(server.port);
+		CU_ASSERT(client_say(busy[i], POST_HALF));
+	}
+	for (int i = 0; i < 2; i++)
+		idle[i] = open_idle(NULL);
+	AWAIT_METRIC(&server, "http_connections", ==, 5);
+	clock_move(1500);
+	turn("with.max_connections", "3");
+	for (int i = 0; i < 2; i++)
+		told[i] = open_refused(NULL, "max_connections");
+	for (int i = 0; i < 2; i++)
+		CU_ASSERT(client_at_end(idle[i]));
+	AWAIT_METRIC(&server, "http_evicted_total", ==, 2);
+	for (int i = 0; i < 3; i++) {
+		struct answer a = {0};
+		CU_ASSERT(client_say(busy[i], "cd") && answer_read(busy[i], &a));
+		CU_ASSERT(answer_is(&a, 200, "POST /p\nabcd"));
+		answer_free(&a);
+	}
+	close_all(busy, 3);
+	close_all(idle, 2);
+	close_all(told, 2);
+	stop();
+}
+
+/* The same of an address. */
+static void test_lowered_of_address(void)
+{
+	int fd[4], mine, theirs;
+
+	start_with("with.max_per_address", "4");
+	theirs = open_idle(OTHER);
+	for (int i = 0; i < 4; i++)
+		fd[i] = open_idle(NULL);
+	clock_move(1500);
+	turn("with.max_per_address", "2");
+	mine = open_idle(NULL);
+	for (int i = 0; i < 3; i++)
+		CU_ASSERT(client_at_end(fd[i]));
+	CU_ASSERT(is_served(fd[3]) && is_served(theirs));
+	AWAIT_METRIC(&server, "http_evicted_total", ==, 3);
+	close_all(fd, 4);
+	close(mine);
+	close(theirs);
+	stop();
+}
+
+/* ---- descriptors ---- */
+
+static rlim_t set_files(rlim_t n)
+{
+	struct rlimit r;
+	rlim_t before;
+
+	getrlimit(RLIMIT_NOFILE, &r);
+	before = r.rlim_cur;
+	r.rlim_cur = n;
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &r), 0);
+	return before;
+}
+
+/* A socket that is there before descriptors are out. */
+static void come(int fd)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET,
+	    .sin_port = htons((uint16_t)server.port),
+	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	CU_ASSERT_EQUAL(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+}
+
+/* Out of descriptors, who comes too fast costs nobody his connection; who may come does. */
+static void test_descriptors(void)
+{
+	struct answer a = {0};
+	int fd[2], fast, good, next;
+	rlim_t before;
+
+	start_with("with.accept_rate", "0.001"); /* 10 at once */
+	for (int i = 0; i < 2; i++)
+		fd[i] = open_idle(OTHER);
+	for (int i = 0; i < 10; i++)
+		close(open_idle(NULL));
+	AWAIT_METRIC(&server, "http_connections", ==, 2);
+	clock_move(1500);
+	fast = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	good = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	next = dup(0);
+	close(next);
+	before = set_files((rlim_t)next);
+	come(fast);
+	CU_ASSERT(answer_read(fast, &a));
+	CU_ASSERT_EQUAL(a.status, 503);
+	AWAIT_METRIC(&server, "http_refused_rate_total", ==, 1);
+	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
+	turn("with.accept_rate", "0");
+	come(good);
+	CU_ASSERT(is_served(good));
+	CU_ASSERT(client_at_end(fd[0]));
+	CU_ASSERT(is_served(fd[1]));
+	AWAIT_METRIC(&server, "http_evicted_total", ==, 1);
+	set_files(before);
+	close_all(fd, 2);
+	close(fast);
+	close(good);
+	stop();
+	answer_free(&a);
+}
+
+/* Without /dev there is no descriptor in reserve: nobody is kept out for that, and who is idle makes room. */
+static void test_no_reserve(void)
+{
+	int fd, good, next;
+	rlim_t before;
+
+	atomic_store(&no_devices, true);
+	start_with("with.max_connections", "10");
+	fd = open_idle(NULL);
+	clock_move(1500);
+	good = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	next = dup(0);
+	close(next);
+	before = set_files((rlim_t)next);
+	come(good);
+	CU_ASSERT(is_served(good));
+	CU_ASSERT(client_at_end(fd));
+	set_files(before);
+	close(fd);
+	close(good);
+	stop();
+	atomic_store(&no_devices, false);
+}
+
+CUNIT_MAIN("http places", {"who is refused has no place", test_refused_have_no_place},
+    {"who is refused makes no place", test_refused_make_no_place}, {"a lower limit", test_lowered},
+    {"a lower limit, busy", test_lowered_and_busy},
+    {"a lower limit of an address", test_lowered_of_address}, {"descriptors", test_descriptors},
+    {"no reserve", test_no_reserve})
