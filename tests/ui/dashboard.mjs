@@ -191,6 +191,20 @@ test("a reload stands on the timeline once, with who did it", async ({ open, wor
   assert.equal(await page.getByRole("button", { name: "Undo" }).count(), 0);
 }, { world: {} });
 
+test("the bars of a request add up: as long as it took, and the time at no stage is named", async ({ open }) => {
+  const page = await open({ hash: "#/requests" });
+  await page.locator(".requests li").first().waitFor();
+  const bars = await page.locator(".requests li").evaluateAll((list) => list.map((li) => ({
+    all: Number(li.querySelector(".bar-all").getAttribute("width")), first: Number(li.querySelector(".bar-service").getAttribute("x")) })));
+  const took = [0.41, 0.35, 0.3, 0.12, 0.02];
+  bars.forEach((b, i) => {
+    assert.ok(Math.abs(b.all - 100 * took[i] / 0.41) < 0.01, `request ${i} is ${b.all} long`);
+    assert.ok(Math.abs(b.first - 50 * took[i] / 0.41) < 0.01, `request ${i} begins at ${b.first}`);
+  });
+  await page.locator(".requests summary").first().click();
+  assert.match(await page.locator(".requests tr", { hasText: "at no stage" }).first().textContent(), /246 ms/);
+}, { world: {} });
+
 test("an alert is shown when it is raised, and goes when it is over", async ({ open, world }) => {
   const page = await open({});
   await until(() => world.streams.size > 0, "the page listens");

@@ -239,7 +239,8 @@ export class World {
   requests() {
     const n = this.names;
     return { requests: [0.41, 0.35, 0.3, 0.12, 0.02].map((took, i) => ({ id: `B0${i}`, class: this.classes[i % this.classes.length], at: this.now() - 20 * i, took, outcome: "ok",
-      path: `/x/${i}${this.evil}`, spans: [{ stage: n.web, wait: 0, service: took * 0.05 }, { stage: n.backend, wait: took * 0.3, service: took * 0.2 }, { stage: n.work, wait: took * 0.35, service: took * 0.1 }] })) };
+      path: `/x/${i}${this.evil}`, spans: [{ stage: n.web, after: took * 0.5, wait: 0, service: took * 0.05 }, { stage: n.backend, after: took * 0.55, wait: took * 0.1, service: took * 0.1 },
+        { stage: n.work, after: took * 0.8, wait: took * 0.1, service: took * 0.05 }] })) };
   }
 
   config() {
