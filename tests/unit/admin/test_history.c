@@ -86,6 +86,7 @@ static void test_turned_away(void)
 	CU_ASSERT_EQUAL(second("web", CLASS(0, SHED), 1), 0);
 	CU_ASSERT_EQUAL(feed(2), 1 << HISTORY_1S);
 	CU_ASSERT_EQUAL(second("web", SAMPLE_SHED, 2), 0);
+	history_free(history);
 }
 
 /* What a step says: rates over the time that really passed, quantiles of its own events alone. */
