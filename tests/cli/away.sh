@@ -47,7 +47,7 @@ for _ in {1..200}; do
 	[ "${shed:-0}" != 0 ] && [ "$shed" != - ] && break
 done
 checks=$((checks + 1))
-[ "${shed:-0}" != 0 ] && [ "$shed" != - ] || fail 'weir top knows nothing of it'
+case "$shed" in '' | 0 | -) fail 'weir top knows nothing of it' ;; esac
 touch enough
 wait $!
 
