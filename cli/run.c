@@ -171,7 +171,7 @@ static struct reloader *run_until_told(struct running *r, const char *path)
 	reloading.arg = reloader;
 	admin_allow_reload(r->admin, &reloading);
 	while (run_told() == SIGHUP)
-		reload_ask(reloader, false, "signal");
+		reload_ask(reloader, false, RELOAD_BY_SIGNAL);
 	reload_stop(reloader, r);
 	return reloader;
 }

@@ -347,4 +347,5 @@ const struct weir_stage_ops weir_stage_http_server = {
     .fini = server_fini,
     .pause = pause_server,
     .refresh = tls_site_reread,
+    .renewed = tls_site_renewed,
 };

@@ -121,6 +121,12 @@ struct weir_stage_ops {
 	 * stage in a graph that is never started and freed soon, so leave it what it can give back. Optional. One call at a
 	 * time, between start and stop, while handlers run; any thread, so no call of this header but weir_state. */
 	void (*refresh)(struct weir_stage *st, struct weir_stage *wanted);
+
+	/** What did `wanted` read from outside in its init that is other than what this running stage has from there? As
+	 * words without a full stop into text[size] ("certificate example.org until 2027-01-31, was example.org
+	 * until 2026-12-01"), for who reloads or only asks what a reload would do. false: all is the same, and text is not
+	 * looked at. `wanted` has the same name and type, perhaps other knobs, and was not started. Optional; as refresh. */
+	bool (*renewed)(struct weir_stage *st, struct weir_stage *wanted, char *text, size_t size);
 };
 
 /* ---- inside callbacks ---- */
