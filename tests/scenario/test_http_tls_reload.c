@@ -3,6 +3,7 @@
  * Reloads under the eyes of HTTPS clients: connections stay with their keys, tickets stay good, handshakes that have begun go
  * on, and a certificate whose file was replaced is shown to the next client, whether or not anything else has changed.
  */
+#include "fixture/drain_fixture.h"
 #include "fixture/tls_fixture.h"
 
 static const struct tls_wish plain_wish;
@@ -160,19 +161,6 @@ static void test_away(void)
 	server_stop(&next);
 }
 
-struct drain {
-	struct weir_graph *graph;
-	struct weir_drain_report report;
-};
-
-static void *drain_main(void *arg)
-{
-	struct drain *d = arg;
-
-	weir_graph_drain(d->graph, 20000000000LL, &d->report);
-	return NULL;
-}
-
 /* A record of many requests, of which the one before has decrypted more than it has taken: no edge tells its heir. */
 static void test_decrypted(void)
 {
@@ -181,7 +169,7 @@ static void test_decrypted(void)
 	char text[16000] = GET("/wait/decrypted"), body[64];
 	struct weir_errs errs = {0};
 	struct answer a = {0};
-	pthread_t thread;
+	struct drain d;
 
 	fixture_set(s.web, "with.threads", "1");
 	fixture_set(next.web, "with.threads", "1");
@@ -194,8 +182,7 @@ static void test_decrypted(void)
 	gate_await(1);
 	next.graph = build(next.spec);
 	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(next.graph, s.graph, &errs), 0);
-	struct drain d = {.graph = s.graph};
-	pthread_create(&thread, NULL, drain_main, &d);
+	drain_call(&d, s.graph, DRAIN_ALL_NS);
 	AWAIT_METRIC(&next, "http_tls_connections", ==, 1); /* the idle one: it has begun */
 	gate_open("decrypted");
 	CU_ASSERT(tls_answer(&k, &a) && answer_is(&a, 200, "GET /wait/decrypted\n"));
@@ -203,9 +190,7 @@ static void test_decrypted(void)
 		snprintf(body, sizeof(body), "GET /%d\n", i);
 		CU_ASSERT_FATAL(tls_answer(&k, &a) && answer_is(&a, 200, body));
 	}
-	pthread_join(thread, NULL);
-	CU_ASSERT_EQUAL(d.report.law_error, 0);
-	weir_graph_free(s.graph);
+	drain_end(&d);
 	answer_free(&a);
 	tls_client_close(&idle);
 	tls_client_close(&k);
