@@ -97,7 +97,7 @@ static void put_metrics(FILE *out, const struct weir_stage_ops *ops)
 	put_head(out, "metrics", false);
 	for (const struct weir_metric *m = ops->metrics; m->name; m++)
 		fprintf(out, "    weir_%s\n    %*s %s, %s: %s\n", m->name, NAME_WIDTH, "",
-		    m->kind == WEIR_METRIC_COUNTER ? "counter" : "gauge", m->unit, m->help);
+		    weir_metric_counts(m) ? "counter" : "gauge", m->unit, m->help);
 }
 
 /* A value for the example: the default, or the knob's own name in capitals. */

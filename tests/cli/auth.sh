@@ -170,6 +170,24 @@ weir resume hello --admin "$at" --token-file boss.token
 is exit 0
 weir log --admin "$at" --token-file eye.token
 is out has boss
+
+# Who reloaded: once, by name; a reload by a signal is nobody's.
+sed -i 's/hello\\n/hullo\\n/' tokens.yaml
+weir reload --admin "$at" --token-file boss.token
+is exit 0
+is out has 'made anew'
+weir log --admin "$at" --token-file eye.token
+is out has 'boss      reload '
+checks=$((checks + 1))
+[ "$(grep -c 'a new graph of' <<<"$out")" = 1 ] || fail 'it does not stand there once'
+asks 200 -H "$(bearer "$eye")" "$at/api/v1/acts"
+is out has '"actor":"boss","what":"reload"'
+sed -i 's/hullo\\n/hello\\n/' tokens.yaml
+kill -HUP "$pid"
+reloads() { curl -sS -H "$(bearer "$eye")" "$at/api/v1/reload"; }
+until [[ $(reloads) == *'"done":2'* ]]; do :; done
+asks 200 -H "$(bearer "$eye")" "$at/api/v1/acts"
+is out has '"actor":"reload","what":"reload"'
 keep
 weir ps --admin "$at" --token-file open.token
 is exit 3

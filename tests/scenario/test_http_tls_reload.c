@@ -217,6 +217,28 @@ static void move_pair(const char *from, const char *to)
 	}
 }
 
+struct renewed {
+	int n;
+	char stage[32], text[512];
+};
+
+static void note_renewed(void *arg, const char *stage, const char *text)
+{
+	struct renewed *r = arg;
+
+	r->n++;
+	snprintf(r->stage, sizeof(r->stage), "%s", stage);
+	snprintf(r->text, sizeof(r->text), "%s", text);
+}
+
+/* The stage, the name and the end of both. */
+static void check_renewed(const struct renewed *r)
+{
+	CU_ASSERT_STRING_EQUAL(r->stage, "web");
+	CU_ASSERT_PTR_NOT_NULL(strstr(r->text, "certificate second until 20"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(r->text, ", was first until 20"));
+}
+
 /* Nothing in the YAML changes: the graph goes on, with the new certificate. */
 static void test_new_certificate(void)
 {
@@ -234,6 +256,11 @@ static void test_new_certificate(void)
 	for (int i = 0; i < 2; i++) { /* the second time with the same files */
 		struct weir_graph *wanted = build(tls_server_new("t.reply", "site").spec);
 		int turned = -1;
+		struct renewed renewed = {0};
+		weir_graph_renewed(s.graph, wanted, note_renewed, &renewed);
+		CU_ASSERT_EQUAL(renewed.n, i == 0);
+		if (i == 0)
+			check_renewed(&renewed);
 		CU_ASSERT_EQUAL(weir_graph_configure(s.graph, wanted, &turned), 0);
 		CU_ASSERT_EQUAL(turned, 0);
 		weir_graph_free(wanted);

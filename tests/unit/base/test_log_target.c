@@ -75,7 +75,7 @@ static struct log_target opened(const char *name)
 	struct log_target t;
 	struct weir_err err = {0};
 
-	CU_ASSERT_EQUAL_FATAL(log_target_open(&t, name, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(log_target_open(&t, name, true, &err), 0);
 	return t;
 }
 
@@ -115,7 +115,7 @@ static void test_fifo(void)
 
 	begin();
 	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
-	CU_ASSERT_EQUAL(log_target_open(&t, path, &err), WEIR_ESYS);
+	CU_ASSERT_EQUAL(log_target_open(&t, path, true, &err), WEIR_ESYS);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "No such device"));
 	end();
@@ -236,8 +236,8 @@ static void test_journal_path(void)
 	unlink(at);
 	at[longest] = 'a';
 	at[longest + 1] = '\0';
-	CU_ASSERT_EQUAL(log_target_open(&t, name, &err), WEIR_ESYS);
-	CU_ASSERT_EQUAL(log_target_open(&t, "journal:", &err), WEIR_ESYS);
+	CU_ASSERT_EQUAL(log_target_open(&t, name, true, &err), WEIR_ESYS);
+	CU_ASSERT_EQUAL(log_target_open(&t, "journal:", true, &err), WEIR_ESYS);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no path of a socket"));
 	end();
 }
