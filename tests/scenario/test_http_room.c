@@ -383,10 +383,56 @@ static void test_behind_handshakes(void)
 	clock_release();
 }
 
+/* A client whose first flight has been sent, and that does not look at the answer yet. */
+static struct tls_client half_shaken(int fd)
+{
+	struct tls_wish wish = {0};
+	struct tls_client k = tls_client_over(fd, &wish);
+
+	SSL_set0_rbio(k.ssl, BIO_new(BIO_s_mem()));
+	CU_ASSERT_NOT_EQUAL(SSL_do_handshake(k.ssl), 1);
+	SSL_set_fd(k.ssl, k.fd);
+	return k;
+}
+
+/* Who came first, but has shaken hands last, is the younger one of two who are idle. */
+static void test_eldest_behind_the_handshake(void)
+{
+	struct tls_client last, first;
+	int fd[2] = {socket_at(0), socket_at(0)}, newcomer = socket_at(0);
+
+	server = tls_server_new("t.reply", "one");
+	fixture_set(server.web, "with.max_connections", "2");
+	fixture_set(server.app, "threads", "inline");
+	clock_hold();
+	server_start(&server);
+	come(fd[0]);
+	last = half_shaken(fd[0]);
+	FIXTURE_AWAIT(offered_to("shake") == 1);
+	clock_move(500);
+	come(fd[1]);
+	first = half_shaken(fd[1]);
+	CU_ASSERT_EQUAL(SSL_do_handshake(first.ssl), 1);
+	AWAIT_METRIC(&server, "http_tls_connections", ==, 1);
+	clock_move(900);
+	CU_ASSERT_EQUAL(SSL_do_handshake(last.ssl), 1);
+	AWAIT_METRIC(&server, "http_tls_connections", ==, 2);
+	clock_move(1200);
+	come(newcomer);
+	AWAIT_METRIC(&server, "http_evicted_total", ==, 1);
+	CU_ASSERT(tls_ask(&last, GET("/"), "GET /\n"));
+	SSL_free(first.ssl);
+	SSL_free(last.ssl);
+	for (int i = 0; i < 2; i++)
+		close(fd[i]);
+	close(newcomer);
+	server_stop(&server);
+	clock_release();
+}
+
 /* Who has been shaking hands for long is idle since that is done. */
 static void test_idle_since_the_handshake(void)
 {
-	struct tls_wish wish = {0};
 	struct tls_client k;
 	int fd = socket_at(0), early = socket_at(0), newcomer = socket_at(0);
 	char byte;
@@ -399,10 +445,7 @@ static void test_idle_since_the_handshake(void)
 	server_start(&server);
 	steer("shake", WEIR_STEER_PAUSE);
 	come(fd);
-	k = tls_client_over(fd, &wish);
-	SSL_set0_rbio(k.ssl, BIO_new(BIO_s_mem()));
-	CU_ASSERT_NOT_EQUAL(SSL_do_handshake(k.ssl), 1);
-	SSL_set_fd(k.ssl, k.fd);
+	k = half_shaken(fd);
 	FIXTURE_AWAIT(offered_to("shake") == 1);
 	clock_move(5000);
 	steer("shake", WEIR_STEER_RUN);
@@ -432,4 +475,5 @@ CUNIT_MAIN("http room", {"connections of another thread", test_connections_of_an
     {"address, descriptors", test_address_over_descriptors}, {"too late", test_too_late},
     {"drain while waiting", test_drain_while_waiting}, {"end one by one", test_end_one_by_one},
     {"lingering", test_lingering}, {"behind handshakes", test_behind_handshakes},
+    {"eldest behind the handshake", test_eldest_behind_the_handshake},
     {"idle since the handshake", test_idle_since_the_handshake})
