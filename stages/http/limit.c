@@ -248,13 +248,19 @@ int64_t limit_per_address(const struct http_conf *conf)
 	return quarter > PER_ADDRESS_MIN ? quarter : PER_ADDRESS_MIN;
 }
 
-/* As with places (limit.h): what is beyond the limit of the address, its newcomer included, goes. */
+/* As with places (limit.h): what is beyond the limit of the address, its newcomer included, goes. Of those who came at once to other
+ * threads the later one has more to make room for, unless the earlier one, or another's going, has done so meanwhile. */
 static bool has_own_place(struct http_io *io, uint64_t key, int64_t n)
 {
-	int64_t over = n - limit_per_address(&io->conf);
+	int64_t most = limit_per_address(&io->conf), over = n - most;
 
-	for (int i = 0; i < LIMIT_EVICT_RUN && over > 0 && evict(io, key); i++)
+	for (int i = 0; i < LIMIT_EVICT_RUN && over > 0; i++) {
+		if (crowd_count(io->srv->crowd, key) <= most)
+			return true;
+		if (!evict(io, key))
+			return false;
 		over--;
+	}
 	return over <= 0;
 }
 

@@ -137,7 +137,7 @@ static int newcomer_of(const char *thread)
 	return socket_at(port);
 }
 
-static void set_free_descriptors(int n)
+static inline void set_free_descriptors(int n)
 {
 	struct rlimit r;
 	int next = dup(0);
@@ -149,7 +149,7 @@ static void set_free_descriptors(int n)
 	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &r), 0);
 }
 
-static void restore_descriptors(void)
+static inline void restore_descriptors(void)
 {
 	struct rlimit r;
 

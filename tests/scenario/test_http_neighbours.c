@@ -101,5 +101,23 @@ static void test_refused_with_a_third(void)
 	end(&k);
 }
 
+/* ---- wake-ups ---- */
+
+/* Threads that nothing else wakes: who is asked hears of it, and so does who has asked. */
+static void test_woken(void)
+{
+	struct clients k = start("4");
+
+	clock_move(1500);
+	clock_quiet(2);
+	come(k.newcomer);
+	CU_ASSERT(is_answered_by(k.newcomer, A));
+	CU_ASSERT(client_at_end(k.idle[0]));
+	clock_loud();
+	CU_ASSERT(is_answered_by(k.newcomer, A));
+	CU_ASSERT(is_answered_by(k.idle[1], B));
+	end(&k);
+}
+
 CUNIT_MAIN("http neighbours", {"refused ones with the asker", test_refused_with_the_asker},
-    {"refused ones with a third thread", test_refused_with_a_third})
+    {"refused ones with a third thread", test_refused_with_a_third}, {"woken", test_woken})

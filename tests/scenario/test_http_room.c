@@ -383,18 +383,6 @@ static void test_behind_handshakes(void)
 	clock_release();
 }
 
-/* A client whose first flight has been sent, and that does not look at the answer yet. */
-static struct tls_client half_shaken(int fd)
-{
-	struct tls_wish wish = {0};
-	struct tls_client k = tls_client_over(fd, &wish);
-
-	SSL_set0_rbio(k.ssl, BIO_new(BIO_s_mem()));
-	CU_ASSERT_NOT_EQUAL(SSL_do_handshake(k.ssl), 1);
-	SSL_set_fd(k.ssl, k.fd);
-	return k;
-}
-
 /* Who came first, but has shaken hands last, is the younger one of two who are idle. */
 static void test_eldest_behind_the_handshake(void)
 {
@@ -407,11 +395,11 @@ static void test_eldest_behind_the_handshake(void)
 	clock_hold();
 	server_start(&server);
 	come(fd[0]);
-	last = half_shaken(fd[0]);
+	last = tls_client_half(fd[0]);
 	FIXTURE_AWAIT(offered_to("shake") == 1);
 	clock_move(500);
 	come(fd[1]);
-	first = half_shaken(fd[1]);
+	first = tls_client_half(fd[1]);
 	CU_ASSERT_EQUAL(SSL_do_handshake(first.ssl), 1);
 	AWAIT_METRIC(&server, "http_tls_connections", ==, 1);
 	clock_move(900);
@@ -445,7 +433,7 @@ static void test_idle_since_the_handshake(void)
 	server_start(&server);
 	steer("shake", WEIR_STEER_PAUSE);
 	come(fd);
-	k = half_shaken(fd);
+	k = tls_client_half(fd);
 	FIXTURE_AWAIT(offered_to("shake") == 1);
 	clock_move(5000);
 	steer("shake", WEIR_STEER_RUN);
