@@ -38,7 +38,8 @@ struct base_class {
 /* What the last view said of a stage. */
 struct base {
 	char *name;
-	bool fresh; /* nothing yet */
+	bool fresh;    /* nothing yet */
+	uint64_t away; /* turned away in front of the graph */
 	uint64_t busy_ns;
 	uint64_t shed_by[WEIR_SHED_REASONS];
 	uint32_t service[WEIR_HIST_BUCKETS]; /* of all classes */
@@ -251,6 +252,17 @@ static void sample_shed(
 	}
 }
 
+/* What a source turned away never became an event of a class: it is in the sum alone. */
+static void sample_away(
+    const struct weir_stage_view *v, double per_s, struct base *b, struct sample *s)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < v->n_metrics; i++)
+		n += v->metrics[i].kind == WEIR_METRIC_TURNED_AWAY ? (uint64_t)v->metric[i] : 0;
+	s->v[SAMPLE_SHED] += per_s * (double)grown(n, &b->away);
+}
+
 static double share(double v)
 {
 	return v > 0 ? (v < 1 ? v : 1) : 0; /* of NaN: 0 */
@@ -274,6 +286,7 @@ static void sample_stage(const struct weir_stage_view *v, int n_classes, double 
 	quantiles(wait, &s->v[SAMPLE_WAIT_P50], &s->v[SAMPLE_WAIT_P99]);
 	sample_service(v, n_classes, b, s);
 	sample_shed(v, n_classes, per_s, b, s);
+	sample_away(v, per_s, b, s);
 	s->v[SAMPLE_QUEUE] = (double)v->queue_length;
 	s->v[SAMPLE_OLDEST] = (double)v->oldest_wait_ns / 1e9;
 	s->v[SAMPLE_BUSY] = share(per_s * (double)grown(v->busy_ns, &b->busy_ns) / 1e9 /

@@ -120,10 +120,10 @@ static json_t *metrics_json(const struct weir_stage_view *s)
 
 	for (int i = 0; i < s->n_metrics; i++) {
 		const struct weir_metric *m = &s->metrics[i];
-		json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:I}", "name", m->name, "kind",
-		    m->kind == WEIR_METRIC_COUNTER ? "counter" : "gauge", "unit",
-		    m->unit ? m->unit : "", "help", m->help ? m->help : "", "value",
-		    (json_int_t)s->metric[i]);
+		json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:I, s:b}", "name", m->name, "kind",
+		    weir_metric_counts(m) ? "counter" : "gauge", "unit", m->unit ? m->unit : "",
+		    "help", m->help ? m->help : "", "value", (json_int_t)s->metric[i],
+		    "turned_away", m->kind == WEIR_METRIC_TURNED_AWAY);
 		json_push(&list, row);
 	}
 	return list;

@@ -379,7 +379,7 @@ static void print_type_metric(
 	if (!is_printable(m->name) || !is_first(v, stage, row))
 		return;
 	snprintf(name, sizeof(name), "weir_%s", m->name);
-	prom_head(out, name, m->kind == WEIR_METRIC_COUNTER ? "counter" : "gauge",
+	prom_head(out, name, weir_metric_counts(m) ? "counter" : "gauge",
 	    m->help ? m->help : "Defined by the stage type");
 	print_rows(out, name, v, stage, row);
 }

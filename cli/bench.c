@@ -33,8 +33,6 @@
 #define SEARCH_PRECISION 0.03
 /* Before each trial, for caches and pools to settle. */
 #define SEARCH_WARMUP_NS 1000000000
-/* A trial is repeated so often when the generator was late; then the generator is the limit. */
-#define SEARCH_LATE_MAX 3
 
 struct side {
 	struct load_plan plan;     /* its phases: of all runs so far */
@@ -47,6 +45,7 @@ struct bench {
 	const struct bench_request *req;
 	int n_sides;
 	struct side side[SIDES_MAX];
+	bool searching; /* its trials tell by a line each */
 	double capacity_per_s;
 	char capacity_note[256];
 };
@@ -72,7 +71,7 @@ static int run_phases(struct bench *b, struct side *s, const struct load_plan *p
 	run.n_phases = phases->n_phases;
 	memcpy(run.phase, phases->phase, sizeof(run.phase));
 	run.seed += (uint64_t)s->plan.n_phases; /* trials and rounds draw anew */
-	bench_progress_begin(&progress, &run, b->req->opt.quiet);
+	bench_progress_begin(&progress, &run, b->req->opt.quiet, !b->searching);
 	int rc = load_run(&run, &hooks, result, err);
 	bench_progress_end(&progress);
 	return rc;
@@ -122,43 +121,78 @@ static int trial_phases(
 	return phases_warmup(phases, o->warmup_ns ? o->warmup_ns : SEARCH_WARMUP_NS, err);
 }
 
-/* Run a trial at `per_s`. A late generator says nothing about the server: then it is repeated, and *late
- * is set if it stays late. */
-static int run_trial(struct bench *b, double per_s, bool *late, struct weir_err *err)
+static int run_trial(struct bench *b, double per_s, struct weir_err *err)
 {
-	struct side *s = &b->side[0];
 	struct load_plan *phases = calloc(1, sizeof(*phases));
-	int rc;
 
-	*late = true;
 	if (!phases)
 		return sentence_nomem(err);
-	rc = trial_phases(b, per_s, phases, err);
-	for (int i = 0; rc == 0 && *late && i < SEARCH_LATE_MAX && !atomic_load(&stop_asked); i++) {
-		rc = run_and_join(b, s, phases, err);
-		*late = s->result.voided[0] != '\0';
-		s->result.voided[0] = '\0'; /* of the trial, not of the search */
-	}
+	int rc = trial_phases(b, per_s, phases, err);
+	if (rc == 0)
+		rc = run_and_join(b, &b->side[0], phases, err);
 	free(phases);
 	return rc;
 }
 
+/* The phase of a trial that proves nothing stays in the run file, as one that counts nowhere. */
+static void set_aside(struct load_phase *p)
+{
+	snprintf(p->name, sizeof(p->name), "late %.4g/s", p->from_per_s);
+	p->warmup = true;
+}
+
+/* One trial at the rate that the search asks for, told to the search and to who watches. */
 static int trial(
     struct bench *b, struct capacity *search, const struct bench_slo *slo, struct weir_err *err)
 {
 	struct side *s = &b->side[0];
-	bool late;
-	int rc = run_trial(b, capacity_next(search), &late, err);
+	double per_s = capacity_next(search);
+	char word[96];
+	int rc = run_trial(b, per_s, err);
 
 	if (rc != 0 || atomic_load(&stop_asked))
 		return rc;
-	bool good = !late && kept(&s->result.phase[s->plan.n_phases - 1], s->plan.n_classes, slo);
+	const struct load_phase_result *p = &s->result.phase[s->plan.n_phases - 1];
+	if (s->result.voided[0]) {
+		s->result.voided[0] = '\0'; /* of the trial, not of the search */
+		set_aside(&s->plan.phase[s->plan.n_phases - 1]);
+		int64_t lag_ns = hdr_quantile_ns(&p->lag, 0.99);
+		snprintf(word, sizeof(word), "does not count, the generator was late by %.1f ms",
+		    (double)lag_ns / 1e6);
+		capacity_tell_late(search, lag_ns);
+	} else {
+		bool good = kept(p, s->plan.n_classes, slo);
+		snprintf(word, sizeof(word), "%s %.60s", good ? "keeps" : "does not keep",
+		    b->req->opt.slo);
+		capacity_tell(search, good);
+	}
 	if (!b->req->opt.quiet)
-		fprintf(stderr, "  %.5g/s %s %s%s\n", capacity_next(search),
-		    good ? "keeps" : "does not keep", b->req->opt.slo,
-		    late ? " (the generator was late)" : "");
-	capacity_tell(search, good);
+		fprintf(stderr, "  %.5g/s %s\n", per_s, word);
 	return 0;
+}
+
+/* How long it will take: two trials of each of six to fifteen rates. */
+static void say_search(const struct bench *b)
+{
+	const struct bench_options *o = &b->req->opt;
+	double s = (double)(o->for_ns + (o->warmup_ns ? o->warmup_ns : SEARCH_WARMUP_NS)) * 1e-9;
+
+	if (!o->quiet)
+		fprintf(stderr,
+		    "searching: a trial takes %.3g s (--for and --warmup); usually 12 to 30 of "
+		    "them, "
+		    "%.0f to %.0f s\n",
+		    s, 12 * s, 30 * s);
+}
+
+/* A search in which the generator stayed late is void, and all that was to come after it. */
+static void end_search(struct bench *b, const struct capacity *search)
+{
+	b->capacity_per_s = search->voided ? 0 : search->good_per_s;
+	capacity_describe(search, b->req->opt.slo, b->capacity_note, sizeof(b->capacity_note));
+	for (int i = 0; i < b->n_sides && search->voided; i++)
+		capacity_why_void(
+		    search, b->side[i].result.voided, sizeof(b->side[i].result.voided));
 }
 
 static int search_capacity(struct bench *b, struct weir_err *err)
@@ -168,12 +202,16 @@ static int search_capacity(struct bench *b, struct weir_err *err)
 	struct bench_slo slo;
 	int rc = bench_slo_parse(o->slo, &slo, err);
 
+	if (rc != 0)
+		return rc;
+	say_search(b);
+	b->searching = true;
 	capacity_start(&search, o->rate_per_s > 0 ? o->rate_per_s : SEARCH_START_PER_S,
 	    SEARCH_LIMIT_PER_S, SEARCH_PRECISION);
 	while (rc == 0 && capacity_next(&search) > 0 && !atomic_load(&stop_asked))
 		rc = trial(b, &search, &slo, err);
-	b->capacity_per_s = search.good_per_s;
-	capacity_describe(&search, o->slo, b->capacity_note, sizeof(b->capacity_note));
+	b->searching = false;
+	end_search(b, &search);
 	return rc;
 }
 
@@ -241,7 +279,7 @@ static int run_all(struct bench *b, struct weir_err *err)
 	b->capacity_per_s = o->capacity_per_s;
 	if (o->find_capacity)
 		rc = search_capacity(b, err);
-	if (rc != 0 || !wants_rounds(o))
+	if (rc != 0 || !wants_rounds(o) || b->side[0].result.voided[0])
 		return rc;
 	if (o->sweep && b->capacity_per_s <= 0 && !atomic_load(&stop_asked))
 		return sentence(err, WEIR_EINVAL,

@@ -95,14 +95,16 @@ int bench_class_fill(const struct bench_request *req, const struct bench_class *
 
 /* ---- telling ---- */
 
-/** Progress of a run; begin before, row per second, end after. */
+/** Progress of a run; begin before, row per second, end after. A terminal has one line that is rewritten. Elsewhere
+ *  there are ten lines or so, evenly spaced and at most one a second; none unless `lines`. */
 struct bench_progress {
 	const struct load_plan *plan;
 	bool shown, terminal;
-	int64_t total_ns;
+	int64_t total_ns, every_ns, next_ns;
 	uint64_t offered, ok, shed, error;
 };
-void bench_progress_begin(struct bench_progress *p, const struct load_plan *plan, bool quiet);
+void bench_progress_begin(
+    struct bench_progress *p, const struct load_plan *plan, bool quiet, bool lines);
 void bench_progress_second(void *progress, const struct load_second *row);
 void bench_progress_end(struct bench_progress *p);
 

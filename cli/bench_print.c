@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `weir bench` prints: a line that is rewritten every second on a terminal, a line per second
+ * What `weir bench` prints: a line that is rewritten every second on a terminal, about ten lines per run
  * elsewhere, both on stderr; the table of the result on stdout.
  */
 #include "bench.h"
@@ -15,6 +15,9 @@
 #include "verb.h"
 
 #define BAR_WIDTH 24
+
+/* Of one run, where lines stay: enough to see it move, and 64 rounds can still be read. Guess. */
+#define LINES_PER_RUN 10
 
 void bench_print_duration(char *buf, size_t size, int64_t ns)
 {
@@ -33,11 +36,13 @@ void bench_print_duration(char *buf, size_t size, int64_t ns)
 
 /* ---- progress ---- */
 
-void bench_progress_begin(struct bench_progress *p, const struct load_plan *plan, bool quiet)
+void bench_progress_begin(
+    struct bench_progress *p, const struct load_plan *plan, bool quiet, bool lines)
 {
-	*p = (struct bench_progress){.plan = plan, .shown = !quiet};
-	p->terminal = isatty(STDERR_FILENO);
+	*p = (struct bench_progress){.plan = plan, .terminal = isatty(STDERR_FILENO)};
+	p->shown = !quiet && (lines || p->terminal);
 	p->total_ns = phases_total_ns(plan);
+	p->every_ns = p->terminal ? 0 : p->total_ns / LINES_PER_RUN;
 }
 
 static void print_bar(double done)
@@ -56,8 +61,9 @@ void bench_progress_second(void *progress, const struct load_second *row)
 	const uint64_t *n = row->all.outcome;
 	char p50[24], p99[24];
 
-	if (!p->shown)
+	if (!p->shown || row->at_ns < p->next_ns)
 		return;
+	p->next_ns = row->at_ns + p->every_ns;
 	double done = (double)(row->at_ns + 1000000000) / (double)p->total_ns;
 	bench_print_duration(p50, sizeof(p50), row->all.p50_ns);
 	bench_print_duration(p99, sizeof(p99), row->all.p99_ns);
@@ -150,15 +156,16 @@ static void print_phase(
 static void print_foot(FILE *out, const struct load_plan *plan, const struct load_result *result)
 {
 	double s = (double)result->took_ns * 1e-9;
-	int64_t worst_ns = 0;
-	char lag[24];
+	int64_t worst_ns = -1; /* no phase counts */
+	char lag[24] = "-";
 
 	for (int i = 0; i < result->n_phases; i++) {
 		int64_t ns = hdr_quantile_ns(&result->phase[i].lag, 0.99);
 		if (!plan->phase[i].warmup && ns > worst_ns)
 			worst_ns = ns;
 	}
-	bench_print_duration(lag, sizeof(lag), worst_ns);
+	if (worst_ns >= 0)
+		bench_print_duration(lag, sizeof(lag), worst_ns);
 	fprintf(out,
 	    "generator: %s, lag p99 %s (limit 1 ms), %.0f %% of a core, %" PRIu64
 	    " connections made\n",
@@ -168,7 +175,12 @@ static void print_foot(FILE *out, const struct load_plan *plan, const struct loa
 	if (result->stopped)
 		fprintf(out, "stopped by hand after %.1f s\n", s);
 	if (result->voided[0])
-		fprintf(out, "VOID: %s\n", result->voided);
+		fprintf(out,
+		    "VOID: %s\n"
+		    "      give the generator a core that the server does not use (--cpu, "
+		    "taskset), the first "
+		    "turn at one (chrt -f 1), or another machine\n",
+		    result->voided);
 }
 
 void bench_print_result(FILE *out, const struct load_plan *plan, const struct load_result *result)

@@ -20,6 +20,7 @@
 #include "admin.h"
 #include "config.h"
 #include "listen.h"
+#include "run_log.h"
 
 void verb_print_errors(const struct weir_errs *errs, const char *consequence)
 {
@@ -114,6 +115,8 @@ int verb_build_values(
 	}
 	rc = weir_graph_build(spec, graph, errs);
 	check_admin(spec, errs); /* whose spec it is now or not */
+	run_log_check(&spec->log, errs);
+	listen_check(spec, errs);
 	if (rc != 0) {
 		weir_spec_free(spec);
 	} else if (errs->total > 0) {

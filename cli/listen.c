@@ -2,9 +2,16 @@
 /* See listen.h. */
 #include "listen.h"
 
+#include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/stage.h>
+
+#include "http/address.h"
+
+/** Addresses that are compared; more are left to the kernel. A guess: a stage has at most 16. */
+#define LISTEN_MAX 256
 
 bool listen_listens(const struct weir_stage_spec *stage)
 {
@@ -64,4 +71,82 @@ const struct weir_stage_spec *listen_clash(const struct weir_spec *spec)
 				return stage;
 	}
 	return NULL;
+}
+
+/* ---- one address, two listeners ---- */
+
+/** Where an address was written: the entry, the list, or the stage whose default it is. */
+static const struct weir_mark *listen_mark(const struct weir_stage_spec *stage, int i)
+{
+	const struct weir_node *node = weir_node_get(stage->with, "listen");
+
+	if (!node)
+		return &stage->mark;
+	return node->kind == WEIR_NODE_LIST ? &node->item[i]->mark : &node->mark;
+}
+
+/** Could only one of two sockets be bound? Equal ports, but for 0, of equal addresses or when one means them all. IPv4 and IPv6
+ *  are apart, since http.server asks for that. */
+static bool listen_excludes(const struct address *a, const struct address *b)
+{
+	if (a->addr.ss_family != b->addr.ss_family)
+		return false;
+	if (a->addr.ss_family == AF_INET6) {
+		const struct sockaddr_in6 *p = (const struct sockaddr_in6 *)(const void *)&a->addr;
+		const struct sockaddr_in6 *q = (const struct sockaddr_in6 *)(const void *)&b->addr;
+		return p->sin6_port == q->sin6_port && p->sin6_port != 0 &&
+		       (IN6_IS_ADDR_UNSPECIFIED(&p->sin6_addr) ||
+			   IN6_IS_ADDR_UNSPECIFIED(&q->sin6_addr) ||
+			   IN6_ARE_ADDR_EQUAL(&p->sin6_addr, &q->sin6_addr));
+	}
+	const struct sockaddr_in *p = (const struct sockaddr_in *)(const void *)&a->addr;
+	const struct sockaddr_in *q = (const struct sockaddr_in *)(const void *)&b->addr;
+	return p->sin_port == q->sin_port && p->sin_port != 0 &&
+	       (p->sin_addr.s_addr == INADDR_ANY || q->sin_addr.s_addr == INADDR_ANY ||
+		   p->sin_addr.s_addr == q->sin_addr.s_addr);
+}
+
+/** An address and the entry that it is. */
+struct listener {
+	const struct weir_stage_spec *stage;
+	int entry;
+	struct address address;
+};
+
+static void listen_twice(
+    const struct listener *now, const struct listener *before, struct weir_errs *errs)
+{
+	const char *text = listen_text(now->stage, now->entry);
+	const char *other = listen_text(before->stage, before->entry);
+	const struct weir_mark *mark = listen_mark(before->stage, before->entry);
+
+	weir_errs_add(errs, listen_mark(now->stage, now->entry), WEIR_EBUSY,
+	    "choose another address or port for one of them",
+	    "stage '%.60s' listens on %.60s, as stage '%.60s' does in line %d (%.60s)",
+	    now->stage->name, text, before->stage->name, mark->line, other);
+}
+
+void listen_check(const struct weir_spec *spec, struct weir_errs *errs)
+{
+	struct listener all[LISTEN_MAX];
+	int n = 0;
+
+	for (int s = 0; s < spec->n_stages; s++) {
+		const struct weir_stage_spec *stage = &spec->stages[s];
+		if (!listen_listens(stage))
+			continue;
+		for (int i = 0; *listen_text(stage, i) && n < LISTEN_MAX; i++) {
+			struct listener *l = &all[n];
+			struct weir_err err;
+			*l = (struct listener){.stage = stage, .entry = i};
+			if (http_address_parse(listen_text(stage, i), &l->address, &err) != 0)
+				continue; /* which the stage says */
+			for (int k = 0; k < n; k++)
+				if (listen_excludes(&l->address, &all[k].address)) {
+					listen_twice(l, &all[k], errs);
+					break;
+				}
+			n++;
+		}
+	}
 }

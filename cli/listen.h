@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include <weir/error.h>
 #include <weir/spec.h>
 
 /** Does the stage listen on addresses? */
@@ -17,5 +18,9 @@ const char *listen_text(const struct weir_stage_spec *stage, int i);
  *  Addresses are compared as written, one that means every address of the machine meets any, and
  *  port 0 meets none. */
 const struct weir_stage_spec *listen_clash(const struct weir_spec *spec);
+
+/** Report every address that is listened on twice: by two stages, or by one. Nothing is bound; names are looked up, as
+ *  they were when the stages were made. */
+void listen_check(const struct weir_spec *spec, struct weir_errs *errs);
 
 #endif

@@ -35,7 +35,7 @@ static bool is_act(const json_t *decision)
 	const char *actor = act_text(decision, "actor");
 
 	return strcmp(actor, "operator") == 0 || strcmp(actor, "expiry") == 0 ||
-	       strcmp(actor, "drain") == 0;
+	       strcmp(actor, "drain") == 0 || strcmp(act_text(decision, "action"), "reload") == 0;
 }
 
 static void print_act(const json_t *act)
@@ -47,8 +47,10 @@ static void print_act(const json_t *act)
 
 	printf(
 	    "%-9s %-9s %s", act_text(act, "actor"), act_text(act, "what"), act_text(act, "target"));
-	if (*from || *to) /* a reload is from nothing to nothing */
+	if (*from)
 		printf(": %s -> %s", from, to);
+	else if (*to) /* a reload with a new graph comes from nothing */
+		printf(": %s", to);
 	if (json_is_number(expires))
 		printf(", until %s", act_time(at, json_number_value(expires)));
 	printf("%s\n", json_is_true(json_object_get(act, "undone")) ? "  (taken back)" : "");

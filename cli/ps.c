@@ -4,7 +4,8 @@
  * server it is. The table fits 100 columns: names are cut, counts over ten million are rounded, and
  * `-o json` has all of both.
  *
- * Totals are since the start and summed over classes; the wait is the 99th percentile of the class
+ * Totals are since the start and summed over classes; SHED has what a source turned away in front of
+ * the graph, too, and a line below the table says over which limit; the wait is the 99th percentile of the class
  * that waits longest, since a mean over classes would hide it.
  */
 #include "verb.h"
@@ -15,6 +16,7 @@
 #include <jansson.h>
 
 #include "client.h"
+#include "turned_away.h"
 
 struct ps_row {
 	const char *name, *use, *place;
@@ -65,6 +67,7 @@ static void ps_fill(struct ps_row *row, const json_t *stage)
 	row->limit = ps_integer(queue, "limit");
 	row->busy = ps_integer(threads, "busy");
 	row->now = ps_integer(threads, "now");
+	row->shed = (long long)turned_away(stage);
 	for (size_t i = 0; i < json_array_size(classes); i++)
 		ps_add_class(row, json_array_get(classes, i));
 }
@@ -154,6 +157,8 @@ static int ps_print_table(const struct client_answer *answer, const char *url)
 		ps_fill(&row, json_array_get(stages, i));
 		ps_print_row(&row);
 	}
+	for (size_t i = 0; i < json_array_size(stages); i++)
+		turned_away_print(json_array_get(stages, i), NULL, 0);
 	json_decref(doc);
 	return VERB_OK;
 }

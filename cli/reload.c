@@ -222,6 +222,7 @@ static int prepare(struct reloader *r, struct order *o)
 		json_t *own = report_hidden(weir_graph_spec(o->graph));
 		o->out.hidden = report_hide_both(r->hidden, own);
 		o->hidden = hide_carried(&o->diff, r->hidden, own);
+		o->out.renewed = report_renewed(r->now.graph, o->graph);
 		o->config = run_config_json(weir_graph_spec(o->graph),
 		    &(struct run_config){o->carried, o->hidden, r->folder, args.n_sets, args.sets});
 		rc = admin_prepare(r->now.admin, weir_graph_spec(o->graph), &o->admin, &o->errs);
@@ -339,6 +340,7 @@ static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 	if (!preview)
 		notify_reloading(r->now.notify);
 	o.out.rc = prepare(r, &o);
+	weir_graph_act_as(strcmp(by, RELOAD_BY_SIGNAL) == 0 ? NULL : by);
 	if (o.out.rc == 0 && !preview)
 		o.out.rc = apply(r, &o);
 	if (!preview)
@@ -353,6 +355,7 @@ static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 	}
 	json_decref(o.hidden);
 	json_decref(o.out.hidden);
+	json_decref(o.out.renewed);
 	admin_change_free(o.admin);
 	otlp_stop(o.otlp);
 	weir_graph_free(o.graph);

@@ -34,6 +34,9 @@
 /** And of those that only wait for one before them, whose connections they pass on: each has I/O threads and about 2 MiB. */
 #define RELOAD_WAITING_MAX 32
 
+/** Whose a reload by SIGHUP is: nobody's, so its acts are those of "reload". */
+#define RELOAD_BY_SIGNAL "signal"
+
 struct reloader;
 
 /** What a running server consists of. The graph and `config` are the reloader's from reload_start to reload_stop. */
@@ -50,7 +53,7 @@ struct running {
 /** Begin to take orders for the file at the absolute `path`. 0, WEIR_ENOMEM, WEIR_ESYS. */
 int reload_start(const struct running *running, const char *path, struct reloader **reloader);
 
-/** Order one in the name of `by`, "signal" for SIGHUP; `preview`: only say what it would change. Orders that wait become one. Its number; 0 after reload_stop. */
+/** Order one in the name of `by`, RELOAD_BY_SIGNAL for SIGHUP; `preview`: only say what it would change. Orders that wait become one. Its number; 0 after reload_stop. */
 uint64_t reload_ask(struct reloader *reloader, bool preview, const char *by);
 
 /** What reloads have come to, as JSON (docs/api.md), malloc'ed; NULL without memory. */

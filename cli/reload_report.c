@@ -53,6 +53,22 @@ json_t *report_hide_both(const json_t *before, json_t *after)
 	return NULL;
 }
 
+/* ---- what is read from outside ---- */
+
+static void add_renewed(void *arg, const char *stage, const char *text)
+{
+	json_array_append_new(arg, json_pack("{s:s, s:s}", "stage", stage, "text", text));
+}
+
+json_t *report_renewed(const struct weir_graph *graph, const struct weir_graph *wanted)
+{
+	json_t *list = json_array();
+
+	if (list)
+		weir_graph_renewed(graph, wanted, add_renewed, list);
+	return list;
+}
+
 /* ---- one order ---- */
 
 static json_t *change_json(const struct outcome *out, const struct config_difference *d)
@@ -101,13 +117,18 @@ static const char *result_of(const struct outcome *out, const struct config_diff
 		return "preview";
 	if (out->followed)
 		return "followed";
-	return diff->n > 0 ? "turned" : "unchanged";
+	return diff->n > 0 || json_array_size(out->renewed) > 0 ? "turned" : "unchanged";
 }
 
 void report_summary(const struct outcome *out, const struct config_diff *diff,
     const struct weir_errs *errs, char *buf, size_t size)
 {
-	if (out->rc == 0)
+	size_t renewed = json_array_size(out->renewed);
+
+	if (out->rc == 0 && renewed > 0 && diff->n == 0)
+		snprintf(buf, size, "no value changes, %zu stage%s renewed certificates", renewed,
+		    renewed == 1 ? " has" : "s have");
+	else if (out->rc == 0)
 		config_diff_say(diff, buf, size);
 	else
 		snprintf(buf, size, "%d error%s. The running configuration was not changed.",
@@ -144,10 +165,11 @@ void report_order(struct report *r, const struct outcome *out, const struct conf
 
 	report_summary(out, diff, errs, sentence, sizeof(sentence));
 	clock_gettime(CLOCK_REALTIME, &now);
-	json_t *last = json_pack("{s:I, s:f, s:f, s:s, s:b, s:s, s:s, s:o, s:o, s:s}", "id",
+	json_t *last = json_pack("{s:I, s:f, s:f, s:s, s:b, s:s, s:s, s:o, s:o, s:o, s:s}", "id",
 	    (json_int_t)out->id, "at", (double)now.tv_sec + (double)now.tv_nsec / 1e9, "took",
 	    (double)out->took_ns / 1e9, "by", out->by, "preview", out->preview, "result", result,
-	    "summary", sentence, "changes", changes_json(out, diff), "errors", errors_json(errs),
+	    "summary", sentence, "changes", changes_json(out, diff), "renewed",
+	    out->renewed ? json_incref(out->renewed) : json_array(), "errors", errors_json(errs),
 	    "text", text ? text : "");
 	free(text);
 	log_order(out, result, sentence, errs);

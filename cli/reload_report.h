@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include <weir/error.h>
+#include <weir/graph.h>
 #include <weir/spec.h>
 
 #include "admin.h"
@@ -22,7 +23,8 @@ struct outcome {
 	const char *by;         /* "signal", or who asked the endpoint */
 	int rc;
 	int64_t took_ns;
-	json_t *hidden; /* report_hide_both; NULL: every value */
+	json_t *renewed; /* report_renewed's */
+	json_t *hidden;  /* report_hide_both; NULL: every value */
 };
 
 struct report {
@@ -42,6 +44,10 @@ json_t *report_hidden(const struct weir_spec *spec);
 /** Those of both, a new object: what a secret was is no more told than what it becomes. NULL, which hides all, when one
  *  is, or without memory. */
 json_t *report_hide_both(const json_t *before, json_t *after);
+
+/** What stages of the running `graph` would take from outside that is new, as `wanted` has read it: [{"stage", "text"}]. A new
+ *  reference, NULL without memory. */
+json_t *report_renewed(const struct weir_graph *graph, const struct weir_graph *wanted);
 
 /** One sentence of what became of an order, into buf[size]. */
 void report_summary(const struct outcome *out, const struct config_diff *diff,

@@ -9,7 +9,7 @@
  * comes. Exit code 0 says that every accepted event was completed or answered; 1 that something had
  * to be given up when the grace time ended or a second signal came. A service manager is told when
  * the server is ready and when it stops, feeds on its ticks, and may pass sockets (notify.h, weir/io.h).
- * SIGUSR1 has all logs opened again. SIGHUP and the admin endpoint order reloads (reload.h), after which the graph is another one.
+ * The log has the server's first and last words wherever it is. SIGUSR1 has all logs opened again. SIGHUP and the admin endpoint order reloads (reload.h), after which the graph is another one.
  */
 #include "verb.h"
 
@@ -94,20 +94,21 @@ static void run_announce(const struct weir_graph *graph, const struct admin *adm
 
 static int run_report(const char *name, const struct weir_drain_report *report, bool hurried)
 {
-	fprintf(stderr, "weir %s: drained in %.2f s", name, (double)report->took_ns / 1e9);
-	if (report->closed == 0 && report->law_error == 0) {
-		fputs(", nothing was lost\n", stderr);
-		return VERB_OK;
-	}
+	char closed[120] = "", law[100] = "";
+
 	if (report->closed)
-		fprintf(stderr, "; %llu accepted event%s ended unfinished, because %s",
+		snprintf(closed, sizeof(closed),
+		    "; %llu accepted event%s ended unfinished, because %s",
 		    (unsigned long long)report->closed, report->closed == 1 ? " was" : "s were",
 		    hurried ? "a second signal came" : "the grace time was over");
 	if (report->law_error)
-		fprintf(stderr, "; the books are off by %lld events, which is a bug of weir",
+		snprintf(law, sizeof(law),
+		    "; the books are off by %lld events, which is a bug of weir",
 		    (long long)report->law_error);
-	fputc('\n', stderr);
-	return VERB_FINDING;
+	bool whole = report->closed == 0 && report->law_error == 0;
+	run_log_say(name, whole ? WEIR_LOG_INFO : WEIR_LOG_WARN, "drained in %.2f s%s%s%s",
+	    (double)report->took_ns / 1e9, whole ? ", nothing was lost" : "", closed, law);
+	return whole ? VERB_OK : VERB_FINDING;
 }
 
 /** `reloader` may be NULL. Requests that began before a reload have the same time to end as those behind it. */
@@ -117,9 +118,9 @@ static int run_drain(struct weir_graph *graph, struct reloader *reloader)
 	const struct weir_spec *spec = weir_graph_spec(graph);
 	struct weir_drain_report report = {0};
 
-	fprintf(stderr,
-	    "weir %s: finishing what was accepted, at most %.3g s; once more ends it at once\n",
-	    spec->name, (double)spec->grace_ns / 1e9);
+	run_log_say(spec->name, WEIR_LOG_INFO,
+	    "finishing what was accepted, at most %.3g s; once more ends it at once",
+	    (double)spec->grace_ns / 1e9);
 	signals_hurry_on_next(graph);
 	weir_graph_drain(graph, spec->grace_ns, &report);
 	if (reloader)
@@ -170,7 +171,7 @@ static struct reloader *run_until_told(struct running *r, const char *path)
 	reloading.arg = reloader;
 	admin_allow_reload(r->admin, &reloading);
 	while (run_told() == SIGHUP)
-		reload_ask(reloader, false, "signal");
+		reload_ask(reloader, false, RELOAD_BY_SIGNAL);
 	reload_stop(reloader, r);
 	return reloader;
 }
@@ -222,8 +223,9 @@ static int run_serve(struct running *r, const char *path)
 	otlp_stop(r->otlp);
 	r->otlp = NULL;
 	if (closed > 0)
-		fprintf(stderr, "weir %s: %llu events of earlier configurations ended unfinished\n",
-		    weir_graph_spec(r->graph)->name, (unsigned long long)closed);
+		run_log_say(weir_graph_spec(r->graph)->name, WEIR_LOG_WARN,
+		    "%llu events of earlier configurations ended unfinished",
+		    (unsigned long long)closed);
 	return closed > 0 ? VERB_FINDING : rc;
 }
 
@@ -232,6 +234,8 @@ static int run_graph(struct running *r, const char *path)
 {
 	struct weir_errs errs = {0};
 
+	weir_log(WEIR_LOG_INFO, "%s: weir %s (commit %s) starts, process %d, configuration %s",
+	    weir_graph_spec(r->graph)->name, WEIR_VERSION, WEIR_COMMIT, (int)getpid(), path);
 	json_t *hidden = report_hidden(weir_graph_spec(r->graph));
 	r->config = run_config_json(weir_graph_spec(r->graph),
 	    &(struct run_config){r->values, hidden, "", r->args->n_sets, r->args->sets});

@@ -2,6 +2,9 @@
 /* The server's log; see run_log.h. */
 #include "run_log.h"
 
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/log_file.h>
@@ -11,10 +14,30 @@
 
 static struct weir_log_file *run_log;
 
+/* Is the log elsewhere than on stderr? */
+static bool run_log_elsewhere;
+
 static void shape(const struct weir_log_spec *log)
 {
 	weir_log_set_level((enum weir_log_level)log->level);
 	weir_log_set_format((enum weir_log_format)log->format);
+}
+
+static int refuse(
+    const struct weir_log_spec *log, int rc, const struct weir_err *err, struct weir_errs *errs)
+{
+	return weir_errs_add(errs, &log->mark, rc, NULL, "the log: %s",
+	    err->text[0] ? err->text : weir_error_text(rc));
+}
+
+int run_log_check(const struct weir_log_spec *log, struct weir_errs *errs)
+{
+	struct weir_err err = {0};
+	struct weir_log_file *f;
+	int rc = weir_log_file_open(log->file, LOG_BYTES, 0, &f, &err);
+
+	weir_log_file_close(f);
+	return rc == 0 ? 0 : refuse(log, rc, &err, errs);
 }
 
 int run_log_begin(const struct weir_log_spec *log, struct weir_errs *errs)
@@ -23,15 +46,15 @@ int run_log_begin(const struct weir_log_spec *log, struct weir_errs *errs)
 	int rc = weir_log_file_open(log->file, LOG_BYTES, 0, &run_log, &err);
 
 	if (rc == 0)
-		rc = weir_log_file_start(run_log, "log");
+		rc = weir_log_file_start(run_log, "log", &err);
 	if (rc != 0) {
 		weir_log_file_close(run_log);
 		run_log = NULL;
-		return weir_errs_add(errs, &log->mark, rc, NULL, "the log: %s",
-		    err.text[0] ? err.text : weir_error_text(rc));
+		return refuse(log, rc, &err, errs);
 	}
 	shape(log);
 	weir_log_set_file(run_log);
+	run_log_elsewhere = strcmp(log->file, "stderr") != 0;
 	return 0;
 }
 
@@ -40,6 +63,21 @@ void run_log_change(const struct weir_log_spec *log)
 	shape(log);
 	if (weir_log_file_move(run_log, log->file) != 0)
 		weir_log(WEIR_LOG_ERROR, "log: out of memory; it goes on where it was");
+	else
+		run_log_elsewhere = strcmp(log->file, "stderr") != 0;
+}
+
+void run_log_say(const char *name, enum weir_log_level level, const char *fmt, ...)
+{
+	char text[400];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	fprintf(stderr, "weir %s: %s\n", name, text);
+	if (run_log_elsewhere)
+		weir_log(level, "%s: %s", name, text);
 }
 
 void run_log_end(void)
@@ -47,4 +85,5 @@ void run_log_end(void)
 	weir_log_set_file(NULL);
 	weir_log_file_close(run_log);
 	run_log = NULL;
+	run_log_elsewhere = false;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * trace: the slowest requests of the last two minutes, each with a line per stage: when it came there, how long it waited and
- * was served, and both as a bar over the time of the whole request.
+ * was served, and both as a bar over the time of the whole request; then the time that it was at no stage, so that the lines
+ * add up: in front of the first one, between two, behind the last until its answer was handed back.
  */
 #include "act.h"
 
@@ -38,6 +39,27 @@ static void draw(char bar[BAR + 1], const json_t *span, double took)
 	bar[BAR] = '\0';
 }
 
+/* What of `took` no span has, in seconds; its columns are '-' in bar. Spans come in the order of their begin. */
+static double elsewhere(char bar[BAR + 1], const json_t *spans, double took)
+{
+	double at = 0, rest = 0;
+
+	memset(bar, ' ', BAR);
+	bar[BAR] = '\0';
+	for (size_t i = 0; i <= json_array_size(spans); i++) {
+		const json_t *span = json_array_get(spans, i); /* NULL behind the last */
+		double begin = span ? number(span, "after") : took;
+		if (begin > at) {
+			int from = column(at, took);
+			memset(bar + from, '-', (size_t)(column(begin, took) - from));
+			rest += begin - at;
+		}
+		double end = begin + number(span, "wait") + number(span, "service");
+		at = end > at ? end : at;
+	}
+	return rest;
+}
+
 static void print_request(const json_t *request)
 {
 	const json_t *spans = json_object_get(request, "spans");
@@ -55,6 +77,11 @@ static void print_request(const json_t *request)
 		    act_duration(text[1], number(span, "wait")),
 		    act_duration(text[2], number(span, "service")), bar);
 	}
+	double rest = elsewhere(bar, spans, took);
+	if (json_array_size(spans) > 0 &&
+	    rest * BAR * 2 > took) /* that can be seen: half a column */
+		printf("  %-16s %8s %8s |%s|\n", "(at no stage)", "", act_duration(text[1], rest),
+		    bar);
 	long long more = json_integer_value(json_object_get(request, "hops")) -
 			 (long long)json_array_size(spans);
 	if (more > 0)

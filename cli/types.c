@@ -11,7 +11,7 @@
 
 #include "config.h"
 
-/** Stage types that `describe` may suggest. More than are built in: a guess. */
+/** Stage types and sections that `describe` may suggest. More than are built in: a guess. */
 #define TYPES_MAX 256
 
 static int types_print_json(void)
@@ -72,6 +72,16 @@ int verb_list(const struct verb *verb, const struct verb_args *args)
 	return VERB_OK;
 }
 
+static void types_print_sections(FILE *out)
+{
+	const char *name;
+
+	fputs("beside them there are", out);
+	for (int i = 0; (name = config_described(i)); i++)
+		fprintf(out, "%s %s", i ? "," : "", name);
+	fputc('\n', out);
+}
+
 static int types_unknown(const char *type)
 {
 	const char *names[TYPES_MAX];
@@ -80,11 +90,14 @@ static int types_unknown(const char *type)
 
 	while (n < TYPES_MAX && (ops = weir_stage_type_at(n)))
 		names[n++] = ops->name;
+	for (int i = 0; n < TYPES_MAX && (names[n] = config_described(i)); i++)
+		n++;
 	const char *near = weir_nearest(type, names, n);
 	fprintf(stderr, "weir describe: there is no stage type '%s'", type);
 	if (near)
 		fprintf(stderr, "; did you mean '%s'?", near);
-	fputs("\n'weir list' names them all\n", stderr);
+	fputs("\n'weir list' names them all; ", stderr);
+	types_print_sections(stderr);
 	return VERB_FINDING;
 }
 

@@ -24,6 +24,14 @@ static void print_changes(const json_t *list)
 	}
 }
 
+static void print_renewed(const json_t *list)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *one = json_array_get(list, i);
+		printf("  ~ %s: %s\n", act_text(one, "stage"), act_text(one, "text"));
+	}
+}
+
 /* Ask until order `id` is done. */
 static int await(const struct verb *verb, const struct verb_args *args, json_int_t id, json_t **doc)
 {
@@ -58,6 +66,7 @@ static int tell(const json_t *last)
 	printf("%s%s\n", act_text(last, "summary"),
 	    json_is_true(json_object_get(last, "preview")) ? " (nothing was done)" : "");
 	print_changes(json_object_get(last, "changes"));
+	print_renewed(json_object_get(last, "renewed"));
 	return VERB_OK;
 }
 

@@ -29,9 +29,9 @@ const struct verb verb_table[] = {
 	"Name every stage type that a server may use; with FILE, those of its plug-ins too",
 	"weir list", VERB_JSON, 0, 1, verb_list},
     {"describe", "writing", "TYPE [FILE]",
-	"Say what a stage type takes, or 'stage', 'group', 'class', 'overload', 'trace', 'alerts'; "
-	"FILE has "
-	"plug-ins",
+	"Say what a stage type takes, or 'stage', 'group', 'class', 'overload', 'trace', 'log', "
+	"'alerts', "
+	"'admin', 'token', 'user', 'drain'; FILE has plug-ins",
 	"weir describe file.read", 0, 1, 2, verb_describe},
     {"schema", "writing", "",
 	"Print the JSON Schema of the YAML, for editors that complete and check while typing",

@@ -16,6 +16,7 @@
 #include <jansson.h>
 
 #include "client.h"
+#include "turned_away.h"
 #include "why_shed.h"
 
 #define DECISIONS_SHOWN 5
@@ -27,6 +28,7 @@ struct why {
 	const char *name, *policy, *mode, *door;
 	double span_s;
 	double offered_per_s, served_per_s, refused_per_s;
+	double away_per_s;        /* turned away in front of the graph, by a source */
 	double ahead_per_s;       /* refused at doors upstream, for the sake of the stage */
 	double service_s, wait_s; /* means of what was served in between */
 	double at_stage;          /* waiting and in handlers, mean of both looks */
@@ -112,6 +114,7 @@ static void compare(const json_t *then, const json_t *now, double span_s, struct
 	w->offered_per_s = (b.offered - a.offered) / span_s;
 	w->served_per_s = (b.completed - a.completed) / span_s;
 	w->refused_per_s = (b.shed - a.shed) / span_s;
+	w->away_per_s = (turned_away(now) - turned_away(then)) / span_s;
 	w->ahead_per_s = (b.ahead - a.ahead) / span_s;
 	w->service_s = ratio(b.service_s - a.service_s, b.services - a.services);
 	w->wait_s = ratio(b.wait_s - a.wait_s, b.waits - a.waits);
@@ -135,6 +138,8 @@ static void print_stage(const struct why *w)
 	printf("  door     policy %s, %s%s%s\n", w->policy, w->mode, *w->door ? ": " : "", w->door);
 	printf("  now      %.4g offered/s, %.4g served/s, %.4g refused/s", w->offered_per_s,
 	    w->served_per_s, w->refused_per_s);
+	if (w->away_per_s > 0)
+		printf(", %.4g turned away/s", w->away_per_s);
 	if (w->ahead_per_s > 0)
 		printf(", %.4g for its sake upstream", w->ahead_per_s);
 	if (pool)
@@ -251,6 +256,9 @@ static int explain(const char *url, const char *stage, const json_t *then, const
 	}
 	for (size_t i = 0; i < n; i++)
 		compare(json_array_get(a, i), json_array_get(b, i), span_s, &all[i]);
+	for (size_t i = 0; i < n; i++)
+		if (!stage || strcmp(all[i].name, stage) == 0)
+			turned_away_print(json_array_get(b, i), json_array_get(a, i), span_s);
 	if (!stage)
 		print_verdict(now);
 	for (size_t i = 0; i < n && rc == VERB_OK; i++) {

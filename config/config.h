@@ -43,8 +43,12 @@ int config_load_plugins(const char *path, struct weir_errs *errs);
 int config_schema(FILE *out);
 
 /** Write what a stage type takes: summary, outlets, knobs with unit, range, default, metrics, an
- *  example; of "stage", "group", "class", "overload", "trace", "log" and "alerts" the knobs. 0 or WEIR_ENOENT. */
+ *  example; of what config_described names the knobs. 0 or WEIR_ENOENT. */
 int config_describe(const char *type, FILE *out);
+
+/** The i-th thing from 0 that config_describe knows beside stage types ("stage", "group", "admin" ...); NULL behind the
+ *  last. A constant. */
+const char *config_described(int i);
 
 /** Write the effective value of every key (or of those below `path`, "stages.disk.threads") and
  *  where it comes from: file:line or "default". 0 or WEIR_ENOENT. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `weir describe TYPE`: all there is to know to write a stage of a type, out of its ops table. TYPE
- * "stage", "group" and "class" describe what the framework takes of each of them, "overload", "trace", "log" and "alerts" that
- * section.
+ * "stage", "group" and "class" describe what the framework takes of each of them, names of sections that section.
  */
 #include "config.h"
 
@@ -33,7 +32,7 @@ static void put_facts(FILE *out, const struct weir_knob *row)
 	}
 	if (row->flags & WEIR_KNOB_REQUIRED)
 		fputs("; required", out);
-	if (row->def) {
+	if (row->def && (row->def[0] || row->type == WEIR_KNOB_STRING)) {
 		fputs("; default ", out);
 		row->type == WEIR_KNOB_STRING ? row_quote(out, row->def)
 					      : (void)fputs(row->def, out);
@@ -98,7 +97,7 @@ static void put_metrics(FILE *out, const struct weir_stage_ops *ops)
 	put_head(out, "metrics", false);
 	for (const struct weir_metric *m = ops->metrics; m->name; m++)
 		fprintf(out, "    weir_%s\n    %*s %s, %s: %s\n", m->name, NAME_WIDTH, "",
-		    m->kind == WEIR_METRIC_COUNTER ? "counter" : "gauge", m->unit, m->help);
+		    weir_metric_counts(m) ? "counter" : "gauge", m->unit, m->help);
 }
 
 /* A value for the example: the default, or the knob's own name in capitals. */
@@ -174,7 +173,21 @@ static const struct {
     {"trace", "what 'trace:' takes, at the top level", config_trace_knobs},
     {"log", "what 'log:' takes, at the top level", config_log_knobs},
     {"alerts", "what 'alerts:' takes, at the top level", config_alerts_knobs},
+    {"admin",
+	"what 'admin:' takes, at the top level, beside 'tokens:' and 'users:', which are 'NAME: "
+	"{}' each ('token', 'user')",
+	config_admin_knobs},
+    {"token", "what every token below 'admin: tokens:' takes", config_token_knobs},
+    {"user", "what every user below 'admin: users:' takes", config_user_knobs},
+    {"drain", "what 'drain:' takes, at the top level", config_drain_knobs},
 };
+
+#define N_SECTIONS ((int)(sizeof(sections) / sizeof(sections[0])))
+
+const char *config_described(int i)
+{
+	return i >= 0 && i < N_SECTIONS ? sections[i].name : NULL;
+}
 
 int config_describe(const char *type, FILE *out)
 {
@@ -184,7 +197,7 @@ int config_describe(const char *type, FILE *out)
 		describe_type(out, ops);
 		return 0;
 	}
-	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++)
+	for (int i = 0; i < N_SECTIONS; i++)
 		if (strcmp(type, sections[i].name) == 0) {
 			fprintf(out, "%s\n\n", sections[i].head);
 			put_rows(out, sections[i].rows, 4);

@@ -50,6 +50,7 @@ static void advance(struct capacity *c)
 void capacity_tell(struct capacity *c, bool kept)
 {
 	c->n_trials++;
+	c->late = 0;
 	if (kept)
 		c->passed++;
 	else
@@ -67,6 +68,16 @@ void capacity_tell(struct capacity *c, bool kept)
 	advance(c);
 }
 
+void capacity_tell_late(struct capacity *c, int64_t lag_ns)
+{
+	c->late++;
+	c->n_late++;
+	if (lag_ns > c->worst_late_ns)
+		c->worst_late_ns = lag_ns;
+	c->voided = c->late == CAPACITY_LATE_IN_A_ROW || c->n_late == CAPACITY_LATE_MAX;
+	c->done = c->done || c->voided;
+}
+
 double capacity_confidence(const struct capacity *c)
 {
 	return c->n_trials ? 1 - (double)c->n_against / c->n_trials : 1;
@@ -74,7 +85,7 @@ double capacity_confidence(const struct capacity *c)
 
 void capacity_describe(const struct capacity *c, const char *objective, char *buf, size_t size)
 {
-	char good[48], bad[48] = "nothing above was tried";
+	char good[48], bad[48], late[64] = "", trials[64] = "no trial counts";
 
 	if (c->good_per_s > 0)
 		snprintf(good, sizeof(good), "%.4g/s kept", c->good_per_s);
@@ -82,6 +93,27 @@ void capacity_describe(const struct capacity *c, const char *objective, char *bu
 		snprintf(good, sizeof(good), "no rate kept");
 	if (c->bad_per_s > 0)
 		snprintf(bad, sizeof(bad), "%.4g/s did not", c->bad_per_s);
-	snprintf(buf, size, "%s %s, %s; %d trials, %.0f %% agreed", good, objective, bad,
-	    c->n_trials, capacity_confidence(c) * 100);
+	else
+		snprintf(bad, sizeof(bad), "%s",
+		    c->voided ? "no trial above counts" : "nothing above was tried");
+	if (c->n_trials > 0)
+		snprintf(trials, sizeof(trials), "%d trials, %.0f %% agreed", c->n_trials,
+		    capacity_confidence(c) * 100);
+	if (c->n_late > 0)
+		snprintf(late, sizeof(late), "; in %d more the generator was late", c->n_late);
+	snprintf(buf, size, "%s%s %s, %s; %s%s", c->voided ? "not found: " : "", good, objective,
+	    bad, trials, late);
+}
+
+void capacity_why_void(const struct capacity *c, char *buf, size_t size)
+{
+	buf[0] = '\0';
+	if (c->voided)
+		snprintf(buf, size,
+		    "the search for the capacity ended at %.4g/s: generator lag p99 up to %.1f ms "
+		    "in %d "
+		    "trials%s, which prove nothing",
+		    c->rate_per_s, (double)c->worst_late_ns / 1e6,
+		    c->late == CAPACITY_LATE_IN_A_ROW ? c->late : c->n_late,
+		    c->late == CAPACITY_LATE_IN_A_ROW ? " in a row" : "");
 }

@@ -24,6 +24,10 @@
  *  (overload.md, evaluation protocol). */
 #define LOAD_LAG_LIMIT_NS 1000000
 
+/** Was the generator late: is the 99th percentile over the limit, and not for a single request alone? Of fewer than
+ *  a hundred requests that is two of them. */
+bool load_lag_late(const struct hdr *lag);
+
 struct load_hooks {
 	void *arg;
 	/** After each second, on the thread that called load_run. NULL: nobody wants to know. */

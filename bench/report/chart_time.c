@@ -69,7 +69,7 @@ static const char *band_name(const struct rundata *run, int i)
 	const struct load_phase *p = &run->plan.phase[i];
 
 	if (p->warmup)
-		return "warm-up";
+		return p->name; /* or a trial of a search that does not count */
 	if (p->from_per_s <= 0 && !run->plan.closed)
 		return "pause";
 	return run->point_of[i] >= 0 ? run->point[run->point_of[i]].name : p->name;

@@ -77,6 +77,10 @@ void html_run_sentence(const struct rundata *run, char *buf, size_t size, const 
 	char best[FORMAT_MAX + 16], p99[FORMAT_MAX], rate[FORMAT_MAX];
 
 	*level = "plain";
+	if (run->result.voided[0]) {
+		snprintf(buf, size, "No figure of this run counts, good or bad.");
+		return;
+	}
 	if (!k.known) {
 		snprintf(buf, size, "Nothing was served.");
 		*level = "bad";
@@ -96,7 +100,7 @@ void html_run_sentence(const struct rundata *run, char *buf, size_t size, const 
 
 /* ---- the row ---- */
 
-/* The worst lag of the generator at the 99th percentile. */
+/* The worst lag of the generator at the 99th percentile, where it counts. */
 static double lag_p99(const struct rundata *run)
 {
 	const json_t *phases = json_object_get(run->json, "phases");
@@ -104,6 +108,8 @@ static double lag_p99(const struct rundata *run)
 
 	for (size_t i = 0; i < json_array_size(phases); i++) {
 		const json_t *lag = json_object_get(json_array_get(phases, i), "lag");
+		if (run->plan.phase[i].warmup)
+			continue;
 		worst = fmax(worst, json_number_value(json_object_get(lag, "p99_s")));
 	}
 	return worst;

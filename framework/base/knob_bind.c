@@ -9,9 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* Rows of a table that "did you mean" looks at: more than any table has. */
 #define NAMES_MAX 64
+
+/* A key that has no near one is meant for those that have so many of its words, if there are no more of them: guesses. */
+#define RELATED_WORDS 2
+#define RELATED_MAX   3
 
 /* Texts of this length hold any `where`; messages are cut to less anyway. */
 #define WHERE_BYTES 200
@@ -201,7 +206,77 @@ static int bind_row(const struct weir_knob *row, const struct weir_node *node, v
 	return bind_map(row->fields, node, knob_member(row, base), here, errs);
 }
 
-/* "did you mean 'x'?", else the keys there are, as many as fit. */
+/* Bytes of the word that `s` begins with, of names as max_per_address. */
+static size_t word_of(const char *s)
+{
+	return strcspn(s, "_");
+}
+
+/* Are two words one, or does one of at least three letters begin the other? "conn" is meant for "connections". */
+static bool is_word(const char *a, size_t na, const char *b, size_t nb)
+{
+	size_t n = na < nb ? na : nb;
+
+	return n > 0 && (na == nb || n >= 3) && strncasecmp(a, b, n) == 0;
+}
+
+/* How many words of `key` does `name` have? */
+static int words_shared(const char *key, const char *name)
+{
+	int shared = 0;
+
+	for (const char *k = key; *k; k += word_of(k), k += *k == '_') {
+		bool found = false;
+		for (const char *w = name; *w && !found; w += word_of(w), w += *w == '_')
+			found = is_word(k, word_of(k), w, word_of(w));
+		shared += found;
+	}
+	return shared;
+}
+
+/* Keys that are asked after in other words: those that share most with it, two at least, if they are few. Returns whether some do. */
+static bool related_hint(struct text_out *out, const char *const *names, int n, const char *key)
+{
+	int best = RELATED_WORDS, count = 0;
+
+	for (int i = 0; i < n; i++) {
+		int shared = words_shared(key, names[i]);
+		count = shared > best ? 1 : count + (shared == best);
+		best = shared > best ? shared : best;
+	}
+	if (count == 0 || count > RELATED_MAX)
+		return false;
+	for (int i = 0, k = 0; i < n; i++) {
+		if (words_shared(key, names[i]) != best)
+			continue;
+		text_put(out, k == 0 ? "did you mean '" : k + 1 == count ? "' or '" : "', '");
+		text_put(out, names[i]);
+		k++;
+	}
+	text_put(out, "'?");
+	text_end(out);
+	return true;
+}
+
+/* As many as fit, whole. */
+static void known_hint(struct text_out *out, const char *const *names, int n)
+{
+	static const char more[] = ", ...";
+
+	text_put(out, n > 0 ? "known here: " : "nothing may stand here");
+	for (int i = 0; i < n; i++) {
+		size_t need = out->len + 2 + strlen(names[i]) + (i + 1 < n ? sizeof(more) - 1 : 0);
+		if (i > 0 && need >= out->size) {
+			text_put(out, more);
+			break;
+		}
+		text_put(out, i > 0 ? ", " : "");
+		text_put(out, names[i]);
+	}
+	text_end(out);
+}
+
+/* "did you mean 'x'?", else the keys there are. A number is no slip of another one: 500 was not to be 400. */
 static void unknown_hint(const struct weir_knob *table, const char *key, char *hint, size_t size)
 {
 	struct text_out out = {hint, size, 0};
@@ -210,17 +285,12 @@ static void unknown_hint(const struct weir_knob *table, const char *key, char *h
 
 	for (const struct weir_knob *row = table; row && row->name && n < NAMES_MAX; row++)
 		names[n++] = row->name;
-	const char *nearest = weir_nearest(key, names, n);
-	if (nearest) {
+	bool number = key[strspn(key, "0123456789")] == '\0';
+	const char *nearest = number ? NULL : weir_nearest(key, names, n);
+	if (nearest)
 		snprintf(hint, size, "did you mean '%s'?", nearest);
-		return;
-	}
-	text_put(&out, n > 0 ? "known here: " : "nothing may stand here");
-	for (int i = 0; i < n; i++) {
-		text_put(&out, i > 0 ? ", " : "");
-		text_put(&out, names[i]);
-	}
-	text_end(&out);
+	else if (!related_hint(&out, names, n, key))
+		known_hint(&out, names, n);
 }
 
 static int unknown_key(const struct weir_knob *table, const struct weir_node *name,

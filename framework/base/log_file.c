@@ -6,6 +6,7 @@
 #include <weir/log_file.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -79,7 +80,7 @@ int weir_log_file_open(const char *target, size_t buffer_bytes, int64_t flush_ns
 	f->writing = malloc(buffer_bytes);
 	f->name = strdup(target);
 	if (f->filling && f->writing && f->name)
-		rc = log_target_open(&f->target, target, err);
+		rc = log_target_open(&f->target, target, false, err);
 	if (rc != 0) {
 		buffers_free(f);
 		return rc;
@@ -153,11 +154,22 @@ static void *writer_main(void *arg)
 	return NULL;
 }
 
-int weir_log_file_start(struct weir_log_file *f, const char *name)
+/* A file that was not there when the log was opened is made now that there will be lines for it. */
+static int make_target(struct weir_log_file *f, struct weir_err *err)
 {
-	int rc = task_start(&f->task, name, writer_main, f);
+	return f->target.absent ? log_target_open(&f->target, f->name, true, err) : 0;
+}
 
+int weir_log_file_start(struct weir_log_file *f, const char *name, struct weir_err *err)
+{
+	int rc = make_target(f, err);
+
+	if (rc != 0)
+		return rc;
+	rc = task_start(&f->task, name, writer_main, f);
 	f->running = rc == 0;
+	if (rc != 0)
+		snprintf(err->text, sizeof(err->text), "the writer thread could not be created");
 	return rc;
 }
 
@@ -172,7 +184,8 @@ void weir_log_file_close(struct weir_log_file *f)
 	pthread_mutex_unlock(&f->lock);
 	if (f->running)
 		task_join(&f->task);
-	log_target_write(&f->target, f->filling, f->filled, stopping, f);
+	if (f->filled == 0 || make_target(f, &(struct weir_err){0}) == 0)
+		log_target_write(&f->target, f->filling, f->filled, stopping, f);
 	log_target_close(&f->target);
 	pthread_cond_destroy(&f->work);
 	pthread_mutex_destroy(&f->lock);

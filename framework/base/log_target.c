@@ -82,10 +82,30 @@ static bool is_regular(int fd)
 	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-static int open_file(struct log_target *t, const char *name, struct weir_err *err)
+/* Could a file be made there, by who we are? That it can not is in errno. */
+static bool can_make(const char *name)
 {
+	const char *slash = strrchr(name, '/');
+	char *folder = slash ? strndup(name, slash == name ? 1 : (size_t)(slash - name)) : NULL;
+	bool can = (folder || !slash) &&
+		   faccessat(AT_FDCWD, folder ? folder : ".", W_OK | X_OK, AT_EACCESS) == 0;
+	int saved = errno;
+
+	free(folder);
+	errno = saved;
+	return can;
+}
+
+static int open_file(struct log_target *t, const char *name, bool make, struct weir_err *err)
+{
+	int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | (make ? O_CREAT : 0);
+
 	/* O_NONBLOCK: a FIFO without a reader fails (ENXIO) and does not wait for one. */
-	t->fd = open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
+	t->fd = open(name, flags, 0640);
+	if (t->fd == -1 && errno == ENOENT && !make && *name && can_make(name)) {
+		t->absent = true;
+		return 0;
+	}
 	if (t->fd == -1)
 		return refuse(err, name, strerror(errno));
 	t->own = true;
@@ -93,7 +113,7 @@ static int open_file(struct log_target *t, const char *name, struct weir_err *er
 	return 0;
 }
 
-int log_target_open(struct log_target *t, const char *name, struct weir_err *err)
+int log_target_open(struct log_target *t, const char *name, bool make, struct weir_err *err)
 {
 	*t = (struct log_target){.fd = -1};
 	if (strcmp(name, "stderr") == 0)
@@ -103,7 +123,7 @@ int log_target_open(struct log_target *t, const char *name, struct weir_err *err
 	else if (strcmp(name, "journal") == 0 || strncmp(name, "journal:", 8) == 0)
 		return open_journal(t, name, err);
 	else
-		return open_file(t, name, err);
+		return open_file(t, name, make, err);
 	return 0;
 }
 
@@ -119,7 +139,7 @@ void log_target_move(struct log_target *t, const char *name)
 {
 	struct log_target new;
 	struct weir_err err = {0};
-	int rc = log_target_open(&new, name, &err);
+	int rc = log_target_open(&new, name, true, &err);
 
 	if (rc != 0) {
 		weir_log(WEIR_LOG_ERROR, "log: %s; it goes on where it was",

@@ -29,7 +29,7 @@ if(GIT_PROGRAM AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
   endif()
 endif()
 # On the sources that print it, so that a commit rebuilds those alone.
-set_source_files_properties(cli/bench.c cli/help.c admin/live.c admin/routes.c admin/view_prom.c PROPERTIES COMPILE_DEFINITIONS
+set_source_files_properties(cli/bench.c cli/help.c cli/run.c admin/live.c admin/routes.c admin/view_prom.c PROPERTIES COMPILE_DEFINITIONS
   "WEIR_VERSION=\"${PROJECT_VERSION}\";WEIR_COMMIT=\"${weir_commit}\";WEIR_CFLAGS=\"${CMAKE_BUILD_TYPE} ${CMAKE_C_FLAGS_RELEASE}\"")
 
 # What other projects see: the installed headers alone. weir_public names folders of this tree.

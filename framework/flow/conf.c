@@ -8,9 +8,12 @@
  */
 #include "flow/stage.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <weir/log.h>
 
 static size_t conf_bytes(const struct weir_stage_ops *ops)
 {
@@ -98,6 +101,24 @@ bool weir_blame(struct weir_stage *st, const char *path)
 		path += n + (path[n] == '.');
 	}
 	return node != NULL;
+}
+
+void weir_warn(struct weir_stage *st, const char *path, const char *fmt, ...)
+{
+	char text[300];
+	va_list args;
+
+	weir_blame(st, path);
+	const struct weir_mark *at = st->blamed ? st->blamed : &st->spec->mark;
+	st->blamed = NULL;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (at->line > 0)
+		weir_log(WEIR_LOG_WARN, "%s:%d:%d: stage '%s' (%s): %s", at->file ? at->file : "",
+		    at->line, at->col, st->name, st->ops->name, text);
+	else
+		weir_log(WEIR_LOG_WARN, "stage '%s' (%s): %s", st->name, st->ops->name, text);
 }
 
 const void *weir_conf(const struct weir_stage *st)

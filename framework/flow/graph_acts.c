@@ -130,7 +130,7 @@ uint64_t graph_act(struct weir_graph *g, const struct weir_act *act, struct befo
 {
 	struct weir_act told = *act;
 
-	if (acting[0] && strcmp(told.actor, "operator") == 0)
+	if (acting[0] && (strcmp(told.actor, "operator") == 0 || strcmp(told.actor, "reload") == 0))
 		memcpy(told.actor, acting, sizeof(acting));
 	return acts_add(&g->acts, told, before);
 }

@@ -138,7 +138,7 @@ static void end_overrides(struct weir_graph *g, const struct turns *t) WEIR_REQU
 
 static void note(struct weir_graph *g, const struct turn *t) WEIR_REQUIRES(&g->lock)
 {
-	struct weir_act act = {.actor = "reload", .what = "set"};
+	struct weir_act act = {.actor = "reload", .what = "reload"};
 	char rule[96], to[48];
 
 	snprintf(act.target, sizeof(act.target), "%.90s.%.90s", t->stage->name, t->knob);
@@ -153,7 +153,7 @@ static void note(struct weir_graph *g, const struct turn *t) WEIR_REQUIRES(&g->l
 static void configure_server(struct weir_graph *g, const struct weir_spec *wanted)
     WEIR_REQUIRES(&g->lock)
 {
-	struct weir_act act = {.actor = "reload", .what = "overload"};
+	struct weir_act act = {.actor = "reload", .what = "reload"};
 	int before = g->spec->overload_mode;
 
 	g->spec->grace_ns = wanted->grace_ns;
@@ -186,6 +186,17 @@ static void refresh(struct weir_graph *g, const struct weir_graph *wanted)
 		struct weir_stage *st = g->stages[i];
 		if (st->ops->refresh)
 			st->ops->refresh(st, graph_twin(wanted, st));
+	}
+}
+
+void weir_graph_renewed(const struct weir_graph *g, const struct weir_graph *wanted,
+    weir_graph_renewed_fn *tell, void *arg)
+{
+	for (int i = 0; i < g->n_stages; i++) {
+		struct weir_stage *st = g->stages[i], *twin = graph_twin(wanted, st);
+		char text[512];
+		if (twin && st->ops->renewed && st->ops->renewed(st, twin, text, sizeof(text)))
+			tell(arg, st->name, text);
 	}
 }
 

@@ -52,7 +52,7 @@ static int outlet_of(const struct weir_stage *st, const char *name)
 static int metric_of(const struct weir_metric *rows, const char *name)
 {
 	for (int m = 0; rows && m < WEIR_METRICS_MAX && rows[m].name; m++)
-		if (rows[m].kind == WEIR_METRIC_COUNTER && strcmp(rows[m].name, name) == 0)
+		if (weir_metric_counts(&rows[m]) && strcmp(rows[m].name, name) == 0)
 			return m;
 	return -1;
 }
@@ -72,7 +72,7 @@ static int find_kin(struct kin *kin, const struct weir_stage *st, const struct w
 	for (int m = 0; m < WEIR_METRICS_MAX; m++)
 		kin->metric[m] = -1;
 	for (int m = 0; was && rows && m < WEIR_METRICS_MAX && rows[m].name; m++)
-		if (rows[m].kind == WEIR_METRIC_COUNTER)
+		if (weir_metric_counts(&rows[m]))
 			kin->metric[m] = metric_of(was->ops->metrics, rows[m].name);
 	return 0;
 }

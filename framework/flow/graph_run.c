@@ -235,11 +235,12 @@ static int start_sources(struct weir_graph *g, struct weir_errs *errs, int *n_st
 	for (int k = g->n_stages; k-- > 0;) {
 		struct weir_stage *st = g->stages[g->order[k]];
 		struct weir_err err = {0};
+		st->blamed = NULL;
 		int rc = st->ops->start ? st->ops->start(st, &err) : 0;
 		if (rc == 0)
 			continue;
-		weir_errs_add(errs, &st->spec->mark, rc, err.hint[0] ? err.hint : NULL,
-		    "stage '%s' (%s): %s", st->name, st->ops->name,
+		weir_errs_add(errs, st->blamed ? st->blamed : &st->spec->mark, rc,
+		    err.hint[0] ? err.hint : NULL, "stage '%s' (%s): %s", st->name, st->ops->name,
 		    err.text[0] ? err.text : weir_error_text(rc));
 		*n_started = g->n_stages - 1 - k;
 		return rc;

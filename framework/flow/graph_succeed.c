@@ -246,6 +246,7 @@ static void note_succession(struct weir_graph *g) WEIR_REQUIRES(&g->lock)
 
 	graph_cut(act.target, sizeof(act.target), g->spec->name);
 	snprintf(d.rule, sizeof(d.rule), "a new graph of %d stages follows", g->n_stages);
+	snprintf(act.to, sizeof(act.to), "a new graph of %d stages", g->n_stages);
 	journal_add(control_journal(g->control), d);
 	graph_act(g, &act, NULL);
 }

@@ -132,6 +132,37 @@ static void check_missing(struct plan *p, struct plan_stage *ps)
 	}
 }
 
+/* An outlet of `ps` that nothing is linked to and that makes events of `type`; NULL: it has none. */
+static const char *free_outlet(const struct plan_stage *ps, const struct weir_event_type *type)
+{
+	const struct weir_outlet *o = ps->ops ? ps->ops->outlets : NULL;
+
+	for (int i = 0; o && o[i].name; i++)
+		if (o[i].type == type && ps->outlets[i].to == -1)
+			return o[i].name;
+	return NULL;
+}
+
+/* Say of stage `id`, that no source leads to, which outlet there is for what it takes, if one is free. */
+static void unreachable(struct plan *p, int id)
+{
+	const struct weir_stage_ops *ops = p->stages[id].ops;
+	const struct weir_stage_spec *lost = p->stages[id].spec;
+	char hint[160] = "link to it, or remove it";
+
+	for (int i = 0; ops && ops->accepts && i < p->n; i++) {
+		const char *outlet = i == id ? NULL : free_outlet(&p->stages[i], ops->accepts);
+		if (!outlet)
+			continue;
+		snprintf(hint, sizeof(hint),
+		    "add '%.40s: %.40s' under 'to:' of stage '%.30s', or remove it", outlet,
+		    lost->name, p->stages[i].spec->name);
+		break;
+	}
+	weir_errs_add(
+	    p->errs, &lost->mark, WEIR_ELINK, hint, "no source leads to stage '%s'", lost->name);
+}
+
 /* Stages that no source leads to. A spec without sources is fed by its program: all are reachable.
  */
 static void check_reachable(struct plan *p)
@@ -156,9 +187,7 @@ static void check_reachable(struct plan *p)
 	}
 	for (int i = 0; i < p->n; i++)
 		if (sources && !seen[i])
-			weir_errs_add(p->errs, &p->stages[i].spec->mark, WEIR_ELINK,
-			    "link to it, or remove it", "no source leads to stage '%s'",
-			    p->stages[i].spec->name);
+			unreachable(p, i);
 	free(seen);
 }
 

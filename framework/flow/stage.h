@@ -49,7 +49,7 @@ struct weir_stage {
 	void *state;
 	bool inited;                    /* ops->init succeeded */
 	unsigned walk;                  /* the last one that came by: stage_behind.c; main thread */
-	const struct weir_mark *blamed; /* what ops->init fails for; NULL: the stage */
+	const struct weir_mark *blamed; /* what init or start fails for; NULL: the stage */
 	struct lock conf_lock;
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);
 	_Atomic uint64_t conf_version; /* grows when conf is replaced */

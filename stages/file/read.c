@@ -161,28 +161,34 @@ static bool is_one_line(const char *text)
 }
 
 /* All values of Cache-Control; the longest decides how much room fields need. */
-static int check_cache_control(
-    const struct read_conf *conf, struct read_state *state, struct weir_err *err)
+static int check_cache_control(struct weir_stage *st, struct weir_err *err)
 {
+	const struct read_conf *conf = weir_conf(st);
 	const struct read_rule *r = (const struct read_rule *)(const void *)conf->rules.items;
 	size_t longest = strlen(conf->cache_control);
 	bool good = is_one_line(conf->cache_control);
+	char at[64] = "cache_control";
 
-	for (int i = 0; i < conf->rules.n; i++) {
+	for (int i = 0; i < conf->rules.n && good; i++) {
 		size_t n = strlen(r[i].value);
 		longest = n > longest ? n : longest;
-		good = good && is_one_line(r[i].value);
+		good = is_one_line(r[i].value);
+		snprintf(at, sizeof(at), "cache_rules.%d.value", i + 1);
 	}
-	state->fields_bytes = READ_FIELDS_BYTES + longest;
+	((struct read_state *)weir_state(st))->fields_bytes = READ_FIELDS_BYTES + longest;
 	if (good)
 		return 0;
+	weir_blame(st, at);
 	snprintf(err->text, sizeof(err->text), "'cache_control' must be one line");
 	return WEIR_EINVAL;
 }
 
-static int check_precompressed(
-    const struct read_conf *conf, struct read_state *state, struct weir_err *err)
+static int check_precompressed(struct weir_stage *st, struct weir_err *err)
 {
+	const struct read_conf *conf = weir_conf(st);
+	struct read_state *state = weir_state(st);
+	char at[32];
+
 	for (int i = 0; i < conf->precompressed.n; i++) {
 		const char *text = conf->precompressed.items[i];
 		enum encoding e = encoding_find((struct weir_slice){text, strlen(text)});
@@ -195,6 +201,8 @@ static int check_precompressed(
 				  : "'precompressed' cannot be '%.60s'",
 			    text);
 			snprintf(err->hint, sizeof(err->hint), "it takes br, zstd and gzip");
+			snprintf(at, sizeof(at), "precompressed.%d", i + 1);
+			weir_blame(st, at);
 			return WEIR_EINVAL;
 		}
 		state->order.e[state->order.n++] = e;
@@ -202,9 +210,9 @@ static int check_precompressed(
 	return 0;
 }
 
-static int check_page(const char *path, struct weir_err *err)
+static int check_page(struct weir_stage *st, int status, const char *path, struct weir_err *err)
 {
-	char name[PATH_MAP_MAX];
+	char name[PATH_MAP_MAX], at[32];
 
 	if (*path == '\0' ||
 	    path_map((struct weir_slice){path, strlen(path)}, "", name, sizeof(name)) == 0)
@@ -212,14 +220,16 @@ static int check_page(const char *path, struct weir_err *err)
 	snprintf(err->text, sizeof(err->text), "'error_pages' cannot be '%.150s'", path);
 	snprintf(err->hint, sizeof(err->hint),
 	    "a page is a file below 'root', written as a request asks for it: /404.html");
+	snprintf(at, sizeof(at), "error_pages.%d", status);
+	weir_blame(st, at);
 	return WEIR_EINVAL;
 }
 
-static int check_pages(const struct read_pages *pages, struct weir_err *err)
+static int check_pages(struct weir_stage *st, const struct read_pages *pages, struct weir_err *err)
 {
 	int rc = 0;
 
-#define READ_PAGE(status) rc = rc < 0 ? rc : check_page(pages->page_##status, err);
+#define READ_PAGE(status) rc = rc < 0 ? rc : check_page(st, status, pages->page_##status, err);
 	READ_PAGES(READ_PAGE)
 #undef READ_PAGE
 	return rc;
@@ -230,26 +240,29 @@ static int read_init(struct weir_stage *st, struct weir_err *err)
 	const struct read_conf *conf = weir_conf(st);
 	struct read_state *state = weir_state(st);
 
-	int rc = check_cache_control(conf, state, err);
+	int rc = check_cache_control(st, err);
 	if (rc == 0)
-		rc = check_precompressed(conf, state, err);
+		rc = check_precompressed(st, err);
 	if (rc == 0)
-		rc = check_pages(&conf->pages, err);
+		rc = check_pages(st, &conf->pages, err);
 	if (rc < 0)
 		return rc;
 	if (strchr(conf->index, '/')) {
+		weir_blame(st, "index");
 		snprintf(err->text, sizeof(err->text), "'index' must be a file name, not a path");
 		return WEIR_EINVAL;
 	}
 	state->root_path = file_root_path(conf->root);
 	if (!state->root_path || file_root(conf->root, &state->root) < 0) {
 		free(state->root_path);
+		weir_blame(st, "root");
 		snprintf(err->text, sizeof(err->text), "root '%.150s' cannot be opened: %s",
 		    conf->root, strerror(errno));
 		snprintf(err->hint, sizeof(err->hint),
 		    "'root' is a directory; a relative one begins at the folder of the YAML file");
 		return WEIR_ESYS;
 	}
+	read_warn(st);
 	return 0;
 }
 

@@ -82,6 +82,9 @@ int refuse_method(struct weir_stage *st, struct weir_http_request *req);
 /** Answer with `status` (400, 403, 404, 405 or 406) and its page, if there is one. */
 int refuse_status(struct weir_stage *st, struct weir_http_request *req, int status);
 
+/** Log what the configuration of `st`, whose root is open, does not do though it seems to. At the end of init. */
+void read_warn(struct weir_stage *st);
+
 /** The directory `name` was asked for without its slash: say where it is. */
 int refuse_redirect(struct weir_http_request *req, const char *name);
 

@@ -112,15 +112,6 @@ static struct weir_slice word(const char *text)
 	return (struct weir_slice){text, strlen(text)};
 }
 
-static int64_t body_bytes(const struct weir_http_request *req)
-{
-	if (req->method == WEIR_HTTP_HEAD || req->res.no_length)
-		return 0;
-	if (req->res.streamed)
-		return weir_http_stream_bytes(req);
-	return weir_http_body_bytes(&req->res);
-}
-
 static void pair_trace(struct pairs *p, const struct weir_http_request *req)
 {
 	char text[WEIR_TRACE_ID_BYTES];
@@ -149,10 +140,10 @@ static size_t pairs_line(const struct access_line *l, char *out, bool json)
 	pair_text(&p, "method", req->method_text, 32);
 	pair_text(&p, "target", req->target, ACCESS_TEXT_MAX);
 	pair_number(&p, "status", req->res.status);
-	pair_number(&p, "bytes", body_bytes(req));
+	pair_number(&p, "bytes", l->bytes);
 	pair_number(&p, "us", l->took_ns / 1000);
 	pair_word(&p, "class", word(l->class_name));
-	pair_word(&p, "outcome", word(weir_error_word(l->outcome)));
+	pair_word(&p, "outcome", word(l->torn ? "torn" : weir_error_word(l->outcome)));
 	pair_text(&p, "host", req->host, 128);
 	pair_text(&p, "agent", weir_http_header(req, "user-agent"), 256);
 	pair_trace(&p, req);
@@ -198,7 +189,7 @@ static size_t common_line(const struct access_line *l, char *out, bool combined)
 	    (int)l->client.n, l->client.p, tm.tm_mday, months + 3 * tm.tm_mon, tm.tm_year + 1900,
 	    tm.tm_hour, tm.tm_min, tm.tm_sec);
 	n = quote_request_line(out, n, req);
-	n += (size_t)sprintf(out + n, " %d %lld", req->res.status, (long long)body_bytes(req));
+	n += (size_t)sprintf(out + n, " %d %lld", req->res.status, (long long)l->bytes);
 	if (combined) {
 		n = quote_field(out, n, weir_http_header(req, "referer"));
 		n = quote_field(out, n, weir_http_header(req, "user-agent"));

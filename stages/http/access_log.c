@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * access_log: passes requests on and writes one line for each when it has been answered.
+ * access_log: passes requests on and writes one line for each when its answer has left, or never will.
  *
- * A tap on the request runs when the request is finished, in the finishing thread: it knows the
- * final status and how long the graph took, makes the line (access_line.c) and appends it to a log file's buffer
- * (weir/log_file.h); the file is written elsewhere. Requests that the parser refused never enter the
+ * A tap on the request runs when the request is finished, in the finishing thread: it waits there for what becomes of the answer
+ * (sent.h). When the kernel has all of it, or the connection ended first, the I/O thread makes the line (access_line.c), which so says how
+ * much was sent and how long that took, and appends it to a log file's buffer (weir/log_file.h); the file is written elsewhere. Requests that the parser refused never enter the
  * graph: http.server tells of them in the server's log, http_bad_requests_total counts them.
  *
  * `sample` writes a share of the requests that went well. Which ones follows from the number that http.server gave the
@@ -12,7 +12,7 @@
  */
 #include "http/access_log.h"
 
-#include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,6 +20,8 @@
 #include <weir/http.h>
 #include <weir/log_file.h>
 #include <weir/weir.h>
+
+#include "http/sent.h"
 
 #define NS_PER_S 1000000000LL
 
@@ -41,6 +43,7 @@ struct access_log {
 /* On its way with one request. */
 struct logged {
 	struct weir_http_tap tap; /* first */
+	struct http_sent sent;
 	struct access_log *log;
 };
 
@@ -71,20 +74,21 @@ static bool drawn(int64_t id, double share)
 /* The share that the line stands for; 0: it is left out. */
 static double share_of(const struct access_log_conf *conf, const struct access_line *l)
 {
-	if (conf->sample >= 1 || l->outcome != WEIR_OK || l->req->res.status >= 400 ||
+	if (conf->sample >= 1 || l->outcome != WEIR_OK || l->torn || l->req->res.status >= 400 ||
 	    (conf->slow_ns > 0 && l->took_ns >= conf->slow_ns))
 		return 1;
 	return drawn(l->req->ev.trace_id, conf->sample) ? conf->sample : 0;
 }
 
-static void on_finish(struct weir_http_tap *tap, struct weir_http_request *req, int status)
+static void write_line(struct access_log *log, const struct http_req *r, int64_t bytes, bool whole)
 {
-	struct logged *l = (struct logged *)tap;
-	struct access_log *log = l->log;
 	const struct access_log_conf *conf = weir_conf(log->stage);
+	const struct weir_http_request *req = &r->pub;
 	char text[ACCESS_LINE_BYTES];
 	struct access_line line = {.req = req,
-	    .outcome = status,
+	    .outcome = r->outcome,
+	    .torn = !whole && r->outcome == WEIR_OK,
+	    .bytes = bytes,
 	    .took_ns = clock_ns(CLOCK_MONOTONIC) - req->ev.arrival_ns};
 
 	line.share = share_of(conf, &line);
@@ -98,6 +102,28 @@ static void on_finish(struct weir_http_tap *tap, struct weir_http_request *req, 
 	} else {
 		weir_count(log->stage, LEFT_OUT, 1);
 	}
+}
+
+static void on_sent(struct http_sent *sent, struct http_req *r, bool whole)
+{
+	struct logged *l = (struct logged *)((char *)sent - offsetof(struct logged, sent));
+
+	write_line(l->log, r, sent->bytes, whole);
+	free(l);
+}
+
+static void on_finish(struct weir_http_tap *tap, struct weir_http_request *req, int status)
+{
+	struct logged *l = (struct logged *)tap;
+	struct http_req *r = weir_event_cast(&req->ev, &weir_http_request_type);
+
+	(void)status; /* r->outcome */
+	if (r->loop) {
+		l->sent.fn = on_sent;
+		sent_await(r, &l->sent);
+		return;
+	}
+	write_line(l->log, r, sent_body_bytes(req), true); /* of no server: nobody will send it */
 	free(l);
 }
 
@@ -128,17 +154,20 @@ static int access_log_init(struct weir_stage *st, struct weir_err *err)
 	log->address = weir_http_request_type.fields;
 	while (strcmp(log->address->name, "address") != 0)
 		log->address++;
-	return weir_log_file_open(
+	int rc = weir_log_file_open(
 	    conf->file, (size_t)conf->buffer_bytes, conf->flush_ns, &log->file, err);
+	if (rc != 0)
+		weir_blame(st, "file");
+	return rc;
 }
 
 static int access_log_start(struct weir_stage *st, struct weir_err *err)
 {
 	struct access_log *log = weir_state(st);
-	int rc = weir_log_file_start(log->file, "access_log");
+	int rc = weir_log_file_start(log->file, "access_log", err);
 
 	if (rc != 0)
-		snprintf(err->text, sizeof(err->text), "the writer thread could not be created");
+		weir_blame(st, "file");
 	return rc;
 }
 

@@ -4,6 +4,7 @@
 #define WEIR_HTTP_ACCESS_LOG_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,12 +21,15 @@ enum access_format { ACCESS_LOGFMT, ACCESS_JSON, ACCESS_COMMON, ACCESS_COMBINED 
 /** Room for a line: no more than a pipe takes whole, so that what others write to it never comes between (pipe(7)). */
 #define ACCESS_LINE_BYTES PIPE_BUF
 
-/** What a line tells of a finished request. */
+/** What a line tells of a request whose answer has left, or never will. */
 struct access_line {
 	const struct weir_http_request *req;
 	const char *class_name;
 	struct weir_slice client; /* its address */
 	int outcome;              /* WEIR_OK or the error it was finished with */
+	bool
+	    torn; /* finished with WEIR_OK, but the connection ended before all of the answer was sent */
+	int64_t bytes;            /* of the answer's body that the kernel took to send */
 	int64_t wall_ns, took_ns; /* now, since 1970; since the request was whole */
 	double share;             /* of such requests that are written; 1: all, and not told */
 };

@@ -25,6 +25,7 @@
 #include "http/listen.h"
 #include "http/memory.h"
 #include "http/crowd.h"
+#include "http/sent.h"
 #include "http/tls_conn.h"
 
 #define NS_PER_S 1000000000LL
@@ -452,6 +453,9 @@ void conn_reap(struct conn *c)
 		c->first = r->next;
 		c->in_flight--;
 		c->io->count[SERVER_UNDELIVERED] += !r->refusal;
+		if (r->sent)
+			sent_tell(c, r, false);
+		c->part = false; /* of the next one nothing is sent */
 		pool_req_drop(&c->io->pool, r);
 	}
 	if (c->first || (c->tls && tls_is_away(c->tls)))

@@ -146,30 +146,36 @@ static int auto_threads(void)
 	return n < SERVER_IO_MAX ? n : SERVER_IO_MAX;
 }
 
-static int check_conf(const struct http_conf *conf, struct weir_err *err)
+static int check_conf(struct weir_stage *st, const struct http_conf *conf, struct weir_err *err)
 {
 	struct address a;
 	size_t n = strlen(conf->server_name);
 
 	for (int i = 0; i < conf->listen.n; i++)
-		if (http_address_parse(conf->listen.items[i], &a, err) != 0)
+		if (http_address_parse(conf->listen.items[i], &a, err) != 0) {
+			listen_blame(st, i);
 			return WEIR_EINVAL;
+		}
 	if (conf->listen.n < 1 || conf->listen.n > SERVER_LISTEN_MAX) {
+		weir_blame(st, "listen");
 		snprintf(err->text, sizeof(err->text), "'listen' needs 1 to %d addresses",
 		    SERVER_LISTEN_MAX);
 		return WEIR_EINVAL;
 	}
 	if (n > 64 || guard_span(conf->server_name, n, GUARD_TOKEN | GUARD_QUERY) != n) {
+		weir_blame(st, "server_name");
 		snprintf(err->text, sizeof(err->text),
 		    "'server_name' may have 64 visible characters without spaces");
 		return WEIR_EINVAL;
 	}
 	if (conf->max_body_bytes > SERVER_WHOLE_BODY_MAX && conf->stream_bytes == 0) {
+		weir_blame(st, "max_body");
 		snprintf(err->text, sizeof(err->text),
 		    "'max_body' over 1GiB needs 'stream': whole bodies are kept in memory");
 		return WEIR_EINVAL;
 	}
 	if (!wire_user_known(conf->user)) {
+		weir_blame(st, "user");
 		snprintf(err->text, sizeof(err->text),
 		    "'user' is address, connection or header.NAME, not '%.60s'", conf->user);
 		return WEIR_EINVAL;
@@ -200,7 +206,7 @@ static int server_init(struct weir_stage *st, struct weir_err *err)
 	struct http_server *srv = weir_state(st);
 	pthread_condattr_t attr;
 
-	if (check_conf(conf, err) != 0 || check_behind(st, conf, err) != 0 ||
+	if (check_conf(st, conf, err) != 0 || check_behind(st, conf, err) != 0 ||
 	    tls_site_new(st, &conf->tls, &srv->tls, err) != 0)
 		return WEIR_EINVAL;
 	srv->crowd = crowd_new();
@@ -341,4 +347,5 @@ const struct weir_stage_ops weir_stage_http_server = {
     .fini = server_fini,
     .pause = pause_server,
     .refresh = tls_site_reread,
+    .renewed = tls_site_renewed,
 };

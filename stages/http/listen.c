@@ -200,13 +200,24 @@ static int bind_address(
 	return err->code;
 }
 
+void listen_blame(struct weir_stage *st, int i)
+{
+	char at[32];
+
+	snprintf(at, sizeof(at), "listen.%d", i + 1);
+	weir_blame(st, at);
+}
+
 int listen_bind(struct http_server *srv, const struct http_conf *conf, struct weir_err *err)
 {
 	int rc = 0;
 
 	heir_begin(srv);
-	for (int i = 0; i < conf->listen.n && rc == 0; i++)
+	for (int i = 0; i < conf->listen.n && rc == 0; i++) {
 		rc = bind_address(srv, conf->listen.items[i], (int)conf->backlog, err);
+		if (rc != 0)
+			listen_blame(srv->stage, i);
+	}
 	return rc;
 }
 

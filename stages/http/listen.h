@@ -14,6 +14,9 @@
  * was bound stays for listen_close. Main thread. */
 int listen_bind(struct http_server *srv, const struct http_conf *conf, struct weir_err *err);
 
+/** What is wrong is entry `i` of `listen:`. In init and start of `st`. */
+void listen_blame(struct weir_stage *st, int i);
+
 /** Watch the listeners of `io`. 0 or WEIR_ESYS. */
 int listen_watch(struct http_io *io);
 

@@ -313,8 +313,10 @@ static void refusal_text(struct http_req *r, int status, const char *why)
 	char text[160];
 	int n = snprintf(text, sizeof(text), "%d %s: %s\n", status, weir_http_reason(status), why);
 
-	weir_http_respond_copy(&r->pub, status, "text/plain; charset=utf-8",
-	    (struct weir_slice){text, n < (int)sizeof(text) ? (size_t)n : sizeof(text) - 1});
+	if (weir_http_respond_copy(&r->pub, status, "text/plain; charset=utf-8",
+		(struct weir_slice){text, n < (int)sizeof(text) ? (size_t)n : sizeof(text) - 1}) !=
+	    0)
+		weir_http_respond_status(&r->pub, status); /* no memory for `why` */
 	if (status != 503)
 		return;
 	snprintf(text, sizeof(text), "%d", conn_retry_after_s(r->conn));

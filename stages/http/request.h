@@ -30,6 +30,7 @@ struct conn;
 struct rbuf;
 struct transfer;
 struct http_head;
+struct http_sent;
 
 struct http_req {
 	struct weir_http_request pub;
@@ -53,6 +54,8 @@ struct http_req {
 	bool streams;        /* the I/O thread's: its answer goes out in parts */
 	bool expect_continue;
 	bool refusal; /* never was in the graph: the answer to a malformed request */
+	struct http_sent *
+	    sent; /* to be told when the answer has left (sent.h); the owner's, then the I/O thread's */
 	struct transfer *
 	    transfer; /* body or answer in parts: the I/O thread's until it is emitted, then the owner's */
 	struct transfer

@@ -64,13 +64,13 @@ enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEAD
 	X(CONNECTIONS, "http_connections", GAUGE, "connections",                                   \
 	    "client connections that are open")                                                    \
 	X(ACCEPTED, "http_accepted_total", COUNTER, "connections", "client connections accepted")  \
-	X(REFUSED, "http_refused_total", COUNTER, "connections",                                   \
+	X(REFUSED, "http_refused_total", TURNED_AWAY, "connections",                               \
 	    "connections answered 503 over max_connections or for want of descriptors")            \
-	X(REFUSED_ADDRESS, "http_refused_address_total", COUNTER, "connections",                   \
+	X(REFUSED_ADDRESS, "http_refused_address_total", TURNED_AWAY, "connections",               \
 	    "connections refused over max_per_address")                                            \
-	X(REFUSED_RATE, "http_refused_rate_total", COUNTER, "connections",                         \
+	X(REFUSED_RATE, "http_refused_rate_total", TURNED_AWAY, "connections",                     \
 	    "connections refused over accept_rate")                                                \
-	X(REFUSED_MEMORY, "http_refused_memory_total", COUNTER, "requests",                        \
+	X(REFUSED_MEMORY, "http_refused_memory_total", TURNED_AWAY, "requests",                    \
 	    "requests answered 503 since the memory for connections or bodies is used up")         \
 	X(REFUSED_LATE, "http_refused_late_total", COUNTER, "requests",                            \
 	    "requests answered 503 that had only begun to come when the time of a drain was over") \

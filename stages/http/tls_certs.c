@@ -443,3 +443,46 @@ void tls_certs_tell(const struct tls_certs *certs, const char *stage)
 		    c->first[0] ? c->first : "no name", c->until);
 	}
 }
+
+/* ---- what is new ---- */
+
+static bool same_chain(SSL_CTX *a, SSL_CTX *b)
+{
+	STACK_OF(X509) *x = NULL, *y = NULL;
+
+	SSL_CTX_get0_chain_certs(a, &x);
+	SSL_CTX_get0_chain_certs(b, &y);
+	bool same = X509_cmp(SSL_CTX_get0_certificate(a), SSL_CTX_get0_certificate(b)) == 0 &&
+		    sk_X509_num(x) == sk_X509_num(y);
+	for (int i = 0; same && i < sk_X509_num(x); i++)
+		same = X509_cmp(sk_X509_value(x, i), sk_X509_value(y, i)) == 0;
+	return same;
+}
+
+static const struct tls_cert *from_path(const struct tls_certs *certs, const char *path)
+{
+	for (int i = 0; i < certs->n; i++)
+		if (strcmp(certs->cert[i].path, path) == 0)
+			return &certs->cert[i];
+	return NULL;
+}
+
+int tls_certs_renewed(
+    const struct tls_certs *certs, const struct tls_certs *was, char *text, size_t size)
+{
+	size_t at = 0;
+	int n = 0;
+
+	for (int i = 0; i < certs->n; i++) {
+		const struct tls_cert *c = &certs->cert[i], *old = from_path(was, c->path);
+		if (!old || same_chain(c->ctx, old->ctx))
+			continue;
+		if (at < size)
+			at += (size_t)snprintf(text + at, size - at,
+			    "%scertificate %s until %s, was %s until %s", n ? "; " : "",
+			    c->first[0] ? c->first : "no name", c->until,
+			    old->first[0] ? old->first : "no name", old->until);
+		n++;
+	}
+	return n;
+}

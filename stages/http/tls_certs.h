@@ -50,4 +50,10 @@ int tls_certs_count(const struct tls_certs *certs);
 /** Say in the log what is served, as after a reload: "web: certificate site.pem: example.org, until 2027-01-31". */
 void tls_certs_tell(const struct tls_certs *certs, const char *stage);
 
+/** Which of `certs` are other than those of `was` from the same path, chains too: "certificate example.org until
+ *  2027-01-31, was example.org until 2026-12-01" into text[size], cut there, "; " between several. No path: it may come from
+ *  ${}, whose values are told to nobody. Returns how many. */
+int tls_certs_renewed(
+    const struct tls_certs *certs, const struct tls_certs *was, char *text, size_t size);
+
 #endif

@@ -98,6 +98,19 @@ void tls_site_reread(struct weir_stage *st, struct weir_stage *wanted)
 	from->certs = old;
 }
 
+bool tls_site_renewed(struct weir_stage *st, struct weir_stage *wanted, char *text, size_t size)
+{
+	struct tls_site *site = ((struct http_server *)weir_state(st))->tls;
+	struct tls_site *from = ((struct http_server *)weir_state(wanted))->tls;
+
+	if (!site || !from)
+		return false;
+	struct tls_certs *was = tls_site_certs(site);
+	bool renewed = tls_certs_renewed(from->certs, was, text, size) > 0;
+	tls_certs_unref(was);
+	return renewed;
+}
+
 void tls_site_free(struct tls_site *site)
 {
 	if (!site)

@@ -41,6 +41,9 @@ int tls_site_start(struct tls_site *site, const struct tls_conf *conf,
 /** ops->refresh of http.server: take the certificates that `wanted` has read, and give it ours. */
 void tls_site_reread(struct weir_stage *st, struct weir_stage *wanted);
 
+/** ops->renewed of http.server: certificates at the same paths that are others. */
+bool tls_site_renewed(struct weir_stage *st, struct weir_stage *wanted, char *text, size_t size);
+
 /** NULL is allowed. Connections keep what they need. */
 void tls_site_free(struct tls_site *site);
 

@@ -19,6 +19,7 @@
 
 #include "http/heir.h"
 #include "http/memory.h"
+#include "http/sent.h"
 #include "http/wire_io.h"
 #include "http/write.h"
 
@@ -134,6 +135,7 @@ static void too_large(struct http_req *r)
 {
 	weir_http_response_reset(&r->pub);
 	weir_http_respond_status(&r->pub, 500);
+	sent_again(r);
 }
 
 /* Add the answer of `r` to the run; false when `out` is full. */
@@ -201,6 +203,8 @@ void conn_pop(struct conn *c)
 		c->no_more = true;
 
 	count_answer(c->io, r->pub.res.status);
+	if (WEIR_UNLIKELY(r->sent != NULL))
+		sent_tell(c, r, true);
 	if (c->part)
 		clear_part(c);
 	c->wire_bytes -= r->wire_bytes;

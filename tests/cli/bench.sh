@@ -125,6 +125,48 @@ assert one == two, (one, two)
 PY
 checks=$((checks + 1))
 
+# ---- a generator that is late finds nothing, for or against ----
+
+# A hundredth of its time awake: requests are late by tens of milliseconds whatever machine this is.
+about='weir bench --find-capacity, held back'
+"$program" bench "$web" --find-capacity --for 300ms --warmup 100ms --sweep 1x,2x -o late.json >out 2>err &
+bench=$!
+while kill -STOP "$bench" 2>/dev/null; do
+	sleep 0.05
+	kill -CONT "$bench" 2>/dev/null
+	sleep 0.0005
+done
+wait "$bench"
+rc=$?
+out=$(<out) err=$(<err)
+is exit 1; is out has 'VOID: the search for the capacity ended at'; is out has 'capacity: not found: '
+is err has 'does not count, the generator was late by'; is err lacks 'does not keep'
+law late.json
+checks=$((checks + 1))
+python3 - <<'PY' || fail 'the run file does not say that it is void'
+import json
+run = json.load(open("late.json"))
+assert run["void"].startswith("the search for the capacity ended"), run["void"]
+assert run["capacity_per_s"] is None and run["capacity_note"].startswith("not found"), run["capacity_note"]
+late = [p for p in run["phases"] if p["name"].startswith("late ")]
+assert len(late) >= 3 and all(p["warmup"] for p in late), run["phases"]
+assert not any(p["multiple"] for p in run["phases"]), "a sweep of nothing"
+PY
+weir report late.json -o late.html
+is exit 0
+out=$(<late.html)
+is out has 'is VOID and must not count'; is out lacks 'conditioned under overload'; is out lacks "verdict ok"
+
+# Where it is not late it finds what there is, here nothing, and says so in a line a trial; where the machine stalls
+# it is void. Never anything between.
+weir bench "$web" --find-capacity --rate 50 --for 200ms --warmup 50ms --slo p50=1us
+case "$rc $out" in
+'0 '*'capacity: no rate kept p50=1us'* | '1 '*'VOID: the search'*'capacity: not found'*) ;;
+*) fail 'neither a capacity nor why there is none' ;;
+esac
+is err has 'searching: a trial takes 0.25 s'
+is err lacks 'due '
+
 # ---- Ctrl-C: what was measured is written ----
 
 about='weir bench, interrupted'

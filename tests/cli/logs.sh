@@ -48,8 +48,25 @@ write 'log: { level: loud }' 'file: access.log'
 weir check shop.yaml
 is exit 1; is err has 'loud'
 
+# Who checks leaves nothing behind: as root it would be a file that the server's user can not write.
+write 'log: { file: server.log }' 'file: access.log'
+ls -a >before
+for args in 'check shop.yaml' 'run --check shop.yaml' 'explain shop.yaml' 'diff shop.yaml shop.yaml'; do
+	# shellcheck disable=SC2086
+	weir $args
+	is exit 0
+done
+ls -a | diff before - || fail 'a file was made'
+write 'log: { file: server.log }' 'file: no/access.log'
+weir check shop.yaml
+is exit 1; is err has "'no/access.log' cannot be opened for writing: No such file or directory"
+write 'log: { file: no/server.log }' 'file: access.log'
+weir check shop.yaml
+is exit 1; is err has 'shop.yaml:4:14: '; is err has "'no/server.log' cannot be opened for writing: No such file or directory"
+
 write 'log: { file: server.log, format: json }' 'file: access.log, flush: 1ms, format: json'
 launch shop.yaml
+await server.log "\"msg\":\"shop: weir [0-9].* starts, process $pid, configuration $PWD/shop.yaml\""
 [ "$(get /one)" = hello ] || fail 'it does not serve'
 await server.log '^\{"ts":"[^"]*","level":"info","thread":"[^"]*","msg":"web: listening'
 await access.log '"target":"/one","status":200'
@@ -74,9 +91,21 @@ weir reload --admin "$admin"
 is exit 0; is out has 'log.file: server.log -> other.log'; is out has 'log.format: json -> logfmt'
 raw 'BAD\r\n\r\n'
 await other.log '^ts=[^ ]* level=info thread=[^ ]* msg="web: 127.0.0.1: refused with 400: '
+# What a reload would do makes nothing.
+sed -i 's/file: access.log/file: third.log/' shop.yaml
+weir reload --dry-run --admin "$admin"
+is exit 0
+[ ! -e third.log ] || fail 'a dry run made a file'
+sed -i 's/file: third.log/file: access.log/' shop.yaml
 kill -TERM "$pid"
 ended
 is exit 0
+# Its last words are there, too.
+for said in 'shop: finishing what was accepted' 'shop: drained in [0-9.]* s, nothing was lost'; do
+	checks=$((checks + 1))
+	grep -q "level=info .*$said" other.log || fail "the log lacks '$said'"
+	grep -q "weir $said" <<<"$err" || fail "stderr lacks '$said'"
+done
 
 # A pipe that nobody reads.
 mkfifo pipe

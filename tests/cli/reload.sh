@@ -66,13 +66,15 @@ is exit 0; is out has '4 -> 8'
 one show work
 is out has '1 to 8'
 one log
-is out has 'threads.max = 8'; is out has 'reload'
+is out has 'operator  reload    work.threads.max: 4 -> 8'; is out lacks 'threads.max = 8'
 # An override stays over one that needs a new graph.
 one set work.queue.limit=1500
 write hullo 8 2
 one reload -o json
 is exit 0; is out has '"result": "followed"'; is out has '"effect": "rebuild"'
 [ "$(get /)" = hullo ] || fail 'the new graph does not answer'
+one log
+is out has 'operator  reload    shop: a new graph of 6 stages'; is out lacks follows
 one show work
 is out has '1500'
 one undo

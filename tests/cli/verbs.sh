@@ -58,6 +58,19 @@ weir describe class
 is exit 0; is out has 'guarantee'
 weir describe file.raed
 is exit 1; is err has "did you mean 'file.read'?"
+weir describe admni
+is exit 1; is err has "did you mean 'admin'?"; is err has 'beside them there are stage, group'
+# What can be described is what the help says.
+sections=$(sed 's/.*beside them there are //; s/,//g' <<<"${err##*$'\n'}")
+weir describe --help
+help=$out
+for section in $sections; do
+	out=$help
+	is out has "'$section'"
+	weir describe "$section"
+	is exit 0; is out has 'takes'
+done
+[ "$(wc -w <<<"$sections")" -ge 11 ] || fail "too few: $sections"
 # A type of a plug-in is known to who names the server that loads it, whatever else is wrong there.
 printf 'weir: 1\nplugin: %s\nnonsense: 1\n' "$3" >plugin.yaml
 weir list

@@ -59,6 +59,42 @@ is exit 0
 is out has '"path": "GET /a?b=c"'
 is out has '"stage": "hello"'
 
+# The lines add up: what of the time no stage has is named, and drawn. A made-up endpoint knows it to the millisecond.
+cat >slowest.py <<'PY'
+import http.server, json, sys
+def span(stage, after, wait, service):
+    return {"stage": stage, "after": after, "wait": wait, "service": service}
+def request(took, spans):
+    return {"id": 1, "class": "default", "at": 1.7e9, "took": took, "outcome": "ok", "path": "GET /x", "trace": "", "end": "b",
+            "hops": len(spans), "spans": spans}
+SLOW = request(0.08, [span("a", 0.04, 0.005, 0.005), span("b", 0.06, 0.0, 0.01)])  # 40 in front, 10 between, 10 behind
+FULL = request(0.02, [span("a", 0.0, 0.005, 0.005), span("b", 0.01, 0.0, 0.01)])
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = json.dumps({"requests": [SLOW, FULL], "next": None}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_port, flush=True)
+server.serve_forever()
+PY
+mkfifo port
+timeout 60 python3 slowest.py >port 2>/dev/null &
+maker=$!
+read -r -t 30 at <port
+weir trace --admin "http://127.0.0.1:$at"
+is exit 0
+is out has '(at no stage)'
+is out has '60ms |----------------    ----    ----|'
+checks=$((checks + 1))
+[ "$(grep -c 'at no stage' <<<"$out")" = 1 ] || fail 'a request whose stages have all its time has none elsewhere'
+kill "$maker"
+
 # ---- the configuration ----
 about='GET /api/v1/config'
 out=$(curl -sS --max-time 60 "${admin}api/v1/config") rc=$?

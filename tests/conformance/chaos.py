@@ -298,7 +298,7 @@ class Server(servers.Servers):
                     f.write(CONTENT[name])
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
-             "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", "site.key", "-out", "site.pem"],
+             "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", "site.key", "-out", "site.pem"],
             cwd=self.folder, check=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.trust = ssl.create_default_context(cafile=os.path.join(self.folder, "site.pem"))
         self.port["tls"] = servers.free_port()
@@ -313,7 +313,7 @@ class Server(servers.Servers):
         """Everything has been asked for once: threads, caches with the files they keep open, and sessions are there."""
         for scheme, port in (("http", "web"), ("https", "tls")):
             for name in [*FILES, *("late/" + name for name in FILES)]:
-                url = "%s://localhost:%d/%s" % (scheme, self.port[port], name)
+                url = "%s://127.0.0.1:%d/%s" % (scheme, self.port[port], name)
                 urllib.request.urlopen(url, context=self.trust if port == "tls" else None, timeout=HANG_S).read()
         self.await_nothing(None)
 

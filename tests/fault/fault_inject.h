@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failing the n-th call of an allocation function, of epoll_ctl (but not to remove) or of pthread_create, or every accept4 for a
+ * Failing the n-th call of an allocation function or of mmap, of epoll_ctl (but not to remove) or of pthread_create, or every accept4 for a
  * while, by ld's --wrap: every call from weir's own objects passes here, those of libraries do not. Counting is across threads.
  */
 #ifndef WEIR_TESTS_FAULT_INJECT_H
@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 /* Calls left until one fails; negative: none fails. */
@@ -22,10 +23,20 @@ static atomic_int fault_accept_errno, fault_accept_times;
 /* Calls of accept4, and returns from epoll_wait. */
 static atomic_long fault_accepts, fault_wakes;
 
+/* Set: only the calls count of threads that have said so. */
+static atomic_bool fault_of_mine;
+static _Thread_local bool fault_mine;
+/* Set: from the one that fails on all do, until the count is set again. */
+static atomic_bool fault_goes_on;
+
 static bool fault_due(atomic_long *in)
 {
-	if (atomic_load(in) < 0 || atomic_fetch_sub(in, 1) != 0)
+	if (atomic_load(in) < 0 || (atomic_load(&fault_of_mine) && !fault_mine))
 		return false;
+	if (atomic_fetch_sub(in, 1) != 0)
+		return false;
+	if (atomic_load(&fault_goes_on))
+		atomic_fetch_add(in, 1);
 	atomic_fetch_add(&fault_fired, 1);
 	return true;
 }
@@ -36,6 +47,7 @@ void *__real_realloc(void *p, size_t n);
 void *__real_aligned_alloc(size_t a, size_t n);
 char *__real_strdup(const char *s);
 char *__real_strndup(const char *s, size_t n);
+void *__real_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off);
 int __real_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *ev);
 int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
 
@@ -73,6 +85,15 @@ char *__wrap_strndup(const char *s, size_t n);
 char *__wrap_strndup(const char *s, size_t n)
 {
 	return fault_due(&fault_alloc_in) ? NULL : __real_strndup(s, n);
+}
+
+void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off)
+{
+	if (!fault_due(&fault_alloc_in))
+		return __real_mmap(at, n, prot, flags, fd, off);
+	errno = ENOMEM;
+	return MAP_FAILED;
 }
 
 int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *ev);

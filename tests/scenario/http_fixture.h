@@ -228,8 +228,8 @@ static inline int64_t server_metric(const struct server *s, const char *name)
 	return value;
 }
 
-/* Events offered to stage "app" so far. */
-static inline uint64_t server_offered(const struct server *s)
+/* Events offered to a stage so far. */
+static inline uint64_t server_offered_to(const struct server *s, const char *stage)
 {
 	struct weir_graph_view *view;
 	uint64_t n = 0;
@@ -237,10 +237,23 @@ static inline uint64_t server_offered(const struct server *s)
 	if (weir_graph_view(s->graph, &view) != 0)
 		return 0;
 	for (int i = 0; i < view->n_stages; i++)
-		if (strcmp(view->stages[i].name, "app") == 0)
+		if (strcmp(view->stages[i].name, stage) == 0)
 			n = view->stages[i].class_view[0].offered;
 	weir_graph_view_free(view);
 	return n;
+}
+
+static inline uint64_t server_offered(const struct server *s)
+{
+	return server_offered_to(s, "app");
+}
+
+/* An operator pauses, drains or runs a stage. */
+static inline void server_steer(const struct server *s, const char *stage, enum weir_steer how)
+{
+	char why[300];
+
+	CU_ASSERT_EQUAL(weir_graph_steer(s->graph, stage, how, why, sizeof(why)), 0);
 }
 
 #define AWAIT_METRIC(server, name, op, value) FIXTURE_AWAIT(server_metric(server, name) op(value))
@@ -341,20 +354,25 @@ struct answer {
 	char head[4096]; /* with the empty line */
 };
 
-/* Read exactly to the end of a head, a byte at a time: what follows is left to the next read. */
+/* Read exactly to the end of a head: what follows is left to the next read, so it is looked at before it is taken. */
 static inline bool head_read(int fd, char *head, size_t size)
 {
 	size_t n = 0;
+	char *end = NULL;
 
-	while (n + 1 < size) {
-		if (client_recv(fd, head + n, 1, 0) != 1)
+	while (!end && n + 1 < size) {
+		ssize_t got = client_recv(fd, head + n, size - 1 - n, MSG_PEEK);
+		if (got <= 0)
 			break;
-		head[++n] = '\0';
-		if (n >= 4 && memcmp(head + n - 4, "\r\n\r\n", 4) == 0)
-			return true;
+		size_t from = n < 3 ? 0 : n - 3;
+		end = memmem(head + from, n + (size_t)got - from, "\r\n\r\n", 4);
+		size_t take = end ? (size_t)(end + 4 - (head + n)) : (size_t)got;
+		if (!client_take(fd, head + n, take))
+			break;
+		n += take;
 	}
 	head[n] = '\0';
-	return false;
+	return end;
 }
 
 /* Value of a field in a head, or NULL. Static memory. */

@@ -8,15 +8,13 @@
 #ifndef WEIR_TESTS_ROOM_FIXTURE_H
 #define WEIR_TESTS_ROOM_FIXTURE_H
 
-#include <sys/resource.h>
-
+#include "fixture/descriptors.h"
 #include "fixture/held_clock.h"
 #include "http_fixture.h"
 
 #define POST_HALF "POST /p HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nab"
 
 static struct server server;
-static rlim_t old_limit;
 static int n_open; /* by open_at */
 
 /* ---- who answers ---- */
@@ -135,27 +133,6 @@ static int newcomer_of(const char *thread)
 	n_open--;
 	AWAIT_METRIC(&server, "http_connections", ==, n_open);
 	return socket_at(port);
-}
-
-static inline void set_free_descriptors(int n)
-{
-	struct rlimit r;
-	int next = dup(0);
-
-	close(next);
-	getrlimit(RLIMIT_NOFILE, &r);
-	old_limit = r.rlim_cur;
-	r.rlim_cur = (rlim_t)(next + n);
-	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &r), 0);
-}
-
-static inline void restore_descriptors(void)
-{
-	struct rlimit r;
-
-	getrlimit(RLIMIT_NOFILE, &r);
-	r.rlim_cur = old_limit;
-	setrlimit(RLIMIT_NOFILE, &r);
 }
 
 /* ---- two I/O threads ---- */

@@ -7,6 +7,7 @@
  *
  * The stage is inline, so a request that waits at a gate holds up the I/O thread until all have spoken: they are in the same turn.
  */
+#include "fixture/drain_fixture.h"
 #include "fixture/held_clock.h"
 #include "http_fixture.h"
 
@@ -194,19 +195,12 @@ static void expect_answers(int64_t n)
 
 /* ---- a reload ---- */
 
-static void *drain_main(void *arg)
-{
-	weir_graph_drain(server.graph, 20000000000LL, arg);
-	return NULL;
-}
-
 /* All are answered by whom they asked, and go over. */
 static void test_reload(void)
 {
-	struct weir_drain_report report = {0};
+	struct drain d;
 	struct server next = amid_new();
 	struct weir_errs errs = {0};
-	pthread_t thread;
 
 	server = amid_new();
 	server_start(&server);
@@ -215,16 +209,14 @@ static void test_reload(void)
 	turn_go(&t);
 	next.graph = fixture_build(next.spec);
 	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(next.graph, server.graph, &errs), 0);
-	pthread_create(&thread, NULL, drain_main, &report);
+	drain_call(&d, server.graph, DRAIN_ALL_NS);
 	CU_ASSERT(
 	    client_say(t.fd[0], GET("/next"))); /* whom the old one has read for the last time */
 	gate_open("amid");
 	expect_a_and_b(&t);
 	CU_ASSERT(answers(t.fd[0], 200, "GET /next\n"));
-	pthread_join(thread, NULL);
-	CU_ASSERT_EQUAL(report.law_error, 0);
-	CU_ASSERT_EQUAL(report.closed, 0);
-	weir_graph_free(server.graph);
+	drain_end(&d);
+	CU_ASSERT_EQUAL(d.report.closed, 0);
 	server.graph = next.graph;
 	await_http(CLIENTS + 1);
 	CU_ASSERT(asks(t.first, "/new"));

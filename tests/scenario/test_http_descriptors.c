@@ -4,8 +4,8 @@
  * answer. The sockets of the clients are made before the limit is lowered; the server's clock stands still, so that
  * nothing is tried again after a while.
  */
-#include <sys/resource.h>
-
+#include "fixture/descriptors.h"
+#include "fixture/drain_fixture.h"
 #include "fixture/held_clock.h"
 #include "fixture/tls_fixture.h"
 #include "http_fixture.h"
@@ -17,28 +17,6 @@ enum { ROOM = 4, CLIENTS = 7 };
 static struct server server;
 static int client[CLIENTS];
 static rlim_t old_limit;
-
-/* Room for ROOM more descriptors. */
-static void lower_limit(void)
-{
-	struct rlimit r;
-	int next = dup(0);
-
-	close(next);
-	getrlimit(RLIMIT_NOFILE, &r);
-	old_limit = r.rlim_cur;
-	r.rlim_cur = (rlim_t)next + ROOM;
-	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &r), 0);
-}
-
-static void raise_limit(void)
-{
-	struct rlimit r;
-
-	getrlimit(RLIMIT_NOFILE, &r);
-	r.rlim_cur = old_limit;
-	setrlimit(RLIMIT_NOFILE, &r);
-}
 
 static void start_server(struct server s)
 {
@@ -53,7 +31,7 @@ static void start_server(struct server s)
 		CU_ASSERT_NOT_EQUAL_FATAL(client[i], -1);
 		setsockopt(client[i], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	}
-	lower_limit();
+	old_limit = descriptors_leave(ROOM);
 }
 
 static void start(void)
@@ -107,33 +85,12 @@ static void test_the_idle_make_room(void)
 	expect(3, 200, "GET /still\n");
 	CU_ASSERT(client_say(client[0], "cd"));
 	expect(0, 200, "POST /p\nabcd");
-	raise_limit();
+	descriptors_restore(old_limit);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 2);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_refused_total"), 1);
 	leave();
 	server_stop(&server);
 	clock_release();
-}
-
-static int64_t offered_to(const char *stage)
-{
-	struct weir_graph_view *view;
-	int64_t n = 0;
-
-	if (weir_graph_view(server.graph, &view) != 0)
-		return 0;
-	for (int i = 0; i < view->n_stages; i++)
-		if (strcmp(view->stages[i].name, stage) == 0)
-			n = (int64_t)view->stages[i].class_view[0].offered;
-	weir_graph_view_free(view);
-	return n;
-}
-
-static void steer(const char *stage, enum weir_steer how)
-{
-	char why[256];
-
-	CU_ASSERT_EQUAL(weir_graph_steer(server.graph, stage, how, why, sizeof(why)), 0);
 }
 
 /* Who is in a handshake that its stage has would not give its descriptor back: he stays. */
@@ -144,21 +101,18 @@ static void test_handshakes_make_no_room(void)
 
 	tls_begin();
 	start_server(tls_server_new("t.reply", "one"));
-	steer("shake", WEIR_STEER_PAUSE);
+	server_steer(&server, "shake", WEIR_STEER_PAUSE);
 	for (int i = 0; i < ROOM; i++) {
 		come(i, "");
-		k[i] = tls_client_over(client[i], &wish);
-		SSL_set0_rbio(k[i].ssl, BIO_new(BIO_s_mem()));
-		CU_ASSERT_NOT_EQUAL(SSL_do_handshake(k[i].ssl), 1);
-		SSL_set_fd(k[i].ssl, k[i].fd);
+		k[i] = tls_client_hello(client[i], &wish);
 	}
-	FIXTURE_AWAIT(offered_to("shake") == ROOM);
+	FIXTURE_AWAIT(server_offered_to(&server, "shake") == ROOM);
 	clock_move(1500);
 	come(ROOM, "");
 	CU_ASSERT(client_at_end(client[ROOM]));
 	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
-	raise_limit();
-	steer("shake", WEIR_STEER_RUN);
+	descriptors_restore(old_limit);
+	server_steer(&server, "shake", WEIR_STEER_RUN);
 	for (int i = 0; i < ROOM; i++) {
 		CU_ASSERT_EQUAL(SSL_do_handshake(k[i].ssl), 1);
 		CU_ASSERT(tls_ask(&k[i], GET("/"), "GET /\n"));
@@ -170,18 +124,9 @@ static void test_handshakes_make_no_room(void)
 	tls_end();
 }
 
-static void *drain(void *arg)
-{
-	struct weir_drain_report *report = arg;
-
-	weir_graph_drain(server.graph, 10000000000LL, report);
-	return NULL;
-}
-
 static void test_drain(void)
 {
-	struct weir_drain_report report = {0};
-	pthread_t thread;
+	struct drain d;
 
 	start();
 	for (int i = 0; i < ROOM; i++)
@@ -194,7 +139,7 @@ static void test_drain(void)
 	/* They wait. */
 	AWAIT_METRIC(&server, "http_refused_total", >=, 1);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_refused_total"), 1);
-	pthread_create(&thread, NULL, drain, &report);
+	drain_call(&d, server.graph, DRAIN_ALL_NS);
 	for (int i = 5; i < CLIENTS; i++) {
 		expect(i, 503, "");
 		CU_ASSERT(client_at_end(client[i]));
@@ -204,10 +149,8 @@ static void test_drain(void)
 		expect(i, 200, "POST /p\nabcd");
 	}
 	leave(); /* else it lingers for them */
-	pthread_join(thread, NULL);
-	raise_limit();
-	CU_ASSERT_EQUAL(report.law_error, 0);
-	weir_graph_free(server.graph);
+	drain_end(&d);
+	descriptors_restore(old_limit);
 	clock_release();
 }
 

@@ -4,50 +4,22 @@
  * those in the backlog are served, clients that never stop asking each get a last answer that says
  * so, and at the end of the grace time what remains is answered 503.
  */
+#include "fixture/drain_fixture.h"
 #include "http_fixture.h"
 
 #include "http/server.h"
 
-/* A drain in a thread of its own. */
-struct drain {
-	struct server *server;
-	int64_t grace_ns;
-	struct weir_drain_report report;
-	pthread_t thread;
-};
-
-static void *drain_main(void *arg)
-{
-	struct drain *d = arg;
-
-	weir_graph_drain(d->server->graph, d->grace_ns, &d->report);
-	return NULL;
-}
-
-static void drain_call(struct drain *d, struct server *s, int64_t grace_ns)
-{
-	*d = (struct drain){.server = s, .grace_ns = grace_ns};
-	pthread_create(&d->thread, NULL, drain_main, d);
-}
-
 /* Begin a drain and wait until the I/O thread has followed: the probe, a connection of its own,
  * is told to close, or is closed. */
-static void drain_begin(struct drain *d, struct server *s, int64_t grace_ns)
+static void drain_begin(struct drain *d, const struct server *s, int64_t grace_ns)
 {
 	struct answer a = {0};
 
-	drain_call(d, s, grace_ns);
+	drain_call(d, s->graph, grace_ns);
 	while (client_say(s->probe, GET("/probe")) && answer_read(s->probe, &a) && !a.close)
 		continue;
 	close(s->probe);
 	answer_free(&a);
-}
-
-static void drain_end(struct drain *d)
-{
-	pthread_join(d->thread, NULL);
-	CU_ASSERT_EQUAL(d->report.law_error, 0);
-	weir_graph_free(d->server->graph);
 }
 
 static struct server start(const char *linger, const char *io_threads, const char *threads)
@@ -201,7 +173,7 @@ static void test_grace_over(void)
 	CU_ASSERT(client_say(other, GET("/queued")));
 	FIXTURE_AWAIT(server_offered(&s) == 3);
 	close(s.probe);
-	drain_call(&d, &s, 50000000LL);
+	drain_call(&d, s.graph, 50000000LL);
 	CU_ASSERT(answer_read(other, &a));
 	CU_ASSERT_EQUAL(a.status, 503);
 	CU_ASSERT_PTR_NOT_NULL(head_field(a.head, "Retry-After"));
@@ -280,7 +252,7 @@ static void come_late(const char *first, const char *then)
 	CU_ASSERT(client_say(late, first) && answer_read_as(late, &a, first[0] == 'H'));
 	CU_ASSERT(client_say(fd, GET("/wait/one")));
 	gate_await(1); /* the I/O thread stands */
-	drain_call(&d, &s, 0);
+	drain_call(&d, s.graph, 0);
 	CU_ASSERT(client_say(late, then));
 	await_phase(&s, SERVER_CLOSED);
 	gate_open("one");

@@ -3,11 +3,11 @@
  * A graph follows another one under the eyes of clients: connections stay open, requests that have begun are answered
  * where they began, bytes that were read already are not lost, nobody is refused, and nothing is left behind.
  */
-#include <dirent.h>
 #include <limits.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 
+#include "fixture/descriptors.h"
 #include "http_fixture.h"
 
 #include "flow/graph.h"
@@ -231,18 +231,6 @@ static void test_pipeline(void)
 
 /* ---- many, under load ---- */
 
-static int count_entries(const char *path)
-{
-	DIR *d = opendir(path);
-	int n = 0;
-
-	CU_ASSERT_PTR_NOT_NULL_FATAL(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 struct asker {
 	pthread_t thread;
 	int port;
@@ -322,8 +310,8 @@ static void test_under_load(void)
 		pthread_create(&k[i].thread, NULL, ask_main, &k[i]);
 	}
 	s = follow(&s, 0); /* what is made once is there: locale, resolver */
-	fds = count_entries("/proc/self/fd");
-	threads = count_entries("/proc/self/task");
+	fds = entries_in(DESCRIPTORS);
+	threads = entries_in(THREADS);
 	for (int i = 1; i <= RELOADS; i++) {
 		uint64_t before = atomic_load(&k[i % N].answers);
 		if (i % BAD_EVERY == 0)
@@ -338,9 +326,9 @@ static void test_under_load(void)
 		CU_ASSERT_EQUAL(k[i].failures, 0);
 	}
 	AWAIT_METRIC(&s, "http_connections", ==, 0);
-	CU_ASSERT(count_entries("/proc/self/task") <= threads - N);
-	CU_ASSERT(count_entries("/proc/self/fd") <=
-		  fds - N + 1); /* the fresh one may have been between two */
+	CU_ASSERT(entries_in(THREADS) <= threads - N);
+	CU_ASSERT(
+	    entries_in(DESCRIPTORS) <= fds - N + 1); /* the fresh one may have been between two */
 	server_stop(&s);
 }
 

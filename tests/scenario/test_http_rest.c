@@ -4,6 +4,7 @@
  * connection whose answer outlasts the time for last requests of a drain.
  */
 #include "base/clock.h"
+#include "fixture/drain_fixture.h"
 #include "http_fixture.h"
 
 /* A client sends more requests than have a place, and its end; the second answer of each two does not fit into the socket. */
@@ -64,16 +65,6 @@ static void test_in_work_stays(void)
 	server_stop(&s);
 }
 
-static void *drain_main(void *arg)
-{
-	struct server *s = arg;
-	struct weir_drain_report report;
-
-	weir_graph_drain(s->graph, 3600 * NS_PER_S, &report);
-	CU_ASSERT_EQUAL(report.closed, 0);
-	return NULL;
-}
-
 /* The head of a large answer left before the drain, its end behind the time for last requests: then the connection ends, and
  * nobody waits for its idle time-out. */
 static void test_late_in_a_drain(void)
@@ -82,7 +73,7 @@ static void test_late_in_a_drain(void)
 	static char piece[65536];
 	struct server s = server_new("t.reply");
 	struct answer a = {0};
-	pthread_t draining;
+	struct drain d;
 	char head[4096];
 	int probe, held, fd;
 	size_t n = 0;
@@ -101,7 +92,7 @@ static void test_late_in_a_drain(void)
 	gate_await(1);
 	CU_ASSERT(client_say(fd, GET("/big/20000000")) && head_read(fd, head, sizeof(head)));
 	CU_ASSERT_PTR_NULL(head_field(head, "Connection"));
-	CU_ASSERT_EQUAL(pthread_create(&draining, NULL, drain_main, &s), 0);
+	drain_call(&d, s.graph, 3600 * NS_PER_S);
 	CU_ASSERT(
 	    client_at_end(probe)); /* who is idle goes when the time for last requests is over */
 	while (n < BYTES && (got = client_recv(fd, piece, sizeof(piece), 0)) > 0)
@@ -110,12 +101,12 @@ static void test_late_in_a_drain(void)
 	CU_ASSERT(client_at_end(fd));
 	gate_open("held");
 	CU_ASSERT(answer_read(held, &a) && answer_is(&a, 200, "GET /wait/held\n") && a.close);
-	pthread_join(draining, NULL);
+	drain_end(&d);
+	CU_ASSERT_EQUAL(d.report.closed, 0);
 	answer_free(&a);
 	close(held);
 	close(fd);
 	close(probe);
-	weir_graph_free(s.graph);
 }
 
 CUNIT_MAIN("http rest", {"half closed", test_half_closed}, {"in work stays", test_in_work_stays},

@@ -2,10 +2,13 @@
 /* Room for a newcomer, wherever in the server somebody waits: behind handshakes that their stage has, or with another I/O thread. */
 #include <dirent.h>
 
+#include "fixture/drain_fixture.h"
 #include "fixture/tls_fixture.h"
 #include "room_fixture.h"
 
 #include "http/server.h"
+
+static rlim_t old_limit;
 
 /* More than one look at a list goes through (limit.c). */
 enum { SHAKING = 70 };
@@ -74,9 +77,9 @@ static void test_descriptors_of_another_thread(void)
 	struct clients k = start("1000");
 
 	clock_move(1500);
-	set_free_descriptors(0);
+	old_limit = descriptors_leave(0);
 	expect_room(&k);
-	restore_descriptors();
+	descriptors_restore(old_limit);
 	end(&k);
 }
 
@@ -128,9 +131,9 @@ static void test_address_over_descriptors(void)
 {
 	struct clients k = start("1000");
 
-	set_free_descriptors(0);
+	old_limit = descriptors_leave(0);
 	expect_nobody_asked(&k);
-	restore_descriptors();
+	descriptors_restore(old_limit);
 	end(&k);
 }
 
@@ -174,20 +177,13 @@ static void test_too_late(void)
 	end(&k);
 }
 
-static void *drain(void *arg)
-{
-	weir_graph_drain(server.graph, 10000000000LL, arg);
-	return NULL;
-}
-
 /* A drain that comes while he waits: he is told. */
 static void test_drain_while_waiting(void)
 {
-	struct weir_drain_report report = {0};
+	struct drain d;
 	struct clients k = start_with_hung();
-	pthread_t thread;
 
-	pthread_create(&thread, NULL, drain, &report);
+	drain_call(&d, server.graph, DRAIN_ALL_NS);
 	clock_move(1); /* the time for last requests, which is not of this clock */
 	expect_refused(k.newcomer, "max_connections");
 	close(k.newcomer);
@@ -197,9 +193,7 @@ static void test_drain_while_waiting(void)
 		close(k.busy[i]);
 		close(k.idle[i]);
 	}
-	pthread_join(thread, NULL);
-	CU_ASSERT_EQUAL(report.law_error, 0);
-	weir_graph_free(server.graph);
+	drain_end(&d);
 	clock_release();
 }
 
@@ -315,27 +309,6 @@ static void test_lingering(void)
 
 /* ---- handshakes ---- */
 
-static int64_t offered_to(const char *stage)
-{
-	struct weir_graph_view *view;
-	int64_t n = 0;
-
-	if (weir_graph_view(server.graph, &view) != 0)
-		return 0;
-	for (int i = 0; i < view->n_stages; i++)
-		if (strcmp(view->stages[i].name, stage) == 0)
-			n = (int64_t)view->stages[i].class_view[0].offered;
-	weir_graph_view_free(view);
-	return n;
-}
-
-static void steer(const char *stage, enum weir_steer how)
-{
-	char why[256];
-
-	CU_ASSERT_EQUAL(weir_graph_steer(server.graph, stage, how, why, sizeof(why)), 0);
-}
-
 /* Who waits is found behind however many handshakes that their stage has, whose descriptors would not be free at once. */
 static void test_behind_handshakes(void)
 {
@@ -348,29 +321,26 @@ static void test_behind_handshakes(void)
 	fixture_set(server.app, "threads", "inline");
 	clock_hold();
 	server_start(&server);
-	steer("shake", WEIR_STEER_PAUSE);
+	server_steer(&server, "shake", WEIR_STEER_PAUSE);
 	for (int i = 0; i < SHAKING; i++) {
 		int fd = socket_at(0);
 		come(fd);
-		k[i] = tls_client_over(fd, &wish);
-		SSL_set0_rbio(k[i].ssl, BIO_new(BIO_s_mem()));
-		CU_ASSERT_NOT_EQUAL(SSL_do_handshake(k[i].ssl), 1);
-		SSL_set_fd(k[i].ssl, k[i].fd);
+		k[i] = tls_client_hello(fd, &wish);
 	}
-	FIXTURE_AWAIT(offered_to("shake") == SHAKING);
+	FIXTURE_AWAIT(server_offered_to(&server, "shake") == SHAKING);
 	idle = socket_at(0);
 	come(idle);
 	AWAIT_METRIC(&server, "http_connections", ==, SHAKING + 1);
 	newcomer = socket_at(0);
-	set_free_descriptors(0);
+	old_limit = descriptors_leave(0);
 	clock_move(1500);
 	come(newcomer);
 	CU_ASSERT(client_at_end(idle));
 	AWAIT_METRIC(&server, "http_accepted_total", ==, SHAKING + 2);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 1);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_refused_total"), 0);
-	restore_descriptors();
-	steer("shake", WEIR_STEER_RUN);
+	descriptors_restore(old_limit);
+	server_steer(&server, "shake", WEIR_STEER_RUN);
 	for (int i = 0; i < SHAKING; i++) {
 		CU_ASSERT(tls_shake_hands(&k[i]));
 		CU_ASSERT(tls_ask(&k[i], GET("/"), "GET /\n"));
@@ -386,6 +356,7 @@ static void test_behind_handshakes(void)
 /* Who came first, but has shaken hands last, is the younger one of two who are idle. */
 static void test_eldest_behind_the_handshake(void)
 {
+	struct tls_wish wish = {0};
 	struct tls_client last, first;
 	int fd[2] = {socket_at(0), socket_at(0)}, newcomer = socket_at(0);
 
@@ -395,11 +366,11 @@ static void test_eldest_behind_the_handshake(void)
 	clock_hold();
 	server_start(&server);
 	come(fd[0]);
-	last = tls_client_half(fd[0]);
-	FIXTURE_AWAIT(offered_to("shake") == 1);
+	last = tls_client_hello(fd[0], &wish);
+	FIXTURE_AWAIT(server_offered_to(&server, "shake") == 1);
 	clock_move(500);
 	come(fd[1]);
-	first = tls_client_half(fd[1]);
+	first = tls_client_hello(fd[1], &wish);
 	CU_ASSERT_EQUAL(SSL_do_handshake(first.ssl), 1);
 	AWAIT_METRIC(&server, "http_tls_connections", ==, 1);
 	clock_move(900);
@@ -421,6 +392,7 @@ static void test_eldest_behind_the_handshake(void)
 /* Who has been shaking hands for long is idle since that is done. */
 static void test_idle_since_the_handshake(void)
 {
+	struct tls_wish wish = {0};
 	struct tls_client k;
 	int fd = socket_at(0), early = socket_at(0), newcomer = socket_at(0);
 	char byte;
@@ -431,12 +403,12 @@ static void test_idle_since_the_handshake(void)
 	fixture_set(server.app, "threads", "inline");
 	clock_hold();
 	server_start(&server);
-	steer("shake", WEIR_STEER_PAUSE);
+	server_steer(&server, "shake", WEIR_STEER_PAUSE);
 	come(fd);
-	k = tls_client_half(fd);
-	FIXTURE_AWAIT(offered_to("shake") == 1);
+	k = tls_client_hello(fd, &wish);
+	FIXTURE_AWAIT(server_offered_to(&server, "shake") == 1);
 	clock_move(5000);
-	steer("shake", WEIR_STEER_RUN);
+	server_steer(&server, "shake", WEIR_STEER_RUN);
 	CU_ASSERT_EQUAL(SSL_do_handshake(k.ssl), 1);
 	AWAIT_METRIC(&server, "http_tls_connections", ==, 1);
 	clock_move(500);

@@ -3,6 +3,7 @@
  * Answers in parts: chunked or to the end of the connection, whole or recognisably torn, in the order of the requests, and
  * bounded however slow the client is. And both directions at once, through a drain and through a reload.
  */
+#include "fixture/drain_fixture.h"
 #include "parts_fixture.h"
 
 /* The head of an answer in parts, whose body is left to be read. */
@@ -278,35 +279,6 @@ static void test_shipped_mirror(void)
 
 /* ---- the end of the graph ---- */
 
-struct drain {
-	struct weir_graph *graph;
-	int64_t grace_ns;
-	struct weir_drain_report report;
-	pthread_t thread;
-};
-
-static void *drain_main(void *arg)
-{
-	struct drain *d = arg;
-
-	weir_graph_drain(d->graph, d->grace_ns, &d->report);
-	return NULL;
-}
-
-static void drain_begin(struct drain *d, const struct server *s, int64_t grace_ns)
-{
-	*d = (struct drain){.graph = s->graph, .grace_ns = grace_ns};
-	pthread_create(&d->thread, NULL, drain_main, d);
-}
-
-static void drain_end(struct drain *d)
-{
-	pthread_join(d->thread, NULL);
-	CU_ASSERT_EQUAL(d->report.law_error, 0);
-	weir_graph_free(d->graph);
-	CU_ASSERT_EQUAL(atomic_load(&parts_states), 0);
-}
-
 /* Wait until a drain has begun: who is new is closed at once. */
 static void await_drain(const struct server *s)
 {
@@ -334,7 +306,7 @@ static void test_drain_waits(void)
 	CU_ASSERT(client_say(mirror, POST_HEAD("/mirror", "Content-Length: 100000\r\n")));
 	CU_ASSERT(client_pattern(mirror, 0, 50000, false));
 	CU_ASSERT(head_is(mirror, 200, true));
-	drain_begin(&d, &s, 20000000000LL);
+	drain_call(&d, s.graph, 20000000000LL);
 	await_drain(&s);
 	CU_ASSERT(client_pattern(fd, 50000, 50000, false));
 	struct answer a = {0};
@@ -348,6 +320,7 @@ static void test_drain_waits(void)
 	close(fd);
 	close(mirror);
 	drain_end(&d);
+	CU_ASSERT_EQUAL(atomic_load(&parts_states), 0);
 	CU_ASSERT_EQUAL(d.report.closed, 0);
 }
 
@@ -370,7 +343,7 @@ static void test_drain_forced(void)
 	CU_ASSERT(client_say(old, "GET /count/2000000000 HTTP/1.0\r\n\r\n"));
 	CU_ASSERT(head_is(old, 200, false));
 	AWAIT_METRIC(&s, "http_streamed_bodies_total", ==, 2);
-	drain_begin(&d, &s, 0);
+	drain_call(&d, s.graph, 0);
 	CU_ASSERT(answer_read(fd, &a) && a.status == 503 && a.close);
 	CU_ASSERT_EQUAL(chunked_read(mirror, got, sizeof(got)), -1);
 	CU_ASSERT_EQUAL(chunked_read(count, got, sizeof(got)), -1);
@@ -383,6 +356,7 @@ static void test_drain_forced(void)
 	close(mirror);
 	close(count);
 	drain_end(&d);
+	CU_ASSERT_EQUAL(atomic_load(&parts_states), 0);
 }
 
 /* The body goes on where it began; then the connection follows. */
@@ -400,12 +374,13 @@ static void test_reload(void)
 	CU_ASSERT(answer_read(early, &a) && a.status == 404 && !a.close);
 	CU_ASSERT_EQUAL_FATAL(weir_graph_build(next.spec, &next.graph, &errs), 0);
 	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(next.graph, s.graph, &errs), 0);
-	drain_begin(&d, &s, 20000000000LL);
+	drain_call(&d, s.graph, 20000000000LL);
 	CU_ASSERT(client_pattern(fd, 50000, 50000, false));
 	char got[100];
 	CU_ASSERT_EQUAL(chunked_read(fd, got, sizeof(got)), 100000);
 	CU_ASSERT(client_pattern(early, 0, 60000, false)); /* it is skipped, here too */
 	drain_end(&d);
+	CU_ASSERT_EQUAL(atomic_load(&parts_states), 0);
 	CU_ASSERT(client_say(fd, GET("/count/5")) && whole_is(fd, 5, ""));
 	CU_ASSERT(client_say(early, GET("/sum")) && answer_read(early, &a));
 	CU_ASSERT(answer_is(&a, 200, "0 0\n"));

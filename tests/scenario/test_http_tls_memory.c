@@ -96,7 +96,7 @@ static void test_idle_since_the_handshake(void)
 	fixture_set(s.app, "threads", "inline");
 	clock_hold();
 	server_start(&s);
-	slow = tls_client_half(client_open(s.port));
+	slow = tls_client_hello(client_open(s.port), &wish);
 	AWAIT_METRIC(&s, "http_connections", ==, 1);
 	clock_move(1500);
 	CU_ASSERT_EQUAL(SSL_do_handshake(slow.ssl), 1);

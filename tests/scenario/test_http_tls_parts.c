@@ -5,6 +5,7 @@
  */
 #include <poll.h>
 
+#include "fixture/drain_fixture.h"
 #include "fixture/tls_fixture.h"
 #include "parts_fixture.h"
 
@@ -324,26 +325,11 @@ static void test_old_client(void)
 	parts_server_stop(&s);
 }
 
-struct drain {
-	struct weir_graph *graph;
-	int64_t grace_ns;
-	struct weir_drain_report report;
-	pthread_t thread;
-};
-
-static void *drain_main(void *arg)
-{
-	struct drain *d = arg;
-
-	weir_graph_drain(d->graph, d->grace_ns, &d->report);
-	return NULL;
-}
-
 /* The grace time is over: what ends with the connection must not look whole. */
 static void test_drain_forced(void)
 {
 	struct server s = tls_parts();
-	struct drain d = {.graph = s.graph};
+	struct weir_drain_report report = {0};
 	struct tls_client old = tls_client_open(s.port, &plain_wish);
 	struct tls_client up = tls_client_open(s.port, &plain_wish);
 	struct answer a = {0};
@@ -353,10 +339,10 @@ static void test_drain_forced(void)
 	CU_ASSERT(tls_read_bytes(&old, &byte, 1));
 	CU_ASSERT(tls_say(&up, POST_HEAD("/sum", "Content-Length: 900000\r\n") "abc"));
 	AWAIT_METRIC(&s, "http_streamed_bodies_total", ==, 2);
-	drain_main(&d);
+	weir_graph_drain(s.graph, 0, &report);
 	CU_ASSERT_FALSE(ends_politely(&old));
 	CU_ASSERT(tls_answer(&up, &a) && a.status == 503 && a.close && tls_at_end(&up));
-	CU_ASSERT_EQUAL(d.report.law_error, 0);
+	CU_ASSERT_EQUAL(report.law_error, 0);
 	weir_graph_free(s.graph);
 	CU_ASSERT_EQUAL(atomic_load(&parts_states), 0);
 	answer_free(&a);
@@ -373,6 +359,7 @@ static void test_reload(void)
 	struct duplex up = {.k = &k, .piece = 16384, .room = 2 * N};
 	struct weir_errs errs = {0};
 	struct answer a = {0};
+	struct drain d;
 	char *body = pattern(N);
 
 	CU_ASSERT(tls_say(&k, POST_HEAD("/mirror", "Content-Length: 3000000\r\n")));
@@ -381,8 +368,7 @@ static void test_reload(void)
 	up.n_in = 10000;
 	CU_ASSERT_EQUAL_FATAL(weir_graph_build(next.spec, &next.graph, &errs), 0);
 	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(next.graph, s.graph, &errs), 0);
-	struct drain d = {.graph = s.graph, .grace_ns = 20000000000LL};
-	pthread_create(&d.thread, NULL, drain_main, &d);
+	drain_call(&d, s.graph, DRAIN_ALL_NS);
 	up.out = body + 50000;
 	up.n_out = N - 50000;
 	duplex_run(&up, "\r\nX-Bytes: 3000000\r\n\r\n");
@@ -390,10 +376,8 @@ static void test_reload(void)
 	CU_ASSERT(tls_say(&k, POST_HEAD("/sum", "Content-Length: 40000\r\n")));
 	CU_ASSERT(tls_send_bytes(&k, body, 40000));
 	CU_ASSERT(tls_answer(&k, &a) && answer_is(&a, 200, pattern_sum(40000)));
-	pthread_join(d.thread, NULL);
-	CU_ASSERT_EQUAL(d.report.law_error, 0);
+	drain_end(&d);
 	CU_ASSERT_EQUAL(d.report.closed, 0);
-	weir_graph_free(s.graph);
 	CU_ASSERT_EQUAL(server_metric(&next, "http_streamed_bodies_total"), 2); /* of both */
 	free(body);
 	free(up.in);

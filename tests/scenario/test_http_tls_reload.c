@@ -3,6 +3,7 @@
  * Reloads under the eyes of HTTPS clients: connections stay with their keys, tickets stay good, handshakes that have begun go
  * on, and a certificate whose file was replaced is shown to the next client, whether or not anything else has changed.
  */
+#include "fixture/drain_fixture.h"
 #include "fixture/tls_fixture.h"
 
 static const struct tls_wish plain_wish;
@@ -160,19 +161,6 @@ static void test_away(void)
 	server_stop(&next);
 }
 
-struct drain {
-	struct weir_graph *graph;
-	struct weir_drain_report report;
-};
-
-static void *drain_main(void *arg)
-{
-	struct drain *d = arg;
-
-	weir_graph_drain(d->graph, 20000000000LL, &d->report);
-	return NULL;
-}
-
 /* A record of many requests, of which the one before has decrypted more than it has taken: no edge tells its heir. */
 static void test_decrypted(void)
 {
@@ -181,7 +169,7 @@ static void test_decrypted(void)
 	char text[16000] = GET("/wait/decrypted"), body[64];
 	struct weir_errs errs = {0};
 	struct answer a = {0};
-	pthread_t thread;
+	struct drain d;
 
 	fixture_set(s.web, "with.threads", "1");
 	fixture_set(next.web, "with.threads", "1");
@@ -194,8 +182,7 @@ static void test_decrypted(void)
 	gate_await(1);
 	next.graph = build(next.spec);
 	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(next.graph, s.graph, &errs), 0);
-	struct drain d = {.graph = s.graph};
-	pthread_create(&thread, NULL, drain_main, &d);
+	drain_call(&d, s.graph, DRAIN_ALL_NS);
 	AWAIT_METRIC(&next, "http_tls_connections", ==, 1); /* the idle one: it has begun */
 	gate_open("decrypted");
 	CU_ASSERT(tls_answer(&k, &a) && answer_is(&a, 200, "GET /wait/decrypted\n"));
@@ -203,9 +190,7 @@ static void test_decrypted(void)
 		snprintf(body, sizeof(body), "GET /%d\n", i);
 		CU_ASSERT_FATAL(tls_answer(&k, &a) && answer_is(&a, 200, body));
 	}
-	pthread_join(thread, NULL);
-	CU_ASSERT_EQUAL(d.report.law_error, 0);
-	weir_graph_free(s.graph);
+	drain_end(&d);
 	answer_free(&a);
 	tls_client_close(&idle);
 	tls_client_close(&k);
@@ -232,6 +217,28 @@ static void move_pair(const char *from, const char *to)
 	}
 }
 
+struct renewed {
+	int n;
+	char stage[32], text[512];
+};
+
+static void note_renewed(void *arg, const char *stage, const char *text)
+{
+	struct renewed *r = arg;
+
+	r->n++;
+	snprintf(r->stage, sizeof(r->stage), "%s", stage);
+	snprintf(r->text, sizeof(r->text), "%s", text);
+}
+
+/* The stage, the name and the end of both. */
+static void check_renewed(const struct renewed *r)
+{
+	CU_ASSERT_STRING_EQUAL(r->stage, "web");
+	CU_ASSERT_PTR_NOT_NULL(strstr(r->text, "certificate second until 20"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(r->text, ", was first until 20"));
+}
+
 /* Nothing in the YAML changes: the graph goes on, with the new certificate. */
 static void test_new_certificate(void)
 {
@@ -249,6 +256,11 @@ static void test_new_certificate(void)
 	for (int i = 0; i < 2; i++) { /* the second time with the same files */
 		struct weir_graph *wanted = build(tls_server_new("t.reply", "site").spec);
 		int turned = -1;
+		struct renewed renewed = {0};
+		weir_graph_renewed(s.graph, wanted, note_renewed, &renewed);
+		CU_ASSERT_EQUAL(renewed.n, i == 0);
+		if (i == 0)
+			check_renewed(&renewed);
 		CU_ASSERT_EQUAL(weir_graph_configure(s.graph, wanted, &turned), 0);
 		CU_ASSERT_EQUAL(turned, 0);
 		weir_graph_free(wanted);

@@ -3,8 +3,7 @@
  * More handshakes than their stage can do: they are refused at its door, as any other load, and who is connected already is
  * served as if nothing were. The stage stands still here (paused), so numbers are exact.
  */
-#include <dirent.h>
-
+#include "fixture/descriptors.h"
 #include "fixture/tls_fixture.h"
 
 static const struct tls_wish plain_wish;
@@ -22,37 +21,10 @@ static struct server start(const char *limit, const char *timeout)
 	return s;
 }
 
-static void steer(struct server *s, enum weir_steer how)
-{
-	char why[256];
-
-	CU_ASSERT_EQUAL(weir_graph_steer(s->graph, "shake", how, why, sizeof(why)), 0);
-}
-
-/* Send a hello over a new connection, and nothing else. The client can go on later. */
+/* A new connection. */
 static struct tls_client hello(struct server *s)
 {
-	struct tls_client k = tls_client_over(client_open(s->port), &plain_wish);
-
-	SSL_set0_rbio(k.ssl, BIO_new(BIO_s_mem()));
-	CU_ASSERT_NOT_EQUAL(SSL_do_handshake(k.ssl), 1);
-	SSL_set_fd(k.ssl, k.fd);
-	return k;
-}
-
-/* Sockets that are open: threads open files of their own at any time, as /proc/PID/task/TID/schedstat. */
-static int descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	const struct dirent *e;
-	char what[7];
-	int n = 0;
-
-	while ((e = readdir(d)))
-		n += readlinkat(dirfd(d), e->d_name, what, 7) == 7 &&
-		     memcmp(what, "socket:", 7) == 0;
-	closedir(d);
-	return n;
+	return tls_client_hello(client_open(s->port), &plain_wish);
 }
 
 static uint64_t shed_at_stage(const struct server *s)
@@ -78,7 +50,7 @@ static void test_storm(void)
 	int done = 0;
 
 	CU_ASSERT(tls_ask(&friend, GET("/before"), "GET /before\n"));
-	steer(&s, WEIR_STEER_PAUSE);
+	server_steer(&s, "shake", WEIR_STEER_PAUSE);
 	for (int i = 0; i < N; i++) {
 		k[i] = hello(&s);
 		CU_ASSERT(tls_ask(&friend, GET("/amid"), "GET /amid\n"));
@@ -86,7 +58,7 @@ static void test_storm(void)
 	AWAIT_METRIC(&s, "http_tls_failed_shed_total", ==, N - ROOM);
 	CU_ASSERT_EQUAL(shed_at_stage(&s), N - ROOM);
 	CU_ASSERT(tls_ask(&friend, GET("/still"), "GET /still\n"));
-	steer(&s, WEIR_STEER_RUN);
+	server_steer(&s, "shake", WEIR_STEER_RUN);
 	for (int i = 0; i < N; i++) {
 		ERR_clear_error();
 		if (SSL_do_handshake(k[i].ssl) == 1 && tls_ask(&k[i], GET("/in"), "GET /in\n"))
@@ -112,18 +84,18 @@ static void test_gone_meanwhile(void)
 	enum { N = 5 };
 	struct server s = start("100", "60s");
 	struct tls_client k[N];
-	int before = descriptors();
+	int before = sockets_open();
 
-	steer(&s, WEIR_STEER_PAUSE);
+	server_steer(&s, "shake", WEIR_STEER_PAUSE);
 	for (int i = 0; i < N; i++)
 		k[i] = hello(&s);
 	AWAIT_METRIC(&s, "http_accepted_total", ==, N);
 	for (int i = 0; i < N; i++)
 		tls_client_close(&k[i]);
-	steer(&s, WEIR_STEER_RUN);
+	server_steer(&s, "shake", WEIR_STEER_RUN);
 	AWAIT_METRIC(&s, "http_tls_failed_closed_total", ==, N);
 	AWAIT_METRIC(&s, "http_connections", ==, 0);
-	FIXTURE_AWAIT(descriptors() == before);
+	FIXTURE_AWAIT(sockets_open() == before);
 	server_stop(&s);
 }
 
@@ -132,20 +104,20 @@ static void test_late_meanwhile(void)
 	enum { N = 5 };
 	struct server s = start("100", "80ms");
 	struct tls_client k[N];
-	int before = descriptors();
+	int before = sockets_open();
 
-	steer(&s, WEIR_STEER_PAUSE);
+	server_steer(&s, "shake", WEIR_STEER_PAUSE);
 	for (int i = 0; i < N; i++)
 		k[i] = hello(&s);
 	for (int i = 0; i < N; i++)
 		CU_ASSERT(client_at_end(k[i].fd));
 	AWAIT_METRIC(&s, "http_tls_failed_timeout_total", ==, N);
 	AWAIT_METRIC(&s, "http_connections", ==, 0);
-	CU_ASSERT_EQUAL(descriptors(), before + 2 * N); /* both ends */
-	steer(&s, WEIR_STEER_RUN);
+	CU_ASSERT_EQUAL(sockets_open(), before + 2 * N); /* both ends */
+	server_steer(&s, "shake", WEIR_STEER_RUN);
 	for (int i = 0; i < N; i++)
 		tls_client_close(&k[i]);
-	FIXTURE_AWAIT(descriptors() == before);
+	FIXTURE_AWAIT(sockets_open() == before);
 	CU_ASSERT_EQUAL(shed_at_stage(&s), N); /* too late to be done */
 	server_stop(&s);
 }
@@ -156,16 +128,16 @@ static void test_stop_meanwhile(void)
 	enum { N = 5 };
 	struct server s = start("100", "60s");
 	struct tls_client k[N];
-	int before = descriptors();
+	int before = sockets_open();
 
-	steer(&s, WEIR_STEER_PAUSE);
+	server_steer(&s, "shake", WEIR_STEER_PAUSE);
 	for (int i = 0; i < N; i++)
 		k[i] = hello(&s);
 	AWAIT_METRIC(&s, "http_accepted_total", ==, N);
 	server_stop(&s); /* a stop lets every stage run */
 	for (int i = 0; i < N; i++)
 		tls_client_close(&k[i]);
-	CU_ASSERT_EQUAL(descriptors(), before - 1); /* the one that listened has gone, too */
+	CU_ASSERT_EQUAL(sockets_open(), before - 1); /* the one that listened has gone, too */
 }
 
 static void begin(void)

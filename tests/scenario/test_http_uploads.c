@@ -325,13 +325,6 @@ static void test_continue_streamed(void)
 	parts_server_stop(&s);
 }
 
-static void steer(struct server *s, const char *stage, enum weir_steer how)
-{
-	char why[300];
-
-	CU_ASSERT_EQUAL(weir_graph_steer(s->graph, stage, how, why, sizeof(why)), 0);
-}
-
 /* An operator pauses the source, then the stage, and drains the stage, in the middle of a body: it goes on as soon as it may,
  * and a drained stage still gets what it had begun. */
 static void test_steered(void)
@@ -342,22 +335,22 @@ static void test_steered(void)
 	CU_ASSERT(client_say(fd, POST_HEAD("/sum", "Content-Length: 90000\r\n")));
 	CU_ASSERT(client_pattern(fd, 0, 20000, false));
 	AWAIT_METRIC(&s, "http_received_bytes_total", >=, 20000);
-	steer(&s, "web", WEIR_STEER_PAUSE);
+	server_steer(&s, "web", WEIR_STEER_PAUSE);
 	CU_ASSERT(client_pattern(fd, 20000, 20000, false));
 	CU_ASSERT(server_metric(&s, "http_received_bytes_total") < 40000);
-	steer(&s, "web", WEIR_STEER_RUN);
+	server_steer(&s, "web", WEIR_STEER_RUN);
 	AWAIT_METRIC(&s, "http_received_bytes_total", >=, 40000);
-	steer(&s, "app", WEIR_STEER_PAUSE);
+	server_steer(&s, "app", WEIR_STEER_PAUSE);
 	/* All in all less than the 64 KiB that are kept, since the stage may have been paused before it took anything. */
 	CU_ASSERT(client_pattern(fd, 40000, 20000, false));
 	AWAIT_METRIC(&s, "http_received_bytes_total", >=, 60000);
-	steer(&s, "app", WEIR_STEER_RUN);
-	steer(&s, "app", WEIR_STEER_DRAIN);
+	server_steer(&s, "app", WEIR_STEER_RUN);
+	server_steer(&s, "app", WEIR_STEER_DRAIN);
 	int late = client_open(s.port);
 	CU_ASSERT(client_say(late, GET("/sum")) && status_is(late, 503, false));
 	CU_ASSERT(client_pattern(fd, 60000, 30000, false));
 	CU_ASSERT(sum_is(fd, 90000));
-	steer(&s, "app", WEIR_STEER_RUN);
+	server_steer(&s, "app", WEIR_STEER_RUN);
 	CU_ASSERT(client_say(late, GET("/sum")) && sum_is(late, 0));
 	close(fd);
 	close(late);

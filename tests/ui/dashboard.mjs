@@ -168,6 +168,43 @@ test("what limits the server is told in the server's words", async ({ open, worl
   assert.equal(await page.locator(".alerts li").count(), 1);
 }, { world: { limits: true } });
 
+test("what is turned away in front of the graph is the headline, a number and in the table", async ({ open }) => {
+  const page = await open({});
+  await page.waitForFunction(() => /^Turning away: web turns away [\d.,]+\/s \(connections refused over max_per_address\)/.test(document.querySelector(".verdict").textContent.trim()));
+  assert.equal(await page.locator(".verdict").getAttribute("data-level"), "bad");
+  const shed = page.locator(".big", { hasText: "Shed" });
+  assert.match(await shed.textContent(), /turned away/);
+  assert.match(await shed.getAttribute("class"), /alarm/);
+  assert.match(await page.locator("tr", { hasText: "http.server" }).textContent(), /turned away/);
+}, { world: { away: 170 } });
+
+test("a reload stands on the timeline once, with who did it", async ({ open, world }) => {
+  const at = world.now();
+  world.acts.unshift({ id: 1, at, actor: "anna", what: "reload", target: "made-up", from: "", to: "a new graph of 4 stages", undone: false });
+  const decision = { ...world.decisions()[0], id: 999, time: at, stage: "", actor: "reload", action: "reload", rule: "a new graph of 4 stages follows", from: 0, to: 0 };
+  const made = world.decisions();
+  world.decisions = () => [decision, ...made];
+  const page = await open({ hash: "#/timeline" });
+  await page.locator(".feed.long > li.act").waitFor();
+  assert.equal(await page.locator(".feed.long > li", { hasText: "a new graph of 4 stages" }).count(), 1);
+  assert.match(await page.locator(".feed.long > li.act").textContent(), /the server reload .*a new graph of 4 stages anna/);
+  assert.equal(await page.getByRole("button", { name: "Undo" }).count(), 0);
+}, { world: {} });
+
+test("the bars of a request add up: as long as it took, and the time at no stage is named", async ({ open }) => {
+  const page = await open({ hash: "#/requests" });
+  await page.locator(".requests li").first().waitFor();
+  const bars = await page.locator(".requests li").evaluateAll((list) => list.map((li) => ({
+    all: Number(li.querySelector(".bar-all").getAttribute("width")), first: Number(li.querySelector(".bar-service").getAttribute("x")) })));
+  const took = [0.41, 0.35, 0.3, 0.12, 0.02];
+  bars.forEach((b, i) => {
+    assert.ok(Math.abs(b.all - 100 * took[i] / 0.41) < 0.01, `request ${i} is ${b.all} long`);
+    assert.ok(Math.abs(b.first - 50 * took[i] / 0.41) < 0.01, `request ${i} begins at ${b.first}`);
+  });
+  await page.locator(".requests summary").first().click();
+  assert.match(await page.locator(".requests tr", { hasText: "at no stage" }).first().textContent(), /246 ms/);
+}, { world: {} });
+
 test("an alert is shown when it is raised, and goes when it is over", async ({ open, world }) => {
   const page = await open({});
   await until(() => world.streams.size > 0, "the page listens");

@@ -78,7 +78,7 @@ export class World {
     const n = this.names;
     return [
       { name: n.web, use: "http.server", summary: `Accepts connections${this.evil}`, placement: "source", depth: 0, group: "", share: 1, to: n.backend, outlet: "request" },
-      { name: n.backend, use: "delay", summary: "Sleeps by a distribution", placement: "pool", depth: 1, group: n.backend, share: 1, shed: 0.55, to: n.work, outlet: "out", limit: 512, wait: 0.0004, service: 0.002, threads: 4 },
+      { name: n.backend, use: "delay", summary: "Sleeps by a distribution", placement: "pool", depth: 1, group: n.backend, share: 1, shed: this.options.away ? 0 : 0.55, to: n.work, outlet: "out", limit: 512, wait: 0.0004, service: 0.002, threads: 4 },
       { name: n.work, use: "burn", summary: "Uses CPU time", placement: "pool", depth: 2, group: n.work, share: 0.45, to: n.answer, outlet: "out", limit: 1024, wait: 0.02, service: 0.004, threads: 2 },
       { name: n.answer, use: "respond", summary: "Answers", placement: "inline", depth: 3, group: "", share: 0.45, service: 0.000002 },
     ];
@@ -123,8 +123,15 @@ export class World {
       busy_seconds_total: (all - shed) * (pool ? s.service : 0), batches_total: all - shed, batch_events_total: all - shed, wakeups_total: 0, unhandled_total: 0,
       longest_running_seconds: 0, slo_seconds: pool ? 0.1 : null, pressure: pool ? 0.3 : 0, degradation: 0,
       links: s.to ? [{ outlet: s.outlet, to: s.to, type: null, events_total: all - shed, loop: false }] : [],
-      metrics: [], classes,
+      metrics: s.placement === "source" ? this.metrics(t) : [], classes,
     };
+  }
+
+  // options.away: so many a second are turned away in front of the graph, and nothing is shed in it.
+  metrics(t) {
+    const row = (name, help, value, turned_away) => ({ name, kind: "counter", unit: "connections", help: help + this.evil, value: Math.floor(value), turned_away });
+    return [row("http_accepted_total", "client connections accepted", t, false),
+      row("http_refused_address_total", "connections refused over max_per_address", (this.options.away || 0) * t, true)];
   }
 
   sample(s, t, withClasses) {
@@ -232,7 +239,8 @@ export class World {
   requests() {
     const n = this.names;
     return { requests: [0.41, 0.35, 0.3, 0.12, 0.02].map((took, i) => ({ id: `B0${i}`, class: this.classes[i % this.classes.length], at: this.now() - 20 * i, took, outcome: "ok",
-      path: `/x/${i}${this.evil}`, spans: [{ stage: n.web, wait: 0, service: took * 0.05 }, { stage: n.backend, wait: took * 0.3, service: took * 0.2 }, { stage: n.work, wait: took * 0.35, service: took * 0.1 }] })) };
+      path: `/x/${i}${this.evil}`, spans: [{ stage: n.web, after: took * 0.5, wait: 0, service: took * 0.05 }, { stage: n.backend, after: took * 0.55, wait: took * 0.1, service: took * 0.1 },
+        { stage: n.work, after: took * 0.8, wait: took * 0.1, service: took * 0.05 }] })) };
   }
 
   config() {

@@ -89,10 +89,15 @@ function stageNow(s, old, older, dt) {
   const t = s.threads;
   const done = total(classes, (c) => c.completed);
   const failed = total(classes, (c) => c.failed);
+  const own = s.metrics.map((m, i) => ({ ...m,
+    rate: m.kind === "counter" ? per(m.value, old.metrics[i]?.value, dt) : null }));
+  // What a source turned away in front of the graph was shed for whoever asked, though no event was made of it.
+  const turnedAway = own.filter((m) => m.turned_away && m.rate > 0);
+  const away = total(turnedAway, (m) => m.rate);
   const busyS = per(s.busy_seconds_total, old.busy_seconds_total, dt);
   return {
     ...s, classes, links, shedBy, done, failed,
-    shed: total(Object.values(shedBy), (r) => r),
+    shed: total(Object.values(shedBy), (r) => r) + away,
     in: total(classes, (c) => c.offered),
     out: total(links, (l) => l.rate),
     shadow: total(classes, (c) => c.shadow),
@@ -105,8 +110,7 @@ function stageNow(s, old, older, dt) {
     cohort: mean(s, old),
     newFailures: t.failures_total - old.threads.failures_total + t.deaths_total - old.threads.deaths_total,
     unhandled: per(s.unhandled_total, old.unhandled_total, dt),
-    own: s.metrics.map((m, i) => ({ ...m,
-      rate: m.kind === "counter" ? per(m.value, old.metrics[i]?.value, dt) : null })),
+    own, turnedAway, away,
     hasQueue: s.placement !== "source" && s.placement !== "inline",
   };
 }
@@ -181,6 +185,7 @@ function sumUp(stages) {
   return {
     requests: total(stages.filter((s) => s.placement === "source"), (s) => s.in),
     shed: total(stages, (s) => s.shed),
+    away: total(stages, (s) => s.away),
     shadow: total(stages, (s) => s.shadow),
     failed: total(stages, (s) => s.failed),
     queued: total(stages, (s) => s.queue.length),

@@ -67,7 +67,7 @@ export function ReloadPanel({ it, ask, close }) {
       </div>
       {o && (o.result === "failed" ? <Failed o={o} /> : <Good o={o} />)}
       <p class="acts">
-        {asked && <button type="button" class="primary" aria-disabled={Boolean(it.busy)} disabled={isStale.value} onClick={() => ask(false)}>{o.changes.length ? "Make it so" : "Reload all the same"}</button>}
+        {asked && <button type="button" class="primary" aria-disabled={Boolean(it.busy)} disabled={isStale.value} onClick={() => ask(false)}>{o.changes.length || o.renewed?.length ? "Make it so" : "Reload all the same"}</button>}
         {!asked && !it.busy && (it.error || o?.result === "failed") && <button type="button" onClick={() => ask(true)}>Read it again</button>}
         {!it.busy && <button type="button" onClick={close}>{asked ? "Cancel" : "Close"}</button>}
       </p>
@@ -92,7 +92,8 @@ function Good({ o }) {
     <>
       {o.summary && <p class="lead">{o.summary.slice(0, 1).toUpperCase() + o.summary.slice(1)}.{o.preview ? " Nothing was done yet." : ""}</p>}
       {!o.preview && HOW[o.result] && <p class="lead">{HOW[o.result]}</p>}
-      {o.preview && !o.changes.length && <p class="lead">A reload would still read the files of tokens, certificate and key again.</p>}
+      {o.preview && !o.changes.length && !o.renewed?.length && <p class="lead">A reload would still read the files of tokens, certificate and key again.</p>}
+      {o.renewed?.map((r) => <p class="lead" key={r.stage}><b>{r.stage}</b>: {r.text}</p>)}
       {o.changes.length > 0 && <Changes list={o.changes} />}
     </>
   );

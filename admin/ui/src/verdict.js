@@ -19,7 +19,7 @@ export function verdict(graph, now, bottleneck = null, alerts = []) {
   return { level: "ok", text: `Healthy: ${load(now)}, nothing shed${slowest(now)}.` };
 }
 
-const RULES = [books, threads, stuck, overload, slow, filling, waiting, failing, limited, cheap, unsaved, idle];
+const RULES = [books, threads, stuck, overload, turned, slow, filling, waiting, failing, limited, cheap, unsaved, idle];
 
 // Where there is trouble, who it comes from, in the server's words.
 function limit(found, bottleneck) {
@@ -71,12 +71,26 @@ function threads({ stages }) {
 }
 
 function overload(now) {
-  const worst = now.stages.filter((s) => s.shed > 0).sort((a, b) => b.shed - a.shed)[0];
+  const events = (s) => s.shed - s.away;
+  const worst = now.stages.filter((s) => events(s) > 0 && Object.keys(s.shedBy).length).sort((a, b) => events(b) - events(a))[0];
   if (!worst) return null;
+  const shed = events(worst);
   const reason = Object.entries(worst.shedBy).sort((a, b) => b[1] - a[1])[0][0];
-  const share = Math.min(100, 100 * worst.shed / Math.max(worst.in, worst.shed));
-  return bad(`Overloaded: ${worst.name} sheds ${rate(worst.shed)} of ${rate(worst.in)} events/s ` +
-    `(${share < 1 ? "<1" : Math.round(share)} %, ${word(reason)})${sake(now)}${slowest(now)}.`);
+  const share = Math.min(100, 100 * shed / Math.max(worst.in, shed));
+  const more = now.all.away > 0 ? `; in front of it ${away(now)}` : "";
+  return bad(`Overloaded: ${worst.name} sheds ${rate(shed)} of ${rate(worst.in)} events/s ` +
+    `(${share < 1 ? "<1" : Math.round(share)} %, ${word(reason)})${sake(now)}${more}${slowest(now)}.`);
+}
+
+// "web turns away 1.2k/s (connections refused over max_per_address)": over a limit of its own, so the graph never saw it.
+function away(now) {
+  const s = [...now.stages].sort((a, b) => b.away - a.away)[0];
+  const limits = [...s.turnedAway].sort((a, b) => b.rate - a.rate).map((m) => m.help);
+  return `${s.name} turns away ${rate(s.away)}/s (${limits.slice(0, 2).join("; ")})`;
+}
+
+function turned(now) {
+  return now.all.away > 0 ? bad(`Turning away: ${away(now)}; ${load(now)} are let in${slowest(now)}.`) : null;
 }
 
 // Doors refuse for stages behind them, too: who they do it for is what is short.

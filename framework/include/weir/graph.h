@@ -60,6 +60,14 @@ WEIR_API int weir_graph_succeed(
 WEIR_API int weir_graph_configure(
     struct weir_graph *graph, const struct weir_graph *wanted, int *n_turned);
 
+/** Told of a stage that would take something else from outside; both texts are valid during the call. */
+typedef void weir_graph_renewed_fn(void *arg, const char *stage, const char *text);
+
+/** Tell what `wanted`, which was built and not started, has read from outside (certificates) that is other than what stages of the
+ *  same name and type in the running `graph` have. One reload at a time; any thread. */
+WEIR_API void weir_graph_renewed(const struct weir_graph *graph, const struct weir_graph *wanted,
+    weir_graph_renewed_fn *tell, void *arg);
+
 /** What a drain did. */
 struct weir_drain_report {
 	int64_t took_ns;
@@ -379,8 +387,8 @@ struct weir_act {
 	uint64_t id; /* from 1 */
 	int64_t at_ns, wall_ns;
 	char actor[24]; /* who did it (weir_graph_act_as); "expiry" for the control thread */
-	char
-	    what[16]; /* "set", "unset", "pause", "resume", "drain", "overload", "undo", "expire" */
+	char what[16];  /* "set", "unset", "pause", "resume", "drain", "overload", "undo", "expire",
+		     "reload" */
 	char target[192];        /* "work.threads.max", "work", "overload.mode" */
 	char from[96], to[96];   /* values, cut with "..." */
 	int64_t expires_wall_ns; /* of a set for a time, else 0 */
@@ -393,7 +401,8 @@ WEIR_API int weir_graph_undo(
     struct weir_graph *graph, struct weir_act *undone, char *why, size_t size);
 
 /** What the calling thread does to any graph from now on was done by `name`, at most 23 bytes, NULL:
- *  "operator", as at first. Decisions that come of it stay those of the "operator". Does not block. */
+ *  "operator", and "reload" for what a reload does, as at first. Decisions that come of it stay those of the
+ *  "operator" and of the "reload". Does not block. */
 WEIR_API void weir_graph_act_as(const char *name);
 
 /** Copy the newest `n` acts, newest first, into `out`; returns how many. 256 are kept. Any thread. */

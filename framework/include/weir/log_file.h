@@ -6,7 +6,7 @@
  * outside the lock. So neither a slow disk nor a pipe that nobody reads holds up a request, there is one system call per
  * buffer, and memory is bounded: two buffers. When both are full the line is refused, which its owner counts.
  *
- *   opened --start--> the writer runs --close--> what is there is written, the writer ends
+ *   opened --start--> the file is there, the writer runs --close--> what is there is written, the writer ends
  *
  * | call                             | who                                          |
  * |----------------------------------|----------------------------------------------|
@@ -28,15 +28,17 @@
 struct weir_log_file;
 
 /**
- * Open `target`: the path of a file to append to (made with mode 0640), `stderr`, `stdout`, `journal` (systemd's; every line
+ * Open `target`: the path of a file to append to, `stderr`, `stdout`, `journal` (systemd's; every line
  * an entry with its priority) or `journal:SOCKET` for the journal of another namespace. Two buffers of `buffer_bytes`; a line
- * may wait `flush_ns` for others to be written with it. 0 and *out, or WEIR_ENOMEM, WEIR_ESYS with a sentence in `err`.
+ * may wait `flush_ns` for others to be written with it. A file that is not there is not made yet, so that who only checks a
+ * configuration leaves nothing behind; that it could not be is an error already. 0 and *out, or WEIR_ENOMEM, WEIR_ESYS with a sentence in `err`.
  */
 WEIR_API int weir_log_file_open(const char *target, size_t buffer_bytes, int64_t flush_ns,
     struct weir_log_file **out, struct weir_err *err);
 
-/** Start the writer, a thread called `name`. Until then lines stay in the buffer. 0 or WEIR_ESYS. */
-WEIR_API int weir_log_file_start(struct weir_log_file *f, const char *name);
+/** Make the file if it is not there (mode 0640), and start the writer, a thread called `name`. Until then lines stay in the
+ *  buffer. 0, or WEIR_ESYS, WEIR_ENOMEM with a sentence in `err`. */
+WEIR_API int weir_log_file_start(struct weir_log_file *f, const char *name, struct weir_err *err);
 
 /** Append line[0..n), which ends with a newline and has no other. False when there is no room: the line is lost. `level` is
  *  the priority of a journal's entry. */

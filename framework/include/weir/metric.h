@@ -8,6 +8,7 @@
 #ifndef WEIR_METRIC_H
 #define WEIR_METRIC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <weir/annotate.h>
@@ -15,6 +16,11 @@
 enum weir_metric_kind {
 	WEIR_METRIC_COUNTER, /* only grows; its name ends in _total */
 	WEIR_METRIC_GAUGE,   /* goes up and down; every thread adds its own ups and downs */
+	/** A counter of what a source turned away in front of the graph over a limit of its own, so that
+	 *  no event was made and the framework shed nothing. Told as shed wherever an operator looks; its
+	 *  help is what is said there ("connections refused over max_per_address"). What clients do wrong
+	 *  is no such thing. */
+	WEIR_METRIC_TURNED_AWAY,
 };
 
 /** Rows a stage type may have. */
@@ -26,6 +32,12 @@ struct weir_metric {
 	const char *unit; /* "events", "bytes", "seconds" */
 	const char *help; /* one sentence, no full stop */
 };
+
+/** Does the row only grow? Any thread. */
+static inline bool weir_metric_counts(const struct weir_metric *m)
+{
+	return m->kind != WEIR_METRIC_GAUGE;
+}
 
 struct weir_stage;
 

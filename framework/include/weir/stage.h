@@ -121,6 +121,12 @@ struct weir_stage_ops {
 	 * stage in a graph that is never started and freed soon, so leave it what it can give back. Optional. One call at a
 	 * time, between start and stop, while handlers run; any thread, so no call of this header but weir_state. */
 	void (*refresh)(struct weir_stage *st, struct weir_stage *wanted);
+
+	/** What did `wanted` read from outside in its init that is other than what this running stage has from there? As
+	 * words without a full stop into text[size] ("certificate example.org until 2027-01-31, was example.org
+	 * until 2026-12-01"), for who reloads or only asks what a reload would do. false: all is the same, and text is not
+	 * looked at. `wanted` has the same name and type, perhaps other knobs, and was not started. Optional; as refresh. */
+	bool (*renewed)(struct weir_stage *st, struct weir_stage *wanted, char *text, size_t size);
 };
 
 /* ---- inside callbacks ---- */
@@ -178,11 +184,18 @@ WEIR_API void *weir_thread_state(const struct weir_stage *st);
 WEIR_API const void *weir_conf(const struct weir_stage *st);
 
 /**
- * In ops->init: what it fails for is the value at `path` below `with:`, as "tls.cert" or "tls.certs.1.key" (entries count
+ * In ops->init and ops->start: what it fails for is the value at `path` below `with:`, as "tls.cert" or "tls.certs.1.key" (entries count
  * from 1), so that the error names that place instead of the stage's; where the configuration has no such value, of as much
  * of it as there is. Returns whether the whole of it is there. Main thread.
  */
 WEIR_API bool weir_blame(struct weir_stage *st, const char *path);
+
+/**
+ * In ops->init: log a warning, `fmt` as printf has it, at most 300 bytes, that names the place of the value at `path`, as weir_blame
+ * takes it. For what is no mistake but does less than it seems to; `weir check` shows it. Main thread.
+ */
+WEIR_API void weir_warn(struct weir_stage *st, const char *path, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /** Name of the stage with id `id` (ev->stage) in the graph of `st`, "" when there is none. */
 WEIR_API const char *weir_stage_peer_name(const struct weir_stage *st, int id);

@@ -63,6 +63,32 @@ static void test_compact(void)
 	CU_ASSERT_EQUAL(compact_pack(1e300), COMPACT_MAX);
 }
 
+/* What a source turned away never became an event: the sum has it, no class and no reason. */
+static void test_turned_away(void)
+{
+	static const struct weir_metric rows[] = {
+	    {"http_refused_total", WEIR_METRIC_TURNED_AWAY, "connections", "over a limit"},
+	    {"http_accepted_total", WEIR_METRIC_COUNTER, "connections", "accepted"},
+	    {"http_refused_rate_total", WEIR_METRIC_TURNED_AWAY, "connections", "too fast"}};
+	struct weir_stage_view *web;
+
+	setup();
+	web = &made_up.stage[MADE_WEB];
+	web->metrics = rows;
+	web->n_metrics = 3;
+	web->metric[0] = 5;
+	CU_ASSERT_EQUAL(feed(0), 3);
+	web->metric[0] += 20;
+	web->metric[1] += 1000;
+	web->metric[2] += 7;
+	CU_ASSERT_EQUAL(feed(1), 1 << HISTORY_1S);
+	CU_ASSERT_EQUAL(second("web", SAMPLE_SHED, 1), 27);
+	CU_ASSERT_EQUAL(second("web", CLASS(0, SHED), 1), 0);
+	CU_ASSERT_EQUAL(feed(2), 1 << HISTORY_1S);
+	CU_ASSERT_EQUAL(second("web", SAMPLE_SHED, 2), 0);
+	history_free(history);
+}
+
 /* What a step says: rates over the time that really passed, quantiles of its own events alone. */
 static void test_differences(void)
 {
@@ -268,6 +294,7 @@ static void test_memory(void)
 }
 
 CUNIT_MAIN("history", {"16 bits", test_compact}, {"differences", test_differences},
-    {"counters that begin anew", test_began_anew}, {"wrap-around", test_wrap},
-    {"clock set back", test_clock_back}, {"stages change", test_stages_change},
-    {"classes change", test_classes_change}, {"many stages", test_many}, {"memory", test_memory})
+    {"turned away", test_turned_away}, {"counters that begin anew", test_began_anew},
+    {"wrap-around", test_wrap}, {"clock set back", test_clock_back},
+    {"stages change", test_stages_change}, {"classes change", test_classes_change},
+    {"many stages", test_many}, {"memory", test_memory})

@@ -112,7 +112,7 @@ static void test_file(void)
 	weir_log_set_file(f);
 	for (int i = 0; i < 20; i++)
 		weir_log(WEIR_LOG_INFO, "line %d", i);
-	CU_ASSERT_EQUAL_FATAL(weir_log_file_start(f, "test"), 0);
+	CU_ASSERT_EQUAL_FATAL(weir_log_file_start(f, "test", &err), 0);
 	while (lseek(s.fd, 0, SEEK_END) == 0)
 		sched_yield();
 	weir_log(WEIR_LOG_INFO, "after");

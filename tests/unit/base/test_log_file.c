@@ -53,8 +53,9 @@ static struct weir_log_file *opened(const char *target, size_t bytes, int64_t fl
 static struct weir_log_file *started(const char *target, size_t bytes, int64_t flush_ns)
 {
 	struct weir_log_file *f = opened(target, bytes, flush_ns);
+	struct weir_err err = {0};
 
-	CU_ASSERT_EQUAL_FATAL(weir_log_file_start(f, "test"), 0);
+	CU_ASSERT_EQUAL_FATAL(weir_log_file_start(f, "test", &err), 0);
 	return f;
 }
 

@@ -5,7 +5,6 @@
  */
 #include "base/log_target.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +19,7 @@
 
 #include "base/clock.h"
 #include "cunit_main.h"
+#include "fixture/descriptors.h"
 
 static char folder[] = "/tmp/weir-target-XXXXXX";
 static char path[64];
@@ -56,18 +56,6 @@ static int said_times(const char *text)
 	return times;
 }
 
-static int descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	CU_ASSERT_PTR_NOT_NULL_FATAL(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static bool never(void *arg)
 {
 	(void)arg;
@@ -87,7 +75,7 @@ static struct log_target opened(const char *name)
 	struct log_target t;
 	struct weir_err err = {0};
 
-	CU_ASSERT_EQUAL_FATAL(log_target_open(&t, name, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(log_target_open(&t, name, true, &err), 0);
 	return t;
 }
 
@@ -100,7 +88,7 @@ static void test_file(void)
 	int before;
 
 	begin();
-	before = descriptors();
+	before = entries_in(DESCRIPTORS);
 	struct log_target t = opened(path);
 	umask(mask);
 	CU_ASSERT_EQUAL(fstat(t.fd, &st), 0);
@@ -115,7 +103,7 @@ static void test_file(void)
 	CU_ASSERT_EQUAL(st.st_size, 14);
 	log_target_close(&t);
 	log_target_close(&other);
-	CU_ASSERT_EQUAL(descriptors(), before);
+	CU_ASSERT_EQUAL(entries_in(DESCRIPTORS), before);
 	end();
 }
 
@@ -127,7 +115,7 @@ static void test_fifo(void)
 
 	begin();
 	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
-	CU_ASSERT_EQUAL(log_target_open(&t, path, &err), WEIR_ESYS);
+	CU_ASSERT_EQUAL(log_target_open(&t, path, true, &err), WEIR_ESYS);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "No such device"));
 	end();
@@ -151,16 +139,16 @@ static void test_move(void)
 {
 	begin();
 	struct log_target t = opened(path);
-	int before = descriptors();
+	int before = entries_in(DESCRIPTORS);
 	for (int i = 0; i < 5; i++)
 		log_target_move(&t, path);
-	CU_ASSERT_EQUAL(descriptors(), before);
+	CU_ASSERT_EQUAL(entries_in(DESCRIPTORS), before);
 	log_target_move(&t, "/nowhere/log");
 	CU_ASSERT_EQUAL(said_times("'/nowhere/log' cannot be opened for writing: No such file"), 1);
 	CU_ASSERT_EQUAL(said_times("it goes on where it was"), 1);
 	put(&t, "still here\n");
 	CU_ASSERT_FALSE(t.failed);
-	CU_ASSERT_EQUAL(descriptors(), before);
+	CU_ASSERT_EQUAL(entries_in(DESCRIPTORS), before);
 	log_target_close(&t);
 	end();
 }
@@ -204,26 +192,26 @@ static void test_journal_comes_and_goes(void)
 
 	begin();
 	snprintf(name, sizeof(name), "journal:%s", path);
-	int before = descriptors();
+	int before = entries_in(DESCRIPTORS);
 	struct log_target t = opened(name);
-	CU_ASSERT_EQUAL(descriptors(), before); /* there is none yet */
+	CU_ASSERT_EQUAL(entries_in(DESCRIPTORS), before); /* there is none yet */
 	put(&t, "nobody hears\n");
 	put(&t, "nor this\n");
 	CU_ASSERT_EQUAL(said_times("lines are lost (logged once)"), 1);
-	CU_ASSERT_EQUAL(descriptors(), before);
+	CU_ASSERT_EQUAL(entries_in(DESCRIPTORS), before);
 	for (int i = 0; i < 3; i++) { /* it is started anew */
 		int fd = journal_bind(path);
 		put(&t, "heard\n");
 		put(&t, "and this\n");
 		CU_ASSERT_TRUE(heard(fd, "heard\n"));
 		CU_ASSERT_TRUE(heard(fd, "and this\n"));
-		CU_ASSERT_EQUAL(descriptors(), before + 2);
+		CU_ASSERT_EQUAL(entries_in(DESCRIPTORS), before + 2);
 		CU_ASSERT_EQUAL(fcntl(t.fd, F_GETFD), FD_CLOEXEC);
 		close(fd);
 		unlink(path);
 	}
 	log_target_close(&t);
-	CU_ASSERT_EQUAL(descriptors(), before);
+	CU_ASSERT_EQUAL(entries_in(DESCRIPTORS), before);
 	end();
 }
 
@@ -248,8 +236,8 @@ static void test_journal_path(void)
 	unlink(at);
 	at[longest] = 'a';
 	at[longest + 1] = '\0';
-	CU_ASSERT_EQUAL(log_target_open(&t, name, &err), WEIR_ESYS);
-	CU_ASSERT_EQUAL(log_target_open(&t, "journal:", &err), WEIR_ESYS);
+	CU_ASSERT_EQUAL(log_target_open(&t, name, true, &err), WEIR_ESYS);
+	CU_ASSERT_EQUAL(log_target_open(&t, "journal:", true, &err), WEIR_ESYS);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no path of a socket"));
 	end();
 }

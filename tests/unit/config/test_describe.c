@@ -63,6 +63,10 @@ static void test_framework(void)
 	    strstr(captured, "a share: 5%, 0.05, or auto; 0% to 50%; default auto\n"));
 	CU_ASSERT_PTR_NOT_NULL(
 	    strstr(describe("overload", 0), "one of off, shadow, enforce; default enforce\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(describe("admin", 0), "    listen           "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(describe("drain", 0), "    grace            "));
+	for (int i = 0; config_described(i); i++)
+		CU_ASSERT_PTR_NOT_NULL(strstr(describe(config_described(i), 0), " takes"));
 	capture_free();
 }
 

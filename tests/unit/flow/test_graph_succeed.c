@@ -174,6 +174,32 @@ static int configure(struct weir_graph *g, struct weir_spec *spec, int *n)
 	return rc;
 }
 
+/* A reload is his who ordered it; of nobody in particular it is the "reload"'s. */
+static void test_whose(void)
+{
+	struct weir_graph *g = fixture_start(two_stages());
+	struct weir_spec *spec = two_stages();
+	struct weir_decision d;
+	int n;
+
+	g = follow(g, two_stages());
+	CU_ASSERT_STRING_EQUAL(newest(g).actor, "reload");
+	weir_graph_act_as("anna");
+	g = follow(g, two_stages());
+	CU_ASSERT_STRING_EQUAL(newest(g).actor, "anna");
+	CU_ASSERT_STRING_EQUAL(newest(g).to, "a new graph of 2 stages");
+	CU_ASSERT_EQUAL(weir_graph_decisions(g, &d, 1), 1);
+	CU_ASSERT_STRING_EQUAL(d.actor, "reload");
+	fixture_set(stage_of(spec, "last"), "queue.limit", "50");
+	CU_ASSERT_EQUAL(configure(g, spec, &n), 0);
+	CU_ASSERT_EQUAL(n, 1);
+	CU_ASSERT_STRING_EQUAL(newest(g).actor, "anna");
+	CU_ASSERT_STRING_EQUAL(newest(g).what, "reload");
+	CU_ASSERT_STRING_EQUAL(newest(g).target, "last.queue.limit");
+	weir_graph_act_as(NULL);
+	end(g);
+}
+
 static void test_configure(void)
 {
 	struct weir_graph *g = fixture_start(two_stages());
@@ -255,4 +281,4 @@ CUNIT_MAIN("graph succeed", {"types are known", test_prepare},
     {"overrides stay", test_overrides_stay}, {"what can not stay is told", test_dropped},
     {"journal and acts go on", test_history_goes_on}, {"costs stay", test_costs_stay},
     {"configured in place", test_configure}, {"all or nothing", test_configure_refused},
-    {"what was saved", test_configure_saved})
+    {"what was saved", test_configure_saved}, {"whose it is", test_whose})

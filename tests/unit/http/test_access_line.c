@@ -41,6 +41,7 @@ static void begin(void)
 	    .client = slice("192.0.2.1"),
 	    .wall_ns = 1767323045678000000, /* 2026-01-02T03:04:05.678Z */
 	    .took_ns = 113999,
+	    .bytes = 5,
 	    .share = 1};
 }
 
@@ -66,8 +67,8 @@ static void test_shapes(void)
 	    "192.0.2.1 - - [02/Jan/2026:03:04:05 +0000] \"GET /a?b HTTP/1.1\" 200 5 \"/from\" "
 	    "\"curl \\\"7\\\"\\\\ \\xe4\"\n");
 	req->n_headers = 0;
-	req->method = WEIR_HTTP_HEAD;
 	req->minor = 0;
+	line.bytes = 0;
 	line.share = 0.01;
 	CU_ASSERT_STRING_EQUAL(made(ACCESS_COMBINED),
 	    "192.0.2.1 - - [02/Jan/2026:03:04:05 +0000] \"GET /a?b HTTP/1.0\" 200 0 \"-\" \"-\"\n");

@@ -82,7 +82,76 @@ static void says_what_it_found(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "100 % agreed"));
 }
 
+/* Between any two trials that count there may be late ones: they change nothing but the sentence. */
+static void late_trials_do_not_count(void)
+{
+	struct capacity c;
+	char text[200];
+
+	capacity_start(&c, 100, 1e6, 0.02);
+	for (int trial = 0; capacity_next(&c) > 0; trial++) {
+		double rate = capacity_next(&c);
+		if (trial < CAPACITY_LATE_MAX - 1) {
+			capacity_tell_late(&c, 152000000);
+			CU_ASSERT_DOUBLE_EQUAL(capacity_next(&c), rate, 0);
+		}
+		capacity_tell(&c, rate <= 1734);
+	}
+	CU_ASSERT_FALSE(c.voided);
+	CU_ASSERT(c.good_per_s <= 1734 && c.bad_per_s > 1734);
+	CU_ASSERT_DOUBLE_EQUAL(capacity_confidence(&c), 1, 0);
+	capacity_describe(&c, "p99 <= 50 ms", text, sizeof(text));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "in 7 more the generator was late"));
+	capacity_why_void(&c, text, sizeof(text));
+	CU_ASSERT_STRING_EQUAL(text, "");
+}
+
+static void void_when_it_stays_late(void)
+{
+	struct capacity c;
+	char text[200];
+
+	capacity_start(&c, 100, 1e6, 0.02);
+	capacity_tell(&c, true);
+	capacity_tell(&c, true);
+	capacity_tell_late(&c, 3000000);
+	capacity_tell_late(&c, 152000000);
+	CU_ASSERT_DOUBLE_EQUAL(capacity_next(&c), 200, 0);
+	capacity_tell_late(&c, 2000000);
+	CU_ASSERT_DOUBLE_EQUAL(capacity_next(&c), 0, 0);
+	CU_ASSERT_TRUE(c.voided);
+	CU_ASSERT_DOUBLE_EQUAL(c.bad_per_s, 0, 0);
+	capacity_why_void(&c, text, sizeof(text));
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(text, "at 200/s: generator lag p99 up to 152.0 ms in 3 trials in a row"));
+	capacity_describe(&c, "p99 <= 50 ms", text, sizeof(text));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "not found: 100/s kept p99 <= 50 ms"));
+}
+
+/* Late in every second trial: no three in a row, but it shall end. */
+static void void_when_it_is_late_too_often(void)
+{
+	struct capacity c;
+	char text[200];
+	int late = 0;
+
+	capacity_start(&c, 100, 1e9, 0.001);
+	for (int trial = 0; capacity_next(&c) > 0 && trial < 1000; trial++) {
+		if (trial % 2)
+			capacity_tell(&c, true);
+		else
+			capacity_tell_late(&c, 5000000 + late++);
+	}
+	CU_ASSERT_TRUE(c.voided);
+	CU_ASSERT_EQUAL(late, CAPACITY_LATE_MAX);
+	capacity_why_void(&c, text, sizeof(text));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "in 8 trials, which"));
+}
+
 CUNIT_MAIN("capacity", {"finds it from any start", finds_it_from_any_start},
     {"one lie does not move it", one_lie_does_not_move_it},
     {"stops at the limit", stops_at_the_limit}, {"a dead server has none", a_dead_server_has_none},
-    {"says what it found", says_what_it_found})
+    {"says what it found", says_what_it_found},
+    {"late trials do not count", late_trials_do_not_count},
+    {"void when the generator stays late", void_when_it_stays_late},
+    {"void when it is late too often", void_when_it_is_late_too_often})

@@ -359,6 +359,23 @@ static void test_overrun(void)
 	load_server_stop(&server);
 }
 
+/* A run of few requests can be late as well, but not by one of them. */
+static void test_late(void)
+{
+	static struct hdr lag;
+
+	CU_ASSERT_FALSE(load_lag_late(&lag));
+	hdr_add(&lag, 100000, 40);
+	hdr_add(&lag, 184000000, 1);
+	CU_ASSERT_FALSE(load_lag_late(&lag));
+	hdr_add(&lag, 2300000, 1);
+	CU_ASSERT_TRUE(load_lag_late(&lag));
+	hdr_add(&lag, 100000, 400); /* two of 442 */
+	CU_ASSERT_FALSE(load_lag_late(&lag));
+	hdr_add(&lag, 2300000, 4);
+	CU_ASSERT_TRUE(load_lag_late(&lag));
+}
+
 /* All misbehaviours at once, in each way of sending: plan_run checks that nothing is lost or
  * counted twice, and that the run ends. */
 static void test_everything_at_once(void)
@@ -427,7 +444,7 @@ CUNIT_MAIN("run", {"a fixed delay is seen", test_fixed_delay},
     {"requests wait and time out", test_waiting_times_out}, {"retries", test_retries},
     {"retries end", test_retries_end}, {"retries say so", test_retries_say_so},
     {"users", test_users}, {"sessions", test_sessions},
-    {"threads and classes", test_threads_and_classes},
+    {"threads and classes", test_threads_and_classes}, {"late", test_late},
     {"fresh connections", test_fresh_connections}, {"warm-up and pause", test_warmup_and_pause},
     {"stopped by hand", test_stopped}, {"a server that dies", test_killed_server},
     {"nobody listens", test_nobody_listens}, {"grace ends", test_grace},

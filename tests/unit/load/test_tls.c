@@ -2,6 +2,8 @@
 /* Runs over TLS against a certificate that is made here. */
 #include "load/tls.h"
 
+#include <netdb.h>
+
 #include "fixture/load_plan.h"
 #include "fixture/load_server.h"
 
@@ -48,6 +50,19 @@ static void check_trusted(const char *host, const char *names, bool fails)
 	load_server_stop(&server);
 }
 
+/* A system without /etc/hosts need not know the name. */
+static bool knows_localhost(void)
+{
+	struct addrinfo *known = NULL;
+
+	if (getaddrinfo("localhost", NULL, NULL, &known) != 0) {
+		puts("this system does not know 'localhost': names in certificates are left out");
+		return false;
+	}
+	freeaddrinfo(known);
+	return true;
+}
+
 static void test_trusted(void)
 {
 	int fd = mkstemp(pem);
@@ -55,9 +70,11 @@ static void test_trusted(void)
 	CU_ASSERT_TRUE_FATAL(fd >= 0);
 	close(fd);
 	check_trusted("127.0.0.1", "IP:127.0.0.1", false);
-	check_trusted("localhost", "DNS:localhost", false);
 	check_trusted("127.0.0.1", "IP:127.0.0.2", true);
-	check_trusted("localhost", "DNS:elsewhere.example", true);
+	if (knows_localhost()) {
+		check_trusted("localhost", "DNS:localhost", false);
+		check_trusted("localhost", "DNS:elsewhere.example", true);
+	}
 	unlink(pem);
 	unsetenv("SSL_CERT_FILE");
 }

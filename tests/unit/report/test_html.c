@@ -92,6 +92,12 @@ static void test_void(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "compared by force"));
 	CU_ASSERT_TRUE(count(text, "<td class=noise>") > 0);
 	free(text);
+	text = page(&m[1], 1, false);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "is VOID and must not count"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "No figure of this run counts"));
+	CU_ASSERT_EQUAL(count(text, "<p class='verdict ok'>"), 0);
+	CU_ASSERT_PTR_NULL(strstr(text, "well-conditioned under overload"));
+	free(text);
 }
 
 static void test_closed(void)

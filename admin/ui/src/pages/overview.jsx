@@ -96,7 +96,7 @@ function Numbers() {
     <section class="numbers" aria-label={`Main numbers, with the last ${minutes} minutes`}>
       <Big name="Requests" value={n ? rate(n.all.requests) : NONE} unit="/s" at={part.at}
         data={combine(part, sources, "in", sum)} show={(v) => `${rate(v)}/s`}
-        note={n ? (n.all.failed > 0 ? `${rate(n.all.failed)}/s failed` : "none failed") : ""} />
+        note={n ? (n.all.failed > 0 ? `${rate(n.all.failed)}/s failed` : n.all.away > 0 ? "none of those let in failed" : "none failed") : ""} />
       <Big name="Shed" value={n ? rate(n.all.shed) : NONE} unit="/s" at={part.at} alarm={n?.all.shed > 0}
         data={combine(part, all, "shed", sum)} show={(v) => `${rate(v)}/s`}
         note={n ? (n.all.shadow > 0 ? `plus ${rate(n.all.shadow)}/s in shadow mode` : shedWord(n)) : ""} />
@@ -117,6 +117,7 @@ const split = (text) => {
 function shedWord(n) {
   const by = {};
   for (const s of n.stages) for (const [reason, r] of Object.entries(s.shedBy)) if (r > 0) by[reason] = (by[reason] || 0) + r;
+  if (n.all.away > 0) by["turned away"] = n.all.away;
   const top = Object.entries(by).sort((a, b) => b[1] - a[1]);
   return top.length ? top.slice(0, 2).map(([reason, r]) => `${rate(r)} ${word(reason)}`).join(", ") : "nothing refused";
 }
@@ -164,11 +165,11 @@ export const shedText = (shedBy) => {
   return some.length ? some.map(([reason, r]) => `${rate(r)} ${word(reason)}`).join(", ") : "0";
 };
 
-// What was shed here, and what doors upstream refused for the sake of this stage.
+// What was shed here, what a source turned away in front of the graph, and what doors upstream refused for the sake of this stage.
 export const lostText = (x) => {
-  if (!(x.ahead > 0)) return shedText(x.shedBy);
-  const ahead = `${rate(x.ahead)} refused ahead`;
-  return x.shed > 0 ? `${shedText(x.shedBy)}, ${ahead}` : ahead;
+  const inside = shedText(x.shedBy);
+  const parts = [inside !== "0" && inside, x.away > 0 && `${rate(x.away)} turned away`, x.ahead > 0 && `${rate(x.ahead)} refused ahead`];
+  return parts.filter(Boolean).join(", ") || inside;
 };
 
 const COLUMNS = [

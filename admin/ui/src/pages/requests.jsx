@@ -24,7 +24,7 @@ export function Requests() {
           <Select id="req-n" label="How many" value={n} onChange={(v) => setParams({ n: v })} options={["10", "20", "50"]} />
         </div>
       </div>
-      <Card title="Where their time went" id="req-title" tools={<ul class="legend keys"><li><i class="key key-wait" />wait in a queue</li><li><i class="key key-service" />service</li></ul>}>
+      <Card title="Where their time went" id="req-title" tools={<ul class="legend keys"><li><i class="key key-wait" />wait in a queue</li><li><i class="key key-service" />service</li><li><i class="key key-nowhere" />at no stage</li></ul>}>
         {absent && <Absent>This server does not keep its slowest requests: it has no /api/v1/requests/slowest.</Absent>}
         {error && !data && <Absent>{error}</Absent>}
         {data && !list.length && <Absent>No request was traced yet.</Absent>}
@@ -36,11 +36,14 @@ export function Requests() {
 
 function Request({ r, longest }) {
   const parts = [];
-  let at = 0;
+  let at = 0, rest = 0; // time that no stage has: in front of the first, between two, behind the last
   for (const s of r.spans || []) {
-    parts.push({ ...s, from: at });
-    at += (s.wait || 0) + (s.service || 0);
+    const from = s.after ?? at;
+    parts.push({ ...s, from });
+    rest += Math.max(0, from - at);
+    at = Math.max(at, from + (s.wait || 0) + (s.service || 0));
   }
+  rest += Math.max(0, r.took - at);
   const x = (t) => 100 * t / longest;
   return (
     <li>
@@ -48,7 +51,8 @@ function Request({ r, longest }) {
         <summary>
           <b class="took">{seconds(r.took)}</b>
           <span class="req-what"><span class="req-path">{r.path || r.id}</span><span class="use">{r.class} · {r.outcome} · <Time at={r.at} /></span></span>
-          <svg class="waterfall" viewBox="0 0 100 12" preserveAspectRatio="none" role="img" aria-label={parts.map((s) => `${s.stage}: wait ${seconds(s.wait)}, service ${seconds(s.service)}`).join("; ")}>
+          <svg class="waterfall" viewBox="0 0 100 12" preserveAspectRatio="none" role="img" aria-label={parts.map((s) => `${s.stage}: wait ${seconds(s.wait)}, service ${seconds(s.service)}`).concat(`at no stage: ${seconds(rest)}`).join("; ")}>
+            <rect class="bar-all" x="0" y="5" width={x(r.took)} height="2" />
             {parts.map((s, i) => [
               <rect key={`w${i}`} class="bar-wait" x={x(s.from)} y="3.5" width={x(s.wait || 0)} height="5" />,
               <rect key={`s${i}`} class="bar-service" x={x(s.from + (s.wait || 0))} y="0" width={Math.max(0.2, x(s.service || 0))} height="12" />,
@@ -56,7 +60,8 @@ function Request({ r, longest }) {
           </svg>
         </summary>
         <table class="spans"><thead><tr><th scope="col">stage</th><th scope="col" class="num">after</th><th scope="col" class="num">wait</th><th scope="col" class="num">service</th></tr></thead>
-          <tbody>{parts.map((s, i) => <tr key={i}><th scope="row"><StageLink name={s.stage} /></th><td class="num">{seconds(s.from)}</td><td class="num">{seconds(s.wait)}</td><td class="num">{seconds(s.service)}</td></tr>)}</tbody></table>
+          <tbody>{parts.map((s, i) => <tr key={i}><th scope="row"><StageLink name={s.stage} /></th><td class="num">{seconds(s.from)}</td><td class="num">{seconds(s.wait)}</td><td class="num">{seconds(s.service)}</td></tr>)}
+            <tr><th scope="row" title="In front of the first stage, between two, or behind the last until the answer was handed back">at no stage</th><td /><td /><td class="num">{seconds(rest)}</td></tr></tbody></table>
       </details>
     </li>
   );

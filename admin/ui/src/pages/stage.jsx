@@ -112,7 +112,7 @@ function Facts({ s, pool }) {
   const rows = [
     ["In", `${rate(s.in)}/s`, ""],
     ["Done", `${rate(s.done)}/s`, s.failed > 0 ? `${rate(s.failed)}/s failed` : ""],
-    ["Shed", `${rate(s.shed)}/s`, s.ahead > 0 ? `${rate(s.ahead)}/s refused ahead` : ""],
+    ["Shed", `${rate(s.shed)}/s`, [s.away > 0 && `${rate(s.away)}/s turned away`, s.ahead > 0 && `${rate(s.ahead)}/s refused ahead`].filter(Boolean).join(", ")],
     pool && ["Queue", count(s.queue.length), `of ${count(s.queue.limit)}, oldest ${s.queue.length ? seconds(s.queue.oldest_wait_seconds) : NONE}`],
     pool && ["Wait, p99", s.wait.n ? seconds(s.wait.p99) : NONE, s.slo_seconds ? `objective ${seconds(s.slo_seconds)}` : ""],
     ["Service, p99", s.service.n ? seconds(s.service.p99) : NONE, s.cohort > 1.05 ? `${s.cohort.toFixed(1)} events a call` : s.longest_running_seconds > 0 ? `longest now ${seconds(s.longest_running_seconds)}` : ""],

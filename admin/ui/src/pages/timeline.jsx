@@ -8,9 +8,16 @@ import { acts, alerts, decisions, graph, has, mayAct, older, readActs, readOlder
 import { Absent, actText, Card, Decision, Empty, RangePicker, Select, StageLink, Time, whatOf } from "../parts.jsx";
 import { RANGES, rangeOf, route, setParams } from "../route.js";
 
+// Acts stand among the decisions, too, for those who read only these; here once, with who did it.
+const actors = new Set(["operator", "expiry", "drain"]);
+function isTold(d, oldest) {
+  return d.time >= oldest && (actors.has(d.actor) || d.action === "reload");
+}
+
 // One list of both: { kind, at, stage, actor, action, text, d | a }
 function entries() {
-  const made = (decisions.value || []).map((d) => ({ kind: "decision", id: `d${d.id}`, at: d.time, stage: d.stage, actor: d.actor,
+  const oldest = acts.value?.length ? Math.min(...acts.value.map((a) => a.at)) - 0.01 : Infinity; // written one behind the other
+  const made = (decisions.value || []).filter((d) => !isTold(d, oldest)).map((d) => ({ kind: "decision", id: `d${d.id}`, at: d.time, stage: d.stage, actor: d.actor,
     action: d.action, text: `${whatOf(d)} ${d.rule} ${d.limit} ${d.inputs}`, d }));
   const done = (acts.value || []).map((a) => ({ kind: "act", id: `a${a.id}`, at: a.at, stage: String(a.target || "").split(".")[0], actor: a.actor,
     action: a.what, text: actText(a), a }));
@@ -35,7 +42,7 @@ export function Timeline() {
     (!params.actor || e.actor === params.actor) && (!params.action || e.action === params.action) && (!words || `${e.stage} ${e.text}`.toLowerCase().includes(words)));
   const choices = (key) => [["", "all"], ...[...new Set(all.map((e) => e[key]).filter(Boolean))].sort().map((x) => [x, word(x)])];
   // What the server's undo takes back: the newest that stands, and is no undo or end of a time itself.
-  const next = (acts.value || []).find((a) => !a.undone && a.actor !== "expiry" && a.actor !== "drain" && a.actor !== "reload" && a.what !== "undo");
+  const next = (acts.value || []).find((a) => !a.undone && a.actor !== "expiry" && a.actor !== "drain" && a.what !== "reload" && a.what !== "undo");
   return (
     <>
       <div class="page-head"><h1>Timeline</h1><RangePicker range={range} /></div>
@@ -95,9 +102,11 @@ function Act({ a, newest }) {
       setSaid(isAbsent(e) ? "This server has no undo." : e.message);
     }
   };
+  const target = String(a.target || "").split(".")[0];
+  const stage = a.what === "reload" && !graph.value?.stages.some((s) => s.name === target) ? "" : target; // a new graph is nobody's
   return (
     <li class="act"><Time at={a.at} /><div>
-      <p class="what">{a.target ? <StageLink name={String(a.target).split(".")[0]} /> : <b>the server</b>} {actText(a)} <span class="actor">{a.actor}</span>
+      <p class="what">{stage ? <StageLink name={stage} /> : <b>the server</b>} {actText(a)} <span class="actor">{a.actor}</span>
         {a.undone && <span class="outcome undone">↩ undone</span>}
         {newest && !a.undone && mayAct.value && has("POST", "/api/v1/undo") && <button type="button" class="plain small" onClick={undo}>Undo</button>}</p>
       {said && <output class="said wrong">{said}</output>}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of metrics that are marked; see turned_away.h. */
+#include "turned_away.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *text(const json_t *map, const char *key)
+{
+	const char *s = json_string_value(json_object_get(map, key));
+
+	return s ? s : "";
+}
+
+/* Of the row `name` of `stage`; 0 of one that counts something else, or is not there. */
+static double row_value(const json_t *stage, const char *name)
+{
+	const json_t *rows = json_object_get(stage, "metrics");
+
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *m = json_array_get(rows, i);
+		if (json_is_true(json_object_get(m, "turned_away")) &&
+		    strcmp(text(m, "name"), name) == 0)
+			return json_number_value(json_object_get(m, "value"));
+	}
+	return 0;
+}
+
+double turned_away(const json_t *stage)
+{
+	const json_t *rows = json_object_get(stage, "metrics");
+	double sum = 0;
+
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *m = json_array_get(rows, i);
+		if (json_is_true(json_object_get(m, "turned_away")))
+			sum += json_number_value(json_object_get(m, "value"));
+	}
+	return sum;
+}
+
+void turned_away_print(const json_t *stage, const json_t *then, double span_s)
+{
+	const json_t *rows = json_object_get(stage, "metrics");
+	double all = turned_away(stage) - turned_away(then);
+	const char *before = "";
+
+	if (!(all > 0))
+		return;
+	if (then)
+		printf("%s turns away %.4g/s in front of the graph: ", text(stage, "name"),
+		    all / span_s);
+	else
+		printf("%s turned away %.0f in front of the graph: ", text(stage, "name"), all);
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *m = json_array_get(rows, i);
+		const char *name = text(m, "name");
+		double n = row_value(stage, name) - row_value(then, name);
+		if (!(n > 0))
+			continue;
+		if (then)
+			printf("%s%.4g/s %s", before, n / span_s, text(m, "help"));
+		else
+			printf("%s%.0f %s", before, n, text(m, "help"));
+		before = ", ";
+	}
+	putchar('\n');
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* See sent.h. How far an answer came is where its writer keeps it: write.c, write_pieces.c, transfer.h. */
+#include "http/sent.h"
+
+#include "http/conn.h"
+#include "http/transfer.h"
+
+int64_t sent_body_bytes(const struct weir_http_request *req)
+{
+	if (req->method == WEIR_HTTP_HEAD || req->res.no_length)
+		return 0;
+	if (req->res.streamed)
+		return weir_http_stream_bytes(req);
+	return weir_http_body_bytes(&req->res);
+}
+
+/* Bytes of the body of `r`, first of `c`, that were not sent. */
+static int64_t left_of(const struct conn *c, const struct http_req *r)
+{
+	const struct weir_http_response *res = &r->pub.res;
+	int64_t left = 0;
+
+	if (res->streamed) /* home, so nobody adds to it */
+		return (int64_t)ring_used(&r->transfer->out);
+	if (res->n_pieces == 0 && res->fd >= 0)
+		return res->length; /* the file's writer shortens it */
+	if (res->n_pieces == 0)
+		return (int64_t)res->body.n - (c->part ? c->body_off : 0);
+	for (int i = 0; i < res->n_pieces; i++)
+		left += res->piece[i].n;
+	return left;
+}
+
+void sent_tell(struct conn *c, struct http_req *r, bool whole)
+{
+	struct http_sent *s = r->sent, *next;
+	int64_t left = whole ? 0 : left_of(c, r);
+
+	r->sent = NULL;
+	for (; s; s = next) {
+		next = s->next;
+		s->bytes = s->bytes > left ? s->bytes - left : 0; /* of HEAD: none of many */
+		s->fn(s, r, whole);
+	}
+}
+
+void sent_again(struct http_req *r)
+{
+	for (struct http_sent *s = r->sent; s; s = s->next)
+		s->bytes = sent_body_bytes(&r->pub);
+}

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A certificate that was renewed at its place is told by a reload, and by one that is only looked at. Arguments: PROGRAM
+# SOURCE_DIR. Needs openssl; without it nothing is tested (77).
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# shellcheck source=tests/cli/server.sh
+. "$(dirname "$0")/server.sh"
+
+command -v openssl >/dev/null || {
+	echo 'SKIPPED: there is no openssl'
+	exit 77
+}
+# certificate NAME DAYS: site.pem and site.key
+certificate() {
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout site.key -out site.pem -days "$2" \
+		-subj "/CN=$1" -addext "subjectAltName=DNS:$1" 2>/dev/null && chmod 600 site.key
+}
+one() { weir "$@" --admin "$admin"; }
+
+certificate old.example 30 || fail 'no certificate was made'
+cat >>server.yaml <<'YAML'
+  safe:  { use: http.server, with: { listen: "127.0.0.1:0", tls: { cert: site.pem, key: site.key } }, to: { request: hello, handshake: shake } }
+  shake: { use: tls.handshake }
+YAML
+launch server.yaml
+one reload --dry-run
+is exit 0; is out has 'nothing changes'; is out lacks 'certificate'
+
+certificate new.example 60
+one reload --dry-run
+is exit 0; is out lacks 'nothing changes'; is out has '1 stage has renewed certificates (nothing was done)'
+is out has '~ safe: certificate new.example until '; is out has ', was old.example until '
+one reload -o json
+is exit 0; is out has '"result": "turned"'; is out has '"stage": "safe"'; is out has 'new.example until '
+one reload
+is exit 0; is out has 'nothing changes'; is out lacks 'certificate'
+
+# With other changes, too.
+certificate third.example 90
+sed -i 's/hello\\n/hullo\\n/' server.yaml
+one reload
+is exit 0; is out has '1 stage is made anew'; is out has '~ safe: certificate third.example until '
+kill -TERM "$pid"
+ended
+is exit 0
+finish

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the access log says of answers on their way: the line comes when the answer has left or its connection has ended, with the bytes
+ * that were sent, for every form of a body. Answers are longer than all that sockets hold.
+ */
+#include "http_fixture.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "config.h"
+
+#define BYTES (32 << 20)
+/* What a client reads of them, and what it does not. */
+#define READ (64 << 10)
+
+static char log_path[] = "/tmp/weir-access-XXXXXX";
+static struct server server;
+static char *bytes;
+static int file;
+static struct weir_http_piece piece[3];
+
+/* ---- answers of BYTES ---- */
+
+/* False: it waits for room. */
+static bool stream(struct weir_stage *st, struct weir_event **ev)
+{
+	struct weir_http_request *req = weir_http_request(*ev);
+	int64_t at;
+
+	if (!req->res.streamed)
+		weir_http_stream_begin(req, 200, "text/plain");
+	while ((at = weir_http_stream_bytes(req)) < BYTES) {
+		struct weir_slice rest = {bytes + at, (size_t)(BYTES - at)};
+		int64_t n = weir_http_stream_write(req, rest);
+		if (n < 0) /* the client has gone */
+			return true;
+		if (n < (int64_t)rest.n) {
+			weir_http_wait(st, ev, WEIR_HTTP_ROOM);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void big_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	for (int i = 0; i < n; i++) {
+		struct weir_http_request *req = weir_http_request(ev[i]);
+		if (target_starts(req, "/stream") && !stream(st, &ev[i]))
+			continue;
+		if (target_starts(req, "/memory"))
+			weir_http_respond(
+			    req, 200, NULL, (struct weir_slice){bytes, BYTES}, NULL, NULL);
+		if (target_starts(req, "/file"))
+			weir_http_respond_file(req, 200, NULL, file, 0, BYTES, NULL, NULL);
+		if (target_starts(req, "/pieces")) {
+			piece[0] = (struct weir_http_piece){.p = bytes, .n = 10};
+			piece[1] = (struct weir_http_piece){.n = BYTES - 20};
+			piece[2] = (struct weir_http_piece){.p = bytes, .n = 10};
+			weir_http_respond_pieces(req, 200, NULL, piece, 3, file, NULL, NULL);
+		}
+		weir_event_finish(&ev[i], WEIR_OK);
+	}
+}
+
+static const struct weir_stage_ops big_ops = {.abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_IN_PARTS,
+    .name = "t.big",
+    .summary = "answers at length",
+    .accepts = &weir_http_request_type,
+    .handle = big_handle};
+
+/* ---- the server and its log ---- */
+
+static void start(const char *with)
+{
+	struct weir_errs *errs = calloc(1, sizeof(*errs));
+	static bool registered;
+	char yaml[1024];
+
+	server = (struct server){.spec = NULL};
+	if (!registered) {
+		fixture_register(&big_ops);
+		bytes = calloc(1, BYTES);
+		file = memfd_create("big", MFD_CLOEXEC);
+		CU_ASSERT_EQUAL_FATAL(ftruncate(file, BYTES), 0);
+	}
+	registered = true;
+	strcpy(log_path + sizeof(log_path) - 7, "XXXXXX");
+	close(mkstemp(log_path));
+	snprintf(yaml, sizeof(yaml),
+	    "weir: 1\nadmin: { listen: \"\" }\nstages:\n"
+	    "  web: { use: http.server, with: { listen: \"127.0.0.1:0\", threads: 1, linger: 0ms "
+	    "}, "
+	    "to: { request: log } }\n"
+	    "  log: { use: access_log, with: { file: %s, flush: 1ms, slow: 0s%s }, to: { out: "
+	    "other } }\n"
+	    "  other: { use: access_log, with: { file: /dev/null }, to: { out: end } }\n"
+	    "  end: { use: t.big }\n",
+	    log_path, with);
+	weir_log_set_level(WEIR_LOG_ERROR);
+	CU_ASSERT_EQUAL_FATAL(
+	    config_load_text(yaml, strlen(yaml), "test.yaml", &server.spec, errs), 0);
+	free(errs);
+	server_start(&server);
+}
+
+/* End the server within `grace_ns`; the lines, which are complete then. Static memory. */
+static const char *lines_within(int64_t grace_ns)
+{
+	struct weir_drain_report report = {0};
+	static char text[65536];
+
+	weir_graph_drain(server.graph, grace_ns, &report);
+	CU_ASSERT_EQUAL(report.law_error, 0);
+	weir_graph_free(server.graph);
+	int fd = open(log_path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	close(fd);
+	unlink(log_path);
+	return text;
+}
+
+static const char *lines(void)
+{
+	return lines_within(10000000000LL);
+}
+
+/* The line about `target` must have `part`; returns its `bytes`. */
+static long long bytes_of(const char *text, const char *target, const char *part)
+{
+	char line[1024], find[100];
+	long long n = -1;
+
+	snprintf(find, sizeof(find), "target=\"%s\" ", target);
+	const char *at = strstr(text, find);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+	snprintf(line, sizeof(line), "%.*s", (int)strcspn(at, "\n"), at);
+	CU_ASSERT_PTR_NOT_NULL(strstr(line, part));
+	CU_ASSERT_EQUAL(sscanf(strstr(line, " bytes="), " bytes=%lld", &n), 1);
+	CU_ASSERT_PTR_NULL(strstr(at + 1, find)); /* told once */
+	return n;
+}
+
+static const char *const targets[] = {"/memory", "/file", "/pieces", "/stream"};
+
+/* Ask, read the head and READ bytes, and leave the rest where it is. */
+static int begin_reading(const char *request)
+{
+	static char taken[READ];
+	char head[1000];
+	int fd = client_open(server.port);
+
+	CU_ASSERT(client_say(fd, request));
+	CU_ASSERT(head_read(fd, head, sizeof(head)));
+	CU_ASSERT(client_take(fd, taken, sizeof(taken)));
+	return fd;
+}
+
+/* Who reads a little and leaves: not a success of all bytes, but told however few lines of successes are. */
+static void test_left(void)
+{
+	char request[200];
+
+	start(", sample: 0%");
+	for (int i = 0; i < 4; i++) {
+		snprintf(request, sizeof(request),
+		    "GET %s HTTP/1.1\r\nHost: t\r\n\r\nGET /behind%d HTTP/1.1\r\nHost: t\r\n\r\n",
+		    targets[i], i);
+		close(begin_reading(request)); /* with bytes unread: a reset */
+	}
+	AWAIT_METRIC(&server, "access_log_lines_total", >=, 8);
+	const char *text = lines();
+	for (int i = 0; i < 4; i++) {
+		long long n = bytes_of(text, targets[i], " status=200 ");
+		CU_ASSERT(n >= READ && n < BYTES);
+		bytes_of(text, targets[i], i == 3 ? " outcome=" : " outcome=torn ");
+		snprintf(request, sizeof(request), "/behind%d", i);
+		CU_ASSERT_EQUAL(bytes_of(text, request, " outcome=torn "), 0);
+	}
+}
+
+/* Who takes all of it, late: there is no line until then. */
+static void test_taken(void)
+{
+	char request[200];
+	static char rest[1 << 16];
+	int fd[4];
+
+	start("");
+	for (int i = 0; i < 4; i++) {
+		snprintf(request, sizeof(request),
+		    "GET %s HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n", targets[i]);
+		fd[i] = begin_reading(request);
+	}
+	CU_ASSERT_EQUAL(server_metric(&server, "access_log_lines_total"), 0);
+	for (int i = 0; i < 4; i++) {
+		while (client_recv(fd[i], rest, sizeof(rest), 0) > 0)
+			;
+		close(fd[i]);
+	}
+	const char *text = lines();
+	for (int i = 0; i < 4; i++)
+		CU_ASSERT_EQUAL(bytes_of(text, targets[i], " outcome=ok "), BYTES);
+}
+
+/* Nothing of a body is told where none is sent. */
+static void test_no_body(void)
+{
+	struct answer a = {0};
+
+	start("");
+	int fd = client_open(server.port);
+	CU_ASSERT(client_say(fd, "HEAD /memory HTTP/1.1\r\nHost: t\r\n\r\n"));
+	CU_ASSERT(answer_read_as(fd, &a, true));
+	CU_ASSERT(client_say(fd, GET("/none")));
+	CU_ASSERT(answer_read(fd, &a));
+	close(fd);
+	answer_free(&a);
+	const char *text = lines();
+	CU_ASSERT_EQUAL(bytes_of(text, "/memory", " status=200 "), 0);
+	CU_ASSERT_EQUAL(bytes_of(text, "/none", " status=204 "), 0);
+}
+
+/* The server ends by force while an answer is on its way: it is told all the same, before the log closes. */
+static void test_ended(void)
+{
+	start("");
+	int fd = begin_reading(GET("/memory"));
+	const char *text = lines_within(0);
+	long long n = bytes_of(text, "/memory", " outcome=torn ");
+	CU_ASSERT(n >= READ && n < BYTES);
+	close(fd);
+}
+
+CUNIT_MAIN("access log", {"the client leaves", test_left}, {"taken late", test_taken},
+    {"no body", test_no_body}, {"ended by force", test_ended})
