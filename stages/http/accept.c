@@ -26,9 +26,9 @@
 #include "http/accept.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -44,30 +44,41 @@
 
 /* ---- who comes ---- */
 
-/* Is there a descriptor to spare? The reserve is taken back if it is gone; where there can be none (no /dev) nobody is kept out. */
-static bool has_descriptor(struct http_io *io)
+/* An eventfd: it counts as a file for ENFILE, too, and needs no /dev. */
+bool accept_reserve(struct http_io *io)
 {
 	if (io->reserve_fd == -1)
-		io->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		io->reserve_fd = eventfd(0, EFD_CLOEXEC);
 	return io->reserve_fd != -1 || (errno != EMFILE && errno != ENFILE);
 }
 
 static unsigned missing(struct http_io *io)
 {
-	return (limit_has_place(io) ? 0 : ROOM_PLACE) | (has_descriptor(io) ? 0 : ROOM_DESCRIPTOR);
+	return (limit_has_place(io) ? 0 : ROOM_PLACE) | (accept_reserve(io) ? 0 : ROOM_DESCRIPTOR);
 }
 
-/* The descriptor first: who waits and gives his up has a place as well. */
-static bool make_room(struct http_io *io)
+/* The descriptor first: who waits and gives his up has a place as well. `waiting`: of those without a request alone. */
+static bool make_room(struct http_io *io, bool waiting)
 {
-	if (!has_descriptor(io) && !(limit_make_room(io) && has_descriptor(io)))
+	if (!accept_reserve(io) && !(limit_make_room(io) && accept_reserve(io)))
 		return false;
-	return limit_make_places(io, 1, false);
+	return limit_make_places(io, 1, waiting);
 }
 
-static bool has_somebody_who_waits(const struct http_io *io)
+static bool has_somebody_who_waits(const struct http_io *io, unsigned wanted)
 {
-	return weir_loop_now_ns(io->loop) - limit_idle_since_ns(io) >= LIMIT_EVICT_AFTER_NS;
+	int64_t since_ns = limit_idle_since_ns(io, wanted & ROOM_PLACE);
+
+	return weir_loop_now_ns(io->loop) - since_ns >= LIMIT_EVICT_AFTER_NS;
+}
+
+/* Has he hung up, and said nothing? */
+static bool has_gone(const struct newcomer *who)
+{
+	char byte;
+	ssize_t n = recv(who->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR);
 }
 
 /* There is not even a descriptor for him, or no memory to count him; or many are being told. */
@@ -84,12 +95,12 @@ static void refuse(struct http_io *io, const struct newcomer *who, int limit)
 {
 	bool many =
 	    atomic_load_explicit(&io->srv->refusing, memory_order_relaxed) >= LIMIT_REFUSING;
-	bool full = limit == LIMIT_CONNECTIONS, bare = !has_descriptor(io);
+	bool full = limit == LIMIT_CONNECTIONS, bare = !accept_reserve(io);
 
 	if (bare || (many && !full)) {
 		crowd_leave(io->srv->crowd, who->key);
 		send_away(io, who, limit, !many || full);
-		has_descriptor(io);
+		accept_reserve(io);
 	} else {
 		conn_open(io, who->fd, &who->addr, who->key, limit);
 	}
@@ -102,17 +113,23 @@ static void let_in(struct http_io *io, const struct newcomer *who)
 {
 	unsigned wanted = missing(io);
 
-	if (wanted == 0 || (has_somebody_who_waits(io) && make_room(io))) {
+	if (wanted != 0 && has_gone(who)) {
+		crowd_leave(io->srv->crowd, who->key);
+		close(who->fd);
+		accept_reserve(io);
+		return;
+	}
+	if (wanted == 0 || (has_somebody_who_waits(io, wanted) && make_room(io, true))) {
 		conn_open(io, who->fd, &who->addr, who->key, -1);
 		return;
 	}
-	if (!io->last_call && who->asks < io->srv->n_io && room_ask(io, wanted)) {
+	if (!io->last_call && who->asks < io->srv->n_io && room_ask(io, wanted, who->asks == 0)) {
 		io->newcomer = *who;
 		io->newcomer.asks++;
 		listen_hold(io);
 		return;
 	}
-	if (make_room(io))
+	if (make_room(io, false))
 		conn_open(io, who->fd, &who->addr, who->key, -1);
 	else
 		refuse(io, who, LIMIT_CONNECTIONS);
@@ -128,7 +145,7 @@ static void take(struct http_io *io, struct newcomer *who)
 	n = crowd_enter(io->srv->crowd, who->key);
 	if (n == 0) {
 		send_away(io, who, LIMIT_MEMORY, true);
-		has_descriptor(io);
+		accept_reserve(io);
 		return;
 	}
 	limit = limit_of_newcomer(io, who->key, n);
@@ -138,15 +155,19 @@ static void take(struct http_io *io, struct newcomer *who)
 		let_in(io, who);
 }
 
-void accept_newcomer(struct http_io *io)
+void accept_newcomer(struct http_io *io, bool answered)
 {
 	struct newcomer who = io->newcomer;
 
 	if (who.fd == -1)
 		return;
 	io_touch(io);
+	if (!answered && missing(io) != 0)
+		return;
 	io->newcomer.fd = -1;
 	room_unask(io);
+	if (!io->last_call)
+		listen_resume(io); /* first: when he is refused they may have to be held */
 	let_in(io, &who);
 }
 
@@ -159,7 +180,7 @@ void accept_end(struct http_io *io)
 	io_touch(io);
 	io->last_call = true;
 	if (io->phase == SERVER_DRAINING) {
-		accept_newcomer(io);
+		accept_newcomer(io, true);
 	} else {
 		io->newcomer.fd = -1;
 		room_unask(io);
@@ -207,7 +228,7 @@ static bool out_of_descriptors(struct http_io *io, int fd)
 	struct newcomer who;
 
 	if (io->reserve_fd == -1) {
-		has_descriptor(io);
+		accept_reserve(io);
 		if (io->reserve_fd != -1 || limit_make_room(io))
 			return true;
 	} else {
@@ -217,7 +238,7 @@ static bool out_of_descriptors(struct http_io *io, int fd)
 			take(io, &who);
 			return true;
 		}
-		has_descriptor(io);
+		accept_reserve(io);
 	}
 	listen_hold(io);
 	return false;

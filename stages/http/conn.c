@@ -267,7 +267,7 @@ void conn_settle(struct conn *c)
 	else if (wait == WAIT_BODY || wait == WAIT_WRITE)
 		conn_list_join(c, CONN_SLOW);
 	else if (wait == WAIT_LINGER)
-		conn_list_join(c, CONN_LINGER);
+		conn_list_join(c, c->refused ? CONN_REFUSED : CONN_LINGER);
 	else
 		conn_list_leave(c);
 	if (wait == WAIT_IDLE)
@@ -318,6 +318,12 @@ static void name_peer(struct conn *c, const struct sockaddr_storage *addr)
 	c->peer_n = (uint8_t)strlen(c->peer);
 }
 
+/* Who is told that it is refused takes no place from others meanwhile. */
+static atomic_int *places(const struct conn *c)
+{
+	return c->refused ? &c->io->srv->refusing : &c->io->srv->connections;
+}
+
 static void register_conn(struct conn *c)
 {
 	struct http_io *io = c->io;
@@ -330,26 +336,18 @@ static void register_conn(struct conn *c)
 	io->n_conns++;
 	pool_hold(&io->pool, sizeof(*c));
 	io->count[SERVER_CONNECTIONS]++;
-	atomic_fetch_add_explicit(&io->srv->connections, 1, memory_order_relaxed);
-}
-
-/* It takes no place from others, of the server or its address, while it is told. */
-static void give_place_back(struct conn *c, uint64_t key)
-{
-	c->refused = true;
-	crowd_leave(c->io->srv->crowd, key);
-	atomic_fetch_add_explicit(&c->io->srv->refusing, 1, memory_order_relaxed);
-	atomic_fetch_sub_explicit(&c->io->srv->connections, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(places(c), 1, memory_order_relaxed);
 }
 
 /* A connection that is watched and idle; NULL without memory, and `fd` stays the caller's. */
-static struct conn *conn_new(struct http_io *io, int fd)
+static struct conn *conn_new(struct http_io *io, int fd, bool refused)
 {
 	struct conn *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
 	c->io = io;
+	c->refused = refused;
 	c->watch = (struct weir_watch){.ready = on_ready, .fd = fd};
 	c->timer.fire = timer_fired;
 	c->last = &c->first;
@@ -365,18 +363,17 @@ static struct conn *conn_new(struct http_io *io, int fd)
 void conn_open(
     struct http_io *io, int fd, const struct sockaddr_storage *addr, uint64_t key, int refuse)
 {
-	struct conn *c = conn_new(io, fd);
+	struct conn *c = conn_new(io, fd, refuse >= 0);
 
-	if (!c) {
+	if (!c || refuse >= 0)
 		crowd_leave(io->srv->crowd, key);
+	else
+		c->peer_key = key;
+	if (!c) {
 		limit_count(io, LIMIT_MEMORY);
 		limit_tell(io, fd);
 		return;
 	}
-	if (refuse >= 0)
-		give_place_back(c, key);
-	else
-		c->peer_key = key;
 	io->count[SERVER_ACCEPTED]++;
 	tls_conn_set(c, io->srv->tls ? tls_conn_new(io->srv->tls, c) : NULL);
 	c->stream.secure = c->tls != NULL;
@@ -404,7 +401,7 @@ void conn_past(const struct conn *c, struct conn_past *past)
 
 struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past)
 {
-	struct conn *c = conn_new(io, fd);
+	struct conn *c = conn_new(io, fd, false);
 
 	if (!c)
 		return NULL;
@@ -443,8 +440,7 @@ int conn_detach(struct conn *c)
 	if (c->peer_key != 0)
 		crowd_leave(io->srv->crowd, c->peer_key);
 	io->count[SERVER_CONNECTIONS]--;
-	atomic_fetch_sub_explicit(
-	    c->refused ? &io->srv->refusing : &io->srv->connections, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(places(c), 1, memory_order_relaxed);
 	listen_room(io);
 	conn_make_ready(c);
 	return fd;

@@ -216,6 +216,20 @@ int64_t crowd_enter(struct crowd *p, uint64_t key)
 	return n;
 }
 
+int64_t crowd_count(struct crowd *p, uint64_t key)
+{
+	uint64_t hash = hash_key(p, key);
+	struct shard *s = shard_of(p, hash);
+	struct entry *e;
+	int64_t n;
+
+	pthread_mutex_lock(&s->lock);
+	e = s->bucket ? *find(s, hash, key) : NULL;
+	n = e ? e->n : 0;
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
 void crowd_leave(struct crowd *p, uint64_t key)
 {
 	uint64_t hash = hash_key(p, key);

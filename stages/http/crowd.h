@@ -30,6 +30,8 @@ uint64_t crowd_key(const struct sockaddr_storage *addr);
 /** One more connection of `key`. Returns how many it has now, this one included; 0 without memory: it is not counted.
  *  A lock that only addresses with the same hash contend for, about 60 ns. */
 int64_t crowd_enter(struct crowd *p, uint64_t key);
+/** How many it has now. As dear. */
+int64_t crowd_count(struct crowd *p, uint64_t key);
 /** One less; `key` has entered. */
 void crowd_leave(struct crowd *p, uint64_t key);
 

@@ -179,6 +179,7 @@ static void close_now(struct http_io *io)
 		if (c->in_flight == 0)
 			end_late(c);
 	}
+	heir_adopt(io); /* likewise those that could not be taken in */
 	report(io, SERVER_CLOSED);
 }
 

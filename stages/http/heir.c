@@ -26,7 +26,7 @@ struct parcel {
 	struct parcel *next;
 	int fd;
 	struct conn_past past;
-	int64_t since_ns; /* when it was handed over first */
+	int64_t since_ns; /* when its present owner had to keep it first; 0: it is new there */
 	size_t n;         /* bytes read and not yet used */
 	char data[];
 };
@@ -127,6 +127,7 @@ static void push(struct http_io *to, struct parcel *p)
 
 static void hand_over(const struct http_io *from, struct parcel *p)
 {
+	p->since_ns = 0;
 	push(from->heir->io[from->index % from->heir->n_io], p);
 }
 
@@ -170,7 +171,6 @@ bool heir_take_leave(struct conn *c)
 		try_again(c->io);
 		return false;
 	}
-	p->since_ns = weir_loop_now_ns(c->io->loop);
 	p->n = n;
 	if (n > 0)
 		memcpy(p->data, s->in->data + s->start, n);
@@ -232,7 +232,24 @@ static void drop(const struct parcel *p)
 	close(p->fd);
 }
 
-/* It could not be taken in for too long: who has begun to speak is told. */
+/* Has its client said something that nobody has answered? It may have done so at the last moment. */
+static bool has_begun(const struct parcel *p)
+{
+	char byte;
+
+	return p->n > 0 || (!p->past.tls && recv(p->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1);
+}
+
+/* Close it; who has begun to speak is told. */
+static void turn_away(struct http_io *io, const struct parcel *p)
+{
+	if (has_begun(p) && !p->past.tls)
+		limit_tell(io, p->fd);
+	else
+		drop(p);
+}
+
+/* It could not be taken in for too long. */
 static void give_up(struct http_io *io, const struct parcel *p)
 {
 	static atomic_bool logged;
@@ -244,17 +261,30 @@ static void give_up(struct http_io *io, const struct parcel *p)
 		    "%lld s, "
 		    "and were closed (memory, or fs.epoll.max_user_watches; logged once)",
 		    weir_stage_name(io->stage), KEPT_NS / 1000000000LL);
-	if (p->n > 0 && !p->past.tls)
-		limit_tell(io, p->fd);
-	else
-		drop(p);
+	turn_away(io, p);
+}
+
+/* The server that it came to has ended itself: as in drain.c. */
+static void end_late(struct http_io *io, const struct parcel *p)
+{
+	io->count[SERVER_REFUSED_LATE] += has_begun(p);
+	turn_away(io, p);
 }
 
 /* A server that ends itself still answers a request that has begun; who is idle would be closed by now. */
 static bool is_late(const struct http_io *io, const struct parcel *p)
 {
 	return io->phase == SERVER_CLOSED || io->drained ||
-	       (io->phase == SERVER_DRAINING && p->n == 0);
+	       (io->phase == SERVER_DRAINING && !has_begun(p));
+}
+
+/* They are kept, from now on if they are new. */
+static void keep(struct http_io *io)
+{
+	for (struct parcel *p = io->kept; p; p = p->next)
+		if (p->since_ns == 0)
+			p->since_ns = weir_loop_now_ns(io->loop);
+	try_again(io);
 }
 
 /* False: there is no memory for it now. */
@@ -263,10 +293,10 @@ static bool adopt(struct http_io *io, struct parcel *p)
 	bool late = is_late(io, p);
 	struct conn *c = late ? NULL : conn_adopt(io, p->fd, &p->past);
 
-	if (!c && !late && weir_loop_now_ns(io->loop) - p->since_ns < KEPT_NS)
+	if (!c && !late && (p->since_ns == 0 || weir_loop_now_ns(io->loop) - p->since_ns < KEPT_NS))
 		return false;
 	if (late) {
-		drop(p);
+		end_late(io, p);
 	} else if (!c) {
 		give_up(io, p);
 	} else {
@@ -305,23 +335,23 @@ void heir_adopt(struct http_io *io)
 	*tail = p;
 	io->kept = take_in(io, io->kept);
 	if (io->kept)
-		try_again(io);
+		keep(io);
 }
 
-static void drop_all(struct parcel *p)
+static void end_all(struct http_io *io, struct parcel *p)
 {
 	struct parcel *next;
 
 	for (; p; p = next) {
 		next = p->next;
-		drop(p);
+		end_late(io, p);
 		free(p);
 	}
 }
 
 void heir_fini(struct http_io *io)
 {
-	drop_all(io->kept);
+	end_all(io, io->kept);
 	io->kept = NULL;
-	drop_all(atomic_exchange(&io->handed, NULL));
+	end_all(io, atomic_exchange(&io->handed, NULL));
 }

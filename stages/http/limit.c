@@ -7,7 +7,7 @@
  * must have waited for a moment. The search is short, whatever the number of connections; who is found healthy goes to
  * the end of the list of those under way, so that all come up in turn. Of those who wait the first in the list has waited longest,
  * so for anybody's sake one look is enough; for an address's sake its own may lie behind others, and its newcomer is refused.
- * Who was refused and lingers gives back a descriptor, but no place: it has none.
+ * Who was refused and lingers gives back a descriptor, but no place: it has none, and is in a list of its own.
  *
  * Each list is in the order in which connections joined it, which is that of their waits but for two: who goes on waiting for his
  * handshake, or with half a head when the answer in front of it has left, joins at the end, at most header_timeout later than
@@ -129,9 +129,8 @@ static int64_t head_since_ns(const struct http_io *io, enum conn_list_id id)
 	return c ? eligible_since_ns(c, id) : INT64_MAX;
 }
 
-/* Close one of the list, of the address `key` unless that is 0, that has a `place` if one is needed. Returns whether there was
- * one. */
-static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key, bool place)
+/* Close one of the list, of the address `key` unless that is 0. Returns whether there was one. */
+static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key)
 {
 	int64_t now_ns = weir_loop_now_ns(io->loop);
 	struct conn *c = io->list[id].first, *next;
@@ -139,7 +138,7 @@ static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key, b
 	for (int i = 0; c && i < EVICT_SCAN; i++, c = next) {
 		int64_t waited_ns = now_ns - eligible_since_ns(c, id);
 		next = c->wait_next;
-		if ((key == 0 || c->peer_key == key) && !(place && c->refused) && !c->ready &&
+		if ((key == 0 || c->peer_key == key) && !c->ready &&
 		    waited_ns >= LIMIT_EVICT_AFTER_NS && (id != CONN_SLOW || is_slow(c, now_ns))) {
 			io->count[SERVER_EVICTED]++;
 			if (c->wait == WAIT_WRITE)
@@ -168,14 +167,15 @@ static enum conn_list_id eldest(const struct http_io *io, unsigned lists)
 }
 
 /* Those without a request, that have had their last answer, too. */
-#define WAITING (1u << CONN_IDLE | 1u << CONN_HALF | 1u << CONN_LINGER)
+#define WAITING            (1u << CONN_IDLE | 1u << CONN_HALF | 1u << CONN_LINGER)
+#define WAITING_OR_REFUSED (WAITING | 1u << CONN_REFUSED)
 
 /* Who has waited longest in one of these lists. */
-static bool evict_waiting(struct http_io *io, unsigned lists, uint64_t key, bool place)
+static bool evict_waiting(struct http_io *io, unsigned lists, uint64_t key)
 {
 	while (lists != 0) {
 		enum conn_list_id id = eldest(io, lists);
-		if (evict_from(io, id, key, place))
+		if (evict_from(io, id, key))
 			return true;
 		lists &= ~(1u << id);
 	}
@@ -184,8 +184,7 @@ static bool evict_waiting(struct http_io *io, unsigned lists, uint64_t key, bool
 
 static bool evict(struct http_io *io, uint64_t key)
 {
-	return evict_waiting(io, WAITING | 1u << CONN_AWAY, key, true) ||
-	       evict_from(io, CONN_SLOW, key, true);
+	return evict_waiting(io, WAITING | 1u << CONN_AWAY, key) || evict_from(io, CONN_SLOW, key);
 }
 
 static bool has_places(const struct http_io *io, int n)
@@ -202,24 +201,22 @@ bool limit_has_place(const struct http_io *io)
 bool limit_make_places(struct http_io *io, int n, bool waiting)
 {
 	for (int i = 0; i < LIMIT_EVICT_RUN && !has_places(io, n); i++)
-		if (!(waiting ? evict_waiting(io, WAITING, 0, true) : evict(io, 0)))
+		if (!(waiting ? evict_waiting(io, WAITING, 0) : evict(io, 0)))
 			return false;
 	return has_places(io, n);
 }
 
-int64_t limit_idle_since_ns(const struct http_io *io)
+int64_t limit_idle_since_ns(const struct http_io *io, bool place)
 {
-	int64_t idle_ns = head_since_ns(io, CONN_IDLE), half_ns = head_since_ns(io, CONN_HALF);
-	int64_t linger_ns = head_since_ns(io, CONN_LINGER);
+	unsigned lists = place ? WAITING : WAITING_OR_REFUSED;
 
-	idle_ns = half_ns < idle_ns ? half_ns : idle_ns;
-	return linger_ns < idle_ns ? linger_ns : idle_ns;
+	return head_since_ns(io, eldest(io, lists));
 }
 
 bool limit_make_room(struct http_io *io)
 {
 	/* Who is with his handshake's stage gives his descriptor back when he is home, which may be late. */
-	return evict_waiting(io, WAITING, 0, false);
+	return evict_waiting(io, WAITING_OR_REFUSED, 0);
 }
 
 bool limit_evict_reader(struct http_io *io)
@@ -251,13 +248,19 @@ int64_t limit_per_address(const struct http_conf *conf)
 	return quarter > PER_ADDRESS_MIN ? quarter : PER_ADDRESS_MIN;
 }
 
-/* As with places (limit.h): what is beyond the limit of the address, its newcomer included, goes. */
+/* As with places (limit.h): what is beyond the limit of the address, its newcomer included, goes. Of those who came at once to other
+ * threads the later one has more to make room for, unless the earlier one, or another's going, has done so meanwhile. */
 static bool has_own_place(struct http_io *io, uint64_t key, int64_t n)
 {
-	int64_t over = n - limit_per_address(&io->conf);
+	int64_t most = limit_per_address(&io->conf), over = n - most;
 
-	for (int i = 0; i < LIMIT_EVICT_RUN && over > 0 && evict(io, key); i++)
+	for (int i = 0; i < LIMIT_EVICT_RUN && over > 0; i++) {
+		if (crowd_count(io->srv->crowd, key) <= most)
+			return true;
+		if (!evict(io, key))
+			return false;
 		over--;
+	}
 	return over <= 0;
 }
 

@@ -70,8 +70,8 @@ bool limit_make_places(struct http_io *io, int n, bool waiting);
 /** Connections that limit_make_places closes in one call, about 10 us each: a guess. */
 #define LIMIT_EVICT_RUN 64
 
-/** Since when the connection waits that limit_make_room would take first; INT64_MAX: there is none. */
-int64_t limit_idle_since_ns(const struct http_io *io);
+/** Since when the connection waits that would be closed first for a `place`, or else for a descriptor; INT64_MAX: there is none. */
+int64_t limit_idle_since_ns(const struct http_io *io, bool place);
 
 /** Close the connection that has waited longest without a request, so that its descriptor can be another's. Returns whether there
  *  was one that has waited for a moment. */

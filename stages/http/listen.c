@@ -267,8 +267,7 @@ void listen_resume(struct http_io *io)
 	if (!io->accept_paused || io->newcomer.fd != -1 || io->memory_step >= MEMORY_DEAF)
 		return;
 	io->accept_paused = false;
-	if (io->reserve_fd == -1)
-		io->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	accept_reserve(io);
 	watch_all(io, !io->paused);
 }
 
@@ -279,7 +278,7 @@ void listen_pause(struct http_io *io)
 
 void listen_room(struct http_io *io)
 {
-	if (WEIR_UNLIKELY(io->newcomer.fd != -1) && limit_has_place(io))
+	if (WEIR_UNLIKELY(io->newcomer.fd != -1))
 		room_retry(io);
 	listen_resume(io);
 }
@@ -289,8 +288,10 @@ static void retry(struct weir_loop *loop, struct weir_timer *t)
 	struct http_io *io = weir_loop_data(loop);
 
 	io_touch(io); /* `memory` may be another by now */
-	accept_newcomer(io);
-	listen_resume(io);
+	if (io->newcomer.fd != -1)
+		accept_newcomer(io, true);
+	else
+		listen_resume(io);
 	listen_pause(io);
 	/* Memory is short. Two threads that decide at once may leave a step that this one was not woken for. */
 	if (io->accept_paused)
@@ -321,7 +322,7 @@ int listen_watch(struct http_io *io)
 		if (!io->paused && !watch_one(io, l))
 			return WEIR_ESYS;
 	}
-	io->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	accept_reserve(io);
 	return 0;
 }
 

@@ -123,7 +123,7 @@ static void relieve_of_idle(struct http_io *io)
 	struct conn *c;
 
 	for (int i = 0; (c = io->list[CONN_IDLE].first); i++) {
-		int64_t at = c->since_ns + RELIEF_AFTER_NS;
+		int64_t at = c->progress_ns + RELIEF_AFTER_NS;
 		if (i == RELIEF_RUN || at > now_ns) {
 			weir_timer_set(io->loop, &c->timer, at);
 			return;

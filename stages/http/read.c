@@ -355,7 +355,7 @@ void conn_refuse(struct conn *c, int status, const char *why)
 		refuse_in_short(c, status);
 		return;
 	}
-	r->pub.method = c->stream.is_head ? WEIR_HTTP_HEAD : WEIR_HTTP_GET;
+	r->pub.method = stream_asks_head(&c->stream) ? WEIR_HTTP_HEAD : WEIR_HTTP_GET;
 	r->pub.minor = 1;
 	r->refusal = r->answered = true;
 	conn_append(c, r);

@@ -195,6 +195,9 @@ struct newcomer {
 /** What an I/O thread waits for that another one may make: bits. */
 enum room_wanted { ROOM_PLACE = 1, ROOM_DESCRIPTOR = 2 };
 
+/** Why it looks again: who was asked has answered, or a connection of its own has gone. */
+enum room_news { ROOM_ANSWERED = 1, ROOM_GONE = 2 };
+
 /** Sockets that one I/O thread may listen with: all of a server with as many threads as can be, which it follows. */
 #define SERVER_SOCKETS_MAX (SERVER_LISTEN_MAX * SERVER_IO_MAX)
 
@@ -225,6 +228,7 @@ enum conn_list_id {
 	CONN_SLOW,
 	CONN_AWAY,
 	CONN_LINGER,
+	CONN_REFUSED,
 	CONN_LISTS
 };
 
@@ -243,7 +247,7 @@ struct http_io {
 	struct http_conf conf; /* of this turn; its texts are not ours */
 	int64_t conf_ns;       /* the turn */
 	int n_listeners;
-	int reserve_fd;                 /* given up to see who is next when descriptors are out */
+	int reserve_fd; /* an eventfd, given up to see who is next when descriptors are out */
 	struct weir_timer accept_timer; /* tries again */
 	bool accept_paused;
 	struct newcomer newcomer; /* who waits for room that another I/O thread is asked for */
@@ -253,7 +257,8 @@ struct http_io {
 	struct pool pool;
 	struct conn *conns; /* all that are open */
 	/* those without a request, with half a head, with half a head behind a request: longest waiting first; those with a body or an
-	 * answer under way; those whose handshake is with its stage; those that have had their last answer */
+	 * answer under way; those whose handshake is with its stage; those that have had their last answer, and those of them that were
+	 * refused when they came, which have no place */
 	struct conn_list list[CONN_LISTS];
 	struct conn *ready, **ready_tail; /* those with something to write or to reap */
 	int n_arrived;
@@ -287,7 +292,8 @@ struct http_io {
 	_Atomic int64_t
 	    idle_since_ns; /* since when the one waits who has waited longest; INT64_MAX: nobody */
 	_Atomic uint32_t room_asked; /* a bit for each thread that asks for room */
-	atomic_bool room_given;      /* there may be some now */
+	_Atomic uint32_t room_none;  /* a bit for each thread that had none for this one's newcomer */
+	atomic_uint room_news;       /* enum room_news: bits */
 	atomic_uint
 	    room_wanted; /* enum room_wanted, by this thread for its newcomer; 0: it has none */
 	struct listener listener[SERVER_SOCKETS_MAX]; /* last: most of it is never touched */

@@ -408,6 +408,13 @@ static bool asks_head(const char *p, size_t n)
 	return n - skip >= 5 && memcmp(p + skip, "HEAD ", 5) == 0;
 }
 
+bool stream_asks_head(const struct stream *s)
+{
+	if (s->phase != STREAM_HEAD)
+		return s->is_head;
+	return s->end > s->start && asks_head(s->in->data + s->start, s->end - s->start);
+}
+
 static enum stream_verdict next_head(struct stream *s, struct pool *p, uint64_t max_body,
     struct weir_http_header *headers, struct http_req **out)
 {

@@ -62,6 +62,9 @@ void stream_got(struct stream *s, size_t n);
 enum stream_verdict stream_next(struct stream *s, struct pool *p, uint64_t max_body,
     struct weir_http_header *headers, struct http_req **r);
 
+/** Does the request that comes, as far as it has come, ask with HEAD? Whether or not stream_next has looked at it. */
+bool stream_asks_head(const struct stream *s);
+
 /** Give the buffer back if no byte in it is needed. Cheap; call when idle. */
 void stream_rest(struct stream *s, struct pool *p);
 

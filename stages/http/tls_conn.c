@@ -281,6 +281,7 @@ static void opened(struct conn *c)
 
 	t->phase = TLS_OPEN;
 	c->progress_ns = weir_loop_now_ns(c->io->loop);
+	conn_list_leave(c); /* it is the youngest of those who are idle, whenever it came */
 	t->version = SSL_get_version(t->ssl);
 	t->bio.kernel_out = BIO_get_ktls_send(SSL_get_wbio(t->ssl));
 	if (name)

@@ -15,7 +15,6 @@
 #define POST_HALF "POST /p HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nab"
 
 static struct server server;
-static rlim_t old_limit;
 static int n_open; /* by open_at */
 
 /* ---- who answers ---- */

@@ -191,16 +191,23 @@ static void test_grace_over(void)
 
 /* ---- late ---- */
 
-static void expect_late(int fd)
+#define HEAD(target) "HEAD " target " HTTP/1.1\r\nHost: t\r\n\r\n"
+
+static void expect_late_as(int fd, bool bodiless)
 {
 	struct answer a = {0};
 
-	CU_ASSERT(answer_read(fd, &a));
+	CU_ASSERT(answer_read_as(fd, &a, bodiless));
 	CU_ASSERT_EQUAL(a.status, 503);
 	CU_ASSERT_PTR_NOT_NULL(head_field(a.head, "Retry-After"));
 	CU_ASSERT(a.close);
 	CU_ASSERT(client_at_end(fd));
 	answer_free(&a);
+}
+
+static void expect_late(int fd)
+{
+	expect_late_as(fd, false);
 }
 
 static void await_phase(const struct server *s, enum server_phase phase)
@@ -225,14 +232,15 @@ static void test_late(void)
 	expect_late(head);
 	expect_late(body);
 	CU_ASSERT(client_at_end(idle));
+	CU_ASSERT_EQUAL(server_metric(&s, "http_refused_late_total"), 2);
 	close(head);
 	close(body);
 	close(idle);
 	drain_end(&d);
 }
 
-/* The time is over before what has come is looked at. */
-static void test_late_unread(void)
+/* The time is over before what has come is looked at: the request `then`, behind `first`. */
+static void come_late(const char *first, const char *then)
 {
 	struct server s = server_new("t.reply");
 	struct answer a = {0};
@@ -241,22 +249,34 @@ static void test_late_unread(void)
 	fixture_set(s.app, "threads", "inline");
 	server_start(&s);
 	int fd = client_open(s.port), late = client_open(s.port), idle = client_open(s.port);
-	CU_ASSERT(client_say(late, GET("/")) && answer_read(late, &a));
+	CU_ASSERT(client_say(late, first) && answer_read_as(late, &a, first[0] == 'H'));
 	CU_ASSERT(client_say(fd, GET("/wait/one")));
 	gate_await(1); /* the I/O thread stands */
 	drain_call(&d, s.graph, 0);
-	CU_ASSERT(client_say(late, GET("/late")));
+	CU_ASSERT(client_say(late, then));
 	await_phase(&s, SERVER_CLOSED);
 	gate_open("one");
 	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "GET /wait/one\n"));
 	CU_ASSERT(a.close);
-	expect_late(late);
+	expect_late_as(late, then[0] == 'H');
 	CU_ASSERT(client_at_end(idle));
 	close(fd);
 	close(late);
 	close(idle);
 	drain_end(&d);
 	answer_free(&a);
+}
+
+static void test_late_unread(void)
+{
+	come_late(GET("/"), GET("/late"));
+}
+
+/* The answer is that of the request that has come, not of the one before. */
+static void test_late_methods(void)
+{
+	come_late(HEAD("/"), GET("/late"));
+	come_late(GET("/"), HEAD("/late"));
 }
 
 static void test_hurry(void)
@@ -327,5 +347,5 @@ static void test_nobody(void)
 CUNIT_MAIN("http drain", {"requests in flight", test_in_flight},
     {"a last request", test_last_request}, {"backlog", test_backlog},
     {"under load", test_under_load}, {"grace time over", test_grace_over}, {"late", test_late},
-    {"late and unread", test_late_unread}, {"hurry", test_hurry}, {"clients go", test_clients_go},
-    {"nobody there", test_nobody})
+    {"late and unread", test_late_unread}, {"late, another method", test_late_methods},
+    {"hurry", test_hurry}, {"clients go", test_clients_go}, {"nobody there", test_nobody})

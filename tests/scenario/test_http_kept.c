@@ -9,12 +9,14 @@
 #include "fixture/held_clock.h"
 #include "http_fixture.h"
 
+static atomic_int n_failed;
 static atomic_bool is_full; /* as when max_user_watches (epoll(7)) is reached */
 
 int epoll_ctl(int fd, int op, int of, struct epoll_event *event)
 {
 	if (op != EPOLL_CTL_ADD || !atomic_load(&is_full))
 		return (int)syscall(SYS_epoll_ctl, fd, op, of, event);
+	atomic_fetch_add(&n_failed, 1);
 	errno = ENOSPC;
 	return -1;
 }
@@ -27,15 +29,21 @@ static struct server server_inline(void)
 	return s;
 }
 
-/* `next` follows `s` on its address, and gets what it can not take. */
-static void succeed(struct server *s, struct server *next)
+/* `next` follows `s` on its address. */
+static void follow(struct server *s, struct server *next)
 {
-	struct weir_drain_report report = {0};
 	struct weir_errs errs = {0};
 
 	CU_ASSERT_EQUAL_FATAL(weir_graph_build(next->spec, &next->graph, &errs), 0);
 	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(next->graph, s->graph, &errs), 0);
 	next->port = weir_http_port(weir_graph_stage(next->graph, "web"), 0);
+}
+
+/* It gets what it can not take. */
+static void end_of(struct server *s)
+{
+	struct weir_drain_report report = {0};
+
 	atomic_store(&is_full, true);
 	weir_graph_drain(s->graph, 10000000000LL, &report);
 	CU_ASSERT_EQUAL(report.law_error, 0);
@@ -60,7 +68,10 @@ static struct clients come_over(struct server *next)
 	CU_ASSERT(client_say(k.half, "GET /half HTTP/1.1\r\nHo"));
 	AWAIT_METRIC(&s, "http_received_bytes_total", ==, (int64_t)strlen(GET("/")) + 22);
 	*next = server_inline();
-	succeed(&s, next);
+	follow(&s, next);
+	atomic_store(&n_failed, 0);
+	end_of(&s);
+	FIXTURE_AWAIT(atomic_load(&n_failed) > 0); /* they are kept from now on */
 	answer_free(&a);
 	return k;
 }
@@ -112,4 +123,28 @@ static void test_for_a_while(void)
 	answer_free(&a);
 }
 
-CUNIT_MAIN("http kept", {"for good", test_for_good}, {"for a while", test_for_a_while})
+/* The server that can not take them in ends: who has begun to speak is told. */
+static void test_until_the_end(void)
+{
+	struct weir_drain_report report = {0};
+	struct server next;
+	struct clients k = come_over(&next);
+	struct answer a = {0};
+
+	weir_graph_drain(next.graph, 1, &report);
+	CU_ASSERT(answer_read(k.half, &a));
+	CU_ASSERT_EQUAL(a.status, 503);
+	CU_ASSERT(a.close);
+	CU_ASSERT(client_at_end(k.half));
+	CU_ASSERT(client_at_end(k.idle));
+	AWAIT_METRIC(&next, "http_refused_late_total", ==, 1);
+	weir_graph_free(next.graph);
+	atomic_store(&is_full, false);
+	close(k.idle);
+	close(k.half);
+	clock_release();
+	answer_free(&a);
+}
+
+CUNIT_MAIN("http kept", {"until the end", test_until_the_end}, {"for good", test_for_good},
+    {"for a while", test_for_a_while})

@@ -8,6 +8,8 @@
 
 #include "http/server.h"
 
+static rlim_t old_limit;
+
 /* More than one look at a list goes through (limit.c). */
 enum { SHAKING = 70 };
 
@@ -351,6 +353,42 @@ static void test_behind_handshakes(void)
 	clock_release();
 }
 
+/* Who came first, but has shaken hands last, is the younger one of two who are idle. */
+static void test_eldest_behind_the_handshake(void)
+{
+	struct tls_wish wish = {0};
+	struct tls_client last, first;
+	int fd[2] = {socket_at(0), socket_at(0)}, newcomer = socket_at(0);
+
+	server = tls_server_new("t.reply", "one");
+	fixture_set(server.web, "with.max_connections", "2");
+	fixture_set(server.app, "threads", "inline");
+	clock_hold();
+	server_start(&server);
+	come(fd[0]);
+	last = tls_client_hello(fd[0], &wish);
+	FIXTURE_AWAIT(server_offered_to(&server, "shake") == 1);
+	clock_move(500);
+	come(fd[1]);
+	first = tls_client_hello(fd[1], &wish);
+	CU_ASSERT_EQUAL(SSL_do_handshake(first.ssl), 1);
+	AWAIT_METRIC(&server, "http_tls_connections", ==, 1);
+	clock_move(900);
+	CU_ASSERT_EQUAL(SSL_do_handshake(last.ssl), 1);
+	AWAIT_METRIC(&server, "http_tls_connections", ==, 2);
+	clock_move(1200);
+	come(newcomer);
+	AWAIT_METRIC(&server, "http_evicted_total", ==, 1);
+	CU_ASSERT(tls_ask(&last, GET("/"), "GET /\n"));
+	SSL_free(first.ssl);
+	SSL_free(last.ssl);
+	for (int i = 0; i < 2; i++)
+		close(fd[i]);
+	close(newcomer);
+	server_stop(&server);
+	clock_release();
+}
+
 /* Who has been shaking hands for long is idle since that is done. */
 static void test_idle_since_the_handshake(void)
 {
@@ -397,4 +435,5 @@ CUNIT_MAIN("http room", {"connections of another thread", test_connections_of_an
     {"address, descriptors", test_address_over_descriptors}, {"too late", test_too_late},
     {"drain while waiting", test_drain_while_waiting}, {"end one by one", test_end_one_by_one},
     {"lingering", test_lingering}, {"behind handshakes", test_behind_handshakes},
+    {"eldest behind the handshake", test_eldest_behind_the_handshake},
     {"idle since the handshake", test_idle_since_the_handshake})

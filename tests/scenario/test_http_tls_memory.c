@@ -84,5 +84,38 @@ static void test_idle_alone(void)
 	clock_release();
 }
 
+/* Who has been shaking hands for long is idle since that is done, then, too. */
+static void test_idle_since_the_handshake(void)
+{
+	enum { MANY = 60 };
+	struct server s = tls_server_new("t.reply", "one");
+	struct tls_wish wish = {0};
+	struct tls_client idle[MANY], slow;
+
+	fixture_set(s.web, "with.memory", "1MiB");
+	fixture_set(s.app, "threads", "inline");
+	clock_hold();
+	server_start(&s);
+	slow = tls_client_hello(client_open(s.port), &wish);
+	AWAIT_METRIC(&s, "http_connections", ==, 1);
+	clock_move(1500);
+	CU_ASSERT_EQUAL(SSL_do_handshake(slow.ssl), 1);
+	AWAIT_METRIC(&s, "http_tls_connections", ==, 1);
+	for (int i = 0; i < MANY; i++)
+		idle[i] = tls_client_open(s.port, &wish);
+	AWAIT_METRIC(&s, "http_memory_step", ==, 3);
+	clock_move(500);
+	CU_ASSERT_EQUAL(server_metric(&s, "http_evicted_total"), 0);
+	clock_move(600);
+	AWAIT_METRIC(&s, "http_memory_step", ==, 0);
+	CU_ASSERT(tls_at_end(&slow));
+	tls_client_close(&slow);
+	for (int i = 0; i < MANY; i++)
+		tls_client_close(&idle[i]);
+	server_stop(&s);
+	clock_release();
+}
+
 CUNIT_MAIN("http tls memory", {"make files", tls_begin}, {"half a record", test_half_a_record},
-    {"records", test_records}, {"idle ones alone", test_idle_alone}, {"remove files", tls_end})
+    {"records", test_records}, {"idle ones alone", test_idle_alone},
+    {"idle since the handshake", test_idle_since_the_handshake}, {"remove files", tls_end})

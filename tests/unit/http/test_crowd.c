@@ -35,6 +35,7 @@ static void test_counts(void)
 	struct crowd *p = crowd_new();
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+	CU_ASSERT_EQUAL(crowd_count(p, 1), 0);
 	for (uint64_t key = 1; key <= 5000; key++) /* many doublings */
 		CU_ASSERT_EQUAL(crowd_enter(p, key), 1);
 	for (uint64_t key = 1; key <= 5000; key++)
@@ -43,6 +44,8 @@ static void test_counts(void)
 		crowd_leave(p, key);
 		crowd_leave(p, key);
 	}
+	for (uint64_t key = 1; key <= 5000; key++)
+		CU_ASSERT_EQUAL(crowd_count(p, key), key % 2 ? 0 : 2);
 	for (uint64_t key = 1; key <= 5000; key++)
 		CU_ASSERT_EQUAL(crowd_enter(p, key), key % 2 ? 1 : 3);
 	crowd_free(p);
