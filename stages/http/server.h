@@ -292,8 +292,9 @@ struct http_io {
 	_Atomic int64_t
 	    idle_since_ns; /* since when the one waits who has waited longest; INT64_MAX: nobody */
 	_Atomic uint32_t room_asked; /* a bit for each thread that asks for room */
-	_Atomic uint32_t room_none;  /* a bit for each thread that had none for this one's newcomer */
-	atomic_uint room_news;       /* enum room_news: bits */
+	_Atomic uint32_t
+	    room_none;         /* a bit for each thread that had none for this one's newcomer */
+	atomic_uint room_news; /* enum room_news: bits */
 	atomic_uint
 	    room_wanted; /* enum room_wanted, by this thread for its newcomer; 0: it has none */
 	struct listener listener[SERVER_SOCKETS_MAX]; /* last: most of it is never touched */
