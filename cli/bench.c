@@ -150,12 +150,17 @@ static int trial(
 	char word[96];
 	int rc = run_trial(b, per_s, err);
 
-	if (rc != 0 || atomic_load(&stop_asked))
+	if (rc != 0)
 		return rc;
 	const struct load_phase_result *p = &s->result.phase[s->plan.n_phases - 1];
-	if (s->result.voided[0]) {
+	bool late = s->result.voided[0] != '\0';
+	if (late) {
 		s->result.voided[0] = '\0'; /* of the trial, not of the search */
 		set_aside(&s->plan.phase[s->plan.n_phases - 1]);
+	}
+	if (atomic_load(&stop_asked))
+		return 0;
+	if (late) {
 		int64_t lag_ns = hdr_quantile_ns(&p->lag, 0.99);
 		snprintf(word, sizeof(word), "does not count, the generator was late by %.1f ms",
 		    (double)lag_ns / 1e6);

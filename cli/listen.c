@@ -94,10 +94,11 @@ static bool listen_excludes(const struct address *a, const struct address *b)
 	if (a->addr.ss_family == AF_INET6) {
 		const struct sockaddr_in6 *p = (const struct sockaddr_in6 *)(const void *)&a->addr;
 		const struct sockaddr_in6 *q = (const struct sockaddr_in6 *)(const void *)&b->addr;
+		bool same = p->sin6_scope_id == q->sin6_scope_id &&
+			    IN6_ARE_ADDR_EQUAL(&p->sin6_addr, &q->sin6_addr);
 		return p->sin6_port == q->sin6_port && p->sin6_port != 0 &&
-		       (IN6_IS_ADDR_UNSPECIFIED(&p->sin6_addr) ||
-			   IN6_IS_ADDR_UNSPECIFIED(&q->sin6_addr) ||
-			   IN6_ARE_ADDR_EQUAL(&p->sin6_addr, &q->sin6_addr));
+		       (same || IN6_IS_ADDR_UNSPECIFIED(&p->sin6_addr) ||
+			   IN6_IS_ADDR_UNSPECIFIED(&q->sin6_addr));
 	}
 	const struct sockaddr_in *p = (const struct sockaddr_in *)(const void *)&a->addr;
 	const struct sockaddr_in *q = (const struct sockaddr_in *)(const void *)&b->addr;

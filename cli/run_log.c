@@ -2,6 +2,7 @@
 /* The server's log; see run_log.h. */
 #include "run_log.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +14,9 @@
 #define LOG_BYTES (64 * 1024)
 
 static struct weir_log_file *run_log;
+
+/* Where it is. Longer names are looked at anew by each reload. */
+static char run_log_name[PATH_MAX];
 
 /* Is the log elsewhere than on stderr? */
 static bool run_log_elsewhere;
@@ -30,10 +34,20 @@ static int refuse(
 	    err->text[0] ? err->text : weir_error_text(rc));
 }
 
+static void note_where(const struct weir_log_spec *log)
+{
+	run_log_elsewhere = strcmp(log->file, "stderr") != 0;
+	snprintf(run_log_name, sizeof(run_log_name), "%s", log->file);
+}
+
 int run_log_check(const struct weir_log_spec *log, struct weir_errs *errs)
 {
 	struct weir_err err = {0};
 	struct weir_log_file *f;
+
+	/* It goes on there, whatever could be opened there now. */
+	if (run_log && strcmp(log->file, run_log_name) == 0)
+		return 0;
 	int rc = weir_log_file_open(log->file, LOG_BYTES, 0, &f, &err);
 
 	weir_log_file_close(f);
@@ -54,7 +68,7 @@ int run_log_begin(const struct weir_log_spec *log, struct weir_errs *errs)
 	}
 	shape(log);
 	weir_log_set_file(run_log);
-	run_log_elsewhere = strcmp(log->file, "stderr") != 0;
+	note_where(log);
 	return 0;
 }
 
@@ -64,7 +78,7 @@ void run_log_change(const struct weir_log_spec *log)
 	if (weir_log_file_move(run_log, log->file) != 0)
 		weir_log(WEIR_LOG_ERROR, "log: out of memory; it goes on where it was");
 	else
-		run_log_elsewhere = strcmp(log->file, "stderr") != 0;
+		note_where(log);
 }
 
 void run_log_say(const char *name, enum weir_log_level level, const char *fmt, ...)

@@ -96,10 +96,24 @@ static bool can_make(const char *name)
 	return can;
 }
 
+/* Who reads a FIFO would take the end of a look for the end of the log, so it is opened for good only. */
+static bool is_fifo(const char *name)
+{
+	struct stat st;
+
+	return stat(name, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
 static int open_file(struct log_target *t, const char *name, bool make, struct weir_err *err)
 {
 	int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | (make ? O_CREAT : 0);
 
+	if (!make && is_fifo(name)) {
+		t->absent = true;
+		return faccessat(AT_FDCWD, name, W_OK, AT_EACCESS) == 0
+			   ? 0
+			   : refuse(err, name, strerror(errno));
+	}
 	/* O_NONBLOCK: a FIFO without a reader fails (ENXIO) and does not wait for one. */
 	t->fd = open(name, flags, 0640);
 	if (t->fd == -1 && errno == ENOENT && !make && *name && can_make(name)) {

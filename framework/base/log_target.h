@@ -17,7 +17,7 @@ struct log_target {
 	int fd;        /* -1: a journal that is not there now, or a file that is not there yet */
 	bool own;      /* the descriptor is ours to close */
 	bool regular;  /* never blocks for long */
-	bool absent;   /* a file that could be made, and was not to be yet */
+	bool absent;   /* a file that could be made, or a FIFO, and was not to be opened yet */
 	bool failed;   /* it was said that lines are lost */
 	char *journal; /* its socket, owned; NULL: no journal */
 };

@@ -205,6 +205,15 @@ fail:
 
 /* ---- names ---- */
 
+/* For logs, pages and terminals: a common name may be anything, in any code, and is cut. */
+static void note_first(struct tls_cert *cert, const char *name)
+{
+	snprintf(cert->first, sizeof(cert->first), "%s", name);
+	for (char *c = cert->first; *c; c++)
+		if (*c < '!' || *c > '~')
+			*c = '?';
+}
+
 /* A name may not hold a NUL: what looks like one name here would be another there. */
 static int add_name(struct tls_certs *certs, int cert, const ASN1_STRING *name)
 {
@@ -226,7 +235,7 @@ static int add_name(struct tls_certs *certs, int cert, const ASN1_STRING *name)
 	for (int i = 0; i < n; i++)
 		text[i] = (char)tolower((unsigned char)text[i]);
 	if (!certs->cert[cert].first[0])
-		snprintf(certs->cert[cert].first, sizeof(certs->cert[cert].first), "%s", text);
+		note_first(&certs->cert[cert], text);
 	certs->name[certs->n_names++] = (struct tls_name){text, cert};
 	return 0;
 }

@@ -98,6 +98,34 @@ is exit 1
 is err has "site.yaml:3:40: stage 'a' (http.server): 'user' is"
 is err has "site.yaml:4:64: stage 'd' (file.read): 'error_pages' cannot be 'nope'"
 
+# The same address of two links is two.
+checked <<'YAML'
+  a: { use: http.server, with: { listen: [ "[fe80::1%1]:18080", "[fe80::1%2]:18080" ] }, to: { request: d } }
+  d: { use: respond }
+YAML
+is exit 0
+checked <<'YAML'
+  a: { use: http.server, with: { listen: [ "[fe80::1%1]:18080", "[fe80::1%1]:18080" ] }, to: { request: d } }
+  d: { use: respond }
+YAML
+is exit 1
+is err has "as stage 'a' does in line 3"
+
+# ---- who reads a log's FIFO does not notice: a look that is over would be the end of the log ----
+mkfifo pipe
+cat pipe >piped &
+reader=$!
+printf 'weir: 1\nlog: { file: pipe }\nstages:\n  a: { use: http.server, to: { request: d } }\n  d: { use: respond }\n' >piping.yaml
+weir check piping.yaml
+is exit 0
+exec 9<>pipe
+echo still there >&9
+for ((i = 0; i < 1000 && $(wc -c <piped) == 0; i++)); do sleep 0.01; done
+exec 9>&-
+wait "$reader"
+checks=$((checks + 1))
+[ "$(cat piped)" = 'still there' ] || fail "the reader heard: '$(cat piped)'"
+
 # ---- and those of a start: an address that another process has ----
 # shellcheck source=tests/cli/server.sh
 . "$top/tests/cli/server.sh"

@@ -31,7 +31,8 @@ struct weir_log_file;
  * Open `target`: the path of a file to append to, `stderr`, `stdout`, `journal` (systemd's; every line
  * an entry with its priority) or `journal:SOCKET` for the journal of another namespace. Two buffers of `buffer_bytes`; a line
  * may wait `flush_ns` for others to be written with it. A file that is not there is not made yet, so that who only checks a
- * configuration leaves nothing behind; that it could not be is an error already. 0 and *out, or WEIR_ENOMEM, WEIR_ESYS with a sentence in `err`.
+ * configuration leaves nothing behind; that it could not be is an error already. Nor is a FIFO opened yet, whose reader would take the end
+ * of a look for that of the log. 0 and *out, or WEIR_ENOMEM, WEIR_ESYS with a sentence in `err`.
  */
 WEIR_API int weir_log_file_open(const char *target, size_t buffer_bytes, int64_t flush_ns,
     struct weir_log_file **out, struct weir_err *err);

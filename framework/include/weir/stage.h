@@ -36,7 +36,7 @@
 #include <weir/metric.h>
 
 /** Grows when a struct or call that stages use changes its meaning. Compared when a .so loads. */
-#define WEIR_STAGE_ABI 3
+#define WEIR_STAGE_ABI 4
 
 struct weir_stage;
 

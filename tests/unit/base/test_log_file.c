@@ -144,8 +144,10 @@ static void test_stuck(void)
 	strcpy(line + sizeof(line) - 2, "\n");
 	begin();
 	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
-	CU_ASSERT_EQUAL(weir_log_file_open(path, 16384, 0, &f, &err), WEIR_ESYS); /* no reader */
+	CU_ASSERT_EQUAL_FATAL(weir_log_file_open(path, 16384, 0, &f, &err), 0);
+	CU_ASSERT_EQUAL(weir_log_file_start(f, "log", &err), WEIR_ESYS); /* no reader */
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot be opened for writing"));
+	weir_log_file_close(f);
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	f = started(path, 16384, 0);
 	while (taken < 10000 && add(f, line))
