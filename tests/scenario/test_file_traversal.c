@@ -131,14 +131,14 @@ static void test_swapped_link(void)
 	struct server s = SITE_START(false, "disk.threads", "1");
 	int fd = client_open(s.port);
 	pthread_create(&swapper, NULL, swap, &stop);
-	for (int i = 0; i < 20000 && (i < 2000 || good == 0 || gone == 0); i++) {
+	/* A cache says the same for 1 s. */
+	for (int i = 0; i < 2000 || good == 0 || gone == 0; i++) {
 		CU_ASSERT_FATAL(ask(fd, "GET", "/victim", NULL, &a));
 		CU_ASSERT(
 		    a.status == 404 || (a.status == 200 && strcmp(a.body ? a.body : "", SECRET)));
 		good += a.status == 200;
 		gone += a.status == 404;
 	}
-	CU_ASSERT(good > 0 && gone > 0);
 	atomic_store(&stop, true);
 	pthread_join(swapper, NULL);
 	close(fd);
@@ -180,13 +180,13 @@ static void check_swapped_directory(bool cached, const char *with, const char *t
 	struct server s = site_serve(cached, with);
 	int fd = client_open(s.port);
 	pthread_create(&swapper, NULL, exchange, &x);
-	for (int i = 0; i < 20000 && (i < 2000 || good == 0 || gone == 0); i++) {
+	/* A cache says the same for 1 s. */
+	for (int i = 0; i < 2000 || good == 0 || gone == 0; i++) {
 		CU_ASSERT_FATAL(ask(fd, "GET", i % 2 ? "/dir/f" : "/link/f", NULL, &a));
 		CU_ASSERT(a.status == 404 || a.status == 503 || answer_is(&a, 200, "harmless"));
 		good += a.status == 200;
 		gone += a.status == 404;
 	}
-	CU_ASSERT(good > 0 && gone > 0);
 	atomic_store(&x.stop, true);
 	pthread_join(swapper, NULL);
 	close(fd);

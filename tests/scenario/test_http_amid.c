@@ -223,7 +223,7 @@ static void test_reload(void)
 	for (int i = 0; i < CLIENTS; i++)
 		CU_ASSERT(asks(t.fd[i], "/new"));
 	expect_answers(3 * CLIENTS + 2); /* of both */
-	CU_ASSERT_EQUAL(server_metric(&server, "http_accepted_total"), CLIENTS + 1);
+	AWAIT_METRIC(&server, "http_accepted_total", ==, CLIENTS + 1);
 	turn_end(&t);
 	server_stop(&server);
 }
@@ -258,7 +258,7 @@ static void test_lowered(void)
 	fresh[0] = client_open(server.port);
 	CU_ASSERT(asks(fresh[0], "/new"));
 	close(fresh[0]);
-	CU_ASSERT_EQUAL(server_metric(&server, "http_refused_total"), NEW);
+	AWAIT_METRIC(&server, "http_refused_total", ==, NEW);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
 	AWAIT_METRIC(&server, "http_responses_2xx_total", ==, 2 * CLIENTS + 1);
 	AWAIT_METRIC(&server, "http_responses_5xx_total", ==, NEW);
@@ -299,7 +299,7 @@ static void test_reached(void)
 	}
 	CU_ASSERT(asks(idle[NEW], "/last"));
 	expect_a_and_b(&t);
-	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), NEW);
+	AWAIT_METRIC(&server, "http_evicted_total", ==, NEW);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_refused_total"), 0);
 	expect_answers(2 * CLIENTS + IDLE + NEW + 1);
 	for (int i = 0; i < IDLE; i++)
@@ -373,7 +373,7 @@ static void test_memory(void)
 	AWAIT_METRIC(&server, "http_memory_step", ==, 0);
 	CU_ASSERT(asks(t.first, "/again"));
 	AWAIT_METRIC(&server, "http_responses_2xx_total", ==, 2 * CLIENTS + 1);
-	CU_ASSERT_EQUAL(server_metric(&server, "http_responses_5xx_total"), ASK);
+	AWAIT_METRIC(&server, "http_responses_5xx_total", ==, ASK);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_undelivered_total"), 0);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
 	CU_ASSERT_EQUAL(server_offered(&server), 2 * CLIENTS + 1);
@@ -416,7 +416,7 @@ static void test_ends_another(void)
 	await_http(CLIENTS - 1);
 	/* What was asked behind the end is not said; who was reset had been sent all. */
 	AWAIT_METRIC(&server, "http_responses_2xx_total", ==, 2 * CLIENTS + 1);
-	CU_ASSERT_EQUAL(server_metric(&server, "http_undelivered_total"), 1);
+	AWAIT_METRIC(&server, "http_undelivered_total", ==, 1);
 	CU_ASSERT_EQUAL(server_offered(&server), 2 * CLIENTS + 2);
 	turn_end(&t);
 	server_stop(&server);

@@ -232,7 +232,7 @@ static void test_late(void)
 	expect_late(head);
 	expect_late(body);
 	CU_ASSERT(client_at_end(idle));
-	CU_ASSERT_EQUAL(server_metric(&s, "http_refused_late_total"), 2);
+	AWAIT_METRIC(&s, "http_refused_late_total", ==, 2);
 	close(head);
 	close(body);
 	close(idle);

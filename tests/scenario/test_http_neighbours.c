@@ -73,7 +73,7 @@ static void test_refused_with_the_asker(void)
 	come(k.newcomer);
 	CU_ASSERT(is_answered_by(k.newcomer, A));
 	CU_ASSERT(client_at_end(k.idle[0]));
-	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 1);
+	AWAIT_METRIC(&server, "http_evicted_total", ==, 1);
 	close_all(told, 3);
 	end(&k);
 }
@@ -96,7 +96,7 @@ static void test_refused_with_a_third(void)
 	come(k.newcomer);
 	CU_ASSERT(is_answered_by(k.newcomer, A));
 	CU_ASSERT(client_at_end(k.idle[0]));
-	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 1);
+	AWAIT_METRIC(&server, "http_evicted_total", ==, 1);
 	close_all(told, 3);
 	end(&k);
 }

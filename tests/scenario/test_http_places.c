@@ -305,7 +305,7 @@ static void test_no_devices(void)
 	come(good);
 	CU_ASSERT(is_served(good));
 	CU_ASSERT(client_at_end(fd));
-	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 1);
+	AWAIT_METRIC(&server, "http_evicted_total", ==, 1);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_refused_total"), 0);
 	set_files(before);
 	close(fd);

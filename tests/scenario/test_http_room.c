@@ -33,8 +33,8 @@ static void expect_room_behind(struct clients *k, int refused)
 	CU_ASSERT(is_answered_by(k->newcomer, A));
 	CU_ASSERT(client_at_end(k->idle[0]));
 	CU_ASSERT(is_answered_by(k->idle[1], B));
-	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 1);
-	CU_ASSERT_EQUAL(server_metric(&server, "http_refused_total"), refused);
+	AWAIT_METRIC(&server, "http_evicted_total", ==, 1);
+	AWAIT_METRIC(&server, "http_refused_total", ==, refused);
 }
 
 static void expect_room(struct clients *k)
@@ -299,7 +299,7 @@ static void test_lingering(void)
 	fd[2] = client_open(server.port);
 	CU_ASSERT(client_say(fd[2], GET("/")) && answer_read(fd[2], &a));
 	CU_ASSERT_EQUAL(a.status, 200);
-	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 1);
+	AWAIT_METRIC(&server, "http_evicted_total", ==, 1);
 	for (int i = 0; i < 3; i++)
 		close(fd[i]);
 	answer_free(&a);
@@ -337,7 +337,7 @@ static void test_behind_handshakes(void)
 	come(newcomer);
 	CU_ASSERT(client_at_end(idle));
 	AWAIT_METRIC(&server, "http_accepted_total", ==, SHAKING + 2);
-	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 1);
+	AWAIT_METRIC(&server, "http_evicted_total", ==, 1);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_refused_total"), 0);
 	descriptors_restore(old_limit);
 	server_steer(&server, "shake", WEIR_STEER_RUN);
