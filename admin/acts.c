@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What operators do; see acts.h. Every attempt is logged, done or not. */
+/*
+ * Handles operator changes made through the endpoint; see acts.h.
+ *
+ * Every change is one call into the graph (struct admin_source), which returns a code and, on
+ * failure, a message. concluded() logs every attempt with its user and result and turns a failure
+ * into the problem reply. Functions that return bool have already filled the reply when they return
+ * false. Nothing here keeps state; everything runs on the admin thread.
+ */
 #include "acts.h"
 
 #include <stdint.h>
@@ -9,22 +16,25 @@
 #include <weir/knob.h>
 #include <weir/log.h>
 
-#include "gate.h"
+#include "auth.h"
 #include "json_put.h"
 #include "knobs.h"
 #include "paging.h"
 
-/* Acts per answer: what a page shows, and all that are kept. */
+/* Default number of changes per response; the maximum (PAGING_MAX) covers all that are kept. */
 #define ACTS_DEFAULT 50
-/* Events per look into a queue. */
+/* Default and maximum number of queued events per response. */
 #define QUEUE_DEFAULT 20
 #define QUEUE_MAX     100
 
-/* How long a value may hold: the control thread looks every 0.1 s, and a month is for good. */
+/* Range of "for", the lifetime of a temporary value. The minimum is 0.1 s, the interval at which
+ * the control thread checks. A value that is needed for longer than the maximum should be
+ * permanent. */
 static const struct weir_knob for_row = {
     .name = "for", .type = WEIR_KNOB_DURATION, .min = 1e8, .max = (double)WEIR_FOR_MAX_NS};
 
-/* Log what came of an act and, when it was refused, say why. Returns whether it was done. */
+/* Log the result of a change and, when it was refused, reply with the reason. Returns whether the
+ * change was made. */
 static bool concluded(const struct call *c, struct reply *r, int rc, const char *why)
 {
 	const char *text = *why ? why : weir_error_text(rc);
@@ -40,12 +50,13 @@ static bool concluded(const struct call *c, struct reply *r, int rc, const char 
 static bool offered(const void *fn, struct reply *r)
 {
 	if (!fn)
-		reply_problem(r, 503, "this server can not do that");
+		reply_problem(r, 503, "this server cannot do that");
 	return fn != NULL;
 }
 
-/* Acts without values refuse a body that has some: nobody shall think that `{"for": "10m"}` ends a
- * pause. false with the reply made. */
+/* Whether the body is empty or `{}`; if not, the reply is filled. Actions without parameters reject
+ * any other body, so that nobody sends `{"for": "10m"}` and believes that the pause ends by
+ * itself. */
 static bool says_nothing(const struct request *request, struct reply *r)
 {
 	if (request->n_body == 0)
@@ -54,7 +65,8 @@ static bool says_nothing(const struct request *request, struct reply *r)
 	bool nothing = json_is_object(body) && json_object_size(body) == 0;
 	json_decref(body);
 	if (!nothing)
-		reply_problem(r, 400, "there is nothing to say here: the body must be {} or empty");
+		reply_problem(
+		    r, 400, "this request takes no parameters: the body must be {} or empty");
 	return nothing;
 }
 
@@ -65,7 +77,7 @@ struct wish {
 	int64_t for_ns;
 };
 
-/* A text as it is; a number or a truth value as it is written. */
+/* Return a string unchanged, and a number or a boolean as JSON text. The caller frees it. */
 static char *text_of(const json_t *value)
 {
 	if (json_is_string(value))
@@ -73,11 +85,11 @@ static char *text_of(const json_t *value)
 	return json_dumps(value, JSON_ENCODE_ANY | ADMIN_JSON_REALS);
 }
 
-/* Read "for"; false with the reply made. */
+/* Parse the optional "for" of the body. Returns false with the reply filled. */
 static bool take_for(const json_t *body, struct wish *wish, struct reply *r)
 {
 	const json_t *text = json_object_get(body, "for");
-	char why[200] = "it must be a text like \"10m\"";
+	char why[200] = "it must be a string like \"10m\"";
 
 	if (!text || json_is_null(text))
 		return true;
@@ -88,7 +100,8 @@ static bool take_for(const json_t *body, struct wish *wish, struct reply *r)
 	return false;
 }
 
-/* {"value": "8", "for": "10m"}, the second if one likes. false with the reply made. */
+/* Parse the body {"value": "8", "for": "10m"}, where "for" is optional. Returns false with the
+ * reply filled. */
 static bool take_wish(const json_t *body, struct wish *wish, struct reply *r)
 {
 	const json_t *value = json_object_get(body, "value");
@@ -96,11 +109,11 @@ static bool take_wish(const json_t *body, struct wish *wish, struct reply *r)
 
 	if (!value || json_object_size(body) != known) {
 		reply_problem(r, 400,
-		    "the body must be {\"value\": \"...\"} and nothing else but \"for\": \"10m\"");
+		    "the body must be {\"value\": \"...\"} and at most \"for\": \"10m\" besides");
 		return false;
 	}
 	if (!json_is_string(value) && !json_is_number(value) && !json_is_boolean(value)) {
-		reply_problem(r, 400, "the value must be a text, a number, true or false");
+		reply_problem(r, 400, "the value must be a string, a number, true or false");
 		return false;
 	}
 	if (!take_for(body, wish, r))
@@ -190,7 +203,7 @@ void act_resume(const struct call *c, struct reply *r)
 	steer(c, WEIR_STEER_RUN, r);
 }
 
-/* ---- acts ---- */
+/* ---- changes ---- */
 
 static json_t *moment(int64_t wall_ns)
 {
@@ -214,7 +227,7 @@ void act_undo(const struct call *c, struct reply *r)
 	if (!offered((const void *)(uintptr_t)s->undo, r) || !says_nothing(c->request, r))
 		return;
 	int rc = s->undo(s->arg, &undone, why, sizeof(why));
-	if (rc == WEIR_ENOENT) /* the path is right: there is nothing to do */
+	if (rc == WEIR_ENOENT) /* 409, not 404: the path exists, but there is nothing to undo */
 		rc = WEIR_EBUSY;
 	if (concluded(c, r, rc, why))
 		reply_json(r, 200, json_pack("{s:o}", "undone", act_json(&undone)));
@@ -247,7 +260,7 @@ void answer_acts(const struct call *c, struct reply *r)
 	reply_json(r, 200, json_pack("{s:o, s:o}", "acts", list, "next", next));
 }
 
-/* ---- a look into a queue ---- */
+/* ---- the contents of a queue ---- */
 
 static json_t *queued_json(const struct weir_queued *q)
 {
@@ -257,7 +270,8 @@ static json_t *queued_json(const struct weir_queued *q)
 	    q->class_name, "deadline_left", left, "type", q->type);
 }
 
-/* Does the stage of the path have a queue? Without, the reply is made. */
+/* Whether the stage named in the path has a queue; its length is stored in *length. If it has none,
+ * the reply is filled. */
 static bool has_queue(const struct call *c, json_int_t *length, struct reply *r)
 {
 	struct weir_graph_view *v = take_view(c, r);

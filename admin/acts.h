@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What operators do through the endpoint, and what tells what they did: rows of routes_table.
- * docs/api.md has the shapes. The admin thread.
+ * Handlers of routes_table for changes that operators make, and for the list of past changes.
+ * docs/api.md has the shapes. Admin thread only.
  */
 #ifndef WEIR_ADMIN_ACTS_H
 #define WEIR_ADMIN_ACTS_H
@@ -17,7 +17,8 @@ void act_undo(const struct call *c, struct reply *r);
 void answer_acts(const struct call *c, struct reply *r);
 void answer_queue(const struct call *c, struct reply *r);
 
-/** One act, as /api/v1/acts and the stream tell it. A new reference, NULL without memory. */
+/** Build the JSON of one change for /api/v1/acts and the stream. Returns a new reference, NULL if
+ *  out of memory. */
 json_t *act_json(const struct weir_act *act);
 
 #endif

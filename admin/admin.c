@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The admin thread: one epoll over the listener, the connections that are still asking, the door's
- * own epoll, that of the watchers (live.h) and the eventfd by which other threads wake it. It sleeps
- * unless one of them is ready or a deadline comes; without clients it wakes once a second for the
- * history (pulse.h).
+ * The admin thread. One epoll instance watches the listener, the connections whose request is still
+ * incomplete (peers.h), libmicrohttpd's own epoll (mhd.h), the epoll of the stream watchers
+ * (live.h), TLS, and the eventfd by which other threads wake it. It sleeps until one of them is
+ * ready or a deadline passes; without clients it wakes once a second for the history (ticker.h).
+ *
+ * All members of struct admin belong to the admin thread once it runs, except `stopping` (atomic)
+ * and `change` (under `lock`): another thread stores a request in `change`, wakes the admin thread
+ * and waits until it has been carried out.
  */
 #include "admin.h"
 
@@ -21,55 +25,49 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gate.h"
+#include <weir/clock.h>
+
+#include "auth.h"
 #include "peers.h"
-#include "pulse.h"
+#include "ticker.h"
 #include "admin_change.h"
 #include "admin_tls.h"
 
-/* Of this thread alone (on Linux priorities are threads'). A guess. */
+/* Nice value of the admin thread alone: on Linux, nice values are per thread. 10 is a guess. */
 #define ADMIN_NICE 10
-/* Events taken in one turn; more wait for the next. */
+/* Maximum number of events handled per iteration; the rest wait for the next one. */
 #define TURN_EVENTS 16
 
-/** What another thread wants the admin thread to serve. */
+/** A request by another thread to the admin thread. */
 struct change {
-	bool serves;              /* the next three are to be served */
-	struct weir_graph *graph; /* NULL: as it is */
+	bool serves;              /* whether to apply the next four members */
+	struct weir_graph *graph; /* NULL keeps the current one */
 	const char *config;
 	int64_t number;
-	struct admin_change *with;               /* NULL: nothing of the endpoint itself */
-	const struct admin_reloading *reloading; /* NULL: as it is */
-	json_t *failed;                          /* to be told, taken over; NULL: nothing */
+	struct admin_change *with;               /* NULL if the endpoint itself does not change */
+	const struct admin_reloading *reloading; /* NULL keeps the current one */
+	json_t *failed;                          /* event for the stream, taken over; may be NULL */
 };
 
 struct admin {
 	struct admin_source source;
-	char *listen; /* as it was asked for */
+	char *listen; /* as given by the caller */
 	struct authority address;
 	int listen_fd, epoll_fd, wake_fd; /* -1 until opened */
 	struct process process;
-	struct gate *gate;
-	struct admin_tls *tls; /* NULL: none */
-	struct door *door;
+	struct auth *auth;
+	struct admin_tls *tls; /* NULL without TLS */
+	struct mhd *mhd;
 	struct peers peers;
-	struct pulse pulse;
+	struct ticker ticker;
 	pthread_t thread;
 	atomic_bool stopping; /* set by admin_stop, read by the thread */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct change *change; /* asked for, under the lock; NULL when it is done */
+	struct change *change; /* requested change, under the lock; NULL once done */
 };
 
-static int64_t clock_ns(clockid_t id)
-{
-	struct timespec t = {0};
-
-	clock_gettime(id, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
-static void on_gone(void *arg, struct gate_pass *pass)
+static void on_gone(void *arg, struct auth_pass *pass)
 {
 	(void)arg;
 	peers_gone(pass);
@@ -79,17 +77,17 @@ static void on_gone(void *arg, struct gate_pass *pass)
 
 static int timeout_ms(const struct admin *a)
 {
-	int door = door_timeout_ms(a->door);
+	int mhd = mhd_timeout_ms(a->mhd);
 	int peers = peers_timeout_ms(&a->peers);
-	int first = pulse_timeout_ms(&a->pulse, clock_ns(CLOCK_MONOTONIC));
+	int first = ticker_timeout_ms(&a->ticker, weir_clock_ns(CLOCK_MONOTONIC));
 
-	if (door >= 0 && door < first)
-		first = door;
+	if (mhd >= 0 && mhd < first)
+		first = mhd;
 	return peers >= 0 && peers < first ? peers : first;
 }
 
-/* Connections first and the listener last: a slot that is freed and used again in one turn must
- * not be given the events of the connection that had it. */
+/* Connections are handled first and the listener last: a slot that is freed and reused within one
+ * iteration must not receive the events of its previous connection. */
 static void turn(struct admin *a, const struct epoll_event *ev, int n)
 {
 	bool more = false;
@@ -98,7 +96,7 @@ static void turn(struct admin *a, const struct epoll_event *ev, int n)
 		void *tag = ev[i].data.ptr;
 		if (tag == &a->peers.listen_fd)
 			more = true;
-		else if (tag != &a->door && tag != &a->wake_fd && tag != &a->pulse &&
+		else if (tag != &a->mhd && tag != &a->wake_fd && tag != &a->ticker &&
 			 tag != &a->tls)
 			peers_ready(&a->peers, tag, ev[i].events);
 	}
@@ -111,24 +109,24 @@ static void obey(struct admin *a, const struct change *c)
 	if (c->reloading)
 		a->source.reloading = c->reloading;
 	if (c->failed)
-		live_reload(a->pulse.live, c->failed);
+		live_reload(a->ticker.live, c->failed);
 	if (!c->serves)
 		return;
 	if (c->graph)
 		a->source.arg = c->graph;
 	a->source.config = c->config;
 	if (c->with)
-		admin_change_make(
-		    c->with, &(struct admin_parts){a->gate, a->tls, &a->address, &a->pulse.alerts});
-	live_config(a->pulse.live, (double)clock_ns(CLOCK_REALTIME) / 1e9, c->number);
+		admin_change_make(c->with,
+		    &(struct admin_parts){a->auth, a->tls, &a->address, &a->ticker.alerts});
+	live_config(a->ticker.live, (double)weir_clock_ns(CLOCK_REALTIME) / 1e9, c->number);
 }
 
-/* Another thread wrote to the eventfd: empty it, and do what it wants. */
+/* Another thread wrote to the eventfd: reset it and carry out the request. */
 static void see_wake(struct admin *a)
 {
 	uint64_t n;
 
-	/* Emptied first: what is stored behind that wakes us again. */
+	/* Reset the eventfd first, so that a request stored after this wakes us again. */
 	if (read(a->wake_fd, &n, sizeof(n)) < 0)
 		return;
 	pthread_mutex_lock(&a->lock);
@@ -144,19 +142,20 @@ static void *admin_run(void *arg)
 	struct admin *a = arg;
 	struct epoll_event ev[TURN_EVENTS];
 
-	/* Where cores are short the data plane comes first, whoever attacks here; a tenth of one is far more than ticks need. */
+	/* Where cores are scarce the data plane comes first, even under an attack on the endpoint.
+	 * This thread still gets about a tenth of a core, far more than the ticks need. */
 	setpriority(PRIO_PROCESS, 0, ADMIN_NICE);
 
 	while (!atomic_load(&a->stopping)) {
 		int n = epoll_wait(a->epoll_fd, ev, TURN_EVENTS, timeout_ms(a));
 		turn(a, ev, n);
 		peers_expire(&a->peers);
-		door_run(a->door);
+		mhd_run(a->mhd);
 		see_wake(a);
-		pulse_run(&a->pulse, clock_ns(CLOCK_MONOTONIC));
-		live_run(a->pulse.live, clock_ns(CLOCK_MONOTONIC));
-		if (a->tls) /* last: what was said to it now is sent now */
-			admin_tls_run(a->tls, clock_ns(CLOCK_MONOTONIC));
+		ticker_run(&a->ticker, weir_clock_ns(CLOCK_MONOTONIC));
+		live_run(a->ticker.live, weir_clock_ns(CLOCK_MONOTONIC));
+		if (a->tls) /* last, so that data written above is sent in this iteration */
+			admin_tls_run(a->tls, weir_clock_ns(CLOCK_MONOTONIC));
 	}
 	return NULL;
 }
@@ -192,31 +191,31 @@ static int open_loop(struct admin *a)
 	a->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (a->epoll_fd < 0 || a->wake_fd < 0)
 		return WEIR_ESYS;
-	int rc = pulse_init(&a->pulse, &a->source, a->source.history_file);
+	int rc = ticker_init(&a->ticker, &a->source, a->source.history_file);
 	struct weir_alerts_spec rules;
 	if (rc == 0 && a->source.rules)
 		rc = weir_alerts_copy(a->source.rules, &rules);
 	if (rc != 0)
 		return rc;
 	if (a->source.rules)
-		alerts_rule(&a->pulse.alerts, &rules);
-	a->source.history = a->pulse.history;
-	a->source.bottleneck = &a->pulse.bottleneck;
-	a->source.alerts = &a->pulse.alerts;
-	rc = door_open(&a->source, &a->process, a->gate, PEERS_MAX, on_gone, a, &a->door);
+		alerts_rule(&a->ticker.alerts, &rules);
+	a->source.history = a->ticker.history;
+	a->source.bottleneck = &a->ticker.bottleneck;
+	a->source.alerts = &a->ticker.alerts;
+	rc = mhd_open(&a->source, &a->process, a->auth, PEERS_MAX, on_gone, a, &a->mhd);
 	if (rc == 0)
 		rc = watch(a, a->wake_fd, &a->wake_fd);
 	if (rc == 0)
-		rc = watch(a, door_fd(a->door), &a->door);
+		rc = watch(a, mhd_fd(a->mhd), &a->mhd);
 	if (rc == 0)
-		rc = watch(a, live_fd(a->pulse.live), &a->pulse);
+		rc = watch(a, live_fd(a->ticker.live), &a->ticker);
 	if (rc == 0)
 		rc = peers_init(&a->peers, a->epoll_fd, a->listen_fd, &a->address);
-	a->peers.door = a->door;
-	a->peers.live = a->pulse.live;
-	a->peers.gate = a->gate;
+	a->peers.mhd = a->mhd;
+	a->peers.live = a->ticker.live;
+	a->peers.auth = a->auth;
 	a->peers.tls = a->tls;
-	live_guard(a->pulse.live, a->gate);
+	live_guard(a->ticker.live, a->auth);
 	if (rc == 0 && a->tls)
 		rc = watch(a, admin_tls_fd(a->tls), &a->tls);
 	return rc;
@@ -224,11 +223,11 @@ static int open_loop(struct admin *a)
 
 static void admin_free(struct admin *a)
 {
-	door_close(a->door);
+	mhd_close(a->mhd);
 	peers_fini(&a->peers);
-	pulse_fini(&a->pulse);
-	admin_tls_close(a->tls); /* behind those who are behind it */
-	gate_free(a->gate);
+	ticker_fini(&a->ticker);
+	admin_tls_close(a->tls); /* after the connections that use it */
+	auth_free(a->auth);
 	free(a->listen);
 	process_fini(&a->process);
 	if (a->epoll_fd >= 0)
@@ -247,7 +246,7 @@ static void admin_free(struct admin *a)
 static int fail(struct weir_err *err, int code)
 {
 	err->code = code;
-	snprintf(err->text, sizeof(err->text), "the admin endpoint can not start: %s",
+	snprintf(err->text, sizeof(err->text), "the admin endpoint cannot start: %s",
 	    code == WEIR_ESYS ? strerror(errno) : weir_error_text(code));
 	return code;
 }
@@ -273,7 +272,7 @@ static struct admin *admin_new(const struct admin_source *source, const char *li
 	return a;
 }
 
-/* ---- what may be ---- */
+/* ---- checking a spec ---- */
 
 static void check_tls(
     const struct weir_admin_tls_spec *tls, const struct weir_mark *mark, struct weir_errs *errs)
@@ -288,19 +287,19 @@ int admin_check(const struct weir_admin_spec *spec, struct weir_errs *errs)
 {
 	struct authority address;
 	struct weir_err err = {0};
-	struct gate *gate = NULL;
+	struct auth *auth = NULL;
 	int before = errs->total;
 
 	if (authority_parse(spec->listen, &address, &err) != 0)
 		return weir_errs_add(errs, &spec->mark, err.code, err.hint, "%s", err.text);
-	gate_rules(spec, &address, errs);
-	gate_new(spec, &address, &gate, errs);
-	gate_free(gate);
+	auth_rules(spec, &address, errs);
+	auth_new(spec, &address, &auth, errs);
+	auth_free(auth);
 	check_tls(&spec->tls, &spec->tls_mark, errs);
 	return errs->total == before ? 0 : WEIR_EINVAL;
 }
 
-/* The same again for one who starts without a look, the first thing that is wrong. */
+/* Run admin_check for a start that was not preceded by one, and report the first error. */
 static int check_first(const struct weir_admin_spec *spec, struct weir_err *err)
 {
 	struct weir_errs errs = {0};
@@ -313,7 +312,8 @@ static int check_first(const struct weir_admin_spec *spec, struct weir_err *err)
 
 /* ---- start ---- */
 
-/* Who may ask, and how: without a spec whoever can reach a place that only this machine can. */
+/* Set up authentication and TLS and listen. Without a spec, no token is needed, and the address
+ * must be reachable from this host only. */
 static int open_gate(struct admin *a, const char *listen, struct weir_err *err)
 {
 	char none[] = "";
@@ -329,12 +329,12 @@ static int open_gate(struct admin *a, const char *listen, struct weir_err *err)
 	a->address.shared = spec.n_users > 0;
 	a->address.tls = *spec.tls.cert != '\0';
 	rc = authority_listen(&a->address, &a->listen_fd, err);
-	if (rc == 0 && gate_new(&spec, &a->address, &a->gate, &errs) != 0) {
+	if (rc == 0 && auth_new(&spec, &a->address, &a->auth, &errs) != 0) {
 		*err = errs.err[0];
 		return err->code;
 	}
 	if (rc == 0)
-		a->address.hosts = gate_hosts(a->gate);
+		a->address.hosts = auth_hosts(a->auth);
 	if (rc == 0 && a->address.tls)
 		rc = admin_tls_open(spec.tls.cert, spec.tls.key, &a->tls, err);
 	return rc;
@@ -360,7 +360,8 @@ int admin_start_source(
 		fail(err, rc);
 		goto failed;
 	}
-	a->source.admin = NULL; /* read, and of a graph that another may follow, like */
+	/* Both have been applied. They belong to the graph, which a reload may replace. */
+	a->source.admin = NULL;
 	a->source.history_file = NULL;
 	a->source.rules = NULL;
 	*out = a;
@@ -387,7 +388,8 @@ int admin_port(const struct admin *a)
 	return a->address.port;
 }
 
-/* An eventfd refuses only when its counter is full: then it is readable, too. */
+/* A write to an eventfd fails only when its counter is full, and then the eventfd is readable
+ * anyway. */
 static void wake(struct admin *a)
 {
 	uint64_t one = 1;
@@ -395,7 +397,7 @@ static void wake(struct admin *a)
 	WEIR_ASSERT(write(a->wake_fd, &one, sizeof(one)) > 0 || errno == EAGAIN);
 }
 
-/* Let the thread do it, and wait until it has. */
+/* Hand `c` to the admin thread and wait until it has been applied. */
 static void change(struct admin *a, struct change *c)
 {
 	if (!a)
@@ -427,8 +429,8 @@ void admin_switch(struct admin *a, struct weir_graph *graph, const char *config,
 void admin_tell_failed(struct admin *a, const char *by, const char *summary)
 {
 	json_t *failed =
-	    json_pack("{s:f, s:s, s:s, s:s}", "at", (double)clock_ns(CLOCK_REALTIME) / 1e9, "by",
-		by, "result", "failed", "summary", summary);
+	    json_pack("{s:f, s:s, s:s, s:s}", "at", (double)weir_clock_ns(CLOCK_REALTIME) / 1e9,
+		"by", by, "result", "failed", "summary", summary);
 
 	if (a && failed)
 		change(a, &(struct change){.failed = failed});

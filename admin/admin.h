@@ -3,9 +3,9 @@
  * The admin endpoint: JSON, Prometheus text, live events, health and the dashboard, over HTTP.
  *
  * One thread called "admin" owns everything: the listening socket, the connections and the
- * libmicrohttpd daemon that answers them. It reads the graph through weir_graph_view and turns
- * knobs through weir_graph_set; it shares nothing with the data plane and is not behind its
- * admission, so it answers while the server is overloaded or draining.
+ * libmicrohttpd daemon that answers them. It reads the graph through weir_graph_view and sets knobs
+ * through weir_graph_set. It shares nothing with the data plane and bypasses its admission, so it
+ * answers while the server is overloaded or draining.
  *
  * | call         | threads                                                        |
  * |--------------|----------------------------------------------------------------|
@@ -27,80 +27,88 @@
 struct admin;
 struct admin_source;
 
-/** Could an endpoint be as `spec` says: its address, who may ask, what is in the files of tokens and
- *  keys? 0, or a code with all that is wrong added to `errs`. Listens nowhere; any thread. */
+/** Check whether an endpoint could start with `spec`: its address, its users, its token and key
+ *  files. 0, or an error code with every error added to `errs`. Does not listen. Any thread. */
 int admin_check(const struct weir_admin_spec *spec, struct weir_errs *errs);
 
 /**
- * Listen on `listen` and serve `graph`, which must outlive the endpoint. `config` is the body of /api/v1/config,
- * which must outlive it, too, or NULL. `listen` is an
- * address with a port, "127.0.0.1:9900", "[::1]:9900" or "localhost:9900" (port 0: any free one),
- * or a socket file, "unix:/run/weir/admin.sock". Who may ask is what the graph's spec says under
- * `admin` (gate.h); an address that others can reach is refused without tokens and TLS. Returns 0, or WEIR_EINVAL (a bad or refused
- * address), WEIR_EBUSY (in use), WEIR_ESYS, WEIR_ENOMEM with the sentence in `err->text` and, where
- * there is something to try, `err->hint`. Does not block.
+ * Listen on `listen` and serve `graph`, which must outlive the endpoint. `config` is the body of
+ * /api/v1/config or NULL; it must outlive the endpoint, too. `listen` is an address with a port,
+ * "127.0.0.1:9900", "[::1]:9900" or "localhost:9900" (port 0 selects any free port), or a socket
+ * file, "unix:/run/weir/admin.sock". The graph's spec says under `admin` which users have access
+ * (auth.h); an address that is reachable from other hosts is refused without tokens and TLS.
+ * Returns 0, or WEIR_EINVAL (a bad or refused address), WEIR_EBUSY (in use), WEIR_ESYS, WEIR_ENOMEM
+ * with a message in `err->text` and, where there is something to try, a suggestion in `err->hint`.
+ * Does not block.
  */
 int admin_start(struct weir_graph *graph, const char *config, const char *listen,
     struct admin **admin, struct weir_err *err);
 
-/** The same over any source of views, whose `admin` says who may ask: tests and the page's own try-out server. */
+/** Like admin_start, but over any source of views, whose member `admin` defines who has access.
+ *  Used by tests and by the dashboard's try-out server. */
 int admin_start_source(const struct admin_source *source, const char *listen, struct admin **admin,
     struct weir_err *err);
 
-/** The TCP port that is bound, 0 for a socket file. */
+/** The bound TCP port, or 0 for a socket file. */
 int admin_port(const struct admin *admin);
 
-/** What a new configuration changes of the endpoint itself. */
+/** The changes that a new configuration makes to the endpoint itself. */
 struct admin_change;
 
 /**
- * Make ready what `spec` says of the endpoint (who may ask, TLS, alerts), reading files of tokens and keys; nothing of it
- * holds before admin_switch. Where it listens and whether it speaks TLS can not change: when `spec` says otherwise, all of
- * `admin:` waits for the next start and only the files are read again. *change is NULL for an `admin` of NULL. 0, or a code
- * with `errs` filled.
+ * Prepare the part of `spec` that concerns the endpoint (users, TLS, alerts), reading token and key
+ * files. Nothing takes effect before admin_switch. The listen address and the use of TLS cannot
+ * change: if `spec` differs in either, none of its `admin:` settings take effect before the next
+ * start, and only the current token and key files are read again. *change is set to NULL if `admin`
+ * is NULL. 0, or an error code with `errs` filled.
  */
 int admin_prepare(struct admin *admin, const struct weir_spec *spec, struct admin_change **change,
     struct weir_errs *errs);
 
-/** One that is not wanted after all. NULL is allowed. */
+/** Free a change that is not applied after all. NULL is allowed. */
 void admin_change_free(struct admin_change *change);
 
 /**
- * Serve `graph` (NULL: the same), the `number`th of this server (that of the start: 0), and `config`
- * from now on, be as `with` says, which is taken over (NULL: as before), tell who watches; who may no longer ask is told no
- * more. NULL for `admin` is allowed. When it returns, nothing of the graph and config before is looked at any more. Any thread but the
- * endpoint's own, one at a time; blocks for what is being answered.
+ * Serve `graph` (if it is NULL, the current one) and `config` from now on. `number` counts the
+ * configurations that this server has used, from 0 at startup. `with` changes the endpoint itself
+ * and is taken over; if it is NULL, the endpoint stays as it is. Watchers get an event; watchers
+ * whose access has ended are disconnected within a second. `admin` may be NULL. After the function
+ * returns, the previous graph and config are no longer accessed. Any thread but the endpoint's own,
+ * one at a time; blocks until responses in progress are complete.
  */
 void admin_switch(struct admin *admin, struct weir_graph *graph, const char *config, int64_t number,
     struct admin_change *with);
 
-/** Tell who watches that a reload ordered by `by` failed; `summary` is its sentence. NULL for `admin` is allowed. As admin_switch. */
+/** Notify the watchers that a reload requested by `by` failed; `summary` is the message to show.
+ *  `admin` may be NULL. Threads and blocking are as for admin_switch. */
 void admin_tell_failed(struct admin *admin, const char *by, const char *summary);
 
-/** How many reloads there were and what became of them. */
+/** Number of reloads and their results. */
 struct admin_reload_counts {
 	uint64_t total, failed;
-	uint64_t graphs;   /* that followed another one */
-	bool last_ok;      /* true before the first */
-	double last_ok_at; /* Unix time, 0 before the first that went well */
+	uint64_t graphs;   /* reloads that replaced the graph */
+	bool last_ok;      /* also true before the first reload */
+	double last_ok_at; /* Unix time, 0 before the first success */
 };
 
-/** By what reloads are ordered and told. The functions may be called by the endpoint's thread at any time, and do not block. */
+/** How reloads are requested and reported. The endpoint's thread may call the functions at any
+ *  time; they do not block. */
 struct admin_reloading {
 	void *arg;
-	/** Order one in the name of `by`; its number, 0 when the server is stopping. */
+	/** Request a reload on behalf of `by`. Returns its number, or 0 when the server is
+	 *  stopping. */
 	uint64_t (*ask)(void *arg, bool preview, const char *by);
-	/** The body of GET /api/v1/reload, malloc'ed; NULL without memory. */
+	/** The body of GET /api/v1/reload, malloc'ed; NULL if out of memory. */
 	char *(*status)(void *arg);
 	void (*counts)(void *arg, struct admin_reload_counts *counts);
 };
 
-/** From now on reloads can be ordered; `reloading` outlives the endpoint. Before the server is announced. NULL for `admin` is
- *  allowed. Blocks as admin_switch. */
+/** Enable reload requests; `reloading` must outlive the endpoint. Call it before the server is
+ *  announced as ready. `admin` may be NULL. Blocks like admin_switch. */
 void admin_allow_reload(struct admin *admin, const struct admin_reloading *reloading);
 
-/** Close all connections, join the thread, free. NULL is allowed. Blocks for an answer under way,
- *  at most for as long as one weir_graph_set takes. */
+/** Close all connections, join the thread, free. NULL is allowed. Blocks until a response in
+ *  progress is complete, at most for as long as one weir_graph_set takes. */
 void admin_stop(struct admin *admin);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a reload changes of the endpoint; see admin_change.h. */
+/* Changes the endpoint on a reload; see admin_change.h. */
 #include "admin_change.h"
 
 #include <stdlib.h>
@@ -11,10 +11,11 @@
 
 struct admin_change {
 	struct weir_alerts_spec alerts;
-	bool
-	    waits; /* it listens elsewhere or otherwise: who may ask there is not who may ask here */
-	bool shared;       /* others may connect to the socket file */
-	struct gate *gate; /* NULL: as it is, with its files read again; likewise */
+	/* the address or the use of TLS differs: no part of `admin:` applies before a restart */
+	bool waits;
+	bool shared; /* other users may connect to the socket file */
+	/* NULL if `waits`: the current auth and keys are kept and read their files again */
+	struct auth *auth;
 	struct keys *keys;
 };
 
@@ -24,12 +25,13 @@ static bool waits(
 	return strcmp(spec->listen, listen) != 0 || (*spec->tls.cert != '\0') != address->tls;
 }
 
-/* Checked as a whole before: config and files may have changed since, and then nothing is. */
+/* Read the token and key files. admin_check has accepted them, but they may have changed since. If
+ * they are invalid now, this fails and nothing is changed. */
 static int prepare_gate(const struct weir_admin_spec *spec, const struct authority *address,
     struct admin_change *c, struct weir_errs *errs)
 {
 	struct weir_err err = {0};
-	int rc = gate_new(spec, address, &c->gate, errs);
+	int rc = auth_new(spec, address, &c->auth, errs);
 
 	if (rc == 0 && address->tls && keys_new(spec->tls.cert, spec->tls.key, &c->keys, &err) != 0)
 		rc = weir_errs_add(errs, &spec->tls_mark, err.code, err.hint, "%s", err.text);
@@ -62,7 +64,7 @@ void admin_change_free(struct admin_change *c)
 	if (!c)
 		return;
 	weir_alerts_free(&c->alerts);
-	gate_free(c->gate);
+	auth_free(c->auth);
 	keys_unref(c->keys);
 	free(c);
 }
@@ -71,17 +73,18 @@ void admin_change_make(struct admin_change *c, const struct admin_parts *p)
 {
 	alerts_rule(p->alerts, &c->alerts);
 	if (c->waits) {
-		gate_reload(p->gate);
+		auth_reload(p->auth);
 		if (p->tls)
 			admin_tls_reload(p->tls);
 		return;
 	}
-	gate_become(p->gate, c->gate);
-	c->gate = NULL;
+	auth_become(p->auth, c->auth);
+	c->auth = NULL;
 	if (p->tls && c->keys) {
 		admin_tls_use(p->tls, c->keys);
 		c->keys = NULL;
 	}
 	if (authority_share(p->address, c->shared) != 0)
-		weir_log(WEIR_LOG_ERROR, "admin: the rights of the socket file stay as they were");
+		weir_log(
+		    WEIR_LOG_ERROR, "admin: the permissions of the socket file were not changed");
 }

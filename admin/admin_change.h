@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A change of the endpoint by a reload, in two steps: everything that can fail before the reload is decided (admin_prepare,
- * any thread), the rest in one go between two requests (admin_switch, the admin thread).
+ * Changes the endpoint on a reload, in two steps: admin_prepare (any thread) does everything that
+ * can fail, before the reload is decided; admin_switch (the admin thread) applies the result at
+ * once, between two requests.
  */
 #ifndef WEIR_ADMIN_ADMIN_CHANGE_H
 #define WEIR_ADMIN_ADMIN_CHANGE_H
@@ -9,22 +10,22 @@
 #include "admin.h"
 #include "admin_tls.h"
 #include "alerts.h"
-#include "gate.h"
+#include "auth.h"
 
-/** admin_prepare for an endpoint that was told to listen on `listen` and does on `address`, of which only what never changes
- *  is read. */
+/** Implements admin_prepare for an endpoint whose configured address is `listen`. `address` is the
+ *  parsed address in use; only members that never change are read, so any thread may call this. */
 int admin_change_new(const struct weir_spec *spec, const char *listen,
     const struct authority *address, struct admin_change **change, struct weir_errs *errs);
 
-/** What of an endpoint changes. */
+/** The parts of an endpoint that a change replaces. */
 struct admin_parts {
-	struct gate *gate;
-	struct admin_tls *tls; /* NULL: none */
+	struct auth *auth;
+	struct admin_tls *tls; /* NULL without TLS */
 	struct authority *address;
 	struct alerts *alerts;
 };
 
-/** Make it so; `change` is empty then, and still to be freed. The admin thread. */
+/** Apply the change. `change` is empty afterwards but must still be freed. Admin thread only. */
 void admin_change_make(struct admin_change *change, const struct admin_parts *parts);
 
 #endif

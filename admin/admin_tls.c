@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TLS in front of the endpoint. A connection carries bytes both ways through one buffer each; who
- * does not take what he is sent stops what comes to him, nothing else. When the inner side has
- * closed, what it said last is sent, at most for FLUSH_NS, to LEAVING_MAX of them at once.
+ * TLS termination for the endpoint. A connection copies bytes in both directions through one buffer
+ * each. While one side does not accept bytes, nothing is read from the opposite side; other
+ * connections are not affected.
+ *
+ * States of a connection: handshake (!shaken), copying, and flushing once the inner side has
+ * closed. While flushing, the rest of the response is sent for at most FLUSH_NS, on at most
+ * LEAVING_MAX connections at once. `dead` connections are freed at the end of admin_tls_run. Admin
+ * thread only.
  */
 #include "admin_tls.h"
 
@@ -25,17 +30,19 @@
 #include "live.h"
 #include "peers.h"
 
-/* RFC 8996: nothing older. */
+/* RFC 8996: nothing older than TLS 1.2. */
 #define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE"
 
-/* Whose inner side has closed. As many as ask at once: each of these may leave slowly. */
+/* Maximum number of connections being flushed: as many as peers.h allows behind TLS, since each of
+ * their clients may be slow to take its last bytes. */
 #define LEAVING_MAX PEERS_MAX
-/* As many as there can be behind it, and those. */
+/* All connections that can be open behind TLS, plus those being flushed. */
 #define CONNECTIONS_MAX (PEERS_MAX + LIVE_WATCHERS_MAX + LEAVING_MAX)
-/* A record of TLS is 16 KiB at most; requests are smaller. */
+/* Buffer sizes: a TLS record has at most 16 KiB, and requests are smaller. */
 #define OUT_BYTES 16384
 #define IN_BYTES  4096
-/* For a client to take the end of an answer. A guess: as long as he had for the rest. */
+/* Time limit for a client to read the end of a response. 10 s is a guess, equal to the limit for
+ * the rest of the response. */
 #define FLUSH_NS    10000000000LL
 #define LOOK_NS     1000000000LL
 #define TURN_EVENTS 64
@@ -44,7 +51,7 @@ struct connection;
 struct side {
 	struct connection *of;
 	int fd;
-	uint32_t events; /* asked for */
+	uint32_t events; /* events registered with epoll */
 	bool watched;
 };
 
@@ -53,9 +60,9 @@ struct connection {
 	gnutls_session_t session;
 	struct keys *keys;
 	bool shaken;               /* the handshake is done */
-	bool net_over, inner_over; /* nothing more comes from there */
+	bool net_over, inner_over; /* no more input from this side */
 	bool dead;
-	int64_t flush_ns; /* when `inner_over` was seen; 0: not yet */
+	int64_t flush_ns; /* when the inner side was found closed; 0 while it is open */
 	size_t in, in_sent, out, out_sent;
 	struct connection *next, *prev;
 	char in_bytes[IN_BYTES], out_bytes[OUT_BYTES];
@@ -65,7 +72,7 @@ struct admin_tls {
 	int epoll_fd, n;
 	struct keys *keys;
 	struct connection *first;
-	int64_t now_ns, looked_ns; /* of this run; of the last look for leavers */
+	int64_t now_ns, looked_ns; /* time of this run, and of the last look_for_leavers */
 };
 
 /* ---- keys ---- */
@@ -73,7 +80,7 @@ struct admin_tls {
 static int fail(struct weir_err *err, int code, const char *cert, const char *why)
 {
 	err->code = code;
-	snprintf(err->text, sizeof(err->text), "the certificate %s can not be used: %s", cert, why);
+	snprintf(err->text, sizeof(err->text), "the certificate %s cannot be used: %s", cert, why);
 	return code;
 }
 
@@ -92,7 +99,8 @@ void admin_tls_reload(struct admin_tls *t)
 	struct keys *k;
 
 	if (keys_new(t->keys->cert, t->keys->key, &k, &err) != 0) {
-		weir_log(WEIR_LOG_ERROR, "admin: TLS goes on as before: %s", err.text);
+		weir_log(
+		    WEIR_LOG_ERROR, "admin: TLS continues with the old certificate: %s", err.text);
 		return;
 	}
 	admin_tls_use(t, k);
@@ -104,9 +112,10 @@ void admin_tls_use(struct admin_tls *t, struct keys *keys)
 	t->keys = keys;
 }
 
-/* ---- what is watched ---- */
+/* ---- epoll interest ---- */
 
-/* What nothing is wanted of is not watched at all: an end that has hung up is ready for ever. */
+/* Watch a side for `events`, or stop watching it if there are none. epoll always reports a hangup,
+ * so a peer that has hung up would otherwise make the side ready forever. */
 static void watch(struct admin_tls *t, struct side *s, uint32_t events)
 {
 	struct epoll_event ev = {.events = events, .data.ptr = s};
@@ -133,7 +142,7 @@ static void watch_both(struct admin_tls *t, struct connection *c)
 	watch(t, &c->inner, c->inner_over ? 0 : inner);
 }
 
-/* ---- carrying ---- */
+/* ---- copying ---- */
 
 static bool would_wait(ssize_t n)
 {
@@ -148,12 +157,13 @@ static void shake(struct connection *c)
 	c->shaken = rc == GNUTLS_E_SUCCESS;
 	if (rc < 0 && gnutls_error_is_fatal(rc))
 		c->dead = true;
-	/* Nothing was said to the inner side yet: all that it can do is to lose patience. */
+	/* The inner side has received nothing yet, so all it can do is close the connection on a
+	 * timeout. */
 	if (!c->shaken && recv(c->inner.fd, &byte, 1, MSG_DONTWAIT) == 0)
 		c->dead = true;
 }
 
-/* Returns whether there may be more. */
+/* Copy from the inner side to the client. Returns whether there may be more to copy. */
 static bool carry_out(struct connection *c)
 {
 	if (c->out == 0) {
@@ -187,7 +197,7 @@ static bool carry_in(struct connection *c)
 		ssize_t n = c->net_over ? 0 : gnutls_record_recv(c->session, c->in_bytes, IN_BYTES);
 		if (would_wait(n) || c->net_over)
 			return false;
-		if (n < 0) { /* cut off, or something that has no place here, as a renegotiation */
+		if (n < 0) { /* cut off, or a forbidden message such as a renegotiation */
 			c->dead = true;
 			return false;
 		}
@@ -203,20 +213,21 @@ static bool carry_in(struct connection *c)
 	    c->inner.fd, c->in_bytes + c->in_sent, c->in - c->in_sent, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
-	if (n < 0) { /* the inner side has closed: what is left has no reader */
+	if (n < 0) { /* the inner side has closed: nobody will read the remaining bytes */
 		c->net_over = true;
 		c->in = 0;
 		return false;
 	}
 	c->in_sent += (size_t)n;
 	if (c->in_sent == c->in) {
-		explicit_bzero(c->in_bytes, c->in); /* tokens come this way */
+		explicit_bzero(c->in_bytes, c->in); /* may contain tokens */
 		c->in = 0;
 	}
 	return true;
 }
 
-/* Sockets on the inner side are emptied by this thread, later: neither loop goes on for ever. */
+/* Copy in both directions as far as possible without waiting. The loops end, since the other ends
+ * of the inner sockets are read and written by this same thread, later. */
 static void step(struct admin_tls *t, struct connection *c)
 {
 	if (!c->shaken)
@@ -292,9 +303,10 @@ static struct connection *connection_new(struct admin_tls *t, int net, int inner
 	return c;
 }
 
-/* ---- leavers ---- */
+/* ---- connections that are being flushed ---- */
 
-/* Has the inner side closed? Reading does not say: bytes that nobody takes stand in front. */
+/* Whether the inner side has closed. Uses poll, since a read would return the remaining unread
+ * bytes first. */
 static bool hung_up(const struct connection *c)
 {
 	struct pollfd p = {.fd = c->inner.fd, .events = POLLRDHUP};
@@ -302,7 +314,8 @@ static bool hung_up(const struct connection *c)
 	return poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
-/* Note who leaves; returns how many do. Who takes what he is sent is noted by step. */
+/* Mark connections whose inner side has closed; return the number of marked connections. Only
+ * connections whose client reads nothing are found here; step() marks all others. */
 static int look_for_leavers(struct admin_tls *t)
 {
 	int n = 0;
@@ -316,7 +329,8 @@ static int look_for_leavers(struct admin_tls *t)
 	return n;
 }
 
-/* Else who asks, reads nothing and comes again would have all places, without a token. */
+/* When too many connections are being flushed, close the one that started first. Otherwise a client
+ * that sends requests, reads nothing and reconnects could occupy all slots without a token. */
 static void make_room(struct admin_tls *t)
 {
 	struct connection *best = NULL;
@@ -324,7 +338,7 @@ static void make_room(struct admin_tls *t)
 
 	for (struct connection *c = many ? t->first : NULL; c; c = c->next)
 		if (c->flush_ns != 0 && (!best || c->flush_ns <= best->flush_ns))
-			best = c; /* newer ones are in front */
+			best = c; /* newer ones come first in the list: prefer later entries */
 	if (best)
 		connection_free(t, best);
 }
@@ -368,7 +382,7 @@ void admin_tls_run(struct admin_tls *t, int64_t now_ns)
 	t->now_ns = now_ns;
 	for (int i = 0; i < n; i++) {
 		struct connection *c = ((struct side *)ev[i].data.ptr)->of;
-		if (!c->dead) /* freed below: both its sides may be among the events */
+		if (!c->dead) /* both sides may be among the events, so dead ones are freed below */
 			step(t, c);
 	}
 	if (now_ns - t->looked_ns >= LOOK_NS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading certificates and keys; see admin_tls_keys.h. */
+/* Reads certificates and keys; see admin_tls_keys.h. */
 #include "admin_tls_keys.h"
 
 #include <errno.h>
@@ -11,13 +11,13 @@
 
 #include "secret.h"
 
-/* Certificates with their chain and keys are some KB. */
+/* Maximum size of a PEM file. A certificate chain or a key takes a few KB. */
 #define PEM_BYTES_MAX 262144
 
 static int fail(struct weir_err *err, int code, const char *what, const char *path, const char *why)
 {
 	err->code = code;
-	snprintf(err->text, sizeof(err->text), "%s %s can not be used: %s", what, path, why);
+	snprintf(err->text, sizeof(err->text), "%s %s cannot be used: %s", what, path, why);
 	return code;
 }
 
@@ -31,7 +31,7 @@ void keys_unref(struct keys *k)
 	free(k);
 }
 
-/* What is in `fd`, which is closed, into `pem`, to be wiped and freed. */
+/* Read all of `fd` into `pem` and close `fd`. The caller wipes and frees `pem`. */
 static int slurp(int fd, gnutls_datum_t *pem)
 {
 	ssize_t n = 0;
@@ -73,7 +73,7 @@ static int load(gnutls_certificate_credentials_t credentials, const char *cert, 
 		if (failed < 0)
 			rc = fail(err, WEIR_EINVAL,
 			    failed == GNUTLS_E_CERTIFICATE_KEY_MISMATCH
-				? "the certificate, which is not that of its key,"
+				? "the certificate, which does not match its key,"
 				: "the certificate or its key,",
 			    cert, gnutls_strerror(failed));
 	}

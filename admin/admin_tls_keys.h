@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Certificates with their keys, read from PEM files. Any thread, but each object one at a time. */
+/* Certificates with their keys, read from PEM files. Any thread, but each object is used by one
+ * thread at a time. */
 #ifndef WEIR_ADMIN_ADMIN_TLS_KEYS_H
 #define WEIR_ADMIN_ADMIN_TLS_KEYS_H
 
@@ -7,17 +8,19 @@
 
 #include <weir/error.h>
 
-/** A certificate with its key, held by the endpoint while it is the newest, and by each connection. */
+/** A certificate with its key. The endpoint holds a reference to the newest pair, and each
+ *  connection to the pair it was accepted with. */
 struct keys {
 	gnutls_certificate_credentials_t credentials;
-	char *cert, *key; /* paths */
+	char *cert, *key; /* paths of the files, owned */
 	int refs;
 };
 
-/** Read the files; the first reference is the caller's. 0, or a code with the sentence in `err`. */
+/** Read the files; the caller owns the first reference. 0, or an error code with the message in
+ *  `err`. */
 int keys_new(const char *cert, const char *key, struct keys **keys, struct weir_err *err);
 
-/** Give a reference back. NULL is allowed. */
+/** Drop a reference. NULL is allowed. */
 void keys_unref(struct keys *keys);
 
 #endif

@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* Raising and clearing; see alerts.h. */
+/*
+ * Raises and clears alerts; see alerts.h.
+ *
+ * An alert is added to `active` when its condition first holds, with id 0. It is raised, which
+ * gives it an id and reports it, once the condition has held for the `for` of its rule. A raised
+ * alert is cleared when its condition has not held for the rule's `linger`; it is then reported
+ * again and moved to the ring `past`. One not raised yet is dropped as soon as its condition ends.
+ * One thread; times are taken from the view.
+ */
 #include "alerts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "number_format.h"
 #include "json_put.h"
 
 #define NS_PER_S 1000000000LL
 
 struct alerts_stage {
-	char name[64];
+	char name[WEIR_NAME_MAX + 1];
 	uint64_t stuck;
 	int64_t longest_ns;
 };
 
-/* One look: what it goes by. */
+/* The arguments of one check. */
 struct look {
 	struct alerts *a;
 	int64_t now_ns;
@@ -34,7 +43,8 @@ static struct alert *find(struct alerts *a, const char *name, const char *stage)
 	return NULL;
 }
 
-/* What holds for `stage`. The sum of what is shed is of those stages alone whose rule is enabled. */
+/* The rule that applies to `stage`. top_class_shed is always enabled here: its sum only includes
+ * stages whose rule is enabled. */
 static struct weir_alert_rule rule_of(
     const struct alerts *a, enum weir_alert_kind kind, const char *stage)
 {
@@ -44,7 +54,7 @@ static struct weir_alert_rule rule_of(
 	return rule;
 }
 
-/* Has held for long enough: tell, once. */
+/* Raise an alert whose condition has held for `for_ns`, and report it once. */
 static void raise_due(const struct look *l, struct alert *alert, int64_t for_ns)
 {
 	if (alert->id != 0 || l->now_ns - alert->since_ns < for_ns)
@@ -53,7 +63,7 @@ static void raise_due(const struct look *l, struct alert *alert, int64_t for_ns)
 	l->tell(l->arg, alert);
 }
 
-/* It holds now, has since `since_ns`, and `text` says why. */
+/* Record that the condition holds and has held since `since_ns`; `text` gives the reason. */
 static void holds(const struct look *l, enum weir_alert_kind kind, const char *stage,
     int64_t since_ns, const char *text)
 {
@@ -91,8 +101,8 @@ static void clear(const struct look *l, struct alert *alert)
 	memmove(alert, alert + 1, (size_t)(&a->active[a->n_active] - alert) * sizeof(*alert));
 }
 
-/* Clear alerts of a kind that did not hold for as long as they linger, those not raised yet at once; a clock that was set
- * back ends them. */
+/* Clear alerts of `kind` whose condition has not held for their linger time. An alert not raised
+ * yet is dropped as soon as its condition ends. A clock that was set back clears alerts, too. */
 static void expire(const struct look *l, enum weir_alert_kind kind)
 {
 	for (int i = l->a->n_active - 1; i >= 0; i--) {
@@ -118,8 +128,9 @@ static void look_at_shed(
 
 	for (int i = 0; sample && v->n_classes > 0 && i < v->n_stages; i++) {
 		bool counts = weir_alert_rule(rules, kind, v->stages[i].name)->enabled;
-		double shed =
-		    sample[i].known && counts ? sample[i].class_v[0][SAMPLE_CLASS_SHED] : 0;
+		double shed = sample[i].known && counts
+				  ? sample[i].class_v[0][SAMPLE_CLASS_SHED] - sample[i].ordered[0]
+				  : 0;
 		all += shed;
 		if (shed > most) {
 			most = shed;
@@ -128,16 +139,16 @@ static void look_at_shed(
 	}
 	if (all > rules->rule[kind].above_per_s) {
 		snprintf(text, sizeof(text),
-		    "%.4g/s of %s '%.60s' are shed, most at %.60s: nothing is left to refuse "
-		    "before it",
-		    all, v->n_classes > 1 ? "the highest class" : "the only class",
-		    v->class_name[0], where);
+		    "%s/s of %s '%.60s' are shed, most at %.60s: no lower class is left to refuse",
+		    number_text(NUMBER_ROOM, all, 4),
+		    v->n_classes > 1 ? "the highest class" : "the only class", v->class_name[0],
+		    where);
 		holds(l, kind, "", l->now_ns, text);
 	}
 	expire(l, kind);
 }
 
-/* What is kept of the stages follows the view. false: no memory. */
+/* Update the per-stage data to match the stages of the view. Returns false if out of memory. */
 static bool follow(struct alerts *a, const struct weir_graph_view *v)
 {
 	bool same = a->n_stages == v->n_stages;
@@ -160,8 +171,8 @@ static bool follow(struct alerts *a, const struct weir_graph_view *v)
 	return true;
 }
 
-/* The watchdog counts a call once, when it has taken too long; it is stuck for as long as the longest
- * call under way only grows. */
+/* The watchdog counts a stuck call once, when it has taken too long. After that, the stage counts
+ * as stuck for as long as its longest-running call keeps getting longer. */
 static void look_at_stuck(const struct look *l, const struct weir_graph_view *v)
 {
 	const enum weir_alert_kind kind = WEIR_ALERT_STAGE_STUCK;
@@ -176,8 +187,8 @@ static void look_at_stuck(const struct look *l, const struct weir_graph_view *v)
 		bool known = find(l->a, weir_alert_names[kind], was->name);
 		if (s->stuck > was->stuck || (known && grows)) {
 			snprintf(text, sizeof(text),
-			    "a handler of %.60s is stuck: it has been running for %.3g s", s->name,
-			    (double)s->longest_running_ns / 1e9);
+			    "a handler of %.60s is stuck: it has been running for %s s", s->name,
+			    number_text(NUMBER_ROOM, (double)s->longest_running_ns / 1e9, 3));
 			holds(l, kind, was->name, l->now_ns, text);
 		}
 		was->stuck = s->stuck;
@@ -211,8 +222,8 @@ void alerts_feed(struct alerts *a, const struct alerts_about *about,
 	look_at_bottleneck(&l, about->bottleneck);
 	if (about->history_fails)
 		holds(&l, WEIR_ALERT_HISTORY_FILE, "", l.now_ns,
-		    "the history can not be written to its file and is in memory alone; the log "
-		    "says why");
+		    "the history cannot be written to its file and is kept in memory only; the log "
+		    "shows why");
 	expire(&l, WEIR_ALERT_HISTORY_FILE);
 }
 
@@ -241,7 +252,7 @@ json_t *alert_json(const struct alert *a)
 	    a->until_ns ? json_real((double)a->until_ns / 1e9) : json_null(), "text", a->text);
 }
 
-/* What may be said of a stage is what it has of its own. */
+/* The per-stage overrides of one alert kind. */
 static json_t *stages_json(const struct weir_alerts_spec *rules, int kind)
 {
 	json_t *list = json_array();

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Conditions that deserve somebody's attention, looked at once a second. Each is raised when it has held
- * for as long as its rule says (`alerts:`, struct weir_alert_rule), at once without one, and cleared when it
- * is over; both are told once, as events.
+ * Conditions that need an operator's attention, checked once a second. An alert is raised when its
+ * condition has held for as long as its rule says (`alerts:`, struct weir_alert_rule), at once if
+ * the rule gives no time, and cleared when the condition is over. Raising and clearing are each
+ * reported once, as an event.
  *
- *   top_class_shed      events of the highest class (the only one, where there is one) are shed, all stages together
+ *   top_class_shed      events of the highest (or only) class are shed, all stages together
  *   stage_stuck         a handler of the stage has been running for longer than `threads.stuck`
  *   bottleneck_chronic  a stage limits the server (bottleneck.h)
- *   history_file        `admin: { history: { file } }` can not be used or written
+ *   history_file        `admin: { history: { file } }` cannot be used or written
  *
- * Pure: no clock of its own. One thread.
+ * Pure: times are taken from the view. Used by one thread.
  */
 #ifndef WEIR_ADMIN_ALERTS_H
 #define WEIR_ADMIN_ALERTS_H
@@ -22,61 +23,64 @@
 
 #include "bottleneck.h"
 
-/** Raised or about to be at once, and over but remembered. More stages than the first are not stuck at once in any
- *  server that still answers; the second is what a page shows. Guesses. */
+/** ALERTS_ACTIVE_MAX limits the alerts that are raised or about to be raised; a server with more
+ *  stuck stages than that would no longer answer. The last ALERTS_PAST cleared alerts are kept, as
+ *  many as a page shows. Both numbers are guesses. */
 #define ALERTS_ACTIVE_MAX 32
 #define ALERTS_PAST       64
 
 struct alert {
-	uint64_t id;       /* from 1; 0: it holds, but not for long enough yet */
-	int kind;          /* enum weir_alert_kind */
-	const char *name;  /* of the table above */
-	const char *level; /* "warn" or "bad" */
-	char stage[64];    /* "" for the whole server */
-	int64_t since_ns;  /* CLOCK_REALTIME, when it began to hold */
-	int64_t until_ns;  /* 0 while it lasts */
-	int64_t last_ns;   /* when it was last seen to hold */
-	char text[320];    /* the sentence, as of last_ns */
+	/* from 1; 0 until the condition has held long enough to raise the alert */
+	uint64_t id;
+	int kind;                      /* enum weir_alert_kind */
+	const char *name;              /* a name from the table above */
+	const char *level;             /* "warn" or "bad" */
+	char stage[WEIR_NAME_MAX + 1]; /* "" for the whole server */
+	int64_t since_ns;              /* CLOCK_REALTIME at which the condition began to hold */
+	int64_t until_ns;              /* when it was cleared, 0 while it is active */
+	int64_t last_ns;               /* when the condition was last seen to hold */
+	char text[320];                /* the message, as of last_ns */
 };
 
-/** What the alerts look at, beside the view and its samples. */
+/** The inputs of a check besides the view and its samples. */
 struct alerts_about {
 	const struct bottleneck *bottleneck;
 	bool history_fails;
 };
 
-/** Told of each that is raised or cleared; the alert is valid during the call. */
+/** Called for each alert that is raised or cleared; the alert is valid during the call. */
 typedef void alerts_tell_fn(void *arg, const struct alert *alert);
 
-struct alerts_stage; /* what was seen of a stage at the last look */
+struct alerts_stage; /* per-stage data of the previous check */
 
 struct alerts {
-	bool ruled;                    /* alerts_rule was called, else what is built in holds */
+	bool ruled; /* alerts_rule was called; otherwise the built-in rules apply */
 	struct weir_alerts_spec rules; /* owned; freed by alerts_fini */
-	uint64_t n;                    /* ever raised */
+	uint64_t n;                    /* alerts raised so far */
 	int n_active;
 	struct alert active[ALERTS_ACTIVE_MAX];
-	unsigned n_past; /* ever cleared */
+	unsigned n_past; /* alerts cleared so far */
 	struct alert past[ALERTS_PAST];
 	int n_stages;
 	struct alerts_stage *stages; /* owned; freed by alerts_fini */
 };
 
-/** Look. `sample` has one element per stage of `view`, or is NULL (nothing is known of the last
- *  second). Without memory stages that are stuck are not noticed. */
+/** Check all conditions. `sample` has one element per stage of `view`, or is NULL when the last
+ *  second is unknown. If memory is short, stuck stages are not detected. */
 void alerts_feed(struct alerts *alerts, const struct alerts_about *about,
     const struct weir_graph_view *view, const struct sample *sample, alerts_tell_fn *tell,
     void *arg);
 
-/** Go by these rules from now on; what they own is taken over, *rules is empty then. */
+/** Use these rules from now on. Their contents are taken over; *rules is empty afterwards. */
 void alerts_rule(struct alerts *alerts, struct weir_alerts_spec *rules);
 
 void alerts_fini(struct alerts *alerts);
 
-/** One alert, as docs/api.md describes it; NULL without memory. */
+/** One alert, as docs/api.md describes it; NULL if out of memory. */
 json_t *alert_json(const struct alert *alert);
 
-/** {"active": [...], "past": [...], "rules": [...]}, newest first; of NULL: none, and what is built in. */
+/** {"active": [...], "past": [...], "rules": [...]}, newest first. If `alerts` is NULL, both lists
+ *  of alerts are empty and the rules are the built-in ones. */
 json_t *alerts_json(const struct alerts *alerts);
 
 #endif

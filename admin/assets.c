@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files of the dashboard and the description of the API, taken into the program by the
- * assembler: no tool, no generated source. WEIR_UI_DIR is the folder of the built page,
- * admin/ui/dist unless it was built just now, WEIR_OPENAPI_FILE is admin/openapi.json; CMake knows
- * that this object depends on them. With WEIR_UI_OFF there is only a sentence for a page.
+ * Embeds the dashboard files and the API description with the assembler, without tools or generated
+ * source. WEIR_UI_DIR is the folder of the built page: admin/ui/dist unless this build has built
+ * the page itself. WEIR_OPENAPI_FILE is admin/openapi.json. CMake knows that this object depends on
+ * these files. With WEIR_UI_OFF the page is a single sentence.
  */
 #include "assets.h"
 
@@ -30,8 +30,8 @@
 ASSET(openapi, WEIR_OPENAPI_FILE);
 
 #ifdef WEIR_UI_OFF
-static const char asset_index_begin[] = "This weir was built without its dashboard (WEIR_UI=off). "
-					"/api/v1 lists what there is.\n";
+static const char asset_index_begin[] =
+    "This weir was built without its dashboard (WEIR_UI=off). /api/v1 lists the routes.\n";
 #define asset_index_end (asset_index_begin + sizeof(asset_index_begin) - 1)
 #else
 ASSET(index, WEIR_UI_DIR "/index.html");

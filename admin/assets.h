@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that are part of the program: the dashboard, and the description of the API. */
+/* Files embedded in the program: the dashboard and the API description. */
 #ifndef WEIR_ADMIN_ASSETS_H
 #define WEIR_ADMIN_ASSETS_H
 
@@ -11,7 +11,7 @@ struct asset {
 	const char *begin, *end;
 };
 
-/** The file at `path`, NULL when there is none. */
+/** The file at `path`, NULL if it does not exist. */
 const struct asset *asset_find(const char *path);
 
 #endif

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the endpoint listens, and which Host and Origin belong to that place. */
+/*
+ * Parses and binds the listen address, and checks Host and Origin; see authority.h.
+ *
+ * A listen address is parsed into struct authority (authority_parse), then bound
+ * (authority_listen), which fills in the port. The checks of Host and Origin at the end only read
+ * it. The module has no state; each object is used by one thread at a time.
+ */
 #include "authority.h"
 
 #include <arpa/inet.h>
@@ -13,15 +19,16 @@
 
 #include "fail.h"
 
-/* Connections waiting to be accepted: a scraper, a browser with six, and some slack. A guess. */
+/* Maximum number of connections waiting to be accepted. 64 is a guess: enough for a scraper, a
+ * browser with six connections, and some to spare. */
 #define AUTHORITY_BACKLOG 64
 
-/* The longest host: a name in DNS, and ":65535". */
+/* Longest value of Host: a DNS name and ":65535". */
 #define HOST_MAX 262
 
 /* ---- parsing ---- */
 
-/* "0" to "65535", digits only, no leading zero. -1 when it is something else. */
+/* Parse "0" to "65535", digits only, no leading zero. Returns -1 for anything else. */
 static int port_of(const char *text)
 {
 	size_t n = strlen(text);
@@ -32,7 +39,8 @@ static int port_of(const char *text)
 	return port <= 65535 ? port : -1;
 }
 
-/* Split "host:port" or "[v6]:port" in place. `*port` is NULL when there is none. false: neither. */
+/* Split "host:port" or "[v6]:port" in place. `*port` is NULL if none is given. Returns false if the
+ * text is neither form. */
 static bool split(char *text, char **host, char **port)
 {
 	char *end = text;
@@ -54,7 +62,7 @@ static bool split(char *text, char **host, char **port)
 	return true;
 }
 
-/* A literal address of the family its brackets say. */
+/* Parse a literal address: IPv6 if it was in brackets, else IPv4. */
 static bool literal(const char *host, bool bracketed, struct authority *a)
 {
 	*a = (struct authority){0};
@@ -75,7 +83,7 @@ static bool is_loopback(const struct authority *a)
 	return ntohl(a->sa.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-/* 0.0.0.0, [::] */
+/* Whether the address is 0.0.0.0 or [::]. */
 static bool is_wildcard(const struct authority *a)
 {
 	if (a->sa.any.sa_family == AF_INET6)
@@ -122,19 +130,19 @@ int authority_parse(const char *listen, struct authority *a, struct weir_err *er
 	if (snprintf(buf, sizeof(buf), "%s", listen) >= (int)sizeof(buf) ||
 	    !split(buf, &host, &port) || !port || port_of(port) < 0)
 		return fail(err, WEIR_EINVAL, "write 127.0.0.1:9900 or unix:/run/weir/admin.sock",
-		    "'%.80s' is no address to listen on", listen);
+		    "'%.80s' is not an address to listen on", listen);
 	if (strcmp(host, "localhost") == 0)
 		literal("127.0.0.1", false, a);
 	else if (!literal(host, buf[0] == '[', a))
 		return fail(err, WEIR_EINVAL, "write 127.0.0.1:9900 or unix:/run/weir/admin.sock",
-		    "the admin endpoint listens on an address in digits, not on '%.80s'", listen);
+		    "the admin endpoint listens on a numeric address, not on '%.80s'", listen);
 	set_port(a, port_of(port));
 	return 0;
 }
 
 /* ---- listening ---- */
 
-/* A file nobody listens behind any more is left over from a run that was killed. */
+/* Remove a socket file that has no listener, left behind by a killed server. */
 static void remove_dead_file(const struct authority *a)
 {
 	struct stat st;
@@ -156,8 +164,8 @@ static int prepare(const struct authority *a, int fd)
 
 	if (a->sa.any.sa_family == AF_UNIX) {
 		remove_dead_file(a);
-		/* Linux gives the file the mode of the socket less the umask: no moment at which
-		 * others could connect. */
+		/* Linux gives the file the mode of the socket less the umask, so other users cannot
+		 * connect at any moment. */
 		return fchmod(fd, 0600);
 	}
 	return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
@@ -212,8 +220,8 @@ int authority_listen(struct authority *a, int *out, struct weir_err *err)
 			close(fd);
 		if (saved == EADDRINUSE)
 			return fail(err, WEIR_EBUSY, "is another weir running? choose another port",
-			    "the admin endpoint can not listen on %s: the address is in use", name);
-		return fail(err, WEIR_ESYS, NULL, "the admin endpoint can not listen on %s: %s",
+			    "the admin endpoint cannot listen on %s: the address is in use", name);
+		return fail(err, WEIR_ESYS, NULL, "the admin endpoint cannot listen on %s: %s",
 		    name, strerror(saved));
 	}
 	learn_port(a, fd);
@@ -227,7 +235,7 @@ void authority_unlink(const struct authority *a)
 		unlink(a->sa.file.sun_path);
 }
 
-/* ---- who may ask ---- */
+/* ---- Host and Origin ---- */
 
 static bool same_address(const struct authority *a, const struct authority *b)
 {
@@ -238,9 +246,10 @@ static bool same_address(const struct authority *a, const struct authority *b)
 	return a->sa.v4.sin_addr.s_addr == b->sa.v4.sin_addr.s_addr;
 }
 
-/* 127.0.0.1 and [::1] are this machine whatever name of it we are bound to. Bound to all its
- * addresses, we do not know which they are: whose page has a literal one for a name is at that
- * address, and so are we, since the browser asked us. */
+/* Whether `asked` is an address of ours. 127.0.0.1 and [::1] mean this host, whichever of its
+ * addresses we are bound to. When bound to the wildcard address, we do not know our own addresses
+ * and accept any literal: a page whose Host is a literal address comes from that address, and the
+ * browser's connection to it has reached us. */
 static bool is_ours(const struct authority *a, const struct authority *asked)
 {
 	bool tcp = a->sa.any.sa_family != AF_UNIX;
@@ -253,8 +262,8 @@ static bool is_ours(const struct authority *a, const struct authority *asked)
 	return tcp && (is_wildcard(a) || same_address(a, asked));
 }
 
-/* Without a port the client means that of the scheme. A socket file has no port, so its clients may
- * write any. */
+/* Whether a client may send this port. Without a port, it means the default port of the scheme. A
+ * socket file has no port, so its clients may send any. */
 static bool port_allowed(const struct authority *a, const char *port)
 {
 	if (a->sa.any.sa_family == AF_UNIX)
@@ -276,7 +285,8 @@ bool authority_host_fits(const char *text)
 	       (!port || port_of(port) > 0);
 }
 
-/* A name that stands in `hosts` without a port has any: a proxy in front has its own. */
+/* Whether `hosts` lists the host. A name without a port matches any port, since a proxy in front of
+ * us has its own port. */
 static bool is_listed(const struct authority *a, const char *host, const char *port)
 {
 	char full[HOST_MAX + 8];
@@ -311,7 +321,9 @@ bool authority_allows_host(const struct authority *a, struct weir_slice value)
 	return literal(host, bracketed, &asked) && is_ours(a, &asked);
 }
 
-/* https: of a proxy in front of us, or our own TLS, which takes no other (gate.c). */
+/* Return the part of an origin after "http://" or "https://", NULL for other schemes. https is used
+ * by clients of a proxy in front of us and of our own TLS; with the latter, auth.c has refused http
+ * already. */
 static const char *behind_scheme(const char *origin)
 {
 	if (strncasecmp(origin, "http://", 7) == 0)

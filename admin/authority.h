@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the endpoint listens, and which Host and Origin belong to that place.
+ * Where the endpoint listens, and which Host and Origin values belong to it.
  *
- * A page of a foreign site that has its name resolve to our address (DNS rebinding) still sends its
- * own name in Host, so a Host must be "localhost", a literal address that is ours, or one of the
- * names in `hosts`, with our port; literals are parsed, not compared by prefix
- * ("127.0.0.1.evil.example" is a name). Whether others may reach the place is for gate.h to say.
+ * A foreign page whose name resolves to our address (DNS rebinding) still sends its own name in
+ * Host. Therefore a Host must be "localhost", a literal address of ours, or one of the names in
+ * `hosts`, with our port. Literals are parsed, not compared by prefix ("127.0.0.1.evil.example" is
+ * a name). auth.h decides whether the address may be reachable from other hosts.
  */
 #ifndef WEIR_ADMIN_AUTHORITY_H
 #define WEIR_ADMIN_AUTHORITY_H
@@ -27,39 +27,41 @@ struct authority {
 		struct sockaddr_un file;
 	} sa;
 	socklen_t len;
-	int port;                         /* TCP port; 0 for a socket file */
-	bool tls;                         /* then the port that clients leave out is 443, not 80 */
-	bool shared;                      /* others than its owner may connect to the socket file */
-	const struct weir_strings *hosts; /* more names; NULL: none. Borrowed */
+	int port;    /* TCP port; 0 for a socket file */
+	bool tls;    /* clients use TLS, so their default port is 443, not 80 */
+	bool shared; /* users other than the owner may connect to the socket file */
+	const struct weir_strings *hosts; /* additional names, borrowed; NULL if none */
 };
 
 /** Parse `listen`: "127.0.0.1:9900", "[::1]:9900", "localhost:9900", "unix:/path". 0 or WEIR_EINVAL
- *  with the sentence in `err`. */
+ *  with the message in `err`. */
 int authority_parse(const char *listen, struct authority *address, struct weir_err *err);
 
-/** Can others than this machine reach it? */
+/** Whether the address can be reached from other hosts. */
 bool authority_is_exposed(const struct authority *address);
 
-/** Could `host` stand in `hosts`: a name, or one with a port? */
+/** Whether `host` may be listed in `hosts`: a name, or a name with a port. */
 bool authority_host_fits(const char *host);
 
-/** Bind and listen, non-blocking; port 0 becomes the one the kernel chose. A socket file gets mode
- *  0600 before it appears, and 0666 when it is `shared`; a dead one of an earlier run is replaced. 0, or WEIR_EBUSY, WEIR_ESYS
- *  with the sentence in `err`. */
+/** Bind and listen, non-blocking; port 0 is replaced by the port that the kernel chose. A socket
+ *  file is created with mode 0600, which is changed to 0666 if it is `shared`. A stale file from an
+ *  earlier run is replaced. 0, or WEIR_EBUSY, WEIR_ESYS with the message in `err`. */
 int authority_listen(struct authority *address, int *fd, struct weir_err *err);
 
-/** May others than its owner connect to the socket file from now on? Nothing for TCP. 0 or WEIR_ESYS. */
+/** Set whether other users may connect to the socket file from now on. Has no effect for TCP. 0 or
+ *  WEIR_ESYS. */
 int authority_share(struct authority *address, bool shared);
 
-/** Remove the socket file, if it is one. */
+/** Remove the socket file, if the address is one. */
 void authority_unlink(const struct authority *address);
 
-/** May a request with this Host value be answered? */
+/** Whether a request with this Host value may be answered. */
 bool authority_allows_host(const struct authority *address, struct weir_slice host);
 
 /**
- * May a request act? `host` has passed authority_allows_host. `origin` and `fetch_site` are the
- * values of Origin and Sec-Fetch-Site, NULL when not sent: programs send neither, browsers both.
+ * Whether a request may change something. `host` has passed authority_allows_host. `origin` and
+ * `fetch_site` are the values of Origin and Sec-Fetch-Site, NULL when not sent. Programs send
+ * neither, browsers send both.
  */
 bool authority_allows_act(const char *host, const char *origin, const char *fetch_site);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The stage nearest to its ceiling; see bottleneck.h. */
+/* Finds the stage nearest to its ceiling; see bottleneck.h. */
 #include "bottleneck.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "digits.h"
+#include "number_format.h"
 
 #define NS_PER_S 1000000000LL
 
-/* Share of the threads' time of the pool of stage `i`. */
+/* Share (0..1) of pool thread time that all stages in the pool of stage `i` use. */
 static double pool_share(const struct weir_graph_view *v, const struct sample *sample, int i)
 {
 	const char *pool = v->stages[i].group;
@@ -29,8 +29,9 @@ static bool has_pool(const struct weir_stage_view *s)
 	return strcmp(s->placement, "pool") == 0 || strcmp(s->placement, "group") == 0;
 }
 
-/* The busiest pool; in a group the stage that takes most of it. The one that limits already keeps its
- * place unless another leads. -1: none. */
+/* Return the stage with the busiest pool; in a shared pool, the stage that uses most of it. A stage
+ * that already limits the server stays selected unless another is busier by BOTTLENECK_LEAD.
+ * Returns -1 if no stage has a pool. */
 static int busiest(const struct bottleneck *b, const struct weir_graph_view *v,
     const struct sample *sample, double *used)
 {
@@ -84,7 +85,7 @@ void bottleneck_feed(
 	}
 }
 
-/* How long it has limited, whole seconds. */
+/* How long the stage has been the limit, in whole seconds; 0 if it is not the limit. */
 static int64_t lasts_s(const struct bottleneck *b)
 {
 	return b->limits ? (b->now_ns - b->since_ns) / NS_PER_S : 0;
@@ -101,45 +102,48 @@ void bottleneck_sentence(const struct bottleneck *b, char *buf, size_t size)
 
 	if (!b->limits) {
 		snprintf(buf, size,
-		    "Nothing limits the server: %s is the busiest stage, its threads are used to "
-		    "%.0f %%.",
+		    "Nothing limits the server: %s is the busiest stage, its threads are %.0f %% "
+		    "used.",
 		    b->known ? b->stage : "no pool", 100 * b->used);
 		return;
 	}
 	if (b->ceiling_per_s > 0)
-		snprintf(
-		    rates, sizeof(rates), ", %.4g/s of %.4g/s", b->served_per_s, b->ceiling_per_s);
+		snprintf(rates, sizeof(rates), ", %s/s of %s/s",
+		    number_text(NUMBER_ROOM, b->served_per_s, 4),
+		    number_text(NUMBER_ROOM, b->ceiling_per_s, 4));
 	if (lasts_s(b) > 0)
 		snprintf(time, sizeof(time), ", for %lld s", (long long)lasts_s(b));
-	snprintf(buf, size, "%s limits the server: its %d thread%s used to %.0f %%%s%s%s.",
-	    b->stage, b->threads, b->threads == 1 ? " is" : "s are", 100 * b->used, rates, time,
+	snprintf(buf, size, "%s limits the server: its %d thread%s %.0f %% used%s%s%s.", b->stage,
+	    b->threads, b->threads == 1 ? " is" : "s are", 100 * b->used, rates, time,
 	    b->threads < b->max ? "; the pool may still grow" : "");
 }
 
-/* The sum behind it. */
+/* Write the calculation of the ceiling to buf[size], for display. */
 static void formula(const struct bottleneck *b, char *buf, size_t size)
 {
+	const char *served = number_text(NUMBER_ROOM, b->served_per_s, 4);
+	const char *ceiling = number_text(NUMBER_ROOM, b->ceiling_per_s, 4);
+	const char *ms = number_text(NUMBER_ROOM, b->service_s * 1e3, 3);
+
 	*buf = '\0';
 	if (b->ceiling_per_s <= 0)
 		return;
 	bool alone = fabs(b->threads / b->service_s - b->ceiling_per_s) <= 0.01 * b->ceiling_per_s;
 	if (alone)
 		snprintf(buf, size,
-		    "%d thread%s / %.3g ms = %.4g/s at most; %.4g/s x %.3g ms keep %.3g of them "
-		    "busy",
-		    b->threads, b->threads == 1 ? "" : "s", b->service_s * 1e3, b->ceiling_per_s,
-		    b->served_per_s, b->service_s * 1e3, b->used * b->threads);
+		    "%d thread%s / %s ms = %s/s at most; %s/s x %s ms keep %.3g of them busy",
+		    b->threads, b->threads == 1 ? "" : "s", ms, ceiling, served, ms,
+		    b->used * b->threads);
 	else
 		snprintf(buf, size,
-		    "%.4g/s / %.0f %% of the %d threads of '%s', with what else runs there, = "
-		    "%.4g/s at "
+		    "%s/s / %.0f %% of the %d threads of '%s', shared with other stages, = %s/s at "
 		    "most",
-		    b->served_per_s, 100 * b->used, b->threads, b->pool, b->ceiling_per_s);
+		    served, 100 * b->used, b->threads, b->pool, ceiling);
 }
 
 static json_t *or_null(double v)
 {
-	return v > 0 ? json_real(digits_round(v)) : json_null();
+	return v > 0 ? json_real(number_round(v)) : json_null();
 }
 
 json_t *bottleneck_json(const struct bottleneck *b)
@@ -153,8 +157,8 @@ json_t *bottleneck_json(const struct bottleneck *b)
 	return json_pack("{s:s, s:b, s:b, s:o, s:f, s:i, s:i, s:f, s:o, s:o, s:s, s:s, s:s}",
 	    "stage", b->stage, "limits", b->limits, "chronic", bottleneck_chronic(b), "since",
 	    b->limits ? json_real(rint((double)b->since_ns / 1e6) / 1e3) : json_null(), "used",
-	    digits_round(b->used), "threads", b->threads, "max", b->max, "served",
-	    digits_round(b->served_per_s), "ceiling", or_null(b->ceiling_per_s), "service",
+	    number_round(b->used), "threads", b->threads, "max", b->max, "served",
+	    number_round(b->served_per_s), "ceiling", or_null(b->ceiling_per_s), "service",
 	    or_null(b->service_s), "formula", sum, "law",
 	    *sum ? "utilisation law, X = U n / S" : "", "text", text);
 }

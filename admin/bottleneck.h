@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which stage is nearest to its ceiling, and whether it limits the server: the one place where that is
- * decided. `weir why`, `weir top`, ticks, the API and the page all tell what stands here.
+ * Which stage is nearest to its ceiling, and whether it limits the server. This is decided here and
+ * nowhere else: `weir why`, `weir top`, ticks, the API and the page all show this result.
  *
- * The measure is the share of a pool's threads' time that handlers take (of all stages of the pool),
- * over a second. By the utilisation law (Denning, Buzen 1978), X = U n / S, what the pool does now
- * divided by that share is what it can do at most. From BOTTLENECK_SHARE on it limits; that ends below
- * BOTTLENECK_RELEASE, and another one must be BOTTLENECK_LEAD busier to take its place, so that a load
- * that swings around the border does not begin anew each second.
+ * The measure is the share of a pool's thread time that the handlers of all its stages took during
+ * the last second. By the utilisation law (Denning, Buzen 1978), X = U n / S, the current
+ * throughput of the pool divided by that share is its maximum. A pool limits the server from the
+ * moment its share reaches BOTTLENECK_SHARE until the share falls below BOTTLENECK_RELEASE. Another
+ * pool must be busier by BOTTLENECK_LEAD to replace it. Without these margins, a load that
+ * oscillates around a threshold would reset `since_ns` each second.
  *
- * Pure: no clock of its own. One thread writes and reads.
+ * Pure: times are taken from the view. Used by one thread.
  */
 #ifndef WEIR_ADMIN_BOTTLENECK_H
 #define WEIR_ADMIN_BOTTLENECK_H
@@ -20,39 +21,47 @@
 
 #include "sample.h"
 
-/** Shares of threads' time. Guesses: below the first queues stay short. */
+/** Shares of thread time. All three are guesses; queues stay short below BOTTLENECK_SHARE. */
 #define BOTTLENECK_SHARE   0.85
 #define BOTTLENECK_RELEASE 0.75
 #define BOTTLENECK_LEAD    0.05
 
-/** It is chronic when it has limited for so long, seconds: a burst is over by then, and a pool that
- *  may grow has grown. A guess. */
+/** Seconds after which a limit is chronic. 30 s is a guess: by then a burst is over, and a pool
+ *  that may grow has grown. */
 #define BOTTLENECK_CHRONIC_S 30
 
 struct bottleneck {
-	bool known;  /* false: nothing was measured yet, or there is no pool; the rest is 0 */
-	bool limits; /* the server is limited by it */
-	char stage[64], pool[64];
-	int threads, max;     /* of the pool */
-	double used;          /* 0..1, of the pool's threads' time, by all its stages */
-	double served_per_s;  /* by the stage */
-	double ceiling_per_s; /* at most, as things are; 0: nothing was served in the second */
-	double service_s;     /* of a thread's time, per event; 0 likewise */
-	int64_t since_ns,
-	    now_ns; /* CLOCK_REALTIME: since when it limits (0: it does not); of the sample */
+	/* if false, nothing has been measured yet or no pool exists, and only `now_ns` may be
+	 * set */
+	bool known;
+	bool limits; /* whether the stage limits the server */
+	char stage[WEIR_NAME_MAX + 1], pool[WEIR_NAME_MAX + 1];
+	int threads, max;    /* of the pool */
+	double used;         /* 0..1: share of the pool's thread time that all its stages use */
+	double served_per_s; /* events that the stage served */
+	/* maximum rate of the stage under current conditions; 0 if it served nothing in the last
+	 * second */
+	double ceiling_per_s;
+	double service_s; /* thread time per event; 0 if it served nothing in the last second */
+	/* CLOCK_REALTIME: when the stage became the limit (0 if it is not the limit), and the
+	 * sampling time */
+	int64_t since_ns, now_ns;
 };
 
-/** Take in the samples of the last second, one per stage of `view`. About 1 us a stage. */
+/** Take in the samples of the last second, one per stage of `view`. The call costs about 1 us per
+ *  stage. */
 void bottleneck_feed(
     struct bottleneck *bottleneck, const struct weir_graph_view *view, const struct sample *sample);
 
-/** Has it limited for BOTTLENECK_CHRONIC_S? */
+/** Whether the stage has limited the server for at least BOTTLENECK_CHRONIC_S. */
 bool bottleneck_chronic(const struct bottleneck *bottleneck);
 
-/** The sentence of `weir why`: "work limits the server: ..." or "Nothing limits the server: ...". */
+/** Write the sentence that `weir why` shows to buf[size]: "work limits the server: ..." or "Nothing
+ *  limits the server: ...". */
 void bottleneck_sentence(const struct bottleneck *bottleneck, char *buf, size_t size);
 
-/** As docs/api.md describes it; json_null() while nothing is known or for NULL. */
+/** The JSON that docs/api.md describes; json_null() while nothing is known, or if `bottleneck` is
+ *  NULL. */
 json_t *bottleneck_json(const struct bottleneck *bottleneck);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers in 16 bits, for the rings of the history: 6 bits of exponent, 10 of fraction, no sign.
+ * Packs numbers into 16 bits for the history rings: 6 bits of exponent, 10 of fraction, no sign.
  *
- * Whole numbers up to 2048 are exact; from 6e-8 to 5e11 the error is at most 0.05 % (half of the
- * last of 11 binary digits); what is smaller loses digits towards 0, what is larger becomes the
- * largest. COMPACT_NONE stands for "not known". Pure functions.
+ * Whole numbers up to 2048 are exact. From 6e-8 to 5e11 the error is at most 0.05 % (half of the
+ * last of 11 binary digits). Smaller values lose precision towards 0, larger ones become the
+ * largest number. COMPACT_NONE stands for "not known". Pure functions.
  */
 #ifndef WEIR_ADMIN_COMPACT_H
 #define WEIR_ADMIN_COMPACT_H
@@ -15,7 +15,8 @@
 #define COMPACT_NONE 0xffff
 #define COMPACT_MAX  0xfffe
 
-/** `v` as 16 bits; NaN becomes COMPACT_NONE, what is below 0 becomes 0. About 5 ns. */
+/** Pack `v` into 16 bits; NaN becomes COMPACT_NONE, negative values become 0. The call costs about
+ *  5 ns. */
 static inline uint16_t compact_pack(double v)
 {
 	int exponent = 0;
@@ -24,16 +25,16 @@ static inline uint16_t compact_pack(double v)
 		return COMPACT_NONE;
 	if (v <= 0)
 		return 0;
-	if (v >= 0x1p39) /* infinity, too */
+	if (v >= 0x1p39) /* also for infinity */
 		return COMPACT_MAX;
 	double m = frexp(v, &exponent) * 2; /* v = m * 2^(exponent - 1), 1 <= m < 2 */
 	int e = exponent - 1 + 25;
-	/* A fraction that rounds up to 1024 carries into the exponent, which is right. */
+	/* A fraction that rounds up to 1024 carries into the exponent, as it should. */
 	long code = e >= 1 ? (long)e * 1024 + lrint((m - 1) * 1024) : lrint(ldexp(v, 34));
 	return code > COMPACT_MAX ? COMPACT_MAX : (uint16_t)code;
 }
 
-/** The number that `code` stands for, NaN for COMPACT_NONE. */
+/** Return the number that `code` stands for, NaN for COMPACT_NONE. */
 static inline double compact_unpack(uint16_t code)
 {
 	int e = code >> 10, m = code & 1023;

@@ -30,7 +30,7 @@ bool etag_matches(const char *p, const char *tag)
 	return false;
 }
 
-/* The tag of p[n] into tag[size]. */
+/* Write the tag of p[n] into tag[size]. */
 static void tag_of(const char *p, size_t n, char *tag, size_t size)
 {
 	snprintf(tag, size, "\"%016llx-%zx\"",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An error in words. */
+/* An error with a formatted message. */
 #ifndef WEIR_ADMIN_FAIL_H
 #define WEIR_ADMIN_FAIL_H
 
@@ -11,7 +11,7 @@
 static inline int fail(struct weir_err *err, int code, const char *hint, const char *fmt, ...)
     WEIR_PRINTF(4, 5);
 
-/** Fill `err`: `hint` may be NULL. Returns `code`. */
+/** Fill `err` and return `code`. `hint` may be NULL. */
 static inline int fail(struct weir_err *err, int code, const char *hint, const char *fmt, ...)
 {
 	va_list args;

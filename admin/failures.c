@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Failures by address: a table looked through from end to end, some 10 us when somebody fails. */
+/* Counts wrong tokens by address. The table is searched linearly, which costs about 10 us per
+ * failure. */
 #include "failures.h"
 
 #include <netinet/in.h>
@@ -72,8 +73,8 @@ int64_t failures_wait_ns(const struct failures *f, struct failures_key key, int6
 	return 0;
 }
 
-/* Its own place; else that of the address with the fewest failures, of these the one that has been
- * quiet longest. */
+/* Return the slot of `key`. If it has none, return the slot of the address with the fewest
+ * failures; among equals, that of the address whose last failure is oldest. */
 static struct failures_place *place_of(
     struct failures *f, const struct failures_key *key, int64_t now_ns)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who failed to show a good token, and how often: at most FAILURES_MAX a minute from one address.
+ * Wrong tokens, counted by address. After FAILURES_MAX wrong tokens within a minute, the address
+ * has to wait until the oldest is a minute old.
  *
- * An address is an IPv4 address or the /64 of an IPv6 one, which is what one network gives its
- * machine to choose from. The table is bounded: a new address takes the place of the one with the
- * fewest failures of the last minute. Who wants his own count forgotten must thus fail as often
- * from every other place in the table, which takes more than it gives. Nobody is refused for what
- * others did. One thread; the time is the caller's.
+ * An address is an IPv4 address or the /64 of an IPv6 one, since a host may choose any address in
+ * its /64. The table is bounded: a new address replaces the one with the fewest failures of the
+ * last minute. So a client can get its own count dropped only by failing as often from every other
+ * address in the table, which costs more than it gains. No address is refused because of another
+ * one. One thread; the caller passes the time.
  */
 #ifndef WEIR_ADMIN_FAILURES_H
 #define WEIR_ADMIN_FAILURES_H
@@ -15,33 +16,34 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/** reliability.md (b), auth. */
+/** Wrong tokens that are allowed within a window, and its length; both from reliability.md (b),
+ *  auth. */
 #define FAILURES_MAX       5
 #define FAILURES_WINDOW_NS 60000000000LL
 
-/** Addresses that are remembered: 70 KB. A guess. */
+/** Number of addresses that are remembered. 1024 is a guess; they take 56 KB. */
 #define FAILURES_PLACES 1024
 
 struct failures_key {
-	uint8_t bytes[9]; /* 4 or 6, and the address or the first half of it */
+	uint8_t bytes[9]; /* 4 or 6, then the IPv4 address or the first half of the IPv6 one */
 };
 
 struct failures_place {
 	struct failures_key key;
-	int64_t at_ns[FAILURES_MAX]; /* the newest ones, in no order; 0: none */
+	int64_t at_ns[FAILURES_MAX]; /* times of the newest failures, unordered; 0 if unused */
 };
 
 struct failures {
 	struct failures_place place[FAILURES_PLACES];
 };
 
-/** The key of an address; everything that has none (a socket file) shares one. */
+/** The key of an address. All peers without an address (clients of a socket file) share one key. */
 struct failures_key failures_key(const struct sockaddr_storage *address);
 
-/** How long `key` has to wait before it may try again, in ns; 0: it may. */
+/** How long `key` has to wait before it may try again, in ns; 0 if it may try now. */
 int64_t failures_wait_ns(const struct failures *f, struct failures_key key, int64_t now_ns);
 
-/** It failed. Returns how often it did within the last minute, this one included. */
+/** Record a failure. Returns the number of failures within the last minute, this one included. */
 int failures_add(struct failures *f, struct failures_key key, int64_t now_ns);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The real source: each function is the call of weir/graph.h with the graph behind `arg`. */
+/* Implements the real source: each function calls its namesake in weir/graph.h with `arg` as the
+ * graph. */
 #include "graph_source.h"
 
 static int graph_source_view(void *arg, struct weir_graph_view **view)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where the admin endpoint gets its numbers: the calls of weir/graph.h behind one struct, so that
- * views, routes and the page can be tried on hand-made snapshots (a graph can not be told to look
- * busy). The functions mean what their namesakes in weir/graph.h mean; `arg` is passed through.
+ * views, routes and the page can be tested with hand-made snapshots (a real graph cannot be made to
+ * look busy). The functions work as their namesakes in weir/graph.h; `arg` is passed through.
  */
 #ifndef WEIR_ADMIN_GRAPH_SOURCE_H
 #define WEIR_ADMIN_GRAPH_SOURCE_H
@@ -27,7 +27,7 @@ struct admin_source {
 	int (*get)(void *arg, const char *stage, const char *knob, char *buf, size_t size);
 	int (*set_overload)(void *arg, enum weir_admission_mode mode);
 	enum weir_admission_mode (*overload)(void *arg);
-	/* acts; NULL where a made-up source has none */
+	/* any of the following calls may be NULL in a test source */
 	int (*set_for)(void *arg, const char *stage, const char *knob, const char *value,
 	    int64_t for_ns, char *why, size_t size);
 	int (*unset)(void *arg, const char *stage, const char *knob, char *why, size_t size);
@@ -39,15 +39,17 @@ struct admin_source {
 	int (*slowest)(void *arg, int class_id, struct weir_slow *out, int n);
 	int (*tap)(void *arg, const struct weir_tap *want, uint64_t after, struct weir_slow *out,
 	    int n, struct weir_tap_state *state);
-	/* what the endpoint itself keeps */
-	const struct history *history;       /* set by admin_start; NULL elsewhere */
-	const struct bottleneck *bottleneck; /* likewise, and */
+	/* Data of the endpoint itself, not of the graph. `history`, `bottleneck` and `alerts` are
+	 * set by admin_start and NULL elsewhere. */
+	const struct history *history;
+	const struct bottleneck *bottleneck;
 	const struct alerts *alerts;
-	const char *config;                  /* body of /api/v1/config, JSON; NULL: there is none */
-	const struct weir_admin_spec *admin; /* who may ask; NULL: whoever can reach it */
-	const struct admin_reloading *reloading; /* NULL: the server can not reload */
-	const struct weir_alerts_spec *rules;    /* read by admin_start; NULL: what is built in */
-	const char *history_file;                /* where to keep it; NULL or "": in memory alone */
+	const char *config;                      /* body of /api/v1/config, JSON; NULL if empty */
+	const struct weir_admin_spec *admin;     /* who has access; NULL allows every client */
+	const struct admin_reloading *reloading; /* NULL if the server cannot reload */
+	/* alert rules, read by admin_start; NULL selects the built-in ones */
+	const struct weir_alerts_spec *rules;
+	const char *history_file; /* NULL or "" keeps the history in memory only */
 };
 
 /** The source that reads `graph`. */

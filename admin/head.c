@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The strict look at a request. First the byte guard that the data plane uses, too; then what is
- * stricter here: a plain path as target, nothing that matters twice, no transfer coding, and a Host
- * that is this endpoint. The first problem found ends it; nothing is repaired.
+ * Strictly checks a request head. The byte guard of the data plane comes first, then stricter
+ * rules: the target must be a plain path, no important field may appear twice, transfer codings are
+ * not allowed, and Host must name this endpoint. The first problem found ends the check; nothing is
+ * repaired.
  */
 #include "head.h"
 
@@ -12,7 +13,7 @@
 
 #include <weir/http_guard.h>
 
-/* Fields that mean something here, and may therefore not appear twice. */
+/* Fields that the endpoint interprets, which therefore must not appear twice. */
 enum known { HOST, LENGTH, TYPE, ORIGIN, FETCH_SITE, CODING, EXPECT, AUTHORIZATION, COOKIE, KNOWN };
 
 static const char *const known_name[KNOWN] = {
@@ -60,7 +61,7 @@ static size_t span(const char *p, size_t n, const char *bytes)
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define TOKEN   "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz" LETTERS
 
-/* METHOD SP /target SP HTTP/1.x, one space each, target of visible ASCII. */
+/* Whether the line is METHOD SP /target SP HTTP/1.x: one space each, a target of visible ASCII. */
 static bool request_line(struct weir_slice line)
 {
 	size_t method = span(line.p, line.n, LETTERS);
@@ -85,7 +86,8 @@ static struct weir_slice trimmed(const char *p, size_t n)
 	return (struct weir_slice){p, n};
 }
 
-/* One field into `h`. false: no name, or one that matters and was there before. */
+/* Store one field in `h`. Returns false if it has no name, or is a known field that has appeared
+ * before. */
 static bool take_field(struct weir_slice line, struct head *h)
 {
 	size_t name = span(line.p, line.n, TOKEN);
@@ -102,9 +104,9 @@ static bool take_field(struct weir_slice line, struct head *h)
 	return true;
 }
 
-/* ---- meaning ---- */
+/* ---- checking the values ---- */
 
-/* Digits only, at most 18 of them. -1 when it is something else. */
+/* Parse a number of at most 18 digits. Returns -1 for anything else. */
 static long long length_of(struct weir_slice value)
 {
 	long long length = 0;
@@ -126,7 +128,7 @@ static enum head_verdict judge(const struct authority *address, const struct hea
 	if (!h->value[HOST].p)
 		return bad(problem, 400, "the request has no Host");
 	if (h->value[CODING].p)
-		return bad(problem, 400, "Transfer-Encoding is not taken here");
+		return bad(problem, 400, "Transfer-Encoding is not supported");
 	if (length < 0)
 		return bad(problem, 400, "Content-Length is not a number");
 	if (length > ADMIN_BODY_MAX)
@@ -140,18 +142,17 @@ static enum head_verdict judge(const struct authority *address, const struct hea
 	return behind < (size_t)length ? HEAD_MORE : HEAD_WHOLE;
 }
 
-/* The head in `text`, which the guard found good. */
+/* Check the head in `text`, which has passed the guard. */
 static enum head_verdict check_lines(
     const struct authority *address, const char *text, size_t behind, struct head_problem *problem)
 {
 	struct head h = {0};
 
 	if (!request_line(take_line(&text)))
-		return bad(problem, 400, "the request line is not one this endpoint takes");
+		return bad(problem, 400, "this endpoint does not accept the request line");
 	for (struct weir_slice line = take_line(&text); line.n > 0; line = take_line(&text))
 		if (!take_field(line, &h))
-			return bad(
-			    problem, 400, "a field of the head appears twice or has no name");
+			return bad(problem, 400, "a header field appears twice or has no name");
 	return judge(address, &h, behind, problem);
 }
 
@@ -180,9 +181,10 @@ enum head_verdict head_check(
 	return check_lines(address, text, n - length, problem);
 }
 
-/* ---- of a request that is whole ---- */
+/* ---- reading a complete request ---- */
 
-/* The line at `p` without its end; `*next` is behind that. The head has lines until an empty one. */
+/* Return the line at `p` without its end; `*next` is the offset of the next line. An empty line
+ * ends the head. */
 static struct weir_slice line_at(const char *p, size_t n, size_t *next)
 {
 	const char *end = memmem(p, n, "\r\n", 2);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The strict look at a request before libmicrohttpd may see it.
+ * The strict check of a request before libmicrohttpd sees it.
  *
  * libmicrohttpd 0.9.75 answers requests with two Hosts, with both Content-Length and
- * Transfer-Encoding, and with lines that end in LF alone, even when asked to be strict. So the
- * bytes are peeked at until the whole request is there, body included, and only a request with one
- * meaning is handed over: one line, fields that appear once, a length that is a number. Pure
- * function.
+ * Transfer-Encoding, and with lines that end in a bare LF, even in strict mode. Therefore the bytes
+ * are peeked at until the whole request is there, body included, and only an unambiguous request is
+ * handed over: one request line, fields that appear once, a numeric length. Pure functions.
  */
 #ifndef WEIR_ADMIN_HEAD_H
 #define WEIR_ADMIN_HEAD_H
@@ -16,32 +15,33 @@
 #include "authority.h"
 #include "reply.h"
 
-/** Longest request line and fields together. A browser sends about 700 bytes. */
+/** Maximum size of the request line and fields together. A browser sends about 700 bytes. */
 #define HEAD_MAX 8192
 
-/** Room that a peek needs to see the whole of any request that is accepted. */
+/** Buffer size for a peek at the largest request that is accepted. */
 #define HEAD_PEEK_MAX (HEAD_MAX + ADMIN_BODY_MAX)
 
 enum head_verdict {
-	HEAD_MORE,  /* not all there yet */
-	HEAD_WHOLE, /* hand it over */
-	HEAD_BAD,   /* answer `status` and close */
+	HEAD_MORE,  /* not complete yet */
+	HEAD_WHOLE, /* complete: hand it over */
+	HEAD_BAD,   /* respond with `status` and close */
 };
 
 struct head_problem {
 	int status;
-	const char *why;   /* a sentence; lives until the next problem is found */
-	int retry_after_s; /* with a 429; 0: none */
+	const char *why;   /* message, valid until the next problem is found */
+	int retry_after_s; /* Retry-After of a 429, else 0 */
 };
 
-/** Judge the first `n` bytes of a connection to `address`. */
+/** Check the first `n` bytes of a connection to `address`. */
 enum head_verdict head_check(
     const struct authority *address, const char *p, size_t n, struct head_problem *problem);
 
-/** Of a request that head_check found whole: its target, path and query as sent. */
+/** The target (path and query, as sent) of a request that head_check found complete. */
 struct weir_slice head_target(const char *p, size_t n);
 
-/** The value of its field `name` (the first, if there are several), p NULL when it has none. */
+/** The value of field `name` in a request that head_check found complete (the first, if there are
+ *  several); p is NULL if it has none. */
 struct weir_slice head_field(const char *p, size_t n, const char *name);
 
 #endif

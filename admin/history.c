@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rings. A series has one block of columns for itself and one per class: a column is a field's
- * slots of both rings, first those of HISTORY_1S. Blocks of classes move with their name when the
- * classes change. at[ring][slot] says whose step a slot is; who takes a slot for a new step empties
- * it in all series.
+ * Keeps the history rings; see history.h. A series has one block of columns for its stage and one
+ * per class. A column holds the slots of one field in both rings, those of HISTORY_1S first. When
+ * the classes change, each class block moves with the name of that class. ring.at[slot] is the
+ * label of the step stored in a slot, for all series: the first record of a new step clears its
+ * slot in all of them.
  */
 #include "history.h"
 
@@ -11,12 +12,13 @@
 #include <string.h>
 
 #define COLUMN_SLOTS (HISTORY_SLOTS_1S + HISTORY_SLOTS_10S)
-/* A stage that is gone is forgotten when the longer ring has nothing of it any more. */
+/* Age in seconds at which a removed stage is forgotten: the longer ring has no sample of it
+ * left. */
 #define FORGET_S (HISTORY_SLOTS_10S * 10LL)
 
 struct series {
 	char *name;
-	bool here;                                 /* in the last view */
+	bool here;                                 /* present in the last view */
 	int64_t newest_s;                          /* Unix time of its last sample */
 	uint16_t *own;                             /* SAMPLE_FIELDS columns */
 	uint16_t *class_columns[WEIR_CLASSES_MAX]; /* SAMPLE_CLASS_FIELDS columns each */
@@ -25,8 +27,8 @@ struct series {
 struct ring {
 	struct sampler *sampler;
 	bool fed;       /* the sampler has samples */
-	int64_t newest; /* label; INT64_MIN: none */
-	int64_t *at;    /* label of each slot, INT64_MIN: none */
+	int64_t newest; /* label, INT64_MIN if none */
+	int64_t *at;    /* label of each slot, INT64_MIN if empty */
 };
 
 struct history {
@@ -85,7 +87,7 @@ static struct series *series_new(const char *name, int n_classes)
 	return NULL;
 }
 
-/* The column of field `field`, as history_column counts them. */
+/* The column of field `field`, numbered as for history_column. */
 static uint16_t *column(const struct series *s, int field)
 {
 	int f = field - SAMPLE_FIELDS;
@@ -105,7 +107,7 @@ static int slot_of(enum history_ring r, int64_t label)
 	return (int)(s < 0 ? s + slots[r] : s);
 }
 
-/* -1: nothing is known of that step. */
+/* Return the slot with the data of step `label`, or -1 if there is none. */
 static int find_slot(const struct history *h, enum history_ring r, int64_t label)
 {
 	const struct ring *ring = &h->ring[r];
@@ -150,6 +152,15 @@ int history_find(const struct history *h, const char *name)
 	return -1;
 }
 
+/* Like history_find, but try series `near` first: with hundreds of stages, searching all series for
+ * each stage is expensive. */
+static int find_near(const struct history *h, const char *name, int near)
+{
+	if (near < h->n_series && strcmp(h->series[near]->name, name) == 0)
+		return near;
+	return history_find(h, name);
+}
+
 static void drop_series(struct history *h, int i)
 {
 	series_free(h->series[i]);
@@ -158,7 +169,8 @@ static void drop_series(struct history *h, int i)
 	h->shape++;
 }
 
-/* Room for one more: of the stages that are gone the one gone longest leaves. */
+/* Make space for one more series: if there are too many, drop the one whose stage has been gone
+ * longest. Returns false if no stage is gone. */
 static bool make_room(struct history *h)
 {
 	int oldest = -1;
@@ -207,7 +219,7 @@ static int find_class(const struct history *h, const char *name)
 	return -1;
 }
 
-/* Blocks in the order of the new classes; `fresh` has one for each class that was not there. */
+/* Reorder the blocks for the new classes; `fresh` has one block for each class that is new. */
 static void move_classes(
     const struct history *h, struct series *s, const char *const *name, int n, uint16_t **fresh)
 {
@@ -293,7 +305,7 @@ static bool feed_ring(struct history *h, enum history_ring r, const struct weir_
 	ring->newest = label;
 	ring->fed = true;
 	for (int i = 0; i < v->n_stages; i++) {
-		int k = history_find(h, v->stages[i].name);
+		int k = find_near(h, v->stages[i].name, i);
 		if (k < 0 || !sample[i].known)
 			continue;
 		pack(&sample[i], h->n_classes, record);
@@ -302,16 +314,18 @@ static bool feed_ring(struct history *h, enum history_ring r, const struct weir_
 	return true;
 }
 
-/* Who is here now, and who has been gone for too long. */
+/* Note which stages are present and drop those that have been gone for too long. */
 static void follow_stages(struct history *h, const struct weir_graph_view *v)
 {
 	for (int i = 0; i < h->n_series; i++)
 		h->series[i]->here = false;
-	/* Those first that are known: to make room for a new one only who is gone may go. */
+	/* Handle known stages first, since only removed stages may be dropped in favour of a new
+	 * one. */
 	for (int pass = 0; pass < 2; pass++) {
 		for (int i = 0; i < v->n_stages; i++) {
-			int k = pass ? history_add(h, v->stages[i].name)
-				     : history_find(h, v->stages[i].name);
+			int k = find_near(h, v->stages[i].name, i);
+			if (k < 0 && pass)
+				k = history_add(h, v->stages[i].name);
 			if (k >= 0)
 				h->series[k]->here = true;
 		}

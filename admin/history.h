@@ -5,15 +5,16 @@
  *   HISTORY_1S    one sample a second, 15 minutes
  *   HISTORY_10S   one each 10 seconds, 6 hours
  *
- * A slot belongs to one step of Unix time and is found by it; its label is the step's end divided
- * by its length. A step without a sample (the server did not run, the machine slept, the stage was
- * not there) is a gap. After the clock was set back, labels are written again and what is later
- * than the newest is not shown; set forward, there is a gap.
+ * A slot holds one step of Unix time and is found by the label of the step, which is the end of the
+ * step divided by its length. A step without a sample (the server did not run, the host slept, the
+ * stage did not exist) is a gap. When the clock is set back, labels are written a second time, and
+ * old samples with labels later than the newest are not shown. Setting the clock forward leaves a
+ * gap.
  *
- * Series go by stage name, so a graph may gain and lose stages: those that are gone are kept until
- * all their samples are too old. Numbers have 16 bits (compact.h: 0.05 %). A stage with 4 classes
- * takes 197 KB, 30 of them 5.9 MB; at most HISTORY_SERIES_MAX stages are kept. Pure: no clock, no
- * sockets, no files. One thread.
+ * Series are identified by stage name, so a graph may gain and lose stages: removed ones are kept
+ * until all their samples are too old. Numbers have 16 bits (compact.h: 0.05 %). A stage with 4
+ * classes takes 197 KB, 30 of them 5.9 MB; at most HISTORY_SERIES_MAX stages are kept. Pure: no
+ * clock, no sockets, no files. Used by one thread.
  */
 #ifndef WEIR_ADMIN_HISTORY_H
 #define WEIR_ADMIN_HISTORY_H
@@ -32,53 +33,56 @@ enum history_ring { HISTORY_1S, HISTORY_10S, HISTORY_RINGS };
 #define HISTORY_SLOTS_1S  900
 #define HISTORY_SLOTS_10S 2160
 
-/** Stages there and gone. More than this are not recorded: 50 MB with 4 classes. A guess. */
-#define HISTORY_SERIES_MAX 256
+/** Maximum number of stages with a history, removed ones included; further stages are not recorded.
+ *  The number is a guess; with 4 classes they take 50 MB. */
+#define HISTORY_SERIES_MAX WEIR_STAGES_MAX
 
-/** Most numbers of one stage in one slot. */
+/** Maximum number of values of one stage in one slot. */
 #define HISTORY_RECORD_MAX (SAMPLE_FIELDS + WEIR_CLASSES_MAX * SAMPLE_CLASS_FIELDS)
 
 struct history;
 
-/** NULL: no memory. Series are allocated as stages come. */
+/** Create an empty history. Returns NULL if out of memory. Series are allocated when their stages
+ *  appear. */
 struct history *history_new(void);
 
 /** NULL is allowed. */
 void history_free(struct history *history);
 
 /**
- * Take in a snapshot; call it at least once a second, just after the second began. Returns the
- * rings that got samples as bits (1 << HISTORY_1S), 0 when neither had a new step. Without memory
- * for a new stage that stage has gaps. 0.1 ms for 30 stages with 4 classes (bench/micro_history.c).
+ * Record a snapshot. Call it at least once a second, just after the start of the second. Returns
+ * the rings that got samples as bits (1 << HISTORY_1S), 0 when neither had a new step. If memory
+ * for a new stage is short, that stage has gaps. Takes 0.1 ms for 30 stages with 4 classes
+ * (bench/micro_history.c).
  */
 unsigned history_feed(struct history *history, const struct weir_graph_view *view);
 
-/** The samples that the last feed of `ring` was made from, one per stage of its view; NULL when
- *  there are none yet. */
+/** The samples that the last feed of `ring` used, one per stage of its view; NULL before the
+ *  first. */
 const struct sample *history_samples(const struct history *history, enum history_ring ring);
 
-/** Seconds of a step of `ring`, and how many of them are kept. */
+/** Step length of `ring` in seconds, and the number of steps kept. */
 int history_step_s(enum history_ring ring);
 int history_slots(enum history_ring ring);
 
-/** Label of the newest step, INT64_MIN when there is none. */
+/** Label of the newest step, INT64_MIN if there is none. */
 int64_t history_newest(const struct history *history, enum history_ring ring);
 
-/** Names: valid until the next feed. */
+/** Numbers and names of series and classes. Names are valid until the next feed. */
 int history_n_series(const struct history *history);
 const char *history_name(const struct history *history, int series);
 int history_n_classes(const struct history *history);
 const char *history_class_name(const struct history *history, int class);
 
-/** The series of stage `name`, -1 when there is none. */
+/** Return the series of stage `name`, -1 if there is none. */
 int history_find(const struct history *history, const char *name);
 
-/** Field `field` (a sample_field; behind them SAMPLE_FIELDS + class * SAMPLE_CLASS_FIELDS + a
- *  sample_class_field) of steps `first`, `first` + 1, ... into out[n]; gaps are COMPACT_NONE. */
+/** Copy field `field` of steps `first`, `first` + 1, ... to out[n]; gaps are COMPACT_NONE. `field`
+ *  is a sample_field, or SAMPLE_FIELDS + class * SAMPLE_CLASS_FIELDS + a sample_class_field. */
 void history_column(const struct history *history, enum history_ring ring, int series, int field,
     int64_t first, int n, uint16_t *out);
 
-/** Memory it holds, in bytes, without the allocator's own. */
+/** Memory in use, in bytes, without the allocator's overhead. */
 size_t history_bytes(const struct history *history);
 
 /* ---- for history_file.c ---- */
@@ -86,17 +90,19 @@ size_t history_bytes(const struct history *history);
 /** Changes whenever series or classes do. */
 uint64_t history_shape(const struct history *history);
 
-/** Numbers in a record: all fields of a series in one slot. */
+/** Number of values in a record, which holds all fields of a series in one slot. */
 int history_record(const struct history *history);
 
-/** The record of `series` at `label`, gaps where there is nothing. */
+/** The record of `series` at `label`, with gaps for missing values. */
 void history_get(const struct history *history, enum history_ring ring, int64_t label, int series,
     uint16_t *record);
 
-/** Have classes `name[n]`; kept numbers follow their class's name. 0 or WEIR_ENOMEM. */
+/** Set the classes to `name[n]`; existing samples move with the name of their class. 0 or
+ *  WEIR_ENOMEM. */
 int history_set_classes(struct history *history, const char *const *name, int n);
 
-/** The series of `name`, made when there is none; WEIR_ENOMEM, or WEIR_EBUSY: too many. */
+/** Return the series of `name`, created if missing, or WEIR_ENOMEM, or WEIR_EBUSY if there are too
+ *  many. */
 int history_add(struct history *history, const char *name);
 
 /** Store a record; `label` becomes the newest if it is later. */

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading: the whole file at once; every size is computed from the header, checked against the
- * file's, before anything is believed. Writing: with pwrite, not through a mapping, in which a full
- * disk or a file cut by somebody else would be a signal that kills the server.
+ * Saves the history to a file; see history_file.h. New data is copied out of the history here and
+ * written by the writer's thread (history_writer.h). Steps that a slow writer missed are still in
+ * the history, and the next job writes them. Reading is in history_load.c.
+ *
+ * States: while the writer is idle, `there` describes the file. post() starts a job and stores in
+ * `coming` what the file will be after it; settle() copies `coming` to `there` once the job has
+ * succeeded. All functions belong to the owner's thread.
  */
 #include "history_file.h"
 
@@ -13,373 +17,265 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#include <weir/event.h>
+#include <weir/clock.h>
 #include <weir/log.h>
 
-#include "utf8.h"
+#include "history_format.h"
+#include "history_writer.h"
 
-#define VERSION 1
-/* Above what HISTORY_SERIES_MAX stages with 8 classes take: nothing longer is read. */
-#define FILE_BYTES_MAX (100 << 20)
-#define NAME_MAX_BYTES 256
+/* Number of consecutive saves, one a second, that find the writer busy before the delay is logged
+ * and raises an alert. 10 is a guess. */
+#define LAG_MAX 10
+/* Time that a stopping server waits for the last write. 1 s is a guess: a working disk finishes
+ * long before. */
+#define CLOSE_WAIT_NS 1000000000LL
 
-static const char no_memory[] = "memory ran out";
-static const char magic[8] = {'W', 'E', 'I', 'R', 'H', 'I', 'S', 'T'};
-
-struct file_head {
-	char magic[8];
-	uint32_t version, head_bytes; /* with the names */
-	uint32_t n_stages, n_classes;
-	uint32_t fields, class_fields;
-	uint32_t slots[HISTORY_RINGS];
-	uint64_t sum; /* of the head and the names, with this as 0 */
-};
-
-struct slot_head {
-	uint64_t sum; /* of the rest of the slot; 0 in a slot that was never written */
-	int64_t label;
+/** The layout and contents of a file. */
+struct layout {
+	uint64_t shape; /* history_shape */
+	size_t head_bytes, slot_bytes;
+	int64_t saved[HISTORY_RINGS]; /* newest label in the file */
 };
 
 struct history_file {
-	int fd; /* -1: could not be replaced */
-	uint64_t shape;
-	size_t head_bytes, slot_bytes;
-	char *slot;   /* slot_bytes */
-	bool failing; /* and it has been said */
-	char *path, *new_path, *bad_path;
+	char *path, *bad_path;
+	int fd; /* used during loading; afterwards the writer owns it and this is -1 */
+	struct history_writer *writer;
+	/* `there` is the file in place, `coming` the file after the job in progress */
+	struct layout there, coming;
+	bool posted; /* a job is in progress */
+	bool failed; /* the last job failed */
+	int lag;     /* consecutive saves that found the writer busy */
 };
-
-static uint64_t sum_of(const void *p, size_t n)
-{
-	return weir_hash((struct weir_slice){p, n});
-}
-
-static size_t slot_size(uint32_t n_stages, uint32_t n_classes)
-{
-	size_t record = SAMPLE_FIELDS + (size_t)n_classes * SAMPLE_CLASS_FIELDS;
-	size_t n = sizeof(struct slot_head) + (size_t)n_stages * record * sizeof(uint16_t);
-
-	return (n + 7) & ~(size_t)7;
-}
-
-static size_t file_size(size_t head_bytes, size_t slot_bytes)
-{
-	return head_bytes + slot_bytes * (HISTORY_SLOTS_1S + HISTORY_SLOTS_10S);
-}
-
-/* ---- reading ---- */
-
-static const char *check_head(const struct file_head *h, const char *data, size_t n)
-{
-	struct file_head zero = *h;
-
-	if (memcmp(h->magic, magic, sizeof(magic)) != 0)
-		return "it is no history of weir";
-	if (h->version != VERSION || h->fields != SAMPLE_FIELDS ||
-	    h->class_fields != SAMPLE_CLASS_FIELDS || h->slots[HISTORY_1S] != HISTORY_SLOTS_1S ||
-	    h->slots[HISTORY_10S] != HISTORY_SLOTS_10S)
-		return "it was written by another version";
-	if (h->n_stages > HISTORY_SERIES_MAX || h->n_classes > WEIR_CLASSES_MAX ||
-	    h->head_bytes < sizeof(*h) || h->head_bytes > n || h->head_bytes % 8 != 0 ||
-	    n != file_size(h->head_bytes, slot_size(h->n_stages, h->n_classes)))
-		return "it is cut short or longer than it says";
-	zero.sum = 0;
-	uint64_t sum =
-	    sum_of(&zero, sizeof(zero)) ^ sum_of(data + sizeof(zero), h->head_bytes - sizeof(zero));
-	return sum == h->sum ? NULL : "its beginning is damaged";
-}
-
-/* The next name of those that end at `end`; NULL: there is none. */
-static const char *take_name(const char **p, const char *end)
-{
-	const char *name = *p;
-	const char *nul = memchr(name, '\0', (size_t)(end - name));
-
-	if (!nul || nul == name || nul - name >= NAME_MAX_BYTES)
-		return NULL;
-	if (!utf8_whole(name)) /* no JSON could tell it */
-		return NULL;
-	*p = nul + 1;
-	return name;
-}
-
-/* Names into `h`, in `series[n_stages]` where each went. */
-static const char *take_names(
-    struct history *h, const struct file_head *head, const char *data, int *series)
-{
-	const char *p = data + sizeof(*head), *end = data + head->head_bytes;
-	const char *class[WEIR_CLASSES_MAX];
-
-	for (uint32_t c = 0; c < head->n_classes; c++)
-		if (!(class[c] = take_name(&p, end)))
-			return "its names are damaged";
-	if (history_set_classes(h, class, (int)head->n_classes) != 0)
-		return no_memory;
-	for (uint32_t i = 0; i < head->n_stages; i++) {
-		const char *name = take_name(&p, end);
-		if (!name)
-			return "its names are damaged";
-		series[i] = history_add(h, name);
-		if (series[i] < 0)
-			return no_memory;
-	}
-	return NULL;
-}
-
-/* A record of gaps alone is a stage that was not there. */
-static bool is_empty(const uint16_t *record, int n)
-{
-	for (int i = 0; i < n; i++)
-		if (record[i] != COMPACT_NONE)
-			return false;
-	return true;
-}
-
-static void take_slot(
-    struct history *h, enum history_ring ring, const char *slot, size_t size, const int *series)
-{
-	struct slot_head head;
-	uint16_t record[HISTORY_RECORD_MAX];
-	int n = history_record(h), n_series = history_n_series(h);
-	const char *p = slot + sizeof(head);
-
-	memcpy(&head, slot, sizeof(head));
-	if (head.sum != sum_of(slot + sizeof(head.sum), size - sizeof(head.sum)) ||
-	    head.label < 0 || head.label > INT64_MAX / 100)
-		return;
-	for (int i = 0; i < n_series; i++, p += (size_t)n * sizeof(*record)) {
-		memcpy(record, p, (size_t)n * sizeof(*record));
-		if (!is_empty(record, n))
-			history_put(h, ring, head.label, series[i], record);
-	}
-}
-
-/* NULL, or why the `n` bytes at `data` are no history. */
-static const char *take_all(struct history *h, const char *data, size_t n)
-{
-	struct file_head head;
-	int series[HISTORY_SERIES_MAX] = {0};
-
-	if (n < sizeof(head))
-		return "it is cut short";
-	memcpy(&head, data, sizeof(head));
-	const char *why = check_head(&head, data, n);
-	if (!why)
-		why = take_names(h, &head, data, series);
-	if (why)
-		return why;
-	if (history_n_series(h) != (int)head.n_stages)
-		return "its names are damaged";
-	size_t size = slot_size(head.n_stages, head.n_classes);
-	const char *p = data + head.head_bytes;
-	for (int r = 0; r < HISTORY_RINGS; r++)
-		for (int i = 0; i < history_slots(r); i++, p += size)
-			take_slot(h, r, p, size, series);
-	return NULL;
-}
-
-static bool read_all(int fd, char *data, size_t n)
-{
-	size_t have = 0;
-
-	while (have < n) {
-		ssize_t got = pread(fd, data + have, n - have, (off_t)have);
-		if (got == 0 || (got < 0 && errno != EINTR))
-			return false;
-		have += got > 0 ? (size_t)got : 0;
-	}
-	return true;
-}
-
-static const char *load(int fd, uint64_t size, struct history *h)
-{
-	if (size > FILE_BYTES_MAX)
-		return "it is too long for a history";
-	char *data = malloc(size);
-	const char *why = no_memory;
-	if (data)
-		why = read_all(fd, data, size) ? take_all(h, data, size) : "it can not be read";
-	free(data);
-	return why;
-}
 
 /* ---- writing ---- */
 
-/* Say it once: again only after it worked. */
-static void fails(struct history_file *f, const char *what)
-{
-	if (!f->failing)
-		weir_log(WEIR_LOG_WARN, "admin: history file %s: %s: %s", f->path, what,
-		    strerror(errno));
-	f->failing = true;
-}
-
-static bool write_all(int fd, const void *data, size_t n, size_t at)
-{
-	const char *p = data;
-
-	while (n > 0) {
-		ssize_t put = pwrite(fd, p, n, (off_t)at);
-		if (put < 0 && errno != EINTR)
-			return false;
-		put = put > 0 ? put : 0;
-		p += put;
-		at += (size_t)put;
-		n -= (size_t)put;
-	}
-	return true;
-}
-
-static size_t slot_at(const struct history_file *f, enum history_ring ring, int64_t label)
+static size_t slot_at(const struct layout *l, enum history_ring ring, int64_t label)
 {
 	size_t slot = (size_t)(label % history_slots(ring));
 
-	return f->head_bytes + (slot + (ring == HISTORY_1S ? 0 : HISTORY_SLOTS_1S)) * f->slot_bytes;
+	return l->head_bytes + (slot + (ring == HISTORY_1S ? 0 : HISTORY_SLOTS_1S)) * l->slot_bytes;
 }
 
-static void fill_slot(
-    struct history_file *f, const struct history *h, enum history_ring ring, int64_t label)
+/* Write the slot of `label` to `to`, which is zeroed. */
+static void fill_slot(const struct layout *l, const struct history *h, enum history_ring ring,
+    int64_t label, char *to)
 {
-	struct slot_head head = {.label = label};
+	struct history_slot_head head = {.label = label};
 	uint16_t record[HISTORY_RECORD_MAX];
 	size_t n = (size_t)history_record(h) * sizeof(*record);
-	char *p = f->slot + sizeof(head);
+	char *p = to + sizeof(head);
 
-	memset(f->slot, 0, f->slot_bytes);
 	for (int i = 0; i < history_n_series(h); i++, p += n) {
 		history_get(h, ring, label, i, record);
 		memcpy(p, record, n);
 	}
-	memcpy(f->slot, &head, sizeof(head));
-	head.sum = sum_of(f->slot + sizeof(head.sum), f->slot_bytes - sizeof(head.sum));
-	memcpy(f->slot, &head, sizeof(head));
+	memcpy(to, &head, sizeof(head));
+	head.sum = history_sum(to + sizeof(head.sum), l->slot_bytes - sizeof(head.sum));
+	memcpy(to, &head, sizeof(head));
 }
 
-/* The head with its names, NULL without memory. The caller frees it. */
+/* Build the file header with its names. Returns NULL if out of memory. The caller frees it. */
 static char *make_head(const struct history *h, size_t *n)
 {
 	int n_classes = history_n_classes(h), n_series = history_n_series(h);
-	struct file_head head = {.version = VERSION,
+	struct history_head head = {.version = HISTORY_VERSION,
 	    .n_stages = (uint32_t)n_series,
 	    .n_classes = (uint32_t)n_classes,
 	    .fields = SAMPLE_FIELDS,
 	    .class_fields = SAMPLE_CLASS_FIELDS,
 	    .slots = {HISTORY_SLOTS_1S, HISTORY_SLOTS_10S}};
-	char *data = calloc(1, sizeof(head) + (size_t)(n_classes + n_series) * NAME_MAX_BYTES + 8);
+	char *data =
+	    calloc(1, sizeof(head) + (size_t)(n_classes + n_series) * HISTORY_NAME_MAX + 8);
 
 	if (!data)
 		return NULL;
 	char *p = data + sizeof(head);
 	for (int c = 0; c < n_classes; c++)
-		p = stpncpy(p, history_class_name(h, c), NAME_MAX_BYTES - 1) + 1;
+		p = stpncpy(p, history_class_name(h, c), HISTORY_NAME_MAX - 1) + 1;
 	for (int i = 0; i < n_series; i++)
-		p = stpncpy(p, history_name(h, i), NAME_MAX_BYTES - 1) + 1;
+		p = stpncpy(p, history_name(h, i), HISTORY_NAME_MAX - 1) + 1;
 	*n = ((size_t)(p - data) + 7) & ~(size_t)7;
-	memcpy(head.magic, magic, sizeof(magic));
+	memcpy(head.magic, HISTORY_MAGIC, sizeof(head.magic));
 	head.head_bytes = (uint32_t)*n;
-	head.sum = sum_of(&head, sizeof(head)) ^ sum_of(data + sizeof(head), *n - sizeof(head));
+	head.sum =
+	    history_sum(&head, sizeof(head)) ^ history_sum(data + sizeof(head), *n - sizeof(head));
 	memcpy(data, &head, sizeof(head));
 	return data;
 }
 
-/* Everything that is kept, slot by slot; what was never sampled stays zeros. */
-static bool write_slots(struct history_file *f, const struct history *h, int fd)
+/* Write all kept slots of `ring` to `file`; slots that were never sampled stay zero. */
+static void fill_ring(
+    const struct layout *l, const struct history *h, enum history_ring ring, char *file)
 {
-	for (int r = 0; r < HISTORY_RINGS; r++) {
-		int64_t newest = history_newest(h, r);
-		for (int i = 0; i < history_slots(r); i++) {
-			if (newest == INT64_MIN || newest - i < 0)
-				break;
-			fill_slot(f, h, r, newest - i);
-			if (!write_all(fd, f->slot, f->slot_bytes, slot_at(f, r, newest - i)))
-				return false;
-		}
+	int64_t newest = history_newest(h, ring);
+
+	for (int i = 0; i < history_slots(ring) && newest != INT64_MIN && newest >= i; i++)
+		fill_slot(l, h, ring, newest - i, file + slot_at(l, ring, newest - i));
+}
+
+/* Build the whole file and fill in `l`; false if out of memory. */
+static bool make_whole(const struct history *h, struct layout *l, struct history_job *job)
+{
+	char *head = make_head(h, &l->head_bytes);
+
+	l->slot_bytes =
+	    history_slot_size((uint32_t)history_n_series(h), (uint32_t)history_n_classes(h));
+	l->shape = history_shape(h);
+	job->whole = true;
+	job->n = head ? history_file_size(l->head_bytes, l->slot_bytes) : 0;
+	job->data = head ? calloc(1, job->n) : NULL;
+	if (job->data) {
+		memcpy(job->data, head, l->head_bytes);
+		for (int r = 0; r < HISTORY_RINGS; r++)
+			fill_ring(l, h, r, job->data);
 	}
-	return true;
-}
-
-static bool reserve(int fd, size_t n)
-{
-	errno = posix_fallocate(fd, 0, (off_t)n);
-	return errno == 0;
-}
-
-static bool fill_file(struct history_file *f, const struct history *h, int fd)
-{
-	char *head = make_head(h, &f->head_bytes);
-	bool ok = head;
-
-	f->slot_bytes = slot_size((uint32_t)history_n_series(h), (uint32_t)history_n_classes(h));
-	free(f->slot);
-	f->slot = malloc(f->slot_bytes);
-	ok = ok && f->slot && ftruncate(fd, 0) == 0 && write_all(fd, head, f->head_bytes, 0) &&
-	     reserve(fd, file_size(f->head_bytes, f->slot_bytes)) && write_slots(f, h, fd) &&
-	     rename(f->new_path, f->path) == 0;
 	free(head);
-	return ok;
+	return job->data;
 }
 
-/* A whole file beside the old one, then in its place. */
-static void write_anew(struct history_file *f, const struct history *h)
+/* Return the first label of `ring` that is missing in the file; newest + 1 if none is missing. */
+static int64_t first_unsaved(
+    const struct layout *l, const struct history *h, enum history_ring ring)
 {
-	int fd = open(f->new_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+	int64_t newest = history_newest(h, ring), saved = l->saved[ring];
 
-	bool ours = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0; /* else another server is at it */
+	if (newest < 0 || newest == saved) /* no sample at all, or nothing new */
+		return newest < 0 ? 0 : newest + 1;
+	if (newest < saved) /* the clock was set back: the later labels will be written again */
+		return newest;
+	if (saved < newest - history_slots(ring))
+		saved = newest - history_slots(ring);
+	return saved < 0 ? 0 : saved + 1;
+}
 
-	if (!ours || !fill_file(f, h, fd)) {
-		fails(f, "it can not be written");
-		if (ours)
-			unlink(f->new_path);
-		if (fd >= 0)
-			close(fd);
-		return;
+static int64_t n_unsaved(const struct layout *l, const struct history *h, enum history_ring ring)
+{
+	int64_t newest = history_newest(h, ring);
+
+	return newest < 0 ? 0 : newest + 1 - first_unsaved(l, h, ring);
+}
+
+/* Append the slots of `ring` that are missing in the file to `job`. */
+static void add_slots(const struct layout *l, const struct history *h, enum history_ring ring,
+    struct history_job *job)
+{
+	int64_t label = first_unsaved(l, h, ring), left = n_unsaved(l, h, ring);
+
+	for (size_t end = 0; left > 0; label++, left--) {
+		size_t at = slot_at(l, ring, label);
+		if (at != end) /* the first slot, or the ring has wrapped around */
+			job->run[job->n_runs++] = (struct history_run){.at = at};
+		fill_slot(l, h, ring, label, job->data + job->n);
+		job->run[job->n_runs - 1].n += l->slot_bytes;
+		job->n += l->slot_bytes;
+		end = at + l->slot_bytes;
 	}
-	if (f->fd >= 0)
-		close(f->fd);
-	f->fd = fd;
-	f->shape = history_shape(h);
-	f->failing = false;
+}
+
+static bool make_slots(const struct layout *l, const struct history *h, struct history_job *job)
+{
+	int64_t n = 0;
+
+	for (int r = 0; r < HISTORY_RINGS; r++)
+		n += n_unsaved(l, h, r);
+	job->data = n > 0 ? calloc((size_t)n, l->slot_bytes) : NULL;
+	for (int r = 0; job->data && r < HISTORY_RINGS; r++)
+		add_slots(l, h, r, job);
+	return job->data;
+}
+
+static bool has_news(const struct history_file *f, const struct history *h)
+{
+	return n_unsaved(&f->there, h, HISTORY_1S) > 0 || n_unsaved(&f->there, h, HISTORY_10S) > 0;
+}
+
+/* Start a job that writes the steps missing from the file. */
+static void post(struct history_file *f, const struct history *h)
+{
+	struct history_job job = {0};
+	bool whole = f->there.shape != history_shape(h);
+
+	f->coming = f->there;
+	if (!(whole ? make_whole(h, &f->coming, &job) : make_slots(&f->coming, h, &job)))
+		return; /* out of memory: the next save includes these steps */
+	for (int r = 0; r < HISTORY_RINGS; r++)
+		f->coming.saved[r] = history_newest(h, r);
+	f->posted = true;
+	history_writer_post(f->writer, &job);
+}
+
+/* Whether the writer is idle. If so, take the result of its last job. */
+static bool settle(struct history_file *f)
+{
+	bool ok;
+
+	if (!history_writer_idle(f->writer, &ok))
+		return false;
+	if (f->posted && ok)
+		f->there = f->coming;
+	f->posted = false;
+	f->failed = !ok;
+	f->lag = 0;
+	return true;
 }
 
 void history_file_save(struct history_file *f, const struct history *h, unsigned rings)
 {
-	if (f->shape != history_shape(h)) {
-		/* After a failure again each 10 s: a full disk may have room by then. */
-		if (!f->failing || rings & 1u << HISTORY_10S)
-			write_anew(f, h);
+	if (!settle(f)) {
+		if (++f->lag == LAG_MAX)
+			history_writer_late(f->writer);
 		return;
 	}
-	for (int r = 0; r < HISTORY_RINGS; r++) {
-		if (!(rings & 1u << r))
-			continue;
-		int64_t label = history_newest(h, r);
-		fill_slot(f, h, r, label);
-		if (!write_all(f->fd, f->slot, f->slot_bytes, slot_at(f, r, label))) {
-			fails(f, "a sample can not be written");
-			return;
-		}
-	}
-	f->failing = false;
+	/* After a failure, retry every 10 s: a full disk may have free space by then. */
+	bool tries = f->there.shape == history_shape(h) || !f->failed || rings & 1u << HISTORY_10S;
+	if (tries && has_news(f, h))
+		post(f, h);
+}
+
+void history_file_wait(struct history_file *f)
+{
+	history_writer_wait(f->writer, INT64_MAX);
 }
 
 bool history_file_failing(const struct history_file *f)
 {
-	return f && f->failing;
+	return f && history_writer_failing(f->writer);
 }
 
 /* ---- life ---- */
 
-void history_file_close(struct history_file *f)
+/* Write the missing part of `h`. Returns whether all of it is in the file by `until_ns`. */
+static bool flush(struct history_file *f, const struct history *h, int64_t until_ns)
 {
+	history_writer_wait(f->writer, until_ns);
+	if (!settle(f))
+		return false;
+	if (!h || !has_news(f, h))
+		return !f->failed;
+	post(f, h);
+	history_writer_wait(f->writer, until_ns);
+	return settle(f) && !f->failed && !has_news(f, h);
+}
+
+void history_file_close(struct history_file *f, const struct history *h)
+{
+	int64_t until_ns = weir_clock_ns(CLOCK_MONOTONIC) + CLOSE_WAIT_NS;
+
 	if (!f)
 		return;
+	if (f->writer) {
+		bool whole = flush(f, h, until_ns);
+		if (!history_writer_end(f->writer, until_ns) || !whole)
+			weir_log(WEIR_LOG_WARN,
+			    "admin: history file %s: the last history was not saved", f->path);
+	}
 	if (f->fd >= 0)
 		close(f->fd);
-	free(f->slot);
 	free(f->path);
-	free(f->new_path);
 	free(f->bad_path);
 	free(f);
 }
@@ -391,16 +287,22 @@ static struct history_file *file_new(const char *path)
 	if (!f)
 		return NULL;
 	f->fd = -1;
-	f->shape = UINT64_MAX; /* no history has it: the first sample writes all */
+	/* never equal to a real shape, so that the first sample writes the whole file */
+	f->there.shape = UINT64_MAX;
 	f->path = strdup(path);
-	if (f->path && asprintf(&f->new_path, "%s.new", path) > 0 &&
-	    asprintf(&f->bad_path, "%s.bad", path) > 0)
+	if (f->path && asprintf(&f->bad_path, "%s.bad", path) > 0)
 		return f;
-	history_file_close(f);
+	history_file_close(f, NULL);
 	return NULL;
 }
 
-/* Keep what is no history aside. false: it is still there, and must not be written over. */
+static void fails(const struct history_file *f, const char *what)
+{
+	weir_log(WEIR_LOG_WARN, "admin: history file %s: %s: %s", f->path, what, strerror(errno));
+}
+
+/* Rename a file that is not a valid history. Returns false if it is still in place and must not be
+ * overwritten. */
 static bool set_aside(struct history_file *f, const char *why)
 {
 	if (rename(f->path, f->bad_path) != 0) {
@@ -408,13 +310,13 @@ static bool set_aside(struct history_file *f, const char *why)
 		return false;
 	}
 	weir_log(WEIR_LOG_WARN,
-	    "admin: history file %s was not read: %s; it is now %s and a new one begins", f->path,
-	    why, f->bad_path);
+	    "admin: history file %s was not read: %s; it was renamed to %s and a new one begins",
+	    f->path, why, f->bad_path);
 	return true;
 }
 
-/* Open and lock; a server that replaced the file in between has the new one locked. 0, or -1 when
- * it was not this file that was locked: try again. */
+/* Open and lock the file. If another server replaced the file in between, the wrong one was locked:
+ * returns -1, and the caller tries again. Otherwise returns 0 and sets *locked. */
 static int open_locked(struct history_file *f, bool *locked)
 {
 	struct stat ours, there;
@@ -433,34 +335,48 @@ static int open_locked(struct history_file *f, bool *locked)
 	return 0;
 }
 
-/* Is what is open a file of ours, or was it moved out of the way? */
+/* Whether the open file can be used: it was loaded, or is new, or was invalid and has been
+ * renamed. */
 static bool take_file(struct history_file *f, struct history *h, bool locked)
 {
 	struct stat st;
 
 	if (f->fd < 0) {
-		fails(f, "it can not be opened");
+		fails(f, "it cannot be opened");
 		return false;
 	}
-	if (!locked) { /* asked once: what is free by now may be a file that was replaced */
+	if (!locked) { /* no retry: when the lock is released, the file may have been replaced */
 		errno = EWOULDBLOCK;
-		fails(f, "another server has it");
+		fails(f, "another server is using it");
 		return false;
 	}
 	if (fstat(f->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
 		errno = EINVAL;
-		fails(f, "it is no file");
+		fails(f, "it is not a regular file");
 		return false;
 	}
 	if (st.st_size == 0)
-		return true; /* just made */
-	const char *why = load(f->fd, (uint64_t)st.st_size, h);
-	if (why == no_memory) {
+		return true; /* just created */
+	const char *why = history_load(f->fd, (uint64_t)st.st_size, h);
+	if (why == history_no_memory) {
 		errno = ENOMEM;
 		fails(f, "it was not read");
 		return false;
 	}
 	return !why || set_aside(f, why);
+}
+
+static bool start_writer(struct history_file *f, const struct history *h)
+{
+	for (int r = 0; r < HISTORY_RINGS; r++)
+		f->there.saved[r] = history_newest(h, r);
+	f->writer = history_writer_new(f->path, f->fd);
+	if (!f->writer) {
+		fails(f, "no thread or memory to write it");
+		return false;
+	}
+	f->fd = -1;
+	return true;
 }
 
 struct history_file *history_file_open(const char *path, struct history *h)
@@ -473,8 +389,10 @@ struct history_file *history_file_open(const char *path, struct history *h)
 		return NULL;
 	while (open_locked(f, &locked) != 0 && --tries > 0)
 		;
-	if (take_file(f, h, locked))
-		return f; /* locked until the first sample replaces it: stages may have changed */
-	history_file_close(f);
+	if (take_file(f, h, locked) && start_writer(f, h))
+		/* The file stays locked until the first sample replaces it, as stages may have
+		 * changed. */
+		return f;
+	history_file_close(f, NULL);
 	return NULL;
 }

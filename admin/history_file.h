@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The history in a file, so that it survives a restart: `admin: { history: { file: PATH } }`.
+ * Keeps the history in a file, so that it survives a restart: `admin: { history: { file: PATH } }`.
  *
  *   header    "WEIRHIST", version, sizes, names of stages and classes, checksum
  *   slots     those of HISTORY_1S, then of HISTORY_10S, each with its label and a checksum
  *
- * The file has its full size from the start (6 MB for 30 stages with 4 classes) and is replaced as a
- * whole, by a rename, when stages or classes change; a step writes its slot in place. So a crash
- * spoils at most the slot that was being written, which is a gap after the next start. What is no
- * whole file of this version is renamed to PATH.bad and a new one begun. Numbers are in the
- * machine's byte order.
+ * The file has its full size from the start (6 MB for 30 stages with 4 classes). It is replaced as
+ * a whole, by a rename, when stages or classes change; otherwise each step writes its slot in
+ * place. So a crash damages at most the slot that was being written, which becomes a gap after the
+ * next start. A file that is incomplete or of another version is renamed to PATH.bad and a new one
+ * is started. Numbers are in the host's byte order.
  *
- * Nothing here stops a server: what fails is logged, once each time it begins, and the history is
- * then in memory alone. Writes go to the page cache and are not synced: a power cut may cost the
- * file. It belongs on a local disk, since a write that hangs would hold the admin thread. A second
- * server with the same PATH finds it locked and keeps its history in memory. One thread.
+ * A failure here never stops the server. It is logged once, when it first occurs, and the history
+ * is then kept in memory only. Writes are done by a separate thread (history_writer.h), so a slow
+ * disk makes the file lag but delays nothing else; missed slots are written later. Writes go to the
+ * page cache and are not synced: a power cut may cost the file. Reading the file at startup waits
+ * for the disk, so the file belongs on a local disk. A second server with the same PATH finds it
+ * locked and keeps its history in memory. One thread.
  */
 #ifndef WEIR_ADMIN_HISTORY_FILE_H
 #define WEIR_ADMIN_HISTORY_FILE_H
@@ -23,18 +25,25 @@
 
 struct history_file;
 
-/** Read what `path` has into `history`, which is empty, and keep the file for history_file_save.
- *  NULL when it can not be used, which is logged. */
+/** Load the file at `path` into `history`, which is empty, and keep the file open for
+ *  history_file_save. Returns NULL if the file cannot be used, which is logged. */
 struct history_file *history_file_open(const char *path, struct history *history);
 
-/** Write the newest slots of `rings`, bits as history_feed returns them. About 10 us; about 5 ms
- *  when stages have changed. */
+/** Start writing the part of `history` that is missing in the file; `rings` as returned by
+ *  history_feed. Does not wait: while the writer is busy nothing happens, and a later call catches
+ *  up. Takes about 10 us, or about 5 ms when stages have changed. */
 void history_file_save(struct history_file *file, const struct history *history, unsigned rings);
 
-/** Did the last call fail? NULL: no. */
+/** Wait until the writer is idle, without a time limit: for tests and benchmarks. */
+void history_file_wait(struct history_file *file);
+
+/** Whether the last write failed, or a write has been running for too long. Returns false for
+ *  NULL. */
 bool history_file_failing(const struct history_file *file);
 
-/** NULL is allowed. The file stays. */
-void history_file_close(struct history_file *file);
+/** Write the part of `history` that is missing in the file (nothing if it is NULL) and free `file`.
+ *  Waits at most 1 s for the write, then logs that it was not saved. `file` may be NULL. The file
+ *  on disk stays. */
+void history_file_close(struct history_file *file, const struct history *history);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stretch of the rings as text. Columns are written by hand, not by jansson: a page asks for half
- * a million numbers, which are this thread's to write, and digits.h does it ten times as fast.
- * Names go through jansson.
+ * Formats a range of the history rings as JSON text. Columns are formatted by hand, not by jansson:
+ * a page requests half a million numbers, which the admin thread has to write, and number_format.h
+ * is ten times as fast. Names go through jansson.
  */
 #include "history_json.h"
 
@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "digits.h"
+#include "number_format.h"
 #include "textbuf.h"
 
 #define STAGE_MAX 128
-/* Unix times until the year 5138, and as much before now. */
+/* Limit of times in a query: Unix time in the year 5138, or as many seconds before now. */
 #define TIME_MAX 1e11
 
 struct asked {
@@ -26,13 +26,13 @@ struct asked {
 /* ---- the query ---- */
 
 struct param {
-	const char *p; /* NULL: not given */
+	const char *p; /* NULL if not given */
 	size_t n;
 };
 enum { PARAM_FROM, PARAM_TO, PARAM_STEP, PARAM_STAGE, PARAMS };
 static const char *const param_name[PARAMS] = {"from", "to", "step", "stage"};
 
-/* "name=value" at `p`, `n` bytes. false: no such parameter, or the second of its name. */
+/* Parse "name=value" in p[n]. Returns false for an unknown or repeated parameter. */
 static bool take_param(struct param param[PARAMS], const char *p, size_t n)
 {
 	for (int i = 0; i < PARAMS; i++) {
@@ -53,8 +53,8 @@ static bool take_query(struct param param[PARAMS], const char *query, struct rep
 		size_t n = strcspn(query, "&");
 		if (n > 0 && !take_param(param, query, n)) {
 			reply_problem(r, 400,
-			    "'%.*s' is not a parameter here or is there twice: from=, to=, step= "
-			    "and stage= are taken once each",
+			    "'%.*s' is not a parameter here or is given twice: from=, to=, step= "
+			    "and stage= are accepted once each",
 			    n < 60 ? (int)n : 60, query);
 			return false;
 		}
@@ -111,12 +111,12 @@ static bool take_asked(const char *query, double now_s, struct asked *a, struct 
 	    !take_time("to", param[PARAM_TO], now_s, kept_s, &a->to, r))
 		return false;
 	if (a->from > a->to) {
-		reply_problem(r, 400, "from is after to: the last %d s can be asked for", kept_s);
+		reply_problem(r, 400, "from is after to: the last %d s are available", kept_s);
 		return false;
 	}
 	size_t n = param[PARAM_STAGE].n;
 	if (n >= sizeof(a->stage)) {
-		reply_problem(r, 404, "no stage has so long a name");
+		reply_problem(r, 404, "no stage has a name this long");
 		return false;
 	}
 	if (n)
@@ -125,9 +125,9 @@ static bool take_asked(const char *query, double now_s, struct asked *a, struct 
 	return true;
 }
 
-/* ---- the answer ---- */
+/* ---- the response ---- */
 
-/* What of the question there can be: labels `first`, `first` + 1, ..., `n` of them. */
+/* The part of the requested range that exists: labels `first`, `first` + 1, ..., `n` of them. */
 struct stretch {
 	enum history_ring ring;
 	int64_t first;
@@ -156,7 +156,7 @@ static void put_text(struct textbuf *t, const char *text)
 	textbuf_append(t, text, strlen(text));
 }
 
-/* A name as a JSON text. */
+/* Append a name as a JSON string. */
 static void put_name(struct textbuf *t, const char *name)
 {
 	json_t *string = json_string(name);
@@ -176,7 +176,7 @@ static void put_column(const struct history *h, struct textbuf *t, struct stretc
     int field, const char *name)
 {
 	uint16_t code[HISTORY_SLOTS_10S];
-	char number[DIGITS_MAX + 1];
+	char number[NUMBER_MAX + 1];
 
 	textbuf_printf(t, "\"%s\":[", name);
 	history_column(h, s.ring, series, field, s.first, s.n, code);
@@ -184,7 +184,7 @@ static void put_column(const struct history *h, struct textbuf *t, struct stretc
 		size_t n = 0;
 		if (i > 0)
 			number[n++] = ',';
-		n += digits_print(number + n, compact_unpack(code[i]));
+		n += number_print(number + n, compact_unpack(code[i]));
 		textbuf_append(t, number, n);
 	}
 	put_text(t, "]");
@@ -251,7 +251,7 @@ void history_json(const struct history *h, const char *query, double now_s, stru
 		return;
 	int only = asked.stage[0] ? history_find(h, asked.stage) : -1;
 	if (asked.stage[0] && only < 0) {
-		reply_problem(r, 404, "there is no history of a stage '%s'", asked.stage);
+		reply_problem(r, 404, "there is no history of stage '%s'", asked.stage);
 		return;
 	}
 	struct stretch s = stretch_of(h, &asked);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Building JSON without a check at every step: a failure (no memory) anywhere makes the whole NULL, which the one who sends
- * it asks once. Any thread that owns what it builds. */
+/* Builds JSON without a check at every step: if memory runs out anywhere, the whole value becomes
+ * NULL, which is checked once, before sending. Any thread that owns the value. */
 #ifndef WEIR_ADMIN_JSON_PUT_H
 #define WEIR_ADMIN_JSON_PUT_H
 
 #include <jansson.h>
 
-/** Append `item`, which it takes over, to `*list`; when that fails the list is gone (NULL) and later pushes do nothing. */
+/** Append `item`, which is taken over, to `*list`. On failure the list is freed and set to NULL,
+ *  and later pushes have no effect. */
 static inline void json_push(json_t **list, json_t *item)
 {
 	if (json_array_append_new(*list, item) == 0)
@@ -15,7 +16,8 @@ static inline void json_push(json_t **list, json_t *item)
 	*list = NULL;
 }
 
-/** The same for a member of an object. */
+/** Set member `key` of `*map` to `value`, which is taken over. On failure the object is freed and
+ *  set to NULL, and later puts have no effect. */
 static inline void json_put(json_t **map, const char *key, json_t *value)
 {
 	if (json_object_set_new(*map, key, value) == 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The knobs of a stage as JSON. A walk over the rows of the framework (weir_stage_knobs, whose MAP
- * rows are sections: "threads." and so on) and of the stage type ("with."); the graph is asked for
- * each value, and rows that it has none for are left out.
+ * Formats the knobs of a stage as JSON. It walks the rows of the framework (weir_stage_knobs, whose
+ * MAP rows are sections: "threads." and so on) and of the stage type ("with."), and reads each
+ * value from the graph. Rows without a value are left out.
  */
 #include "knobs.h"
 
@@ -12,17 +12,17 @@
 
 #include "utf8.h"
 
-/* Values may be texts; what is longer is cut by the graph. */
+/* Longest value. Values may be strings; the graph truncates longer ones. */
 #define VALUE_MAX 4096
 
 struct walk {
 	const struct admin_source *source;
 	const char *stage;
-	const char *only; /* the one path that is wanted, NULL: all */
-	json_t *list;     /* NULL once memory ran out */
+	const char *only; /* the only path wanted; NULL for all */
+	json_t *list;     /* NULL once out of memory */
 };
 
-/* "duration" for WEIR_KNOB_DURATION. */
+/* The name of a type in lower case: "duration" for WEIR_KNOB_DURATION. */
 static json_t *type_json(enum weir_knob_type type)
 {
 	static const char *const word[] = {
@@ -48,7 +48,8 @@ static const char *type_help(enum weir_knob_type type)
 	return help[type];
 }
 
-/* Long values are cut anywhere, and JSON takes whole characters alone: what is left of one goes, too. */
+/* Drop an incomplete character at the end of `text`. The graph truncates long values at any byte,
+ * but JSON needs whole characters. */
 static const char *whole(char *text)
 {
 	char *p = text;
@@ -67,7 +68,8 @@ static json_t *row_json(const struct weir_knob *row, const char *path, const cha
 	    row->help ? row->help : "");
 }
 
-/* What the value is made of; without layers it is the configured one. */
+/* The configured, temporary and permanent values; if the source does not know them, `value` counts
+ * as the configured one. */
 static json_t *layers_json(const struct walk *w, const char *path, const char *value)
 {
 	struct weir_layers l = {0};
@@ -100,7 +102,7 @@ static void add_row(struct walk *w, const struct weir_knob *row, const char *pat
 	}
 }
 
-/* Two levels are all there is: sections of a stage, and members of a map below `with:`. */
+/* There are only two levels: sections of a stage, and members of a map below `with:`. */
 static void walk_table(struct walk *w, const struct weir_knob *table, const char *prefix)
 {
 	char path[192];
@@ -143,14 +145,14 @@ json_t *knob_json(const struct admin_source *source, const char *stage, const ch
 	json_t *list = walk_stage(&w, use);
 	json_t *row = json_incref(json_array_get(list, 0));
 
-	*found = !list || row; /* without memory nobody knows: not "no such knob" */
+	*found = !list || row; /* if memory ran out, it may exist: do not report a missing knob */
 	json_decref(list);
 	return row;
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
-/* The type of stage `name` in `use[size]`; false with the reply made. */
+/* Write the type of stage `name` to `use[size]`. Returns false with the reply filled. */
 static bool stage_type(const struct call *c, char *use, size_t size, struct reply *r)
 {
 	struct weir_graph_view *v = take_view(c, r);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The knobs of a stage as JSON: rows of the same tables that the loader and `describe` read, with
- * the effective value that the graph reports. New references, NULL when memory ran out.
+ * the effective value reported by the graph. Functions return new references, NULL if out of
+ * memory.
  */
 #ifndef WEIR_ADMIN_KNOBS_H
 #define WEIR_ADMIN_KNOBS_H
@@ -14,11 +15,12 @@
 /** All knobs of stage `stage` of type `use` that have a value, in table order. */
 json_t *knobs_json(const struct admin_source *source, const char *stage, const char *use);
 
-/** The knob at `path` ("threads.max"). `*found` says whether there is one; without, NULL. */
+/** The knob at `path` ("threads.max"). `*found` reports whether it exists; if it does not, the
+ *  function returns NULL. */
 json_t *knob_json(const struct admin_source *source, const char *stage, const char *use,
     const char *path, bool *found);
 
-/** GET /api/v1/stages/{stage}/knobs, and with the knob that the path names. */
+/** GET /api/v1/stages/{stage}/knobs, and below it, the single knob named by the path. */
 void answer_knobs(const struct call *call, struct reply *reply);
 void answer_knob(const struct call *call, struct reply *reply);
 

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The watchers: slots with a socket and a place in the frames. EPOLLOUT is asked for only while a
- * socket is full, so that a watcher who keeps up costs one send a frame and no wake-up.
+ * The stream watchers. Each has a slot with a socket and a position in the frame rings
+ * (sse_ring.h). EPOLLOUT is requested only while a socket is full, so a watcher that keeps up costs
+ * one send per frame and no wake-up.
+ *
+ * A watcher is idle (frame NULL), sending (frame set) or blocked (full). live_second closes those
+ * that are blocked for too long or whose pass has become invalid, and sends a heartbeat to silent
+ * ones. Admin thread only.
  */
 #include "live.h"
 
@@ -15,38 +20,38 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "gate.h"
+#include "auth.h"
 #include "live_ask.h"
 #include "textbuf.h"
 
 #define TURN_EVENTS 64
-/* What the kernel may hold for one watcher (it doubles it): a few ticks of 30 stages. 600 who never
- * read take 75 MB in all. A guess. */
+/* Size of a watcher's socket buffer, which the kernel doubles. 64 KiB is a guess: it holds a few
+ * ticks of 30 stages, and 600 watchers that never read take 75 MB in all. */
 #define SEND_BUFFER_BYTES 65536
-/* What a watcher may send: he has nothing to say. */
+/* Bytes of input after which a watcher is closed; a well-behaved one sends nothing. */
 #define JUNK_BYTES_MAX 65536
 #define SECOND_NS      1000000000LL
 
 struct watcher {
-	int fd;                 /* -1: free */
-	enum frames_ring ticks; /* FRAMES_EVENT: none */
-	bool full;              /* the socket is: EPOLLOUT is asked for */
-	struct frame *frame;    /* being sent, held; NULL: none */
-	size_t sent;            /* of it */
-	uint64_t next, old;     /* ids: what comes next; ticks up to `old` are not skipped */
-	int64_t begun_ns;       /* when `frame` was begun */
-	int64_t quiet_ns;       /* since when nothing is sent */
+	int fd;                   /* -1 if the slot is free */
+	enum sse_ring_ring ticks; /* SSE_RING_EVENT if it wants no ticks */
+	bool full;                /* the socket is full: EPOLLOUT is requested */
+	struct frame *frame;      /* being sent, with a reference; NULL if none */
+	size_t sent;              /* bytes of `frame` already sent */
+	uint64_t next, old;       /* next id to send; ticks with ids up to `old` are not skipped */
+	int64_t begun_ns;         /* when sending of `frame` began */
+	int64_t quiet_ns;         /* since when nothing has been sent */
 	size_t junk;
-	struct gate_pass pass; /* where there is a gate */
+	struct auth_pass pass; /* only if there is a struct auth */
 };
 
 struct live {
 	int epoll_fd;
-	int limit, n_watchers, n_ticks[FRAMES_RINGS];
-	bool news; /* a frame was added since the last run */
-	struct frames frames;
+	int limit, n_watchers, n_ticks[SSE_RING_RINGS];
+	bool news; /* a frame was added since the last live_run */
+	struct sse_ring sse_ring;
 	struct frame *beat;
-	struct gate *gate; /* NULL: there is none */
+	struct auth *auth; /* NULL if there is none */
 	int64_t start_ms, started_ns, graph;
 	char *name;
 	struct watcher watcher[LIVE_WATCHERS_MAX];
@@ -74,7 +79,7 @@ static void watch(struct live *l, int op, struct watcher *w)
 
 static bool take_next(struct live *l, struct watcher *w, int64_t now_ns)
 {
-	struct frame *frame = frames_next(&l->frames, w->ticks, w->next, w->old);
+	struct frame *frame = sse_ring_next(&l->sse_ring, w->ticks, w->next, w->old);
 
 	if (!frame)
 		return false;
@@ -85,12 +90,14 @@ static bool take_next(struct live *l, struct watcher *w, int64_t now_ns)
 	return true;
 }
 
-/* Send until he has all or his socket is full. Rings are finite and nothing is added meanwhile. */
+/* Send until the watcher has everything or its socket is full. The loop ends, since rings are
+ * finite and nothing is added meanwhile. */
 static void pump(struct live *l, struct watcher *w, int64_t now_ns)
 {
 	bool was_full = w->full;
 
-	if (w->next <= l->frames.forgotten) { /* he comes again, and is told that there is a gap */
+	/* the watcher missed events and gets a `gap` when it reconnects */
+	if (w->next <= l->sse_ring.forgotten) {
 		watcher_close(l, w);
 		return;
 	}
@@ -118,7 +125,7 @@ static void pump(struct live *l, struct watcher *w, int64_t now_ns)
 		watch(l, EPOLL_CTL_MOD, w);
 }
 
-/* His side may end or send junk. */
+/* Discard input. Closes a watcher that has closed its side or sends too much. */
 static void listen_to(struct live *l, struct watcher *w)
 {
 	char junk[4096];
@@ -131,10 +138,11 @@ static void listen_to(struct live *l, struct watcher *w)
 		watcher_close(l, w);
 }
 
-/* ---- coming ---- */
+/* ---- new watchers ---- */
 
-/* Has who asks taken his share, or viewers theirs? Where nobody is asked who he is, there are no shares. */
-static bool is_greedy(const struct live *l, const struct gate_pass *pass)
+/* Whether the token or user already holds its full share of the slots, or all viewers together hold
+ * theirs. Without tokens and users there are no shares. */
+static bool is_greedy(const struct live *l, const struct auth_pass *pass)
 {
 	bool viewer = pass && pass->role == WEIR_ADMIN_VIEWER;
 	int own = 0, viewers = 0;
@@ -149,7 +157,7 @@ static bool is_greedy(const struct live *l, const struct gate_pass *pass)
 	return own >= l->limit / 2 || (viewer && viewers >= l->limit * 3 / 4);
 }
 
-bool live_refuses(const struct live *l, const char *p, size_t n, const struct gate_pass *pass,
+bool live_refuses(const struct live *l, const char *p, size_t n, const struct auth_pass *pass,
     struct head_problem *problem)
 {
 	struct live_ask ask;
@@ -158,15 +166,15 @@ bool live_refuses(const struct live *l, const char *p, size_t n, const struct ga
 		return true;
 	if (is_greedy(l, pass)) {
 		*problem = (struct head_problem){.status = 503,
-		    .why = "your token watches the events as often as one may: half of the places, "
-			   "and viewers three quarters together"};
+		    .why = "your token has its maximum of watchers: half of the slots, and three "
+			   "quarters for all viewers"};
 		return true;
 	}
 	if (l->n_watchers < l->limit)
 		return false;
 	*problem = (struct head_problem){.status = 503,
-	    .why = "as many watch the events as can: 600, or a quarter of "
-		   "the process's descriptors"};
+	    .why = "the maximum of watchers is reached: 600, or a quarter of the process's "
+		   "descriptors"};
 	return true;
 }
 
@@ -176,22 +184,22 @@ static double uptime(const struct live *l, int64_t now_ns)
 }
 
 static char *hello_json(
-    const struct live *l, const struct gate_pass *pass, bool gap, int64_t now_ns)
+    const struct live *l, const struct auth_pass *pass, bool gap, int64_t now_ns)
 {
 	json_t *hello = json_pack("{s:f, s:f, s:s, s:s, s:I, s:b, s:s}", "start",
 	    (double)l->start_ms / 1e3, "uptime_seconds", uptime(l, now_ns), "name",
 	    l->name ? l->name : "", "version", WEIR_VERSION, "graph", (json_int_t)l->graph, "gap",
-	    gap, "role", gate_role_word(pass));
+	    gap, "role", auth_role_word(pass));
 	char *text = hello ? json_dumps(hello, JSON_COMPACT | ADMIN_JSON_REALS) : NULL;
 
 	json_decref(hello);
 	return text;
 }
 
-/* Head of the answer and `hello`. The id of `hello` is what he has, so that who is cut off behind
- * it asks for the same again. */
+/* Build the response head and `hello`. The id of `hello` is that of the last event the watcher has,
+ * so a watcher whose connection breaks after `hello` requests the same events again. */
 static struct frame *greeting(
-    const struct live *l, const struct gate_pass *pass, uint64_t has, bool gap, int64_t now_ns)
+    const struct live *l, const struct auth_pass *pass, uint64_t has, bool gap, int64_t now_ns)
 {
 	struct textbuf t = {0};
 	char *hello = hello_json(l, pass, gap, now_ns);
@@ -219,22 +227,23 @@ static struct watcher *free_slot(struct live *l)
 	return NULL;
 }
 
-/* Ticks are small and rare: none waits for the answer to the one before. */
+/* Set socket options. Ticks are small and rare: none should wait for the acknowledgement of the
+ * previous one. */
 static void tune(int fd)
 {
 	int bytes = SEND_BUFFER_BYTES, on = 1;
 
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* no socket file has it */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* fails on a Unix socket */
 }
 
-void live_guard(struct live *l, struct gate *gate)
+void live_guard(struct live *l, struct auth *auth)
 {
-	l->gate = gate;
+	l->auth = auth;
 }
 
 void live_add(
-    struct live *l, int fd, const char *p, size_t n, const struct gate_pass *pass, int64_t now_ns)
+    struct live *l, int fd, const char *p, size_t n, const struct auth_pass *pass, int64_t now_ns)
 {
 	struct watcher *w = free_slot(l);
 	struct head_problem problem;
@@ -244,21 +253,21 @@ void live_add(
 		close(fd);
 		return;
 	}
-	uint64_t newest = l->frames.newest;
+	uint64_t newest = l->sse_ring.newest;
 	uint64_t has = ask.has_last && ask.last < newest ? ask.last : newest;
-	struct frame *frame = greeting(l, pass, has, has < l->frames.forgotten, now_ns);
+	struct frame *frame = greeting(l, pass, has, has < l->sse_ring.forgotten, now_ns);
 	if (!frame) {
 		close(fd);
 		return;
 	}
 	tune(fd);
 	*w = (struct watcher){.fd = fd,
-	    .ticks = ask.hz == 4   ? FRAMES_TICK_4
-		     : ask.hz == 1 ? FRAMES_TICK_1
-				   : FRAMES_EVENT,
+	    .ticks = ask.hz == 4   ? SSE_RING_TICK_4
+		     : ask.hz == 1 ? SSE_RING_TICK_1
+				   : SSE_RING_EVENT,
 	    .frame = frame,
-	    /* What was let go is in the greeting as a gap. */
-	    .next = has < l->frames.forgotten ? l->frames.forgotten + 1 : has + 1,
+	    /* Dropped events are reported by `gap` in the greeting. */
+	    .next = has < l->sse_ring.forgotten ? l->sse_ring.forgotten + 1 : has + 1,
 	    .old = newest,
 	    .begun_ns = now_ns,
 	    .quiet_ns = now_ns};
@@ -304,7 +313,7 @@ void live_second(struct live *l, int64_t now_ns)
 		struct watcher *w = &l->watcher[i];
 		if (w->fd < 0)
 			continue;
-		if (l->gate && !gate_still(l->gate, &w->pass, now_ns)) {
+		if (l->auth && !auth_still(l->auth, &w->pass, now_ns)) {
 			watcher_close(l, w);
 		} else if (w->frame && now_ns - w->begun_ns > LIVE_PATIENCE_S * SECOND_NS) {
 			watcher_close(l, w);
@@ -324,10 +333,10 @@ int live_watchers(const struct live *l)
 
 int live_watchers_at(const struct live *l, int hz)
 {
-	return l->n_ticks[hz == 4 ? FRAMES_TICK_4 : hz == 1 ? FRAMES_TICK_1 : FRAMES_EVENT];
+	return l->n_ticks[hz == 4 ? SSE_RING_TICK_4 : hz == 1 ? SSE_RING_TICK_1 : SSE_RING_EVENT];
 }
 
-/* ---- what there is to tell ---- */
+/* ---- events ---- */
 
 void live_about(struct live *l, const char *name, int64_t started_ns)
 {
@@ -338,51 +347,53 @@ void live_about(struct live *l, const char *name, int64_t started_ns)
 	l->name = strdup(name);
 }
 
-static void tell(struct live *l, enum frames_ring ring, const char *event, json_t *data)
+static void tell(struct live *l, enum sse_ring_ring ring, const char *event, json_t *data)
 {
 	if (!l)
 		json_decref(data);
-	else if (frames_add(&l->frames, ring, event, data))
+	else if (sse_ring_add(&l->sse_ring, ring, event, data))
 		l->news = true;
 }
 
 void live_tick(struct live *l, int hz, const char *tick, size_t n)
 {
-	if (frames_add_text(&l->frames, hz == 4 ? FRAMES_TICK_4 : FRAMES_TICK_1, "tick", tick, n))
+	if (sse_ring_add_text(
+		&l->sse_ring, hz == 4 ? SSE_RING_TICK_4 : SSE_RING_TICK_1, "tick", tick, n))
 		l->news = true;
 }
 
 void live_decision(struct live *l, json_t *decision)
 {
-	tell(l, FRAMES_EVENT, "decision", decision);
+	tell(l, SSE_RING_EVENT, "decision", decision);
 }
 
 void live_act(struct live *l, json_t *act)
 {
-	tell(l, FRAMES_EVENT, "act", act);
+	tell(l, SSE_RING_EVENT, "act", act);
 }
 
 void live_alert(struct live *l, json_t *alert)
 {
-	tell(l, FRAMES_EVENT, "alert", alert);
+	tell(l, SSE_RING_EVENT, "alert", alert);
 }
 
 void live_reload(struct live *l, json_t *failed)
 {
-	tell(l, FRAMES_EVENT, "reload", failed);
+	tell(l, SSE_RING_EVENT, "reload", failed);
 }
 
 void live_config(struct live *l, double at, int64_t graph)
 {
 	if (l)
 		l->graph = graph;
-	tell(l, FRAMES_EVENT, "config",
+	tell(l, SSE_RING_EVENT, "config",
 	    json_pack("{s:f, s:I}", "at", at, "graph", (json_int_t)graph));
 }
 
 /* ---- life ---- */
 
-/* Descriptors are the server's, which needs them for its own clients. */
+/* Return the maximum number of watchers. Descriptors limit it, since the server needs them for its
+ * own clients. */
 static int limit_of_watchers(void)
 {
 	struct rlimit limit;
@@ -403,7 +414,7 @@ int live_open(int64_t start_ms, struct live **out)
 		l->watcher[i].fd = -1;
 	l->limit = limit_of_watchers();
 	l->start_ms = start_ms;
-	frames_init(&l->frames, (uint64_t)start_ms);
+	sse_ring_init(&l->sse_ring, (uint64_t)start_ms);
 	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	l->beat = frame_new(": beat\n\n", 8);
 	if (l->epoll_fd >= 0 && l->beat) {
@@ -424,7 +435,7 @@ void live_close(struct live *l)
 			watcher_close(l, &l->watcher[i]);
 	if (l->epoll_fd >= 0)
 		close(l->epoll_fd);
-	frames_fini(&l->frames);
+	sse_ring_fini(&l->sse_ring);
 	frame_unref(l->beat);
 	free(l->name);
 	free(l);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading what /events is asked for. */
+/* Parses requests for /events; see live_ask.h. */
 #include "live_ask.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ bool live_wants(const char *p, size_t n)
 	       (target.n == length || target.p[length] == '?');
 }
 
-/* Up to 18 digits. */
+/* Parse a number of at most 18 digits. */
 static bool number(struct weir_slice s, uint64_t *out)
 {
 	uint64_t v = 0;
@@ -62,8 +62,8 @@ static bool take_query(struct weir_slice target, struct live_ask *ask)
 	return true;
 }
 
-/* The field as a text; NULL when it was not sent. One that is too long is cut: no longer one that
- * is allowed. */
+/* Copy the field to buf[size] and return it, NULL if it was not sent. A longer value is truncated
+ * and then matches no allowed value. */
 static const char *field(const char *p, size_t n, const char *name, char *buf, size_t size)
 {
 	struct weir_slice s = head_field(p, n, name);
@@ -76,7 +76,8 @@ static const char *field(const char *p, size_t n, const char *name, char *buf, s
 	return buf;
 }
 
-/* A page from elsewhere could not read the events, but it could take all places. */
+/* Whether the request comes from our own page or a program. A foreign page could not read the
+ * events, but it could occupy all slots. */
 static bool is_from_here(const char *p, size_t n)
 {
 	char host[300], origin[300], site[32];
@@ -93,14 +94,13 @@ bool live_ask_read(const char *p, size_t n, struct live_ask *ask, struct head_pr
 	*ask = (struct live_ask){.hz = 1};
 	if (!is_from_here(p, n)) {
 		*problem = (struct head_problem){
-		    .status = 403, .why = "a page from elsewhere may not watch what goes on here"};
+		    .status = 403, .why = "a page of another origin may not watch events here"};
 		return false;
 	}
 	if (!take_query(head_target(p, n), ask)) {
 		*problem = (struct head_problem){.status = 400,
-		    .why = "/events takes hz=1 or hz=4 (ticks a second; hz=0: none) and last= (the "
-			   "id of "
-			   "an event, a whole number)"};
+		    .why = "/events takes hz=1 or hz=4 (ticks per second; hz=0: none) and last= "
+			   "(the id of an event, a whole number)"};
 		return false;
 	}
 	if (number(head_field(p, n, "Last-Event-ID"), &last)) {

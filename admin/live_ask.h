@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a request of /events asks for: "?hz=4&last=17" and Last-Event-ID. Pure functions. */
+/* The parameters of a request for /events: "?hz=4&last=17" and Last-Event-ID. Pure functions. */
 #ifndef WEIR_ADMIN_LIVE_ASK_H
 #define WEIR_ADMIN_LIVE_ASK_H
 
@@ -11,16 +11,17 @@
 
 struct live_ask {
 	int hz;        /* ticks a second: 0, 1 or 4 */
-	bool has_last; /* it has been here before: */
-	uint64_t last; /* id of the last event it got */
+	bool has_last; /* whether the client has sent `last` */
+	uint64_t last; /* id of the last event it received */
 };
 
-/** Is the request in p[0..n), which head_check found whole, a GET of /events? */
+/** Whether the request in p[0..n), which head_check found complete, is a GET request for
+ *  /events. */
 bool live_wants(const char *p, size_t n);
 
-/** Read such a request. false: `problem` has 400, or 403 for a page from elsewhere. An id in
- *  Last-Event-ID counts more than one in the query, since a browser that comes back repeats its
- *  query; one that is no number counts for nothing. */
+/** Parse a request for which live_wants returned true. Returns false with `problem` set to 400, or
+ *  to 403 for a foreign page. Last-Event-ID overrides `last=` in the query, since a browser repeats
+ *  its query when it reconnects; if it is not a number it is ignored. */
 bool live_ask_read(const char *p, size_t n, struct live_ask *ask, struct head_problem *problem);
 
 #endif

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Sessions of browsers as routes: /api/v1/session. docs/api.md has the shapes. The admin thread.
- */
+/* Routes for browser sessions: /api/v1/session. docs/api.md has the shapes. Admin thread only. */
 #ifndef WEIR_ADMIN_LOGIN_H
 #define WEIR_ADMIN_LOGIN_H
 
 #include "routes.h"
 
-/** The path of all three, which a viewer may use, too. */
+/** The path of all three routes; viewers may use them, too. */
 #define LOGIN_PATH "/api/v1/session"
 
-/** Who asks, and what he may do. */
+/** Reply with the user of the request and its role. */
 void answer_session(const struct call *c, struct reply *r);
 
-/** A session for the token that the request came with. */
+/** Start a session for the token sent with the request. */
 void act_login(const struct call *c, struct reply *r);
 
-/** End the session that the request came with. */
+/** End the session of the request. */
 void act_logout(const struct call *c, struct reply *r);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The kill switch; see overload.h. Every attempt is logged, done or not. */
+/* Shows and sets the global admission mode; see overload.h. Every attempt to set it is logged,
+ * successful or not. */
 #include "overload.h"
 
 #include <stdlib.h>
@@ -8,11 +9,12 @@
 #include <weir/knob.h>
 #include <weir/log.h>
 
-/* How modes are written; choices in the order of enum weir_admission_mode. */
+/* The names of the modes, in the order of enum weir_admission_mode. */
 static const struct weir_knob overload_row = {
     .name = "mode", .type = WEIR_KNOB_ENUM, .choices = "off|shadow|enforce"};
 
-/* {"mode": "off"}; a number or truth value is taken as it is written. NULL: the reply is made. */
+/* Read the mode from {"mode": "off"}; a number or boolean is taken as its JSON text. Returns NULL
+ * with the reply filled on failure. */
 static char *take_word(const struct request *request, struct reply *r)
 {
 	json_error_t err;
@@ -29,7 +31,7 @@ static char *take_word(const struct request *request, struct reply *r)
 	else if (json_is_number(value) || json_is_boolean(value))
 		text = json_dumps(value, JSON_ENCODE_ANY | ADMIN_JSON_REALS);
 	else
-		reply_problem(r, 400, "the mode must be a text, a number, true or false");
+		reply_problem(r, 400, "the mode must be a string, a number, true or false");
 	if (!text && r->status == 0)
 		reply_problem(r, 503, "out of memory");
 	json_decref(body);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The kill switch over the admission of all stages: rows of routes_table. docs/api.md has the shapes. The admin thread. */
+/* Handlers of routes_table for the kill switch, which caps the admission mode of all stages.
+ * docs/api.md has the shapes. Admin thread only. */
 #ifndef WEIR_ADMIN_OVERLOAD_H
 #define WEIR_ADMIN_OVERLOAD_H
 

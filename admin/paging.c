@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Long lists in pages, and the list of decisions; see paging.h. */
+/* Paging of long lists, and the list of decisions; see paging.h. */
 #include "paging.h"
 
 #include <errno.h>
@@ -10,12 +10,13 @@
 #include "view_json.h"
 
 #define DECISIONS_DEFAULT 50
-/* As many as the journal keeps, and more. */
+/* Number of decisions that the journal keeps. */
 #define DECISIONS_KEPT 512
 
 /* ---- the query ---- */
 
-/* The whole number behind `key` in *value. -1: not there; 0: no number from `least` to `most`; 1. */
+/* Store the whole number after `key` in *value. Returns 1 if it is valid, 0 if it is not a number
+ * from `least` to `most`, and -1 if `key` is missing. */
 static int whole(const char *query, const char *key, uint64_t least, uint64_t most, uint64_t *value)
 {
 	size_t k = strlen(key);
@@ -53,7 +54,7 @@ bool paging_take(const char *query, int default_limit, struct paging *p, struct 
 		is = whole(query, cursor[i], 0, PAGING_ID_MAX, &p->id);
 		if (is == 0) {
 			reply_problem(
-			    r, 400, "%s must be an id, as 'next' or a row has it", cursor[i]);
+			    r, 400, "%s must be an id from 'next' or from a row", cursor[i]);
 			return false;
 		}
 		if (i == 0)
@@ -62,7 +63,7 @@ bool paging_take(const char *query, int default_limit, struct paging *p, struct 
 			p->ahead = is > 0;
 	}
 	if (p->behind && p->ahead)
-		reply_problem(r, 400, "a page is before a row or after one, not both");
+		reply_problem(r, 400, "use either before or after, not both");
 	return !(p->behind && p->ahead);
 }
 
@@ -81,8 +82,7 @@ bool paging_cut(
 		at++;
 	bool found = at < n && id(rows, at) == p->id;
 	if (!found && !falling) {
-		reply_problem(r, 404,
-		    "number %llu is not in this list any more: ask again without it",
+		reply_problem(r, 404, "row %llu is no longer in this list: ask again without it",
 		    (unsigned long long)p->id);
 		return false;
 	}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connections of the endpoint.
+ * The connections of the endpoint; peers.h has their states.
  *
  * Input is only peeked at until the whole request is there, so that libmicrohttpd finds it in the
- * socket. Bytes that stay in the socket would make a level-triggered epoll spin: connections are
- * watched edge-triggered, one look per arrival.
+ * socket. Bytes left in the socket would make a level-triggered epoll spin, so connections are
+ * watched edge-triggered and checked once per arrival. Admin thread only; a slot is owned by
+ * libmicrohttpd while SERVED, until peers_gone.
  */
 #include "peers.h"
 
@@ -18,22 +19,20 @@
 #include <time.h>
 #include <unistd.h>
 
-/* From accept to the last byte of the request, and again for the answer (reliability: 10 s). */
+#include <weir/clock.h>
+
+/* Time limit from accept to the last byte of the request, and again for the response: 10 s, from
+ * reliability.md. */
 #define PATIENCE_NS 10000000000LL
-/* For a refused client to take its answer before the connection is cut. A guess. */
+/* Time a refused client has to read its response before the connection is closed. 1 s is a
+ * guess. */
 #define LEAVE_NS 1000000000LL
-/* Between looks for a free descriptor. A guess: an operator does not notice it. */
+/* Time between checks for a free descriptor. 100 ms is a guess: too short for an operator to
+ * notice. */
 #define PAUSE_MS 100
-/* What a refused client may still send. A browser that posts a file has begun to by then. */
+/* Maximum number of bytes that a refused client may still send: a browser may have begun to upload
+ * a file by then. */
 #define LEAVE_BYTES_MAX 65536
-
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
 
 static int watch(const struct peers *p, int op, int fd, uint32_t events, void *tag)
 {
@@ -44,7 +43,8 @@ static int watch(const struct peers *p, int op, int fd, uint32_t events, void *t
 
 /* ---- descriptors ---- */
 
-/* Spares are duplicates of the epoll descriptor: any will do. */
+/* Replace spares that were used. They are duplicates of the epoll descriptor: any open file would
+ * do. */
 static void refill_spares(struct peers *p)
 {
 	for (int i = 0; i < PEERS_SPARES; i++)
@@ -64,7 +64,7 @@ static bool give_spare(struct peers *p)
 	return false;
 }
 
-/* A listener that can not be emptied is always ready: look away for a while. */
+/* Stop watching the listener for a while: one that cannot be emptied stays ready. */
 static void pause_listener(struct peers *p)
 {
 	p->paused = watch(p, EPOLL_CTL_MOD, p->listen_fd, 0, &p->listen_fd) == 0;
@@ -120,7 +120,8 @@ static int print_head(char *buf, size_t size, const struct reply *r, int retry_a
 	return n + snprintf(buf + n, size - (size_t)n, "\r\n");
 }
 
-/* Two sends into an empty socket buffer: they fit, or the client is none. */
+/* Send a response. Both sends go into an empty socket buffer, so they fit unless the peer is not a
+ * real client. */
 static void send_reply(int fd, const struct reply *r, int retry_after_s)
 {
 	char head[1536];
@@ -130,8 +131,8 @@ static void send_reply(int fd, const struct reply *r, int retry_after_s)
 		send(fd, r->body, r->n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Throw input away. A close with bytes unread would reset the connection and take the answer from
- * the client. false: it has gone, or sends too much. */
+/* Discard input. Closing with unread bytes would reset the connection and lose the response.
+ * Returns false if the client has gone or sends too much. */
 static bool drain(struct peers *p, struct peer *peer)
 {
 	ssize_t n = 0;
@@ -151,23 +152,23 @@ static void refuse(struct peers *p, struct peer *peer, const struct head_problem
 	reply_fini(&reply);
 	shutdown(peer->fd, SHUT_WR);
 	peer->state = PEER_LEAVING;
-	peer->until_ns = now_ns() + LEAVE_NS;
+	peer->until_ns = weir_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
 	if (!drain(p, peer))
 		peer_close(peer);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static void serve(struct peers *p, struct peer *peer)
 {
 	watch(p, EPOLL_CTL_DEL, peer->fd, 0, NULL);
 	peer->state = PEER_SERVED;
-	peer->until_ns = now_ns() + PATIENCE_NS;
-	if (door_add(p->door, peer->fd, &peer->pass) != 0)
-		peer->state = PEER_FREE; /* and the door has closed it */
+	peer->until_ns = weir_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+	if (mhd_add(p->mhd, peer->fd, &peer->pass) != 0)
+		peer->state = PEER_FREE; /* mhd_add has closed the descriptor */
 }
 
-/* Give a watcher away: all that has arrived of it is read and done with. */
+/* Hand over a stream watcher after reading its request from the socket. */
 static void give_to_live(struct peers *p, struct peer *peer, size_t n)
 {
 	struct head_problem problem;
@@ -179,17 +180,19 @@ static void give_to_live(struct peers *p, struct peer *peer, size_t n)
 	watch(p, EPOLL_CTL_DEL, peer->fd, 0, NULL);
 	peer->state = PEER_FREE;
 	if (recv(peer->fd, p->peek, n, MSG_DONTWAIT) == (ssize_t)n)
-		live_add(p->live, peer->fd, p->peek, n, &peer->pass, now_ns());
+		live_add(
+		    p->live, peer->fd, p->peek, n, &peer->pass, weir_clock_ns(CLOCK_MONOTONIC));
 	else
 		close(peer->fd);
 }
 
-/* All of it is there: is it from somebody who may ask? */
+/* Authenticate a complete request and hand it over. */
 static void judge(struct peers *p, struct peer *peer, size_t n)
 {
 	struct head_problem problem;
 
-	if (!gate_judge(p->gate, &peer->from, p->peek, n, now_ns(), &peer->pass, &problem))
+	if (!auth_judge(p->auth, &peer->from, p->peek, n, weir_clock_ns(CLOCK_MONOTONIC),
+		&peer->pass, &problem))
 		refuse(p, peer, &problem);
 	else if (p->live && live_wants(p->peek, n))
 		give_to_live(p, peer, n);
@@ -214,8 +217,8 @@ static void look(struct peers *p, struct peer *peer, uint32_t events)
 	else if (verdict == HEAD_BAD)
 		refuse(p, peer, &problem);
 	else if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-		peer_close(peer);           /* no more will come */
-	explicit_bzero(p->peek, (size_t)n); /* tokens come this way */
+		peer_close(peer);           /* the rest will never arrive */
+	explicit_bzero(p->peek, (size_t)n); /* may contain tokens */
 }
 
 void peers_ready(struct peers *p, struct peer *peer, uint32_t events)
@@ -226,7 +229,7 @@ void peers_ready(struct peers *p, struct peer *peer, uint32_t events)
 		peer_close(peer);
 }
 
-void peers_gone(struct gate_pass *pass)
+void peers_gone(struct auth_pass *pass)
 {
 	struct peer *peer = (struct peer *)((char *)pass - offsetof(struct peer, pass));
 
@@ -235,7 +238,7 @@ void peers_gone(struct gate_pass *pass)
 
 /* ---- accepting ---- */
 
-/* How many slots the place has that `peer` comes from; all of them are taken. */
+/* Count the slots held by the address of `peer`. Called only when all slots are in use. */
 static int crowd(const struct peers *p, const struct peer *peer)
 {
 	int n = 0;
@@ -245,8 +248,8 @@ static int crowd(const struct peers *p, const struct peer *peer)
 	return n;
 }
 
-/* The address, or whose process it is. */
-static struct failures_key place_of(const struct gate_from *from)
+/* Return the key of the peer's address, or of its user for a socket file. */
+static struct failures_key place_of(const struct auth_from *from)
 {
 	struct failures_key key = failures_key(&from->address);
 
@@ -255,8 +258,8 @@ static struct failures_key place_of(const struct gate_from *from)
 	return key;
 }
 
-/* Those the door does not own go before those that it owns; of these, those of the place that has
- * the most slots; of these, the one nearest to its deadline. */
+/* Select the connection to evict. Those not owned by libmicrohttpd come first, then those of the
+ * address that has the most slots, then the one nearest to its deadline. */
 static struct peer *next_to_go(struct peers *p)
 {
 	struct peer *best = NULL;
@@ -284,7 +287,8 @@ static struct peer *free_slot(struct peers *p)
 			return &p->slot[i];
 	struct peer *peer = next_to_go(p);
 	if (peer->state == PEER_SERVED) {
-		/* The door sees the end of the connection on its next run and frees the slot. */
+		/* libmicrohttpd notices the end of the connection on its next run and frees the
+		 * slot. */
 		shutdown(peer->fd, SHUT_RDWR);
 		return NULL;
 	}
@@ -292,8 +296,8 @@ static struct peer *free_slot(struct peers *p)
 	return peer;
 }
 
-/* Whose process connected to the socket file, as the kernel knows it. */
-static bool learn_user(int fd, struct gate_from *from)
+/* Ask the kernel which user is at the other end of a socket file. */
+static bool learn_user(int fd, struct auth_from *from)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
@@ -305,10 +309,12 @@ static bool learn_user(int fd, struct gate_from *from)
 	return true;
 }
 
-static void begin(struct peers *p, struct peer *peer, int fd, const struct gate_from *from)
+static void begin(struct peers *p, struct peer *peer, int fd, const struct auth_from *from)
 {
-	*peer = (struct peer){
-	    .from = *from, .fd = fd, .state = PEER_ASKING, .until_ns = now_ns() + PATIENCE_NS};
+	*peer = (struct peer){.from = *from,
+	    .fd = fd,
+	    .state = PEER_ASKING,
+	    .until_ns = weir_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS};
 	if (p->address->sa.any.sa_family == AF_UNIX && !learn_user(fd, &peer->from)) {
 		peer_close(peer);
 		return;
@@ -325,8 +331,9 @@ static void begin(struct peers *p, struct peer *peer, int fd, const struct gate_
 		peer_close(peer);
 }
 
-/* -1: nothing there, or nothing to take it with. */
-static int accept_one(struct peers *p, struct gate_from *from)
+/* Accept a connection and return its descriptor, or -1 if no connection is waiting or there is no
+ * descriptor for it. */
+static int accept_one(struct peers *p, struct auth_from *from)
 {
 	struct sockaddr *address = (struct sockaddr *)&from->address;
 	socklen_t n = sizeof(from->address);
@@ -339,29 +346,30 @@ static int accept_one(struct peers *p, struct gate_from *from)
 	return fd;
 }
 
-/* One a turn: the listener stays ready while more wait, and a slot is only freed for a client that
- * is there. */
+/* Accept one connection per iteration: the listener stays ready while more are waiting, so a
+ * connection is evicted only when another one is waiting. */
 void peers_accept(struct peers *p)
 {
 	struct peer *slot = free_slot(p);
-	struct gate_from from = {0};
+	struct auth_from from = {0};
 	int fd = slot ? accept_one(p, &from) : -1;
 
 	if (fd >= 0)
 		begin(p, slot, fd, &from);
 }
 
-/* ---- patience ---- */
+/* ---- deadlines ---- */
 
-/* Who sent nothing (a browser's spare connection) is closed without a word. */
+/* Handle a deadline that has passed. A connection that sent nothing (a browser's spare one) is
+ * closed without a response. */
 static void lose_patience(struct peers *p, struct peer *peer)
 {
 	static const struct head_problem late = {
 	    .status = 408, .why = "the request did not arrive in 10 seconds"};
 
 	if (peer->state == PEER_SERVED) {
-		shutdown(peer->fd, SHUT_RDWR); /* the door notices and closes */
-		peer->until_ns = now_ns() + LEAVE_NS;
+		shutdown(peer->fd, SHUT_RDWR); /* libmicrohttpd notices and closes */
+		peer->until_ns = weir_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
 	} else if (peer->state == PEER_ASKING &&
 		   recv(peer->fd, p->peek, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
 		refuse(p, peer, &late);
@@ -372,7 +380,7 @@ static void lose_patience(struct peers *p, struct peer *peer)
 
 void peers_expire(struct peers *p)
 {
-	int64_t now = now_ns();
+	int64_t now = weir_clock_ns(CLOCK_MONOTONIC);
 
 	for (int i = 0; i < PEERS_MAX; i++)
 		if (p->slot[i].state != PEER_FREE && p->slot[i].until_ns <= now)
@@ -389,7 +397,9 @@ int peers_timeout_ms(const struct peers *p)
 			first = p->slot[i].until_ns;
 	if (first == INT64_MAX)
 		return p->paused ? PAUSE_MS : -1;
-	int64_t left = (first - now_ns()) / 1000000 + 1; /* rounded up: never early */
+	int64_t left =
+	    /* rounded up, so that it is never early */
+	    (first - weir_clock_ns(CLOCK_MONOTONIC)) / 1000000 + 1;
 	if (p->paused && left > PAUSE_MS)
 		return PAUSE_MS;
 	return left < 0 ? 0 : (int)left;

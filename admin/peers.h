@@ -5,12 +5,13 @@
  *   accept --> ASKING --whole request--> SERVED (libmicrohttpd owns the descriptor) --> FREE
  *                 |--/events--> FREE       | takes too long: shut down
  *                 |  (live.h owns it)
- *                 +--refused--> LEAVING (answer sent, input thrown away) --> FREE
+ *                 +--refused--> LEAVING (response sent, input discarded) --> FREE
  *
- * A client that sends or reads slowly costs a slot and nothing else: nobody waits for it. When
- * slots run out one of the place that has the most makes room, the one nearest to its deadline, so
- * the endpoint can not be closed by holding connections open, and who has one connection keeps it
- * while another has many. A place is an address as failures.h counts them, or a user of the file.
+ * A client that sends or reads slowly costs a slot and nothing else: nothing waits for it. When
+ * slots run out, one connection of the address that holds the most slots is evicted: the one
+ * nearest to its deadline. So holding connections open cannot block the endpoint, and a client with
+ * one connection keeps it while another has many. Addresses are counted as in failures.h; for a
+ * socket file, users are counted instead.
  */
 #ifndef WEIR_ADMIN_PEERS_H
 #define WEIR_ADMIN_PEERS_H
@@ -18,64 +19,68 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "door.h"
+#include "mhd.h"
 #include "failures.h"
-#include "gate.h"
+#include "auth.h"
 #include "head.h"
 #include "live.h"
 #include "admin_tls.h"
 
-/** A scraper, a few browsers with six connections each, and `weir` itself. */
+/** Maximum number of connections: enough for a scraper, a few browsers with six connections each,
+ *  and `weir` itself. */
 #define PEERS_MAX 32
 
-/** Descriptors kept back, so that the endpoint answers when the process has no more. */
+/** Descriptors held in reserve, so that the endpoint answers when the process has no others
+ *  left. */
 #define PEERS_SPARES 2
 
 enum peer_state { PEER_FREE, PEER_ASKING, PEER_SERVED, PEER_LEAVING };
 
 struct peer {
-	struct gate_pass pass; /* SERVED: what it may do; the door's owner */
-	struct gate_from from;
-	struct failures_key place; /* of `from` */
+	/* SERVED: the rights of the request; identifies the slot in peers_gone */
+	struct auth_pass pass;
+	struct auth_from from;
+	struct failures_key place; /* key of the address or user in `from` */
 	int fd;
 	enum peer_state state;
-	int64_t until_ns; /* CLOCK_MONOTONIC: end of patience */
-	size_t drained;   /* LEAVING: bytes thrown away */
+	int64_t until_ns; /* CLOCK_MONOTONIC: deadline of the current state */
+	size_t drained;   /* LEAVING: bytes discarded */
 };
 
 struct peers {
-	int epoll_fd, listen_fd; /* the loop's */
+	int epoll_fd, listen_fd; /* of the admin loop */
 	const struct authority *address;
-	struct gate *gate;     /* who may ask */
-	struct admin_tls *tls; /* before all else; NULL: none */
-	struct door *door;
-	struct live *live; /* takes the connections that stay; NULL: the door takes all */
-	bool paused;       /* out of descriptors: the listener is not watched */
+	struct auth *auth;     /* authentication */
+	struct admin_tls *tls; /* TLS termination; NULL if off */
+	struct mhd *mhd;
+	struct live *live; /* takes over streams; if NULL, libmicrohttpd gets them, too */
+	bool paused;       /* no descriptor is left, so the listener is not watched */
 	int spare[PEERS_SPARES];
 	struct peer slot[PEERS_MAX];
 	char peek[HEAD_PEEK_MAX];
 };
 
-/** `epoll_fd` and `listen_fd` are borrowed; the listener is watched with `listen_fd`'s address in
- *  `peers` as its tag. 0 or WEIR_ESYS. */
+/** `epoll_fd` and `listen_fd` are borrowed; the epoll tag of the listener is the address of
+ *  `listen_fd` in `peers`. 0 or WEIR_ESYS. */
 int peers_init(struct peers *peers, int epoll_fd, int listen_fd, const struct authority *address);
 
-/** The listener is ready: take one connection. */
+/** Accept one connection. Called when the listener is ready. */
 void peers_accept(struct peers *peers);
 
-/** `peer` became ready. */
+/** Handle `events` of `peer`. */
 void peers_ready(struct peers *peers, struct peer *peer, uint32_t events);
 
-/** The door is about to close the connection that it was given with `pass`. */
-void peers_gone(struct gate_pass *pass);
+/** Free the slot of the connection that libmicrohttpd got with `pass` and is about to close. */
+void peers_gone(struct auth_pass *pass);
 
-/** End what ran out of patience, and watch the listener again when there is a descriptor for it. */
+/** Close connections whose deadline has passed, and watch the listener again when a descriptor is
+ *  available. */
 void peers_expire(struct peers *peers);
 
-/** Time to the next deadline in ms, -1 when there is none. */
+/** Time to the next deadline in ms, -1 if there is none. */
 int peers_timeout_ms(const struct peers *peers);
 
-/** Close what the door does not own; call door_close first. */
+/** Close the connections that libmicrohttpd does not own; call mhd_close first. */
 void peers_fini(struct peers *peers);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of the process; fields of /proc/self/stat as proc(5) counts them, from 1. */
+/* Reads process metrics from /proc; see process.h. Fields of /proc/self/stat are numbered from 1,
+ * as in proc(5). */
 #include "process.h"
 
 #include <fcntl.h>
@@ -22,7 +23,7 @@ enum stat_field {
 	STAT_FIELDS,
 };
 
-/* The line "btime N" of /proc/stat. The file is long where there are many cores. */
+/* Return N from the line "btime N" of /proc/stat. The file is long on hosts with many cores. */
 static double boot_time(void)
 {
 	FILE *f = fopen("/proc/stat", "re");
@@ -55,7 +56,8 @@ void process_fini(struct process *p)
 	*p = (struct process){.stat_fd = -1};
 }
 
-/* Numbers behind the command name, which may hold spaces and brackets itself: look for the last. */
+/* Read the numbers after the command name. The name may itself contain spaces and parentheses, so
+ * search for the last parenthesis. */
 static bool read_stat(int fd, uint64_t field[STAT_FIELDS])
 {
 	char buf[1024];
@@ -67,7 +69,7 @@ static bool read_stat(int fd, uint64_t field[STAT_FIELDS])
 	char *p = strrchr(buf, ')');
 	if (!p || strlen(p) < 4)
 		return false;
-	p += 3; /* ") S" : the state is field 3 */
+	p += 3; /* skip ") S": the state is field 3 */
 	for (int i = 4; i < STAT_FIELDS; i++)
 		field[i] = strtoull(p, &p, 10);
 	return true;
@@ -84,10 +86,10 @@ static void print_stat(struct process *p, struct textbuf *out)
 	    out, "process_cpu_seconds_total", "counter", "User and system time of the process");
 	prom_begin(out, "process_cpu_seconds_total", "");
 	prom_real(out, (double)(f[STAT_UTIME] + f[STAT_STIME]) * tick);
-	prom_head(out, "process_resident_memory_bytes", "gauge", "Memory that is in RAM");
+	prom_head(out, "process_resident_memory_bytes", "gauge", "Resident memory of the process");
 	prom_begin(out, "process_resident_memory_bytes", "");
 	prom_count(out, f[STAT_RSS] * (uint64_t)sysconf(_SC_PAGESIZE));
-	prom_head(out, "process_virtual_memory_bytes", "gauge", "Memory that is mapped");
+	prom_head(out, "process_virtual_memory_bytes", "gauge", "Virtual memory of the process");
 	prom_begin(out, "process_virtual_memory_bytes", "");
 	prom_count(out, f[STAT_VSIZE]);
 	prom_head(out, "process_threads", "gauge", "Threads of the process");
@@ -95,12 +97,13 @@ static void print_stat(struct process *p, struct textbuf *out)
 	prom_count(out, f[STAT_THREADS]);
 	if (p->boot_s <= 0)
 		return;
-	prom_head(out, "process_start_time_seconds", "gauge", "Unix time at which it started");
+	prom_head(
+	    out, "process_start_time_seconds", "gauge", "Unix time at which the process started");
 	prom_begin(out, "process_start_time_seconds", "");
 	textbuf_printf(out, " %.2f\n", p->boot_s + (double)f[STAT_START] * tick);
 }
 
-/* Names that are numbers; the directory's own descriptor is among them. */
+/* Count the entries whose names are numbers, including the descriptor of the directory itself. */
 static uint64_t count_fds(DIR *dir)
 {
 	uint64_t n = 0;
@@ -122,7 +125,7 @@ void process_prom(struct process *p, struct textbuf *out)
 		prom_count(out, count_fds(p->fds));
 	}
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		prom_head(out, "process_max_fds", "gauge", "File descriptors it may open");
+		prom_head(out, "process_max_fds", "gauge", "File descriptors the process may open");
 		prom_begin(out, "process_max_fds", "");
 		prom_count(out, limit.rlim_cur);
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers of the process from /proc/self, under the names every Prometheus client library uses.
+ * Process metrics from /proc/self, under the names that every Prometheus client library uses.
  *
- * The files are opened once, so that a scrape works while the process is out of descriptors. Used
- * by the admin thread alone.
+ * The files are opened once, so that a scrape works while the process is out of descriptors. Admin
+ * thread only.
  */
 #ifndef WEIR_ADMIN_PROCESS_H
 #define WEIR_ADMIN_PROCESS_H
@@ -13,12 +13,12 @@
 #include "textbuf.h"
 
 struct process {
-	int stat_fd;   /* /proc/self/stat, -1 where there is none */
-	DIR *fds;      /* /proc/self/fd, NULL where there is none */
-	double boot_s; /* when the machine started, Unix time; 0 unknown */
+	int stat_fd;   /* /proc/self/stat, -1 if not available */
+	DIR *fds;      /* /proc/self/fd, NULL if not available */
+	double boot_s; /* Unix time when the host booted; 0 if unknown */
 };
 
-/** Open what there is; what is not there is left out of the scrape. */
+/** Open the files. Metrics from a missing file are left out of the scrape. */
 void process_init(struct process *process);
 
 /** Append the process_* families. */

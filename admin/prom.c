@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Prometheus text format. The braces come from looking at the last byte written: a label after
- * a name opens them, a label after a label separates, a value closes what is open. So a sample with
- * and one without labels are written by the same calls.
+ * Writes the Prometheus text format; see prom.h. The last byte written determines the punctuation:
+ * a label after a name opens the braces, a label after a label adds a comma, and a value closes
+ * open braces. So samples with and without labels are written by the same calls.
  */
 #include "prom.h"
 
@@ -10,12 +10,14 @@
 #include <math.h>
 #include <stdio.h>
 
-/* 1-2-5 from 50 us to 20 s: the contract of the operations manual. All are bounds of weir_hist. */
+/* Bucket bounds: 1-2-5 from 50 us to 20 s, as promised in the operations manual. All are bounds of
+ * weir_hist. */
 static const int64_t bound_ns[] = {50000, 100000, 200000, 500000, 1000000, 2000000, 5000000,
     10000000, 20000000, 50000000, 100000000, 200000000, 500000000, 1000000000, 2000000000,
     5000000000, 10000000000, 20000000000};
 
-/* In HELP a quote stands for itself, in a label value it is escaped too. */
+/* Append `value`, escaped. `quotes` is true for label values and false for HELP, where quotes are
+ * not escaped. */
 static void escaped(struct textbuf *out, const char *value, bool quotes)
 {
 	for (; *value; value++) {
@@ -80,7 +82,7 @@ void prom_real(struct textbuf *out, double value)
 		textbuf_printf(out, "%.9g\n", value);
 }
 
-/* Seconds with as many digits as nanoseconds need: 0.00005, 1.5, 20. */
+/* Format seconds with as many digits as nanoseconds need: 0.00005, 1.5, 20. */
 static void seconds_text(char *buf, size_t size, int64_t ns)
 {
 	uint64_t all = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;

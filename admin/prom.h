@@ -16,25 +16,25 @@
 
 #include "textbuf.h"
 
-/** "# HELP" and "# TYPE" of a family. */
+/** Write "# HELP" and "# TYPE" of a family. */
 void prom_head(struct textbuf *out, const char *name, const char *kind, const char *help);
 
 /** Begin a sample of family `name`; `suffix` is "", "_bucket", "_sum" or "_count". */
 void prom_begin(struct textbuf *out, const char *name, const char *suffix);
 
-/** A label; its value may hold anything and is escaped. */
+/** Write a label; its value may be any string and is escaped. */
 void prom_label(struct textbuf *out, const char *name, const char *value);
 
-/* The value ends the sample. */
+/* Write the value, which ends the sample. */
 void prom_count(struct textbuf *out, uint64_t value);
 void prom_signed(struct textbuf *out, int64_t value);
 void prom_real(struct textbuf *out, double value);
-/** Nanoseconds, printed as seconds without rounding. */
+/** Write nanoseconds as seconds without rounding. */
 void prom_seconds(struct textbuf *out, int64_t ns);
 
 /**
- * The buckets, sum and count of `h` as family `name`. `labels(out, arg)` prints the labels that
- * each of its samples has.
+ * Write the buckets, sum and count of `h` as family `name`. `labels(out, arg)` prints the labels
+ * that each of its samples has.
  */
 void prom_hist(struct textbuf *out, const char *name, const struct weir_hist *h,
     void (*labels)(struct textbuf *out, const void *arg), const void *arg);

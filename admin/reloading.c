@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ordering a reload, and asking what came of it. What a reload is, and its JSON, is the server's (admin.h). */
+/* Requests reloads and shows their results. The reload itself and its JSON belong to the server
+ * (admin.h). */
 #include "reloading.h"
 
 #include <string.h>
@@ -7,13 +8,13 @@
 #include <jansson.h>
 
 #include "admin.h"
-#include "gate.h"
+#include "auth.h"
 #include "prom.h"
 
 static const struct admin_reloading *reloading(const struct call *c, struct reply *r)
 {
 	if (!c->source->reloading)
-		reply_problem(r, 503, "this server can not reload its configuration");
+		reply_problem(r, 503, "this server cannot reload its configuration");
 	return c->source->reloading;
 }
 
@@ -26,7 +27,7 @@ void answer_reload_status(const struct call *c, struct reply *r)
 		reply_text(r, 200, "application/json", text, text ? strlen(text) : 0);
 }
 
-/* {"preview": true} of the body; false with the reply made. */
+/* Read {"preview": true} from the body. Returns false with the reply filled. */
 static bool read_preview(const struct request *q, bool *preview, struct reply *r)
 {
 	json_t *doc = q->n_body ? json_loadb(q->body, q->n_body, 0, NULL) : json_object();
@@ -37,7 +38,7 @@ static bool read_preview(const struct request *q, bool *preview, struct reply *r
 	*preview = json_is_true(value);
 	json_decref(doc);
 	if (!good)
-		reply_problem(r, 400, "the body is {} or {\"preview\": true}");
+		reply_problem(r, 400, "the body must be {} or {\"preview\": true}");
 	return good;
 }
 
@@ -48,7 +49,7 @@ void answer_reload(const struct call *c, struct reply *r)
 
 	if (!a || !read_preview(c->request, &preview, r))
 		return;
-	const struct gate_pass *pass = c->request->pass;
+	const struct auth_pass *pass = c->request->pass;
 	uint64_t id = a->ask(a->arg, preview, pass ? pass->name : "operator");
 	if (id == 0)
 		reply_problem(r, 503, "the server is stopping");
@@ -70,9 +71,11 @@ void reloading_prom(const struct admin_reloading *a, struct textbuf *out)
 	prom_head(out, last, "gauge", "1 unless the newest reload of the configuration failed");
 	prom_begin(out, last, "");
 	prom_count(out, n.last_ok);
-	prom_head(out, at, "gauge", "Unix time of the newest reload that went well, 0 before one");
+	prom_head(
+	    out, at, "gauge", "Unix time of the newest successful reload, 0 before the first");
 	prom_begin(out, at, "");
-	prom_count(out, (uint64_t)n.last_ok_at); /* all digits of whole seconds */
+	/* as an integer, since prom_real prints only nine digits */
+	prom_count(out, (uint64_t)n.last_ok_at);
 	prom_head(out, total, "counter", "Reloads of the configuration by result");
 	prom_begin(out, total, "");
 	prom_label(out, "result", "ok");

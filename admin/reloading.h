@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Routes and metrics of reloads. The admin thread. */
+/* Routes and metrics of reloads. Admin thread only. */
 #ifndef WEIR_ADMIN_RELOADING_H
 #define WEIR_ADMIN_RELOADING_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers. When memory is out even for the problem, a static one says so. */
+/* Builds replies; see reply.h. When memory is short even for the problem text, a static one is
+ * sent. */
 #include "reply.h"
 
 #include <stdarg.h>
@@ -44,7 +45,8 @@ void reply_json(struct reply *r, int status, json_t *json)
 	put_json(r, status, "application/json", json);
 }
 
-/* Texts that quote a value cut it anywhere: what is left of a character becomes '?'. */
+/* Replace the bytes of incomplete characters by '?': a message that quotes a value may cut it at
+ * any byte. */
 static void keep_whole(char *text)
 {
 	while (*text) {
@@ -109,8 +111,9 @@ void reply_fini(struct reply *r)
 	*r = (struct reply){0};
 }
 
-/* The page runs its own two kinds of files and talks to nobody else; no site may frame it, read it
- * or learn where its links came from. One request per connection: nothing can follow an answer. */
+/* The page loads only its own scripts and styles and connects to no other site. No site may frame
+ * it, read it or learn which page its links came from. One request per connection: nothing can
+ * follow a response. */
 const struct reply_field reply_fields[] = {
     {"Connection", "close"},
     {"Cache-Control", "no-store"},

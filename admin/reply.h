@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request as routes see it, and the answer they make: plain data, nothing of libmicrohttpd.
+ * A request as the routes see it, and the reply they fill: plain data, independent of
+ * libmicrohttpd.
  *
- * Mistakes are answered as application/problem+json (RFC 9457) with a sentence in `detail`.
+ * Errors are sent as application/problem+json (RFC 9457) with a message in `detail`.
  */
 #ifndef WEIR_ADMIN_REPLY_H
 #define WEIR_ADMIN_REPLY_H
@@ -16,22 +17,24 @@
 /** Longest body of a request. A knob may hold a whole page of text ("with.body"). */
 #define ADMIN_BODY_MAX 8192
 
-/** Digits of a number in JSON: of seconds since 1970 to 10 us; what a double keeps of any decimal number. */
+/** Significant digits of numbers in JSON. 15 is the number of decimal digits that a double always
+ *  preserves; it shows Unix times to 10 us. */
 #define ADMIN_JSON_REALS JSON_REAL_PRECISION(15)
 
-struct gate;
-struct gate_pass;
+struct auth;
+struct auth_pass;
 
 struct request {
 	const char *method;                             /* "GET" */
 	const char *target;                             /* as sent: path and query, not decoded */
 	const char *host;                               /* has passed authority_allows_host */
 	const char *origin, *fetch_site, *content_type; /* NULL when not sent */
-	const char *if_none_match;                      /* likewise */
+	const char *if_none_match;                      /* NULL when not sent */
 	const char *body;                               /* `n_body` bytes */
 	size_t n_body;
-	struct gate *gate;      /* NULL: there is none, and */
-	struct gate_pass *pass; /* then this, too: who asks may do all (gate.h) */
+	/* both NULL if there is no authentication; everything is allowed then (auth.h) */
+	struct auth *auth;
+	struct auth_pass *pass;
 };
 
 struct reply {
@@ -39,32 +42,35 @@ struct reply {
 	const char *type; /* Content-Type, static */
 	const char *body; /* `n` bytes */
 	size_t n;
-	char *owned; /* the body again if it came from malloc and goes with the reply, else NULL */
+	char *owned; /* the body again if it was malloc'ed and is freed with the reply, else NULL */
 	char allow[64];   /* value of Allow for a 405, else "" */
 	char cookie[160]; /* value of Set-Cookie, else ""; wiped by reply_fini */
-	char etag
-	    [40]; /* it may be asked for again by this, and kept, unless it is weak (W/); "": neither */
+	/* entity tag for revalidation, "" if none; the response may be cached unless the tag is
+	 * weak (W/) */
+	char etag[40];
 };
 
-/** Fields that every answer carries, whoever writes it; a NULL name ends the table. */
+/** Header fields of every response, whichever code writes it; a NULL name ends the table. */
 struct reply_field {
 	const char *name, *value;
 };
 extern const struct reply_field reply_fields[];
 
-/** `n` bytes made by malloc, which the reply takes over; NULL is answered as out of memory. */
+/** Reply with `n` malloc'ed bytes, which are taken over. If `body` is NULL, the reply reports that
+ *  memory is short. */
 void reply_text(struct reply *reply, int status, const char *type, char *body, size_t n);
 
-/** Static bytes. */
+/** Reply with static bytes. */
 void reply_static(struct reply *reply, int status, const char *type, const char *body, size_t n);
 
-/** `json` is used up; NULL is answered as out of memory. */
+/** Reply with `json`, which is consumed. If it is NULL, the reply reports that memory is short. */
 void reply_json(struct reply *reply, int status, json_t *json);
 
-/** A problem with its sentence. */
+/** Reply with a problem that has a formatted message in `detail`. */
 void reply_problem(struct reply *reply, int status, const char *fmt, ...) WEIR_PRINTF(3, 4);
 
-/** "Not Found" for 404; the statuses that the endpoint uses. */
+/** Return the reason phrase, such as "Not Found" for 404; covers the statuses that the endpoint
+ *  uses. */
 const char *reply_reason(int status);
 
 void reply_fini(struct reply *reply);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The slowest requests as JSON; see requests.h. */
+/* Shows the slowest requests as JSON; see requests.h. */
 #include "requests.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "json_put.h"
 #include "paging.h"
 
-/* As many as are kept of a class in two minutes. */
+/* Default number of rows: all requests of one class that are kept within two minutes. */
 #define SLOWEST_DEFAULT (2 * WEIR_SLOWEST_MAX)
 
 static double seconds(int64_t ns)
@@ -63,7 +63,7 @@ bool query_class(const struct call *c, int *class_id, struct reply *r)
 
 	*class_id = -1;
 	if (!query_text(c->query, "class", name, sizeof(name))) {
-		reply_problem(r, 400, "there is no class of so long a name");
+		reply_problem(r, 400, "no class has a name this long");
 		return false;
 	}
 	if (!*name)
@@ -85,7 +85,8 @@ static uint64_t slow_id(const void *rows, int i)
 	return ((const struct weir_slow *)rows)[i].id;
 }
 
-/* One page of rows [0, n); NULL with the reply made, or without memory. */
+/* Build one page of rows [0, n). Returns NULL with the reply filled, or NULL and an empty reply if
+ * out of memory. */
 static json_t *page_json(
     const struct call *c, struct paging *page, const struct weir_slow *slow, int n, struct reply *r)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slowest requests and where their time went (requests.c), and those that a tap shows (tap.c): rows of routes_table.
- * docs/api.md has the shapes. The admin thread.
+ * Handlers of routes_table for the slowest requests and where they spent their time (requests.c),
+ * and for requests shown by a tap (tap.c). docs/api.md has the shapes. Admin thread only.
  */
 #ifndef WEIR_ADMIN_REQUESTS_H
 #define WEIR_ADMIN_REQUESTS_H
@@ -13,13 +13,16 @@
 void answer_slowest(const struct call *c, struct reply *r);
 void answer_tap(const struct call *c, struct reply *r);
 
-/** A request with its way, a new reference; NULL without memory. */
+/** Build the JSON of a request with the stages it passed. Returns a new reference, NULL if out of
+ *  memory. */
 json_t *slow_json(const struct weir_slow *slow);
 
-/** The value of `key` in the query, "" when it is not there, into buf[size]; false when it is too long. */
+/** Copy the value of `key` in the query to buf[size], "" if it is missing. Returns false if it is
+ *  too long. */
 bool query_text(const char *query, const char *key, char *buf, size_t size);
 
-/** Number of the class that the query names, -1 for all; false with the reply made. */
+/** Set *class_id to the class named by the query, -1 for all classes. Returns false with the reply
+ *  filled. */
 bool query_class(const struct call *c, int *class_id, struct reply *r);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What can be asked for. A call: split the target, find the rows whose pattern fits the path, among
- * them the one with the method, and let it answer; rows that change something pass the checks for
- * acts first. Each answer reads the graph once, so its numbers belong together.
+ * Routes requests; see routes.h. A call splits the target, finds the rows whose pattern matches the
+ * path, picks the one with the right method, and calls its handler; rows that change something
+ * check origin and role first. Each handler reads the graph once, so the numbers in a response are
+ * consistent. No state is kept between calls; a struct call lives for one request.
  */
 #include "routes.h"
 
@@ -21,8 +22,9 @@
 #include "bottleneck.h"
 #include "etag.h"
 #include "history_json.h"
-#include "gate.h"
+#include "auth.h"
 #include "json_put.h"
+#include "health.h"
 #include "knobs.h"
 #include "login.h"
 #include "overload.h"
@@ -32,10 +34,10 @@
 #include "view_json.h"
 #include "view_prom.h"
 
-/* Most rows of a list. */
+/* Maximum number of rows in a list. */
 #define ROWS_MAX 500
 
-/* Stages that a wrong name is compared with. */
+/* Maximum number of stages compared with a misspelled name. */
 #define STAGES_NEAR_MAX 256
 
 static const char name_bytes[] =
@@ -46,7 +48,6 @@ static void no_memory(struct reply *r)
 	reply_problem(r, 503, "out of memory");
 }
 
-/* The snapshot this call answers from, or NULL with the reply made. */
 struct weir_graph_view *take_view(const struct call *c, struct reply *r)
 {
 	struct weir_graph_view *v = NULL;
@@ -94,17 +95,17 @@ static void answer_index(const struct call *c, struct reply *r)
 	reply_json(r, 200, json_pack("{s:s, s:o}", "version", WEIR_VERSION, "routes", list));
 }
 
-/* What the endpoint judges once a second goes beside what the graph says. */
+/* Add the bottleneck, which the endpoint evaluates once a second, and the role of the request. */
 static json_t *with_bottleneck(const struct call *c, json_t *json)
 {
 	if (json)
 		json_put(&json, "bottleneck", bottleneck_json(c->source->bottleneck));
 	if (json)
-		json_put(&json, "role", json_string(gate_role_word(c->request->pass)));
+		json_put(&json, "role", json_string(auth_role_word(c->request->pass)));
 	return json;
 }
 
-/* The graph without what is another at each look: times and counts. NULL stays NULL. */
+/* Remove members that change with every request: times and counts. Returns NULL for NULL. */
 static json_t *keep_still(json_t *graph)
 {
 	static const char *const moves[] = {
@@ -157,7 +158,6 @@ static void answer_stage(const struct call *c, struct reply *r)
 	c->source->view_free(v);
 }
 
-/* "n=50" anywhere in the query. false: not a number in range. */
 bool query_n(const char *query, int *n)
 {
 	const char *p = strncmp(query, "n=", 2) == 0 ? query : strstr(query, "&n=");
@@ -189,7 +189,8 @@ static void answer_history(const struct call *c, struct reply *r)
 		reply_problem(r, 503, "no history is kept here");
 }
 
-/* For HEAD, and for the list: live.h takes every GET before it comes here. */
+/* Called only for HEAD; the row also appears in the index. live.h takes over every GET before it
+ * gets here. */
 static void answer_events(const struct call *c, struct reply *r)
 {
 	(void)c;
@@ -212,39 +213,18 @@ static void answer_metrics(const struct call *c, struct reply *r)
 	reply_text(r, 200, "text/plain; version=0.0.4; charset=utf-8", body, n);
 }
 
-static void answer_healthz(const struct call *c, struct reply *r)
-{
-	(void)c;
-	reply_static(r, 200, "text/plain; charset=utf-8", "ok\n", 3);
-}
-
-static void answer_readyz(const struct call *c, struct reply *r)
-{
-	struct weir_graph_view *v = take_view(c, r);
-
-	if (!v)
-		return;
-	if (v->draining)
-		reply_problem(r, 503, "the server is draining: it takes no new work");
-	else if (!v->ready)
-		reply_problem(r, 503, "the server takes no work: it is starting or has stopped");
-	else
-		reply_static(r, 200, "text/plain; charset=utf-8", "ready\n", 6);
-	c->source->view_free(v);
-}
-
 static void answer_config(const struct call *c, struct reply *r)
 {
 	static const char none[] = "{\"files\":[],\"lines\":[],\"values\":{},\"sets\":[]}";
 	const char *text = c->source->config ? c->source->config : none;
 
-	/* A copy: a reload may free it before all of it is sent. */
+	/* Send a copy, since a reload may free the original before all of it is sent. */
 	reply_text(r, 200, "application/json", strdup(text), strlen(text));
 }
 
 static void answer_asset(const struct call *c, struct reply *r)
 {
-	const struct asset *a = asset_find(c->path); /* found already: find_route asks */
+	const struct asset *a = asset_find(c->path); /* not NULL: find_route has checked */
 
 	reply_static(r, 200, a->type, a->begin, (size_t)(a->end - a->begin));
 }
@@ -275,15 +255,15 @@ const struct route routes_table[] = {
     {"GET", "/api/v1/stages/{stage}/knobs", "The knobs of a stage and their values", answer_knobs},
     {"GET", "/api/v1/stages/{stage}/knobs/{knob}", "One knob and its value", answer_knob},
     {"PUT", "/api/v1/stages/{stage}/knobs/{knob}",
-	"Turn a live knob: {\"value\": \"8\"}, for a time with \"for\": \"10m\"", act_set},
-    {"DELETE", "/api/v1/stages/{stage}/knobs/{knob}", "Turn it back to the configured value",
+	"Set a live knob: {\"value\": \"8\"}, for a time with \"for\": \"10m\"", act_set},
+    {"DELETE", "/api/v1/stages/{stage}/knobs/{knob}", "Reset it to the configured value",
 	act_unset},
     {"GET", "/api/v1/config",
-	"The configuration's files as they were read, and what each line says", answer_config},
-    {"GET", "/api/v1/reload", "What the newest reload changed, or why it could not",
+	"The configuration's files as they were read, and the value of each line", answer_config},
+    {"GET", "/api/v1/reload", "What the newest reload changed, or why it failed",
 	answer_reload_status},
     {"POST", "/api/v1/reload",
-	"Read the configuration again; {\"preview\": true} only says what would change",
+	"Read the configuration again; {\"preview\": true} only shows what would change",
 	answer_reload},
     {"GET", "/api/v1/requests/slowest",
 	"Where the slowest requests of the last two minutes spent their time: "
@@ -292,42 +272,45 @@ const struct route routes_table[] = {
     {"GET", "/api/v1/stages/{stage}/queue", "The oldest waiting events, without content: ?n=20",
 	answer_queue},
     {"GET", "/api/v1/stages/{stage}/tap",
-	"Requests that came through the stage, as they end: ?slow=100ms&class=&outcome=&after=&n=",
+	"Requests that passed through the stage, as they end: "
+	"?slow=100ms&class=&outcome=&after=&n=",
 	answer_tap},
-    {"POST", "/api/v1/stages/{stage}/pause", "Handlers take no more batches; what comes waits",
+    {"POST", "/api/v1/stages/{stage}/pause", "Handlers take no more batches; new events wait",
 	act_pause},
-    {"POST", "/api/v1/stages/{stage}/drain", "The door refuses while the queue runs empty",
+    {"POST", "/api/v1/stages/{stage}/drain", "The stage refuses new events while its queue empties",
 	act_drain},
     {"POST", "/api/v1/stages/{stage}/resume", "End a pause or a drain", act_resume},
-    {"POST", "/api/v1/undo", "Take back the newest act that is not taken back yet", act_undo},
-    {"GET", "/api/v1/acts", "What operators did, newest first: ?limit=50&before=ID", answer_acts},
-    {"GET", "/api/v1/overload", "What the admission modes of all stages are at most",
+    {"POST", "/api/v1/undo", "Undo the newest change that is not undone yet", act_undo},
+    {"GET", "/api/v1/acts", "Changes by operators, newest first: ?limit=50&before=ID", answer_acts},
+    {"GET", "/api/v1/overload", "The strongest admission mode that stages may use",
 	answer_overload},
-    {"PUT", "/api/v1/overload", "Change that at once: {\"mode\": \"off\"}, shadow or enforce",
+    {"PUT", "/api/v1/overload", "Set it at once: {\"mode\": \"off\"}, shadow or enforce",
 	answer_set_overload},
-    {"GET", LOGIN_PATH, "Who asks, and what he may do", answer_session},
-    {"POST", LOGIN_PATH, "Begin a session: a cookie for the token that this is sent with",
+    {"GET", LOGIN_PATH, "The name and the role of the client", answer_session},
+    {"POST", LOGIN_PATH, "Begin a session: a cookie for the token sent with the request",
 	act_login},
-    {"DELETE", LOGIN_PATH, "End the session that this is sent with", act_logout},
-    {"GET", "/api/v1/alerts", "What deserves somebody's attention, and what did lately",
-	answer_alerts},
+    {"DELETE", LOGIN_PATH, "End the session of the request", act_logout},
+    {"GET", "/api/v1/alerts", "Active and recent alerts", answer_alerts},
     {"GET", "/api/v1/decisions",
-	"What controllers and operators decided, newest first: ?limit=50&before=ID",
+	"Decisions of controllers and operators, newest first: ?limit=50&before=ID",
 	answer_decisions},
     {"GET", "/api/v1/history",
 	"Samples of the last hours: ?from=-900&to=-1&step=1s or 10s&stage=NAME", answer_history},
     {"GET", "/events", "Live events, as they happen: ?hz=1 or 4", answer_events},
     {"GET", "/metrics", "Prometheus text", answer_metrics},
     {"GET", "/healthz", "200 while the endpoint answers", answer_healthz},
-    {"GET", "/readyz", "200 while the server takes work, 503 while starting or draining",
+    {"GET", "/readyz",
+	"200 while the server takes work, 503 while starting or draining, and while a stage is in "
+	"trouble",
 	answer_readyz},
-    {"GET", "/{file}", "Its style, programs and icon", answer_asset},
+    {"GET", "/{file}", "The dashboard's style, scripts and icon", answer_asset},
     {0},
 };
 
 /* ---- finding the row ---- */
 
-/* Take a name of `path` into `name`: what a stage may be called. NULL: there is none. */
+/* Copy a stage or knob name from `path` to `name`. Returns the rest of the path, NULL if there is
+ * no valid name. */
 static const char *take_name(const char *path, char name[ROUTE_NAME_MAX])
 {
 	size_t n = strspn(path, name_bytes);
@@ -383,7 +366,7 @@ static void answer_405(struct call *c, struct reply *r)
 	memcpy(r->allow, allowed, sizeof(allowed));
 }
 
-/* The row for the call; NULL: a 404 or 405 is in the reply. */
+/* Return the row for the call, or NULL with a 404 or 405 in the reply. */
 static const struct route *find_route(struct call *c, struct reply *r)
 {
 	for (const struct route *route = routes_table; route->pattern; route++) {
@@ -397,8 +380,7 @@ static const struct route *find_route(struct call *c, struct reply *r)
 	if (r->allow[0])
 		answer_405(c, r);
 	else
-		reply_problem(
-		    r, 404, "there is nothing at %s; /api/v1 lists what there is", c->path);
+		reply_problem(r, 404, "there is nothing at %s; /api/v1 lists the routes", c->path);
 	return NULL;
 }
 
@@ -407,27 +389,27 @@ static bool is_json(const char *content_type)
 	size_t n = strlen("application/json");
 
 	return content_type && strncasecmp(content_type, "application/json", n) == 0 &&
-	       strchr(" ;\t", content_type[n]); /* the NUL at the end is found, too */
+	       strchr(" ;\t", content_type[n]); /* strchr also matches the NUL at the end */
 }
 
-/* A page of another site can not see an answer, but could keep us busy with large ones. Links to our pages are
- * welcome. */
+/* Whether the request may read. A page of another site cannot see a response from the API, but
+ * could keep us busy with large ones. Links from other sites to our pages are allowed. */
 static bool may_read(const struct call *c, struct reply *r)
 {
 	const char *site = c->request->fetch_site;
 
 	if (strncmp(c->path, "/api/", 5) != 0 || !site || strcmp(site, "cross-site") != 0)
 		return true;
-	reply_problem(r, 403, "a page from elsewhere may not read this");
+	reply_problem(r, 403, "a page of another origin may not read this");
 	return false;
 }
 
-/* A page of another site can make a browser send a request, but none with a JSON type, and it can
- * not hide where it comes from. */
+/* Whether the request may change something. A page of another site can make a browser send a
+ * request, but not one with a JSON content type, and it cannot hide its origin. */
 static bool may_act(const struct request *q, struct reply *r)
 {
 	if (!authority_allows_act(q->host, q->origin, q->fetch_site)) {
-		reply_problem(r, 403, "a page from elsewhere may not change anything here");
+		reply_problem(r, 403, "a page of another origin may not change anything here");
 		return false;
 	}
 	if (!is_json(q->content_type)) {
@@ -437,10 +419,11 @@ static bool may_act(const struct request *q, struct reply *r)
 	return true;
 }
 
-/* Beginning and ending a session changes nothing of the server. */
+/* Whether the role of the client allows the route. Viewers may also start and end sessions, which
+ * changes nothing in the server. */
 static bool has_role(const struct call *c, const struct route *route, struct reply *r)
 {
-	const struct gate_pass *pass = c->request->pass;
+	const struct auth_pass *pass = c->request->pass;
 
 	if (!pass || pass->role == WEIR_ADMIN_OPERATOR || strcmp(route->pattern, LOGIN_PATH) == 0)
 		return true;
@@ -448,7 +431,8 @@ static bool has_role(const struct call *c, const struct route *route, struct rep
 	return false;
 }
 
-/* The list of acts has the name of who asked. */
+/* Answer a request that changes something, under the user's name, which the list of changes
+ * shows. */
 static void act_as(const struct call *c, const struct route *route, struct reply *r)
 {
 	if (!may_act(c->request, r) || !has_role(c, route, r))
@@ -458,7 +442,7 @@ static void act_as(const struct call *c, const struct route *route, struct reply
 	weir_graph_act_as(NULL);
 }
 
-/* Does the answer stay the same for long? */
+/* Whether the response rarely changes and gets an entity tag. */
 static bool is_tagged(const struct route *route)
 {
 	return route->answer == answer_asset || route->answer == answer_index ||
@@ -474,7 +458,7 @@ void routes_answer(const struct admin_source *source, struct process *process,
 
 	*r = (struct reply){0};
 	if (n >= sizeof(c.path)) {
-		reply_problem(r, 404, "there is nothing behind so long a path");
+		reply_problem(r, 404, "no route has a path this long");
 		return;
 	}
 	memcpy(c.path, request->target, n);

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Differences of snapshots. Bucket counts are kept in 32 bits: differences of unsigned numbers are
- * right however often the full count has wrapped, and a step has less than 2^31 events in a bucket.
+ * Computes differences of snapshots; see sample.h. Bucket counts are kept in 32 bits: differences
+ * of unsigned numbers are correct however often the full count has wrapped, and a step has less
+ * than 2^31 events in a bucket.
+ *
+ * A sampler has one struct base per stage of the last view, with that view's totals. When stages or
+ * classes differ from those of the last view, reshape() builds new ones and copies the totals by
+ * name.
  */
 #include "sample.h"
 
@@ -31,30 +36,30 @@ const char *const sample_class_field_name[SAMPLE_CLASS_FIELDS] = {
 };
 
 struct base_class {
-	uint64_t in, done, shed, failed, ahead;
+	uint64_t in, done, failed, ahead;
+	uint64_t shed_by[WEIR_SHED_REASONS];
 	uint32_t wait[WEIR_HIST_BUCKETS];
 };
 
-/* What the last view said of a stage. */
+/* The totals of a stage in the last view. */
 struct base {
 	char *name;
-	bool fresh;    /* nothing yet */
-	uint64_t away; /* turned away in front of the graph */
+	bool fresh;    /* no totals yet */
+	uint64_t away; /* refused by a source */
 	uint64_t busy_ns;
-	uint64_t shed_by[WEIR_SHED_REASONS];
 	uint32_t service[WEIR_HIST_BUCKETS]; /* of all classes */
 	struct base_class classes[];         /* n_classes */
 };
 
 struct sampler {
 	int n_stages, n_classes;
-	struct base **base; /* n_stages, in the order of the view */
+	struct base **base;                 /* n_stages, in the order of the view */
+	char *class_name[WEIR_CLASSES_MAX]; /* n_classes, in the order of the view */
 	struct sample *sample;
 	int64_t then_ns;
-	uint64_t serial; /* of the graph */
 };
 
-/* ---- what is kept follows the graph ---- */
+/* ---- following the graph ---- */
 
 static size_t base_bytes(int n_classes)
 {
@@ -86,22 +91,28 @@ static bool has_shape(const struct sampler *s, const struct weir_graph_view *v)
 {
 	bool same = s->n_stages == v->n_stages && s->n_classes == v->n_classes;
 
+	for (int c = 0; same && c < v->n_classes; c++)
+		same = strcmp(s->class_name[c], v->class_name[c]) == 0;
 	for (int i = 0; same && i < v->n_stages; i++)
 		same = strcmp(s->base[i]->name, v->stages[i].name) == 0;
 	return same;
 }
 
-/* Take what is kept of stage `name`, which may be nothing. */
-static struct base *take_base(struct base **base, int n, const char *name)
+static const struct base *find_base(const struct sampler *s, const char *name)
 {
-	for (int i = 0; i < n; i++) {
-		struct base *b = base[i];
-		if (!b || strcmp(b->name, name) != 0)
-			continue;
-		base[i] = NULL;
-		return b;
-	}
+	for (int i = 0; i < s->n_stages; i++)
+		if (strcmp(s->base[i]->name, name) == 0)
+			return s->base[i];
 	return NULL;
+}
+
+/* Return the index of the class in the last view, -1 if it did not exist. */
+static int find_class(const struct sampler *s, const char *name)
+{
+	for (int c = 0; c < s->n_classes; c++)
+		if (strcmp(s->class_name[c], name) == 0)
+			return c;
+	return -1;
 }
 
 static void free_bases(struct base **base, int n)
@@ -111,32 +122,67 @@ static void free_bases(struct base **base, int n)
 	free(base);
 }
 
-/* Classes that are others make all stages new: a total of one class is none of another's. */
+static void free_names(char *const *name, int n)
+{
+	for (int c = 0; c < n; c++)
+		free(name[c]);
+}
+
+/* Copy the totals of a stage. A class that did not exist before starts at 0. */
+static void copy_base(const struct sampler *s, const struct base *old,
+    const struct weir_graph_view *v, struct base *b)
+{
+	b->fresh = old->fresh;
+	b->away = old->away;
+	b->busy_ns = old->busy_ns;
+	memcpy(b->service, old->service, sizeof(b->service));
+	for (int c = 0; c < v->n_classes; c++) {
+		int was = find_class(s, v->class_name[c]);
+		if (was >= 0)
+			b->classes[c] = old->classes[was];
+	}
+}
+
+static struct base **new_bases(const struct sampler *s, const struct weir_graph_view *v)
+{
+	struct base **base = calloc((size_t)v->n_stages + 1, sizeof(*base));
+
+	for (int i = 0; base && i < v->n_stages; i++) {
+		const struct base *old = find_base(s, v->stages[i].name);
+		base[i] = base_new(v->stages[i].name, v->n_classes);
+		if (!base[i]) {
+			free_bases(base, v->n_stages);
+			return NULL;
+		}
+		if (old)
+			copy_base(s, old, v, base[i]);
+	}
+	return base;
+}
+
+/* Adapt to the stages and classes of `v`. They keep their totals by name, whatever their position
+ * is now. */
 static int reshape(struct sampler *s, const struct weir_graph_view *v)
 {
-	size_t n = (size_t)v->n_stages + 1; /* never of zero bytes */
-	struct base **base = calloc(n, sizeof(struct base *));
-	struct sample *sample = calloc(n, sizeof(*sample));
+	struct base **base = new_bases(s, v);
+	struct sample *sample = calloc((size_t)v->n_stages + 1, sizeof(*sample));
+	char *name[WEIR_CLASSES_MAX] = {0};
 	bool ok = base && sample;
 
-	for (int i = 0; ok && i < v->n_stages; i++) {
-		base[i] = base_new(v->stages[i].name, v->n_classes);
-		ok = base[i];
+	for (int c = 0; ok && c < v->n_classes; c++) {
+		name[c] = strdup(v->class_name[c]);
+		ok = name[c];
 	}
 	if (!ok) {
+		free_names(name, v->n_classes);
 		free_bases(base, v->n_stages);
 		free(sample);
 		return WEIR_ENOMEM;
 	}
-	for (int i = 0; s->n_classes == v->n_classes && i < v->n_stages; i++) {
-		struct base *old = take_base(s->base, s->n_stages, base[i]->name);
-		if (!old)
-			continue;
-		base_free(base[i]);
-		base[i] = old;
-	}
+	free_names(s->class_name, s->n_classes);
 	free_bases(s->base, s->n_stages);
 	free(s->sample);
+	memcpy(s->class_name, name, sizeof(name));
 	s->base = base;
 	s->sample = sample;
 	s->n_stages = v->n_stages;
@@ -154,7 +200,8 @@ static uint64_t grown(uint64_t now, uint64_t *then)
 	return n;
 }
 
-/* Add what the buckets grew by to `diff`. One that seems to shrink was read while it moved. */
+/* Add the growth of the buckets to `diff`. A bucket that seems to shrink was read while it changed,
+ * and counts as 0. */
 static void grown_hist(const uint64_t *now, uint32_t *then, uint32_t *diff)
 {
 	for (int b = 0; b < WEIR_HIST_BUCKETS; b++) {
@@ -164,7 +211,7 @@ static void grown_hist(const uint64_t *now, uint32_t *then, uint32_t *diff)
 	}
 }
 
-/* The upper bound of the bucket with the value of rank `rank`, in seconds. */
+/* Return the upper bound of the bucket with the value of rank `rank`, in seconds. */
 static double value_at(const uint32_t *count, uint64_t rank)
 {
 	uint64_t seen = 0;
@@ -178,7 +225,7 @@ static double value_at(const uint32_t *count, uint64_t rank)
 	return SAMPLE_LONGEST_S;
 }
 
-/* The values of rank ceil(q * total) for q = 0.5 and 0.99, in seconds; NaN of nothing. */
+/* The values of rank ceil(q * total) for q = 0.5 and 0.99, in seconds; NaN without events. */
 static void quantiles(const uint32_t *count, double *p50, double *p99)
 {
 	uint64_t total = 0;
@@ -189,34 +236,32 @@ static void quantiles(const uint32_t *count, double *p50, double *p99)
 	*p99 = total ? value_at(count, (total * 99 + 99) / 100) : NAN;
 }
 
-static uint64_t shed_of(const struct weir_class_view *c)
+/* Whether the counters of the class have restarted at zero. Totals continue over a reload, so one
+ * that decreased was reset. */
+static bool began_anew(const struct base_class *b, const struct weir_class_view *v)
 {
-	uint64_t n = 0;
-
-	for (int r = 0; r < WEIR_SHED_REASONS; r++)
-		n += c->shed[r];
-	return n;
-}
-
-/* Counters that went back belong to a stage that was made anew. */
-static bool began_anew(const struct base *b, const struct weir_stage_view *v, int n_classes)
-{
-	for (int c = 0; c < n_classes; c++)
-		if (v->class_view[c].offered < b->classes[c].in ||
-		    v->class_view[c].completed < b->classes[c].done)
-			return true;
-	return v->busy_ns == 0 && b->busy_ns > 0;
+	return v->offered < b->in || v->completed < b->done;
 }
 
 static void sample_class(const struct weir_class_view *v, struct base_class *b, double per_s,
-    struct sample *s, double *row, uint32_t *wait)
+    struct sample *s, int class_id, uint32_t *wait)
 {
+	double *row = s->class_v[class_id];
 	uint32_t own[WEIR_HIST_BUCKETS] = {0};
 	double p50;
 
+	if (began_anew(b, v))
+		*b = (struct base_class){0};
 	row[SAMPLE_CLASS_IN] = per_s * (double)grown(v->offered, &b->in);
 	row[SAMPLE_CLASS_DONE] = per_s * (double)grown(v->completed, &b->done);
-	row[SAMPLE_CLASS_SHED] = per_s * (double)grown(shed_of(v), &b->shed);
+	row[SAMPLE_CLASS_SHED] = 0;
+	for (int r = 0; r < WEIR_SHED_REASONS; r++) {
+		double shed = per_s * (double)grown(v->shed[r], &b->shed_by[r]);
+		row[SAMPLE_CLASS_SHED] += shed;
+		s->shed_by[r] += shed;
+		if (weir_shed_code(r) == WEIR_EDRAINING || weir_shed_code(r) == WEIR_ESTOPPING)
+			s->ordered[class_id] += shed;
+	}
 	s->v[SAMPLE_IN] += row[SAMPLE_CLASS_IN];
 	s->v[SAMPLE_DONE] += row[SAMPLE_CLASS_DONE];
 	s->v[SAMPLE_SHED] += row[SAMPLE_CLASS_SHED];
@@ -241,18 +286,8 @@ static void sample_service(
 	quantiles(diff, &s->v[SAMPLE_SERVICE_P50], &s->v[SAMPLE_SERVICE_P99]);
 }
 
-static void sample_shed(
-    const struct weir_stage_view *v, int n_classes, double per_s, struct base *b, struct sample *s)
-{
-	for (int r = 0; r < WEIR_SHED_REASONS; r++) {
-		uint64_t n = 0;
-		for (int c = 0; c < n_classes; c++)
-			n += v->class_view[c].shed[r];
-		s->shed_by[r] = per_s * (double)grown(n, &b->shed_by[r]);
-	}
-}
-
-/* What a source turned away never became an event of a class: it is in the sum alone. */
+/* Add refusals by a source. These connections never became events of a class, so only the total of
+ * the stage includes them. */
 static void sample_away(
     const struct weir_stage_view *v, double per_s, struct base *b, struct sample *s)
 {
@@ -265,27 +300,21 @@ static void sample_away(
 
 static double share(double v)
 {
-	return v > 0 ? (v < 1 ? v : 1) : 0; /* of NaN: 0 */
+	return v > 0 ? (v < 1 ? v : 1) : 0; /* 0 for NaN */
 }
 
-static void sample_stage(const struct weir_stage_view *v, int n_classes, double span_s, bool anew,
-    struct base *b, struct sample *s)
+static void sample_stage(
+    const struct weir_stage_view *v, int n_classes, double span_s, struct base *b, struct sample *s)
 {
 	uint32_t wait[WEIR_HIST_BUCKETS] = {0};
 	double per_s = 1 / span_s;
 
 	*s = (struct sample){.known = !b->fresh};
-	if (!b->fresh && (anew || began_anew(b, v, n_classes))) {
-		char *name = b->name;
-		memset(b, 0, base_bytes(n_classes));
-		b->name = name;
-	}
 	b->fresh = false;
 	for (int c = 0; c < n_classes; c++)
-		sample_class(&v->class_view[c], &b->classes[c], per_s, s, s->class_v[c], wait);
+		sample_class(&v->class_view[c], &b->classes[c], per_s, s, c, wait);
 	quantiles(wait, &s->v[SAMPLE_WAIT_P50], &s->v[SAMPLE_WAIT_P99]);
 	sample_service(v, n_classes, b, s);
-	sample_shed(v, n_classes, per_s, b, s);
 	sample_away(v, per_s, b, s);
 	s->v[SAMPLE_QUEUE] = (double)v->queue_length;
 	s->v[SAMPLE_OLDEST] = (double)v->oldest_wait_ns / 1e9;
@@ -308,6 +337,7 @@ void sampler_free(struct sampler *s)
 	if (!s)
 		return;
 	free_bases(s->base, s->n_stages);
+	free_names(s->class_name, s->n_classes);
 	free(s->sample);
 	free(s);
 }
@@ -320,11 +350,10 @@ int sampler_take(struct sampler *s, const struct weir_graph_view *v)
 		return WEIR_ENOMEM;
 	for (int i = 0; i < v->n_stages; i++) {
 		sample_stage(&v->stages[i], v->n_classes, span_ns > 0 ? (double)span_ns / 1e9 : 1,
-		    s->serial != v->serial, s->base[i], &s->sample[i]);
+		    s->base[i], &s->sample[i]);
 		s->sample[i].known &= span_ns > 0;
 	}
 	s->then_ns = v->now_ns;
-	s->serial = v->serial;
 	return 0;
 }
 

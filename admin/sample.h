@@ -2,11 +2,13 @@
 /*
  * Samples: what a stage did between two snapshots, in base units (events per second, seconds).
  *
- * Views count since the start; a sampler keeps what the last one said and takes differences. The
- * quantiles of a step come from the buckets that grew in it, so they are upper bounds as those of
- * weir_hist are (at most 14.3 % too high); 100 s stands for 100 s and more. Stages are told apart by
- * name: one that was not there before is not known until the next call, and one whose counters went
- * back (it was made anew) counts from zero. No sockets, no clock of its own; one thread.
+ * Views count from the start of the server; a sampler keeps the totals of the last view and takes
+ * differences. The quantiles of a step come from the buckets that grew in it, so they are upper
+ * bounds like those of weir_hist (at most 14.3 % too high); 100 s stands for 100 s and more. Stages
+ * and classes are identified by name, since a reload may change their order. A new stage has no
+ * sample until the next call, and a class whose counters decreased is counted from zero. A new
+ * graph changes nothing: its views continue the totals of the previous one. No sockets; times are
+ * taken from the view. Used by one thread.
  */
 #ifndef WEIR_ADMIN_SAMPLE_H
 #define WEIR_ADMIN_SAMPLE_H
@@ -16,7 +18,8 @@
 
 #include <weir/graph.h>
 
-/* Member, name in JSON, kept for answers without `stage=`. docs/api.md describes them. */
+/* Columns: member, name in JSON, whether it is included in responses without `stage=`. docs/api.md
+ * describes them. */
 #define SAMPLE_FIELD_TABLE(X)                                                                      \
 	X(IN, "in", true)                                                                          \
 	X(DONE, "done", true)                                                                      \
@@ -57,32 +60,36 @@ enum sample_class_field {
 /** Names in JSON, in the order of the enums. */
 extern const char *const sample_field_name[SAMPLE_FIELDS];
 extern const char *const sample_class_field_name[SAMPLE_CLASS_FIELDS];
-/** Is the field in answers about all stages? */
+/** Whether the field is included in responses about all stages. */
 extern const bool sample_field_brief[SAMPLE_FIELDS];
 
 struct sample {
-	bool known;              /* false: first seen, there is no difference yet */
-	double v[SAMPLE_FIELDS]; /* NaN: no events in the step */
+	bool known;              /* false if the stage is new: no difference yet */
+	double v[SAMPLE_FIELDS]; /* a quantile is NaN if the step has no events */
 	double class_v[WEIR_CLASSES_MAX][SAMPLE_CLASS_FIELDS];
 	double shed_by[WEIR_SHED_REASONS]; /* per second */
+	/* the part of the shed events that was refused by a drain or stop, per second */
+	double ordered[WEIR_CLASSES_MAX];
 };
 
 struct sampler;
 
-/** NULL: no memory. */
+/** Create a sampler. Returns NULL if out of memory. */
 struct sampler *sampler_new(void);
 
 /** NULL is allowed. */
 void sampler_free(struct sampler *sampler);
 
-/** Compare `view` with that of the last call and keep what it says; the view is not needed
- *  afterwards. 0, or WEIR_ENOMEM with what was kept unchanged. About 1 us per stage and class. */
+/** Compare `view` with the view of the last call and keep its totals; the view is not needed
+ *  afterwards. 0, or WEIR_ENOMEM with nothing changed. The call costs about 1 us per stage and
+ *  class. */
 int sampler_take(struct sampler *sampler, const struct weir_graph_view *view);
 
-/** The samples of the last call, one per stage of its view, in that order; until the next call. */
+/** The samples of the last call, one per stage of its view, in that order; valid until the next
+ *  call. */
 const struct sample *sampler_samples(const struct sampler *sampler);
 
-/** Memory it holds, in bytes. */
+/** Memory in use, in bytes. */
 size_t sampler_bytes(const struct sampler *sampler);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of secrets, and digests; see secret.h. */
+/* Reads secret files and computes digests; see secret.h. */
 #include "secret.h"
 
 #include <errno.h>
@@ -16,10 +16,11 @@
 
 #include "fail.h"
 
-/* 128 bits in hexadecimal digits and in letters of base64. */
+/* Minimum lengths of a token: 128 bits in hexadecimal and in base64. */
 #define HEX_LETTERS_MIN 32
 #define LETTERS_MIN     22
-/* A random token of that length has fewer different ones about once in ten million. */
+/* Minimum number of different letters in a token. A random token of minimum length has fewer about
+ * once in ten million. */
 #define DIFFERENT_MIN 8
 
 static const char hex_letters[] = "0123456789abcdefABCDEF";
@@ -45,12 +46,12 @@ unsigned secret_equal(const struct secret_digest *a, const struct secret_digest 
 
 bool secret_random(void *p, size_t n)
 {
-	return getrandom(p, n, 0) == (ssize_t)n; /* up to 256 bytes come at once */
+	return getrandom(p, n, 0) == (ssize_t)n; /* up to 256 bytes are never returned in part */
 }
 
 /* ---- strength ---- */
 
-/* RFC 6750: token68. */
+/* Whether `c` is a letter of a token68, RFC 6750. */
 static bool is_token_letter(char c)
 {
 	return c &&
@@ -89,12 +90,12 @@ static int check_file(int fd, const char *path, const char *what, struct weir_er
 	if (st.st_mode & (S_IRWXG | S_IRWXO)) {
 		snprintf(mend, sizeof(mend), "run: chmod 600 %s", path);
 		return fail(err, WEIR_EINVAL, mend,
-		    "%s: others than its owner may use %s (its mode is %04o)", what, path,
+		    "%s: users other than its owner may use %s (its mode is %04o)", what, path,
 		    (unsigned)st.st_mode & 07777);
 	}
 	if (st.st_uid != geteuid() && st.st_uid != 0)
 		return fail(err, WEIR_EINVAL, NULL,
-		    "%s: %s belongs to user %u, who is neither this server's nor root", what, path,
+		    "%s: %s belongs to user %u, which is neither the server's nor root", what, path,
 		    (unsigned)st.st_uid);
 	return 0;
 }
@@ -115,12 +116,13 @@ int secret_open(const char *path, const char *what, struct weir_err *err)
 
 static struct weir_slice trimmed(const char *p, size_t n)
 {
-	while (n > 0 && memchr(" \t\r\n", p[n - 1], 4)) /* not strchr, which finds a NUL, too */
+	while (n > 0 && memchr(" \t\r\n", p[n - 1], 4)) /* not strchr, which also matches a NUL */
 		n--;
 	return (struct weir_slice){p, n};
 }
 
-/* Up to a page is read, so that a long file is not taken for the token that it begins with. */
+/* Read the token in `fd`. Reads up to a page, so that a long file is not mistaken for the token at
+ * its start. */
 static int read_token(int fd, const char *path, const char *what, char *token, struct weir_err *err)
 {
 	char text[4096];
@@ -134,8 +136,8 @@ static int read_token(int fd, const char *path, const char *what, char *token, s
 	else if (n == sizeof(text) || !secret_is_strong(found))
 		rc = fail(err, WEIR_EINVAL,
 		    "make one: (umask 077; head -c 32 /dev/urandom | basenc --base64url > FILE)",
-		    "%s: %s does not hold one token of at least 128 random bits, which are 32 "
-		    "hexadecimal digits or 22 letters of base64",
+		    "%s: %s does not hold one token of at least 128 random bits, that is 32 "
+		    "hexadecimal digits or 22 base64 characters",
 		    what, path);
 	else
 		snprintf(token, SECRET_TOKEN_MAX + 1, "%.*s", (int)found.n, found.p);
@@ -162,7 +164,7 @@ int secret_read(
 	int rc = secret_text(path, what, token, err);
 
 	if (rc == 0 && !secret_digest(token, strlen(token), digest))
-		rc = fail(err, WEIR_ESYS, NULL, "%s: SHA-256 is not to be had", what);
+		rc = fail(err, WEIR_ESYS, NULL, "%s: SHA-256 is not available", what);
 	explicit_bzero(token, sizeof(token));
 	return rc;
 }

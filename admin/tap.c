@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests that come through a stage, as JSON; see requests.h. */
+/* Shows requests that pass a stage as JSON; see requests.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,14 +8,14 @@
 #include "json_put.h"
 #include "requests.h"
 
-/* All that a tap keeps for a reader who comes in time. */
+/* Default number of rows: all requests that a tap keeps between two reads. */
 #define TAP_DEFAULT 256
 
-/* An hour: who looks for slower ones needs no tap. A guess. */
+/* The maximum of one hour is a guess: slower requests can be found without a tap. */
 static const struct weir_knob slow_row = {
     .name = "slow", .type = WEIR_KNOB_DURATION, .min = 0, .max = 3600e9};
 
-/* One to 18 digits, 0 without. */
+/* Read "after=", one to 18 digits; *after is 0 if it is missing. */
 static bool query_after(const char *query, uint64_t *after)
 {
 	char text[20];
@@ -50,7 +50,7 @@ static bool query_outcome(const char *query, int *outcome)
 	return false;
 }
 
-/* What the query asks for; false with the reply made. */
+/* Parse the query. Returns false with the reply filled. */
 static bool query_tap(
     const struct call *c, struct weir_tap *tap, uint64_t *after, int *n, struct reply *r)
 {
@@ -62,7 +62,7 @@ static bool query_tap(
 		return false;
 	}
 	if (!query_after(c->query, after)) {
-		reply_problem(r, 400, "after is the one of an earlier answer, a whole number");
+		reply_problem(r, 400, "after must be that of an earlier answer, a whole number");
 		return false;
 	}
 	if (!query_outcome(c->query, &tap->outcome)) {
@@ -70,7 +70,7 @@ static bool query_tap(
 		return false;
 	}
 	if (!query_text(c->query, "slow", text, sizeof(text))) {
-		reply_problem(r, 400, "slow must be a duration, as 100ms");
+		reply_problem(r, 400, "slow must be a duration, such as 100ms");
 		return false;
 	}
 	if (*text && weir_knob_parse(&slow_row, text, &tap->slow_ns, why, sizeof(why)) != 0) {
@@ -109,11 +109,12 @@ void answer_tap(const struct call *c, struct reply *r)
 		reply_tap(slow, found, &state, r);
 	} else if (found == WEIR_EBUSY) {
 		reply_problem(r, 503,
-		    "as many taps are open as can be; one that nobody reads ends within seconds");
+		    "the maximum of open taps is reached; one that nobody reads ends within "
+		    "seconds");
 	} else if (found == WEIR_ENOENT) {
 		struct weir_graph_view *v = take_view(c, r);
 		if (v && find_stage(v, c->name[0], r))
-			reply_problem(r, 503, "there are no taps here");
+			reply_problem(r, 503, "this server has no taps");
 		if (v)
 			c->source->view_free(v);
 	} else {

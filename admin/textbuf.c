@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A growing text: doubling, with the failure kept until the end. */
+/* A growing text; see textbuf.h. The size doubles, and a failure is remembered until the end. */
 #include "textbuf.h"
 
 #include <stdarg.h>
@@ -9,10 +9,10 @@
 
 #include "utf8.h"
 
-/* One scrape of ten stages is about 60 KB of text; growth doubles from here. */
+/* Initial size, which doubles as needed. One scrape of ten stages is about 60 KB of text. */
 #define TEXTBUF_FIRST_BYTES 4096
 
-/* Room for `more` bytes and a NUL. */
+/* Ensure space for `more` bytes and a NUL. */
 static bool textbuf_reserve(struct textbuf *t, size_t more)
 {
 	if (t->failed)
@@ -44,7 +44,7 @@ void textbuf_append(struct textbuf *t, const char *p, size_t n)
 
 void textbuf_printf(struct textbuf *t, const char *fmt, ...)
 {
-	char line[512]; /* longer ones are printed twice */
+	char line[512]; /* longer text is formatted twice */
 	va_list args;
 
 	va_start(args, fmt);
@@ -86,7 +86,7 @@ void textbuf_json_string(struct textbuf *t, const char *text)
 
 char *textbuf_take(struct textbuf *t, size_t *n)
 {
-	textbuf_append(t, "", 0); /* an empty text is still a string */
+	textbuf_append(t, "", 0); /* so that an empty text is a string, too */
 	char *p = t->p;
 
 	*n = t->n;

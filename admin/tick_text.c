@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A tick. What of the whole server goes in and is done, per class, follows from the stages:
+ * Formats a tick; see tick_text.h. The server-wide rates per class are derived from the stages:
  *
- *   in     offered at stages that sources lead to, by the share of their events that comes from there
- *   done   what non-sources complete, less what they hand on, which is what is offered anywhere less `in`
- *   shed   of all stages, since each refused event is counted at one
+ *   in     offered at stages fed by sources, times the share of their events that comes from there
+ *   done   completed by non-sources, minus what they pass on (all offered events minus `in`)
+ *   shed   sum over all stages, since each refused event is counted at only one
  *
- * An event that a stage makes of another counts as one that was handed on, so where stages make
- * several events of one, `done` is too small; it is never below 0.
+ * An event that a stage creates from another counts as passed on. So where stages create several
+ * events from one, `done` is too small; it is never below 0.
  */
 #include "tick_text.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "digits.h"
+#include "number_format.h"
 #include "reply.h"
 
 static void put(struct textbuf *t, const char *text)
@@ -23,13 +23,13 @@ static void put(struct textbuf *t, const char *text)
 	textbuf_append(t, text, strlen(text));
 }
 
-/* `,"name":` and a number; what is no number is null. */
+/* Append `,"name":` and a number; NaN is written as null. */
 static void put_number(struct textbuf *t, const char *before, double v)
 {
-	char number[DIGITS_MAX];
+	char number[NUMBER_MAX];
 
 	put(t, before);
-	textbuf_append(t, number, digits_print(number, v));
+	textbuf_append(t, number, number_print(number, v));
 }
 
 /* ---- a stage ---- */
@@ -69,8 +69,8 @@ static bool is_source(const struct weir_stage_view *s)
 	return strcmp(s->placement, "source") == 0;
 }
 
-/* Share of the events of `to` that come straight from sources: 1 when no link leads to it, since
- * then threads of the program's own offer them. */
+/* Return the share of the events of `to` that come directly from sources. It is 1 if no link leads
+ * to `to`, since then the program's own threads offer its events. */
 static double share_from_sources(const struct weir_graph_view *v, const char *to)
 {
 	uint64_t all = 0, from_sources = 0;
@@ -127,7 +127,7 @@ static void put_classes(
 	}
 }
 
-/* Few numbers, and the API tells it in the same words. */
+/* Append the bottleneck. It has only a few numbers, so the JSON of the API is reused. */
 static void put_bottleneck(struct textbuf *t, const struct bottleneck *b)
 {
 	json_t *json = bottleneck_json(b);

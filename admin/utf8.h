@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Is a text made of whole UTF-8 characters? JSON takes no others, and texts from outside or cut texts may not be. */
+/* Whether a text consists of whole UTF-8 characters. JSON accepts nothing else, but external or
+ * truncated texts may contain other bytes. */
 #ifndef WEIR_ADMIN_UTF8_H
 #define WEIR_ADMIN_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Bytes of the character that begins at `p`, in a text that ends with NUL; 0 when none does. (Overlong forms and
- *  surrogates of three bytes pass: whoever encodes refuses them.) */
+/** Return the length of the character at `p` in a NUL-terminated text; 0 if it is not valid.
+ *  (Overlong forms and surrogates of three bytes pass: the encoder refuses them.) */
 static inline size_t utf8_bytes(const char *p)
 {
 	unsigned char c = (unsigned char)*p;

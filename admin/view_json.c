@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A snapshot as JSON. One function per object of docs/api.md, in the order of that page.
+ * Formats a snapshot as JSON; see view_json.h. One function per object of docs/api.md, in the order
+ * of that page.
  *
  * json_pack with "o" takes over a reference even when it fails, and fails when given NULL, so a
- * failure anywhere below turns the whole into NULL and leaks nothing.
+ * failure anywhere below turns the whole value into NULL and leaks nothing.
  */
 #include "view_json.h"
 
@@ -17,7 +18,8 @@ static double seconds(int64_t ns)
 	return (double)ns / 1e9;
 }
 
-/* The last bucket has no upper bound: JSON has no infinity, so it is null. */
+/* The upper bound of a bucket. The last bucket has none, which is written as null, since JSON has
+ * no infinity. */
 static json_t *upper_json(int64_t upper_ns)
 {
 	return upper_ns == INT64_MAX ? json_null() : json_real(seconds(upper_ns));
@@ -37,7 +39,7 @@ static json_t *buckets_json(const struct weir_hist *h)
 	return list;
 }
 
-/* Of nothing there is no quantile: null, not 0. */
+/* A quantile of `h`; null and not 0 if there are no events. */
 static json_t *quantile_json(const struct weir_hist *h, uint64_t total, double q)
 {
 	return total ? upper_json(weir_hist_quantile_ns(h, q)) : json_null();
@@ -93,7 +95,8 @@ static json_t *threads_json(const struct weir_stage_view *s)
 	    "deaths_total", (json_int_t)s->thread_deaths, "stuck_total", (json_int_t)s->stuck);
 }
 
-/* A stage's own links, or with `from` those of the whole graph in one list. */
+/* A link. If `from` is NULL, it is formatted for the list of its stage, else for the list of the
+ * whole graph. */
 static json_t *link_json(const char *from, const struct weir_link_view *l)
 {
 	json_t *link = json_pack("{s:s, s:s?, s:s?, s:I, s:b}", "outlet",
@@ -142,9 +145,10 @@ static json_t *slo_json(int64_t slo_ns)
 
 static json_t *place_json(const struct weir_stage_view *s)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "name", s->name, "use", s->use,
-	    "state", s->state ? s->state : "running", "summary", s->summary ? s->summary : "",
-	    "placement", s->placement, "group", s->group, "mode", s->mode, "depth", s->depth);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "name", s->name, "use",
+	    s->use, "state", s->state ? s->state : "running", "trouble", s->trouble, "summary",
+	    s->summary ? s->summary : "", "placement", s->placement, "group", s->group, "mode",
+	    s->mode, "depth", s->depth);
 }
 
 static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_stage_view *s)
@@ -165,7 +169,7 @@ static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_s
 	    "classes", classes_json(v, s));
 }
 
-/* `into` gains the members of `more`, which is used up; NULL when either is. */
+/* Add the members of `more`, which is consumed, to `into`. Returns NULL if either is NULL. */
 static json_t *merge(json_t *into, json_t *more)
 {
 	if (json_object_update(into, more) != 0) {
@@ -181,7 +185,7 @@ static json_t *stage_json(const struct weir_graph_view *v, const struct weir_sta
 	return merge(place_json(s), numbers_json(v, s));
 }
 
-/* Not started yet: not up. */
+/* Seconds from the start of the graph to `at_ns`; 0 before the start. */
 static double uptime(const struct weir_graph_view *v, int64_t at_ns)
 {
 	return v->started_ns ? seconds(at_ns - v->started_ns) : 0;
@@ -235,7 +239,7 @@ json_t *view_json_graph(const struct weir_graph_view *v)
 			      "stages", places_json(v), "links", all_links_json(v)));
 }
 
-/* User and system time of the whole process, finer than /proc counts it. */
+/* User and system time of the whole process, with a finer resolution than /proc. */
 static double process_cpu(void)
 {
 	struct timespec t = {0};

@@ -2,9 +2,9 @@
 /*
  * A snapshot as JSON: the shapes that docs/api.md describes and the dashboard reads.
  *
- * Base units (seconds, bytes, events), totals since start, no rates: a reader takes two answers and
- * divides by the difference of their `uptime_seconds`. Every call returns a new reference that is
- * the caller's (json_decref), or NULL when memory ran out. Pure functions, any thread.
+ * Base units (seconds, bytes, events), totals since start, no rates: a reader takes two responses
+ * and divides by the difference of their `uptime_seconds`. Every call returns a new reference owned
+ * by the caller (json_decref), or NULL if out of memory. Pure functions, any thread.
  */
 #ifndef WEIR_ADMIN_VIEW_JSON_H
 #define WEIR_ADMIN_VIEW_JSON_H
@@ -13,7 +13,7 @@
 
 #include <weir/graph.h>
 
-/** Shape of the graph: names, places and links. */
+/** Shape of the graph: names, placement and links. */
 json_t *view_json_graph(const struct weir_graph_view *view);
 
 /** All stages with all their numbers. */
@@ -22,11 +22,11 @@ json_t *view_json_stages(const struct weir_graph_view *view);
 /** The stage `stage` of `view`, with the time of the snapshot. */
 json_t *view_json_stage(const struct weir_graph_view *view, const struct weir_stage_view *stage);
 
-/** One of them, as below. */
+/** One decision, as it appears in view_json_decisions. */
 json_t *view_json_decision(
     const struct weir_graph_view *view, const struct weir_decision *decision);
 
-/** `n` decisions in the order given, and how many there ever were. */
+/** `n` decisions in the order given, and the total number of decisions made so far. */
 json_t *view_json_decisions(
     const struct weir_graph_view *view, const struct weir_decision *decision, int n);
 

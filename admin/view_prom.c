@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A snapshot as Prometheus text: one table of families at the end, read row by row. Names are a
- * promise to whoever draws charts from them: rows are added, never renamed.
+ * Formats a snapshot as Prometheus text: one table of families at the end, printed row by row.
+ * Dashboards depend on the names: rows are added, never renamed.
  *
- * Most rows name a member of the view by its offset; those that need labels of their own bring a
+ * Most rows give the offset of a member of the view; rows that need labels of their own have a
  * function. `_count` of a histogram is the sum of the buckets that were read, so +Inf and count are
- * equal even while the server counts on.
+ * equal even while the server keeps counting.
  */
 #include "view_prom.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "health.h"
 #include "prom.h"
 
-/* Which things a family has a sample for. */
+/* The kind of object for which a family has samples. */
 enum scope {
 	SCOPE_GRAPH,
 	SCOPE_STAGE,
@@ -23,10 +24,10 @@ enum scope {
 	SCOPE_POOLED_CLASS,
 };
 
-/* What lies at the offset. */
+/* Type of the member at the offset. */
 enum member { MEMBER_COUNT, MEMBER_INT64, MEMBER_NS, MEMBER_REAL, MEMBER_HIST };
 
-/* The thing a sample is about; what the scope does not cover is NULL. */
+/* The subject of a sample; members outside its scope are NULL. */
 struct about {
 	const struct weir_graph_view *view;
 	const struct weir_stage_view *stage;
@@ -39,8 +40,8 @@ struct family {
 	enum scope scope;
 	enum member member;
 	size_t offset; /* in the view, stage view or class view, by scope */
-	/** Prints all samples of the family for `a`; NULL: the member at the offset is the value.
-	 */
+	/** Prints all samples of the family for `a`. If NULL, the member at the offset is
+	 *  printed. */
 	void (*print)(struct textbuf *out, const struct family *f, const struct about *a);
 };
 
@@ -142,8 +143,8 @@ static void print_thread_limits(struct textbuf *out, const struct family *f, con
 	}
 }
 
-/* A summary without quantiles: the rate of its sum over the rate of its count is the recent mean.
- */
+/* A summary without quantiles: the rate of its sum divided by the rate of its count is the recent
+ * mean. */
 static void print_cohort(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	prom_begin(out, f->name, "_sum");
@@ -169,7 +170,7 @@ static void print_state(struct textbuf *out, const struct family *f, const struc
 static void print_ready(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	begin(out, f, a);
-	prom_count(out, a->view->ready && !a->view->draining);
+	prom_count(out, a->view->ready && !a->view->draining && !health_troubled(a->view));
 }
 
 static void print_build(struct textbuf *out, const struct family *f, const struct about *a)
@@ -193,24 +194,25 @@ static void print_uptime(struct textbuf *out, const struct family *f, const stru
 #define BY(print)        0, print
 
 static const struct family family[] = {
-    {"weir_build_info", "gauge", "The version that runs; the value is always 1", SCOPE_GRAPH, 0,
+    {"weir_build_info", "gauge", "The running version; the value is always 1", SCOPE_GRAPH, 0,
 	BY(print_build)},
-    {"weir_ready", "gauge", "1 while the server runs and is not draining", SCOPE_GRAPH, 0,
+    {"weir_ready", "gauge", "1 while /readyz reports that the server takes work", SCOPE_GRAPH, 0,
 	BY(print_ready)},
     {"weir_uptime_seconds", "gauge", "Time since the graph was started", SCOPE_GRAPH, 0,
 	BY(print_uptime)},
     {"weir_controller_decisions_total", "counter",
 	"Decisions of controllers and operators written to the journal", SCOPE_GRAPH, MEMBER_COUNT,
 	offsetof(struct weir_graph_view, decided_total), NULL},
-    {"weir_trace_collected_total", "counter", "Requests picked for the export of traces",
-	SCOPE_GRAPH, MEMBER_COUNT, offsetof(struct weir_graph_view, collect.collected), NULL},
-    {"weir_trace_dropped_total", "counter", "Requests picked for it while its queue was full",
-	SCOPE_GRAPH, MEMBER_COUNT, offsetof(struct weir_graph_view, collect.dropped), NULL},
-    {"weir_trace_sent_total", "counter", "Requests that the collector took", SCOPE_GRAPH,
+    {"weir_trace_collected_total", "counter", "Requests picked for the trace export", SCOPE_GRAPH,
+	MEMBER_COUNT, offsetof(struct weir_graph_view, collect.collected), NULL},
+    {"weir_trace_dropped_total", "counter",
+	"Requests picked for the trace export while its queue was full", SCOPE_GRAPH, MEMBER_COUNT,
+	offsetof(struct weir_graph_view, collect.dropped), NULL},
+    {"weir_trace_sent_total", "counter", "Requests that the collector accepted", SCOPE_GRAPH,
 	MEMBER_COUNT, offsetof(struct weir_graph_view, collect.sent), NULL},
-    {"weir_trace_failed_total", "counter", "Requests that could not be sent to it", SCOPE_GRAPH,
-	MEMBER_COUNT, offsetof(struct weir_graph_view, collect.failed), NULL},
-    {"weir_stage_state", "gauge", "1 for the state that the stage is in, as operators steer it",
+    {"weir_trace_failed_total", "counter", "Requests that could not be sent to the collector",
+	SCOPE_GRAPH, MEMBER_COUNT, offsetof(struct weir_graph_view, collect.failed), NULL},
+    {"weir_stage_state", "gauge", "1 for the state of the stage that operators have set",
 	SCOPE_STAGE, 0, BY(print_state)},
     {"weir_stage_queue_length", "gauge", "Events waiting in the queue of the stage", SCOPE_POOLED,
 	MEMBER_COUNT, OF_STAGE(queue_length)},
@@ -218,23 +220,26 @@ static const struct family family[] = {
 	MEMBER_COUNT, OF_STAGE(queue_limit)},
     {"weir_stage_in_flight", "gauge", "Events queued, running or held at the stage", SCOPE_STAGE,
 	MEMBER_COUNT, OF_STAGE(in_flight)},
-    {"weir_stage_events_in_total", "counter", "Events offered at the door of the stage",
-	SCOPE_CLASS, MEMBER_COUNT, OF_CLASS(offered)},
+    {"weir_stage_held", "gauge",
+	"Events that the stage holds outside its handler; with the queue, at most its limit",
+	SCOPE_STAGE, MEMBER_COUNT, OF_STAGE(held)},
+    {"weir_stage_events_in_total", "counter", "Events offered to the stage", SCOPE_CLASS,
+	MEMBER_COUNT, OF_CLASS(offered)},
     {"weir_stage_events_out_total", "counter", "Events sent through an outlet of the stage",
 	SCOPE_STAGE, 0, BY(print_out)},
-    {"weir_stage_completed_total", "counter", "Events emitted onwards or finished well",
+    {"weir_stage_completed_total", "counter", "Events emitted onwards or finished successfully",
 	SCOPE_CLASS, MEMBER_COUNT, OF_CLASS(completed)},
     {"weir_stage_failed_total", "counter", "Events that ended as failed in the stage", SCOPE_CLASS,
 	MEMBER_COUNT, OF_CLASS(failed)},
     {"weir_stage_shed_total", "counter",
-	"Events refused at the door of the stage or expired in its queue; each is counted once in "
-	"the whole graph",
+	"Events refused by the stage or expired in its queue; each is counted once in the whole "
+	"graph",
 	SCOPE_CLASS, 0, BY(print_shed)},
     {"weir_stage_shadow_shed_total", "counter",
 	"Events that would have been refused if admission were enforced", SCOPE_CLASS, MEMBER_COUNT,
 	OF_CLASS(shadow_shed)},
     {"weir_stage_refused_ahead_total", "counter",
-	"Events refused at doors upstream for the sake of the stage, each counted as shed there",
+	"Events refused upstream on behalf of the stage, each counted as shed there",
 	SCOPE_POOLED_CLASS, MEMBER_COUNT, OF_CLASS(refused_ahead)},
     {"weir_stage_queue_wait_seconds", "histogram", "Time events waited in the queue",
 	SCOPE_POOLED_CLASS, MEMBER_HIST, OF_CLASS(wait)},
@@ -242,18 +247,17 @@ static const struct family family[] = {
 	MEMBER_HIST, OF_CLASS(service)},
     {"weir_stage_oldest_wait_seconds", "gauge", "Age of the oldest event in the queue",
 	SCOPE_POOLED, MEMBER_NS, OF_STAGE(oldest_wait_ns)},
-    {"weir_stage_longest_running_seconds", "gauge",
-	"Age of the longest handler call that is under way", SCOPE_STAGE, MEMBER_NS,
-	OF_STAGE(longest_running_ns)},
+    {"weir_stage_longest_running_seconds", "gauge", "Age of the longest handler call in progress",
+	SCOPE_STAGE, MEMBER_NS, OF_STAGE(longest_running_ns)},
     {"weir_stage_threads", "gauge",
 	"Handler threads of the pool of the stage, which a group shares, by what they are doing",
 	SCOPE_POOLED, 0, BY(print_threads)},
     {"weir_stage_threads_limit", "gauge",
-	"Bounds of the pool of the stage and the number of threads it is heading for", SCOPE_POOLED,
-	0, BY(print_thread_limits)},
+	"Bounds of the pool of the stage and its target number of threads", SCOPE_POOLED, 0,
+	BY(print_thread_limits)},
     {"weir_stage_thread_failures_total", "counter", "Threads that could not be created",
 	SCOPE_POOLED, MEMBER_COUNT, OF_STAGE(thread_failures)},
-    {"weir_stage_thread_deaths_total", "counter", "Threads that died", SCOPE_POOLED, MEMBER_COUNT,
+    {"weir_stage_thread_deaths_total", "counter", "Threads that died", SCOPE_STAGE, MEMBER_COUNT,
 	OF_STAGE(thread_deaths)},
     {"weir_stage_stuck_total", "counter",
 	"Handler calls that ran longer than threads.stuck of the stage", SCOPE_STAGE, MEMBER_COUNT,
@@ -264,15 +268,15 @@ static const struct family family[] = {
 	BY(print_cohort)},
     {"weir_stage_wakeups_total", "counter", "Sleeping threads woken for the stage", SCOPE_POOLED,
 	MEMBER_COUNT, OF_STAGE(wakeups)},
-    {"weir_stage_unhandled_total", "counter", "Events that the handler left behind: a bug in it",
+    {"weir_stage_unhandled_total", "counter", "Events that the handler left unhandled: a bug in it",
 	SCOPE_STAGE, MEMBER_COUNT, OF_STAGE(unhandled)},
     {"weir_stage_pressure_ratio", "gauge", "How loaded the stage is, 0 idle to 1 full", SCOPE_STAGE,
 	MEMBER_REAL, OF_STAGE(pressure)},
     {"weir_stage_degradation", "gauge",
-	"How much worse the stage serves, 0 full quality to 1 the cheapest", SCOPE_STAGE,
-	MEMBER_REAL, OF_STAGE(degradation)},
+	"Degradation of the stage, 0 full quality to 1 the cheapest", SCOPE_STAGE, MEMBER_REAL,
+	OF_STAGE(degradation)},
     {"weir_stage_law_residual", "gauge",
-	"Events offered less ended less in flight: 0, or within the slack", SCOPE_STAGE,
+	"Events offered minus ended minus in flight: 0, or within the slack", SCOPE_STAGE,
 	MEMBER_INT64, OF_STAGE(law_residual)},
     {"weir_stage_law_slack", "gauge", "Events that may have moved while the residual was counted",
 	SCOPE_STAGE, MEMBER_INT64, OF_STAGE(law_slack)},
@@ -323,8 +327,9 @@ static void print_family(
 
 /* ---- metrics of stage types ---- */
 
-/* Rows of one name may belong to several stages, even of several types; Prometheus wants them
- * together. The first stage that has the name decides kind and help; others of that kind join. */
+/* Whether row `row` of `stage` is the first with its name. Several stages, even of different types,
+ * may have rows of the same name, and Prometheus wants them together. The first of these stages
+ * determines kind and help; rows of the same kind are added. */
 static bool is_first(const struct weir_graph_view *v, int stage, int row)
 {
 	const char *name = v->stages[stage].metrics[row].name;
@@ -338,7 +343,8 @@ static bool is_first(const struct weir_graph_view *v, int stage, int row)
 	return true;
 }
 
-/* Is "weir_<name>" a metric name, and none that is ours (or may become ours: stage_*)? */
+/* Whether "weir_<name>" is a valid metric name that is neither one of ours nor reserved for us
+ * (stage_*). */
 static bool is_printable(const char *name)
 {
 	static const char alphabet[] =

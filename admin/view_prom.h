@@ -12,7 +12,7 @@
 
 #include "textbuf.h"
 
-/** Append every family of `view` to `out`: those every stage has, then those of stage types. */
+/** Append every family of `view` to `out`: those of all stages, then those of stage types. */
 void view_prom(const struct weir_graph_view *view, struct textbuf *out);
 
 #endif

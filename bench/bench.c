@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared parts of the benches; see bench.h. */
+/* Functions shared by the benches; see bench.h. */
 #include "bench.h"
 
 #include <pthread.h>

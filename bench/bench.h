@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every bench needs: a header that says what ran, the core-distance probe, medians, pinning.
+ * Shared by all benches: prints a header that describes the build and the machine, probes the
+ * distance of cores, computes medians, and pins threads.
  *
- * The hypervisor moves the two cores of this class of machine apart and together: a cache line
- * takes about 86 ns between near cores and 416 ns between far ones (limits.md). Every row is
- * therefore probed before and after, and a row that was far is measured again, at most BENCH_TRIES
- * times, and marked when it never was near.
+ * The hypervisor places the two cores of such a machine sometimes near each other and sometimes far
+ * apart: a cache line takes about 86 ns between near cores and 416 ns between far ones (limits.md).
+ * Every row is therefore probed before and after. A row measured with far cores is repeated, at
+ * most BENCH_TRIES times, and marked if the cores were never near.
  */
 #ifndef WEIR_BENCH_BENCH_H
 #define WEIR_BENCH_BENCH_H
@@ -13,16 +14,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Ping-pong above this many ns: the cores are far, the row does not count. */
+/** Cache-line round trip in ns above which the cores are far apart, so that the row does not
+ * count. */
 #define BENCH_FAR_NS 200
 #define BENCH_TRIES  8
 #define BENCH_ROUNDS 9
 
-/** Print commit, flags, CPU and kernel; exit 2 when the program was built without optimisation. */
+/** Print commit, flags, CPU and kernel. Exits with 2 if the program was built without
+ * optimisation. */
 void bench_header(const char *name);
 
-/** Round trip of a cache line between cores `a` and `b` over 10 ms, in ns; 0 when there is one
- * core. */
+/** Measure the round trip of a cache line between cores `a` and `b` for 10 ms. Returns ns, or 0 if
+ * there is only one core. */
 double bench_distance_ns(int a, int b);
 
 /** Pin the calling thread to core `cpu`. */
@@ -31,15 +34,16 @@ void bench_pin(int cpu);
 int64_t bench_now_ns(void);
 
 struct bench_stat {
-	double median, low, high; /* of the rounds kept */
+	double median, low, high; /* of the valid rounds */
 	int n;
-	bool far; /* no round was near */
+	bool far; /* no round had near cores */
 };
 
-/** Measure `run(arg)` (ns per item) BENCH_ROUNDS times with probes around each. */
+/** Measure `run(arg)`, which returns ns per item, BENCH_ROUNDS times, with probes before and after
+ * each. */
 struct bench_stat bench_measure(double (*run)(void *arg), void *arg);
 
-/** Median, lowest and highest of v[0..n); sorts v. */
+/** Return the median, the lowest and the highest of v[0..n). Sorts v. */
 struct bench_stat bench_summary(double *v, int n);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What the dashboard costs a browser, with 30 stages: first paint, time of a frame while ticks come at 4 Hz, and what stays
-// on the heap. Figures depend on the machine, so this is no test.
+// What the dashboard costs a browser, with 30 stages: first paint, frame time while ticks arrive at
+// 4 Hz, and growth of the heap. Figures depend on the machine, so this is not a test.
 //
 //   node bench/dashboard.mjs BROWSER [MINUTES=0] [STAGES=30]
 //
-// MINUTES: real time at 4 Hz for the growth of the heap (10 is what was asked for); 0: frames alone, for 20 s. Needs
-// `npm ci` in tests/ui.
+// MINUTES: real time at 4 Hz for the growth of the heap (the target is for 10); 0: only frames, for
+// 20 s. Needs `npm ci` in tests/ui.
 
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -53,7 +53,7 @@ const heap = async () => {
 const ticks = setInterval(() => server.world.tick(), 250);
 const ms = Number(minutes) > 0 ? Number(minutes) * 60000 : 20000;
 const before = await heap();
-// The time between two frames, and that of the tasks longer than a frame.
+// The time between two frames, and the duration of tasks longer than a frame.
 const frames = await page.evaluate((length) => new Promise((done) => {
   const out = [], long = [];
   new PerformanceObserver((list) => list.getEntries().forEach((e) => long.push(e.duration))).observe({ entryTypes: ["longtask"] });

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a decision at a door costs: sink_offer() of runs of events into a graph that is built and not
- * started, so one thread, no wake-ups, and what enters is taken out again outside the time. The rows
- * are pairs of the same door without a policy and with one, and what control does in a tick.
+ * Measures the cost of an admission decision: sink_offer() is called with runs of events on a graph
+ * that is built but not started, so there is only one thread and no wake-up. Admitted events are
+ * removed outside the measured time. Rows compare the same sink with and without a policy.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include <weir/stage.h>
 
 #include "bench.h"
-#include "flow/graph.h"
-#include "flow/sink.h"
-#include "flow/stage.h"
+#include "graph/graph.h"
+#include "stage/sink.h"
+#include "stage/stage.h"
 
 #define OFFERS  20000
 #define RUN_MAX 64
@@ -51,27 +51,27 @@ static const struct weir_stage_ops end_ops = {.abi = WEIR_STAGE_ABI,
     .accepts = &event_type,
     .handle = end};
 
-/* One row: a door `a` in front of `b`, and what their policies see. */
+/* One row of the table: sink `a` before sink `b`, and the state that their policies see. */
 struct row {
 	const char *name;
 	const char *policy_a, *policy_b;
 	int run;
-	int64_t cost_ns; /* of an event: with a long queue that is too much */
-	int threads;     /* idle, if any */
-	bool ahead;      /* `a` asks for `b` */
-	bool gave;       /* measured: some were refused */
+	int64_t cost_ns; /* cost of an event; a high cost turns a long queue into overload */
+	int threads;     /* number of idle threads */
+	bool ahead;      /* `a` decides for `b` upstream */
+	bool gave;       /* result: some events were refused */
 };
 
-static struct row *at; /* the row that is measured */
+static struct row *at; /* the row being measured */
 
 static void no_wake(struct sink *s, uint32_t before, uint32_t length, uint64_t parts)
 {
 	(void)s, (void)before, (void)length, (void)parts;
 }
 
-static void look(const struct sink *s, struct admission_view *v)
+static void look(const struct sink *s, int rank, struct admission_view *v)
 {
-	(void)s;
+	(void)s, (void)rank;
 	v->threads = 2;
 	v->idle = at->threads;
 }
@@ -102,7 +102,7 @@ static struct weir_graph *build(const struct row *row)
 	return g;
 }
 
-/* What a tick would have told the door. */
+/* Publish to `a` the values that a tick would publish. */
 static void ask_for_b(struct sink *a, const struct sink *b)
 {
 	atomic_store(&a->ahead->asks[0], (uint16_t)(1U << b->front));

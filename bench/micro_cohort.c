@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What cohorts gain: six stages, all stages per request (depth first) against stage by stage over a
- * batch, once in a bare loop and once through real weir stages (inline, so that queues and threads
- * do not blur the picture).
+ * Measures the gain of cohorts: six stages run depth first (all stages per request) and stage by
+ * stage over a batch, each in a bare loop and through real weir stages (inline, so that queues and
+ * threads do not distort the result).
  *
- * Each stage has code of its own (straight-line, four independent chains, so that fetching it is
- * what costs) and a table of its own (loads that depend on each other). Stages work on separate
- * words of the request: there is no dependence between stages whose removal would pass for a gain
- * (limits.md).
+ * Each stage has its own code (straight-line, with four independent dependency chains, so that
+ * instruction fetch dominates the cost) and its own table (read by loads that depend on each
+ * other). Stages work on separate words of the request: otherwise batching could hide a dependence
+ * between stages, which would be mistaken for a gain (limits.md).
  *
- * Columns: time per request relative to the bare depth-first loop. "share" is how much of the bare
- * loop's gain at batch 16 is left through weir: aim >= 0.90. A batch of one through weir should
- * cost
- * <= 1.03 + the hop itself, which micro_hop gives in ns.
+ * The columns show the time per request relative to the bare depth-first loop. "share" is the share
+ * of the bare loop's gain at batch 16 that remains through weir; the goal is >= 0.90. A batch of
+ * one through weir should cost <= 1.03 plus the hop itself, which micro_hop reports in ns.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +24,7 @@
 
 #define STAGES   6
 #define REQUESTS 256
-#define TOTAL    20000 /* requests per measurement of the small kinds */
+#define TOTAL    20000 /* requests per measurement, for the small kinds */
 
 struct request {
 	struct weir_event ev;
@@ -36,7 +35,8 @@ static struct request requests[REQUESTS] __attribute__((aligned(64)));
 
 /* ---- code and tables of the stages ---- */
 
-/* 28 bytes of code a repetition: four adds and xors of 32-bit immediates on four registers. */
+/* Each repetition is 28 bytes of code: four adds and xors of 32-bit immediates on four
+ * registers. */
 #define CODE(name, reps)                                                                           \
 	static __attribute__((noinline, aligned(64))) uint64_t name(uint64_t x)                    \
 	{                                                                                          \
@@ -64,7 +64,8 @@ SIX(code_128k, 4681)
 #define TABLE_MAX (128 * 1024 / sizeof(uint32_t))
 static uint32_t table[STAGES][TABLE_MAX];
 
-/* One cycle through `n` entries, a cache line apart at random: each load depends on the last. */
+/* Fill the tables with one cycle through `n` entries in random order, so that each load depends on
+ * the previous one. */
 static void make_tables(uint32_t n)
 {
 	for (int s = 0; s < STAGES; s++) {
@@ -204,7 +205,8 @@ static double staged(int batch)
 	return (double)(bench_now_ns() - start) / n;
 }
 
-/* Medians of interleaved rounds: every way once per round. */
+/* Number of interleaved rounds, of which the median is taken. Each round measures each variant
+ * once. */
 #define ROUNDS 15
 static const int batches[] = {1, 4, 16, 64, 256};
 #define N_BATCHES 5

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cost of the admin thread's beat once a second, on 30 stages with 4 classes each: taking in a
- * snapshot (history_feed: differences and quantiles of both rings), writing it to the file, the
- * JSON of a tick, and an answer of 6 hours of all stages. us per call, medians of 200; the snapshot
- * itself (weir_graph_view) is not in it.
+ * Measures the cost of the work that the admin thread does once a second, on 30 stages with 4
+ * classes each: adding a snapshot to the history (history_feed: differences and quantiles of both
+ * rings), writing it to the file, making the JSON of a tick, and making a response with 6 hours of
+ * all stages. Prints us per call, medians of 200 calls. The snapshot itself (weir_graph_view) is
+ * not included.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +44,8 @@ static void make(void)
 	}
 }
 
-/* Ten seconds pass, so that both rings are fed; every stage has had events of all lengths. */
+/* Advance the view by ten seconds, so that both rings are fed, and give every stage events of all
+ * durations. */
 static void pass(int call)
 {
 	view.now_ns = 10000000000LL * (call + 1);
@@ -96,6 +98,7 @@ int main(void)
 		t = bench_now_ns();
 		history_file_save(f, h, got);
 		save[i] = since_us(t);
+		history_file_wait(f);
 		t = bench_now_ns();
 		tick_text(&text, &about, &view, history_samples(h, HISTORY_1S));
 		tick[i] = since_us(t);
@@ -108,11 +111,11 @@ int main(void)
 		reply_fini(&reply);
 	}
 	print("feed, both rings", feed);
-	print("file, both slots", save);
+	print("file, both slots handed over", save);
 	print("JSON of a tick", tick);
 	print("answer: 6 h of all stages", answer);
 	printf("memory %zu bytes, answer %zu bytes\n", history_bytes(h), bytes);
-	history_file_close(f);
+	history_file_close(f, h);
 	textbuf_fini(&text);
 	history_free(h);
 	unlink(path);

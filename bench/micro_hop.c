@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cost of a stage hop: door, admission none, queue, wake-ups, metrics, handle, finish.
+ * Measures the cost of a hop to a stage: sink, admission, queue, wake-ups, metrics, handle, finish.
  *
- * "two cores": a sender on core 0 offers runs to a stage whose one handler thread is on core 1, as
- * fast as it can; ns per event of the slower side. Events come back to the sender by a counter, so
- * at most IN_FLIGHT are under way. "inline": the same stage in the sender's thread. Beside them, in
- * the same process and run, the bare structures of limits.md: a mutex around a spliced list, and a
- * bounded ring of sequenced cells (Vyukov) with claims in runs, both with a consumer that touches
- * each item. "idle": one event to a parked handler, time until it runs, beside a bare futex.
+ * In the rows "two cores" a sender on core 0 offers runs of events to a stage with one handler
+ * thread on core 1, as fast as it can. The rows show ns per event of the slower side. A counter
+ * returns events to the sender, so at most IN_FLIGHT events are in flight. In the rows "inline" the
+ * same stage runs in the sender's thread. For comparison, the bare structures of limits.md are
+ * measured in the same process: a mutex around a spliced list, and a bounded ring of sequenced
+ * cells (Vyukov) claimed in runs, both with a consumer that touches each item. The rows "idle" show
+ * the time from offering an event to a parked handler until the handler runs, compared with a bare
+ * futex.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -26,8 +28,8 @@
 
 #include "bench.h"
 
-#define EVENTS    4096    /* events there are */
-#define IN_FLIGHT 3072    /* and of these at most under way: the queue never refuses */
+#define EVENTS    4096    /* events in total */
+#define IN_FLIGHT 3072    /* maximum in flight, so that the queue never refuses */
 #define ITEMS     2000000 /* per round */
 #define IDLE_HOPS 2000
 
@@ -37,7 +39,7 @@ static _Alignas(64) _Atomic int64_t ran_at_ns;
 
 /* ---- the stage under test ---- */
 
-static uint64_t ended; /* the handler thread's own */
+static uint64_t ended; /* used only by the handler thread */
 
 static void hop_finish(struct weir_event *ev, int status)
 {
@@ -85,7 +87,8 @@ OPS(hop_ops, "b.hop", hop_handle, pin_second);
 OPS(inline_ops, "b.inline", hop_handle, pin_none);
 OPS(idle_ops, "b.idle", idle_handle, pin_second);
 
-/* Idle and inline graphs have no door to speak of, so what it costs is in the rows of two cores alone. */
+/* Build a graph. Idle and inline graphs hardly use admission, so its cost shows only in the rows
+ * "two cores". */
 static struct weir_graph *graph_of(
     const struct weir_stage_ops *ops, bool inlined, const char *spin, const char *policy)
 {
@@ -158,7 +161,8 @@ static double hop_run(void *arg)
 	return (double)(bench_now_ns() - start) / (double)sent;
 }
 
-/* What the bench itself pays for an event: making it, in the same runs, with no stage. */
+/* Measure the bench's own cost per event: events are made in the same runs, but not offered to a
+ * stage. */
 static double making_run(void *arg)
 {
 	const struct hop *h = arg;
@@ -303,9 +307,9 @@ static double bare_run(void *arg)
 	return ns;
 }
 
-/* ---- latency of a hand-off to an idle thread ---- */
+/* ---- latency of waking an idle thread ---- */
 
-/* Until `ns` have passed: the other side goes to sleep meanwhile. */
+/* Sleep for `ns`, so that the other side goes to sleep. */
 static void idle_for(int64_t ns)
 {
 	struct timespec ts = {0, ns};
@@ -315,7 +319,8 @@ static void idle_for(int64_t ns)
 
 struct idle {
 	struct weir_stage *stage;
-	int64_t pause_ns; /* between hops: long for parked, short for spinning */
+	/* between hops: long to let the handler park, short to keep it spinning */
+	int64_t pause_ns;
 };
 
 static double idle_run(void *arg)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Figures of bench/overload from run files of `weir bench` (RUNFILE.md). Pure functions; tests/bench/overload_figures.py.
+"""The figures of bench/overload, computed from run files of `weir bench` (RUNFILE.md).
 
-A phase is one of the run file's, a snapshot is the body of /api/v1/stages. Times are seconds.
+Pure functions, tested by tests/bench/overload_figures.py. A phase is a phase of the run file, a
+snapshot is a body of /api/v1/stages. Times are in seconds.
 """
 
 GOOD = ("ok", "degraded")
@@ -20,9 +21,10 @@ def good(cls):
 
 
 def quantile(phases, q, outcomes=("ok", "degraded", "timeout")):
-    """Latency at quantile `q` of what was not refused, all classes and phases together; None without any.
+    """Latency at quantile `q` of all requests that were not refused, over all classes and phases.
 
-    Who gave up counts with the time at which he did, so a figure beyond the time-out means "at least that".
+    None without such requests. A request that timed out counts with the time at which the client gave
+    up, so a figure beyond the time-out means "at least that".
     """
     count = {}
     for phase in phases:
@@ -50,14 +52,17 @@ def classes(phases):
 
 
 def refused(phases):
-    """Share of what was offered that was refused in the end."""
+    """Share of the offered requests that were refused in the end."""
     offered = sum(c["offered"] for p in phases for c in p["classes"])
     shed = sum(c["outcomes"]["shed"] for p in phases for c in p["classes"])
     return shed / offered if offered else 0.0
 
 
 def series(phases, capacity, names=None):
-    """Offered and served in parts of the capacity, a value per phase, by when requests were due. `names`: these classes only."""
+    """Offered and good requests relative to the capacity, one value per phase.
+
+    A request belongs to the phase in which it was due. `names`: only these classes.
+    """
     def part(p, count):
         return round(sum(count(c) for c in p["classes"] if not names or c["name"] in names) / (p["took_s"] * capacity), 4)
 
@@ -66,13 +71,13 @@ def series(phases, capacity, names=None):
 
 
 def jain(values):
-    """Jain's index of fairness: 1 when all are equal, 1/n when one has all."""
+    """Jain's fairness index: 1 when all values are equal, 1/n when one has everything."""
     squares = sum(v * v for v in values)
     return sum(values) ** 2 / (len(values) * squares) if squares else 0.0
 
 
 def stage_use(start, end):
-    """Per stage: seconds in handlers and events handled between two snapshots."""
+    """{stage: (seconds in handlers, events handled)} between two snapshots."""
     def of(snapshot):
         return {s["name"]: (s["busy_seconds_total"], sum(c["completed_total"] + c["failed_total"] for c in s["classes"])) for s in snapshot["stages"]}
 
@@ -81,23 +86,30 @@ def stage_use(start, end):
 
 
 def wasted(use, served):
-    """Share of the handlers' time that went to requests nobody waited for. `served`: requests that were answered in time, by stage that they visit;
-    stages not named in it do not count. Each is taken to have cost the mean of its stage."""
+    """Share of the handlers' time spent on requests that were not answered in time.
+
+    `served`: the number of requests answered in time, for each stage they visit. Stages not in it do
+    not count. Each request is assumed to cost the mean of its stage.
+    """
     busy = sum(use[s][0] for s in served)
     useful = sum(use[s][0] / use[s][1] * n for s, n in served.items() if use[s][1] > 0)
     return max(0.0, 1 - useful / busy) if busy > 0 else 0.0
 
 
-def refusal_cpu(cpu_s, base_s, served, refusals, gave_up):
-    """CPU seconds of the server per refusal: what of its time beside the work is left when `base_s` for each request served is taken off; None when
-    too few were refused to tell, or when those who gave up cost too much of it."""
+def refusal_cpu(io_s, served, refusals, gave_up):
+    """CPU seconds per refusal on a kept connection: reading, decision and answer.
+
+    This is the I/O threads' time per answered request. A served request costs them no less than a
+    refusal, so the result is an upper bound. None when too few requests were refused to measure it,
+    or when clients that gave up used a part of that time.
+    """
     if refusals < 100 or gave_up > 0.02 * refusals:
         return None
-    return max(0.0, cpu_s - base_s * served) / refusals
+    return io_s / (served + refusals)
 
 
 def threads_at(stage, server):
-    """[[time of the run, threads]] of a stage, where they changed, from its decisions; first and last what they were at both ends."""
+    """[[time in the run, threads]] of a stage: the start, each change by a decision, and the end."""
     each = server["each"]
     if not each:
         return []
@@ -116,8 +128,12 @@ def threads_at(stage, server):
 
 
 def is_late(phases, limit_s=1e-3):
-    """Were more than 1 % of the requests sent late? `weir bench` asks that of each phase, and a phase of a twentieth of a second has so few requests
-    that one late one makes it void. Phases whose 99th percentile is late count with 1 % of their requests, at least one; with all, if half were."""
+    """Were more than 1 % of all requests sent late?
+
+    `weir bench` checks this for each phase, and a phase of 50 ms has so few requests that a single
+    late one makes it void. Here a phase with a late 99th percentile counts 1 % of its requests as
+    late, and at least one. A phase with a late median counts all of them.
+    """
     late = total = 0
     for p in phases:
         lag, n = p["lag"], p["lag"]["count"]

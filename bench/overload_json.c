@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows of the overload report; see overload_json.h.
+ * Writes rows of the overload report; see overload_json.h.
  *
- * json_pack with "o" takes over a reference even when it fails, and fails when given NULL, so that one look at the
- * end tells whether memory ran out.
+ * json_pack with "o" takes over a reference even if it fails, and fails if it is given NULL, so a
+ * single check at the end detects a lack of memory.
  */
 #include "overload_json.h"
 
@@ -15,10 +15,11 @@
 
 #include "base/clock.h"
 
-/* Bins of the series that become one point of a chart: 5 of 20 ms. */
+/* Number of bins of the series that are joined into one point of a chart: 5 bins of 20 ms. */
 #define BINS_A_POINT 5
 
-/* Users of the same demand in W11, the first of all; the next one is greedy. */
+/* Number of users of equal demand in W11. They are numbered first; the user after them is
+ * greedy. */
 #define EQUAL_USERS 100
 
 #define HOW (JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(6))
@@ -28,7 +29,7 @@ static double seconds(int64_t ns)
 	return (double)ns * 1e-9;
 }
 
-/* As a line; takes `row`. */
+/* Write `row` as a line; takes over the reference. */
 static int line(FILE *out, json_t *row)
 {
 	if (!row)
@@ -87,7 +88,8 @@ static json_t *classes(const struct sim_config *c, const struct sim_result *r)
 	return list;
 }
 
-/* Offered and served in time by time, in parts of the capacity, from the end of the warm-up. */
+/* Make the time series of requests offered and of requests served in time, as fractions of the
+ * capacity, starting at the end of the warm-up. */
 static json_t *series(const struct sim_config *c, const struct sim_result *r)
 {
 	json_t *offered = json_array(), *good = json_array();
@@ -108,7 +110,7 @@ static json_t *series(const struct sim_config *c, const struct sim_result *r)
 	return json_pack("{s:f, s:o, s:o}", "bin_s", bin_s, "offered", offered, "good", good);
 }
 
-/* The number of threads of stage 0, where it changes. */
+/* List the changes of the number of threads of stage 0. */
 static json_t *threads(const struct sim_config *c, const struct sim_result *r)
 {
 	json_t *list = json_array();
@@ -124,7 +126,8 @@ static json_t *threads(const struct sim_config *c, const struct sim_result *r)
 	return list;
 }
 
-/* The route that the trouble of W6 and W8 should not touch; -1: none. */
+/* Return the route that the narrow stage of W6 or the slow stage of W8 should not affect; -1 for
+ * other workloads. */
 static int untroubled_route(const char *workload)
 {
 	if (strcmp(workload, "W6") == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A run in virtual time as a row of the overload report (bench/report/overload/rows.h says what is in one). */
+/* Writes simulated runs as rows of the overload report (format: report/overload/rows.h). */
 #ifndef WEIR_BENCH_OVERLOAD_JSON_H
 #define WEIR_BENCH_OVERLOAD_JSON_H
 
@@ -8,20 +8,23 @@
 #include "sim/sim.h"
 #include "sim/workload.h"
 
-/** Which run it was. */
+/** Identification and results of a run. */
 struct overload_run {
 	const struct sim_workload *workload;
 	const char *policy;
-	double load; /* times the capacity */
-	int round;   /* its seed, 1 ... */
-	/* goodput over capacity while the trouble lasts, p99 in ms, shares of what was offered and worked */
+	double load; /* multiple of the capacity */
+	int round;   /* seed of the run, from 1 */
+	/* goodput over capacity (during the spike or fault if there is one), p99 in ms, refused
+	 * share of the offered requests, wasted share of the work */
 	double goodput, p99_ms, refused, wasted;
 };
 
-/** What the rows come from: the command line. One line of JSON. 0 or WEIR_ENOMEM. */
+/** Write the command line, as the origin of the rows, as one line of JSON. Returns 0 or
+ * WEIR_ENOMEM. */
 int overload_json_about(FILE *out, int argc, char *const *argv);
 
-/** One line of JSON. 0 or WEIR_ENOMEM; that it was written is for the caller to ask `out`. */
+/** Write a run as one line of JSON. Returns 0 or WEIR_ENOMEM; the caller checks `out` for write
+ * errors. */
 int overload_json_run(FILE *out, const struct overload_run *run, const struct sim_config *c,
     const struct sim_result *r);
 

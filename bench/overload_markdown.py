@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The tables of OVERLOAD.md from rows of overload_sim --json and of bench/overload --report.
+"""Writes the tables of OVERLOAD.md from rows of overload_sim --json and of bench/overload --report.
 
   bench/overload_markdown.py --report build/release/bench/overload_report [--sim ROWS] [--server ROWS]...
 
-Each part of OVERLOAD.md between <!-- begin: sim --> and <!-- end: sim --> (and the same for server) is written anew; the
-words around them are people's. The targets are those of overload_report, so that there is one place which judges.
+Each part of OVERLOAD.md between <!-- begin: sim --> and <!-- end: sim --> is replaced, and likewise
+for server. The text around these parts is written by hand. The table of targets comes from
+overload_report, so only one program judges them.
 """
 import argparse
 import html.parser
@@ -20,7 +21,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 
 
 class Targets(html.parser.HTMLParser):
-    """The cells of the first table that is captioned so."""
+    """The cells of the first table with the caption "Targets of the evaluation protocol"."""
 
     def __init__(self):
         super().__init__()
@@ -64,7 +65,7 @@ def targets(program, paths):
             parser.feed(f.read())
     rows = parser.rows
     if not rows:
-        sys.exit("overload_markdown: overload_report made no table of targets")
+        sys.exit("overload_markdown: the report has no table of targets")
     width = len(rows[0])
     lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * width]
     lines += ["| " + " | ".join(r + [""] * (width - len(r))) + " |" for r in rows[1:]]
@@ -76,7 +77,7 @@ def ordered(values):
 
 
 def cell(runs):
-    """Medians of the valid rounds: goodput / capacity (p99 / objective) success of the first class."""
+    """Medians over the valid rounds: goodput / capacity (p99 / objective) success of the first class."""
     if not runs:
         return "–"
     valid = [r for r in runs if not r.get("void")]
@@ -116,7 +117,7 @@ def read(paths):
 def part(text, name, lines):
     begin, end = f"<!-- begin: {name} -->\n", f"<!-- end: {name} -->"
     if text.count(begin) != 1 or text.count(end) != 1:
-        sys.exit(f"overload_markdown: OVERLOAD.md has not exactly one part '{name}'")
+        sys.exit(f"overload_markdown: OVERLOAD.md must have exactly one part '{name}'")
     head, rest = text.split(begin)
     tail = rest.split(end)[1]
     return head + begin + "\n".join(lines) + "\n" + end + tail
@@ -137,7 +138,7 @@ def main():
         runs = read(paths)
         void = sum(bool(r.get("void")) for r in runs)
         lines = targets(args.report, paths)
-        lines += ["", f"{len(runs)} runs" + (f", of which {void} were void" if void else "") + "."]
+        lines += ["", f"{len(runs)} runs" + (f", {void} of them void" if void else "") + "."]
         text = part(text, name, lines + workloads(runs))
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The report on an overload evaluation: rows in, one HTML page out.
+ * Makes the report on an overload evaluation: reads rows and writes one HTML page.
  *
  *   overload_report [-o FILE] ROWS...
  *
- * ROWS are files of bench/overload --report and overload_sim --json (report/overload/rows.h). Exit codes: 0 it is
- * written, 1 it could not be, 2 the rows or the command line can not be read.
+ * ROWS are files from bench/overload --report and overload_sim --json (report/overload/rows.h).
+ * Exit codes: 0 success, 1 the report could not be written, 2 the rows or the command line are
+ * invalid.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of overload.md in virtual time: what each admission policy makes of each workload.
+ * Prints the table of overload.md, in virtual time: the result of each admission policy with each
+ * workload.
  *
  *   overload_sim [--workload W2]... [--policy weir]... [--load 2]... [--resize weir] [--seeds N]
  *                [--for SECONDS] [--csv | --json FILE]
  *
- * One row per workload and policy. For each load: goodput over capacity (answers in time per second
- * over what the stages can do at best), in brackets p99 of the response of what was completed in ms,
- * and the share of class 0 that was served in time; behind them what was refused at the lowest load
- * and work wasted at the highest. Medians over the seeds; of a spike or a fault, while it lasts.
- * "best static" is policy `threshold` with the threshold that does best at that very load. --csv: one
- * line per run instead, for plots. --json FILE: the runs as rows of the report, too (overload_report).
+ * There is one row per workload and policy. For each load it shows goodput over capacity (responses
+ * in time per second over the capacity of the stages), in brackets the p99 response time of
+ * completed requests in ms, and the share of class 0 that was served in time. Two more columns show
+ * the share refused at the lowest load and the share of work wasted at the highest. The latter
+ * excludes requests whose services alone took longer than their deadline: only a policy that knew
+ * the service times in advance could avoid that work. All values are medians over the seeds;
+ * goodput under a spike or a fault is measured over its duration. "best static" is the policy
+ * `threshold` with the best threshold for each load. --csv prints one line per run instead, for
+ * plots. --json FILE also writes the runs as rows of the report (overload_report).
  *
- * It is a model: refusing costs nothing, and a kernel adds no noise. A law of overload.md 3.10 that
- * is broken ends the program with the last steps on stderr.
+ * This is a model: refusing takes no time, and no kernel adds noise. A breach of a law of
+ * overload.md 3.10 ends the program, with the last steps on stderr.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,15 +31,15 @@
 #define LIST_MAX  16
 #define SEEDS_MAX 32
 
-/* A row: a policy, or the best of several thresholds. */
+/* A row of the table: a policy, or the best of several thresholds. */
 struct contender {
 	const char *name;
 	const struct admission_policy *policy;
 	bool sweeps;
 };
 
-/* Thresholds that the best static one is found among, in events: 0.25 to 4 times what four threads do
- * in 100 ms at 5 and at 1 ms. */
+/* Thresholds tried for "best static", in events: 0.25 to 4 times the events that four threads serve
+ * in 100 ms, at 5 and at 1 ms each. */
 static const int64_t thresholds[] = {20, 40, 80, 160, 320, 640};
 
 struct options {
@@ -46,10 +50,10 @@ struct options {
 	int n_workloads, n_policies, n_loads, seeds;
 	double for_s, warmup_s;
 	bool csv;
-	FILE *json; /* NULL: none is asked for */
+	FILE *json; /* NULL if not requested */
 };
 
-/* What of one run is shown. */
+/* Results of one run for the table. */
 struct figures {
 	double goodput, p99_ms, refused, wasted, top;
 };
@@ -86,7 +90,7 @@ static struct figures figures_of(
 	    .goodput = sim_goodput_per_s(c, r, from_ns, to_ns) / sim_capacity_per_s(c),
 	    .p99_ms = (double)sim_response_ns(c, r, 0.99) * 1e-6,
 	    .refused = ratio((double)shed, (double)offered, 0),
-	    .wasted = ratio((double)r->wasted_ns, (double)r->service_ns, 0),
+	    .wasted = ratio((double)(r->wasted_ns - r->hopeless_ns), (double)r->service_ns, 0),
 	    .top = ratio((double)top->in_time, (double)top->offered, 1)};
 }
 
@@ -99,7 +103,8 @@ static void write_row(const struct options *o, const struct overload_run *run,
 	exit(1);
 }
 
-/* Whether the runs of `p` are told of, one by one; those of a sweep are not. */
+/* Simulate one run. If `told` is set, the run is written to the JSON file as a run of `p`; of a
+ * sweep over thresholds only the runs of the best one are written. */
 static struct figures run_one(const struct options *o, const struct sim_workload *w,
     const struct contender *p, int64_t threshold, double load, uint64_t seed, bool told)
 {
@@ -131,7 +136,7 @@ static struct figures run_one(const struct options *o, const struct sim_workload
 	return f;
 }
 
-/* Medians over the seeds. */
+/* Simulate one run per seed and return the medians. */
 static struct figures run_seeds(const struct options *o, const struct sim_workload *w,
     const struct contender *p, int64_t threshold, double load, bool told)
 {
@@ -250,7 +255,7 @@ static void take(struct options *o, const char *name, const char *value)
 		usage();
 }
 
-/* What was not asked for is everything. */
+/* Set unspecified options to all workloads, policies and loads. */
 static void complete(struct options *o)
 {
 	static const double loads[] = {0.5, 1, 2, 5, 10};

@@ -1,26 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Slow clients of a server on 127.0.0.1, each watched to its end: slow_clients.py KIND PORT CONNECTIONS SECONDS [options]
+"""Slow clients of a server on 127.0.0.1, each watched until its connection ends:
+slow_clients.py KIND PORT CONNECTIONS SECONDS [options]
 
-  --rate N       connections opened a second (2000)
-  --addresses N  1: they come from 127.0.0.1; more: from 127.0.0.2 and the N - 1 next ones, in turn
-  --again        who was closed comes back, at the same rate
+  --rate N       connections opened per second (2000)
+  --addresses N  1: all come from 127.0.0.1; more: from 127.0.0.2 and the N - 1 following, in turn
+  --again        closed connections are opened again, at the same rate
 
 Kinds, and what each of their connections does:
 
   header   a head that never ends: a field of 12 bytes every 5 s
-  body     a POST of 8,192 bytes that never comes: 6 bytes every 5 s
+  body     a POST of 8,192 bytes that never completes: 6 bytes every 5 s
   read     GET of 1 MB, of which 32 bytes are read every 5 s, through a window of 1 KB
-  range    the same of a range of it: bytes=K- with a K of its own
-  ranges   the same of 8 ranges of 8,000 bytes, which are an answer of 64 KB that has to be composed
-  many     the same of 1,300 ranges, Apache's attack (CVE-2011-3192)
-  silent   connects and says nothing
+  range    the same for a range of the file: bytes=K-, with a different K per connection
+  ranges   the same for 8 ranges of 8,000 bytes, a response of 64 KB that has to be composed
+  many     the same for 1,300 ranges, Apache's range attack (CVE-2011-3192)
+  silent   connects and sends nothing
   half     half a request line, then nothing
-  idle     a request, its answer, then nothing
+  idle     a request, its response, then nothing
 
-Prints JSON: `opened`, `refused` (no connection), `asleep` (still open at the end), `ends` (how many ended how: status and X-Weir-Limit of
-the last answer, `closed` for an end without one, `reset`), `answers` (statuses of what slow readers began to
-read), `lived_s` (median from connect to end). A slow reader sees no end behind what it has not read, only a reset.
+Prints JSON: `opened`; `refused` (no connection); `asleep` (still open at the end); `ends` (how many
+ended in which way: status and X-Weir-Limit of the last response, `closed` for an end without one,
+`reset`); `answers` (statuses that slow readers began to read); `lived_s` (median time from connect
+to the end). A slow reader does not see an end after data that it has not read, only a reset.
 """
 import argparse
 import collections
@@ -44,7 +46,7 @@ def get(fields):
 
 
 class Kind:
-    """What is sent at first and then every DRIP_S, and whether answers are read slowly."""
+    """What is sent first and then every DRIP_S, and whether responses are read slowly."""
 
     def __init__(self, first, drip=b"", slow=False):
         self.first, self.drip, self.slow = first, drip, slow
@@ -94,7 +96,7 @@ class Attack:
         self.poll.register(c.sock, select.EPOLLOUT)
 
     def begin(self, c):
-        """It is connected."""
+        """Called when `c` is connected."""
         c.sock.send(self.kind.first if self.kind.first is not None else get("Range: bytes=%d-\r\n" % (c.k % 1000)))
         self.poll.modify(c.sock, 0 if self.kind.slow else select.EPOLLIN)
         if self.kind.drip or self.kind.slow:
@@ -118,7 +120,10 @@ class Attack:
             self.end(c, self.said(c))
 
     def said(self, c):
-        """The last answer of a client that was closed; that of one which was served is none."""
+        """Status and limit of the last response of a closed client; "closed" if it has none.
+
+        The normal response of an idle client does not count.
+        """
         limit = re.search(rb"(?i)\r\nx-weir-limit: ([a-z_]+)", c.head)
         if not c.head or (self.a.kind == "idle" and b" 200 " in c.head[:16]):
             return "closed"

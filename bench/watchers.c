@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cost of people who watch: N connections to /events of a running server, read and thrown away,
- * and the CPU time of the server's thread "admin" meanwhile, from /proc.
+ * Measures the cost of watching clients: opens N connections to /events of a running server,
+ * discards their data, and reads the CPU time of the server's thread "admin" from /proc.
  *
  *   watchers PORT PID [N=500] [HZ=1] [SECONDS=20]
  *
- * Prints the share of a core with nobody watching (5 s) and with N, ticks per watcher, and bytes.
+ * Prints the share of a core used without watchers (5 s) and with N watchers, ticks per watcher,
+ * and bytes.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -30,7 +31,8 @@ struct watcher {
 static struct watcher watcher[WATCHERS_MAX];
 static struct pollfd polled[WATCHERS_MAX];
 
-/* ns that the thread called "admin" of process `pid` has run, from its schedstat; -1: none. */
+/* Return the CPU time in ns of the thread "admin" of process `pid`, from its schedstat; -1 if there
+ * is no such thread. */
 static long long admin_ns(const char *pid)
 {
 	char path[128], word[64];
@@ -75,7 +77,8 @@ static int come(int port, int hz)
 	return fd;
 }
 
-/* Read what comes until `until_ns`; ticks are counted by their first line, which may be cut. */
+/* Read from all watchers until `until_ns`. Ticks are counted by their first line; a line that is
+ * split between two reads is missed. */
 static void watch(int n, int64_t until_ns)
 {
 	static char buf[1 << 17];
@@ -87,7 +90,7 @@ static void watch(int n, int64_t until_ns)
 				continue;
 			ssize_t got = recv(polled[i].fd, buf, sizeof(buf) - 1, MSG_DONTWAIT);
 			if (got <= 0) {
-				polled[i].fd = -1; /* gone: poll leaves it out */
+				polled[i].fd = -1; /* gone: poll skips it */
 				continue;
 			}
 			buf[got] = '\0';
@@ -124,7 +127,7 @@ int main(int argc, char **argv)
 	printf("nobody: %.2f %% of a core\n", share(argv[2], 0, 5));
 	for (int i = 0; i < n; i++)
 		polled[i] = (struct pollfd){.fd = come(port, hz), .events = POLLIN};
-	watch(n, bench_now_ns() + 2000000000LL); /* hello */
+	watch(n, bench_now_ns() + 2000000000LL); /* discard the initial data */
 	memset(watcher, 0, sizeof(watcher));
 	double cpu = share(argv[2], n, seconds);
 	for (int i = 0; i < n; i++) {

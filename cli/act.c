@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * set, unset, undo, pause, resume, drain: one request each, and a line that says what is so now.
- */
+/* set, unset, undo, pause, resume, drain: send one request each and print the resulting state. */
 #include "act.h"
 
 #include <math.h>
@@ -10,8 +8,9 @@
 #include <time.h>
 
 #include "client.h"
+#include "plain.h"
 
-/* ---- what verbs share ---- */
+/* ---- shared by verbs ---- */
 
 static int say_refusal(const struct verb *verb, const struct client_answer *answer)
 {
@@ -19,10 +18,11 @@ static int say_refusal(const struct verb *verb, const struct client_answer *answ
 	const char *detail = json_string_value(json_object_get(doc, "detail"));
 
 	if (detail)
-		fprintf(stderr, "weir %s: %s\n", verb->name, detail);
+		plain_print(stderr, "weir %s: %s\n", verb->name, detail);
 	else
-		fprintf(stderr, "weir %s: the server answered %d\n", verb->name, answer->status);
-	int rc = detail && answer->status == 404 ? VERB_USAGE : VERB_FINDING; /* no such name */
+		plain_print(
+		    stderr, "weir %s: the server answered %d\n", verb->name, answer->status);
+	int rc = detail && answer->status == 404 ? VERB_USAGE : VERB_FINDING; /* unknown name */
 	json_decref(doc);
 	return rc;
 }
@@ -39,7 +39,7 @@ int act_ask(const struct verb *verb, const struct verb_args *args, const char *m
 	if (rc == WEIR_EINVAL)
 		return verb_misused(verb, "%s", err.text);
 	if (rc != 0) {
-		fprintf(stderr, "weir %s: %s\n", verb->name, err.text);
+		plain_print(stderr, "weir %s: %s\n", verb->name, err.text);
 		return VERB_UNREACHABLE;
 	}
 	if (answer.status != 200) {
@@ -51,7 +51,8 @@ int act_ask(const struct verb *verb, const struct verb_args *args, const char *m
 	free(answer.body);
 	if (*doc)
 		return VERB_OK;
-	fprintf(stderr, "weir %s: what answers at %s is no weir admin endpoint\n", verb->name, url);
+	plain_print(
+	    stderr, "weir %s: the server at %s is not a weir admin endpoint\n", verb->name, url);
 	return VERB_UNREACHABLE;
 }
 
@@ -62,7 +63,7 @@ bool act_name_fits(const struct verb *verb, const char *name)
 
 	if (n > 0 && n < 128 && name[n] == '\0')
 		return true;
-	verb_misused(verb, "'%s' can not be the name of a stage or a knob", name);
+	verb_misused(verb, "'%s' cannot be the name of a stage or a knob", name);
 	return false;
 }
 
@@ -75,9 +76,9 @@ const char *act_text(const json_t *map, const char *key)
 
 const char *act_time(char buf[32], double at)
 {
-	time_t s = (time_t)at;
-	struct tm tm;
-	int ms = (int)((at - floor(at)) * 1000);
+	time_t s = at > 0 && at < ACT_TIME_MAX ? (time_t)at : 0;
+	struct tm tm = {0};
+	int ms = s ? (int)((at - floor(at)) * 1000) : 0;
 
 	localtime_r(&s, &tm);
 	snprintf(buf, 32, "%02d:%02d:%02d.%03d", tm.tm_hour, tm.tm_min, tm.tm_sec, ms);
@@ -114,10 +115,18 @@ bool act_count(const struct verb *verb, const struct verb_args *args, int max, i
 	return false;
 }
 
+void act_print_json(const json_t *doc, size_t flags)
+{
+	char *text = json_dumps(doc, flags);
+
+	plain_json(stdout, text ? text : "null", text ? strlen(text) : 4);
+	putchar('\n');
+	free(text);
+}
+
 int act_print(json_t *doc)
 {
-	json_dumpf(doc, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-	putchar('\n');
+	act_print_json(doc, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
 	json_decref(doc);
 	return VERB_OK;
 }
@@ -128,7 +137,8 @@ struct target {
 	char stage[128], knob[128];
 };
 
-/* The longest stage name that `path` begins with: names may have dots. 0 for none. */
+/* Return the length of the longest stage name that `path` begins with (names may contain dots), 0
+ * if no stage matches. */
 static size_t stage_length(const json_t *graph, const char *path)
 {
 	const json_t *stages = json_object_get(graph, "stages");
@@ -143,8 +153,8 @@ static size_t stage_length(const json_t *graph, const char *path)
 	return best;
 }
 
-/* STAGE.KNOB into its parts. Without such a stage the first dot parts them, and the server will say which
- * stage was meant. */
+/* Split STAGE.KNOB. If no such stage exists, split at the first dot; the server then suggests a
+ * stage. */
 static int take_target(const struct verb *verb, const struct verb_args *args, const char *text,
     size_t n, struct target *t)
 {
@@ -169,7 +179,7 @@ static int take_target(const struct verb *verb, const struct verb_args *args, co
 	return act_name_fits(verb, t->stage) && act_name_fits(verb, t->knob) ? VERB_OK : VERB_USAGE;
 }
 
-/* "work.threads.max = 5 (configured 2), until 10:41:02.114" */
+/* Print a knob: "work.threads.max = 5 (configured 2), until 10:41:02.114" */
 static int print_knob(const struct verb_args *args, const struct target *t, json_t *knob)
 {
 	const json_t *expires = json_object_get(knob, "expires_at");
@@ -178,13 +188,13 @@ static int print_knob(const struct verb_args *args, const struct target *t, json
 
 	if (args->json)
 		return act_print(knob);
-	printf("%s.%s = %s", t->stage, t->knob, act_text(knob, "effective"));
+	plain_print(stdout, "%s.%s = %s", t->stage, t->knob, act_text(knob, "effective"));
 	if (json_is_string(json_object_get(knob, "overridden")))
-		printf(" (configured %s)", configured);
+		plain_print(stdout, " (configured %s)", configured);
 	else
-		printf(" (as configured)");
+		plain_print(stdout, " (as configured)");
 	if (json_is_number(expires))
-		printf(", until %s", act_time(at, json_number_value(expires)));
+		plain_print(stdout, ", until %s", act_time(at, json_number_value(expires)));
 	putchar('\n');
 	json_decref(knob);
 	return VERB_OK;
@@ -218,7 +228,7 @@ int verb_set(const struct verb *verb, const struct verb_args *args)
 	char *body = json_dumps(wish, 0);
 	json_decref(wish);
 	if (!body)
-		return verb_misused(verb, "the value is no UTF-8 text");
+		return verb_misused(verb, "the value is not UTF-8 text");
 	rc = ask_knob(verb, args, &t, "PUT", body);
 	free(body);
 	return rc;
@@ -232,7 +242,7 @@ int verb_unset(const struct verb *verb, const struct verb_args *args)
 	return rc == VERB_OK ? ask_knob(verb, args, &t, "DELETE", "{}") : rc;
 }
 
-/* ---- the rest ---- */
+/* ---- the other verbs ---- */
 
 int verb_undo(const struct verb *verb, const struct verb_args *args)
 {
@@ -242,7 +252,7 @@ int verb_undo(const struct verb *verb, const struct verb_args *args)
 	if (rc != VERB_OK || args->json)
 		return rc != VERB_OK ? rc : act_print(doc);
 	const json_t *act = json_object_get(doc, "undone");
-	printf("took back '%s %s': %s again, no longer %s\n", act_text(act, "what"),
+	plain_print(stdout, "undid '%s %s': %s again, no longer %s\n", act_text(act, "what"),
 	    act_text(act, "target"), act_text(act, "from"), act_text(act, "to"));
 	json_decref(doc);
 	return VERB_OK;
@@ -260,7 +270,7 @@ int verb_steer(const struct verb *verb, const struct verb_args *args)
 	int rc = act_ask(verb, args, "POST", path, "{}", &doc);
 	if (rc != VERB_OK || args->json)
 		return rc != VERB_OK ? rc : act_print(doc);
-	printf("%s is %s, %lld in flight\n", stage, act_text(doc, "state"),
+	plain_print(stdout, "%s is %s, %lld in flight\n", stage, act_text(doc, "state"),
 	    (long long)json_integer_value(json_object_get(doc, "in_flight")));
 	json_decref(doc);
 	return VERB_OK;

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Command lines: one parser for all verbs; the verb's row says which options it takes. Also the
- * style of what goes to a terminal.
+ * Parses the command lines of all verbs; the row of a verb lists its options. Also decides whether
+ * output to a terminal is styled.
  */
 #include "verb.h"
 
 #include <getopt.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <weir/knob.h>
+
+#include "client.h"
+#include "plain.h"
 
 enum {
 	OPT_SET = 256,
@@ -17,6 +23,7 @@ enum {
 	OPT_ADMIN,
 	OPT_TOKEN_FILE,
 	OPT_CA,
+	OPT_TIMEOUT,
 	OPT_FORCE,
 	OPT_THREADS,
 	OPT_JSON,
@@ -38,6 +45,7 @@ static const struct option long_options[] = {
     {"admin", required_argument, NULL, OPT_ADMIN},
     {"token-file", required_argument, NULL, OPT_TOKEN_FILE},
     {"ca", required_argument, NULL, OPT_CA},
+    {"timeout", required_argument, NULL, OPT_TIMEOUT},
     {"force", no_argument, NULL, OPT_FORCE},
     {"threads", no_argument, NULL, OPT_THREADS},
     {"json", no_argument, NULL, OPT_JSON},
@@ -55,15 +63,17 @@ int verb_misused(const struct verb *verb, const char *fmt, ...)
 {
 	va_list ap;
 
-	fprintf(stderr, "weir %s: ", verb->name);
+	plain_print(stderr, "weir %s: ", verb->name);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	plain_vprint(stderr, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "\nusage: weir %s%s%s\n", verb->name, *verb->usage ? " " : "", verb->usage);
+	plain_print(
+	    stderr, "\nusage: weir %s%s%s\n", verb->name, *verb->usage ? " " : "", verb->usage);
 	return VERB_USAGE;
 }
 
-/** The option bits of which the row must have one for option `c`; 0 for those that every verb takes. */
+/** Return the option bits, one of which the row of a verb must have to allow option `c`; 0 for
+ *  options that every verb takes. */
 static unsigned args_option_bit(int c)
 {
 	switch (c) {
@@ -78,6 +88,7 @@ static unsigned args_option_bit(int c)
 	case OPT_ADMIN:
 	case OPT_TOKEN_FILE:
 	case OPT_CA:
+	case OPT_TIMEOUT:
 		return VERB_ADMIN;
 	case OPT_FORCE:
 		return VERB_FORCE;
@@ -104,7 +115,7 @@ static unsigned args_option_bit(int c)
 	}
 }
 
-/** "-o" or "--set": option `c` as it may be written. */
+/** Format option `c` as written on a command line: "-o" or "--set". */
 static const char *args_option_name(int c, char buf[16])
 {
 	const struct option *o = long_options;
@@ -127,12 +138,12 @@ static int args_add_set(const struct verb *verb, struct verb_args *args, const c
 		return verb_misused(
 		    verb, "'%s' is not STAGE.KNOB=VALUE, as in disk.threads.max=8", text);
 	if (args->n_sets == VERB_SETS_MAX)
-		return verb_misused(verb, "more than %d times --set", VERB_SETS_MAX);
+		return verb_misused(verb, "--set is given more than %d times", VERB_SETS_MAX);
 	args->sets[args->n_sets++] = text;
 	return VERB_OK;
 }
 
-/** `-o` says where to, or in which form, by what the row allows. */
+/** Take the value of `-o`, which is a file or a format, depending on the row. */
 static int args_take_output(const struct verb *verb, struct verb_args *args)
 {
 	if (verb->options & VERB_OUTPUT) {
@@ -143,69 +154,68 @@ static int args_take_output(const struct verb *verb, struct verb_args *args)
 	return args->json ? VERB_OK : verb_misused(verb, "-o takes 'json', not '%s'", optarg);
 }
 
-/** Take over one option that the row allows. */
-static int args_take(const struct verb *verb, struct verb_args *args, int c)
+static int args_take_timeout(const struct verb *verb)
 {
-	switch (c) {
-	case 'h':
-		args->help = true;
-		return VERB_OK;
-	case 'o':
-		return args_take_output(verb, args);
-	case 'f':
-		args->format = optarg;
-		return VERB_OK;
-	case OPT_SET:
-		return args_add_set(verb, args, optarg);
-	case OPT_CHECK:
-		args->check = true;
-		return VERB_OK;
-	case OPT_FORCE:
-		args->force = true;
-		return VERB_OK;
-	case OPT_THREADS:
-		args->threads = true;
-		return VERB_OK;
-	case OPT_JSON:
-		args->json = true;
-		return VERB_OK;
-	case OPT_SHED:
-		args->shed = optarg;
-		return VERB_OK;
-	case OPT_FOR:
-		args->for_ = optarg;
-		return VERB_OK;
-	case OPT_DRY_RUN:
-		args->dry_run = true;
-		return VERB_OK;
-	case OPT_ALL:
-		args->all = true;
-		return VERB_OK;
-	case 'n':
-		args->count = optarg;
-		return VERB_OK;
-	case OPT_SLOW:
-		args->slow = optarg;
-		return VERB_OK;
-	case OPT_CLASS:
-		args->class_ = optarg;
-		return VERB_OK;
-	case OPT_OUTCOME:
-		args->outcome = optarg;
-		return VERB_OK;
-	case OPT_TOKEN_FILE:
-		args->token_file = optarg;
-		return VERB_OK;
-	case OPT_CA:
-		args->ca = optarg;
-		return VERB_OK;
-	default:
-		args->admin = optarg;
-		return VERB_OK;
-	}
+	static const struct weir_knob row = {
+	    .name = "timeout", .type = WEIR_KNOB_DURATION, .min = 1e6, .max = 3600e9};
+	int64_t timeout_ns;
+	char why[160];
+
+	if (weir_knob_parse(&row, optarg, &timeout_ns, why, sizeof(why)) != 0)
+		return verb_misused(verb, "--timeout: %s", why);
+	client_allow(timeout_ns);
+	return VERB_OK;
 }
 
-/** Say which operand is missing: operands lead the usage, so number `n` is its word `n`. */
+/** A flag, or an option whose value is stored unchanged. */
+struct args_member {
+	int c;
+	size_t offset; /* in struct verb_args */
+};
+
+static const struct args_member args_flags[] = {
+    {'h', offsetof(struct verb_args, help)},
+    {OPT_CHECK, offsetof(struct verb_args, check)},
+    {OPT_FORCE, offsetof(struct verb_args, force)},
+    {OPT_THREADS, offsetof(struct verb_args, threads)},
+    {OPT_JSON, offsetof(struct verb_args, json)},
+    {OPT_DRY_RUN, offsetof(struct verb_args, dry_run)},
+    {OPT_ALL, offsetof(struct verb_args, all)},
+};
+
+static const struct args_member args_texts[] = {
+    {'f', offsetof(struct verb_args, format)},
+    {'n', offsetof(struct verb_args, count)},
+    {OPT_SHED, offsetof(struct verb_args, shed)},
+    {OPT_FOR, offsetof(struct verb_args, for_)},
+    {OPT_SLOW, offsetof(struct verb_args, slow)},
+    {OPT_CLASS, offsetof(struct verb_args, class_)},
+    {OPT_OUTCOME, offsetof(struct verb_args, outcome)},
+    {OPT_TOKEN_FILE, offsetof(struct verb_args, token_file)},
+    {OPT_CA, offsetof(struct verb_args, ca)},
+    {OPT_ADMIN, offsetof(struct verb_args, admin)},
+};
+
+/** Store one option that the row allows. */
+static int args_take(const struct verb *verb, struct verb_args *args, int c)
+{
+	if (c == 'o')
+		return args_take_output(verb, args);
+	if (c == OPT_SET)
+		return args_add_set(verb, args, optarg);
+	if (c == OPT_TIMEOUT)
+		return args_take_timeout(verb);
+	for (size_t i = 0; i < sizeof(args_flags) / sizeof(args_flags[0]); i++)
+		if (args_flags[i].c == c)
+			*(bool *)(void *)((char *)args + args_flags[i].offset) = true;
+	for (size_t i = 0; i < sizeof(args_texts) / sizeof(args_texts[0]); i++)
+		if (args_texts[i].c == c)
+			*(const char **)(void *)((char *)args + args_texts[i].offset) = optarg;
+	return VERB_OK;
+}
+
+/** Report the missing operand. Operands come first in the usage, so operand `n` is word `n` of the
+ *  usage. */
 static int args_lack(const struct verb *verb, int n)
 {
 	const char *word = verb->usage;
@@ -233,7 +243,7 @@ int verb_parse(const struct verb *verb, int argc, char **argv, struct verb_args 
 		if (c == ':')
 			return verb_misused(verb, "'%s' needs a value", word);
 		if (c == '?')
-			return verb_misused(verb, "there is no option like that: '%s'", word);
+			return verb_misused(verb, "unknown option: '%s'", word);
 		if (args_option_bit(c) && !(verb->options & args_option_bit(c)))
 			return verb_misused(
 			    verb, "'%s' does not take %s", verb->name, args_option_name(c, name));
@@ -248,7 +258,7 @@ int verb_parse(const struct verb *verb, int argc, char **argv, struct verb_args 
 	if (args->n < verb->n_min)
 		return args_lack(verb, args->n);
 	if (args->n > verb->n_max)
-		return verb_misused(verb, "'%s' is one word too many", args->operand[verb->n_max]);
+		return verb_misused(verb, "unexpected argument '%s'", args->operand[verb->n_max]);
 	return VERB_OK;
 }
 
@@ -260,7 +270,7 @@ void verb_print_options(const struct verb *verb, FILE *out)
 		unsigned bit = args_option_bit(o->val);
 		if (bit != 0 && !(verb->options & bit))
 			continue;
-		fprintf(out, "%s--%s", sep, o->name);
+		plain_print(out, "%s--%s", sep, o->name);
 		sep = " ";
 	}
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench: load a server and say what came of it.
+ * bench: load a server and report the results.
  *
- * A `side` is a server under load with all its runs joined; --against makes a second one, and then every round
- * runs each of them once, in turn, so that what the machine does to one it does to both. A search for
- * the capacity comes first where it is asked for, then the phases of each round.
- * Ctrl-C stops the run under way; what was measured is told and written.
+ * A `side` is a server under load with all its runs joined. --against adds a second side. Then
+ * every round loads both sides, one after the other, so that disturbances of the host affect both.
+ * If a search for the capacity is requested, it comes first, followed by the phases of each round.
+ * Ctrl-C stops the current run; the results up to then are printed and written.
  */
 #include "bench.h"
 
@@ -26,26 +26,28 @@
 
 #define SIDES_MAX 2
 
-/* A search starts here when no --rate is given, and ends below what one core can send. */
+/* First rate of a search without --rate, and its highest rate, which is below what one core can
+ * send. */
 #define SEARCH_START_PER_S 100
 #define SEARCH_LIMIT_PER_S 1e6
-/* Good and bad this near to each other are one knee: repeated trials differ by more on a shared machine. */
+/* Relative distance of a good and a bad rate at which the search ends: on a shared host, repeated
+ * trials differ by more. */
 #define SEARCH_PRECISION 0.03
-/* Before each trial, for caches and pools to settle. */
+/* Warm-up before each trial, for caches and pools to settle. */
 #define SEARCH_WARMUP_NS 1000000000
 
 struct side {
-	struct load_plan plan;     /* its phases: of all runs so far */
+	struct load_plan plan;     /* its phases are those of all runs so far */
 	struct load_result result; /* joined */
-	json_t *server;            /* what its admin endpoint said; NULL: not asked */
-	char out[1024];            /* run file; "": none */
+	json_t *server;            /* responses of its admin endpoint; NULL if not polled */
+	char out[1024];            /* path of the run file, "" if none */
 };
 
 struct bench {
 	const struct bench_request *req;
 	int n_sides;
 	struct side side[SIDES_MAX];
-	bool searching; /* its trials tell by a line each */
+	bool searching; /* during a search, each trial prints one line */
 	double capacity_per_s;
 	char capacity_note[256];
 };
@@ -55,12 +57,12 @@ static atomic_bool stop_asked;
 static void on_interrupt(int sig)
 {
 	atomic_store(&stop_asked, true);
-	signal(sig, SIG_DFL); /* a second one ends at once */
+	signal(sig, SIG_DFL); /* a second signal ends the process at once */
 }
 
 /* ---- one run ---- */
 
-/* Run `phases` against one side and join what came of it. */
+/* Run `phases` against one side. */
 static int run_phases(struct bench *b, struct side *s, const struct load_plan *phases,
     struct load_result *result, struct weir_err *err)
 {
@@ -70,7 +72,7 @@ static int run_phases(struct bench *b, struct side *s, const struct load_plan *p
 
 	run.n_phases = phases->n_phases;
 	memcpy(run.phase, phases->phase, sizeof(run.phase));
-	run.seed += (uint64_t)s->plan.n_phases; /* trials and rounds draw anew */
+	run.seed += (uint64_t)s->plan.n_phases; /* new random numbers for each trial and round */
 	bench_progress_begin(&progress, &run, b->req->opt.quiet, !b->searching);
 	int rc = load_run(&run, &hooks, result, err);
 	bench_progress_end(&progress);
@@ -95,7 +97,7 @@ static int run_and_join(
 
 /* ---- the search ---- */
 
-/* Did enough of what was due get its answer within the limit? */
+/* Whether enough of the scheduled requests were answered within the limit. */
 static bool kept(const struct load_phase_result *p, int n_classes, const struct bench_slo *slo)
 {
 	uint64_t offered = 0, good = 0;
@@ -109,7 +111,7 @@ static bool kept(const struct load_phase_result *p, int n_classes, const struct 
 	return offered > 0 && (double)good >= slo->quantile * (double)offered;
 }
 
-/* The phases of one trial: a warm-up and the trial itself. */
+/* Set the phases of one trial: a warm-up and the trial itself. */
 static int trial_phases(
     struct bench *b, double per_s, struct load_plan *phases, struct weir_err *err)
 {
@@ -134,14 +136,15 @@ static int run_trial(struct bench *b, double per_s, struct weir_err *err)
 	return rc;
 }
 
-/* The phase of a trial that proves nothing stays in the run file, as one that counts nowhere. */
+/* Exclude the phase of an invalid trial from all results; it stays in the run file. */
 static void set_aside(struct load_phase *p)
 {
 	snprintf(p->name, sizeof(p->name), "late %.4g/s", p->from_per_s);
 	p->warmup = true;
 }
 
-/* One trial at the rate that the search asks for, told to the search and to who watches. */
+/* Run one trial at the rate requested by the search; its result is passed to the search and printed
+ * on stderr. */
 static int trial(
     struct bench *b, struct capacity *search, const struct bench_slo *slo, struct weir_err *err)
 {
@@ -155,7 +158,7 @@ static int trial(
 	const struct load_phase_result *p = &s->result.phase[s->plan.n_phases - 1];
 	bool late = s->result.voided[0] != '\0';
 	if (late) {
-		s->result.voided[0] = '\0'; /* of the trial, not of the search */
+		s->result.voided[0] = '\0'; /* only the trial is void, not the search */
 		set_aside(&s->plan.phase[s->plan.n_phases - 1]);
 	}
 	if (atomic_load(&stop_asked))
@@ -176,7 +179,7 @@ static int trial(
 	return 0;
 }
 
-/* How long it will take: two trials of each of six to fifteen rates. */
+/* Print how long the search will take: two trials of each of six to fifteen rates. */
 static void say_search(const struct bench *b)
 {
 	const struct bench_options *o = &b->req->opt;
@@ -190,7 +193,8 @@ static void say_search(const struct bench *b)
 		    s, 12 * s, 30 * s);
 }
 
-/* A search in which the generator stayed late is void, and all that was to come after it. */
+/* End a search. If the generator stayed late, the search is void, and so is everything that depends
+ * on it. */
 static void end_search(struct bench *b, const struct capacity *search)
 {
 	b->capacity_per_s = search->voided ? 0 : search->good_per_s;
@@ -228,7 +232,8 @@ static void name_round(struct load_plan *phases, int round)
 		phases->phase[i].round = round;
 }
 
-/* The sweep of round `round`: the last of so many, since odd ones go up and even ones down. */
+/* Set the sweep of round `round`. Odd rounds use a sweep that only goes up. Even rounds use the
+ * second half of a sweep that goes up and then down. */
 static int sweep_phases(struct bench *b, int round, struct load_plan *phases, struct weir_err *err)
 {
 	const struct bench_options *o = &b->req->opt;
@@ -256,21 +261,21 @@ static int one_round(struct bench *b, int round, struct weir_err *err)
 
 	if (!phases)
 		return sentence_nomem(err);
-	phases->trace_ns = b->side[0].plan.trace_ns; /* borrowed: bench_phases reads its length */
+	phases->trace_ns = b->side[0].plan.trace_ns; /* borrowed: bench_phases reads the length */
 	phases->n_trace = b->side[0].plan.n_trace;
 	phases->arrivals = b->side[0].plan.arrivals;
 	rc = b->req->opt.sweep ? sweep_phases(b, round, phases, err)
 			       : bench_phases(b->req, phases, err);
 	if (b->req->opt.rounds > 1)
 		name_round(phases, round);
-	/* The first goes second in every other round: neither has the better turn. */
+	/* The order alternates from round to round, so that neither side has an advantage. */
 	for (int i = 0; rc == 0 && i < b->n_sides && !atomic_load(&stop_asked); i++)
 		rc = run_and_join(b, &b->side[round % 2 ? i : b->n_sides - 1 - i], phases, err);
 	free(phases);
 	return rc;
 }
 
-/* A search alone is all that was asked for when neither rates nor a sweep are given. */
+/* Whether rounds were requested. Without rates and a sweep, only the search was. */
 static bool wants_rounds(const struct bench_options *o)
 {
 	return !o->find_capacity || o->sweep || o->ramp || o->steps;
@@ -297,7 +302,8 @@ static int run_all(struct bench *b, struct weir_err *err)
 
 /* ---- before and after ---- */
 
-/* "run.json" is run.against.json for the other side. */
+/* Set the path of the run file of a side; "run.json" becomes "run.against.json" for the second
+ * side. */
 static void name_out(const struct bench_options *o, int side, char *out, size_t size)
 {
 	const char *dot = o->out ? strrchr(o->out, '.') : NULL;
@@ -340,7 +346,7 @@ static int write_side(struct bench *b, struct side *s, const char *path, struct 
 	return runfile_write(path, &s->plan, &s->result, &about, err);
 }
 
-/* Did anybody ever answer? */
+/* Whether the server ever accepted a connection. */
 static bool reached(const struct side *s)
 {
 	return s->result.connects > 0 || s->result.n_phases == 0;
@@ -385,7 +391,7 @@ static int exit_code(const struct bench *b)
 	return code;
 }
 
-/* Run everything between the first and the last look at the server's side. */
+/* Run everything between the first and the last snapshot of the server's side. */
 static int run_watched(struct bench *b, struct weir_err *err)
 {
 	struct bench_server *server = NULL;
@@ -407,10 +413,11 @@ static int bench_main(struct bench *b, const struct verb *verb)
 
 	if (rc == 0 && b->req->opt.against)
 		rc = side_init(b, 1, b->req->opt.against, &err);
-	if (rc != 0) /* nothing ran: it is what was asked for */
+	if (rc != 0) /* nothing has run yet, so the options are wrong */
 		return verb_misused(verb, "%s", err.text);
 	rc = run_watched(b, &err);
-	if (rc == 0 || b->side[0].result.n_phases > 0) { /* what was measured is never lost */
+	/* also show what was measured before a failure */
+	if (rc == 0 || b->side[0].result.n_phases > 0) {
 		struct weir_err why = {0};
 		int told = tell(b, &why);
 		if (told != 0 && rc == 0) {

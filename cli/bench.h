@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `weir bench`: from a command line to a plan, its runs, and what is told about them.
+ * `weir bench`: from a command line to a plan, its runs, and their results.
  *
- *   bench_options.c   the table of options, and from them the plan
- *   bench_class.c     classes of requests: --class and the options behind it
+ *   bench_options.c the option table and the parser
+ *   bench_plan.c      from the options to the plan
+ *   bench_class.c request classes: --class and the options after it
  *   bench.c           the runs: one, a search for the capacity, a sweep, two servers in turn
- *   bench_server.c    what the server says of itself meanwhile
+ *   bench_server.c    what the server reports about itself during the runs
  *   bench_print.c     progress and tables
  *
- * Main thread only, but for the poller in bench_server.c.
+ * Main thread only, except for the poller in bench_server.c.
  */
 #ifndef WEIR_CLI_BENCH_H
 #define WEIR_CLI_BENCH_H
@@ -24,7 +25,7 @@
 #include "load/plan.h"
 #include "load/result.h"
 
-/** Options that stand once, filled by the table of rows in bench_options.c. */
+/** Options that do not belong to a class, filled through the table in bench_options.c. */
 struct bench_options {
 	/* rates */
 	double rate_per_s, capacity_per_s, speed;
@@ -39,17 +40,17 @@ struct bench_options {
 	int64_t retries, backoff_ns, slow_read_bytes, slow_write_bytes;
 	double jitter, slow_read_share, slow_write_share;
 	bool fresh, insecure, deadline;
-	/* files and places */
+	/* files and addresses */
 	char *admin, *against, *out, *label, *make_site;
 	bool json, quiet, force, help;
 };
 
-/** One class as given; what is not given is as for the class before the first --class. */
+/** One class as given on the command line. Without --class, there is one, called "all". */
 struct bench_class {
 	char name[32];
 	double weight;
 	const char *method, *path, *body, *bodies, *replay, *site;
-	int users; /* 0: they are not told apart */
+	int users; /* 0 if users are not distinguished */
 	int n_headers;
 	const char *header[32];
 };
@@ -69,34 +70,37 @@ struct bench_slo {
 	int64_t limit_ns;
 };
 
-/** Rows of the options that stand once; the name is the option's. */
+/** Rows of the options that do not belong to a class; the name of a row is that of its option. */
 extern const struct weir_knob bench_knobs[];
 
-/** Parse argv[1..argc). 0, or WEIR_EINVAL with the sentence in `err`. Free with bench_request_fini. */
+/** Parse argv[1..argc). 0, or WEIR_EINVAL with the message in `err`. Free with
+ *  bench_request_fini. */
 int bench_parse(int argc, char **argv, struct bench_request *req, struct weir_err *err);
 void bench_request_fini(struct bench_request *req);
 
 /** Print all options with their defaults and meaning. */
 void bench_print_options(FILE *out);
 
-/** What runs against `url` have in common: all of `plan` but its phases. 0 or a WEIR_E code with `err`. */
+/** Fill `plan` with everything that all runs against `url` have in common: all but the phases. 0 or
+ *  a WEIR_E code with `err`. */
 int bench_plan(
     const struct bench_request *req, const char *url, struct load_plan *plan, struct weir_err *err);
 
-/** The phases that were asked for, into `plan`, which has none. */
+/** Add the requested phases to `plan`, which has none. */
 int bench_phases(const struct bench_request *req, struct load_plan *plan, struct weir_err *err);
 
 /** Parse "p99=50ms". */
 int bench_slo_parse(const char *text, struct bench_slo *slo, struct weir_err *err);
 
-/** Give class `cls` of `plan` its requests. */
+/** Fill `cls`, a class of `plan`, with the requests that `from` describes. */
 int bench_class_fill(const struct bench_request *req, const struct bench_class *from,
     const struct load_plan *plan, const char *path, struct load_class *cls, struct weir_err *err);
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
-/** Progress of a run; begin before, row per second, end after. A terminal has one line that is rewritten. Elsewhere
- *  there are ten lines or so, evenly spaced and at most one a second; none unless `lines`. */
+/** Progress of a run. Call bench_progress_begin before the run, _second for each row, and _end
+ *  after the run. On a terminal, one line is rewritten. Elsewhere about ten lines are printed,
+ *  evenly spaced and at most one a second, and only if `lines` is set. */
 struct bench_progress {
 	const struct load_plan *plan;
 	bool shown, terminal;
@@ -108,21 +112,22 @@ void bench_progress_begin(
 void bench_progress_second(void *progress, const struct load_second *row);
 void bench_progress_end(struct bench_progress *p);
 
-/** The table of a result, one line per phase and, of several classes, one per class. */
+/** Print the result table: one line per phase and, if there are several classes, one per class. */
 void bench_print_result(FILE *out, const struct load_plan *plan, const struct load_result *result);
 
-/** A duration in three digits: "35 us", "1.2 ms". */
+/** Format a duration with three digits: "35 us", "1.2 ms". */
 void bench_print_duration(char *buf, size_t size, int64_t ns);
 
 /* ---- the server's side ---- */
 
 struct bench_server;
 
-/** Poll the admin endpoint `url` once a second from now on. WEIR_ESYS and the like when nobody answers there. */
+/** Start polling the admin endpoint `url` once a second. Fails if the endpoint does not answer the
+ *  first request. */
 int bench_server_start(const char *url, struct bench_server **server, struct weir_err *err);
 
-/** The last snapshot, then everything: the member `server` of a run file. The caller owns it; NULL when there was no
- *  memory. Frees `server`. */
+/** Take the last snapshot and return everything: the member `server` of a run file, owned by the
+ *  caller; NULL if out of memory. Frees `server`. */
 json_t *bench_server_stop(struct bench_server *server);
 
 #endif

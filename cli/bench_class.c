@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The requests of one class of `weir bench`, from its options. */
+/* Builds the requests of one class of `weir bench` from its options. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -9,13 +9,15 @@
 #include "load/mix.h"
 #include "load/sentence.h"
 
-/* Files of a synthetic site when none are named: enough to be no one-file cache. Guess. */
+/* Default number of files of a synthetic site. 1000 is a guess: enough not to measure one cached
+ * file. */
 #define SITE_FILES 1000
 
-/* Bodies longer than this are no request for a load test: a guess. */
+/* Longest body. 64 MiB is a guess: longer ones are not plausible in a load test. */
 #define BODY_MAX (64 << 20)
 
-/* "@FILE" or the text itself. *owned is to be freed. */
+/* Read the body if `text` is "@FILE"; the caller frees *owned. Otherwise `text` is the body and
+ * *owned is NULL. */
 static int read_body(const char *text, char **owned, size_t *n, struct weir_err *err)
 {
 	*owned = NULL;
@@ -25,7 +27,7 @@ static int read_body(const char *text, char **owned, size_t *n, struct weir_err 
 	FILE *f = fopen(text + 1, "rb");
 	char *buf = f ? malloc(BODY_MAX + 1) : NULL;
 	if (!buf) {
-		sentence(err, WEIR_ESYS, "--body '%s': cannot read it", text);
+		sentence(err, WEIR_ESYS, "--body '%s' cannot be read", text);
 		if (f)
 			fclose(f);
 		return WEIR_ESYS;
@@ -35,7 +37,7 @@ static int read_body(const char *text, char **owned, size_t *n, struct weir_err 
 	fclose(f);
 	if (bad) {
 		free(buf);
-		sentence(err, WEIR_EINVAL, "--body '%s': not readable, or over 64 MiB", text);
+		sentence(err, WEIR_EINVAL, "--body '%s' cannot be read, or is over 64 MiB", text);
 		return WEIR_EINVAL;
 	}
 	*owned = buf;
@@ -53,7 +55,7 @@ static int add_site(const struct bench_class *from, const struct mix_head *head,
 
 	if (n >= sizeof(kind) || (colon && (*end || files < 1 || files > 10000000))) {
 		sentence(err, WEIR_EINVAL,
-		    "--site '%s': write specweb99 or surge, and :FILES behind it", from->site);
+		    "--site '%s': use specweb99 or surge, followed by :FILES or not", from->site);
 		return WEIR_EINVAL;
 	}
 	memcpy(kind, from->site, n);
@@ -80,7 +82,7 @@ static int add_one(const struct bench_class *from, const struct mix_head *head, 
 	return rc;
 }
 
-/* The same request of each user, in the order of users. */
+/* Add the same request for each user, in the order of users. */
 static int add_users(const struct bench_class *from, const struct mix_head *head, const char *path,
     struct load_class *cls, struct weir_err *err)
 {
@@ -100,7 +102,8 @@ static int add_users(const struct bench_class *from, const struct mix_head *head
 	return rc;
 }
 
-/* Host as the URL has it: with the port unless it is the scheme's own, in brackets when it is IPv6. */
+/* Format Host as in the URL: with the port unless it is the scheme's default, and in brackets if it
+ * is IPv6. */
 static void host_field(const struct load_plan *plan, char *buf, size_t size)
 {
 	bool six = strchr(plan->host, ':') != NULL;
@@ -130,11 +133,12 @@ int bench_class_fill(const struct bench_request *req, const struct bench_class *
 	path = from->path ? from->path : path;
 	if ((from->replay != NULL) + (from->site != NULL) + body > 1) {
 		sentence(err, WEIR_EINVAL,
-		    "class '%s': only one of --body, --bodies, --replay and --site", from->name);
+		    "class '%s': use only one of --body, --bodies, --replay and --site",
+		    from->name);
 		return WEIR_EINVAL;
 	}
 	if (from->users > 0 && (from->replay || from->site || from->bodies)) {
-		sentence(err, WEIR_EINVAL, "class '%s': --users goes with --path and --body only",
+		sentence(err, WEIR_EINVAL, "class '%s': --users works with --path and --body only",
 		    from->name);
 		return WEIR_EINVAL;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The options of `weir bench`: one table of knob rows, so that units, ranges and messages are those
- * of the YAML; the options of classes are read by bench_class.c. What they ask for becomes a plan.
+ * Parses the options of `weir bench` with one table of knob rows, so that units, ranges and
+ * messages are those of the YAML. The options of a class are parsed here and turned into requests
+ * by bench_class.c; bench_plan.c turns the rest into a plan.
  */
 #include "bench.h"
 
@@ -21,13 +22,14 @@
 
 const struct weir_knob bench_knobs[] = {
     ROW("rate", RATE, rate_per_s, NULL, 0, 1e7, "requests per second"),
-    ROW("ramp", STRING, ramp, NULL, 0, 0, "FROM..TO: a rate that grows evenly, as 1k..10k"),
+    ROW("ramp", STRING, ramp, NULL, 0, 0, "FROM..TO: a rate that grows evenly, such as 1k..10k"),
     ROW("steps", STRING, steps, NULL, 0, 0, "A,B,C: each rate for --for"),
     ROW("spike", STRING, spike, NULL, 0, 0,
 	"10x@20s+5s: ten times the rate from second 20 for 5 s"),
     ROW("for", DURATION, for_ns, "10s", 1e6, YEAR_NS,
 	"length of the run, or of each step or trial"),
-    ROW("warmup", DURATION, warmup_ns, "0s", 0, YEAR_NS, "sent before, in no result"),
+    ROW("warmup", DURATION, warmup_ns, "0s", 0, YEAR_NS,
+	"load sent first, left out of all results"),
     {.name = "arrivals",
 	.type = WEIR_KNOB_ENUM,
 	.offset = offsetof(struct bench_options, arrivals),
@@ -37,51 +39,54 @@ const struct weir_knob bench_knobs[] = {
     ROW("burst-factor", RATE, burst_factor, "5", 1, 1000, "bursts: their rate over the mean rate"),
     ROW("burst-share", RATIO, burst_share, "10%", 0.0001, 0.9999, "bursts: share of time in them"),
     ROW("burst-length", DURATION, burst_ns, "100ms", 1e5, YEAR_NS, "bursts: mean length"),
-    ROW("trace", STRING, trace, NULL, 0, 0, "a file of send times, one a line, since the start"),
-    ROW("speed", RATE, speed, NULL, 0, 1e6, "replay the log's own times, so many times as fast"),
-    ROW("seed", INT, seed, "1", 0, 9e15, "of all random numbers; one seed, one schedule"),
+    ROW("trace", STRING, trace, NULL, 0, 0, "a file of send times since the start, one per line"),
+    ROW("speed", RATE, speed, NULL, 0, 1e6, "replay the log's own times, this many times as fast"),
+    ROW("seed", INT, seed, "1", 0, 9e15,
+	"seed of all random numbers; the same seed gives the same schedule"),
     ROW("closed", BOOL, closed, "false", 0, 0,
-	"closed loop: each connection sends when it has its answer"),
+	"closed loop: each connection sends once it has its answer"),
     ROW("find-capacity", BOOL, find_capacity, "false", 0, 0,
-	"search the highest rate that keeps --slo, from --rate (100/s)"),
+	"search for the highest rate that keeps --slo, starting at --rate (100/s)"),
     ROW("slo", STRING, slo, "p99=100ms", 0, 0, "the objective of --find-capacity"),
-    ROW("capacity", RATE, capacity_per_s, NULL, 0, 1e7, "known before: what --sweep multiplies"),
+    ROW("capacity", RATE, capacity_per_s, NULL, 0, 1e7,
+	"the known capacity, which --sweep multiplies"),
     ROW("sweep", STRING, sweep, NULL, 0, 0,
 	"0.1x..10x or 0.5x,1x,2x: the overload curve, in multiples of the capacity"),
-    ROW("rounds", INT, rounds, "1", 1, 64, "repeat all, interleaved"),
-    ROW("pause", DURATION, pause_ns, "1s", 0, YEAR_NS, "between the rates of a sweep"),
+    ROW("rounds", INT, rounds, "1", 1, 64, "repeat everything, interleaved"),
+    ROW("pause", DURATION, pause_ns, "1s", 0, YEAR_NS, "pause between the rates of a sweep"),
     ROW("against", STRING, against, NULL, 0, 0,
-	"a second server, run in turn with the first and compared to it"),
-    ROW("connections", INT, connections, "1000", 1, 1000000, "open at most, all together"),
-    ROW("threads", INT, threads, "1", 1, 256, "of the generator"),
-    ROW("cpu", INT, cpu, "-1", -1, 4095, "pin generator thread i to core CPU + i; -1: not"),
+	"a second server, loaded in turn with the first and compared with it"),
+    ROW("connections", INT, connections, "1000", 1, 1000000, "most open connections, in total"),
+    ROW("threads", INT, threads, "1", 1, 256, "threads of the generator"),
+    ROW("cpu", INT, cpu, "-1", -1, 4095, "pin generator thread i to core CPU + i; -1: do not pin"),
     ROW("fresh", BOOL, fresh, "false", 0, 0, "a new connection for every request"),
-    ROW("pipeline", INT, pipeline, "1", 1, 64, "requests under way on a connection"),
+    ROW("pipeline", INT, pipeline, "1", 1, 64, "requests in flight on a connection"),
     ROW("timeout", DURATION, timeout_ns, "10s", 1e6, YEAR_NS,
-	"of a request, from its intended time"),
+	"longest time for a request, from its intended send time"),
     ROW("deadline", BOOL, deadline, "false", 0, 0,
-	"send x-deadline-ms, what is left of the timeout"),
-    ROW("insecure", BOOL, insecure, "false", 0, 0, "take any certificate"),
+	"send x-deadline-ms with the rest of the timeout"),
+    ROW("insecure", BOOL, insecure, "false", 0, 0, "accept any certificate"),
     ROW("session", INT, session, "1", 1, 1000000, "requests that each arriving user sends"),
-    ROW("think", DURATION, think_ns, "1s", 0, YEAR_NS, "a user's mean pause between them"),
-    ROW("retries", INT, retries, "0", 0, 100, "of a request that was shed, failed or timed out"),
+    ROW("think", DURATION, think_ns, "1s", 0, YEAR_NS, "a user's mean pause between its requests"),
+    ROW("retries", INT, retries, "0", 0, 100,
+	"retries of a request that was shed, failed or timed out"),
     ROW("backoff", DURATION, backoff_ns, "100ms", 0, YEAR_NS,
-	"before the first retry, then doubled"),
-    ROW("jitter", RATIO, jitter, "50%", 0, 1, "of the back-off, to both sides"),
+	"wait before the first retry, doubled for each further one"),
+    ROW("jitter", RATIO, jitter, "50%", 0, 1, "variation of the back-off, in both directions"),
     ROW("slow-read", RATIO, slow_read_share, "0%", 0, 1, "share of connections that read slowly"),
     ROW("slow-read-rate", BYTES, slow_read_bytes, "1KiB", 1, 1e12, "their bytes per second"),
     ROW("slow-write", RATIO, slow_write_share, "0%", 0, 1,
 	"share of connections that write slowly"),
     ROW("slow-write-rate", BYTES, slow_write_bytes, "64B", 1, 1e12, "their bytes per second"),
-    ROW("grace", DURATION, grace_ns, "2s", 0, YEAR_NS, "for answers under way at the end"),
+    ROW("grace", DURATION, grace_ns, "2s", 0, YEAR_NS, "wait for outstanding answers at the end"),
     ROW("make-site", STRING, make_site, NULL, 0, 0,
 	"write the files of --site below this folder, for the server"),
     ROW("admin", STRING, admin, NULL, 0, 0,
-	"the server's admin endpoint: its side goes into the run file"),
-    ROW("out", STRING, out, NULL, 0, 0, "write the run file there"),
+	"the server's admin endpoint: its numbers go into the run file"),
+    ROW("out", STRING, out, NULL, 0, 0, "write the run file to this path"),
     ROW("label", STRING, label, NULL, 0, 0, "the name of the run in tables and reports"),
     ROW("json", BOOL, json, "false", 0, 0, "print the run file instead of a table"),
-    ROW("quiet", BOOL, quiet, "false", 0, 0, "no progress"),
+    ROW("quiet", BOOL, quiet, "false", 0, 0, "print no progress"),
     ROW("force", BOOL, force, "false", 0, 0, "overwrite the run file"),
     {.name = NULL},
 };
@@ -97,22 +102,23 @@ void bench_print_options(FILE *out)
 			fprintf(out, " (%s)", k->def);
 		fputc('\n', out);
 	}
-	fputs("  --class NAME[:WEIGHT] the options behind it are of this class of requests:\n"
-	      "     --path PATH, --method METHOD, --header 'NAME: VALUE', --body TEXT or @FILE,\n"
-	      "     --bodies FOLDER, --replay LOG, --site specweb99|surge[:FILES],\n"
-	      "     --users N (x-user: u0 to u(N-1) at random, counted apart in the run file)\n"
-	      "short: -c connections, -t threads, -o out, -q quiet, -H header, -k insecure\n",
+	fputs(
+	    "  --class NAME[:WEIGHT] the options after it apply to this class of requests:\n"
+	    "     --path PATH, --method METHOD, --header 'NAME: VALUE', --body TEXT or @FILE,\n"
+	    "     --bodies FOLDER, --replay LOG, --site specweb99|surge[:FILES],\n"
+	    "     --users N (x-user: u0 to u(N-1) at random, counted separately in the run file)\n"
+	    "short: -c connections, -t threads, -o out, -q quiet, -H header, -k insecure\n",
 	    out);
 }
 
 /* ---- reading argv ---- */
 
-/* argv as it is read: one option at a time, its value in the same word or the next. */
+/* The state of parsing argv: one option at a time, with its value in the same word or the next. */
 struct cursor {
 	int argc, at;
 	char **argv;
 	char name[32];
-	const char *value; /* NULL: none behind '=' */
+	const char *value; /* NULL if not yet read */
 };
 
 static const char *short_name(char c)
@@ -126,7 +132,7 @@ static const char *short_name(char c)
 	return NULL;
 }
 
-/* Take the option argv[at] apart. */
+/* Split the option argv[at] into name and value. */
 static int cursor_open(struct cursor *c, struct weir_err *err)
 {
 	const char *word = c->argv[c->at];
@@ -136,14 +142,14 @@ static int cursor_open(struct cursor *c, struct weir_err *err)
 	if (word[1] != '-') {
 		const char *name = short_name(word[1]);
 		if (!name)
-			return sentence(err, WEIR_EINVAL, "there is no option '%.40s'", word);
+			return sentence(err, WEIR_EINVAL, "unknown option '%.40s'", word);
 		snprintf(c->name, sizeof(c->name), "%s", name);
 		c->value = word[2] ? word + 2 : NULL;
 		return 0;
 	}
 	size_t n = equals ? (size_t)(equals - word) : strlen(word);
 	if (n - 2 >= sizeof(c->name))
-		return sentence(err, WEIR_EINVAL, "there is no option '%.40s'", word);
+		return sentence(err, WEIR_EINVAL, "unknown option '%.40s'", word);
 	memcpy(c->name, word + 2, n - 2);
 	c->name[n - 2] = '\0';
 	c->value = equals ? equals + 1 : NULL;
@@ -168,9 +174,9 @@ static int unknown_option(const char *name, struct weir_err *err)
 		names[n++] = k->name;
 	const char *near = weir_nearest(name, names, n);
 	if (near)
-		return sentence(err, WEIR_EINVAL, "there is no option '--%s'; did you mean '--%s'?",
-		    name, near);
-	return sentence(err, WEIR_EINVAL, "there is no option '--%s'", name);
+		return sentence(
+		    err, WEIR_EINVAL, "unknown option '--%s'; did you mean '--%s'?", name, near);
+	return sentence(err, WEIR_EINVAL, "unknown option '--%s'", name);
 }
 
 static int take_knob(struct cursor *c, struct bench_options *opt, struct weir_err *err)
@@ -224,7 +230,8 @@ static const char **class_member(struct bench_class *cls, const char *name)
 	return NULL;
 }
 
-/* Most users of a class: each has a request in memory and two counters per phase. Guess. */
+/* Maximum number of users of a class. 100000 is a guess: each has a request in memory and two
+ * counters per phase. */
 #define USERS_MAX 100000
 
 static int take_users(struct bench_class *cls, const char *text, struct weir_err *err)
@@ -240,7 +247,7 @@ static int take_users(struct bench_class *cls, const char *text, struct weir_err
 	return 1;
 }
 
-/* Is the option one of classes? Then take it: 1, or a WEIR_E code. 0: it is another's. */
+/* Take an option of a class. Returns 1 if it was one, 0 if it is not, or a WEIR_E code. */
 static int take_class(struct cursor *c, struct bench_request *req, struct weir_err *err)
 {
 	struct bench_class *cls = &req->class[req->n_classes ? req->n_classes - 1 : 0];
@@ -279,7 +286,7 @@ int bench_parse(int argc, char **argv, struct bench_request *req, struct weir_er
 		if (argv[c.at][0] != '-' || !argv[c.at][1]) {
 			if (req->url)
 				return sentence(
-				    err, WEIR_EINVAL, "'%s' is one word too many", argv[c.at]);
+				    err, WEIR_EINVAL, "unexpected argument '%s'", argv[c.at]);
 			req->url = argv[c.at];
 			continue;
 		}

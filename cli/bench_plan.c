@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From the options of `weir bench` to the plan that the generator runs. */
+/* Turns the options of `weir bench` into the plan for the generator. */
 #include "bench.h"
 
 #include <ctype.h>
@@ -14,7 +14,7 @@
 
 /* ---- the URL ---- */
 
-/* "HOST", "HOST:PORT", "[::1]:PORT" in a[0..n) into host and port. */
+/* Split "HOST", "HOST:PORT" or "[::1]:PORT" in a[0..n) into host and port. */
 static int split_authority(
     struct load_plan *plan, const char *a, size_t n, const char *url, struct weir_err *err)
 {
@@ -25,9 +25,10 @@ static int split_authority(
 		host_end = memchr(host, ']', (size_t)(end - host));
 		if (!host_end)
 			return sentence(
-			    err, WEIR_EINVAL, "'%s': the ']' behind the address is missing", url);
+			    err, WEIR_EINVAL, "'%s': the ']' after the address is missing", url);
 		if (host_end + 1 < end && host_end[1] != ':')
-			return sentence(err, WEIR_EINVAL, "'%s': behind ']' comes ':PORT'", url);
+			return sentence(
+			    err, WEIR_EINVAL, "'%s': ']' must be followed by ':PORT'", url);
 		port = host_end + 1 < end ? host_end + 2 : NULL;
 	} else {
 		host_end = memchr(a, ':', n);
@@ -44,7 +45,7 @@ static int split_authority(
 	for (size_t i = 0; i < digits; i++)
 		if (!isdigit((unsigned char)port[i]))
 			return sentence(
-			    err, WEIR_EINVAL, "'%s': '%.*s' is no port", url, (int)digits, port);
+			    err, WEIR_EINVAL, "'%s': '%.*s' is not a port", url, (int)digits, port);
 	if (digits == 0 || digits > 5)
 		return sentence(err, WEIR_EINVAL, "'%s': the port must be 1 to 65535", url);
 	memcpy(plan->port, port, digits);
@@ -55,7 +56,7 @@ static int split_authority(
 		   : sentence(err, WEIR_EINVAL, "'%s': the port must be 1 to 65535", url);
 }
 
-/* Scheme, host and port into the plan; the path into *path, within `url`, "" for none. */
+/* Put scheme, host and port into the plan; *path points into `url`, or is "" without a path. */
 static int split_url(
     struct load_plan *plan, const char *url, const char **path, struct weir_err *err)
 {
@@ -63,22 +64,22 @@ static int split_url(
 
 	if (!colon)
 		return sentence(
-		    err, WEIR_EINVAL, "'%s' is no URL: write http://HOST:PORT/PATH", url);
+		    err, WEIR_EINVAL, "'%s' is not a URL: use http://HOST:PORT/PATH", url);
 	size_t n = (size_t)(colon - url);
 	plan->tls = n == 5 && memcmp(url, "https", 5) == 0;
 	if (!plan->tls && !(n == 4 && memcmp(url, "http", 4) == 0))
 		return sentence(
-		    err, WEIR_EINVAL, "'%.*s' is no scheme known here: http or https", (int)n, url);
+		    err, WEIR_EINVAL, "unknown scheme '%.*s': use http or https", (int)n, url);
 	rest = colon + 3;
 	n = strcspn(rest, "/?#");
 	*path = rest + n;
 	if (memchr(rest, '@', n))
 		return sentence(
-		    err, WEIR_EINVAL, "'%s': a name and password go into --header", url);
+		    err, WEIR_EINVAL, "'%s': use --header for a name and password", url);
 	return split_authority(plan, rest, n, url, err);
 }
 
-/* ---- what runs have in common ---- */
+/* ---- shared by all runs ---- */
 
 static void copy_options(const struct bench_options *o, struct load_plan *plan)
 {
@@ -141,7 +142,7 @@ static int fill_classes(
 	return 0;
 }
 
-/* The class whose log has the times; the first one, should there be none. */
+/* Return the class whose log provides the send times; the first class if none has a log. */
 static const struct load_class *replayed(
     const struct bench_request *req, const struct load_plan *plan)
 {
@@ -185,21 +186,20 @@ static int one_rate(const struct bench_options *o, struct weir_err *err)
 		(o->speed > 0);
 
 	if (o->closed)
-		return n ? sentence(
-			       err, WEIR_EINVAL, "--closed goes as fast as it is answered: no rate")
+		return n ? sentence(err, WEIR_EINVAL,
+			       "--closed sends as fast as it is answered: it takes no rate")
 			 : 0;
 	if (n == 0)
 		return sentence(err, WEIR_EINVAL,
-		    "how much? --rate 1000, --ramp 1k..10k, --steps 1k,2k, --trace FILE, --speed "
-		    "1, "
-		    "--find-capacity, or --closed");
+		    "the load is missing: use --rate 1000, --ramp 1k..10k, --steps 1k,2k, --trace "
+		    "FILE, --speed 1, --find-capacity, or --closed");
 	if (n > 1)
-		return sentence(
-		    err, WEIR_EINVAL, "only one of --rate, --ramp, --steps, --trace and --speed");
+		return sentence(err, WEIR_EINVAL,
+		    "use only one of --rate, --ramp, --steps, --trace and --speed");
 	return 0;
 }
 
-/* A trace is one phase of its own length; the rate is that of its mean, for tables. */
+/* Add a trace as one phase of the same length; its mean rate is set for the tables. */
 static int trace_phase(struct load_plan *plan, struct weir_err *err)
 {
 	int64_t length_ns = plan->trace_ns[plan->n_trace - 1] + 1;
@@ -244,12 +244,12 @@ int bench_slo_parse(const char *text, struct bench_slo *slo, struct weir_err *er
 	char why[256], *end;
 
 	if (text[0] != 'p' || !isdigit((unsigned char)text[1]))
-		return sentence(err, WEIR_EINVAL, "--slo '%s': write p99=50ms", text);
+		return sentence(err, WEIR_EINVAL, "--slo '%s': use the form p99=50ms", text);
 	double nines = strtod(text + 1, &end); /* p99 and p99.9 are percent, p999 is p99.9 */
 	while (nines > 100)
 		nines /= 10;
 	if (*end != '=' || nines <= 0 || nines >= 100)
-		return sentence(err, WEIR_EINVAL, "--slo '%s': write p99=50ms", text);
+		return sentence(err, WEIR_EINVAL, "--slo '%s': use the form p99=50ms", text);
 	slo->quantile = nines / 100;
 	if (weir_knob_parse(&limit, end + 1, &slo->limit_ns, why, sizeof(why)) != 0)
 		return sentence(err, WEIR_EINVAL, "--slo '%s': %s", text, why);

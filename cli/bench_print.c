@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `weir bench` prints: a line that is rewritten every second on a terminal, about ten lines per run
- * elsewhere, both on stderr; the table of the result on stdout.
+ * Prints the output of `weir bench`: progress on stderr, which is one line rewritten every second
+ * on a terminal and about ten lines per run elsewhere, and the result table on stdout.
  */
 #include "bench.h"
 
@@ -16,7 +16,8 @@
 
 #define BAR_WIDTH 24
 
-/* Of one run, where lines stay: enough to see it move, and 64 rounds can still be read. Guess. */
+/* Progress lines per run if they are not rewritten. 10 is a guess, enough to see progress and still
+ * readable with 64 rounds. */
 #define LINES_PER_RUN 10
 
 void bench_print_duration(char *buf, size_t size, int64_t ns)
@@ -123,8 +124,8 @@ static void print_errors(FILE *out, const char *name, const struct load_class_re
 	for (int e = 0; e < LOAD_N_ERRORS; e++) {
 		if (c->error[e] == 0)
 			continue;
-		fprintf(out, "%s %" PRIu64 " %s",
-		    any ? "," : "  attempts that failed:", c->error[e], load_error_name[e]);
+		fprintf(out, "%s %" PRIu64 " %s", any ? "," : "  failed attempts:", c->error[e],
+		    load_error_name[e]);
 		any = true;
 	}
 	if (c->retries)
@@ -156,7 +157,7 @@ static void print_phase(
 static void print_foot(FILE *out, const struct load_plan *plan, const struct load_result *result)
 {
 	double s = (double)result->took_ns * 1e-9;
-	int64_t worst_ns = -1; /* no phase counts */
+	int64_t worst_ns = -1; /* no phase counted yet */
 	char lag[24] = "-";
 
 	for (int i = 0; i < result->n_phases; i++) {
@@ -178,8 +179,7 @@ static void print_foot(FILE *out, const struct load_plan *plan, const struct loa
 		fprintf(out,
 		    "VOID: %s\n"
 		    "      give the generator a core that the server does not use (--cpu, "
-		    "taskset), the first "
-		    "turn at one (chrt -f 1), or another machine\n",
+		    "taskset), a real-time priority (chrt -f 1), or another machine\n",
 		    result->voided);
 }
 

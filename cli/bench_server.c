@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The server's side of a load run: a thread asks its admin endpoint for /api/v1/stages once a second.
+ * Records the server's side of a load run: a thread polls /api/v1/stages of its admin endpoint once
+ * a second.
  *
- * Kept for each second is what changes: of each stage its numbers and the histogram of waits, without help texts.
- * When there are SAMPLES_MAX samples every other one is dropped and the interval doubled, so a run of a day
- * needs no more memory than one of half an hour. An endpoint that stops answering leaves a gap.
+ * A sample has the numbers of each stage and the histogram of waits, without help texts. When
+ * SAMPLES_MAX samples are reached, every other one is dropped and the interval doubled, so a run of
+ * a day needs no more memory than one of half an hour. While the endpoint does not answer, the
+ * samples have a gap.
  */
 #include "bench.h"
 
@@ -15,7 +17,7 @@
 
 #include "client.h"
 
-/* Half an hour of seconds: what a chart can show. */
+/* Maximum number of samples: half an hour at one per second, the resolution of a chart. */
 #define SAMPLES_MAX 1800
 
 struct bench_server {
@@ -24,10 +26,10 @@ struct bench_server {
 	pthread_mutex_t lock;
 	pthread_cond_t ends; /* `stop` was set */
 	bool stop;           /* guarded by lock */
-	/* the poller's; the main thread's after the join */
+	/* owned by the poller; by the main thread after the join */
 	json_t *doc, *each;
 	struct timespec began;
-	int every_s; /* keep a sample in so many */
+	int every_s; /* sampling interval in seconds */
 };
 
 static double seconds_since(const struct timespec *t)
@@ -41,6 +43,7 @@ static double seconds_since(const struct timespec *t)
 static int ask(const char *url, const char *path, json_t **doc, struct weir_err *err)
 {
 	struct client_answer answer = {0};
+	client_renew(); /* the client's time limit must not cover the whole run */
 	int rc = client_get(url, path, &answer, err);
 
 	if (rc != 0)
@@ -50,11 +53,11 @@ static int ask(const char *url, const char *path, json_t **doc, struct weir_err 
 	if (*doc)
 		return 0;
 	snprintf(
-	    err->text, sizeof(err->text), "what answers at %.120s is no weir admin endpoint", url);
+	    err->text, sizeof(err->text), "the server at %.120s is not a weir admin endpoint", url);
 	return WEIR_EFAILED;
 }
 
-/* Leave out what never changes or is too long to keep per second. */
+/* Remove members that never change, or are too long to keep in each sample. */
 static void slim_stage(json_t *stage)
 {
 	static const char *const fixed[] = {"summary", "mode", "depth", "metrics", "links"};
@@ -88,7 +91,7 @@ static void thin_out(struct bench_server *s)
 	s->every_s *= 2;
 }
 
-/* Wait for the next full `every_s`. False when it is over. */
+/* Wait until the next sample is due. Returns false at the end of the run. */
 static bool wait_next(struct bench_server *s, struct timespec *next)
 {
 	bool stop;

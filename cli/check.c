@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check, explain, graph: what a configuration says, without running it.
+ * check, explain, graph: show what a configuration means, without running it.
  *
- * `check` goes as far as `run` does before the first thread starts: the shape, the meaning, and
- * what stages acquire when they are built (a root that can be read, a plug-in that loads).
+ * `check` goes as far as `run` does before the first thread starts: syntax, meaning, and what
+ * stages acquire when they are built (a root that can be read, a plug-in that loads).
  */
 #include "verb.h"
 
@@ -20,7 +20,9 @@
 #include "admin.h"
 #include "config.h"
 #include "listen.h"
+#include "plain.h"
 #include "run_log.h"
+#include "user.h"
 
 void verb_print_errors(const struct weir_errs *errs, const char *consequence)
 {
@@ -29,13 +31,13 @@ void verb_print_errors(const struct weir_errs *errs, const char *consequence)
 
 	if (text) {
 		weir_errs_format(errs, text, size);
-		fputs(text, stderr);
+		plain_lines(stderr, text);
 	}
 	free(text);
-	fprintf(stderr, "%d error%s", errs->total, errs->total == 1 ? "" : "s");
+	plain_print(stderr, "%d error%s", errs->total, errs->total == 1 ? "" : "s");
 	if (errs->total > errs->n)
-		fprintf(stderr, ", of which the first %d are shown", errs->n);
-	fprintf(stderr, ". %s\n", consequence);
+		plain_print(stderr, ", of which the first %d are shown", errs->n);
+	plain_print(stderr, ". %s\n", consequence);
 }
 
 json_t *verb_error_json(const struct weir_err *err)
@@ -63,7 +65,7 @@ static int check_print_json(const struct weir_errs *errs)
 	return errs->total ? VERB_FINDING : VERB_OK;
 }
 
-/** Go to the folder of the file at `path`. */
+/** Change to the folder of the file at `path`. */
 static int check_enter_folder(const char *path, struct weir_errs *errs)
 {
 	const char *slash = strrchr(path, '/');
@@ -78,7 +80,8 @@ static int check_enter_folder(const char *path, struct weir_errs *errs)
 			     path, strerror(errno));
 }
 
-/** What starting the admin endpoint would refuse in its address, and whether a stage has it. */
+/** Report settings that would keep the admin endpoint from starting, and a stage that listens on
+ *  its address. */
 static void check_admin(const struct weir_spec *spec, struct weir_errs *errs)
 {
 	const struct weir_admin_spec *admin = &spec->admin;
@@ -104,7 +107,10 @@ int verb_build_values(
 	const char *path = args->operand[0];
 	struct weir_spec *spec = NULL;
 
-	int rc = config_load(path, args->sets, args->n_sets, &spec, errs);
+	int rc = (args->dry_run ? config_look : config_load)(
+	    path, args->sets, args->n_sets, &spec, errs);
+	if (rc == 0 && args->become)
+		rc = user_become(spec, args->bind, errs);
 	if (rc == 0)
 		rc = check_enter_folder(path, errs);
 	if (rc == 0 && values && !(*values = config_values_text(spec)))
@@ -114,7 +120,8 @@ int verb_build_values(
 		return rc;
 	}
 	rc = weir_graph_build(spec, graph, errs);
-	check_admin(spec, errs); /* whose spec it is now or not */
+	/* `spec` is valid here, whether the graph owns it or not */
+	check_admin(spec, errs);
 	run_log_check(&spec->log, errs);
 	listen_check(spec, errs);
 	if (rc != 0) {
@@ -133,7 +140,9 @@ int verb_check(const struct verb *verb, const struct verb_args *args)
 	struct weir_graph *graph = NULL;
 
 	(void)verb;
-	int rc = verb_build(args, &graph, &errs);
+	struct verb_args here = *args;
+	here.become = true; /* check as the user that will run the server */
+	int rc = verb_build(&here, &graph, &errs);
 	if (args->json) {
 		weir_graph_free(graph);
 		return check_print_json(&errs);
@@ -143,7 +152,7 @@ int verb_check(const struct verb *verb, const struct verb_args *args)
 		return VERB_FINDING;
 	}
 	int n = weir_graph_spec(graph)->n_stages;
-	printf("%s: fine, %d stage%s\n", args->operand[0], n, n == 1 ? "" : "s");
+	plain_print(stdout, "%s: fine, %d stage%s\n", args->operand[0], n, n == 1 ? "" : "s");
 	weir_graph_free(graph);
 	return VERB_OK;
 }
@@ -154,7 +163,7 @@ static int check_load(const struct verb_args *args, struct weir_spec **spec)
 
 	int rc = config_load(args->operand[0], args->sets, args->n_sets, spec, &errs);
 	if (rc != 0)
-		verb_print_errors(&errs, "Nothing can be shown of it.");
+		verb_print_errors(&errs, "Nothing can be shown.");
 	return rc;
 }
 
@@ -167,7 +176,7 @@ int verb_explain(const struct verb *verb, const struct verb_args *args)
 		return VERB_FINDING;
 	int rc = config_explain(spec, path, stdout);
 	if (rc == WEIR_ENOENT)
-		fprintf(stderr, "weir %s: %s has nothing called '%s'\n", verb->name,
+		plain_print(stderr, "weir %s: %s has nothing called '%s'\n", verb->name,
 		    args->operand[0], path ? path : "");
 	weir_spec_free(spec);
 	return rc == 0 ? VERB_OK : VERB_FINDING;

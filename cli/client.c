@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The admin client; see client.h. It says `Connection: close` and reads to the end of the stream,
- * so Content-Length only tells whether the answer is whole.
+ * The admin client; see client.h. It sends `Connection: close` and reads to the end of the stream,
+ * so Content-Length only serves to check that the response is complete.
+ *
+ * The time for all requests of a thread is limited; client_spent_ns is the part that was used.
+ * Other settings are static, set once by the main thread before the first request.
  */
 #include "client.h"
 
 #include <arpa/inet.h>
 
 #include <errno.h>
-#include <netdb.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,35 +18,26 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
-#include <unistd.h>
 
-#include "client_tls.h"
+#include <jansson.h>
+
+#include "base/clock.h"
+#include "client_wire.h"
+#include "plain.h"
 #include "secret.h"
 
-/** Longest answer that is believed. The stages of a large graph are some 100 KB: a guess. */
+/** Longest response that is accepted. 16 MiB is a guess: the stages of a large graph take some 100
+ *  KB. */
 #define CLIENT_ANSWER_MAX (16u << 20)
 
-/** Bytes of a host name or an IPv4 address. */
+/** Valid bytes of a host name or an IPv4 address. */
 #define CLIENT_HOST_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_"
 
-struct client_address {
-	char host[256];
-	char port[16];
-	const char *unix_path; /* NULL for TCP */
-	bool tls;
-};
+static const char *client_token_file, *client_ca; /* set by client_identify */
+static int64_t client_timeout_ns = CLIENT_TIMEOUT_NS;
+static _Thread_local int64_t client_spent_ns; /* time that this thread has waited so far */
 
-/** A connection, in clear or not. */
-struct client_wire {
-	int fd;
-	struct client_tls *tls; /* NULL: in clear */
-};
-
-static const char *client_token_file, *client_ca; /* client_identify */
-
-/** NULL when it is not set, or empty. */
+/** Return an environment variable, NULL if it is not set or empty. */
 static const char *client_env(const char *name)
 {
 	const char *value = getenv(name);
@@ -56,6 +49,16 @@ void client_identify(const char *token_file, const char *ca)
 {
 	client_token_file = token_file;
 	client_ca = ca;
+}
+
+void client_allow(int64_t timeout_ns)
+{
+	client_timeout_ns = timeout_ns;
+}
+
+void client_renew(void)
+{
+	client_spent_ns = 0;
 }
 
 static const char *client_token_path(void)
@@ -76,7 +79,8 @@ static int client_fail(struct weir_err *err, int code, const char *fmt, ...)
 	return code;
 }
 
-/** Split HOST:PORT or [HOST]:PORT; the port may be left out. False when it is neither. */
+/** Split HOST:PORT or [HOST]:PORT; the port is optional. Returns false if the text has neither
+ *  form. */
 static bool client_split(const char *text, struct client_address *at)
 {
 	const char *host = text;
@@ -120,76 +124,13 @@ static int client_parse(const char *url, struct client_address *at, struct weir_
 	    err, WEIR_EINVAL, "'%s' is not an address like %s", url, CLIENT_DEFAULT_URL);
 }
 
-static int client_try(int family, const struct sockaddr *address, socklen_t n)
-{
-	const struct timeval wait = {.tv_sec = 5};
-	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
-	int rc;
-	do /* a signal that stops and continues us ends the call; on Linux the next one goes on with it */
-		rc = connect(fd, address, n);
-	while (rc != 0 && errno == EINTR);
-	if (rc == 0)
-		return fd;
-	int saved = errno;
-	close(fd);
-	errno = saved;
-	return -1;
-}
-
-static int client_connect_unix(const char *path)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-	if (strlen(path) >= sizeof(address.sun_path)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	memcpy(address.sun_path, path, strlen(path) + 1);
-	return client_try(AF_UNIX, (const struct sockaddr *)&address, sizeof(address));
-}
-
-static int client_connect_tcp(const struct client_address *at)
-{
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-	struct addrinfo *list;
-	int fd = -1;
-
-	if (getaddrinfo(at->host, at->port, &hints, &list) != 0) {
-		errno = EHOSTUNREACH;
-		return -1;
-	}
-	for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
-		fd = client_try(a->ai_family, a->ai_addr, a->ai_addrlen);
-	freeaddrinfo(list);
-	return fd;
-}
-
-/** What is asked: `body` NULL or JSON. */
+/** A request; `body` is NULL or JSON. */
 struct client_request {
 	const char *method, *path, *body;
 };
 
-/** Longest request: a knob's value may be a page of text. */
+/** Longest request: the value of a knob may be a page of text. */
 #define CLIENT_REQUEST_MAX 16384
-
-/** Send all of p[n]. 0 or WEIR_ESYS. */
-static int client_write(const struct client_wire *wire, const char *p, int n)
-{
-	for (int done = 0; done < n;) {
-		ssize_t sent = wire->tls
-				   ? client_tls_send(wire->tls, p + done, (size_t)(n - done))
-				   : send(wire->fd, p + done, (size_t)(n - done), MSG_NOSIGNAL);
-		if (sent < 0 && errno != EINTR)
-			return WEIR_ESYS;
-		done += sent > 0 ? (int)sent : 0;
-	}
-	return 0;
-}
 
 static int client_send(const struct client_wire *wire, const struct client_address *at,
     const struct client_request *request, const char *token)
@@ -212,12 +153,12 @@ static int client_send(const struct client_wire *wire, const struct client_addre
 		errno = EMSGSIZE;
 		return WEIR_ESYS;
 	}
-	int rc = client_write(wire, head, n);
+	int rc = client_wire_send(wire, head, (size_t)n);
 	explicit_bzero(head, sizeof(head));
 	return rc;
 }
 
-/** Read until the peer closes. *text ends in NUL. */
+/** Read until the peer closes. *text is NUL-terminated. */
 static int client_read(const struct client_wire *wire, char **text, size_t *n)
 {
 	size_t size = 0;
@@ -232,19 +173,18 @@ static int client_read(const struct client_wire *wire, char **text, size_t *n)
 				return WEIR_ENOMEM;
 			*text = more;
 		}
-		ssize_t got = wire->tls ? client_tls_recv(wire->tls, *text + *n, size - *n - 1)
-					: recv(wire->fd, *text + *n, size - *n - 1, 0);
-		if (got < 0 && errno != EINTR)
+		ssize_t got = client_wire_recv(wire, *text + *n, size - *n - 1);
+		if (got < 0)
 			return WEIR_ESYS;
 		if (got == 0)
 			break;
-		*n += got > 0 ? (size_t)got : 0;
+		*n += (size_t)got;
 	}
 	(*text)[*n] = '\0';
 	return 0;
 }
 
-/** Join the chunks of body[0..*n) in place. False when they are cut short or no chunks. */
+/** Join the chunks of body[0..*n) in place. Returns false if they are truncated or invalid. */
 static bool client_join_chunks(char *body, size_t *n)
 {
 	char *from = body, *to = body, *const end = body + *n;
@@ -272,7 +212,7 @@ static bool client_join_chunks(char *body, size_t *n)
 	return true;
 }
 
-/** The value of header `name` in the head, which ends at `body`; NULL when it has none. */
+/** Return the value of header `name` in the head, which ends at `body`; NULL if it was not sent. */
 static const char *client_header(const char *head, const char *body, const char *name)
 {
 	size_t n = strlen(name);
@@ -284,7 +224,7 @@ static const char *client_header(const char *head, const char *body, const char 
 	return NULL;
 }
 
-/** Make text[0..n) the answer: the status, and the body moved to the front. */
+/** Parse text[0..n) into `answer`: take the status and move the body to the front. */
 static int client_take(char *text, size_t n, struct client_answer *answer)
 {
 	char *body = strstr(text, "\r\n\r\n");
@@ -313,15 +253,21 @@ static int client_explain(struct weir_err *err, int rc, const char *url)
 {
 	switch (rc) {
 	case WEIR_ESYS:
-		return client_fail(err, rc, "%s broke off: %s", url, strerror(errno));
+		if (errno == ETIMEDOUT)
+			return client_fail(err, rc,
+			    "%s did not answer in time: it sent nothing for %lld s, or took longer "
+			    "than --timeout (%.3g s for all requests)",
+			    url, CLIENT_STEP_NS / NS_PER_S, (double)client_timeout_ns / 1e9);
+		return client_fail(
+		    err, rc, "the connection to %s failed: %s", url, strerror(errno));
 	case WEIR_ENOMEM:
 		return client_fail(err, rc, "the answer of %s does not fit into memory", url);
 	default:
-		return client_fail(err, rc, "what answers at %s is no weir admin endpoint", url);
+		return client_fail(err, rc, "the server at %s is not a weir admin endpoint", url);
 	}
 }
 
-/* ---- who we are ---- */
+/* ---- authentication ---- */
 
 static bool client_is_local(int fd)
 {
@@ -338,7 +284,7 @@ static bool client_is_local(int fd)
 	       (peer.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr));
 }
 
-/** The token, "" without one. A socket file needs none. */
+/** Read the token; it is "" if none is configured. A socket file needs none. */
 static int client_take_token(const struct client_wire *wire, const struct client_address *at,
     const char *url, char token[SECRET_TOKEN_MAX + 1], struct weir_err *err)
 {
@@ -349,7 +295,7 @@ static int client_take_token(const struct client_wire *wire, const struct client
 		return 0;
 	if (!wire->tls && !client_is_local(wire->fd))
 		return client_fail(err, WEIR_ESYS,
-		    "the token was not sent to %s, since anybody on the way could read it: use "
+		    "the token was not sent to %s, because anybody on the way could read it: use "
 		    "https://",
 		    url);
 	struct weir_err why = {0};
@@ -358,18 +304,21 @@ static int client_take_token(const struct client_wire *wire, const struct client
 		       : client_fail(err, rc, "%s%s%s", why.text, *why.hint ? "; " : "", why.hint);
 }
 
-/** What the server says itself, else `otherwise`. */
+/** Fail with the server's own explanation, or with `otherwise`. */
 static int client_quote(struct weir_err *err, const char *url, const struct client_answer *answer,
     const char *otherwise)
 {
-	const char *from = strstr(answer->body, "\"detail\":\"");
-	int n = from ? (int)strcspn(from + 10, "\"") : 0;
+	json_t *doc = json_loadb(answer->body, answer->n, 0, NULL);
+	const char *detail = json_string_value(json_object_get(doc, "detail"));
+	char text[200];
 
-	return client_fail(err, WEIR_EFAILED, "%s does not let you look: %.*s", url,
-	    n > 0 ? n : (int)strlen(otherwise), n > 0 ? from + 10 : otherwise);
+	plain_text(text, sizeof(text), detail ? detail : otherwise);
+	json_decref(doc);
+	return client_fail(err, WEIR_EFAILED, "%s denies access: %s", url, text);
 }
 
-/** Does the server answer, but not to us? Acts that we may not do are told by who tried them. */
+/** Fail with a message if the server refuses this client; return 0 if it does not. A 403 for
+ *  anything but GET is reported by the verb itself. */
 static int client_shut_out(const char *url, const struct client_request *request,
     const struct client_answer *answer, struct weir_err *err)
 {
@@ -377,26 +326,25 @@ static int client_shut_out(const char *url, const struct client_request *request
 
 	if (answer->status == 401 && path)
 		return client_fail(err, WEIR_EFAILED,
-		    "%s does not know the token in %s: give one of those under its 'admin: { "
-		    "tokens: "
-		    "}' with --token-file",
+		    "%s does not accept the token in %s: use one of its 'admin: { tokens: }' with "
+		    "--token-file",
 		    url, path);
 	if (answer->status == 401)
 		return client_fail(err, WEIR_EFAILED,
-		    "%s asks for a token: give the file that holds it with --token-file, or in "
+		    "%s requires a token: name the file that holds it with --token-file or in "
 		    "WEIR_TOKEN_FILE",
 		    url);
 	if (answer->status == 429)
 		return client_fail(err, WEIR_EFAILED,
-		    "%s looks at no token from here for %d s, since too many were wrong: check "
-		    "--token-file and try again then",
+		    "%s does not accept this token, and too many wrong ones came from here: check "
+		    "--token-file, then try again in %d s",
 		    url, answer->retry_after_s);
 	if (answer->status == 403 && strcmp(request->method, "GET") == 0)
-		return client_quote(err, url, answer, "it says 403");
+		return client_quote(err, url, answer, "it answered 403");
 	return 0;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static int client_exchange(const struct client_wire *wire, const struct client_address *at,
     const char *url, const struct client_request *request, struct client_answer *answer,
@@ -408,7 +356,7 @@ static int client_exchange(const struct client_wire *wire, const struct client_a
 
 	int rc = client_take_token(wire, at, url, token, err);
 	if (rc != 0)
-		return rc == WEIR_EINVAL ? WEIR_ESYS : rc; /* the URL is right */
+		return rc == WEIR_EINVAL ? WEIR_ESYS : rc; /* WEIR_EINVAL would mean a wrong URL */
 	rc = client_send(wire, at, request, token);
 	explicit_bzero(token, sizeof(token));
 	if (rc == 0)
@@ -429,23 +377,24 @@ static int client_exchange(const struct client_wire *wire, const struct client_a
 static int client_ask(const char *url, const struct client_request *request,
     struct client_answer *answer, struct weir_err *err)
 {
+	const char *ca = client_ca ? client_ca : client_env("WEIR_CA");
 	struct client_address at;
-	struct client_wire wire = {0};
+	struct client_wire wire;
+	int64_t began_ns = clock_now_ns();
 
 	int rc = client_parse(url, &at, err);
 	if (rc != 0)
 		return rc;
-	wire.fd = at.unix_path ? client_connect_unix(at.unix_path) : client_connect_tcp(&at);
-	if (wire.fd < 0)
-		return client_fail(
+	*err = (struct weir_err){0};
+	rc = client_wire_open(&wire, &at, ca, began_ns + client_timeout_ns - client_spent_ns, err);
+	if (rc != 0 && !err->text[0])
+		client_fail(
 		    err, WEIR_ESYS, "no weir server answers at %s: %s", url, strerror(errno));
-	if (at.tls)
-		rc = client_tls_begin(wire.fd, at.host,
-		    client_ca ? client_ca : client_env("WEIR_CA"), &wire.tls, err);
-	if (rc == 0)
+	if (rc == 0) {
 		rc = client_exchange(&wire, &at, url, request, answer, err);
-	client_tls_end(wire.tls);
-	close(wire.fd);
+		client_wire_close(&wire);
+	}
+	client_spent_ns += clock_now_ns() - began_ns;
 	return rc;
 }
 

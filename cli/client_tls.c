@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* TLS for the admin client, by GnuTLS; see client_tls.h. */
+/* Implements TLS for the admin client with GnuTLS; see client_tls.h. */
 #include "client_tls.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,10 @@
 
 #include <gnutls/gnutls.h>
 
-/* As on the server's side, admin/admin_tls.c. */
+#include "base/clock.h"
+#include "client_wire.h"
+
+/* The TLS versions that the server accepts (admin/admin_tls.c). */
 #define CLIENT_TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 struct client_tls {
@@ -22,7 +26,7 @@ struct client_tls {
 static int client_tls_fail(struct weir_err *err, const char *host, const char *why)
 {
 	err->code = WEIR_EFAILED;
-	snprintf(err->text, sizeof(err->text), "no TLS with %.60s: %.170s", host, why);
+	snprintf(err->text, sizeof(err->text), "TLS with %.60s failed: %.170s", host, why);
 	return WEIR_EFAILED;
 }
 
@@ -43,14 +47,14 @@ static int client_tls_trust(
 	if (n > 0)
 		return 0;
 	if (!ca)
-		return client_tls_fail(
-		    err, host, "this system trusts nobody: give the authority with --ca FILE");
-	snprintf(why, sizeof(why), "%.200s holds no certificate of an authority%s%s", ca,
-	    n < 0 ? ": " : "", n < 0 ? gnutls_strerror(n) : "");
+		return client_tls_fail(err, host,
+		    "this system trusts no certificate authority: name one with --ca FILE");
+	snprintf(why, sizeof(why), "%.200s contains no CA certificate%s%s", ca, n < 0 ? ": " : "",
+	    n < 0 ? gnutls_strerror(n) : "");
 	return client_tls_fail(err, host, why);
 }
 
-/* Why the certificate is not believed, in words; the mend for the one case that has one. */
+/* Explain why the certificate is not trusted, with a suggested fix for an unknown CA. */
 static int client_tls_explain(struct client_tls *t, const char *host, int rc, struct weir_err *err)
 {
 	unsigned status = gnutls_session_get_verify_cert_status(t->session);
@@ -60,9 +64,9 @@ static int client_tls_explain(struct client_tls *t, const char *host, int rc, st
 	if (rc != GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR || status == (unsigned)-1 ||
 	    gnutls_certificate_verification_status_print(status, GNUTLS_CRT_X509, &words, 0) < 0)
 		return client_tls_fail(err, host,
-		    rc == GNUTLS_E_AGAIN ? "it did not answer in 5 s" : gnutls_strerror(rc));
+		    rc == GNUTLS_E_AGAIN ? "it did not answer in time" : gnutls_strerror(rc));
 	snprintf(why, sizeof(why), "%.220s%s", (const char *)words.data,
-	    status & GNUTLS_CERT_SIGNER_NOT_FOUND ? "Give that authority with --ca FILE." : "");
+	    status & GNUTLS_CERT_SIGNER_NOT_FOUND ? "Name its authority with --ca FILE." : "");
 	gnutls_free(words.data);
 	return client_tls_fail(err, host, why);
 }
@@ -78,12 +82,29 @@ static int client_tls_prepare(
 		gnutls_server_name_set(t->session, GNUTLS_NAME_DNS, host, strlen(host)) < 0))
 		return client_tls_fail(err, host, "out of memory");
 	gnutls_session_set_verify_cert(t->session, host, 0);
+	/* without this, GnuTLS would poll by itself */
+	gnutls_handshake_set_timeout(t->session, GNUTLS_INDEFINITE_TIMEOUT);
 	gnutls_transport_set_int(t->session, fd);
 	return client_tls_trust(t, host, ca, err);
 }
 
-int client_tls_begin(
-    int fd, const char *host, const char *ca, struct client_tls **out, struct weir_err *err)
+/* Do the handshake. Returns 0 or a GnuTLS error code, GNUTLS_E_AGAIN on timeout. */
+static int client_tls_shake(struct client_tls *t, int fd, int64_t until_ns)
+{
+	int rc;
+
+	while ((rc = gnutls_handshake(t->session)) < 0 && !gnutls_error_is_fatal(rc)) {
+		short events = gnutls_record_get_direction(t->session) == 1 ? POLLOUT : POLLIN;
+		if (clock_now_ns() >= until_ns)
+			return GNUTLS_E_AGAIN;
+		if (rc == GNUTLS_E_AGAIN && client_wire_wait(fd, events, until_ns) != 0)
+			return GNUTLS_E_AGAIN;
+	}
+	return rc;
+}
+
+int client_tls_begin(int fd, const char *host, const char *ca, int64_t until_ns,
+    struct client_tls **out, struct weir_err *err)
 {
 	struct client_tls *t = calloc(1, sizeof(*t));
 
@@ -91,10 +112,7 @@ int client_tls_begin(
 		return client_tls_fail(err, host, "out of memory");
 	int rc = client_tls_prepare(t, fd, host, ca, err);
 	if (rc == 0) {
-		int shaken;
-		do
-			shaken = gnutls_handshake(t->session);
-		while (shaken < 0 && shaken != GNUTLS_E_AGAIN && !gnutls_error_is_fatal(shaken));
+		int shaken = client_tls_shake(t, fd, until_ns);
 		if (shaken < 0)
 			rc = client_tls_explain(t, host, shaken, err);
 	}
@@ -105,33 +123,23 @@ int client_tls_begin(
 	return rc;
 }
 
-/* errno for what GnuTLS says. */
+/* Translate a GnuTLS error code into errno. */
 static ssize_t client_tls_result(ssize_t n)
 {
 	if (n >= 0)
 		return n;
-	errno = n == GNUTLS_E_AGAIN ? EAGAIN : ECONNRESET;
+	errno = n == GNUTLS_E_AGAIN ? EAGAIN : gnutls_error_is_fatal((int)n) ? ECONNRESET : EINTR;
 	return -1;
 }
 
 ssize_t client_tls_send(struct client_tls *t, const void *p, size_t n)
 {
-	ssize_t sent;
-
-	do
-		sent = gnutls_record_send(t->session, p, n);
-	while (sent == GNUTLS_E_INTERRUPTED); /* which goes on with the same record */
-	return client_tls_result(sent);
+	return client_tls_result(gnutls_record_send(t->session, p, n));
 }
 
 ssize_t client_tls_recv(struct client_tls *t, void *p, size_t n)
 {
-	ssize_t got;
-
-	do
-		got = gnutls_record_recv(t->session, p, n);
-	while (got < 0 && got != GNUTLS_E_AGAIN && !gnutls_error_is_fatal((int)got));
-	return client_tls_result(got);
+	return client_tls_result(gnutls_record_recv(t->session, p, n));
 }
 
 void client_tls_end(struct client_tls *t)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compare: load runs against the first one named, phase by phase, in words and ratios.
+ * compare: compare load runs with the first one given, phase by phase, in words and ratios.
  *
- * Exit 1 when any figure is worse beyond the noise, so that a script can stop a release.
+ * Exits with 1 when any figure is worse beyond the noise, so that a script can stop a release.
  */
 #include "verb.h"
 
@@ -13,7 +13,7 @@
 #include "report/compare.h"
 #include "report/format.h"
 
-/* Columns of a text in a terminal: its characters, each taken for one wide. */
+/* Return the width of a text in a terminal, assuming one column per character. */
 static int compare_width(const char *text)
 {
 	int n = 0;
@@ -29,7 +29,8 @@ static void compare_pad(const char *text, int width)
 	    "%*s%s", width - compare_width(text) > 0 ? width - compare_width(text) : 0, "", text);
 }
 
-/* Labels and names of points come from a file and go to a terminal. */
+/* Print a name. Labels and phase names come from a file, so control characters must not reach the
+ * terminal. */
 static void compare_print_name(const char *text)
 {
 	for (; *text; text++)
@@ -138,7 +139,7 @@ static int compare_refused(const struct weir_err *err)
 	return VERB_USAGE;
 }
 
-/* Compare run `i` to the first and say so; VERB_FINDING when something is worse. */
+/* Compare run `i` to the first and print the result. Returns VERB_FINDING if something is worse. */
 static int compare_one(const struct rundata *run, int i, const struct verb_args *args, json_t *list)
 {
 	struct comparison c;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * completion: what a shell needs to complete command lines of weir. Verbs, their options and what their first
- * operand is come from the table of verbs, so a new verb is known as soon as it is in there; what only a run knows
- * (stages of a server, options of verbs that read their own) the script asks for.
+ * completion: print scripts that complete weir command lines in a shell. Verbs, their options and
+ * the kind of their first operand come from the table of verbs, so a new verb is included
+ * automatically. The scripts ask weir for the rest when they run: the stages of a server, and the
+ * options of verbs that parse their own.
  */
 #include "verb.h"
 
@@ -10,11 +11,13 @@
 
 #include <weir/stage.h>
 
+#include "config.h"
+
 static const char completion_head[] =
     "# Completion of weir for bash, made by 'weir completion bash'. Put it into\n"
     "# ~/.local/share/bash-completion/completions/weir, or: source <(weir completion bash)\n"
     "\n"
-    "# Names of the stages of a server at the default address; cut ones are left out.\n"
+    "# Names of the stages of a server at the default address; truncated ones are left out.\n"
     "_weir_stages() {\n"
     "\ttimeout 1 \"${COMP_WORDS[0]}\" ps 2>/dev/null |\n"
     "\t\tawk 'on && $1 !~ /~$/ { print $1 } $1 == \"STAGE\" { on = 1 }'\n"
@@ -24,7 +27,7 @@ static const char completion_head[] =
     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} options='' "
     "operand=''\n";
 
-/* Behind the case of verbs, which sets `options` and `operand`. */
+/* Printed after the `case` statement for the verbs, which sets `options` and `operand`. */
 static const char completion_tail[] =
     "\tif [ \"$COMP_CWORD\" = 1 ]; then\n"
     "\t\tCOMPREPLY=($(compgen -W \"$verbs --help --version\" -- \"$cur\"))\n"
@@ -58,13 +61,14 @@ static const char completion_tail[] =
     "}\n"
     "complete -F _weir weir\n";
 
-/** The first word of the usage without its brackets: FILE, STAGE, off|shadow|enforce; "" when it is an option. */
+/** Print the first word of the usage without its brackets: FILE, STAGE, off|shadow|enforce; "" if
+ *  it is an option. */
 static void completion_print_operand(const struct verb *verb, FILE *out)
 {
 	const char *word = verb->usage + strspn(verb->usage, "[");
 	int n = (int)strcspn(word, " ]");
 
-	while (n > 0 && word[n - 1] == '.') /* "RUN...": any number */
+	while (n > 0 && word[n - 1] == '.') /* "RUN..." stands for any number of operands */
 		n--;
 	fprintf(out, "operand='%.*s'", *word == '-' ? 0 : n, word);
 }
@@ -85,17 +89,26 @@ static void completion_print_verb(const struct verb *verb, FILE *out)
 	fputs("\n\t\t;;\n", out);
 }
 
-static void completion_print_bash(FILE *out)
+/* Print all names that `weir describe` knows, separated by spaces. */
+static void print_described(FILE *out)
 {
 	const struct weir_stage_ops *type;
+	const char *name;
 
+	for (int i = 0; (name = config_described(i)); i++)
+		fprintf(out, "%s%s", i == 0 ? "" : " ", name);
+	for (int i = 0; (type = weir_stage_type_at(i)); i++)
+		fprintf(out, " %s", type->name);
+}
+
+static void completion_print_bash(FILE *out)
+{
 	fputs(completion_head, out);
 	fputs("\tlocal verbs='", out);
 	for (const struct verb *v = verb_table; v->name; v++)
 		fprintf(out, "%s%s", v == verb_table ? "" : " ", v->name);
-	fputs("'\n\tlocal types='stage group class overload trace log alerts", out);
-	for (int i = 0; (type = weir_stage_type_at(i)); i++)
-		fprintf(out, " %s", type->name);
+	fputs("'\n\tlocal types='", out);
+	print_described(out);
 	fputs("'\n\n\tCOMPREPLY=()\n\tcase \"${COMP_WORDS[1]}\" in\n", out);
 	for (const struct verb *v = verb_table; v->name; v++)
 		completion_print_verb(v, out);
@@ -109,9 +122,9 @@ static const char zsh_head[] =
     "#compdef weir\n"
     "# Completion of weir for zsh, made by 'weir completion zsh'. Put it into a folder of $fpath "
     "as\n"
-    "# _weir, or, behind compinit: source <(weir completion zsh)\n"
+    "# _weir, or, after compinit: source <(weir completion zsh)\n"
     "\n"
-    "# Names of the stages of a server at the default address; cut ones are left out.\n"
+    "# Names of the stages of a server at the default address; truncated ones are left out.\n"
     "_weir_stages() {\n"
     "\ttimeout 1 \"$words[1]\" ps 2>/dev/null |\n"
     "\t\tawk 'on && $1 !~ /~$/ { print $1 } $1 == \"STAGE\" { on = 1 }'\n"
@@ -121,7 +134,7 @@ static const char zsh_head[] =
     "\tlocal operand='' prev=$words[CURRENT-1]\n"
     "\tlocal -a options verbs types\n";
 
-/* Behind the case of verbs, which sets `options` and `operand`. */
+/* Printed after the `case` statement for the verbs, which sets `options` and `operand`. */
 static const char zsh_tail[] =
     "\tif ((CURRENT == 2)); then\n"
     "\t\t_describe -t verbs 'verb' verbs\n"
@@ -152,7 +165,8 @@ static const char zsh_tail[] =
     "\n"
     "if [[ $funcstack[1] == _weir ]]; then _weir \"$@\"; else compdef _weir weir; fi\n";
 
-/* A text between single quotes, where a colon would end the verb's name. */
+/* Escape a text for use within single quotes. (A colon would need an escape only in the name of a
+ * verb.) */
 static void zsh_quote(const char *text, FILE *out)
 {
 	for (; *text; text++)
@@ -180,8 +194,6 @@ static void zsh_print_verb(const struct verb *verb, FILE *out)
 
 static void completion_print_zsh(FILE *out)
 {
-	const struct weir_stage_ops *type;
-
 	fputs(zsh_head, out);
 	fputs("\tverbs=(\n", out);
 	for (const struct verb *v = verb_table; v->name; v++) {
@@ -189,9 +201,8 @@ static void completion_print_zsh(FILE *out)
 		zsh_quote(v->help, out);
 		fputs("'\n", out);
 	}
-	fputs("\t)\n\ttypes=(stage group class overload trace log alerts", out);
-	for (int i = 0; (type = weir_stage_type_at(i)); i++)
-		fprintf(out, " %s", type->name);
+	fputs("\t)\n\ttypes=(", out);
+	print_described(out);
 	fputs(")\n\n\tcase \"$words[2]\" in\n", out);
 	for (const struct verb *v = verb_table; v->name; v++)
 		zsh_print_verb(v, out);
@@ -206,7 +217,7 @@ int verb_completion(const struct verb *verb, const struct verb_args *args)
 	else if (strcmp(args->operand[0], "zsh") == 0)
 		completion_print_zsh(stdout);
 	else
-		return verb_misused(verb, "there is completion for 'bash' and 'zsh', not for '%s'",
-		    args->operand[0]);
+		return verb_misused(
+		    verb, "completion exists for 'bash' and 'zsh', not for '%s'", args->operand[0]);
 	return VERB_OK;
 }

@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The crash handler; see crash.h. Everything it calls is async-signal-safe: write, raise,
- * sigaction, prctl and weir_thread_running. It runs on the alternate stack of the crashing thread
- * where that has one, so that a stack overflow gets its words too.
+ * The crash handler; see crash.h. Everything it calls is async-signal-safe: write, read, raise,
+ * sigaction, prctl, the functions of weir/graph.h that are documented as such, and those of
+ * crash_line.h. It runs on the alternate stack of the crashing thread if that has one, so that a
+ * stack overflow is reported, too. It first writes lines that need no further memory, then those
+ * that require walking through memory that may be corrupted. A second fault ends the process at
+ * once, since all signals are blocked in the handler.
  */
 #include "crash.h"
 
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <weir/graph.h>
+
+#include "crash_line.h"
 
 static const struct {
 	int number;
@@ -28,30 +35,14 @@ static const struct {
 
 #define CRASH_SIGNALS (sizeof(crash_signals) / sizeof(crash_signals[0]))
 
-/** What was there before: the default action, or a sanitizer's handler. */
+/** The previous action: the default one, or a sanitizer's handler. */
 static struct sigaction crash_previous[CRASH_SIGNALS];
 
-/** Bytes for the handler, whose frames are small; MINSIGSTKSZ of AVX-512 machines is about 11 KiB.
- */
+/** Large enough for the handler, whose frames are small; on AVX-512 machines, MINSIGSTKSZ is about
+ *  11 KiB. */
 static char crash_stack[64 * 1024];
 
-/** A line put together without stdio. What does not fit is cut. */
-struct crash_line {
-	char text[512];
-	size_t n;
-};
-
-static void crash_append(struct crash_line *line, const char *text)
-{
-	size_t n = strlen(text);
-	size_t room = sizeof(line->text) - line->n;
-
-	n = n < room ? n : room;
-	memcpy(line->text + line->n, text, n);
-	line->n += n;
-}
-
-static void crash_report(const char *signal_name)
+static void crash_say_where(const char *signal_name)
 {
 	struct crash_line line = {.n = 0};
 	const char *stage, *event_type;
@@ -67,26 +58,52 @@ static void crash_report(const char *signal_name)
 		crash_append(&line, stage);
 		crash_append(&line, "' on events of type '");
 		crash_append(&line, event_type ? event_type : "?");
-		crash_append(&line, "'\n");
+		crash_append(&line, "'");
 	} else {
-		crash_append(&line, "' outside any stage\n");
+		crash_append(&line, "' outside any stage");
 	}
-	/* Nothing is left to do when stderr is gone. */
-	if (write(STDERR_FILENO, line.text, line.n) < 0)
+	crash_write(&line);
+}
+
+static void crash_say_event(void)
+{
+	struct crash_line line = {.n = 0};
+	char what[256];
+
+	if (!weir_thread_event(what, sizeof(what)))
 		return;
+	crash_append(&line, "weir: it was handling '");
+	crash_append_foreign(&line, what);
+	crash_append(&line, "'");
+	crash_write(&line);
+}
+
+static uintptr_t crash_pc(const void *context)
+{
+	const ucontext_t *user = context;
+
+#if defined(__x86_64__)
+	return (uintptr_t)user->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+	return (uintptr_t)user->uc_mcontext.pc;
+#else
+	(void)user;
+	return 0;
+#endif
 }
 
 static void crash_on_signal(int sig, siginfo_t *info, void *context)
 {
-	(void)context;
 	for (size_t i = 0; i < CRASH_SIGNALS; i++) {
 		if (crash_signals[i].number != sig)
 			continue;
-		crash_report(crash_signals[i].name);
+		crash_say_where(crash_signals[i].name);
+		crash_stack_write(crash_pc(context));
+		crash_say_event();
 		sigaction(sig, &crash_previous[i], NULL);
 	}
-	/* A fault repeats when the handler returns, with its registers as they were; a signal that
-	 * was sent (si_code <= 0: abort, kill) does not, so it is sent again. */
+	/* When the handler returns, a fault repeats with the same registers. A signal that was sent
+	 * (si_code <= 0: abort, kill) does not, so it is raised again. */
 	if (info->si_code <= 0)
 		raise(sig);
 }
@@ -97,10 +114,12 @@ void crash_install(void)
 	struct sigaction action = {
 	    .sa_sigaction = crash_on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
-	/* Threads have theirs from task_start. A sanitizer that has set one keeps it. */
+	/* Other threads get their alternate stack from task_start. A stack set by a sanitizer is
+	 * kept. */
 	if (sigaltstack(NULL, &old) == 0 && (old.ss_flags & SS_DISABLE))
 		sigaltstack(&stack, NULL);
-	sigemptyset(&action.sa_mask);
+	crash_stack_prepare();
+	sigfillset(&action.sa_mask); /* a fault in the handler is not handled */
 	for (size_t i = 0; i < CRASH_SIGNALS; i++)
 		sigaction(crash_signals[i].number, &action, &crash_previous[i]);
 }

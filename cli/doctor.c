@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * doctor: what of this machine would limit a server, and how many threads it bears.
+ * doctor: show limits of this host that would affect a server, and how many threads it can run.
  *
- * One table of checks; each reads one setting and says whether it would be felt, and how to change it. Nothing is
- * changed. --threads runs the benchmark of load/sleepers.h.
+ * It runs a table of checks, each of which reads one setting and reports whether it would matter
+ * and how to change it. Nothing is changed. --threads runs the benchmark of load/sleepers.h.
  */
 #include "verb.h"
 
@@ -17,23 +17,26 @@
 
 #include <jansson.h>
 
+#include "http/memory_auto.h"
 #include "load/sleepers.h"
 
-/* Connections a server should be able to hold without asking: what operators expect today. Guess. */
+/* Number of connections that a server should be able to hold by default. 20000 is a guess of what
+ * operators expect today. */
 #define FILES_WANTED 20000
-/* The listen queue that a burst of a thousand clients needs. Guess. */
+/* Wanted length of the listen queue. 1024 is a guess, enough for a burst of a thousand clients. */
 #define BACKLOG_WANTED 1024
-/* Crowds from here on, doubled; the last is below what Linux gives one process by default. */
+/* First and last number of threads to try, doubled each time; the last is below the default limit
+ * of a Linux process. */
 #define THREADS_FIRST 64
 #define THREADS_LAST  16384
 #define THREADS_RUNS  9
 
 struct finding {
 	char value[96];
-	char advice[192]; /* empty: fine */
+	char advice[192]; /* empty if there is no problem */
 };
 
-/* The first line of a file, without its end; false when it can not be read. */
+/* Read the first line of a file, without its line end. Returns false if it cannot be read. */
 static bool read_line(const char *path, char *buf, size_t size)
 {
 	FILE *f = fopen(path, "re");
@@ -54,7 +57,8 @@ static void check_cores(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%d of %d online", allowed, get_nprocs());
 	if (allowed == 1)
 		snprintf(f->advice, sizeof(f->advice),
-		    "one core: threads do not spin, hand-overs between stages cost switches");
+		    "one core: threads do not spin, and each hop between stages costs a context "
+		    "switch");
 }
 
 static void check_cpu_quota(struct finding *f)
@@ -75,19 +79,20 @@ static void check_cpu_quota(struct finding *f)
 	}
 }
 
+/* Show the memory available to a server, from the same control groups as `memory: auto`. */
 static void check_memory(struct finding *f)
 {
-	char line[64] = "";
+	int64_t group = memory_auto_group("/sys/fs/cgroup", "/proc/self/cgroup");
 	struct sysinfo si;
 
-	if (read_line("/sys/fs/cgroup/memory.max", line, sizeof(line)) && line[0] != 'm') {
-		snprintf(f->value, sizeof(f->value), "%.1f GiB (control group)",
-		    strtod(line, NULL) / (1 << 30));
+	if (sysinfo(&si) != 0)
 		return;
-	}
-	if (sysinfo(&si) == 0)
-		snprintf(f->value, sizeof(f->value), "%.1f GiB",
-		    (double)si.totalram * si.mem_unit / (1 << 30));
+	double machine = (double)si.totalram * si.mem_unit;
+	if ((double)group < machine)
+		snprintf(f->value, sizeof(f->value), "%.1f GiB (control group)",
+		    (double)group / (1 << 30));
+	else
+		snprintf(f->value, sizeof(f->value), "%.1f GiB", machine / (1 << 30));
 }
 
 static void check_files(struct finding *f)
@@ -100,7 +105,7 @@ static void check_files(struct finding *f)
 	    (unsigned long long)r.rlim_max);
 	if (r.rlim_max < FILES_WANTED)
 		snprintf(f->advice, sizeof(f->advice),
-		    "connections end there: raise it with 'ulimit -Hn' or LimitNOFILE=");
+		    "it limits connections: raise it with 'ulimit -Hn' or LimitNOFILE=");
 }
 
 static void check_backlog(struct finding *f)
@@ -142,7 +147,7 @@ static void check_clock(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%.60s", line);
 	if (strcmp(line, "tsc") != 0 && strcmp(line, "kvm-clock") != 0)
 		snprintf(f->advice, sizeof(f->advice),
-		    "reading the time is a system call with it, a microsecond for each batch");
+		    "reading the time is a system call with it: a microsecond per batch");
 }
 
 static void check_schedstat(struct finding *f)
@@ -152,7 +157,7 @@ static void check_schedstat(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%s", there ? "yes" : "no");
 	if (!there)
 		snprintf(f->advice, sizeof(f->advice),
-		    "controllers can not tell waiting for a core from blocking");
+		    "controllers cannot tell waiting for a core from blocking");
 }
 
 static void check_threads(struct finding *f)
@@ -162,16 +167,27 @@ static void check_threads(struct finding *f)
 
 	read_line("/proc/sys/kernel/threads-max", line, sizeof(line));
 	if (getrlimit(RLIMIT_NPROC, &r) == 0 && r.rlim_cur != RLIM_INFINITY)
-		snprintf(f->value, sizeof(f->value), "%llu (of the user), %.40s (of the system)",
+		snprintf(f->value, sizeof(f->value), "%llu (per user), %.40s (in the system)",
 		    (unsigned long long)r.rlim_cur, line);
 	else
-		snprintf(f->value, sizeof(f->value), "%.40s (of the system)", line);
+		snprintf(f->value, sizeof(f->value), "%.40s (in the system)", line);
+}
+
+/* Show the user. Gives no advice: even if root runs doctor, a server may run as another user. */
+static void check_user(struct finding *f)
+{
+	if (geteuid() == 0)
+		snprintf(f->value, sizeof(f->value),
+		    "root: with 'user: NAME' a server becomes that user");
+	else
+		snprintf(f->value, sizeof(f->value), "%u", (unsigned)geteuid());
 }
 
 static const struct check {
 	const char *name, *what;
 	void (*fn)(struct finding *f);
 } checks[] = {
+    {"user", "user a server would run as", check_user},
     {"cores", "cores this process may use", check_cores},
     {"cpu_quota", "CPU quota", check_cpu_quota},
     {"memory", "memory", check_memory},
@@ -188,7 +204,7 @@ static void print_findings(const struct finding *f, bool bold)
 {
 	for (int i = 0; i < N_CHECKS; i++) {
 		printf("%-32s %s%s%s\n", checks[i].what, f[i].advice[0] && bold ? "\033[1m" : "",
-		    f[i].value[0] ? f[i].value : "not known here",
+		    f[i].value[0] ? f[i].value : "unknown",
 		    f[i].advice[0] && bold ? "\033[0m" : "");
 		if (f[i].advice[0])
 			printf("%-32s   %s\n", "", f[i].advice);
@@ -208,7 +224,7 @@ static void print_findings_json(const struct finding *f)
 	json_decref(all);
 }
 
-/* Figure 3 of the paper on this machine. */
+/* Measure figure 3 of the SEDA paper on this host. */
 static int print_crowds(void)
 {
 	struct sleepers run[THREADS_RUNS];
@@ -228,9 +244,8 @@ static int print_crowds(void)
 	}
 	if (n == 0)
 		return VERB_FINDING;
-	printf(
-	    "T' = %d: the crowd beyond which more threads that block for 50 ms each bring no more "
-	    "(Welsh 2000, figure 3)\n",
+	printf("T' = %d: beyond this number, more threads that block for 50 ms each bring no more "
+	       "throughput (Welsh 2000, figure 3)\n",
 	    sleepers_limit(run, n));
 	return VERB_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* help and version: what the table of verbs says, for people. */
+/* help and version: print the table of verbs for people. */
 #include "verb.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "bench.h"
 #include "simulate.h"
 
-/** Groups in the order of the overview, with what they are for. */
+/** Groups in the order of the overview, with their titles. */
 static const struct {
 	const char *name, *title;
 } help_groups[] = {
@@ -20,7 +20,7 @@ static const struct {
     {"checking", "Checking one"},
     {"running", "Running it"},
     {"watching", "Watching it"},
-    {"acting", "Acting on it"},
+    {"acting", "Changing it"},
     {"measuring", "Measuring it"},
     {"more", "More"},
 };
@@ -48,8 +48,8 @@ void verb_print_help(const struct verb *verb, FILE *out)
 		fputc('\n', out);
 	}
 	help_heading(out, "Exit codes");
-	fputs("  0 fine   1 a finding, or a failure   2 wrong usage   3 no server answers, or it "
-	      "asks for another token\n",
+	fputs("  0 success   1 a finding or a failure   2 wrong usage   3 no server answers, or it "
+	      "requires another token\n",
 	    out);
 }
 
@@ -63,11 +63,11 @@ void verb_print_overview(FILE *out)
 				fprintf(out, "  %-10s %s\n", v->name, v->help);
 		fputc('\n', out);
 	}
-	help_heading(out, "Likely next");
-	fputs("  weir list                    what a server can be made of\n"
-	      "  weir check FILE.yaml         is it right?\n"
+	help_heading(out, "Next steps");
+	fputs("  weir list                    which stage types a server can use\n"
+	      "  weir check FILE.yaml         find its mistakes\n"
 	      "  weir run FILE.yaml           start it; the admin endpoint shows every stage\n"
-	      "  weir help VERB               more on one verb\n",
+	      "  weir help VERB               details of one verb\n",
 	    out);
 }
 
@@ -80,7 +80,7 @@ int verb_help(const struct verb *verb, const struct verb_args *args)
 	const struct verb *about = verb_find(args->operand[0]);
 	if (!about) {
 		const char *near = verb_nearest(args->operand[0]);
-		return verb_misused(verb, "there is no verb '%s'%s%s%s", args->operand[0],
+		return verb_misused(verb, "unknown verb '%s'%s%s%s", args->operand[0],
 		    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 	}
 	verb_print_help(about, stdout);

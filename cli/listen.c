@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See listen.h. */
+/* Checks the listen addresses of a configuration; see listen.h. */
 #include "listen.h"
 
 #include <netinet/in.h>
@@ -10,7 +10,8 @@
 
 #include "http/address.h"
 
-/** Addresses that are compared; more are left to the kernel. A guess: a stage has at most 16. */
+/** Maximum number of addresses that are compared; conflicts of further ones are left to the kernel.
+ *  256 is a guess: a stage has at most 16. */
 #define LISTEN_MAX 256
 
 bool listen_listens(const struct weir_stage_spec *stage)
@@ -34,14 +35,15 @@ const char *listen_text(const struct weir_stage_spec *stage, int i)
 	return row && row->def ? row->def : "";
 }
 
-/** Does `listen` mean every address of the machine? */
+/** Whether `listen` means every address of the host. */
 static bool listen_is_all(const char *listen)
 {
 	return listen[0] == ':' || strncmp(listen, "0.0.0.0:", 8) == 0 ||
 	       strncmp(listen, "[::]:", 5) == 0;
 }
 
-/** "localhost" is 127.0.0.1 wherever weir is asked to listen, and happens to be as long. */
+/** Whether two hosts are equal. "localhost" always means 127.0.0.1 in listen addresses of weir; the
+ *  two texts have the same length. */
 static bool listen_hosts_equal(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	if (a_len == 9 && strncmp(a, "localhost", 9) == 0)
@@ -75,7 +77,8 @@ const struct weir_stage_spec *listen_clash(const struct weir_spec *spec)
 
 /* ---- one address, two listeners ---- */
 
-/** Where an address was written: the entry, the list, or the stage whose default it is. */
+/** Return where an address is written in the YAML: the list entry, the single value, or the stage
+ *  whose default it is. */
 static const struct weir_mark *listen_mark(const struct weir_stage_spec *stage, int i)
 {
 	const struct weir_node *node = weir_node_get(stage->with, "listen");
@@ -85,8 +88,9 @@ static const struct weir_mark *listen_mark(const struct weir_stage_spec *stage, 
 	return node->kind == WEIR_NODE_LIST ? &node->item[i]->mark : &node->mark;
 }
 
-/** Could only one of two sockets be bound? Equal ports, but for 0, of equal addresses or when one means them all. IPv4 and IPv6
- *  are apart, since http.server asks for that. */
+/** Whether two addresses exclude each other, so that only one socket could be bound: their ports
+ *  are equal and not 0, and their addresses are equal or one of them is a wildcard. IPv4 and IPv6
+ *  do not conflict, since http.server sets IPV6_V6ONLY. */
 static bool listen_excludes(const struct address *a, const struct address *b)
 {
 	if (a->addr.ss_family != b->addr.ss_family)
@@ -107,7 +111,7 @@ static bool listen_excludes(const struct address *a, const struct address *b)
 		   p->sin_addr.s_addr == q->sin_addr.s_addr);
 }
 
-/** An address and the entry that it is. */
+/** A parsed address and the entry it comes from. */
 struct listener {
 	const struct weir_stage_spec *stage;
 	int entry;
@@ -141,7 +145,7 @@ void listen_check(const struct weir_spec *spec, struct weir_errs *errs)
 			struct weir_err err;
 			*l = (struct listener){.stage = stage, .entry = i};
 			if (http_address_parse(listen_text(stage, i), &l->address, &err) != 0)
-				continue; /* which the stage says */
+				continue; /* the stage reports the error */
 			for (int k = 0; k < n; k++)
 				if (listen_excludes(&l->address, &all[k].address)) {
 					listen_twice(l, &all[k], errs);

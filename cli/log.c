@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * log: what controllers decided and operators did, in the order of time, newest last. The journal has
- * the acts, too, without what they changed: they are told from the list of acts.
+ * log: print controller decisions and operator changes in chronological order. The journal contains
+ * the changes, too, but without their values, so they are taken from the list of changes.
  */
 #include "act.h"
+#include "plain.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* More than a server keeps. */
+/* Largest number of entries for -n; a server keeps fewer. */
 #define LOG_MAX 10000
 
 struct entry {
 	double at;
-	int age;                      /* place in its list: the server tells the newest first */
-	const json_t *decision, *act; /* one of them */
+	int age;                      /* index in its list: the server sends the newest first */
+	const json_t *decision, *act; /* one of them is set */
 };
 
-/* Of one time (the clock has steps, and a number in JSON few digits): in the server's order. */
+/* Compare entries by time. Those with the same time (the clock has steps, and JSON has few digits)
+ * keep the server's order. */
 static int by_time(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
@@ -29,7 +31,7 @@ static int by_time(const void *a, const void *b)
 	return y->age - x->age;
 }
 
-/* Is it in the list of acts, too? */
+/* Whether the decision also appears in the list of changes. */
 static bool is_act(const json_t *decision)
 {
 	const char *actor = act_text(decision, "actor");
@@ -45,15 +47,16 @@ static void print_act(const json_t *act)
 
 	const char *from = act_text(act, "from"), *to = act_text(act, "to");
 
-	printf(
-	    "%-9s %-9s %s", act_text(act, "actor"), act_text(act, "what"), act_text(act, "target"));
+	plain_print(stdout, "%-9s %-9s %s", act_text(act, "actor"), act_text(act, "what"),
+	    act_text(act, "target"));
 	if (*from)
-		printf(": %s -> %s", from, to);
-	else if (*to) /* a reload with a new graph comes from nothing */
-		printf(": %s", to);
+		plain_print(stdout, ": %s -> %s", from, to);
+	else if (*to) /* a reload with a new graph has no old value */
+		plain_print(stdout, ": %s", to);
 	if (json_is_number(expires))
-		printf(", until %s", act_time(at, json_number_value(expires)));
-	printf("%s\n", json_is_true(json_object_get(act, "undone")) ? "  (taken back)" : "");
+		plain_print(stdout, ", until %s", act_time(at, json_number_value(expires)));
+	plain_print(
+	    stdout, "%s\n", json_is_true(json_object_get(act, "undone")) ? "  (taken back)" : "");
 }
 
 static void print_decision(const json_t *d)
@@ -61,10 +64,11 @@ static void print_decision(const json_t *d)
 	long long from = json_integer_value(json_object_get(d, "from"));
 	long long to = json_integer_value(json_object_get(d, "to"));
 
-	printf("%-9s %-9s %s: ", act_text(d, "actor"), act_text(d, "action"), act_text(d, "stage"));
+	plain_print(stdout, "%-9s %-9s %s: ", act_text(d, "actor"), act_text(d, "action"),
+	    act_text(d, "stage"));
 	if (from != to)
-		printf("%lld -> %lld, ", from, to);
-	printf("%s%s%s%s\n", act_text(d, "rule"), *act_text(d, "limit") ? " (" : "",
+		plain_print(stdout, "%lld -> %lld, ", from, to);
+	plain_print(stdout, "%s%s%s%s\n", act_text(d, "rule"), *act_text(d, "limit") ? " (" : "",
 	    act_text(d, "limit"), *act_text(d, "limit") ? ")" : "");
 }
 
@@ -113,7 +117,7 @@ static int print_log(
 	if (args->json)
 		print_json(entry + first, n - first);
 	for (int i = first; i < n && !args->json; i++) {
-		printf("%s  ", act_time(at, entry[i].at));
+		plain_print(stdout, "%s  ", act_time(at, entry[i].at));
 		if (entry[i].act)
 			print_act(entry[i].act);
 		else
@@ -123,7 +127,8 @@ static int print_log(
 	return VERB_OK;
 }
 
-/* Pages of `list` from `path` on until there are `most` rows or no more; NULL with *rc set. */
+/* Read pages of `list`, beginning with `path`, until there are `most` rows or no more pages.
+ * Returns NULL with *rc set on failure. */
 static json_t *read_pages(const struct verb *verb, const struct verb_args *args, const char *path,
     const char *list, size_t most, int *rc)
 {
@@ -155,7 +160,8 @@ int verb_log(const struct verb *verb, const struct verb_args *args)
 		return VERB_USAGE;
 	if (args->all)
 		n = LOG_MAX;
-	/* All that is kept of both: which are the newest of the two together shows when they are merged. */
+	/* Read all that is kept of both lists: which entries are the newest is known only after
+	 * merging them. */
 	json_t *decisions = read_pages(
 	    verb, args, "/api/v1/decisions?limit=500", "decisions", (size_t)n + LOG_MAX, &rc);
 	if (!decisions)

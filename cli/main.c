@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weir: the command. Finds the verb, parses its arguments, runs it, and makes sure that what it
- * printed has arrived. Everything a verb is comes from its row in verbs.c.
+ * The command `weir`. Finds the verb, parses its arguments, runs it, and makes sure that its output
+ * has been written. Everything about a verb is in its row in verbs.c.
  */
 #include "verb.h"
 
@@ -12,7 +12,7 @@
 
 #include "client.h"
 
-/** `weir --help`, `-h` and `--version` are what people type first. */
+/** Return the verb for --help, -h and --version, which people try first. */
 static const char *main_alias(const char *word)
 {
 	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
@@ -26,14 +26,14 @@ static int main_unknown(const char *word)
 {
 	const char *near = verb_nearest(word);
 
-	fprintf(stderr, "weir: there is no verb '%s'", word);
+	fprintf(stderr, "weir: unknown verb '%s'", word);
 	if (near)
 		fprintf(stderr, "; did you mean '%s'?", near);
-	fputs("\nusage: weir VERB ...; 'weir help' names the verbs\n", stderr);
+	fputs("\nusage: weir VERB ...; 'weir help' lists the verbs\n", stderr);
 	return VERB_USAGE;
 }
 
-/** Which server is asked, and what it is shown, also where the command line does not say it. */
+/** Set server and credentials for the client; WEIR_ADMIN replaces a missing --admin. */
 static void main_identify(const struct verb *verb, struct verb_args *args)
 {
 	const char *admin = getenv("WEIR_ADMIN");

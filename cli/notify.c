@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Talking to the service manager; see notify.h. */
+/*
+ * Notifies the service manager; see notify.h.
+ *
+ * The feeding thread wakes every half watchdog interval, checks under the mutex whether the control
+ * thread ticks and whether a handler hangs, and sends WATCHDOG=1 or, once, the reason why it does
+ * not. The main thread changes the graph and the drain deadline under the same mutex.
+ */
 #include "notify.h"
 
 #include <errno.h>
@@ -13,14 +19,19 @@
 
 #include "base/clock.h"
 
-/* Five ticks of the control thread (control.h): one that comes late on a busy machine is not stuck. */
+/* Age at which a tick is late: five ticks of the control thread (control.h), since a late tick on a
+ * busy host does not mean that the thread is stuck. */
 #define TICK_OLD_NS (500 * NS_PER_MS)
-/* So long a send may wait for a manager that does not read. Guess: longer than a busy one takes. */
+/* How long a drain may continue after its grace time, including the time to free everything. 15 s
+ * is a guess: the drain gives up handlers after 5 s. */
+#define STOP_LATE_NS (15 * NS_PER_S)
+/* How long a send may wait for a manager that does not read. 1 s is a guess: longer than a busy
+ * manager takes. */
 #define SEND_WAIT_S 1
 
 /* ---- the environment ---- */
 
-/* The whole number that a variable holds, 1 at least; 0 for anything else. */
+/* Return the value of a variable as a whole number, at least 1; 0 for anything else. */
 static int64_t env_number(const char *name)
 {
 	const char *text = getenv(name);
@@ -39,13 +50,14 @@ static int64_t watchdog_from_env(void)
 
 	if (usec == 0 || usec > INT64_MAX / NS_PER_US)
 		return 0;
-	/* Whom the manager watches is somebody else, as when a shell started us. */
+	/* The manager watches another process, for example a shell that has started us. */
 	if (getenv("WATCHDOG_PID") && env_number("WATCHDOG_PID") != getpid())
 		return 0;
 	return usec * NS_PER_US;
 }
 
-/* A path, or with '@' an abstract name, whose length is part of it. */
+/* Parse the socket address: a path, or an abstract name with '@', whose length is part of the
+ * address. */
 static bool parse_address(struct notify *n, const char *text)
 {
 	size_t bytes = strlen(text);
@@ -70,13 +82,15 @@ static void open_socket(struct notify *n)
 		return;
 	if (!parse_address(n, text)) {
 		weir_log(WEIR_LOG_WARN,
-		    "NOTIFY_SOCKET is '%s', which is no path and no @NAME: nobody is notified",
+		    "NOTIFY_SOCKET is '%s', which is neither a path nor @NAME: no notifications "
+		    "are sent",
 		    text);
 		return;
 	}
 	n->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (n->fd == -1)
-		weir_log(WEIR_LOG_WARN, "NOTIFY_SOCKET: no socket: %s", strerror(errno));
+		weir_log(
+		    WEIR_LOG_WARN, "NOTIFY_SOCKET: cannot create a socket: %s", strerror(errno));
 	else
 		setsockopt(n->fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
 }
@@ -121,48 +135,73 @@ bool notify_ticks(int64_t now_ns, int64_t ticked_ns, int64_t watchdog_ns)
 	return now_ns - ticked_ns <= old_ns;
 }
 
-static void stop_feeding(struct notify *n, int64_t age_ns)
+bool notify_returns(int64_t now_ns, int64_t since_ns, int64_t watchdog_ns)
 {
-	char text[160];
+	return since_ns == 0 || now_ns - since_ns <= watchdog_ns;
+}
+
+static void stop_feeding(struct notify *n, const char *why)
+{
+	char text[300];
 
 	n->silent = true;
-	weir_log(WEIR_LOG_ERROR,
-	    "the control thread has not ticked for %.1f s: the watchdog is not fed until it does",
-	    (double)age_ns / NS_PER_S);
-	snprintf(text, sizeof(text),
-	    "STATUS=the control thread has not ticked for %.1f s; the watchdog is not fed",
-	    (double)age_ns / NS_PER_S);
+	weir_log(WEIR_LOG_ERROR, "%s: the watchdog is not fed until it does", why);
+	snprintf(text, sizeof(text), "STATUS=%s; the watchdog is not fed", why);
 	notify_say(n, text);
 }
 
-static int64_t last_tick(struct notify *n)
+/* Check the server, and write the reason not to feed the watchdog to `why`; "" if there is none. */
+static void look(struct notify *n, int64_t now_ns, char *why, size_t size)
 {
+	const char *stage;
+
+	*why = '\0';
 	pthread_mutex_lock(&n->mutex);
-	int64_t ticked_ns = weir_graph_tick_ns(n->graph);
+	int64_t ticked_ns = weir_graph_tick_ns(n->graph), stop_until_ns = n->stop_until_ns;
+	int64_t hung_ns = weir_graph_hung(n->graph, &stage);
 	if (ticked_ns < n->graph_ns)
 		ticked_ns = n->graph_ns;
+	bool ticks = notify_ticks(now_ns, ticked_ns, n->watchdog_ns);
+	if (stop_until_ns != 0) {
+		if (now_ns > stop_until_ns)
+			snprintf(why, size, "the drain has not ended long after its grace time");
+	} else if (!ticks) {
+		snprintf(why, size, "the control thread has not ticked for %.1f s",
+		    (double)(now_ns - ticked_ns) / NS_PER_S);
+	} else if (!notify_returns(now_ns, hung_ns, n->watchdog_ns)) {
+		snprintf(why, size, "a handler of stage '%.60s' has not returned for %.1f s", stage,
+		    (double)(now_ns - hung_ns) / NS_PER_S);
+	}
 	pthread_mutex_unlock(&n->mutex);
-	return ticked_ns;
 }
 
-static void feed(struct notify *n, bool stopping)
+static bool is_stopping(struct notify *n)
 {
-	int64_t now_ns = clock_now_ns(), ticked_ns = last_tick(n);
-	char text[200];
+	pthread_mutex_lock(&n->mutex);
+	bool stopping = n->stop_until_ns != 0;
+	pthread_mutex_unlock(&n->mutex);
+	return stopping;
+}
 
-	if (!stopping && !notify_ticks(now_ns, ticked_ns, n->watchdog_ns)) {
+static void feed(struct notify *n)
+{
+	char text[200], why[160];
+
+	look(n, clock_now_ns(), why, sizeof(why));
+	if (*why) {
 		if (!n->silent)
-			stop_feeding(n, now_ns - ticked_ns);
+			stop_feeding(n, why);
 		return;
 	}
-	snprintf(text, sizeof(text), "WATCHDOG=1%s%s", n->silent && !stopping ? "\nSTATUS=" : "",
-	    n->silent && !stopping ? n->status : "");
+	bool again = n->silent && !is_stopping(n);
+	snprintf(
+	    text, sizeof(text), "WATCHDOG=1%s%s", again ? "\nSTATUS=" : "", again ? n->status : "");
 	n->silent = false;
 	notify_say(n, text);
 }
 
-/* Sleep to `at_ns`, or until told to end; true when told. */
-static bool sleep_until(struct notify *n, int64_t at_ns, bool *stopping)
+/* Sleep until `at_ns` or until notify_end. Returns true in the latter case. */
+static bool sleep_until(struct notify *n, int64_t at_ns)
 {
 	struct timespec ts = {at_ns / NS_PER_S, at_ns % NS_PER_S};
 	int rc = 0;
@@ -171,7 +210,6 @@ static bool sleep_until(struct notify *n, int64_t at_ns, bool *stopping)
 	while (!n->ended && rc == 0)
 		rc = pthread_cond_timedwait(&n->cond, &n->mutex, &ts);
 	bool ended = n->ended;
-	*stopping = n->stopping;
 	pthread_mutex_unlock(&n->mutex);
 	return ended;
 }
@@ -179,10 +217,9 @@ static bool sleep_until(struct notify *n, int64_t at_ns, bool *stopping)
 static void *feed_main(void *arg)
 {
 	struct notify *n = arg;
-	bool stopping = false;
 
-	while (!sleep_until(n, clock_now_ns() + n->watchdog_ns / 2, &stopping))
-		feed(n, stopping);
+	while (!sleep_until(n, clock_now_ns() + n->watchdog_ns / 2))
+		feed(n);
 	return NULL;
 }
 
@@ -194,18 +231,18 @@ void notify_ready(struct notify *n, const struct weir_graph *graph)
 	char text[200];
 
 	notify_graph(n, graph);
-	snprintf(
-	    n->status, sizeof(n->status), "%.100s serves, %d stages", spec->name, spec->n_stages);
+	snprintf(n->status, sizeof(n->status), "%.100s is serving, %d stages", spec->name,
+	    spec->n_stages);
 	snprintf(text, sizeof(text), "READY=1\nSTATUS=%s", n->status);
 	if (n->fd != -1 && !notify_say(n, text))
-		weir_log(WEIR_LOG_WARN,
-		    "NOTIFY_SOCKET: nobody could be told that the server runs: %s",
+		weir_log(WEIR_LOG_WARN, "NOTIFY_SOCKET: readiness could not be reported: %s",
 		    strerror(errno));
 	if (n->watchdog_ns == 0)
 		return;
 	n->feeding = task_start(&n->task, "notify", feed_main, n) == 0;
 	if (!n->feeding)
-		weir_log(WEIR_LOG_WARN, "no thread to feed the watchdog: it will end this server");
+		weir_log(
+		    WEIR_LOG_WARN, "no thread to feed the watchdog, which will end this server");
 }
 
 void notify_graph(struct notify *n, const struct weir_graph *graph)
@@ -235,11 +272,12 @@ void notify_stopping(struct notify *n)
 	char text[200];
 
 	pthread_mutex_lock(&n->mutex);
-	n->stopping = true;
-	double grace_s = (double)weir_graph_spec(n->graph)->grace_ns / NS_PER_S;
+	int64_t grace_ns = weir_graph_spec(n->graph)->grace_ns;
+	n->stop_until_ns = clock_now_ns() + grace_ns + STOP_LATE_NS;
+	double grace_s = (double)grace_ns / NS_PER_S;
 	pthread_mutex_unlock(&n->mutex);
-	snprintf(text, sizeof(text),
-	    "STOPPING=1\nSTATUS=finishing what was accepted, at most %.3g s", grace_s);
+	snprintf(text, sizeof(text), "STOPPING=1\nSTATUS=finishing accepted work, at most %.3g s",
+	    grace_s);
 	notify_say(n, text);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * overload: the kill switch of a running server, shown or turned: what the admission modes of all
- * its stages are at most.
+ * overload: show or set the kill switch of a running server, which caps the admission modes of all
+ * its stages.
  */
 #include "verb.h"
 
@@ -13,32 +13,33 @@
 #include <weir/knob.h>
 
 #include "client.h"
+#include "plain.h"
 
 #define OVERLOAD_PATH "/api/v1/overload"
 
 static const char *const meaning[] = {
-    "off: no admission policy is asked; only full queues and deadlines refuse",
-    "shadow: admission policies count what they would refuse, and let it in",
-    "enforce: each stage does as its admission mode says",
+    "off: no admission policy is consulted; only full queues and deadlines refuse",
+    "shadow: admission policies count what they would refuse, and admit it",
+    "enforce: each stage uses its own admission mode",
 };
 
-/* As the server reads it: choices in the order of `meaning`. */
+/* The mode, as the server parses it; the choices are in the order of `meaning`. */
 static const struct weir_knob mode_row = {
     .name = "mode", .type = WEIR_KNOB_ENUM, .choices = "off|shadow|enforce"};
 
-/* Say why the server did not do it. */
+/* Print why the server refused. */
 static int refused(const struct client_answer *answer)
 {
 	json_t *doc = json_loadb(answer->body, answer->n, 0, NULL);
 	const char *detail = json_string_value(json_object_get(doc, "detail"));
 
-	fprintf(stderr, "weir overload: the server answered %d%s%s\n", answer->status,
+	plain_print(stderr, "weir overload: the server answered %d%s%s\n", answer->status,
 	    detail ? ": " : "", detail ? detail : "");
 	json_decref(doc);
 	return VERB_FINDING;
 }
 
-/* The mode that `answer` tells, -1 when none. */
+/* Return the mode in `answer`, -1 if there is none. */
 static int mode_of(const struct client_answer *answer)
 {
 	json_t *doc = json_loadb(answer->body, answer->n, 0, NULL);
@@ -67,12 +68,12 @@ int verb_overload(const struct verb *verb, const struct verb_args *args)
 	int rc = word ? client_put(url, OVERLOAD_PATH, body, &answer, &err)
 		      : client_get(url, OVERLOAD_PATH, &answer, &err);
 	if (rc != 0) {
-		fprintf(stderr, "weir overload: %s\n", err.text);
+		plain_print(stderr, "weir overload: %s\n", err.text);
 		return VERB_UNREACHABLE;
 	}
 	mode = answer.status == 200 ? mode_of(&answer) : -1;
 	if (mode >= 0)
-		puts(meaning[mode]);
+		plain_print(stdout, "%s\n", meaning[mode]);
 	else
 		rc = refused(&answer);
 	free(answer.body);

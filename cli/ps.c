@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ps: a running server, one line per stage, over its admin endpoint, below a line that says which
- * server it is. The table fits 100 columns: names are cut, counts over ten million are rounded, and
- * `-o json` has all of both.
+ * ps: show a running server through its admin endpoint: a line that identifies the server, then one
+ * line per stage. The table fits into 100 columns: names are cut and counts over ten million
+ * rounded; `-o json` has both in full.
  *
- * Totals are since the start and summed over classes; SHED has what a source turned away in front of
- * the graph, too, and a line below the table says over which limit; the wait is the 99th percentile of the class
- * that waits longest, since a mean over classes would hide it.
+ * Totals are since startup and summed over classes. SHED includes what a source turned away before
+ * the graph, and a line below the table names the limits. Further lines there name the stages that
+ * an operator has paused or drained and those in trouble. The wait is the 99th percentile of the
+ * class that waits longest, since a mean over classes would hide it.
  */
 #include "verb.h"
 
@@ -16,12 +17,15 @@
 #include <jansson.h>
 
 #include "client.h"
+#include "number_format.h"
+#include "stage_state.h"
 #include "turned_away.h"
+#include "plain.h"
 
 struct ps_row {
 	const char *name, *use, *place;
 	long long queued, limit, busy, now, offered, completed, shed, failed;
-	double wait_p99_s; /* -1: nothing waited yet */
+	double wait_p99_s; /* -1 if no event has waited yet */
 };
 
 static long long ps_integer(const json_t *map, const char *key)
@@ -72,7 +76,7 @@ static void ps_fill(struct ps_row *row, const json_t *stage)
 		ps_add_class(row, json_array_get(classes, i));
 }
 
-/** A duration in three digits or so: "35us", "1.2ms", "2.5s", "-" for none. */
+/** Print a duration with about three digits: "35us", "1.2ms", "2.5s", "-" for none. */
 static void ps_print_duration(char *buf, size_t size, double s)
 {
 	if (s < 0)
@@ -82,10 +86,10 @@ static void ps_print_duration(char *buf, size_t size, double s)
 	else if (s < 1)
 		snprintf(buf, size, "%.3gms", s * 1e3);
 	else
-		snprintf(buf, size, "%.3gs", s);
+		snprintf(buf, size, "%ss", number_text(NUMBER_ROOM, s, 3));
 }
 
-/** A count in at most seven characters: whole up to ten million, then "12.346M". */
+/** Format a count with at most seven characters: whole up to ten million, then "12.35M". */
 static const char *ps_count(char buf[24], long long n)
 {
 	if (n < 10000000)
@@ -97,13 +101,13 @@ static const char *ps_count(char buf[24], long long n)
 	return buf;
 }
 
-/** A name in at most `width` characters; '~' says that it was cut. */
+/** Print a name with at most `width` characters; '~' marks one that was cut. */
 static void ps_print_name(const char *name, int width)
 {
 	if ((int)strlen(name) <= width)
-		printf("%-*s ", width, name);
+		plain_print(stdout, "%-*s ", width, name);
 	else
-		printf("%.*s~ ", width - 1, name);
+		plain_print(stdout, "%.*s~ ", width - 1, name);
 }
 
 static void ps_print_row(const struct ps_row *row)
@@ -118,39 +122,34 @@ static void ps_print_row(const struct ps_row *row)
 	ps_print_name(row->name, 14);
 	ps_print_name(row->use, 12);
 	ps_print_name(row->place, 10);
-	printf("%9s %6s %8s %9s %8s %7s %8s\n", queue, threads, ps_count(count[0], row->offered),
-	    ps_count(count[1], row->completed), ps_count(count[2], row->shed),
-	    ps_count(count[3], row->failed), wait);
+	plain_print(stdout, "%9s %6s %8s %9s %8s %7s %8s\n", queue, threads,
+	    ps_count(count[0], row->offered), ps_count(count[1], row->completed),
+	    ps_count(count[2], row->shed), ps_count(count[3], row->failed), wait);
 }
 
-/** "shop  http://127.0.0.1:9900  up 38 s" */
+/** Print the head line, such as "shop  http://127.0.0.1:9900  up 38 s". */
 static void ps_print_head(const json_t *doc, const char *url)
 {
 	long long up_s = (long long)json_number_value(json_object_get(doc, "uptime_seconds"));
 	bool bold = verb_styled(stdout);
 
-	printf("%s  %s  up ", ps_text(doc, "name"), url);
+	plain_print(stdout, "%s  %s  up ", ps_text(doc, "name"), url);
 	if (up_s < 120)
-		printf("%lld s\n", up_s);
+		plain_print(stdout, "%lld s\n", up_s);
 	else if (up_s < 7200)
-		printf("%lld min\n", up_s / 60);
+		plain_print(stdout, "%lld min\n", up_s / 60);
 	else
-		printf("%lld h %lld min\n", up_s / 3600, up_s / 60 % 60);
-	printf("%s%-14s %-12s %-10s %9s %6s %8s %9s %8s %7s %8s%s\n", bold ? "\033[1m" : "",
-	    "STAGE", "USE", "RUNS IN", "QUEUE", "BUSY", "OFFERED", "COMPLETED", "SHED", "FAILED",
-	    "WAIT P99", bold ? "\033[0m" : "");
+		plain_print(stdout, "%lld h %lld min\n", up_s / 3600, up_s / 60 % 60);
+	fputs(bold ? "\033[1m" : "", stdout);
+	plain_print(stdout, "%-14s %-12s %-10s %9s %6s %8s %9s %8s %7s %8s", "STAGE", "USE",
+	    "RUNS IN", "QUEUE", "BUSY", "OFFERED", "COMPLETED", "SHED", "FAILED", "WAIT P99");
+	fputs(bold ? "\033[0m\n" : "\n", stdout);
 }
 
-static int ps_print_table(const struct client_answer *answer, const char *url)
+static void ps_print_table(const json_t *doc, const char *url)
 {
-	json_t *doc = json_loadb(answer->body, answer->n, 0, NULL);
 	const json_t *stages = json_object_get(doc, "stages");
 
-	if (!json_is_array(stages)) {
-		fprintf(stderr, "weir ps: what answers at %s is no weir admin endpoint\n", url);
-		json_decref(doc);
-		return VERB_UNREACHABLE;
-	}
 	ps_print_head(doc, url);
 	for (size_t i = 0; i < json_array_size(stages); i++) {
 		struct ps_row row;
@@ -159,8 +158,24 @@ static int ps_print_table(const struct client_answer *answer, const char *url)
 	}
 	for (size_t i = 0; i < json_array_size(stages); i++)
 		turned_away_print(json_array_get(stages, i), NULL, 0);
+	stages_held_print(stages);
+	stages_trouble_print(stages);
+}
+
+static int ps_print(const struct client_answer *answer, const char *url, bool json)
+{
+	json_t *doc = json_loadb(answer->body, answer->n, 0, NULL);
+	bool good = json_is_array(json_object_get(doc, "stages"));
+
+	if (!good)
+		plain_print(
+		    stderr, "weir ps: the server at %s is not a weir admin endpoint\n", url);
+	else if (json)
+		plain_json(stdout, answer->body, answer->n);
+	else
+		ps_print_table(doc, url);
 	json_decref(doc);
-	return VERB_OK;
+	return good ? VERB_OK : VERB_UNREACHABLE;
 }
 
 int verb_ps(const struct verb *verb, const struct verb_args *args)
@@ -173,17 +188,14 @@ int verb_ps(const struct verb *verb, const struct verb_args *args)
 	if (rc == WEIR_EINVAL)
 		return verb_misused(verb, "%s", err.text);
 	if (rc != 0) {
-		fprintf(stderr, "weir ps: %s\n", err.text);
+		plain_print(stderr, "weir ps: %s\n", err.text);
 		return VERB_UNREACHABLE;
 	}
 	if (answer.status != 200) {
-		fprintf(stderr, "weir ps: %s answers %d\n", url, answer.status);
+		plain_print(stderr, "weir ps: %s answers %d\n", url, answer.status);
 		rc = VERB_UNREACHABLE;
-	} else if (args->json) {
-		fwrite(answer.body, 1, answer.n, stdout);
-		rc = VERB_OK;
 	} else {
-		rc = ps_print_table(&answer, url);
+		rc = ps_print(&answer, url, args->json);
 	}
 	free(answer.body);
 	return rc;

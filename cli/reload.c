@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Reloading; see reload.h. What an order has come to is kept and told by reload_report.c. */
+/*
+ * Reloads the configuration; see reload.h. reload_report.c keeps and reports the results.
+ *
+ * The reload thread (reload_main) waits for a reload request (struct order) and carries it out in
+ * obey(): load and check, compare, then either set live knobs or start a new graph. All objects
+ * that a reload makes are in struct order and freed at its end, except those that take_over() and
+ * follow() move into `now`. The main thread takes `now` back in reload_stop, which abandons a
+ * reload that hangs in a stage.
+ */
 #include "reload.h"
 
 #include <fcntl.h>
@@ -15,168 +23,51 @@
 #include "base/task.h"
 #include "config.h"
 #include "reload_report.h"
+#include "retire.h"
 #include "run_config.h"
 #include "run_log.h"
 
-/* As long as its requests take: an order of magnitude more than any, in ns. */
-#define RETIRE_GRACE_NS (365LL * 24 * 3600 * 1000000000)
-/* Between two looks whether the graphs before have ended, or a signal handler wants them to: as a drain does. */
+/* Polling interval while waiting for previous graphs to end or for a second signal; the same as in
+ * a drain. */
 #define WAIT_LOOK_NS (20 * NS_PER_MS)
 
-/** A graph that was followed by another one. */
-struct retired {
-	struct retired *before; /* freed only when that one has ended; under the lock */
-	struct reloader *reloader;
-	bool told;                /* what to do: with the graph, or with none; under the lock */
-	struct weir_graph *graph; /* NULL when it is freed; under the lock */
-	struct otlp *otlp;        /* what exports from it */
-	struct task task;
-};
-
 struct reloader {
-	struct running now; /* the thread's, while it runs, as is */
-	int64_t graphs;     /* that followed another one */
+	struct running now; /* `now` and `graphs` are owned by the reload thread while it runs */
+	int64_t graphs;     /* number of graphs that replaced another one */
 	char *path;
-	char *
-	    folder; /* what of `path` the command line left out, "" nothing: files are named as there */
+	/* the part of `path` that was not given on the command line, "" if none; it is left out
+	 * when file names are shown */
+	char *folder;
 	struct task task;
-	json_t *
-	    hidden; /* paths of what runs whose values are not told, NULL: all are such; the thread's */
-	struct report report; /* own lock */
+	/* paths of the running configuration whose values are not shown, NULL if none is shown;
+	 * owned by the reload thread */
+	json_t *hidden;
+	struct report report; /* has its own lock */
 	pthread_mutex_t lock;
-	pthread_cond_t cond, retiring;
-	/* under the lock */
+	pthread_cond_t cond, idle;
+	struct retirees retirees; /* has its own lock */
+	/* under the lock, as are changes of `now` */
 	bool stopping, ordered, preview;
+	bool busy;     /* a reload is in progress */
+	bool may_hang; /* the reload may hang in callbacks of stages that do not run yet */
 	char by[WEIR_ADMIN_NAME_MAX + 1];
-	uint64_t orders; /* number of the newest */
-	struct retired *retired;
-	int n_retired; /* of which so many have requests: */
-	int n_busy;
-	uint64_t closed;
+	uint64_t orders; /* number of the newest request */
 };
 
-/* ---- graphs that end ---- */
+/* ---- one reload ---- */
 
-static void retire_say(struct reloader *r, const struct weir_drain_report *d)
-{
-	if (d->closed || d->law_error)
-		weir_log(WEIR_LOG_WARN,
-		    "the graph before: %llu events ended unfinished, books off by %lld",
-		    (unsigned long long)d->closed, (long long)d->law_error);
-	r->closed += d->closed;
-}
-
-/* Wait for what to do: the graph to end, NULL for none. */
-static struct weir_graph *retire_told(struct retired *me)
-{
-	struct reloader *r = me->reloader;
-
-	pthread_mutex_lock(&r->lock);
-	while (!me->told)
-		pthread_cond_wait(&r->retiring, &r->lock);
-	struct weir_graph *graph = me->graph;
-	pthread_mutex_unlock(&r->lock);
-	return graph;
-}
-
-/* The one before hands its connections to this graph, so it must be gone first. */
-static void *retire_main(void *arg)
-{
-	struct retired *me = arg;
-	struct reloader *r = me->reloader;
-	struct weir_graph *graph = retire_told(me);
-	struct weir_drain_report d = {0};
-
-	if (!graph)
-		return NULL;
-	weir_graph_drain(graph, RETIRE_GRACE_NS, &d);
-	otlp_stop(me->otlp);
-	pthread_mutex_lock(&r->lock);
-	struct retired *before = me->before;
-	r->n_busy--;
-	pthread_mutex_unlock(&r->lock);
-	if (before)
-		task_join(&before->task);
-	pthread_mutex_lock(&r->lock);
-	me->graph = NULL;
-	me->before = NULL;
-	retire_say(r, &d);
-	r->n_retired--;
-	pthread_mutex_unlock(&r->lock);
-	free(before);
-	weir_graph_free(graph);
-	return NULL;
-}
-
-/* The thread is made before there is something to end: without one the order fails, and nothing has happened. */
-static struct retired *retire_new(struct reloader *r)
-{
-	struct retired *me = calloc(1, sizeof(*me));
-
-	if (!me)
-		return NULL;
-	me->reloader = r;
-	if (task_start(&me->task, "retire", retire_main, me) == 0)
-		return me;
-	free(me);
-	return NULL;
-}
-
-/* Not needed after all. NULL is allowed. */
-static void retire_none(struct retired *me)
-{
-	if (!me)
-		return;
-	pthread_mutex_lock(&me->reloader->lock);
-	me->told = true;
-	pthread_cond_broadcast(&me->reloader->retiring);
-	pthread_mutex_unlock(&me->reloader->lock);
-	task_join(&me->task);
-	free(me);
-}
-
-static void retire(struct reloader *r, struct retired *me, struct weir_graph *graph)
-{
-	pthread_mutex_lock(&r->lock);
-	me->told = true;
-	me->graph = graph;
-	me->before = r->retired;
-	r->retired = me;
-	r->n_retired++;
-	r->n_busy++;
-	pthread_cond_broadcast(&r->retiring);
-	pthread_mutex_unlock(&r->lock);
-}
-
-static int retired_now(struct reloader *r)
-{
-	pthread_mutex_lock(&r->lock);
-	int n = r->n_retired;
-	pthread_mutex_unlock(&r->lock);
-	return n;
-}
-
-static bool too_many(struct reloader *r)
-{
-	pthread_mutex_lock(&r->lock);
-	bool many =
-	    r->n_busy >= RELOAD_RETIRED_MAX || r->n_retired - r->n_busy >= RELOAD_WAITING_MAX;
-	pthread_mutex_unlock(&r->lock);
-	return many;
-}
-
-/* ---- an order ---- */
-
-/** What an order has made so far; all of it is freed at its end but what was taken over. */
+/** A reload request and the objects made for it so far. Those that were not taken over are freed at
+ *  the end. */
 struct order {
 	struct weir_errs errs;
 	struct weir_graph *graph;
 	struct otlp *otlp;
-	struct admin_change *admin; /* of the endpoint; NULL: there is none, or it was taken over */
+	struct admin_change *admin; /* change of the endpoint; NULL if none, or taken over */
 	char *values, *config;
-	char *
-	    carried; /* the values of what would run then: `values` but for what waits for a restart */
-	json_t *hidden; /* of those; out.hidden has those of what runs now, too */
+	/* the values that apply after the reload: `values`, without changes that need a restart */
+	char *carried;
+	/* hidden paths of `carried`; out.hidden also has those of the running configuration */
+	json_t *hidden;
 	struct config_diff diff;
 	struct outcome out;
 };
@@ -186,8 +77,9 @@ static int fail(struct order *o, int code, const char *text)
 	return weir_errs_add(&o->errs, NULL, code, NULL, "%s", text);
 }
 
-/* The paths that are not told when `own` runs: its, and of what waits for a restart still those of before. Takes `own` over;
- * NULL, which hides all, when one is. */
+/* Return the paths to hide after the reload: those in `own`, and those of the previous
+ * configuration whose changes need a restart. Takes over `own`. Returns NULL, which hides
+ * everything, if either is NULL. */
 static json_t *hide_carried(const struct config_diff *diff, const json_t *before, json_t *own)
 {
 	json_t *waiting = json_object(), *all = NULL;
@@ -203,7 +95,8 @@ static json_t *hide_carried(const struct config_diff *diff, const json_t *before
 	return all;
 }
 
-/* Load, check and build it, in the folder of the file as `run` does; the folder stays that if it was good. */
+/* Load, check and build the new configuration in the folder of its file, as `run` does. On success,
+ * the folder remains the working directory. */
 static int prepare(struct reloader *r, struct order *o)
 {
 	int folder_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -211,6 +104,7 @@ static int prepare(struct reloader *r, struct order *o)
 	struct verb_args args = *r->now.args;
 
 	args.operand = operand;
+	args.dry_run = o->out.preview;
 	int rc = verb_build_values(&args, &o->graph, &o->values, &o->errs);
 	if (rc == 0) {
 		rc = config_diff(r->now.values, o->values, &o->diff);
@@ -228,7 +122,7 @@ static int prepare(struct reloader *r, struct order *o)
 		rc = admin_prepare(r->now.admin, weir_graph_spec(o->graph), &o->admin, &o->errs);
 	}
 	if ((rc != 0 || o->out.preview) && folder_fd != -1 && fchdir(folder_fd) != 0)
-		weir_log(WEIR_LOG_WARN, "the working directory can not be entered again");
+		weir_log(WEIR_LOG_WARN, "the working directory cannot be entered again");
 	if (folder_fd != -1)
 		close(folder_fd);
 	return rc;
@@ -242,7 +136,7 @@ static bool changes_log(const struct config_diff *diff)
 	return false;
 }
 
-/* What runs now is what `o` has loaded, served by `graph`. */
+/* Make what `o` has loaded the running configuration, served by `graph`. */
 static void take_over(struct reloader *r, struct order *o, struct weir_graph *graph)
 {
 	if (changes_log(&o->diff))
@@ -259,7 +153,7 @@ static void take_over(struct reloader *r, struct order *o, struct weir_graph *gr
 	o->carried = NULL;
 }
 
-/* What the new graph needs beside it. */
+/* Start the trace export of the new graph. */
 static int start_export(struct order *o)
 {
 	struct weir_err err = {0};
@@ -271,37 +165,60 @@ static int start_export(struct order *o)
 	return rc;
 }
 
+static void set_may_hang(struct reloader *r, bool may)
+{
+	pthread_mutex_lock(&r->lock);
+	r->may_hang = may;
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* Enter the part of a reload that cannot hang: the new graph is built but not started. From here on
+ * reload_stop waits and does not abandon the reload. Fails if a stop has already begun. */
+static int pass_gate(struct reloader *r, struct order *o)
+{
+	pthread_mutex_lock(&r->lock);
+	bool stopping = r->stopping;
+	r->may_hang = stopping;
+	pthread_mutex_unlock(&r->lock);
+	return stopping ? fail(o, WEIR_EBUSY, "the server is stopping") : 0;
+}
+
 static int follow(struct reloader *r, struct order *o)
 {
-	struct retired *me = retire_new(r);
+	struct retired *me = retire_new(&r->retirees);
 	struct weir_graph *old = r->now.graph;
-	int rc = me ? 0 : fail(o, WEIR_ESYS, "no memory or thread to end the graph that runs");
+	int rc = me ? 0 : fail(o, WEIR_ESYS, "no memory or thread to retire the running graph");
 
-	if (rc == 0 && too_many(r))
+	if (rc == 0 && retire_too_many(&r->retirees))
 		rc = fail(o, WEIR_EBUSY,
 		    "requests of earlier graphs have not ended yet: too many graphs at once");
 	if (rc == 0)
 		rc = start_export(o);
-	if (rc == 0)
+	if (rc == 0) {
+		set_may_hang(r, true);
 		rc = weir_graph_succeed(o->graph, old, &o->errs);
+	}
 	if (rc != 0) {
 		retire_none(me);
 		return rc;
 	}
-	me->otlp = r->now.otlp;
+	struct otlp *otlp = r->now.otlp;
+	pthread_mutex_lock(&r->lock);
+	r->may_hang = false;
 	r->now.otlp = o->otlp;
 	r->now.graph = o->graph;
+	pthread_mutex_unlock(&r->lock);
 	r->graphs++;
 	o->graph = NULL;
 	o->otlp = NULL;
 	take_over(r, o, r->now.graph);
 	notify_graph(r->now.notify, r->now.graph);
-	retire(r, me, old);
+	retire_begin(me, old, weir_graph_spec(r->now.graph)->old_ns, otlp);
 	o->out.followed = true;
 	return 0;
 }
 
-/* Make the difference true. */
+/* Apply the difference: in place if only live knobs differ, else with the new graph. */
 static int apply(struct reloader *r, struct order *o)
 {
 	int n = 0;
@@ -313,7 +230,7 @@ static int apply(struct reloader *r, struct order *o)
 	return follow(r, o);
 }
 
-/* Cut `folder` out of text[] wherever it stands. */
+/* Remove every occurrence of `folder` from text[]. */
 static void cut_out(char *text, const char *folder)
 {
 	size_t n = strlen(folder);
@@ -322,7 +239,8 @@ static void cut_out(char *text, const char *folder)
 		memmove(at, at + n, strlen(at + n) + 1);
 }
 
-/* The file is opened by its whole path, since the working directory is another one by now; people know it by another. */
+/* Show the file as named by the user in all errors. It was opened by its absolute path, since the
+ * working directory has changed. */
 static void name_as_given(struct weir_errs *errs, const char *folder)
 {
 	for (int i = 0; i < errs->n; i++) {
@@ -330,6 +248,14 @@ static void name_as_given(struct weir_errs *errs, const char *folder)
 		cut_out(errs->err[i].text, folder);
 		cut_out(errs->err[i].hint, folder);
 	}
+}
+
+static bool is_stopping(struct reloader *r)
+{
+	pthread_mutex_lock(&r->lock);
+	bool stopping = r->stopping;
+	pthread_mutex_unlock(&r->lock);
+	return stopping;
 }
 
 static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
@@ -342,9 +268,13 @@ static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 	o.out.rc = prepare(r, &o);
 	weir_graph_act_as(strcmp(by, RELOAD_BY_SIGNAL) == 0 ? NULL : by);
 	if (o.out.rc == 0 && !preview)
+		o.out.rc = pass_gate(r, &o);
+	if (o.out.rc == 0 && !preview)
 		o.out.rc = apply(r, &o);
-	if (!preview)
+	if (!preview && !is_stopping(r))
 		notify_reloaded(r->now.notify);
+	if (o.out.rc != 0 || preview)
+		weir_stage_plugins_revert();
 	o.out.took_ns = clock_now_ns() - began_ns;
 	name_as_given(&o.errs, r->folder);
 	report_order(&r->report, &o.out, &o.diff, &o.errs);
@@ -380,13 +310,16 @@ static void *reload_main(void *arg)
 		char by[sizeof(r->by)];
 		memcpy(by, r->by, sizeof(by));
 		r->ordered = false;
+		r->busy = r->may_hang = true;
 		pthread_mutex_unlock(&r->lock);
 		obey(r, id, preview, by);
 		pthread_mutex_lock(&r->lock);
+		r->busy = false;
+		pthread_cond_signal(&r->idle);
 	}
 	if (r->ordered)
 		weir_log(WEIR_LOG_WARN,
-		    "a reload was ordered by %s and not begun: the server stops", r->by);
+		    "the reload ordered by %s was not started: the server is stopping", r->by);
 	pthread_mutex_unlock(&r->lock);
 	return NULL;
 }
@@ -400,7 +333,8 @@ uint64_t reload_ask(struct reloader *r, bool preview, const char *by)
 		pthread_mutex_unlock(&r->lock);
 		return 0;
 	}
-	/* Who waits for a preview gets one that was made true; never the other way round. */
+	/* Pending requests are merged: a preview may turn into a real reload, never the other way
+	 * round. */
 	r->preview = r->ordered ? r->preview && preview : preview;
 	r->ordered = true;
 	snprintf(r->by, sizeof(r->by), "%s", by);
@@ -412,7 +346,7 @@ uint64_t reload_ask(struct reloader *r, bool preview, const char *by)
 
 char *reload_status(struct reloader *r)
 {
-	return report_json(&r->report, retired_now(r));
+	return report_json(&r->report, retire_count(&r->retirees));
 }
 
 void reload_counts(struct reloader *r, struct admin_reload_counts *counts)
@@ -424,7 +358,8 @@ static void reloader_free(struct reloader *r)
 {
 	json_decref(r->hidden);
 	report_fini(&r->report);
-	pthread_cond_destroy(&r->retiring);
+	pthread_cond_destroy(&r->idle);
+	retirees_fini(&r->retirees);
 	pthread_cond_destroy(&r->cond);
 	pthread_mutex_destroy(&r->lock);
 	free(r->path);
@@ -444,7 +379,8 @@ int reload_start(const struct running *running, const char *path, struct reloade
 	report_init(&r->report);
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->cond, NULL);
-	pthread_cond_init(&r->retiring, NULL);
+	retirees_init(&r->retirees);
+	pthread_cond_init(&r->idle, NULL);
 	r->hidden = report_hidden(weir_graph_spec(running->graph));
 	int rc =
 	    r->path && r->folder ? task_start(&r->task, "reload", reload_main, r) : WEIR_ENOMEM;
@@ -456,36 +392,52 @@ int reload_start(const struct running *running, const char *path, struct reloade
 	return rc;
 }
 
+/* Abandon the current reload and log that. Returns false, and does nothing, if the reload cannot
+ * hang or its graph has replaced the running one. */
+static bool give_up(struct reloader *r)
+{
+	if (!r->may_hang || !weir_graph_stay(r->now.graph))
+		return false;
+	weir_log(
+	    WEIR_LOG_WARN, "the reload ordered by %s was abandoned: the server is stopping", r->by);
+	return true;
+}
+
 void reload_stop(struct reloader *r, struct running *running)
 {
 	pthread_mutex_lock(&r->lock);
 	r->stopping = true;
 	pthread_cond_signal(&r->cond);
-	pthread_mutex_unlock(&r->lock);
-	task_join(&r->task);
+	/* Poll: callbacks that may hang begin and end without notifying us, and everything else is
+	 * short. */
+	while (r->busy && !give_up(r)) {
+		struct timespec until;
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += WAIT_LOOK_NS;
+		until.tv_sec += until.tv_nsec / NS_PER_S;
+		until.tv_nsec %= NS_PER_S;
+		pthread_cond_timedwait(&r->idle, &r->lock, &until);
+	}
 	*running = r->now;
+	pthread_mutex_unlock(&r->lock);
+}
+
+bool reload_ended(struct reloader *r, int64_t until_ns)
+{
+	return task_join_until(&r->task, until_ns);
 }
 
 void reload_wait(struct reloader *r, int64_t until_ns, bool (*hurried)(void))
 {
 	const struct timespec look = {0, WAIT_LOOK_NS};
 
-	while (retired_now(r) > 0 && clock_now_ns() < until_ns && !hurried())
+	while (retire_count(&r->retirees) > 0 && clock_now_ns() < until_ns && !hurried())
 		nanosleep(&look, NULL);
 }
 
-uint64_t reload_end(struct reloader *r)
+void reload_end(struct reloader *r, struct retire_losses *losses)
 {
-	pthread_mutex_lock(&r->lock);
-	for (struct retired *me = r->retired; me; me = me->before)
-		if (me->graph)
-			weir_graph_hurry(me->graph);
-	struct retired *last = r->retired;
-	pthread_mutex_unlock(&r->lock);
-	if (last)
-		task_join(&last->task);
-	uint64_t closed = r->closed;
-	free(last);
-	reloader_free(r);
-	return closed;
+	retire_end(&r->retirees, losses);
+	if (losses->left == 0)
+		reloader_free(r);
 }

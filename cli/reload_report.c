@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The newest order is kept as JSON, since that is how it is told; see reload_report.h. */
+/* Keeps the results of reloads; see reload_report.h. The newest result is kept as JSON, the form in
+ * which it is reported. */
 #include "reload_report.h"
 
 #include <stdint.h>
@@ -25,7 +26,7 @@ void report_fini(struct report *r)
 	pthread_mutex_destroy(&r->lock);
 }
 
-/* ---- what is not told ---- */
+/* ---- hidden values ---- */
 
 static void hide_line(void *arg, const struct config_said *said)
 {
@@ -53,7 +54,7 @@ json_t *report_hide_both(const json_t *before, json_t *after)
 	return NULL;
 }
 
-/* ---- what is read from outside ---- */
+/* ---- external inputs ---- */
 
 static void add_renewed(void *arg, const char *stage, const char *text)
 {
@@ -69,7 +70,7 @@ json_t *report_renewed(const struct weir_graph *graph, const struct weir_graph *
 	return list;
 }
 
-/* ---- one order ---- */
+/* ---- one reload ---- */
 
 static json_t *change_json(const struct outcome *out, const struct config_difference *d)
 {
@@ -98,7 +99,7 @@ static json_t *errors_json(const struct weir_errs *errs)
 	return list;
 }
 
-/* The very text that `check` would print. */
+/* Return the errors as the text that `check` prints. */
 static char *errors_text(const struct weir_errs *errs)
 {
 	size_t size = weir_errs_format(errs, NULL, 0) + 1;
@@ -128,14 +129,19 @@ void report_summary(const struct outcome *out, const struct config_diff *diff,
 	if (out->rc == 0 && renewed > 0 && diff->n == 0)
 		snprintf(buf, size, "no value changes, %zu stage%s renewed certificates", renewed,
 		    renewed == 1 ? " has" : "s have");
-	else if (out->rc == 0)
+	else if (out->rc == 0) {
 		config_diff_say(diff, buf, size);
-	else
+		size_t n = strlen(buf);
+		if (out->preview && diff->n_plugins > 0)
+			snprintf(buf + n, size - n,
+			    "; a preview does not load plug-ins: 'weir check' does, in its own "
+			    "process");
+	} else
 		snprintf(buf, size, "%d error%s. The running configuration was not changed.",
 		    errs->total, errs->total == 1 ? "" : "s");
 }
 
-/* What no line of a file is to blame for has no place. */
+/* Log an error. Errors that do not belong to a line of a file have no location. */
 static void log_error(const struct weir_err *e)
 {
 	if (e->line > 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* report: load runs as one HTML file. */
+/* report: write load runs as one HTML file. */
 #include "verb.h"
 
 #include "load/outfile.h"
@@ -34,8 +34,7 @@ int verb_report(const struct verb *verb, const struct verb_args *args)
 	struct weir_err err = {0};
 
 	if (!args->output)
-		return verb_misused(
-		    verb, "where to? -o FILE.html is missing ('-': standard output)");
+		return verb_misused(verb, "-o FILE.html is missing ('-': standard output)");
 	if (rundata_read_all(args->operand, args->n, &run, &err) != 0)
 		return report_failed(&err, VERB_USAGE);
 	int rc = report_write(run, args->n, args);

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * run: a server from its YAML to its last event.
+ * run: run a server from its YAML to its last event.
  *
  *   load -> build -> admin -> start -> (running) -> SIGTERM, Ctrl-C -> drain -> admin ends -> free
  *
- * The admin endpoint comes before the first source and goes after the last event, so that it can be
- * asked during start and drain; /readyz says which it is. The main thread sleeps until a signal
- * comes. Exit code 0 says that every accepted event was completed or answered; 1 that something had
- * to be given up when the grace time ended or a second signal came. A service manager is told when
- * the server is ready and when it stops, feeds on its ticks, and may pass sockets (notify.h, weir/io.h).
- * The log has the server's first and last words wherever it is. SIGUSR1 has all logs opened again. SIGHUP and the admin endpoint order reloads (reload.h), after which the graph is another one.
+ * The admin endpoint starts before the first source and stops after the last event, so that it
+ * answers during startup and drain, and /readyz shows which of the two is in progress. The main
+ * thread sleeps until a signal arrives. Exit code 0 means that every accepted event was completed
+ * or answered. Exit code 1 means that some events were given up when the grace time ended or a
+ * second signal arrived, or were lost in handlers that do not return. The threads of such handlers
+ * are left behind, and the process ends without freeing what they use. A service manager is
+ * notified when the server is ready and when it stops, its watchdog is fed on ticks, and it may
+ * pass sockets (notify.h, weir/io.h). The log contains the first and last messages of the server,
+ * wherever it is written. SIGUSR1 reopens all logs. SIGHUP and the admin endpoint request reloads
+ * (reload.h), which may replace the graph.
  */
 #include "verb.h"
 
@@ -37,8 +41,12 @@
 #include "run_config.h"
 #include "run_log.h"
 #include "signals.h"
+#include "user.h"
 
-/** Sockets are what a server runs out of first: take all that the hard limit allows. */
+/* Time limit for an abandoned reload to end by itself. 1 s is a guess. */
+#define RELOAD_END_NS NS_PER_S
+
+/** Raise the open file limit to the hard limit, since a server runs out of sockets first. */
 static void run_raise_limits(void)
 {
 	struct rlimit limit;
@@ -50,8 +58,8 @@ static void run_raise_limits(void)
 		weir_log(WEIR_LOG_WARN, "cannot raise the limit of open files");
 }
 
-/** Print where `listen` leads: an address that means "all" is not one a browser can open. `port` is
- *  the one that was bound, 0 for a socket file. */
+/** Print a URL for `listen`: a browser cannot open an address that means "all". `port` is the bound
+ *  port, 0 for a socket file. */
 static void run_print_url(const char *scheme, const char *listen, int port)
 {
 	const char *colon = strrchr(listen, ':');
@@ -67,7 +75,7 @@ static void run_print_url(const char *scheme, const char *listen, int port)
 	    all ? " (and every other address of this machine)" : "");
 }
 
-/** Say where the server can be reached: one line per address, and one for the admin. */
+/** Print where the server can be reached: one line per address, and one for the admin endpoint. */
 static void run_announce(const struct weir_graph *graph, const struct admin *admin)
 {
 	const struct weir_spec *spec = weir_graph_spec(graph);
@@ -92,40 +100,59 @@ static void run_announce(const struct weir_graph *graph, const struct admin *adm
 	fflush(stdout);
 }
 
+/* Write to `text` how many events were given up and why. `closed` and `lost` may be 0; `text` is
+ * empty if both are. */
+static void run_losses(
+    uint64_t closed, uint64_t lost, const char *left_text, bool hurried, char *text, size_t size)
+{
+	size_t n = 0;
+
+	*text = '\0';
+	if (closed)
+		n = (size_t)snprintf(text, size,
+		    "; %llu accepted event%s ended unfinished, because %s",
+		    (unsigned long long)closed, closed == 1 ? " was" : "s were",
+		    hurried ? "a second signal came" : "the grace time was over");
+	if (*left_text)
+		snprintf(text + n, size - n,
+		    "; %llu accepted event%s lost, because handlers did not return: %s",
+		    (unsigned long long)lost, lost == 1 ? " was" : "s were", left_text);
+}
+
 static int run_report(const char *name, const struct weir_drain_report *report, bool hurried)
 {
-	char closed[120] = "", law[100] = "";
+	char losses[600], law[100] = "";
 
-	if (report->closed)
-		snprintf(closed, sizeof(closed),
-		    "; %llu accepted event%s ended unfinished, because %s",
-		    (unsigned long long)report->closed, report->closed == 1 ? " was" : "s were",
-		    hurried ? "a second signal came" : "the grace time was over");
+	run_losses(
+	    report->closed, report->lost, report->left_text, hurried, losses, sizeof(losses));
 	if (report->law_error)
 		snprintf(law, sizeof(law),
-		    "; the books are off by %lld events, which is a bug of weir",
+		    "; the counters are off by %lld events, which is a bug in weir",
 		    (long long)report->law_error);
-	bool whole = report->closed == 0 && report->law_error == 0;
+	bool whole = report->closed == 0 && report->law_error == 0 && report->left == 0;
 	run_log_say(name, whole ? WEIR_LOG_INFO : WEIR_LOG_WARN, "drained in %.2f s%s%s%s",
-	    (double)report->took_ns / 1e9, whole ? ", nothing was lost" : "", closed, law);
+	    (double)report->took_ns / 1e9, whole ? ", nothing was lost" : "", losses, law);
 	return whole ? VERB_OK : VERB_FINDING;
 }
 
-/** `reloader` may be NULL. Requests that began before a reload have the same time to end as those behind it. */
-static int run_drain(struct weir_graph *graph, struct reloader *reloader)
+/** Drain the running graph and the replaced ones. `reloader` may be NULL. Requests that began
+ *  before a reload get the same time to finish as later ones. */
+static int run_drain(struct running *r, struct reloader *reloader)
 {
-	int64_t until_ns = clock_now_ns() + weir_graph_spec(graph)->grace_ns;
-	const struct weir_spec *spec = weir_graph_spec(graph);
+	const struct weir_spec *spec = weir_graph_spec(r->graph);
+	int64_t until_ns = clock_now_ns() + spec->grace_ns;
 	struct weir_drain_report report = {0};
 
 	run_log_say(spec->name, WEIR_LOG_INFO,
-	    "finishing what was accepted, at most %.3g s; once more ends it at once",
+	    "finishing accepted work, at most %.3g s; a second signal ends it at once",
 	    (double)spec->grace_ns / 1e9);
-	signals_hurry_on_next(graph);
-	weir_graph_drain(graph, spec->grace_ns, &report);
+	signals_hurry_on_next(r->graph);
+	weir_graph_drain(r->graph, spec->grace_ns, &report);
 	if (reloader)
 		reload_wait(reloader, until_ns, signals_hurry);
-	return run_report(spec->name, &report, signals_calm());
+	signals_forget();
+	r->left = report.left > 0;
+	return run_report(spec->name, &report, signals_hurry());
 }
 
 static uint64_t run_ask(void *arg, bool preview, const char *by)
@@ -143,7 +170,7 @@ static void run_counts(void *arg, struct admin_reload_counts *counts)
 	reload_counts(arg, counts);
 }
 
-/** Wait for a signal that is about the server, and obey those that are about its logs. */
+/** Wait for a signal that concerns the server; SIGUSR1 is handled here. */
 static int run_told(void)
 {
 	int sig;
@@ -153,19 +180,21 @@ static int run_told(void)
 	return sig;
 }
 
-/** Serve until a signal says to end, reloading when told; what then runs is in *r. */
+/** Serve until a signal ends the server, and reload on SIGHUP. *r is then set to the parts that
+ *  run. */
 static struct reloader *run_until_told(struct running *r, const char *path)
 {
 	static struct admin_reloading reloading = {
 	    .ask = run_ask, .status = run_status, .counts = run_counts};
 	struct reloader *reloader;
 
-	notify_ready(
-	    r->notify, r->graph); /* first: from reload_start on the graph is the reloader's */
+	/* This comes first, since the graph belongs to the reloader from reload_start on. */
+	notify_ready(r->notify, r->graph);
 	if (reload_start(r, path, &reloader) != 0) {
-		weir_log(WEIR_LOG_ERROR, "reload: out of memory or threads: this server can not");
+		weir_log(
+		    WEIR_LOG_ERROR, "reload: out of memory or threads: this server cannot reload");
 		while (run_told() == SIGHUP)
-			weir_log(WEIR_LOG_ERROR, "SIGHUP: this server can not reload");
+			weir_log(WEIR_LOG_ERROR, "SIGHUP: this server cannot reload");
 		return NULL;
 	}
 	reloading.arg = reloader;
@@ -207,29 +236,44 @@ static int run_export(struct weir_graph *graph, struct otlp **otlp)
 	return rc;
 }
 
-/** From a started graph to the exit code. */
+/** End the graphs replaced by reloads. Returns the exit code for that. */
+static int run_end_reloads(struct running *r, struct reloader *reloader)
+{
+	struct retire_losses losses = {0};
+	char text[600];
+
+	reload_end(reloader, &losses);
+	r->left |= losses.left > 0;
+	if (losses.closed == 0 && losses.left == 0)
+		return VERB_OK;
+	run_losses(
+	    losses.closed, losses.lost, losses.left_text, signals_hurry(), text, sizeof(text));
+	run_log_say(
+	    weir_graph_spec(r->graph)->name, WEIR_LOG_WARN, "earlier configurations%s", text);
+	return VERB_FINDING;
+}
+
+/** Serve a started graph until it has drained. Returns the exit code. */
 static int run_serve(struct running *r, const char *path)
 {
-	uint64_t closed = 0;
-
 	run_announce(r->graph, r->admin);
 	struct reloader *reloader = run_until_told(r, path);
 	notify_stopping(r->notify);
-	int rc = run_drain(r->graph, reloader);
+	int rc = run_drain(r, reloader);
+	if (reloader && !reload_ended(reloader, clock_now_ns() + RELOAD_END_NS)) {
+		r->left = true; /* the reload may access everything that is freed below */
+		return rc;
+	}
 	admin_stop(r->admin);
 	r->admin = NULL;
-	if (reloader)
-		closed = reload_end(reloader);
+	if (reloader && run_end_reloads(r, reloader) != VERB_OK)
+		rc = VERB_FINDING;
 	otlp_stop(r->otlp);
 	r->otlp = NULL;
-	if (closed > 0)
-		run_log_say(weir_graph_spec(r->graph)->name, WEIR_LOG_WARN,
-		    "%llu events of earlier configurations ended unfinished",
-		    (unsigned long long)closed);
-	return closed > 0 ? VERB_FINDING : rc;
+	return rc;
 }
 
-/** From a built graph to the exit code. */
+/** Start a built graph and serve it. Returns the exit code. */
 static int run_graph(struct running *r, const char *path)
 {
 	struct weir_errs errs = {0};
@@ -245,18 +289,24 @@ static int run_graph(struct running *r, const char *path)
 		return VERB_FINDING;
 	}
 	int rc = VERB_FINDING;
+	signals_start();
 	int failed = weir_graph_start(r->graph, &errs);
 	weir_passed_report();
-	if (failed != 0)
-		verb_print_errors(&errs, "Nothing is running.");
-	else
+	if (failed == 0) {
+		signals_block();
 		rc = run_serve(r, path);
+	} else {
+		verb_print_errors(&errs, "Nothing is running.");
+	}
+	if (r->left)
+		return rc;
 	otlp_stop(r->otlp);
 	admin_stop(r->admin);
 	return rc;
 }
 
-/** Where the file is whatever the working directory becomes; NULL without memory. */
+/** Return the absolute path of the file, independent of the working directory; NULL if out of
+ *  memory. */
 static char *run_path(const char *operand)
 {
 	char *folder = *operand == '/' ? strdup("") : getcwd(NULL, 0);
@@ -272,24 +322,34 @@ int verb_run(const struct verb *verb, const struct verb_args *args)
 {
 	struct weir_errs errs = {0};
 	struct notify notify;
+	struct verb_args starts = *args; /* a reload does not change the user */
 	struct running r = {.args = args, .notify = &notify};
 	int rc = VERB_FINDING;
+
+	starts.become = starts.bind = true;
 
 	if (args->check)
 		return verb_check(verb_find("check"), args);
 	(void)verb;
-	signals_block();
+	signals_start();
 	crash_install();
 	run_raise_limits();
 	weir_passed_take();
 	notify_init(&notify);
 	char *path = run_path(args->operand[0]);
-	if (!path || verb_build_values(args, &r.graph, &r.values, &errs) != 0)
+	if (!path || verb_build_values(&starts, &r.graph, &r.values, &errs) != 0)
 		r.graph = NULL;
+	if (r.graph)
+		user_warn(weir_graph_spec(r.graph));
+	signals_block();
 	if (r.graph && run_log_begin(&weir_graph_spec(r.graph)->log, &errs) == 0)
 		rc = run_graph(&r, path);
 	else
 		verb_print_errors(&errs, "Nothing was started.");
+	if (r.left) { /* remaining threads use this memory, and exit() would free even more */
+		run_log_end();
+		_exit(rc);
+	}
 	notify_end(&notify);
 	weir_graph_free(r.graph);
 	run_log_end();

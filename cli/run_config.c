@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a running server shows of its configuration: the files as they were read, and what each line of them says. Values whose
- * line has ${} are left out, since an environment may hold secrets. */
+/* Builds the configuration that a running server shows: its files as they were read, and the
+ * meaning of each line. Values from lines with ${} are left out, since an environment may contain
+ * secrets. */
 #include "run_config.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 #include "config.h"
 
-/* Each function makes *list NULL when memory is short. */
+/* Append `item`, which is consumed. *list becomes NULL if memory is short. */
 static void append(json_t **list, json_t *item)
 {
 	if (json_array_append_new(*list, item) == 0)
@@ -19,7 +20,7 @@ static void append(json_t **list, json_t *item)
 	*list = NULL;
 }
 
-/* As who started the server named it, who was in `folder`. */
+/* Return the file name as given by the user, whose working directory was `folder`. */
 static const char *given(const char *name, const char *folder)
 {
 	size_t n = strlen(folder);
@@ -28,7 +29,7 @@ static const char *given(const char *name, const char *folder)
 }
 
 struct adding {
-	json_t *lines; /* NULL: no memory */
+	json_t *lines; /* NULL if out of memory */
 	const char *folder;
 };
 
@@ -57,7 +58,8 @@ static json_t *files_json(const struct weir_spec *spec, const char *folder)
 	return NULL;
 }
 
-/* "path value" lines as an object; what is hidden is null. NULL without memory. */
+/* Turn lines of "path value" into an object, in which hidden values are null. Returns NULL if out
+ * of memory. */
 static json_t *values_json(const struct run_config *runs)
 {
 	json_t *values = json_object();
@@ -79,7 +81,7 @@ static json_t *values_json(const struct run_config *runs)
 	return values;
 }
 
-/* The names alone: what a --set says is among the values. */
+/* Return the names set by --set; their values are in `values`. */
 static json_t *sets_json(const struct run_config *runs)
 {
 	json_t *sets = json_array();

@@ -6,18 +6,17 @@
 
 #include <weir/spec.h>
 
-/** What is shown beside the files: what runs. */
+/** The running configuration, shown in addition to the files. */
 struct run_config {
-	const char *values; /* config_values of what runs; NULL: none */
-	const json_t
-	    *hidden;        /* report_hidden: paths whose values are not told; NULL: all are such */
-	const char *folder; /* with '/' behind it, left out of names of files; "" for none */
+	const char *values;   /* from config_values, or NULL */
+	const json_t *hidden; /* from report_hidden: paths of hidden values; NULL hides all */
+	const char *folder;   /* ends with '/', removed from file names; "" for none */
 	int n_sets;
 	const char *const *sets; /* n_sets "stage.knob=value" of the command line */
 };
 
-/** The body of /api/v1/config for a spec that was loaded from files; the caller's to free, NULL without memory (or when a
- *  file is no UTF-8). One thread; only reads. */
+/** Build the body of /api/v1/config for a spec that was loaded from files. The caller frees it;
+ *  NULL if out of memory or if a file is not UTF-8. Reads only. */
 char *run_config_json(const struct weir_spec *spec, const struct run_config *runs);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The server's log; see run_log.h. */
+/* Manages the server's log; see run_log.h. */
 #include "run_log.h"
 
 #include <limits.h>
@@ -10,15 +10,16 @@
 
 #include <weir/log_file.h>
 
-/* Two of these: some 600 lines while nobody takes any. A guess. */
+/* Size of each of two buffers. 64 KiB is a guess: the buffers hold about 600 lines while the writer
+ * is stuck. */
 #define LOG_BYTES (64 * 1024)
 
 static struct weir_log_file *run_log;
 
-/* Where it is. Longer names are looked at anew by each reload. */
+/* The current target. A longer name is truncated, so each reload checks it again. */
 static char run_log_name[PATH_MAX];
 
-/* Is the log elsewhere than on stderr? */
+/* whether the log goes elsewhere than to stderr */
 static bool run_log_elsewhere;
 
 static void shape(const struct weir_log_spec *log)
@@ -45,7 +46,7 @@ int run_log_check(const struct weir_log_spec *log, struct weir_errs *errs)
 	struct weir_err err = {0};
 	struct weir_log_file *f;
 
-	/* It goes on there, whatever could be opened there now. */
+	/* The same target stays open, even if it could not be opened now. */
 	if (run_log && strcmp(log->file, run_log_name) == 0)
 		return 0;
 	int rc = weir_log_file_open(log->file, LOG_BYTES, 0, &f, &err);
@@ -76,14 +77,14 @@ void run_log_change(const struct weir_log_spec *log)
 {
 	shape(log);
 	if (weir_log_file_move(run_log, log->file) != 0)
-		weir_log(WEIR_LOG_ERROR, "log: out of memory; it goes on where it was");
+		weir_log(WEIR_LOG_ERROR, "log: out of memory; it stays where it was");
 	else
 		note_where(log);
 }
 
 void run_log_say(const char *name, enum weir_log_level level, const char *fmt, ...)
 {
-	char text[400];
+	char text[800]; /* enough for a drain report that names three threads */
 	va_list args;
 
 	va_start(args, fmt);

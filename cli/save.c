@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * save: the knobs that were set on a running server for good, into its YAML.
+ * save: write the knobs that were permanently set on a running server into its YAML.
  *
- * The file is edited in memory (config_edit), written beside the old one, and loaded from there: only
- * when it means what the old one means with exactly these values set does it take the old one's
- * place, in one step and with its mode.
+ * The file is edited in memory (config_edit), written beside the old one, and loaded from there. It
+ * replaces the old one only if it means the same as the old one with exactly these values set. The
+ * replacement is atomic and keeps the mode.
  */
 #include "act.h"
 
@@ -18,27 +18,29 @@
 #include <weir/graph.h>
 
 #include "config.h"
+#include "plain.h"
 
-/* Overridden knobs of one server: more than anybody turns by hand, a guess. */
+/* Maximum number of overridden knobs of a server. The number is a guess: more than anybody sets by
+ * hand. */
 #define SAVE_MAX VERB_SETS_MAX
 
 struct save {
 	const struct verb *verb;
 	const struct verb_args *args;
 	struct config_change change[SAVE_MAX];
-	char *set[SAVE_MAX]; /* the same as "stage.knob=value", owned */
+	char *set[SAVE_MAX]; /* the same changes as "stage.knob=value", owned */
 	int n;
-	json_t *kept[SAVE_MAX]; /* what the changes point into */
+	json_t *kept[SAVE_MAX]; /* documents that the changes point into */
 	int n_kept;
 };
 
-/* ---- what is overridden ---- */
+/* ---- overridden knobs ---- */
 
 static void warn_brief(const char *stage, const json_t *knob)
 {
 	char at[32];
 
-	fprintf(stderr, "weir save: %s.%s is %s only until %s: not saved\n", stage,
+	plain_print(stderr, "weir save: %s.%s is %s only until %s: not saved\n", stage,
 	    act_text(knob, "name"), act_text(knob, "effective"),
 	    act_time(at, json_number_value(json_object_get(knob, "expires_at"))));
 }
@@ -49,7 +51,7 @@ static int add_change(struct save *s, const char *stage, const json_t *knob, con
 	size_t size = strlen(stage) + strlen(name) + strlen(value) + 3;
 
 	if (s->n == SAVE_MAX) {
-		fprintf(stderr, "weir save: more than %d knobs are overridden\n", SAVE_MAX);
+		plain_print(stderr, "weir save: more than %d knobs are overridden\n", SAVE_MAX);
 		return VERB_FINDING;
 	}
 	s->set[s->n] = malloc(size);
@@ -83,13 +85,13 @@ static int add_stage(struct save *s, const char *stage)
 		bool brief = json_is_number(json_object_get(knob, "expires_at"));
 		if (brief)
 			warn_brief(stage, knob);
-		if (json_is_string(kept)) /* beneath, for good */
+		if (json_is_string(kept)) /* the permanent value under a temporary one */
 			rc = add_change(s, stage, knob, json_string_value(kept));
 		else if (!brief)
 			rc = add_change(s, stage, knob, act_text(knob, "overridden"));
 	}
 	if (s->n > had)
-		s->kept[s->n_kept++] = doc; /* changes point into it */
+		s->kept[s->n_kept++] = doc; /* the changes point into it */
 	else
 		json_decref(doc);
 	return rc;
@@ -115,7 +117,8 @@ static void forget(struct save *s)
 
 /* ---- the check ---- */
 
-/* What `path` means with `sets`; NULL with `errs` filled. */
+/* Return the values of the configuration in `path` with the first `n_sets` changes of `s`. Returns
+ * NULL with `errs` filled on failure. */
 static char *meaning(const char *path, const struct save *s, int n_sets, struct weir_errs *errs)
 {
 	struct weir_spec *spec = NULL;
@@ -129,7 +132,7 @@ static char *meaning(const char *path, const struct save *s, int n_sets, struct 
 	return text;
 }
 
-/* Does the new file mean what the old one means with the values set? */
+/* Check that the new file means the same as the old one with the values set. */
 static int compare(const struct save *s, const char *old, const char *new)
 {
 	struct weir_errs errs = {0};
@@ -144,7 +147,7 @@ static int compare(const struct save *s, const char *old, const char *new)
 		fputs("weir save: out of memory\n", stderr);
 		rc = VERB_FINDING;
 	} else if (strcmp(want, got) != 0) {
-		fprintf(stderr,
+		plain_print(stderr,
 		    "weir save: what would be written does not mean the same as %s with these "
 		    "values; "
 		    "nothing was written\n",
@@ -160,7 +163,7 @@ static int compare(const struct save *s, const char *old, const char *new)
 
 static int system_says(const char *path)
 {
-	fprintf(stderr, "weir save: %s: %s\n", path, strerror(errno));
+	plain_print(stderr, "weir save: %s: %s\n", path, strerror(errno));
 	return VERB_FINDING;
 }
 
@@ -176,7 +179,8 @@ static bool write_all(int fd, const char *text, size_t n)
 	return true;
 }
 
-/* Fill the file behind `fd`, as the one at `path` has its mode, and its owner if that may be; its group must be. */
+/* Write the new file with the mode and group of the file at `path`, and its owner if permitted.
+ * Fails if the group cannot be set. */
 static bool fill(int fd, const char *path, const char *text, size_t n)
 {
 	struct stat st;
@@ -184,11 +188,11 @@ static bool fill(int fd, const char *path, const char *text, size_t n)
 	if (stat(path, &st) != 0 || !write_all(fd, text, n))
 		return false;
 	if (fchown(fd, st.st_uid, st.st_gid) != 0 && fchown(fd, (uid_t)-1, st.st_gid) != 0)
-		return false; /* who reads it by its group could not any more */
+		return false; /* processes with access through the group would lose it */
 	return fchmod(fd, st.st_mode & 07777) == 0 && fsync(fd) == 0;
 }
 
-/* Make the new folder entry last. */
+/* Make the new directory entry durable. */
 static void sync_folder(const char *path)
 {
 	char folder[4096];
@@ -225,7 +229,7 @@ static int put_in_place(const struct save *s, const char *path, const char *text
 	return rc;
 }
 
-/* ---- what changes ---- */
+/* ---- printing the changes ---- */
 
 static int line_length(const char *text)
 {
@@ -245,7 +249,8 @@ static bool same_line(const char *a, const char *b)
 	return n == line_length(b) && memcmp(a, b, (size_t)n) == 0;
 }
 
-/* Lines are changed or added, never taken away: so one look ahead tells which. */
+/* Print changed and added lines. Lines are never removed, so a lookahead of one line tells a
+ * changed line from an added one. */
 static void print_changes(const char *old, const char *new)
 {
 	while (*new) {
@@ -255,10 +260,10 @@ static void print_changes(const char *old, const char *new)
 		} else {
 			bool added = !*old || (*after && same_line(old, after));
 			if (!added) {
-				printf("- %.*s\n", line_length(old), old);
+				plain_print(stdout, "- %.*s\n", line_length(old), old);
 				old = next_line(old);
 			}
-			printf("+ %.*s\n", line_length(new), new);
+			plain_print(stdout, "+ %.*s\n", line_length(new), new);
 		}
 		new = after;
 	}
@@ -278,7 +283,7 @@ static int save(struct save *s, const char *path)
 	rc = rc == 0 ? put_in_place(s, path, new, n_new) : VERB_FINDING;
 	if (rc == VERB_OK) {
 		print_changes(old, new);
-		printf("%s: %d value%s %s\n", path, s->n, s->n == 1 ? "" : "s",
+		plain_print(stdout, "%s: %d value%s %s\n", path, s->n, s->n == 1 ? "" : "s",
 		    s->args->dry_run ? "would be saved" : "saved");
 	}
 	free(old);
@@ -286,8 +291,8 @@ static int save(struct save *s, const char *path)
 	return rc;
 }
 
-/* The file behind a link, so that the link stays one; else the name as it was given. Owned; NULL with the
- * reason on stderr. */
+/* Return the target of a symbolic link, so that the link is kept; otherwise the name as given. The
+ * caller frees it. Returns NULL with the reason on stderr on failure. */
 static char *real_name(const char *name)
 {
 	struct stat st;
@@ -310,7 +315,7 @@ int verb_save(const struct verb *verb, const struct verb_args *args)
 		return VERB_FINDING;
 	int rc = fetch(&s, &graph);
 	if (rc == VERB_OK && s.n == 0)
-		puts("nothing is overridden for good: there is nothing to save");
+		puts("nothing is overridden for good, so there is nothing to save");
 	else if (rc == VERB_OK && strlen(path) >= 4096)
 		rc = verb_misused(verb, "the file's name is too long");
 	else if (rc == VERB_OK)

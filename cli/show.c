@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * show and queue: one stage of a running server, and the oldest of what waits there.
- */
+/* show and queue: show one stage of a running server, and the oldest events in its queue. */
 #include "act.h"
+#include "plain.h"
 
 #include <string.h>
 
@@ -31,20 +30,26 @@ static void print_head(const json_t *stage)
 	const json_t *admission = json_object_get(stage, "admission");
 	char age[32];
 
-	printf("%s  %s (%s)  %s\n", act_text(stage, "name"), act_text(stage, "use"),
+	plain_print(stdout, "%s  %s (%s)  %s\n", act_text(stage, "name"), act_text(stage, "use"),
 	    act_text(stage, "placement"), act_text(stage, "state"));
+	if (*act_text(stage, "trouble"))
+		plain_print(stdout, "trouble    %s\n", act_text(stage, "trouble"));
 	if (whole(queue, "limit") > 0)
-		printf("queue      %lld of %lld, the oldest waits %s\n", whole(queue, "length"),
-		    whole(queue, "limit"),
+		plain_print(stdout, "queue      %lld of %lld, the oldest waits %s\n",
+		    whole(queue, "length"), whole(queue, "limit"),
 		    act_duration(
 			age, json_number_value(json_object_get(queue, "oldest_wait_seconds"))));
 	if (whole(threads, "now") > 0)
-		printf("threads    %lld busy of %lld (%lld to %lld)\n", whole(threads, "busy"),
-		    whole(threads, "now"), whole(threads, "min"), whole(threads, "max"));
-	printf("admission  %s, %s%s%s\n", act_text(admission, "policy"),
+		plain_print(stdout, "threads    %lld busy of %lld (%lld to %lld)\n",
+		    whole(threads, "busy"), whole(threads, "now"), whole(threads, "min"),
+		    whole(threads, "max"));
+	plain_print(stdout, "admission  %s, %s%s%s\n", act_text(admission, "policy"),
 	    act_text(admission, "mode"), *act_text(admission, "why") ? ": " : "",
 	    act_text(admission, "why"));
-	printf("in flight  %lld\n", whole(stage, "in_flight"));
+	plain_print(stdout, "in flight  %lld", whole(stage, "in_flight"));
+	if (whole(stage, "held") > 0)
+		plain_print(stdout, ", %lld of them held", whole(stage, "held"));
+	putchar('\n');
 }
 
 static double p99(const json_t *class, const char *which)
@@ -58,12 +63,12 @@ static void print_classes(const json_t *classes)
 {
 	char wait[32], service[32];
 
-	printf("\n%-16s %10s %10s %9s %9s %9s %11s\n", "CLASS", "OFFERED", "COMPLETED", "SHED",
-	    "FAILED", "WAIT P99", "SERVICE P99");
+	plain_print(stdout, "\n%-16s %10s %10s %9s %9s %9s %11s\n", "CLASS", "OFFERED", "COMPLETED",
+	    "SHED", "FAILED", "WAIT P99", "SERVICE P99");
 	for (size_t i = 0; i < json_array_size(classes); i++) {
 		const json_t *c = json_array_get(classes, i);
-		printf("%-16s %10lld %10lld %9lld %9lld %9s %11s\n", act_text(c, "name"),
-		    whole(c, "offered_total"), whole(c, "completed_total"),
+		plain_print(stdout, "%-16s %10lld %10lld %9lld %9lld %9s %11s\n",
+		    act_text(c, "name"), whole(c, "offered_total"), whole(c, "completed_total"),
 		    sum_of(json_object_get(c, "shed_total")), whole(c, "failed_total"),
 		    act_duration(wait, p99(c, "wait_seconds")),
 		    act_duration(service, p99(c, "service_seconds")));
@@ -74,18 +79,19 @@ static void print_knobs(const json_t *knobs)
 {
 	char at[32];
 
-	printf("\n%-24s %-16s %-16s %s\n", "LIVE KNOB", "EFFECTIVE", "CONFIGURED", "OVERRIDDEN");
+	plain_print(stdout, "\n%-24s %-16s %-16s %s\n", "LIVE KNOB", "EFFECTIVE", "CONFIGURED",
+	    "OVERRIDDEN");
 	for (size_t i = 0; i < json_array_size(knobs); i++) {
 		const json_t *k = json_array_get(knobs, i);
 		const json_t *expires = json_object_get(k, "expires_at");
 		if (!json_is_true(json_object_get(k, "live")))
 			continue;
-		printf("%-24s %-16.40s %-16.40s", act_text(k, "name"), act_text(k, "effective"),
-		    act_text(k, "configured"));
+		plain_print(stdout, "%-24s %-16.40s %-16.40s", act_text(k, "name"),
+		    act_text(k, "effective"), act_text(k, "configured"));
 		if (json_is_number(expires))
-			printf(" until %s", act_time(at, json_number_value(expires)));
+			plain_print(stdout, " until %s", act_time(at, json_number_value(expires)));
 		else if (json_is_string(json_object_get(k, "overridden")))
-			printf(" for good");
+			plain_print(stdout, " for good");
 		putchar('\n');
 	}
 }
@@ -124,13 +130,13 @@ static void print_queued(const json_t *list)
 {
 	char age[32], left[32];
 
-	printf("%10s %-16s %10s %s\n", "WAITS", "CLASS", "TIME LEFT", "TYPE");
+	plain_print(stdout, "%10s %-16s %10s %s\n", "WAITS", "CLASS", "TIME LEFT", "TYPE");
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *q = json_array_get(list, i);
 		const json_t *l = json_object_get(q, "deadline_left");
 		double seconds = json_is_number(l) ? json_number_value(l) : -1;
 		const char *none = json_is_number(l) ? "over" : "-";
-		printf("%10s %-16s %10s %s\n",
+		plain_print(stdout, "%10s %-16s %10s %s\n",
 		    act_duration(age, json_number_value(json_object_get(q, "age"))),
 		    act_text(q, "class"), seconds < 0 ? none : act_duration(left, seconds),
 		    act_text(q, "type"));
@@ -149,7 +155,7 @@ int verb_queue(const struct verb *verb, const struct verb_args *args)
 	int rc = act_ask(verb, args, "GET", path, NULL, &doc);
 	if (rc != VERB_OK || args->json)
 		return rc != VERB_OK ? rc : act_print(doc);
-	printf("%lld waiting at %s\n", whole(doc, "length"), args->operand[0]);
+	plain_print(stdout, "%lld waiting at %s\n", whole(doc, "length"), args->operand[0]);
 	if (json_array_size(json_object_get(doc, "oldest")) > 0)
 		print_queued(json_object_get(doc, "oldest"));
 	json_decref(doc);

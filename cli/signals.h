@@ -1,31 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals of a running server, all of them taken by the main thread.
+ * Signals of a running server, all handled by the main thread.
  *
- *   blocked --signals_wait--> one arrived --signals_hurry_on_next--> drain --signals_calm--> exit
+ *   STARTING --signals_block--> BLOCKED --signals_wait--> one arrived
+ *            <--signals_start--
+ *   one arrived --signals_hurry_on_next--> DRAINING --> exit
  *
- * While the server runs, SIGTERM, SIGINT, SIGHUP and SIGUSR1 are blocked and fetched one by one. While it
- * drains, main is busy in weir_graph_drain, so the next SIGTERM or SIGINT is delivered to a handler
- * that makes the drain hurry. Main thread only.
+ * STARTING: SIGTERM and SIGINT end the process at once, by that signal (as process 1 of a
+ * container, with exit code 128 plus its number) and with a message, since a stage may hang in
+ * `init`, `start` or `thread_init`. BLOCKED: SIGTERM, SIGINT, SIGHUP and SIGUSR1 are fetched one by
+ * one. DRAINING: main is busy in weir_graph_drain, so the next SIGTERM or SIGINT is delivered to a
+ * handler that makes the drain hurry, and the one after it ends the process with exit code 1 at
+ * once. SIGHUP and SIGUSR1 are always blocked. Main thread only.
  */
 #ifndef WEIR_CLI_SIGNALS_H
 #define WEIR_CLI_SIGNALS_H
 
 #include <weir/graph.h>
 
-/** Block what signals_wait fetches, ignore SIGPIPE. Before any thread is made: they inherit it. */
+/** Enter STARTING. Ignores SIGPIPE. Call it before any thread is created. */
+void signals_start(void);
+
+/** Enter BLOCKED: threads created from now on inherit the blocked signals. */
 void signals_block(void);
 
-/** Wait for one of them and return which. */
+/** Wait for one of the signals and return it. */
 int signals_wait(void);
 
 /** From now on SIGTERM and SIGINT call weir_graph_hurry(graph). */
 void signals_hurry_on_next(struct weir_graph *graph);
 
-/** Has one of them come since? */
+/** Whether a signal has arrived since signals_hurry_on_next. */
 bool signals_hurry(void);
 
-/** The same; and forget the graph; to be called before it is freed. */
-bool signals_calm(void);
+/** Forget the graph. Call it before the graph is freed. */
+void signals_forget(void);
 
 #endif

@@ -28,9 +28,9 @@ static const struct weir_knob simulate_knobs[] = {
 	.min = 1,
 	.max = 4096,
 	.flags = WEIR_KNOB_AUTO,
-	.help = "of the machine that is imagined; auto: of this one"},
+	.help = "cores of the simulated machine; auto: of this one"},
     ROW("admin", STRING, admin, NULL, 0, 0,
-	"a running server of this YAML: its mean service times are taken"),
+	"a running server of this YAML: its mean service times are used"),
     {.name = "for",
 	.type = WEIR_KNOB_DURATION,
 	.offset = offsetof(struct simulate_options, for_ns),
@@ -38,12 +38,12 @@ static const struct weir_knob simulate_knobs[] = {
 	.min = 1e9,
 	.max = 3.6e12,
 	.flags = WEIR_KNOB_AUTO,
-	.help = "virtual time; auto: 2 million events, but 5 s to 60 s"},
+	.help = "virtual time; auto: 2 million events, within 5 s to 60 s"},
     ROW("deadline", DURATION, deadline_ns, "0s", 0, 3.6e12,
-	"of every client; 0s: the slo of its class"),
-    ROW("seed", INT, seed, "1", 0, 9e15, "one seed, one result"),
+	"deadline of every client; 0s: the slo of its class"),
+    ROW("seed", INT, seed, "1", 0, 9e15, "the same seed gives the same result"),
     ROW("output", STRING, output, NULL, 0, 0, "json; csv: a row per 100 ms, for plots"),
-    ROW("help", BOOL, help, "false", 0, 0, "this text"),
+    ROW("help", BOOL, help, "false", 0, 0, "print this help"),
     {.name = NULL},
 };
 
@@ -51,11 +51,12 @@ static const struct {
 	const char *name, *help;
 	size_t offset;
 } word_options[] = {
-    {"cost", "STAGE=TIME[,const|exp|lognormal][,cpu|blocks]: what an event takes there",
+    {"cost", "STAGE=TIME[,const|exp|lognormal][,cpu|blocks]: service time of an event there",
 	offsetof(struct simulate_options, cost)},
-    {"share", "STAGE.OUTLET=10%: of the stage's events, those that leave there; else even shares",
+    {"share",
+	"STAGE.OUTLET=10%: share of the stage's events that leave there; default: even shares",
 	offsetof(struct simulate_options, share)},
-    {"class", "NAME=10%: of the load; else the rest in even shares",
+    {"class", "NAME=10%: share of the load; default: even shares of the rest",
 	offsetof(struct simulate_options, classes)},
     {"set", "STAGE.KNOB=VALUE: as for `weir run`", offsetof(struct simulate_options, set)},
 };
@@ -91,7 +92,7 @@ static int take_knob(
 	char why[200];
 
 	if (!row)
-		return sentence(err, WEIR_EINVAL, "there is no option '--%.40s'", name);
+		return sentence(err, WEIR_EINVAL, "unknown option '--%.40s'", name);
 	if (!value && row->type == WEIR_KNOB_BOOL)
 		value = "true";
 	if (!value)
@@ -109,7 +110,7 @@ static int take(int argc, char **argv, int *at, struct simulate_options *opt, st
 	const char *from = word[1] == '-' ? word + 2 : word[1] == 'o' ? "output" : "help";
 
 	if (word[1] != '-' && ((word[1] != 'o' && word[1] != 'h') || word[2]))
-		return sentence(err, WEIR_EINVAL, "there is no option '%.40s'", word);
+		return sentence(err, WEIR_EINVAL, "unknown option '%.40s'", word);
 	int n = word[1] == '-' && equals ? (int)(equals - from) : (int)strlen(from);
 	snprintf(name, sizeof(name), "%.*s", n, from);
 	if (word[1] == '-' && equals)
@@ -121,7 +122,7 @@ static int take(int argc, char **argv, int *at, struct simulate_options *opt, st
 		return take_knob(name, value, opt, err);
 	if (!value || words->n == SIMULATE_WORDS_MAX)
 		return sentence(err, WEIR_EINVAL, "--%s %s", name,
-		    value ? "stands too often" : "needs a value");
+		    value ? "is given too often" : "needs a value");
 	words->word[words->n++] = value;
 	return 0;
 }
@@ -137,7 +138,7 @@ static int parse(int argc, char **argv, struct simulate_options *opt, struct wei
 			if (rc != 0 || opt->help)
 				return rc;
 		} else if (opt->file) {
-			return sentence(err, WEIR_EINVAL, "'%.60s' is one word too many", argv[at]);
+			return sentence(err, WEIR_EINVAL, "unexpected argument '%.60s'", argv[at]);
 		} else {
 			opt->file = argv[at];
 		}
@@ -149,7 +150,7 @@ static int parse(int argc, char **argv, struct simulate_options *opt, struct wei
 	return 0;
 }
 
-/* Load and check; what is wrong is printed. */
+/* Load and check; errors are printed. */
 static struct weir_spec *load(const struct simulate_options *opt)
 {
 	struct weir_errs errs = {0};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an event takes at each stage: as given on the command line, else the mean of a running
- * server, else what its type says that it is told to take (service_ns: `burn`, `delay`). See simulate.h.
+ * Determines the time an event takes at each stage: the time given on the command line, else the
+ * mean measured on a running server, else the time configured for the stage type (service_ns:
+ * `burn`, `delay`). See simulate.h.
  */
 #include "simulate.h"
 
@@ -24,16 +25,17 @@ int simulate_stage(const struct weir_spec *spec, const char *name, size_t n)
 	return -1;
 }
 
-/* ---- what stages are told ---- */
+/* ---- configured times ---- */
 
-/* The words of `with:` that stages/basic/dist.h gives burn and delay. */
+/* The keys of `with:` that stages/basic/dist.h defines for burn and delay. */
 struct imitation {
 	int64_t time_ns, slow_ns;
-	int kind; /* as enum sim_dist_kind, which has the same order */
+	int kind; /* enum sim_dist_kind has the same order */
 	double slow_share, sigma;
 };
 
-/* Copy the member of `conf` that the knob `key` describes; a key that is none is left. */
+/* Copy the member of `conf` that the knob `key` describes; skipped if no such knob of this type
+ * exists. */
 static void read_member(const struct weir_stage_ops *ops, const void *conf, const char *key,
     enum weir_knob_type type, void *member, size_t size)
 {
@@ -43,7 +45,8 @@ static void read_member(const struct weir_stage_ops *ops, const void *conf, cons
 		memcpy(member, (const char *)conf + knob->offset, size);
 }
 
-/* How times vary around cost->dist.mean_ns: as the knobs of dist.h say, else exponentially. */
+/* Set how times vary around cost->dist.mean_ns: as configured by the knobs of dist.h, else
+ * exponentially. */
 static void vary(const struct weir_stage_ops *ops, const void *conf, struct simulate_cost *cost)
 {
 	struct imitation m = {.kind = SIM_EXP};
@@ -64,7 +67,7 @@ static void vary(const struct weir_stage_ops *ops, const void *conf, struct simu
 static void cost_of_knobs(const struct weir_stage_spec *st, struct simulate_cost *cost)
 {
 	const struct weir_stage_ops *ops = weir_stage_type_find(st->use);
-	struct weir_errs errs = {0}; /* loading has reported what could be wrong */
+	struct weir_errs errs = {0}; /* discarded: loading has reported all errors */
 
 	cost->cpu_share = ops && ops->flags & WEIR_STAGE_BLOCKS ? 0 : 1;
 	void *conf = ops && ops->service_ns ? calloc(1, ops->conf_size) : NULL;
@@ -82,7 +85,8 @@ static void cost_of_knobs(const struct weir_stage_spec *st, struct simulate_cost
 
 /* ---- a running server ---- */
 
-/* The mean over all classes of a stage of /api/v1/stages; 0 when nothing was served. */
+/* Return the mean service time over all classes of `stage`, an entry of /api/v1/stages; 0 if
+ * nothing was served. */
 static int64_t measured_mean_ns(const json_t *stage)
 {
 	const json_t *classes = json_object_get(stage, "classes");
@@ -106,7 +110,8 @@ static void take_measured(
 		int at = name ? simulate_stage(spec, name, strlen(name)) : -1;
 		if (at < 0 || mean_ns <= 0)
 			continue;
-		/* How the times vary is not told by their mean: as imitated, else exponential. */
+		/* The mean does not show how the times vary: keep the configured variation, or
+		 * assume an exponential one. */
 		if (plan->cost[at].from == SIMULATE_UNKNOWN)
 			plan->cost[at].dist.kind = SIM_EXP;
 		plan->cost[at].dist.mean_ns = mean_ns;
@@ -126,7 +131,7 @@ static int ask_server(
 	const json_t *stages = json_object_get(doc, "stages");
 	if (answer.status != 200 || !json_is_array(stages))
 		rc = sentence(
-		    err, WEIR_ESYS, "what answers at %.100s is no weir admin endpoint", url);
+		    err, WEIR_ESYS, "the server at %.100s is not a weir admin endpoint", url);
 	else
 		take_measured(spec, stages, plan);
 	json_decref(doc);
@@ -136,7 +141,7 @@ static int ask_server(
 
 /* ---- the command line ---- */
 
-/* One word behind the time: how it varies, or what it uses. */
+/* Parse one word after the time: the distribution, or cpu or blocks. */
 static int take_word(const char *word, size_t n, struct simulate_cost *cost)
 {
 	static const char *const kinds[] = {"const", "exp", "lognormal", "cpu", "blocks"};
@@ -165,8 +170,8 @@ static int take_given(const struct weir_spec *spec, const char *word, struct sim
 	int at = equals ? simulate_stage(spec, word, (size_t)(equals - word)) : -1;
 
 	if (at < 0)
-		return sentence(err, WEIR_EINVAL,
-		    "--cost %.60s: there is no such stage; write STAGE=5ms", word);
+		return sentence(
+		    err, WEIR_EINVAL, "--cost %.60s: there is no such stage; use STAGE=5ms", word);
 	struct simulate_cost *cost = &plan->cost[at];
 	const char *rest = equals + 1 + strcspn(equals + 1, ",");
 	snprintf(time, sizeof(time), "%.*s", (int)(rest - equals - 1), equals + 1);
@@ -179,9 +184,8 @@ static int take_given(const struct weir_spec *spec, const char *word, struct sim
 		const char *next = rest + 1 + strcspn(rest + 1, ",");
 		if (take_word(rest + 1, (size_t)(next - rest - 1), cost) != 0)
 			return sentence(err, WEIR_EINVAL,
-			    "--cost %.60s: behind the time stand const, exp or lognormal, and cpu "
-			    "or "
-			    "blocks",
+			    "--cost %.60s: only const, exp or lognormal, and cpu or blocks may "
+			    "follow the time",
 			    word);
 		rest = next;
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a spec and times to the simulator's configuration.
+ * Builds the simulator's configuration from a spec and times.
  *
- * Events are followed from the sources along the links, with the probability that they come so far.
- * A stage with a pool of its own is a stage of the simulator, so is a group; what an inline stage
- * takes is added to the stage before it, whose thread runs it. Links that close a cycle are not
- * followed. The capacity is the utilisation law's: of a resource with n servers, of which an event
- * takes D = visits * S, no more than n / D events a second can come by.
+ * Events are followed from the sources along the links, with the probability of reaching each
+ * stage. A stage with its own pool becomes a stage of the simulator, and so does a group. The time
+ * of an inline stage is added to the stage before it, whose thread runs it. Links that close a
+ * cycle are not followed. The capacity follows from the utilisation law: a resource with n servers,
+ * which an event occupies for D = visits * S in total, can serve at most n / D events a second.
  */
 #include "simulate.h"
 
@@ -18,12 +18,14 @@
 #include <weir/stage.h>
 
 #include "load/sentence.h"
+#include "sched/pool.h"
 #include "sim/workload.h"
 
-/* Paths less likely than this are not worth a route. */
+/* Probability below which a path does not become a route. */
 #define RARE 1e-6
 
-/* Links deep: more than a graph without cycles of SIMULATE_STAGES_MAX stages that anyone draws. */
+/* Maximum length of a path in links: longer than in any realistic acyclic graph of
+ * SIMULATE_STAGES_MAX stages. */
 #define DEPTH_MAX 64
 
 struct walk {
@@ -32,21 +34,17 @@ struct walk {
 	struct simulate_plan *plan;
 	struct weir_err *err;
 	int cores;
-	int sim_of[SIMULATE_STAGES_MAX];    /* stage of the simulator, -1: none yet */
-	double work_ns[SIM_STAGES_MAX];     /* per event that the server is sent */
-	double cpu_ns[SIM_STAGES_MAX];      /* of it */
-	double heaviest_ns[SIM_STAGES_MAX]; /* of the stage's parts: how times vary is its own */
+	int sim_of[SIMULATE_STAGES_MAX]; /* stage of the simulator, -1 if none yet */
+	double work_ns[SIM_STAGES_MAX];  /* per event sent to the server */
+	double cpu_ns[SIM_STAGES_MAX];   /* the part of `work_ns` that uses a core */
+	/* of the slowest part of the stage, whose distribution is used */
+	double heaviest_ns[SIM_STAGES_MAX];
 	double route_share[SIM_ROUTES_MAX];
-	int source;            /* that the path began at */
-	struct sim_route path; /* so far */
+	int source;            /* where the path begins */
+	struct sim_route path; /* the path so far */
 };
 
 /* ---- stages of the simulator ---- */
-
-static int threads_of(int64_t n, int cores)
-{
-	return n < 0 ? cores : (int)n;
-}
 
 static const struct weir_group_spec *group_of(
     const struct weir_spec *spec, const struct weir_stage_spec *st)
@@ -71,7 +69,7 @@ static bool is_single(const struct weir_stage_spec *st)
 	return st->mode == WEIR_MODE_EXCLUSIVE || (ops && ops->flags & WEIR_STAGE_SINGLE);
 }
 
-/* A source's own threads run what is inline behind it: as many as there are cores. */
+/* Add a stage for the threads of a source, one per core, which run the inline stages after it. */
 static int add_front(struct walk *w, const struct weir_stage_spec *st)
 {
 	struct sim_config *c = &w->plan->config;
@@ -81,7 +79,7 @@ static int add_front(struct walk *w, const struct weir_stage_spec *st)
 	snprintf(w->plan->label[c->n_stages], sizeof(w->plan->label[0]), "%s", st->name);
 	c->stage[c->n_stages] = (struct sim_stage){.name = st->name,
 	    .batch_max = 1,
-	    .queue_limit = 1u << 30, /* in the kernel, and in connections */
+	    .queue_limit = 1u << 30, /* the queue is in the kernel and in connections */
 	    .threads_min = w->cores,
 	    .threads_max = w->cores,
 	    .threads_start = w->cores,
@@ -99,9 +97,11 @@ static int add_pool(struct walk *w, const struct weir_stage_spec *st)
 
 	if (c->n_stages == SIM_STAGES_MAX)
 		return -1;
-	int max = is_single(st) ? 1 : threads_of(t->max, w->cores);
-	int min = threads_of(t->min, w->cores), start = t->start < 0 ? min : (int)t->start;
+	int min, max;
+	pool_bounds(t, w->cores, &min, &max);
+	max = is_single(st) ? 1 : max;
 	min = min < max ? min : max;
+	int start = t->start < 0 ? min : (int)t->start;
 	start = start < min ? min : start > max ? max : start;
 	snprintf(w->plan->label[c->n_stages], sizeof(w->plan->label[0]), "%s",
 	    group ? group->name : st->name);
@@ -120,7 +120,7 @@ static int add_pool(struct walk *w, const struct weir_stage_spec *st)
 	return c->n_stages++;
 }
 
-/* The simulator's stage that stage `i` of the spec runs in, made when it is first met. */
+/* Return the simulator's stage that runs stage `i` of the spec, created on first use. */
 static int pool_of(struct walk *w, int i)
 {
 	const struct weir_stage_spec *st = &w->spec->stages[i];
@@ -134,7 +134,7 @@ static int pool_of(struct walk *w, int i)
 	return w->sim_of[i];
 }
 
-/* ---- the way of an event ---- */
+/* ---- the path of an event ---- */
 
 static int too_large(struct walk *w)
 {
@@ -143,7 +143,7 @@ static int too_large(struct walk *w)
 	    SIM_STAGES_MAX, DEPTH_MAX);
 }
 
-/* Stage `i` takes its time in the threads of the simulator's stage `at`. */
+/* Add the time of stage `i` to the simulator's stage `at`, whose threads run it. */
 static void add_work(struct walk *w, int i, int at, double share)
 {
 	const struct simulate_cost *cost = &w->plan->cost[i];
@@ -157,7 +157,7 @@ static void add_work(struct walk *w, int i, int at, double share)
 	}
 }
 
-/* The event enters stage `i` of the spec: extend the path. */
+/* Extend the path by stage `i` of the spec. */
 static int enter(struct walk *w, int i, double share)
 {
 	const struct weir_stage_spec *st = &w->spec->stages[i];
@@ -169,7 +169,7 @@ static int enter(struct walk *w, int i, double share)
 		return 0;
 	if (!st->inlined && cost->from == SIMULATE_UNKNOWN)
 		return sentence(w->err, WEIR_EINVAL,
-		    "nothing says how long stage '%s' takes: give --cost %s=5ms, or --admin of a "
+		    "the service time of stage '%s' is unknown: use --cost %s=5ms, or --admin of a "
 		    "running server",
 		    st->name, st->name);
 	if (!st->inlined)
@@ -186,7 +186,7 @@ static int enter(struct walk *w, int i, double share)
 	return 0;
 }
 
-/* The share of outlet `outlet` of stage `st`, as --share gives it; -1: it does not. */
+/* Return the share that --share gives for outlet `outlet` of stage `st`, or -1 if it gives none. */
 static double given_share(struct walk *w, const struct weir_stage_spec *st, const char *outlet)
 {
 	static const struct weir_knob row = {
@@ -207,7 +207,7 @@ static double given_share(struct walk *w, const struct weir_stage_spec *st, cons
 	return -1;
 }
 
-/* A path ends here with probability `share`: it is a route. */
+/* Make a route of the path, which ends here with probability `share`. */
 static void add_route(struct walk *w, double share)
 {
 	struct sim_config *c = &w->plan->config;
@@ -223,7 +223,7 @@ static void add_route(struct walk *w, double share)
 	       (c->route[i].n != w->path.n ||
 		   memcmp(c->route[i].stage, w->path.stage, (size_t)w->path.n * sizeof(int)) != 0))
 		i++;
-	if (i == SIM_ROUTES_MAX) { /* as if it were the first */
+	if (i == SIM_ROUTES_MAX) { /* too many routes: count it for the first one */
 		w->route_share[0] += share;
 		return;
 	}
@@ -235,7 +235,7 @@ static void add_route(struct walk *w, double share)
 	w->route_share[i] += share;
 }
 
-/* Links of `st` that lead on, and what each gets when nothing is given. */
+/* Return the share of each link of `st` that has no given share. */
 static double even_share(struct walk *w, const struct weir_stage_spec *st)
 {
 	double left = 1;
@@ -251,7 +251,7 @@ static double even_share(struct walk *w, const struct weir_stage_spec *st)
 	return open && left > 0 ? left / open : 0;
 }
 
-/* Follow events from stage `i` on. The tree of paths is small: rare ones are cut. */
+/* Follow events from stage `i` on. The tree of paths stays small, since rare paths are cut. */
 static int walk(struct walk *w, int i, double share, int depth)
 {
 	const struct weir_stage_spec *st = &w->spec->stages[i];
@@ -320,7 +320,7 @@ static int take_load(struct walk *w)
 	return 0;
 }
 
-/* Share of class `name` as --class gives it; -1: it does not. */
+/* Return the share that --class gives for class `name`, or -1 if it gives none. */
 static double class_share(const struct walk *w, const char *name)
 {
 	static const struct weir_knob row = {
@@ -368,7 +368,7 @@ static int add_load(struct walk *w)
 	}
 	if (left < -1e-9)
 		return sentence(
-		    w->err, WEIR_EINVAL, "the classes have more than 100%% of the load");
+		    w->err, WEIR_EINVAL, "the classes add up to more than 100%% of the load");
 	for (int i = 0; i < n; i++) {
 		const char *name = spec->n_classes ? spec->classes[i].name : "default";
 		double share = spec->n_classes ? class_share(w, name) : 1;
@@ -377,7 +377,8 @@ static int add_load(struct walk *w)
 	return 0;
 }
 
-/* How long, and the rest. Two million events take a second or so. */
+/* Set the duration and the remaining members. Unless a duration is given, two million events are
+ * simulated, within 5 s to 60 s of virtual time, which takes about a second of real time. */
 static void finish_config(struct walk *w)
 {
 	struct sim_config *c = &w->plan->config;
@@ -393,7 +394,7 @@ static void finish_config(struct walk *w)
 	c->trace = stderr;
 }
 
-/* Are the words of --share and --class about something there is? */
+/* Check that the words of --share and --class refer to existing links and classes. */
 static int check_words(struct walk *w)
 {
 	for (int i = 0; i < w->opt->share.n; i++) {
@@ -405,7 +406,7 @@ static int check_words(struct walk *w)
 				     w->spec->stages[at].to[k].outlet) >= 0;
 		if (!known)
 			return sentence(w->err, WEIR_EINVAL,
-			    "--share %.80s: write STAGE.OUTLET=10%%, of an outlet that is linked",
+			    "--share %.80s: use STAGE.OUTLET=10%%, with an outlet that is linked",
 			    word);
 	}
 	for (int i = 0; i < w->opt->classes.n; i++) {
@@ -418,7 +419,7 @@ static int check_words(struct walk *w)
 		}
 		if (!known)
 			return sentence(w->err, WEIR_EINVAL,
-			    "--class %.80s: write NAME=10%%, of a class of the server",
+			    "--class %.80s: use NAME=10%%, with a class of the server",
 			    w->opt->classes.word[i]);
 	}
 	return 0;
@@ -437,7 +438,7 @@ static int walk_sources(struct walk *w)
 	}
 	if (rc == 0 && w->plan->config.n_routes == 0)
 		return sentence(w->err, WEIR_EINVAL,
-		    "no stage behind a source takes any time: give one --cost STAGE=5ms");
+		    "no stage after a source takes any time: use --cost STAGE=5ms");
 	if (rc == 0 && w->plan->config.n_routes * (w->spec->n_classes + 1) > SIM_SOURCES_MAX)
 		return too_large(w);
 	return rc;

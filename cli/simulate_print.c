@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What `weir simulate` says; see simulate.h. */
+/* Prints the output of `weir simulate`; see simulate.h. */
 #include "simulate.h"
 
 #include <jansson.h>
 
 #include "bench.h"
 
-/* Figures of one stage, as tables and JSON show them. */
+/* The numbers of one stage, for tables and JSON. */
 struct figures {
 	double each_ns, busy_share, threads, done_per_s;
 	int64_t wait_p50_ns, wait_p99_ns;
@@ -61,7 +61,7 @@ static void print_stages(const struct simulate_plan *plan, const struct sim_resu
 		    f.busy_share * 100, p50, p99);
 	}
 	if (plan->in_front > 0)
-		fprintf(out, "%.3g%% of what is sent ends before, in the threads of the source\n",
+		fprintf(out, "%.3g%% of the events end earlier, in the threads of the source\n",
 		    plan->in_front * 100);
 	double seconds = (double)(c->warmup_ns + c->measured_ns) * 1e-9;
 	if (plan->cores_ceiling_per_s > 0)
@@ -92,15 +92,14 @@ static void print_class(
 	fputc('\n', out);
 }
 
-/* The laws that the figures come from, with the figures. */
+/* Print the laws behind the numbers, with the numbers filled in. */
 static void print_laws(const struct simulate_plan *plan, const struct sim_result *r, FILE *out)
 {
 	const struct sim_config *c = &plan->config;
 	int b = plan->bottleneck;
 
-	fputs(
-	    "\nceiling = n / (V S), of events sent to the server: n threads, V visits, S seconds a "
-	    "visit.\nutilisation law U = X S / n",
+	fputs("\nceiling = n / (V S), of events sent to the server: n threads, V visits, S seconds "
+	      "per visit.\nutilisation law U = X S / n",
 	    out);
 	if (b >= 0) {
 		struct figures f = figures_of(plan, r, b);
@@ -114,7 +113,7 @@ static void print_laws(const struct simulate_plan *plan, const struct sim_result
 	double x = per_s(plan, all.total), response_s = hdr_mean_ns(&all) * 1e-9;
 	fprintf(out, ".\nLittle's law N = X R: %.3g requests inside = %.0f/s x %.3g ms.\n",
 	    x * response_s, x, response_s * 1e3);
-	fputs("Left out: what I/O threads, refusals and switches of threads cost.\n", out);
+	fputs("Left out: the cost of I/O threads, refusals and thread switches.\n", out);
 }
 
 static const char *class_name(const struct weir_spec *spec, int i)

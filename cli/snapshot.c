@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * snapshot: a running server as one HTML file, to be kept, sent or put beside a report of what went wrong. All comes over
- * the API: what any viewer sees. The file needs neither network nor program (its own policy forbids both), every text is
- * escaped, and what looks like a secret in the configuration is left out (snapshot_config.c). Drawing is the load report's.
+ * snapshot: write the state of a running server to one HTML file that can be kept, sent or attached
+ * to a bug report. All data comes from the API, so any viewer can take one. The file needs neither
+ * network nor scripts (its own policy forbids both), every text is escaped, and anything in the
+ * configuration that looks like a secret is left out (snapshot_config.c). Charts are drawn by the
+ * code of the load report.
  */
 #include "snapshot.h"
 
@@ -12,15 +14,16 @@
 #include <time.h>
 
 #include "act.h"
+#include "plain.h"
 #include "load/outfile.h"
 #include "report/chart.h"
 #include "report/html_parts.h"
 
-/* Seconds that make one point of a curve: 180 of them are what a chart of this width shows. */
+/* Seconds per point of a curve: 180 points are the resolution of a chart of this width. */
 #define BIN_S 5
-/* Decisions and acts on the page, each. */
+/* Maximum number of decisions on the page, and of changes. */
 #define ROWS 100
-/* Curves of a chart: more are not told apart. The busiest are shown. */
+/* Maximum number of curves per chart: more cannot be told apart. The busiest stages are shown. */
 #define CURVES 8
 
 static double number(const json_t *map, const char *key)
@@ -28,11 +31,11 @@ static double number(const json_t *map, const char *key)
 	return json_number_value(json_object_get(map, key));
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 struct source {
-	const char *path, *need; /* `need`: a member that the answer must have */
-	size_t offset;           /* of the answer in struct snapshot */
+	const char *path, *need; /* `need` is a member that the response must have */
+	size_t offset;           /* of the response in struct snapshot */
 };
 
 static const struct source sources[] = {
@@ -61,7 +64,8 @@ static int snapshot_ask(struct snapshot *s, const struct verb *verb, const struc
 			return rc;
 		if (json_object_get(*place(s, i), sources[i].need))
 			continue;
-		fprintf(stderr, "weir snapshot: what answers there is no weir admin endpoint\n");
+		plain_print(
+		    stderr, "weir snapshot: the server there is not a weir admin endpoint\n");
 		return VERB_UNREACHABLE;
 	}
 	return VERB_OK;
@@ -77,7 +81,7 @@ static void snapshot_fini(struct snapshot *s)
 
 static void put_when(FILE *out, double unix_s)
 {
-	time_t t = (time_t)unix_s;
+	time_t t = unix_s > 0 && unix_s < ACT_TIME_MAX ? (time_t)unix_s : 0;
 	struct tm tm;
 	char text[64];
 
@@ -126,8 +130,8 @@ static void put_verdict(FILE *out, const struct snapshot *s)
 	bool limits = json_is_true(json_object_get(limit, "limits"));
 
 	if (!json_is_true(json_object_get(s->graph, "ready")))
-		put_sentence(
-		    out, "plain", "The server takes no new work: it starts, stops or drains.");
+		put_sentence(out, "plain",
+		    "The server takes no new work: it is starting, stopping or draining.");
 	if (json_is_object(limit))
 		put_sentence(out, limits ? "warn" : "ok", act_text(limit, "text"));
 	if (*act_text(limit, "formula")) {
@@ -146,7 +150,7 @@ static void put_verdict(FILE *out, const struct snapshot *s)
 
 /* ---- the table ---- */
 
-/* The last value that is known of a column, NAN without. */
+/* Return the last known value of a column, NAN if there is none. */
 static double last_of(const struct snapshot *s, const char *stage, const char *field)
 {
 	const json_t *column =
@@ -212,7 +216,7 @@ static int by_sum(const void *a, const void *b)
 	return x->sum < y->sum ? 1 : x->sum > y->sum ? -1 : 0;
 }
 
-/* The stages with most of `field`, at most CURVES; how many. */
+/* Select the stages with the highest `field`, at most CURVES; returns their number. */
 static int pick_curves(const json_t *stages, const char *field, struct curve *curve)
 {
 	struct curve *all = calloc(json_object_size(stages) + 1, sizeof(*all));
@@ -236,7 +240,8 @@ static int pick_curves(const json_t *stages, const char *field, struct curve *cu
 	return n;
 }
 
-/* One value of BIN_S seconds from row `i` on: their mean, or the worst of them; NAN when none is known. */
+/* Return the value for the BIN_S seconds from row `i` on: the mean, or the maximum if `worst` is
+ * set; NAN if no value is known. */
 static double bin_value(const json_t *column, int i, int n, bool worst)
 {
 	double sum = 0, most = 0;
@@ -270,7 +275,7 @@ static void put_curve(struct chart *c, const struct snapshot *s, const char *sta
 	}
 }
 
-/* "-90 s", "-12 min". */
+/* Format a time before now: "-90 s", "-12 min". */
 static char *format_ago(char *buf, double v)
 {
 	if (v > -0.5)
@@ -297,7 +302,9 @@ static int put_chart(FILE *out, const struct snapshot *s, const struct snapshot_
 	if (!n)
 		return 0;
 	snprintf(c->about, sizeof(c->about), "%s%s", what->about,
-	    (int)json_object_size(stages) > n ? " The stages with most of it." : "");
+	    (int)json_object_size(stages) > n
+		? " Only the stages with the highest values are shown."
+		: "");
 	c->print_x = format_ago;
 	c->print_y = what->print;
 	c->gap = 3 * BIN_S;
@@ -317,14 +324,14 @@ static int put_chart(FILE *out, const struct snapshot *s, const struct snapshot_
 static int put_charts(FILE *out, const struct snapshot *s)
 {
 	static const struct snapshot_curve curves[] = {
-	    {"in", "Events in", "per second", "Events that came to each stage.", false,
+	    {"in", "Events in", "per second", "Events that arrived at each stage.", false,
 		format_rate},
 	    {"done", "Events done", "per second", "Events that each stage completed.", false,
 		format_rate},
 	    {"shed", "Shed", "per second", "Events that each stage refused or gave up.", false,
 		format_rate},
 	    {"queue", "Waiting", "events", "Length of each queue.", true, format_count},
-	    {"wait_p99", "Wait, p99", "seconds", "99 of 100 events waited at most so long.", true,
+	    {"wait_p99", "Wait, p99", "seconds", "99 of 100 events waited at most this long.", true,
 		format_time},
 	    {"busy", "Threads in use", "share", "Share of the pool's threads' time in handlers.",
 		false, format_share},
@@ -338,7 +345,7 @@ static int put_charts(FILE *out, const struct snapshot *s)
 	return rc;
 }
 
-/* ---- decisions and acts ---- */
+/* ---- decisions and changes ---- */
 
 static void put_decisions(FILE *out, const struct snapshot *s)
 {
@@ -348,7 +355,7 @@ static void put_decisions(FILE *out, const struct snapshot *s)
 	char text[96];
 
 	fputs("<section><h2>Decisions</h2>\n", out);
-	html_table(out, "What controllers and operators decided, newest first", heading, 7);
+	html_table(out, "Decisions of controllers and operators, newest first", heading, 7);
 	for (size_t i = 0; i < json_array_size(list) && i < ROWS; i++) {
 		const json_t *d = json_array_get(list, i);
 		html_row(out, act_time(text, number(d, "time")));
@@ -374,8 +381,8 @@ static void put_acts(FILE *out, const struct snapshot *s)
 
 	if (json_array_size(list) == 0)
 		return;
-	fputs("<section><h2>Acts</h2>\n", out);
-	html_table(out, "What operators did, newest first", heading, 7);
+	fputs("<section><h2>Changes</h2>\n", out);
+	html_table(out, "Changes by operators, newest first", heading, 7);
 	for (size_t i = 0; i < json_array_size(list) && i < ROWS; i++) {
 		const json_t *a = json_array_get(list, i);
 		bool hide = snapshot_is_secret(act_text(a, "target"));
@@ -428,6 +435,6 @@ int verb_snapshot(const struct verb *verb, const struct verb_args *args)
 	snapshot_fini(&s);
 	if (rc == 0)
 		return VERB_OK;
-	fprintf(stderr, "weir snapshot: %s\n", err.text);
+	plain_print(stderr, "weir snapshot: %s\n", err.text);
 	return VERB_FINDING;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The configuration on the page of `weir snapshot`; see snapshot.h. Rather too much is left out than too little. */
+/* Prints the configuration on the page of `weir snapshot`; see snapshot.h. In doubt, text is left
+ * out. */
 #include "snapshot.h"
 
 #include <ctype.h>
@@ -14,7 +15,8 @@ static const char *const words[] = {"password", "passwd", "passphrase", "secret"
     "cookie", "bearer"};
 #define WORDS (sizeof(words) / sizeof(words[0]))
 
-/* The end of the first such word in p[0..n), NULL when there is none. A word with "_file" behind it names a file. */
+/* Return the end of the first word in p[0..n) that names a secret, NULL if there is none. A word
+ * followed by "_file" names a file. */
 static const char *find_word(const char *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -36,7 +38,7 @@ bool snapshot_is_secret(const char *key)
 	return find_word(key, strlen(key)) != NULL;
 }
 
-/* Cut "user:password@" out of URLs, in place; the new length. */
+/* Remove "user:password@" from URLs, in place; returns the new length. */
 static size_t cut_users(char *p, size_t n)
 {
 	for (size_t i = 0; i + 3 < n; i++) {
@@ -57,7 +59,7 @@ static int indent_of(const char *line, size_t n)
 
 	while (k < n && line[k] == ' ')
 		k++;
-	return k < n && line[k] != '\r' ? (int)k : -1; /* -1: an empty line */
+	return k < n && line[k] != '\r' ? (int)k : -1; /* -1 for an empty line */
 }
 
 char *snapshot_line(const char *line, size_t n, int *indent)
@@ -67,7 +69,8 @@ char *snapshot_line(const char *line, size_t n, int *indent)
 
 	if (!out)
 		return NULL;
-	/* Below a key whose value is left out: block texts, lists. */
+	/* Lines below a key whose value is left out, such as block scalars and lists, are left out,
+	 * too. */
 	if (*indent >= 0 && (own < 0 || own > *indent)) {
 		*out = '\0';
 		return out;
@@ -80,7 +83,8 @@ char *snapshot_line(const char *line, size_t n, int *indent)
 		out[cut_users(out, n)] = '\0';
 		return out;
 	}
-	/* All behind the word goes: quotes may end later, a flow list may have more of the kind. */
+	/* Everything after the word is dropped: quotes may end later, and a flow list may contain
+	 * more secrets. */
 	size_t kept = (size_t)(word - line);
 	memcpy(out, line, kept);
 	kept = cut_users(out, (out[kept] = '\0', kept));
@@ -101,7 +105,7 @@ static int put_file(FILE *out, const char *text)
 		if (!line)
 			return WEIR_ENOMEM;
 		markup_text(out, line);
-		if (*line || was < 0) /* what was left out leaves no empty lines */
+		if (*line || was < 0) /* print no empty lines in place of dropped ones */
 			fputc('\n', out);
 		free(line);
 		text += n + (text[n] == '\n');
@@ -117,9 +121,8 @@ int snapshot_config(FILE *out, const json_t *config)
 
 	if (json_array_size(files) == 0)
 		return 0;
-	fputs("<section><h2>Configuration</h2>\n<p class=soft>As it was read; what looks like a "
-	      "secret is "
-	      "left out. Look at it before you send it.</p>\n",
+	fputs("<section><h2>Configuration</h2>\n<p class=soft>As it was read; anything that looks "
+	      "like a secret is left out. Check it before you share it.</p>\n",
 	    out);
 	for (size_t i = 0; rc == 0 && i < json_array_size(files); i++) {
 		const json_t *file = json_array_get(files, i);

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tap: requests that come through a stage, a line for each as it ends: how long it took, in what it ended, how long it waited
- * and was served at each stage, and its trace. The server is asked four times a second; it keeps 256 requests between two
- * questions, and how many more there were is said at the end. Nothing is left behind: a tap that nobody reads ends.
+ * tap: show requests that pass a stage, one line for each when it finishes: its duration, its
+ * outcome, its wait and service time at each stage, and its trace. The server is polled four times
+ * a second. It keeps 256 requests between two polls; the number of requests missed is printed at
+ * the end. Nothing needs to be cleaned up: the server closes a tap that is no longer read.
  */
 #include "act.h"
+#include "client.h"
+#include "plain.h"
 
 #include <ctype.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
 
+#include <weir/clock.h>
 #include <weir/knob.h>
 
 #define ASK_NS 250000000LL
 
-/* Ends by itself, so that none is forgotten: a guess. */
+/* Default duration, so that no forgotten tap keeps running. 60 s is a guess. */
 #define FOR_DEFAULT_NS 60000000000LL
 
 static const struct weir_knob for_row = {
@@ -34,22 +38,22 @@ static double number(const json_t *map, const char *key)
 	return json_number_value(json_object_get(map, key));
 }
 
-/* "work 67ms+19ms": the stages, each with its wait and service. */
+/* Print a request and its stages, "work 67ms+19ms", each with its wait and service time. */
 static void print_line(const json_t *request)
 {
 	const json_t *spans = json_object_get(request, "spans");
 	char at[32], text[2][32];
 
-	printf("%s %8s %-10s %s:", act_time(at, number(request, "at")),
+	plain_print(stdout, "%s %8s %-10s %s:", act_time(at, number(request, "at")),
 	    act_duration(text[0], number(request, "took")), act_text(request, "outcome"),
 	    act_text(request, "class"));
 	for (size_t i = 0; i < json_array_size(spans); i++) {
 		const json_t *span = json_array_get(spans, i);
-		printf(" %s %s+%s", act_text(span, "stage"),
+		plain_print(stdout, " %s %s+%s", act_text(span, "stage"),
 		    act_duration(text[0], number(span, "wait")),
 		    act_duration(text[1], number(span, "service")));
 	}
-	printf("%s%s  %s  %s\n", json_array_size(spans) ? "" : " refused by ",
+	plain_print(stdout, "%s%s  %s  %s\n", json_array_size(spans) ? "" : " refused by ",
 	    json_array_size(spans) ? "" : act_text(request, "end"), act_text(request, "path"),
 	    act_text(request, "trace"));
 }
@@ -61,9 +65,8 @@ static int print_requests(const json_t *doc, bool json, int most)
 
 	for (size_t i = 0; i < json_array_size(list) && n < most; i++, n++) {
 		if (json) {
-			json_dumpf(json_array_get(list, i), stdout,
-			    JSON_COMPACT | JSON_REAL_PRECISION(15));
-			putchar('\n');
+			act_print_json(
+			    json_array_get(list, i), JSON_COMPACT | JSON_REAL_PRECISION(15));
 		} else {
 			print_line(json_array_get(list, i));
 		}
@@ -72,7 +75,8 @@ static int print_requests(const json_t *doc, bool json, int most)
 	return n;
 }
 
-/* "&slow=100ms": what stands in a query as it is written is letters, digits and a few marks. */
+/* Append a parameter such as "&slow=100ms". The value may only contain letters, digits and marks
+ * that need no encoding in a query. */
 static bool add(
     const struct verb *verb, char path[ACT_PATH_MAX], const char *key, const char *value)
 {
@@ -86,21 +90,13 @@ static bool add(
 			return false;
 		}
 	int put = snprintf(path + n, ACT_PATH_MAX - n, "&%s=%s", key, value);
-	if (put > 0 && (size_t)put < ACT_PATH_MAX - n - 32) /* room for "after" */
+	if (put > 0 && (size_t)put < ACT_PATH_MAX - n - 32) /* leave space for "after" */
 		return true;
 	verb_misused(verb, "--%s is too long", key);
 	return false;
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
-
-/* Ask until the time is over, `most` were shown or a signal comes. */
+/* Poll until the time is over, `most` requests were shown or a signal arrives. */
 static int follow(const struct verb *verb, const struct verb_args *args, const char *path,
     int64_t until_ns, int most)
 {
@@ -112,6 +108,7 @@ static int follow(const struct verb *verb, const struct verb_args *args, const c
 		char target[ACT_PATH_MAX + 32];
 		json_t *doc;
 		snprintf(target, sizeof(target), "%s&after=%lld", path, after);
+		client_renew();
 		rc = act_ask(verb, args, "GET", target, NULL, &doc);
 		if (rc != VERB_OK)
 			break;
@@ -120,13 +117,13 @@ static int follow(const struct verb *verb, const struct verb_args *args, const c
 		dropped = json_integer_value(json_object_get(doc, "dropped"));
 		first = first < 0 ? dropped : first;
 		json_decref(doc);
-		if (now_ns() >= until_ns)
+		if (weir_clock_ns(CLOCK_MONOTONIC) >= until_ns)
 			break;
 		if (shown < most)
 			nanosleep(&pause, NULL);
 	}
 	if (rc == VERB_OK && dropped > first)
-		fprintf(stderr, "weir tap: %lld more came faster than they could be shown\n",
+		plain_print(stderr, "weir tap: %lld more came faster than they could be shown\n",
 		    dropped - first);
 	return rc;
 }
@@ -150,5 +147,5 @@ int verb_tap(const struct verb *verb, const struct verb_args *args)
 		return VERB_USAGE;
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
-	return follow(verb, args, path, now_ns() + for_ns, most);
+	return follow(verb, args, path, weir_clock_ns(CLOCK_MONOTONIC) + for_ns, most);
 }

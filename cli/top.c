@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * top: the stages of a running server, once a second, with keys to act on one. On a terminal it takes the whole screen and
- * gives it back; elsewhere, or with -n, it prints frames one below the other. Any size: lines are cut, the selected stage
- * stays in sight.
+ * top: show the stages of a running server, updated once a second, with keys to steer one stage. On
+ * a terminal it uses the alternate screen and restores the terminal at the end; elsewhere, or with
+ * -n, it prints frames one below the other. Works at any size: lines are cut, and the selected
+ * stage stays visible.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,14 +31,15 @@ static volatile sig_atomic_t told_to_end;
 
 static void on_signal(int signal)
 {
-	told_to_end |= signal != SIGWINCH; /* that one only ends the wait */
+	told_to_end |= signal != SIGWINCH; /* SIGWINCH only interrupts the wait */
 }
 
 /* ---- the screen ---- */
 
 static void screen_open(struct screen *s)
 {
-	struct sigaction act = {.sa_handler = on_signal}; /* no SA_RESTART: poll must end */
+	/* no SA_RESTART: poll must be interrupted */
+	struct sigaction act = {.sa_handler = on_signal};
 	struct termios raw;
 
 	sigaction(SIGINT, &act, NULL);
@@ -47,7 +49,7 @@ static void screen_open(struct screen *s)
 	raw = s->before;
 	raw.c_lflag &= (tcflag_t) ~(ICANON | ECHO);
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-	fputs("\033[?1049h\033[?25l", stdout); /* the other screen, no cursor */
+	fputs("\033[?1049h\033[?25l", stdout); /* alternate screen, cursor off */
 	s->open = true;
 }
 
@@ -73,11 +75,13 @@ static void screen_size(int *columns, int *lines)
 	}
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static int refresh(const struct verb *verb, const struct verb_args *args)
 {
 	json_t *stages = NULL, *history = NULL, *overload = NULL;
+
+	client_renew();
 	int rc = act_ask(verb, args, "GET", "/api/v1/stages", NULL, &stages);
 
 	if (rc == VERB_OK)
@@ -93,7 +97,7 @@ static int refresh(const struct verb *verb, const struct verb_args *args)
 	return rc;
 }
 
-/* Pause, drain or resume the selected stage; what came of it is the message. */
+/* Pause, drain or resume the selected stage, and show the result as the message. */
 static void steer(const struct verb_args *args, const char *how)
 {
 	const char *url = args->admin ? args->admin : CLIENT_DEFAULT_URL;
@@ -118,7 +122,7 @@ static void steer(const struct verb_args *args, const char *how)
 	free(answer.body);
 }
 
-/* `weir why STAGE` on the ordinary screen, until a key. */
+/* Run `weir why STAGE` on the screen, until a key is pressed. */
 static void why(const struct verb_args *args, struct screen *s)
 {
 	char *operand[] = {top.selected};
@@ -152,7 +156,7 @@ static void type(char c)
 	top_arrange(&top);
 }
 
-/* false: enough. */
+/* Handle a key. Returns false on quit. */
 static bool obey(char c, const struct verb_args *args, struct screen *s)
 {
 	static const char *const how[] = {['p'] = "pause", ['d'] = "drain", ['r'] = "resume"};
@@ -191,7 +195,7 @@ static bool obey(char c, const struct verb_args *args, struct screen *s)
 	return true;
 }
 
-/* Keys that came: arrows are three bytes, "\033[A". false: enough. */
+/* Read keys; arrows are three bytes, "\033[A". Returns false on quit. */
 static bool take_keys(const struct verb_args *args, struct screen *s)
 {
 	char key[32];
@@ -232,7 +236,7 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* Show and obey until the next frame is due. false: enough. */
+/* Show the frame and handle keys until the next one is due. Returns false on quit. */
 static bool until_next(const struct verb_args *args, struct screen *s)
 {
 	int64_t due_ms = now_ms() + FRAME_MS;

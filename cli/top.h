@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `weir top` shows, apart from how it is asked for: rows from two answers of the API, their order, and a frame of a
- * screen of given size. Main thread.
+ * The display of `weir top`, without the requests: rows from API responses, their order, and a
+ * frame for a screen of given size. Main thread.
  */
 #ifndef WEIR_CLI_TOP_H
 #define WEIR_CLI_TOP_H
@@ -11,7 +11,9 @@
 
 #include <jansson.h>
 
-#define TOP_STAGES_MAX 256 /* as many as a graph has */
+#include <weir/spec.h>
+
+#define TOP_STAGES_MAX WEIR_STAGES_MAX
 
 enum top_order {
 	TOP_GRAPH,
@@ -24,42 +26,44 @@ enum top_order {
 };
 
 struct top_row {
-	char name[64], state[16];
-	int place;               /* in the graph */
-	long long queued, limit; /* limit 0: no queue */
+	char name[WEIR_NAME_MAX + 1], state[16];
+	int place;               /* index in the graph */
+	long long queued, limit; /* limit is 0 without a queue */
 	int threads;
-	double in, done, shed;   /* per second, of the last one; -1: not known */
-	double busy, wait_p99_s; /* 0..1; seconds; -1: not known */
+	double in, done, shed;   /* per second, of the last second; -1 if unknown */
+	double busy, wait_p99_s; /* 0..1, and seconds; -1 if unknown */
 };
 
 struct top {
-	char name[64], mode[16];
+	char name[WEIR_NAME_MAX + 1], mode[16];
 	double up_s;
-	char limit[64];    /* the stage that limits the server, "" for none */
-	double limit_used; /* of its threads' time, 0..1 */
+	char limit[WEIR_NAME_MAX + 1]; /* the stage that limits the server, "" if none does */
+	double limit_used;             /* share of its threads' time, 0..1 */
 	int n;
 	struct top_row row[TOP_STAGES_MAX];
-	/* what the person chose */
+	/* chosen by the user */
 	enum top_order order;
-	char filter[32];   /* part of a name; "": all */
-	char selected[64]; /* name of a stage */
-	char message[160]; /* what the last act did */
-	bool typing;       /* the filter is being typed */
+	char filter[32];                  /* part of a name; "" shows all stages */
+	char selected[WEIR_NAME_MAX + 1]; /* name of a stage */
+	char message[160];                /* result of the last pause, drain or resume */
+	bool typing;                      /* the user is typing the filter */
 };
 
-/** Take over the answers of /api/v1/stages, /api/v1/history?from=-3&step=1s and /api/v1/overload. false: they are none. */
+/** Read the responses of /api/v1/stages, /api/v1/history?from=-3&step=1s and /api/v1/overload.
+ *  Returns false if they are invalid. */
 bool top_take(struct top *t, const json_t *stages, const json_t *history, const json_t *overload);
 
-/** Order the rows, and see to it that one that is shown is selected. */
+/** Sort the rows, and make sure that a visible one is selected. */
 void top_arrange(struct top *t);
 
-/** Select the row `by` further down among those shown. */
+/** Move the selection down by `by` visible rows. */
 void top_move(struct top *t, int by);
 
-/** "shed": the word for an order. */
+/** Return the word for a sort order, such as "shed". */
 const char *top_order_word(enum top_order order);
 
-/** Print a frame of `columns` x `lines`, no line longer; `styled`: with colours and the selection. */
+/** Print a frame of `columns` x `lines`; no line is longer. If `styled`, it has colours and shows
+ *  the selection. */
 void top_draw(const struct top *t, FILE *out, int columns, int lines, bool styled);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The frames of `weir top`; see top.h. */
+/* Draws the frames of `weir top`; see top.h. */
 #include "top.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "act.h"
+#include "plain.h"
 
 static const char *const order_words[TOP_ORDERS] = {
     [TOP_GRAPH] = "graph",
@@ -23,7 +24,7 @@ const char *top_order_word(enum top_order order)
 
 /* ---- rows ---- */
 
-/* The last value of the column `key` of `stage` that is known, -1 for none. */
+/* Return the last known value of column `key` of `stage`, -1 if there is none. */
 static double last_of(const json_t *stage, const char *key)
 {
 	const json_t *column = json_object_get(stage, key);
@@ -109,7 +110,7 @@ void top_arrange(struct top *t)
 {
 	bool found = false;
 
-	for (int i = 1; i < t->n; i++) { /* few, and nearly in order */
+	for (int i = 1; i < t->n; i++) { /* insertion sort: few rows, nearly sorted */
 		struct top_row row = t->row[i];
 		int k = i;
 		for (; k > 0 && comes_first(&row, &t->row[k - 1], t->order); k--)
@@ -145,7 +146,7 @@ void top_move(struct top *t, int by)
 
 /* ---- the frame ---- */
 
-/* "-", "0", "3.25", "912", "12k": at most five characters. */
+/* Format a rate with at most five characters: "-", "0", "3.25", "912", "12k". */
 static const char *rate(char buf[16], double v)
 {
 	if (v < 0)
@@ -166,10 +167,15 @@ static const char *rate(char buf[16], double v)
 /* Print `line`, cut at `columns`, and end it. */
 static void put_line(FILE *out, const char *line, int columns, const char *style)
 {
+	char plain[1024]; /* escaped before the cut, so that the frame keeps its width */
 	bool styled = style && *style;
 
-	fprintf(out, "%s%.*s%s%s\n", styled ? style : "", columns, line, styled ? "\033[0m" : "",
-	    style ? "\033[K" : "");
+	if (styled)
+		fputs(style, out);
+	plain_print(out, "%.*s", columns, plain_text(plain, sizeof(plain), line));
+	if (styled)
+		fputs("\033[0m", out);
+	fputs(style ? "\033[K\n" : "\n", out);
 }
 
 static void put_row(
@@ -234,8 +240,8 @@ static void put_foot(const struct top *t, FILE *out, int columns)
 
 void top_draw(const struct top *t, FILE *out, int columns, int lines, bool styled)
 {
-	int room = styled ? lines - 4 : t->n, at = 0, first = 0,
-	    shown = 0; /* head 2, foot, last line */
+	/* 4 lines are not rows: two header lines, the footer and the last line */
+	int room = styled ? lines - 4 : t->n, at = 0, first = 0, shown = 0;
 
 	for (int i = 0; i < t->n; i++) {
 		if (!is_shown(t, &t->row[i]))
@@ -254,7 +260,7 @@ void top_draw(const struct top *t, FILE *out, int columns, int lines, bool style
 			put_row(t, &t->row[i], out, columns, styled);
 	}
 	if (styled) {
-		fputs("\033[J", out); /* what an older frame had below */
+		fputs("\033[J", out); /* clear the remaining lines of the previous frame */
 		put_foot(t, out, columns);
 	}
 }

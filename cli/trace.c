@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace: the slowest requests of the last two minutes, each with a line per stage: when it came there, how long it waited and
- * was served, and both as a bar over the time of the whole request; then the time that it was at no stage, so that the lines
- * add up: in front of the first one, between two, behind the last until its answer was handed back.
+ * trace: show the slowest requests of the last two minutes, with one line per stage: when the
+ * request reached it, its wait and service time, and both as a bar over the duration of the
+ * request. The last line has the time spent at no stage, so that the lines add up: before the first
+ * stage, between two, and after the last one until the response was handed back.
  */
 #include "act.h"
+#include "plain.h"
 
 #include <string.h>
 
-/* Fits with the other columns into 80. */
+/* Width of the bar. The whole line fits into 80 columns. */
 #define BAR 32
 
 static double number(const json_t *map, const char *key)
@@ -23,7 +25,8 @@ static int column(double at, double took)
 	return c < 0 ? 0 : c > BAR ? BAR : (int)(c + 0.5);
 }
 
-/* Blanks before it came, '.' for the wait, '#' for the service (one at least). */
+/* Draw the bar of a span: blanks before the arrival, '.' for the wait, '#' for the service (at
+ * least one). */
 static void draw(char bar[BAR + 1], const json_t *span, double took)
 {
 	double after = number(span, "after"), begun = after + number(span, "wait");
@@ -39,7 +42,8 @@ static void draw(char bar[BAR + 1], const json_t *span, double took)
 	bar[BAR] = '\0';
 }
 
-/* What of `took` no span has, in seconds; its columns are '-' in bar. Spans come in the order of their begin. */
+/* Return the part of `took` that no span covers, in seconds, and draw it as '-' in `bar`. Spans are
+ * ordered by their start. */
 static double elsewhere(char bar[BAR + 1], const json_t *spans, double took)
 {
 	double at = 0, rest = 0;
@@ -47,7 +51,7 @@ static double elsewhere(char bar[BAR + 1], const json_t *spans, double took)
 	memset(bar, ' ', BAR);
 	bar[BAR] = '\0';
 	for (size_t i = 0; i <= json_array_size(spans); i++) {
-		const json_t *span = json_array_get(spans, i); /* NULL behind the last */
+		const json_t *span = json_array_get(spans, i); /* NULL after the last */
 		double begin = span ? number(span, "after") : took;
 		if (begin > at) {
 			int from = column(at, took);
@@ -67,25 +71,26 @@ static void print_request(const json_t *request)
 	char at[32], text[3][32], bar[BAR + 1];
 
 	const char *trace = act_text(request, "trace");
-	printf("%8s  %s  (%s, %s, %s%s%s)\n", act_duration(text[0], took),
+	plain_print(stdout, "%8s  %s  (%s, %s, %s%s%s)\n", act_duration(text[0], took),
 	    act_text(request, "path"), act_text(request, "class"), act_text(request, "outcome"),
 	    act_time(at, number(request, "at")), *trace ? ", trace " : "", trace);
 	for (size_t i = 0; i < json_array_size(spans); i++) {
 		const json_t *span = json_array_get(spans, i);
 		draw(bar, span, took);
-		printf("  %-16.16s %8s %8s |%s|\n", act_text(span, "stage"),
+		plain_print(stdout, "  %-16.16s %8s %8s |%s|\n", act_text(span, "stage"),
 		    act_duration(text[1], number(span, "wait")),
 		    act_duration(text[2], number(span, "service")), bar);
 	}
 	double rest = elsewhere(bar, spans, took);
-	if (json_array_size(spans) > 0 &&
-	    rest * BAR * 2 > took) /* that can be seen: half a column */
-		printf("  %-16s %8s %8s |%s|\n", "(at no stage)", "", act_duration(text[1], rest),
-		    bar);
+	/* Print this line only if its bar would be visible, that is, longer than half a column. */
+	if (json_array_size(spans) > 0 && rest * BAR * 2 > took)
+		plain_print(stdout, "  %-16s %8s %8s |%s|\n", "(at no stage)", "",
+		    act_duration(text[1], rest), bar);
 	long long more = json_integer_value(json_object_get(request, "hops")) -
 			 (long long)json_array_size(spans);
 	if (more > 0)
-		printf("  and %lld more stages, which are in the time of the last one\n", more);
+		plain_print(
+		    stdout, "  and %lld more stages, included in the time of the last one\n", more);
 }
 
 int verb_trace(const struct verb *verb, const struct verb_args *args)
@@ -104,7 +109,7 @@ int verb_trace(const struct verb *verb, const struct verb_args *args)
 	if (json_array_size(list) == 0)
 		puts("no request ended in the last two minutes");
 	else
-		printf("  %-16s %8s %8s\n", "STAGE", "WAIT", "SERVICE");
+		plain_print(stdout, "  %-16s %8s %8s\n", "STAGE", "WAIT", "SERVICE");
 	for (size_t i = 0; i < json_array_size(list); i++)
 		print_request(json_array_get(list, i));
 	json_decref(doc);

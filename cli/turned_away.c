@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of metrics that are marked; see turned_away.h. */
+/* Sums the metric rows marked as refusals before the graph; see turned_away.h. */
 #include "turned_away.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include "number_format.h"
+#include "plain.h"
 
 static const char *text(const json_t *map, const char *key)
 {
@@ -12,7 +15,8 @@ static const char *text(const json_t *map, const char *key)
 	return s ? s : "";
 }
 
-/* Of the row `name` of `stage`; 0 of one that counts something else, or is not there. */
+/* Return the value of row `name` of `stage`; 0 if the row counts something else or does not
+ * exist. */
 static double row_value(const json_t *stage, const char *name)
 {
 	const json_t *rows = json_object_get(stage, "metrics");
@@ -48,10 +52,12 @@ void turned_away_print(const json_t *stage, const json_t *then, double span_s)
 	if (!(all > 0))
 		return;
 	if (then)
-		printf("%s turns away %.4g/s in front of the graph: ", text(stage, "name"),
-		    all / span_s);
+		plain_print(stdout,
+		    "%s turns away %s/s in front of the graph: ", text(stage, "name"),
+		    number_text(NUMBER_ROOM, all / span_s, 4));
 	else
-		printf("%s turned away %.0f in front of the graph: ", text(stage, "name"), all);
+		plain_print(stdout,
+		    "%s turned away %.0f in front of the graph: ", text(stage, "name"), all);
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		const json_t *m = json_array_get(rows, i);
 		const char *name = text(m, "name");
@@ -59,9 +65,10 @@ void turned_away_print(const json_t *stage, const json_t *then, double span_s)
 		if (!(n > 0))
 			continue;
 		if (then)
-			printf("%s%.4g/s %s", before, n / span_s, text(m, "help"));
+			plain_print(stdout, "%s%s/s %s", before,
+			    number_text(NUMBER_ROOM, n / span_s, 4), text(m, "help"));
 		else
-			printf("%s%.0f %s", before, n, text(m, "help"));
+			plain_print(stdout, "%s%.0f %s", before, n, text(m, "help"));
 		before = ", ";
 	}
 	putchar('\n');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* list, describe, schema: what a server can be made of. */
+/* list, describe, schema: print the stage types that a server can be built from. */
 #include "verb.h"
 
 #include <string.h>
@@ -11,7 +11,8 @@
 
 #include "config.h"
 
-/** Stage types and sections that `describe` may suggest. More than are built in: a guess. */
+/** Maximum number of stage types and sections that `describe` may suggest. 256 is a guess: more
+ *  than are built in. */
 #define TYPES_MAX 256
 
 static int types_print_json(void)
@@ -42,7 +43,7 @@ static int types_name_width(void)
 	return width;
 }
 
-/** Load the plug-ins of the server in operand `i`, if there is one. */
+/** Load the plug-ins of the server in operand `i`, if it was given. */
 static int types_load(const struct verb_args *args, int i)
 {
 	struct weir_errs errs = {0};
@@ -51,7 +52,7 @@ static int types_load(const struct verb_args *args, int i)
 		return VERB_OK;
 	if (config_load_plugins(args->operand[i], &errs) == 0)
 		return VERB_OK;
-	verb_print_errors(&errs, "Nothing can be shown of it.");
+	verb_print_errors(&errs, "Nothing can be shown.");
 	return VERB_FINDING;
 }
 
@@ -68,7 +69,7 @@ int verb_list(const struct verb *verb, const struct verb_args *args)
 	for (int i = 0; (ops = weir_stage_type_at(i)); i++)
 		printf("%-*s  %s%s\n", width, ops->name, ops->summary,
 		    ops->flags & WEIR_STAGE_SOURCE ? " [source]" : "");
-	puts("\n'weir describe TYPE' says what one takes.");
+	puts("\n'weir describe TYPE' shows the settings of one.");
 	return VERB_OK;
 }
 
@@ -76,7 +77,7 @@ static void types_print_sections(FILE *out)
 {
 	const char *name;
 
-	fputs("beside them there are", out);
+	fputs("other names are", out);
 	for (int i = 0; (name = config_described(i)); i++)
 		fprintf(out, "%s %s", i ? "," : "", name);
 	fputc('\n', out);
@@ -93,10 +94,10 @@ static int types_unknown(const char *type)
 	for (int i = 0; n < TYPES_MAX && (names[n] = config_described(i)); i++)
 		n++;
 	const char *near = weir_nearest(type, names, n);
-	fprintf(stderr, "weir describe: there is no stage type '%s'", type);
+	fprintf(stderr, "weir describe: unknown stage type '%s'", type);
 	if (near)
 		fprintf(stderr, "; did you mean '%s'?", near);
-	fputs("\n'weir list' names them all; ", stderr);
+	fputs("\n'weir list' lists them all; ", stderr);
 	types_print_sections(stderr);
 	return VERB_FINDING;
 }
@@ -106,7 +107,7 @@ int verb_describe(const struct verb *verb, const struct verb_args *args)
 	(void)verb;
 	if (types_load(args, 1) != VERB_OK)
 		return VERB_FINDING;
-	/* Not only types: "stage", "class" ... */
+	/* Sections such as "stage" and "class" are described, too. */
 	int rc = config_describe(args->operand[0], stdout);
 	if (rc == WEIR_ENOENT)
 		return types_unknown(args->operand[0]);

@@ -2,10 +2,10 @@
 /*
  * The verbs of the command `weir VERB ...`.
  *
- * One table (verbs.c) names them; help, usage messages, option parsing and dispatch read it. A verb
- * is one function that gets its parsed arguments and returns an exit code. Verbs print what was
- * asked for on stdout and everything else on stderr; main checks that stdout could be written.
- * Main thread only.
+ * They are listed in one table (verbs.c), which is used for help, usage messages, option parsing
+ * and dispatch. A verb is one function that gets its parsed arguments and returns an exit code.
+ * Verbs print their result on stdout and everything else on stderr; main checks that stdout could
+ * be written. Main thread only.
  */
 #ifndef WEIR_CLI_VERB_H
 #define WEIR_CLI_VERB_H
@@ -17,9 +17,9 @@
 
 enum verb_exit {
 	VERB_OK = 0,
-	VERB_FINDING = 1,     /* it worked, and the answer is bad news; or it could not work */
+	VERB_FINDING = 1,     /* a negative result, or a failure */
 	VERB_USAGE = 2,       /* the command line is wrong */
-	VERB_UNREACHABLE = 3, /* no server answers there */
+	VERB_UNREACHABLE = 3, /* no server answers */
 };
 
 /** Options that a verb may take, besides --help. */
@@ -28,7 +28,7 @@ enum verb_option {
 	VERB_FORMAT = 2,     /* -f FORMAT */
 	VERB_SET = 4,        /* --set STAGE.KNOB=VALUE, any number */
 	VERB_CHECK = 8,      /* --check */
-	VERB_ADMIN = 16,     /* --admin URL, --token-file FILE, --ca FILE */
+	VERB_ADMIN = 16,     /* --admin URL, --token-file FILE, --ca FILE, --timeout TIME */
 	VERB_OUTPUT = 32,    /* -o FILE; a verb has this one or VERB_JSON */
 	VERB_FORCE = 64,     /* --force */
 	VERB_THREADS = 256,  /* --threads */
@@ -38,15 +38,20 @@ enum verb_option {
 	VERB_COUNT = 4096,   /* -n N */
 	VERB_WHICH = 8192,   /* --slow DURATION, --class NAME, --outcome ok|shed|failed */
 	VERB_ALL = 16384,    /* --all */
-	VERB_RAW = 128,      /* parses its own: args->operand is argv with the verb's name */
+	VERB_RAW = 128, /* parses its own options: args->operand is argv with the verb's name */
 };
 
-/** `--set` options of one command line. More than anyone writes by hand: a guess. */
+/** Maximum number of `--set` options on a command line. 64 is a guess: more than anyone writes by
+ *  hand. */
 #define VERB_SETS_MAX 64
 
 /** A parsed command line; all pointers are into argv. */
 struct verb_args {
 	bool help, json, check, force, threads, dry_run, all;
+	/* not options: whether verb_build becomes `user:` after loading the file, and whether it
+	 * first binds the addresses that only root can bind */
+	bool become;
+	bool bind;
 	const char *format;                  /* NULL when not given */
 	const char *admin;                   /* NULL when neither given nor in WEIR_ADMIN */
 	const char *token_file, *ca;         /* NULL when not given */
@@ -64,7 +69,7 @@ struct verb_args {
 struct verb {
 	const char *name; /* NULL ends the table */
 	const char *group;
-	const char *usage; /* behind "weir NAME " */
+	const char *usage; /* the usage line after "weir NAME " */
 	const char *help;  /* one sentence, no full stop */
 	const char *example;
 	unsigned options; /* enum verb_option */
@@ -74,45 +79,48 @@ struct verb {
 
 extern const struct verb verb_table[];
 
-/** The verb called `name`, NULL when there is none. */
+/** Return the verb called `name`, NULL if there is none. */
 const struct verb *verb_find(const char *name);
 
-/** The verb whose name is nearest to `word`, NULL when none is near. */
+/** Return the name of the verb most similar to `word`, NULL if none is similar. */
 const char *verb_nearest(const char *word);
 
 /** Parse argv[0..argc), argv[0] being the verb's name. VERB_OK, or VERB_USAGE with the reason and
  *  the usage line on stderr. Operands are moved behind the options. */
 int verb_parse(const struct verb *verb, int argc, char **argv, struct verb_args *args);
 
-/** Print the long options that verb_parse takes for `verb`, with a blank between them. */
+/** Print the long options that verb_parse accepts for `verb`, separated by spaces. */
 void verb_print_options(const struct verb *verb, FILE *out);
 
 /** Print the reason why the command line of `verb` is wrong, and its usage. Returns VERB_USAGE. */
 int verb_misused(const struct verb *verb, const char *fmt, ...) WEIR_PRINTF(2, 3);
 
-/** May output to `out` use bold type? A terminal, and neither NO_COLOR nor TERM=dumb. */
+/** Whether output to `out` may use bold type: `out` is a terminal, and neither NO_COLOR nor
+ *  TERM=dumb is set. */
 bool verb_styled(FILE *out);
 
 struct weir_spec;
 struct weir_graph;
 
 /**
- * Load the server of operand 0 with its `--set`s, and build it: all that can be known before a
- * thread starts. The working directory becomes that of the file, so that paths in it lead where the
- * file is. 0, or a WEIR_E code with `errs` filled.
+ * Load the server of operand 0 with its `--set`s, and build it, which checks everything that can be
+ * checked before threads start. The working directory becomes that of the file, so that paths in it
+ * are relative to it. With --dry-run, no code of plug-ins that are not loaded yet is run. 0, or a
+ * WEIR_E code with `errs` filled.
  */
 int verb_build(const struct verb_args *args, struct weir_graph **graph, struct weir_errs *errs);
 
-/** The same, and *values (may be NULL) is what it means, as config_values_text, the caller's to free. */
+/** Like verb_build. *values is set to the values of the server, from config_values_text, which the
+ *  caller frees; `values` may be NULL. */
 int verb_build_values(
     const struct verb_args *args, struct weir_graph **graph, char **values, struct weir_errs *errs);
 
 struct json_t;
 
-/** An error as `check -o json` shows it; NULL without memory. */
+/** Build the JSON that `check -o json` shows for an error; NULL if out of memory. */
 struct json_t *verb_error_json(const struct weir_err *err);
 
-/** Print all of `errs` to stderr, how many they are, and `consequence` ("Nothing was started."). */
+/** Print all of `errs` to stderr, their number, and `consequence` ("Nothing was started."). */
 void verb_print_errors(const struct weir_errs *errs, const char *consequence);
 
 /* ---- the verbs, by file ---- */
@@ -152,7 +160,8 @@ int verb_version(const struct verb *verb, const struct verb_args *args);
 /** Help on one verb, as for `weir VERB --help`. */
 void verb_print_help(const struct verb *verb, FILE *out);
 
-/** What weir is, all verbs by group and the likely next commands: `weir` without arguments. */
+/** Print what weir is, all verbs by group and likely next commands: the output of `weir` without
+ *  arguments. */
 void verb_print_overview(FILE *out);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * diff: what a configuration would change, against another file or against what a server runs.
+ * diff: show what a configuration would change, compared to another file or to a running server.
  *
- * A file is read, expanded and checked here, with this environment and these plug-ins; of a server its values are asked for
- * (/api/v1/config), so nothing of the file leaves this process and nothing can happen there. Values that come from ${} a
- * server does not tell: where the file has ${}, too, they are left out, for the environments are two.
+ * A file is read, expanded and checked here, with the environment and plug-ins of this process.
+ * From a server, only its values are requested (/api/v1/config), so nothing from the file leaves
+ * this process and the server does not change. A server does not reveal values that come from ${}.
+ * Where the file has ${} as well, the values are not compared, since the two environments may
+ * differ.
  */
 #include "verb_diff.h"
 
@@ -15,14 +17,15 @@
 #include "config.h"
 #include "diff.h"
 #include "reload_report.h"
+#include "plain.h"
 
 #define HIDDEN "(hidden)"
 
-/** What is compared. */
+/** The two sides of the comparison. */
 struct sides {
 	char *before, *after; /* config_values */
-	json_t *hidden;       /* paths that `after` has from ${}; NULL: none is hidden */
-	int uncompared;       /* that both have from ${} */
+	json_t *hidden;       /* paths whose value in `after` comes from ${}, or NULL */
+	int uncompared;       /* number of values that come from ${} on both sides */
 };
 
 /* ---- printing ---- */
@@ -42,12 +45,12 @@ static const char *note_of(const char *effect)
 
 void diff_print(const char *effect, const char *path, const char *from, const char *to)
 {
-	printf("  %s %s", sign_of(effect), path);
+	plain_print(stdout, "  %s %s", sign_of(effect), path);
 	if (from && to)
-		printf(": %s -> %s", from, to);
+		plain_print(stdout, ": %s -> %s", from, to);
 	else if (from || to)
-		printf(": %s%s", from ? from : to, from ? " -> (gone)" : "");
-	printf("%s\n", note_of(effect));
+		plain_print(stdout, ": %s%s", from ? from : to, from ? " -> (gone)" : "");
+	plain_print(stdout, "%s\n", note_of(effect));
 }
 
 static const char *shown(const struct sides *s, const struct config_difference *d)
@@ -71,13 +74,13 @@ static int print_json(const struct sides *s, const struct config_diff *diff, con
 
 static void print_text(const struct sides *s, const struct config_diff *diff, const char *sentence)
 {
-	printf("%s\n", sentence);
+	plain_print(stdout, "%s\n", sentence);
 	for (int i = 0; i < diff->n; i++)
 		diff_print(config_effect_word(diff->item[i].effect), diff->item[i].path,
 		    diff->item[i].from, shown(s, &diff->item[i]));
 	if (s->uncompared > 0)
-		printf("  (%d value%s from ${} on both sides: not compared)\n", s->uncompared,
-		    s->uncompared == 1 ? " comes" : "s come");
+		plain_print(stdout, "  (%d value%s from ${} on both sides: not compared)\n",
+		    s->uncompared, s->uncompared == 1 ? " comes" : "s come");
 }
 
 /* ---- the two sides ---- */
@@ -101,7 +104,8 @@ static char *values_of_file(const char *path, json_t **hidden)
 	return text;
 }
 
-/* The value of `path` in config_values; NULL: it has none. Valid until `text` is freed; *n bytes. */
+/* Return the value of `path` in config_values, *n bytes long, or NULL if there is none. Valid until
+ * `text` is freed. */
 static const char *value_in(const char *text, const char *path, size_t *n)
 {
 	size_t len = strlen(path);
@@ -115,7 +119,7 @@ static const char *value_in(const char *text, const char *path, size_t *n)
 	return NULL;
 }
 
-/* Does a --set of the server's command line hold for `path`, whatever its file says? */
+/* Whether a --set on the server's command line overrides `path` in its file. */
 static bool is_set(const json_t *sets, const char *path)
 {
 	static const char stages[] = "stages.";
@@ -132,8 +136,17 @@ static bool is_set(const json_t *sets, const char *path)
 	return set;
 }
 
-/* The server's values as config_values writes them, with ours in place of those that are not to differ. NULL without
- * memory. */
+/* Write a text into a line of config_values. Newlines become spaces, since they would end the line.
+ * No path or value of ours contains one. */
+static void put_text(FILE *out, const char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		fputc(text[i] == '\n' ? ' ' : text[i], out);
+}
+
+/* Return the server's values in the form of config_values. Values that are not compared, because
+ * they come from ${} on both sides or from --set on the server, are replaced by our own, so that
+ * they do not differ. Returns NULL if out of memory. */
 static char *values_of_server(const json_t *config, struct sides *s)
 {
 	const json_t *sets = json_object_get(config, "sets");
@@ -151,11 +164,14 @@ static char *values_of_server(const json_t *config, struct sides *s)
 		s->uncompared += both;
 		if (!out)
 			continue;
-		if (both || (own && is_set(sets, path)))
-			fprintf(out, "%s %.*s\n", path, (int)n, own);
-		else
-			fprintf(out, "%s %s\n", path,
-			    json_is_string(value) ? json_string_value(value) : HIDDEN);
+		if (!both && !(own && is_set(sets, path))) {
+			own = json_is_string(value) ? json_string_value(value) : HIDDEN;
+			n = strlen(own);
+		}
+		put_text(out, path, strlen(path));
+		fputc(' ', out);
+		put_text(out, own, n);
+		fputc('\n', out);
 	}
 	if (out && fclose(out) == 0)
 		return text;
@@ -173,9 +189,9 @@ static int ask_server(const struct verb *verb, const struct verb_args *args, str
 	if (json_object_size(json_object_get(config, "values")) > 0) {
 		s->before = values_of_server(config, s);
 	} else {
-		fprintf(stderr,
-		    "weir %s: the server does not tell what it runs: it is older, or "
-		    "was not made from a file\n",
+		plain_print(stderr,
+		    "weir %s: the server does not report its configuration: it is older, or was "
+		    "not started from a file\n",
 		    verb->name);
 		rc = VERB_FINDING;
 	}
@@ -199,7 +215,7 @@ static int compare(const struct verb *verb, const struct verb_args *args, const 
 			print_text(s, &diff, sentence);
 		rc = diff.n == 0 ? VERB_OK : VERB_FINDING;
 	} else {
-		fprintf(stderr, "weir %s: out of memory\n", verb->name);
+		plain_print(stderr, "weir %s: out of memory\n", verb->name);
 		rc = VERB_FINDING;
 	}
 	config_diff_free(&diff);

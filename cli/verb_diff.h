@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* How a difference between two configurations is printed. */
+/* Prints a difference between two configurations. */
 #ifndef WEIR_CLI_VERB_DIFF_H
 #define WEIR_CLI_VERB_DIFF_H
 
-/** One line of it on stdout. `effect` is config_effect_word's; `from` and `to` are NULL where there is none. */
+/** Print one line on stdout. `effect` is from config_effect_word; `from` and `to` may be NULL. */
 void diff_print(const char *effect, const char *path, const char *from, const char *to);
 
 #endif

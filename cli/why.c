@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * why: what limits a running server, and why a stage was resized or refuses.
+ * why: show what limits a running server, and why a stage was resized or refuses events.
  *
- * Two looks at the admin endpoint, a second apart, give rates. For each stage the utilisation law
- * (Denning, Buzen 1978) says how far it is from its ceiling, X = U n / S, and Little's law (1961), N = X R, checks that the
- * counters, waits and lengths tell the same story. Then the stage's decisions, newest first.
+ * Two snapshots from the admin endpoint, a second apart, give rates. For each stage the utilisation
+ * law (Denning, Buzen 1978), X = U n / S, shows how far it is from its ceiling. Little's law
+ * (1961), N = X R, checks that counters, waits and queue lengths are consistent. Then the stage's
+ * decisions are listed, newest first.
  */
 #include "verb.h"
 
@@ -15,26 +16,33 @@
 
 #include <jansson.h>
 
+#include "act.h"
 #include "client.h"
+#include "number_format.h"
+#include "stage_state.h"
 #include "turned_away.h"
 #include "why_shed.h"
+#include "plain.h"
 
 #define DECISIONS_SHOWN 5
-/* Little's law holds for long times; over a second of a moving system it may be so far off. Guess. */
+/* Tolerance for Little's law, as a share: it holds over long times, but may be off over one second
+ * of a changing system. 0.3 is a guess. */
 #define LITTLE_SLACK 0.3
 
-/* One stage between two looks. */
+/* One stage between two snapshots. */
 struct why {
-	const char *name, *policy, *mode, *door;
+	const char *name, *policy, *mode, *door, *trouble;
+	const char *held; /* how an operator has steered the stage, NULL if it runs */
 	double span_s;
 	double offered_per_s, served_per_s, refused_per_s;
-	double away_per_s;        /* turned away in front of the graph, by a source */
-	double ahead_per_s;       /* refused at doors upstream, for the sake of the stage */
-	double service_s, wait_s; /* means of what was served in between */
-	double at_stage;          /* waiting and in handlers, mean of both looks */
+	double away_per_s;        /* refused by a source before the graph */
+	double ahead_per_s;       /* refused upstream on behalf of the stage */
+	double service_s, wait_s; /* means of the events served between the snapshots */
+	/* events waiting or in handlers, without held events; mean of both snapshots */
+	double at_stage;
 	long long waiting, limit;
 	int threads, busy, max;
-	double used; /* of the threads' time, 0..1 */
+	double used; /* share of the threads' time, 0..1 */
 };
 
 static double number(const json_t *map, const char *key)
@@ -59,8 +67,8 @@ static int ask(const char *url, const char *path, json_t **doc)
 	free(answer.body);
 	if (*doc)
 		return VERB_OK;
-	fprintf(stderr, "weir why: %s\n",
-	    rc != 0 ? err.text : "what answers there is no weir admin endpoint");
+	plain_print(stderr, "weir why: %s\n",
+	    rc != 0 ? err.text : "the server there is not a weir admin endpoint");
 	return VERB_UNREACHABLE;
 }
 
@@ -99,6 +107,22 @@ static double ratio(double a, double b)
 	return b > 0 ? a / b : 0;
 }
 
+/* Return the growth of a counter; 0 if a reload reset it between the snapshots. */
+static double grown(double then, double now)
+{
+	return now > then ? now - then : 0;
+}
+
+/* Return stage `now` in the first snapshot; `now` itself if it did not exist, so that all
+ * differences are 0. */
+static const json_t *first_look(const json_t *then, const json_t *now)
+{
+	for (size_t i = 0; i < json_array_size(then); i++)
+		if (strcmp(text(json_array_get(then, i), "name"), text(now, "name")) == 0)
+			return json_array_get(then, i);
+	return now;
+}
+
 static void compare(const json_t *then, const json_t *now, double span_s, struct why *w)
 {
 	const struct sums a = sums_of(then), b = sums_of(now);
@@ -110,82 +134,97 @@ static void compare(const json_t *then, const json_t *now, double span_s, struct
 	    .policy = text(door, "policy"),
 	    .mode = text(door, "mode"),
 	    .door = text(door, "why"),
+	    .trouble = text(now, "trouble"),
+	    .held = stage_held(now),
 	    .span_s = span_s};
-	w->offered_per_s = (b.offered - a.offered) / span_s;
-	w->served_per_s = (b.completed - a.completed) / span_s;
-	w->refused_per_s = (b.shed - a.shed) / span_s;
-	w->away_per_s = (turned_away(now) - turned_away(then)) / span_s;
-	w->ahead_per_s = (b.ahead - a.ahead) / span_s;
-	w->service_s = ratio(b.service_s - a.service_s, b.services - a.services);
-	w->wait_s = ratio(b.wait_s - a.wait_s, b.waits - a.waits);
-	w->at_stage = (number(then, "in_flight") + number(now, "in_flight")) / 2;
+	w->offered_per_s = grown(a.offered, b.offered) / span_s;
+	w->served_per_s = grown(a.completed, b.completed) / span_s;
+	w->refused_per_s = grown(a.shed, b.shed) / span_s;
+	w->away_per_s = grown(turned_away(then), turned_away(now)) / span_s;
+	w->ahead_per_s = grown(a.ahead, b.ahead) / span_s;
+	w->service_s = ratio(grown(a.service_s, b.service_s), b.services - a.services);
+	w->wait_s = ratio(grown(a.wait_s, b.wait_s), b.waits - a.waits);
+	w->at_stage = (number(then, "in_flight") - number(then, "held") + number(now, "in_flight") -
+			  number(now, "held")) /
+		      2;
 	w->waiting = (long long)number(queue, "length");
 	w->limit = (long long)number(queue, "limit");
 	w->threads = (int)number(threads, "now");
 	w->busy = (int)number(threads, "busy");
 	w->max = (int)number(threads, "max");
-	w->used = ratio(number(now, "busy_seconds_total") - number(then, "busy_seconds_total"),
-	    span_s * w->threads);
+	w->used =
+	    ratio(grown(number(then, "busy_seconds_total"), number(now, "busy_seconds_total")),
+		span_s * w->threads);
 }
 
 /* ---- printing ---- */
+
+static void print_laws(const struct why *w)
+{
+	const char *service_ms = number_text(NUMBER_ROOM, w->service_s * 1e3, 3);
+	double expected = w->served_per_s * (w->wait_s + w->service_s);
+	bool agrees =
+	    fabs(expected - w->at_stage) <= 2 + LITTLE_SLACK * fmax(expected, w->at_stage);
+
+	plain_print(stdout,
+	    "  ceiling  %d thread%s / %s ms of service = %s/s; %.0f %% used   [utilisation law, X "
+	    "= U n / S]\n",
+	    w->threads, w->threads == 1 ? "" : "s", service_ms,
+	    number_text(NUMBER_ROOM, w->threads / w->service_s, 4), w->used * 100);
+	plain_print(stdout,
+	    "  check    %s/s x (%s ms wait + %s ms service) = %s at the stage, counted %s: %s"
+	    "   [Little's law, N = X R]\n",
+	    number_text(NUMBER_ROOM, w->served_per_s, 4),
+	    number_text(NUMBER_ROOM, w->wait_s * 1e3, 3), service_ms,
+	    number_text(NUMBER_ROOM, expected, 3), number_text(NUMBER_ROOM, w->at_stage, 3),
+	    agrees ? "agrees" : "moving");
+}
 
 static void print_stage(const struct why *w)
 {
 	bool pool = w->threads > 0;
 
-	printf("%s\n", w->name);
-	printf("  door     policy %s, %s%s%s\n", w->policy, w->mode, *w->door ? ": " : "", w->door);
-	printf("  now      %.4g offered/s, %.4g served/s, %.4g refused/s", w->offered_per_s,
-	    w->served_per_s, w->refused_per_s);
+	plain_print(stdout, "%s\n", w->name);
+	if (w->held)
+		plain_print(stdout, "  state    %s by an operator\n", w->held);
+	if (*w->trouble)
+		plain_print(stdout, "  trouble  %s\n", w->trouble);
+	plain_print(stdout, "  admit    policy %s, %s%s%s\n", w->policy, w->mode,
+	    *w->door ? ": " : "", w->door);
+	plain_print(stdout, "  now      %s offered/s, %s served/s, %s refused/s",
+	    number_text(NUMBER_ROOM, w->offered_per_s, 4),
+	    number_text(NUMBER_ROOM, w->served_per_s, 4),
+	    number_text(NUMBER_ROOM, w->refused_per_s, 4));
 	if (w->away_per_s > 0)
-		printf(", %.4g turned away/s", w->away_per_s);
+		plain_print(
+		    stdout, ", %s turned away/s", number_text(NUMBER_ROOM, w->away_per_s, 4));
 	if (w->ahead_per_s > 0)
-		printf(", %.4g for its sake upstream", w->ahead_per_s);
+		plain_print(stdout, ", %s/s refused upstream on its behalf",
+		    number_text(NUMBER_ROOM, w->ahead_per_s, 4));
 	if (pool)
-		printf("; %d of %d threads busy (max %d), %lld waiting (limit %lld)", w->busy,
-		    w->threads, w->max, w->waiting, w->limit);
+		plain_print(stdout, "; %d of %d threads busy (max %d), %lld waiting (limit %lld)",
+		    w->busy, w->threads, w->max, w->waiting, w->limit);
 	putchar('\n');
-	if (!pool || w->service_s <= 0)
-		return;
-	printf("  ceiling  %d thread%s / %.3g ms of service = %.4g/s; used to %.0f %%"
-	       "   [utilisation law, X = U n / S]\n",
-	    w->threads, w->threads == 1 ? "" : "s", w->service_s * 1e3, w->threads / w->service_s,
-	    w->used * 100);
-	double expected = w->served_per_s * (w->wait_s + w->service_s);
-	bool agrees =
-	    fabs(expected - w->at_stage) <= 2 + LITTLE_SLACK * fmax(expected, w->at_stage);
-	printf("  check    %.4g/s x (%.3g ms wait + %.3g ms service) = %.3g at the stage, counted "
-	       "%.3g: %s   [Little's law, N = X R]\n",
-	    w->served_per_s, w->wait_s * 1e3, w->service_s * 1e3, expected, w->at_stage,
-	    agrees ? "agrees" : "moving");
-}
-
-static void print_time(double unix_s)
-{
-	time_t t = (time_t)unix_s;
-	struct tm tm;
-
-	localtime_r(&t, &tm);
-	printf("%02d:%02d:%02d.%03d", tm.tm_hour, tm.tm_min, tm.tm_sec,
-	    (int)((unix_s - (double)t) * 1000));
+	if (pool && w->service_s > 0)
+		print_laws(w);
 }
 
 static void print_decision(const json_t *d)
 {
-	printf("  %s ", text(d, "action"));
+	char at[32];
+
+	plain_print(stdout, "  %s ", text(d, "action"));
 	if (number(d, "from") != number(d, "to"))
-		printf("%.0f -> %.0f threads ", number(d, "from"), number(d, "to"));
-	fputs("at ", stdout);
-	print_time(number(d, "time"));
-	printf("  (decision %.0f, %s)\n    because  %s\n    inputs   %s\n", number(d, "id"),
-	    text(d, "actor"), text(d, "rule"), text(d, "inputs"));
+		plain_print(stdout, "%.0f -> %.0f threads ", number(d, "from"), number(d, "to"));
+	plain_print(stdout, "at %s  (decision %.0f, %s)\n    because  %s\n    inputs   %s\n",
+	    act_time(at, number(d, "time")), number(d, "id"), text(d, "actor"), text(d, "rule"),
+	    text(d, "inputs"));
 	if (*text(d, "limit"))
-		printf("    limits   %s\n", text(d, "limit"));
+		plain_print(stdout, "    limits   %s\n", text(d, "limit"));
 	if (*text(d, "outcome_5s"))
-		printf("    5 s on   %s\n", text(d, "outcome_5s"));
+		plain_print(stdout, "    5 s on   %s\n", text(d, "outcome_5s"));
 	if (*text(d, "outcome_30s"))
-		printf("    30 s on  %s\n", text(d, "outcome_30s"));
+		plain_print(stdout, "    30 s on  %s\n", text(d, "outcome_30s"));
 }
 
 static int print_decisions(const char *url, const char *stage)
@@ -204,27 +243,29 @@ static int print_decisions(const char *url, const char *stage)
 		shown++;
 	}
 	if (shown == 0)
-		puts("  no decision about it is kept");
+		puts("  no decisions about it are recorded");
 	json_decref(doc);
 	return VERB_OK;
 }
 
-/* What limits the server is judged there, once a second (admin/bottleneck.h), not here. */
+/* Print what limits the server. The server itself evaluates this once a second
+ * (admin/bottleneck.h); only the result is printed here. */
 static void print_verdict(const json_t *stages)
 {
 	const json_t *limit = json_object_get(stages, "bottleneck");
 
 	if (!json_is_object(limit)) {
-		puts("Nothing is known yet of what limits the server: it was started this second, "
-		     "or has no pool.");
+		puts("Nothing is known yet about what limits the server: it started less than a "
+		     "second ago, or has no pool.");
 		return;
 	}
-	puts(text(limit, "text"));
+	plain_print(stdout, "%s\n", text(limit, "text"));
 	if (json_is_true(json_object_get(limit, "limits")) && *text(limit, "formula"))
-		printf("  because  %s   [%s]\n", text(limit, "formula"), text(limit, "law"));
+		plain_print(
+		    stdout, "  because  %s   [%s]\n", text(limit, "formula"), text(limit, "law"));
 }
 
-/* ---- two looks ---- */
+/* ---- two snapshots ---- */
 
 static int look_twice(const char *url, json_t **then, json_t **now)
 {
@@ -249,18 +290,21 @@ static int explain(const char *url, const char *stage, const json_t *then, const
 	int rc = VERB_OK;
 	bool found = false;
 
-	if (!all || json_array_size(a) != n || span_s <= 0) {
+	if (!all || span_s <= 0) {
 		free(all);
-		fputs("weir why: the server was restarted meanwhile\n", stderr);
+		fputs("weir why: the server was restarted in the meantime\n", stderr);
 		return VERB_FINDING;
 	}
 	for (size_t i = 0; i < n; i++)
-		compare(json_array_get(a, i), json_array_get(b, i), span_s, &all[i]);
+		compare(first_look(a, json_array_get(b, i)), json_array_get(b, i), span_s, &all[i]);
 	for (size_t i = 0; i < n; i++)
 		if (!stage || strcmp(all[i].name, stage) == 0)
-			turned_away_print(json_array_get(b, i), json_array_get(a, i), span_s);
-	if (!stage)
+			turned_away_print(
+			    json_array_get(b, i), first_look(a, json_array_get(b, i)), span_s);
+	if (!stage) {
 		print_verdict(now);
+		stages_held_print(b);
+	}
 	for (size_t i = 0; i < n && rc == VERB_OK; i++) {
 		if (stage && strcmp(all[i].name, stage) != 0)
 			continue;
@@ -271,7 +315,7 @@ static int explain(const char *url, const char *stage, const json_t *then, const
 	}
 	free(all);
 	if (!found) {
-		fprintf(stderr, "weir why: there is no stage '%s'\n", stage);
+		plain_print(stderr, "weir why: there is no stage '%s'\n", stage);
 		return VERB_USAGE;
 	}
 	return rc;

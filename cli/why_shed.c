@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * why --shed: one refused request, from the id in its answer (X-Weir-Shed-Id) alone.
+ * why --shed: explain one refused request, given only the id in its response (X-Weir-Shed-Id).
  *
- * The id carries the reason (flow/shed_token.h); a running server is asked for names, the objective and the time of day
- * only. Nothing answers, or it was started after the refusal: then numbers stand for names, and the exit code is the
- * same, since what the id says is all there.
+ * The id contains the reason (stage/shed_token.h); a running server is only asked for names, the
+ * objective and the time of day. Without a server, or if it was started after the refusal, numbers
+ * are printed instead of names. The exit code is the same, since everything in the id is known.
  */
 #include "why_shed.h"
 
@@ -14,14 +14,16 @@
 
 #include <jansson.h>
 
+#include "act.h"
 #include "client.h"
-#include "flow/shed_token.h"
+#include "stage/shed_token.h"
+#include "plain.h"
 
-/* What a server says about a token; texts belong to its answer. */
+/* The server's data about a token; texts belong to the server's response. */
 struct about {
-	const char *stage, *class_name; /* NULL: not known */
-	double slo_s;                   /* 0: not known */
-	double wall_s;                  /* of the refusal, Unix time; 0: not known */
+	const char *stage, *class_name; /* NULL if unknown */
+	double slo_s;                   /* 0 if unknown */
+	double wall_s;                  /* of the refusal, Unix time; 0 if unknown */
 };
 
 static double number(const json_t *map, const char *key)
@@ -29,7 +31,8 @@ static double number(const json_t *map, const char *key)
 	return json_number_value(json_object_get(map, key));
 }
 
-/* Fill what `doc` (/api/v1/stages) knows. false when it is of a server that was started later. */
+/* Fill in `about` from `doc` (/api/v1/stages). Returns false if the server was started after the
+ * refusal. */
 static bool look_up(const json_t *doc, const struct shed_token *t, struct about *about)
 {
 	double up_s = number(doc, "uptime_seconds");
@@ -48,7 +51,8 @@ static bool look_up(const json_t *doc, const struct shed_token *t, struct about 
 	return true;
 }
 
-/* Ask the server at `url`. Returns its answer, to be released, or NULL with the reason on stderr. */
+/* Query the server at `url`. Returns its response, to be released, or NULL with the reason on
+ * stderr. */
 static json_t *ask_names(const char *url, const struct shed_token *t, struct about *about)
 {
 	struct client_answer answer = {0};
@@ -60,10 +64,10 @@ static json_t *ask_names(const char *url, const struct shed_token *t, struct abo
 	free(answer.body);
 	if (doc && look_up(doc, t, about))
 		return doc;
-	fprintf(stderr, "weir why: %s: numbers stand for names\n",
-	    doc       ? "the server there was started after that"
+	plain_print(stderr, "weir why: %s: numbers are shown instead of names\n",
+	    doc       ? "the server there was started later"
 	    : rc != 0 ? err.text
-		      : "what answers there is no weir admin endpoint");
+		      : "the server there is not a weir admin endpoint");
 	json_decref(doc);
 	return NULL;
 }
@@ -75,27 +79,27 @@ static void print_when(const struct shed_token *t, const struct about *about)
 	time_t whole = (time_t)about->wall_s;
 	struct tm tm;
 
-	if (about->wall_s <= 0) {
-		printf("%u.%u s after the start", t->at / 10, t->at % 10);
+	if (!(about->wall_s > 0 && about->wall_s < ACT_TIME_MAX)) {
+		plain_print(stdout, "%u.%u s after the start", t->at / 10, t->at % 10);
 		return;
 	}
 	localtime_r(&whole, &tm);
-	printf("at %02d:%02d:%02d.%d", tm.tm_hour, tm.tm_min, tm.tm_sec,
+	plain_print(stdout, "at %02d:%02d:%02d.%d", tm.tm_hour, tm.tm_min, tm.tm_sec,
 	    (int)((about->wall_s - (double)whole) * 10));
 }
 
 static void print_who(const struct shed_token *t, const struct about *about)
 {
 	if (about->stage)
-		printf(" '%s' refused", about->stage);
+		plain_print(stdout, " '%s' refused", about->stage);
 	else if (t->stage == SHED_TOKEN_STAGE_UNKNOWN)
 		fputs(" a stage refused", stdout);
 	else
-		printf(" stage %u refused", t->stage);
+		plain_print(stdout, " stage %u refused", t->stage);
 	if (about->class_name)
-		printf(" class '%s'", about->class_name);
+		plain_print(stdout, " class '%s'", about->class_name);
 	else
-		printf(" class %u", t->class_id);
+		plain_print(stdout, " class %u", t->class_id);
 }
 
 static void print_wait(const struct shed_token *t, const struct about *about)
@@ -105,24 +109,26 @@ static void print_wait(const struct shed_token *t, const struct about *about)
 
 	if (t->wait == SHED_TOKEN_WAIT_UNKNOWN)
 		return;
-	if (about->slo_s > 0) /* three per cent of the objective is what the id can tell apart */
-		printf("; predicted wait %s%.*f ms of an objective of %.4g ms", over,
+	if (about->slo_s > 0) /* the id has a resolution of three per cent of the objective */
+		plain_print(stdout, "; predicted wait %s%.*f ms of an objective of %.4g ms", over,
 		    about->slo_s < 0.1, share * about->slo_s * 1e3, about->slo_s * 1e3);
 	else
-		printf("; predicted wait %s%.0f %% of the objective", over, share * 100);
+		plain_print(
+		    stdout, "; predicted wait %s%.0f %% of the objective", over, share * 100);
 }
 
 static void print_token(const char *text, const struct shed_token *t, const struct about *about)
 {
 	int code = weir_shed_code(t->reason_index);
 
-	printf("shed %s: ", text);
+	plain_print(stdout, "shed %s: ", text);
 	print_when(t, about);
 	print_who(t, about);
-	printf(" (%s): %s", weir_error_word(code), weir_error_text(code));
+	plain_print(stdout, " (%s): %s", weir_error_word(code), weir_error_text(code));
 	print_wait(t, about);
 	if (code == WEIR_EPRIORITY)
-		printf("; %.0f %% of the class was let in, this user's number was %.2f",
+		plain_print(stdout,
+		    "; %.0f %% of the class was admitted, this user's number was %.2f",
 		    t->part * 100.0 / SHED_TOKEN_PART_ALL, t->user / 256.0);
 	puts(".");
 }
@@ -135,8 +141,8 @@ int why_shed(const char *id, const char *url)
 	uint64_t value;
 
 	if (shed_token_parse(id, &value) != 0 || !shed_token_unpack(value, &t)) {
-		fprintf(stderr,
-		    "weir why: '%s' is no shed id: they have 13 letters and digits, as in the "
+		plain_print(stderr,
+		    "weir why: '%s' is not a shed id: these have 13 letters and digits, as in the "
 		    "field X-Weir-Shed-Id of a 503\n",
 		    id);
 		return VERB_USAGE;

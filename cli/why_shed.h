@@ -6,8 +6,9 @@
 #include "verb.h"
 
 /**
- * Print one sentence about the refusal with id `id`, with the names that the server at `url` has; without a
- * server, or with one that was started later, numbers, and a note on stderr. VERB_OK, or VERB_USAGE when `id` is none.
+ * Print one sentence about the refusal with id `id`, with names from the server at `url`. Without a
+ * server, or if it was started after the refusal, print numbers and a note on stderr. VERB_OK, or
+ * VERB_USAGE if `id` is invalid.
  */
 int why_shed(const char *id, const char *url);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The top level: which sections there are, in the order in which they are bound (`defaults` before
- * the stages that get them, `alerts` behind those that it names), and what is the same in all of them.
+ * Binds the top level of the YAML: all sections, in an order in which `defaults` precede the stages
+ * that use them and `alerts` follow the stages that they name. Also has the helpers shared by the
+ * sections.
  */
 #include "bind.h"
 
@@ -10,8 +11,7 @@
 
 #include "tree.h"
 
-/* reliability.md (b). */
-#define NAME_BYTES 64
+/* Characters allowed in names (reliability.md (b)). */
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
 struct section {
@@ -19,7 +19,7 @@ struct section {
 	int (*bind)(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 };
 
-/* Read by the loader already. */
+/* Bind nothing, for sections that the loader has already handled. */
 static int section_done(
     struct bind *bind, const struct weir_node *name, const struct weir_node *node)
 {
@@ -30,10 +30,11 @@ static int section_done(
 }
 
 static const struct section sections[] = {{"weir", section_done}, {"name", section_name},
-    {"include", section_done}, {"plugin", section_plugin}, {"admin", section_admin},
-    {"drain", section_drain}, {"overload", section_overload}, {"trace", section_trace},
-    {"log", section_log}, {"defaults", section_defaults}, {"classes", section_classes},
-    {"groups", section_groups}, {"stages", section_stages}, {"alerts", section_alerts}};
+    {"user", section_user}, {"include", section_done}, {"plugin", section_plugin},
+    {"admin", section_admin}, {"drain", section_drain}, {"overload", section_overload},
+    {"trace", section_trace}, {"log", section_log}, {"defaults", section_defaults},
+    {"classes", section_classes}, {"groups", section_groups}, {"stages", section_stages},
+    {"alerts", section_alerts}};
 
 #define N_SECTIONS (sizeof(sections) / sizeof(sections[0]))
 
@@ -60,7 +61,7 @@ const char *bind_hint(const char *word, const char *const *names, int n, char *h
 	return NULL;
 }
 
-/* Returns the section that was probably meant, NULL. */
+/* Report an unknown section. Returns the section that was probably meant, or NULL. */
 static const char *unknown_section(struct bind *bind, const struct weir_node *name)
 {
 	const char *names[N_SECTIONS];
@@ -68,8 +69,8 @@ static const char *unknown_section(struct bind *bind, const struct weir_node *na
 
 	if (config_is_stage_key(name->text)) {
 		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL,
-		    "it goes inside a stage, or below 'defaults:'",
-		    "'%s' is not a key of the top level", name->text);
+		    "move it into a stage, or under 'defaults:'", "'%s' is not a top-level key",
+		    name->text);
 		return NULL;
 	}
 	for (size_t i = 0; i < N_SECTIONS; i++)
@@ -88,7 +89,8 @@ static const struct weir_node *name_of(const struct weir_node *root, const char 
 	return NULL;
 }
 
-/* Unknown keys, and what every configuration has: a key that is there, misspelt, is not missing. */
+/* Report unknown keys and missing required keys. A misspelt required key is not also reported as
+ * missing. */
 static void check_keys(struct bind *bind, const struct weir_node *root)
 {
 	bool weir = weir_node_get(root, "weir"), stages = weir_node_get(root, "stages");
@@ -129,15 +131,16 @@ bool bind_check_name(struct bind *bind, const struct weir_node *name, const char
 {
 	size_t n = strlen(name->text);
 
-	if (n >= 1 && n <= NAME_BYTES && strspn(name->text, NAME_CHARS) == n)
+	if (n >= 1 && n <= WEIR_NAME_MAX && strspn(name->text, NAME_CHARS) == n)
 		return true;
 	weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL,
-	    "1 to 64 letters, digits, '_', '.' and '-' are possible",
-	    "'%.80s' can not be the name of a %s", name->text, what);
+	    "use 1 to 64 letters, digits, '_', '.' and '-'", "'%.80s' cannot be the name of a %s",
+	    name->text, what);
 	return false;
 }
 
-/* A list of names is taken for those of the entries. */
+/* Report that `node` must be a map. If it is a list, the hint assumes that its items are the names
+ * of the entries. */
 static void report_no_map(
     struct bind *bind, const struct weir_node *node, const struct bind_form *form)
 {

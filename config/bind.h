@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the merged tree to the spec: one function per section of the top level.
+ * Converts the merged tree to the spec, with one function per top-level section.
  *
- * Every section reports its mistakes to bind->errs and goes on; a section returns nothing but
+ * Every section reports its mistakes to bind->errs and continues. Its return value says only
  * whether memory ran out.
  */
 #ifndef WEIR_CONFIG_BIND_H
@@ -20,21 +20,23 @@
 struct bind {
 	struct weir_spec *spec;
 	struct weir_errs *errs;
-	const struct weir_node *defaults; /* NULL when there are none, or when they are wrong */
-	bool from_file;
+	const struct weir_node *defaults; /* NULL if absent or invalid */
+	bool from_file;                   /* loaded from a file, so may load plug-ins */
+	bool look;                        /* load no new plug-ins (config_look) */
 };
 
-/** All sections of `root` into bind->spec. 0 or WEIR_ENOMEM. */
+/** Bind all sections of `root` to bind->spec. Returns 0 or WEIR_ENOMEM. */
 int bind_root(struct bind *bind, const struct weir_node *root);
 
-/** Apply "stage.knob=value". 0 or WEIR_ENOMEM. */
+/** Apply an override, "stage.knob=value". Returns 0 or WEIR_ENOMEM. */
 int bind_set(struct bind *bind, const char *set);
 
-/** Report what is wrong in `with:` of any stage, overrides included. 0 or WEIR_ENOMEM. */
+/** Report errors in the `with:` of all stages, including overrides. Returns 0 or WEIR_ENOMEM. */
 int bind_check_with(struct bind *bind);
 
 /* Sections; `name` is the key as written, `node` its value. */
 int section_name(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
+int section_user(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_admin(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_drain(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_overload(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
@@ -49,8 +51,8 @@ int section_alerts(struct bind *bind, const struct weir_node *name, const struct
 
 /* ---- shared by sections ---- */
 
-/** Rows of `admin:` beside `tokens` and `users`, of one of these, of `drain:`, `overload:` and of one
- *  class beside `match`. */
+/** Rows of `admin:` (except `tokens` and `users`), of a token, of a user, of `drain:`, `overload:`,
+ * `log:` and `trace:`, and of a class (except `match`). */
 extern const struct weir_knob config_admin_knobs[];
 extern const struct weir_knob config_token_knobs[];
 extern const struct weir_knob config_user_knobs[];
@@ -60,54 +62,57 @@ extern const struct weir_knob config_log_knobs[];
 extern const struct weir_knob config_trace_knobs[];
 extern const struct weir_knob config_class_knobs[];
 
-/** Rows of `alerts:`, of one alert by enum weir_alert_kind, and of a stage of it (NULL: it has none). */
+/** Rows of `alerts:`, of each alert, and of a stage in an alert. The last two are indexed by enum
+ * weir_alert_kind; the rows of a stage are NULL if the alert has no `stages:`. */
 extern const struct weir_knob config_alerts_knobs[];
 extern const struct weir_knob *const config_alert_knobs[];
 extern const struct weir_knob *const config_alert_stage_knobs[];
 
-/** Is `key` the name of a section of the top level? */
+/** Whether `key` is the name of a top-level section. */
 bool config_is_section(const char *key);
 
-/** Is `key` one that a stage has (use, with, to, or a row of weir_stage_knobs)? */
+/** Whether `key` is a key of a stage (use, with, to, or a row of weir_stage_knobs). */
 bool config_is_stage_key(const char *key);
 
-/** Is `key` a key of a stage that `defaults:` may give? */
+/** Whether `key` is a key of a stage that `defaults:` may set. */
 bool config_is_default_key(const char *key);
 
-/** Names that reach metrics, JSON and pages (reliability.md (b)): false after reporting. */
+/** Check a name that will appear in metrics, JSON and pages (reliability.md (b)). Returns false
+ *  after reporting an error. */
 bool bind_check_name(struct bind *bind, const struct weir_node *name, const char *what);
 
-/** How an entry of a map looks, for a hint: "write groups: { core: {} }". */
+/** Example of a map entry for a hint, such as "groups: { core: {} }". */
 struct bind_form {
 	const char *key, *name, *value;
 };
 
-/** Call `one` for each entry of the map `node`; else report that it must be a map, as in `form`. */
+/** Call `one` for each entry of the map `node`. If `node` is not a map, report an error with a hint
+ * from `form`. */
 int bind_each(struct bind *bind, const struct weir_node *node, const struct bind_form *form,
     int (*one)(struct bind *bind, const struct weir_node *name, const struct weir_node *item));
 
-/** `threads: 4` into `threads`; reports what is no number. */
+/** Bind a number such as `threads: 4` to `threads`. Reports a value that is not a number. */
 void bind_threads_number(
     struct bind *bind, const struct weir_node *node, struct weir_threads_spec *threads);
 
-/** Keep where the value `node` of a `threads:` says `min`, if it does. */
+/** Record the position of `min` in `node`, the value of a `threads:`, if it sets `min`. */
 void bind_threads_mark(const struct weir_node *node, struct weir_threads_spec *threads);
 
-/** The key `name` with the value `item` as if alone in a map: into `base` by `table`. */
+/** Bind the key `name` with the value `item` to `base` by `table`, as if it were a map's only
+ *  entry. */
 void bind_one(struct bind *bind, const struct weir_knob *table, struct weir_node *name,
     struct weir_node *item, void *base, const char *where);
 
-/** Does `item` hold the value of the stage knob `name` (`threads: inline` included)? Into `stage`.
- */
+/** Bind the stage knob `name` with the value `item` (`threads: inline` included) to `stage`. */
 void bind_stage_knob(struct bind *bind, struct weir_node *name, struct weir_node *item,
     struct weir_stage_spec *stage, const char *where);
 
-/** "did you mean 'x'?" for the one of `names[n]` nearest to `word`, else "known here: ..." with as
- * many as fit. Returns the nearest, NULL when there is none. */
+/** Write the hint "did you mean 'x'?" if one of `names[n]` is similar to `word`, else "known here:"
+ * with as many names as fit. Returns the similar name, or NULL. */
 const char *bind_hint(const char *word, const char *const *names, int n, char *hint, size_t size);
 
-/** Report `name`, which is no key of a stage: nearest name, or the level where it would be right.
- */
+/** Report that `name` is not a key of a stage. The hint suggests the most similar key, or the level
+ * of the file at which `name` is allowed. */
 void bind_unknown_stage_key(
     struct bind *bind, const struct weir_node *name, const struct weir_stage_spec *stage);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two ways in: load a file or a text, bind it, hand the spec over.
+ * The entry points: load a file or a text, bind it and hand the spec over to the caller.
  *
- * Mistakes of all steps are collected: after a mistake in the text (a duplicate key, a variable
- * that is not set) what could be read is still bound, so that one run shows as much as possible.
- * They are sorted by place at the end.
+ * The mistakes found in all steps are collected. After a mistake in the text (a duplicate key, an
+ * unset variable) the readable parts are still bound, so that one run reports as many mistakes as
+ * possible. Finally the errors are sorted by position.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #include "bind.h"
 #include "load.h"
 
-/* Position of a file among those read; what has no file comes last. */
+/* Sort key of a file: its index among the files read, so that errors without a file come last. */
 static int file_rank(const struct sources *all, const char *file)
 {
 	for (int i = 0; i < all->n; i++)
@@ -35,7 +35,8 @@ static bool is_after(const struct sources *all, const struct weir_err *a, const 
 	return a->col > b->col;
 }
 
-/* Insertion sort: there are at most WEIR_ERRS_MAX, and equal places keep their order. */
+/* Sort by insertion, since there are at most WEIR_ERRS_MAX errors and those at equal positions must
+ * keep their order. */
 static void sort_errors(const struct sources *all, struct weir_errs *errs)
 {
 	for (int i = 1; i < errs->n; i++) {
@@ -57,7 +58,7 @@ static bool is_unset(const struct sources *all, const struct weir_err *err)
 	return false;
 }
 
-/* Of the errors from number `from` on, drop those about values whose ${} has failed. */
+/* Drop the errors from index `from` on that concern values whose ${} could not be expanded. */
 static void drop_followers(const struct sources *all, struct weir_errs *errs, int from)
 {
 	int kept = from;
@@ -71,7 +72,7 @@ static void drop_followers(const struct sources *all, struct weir_errs *errs, in
 	errs->n = kept;
 }
 
-/* The name of a server that does not say one: the file's, without folder and ending. */
+/* Set the default name of the server: the file name without directory and extension. */
 static int default_name(struct weir_spec *spec, const char *path)
 {
 	const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
@@ -98,7 +99,8 @@ static int keep_sets(struct sources *all, const char *const *sets, int n_sets)
 
 static int bind_all(struct load *load, struct weir_spec *spec)
 {
-	struct bind bind = {.spec = spec, .errs = load->errs, .from_file = load->from_file};
+	struct bind bind = {
+	    .spec = spec, .errs = load->errs, .from_file = load->from_file, .look = load->look};
 
 	int before = load->errs->n;
 
@@ -111,9 +113,11 @@ static int bind_all(struct load *load, struct weir_spec *spec)
 	return rc;
 }
 
-/* A spec and a load that share their sources. */
+/* Create a spec and a load that share their sources. */
 static int begin(struct load *load, const char *name, struct weir_spec **spec)
 {
+	if (load->from_file)
+		weir_stage_plugins_begin();
 	*spec = weir_spec_new(name);
 	load->all = sources_new();
 	if (*spec && load->all) {
@@ -130,7 +134,8 @@ static int begin(struct load *load, const char *name, struct weir_spec **spec)
 	return source_no_memory(load->errs);
 }
 
-/* Everything was read, or `rc` says why not: bind, sort, hand over or free. */
+/* Complete a load, given the result `rc` of reading: bind the tree and hand the spec over, or sort
+ * the errors and free the spec. */
 static int finish(
     struct load *load, int rc, int errors_before, struct weir_spec *made, struct weir_spec **spec)
 {
@@ -139,7 +144,7 @@ static int finish(
 	if (rc == 0 && load->errs->total > errors_before)
 		rc = source_lacked_memory(load->errs) ? WEIR_ENOMEM : WEIR_EINVAL;
 	if (rc != 0) {
-		if (load->errs->total == errors_before) /* no rc goes without words */
+		if (load->errs->total == errors_before) /* a failure must have a message */
 			source_no_memory(load->errs);
 		if (load->root)
 			sort_errors(load->all, load->errs);
@@ -150,21 +155,36 @@ static int finish(
 	return 0;
 }
 
+static int load_path(struct load *load, const char *path, const char *const *sets, int n_sets,
+    struct weir_spec **spec)
+{
+	struct weir_spec *made;
+	int before = load->errs->total;
+
+	int rc = begin(load, path, &made);
+	if (rc == 0)
+		rc = load_file(load, path, NULL, NULL);
+	if (rc == 0 && weir_spec_text(&made->path, path) != 0)
+		rc = source_no_memory(load->errs);
+	if (rc == 0 && keep_sets(load->all, sets, n_sets) != 0)
+		rc = source_no_memory(load->errs);
+	return finish(load, rc, before, made, spec);
+}
+
 int config_load(const char *path, const char *const *sets, int n_sets, struct weir_spec **spec,
     struct weir_errs *errs)
 {
 	struct load load = {.errs = errs, .from_file = true};
-	struct weir_spec *made;
-	int before = errs->total;
 
-	int rc = begin(&load, path, &made);
-	if (rc == 0)
-		rc = load_file(&load, path, NULL, NULL);
-	if (rc == 0 && weir_spec_text(&made->path, path) != 0)
-		rc = source_no_memory(errs);
-	if (rc == 0 && keep_sets(load.all, sets, n_sets) != 0)
-		rc = source_no_memory(errs);
-	return finish(&load, rc, before, made, spec);
+	return load_path(&load, path, sets, n_sets, spec);
+}
+
+int config_look(const char *path, const char *const *sets, int n_sets, struct weir_spec **spec,
+    struct weir_errs *errs)
+{
+	struct load load = {.errs = errs, .from_file = true, .look = true};
+
+	return load_path(&load, path, sets, n_sets, spec);
 }
 
 int config_load_plugins(const char *path, struct weir_errs *errs)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `weir describe TYPE`: all there is to know to write a stage of a type, out of its ops table. TYPE
- * "stage", "group" and "class" describe what the framework takes of each of them, names of sections that section.
+ * `weir describe TYPE`: writes everything needed to configure a stage of this type, from its ops
+ * table. For "stage", "group" or "class" it writes the keys that the framework accepts there, and
+ * for the name of a section the keys of that section.
  */
 #include "config.h"
 
@@ -20,7 +21,7 @@ static void put_head(FILE *out, const char *name, bool first)
 	fprintf(out, "%s%s\n", first ? "" : "\n", name);
 }
 
-/* "    a size: 64KiB, 1MB; 1 to 1GiB; default 64KiB; live" */
+/* Write a line such as "    a size: 64KiB, 1MB; 1 to 1GiB; default 64KiB; live". */
 static void put_facts(FILE *out, const struct weir_knob *row)
 {
 	row_type(out, row);
@@ -75,7 +76,7 @@ static void put_outlets(FILE *out, const struct weir_stage_ops *ops)
 		fprintf(out, "    %-*s every name under 'to:' is an outlet\n", NAME_WIDTH, "...");
 }
 
-/* What classes may match, cohorts be formed by and partitions be keyed by. */
+/* Write the event fields that can be used in classes and as keys of cohorts and partitions. */
 static void put_fields(FILE *out, const struct weir_event_type *type)
 {
 	if (!type || !type->fields)
@@ -100,7 +101,7 @@ static void put_metrics(FILE *out, const struct weir_stage_ops *ops)
 		    weir_metric_counts(m) ? "counter" : "gauge", m->unit, m->help);
 }
 
-/* A value for the example: the default, or the knob's own name in capitals. */
+/* Write a placeholder for the value in the example. */
 static void put_example_value(FILE *out, const struct weir_knob *row)
 {
 	if (row->type == WEIR_KNOB_RECORDS) {
@@ -110,7 +111,7 @@ static void put_example_value(FILE *out, const struct weir_knob *row)
 	fputs(row->type == WEIR_KNOB_MAP ? "{}" : "...", out);
 }
 
-/* The least that makes a stage of this type: required knobs, required outlets. */
+/* Write the minimal stage of this type, with the required knobs and outlets. */
 static void put_example(FILE *out, const struct weir_stage_ops *ops)
 {
 	int n = 0;
@@ -134,15 +135,15 @@ static void put_example(FILE *out, const struct weir_stage_ops *ops)
 static void put_nature(FILE *out, const struct weir_stage_ops *ops)
 {
 	if (ops->flags & WEIR_STAGE_SOURCE)
-		fputs("a source: makes events, has no queue\n", out);
+		fputs("a source: produces events and has no queue\n", out);
 	else
 		fprintf(out, "takes %s\n", type_name(ops->accepts));
 	if (ops->flags & WEIR_STAGE_SINGLE)
 		fputs("always 'mode: exclusive'\n", out);
 	if (ops->flags & WEIR_STAGE_BLOCKS)
-		fputs("may block: give it threads, it can not be inline\n", out);
+		fputs("may block: give it threads, it cannot be inline\n", out);
 	if (ops->flags & WEIR_STAGE_IN_PARTS)
-		fputs("may stand behind a source that sends bodies in parts\n", out);
+		fputs("can follow a source that sends bodies in parts\n", out);
 }
 
 static void describe_type(FILE *out, const struct weir_stage_ops *ops)
@@ -161,25 +162,25 @@ static void describe_type(FILE *out, const struct weir_stage_ops *ops)
 	put_example(out, ops);
 }
 
-/* What is described beside stage types. */
+/* Names that can be described in addition to stage types. */
 static const struct {
 	const char *name, *head;
 	const struct weir_knob *rows;
 } sections[] = {
-    {"stage", "what every stage takes, beside 'use:', 'with:' and 'to:'", weir_stage_knobs},
-    {"group", "what every group takes", weir_group_knobs},
-    {"class", "what every class takes, beside 'match:'", config_class_knobs},
-    {"overload", "what 'overload:' takes, at the top level", config_overload_knobs},
-    {"trace", "what 'trace:' takes, at the top level", config_trace_knobs},
-    {"log", "what 'log:' takes, at the top level", config_log_knobs},
-    {"alerts", "what 'alerts:' takes, at the top level", config_alerts_knobs},
+    {"stage", "keys of every stage, besides 'use:', 'with:' and 'to:'", weir_stage_knobs},
+    {"group", "keys of every group", weir_group_knobs},
+    {"class", "keys of every class, besides 'match:'", config_class_knobs},
+    {"overload", "keys of 'overload:', at the top level", config_overload_knobs},
+    {"trace", "keys of 'trace:', at the top level", config_trace_knobs},
+    {"log", "keys of 'log:', at the top level", config_log_knobs},
+    {"alerts", "keys of 'alerts:', at the top level", config_alerts_knobs},
     {"admin",
-	"what 'admin:' takes, at the top level, beside 'tokens:' and 'users:', which are 'NAME: "
-	"{}' each ('token', 'user')",
+	"keys of 'admin:', at the top level, besides 'tokens:' and 'users:', which hold 'NAME: {}' "
+	"entries ('token', 'user')",
 	config_admin_knobs},
-    {"token", "what every token below 'admin: tokens:' takes", config_token_knobs},
-    {"user", "what every user below 'admin: users:' takes", config_user_knobs},
-    {"drain", "what 'drain:' takes, at the top level", config_drain_knobs},
+    {"token", "keys of every token under 'admin: tokens:'", config_token_knobs},
+    {"user", "keys of every user under 'admin: users:'", config_user_knobs},
+    {"drain", "keys of 'drain:', at the top level", config_drain_knobs},
 };
 
 #define N_SECTIONS ((int)(sizeof(sections) / sizeof(sections[0])))

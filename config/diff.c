@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two lists of "path value", sorted and merged.
+ * Compares two configurations, given as lists of "path value" lines, by sorting and merging them.
  *
- * Whether a knob is live is asked of the same rows that the loader reads. The order of classes means something, since the
- * first that matches wins, so their names in order are compared as one more value.
+ * The rows of the loader tell whether a knob is live. The order of classes matters, since the first
+ * match wins, so the list of their names is compared as one more value.
  */
 #include "diff.h"
 
@@ -19,7 +19,7 @@
 #define CLASSES "classes"
 #define STAGES  "stages."
 
-/** A configuration as lines. */
+/** A configuration, split into lines. */
 struct values {
 	struct value {
 		char *path;
@@ -41,7 +41,8 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct value *)a)->path, ((const struct value *)b)->path);
 }
 
-/* The names of the classes in their order into `order`; "" without classes. Each has one line that ends so. */
+/* Write the names of the classes in order to `order`, "" if there are none. Finds them by the line
+ * ".guarantee" that every class has. */
 static void add_class_order(struct values *v, char *order)
 {
 	static const char last[] = ".guarantee";
@@ -61,15 +62,15 @@ static void add_class_order(struct values *v, char *order)
 	strcpy(v->at[v->n - 1].path, CLASSES);
 }
 
-/* Split a copy of `text`, which becomes the caller's in *copy. */
+/* Split a copy of `text` into values. The caller owns *copy. */
 static int read_values(const char *text, struct values *v, char **copy)
 {
 	size_t bytes = strlen(text) + 1, n_lines = 1;
 
 	for (const char *p = text; *p; p++)
 		n_lines += *p == '\n';
-	*copy =
-	    malloc(2 * bytes + sizeof(CLASSES)); /* the order of the classes is shorter than all */
+	/* the order of the classes follows the text and is shorter than it */
+	*copy = malloc(2 * bytes + sizeof(CLASSES));
 	v->at = calloc(n_lines + 1, sizeof(*v->at));
 	v->n = 0;
 	if (!*copy || !v->at)
@@ -98,9 +99,9 @@ static const char *value_of(const struct values *v, const char *path)
 	return found ? found->text : NULL;
 }
 
-/* ---- judging ---- */
+/* ---- classifying ---- */
 
-/* The type of the stage that is called name[0..n), NULL when `v` has none. */
+/* The type of the stage called name[0..n); NULL if `v` has no such stage. */
 static const char *type_of(const struct values *v, const char *name, size_t n)
 {
 	char use[256];
@@ -109,7 +110,8 @@ static const char *type_of(const struct values *v, const char *name, size_t n)
 	return value_of(v, use);
 }
 
-/* Bytes of the name of the stage that `path` is about, which may have dots itself: the longest that either side has. */
+/* Length of the stage name in `path`, 0 if it has none. Names may contain dots, so the longest
+ * matching name in either configuration counts. */
 static size_t stage_bytes(const struct comparing *c, const char *path)
 {
 	const char *name = path + sizeof(STAGES) - 1;
@@ -141,7 +143,7 @@ static bool knob_is_live(const char *type, const char *knob)
 
 	if (strncmp(knob, "with.", 5) != 0)
 		return row_is_live(weir_stage_knobs, knob);
-	/* Only what stands directly in `with:` can be turned. */
+	/* Only direct members of `with:` can be live. */
 	return ops && !strchr(knob + 5, '.') && row_is_live(ops->knobs, knob + 5);
 }
 
@@ -161,6 +163,9 @@ static bool has_tls(const struct values *v)
 
 bool config_diff_waits(const struct config_diff *diff, const char *path)
 {
+	/* `path` may be followed by a space and the value. */
+	if (strncmp(path, "user", 4) == 0 && (path[4] == '\0' || path[4] == ' '))
+		return true;
 	return strncmp(path, "admin.", 6) == 0 &&
 	       (diff->admin_waits || strncmp(path, "admin.listen", 12) == 0 ||
 		   strncmp(path, "admin.history.", 14) == 0);
@@ -197,7 +202,8 @@ static void add(struct comparing *c, struct config_difference item)
 	d->item[d->n++] = item;
 }
 
-/* A value that one side may lack (NULL). Of a stage that one side lacks only its type is told. */
+/* Compare a value, which is NULL on a side that lacks it. A stage that one side lacks is reported
+ * by its type only. */
 static void compare(struct comparing *c, char *path, const char *from, const char *to)
 {
 	struct config_difference d = {.path = path, .from = from, .to = to};
@@ -237,7 +243,7 @@ static bool same_stage(const struct config_difference *a, const struct config_di
 	       memcmp(a->path, b->path, sizeof(STAGES) - 1 + (size_t)a->stage_n) == 0;
 }
 
-/* Count stages. */
+/* Count the stages by the strongest effect of their differences. */
 static void count(struct config_diff *d)
 {
 	d->live = true;
@@ -245,6 +251,7 @@ static void count(struct config_diff *d)
 		enum config_effect worst = d->item[i].effect;
 		bool first = true;
 		d->n_restart += worst == CONFIG_RESTART;
+		d->n_plugins += strncmp(d->item[i].path, "plugin.", 7) == 0;
 		d->live &= worst == CONFIG_LIVE || worst == CONFIG_RESTART;
 		for (int k = 0; k < d->n; k++) {
 			if (!same_stage(&d->item[i], &d->item[k]))
@@ -261,7 +268,8 @@ static void count(struct config_diff *d)
 	}
 }
 
-/* Of stages that come or go the path is the stage's. It is in a copy of ours, and nothing is looked up any more. */
+/* Shorten the paths of added and removed stages to "stages.NAME". This overwrites the copies of the
+ * texts that the paths are in, which are not searched again. */
 static void cut_paths(struct config_diff *d)
 {
 	for (int i = 0; i < d->n; i++) {
@@ -296,7 +304,7 @@ int config_diff(const char *before, const char *after, struct config_diff *diff)
 	return 0;
 }
 
-/* Copy the lines of `text` that wait, or those that do not. */
+/* Copy the lines of `text` that wait for a restart, or the other lines, depending on `waiting`. */
 static char *copy_lines(char *out, const struct config_diff *diff, const char *text, bool waiting)
 {
 	for (const char *next; *text; text = next) {
@@ -325,7 +333,7 @@ void config_diff_free(struct config_diff *d)
 	*d = (struct config_diff){0};
 }
 
-/* ---- saying ---- */
+/* ---- reporting ---- */
 
 const char *config_effect_word(enum config_effect effect)
 {
@@ -341,8 +349,7 @@ static int say_count(
 	if (n == 0)
 		return at;
 	return at + snprintf(buf + at, (unsigned long)at < size ? size - (unsigned long)at : 0,
-			"%s%d stage%s %s", at ? ", " : "", n, n == 1 ? "" : "s",
-			n == 1 ? one : many);
+			"%s%d %s", at ? ", " : "", n, n == 1 ? one : many);
 }
 
 void config_diff_say(const struct config_diff *d, char *buf, unsigned long size)
@@ -354,14 +361,15 @@ void config_diff_say(const struct config_diff *d, char *buf, unsigned long size)
 		snprintf(buf, size, "nothing changes");
 		return;
 	}
-	at = say_count(buf, size, at, d->n_changed, "changes", "change");
-	at = say_count(buf, size, at, d->n_rebuilt, "is made anew", "are made anew");
-	at = say_count(buf, size, at, d->n_added, "is added", "are added");
-	at = say_count(buf, size, at, d->n_removed, "is removed", "are removed");
+	at = say_count(buf, size, at, d->n_plugins, "plug-in changes", "plug-ins change");
+	at = say_count(buf, size, at, d->n_changed, "stage changes", "stages change");
+	at = say_count(buf, size, at, d->n_rebuilt, "stage is rebuilt", "stages are rebuilt");
+	at = say_count(buf, size, at, d->n_added, "stage is added", "stages are added");
+	at = say_count(buf, size, at, d->n_removed, "stage is removed", "stages are removed");
 	if (at == 0)
 		at = snprintf(
-		    buf, size, "%s", d->live ? "no stage changes" : "every stage is made anew");
+		    buf, size, "%s", d->live ? "no stage changes" : "every stage is rebuilt");
 	if ((unsigned long)at < size)
-		snprintf(buf + at, size - (unsigned long)at, ", 0 connections drop%s",
-		    d->n_restart ? "; some of it waits for the next start" : "");
+		snprintf(buf + at, size - (unsigned long)at, ", 0 connections dropped%s",
+		    d->n_restart ? "; some changes wait for the next start" : "");
 }

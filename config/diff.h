@@ -1,56 +1,61 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a new configuration changes, and how: for `weir diff`, and for a reload before it acts.
+ * Determines what a new configuration changes, and how, for `weir diff` and for reloads.
  *
- * Compared are the texts of config_values: what is in effect, so a default that is now written out is no difference.
- * One thread; nothing is opened.
+ * Compares the texts from config_values. They contain effective values, so a default that is
+ * written out is not a difference. One thread; opens no files.
  */
 #ifndef WEIR_CONFIG_DIFF_H
 #define WEIR_CONFIG_DIFF_H
 
 #include <stdbool.h>
 
-/** What it takes to make a difference true. */
+/** What is needed to apply a difference. */
 enum config_effect {
-	CONFIG_LIVE,    /* a value that changes where it runs */
-	CONFIG_REBUILD, /* the stage, class or group is made anew in a new graph */
-	CONFIG_ADD,     /* a stage that was not there */
-	CONFIG_REMOVE,  /* a stage that is there no more */
-	CONFIG_RESTART, /* only the next start of the server can do it: where the admin endpoint listens */
+	CONFIG_LIVE,    /* the value changes in the running graph */
+	CONFIG_REBUILD, /* the stage, class or group is created anew in a new graph */
+	CONFIG_ADD,     /* a stage is added */
+	CONFIG_REMOVE,  /* a stage is removed */
+	CONFIG_RESTART, /* the server must be restarted, as for the address of the admin endpoint */
 	CONFIG_EFFECTS,
 };
 
 struct config_difference {
-	const char *path; /* "stages.work.threads.max"; of ADD and REMOVE "stages.work" */
-	const char *from,
-	    *to; /* as config_values writes them, of ADD and REMOVE the type; NULL: is not there */
+	const char *path;      /* "stages.work.threads.max"; for ADD and REMOVE "stages.work" */
+	const char *from, *to; /* values, for ADD and REMOVE the stage's type; NULL if absent */
 	enum config_effect effect;
-	int stage_n; /* bytes of the stage's name, which stands behind "stages."; 0: no stage's */
+	int stage_n; /* length of the stage's name after "stages."; 0 if this is not a stage */
 };
 
 struct config_diff {
 	struct config_difference *item; /* by path */
 	int n;
-	int n_changed, n_rebuilt, n_added, n_removed; /* stages: changed live alone; made anew */
-	int n_restart;                                /* values that wait for a restart */
-	bool admin_waits; /* the endpoint is to listen elsewhere, or with or without TLS */
-	bool live;        /* nothing but LIVE and RESTART: no new graph is needed */
-	char *texts[2];   /* what the items point into */
+	/* numbers of stages; n_changed counts stages with only LIVE differences */
+	int n_changed, n_rebuilt, n_added, n_removed;
+	int n_plugins;    /* plug-ins added, removed or replaced by another file */
+	int n_restart;    /* values that take effect only after a restart */
+	bool admin_waits; /* the admin endpoint changes its address or its use of TLS */
+	bool live;        /* all effects are LIVE or RESTART, so no new graph is needed */
+	char *texts[2];   /* the texts that items point into */
 };
 
-/** Compare what `before` and `after` mean. 0 or WEIR_ENOMEM with *diff empty. Ends with config_diff_free. */
+/** Compare the meaning of `before` and `after`. Returns 0, or WEIR_ENOMEM with *diff empty. The
+ *  caller frees *diff with config_diff_free. */
 int config_diff(const char *before, const char *after, struct config_diff *diff);
 
-/** The text to compare with next time: that of `after`, but for what waits for a restart. malloc'ed, NULL without memory. */
+/** The text for the next comparison: `after`, but with the lines of `before` for values that wait
+ * for a restart. The caller frees it. NULL if out of memory. */
 char *config_diff_carry(const struct config_diff *diff, const char *before, const char *after);
 
-/** Does a change of `path` wait for a restart? Where the endpoint listens and keeps its history, always; when it is to listen
- *  elsewhere or to begin or end to speak TLS, all of `admin:`. */
+/** Whether a change of `path` takes effect only after a restart. This is always so for `user` and
+ * for the address and history of the admin endpoint, and for all of `admin:` if the endpoint
+ * changes its address or its use of TLS. */
 bool config_diff_waits(const struct config_diff *diff, const char *path);
 
 void config_diff_free(struct config_diff *diff);
 
-/** One sentence of it: "2 stages change, 1 restarts, 0 connections drop" into buf[size]. */
+/** Summarise the differences in buf[size]: "2 stages change, 1 stage is rebuilt, 0 connections
+ * dropped". */
 void config_diff_say(const struct config_diff *diff, char *buf, unsigned long size);
 
 /** "live", "rebuild", "add", "remove", "restart". */

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values into a file whose every other byte stays: `weir save`.
+ * Sets values in the text of a configuration file and leaves every other byte unchanged, for `weir
+ * save`.
  *
- * One change at a time: parse, find the place, splice, and begin anew with the result. The tree is of
- * the file alone, with nothing expanded or merged, so a place in it is a place in the text.
+ * Changes are made one at a time: parse, find the position, splice, and start again with the
+ * result. The tree is that of this file alone, neither expanded nor merged, so a position in the
+ * tree is a position in the text.
  *
- *   value there      its span is replaced; quotes stay
- *   section there    block: a line behind the last entry that is one line; flow: behind the last
- *                    value, or in front
- *   neither          the same for the section, written `threads: { max: 8 }`
+ *   value exists      its span is replaced; quotes are kept
+ *   section exists    in a block, a line is added after the last one-line entry; in a flow map,
+ *                     the value is added after the last one, or at the start
+ *   neither exists    the section is added to the stage in that way, as `threads: { max: 8 }`
  */
 #include "config.h"
 
@@ -27,7 +29,7 @@ struct edit {
 	size_t n;
 };
 
-/* A stretch of the text and what stands there afterwards. */
+/* A range of the text and its replacement. */
 struct splice {
 	size_t at, n;
 	char *text; /* owned */
@@ -48,7 +50,8 @@ static char at(const struct edit *e, size_t offset)
 	return offset < e->n ? e->text[offset] : '\0';
 }
 
-/* Bare where any reader sees one text and nothing else, numbers with units too. */
+/* Write `value`. A number, with or without a unit, is enclosed in `quote` if that is set. For other
+ * texts row_quote decides on quotes. */
 static void put_value(FILE *out, const char *value, char quote)
 {
 	size_t plain =
@@ -63,9 +66,9 @@ static void put_value(FILE *out, const char *value, char quote)
 		row_quote(out, value);
 }
 
-/* ---- a value that is there ---- */
+/* ---- replacing a value ---- */
 
-/* Is the scalar whole on its line? */
+/* Whether the scalar ends on the line on which it begins. */
 static bool is_one_line(const struct edit *e, const struct weir_node *node)
 {
 	size_t from = offset_of(e, &node->mark);
@@ -87,9 +90,9 @@ static int replace(
 
 	if (node->kind != WEIR_NODE_SCALAR)
 		return refuse(
-		    e, node, NULL, "one value is to be written, and here is more than one");
+		    e, node, NULL, "a single value is to be written, but there are several here");
 	if (strstr(node->text, "${"))
-		return refuse(e, node, "change what it stands for, or write a value here first",
+		return refuse(e, node, "change the variable, or write a value here first",
 		    "this value comes from ${}");
 	if (!is_one_line(e, node))
 		return refuse(e, node, "write it by hand",
@@ -102,7 +105,7 @@ static int replace(
 	return 0;
 }
 
-/* ---- a value that is not there ---- */
+/* ---- adding a value ---- */
 
 static void put_entry(FILE *out, const char *path, const char *value)
 {
@@ -118,7 +121,8 @@ static void put_entry(FILE *out, const char *path, const char *value)
 	}
 }
 
-/* { a: 1 }: behind the last value when that is a text, else in front. */
+/* Insert into a flow map such as { a: 1 }: after the last value if that is a scalar on one line,
+ * else at the start. */
 static int insert_flow(struct edit *e, const struct weir_node *map, const char *path,
     const char *value, FILE *out, struct splice *s)
 {
@@ -138,7 +142,8 @@ static int insert_flow(struct edit *e, const struct weir_node *map, const char *
 	return 0;
 }
 
-/* The spaces in front of the key; false when there is more than spaces. */
+/* Set *spaces to the number of spaces before the key. Returns false if anything else precedes
+ * it. */
 static bool indent_of(const struct edit *e, const struct weir_node *key, int *spaces)
 {
 	const char *line = source_line(e->source, key->mark.line);
@@ -147,7 +152,7 @@ static bool indent_of(const struct edit *e, const struct weir_node *key, int *sp
 	return *spaces == key->mark.col - 1;
 }
 
-/* The last entry of a block that is one line: a line may follow it. NULL when there is none. */
+/* The last one-line entry of a block, after which a line may be inserted; NULL if there is none. */
 static const struct weir_node *one_line_entry(const struct edit *e, const struct weir_node *map)
 {
 	for (int i = map->n; i-- > 0;)
@@ -164,8 +169,8 @@ static int insert_block(struct edit *e, const struct weir_node *map, const char 
 	int spaces;
 
 	if (!behind || !indent_of(e, map->name[0], &spaces))
-		return refuse(e, map, "write it by hand",
-		    "there is no place here that is plainly the one for another key");
+		return refuse(
+		    e, map, "write it by hand", "it is not clear where to insert another key here");
 	size_t end = offset_of(e, &behind->mark);
 	while (end < e->n && e->text[end] != '\n')
 		end++;
@@ -180,7 +185,7 @@ static int insert_block(struct edit *e, const struct weir_node *map, const char 
 	return 0;
 }
 
-/* ---- finding the place ---- */
+/* ---- finding the position ---- */
 
 static int place(struct edit *e, const struct weir_node *node, const char *path, const char *value,
     FILE *out, struct splice *s)
@@ -189,8 +194,8 @@ static int place(struct edit *e, const struct weir_node *node, const char *path,
 
 	for (;;) {
 		if (node->kind != WEIR_NODE_MAP)
-			return refuse(e, node, "write it as a map with the keys apart",
-			    "this one value says more than the knob that is to be written");
+			return refuse(e, node, "write it as a map with separate keys",
+			    "this single value sets more than the knob to be written");
 		const struct weir_node *whole = weir_node_get(node, path);
 		if (whole)
 			return replace(e, whole, value, out, s);
@@ -220,12 +225,12 @@ static int find(struct edit *e, const struct config_change *c, FILE *out, struct
 		return place(e, stage, c->knob, c->value, out, s);
 	if (include)
 		return weir_errs_add(e->errs, &include->mark, WEIR_EINVAL, "save that file",
-		    "stage '%s' is not in this file, but in one that is included here", c->stage);
+		    "stage '%s' is not in this file, but in an included one", c->stage);
 	return weir_errs_add(e->errs, stages ? &stages->mark : NULL, WEIR_ENOENT,
-	    "is it the file that the server runs?", "there is no stage '%s' here", c->stage);
+	    "check that the server runs this file", "there is no stage '%s' here", c->stage);
 }
 
-/* ---- one change, then the next ---- */
+/* ---- applying changes ---- */
 
 /* Parse e->text. */
 static int parse(struct edit *e, const char *name)
@@ -279,7 +284,7 @@ static int change_one(struct edit *e, const char *name, const struct config_chan
 	return rc;
 }
 
-/* The bytes of the file. */
+/* Read the whole file. */
 static int read_file(struct edit *e, const char *path)
 {
 	struct sources *all = sources_new();

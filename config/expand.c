@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ${X} in values, after parsing, so that what the environment holds can never become structure.
+ * Expands ${X} in values. This happens after parsing, so that the environment cannot change the
+ * structure.
  *
- *   ${X}            the variable; an error at the place when it is not set
- *   ${X:-default}   `default` when it is not set or empty; it reaches to the first '}'
- *   ${X:?message}   an error that says `message` when it is not set or empty
+ *   ${X}            the variable X; an error at this position if X is not set
+ *   ${X:-default}   `default` if X is not set or empty; ends at the first '}'
+ *   ${X:?message}   an error with `message` if X is not set or empty
  *   $${             a literal ${
  *
- * Anything else that begins with ${ is an error. What comes out is not looked at again.
+ * Anything else that begins with ${ is an error. Results are not expanded again.
  */
 #include "tree.h"
 
@@ -28,7 +29,8 @@ struct expansion {
 	size_t n;
 };
 
-/* The place of `token` in the line of the scalar; of the scalar where escapes or lines hide it. */
+/* The position of `token` in the line of the scalar, or the position of the scalar itself if
+ * escapes or line breaks hide the token. */
 static struct weir_mark place_of(const struct expansion *e, const char *token, size_t len)
 {
 	struct weir_mark mark = e->node->mark;
@@ -60,7 +62,7 @@ static int put_value(struct expansion *e, const char *text, size_t n)
 	e->all->expanded_bytes += n;
 	if (e->all->expanded_bytes > CONFIG_BYTES_MAX)
 		return weir_errs_add(e->errs, &e->node->mark, WEIR_EINVAL, NULL,
-		    "the variables of this configuration hold more than 1 MiB");
+		    "the variables of this configuration expand to more than 1 MiB");
 	return put(e, text, n);
 }
 
@@ -70,7 +72,7 @@ static int malformed(struct expansion *e, const char *token, size_t len)
 
 	return weir_errs_add(e->errs, &mark, WEIR_EINVAL,
 	    "write ${NAME}, ${NAME:-default} or ${NAME:?message}; $${ for a literal ${",
-	    "'%.*s' is no variable", (int)(len < 60 ? len : 60), token);
+	    "'%.*s' is not a variable", (int)(len < 60 ? len : 60), token);
 }
 
 static int missing(struct expansion *e, const char *name, const char *token, size_t len,
@@ -87,7 +89,7 @@ static int missing(struct expansion *e, const char *name, const char *token, siz
 	    e->errs, &mark, WEIR_EINVAL, hint, "the variable '%s' is not set", name);
 }
 
-/* `token` is "${...}" of `len` bytes. */
+/* Expand `token`, which is "${...}" and `len` bytes long. */
 static int expand_token(struct expansion *e, const char *token, size_t len)
 {
 	const char *body = token + 2, *end = token + len - 1;
@@ -113,7 +115,8 @@ static int expand_token(struct expansion *e, const char *token, size_t len)
 	return missing(e, name, token, len, word, word_len);
 }
 
-/* One step at `*p`, which it moves on: a literal, a token, or the text up to the next '$'. */
+/* Expand what `*p` points to (an escaped ${, a token, or the text up to the next '$') and advance
+ * `*p`. */
 static int expand_step(struct expansion *e, const char **p)
 {
 	const char *s = *p;
@@ -153,7 +156,7 @@ static int expand_scalar(struct sources *all, struct weir_node *node, struct wei
 		return rc;
 	free(node->text);
 	node->text = e.out;
-	node->quoted = true; /* an empty variable is an empty text, not the lack of a value */
+	node->quoted = true; /* an empty variable is an empty text, not a missing value */
 	return rc;
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `weir explain`: every key with its effective value and where that comes from.
+ * `weir explain`: writes every key with its effective value and its origin.
  *
  *   stages.disk.threads.max    32      files.yaml:24
  *   stages.disk.queue.limit    4096    files.yaml:7 (defaults)
  *   stages.disk.threads.spin   auto    default
  *
- * Values come from the spec, places from the merged tree that the spec carries; a spec made by a
- * program has none, and says "program".
+ * Values come from the spec, positions from the merged tree that the spec holds. A spec made by a
+ * program has no tree; the origin of its values is "program".
  */
 #include "config.h"
 
@@ -21,31 +21,31 @@
 #include "source.h"
 #include "tree.h"
 
-/* Longest path: a stage's name and words of tables, the names of two records deep. */
+/* Maximum length of a path: the name of a stage and the names of rows, or two levels of names. */
 #define PATH_BYTES 512
 
-/* Columns, for most paths and values. */
+/* Column widths, sufficient for most paths and values. */
 #define PATH_WIDTH  36
 #define VALUE_WIDTH 20
 
 struct explain {
 	const struct weir_spec *spec;
 	const struct sources *all; /* NULL for a spec made by a program */
-	const char *only;          /* path, NULL for everything */
+	const char *only;          /* path to show; NULL for all */
 	FILE *out;
 	int shown;
 	bool no_memory;
-	bool values;          /* only these, in one form */
-	config_said_fn *said; /* instead of lines: for each key that a file says */
+	bool values;          /* write "path value" without origins, for config_values */
+	config_said_fn *said; /* called for each key that a file sets, instead of writing lines */
 	void *arg;
 };
 
-/* Where a group of rows is looked for. */
+/* Where the values of a group of rows may be set. */
 struct scope {
 	const char *path;             /* "stages.disk" */
-	const struct weir_node *node; /* what the file says there, NULL nothing */
+	const struct weir_node *node; /* the file's node for `path`, or NULL */
 	const struct weir_node *defaults;
-	const char *stage; /* for --set, NULL when the scope is no stage */
+	const char *stage; /* name of the stage, for --set; NULL if the scope is not a stage */
 };
 
 static bool is_below(const char *path, const char *only)
@@ -67,7 +67,7 @@ static void show(struct explain *x, const char *path, const char *value, const c
 	x->shown++;
 }
 
-/* The node that says `path` ("threads.max") below `node`: the value itself, or the number that
+/* Find the node that sets `path` ("threads.max") below `node`: the value itself, or a number that
  * stands for both bounds (`threads: 4`). */
 static const struct weir_node *find_node(const struct weir_node *node, const char *path)
 {
@@ -76,7 +76,8 @@ static const struct weir_node *find_node(const struct weir_node *node, const cha
 	while (node && path) {
 		if (node->kind != WEIR_NODE_MAP)
 			return strcmp(path, "min") == 0 || strcmp(path, "max") == 0 ? node : NULL;
-		const struct weir_node *whole = weir_node_get(node, path); /* header.accept */
+		/* keys with dots, such as header.accept */
+		const struct weir_node *whole = weir_node_get(node, path);
 		if (whole)
 			return whole;
 		size_t n = strcspn(path, ".");
@@ -87,7 +88,7 @@ static const struct weir_node *find_node(const struct weir_node *node, const cha
 	return node;
 }
 
-/* Does an override name `path` of the stage, or the section it is in? */
+/* Whether an override names `path` of the stage or the section that contains it. */
 static bool is_set(const struct explain *x, const char *stage, const char *path)
 {
 	char full[PATH_BYTES];
@@ -119,12 +120,12 @@ static void find_origin(
 		snprintf(buf, size, "%s", x->all ? "default" : "program");
 }
 
-/* The line that says `node` as it was read, "" when it is not known. */
-static const char *line_of(const struct explain *x, const struct weir_node *node)
+/* The line at `mark` as it was read; "" if unknown. */
+static const char *line_of(const struct explain *x, const struct weir_mark *mark)
 {
 	for (int i = 0; x->all && i < x->all->n; i++)
-		if (strcmp(x->all->item[i]->name, node->mark.file) == 0)
-			return source_line(x->all->item[i], node->mark.line);
+		if (strcmp(x->all->item[i]->name, mark->file) == 0)
+			return source_line(x->all->item[i], mark->line);
 	return "";
 }
 
@@ -137,7 +138,7 @@ static void tell(const struct explain *x, const struct scope *scope, const char 
 	if (!node || !node->mark.file || is_set(x, scope->stage, path))
 		return;
 	x->said(x->arg, &(struct config_said){.path = full,
-			    .value = strstr(line_of(x, node), "${") ? NULL : value,
+			    .value = strstr(line_of(x, &node->mark), "${") ? NULL : value,
 			    .file = node->mark.file,
 			    .line = node->mark.line});
 }
@@ -168,7 +169,8 @@ static void show_text(
 	free(value);
 }
 
-/* Rows of a table, those of maps by their members; `prefix` is "threads." or "". */
+/* Show the rows of a table, with the members of maps as rows of their own; `prefix` is "threads."
+ * or "". */
 static void show_rows(struct explain *x, const struct scope *scope, const char *prefix,
     const struct weir_knob *table, const void *base)
 {
@@ -196,7 +198,7 @@ static const struct weir_node *section(const struct explain *x, const char *key)
 	return x->all ? weir_node_get(x->all->root, key) : NULL;
 }
 
-/* Tokens and users by their names: paths of files, never what is in them. */
+/* Show tokens and users by name. Of a token's file only the path is shown, never the contents. */
 static void explain_clients(struct explain *x, const char *key,
     const struct weir_admin_client_spec *client, int n, const struct weir_knob *table)
 {
@@ -210,6 +212,26 @@ static void explain_clients(struct explain *x, const char *key,
 		snprintf(path, sizeof(path), "admin.%s.%s", key, client[i].name);
 		show_rows(x, &scope, "", table, &client[i]);
 	}
+}
+
+/* Show "plugin.upper" with the path as written and a hash of the file, so that a replaced file
+ * counts as another plug-in. */
+static void explain_plugin(struct explain *x, const struct weir_plugin_spec *p)
+{
+	const char *base = strrchr(p->path, '/') ? strrchr(p->path, '/') + 1 : p->path;
+	char path[PATH_BYTES], value[PATH_BYTES], origin[PATH_BYTES] = "program";
+
+	snprintf(path, sizeof(path), "plugin.%.*s", (int)strcspn(base, "."), base);
+	snprintf(value, sizeof(value), "%.400s (%016llx)", p->path, (unsigned long long)p->id);
+	if (p->mark.file)
+		snprintf(origin, sizeof(origin), "%s:%d", p->mark.file, p->mark.line);
+	if (!x->said)
+		show(x, path, value, origin);
+	else if (p->mark.file)
+		x->said(x->arg, &(struct config_said){.path = path,
+				    .value = strstr(line_of(x, &p->mark), "${") ? NULL : value,
+				    .file = p->mark.file,
+				    .line = p->mark.line});
 }
 
 static void explain_alerts(struct explain *x)
@@ -246,6 +268,9 @@ static void explain_server(struct explain *x)
 	struct scope log = {.path = "log", .node = section(x, "log")};
 
 	show_text(x, &top, "name", x->spec->name);
+	show_text(x, &top, "user", x->spec->user);
+	for (int i = 0; i < x->spec->n_plugins; i++)
+		explain_plugin(x, &x->spec->plugins[i]);
 	show_rows(x, &admin, "", config_admin_knobs, &x->spec->admin);
 	explain_clients(
 	    x, "tokens", x->spec->admin.tokens, x->spec->admin.n_tokens, config_token_knobs);
@@ -286,7 +311,7 @@ static void explain_with(
     struct explain *x, const struct scope *scope, const struct weir_stage_spec *stage)
 {
 	const struct weir_stage_ops *ops = weir_stage_type_find(stage->use);
-	struct weir_errs errs = {0}; /* config_load has reported what could be wrong */
+	struct weir_errs errs = {0}; /* config_load has reported any errors */
 	void *conf = ops && ops->knobs ? calloc(1, ops->conf_size) : NULL;
 
 	if (!conf) {
@@ -316,7 +341,8 @@ static void explain_links(
 	}
 }
 
-/* A source has no queue, a stage that is inline no queue and no pool, one in a group no pool. */
+/* Show only the rows that apply. A source has none, and an inline stage or one in a group has no
+ * pool. */
 static void explain_placement(
     struct explain *x, const struct scope *scope, const struct weir_stage_spec *stage)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `weir graph`: the stages and links of a spec as text, for dot, or for mermaid. Names of outlets
- * and types come from the file as they are, so what is not a letter of a name is replaced.
+ * `weir graph`: writes the stages and links of a spec as text or in the format of dot or mermaid.
+ * Names of outlets and types come unchecked from the file, so characters that are not allowed in
+ * names are replaced.
  */
 #include "config.h"
 
@@ -25,7 +26,7 @@ static int stage_index(const struct weir_spec *spec, const char *name)
 	return -1;
 }
 
-/* "pool 2 to 32", "inline", "group core": where it runs. */
+/* Write where the stage runs: "threads 2 to 32", "inline" or "group core". */
 static void put_place(FILE *out, const struct weir_stage_spec *s)
 {
 	const struct weir_knob *table = weir_threads_knobs;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files into one tree. A file's own entries come first, then those of the files it includes, in the
- * order in which it names them (a pattern's in the order of names). Maps of things with names
- * (stages, classes, groups) are joined, every other key may stand in one file only; nothing is ever
- * overridden, since which file wins is what nobody remembers.
+ * Merges files into one tree. A file's own entries come first, then those of the files it includes,
+ * in the order in which it names them (the matches of a pattern are sorted by name). The maps of
+ * stages, classes and groups are joined; every other key may occur in one file only. No file
+ * overrides another, since users would have to remember which one wins.
  */
 #include "load.h"
 
@@ -19,7 +19,7 @@
 
 #define PATH_BYTES 4096
 
-/* The only version of the YAML there is. */
+/* The only supported version of the YAML format. */
 #define FORMAT_VERSION "1"
 
 bool load_relative(const char *from, const char *path, char *buf, size_t size)
@@ -33,7 +33,7 @@ bool load_relative(const char *from, const char *path, char *buf, size_t size)
 
 /* ---- merging ---- */
 
-/* Notes of the user (x-*) are left alone, here and in the merge. */
+/* Whether this is a user's note (x-*). Notes are neither expanded nor merged. */
 static bool is_note(const struct weir_node *name)
 {
 	return strncmp(name->text, "x-", 2) == 0;
@@ -45,7 +45,7 @@ static bool is_joined(const char *key)
 	       strcmp(key, "groups") == 0;
 }
 
-/* Index of `key` in `map`, -1. */
+/* Index of `key` in `map`; -1 if absent. */
 static int index_of(const struct weir_node *map, const char *key)
 {
 	for (int i = 0; i < map->n; i++)
@@ -65,7 +65,7 @@ static void report_twice(struct load *load, const struct weir_node *again,
 	    again->text);
 }
 
-/* Move entry `i` of `from` to the end of `to`; its place in `from` stays, empty. */
+/* Move entry `i` of `from` to the end of `to`, leaving an empty slot in `from`. */
 static int move_entry(struct weir_node *to, struct weir_node *from, int i)
 {
 	struct weir_node *name = from->name[i], *item = from->item[i];
@@ -103,7 +103,7 @@ static int merge_key(struct load *load, struct weir_node *tree, int i)
 		return move_entry(load->root, tree, i) == 0 ? 0 : source_no_memory(load->errs);
 	struct weir_node *into = load->root->item[there];
 	if (strcmp(key, "weir") == 0)
-		return 0; /* every file may say it, and check_version has looked at each */
+		return 0; /* every file may have it, and check_version has checked each */
 	if (is_joined(key) && into->kind == WEIR_NODE_MAP && tree->item[i]->kind == WEIR_NODE_MAP)
 		return join(load, into, tree->item[i], entry_word(key));
 	report_twice(load, tree->name[i], load->root->name[there], "");
@@ -140,14 +140,15 @@ static void include_error(
 	weir_errs_add(load->errs, &entry->mark, WEIR_EINVAL, hint, "%s", text);
 }
 
-/* For glob: a folder that is not there has no files; one that can not be read may have. */
+/* Called by glob. A missing directory contains no files and is not an error; an unreadable one may
+ * contain some. */
 static int is_worth_an_error(const char *path, int err)
 {
 	(void)path;
 	return err != ENOENT && err != ENOTDIR;
 }
 
-/* Each file of a pattern in turn; that a pattern finds none is no mistake, that a name does is. */
+/* Load each file that matches. A pattern without matches is not an error, but a missing file is. */
 static int include_pattern(
     struct load *load, const struct weir_node *entry, const struct load_path *here)
 {
@@ -165,7 +166,7 @@ static int include_pattern(
 	if (why == GLOB_NOSPACE)
 		return source_no_memory(load->errs);
 	if (why == GLOB_ABORTED)
-		include_error(load, entry, NULL, "a folder of this pattern can not be read");
+		include_error(load, entry, NULL, "a folder of this pattern cannot be read");
 	for (size_t i = 0; why == 0 && rc == 0 && i < found.gl_pathc; i++)
 		rc = load_file(load, found.gl_pathv[i], &entry->mark, here);
 	if (why == 0)
@@ -206,18 +207,18 @@ static bool is_same(const struct source *s, const struct stat *st)
 	return s->on_disk && s->dev == st->st_dev && s->ino == st->st_ino;
 }
 
-/* Has this file been read? Says so when it has, in words that tell a cycle from a repetition. */
+/* Whether this file was read already. If so, reports a cycle or a second inclusion. */
 static bool was_read(
     struct load *load, const char *path, const struct weir_mark *at, const struct load_path *up)
 {
 	struct stat st;
 
 	if (stat(path, &st) != 0)
-		return false; /* reading it will say why */
+		return false; /* reading it will report the reason */
 	for (const struct load_path *p = up; p; p = p->up)
 		if (is_same(p->source, &st)) {
 			weir_errs_add(load->errs, at, WEIR_EINVAL, NULL,
-			    "'%s' includes itself: it is being read already", path);
+			    "'%s' includes itself: it is already being read", path);
 			return true;
 		}
 	for (int i = 0; i < load->all->n; i++)
@@ -229,7 +230,7 @@ static bool was_read(
 	return false;
 }
 
-/* Mistakes are reported; only a lack of memory ends it. */
+/* Expand variables. Mistakes are reported and skipped; only lack of memory ends the expansion. */
 static int expand(struct load *load, struct weir_node *tree)
 {
 	int rc = 0;
@@ -243,7 +244,7 @@ static int expand(struct load *load, struct weir_node *tree)
 static void not_a_map(struct load *load, const struct source *source)
 {
 	weir_errs_add(load->errs, &source->root->mark, WEIR_EINVAL,
-	    "it begins with 'weir: 1' and has 'stages:'", "a configuration must be a map, not %s",
+	    "begin with 'weir: 1', and add 'stages:'", "a configuration must be a map, not %s",
 	    tree_kind(source->root));
 }
 
@@ -263,9 +264,9 @@ int load_source(struct load *load, struct source *source, const struct load_path
 		return rc;
 	if (!up) {
 		load->usable = true;
-		load->root->mark = source->root->mark; /* for what is missing altogether */
+		load->root->mark = source->root->mark; /* position for errors about missing keys */
 	}
-	/* Found before the merge, which takes the tree apart but leaves this entry. */
+	/* Looked up before the merge, which moves all other entries out of the tree. */
 	const struct weir_node *included = weir_node_get(source->root, "include");
 	rc = merge(load, source->root);
 	return rc == 0 ? include(load, included, &here) : rc;
@@ -286,5 +287,5 @@ int load_file(
 	int rc = source_read(load->all, path, at, &source, load->errs);
 	if (rc == 0)
 		return load_source(load, source, up);
-	return rc == WEIR_ENOMEM || !up ? rc : 0; /* the other files may still be read */
+	return rc == WEIR_ENOMEM || !up ? rc : 0; /* the other files can still be read */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files into one tree: reading, including, merging. */
+/* Loads files into one tree: reading, including, merging. */
 #ifndef WEIR_CONFIG_LOAD_H
 #define WEIR_CONFIG_LOAD_H
 
@@ -7,30 +7,32 @@
 
 #include "source.h"
 
-/** What is being loaded. */
+/** A load in progress. */
 struct load {
 	struct sources *all;
 	struct weir_errs *errs;
-	struct weir_node *root; /* all->root, where everything is merged */
-	bool from_file;         /* may include and load plug-ins */
-	bool usable;            /* the first file is a map: worth binding */
+	struct weir_node *root; /* all->root, into which all files are merged */
+	bool from_file;         /* may include files and load plug-ins */
+	bool look;              /* load no new plug-ins (config_look) */
+	bool usable;            /* the first file is a map, so binding can continue */
 };
 
-/** A file on the way to the one being read: for cycles. */
+/** A chain of including files up to the current one, to detect cycles. */
 struct load_path {
 	const struct load_path *up;
 	const struct source *source;
 };
 
-/** Expand, merge and include what `source` holds; mistakes go to load->errs. 0 or
- *  WEIR_ENOMEM. */
+/** Expand, merge and include the contents of `source`; mistakes are added to load->errs. Returns 0
+ * or WEIR_ENOMEM. */
 int load_source(struct load *load, struct source *source, const struct load_path *up);
 
-/** Read the file `path`, named at `at`, and do the same. */
+/** Read the file `path`, which is named at position `at`, and load it with load_source. */
 int load_file(
     struct load *load, const char *path, const struct weir_mark *at, const struct load_path *up);
 
-/** `path` relative to the file `from`, in `buf[size]`; false when it does not fit. */
+/** Resolve `path` relative to the file `from` into `buf[size]`. Returns false if it does not
+ *  fit. */
 bool load_relative(const char *from, const char *path, char *buf, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Knob rows in words; see rows.h. */
+/* Describing knob rows; see rows.h. */
 #include "rows.h"
 
 #include <stdlib.h>
@@ -16,7 +16,8 @@ static const char *written(enum weir_knob_type type)
 	return words[type];
 }
 
-/* Letters with which no YAML reader sees anything but a text, and words that it sees as more. */
+/* Whether every YAML reader takes `text` without quotes as a string: it has only safe characters
+ * and no special meaning. */
 static bool is_plain(const char *text)
 {
 	static const char *const special[] = {
@@ -27,7 +28,7 @@ static bool is_plain(const char *text)
 	for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
 		if (strcmp(text, special[i]) == 0)
 			return false;
-	/* "./x" is a path, ".5" and ".nan" are numbers to some. */
+	/* "./x" is a path, but some readers take ".5" and ".nan" for numbers. */
 	return n > 0 && text[n] == '\0' && text[0] != '-' && (text[0] != '.' || text[1] == '/');
 }
 
@@ -97,7 +98,7 @@ bool row_has_range(const struct weir_knob *row)
 	       row->type != WEIR_KNOB_BOOL;
 }
 
-/* A bound in the unit of the row: printed by its own rules from a member made for it. */
+/* Print a bound in the unit of the row, by storing it in a temporary member and printing that. */
 static void put_bound(FILE *out, const struct weir_knob *row, double bound)
 {
 	bool real = row->type == WEIR_KNOB_RATE || row->type == WEIR_KNOB_RATIO;
@@ -106,7 +107,7 @@ static void put_bound(FILE *out, const struct weir_knob *row, double bound)
 	char text[48];
 
 	here.offset = 0;
-	here.flags = 0; /* -1 is a number here */
+	here.flags = 0; /* drop the `auto` flag, so that -1 is printed as a number */
 	weir_knob_print(&here, real ? (void *)&bound : (void *)&whole, text, sizeof(text));
 	fputs(text, out);
 }

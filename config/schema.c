@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The JSON Schema (2020-12) of the YAML, for editors: from the same rows as everything else.
+ * Writes the JSON Schema (2020-12) of the YAML, for editors. It is made from the same rows that the
+ * loader uses.
  *
- * A schema sees what a YAML reader makes of the text: 4 is a number, 20k and 10ms are texts, and a
- * ${VARIABLE} may stand for any value. What one cannot say in a schema (links that lead somewhere)
- * `weir check` says.
+ * A schema applies to values as typed by a YAML reader: 4 is a number, 20k and 10ms are strings,
+ * and ${VARIABLE} may stand for any value. `weir check` covers what a schema cannot express (links
+ * to existing stages).
  */
 #include "config.h"
 
@@ -18,9 +19,9 @@
 #define NUMBER "[0-9]+(\\.[0-9]+)?"
 #define NAME   "^[A-Za-z0-9_.-]{1,64}$"
 
-/* ---- building; NULL means that memory ran out, and makes every holder NULL ---- */
+/* ---- building; NULL means out of memory, and makes every container NULL ---- */
 
-/* Put `value` (taken over) under `key` of `*object`; on failure *object becomes NULL. */
+/* Put `value` under `key` of *object and take ownership of it. On failure *object becomes NULL. */
 static void put(json_t **object, const char *key, json_t *value)
 {
 	if (*object && value && json_object_set_new(*object, key, value) == 0)
@@ -51,13 +52,13 @@ static json_t *of_pattern(const char *pattern)
 	return json_pack("{s:s, s:s}", "type", "string", "pattern", pattern);
 }
 
-/* What another reader takes for a number or a truth value is a text to us. */
+/* The schema of a string. A YAML reader may take an unquoted string for a number or a boolean. */
 static json_t *text_schema(void)
 {
 	return json_pack("{s:[sss]}", "type", "string", "number", "boolean");
 }
 
-/* A closed map: nothing but `properties` and x-*. */
+/* The schema of a map that has only `properties` and x-*. */
 static json_t *of_map(json_t *properties)
 {
 	return json_pack("{s:s, s:b, s:{s:{}}, s:o}", "type", "object", "additionalProperties", 0,
@@ -91,7 +92,7 @@ static json_t *choices_schema(const struct weir_knob *row)
 	return json_pack("{s:o}", "enum", choices);
 }
 
-/* The ways to write a scalar of the row's type, as alternatives into `any`. */
+/* Add the forms that a scalar of the row's type may have to `any`, as alternatives. */
 static void add_forms(json_t **any, const struct weir_knob *row)
 {
 	switch (row->type) {
@@ -171,7 +172,7 @@ static void put_rows(json_t **properties, const struct weir_knob *table)
 		put(properties, row->name, row_schema(row));
 }
 
-/* Names of the rows that must be given, NULL when there are none or memory ran out. */
+/* Names of the required rows; NULL if out of memory. */
 static json_t *required_rows(const struct weir_knob *table)
 {
 	json_t *names = json_array();
@@ -217,7 +218,7 @@ static json_t *to_schema(void)
 	    of_type("string"), "loop", of_type("boolean"));
 }
 
-/* Where `use` is this type, `with` is what the type takes. */
+/* The rule that `with` has the knobs of this type if `use` names it. */
 static json_t *type_rule(const struct weir_stage_ops *ops)
 {
 	json_t *then = json_pack("{s:{s:o}}", "properties", "with", table_schema(ops->knobs));
@@ -237,7 +238,7 @@ static json_t *use_schema(void)
 
 	for (int i = 0; (ops = weir_stage_type_at(i)); i++)
 		add(&any, json_pack("{s:s, s:s}", "const", ops->name, "description", ops->summary));
-	add(&any, of_type("string")); /* plug-ins bring types of their own */
+	add(&any, of_type("string")); /* types of plug-ins are not known here */
 	return json_pack("{s:s, s:o}", "description", "the stage type", "anyOf", any);
 }
 
@@ -273,9 +274,9 @@ static json_t *defaults_schema(void)
 	return of_map(properties);
 }
 
-/* ---- the rest ---- */
+/* ---- other sections ---- */
 
-/* A map from names to `value`. */
+/* The schema of a map from any name to `value`. */
 static json_t *named(json_t *value, const char *description)
 {
 	return json_pack("{s:s, s:s, s:{s:s}, s:o}", "type", "object", "description", description,
@@ -288,7 +289,7 @@ static json_t *class_schema(void)
 
 	put(&properties, "match",
 	    json_pack("{s:s, s:s, s:o}", "type", "object", "description",
-		"fields of the event, each with a text or the beginning of one and '*'",
+		"fields of the event, each with a value, or a prefix followed by '*'",
 		"additionalProperties", text_schema()));
 	put_rows(&properties, config_class_knobs);
 	return of_map(properties);
@@ -309,10 +310,10 @@ static json_t *admin_schema(void)
 
 	put_rows(&properties, config_admin_knobs);
 	put(&properties, "tokens",
-	    named(table_schema(config_token_knobs), "who may ask, with a token each"));
+	    named(table_schema(config_token_knobs), "clients that authenticate with a token"));
 	put(&properties, "users",
 	    named(table_schema(config_user_knobs),
-		"users of this machine who may ask over the socket file, by name or number"));
+		"users of this host that may connect to the socket file, by name or number"));
 	return of_map(properties);
 }
 
@@ -326,7 +327,7 @@ static json_t *alerts_schema(void)
 		if (config_alert_stage_knobs[k])
 			put(&rows, "stages",
 			    named(table_schema(config_alert_stage_knobs[k]),
-				"single stages, which are else as all"));
+				"settings of single stages, which inherit the rest"));
 		put(&properties, weir_alert_names[k], of_map(rows));
 	}
 	return of_map(properties);
@@ -341,6 +342,9 @@ static json_t *top_properties(void)
 	put(&p, "name",
 	    json_pack("{s:s, s:[o, {s:s}]}", "description", "name of the server", "anyOf",
 		of_pattern(NAME), "$ref", "#/$defs/variable"));
+	put(&p, "user",
+	    json_pack("{s:s, s:s}", "description", "user to switch to when root starts the server",
+		"type", "string"));
 	put(&p, "include", strings_schema());
 	put(&p, "plugin", strings_schema());
 	put(&p, "admin", admin_schema());
@@ -350,8 +354,7 @@ static json_t *top_properties(void)
 	put(&p, "log", table_schema(config_log_knobs));
 	put(&p, "defaults", defaults_schema());
 	put(&p, "classes",
-	    named(class_schema(),
-		"first match wins; the order is that of the priorities, highest first"));
+	    named(class_schema(), "the first match wins; listed by priority, highest first"));
 	put(&p, "groups", named(group_schema(), "pools that several stages share"));
 	put(&p, "stages", named(stage_schema(), "the stages of the server"));
 	put(&p, "alerts", alerts_schema());

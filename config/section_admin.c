@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `admin:`: where the endpoint listens, and who may ask it. What the files of tokens and keys hold
- * and whether the parts fit together is checked by the endpoint (admin/gate.h), since it reads them.
+ * Binds `admin:`, the address of the endpoint and its clients. The endpoint itself (admin/gate.h),
+ * which reads the token and key files, checks their contents and whether the settings are
+ * consistent.
  */
 #include "bind.h"
 
@@ -17,7 +18,7 @@ static const struct weir_knob history_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct weir_history_spec, file),
 	.def = "",
-	.help = "file in which the history survives a restart; empty for in memory alone"},
+	.help = "file that keeps the history across restarts; empty keeps it in memory only"},
     {.name = NULL}};
 
 static const struct weir_knob tls_knobs[] = {
@@ -25,12 +26,12 @@ static const struct weir_knob tls_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct weir_admin_tls_spec, cert),
 	.def = "",
-	.help = "PEM file with the certificate and those between it and its authority's"},
+	.help = "PEM file with the certificate, followed by its intermediate certificates"},
     {.name = "key",
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct weir_admin_tls_spec, key),
 	.def = "",
-	.help = "PEM file with its private key, which only its owner may read"},
+	.help = "PEM file with its private key, readable only by its owner"},
     {.name = NULL}};
 
 const struct weir_knob config_admin_knobs[] = {
@@ -38,22 +39,23 @@ const struct weir_knob config_admin_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct weir_admin_spec, listen),
 	.def = "",
-	.help = "address of the admin endpoint, as 127.0.0.1:9900; empty for none"},
+	.help = "address of the admin endpoint, such as 127.0.0.1:9900; empty for none"},
     {.name = "history",
 	.type = WEIR_KNOB_MAP,
 	.offset = offsetof(struct weir_admin_spec, history),
 	.fields = history_knobs,
-	.help = "the last hours of every stage"},
+	.help = "history of the last hours of every stage"},
     {.name = "hosts",
 	.type = WEIR_KNOB_STRINGS,
 	.offset = offsetof(struct weir_admin_spec, hosts),
 	.def = "",
-	.help = "names by which clients may call the endpoint, beside localhost and its address"},
+	.help =
+	    "host names that clients may use, besides localhost and the address of the endpoint"},
     {.name = "tls",
 	.type = WEIR_KNOB_MAP,
 	.offset = offsetof(struct weir_admin_spec, tls),
 	.fields = tls_knobs,
-	.help = "speak HTTPS"},
+	.help = "serve over HTTPS"},
     {.name = NULL}};
 
 #define ROLE_KNOB                                                                                  \
@@ -61,7 +63,7 @@ const struct weir_knob config_admin_knobs[] = {
 		.name = "role", .type = WEIR_KNOB_ENUM,                                            \
 		.offset = offsetof(struct weir_admin_client_spec, role), .def = "viewer",          \
 		.choices = "viewer|operator",                                                      \
-		.help = "a viewer may look, an operator may act, too"                              \
+		.help = "a viewer may only read, an operator may also make changes"                \
 	}
 
 const struct weir_knob config_token_knobs[] = {ROLE_KNOB,
@@ -69,25 +71,26 @@ const struct weir_knob config_token_knobs[] = {ROLE_KNOB,
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct weir_admin_client_spec, file),
 	.flags = WEIR_KNOB_REQUIRED,
-	.help = "file that holds the token and that only its owner may read"},
+	.help = "file that holds the token, readable only by its owner"},
     {.name = NULL}};
 
 const struct weir_knob config_user_knobs[] = {ROLE_KNOB, {.name = NULL}};
 
-/* ---- who may ask ---- */
+/* ---- clients ---- */
 
-/* A name that the list of acts has room for, and that it does not use for somebody else. */
+/* Check that the name is not too long for the list of changes, and not one that the server itself
+ * uses there. */
 static void check_client_name(struct bind *bind, const struct weir_node *name, const char *what)
 {
 	if (!bind_check_name(bind, name, what))
 		return;
 	if (strlen(name->text) > WEIR_ADMIN_NAME_MAX)
 		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, NULL,
-		    "the name of a %s has at most %d letters", what, WEIR_ADMIN_NAME_MAX);
+		    "the name of a %s can have at most %d characters", what, WEIR_ADMIN_NAME_MAX);
 	if (strcmp(name->text, "expiry") == 0 || strcmp(name->text, "drain") == 0 ||
 	    strcmp(name->text, "reload") == 0 || strcmp(name->text, "signal") == 0)
 		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, "choose another name",
-		    "the server itself acts under the name '%s'", name->text);
+		    "the server itself uses the name '%s'", name->text);
 }
 
 static int bind_client(
@@ -168,7 +171,7 @@ int section_admin(struct bind *bind, const struct weir_node *name, const struct 
 	int rc = 0;
 
 	bind->spec->admin.mark = name->mark;
-	if (node->kind != WEIR_NODE_MAP) /* it says so */
+	if (node->kind != WEIR_NODE_MAP) /* report the error */
 		return weir_knobs_bind(config_admin_knobs, node, &bind->spec->admin, "'admin'",
 			   bind->errs) == WEIR_ENOMEM
 			   ? WEIR_ENOMEM

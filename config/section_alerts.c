@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `alerts:`: when the built-in conditions (admin/alerts.h) raise an alert, for the whole server and for single stages.
+ * Binds `alerts:`, the settings of the built-in alerts (admin/alerts.h) for the whole server and
+ * for single stages.
  *
  *   alerts:
  *     top_class_shed:     { above: 5, for: 30s }
  *     bottleneck_chronic: { for: 2m, stages: { disk: { enabled: false } } }
  *
- * Bound behind the stages, whose names it has. What a stage does not say is as for all.
+ * This section is bound after the stages, since it refers to their names. An entry of `stages:`
+ * inherits the values that it does not set from the alert that contains it.
  */
 #include "bind.h"
 
@@ -17,17 +19,17 @@
 
 #define WHERE_BYTES 200
 
-/* Longest `for` and `linger`: a day, a guess. */
+/* Maximum of `for` and `linger`. A day is a guess. */
 #define TIME_MAX_NS (24 * 3600e9)
 
-/* More events a second than anything sheds. */
+/* Maximum of `above`, a rate of shed events that is never reached. */
 #define ABOVE_MAX 1e9
 
 #define ENABLED_ROW                                                                                \
 	{                                                                                          \
 		.name = "enabled", .type = WEIR_KNOB_BOOL,                                         \
 		.offset = offsetof(struct weir_alert_rule, enabled), .def = "true",                \
-		.help = "false: it is never raised"                                                \
+		.help = "false: the alert is never raised"                                         \
 	}
 #define TIME_ROWS(for_, linger_)                                                                   \
 	{.name = "for",                                                                            \
@@ -36,11 +38,11 @@
 	    .def = for_,                                                                           \
 	    .min = 0,                                                                              \
 	    .max = TIME_MAX_NS,                                                                    \
-	    .help = "raised when the condition has held for so long"},                             \
+	    .help = "how long the condition must hold before the alert is raised"},                \
 	{                                                                                          \
 		.name = "linger", .type = WEIR_KNOB_DURATION,                                      \
 		.offset = offsetof(struct weir_alert_rule, linger_ns), .def = linger_, .min = 0,   \
-		.max = TIME_MAX_NS, .help = "over when it has not held for so long"                \
+		.max = TIME_MAX_NS, .help = "how long it must be gone before the alert ends"       \
 	}
 
 static const struct weir_knob shed_knobs[] = {ENABLED_ROW,
@@ -50,20 +52,21 @@ static const struct weir_knob shed_knobs[] = {ENABLED_ROW,
 	.def = "0",
 	.min = 0,
 	.max = ABOVE_MAX,
-	.help = "the condition holds when more of the highest class are shed a second"},
+	.help = "the condition holds when more events of the highest class are shed per second"},
     TIME_ROWS("0s", "10s"), {.name = NULL}};
 static const struct weir_knob chronic_knobs[] = {
     ENABLED_ROW, TIME_ROWS("30s", "0s"), {.name = NULL}};
 static const struct weir_knob other_knobs[] = {ENABLED_ROW, TIME_ROWS("0s", "0s"), {.name = NULL}};
 static const struct weir_knob switch_knobs[] = {ENABLED_ROW, {.name = NULL}};
 
-/* By enum weir_alert_kind. What one stage sheds of a sum has no time of its own. */
+/* Indexed by enum weir_alert_kind. A stage cannot set times for top_class_shed, whose condition is
+ * a sum over all stages. */
 const struct weir_knob *const config_alert_knobs[WEIR_ALERTS] = {
     shed_knobs, other_knobs, chronic_knobs, other_knobs};
 const struct weir_knob *const config_alert_stage_knobs[WEIR_ALERTS] = {
     switch_knobs, other_knobs, chronic_knobs, NULL};
 
-/** Rows of `alerts:` as describe shows them. */
+/** Rows of `alerts:` for `describe`. */
 #define ALERT(kind, what)                                                                          \
 	{                                                                                          \
 		.name = what, .type = WEIR_KNOB_MAP, .fields = kind,                               \
@@ -74,10 +77,10 @@ const struct weir_knob config_alerts_knobs[] = {ALERT(shed_knobs, "top_class_she
     {.name = "history_file",
 	.type = WEIR_KNOB_MAP,
 	.fields = other_knobs,
-	.help = "the file of 'admin: { history: { file } }' can not be used"},
+	.help = "the file of 'admin: { history: { file } }' cannot be used"},
     {.name = NULL}};
 
-/** Where we are. */
+/** The alert being bound. */
 struct alert {
 	struct bind *bind;
 	enum weir_alert_kind kind;
@@ -90,7 +93,7 @@ static void not_a_map(
 	    tree_kind(node));
 }
 
-/* Is there a stage called so? Reports. */
+/* Whether a stage of this name exists. If not, reports an error. */
 static bool is_stage(struct bind *bind, const struct weir_node *name)
 {
 	const struct weir_spec *spec = bind->spec;
@@ -139,7 +142,7 @@ static int bind_stages(
 
 	if (!config_alert_stage_knobs[a->kind]) {
 		weir_errs_add(a->bind->errs, &name->mark, WEIR_EINVAL, "remove 'stages:'",
-		    "'%s' is about the whole server", weir_alert_names[a->kind]);
+		    "'%s' applies to the whole server", weir_alert_names[a->kind]);
 		return 0;
 	}
 	if (node->kind != WEIR_NODE_MAP) {
@@ -151,7 +154,7 @@ static int bind_stages(
 	return rc;
 }
 
-/* What holds for all stages first, since that is what a stage begins with. */
+/* Bind an alert: its own keys first, since the entries of `stages:` inherit their values. */
 static int bind_alert(struct bind *bind, enum weir_alert_kind kind, const struct weir_node *node)
 {
 	const struct alert a = {bind, kind};

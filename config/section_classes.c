@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `classes:`, in the order of their priority; `groups:`, pools that stages share. */
+/* Binds `classes:`, which are in order of priority, and `groups:`, pools shared by stages. */
 #include "bind.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #define WHERE_BYTES 100
 
-/* Objectives as those of a stage (framework/flow/spec_knobs.c). */
+/* Range of an objective, the same as for stages (framework/plan/spec_knobs.c). */
 #define SLO_MIN_NS 1e5
 #define SLO_MAX_NS 3600e9
 
@@ -21,7 +21,7 @@ const struct weir_knob config_class_knobs[] = {
 	.def = "500ms", /* overload.md 3.7 */
 	.min = SLO_MIN_NS,
 	.max = SLO_MAX_NS,
-	.help = "how long an event of this class may take in all"},
+	.help = "how long an event of this class may take in total"},
     {.name = "priority",
 	.type = WEIR_KNOB_INT,
 	.offset = offsetof(struct weir_class_spec, priority),
@@ -29,17 +29,17 @@ const struct weir_knob config_class_knobs[] = {
 	.min = 0,
 	.max = WEIR_CLASSES_MAX - 1,
 	.flags = WEIR_KNOB_AUTO,
-	.help = "0 is the highest, equal ones are refused alike, and they may not fall along the "
-		"list; auto is one more than before"},
+	.help = "0 is the highest; classes of equal priority are refused alike; numbers must not "
+		"decrease along the list; auto is one more than before"},
     {.name = "guarantee",
 	.type = WEIR_KNOB_RATIO,
 	.offset = offsetof(struct weir_class_spec, guarantee),
 	.def = "auto",
 	.min = 0,
-	.max = 0.5, /* overload.md 3.3: all together */
+	.max = 0.5, /* maximum of the sum of all guarantees (overload.md 3.3) */
 	.flags = WEIR_KNOB_AUTO,
-	.help = "share of each stage that higher classes can not take, in all at most 50%; auto is "
-		"2%, 0 at the highest priority"},
+	.help = "share of each stage that higher classes cannot take, in total at most 50%; auto "
+		"is 2%, 0 at the highest priority"},
     {.name = NULL}};
 
 /* ---- classes ---- */
@@ -66,7 +66,7 @@ static int bind_match(
 
 	if (pattern->kind != WEIR_NODE_SCALAR || tree_is_empty(pattern)) {
 		weir_errs_add(bind->errs, &pattern->mark, WEIR_EINVAL,
-		    "write a text, or the beginning of one and '*'",
+		    "write a value, or a prefix followed by '*'",
 		    "'%s' of class '%s' takes one pattern, not %s", name->text, class->name,
 		    tree_kind(pattern));
 		return 0;

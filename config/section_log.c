@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The section `log:`, where the server's own log goes. */
+/* Rows of `log:`, which sets the destination of the server's own log. */
 #include "bind.h"
 
 const struct weir_knob config_log_knobs[] = {
@@ -7,19 +7,19 @@ const struct weir_knob config_log_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct weir_log_spec, file),
 	.def = "stderr",
-	.help = "file to append to, opened again on SIGUSR1; or stderr, stdout, journal"},
+	.help = "file to append to, reopened on SIGUSR1; or stderr, stdout, journal"},
     {.name = "format",
 	.type = WEIR_KNOB_ENUM,
 	.offset = offsetof(struct weir_log_spec, format),
 	.def = "logfmt",
 	.choices = "logfmt|json",
-	.help = "shape of a line"},
+	.help = "format of a line"},
     {.name = "level",
 	.type = WEIR_KNOB_ENUM,
 	.offset = offsetof(struct weir_log_spec, level),
 	.def = "info",
 	.choices = "error|warn|info|debug",
-	.help = "lines of less weight are left out"},
+	.help = "least severe level that is logged"},
     {.name = NULL}};
 
 int section_log(struct bind *bind, const struct weir_node *name, const struct weir_node *node)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Sections about the whole server: name, drain, overload, plugin. */
+/* Binds the sections for the whole server: name, user, drain, overload, plugin. */
 #include "bind.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,10 @@
 
 #define PATH_BYTES 4096
 
-/* Longest drain, an hour: a guess. Who waits longer wants no drain. */
+/* Maximum duration of a drain. An hour is a guess. */
 #define GRACE_MAX_NS 3600e9
+/* Maximum lifetime of a graph after it was replaced. A year is practically unlimited. */
+#define OLD_MAX_NS (365 * 24 * 3600e9)
 
 const struct weir_knob config_drain_knobs[] = {
     {.name = "grace",
@@ -21,6 +24,14 @@ const struct weir_knob config_drain_knobs[] = {
 	.min = 0,
 	.max = GRACE_MAX_NS,
 	.help = "how long a stopping server may take to finish what it has accepted"},
+    {.name = "old",
+	.type = WEIR_KNOB_DURATION,
+	.offset = offsetof(struct weir_spec, old_ns),
+	.def = "10m",
+	.min = 0,
+	.max = OLD_MAX_NS,
+	.help = "how long requests that began before a reload may take after it; the rest then end "
+		"as at the end of 'grace'"},
     {.name = NULL}};
 
 const struct weir_knob config_overload_knobs[] = {
@@ -29,20 +40,34 @@ const struct weir_knob config_overload_knobs[] = {
 	.offset = offsetof(struct weir_spec, overload_mode),
 	.def = "enforce",
 	.choices = "off|shadow|enforce",
-	.help = "what the admission modes of all stages are at most: with shadow none refuses, "
-		"with off none is asked"},
+	.help = "upper limit of the admission modes of all stages: with shadow none refuses, with "
+		"off none is evaluated"},
     {.name = NULL}};
+
+static bool is_text(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	if (node->kind == WEIR_NODE_SCALAR && !tree_is_empty(node))
+		return true;
+	weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL, NULL, "'%s' takes a string, not %s",
+	    name->text, tree_kind(node));
+	return false;
+}
 
 int section_name(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
 {
-	if (node->kind != WEIR_NODE_SCALAR || tree_is_empty(node)) {
-		weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL, NULL,
-		    "'%s' takes one text, not %s", name->text, tree_kind(node));
-		return 0;
-	}
-	if (!bind_check_name(bind, node, "server"))
+	if (!is_text(bind, name, node) || !bind_check_name(bind, node, "server"))
 		return 0;
 	return weir_spec_text(&bind->spec->name, node->text);
+}
+
+/* Whether the user exists is checked only when the server switches to it, since the file may be
+ * checked on another machine. */
+int section_user(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	if (!is_text(bind, name, node))
+		return 0;
+	bind->spec->user_mark = node->mark;
+	return weir_spec_text(&bind->spec->user, node->text);
 }
 
 int section_drain(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
@@ -61,25 +86,29 @@ int section_overload(struct bind *bind, const struct weir_node *name, const stru
 
 /* ---- plug-ins ---- */
 
-static int keep_plugin(struct weir_spec *spec, const char *path)
+static int keep_plugin(struct weir_spec *spec, const struct weir_node *node, uint64_t id)
 {
-	char **plugins = realloc(spec->plugins, ((size_t)spec->n_plugins + 1) * sizeof(*plugins));
+	struct weir_plugin_spec *plugins =
+	    realloc(spec->plugins, ((size_t)spec->n_plugins + 1) * sizeof(*plugins));
 
 	if (!plugins)
 		return WEIR_ENOMEM;
 	spec->plugins = plugins;
-	plugins[spec->n_plugins] = strdup(path);
-	if (!plugins[spec->n_plugins])
+	plugins += spec->n_plugins;
+	*plugins = (struct weir_plugin_spec){strdup(node->text), id, node->mark};
+	if (!plugins->path)
 		return WEIR_ENOMEM;
 	spec->n_plugins++;
 	return 0;
 }
 
-/* Relative to the file that names it, so that a server can be moved with its plug-ins. */
+/* Load a plug-in. Its path is relative to the file that names it, so that a server can be moved
+ * together with its plug-ins. */
 static int load_plugin(struct bind *bind, const struct weir_node *node)
 {
 	char path[PATH_BYTES];
 	struct weir_err err = {0};
+	uint64_t id;
 
 	if (node->kind != WEIR_NODE_SCALAR || !node->text[0] ||
 	    !load_relative(node->mark.file, node->text, path, sizeof(path))) {
@@ -92,12 +121,12 @@ static int load_plugin(struct bind *bind, const struct weir_node *node)
 		    bind->errs, &node->mark, WEIR_EINVAL, NULL, "only a file can load plug-ins");
 		return 0;
 	}
-	int rc = weir_stage_load(path, &err);
+	int rc = weir_stage_plugin(path, bind->look, &id, &err);
 	if (rc != 0) {
 		weir_errs_add(bind->errs, &node->mark, rc, err.hint, "%s", err.text);
 		return 0;
 	}
-	return keep_plugin(bind->spec, path);
+	return keep_plugin(bind->spec, node, id);
 }
 
 int section_plugin(struct bind *bind, const struct weir_node *name, const struct weir_node *node)

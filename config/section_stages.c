@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `stages:` and `defaults:`. A stage is made with the defaults of its rows, then with those of the
- * file, then with what it says itself. Sources take no defaults of the file: they have no queue and
- * no pool.
+ * Binds `stages:` and `defaults:`. A stage gets the defaults of its rows, then those of the file,
+ * then its own values. Sources do not get the defaults of the file, since they have neither a queue
+ * nor a pool.
  */
 #include "bind.h"
 
@@ -14,14 +14,14 @@
 
 #define WHERE_BYTES 100
 
-/* Keys of a stage that a hint looks at: more than there are. */
+/* Maximum number of keys considered for a hint, more than a stage has. */
 #define MAX_NAMES 32
 
 static const char *const own_keys[] = {"use", "with", "to"};
 
 #define N_OWN_KEYS (sizeof(own_keys) / sizeof(own_keys[0]))
 
-/* Rows of weir_stage_knobs that make sense for all stages alike. */
+/* Rows of weir_stage_knobs that make sense as defaults for all stages. */
 static const char *const default_keys[] = {"threads", "queue", "cohort", "admission", "slo"};
 
 #define N_DEFAULT_KEYS (sizeof(default_keys) / sizeof(default_keys[0]))
@@ -46,7 +46,8 @@ bool config_is_default_key(const char *key)
 
 /* ---- keys in the wrong place ---- */
 
-/* "'threads:' or 'cohort:'": the sections of a stage that have the row `key`; "" for none. */
+/* List the sections of a stage that contain the row `key`, as in "'threads:' or 'cohort:'"; "" if
+ * no section does. */
 static void sections_with(const char *key, char *buf, size_t size)
 {
 	size_t used = 0;
@@ -58,7 +59,8 @@ static void sections_with(const char *key, char *buf, size_t size)
 			    buf + used, size - used, "%s'%s:'", used > 0 ? " or " : "", row->name);
 }
 
-/* Where `key` would be right, "" when nowhere. */
+/* Write a hint that names the level of the file at which `key` is allowed; "" if it is not allowed
+ * anywhere. */
 static void right_level(
     const char *key, const struct weir_stage_spec *stage, char *hint, size_t size)
 {
@@ -69,9 +71,9 @@ static void right_level(
 	if (ops && weir_knob_find(ops->knobs, key))
 		snprintf(hint, size, "'%s' takes it inside 'with:'", ops->name);
 	else if (inside[0])
-		snprintf(hint, size, "it goes inside %s", inside);
+		snprintf(hint, size, "move it into %s", inside);
 	else if (config_is_section(key))
-		snprintf(hint, size, "it goes to the top level of the file");
+		snprintf(hint, size, "move it to the top level of the file");
 	else
 		hint[0] = '\0';
 }
@@ -113,11 +115,11 @@ void bind_threads_number(
 	if (weir_knob_parse(min, node->text, threads, why, sizeof(why)) != 0) {
 		weir_errs_add(bind->errs, &node->mark, WEIR_EINVAL,
 		    "write a number, 'inline' (stages), or { min: 1, max: 8 }",
-		    "'%s' is no number of threads from 1 to %.0f", node->text, min->max);
+		    "'%s' is not a number of threads from 1 to %.0f", node->text, min->max);
 		return;
 	}
 	threads->max = threads->min;
-	threads->start = -1; /* a start from `defaults:` was meant for other bounds */
+	threads->start = -1; /* a `start` from `defaults:` was meant for other bounds */
 }
 
 void bind_threads_mark(const struct weir_node *node, struct weir_threads_spec *threads)
@@ -172,7 +174,8 @@ static const struct weir_knob link_knobs[] = {{.name = "stage",
 	.help = "true where the link closes a cycle"},
     {.name = NULL}};
 
-/* From the outlet's name to the end of the target, when they share a line: both may be wrong. */
+/* The position for an error in a link, of which either end may be wrong: from the outlet's name to
+ * the end of the target if they share a line, else the target only. */
 static struct weir_mark link_mark(const struct weir_node *outlet, const struct weir_node *target)
 {
 	struct weir_mark mark = target->mark;
@@ -245,7 +248,7 @@ static int bind_with(struct bind *bind, struct weir_stage_spec *stage, const str
 		    "'with' of stage '%s' must be a map, not %s", stage->name, tree_kind(node));
 		return 0;
 	}
-	stage->with = tree_copy(node); /* the tree stays whole for `explain` */
+	stage->with = tree_copy(node); /* a copy, since `explain` needs the tree intact */
 	return stage->with ? 0 : source_no_memory(bind->errs);
 }
 
@@ -256,7 +259,7 @@ static void bind_use(struct bind *bind, struct weir_stage_spec *stage, const str
 	if (!node) {
 		weir_errs_add(bind->errs, &stage->mark, WEIR_EINVAL,
 		    "add 'use: TYPE'; `weir list` shows the types",
-		    "stage '%s' does not say what it uses", stage->name);
+		    "stage '%s' does not name its type", stage->name);
 		return;
 	}
 	stage->use_mark = node->mark;
@@ -265,7 +268,8 @@ static void bind_use(struct bind *bind, struct weir_stage_spec *stage, const str
 		    "'use' of stage '%s' takes a stage type, not %s", stage->name, tree_kind(node));
 }
 
-/* 0 or WEIR_ENOMEM; mistakes were reported by section_defaults. */
+/* Apply the file's defaults to the stage. Mistakes in them are not reported again, since
+ * section_defaults has reported them. Returns 0 or WEIR_ENOMEM. */
 static int apply_defaults(struct bind *bind, struct weir_stage_spec *stage)
 {
 	const struct weir_stage_ops *ops = weir_stage_type_find(stage->use);
@@ -341,8 +345,8 @@ static void check_default(struct bind *bind, struct weir_node *name, struct weir
 	if (config_is_default_key(name->text))
 		bind_stage_knob(bind, name, item, scratch, "'defaults'");
 	else if (config_is_stage_key(name->text))
-		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, "each stage says it for itself",
-		    "'%s' can not be a default", name->text);
+		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, "set it in each stage",
+		    "'%s' cannot be a default", name->text);
 	else if (strncmp(name->text, "x-", 2) != 0)
 		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL,
 		    "known here: threads, queue, cohort, admission, slo",

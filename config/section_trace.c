@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The section `trace:`, where traces are sent to and which. */
+/* Rows of `trace:`, which sets the collector for traces and selects the traces that are sent to
+ * it. */
 #include "bind.h"
 
 const struct weir_knob config_trace_knobs[] = {
@@ -7,28 +8,28 @@ const struct weir_knob config_trace_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct weir_trace_spec, otlp),
 	.def = "",
-	.help = "collector that traces are sent to by OTLP over HTTP, as "
+	.help = "collector that receives traces by OTLP over HTTP, such as "
 		"http://127.0.0.1:4318/v1/traces; empty for none"},
     {.name = "sample",
 	.type = WEIR_KNOB_RATIO,
 	.offset = offsetof(struct weir_trace_spec, sample),
-	.def = "1%", /* a guess: some of everything, and little to store */
+	.def = "1%", /* 1% is a guess: some of everything, at little storage */
 	.min = 0,
 	.max = 1,
-	.help = "share of the requests without a trace of their own that is sent"},
+	.help = "share of the requests without an incoming trace that are sent"},
     {.name = "slow",
 	.type = WEIR_KNOB_ENUM,
 	.offset = offsetof(struct weir_trace_spec, slow),
 	.def = "always",
 	.choices = "never|always",
-	.help = "send those that come among the 16 slowest of their class in a minute, too"},
+	.help = "also send requests among the 16 slowest of their class in a minute"},
     {.name = "parent",
 	.type = WEIR_KNOB_ENUM,
 	.offset = offsetof(struct weir_trace_spec, parent),
 	.def = "follow",
 	.choices = "ignore|follow",
-	.help = "requests that came with a traceparent: follow sends those that it calls sampled, "
-		"ignore goes by 'sample'"},
+	.help = "requests with a traceparent: follow sends those that it marks as sampled, ignore "
+		"applies 'sample'"},
     {.name = NULL}};
 
 int section_trace(struct bind *bind, const struct weir_node *name, const struct weir_node *node)

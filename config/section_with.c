@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `with:` is kept as written and bound when the graph is built. It is also bound here, into a block
- * that is thrown away, so that its mistakes come together with all others, and so that a key of the
- * framework that stands one level too deep is told so.
+ * Checks `with:`, which is kept as written and bound when the graph is built. It is also bound
+ * here, into a temporary block, so that its mistakes are reported together with those of other
+ * sections. A stage key that was put into `with:` by mistake is reported with a hint.
  */
 #include "bind.h"
 
@@ -22,12 +22,12 @@ static bool is_misplaced(const struct weir_stage_ops *ops, const char *key)
 static void report_misplaced(
     struct bind *bind, const struct weir_stage_ops *ops, const struct weir_node *name)
 {
-	weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL,
-	    "it belongs to the stage, beside 'with:'", "'%s' is not a key of '%s'", name->text,
-	    ops->name);
+	weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, "move it to the stage, beside 'with:'",
+	    "'%s' is not a key of '%s'", name->text, ops->name);
 }
 
-/* The entries of `node` that are not misplaced, which are reported; arrays only, no copies. */
+/* Report misplaced entries of `node` and copy the correct ones to the arrays of `placed`, which
+ * then share their nodes with `node`. */
 static int keep_placed(struct bind *bind, const struct weir_stage_ops *ops,
     const struct weir_node *node, struct weir_node *placed)
 {
@@ -70,6 +70,14 @@ static int check_stage(
 	return rc == 0 ? 0 : source_no_memory(bind->errs);
 }
 
+/* Report a stage type whose plug-in was named only by an earlier configuration. The plug-in is
+ * still loaded, but would not be after a restart. */
+static void report_left(struct bind *bind, const struct weir_stage_spec *stage)
+{
+	weir_errs_add(bind->errs, &stage->use_mark, WEIR_ENOENT, "add 'plugin: FILE.so'",
+	    "stage type '%s' comes from a plug-in that this file does not name", stage->use);
+}
+
 int bind_check_with(struct bind *bind)
 {
 	int rc = 0;
@@ -77,7 +85,9 @@ int bind_check_with(struct bind *bind)
 	for (int i = 0; rc == 0 && i < bind->spec->n_stages; i++) {
 		const struct weir_stage_spec *stage = &bind->spec->stages[i];
 		const struct weir_stage_ops *ops = weir_stage_type_find(stage->use);
-		if (ops)
+		if (ops && weir_stage_type_left(stage->use))
+			report_left(bind, stage);
+		else if (ops)
 			rc = check_stage(bind, ops, stage);
 	}
 	return rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Overrides from the command line: --set stage.knob=value. */
+/* Applies overrides from the command line: --set stage.knob=value. */
 #include "bind.h"
 
 #include <stdio.h>
@@ -9,7 +9,8 @@
 
 #define TEXT_BYTES 256
 
-/* The stage that `set` begins with; names may have dots, so the longest one that fits. */
+/* The stage whose name `set` begins with. Names may contain dots, so the longest matching name
+ * wins. */
 static struct weir_stage_spec *stage_of(struct weir_spec *spec, const char *set, size_t path_len)
 {
 	struct weir_stage_spec *found = NULL;
@@ -32,7 +33,8 @@ static int report(struct bind *bind, const char *set, int code, const char *text
 	return code == WEIR_ENOMEM ? code : 0;
 }
 
-/* A place in a file is no longer where these are written. */
+/* Make "--set" the origin of the overridden value, since its position in the file no longer
+ * applies. */
 static void keep_mark(struct weir_stage_spec *stage, const char *path)
 {
 	const struct weir_mark mark = {.file = "--set"};

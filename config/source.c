@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading texts and finding places in them.
+ * Reads configuration texts and finds positions in them.
  *
- * Lines end where YAML 1.1 ends them, so that the line numbers of libyaml and ours agree: LF, CR,
- * CRLF, NEL (U+0085), LS and PS (U+2028, U+2029). libyaml counts columns in characters, we say them
- * in bytes, as compilers and editors' jump lists do.
+ * Lines end as in YAML 1.1, with LF, CR, CRLF, NEL (U+0085), LS (U+2028) or PS (U+2029), so that
+ * our line numbers agree with libyaml's. libyaml counts columns in characters; weir reports them in
+ * bytes, as compilers and editors do.
  */
 #include "source.h"
 
@@ -14,6 +14,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <weir/trust.h>
 
 #include "config.h"
 
@@ -66,7 +68,7 @@ void sources_free(void *sources)
 	free(all);
 }
 
-/* Bytes of the line break at `p`, 0 when there is none. */
+/* Length in bytes of the line break at `p`; 0 if there is none. */
 static size_t break_bytes(const char *p, const char *end)
 {
 	size_t left = (size_t)(end - p);
@@ -117,7 +119,7 @@ static int split_lines(struct source *s)
 	return 0;
 }
 
-/* Takes `text` over. */
+/* Make a source of `text`, which it takes ownership of. */
 static int adopt(struct sources *all, char *text, size_t n, const char *name, struct source **out)
 {
 	struct source **item = realloc(all->item, ((size_t)all->n + 1) * sizeof(struct source *));
@@ -146,7 +148,7 @@ int source_text(struct sources *all, const char *text, size_t n, const char *nam
 
 	if (n > CONFIG_BYTES_MAX)
 		return weir_errs_add(errs, &mark, WEIR_EINVAL, NULL,
-		    "the text has %zu bytes, at most %d are read", n, CONFIG_BYTES_MAX);
+		    "the text has %zu bytes, at most %d are allowed", n, CONFIG_BYTES_MAX);
 	char *copy = malloc(n + 1);
 	if (!copy)
 		return source_no_memory(errs);
@@ -174,23 +176,24 @@ static int cannot_open(struct weir_errs *errs, const struct weir_mark *at, const
 
 	if (at)
 		return weir_errs_add(
-		    errs, at, code, NULL, "'%s' can not be read: %s", path, strerror(errno));
-	return weir_errs_add(errs, &mark, code, NULL, "can not be read: %s", strerror(errno));
+		    errs, at, code, NULL, "'%s' cannot be read: %s", path, strerror(errno));
+	return weir_errs_add(errs, &mark, code, NULL, "cannot be read: %s", strerror(errno));
 }
 
-/* NULL when this is a file that a configuration may be read from, else what speaks against it. */
+/* The reason why a configuration may not be read from this file, or NULL if it may. */
 static const char *objection(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
-		return "is no regular file";
+		return "is not a regular file";
 	if (st->st_size > CONFIG_BYTES_MAX)
 		return "is larger than 1 MiB";
-	if (st->st_mode & S_IWOTH) /* it names plug-ins, which are code */
-		return "may be written by every user of this machine: chmod o-w";
+	if (st->st_mode & S_IWOTH) /* the file names plug-ins, which are code */
+		return "is writable by every user of this host: chmod o-w";
 	return NULL;
 }
 
-/* The whole of `fd`, at most CONFIG_BYTES_MAX bytes even when it grows meanwhile. */
+/* Read all of `fd`, but never more than CONFIG_BYTES_MAX bytes, even if the file grows
+ * meanwhile. */
 static int read_all(int fd, char **text, size_t *n)
 {
 	char *buf = malloc(CONFIG_BYTES_MAX + 1);
@@ -207,8 +210,54 @@ static int read_all(int fd, char **text, size_t *n)
 		}
 		*n += got > 0 ? (size_t)got : 0;
 	}
-	*text = buf; /* larger than need be, but not for long: it is freed after the parse */
+	*text = buf; /* larger than needed, but freed after parsing */
 	return 0;
+}
+
+/* Reopen the path with the checks of weir_trust_open, replacing *fd: a user who can write to a
+ * configuration that root reads can run code as root. */
+static int trust(struct weir_errs *errs, const struct weir_mark *at, const char *path, int *fd)
+{
+	struct weir_mark mark = {.file = path};
+	struct weir_err err;
+
+	close(*fd);
+	*fd = -1;
+	int rc = weir_trust_open(path, fd, &err);
+	return rc == 0 ? 0
+		       : weir_errs_add(errs, at ? at : &mark, rc, err.hint,
+			     "%s, and root runs this server", err.text);
+}
+
+/* Check whether a configuration may be read from `fd`, and fill in *st. Returns 0, or the code of
+ * the reported error. */
+static int look(
+    struct weir_errs *errs, const struct weir_mark *at, const char *path, int fd, struct stat *st)
+{
+	if (fd == -1 || fstat(fd, st) != 0)
+		return cannot_open(errs, at, path);
+	const char *why = objection(st);
+	return why ? refuse(errs, at, path, why) : 0;
+}
+
+/* Open the file if a configuration may be read from it, and fill in *st. Returns the descriptor, or
+ * -1 with the code in *rc. */
+static int open_source(
+    struct weir_errs *errs, const struct weir_mark *at, const char *path, struct stat *st, int *rc)
+{
+	/* O_NONBLOCK, since opening a FIFO must not wait for its writer. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	*rc = look(errs, at, path, fd, st);
+	if (*rc == 0 && geteuid() == 0) {
+		*rc = trust(errs, at, path, &fd);
+		*rc = *rc == 0 ? look(errs, at, path, fd, st) : *rc;
+	}
+	if (*rc == 0)
+		return fd;
+	if (fd != -1)
+		close(fd);
+	return -1;
 }
 
 int source_read(struct sources *all, const char *path, const struct weir_mark *at,
@@ -217,24 +266,18 @@ int source_read(struct sources *all, const char *path, const struct weir_mark *a
 	struct stat st;
 	char *text;
 	size_t n;
+	int rc;
 
-	/* O_NONBLOCK: opening a FIFO must not wait for its writer. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = open_source(errs, at, path, &st, &rc);
 	if (fd == -1)
-		return cannot_open(errs, at, path);
-	int rc = fstat(fd, &st) == 0 ? 0 : cannot_open(errs, at, path);
-	const char *why = rc == 0 ? objection(&st) : NULL;
-	if (why)
-		rc = refuse(errs, at, path, why);
-	if (rc == 0) {
-		rc = read_all(fd, &text, &n);
-		if (rc == WEIR_ESYS)
-			cannot_open(errs, at, path);
-		if (rc == 0)
-			rc = adopt(all, text, n, path, source);
-		if (rc == WEIR_ENOMEM)
-			source_no_memory(errs);
-	}
+		return rc;
+	rc = read_all(fd, &text, &n);
+	if (rc == WEIR_ESYS)
+		cannot_open(errs, at, path);
+	if (rc == 0)
+		rc = adopt(all, text, n, path, source);
+	if (rc == WEIR_ENOMEM)
+		source_no_memory(errs);
 	close(fd);
 	if (rc != 0)
 		return rc;
@@ -244,14 +287,14 @@ int source_read(struct sources *all, const char *path, const struct weir_mark *a
 	return 0;
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 const char *source_line(const struct source *s, int line)
 {
 	return line >= 1 && line <= s->n_lines ? s->line[line - 1] : "";
 }
 
-/* Bytes of the first `chars` characters of `s`, or of all there are. */
+/* Length in bytes of the first `chars` characters of `s`, or of all of `s` if it is shorter. */
 static size_t bytes_of(const char *s, size_t chars)
 {
 	size_t i = 0;
@@ -265,7 +308,7 @@ static size_t bytes_of(const char *s, size_t chars)
 	return i;
 }
 
-/* Bytes before character `col` of line `line` (both from 0). */
+/* Number of bytes before character `col` of line `line` (both from 0). */
 static size_t byte_at(struct source *s, int line, size_t col)
 {
 	if (s->seen_line != line || s->seen_char > col) {

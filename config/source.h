@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The texts of one load: files as read, their lines for messages, their trees, and all of them
- * merged.
+ * The sources of one load: the texts of the files, their lines for messages, their trees, and the
+ * merged tree.
  *
- * A `struct sources` is made by the loader and handed to the spec, which frees it last: marks in
- * the spec point to names and lines in here. One thread at a time.
+ * A `struct sources` is made by the loader and handed over to the spec. The spec frees it last,
+ * since its marks point to names and lines in it. One thread at a time.
  */
 #ifndef WEIR_CONFIG_SOURCE_H
 #define WEIR_CONFIG_SOURCE_H
@@ -16,71 +16,73 @@
 #include <weir/error.h>
 #include <weir/knob.h>
 
-/** One text. */
+/** A configuration file, or a text from memory. */
 struct source {
-	char *name;  /* as in messages: the path, or what the caller calls the text */
-	char *text;  /* as read, NUL behind it; freed once the tree is made */
-	size_t n;    /* bytes of it */
-	char *lines; /* a copy with NULs at the ends of lines */
+	char *name;  /* used in messages: the path, or the caller's name for the text */
+	char *text;  /* as read, NUL-terminated; freed once the tree is made */
+	size_t n;    /* length of `text` */
+	char *lines; /* a copy of `text` with NULs at the ends of lines */
 	int n_lines;
 	char **line; /* n_lines pointers into `lines` */
-	/* Where the last place was found: the next is nearly always behind it, in the same line,
-	 * and a line may be a megabyte long. */
+	/* The last position found. The search for the next one starts here, since it is nearly
+	 * always further on in the same line, which may be a megabyte long. */
 	int seen_line;
 	size_t seen_char, seen_byte;
 	bool on_disk;
-	dev_t dev; /* on_disk: which file it is, to notice a second visit */
+	dev_t dev; /* identifies a file on disk, to detect a second inclusion */
 	ino_t ino;
-	struct weir_node *root; /* its tree; emptied by the merge */
+	struct weir_node *root; /* tree of the text; emptied when it is merged */
 };
 
 struct sources {
 	int n;
 	struct source **item;
-	int nodes;             /* in all trees, against CONFIG_NODES_MAX */
-	size_t expanded_bytes; /* by ${}, against CONFIG_BYTES_MAX */
-	int n_unset;           /* values whose ${} failed: what else is wrong there is no news */
+	int nodes;             /* nodes in all trees, limited by CONFIG_NODES_MAX */
+	size_t expanded_bytes; /* written by ${}, limited by CONFIG_BYTES_MAX */
+	int n_unset;           /* values whose ${} failed; other errors in them are dropped */
 	struct weir_mark unset[WEIR_ERRS_MAX];
-	struct weir_node *root; /* everything merged */
+	struct weir_node *root; /* the merged tree */
 	int n_sets;
 	char **sets; /* "stage.knob=value", as given */
 };
 
-/** NULL when out of memory. */
+/** Create sources without texts. Returns NULL if out of memory. */
 struct sources *sources_new(void);
 
-/** The free_sources of a spec; NULL is allowed. */
+/** Free the sources; used as the free_sources of a spec. NULL is allowed. */
 void sources_free(void *sources);
 
 /**
- * Read the regular file `path` of at most CONFIG_BYTES_MAX bytes; `at` (may be NULL) is the place
- * that names it. 0; WEIR_ENOENT, WEIR_EINVAL or WEIR_ENOMEM with the reason in `errs`. The source
- * belongs to `all`.
+ * Read the regular file `path` of at most CONFIG_BYTES_MAX bytes. `at` is the position that names
+ * the file, or NULL. Returns 0 with *source owned by `all`, or WEIR_ENOENT, WEIR_EINVAL, WEIR_ESYS
+ * or WEIR_ENOMEM with the reason in `errs`.
  */
 int source_read(struct sources *all, const char *path, const struct weir_mark *at,
     struct source **source, struct weir_errs *errs);
 
-/** The same from memory; the bytes are copied. */
+/** Like source_read, but from memory; the text is copied. */
 int source_text(struct sources *all, const char *text, size_t n, const char *name,
     struct source **source, struct weir_errs *errs);
 
-/** The place of `len_chars` characters at line `line` (from 0), character `col` (from 0). */
+/** The mark for `len_chars` characters that begin at character `col` of line `line` (both from
+ * 0). */
 struct weir_mark source_mark(struct source *source, size_t line, size_t col, size_t len_chars);
 
-/** The place of the text in line `line` (from 0) without its indentation, or in the next line that
- *  has any. */
+/** The mark for line `line` (from 0) without its indentation. If the line is blank, the next one
+ * that is not blank is used. */
 struct weir_mark source_line_mark(struct source *source, size_t line);
 
-/** The place of byte `offset` of the text. */
+/** The mark for byte `offset` of the text. */
 struct weir_mark source_mark_at(const struct source *source, size_t offset);
 
-/** Line `line` (from 1), "" outside the text. */
+/** The text of line `line` (from 1); "" if there is no such line. */
 const char *source_line(const struct source *source, int line);
 
-/** "out of memory", once more. Returns WEIR_ENOMEM. */
+/** Report "out of memory". Returns WEIR_ENOMEM. */
 int source_no_memory(struct weir_errs *errs);
 
-/** Is a lack of memory among the errors? Binding goes on after one, as after any mistake. */
+/** Whether an out-of-memory error is among the errors. Binding continues after such an error, as
+ * after any mistake. */
 bool source_lacked_memory(const struct weir_errs *errs);
 
 #endif

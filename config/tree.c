@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Small things done with trees. */
+/* Operations on configuration trees; see tree.h. */
 #include "tree.h"
 
 #include <stdlib.h>
@@ -63,5 +63,5 @@ const char *tree_kind(const struct weir_node *node)
 		return "a map";
 	if (node->kind == WEIR_NODE_LIST)
 		return "a list";
-	return tree_is_empty(node) ? "nothing" : "one value";
+	return tree_is_empty(node) ? "nothing" : "a single value";
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a text to its tree, and what is done to trees before anything is bound. */
+/* Parses a text into a tree, and operations on trees before binding. */
 #ifndef WEIR_CONFIG_TREE_H
 #define WEIR_CONFIG_TREE_H
 
@@ -9,39 +9,41 @@
 
 #include "source.h"
 
-/** What libyaml says about a text it cannot read; libyaml's own types stay in yaml_tree.c. */
+/** A problem reported by libyaml about a text that it cannot read. libyaml's own types stay in
+ *  yaml_tree.c. */
 struct tree_problem {
-	const char *text;                 /* as libyaml words it */
+	const char *text;                 /* libyaml's wording */
 	const char *context;              /* may be NULL */
 	size_t line, col;                 /* from 0, in characters */
-	size_t context_line, context_col; /* where what `context` names began */
-	bool has_offset;                  /* `offset` in bytes is the place, not line and col */
+	size_t context_line, context_col; /* start of the construct named by `context` */
+	bool has_offset;                  /* the position is `offset` in bytes, not line and col */
 	size_t offset;
 };
 
 /**
- * Parse the text of `source` into source->root. A syntax error ends it; other mistakes (duplicate
- * keys, anchors, tags) are all reported. 0, or WEIR_EINVAL / WEIR_ENOMEM with `errs` filled;
- * source->root is NULL when there is nothing that could be looked at further.
+ * Parse the text of `source` into source->root. A syntax error ends the parse; other mistakes
+ * (duplicate keys, anchors, tags) are all reported. Returns 0, or WEIR_EINVAL or WEIR_ENOMEM with
+ * `errs` filled in; after an error source->root is NULL if there is no tree to continue with.
  */
 int tree_parse(struct sources *all, struct source *source, struct weir_errs *errs);
 
-/** Report a problem of libyaml in words for people. Returns WEIR_EINVAL. */
+/** Report a libyaml problem in words that users understand. Returns WEIR_EINVAL. */
 int tree_explain(struct source *source, const struct tree_problem *problem, struct weir_errs *errs);
 
 /** Replace ${X}, ${X:-default} and ${X:?message} in every scalar below `node`. */
 int tree_expand(struct sources *all, struct weir_node *node, struct weir_errs *errs);
 
-/** Append `item` under `name` (both taken over, freed on failure) to a map; NULL `name`: a list. */
+/** Append `item` to `node`. `name` is its key if `node` is a map, and NULL if it is a list. Takes
+ * ownership of `name` and `item`, and frees them on failure. */
 int tree_append(struct weir_node *node, struct weir_node *name, struct weir_node *item);
 
-/** A deep copy; marks are shared. NULL when out of memory. */
+/** Make a deep copy that shares the marks. Returns NULL if out of memory. */
 struct weir_node *tree_copy(const struct weir_node *node);
 
-/** Has `node` no value (`key:`)? */
+/** Whether `node` has no value (`key:`). */
 bool tree_is_empty(const struct weir_node *node);
 
-/** "a map", "a list", "one value" or "nothing". */
+/** "a map", "a list", "a single value" or "nothing". */
 const char *tree_kind(const struct weir_node *node);
 
 #endif

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What libyaml says about a broken text, said for the person who wrote it.
+ * Translates libyaml's error messages into ones that the author of the file understands.
  *
- * libyaml names the state of its scanner ("mapping values are not allowed in this context"); what a
- * person did is indent with a tab, indent too far, forget a quote. The place tells which: this file
- * looks at the line there and at the ones above. What it does not know it passes on.
+ * libyaml describes the state of its scanner ("mapping values are not allowed in this context"),
+ * while the actual mistake is a tab used for indentation, too much indentation, or a missing quote.
+ * The mistake is found by examining the line at the reported position and the lines above it.
+ * Unknown messages are passed on unchanged.
  */
 #include "tree.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A look at the place of a problem. */
+/* A libyaml problem and the line where it occurred. */
 struct view {
 	const struct source *source;
 	const struct tree_problem *problem;
-	struct weir_mark at, context; /* the places of both */
-	const char *line;             /* the text of the line `at` */
-	size_t indent;                /* blanks and tabs before its first word */
+	struct weir_mark at, context; /* positions of the problem and of its context */
+	const char *line;             /* the text of the line of `at` */
+	size_t indent;                /* spaces and tabs before its first word */
 };
 
 struct words {
@@ -44,13 +45,13 @@ static struct weir_mark mark_in_line(const struct view *v, size_t offset, size_t
 	return mark;
 }
 
-/* From the place to the end of the word. */
+/* Length of the word at `s`. */
 static size_t word_len(const char *s)
 {
 	return strcspn(s, " \t:,#{}[]");
 }
 
-/* The nearest line above that is neither blank nor a comment, "" when there is none. */
+/* The nearest line above the problem that is neither blank nor a comment; "" if there is none. */
 static const char *line_above(const struct view *v)
 {
 	for (int i = v->at.line - 1; i >= 1; i--) {
@@ -68,7 +69,7 @@ static bool words_bytes(const struct view *v, struct words *w)
 		return false;
 	w->mark = v->at;
 	if (says(v, "control characters")) {
-		w->text = "a control character can not stand here";
+		w->text = "a control character is not allowed here";
 		w->hint = "write it as an escape in double quotes: \"\\x1b\"";
 	} else {
 		w->text = "this is not UTF-8";
@@ -83,12 +84,12 @@ static bool words_tab(const struct view *v, struct words *w)
 	if (tab >= v->indent && !says(v, "tab character"))
 		return false;
 	w->mark = mark_in_line(v, tab, 1);
-	w->text = "a tab can not indent";
-	w->hint = "write spaces";
+	w->text = "tabs cannot be used for indentation";
+	w->hint = "use spaces";
 	return true;
 }
 
-/* In { } and [ ] the '{' of an unquoted ${X} begins a map. */
+/* Detect an unquoted ${X} inside { } or [ ], where its '{' begins a map. */
 static bool words_dollar(const struct view *v, struct words *w)
 {
 	size_t at = (size_t)v->at.col - 1;
@@ -101,7 +102,7 @@ static bool words_dollar(const struct view *v, struct words *w)
 	return true;
 }
 
-/* A key where the line above has a value already, or a second ':' in one line. */
+/* Detect a key below a line that already has a value, or a second ':' in one line. */
 static bool words_colon(const struct view *v, struct words *w)
 {
 	const char *above = line_above(v), *key = v->line + v->indent;
@@ -111,12 +112,12 @@ static bool words_colon(const struct view *v, struct words *w)
 	if (v->indent > indent_of(above) && (size_t)v->at.col - 1 <= v->indent + word_len(key)) {
 		w->mark = mark_in_line(v, v->indent, word_len(key));
 		w->text = "this line is indented too far";
-		w->hint = "the line above it has a value already: indent both alike";
+		w->hint = "the line above already has a value: indent both alike";
 		return true;
 	}
 	w->mark = v->at;
-	w->text = "a second ':' can not stand in one line";
-	w->hint = "put a text that holds ': ' in quotes";
+	w->text = "a second ':' is not allowed in one line";
+	w->hint = "put a value that contains ': ' in quotes";
 	return true;
 }
 
@@ -127,10 +128,10 @@ static bool words_indent(const struct view *v, struct words *w)
 	w->mark = v->at;
 	if ((size_t)v->at.col - 1 == v->indent) {
 		w->mark = mark_in_line(v, v->indent, word_len(v->line + v->indent));
-		w->text = "this line is indented like none above it";
+		w->text = "the indentation of this line matches no line above";
 		w->hint = "indent the keys of one map, or the entries of one list, alike";
 	} else {
-		w->text = "this does not belong behind the value before it";
+		w->text = "this cannot follow the value before it";
 		w->hint = "put the whole value in quotes, or a key on a line of its own";
 	}
 	return true;
@@ -141,12 +142,12 @@ static bool words_end(const struct view *v, struct words *w)
 	if (!says(v, "expected <document start>"))
 		return false;
 	w->mark = v->at;
-	w->text = "this stands behind the end of the configuration";
-	w->hint = "a text that begins with { or [ needs quotes; '...' ends everything";
+	w->text = "this follows the end of the configuration";
+	w->hint = "a value that begins with { or [ needs quotes; '...' ends the document";
 	return true;
 }
 
-/* Is nothing but blanks and comments left from the place on? */
+/* Whether only spaces and comments follow the position. */
 static bool at_end(const struct view *v)
 {
 	const char *rest = v->line + v->at.col - 1;
@@ -183,7 +184,7 @@ static bool words_unclosed(const struct view *v, struct words *w)
 	if (says(v, "unknown escape")) {
 		w->mark = v->at;
 		w->mark.len = 2;
-		w->text = "there is no such escape in double quotes";
+		w->text = "this escape is not valid in double quotes";
 		w->hint = "write \\\\ for a backslash, or use single quotes";
 		return true;
 	}
@@ -203,7 +204,7 @@ static bool words_alias(const struct view *v, struct words *w)
 	    strcmp(context, "while scanning an anchor") != 0)
 		return false;
 	w->mark = v->context;
-	w->text = "a text that begins with '*' or '&' needs quotes";
+	w->text = "a value that begins with '*' or '&' needs quotes";
 	return true;
 }
 
@@ -222,7 +223,7 @@ static bool words_start(const struct view *v, struct words *w)
 	if (!says(v, "cannot start any token"))
 		return false;
 	w->mark = v->at;
-	w->text = "a text can not begin with this character";
+	w->text = "a value cannot begin with this character";
 	w->hint = "put it in quotes";
 	return true;
 }
@@ -235,7 +236,7 @@ static bool words_missing(const struct view *v, struct words *w)
 		return true;
 	}
 	if (says(v, "block sequence entries are not allowed")) {
-		w->text = "a list can not begin here";
+		w->text = "a list cannot begin here";
 		w->hint = "begin it on the next line, or write [a, b]";
 		return true;
 	}

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libyaml's events into a tree with places: the only file that knows libyaml.
+ * Builds a tree with positions from libyaml's events. No other file uses libyaml.
  *
- * Events, not libyaml's documents, since those resolve aliases, and since an event at a time lets
- * us stop early: libyaml is quadratic in nesting (reliability.md: 200 KB of '[' are 41 s of CPU),
- * so depth, nodes and bytes have bounds. What YAML can do beyond maps, lists and texts is refused
- * in plain words: anchors, aliases, merge keys, tags, several documents, keys that are no texts. So
- * are keys that come twice, which libyaml lets pass, and plain texts over several lines, which are
- * over-indented keys more often than meant.
+ * The parser uses libyaml's event interface, not its document interface, which would resolve
+ * aliases. With events it can stop early when the limits on depth, nodes and bytes are exceeded,
+ * which is necessary because libyaml's running time is quadratic in the nesting depth (200 KB of
+ * '[' take 41 s of CPU time, reliability.md). YAML features beyond maps, lists and texts are
+ * refused with a clear message: anchors, aliases, merge keys, tags, several documents, keys that
+ * are not scalars. Also refused are duplicate keys, which libyaml accepts, and plain scalars that
+ * span several lines, which are usually over-indented keys.
  */
 #include "tree.h"
 
@@ -25,9 +26,9 @@ struct tree {
 	struct source *source;
 	struct weir_errs *errs;
 	int depth;
-	bool flawed;                /* a mistake was reported and the parse went on */
-	bool folded;                /* the last text goes on in the line of `folded_at`: */
-	struct weir_mark folded_at; /* a mistake, unless a worse one comes of it at once */
+	bool flawed;                /* a mistake was reported and the parse continued */
+	bool folded;                /* the last scalar continues in the line `folded_at` */
+	struct weir_mark folded_at; /* reported unless a syntax error follows */
 };
 
 static int node_of(struct tree *t, const yaml_event_t *ev, struct weir_node **node);
@@ -46,12 +47,13 @@ static int flaw(struct tree *t, const struct weir_mark *mark, const char *text, 
 	return weir_errs_add(t->errs, mark, WEIR_EINVAL, hint, "%s", text);
 }
 
-/* A plain text over several lines is nearly always a key that is indented too far. */
+/* Report a plain scalar that spans several lines, which is nearly always a key that is indented too
+ * far. */
 static void report_folded(struct tree *t)
 {
 	if (t->folded)
-		flaw(t, &t->folded_at, "this line goes on with the text above it",
-		    "indent keys alike; a text of several lines needs quotes, or '|'");
+		flaw(t, &t->folded_at, "this line continues the value above it",
+		    "indent keys alike; a value of several lines needs quotes, or '|'");
 	t->folded = false;
 }
 
@@ -111,19 +113,19 @@ static void refuse_anchor_and_tag(
 	struct weir_mark mark = mark_of(t, ev);
 
 	if (anchor)
-		flaw(t, &mark, "anchors (&name) are not used here",
-		    "put what stages share under 'defaults:', or in a file to include");
+		flaw(t, &mark, "anchors (&name) are not supported",
+		    "put shared settings under 'defaults:', or in a file to include");
 	if (tag)
-		flaw(
-		    t, &mark, "tags (!name) are not used here", "remove it: the key says the type");
+		flaw(t, &mark, "tags (!name) are not supported",
+		    "remove it: the key determines the type");
 }
 
 static int refuse_alias(struct tree *t, const yaml_event_t *ev)
 {
 	struct weir_mark mark = mark_of(t, ev);
 
-	flaw(t, &mark, "aliases (*name) are not used here",
-	    "a text that begins with '*' needs quotes; what stages share goes under 'defaults:'");
+	flaw(t, &mark, "aliases (*name) are not supported",
+	    "a value that begins with '*' needs quotes; shared settings go under 'defaults:'");
 	return WEIR_EINVAL;
 }
 
@@ -143,7 +145,7 @@ static int scalar_of(struct tree *t, const yaml_event_t *ev, struct weir_node **
 	if (!node->text)
 		return no_memory(t);
 	if (strlen(value) != n)
-		flaw(t, &node->mark, "a text can not hold a NUL byte", NULL);
+		flaw(t, &node->mark, "a value cannot contain a NUL byte", NULL);
 	if (!node->quoted && ev->end_mark.line > ev->start_mark.line) {
 		t->folded = true;
 		t->folded_at = source_line_mark(t->source, ev->start_mark.line + 1);
@@ -166,7 +168,7 @@ static int key_order(const void *a, const void *b)
 	return order != 0 ? order : x->index - y->index;
 }
 
-/* Drop entry `i`, which came twice. */
+/* Drop entry `i`, which is a duplicate. */
 static void drop_entry(struct weir_node *map, int i)
 {
 	size_t behind = (size_t)(map->n - i - 1) * sizeof(*map->item);
@@ -186,10 +188,11 @@ static void report_duplicate(
 	snprintf(hint, sizeof(hint), "the first is at %d:%d", first->mark.line, first->mark.col);
 	t->flawed = true;
 	weir_errs_add(
-	    t->errs, &again->mark, WEIR_EINVAL, hint, "the key '%s' is here twice", again->text);
+	    t->errs, &again->mark, WEIR_EINVAL, hint, "the key '%s' appears twice", again->text);
 }
 
-/* Sorted, so that a map of thousands of keys takes no quadratic time. */
+/* Report and drop duplicate keys. Sorts the keys, so that thousands of them do not take quadratic
+ * time. */
 static int check_duplicates(struct tree *t, struct weir_node *map)
 {
 	struct key *keys = calloc((size_t)map->n + 1, sizeof(*keys));
@@ -228,11 +231,11 @@ static int key_of(struct tree *t, const yaml_event_t *ev, struct weir_node **nam
 {
 	if (ev->type != YAML_SCALAR_EVENT)
 		return ev->type == YAML_ALIAS_EVENT ? refuse_alias(t, ev)
-						    : too_much(t, ev, "a key must be one text");
+						    : too_much(t, ev, "a key must be a string");
 	int rc = scalar_of(t, ev, name);
 	if (rc == 0 && is_merge_key(*name))
-		flaw(t, &(*name)->mark, "merge keys (<<) are not used here",
-		    "put what stages share under 'defaults:', or in a file to include");
+		flaw(t, &(*name)->mark, "merge keys (<<) are not supported",
+		    "put shared settings under 'defaults:', or in a file to include");
 	return rc;
 }
 
@@ -250,7 +253,8 @@ static int map_entry(struct tree *t, const yaml_event_t *ev, struct weir_node *m
 		goto fail;
 	rc = node_of(t, &value, &item);
 	yaml_event_delete(&value);
-	if (rc != 0 || is_merge_key(name)) /* reported, and not to be reported as unknown again */
+	/* a merge key was reported already; drop it so that it is not also reported as unknown */
+	if (rc != 0 || is_merge_key(name))
 		goto fail;
 	rc = tree_append(map, name, item);
 	return rc == 0 ? 0 : no_memory(t);
@@ -308,7 +312,7 @@ static int collection_of(
 	return rc;
 }
 
-/* The value that begins with `ev`; *node is the caller's to free even when it fails. */
+/* Build the value that begins with `ev`; the caller frees *node even on failure. */
 static int node_of(struct tree *t, const yaml_event_t *ev, struct weir_node **node)
 {
 	switch (ev->type) {
@@ -320,12 +324,12 @@ static int node_of(struct tree *t, const yaml_event_t *ev, struct weir_node **no
 		return collection_of(t, ev, WEIR_NODE_LIST, node);
 	case YAML_ALIAS_EVENT:
 		return refuse_alias(t, ev);
-	default: /* libyaml promises that nothing else stands where a value does */
+	default: /* libyaml emits nothing else in place of a value */
 		return too_much(t, ev, "a value is missing here");
 	}
 }
 
-/* Skip events up to one that begins a value; *end says that there is none. */
+/* Skip events up to the first that begins a value. Sets *end if there is none. */
 static int first_value(struct tree *t, yaml_event_t *ev, bool *end)
 {
 	int rc;
@@ -341,7 +345,7 @@ static int first_value(struct tree *t, yaml_event_t *ev, bool *end)
 	return rc;
 }
 
-/* After the first document nothing may come. */
+/* Check that nothing follows the first document. */
 static int expect_end(struct tree *t)
 {
 	yaml_event_t ev;
@@ -370,7 +374,7 @@ static int parse_document(struct tree *t, struct weir_node **root)
 		return rc;
 	struct weir_mark mark = source_mark_at(t->source, t->source->n);
 	rc = end ? flaw(t, &mark, "the configuration is empty",
-		       "it begins with 'weir: 1' and has 'stages:'")
+		       "begin with 'weir: 1', and add 'stages:'")
 		 : node_of(t, &ev, root);
 	yaml_event_delete(&ev);
 	return rc == 0 ? expect_end(t) : rc;
@@ -387,7 +391,7 @@ int tree_parse(struct sources *all, struct source *source, struct weir_errs *err
 	yaml_parser_set_input_string(&t.parser, (const unsigned char *)source->text, source->n);
 	int rc = parse_document(&t, &root);
 	yaml_parser_delete(&t.parser);
-	free(source->text); /* places are found in source->lines */
+	free(source->text); /* positions are found in source->lines */
 	source->text = NULL;
 	if (rc != 0) {
 		weir_node_free(root);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread of the export; see otlp.h. */
+/* Runs the export thread; see otlp.h. */
 #include "otlp.h"
 
 #include <pthread.h>
@@ -8,23 +8,27 @@
 #include <string.h>
 #include <time.h>
 
+#include <weir/clock.h>
 #include <weir/log.h>
 
 #include "otlp_json.h"
 #include "otlp_send.h"
 
-/* OpenTelemetry's batch processor has 512 spans and 5 s; a person who looks waits a second. */
+/* Size and age at which a batch is sent. OpenTelemetry's batch processor uses 512 spans and 5 s; 1
+ * s is a delay that a person watching the traces accepts. */
 #define BATCH_SPANS 512
 #define BATCH_NS    1000000000LL
-/* A batch that was not taken is sent again after 1, 2, 4 and 8 s, some time of a collector that restarts; then it is lost.
- * What comes meanwhile waits in the graph's queue, and is counted as dropped when that is full. */
+/* A batch that the collector does not accept is sent again after 1, 2, 4 and 8 s, long enough for a
+ * collector to restart, and is then lost. Meanwhile new requests wait in the graph's queue; if it
+ * is full, they are counted as dropped. */
 #define TRIES      5
 #define FIRST_WAIT 1000000000LL
-/* Requests in one POST, of at most 11 spans each. */
+/* Maximum requests in one POST. Each has at most 11 spans. */
 #define BATCH_MAX 256
-/* Between looks at the queue: what comes in at 20 000/s fits into it. */
+/* Interval at which the graph's queue is checked. The queue has space for the requests that arrive
+ * in this time at 20 000/s. */
 #define LOOK_NS 100000000LL
-/* For the last POSTs of a server that ends. A guess. */
+/* Time allowed for the last POSTs when the server stops. 1 s is a guess. */
 #define LAST_NS 1000000000LL
 
 struct otlp {
@@ -34,23 +38,15 @@ struct otlp {
 	pthread_mutex_t lock;
 	pthread_cond_t told;
 	bool stop WEIR_GUARDED_BY(lock);
-	_Atomic int64_t give_up_ns; /* when a POST has to end, 0: of itself */
-	/* the thread's own */
+	_Atomic int64_t give_up_ns; /* when a POST must be aborted; 0 if never */
+	/* used by the thread alone */
 	struct weir_slow slow[BATCH_MAX];
 	int n, n_spans;
-	int64_t since_ns; /* when the first of them was taken */
-	int tries;        /* to send them, so far */
-	int64_t again_ns; /* not before that */
-	bool failing;     /* and it has been said */
+	int64_t since_ns; /* when the first request of the batch was taken */
+	int tries;        /* attempts to send the batch so far */
+	int64_t again_ns; /* time of the next attempt; 0 if none is due */
+	bool failing;     /* the last POST failed, and this was logged */
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
 
 static enum sender_result post(struct otlp *o, char *why, size_t size)
 {
@@ -67,20 +63,21 @@ static enum sender_result post(struct otlp *o, char *why, size_t size)
 	return result;
 }
 
-/* Said when it begins and when it is over, not for every batch. */
+/* Log when sending begins to fail and when it works again, but not every batch. */
 static void report(struct otlp *o, bool sent, const char *why)
 {
 	if (!sent && !o->failing)
 		weir_log(WEIR_LOG_WARN,
-		    "traces can not be sent to %s: %s; each batch is tried five times, then "
-		    "counted as failed",
+		    "traces cannot be sent to %s: %s; each batch is tried five times, then counted "
+		    "as failed",
 		    weir_graph_spec(o->graph)->trace.otlp, why);
 	if (sent && o->failing)
-		weir_log(WEIR_LOG_INFO, "traces are sent again");
+		weir_log(WEIR_LOG_INFO, "traces can be sent again");
 	o->failing = !sent;
 }
 
-/* Send the batch, or find out when to try again. `last`: there is no again. */
+/* Send the batch. If the collector may accept it later, set the time of the next attempt. After
+ * TRIES attempts, or if `last` is set, drop the batch and count it as failed. */
 static void send_batch(struct otlp *o, bool last)
 {
 	char why[256] = "";
@@ -90,7 +87,7 @@ static void send_batch(struct otlp *o, bool last)
 	report(o, sent, why);
 	o->tries++;
 	if (result == SENDER_LATER && o->tries < TRIES && !last) {
-		o->again_ns = now_ns() + (FIRST_WAIT << (o->tries - 1));
+		o->again_ns = weir_clock_ns(CLOCK_MONOTONIC) + (FIRST_WAIT << (o->tries - 1));
 		return;
 	}
 	weir_graph_collect_sent(o->graph, sent ? (uint64_t)o->n : 0, sent ? 0 : (uint64_t)o->n);
@@ -98,23 +95,24 @@ static void send_batch(struct otlp *o, bool last)
 	o->again_ns = 0;
 }
 
-/* Is the batch full, or old, and may it be tried? */
+/* Whether the batch is full or old enough, and may be sent now. */
 static bool is_due(const struct otlp *o)
 {
 	bool ripe = o->n_spans >= BATCH_SPANS || o->n == BATCH_MAX ||
-		    (o->n > 0 && now_ns() - o->since_ns >= BATCH_NS);
+		    (o->n > 0 && weir_clock_ns(CLOCK_MONOTONIC) - o->since_ns >= BATCH_NS);
 
-	return ripe && (o->again_ns == 0 || now_ns() >= o->again_ns);
+	return ripe && (o->again_ns == 0 || weir_clock_ns(CLOCK_MONOTONIC) >= o->again_ns);
 }
 
-/* Take what waits. Returns false when there is no more of it. */
+/* Move waiting requests into the batch. Returns true if the batch is full, so that more requests
+ * may be waiting. */
 static bool take(struct otlp *o)
 {
 	int n =
 	    o->n < BATCH_MAX ? weir_graph_collected(o->graph, o->slow + o->n, BATCH_MAX - o->n) : 0;
 
 	if (n > 0 && o->n == 0)
-		o->since_ns = now_ns();
+		o->since_ns = weir_clock_ns(CLOCK_MONOTONIC);
 	for (int i = 0; i < n; i++)
 		o->n_spans += otlp_spans(&o->slow[o->n + i]);
 	o->n += n;
@@ -214,7 +212,7 @@ int otlp_start(struct weir_graph *graph, struct otlp **out, struct weir_err *err
 		return 0;
 	}
 	if (!err->text[0])
-		snprintf(err->text, sizeof(err->text), "the export of traces can not start: %s",
+		snprintf(err->text, sizeof(err->text), "the trace export cannot start: %s",
 		    weir_error_text(rc));
 	if (o)
 		otlp_free(o);
@@ -226,7 +224,7 @@ void otlp_stop(struct otlp *o)
 	if (!o)
 		return;
 	weir_graph_collect_end(o->graph);
-	atomic_store(&o->give_up_ns, now_ns() + LAST_NS);
+	atomic_store(&o->give_up_ns, weir_clock_ns(CLOCK_MONOTONIC) + LAST_NS);
 	pthread_mutex_lock(&o->lock);
 	o->stop = true;
 	pthread_cond_signal(&o->told);

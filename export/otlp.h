@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Export of traces: the requests that the graph collects (weir_graph_collect) go to a collector by OTLP over HTTP with JSON
- * (OpenTelemetry protocol 1.x, POST /v1/traces).
+ * Exports traces: sends the requests that the graph collects (weir_graph_collect) to a collector,
+ * as OTLP in JSON over HTTP (OpenTelemetry protocol 1.x, POST /v1/traces).
  *
- * One thread called "otlp" takes them from the graph's queue and sends them once a second, or when they are 512 spans. It
- * has a connection of its own and never holds up the data path: a collector that is slow or down makes the queue fill, and
- * what finds it full is counted alone. A batch that is not taken is tried five times, over 15 s; a collector
- * that answered too late may so have it twice.
+ * One thread called "otlp" takes the requests from the graph's queue and sends them every second,
+ * or as soon as they have 512 spans. It uses its own connection and never delays the data path: if
+ * the collector is slow or unreachable, the queue fills up, and further requests are only counted
+ * as dropped. A batch that is not accepted is sent up to five times over 15 s, so a collector that
+ * responds too late may receive it more than once.
  *
  * | call                  | threads                                              |
  * |-----------------------|------------------------------------------------------|
@@ -23,13 +24,15 @@
 struct otlp;
 
 /**
- * Export as `trace:` of the graph's spec says; *otlp is NULL when it says nothing. 0, WEIR_EINVAL (no such URL, or this
- * weir was built without the export), WEIR_EBUSY, WEIR_ESYS or WEIR_ENOMEM with the sentence in `err`. Does not ask whether
- * the collector is there.
+ * Start the export as configured in `trace:` of the graph's spec. *otlp is NULL if no collector is
+ * configured there. Returns 0, or WEIR_EINVAL (the URL is invalid, or weir was built without the
+ * export), WEIR_EBUSY, WEIR_ESYS or WEIR_ENOMEM with a message in `err`. Does not check whether the
+ * collector is reachable.
  */
 int otlp_start(struct weir_graph *graph, struct otlp **otlp, struct weir_err *err);
 
-/** Send what is left, for a second at most, end the thread, free. NULL is allowed. */
+/** Send the remaining requests, for a second at most, then end the thread and free `otlp`. NULL is
+ *  allowed. */
 void otlp_stop(struct otlp *otlp);
 
 #endif

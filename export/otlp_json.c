@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests as OTLP; see otlp_json.h. Ids are hex and 64-bit numbers are texts, as OTLP's JSON wants them. */
+/* Converts requests to OTLP; see otlp_json.h. In OTLP's JSON encoding, ids are hexadecimal and
+ * 64-bit numbers are strings. */
 #include "otlp_json.h"
 
 #include <inttypes.h>
@@ -12,7 +13,7 @@
 enum { KIND_INTERNAL = 1, KIND_SERVER = 2 };
 enum { STATUS_ERROR = 2 };
 
-/* *list is NULL once something failed. */
+/* Append `item` to *list and take ownership of it. On failure *list becomes NULL and stays NULL. */
 static void push(json_t **list, json_t *item)
 {
 	if (*list && item && json_array_append_new(*list, item) == 0)
@@ -36,7 +37,7 @@ static json_t *number_attribute(const char *key, int64_t value)
 	return json_pack("{s:s, s:{s:s}}", "key", key, "value", "intValue", text);
 }
 
-/* What all spans have; *parent is 0 for none. `attributes` is used up. */
+/* Make a span; `parent` is 0 if the span has none. Takes ownership of `attributes`. */
 static json_t *span(const struct weir_trace *trace, uint64_t id, uint64_t parent, const char *name,
     int kind, int64_t start_ns, int64_t end_ns, json_t *attributes)
 {
@@ -53,7 +54,8 @@ static json_t *span(const struct weir_trace *trace, uint64_t id, uint64_t parent
 	    start, "endTimeUnixNano", end, "attributes", attributes);
 }
 
-/* The request. Its name is the first word of what it is, a method: paths would make a name for each. */
+/* Make the span of the request. The span is named by the first word of the description (the method)
+ * only, since paths would make too many distinct names. */
 static json_t *request_span(const struct weir_slow *slow)
 {
 	char name[32];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests as OTLP's ExportTraceServiceRequest in JSON (opentelemetry-proto, trace/v1). Pure functions. */
+/* Converts requests to OTLP's ExportTraceServiceRequest in JSON (opentelemetry-proto, trace/v1).
+ * Pure functions. */
 #ifndef WEIR_EXPORT_OTLP_JSON_H
 #define WEIR_EXPORT_OTLP_JSON_H
 
@@ -8,12 +9,13 @@
 #include <weir/graph.h>
 
 /**
- * `slow[0..n)` as a new reference, NULL without memory: of each a span for the request, whose parent is the caller's, and one
- * for each stage below it, with its wait and service. `service` is the resource's service.name.
+ * Convert `slow[0..n)`. Each request becomes a span whose parent is the span of the client's
+ * request. It has one child span per stage, with the wait and the service time there. `service` is
+ * the resource's service.name. Returns a new reference, or NULL if out of memory.
  */
 json_t *otlp_json(const char *service, const struct weir_slow *slow, int n);
 
-/** Spans that a request makes. */
+/** Number of spans that a request is converted to. */
 int otlp_spans(const struct weir_slow *slow);
 
 #endif

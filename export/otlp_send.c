@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* POSTs by libcurl; see otlp_send.h. */
+/* Sends POST requests with libcurl; see otlp_send.h. */
 #include "otlp_send.h"
 
 #include <stdio.h>
@@ -11,7 +11,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* A collector is near and takes a batch within ms: guesses, below the grace time of a drain. */
+#include <weir/clock.h>
+
+/* Time limits for connecting and for a whole POST. Both are guesses: a collector is usually near
+ * and accepts a batch within milliseconds, and both are below the grace time of a drain. */
 #define CONNECT_MS 2000L
 #define POST_MS    5000L
 
@@ -22,15 +25,7 @@ struct sender {
 	char error[CURL_ERROR_SIZE];
 };
 
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
-
-/* The answer's body says nothing that we need. */
+/* Discard the body of the response. */
 static size_t ignore(char *p, size_t size, size_t n, void *arg)
 {
 	(void)p, (void)arg;
@@ -43,7 +38,7 @@ static int go_on(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t
 	int64_t at_ns = atomic_load(s->give_up_ns);
 
 	(void)a, (void)b, (void)c, (void)d;
-	return at_ns != 0 && now_ns() >= at_ns;
+	return at_ns != 0 && weir_clock_ns(CLOCK_MONOTONIC) >= at_ns;
 }
 
 static bool is_url(const char *url)
@@ -63,7 +58,8 @@ static void set_up(struct sender *s, const char *url)
 {
 	curl_easy_setopt(s->curl, CURLOPT_URL, url);
 	curl_easy_setopt(s->curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(s->curl, CURLOPT_NOPROXY, "*"); /* where it says, and nowhere else */
+	/* ignore proxy settings: connect only to the configured host */
+	curl_easy_setopt(s->curl, CURLOPT_NOPROXY, "*");
 	curl_easy_setopt(s->curl, CURLOPT_HTTPHEADER, s->fields);
 	curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, ignore);
 	curl_easy_setopt(s->curl, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
@@ -79,8 +75,9 @@ int sender_new(
 {
 	if (!is_url(url)) {
 		snprintf(
-		    err->text, sizeof(err->text), "'%.200s' is no address of a collector", url);
-		snprintf(err->hint, sizeof(err->hint), "as http://127.0.0.1:4318/v1/traces");
+		    err->text, sizeof(err->text), "'%.200s' is not an address of a collector", url);
+		snprintf(err->hint, sizeof(err->hint),
+		    "use an address such as http://127.0.0.1:4318/v1/traces");
 		return err->code = WEIR_EINVAL;
 	}
 	struct sender *s = calloc(1, sizeof(*s));
@@ -91,7 +88,7 @@ int sender_new(
 	}
 	if (!s || !s->curl || !s->fields) {
 		sender_free(s);
-		snprintf(err->text, sizeof(err->text), "the export of traces: out of memory");
+		snprintf(err->text, sizeof(err->text), "the trace export: out of memory");
 		return err->code = WEIR_ENOMEM;
 	}
 	set_up(s, url);
@@ -99,7 +96,7 @@ int sender_new(
 	return 0;
 }
 
-/* What the specification of OTLP/HTTP has a client try again (Retryable Response Codes). */
+/* Whether OTLP/HTTP lets a client retry after `status` (Retryable Response Codes). */
 static bool passes(long status)
 {
 	return status == 429 || status == 502 || status == 503 || status == 504;
@@ -140,8 +137,8 @@ int sender_new(const char *url, const _Atomic int64_t *give_up_ns, struct sender
     struct weir_err *err)
 {
 	(void)url, (void)give_up_ns, (void)sender;
-	snprintf(err->text, sizeof(err->text), "this weir was built without the export of traces");
-	snprintf(err->hint, sizeof(err->hint), "install libcurl4-openssl-dev and build it anew");
+	snprintf(err->text, sizeof(err->text), "this weir was built without the trace export");
+	snprintf(err->hint, sizeof(err->hint), "install libcurl4-openssl-dev and build it again");
 	return err->code = WEIR_EINVAL;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* POSTs to one address by libcurl, or by nobody where weir was built without it. One thread at a time. */
+/* Sends POST requests to one URL with libcurl. Fails if weir was built without libcurl. One thread
+ * at a time. */
 #ifndef WEIR_EXPORT_OTLP_SEND_H
 #define WEIR_EXPORT_OTLP_SEND_H
 
@@ -12,18 +13,19 @@
 
 struct sender;
 
-/** For `url`, http:// or https://. A POST under way is given up when *give_up_ns (CLOCK_MONOTONIC, 0: never) has come.
- *  0, WEIR_EINVAL, WEIR_ENOMEM with the sentence in `err`. */
+/** Create a sender for `url`, http:// or https://. A POST in progress is aborted at *give_up_ns
+ * (CLOCK_MONOTONIC), or never if that is 0. Returns 0, or WEIR_EINVAL or WEIR_ENOMEM with a message
+ * in `err`. */
 int sender_new(const char *url, const _Atomic int64_t *give_up_ns, struct sender **sender,
     struct weir_err *err);
 
 enum sender_result {
 	SENDER_SENT,    /* 2xx */
-	SENDER_LATER,   /* the collector is not there, or has no time: it may be tried again */
-	SENDER_REFUSED, /* it will never take that */
+	SENDER_LATER,   /* the collector is unreachable or overloaded; send the body again later */
+	SENDER_REFUSED, /* the collector will never accept the body */
 };
 
-/** Send `body`, JSON; waits 5 s at most. What is not sent has a sentence in why[size]. */
+/** Send `body`, which is JSON. Waits 5 s at most. On failure the reason is stored in why[size]. */
 enum sender_result sender_post(struct sender *sender, const char *body, char *why, size_t size);
 
 /** NULL is allowed. */

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034
-# Shared by scripts/run, scripts/test and .ci/run: what weir needs from Debian 12, and how it builds.
+# Shared by scripts/run, scripts/test and .ci/run: the Debian 12 packages that weir needs, and its
+# build.
 #
-# Nothing but bash, dpkg and apt-get is assumed to be there. What is missing is installed from
-# Debian's own archive, said before it is done. Three things are unpacked below build/deps instead of
-# installed, since we want one file of the package and not what comes with it:
+# Only bash, dpkg and apt-get are required. Missing packages are installed from Debian's own
+# archive, after a message. Three packages are unpacked below build/deps instead of installed, since
+# we need one file of each and not what comes with it:
 #   node-llhttp   the C sources of the HTTP parser; installing it would bring Node.js (24 MB)
 #   prometheus    the program promtool; installing it would start a server on port 9090
-#   nikto         it is in Debian's non-free, for the licence of its database: the system's sources stay as they are
-# Sourced with the working directory at the top of the tree.
+#   nikto         it is in Debian's non-free, because of its database; this leaves the apt sources unchanged
+# Sourced with the top of the tree as the working directory.
+
+# The clone may be in a folder that others own or can write (containers, CI); its code is run
+# anyway.
+export WEIR_TRUST_FILES=any
 
 BUILD_PACKAGES=(gcc libc6-dev make cmake ninja-build pkgconf liburcu-dev libyaml-dev libmicrohttpd-dev
 	libjansson-dev libxxhash-dev systemtap-sdt-dev libcurl4-openssl-dev libssl-dev libgnutls28-dev)
 TEST_PACKAGES=(libcunit1-dev curl openssl ca-certificates python3-jsonschema)
-# Programs of tests/conformance and their packages.
+# Programs used by tests/conformance, and their packages.
 CONFORMANCE_PROGRAMS=(nginx:nginx-light haproxy:haproxy lighttpd:lighttpd slowhttptest:slowhttptest varnishtest:varnish
 	h2load:nghttp2-client wrk:wrk hey:hey ab:apache2-utils siege:siege node:nodejs
 	testssl:testssl.sh)
@@ -40,7 +45,8 @@ missing_packages() {
 	done
 }
 
-# as_root COMMAND...: run it with the rights to install, or say what a person with them would do.
+# as_root COMMAND...: run it as root if possible, else print what a person with root access should
+# run.
 as_root() {
 	if [ "$(id -u)" = 0 ]; then
 		"$@"
@@ -51,7 +57,7 @@ as_root() {
 	fi
 }
 
-# run_logged WHAT COMMAND...: quiet while it works; when it fails, its last words and one sentence.
+# run_logged WHAT COMMAND...: quiet unless it fails; then the end of its output and one sentence.
 run_logged() {
 	local what=$1 log
 	shift
@@ -77,8 +83,8 @@ apt_install() {
 		-o DPkg::Lock::Timeout=120 "$@"
 }
 
-# install_packages NAME...: install what is missing. Old lists name files that are gone: then they
-# are fetched once more before it counts as a failure.
+# install_packages NAME...: install missing packages. Outdated lists name files that no longer
+# exist: if an installation fails, the lists are updated and it is tried once more.
 install_packages() {
 	local missing
 	type dpkg-query apt-get >/dev/null 2>&1 ||
@@ -98,18 +104,19 @@ install_packages() {
 	fi
 }
 
-# without_daemons COMMAND...: Debian starts the servers that it installs; while the command runs, a policy says no.
+# without_daemons COMMAND...: Debian starts the servers that it installs; a policy prevents that
+# while the command runs.
 without_daemons() {
 	local policy=/usr/sbin/policy-rc.d mine=no rc=0
 	if [ ! -e $policy ]; then
 		as_root sh -c "printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy" && mine=yes
 	fi
-	("$@") || rc=$? # in a shell of its own, which die may end
+	("$@") || rc=$? # in a subshell, since die may exit
 	[ $mine = no ] || as_root rm -f $policy
 	return $rc
 }
 
-# provide_conformance: the programs of other people that tests/conformance runs, none of them started.
+# provide_conformance: the foreign programs that tests/conformance runs; none of them is started.
 provide_conformance() {
 	local pair missing=() PATH=$PATH:/usr/sbin
 	for pair in "${CONFORMANCE_PROGRAMS[@]}"; do
@@ -118,14 +125,14 @@ provide_conformance() {
 	[ ${#missing[@]} -eq 0 ] || without_daemons install_packages "${missing[@]}" || exit 1
 }
 
-# unpack_package NAME [APT_OPTION...]: fetch it from Debian (apt checks its signature) and unpack it
-# below DEPS_DIR, without installing. Needs no root.
+# unpack_package NAME [APT_OPTION...]: download it from Debian (apt checks its signature) and unpack
+# it below DEPS_DIR, without installing. Needs no root.
 unpack_package() {
 	local name=$1 stage=build/deps-new
 	shift
 	rm -rf "$stage"
 	mkdir -p "$stage" "$DEPS_DIR"
-	# As root apt would drop to its own user, which may not write here.
+	# As root, apt would switch to its own user, which may not write here.
 	(cd "$stage" && apt-get download -q -o APT::Sandbox::User=root "$@" "$name" >../unpack-"$name".log 2>&1) &&
 		dpkg-deb -x "$stage"/"$name"_*.deb "$DEPS_DIR" >>build/unpack-"$name".log 2>&1
 	local rc=$?
@@ -147,8 +154,8 @@ provide_llhttp() {
 	fi
 }
 
-# provide_promtool: for the test that reads /metrics as Prometheus would; that test is left out, and
-# says so, where promtool cannot be had.
+# provide_promtool: for the test that reads /metrics as Prometheus does. Without promtool that test
+# is skipped, with a message.
 provide_promtool() {
 	PATH=$PWD/$DEPS_DIR/usr/bin:$PATH
 	export PATH
@@ -158,8 +165,8 @@ provide_promtool() {
 		say "promtool cannot be had (see build/unpack-prometheus.log): the check of /metrics with it is left out"
 }
 
-# fetch_nikto: from non-free of where the machine has Debian's main from, with package lists of its own below build/; what it
-# needs is installed, which is in main.
+# fetch_nikto: from the non-free section of the archive that the host uses for main, with separate
+# package lists below build/. Its dependencies are in main and are installed.
 fetch_nikto() {
 	local sources=$PWD/build/non-free.list lists=$PWD/build/non-free-lists options
 	options=(-o Dir::Etc::sourcelist="$sources" -o Dir::Etc::sourceparts=- -o Dir::State::lists="$lists"
@@ -175,7 +182,8 @@ fetch_nikto() {
 		unpack_package nikto "${options[@]}" && install_packages "${NIKTO_PACKAGES[@]}"
 }
 
-# provide_nikto: for the scan of tests/conformance, which is left out, and says so, where nikto cannot be had.
+# provide_nikto: for the scan of tests/conformance. Without nikto the scan is skipped, with a
+# message.
 provide_nikto() {
 	command -v nikto >/dev/null || [ -x $DEPS_DIR/usr/bin/nikto ] && return 0
 	say "unpacking nikto from Debian's non-free into $DEPS_DIR"
@@ -183,15 +191,16 @@ provide_nikto() {
 		say "nikto cannot be had (see build/update-non-free.log, build/unpack-nikto.log): its scan is left out"
 }
 
-# npm_ci FOLDER: the libraries that its package-lock.json names; quick when they are there.
+# npm_ci FOLDER: the libraries that its package-lock.json names; quick when they exist.
 npm_ci() {
 	[ "$1/node_modules" -nt "$1/package-lock.json" ] && return 0
 	say "installing the libraries of $1 (npm ci)"
 	(cd "$1" && npm ci --no-fund --no-audit) >"build/npm-${1//\//-}.log" 2>&1 && touch "$1/node_modules"
 }
 
-# provide_browser: for the tests that look at the dashboard in a browser and build it anew; they are left out, and say
-# so, where one of these cannot be had. Node.js of any origin will do: npm of Debian would replace another's.
+# provide_browser: for the tests that open the dashboard in a browser and rebuild it. They are
+# skipped, with a message, when a program is missing. Node.js of any origin will do: Debian's npm
+# would replace another one's.
 provide_browser() {
 	local wanted=(chromium)
 	command -v node >/dev/null && command -v npm >/dev/null || wanted+=(nodejs npm)
@@ -210,7 +219,7 @@ build_preset() {
 		die "the $preset build failed: the compiler's words are above"
 }
 
-# prepare PACKAGE...: all that a build needs.
+# prepare PACKAGE...: everything that a build needs.
 prepare() {
 	mkdir -p build || die "cannot write to $PWD/build"
 	install_packages "$@"

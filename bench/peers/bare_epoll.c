@@ -1,41 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ceiling: what a server costs that does nothing but HTTP's bytes. One thread, edge-triggered epoll, one read and one send
- * a run of requests, an answer made at start for every request that ends, no parsing, no time-outs.
+ * An upper bound for throughput: a server that does nothing but transfer the bytes of HTTP. It has
+ * one thread with edge-triggered epoll, does one read and one send per run of requests, and sends
+ * the same response, made at startup, to every request. It has neither parsing nor time-outs.
  *
- *   bare_epoll PORT BYTES [close]      answers with BYTES bytes, on 127.0.0.1; closes behind each if told
+ *   bare_epoll PORT BYTES [close]      answers with BYTES bytes, on 127.0.0.1; close after each
  */
-#include <arpa/inet.h>
+#include "bare.h"
+
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define IN_BYTES 16384
-#define MOST     64 /* answers in one send */
+#define MOST     64 /* maximum number of responses per send */
 
 static char *answer;
 static size_t answer_n;
 static int closes;
 
-/* What of a short write is left: offset in a run of answers. NULL-free, by descriptor. */
+/* State of a connection. After a short send `done` is the offset in the run of pending
+ * responses. */
 struct client {
 	int fd;
 	unsigned tail;     /* the last four bytes read */
-	size_t owed, done; /* answers asked for and not sent; bytes of the first that are */
+	size_t owed, done; /* responses not sent completely; bytes sent of the first */
 };
-
-static int die(const char *what)
-{
-	perror(what);
-	return 1;
-}
 
 static int make_answer(size_t bytes)
 {
@@ -48,7 +40,7 @@ static int make_answer(size_t bytes)
 	answer_n = (size_t)n + bytes;
 	answer = malloc(answer_n * MOST);
 	if (!answer)
-		return die("malloc");
+		return bare_die("malloc");
 	memcpy(answer, head, (size_t)n);
 	memset(answer + n, 'x', bytes);
 	for (size_t i = 1; i < MOST; i++)
@@ -56,7 +48,8 @@ static int make_answer(size_t bytes)
 	return 0;
 }
 
-/* Requests end with an empty line: four bytes of the stream. */
+/* Count the requests in p[0..n). A request ends with an empty line, found as four bytes of the
+ * stream. */
 static void count(struct client *c, const char *p, ssize_t n)
 {
 	for (ssize_t i = 0; i < n; i++) {
@@ -65,7 +58,7 @@ static void count(struct client *c, const char *p, ssize_t n)
 	}
 }
 
-/* Returns 0 when the client is gone. */
+/* Send the pending responses. Returns 0 if the client is gone. */
 static int pay(struct client *c)
 {
 	while (c->owed > 0) {
@@ -101,11 +94,11 @@ static int take(int epoll, int fd)
 	while ((client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) != -1) {
 		struct client *c = calloc(1, sizeof(*c));
 		if (!c)
-			return die("calloc");
+			return bare_die("calloc");
 		c->fd = client;
 		e.data.ptr = c;
 		if (epoll_ctl(epoll, EPOLL_CTL_ADD, client, &e) == -1)
-			return die("epoll_ctl");
+			return bare_die("epoll_ctl");
 	}
 	return 0;
 }
@@ -116,13 +109,13 @@ static int run(int fd)
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 
 	if (epoll == -1 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) == -1)
-		return die("epoll");
+		return bare_die("epoll");
 	for (;;) {
 		int n = epoll_wait(epoll, ready, 512, -1);
 		for (int i = 0; i < n; i++) {
 			struct client *c = ready[i].data.ptr;
 			if (!c && take(epoll, fd) != 0)
-				return 1;
+				return -1;
 			if (c && !serve(c)) {
 				close(c->fd);
 				free(c);
@@ -133,21 +126,11 @@ static int run(int fd)
 
 int main(int argc, char **argv)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct rlimit r;
-	int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd;
 
 	closes = argc == 4 && strcmp(argv[3], "close") == 0;
 	if (argc != 3 + closes || make_answer(strtoul(argv[2], NULL, 10)) != 0)
 		return 2;
-	if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
-		r.rlim_cur = r.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &r);
-	}
-	a.sin_port = htons((unsigned short)strtoul(argv[1], NULL, 10));
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) == -1 || listen(fd, 4096) == -1)
-		return die("listen");
-	return run(fd);
+	fd = bare_listen((unsigned short)strtoul(argv[1], NULL, 10));
+	return fd == -1 || run(fd) != 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libevent's evhttp at its best: one thread, one answer.
+ * A server with libevent's evhttp at its best: one thread, and the same response to every request.
  *
- *   bare_event PORT BYTES | bare_event PORT FILE      answers with BYTES bytes, or with the file, opened for each request
+ *   bare_event PORT BYTES      answers with BYTES bytes
+ *   bare_event PORT FILE       answers with the file, opened for each request
  */
 #include <event2/buffer.h>
 #include <event2/event.h>

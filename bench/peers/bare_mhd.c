@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libmicrohttpd at its best: epoll, one thread, one answer made at start.
+ * A server with libmicrohttpd at its best: epoll, one thread, and the same response, made at
+ * startup, to every request.
  *
- *   bare_mhd PORT BYTES | bare_mhd PORT FILE      answers with BYTES bytes, or with the file, opened for each request
+ *   bare_mhd PORT BYTES      answers with BYTES bytes
+ *   bare_mhd PORT FILE       answers with the file, opened for each request
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -38,7 +40,7 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *c, const char *u
 	static int seen;
 
 	(void)cls, (void)url, (void)method, (void)version, (void)data, (void)n;
-	if (!*con) { /* the head; the answer is asked for by a second call */
+	if (!*con) { /* only the head has arrived; the second call asks for the response */
 		*con = &seen;
 		return MHD_YES;
 	}

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plain fixed thread pool with a bounded queue, as a baseline.
+ * A server with a plain fixed thread pool and a bounded queue, as a baseline.
  *
- *   IDLE --readable--> QUEUED --worker--> SERVED --nothing more has come--> IDLE
- *          '--queue full--> answered 503 by the watching thread --> IDLE
+ *   IDLE --readable--> QUEUED --worker--> SERVED --nothing more has arrived--> IDLE
+ *          '--queue full--> refused with 503 by the watching thread --> IDLE
  *
- * One thread accepts and watches idle connections (epoll, one shot each, so that a connection is
- * with one thread at a time); workers take connections that have a request. How many workers and
- * how long a queue is set by hand and stays: no controller, no classes, no deadlines.
+ * One thread accepts and watches idle connections (epoll, one-shot, so that a connection is with
+ * one thread at a time); workers take connections that have a request. The number of workers and
+ * the length of the queue are set by hand and fixed: no controller, no classes, no deadlines.
  */
 #include "threaded.h"
 
@@ -18,12 +18,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Ready connections taken from the kernel at once. Guess. */
+/* Maximum number of ready connections fetched from the kernel at once. 64 is a guess. */
 #define READY_MAX 64
 
 struct client {
 	struct talk talk;
-	struct client *next, **prev; /* pool->first */
+	struct client *next, **prev; /* links of pool->first */
 	struct client *queue_next;
 };
 
@@ -32,7 +32,7 @@ struct worker_pool {
 	int epoll_fd;
 	pthread_mutex_t lock;
 	pthread_cond_t more;
-	struct client *first WEIR_GUARDED_BY(lock); /* all that are connected */
+	struct client *first WEIR_GUARDED_BY(lock); /* all connected clients */
 	struct client *queue WEIR_GUARDED_BY(lock), **queue_tail WEIR_GUARDED_BY(lock);
 	int queued WEIR_GUARDED_BY(lock);
 	bool stopping WEIR_GUARDED_BY(lock);
@@ -78,7 +78,7 @@ static void client_new(struct worker_pool *p, int fd)
 		client_free(p, c);
 }
 
-/* A turn of `c`, then back to the watching thread or away. */
+/* Serve `c` once, then return it to the watching thread or free it. */
 static void client_turn(struct worker_pool *p, struct client *c, enum talk_mode mode)
 {
 	if (!talk_turn(&c->talk, &p->server->work, mode) || !watch(p, c, EPOLL_CTL_MOD))
@@ -102,7 +102,7 @@ static bool queue_push(struct worker_pool *p, struct client *c)
 	return room;
 }
 
-/* The client that waited longest; NULL: the server stops. */
+/* Take the client that has waited longest; NULL if the server is stopping. */
 static struct client *queue_pop(struct worker_pool *p)
 {
 	struct client *c = NULL;
@@ -179,7 +179,7 @@ static void stop(struct worker_pool *p, pthread_t *thread, int n)
 {
 	pthread_mutex_lock(&p->lock);
 	p->stopping = true;
-	/* A worker may be waiting for a client that takes its answer slowly. */
+	/* A worker may be blocked on a client that reads its response slowly. */
 	for (struct client *c = p->first; c; c = c->next)
 		shutdown(c->talk.fd, SHUT_RDWR);
 	pthread_cond_broadcast(&p->more);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread for each connection: the oldest concurrent server, as a baseline.
+ * A server with a thread per connection, the oldest kind of concurrent server, as a baseline.
  *
- * The thread reads, works and writes, all blocking. At the limit of threads the server stops
- * accepting, and connections wait in the kernel's backlog: there is no other control of overload.
- * The accepting thread alone owns the list of clients; a client's thread announces its end on the
- * list `ended` and is joined by the accepting thread.
+ * Each thread reads, works and writes with blocking calls. When the limit of threads is reached,
+ * the server stops accepting, and connections wait in the kernel's backlog: there is no other
+ * overload control. Only the accepting thread uses the list of clients. When a client's thread
+ * ends, it adds its client to the list `ended`, and the accepting thread joins it.
  */
 #include "threaded.h"
 
@@ -17,7 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Handlers of weir need little; what is reserved is not used. */
+/* Stack size of a client's thread. Handlers of weir need little of it, and unused stack costs
+ * nothing. */
 #define STACK_BYTES (256 * 1024)
 
 struct clients;
@@ -26,8 +27,8 @@ struct client {
 	struct talk talk;
 	struct clients *all;
 	pthread_t thread;
-	struct client *next, **prev; /* all->first: the accepting thread's */
-	struct client *ended_next;   /* all->ended */
+	struct client *next, **prev; /* links of all->first; only for the accepting thread */
+	struct client *ended_next;   /* link of all->ended */
 };
 
 struct clients {
@@ -48,7 +49,7 @@ static void *client_main(void *arg)
 		talk_turn(&c->talk, &all->server->work, TALK_WAIT);
 		weir_thread_detach();
 	}
-	/* The client shall see the end now; the descriptor is closed when the thread is joined. */
+	/* Let the client see the end now; the descriptor is closed after the join. */
 	shutdown(c->talk.fd, SHUT_RDWR);
 	pthread_mutex_lock(&all->lock);
 	c->ended_next = all->ended;

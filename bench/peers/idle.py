@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What idle connections cost a server: resident memory before and behind opening them."""
+"""What idle connections cost a server: resident memory before and after they are opened."""
 import contextlib
 import pathlib
 import resource
@@ -8,12 +8,12 @@ import time
 
 import measure
 
-ANSWER_S = 10  # a server at its limit lets connections wait in its backlog
-SETTLE_S = 15  # until a server has taken all that are opened
+ANSWER_S = 10  # at its limit, a server leaves connections in the backlog
+SETTLE_S = 15  # time limit for a server to accept all that are opened
 
 
 def resident_bytes(pid):
-    """Of a process and its children, pages shared with others counted in part."""
+    """PSS of a process and its children: pages shared with others count in part."""
     total = 0
     for p in measure.family(pid):
         with contextlib.suppress(OSError):
@@ -32,20 +32,27 @@ def descriptors(pid):
 
 
 def refusal(port, stack):
-    """Open one connection more, closed with `stack`, and have one answer. Why that did not go; None when it did."""
+    """Opens one more connection, to be closed by `stack`, and gets one response.
+
+    Returns why that failed; None if it worked.
+    """
     try:
         s = stack.enter_context(contextlib.closing(socket.create_connection(("127.0.0.1", port), timeout=ANSWER_S)))
         s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         return None if s.recv(4096).startswith(b"HTTP/1.1 200") else "closed or refused"
     except TimeoutError:
-        return f"no answer for {ANSWER_S} s"
+        return f"no response for {ANSWER_S} s"
     except OSError as why:
         return why.strerror or str(why)
 
 
 def measured(server, n):
-    """Every connection has had one answer, so buffers that a server keeps are counted. With the first that gets none
-    opening ends: `why` says so, and figures are of those that were taken."""
+    """Opens `n` connections and measures the server's memory.
+
+    Every connection gets one response, so buffers that a server keeps are included. At the first
+    connection without a response no more are opened: `why` gives the reason, and the figures are for
+    those opened before.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     n = min(n, hard - 200)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(n + 200, hard), hard))

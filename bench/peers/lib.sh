@@ -13,17 +13,17 @@
 #   serve            becomes the server, in the foreground
 #
 # Verbs: install present ours works proxy cannot version settings config start stop. The caller (./run)
-# says by environment what is wanted:
+# passes its parameters in the environment:
 #
 #   PEER_WORK PEER_TIME PEER_DIST  the work and how long it takes
 #   PEER_DIR PEER_PORT             scratch folder, and the port to listen on, on 127.0.0.1
 #   PEER_ORIGIN_PORT               where the origin listens
 #   PEER_SETTING                   one line of `settings`; empty: no limits
-#   PEER_RATE PEER_SLO_MS          closed-loop throughput without limits, and the objective: what an
-#                                  operator would size limits by
+#   PEER_RATE PEER_SLO_MS          closed-loop throughput without limits, and the objective: the
+#                                  figures by which an operator would size limits
 #   WEIR_BUILD                     the build of weir
 #
-# `start` stays in the foreground and has written its pid to $PEER_DIR/pid; `stop` ends that pid.
+# `start` writes its pid to $PEER_DIR/pid and stays in the foreground; `stop` ends that process.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -37,7 +37,7 @@ case $work in
 delay) time=${PEER_TIME:-20ms} ;;
 *) time=${PEER_TIME:-1ms} ;;
 esac
-# Threads of a pool that blocks in delay: 32 is the budget of a weir on one core, less a few for others.
+# Threads of a pool that blocks in delay: the budget of a weir on one core is 32; a few are for others.
 delay_threads=28
 packages=() program='' proxy=no works='burn delay hello file'
 declare -A set=()
@@ -52,13 +52,13 @@ has_origin() {
 	[ $proxy = yes ] && [[ $work == burn || $work == delay ]]
 }
 
-# permille N: N thousandths of the throughput without limits, at least 1.
+# permille N: N thousandths of the throughput without limits; at least 1.
 permille() {
 	local n=$((rate * $1 / 1000))
 	echo $((n > 0 ? n : 1))
 }
 
-# The served file of work `file`: 1 KiB. Work `hello` of servers that can only serve files: 6 bytes.
+# Work `file` serves a file of 1 KiB. Servers that can only serve files use one of 6 bytes for `hello`.
 make_files() {
 	mkdir -p "$dir/www"
 	printf 'hello\n' >"$dir/www/hello"
@@ -67,7 +67,7 @@ make_files() {
 	chmod 755 "$dir" "$dir/www"
 }
 
-# Debian starts daemons when it installs them; a policy that says no is put in place for the while.
+# Debian starts daemons when it installs them. A temporary policy-rc.d prevents that.
 install_quietly() {
 	local policy=/usr/sbin/policy-rc.d mine=no rc=0
 	if [ ! -e $policy ]; then
@@ -82,12 +82,12 @@ install_quietly() {
 peer_install() {
 	present && return
 	[ ${#packages[@]} -gt 0 ] || die "$program is missing: cmake --build --preset release"
-	[ "$(id -u)" = 0 ] || die "as root: apt-get install --no-install-recommends ${packages[*]}"
+	[ "$(id -u)" = 0 ] || die "run as root: apt-get install --no-install-recommends ${packages[*]}"
 	install_quietly "${packages[@]}"
 	present || die "$program is still missing after installing ${packages[*]}"
 }
 
-# The programs of servers are in /usr/sbin, which is not everyone's PATH.
+# Servers are installed in /usr/sbin, which is not in every user's PATH.
 PATH=$PATH:/usr/sbin:/sbin
 present() {
 	command -v "$program" >/dev/null
@@ -102,7 +102,7 @@ read_setting() {
 	done
 }
 
-# Ends the server that `start` became; fails when there is none.
+# Ends the server that `start` became; fails when none is running.
 peer_stop() {
 	local pid
 	pid=$(cat "$dir/pid" 2>/dev/null) || die "no pid in $dir: is it running?"

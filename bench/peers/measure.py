@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Servers under load, for bench/peers/run and bench/scenes/run.
 
-A Server is a process in the foreground on core 0, started by a command, known by its pid, and ended by
-it; whatever happens here, it is ended, and if this program is killed the kernel ends it (setpriv
---pdeathsig). load() runs `weir bench` on the other cores and reads its run file (bench/RUNFILE.md).
+A Server is a foreground process on core 0. It is ended by its pid, whatever happens in this program;
+if this program is killed, the kernel ends it (setpriv --pdeathsig). load() runs `weir bench` on the
+other cores and reads its run file (bench/RUNFILE.md).
 """
 import atexit
 import contextlib
@@ -20,33 +20,40 @@ import sys
 import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-START_S = 20  # a server that does not answer by then is broken
+START_S = 20  # a server that does not answer within this time is broken
 STOP_S = 15
-FOREIGN_CORES = 0.15  # more of somebody else's work than that, and a point counts as disturbed. Guess
+FOREIGN_CORES = 0.15  # a point with more work of other processes counts as disturbed; a guess
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Trouble(Exception):
-    """What the user should read instead of a stack of calls."""
+    """An error whose text the user should see instead of a traceback."""
 
 
 def exit_on_signals():
-    """SIGTERM, SIGHUP unwind like Ctrl-C, so that every server is ended."""
+    """Makes SIGTERM and SIGHUP unwind like Ctrl-C, so that every server is ended."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
-_nice = None  # of servers' sessions
+_nice = None  # for the sessions of servers
 
 
 def set_group_nice(pid, nice):
-    """Of the session of `pid`, where the kernel shares cores by session (autogroup): nice of processes says nothing there."""
+    """Sets the nice value of the session of `pid`.
+
+    Where the kernel shares cores between sessions (autogroup), the nice value of a process has no
+    effect on other sessions.
+    """
     with contextlib.suppress(OSError):
         pathlib.Path(f"/proc/{pid}/autogroup").write_text(str(nice))
 
 
 def prefer(nice):
-    """For a machine with other work: this session, until the end of this program, and servers started from now on."""
+    """Sets the nice value of this session, until the program ends, and of servers started from now on.
+
+    For a machine with other work.
+    """
     global _nice
     _nice = nice
     set_group_nice("self", nice)
@@ -54,10 +61,10 @@ def prefer(nice):
 
 
 def seconds(text):
-    """"500ms", "10s", "1m" in seconds; ValueError."""
+    """"500ms", "10s" or "1m" in seconds; raises ValueError."""
     m = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m)", text)
     if not m:
-        raise ValueError(f"'{text}' is no time: write 500ms, 10s or 1m")
+        raise ValueError(f"'{text}' is not a time: write 500ms, 10s or 1m")
     return float(m[1]) * {"ms": 0.001, "s": 1, "m": 60}[m[2]]
 
 
@@ -68,24 +75,24 @@ def free_port():
 
 
 def cores():
-    """(core of the server, cores of the generator); the same when there is one only."""
+    """(core of the server, cores of the generator); the same core when there is only one."""
     usable = sorted(os.sched_getaffinity(0))
     return usable[0], usable[1:] or usable
 
 
 def check_build(build):
-    """The benches refuse builds that are not optimised."""
+    """The path of weir; raises Trouble when it is missing or the build is not a release build."""
     weir = build / "weir"
     cache = build / "CMakeCache.txt"
     if not weir.exists():
         raise Trouble(f"{weir} is missing: cmake --preset release && cmake --build --preset release")
     if cache.exists() and "CMAKE_BUILD_TYPE:STRING=Release" not in cache.read_text():
-        raise Trouble(f"{build} is no release build")
+        raise Trouble(f"{build} is not a release build")
     return weir
 
 
 def stat_of(pid):
-    """(parent, CPU ticks of the process and of children it has waited for); None when it is gone."""
+    """(parent, CPU ticks of the process and of children it has waited for); None if it has ended."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -95,14 +102,14 @@ def stat_of(pid):
 
 
 def busy_s():
-    """CPU seconds all cores have spent on anything, stolen ones included."""
+    """CPU seconds that all cores have spent on any work, including stolen time."""
     field = pathlib.Path("/proc/stat").read_text().splitlines()[0].split()
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, field[1:9])
     return (user + nice + system + irq + softirq + steal) / TICKS
 
 
 def family(pid):
-    """pid and all that descend from it."""
+    """`pid` and all its descendants."""
     parents = {}
     for entry in os.listdir("/proc"):
         stat = stat_of(entry) if entry.isdigit() else None
@@ -121,7 +128,7 @@ class Server:
     def __init__(self, name, argv, port, folder, env=None, core=None, tls=False, path="/"):
         self.name, self.port, self.log = name, port, folder / f"{name}.log"
         self.tls, self.path = tls, path
-        self.tls_version = None  # as a client of this OpenSSL gets it
+        self.tls_version = None  # as negotiated with this OpenSSL
         core = cores()[0] if core is None else core
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
@@ -163,7 +170,7 @@ class Server:
         return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=2, context=context)
 
     def get(self, path=None):
-        """Status of one GET."""
+        """Sends one GET and returns the status."""
         with contextlib.closing(self.connection()) as c:
             c.request("GET", path or self.path)
             if self.tls:
@@ -177,7 +184,7 @@ class Server:
         return sum(s[1] for s in stats if s) / TICKS
 
     def stop(self):
-        """TERM to the server; what is left of its session after a while is killed. By pid only."""
+        """Sends SIGTERM and kills what is left of the session after STOP_S. Uses only the pid."""
         if self.process.poll() is None:
             self.process.terminate()
         try:
@@ -190,7 +197,7 @@ class Server:
 
 
 class Point:
-    """What one load on one server gave; durations in seconds, rates per second."""
+    """The result of one load on one server; durations in seconds, rates per second."""
 
     def __init__(self, run, cpu_s, busy):
         self.void = run["void"]
@@ -212,13 +219,13 @@ class Point:
         self.p99_s = max((x["p99_s"] for x in ok), default=None)
         whole_s = max(run["took_s"], 0.001)
         self.cpu = cpu_s / whole_s
-        # Cores that neither server nor generator had: somebody else's work, which spoils the figures.
+        # Cores used by neither server nor generator: work of others, which spoils the figures.
         ours_s = cpu_s + run["generator"]["cpu_user_s"] + run["generator"]["cpu_system_s"]
         self.foreign = max(0.0, (busy - ours_s) / whole_s)
 
     @property
     def is_clean(self):
-        """Neither was the generator late, nor had the machine other work."""
+        """True if the generator was not late and the machine had no other work."""
         return not self.void and self.foreign <= FOREIGN_CORES
 
     @staticmethod
@@ -228,7 +235,7 @@ class Point:
 
 def load(weir, servers, out, rate=None, for_s=10, warmup_s=1, timeout_s=1, connections=2048,
          seed=1, closed=False, label="", path="/", extra=()):
-    """Drive servers[0] with `weir bench`; CPU is that of all `servers`. Returns a Point."""
+    """Drives servers[0] with `weir bench`. Returns a Point, whose CPU is that of all `servers`."""
     argv = ["taskset", "-c", ",".join(map(str, cores()[1])), weir, "bench",
             f"http://127.0.0.1:{servers[0].port}{path}", "--for", f"{for_s:g}s",
             "--warmup", f"{warmup_s:g}s", "-c", connections, "--timeout", f"{timeout_s * 1000:g}ms",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154
-# What the three nginx peers share: one worker, one configuration, and $limit_zone / $limit_use from
-# the peer. nginx asks of everything that it writes where; all of it is below the scratch folder.
+# What the three nginx peers share: one worker and one configuration, into which each peer inserts its
+# limits. Every path to which nginx can write is set to one below the scratch folder.
 # shellcheck source=bench/peers/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 packages=(nginx-light) program=nginx proxy=yes

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The servers of ./requests: how each is configured at its best, with one thread or worker, and started.
+"""The servers of ./requests: the best configuration of each, with one thread or worker, and its start.
 
-Every one keeps connections for ever, writes no access log and listens on 127.0.0.1. `row` is a row of ./requests.
+Every server keeps connections open, writes no access log and listens on 127.0.0.1. `row` is a row of
+./requests.
 """
 import pathlib
 import shutil
@@ -10,8 +11,8 @@ import subprocess
 import measure
 
 BYTES = {"1k": 1024, "16k": 16384, "64k": 1 << 16, "256k": 1 << 18, "1m": 1 << 20}
-# Of all servers alike: in 1.2 a client's first request waits for the server's part of the handshake, in 1.3 it overtakes it.
-# nginx offers 1.3 by itself only since 1.23.4.
+# The same version for all servers: in TLS 1.2 a client's first request waits for the server's last
+# message of the handshake, in 1.3 it does not. nginx enables 1.3 by default only since 1.23.4.
 TLS_VERSION = "TLSv1.3"
 MODULES = "/usr/lib/apache2/modules"
 
@@ -163,7 +164,7 @@ def bare(program):
 
 
 def weir(pool):
-    """`pool`: threads of the stage that answers; None: in the I/O thread."""
+    """`pool`: number of threads of the stage that answers; None: it runs in the I/O thread."""
     where = f"threads: {{ min: {pool}, max: {pool} }}" if pool else "threads: inline"
 
     def argv(row, port, d, build):
@@ -186,7 +187,7 @@ stages:
     return argv
 
 
-# name: (program, Debian packages, makes the command, rows it has no answer to)
+# name: (program, Debian packages, function that makes the command, kinds of rows it cannot serve)
 ALL = {
     "bare": (None, [], bare("bare_epoll"), ["tls"]),
     "weir_inline": (None, [], weir(None), []),
@@ -208,7 +209,7 @@ def serves(name, row):
 
 
 def available(names, build):
-    """(those that can run, {name: why not})."""
+    """(names that can run, {name: reason} for the others)."""
     there, not_there = [], {}
     for name in names:
         if name not in ALL:
@@ -248,7 +249,7 @@ def make_certificate(d):
 
 
 def start(name, row, build, folder):
-    """A running measure.Server, with `tls` set."""
+    """Starts server `name` for `row`; returns the measure.Server."""
     www = folder / "www"
     www.mkdir(exist_ok=True)
     www.chmod(0o755)
@@ -262,5 +263,5 @@ def start(name, row, build, folder):
     server = measure.Server(name, ALL[name][2](row, port, folder, build), port, folder, tls=tls, path=path)
     if tls and server.tls_version != TLS_VERSION:
         server.stop()
-        raise measure.Trouble(f"{name} speaks {server.tls_version}, {TLS_VERSION} is what is compared")
+        raise measure.Trouble(f"{name} uses {server.tls_version}; the comparison needs {TLS_VERSION}")
     return server

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The one table of bench/peers/run, for people: markdown and terminal, from the same rows."""
+"""The table of bench/peers/run as markdown and for the terminal, from the same rows."""
 import pathlib
 import subprocess
 
@@ -28,8 +28,10 @@ def at(row, multiple):
 
 
 def best_first(summary):
-    """By goodput at the highest load shown that everybody has; by name where points are void or disturbed, since
-    that order would be the machine's."""
+    """The peers by goodput, at the highest shown load that each of them has.
+
+    By name when points are void or disturbed, since that order would depend on the machine.
+    """
     points = [p for row in summary["peers"] for p in row["curve"]]
     if any(p["void"] or p["foreign"] > summary["foreign_limit"] for p in points):
         return sorted(summary["peers"], key=lambda row: row["name"])
@@ -41,7 +43,7 @@ def best_first(summary):
 
 
 def columns(summary):
-    """Heads with their units, and a list of cells per peer."""
+    """Column heads with their units, and a list of cells per peer."""
     shown = [m for m in SHOWN if any(at(r, m) for r in summary["peers"])]
     heads = ["server", "best static setting", "capacity /s"]
     heads += [f"goodput at {m:g}x, /s (of capacity)" for m in shown]
@@ -84,9 +86,9 @@ def preface(summary):
     seen = [p["foreign"] for row in summary["peers"] for p in row["curve"] + row["tuned"]]
     disturbed = sum(f > summary["foreign_limit"] for f in seen)
     if disturbed:
-        lines.append(f"Disturbed: in {disturbed} of {len(seen)} points somebody else's work had over "
+        lines.append(f"Disturbed: in {disturbed} of {len(seen)} points other processes used more than "
                      f"{summary['foreign_limit']:g} cores, {max(seen):.2f} at most; capacities and shares of such a run "
-                     "compare machine noise, so repeat it when the machine is quiet.")
+                     "compare the noise of the machine, so repeat it when the machine is quiet.")
     return lines
 
 
@@ -95,7 +97,7 @@ def pipes(cells):
 
 
 def curve_table(summary):
-    """Every point of every curve: goodput as a share of the peer's own capacity."""
+    """All points of all curves: goodput as a share of the peer's own capacity."""
     found = sorted({p["multiple"] for r in summary["peers"] for p in r["curve"]})
     lines = [pipes(["goodput / capacity"] + [f"{m:g}x" for m in found]), pipes(["---"] * (len(found) + 1))]
     for row in best_first(summary):
@@ -128,7 +130,7 @@ def markdown(summary):
 
 def terminal(summary):
     heads, rows = columns(summary)
-    # Long heads would make a wide table: they break at their comma or word.
+    # Long heads would make the table too wide, so they break at the comma and before "at".
     tall = [h.replace(", ", "\n").replace(" at ", "\nat ", 1).split("\n") for h in heads]
     depth = max(len(h) for h in tall)
     grid = [[h[i] if i < len(h) else "" for h in tall] for i in range(depth)] + rows

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests in, answers out; see talk.h. */
+/* Reads requests and writes responses; see talk.h. */
 #include "talk.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Longest body, and for all bodies together: the defaults of http.server. */
+/* Limits for one body and for the sum of all bodies, the defaults of http.server. */
 #define BODY_MAX_BYTES (1 << 20)
 static _Atomic int64_t body_budget = 64 << 20;
 
@@ -67,7 +67,7 @@ static bool send_file(int fd, const struct weir_http_response *res)
 	return true;
 }
 
-/* sendmsg only reads, but its struct has no const. */
+/* sendmsg only reads the bytes, but struct iovec has no const. */
 static struct iovec piece(const char *p, size_t n)
 {
 	union {
@@ -102,7 +102,7 @@ static bool answer(struct talk *t, const struct http_req *r, bool last)
 	return !body || res->fd < 0 || send_file(t->fd, res);
 }
 
-/* Answer a whole request; false when the connection is over. */
+/* Answer a complete request. Returns false if the connection must be closed. */
 static bool serve(struct talk *t, struct http_req *r, const struct work *work, enum talk_mode mode)
 {
 	if (mode == TALK_REFUSE) {
@@ -117,7 +117,7 @@ static bool serve(struct talk *t, struct http_req *r, const struct work *work, e
 	return sent && !last;
 }
 
-/* The bytes are no request, or there is no memory for it. */
+/* Send an error response to bytes that are not a request, or if out of memory. */
 static void refuse_bytes(struct talk *t)
 {
 	struct http_req *r = pool_req(&t->pool);
@@ -131,7 +131,8 @@ static void refuse_bytes(struct talk *t)
 	pool_req_drop(&t->pool, r);
 }
 
-/* Bytes that came: more than 0, 0 when none have arrived, -1 at the end of the connection. */
+/* Returns the number of bytes received, 0 if none have arrived, or -1 at the end of the
+ * connection. */
 static ssize_t receive(struct talk *t, bool wait)
 {
 	char *room;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One client of a threaded server: requests in, answers out, in the thread that calls.
+ * Serves one client of a threaded server in the calling thread: reads its requests and writes the
+ * responses.
  *
- * Parsing is that of http.server (stages/http/stream.h), so all compared servers read the same way.
- * A talk belongs to one thread at a time; between turns it may go to another.
+ * Requests are parsed by the code of http.server (stages/http/stream.h), so all compared servers
+ * parse alike. A struct talk is used by one thread at a time; between calls of talk_turn it may
+ * move to another thread.
  */
 #ifndef WEIR_BENCH_PEERS_TALK_H
 #define WEIR_BENCH_PEERS_TALK_H
@@ -19,20 +21,22 @@ struct talk {
 	struct stream stream;
 };
 
-/** Begin with the accepted, blocking socket `fd`, which the talk owns from now on. */
+/** Initialise `t` for the accepted, blocking socket `fd`, which `t` owns from now on. */
 void talk_init(struct talk *t, int fd);
 
-/** End: free what it owns, close the socket. */
+/** Free all resources and close the socket. */
 void talk_fini(struct talk *t);
 
-/** How requests of a turn are treated. */
+/** How talk_turn treats requests. */
 enum talk_mode {
-	TALK_WAIT,   /* serve; wait for further requests until the client ends */
-	TALK_READY,  /* serve what has arrived */
-	TALK_REFUSE, /* answer what has arrived with 503, without touching the work */
+	/* serve, and wait for further requests until the client closes the connection */
+	TALK_WAIT,
+	TALK_READY,  /* serve the requests that have arrived */
+	TALK_REFUSE, /* refuse the requests that have arrived with 503, without running the work */
 };
 
-/** Serve until the connection ends (false) or nothing more has arrived (true). */
+/** Serve requests. Returns false when the connection has ended, or true if no more bytes have
+ * arrived. */
 bool talk_turn(struct talk *t, const struct work *work, enum talk_mode mode);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Servers with threads and no stages, for comparison: the same parser, the same handlers, the same
- * answers as weir, but one thread per connection (--mode thread) or a fixed pool (--mode pool).
+ * Servers with threads but no stages, for comparison: they have the same parser, handlers and
+ * responses as weir, but one thread per connection (--mode thread) or a fixed pool (--mode pool).
  *
- *   weir_threaded --mode pool --threads 4 --queue 64 --listen 8080 --stage burn:time=1ms --stage respond:body=done
+ *   weir_threaded --mode pool --threads 4 --queue 64 --listen 8080 \
+ *       --stage burn:time=1ms --stage respond:body=done
  *
- * Listens on 127.0.0.1, says where on standard output, ends on SIGTERM or SIGINT with 0.
+ * The server listens on 127.0.0.1, prints its address on standard output, and exits with 0 on
+ * SIGTERM or SIGINT.
  */
 #include "threaded.h"
 
@@ -23,12 +25,12 @@
 
 #define EXIT_USAGE 2
 
-/* As http.server: backlog 1024; the kernel's limit may be lower. */
+/* Listen backlog, the same as in http.server; the kernel's limit may be lower. */
 #define BACKLOG 1024
 
 struct options {
 	bool pool;
-	int port; /* 0: a free one */
+	int port; /* 0 selects a free port */
 	int threads, queue;
 	int n_stages;
 	char *stage[WORK_STAGES_MAX];
@@ -119,7 +121,8 @@ static int listen_on(int port)
 	return fd;
 }
 
-/* Signals to stop become readable; those of broken connections are errors of the calls. */
+/* Make the stop signals readable as a descriptor. SIGPIPE is ignored, since send calls report
+ * broken connections. */
 static int stop_signals(void)
 {
 	sigset_t set;

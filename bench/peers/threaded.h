@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the two threaded servers share. Each is one function that serves until the process is told
- * to stop, then closes every connection and joins every thread.
+ * Interface of the two threaded servers. Each is one function, which serves until a stop signal,
+ * then closes all connections and joins all threads.
  */
 #ifndef WEIR_BENCH_PEERS_THREADED_H
 #define WEIR_BENCH_PEERS_THREADED_H
@@ -11,16 +11,16 @@
 struct threaded {
 	struct work work;
 	int listen_fd; /* non-blocking */
-	int stop_fd;   /* readable when a signal to stop came */
-	int threads;   /* pool: workers; thread: most connections, each with its own */
-	int queue;     /* pool: connections with a request that may wait for a worker */
+	int stop_fd;   /* readable after a stop signal */
+	int threads;   /* --mode pool: workers; --mode thread: maximum connections */
+	int queue;     /* --mode pool: maximum connections that wait for a worker */
 };
 
-/** A thread for each connection, blocking. 0 or WEIR_ENOMEM, WEIR_ESYS. */
+/** Serve with one blocking thread per connection. Returns 0, WEIR_ENOMEM or WEIR_ESYS. */
 int serve_by_thread(struct threaded *s);
 
-/** One thread watches all connections; those with a request go through a bounded queue to a fixed
- *  number of threads. 0 or WEIR_ENOMEM, WEIR_ESYS. */
+/** Serve with a fixed pool: one thread watches all connections, and those with a request go through
+ * a bounded queue to a fixed number of threads. Returns 0, WEIR_ENOMEM or WEIR_ESYS. */
 int serve_by_pool(struct threaded *s);
 
 #endif

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154
-# What the two threaded baselines share: weir's handlers as a chain in the calling thread.
+# What the two threaded baselines share: weir's handlers, called one after the other in one thread.
 # shellcheck source=bench/peers/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 program=$build/bench/weir_threaded

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What handshakes do to connections that are open, for ./handshakes.
+ * Measures the effect of TLS handshakes on open connections, for ./handshakes.
  *
  *   tls_storm PORT KEPT RATE STORMERS SECONDS
  *
- * KEPT connections over TLS are begun at once, as wrk begins its own; each sends its first request as soon as its handshake
- * lets it, which in TLS 1.3 is before the server has seen the handshake's end (RFC 8446, 2). When all have their first answer, a
- * second process does handshakes on STORMERS connections: connect, one request, reset, again. Meanwhile this one sends RATE
- * requests/s, evenly spaced, over any kept connection that has its answer; a request's time counts from when it was due,
- * also when none was free. It runs as SCHED_FIFO (root), so that it does not wait for its own storm, which has the same core.
+ * KEPT connections over TLS are opened at once, as wrk opens its own. Each sends its first request
+ * as soon as its handshake allows, which in TLS 1.3 is before the server has seen the end of the
+ * handshake (RFC 8446, 2). When all have received their first response, a second process makes
+ * handshakes on STORMERS connections: connect, one request, reset, repeat. Meanwhile this process
+ * sends RATE requests/s, evenly spaced, over any kept connection that is not waiting for a
+ * response. The time of a request counts from when it was due, even if no connection was free. Runs
+ * as SCHED_FIFO (root), so that it does not wait for its own storm, which shares the core.
  *
- * Prints one line of JSON; times are microseconds. `open`: connect to first answer; `first`: first request to its answer;
- * `kept`: requests while there is the storm.
+ * Prints one line of JSON; times are microseconds. `open` is the time from connect to the first
+ * response, `first` the time from the first request to its response, and `kept` the response time
+ * of the requests during the storm.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -35,18 +38,18 @@
 
 #define NS_PER_S  1000000000LL
 #define SAMPLES   4000000
-#define SETTLE_NS (300 * 1000000LL) /* of the storm before anything counts. A guess */
+#define SETTLE_NS (300 * 1000000LL) /* head start of the storm before the measurement, a guess */
 #define EVENTS    256
 
 struct conn {
 	SSL *ssl;
 	int fd;
 	bool open;
-	int64_t since_ns; /* it was begun */
-	int64_t due_ns;   /* its request was; 0: it has its answer */
+	int64_t since_ns; /* when connecting started */
+	int64_t due_ns;   /* when its request was due; 0 if no request is pending */
 };
 
-/* Written by the storm. */
+/* Counters written by the process of the storm. */
 struct tally {
 	volatile long done, failed;
 };
@@ -90,7 +93,8 @@ static void begin(int epoll_fd, struct conn *c)
 	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	c->since_ns = now_ns();
-	(void)connect(c->fd, (struct sockaddr *)&server, sizeof(server)); /* the handshake tells */
+	/* the handshake reports errors */
+	(void)connect(c->fd, (struct sockaddr *)&server, sizeof(server));
 	SSL_set_fd(c->ssl, c->fd);
 	SSL_set_connect_state(c->ssl);
 	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, c->fd, &e);
@@ -110,7 +114,9 @@ static void ask(struct conn *c, int64_t due_ns)
 		die("a request was not taken");
 }
 
-/* Go on with it. 1: its answer is there; 0: not yet; -1: it is broken. A first request is sent at once. */
+/* Continue the handshake, the request or the response. Returns 1 if the response has arrived, 0 if
+ * not yet, or -1 if the connection is broken. The first request is sent right after the
+ * handshake. */
 static int go_on(struct conn *c)
 {
 	char buf[4096];
@@ -199,7 +205,7 @@ static void open_all(
 	}
 }
 
-/* What is due next, and on which of the connections. */
+/* The schedule of requests, and the connections they use. */
 struct plan {
 	struct conn *c;
 	int n, busy, next;
@@ -220,7 +226,8 @@ static void ask_due(struct plan *p)
 	}
 }
 
-/* How long to wait for answers: until the next request is due, or for ever (a turn of 100 ms) when none can be sent. */
+/* Return how long to wait for responses: until the next request is due, or 100 ms at a time if no
+ * request can be sent. */
 static struct timespec pause_of(const struct plan *p)
 {
 	int64_t ns = p->due_ns - now_ns();
@@ -230,7 +237,7 @@ static struct timespec pause_of(const struct plan *p)
 	return (struct timespec){.tv_nsec = ns > 0 ? ns : 0};
 }
 
-/* Until `to_ns`. Requests that were due from `from_ns` on count. */
+/* Send requests until `to_ns`. Requests that are due from `from_ns` on are counted. */
 static void pace(int epoll_fd, struct plan *p, int64_t from_ns, int64_t to_ns, struct samples *kept)
 {
 	struct epoll_event ready[EVENTS];
@@ -254,7 +261,7 @@ static void pace(int epoll_fd, struct plan *p, int64_t from_ns, int64_t to_ns, s
 	}
 }
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
 static int by_size(const void *a, const void *b)
 {

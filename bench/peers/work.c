@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A chain of inline stages; see work.h. */
+/* Builds and runs a chain of inline stages; see work.h. */
 #include "work.h"
 
 #include <stdio.h>
@@ -10,11 +10,12 @@
 #include <weir/spec.h>
 #include <weir/stage.h>
 
-/* Types that were registered once more, by place in the chain: they must live for ever. */
+/* Types registered a second time, by position in the chain. Registered types must stay valid
+ * forever. */
 static struct weir_stage_ops inline_ops[WORK_STAGES_MAX];
 static char inline_name[WORK_STAGES_MAX][64];
 
-/* The name under which the type `use` may run inline; NULL when there is no such type. */
+/* Return the name under which the type `use` may run inline; NULL if the type does not exist. */
 static const char *inline_type(const char *use, int at, struct weir_errs *errs)
 {
 	const struct weir_stage_ops *ops = weir_stage_type_find(use);
@@ -36,7 +37,7 @@ static const char *inline_type(const char *use, int at, struct weir_errs *errs)
 	return NULL;
 }
 
-/* "KNOB=VALUE,KNOB=VALUE" into `with:` of `s`. Cuts up `text`. */
+/* Parse "KNOB=VALUE,KNOB=VALUE" into `with:` of `s`. Modifies `text`. */
 static int set_knobs(struct weir_stage_spec *s, char *text, struct weir_errs *errs)
 {
 	char *rest = text, *pair, path[96], why[256] = "";

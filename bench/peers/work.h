@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The handlers of weir for servers that are not weir: a chain of stages that run in the caller's
+ * Runs the handlers of weir in servers other than weir: a chain of stages that run in the calling
  * thread.
  *
- * The baselines shall differ from weir in how they use threads and in nothing else, so they do not
- * imitate `burn`, `delay`, `file.read` and `respond`: they run them, as a graph without a source
- * whose stages are all inline. Stages that block are not allowed inline in weir; a server with a
- * thread per connection is made for them, so here they are registered once more without that flag.
+ * The baselines must differ from weir only in how they use threads. So they do not imitate `burn`,
+ * `delay`, `file.read` and `respond` but run them, in a graph without a source whose stages are all
+ * inline. Weir does not allow blocking stages to be inline. In a server with a thread per
+ * connection a handler may block, so these stages are registered a second time without the blocking
+ * flag.
  *
- * open, close: the main thread. attach, run, detach: each thread for itself, between open and close.
+ * Only the main thread may call work_open and work_close. In between, each thread attaches itself,
+ * calls work_run, and detaches.
  */
 #ifndef WEIR_BENCH_PEERS_WORK_H
 #define WEIR_BENCH_PEERS_WORK_H
@@ -17,7 +19,7 @@
 #include <weir/graph.h>
 #include <weir/http.h>
 
-/** Stages a chain may have. */
+/** Maximum number of stages of a chain. */
 #define WORK_STAGES_MAX 8
 
 struct work {
@@ -26,14 +28,16 @@ struct work {
 };
 
 /** Build and start the chain word[0..n): "TYPE" or "TYPE:KNOB=VALUE,KNOB=VALUE", knobs of `with:`.
- *  0 or a WEIR_E code with the sentence in errs. */
+ * Returns 0, or a WEIR_E code with a message in errs. */
 int work_open(struct work *w, char *const *word, int n, struct weir_errs *errs);
 
-/** All threads have detached. Returns events lost by the graph's books: 0, or a bug. */
+/** Call after all threads have detached. Returns the number of events lost according to the graph's
+ * counters; anything but 0 is a bug. */
 int64_t work_close(struct work *w);
 
-/** Run `req`, whose slices are set, through the chain. It is finished on return, with an answer.
- *  Blocks as the handlers do. Attached threads (weir_thread_attach). */
+/** Run `req`, whose slices are set, through the chain. On return the request is finished and has
+ * its response. Blocks as long as the handlers do. Only threads attached by weir_thread_attach may
+ * call it. */
 void work_run(const struct work *w, struct weir_http_request *req);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hold: lets every event pass a fixed time later without a thread that waits for it. The event-driven
- * twin of `delay`, for the figures of Welsh 2000 (section 2.2): the thread that receives tasks never
- * blocks, and one other thread handles the timer.
+ * Stage type `hold`: passes every event on after a fixed time, without a thread that waits for it.
+ * It is the event-driven counterpart of `delay`, for the figures of Welsh 2000 (section 2.2): the
+ * thread that receives tasks never blocks, and one other thread handles the timer.
  *
- * The handler, in any thread, gives events to the loop's thread. All that arrived in one turn are due
- * at one moment and make a batch; the time is the same for all, so batches are due in the order in
- * which they came, and one timer descriptor, set for the first, is enough (weir_timer fires up to
- * 8 ms late, too coarse for 50 ms).
+ * The handler, in any thread, passes events to the loop's thread. All events that arrive in one
+ * iteration are due at the same time and form a batch. Since the delay is the same for all batches,
+ * they are due in order of arrival, and one timer descriptor, set for the first batch, is
+ * sufficient (weir_timer fires up to 8 ms late, which is too coarse for 50 ms).
  *
- * `first`, `last` and the timer are the loop's thread's.
+ * Only the loop's thread uses `first`, `last` and the timer.
  */
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -36,9 +36,9 @@ struct hold {
 	struct weir_watch timer; /* a timerfd */
 	struct weir_loop *loop;
 	struct batch *first, **last;
-	atomic_int_fast64_t held; /* events given to the loop and not yet sent on */
-	atomic_bool hurry;        /* the graph stops: wait no longer */
-	sem_t empty;              /* posted when it hurries and nothing is held */
+	atomic_int_fast64_t held; /* events passed to the loop and not yet emitted */
+	atomic_bool hurry;        /* the graph is stopping: do not wait any longer */
+	sem_t empty;              /* posted when `hurry` is set and no event is held */
 };
 
 static struct hold *hold_of(struct weir_loop *loop)
@@ -67,7 +67,7 @@ static void set_timer(const struct hold *h)
 	timerfd_settime(h->timer.fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* Send on what is due at `now_ns`. */
+/* Emit the batches due at `now_ns`. */
 static void expire(struct hold *h, int64_t now_ns)
 {
 	while (h->first && h->first->due_ns <= now_ns) {
@@ -99,7 +99,7 @@ static void loop_mail(struct weir_loop *loop, struct weir_event *list)
 	struct batch *b = malloc(sizeof(*b));
 	bool was_empty = !h->first;
 
-	if (!b) { /* too early is better than never */
+	if (!b) { /* out of memory: emitting too early is better than never */
 		send_on(h, list);
 		return;
 	}
@@ -163,7 +163,7 @@ static int hold_start(struct weir_stage *st, struct weir_err *err)
 	return weir_loop_start(st, 0, &loop_ops, h, &h->loop);
 }
 
-/* Nothing comes any more: what is held goes on at once. */
+/* Emit the held events at once, since no more events arrive. */
 static void hold_stop(struct weir_stage *st, int64_t until_ns)
 {
 	struct hold *h = weir_state(st);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of admission policies: one row per file of this folder. */
+/* The table of admission policies. Each policy has a file in this folder and a row here. */
 #include "admission/admission.h"
 
 #include <string.h>

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contract of admission policies: may a run of events enter a stage?
+ * The interface of admission policies, which decide how many of the events offered to a stage may
+ * enter it.
  *
- * A policy is a pure function of (state, parameters, view, now): no locks, threads, clocks or
- * stages inside, so the same code runs in the server and in virtual time (tests/policy). The sink
- * calls it with the queue's lock held, so the state is never touched by two threads at once, and a
- * decision and the push it allows are one step.
+ * A policy is a pure function of (state, parameters, view, now): it has no locks, threads, clocks
+ * or stages inside, so the same code runs in the server and in virtual time (tests/policy). The
+ * sink calls it with the queue's lock held, so two threads never touch the state at once, and a
+ * decision and the push that it allows are atomic.
  *
- *   admit(n)      per run and class, highest class first: which of n events may enter
- *   give_back(n)  the queue had room for fewer: n admitted ones did not enter
- *   drop()        per event that leaves the queue: shall it be shed now, for it waited too long?
- *   least_left()  how much of its time an event must have left to be worth a handler
- *   most_wait()   how long it may have waited to be
- *   tick()        every ADMISSION_TICK_NS: what happened since the last
+ *   admit(n)      which of n events may enter; called per run and class, highest class first
+ *   give_back(n)  takes back n admitted events that the queue then refused
+ *   drop()        whether to shed an event that leaves the queue because it waited too long
+ *   least_left()  time that an event must have left before its deadline to be worth handling
+ *   most_wait()   longest wait after which an event is still worth handling
+ *   tick()        learns what happened since the last tick; called every ADMISSION_TICK_NS
  *
- * What a policy returns is checked by its caller, who obeys only what makes sense (0 <= m <= n) and
- * counts the rest as nonsense. A policy with `.front` is asked at doors upstream as well (route.h):
- * `lead_ns` and `rest_ns` tell how far from the stage that door is.  Off / shadow / enforce is the sink's business: in shadow mode a
- * policy runs and is charged as if enforced, and only the refusals are counted.
+ * The caller checks each result m of a policy. It follows a valid one (0 <= m <= n). An invalid one
+ * is counted as nonsense, and all events enter. A policy with `.front` is also called for admission
+ * upstream (route.h); `lead_ns` and `rest_ns` then give the times from there to the stage and from
+ * the stage to the finish. The sink implements the modes off, shadow and enforce: in shadow mode a
+ * policy runs and is charged as if enforced, but its refusals are only counted.
  */
 #ifndef WEIR_ADMISSION_ADMISSION_H
 #define WEIR_ADMISSION_ADMISSION_H
@@ -29,94 +31,121 @@
 #include <weir/error.h>
 #include <weir/spec.h>
 
-/** How often a policy's tick is called (overload.md 3.7). */
+struct fair;
+
+/** Interval between calls of a policy's tick (overload.md 3.7). */
 #define ADMISSION_TICK_NS 10000000LL
 
-/** What a policy may look at when it admits. */
+/** Input of an admission decision. */
 struct admission_view {
 	int64_t now_ns;   /* CLOCK_MONOTONIC, or virtual */
-	uint32_t length;  /* events queued, those admitted earlier in this run included */
-	uint32_t limit;   /* the queue's bound */
-	uint32_t running; /* events that handlers of the stage are at, about */
-	int n_classes;    /* of the server; class 0 is the highest */
-	int threads;      /* that serve the stage, at least 1 */
-	int idle;         /* of them: have nothing to do, about */
-	/** Of what is queued and on its way to the queue: events of each class times their cost; 0: not
-	 *  known. */
+	uint32_t length;  /* queued events, including those admitted earlier in this run */
+	uint32_t limit;   /* limit on queued and held events together */
+	uint32_t held;    /* events that the stage holds (weir_hold), approximate */
+	uint32_t running; /* events in handlers of the stage, approximate */
+	int n_classes;    /* number of classes of the server; class 0 is the highest */
+	double threads;   /* serving the stage, above 0; fractional if the pool is shared */
+	int idle;         /* threads without work, approximate */
+	/** Work queued or on its way to the queue: the number of events of each class times their
+	 *  mean cost; 0 while `cost_ns` is 0. If the events' partition is served by a single
+	 *  thread, this is the work waiting for that thread, times the number of such threads.
+	 *  `length` always counts all partitions. */
 	int64_t work_ns;
-	int64_t cost_ns; /* mean service time of an event of the stage; 0: not known */
-	int64_t slo_ns;  /* the objective: the smallest of the routes through the stage */
-	int64_t lead_ns; /* from this door to the stage's: 0 at its own */
-	int64_t rest_ns; /* waits and services of later stages; 0: none, or not known */
-	/** Time that each event has left to its deadline; NULL: none has one. */
+	int64_t cost_ns; /* mean service time of an event at the stage; 0 if unknown */
+	int64_t slo_ns;  /* the objective: the smallest one of all routes through the stage */
+	int64_t lead_ns; /* time from here to the stage; 0 at the stage's own queue */
+	int64_t rest_ns; /* waits and service times of later stages; 0 if none or unknown */
+	/** Time that each event has left before its deadline. NULL if no event has a deadline. */
 	const int64_t *left_ns;
-	/** One number per event of the run, the same for all events of a user, even over 0..65535; a
-	 *  low one is served longer. NULL: users are not known. */
+	/** One number per event of the run, equal for all events of a user and uniform over
+	 *  0..65535; high numbers are refused first. NULL if users are unknown. */
 	const uint16_t *user;
+	/** Demand of each event's user, and the users' shares (fair.h), for policies with `.fair`.
+	 *  Both are NULL if a thread is idle or no event has had a user yet. */
+	const float *demand;
+	struct fair *fair;
 };
 
 /** What happened at a stage since the last tick. */
 struct admission_sample {
-	int64_t now_ns, span_ns; /* the end and the length of the time */
+	int64_t now_ns, span_ns; /* end and length of the period */
 	int n_classes;
-	int threads;            /* as in the view */
-	bool idle;              /* a thread had nothing to do, now or at some time since */
-	uint32_t length, limit; /* of the queue, now */
-	int64_t work_ns, cost_ns, slo_ns; /* as in the view, now */
-	uint64_t completed;               /* events the stage's handlers were done with */
-	int64_t wait_mean_ns;             /* of them, in the queue; 0 when there were none */
-	int64_t wait_p90_ns; /* 90th percentile over about a second, 0 when there is none */
-	int64_t response_mean_ns, response_p90_ns; /* wait and service together, likewise */
-	int64_t service_p99_ns;                    /* in a handler, likewise */
+	double threads;         /* as in struct admission_view */
+	bool idle;              /* a thread was without work, now or at some time in the period */
+	uint32_t length, limit; /* current length and limit of the queue */
+	int64_t work_ns, cost_ns, slo_ns; /* current values, as in struct admission_view */
+	uint64_t completed;               /* events that the stage's handlers finished */
+	/* Means cover the completed events, percentiles about the last second; 0 without events. */
+	int64_t wait_mean_ns; /* time in the queue */
+	int64_t wait_p90_ns;
+	int64_t response_mean_ns, response_p90_ns; /* wait plus service time */
+	int64_t service_p99_ns;                    /* time in a handler */
 	struct {
-		uint64_t offered; /* before any refusal, at whichever door the policy was asked */
-		uint64_t wanted;  /* of those: that no other stage's policy refused */
-		uint64_t refused; /* by the policy (in shadow: would have been) */
+		uint64_t offered; /* events offered, before any refusal here or upstream */
+		uint64_t wanted;  /* the part of `offered` that no other stage's policy refused */
+		uint64_t refused; /* by this policy; in shadow mode, what it would have refused */
 		uint64_t completed;
-		int64_t cost_ns; /* mean service time of this class; 0: not known */
+		int64_t cost_ns; /* mean service time of this class; 0 if unknown */
 		int64_t response_p90_ns;
-		int priority;     /* 0 is the highest; does not fall with the class's number */
-		double guarantee; /* of the stage, 0..1, whatever higher classes offer */
+		int priority;     /* 0 is the highest; never decreases with the class number */
+		double guarantee; /* share of the stage, 0..1, that higher classes cannot take */
 	} class[WEIR_CLASSES_MAX];
 };
 
-/** Largest state of a policy in bytes; it lives inside the sink. */
+/** Maximum size of a policy's state in bytes. The state is embedded in the sink. */
 #define ADMISSION_STATE_MAX 640
 
 struct admission_policy {
 	const char *name;
 	const char *help; /* one sentence for `describe` and the schema */
 	size_t state_size;
-	/** Behind it the queue is first in, first out whatever the class: the policy decides by class itself,
-	 *  so a second priority would starve what it let in, or reads the wait of whoever comes
-	 *  out (docs/overload.md). */
+	/** The queue must be first in, first out across classes. Policies that decide by class
+	 *  themselves need this, since a queue ordered by class could starve events that they
+	 *  admitted. So do policies that use the wait of events that leave the queue
+	 *  (docs/overload.md). */
 	bool fifo;
-	/** Doors upstream ask on behalf of the stage (route.h); then its own does not ask again. */
+	/** The policy may be called upstream on behalf of the stage (route.h). Events judged
+	 *  upstream are not judged again at the stage. */
 	bool front;
 	void (*init)(void *state, const struct weir_admission_spec *p, int64_t now_ns);
-	/** How many of `n` events of `class_id` may enter; when less, `*reason` is a SHED code and
-	 *  refused[i] tells which did not, if the policy cares (all false: the last n - m). refused[n]
-	 *  is all false at first. */
+	/** The policy needs the members `demand` and `fair` of the view. */
+	bool fair;
+	/** Returns how many of `n` events of `class_id` may enter. If it returns m < n, it sets
+	 *  `*reason` to a SHED code and refused[i] to true for each refused event; if it sets none,
+	 *  the last n - m are refused. refused[0..n) is all false on entry. */
 	int (*admit)(void *state, const struct weir_admission_spec *p,
 	    const struct admission_view *v, int class_id, int n, bool *refused, int *reason);
-	/** `n` admitted events did not enter after all. NULL: the policy charges nothing. */
+	/** Take back `n` admitted events that did not enter. NULL if the policy does not charge for
+	 *  events. */
 	void (*give_back)(void *state, int n);
-	/** An event that waited `wait_ns` leaves the queue. True: shed it. NULL: never. */
+	/** Returns whether to shed an event that leaves the queue after waiting `wait_ns`. NULL if
+	 *  the policy never does. */
 	bool (*drop)(
 	    void *state, const struct weir_admission_spec *p, int64_t now_ns, int64_t wait_ns);
-	/** Events with less time left to their deadline than that, in ns, are not worth a handler now: they
-	 *  are shed as EHOPELESS. Asked after each tick. NULL: 0. */
+	/** Returns a time in ns. Events with less time than that left before their deadline are
+	 *  shed as EHOPELESS, since they are not worth handling. Called after each tick. NULL means
+	 *  0. */
 	int64_t (*least_left)(const void *state);
-	/** Events that waited longer than that, in ns, are shed as EDELAY when they leave the queue. Asked
-	 *  after each tick. NULL: no bound. */
+	/** Returns a time in ns. Events that waited longer than that are shed as EDELAY when they
+	 *  leave the queue. Called after each tick. NULL if there is no bound. */
 	int64_t (*most_wait)(const void *state);
-	/** NULL: nothing to learn. */
+	/** Learn from the events since the last tick. NULL if the policy learns nothing. */
 	void (*tick)(void *state, const struct weir_admission_spec *p,
 	    const struct admission_sample *sample);
-	/** Share of the class that is admitted now, 0..1, for tokens of the refused. NULL: not known. */
+	/**
+	 * Whether ticks without events would leave later decisions unchanged. If so, such ticks are
+	 * skipped, and a single tick replaces them before the policy learns from the next event.
+	 * Called when queue and handlers are empty and percentiles are 0. State that depends only
+	 * on the clock must be updated when the next event is judged. If this is NULL, no tick is
+	 * skipped.
+	 */
+	bool (*rested)(const void *state);
+	/** Returns the share of the class that is admitted now, 0..1, for the tokens of refused
+	 *  events. NULL if the policy does not know it. */
 	double (*part)(const void *state, int class_id);
-	/** Why the door is as it is, in one line of at most `size` bytes, for the journal and people; its
-	 *  length. 0 and an empty line when there is nothing to say. NULL: never. */
+	/** Describe the current state in one line of at most `size` bytes, for people and the
+	 *  journal. Returns its length, or 0 with an empty line if there is nothing to report. NULL
+	 *  if the policy never has anything to report. */
 	int (*explain)(
 	    const void *state, const struct weir_admission_spec *p, char *buf, size_t size);
 };
@@ -130,10 +159,10 @@ extern const struct admission_policy admission_dagor;
 extern const struct admission_policy admission_seda_rt;
 extern const struct admission_policy admission_weir;
 
-/** The policy called `name`, NULL when there is none. */
+/** Return the policy called `name`, or NULL if there is none. */
 const struct admission_policy *admission_find(const char *name);
 
-/** Policy number `i`, NULL past the end. */
+/** Return policy number `i`, or NULL past the last one. */
 const struct admission_policy *admission_at(int i);
 
 #endif

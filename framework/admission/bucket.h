@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A token bucket, exact at any rate, for the policies that admit so many a second.
+ * A token bucket that is exact at any rate, for policies that admit a certain number of events per
+ * second.
  *
- * Tokens accrue continuously with time, not per tick: SEDA's slept in whole milliseconds and so
- * silently capped every rate at 1,000 per second. Over any interval t at most depth + rate * t
- * tokens are taken, net of what is given back. Times may come out of order, as those of two
- * senders' batches do: no token is made twice for the same time.
+ * Tokens accrue continuously with time, not per tick: SEDA slept in whole milliseconds and so
+ * silently capped every rate at 1,000 per second. In any interval t at most depth + rate * t tokens
+ * are taken, not counting returned ones. Successive calls may pass times that are out of order,
+ * since each sender reads the clock itself; tokens never accrue twice for the same time.
  */
 #ifndef WEIR_ADMISSION_BUCKET_H
 #define WEIR_ADMISSION_BUCKET_H
@@ -14,7 +15,7 @@
 
 struct bucket {
 	double tokens;
-	int64_t at_ns; /* time to which tokens have accrued */
+	int64_t at_ns; /* time up to which tokens have accrued */
 };
 
 static inline void bucket_init(struct bucket *b, double depth, int64_t now_ns)
@@ -33,10 +34,10 @@ static inline void bucket_fill(struct bucket *b, double rate_per_s, double depth
 		b->tokens = depth;
 }
 
-/** Take up to `n` whole tokens; returns how many. */
+/** Take up to `n` whole tokens. Returns how many were taken. */
 static inline int bucket_take(struct bucket *b, int n)
 {
-	/* Accrual in small steps may leave 0.99999999 of a token: a hair more is one. */
+	/* Rounding in small steps may leave 0.99999999 of a token, which must count as one. */
 	double whole = b->tokens + 1e-9;
 	int m = whole >= n ? n : whole > 0 ? (int)whole : 0;
 

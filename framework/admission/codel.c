@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Admission policy `codel`: shed at the head of the queue what waited too long, as folly does
- * (folly/executors/Codel.cpp, read in its source; the ancestor is Nichols and Jacobson, "Controlling
- * Queue Delay", 2012).
+ * Admission policy `codel`: sheds events at the head of the queue that waited too long. Follows the
+ * source of folly (folly/executors/Codel.cpp); the original algorithm is Nichols and Jacobson,
+ * "Controlling Queue Delay", 2012.
  *
- * The stage is overloaded while even the least wait of an interval was over the target, for then the
- * queue stands and is no burst. While overloaded, an event that waited over twice the target is shed
- * when it leaves the queue. (CoDel proper drops ever more often instead; folly's authors found this
- * to work better for requests.) The door itself refuses nothing, and classes are not looked at.
+ * The stage is overloaded if even the shortest wait in an interval exceeds the target: the queue is
+ * then a standing one and not a burst. While overloaded, an event that waited over twice the target
+ * is shed when it leaves the queue. (The original CoDel instead drops at a growing rate; folly's
+ * authors found their rule to work better for requests.) Nothing is refused on entry, and classes
+ * are ignored.
  */
 #include "admission/admission.h"
 #include "admission/say.h"
@@ -16,9 +17,9 @@
 #define INTERVAL_NS 100000000LL /* folly: codel_interval */
 
 struct codel_state {
-	int64_t least_wait_ns; /* of the interval so far */
-	int64_t ends_ns;       /* of the interval */
-	bool overloaded;       /* by the interval before */
+	int64_t least_wait_ns; /* shortest wait in the interval so far */
+	int64_t ends_ns;       /* the end of the interval */
+	bool overloaded;       /* whether the previous interval was overloaded */
 	bool fresh;            /* no event has left the queue yet */
 };
 
@@ -27,7 +28,8 @@ static int64_t codel_interval(const struct weir_admission_spec *p)
 	return p->interval_ns > 0 ? p->interval_ns : INTERVAL_NS;
 }
 
-/* At most the interval, as in folly: a wait longer than it could not be seen in time. */
+/* As in folly, the target is at most the interval, since a longer wait could not be measured within
+ * one. */
 static int64_t codel_target(const struct weir_admission_spec *p)
 {
 	int64_t target_ns = p->target_ns > 0 ? p->target_ns : TARGET_NS;
@@ -60,7 +62,8 @@ static bool codel_drop(
 			s->overloaded = s->least_wait_ns > codel_target(p);
 			s->ends_ns = now_ns + codel_interval(p);
 		}
-		/* The first of an interval is spared, so that one event alone is never shed. */
+		/* The first event of an interval is never shed, so a single event is always
+		 * served. */
 		s->fresh = false;
 		s->least_wait_ns = wait_ns;
 		return false;
@@ -78,16 +81,18 @@ static int codel_explain(
 
 	if (!s->overloaded)
 		return say(buf, size, 0,
-		    "not overloaded: the least wait of an interval was within %.3g ms", target_ms);
+		    "not overloaded: the minimum wait of an interval was within %.3g ms",
+		    target_ms);
 	return say(buf, size, 0,
-	    "overloaded: the least wait of an interval was over %.3g ms, sheds what waited over "
-	    "%.3g ms",
+	    "overloaded: the minimum wait of an interval was over %.3g ms, sheds events that "
+	    "waited over %.3g ms",
 	    target_ms, 2 * target_ms);
 }
 
 const struct admission_policy admission_codel = {
     .name = "codel",
-    .help = "shed what waited over twice `target` while the least wait of an `interval` is over it",
+    .help = "shed events that waited over twice `target` while the minimum wait of an `interval` "
+	    "is over it",
     .state_size = sizeof(struct codel_state),
     .fifo = true,
     .init = codel_init,

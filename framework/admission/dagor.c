@@ -3,14 +3,16 @@
  * Admission policy `dagor`: WeChat's overload control (Zhou et al., "Overload Control for Scaling
  * WeChat Microservices", SoCC 2018), for one stage.
  *
- * Every event has a compound priority: its class, and within the class its user. The stage admits
- * those below the admission level. A window ends after 2,000 requests or 1 s. Was the mean wait in
- * the queue over the target in it (20 ms), then the level moves to where 5 % fewer than were admitted
- * would have been, else to where 1 % more would have been, found in a histogram of what was offered.
+ * Every event has a compound priority: its class and, within the class, its user. The stage admits
+ * events whose priority is below the admission level. A window ends after 2,000 requests or 1 s. If
+ * the mean wait in the queue exceeded the target (20 ms), the level is set to where 5 % fewer
+ * events would have been admitted in the window, otherwise to where 1 % more would have been. That
+ * level is read from a histogram of the events offered in the window.
  *
- * Where it differs from the paper: users are counted in 16 groups a class, not 128, and the level
- * lies between two of them in proportion, which is finer and keeps the state small; what the bounded
- * queue refused after all does not count as admitted; a window ends at a tick.
+ * Differences from the paper: users are counted in 16 groups per class, not 128, and the level is
+ * interpolated between two groups, which is finer and keeps the state small; events that the
+ * bounded queue refused after admission do not count as admitted; a window begins with its first
+ * request and ends at a tick.
  */
 #include "admission/admission.h"
 #include "admission/say.h"
@@ -23,16 +25,16 @@
 #define UP              0.01
 #define GROUPS          16
 enum { GROUP_USERS = USERS_ALL / GROUPS };
-/* Counting stops here, where a missing tick lets a window grow: counts are 16 bits. */
+/* Largest count, since counts have 16 bits. Reached only if a missing tick lets a window grow. */
 #define COUNT_MAX 60000u
 
 struct dagor_state {
 	int64_t since_ns; /* start of the window */
-	double wait_ns;   /* sum over what left the queue in the window */
+	double wait_ns;   /* total wait of the events that left the queue in the window */
 	uint64_t waited;
-	uint32_t offered, admitted; /* in the window */
-	uint32_t level;             /* admit while class * USERS_ALL + user is below */
-	bool overloaded;            /* in the window before */
+	uint32_t offered, admitted; /* counts in this window */
+	uint32_t level;             /* admits events with class * USERS_ALL + user below it */
+	bool overloaded;            /* whether the previous window was overloaded */
 	uint16_t spread[WEIR_CLASSES_MAX];
 	uint16_t count[WEIR_CLASSES_MAX][GROUPS];
 };
@@ -49,6 +51,13 @@ static void dagor_init(void *state, const struct weir_admission_spec *p, int64_t
 	*s = (struct dagor_state){.since_ns = now_ns, .level = LEVEL_ALL};
 }
 
+static bool dagor_rested(const void *state)
+{
+	const struct dagor_state *s = state;
+
+	return s->offered == 0 && s->waited == 0;
+}
+
 static int dagor_admit(void *state, const struct weir_admission_spec *p,
     const struct admission_view *v, int class_id, int n, bool *refused, int *reason)
 {
@@ -56,6 +65,8 @@ static int dagor_admit(void *state, const struct weir_admission_spec *p,
 	int m = 0;
 
 	(void)p;
+	if (dagor_rested(s)) /* the window begins with its first request */
+		s->since_ns = v->now_ns;
 	for (int i = 0; i < n; i++) {
 		uint32_t user = users_of(v, i, &s->spread[class_id]);
 		bool enters = (uint32_t)class_id * USERS_ALL + user < s->level;
@@ -79,7 +90,7 @@ static void dagor_give_back(void *state, int n)
 	s->admitted -= (uint32_t)n < s->admitted ? (uint32_t)n : s->admitted;
 }
 
-/* The level that would have admitted `wanted` of what the window offered. */
+/* Return the level that would have admitted `wanted` of the events offered in the window. */
 static uint32_t dagor_level_for(const struct dagor_state *s, double wanted)
 {
 	double sum = 0;
@@ -106,12 +117,15 @@ static void dagor_tick(
 		s->wait_ns += (double)sample->wait_mean_ns * (double)sample->completed;
 		s->waited += sample->completed;
 	}
+	if (dagor_rested(s))
+		return;
 	if (s->offered < WINDOW_REQUESTS && sample->now_ns - s->since_ns < WINDOW_NS)
 		return;
-	/* Nothing was offered: nothing is known about the level, and the next window begins. */
+	/* A window without offered events says nothing about the level, so keep the level. */
 	if (s->offered > 0) {
 		s->overloaded = s->waited > 0 && s->wait_ns / (double)s->waited > (double)target_ns;
-		/* At least one more, or a level of nothing would stay. */
+		/* Admit at least one more event, or a level that admits nothing would never
+		 * rise. */
 		double more = s->admitted * UP > 1 ? s->admitted * UP : 1;
 		s->level = dagor_level_for(
 		    s, s->overloaded ? s->admitted * (1 - DOWN) : s->admitted + more);
@@ -130,19 +144,21 @@ static int dagor_explain(
 		return say(buf, size, 0, "mean wait %s %.3g ms, admits all",
 		    s->overloaded ? "over" : "within", (double)target_ns * 1e-6);
 	return say(buf, size, 0,
-	    "mean wait %s %.3g ms, admits %.3g %% of class %u, none of the classes below",
+	    "mean wait %s %.3g ms, admits %.3g %% of class %u, none of the lower classes",
 	    s->overloaded ? "over" : "within", (double)target_ns * 1e-6,
 	    100.0 * (s->level % USERS_ALL) / USERS_ALL, s->level / USERS_ALL);
 }
 
 const struct admission_policy admission_dagor = {
     .name = "dagor",
-    .help = "admit down to a level of class and user, moved by the mean wait against `target`",
+    .help = "admit down to a level of class and user, adjusted by comparing the mean wait with "
+	    "`target`",
     .state_size = sizeof(struct dagor_state),
     .fifo = true,
     .init = dagor_init,
     .admit = dagor_admit,
     .give_back = dagor_give_back,
     .tick = dagor_tick,
+    .rested = dagor_rested,
     .explain = dagor_explain,
 };

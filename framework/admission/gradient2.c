@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Admission policy `gradient2`: a limit on the events at the stage, queued and running, learned from
- * response times, as Netflix's concurrency-limits does (Gradient2Limit.java, read in its source).
+ * Admission policy `gradient2`: a limit on the events at the stage, queued and running, learned
+ * from response times, as in Netflix's concurrency-limits (Gradient2Limit.java, from its source).
  *
- * The gradient compares the response time now with its long average: while the two agree the limit
- * grows by the allowed queue, and when the time now is over 1.5 times the average the limit shrinks
- * in proportion. Kept as it is, with its known weakness: under steady overload the average drifts to
- * the overloaded time, which then looks normal. Classes are not looked at.
+ * The gradient compares the current response time with its long average. While the two agree, the
+ * limit grows by the allowed queue length; when the current time exceeds 1.5 times the average, the
+ * limit shrinks in proportion. The algorithm's known weakness is kept: under steady overload the
+ * average drifts to the response time of the overload, which then looks normal. Classes are
+ * ignored.
  *
- * There each response is a sample; here a sample is the mean since the last one, at a tick and of at
- * least 10 responses, which is the smallest window of its WindowedLimit.
+ * Netflix takes each response as a sample. Here a sample is the mean of the responses since the
+ * last sample, and is taken at the first tick with at least 10 of them, which is the smallest
+ * window of Netflix's WindowedLimit.
  */
 #include "admission/admission.h"
 #include "admission/say.h"
 
-/* All as in Netflix's defaults. */
+/* Constants: the defaults of Netflix's implementation. */
 #define LIMIT_FIRST  20
 #define LIMIT_MIN    20
 #define LIMIT_MAX    200
@@ -23,18 +25,18 @@
 #define TOLERANCE    1.5
 #define GRADIENT_MIN 0.5
 #define LONG_WINDOW  600 /* samples */
-#define WARM_UP      10  /* samples of which the long average is the plain mean */
-#define DRIFT_MAX    2   /* times the time now; a longer average is cut */
+#define WARM_UP      10  /* number of first samples, over which the long average is a plain mean */
+#define DRIFT_MAX    2   /* an average over this many times the current response time is cut */
 #define DRIFT_CUT    0.95
 #define SAMPLE_MIN   10 /* responses */
 
 struct gradient2_state {
 	double limit;
-	double long_ns; /* long average of the response time; 0: none yet */
-	double sum_ns;  /* of the responses since the last sample */
-	uint64_t n;     /* of these */
+	double long_ns; /* long average of the response time; 0 before the first sample */
+	double sum_ns;  /* sum of the response times since the last sample */
+	uint64_t n;     /* number of responses since the last sample */
 	int64_t peak;   /* most events at the stage since the last sample */
-	int samples;    /* up to WARM_UP */
+	int samples;    /* samples taken, counted up to WARM_UP */
 };
 
 static void gradient2_init(void *state, const struct weir_admission_spec *p, int64_t now_ns)
@@ -70,7 +72,7 @@ static void gradient2_learn(struct gradient2_state *s, double now_ns)
 		weight = 1.0 / s->samples;
 	}
 	s->long_ns += weight * (now_ns - s->long_ns);
-	/* After a long overload the average need not come down all the way by smoothing. */
+	/* After a long overload, smoothing alone would lower the average too slowly. */
 	if (s->long_ns > DRIFT_MAX * now_ns)
 		s->long_ns *= DRIFT_CUT;
 }
@@ -93,7 +95,7 @@ static void gradient2_tick(
 	s->sum_ns = 0;
 	s->peak = 0;
 	gradient2_learn(s, now_ns);
-	/* Too few came to try the limit: nothing was learned about it. */
+	/* The load was too low to test the limit, so the sample shows nothing about it. */
 	if ((double)peak < s->limit / 2)
 		return;
 	double gradient = TOLERANCE * s->long_ns / now_ns;
@@ -103,6 +105,13 @@ static void gradient2_tick(
 	s->limit = limit > LIMIT_MAX ? LIMIT_MAX : limit < LIMIT_MIN ? LIMIT_MIN : limit;
 }
 
+/* Always true: only responses change the state. */
+static bool gradient2_rested(const void *state)
+{
+	(void)state;
+	return true;
+}
+
 static int gradient2_explain(
     const void *state, const struct weir_admission_spec *p, char *buf, size_t size)
 {
@@ -110,8 +119,8 @@ static int gradient2_explain(
 
 	(void)p;
 	return say(buf, size, 0,
-	    "limit %d events at the stage, long average of the response time %.3g ms",
-	    (int)s->limit, s->long_ns * 1e-6);
+	    "limit %d events at the stage, long-term mean response time %.3g ms", (int)s->limit,
+	    s->long_ns * 1e-6);
 }
 
 const struct admission_policy admission_gradient2 = {
@@ -121,5 +130,6 @@ const struct admission_policy admission_gradient2 = {
     .init = gradient2_init,
     .admit = gradient2_admit,
     .tick = gradient2_tick,
+    .rested = gradient2_rested,
     .explain = gradient2_explain,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Admission policy `none`: everything may enter; only the queue's own bound refuses. */
+/* Admission policy `none`: admits everything, so only the queue's own limit refuses events. */
 #include "admission/admission.h"
 
 static void none_init(void *state, const struct weir_admission_spec *p, int64_t now_ns)

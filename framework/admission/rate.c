@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Admission policy `rate`: a token bucket, exact at any rate.
+ * Admission policy `rate`: limits the rate with a token bucket that is exact at any rate.
  *
- * Over any interval t the policy admits at most burst + rate * t events, and a run that the queue
- * refuses gets its tokens back (SEDA's lost them).
+ * In any interval t the policy admits at most burst + rate * t events. The tokens of events that
+ * the queue then refuses are returned (SEDA lost them).
  */
 #include "admission/admission.h"
 #include "admission/bucket.h"
 
-/* Default depth of the bucket in seconds of rate: absorbs the batching of an I/O turn. Guess. */
+/* Default depth of the bucket, in seconds at the configured rate. 10 ms is a guess, enough to
+ * absorb the batch of one event loop iteration. */
 #define BURST_S 0.01
 
 static double rate_burst(const struct weir_admission_spec *p)

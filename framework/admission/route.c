@@ -1,40 +1,49 @@
 /* SPDX-License-Identifier: MIT */
-/* Where events go; see route.h. */
+/*
+ * Learns where events go; see route.h.
+ *
+ * Each tick (route_learn) updates the shares of the links. One pass over the stages, downstream
+ * first, then computes visits, lead, rest and gates; a second pass, upstream first, finds the
+ * stages whose events were already judged upstream. Last, the work on its way to each front is
+ * summed. Everything is per class. Not thread-safe.
+ */
 #include "admission/route.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define K WEIR_CLASSES_MAX
 
-/* Shares of links are of the last so many events of the class at the stage: enough for an error of
- * 2 % (sqrt(p (1-p) / n)), and at any rate worth overloading at they are seconds old at most. */
+/* Number of events of a class at a stage over which the share of a link is measured: enough for an
+ * error of 2 % (sqrt(p (1-p) / n)). At any rate at which overload matters, these events are at most
+ * a few seconds old. */
 #define MEMORY_EVENTS 500.0
 
-/* Nearly all go on to the front: below that the door would refuse more than one that would not have
- * gone there for nine that would. The lower bound keeps a gate from flapping (four standard errors). */
+/* Share of a stage's events that must go on to the front before the stage becomes a gate: at most
+ * one in ten events refused there would then not have gone to the front. The stage stays a gate
+ * until the share falls below GATE_TO, four standard errors lower, so that it does not flap. */
 #define GATE_FROM 0.9
 #define GATE_TO   0.8
 
-/* Rates follow with this weight, over a second at ROUTE_TICK_NS. They only have to tell who sends
- * more. */
+/* Weight of the newest tick in a rate. With ticks of ROUTE_TICK_NS a rate covers about a second.
+ * Rates are only compared with each other. */
 #define RATE_WEIGHT 0.05
 
-/* Who gets there too seldom says nothing of how long it takes. */
+/* Least visits with which the lead is computed; with fewer, too few events reach the front. */
 #define VISITS_LEAST 0.01
 
-/* One stage and front, by class. */
+/* What is known of one stage and one front, by class. */
 struct ahead {
 	double visits[K];
-	double time_ns[K]; /* visits times mean time to get there */
+	double time_ns[K]; /* visits times the mean time to reach the front */
 	bool gate[K];
-	bool judged[K];    /* of what comes from the stage */
-	double work_ns[K]; /* on its way from the stage to the front */
+	bool judged[K]; /* events from the stage have already been judged for the front */
 };
 
 struct share {
 	double tried[K];
-	double rate[K]; /* a tick, over the last second or so */
+	double rate[K]; /* per tick, over the last second or so */
 	uint64_t then[K];
 };
 
@@ -48,19 +57,107 @@ struct direct {
 	uint64_t then[K];
 };
 
+/* Work of one class on its way from one stage to a front. */
+struct coming {
+	int64_t lead_ns;
+	double work_ns;
+};
+
+/* All work on its way to a front, without entries of 0. */
+struct coming_list {
+	struct coming *item; /* at most n_stages * n_classes entries */
+	int n;
+};
+
 struct route {
 	struct route_shape shape;
-	struct share *share;     /* by link */
-	struct handled *handled; /* by stage */
-	struct direct *direct;   /* by stage: what comes down no link */
-	struct ahead *ahead;     /* stage * n_fronts + front */
-	double *rest_ns;         /* stage * K + class */
-	double *pipeline_ns;     /* by front */
+	/* links sorted by the stage they leave; those of stage s are out[out_from[s]] ..
+	 * out[out_from[s + 1] - 1] */
+	int *out, *out_from;
+	int *in, *in_from;          /* links sorted by the stage they enter */
+	bool *reaches;              /* stage * n_fronts + front */
+	struct coming_list *coming; /* by front */
+	struct share *share;        /* by link */
+	struct handled *handled;    /* by stage */
+	struct direct *direct;      /* by stage: events that did not arrive by a link */
+	struct ahead *ahead;        /* stage * n_fronts + front */
+	double *rest_ns;            /* stage * K + class */
+	double *pipeline_ns;        /* by front */
 };
 
 static struct ahead *ahead_of(const struct route *r, int s, int f)
 {
 	return &r->ahead[s * r->shape.n_fronts + f];
+}
+
+/* ---- the shape ---- */
+
+static int end_of(const struct route_link *link, bool to)
+{
+	return to ? link->to : link->from;
+}
+
+/* Sort the links by their target (`to`) or else by their source. */
+static void index_links(const struct route_shape *g, bool to, int *list, int *from)
+{
+	int n = 0;
+
+	for (int l = 0; l < g->n_links; l++)
+		from[end_of(&g->link[l], to) + 1]++;
+	for (int s = 0; s < g->n_stages; s++)
+		from[s + 1] += from[s];
+	for (int l = 0; l < g->n_links; l++, n++)
+		list[from[end_of(&g->link[l], to)]++] = l;
+	for (int s = g->n_stages; s > 0; s--) /* from[s] has advanced to the start of s + 1 */
+		from[s] = from[s - 1];
+	from[0] = 0;
+}
+
+/* Mark all stages upstream of `s` as reaching front `f`. */
+static void find_reaches(struct route *r, int s, int f)
+{
+	for (int i = r->in_from[s]; i < r->in_from[s + 1]; i++) {
+		int u = r->shape.link[r->in[i]].from;
+		bool *reaches = &r->reaches[u * r->shape.n_fronts + f];
+		if (*reaches)
+			continue;
+		*reaches = true;
+		find_reaches(r, u, f);
+	}
+}
+
+static int alloc_shape(struct route *r)
+{
+	size_t n = (size_t)r->shape.n_stages, links = (size_t)r->shape.n_links;
+	size_t fronts = (size_t)r->shape.n_fronts, classes = (size_t)r->shape.n_classes;
+	bool ok;
+
+	r->out = calloc(links + 1, sizeof(*r->out));
+	r->out_from = calloc(n + 1, sizeof(*r->out_from));
+	r->in = calloc(links + 1, sizeof(*r->in));
+	r->in_from = calloc(n + 1, sizeof(*r->in_from));
+	r->reaches = calloc(n * fronts + 1, sizeof(*r->reaches));
+	r->coming = calloc(fronts + 1, sizeof(*r->coming));
+	ok = r->out && r->out_from && r->in && r->in_from && r->reaches && r->coming;
+	for (size_t f = 0; ok && f < fronts; f++) {
+		r->coming[f].item = calloc(n * classes + 1, sizeof(struct coming));
+		ok = r->coming[f].item;
+	}
+	return ok ? 0 : -1;
+}
+
+static int learn_shape(struct route *r)
+{
+	const struct route_shape *g = &r->shape;
+
+	if (alloc_shape(r) != 0)
+		return -1;
+	index_links(g, false, r->out, r->out_from);
+	index_links(g, true, r->in, r->in_from);
+	for (int s = 0; s < g->n_stages; s++)
+		if (g->stage[s].front >= 0)
+			find_reaches(r, s, g->stage[s].front);
+	return 0;
 }
 
 struct route *route_new(const struct route_shape *shape)
@@ -77,7 +174,8 @@ struct route *route_new(const struct route_shape *shape)
 	r->ahead = calloc(n * fronts + 1, sizeof(*r->ahead));
 	r->rest_ns = calloc(n * K + 1, sizeof(*r->rest_ns));
 	r->pipeline_ns = calloc(fronts + 1, sizeof(*r->pipeline_ns));
-	if (r->share && r->handled && r->direct && r->ahead && r->rest_ns && r->pipeline_ns)
+	if (r->share && r->handled && r->direct && r->ahead && r->rest_ns && r->pipeline_ns &&
+	    learn_shape(r) == 0)
 		return r;
 	route_free(r);
 	return NULL;
@@ -87,6 +185,14 @@ void route_free(struct route *r)
 {
 	if (!r)
 		return;
+	for (int f = 0; r->coming && f < r->shape.n_fronts; f++)
+		free(r->coming[f].item);
+	free(r->coming);
+	free(r->reaches);
+	free(r->out);
+	free(r->out_from);
+	free(r->in);
+	free(r->in_from);
 	free(r->share);
 	free(r->handled);
 	free(r->direct);
@@ -96,17 +202,23 @@ void route_free(struct route *r)
 	free(r);
 }
 
+bool route_reaches(const struct route *r, int s, int f)
+{
+	return r->reaches[s * r->shape.n_fronts + f];
+}
+
 /* ---- shares of links ---- */
 
 static double since(uint64_t *then, uint64_t now)
 {
-	int64_t n = (int64_t)(now - *then); /* readers of books may be a step behind */
+	int64_t n = (int64_t)(now - *then); /* counters are not read atomically */
 
 	*then = now;
 	return n > 0 ? (double)n : 0;
 }
 
-/* Add what came, and forget what is more than MEMORY_EVENTS ago, at the stage and its links alike. */
+/* Add the new events. If the count of a stage then exceeds MEMORY_EVENTS, scale it down to that,
+ * and the counts of its links with it. So older events fade, and the shares stay the same. */
 static void learn_shares(struct route *r, const struct route_look *look, const uint64_t *tried)
 {
 	const struct route_shape *g = &r->shape;
@@ -137,7 +249,19 @@ static void learn_shares(struct route *r, const struct route_look *look, const u
 				r->handled[s].n[c] = MEMORY_EVENTS;
 }
 
-/* Part of what the stage handles that leaves by link `l`. */
+void route_idle(struct route *r, int64_t ticks)
+{
+	double left = pow(1 - RATE_WEIGHT, (double)ticks);
+
+	for (int s = 0; s < r->shape.n_stages; s++)
+		for (int c = 0; c < r->shape.n_classes; c++)
+			r->direct[s].rate[c] *= left;
+	for (int l = 0; l < r->shape.n_links; l++)
+		for (int c = 0; c < r->shape.n_classes; c++)
+			r->share[l].rate[c] *= left;
+}
+
+/* Return the part of a stage's events that leaves by link `l`. */
 static double share_of(const struct route *r, int l, int c)
 {
 	double n = r->handled[r->shape.link[l].from].n[c];
@@ -148,17 +272,17 @@ static double share_of(const struct route *r, int l, int c)
 
 /* ---- visits, times ---- */
 
-/* Mean time from the door of the stage to leaving it. */
+/* Return the mean time from entering the stage to leaving it. */
 static double stay_ns(const struct route *r, const struct route_look *look, int s, int c)
 {
 	if (r->shape.stage[s].source)
 		return 0;
 	if (look[s].stay_ns[c] > 0)
 		return (double)look[s].stay_ns[c];
-	return (double)look[s].wait_ns + (double)look[s].cost_ns[c];
+	return (double)look[s].wait_ns + (double)(look[s].cost_ns[c] - look[s].behind_ns[c]);
 }
 
-/* What link `l` adds to the stage it comes from. */
+/* Add the contribution of link `l` to the results of the stage it leaves. */
 static void add_link(struct route *r, int l, int c)
 {
 	const struct route_link *link = &r->shape.link[l];
@@ -169,6 +293,8 @@ static void add_link(struct route *r, int l, int c)
 	r->rest_ns[link->from * K + c] += p * r->rest_ns[link->to * K + c];
 	for (int f = 0; f < r->shape.n_fronts; f++) {
 		struct ahead *from = ahead_of(r, link->from, f);
+		if (!route_reaches(r, link->from, f))
+			continue;
 		if (r->shape.stage[link->to].front == f) {
 			from->visits[c] += p;
 		} else {
@@ -187,12 +313,15 @@ static void look_ahead(struct route *r, const struct route_look *look, int s)
 		double stay = stay_ns(r, look, s, c);
 		r->rest_ns[s * K + c] = stay;
 		for (int f = 0; f < g->n_fronts; f++)
-			ahead_of(r, s, f)->visits[c] = ahead_of(r, s, f)->time_ns[c] = 0;
-		for (int l = 0; l < g->n_links; l++)
-			if (g->link[l].from == s && !g->link[l].loop)
-				add_link(r, l, c);
+			if (route_reaches(r, s, f))
+				ahead_of(r, s, f)->visits[c] = ahead_of(r, s, f)->time_ns[c] = 0;
+		for (int i = r->out_from[s]; i < r->out_from[s + 1]; i++)
+			if (!g->link[r->out[i]].loop)
+				add_link(r, r->out[i], c);
 		for (int f = 0; f < g->n_fronts; f++) {
 			struct ahead *a = ahead_of(r, s, f);
+			if (!route_reaches(r, s, f))
+				continue;
 			a->time_ns[c] += stay * a->visits[c];
 			a->gate[c] = g->stage[s].queued && g->stage[s].front != f &&
 				     a->visits[c] >= (a->gate[c] ? GATE_TO : GATE_FROM);
@@ -202,32 +331,37 @@ static void look_ahead(struct route *r, const struct route_look *look, int s)
 
 static double work_coming(struct route *r, const struct route_look *look, int f, int at)
 {
-	double work_ns = 0;
+	struct coming_list *list = &r->coming[f];
+	double sum_ns = 0;
 
+	list->n = 0;
 	for (int s = 0; s < r->shape.n_stages; s++) {
-		struct ahead *a = ahead_of(r, s, f);
-		bool counts = s != at && !r->shape.stage[s].source;
+		if (s == at || r->shape.stage[s].source || !route_reaches(r, s, f))
+			continue;
 		for (int c = 0; c < r->shape.n_classes; c++) {
-			double n =
-			    counts && look[s].in_flight[c] > 0 ? (double)look[s].in_flight[c] : 0;
-			a->work_ns[c] = n * a->visits[c] * (double)look[at].cost_ns[c];
-			work_ns += a->work_ns[c];
+			double n = look[s].in_flight[c] > 0 ? (double)look[s].in_flight[c] : 0;
+			double work_ns =
+			    n * ahead_of(r, s, f)->visits[c] * (double)look[at].cost_ns[c];
+			sum_ns += work_ns;
+			if (work_ns > 0)
+				list->item[list->n++] =
+				    (struct coming){route_lead_ns(r, s, f, c), work_ns};
 		}
 	}
-	return work_ns;
+	return sum_ns;
 }
 
-/* ---- who was decided on ---- */
+/* ---- events judged already ---- */
 
-/* A stage passes on what it was given: that was decided on if most of it was. */
+/* Whether events from the stage count as already judged for front `f`: they do if most of the
+ * events that it received were judged. */
 static bool judged_before(const struct route *r, int s, int f, int c)
 {
 	const struct route_shape *g = &r->shape;
 	double all = r->direct[s].rate[c] > 0 ? r->direct[s].rate[c] : 0, judged = 0;
 
-	for (int l = 0; l < g->n_links; l++) {
-		if (g->link[l].to != s)
-			continue;
+	for (int i = r->in_from[s]; i < r->in_from[s + 1]; i++) {
+		int l = r->in[i];
 		all += r->share[l].rate[c];
 		if (ahead_of(r, g->link[l].from, f)->judged[c])
 			judged += r->share[l].rate[c];
@@ -239,7 +373,7 @@ static void follow_judged(struct route *r, int s)
 {
 	for (int f = 0; f < r->shape.n_fronts; f++) {
 		struct ahead *a = ahead_of(r, s, f);
-		for (int c = 0; c < r->shape.n_classes; c++)
+		for (int c = 0; route_reaches(r, s, f) && c < r->shape.n_classes; c++)
 			a->judged[c] = a->gate[c] || judged_before(r, s, f, c);
 	}
 }
@@ -259,7 +393,7 @@ void route_learn(struct route *r, const struct route_look *look, const uint64_t 
 			    work_coming(r, look, g->stage[s].front, s);
 }
 
-/* ---- what was learned ---- */
+/* ---- results ---- */
 
 double route_visits(const struct route *r, int s, int f, int class_id)
 {
@@ -282,13 +416,13 @@ int64_t route_pipeline_ns(const struct route *r, int f)
 
 double route_before(const struct route *r, int s, int f, int class_id)
 {
+	const struct coming_list *list = &r->coming[f];
 	int64_t lead_ns = route_lead_ns(r, s, f, class_id);
 	double before_ns = 0;
 
-	for (int u = 0; u < r->shape.n_stages; u++)
-		for (int c = 0; c < r->shape.n_classes; c++)
-			if (route_lead_ns(r, u, f, c) <= lead_ns)
-				before_ns += ahead_of(r, u, f)->work_ns[c];
+	for (int i = 0; i < list->n; i++)
+		if (list->item[i].lead_ns <= lead_ns)
+			before_ns += list->item[i].work_ns;
 	return r->pipeline_ns[f] > 0 ? before_ns / r->pipeline_ns[f] : 1;
 }
 

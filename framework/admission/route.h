@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where events go, learned from counters: what is on its way to a stage, how long it will be on its
- * way, and which door upstream may decide for the stage.
+ * Learns from counters where events go. For a stage, this yields the work on its way to it, the
+ * time until that work arrives, and the upstream stages that may decide on admission for it.
  *
- * For each class the graph is taken for a Markov chain: p(link) is the part of the events handled at
- * a stage that it sent down the link, over the last few hundred. From that, upstream by upstream:
+ * For each class the graph is treated as a Markov chain: p(link) is the part of a stage's last few
+ * hundred events that it sent down the link. The following are computed from p, stage by stage
+ * upstream:
  *
  *   visits(s, f)   = sum over links s -> u of p (1 if u is f, else visits(u, f))
- *   lead(s, f)     = mean time from entering the queue of s to entering that of f, of those who get there
+ *   lead(s, f)     = mean time from entering the queue of s to entering that of f, for events
+ *                    that reach f
  *   pipeline(f)    = sum over s of events at s, times visits(s, f), times the cost at f
- *   before(s, f)   = part of pipeline(f) from stages with a lead no longer than that of s: the rest of it
- *                    gets there later than what enters s now
- *   rest(s)        = mean time from entering the queue of s to the end
+ *   before(s, f)   = part of pipeline(f) from stages whose lead is no longer than that of s; the
+ *                    rest arrives after events that enter s now
+ *   rest(s)        = mean time from entering the queue of s to the finish
  *
- * pipeline is the P_s of overload.md 3.1, but nobody carries it: it is counted anew from the books at
- * each tick, so an event that dies on the way has nothing to give back and nothing drifts.
+ * A "front" is a stage with a policy that decides upstream. pipeline is P_s in overload.md 3.1. It
+ * is recomputed from the counters at each tick instead of being updated as events pass, so events
+ * that are shed on the way need no correction, and no error accumulates.
  *
- * A stage s is a gate of f for a class when nearly all of the class that enter s go on to f: then
- * who must be refused for the sake of f is refused at s, before s has worked for it (overload.md
- * 3.4). Where only some go there (misses of a cache), f decides at its own door: refusing all for
- * the sake of some would cost more than the work that is wasted.
+ * A stage s is a gate of f for a class if nearly all events of the class that enter s go on to f.
+ * Events that f would refuse are then refused at s, before s has done any work for them
+ * (overload.md 3.4). If only some of them go on to f (such as cache misses), f decides at its own
+ * queue, since s would also have to refuse events that never reach f, which costs more than the
+ * work wasted on events that f refuses.
  *
- * A route therefore is a class and the stage it enters by. Plain data, one owner, no locks.
+ * A route is thus a class and the stage at which its events enter. Not thread-safe.
  */
 #ifndef WEIR_ADMISSION_ROUTE_H
 #define WEIR_ADMISSION_ROUTE_H
@@ -31,66 +35,81 @@
 
 #include <weir/spec.h>
 
-/** A stage of the graph, as routes see it. */
+/** A stage of the graph. */
 struct route_stage {
-	bool source; /* events begin there */
-	bool queued; /* has a door that can ask: neither source nor inline */
-	int front;   /* its number among those for whom doors upstream ask, -1: not one of them */
+	bool source; /* events enter the graph here */
+	bool queued; /* has its own admission, being neither a source nor inline */
+	int front;   /* index among the fronts, or -1 */
 };
 
 struct route_link {
 	int from, to;
-	bool loop; /* closes a cycle: not followed */
+	bool loop; /* closes a cycle; ignored for visits, lead and rest */
 };
 
-/** The graph; pointers stay the caller's and must outlive the route. */
+/** The graph. The caller owns the arrays, which must outlive the route. */
 struct route_shape {
 	int n_stages, n_classes, n_links, n_fronts;
 	const struct route_stage *stage;
 	const struct route_link *link;
-	const int *order; /* stages, upstream first but for loops */
+	const int *order; /* stages in upstream-first order, loops ignored */
 };
 
-/** What the books say of one stage now. Totals only grow. */
+/** Current counters of one stage. Totals only grow. */
 struct route_look {
-	uint64_t
-	    handled[WEIR_CLASSES_MAX]; /* events that handlers are done with (source: offered) */
-	int64_t in_flight[WEIR_CLASSES_MAX]; /* waiting or in handlers; less than 0 counts as 0 */
-	int64_t cost_ns[WEIR_CLASSES_MAX];   /* mean service time, 0: not known or nothing */
-	int64_t wait_ns;                     /* that who enters now has before it, about */
-	uint64_t offered[WEIR_CLASSES_MAX];  /* at its door, by whomever */
-	int64_t stay_ns[WEIR_CLASSES_MAX];   /* from its door to leaving it; 0: wait and cost */
+	/* events finished by handlers, or for a source, events that it offered */
+	uint64_t handled[WEIR_CLASSES_MAX];
+	int64_t in_flight[WEIR_CLASSES_MAX]; /* waiting or in handlers; negative counts as 0 */
+	int64_t cost_ns[WEIR_CLASSES_MAX];   /* mean service time; 0 if unknown */
+	int64_t behind_ns[WEIR_CLASSES_MAX]; /* part of cost_ns spent in inline stages downstream */
+	/* expected wait of an event that enters now, approximate */
+	int64_t wait_ns;
+	uint64_t offered[WEIR_CLASSES_MAX]; /* offered to its admission by any sender */
+	/* mean time from admission to leaving; if 0, wait_ns + cost_ns - behind_ns is used
+	 * instead */
+	int64_t stay_ns[WEIR_CLASSES_MAX];
 };
 
-/** How often to learn. Between two times doors keep count of what they send; once in so long is enough for
- *  where events go, and costs little with a hundred threads. */
+/** Interval between calls of route_learn, which reads the counters of all senders: short enough to
+ *  follow where events go, long enough to be cheap with a hundred threads. */
 #define ROUTE_TICK_NS 50000000LL
 
 struct route;
 
-/** A route of `shape` that knows nothing yet: no gates, no pipelines. NULL: no memory. */
+/** Allocate a route that knows nothing yet: it has no gates and no pipelines. Returns NULL if out
+ *  of memory. */
 struct route *route_new(const struct route_shape *shape);
 void route_free(struct route *r);
 
 /**
- * Learn from look[n_stages] and from tried[n_links * WEIR_CLASSES_MAX], events that were offered down each link
- * so far, refused ones included. About n_links x n_fronts x n_classes steps of a few ns.
+ * Learn from look[n_stages] and from tried[n_links * WEIR_CLASSES_MAX], the total number of events
+ * offered down each link, including refused ones. Takes about n_classes x (n_stages + n_links x
+ * fronts reached by them) steps of a few ns.
  */
 void route_learn(struct route *r, const struct route_look *look, const uint64_t *tried);
+/** Account for `ticks` without events. Equivalent to that many calls of route_learn in which no
+ *  counter has changed. No counter may have changed in the last real call, either. */
+void route_idle(struct route *r, int64_t ticks);
 
-/** Part of what enters `s` that goes on to front `f`, by class; 0 when not known. */
+/** Whether there is a path from `s` to front `f`. Never changes. Without a path, the functions
+ *  below return 0 or false. */
+bool route_reaches(const struct route *r, int s, int f);
+
+/** Return the part of the class's events entering `s` that goes on to front `f`; 0 if unknown. */
 double route_visits(const struct route *r, int s, int f, int class_id);
-/** Mean time from the door of `s` to that of front `f`, 0 when nobody goes there. */
+/** Return the mean time from entering `s` to entering front `f`; 0 if too few events go there. */
 int64_t route_lead_ns(const struct route *r, int s, int f, int class_id);
-/** Work on its way to front `f` from all stages upstream. */
+/** Return the work on its way to front `f` from all upstream stages, in ns. */
 int64_t route_pipeline_ns(const struct route *r, int f);
-/** Part of it, 0..1, that is there before what enters `s` now: from stages that are as near or nearer. */
+/** Return the part of route_pipeline_ns, 0..1, that reaches `f` before events that enter `s` now,
+ *  since it comes from stages whose lead is no longer than that of `s`. */
 double route_before(const struct route *r, int s, int f, int class_id);
-/** Mean time from the door of `s` to the end of an event. */
+/** Return the mean time from entering `s` until the event finishes. */
 int64_t route_rest_ns(const struct route *r, int s, int class_id);
-/** Does the door of `s`, another stage, decide for front `f`? */
+/** Whether stage `s`, which is not `f` itself, decides on admission for front `f`. */
 bool route_gates(const struct route *r, int s, int f, int class_id);
-/** Has an event of the class that comes from stage `from` been decided on for front `f`? */
+/** Whether events of the class that come from stage `from` have already been judged for front
+ *  `f`. */
 bool route_judged(const struct route *r, int from, int f, int class_id);
 
 #endif

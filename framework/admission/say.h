@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a policy says about itself, piece by piece into one line. */
+/* Builds the one-line description of a policy's state, piece by piece. */
 #ifndef WEIR_ADMISSION_SAY_H
 #define WEIR_ADMISSION_SAY_H
 
@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/** Append to `buf[size]`, of which `at` bytes are written; cut where it does not fit, terminated if
- *  size is not 0. Returns the bytes that are now written. */
+/** Append formatted text to `buf[size]`, which already holds `at` bytes. Truncates text that does
+ *  not fit, and terminates the buffer unless size is 0. Returns the new length. */
 __attribute__((format(printf, 4, 5))) static inline int say(
     char *buf, size_t size, int at, const char *format, ...)
 {

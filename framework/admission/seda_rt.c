@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Admission policy `seda_rt`: SEDA's response-time controllers (Welsh and Culler, "Adaptive Overload
- * Control for Busy Internet Servers", USITS 2003; constants read in Sandstorm's
+ * Admission policy `seda_rt`: SEDA's response-time controllers (Welsh and Culler, "Adaptive
+ * Overload Control for Busy Internet Servers", USITS 2003; constants from Sandstorm's
  * ResponseTimeControllerDirect and ResponseTimeControllerMulticlass).
  *
- * A token bucket admits a rate, and the rate is moved by the 90th percentile of response times, each
- * 100 responses or each second, smoothed 0.7 old to 0.3 new. A server with one class has the direct
- * controller: half a request per second more while the percentile is below 0.9 of the target, half
- * the rate when it is above 1.2 of it. With several classes each has a rate: with the error
- * e = (p90 - target) / target, a class below -0.5 gains 2 * (-e - 0.1), a class above 0 pays 1.2 and
- * makes each lower one pay 10 and miss its next gain.
+ * A token bucket admits a rate. The rate follows the 90th percentile of response times, which is
+ * taken every 100 responses or every second and smoothed (0.7 old, 0.3 new). With one class, the
+ * direct controller adds half a request per second while the percentile is below 0.9 times the
+ * target, and halves the rate when it is above 1.2 times the target. With several classes, each has
+ * a rate of its own and an error e = (p90 - target) / target. Up to e = -0.5 the class gains 2 *
+ * (-e - 0.1) requests per second. Above e = 0 its rate is divided by 1.2 and the rate of each lower
+ * class by 10; the lower classes also miss their next gain.
  *
- * What it keeps is the point of a baseline: it starts low, and gains so slowly that a fast stage is
- * held back for minutes. What it mends: the bucket is exact, where SEDA's capped every rate at 1,000
- * a second; what the queue refuses gives its tokens back; no percentile is used twice.
+ * As a baseline it keeps the weaknesses of the original: it starts low, and gains so slowly that a
+ * fast stage is held back for minutes. Three defects are fixed: SEDA's bucket capped every rate at
+ * 1,000 per second; it lost the tokens of events that the queue refused; and it used some
+ * percentiles twice.
  */
 #include "admission/admission.h"
 #include "admission/bucket.h"
@@ -21,11 +23,11 @@
 
 #define SAMPLES   100
 #define PERIOD_NS 1000000000LL
-#define KEEP      0.7 /* of the old percentile */
+#define KEEP      0.7 /* weight of the old percentile */
 #define RATE_MIN  0.05
 #define RATE_MAX  5000.0
 
-/* The direct controller. */
+/* Constants of the direct controller. */
 #define DIRECT_RATE  10.0
 #define DIRECT_DEPTH 10.0
 #define DIRECT_LOW   0.9
@@ -33,11 +35,11 @@
 #define DIRECT_MORE  0.5
 #define DIRECT_LESS  2.0
 
-/* The multiclass controller. */
+/* Constants of the multiclass controller. */
 #define MULTI_RATE  100.0
 #define MULTI_DEPTH 1.0
 #define MULTI_GAIN  2.0
-#define MULTI_START (-0.5) /* error below which it gains */
+#define MULTI_START (-0.5) /* error below which the rate grows */
 #define MULTI_LOW   (-0.1)
 #define MULTI_LOWER 10.0
 #define MULTI_SELF  1.2
@@ -46,14 +48,14 @@ struct seda_class {
 	struct bucket bucket;
 	double rate, p90_ns;
 	int64_t adjusted_ns;
-	uint32_t responses; /* since then */
-	bool preempted;     /* a higher class was late: the next gain is missed */
+	uint32_t responses; /* responses since the last adjustment */
+	bool preempted;     /* a higher class was late, so the next gain is skipped */
 };
 
 struct seda_state {
 	struct seda_class class[WEIR_CLASSES_MAX];
-	int n_classes; /* as last seen; 0: not yet */
-	int last;      /* class of the last run, to which tokens go back */
+	int n_classes; /* 0 until the first call reports it */
+	int last;      /* class of the last run, to which tokens are returned */
 };
 
 _Static_assert(sizeof(struct seda_state) <= ADMISSION_STATE_MAX, "state too large");
@@ -73,7 +75,7 @@ static void seda_init(void *state, const struct weir_admission_spec *p, int64_t 
 		s->class[c].adjusted_ns = now_ns;
 }
 
-/* Which controller it is depends on the number of classes, which init is not told. */
+/* Choose the controller, which depends on the number of classes; init does not know that. */
 static void seda_meet(struct seda_state *s, int n_classes, int64_t now_ns)
 {
 	if (s->n_classes > 0)
@@ -113,7 +115,7 @@ static void seda_set_rate(struct seda_class *class, double rate)
 	class->rate = rate < RATE_MIN ? RATE_MIN : rate > RATE_MAX ? RATE_MAX : rate;
 }
 
-/* A new percentile, when a period of the class ended. */
+/* Update the percentile of the class if a period has ended. Returns whether one has. */
 static bool seda_measure(
     struct seda_class *class, uint64_t completed, int64_t p90_ns, int64_t now_ns)
 {
@@ -177,6 +179,13 @@ static void seda_tick(
 			seda_adjust_multi(s, c, (double)target_ns);
 }
 
+/* Always true: without events the percentile is 0, so no period ends and ticks change nothing. */
+static bool seda_rested(const void *state)
+{
+	(void)state;
+	return true;
+}
+
 static int seda_explain(
     const void *state, const struct weir_admission_spec *p, char *buf, size_t size)
 {
@@ -192,11 +201,13 @@ static int seda_explain(
 
 const struct admission_policy admission_seda_rt = {
     .name = "seda_rt",
-    .help = "admit a rate per class, moved by the 90th percentile response time against `target`",
+    .help = "admit a rate per class, adjusted by comparing the 90th percentile response time with "
+	    "`target`",
     .state_size = sizeof(struct seda_state),
     .init = seda_init,
     .admit = seda_admit,
     .give_back = seda_give_back,
     .tick = seda_tick,
+    .rested = seda_rested,
     .explain = seda_explain,
 };

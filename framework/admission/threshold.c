@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Admission policy `threshold`: refuse what would lift the queue over a length (SEDA's
- * QueueThresholdPredicate), below the hard bound of the queue. Because a decision and its push are
- * one step under the queue's lock, the length never exceeds the threshold, whatever the number of
- * senders.
+ * Admission policy `threshold`: refuses events that would make the queue longer than a threshold
+ * below its hard limit (SEDA's QueueThresholdPredicate). A decision and its push are one step under
+ * the queue's lock, so the length never exceeds the threshold, however many senders there are.
  *
- * Lower classes meet a lower threshold, so that places are left for the higher ones when load comes:
- * class k of K (0 the highest) is refused from threshold * (1 - 0.5 * k / K) on, the caps of
- * overload.md 3.3 at rest. With one class that is the threshold.
+ * Lower classes have a lower threshold, so that slots are left for the higher ones when load rises:
+ * class k of K, 0 being the highest, is refused at lengths from threshold * (1 - 0.5 * k / K) on.
+ * These are the caps of overload.md 3.3 for a predicted wait of 0.
  */
 #include "admission/admission.h"
 
@@ -16,7 +15,7 @@ static void threshold_init(void *state, const struct weir_admission_spec *p, int
 	(void)state, (void)p, (void)now_ns;
 }
 
-/* At least 1: an idle stage serves every class. */
+/* Return the threshold of the class: at least 1, so that an idle stage serves every class. */
 static int64_t threshold_of_class(int64_t threshold, int class_id, int n_classes)
 {
 	int64_t lowered =
@@ -41,7 +40,7 @@ static int threshold_admit(void *state, const struct weir_admission_spec *p,
 
 const struct admission_policy admission_threshold = {
     .name = "threshold",
-    .help = "refuse what would lift the queue over `threshold` events, lower classes sooner",
+    .help = "refuse events that would raise the queue above `threshold`, lower classes sooner",
     .init = threshold_init,
     .admit = threshold_admit,
 };

@@ -1,60 +1,62 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Refusal by user, for the policies that serve a part of a class: all requests of a user fare alike
- * while the part stays the same, so that a user who was served can finish what he began (DAGOR).
- * Users are numbers even over 0..65535; of a class whose part is `theta` / 65536, the users below
- * theta are served.
+ * Chooses by user which events of a class to refuse, for policies that serve a part of a class.
+ * While that part is constant, all requests of a user are treated alike, so that a user that was
+ * served can finish its work (as in DAGOR). Users have numbers that are uniform over 0..65535. To
+ * serve the part theta / 65536 of a class, the users with numbers below theta are served.
  *
- * Numbers fall evenly, by all of the range in USERS_TURN_NS, and start again at the top. So each user
- * is served for a stretch of time as long as it can be, as often as any other: a rota. (DAGOR deals
- * new numbers once an hour, and who was dealt a bad one is out for that long: 0.63 of Jain's index
- * over seconds.) A refused user can be told when its turn comes: (number - theta) of a turn.
+ * All numbers decrease at the same speed, by the whole range in USERS_TURN_NS, and wrap around to
+ * the top. This is a rota: every user is served as often as any other, for one contiguous part of
+ * each period. (DAGOR assigns new numbers once an hour, so an unlucky user is refused for that
+ * long; Jain's index over seconds is 0.63.) The number also tells how long a refused user must
+ * wait: (number - theta) / 65536 of a period.
  */
 #ifndef WEIR_ADMISSION_USERS_H
 #define WEIR_ADMISSION_USERS_H
 
 #include "admission/admission.h"
 
-/** A theta that serves all. */
+/** Value of theta that serves all users. */
 #define USERS_ALL 65536u
 
-/* 65536 over the golden ratio, odd: multiples modulo 65536 meet every number once, and any few in a
- * row lie evenly (Knuth, volume 3, 6.4). */
+/* 65536 divided by the golden ratio, made odd. Its multiples modulo 65536 visit every number once,
+ * and any few consecutive multiples are spread evenly (Knuth, volume 3, 6.4). */
 #define USERS_STEP 40503u
 
-/** How long a number takes around. Long enough to finish what one began with a few requests, short enough
- *  to wait for: a client that was turned away is told so many seconds. A choice, like the 10 s of a
- *  lease; what it costs at other lengths was not measured. */
+/** Period of the rota: long enough for a user to finish an activity of a few requests, and short
+ *  enough to wait for, since a refused client is asked to wait at most this long. 10 s is a choice;
+ *  other lengths were not measured. */
 #define USERS_TURN_NS 10000000000LL
 
-/** Where in the turn the user `id`, any hash of it, was at time 0. */
+/** Return the position in the rota of the user `id`, which may be any hash, at time 0. */
 static inline uint16_t users_first(uint64_t id)
 {
 	return (uint16_t)(id * 0x9e3779b97f4a7c15ULL >> 48); /* Knuth, TAOCP 3, 6.4: golden ratio */
 }
 
-/** How far all have fallen since. */
+/** Return how far all positions have moved since time 0. */
 static inline uint16_t users_fallen(int64_t now_ns)
 {
 	return (uint16_t)((uint64_t)(now_ns % USERS_TURN_NS) * USERS_ALL / USERS_TURN_NS);
 }
 
-/** The place now of the user `id` in the turn. */
+/** Return the current position of the user `id` in the rota. */
 static inline uint16_t users_place(uint64_t id, int64_t now_ns)
 {
 	return (uint16_t)(users_first(id) - users_fallen(now_ns));
 }
 
-/** The number of one in that place: the place, or for a repeated attempt (`retry`) twice that, so that
- *  retries are served for half as long as first attempts, but each has its turn. (overload.md 3.3 puts
- *  them all behind the first half; then whoever comes back when told is refused until part is over 0.5.) */
+/** Return the number of an event whose user is at position `place`: the position itself, or twice
+ *  the position if the event is a retry. So retries are served for half as long as first attempts,
+ *  but in every period. (overload.md 3.3 gives all retries numbers in the upper half. A client that
+ *  retries when it was asked to would then be refused until over half of its class is served.) */
 static inline uint16_t users_number(uint16_t place, bool retry)
 {
 	return retry ? (uint16_t)(place < 0x8000 ? 2 * place : USERS_ALL - 1) : place;
 }
 
-/** The user of event `i` of the run. Where users are not known, numbers from `*spread`, so even that
- *  a part of the class is just that part of any run. */
+/** Return the user number of event `i` of the run. If users are unknown, the number is taken from
+ *  `*spread`, whose numbers are so evenly spaced that the same part of every run is served. */
 static inline uint32_t users_of(const struct admission_view *v, int i, uint16_t *spread)
 {
 	if (v->user)

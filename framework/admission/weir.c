@@ -1,83 +1,102 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Admission policy `weir`: compute the wait before an event is in the queue, and serve what matters
- * most with what the stage can do. docs/overload.md has the formulas and what was measured.
+ * Admission policy `weir`: predicts the wait of an event before it enters the queue, and spends the
+ * capacity of the stage on the most important events. docs/overload.md has the formulas and
+ * measurements.
  *
- * The predicted wait is the queued work over the threads: d = W / n. It needs no learned baseline and
- * no probing, and it is exact up to the cost of events. The stage is in one of two states:
+ * The predicted wait is the queued work divided by the threads: d = W / n. It needs no learned
+ * baseline and no probing, and is as exact as the known costs of events. The stage is in one of two
+ * states:
  *
- *   NORMAL  a thread was idle or d was low within the last 100 ms: noise is let be. Only a long wait
- *           refuses, lower classes a little sooner.
- *   OVER    d was low at no time in 100 ms, or is high: the queue stands. Of what is offered, as much
- *           is admitted as the stage can do, by class and within a class by user (weir_fill.h).
+ *   NORMAL  A thread was idle or d was low within the last 100 ms. Events are refused only if d is
+ *           long, those of lower classes at a slightly shorter d.
+ *   OVER    d was never low in 100 ms, or is high, so this is a standing queue and not noise. As
+ *           much of the offered load is admitted as the stage can serve, by class, and within a
+ *           class by user (weir_fill.h).
  *
- * OVER ends when d is low and nothing had to be refused for 100 ms. How much the stage can do follows
- * d at each decision, not at each tick, so the loop has no dead time and a late tick does no harm:
- * ticks only teach what each class offers. Above all: nothing is refused while a thread is idle, and
- * with an unknown cost everything may enter.
+ * OVER ends when d is low and nothing had to be refused for 100 ms. The admitted amount follows d
+ * at each decision, not at each tick, so the control loop has no dead time. Ticks only learn what
+ * each class offers, so a late tick does no harm. Two rules override all others: nothing is refused
+ * while a thread is idle, and everything may enter while the cost is unknown.
  *
- * The state belongs to the sink; all calls come under the queue's lock.
+ * The sink owns the state and makes all calls under the queue's lock.
  */
+#include <limits.h>
 #include <math.h>
 
 #include "admission/admission.h"
+#include "admission/fair.h"
 #include "admission/say.h"
 #include "admission/users.h"
 #include "admission/weir_fill.h"
 
-/* The objective when none is known: that of a class without one. */
+/* Objective to assume if none is known; also the default objective of a class. */
 #define SLO_DEFAULT_NS 500000000LL
 
-/* A queue that stood for so long stands (folly's CoDel interval, overload.md 3.7). */
+/* Time without a low wait after which the queue counts as a standing one (the CoDel interval of
+ * folly; overload.md 3.7). */
 #define INTERVAL_NS 100000000LL
 
-/* Waits as parts of the objective. LOW and CAP are overload.md 3.7; the others were chosen in the
- * simulation of tests/unit/admission (docs/overload.md, "How the numbers were found"). */
+/* Waits, as parts of the objective. LOW and CAP are from overload.md 3.7; the others were found
+ * with the simulation in tests/unit/admission (docs/overload.md, "How the numbers were found"). */
 #define WAIT_LOW       0.05
-#define WAIT_HIGH      0.35 /* OVER at once */
-#define WAIT_CAP       0.50 /* of the highest class, at least */
-#define WAIT_CAP_LOWER 0.40 /* of all others while OVER */
-#define CAP_GRADE      0.25 /* NORMAL: part of the cap that the lowest user of the lowest class lacks */
+#define WAIT_HIGH      0.35 /* switches to OVER at once */
+#define WAIT_CAP       0.50 /* least cap of the highest class */
+#define WAIT_CAP_LOWER 0.40 /* cap of all other classes in OVER */
+#define CAP_GRADE      0.25 /* in NORMAL, reduction of the cap for the lowest user and class */
 
-/* The wait that OVER steers for: the more is offered the shorter, since the queue then refills as
+/* The target wait in OVER. It is shorter at a higher offered load, since the queue then refills as
  * fast as it empties and no thread idles. */
-#define EQUAL_BUSY 0.08 /* of the objective at LOAD_BUSY times what the stage can do */
-#define EQUAL_EVEN 0.30 /* at just what it can do */
+#define EQUAL_BUSY 0.08 /* part of the objective, if the load is LOAD_BUSY times the capacity */
+#define EQUAL_EVEN 0.30 /* part of the objective, if the load equals the capacity */
 #define LOAD_BUSY  1.5
-#define LEFT_SHARE 0.5 /* of what the slowest hundredth of services leaves of the objective */
+#define LEFT_SHARE 0.5 /* part of (objective - 99th percentile of service times) */
 
-/* How fast what is admitted falls when the wait is longer: by the whole stage over half an objective,
- * at first; from 15 % on slowly, so that what is too long a wait by error of the estimates (when load
- * jumps) is not taken out on the high classes. */
+/* Load relative to the capacity up to which a long wait is taken for a burst: events may wait as
+ * long as 99 of 100 of them are still in time, and events of lower classes a little less. Between
+ * this load and 1 the rules of OVER take effect gradually. With WAIT_CAP alone the server refused 3
+ * % of workload W3 at load 0.7, where only 0.6 % would have been late (docs/overload.md). */
+#define LOAD_EASY  0.85
+#define EASY_GRADE 0.1
+#define EASY_TICKS 3 /* ticks after which estimates are no longer used */
+
+/* How fast the admitted amount falls as the wait exceeds the target wait: from all to nothing over
+ * FALL_NEAR objectives. For the highest priority a flatter line, which starts at FALL_FAR_AT,
+ * applies where it is higher, so that this priority does not suffer when a jump of the load makes
+ * the estimates wrong for a moment. */
 #define FALL_NEAR   0.5
 #define FALL_FAR    2.0
 #define FALL_FAR_AT 0.85
 
-/* Who will need more than that of the time it has left has no hope (overload.md 3.4). In OVER an event
- * that has less left than this part of a service time is not begun (3.2). */
+/* An event that will need more than the part HOPE of its remaining time is hopeless (overload.md
+ * 3.4). In OVER an event with less time left than HOPELESS times a service time is not handled
+ * (3.2). */
 #define HOPE     0.9
 #define HOPELESS 0.5
 
-/* Where services take as long as the objective: a wait of so many is late, twice the cap. */
+/* Least wait, in service times, after which an event counts as late, even if the objective is
+ * shorter. It matters if services take as long as the objective. Twice the least cap with one
+ * thread. */
 #define LATE 4
 
-/* Part of the stage that is admitted whatever the numbers say (overload.md 3.3). */
+/* Part of the stage that is always admitted, whatever the estimates (overload.md 3.3). */
 #define FLOOR 0.05
 
-/* The stage as a decision sees it. */
+/* What a decision knows about the stage. */
 struct weir_stage_view {
 	double threads, slo_ns, cost_ns;
-	double wait_ns; /* d; grows with what is admitted */
-	double away_ns; /* from this door to the queue, and from the service to the end */
+	double wait_ns; /* d; each admitted event increases it */
+	double away_ns; /* lead_ns + rest_ns: time before the queue and after the service */
 };
 
 struct weir_state {
 	struct weir_fill fill;
-	int64_t low_ns;     /* when d was low last */
-	int64_t over_ns;    /* OVER: since when */
-	int64_t refused_ns; /* last refusal */
-	int64_t now_ns;
-	struct weir_stage_view seen; /* last */
+	int64_t low_ns;     /* when d was last low */
+	int64_t over_ns;    /* when OVER last started */
+	int64_t refused_ns; /* when an event was last refused */
+	int delayed_rank;   /* highest priority refused for delay during this peak of the wait */
+	int64_t now_ns, ticked_ns;
+	struct weir_stage_view seen; /* as of the last decision */
 	double service_p99_ns;
 	bool over;
 	uint16_t spread[WEIR_CLASSES_MAX];
@@ -92,23 +111,23 @@ static void weir_init(void *state, const struct weir_admission_spec *p, int64_t 
 	(void)p;
 	*s = (struct weir_state){.low_ns = now_ns,
 	    .refused_ns = now_ns,
+	    .delayed_rank = INT_MAX,
 	    .now_ns = now_ns,
 	    .seen = {.threads = 1, .slo_ns = SLO_DEFAULT_NS}};
 }
 
 static struct weir_stage_view weir_look(
-    int threads, int64_t slo_ns, int64_t cost_ns, int64_t work_ns, uint32_t length)
+    double threads, int64_t slo_ns, int64_t cost_ns, int64_t work_ns)
 {
-	struct weir_stage_view see = {.threads = threads > 1 ? threads : 1,
+	struct weir_stage_view see = {.threads = threads > 0 ? threads : 1,
 	    .slo_ns = (double)(slo_ns > 0 ? slo_ns : SLO_DEFAULT_NS),
 	    .cost_ns = (double)cost_ns};
-	double work = work_ns > 0 ? (double)work_ns : (double)cost_ns * length;
 
-	see.wait_ns = work / see.threads;
+	see.wait_ns = (double)work_ns / see.threads;
 	return see;
 }
 
-/* Follow the state of the stage. */
+/* Switch between NORMAL and OVER if it is time to. */
 static void weir_watch(
     struct weir_state *s, const struct weir_stage_view *see, bool idle, int64_t now_ns)
 {
@@ -125,9 +144,44 @@ static void weir_watch(
 	}
 }
 
-/* The wait to steer for. Where slow services take most of the objective, half of what they leave; but
- * at least that of as many events as the number of threads swings by (its square root), or the queue
- * would be empty by chance too often. */
+/* Return the least cap on the wait: two services per thread, since with less, threads would idle
+ * between events, but at least twice the wait that counts as low. */
+static double weir_cap_least(const struct weir_stage_view *see)
+{
+	return fmax(2 * WAIT_LOW * see->slo_ns, 2 * see->cost_ns / see->threads);
+}
+
+/* Return how far the load is below the capacity: 1 up to LOAD_EASY of the capacity, falling to 0 at
+ * the full capacity. Also 0 while nothing is known, or if the estimates are too old because the
+ * machine stalled and ticks are late. */
+static double weir_ease(const struct weir_state *s, const struct weir_stage_view *see)
+{
+	double ease = (1 - s->fill.total / see->threads) / (1 - LOAD_EASY);
+
+	if (s->service_p99_ns <= 0 || s->now_ns - s->ticked_ns > EASY_TICKS * ADMISSION_TICK_NS)
+		return 0;
+	return ease < 0 ? 0 : ease > 1 ? 1 : ease;
+}
+
+/* Return `wait_ns`, raised towards `most_ns` in proportion to weir_ease. */
+static double weir_eased(
+    const struct weir_state *s, const struct weir_stage_view *see, double wait_ns, double most_ns)
+{
+	return most_ns > wait_ns ? wait_ns + weir_ease(s, see) * (most_ns - wait_ns) : wait_ns;
+}
+
+/* Return the longest wait with which 99 of 100 events are still in time, or a little less for lower
+ * classes and users. `place`, at least 0 and below 1, is 0 for the highest class and user. */
+static double weir_most(const struct weir_state *s, const struct weir_stage_view *see, double place)
+{
+	return (see->slo_ns - s->service_p99_ns) * (1 - EASY_GRADE * place);
+}
+
+/* Return the target wait: a part of the objective, but only half of the remaining objective if slow
+ * services take most of it. The least target is the wait of sqrt(threads) events, the size of
+ * random fluctuations, or the queue would be empty by chance too often. If slow services leave
+ * nothing of the objective, the least target is the wait of one event, since each further ms of
+ * wait then makes more events late than an idle thread costs. */
 static double weir_equal(const struct weir_state *s, const struct weir_stage_view *see)
 {
 	double busy = (s->fill.total / see->threads - 1) / (LOAD_BUSY - 1);
@@ -135,14 +189,16 @@ static double weir_equal(const struct weir_state *s, const struct weir_stage_vie
 	busy = busy < 0 ? 0 : busy > 1 ? 1 : busy;
 	double equal_ns = see->slo_ns * (EQUAL_EVEN + (EQUAL_BUSY - EQUAL_EVEN) * busy);
 	double left_ns = LEFT_SHARE * (see->slo_ns - s->service_p99_ns);
-	double least_ns = see->cost_ns / sqrt(see->threads);
-	if (equal_ns > left_ns)
-		equal_ns = left_ns > WAIT_LOW * see->slo_ns ? left_ns : WAIT_LOW * see->slo_ns;
-	return equal_ns > least_ns ? equal_ns : least_ns;
+	double least_ns = see->cost_ns / sqrt(see->threads), one_ns = see->cost_ns / see->threads;
+	if (equal_ns > left_ns) {
+		equal_ns = fmax(left_ns, WAIT_LOW * see->slo_ns);
+		least_ns = fmin(least_ns, fmax(left_ns, one_ns));
+	}
+	return weir_eased(s, see, fmax(equal_ns, least_ns), weir_most(s, see, 1));
 }
 
-/* How much of what is offered may enter, in threads, for a class of priority `rank`: all when the queue
- * is empty, what the stage can do at the wait to steer for, less beyond. */
+/* Return how much of the offered load may enter, in threads, for a class of priority `rank`: all of
+ * it if the queue is empty, the stage's capacity at the target wait, and less at a longer wait. */
 static double weir_room(const struct weir_state *s, const struct weir_stage_view *see, int rank)
 {
 	double equal_ns = weir_equal(s, see);
@@ -155,7 +211,7 @@ static double weir_room(const struct weir_state *s, const struct weir_stage_view
 	return see->threads * (part > FLOOR ? part : FLOOR);
 }
 
-/* The part of a class's users that may enter in OVER. */
+/* Return the part of the class's users that may enter in OVER. */
 static double weir_share(
     const struct weir_state *s, const struct weir_stage_view *see, int class_id, int n_classes)
 {
@@ -164,9 +220,20 @@ static double weir_share(
 	return weir_fill_part(&s->fill, class_id, weir_room(s, see, rank));
 }
 
-/* The highest of several classes while OVER: lower ones give way long before that wait, so what meets this
- * cap are its own bursts, or those after the machine stood still. They may wait as long as nearly all will still be in
- * time: a margin of half a slow service for the error of the prediction. */
+/* Return a cap of `part` of the objective, or less if fewer than 99 of 100 events would then be in
+ * time, but at least the least cap. */
+static double weir_cap_of(
+    const struct weir_state *s, const struct weir_stage_view *see, double part)
+{
+	double cap_ns = fmin(part * see->slo_ns, see->slo_ns - s->service_p99_ns);
+
+	return fmax(cap_ns, weir_cap_least(see));
+}
+
+/* Return the cap of the highest of several classes in OVER, as a part of the objective. Lower
+ * classes are refused at much shorter waits, so only a burst of the highest class reaches this one,
+ * or events that piled up while the machine stalled. They may wait as long as nearly all of them
+ * are still in time, with a margin of half a slow service for prediction errors. */
 static double weir_cap_highest(const struct weir_state *s, const struct weir_stage_view *see)
 {
 	double part = HOPE - 1.5 * s->service_p99_ns / see->slo_ns;
@@ -174,31 +241,55 @@ static double weir_cap_highest(const struct weir_state *s, const struct weir_sta
 	return s->service_p99_ns > 0 && part > WAIT_CAP ? part : WAIT_CAP;
 }
 
-/* The longest wait with which `user` of the class may still enter. */
+/* Return the longest predicted wait with which `user` of the class may still enter. */
 static double weir_cap(const struct weir_state *s, const struct weir_stage_view *see, int class_id,
     int n_classes, uint32_t user)
 {
 	int n_ranks, rank = weir_fill_rank(&s->fill, class_id, n_classes, &n_ranks);
 	double place = (rank + (double)user / USERS_ALL) / n_ranks;
 	double part = WAIT_CAP * (1 - CAP_GRADE * place);
+	bool highest = rank == 0 && n_ranks > 1;
+	double cap_ns, most_ns = weir_most(s, see, place);
 
-	if (s->over && rank > 0)
-		part = WAIT_CAP_LOWER;
-	else if (s->over)
-		part = n_ranks > 1 ? weir_cap_highest(s, see) : WAIT_CAP;
-	/* Services as long as the objective must not close the door. */
-	return part * see->slo_ns > 2 * see->cost_ns ? part * see->slo_ns : 2 * see->cost_ns;
+	if (highest) /* lower classes are refused first; a mean service is still in time */
+		most_ns = HOPE * see->slo_ns - see->cost_ns;
+	if (s->over && highest)
+		cap_ns = fmax(weir_cap_highest(s, see) * see->slo_ns, weir_cap_least(see));
+	else
+		cap_ns = weir_cap_of(s, see,
+		    !s->over   ? part
+		    : rank > 0 ? WAIT_CAP_LOWER
+			       : WAIT_CAP);
+	return weir_eased(s, see, cap_ns, most_ns);
 }
 
-/* 0, or why an event with `left_ns` to its deadline may not enter. */
-static int weir_judge(const struct weir_state *s, const struct weir_stage_view *see, int class_id,
-    int n_classes, uint32_t user, int64_t left_ns)
+/* Return the part of the rota's period (users.h) in which the user of event `i` may enter in
+ * OVER. */
+static double weir_turn(const struct weir_state *s, const struct weir_stage_view *see,
+    const struct admission_view *v, int class_id, int i)
 {
-	if (see->away_ns + see->wait_ns + see->cost_ns > HOPE * (double)left_ns)
+	double share = weir_share(s, see, class_id, v->n_classes);
+
+	if (!v->fair)
+		return share;
+	fair_decided(v->fair, class_id, share);
+	return fair_part(v->fair, class_id, share, v->demand[i]);
+}
+
+/* Return 0 if event `i` of `user` may enter, else the reason to refuse it. */
+static int weir_judge(const struct weir_state *s, const struct weir_stage_view *see,
+    const struct admission_view *v, int class_id, uint32_t user, int i)
+{
+	double left_ns = v->left_ns ? (double)v->left_ns[i] : INFINITY;
+	int n_ranks, rank = weir_fill_rank(&s->fill, class_id, v->n_classes, &n_ranks);
+
+	if (see->away_ns + see->wait_ns + see->cost_ns > HOPE * left_ns)
 		return WEIR_EHOPELESS;
-	if (see->wait_ns > weir_cap(s, see, class_id, n_classes, user))
+	if (see->wait_ns > weir_cap(s, see, class_id, v->n_classes, user))
 		return WEIR_EDELAY;
-	if (s->over && user >= USERS_ALL * weir_share(s, see, class_id, n_classes))
+	if (rank > s->delayed_rank)
+		return WEIR_EPRIORITY;
+	if (s->over && user >= USERS_ALL * weir_turn(s, see, v, class_id, i))
 		return WEIR_EPRIORITY;
 	return 0;
 }
@@ -212,29 +303,34 @@ static int weir_admit(void *state, const struct weir_admission_spec *p,
 	(void)p;
 	if (v->cost_ns <= 0)
 		return n;
-	struct weir_stage_view see =
-	    weir_look(v->threads, v->slo_ns, v->cost_ns, v->work_ns, v->length);
+	struct weir_stage_view see = weir_look(v->threads, v->slo_ns, v->cost_ns, v->work_ns);
 	see.wait_ns = see.wait_ns > (double)v->lead_ns ? see.wait_ns - (double)v->lead_ns : 0;
 	see.away_ns = (double)(v->lead_ns + v->rest_ns);
 	weir_watch(s, &see, v->idle > 0, v->now_ns);
-	/* At rest, and still when all of them are in: within everybody's cap. */
-	if (!s->over && !v->left_ns &&
-	    see.wait_ns + n * see.cost_ns / see.threads <= WAIT_CAP * (1 - CAP_GRADE) * see.slo_ns)
+	/* Shortcut for a quiet stage: even after all n have entered, d is within every class's
+	 * cap. */
+	if (!s->over && !v->left_ns && s->delayed_rank == INT_MAX &&
+	    see.wait_ns + n * see.cost_ns / see.threads <=
+		weir_cap_of(s, &see, WAIT_CAP * (1 - CAP_GRADE)))
 		return n;
+	int n_ranks, rank = weir_fill_rank(&s->fill, class_id, v->n_classes, &n_ranks);
+	if (see.wait_ns <= weir_equal(s, &see))
+		s->delayed_rank = INT_MAX;
 	int idle = v->idle > (int)v->length ? v->idle - (int)v->length : v->idle > 0;
 	for (int i = 0; i < n; i++) {
 		uint32_t user = users_of(v, i, &s->spread[class_id]);
-		int64_t left_ns = v->left_ns ? v->left_ns[i] : INT64_MAX;
-		int why = weir_judge(s, &see, class_id, v->n_classes, user, left_ns);
+		int why = weir_judge(s, &see, v, class_id, user, i);
 		if (why && m >= idle) {
 			refused[i] = true;
 			*reason = why;
+			if (why == WEIR_EDELAY && rank < s->delayed_rank)
+				s->delayed_rank = rank;
 			continue;
 		}
 		see.wait_ns += see.cost_ns / see.threads;
 		m++;
 	}
-	if (m < n && v->idle == 0) /* else it says nothing of a standing queue */
+	if (m < n && v->idle == 0) /* with an idle thread the queue is not a standing one */
 		s->refused_ns = v->now_ns;
 	return m;
 }
@@ -243,30 +339,46 @@ static void weir_tick(
     void *state, const struct weir_admission_spec *p, const struct admission_sample *sample)
 {
 	struct weir_state *s = state;
-	struct weir_stage_view see = weir_look(
-	    sample->threads, sample->slo_ns, sample->cost_ns, sample->work_ns, sample->length);
+	struct weir_stage_view see =
+	    weir_look(sample->threads, sample->slo_ns, sample->cost_ns, sample->work_ns);
 
 	(void)p;
 	weir_fill_learn(&s->fill, sample);
 	s->service_p99_ns = (double)sample->service_p99_ns;
+	s->ticked_ns = sample->now_ns;
 	weir_watch(s, &see, sample->idle, sample->now_ns);
+}
+
+/* Largest estimate, in threads, that is too small to affect a decision. Skipped ticks do not update
+ * the times, but the next admission does, since it finds an empty queue. */
+#define NOTHING 1e-6
+
+static bool weir_rested(const void *state)
+{
+	const struct weir_state *s = state;
+	double most = 0;
+
+	for (int c = 0; c < s->fill.n_classes; c++)
+		most = fmax(
+		    most, fmax(s->fill.offered[c], fmax(s->fill.wanted[c], s->fill.refused[c])));
+	return !s->over && most <= NOTHING;
 }
 
 static int64_t weir_least_left(const void *state)
 {
 	const struct weir_state *s = state;
 
-	/* Not when the queue is short: what is known of costs may be old, and only those that are
-	 * begun can teach it better. */
+	/* No event is hopeless while the queue is short: the known costs may be out of date, and
+	 * only events that are handled can correct them. */
 	bool busy = s->over && s->seen.wait_ns > WAIT_LOW * s->seen.slo_ns;
 
 	return busy ? (int64_t)(HOPELESS * s->seen.cost_ns) : 0;
 }
 
-/* The bound of the queue has failed (a cold start, handlers that hung, a machine that stood still):
- * what waits already for longer than the objective, or than the door lets anybody wait, is late
- * whatever happens; who comes now need not be. overload.md 3.4 goes over to newest first there; shedding
- * gets to the same fresh events and keeps their order. */
+/* Return the wait beyond which events are shed. Such waits occur only if admission failed to bound
+ * the queue (a cold start, handlers that hung, a stalled machine). Events that waited that long are
+ * late in any case, while newer ones can still be in time. overload.md 3.4 serves the newest first
+ * in that case; shedding the old events serves the same ones and keeps their order. */
 static int64_t weir_most_wait(const void *state)
 {
 	const struct weir_state *s = state;
@@ -284,7 +396,8 @@ static double weir_part(const void *state, int class_id)
 	return s->over ? weir_share(s, &s->seen, class_id, s->fill.n_classes) : 1;
 }
 
-/* ", refuses 80 % of class 2, all of class 3", by what was refused lately. */
+/* Append a description of the recent refusals, such as ", refuses 80 % of class 2, all of class
+ * 3". */
 static int weir_say_refused(const struct weir_fill *f, char *buf, size_t size, int len)
 {
 	const char *between = ", refuses";
@@ -321,15 +434,18 @@ static int weir_explain(
 
 const struct admission_policy admission_weir = {
     .name = "weir",
-    .help = "predict the wait, and under overload admit by class and user what the stage can do",
+    .help =
+	"predict the wait and, under overload, admit by class and user what the stage can serve",
     .state_size = sizeof(struct weir_state),
     .fifo = true,
     .front = true,
+    .fair = true,
     .init = weir_init,
     .admit = weir_admit,
     .least_left = weir_least_left,
     .most_wait = weir_most_wait,
     .part = weir_part,
     .tick = weir_tick,
+    .rested = weir_rested,
     .explain = weir_explain,
 };

@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sharing out a stage (overload.md 3.3, for one stage): first every class gets the smaller of what it
- * offers and its guarantee, then the classes are filled in order of priority, each to the brim before
- * the next one gets a drop. The priority that the room ends in gets a part, the same for each of its
- * classes.
+ * Divides a stage among classes (overload.md 3.3, for one stage). First every class gets the
+ * smaller of its offer and its guarantee. Then the classes are filled in order of priority, each
+ * completely before the next one gets anything. At the priority where the capacity runs out, all
+ * classes get the same part of what they offer beyond their guarantees.
  *
- * Of what a class offers, other stages of its route may refuse some. Who they refuse are the users with
- * the largest numbers, as here; so what this stage has to do for the class is `wanted`, but the part of
- * it that it can do is a part of all users: of `offered`.
+ * Other stages on the route of a class may refuse some of its offers. Like this stage, they refuse
+ * the users with the largest numbers. So the work that this stage has to do is `wanted`, but the
+ * part that it serves is expressed as a part of all users, that is, of `offered`.
  */
 #include "admission/weir_fill.h"
 
-/* Time constant of what is offered (overload.md 3.7). */
+/* Time constant, in ns, of the estimate of the offered load (overload.md 3.7). */
 #define OFFERED_NS 100000000.0
 
-/* But of at least so many events at the rate that the stage can serve: fewer are mostly noise (the
- * standard error of 40 is 16 %), and then OVER refuses for nothing: with services of 50 ms on 4
- * threads 0.06 % at load 0.7, and 0.006 % with this (bench/overload_sim, W12). */
+/* Least number of events that the time constant covers at the rate that the stage can serve: fewer
+ * are mostly noise (the standard error of 40 is 16 %), and OVER would refuse events needlessly.
+ * With services of 50 ms on 4 threads at load 0.7, this lowered such refusals from 0.06 % to 0.006
+ * % of events (bench/overload_sim, W12). */
 #define OFFERED_EVENTS 40.0
 
-/* A class that offers many events is known sooner, when so many have come, but not before two ticks: at
- * ten times what a stage of one thread and 4 ms can do, after 20 ms instead of 160. Without it the end of
- * such a spike refused a third of what could have been served for 0.4 s (bench/overload, W7). */
+/* Shortest time constant, two ticks. For a class that offers many events, the time constant is the
+ * time in which it offers OFFERED_EVENTS of them: at ten times the capacity of a stage with one
+ * thread and 4 ms services, 20 ms instead of 160. Without this, a third of the servable load was
+ * refused for 0.4 s at the end of such a spike (bench/overload, W7). */
 #define OFFERED_LEAST_NS (2.0 * ADMISSION_TICK_NS)
 
-/* What classes of priority `rank` get beyond their guarantees comes after all guarantees and all that
- * higher ones want. */
+/* Set `before` and `more`. What a class wants beyond its guarantee is served after the guarantees
+ * of all classes and everything that higher priorities want. */
 static void share_out(struct weir_fill *f)
 {
 	double sum = 0;
@@ -54,7 +56,8 @@ static void learn_ranks(struct weir_fill *f, const struct admission_sample *samp
 	}
 }
 
-/* Weight of this tick in what is known of a class that was offering `rate` events a ns. */
+/* Return the weight of this tick in the estimate for a class that was offering `rate` events per
+ * ns. */
 static double weight_of(double span_ns, double slow_ns, double rate)
 {
 	double events_ns = rate > 0 ? OFFERED_EVENTS / rate : slow_ns;
@@ -65,7 +68,7 @@ static double weight_of(double span_ns, double slow_ns, double rate)
 
 void weir_fill_learn(struct weir_fill *f, const struct admission_sample *sample)
 {
-	double threads = sample->threads > 1 ? sample->threads : 1;
+	double threads = sample->threads > 0 ? sample->threads : 1;
 	double span_ns = sample->span_ns > 0 ? (double)sample->span_ns : ADMISSION_TICK_NS;
 	double events_ns = OFFERED_EVENTS * (double)sample->cost_ns / threads;
 	double slow_ns = events_ns > OFFERED_NS ? events_ns : OFFERED_NS;
@@ -106,6 +109,7 @@ double weir_fill_part(const struct weir_fill *f, int class_id, double room)
 
 	if (offered <= 0 || more >= all)
 		return 1;
-	double part = more > 0 ? more / all : 0; /* of what each of this priority wants more */
+	/* served part of what each class of this priority wants beyond its guarantee */
+	double part = more > 0 ? more / all : 0;
 	return (guaranteed + part * (f->wanted[class_id] - guaranteed)) / offered;
 }

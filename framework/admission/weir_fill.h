@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sharing out of a stage among classes, for the policy `weir`: what each class offers, learned
- * at ticks, and which part of it fits into some room. Room and offers are counted in threads: 2.5
- * is what 2.5 threads can do. Plain data of one policy state; not for concurrent use.
+ * Divides a stage among classes, for the policy `weir`. At ticks it learns how much work each class
+ * offers; at decisions it computes which part of that fits into a given capacity. Capacity and
+ * offers are counted in threads: 2.5 is the work of 2.5 threads. Not thread-safe; each policy state
+ * has its own.
  */
 #ifndef WEIR_ADMISSION_WEIR_FILL_H
 #define WEIR_ADMISSION_WEIR_FILL_H
@@ -11,24 +12,25 @@
 
 struct weir_fill {
 	double offered[WEIR_CLASSES_MAX];    /* in threads */
-	double wanted[WEIR_CLASSES_MAX];     /* of it: what no other stage refuses */
-	double refused[WEIR_CLASSES_MAX];    /* of it, by this policy */
-	double guaranteed[WEIR_CLASSES_MAX]; /* of it, whatever higher classes offer */
-	double before[WEIR_CLASSES_MAX]; /* room that must be there before more than that fits */
-	double more[WEIR_CLASSES_MAX];   /* what classes of this priority want beyond guarantees */
-	double total;                    /* offered by all */
-	int rank[WEIR_CLASSES_MAX];      /* priorities, numbered without gaps */
-	int n_classes, n_ranks;          /* 0: nothing learnt yet */
+	double wanted[WEIR_CLASSES_MAX];     /* part of `offered` that no other stage refuses */
+	double refused[WEIR_CLASSES_MAX];    /* part of `offered` refused by this policy */
+	double guaranteed[WEIR_CLASSES_MAX]; /* part of `wanted` within the guarantee */
+	double before[WEIR_CLASSES_MAX];     /* capacity used before `more` gets any */
+	double more[WEIR_CLASSES_MAX];       /* wanted beyond guarantees, by all of this priority */
+	double total;                        /* work wanted by all classes */
+	int rank[WEIR_CLASSES_MAX];          /* priority of each class, numbered without gaps */
+	int n_classes, n_ranks;              /* 0 until something was learned */
 };
 
-/** Rank of the class among `*n_ranks` priorities, 0 the highest; with nothing learnt, its number among
- *  `n_classes`. */
+/** Return the rank of the class among the `*n_ranks` priorities; 0 is the highest. While nothing is
+ *  known, the rank is `class_id` and `*n_ranks` is `n_classes`. */
 int weir_fill_rank(const struct weir_fill *f, int class_id, int n_classes, int *n_ranks);
 
-/** Take in what was offered since the last tick, and share out anew. */
+/** Learn from the events offered since the last tick, and divide the stage anew. */
 void weir_fill_learn(struct weir_fill *f, const struct admission_sample *sample);
 
-/** The part of class `class_id`, in 0..1, that fits when there is `room` for all classes. */
+/** Return the part of class `class_id`, 0..1, that fits if all classes together have the capacity
+ *  `room`. */
 double weir_fill_part(const struct weir_fill *f, int class_id, double room);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Codes, words and sentences out of WEIR_ERROR_TABLE, and the end of a process that found a bug in
- * itself. weir_assert_failed may run anywhere, in a signal handler too: it formats on its stack and
- * uses write(2).
+ * Looks up the outcome, word and message of an error code in WEIR_ERROR_TABLE, and aborts on failed
+ * assertions. weir_assert_failed may run anywhere, even in a signal handler: it formats on its
+ * stack and uses write(2).
  */
 #include <weir/error.h>
 
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Declared again, since base knows nothing of graph.h, and weak, so that what is built of base
- * alone (tests, tools) links without a graph. */
+/* Declared here again, since base must not include graph.h. The symbol is weak, so that programs
+ * built from base alone (tests, tools) link without a graph. */
 extern bool weir_thread_running(const char **stage, const char **event_type) __attribute__((weak));
 
 enum weir_outcome weir_outcome_of(int code)
@@ -66,6 +66,6 @@ void weir_assert_failed(const char *cond, const char *file, int line, const char
 		used++;
 	text[used] = '\n';
 	if (write(STDERR_FILENO, text, used + 1) < 0)
-		abort(); /* nothing better to do with the failure than what comes next */
+		abort(); /* the process ends in either case */
 	abort();
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Start-up errors: collected with their places, printed in compiler style.
+ * Collects startup errors with their positions, and prints them in the style of a compiler.
  *
  *     shop.yaml:5:5: unknown key 'treads' in stage 'parse'
  *         5 |     treads: 4
  *           |     ^^^^^^ did you mean 'threads'?
  *
- * Columns are bytes; the underline is put under characters, and tabs of the source line are kept in
- * the padding, so it stands right in a terminal and in an editor. Of a line too long for the record
- * the part around the place is kept. Texts come from files of other people: control bytes are
- * escaped, in the source line (where the columns must stay) replaced.
+ * Columns count bytes. The underline counts characters, and tabs of the source line are kept in the
+ * padding, so it lines up in a terminal and in an editor. If the source line is too long to be
+ * stored, the part around the position is kept. Texts come from untrusted files, so control bytes
+ * are escaped, or replaced by '?' in the source line, where columns must not change.
  */
 #include <weir/error.h>
 
@@ -19,10 +19,11 @@
 
 #include "base/text.h"
 
-/* Bytes of a long source line that are kept before the place: a guess, half a terminal line. */
+/* Number of bytes of a long source line kept before the position. 40 is a guess: half a terminal
+ * line. */
 #define EXCERPT_LEAD 40
 
-/* Marks that a source line was cut at its front; as long as it says. */
+/* Marks a source line whose beginning was cut off. */
 #define CUT_MARK       "..."
 #define CUT_MARK_BYTES 3
 
@@ -31,7 +32,8 @@ static bool is_continuation(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* The source line without control bytes, beginning so late that the place is inside. */
+/* Copy the source line without control bytes. If the line is too long, start the copy close enough
+ * to the error's position to include it. */
 static void excerpt_copy(struct weir_err *err, const char *line)
 {
 	size_t from = 0, used = 0, whole = strlen(line);
@@ -107,7 +109,7 @@ static void out_place(struct text_out *o, const struct weir_err *e)
 		text_put(o, ": ");
 }
 
-/* Blanks as wide as the excerpt before the place, then one caret for each character of it. */
+/* Print blanks up to the position in the excerpt, then one caret for each character. */
 static void out_underline(struct text_out *o, const struct weir_err *e)
 {
 	size_t n = strlen(e->excerpt), at = (size_t)e->caret - 1, i = 0;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Histograms of durations: the Renard series R20 (ISO 3), twenty bounds to the decade.
+ * Histograms of durations. The bucket bounds are the Renard series R20 (ISO 3), twenty per decade.
  *
  *   bucket 0          at most 1 us
  *   bucket 1..160     eight decades, 1 us to 100 s; bucket b holds (upper(b - 1), upper(b)]
  *   bucket 161        more than 100 s
  *
- * 1 + 8 * 20 + 1 = 162 = WEIR_HIST_BUCKETS. 1.40 to 1.60 is the widest step (14.3 %), so the middle
- * of a bucket is at most 7.2 % off; most are 11 to 12.7 % wide.
+ * 1 + 8 * 20 + 1 = 162 = WEIR_HIST_BUCKETS. The widest bucket is that from 1.40 to 1.60 (14.3 %),
+ * so the middle of a bucket is at most 7.2 % off; most buckets are 11 to 12.7 % wide.
  *
- * Finding a bucket takes no search: the position of the highest bit and the bit below it say where
- * to begin (half an octave holds at most four bounds), four comparisons without a branch say the
- * rest.
+ * Finding a bucket takes no search. The highest set bit of the value and the bit below it select a
+ * starting bucket. Half an octave has at most four bounds, so four comparisons without branches
+ * give the distance from that bucket.
  */
 #include <weir/metric.h>
 
@@ -20,21 +20,22 @@
 #define FIRST_BOUND_NS 1000LL
 #define LAST_BOUND_NS  100000000000LL
 
-/* The series times `unit`, in ns; `unit` is a hundredth of the decade's first bound. */
+/* One decade of the series, in ns. `unit` is a hundredth of the decade's first bound. */
 #define R20(unit)                                                                                  \
 	100 * (unit), 112 * (unit), 125 * (unit), 140 * (unit), 160 * (unit), 180 * (unit),        \
 	    200 * (unit), 224 * (unit), 250 * (unit), 280 * (unit), 315 * (unit), 355 * (unit),    \
 	    400 * (unit), 450 * (unit), 500 * (unit), 560 * (unit), 630 * (unit), 710 * (unit),    \
 	    800 * (unit), 900 * (unit)
 
-/* Behind the last bucket are as many entries as the comparisons may look ahead. */
+/* Number of entries that the comparisons may read beyond the last bucket. */
 #define LOOK_AHEAD 4
 
 static const int64_t upper_ns[WEIR_HIST_BUCKETS + LOOK_AHEAD] = {R20(10LL), R20(100LL), R20(1000LL),
     R20(10000LL), R20(100000LL), R20(1000000LL), R20(10000000LL), R20(100000000LL), LAST_BOUND_NS,
     INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
 
-/* Bounds below 2^o (left) and 2^o + 2^(o - 1) (right), for o = 9 .. 36: where to begin. */
+/* The starting buckets: two for each o = 9 .. 36, namely the number of bounds below 2^o and the
+ * number of bounds below 2^o + 2^(o - 1). */
 #define FIRST_OCTAVE 9
 static const uint8_t begin[] = {0, 0, 1, 4, 7, 10, 13, 16, 19, 22, 25, 28, 31, 34, 37, 40, 43, 46,
     49, 52, 55, 58, 61, 64, 67, 70, 73, 76, 79, 83, 85, 89, 91, 95, 97, 101, 103, 107, 109, 113,
@@ -69,7 +70,8 @@ uint64_t weir_hist_total(const struct weir_hist *h)
 	return total;
 }
 
-/* The value of rank ceil(q * total), counted from 1. */
+/* Returns the upper bound of the bucket that contains the value of rank ceil(q * total), counted
+ * from 1. */
 int64_t weir_hist_quantile_ns(const struct weir_hist *h, double q)
 {
 	uint64_t total = weir_hist_total(h), seen = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Knob tables: finding rows, filling in defaults, letting go of what members own. */
+/* Finds rows of knob tables, sets defaults, and frees what members own. */
 #include "base/knob_in.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Longest default that a table writes; a longer one is a bug of the table. */
+/* Size of the buffer for messages about a default, which are never shown. */
 #define DEFAULT_BYTES 256
 
 const struct weir_knob *weir_knob_find(const struct weir_knob *table, const char *name)
@@ -38,7 +38,7 @@ int knob_strings_add(struct weir_strings *list, const char *text, size_t n)
 	return 0;
 }
 
-/* The default of a list is written "a, b". */
+/* Set a list to its default, which has the form "a, b". */
 static int init_strings(const struct weir_knob *row, struct weir_strings *list)
 {
 	for (const char *p = row->def; *p;) {
@@ -62,7 +62,7 @@ static int init_member(const struct weir_knob *row, void *base)
 	if (row->type == WEIR_KNOB_STRINGS)
 		return init_strings(row, knob_member(row, base));
 	int rc = weir_knob_parse(row, row->def, base, why, sizeof(why));
-	WEIR_ASSERT(rc != WEIR_EINVAL); /* a table whose default is not acceptable */
+	WEIR_ASSERT(rc != WEIR_EINVAL); /* else the table has an invalid default */
 	return rc;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A map of the configuration into the struct that a table describes. Every mistake is reported,
- * with its place; a member whose value is refused keeps what it had. "No value" (`key:`) is a
- * mistake: who means the default leaves the key out.
+ * Binds a map in the configuration to the struct that a knob table describes. Every mistake is
+ * reported with its position; a member whose value is refused keeps its old value. A key without a
+ * value (`key:`) is a mistake: to get the default, the key must be left out.
  */
 #include "base/knob_in.h"
 
@@ -11,14 +11,15 @@
 #include <string.h>
 #include <strings.h>
 
-/* Rows of a table that "did you mean" looks at: more than any table has. */
+/* Maximum number of names considered for "did you mean". 64 is more than any table has. */
 #define NAMES_MAX 64
 
-/* A key that has no near one is meant for those that have so many of its words, if there are no more of them: guesses. */
+/* If no name is spelt like an unknown key, names that share at least RELATED_WORDS words with it
+ * are suggested, unless there are more than RELATED_MAX of them. Both are guesses. */
 #define RELATED_WORDS 2
 #define RELATED_MAX   3
 
-/* Texts of this length hold any `where`; messages are cut to less anyway. */
+/* Maximum length of `where`, the description of a place; messages are truncated further anyway. */
 #define WHERE_BYTES 200
 
 static int bind_map(const struct weir_knob *table, const struct weir_node *node, void *base,
@@ -26,12 +27,14 @@ static int bind_map(const struct weir_knob *table, const struct weir_node *node,
 
 static const char *kind_words(enum weir_node_kind kind)
 {
-	return kind == WEIR_NODE_MAP ? "a map" : kind == WEIR_NODE_LIST ? "a list" : "one value";
+	return kind == WEIR_NODE_MAP    ? "a map"
+	       : kind == WEIR_NODE_LIST ? "a list"
+					: "a single value";
 }
 
 static const char *wanted_words(enum weir_knob_type type)
 {
-	return knob_is_scalar(type)        ? "one value"
+	return knob_is_scalar(type)        ? "a single value"
 	       : type == WEIR_KNOB_RECORDS ? "a list of maps"
 					   : "a list";
 }
@@ -41,7 +44,8 @@ static bool is_empty(const struct weir_node *node)
 	return node->kind == WEIR_NODE_SCALAR && !node->quoted && node->text[0] == '\0';
 }
 
-/* `what` says all where the source line is shown; a value without a place (--set) is named. */
+/* Report the mistake `what`. A value with a position is shown with its source line, so `where` is
+ * used only for values without a position (--set). */
 static int bind_error(const struct weir_node *node, int code, const char *where, const char *what,
     struct weir_errs *errs)
 {
@@ -50,7 +54,7 @@ static int bind_error(const struct weir_node *node, int code, const char *where,
 	return weir_errs_add(errs, &node->mark, code, NULL, "%s: %s", where, what);
 }
 
-/* Could `text` be the value of `row`? */
+/* Whether `text` is a valid value of `row`. */
 static bool takes(const struct weir_knob *row, const char *text)
 {
 	struct weir_knob here = *row;
@@ -64,8 +68,9 @@ static bool takes(const struct weir_knob *row, const char *text)
 	return true;
 }
 
-/* "write queue: { limit: 100 }": one value where a map belongs was meant for the first row that can
- * have it. `key` is "" where it is said already. */
+/* Make a hint such as "write queue: { limit: 100 }" for a value in place of a map. Assumes that the
+ * value was meant for the first row that accepts it. `key` is "" if the message already names the
+ * key. */
 static void map_hint(const struct weir_knob *table, const char *key, const struct weir_node *node,
     char *hint, size_t size)
 {
@@ -90,13 +95,13 @@ static int wrong_kind(const struct weir_knob *row, const struct weir_node *node,
 	}
 	if (is_empty(node))
 		return weir_errs_add(errs, &node->mark, WEIR_EINVAL,
-		    row->type == WEIR_KNOB_STRING ? "write \"\" for an empty text" : NULL,
+		    row->type == WEIR_KNOB_STRING ? "write \"\" for an empty string" : NULL,
 		    "'%s' of %s has no value", row->name, where);
 	return weir_errs_add(errs, &node->mark, WEIR_EINVAL, NULL, "'%s' of %s takes %s, not %s",
 	    row->name, where, wanted_words(row->type), kind_words(node->kind));
 }
 
-/* Clear a value of the row's type that is not, or not yet, in its member. */
+/* Free what `value` owns, and zero it. It has the type of `row` but is not a member of a struct. */
 static void clear_value(const struct weir_knob *row, void *value)
 {
 	struct weir_knob here = *row;
@@ -110,7 +115,7 @@ static int bind_string(const struct weir_knob *row, const struct weir_node *item
 {
 	if (item->kind != WEIR_NODE_SCALAR || is_empty(item))
 		return weir_errs_add(errs, &item->mark, WEIR_EINVAL, NULL,
-		    "an entry of '%s' of %s must be one text", row->name, where);
+		    "an entry of '%s' of %s must be a string", row->name, where);
 	if (knob_strings_add(list, item->text, strlen(item->text)) != 0)
 		return bind_error(item, WEIR_ENOMEM, where, weir_error_text(WEIR_ENOMEM), errs);
 	return 0;
@@ -122,7 +127,7 @@ static int bind_strings(const struct weir_knob *row, const struct weir_node *nod
 	struct weir_strings list = {0};
 	int rc = 0;
 
-	if (node->kind == WEIR_NODE_SCALAR) /* one text stands for a list of one */
+	if (node->kind == WEIR_NODE_SCALAR) /* a single text counts as a list of one */
 		rc = bind_string(row, node, &list, where, errs);
 	for (int i = 0; node->kind == WEIR_NODE_LIST && i < node->n; i++) {
 		int one = bind_string(row, node->item[i], &list, where, errs);
@@ -206,13 +211,14 @@ static int bind_row(const struct weir_knob *row, const struct weir_node *node, v
 	return bind_map(row->fields, node, knob_member(row, base), here, errs);
 }
 
-/* Bytes of the word that `s` begins with, of names as max_per_address. */
+/* Return the length of the first word of a name such as max_per_address. */
 static size_t word_of(const char *s)
 {
 	return strcspn(s, "_");
 }
 
-/* Are two words one, or does one of at least three letters begin the other? "conn" is meant for "connections". */
+/* Whether two words are equal, or one is a prefix of at least three letters of the other, as "conn"
+ * is of "connections". */
 static bool is_word(const char *a, size_t na, const char *b, size_t nb)
 {
 	size_t n = na < nb ? na : nb;
@@ -220,7 +226,7 @@ static bool is_word(const char *a, size_t na, const char *b, size_t nb)
 	return n > 0 && (na == nb || n >= 3) && strncasecmp(a, b, n) == 0;
 }
 
-/* How many words of `key` does `name` have? */
+/* Return the number of words of `key` that occur in `name`. */
 static int words_shared(const char *key, const char *name)
 {
 	int shared = 0;
@@ -234,7 +240,8 @@ static int words_shared(const char *key, const char *name)
 	return shared;
 }
 
-/* Keys that are asked after in other words: those that share most with it, two at least, if they are few. Returns whether some do. */
+/* Suggest the names that share the most words with `key`, at least RELATED_WORDS, unless there are
+ * more than RELATED_MAX. Returns whether it suggested any. */
 static bool related_hint(struct text_out *out, const char *const *names, int n, const char *key)
 {
 	int best = RELATED_WORDS, count = 0;
@@ -258,12 +265,12 @@ static bool related_hint(struct text_out *out, const char *const *names, int n, 
 	return true;
 }
 
-/* As many as fit, whole. */
+/* List as many of the known names as fit without being truncated. */
 static void known_hint(struct text_out *out, const char *const *names, int n)
 {
 	static const char more[] = ", ...";
 
-	text_put(out, n > 0 ? "known here: " : "nothing may stand here");
+	text_put(out, n > 0 ? "known here: " : "no keys are allowed here");
 	for (int i = 0; i < n; i++) {
 		size_t need = out->len + 2 + strlen(names[i]) + (i + 1 < n ? sizeof(more) - 1 : 0);
 		if (i > 0 && need >= out->size) {
@@ -276,7 +283,8 @@ static void known_hint(struct text_out *out, const char *const *names, int n)
 	text_end(out);
 }
 
-/* "did you mean 'x'?", else the keys there are. A number is no slip of another one: 500 was not to be 400. */
+/* Suggest the known key that is spelt most like `key`; if none is, list the known keys. A number
+ * gets no spelling suggestion, since 500 is not a typo of 400. */
 static void unknown_hint(const struct weir_knob *table, const char *key, char *hint, size_t size)
 {
 	struct text_out out = {hint, size, 0};
@@ -327,7 +335,7 @@ static int bind_map(const struct weir_knob *table, const struct weir_node *node,
 	for (int i = 0; node && i < node->n; i++) {
 		const struct weir_knob *row = weir_knob_find(table, node->name[i]->text);
 		if (!row && strncmp(node->name[i]->text, "x-", 2) == 0)
-			continue; /* operating.md: notes of the user */
+			continue; /* a user's own note (operating.md) */
 		int one = row ? bind_row(row, node->item[i], base, where, errs)
 			      : unknown_key(table, node->name[i], where, errs);
 		rc = rc != 0 ? rc : one;

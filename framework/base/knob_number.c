@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers with units, as people write them: 20k, 64KiB, 1.5s, 5%.
+ * Parses numbers with units, as people write them: 20k, 64KiB, 1.5s, 5%.
  *
- * By hand, since strtod takes too much (nan, inf, hexadecimal, the decimal comma of a locale) and
- * says too little. A number is digits, perhaps a point and digits, and a unit; its value is exact
- * in base units or refused. A leading 0 is refused, since YAML 1.1 readers take 010 for eight.
+ * strtod is not used, since it accepts too much (nan, inf, hexadecimal, a locale's decimal comma)
+ * and reports too little. A number consists of digits, optionally a point and more digits, and a
+ * unit. A value that is not whole in base units is refused. So is a leading 0, since YAML 1.1 reads
+ * 010 as eight.
  */
 #include "base/knob_in.h"
 
@@ -14,16 +15,17 @@
 
 #include "base/clock.h"
 
-/* Digits that surely fit 64 bits without a sign: as many as the largest value has (INT64_MAX), which is printed whole. */
+/* Maximum number of digits. INT64_MAX, the largest value, has 19, and every number of 19 digits
+ * fits into a uint64_t. */
 #define DIGITS_MAX 19
 
-/* No rate is higher than one per nanosecond: the clock counts no finer. */
+/* The highest rate: one per nanosecond, which is the resolution of the clock. */
 #define RATE_MAX 1e9
 
 struct decimal {
 	bool negative;
-	uint64_t digits; /* all of them as one whole number */
-	int scale;       /* how many of them stand behind the point */
+	uint64_t digits; /* all digits as one integer */
+	int scale;       /* number of digits after the point */
 	const char *unit;
 };
 
@@ -35,7 +37,7 @@ static const struct knob_unit bytes_units[] = {{"", 1}, {"B", 1}, {"kB", 1000}, 
 static const struct knob_unit duration_units[] = {{"ns", 1}, {"us", NS_PER_US}, {"ms", NS_PER_MS},
     {"s", NS_PER_S}, {"m", 60 * NS_PER_S}, {"h", 3600 * NS_PER_S}, {NULL, 0}};
 
-/* In hundredths, so that both are whole numbers. */
+/* The base unit is one percent, so that both factors are integers. */
 static const struct knob_unit ratio_units[] = {{"%", 1}, {"", 100}, {NULL, 0}};
 
 const struct knob_unit *knob_units(enum weir_knob_type type)
@@ -55,7 +57,7 @@ const struct knob_unit *knob_units(enum weir_knob_type type)
 	}
 }
 
-/* What the value should have been: "'x' is not ...". */
+/* Return the rest of the message "'x' is not ...". */
 static const char *what_it_is(enum weir_knob_type type)
 {
 	switch (type) {
@@ -91,7 +93,8 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Digits of `text` into `d`; false when it does not begin like a number. */
+/* Parse the digits of `text` into `d`, and store their number in *n. Returns false if `text` does
+ * not begin with a number. */
 static bool read_digits(struct decimal *d, const char *text, int *n)
 {
 	const char *p = text;
@@ -152,7 +155,7 @@ static int no_unit(
 	return complain(why, size, text, what);
 }
 
-/* Factor of the unit of `d`; nothing of something is nothing in every unit. 0: there is none. */
+/* Return the factor of the unit of `d`, or 0 if the unit is unknown. The number 0 needs no unit. */
 static int64_t find_factor(enum weir_knob_type type, const struct decimal *d)
 {
 	for (const struct knob_unit *u = knob_units(type); u->suffix; u++)
@@ -224,7 +227,8 @@ static int whole_value(const struct weir_knob *row, const char *text, const stru
 	return 0;
 }
 
-/* May only an INT be below 0, and not where -1 says `auto`. */
+/* Whether the value may be negative. Only an INT may, and only if `auto`, which is stored as -1, is
+ * not allowed. */
 static bool may_be_negative(const struct weir_knob *row)
 {
 	return row->type == WEIR_KNOB_INT && !(row->flags & WEIR_KNOB_AUTO);

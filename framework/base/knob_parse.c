@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One value from its text. The sentences here are the ones that the loader, `check`, the admin
- * endpoint and `--set` all give; they say what was found and what would have been right.
+ * Parses one value. The loader, `check`, the admin endpoint and `--set` all show the error messages
+ * from here, which state what was found and what is expected.
  */
 #include "base/knob_in.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Choices that are shown in a sentence. */
+/* Maximum number of choices considered for a suggestion. */
 #define CHOICES_MAX 32
 
 static int parse_bool(const char *text, bool *value, char *why, size_t size)
@@ -53,7 +53,7 @@ static int parse_enum(
 	}
 	snprintf(shown, sizeof(shown), "'%.60s'", text);
 	text_put(&out, shown);
-	text_put(&out, " is none of ");
+	text_put(&out, " is not one of ");
 	for (const char *c = row->choices; c;) {
 		const char *name = c;
 		text_put_bytes(&out, name, knob_choice(&c));
@@ -92,7 +92,7 @@ static int parse_whole(
 			*value = KNOB_AUTO;
 			return 0;
 		}
-		snprintf(why, size, "'auto' is not possible here");
+		snprintf(why, size, "'auto' is not allowed here");
 		return WEIR_EINVAL;
 	}
 	int rc = knob_parse_number(row, text, &whole, NULL, why, size);
@@ -140,7 +140,7 @@ int weir_knob_parse(
 	case WEIR_KNOB_MAP:
 		break;
 	}
-	snprintf(why, size, "'%.40s' takes %s, which one text cannot give", row->name,
+	snprintf(why, size, "'%.40s' takes %s, which a single string cannot give", row->name,
 	    row->type == WEIR_KNOB_MAP ? "a map" : "a list");
 	return WEIR_EINVAL;
 }

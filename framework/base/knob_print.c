@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values as a user would write them; parsing them again gives the same value. Strings come bare
- * when they are the whole value, and quoted where they need it inside a list or a map.
+ * Prints values as a user would write them, so that parsing the text gives the same value. A string
+ * is printed without quotes if it is the whole value, and quoted if necessary inside a list or a
+ * map.
  */
 #include "base/knob_in.h"
 
@@ -12,10 +13,11 @@
 
 #include "base/clock.h"
 
-/* Reals are printed with at most so many decimals: less than a rate or a share ever needs. */
+/* Maximum number of decimals printed for a real number, more than a rate or a share needs. */
 #define DECIMALS 9
 
-/* `value` / 10^decimals (at most DECIMALS) without trailing zeros, then `suffix`. */
+/* Print `value` / 10^decimals without trailing zeros, then `suffix`. `decimals` is at most
+ * DECIMALS. */
 static void put_fixed(struct text_out *out, uint64_t value, int decimals, const char *suffix)
 {
 	char whole[24], fraction[DECIMALS + 2];
@@ -35,7 +37,8 @@ static void put_fixed(struct text_out *out, uint64_t value, int decimals, const 
 	text_put(out, suffix);
 }
 
-/* Minutes and hours only when they are whole; below, up to three decimals: 1.5s, 200us. */
+/* Print a duration: in hours or minutes only if that gives a whole number, else in smaller units
+ * with up to three decimals, as in 1.5s and 200us. */
 static void put_duration(struct text_out *out, uint64_t ns)
 {
 	static const struct {
@@ -54,7 +57,7 @@ static void put_duration(struct text_out *out, uint64_t ns)
 	put_fixed(out, ns, 0, ns == 0 ? "" : "ns");
 }
 
-/* The largest unit that divides it; powers of two first. */
+/* Print `bytes` in the largest unit that divides it, preferring powers of two. */
 static void put_bytes(struct text_out *out, uint64_t bytes)
 {
 	static const struct knob_unit unit[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20},
@@ -85,7 +88,7 @@ void knob_put_real(struct text_out *out, enum weir_knob_type type, double value)
 	bool ratio = type == WEIR_KNOB_RATIO;
 	double scaled = (ratio ? value * 100 : value) * pow(10, DECIMALS);
 
-	/* Parsing keeps rates at 1e9 and below; specs made by hand may hold anything. */
+	/* Parsing limits rates to 1e9, but a spec built by a program may hold anything. */
 	scaled = scaled > 0 ? scaled : 0;
 	put_fixed(out, scaled < 1e19 ? (uint64_t)(scaled + 0.5) : (uint64_t)1e19, DECIMALS,
 	    ratio ? "%" : "");
@@ -103,7 +106,7 @@ static void put_enum(struct text_out *out, const struct weir_knob *row, int valu
 	}
 }
 
-/* May stand without quotes in a flow list or map: names, numbers, paths, patterns, addresses. */
+/* Whether `s` needs no quotes in a flow list or map. True for most names, numbers and paths. */
 static bool is_plain(const char *s)
 {
 	size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-");

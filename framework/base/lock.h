@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mutexes with thread-safety annotations, a run-time held-assert, and the lock order.
+ * Mutexes with thread-safety annotations and a run-time check that a lock is held; also defines the
+ * lock order.
  *
- * Lock order (a thread that holds one takes only later ones):
+ * Lock order (a thread that holds a lock may take only locks to its right):
  *
  *   graph.lock (start, drain, set) > pool.lock (resize, idle list) > queue.lock > mailbox.lock
- *   graph.threads_lock, stage.conf_lock, journal.lock, acts.lock and registry.lock are leaves;
- * nothing is taken inside them. inheritance.lock (views, the newest graph's first) comes before queue.lock and threads_lock.
  *
- * No lock is held across a handler, a finish callback, a log call or a join (rule 29).
- * Adaptive mutexes: critical sections here are tens of ns, a short spin beats a futex call.
+ * graph.threads_lock, stage.conf_lock, journal.lock, acts.lock and registry.lock are leaf locks: no
+ * lock is taken while one of them is held. inheritance.lock, which views take, precedes queue.lock
+ * and threads_lock; of several inheritance locks, that of the newest graph is taken first.
+ *
+ * No lock is held across a handler, a finish callback, a log call or a join (rule 29). Mutexes are
+ * adaptive: critical sections here are tens of ns, so a short spin beats a futex call.
  */
 #ifndef WEIR_BASE_LOCK_H
 #define WEIR_BASE_LOCK_H
@@ -24,7 +27,7 @@
 struct WEIR_CAPABILITY("mutex") lock {
 	pthread_mutex_t mutex;
 #ifndef NDEBUG
-	_Atomic(unsigned long) owner; /* pthread_self() of the holder, 0 none */
+	_Atomic(unsigned long) owner; /* pthread_self() of the holder, or 0 */
 #endif
 };
 
@@ -76,7 +79,7 @@ static inline void lock_release(struct lock *l) WEIR_RELEASE(l) WEIR_NO_THREAD_S
 	pthread_mutex_unlock(&l->mutex);
 }
 
-/** Debug builds: dies unless the calling thread holds `l`. */
+/** In debug builds, abort unless the calling thread holds `l`. */
 static inline void lock_assert_held(const struct lock *l)
 {
 #ifndef NDEBUG

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The server's log; see log.h.
+ * Writes the server's log; see weir/log.h.
  *
- * The thread's name is asked for with every line and not kept: a thread is named by the one that
- * made it, so an early line could keep the old name for ever, and the question costs a tenth of the
- * write. errno is the caller's.
+ * The thread's name is queried for every line instead of being cached, since a thread may log
+ * before its name is set, and the cache would then keep the wrong name. The query costs a tenth of
+ * the write. Logging preserves errno.
  */
 #include <weir/log_file.h>
 
@@ -19,17 +19,19 @@
 
 #include "base/text.h"
 
-/* Longest line, a guess; less than PIPE_BUF (4096), so that lines to a pipe never mix. */
+/* Maximum length of a line. 2048 is a guess; it must be below PIPE_BUF (4096), so that lines to a
+ * pipe never mix. */
 #define LINE_BYTES 2048
 
 static atomic_int log_level = WEIR_LOG_INFO;
 static atomic_int log_fd = STDERR_FILENO;
 static atomic_int log_format = WEIR_LOG_LOGFMT;
 
-/* Where lines go if there is one. The lock is held while a line is copied, and never while one is written. */
+/* The log file, if there is one. The lock is held while a line is copied to the buffer, but never
+ * while lines are written. */
 static pthread_mutex_t file_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_log_file *log_file WEIR_GUARDED_BY(file_lock);
-static int64_t lines_lost WEIR_GUARDED_BY(file_lock); /* since the last one that had room */
+static int64_t lines_lost WEIR_GUARDED_BY(file_lock); /* since the last report of lost lines */
 
 static const char *level_word(enum weir_log_level level)
 {
@@ -49,13 +51,13 @@ static void put_time(char *text, size_t size)
 	snprintf(text + n, size - n, ".%03ldZ", ts.tv_nsec / 1000000);
 }
 
-/* What a line says. */
+/* The contents of a log line. */
 struct said {
 	char ts[40], thread[16];
 	const char *level, *text;
 };
 
-/* logfmt wants quotes where a value holds a blank, '=' or a quote. */
+/* Format a line as logfmt, in which a value with a blank, '=' or a quote must be quoted. */
 static size_t put_logfmt(char *line, size_t size, const struct said *s)
 {
 	char thread[80];
@@ -69,7 +71,8 @@ static size_t put_logfmt(char *line, size_t size, const struct said *s)
 	return n;
 }
 
-/* Inside of a string of JSON. Read back, it has control bytes and '\' as logfmt has them, so nothing is lost. */
+/* Write `in` as the contents of a JSON string. Control bytes and '\' are first escaped as in
+ * logfmt, so the decoded string still contains the escapes. */
 static size_t put_string(char *out, size_t size, const char *in)
 {
 	char escaped[LINE_BYTES];
@@ -91,7 +94,7 @@ static size_t put_json(char *line, size_t size, const struct said *s)
 	return n;
 }
 
-/* The line that `text` makes, with its newline. */
+/* Format `text` as a line that ends in a newline. Returns the length of the line. */
 static size_t put_line(char *line, size_t size, enum weir_log_level level, const char *text)
 {
 	struct said said = {.level = level_word(level), .text = text};
@@ -116,21 +119,23 @@ static void write_line(int fd, const char *line, size_t n)
 	while (rc == -1 && errno == EINTR);
 }
 
-/* How many lines were lost before one that has room again. Under the lock. */
+/* Log how many lines were lost, if the buffer has space for that line now. Called with the lock
+ * held. */
 static void tell_lost(void)
 {
 	char line[LINE_BYTES], text[80];
 
 	if (lines_lost == 0)
 		return;
-	snprintf(text, sizeof(text), "%" PRId64 " lines were lost: the log was not taken in time",
-	    lines_lost);
+	snprintf(text, sizeof(text),
+	    "%" PRId64 " lines were lost: the log could not be written in time", lines_lost);
 	size_t n = put_line(line, sizeof(line), WEIR_LOG_WARN, text);
 	if (weir_log_file_add(log_file, WEIR_LOG_WARN, line, n))
 		lines_lost = 0;
 }
 
-/* False when there is no log file. */
+/* Add a line to the log file. Returns false if there is no log file. A line that does not fit is
+ * counted as lost, as are all further lines until the number of lost lines has been logged. */
 static bool add_line(enum weir_log_level level, const char *line, size_t n)
 {
 	pthread_mutex_lock(&file_lock);

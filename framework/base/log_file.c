@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines for files; see weir/log_file.h. The writer sleeps until there is a first line, then gives others `flush` to join it,
- * or until the buffer is half full. Where lines end up is log_target.c.
+ * Writes log files through a buffer and a writer thread; see weir/log_file.h. The writer thread
+ * sleeps until a line arrives, then waits until `flush_ns` has passed or the buffer is half full,
+ * and writes all lines together. log_target.c has the destinations.
  */
 #include <weir/log_file.h>
 
@@ -19,17 +20,17 @@ struct weir_log_file {
 	struct task task;
 	bool running;
 	int64_t flush_ns;
-	size_t size;                        /* of each buffer */
-	struct weir_log_file *next, **prev; /* all that are open; under `all_lock` */
+	size_t size;                        /* size of each buffer */
+	struct weir_log_file *next, **prev; /* list of all open files; guarded by `all_lock` */
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	char *filling WEIR_GUARDED_BY(lock); /* size bytes */
 	size_t filled WEIR_GUARDED_BY(lock);
 	bool stop WEIR_GUARDED_BY(lock);
-	char *order WEIR_GUARDED_BY(lock); /* a target to open, owned; NULL: none */
-	char *name WEIR_GUARDED_BY(lock);  /* the target, as it was last ordered */
-	char *writing;                     /* the writer's, size bytes */
-	struct log_target target;          /* the writer's */
+	char *order WEIR_GUARDED_BY(lock); /* target that the writer must open, owned; or NULL */
+	char *name WEIR_GUARDED_BY(lock);  /* name of the last requested target */
+	char *writing;                     /* size bytes; used by the writer only */
+	struct log_target target;          /* used by the writer only */
 };
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -95,7 +96,9 @@ int weir_log_file_open(const char *target, size_t buffer_bytes, int64_t flush_ns
 	return 0;
 }
 
-/* Wait until there is something to do and a reason to do it now. Under the lock. */
+/* Wait until lines must be written, a target must be opened, or the writer must stop. Lines must be
+ * written `flush_ns` after the first of them, or when the buffer is half full. Called with the lock
+ * held. */
 static void wait_for_work(struct weir_log_file *f)
 {
 	struct timespec until;
@@ -111,7 +114,8 @@ static void wait_for_work(struct weir_log_file *f)
 		rc = pthread_cond_timedwait(&f->work, &f->lock, &until);
 }
 
-/* Take the filled buffer, leave the empty one. Returns the bytes taken. Under the lock. */
+/* Exchange the two buffers, so that `writing` is the filled one. Returns how many bytes it holds.
+ * Called with the lock held. */
 static size_t swap(struct weir_log_file *f)
 {
 	char *full = f->filling;
@@ -154,7 +158,7 @@ static void *writer_main(void *arg)
 	return NULL;
 }
 
-/* A file that was not there when the log was opened is made now that there will be lines for it. */
+/* Open a target that was only checked when the log was opened; create the file if necessary. */
 static int make_target(struct weir_log_file *f, struct weir_err *err)
 {
 	return f->target.absent ? log_target_open(&f->target, f->name, true, err) : 0;
@@ -212,7 +216,8 @@ bool weir_log_file_add(
 	return fits;
 }
 
-/* Under f->lock; `name` NULL: the same again. */
+/* Ask the writer to switch to the target `name`, or to reopen the current one if `name` is NULL.
+ * Called with f->lock held. */
 static int order(struct weir_log_file *f, const char *name)
 {
 	char *a = strdup(name ? name : f->name), *b = name ? strdup(name) : NULL;
@@ -246,7 +251,7 @@ void weir_log_reopen(void)
 	for (struct weir_log_file *f = all; f; f = f->next) {
 		pthread_mutex_lock(&f->lock);
 		(void)order(
-		    f, NULL); /* without memory the old file stays: the next signal tries again */
+		    f, NULL); /* if out of memory, the old file stays open until the next signal */
 		pthread_mutex_unlock(&f->lock);
 	}
 	pthread_mutex_unlock(&all_lock);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing lines; see log_target.h.
+ * Writes log lines to their destination; see log_target.h.
  *
- * Nothing here blocks for ever: pipes, terminals and sockets are polled first and get at most PIPE_BUF bytes at a time,
- * which a pipe that polls writable takes without waiting (pipe(7)). A file takes a run of lines in one write, so that others who
- * append to it do not tear them, however long they are; in a pipe a line longer than PIPE_BUF may have others' inside.
+ * No call blocks forever. Pipes, terminals and sockets are polled first and get at most PIPE_BUF
+ * bytes at a time, which a pipe that polls writable accepts without blocking (pipe(7)). To a
+ * regular file, a run of lines of any length is a single write, so that other processes that append
+ * to the file cannot split lines. In a pipe, a line longer than PIPE_BUF may be interleaved with
+ * others.
  *
- * The journal takes datagrams of FIELD=value lines (its native protocol, as systemd documents it); a line of ours has no
- * newline inside, so its MESSAGE needs no length.
+ * systemd's journal receives datagrams of FIELD=value lines, its native protocol. Log lines contain
+ * no newlines, so the field MESSAGE needs no length.
  */
 #include "base/log_target.h"
 
@@ -27,9 +29,10 @@
 #include "base/clock.h"
 
 #define JOURNAL "/run/systemd/journal/socket"
-/* Between two looks whether to give up: as often as a person would not mind to wait at the end. */
+/* Interval at which a blocked write checks whether to give up. It delays the exit by a time that a
+ * person tolerates. */
 #define LOOK_MS 100
-/* At the end, for somebody who does not read. */
+/* How long to wait for a slow reader after the stop. */
 #define GIVE_UP_NS (1 * NS_PER_S)
 
 char log_target_mark(enum weir_log_level level)
@@ -66,7 +69,7 @@ static int open_journal(struct log_target *t, const char *name, struct weir_err 
 	const char *path = name[7] ? name + 8 : JOURNAL;
 
 	if (*path == '\0' || strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
-		return refuse(err, name, "that is no path of a socket");
+		return refuse(err, name, "not a valid socket path");
 	t->journal = strdup(path);
 	if (!t->journal)
 		return WEIR_ENOMEM;
@@ -82,7 +85,7 @@ static bool is_regular(int fd)
 	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Could a file be made there, by who we are? That it can not is in errno. */
+/* Whether this process could create the file. If not, errno has the reason. */
 static bool can_make(const char *name)
 {
 	const char *slash = strrchr(name, '/');
@@ -96,7 +99,8 @@ static bool can_make(const char *name)
 	return can;
 }
 
-/* Who reads a FIFO would take the end of a look for the end of the log, so it is opened for good only. */
+/* Whether `name` is a FIFO. A FIFO is not opened just for a check, since its reader would take the
+ * close for the end of the log. */
 static bool is_fifo(const char *name)
 {
 	struct stat st;
@@ -114,7 +118,7 @@ static int open_file(struct log_target *t, const char *name, bool make, struct w
 			   ? 0
 			   : refuse(err, name, strerror(errno));
 	}
-	/* O_NONBLOCK: a FIFO without a reader fails (ENXIO) and does not wait for one. */
+	/* O_NONBLOCK makes opening a FIFO without a reader fail (ENXIO) instead of wait. */
 	t->fd = open(name, flags, 0640);
 	if (t->fd == -1 && errno == ENOENT && !make && *name && can_make(name)) {
 		t->absent = true;
@@ -156,7 +160,7 @@ void log_target_move(struct log_target *t, const char *name)
 	int rc = log_target_open(&new, name, true, &err);
 
 	if (rc != 0) {
-		weir_log(WEIR_LOG_ERROR, "log: %s; it goes on where it was",
+		weir_log(WEIR_LOG_ERROR, "log: %s; logging continues to the previous target",
 		    rc == WEIR_ESYS ? err.text : weir_error_text(rc));
 		return;
 	}
@@ -173,7 +177,7 @@ static void lost(struct log_target *t, int error)
 	t->failed = true;
 }
 
-/* Wait until `fd` takes bytes. False when it is to be given up. */
+/* Wait until `fd` is writable. Returns false on an error or GIVE_UP_NS after the stop. */
 static bool wait_writable(int fd, bool (*stop)(void *arg), void *arg)
 {
 	struct pollfd p = {.fd = fd, .events = POLLOUT};
@@ -194,8 +198,9 @@ static bool wait_writable(int fd, bool (*stop)(void *arg), void *arg)
 	}
 }
 
-/* How much to write at once: of what can block no more than a pipe takes whole (pipe(7)), and whole lines, since other logs, and
- * other processes, may write to the same one. */
+/* Return how many bytes to write at once. For targets that can block, that is no more than a pipe
+ * accepts without blocking (pipe(7)), and whole lines, since other logs and processes may write to
+ * the same target. */
 static size_t run_of(const struct log_target *t, const char *p, size_t n)
 {
 	const char *end;
@@ -209,7 +214,7 @@ static size_t run_of(const struct log_target *t, const char *p, size_t n)
 static void write_bytes(
     struct log_target *t, const char *p, size_t n, bool (*stop)(void *arg), void *arg)
 {
-	if (!t->own) /* a stream of the process may be anything, and another one than before */
+	if (!t->own) /* stdout or stderr may have been redirected meanwhile */
 		t->regular = is_regular(t->fd);
 	while (n > 0) {
 		size_t most = run_of(t, p, n);
@@ -227,7 +232,7 @@ static void write_bytes(
 	}
 }
 
-/* Take the marks out. Returns the bytes left. */
+/* Remove the level marks from the lines. Returns the remaining length. */
 static size_t unmark(char *p, size_t n)
 {
 	char *out = p;
@@ -242,7 +247,7 @@ static size_t unmark(char *p, size_t n)
 	return (size_t)(out - p);
 }
 
-/* One entry; the connection is made anew once, since the journal may have been. */
+/* Send one entry to the journal. Reconnects once, since the journal may have been restarted. */
 static bool send_entry(struct log_target *t, const struct msghdr *msg)
 {
 	for (int tries = 0; tries < 2; tries++) {

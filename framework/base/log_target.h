@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a log is written to: a file, a stream of the process, systemd's journal. One thread at a time.
+ * Destinations of a log: a file, stdout, stderr or systemd's journal. Each is used by one thread at
+ * a time.
  *
- * Lines come as the buffers of log_file.c have them: a mark of the level (one byte), the line, a newline.
+ * Lines are passed in the format of the buffers in log_file.c: a byte that marks the level, the
+ * line, and a newline.
  */
 #ifndef WEIR_BASE_LOG_TARGET_H
 #define WEIR_BASE_LOG_TARGET_H
@@ -14,27 +16,28 @@
 #include <weir/log.h>
 
 struct log_target {
-	int fd;        /* -1: a journal that is not there now, or a file that is not there yet */
-	bool own;      /* the descriptor is ours to close */
-	bool regular;  /* never blocks for long */
-	bool absent;   /* a file that could be made, or a FIFO, and was not to be opened yet */
-	bool failed;   /* it was said that lines are lost */
-	char *journal; /* its socket, owned; NULL: no journal */
+	int fd;        /* -1 if the journal is not reachable, or the file is not open yet */
+	bool own;      /* log_target_close must close fd */
+	bool regular;  /* a regular file, whose writes never block for long */
+	bool absent;   /* not open yet: a file that could be created, or a FIFO */
+	bool failed;   /* whether the loss of lines has been logged */
+	char *journal; /* path of the journal's socket, owned; NULL for other targets */
 };
 
-/** The byte in front of a line of `level`: the priority of syslog as a digit. */
+/** Return the byte that marks a line of `level`: the syslog priority as a digit. */
 char log_target_mark(enum weir_log_level level);
 
-/** Open `name`, as weir_log_file_open takes it. A file that is not there is made (mode 0640) when `make` says so; else it is
- *  looked whether it could be, `absent`. 0, WEIR_ENOMEM, or WEIR_ESYS with a sentence. A journal that is not there is no error: it is tried
- *  again with every run of lines. */
+/** Open `name`, a target of weir_log_file_open. If `make`, a missing file is created with mode
+ *  0640; otherwise the call only checks that it could be created, and sets `absent`. Returns 0,
+ *  WEIR_ENOMEM, or WEIR_ESYS with a message in `err`. An unreachable journal is not an error, since
+ *  each write tries to connect again. */
 int log_target_open(struct log_target *t, const char *name, bool make, struct weir_err *err);
 
-/** Open `name` in place of what is open; if that fails it is logged and `t` stays as it is. */
+/** Replace the open target by `name`. If that fails, log the failure and leave `t` unchanged. */
 void log_target_move(struct log_target *t, const char *name);
 
-/** Write the marked lines p[0..n), which this may change. Waits for who does not read, until `stop(arg)` and a second more.
- *  What is lost is logged once. */
+/** Write the marked lines p[0..n). Overwrites p. Waits for a slow reader, but gives up a second
+ *  after `stop(arg)` first returns true. The loss of lines is logged once. */
 void log_target_write(struct log_target *t, char *p, size_t n, bool (*stop)(void *arg), void *arg);
 
 void log_target_close(struct log_target *t);

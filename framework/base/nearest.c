@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * "did you mean": the nearest of some names by Damerau-Levenshtein distance (optimal string
- * alignment: a swap of neighbours counts as one slip, the commonest one of fingers). Case slips
- * count nothing.
+ * Finds the name that is spelt most like a word, for "did you mean", by Damerau-Levenshtein
+ * distance (optimal string alignment, in which swapping two adjacent letters, the most common typo,
+ * is one edit). Case is ignored.
  */
 #include <weir/knob.h>
 
 #include <ctype.h>
 #include <string.h>
 
-/* Names are short; longer words have no neighbours. */
+/* Length of the longest word that gets a suggestion; names are shorter. */
 #define WORD_MAX 64
 
 static int min_of(int a, int b)
@@ -47,7 +47,7 @@ static int distance(const char *a, int na, const char *b, int nb)
 const char *weir_nearest(const char *word, const char *const *names, int n)
 {
 	int len = (int)strnlen(word, WORD_MAX + 1);
-	int best = len / 3 + 1; /* one more than what is near enough */
+	int best = len / 3 + 1; /* only names at a smaller distance are near */
 	const char *nearest = NULL;
 
 	if (len > WORD_MAX)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Configuration trees: lookup and release. They are built by config/ and by spec.c. */
+/* Searches and frees configuration trees, which config/ and spec_set.c build. */
 #include <weir/knob.h>
 
 #include <stdlib.h>
@@ -15,7 +15,8 @@ const struct weir_node *weir_node_get(const struct weir_node *map, const char *k
 	return NULL;
 }
 
-/* Recursion is bounded: config/ refuses depth over 32, spec.c builds as deep as a knob's path. */
+/* The recursion is bounded: config/ refuses trees deeper than 32 levels, and spec_set.c builds
+ * trees only as deep as the path of a knob. */
 void weir_node_free(struct weir_node *node)
 {
 	if (!node)

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * USDT probes: places where bpftrace, perf or SystemTap may look into a running server (docs/tracing.md, contrib/bpftrace).
+ * USDT probes: points at which bpftrace, perf or SystemTap can observe a running server
+ * (docs/tracing.md, contrib/bpftrace).
  *
- * Each is a nop in the code and a note in the ELF file that says where its arguments are; nobody has to be told of the probes
- * beforehand, and while nobody looks they cost the nop. Arguments are what is at hand anyway: numbers and pointers to
- * texts that live as long as the graph, never anything of a client's. Provider `weir`:
+ * Each probe is a nop in the code and a note in the ELF file with the location of its arguments. It
+ * needs no preparation, and costs only the nop while unused. Arguments are values that the code has
+ * anyway: numbers, and pointers to strings that live as long as the graph, but never client data.
+ * tests/cli/probes.py reads this table; the provider is `weir`:
  *
- *   admit         a door has judged a run of events      stage, events, refused, stage they came from (65535: a source)
- *   shed          it refused one of them                 stage, class, reason (a code of weir/error.h)
- *   enqueue       events entered a queue                 stage, events, length of the queue now
- *   dequeue       events of one stamp leave it           stage, class, events, ns they waited
- *   handle_start  a batch is given to its handler        stage, events
- *   handle_end    the handler is done with it            stage, events, ns it took
- *   done          an event has ended                     stage (number), class, code, ns of CLOCK_MONOTONIC when it arrived
- *   decision      a controller or operator decided       stage, actor, action, threads before, threads after
+ *   admit         a run was judged       stage, events, refused, sender (65535: a source)
+ *   shed          one event was refused  stage, class, reason (a code of weir/error.h)
+ *   enqueue       events were enqueued   stage, events, length of the queue now
+ *   dequeue       events left a queue    stage, class, events (of one stamp), ns they waited
+ *   handle_start  a batch has begun      stage, events
+ *   handle_end    a batch has ended      stage, events, ns it took
+ *   done          an event has ended     stage (number), class, code, arrival in CLOCK_MONOTONIC ns
+ *   decision      a decision was made    stage, actor, action, threads before, threads after
  *
- * A stage is a text unless said otherwise. Functions rather than the macros of sys/sdt.h at the places themselves, so that
- * names, number and types of arguments stand here and nowhere else. Without sys/sdt.h (-DWEIR_USDT=off) they are empty.
+ * A stage is its name as a string unless noted otherwise. "sender" is the number of the stage from
+ * which the events came. The functions below keep the names and arguments of all probes in one
+ * file; without sys/sdt.h (-DWEIR_USDT=off) they are empty.
  */
 #ifndef WEIR_BASE_PROBE_H
 #define WEIR_BASE_PROBE_H

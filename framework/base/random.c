@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Random numbers of a thread; see random.h. */
+/* Generates random numbers, for each thread separately; see random.h. */
 #include "base/random.h"
 
 #include <stdbool.h>
@@ -12,7 +12,8 @@ static _Thread_local struct {
 	uint64_t s[4];
 } own;
 
-/* Where the kernel has no numbers yet (early boot, a sandbox): times and addresses, well mixed (splitmix64). */
+/* Seed from the time and an address, mixed by splitmix64. Used if the kernel provides no random
+ * numbers (early boot, a sandbox). */
 static void seed_poorly(void)
 {
 	uint64_t x = (uint64_t)clock_wall_ns() ^ (uint64_t)(uintptr_t)&own << 16;
@@ -29,7 +30,7 @@ static void seed(void)
 {
 	if (getrandom(own.s, sizeof(own.s), GRND_NONBLOCK) != (ssize_t)sizeof(own.s))
 		seed_poorly();
-	own.s[0] |= (own.s[0] | own.s[1] | own.s[2] | own.s[3]) == 0; /* all 0 would stay 0 */
+	own.s[0] |= (own.s[0] | own.s[1] | own.s[2] | own.s[3]) == 0; /* all 0 yields only 0 */
 	own.seeded = true;
 }
 

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random numbers for ids that must not meet: 64 bits from a generator of the calling thread.
+ * Random numbers for ids that should not collide: 64 bits from a generator of the calling thread.
  *
- * xoshiro256** (Blackman and Vigna 2021, "Scrambled linear pseudorandom number generators"), seeded from the kernel
- * once per thread, so that a number costs about 1 ns and no system call. Not for secrets.
+ * xoshiro256** (Blackman and Vigna 2021, "Scrambled linear pseudorandom number generators"), seeded
+ * from the kernel once per thread, so a number costs about 1 ns and no system call. Not suitable
+ * for secrets.
  */
 #ifndef WEIR_BASE_RANDOM_H
 #define WEIR_BASE_RANDOM_H
 
 #include <stdint.h>
 
-/** Any 64 bits. Any thread, takes no lock. */
+/** Returns 64 random bits. Any thread; takes no lock. */
 uint64_t random_u64(void);
 
-/** The same, never 0. */
+/** Returns 64 random bits that are not all 0. Any thread; takes no lock. */
 uint64_t random_id(void);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading schedstat files; see schedstat.h.
+ * Reads schedstat files; see schedstat.h.
  *
- * A file is opened when the thread is first read. Should it have ended by then and its number have
- * gone to a younger thread, that one's figures would be counted: numbers are given out in a circle
- * of tens of thousands, so this is not worth a lock.
+ * A file is opened when its thread is first read. If the thread has ended by then and the kernel
+ * has given its id to a new thread, the new thread's times are counted instead. The kernel reuses
+ * an id only after tens of thousands of other threads, so preventing this is not worth a lock.
  */
 #include "base/schedstat.h"
 
@@ -28,17 +28,19 @@ void schedstat_begin(struct schedstat *s)
 	if (pthread_getcpuclockid(pthread_self(), &s->clock) != 0)
 		s->clock = CLOCK_THREAD_CPUTIME_ID;
 	atomic_store(&s->ended_at_ns, 0);
-	/* Partner of the acquire in schedstat_read: the clock is there when the number is. */
+	/* Pairs with the acquire in schedstat_read: a reader that sees the tid also sees the
+	 * clock. */
 	atomic_store_explicit(&s->tid, (int)gettid(), memory_order_release);
 }
 
 void schedstat_end(struct schedstat *s)
 {
-	atomic_store(&s->ended_at_ns, (uint64_t)clock_of(CLOCK_THREAD_CPUTIME_ID));
+	atomic_store(&s->ended_at_ns, (uint64_t)weir_clock_ns(CLOCK_THREAD_CPUTIME_ID));
 }
 
-/* A file that still says 0 when the thread has had so much CPU is of a kernel that does not count.
- * Guess: it says more from the first switch of the core on, at the latest the next tick (10 ms). */
+/* CPU time after which a file that still shows 0 means that the kernel does not count. 20 ms is a
+ * guess: a count appears with the first context switch, or at the latest with the next tick (10
+ * ms). */
 #define BLIND_NS (20 * NS_PER_MS)
 
 static void open_file(struct schedstat *s, int tid)
@@ -60,7 +62,8 @@ static void close_file(struct schedstat *s)
 	s->has_file = false;
 }
 
-/* The first two of three numbers. */
+/* Read the first two of the three numbers in the file. Returns false if the kernel has not
+ * counted. */
 static bool read_file(const struct schedstat *s, struct schedstat_sample *out)
 {
 	char text[64];
@@ -106,7 +109,7 @@ bool schedstat_read(struct schedstat *s, struct schedstat_sample *out)
 	if (!filed)
 		read_clock(s, &now);
 	if (!filed && s->last.cpu_ns == 0 && now.cpu_ns > BLIND_NS)
-		close_file(s); /* this kernel does not count */
+		close_file(s); /* the kernel does not count */
 	s->last.cpu_ns = later(s->last.cpu_ns, now.cpu_ns);
 	s->last.runq_ns = later(s->last.runq_ns, now.runq_ns);
 	*out = s->last;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CPU time and run-queue time of one thread, read by another.
+ * Lets one thread read the CPU time and run-queue time of another.
  *
- * Source: /proc/self/task/TID/schedstat ("on-cpu ns, waiting ns, slices"), kept open: a read costs
- * 0.7 to 3 us. Where it is missing (a kernel without it, no descriptor left) the CPU time comes from
- * the thread's CPU clock and nothing is known of the run queue. A thread's last figures: it reads
- * its own clock as it ends, since its file then answers no more; the waits of its last moments are
- * lost.
+ * The source is /proc/self/task/TID/schedstat ("on-cpu ns, waiting ns, slices"), which is kept
+ * open; a read costs 0.7 to 3 us. If the file cannot be opened (the kernel does not have it, or no
+ * descriptor is left), the CPU time comes from the thread's CPU clock and run-queue time is
+ * unknown. A thread reads its own clock as it ends, since its file is not readable afterwards. Its
+ * run-queue time since the last read of the file is lost.
  *
  *   zero --schedstat_begin (the thread)--> RUNNING --schedstat_end (the thread)--> ENDED
  *
- * | call                             | who                                                |
+ * | call                             | threads                                            |
  * |----------------------------------|----------------------------------------------------|
  * | schedstat_begin, schedstat_end   | the thread                                         |
  * | schedstat_read, schedstat_close  | one reader at a time; close after the thread ended |
@@ -23,36 +23,36 @@
 #include <stdint.h>
 #include <time.h>
 
-/** Since the thread began. */
+/** Totals since the thread started. */
 struct schedstat_sample {
-	uint64_t cpu_ns;  /* on a core */
-	uint64_t runq_ns; /* ready, waiting for a core; 0 when not known */
+	uint64_t cpu_ns;  /* time on a core */
+	uint64_t runq_ns; /* time ready to run but waiting for a core; 0 if unknown */
 };
 
 struct schedstat {
-	/* the thread's */
-	clockid_t clock;              /* its CPU clock; before tid */
-	atomic_int tid;               /* 0: no thread */
-	_Atomic uint64_t ended_at_ns; /* its CPU time when it ended, 0: it has not */
-	/* the reader's */
+	/* written by the thread */
+	clockid_t clock;              /* CPU clock of the thread; set before tid */
+	atomic_int tid;               /* 0 if there is no thread */
+	_Atomic uint64_t ended_at_ns; /* CPU time of the thread when it ended, 0 while it runs */
+	/* used by the reader */
 	bool opened, has_file;
-	int fd; /* when has_file */
+	int fd; /* valid if has_file */
 	struct schedstat_sample last;
 };
 
-/** The calling thread begins. `s` must be zero or closed. */
+/** Start to account for the calling thread. `s` must be zero or closed. */
 void schedstat_begin(struct schedstat *s);
-/** The calling thread ends. */
+/** Store the final CPU time of the calling thread, which is about to end. */
 void schedstat_end(struct schedstat *s);
 
-/** The thread's figures by now, never less than before. Returns whether run-queue time is known. No
- *  thread yet: zeroes. */
+/** Read the current totals of the thread. They never decrease, and are 0 before the thread has
+ *  started. Returns whether run-queue time is known. */
 bool schedstat_read(struct schedstat *s, struct schedstat_sample *out);
 
-/** The thread has ended: its final figures; `s` can serve another thread. */
+/** Read the final totals of the thread, which has ended; `s` can then serve another thread. */
 void schedstat_close(struct schedstat *s, struct schedstat_sample *final);
 
-/** Let the files of threads to come be missing (true) or not: for tests of the other way. */
+/** Treat files that are not open yet as missing, if `forget`. For tests of the fallback. */
 void schedstat_forget_files(bool forget);
 
 #endif

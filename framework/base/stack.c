@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks of other threads; see stack.h. One buffer, whose state says whose it is:
+ * Captures the stacks of other threads; see stack.h. There is one buffer, whose state determines
+ * its owner:
  *
  *   FREE --stack_ask--> ASKED --the handler--> WRITING --the handler--> DONE --stack_await--> FREE
- *                         |                              |
- *                         |                              +--stack_await, too late--> LATE --the handler--> FREE
- *                         +--stack_await, too late--> FREE      (a handler that comes now does nothing)
+ *   ASKED --stack_await times out--> FREE     (a handler that starts now does nothing)
+ *   WRITING --stack_await times out--> LATE --the handler--> FREE
  */
 #include "base/stack.h"
 
@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,7 +26,7 @@ enum { FREE, ASKED, WRITING, DONE, LATE };
 static atomic_bool prepared;
 static atomic_uint state; /* futex word */
 static atomic_int asked_tid;
-static struct stack captured; /* the handler's from WRITING to DONE, then the asker's */
+static struct stack captured; /* owned by the handler in WRITING and LATE, else by the caller */
 
 static void on_signal(int number)
 {
@@ -89,7 +90,7 @@ bool stack_await(struct stack *stack, int64_t timeout_ns)
 			futex_wait(&state, now, left_ns);
 			continue;
 		}
-		/* Too late. A handler that is at it gives the buffer back itself. */
+		/* Timed out. A handler that is writing frees the buffer itself (LATE). */
 		atomic_store(&asked_tid, 0);
 		if (atomic_compare_exchange_strong(&state, &want, FREE))
 			return false;
@@ -102,12 +103,36 @@ bool stack_await(struct stack *stack, int64_t timeout_ns)
 	return true;
 }
 
+/* Resolve the path in `text`, a line such as "/proc/7/fd/9(+0x4a1f)". If it refers to an object in
+ * memory (STACK_MEMORY), copies the name of the object to `name` and returns the length of the
+ * path; otherwise returns 0. */
+static int memory_name(const char *text, char *name, size_t size)
+{
+	char path[64], target[256];
+	int n = (int)strcspn(text, "(");
+
+	if (strncmp(text, "/proc/", 6) != 0 || n >= (int)sizeof(path))
+		return 0;
+	snprintf(path, sizeof(path), "%.*s", n, text);
+	ssize_t bytes = readlink(path, target, sizeof(target) - 1);
+	if (bytes <= 0)
+		return 0;
+	target[bytes] = '\0';
+	if (strncmp(target, STACK_MEMORY, sizeof(STACK_MEMORY) - 1) != 0)
+		return 0;
+	target[strcspn(target, " ")] = '\0';
+	snprintf(name, size, "%s", target + sizeof(STACK_MEMORY) - 1);
+	return n;
+}
+
 void stack_line(const struct stack *stack, int i, char *buf, int size)
 {
 	char **text = backtrace_symbols(&stack->frame[i], 1);
+	char name[256] = "";
+	int skip = text ? memory_name(text[0], name, sizeof(name)) : 0;
 
 	if (text)
-		snprintf(buf, (size_t)size, "%s", text[0]);
+		snprintf(buf, (size_t)size, "%s%s", name, text[0] + skip);
 	else
 		snprintf(buf, (size_t)size, "%p", stack->frame[i]);
 	free(text);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The call stack of another thread of this process, for the watchdog.
+ * Captures the call stack of another thread of this process, for the watchdog.
  *
- * The thread is sent the signal STACK_SIGNAL, whose handler walks its own stack into a buffer; the
- * asker waits for it and prints at leisure. All that runs in the handler is async-signal-safe:
- * backtrace() is once its library is loaded, which stack_prepare sees to. A thread that does not
- * take signals (it has blocked this one, or the kernel has it) gives no stack.
+ * The thread is sent the signal STACK_SIGNAL, whose handler writes the return addresses on the
+ * thread's stack to a buffer. The asking thread waits for the buffer and prints it later. The
+ * handler is async-signal-safe: backtrace() is safe once its library is loaded, which stack_prepare
+ * ensures. A thread that blocks the signal or is stuck in the kernel yields no stack.
  *
- * The signal ends a sleep early: nanosleep, poll and the like return EINTR in the thread asked,
- * which a handler has to expect of any signal.
+ * The signal interrupts nanosleep, poll and the like, which then return EINTR in the signalled
+ * thread. Stage handlers must be prepared for EINTR anyway, since any signal may cause it.
  *
- * | call                       | who                                                       |
+ * | call                       | threads                                                   |
  * |----------------------------|-----------------------------------------------------------|
- * | stack_prepare              | any thread, before the others; again is legal             |
+ * | stack_prepare              | any thread, before the others; may be repeated            |
  * | stack_ask, stack_await     | any thread; one capture at a time in the process          |
  */
 #ifndef WEIR_BASE_STACK_H
@@ -22,28 +22,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Of the real-time signals one that neither glibc (the first two) nor valgrind uses. Threads made by
- *  task_start have it open. */
+/** A real-time signal that is not used by glibc (which uses the first two) or valgrind. Threads
+ *  created by task_start do not block it. */
 #define STACK_SIGNAL (SIGRTMIN + 6)
 
 #define STACK_FRAMES 32
+
+/** Prefix of the names that the kernel gives to memfd_create files, from which plug-ins run, such
+ *  as "/memfd:upper.so (deleted)". */
+#define STACK_MEMORY "/memfd:"
 
 struct stack {
 	void *frame[STACK_FRAMES];
 	int n;
 };
 
-/** Install the handler. False when somebody else has one for this signal: there will be no stacks. */
+/** Install the signal handler. Returns false if the signal already has another handler, in which
+ *  case stacks are not available. */
 bool stack_prepare(void);
 
-/** Ask thread `tid` of this process for its stack; it must be alive. False when another capture is
- *  under way, or it can not be asked; else stack_await must follow. */
+/** Ask thread `tid` of this process, which must be alive, for its stack. Returns false if another
+ *  capture is in progress or the signal cannot be sent. If it returns true, stack_await must be
+ *  called. */
 bool stack_ask(int tid);
 
-/** Wait for the stack asked for, at most `timeout_ns`. False when it did not come. */
+/** Wait for the requested stack, at most `timeout_ns`. Returns false if it did not arrive. */
 bool stack_await(struct stack *stack, int64_t timeout_ns);
 
-/** One line for frame `i`, "weir(+0x4a1f)", cut to `size`. Allocates. */
+/** Describe frame `i` in one line such as "weir(+0x4a1f)", truncated to `size`. Allocates
+ *  memory. */
 void stack_line(const struct stack *stack, int i, char *buf, int size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Thread creation; see task.h. The thread blocks every signal that is sent, since main handles
- * them, but for the watchdog's question for its stack. */
+/* Creates threads; see task.h. Threads block the signals that are sent to the process, since main
+ * handles them, but not STACK_SIGNAL, with which the watchdog requests a stack. */
 #include "base/task.h"
 
 #include <sched.h>
@@ -11,16 +11,18 @@
 #include <weir/error.h>
 
 #include "base/clock.h"
+#include "base/futex.h"
 #include "base/stack.h"
 
-/* For the handler of a crash, where the stack itself may be what ran out. Linux wants up to 11 KiB
- * for the frame of a machine with AMX; the rest is the handler's. */
+/* Size of the alternate stack on which the crash handler runs, since the thread's stack may have
+ * overflowed. Linux needs up to 11 KiB for the signal frame on a machine with AMX. The remaining
+ * space is for the handler, whose stack walk takes about 8 KiB. */
 #define TASK_CRASH_STACK_BYTES (32 * 1024)
 
 static atomic_int live_tasks;
 
-/* Signals that a thread brings upon itself stay open: blocked, the kernel would end the process
- * without the words of the crash handler. */
+/* Block all signals but STACK_SIGNAL and those that a thread raises by a fault or abort(). If the
+ * latter were blocked, the kernel would kill the process without a crash report. */
 static void task_block_signals(sigset_t *old)
 {
 	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
@@ -33,16 +35,27 @@ static void task_block_signals(sigset_t *old)
 	pthread_sigmask(SIG_SETMASK, &set, old);
 }
 
-/* Nobody is ever cancelled here. glibc (2.36) still marks a thread of the kind that may be around each call that could wait,
- * recv and send among them, by two atomic exchanges; it does not where any moment would do. */
+/* Disable thread cancellation, which weir never uses, and set its type to asynchronous. Otherwise
+ * glibc (2.36) executes two atomic exchanges around each call that could block, such as recv and
+ * send. */
 static void task_rule_out_cancel(void)
 {
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
 }
 
-/* The crash stack lies at the far end of the thread's own: whatever overflows does so at the other.
- * A sanitizer that has set one of its own keeps it. */
+/* Wake the joiner, which waits for `ended` first and frees the task only after pthread_join. */
+static void task_ended(void *arg)
+{
+	struct task *task = arg;
+
+	atomic_store(&task->ended, 1);
+	futex_wake(&task->ended);
+}
+
+/* Body of every thread. The crash stack is a local array at the base of the thread's stack, far
+ * from the end that overflows. If a sanitizer has installed an alternate stack, that one is
+ * kept. */
 static void *task_main(void *arg)
 {
 	struct task *task = arg;
@@ -50,12 +63,15 @@ static void *task_main(void *arg)
 	stack_t stack = {.ss_sp = memory, .ss_size = sizeof(memory)}, old;
 	const stack_t none = {.ss_flags = SS_DISABLE};
 
-	/* Not by its maker, who might come too late: after somebody has joined it. */
+	/* The creating thread cannot set the name: this thread may have been joined by then. */
 	pthread_setname_np(pthread_self(), task->name);
 	task_rule_out_cancel();
 	bool ours = sigaltstack(NULL, &old) == 0 && (old.ss_flags & SS_DISABLE) &&
 		    sigaltstack(&stack, NULL) == 0;
-	void *result = task->run(task->arg);
+	void *result;
+	pthread_cleanup_push(task_ended, task);
+	result = task->run(task->arg);
+	pthread_cleanup_pop(1);
 	if (ours)
 		sigaltstack(&none, NULL);
 	return result;
@@ -67,6 +83,7 @@ int task_start(struct task *task, const char *name, void *(*run)(void *arg), voi
 
 	task->run = run;
 	task->arg = arg;
+	atomic_store(&task->ended, 0);
 	snprintf(task->name, sizeof(task->name), "%s", name);
 	atomic_fetch_add(&live_tasks, 1);
 	task_block_signals(&old);
@@ -84,6 +101,20 @@ void task_join(struct task *task)
 
 	WEIR_ASSERT(rc == 0);
 	atomic_fetch_sub(&live_tasks, 1);
+}
+
+bool task_join_until(struct task *task, int64_t at_ns)
+{
+	int64_t left_ns;
+
+	while (atomic_load(&task->ended) == 0) {
+		left_ns = at_ns - clock_now_ns();
+		if (left_ns <= 0)
+			return false;
+		futex_wait(&task->ended, 0, left_ns);
+	}
+	task_join(task);
+	return true;
 }
 
 int task_count(void)
@@ -116,7 +147,7 @@ int task_budget(void)
 }
 
 #define RELAX_NS     200
-#define RELAX_SAMPLE 1000 /* pauses to time one by */
+#define RELAX_SAMPLE 1000 /* pause instructions per measurement */
 
 static int measure_pauses(void)
 {

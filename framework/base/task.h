@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads the way weir makes them (rule 32): signals blocked, named, counted, joined.
+ * Thread creation for all of weir (rule 32). Every thread has a name, is counted, blocks signals,
+ * and must be joined.
  *
- * | call        | may overlap                                  |
- * |-------------|----------------------------------------------|
- * | task_start  | any thread                                   |
- * | task_join   | once per started task, not the task itself   |
+ * | call            | threads                                    |
+ * |-----------------|--------------------------------------------|
+ * | task_start      | any thread                                 |
+ * | task_join       | once per started task, not the task itself |
+ * | task_join_until | as task_join, until it returns true        |
  */
 #ifndef WEIR_BASE_TASK_H
 #define WEIR_BASE_TASK_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <weir/annotate.h>
 
@@ -19,29 +23,35 @@ struct task {
 	pthread_t thread;
 	void *(*run)(void *arg);
 	void *arg;
-	char name[16]; /* what the kernel shows, cut to 15 bytes */
+	atomic_uint ended; /* futex word: 1 when `run` has returned or called pthread_exit */
+	char name[16];     /* as shown by the kernel, truncated to 15 bytes */
 };
 
-/** Start `run(arg)` in a new thread called `name`. 0 or WEIR_ESYS (the kernel refused). `task` must
- *  stay until task_join. */
+/** Start `run(arg)` in a new thread called `name`. `task` must stay valid until task_join returns.
+ *  Returns 0, or WEIR_ESYS if the thread cannot be created. */
 int task_start(struct task *task, const char *name, void *(*run)(void *arg), void *arg);
 
 /** Wait for the thread to end. */
 void task_join(struct task *task);
 
-/** Threads started and not yet joined. */
+/** Wait for the thread to end, at most until `at_ns` (CLOCK_MONOTONIC); if at_ns is 0, only check.
+ *  Returns true if the thread has ended and was joined, false if it still runs and must be joined
+ *  later. */
+bool task_join_until(struct task *task, int64_t at_ns);
+
+/** Return the number of threads that were started and not joined yet. */
 int task_count(void);
 
-/** Cores this process may run on, at least 1; read once. */
+/** Return the number of cores that this process may run on, at least 1. Determined once. */
 int task_cores(void);
 
-/** Handler threads this process should have at most, all pools together: 32 a core, 512 at most
+/** Return the maximum number of handler threads over all pools: 32 per core, but at most 512
  *  (overload.md 3.5). */
 int task_budget(void);
 
-/** Wait about 200 ns without leaving the core: what lies between two looks of a spinning thread.
- * The 16 pauses that limits.md found to spare the sender are 200 ns there, but 1 us on cores with a
- * long PAUSE, so the number is measured at first use. */
+/** Wait about 200 ns without leaving the core, between two checks of a spinning thread. That takes
+ *  16 PAUSE instructions on the machine of limits.md, but the same number takes 1 us on other
+ *  cores, so the number for 200 ns is measured at the first call. */
 void task_relax(void);
 
 #endif

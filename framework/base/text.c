@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Escaping and collecting; see text.h. */
+/* Escapes and collects text; see text.h. */
 #include "base/text.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@ static bool in_range(unsigned char c, unsigned char from, unsigned char to)
 	return c >= from && c <= to;
 }
 
-/* Unicode 15, table 3-7: well-formed byte sequences. */
+/* Accepts the well-formed byte sequences in table 3-7 of Unicode 15. */
 size_t text_char(const char *s)
 {
 	const unsigned char *p = (const unsigned char *)s;
@@ -52,7 +52,8 @@ static const char *short_escape(unsigned char c)
 	return c == '\n' ? "\\n" : c == '\t' ? "\\t" : c == '\r' ? "\\r" : NULL;
 }
 
-/* One character of `in` as output in `piece`; returns how many bytes of `in` it was. */
+/* Write the first character of `in` to `piece`, escaped if necessary. Returns its length in
+ * `in`. */
 static size_t escape_one(const unsigned char *in, const char *also, char piece[16])
 {
 	size_t n = text_char((const char *)in), escape = strchr(also, *in) != NULL;

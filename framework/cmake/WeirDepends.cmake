@@ -1,5 +1,5 @@
-# Libraries from Debian, each behind a small interface target. What is missing is named all at once,
-# with the package that has it.
+# Libraries from Debian, each wrapped in a small interface target. All missing ones are listed at
+# once, with their packages.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 set(weir_missing "")
@@ -22,14 +22,14 @@ foreach(dep urcu:liburcu-memb:liburcu-dev yaml:yaml-0.1:libyaml-dev
   target_link_libraries(weir_${short} INTERFACE PkgConfig::${short})
 endforeach()
 
-# Used as a header alone, so there is nothing to link.
+# Used as a header only, so there is nothing to link.
 find_path(XXHASH_INCLUDE_DIR xxhash.h)
 if(NOT XXHASH_INCLUDE_DIR)
   list(APPEND weir_missing libxxhash-dev)
 endif()
 
-# llhttp is shipped by Debian as C source inside node-llhttp; it is compiled, not copied. The package
-# pulls in Node.js, so scripts/lib.sh unpacks it below build/deps where it is not installed.
+# Debian ships llhttp as C source in node-llhttp; it is compiled, not copied. The package pulls in
+# Node.js, so scripts/lib.sh unpacks it below build/deps where it is not installed.
 set(llhttp_deps ${PROJECT_SOURCE_DIR}/build/deps/usr/share)
 find_path(LLHTTP_INCLUDE_DIR llhttp.h PATH_SUFFIXES llhttp
   PATHS ${llhttp_deps}/include /usr/share/include /usr/include)
@@ -50,10 +50,11 @@ if(weir_missing)
   message(FATAL_ERROR "Debian packages are missing: apt-get install ${weir_missing}.${weir_advice}")
 endif()
 
-# The RCU hash table and deferred calls live in libraries of their own.
+# The RCU hash table and deferred calls are in separate libraries.
 target_link_libraries(weir_urcu INTERFACE urcu-cds urcu-memb)
 
 add_library(weir_llhttp OBJECT
   ${LLHTTP_SOURCE_DIR}/api.c ${LLHTTP_SOURCE_DIR}/http.c ${LLHTTP_SOURCE_DIR}/llhttp.c)
 target_include_directories(weir_llhttp PUBLIC ${LLHTTP_INCLUDE_DIR})
 target_compile_options(weir_llhttp PRIVATE -w $<$<CONFIG:Release>:-O3>)
+target_link_libraries(weir_llhttp PRIVATE weir_hardening)

@@ -1,5 +1,8 @@
-# Warnings, hardening and sanitizers, carried by the interface target weir_flags.
+# Warnings, hardening and sanitizers, in the interface target weir_flags. weir_hardening alone is
+# for foreign C sources compiled here: the linker drops a protection (the IBT and SHSTK marks) from
+# the whole program when one object lacks it.
 add_library(weir_flags INTERFACE)
+add_library(weir_hardening INTERFACE)
 target_compile_definitions(weir_flags INTERFACE _GNU_SOURCE)
 target_compile_options(weir_flags INTERFACE
   -Wall -Wextra -Wshadow -Wundef -Wwrite-strings -Wformat=2 -Wmissing-prototypes
@@ -17,11 +20,12 @@ if(WEIR_SANITIZE)
     target_compile_definitions(weir_flags INTERFACE WEIR_TSAN=1)
   endif()
 else()
-  target_compile_options(weir_flags INTERFACE
+  target_compile_options(weir_hardening INTERFACE
     $<$<CONFIG:Release>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3>
     -fstack-protector-strong -fstack-clash-protection -fcf-protection=full)
-  target_link_options(weir_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
+  target_link_options(weir_hardening INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
 endif()
+target_link_libraries(weir_flags INTERFACE weir_hardening)
 if(WEIR_FUZZ)
   target_compile_options(weir_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
@@ -29,13 +33,14 @@ if(WEIR_COVERAGE)
   target_compile_options(weir_flags INTERFACE --coverage -fprofile-update=atomic)
   target_link_options(weir_flags INTERFACE --coverage)
 endif()
-# -O2 over CMake's -O3: same speed on the hot path, smaller code. Asserts stay: NDEBUG only removes
-# the lock-owner checks and execution counts of debug builds.
+# -O2 instead of CMake's -O3: the same speed on the hot path with smaller code. Asserts stay: NDEBUG
+# only removes the lock-owner checks and execution counts of debug builds.
 set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG -g")
 set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
 
-# weir_whole(TARGET): its objects carry what gcc needs to optimise across them when the program is linked; whoever links
-# with -fno-lto gets plain code of the same objects. A request of http.server passes through 20 files: -9 % instructions.
+# weir_whole(TARGET): its objects contain what gcc needs to optimise across them when the program is
+# linked. Targets linked with -fno-lto use the plain code in the same objects. A request of
+# http.server passes through 20 files: -9 % instructions.
 option(WEIR_LTO "Optimise the release program as a whole (gcc)" ON)
 if(NOT CMAKE_C_COMPILER_ID STREQUAL GNU OR NOT CMAKE_BUILD_TYPE STREQUAL Release OR WEIR_SANITIZE OR WEIR_FUZZ OR WEIR_COVERAGE)
   set(WEIR_LTO OFF)

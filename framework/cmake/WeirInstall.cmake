@@ -13,7 +13,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# ---- version: asked again by CMake when HEAD moves ----
+# ---- version: determined again by CMake when HEAD changes ----
 set(weir_commit unknown)
 find_program(GIT_PROGRAM git)
 if(GIT_PROGRAM AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
@@ -28,24 +28,24 @@ if(GIT_PROGRAM AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
       CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/.git/logs/HEAD)
   endif()
 endif()
-# On the sources that print it, so that a commit rebuilds those alone.
+# Set on the sources that print it, so that a commit rebuilds only those.
 set_source_files_properties(cli/bench.c cli/help.c cli/run.c admin/live.c admin/routes.c admin/view_prom.c PROPERTIES COMPILE_DEFINITIONS
   "WEIR_VERSION=\"${PROJECT_VERSION}\";WEIR_COMMIT=\"${weir_commit}\";WEIR_CFLAGS=\"${CMAKE_BUILD_TYPE} ${CMAKE_C_FLAGS_RELEASE}\"")
 
-# What other projects see: the installed headers alone. weir_public names folders of this tree.
+# For other projects: the installed headers only. weir_public names folders of this tree.
 add_library(weir_headers INTERFACE)
 target_include_directories(weir_headers INTERFACE
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 set_target_properties(weir_headers PROPERTIES EXPORT_NAME headers)
 
-# ---- libweir: the framework and the stages, nothing exported but weir_* ----
+# ---- libweir: the framework and the stages; only weir_* is exported ----
 add_library(libweir SHARED $<TARGET_OBJECTS:weir_framework> $<TARGET_OBJECTS:weir_stages>
   $<TARGET_OBJECTS:weir_llhttp>)
 set(weir_exports ${PROJECT_SOURCE_DIR}/framework/cmake/libweir.map)
 target_link_libraries(libweir PRIVATE weir_flags weir_urcu weir_openssl Threads::Threads m ${CMAKE_DL_LIBS}
   INTERFACE $<BUILD_INTERFACE:weir_public> weir_headers)
 target_link_options(libweir PRIVATE -Wl,--version-script=${weir_exports})
-if(NOT WEIR_SANITIZE) # whose run-time library comes with the program
+if(NOT WEIR_SANITIZE) # the sanitizer's run-time library is part of the program
   target_link_options(libweir PRIVATE -Wl,-z,defs)
 endif()
 set_target_properties(libweir PROPERTIES OUTPUT_NAME weir EXPORT_NAME weir LINKER_LANGUAGE C
@@ -53,10 +53,15 @@ set_target_properties(libweir PROPERTIES OUTPUT_NAME weir EXPORT_NAME weir LINKE
 
 # ---- the package ----
 set(weir_package ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
-configure_package_config_file(framework/cmake/weir-config.cmake.in weir-config.cmake
+# Not in the build folder itself: find_package searches the folders of PATH, to which the tutorial
+# adds the build folder, and these files work only where they are installed. Earlier versions left
+# them there.
+set(weir_made ${PROJECT_BINARY_DIR}/package)
+file(REMOVE ${PROJECT_BINARY_DIR}/weir-config.cmake ${PROJECT_BINARY_DIR}/weir-config-version.cmake)
+configure_package_config_file(framework/cmake/weir-config.cmake.in ${weir_made}/weir-config.cmake
   INSTALL_DESTINATION ${weir_package})
-write_basic_package_version_file(weir-config-version.cmake COMPATIBILITY SameMinorVersion)
-# The prefix is where the file is found, so that `cmake --install --prefix` and DESTDIR work.
+write_basic_package_version_file(${weir_made}/weir-config-version.cmake COMPATIBILITY SameMinorVersion)
+# The prefix is relative to the file, so that `cmake --install --prefix` and DESTDIR work.
 file(RELATIVE_PATH weir_pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(framework/cmake/weir.pc.in weir.pc @ONLY)
 
@@ -65,12 +70,12 @@ install(TARGETS weir_headers libweir EXPORT weir-targets)
 install(DIRECTORY framework/include/weir stages/include/weir
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(EXPORT weir-targets NAMESPACE weir:: DESTINATION ${weir_package})
-install(FILES ${PROJECT_BINARY_DIR}/weir-config.cmake ${PROJECT_BINARY_DIR}/weir-config-version.cmake
+install(FILES ${weir_made}/weir-config.cmake ${weir_made}/weir-config-version.cmake
   framework/cmake/WeirStage.cmake framework/cmake/weir-stage.map DESTINATION ${weir_package})
 install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(DIRECTORY config/servers DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
 install(DIRECTORY contrib/prometheus contrib/grafana contrib/bpftrace DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
-# Not the library folder: systemd looks in lib of /usr and /usr/local alone.
+# Not the library folder: systemd searches only lib of /usr and /usr/local.
 install(FILES contrib/systemd/weir@.service contrib/systemd/weir@.socket DESTINATION lib/systemd/system)
 install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})

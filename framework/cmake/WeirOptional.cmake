@@ -1,7 +1,8 @@
-# What weir has when its library is there: USDT probes (sys/sdt.h, Debian's systemtap-sdt-dev) and the export of traces
-# (libcurl4-openssl-dev). WEIR_USDT and WEIR_OTLP: auto, on (missing is an error), off.
+# Features that need an optional library: USDT probes (sys/sdt.h, Debian's systemtap-sdt-dev) and
+# the export of traces (libcurl4-openssl-dev). WEIR_USDT and WEIR_OTLP: auto, on (missing is an
+# error), off.
 
-# weir_optional(OPTION FOUND PACKAGE RESULT): does the option want what was FOUND or not?
+# weir_optional(OPTION FOUND PACKAGE RESULT): is the feature enabled, given the option and FOUND?
 function(weir_optional option found package result)
   string(TOLOWER "${${option}}" want)
   if(NOT want MATCHES "^(auto|on|off)$")

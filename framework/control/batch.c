@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of batch policies, and the one that does nothing. */
+/* The table of batch policies, and the policy `static`, which never changes the cap. */
 #include "control/batch.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static bool static_decide(
 
 const struct batch_policy batch_static = {
     .name = "static",
-    .help = "keep the cohort.max that was set",
+    .help = "keep cohort.max as set",
     .decide = static_decide,
 };
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contract of batch policies: how many events should a handler call get at most?
+ * The interface of batch policies, which choose how many events one handler call may get.
  *
- * A policy is a pure function of (state, view, now), like the resize policies (resize.h). It sets the
- * cap of one stage; a thread takes at most that, and at most its share of what waits, so that no
- * thread hoards a burst. Nothing here waits for fuller batches: lingering is the operator's knob.
+ * A policy is a pure function of (state, view, now), like the resize policies (resize.h). It sets
+ * the cap of one stage. A thread takes no more events at once than the cap, and no more than its
+ * share of the queue, so that no thread hoards a burst. Policies do not make threads wait for
+ * fuller batches; lingering is configured by the operator.
  *
- * Totals only grow, but for reading errors: policies take differences as signed numbers.
+ * Totals may decrease slightly, since they are not read atomically, so policies treat differences
+ * as signed numbers.
  */
 #ifndef WEIR_CONTROL_BATCH_H
 #define WEIR_CONTROL_BATCH_H
@@ -15,30 +17,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** What a policy may look at: one stage at one moment. */
+/** Input of a policy: the state of one stage at one moment. */
 struct batch_view {
-	int cap;               /* in force */
-	int max;               /* the operator's bound, at least 1 */
+	int cap;               /* cap in effect */
+	int max;               /* largest cap, set by the operator; at least 1 */
 	uint32_t queue_length; /* events waiting */
 	int64_t slo_ns;        /* objective of the stage */
-	int64_t fixed_ns;      /* what handing over a batch costs outside the handler */
-	uint64_t batches;      /* handler calls, since start */
-	uint64_t items;        /* events in them */
-	uint64_t busy_ns;      /* time in them; calls under way left out */
+	int64_t fixed_ns;      /* cost of handing over a batch, not counting the handler */
+	uint64_t batches;      /* finished handler calls since startup */
+	uint64_t items;        /* events in these calls */
+	uint64_t busy_ns;      /* time in these calls */
 };
 
 struct batch_decision {
 	int cap;       /* 1..max */
-	char rule[96]; /* why, for people */
+	char rule[96]; /* reason, for people */
 };
 
-/** Largest state of a policy in bytes. */
+/** Maximum size of a policy's state in bytes. */
 #define BATCH_STATE_MAX 128
 
 struct batch_policy {
 	const char *name;
 	const char *help;
-	/** `state` is zero at first. Returns true and fills `d` when another cap is wanted. */
+	/** Returns true and fills in `d` to request another cap. `state` is initially zero. */
 	bool (*decide)(
 	    void *state, const struct batch_view *v, int64_t now_ns, struct batch_decision *d);
 };
@@ -47,7 +49,7 @@ extern const struct batch_policy batch_static;
 extern const struct batch_policy batch_seda;
 extern const struct batch_policy batch_weir;
 
-/** The policy called `name`, NULL when there is none; number `i`, NULL past the end. */
+/** Return the policy called `name`, or policy number `i`. NULL if there is no such policy. */
 const struct batch_policy *batch_find(const char *name);
 const struct batch_policy *batch_at(int i);
 

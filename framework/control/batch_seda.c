@@ -3,16 +3,16 @@
  * Batch policy `seda`: the batching controller of SEDA (Welsh, Culler, Brewer, SOSP 2001, 4.2),
  * without the defects of its implementation.
  *
- *   while throughput holds (over 0.90 of the best seen)   cap / 1.2, for smaller batches answer sooner
- *   when it has fallen                                    cap * 1.2, until it is 0.98 of the best
+ *   while throughput holds (over 0.90 of the best)   cap / 1.2, since small batches finish sooner
+ *   after throughput has fallen to 0.90              cap * 1.2, until it is 0.98 of the best again
  *
- * Mended here:
- *   - the cap is a real number inside. As an integer it stuck between 1 and 4, where a fifth is less
- *     than one.
- *   - throughput is compared only while events wait. With an empty queue it is the arrivals', and a
- *     lull looked like a cap that is too small.
- *   - the best is forgotten by a hundredth per window, so that a burst or a faster past does not
- *     count for ever.
+ * Fixed here:
+ *   - the cap is a real number internally. As an integer it got stuck between 1 and 4, where a
+ *     fifth of it is less than one.
+ *   - throughput is compared only while events wait. With an empty queue it equals the arrival
+ *     rate, and a lull would look like a cap that is too small.
+ *   - the best throughput decays by a hundredth per window, so that a burst or a faster past does
+ *     not count forever.
  */
 #include "control/batch.h"
 
@@ -20,11 +20,11 @@
 
 #include "base/clock.h"
 
-#define WINDOW_NS (NS_PER_S) /* guess; the source sampled on its own clock of 1 s */
-#define STEP      1.2        /* the source, as overload.md quotes it, like the two below */
+#define WINDOW_NS (NS_PER_S) /* 1 s is a guess, and the original's interval */
+#define STEP      1.2        /* from SEDA's source, like FALLEN and HEALED (overload.md) */
 #define FALLEN    0.90
 #define HEALED    0.98
-#define FORGET    0.99 /* guess: a minute halves it */
+#define FORGET    0.99 /* a guess: halves the best throughput in about a minute */
 
 struct seda_state {
 	bool started, raising;

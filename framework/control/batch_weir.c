@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batch policy `weir`: the largest batch that an eighth of the objective has room for, where batches
- * pay at all (overload.md 3.6; cohorts: Larus and Parkes 2002).
+ * Batch policy `weir`: chooses the largest batch that fits into an eighth of the objective, if
+ * batching pays at all (overload.md 3.6; cohort scheduling: Larus and Parkes 2002).
  *
- *   time of a call   S(b) = a + c * b      a once per call, c per event
+ *   time of a call   S(b) = a + c * b      a is the cost of a call, c that of an event
  *   cap              (slo / 8 - a) / c, between 1 and max
- *   off (cap 1)      when a is under 5 % of what a call with one event costs, hand-over included
+ *   off (cap 1)      if a and the handover are under 5 % of the whole cost of a call with one event
  *
- * a and c are learned by recursive least squares with forgetting 0.98 from the means of windows of
- * 250 ms: a line through means is the line through the calls. Throughput is not compared, so the
- * cap can not follow the arrivals, which is what makes SEDA's controller oscillate.
+ * a and c are learned by recursive least squares with forgetting 0.98 from the means of 250 ms
+ * windows, since the line through the means is also the line through the calls. Throughput is not
+ * compared; in SEDA's controller, which compares it, the cap follows the arrival rate and
+ * oscillates.
  *
- * While all calls have the same size nothing tells a from c: the estimate then splits the time in a
- * way that is right for this size, the bound on the covariance keeps it from growing for ever, and
- * the first batch of another size settles it. Time is in microseconds inside, to keep the two
- * unknowns of like size.
+ * While all calls have the same size, a and c cannot be separated. The estimate then splits the
+ * time in a way that is right for this size, the bound on the covariance keeps it from growing
+ * without limit, and the first batch of another size resolves it. Time is in microseconds
+ * internally, so that the two unknowns have similar magnitudes.
  *
- * Changes below a fifth are not worth one, but for those to the ends of the range.
+ * The cap is not changed by less than a fifth, except to 1 or max.
  */
 #include "control/batch.h"
 
@@ -26,32 +27,32 @@
 
 #include "base/clock.h"
 
-/* overload.md 3.6 and 3.7. */
+/* Constants from overload.md 3.6 and 3.7. */
 #define WINDOW_NS  (250 * NS_PER_MS)
 #define FORGETTING 0.98
 #define SLO_SHARE  0.125
 #define OFF_RATIO  0.05
 #define CHANGE     0.2
 
-/* How unsure of a and c it is at first, and at most: guess, a thousand times a variance of 1 us^2, so
- * that the first samples count and one odd sample after a quiet hour does not. */
+/* Initial and largest variance of a and c. 1000 us^2 is a guess: large enough that the first
+ * samples count in full, small enough that one odd sample after a quiet hour does not. */
 #define UNSURE 1e3
 
-/* Smallest c, 1 ns: a handler that does nothing still moves a pointer. */
+/* Smallest c. 1 ns, since even a handler that does nothing moves a pointer. */
 #define C_MIN_US 1e-3
 
 struct weir_state {
 	bool started;
 	int64_t window_ns;
-	uint64_t batches, items, busy_ns; /* at the start of the window */
+	uint64_t batches, items, busy_ns; /* totals at the start of the window */
 	double a_us, c_us;
-	double p_aa, p_ac, p_cc; /* covariance, up to the noise */
+	double p_aa, p_ac, p_cc; /* covariance, up to the noise factor */
 };
 
 _Static_assert(sizeof(struct weir_state) <= BATCH_STATE_MAX, "fits the contract");
 
-/* One sample: calls of `size` events took `took_us`. The textbook step (Ljung, System
- * Identification, 11.2) with x = (1, size). */
+/* Learn from one sample: a call with `size` events took `took_us`. This is the textbook step
+ * (Ljung, System Identification, 11.2) with x = (1, size). */
 static void learn(struct weir_state *s, double size, double took_us)
 {
 	double px_a = s->p_aa + s->p_ac * size, px_c = s->p_ac + s->p_cc * size;
@@ -71,7 +72,7 @@ static void learn(struct weir_state *s, double size, double took_us)
 	}
 }
 
-/* False: too little happened. */
+/* Learn from the window if it is over. Returns false if it is not over or has too few calls. */
 static bool measure(struct weir_state *s, const struct batch_view *v, int64_t now_ns)
 {
 	int64_t batches = (int64_t)(v->batches - s->batches);
@@ -119,13 +120,14 @@ static bool weir_decide(
 	d->cap = pays ? (int)fmax(1, fmin(room, v->max)) : 1;
 	if (!worth_it(v, d->cap))
 		return false;
-	snprintf(d->rule, sizeof(d->rule), "%s: a call takes %.3g us and %.3g us per event",
-	    pays ? "an eighth of slo" : "batches do not pay", a, c);
+	snprintf(d->rule, sizeof(d->rule), "%s: a call takes %.3g us plus %.3g us per event",
+	    pays ? "within an eighth of slo" : "batching does not pay", a, c);
 	return true;
 }
 
 const struct batch_policy batch_weir = {
     .name = "weir",
-    .help = "the largest batch that an eighth of slo has room for, none where batches do not pay",
+    .help = "the largest batch that fits into an eighth of slo, single events where batching does "
+	    "not pay",
     .decide = weir_decide,
 };

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The control thread; see control.h. */
+/*
+ * The control thread; see control.h.
+ *
+ * The control thread owns the state of pools and next_tick_ns. Other threads use only the journal,
+ * which has its own lock, and `stop`, under `mutex`.
+ */
 #include "control/control.h"
 
 #include <stdio.h>
@@ -15,14 +20,15 @@
 struct pool_control {
 	struct control_pool pool;
 	_Alignas(16) unsigned char state[RESIZE_STATE_MAX];
-	uint64_t deaths;    /* already journalled */
-	bool was_paused;    /* when it was looked at last */
-	int limited;        /* wish that the bounds forbade and that is journalled, 0 none */
-	int64_t limited_ns; /* when it was last repeated */
+	uint64_t deaths;    /* number of thread deaths already in the journal */
+	bool was_paused;    /* at the last tick */
+	int limited;        /* last forbidden target in the journal, or 0 */
+	int64_t limited_ns; /* when the policy last requested a forbidden target */
 	struct outcomes outcomes;
 };
 
-/* A wish that was not heard for so long is news again. Guess: a person's idea of "still". */
+/* Time after which a request that the bounds forbid is journalled again if it was not repeated
+ * meanwhile. 60 s is a guess: after that, a person takes it for a new request. */
 #define LIMITED_OLD_NS (60 * NS_PER_S)
 
 struct control {
@@ -33,8 +39,8 @@ struct control {
 	struct journal journal;
 	struct task task;
 	bool started;
-	int64_t next_tick_ns;  /* the control thread's */
-	pthread_mutex_t mutex; /* with cond: ends the sleep between ticks */
+	int64_t next_tick_ns;  /* used by the control thread only */
+	pthread_mutex_t mutex; /* with cond, interrupts the sleep between ticks */
 	pthread_cond_t cond;
 	bool stop;
 };
@@ -90,7 +96,8 @@ static uint64_t fill(struct control *c, int i, const struct resize_view *v, stru
 	return journal_add(&c->journal, *d);
 }
 
-/* `want` threads within the bounds and the budget; `limit` says which bound it met. */
+/* Clamp `want` to the bounds and the thread budget. `limit` receives the name of the bound that
+ * applied, if any. */
 static int clamp(const struct resize_view *v, int want, char *limit, size_t size)
 {
 	int left = v->budget_left > 0 ? v->budget_left : 0, target = want;
@@ -105,15 +112,15 @@ static int clamp(const struct resize_view *v, int want, char *limit, size_t size
 	}
 	if (target > v->target && target - v->target > left) {
 		target = v->target + left;
-		bound = "thread budget leaves";
+		bound = "thread budget allows";
 	}
 	if (target != want)
 		snprintf(limit, size, "wanted %d, %s %d", want, bound, target);
 	return target;
 }
 
-/* A wish that the bounds forbid altogether is journalled once, not at each sample that repeats it,
- * more or less. */
+/* Journal a request that the bounds forbid altogether. The request is journalled once, and not each
+ * time that the policy repeats it with a similar target. */
 static void note_limited(struct control *c, int i, const struct resize_view *v, int want,
     int64_t now_ns, struct weir_decision *d)
 {
@@ -128,7 +135,7 @@ static void note_limited(struct control *c, int i, const struct resize_view *v, 
 	fill(c, i, v, d, p->pool.policy->name, "limit");
 }
 
-/* Ask the policy of pool `i` and do what it wants, within the bounds. */
+/* Call the policy of pool `i`, and carry out its decision within the bounds. */
 static void resize(struct control *c, int i, const struct resize_view *v, int64_t now_ns)
 {
 	struct pool_control *p = &c->pools[i];
@@ -145,33 +152,41 @@ static void resize(struct control *c, int i, const struct resize_view *v, int64_
 	}
 	p->limited = 0;
 	d.to = c->ops->resize(c->ctx, i, target);
+	if (d.to == d.from) /* the bounds changed since the view; the next tick sees them */
+		return;
 	uint64_t id = fill(c, i, v, &d, p->pool.policy->name, d.to > d.from ? "grow" : "shrink");
-	if (d.to != d.from)
-		outcomes_expect(&p->outcomes, id, d.from, d.to, now_ns);
+	outcomes_expect(&p->outcomes, id, d.from, d.to, now_ns);
 }
 
+/* Report a repair in the journal and the log. `why` may be ""; the journal truncates it. */
 static void note_repair(struct control *c, int i, const struct resize_view *v, const char *action,
-    int count, const char *what)
+    const char *what, const char *why)
 {
 	struct weir_decision d = {.from = v->live, .to = v->live};
 
-	snprintf(d.rule, sizeof(d.rule), "%d %s", count, what);
+	snprintf(d.rule, sizeof(d.rule), "%.70s%s%.20s", what, *why ? ": " : "", why);
 	fill(c, i, v, &d, "repair", action);
-	weir_log(WEIR_LOG_WARN, "pool '%s': %s", d.stage, d.rule);
+	weir_log(WEIR_LOG_WARN, "pool '%s': %s%s%s", d.stage, what, *why ? ": " : "", why);
 }
 
 static void mend(struct control *c, int i, const struct resize_view *v, int64_t now_ns)
 {
 	struct pool_control *p = &c->pools[i];
 	struct control_repairs r = c->ops->repair(c->ctx, i, now_ns);
+	char what[96];
 
-	if (r.deaths > p->deaths)
-		note_repair(c, i, v, "thread_died", (int)(r.deaths - p->deaths),
-		    "handler thread(s) ended inside a handler");
+	if (r.deaths > p->deaths) {
+		snprintf(what, sizeof(what),
+		    "%d handler thread(s) ended inside a handler of stage '%.24s'",
+		    (int)(r.deaths - p->deaths), r.died_in ? r.died_in : "?");
+		note_repair(c, i, v, "thread_died", what, "");
+	}
 	p->deaths = r.deaths;
-	if (r.failed)
-		note_repair(c, i, v, "spawn_failed", r.failed,
-		    "thread(s) could not be created; trying again later");
+	if (r.failed) {
+		snprintf(what, sizeof(what),
+		    "%d thread(s) could not be created; trying again later", r.failed);
+		note_repair(c, i, v, "spawn_failed", what, r.why);
+	}
 }
 
 void control_step(struct control *c, int64_t now_ns, double cpu_ratio)
@@ -181,11 +196,12 @@ void control_step(struct control *c, int64_t now_ns, double cpu_ratio)
 		c->ops->view(c->ctx, i, &v);
 		v.cpu_ratio = cpu_ratio;
 		mend(c, i, &v, now_ns);
-		if (v.paused) { /* what is seen now says nothing about how many threads it needs */
+		if (v.paused) { /* a paused pool shows nothing about its need for threads */
 			c->pools[i].was_paused = true;
 			continue;
 		}
-		if (c->pools[i].was_paused) /* nor does what was learned across it */
+		/* measurements across a pause are useless, so reset the policy */
+		if (c->pools[i].was_paused)
 			memset(c->pools[i].state, 0, sizeof(c->pools[i].state));
 		c->pools[i].was_paused = false;
 		outcomes_step(&c->pools[i].outcomes, &v, now_ns, &c->journal);
@@ -195,7 +211,7 @@ void control_step(struct control *c, int64_t now_ns, double cpu_ratio)
 		c->ops->watch(c->ctx, now_ns, &c->journal);
 }
 
-/* Sleep to `at_ns` or until stopped; true when stopped. */
+/* Sleep until `at_ns` or until the thread must stop. Returns true if it must stop. */
 static bool sleep_until(struct control *c, int64_t at_ns)
 {
 	struct timespec ts = {at_ns / NS_PER_S, at_ns % NS_PER_S};
@@ -209,7 +225,8 @@ static bool sleep_until(struct control *c, int64_t at_ns)
 	return stop;
 }
 
-/* Tick admission until `at_ns` or until stopped; true when stopped. */
+/* Tick the admission policies until `at_ns` or until the thread must stop. Returns true if it must
+ * stop. */
 static bool ticks_until(struct control *c, int64_t at_ns)
 {
 	int64_t next_ns = c->ops->tick ? c->next_tick_ns : INT64_MAX;
@@ -226,12 +243,12 @@ static bool ticks_until(struct control *c, int64_t at_ns)
 static void *control_main(void *arg)
 {
 	struct control *c = arg;
-	int64_t now_ns = clock_now_ns(), cpu_ns = clock_of(CLOCK_PROCESS_CPUTIME_ID);
+	int64_t now_ns = clock_now_ns(), cpu_ns = weir_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 
 	while (!ticks_until(c, now_ns + CONTROL_TICK_NS)) {
 		int64_t then_ns = now_ns, cpu_then_ns = cpu_ns;
 		now_ns = clock_now_ns();
-		cpu_ns = clock_of(CLOCK_PROCESS_CPUTIME_ID);
+		cpu_ns = weir_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 		control_step(c, now_ns,
 		    (double)(cpu_ns - cpu_then_ns) / (double)(now_ns - then_ns) / task_cores());
 	}

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one control thread: reads views, asks policies, carries out decisions, mends pools, journals.
+ * The control thread, of which there is one: it reads views, calls policies, carries out and
+ * journals their decisions, and repairs pools.
  *
- * It knows pools only through callbacks (struct control_ops), so everything it decides can be
- * tested without threads: control_step() is one tick at a given time.
+ * It accesses pools only through callbacks (struct control_ops), so tests can run it without
+ * threads: control_step() runs one tick at a given time.
  *
- * | call                       | who                                                   |
+ * | call                       | threads                                               |
  * |----------------------------|-------------------------------------------------------|
  * | control_new, free          | main                                                  |
  * | control_start, stop        | main                                                  |
@@ -18,26 +19,29 @@
 #include "control/journal.h"
 #include "control/resize.h"
 
-/** Time between ticks. Guess: ten times finer than the quickest policy here needs, and 10 wake-ups
- * a second cost an idle server under 0.1 % of a core. */
+/** Time between ticks. 100 ms is a guess: short enough for policies, whose shortest window is one
+ *  tick, while 10 wake-ups a second cost an idle server under 0.1 % of a core. */
 #define CONTROL_TICK_NS 100000000LL
 
-/** What was mended in a pool in one tick. */
+/** What was repaired in a pool in one tick. */
 struct control_repairs {
 	int joined, spawned, failed;
-	uint64_t deaths; /* since start */
+	char why[120];       /* reason of one of the failures, or "" if none */
+	uint64_t deaths;     /* threads that ended inside a handler since startup */
+	const char *died_in; /* stage in whose handler the last of them ended; NULL if unknown */
 };
 
 struct control_ops {
-	/** Fill the view of pool `i`; cpu_ratio is control's to fill. */
+	/** Fill the view of pool `i`, except cpu_ratio, which control sets. */
 	void (*view)(void *ctx, int i, struct resize_view *v);
-	/** Want `target` threads in pool `i`; returns the target in force. */
+	/** Set the target of pool `i`. Returns the target in effect. */
 	int (*resize)(void *ctx, int i, int target);
 	struct control_repairs (*repair)(void *ctx, int i, int64_t now_ns);
-	/** Let admission policies look at what happened; returns when they want to look again,
-	 *  INT64_MAX for never. NULL: there are none. */
+	/** Tick the admission policies. Returns the time of the next tick, or INT64_MAX if none is
+	 *  due. The pointer is NULL if there are no admission policies. */
 	int64_t (*tick)(void *ctx, int64_t now_ns);
-	/** After the pools, each tick: whatever else wants to be looked after. NULL: nothing. */
+	/** Do other periodic work. Called on every tick, after the pools were handled. May be
+	 *  NULL. */
 	void (*watch)(void *ctx, int64_t now_ns, struct journal *journal);
 };
 
@@ -48,16 +52,18 @@ struct control_pool {
 
 struct control;
 
-/** Control over pool[0..n); `pool` is copied, its names must stay. 0 or WEIR_ENOMEM. */
+/** Create the control of pool[0..n). `pool` is copied; the names in it must stay valid. Returns 0
+ *  or WEIR_ENOMEM. */
 int control_new(const struct control_ops *ops, void *ctx, const struct control_pool *pool, int n,
     struct control **control);
-/** Start the thread "control". 0 or WEIR_ESYS. */
+/** Start the thread, called "control". Returns 0 or WEIR_ESYS. */
 int control_start(struct control *c);
-/** Stop and join it; legal when it never started. */
+/** Stop the thread and join it. Does nothing if it was never started. */
 void control_stop(struct control *c);
 void control_free(struct control *c);
 
-/** One tick at time `now_ns`, with `cpu_ratio` used since the last. */
+/** Run one tick at time `now_ns`. `cpu_ratio`, 0..1, is the CPU use of the process since the last
+ *  tick. */
 void control_step(struct control *c, int64_t now_ns, double cpu_ratio);
 
 struct journal *control_journal(struct control *c);

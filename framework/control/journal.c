@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The journal; see journal.h. */
+/* Stores decisions in the journal; see journal.h. */
 #include "control/journal.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Outcomes of decisions; see outcome.h. */
+/* Evaluates the outcomes of decisions; see outcome.h. */
 #include "control/outcome.h"
 
 #include <math.h>
@@ -9,15 +9,16 @@
 #define EARLY_NS (5 * NS_PER_S)
 #define LATE_NS  (30 * NS_PER_S)
 
-/* Guesses: smoothing over a second hides the noise of single ticks; differences below these are
- * noise of what is left. */
+/* The following are guesses. Smoothing over a second hides the noise of single ticks; differences
+ * below these ratios are taken for the remaining noise. */
 #define SMOOTH_NS       ((double)NS_PER_S)
 #define MORE_RATIO      1.05
 #define SHORTER_RATIO   0.8
 #define LONGER_RATIO    2.0
 #define WAIT_MATTERS_S  0.010
 #define WAIT_IS_NOISE_S 0.001
-/* A pool that does nothing at all has no wait that could be reckoned with: bounded. Guess. */
+/* Lower bound of the throughput by which the queue length is divided, so that the wait is finite
+ * even if a pool handles nothing. 0.01 is a guess. */
 #define DONE_LEAST_PER_S 0.01
 
 static void measure(struct outcomes *o, const struct resize_view *v, int64_t now_ns)

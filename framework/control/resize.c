@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of resize policies, and the one that does nothing. */
+/* The table of resize policies, and the policy `static`, which never resizes a pool. */
 #include "control/resize.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static bool static_decide(
 
 const struct resize_policy resize_static = {
     .name = "static",
-    .help = "keep the number of threads that was set",
+    .help = "keep the number of threads as set",
     .decide = static_decide,
 };
 

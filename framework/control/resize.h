@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contract of resize policies: how many handler threads should a pool have?
+ * The interface of resize policies, which choose how many handler threads a pool should have.
  *
  * A policy is a pure function of (state, view, now): it reads no clock and touches no thread, so it
  * runs unchanged in virtual time. The control thread calls it every CONTROL_TICK_NS and carries out
- * what it wants, clamped to the bounds and the thread budget of the process; the journal keeps
- * inputs, rule and the limit it met.
+ * its decision, clamped to the bounds and the thread budget of the process. The journal keeps the
+ * inputs, the rule and the bound that limited the decision.
  *
- * Totals only grow, but for reading errors: a batch that ends while it is read may count twice, and
- * not the next time. Policies take differences as signed numbers.
+ * Totals may decrease slightly, since they are not read atomically: a batch that ends meanwhile may
+ * be counted twice, and only once at the next reading. So policies treat differences as signed
+ * numbers.
  */
 #ifndef WEIR_CONTROL_RESIZE_H
 #define WEIR_CONTROL_RESIZE_H
@@ -17,41 +18,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** What a policy may look at: one pool at one moment. */
+/** Input of a policy: the state of one pool at one moment. */
 struct resize_view {
-	int live;              /* threads there are */
-	int target, min, max;  /* threads wanted so far; the bounds */
+	int live;              /* existing threads */
+	int target, min, max;  /* current target, and its bounds */
 	int useful;            /* threads that can work at once: 1 for an exclusive stage */
-	int budget_left;       /* threads that the process may have beyond those of all pools */
-	int cores;             /* that the process may use */
-	int busy;              /* threads in a handler at this moment */
+	int budget_left;       /* threads that the process may still add */
+	int cores;             /* cores available to the process */
+	int busy;              /* threads in a handler now */
 	uint32_t queue_length; /* events waiting, summed over the pool's stages */
 	uint32_t queue_limit;
-	uint64_t offered_total;   /* events at the doors, since start; what was refused counts */
-	uint64_t completed_total; /* those that ended well or were sent on */
-	uint64_t items;           /* events that handlers were done with */
-	uint64_t running; /* events in handlers and on their way out: changes as they move */
-	/** Sums over threads, those that have gone included. */
-	uint64_t busy_ns_total; /* in handlers, calls under way included */
-	uint64_t cpu_ns_total;  /* on a core, handler or not */
-	uint64_t runq_ns_total; /* ready, waiting for a core */
-	bool runq_known;        /* false: runq_ns_total is 0 for want of knowledge */
-	double cpu_ratio;       /* CPU the whole process used in the last tick, 0..1 of its cores */
-	bool paused;            /* one of its stages, by an operator: nothing to decide */
+	uint64_t offered_total;   /* events at admission since startup, including refused ones */
+	uint64_t completed_total; /* events that succeeded or were emitted */
+	uint64_t items;           /* events that handlers have finished */
+	uint64_t running;         /* events in handlers or leaving them */
+	/** Sums over all threads, including those that have ended. */
+	uint64_t busy_ns_total; /* time in handlers, including calls in progress */
+	uint64_t cpu_ns_total;  /* time on a core, inside and outside handlers */
+	uint64_t runq_ns_total; /* time ready to run but waiting for a core */
+	bool runq_known;        /* false if runq_ns_total cannot be read and so is 0 */
+	/* CPU use of the whole process in the last tick, 0..1; 1 means that all its cores are
+	 * busy */
+	double cpu_ratio;
+	bool paused; /* one of the stages is paused by an operator; no policy is called */
 };
 
 struct resize_decision {
-	int target;    /* what the policy wants, not clamped */
-	char rule[96]; /* why, for people */
+	int target;    /* requested by the policy, not clamped */
+	char rule[96]; /* reason, for people */
 };
 
-/** Largest state of a policy in bytes. */
+/** Maximum size of a policy's state in bytes. */
 #define RESIZE_STATE_MAX 384
 
 struct resize_policy {
 	const char *name;
 	const char *help;
-	/** `state` is zero at first. Returns true and fills `d` when another target is wanted. */
+	/** Returns true and fills in `d` to request another target. `state` is initially zero. */
 	bool (*decide)(
 	    void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d);
 };
@@ -60,7 +63,7 @@ extern const struct resize_policy resize_static;
 extern const struct resize_policy resize_seda;
 extern const struct resize_policy resize_weir;
 
-/** The policy called `name`, NULL when there is none; number `i`, NULL past the end. */
+/** Return the policy called `name`, or policy number `i`. NULL if there is no such policy. */
 const struct resize_policy *resize_find(const char *name);
 const struct resize_policy *resize_at(int i);
 

@@ -3,17 +3,19 @@
  * Resize policy `seda`: the thread pool controller of SEDA (Welsh, Culler, Brewer, SOSP 2001, 4.2),
  * without the defects of its implementation.
  *
- *   grow    every 2 s: when the queue is over a threshold, one thread more
- *   shrink  when a thread was not needed for 5 s, one thread fewer, per interval
+ *   grow    by one thread, every 2 s, if the queue is longer than a threshold
+ *   shrink  by one thread, every 5 s, if one thread fewer would have sufficed for that time
  *
- * The paper's constants: sampling every 2 s, threshold 100 events, idle time 5 s. Its source looked
- * only every 8 s and let threads die after 1 s, which made the pool oscillate with any burst: the
- * paper's values are used. Mended here:
- *   - the queue length alone cannot tell blocked threads from a saturated CPU. Nothing grows while
- * the process has used up its cores: another thread could only take CPU from those there are.
- *   - a threshold above a short queue's limit never fires: it is at most half the limit.
- *   - "idle" is measured over the whole time, as 1 - busy time, not by one thread's luck with
- * wake-ups.
+ * The constants are those of the paper: sampling every 2 s, a threshold of 100 events, an idle time
+ * of 5 s. SEDA's source instead sampled only every 8 s and ended idle threads after 1 s, so the
+ * pool oscillated with every burst. Fixed here:
+ *   - the queue length alone cannot distinguish blocked threads from a saturated CPU. The pool does
+ *     not grow while the process uses all its cores, since another thread could only take CPU time
+ *     from the existing threads.
+ *   - the threshold is at most half the limit of the queue. A threshold above the limit of a short
+ *     queue would never be reached.
+ *   - "idle" is computed from the busy time of all threads. A single thread may be idle only
+ *     because others were woken.
  */
 #include "control/resize.h"
 
@@ -29,9 +31,9 @@
 
 struct seda_state {
 	bool started;
-	int64_t sampled_ns;   /* last growth test */
-	int64_t idle_from_ns; /* since when one thread fewer would have done */
-	int64_t busy_at_ns;   /* busy_total was read then */
+	int64_t sampled_ns;   /* time of the last check for growth */
+	int64_t idle_from_ns; /* one thread fewer would have sufficed since then */
+	int64_t busy_at_ns;   /* when busy_total was read */
 	uint64_t busy_total;
 };
 
@@ -51,16 +53,17 @@ static bool grow(const struct resize_view *v, struct resize_decision *d)
 	return true;
 }
 
-/* Would one thread fewer have done since the last look? */
+/* Whether one thread fewer would have sufficed since the last check. */
 static bool one_too_many(struct seda_state *s, const struct resize_view *v, int64_t now_ns)
 {
-	/* Signed: a batch that ends while it is read may be counted twice, and then not. */
+	/* The difference may be negative: a batch that ends while the totals are read may be
+	 * counted twice, and only once at the next reading. */
 	double busy = (double)(int64_t)(v->busy_ns_total - s->busy_total) /
 		      (double)(now_ns > s->busy_at_ns ? now_ns - s->busy_at_ns : 1);
 
 	s->busy_total = v->busy_ns_total;
 	s->busy_at_ns = now_ns;
-	/* A margin of a fifth of a thread, or noise around a whole number would count as idle. */
+	/* The margin of a fifth of a thread keeps noise around a whole number from mattering. */
 	return v->queue_length == 0 && busy < v->target - 1.2;
 }
 
@@ -102,6 +105,6 @@ static bool seda_decide(
 
 const struct resize_policy resize_seda = {
     .name = "seda",
-    .help = "one thread more while the queue is long, one fewer while one is idle (SEDA)",
+    .help = "add a thread while the queue is long, remove one while a thread is idle (SEDA)",
     .decide = seda_decide,
 };

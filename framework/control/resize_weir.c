@@ -1,37 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resize policy `weir`: as many threads as the work offered needs, by Little's law, no more than the
- * cores can feed, and none that is seen not to help.
+ * Resize policy `weir`: gives a pool as many threads as the offered work needs by Little's law, but
+ * no more than the cores can keep busy, and none that measurably do not help.
  *
- * Each window of 250 ms, per event handled: S_cpu on a core, S_rq waiting for one, S_blk blocked (the
- * rest of the time in handlers), smoothed.
+ * Each window of 250 ms measures three durations per handled event, which are then smoothed: S_cpu
+ * on a core, S_rq waiting for a core, and S_blk blocked (the remaining time in handlers).
  *
- *   need  = offered per second * (S_cpu + S_blk) / 0.8     run-queue time left out: more threads
- *                                                          would only lengthen it
- *   cap   = cores * (1 + S_blk / S_cpu) * 1.25 + 1         with so many the cores are never idle
+ *   need  = offered per second * (S_cpu + S_blk) / 0.8     without run-queue time, which
+ *                                                          more threads would only increase
+ *   cap   = cores * (1 + S_blk / S_cpu) * 1.25 + 1         enough threads to keep all cores busy
  *   want  = ceil(min(need, cap))
  *
- *   up       want > 1.1 n and threads busy as the goal says: half the way at once; not while a
- *            CPU-bound stage waits for cores
- *   trial    growth of a stage that blocks must have raised throughput by a quarter of its share, or
- *            shortened the response, or the queue was seen empty, else it is taken back and there is no
- *            more for 10 s, then 20, up to 160: what it waits for (a lock, a database) is full
- *   down     no need over 0.75 n was seen for 15 s: a tenth of the surplus per window, as long as
- *            a need 1.1 times the greatest would still be met
- *   stalled  events wait, every thread is in a handler and none has come out for 50 ms, or five
- *            service times: one thread more each 50 ms, whatever the rest says, for the handlers may
- *            be waiting for what waits in the queue
+ * With n current threads, the rules are:
  *
- * `offered` counts what was refused, so that growth is not masked by shedding.
+ *   up       If want > 1.1 n and the threads are busy, grow by half the difference. A CPU-bound
+ *            stage that waits for cores does not grow.
+ *   cold     A new pool has its minimum of threads, and its need is not known. From its first
+ *            events until a window wants no more threads, for at most 2 s, windows may be as short
+ *            as 100 ms and two events, and the pool grows by the whole difference at once. So a
+ *            server that has just started refuses nothing that it can serve.
+ *   trial    Growth of a stage that blocks is kept only if throughput rises by a quarter of the
+ *            relative growth, the response becomes shorter, or the queue was seen empty. Otherwise
+ *            it is undone and growth stops for 10 s, then 20, up to 160, since the resource that
+ *            the stage waits for (a lock, a database) is exhausted.
+ *   down     If the need stayed below 0.75 n for 15 s, shrink by a tenth of the surplus per window,
+ *            as long as 1.1 times the greatest need would still be met.
+ *   stalled  If events wait, every thread is in a handler, and no handler has finished for 50 ms or
+ *            five service times, whichever is longer, add a thread every 50 ms. This overrides the
+ *            other rules, since the handlers may be waiting for something in the queue.
  *
- * Differences from overload.md 3.5, where this comes from: the rate offered is smoothed like the
- * times (of ten events a second a window sees 2.5, give or take 1.6); a window waits, for at most a
- * second, until five events are done; growth is judged after two service times if that is more than
- * a second; and a trial compares response, not wait alone: with clients that wait for answers, more
- * threads shorten the queue by what they lengthen the service. Growth asks for busy threads, since a
- * product of two noisy means is noisier than either; and the margin in `down` keeps pools of two and
- * three threads, where 0.75 n is less than one thread away, from going to and fro. CPU time includes a thread's search
- * for work, which is none of the handler's: it counts as the handler's up to the time that is.
+ * `offered` includes refused events, so that growth is not masked by shedding.
+ *
+ * These rules differ from their origin, overload.md 3.5, as follows. The offered rate is smoothed
+ * like the times (at ten events a second, a window counts 2.5 +- 1.6). A window is extended, to at
+ * most a second, until five events have finished. A trial is judged after a second or two service
+ * times, whichever is longer. It compares the response time, not the wait alone: if clients wait
+ * for responses before they send more, additional threads shorten the queue by as much as they
+ * lengthen the service. Growth requires busy threads, since the need is a product of two noisy
+ * means and noisier than either. The margin in `down` keeps pools of two and three threads, where
+ * 0.75 n is less than one thread below n, from oscillating. CPU time includes that of spinning
+ * threads, which cannot be distinguished. It counts as handler time, up to the total time in
+ * handlers.
  */
 #include "control/resize.h"
 
@@ -43,8 +52,12 @@
 
 #include "base/clock.h"
 
-/* overload.md 3.5 and 3.7, found by simulation there. */
+/* Constants from overload.md 3.5 and 3.7, where they were found by simulation, unless noted
+ * otherwise. */
 #define WINDOW_NS    (250 * NS_PER_MS)
+#define COLD_NS      (100 * NS_PER_MS) /* window of a cold pool: one tick of the control thread */
+#define COLD_LAST_NS (2 * NS_PER_S)    /* from the first events; a guess: eight windows */
+#define COLD_ITEMS   2
 #define SMOOTH       0.3
 #define UTILISATION  0.8
 #define CAP_MARGIN   1.25
@@ -52,9 +65,9 @@
 #define DOWN_RATIO   0.75
 #define DOWN_STEP    0.1
 #define HOLD_SECONDS 15
-#define CPU_BOUND    0.2 /* blocked less than this part of the CPU time */
+#define CPU_BOUND    0.2 /* blocked time below this part of the CPU time */
 #define RUNQ_VETO    0.5
-#define CPU_VETO     0.95 /* where run-queue time is not known: the veto of the .NET pool */
+#define CPU_VETO     0.95 /* used if run-queue time is unknown; from the .NET pool */
 #define TRIAL_NS     NS_PER_S
 #define TRIAL_SHARE  0.25
 #define HOLD_MIN_NS  (10 * NS_PER_S)
@@ -62,47 +75,51 @@
 #define STALL_NS     (50 * NS_PER_MS)
 #define STALL_TIMES  5
 
-/* Guesses. Fewer events say little of a mean; and a response is shorter when by a tenth, since noise
- * is about that. */
+/* The following three are guesses. A mean over fewer than WINDOW_ITEMS events is unreliable. A
+ * response time counts as shorter only if it has fallen by a tenth, which is about the size of the
+ * noise. */
 #define WINDOW_ITEMS   5
 #define WINDOW_LAST_NS NS_PER_S
 #define SHORTER        0.9
 
-/* Wants of the last HOLD_SECONDS whole seconds and the present one. */
+/* Number of peaks kept: one for each of the last HOLD_SECONDS whole seconds, and one for the
+ * current second. */
 #define PEAKS (HOLD_SECONDS + 1)
 
 struct totals {
 	uint64_t offered, items, busy_ns, cpu_ns, runq_ns;
 };
 
-/* Growth on trial. */
+/* State of the trial that follows growth of a stage that blocks. */
 struct trial {
 	bool on, based;
-	bool emptied;      /* the queue was, since */
-	int n;             /* threads before it */
-	double done_per_s; /* before; the least of the windows around it */
-	double response_s; /* likewise, the greatest */
+	bool emptied;      /* the queue was seen empty since growth */
+	int n;             /* number of threads before growth */
+	double done_per_s; /* least throughput of the windows before and around growth */
+	double response_s; /* greatest response time of these windows */
 	int64_t since_ns, based_ns;
 	uint64_t based_items;
-	int64_t hold_ns, hold_until_ns; /* no growth until then */
+	int64_t hold_ns, hold_until_ns; /* no growth until hold_until_ns */
 };
 
 struct weir_state {
-	bool started, known; /* known: a window with events has passed */
+	bool started, known; /* `known` is set after the first window with events */
+	bool cold;
+	int64_t warming_ns; /* when the pool got its first events; 0 before */
 	int64_t window_ns, began_ns;
-	struct totals then;                                /* at the start of the window */
+	struct totals then;                                /* totals at the start of the window */
 	double offered_per_s, cpu_ns, runq_ns, blocked_ns; /* smoothed */
-	double done_per_s, service_ns, busy;               /* of the last window alone */
+	double done_per_s, service_ns, busy;               /* of the last window only */
 	float peak[PEAKS];                                 /* greatest need of each second */
 	int64_t peak_second;
 	struct trial trial;
-	uint64_t items, running; /* when something last moved */
+	uint64_t items, running; /* from the view at the previous call */
 	int64_t moved_ns, unstalled_ns;
 };
 
 _Static_assert(sizeof(struct weir_state) <= RESIZE_STATE_MAX, "fits the contract");
 
-/* Cut at the end when the numbers are absurd. */
+/* Print to `buf`; truncates if the numbers are absurdly long. */
 static void say(char *buf, size_t size, const char *fmt, ...) WEIR_PRINTF(3, 4);
 static void say(char *buf, size_t size, const char *fmt, ...)
 {
@@ -122,7 +139,8 @@ static struct totals totals_of(const struct resize_view *v)
 	    .runq_ns = v->runq_ns_total};
 }
 
-/* Signed: totals may step back by a reading error. */
+/* Return by how much a total has grown since it was `then`, or 0 if it seems to have decreased,
+ * since totals are not read atomically. */
 static double grown(uint64_t now, uint64_t then)
 {
 	int64_t d = (int64_t)(now - then);
@@ -147,11 +165,12 @@ static bool window_ends(const struct weir_state *s, const struct resize_view *v,
 	int64_t length_ns = now_ns - s->window_ns;
 	double items = grown(v->items, s->then.items);
 
-	if (length_ns < WINDOW_NS)
+	if (length_ns < (s->cold ? COLD_NS : WINDOW_NS))
 		return false;
-	if (items >= WINDOW_ITEMS)
+	if (items >= (s->cold ? COLD_ITEMS : WINDOW_ITEMS))
 		return true;
-	/* A call under way belongs to no event yet: wait for its end. */
+	/* busy_ns includes a call in progress, but its events are not counted yet, so a window
+	 * without finished events does not end while a handler runs. */
 	return length_ns >= WINDOW_LAST_NS && (items > 0 || v->busy == 0);
 }
 
@@ -184,10 +203,10 @@ static void measure(struct weir_state *s, const struct resize_view *v, int64_t n
 	s->window_ns = now_ns;
 }
 
-/* ---- how many ---- */
+/* ---- threads needed ---- */
 
 struct wish {
-	double need, cap; /* need is at most cap, asked may be more */
+	double need, cap; /* need is the smaller of `asked` and cap */
 	double asked;
 	int want;
 };
@@ -204,7 +223,7 @@ static struct wish wish_of(const struct weir_state *s, const struct resize_view 
 	return w;
 }
 
-/* "912/s x (0.1 ms CPU + 8.2 ms blocked) / 0.8" */
+/* Print the formula of the need with its values: "912/s x (0.1 ms CPU + 8.2 ms blocked) / 0.8". */
 static const char *sum_text(const struct weir_state *s, char *buf, size_t size)
 {
 	say(buf, size, "%.0f/s x (%.3g ms CPU + %.3g ms blocked) / 0.8", s->offered_per_s,
@@ -212,7 +231,7 @@ static const char *sum_text(const struct weir_state *s, char *buf, size_t size)
 	return buf;
 }
 
-/* Remember `need` for the present second and those that the window slept through. */
+/* Record `need` for the current second and for all seconds that passed during the window. */
 static void remember(struct weir_state *s, double need, int64_t now_ns)
 {
 	int64_t second = now_ns / NS_PER_S;
@@ -257,8 +276,9 @@ static void start_trial(struct weir_state *s, const struct resize_view *v, int64
 	t->since_ns = now_ns;
 }
 
-/* The window in which a stage slows down is half of the old times: so the first window of a trial
- * counts as before, too. */
+/* Add the first window of a trial to the figures from before growth, with which the trial is
+ * compared. The stage may have slowed down during the window before growth, which then mixes old
+ * and new times. */
 static void base_trial(struct weir_state *s, const struct resize_view *v, int64_t now_ns)
 {
 	struct trial *t = &s->trial;
@@ -288,7 +308,7 @@ static double gain_of(const struct weir_state *s, const struct resize_view *v, i
 	return t->done_per_s > 0 ? done_per_s / t->done_per_s - 1 : done_per_s > 0;
 }
 
-/* Returns true when growth is to be taken back. */
+/* Judge the trial if that is due. Returns true and fills in `d` if the growth must be undone. */
 static bool judge_trial(
     struct weir_state *s, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
 {
@@ -314,14 +334,14 @@ static bool judge_trial(
 	t->hold_until_ns = now_ns + t->hold_ns;
 	d->target = t->n;
 	say(d->rule, sizeof(d->rule),
-	    "%d instead of %d threads: throughput %+.0f%%, taken back; no growth for %lld s",
+	    "%d instead of %d threads: throughput %+.0f%%, reverted; no growth for %lld s",
 	    v->target, t->n, gain * 100, (long long)(t->hold_ns / NS_PER_S));
 	return true;
 }
 
 /* ---- up, down, stalled ---- */
 
-/* Would more threads only wait for cores? */
+/* Whether additional threads would only wait for cores. */
 static bool cores_are_short(const struct weir_state *s, const struct resize_view *v)
 {
 	if (!v->runq_known)
@@ -339,7 +359,7 @@ static bool grow(struct weir_state *s, const struct resize_view *v, const struct
 	    (s->busy < UTILISATION * n && v->queue_length == 0) || cores_are_short(s, v))
 		return false;
 	bool room = n < v->max && v->budget_left > 0;
-	d->target = room ? n + (w->want - n + 1) / 2 : w->want;
+	d->target = room && !s->cold ? n + (w->want - n + 1) / 2 : w->want;
 	if (w->cap < w->asked)
 		say(d->rule, sizeof(d->rule), "need %.1f threads, %d can help: %s", w->asked,
 		    w->want, sum_text(s, sum, sizeof(sum)));
@@ -376,7 +396,8 @@ static bool has_moved(struct weir_state *s, const struct resize_view *v)
 
 	s->items = v->items;
 	s->running = v->running;
-	/* An idle thread lingers, or will come: one more would do the same. */
+	/* A thread outside handlers lingers or is about to take a batch. An additional thread would
+	 * do the same, so this is not a stall. */
 	return moved || v->busy < v->live;
 }
 
@@ -400,6 +421,31 @@ static bool unstall(
 	return true;
 }
 
+/* Whether the pool is cold and nothing has been offered to it yet. If so, restarts the window, so
+ * that the first window starts with the first event. */
+static bool still_unused(struct weir_state *s, const struct resize_view *v, int64_t now_ns)
+{
+	if (!s->cold || s->warming_ns != 0)
+		return false;
+	if (v->offered_total == s->then.offered) {
+		s->window_ns = now_ns;
+		s->then = totals_of(v);
+		return true;
+	}
+	s->warming_ns = now_ns;
+	return false;
+}
+
+/* At the end of a window, end the cold phase if the window does not want more threads (`wants`) and
+ * the queue is empty, or if COLD_LAST_NS has passed. */
+static void warm_up(struct weir_state *s, const struct resize_view *v, bool wants, int64_t now_ns)
+{
+	if (!s->cold || !s->known)
+		return;
+	bool settled = !wants && v->queue_length == 0 && now_ns - s->warming_ns >= COLD_NS;
+	s->cold = !settled && now_ns - s->warming_ns < COLD_LAST_NS;
+}
+
 static bool weir_decide(
     void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
 {
@@ -407,6 +453,7 @@ static bool weir_decide(
 
 	if (!s->started) {
 		*s = (struct weir_state){.started = true,
+		    .cold = true,
 		    .window_ns = now_ns,
 		    .began_ns = now_ns,
 		    .then = totals_of(v),
@@ -420,16 +467,19 @@ static bool weir_decide(
 	s->trial.emptied |= v->queue_length == 0;
 	if (unstall(s, v, now_ns, d))
 		return true;
-	if (!window_ends(s, v, now_ns))
+	if (still_unused(s, v, now_ns) || !window_ends(s, v, now_ns))
 		return false;
 	measure(s, v, now_ns);
 	struct wish w = wish_of(s, v);
 	remember(s, w.need, now_ns);
-	return judge_trial(s, v, now_ns, d) || grow(s, v, &w, now_ns, d) || shrink(s, v, now_ns, d);
+	bool decided =
+	    judge_trial(s, v, now_ns, d) || grow(s, v, &w, now_ns, d) || shrink(s, v, now_ns, d);
+	warm_up(s, v, w.want > v->target, now_ns);
+	return decided;
 }
 
 const struct resize_policy resize_weir = {
     .name = "weir",
-    .help = "as many threads as the work offered needs, and none that does not help",
+    .help = "as many threads as the offered work needs, but none that would not help",
     .decide = weir_decide,
 };

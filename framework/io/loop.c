@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event loops; see weir/io.h.
+ * Runs event loops; see weir/io.h.
  *
- * One thread per loop, a thread of the graph. It blocks in epoll_wait after it has announced so to
- * its mailbox; whoever finds the announcement writes the eventfd, once per run of mail. The eventfd
- * is watched edge-triggered and never read: a write is an edge whatever the counter says.
+ * Each loop has one thread, a thread of the graph. Before it blocks in epoll_wait, it marks its
+ * mailbox as sleeping; a sender that finds the mark writes to the eventfd, once per run of mail.
+ * The eventfd is watched edge-triggered and never read, since each write is an edge whatever the
+ * value of its counter.
  *
- * Spinning. A parked thread costs its waker 6.6 us and answers 21 us later (limits.md), so a loop
- * that has answers outstanding in other threads (weir_loop_expect) looks at its mailbox for a while
- * before it parks. The while adapts: it grows when mail came within it and halves when none did,
- * and is 0 on one core, where spinning only keeps the work from being done.
- *
- * Who may touch what: everything in struct weir_loop is the loop thread's, except the mailbox,
- * `stop` (any thread), and `started` (handed over by the semaphore).
+ * Spinning: a parked thread costs its waker 6.6 us and runs only 21 us later (limits.md). So a loop
+ * that has events in other threads (weir_loop_expect) polls its mailbox for a while before it
+ * parks. The next spin gets the longest duration if mail arrived during this one, and half the
+ * duration if none did. On a single core a loop does not spin, since that would only delay the
+ * work.
  */
 #include <weir/io.h>
 
 #include <errno.h>
 #include <semaphore.h>
-#include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -26,57 +25,32 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/task.h"
-#include "flow/mailbox.h"
-#include "flow/stage.h"
-#include "flow/thread.h"
-#include "io/timer.h"
+#include "stage/thread.h"
+#include "io/loop.h"
 
-/** Ready descriptors taken per turn: enough to share a turn's costs, few enough to stay in L1. */
-#define LOOP_EVENTS 256
-
-/* A turn settles after runs of callbacks, so that clients work on the first answers while the last
- * requests are read; otherwise few clients and the loop wait for each other in turns. Measured beside
- * nginx with wrk on the other core, hello inline, CPU a request at 64 and at 8 connections: one run a
- * turn 0.96 and 0.99 of nginx's, two 0.93 and 0.86, four 0.95 and 0.89, eight 0.99 and 0.83 (5 rounds).
+/*
+ * Number of runs of callbacks per iteration. The loop sends responses after each run, so that
+ * clients work on the first ones while the last requests are read; otherwise the loop and a few
+ * clients take turns waiting for each other. Measured with wrk on the other core and an inline
+ * hello stage (5 rounds): the CPU time per request relative to nginx, at 64 and at 8 connections,
+ * was 0.96 and 0.99 with one run, 0.93 and 0.86 with two, 0.95 and 0.89 with four, and 0.99 and
+ * 0.83 with eight.
  */
 #define LOOP_RUNS 4
-/* Where events go on in other threads each run costs a hand-over and may cost a wake-up: hello over one
- * hop at 8 connections takes 1.11 of nginx's CPU in one run a turn, 1.64 in eight. */
+/* Number of callbacks per run if events continue in other threads. Each run then costs a handover
+ * and possibly a wake-up: a hello server with one hop takes 1.11 times nginx's CPU time at 8
+ * connections with one run per iteration, and 1.64 times with eight. */
 #define LOOP_RUN_HANDED 32
 
-/* Twice what waking a parked thread takes (limits.md: 21 us): the classic bound for spin-then-park.
- */
+/* Longest spin: twice the time to wake a parked thread (limits.md: 21 us), the classic bound for
+ * spin-then-park. */
 #define LOOP_SPIN_MAX_NS (40 * NS_PER_US)
-/* One look at the clock per so many looks at the mailbox: a guess, about 1 us. */
+/* Number of mailbox checks per clock reading. 16, which take about 1 us, is a guess. */
 #define LOOP_SPIN_CHECKS 16
-/* A loop that gave spinning up tries again every so many sleeps: a guess. */
+/* Number of sleeps after which a loop that gave up spinning tries again. 64 is a guess. */
 #define LOOP_SPIN_RETRY 64
 
-struct weir_loop {
-	struct mailbox mailbox; /* first: wake() finds the loop by it */
-	struct weir_stage *stage;
-	const struct weir_loop_ops *ops;
-	void *data;
-	int epoll_fd;
-	struct weir_watch wake;
-	int64_t now_ns;
-	struct weir_event *mail, **mail_tail; /* sent by this thread, for this turn */
-	int n_ready, next_ready;
-	struct epoll_event ready[LOOP_EVENTS];
-	struct timer_wheel timers;
-	int64_t expected; /* answers outstanding in other threads */
-	bool awaits;      /* since the turn began, answers of other threads were awaited */
-	bool hands_over;  /* and so it was in the last turn that read anything */
-	int64_t spin_ns;  /* how long to spin before the next sleep */
-	unsigned spins_skipped;
-	atomic_bool stop;
-	struct task task;
-	sem_t started;
-	int start_rc;
-};
-
-static _Thread_local struct weir_loop *loop_current;
+_Thread_local struct weir_loop *loop_current;
 
 /* ---- life ---- */
 
@@ -88,9 +62,14 @@ static void loop_wake(struct mailbox *mb)
 void weir_loop_wake(struct weir_loop *loop)
 {
 	uint64_t one = 1;
-	ssize_t n = write(loop->wake.fd, &one, sizeof(one));
+	ssize_t n = TEMP_FAILURE_RETRY(write(loop->wake.fd, &one, sizeof(one)));
 
-	(void)n; /* EAGAIN: the counter is full, so the loop is awake 2^64 times over */
+	(void)n; /* fails only if the counter is full, when a wake-up is pending */
+}
+
+static void link_wake(struct thread_link *link)
+{
+	weir_loop_wake((struct weir_loop *)((char *)link - offsetof(struct weir_loop, link)));
 }
 
 static void wake_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
@@ -112,7 +91,7 @@ static int open_fds(struct weir_loop *loop)
 	return weir_loop_add(loop, &loop->wake, EPOLLIN | EPOLLET);
 }
 
-static void loop_free(struct weir_loop *loop)
+void loop_free(struct weir_loop *loop)
 {
 	if (loop->wake.fd != -1)
 		close(loop->wake.fd);
@@ -120,31 +99,29 @@ static void loop_free(struct weir_loop *loop)
 		close(loop->epoll_fd);
 	mailbox_fini(&loop->mailbox);
 	sem_destroy(&loop->started);
+	sem_destroy(&loop->over);
 	free(loop);
 }
 
-static int loop_new(
+int loop_new(
     struct weir_stage *st, const struct weir_loop_ops *ops, void *data, struct weir_loop **out)
 {
 	struct weir_loop *loop = aligned_alloc(WEIR_CACHE_LINE,
 	    (sizeof(*loop) + WEIR_CACHE_LINE - 1) / WEIR_CACHE_LINE * WEIR_CACHE_LINE);
-	int rc = loop ? 0 : WEIR_ENOMEM;
 
-	if (rc == 0) {
-		*loop = (struct weir_loop){
-		    .stage = st, .ops = ops, .data = data, .epoll_fd = -1, .wake.fd = -1};
-		rc = mailbox_init(&loop->mailbox, loop_wake);
-	}
-	if (rc != 0) {
-		free(loop);
-		return rc;
-	}
+	if (!loop)
+		return WEIR_ENOMEM;
+	*loop = (struct weir_loop){
+	    .stage = st, .ops = ops, .data = data, .epoll_fd = -1, .wake.fd = -1};
+	mailbox_init(&loop->mailbox, loop_wake);
 	loop->mail_tail = &loop->mail;
 	loop->spin_ns = task_cores() > 1 ? LOOP_SPIN_MAX_NS : 0;
 	loop->now_ns = clock_now_ns();
 	timer_wheel_init(&loop->timers, loop->now_ns);
 	sem_init(&loop->started, 0, 0);
-	rc = open_fds(loop);
+	sem_init(&loop->over, 0, 0);
+	loop->link.wake = link_wake;
+	int rc = open_fds(loop);
 	if (rc != 0) {
 		loop_free(loop);
 		return rc;
@@ -153,10 +130,9 @@ static int loop_new(
 	return 0;
 }
 
-/* ---- one turn ---- */
+/* ---- one iteration ---- */
 
-/* Deliver what came from other threads and what this thread sent to itself. True when there was
- * any. */
+/* Deliver mail from other threads and from this one. Returns whether there was any mail. */
 static bool run_mail(struct weir_loop *loop)
 {
 	bool some = false;
@@ -176,14 +152,22 @@ static bool run_mail(struct weir_loop *loop)
 	return some;
 }
 
-/* Let what the callbacks made leave, and what comes back of it be written. */
+bool loop_send_on(struct weir_loop *loop)
+{
+	loop->sends = true;
+	bool any = thread_flush();
+	loop->sends = false;
+	return any;
+}
+
+/* Send on what the callbacks emitted, and let turn_end write the responses that finish at once. */
 static void settle(struct weir_loop *loop)
 {
 	bool again;
 
 	do {
 		loop->ops->turn_end(loop);
-		again = thread_flush();
+		again = loop_send_on(loop);
 		loop->awaits |= loop->expected > 0;
 		again |= run_mail(loop);
 	} while (again);
@@ -198,7 +182,7 @@ static void run_ready(struct weir_loop *loop)
 {
 	int left = run_length(loop);
 
-	for (loop->next_ready = 0; loop->next_ready < loop->n_ready;) {
+	while (loop->next_ready < loop->n_ready) {
 		struct epoll_event *e = &loop->ready[loop->next_ready++];
 		struct weir_watch *w = e->data.ptr;
 		if (w)
@@ -208,10 +192,10 @@ static void run_ready(struct weir_loop *loop)
 			left = run_length(loop);
 		}
 	}
-	loop->n_ready = 0;
+	loop->n_ready = loop->next_ready = 0;
 }
 
-static void run_turn(struct weir_loop *loop)
+void loop_turn(struct weir_loop *loop)
 {
 	bool reads = loop->n_ready > 0;
 
@@ -221,7 +205,7 @@ static void run_turn(struct weir_loop *loop)
 	run_mail(loop);
 	timer_wheel_run(&loop->timers, loop->now_ns, loop);
 	settle(loop);
-	if (reads) /* a turn of mail alone says nothing about where requests go */
+	if (reads) /* an iteration with mail only does not show where requests continue */
 		loop->hands_over = loop->awaits;
 }
 
@@ -236,7 +220,7 @@ static int timeout_ms(const struct weir_loop *loop)
 	if (next <= loop->now_ns)
 		return 0;
 	int64_t ms = (next - loop->now_ns + NS_PER_MS - 1) / NS_PER_MS;
-	return ms > 60000 ? 60000 : (int)ms; /* a minute: far below what an int holds */
+	return ms > 60000 ? 60000 : (int)ms; /* cut to a minute, which fits an int */
 }
 
 static inline void cpu_relax(void)
@@ -251,7 +235,7 @@ static bool has_mail(const struct weir_loop *loop)
 	return atomic_load_explicit(&loop->mailbox.full, memory_order_relaxed);
 }
 
-/* Look for mail and ready descriptors for at most spin_ns. True when there is something to do. */
+/* Poll for mail and ready descriptors for at most spin_ns. Returns whether any were found. */
 static bool spin(struct weir_loop *loop)
 {
 	int64_t until = clock_now_ns() + loop->spin_ns;
@@ -268,7 +252,8 @@ static bool spin(struct weir_loop *loop)
 	return n > 0 || has_mail(loop);
 }
 
-/* Spin if it is likely to pay, and learn. True when there is something to do. */
+/* Spin if that is likely to pay off, and adapt spin_ns. Returns whether there is something to
+ * do. */
 static bool try_spin(struct weir_loop *loop)
 {
 	if (loop->expected == 0 || task_cores() == 1)
@@ -283,7 +268,7 @@ static bool try_spin(struct weir_loop *loop)
 		loop->spin_ns = LOOP_SPIN_MAX_NS;
 		return true;
 	}
-	/* Below the price of one look at the clock it is no spin any more. */
+	/* A spin below 1 us is not worth its clock readings. */
 	loop->spin_ns = loop->spin_ns > NS_PER_US ? loop->spin_ns / 2 : 0;
 	return false;
 }
@@ -298,91 +283,11 @@ static void block(struct weir_loop *loop)
 	mailbox_awake(&loop->mailbox);
 }
 
-static void wait_turn(struct weir_loop *loop)
+void loop_wait(struct weir_loop *loop)
 {
 	if (has_mail(loop) || !try_spin(loop))
 		block(loop);
 	loop->now_ns = clock_now_ns();
-}
-
-/* ---- the thread ---- */
-
-static int thread_start(struct weir_loop *loop)
-{
-	char name[80];
-	int rc;
-
-	loop_current = loop;
-	snprintf(name, sizeof(name), "%s", loop->task.name);
-	rc = thread_enter(stage_graph(loop->stage), name, loop->stage);
-	if (rc != 0)
-		return rc;
-	thread_touch(loop->now_ns);
-	rc = loop->ops->start ? loop->ops->start(loop) : 0;
-	thread_flush();
-	if (rc != 0)
-		thread_leave();
-	return rc;
-}
-
-static void *loop_main(void *arg)
-{
-	struct weir_loop *loop = arg;
-	int rc = thread_start(loop);
-
-	loop->start_rc = rc;
-	sem_post(&loop->started);
-	if (rc != 0)
-		return NULL;
-	while (!atomic_load_explicit(&loop->stop, memory_order_acquire)) { /* weir_loop_stop */
-		wait_turn(loop);
-		run_turn(loop);
-	}
-	run_turn(loop); /* mail that came before the stop */
-	if (loop->ops->stop)
-		loop->ops->stop(loop);
-	while (thread_flush())
-		continue;
-	thread_leave();
-	return NULL;
-}
-
-int weir_loop_start(struct weir_stage *st, int index, const struct weir_loop_ops *ops, void *data,
-    struct weir_loop **out)
-{
-	struct weir_loop *loop;
-	char name[96];
-	int rc = loop_new(st, ops, data, &loop);
-
-	if (rc != 0)
-		return rc;
-	*out = loop;
-	snprintf(name, sizeof(name), "%s/io%d", weir_stage_name(st), index);
-	rc = task_start(&loop->task, name, loop_main, loop);
-	if (rc != 0)
-		goto fail;
-	while (sem_wait(&loop->started) == -1)
-		WEIR_ASSERT(errno == EINTR);
-	rc = loop->start_rc;
-	if (rc == 0)
-		return 0;
-	task_join(&loop->task);
-fail:
-	*out = NULL;
-	loop_free(loop);
-	return rc;
-}
-
-void weir_loop_stop(struct weir_loop *loop)
-{
-	atomic_store_explicit(&loop->stop, true, memory_order_release); /* partner: loop_main */
-	weir_loop_wake(loop);
-}
-
-void weir_loop_join(struct weir_loop *loop)
-{
-	task_join(&loop->task);
-	loop_free(loop);
 }
 
 /* ---- for callbacks ---- */
@@ -405,6 +310,16 @@ int64_t weir_loop_now_ns(const struct weir_loop *loop)
 void weir_loop_expect(struct weir_loop *loop, int64_t answers)
 {
 	loop->expected = answers;
+}
+
+bool weir_loop_held(const struct weir_loop *loop)
+{
+	return atomic_load_explicit(&loop->link.held, memory_order_relaxed);
+}
+
+int weir_loops_held(const struct weir_stage *st)
+{
+	return atomic_load_explicit(&st->loops_held, memory_order_relaxed);
 }
 
 bool weir_loop_is_mine(const struct weir_loop *loop)
@@ -431,7 +346,7 @@ int weir_loop_mod(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
 
 void weir_loop_del(struct weir_loop *loop, struct weir_watch *w)
 {
-	control(loop, EPOLL_CTL_DEL, w, 0); /* fails only when it was not watched */
+	control(loop, EPOLL_CTL_DEL, w, 0); /* fails only if `w` was not watched */
 	for (int i = loop->next_ready; i < loop->n_ready; i++)
 		if (loop->ready[i].data.ptr == w)
 			loop->ready[i].data.ptr = NULL;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sockets that a service manager has passed; see weir/io.h. The protocol is that of sd_listen_fds(3), which needs
- * no library: a number, a process id and names in the environment, and descriptors from 3 on.
+ * Keeps the sockets that a service manager passed to the server; see weir/io.h. The protocol is
+ * that of sd_listen_fds(3) and needs no library: the environment has their number, a process id and
+ * their names, and the descriptors are 3 and up.
  *
- *   passed --weir_passed_take--> kept --weir_passed_socket--> a stage's
- *                                kept --weir_passed_report--> named in the log, left open
+ *   passed by the manager --weir_passed_take--> kept --weir_passed_socket--> owned by a stage
+ *   opened by the server  --weir_passed_add---> kept --weir_passed_report--> logged, left open
  *
- * The list belongs to the process, as its descriptors and its environment do. Main thread only.
+ * The list is global, like the descriptors and the environment. Main thread only.
  */
 #include <weir/io.h>
 
@@ -22,20 +23,20 @@
 
 #include <weir/log.h>
 
-/* The first descriptor, by the protocol. */
+/* The first passed descriptor, fixed by the protocol. */
 #define PASSED_FIRST 3
-/* More sockets than a unit lists: a guess. */
+/* Maximum number of sockets kept. 64 is a guess, more than a systemd unit lists. */
 #define PASSED_MAX 64
 
 struct passed {
-	int fd; /* -1: somebody has taken it */
+	int fd; /* -1 after a stage has taken it */
 	char name[64];
 };
 
 static struct passed passed[PASSED_MAX];
 static int n_passed;
 
-/* The whole number that a variable holds; false without one. */
+/* Read an environment variable as a whole number. Returns false if it is not one. */
 static bool env_number(const char *name, long *value)
 {
 	const char *text = getenv(name);
@@ -48,7 +49,7 @@ static bool env_number(const char *name, long *value)
 	return errno == 0 && *end == '\0';
 }
 
-/* Entry `i` of "web:admin", "" past its end. */
+/* Copy entry `i` of a list such as "web:admin" to `out`, or "" past the end. */
 static void name_of(const char *names, int i, char *out, size_t size)
 {
 	for (; names && i > 0; i--) {
@@ -66,8 +67,8 @@ static void take_one(int i, const char *names)
 	p->fd = PASSED_FIRST + i;
 	name_of(names, i, p->name, sizeof(p->name));
 	if (fcntl(p->fd, F_SETFD, FD_CLOEXEC) == -1)
-		weir_log(WEIR_LOG_WARN, "LISTEN_FDS promises the descriptor %d, which is not open",
-		    p->fd);
+		weir_log(
+		    WEIR_LOG_WARN, "LISTEN_FDS includes descriptor %d, which is not open", p->fd);
 	else
 		n_passed++;
 }
@@ -84,15 +85,24 @@ int weir_passed_take(void)
 		take_one(i, names);
 	if (ours && n > PASSED_MAX)
 		weir_log(WEIR_LOG_WARN,
-		    "%ld sockets were passed; those after the first %d are not looked at", n,
-		    PASSED_MAX);
+		    "%ld sockets were passed; those after the first %d are ignored", n, PASSED_MAX);
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_FDNAMES");
 	return n_passed;
 }
 
-/* ---- which is which ---- */
+int weir_passed_add(int fd, const char *name)
+{
+	if (n_passed == PASSED_MAX)
+		return WEIR_ENOMEM;
+	struct passed *p = &passed[n_passed++];
+	p->fd = fd;
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	return 0;
+}
+
+/* ---- finding a socket ---- */
 
 static int socket_option(int fd, int option)
 {
@@ -145,9 +155,9 @@ int weir_passed_socket(const struct sockaddr *addr)
 	return -1;
 }
 
-/* ---- what is left ---- */
+/* ---- sockets not taken ---- */
 
-/* "127.0.0.1:8080", "[::1]:8080", a path, or what else can be said of it. */
+/* Describe the socket by its address or, if the address cannot be printed, by its family. */
 static void describe(int fd, char *out, size_t size)
 {
 	struct sockaddr_storage at = {0};
@@ -155,7 +165,7 @@ static void describe(int fd, char *out, size_t size)
 	char host[64], port[16];
 
 	if (getsockname(fd, (struct sockaddr *)&at, &n) == -1)
-		snprintf(out, size, "no socket");
+		snprintf(out, size, "not a socket");
 	else if (at.ss_family == AF_UNIX)
 		snprintf(out, size, "unix:%s", ((const struct sockaddr_un *)&at)->sun_path);
 	else if (getnameinfo((const struct sockaddr *)&at, n, host, sizeof(host), port,
@@ -176,9 +186,8 @@ int weir_passed_report(void)
 			continue;
 		describe(p->fd, at, sizeof(at));
 		weir_log(WEIR_LOG_WARN,
-		    "the socket '%s' that was passed as descriptor %d (%s) is none that a stage "
-		    "listens on: it is "
-		    "left alone",
+		    "the socket '%s' passed as descriptor %d (%s) is not one that a stage listens "
+		    "on: it is ignored",
 		    p->name, p->fd, at);
 		left++;
 	}

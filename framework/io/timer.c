@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lazy two-level timer wheel; see timer.h.
+ * A lazy timer wheel with two levels; see timer.h.
  *
- * A timer is filed by tick: `at_ns` rounded up, so it never fires early. Slot i of level 0 holds
- * ticks [tick, tick + 512) that are i modulo 512; slot i of level 1 holds blocks of 512 ticks whose
- * number is i modulo 512 and which begin after the present one. When a block begins its timers are
- * filed again, in level 0 or wherever they have been moved to meanwhile.
+ * A timer is filed under the tick of its `at_ns`, rounded up, so it never fires early. Level 0
+ * holds the ticks [tick, tick + 512), each in the slot of its number modulo 512. Level 1 holds the
+ * later blocks of 512 ticks, each in the slot of the block's number modulo 512. When a block
+ * starts, its timers are filed again: in level 0, or in a later block if they have been moved
+ * meanwhile.
  *
- * A bit per slot says where timers may be, so an idle loop finds its next wake-up in at most 16
- * words and sleeps through empty slots. Bits are cleared when a slot is looked at, not on cancel.
+ * A bit per slot tells where timers may be, so an idle loop finds its next wake-up by checking at
+ * most 16 words, and sleeps through empty slots. A bit is cleared when its slot is processed, and
+ * all bits when the last timer is cancelled.
  */
 #include "io/timer.h"
 
@@ -43,7 +45,7 @@ static void link_in(struct timer_wheel *w, int level, int64_t number, struct wei
 	w->used[level][i / 64] |= 1ULL << (i % 64);
 }
 
-/* Put `t` where its at_ns belongs, at the next tick at the earliest. */
+/* Put `t` into the slot for its at_ns, but not into one before `floor`. */
 static void file(struct timer_wheel *w, struct weir_timer *t)
 {
 	int64_t tick = tick_of(t->at_ns), block, present = w->tick / TIMER_SLOTS;
@@ -98,7 +100,8 @@ void timer_wheel_cancel(struct timer_wheel *w, struct weir_timer *t)
 	w->next_tick = INT64_MAX;
 }
 
-/* Distance in slots from `from` (inclusive) to the first used slot of `level`, -1 when none is. */
+/* Return the distance in slots from `from` to the first used slot of `level`, which may be `from`
+ * itself; -1 if there is none. */
 static int distance(const struct timer_wheel *w, int level, int from)
 {
 	for (int i = 0; i <= WORDS; i++) {
@@ -115,7 +118,7 @@ static int distance(const struct timer_wheel *w, int level, int from)
 	return -1;
 }
 
-/* The first tick at which a slot of either level has to be looked at. */
+/* Return the first tick at which a slot of either level must be processed. */
 static int64_t find_next(const struct timer_wheel *w)
 {
 	int64_t next = INT64_MAX, block = w->tick / TIMER_SLOTS;
@@ -131,7 +134,7 @@ static int64_t find_next(const struct timer_wheel *w)
 	return next < w->tick ? w->tick : next;
 }
 
-/* Detach a whole slot. */
+/* Empty a slot. Returns its list of timers. */
 static struct weir_timer *empty_slot(struct timer_wheel *w, int level, int64_t number)
 {
 	unsigned i = (uint64_t)number % TIMER_SLOTS;
@@ -142,8 +145,8 @@ static struct weir_timer *empty_slot(struct timer_wheel *w, int level, int64_t n
 	return list;
 }
 
-/* Look at every timer of a slot: fire the due, file the others again. The list stays linked behind
- * a local head, so callbacks may cancel any of it. */
+/* Process every timer of a slot: fire those that are due, and file the others again. The list is
+ * linked to a local head, so callbacks may cancel timers that are still in the list. */
 static void run_slot(
     struct timer_wheel *w, int level, int64_t number, int64_t now_ns, struct weir_loop *loop)
 {
@@ -167,7 +170,8 @@ void timer_wheel_run(struct timer_wheel *w, int64_t now_ns, struct weir_loop *lo
 {
 	int64_t now_tick = now_ns / TIMER_TICK_NS;
 
-	w->floor = now_tick + 1; /* what a callback sets for now comes up next turn */
+	/* a timer that a callback sets for the current time fires in the next iteration */
+	w->floor = now_tick + 1;
 	while (w->next_tick <= now_tick) {
 		int64_t tick = w->next_tick;
 		w->tick = tick;
@@ -177,7 +181,7 @@ void timer_wheel_run(struct timer_wheel *w, int64_t now_ns, struct weir_loop *lo
 		run_slot(w, 0, tick, now_ns, loop);
 		w->next_tick = find_next(w);
 	}
-	/* Nothing is filed before next_tick, so the wheel may stand at the present. */
+	/* No timer is filed before next_tick, so the wheel may advance to the current tick. */
 	if (w->tick < now_tick)
 		w->tick = now_tick;
 	w->floor = w->tick;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The timer wheel of a loop: two levels, lazy, every operation O(1).
+ * The timer wheel of a loop: it has two levels and is lazy, and every operation is O(1).
  *
- * Level 0 has 512 slots of one tick (4 ms), level 1 has 512 slots of 512 ticks (2.048 s), so 17
- * minutes fit; what is later waits in the last slot and is filed again. A timer sits in the slot of
- * the time it was filed for, which is never later than its `at_ns`: moving it later is one store,
- * and when the slot comes up the wheel files it again for what `at_ns` says then. (Varghese and
- * Lauck 1987, schemes 6 and 7; laziness as in the timers of libev.)
+ * Level 0 has 512 slots of one tick (4 ms), level 1 has 512 slots of 512 ticks (2.048 s), so the
+ * wheel covers 17 minutes. Timers that are due later wait in the last slot and are then filed
+ * again. A timer stays in the slot in which it was filed, which is never later than its `at_ns`.
+ * Moving a timer to a later time only stores `at_ns`; when its slot is processed, the wheel files
+ * it again. (Varghese and Lauck 1987, schemes 6 and 7; lazy like the timers of libev.)
  *
- * One thread. Nothing here reads a clock.
+ * Used by one thread. Never reads a clock.
  */
 #ifndef WEIR_IO_TIMER_H
 #define WEIR_IO_TIMER_H
@@ -17,33 +17,35 @@
 
 #include <weir/io.h>
 
-/** 4 ms, the grain of CLOCK_MONOTONIC_COARSE: time-outs need no finer one. */
+/** Length of a tick: 4 ms, the resolution of CLOCK_MONOTONIC_COARSE, which is fine enough for
+ *  time-outs. */
 #define TIMER_TICK_NS 4000000LL
 #define TIMER_SLOTS   512
 
 struct timer_wheel {
-	int64_t tick;      /* the next tick that has not come up */
-	int64_t floor;     /* the earliest tick that timers may be filed for */
-	int64_t next_tick; /* no timer is filed before it; INT64_MAX when the wheel is empty */
-	int64_t count;     /* timers in the wheel */
+	int64_t tick;                       /* the next tick to process */
+	int64_t floor;                      /* the earliest tick under which timers may be filed */
+	int64_t next_tick;                  /* no slot before it holds timers; INT64_MAX if empty */
+	int64_t count;                      /* timers in the wheel */
 	uint64_t used[2][TIMER_SLOTS / 64]; /* slots that may hold timers */
 	struct weir_timer *slot[2][TIMER_SLOTS];
 };
 
-/** An empty wheel at time `now_ns`. */
+/** Initialize an empty wheel at time `now_ns`. */
 void timer_wheel_init(struct timer_wheel *w, int64_t now_ns);
 
-/** Set `t`, or move it, to `at_ns`. */
+/** Set `t` to fire at `at_ns`, or move it there. */
 void timer_wheel_set(struct timer_wheel *w, struct weir_timer *t, int64_t at_ns);
 
-/** Take `t` out; legal when it is not in. */
+/** Take `t` out of the wheel. Does nothing if it is not in the wheel. */
 void timer_wheel_cancel(struct timer_wheel *w, struct weir_timer *t);
 
-/** Run `fire(loop, t)` of every timer due at `now_ns`; each is out of the wheel before it fires and
- *  may be set again in its callback. */
+/** Call `fire(loop, t)` for every timer that is due at `now_ns`. A timer is taken out of the wheel
+ *  before it fires, so its callback may set it again. */
 void timer_wheel_run(struct timer_wheel *w, int64_t now_ns, struct weir_loop *loop);
 
-/** The earliest time at which timer_wheel_run has something to do, INT64_MAX for never. */
+/** Return the earliest time at which timer_wheel_run has work, or INT64_MAX if the wheel is
+ *  empty. */
 static inline int64_t timer_wheel_next_ns(const struct timer_wheel *w)
 {
 	return w->next_tick == INT64_MAX ? INT64_MAX : w->next_tick * TIMER_TICK_NS;

@@ -1,36 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of a handler thread: take a batch, run it, send on what it emitted; else spin, then
- * park.
+ * Runs a handler thread: it takes a batch, runs it, and sends on the emitted events. Without work
+ * it spins, then parks.
  *
- *   LIVE: BUSY (in a handler) -> SPINNING (looking) -> IDLE (parked) -> ... -> GONE
+ *   LIVE: BUSY (in a handler) -> SPINNING (polling) -> IDLE (parked) -> ... -> GONE
  *
  * No wake-up is lost, because both sides write before they read, all seq_cst:
- *   sender:  queue length up, then read n_spinning and n_idle
- *   thread:  n_idle up (park) or n_spinning down (end of spin), then read the queue lengths
- * A thread that leaves, and one that took a batch and left more behind, pass the wake-up on.
+ *   sender:  raise the queue length, then read n_spinning and n_idle
+ *   thread:  raise n_idle (park) or lower n_spinning (end of spin), then read the queue lengths
+ * A thread that leaves, or that takes a batch and leaves events in the queue, wakes another thread.
  *
- * A handler that calls pthread_exit does not take its batch with it: the cleanup finishes what is
- * left of it as WEIR_EDIED, and the control thread makes a new thread.
+ * If a handler calls pthread_exit, the cleanup handler finishes the remaining events of the batch
+ * as WEIR_EDIED, and the control thread creates a new thread.
  */
 #include "sched/pool.h"
 
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
-#include "flow/cohort.h"
-#include "flow/thread.h"
+#include "stage/cohort.h"
+#include "stage/thread.h"
 
-/* A spin that found nothing halves the next one down to this; one that found work doubles it.
- * Guess: a tenth of the longest. */
+/* Shortest spin. A spin that finds nothing halves the next one, and a spin that finds work doubles
+ * it. 2 us, a tenth of the longest spin, is a guess. */
 #define SPIN_MIN_NS (2 * NS_PER_US)
 
-/* Batches below this are small: less than a cache line of event pointers. */
+/* Batches with fewer events are small: their event pointers fill less than a cache line. */
 #define SMALL_BATCH 8
 
-/* Longest nap in looks of 200 ns: 1.6 us, an eighth of what a wake-up costs. Guess. */
+/* Maximum number of pauses of 200 ns after a small batch. 8 is a guess: 1.6 us in all, an eighth of
+ * the cost of a wake-up. */
 #define NAPS_MAX 8
 
 static void set_state(struct handler *h, enum weir_thread_state state)
@@ -43,23 +45,24 @@ static bool surplus(const struct handler *h)
 	return h->rank >= atomic_load_explicit(&h->pool->target, memory_order_relaxed);
 }
 
-static int ranks(const struct pool *pool)
+/* Return the thread's number among the serving threads, which determines the partitions that it
+ * serves. */
+static int seat_of(const struct handler *h)
 {
-	int n = atomic_load_explicit(&pool->target, memory_order_relaxed);
-
-	return n > 0 ? n : 1;
+	return atomic_load_explicit(&h->seat, memory_order_relaxed);
 }
 
-/* Might sink `i` have a batch for this thread? */
+/* Whether sink `i` may have a batch for this thread. */
 static bool sink_due(struct handler *h, int i)
 {
 	struct sink *s = h->pool->sinks[i];
 
 	uint32_t least = 1;
 
-	if (h->ready_ns[i] != INT64_MAX) /* lingering: only a full batch comes before its time */
+	if (h->ready_ns[i] != INT64_MAX) /* while it lingers, only a full batch is due */
 		least = (uint32_t)atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
-	return queue_due(&s->queue, h->rank, ranks(h->pool), least); /* seq_cst: see file top */
+	return queue_due(
+	    &s->queue, seat_of(h), pool_seats(h->pool), least); /* seq_cst: see file top */
 }
 
 static bool work_due(struct handler *h)
@@ -70,7 +73,16 @@ static bool work_due(struct handler *h)
 	return false;
 }
 
-/* Take the next batch of any stage of the pool. Returns its size, 0 for none. */
+/* Count the events of the batch by class. This is done before the handler runs, since it may clear
+ * the slots of `batch`. */
+static void count_taken(struct handler *h)
+{
+	memset(h->taken, 0, sizeof(h->taken));
+	for (int i = 0; i < h->n_batch; i++)
+		h->taken[h->batch[i]->class_id]++;
+}
+
+/* Take the next batch from any stage of the pool. Returns its size, or 0 if there is none. */
 static int take(struct handler *h, int64_t now_ns)
 {
 	struct pool *pool = h->pool;
@@ -78,7 +90,7 @@ static int take(struct handler *h, int64_t now_ns)
 	for (int i = 0; i < pool->n_sinks; i++) {
 		h->view[i] = (struct sched_view){
 		    .length = queue_ready(&pool->sinks[i]->queue), .depth = pool->depths[i]};
-		if (h->view[i].length == 0) /* somebody took what this thread lingered for */
+		if (h->view[i].length == 0) /* another thread took what this one lingered for */
 			h->ready_ns[i] = INT64_MAX;
 	}
 	for (;;) {
@@ -86,34 +98,44 @@ static int take(struct handler *h, int64_t now_ns)
 		if (at < 0)
 			return 0;
 		struct sink *s = pool->sinks[at];
+		struct cohort c;
 		int n = cohort_take(
-		    s, h->rank, ranks(pool), now_ns, h->batch, &h->part, &h->ready_ns[at]);
+		    s, seat_of(h), pool_seats(pool), now_ns, h->batch, &c, &h->ready_ns[at]);
 		if (n > 0) {
 			h->sink = s;
+			h->part = c.part;
 			h->n_batch = n;
+			h->counted = c.counted;
+			if (WEIR_UNLIKELY(c.counted))
+				count_taken(h);
 			return n;
 		}
 		h->view[at].length = 0;
 	}
 }
 
-/* The batch is done: give back the lease, and let somebody else look at what is left. */
+/* Give up the slots and the lease of a finished batch. If its partition has more events and is now
+ * served by another thread, wake that thread. */
 static void release(struct handler *h)
 {
 	struct sink *s = h->sink;
+
+	if (WEIR_UNLIKELY(h->counted))
+		queue_return(&s->queue, h->taken);
 	bool more = queue_release(&s->queue, h->part);
 
 	h->sink = NULL;
 	h->n_batch = 0;
-	if (more && s->queue.n_parts > 1 && h->part % ranks(h->pool) != h->rank)
+	if (more && s->queue.n_parts > 1 && h->part % pool_seats(h->pool) != seat_of(h))
 		pool_wake_parts(h->pool, 1ULL << h->part);
 }
 
-/* After a small batch leave the senders alone for a moment: threads that take the lock in turn for
- * one event each pay cache-line round trips for it (bench/micro_hop, runs of 1). The moment doubles
- * while batches stay small though they come at once, stays while they are neither small nor large,
- * halves after a large one, and is forgotten when the queue was empty (handler_main): a trickle
- * waits no longer than one look of a spinning thread. */
+/*
+ * Pause after a small batch before taking the next: threads that alternately take the queue's lock
+ * for one event each spend their time on cache-line transfers (bench/micro_hop, runs of 1). The
+ * pause doubles after each small batch and halves after a large one. It is reset if the queue was
+ * empty (handler_main), so under light load an event waits for at most one task_relax.
+ */
 static void leave_alone(struct handler *h, int n)
 {
 	if (h->pool->spin_max_ns == 0)
@@ -126,8 +148,9 @@ static void leave_alone(struct handler *h, int n)
 		task_relax();
 }
 
-/* Is there more that any thread of the pool could take? What this thread was woken for, or lingers
- * for, must not wait until it has run a batch of another stage. */
+/* Whether more events wait that any thread of the pool could take. If this thread was woken for
+ * them, or lingers for them, they must not have to wait until it has run a batch of another
+ * stage. */
 static bool more_waits(const struct handler *h)
 {
 	for (int i = 0; i < h->pool->n_sinks; i++) {
@@ -145,16 +168,16 @@ static void run(struct handler *h)
 
 	set_state(h, WEIR_THREAD_BUSY);
 	if (more_waits(h))
-		pool_wake(
-		    h->pool); /* a burst wakes its threads one by one, each by the one before */
+		pool_wake(h->pool); /* so in a burst, each thread wakes the next */
 	s->run(s, h->batch, h->n_batch);
 	thread_flush();
+	thread_settle(s);
 	release(h);
 	set_state(h, WEIR_THREAD_SPINNING);
 	leave_alone(h, n);
 }
 
-/* Look for work for a bounded time. Returns true when there is some. */
+/* Poll for work for at most spin_ns, then adapt spin_ns. Returns whether there is work. */
 static bool spin(struct handler *h)
 {
 	struct pool *pool = h->pool;
@@ -187,7 +210,8 @@ static int64_t earliest(const struct handler *h)
 	return at_ns;
 }
 
-/* Take back the own announcement. Returns false when a waker had it: its wake-up is on the way. */
+/* Leave the idle list. Returns false if a waker has already taken the thread off the list, in which
+ * case a wake-up is on its way. */
 static bool unpark(struct handler *h)
 {
 	struct pool *pool = h->pool;
@@ -223,7 +247,7 @@ static void sleep_until_woken(struct handler *h, int64_t until_ns)
 	atomic_store(&h->wake, 0);
 }
 
-/* Sleep until woken or until a lingering batch falls due. */
+/* Sleep until the thread is woken or a lingering batch is due. */
 static void park(struct handler *h)
 {
 	struct pool *pool = h->pool;
@@ -260,22 +284,26 @@ static void pin(const struct handler *h)
 	}
 }
 
-/* The thread ends, in order or by pthread_exit in a handler. */
+/* Clean up when the thread ends, normally or because a handler called pthread_exit. */
 static void leave(void *arg)
 {
 	struct handler *h = arg;
 	struct pool *pool = h->pool;
 
-	if (h->sink) { /* died within a batch */
-		atomic_fetch_add(&pool->deaths, 1);
-		thread_abandon();
-		thread_flush();
+	if (!thread_current) /* glibc calls this again after the cleanup handler pushed below */
+		return;
+	pthread_cleanup_push(leave, h);     /* a handler run below may call pthread_exit, too */
+	if (h->sink || thread_in_handler()) /* died in a batch, or while sending on its events */
+		thread_died(&pool->deaths);
+	if (h->sink)
 		release(h);
-	}
+	thread_end();
+	pthread_cleanup_pop(0);
 	thread_leave();
 	schedstat_end(&h->sched);
 	atomic_store(&h->slot, HANDLER_GONE);
-	pool_wake(pool); /* a wake-up that came for this thread must not be lost */
+	pool_deal(pool);
+	pool_wake(pool); /* pass on a wake-up that was sent to this thread */
 }
 
 void *handler_main(void *arg)
@@ -285,12 +313,13 @@ void *handler_main(void *arg)
 
 	snprintf(name, sizeof(name), "%.10s/%d", h->pool->name, h->rank);
 	schedstat_begin(&h->sched);
-	if (thread_enter_pool(h->pool->graph, name, h->pool) != 0) {
-		atomic_fetch_add(&h->pool->failures, 1);
+	int rc = thread_enter_pool(h->pool->graph, name, h->pool);
+	if (rc != 0) {
 		schedstat_end(&h->sched);
-		atomic_store(&h->slot, HANDLER_GONE);
+		pool_not_begun(h, (struct pool_refusal){.by = thread_refused_by(), .code = rc});
 		return NULL;
 	}
+	pool_begun(h);
 	pin(h);
 	for (int i = 0; i < h->pool->n_sinks; i++)
 		h->ready_ns[i] = INT64_MAX;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of scheduling policies: one row per file. */
+/* The table of scheduling policies. Each policy has its own file and a row here. */
 #include "sched/policy.h"
 
 #include <string.h>

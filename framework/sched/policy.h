@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contract of scheduling policies: which stage does a handler thread visit next?
+ * The interface of scheduling policies, which choose the stage that a handler thread visits next.
  *
- * A policy is a pure function of (state, view, now). Its state belongs to one handler thread, so
- * there is nothing to lock. One policy per file; the row in sched/policy.c makes it known.
+ * A policy is a pure function of (state, view, now). Its state belongs to one handler thread, so no
+ * locking is needed. Each policy has its own file and is registered by a row in sched/policy.c.
  */
 #ifndef WEIR_SCHED_POLICY_H
 #define WEIR_SCHED_POLICY_H
@@ -11,24 +11,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** One stage of the group as a policy sees it. */
+/** What a policy sees of one stage of the group. */
 struct sched_view {
-	uint32_t length; /* events that could be taken now; 0: do not pick */
-	int depth;       /* longest way from a source */
+	uint32_t length; /* events available now; if 0, the stage must not be picked */
+	int depth;       /* longest path from a source */
 };
 
-/** Largest state of a policy in bytes. */
+/** Maximum size of a policy's state in bytes. */
 #define SCHED_STATE_MAX 64
 
 struct sched_policy {
 	const char *name;
 	const char *help;
-	/** Index of the stage to visit of view[0..n), or -1 when all are empty. `state` is zero at
-	 *  first. */
+	/** Returns the index in view[0..n) of the stage to visit, or -1 if all are empty. `state`
+	 *  is initially zero. */
 	int (*pick)(void *state, const struct sched_view *view, int n, int64_t now_ns);
 };
 
-/** The policy called `name`, NULL when there is none; number `i`, NULL past the end. */
+/** Return the policy called `name`, or policy number `i`. NULL if there is no such policy. */
 const struct sched_policy *sched_policy_find(const char *name);
 const struct sched_policy *sched_policy_at(int i);
 

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Pools of handler threads: making, waking, resizing, mending. See pool.h for states and rules. */
+/*
+ * Creates, wakes, resizes and repairs pools of handler threads. See pool.h for states and rules.
+ *
+ * pool->lock guards the idle list, the seats, the back-off and the creation of threads. A slot's
+ * own thread makes it LIVE and GONE. Only the control thread joins threads and makes their slots
+ * EMPTY again; after it has stopped, pool_join does so.
+ */
 #include "sched/pool.h"
 
 #include <stdio.h>
@@ -9,14 +15,34 @@
 #include "base/clock.h"
 #include "base/futex.h"
 
-/* Back-off after a thread could not be made: doubles from 100 ms to 10 s. Guess: a machine that
- * refuses threads needs seconds, not milliseconds. */
+/* Back-off after a thread could not be created. It doubles from 100 ms to 10 s; both are guesses: a
+ * machine that is out of threads needs seconds to recover, not milliseconds. */
 #define BACKOFF_FIRST_NS (100 * NS_PER_MS)
 #define BACKOFF_LAST_NS  (10 * NS_PER_S)
 
-/* Longest spin: about what it costs to wake a parked thread (limits.md: 21 us), the bound within
- * which spinning is at most twice as bad as knowing the future (Karlin et al., 1991). */
+/* Interval at which pool_started checks again, since it may miss a wake-up that arrives just before
+ * it sleeps. 10 ms is a guess. */
+#define START_LOOK_NS (10 * NS_PER_MS)
+
+/* Longest spin: about the cost of waking a parked thread (limits.md: 21 us). With this bound,
+ * spinning costs at most twice as much as the best choice in hindsight (Karlin et al., 1991). */
 #define SPIN_MAX_NS (20 * NS_PER_US)
+
+static int64_t lesser(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+void pool_bounds(const struct weir_threads_spec *spec, int cores, int *min, int *max)
+{
+	int64_t least = spec->min < 0 ? cores : spec->min;
+	int64_t most = spec->max < 0 ? cores : spec->max;
+
+	if (spec->max < 0 && spec->min > most)
+		most = spec->min;
+	*max = (int)lesser(most, POOL_THREADS_MAX);
+	*min = (int)lesser(least, *max);
+}
 
 int pool_new(struct weir_graph *graph, const char *name, const struct weir_threads_spec *spec,
     const struct sched_policy *policy, struct pool **out)
@@ -26,16 +52,17 @@ int pool_new(struct weir_graph *graph, const char *name, const struct weir_threa
 	if (!p)
 		return WEIR_ENOMEM;
 	memset(p, 0, sizeof(*p));
-	snprintf(p->name, sizeof(p->name), "%s", name);
+	p->name = name;
+	p->spec = spec;
 	p->graph = graph;
 	p->policy = policy;
 	p->pinned = spec->pinned;
 	p->spin_max_ns = spec->spin_ns >= 0 ? spec->spin_ns : task_cores() > 1 ? SPIN_MAX_NS : 0;
 	p->backoff_ns = BACKOFF_FIRST_NS;
 	lock_init(&p->lock);
-	int max = spec->max < 0 ? task_cores() : (int)spec->max;
-	int min = spec->min < 0 ? task_cores() : (int)spec->min;
-	pool_set_bounds(p, min, max < min ? min : max);
+	int min, max;
+	pool_bounds(spec, task_cores(), &min, &max);
+	pool_set_bounds(p, min, max);
 	atomic_store(&p->target, spec->start > 0 ? (int)spec->start : min);
 	*out = p;
 	return 0;
@@ -85,7 +112,8 @@ static struct handler *handler_new(struct pool *pool, int rank)
 	return NULL;
 }
 
-/* Make the thread of `rank` if its slot is empty. Returns 1 made, 0 not needed, -1 failed. */
+/* Create the thread of `rank` if its slot is empty. Returns 1 if it was created, 0 if the slot was
+ * taken, -1 on failure. */
 static int spawn_locked(struct pool *pool, int rank) WEIR_REQUIRES(&pool->lock)
 {
 	struct handler *h = atomic_load(&pool->handler[rank]);
@@ -100,8 +128,10 @@ static int spawn_locked(struct pool *pool, int rank) WEIR_REQUIRES(&pool->lock)
 		if (rank >= atomic_load(&pool->n_slots))
 			atomic_store(&pool->n_slots, rank + 1);
 		atomic_store(&h->wake, 0);
+		atomic_store(&h->seat, NO_SEAT);
 		atomic_store(&h->state, WEIR_THREAD_SPINNING);
-		atomic_store(&h->slot, HANDLER_LIVE);
+		h->refusal = (struct pool_refusal){0};
+		atomic_store(&h->slot, HANDLER_STARTING);
 		h->spin_ns = pool->spin_max_ns;
 		snprintf(name, sizeof(name), "%.10s/%d", pool->name, rank);
 		if (task_start(&h->task, name, handler_main, h) == 0)
@@ -109,10 +139,19 @@ static int spawn_locked(struct pool *pool, int rank) WEIR_REQUIRES(&pool->lock)
 		atomic_store(&h->slot, HANDLER_EMPTY);
 	}
 	atomic_fetch_add(&pool->failures, 1);
+	pool->refusal = (struct pool_refusal){.code = h ? WEIR_ESYS : WEIR_ENOMEM};
 	return -1;
 }
 
-/* Make what is missing below the target; after a failure wait for the back-off. */
+static void back_off_locked(struct pool *pool, int64_t now_ns) WEIR_REQUIRES(&pool->lock)
+{
+	pool->retry_ns = now_ns + pool->backoff_ns;
+	pool->backoff_ns =
+	    pool->backoff_ns < BACKOFF_LAST_NS / 2 ? 2 * pool->backoff_ns : BACKOFF_LAST_NS;
+}
+
+/* Create the missing threads below the target, unless the back-off after a failure is still in
+ * effect. A new failure starts the next back-off, which ends the loop. */
 static void fill_locked(struct pool *pool, int64_t now_ns, struct pool_repairs *r)
     WEIR_REQUIRES(&pool->lock)
 {
@@ -123,10 +162,8 @@ static void fill_locked(struct pool *pool, int64_t now_ns, struct pool_repairs *
 		r->spawned += rc > 0;
 		if (rc < 0) {
 			r->failed++;
-			pool->retry_ns = now_ns + pool->backoff_ns;
-			pool->backoff_ns *= pool->backoff_ns < BACKOFF_LAST_NS ? 2 : 1;
-		} else if (rc > 0) {
-			pool->backoff_ns = BACKOFF_FIRST_NS;
+			r->refusal = pool->refusal;
+			back_off_locked(pool, now_ns);
 		}
 	}
 }
@@ -139,6 +176,45 @@ int pool_start(struct pool *pool)
 	fill_locked(pool, clock_now_ns(), &r);
 	lock_release(&pool->lock);
 	return r.spawned;
+}
+
+void pool_started(struct pool *pool, struct pool_refusal *refusal)
+{
+	*refusal = (struct pool_refusal){0};
+	for (int i = 0; i < atomic_load(&pool->n_slots); i++) {
+		struct handler *h = atomic_load(&pool->handler[i]);
+		while (h && atomic_load(&h->slot) == HANDLER_STARTING)
+			futex_wait(&pool->begun, atomic_load(&pool->begun), START_LOOK_NS);
+		if (h && atomic_load(&h->slot) == HANDLER_GONE && h->refusal.by)
+			*refusal = h->refusal;
+	}
+}
+
+void pool_begun(struct handler *h)
+{
+	struct pool *pool = h->pool;
+
+	lock_take(&pool->lock);
+	pool->backoff_ns = BACKOFF_FIRST_NS;
+	pool->refusal = (struct pool_refusal){0};
+	lock_release(&pool->lock);
+	atomic_store(&h->slot, HANDLER_LIVE);
+	pool_deal(pool);
+	atomic_fetch_add(&pool->begun, 1);
+	futex_wake(&pool->begun);
+}
+
+void pool_not_begun(struct handler *h, struct pool_refusal refusal)
+{
+	struct pool *pool = h->pool;
+
+	atomic_fetch_add(&pool->failures, 1);
+	lock_take(&pool->lock);
+	pool->refusal = h->refusal = refusal;
+	lock_release(&pool->lock);
+	atomic_store(&h->slot, HANDLER_GONE);
+	atomic_fetch_add(&pool->begun, 1);
+	futex_wake(&pool->begun);
 }
 
 static void sum_sched(struct schedstat_sample *sum, const struct schedstat_sample *s)
@@ -171,30 +247,34 @@ bool pool_sched(struct pool *pool, struct schedstat_sample *sum)
 	return known;
 }
 
-/* Join threads that have gone; only the control thread does, so no lock is needed. */
-static int join_gone(struct pool *pool)
+/* Join threads that have ended. No lock is needed, since only the control thread does this. */
+static void join_gone(struct pool *pool, struct pool_repairs *r)
 {
-	int joined = 0;
-
 	for (int i = 0; i < atomic_load(&pool->n_slots); i++) {
 		struct handler *h = atomic_load(&pool->handler[i]);
 		if (!h || atomic_load(&h->slot) != HANDLER_GONE)
 			continue;
 		task_join(&h->task);
 		close_sched(pool, h);
+		r->joined++;
+		if (h->refusal.code != 0) {
+			r->failed++;
+			r->refusal = h->refusal;
+		}
 		atomic_store(&h->slot, HANDLER_EMPTY);
-		joined++;
 	}
-	return joined;
 }
 
 struct pool_repairs pool_repair(struct pool *pool, int64_t now_ns)
 {
-	struct pool_repairs r = {.joined = join_gone(pool)};
+	struct pool_repairs r = {0};
 
+	join_gone(pool, &r);
 	if (atomic_load(&pool->stopping))
 		return r;
 	lock_take(&pool->lock);
+	if (r.failed > 0)
+		back_off_locked(pool, now_ns);
 	fill_locked(pool, now_ns, &r);
 	lock_release(&pool->lock);
 	return r;
@@ -207,10 +287,12 @@ int pool_set_target(struct pool *pool, int n)
 	lock_take(&pool->lock);
 	int min = atomic_load(&pool->min), max = atomic_load(&pool->max);
 	n = n < min ? min : n > max ? max : n;
-	if (!atomic_load(&pool->stopping) && atomic_exchange(&pool->target, n) != n)
+	if (!atomic_load(&pool->stopping) && atomic_exchange(&pool->target, n) != n) {
 		fill_locked(pool, clock_now_ns(), &r);
+		pool_deal_locked(pool);
+	}
 	lock_release(&pool->lock);
-	pool_wake_all(pool); /* ranks changed: surplus leaves, partitions move */
+	pool_wake_all(pool); /* surplus threads leave, all others check their new partitions */
 	return n;
 }
 
@@ -225,21 +307,31 @@ void pool_set_bounds(struct pool *pool, int min, int max)
 		pool_set_target(pool, target);
 }
 
-void pool_stop(struct pool *pool)
+void pool_close(struct pool *pool)
 {
 	lock_take(&pool->lock);
 	atomic_store(&pool->stopping, true);
 	atomic_store(&pool->target, 0);
 	lock_release(&pool->lock);
 	pool_wake_all(pool);
+}
+
+int pool_join(struct pool *pool, int64_t at_ns)
+{
+	int left = 0;
+
 	for (int i = 0; i < atomic_load(&pool->n_slots); i++) {
 		struct handler *h = atomic_load(&pool->handler[i]);
 		if (!h || atomic_load(&h->slot) == HANDLER_EMPTY)
 			continue;
-		task_join(&h->task);
-		close_sched(pool, h); /* the control thread has been stopped */
+		if (!task_join_until(&h->task, at_ns)) {
+			left++;
+			continue;
+		}
+		close_sched(pool, h); /* allowed, since the control thread has stopped */
 		atomic_store(&h->slot, HANDLER_EMPTY);
 	}
+	return left;
 }
 
 void pool_free(struct pool *pool)
@@ -254,7 +346,7 @@ void pool_free(struct pool *pool)
 	free(pool);
 }
 
-/* Take `h` off the idle list; false when it is not on it. */
+/* Take `h` off the idle list. Returns false if it was not on the list. */
 static bool unlist_locked(struct pool *pool, struct handler *h) WEIR_REQUIRES(&pool->lock)
 {
 	if (!h->listed)
@@ -278,8 +370,8 @@ static void rouse(struct handler *h)
 
 bool pool_wake(struct pool *pool)
 {
-	/* seq_cst: partners are the counts in handler_spin and handler_park, which look at the
-	 * queues again after changing them. */
+	/* seq_cst: pairs with spin() and park() in handler.c, which change these counters and then
+	 * check the queues again. */
 	if (atomic_load(&pool->n_spinning) > 0 || atomic_load(&pool->n_idle) == 0)
 		return false;
 	lock_take(&pool->lock);
@@ -295,14 +387,15 @@ bool pool_wake(struct pool *pool)
 int pool_wake_parts(struct pool *pool, uint64_t parts)
 {
 	struct handler *wake[PARTITIONS_MAX];
-	int n = 0, target = atomic_load(&pool->target);
+	int n = 0;
 
-	if (target == 0 || atomic_load(&pool->n_idle) == 0)
+	if (atomic_load(&pool->n_idle) == 0)
 		return 0;
 	lock_take(&pool->lock);
-	for (; parts != 0; parts &= parts - 1) {
-		struct handler *h = atomic_load(&pool->handler[__builtin_ctzll(parts) % target]);
-		if (h && unlist_locked(pool, h))
+	int seats = atomic_load(&pool->n_seats);
+	for (; seats > 0 && parts != 0; parts &= parts - 1) {
+		struct handler *h = atomic_load(&pool->seated[__builtin_ctzll(parts) % seats]);
+		if (unlist_locked(pool, h))
 			wake[n++] = h;
 	}
 	lock_release(&pool->lock);
@@ -315,8 +408,8 @@ void pool_wake_all(struct pool *pool)
 {
 	struct handler *h, *next;
 
-	/* The whole list at once: who parks again goes to its head and would be woken again, for
-	 * ever. */
+	/* Take the whole list at once: a thread that parks again goes to the head of the list and
+	 * would otherwise be woken again, endlessly. */
 	lock_take(&pool->lock);
 	h = pool->idle;
 	for (next = h; next; next = next->next_idle) {
@@ -326,7 +419,7 @@ void pool_wake_all(struct pool *pool)
 	pool->idle = NULL;
 	lock_release(&pool->lock);
 	for (; h; h = next) {
-		next = h->next_idle; /* still as it was: `h` sleeps until it is roused */
+		next = h->next_idle; /* still valid: `h` sleeps until it is woken */
 		rouse(h);
 	}
 }
@@ -338,10 +431,30 @@ int pool_read(const struct pool *pool, int states[WEIR_THREAD_STATES])
 	memset(states, 0, WEIR_THREAD_STATES * sizeof(states[0]));
 	for (int i = 0; i < atomic_load(&pool->n_slots); i++) {
 		const struct handler *h = atomic_load(&pool->handler[i]);
-		if (!h || atomic_load(&h->slot) != HANDLER_LIVE)
+		int slot = h ? atomic_load(&h->slot) : HANDLER_EMPTY;
+		if (slot != HANDLER_LIVE && slot != HANDLER_STARTING)
 			continue;
 		states[atomic_load_explicit(&h->state, memory_order_relaxed)]++;
 		live++;
 	}
 	return live;
+}
+
+bool pool_serves(const struct pool *pool)
+{
+	bool serves = false;
+
+	for (int i = 0; !serves && i < atomic_load(&pool->n_slots); i++) {
+		const struct handler *h = atomic_load(&pool->handler[i]);
+		serves = h && atomic_load(&h->slot) == HANDLER_LIVE;
+	}
+	return serves;
+}
+
+struct pool_refusal pool_refused(struct pool *pool)
+{
+	lock_take(&pool->lock);
+	struct pool_refusal refusal = pool->refusal;
+	lock_release(&pool->lock);
+	return refusal;
 }

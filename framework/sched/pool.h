@@ -1,26 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pools: the handler threads that serve one stage, or the stages of a group.
+ * A pool is the set of handler threads that serve one stage or the stages of a group.
  *
- * A pool has slots; slot i holds the thread of rank i. Ranks below the target should have a live
- * thread, the others should not. Threads leave by themselves at the end of a batch; missing ones
- * are made by whoever raises the target and, after a failure, by pool_repair with back-off. Nothing
- * queued depends on a thread: queues outlive them.
+ * A pool has slots; slot i holds the thread of rank i. Each rank below the target should have a
+ * live thread, and no other rank should. Surplus threads end by themselves after a batch. Missing
+ * threads are created when the target is raised. If that fails (the system cannot create a thread,
+ * or a stage's thread_init refuses it), pool_repair retries later, with back-off. Queues outlive
+ * threads, so no queued event is lost when a thread ends.
  *
- *   slot:  EMPTY --start--> LIVE --leave or die--> GONE --joined by pool_repair / pool_stop-->
- * EMPTY
+ *   slot:  EMPTY --start--> STARTING --begun--> LIVE --leave or die--> GONE
+ *          STARTING --a stage refuses it, or no memory--> GONE
+ *          GONE --joined by pool_repair or pool_join--> EMPTY
  *
- * Idle threads: spin for an adaptive while, then park on a futex of their own, on a LIFO list (the
- * most recently parked has the warmest cache and lets surplus threads stay cold). The waker takes
- * the sleeper off the list, so an announcement is used once; a spinning thread saves the wake-up.
+ * Idle threads spin for an adaptive time, then each parks on its own futex. Parked threads are on a
+ * LIFO list: the most recently parked thread has the warmest cache, and rarely needed threads stay
+ * asleep. The waker takes the sleeper off the list, so each list entry causes one wake-up. While a
+ * thread spins, no thread is woken.
  *
- * | call                              | who                                                  |
+ * | call                              | threads                                              |
  * |-----------------------------------|------------------------------------------------------|
  * | pool_wake, pool_wake_parts        | any thread, no queue lock held                       |
  * | pool_set_target, pool_set_bounds  | any thread                                           |
  * | pool_repair, pool_sched           | the control thread (joins)                           |
  * | pool_read                         | any thread                                           |
- * | pool_new, add, start, stop, free  | main thread                                          |
+ * | pool_serves, pool_refused         | any thread                                           |
+ * | pool_deal, pool_seats, _seat_idle | any thread                                           |
+ * | pool_new, add, start, free        | main thread                                          |
+ * | pool_started, pool_close, _join   | main thread                                          |
  */
 #ifndef WEIR_SCHED_POOL_H
 #define WEIR_SCHED_POOL_H
@@ -31,38 +37,54 @@
 #include "base/lock.h"
 #include "base/schedstat.h"
 #include "base/task.h"
-#include "flow/sink.h"
+#include "stage/sink.h"
+#include "stage/thread.h"
 #include "sched/policy.h"
 
-/** Threads a pool may have at most: the range of threads.max. */
+/** Maximum number of threads in a pool; the upper limit of threads.max. */
 #define POOL_THREADS_MAX 1024
 
-enum handler_slot { HANDLER_EMPTY, HANDLER_LIVE, HANDLER_GONE };
+/** Seat number of a thread that is not serving (pool_deal.c); larger than every real seat. */
+#define NO_SEAT POOL_THREADS_MAX
+
+enum handler_slot { HANDLER_EMPTY, HANDLER_STARTING, HANDLER_LIVE, HANDLER_GONE };
+
+/** Why a thread could not start. */
+struct pool_refusal {
+	const struct weir_stage
+	    *by;  /* stage whose thread_init failed; NULL if out of memory or threads */
+	int code; /* WEIR_E..., or 0 if there was no failure */
+};
 
 struct handler {
 	struct pool *pool;
 	int rank;
 	struct task task;
 	atomic_int slot;        /* enum handler_slot */
-	_Atomic uint8_t state;  /* enum weir_thread_state, of a live thread */
+	atomic_int seat;        /* number among the serving threads; written under pool->lock */
+	_Atomic uint8_t state;  /* enum weir_thread_state; valid while the thread lives */
 	struct schedstat sched; /* read by the control thread */
 	/* the idle list; guarded by pool->lock */
 	struct handler *next_idle;
 	bool listed;
 	atomic_uint wake; /* futex word: 1 when woken */
-	/* the thread's own */
-	int64_t spin_ns;         /* how long to spin next time */
-	int naps;                /* looks to skip after a small batch */
-	int64_t *ready_ns;       /* per sink: when a lingering batch falls due */
+	/* used only by the thread itself */
+	int64_t spin_ns;         /* duration of the next spin */
+	int naps;                /* number of 200 ns pauses after a small batch */
+	int64_t *ready_ns;       /* per sink: when a lingering batch is due */
 	struct sched_view *view; /* per sink */
 	_Alignas(16) unsigned char policy_state[SCHED_STATE_MAX];
-	struct sink *sink; /* of the batch under way */
+	struct pool_refusal refusal; /* set before GONE if the thread could not start */
+	struct sink *sink;           /* sink of the current batch */
 	int part, n_batch;
+	bool counted;                /* the batch is counted in the queue's keep.taken */
+	int taken[WEIR_CLASSES_MAX]; /* events of that batch by class, if counted */
 	struct weir_event *batch[WEIR_BATCH_MAX];
 };
 
 struct pool {
-	char name[64];
+	const char *name; /* name of the stage or group */
+	const struct weir_threads_spec *spec;
 	struct weir_graph *graph;
 	const struct sched_policy *policy;
 	int n_sinks;
@@ -72,56 +94,102 @@ struct pool {
 	int64_t spin_max_ns;
 	WEIR_ALIGNED struct lock lock;
 	struct handler *idle WEIR_GUARDED_BY(lock);
-	_Atomic(struct handler *) handler[POOL_THREADS_MAX]; /* written under lock, kept for good */
-	atomic_int n_slots;           /* slots used so far: handler[n_slots..] are NULL */
-	int64_t retry_ns, backoff_ns; /* guarded by lock: when to try again to make a thread */
+	/* written under lock; handlers are kept until pool_free */
+	_Atomic(struct handler *) handler[POOL_THREADS_MAX];
+	atomic_int n_slots; /* number of slots used so far; handler[n_slots..] are NULL */
+	/* Number of serving threads, and the first PARTITIONS_MAX of these threads by seat. Written
+	 * under lock; entries from n_seats on are stale. */
+	atomic_int n_seats;
+	_Atomic(struct handler *) seated[PARTITIONS_MAX];
+	int64_t retry_ns, backoff_ns; /* guarded by lock: next attempt to create a thread */
 	WEIR_ALIGNED atomic_int n_idle, n_spinning;
 	atomic_int target, min, max;
 	atomic_bool stopping;
-	_Atomic uint64_t failures, deaths;
-	struct schedstat_sample sched_gone; /* of threads joined; the control thread's */
+	atomic_uint begun; /* futex word, incremented when a thread has begun or failed */
+	_Atomic uint64_t failures;
+	struct thread_deaths deaths;
+	/* why the last thread that failed to start did so; cleared when a thread starts */
+	struct pool_refusal refusal WEIR_GUARDED_BY(lock);
+	struct schedstat_sample sched_gone; /* sum over joined threads; the control thread's */
 };
 
 /** What pool_repair did, for the journal. */
 struct pool_repairs {
 	int joined, spawned, failed;
+	struct pool_refusal refusal; /* why one of the failed threads could not start */
 };
 
-/** A pool for `graph` with the bounds of `spec`. 0 or WEIR_ENOMEM. */
+/** Compute the bounds of a pool with `spec` on a machine with `cores` cores: 1 <= *min <= *max <=
+ *  POOL_THREADS_MAX. If only one of min and max is auto, it adapts to the other. The check of the
+ *  spec has already refused a numeric min above a numeric max. */
+void pool_bounds(const struct weir_threads_spec *spec, int cores, int *min, int *max);
+
+/** Create a pool for `graph` with the bounds of `spec`. `name` and `spec` must outlive the pool.
+ *  Returns 0 or WEIR_ENOMEM. */
 int pool_new(struct weir_graph *graph, const char *name, const struct weir_threads_spec *spec,
     const struct sched_policy *policy, struct pool **pool);
-/** Let the pool serve `sink`, a stage of depth `depth`. Before pool_start. 0 or WEIR_ENOMEM. */
+/** Let the pool serve `sink`, whose stage has depth `depth`. Call it before pool_start. Returns 0
+ *  or WEIR_ENOMEM. */
 int pool_add(struct pool *pool, struct sink *sink, int depth);
-/** Start the first threads; those that could not be made are left to pool_repair. Returns how many
- *  run. */
+/** Create the threads below the target; pool_repair retries those that could not be created.
+ *  Returns how many were created. */
 int pool_start(struct pool *pool);
-/** Let all threads end after their present batch and join them. */
-void pool_stop(struct pool *pool);
+/** Wait until each thread created by pool_start has started or failed. If a stage refused a thread,
+ *  *refusal says why; otherwise its `by` is NULL. */
+void pool_started(struct pool *pool, struct pool_refusal *refusal);
+/** Let all threads end after their current batches, and create no more threads. */
+void pool_close(struct pool *pool);
+/** Join the threads that end before `at_ns` (CLOCK_MONOTONIC). Returns how many still run. Call it
+ *  after pool_close, when the control thread has stopped. */
+int pool_join(struct pool *pool, int64_t at_ns);
 void pool_free(struct pool *pool);
 
-/** Want `n` threads, clamped to the bounds; makes missing ones now. Returns the target in force. */
+/** Set the target to `n`, clamped to the bounds, and create missing threads now. Returns the target
+ *  in effect. */
 int pool_set_target(struct pool *pool, int n);
 /** Change the bounds, 1 <= min <= max <= POOL_THREADS_MAX, and clamp the target to them. */
 void pool_set_bounds(struct pool *pool, int min, int max);
 
-/** Work has come: wake one sleeper unless a thread is spinning. Returns whether one was woken. */
+/** Wake one parked thread for new work, unless a thread is spinning. Returns whether one was
+ *  woken. */
 bool pool_wake(struct pool *pool);
-/** Work has come for partitions `parts` of a sink: wake the thread of each one's rank if it sleeps.
- *  Returns how many were woken. */
+/** Wake threads for new work in the partitions `parts` (a bit set) of a sink: for each partition
+ *  the thread whose seat it belongs to, if that thread is parked. Returns how many were woken. */
 int pool_wake_parts(struct pool *pool, uint64_t parts);
 
-/** Join threads that have gone, make missing ones when the back-off allows. Control thread. */
+/** Join threads that have ended, and create missing ones if the back-off allows. Control thread. */
 struct pool_repairs pool_repair(struct pool *pool, int64_t now_ns);
 
-/** Threads by state; returns the number of live ones. */
+/** Count the live threads by state. Returns their number. */
 int pool_read(const struct pool *pool, int states[WEIR_THREAD_STATES]);
 
-/** CPU and run-queue time of the pool's threads since start, those that have gone included. Returns
- *  whether run-queue time is known. Control thread; 0.7 to 3 us per thread. */
+/** Renumber the serving threads after one has started or ended, and wake parked threads to check
+ *  their new partitions. Any thread. */
+void pool_deal(struct pool *pool);
+void pool_deal_locked(struct pool *pool) WEIR_REQUIRES(&pool->lock);
+/** Return the number of serving threads, or the target if no thread serves. At least 1. Any
+ *  thread. */
+int pool_seats(const struct pool *pool);
+/** Whether the thread of `seat`, which must be below PARTITIONS_MAX, is parked or spinning.
+ *  Approximate, since the thread may be waking up. Any thread. */
+bool pool_seat_idle(const struct pool *pool, int seat);
+
+/** Whether the pool has a live thread. */
+bool pool_serves(const struct pool *pool);
+/** Return why the last thread that failed to start did so; the code is 0 if a thread has started
+ *  since. */
+struct pool_refusal pool_refused(struct pool *pool);
+
+/** Sum up the CPU and run-queue times of all threads that the pool has had. Returns whether
+ *  run-queue time is known. Control thread; the call costs 0.7 to 3 us per thread. */
 bool pool_sched(struct pool *pool, struct schedstat_sample *sum);
 
-/** Let every sleeper look again (bounds or ranks changed). */
+/** Wake every parked thread, so that it checks its seat and the target again. */
 void pool_wake_all(struct pool *pool);
+
+/** Report that the thread of `h` has started, or could not start. Called by that thread. */
+void pool_begun(struct handler *h);
+void pool_not_begun(struct handler *h, struct pool_refusal refusal);
 
 /** Body of a handler thread; `arg` is its struct handler. */
 void *handler_main(void *arg);

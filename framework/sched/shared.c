@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scheduling policy `shared`: the stages of a group in turn, skipping empty ones.
+ * Scheduling policy `shared`: visits the stages of a group in turn and skips empty ones.
  *
- * The Combine pattern (Welsh 2000, 3.2.3) with a bound: a stage that always has work is visited
- * once per round, so no stage starves, and a batch is at most the stage's cohort, so a round is
- * short. Also what a pool of one stage uses.
+ * This is the Combine pattern (Welsh 2000, 3.2.3) with a bound. A stage that always has work is
+ * visited only once per round, so no stage starves, and a batch is at most the stage's cohort, so a
+ * round is short. Pools that serve a single stage use this policy, too.
  */
 #include "sched/policy.h"
 
 struct shared_state {
-	int next; /* where the round goes on */
+	int next; /* index of the stage to check next */
 };
 
 static int shared_pick(void *state, const struct sched_view *view, int n, int64_t now_ns)

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * burn: use CPU time by a distribution, then pass the event on. A stand-in for real work in
- * examples, tests and benches.
+ * burn: use CPU time drawn from a distribution, then pass the event on. It stands in for real work
+ * in examples, tests and benchmarks.
  *
- * What is burnt is CPU time of the thread, not time on the wall: a thread that the kernel sets
- * aside meanwhile burns on afterwards, as work would. Reading that clock costs about 0.4 us
- * (limits.md: 374 ns), so most of the time goes by in rounds of arithmetic, calibrated at start,
- * and the clock is asked a few times only.
+ * The time burnt is CPU time of the thread, not wall-clock time: a thread that is preempted burns
+ * the rest later, as real work would. Reading the CPU clock costs about 0.4 us (limits.md: 374 ns),
+ * so the clock is read only a few times, and most of the time is spent in rounds of arithmetic,
+ * calibrated at startup.
  *
- * With `least` it imitates a service that can answer worse: the more the framework degrades the stage
- * (weir_degradation), the less it burns, down to that share. HTTP requests are told in `X-Quality`.
+ * With `least`, burn imitates a service that can lower the quality of its responses: the more the
+ * framework degrades the stage (weir_degradation), the less it burns, down to the share `least`.
+ * HTTP responses report the quality in `X-Quality`.
  */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 
+#include <weir/clock.h>
 #include <weir/http.h>
 #include <weir/weir.h>
 
@@ -22,33 +24,27 @@
 
 enum { BURN_OUT };
 
-/* Less than one reading of the thread's clock is not worth another look: limits.md. */
+/* Cost of reading the thread's clock (limits.md). A remaining time below this is not worth another
+ * reading. */
 #define BURN_GRAIN_NS 400
 
-/* Rounds per calibration: about 2 ms on the machine of limits.md, 5,000 readings of the clock. */
+/* Rounds per calibration. They take about 2 ms on the machine of limits.md, as long as 5,000 clock
+ * readings. */
 #define BURN_CALIBRATION_ROUNDS (1 << 20)
 
-enum { BURN_DEGRADED }; /* rows of burn_metrics */
+enum { BURN_DEGRADED }; /* indices of burn_metrics */
 
 struct burn_conf {
 	struct dist dist;
-	double least; /* share of the work that is done at degradation 1 */
+	double least; /* share of the work that remains at degradation 1 */
 };
 
 struct burn_state {
 	double rounds_per_ns;                    /* set by init, then constant */
-	WEIR_ALIGNED atomic_uint_fast64_t drawn; /* draws taken: any handler */
+	WEIR_ALIGNED atomic_uint_fast64_t drawn; /* draws so far; incremented by all handlers */
 };
 
-static int64_t burn_clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
-
-/* A chain of dependent steps that the compiler can neither fold nor leave out. */
+/* Run a chain of dependent steps that the compiler can neither fold nor remove. */
 static void burn_rounds(int64_t rounds)
 {
 	uint64_t x = 1;
@@ -61,29 +57,30 @@ static void burn_rounds(int64_t rounds)
 
 static double burn_calibrate(void)
 {
-	int64_t start_ns = burn_clock_ns();
+	int64_t start_ns = weir_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	burn_rounds(BURN_CALIBRATION_ROUNDS);
-	int64_t took_ns = burn_clock_ns() - start_ns;
+	int64_t took_ns = weir_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
 	return (double)BURN_CALIBRATION_ROUNDS / (double)(took_ns > 0 ? took_ns : 1);
 }
 
-/* The rate may have been wrong (another core, another frequency): go on until the clock agrees. */
+/* Burn `ns` of CPU time. The calibrated rate may be wrong on another core or at another frequency,
+ * so continue until the clock agrees. */
 static void burn(const struct burn_state *state, int64_t ns)
 {
-	if (ns < 2 * BURN_GRAIN_NS) { /* not worth a clock */
+	if (ns < 2 * BURN_GRAIN_NS) { /* too short a time to read the clock */
 		burn_rounds((int64_t)((double)ns * state->rounds_per_ns));
 		return;
 	}
-	int64_t until_ns = burn_clock_ns() + ns - BURN_GRAIN_NS;
+	int64_t until_ns = weir_clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns - BURN_GRAIN_NS;
 	int64_t left_ns = ns - 2 * BURN_GRAIN_NS;
 	while (left_ns > 0) {
 		burn_rounds((int64_t)((double)left_ns * state->rounds_per_ns) + 1);
-		left_ns = until_ns - burn_clock_ns();
+		left_ns = until_ns - weir_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	}
 }
 
-/* Say how good the answer is, where somebody can hear it. */
+/* Report the quality of the response, for HTTP requests only. */
 static void burn_tell(struct weir_event *ev, double quality)
 {
 	char text[16];
@@ -130,7 +127,7 @@ static int64_t burn_service_ns(const void *conf)
 }
 
 static const struct weir_knob burn_knobs[] = {
-    DIST_KNOBS(struct burn_conf, "mean CPU time that an event takes"),
+    DIST_KNOBS(struct burn_conf, "mean CPU time per event"),
     {.name = "least",
 	.type = WEIR_KNOB_RATIO,
 	.offset = offsetof(struct burn_conf, least),
@@ -138,14 +135,14 @@ static const struct weir_knob burn_knobs[] = {
 	.min = 0.01,
 	.max = 1,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "share of the work that is still done at degradation 1, as by a service that may "
-		"answer worse; HTTP answers say it in X-Quality"},
+	.help = "share of the work still done at degradation 1, like a service that may answer "
+		"with lower quality; HTTP answers report it in X-Quality"},
     {0},
 };
 
 static const struct weir_metric burn_metrics[] = {
     [BURN_DEGRADED] = {"burn_degraded_total", WEIR_METRIC_COUNTER, "events",
-	"events for which less was burnt than drawn"},
+	"events that burnt less CPU time than was drawn"},
     {0},
 };
 
@@ -153,14 +150,14 @@ static const struct weir_outlet burn_outlets[] = {
     [BURN_OUT] = {.name = "out",
 	.type = WEIR_ANY_EVENT,
 	.optional = true,
-	.help = "every event, afterwards; unlinked, the event is completed here"},
+	.help = "every event, afterwards; if unlinked, the event is completed here"},
     {0},
 };
 
 const struct weir_stage_ops weir_stage_burn = {
     .abi = WEIR_STAGE_ABI,
     .name = "burn",
-    .summary = "Uses CPU time by a distribution",
+    .summary = "Uses CPU time drawn from a distribution",
     .accepts = WEIR_ANY_EVENT,
     .outlets = burn_outlets,
     .knobs = burn_knobs,

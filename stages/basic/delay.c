@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * delay: sleep by a distribution, then pass the event on. A stand-in for work that waits, for a
- * disk or another server, in examples, tests and benches.
+ * delay: sleep for a time drawn from a distribution, then pass the event on. It stands in for work
+ * that waits for a disk or another server, in examples, tests and benchmarks.
  *
- * The thread sleeps for each event in turn, as a blocking call would, so what the stage can do is
- * threads / mean time. Sleeps end at a moment counted from their start, so a signal cannot make
- * them longer.
+ * The thread sleeps for one event after another, as a blocking call would, so the capacity of the
+ * stage is the number of threads divided by the mean time. Each sleep ends at an absolute time, so
+ * a signal cannot prolong it.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -22,7 +22,7 @@ struct delay_conf {
 };
 
 struct delay_state {
-	atomic_uint_fast64_t drawn; /* draws taken: any handler */
+	atomic_uint_fast64_t drawn; /* draws so far; incremented by all handlers */
 };
 
 static void delay_sleep(int64_t ns)
@@ -60,7 +60,7 @@ static int64_t delay_service_ns(const void *conf)
 }
 
 static const struct weir_knob delay_knobs[] = {
-    DIST_KNOBS(struct delay_conf, "mean time that an event sleeps"),
+    DIST_KNOBS(struct delay_conf, "mean sleep per event"),
     {0},
 };
 
@@ -68,7 +68,7 @@ static const struct weir_outlet delay_outlets[] = {
     [DELAY_OUT] = {.name = "out",
 	.type = WEIR_ANY_EVENT,
 	.optional = true,
-	.help = "every event, afterwards; unlinked, the event is completed here"},
+	.help = "every event, afterwards; if unlinked, the event is completed here"},
     {0},
 };
 
@@ -76,7 +76,7 @@ const struct weir_stage_ops weir_stage_delay = {
     .abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_BLOCKS,
     .name = "delay",
-    .summary = "Sleeps by a distribution",
+    .summary = "Sleeps for times drawn from a distribution",
     .accepts = WEIR_ANY_EVENT,
     .outlets = delay_outlets,
     .knobs = delay_knobs,

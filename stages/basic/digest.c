@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * digest: answer with the SHA-256 of what was uploaded. The stage to copy for taking a body part by part.
+ * digest: answer with the SHA-256 of the uploaded body. THE STAGE TO COPY if yours receives bodies
+ * in parts.
  *
- * It works on bodies of any length in the memory of a part: with `stream:` of http.server a body arrives while it is
- * hashed, and when nothing is there the stage lets go of the event and is called with it again. A handler is never
- * blocked by a slow client, and a client never sends more than the buffer holds beyond what was hashed.
+ * It handles bodies of any length and needs memory for one part only. With `stream:` of http.server
+ * a body is hashed while it arrives. If no bytes are available, the stage releases the event and is
+ * called with it again later. A slow client never blocks a handler, and a client never gets ahead
+ * of the hash by more than the buffer holds.
  *
  *         stages:
- *           web:    { use: http.server, with: { listen: 127.0.0.1:8080, stream: 64KiB, max_body: 10GiB }, to: { request: digest } }
+ *           web:
+ *             use: http.server
+ *             with: { listen: 127.0.0.1:8080, stream: 64KiB, max_body: 10GiB }
+ *             to: { request: digest }
  *           digest: { use: digest }
  */
 #include <openssl/evp.h>
@@ -17,12 +22,14 @@
 #include <weir/http.h>
 #include <weir/weir.h>
 
-/* Parts in one call; then others have their turn. A guess: a buffer of 64 KiB is one or two. */
+/* Maximum parts taken per call, so that other events are not delayed. 16 is a guess: a buffer of 64
+ * KiB holds one or two parts. */
 #define DIGEST_PARTS 16
 
 enum { DIGEST_BYTES };
 
-/* What is kept for an event between calls. The tap finds it again, and frees it however the event ends. */
+/* State kept for an event between calls. It is found again through its tap, which frees it however
+ * the event ends. */
 struct upload {
 	struct weir_http_tap tap; /* first */
 	EVP_MD_CTX *hash;
@@ -57,7 +64,7 @@ static struct upload *upload_of(struct weir_http_request *req)
 	return up;
 }
 
-/* "2cf24d...\n" */
+/* Respond with the hash in hex, "2cf24d...\n". */
 static int answer(struct upload *up, struct weir_http_request *req)
 {
 	unsigned char sum[EVP_MAX_MD_SIZE];
@@ -91,13 +98,14 @@ static void digest_one(struct weir_stage *st, struct weir_event **ev)
 		weir_count(st, DIGEST_BYTES, (int64_t)part.n);
 	}
 	if (rc == WEIR_HTTP_BODY_WAIT)
-		weir_http_wait(st, ev, WEIR_HTTP_BODY); /* *ev is NULL: it comes again */
+		/* *ev is NULL now; digest_one gets the event again */
+		weir_http_wait(st, ev, WEIR_HTTP_BODY);
 	else if (rc == WEIR_HTTP_BODY_PART)
-		weir_requeue(st, ev); /* likewise, behind those that wait */
+		weir_requeue(st, ev); /* *ev is NULL now; it is queued behind the waiting events */
 	else if (rc == WEIR_HTTP_BODY_END)
 		weir_event_finish(ev, answer(up, req));
 	else
-		weir_event_finish(ev, rc); /* the rest will never come */
+		weir_event_finish(ev, rc); /* the rest will never arrive */
 }
 
 static void digest_handle(struct weir_stage *st, struct weir_event **ev, int n)

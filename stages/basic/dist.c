@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Durations by distribution.
+ * Draws durations from distributions.
  *
  * Uniform numbers come from SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
- * generators, OOPSLA 2014), which may be entered at any position: number k of a seed is the mix of
- * seed + k * gamma. Exponential by inversion, normal by Box and Muller (1958).
+ * generators, OOPSLA 2014), which allows random access: number k of a seed is the mix of seed + k *
+ * gamma. Exponential variates are made by inversion, normal ones by the method of Box and Muller
+ * (1958).
  */
 #include "dist.h"
 
 #include <math.h>
 
-/* gamma and the mix of SplitMix64, from the paper */
+/* Number `k` of SplitMix64. The constants are those of the paper. */
 static uint64_t splitmix(uint64_t seed, uint64_t k)
 {
 	uint64_t z = seed + (k + 1) * 0x9e3779b97f4a7c15u;
@@ -20,7 +21,7 @@ static uint64_t splitmix(uint64_t seed, uint64_t k)
 	return z ^ (z >> 31);
 }
 
-/* Number k, in (0, 1]: never 0, so that its logarithm exists. */
+/* Uniform number `k`, in (0, 1]. It is never 0, so that its logarithm exists. */
 static double uniform(uint64_t seed, uint64_t k)
 {
 	return ((double)(splitmix(seed, k) >> 11) + 1.0) * 0x1p-53;
@@ -31,7 +32,8 @@ static double normal(uint64_t seed, uint64_t k)
 	return sqrt(-2.0 * log(uniform(seed, k))) * cos(2.0 * M_PI * uniform(seed, k + 1));
 }
 
-/* exp(mu + sigma N) has the mean exp(mu + sigma^2 / 2): take mu so that this is time_ns. */
+/* Draw exp(mu + sigma N), which has the mean exp(mu + sigma^2 / 2). mu is chosen so that the mean
+ * is time_ns. */
 static double lognormal(const struct dist *d, uint64_t seed, uint64_t k)
 {
 	return (double)d->time_ns * exp(d->sigma * normal(seed, k) - d->sigma * d->sigma / 2.0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * drop: end every event here, as completed or as failed. The far end of graphs in tests and
- * benches, and the place to send what should go no further.
+ * drop: finish every event, as completed or as failed. It is the last stage of graphs in tests and
+ * benchmarks, and the destination for events that should go no further.
  */
 #include <weir/weir.h>
 
-/* Order of the choices of the knob `status`. */
+/* In the order of the choices of the knob `status`. */
 enum { DROP_OK, DROP_FAILED };
 
 struct drop_conf {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * echo: answer an HTTP request with what it carried. THE STAGE TO COPY.
+ * echo: answer an HTTP request with its own contents. THE STAGE TO COPY.
  *
  * It does little, but shows each part that a stage may have: a fixed knob, a live one, an optional
  * outlet, a metric, shared state, a key. docs/writing-a-stage.md walks through it. A stage is one
@@ -9,8 +9,8 @@
  *         weir_stage(echo basic/echo.c)
  *
  * and its contract is the struct at the bottom, `weir_stage_echo`. Everything above it is static.
- * Help, checks, metrics, the JSON Schema and the dashboard are made from the tables; nothing is
- * registered by hand. Leave out what your stage does not need.
+ * Help texts, checks, metrics, the JSON Schema and the dashboard are generated from the tables, so
+ * there is nothing to register. Leave out what your stage does not need.
  *
  * Try it:
  *
@@ -30,38 +30,39 @@
 enum { ECHO_LARGE };
 enum { ECHO_BYTES };
 
-/* What `with:` fills in: one member per knob, of the C type that weir/knob.h names for its type. */
+/* Filled in from `with:`: one member per knob, of the C type that weir/knob.h lists for its
+ * type. */
 struct echo_conf {
 	char *greeting;
 	int64_t max_body_bytes;
 };
 
-/* One for the stage, zeroed, shared by all its threads: so atomic, or constant after init. What
- * every thread should have for itself goes into thread_state_size instead. */
+/* One per stage, zeroed at first and shared by all its threads. Members must therefore be atomic,
+ * or constant after init. For state per thread, set thread_state_size. */
 struct echo_state {
 	size_t greeting_bytes;       /* set by init, then constant */
-	atomic_uint_fast64_t served; /* any handler */
+	atomic_uint_fast64_t served; /* incremented by all handlers */
 };
 
-/* Build the answer. Returns its length; *text is malloc'd, NULL without memory. */
+/* Build the response. Returns its length; *text is malloc'd, or NULL if out of memory. */
 static size_t echo_text(
     const struct weir_stage *st, uint64_t number, const struct weir_http_request *req, char **text)
 {
-	/* Immutable and valid until the handler returns. A live knob that is turned meanwhile shows
-	 * in the next batch. */
+	/* Immutable and valid until the handler returns. A live knob that is changed meanwhile
+	 * takes effect in the next batch. */
 	const struct echo_conf *conf = weir_conf(st);
 	const struct echo_state *state = weir_state(st);
 	size_t size = state->greeting_bytes + req->method_text.n + req->target.n + req->body.n + 64;
 	char *t = malloc(size);
 	int n = 0;
 
-	/* Slices are not terminated by NUL: print them by length. */
+	/* Slices are not NUL-terminated: print them by length. */
 	if (t)
 		n = snprintf(t, size, "%s (%llu)\n%.*s %.*s\n", conf->greeting,
 		    (unsigned long long)number, (int)req->method_text.n, req->method_text.p,
 		    (int)req->target.n, req->target.p);
 	if (t && req->body.n > 0)
-		memcpy(t + n, req->body.p, req->body.n); /* a body may hold NUL bytes */
+		memcpy(t + n, req->body.p, req->body.n); /* a body may contain NUL bytes */
 	*text = t;
 	return (size_t)n + req->body.n;
 }
@@ -70,14 +71,16 @@ static void echo_one(struct weir_stage *st, struct weir_event **ev)
 {
 	const struct echo_conf *conf = weir_conf(st);
 	struct echo_state *state = weir_state(st);
-	struct weir_http_request *req = weir_http_request(*ev); /* dies if it is none: our bug */
+	struct weir_http_request *req = weir_http_request(*ev); /* aborts on another type: a bug */
 	char *text;
 
-	/* It needs the body as a whole: one that comes in parts is too long, too (digest.c takes those). */
+	/* The body is needed as a whole: one that comes in parts counts as too long (see digest.c
+	 * for those). */
 	if ((int64_t)req->body.n > conf->max_body_bytes || weir_http_body_streamed(req)) {
-		/* Send it elsewhere if the YAML says where, else answer here. */
+		/* Send it to the outlet if the YAML links one, else answer here. */
 		if (weir_outlet_linked(st, ECHO_LARGE)) {
-			weir_emit(st, ECHO_LARGE, ev); /* *ev is NULL now: it is theirs */
+			/* *ev is NULL now: ownership has passed on */
+			weir_emit(st, ECHO_LARGE, ev);
 			return;
 		}
 		weir_event_finish(ev, weir_http_respond_status(req, 413));
@@ -86,19 +89,19 @@ static void echo_one(struct weir_stage *st, struct weir_event **ev)
 	uint64_t number = 1 + atomic_fetch_add_explicit(&state->served, 1, memory_order_relaxed);
 	size_t n = echo_text(st, number, req, &text);
 	if (!text) {
-		/* The world's trouble is an outcome, not a crash: the client gets a 500. */
+		/* An external failure is an outcome, not a crash: the client gets a 500. */
 		weir_event_finish(ev, WEIR_ENOMEM);
 		return;
 	}
 	weir_count(st, ECHO_BYTES, (int64_t)n);
-	/* The response takes `text` and frees it once it is sent. */
+	/* The response takes over `text` and frees it once it is sent. */
 	int rc = weir_http_respond(
 	    req, 200, "text/plain; charset=utf-8", (struct weir_slice){text, n}, free, text);
 	weir_event_finish(ev, rc);
 }
 
-/* Called with at least one event, each of the type under `accepts`. When it returns, every one must
- * be emitted, finished or held. It may run in several threads at once, unless the YAML says
+/* Called with at least one event, each of the type in `accepts`. On return, every event must have
+ * been emitted, finished or held. It may run in several threads at once, unless the YAML sets
  * `mode: exclusive`. */
 static void echo_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
@@ -106,7 +109,7 @@ static void echo_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		echo_one(st, &ev[i]);
 }
 
-/* Check what the knob table cannot, and acquire what the stage needs; `fini` would release it. */
+/* Check what the knob table cannot check, and acquire resources, which `fini` would release. */
 static int echo_init(struct weir_stage *st, struct weir_err *err)
 {
 	const struct echo_conf *conf = weir_conf(st);
@@ -120,8 +123,8 @@ static int echo_init(struct weir_stage *st, struct weir_err *err)
 	return 0;
 }
 
-/* Events of one key meet in a cohort (`cohort: { by: stage }`) or in one thread (`mode:
- * partitioned`). Here: requests for the same path. */
+/* The key groups events into cohorts (`cohort: { by: stage }`) or assigns them to a thread (`mode:
+ * partitioned`). This one groups requests for the same path. */
 static uint64_t echo_key(struct weir_stage *st, const struct weir_event *ev)
 {
 	(void)st;
@@ -133,14 +136,14 @@ static const struct weir_knob echo_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct echo_conf, greeting),
 	.def = "you sent",
-	.help = "first words of every answer"},
+	.help = "text at the start of every answer"},
     {.name = "max_body",
 	.type = WEIR_KNOB_BYTES,
 	.offset = offsetof(struct echo_conf, max_body_bytes),
 	.def = "64KiB",
 	.min = 0,
 	.max = 1 << 30,
-	.flags = WEIR_KNOB_LIVE, /* may be turned while the server runs */
+	.flags = WEIR_KNOB_LIVE, /* may be changed while the server runs */
 	.help = "longest body that is echoed"},
     {0},
 };
@@ -149,8 +152,7 @@ static const struct weir_outlet echo_outlets[] = {
     [ECHO_LARGE] = {.name = "large",
 	.type = &weir_http_request_type,
 	.optional = true,
-	.help =
-	    "requests with a body over 'max_body' or in parts; unlinked, they are answered 413"},
+	.help = "requests whose body exceeds 'max_body' or is streamed; if unlinked, they get 413"},
     {0},
 };
 
@@ -159,12 +161,12 @@ static const struct weir_metric echo_metrics[] = {
     {0},
 };
 
-/* The one symbol that leaves this file, as a plug-in too. */
+/* The only symbol exported from this file, even if it is built as a plug-in. */
 const struct weir_stage_ops weir_stage_echo = {
     .abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_IN_PARTS,
     .name = "echo",
-    .summary = "Answers a request with what it carried",
+    .summary = "Answers a request with its own content",
     .accepts = &weir_http_request_type,
     .outlets = echo_outlets,
     .knobs = echo_knobs,

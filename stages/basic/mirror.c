@@ -1,26 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mirror: send the body back as it comes. The stage to copy for answering part by part.
+ * mirror: send the body back as it arrives. THE STAGE TO COPY if yours responds in parts.
  *
- * It takes a body as digest.c does and writes each part to an answer of unknown length. When the client does not take
- * what comes back, the buffer of the answer fills, the stage waits for room and takes no more of the body, and the socket
- * is not read: a client is never ahead of itself by more than two buffers.
+ * It receives a body as digest.c does and writes each part to a response of unknown length. If the
+ * client does not read the response, its buffer fills up. The stage then waits for free space and
+ * takes no more of the body, so the server stops reading from the socket. The bytes that a client
+ * has sent but not read back never exceed two buffers.
+ *
+ * The response begins when MIRROR_AHEAD bytes or the whole body have arrived. Until then a
+ * malformed body gets a proper error status. A response that has begun can only be aborted.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <weir/http.h>
 #include <weir/weir.h>
 
-/* Parts in one call; then others have their turn: as digest. */
+/* Maximum parts taken per call, so that other events are not delayed; the same as DIGEST_PARTS. */
 #define MIRROR_PARTS 16
 
-/* What is kept for an event between calls; see digest.c. */
+/* Bytes collected before the response begins: one page, which fits into the response's buffer, so
+ * that one write takes all of them. */
+#define MIRROR_AHEAD 4096
+
+/* State kept for an event between calls; see digest.c. */
 struct mirror {
 	struct weir_http_tap tap; /* first */
-	struct weir_slice
-	    rest; /* of the part that was not yet taken: good until the next body_next */
+	/* the unwritten rest of the part; valid until the next body_next */
+	struct weir_slice rest;
 	bool begun;
+	size_t n_ahead;
+	char ahead[MIRROR_AHEAD];
 };
 
 static void mirror_ended(struct weir_http_tap *tap, struct weir_http_request *req, int status)
@@ -36,23 +47,44 @@ static struct mirror *mirror_of(struct weir_http_request *req)
 
 	if (m)
 		return m;
-	m = calloc(1, sizeof(*m));
+	m = malloc(sizeof(*m));
 	if (!m)
 		return NULL;
+	m->rest = (struct weir_slice){NULL, 0};
+	m->begun = false;
+	m->n_ahead = 0;
 	m->tap.fn = mirror_ended;
 	weir_http_add_tap(req, &m->tap);
 	return m;
 }
 
-static int begin(struct weir_http_request *req)
+static int begin(struct mirror *m, struct weir_http_request *req)
 {
-	/* Who has one behind the end says so in front (RFC 9110, 6.6.2). */
+	/* A trailer must be announced in the header (RFC 9110, 6.6.2). */
 	int rc = weir_http_add_field(req, "Trailer", "X-Bytes");
 
-	return rc < 0 ? rc : weir_http_stream_begin(req, 200, "application/octet-stream");
+	if (rc == 0)
+		rc = weir_http_stream_begin(req, 200, "application/octet-stream");
+	if (rc < 0)
+		return rc;
+	m->begun = true;
+	int64_t n = weir_http_stream_write(req, (struct weir_slice){m->ahead, m->n_ahead});
+	return n == (int64_t)m->n_ahead ? 0 : n < 0 ? (int)n : WEIR_EFAILED;
 }
 
-/* The body has come to its end. */
+/* Collect the part if the response need not begin yet. Returns false if it has begun or must begin
+ * now. */
+static bool keep_ahead(struct mirror *m)
+{
+	if (m->begun || m->rest.n > MIRROR_AHEAD - m->n_ahead)
+		return false;
+	memcpy(m->ahead + m->n_ahead, m->rest.p, m->rest.n);
+	m->n_ahead += m->rest.n;
+	m->rest.n = 0;
+	return true;
+}
+
+/* Add the length of the body, which has ended, as a trailer. */
 static int end(struct weir_http_request *req)
 {
 	char text[24];
@@ -61,7 +93,8 @@ static int end(struct weir_http_request *req)
 	return weir_http_stream_trailer(req, "X-Bytes", text);
 }
 
-/* Write what is left of the part. 0: all of it, 1: there is no room, or a WEIR_E code. */
+/* Write the rest of the part. Returns 0 if all is written, 1 if the buffer is full, or a WEIR_E
+ * code. */
 static int write_rest(struct mirror *m, struct weir_http_request *req)
 {
 	int64_t n = m->rest.n ? weir_http_stream_write(req, m->rest) : 0;
@@ -94,9 +127,10 @@ static void mirror_one(struct weir_stage *st, struct weir_event **ev)
 		if (rc < 0)
 			break;
 		bool ends = rc == WEIR_HTTP_BODY_END;
-		/* Not before there is something: a client that asks first is told to go on. */
-		rc = m->begun ? 0 : begin(req);
-		m->begun = m->begun || rc == 0;
+		/* Begin only after data has arrived: waiting for data is what makes the server send
+		 * "100 Continue" to a client that expects it. */
+		bool kept = !ends && keep_ahead(m);
+		rc = m->begun || kept ? 0 : begin(m, req);
 		if (rc == 0 && ends) {
 			weir_event_finish(ev, end(req));
 			return;
@@ -105,7 +139,7 @@ static void mirror_one(struct weir_stage *st, struct weir_event **ev)
 	if (rc == 0)
 		weir_requeue(st, ev);
 	else
-		weir_event_finish(ev, rc); /* what was begun is broken off */
+		weir_event_finish(ev, rc); /* a response that has begun is aborted */
 }
 
 static void mirror_handle(struct weir_stage *st, struct weir_event **ev, int n)
@@ -119,7 +153,7 @@ const struct weir_stage_ops weir_stage_mirror = {
     .abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_IN_PARTS,
     .name = "mirror",
-    .summary = "Sends the body back as it comes, in an answer of unknown length",
+    .summary = "Sends the body back as it arrives, in an answer of unknown length",
     .accepts = &weir_http_request_type,
     .handle = mirror_handle,
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers made of files: all of one, a part, several parts, or word that it has not changed.
+ * Builds responses from files: a whole file, one range, several ranges, or a 304.
  *
- * An answer is one block that the response's release frees: ready-made header fields, then the
- * bytes, or the open descriptor when they are too many to read.
+ * Each response owns one block of memory, freed by its release callback. The block holds the
+ * ready-made header fields and either the body or, if that is too large to read, an open
+ * descriptor.
  */
 #include "read.h"
 
@@ -16,14 +17,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <weir/clock.h>
+
 #include "httpdate.h"
 #include "mime.h"
 #include "multipart.h"
 
 struct answer {
-	int fd; /* -1: the body is in memory */
+	int fd; /* -1 if the body is in memory */
 	char *body;
-	char fields[]; /* then the body */
+	char fields[]; /* followed by the body */
 };
 
 static void answer_free(void *arg)
@@ -35,11 +38,12 @@ static void answer_free(void *arg)
 	free(a);
 }
 
-/* An answer that owns `fd`, with room for `body_bytes`; without memory `fd` is closed. */
+/* Allocate a block that owns `fd`, with space for `body_bytes`. Returns NULL and closes `fd` if out
+ * of memory. */
 static struct answer *answer_new(const struct read_state *state, int fd, size_t body_bytes)
 {
-	size_t align =
-	    _Alignof(struct weir_http_piece); /* answer_parts has a list of them in the body */
+	/* answer_parts stores an array of these in the body */
+	size_t align = _Alignof(struct weir_http_piece);
 	size_t fields = (state->fields_bytes + align - 1) & -align;
 	struct answer *a = malloc(sizeof(*a) + fields + body_bytes);
 
@@ -52,7 +56,7 @@ static struct answer *answer_new(const struct read_state *state, int fd, size_t 
 	return a;
 }
 
-/* WEIR_ESYS when the disk fails or the file has shrunk since its size was asked. */
+/* Returns WEIR_ESYS if the read fails or the file has shrunk since its size was read. */
 static int read_exactly(int fd, char *to, int64_t offset, size_t n)
 {
 	size_t done = 0;
@@ -89,7 +93,8 @@ __attribute__((format(printf, 3, 4))) static void fields_add(
 	f->n += (size_t)n;
 }
 
-/* A pattern without a slash is one of the last segment, else of the whole path. */
+/* A pattern without a slash is matched against the last path segment, one with a slash against the
+ * whole path. */
 static bool rule_matches(const struct read_rule *r, const char *name)
 {
 	char path[PATH_MAP_MAX + 1];
@@ -111,8 +116,8 @@ static const char *cache_control(const struct read_conf *conf, const char *name)
 	return conf->cache_control;
 }
 
-/* Fields that go with 304, too, come last: a cache may then send just them. `type` NULL: only them.
- */
+/* Write the header fields. Those that a 304 repeats come last, so that a cache can send only them.
+ * If `type` is NULL, only they are written. */
 static struct weir_slice file_fields(struct weir_stage *st, struct answer *a,
     const struct variant *v, const char *name, const char *type, const struct condition_file *c)
 {
@@ -137,9 +142,9 @@ static struct weir_slice file_fields(struct weir_stage *st, struct answer *a,
 	return f;
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
-/* Hand the response what `a` holds, and `a` with it. */
+/* Hand `a` and its contents over to the response. */
 static int answer_give(struct weir_stage *st, struct weir_http_request *req, struct answer *a,
     const struct condition_verdict *v, struct weir_slice fields)
 {
@@ -161,7 +166,8 @@ static int answer_give(struct weir_stage *st, struct weir_http_request *req, str
 	return rc;
 }
 
-/* Several ranges, sent from the file with the lines between them: `body` holds the list of pieces, then the lines. */
+/* Respond with several ranges, sent from the file with text lines between them. `body` holds the
+ * array of pieces, followed by the text lines. */
 static int answer_parts(struct weir_stage *st, struct weir_http_request *req,
     const struct variant *v, const char *name, const struct condition *asked,
     const struct condition_file *c)
@@ -189,13 +195,13 @@ static int answer_parts(struct weir_stage *st, struct weir_http_request *req,
 	return rc;
 }
 
-/* One piece of the file, or nothing of it: 200, 206, 304. */
+/* Respond with the whole file (200), one range (206), or no body (304). */
 static int answer_piece(struct weir_stage *st, struct weir_http_request *req,
     const struct variant *v, const char *name, const struct condition_verdict *judged,
     const struct condition_file *c)
 {
 	const struct read_conf *conf = weir_conf(st);
-	bool head = req->method == WEIR_HTTP_HEAD; /* wants the length only: leave it unread */
+	bool head = req->method == WEIR_HTTP_HEAD; /* only the length is needed */
 	bool by_fd = judged->length > conf->max_read_bytes || (head && judged->length > 0);
 	char range[CONDITION_RANGE_SIZE];
 	struct answer *a =
@@ -219,7 +225,7 @@ static int answer_piece(struct weir_stage *st, struct weir_http_request *req,
 	return weir_http_add_field(req, "Content-Range", range);
 }
 
-/* Answers without bytes of the file: 412, 416. */
+/* Respond without any file content: 412 or 416. */
 static int answer_refusal(
     struct weir_http_request *req, const struct variant *v, const struct condition_verdict *judged)
 {
@@ -234,20 +240,13 @@ static int answer_refusal(
 	return weir_http_add_field(req, "Content-Range", range);
 }
 
-static int64_t wall_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
-
 int answer_file(
     struct weir_stage *st, struct weir_http_request *req, const struct variant *v, const char *name)
 {
-	int64_t now_ns = wall_ns();
+	const struct read_conf *conf = weir_conf(st);
+	int64_t now_ns = weir_clock_ns(CLOCK_REALTIME);
 	char etag[FILE_ETAG_SIZE];
-	size_t n = file_etag(&v->file, now_ns, etag);
+	size_t n = file_etag(&v->file, (enum file_etags)conf->etag, now_ns, etag);
 	struct condition_file c = file_condition(&v->file, (struct weir_slice){etag, n}, now_ns);
 	struct condition asked;
 

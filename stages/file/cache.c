@@ -3,38 +3,44 @@
  * file.cache: answer requests for files from memory.
  *
  *            +-- fresh ----------------------------> answered at once: a hit
- *   path --> |-- aged: one request asks `miss`, with If-None-Match; the others get the old object
- *            |-- too old to show: as unknown, but asked with If-None-Match
- *            +-- unknown: the first asks `miss`, the others are held until its answer is here
+ *   path --> |-- aged: one request goes to `miss` with If-None-Match, others get the old object
+ *            |-- too old to serve: as unknown, but with If-None-Match
+ *            +-- unknown: the first goes to `miss`, the others are held until the response arrives
  *
- * A hit takes no lock and copies nothing: a hash, a lookup in an RCU read section, one reference,
- * and a response that points into the object. The answers of `miss` come back through a tap on the
- * leading request, in the thread that finished it; see cache_landed().
+ * A hit takes no lock and copies nothing. It costs a hash, a lookup in an RCU read section and one
+ * reference, and the response points into the object. A response from `miss` comes back through a
+ * tap on the leading request, in the thread that finished that request; see cache_landed().
  *
- * The key is the path, and for what varies by Accept-Encoding the codings that the client takes, since
- * file.read answers by nothing else; put in front of a stage that minds queries or hosts, it would mix
- * up answers. What varies has under its path either what clients get that take no coding, or a
- * CACHE_FORKS; both make the others look once more, under path and encoding_code(). So a hit on what
- * does not vary looks at no header for it, and clients that take no coding look once in any case. A
- * client can make at most some 150 variants of a file by listing codings in other orders, which the
- * table's eviction treats as what it is, a scan. What is not a plain GET (HEAD, a range, conditions) goes to `miss` as one, and
- * is answered as it had asked from what comes. Several ranges and Authorization are answered from an object that is there, but do
- * not bring one in: of what is not kept the one would get the whole, and the answer to the other is not for others.
+ * The key is the path and, for responses that vary by Accept-Encoding, the codings that the client
+ * accepts. The responses of file.read depend on nothing else. In front of a stage whose responses
+ * depend on the query or the host, the cache would serve the wrong ones. If the responses for a
+ * path vary, its entry is either the variant for clients that accept no coding or a CACHE_FORKS
+ * marker. Either one makes other clients do a second lookup, by path and encoding_code(). A hit on
+ * a response that does not vary therefore does not parse Accept-Encoding, and clients that accept
+ * no coding never need a second lookup. By listing codings in different orders a client can create
+ * at most some 150 variants of a file, which eviction treats as a scan. A request other than a
+ * plain GET (HEAD, a range, conditions) is sent to `miss` as a plain GET, and the response is then
+ * adapted to the original request. Requests with several ranges or Authorization are answered from
+ * an existing object but never fetch one: a request for several ranges would get the whole body if
+ * the response is not kept, and an authorized response must not be given to other clients.
  *
- * Why the cache does not look at the disk to revalidate: a stat may wait for the disk, and this
- * stage must be fit to run inline in an I/O thread. So it asks `miss`, whose pool is made for
- * waiting, as any HTTP cache asks its origin; a 304 costs open, fstat and close there, once per
- * object and `revalidate`. If `miss` refuses under load, the old object is shown up to `stale`
- * longer: the site gets older before it gets slower. `root` is therefore not read; when it is
- * given, it is checked at start, so that a wrong directory is found before the first request.
+ * Revalidation does not touch the disk here. A stat may block, and this stage must be able to run
+ * inline in an I/O thread. It therefore revalidates with `miss`, whose pool is meant to block, as
+ * any HTTP cache does with its origin. A 304 costs an open, an fstat and a close in that pool, once
+ * per object and `revalidate` interval. If `miss` refuses under load, the old object is served up
+ * to `stale` longer: the site becomes stale before it becomes slow. `root` is therefore never read;
+ * if set, it is checked at startup, so that a wrong directory is found before the first request.
  *
- * What is too large for `max_object` and comes as an open file is kept as that: a descriptor of its own and the fields, which
- * saves the way to `miss`, open and stat, and leaves by sendfile. Who changes such a file in place changes what would be sent:
- * so a hit looks whether it is as it was, by an fstat of the descriptor, which waits for no local disk. It counts as
- * size / open_files, so that `size` bounds descriptors as it bounds memory, and one hand evicts both.
+ * A file too large for `max_object` that arrives as an open descriptor is kept open: the object
+ * holds the header fields and its own descriptor. A hit saves the request to `miss`, the open and
+ * the stat, and the body is sent by sendfile. If the file is changed in place, the bytes no longer
+ * match the fields, so each hit checks the descriptor with fstat, which does not block on local
+ * disks. Such an object is charged size / open_files, so `size` bounds descriptors as well as
+ * memory, with one eviction hand for both.
  *
- * Each object's due_ns is when to ask again; who moves it forward by compare-and-swap has the task,
- * so there is one asker per `revalidate`, also when asking fails.
+ * An object's due_ns is the time of its next revalidation. The request that advances it by
+ * compare-and-swap does the revalidation, so only one request per `revalidate` interval goes to
+ * `miss`, even if it fails.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -46,16 +52,16 @@
 #include "cache_rcu.h"
 #include "encoding.h"
 #include "open.h"
-#include "path.h"
 
-/* The least that an open file counts as: then evicted ones that wait for the end of a grace period, 8 MiB (cache_table.c), are
- * some 500 at most. */
+/* Minimum charge for an open file. It limits the evicted files that wait for the end of a grace
+ * period to some 500 (8 MiB, see cache_table.c). */
 #define CACHE_FILE_BYTES (16 << 10)
 
-/* Lookups in one read section: guess, enough to pay for it. */
+/* Lookups per read section. 32 is a guess: enough to amortise the cost of entering a section. */
 #define CACHE_CHUNK 32
 
-/* May this request's answer be given to others? Then it may lead a flight. */
+/* Whether the response may also be given to other clients, so that the request may lead a
+ * flight. */
 static bool is_public(const struct weir_http_request *req)
 {
 	return req->body.n == 0 && !weir_http_body_streamed(req) &&
@@ -75,13 +81,14 @@ static void miss(struct weir_stage *st, struct weir_event **ev, uint64_t hash)
 {
 	const struct weir_http_request *req = weir_http_request(*ev);
 
-	if (is_public(req) && !has_several_ranges(req) && path_is_canonical(req->path))
+	if (is_public(req) && !has_several_ranges(req))
 		cache_fetch(st, ev, hash, NULL, true);
 	else
 		cache_pass(st, ev);
 }
 
-/* Is it this request's task to ask again? Then the next is due one period later. */
+/* Try to become the request that revalidates `o`. On success the next revalidation is due at
+ * `next_ns`. */
 static bool claim(struct cache_object *o, int64_t due_ns, int64_t next_ns)
 {
 	int_fast64_t expected = due_ns;
@@ -90,7 +97,8 @@ static bool claim(struct cache_object *o, int64_t due_ns, int64_t next_ns)
 	    &o->due_ns, &expected, next_ns, memory_order_relaxed, memory_order_relaxed);
 }
 
-/* Show *ev the object, which its caller does: or send it another way, and let go of the object. */
+/* Return the object if it may still be served; the caller then answers *ev from it. Otherwise drop
+ * it and send *ev to `miss`. */
 static struct cache_object *show_or_pass(
     struct weir_stage *st, struct weir_event **ev, struct cache_object *o, bool showable)
 {
@@ -101,7 +109,9 @@ static struct cache_object *show_or_pass(
 	return NULL;
 }
 
-/* A whole object whose time has come. Takes over the reference, or returns it: *ev is to be shown the object. */
+/* Handle a whole object that is due for revalidation or too old to serve. Returns the object, with
+ * the reference, if *ev is to be answered from it. Otherwise takes over *ev and the reference and
+ * returns NULL. */
 static struct cache_object *revalidate(struct weir_stage *st, struct weir_event **ev,
     struct cache_object *o, uint64_t hash, int64_t due_ns, bool showable)
 {
@@ -115,8 +125,9 @@ static struct cache_object *revalidate(struct weir_stage *st, struct weir_event 
 	return NULL;
 }
 
-/* What *ev is to be shown of what the table had, which may be nothing; NULL: *ev has gone another way. Takes over the
- * reference, or returns it. */
+/* Decide how *ev is answered, given the object from the table (may be NULL). Returns the object,
+ * with the reference, if *ev is to be answered from it. Otherwise takes over *ev and the reference
+ * and returns NULL. */
 static struct cache_object *choose(
     struct weir_stage *st, struct weir_event **ev, struct cache_object *o, uint64_t hash)
 {
@@ -164,7 +175,7 @@ static void cache_chunk(struct weir_stage *st, struct weir_event **ev, int n)
 			    state->table, found[i], hash[i], encoding_code(req));
 	}
 	cache_rcu_read_unlock();
-	/* The hits move to the front, and are answered together. */
+	/* Move the hits to the front and answer them together. */
 	for (int i = 0; i < n; i++) {
 		struct cache_object *o = choose(st, &ev[i], found[i], hash[i]);
 		if (!o)
@@ -198,7 +209,8 @@ static void cache_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	}
 }
 
-/* Who is not shown an old object is answered by the framework with `reason`. */
+/* `miss` refused ev[0..n). The framework refuses those that are not answered from an old object,
+ * with `reason`. */
 static void cache_refused(
     struct weir_stage *st, int outlet, struct weir_event **ev, int n, int reason)
 {
@@ -228,7 +240,8 @@ static int check_root(const char *root, struct weir_err *err)
 	return WEIR_ESYS;
 }
 
-/* What an open file counts as. Not more of them than an eighth of what the process may open, which clients need more. */
+/* The charge for an open file. The cache uses at most an eighth of the process's descriptors, since
+ * client connections need the others. */
 static int64_t file_charge(const struct cache_conf *conf)
 {
 	int64_t most = conf->open_files;
@@ -257,14 +270,15 @@ static int cache_init(struct weir_stage *st, struct weir_err *err)
 	state->file_charge_bytes = file_charge(conf);
 	rc = cache_table_new(conf->size_bytes, &state->table);
 	if (rc < 0) {
-		snprintf(err->text, sizeof(err->text), "no memory for the table of the cache");
+		snprintf(err->text, sizeof(err->text), "no memory for the cache table");
 		return rc;
 	}
 	flights_init(&state->flights, state->table);
 	return 0;
 }
 
-/* Over a reload the objects stay, if all that made them does. Nothing has been handled here yet. */
+/* Take over the objects of the old graph after a reload, if this stage and all stages downstream
+ * are unchanged apart from live knobs. Runs before the first event. */
 static int cache_start(struct weir_stage *st, struct weir_err *err)
 {
 	struct cache_state *state = weir_state(st);
@@ -288,7 +302,7 @@ static void cache_fini(struct weir_stage *st)
 	cache_table_put(state->table);
 }
 
-/* Requests for one path make a cohort. */
+/* Requests for the same path form a cohort. */
 static uint64_t cache_key(struct weir_stage *st, const struct weir_event *ev)
 {
 	(void)st;
@@ -307,10 +321,11 @@ static const struct weir_knob cache_knobs[] = {
 	.def = "64MiB",
 	.min = 1 << 16,
 	.max = 0x1p40,
-	.help = "memory for objects; those evicted while clients read them may hold a quarter and "
-		"8 MiB more"},
-    /* Measured here (bench/peers, 8 connections, cycles of the server): an open file over memory costs 1.05 at 16 KiB, 0.95 at
-     * 32 and 40, 0.88 at 48, 0.82 at 64, 0.65 to 0.85 at 256, 0.57 at 1024. */
+	.help = "memory for objects; those evicted while clients read them may hold up to a "
+		"quarter of it plus 8 MiB more"},
+    /* Measured here (bench/peers, 8 connections, cycles of the server): the cost of an open file
+     * relative to an object in memory is 1.05 at 16 KiB, 0.95 at 32 and 40, 0.88 at 48, 0.82 at 64,
+     * 0.65 to 0.85 at 256, 0.57 at 1024. */
     {.name = "max_object",
 	.type = WEIR_KNOB_BYTES,
 	.offset = offsetof(struct cache_conf, max_object_bytes),
@@ -318,16 +333,15 @@ static const struct weir_knob cache_knobs[] = {
 	.min = 0,
 	.max = 1 << 30,
 	.help = "longest body that is kept in memory; longer files are kept open"},
-    /* Guess: as the example in the manual of nginx's open_file_cache. */
+    /* 1000 is a guess, taken from the open_file_cache example in the nginx manual. */
     {.name = "open_files",
 	.type = WEIR_KNOB_INT,
 	.offset = offsetof(struct cache_conf, open_files),
 	.def = "1000",
 	.min = 0,
 	.max = 1e6,
-	.help = "files above 'max_object' that are kept open, at most an eighth of what the "
-		"process may open; each counts as "
-		"size / open_files, at least 16 KiB; 0: none"},
+	.help = "files above 'max_object' that are kept open, at most an eighth of the files that "
+		"the process may open; each counts as size / open_files, at least 16 KiB; 0: none"},
     {.name = "revalidate",
 	.type = WEIR_KNOB_DURATION,
 	.offset = offsetof(struct cache_conf, revalidate_ns),
@@ -336,7 +350,8 @@ static const struct weir_knob cache_knobs[] = {
 	.max = 864e11,
 	.flags = WEIR_KNOB_LIVE,
 	.help = "age at which an object is checked against its file"},
-    /* Guess: long enough for a disk that stalls, short enough to notice. */
+    /* 10 s is a guess: long enough to bridge a disk stall, short enough that a lasting failure is
+     * noticed. */
     {.name = "stale",
 	.type = WEIR_KNOB_DURATION,
 	.offset = offsetof(struct cache_conf, stale_ns),
@@ -344,7 +359,7 @@ static const struct weir_knob cache_knobs[] = {
 	.min = 0,
 	.max = 864e11,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "how much longer an object is shown while its check is under way"},
+	.help = "how much longer an object is served while its check is in progress"},
     {.name = "negative",
 	.type = WEIR_KNOB_DURATION,
 	.offset = offsetof(struct cache_conf, negative_ns),
@@ -352,7 +367,7 @@ static const struct weir_knob cache_knobs[] = {
 	.min = 0,
 	.max = 864e11,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "how long an answer 404 is kept; 0s: not at all"},
+	.help = "how long a 404 answer is kept; 0s: not at all"},
     {0},
 };
 
@@ -367,19 +382,20 @@ static const struct weir_metric cache_metrics[] = {
     [CACHE_HITS] = {"cache_hits_total", WEIR_METRIC_COUNTER, "requests",
 	"Requests answered at once"},
     [CACHE_MISSES] = {"cache_misses_total", WEIR_METRIC_COUNTER, "requests",
-	"Requests sent to 'miss', but for revalidations"},
+	"Requests sent to 'miss', without revalidations"},
     [CACHE_COALESCED] = {"cache_coalesced_total", WEIR_METRIC_COUNTER, "requests",
-	"Requests held because another was fetching the same"},
+	"Requests held because another was fetching the same object"},
     [CACHE_REVALIDATED] = {"cache_revalidations_total", WEIR_METRIC_COUNTER, "requests",
 	"Requests sent to 'miss' to check an aged object"},
-    [CACHE_BYTES] = {"cache_bytes", WEIR_METRIC_GAUGE, "bytes", "Memory of the objects kept"},
-    [CACHE_OBJECTS] = {"cache_objects", WEIR_METRIC_GAUGE, "objects", "Objects kept"},
+    [CACHE_BYTES] = {"cache_bytes", WEIR_METRIC_GAUGE, "bytes",
+	"Memory held by the cached objects"},
+    [CACHE_OBJECTS] = {"cache_objects", WEIR_METRIC_GAUGE, "objects", "Cached objects"},
     [CACHE_EVICTIONS] = {"cache_evictions_total", WEIR_METRIC_COUNTER, "objects",
-	"Objects dropped to make room"},
+	"Objects evicted to make room"},
     [CACHE_NEGATIVE] = {"cache_negative_hits_total", WEIR_METRIC_COUNTER, "requests",
-	"Of the hits, those that were told again that there is nothing"},
+	"Hits answered with a cached 404"},
     [CACHE_FILES] = {"cache_open_files", WEIR_METRIC_GAUGE, "files",
-	"Objects kept that are open files"},
+	"Cached objects that are open files"},
     {0},
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the two halves of file.cache share: cache.c decides what a request gets, cache_fetch.c
- * brings in what is not there. Calls of cache_fetch.c take events and references over as they say.
+ * Shared by the two halves of file.cache: cache.c decides how a request is answered, cache_fetch.c
+ * fetches missing objects. Functions take over events and references only where their comment says
+ * so.
  */
 #ifndef WEIR_STAGES_FILE_CACHE_H
 #define WEIR_STAGES_FILE_CACHE_H
@@ -37,33 +38,36 @@ struct cache_conf {
 
 struct cache_state {
 	struct cache_table *table; /* one reference; set before the first event */
-	int64_t file_charge_bytes; /* see cache_limits; constant */
-	_Atomic int64_t shown_bytes, shown_objects,
-	    shown_files;          /* what the gauges of this stage say */
-	_Atomic int64_t sweep_ns; /* when to look for files to close; moved by who does */
+	int64_t file_charge_bytes; /* charge for an open file, see cache_limits; constant */
+	/* values last reported to this stage's gauges */
+	_Atomic int64_t shown_bytes, shown_objects, shown_files;
+	/* time of the next sweep of open files; the thread that advances it does the sweep */
+	_Atomic int64_t sweep_ns;
 	struct cache_flights flights;
 };
 
-/** Answer ev[0..n) from o[0..n), taking over the references, and finish them: hits. n >= 0. What ends together is counted, and
- *  timed, once. */
+/** Answer the hits ev[0..n) from o[0..n) and finish them, taking over the references; n >= 0.
+ * Events that finish together are counted and timed once. */
 void cache_hits(struct weir_stage *st, struct weir_event **ev, struct cache_object **o, int n);
 
-/** Answer *ev from `o`, taking over the reference, and finish it: a hit. */
+/** Answer the hit *ev from `o` and finish it, taking over the reference. */
 void cache_hit(struct weir_stage *st, struct weir_event **ev, struct cache_object *o);
 
-/** Let `miss` answer *ev alone. */
+/** Send *ev to `miss`, without a flight. */
 void cache_pass(struct weir_stage *st, struct weir_event **ev);
 
-/** Fetch what *ev asks for, whose path has `hash`, unless somebody does: then it is held when `wait`,
- *  else answered from `old`. Takes over *ev and the reference to `old` (may be NULL when `wait`). */
+/** Fetch the object for *ev, whose path has `hash`. If a flight for the object is already in
+ * progress, *ev is held if `wait` is set and otherwise answered from `old`. Takes over *ev and the
+ * reference to `old` (may be NULL if `wait`). */
 void cache_fetch(struct weir_stage *st, struct weir_event **ev, uint64_t hash,
     struct cache_object *old, bool wait);
 
-/** `miss` refused *ev: if it led a flight with an old object younger than `age_ns`, answer from
- * that and take the event. */
+/** Handle a refusal of *ev by `miss`: if *ev led a flight with an old object younger than `age_ns`,
+ * answer it from that object and set *ev to NULL. */
 void cache_fetch_refused(struct weir_stage *st, struct weir_event **ev, int64_t age_ns, int reason);
 
-/** Wait for flights under way, at most until `until_ns`, and end what is then still held. */
+/** Wait for the flights in progress until `until_ns` at most, then finish the events that are still
+ * held. */
 void cache_fetch_stop(struct weir_stage *st, int64_t until_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers of `miss` as file.cache reads them. See cache_answer.h. */
+/* Parses and adapts the responses that file.cache gets from `miss`. See cache_answer.h. */
 #include "cache_answer.h"
 
 #include <string.h>
@@ -42,7 +42,8 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == ',';
 }
 
-/* Cut the next directive off a Cache-Control, name and value (without quotes, n 0 for none); false at its end. */
+/* Take the next directive off a Cache-Control list. `value` is unquoted, and empty if the directive
+ * has none. Returns false at the end of the list. */
 static bool directive_next(
     struct weir_slice *rest, struct weir_slice *name, struct weir_slice *value)
 {
@@ -55,7 +56,7 @@ static bool directive_next(
 	for (; p < end && (quoted || *p != ','); p++) {
 		quoted ^= *p == '"';
 		if (quoted && *p == '\\' && p + 1 < end)
-			p++; /* a quote behind it ends nothing (RFC 9110, 5.6.4) */
+			p++; /* an escaped quote does not end the string (RFC 9110, 5.6.4) */
 		if (*p == '=' && !equals)
 			equals = p;
 	}
@@ -79,8 +80,9 @@ static bool is_zero(struct weir_slice seconds)
 	return seconds.n > 0;
 }
 
-/* An age of zero is `no-cache` in other words; that for shared caches, as this one is, goes before the other (RFC 9111,
- * 5.2.2.10). Longer ages do not matter: file.cache asks by `revalidate`. */
+/* Whether Cache-Control forbids keeping the response. An age of zero means the same as `no-cache`.
+ * s-maxage, which is meant for shared caches like this one, takes precedence over max-age (RFC
+ * 9111, 5.2.2.10). Longer ages do not matter: file.cache checks objects every `revalidate`. */
 static bool control_forbids(struct weir_slice control)
 {
 	bool aged = false, shared = false;
@@ -100,7 +102,7 @@ static bool control_forbids(struct weir_slice control)
 	return aged && !shared;
 }
 
-/* Does this field forbid to give the answer to anybody else, or later? */
+/* Whether this field forbids giving the response to other clients, or to any client later. */
 static bool line_forbids(const struct cache_line *l)
 {
 	if (weir_slice_is(l->name, "Cache-Control"))
@@ -150,9 +152,10 @@ bool cache_answer_varies(const struct weir_http_request *req, uint32_t start)
 	return any_line(&f, line_varies);
 }
 
-/* ---- answers that are not kept ---- */
+/* ---- responses that are not kept ---- */
 
-/* What the answer says of what it holds. The slices are of its fields. */
+/* The representation that the response describes. The slices point into the fields of the
+ * response. */
 static struct condition_file answer_file(
     const struct weir_http_request *req, const struct cache_fields *f)
 {
@@ -183,8 +186,10 @@ void cache_answer_drop(struct weir_http_request *req, uint32_t start)
 		req->n_fields = start;
 }
 
-/* The fields that were added one by one go but for those of a 304; of the ready-made ones those in front go, where stages put
- * them: a slice can not leave out its middle, and what is left there is legal. */
+/* Turn the response into a 304. Of the fields added one by one, only those that a 304 repeats are
+ * kept. The ready-made fields are one slice, from which only the start can be cut: everything
+ * before the first field that a 304 repeats. Stages put the other fields first, and any that remain
+ * are legal in a 304. */
 static void answer_shrink_304(struct weir_http_request *req, uint32_t start)
 {
 	struct weir_slice rest = req->res.fields, from = rest;
@@ -218,7 +223,7 @@ static void answer_narrow(
 
 	condition_content_range(v, size_bytes, range);
 	if (res->n_pieces > 0 || weir_http_add_field(req, "Content-Range", range) < 0)
-		return; /* the whole is right, too */
+		return; /* sending the whole body is also correct */
 	res->status = 206;
 	if (res->fd >= 0) {
 		res->offset += v->offset;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How file.cache brings in what it has not: flights take off to `miss` and land.
+ * Fetches the objects of file.cache from `miss`. A fetch in progress is called a flight.
  *
  *   cache_fetch: board -> held, or lead: (disguise,) tap, emit to `miss`
- *   the tap:     learn what was answered, put it into the table, land, answer leader and waiting
+ *   the tap:     learn from the response, insert the object, land, answer leader and waiting events
  *
- * The tap runs in the thread that finished the leader, most often one of the next stage's pool, so
- * nothing here asks for the configuration after take-off: a flight carries what it needs.
+ * The tap runs in the thread that finished the leader, usually one of the next stage's pool. No
+ * code here reads the configuration after take-off, since a flight carries all it needs.
  */
 #include "cache.h"
 
@@ -15,7 +15,8 @@
 #include "cache_answer.h"
 #include "cache_rcu.h"
 
-/* How often to sweep. Guess: 100 times a second some 10 us are nothing, and 10,000 objects are seen in a second. */
+/* Interval of sweeps. 10 ms is a guess: 100 sweeps a second of some 10 us each cost next to nothing
+ * and cover about 10,000 objects per second. */
 #define SWEEP_NS 10000000LL
 
 static int64_t clock_ns(clockid_t clock)
@@ -26,7 +27,8 @@ static int64_t clock_ns(clockid_t clock)
 	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
 }
 
-/* The gauges follow what the table holds, which another cache, before or after a reload, may share. */
+/* The gauges report the state of the table, which the stages of the old and the new graph share
+ * during a reload. */
 static void count_change(struct weir_stage *st, const struct cache_change *change)
 {
 	struct cache_state *state = weir_state(st);
@@ -40,7 +42,7 @@ static void count_change(struct weir_stage *st, const struct cache_change *chang
 	weir_count(st, CACHE_EVICTIONS, change->evicted);
 }
 
-/* Answer *ev from `o`, taking over the reference, and finish it. */
+/* Answer *ev from `o` and finish it, taking over the reference. */
 static void finish_from(struct weir_event **ev, struct cache_object *o)
 {
 	int rc = cache_object_respond(o, weir_http_request(*ev));
@@ -90,7 +92,8 @@ static void replace_object(struct weir_stage *st, struct cache_object *o)
 	count_change(st, &change);
 }
 
-/* Landings sweep a little: so files that nobody asks for are closed while anything is asked for. */
+/* Sweep a few objects when a flight lands, at most once per SWEEP_NS. Files that are no longer
+ * requested are thus closed as long as there is other traffic. */
 static void sweep(const struct cache_flight *f)
 {
 	struct cache_state *state = weir_state(f->st);
@@ -106,8 +109,8 @@ static void sweep(const struct cache_flight *f)
 	count_change(f->st, &change);
 }
 
-/* Let clients that come by the path of `f` look for a variant, since there are some: its place was
- * empty, or held what was for all. */
+/* Make later requests for the path of `f`, which has variants, look up the variant for their
+ * codings. A fork is inserted if the path has no entry, or one with an object for all clients. */
 static void fork_path(struct cache_flight *f)
 {
 	struct cache_state *state = weir_state(f->st);
@@ -120,20 +123,21 @@ static void fork_path(struct cache_flight *f)
 		cache_object_put(o);
 	struct cache_object *fork = forks ? NULL : cache_object_fork(f->hash, f->key);
 	if (!fork)
-		return; /* or no memory: then this variant is not found, and fetched again */
+		/* The path forks already, or memory ran out and lookups fetch the variant again. */
+		return;
 	replace_object(f->st, fork);
 	cache_object_put(fork);
 }
 
-/* `miss` said that the old object is still what it would answer. */
+/* Record that `miss` has confirmed the old object as still current. */
 static void confirm(struct cache_object *o, const struct cache_limits *limits, int64_t now_ns)
 {
 	atomic_store_explicit(&o->checked_ns, now_ns, memory_order_relaxed);
 	atomic_store_explicit(&o->due_ns, now_ns + limits->revalidate_ns, memory_order_relaxed);
 }
 
-/* The object that the answer of `miss` makes, or proves right, with a reference; NULL when the
- * answer may not be given to others. */
+/* Create an object from the response of `miss`, or confirm the old one. Returns it with a
+ * reference, or NULL if the response may not be given to other clients. */
 static struct cache_object *learn(struct cache_flight *f, struct weir_http_request *req)
 {
 	struct cache_object *o;
@@ -141,7 +145,7 @@ static struct cache_object *learn(struct cache_flight *f, struct weir_http_reque
 
 	if (req->res.status == 304 && f->old && !req->res.streamed) {
 		if (!f->old->varies && cache_answer_varies(req, f->fields_start))
-			fork_path(f); /* a neighbour has been put beside the file */
+			fork_path(f); /* a precompressed neighbour has appeared */
 		confirm(f->old, &f->limits, now_ns);
 		cache_object_hold(f->old);
 		return f->old;
@@ -159,7 +163,8 @@ static struct cache_object *learn(struct cache_flight *f, struct weir_http_reque
 	return NULL;
 }
 
-/* Give those that waited the object, or send each its own way; so when its file has been changed since `miss` looked. */
+/* Answer the waiting events from the object. If there is none, or its file has changed since `miss`
+ * read it, send each event to `miss` on its own, or finish it if `status` is WEIR_ECLOSED. */
 static void settle_waiting(
     struct weir_stage *st, struct weir_event *list, struct cache_object *o, int status)
 {
@@ -177,7 +182,7 @@ static void settle_waiting(
 	}
 }
 
-/* Forget what `miss` answered and answer from `o`, as the request had asked before its disguise. */
+/* Drop the response of `miss` and answer the original, undisguised request from `o`. */
 static void answer_leader(
     struct cache_flight *f, struct weir_http_request *req, struct cache_object *o)
 {
@@ -187,7 +192,7 @@ static void answer_leader(
 		weir_http_respond_status(req, 500);
 }
 
-/* The tap on a leading request: `miss` has finished it. */
+/* The tap of a leading request. Runs when `miss` has finished the request. */
 static void cache_landed(struct weir_http_tap *tap, struct weir_http_request *req, int status)
 {
 	struct cache_flight *f = (struct cache_flight *)tap;
@@ -196,14 +201,14 @@ static void cache_landed(struct weir_http_tap *tap, struct weir_http_request *re
 	struct cache_object *o = NULL;
 
 	if (status == WEIR_OK)
-		o = learn(f, req); /* before landing: see cache_flight.c */
+		o = learn(f, req); /* must precede landing, see cache_flight.c */
 	sweep(f);
 	flight_reveal(f, req);
 	struct weir_event *waiting = flights_land(&state->flights, f);
 	if (o)
 		answer_leader(f, req, o);
 	else if (status == WEIR_OK && f->disguises)
-		cache_answer_judge(req, f->fields_start); /* `miss` has seen the disguise alone */
+		cache_answer_judge(req, f->fields_start); /* `miss` saw only the disguise */
 	settle_waiting(st, waiting, o, status);
 	if (o)
 		cache_object_put(o);
@@ -264,7 +269,7 @@ void cache_fetch(struct weir_stage *st, struct weir_event **ev, uint64_t hash,
 	flight_free(f);
 }
 
-/* ---- refused, and stopping ---- */
+/* ---- refusal and stop ---- */
 
 static int64_t age_of(const struct cache_object *o, int64_t now_ns)
 {

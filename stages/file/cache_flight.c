@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flights of file.cache. See cache_flight.h.
+ * Tracks the fetches in progress (flights) of file.cache. See cache_flight.h.
  *
- * A lander puts its object into the cache's table before it takes its flight out, and who boards
- * looks into the table after it found no flight, under the lock: so a key that was just fetched is
- * never fetched again by a request that missed it by a moment.
+ * A flight that lands puts its object into the cache's table before it is removed from the flights.
+ * A request that boards and finds no flight checks the table again, under the lock. A request that
+ * arrives just after a flight has landed therefore never fetches the same key again.
  *
- * Lock order: flights.lock > the table's lock (never taken here: lookups need none).
+ * Lock order: flights.lock before the table's lock (never taken here, since lookups need none).
  */
 #include "cache_flight.h"
 
@@ -17,8 +17,8 @@
 #include "cache_rcu.h"
 #include "encoding.h"
 
-/* How often a closing cache looks whether it should hurry, which a signal handler may say: as drain
- * does. */
+/* How often flights_close checks weir_hurried, which a signal handler may set. The drain uses the
+ * same interval. */
 #define FLIGHT_LOOK_NS 20000000LL
 
 void flights_init(struct cache_flights *fs, struct cache_table *table)
@@ -106,8 +106,8 @@ static void flight_hold(struct cache_flight *f, struct weir_event **ev)
 	weir_hold(f->st, ev);
 }
 
-/* What came into the table since the caller looked and found nothing, or nothing that still holds.
- * A flight with an old object knows better. */
+/* Find an object that entered the table since the caller's lookup failed or returned an outdated
+ * one. Skipped for a flight with an old object, which it would find itself. */
 static struct cache_object *look_again(struct cache_flights *fs, const struct cache_flight *f)
 {
 	if (f->old)
@@ -168,7 +168,7 @@ struct weir_event *flights_land(struct cache_flights *fs, struct cache_flight *f
 	return waiting;
 }
 
-/* Move all that wait on `f` to the end of the list at *tail; returns the new end. */
+/* Append all events that wait on `f` to the list that ends at *tail. Returns the new tail. */
 static struct weir_event **take_waiting(struct cache_flight *f, struct weir_event **tail)
 {
 	if (!f->waiting)
@@ -180,7 +180,7 @@ static struct weir_event **take_waiting(struct cache_flight *f, struct weir_even
 	return tail;
 }
 
-/* Wait a little for flights to land; false when there is no point in waiting on. */
+/* Wait up to FLIGHT_LOOK_NS for flights to land. Returns false when it is time to give up. */
 static bool wait_for_landing(
     struct cache_flights *fs, const struct weir_stage *st, int64_t until_ns)
 {
@@ -225,7 +225,7 @@ void flight_disguise(struct cache_flight *f, struct weir_http_request *req)
 	for (int i = 0; i < req->n_headers; i++)
 		if (!condition_is_field(req->headers[i].name, &ignored))
 			f->disguise[n++] = req->headers[i];
-	/* What was changed is asked for anew: that its tag still holds would say nothing of what is kept. */
+	/* no If-None-Match for a file changed in place: a 304 would confirm nothing */
 	if (f->old && f->old->file.etag.n > 0 && n < UINT8_MAX && cache_object_intact(f->old))
 		f->disguise[n++] = (struct weir_http_header){
 		    {"If-None-Match", sizeof("If-None-Match") - 1}, f->old->file.etag};

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects of file.cache. See cache_object.h.
+ * Creates the objects of file.cache and answers requests from them. See cache_object.h.
  *
- * An answer's fields are sorted while they are copied: those that describe the bytes first (of them the type, which an answer of several ranges replaces), those
- * that a 304 repeats (RFC 9110, 15.4.5) last, so that either answer is one slice of the object and
- * a hit neither formats nor copies anything.
+ * The fields of a response are sorted while they are copied. Content-Type comes first, because a
+ * response with several ranges replaces it. The other fields that describe the body follow. The
+ * fields that a 304 repeats (RFC 9110, 15.4.5) come last. Each kind of response is then one slice
+ * of the object, and a hit neither formats nor copies anything.
  */
 #include "cache_object.h"
 
@@ -20,6 +21,7 @@
 #include "cache_answer.h"
 #include "httpdate.h"
 #include "multipart.h"
+#include "open.h"
 
 static void object_learn(struct cache_object *o, const struct cache_line *copy)
 {
@@ -34,7 +36,7 @@ static void object_learn(struct cache_object *o, const struct cache_line *copy)
 		o->file.modified_s = -1;
 }
 
-/* Where a line stands among those of an object. */
+/* The part of an object's fields that a line belongs to. */
 enum line_place { LINE_TYPE, LINE_OTHER, LINE_WITH_304 };
 
 static enum line_place line_place(const struct cache_line *l)
@@ -44,7 +46,7 @@ static enum line_place line_place(const struct cache_line *l)
 	return weir_slice_is(l->name, "Content-Type") ? LINE_TYPE : LINE_OTHER;
 }
 
-/* Copy the lines whose place this is to `to`; returns where they end. */
+/* Copy the lines that belong to `place` to `to`. Returns the end of the copy. */
 static char *fields_copy(
     const struct cache_fields *f, enum line_place place, char *to, struct cache_object *o)
 {
@@ -64,8 +66,8 @@ static char *fields_copy(
 	return to;
 }
 
-/* The body of an answer as bytes at `to`. A read may wait for the disk; it does so in the thread
- * that has just opened the file, one of a pool made for that. */
+/* Copy the body of a response to `to`. The read may wait for the disk, but it runs in the thread
+ * that has just opened the file, which belongs to a pool meant for blocking. */
 static int body_copy(const struct weir_http_response *res, char *to, int64_t n)
 {
 	int64_t done = 0;
@@ -86,7 +88,7 @@ static int body_copy(const struct weir_http_response *res, char *to, int64_t n)
 	return 0;
 }
 
-/* An object with the key copied and room for `more` bytes behind it. */
+/* Allocate an object with a copy of the key and `more` bytes after it. */
 static struct cache_object *object_alloc(uint64_t hash, struct weir_slice key, size_t more)
 {
 	size_t size = sizeof(struct cache_object) + key.n + more;
@@ -107,29 +109,31 @@ static struct cache_object *object_alloc(uint64_t hash, struct weir_slice key, s
 	return o;
 }
 
-static int64_t modified_ns(const struct stat *st)
-{
-	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
-}
-
-/* Written after `miss` was asked, or in the same tick: the tag that came along may be that of other bytes. What is dated later
- * than now was not written now. */
+/* Whether the file may have been written after `miss` was asked, or in the same clock tick, so that
+ * the ETag of the response may belong to other bytes. Compares the time of the last status change
+ * (ctime), which a writer cannot set back. A time in the future is not taken for a recent write. */
 static bool maybe_written(const struct stat *st, int64_t asked_ns)
 {
+	int64_t changed_ns = file_time_ns(st->st_ctim);
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return modified_ns(st) >= asked_ns &&
-	       modified_ns(st) <= now.tv_sec * 1000000000LL + now.tv_nsec;
+	return changed_ns >= asked_ns && changed_ns <= file_time_ns(now);
 }
 
-/* A descriptor of our own: that of the answer is closed with it. */
+static bool same_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* Give the object its own descriptor of the open file, since the response closes the original. */
 static int object_open(struct cache_object *o, const struct weir_http_response *res,
     const struct stat *st, int64_t charge_bytes)
 {
 	if (st->st_size != res->length)
 		return WEIR_ESYS;
-	o->fd_modified_ns = modified_ns(st);
+	o->fd_modified = st->st_mtim;
+	o->fd_changed = st->st_ctim;
 	o->fd = fcntl(res->fd, F_DUPFD_CLOEXEC, 0);
 	if (o->charge_bytes < charge_bytes)
 		o->charge_bytes = charge_bytes;
@@ -141,10 +145,11 @@ bool cache_object_file_intact(const struct cache_object *o)
 	struct stat st;
 
 	return fstat(o->fd, &st) == 0 && st.st_size == o->file.size_bytes &&
-	       modified_ns(&st) == o->fd_modified_ns;
+	       same_time(st.st_mtim, o->fd_modified) && same_time(st.st_ctim, o->fd_changed);
 }
 
-/* `kept_open`: what an open file counts as; 0: the body is copied. */
+/* Keep the body: as an open file charged `kept_open` bytes if that is above 0, otherwise as a copy
+ * at `to`. */
 static int body_keep(struct cache_object *o, const struct weir_http_response *res, char *to,
     int64_t kept_open, int64_t asked_ns)
 {
@@ -157,7 +162,8 @@ static int body_keep(struct cache_object *o, const struct weir_http_response *re
 	}
 	if (rc < 0 || res->fd < 0)
 		return rc;
-	if (fstat(res->fd, &st) == -1 || maybe_written(&st, asked_ns)) /* after the copy */
+	/* after the copy, so that a write during the copy is noticed */
+	if (fstat(res->fd, &st) == -1 || maybe_written(&st, asked_ns))
 		return WEIR_ESYS;
 	return kept_open > 0 ? object_open(o, res, &st, kept_open) : 0;
 }
@@ -177,7 +183,7 @@ static int object_fill(struct cache_object *o, const struct weir_http_request *r
 	return body_keep(o, &req->res, end, kept_open, asked_ns);
 }
 
-/* Too large for memory. */
+/* Whether the body is too large to be kept in memory. */
 static bool is_large(const struct weir_http_request *req, const struct cache_limits *limits)
 {
 	return weir_http_body_bytes(&req->res) > limits->max_object_bytes;
@@ -188,7 +194,7 @@ static bool is_whole_file(const struct weir_http_request *req)
 	return req->res.status == 200 && req->res.fd >= 0 && req->res.offset == 0;
 }
 
-/* What to keep of an answer: its kind, or -1 for nothing at all. */
+/* Decide how to keep a response. Returns an enum cache_kind, or -1 to keep nothing. */
 static int kind_of(const struct weir_http_request *req, const struct cache_fields *f,
     const struct cache_limits *limits)
 {
@@ -258,7 +264,7 @@ static void account_leave(struct cache_object *o)
 
 void cache_object_put(struct cache_object *o)
 {
-	/* acq_rel: what every holder did happens before the free. */
+	/* acq_rel: everything the other holders did happens before the free. */
 	if (atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	if (o->account)
@@ -273,7 +279,7 @@ static void object_release(void *arg)
 	cache_object_put(arg);
 }
 
-/* 412 and 416 carry nothing of the object. */
+/* Respond with 412 or 416, which carry neither the body nor the stored fields. */
 static int respond_refusal(
     struct cache_object *o, struct weir_http_request *req, const struct condition_verdict *v)
 {
@@ -290,9 +296,10 @@ static int respond_refusal(
 	return rc;
 }
 
-/* What an answer of several ranges holds: the object, whose bytes are sent from where they are, and the lines between. */
+/* The release argument of a response with several ranges: the object, whose bytes are sent without
+ * a copy, and the text lines between the ranges. */
 struct parts {
-	struct cache_object *o; /* a reference */
+	struct cache_object *o; /* one reference */
 	struct weir_http_piece piece[MULTIPART_PIECES];
 	char text[];
 };
@@ -329,7 +336,7 @@ static int respond_parts(
 	return weir_http_add_field(req, "Content-Type", type);
 }
 
-/* The answer is [offset, offset+length) of the object, which needs neither copy nor lock. */
+/* Respond with bytes [offset, offset+length) of the object, without a copy or a lock. */
 static void respond_bytes(
     struct cache_object *o, struct weir_http_request *req, const struct condition_verdict *v)
 {
@@ -356,7 +363,7 @@ int cache_object_respond(struct cache_object *o, struct weir_http_request *req)
 	char range[CONDITION_RANGE_SIZE];
 	struct condition asked;
 
-	if (WEIR_UNLIKELY(req->res.status != 0)) /* a stage before the cache has answered */
+	if (WEIR_UNLIKELY(req->res.status != 0)) /* a stage before the cache has set a response */
 		weir_http_response_reset(req);
 	if (o->kind == CACHE_WHOLE) {
 		condition_scan(req, &asked);
@@ -372,6 +379,7 @@ int cache_object_respond(struct cache_object *o, struct weir_http_request *req)
 	condition_content_range(&v, o->file.size_bytes, range);
 	int rc = weir_http_add_field(req, "Content-Range", range);
 	if (rc < 0)
-		weir_http_response_reset(req); /* a part that does not say which would be wrong */
+		/* a partial body without Content-Range would be wrong */
+		weir_http_response_reset(req);
 	return rc;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RCU read sections of file.cache, with what ThreadSanitizer must be told.
+ * RCU read sections of file.cache, with the annotations that ThreadSanitizer needs.
  *
- * The framework registers every thread of a graph with liburcu-memb, so handlers and taps just use
- * it. The main thread is none of them while a stage is built and torn down: cache_rcu_borrow
- * registers it for that moment.
+ * The framework registers every thread of a graph with liburcu-memb, so handlers and taps need no
+ * preparation. The main thread, which creates and destroys stages, is not registered;
+ * cache_rcu_borrow registers it temporarily.
  *
  * liburcu itself is not instrumented, so TSan sees neither how an object is published through its
  * hash table nor that a grace period separates the last reader from the reclaim callback. The two
- * annotations here say so; tests/tsan.supp covers the inside of the library.
+ * annotations here declare both; tests/tsan.supp covers the internals of the library.
  */
 #ifndef WEIR_STAGES_FILE_CACHE_RCU_H
 #define WEIR_STAGES_FILE_CACHE_RCU_H
@@ -27,7 +27,7 @@
 #define cache_rcu_acquire(p) ((void)(p))
 #endif
 
-/* What read_unlock releases and the reclaim callback acquires, for TSan alone. */
+/* Released by read_unlock and acquired by the reclaim callback; for TSan only. */
 extern char cache_rcu_epoch;
 
 static inline void cache_rcu_read_lock(void)
@@ -41,7 +41,8 @@ static inline void cache_rcu_read_unlock(void)
 	urcu_memb_read_unlock();
 }
 
-/** Register the calling thread unless it is; returns what cache_rcu_return wants. */
+/** Register the calling thread with RCU unless it is registered already. The caller passes the
+ * result to cache_rcu_return. */
 static inline bool cache_rcu_borrow(void)
 {
 	if (URCU_TLS(urcu_memb_reader).registered)

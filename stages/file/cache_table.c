@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of file.cache. See cache_table.h for who may call what.
+ * Stores the objects of file.cache by key and evicts them. See cache_table.h for the threads
+ * allowed.
  *
- * Eviction is SIEVE (Zhang, Yang, Yue, Vigfusson, Rashmi: SIEVE is simpler than LRU, NSDI 2024):
- * one list in order of arrival and a hand that walks it from the oldest to the newest, sparing once
- * what was hit since it last came by. A hit sets one flag and moves nothing, so it needs no lock;
- * objects that are asked for once leave before those asked for again, so a scan does not empty the
- * cache.
+ * Eviction is SIEVE (Zhang, Yang, Yue, Vigfusson, Rashmi: SIEVE is simpler than LRU, NSDI 2024).
+ * All objects are on one list in order of insertion. A hand walks it from the oldest to the newest,
+ * looking for a victim, and spares the objects that were hit since it last passed them. A hit sets
+ * one flag and moves nothing, so it needs no lock. Objects requested only once are evicted before
+ * those requested again, so a scan does not empty the cache.
  *
- * Lock order: `lock` is a leaf; nothing is called back under it.
+ * Lock order: `lock` is a leaf; no callback runs while it is held.
  */
 #include "cache_table.h"
 
@@ -25,19 +26,21 @@
 
 #include "cache_rcu.h"
 
-/* Buckets are never resized (that would start a thread of liburcu's): one per so many bytes of the
- * size. Guess: files of the web are rarely smaller, and a longer chain costs a few ns a link. */
+/* Buckets are never resized, because that would start a liburcu thread. A table has one bucket per
+ * this many bytes of its size limit. 2048 is a guess: files on web sites are rarely smaller, and a
+ * longer chain costs only a few ns per link. */
 #define TABLE_BYTES_PER_BUCKET 2048
 #define TABLE_BUCKETS_MIN      64
 #define TABLE_BUCKETS_MAX      (1 << 20)
 
-/* What evicted objects may hold of memory before inserting stops: a share of the size for those
- * that slow clients still read (guess), and what may wait for the end of a grace period, since
- * liburcu's thread looks every 10 ms: 10 ms of 800 MB/s. */
+/* Limit on the memory held by evicted objects, above which nothing is inserted. It is a quarter of
+ * the size (a guess), for objects that slow clients still read, plus 8 MiB for objects that wait
+ * for the end of a grace period: liburcu's thread wakes every 10 ms, in which a fill rate of 800
+ * MB/s evicts 8 MB. */
 #define TABLE_PINNED_SHARE  4
 #define TABLE_LEAVING_BYTES (8 << 20)
 
-/* Objects that a sweep looks at. Guess: some 10 us, for so long others wait for the lock. */
+/* Objects examined per sweep. 128 is a guess: a sweep then holds the lock for about 10 us. */
 #define TABLE_SWEEP 128
 
 struct cache_table {
@@ -50,11 +53,12 @@ struct cache_table {
 	WEIR_ALIGNED pthread_mutex_t lock;
 	struct cache_object *newest WEIR_GUARDED_BY(lock);
 	struct cache_object *oldest WEIR_GUARDED_BY(lock);
-	struct cache_object *hand WEIR_GUARDED_BY(lock);  /* next to look at; NULL: the oldest */
-	struct cache_object *broom WEIR_GUARDED_BY(lock); /* the same for cache_table_sweep */
+	/* next candidate; NULL means the oldest */
+	struct cache_object *hand WEIR_GUARDED_BY(lock);
+	struct cache_object *broom WEIR_GUARDED_BY(lock); /* like `hand`, for cache_table_sweep */
 	int64_t bytes WEIR_GUARDED_BY(lock);
 	int64_t objects WEIR_GUARDED_BY(lock);
-	int64_t files WEIR_GUARDED_BY(lock); /* of them, those that are open files */
+	int64_t files WEIR_GUARDED_BY(lock); /* number of objects that are open files */
 };
 
 char cache_rcu_epoch;
@@ -68,8 +72,9 @@ static unsigned long bucket_count(int64_t size_bytes)
 	return n;
 }
 
-/* The thread that runs liburcu's callbacks is made at first use and inherits mask and name of its
- * maker: make it here, deaf to signals (rule 32) and with a name of its own. */
+/* The thread that runs liburcu's callbacks is created at first use and inherits the signal mask and
+ * the name of its creator. Make liburcu create it here, with all signals blocked (rule 32) and a
+ * name of its own. */
 static void start_reclaimer(void)
 {
 	sigset_t all, before;
@@ -124,7 +129,7 @@ uint64_t cache_table_hash(const struct cache_table *t, struct weir_slice key)
 	return XXH3_64bits_withSeed(key.p, key.n, t->seed);
 }
 
-/* What an object is looked up by. */
+/* Key of a lookup. */
 struct lookup {
 	struct weir_slice key;
 	unsigned code;
@@ -171,7 +176,8 @@ struct cache_object *cache_table_variant(
 		return o;
 	if (code != 0)
 		found = cache_table_find(t, cache_variant_hash(hash, code), o->key, code);
-	cache_object_put(o); /* not the last: the table has one until a grace period is over */
+	/* not the last reference: the table keeps one until a grace period has ended */
+	cache_object_put(o);
 	return found;
 }
 
@@ -203,12 +209,12 @@ static void list_remove(struct cache_table *t, struct cache_object *o)
 	o->newer = o->older = NULL;
 }
 
-/* Objects that left the table, linked by `older`, until the lock is free again. */
+/* Objects removed from the table, linked by `older`, to be reclaimed after the lock is released. */
 struct leavers {
 	struct cache_object *first;
 };
 
-/* `o` is no longer in the hash table; undo the rest. */
+/* Undo the bookkeeping for `o`, which is no longer in the hash table. */
 static void forget(struct cache_table *t, struct cache_object *o, struct leavers *gone,
     struct cache_change *change)
 {
@@ -232,7 +238,7 @@ static void unlink_object(struct cache_table *t, struct cache_object *o, struct 
 	forget(t, o, gone, change);
 }
 
-/* The next victim by SIEVE; the table is not empty. */
+/* Choose the next victim by SIEVE. The table must not be empty. */
 static struct cache_object *sieve_victim(struct cache_table *t)
 {
 	struct cache_object *o = t->hand ? t->hand : t->oldest;
@@ -271,7 +277,8 @@ static bool fits(const struct cache_table *t, const struct cache_object *o)
 	       pinned <= t->size_bytes / TABLE_PINNED_SHARE + TABLE_LEAVING_BYTES;
 }
 
-/* Add `o`, with a reference and an account of its own, replacing its like. */
+/* Add `o`, replacing any object with the same key. The table takes its own reference to the object,
+ * and the object takes one to the account. */
 static void link_object(struct cache_table *t, struct cache_object *o, struct leavers *gone,
     struct cache_change *change)
 {
@@ -295,7 +302,8 @@ static void link_object(struct cache_table *t, struct cache_object *o, struct le
 	t->files += o->fd != -1;
 }
 
-/* The newcomer stays outside; what it would have replaced is out of date all the same. */
+/* Remove the object that `o` would have replaced. `o` does not fit, but the old object is out of
+ * date all the same. */
 static void drop_like(struct cache_table *t, struct cache_object *o, struct leavers *gone,
     struct cache_change *change)
 {
@@ -305,7 +313,7 @@ static void drop_like(struct cache_table *t, struct cache_object *o, struct leav
 	urcu_memb_read_lock();
 	cds_lfht_lookup(t->hash, o->hash, lookup_matches, &k, &iter);
 	struct cds_lfht_node *node = cds_lfht_iter_get_node(&iter);
-	urcu_memb_read_unlock(); /* the lock keeps what is linked alive */
+	urcu_memb_read_unlock(); /* the table's lock keeps linked objects alive */
 	if (node)
 		unlink_object(t, object_of(node), gone, change);
 }
@@ -324,7 +332,7 @@ void cache_table_insert(struct cache_table *t, struct cache_object *o, struct ca
 	*change = (struct cache_change){0};
 	pthread_mutex_lock(&t->lock);
 	if (fits(t, o)) {
-		/* Room first: the newcomer must not be its own victim. */
+		/* Evict before inserting, so that the new object cannot be the victim. */
 		while (t->oldest && t->bytes + o->charge_bytes > t->size_bytes) {
 			unlink_object(t, sieve_victim(t), &gone, change);
 			change->evicted++;
@@ -370,12 +378,12 @@ static void free_table(struct cache_table *t)
 
 	while (t->oldest)
 		unlink_object(t, t->oldest, &gone, &change);
-	while (gone.first) { /* no reader is left: no grace period needed */
+	while (gone.first) { /* no reader is left, so no grace period is needed */
 		struct cache_object *o = gone.first;
 		gone.first = o->older;
 		cache_object_put(o);
 	}
-	urcu_memb_barrier(); /* what was evicted before is freed, too */
+	urcu_memb_barrier(); /* wait until all objects evicted earlier are freed */
 	cds_lfht_destroy(t->hash, NULL);
 	cache_rcu_return(borrowed);
 	pthread_mutex_destroy(&t->lock);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Conditional and range requests. The order of questions is that of RFC 9110, 13.2.2:
+ * Evaluates conditional and range requests, in the order of RFC 9110, 13.2.2:
  *
  *   If-Match, else If-Unmodified-Since: false -> 412
  *   If-None-Match, else If-Modified-Since: false -> 304
- *   Range, when there is no If-Range or it is true: 206 or 416; else 200
+ *   Range, if there is no If-Range or it is true: 206 or 416; else 200
  *
- * ETags are compared weakly for If-None-Match and strongly for the two that guard bytes.
+ * ETags are compared weakly for If-None-Match and strongly for If-Match and If-Range.
  */
 #include "condition.h"
 
@@ -17,7 +17,8 @@
 
 #include "httpdate.h"
 
-/* Nearly every header is something else: two letters settle that. */
+/* Whether a header may be a condition field. The length and the first letter rule out nearly all
+ * others. */
 static inline bool may_be_field(struct weir_slice name)
 {
 	return name.n >= 5 && ((name.p[0] | 0x20) == 'i' || (name.p[0] | 0x20) == 'r');
@@ -67,7 +68,7 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* The opaque part of a tag, quotes included. */
+/* The opaque part of an entity tag, with its quotes. */
 static struct weir_slice tag_opaque(struct weir_slice tag)
 {
 	if (tag.n > 2 && tag.p[0] == 'W' && tag.p[1] == '/')
@@ -84,7 +85,7 @@ static bool tag_equal(struct weir_slice a, struct weir_slice b, bool weakly)
 	return x.n == y.n && x.n > 0 && memcmp(x.p, y.p, x.n) == 0;
 }
 
-/* Cut the first tag off a list; n 0 at its end or where it is malformed. */
+/* Take the first tag off a list. The result has n = 0 at the end, or if the list is malformed. */
 static struct weir_slice tag_next(struct weir_slice *list)
 {
 	const char *p = list->p, *end = p + list->n, *start;
@@ -98,7 +99,7 @@ static struct weir_slice tag_next(struct weir_slice *list)
 	struct weir_slice tag = {start, close ? (size_t)(close + 1 - start) : 0};
 	for (p = close ? close + 1 : end; p < end && is_space(*p); p++)
 		;
-	if (p < end && *p != ',') /* more than a tag between two commas */
+	if (p < end && *p != ',') /* more than one tag between two commas */
 		tag.n = 0;
 	*list = (struct weir_slice){p, (size_t)(end - p)};
 	return tag;
@@ -116,7 +117,7 @@ static bool tag_listed(struct weir_slice list, struct weir_slice etag, bool weak
 	return false;
 }
 
-/* The same for all lines of the field `f`, which is there. */
+/* Whether any line of the field `f`, which the client has sent, lists `etag`. */
 static bool tag_sent(
     const struct condition *c, enum condition_field f, struct weir_slice etag, bool weakly)
 {
@@ -131,7 +132,8 @@ static bool tag_sent(
 	return false;
 }
 
-/* Was the file changed after the date in `text`? A date that cannot be read makes `otherwise`. */
+/* Whether the file was changed after the date in `text`. Returns `otherwise` if that date is
+ * invalid or the file's date is unknown. */
 static bool modified_after(
     struct weir_slice text, const struct condition_file *file, bool otherwise)
 {
@@ -160,8 +162,9 @@ int condition_judge_whole(const struct condition *c, const struct condition_file
 	return 200;
 }
 
-/* If-Range: an ETag, compared strongly, or exactly the date of the file, when nothing else has it: no
- * other variant, nor what the file holds a moment later (then the ETag is weak). */
+/* Whether If-Range holds: it has the file's ETag, compared strongly, or exactly the file's date. A
+ * date counts only if it is unambiguous, that is if no other variant exists and the file can no
+ * longer change within the same second (until then its ETag is weak). */
 static bool range_wanted(const struct condition *c, const struct condition_file *file)
 {
 	struct weir_slice t = c->field[CONDITION_IF_RANGE];

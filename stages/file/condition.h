@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Conditional and range requests (RFC 9110, 13 and 14): what a request asks of a file whose ETag,
- * date and size are known. Pure, any thread; file.read asks it about files, file.cache about
- * objects.
+ * Evaluates conditional and range requests (RFC 9110, 13 and 14) against a file whose ETag, date
+ * and size are known. Used by file.read for files and by file.cache for objects. Pure functions;
+ * any thread.
  */
 #ifndef WEIR_STAGES_FILE_CONDITION_H
 #define WEIR_STAGES_FILE_CONDITION_H
@@ -29,55 +29,58 @@ enum condition_field {
 	    CONDITION_N,
 };
 
-/** The fields of one request, which must outlive it. Those that are lists of ETags may be sent in
- *  several lines, which are one list (RFC 9110, 5.3); of the others a field that was sent twice counts as
- *  not sent, and twice an If-Range as one that is false. */
+/** The condition fields of a request, which must outlive this struct. Fields that are lists of
+ * ETags may be sent as several lines, which form one list (RFC 9110, 5.3). Any other field counts
+ * as not sent if it is sent twice, except If-Range, which then counts as false. */
 struct condition {
-	struct weir_slice field[CONDITION_N]; /* p NULL: not there; of a list the first line */
-	bool any;                             /* is any there? */
+	struct weir_slice field[CONDITION_N]; /* p is NULL if not sent; of a list, the first line */
+	bool any;                             /* at least one field was sent */
 	unsigned twice;                       /* bit f: field f was sent more than once */
 	const struct weir_http_request *req;
 };
 
-/** What there is to give. */
+/** The representation that conditions are evaluated against. */
 struct condition_file {
-	struct weir_slice etag; /* with quotes, "W/" in front when weak; n 0: none */
-	int64_t modified_s;     /* seconds since 1970; -1: not known */
+	struct weir_slice etag; /* with quotes, starts with W/ if weak; n is 0 if there is none */
+	int64_t modified_s;     /* seconds since 1970; -1 if unknown */
 	int64_t size_bytes;
-	/* Of several ranges send the first: the bytes have a content coding, and where that is named among
-	 * several parts no RFC says. */
+	/* Send only the first of several ranges. Set if the file has a content coding, since no RFC
+	 * defines where a multipart body names it. */
 	bool one_part;
-	/* There are other representations, which may have the same date: If-Range by date is false, since a
-	 * date is no strong validator then (RFC 9110, 13.1.5). */
+	/* Other representations exist and may have the same date. The date is then not a strong
+	 * validator (RFC 9110, 13.1.5), so If-Range with a date is false. */
 	bool varies;
 };
 
-/** What to answer: 200 whole, 206 bytes [offset, offset+length) or several parts, 304, 412 or 416. */
+/** The result of an evaluation: 200 (whole file), 206 (bytes [offset, offset+length) or several
+ * parts), 304, 412 or 416. */
 struct condition_verdict {
 	int status;
-	int64_t offset, length; /* bytes of the file that the body is; length 0 unless 200 or 206 */
-	int parts;              /* 206: more than 1: the ranges of condition_ranges, length is 0 */
+	int64_t offset, length; /* bytes of the file in the body; length 0 unless 200 or 206 */
+	/* if above 1, the body consists of the ranges from condition_ranges, and length is 0 */
+	int parts;
 };
 
-/** Is `name` one of the fields above? */
+/** Whether `name` is one of the fields above. */
 bool condition_is_field(struct weir_slice name, enum condition_field *which);
 
-/** Collect the fields of `req`: one pass over its headers. */
+/** Collect the condition fields of `req`, in one pass over its headers. */
 void condition_scan(const struct weir_http_request *req, struct condition *c);
 
-/** Judge in the order of RFC 9110, 13.2.2. Too many ranges, a malformed one or another unit than
- *  bytes mean the whole file, as do ranges of other methods than GET. */
+/** Evaluate in the order of RFC 9110, 13.2.2. The result is the whole file if there are too many
+ * ranges, a range is malformed, the unit is not bytes, or the method is not GET. */
 struct condition_verdict condition_judge(
     const struct condition *c, enum weir_http_method method, const struct condition_file *file);
 
-/** The same for what has no ranges: 200, 304 or 412. */
+/** Like condition_judge, for content that has no ranges. Returns 200, 304 or 412. */
 int condition_judge_whole(const struct condition *c, const struct condition_file *file);
 
-/** The ranges of a verdict with several parts. */
+/** Store the ranges of a verdict with several parts in *set. */
 void condition_ranges(
     const struct condition *c, const struct condition_file *file, struct range_set *set);
 
-/** "bytes 0-99/1234", or with a star for the range for 416: the Content-Range of `v`. */
+/** Write the Content-Range of `v`: "bytes 0-99/1234", or for 416 with a star in place of the
+ * range. */
 #define CONDITION_RANGE_SIZE 72
 void condition_content_range(
     const struct condition_verdict *v, int64_t size_bytes, char out[CONDITION_RANGE_SIZE]);

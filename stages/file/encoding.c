@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Content codings. See encoding.h. */
+/* Parses Accept-Encoding and chooses a content coding. See encoding.h. */
 #include "encoding.h"
 
 #include <string.h>
@@ -33,16 +33,16 @@ enum encoding encoding_find(struct weir_slice text)
 	return weir_slice_is(text, "x-gzip") ? ENCODING_GZIP : ENCODING_N;
 }
 
-/* ---- what a client takes ---- */
+/* ---- Accept-Encoding ---- */
 
-/* Weights in thousandths, -1 where nothing is said; that of "*" is where no coding is. */
+/* Weights in thousandths; -1 if none is given. "*" is stored at index ENCODING_N. */
 #define STAR ENCODING_N
 struct weights {
 	int q[ENCODING_N + 1];
 };
 
-/* Identity is welcome when nothing is said of it, but less than what was asked for: half of the least
- * weight there is. */
+/* Weight of identity if the client does not mention it, in half thousandths. It is acceptable, but
+ * below the smallest weight that a client can give. */
 #define UNASKED_HALVES 1
 
 static bool is_space(char c)
@@ -59,7 +59,8 @@ static struct weir_slice trim(const char *p, const char *end)
 	return (struct weir_slice){p, (size_t)(end - p)};
 }
 
-/* RFC 9110, 12.4.2: 0 to 1 with up to three digits behind the point; thousandths, or -1. */
+/* Parse a weight (RFC 9110, 12.4.2): 0 to 1, with up to three decimals. Returns thousandths, or -1
+ * if it is malformed. */
 static int weight_value(struct weir_slice s)
 {
 	if (s.n < 1 || s.n > 5 || (s.p[0] != '0' && s.p[0] != '1') || (s.n > 1 && s.p[1] != '.'))
@@ -73,7 +74,7 @@ static int weight_value(struct weir_slice s)
 	return q <= 1000 ? q : -1;
 }
 
-/* "q=0.5" behind the semicolon. */
+/* Parse "q=0.5", the text after the semicolon. */
 static int weight_read(struct weir_slice s)
 {
 	if (s.n < 2 || (s.p[0] | 0x20) != 'q' || s.p[1] != '=')
@@ -81,7 +82,7 @@ static int weight_read(struct weir_slice s)
 	return weight_value((struct weir_slice){s.p + 2, s.n - 2});
 }
 
-/* One element of the list: "gzip", "gzip;q=0.5", "*". */
+/* Parse one element of the list: "gzip", "gzip;q=0.5", "*". */
 static void element_read(struct weir_slice s, struct weights *w)
 {
 	const char *end = s.p + s.n;
@@ -92,7 +93,7 @@ static void element_read(struct weir_slice s, struct weights *w)
 	enum encoding e = encoding_find(name);
 
 	if (e == ENCODING_N && !star)
-		return; /* a coding that we do not know */
+		return; /* an unknown coding */
 	if (q >= 0 && w->q[e] < 0)
 		w->q[e] = q;
 }
@@ -109,7 +110,8 @@ static void list_read(struct weir_slice s, struct weights *w)
 	}
 }
 
-/* Weights of all codings in half thousandths: what is not named goes by "*". */
+/* Compute the final weights of all codings, in half thousandths. Codings that are not named get the
+ * weight of "*". */
 static void weights_settle(struct weights *w)
 {
 	int star = w->q[STAR];
@@ -156,9 +158,9 @@ unsigned encoding_code(const struct weir_http_request *req)
 	unsigned code = 0;
 
 	encoding_wish(req, &wish);
-	for (int e = 0; e < ENCODING_N; e++) /* identity, last, is the lowest digit */
+	for (int e = 0; e < ENCODING_N; e++) /* identity, the last, is the lowest octal digit */
 		code = code << 3 | wish.rank[e];
-	return code ^ 1; /* 0 where identity has rank 1 and nothing else any */
+	return code ^ 1; /* 0 if identity has rank 1 and every other coding rank 0 */
 }
 
 enum encoding encoding_choose(const struct encoding_wish *wish, const enum encoding *order, int n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Content codings: which of them a client takes (RFC 9110, 12.5.3), and which of those there are it
- * gets. Pure, any thread.
+ * Content codings: parses Accept-Encoding (RFC 9110, 12.5.3) and chooses one of the available
+ * codings. Pure functions; any thread.
  */
 #ifndef WEIR_STAGES_FILE_ENCODING_H
 #define WEIR_STAGES_FILE_ENCODING_H
@@ -11,7 +11,7 @@
 
 #include <weir/http.h>
 
-/* id, token (IANA registry of content codings), ending of a file that is coded so */
+/* id, token (IANA registry of content codings), file name suffix */
 #define ENCODINGS(X)                                                                               \
 	X(BR, "br", ".br")                                                                         \
 	X(ZSTD, "zstd", ".zst")                                                                    \
@@ -25,31 +25,31 @@ enum encoding {
 	ENCODING_N,
 };
 
-/** What a client takes: rank[e] is 0 for a coding that it refuses, else the higher the dearer; equal
- *  ranks are equally welcome. */
+/** The codings that a client accepts. rank[e] is 0 for a refused coding. A higher rank is
+ * preferred; codings of equal rank are equally acceptable. */
 struct encoding_wish {
 	uint8_t rank[ENCODING_N];
 };
 
-/** The wish in all Accept-Encoding fields of `req`. Without such a field only identity is taken: the
- *  RFC allows all, but who does not ask for a coding may not know it. Elements that are malformed
- *  count as not sent; of a coding that is named twice the first counts. */
+/** Read the wish from all Accept-Encoding fields of `req`. Without such a field only identity is
+ * accepted: the RFC would allow every coding, but a client that names none may not understand any.
+ * Malformed elements are ignored; if a coding is named twice, the first one counts. */
 void encoding_wish(const struct weir_http_request *req, struct encoding_wish *wish);
 
-/** The wish as a number below 4096: who has the same gets the same of any file; 0 for those who take
- *  identity alone. One pass over the headers. */
+/** The wish of `req` as a number below 4096: clients with equal numbers get the same variant of any
+ * file. It is 0 for clients that accept only identity. Costs one pass over the headers. */
 unsigned encoding_code(const struct weir_http_request *req);
 
-/** The best of the codings in `order[n]` and identity, or ENCODING_N when none is acceptable; the
- *  first in `order` of those equally welcome, before identity. `order` is what there is. */
+/** Choose the best of the available codings `order[n]` and identity. Of equally acceptable codings
+ * the first in `order` wins, and identity comes last. Returns ENCODING_N if none is acceptable. */
 enum encoding encoding_choose(const struct encoding_wish *wish, const enum encoding *order, int n);
 
-/** "br", and ".br". Static; not for identity. */
+/** "br" and ".br" for ENCODING_BR. Static; not for identity. */
 const char *encoding_token(enum encoding e);
 const char *encoding_ending(enum encoding e);
 
-/** The coding called `text`, without case; ENCODING_N for none. "x-gzip" is gzip (RFC 9110,
- *  8.4.1.3). */
+/** The coding named `text`, ignoring case; ENCODING_N if unknown. "x-gzip" is gzip (RFC 9110,
+ * 8.4.1.3). */
 enum encoding encoding_find(struct weir_slice text);
 
 #endif

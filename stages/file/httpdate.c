@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTP dates. Hand-made rather than strftime and strptime, whose names follow the locale of the
- * program and which accept far more than the RFC.
+ * Formats and parses HTTP dates. strftime and strptime are not used because they take names from
+ * the program's locale, and strptime accepts far more than the RFC.
  */
 #include "httpdate.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-/* The years 1 and 9999, which is what four digits can say. */
+/* Start of year 1 and end of year 9999: the range of years with four digits. */
 #define HTTPDATE_MIN_S (-62135596800LL)
 #define HTTPDATE_MAX_S 253402300799LL
 
@@ -46,7 +46,7 @@ static bool read_text(struct reader *r, const char *text)
 	return true;
 }
 
-/* Exactly `digits` digits; the first may be a space when `padded` (asctime's day). */
+/* Read exactly `digits` digits. If `padded`, the first may be a space (the day in asctime). */
 static bool read_number(struct reader *r, int digits, bool padded, int *value)
 {
 	int v = 0;
@@ -83,7 +83,7 @@ static bool read_time(struct reader *r, struct tm *tm)
 	       read_number(r, 2, false, &tm->tm_sec);
 }
 
-/* "06 Nov 1994 08:49:37 GMT", or with `separator` "-" and a year of two digits. */
+/* Read "06 Nov 1994 08:49:37 GMT", or, if `separator` is "-", "06-Nov-94 08:49:37 GMT". */
 static bool read_day_first(struct reader *r, const char *separator, struct tm *tm)
 {
 	bool old = *separator == '-';
@@ -93,13 +93,13 @@ static bool read_day_first(struct reader *r, const char *separator, struct tm *t
 	    !read_month(r, &tm->tm_mon) || !read_text(r, separator) ||
 	    !read_number(r, old ? 2 : 4, false, &year) || !read_text(r, " ") || !read_time(r, tm))
 		return false;
-	/* RFC 9110: two digits more than 50 years ahead are in the past. Fixed at 2069, as POSIX
-	 * strptime has it, so that the answer does not depend on today. */
+	/* RFC 9110: a two-digit year over 50 years ahead is in the past. The limit is fixed at
+	 * 2069, as in POSIX strptime, so that the current date does not matter. */
 	tm->tm_year = !old ? year - 1900 : year < 69 ? year + 100 : year;
 	return read_text(r, " GMT");
 }
 
-/* "Nov  6 08:49:37 1994" */
+/* Read "Nov 6 08:49:37 1994". */
 static bool read_asctime(struct reader *r, struct tm *tm)
 {
 	int year;
@@ -112,7 +112,7 @@ static bool read_asctime(struct reader *r, struct tm *tm)
 	return true;
 }
 
-/* The three forms differ behind the name of the day. */
+/* Read any of the three forms, which differ after the name of the day. */
 static bool read_date(struct reader *r, struct tm *tm)
 {
 	static const char *const rest[7] = {
@@ -140,7 +140,7 @@ int httpdate_parse(struct weir_slice text, int64_t *at_s)
 	int day = tm.tm_mday, month = tm.tm_mon;
 	if (tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60 || day < 1 || tm.tm_year < -1899)
 		return WEIR_EINVAL;
-	if (tm.tm_sec == 60) /* a leap second, which POSIX time has not */
+	if (tm.tm_sec == 60) /* a leap second, which POSIX time does not have */
 		tm.tm_sec = 59;
 	int64_t t = timegm(&tm);
 	if (tm.tm_mday != day || tm.tm_mon != month) /* 31 Feb became 3 March */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Dates of HTTP (RFC 9110, 5.6.7): one form to write, three to read. Pure, any thread. */
+/* Formats HTTP dates (RFC 9110, 5.6.7) as IMF-fixdate and parses all three forms. Pure functions;
+ * any thread. */
 #ifndef WEIR_STAGES_FILE_HTTPDATE_H
 #define WEIR_STAGES_FILE_HTTPDATE_H
 
@@ -11,11 +12,12 @@
 /** "Sun, 06 Nov 1994 08:49:37 GMT" and its NUL. */
 #define HTTPDATE_SIZE 30
 
-/** Write the seconds `at_s` since 1970, within the years 1 to 9999 (else cut to them), into `out`.
- *  Does not depend on the locale. */
+/** Write the time `at_s` (seconds since 1970, clamped to the years 1 to 9999) into `out`. Does not
+ * depend on the locale. */
 void httpdate_format(int64_t at_s, char out[HTTPDATE_SIZE]);
 
-/** Read IMF-fixdate, RFC 850 or asctime form into *at_s. 0 or WEIR_EINVAL, *at_s then unchanged. */
+/** Parse an IMF-fixdate, RFC 850 or asctime date into *at_s. Returns 0, or WEIR_EINVAL with *at_s
+ * unchanged. */
 int httpdate_parse(struct weir_slice text, int64_t *at_s);
 
 #endif

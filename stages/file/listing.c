@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listings of directories. See listing.h.
+ * Lists directories as HTML or JSON. See listing.h.
  *
- * A name comes from whoever may write into the directory, so nothing of it is trusted: it is
- * percent-encoded in links, which begin with "./" lest "javascript:x" be a scheme, and escaped there and in
- * text. Links are spelt as path_is_canonical() wants them: in another spelling file.cache would not keep what they lead to. What a request could not ask for (control bytes, backslash, a dot in front) is not shown.
+ * Names are not trusted, since anyone who may write to the directory chooses them. They are escaped
+ * in text, and in links they are also percent-encoded. Links begin with "./", so that
+ * "javascript:x" is not taken for a URL with a scheme. Names that no request can spell (with
+ * control bytes, a backslash or a leading dot) are left out.
  */
 #include "listing.h"
 
@@ -19,7 +20,8 @@
 
 #include "path.h"
 
-/* Entries looked at, shown or not: bounds the work for a directory full of dot files. Guess. */
+/* Maximum entries examined, whether shown or not, which bounds the work for a directory full of dot
+ * files. The factor 8 is a guess. */
 #define LISTING_LOOKS (8 * LISTING_MAX)
 
 struct entry {
@@ -47,7 +49,7 @@ static bool name_may_be_asked_for(const char *name)
 	return name[0] != '.';
 }
 
-/* What `name` in the directory is; false when it may not be served. */
+/* Stat `name` in the directory. Returns false if it may not be served. */
 static bool look(const struct listing *l, const char *name, struct stat *st)
 {
 	char path[PATH_MAP_MAX];
@@ -123,7 +125,8 @@ static void put_html(FILE *f, const char *text)
 		put_html_char(f, *text);
 }
 
-/* A name as a link, for HTML or for JSON, to which none of the characters is special. */
+/* Write a name as a link, for HTML or JSON. None of the percent-encoded characters is special in
+ * JSON. */
 static void put_link(FILE *f, const char *name, enum listing_form form)
 {
 	for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
@@ -136,7 +139,7 @@ static void put_link(FILE *f, const char *name, enum listing_form form)
 	}
 }
 
-/* Length of the UTF-8 character at `p` (RFC 3629: no overlong form, no surrogate), 0 for none. */
+/* Length of the UTF-8 character at `p`; 0 if it is invalid, overlong or a surrogate (RFC 3629). */
 static int utf8_length(const unsigned char *p)
 {
 	unsigned char low = 0x80, high = 0xbf;
@@ -178,7 +181,7 @@ static void put_json(FILE *f, const char *text)
 	fputc('"', f);
 }
 
-/* "/" or "/a/b/". */
+/* Write the path of the listing: "/" or "/a/b/". */
 static void path_text(const struct listing *l, char out[PATH_MAP_MAX + 2])
 {
 	bool top = strcmp(l->name, ".") == 0;
@@ -211,7 +214,7 @@ static void write_html(const struct listing *l, FILE *f)
 	}
 	fputs("</table>\n", f);
 	if (l->truncated)
-		fputs("<p>There is more than this.</p>\n", f);
+		fputs("<p>This list is not complete.</p>\n", f);
 	fputs("</body></html>\n", f);
 }
 
@@ -256,7 +259,7 @@ static int write_text(const struct listing *l, enum listing_form form, char **bo
 	return WEIR_ENOMEM;
 }
 
-/* Why there is no descriptor of a directory. */
+/* The error code for a directory that could not be opened. */
 static int without(int error)
 {
 	bool short_of = error == EMFILE || error == ENFILE || error == ENOMEM || error == EAGAIN;

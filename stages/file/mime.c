@@ -2,10 +2,10 @@
 /*
  * Media types by file name extension.
  *
- * The types that web sites are made of, from the IANA registry (and for scripts from RFC 9239).
- * Text is declared UTF-8: that is what files are written in today, and a wrong guess by the browser
- * is an attack surface. Unknown files are bytes, never text: a browser must not guess that they are
- * HTML.
+ * The table has the common types of web sites, from the IANA registry (and for scripts from RFC
+ * 9239). Text is declared as UTF-8, the usual encoding today, since a browser that guesses the
+ * charset can be attacked. Unknown files are declared as bytes, never as text, so that a browser
+ * does not take them for HTML.
  */
 #include "mime.h"
 
@@ -19,7 +19,7 @@ struct mime {
 	const char *type;
 };
 
-/* Sorted by extension for the binary search; the unit test checks the order. */
+/* Sorted by extension for the binary search; a unit test checks the order. */
 static const struct mime mime_table[] = {
     {"aac", "audio/aac"},
     {"apng", "image/apng"},

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bodies of several ranges. See multipart.h.
+ * Builds bodies with several ranges. See multipart.h.
  *
- *   CRLF --boundary CRLF Content-Type CRLF Content-Range CRLF CRLF bytes   for each range
+ *   CRLF --boundary CRLF Content-Range CRLF Content-Type CRLF CRLF bytes   for each range
  *   CRLF --boundary-- CRLF
  *
- * The boundary is random: a file that holds a known one could end a part early.
+ * The boundary is random, since a file that contained a predictable one could end a part early.
  */
 #include "multipart.h"
 
@@ -15,7 +15,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-/* Longest lines of a part, but for the media type. */
+/* Maximum size of the lines before a part, without the media type. */
 #define PART_HEAD_BYTES 192
 
 void multipart_init(
@@ -25,14 +25,14 @@ void multipart_init(
 
 	*m = (struct multipart){.set = set, .type = type, .file_bytes = file_bytes};
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) {
-		struct timespec ts; /* a machine that has just been started */
+		struct timespec ts; /* too early after boot: the kernel has no entropy yet */
 		clock_gettime(CLOCK_REALTIME, &ts);
 		random = (uint64_t)ts.tv_sec * 1000000007u ^ (uint64_t)ts.tv_nsec;
 	}
 	snprintf(m->boundary, sizeof(m->boundary), "%016" PRIx64, random);
 }
 
-/* The lines in front of range `i`, which end in those of the type's own bytes. */
+/* Write the lines before range `i`. If there is a media type, they end just before its value. */
 static size_t part_head(const struct multipart *m, int i, char out[PART_HEAD_BYTES])
 {
 	const struct byte_range *r = &m->set->range[i];

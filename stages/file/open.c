@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening files below a root. See open.h.
+ * Opens files below a root directory and makes their ETags. See open.h.
  *
- * The kernel keeps us inside: openat2 with RESOLVE_BENEATH refuses every way out, also by links, with
- * RESOLVE_NO_SYMLINKS every link on the way, whoever made it and when. O_NONBLOCK, since opening a
- * FIFO would wait for its writer; what is not a regular file is closed again unread.
+ * The kernel enforces the confinement: openat2 with RESOLVE_BENEATH refuses every path that leaves
+ * the root, also through links, and RESOLVE_NO_SYMLINKS refuses every link on the way. Neither
+ * leaves a race between a check and the open. O_NONBLOCK is needed because opening a FIFO would
+ * wait for its writer. Anything but a regular file is closed again unread.
  */
 #include "open.h"
 
@@ -21,10 +22,12 @@
 
 #define NS_PER_S 1000000000LL
 
-/* Longer than a tick of the slowest kernel (10 ms at HZ=100) with room for a slow stat: guess. */
+/* Age below which a file may change again without a new time. 100 ms is a guess: longer than a tick
+ * of the slowest kernel (10 ms at HZ=100), with a margin for a slow stat. */
 #define FILE_RACY_NS 100000000LL
 
-/* With links a rename elsewhere may make the kernel give up with EAGAIN: ask again so often. */
+/* Attempts at an openat2 that fails with EAGAIN, which a concurrent rename elsewhere can cause if
+ * links are followed. */
 #define OPEN_TRIES 4
 
 static int open_beneath(int root, enum file_links links, const char *name, uint64_t flags)
@@ -51,7 +54,7 @@ int file_root(const char *path, int *fd)
 	if (root == -1)
 		return WEIR_ESYS;
 	int probe = open_beneath(root, FILE_LINKS_NO, ".", O_RDONLY | O_DIRECTORY);
-	/* A directory that may be searched but not listed serves files all the same. */
+	/* EACCES is fine: a directory that may be searched but not read can still serve files. */
 	if (probe == -1 && errno != EACCES) {
 		int saved = errno;
 		close(root);
@@ -83,8 +86,8 @@ void file_root_follow(const char *path, int root)
 	if (stat(path, &is) == -1 || fstat(root, &was) == -1 ||
 	    (is.st_dev == was.st_dev && is.st_ino == was.st_ino) || file_root(path, &fd) < 0)
 		return;
-	dup3(fd, root,
-	    O_CLOEXEC); /* atomically; should it fail, the old one stays until the next time */
+	/* dup3 is atomic. If it fails, the old directory stays until the next check. */
+	dup3(fd, root, O_CLOEXEC);
 	close(fd);
 }
 
@@ -94,7 +97,7 @@ static int status_of(int error)
 	case ENOENT:
 	case ENOTDIR:
 	case ELOOP: /* a link on the way */
-	case EXDEV: /* a way out */
+	case EXDEV: /* leads out of the root */
 	case ENAMETOOLONG:
 	case ENXIO: /* a socket, or a device without hardware */
 	case ENODEV:
@@ -138,7 +141,8 @@ int file_open(int root, enum file_links links, const char *name, struct file *fi
 	*file = (struct file){
 	    .fd = fd,
 	    .size_bytes = st.st_size,
-	    .modified_ns = (int64_t)st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec,
+	    .modified = st.st_mtim,
+	    .changed = st.st_ctim,
 	    .inode = st.st_ino,
 	};
 	return 0;
@@ -162,19 +166,36 @@ int file_look(int dir, enum file_links links, const char *name, struct stat *st)
 	return rc;
 }
 
-static bool is_racy(const struct file *file, int64_t now_ns)
+int64_t file_time_ns(struct timespec t)
 {
-	int64_t age_ns = now_ns - file->modified_ns;
+	int64_t ns;
 
-	return age_ns > -FILE_RACY_NS &&
-	       age_ns < FILE_RACY_NS; /* the clocks may differ by a tick */
+	if (__builtin_mul_overflow(t.tv_sec, NS_PER_S, &ns) ||
+	    __builtin_add_overflow(ns, t.tv_nsec, &ns))
+		return t.tv_sec < 0 ? INT64_MIN : INT64_MAX;
+	return ns;
 }
 
-size_t file_etag(const struct file *file, int64_t now_ns, char etag[FILE_ETAG_SIZE])
+/* Whether `at` is less than FILE_RACY_NS ago, or slightly in the future, since the clocks may
+ * differ by a tick. */
+static bool is_racy(struct timespec at, int64_t now_ns)
 {
-	bool racy = is_racy(file, now_ns);
-	uint64_t of[] = {(uint64_t)file->modified_ns, (uint64_t)file->size_bytes, file->inode};
-	uint64_t hash = weir_hash((struct weir_slice){(const char *)of, sizeof(of)});
+	int64_t age_ns;
+
+	return !__builtin_sub_overflow(now_ns, file_time_ns(at), &age_ns) &&
+	       age_ns > -FILE_RACY_NS && age_ns < FILE_RACY_NS;
+}
+
+size_t file_etag(
+    const struct file *file, enum file_etags what, int64_t now_ns, char etag[FILE_ETAG_SIZE])
+{
+	bool local = what == FILE_ETAGS_LOCAL;
+	bool racy = is_racy(local ? file->changed : file->modified, now_ns);
+	uint64_t of[] = {(uint64_t)file->modified.tv_sec, (uint64_t)file->modified.tv_nsec,
+	    (uint64_t)file->size_bytes, file->coding, file->inode, (uint64_t)file->changed.tv_sec,
+	    (uint64_t)file->changed.tv_nsec};
+	size_t n_of = local ? sizeof(of) : 4 * sizeof(of[0]);
+	uint64_t hash = weir_hash((struct weir_slice){(const char *)of, n_of});
 	int n = snprintf(etag, FILE_ETAG_SIZE, "%s\"%016" PRIx64 "%s\"", racy ? "W/" : "", hash,
 	    racy ? "r" : "");
 
@@ -184,12 +205,13 @@ size_t file_etag(const struct file *file, int64_t now_ns, char etag[FILE_ETAG_SI
 struct condition_file file_condition(
     const struct file *file, struct weir_slice etag, int64_t now_ns)
 {
-	/* RFC 9110, 8.8.2.1: Last-Modified is never later than the answer. */
-	int64_t at_ns = file->modified_ns < now_ns ? file->modified_ns : now_ns;
+	/* RFC 9110, 8.8.2.1: Last-Modified must not be later than the response. */
+	int64_t now_s = now_ns / NS_PER_S, at_s = file->modified.tv_sec;
 
+	at_s = at_s < now_s ? at_s : now_s;
 	return (struct condition_file){
 	    .etag = etag,
-	    .modified_s = at_ns > 0 ? at_ns / NS_PER_S : 0,
+	    .modified_s = at_s > 0 ? at_s : 0,
 	    .size_bytes = file->size_bytes,
 	};
 }

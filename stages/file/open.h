@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening files below a root so that nothing outside it, no pipe and no device is ever
- * read, and links only if asked for, and naming what was opened (ETag, Last-Modified).
+ * Opens files below a root directory and makes their validators (ETag, Last-Modified). Nothing
+ * outside the root, no pipe and no device is ever read, and links are followed only if the caller
+ * allows it.
  *
  * All calls may block on the disk. Any thread.
  */
@@ -12,68 +13,89 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include <weir/error.h>
 #include <weir/event.h>
 
 #include "condition.h"
 
-/** An ETag: W/, at most two hexadecimal numbers and a letter, quotes, NUL. */
+/** Space for an ETag: W/, at most two hexadecimal numbers and a letter, quotes, NUL. */
 #define FILE_ETAG_SIZE 40
 
 struct file {
-	int fd;     /* open for reading, a regular file; -1 when it is none */
-	int status; /* on failure: the HTTP status that says why */
+	int fd;     /* open for reading, a regular file; -1 on failure */
+	int status; /* on failure, the matching HTTP status */
 	int64_t size_bytes;
-	int64_t modified_ns; /* since 1970 */
+	/* mtime, which anyone with write access can set to any value, and ctime, which nobody can
+	 * set. Not stored as nanoseconds since 1970, which overflow 64 bits in 2262. */
+	struct timespec modified, changed;
 	uint64_t inode;
+	/* enum encoding; part of the ETag, since a precompressed neighbour may have the same size
+	 * and time as the file itself */
+	unsigned coding;
 };
 
-/** Open the directory `path` for file_open. Fails, too, where the kernel has no openat2 (before
- *  5.6). 0, or WEIR_ESYS with errno. The caller closes *fd. */
+/** Inputs of an ETag: all attributes in which the file system shows a change, or only those that
+ * copies of a file on several machines have in common. */
+enum file_etags { FILE_ETAGS_LOCAL, FILE_ETAGS_PORTABLE };
+
+/** `t` in nanoseconds since 1970, clamped to 64 bits. */
+int64_t file_time_ns(struct timespec t);
+
+/** Open the directory `path` for use with file_open. Also fails on kernels without openat2 (before
+ * 5.6). Returns 0, or WEIR_ESYS with errno. The caller closes *fd. */
 int file_root(const char *path, int *fd);
 
-/** `path` as an absolute one, links left as they are, so that it leads to the same place whatever the
- *  working directory becomes. The caller frees it; NULL with errno. */
+/** Make `path` absolute, so that later changes of the working directory do not affect it. Links are
+ * not resolved. The caller frees the result; NULL with errno on failure. */
 char *file_root_path(const char *path);
 
 /**
- * Let the descriptor `root` stand for the directory that `path` (of file_root_path) leads to now, when
- * that is another one: a deployment has turned a link or renamed directories. Where nothing is that can be opened, the
- * old one stays. The number stays the same: calls at work on `root` in other threads see one or the
- * other. Costs two stats. Any thread.
+ * Follow a deployment that has switched a link or renamed directories: if `path` (from
+ * file_root_path) now leads to another directory, make the descriptor `root` refer to that one. If
+ * it cannot be opened, the old directory stays. The descriptor number does not change, so
+ * concurrent calls in other threads use either the old or the new directory. Costs two stats. Any
+ * thread.
  */
 void file_root_follow(const char *path, int root);
 
-/** Whether links on the way are followed: none, or those that lead to places below the root by
- *  relative paths. Links of /proc never are. */
+/** Symbolic links that are followed: none, or those that stay below the root (absolute links never
+ * do). Links in /proc are never followed. */
 enum file_links { FILE_LINKS_NO, FILE_LINKS_BENEATH };
 
 /**
  * Open the regular file `name` (relative, no "..") below `root`. Never waits for a FIFO. Returns 0
- * with *file filled, file->fd the caller's to close; or WEIR_EFAILED with file->status 301 (it is a
- * directory), 403 (permission), 404 (nothing there that may be served: also pipes, devices, links not followed),
- * 503 (descriptors or memory used up) or 500 (the disk failed).
+ * with *file filled in and file->fd for the caller to close; or WEIR_EFAILED with file->status 301
+ * (a directory), 403 (permission), 404 (nothing that may be served, including pipes, devices and
+ * links that are not followed), 503 (out of descriptors or memory) or 500 (disk failure).
  */
 int file_open(int root, enum file_links links, const char *name, struct file *file);
 
-/** Open the directory `name` ("." is the root) for reading, likewise. A descriptor, which is the
- *  caller's to close, or -1. */
+/** Open the directory `name` ("." is the root) for reading, like file_open. Returns a descriptor,
+ * which the caller closes, or -1. */
 int file_open_directory(int root, enum file_links links, const char *name);
 
-/** What kind of thing `name` in the directory `dir` is, links followed as `links` says, without opening
- *  it: 0 with *st filled, or -1 with errno. `dir` must be below the root, or the root. */
+/** Stat `name` in the directory `dir` without opening it; links are followed as in `links`. Returns
+ * 0 with *st filled in, or -1 with errno. `dir` must be the root or below it. */
 int file_look(int dir, enum file_links links, const char *name, struct stat *st);
 
 /**
- * Write the ETag of `file` into `etag`; returns its length. Strong, a hash of time, size and inode:
- * the number of an inode is nobody's business (CVE-2003-1418). When the file changed less than 100 ms from `now_ns` (CLOCK_REALTIME) it may change again without
- * its time changing (the kernel stamps files by its tick): then the tag is weak and another one
- * than the file will have later, so that whoever kept the bytes asks again.
+ * Write the ETag of `file` into `etag`. Returns its length.
+ *
+ * The tag is strong and a hash, because inode numbers must not be disclosed (CVE-2003-1418).
+ * FILE_ETAGS_LOCAL covers both times, size and inode, so the tag changes even if a writer sets the
+ * modification time back. FILE_ETAGS_PORTABLE covers the modification time and the size. Both cover
+ * the coding. If the file changed within 100 ms of `now_ns` (CLOCK_REALTIME), it may change again
+ * and keep the same time, since the kernel stamps files by its tick. The tag is then weak and
+ * differs from the later, strong tag, so that caches revalidate. The time compared is `changed` for
+ * FILE_ETAGS_LOCAL, `modified` for FILE_ETAGS_PORTABLE.
  */
-size_t file_etag(const struct file *file, int64_t now_ns, char etag[FILE_ETAG_SIZE]);
+size_t file_etag(
+    const struct file *file, enum file_etags what, int64_t now_ns, char etag[FILE_ETAG_SIZE]);
 
-/** What a condition is judged against: `etag` as given, the date not later than now. */
+/** The input for condition_judge: `etag` as given, the size, and a date that is not later than
+ * now. */
 struct condition_file file_condition(
     const struct file *file, struct weir_slice etag, int64_t now_ns);
 

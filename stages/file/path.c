@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Request path to file name. See path.h for the rules.
+ * Maps a request path to a file name in one pass. See path.h for the rules.
  *
- * One pass: a segment is decoded to the end of `out`, looked at, and kept, dropped ("", ".") or
- * dropped with the one before it (".."). Looking only at decoded segments is what makes "%2e%2e"
- * and
- * ".." the same thing; an encoded slash never becomes a separator, it is refused.
+ * Each segment is decoded to the end of `out` and checked. It is then kept, dropped ("", "."), or
+ * dropped together with the segment before it (".."). Only decoded segments are checked, so
+ * "%2e%2e" is treated as "..". An encoded slash never becomes a separator; it is refused.
  */
 #include "path.h"
 
 #include <string.h>
 
-/* NAME_MAX of every file system in use; longer names cannot exist. */
+/* Longest segment: NAME_MAX of the common file systems, so longer names cannot exist. */
 #define PATH_SEGMENT_MAX 255
 
 struct walk {
-	const char *p, *end; /* what is left of the request path */
+	const char *p, *end; /* the unread part of the request path */
 	char *out;
-	size_t n, size; /* bytes written, room */
-	bool directory; /* the path, so far, names a directory */
+	size_t n, size; /* bytes written, bytes available */
+	bool directory; /* the path read so far names a directory */
 };
 
 static int hex_digit(char c)
@@ -29,7 +28,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The next byte of a segment, decoded, or a WEIR_E code. */
+/* Read and decode the next byte of a segment. Returns the byte or a WEIR_E code. */
 static int walk_byte(struct walk *w)
 {
 	unsigned char c = (unsigned char)*w->p++;
@@ -49,7 +48,8 @@ static int walk_byte(struct walk *w)
 	return c == '\\' ? WEIR_ENOENT : c;
 }
 
-/* Decode up to the next slash or the end, behind what is kept. Room for '/' and NUL stays. */
+/* Append the decoded bytes up to the next slash or the end to `out`, leaving space for '/' and
+ * NUL. */
 static int walk_decode(struct walk *w, size_t *length)
 {
 	size_t start = w->n;
@@ -77,7 +77,8 @@ static int walk_up(struct walk *w)
 	return 0;
 }
 
-/* Is the segment at `s`, which begins with a dot, one to serve? RFC 8615: only at the root. */
+/* Whether the segment at `s`, which begins with a dot, may be served. Only ".well-known" at the
+ * root may (RFC 8615). */
 static bool dot_segment_allowed(const struct walk *w, const char *s, size_t length)
 {
 	static const char well_known[] = ".well-known";
@@ -109,7 +110,8 @@ static int walk_segment(struct walk *w)
 	return 0;
 }
 
-/* Every kept segment ends in a slash by now: put the index behind it, or take the last one away. */
+/* Finish the name, in which every kept segment ends in a slash: append the index to a directory, or
+ * remove the slash after a file. */
 static int walk_end(struct walk *w, const char *index)
 {
 	if (!w->directory) {
@@ -123,7 +125,7 @@ static int walk_end(struct walk *w, const char *index)
 	return 0;
 }
 
-/* Walk all of `path`. */
+/* Read all of `path`. */
 static int walk_path(struct walk *w, struct weir_slice path, char *out, size_t size)
 {
 	if (path.n == 0 || path.p[0] != '/' || size < 2)
@@ -131,7 +133,7 @@ static int walk_path(struct walk *w, struct weir_slice path, char *out, size_t s
 	*w = (struct walk){.p = path.p, .end = path.p + path.n, .out = out, .size = size};
 	int rc = 0;
 	while (w->p < w->end && rc == 0) {
-		w->p++; /* the slash */
+		w->p++; /* skip the slash */
 		rc = walk_segment(w);
 	}
 	return rc;
@@ -157,7 +159,7 @@ int path_map_directory(struct weir_slice path, char *out, size_t size)
 	if (w.n == 0)
 		out[w.n++] = '.';
 	else
-		w.n--; /* the slash */
+		w.n--; /* drop the last slash */
 	out[w.n] = '\0';
 	return 0;
 }
@@ -166,46 +168,6 @@ bool path_is_plain(unsigned char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
 	       (c != '\0' && strchr("-._~/!$&'()*+,;=:@", c));
-}
-
-/* Length of the segment character at `p` when it is in its canonical spelling, else 0. */
-static size_t canonical_length(const char *p, const char *end)
-{
-	if (*p != '%')
-		return path_is_plain((unsigned char)*p) ? 1 : 0;
-	int high = end - p >= 3 ? hex_digit(p[1]) : -1;
-	int low = high >= 0 ? hex_digit(p[2]) : -1;
-	if (low < 0)
-		return 0;
-	bool capitals = !(p[1] >= 'a' && p[1] <= 'f') && !(p[2] >= 'a' && p[2] <= 'f');
-	bool needed = !path_is_plain((unsigned char)(high << 4 | low));
-	return capitals && needed ? 3 : 0;
-}
-
-/* Is the segment in front of `end` (a slash or the end of the path) one that a name may have? */
-static bool segment_is_canonical(const char *start, const char *end)
-{
-	size_t n = (size_t)(end - start);
-
-	return n > 0 && !(n == 1 && start[0] == '.') &&
-	       !(n == 2 && start[0] == '.' && start[1] == '.');
-}
-
-bool path_is_canonical(struct weir_slice path)
-{
-	const char *end = path.p + path.n, *start = path.p + 1;
-
-	if (path.n == 0 || path.p[0] != '/')
-		return false;
-	for (const char *p = start; p < end;) {
-		size_t n = canonical_length(p, end);
-		if (n == 0 || (*p == '/' && !segment_is_canonical(start, p)))
-			return false;
-		if (*p == '/')
-			start = p + 1;
-		p += n;
-	}
-	return start == end || segment_is_canonical(start, end);
 }
 
 int path_directory(const char *name, char *out, size_t size)

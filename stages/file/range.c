@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranges of bytes. See range.h.
+ * Parses and merges byte ranges. See range.h.
  *
- * However a client lists, repeats, nests or sorts its ranges, what is sent is never more than the
- * file once and never more than RANGE_MAX parts: every range is merged with those it meets as soon
- * as it is read.
+ * However a client lists, repeats, nests or sorts its ranges, the response never sends a byte of
+ * the file twice and never has more than RANGE_MAX parts: each range is merged with those it
+ * touches as soon as it is read.
  */
 #include "range.h"
 
@@ -16,7 +16,7 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* Digits at *p into *value, cut to INT64_MAX; false when there are none. */
+/* Parse the digits at *p into *value, saturating at INT64_MAX. Returns false if there are none. */
 static bool range_number(const char **p, const char *end, int64_t *value)
 {
 	const char *start = *p;
@@ -29,7 +29,7 @@ static bool range_number(const char **p, const char *end, int64_t *value)
 	return *p > start;
 }
 
-/* "first-last", "first-" or "-suffix" at *p; -1 for what is not there. */
+/* Parse "first-last", "first-" or "-suffix" at *p; a missing number becomes -1. */
 static bool range_one(const char **p, const char *end, int64_t *first, int64_t *last)
 {
 	if (!range_number(p, end, first))
@@ -42,10 +42,10 @@ static bool range_one(const char **p, const char *end, int64_t *first, int64_t *
 	return (*first >= 0 || *last >= 0) && (*first < 0 || *last < 0 || *first <= *last);
 }
 
-/* What [first, last] is of the file; false: nothing. */
+/* Clip [first, last] to the file. Returns false if nothing is left. */
 static bool range_resolve(int64_t first, int64_t last, int64_t size_bytes, struct byte_range *r)
 {
-	if (first < 0) { /* the last so many bytes */
+	if (first < 0) { /* a suffix: the last `last` bytes */
 		first = last < size_bytes ? size_bytes - last : 0;
 		last = last > 0 ? size_bytes - 1 : -1;
 	} else if (last < 0 || last >= size_bytes) {
@@ -71,7 +71,8 @@ static void range_join(struct byte_range *a, const struct byte_range *b)
 	a->length = (a_end > b_end ? a_end : b_end) - a->offset;
 }
 
-/* Take out the first range that `r` meets, joined to it; -1 when there is none. */
+/* Remove the first range that `r` overlaps or touches and join it to `r`. Returns the index it had,
+ * or -1 if there is none. */
 static int range_absorb(struct range_set *set, struct byte_range *r)
 {
 	for (int i = 0; i < set->n; i++) {
@@ -86,7 +87,8 @@ static int range_absorb(struct range_set *set, struct byte_range *r)
 	return -1;
 }
 
-/* Add `r`, in the place of the first that it meets; RANGE_MAX - 1 are there at most. */
+/* Add `r` at the position of the first range that it overlaps or touches. The set must have at most
+ * RANGE_MAX - 1 ranges. */
 static void range_add(struct range_set *set, struct byte_range r)
 {
 	int at = set->n;
@@ -99,7 +101,7 @@ static void range_add(struct range_set *set, struct byte_range r)
 	set->n++;
 }
 
-/* The list behind "bytes=": false when it is none, or too long. */
+/* Parse the list after "bytes=". Returns false if it is malformed or too long. */
 static bool range_list(const char *p, const char *end, int64_t size_bytes, struct range_set *set)
 {
 	int asked = 0;

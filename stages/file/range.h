@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranges of bytes that a request asks for (RFC 9110, 14.1.2 and 14.2). Pure, any thread.
+ * Parses the Range field of a request (RFC 9110, 14.1.2 and 14.2). Pure functions; any thread.
  */
 #ifndef WEIR_STAGES_FILE_RANGE_H
 #define WEIR_STAGES_FILE_RANGE_H
@@ -9,8 +9,9 @@
 
 #include <weir/event.h>
 
-/** Ranges in one request; with more the whole file is sent, as RFC 9110, 14.2 allows. Guess: readers
- *  of documents ask for a handful, and the attack of CVE-2011-3192 for hundreds. */
+/** Maximum ranges in one request; if there are more, the whole file is sent, as RFC 9110, 14.2
+ * allows. 8 is a guess: document viewers request a handful, the attack in CVE-2011-3192 requested
+ * hundreds. */
 #define RANGE_MAX 8
 
 struct byte_range {
@@ -19,15 +20,17 @@ struct byte_range {
 
 struct range_set {
 	int n;
-	struct byte_range range[RANGE_MAX]; /* none overlaps or touches another */
+	struct byte_range range[RANGE_MAX]; /* ranges neither overlap nor touch */
 };
 
 /**
- * Read the Range field `text` for a file of `size_bytes`. Ranges that overlap or touch
- * are made one, which stands where the first of them was asked for; those behind the end of the
- * file are dropped: what is sent is never more than the file once. Returns 206; 416 when
- * none is inside the file; 200 for what is to be ignored: another unit, a bad list, too many,
- * and any range of an empty file: its last five bytes are all of it, which no Content-Range can say.
+ * Parse the Range field `text` for a file of `size_bytes`.
+ *
+ * Ranges that overlap or touch are merged into one, at the position of the first of them. Ranges
+ * beyond the end of the file are dropped. No byte of the file is therefore sent twice. Returns 206;
+ * 416 if no range is inside the file; 200 if the field must be ignored because the unit is not
+ * bytes, the list is malformed or has too many ranges, or the file is empty (Content-Range cannot
+ * express an empty range).
  */
 int range_read(struct weir_slice text, int64_t size_bytes, struct range_set *set);
 

@@ -5,16 +5,16 @@
  *   path --path_map--> name --file_open--> file --variant_choose--> --condition_judge--> 200 206
  *                                                                                    304 412 416
  *
- * Every step may end the request: 204 and 405 (method), 400 and 404 (path.h), 301 to the directory's
- * own path, 403, 404, 503 (open.h), 406 (variant.h), a listing (listing.h). 404 goes to the outlet
- * `missing` when it is linked, so that a site may have another place to look; otherwise it and the
- * other refusals have their pages, where `error_pages` names some.
+ * Every step may end the request: 204 and 405 (method), 400 and 404 (path.h), 301 to the
+ * directory's own path, 403, 404, 503 (open.h), 406 (variant.h), a listing (listing.h). A request
+ * that would get 404 is emitted to the outlet `missing` if that outlet is linked, so that another
+ * stage can answer it. All other refusals are answered with the pages configured in `error_pages`.
  *
- * Small bodies are read into memory here, in this stage's pool, since reads may wait for the disk;
- * bodies over `max_read` leave as a descriptor for sendfile.
+ * Small bodies are read into memory here, in this stage's pool, since reads may wait for the disk.
+ * Larger bodies than `max_read` are passed on as a descriptor for sendfile.
  *
- * No state is shared between threads but the root's descriptor, whose number never changes, and when to
- * look whether it is still the directory that is meant.
+ * Threads share only the root's descriptor, whose number never changes, and the time of the next
+ * check that it still refers to the right directory.
  */
 #include "read.h"
 
@@ -26,11 +26,13 @@
 
 #include "listing.h"
 
-/* The fixed part of the fields: names, an ETag of 63, a date of 29, types of up to 63 bytes. */
+/* Space for the fixed part of the fields: names, an ETag of 63 bytes, a date of 29, and media types
+ * of up to 63. */
 #define READ_FIELDS_BYTES 448
 
-/* How often to look whether another directory is in the place of the root: what it costs, two stats, is
- * nothing then. As `revalidate` of file.cache, so that both are as old. */
+/* Interval of the checks whether the root path leads to another directory. A check costs two stats,
+ * which is negligible at this rate. It is the default of `revalidate` in file.cache, so that both
+ * are equally fresh. */
 #define READ_ROOT_LOOK_NS 1000000000LL
 
 static void follow_root(struct weir_stage *st)
@@ -45,7 +47,8 @@ static void follow_root(struct weir_stage *st)
 		file_root_follow(state->root_path, state->root);
 }
 
-/* What the path leads to: 0 and a file, a directory (301), or another status. */
+/* Open the file for the request path. Returns 0 with *file open, 301 for a directory, or another
+ * HTTP status. */
 static int read_open(struct weir_stage *st, const struct weir_http_request *req, struct file *file,
     char name[PATH_MAP_MAX])
 {
@@ -59,7 +62,7 @@ static int read_open(struct weir_stage *st, const struct weir_http_request *req,
 	return rc == 0 ? 0 : file->status;
 }
 
-/* The file is there; which of its variants does the client get? */
+/* Respond with the existing file `file`, in the variant that suits the client. */
 static int read_answer(
     struct weir_stage *st, struct weir_http_request *req, const struct file *file, const char *name)
 {
@@ -81,8 +84,8 @@ static int read_answer(
 	return rc < 0 ? rc : weir_http_add_field(req, "Vary", "Accept-Encoding");
 }
 
-/* The path leads to no file: list the directory that it names. False when there is nothing to list.
- */
+/* List the directory that the path names, if it leads to no file. Returns false if there is nothing
+ * to list. */
 static bool read_list(struct weir_stage *st, struct weir_http_request *req, int *outcome)
 {
 	const struct read_conf *conf = weir_conf(st);
@@ -103,7 +106,7 @@ static bool read_list(struct weir_stage *st, struct weir_http_request *req, int 
 	return true;
 }
 
-/* The outcome of a request that leads to no file; it has a response unless that is a failure. */
+/* Refuse a request that leads to no file. The response is set unless a failure is returned. */
 static int read_refuse(
     struct weir_stage *st, struct weir_http_request *req, int status, const char *name)
 {
@@ -160,7 +163,7 @@ static bool is_one_line(const char *text)
 	return true;
 }
 
-/* All values of Cache-Control; the longest decides how much room fields need. */
+/* Check all Cache-Control values. The longest one determines the space reserved for fields. */
 static int check_cache_control(struct weir_stage *st, struct weir_err *err)
 {
 	const struct read_conf *conf = weir_conf(st);
@@ -198,9 +201,9 @@ static int check_precompressed(struct weir_stage *st, struct weir_err *err)
 		if (e >= ENCODING_IDENTITY || twice) {
 			snprintf(err->text, sizeof(err->text),
 			    twice ? "'precompressed' names '%.60s' twice"
-				  : "'precompressed' cannot be '%.60s'",
+				  : "'precompressed' cannot contain '%.60s'",
 			    text);
-			snprintf(err->hint, sizeof(err->hint), "it takes br, zstd and gzip");
+			snprintf(err->hint, sizeof(err->hint), "use br, zstd or gzip");
 			snprintf(at, sizeof(at), "precompressed.%d", i + 1);
 			weir_blame(st, at);
 			return WEIR_EINVAL;
@@ -219,7 +222,7 @@ static int check_page(struct weir_stage *st, int status, const char *path, struc
 		return 0;
 	snprintf(err->text, sizeof(err->text), "'error_pages' cannot be '%.150s'", path);
 	snprintf(err->hint, sizeof(err->hint),
-	    "a page is a file below 'root', written as a request asks for it: /404.html");
+	    "name a file below 'root' by the path of its request: /404.html");
 	snprintf(at, sizeof(at), "error_pages.%d", status);
 	weir_blame(st, at);
 	return WEIR_EINVAL;
@@ -259,7 +262,7 @@ static int read_init(struct weir_stage *st, struct weir_err *err)
 		snprintf(err->text, sizeof(err->text), "root '%.150s' cannot be opened: %s",
 		    conf->root, strerror(errno));
 		snprintf(err->hint, sizeof(err->hint),
-		    "'root' is a directory; a relative one begins at the folder of the YAML file");
+		    "'root' is a directory; a relative path starts at the folder of the YAML file");
 		return WEIR_ESYS;
 	}
 	read_warn(st);
@@ -279,14 +282,13 @@ static const struct weir_knob rule_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct read_rule, match),
 	.flags = WEIR_KNOB_REQUIRED,
-	.help =
-	    "pattern of names, as \"*.css\"; with a slash one of paths, as \"/assets/*\", where a "
-	    "star takes slashes, too"},
+	.help = "pattern of names, such as \"*.css\"; with a slash, of paths, such as "
+		"\"/assets/*\", where a star matches slashes, too"},
     {.name = "value",
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct read_rule, value),
 	.flags = WEIR_KNOB_REQUIRED,
-	.help = "the Cache-Control; empty: none"},
+	.help = "value of Cache-Control; empty: none"},
     {0},
 };
 
@@ -297,7 +299,7 @@ static const struct weir_knob page_knobs[] = {
 	    .offset = offsetof(struct read_pages, page_##s),                                       \
 	    .def = "",                                                                             \
 	    .help =                                                                                \
-		"path of the page for status " #s ", as \"/" #s ".html\"; empty: a line of text"},
+		"path of the page for " #s ", such as \"/" #s ".html\"; empty: a line of text"},
     READ_PAGES(READ_PAGE)
 #undef READ_PAGE
 	{0},
@@ -308,14 +310,15 @@ static const struct weir_knob read_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct read_conf, root),
 	.flags = WEIR_KNOB_REQUIRED,
-	.help = "directory that the files are below"},
+	.help = "directory that contains the files"},
     {.name = "index",
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct read_conf, index),
 	.def = "index.html",
-	.help = "file that answers for its directory; empty: directories are not found"},
-    /* Measured here (wrk, 16 connections, one core): CPU per request of reading over sendfile is
-     * 0.95 at 1 KiB, 1.0 to 1.05 at 4 and 16 KiB, 1.25 at 64, 2.5 at 256, 3.1 at 1024. */
+	.help = "file that answers for its directory; empty: none does"},
+    /* Measured here (wrk, 16 connections, one core): CPU time per request with read, relative to
+     * sendfile, is 0.95 at 1 KiB, 1.0 to 1.05 at 4 and 16 KiB, 1.25 at 64, 2.5 at 256, 3.1 at
+     * 1024. */
     {.name = "max_read",
 	.type = WEIR_KNOB_BYTES,
 	.offset = offsetof(struct read_conf, max_read_bytes),
@@ -328,45 +331,52 @@ static const struct weir_knob read_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct read_conf, cache_control),
 	.def = "",
-	.help = "value of a Cache-Control field for every file, as \"max-age=60\"; empty: none"},
+	.help = "value of Cache-Control for every file, such as \"max-age=60\"; empty: none"},
     {.name = "cache_rules",
 	.type = WEIR_KNOB_RECORDS,
 	.offset = offsetof(struct read_conf, rules),
 	.fields = rule_knobs,
 	.record_size = sizeof(struct read_rule),
-	.help = "Cache-Control by name: the first that matches, else 'cache_control'"},
-    /* Off by default: each coding costs an openat2 for every file that is read, and a .gz beside a
-     * file is not on every site the same file. */
+	.help = "Cache-Control by name: the first match applies, else 'cache_control'"},
+    /* Off by default: each coding costs an openat2 for every file that is read, and not every site
+     * guarantees that a .gz beside a file has the same content. */
     {.name = "precompressed",
 	.type = WEIR_KNOB_STRINGS,
 	.offset = offsetof(struct read_conf, precompressed),
-	.help = "codings, dearest first, whose files page.css.br, .zst, .gz are sent in place of "
-		"page.css to clients that take them, if not older: [br, zstd, gzip]"},
+	.help = "codings, preferred first, whose files page.css.br, .zst, .gz are sent in place of "
+		"page.css to clients that accept them, unless they are older: [br, zstd, gzip]"},
     {.name = "listing",
 	.type = WEIR_KNOB_ENUM,
 	.offset = offsetof(struct read_conf, listing),
 	.def = "off",
 	.choices = "off|html|json",
-	.help = "what a directory without an index is answered with; off: 404"},
+	.help = "answer to requests for a directory without an index; off: 404"},
     {.name = "error_pages",
 	.type = WEIR_KNOB_MAP,
 	.offset = offsetof(struct read_conf, pages),
 	.fields = page_knobs,
-	.help = "files that are the bodies of refusals, by status"},
+	.help = "files used as the bodies of error answers, by status"},
     {.name = "symlinks",
 	.type = WEIR_KNOB_ENUM,
 	.offset = offsetof(struct read_conf, symlinks),
 	.def = "no",
 	.choices = "no|beneath",
+	.help = "symbolic links to follow: none, or relative ones that stay below 'root', even to "
+		"dot files"},
+    {.name = "etag",
+	.type = WEIR_KNOB_ENUM,
+	.offset = offsetof(struct read_conf, etag),
+	.def = "local",
+	.choices = "local|portable",
 	.help =
-	    "links: none is followed, or relative ones that stay below 'root', also to dot files"},
+	    "what the ETag of a file is made of: size, inode and both times, so that every change "
+	    "shows; or size and modification time, which copies on several hosts can share"},
     {.name = "nosniff",
 	.type = WEIR_KNOB_BOOL,
 	.offset = offsetof(struct read_conf, nosniff),
 	.def = "true",
-	.help =
-	    "send X-Content-Type-Options: nosniff, so that browsers take a file for what its name "
-	    "says"},
+	.help = "send X-Content-Type-Options: nosniff, so that browsers do not guess the type of a "
+		"file"},
     {0},
 };
 
@@ -374,20 +384,21 @@ static const struct weir_outlet read_outlets[] = {
     [READ_MISSING] = {.name = "missing",
 	.type = &weir_http_request_type,
 	.optional = true,
-	.help = "requests for what is not there; unlinked, they are answered 404"},
+	.help = "requests for files that do not exist; if unlinked, they get 404"},
     {0},
 };
 
 static const struct weir_metric read_metrics[] = {
-    [READ_FILES] = {"file_opened_total", WEIR_METRIC_COUNTER, "files", "Files opened to answer"},
+    [READ_FILES] = {"file_opened_total", WEIR_METRIC_COUNTER, "files",
+	"Files opened to answer requests"},
     [READ_BYTES] = {"file_read_bytes_total", WEIR_METRIC_COUNTER, "bytes",
 	"Bytes of files read into memory"},
     [READ_SENDFILES] = {"file_sendfile_total", WEIR_METRIC_COUNTER, "answers",
 	"Answers that hold an open file: too large to read, or HEAD"},
     [READ_REFUSED] = {"file_refused_total", WEIR_METRIC_COUNTER, "requests",
-	"Requests that led to no file that may be served"},
+	"Requests for which no file may be served"},
     [READ_PRECOMPRESSED] = {"file_precompressed_total", WEIR_METRIC_COUNTER, "answers",
-	"Answers that hold a precompressed neighbour of the file"},
+	"Answers with a precompressed copy of the file"},
     [READ_LISTINGS] = {"file_listings_total", WEIR_METRIC_COUNTER, "answers",
 	"Answers that list a directory"},
     {0},
@@ -397,7 +408,7 @@ const struct weir_stage_ops weir_stage_file_read = {
     .abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_BLOCKS | WEIR_STAGE_IN_PARTS,
     .name = "file.read",
-    .summary = "Answers requests with files below a directory",
+    .summary = "Answers requests with files from a directory",
     .accepts = &weir_http_request_type,
     .outlets = read_outlets,
     .knobs = read_knobs,

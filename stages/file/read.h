@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of file.read share: read.c decides what a request leads to, answer.c makes answers
- * of files, refuse.c all others. All block on the disk; called by handlers, any number at once.
+ * Shared by the parts of file.read: read.c decides how a request is answered, answer.c builds
+ * responses from files, and refuse.c builds all other responses. Every call may block on the disk.
+ * Handlers may call these functions concurrently.
  */
 #ifndef WEIR_STAGES_FILE_READ_H
 #define WEIR_STAGES_FILE_READ_H
@@ -27,8 +28,7 @@ enum {
 	READ_LISTINGS,
 };
 
-/* Statuses that may have a page: all that this stage itself refuses with and that are read by
- * people. */
+/* Statuses that may have an error page: those that this stage sends and that people see. */
 #define READ_PAGES(X) X(400) X(403) X(404) X(405) X(406)
 
 struct read_pages {
@@ -37,7 +37,7 @@ struct read_pages {
 #undef READ_PAGE
 };
 
-/* A Cache-Control for some files. */
+/* Cache-Control for files that match a pattern. */
 struct read_rule {
 	char *match;
 	char *value;
@@ -53,39 +53,45 @@ struct read_conf {
 	int listing; /* enum listing_form */
 	struct read_pages pages;
 	int symlinks; /* enum file_links */
+	int etag;     /* enum file_etags */
 	bool nosniff;
 };
 
 struct read_state {
-	int root;                         /* see file_root_follow */
-	char *root_path;                  /* absolute */
-	atomic_int_fast64_t root_look_ns; /* when to look where the path leads; moved by who does */
-	size_t fields_bytes;              /* room for the fields of any answer */
+	int root;        /* a directory; see file_root_follow */
+	char *root_path; /* absolute */
+	/* time of the next call of file_root_follow; the thread that advances it makes the call */
+	atomic_int_fast64_t root_look_ns;
+	size_t fields_bytes; /* space for the fields of any response */
 	struct variant_order order;
 };
 
-/** Answer with the file `name`, whose descriptor v->file.fd is taken. Returns the outcome of the
- *  event. */
+/** Respond with the file `name`, opened as v->file. Takes over the descriptor v->file.fd. Returns
+ * the status to finish the event with. */
 int answer_file(struct weir_stage *st, struct weir_http_request *req, const struct variant *v,
     const char *name);
 
-/** Answer with `status` and `file`, whose descriptor is taken, as the body; `name` tells its type. */
+/** Respond with `status` and `file` as the body. Takes over the file's descriptor; `name`
+ * determines the media type. */
 int answer_page(struct weir_stage *st, struct weir_http_request *req, int status,
     const struct file *file, const char *name);
 
-/** Answer with the listing `body`, which is malloc'd and taken, in the form that is configured. */
+/** Respond with the listing `body`, in the configured form. Takes over `body`, which is
+ * malloc'd. */
 int answer_listing(struct weir_stage *st, struct weir_http_request *req, struct weir_slice body);
 
-/** Answer a method that is not GET or HEAD: 204 to OPTIONS, else 405, both with Allow. */
+/** Answer a method other than GET and HEAD: 204 for OPTIONS, 405 for all others, both with
+ * Allow. */
 int refuse_method(struct weir_stage *st, struct weir_http_request *req);
 
-/** Answer with `status` (400, 403, 404, 405 or 406) and its page, if there is one. */
+/** Respond with `status` (400, 403, 404, 405 or 406) and its error page, if one is configured. */
 int refuse_status(struct weir_stage *st, struct weir_http_request *req, int status);
 
-/** Log what the configuration of `st`, whose root is open, does not do though it seems to. At the end of init. */
+/** Warn about settings of `st` that do not do what they seem to. Called at the end of init, after
+ * the root was opened. */
 void read_warn(struct weir_stage *st);
 
-/** The directory `name` was asked for without its slash: say where it is. */
+/** Redirect a request for the directory `name` whose path lacks the final slash. */
 int refuse_redirect(struct weir_http_request *req, const char *name);
 
 #endif

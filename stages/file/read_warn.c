@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of file.read's configuration is no mistake but does not do what it seems to: said once, when the stage is made, so by `weir check`, too.
+ * Warns about settings of file.read that are valid but do not do what they seem to. The warnings
+ * are logged once, when the stage is created, and so also by `weir check`.
  */
 #include "read.h"
 
@@ -10,7 +11,8 @@
 
 #include "path.h"
 
-/* In a pattern '^' and '$' are themselves, and names of files hardly ever begin or end so. */
+/* Whether `match` looks like a regular expression. In a pattern '^' and '$' are literal, and file
+ * names hardly ever begin or end with them. */
 static bool is_regex(const char *match)
 {
 	size_t n = strlen(match);
@@ -28,13 +30,14 @@ static void warn_rules(struct weir_stage *st, const struct read_conf *conf)
 			continue;
 		snprintf(at, sizeof(at), "cache_rules.%d.match", i + 1);
 		weir_warn(st, at,
-		    "'%.100s' looks like a regular expression; 'match' takes patterns, as "
-		    "\"*.css\" or \"/assets/*\", as shells have them",
+		    "'%.100s' looks like a regular expression; 'match' takes shell patterns, such "
+		    "as \"*.css\" or \"/assets/*\"",
 		    r[i].match);
 	}
 }
 
-/* A page may be put there later: it is looked for with every answer. */
+/* Warn if the page cannot be served. This is not an error, since the page is opened for every
+ * response and may be created later. */
 static void warn_page(struct weir_stage *st, int status, const char *page)
 {
 	const struct read_conf *conf = weir_conf(st);
@@ -51,9 +54,8 @@ static void warn_page(struct weir_stage *st, int status, const char *page)
 	}
 	snprintf(at, sizeof(at), "error_pages.%d", status);
 	weir_warn(st, at,
-	    "'%.100s' is no file below 'root' that can be served: while it is not, an answer of %d "
-	    "has "
-	    "a line of text",
+	    "'%.100s' is not a servable file below 'root': until it is, a %d answer has a line of "
+	    "text",
 	    page, status);
 }
 

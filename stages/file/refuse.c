@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers of file.read that are no file: refusals with their pages, listings, redirects, methods.
+ * Builds the responses of file.read that are not files: refusals, listings, redirects and OPTIONS.
  *
- * A page of an error is a file of the site, but not an answer about that file: it keeps the status
- * of the error and has no ETag, no ranges and no conditions (RFC 9110, 13.2.1: those are for 2xx). When it cannot be opened the plain text
- * is sent; it never leads to another page.
+ * An error page is a file of the site, but the response is not about that file. It has the status
+ * of the error and no ETag, ranges or conditions (RFC 9110, 13.2.1: conditions apply to 2xx only).
+ * If the page cannot be opened, plain text is sent, never another page.
  */
 #include "read.h"
 
@@ -56,8 +56,9 @@ int refuse_status(struct weir_stage *st, struct weir_http_request *req, int stat
 	return weir_http_respond_status(req, status);
 }
 
-/* Weak: what it says of the directory is the same, but it may say it in other words one day. Of 64 bits, so that who looks again
- * takes one of 2^64 changes for none. */
+/* Write the ETag of a listing. It is weak, since a later version may render the same directory
+ * differently. With a 64-bit hash a revalidating client misses a change with a probability of
+ * 2^-64. */
 static void listing_etag(struct weir_slice body, char etag[FILE_ETAG_SIZE])
 {
 	snprintf(etag, FILE_ETAG_SIZE, "W/\"%zx-%" PRIx64 "\"", body.n, weir_hash(body));
@@ -83,8 +84,8 @@ int answer_listing(struct weir_stage *st, struct weir_http_request *req, struct 
 	}
 	if (rc == 0 && status != 412)
 		rc = weir_http_add_field(req, "ETag", etag);
-	if (rc == 0 &&
-	    status == 200) /* it needs nothing: so a name that got through could do nothing */
+	/* A listing loads nothing. With this policy a wrongly escaped name could do no harm. */
+	if (rc == 0 && status == 200)
 		rc = weir_http_add_field(req, "Content-Security-Policy", "default-src 'none'");
 	if (rc == 0 && status == 200 && conf->nosniff)
 		rc = weir_http_add_field(req, "X-Content-Type-Options", "nosniff");

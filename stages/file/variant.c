@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Precompressed neighbours. See variant.h.
+ * Chooses between a file and its precompressed neighbours. See variant.h.
  *
- * An old neighbour is as if it were not there: who changes page.css and forgets page.css.br must not
- * find that browsers go on seeing the page of yesterday.
+ * A neighbour older than its file is ignored. Otherwise browsers would keep getting the old content
+ * after page.css was edited and page.css.br was not made again.
  */
 #include "variant.h"
 
@@ -12,17 +12,18 @@
 
 #include "path.h"
 
-#define NS_PER_US 1000LL
-#define NS_PER_S  1000000000LL
+#define NS_PER_US 1000L
 
-static bool is_fresh(int64_t neighbour_ns, int64_t file_ns)
+static bool is_fresh(struct timespec neighbour, struct timespec file)
 {
-	return neighbour_ns >= file_ns || neighbour_ns == file_ns - file_ns % NS_PER_US ||
-	       neighbour_ns == file_ns - file_ns % NS_PER_S;
+	if (neighbour.tv_sec != file.tv_sec)
+		return neighbour.tv_sec > file.tv_sec;
+	return neighbour.tv_nsec >= file.tv_nsec || neighbour.tv_nsec == 0 ||
+	       neighbour.tv_nsec == file.tv_nsec - file.tv_nsec % NS_PER_US;
 }
 
-/* Open the neighbour of `name` in coding `e`: 0; WEIR_ENOENT when there is none to serve; WEIR_EPRESSURE
- * when that cannot be told for want of descriptors or memory. */
+/* Open the neighbour of `name` in coding `e`. Returns 0; WEIR_ENOENT if there is none to serve;
+ * WEIR_EPRESSURE if it cannot be opened for lack of descriptors or memory. */
 static int open_neighbour(int root, enum file_links links, const char *name, enum encoding e,
     const struct file *of, struct file *file)
 {
@@ -33,13 +34,13 @@ static int open_neighbour(int root, enum file_links links, const char *name, enu
 		return WEIR_ENOENT;
 	if (file_open(root, links, path, file) != 0)
 		return file->status == 503 ? WEIR_EPRESSURE : WEIR_ENOENT;
-	if (is_fresh(file->modified_ns, of->modified_ns))
+	if (is_fresh(file->modified, of->modified))
 		return 0;
 	close(file->fd);
 	return WEIR_ENOENT;
 }
 
-/* Close the files there are but the one that is kept. */
+/* Close all files found except `kept`. */
 static void close_others(
     const struct file there[], const struct variant_order *found, enum encoding kept)
 {
@@ -73,6 +74,7 @@ int variant_choose(int root, enum file_links links, const char *name,
 	for (int i = 0; i < found.n; i++)
 		if (found.e[i] == best)
 			v->file = there[i];
+	v->file.coding = best;
 	v->encoding = best;
 	return best == ENCODING_N ? WEIR_ENOENT : 0;
 }

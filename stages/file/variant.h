@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which file stands for a name: itself, or a neighbour that holds the same bytes precompressed
- * (page.css.br beside page.css). Blocks on the disk, one openat2 and fstat for each neighbour looked
- * for. Any thread.
+ * Chooses the file to serve for a name: the file itself, or a neighbour with the same content
+ * precompressed (page.css.br beside page.css). Blocks on the disk and costs one openat2 and one
+ * fstat per neighbour tried. Any thread.
  */
 #ifndef WEIR_STAGES_FILE_VARIANT_H
 #define WEIR_STAGES_FILE_VARIANT_H
@@ -10,7 +10,7 @@
 #include "encoding.h"
 #include "open.h"
 
-/** The codings whose neighbours are looked for, dearest to the server first. */
+/** Codings whose neighbours are tried, in the server's order of preference. */
 struct variant_order {
 	int n;
 	enum encoding e[ENCODING_N];
@@ -19,16 +19,17 @@ struct variant_order {
 struct variant {
 	struct file file; /* open */
 	enum encoding encoding;
-	bool varies; /* there are neighbours: the answer depends on Accept-Encoding */
+	bool varies; /* neighbours exist: the response depends on Accept-Encoding */
 };
 
 /**
- * Choose for a client with `wish`: v->file is the file `name` below `root`, open, before and the
- * chosen one after, the other being closed. A neighbour counts if it may be served itself and is
- * not older than the file; one whose time was cut to whole seconds or microseconds, as compressors
- * that copy the time do, counts as of the file's time. Returns 0; WEIR_ENOENT when the client
- * refuses all there is (then there are neighbours); WEIR_EPRESSURE when there is no descriptor or
- * memory to look for them. On failure v->file is closed.
+ * Choose for a client with `wish`. On entry v->file is the file `name` below `root`, open; on
+ * success it is the chosen file, open, and the others are closed.
+ *
+ * A neighbour counts if it may be served itself and is not older than the file. Compressors that
+ * copy the file's time may truncate it to seconds or microseconds; a truncated time counts as
+ * equal. Returns 0; WEIR_ENOENT if the client accepts neither the file nor any neighbour (at least
+ * one exists then); WEIR_EPRESSURE if out of descriptors or memory. On failure v->file is closed.
  */
 int variant_choose(int root, enum file_links links, const char *name,
     const struct variant_order *order, const struct encoding_wish *wish, struct variant *v);

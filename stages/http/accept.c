@@ -1,27 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Accepting; see accept.h.
+ * Accepts clients; see accept.h.
  *
- * Who comes is accepted first, so that it is known who it is; then it is asked, in this order,
+ * A new connection is accepted first, so that its address is known. Then it is checked, in this
+ * order:
  *
- *   1. what his address may (accept_rate, max_per_address), for which his own connections alone are closed (limit.c),
- *   2. whether there is room: a place of max_connections, and a descriptor.
+ *   1. its address: accept_rate, max_per_address. Only connections of the same address are closed
+ *      for it (limit.c).
+ *   2. space: a slot of max_connections, and a descriptor.
  *
- * Nobody is closed for one whom 1. keeps out. For room the connection that has waited longest without a request is closed
- * (limit.c); where this thread has none it asks another one (room.c), and the newcomer waits meanwhile, and the
- * listeners with him. Over max_connections, which may have been lowered, connections are first brought down to it
- * (limit_make_places), and he is refused until that is done.
+ * A client that check 1 refuses does not cause the eviction of other clients. To free space in
+ * check 2, the connection that has waited longest without a request is closed (limit.c). If this
+ * thread has none, it asks another thread for an eviction (evict.c); meanwhile the newcomer waits
+ * and the listeners are paused. If max_connections was lowered below the number of connections, the
+ * excess is closed first (limit_make_places), and newcomers are refused until then.
  *
- * Out of descriptors (EMFILE, ENFILE) accept fails before it looks. So the descriptor kept in reserve is given up for the next
- * client; room is there when it can be taken back. A level-triggered listener would spin then, and out of memory: the listeners are paused.
+ * If descriptors have run out (EMFILE, ENFILE), accept fails before it takes a client. So the
+ * reserve descriptor is closed to accept the next client, and there is space again once the reserve
+ * can be reopened. A level-triggered listener would spin in that state, and also when memory is
+ * short, so the listeners are paused.
  *
- * When there is no room, the client is answered 503. These are bounded, too: more than LIMIT_REFUSING of them at once pause the
- * listeners, if it is the server that is full; if it is the client's address, further ones are closed without a word. While
- * they are told they have no place, so that they keep nobody else out.
+ * When there is no space, the client is answered 503. The number of connections being refused is
+ * limited, too. With LIMIT_REFUSING of them, the listeners are paused if the server is full. If the
+ * limit is that of the client's address instead, further clients are closed without a response.
+ * Connections being refused do not count in max_connections, so they keep no other client out.
  *
- * A listener that is to be closed in a drain takes the last clients whatever there is room for: closing resets those in its
- * backlog. Before and behind the drain nobody would be answered, and the backlog may be another's, too: that of the server
- * which a failed start should have followed, or of a service manager.
+ * A listener that is closed in a drain accepts its last clients even when the server is full,
+ * because closing it resets those in its backlog. Before and after the drain no client would be
+ * answered, and the backlog may also belong to others: to the server that a failed start should
+ * have replaced, or to a service manager that passed the socket.
  */
 #include "http/accept.h"
 
@@ -33,23 +40,24 @@
 #include <unistd.h>
 
 #include "http/conn.h"
-#include "http/crowd.h"
+#include "http/clients.h"
 #include "http/limit.h"
 #include "http/listen.h"
 #include "http/memory.h"
-#include "http/room.h"
+#include "http/evict.h"
 
-/* Accepts per turn and listener, so that a flood does not hold up open connections: a guess. */
+/* Most accepts per iteration and listener, so that a flood does not delay open connections. 64 is a
+ * guess. */
 #define ACCEPT_RUN 64
 
-/* ---- who comes ---- */
+/* ---- the newcomer ---- */
 
-/* An eventfd: it counts as a file for ENFILE, too, and needs no /dev. */
+/* The reserve is an eventfd: it counts as a file for ENFILE, too, and needs no /dev. */
 bool accept_reserve(struct http_io *io)
 {
-	if (io->reserve_fd == -1)
-		io->reserve_fd = eventfd(0, EFD_CLOEXEC);
-	return io->reserve_fd != -1 || (errno != EMFILE && errno != ENFILE);
+	if (io->accept.reserve_fd == -1)
+		io->accept.reserve_fd = eventfd(0, EFD_CLOEXEC);
+	return io->accept.reserve_fd != -1 || (errno != EMFILE && errno != ENFILE);
 }
 
 static unsigned missing(struct http_io *io)
@@ -57,10 +65,11 @@ static unsigned missing(struct http_io *io)
 	return (limit_has_place(io) ? 0 : ROOM_PLACE) | (accept_reserve(io) ? 0 : ROOM_DESCRIPTOR);
 }
 
-/* The descriptor first: who waits and gives his up has a place as well. `waiting`: of those without a request alone. */
+/* Free a descriptor first, since closing a connection for its descriptor frees its slot as well.
+ * With `waiting`, only connections without a request are evicted. */
 static bool make_room(struct http_io *io, bool waiting)
 {
-	if (!accept_reserve(io) && !(limit_make_room(io) && accept_reserve(io)))
+	if (!accept_reserve(io) && !(limit_evict(io) && accept_reserve(io)))
 		return false;
 	return limit_make_places(io, 1, waiting);
 }
@@ -72,16 +81,17 @@ static bool has_somebody_who_waits(const struct http_io *io, unsigned wanted)
 	return weir_loop_now_ns(io->loop) - since_ns >= LIMIT_EVICT_AFTER_NS;
 }
 
-/* Has he hung up, and said nothing? */
+/* Whether the client has closed without sending anything. */
 static bool has_gone(const struct newcomer *who)
 {
 	char byte;
-	ssize_t n = recv(who->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	ssize_t n = TEMP_FAILURE_RETRY(recv(who->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT));
 
-	return n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR);
+	return n == 0 || (n == -1 && errno != EAGAIN);
 }
 
-/* There is not even a descriptor for him, or no memory to count him; or many are being told. */
+/* Refuse a client without making a connection: there is no descriptor or no memory for it, or many
+ * are being refused already. With `tell`, 503 is sent first. */
 static void send_away(struct http_io *io, const struct newcomer *who, int limit, bool tell)
 {
 	limit_count(io, (enum limit)limit);
@@ -98,7 +108,7 @@ static void refuse(struct http_io *io, const struct newcomer *who, int limit)
 	bool full = limit == LIMIT_CONNECTIONS, bare = !accept_reserve(io);
 
 	if (bare || (many && !full)) {
-		crowd_leave(io->srv->crowd, who->key);
+		clients_leave(io->srv->clients, who->key);
 		send_away(io, who, limit, !many || full);
 		accept_reserve(io);
 	} else {
@@ -108,13 +118,14 @@ static void refuse(struct http_io *io, const struct newcomer *who, int limit)
 		listen_hold(io);
 }
 
-/* Nothing but room may keep him out. */
+/* Admit `who`, whose address is within its limits, or keep it as the newcomer, or refuse it because
+ * the server is full. */
 static void let_in(struct http_io *io, const struct newcomer *who)
 {
 	unsigned wanted = missing(io);
 
 	if (wanted != 0 && has_gone(who)) {
-		crowd_leave(io->srv->crowd, who->key);
+		clients_leave(io->srv->clients, who->key);
 		close(who->fd);
 		accept_reserve(io);
 		return;
@@ -123,9 +134,10 @@ static void let_in(struct http_io *io, const struct newcomer *who)
 		conn_open(io, who->fd, &who->addr, who->key, -1);
 		return;
 	}
-	if (!io->last_call && who->asks < io->srv->n_io && room_ask(io, wanted, who->asks == 0)) {
-		io->newcomer = *who;
-		io->newcomer.asks++;
+	if (!io->accept.last_call && who->asks < io->srv->n_io &&
+	    evict_ask(io, wanted, who->asks == 0)) {
+		io->accept.newcomer = *who;
+		io->accept.newcomer.asks++;
 		listen_hold(io);
 		return;
 	}
@@ -141,8 +153,8 @@ static void take(struct http_io *io, struct newcomer *who)
 	int limit;
 
 	who->asks = 0;
-	who->key = crowd_key(&who->addr);
-	n = crowd_enter(io->srv->crowd, who->key);
+	who->key = clients_key(&who->addr);
+	n = clients_enter(io->srv->clients, who->key);
 	if (n == 0) {
 		send_away(io, who, LIMIT_MEMORY, true);
 		accept_reserve(io);
@@ -157,37 +169,38 @@ static void take(struct http_io *io, struct newcomer *who)
 
 void accept_newcomer(struct http_io *io, bool answered)
 {
-	struct newcomer who = io->newcomer;
+	struct newcomer who = io->accept.newcomer;
 
 	if (who.fd == -1)
 		return;
 	io_touch(io);
 	if (!answered && missing(io) != 0)
 		return;
-	io->newcomer.fd = -1;
-	room_unask(io);
-	if (!io->last_call)
-		listen_resume(io); /* first: when he is refused they may have to be held */
+	io->accept.newcomer.fd = -1;
+	evict_unask(io);
+	if (!io->accept.last_call)
+		/* before let_in, which pauses the listeners again if the newcomer is refused */
+		listen_resume(io);
 	let_in(io, &who);
 }
 
 void accept_end(struct http_io *io)
 {
-	struct newcomer who = io->newcomer;
+	struct newcomer who = io->accept.newcomer;
 
 	if (who.fd == -1)
 		return;
 	io_touch(io);
-	io->last_call = true;
-	if (io->phase == SERVER_DRAINING) {
+	io->accept.last_call = true;
+	if (io->drain.phase == SERVER_DRAINING) {
 		accept_newcomer(io, true);
 	} else {
-		io->newcomer.fd = -1;
-		room_unask(io);
-		crowd_leave(io->srv->crowd, who.key);
+		io->accept.newcomer.fd = -1;
+		evict_unask(io);
+		clients_leave(io->srv->clients, who.key);
 		send_away(io, &who, LIMIT_CONNECTIONS, true);
 	}
-	io->last_call = false;
+	io->accept.last_call = false;
 }
 
 /* ---- accepting ---- */
@@ -196,15 +209,16 @@ static bool accept_one(int fd, struct newcomer *who)
 {
 	socklen_t size = sizeof(who->addr);
 
-	who->fd = accept4(fd, (struct sockaddr *)&who->addr, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	who->fd = (int)TEMP_FAILURE_RETRY(
+	    accept4(fd, (struct sockaddr *)&who->addr, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
 	return who->fd != -1;
 }
 
-/* The network failed before the connection was ours (accept(2)): take the next one. */
+/* Whether the network failed before the connection was accepted (accept(2)), so that the next one
+ * can be tried. */
 static bool is_transient(int error)
 {
 	switch (error) {
-	case EINTR:
 	case ECONNABORTED:
 	case EPROTO:
 	case ENETDOWN:
@@ -221,19 +235,20 @@ static bool is_transient(int error)
 	}
 }
 
-/* No descriptor for the client who is next: he gets the one in reserve. Without that somebody makes room unseen. Returns whether
- * to go on accepting. */
+/* Accept the next client without a free descriptor: close the reserve, and use the descriptor that
+ * this frees. If there is no reserve either, evict a connection, although the client's address is
+ * not known yet. Returns whether to go on accepting. */
 static bool out_of_descriptors(struct http_io *io, int fd)
 {
 	struct newcomer who;
 
-	if (io->reserve_fd == -1) {
+	if (io->accept.reserve_fd == -1) {
 		accept_reserve(io);
-		if (io->reserve_fd != -1 || limit_make_room(io))
+		if (io->accept.reserve_fd != -1 || limit_evict(io))
 			return true;
 	} else {
-		close(io->reserve_fd);
-		io->reserve_fd = -1;
+		close(io->accept.reserve_fd);
+		io->accept.reserve_fd = -1;
 		if (accept_one(fd, &who)) {
 			take(io, &who);
 			return true;
@@ -244,15 +259,16 @@ static bool out_of_descriptors(struct http_io *io, int fd)
 	return false;
 }
 
-/* Is there a client in the backlog? For want of a descriptor accept fails before it looks. */
+/* Whether a client is in the backlog. Without descriptors, accept fails even if the backlog is
+ * empty. */
 static bool is_somebody_there(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
-	return poll(&p, 1, 0) == 1;
+	return TEMP_FAILURE_RETRY(poll(&p, 1, 0)) == 1;
 }
 
-/* accept failed. Returns whether to go on accepting. */
+/* Handle a failed accept. Returns whether to go on accepting. */
 static bool accept_failed(struct http_io *io, int fd)
 {
 	static atomic_bool logged;
@@ -266,7 +282,8 @@ static bool accept_failed(struct http_io *io, int fd)
 	io->count[SERVER_ACCEPT_FAILURES]++;
 	if (weir_log_first(&logged))
 		weir_log(WEIR_LOG_WARN,
-		    "%s: accept: %s; who is idle makes room, else clients wait (logged once)",
+		    "%s: accept: %s; idle connections are closed to make room, else clients wait "
+		    "(logged once)",
 		    weir_stage_name(io->stage), strerror(error));
 	if (descriptors)
 		return out_of_descriptors(io, fd);
@@ -274,7 +291,7 @@ static bool accept_failed(struct http_io *io, int fd)
 	return false;
 }
 
-/* Accept, `most` tries at most. */
+/* Accept with at most `most` calls. */
 static void accept_run(struct http_io *io, int fd, int64_t most)
 {
 	for (int64_t n = 0; n < most; n++) {
@@ -283,7 +300,7 @@ static void accept_run(struct http_io *io, int fd, int64_t most)
 			take(io, &who);
 		else if (!accept_failed(io, fd))
 			return;
-		if (io->accept_paused)
+		if (io->accept.paused)
 			return;
 	}
 }
@@ -296,9 +313,10 @@ void accept_some(struct http_io *io, int fd)
 void accept_rest(struct http_io *io, int fd)
 {
 	io_touch(io);
-	io->last_call = true;
-	io->accept_paused = false;
-	/* As many as may wait, and as many tries that free a descriptor or find that the client has gone. */
+	io->accept.last_call = true;
+	io->accept.paused = false;
+	/* One call for each client in the backlog, and as many again for calls that only free a
+	 * descriptor or find the client gone. */
 	accept_run(io, fd, 2 * (io->conf.backlog + 1));
-	io->last_call = false;
+	io->accept.last_call = false;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines of access_log in their four shapes; see access_log.h.
+ * Formats the lines of access_log in four formats; see access_log.h.
  *
- *   logfmt    ts=2026-01-02T03:04:05.678Z client=192.0.2.1 method="GET" target="/" status=200 bytes=6
- *             us=113 class=default outcome=ok host="example.org" agent="curl/7.88.1"
- *             and trace=<32 hex digits> when the request belongs to one, share=0.01 when it was drawn
+ *   logfmt    ts=2026-01-02T03:04:05.678Z client=192.0.2.1 method="GET" target="/" status=200
+ *             bytes=6 us=113 class=default outcome=ok host="example.org" agent="curl/7.88.1"
+ *             and path="/" after the target if the normal spelling of its path differs
+ *             (normal_path.h), trace=<32 hex digits> if the request belongs to one,
+ *             share=0.01 if it was sampled
  *   json      {"ts":"2026-01-02T03:04:05.678Z","client":"192.0.2.1", ...}: the same names
  *   common    192.0.2.1 - - [02/Jan/2026:03:04:05 +0000] "GET / HTTP/1.1" 200 6
- *   combined  the same, "referer" "user agent"
+ *   combined  as common, followed by "referer" "user agent"
  */
 #include "http/access_log.h"
 
@@ -19,10 +21,10 @@
 
 #define NS_PER_S 1000000000LL
 
-/* Longest escape: a backslash in JSON, twice, and two hex digits behind an x. */
+/* Longest escape, in JSON: two backslashes, an x and two hex digits. */
 #define ESCAPE_MAX 5
 
-/* What a line may have beside quoted texts: names, numbers, our own words and addresses. */
+/* Most bytes of a line apart from quoted texts: names, numbers, our own words and addresses. */
 #define REST_BYTES 900
 _Static_assert(
     ACCESS_ESCAPED_MAX *(32 + ACCESS_TEXT_MAX + 2 * 256) + REST_BYTES < ACCESS_LINE_BYTES &&
@@ -39,7 +41,7 @@ static size_t put_escape(char *out, uint8_t b, bool json)
 		out[n++] = '"';
 		return n;
 	}
-	if (json) /* of '\', and of the '\' in front of an 'x' */
+	if (json) /* in JSON the backslash itself must be escaped */
 		out[n++] = '\\';
 	if (b == '\\') {
 		out[n++] = '\\';
@@ -94,7 +96,7 @@ static void pair_text(struct pairs *p, const char *name, struct weir_slice s, si
 	p->n = access_quote(p->out, p->n, s, most, p->json);
 }
 
-/* Of our own words, which need no quotes in logfmt and at most 200 bytes. */
+/* Add a word of ours, of at most 200 bytes, which needs no quotes in logfmt. */
 static void pair_word(struct pairs *p, const char *name, struct weir_slice s)
 {
 	put_name(p, name);
@@ -123,6 +125,26 @@ static void pair_trace(struct pairs *p, const struct weir_http_request *req)
 	pair_word(p, "trace", word(text));
 }
 
+/* Whether the path is spelled as in the target that was sent. */
+static bool path_as_sent(const struct weir_http_request *req)
+{
+	const struct weir_slice path = req->path, target = req->target;
+
+	return target.n >= path.n && (path.n == 0 || memcmp(target.p, path.p, path.n) == 0) &&
+	       (target.n == path.n || target.p[path.n] == '?' || path.n == 0);
+}
+
+/* Add the target as sent, and also the path as stages see it if that is spelled differently. */
+static void pair_target(struct pairs *p, const struct weir_http_request *req)
+{
+	if (path_as_sent(req)) {
+		pair_text(p, "target", req->target, ACCESS_TEXT_MAX);
+		return;
+	}
+	pair_text(p, "target", req->target, ACCESS_TEXT_MAX / 2);
+	pair_text(p, "path", req->path, ACCESS_TEXT_MAX / 2);
+}
+
 static size_t pairs_line(const struct access_line *l, char *out, bool json)
 {
 	const struct weir_http_request *req = l->req;
@@ -138,12 +160,15 @@ static size_t pairs_line(const struct access_line *l, char *out, bool json)
 	pair_word(&p, "ts", word(ts));
 	pair_word(&p, "client", l->client);
 	pair_text(&p, "method", req->method_text, 32);
-	pair_text(&p, "target", req->target, ACCESS_TEXT_MAX);
+	pair_target(&p, req);
 	pair_number(&p, "status", req->res.status);
 	pair_number(&p, "bytes", l->bytes);
 	pair_number(&p, "us", l->took_ns / 1000);
 	pair_word(&p, "class", word(l->class_name));
-	pair_word(&p, "outcome", word(l->torn ? "torn" : weir_error_word(l->outcome)));
+	pair_word(&p, "outcome",
+	    word(l->torn     ? "torn"
+		 : l->handed ? "handed"
+			     : weir_error_word(l->outcome)));
 	pair_text(&p, "host", req->host, 128);
 	pair_text(&p, "agent", weir_http_header(req, "user-agent"), 256);
 	pair_trace(&p, req);
@@ -159,13 +184,13 @@ static size_t pairs_line(const struct access_line *l, char *out, bool json)
 
 /* ---- common and combined ---- */
 
-/* The request line as it was sent, quoted as one text. */
+/* Append the request line as sent, quoted as one text. */
 static size_t quote_request_line(char *out, size_t n, const struct weir_http_request *req)
 {
 	n = access_quote(out, n, req->method_text, 32, false) - 1;
 	size_t target = n;
 	n = access_quote(out, n, req->target, ACCESS_TEXT_MAX, false) - 1;
-	out[target] = ' '; /* in place of its opening quote */
+	out[target] = ' '; /* overwrite the opening quote of the target */
 	memcpy(out + n, req->minor == 0 ? " HTTP/1.0\"" : " HTTP/1.1\"", 10);
 	return n + 10;
 }

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * access_log: passes requests on and writes one line for each when its answer has left, or never will.
+ * access_log: passes requests on, and writes one line for each when its response has been sent, or
+ * never will be.
  *
- * A tap on the request runs when the request is finished, in the finishing thread: it waits there for what becomes of the answer
- * (sent.h). When the kernel has all of it, or the connection ended first, the I/O thread makes the line (access_line.c), which so says how
- * much was sent and how long that took, and appends it to a log file's buffer (weir/log_file.h); the file is written elsewhere. Requests that the parser refused never enter the
- * graph: http.server tells of them in the server's log, http_bad_requests_total counts them.
+ * A tap on the request runs in the thread that finishes the request, and registers there for
+ * notification about the response (sent.h). When the kernel has all of the response, or the
+ * connection ended first, the I/O thread formats the line (access_line.c), so the line shows how
+ * much was sent and how long that took. It appends the line to the buffer of a log file
+ * (weir/log_file.h), which another thread writes. Requests that the parser refused never enter the
+ * graph: http.server reports them in the server's log, and http_bad_requests_total counts them.
  *
- * `sample` writes a share of the requests that went well. Which ones follows from the number that http.server gave the
- * request, so several logs of a server have the same ones. Who was refused, failed, or took `slow` is always written.
+ * `sample` logs a share of the successful requests. The choice depends only on the number that
+ * http.server gave the request, so several access logs of a server log the same requests. Requests
+ * that were refused, failed, or took `slow` are always logged.
  */
 #include "http/access_log.h"
 
@@ -17,6 +21,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <weir/clock.h>
 #include <weir/http.h>
 #include <weir/log_file.h>
 #include <weir/weir.h>
@@ -40,22 +45,14 @@ struct access_log {
 	const struct weir_field *address;
 };
 
-/* On its way with one request. */
+/* What is attached to one request. */
 struct logged {
-	struct weir_http_tap tap; /* first */
+	struct weir_http_tap tap; /* first member */
 	struct http_sent sent;
 	struct access_log *log;
 };
 
 /* ---- lines ---- */
-
-static int64_t clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
 
 static struct weir_slice client(const struct access_log *log, const struct weir_http_request *req)
 {
@@ -64,14 +61,14 @@ static struct weir_slice client(const struct access_log *log, const struct weir_
 	return s.n > 0 ? s : (struct weir_slice){"-", 1};
 }
 
-/* Is the request of number `id` among the share? Multiplying by 2^64 / golden ratio spreads successive numbers evenly (Knuth,
- * The Art of Computer Programming 3, 6.4). */
+/* Whether the request with number `id` is in the share. Multiplying by 2^64 / golden ratio spreads
+ * successive numbers evenly (Knuth, The Art of Computer Programming 3, 6.4). */
 static bool drawn(int64_t id, double share)
 {
 	return (double)((uint64_t)id * 0x9e3779b97f4a7c15U >> 11) < share * 0x1p53;
 }
 
-/* The share that the line stands for; 0: it is left out. */
+/* Returns the share of requests that the line represents; 0 if it is not logged. */
 static double share_of(const struct access_log_conf *conf, const struct access_line *l)
 {
 	if (conf->sample >= 1 || l->outcome != WEIR_OK || l->torn || l->req->res.status >= 400 ||
@@ -80,20 +77,22 @@ static double share_of(const struct access_log_conf *conf, const struct access_l
 	return drawn(l->req->ev.trace_id, conf->sample) ? conf->sample : 0;
 }
 
-static void write_line(struct access_log *log, const struct http_req *r, int64_t bytes, bool whole)
+static void write_line(
+    struct access_log *log, const struct http_req *r, int64_t bytes, enum http_sent_how how)
 {
 	const struct access_log_conf *conf = weir_conf(log->stage);
 	const struct weir_http_request *req = &r->pub;
 	char text[ACCESS_LINE_BYTES];
 	struct access_line line = {.req = req,
 	    .outcome = r->outcome,
-	    .torn = !whole && r->outcome == WEIR_OK,
+	    .torn = how == HTTP_SENT_TORN && r->outcome == WEIR_OK,
+	    .handed = how == HTTP_SENT_HANDED && r->outcome == WEIR_OK,
 	    .bytes = bytes,
-	    .took_ns = clock_ns(CLOCK_MONOTONIC) - req->ev.arrival_ns};
+	    .took_ns = weir_clock_ns(CLOCK_MONOTONIC) - req->ev.arrival_ns};
 
 	line.share = share_of(conf, &line);
 	if (line.share > 0) {
-		line.wall_ns = clock_ns(CLOCK_REALTIME);
+		line.wall_ns = weir_clock_ns(CLOCK_REALTIME);
 		line.client = client(log, req);
 		line.class_name = weir_class_name(log->stage, req->ev.class_id);
 		size_t n = access_line(conf->format, &line, text);
@@ -104,11 +103,11 @@ static void write_line(struct access_log *log, const struct http_req *r, int64_t
 	}
 }
 
-static void on_sent(struct http_sent *sent, struct http_req *r, bool whole)
+static void on_sent(struct http_sent *sent, struct http_req *r, enum http_sent_how how)
 {
 	struct logged *l = (struct logged *)((char *)sent - offsetof(struct logged, sent));
 
-	write_line(l->log, r, sent->bytes, whole);
+	write_line(l->log, r, sent->bytes, how);
 	free(l);
 }
 
@@ -117,13 +116,14 @@ static void on_finish(struct weir_http_tap *tap, struct weir_http_request *req, 
 	struct logged *l = (struct logged *)tap;
 	struct http_req *r = weir_event_cast(&req->ev, &weir_http_request_type);
 
-	(void)status; /* r->outcome */
+	(void)status; /* r->outcome has it */
 	if (r->loop) {
 		l->sent.fn = on_sent;
 		sent_await(r, &l->sent);
 		return;
 	}
-	write_line(l->log, r, sent_body_bytes(req), true); /* of no server: nobody will send it */
+	/* without a server the response is never sent, so write the line now */
+	write_line(l->log, r, sent_body_bytes(req), HTTP_SENT_WHOLE);
 	free(l);
 }
 
@@ -185,14 +185,14 @@ static const struct weir_knob knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = ROW(file),
 	.def = "stderr",
-	.help = "file to append to, opened again on SIGUSR1; or stderr, stdout, journal"},
+	.help = "file to append to, reopened on SIGUSR1; or stderr, stdout, journal"},
     {.name = "format",
 	.type = WEIR_KNOB_ENUM,
 	.offset = ROW(format),
 	.def = "logfmt",
 	.choices = "logfmt|json|common|combined",
 	.flags = WEIR_KNOB_LIVE,
-	.help = "shape of a line"},
+	.help = "format of a line"},
     {.name = "sample",
 	.type = WEIR_KNOB_RATIO,
 	.offset = ROW(sample),
@@ -200,7 +200,7 @@ static const struct weir_knob knobs[] = {
 	.min = 0,
 	.max = 1,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "share of the requests that went well that is written; errors always are"},
+	.help = "share of the successful requests that is logged; errors always are"},
     {.name = "slow",
 	.type = WEIR_KNOB_DURATION,
 	.offset = ROW(slow_ns),
@@ -208,14 +208,15 @@ static const struct weir_knob knobs[] = {
 	.min = 0,
 	.max = 3.6e12,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "requests that took so long are always written; 0: those are drawn, too"},
+	.help =
+	    "requests that took at least this long are always logged; 0: they are sampled, too"},
     {.name = "flush",
 	.type = WEIR_KNOB_DURATION,
 	.offset = ROW(flush_ns),
 	.def = "200ms",
 	.min = 0,
 	.max = 6e10,
-	.help = "how long a line may wait for others to be written with it"},
+	.help = "how long a line may wait to be written together with others"},
     {.name = "buffer",
 	.type = WEIR_KNOB_BYTES,
 	.offset = ROW(buffer_bytes),
@@ -229,9 +230,9 @@ static const struct weir_knob knobs[] = {
 static const struct weir_metric metrics[] = {
     [LINES] = {"access_log_lines_total", WEIR_METRIC_COUNTER, "lines", "lines written"},
     [DROPPED] = {"access_log_dropped_total", WEIR_METRIC_COUNTER, "lines",
-	"lines lost since the file was too slow or memory short"},
+	"lines lost because the file was too slow or memory was short"},
     [LEFT_OUT] = {"access_log_left_out_total", WEIR_METRIC_COUNTER, "requests",
-	"requests that went well and were not drawn"},
+	"successful requests left out by sampling"},
     {NULL, WEIR_METRIC_COUNTER, NULL, NULL},
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines of access_log: pure, any thread. */
+/* Formats the lines of access_log. Pure functions, for any thread. */
 #ifndef WEIR_HTTP_ACCESS_LOG_H
 #define WEIR_HTTP_ACCESS_LOG_H
 
@@ -14,33 +14,38 @@
 /* Order of the choices of `format:`. */
 enum access_format { ACCESS_LOGFMT, ACCESS_JSON, ACCESS_COMMON, ACCESS_COMBINED };
 
-/** Bytes of a client's text that a line takes: what people read; longer ones are cut. A guess. */
+/** Most bytes of one text from the client in a line; longer texts are cut. 512 is a guess: about as
+ * much as people read. */
 #define ACCESS_TEXT_MAX 512
-/** And how many times as many escaped, at most. */
+/** Most bytes written per byte of the client's text, averaged over the text: escapes lengthen
+ * it. */
 #define ACCESS_ESCAPED_MAX 3
-/** Room for a line: no more than a pipe takes whole, so that what others write to it never comes between (pipe(7)). */
+/** Longest line: as much as a pipe takes atomically, so that writes by other processes cannot split
+ * it (pipe(7)). */
 #define ACCESS_LINE_BYTES PIPE_BUF
 
-/** What a line tells of a request whose answer has left, or never will. */
+/** What one line reports about a request whose response has been sent, or never will be. */
 struct access_line {
 	const struct weir_http_request *req;
 	const char *class_name;
-	struct weir_slice client; /* its address */
-	int outcome;              /* WEIR_OK or the error it was finished with */
-	bool
-	    torn; /* finished with WEIR_OK, but the connection ended before all of the answer was sent */
-	int64_t bytes;            /* of the answer's body that the kernel took to send */
-	int64_t wall_ns, took_ns; /* now, since 1970; since the request was whole */
-	double share;             /* of such requests that are written; 1: all, and not told */
+	struct weir_slice client; /* address of the client */
+	int outcome;              /* WEIR_OK, or the error with which the request was finished */
+	/* finished with WEIR_OK, but the connection ended before the whole response was sent */
+	bool torn;
+	bool handed;   /* finished with WEIR_OK; a reload handed over the rest of the response */
+	int64_t bytes; /* bytes of the response's body that the kernel took */
+	int64_t wall_ns, took_ns; /* time since 1970; time since the request was complete */
+	double share; /* share of such requests that is logged; not printed if it is 1 */
 };
 
-/** Put the line, with its newline, into out[ACCESS_LINE_BYTES]. Returns its length. */
+/** Write the line, including its newline, to out[ACCESS_LINE_BYTES]. Returns its length. */
 size_t access_line(enum access_format format, const struct access_line *l, char *out);
 
-/** Append `s` to `out` at `n`, quoted, with '"', '\' and bytes that are not printable ASCII escaped; at most `most` bytes of
- *  it and ACCESS_ESCAPED_MAX times as many escaped, "..." behind a longer one. `json`: as a string of JSON that reads as what stands in the quotes otherwise, but for
- *  '"' which needs no escape there. Returns the new n. `most` is at least 5; needs room for
- *  ACCESS_ESCAPED_MAX * most + 5. */
+/** Append `s` to `out` at `n`, quoted, with '"', '\' and bytes that are not printable ASCII
+ * escaped. At most `most` bytes of `s` are used, and ACCESS_ESCAPED_MAX times as many are written;
+ * "..." marks a cut. With `json`, writes a JSON string whose value is the text that would otherwise
+ * be between the quotes, except that '"' takes only JSON's own escape. Returns the new n. `most`
+ * must be at least 5; `out` must have space for ACCESS_ESCAPED_MAX * most + 5 bytes at `n`. */
 size_t access_quote(char *out, size_t n, struct weir_slice s, size_t most, bool json);
 
 #endif

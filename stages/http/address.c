@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Listen addresses as people write them: "127.0.0.1:8080", "[::1]:8080", "localhost:8080", ":8080".
- */
+/* Parses listen addresses, such as "127.0.0.1:8080", "[::1]:8080", "localhost:8080", ":8080". */
 #include "http/address.h"
 
 #include <netdb.h>

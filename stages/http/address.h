@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Listen addresses as people write them. */
+/* Parses the listen addresses of a configuration. */
 #ifndef WEIR_HTTP_ADDRESS_H
 #define WEIR_HTTP_ADDRESS_H
 
@@ -12,8 +12,9 @@ struct address {
 	socklen_t n;
 };
 
-/** Parse "HOST:PORT"; HOST is a name, an address, "[IPv6]" or empty for all of IPv4; port 0 is any
- *  free one. On failure fills `err` and returns WEIR_EINVAL. May block to look a name up. */
+/** Parse "HOST:PORT". HOST is a name, an address, "[IPv6]", or empty for all IPv4 addresses; port 0
+ * means any free port. On failure fills `err` and returns WEIR_EINVAL. May block for a name
+ * lookup. */
 int http_address_parse(const char *text, struct address *out, struct weir_err *err);
 
 #endif

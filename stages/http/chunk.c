@@ -3,11 +3,11 @@
  * The chunked decoder; see chunk.h for its states.
  *
  * Extensions are checked against their grammar (";" name ["=" token or quoted string], no spaces)
- * and dropped, and so are trailer fields, but for those that say where a message ends or whom it is
- * for: a parser behind us that merged them would read another request (RFC 9110, 6.5.1). Spaces
- * around ';' and '=' (RFC 9112 calls them bad) are refused: no client sends them, and they have
- * been read in more ways than one. A chunk size over what the body may still take is refused
- * when its line ends, before any of its bytes.
+ * and dropped. Trailer fields are dropped, too, but those that determine the length or the
+ * destination of a message are refused: a downstream parser that merged them would read a different
+ * request (RFC 9110, 6.5.1). Spaces around ';' and '=' (which RFC 9112 calls bad) are refused: no
+ * client sends them, and parsers disagree about them. A chunk size that exceeds what the body may
+ * still take is refused when its line ends, before any of its bytes are read.
  */
 #include "http/chunk.h"
 
@@ -15,12 +15,12 @@
 
 enum chunk_state {
 	SIZE,
-	EXT_NAME,   /* behind ';' */
-	EXT_VALUE,  /* behind '=' */
+	EXT_NAME,   /* after ';' */
+	EXT_VALUE,  /* after '=' */
 	EXT_TOKEN,  /* inside a token value */
 	EXT_QUOTED, /* inside a quoted value */
-	EXT_ESCAPE, /* behind '\' in one */
-	EXT_END,    /* behind a quoted value */
+	EXT_ESCAPE, /* after '\' in a quoted value */
+	EXT_END,    /* after a quoted value */
 	SIZE_LF,
 	DATA,
 	DATA_CR,
@@ -65,14 +65,14 @@ static enum chunk_state in_size(struct chunk *c, char b)
 	return b == '\r' ? SIZE_LF : b == ';' ? EXT_NAME : BAD;
 }
 
-/* What may follow a complete extension. */
+/* Returns the state after the byte `b`, which follows a complete extension. */
 static enum chunk_state after_extension(char b)
 {
 	return b == '\r' ? SIZE_LF : b == ';' ? EXT_NAME : BAD;
 }
 
-/* `extension` counts bytes; a name is non-empty when the byte before was one of it, which the top
- * bit of `digits` remembers: digits are no longer needed when extensions begin. */
+/* Set in `digits` while the current name or value has a byte, so that an empty one is refused.
+ * `digits` is free for this, because the digits are no longer needed once extensions begin. */
 #define HAS_BYTE 0x80
 
 static enum chunk_state in_token(struct chunk *c, char b, enum chunk_state here)
@@ -114,14 +114,15 @@ static const char *const forbidden[] = {
 
 #define FORBIDDEN_N (sizeof(forbidden) / sizeof(forbidden[0]))
 
-/* Follow the byte `b` of a trailer's name. */
+/* Compare the byte `b` of a trailer's name with the forbidden names. */
 static enum chunk_state in_name(struct chunk *c, char b)
 {
 	if (!guard_is(b, GUARD_TOKEN))
 		return BAD;
 	for (size_t i = 0; i < FORBIDDEN_N; i++) {
 		const char *name = forbidden[i];
-		/* Letters differ in bit 5 alone; '-' has it, and '\r' is no token. */
+		/* the case of letters is bit 5; '-' has it set, and '\r', which lacks it, is not a
+		 * token byte */
 		if ((c->name_may >> i & 1) && (char)(b | 0x20) != name[c->name_at])
 			c->name_may &= (uint8_t) ~(1u << i);
 	}
@@ -129,7 +130,7 @@ static enum chunk_state in_name(struct chunk *c, char b)
 	return NAME;
 }
 
-/* Its ':' has come. */
+/* Judge a trailer's name when its ':' has arrived. */
 static enum chunk_state name_ends(const struct chunk *c)
 {
 	for (size_t i = 0; i < FORBIDDEN_N; i++)
@@ -169,7 +170,7 @@ static enum chunk_state size_ends(struct chunk *c, char b)
 	return c->left == 0 ? TRAILER : DATA;
 }
 
-/* The state behind the framing byte `b`. */
+/* Returns the state after the framing byte `b`. */
 static enum chunk_state step(struct chunk *c, char b)
 {
 	switch (c->state) {

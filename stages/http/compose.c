@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Response heads. "Server" and "Date" are the same for a second: they are composed once and copied.
+ * Composes response heads. "Server" and "Date" stay the same for a second: they are composed once
+ * and copied.
  *
- * The wall clock is read once per second and I/O thread. Names of days and months are those of RFC
- * 9110 whatever the locale.
+ * The wall clock is read once per second and I/O thread. The names of days and months are those of
+ * RFC 9110 in every locale.
  */
 #include "http/conn.h"
 
@@ -11,12 +12,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "http/put.h"
 #include "http/status.h"
 #include "http/transfer.h"
 
 #define NS_PER_S 1000000000LL
 
-/* Room for what is not fields: status line, stamp, length, connection. */
+/* Most bytes of a head without the stage's fields: status line, stamp, length, connection. */
 #define FIXED_BYTES (64 + SERVER_STAMP_MAX + 96)
 
 WEIR_COLD static void stamp(struct http_io *io)
@@ -28,31 +30,13 @@ WEIR_COLD static void stamp(struct http_io *io)
 
 	clock_gettime(CLOCK_REALTIME, &ts);
 	gmtime_r(&ts.tv_sec, &tm);
-	int n = snprintf(io->stamp, sizeof(io->stamp),
+	int n = snprintf(io->stamp.text, sizeof(io->stamp.text),
 	    "%sDate: %.3s, %02d %.3s %04d %02d:%02d:%02d GMT\r\n", io->srv->server_field,
 	    days + 3 * tm.tm_wday, tm.tm_mday, months + 3 * tm.tm_mon, tm.tm_year + 1900,
 	    tm.tm_hour, tm.tm_min, tm.tm_sec);
-	WEIR_ASSERT(n > 0 && (size_t)n < sizeof(io->stamp));
-	io->stamp_n = (size_t)n;
-	io->stamp_until_ns = weir_loop_now_ns(io->loop) + NS_PER_S - ts.tv_nsec;
-}
-
-static char *put(char *at, const char *p, size_t n)
-{
-	memcpy(at, p, n);
-	return at + n;
-}
-
-static char *put_number(char *at, uint64_t v)
-{
-	char digits[20];
-	size_t i = sizeof(digits);
-
-	do {
-		digits[--i] = (char)('0' + v % 10);
-		v /= 10;
-	} while (v > 0);
-	return put(at, digits + i, sizeof(digits) - i);
+	WEIR_ASSERT(n > 0 && (size_t)n < sizeof(io->stamp.text));
+	io->stamp.n = (size_t)n;
+	io->stamp.until_ns = weir_loop_now_ns(io->loop) + NS_PER_S - ts.tv_nsec;
 }
 
 static char *put_status(char *at, int code)
@@ -65,8 +49,6 @@ static char *put_status(char *at, int code)
 	at = put_number(at, (uint64_t)code);
 	return put(at, " Unknown\r\n", 10);
 }
-
-#define PUT(at, text) put(at, text, sizeof(text) - 1)
 
 bool compose_has_body(const struct http_req *r)
 {
@@ -81,13 +63,13 @@ size_t compose_head(struct http_io *io, struct http_req *r, bool close, char *ou
 
 	if (FIXED_BYTES + res->fields.n + req->n_fields > room)
 		return 0;
-	if (weir_loop_now_ns(io->loop) >= io->stamp_until_ns)
+	if (weir_loop_now_ns(io->loop) >= io->stamp.until_ns)
 		stamp(io);
 	at = put_status(at, res->status);
-	at = put(at, io->stamp, io->stamp_n);
+	at = put(at, io->stamp.text, io->stamp.n);
 #ifndef NDEBUG
-	WEIR_ASSERT(
-	    weir_http_fields_good(res->fields)); /* our bug, or a stage's: it would split answers */
+	/* malformed fields are a bug of ours or of a stage, and would split responses */
+	WEIR_ASSERT(weir_http_fields_good(res->fields));
 #endif
 	if (res->fields.n > 0)
 		at = put(at, res->fields.p, res->fields.n);

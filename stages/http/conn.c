@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of a connection; see conn.h.
+ * Opens, watches and closes connections; see conn.h.
  *
- * Time-outs. A connection has one lazy timer, and a deadline that follows from what it waits for.
- * The timer is only a reminder to look: when it fires early it is set again. Bodies and answers
- * must move within body_timeout / write_timeout and, after RATE_GRACE, at min_..._rate on average: the
- * deadline "since + grace + moved / rate" says that without any periodic check.
+ * Time-outs. A connection has one lazy timer, and a deadline that depends on what it waits for. The
+ * timer only prompts a check: when it fires before the deadline it is set again. Bodies and
+ * responses must move within body_timeout / write_timeout and, after RATE_GRACE_NS, at min_..._rate
+ * on average. The deadline "since + grace + moved / rate" expresses that without a periodic check.
  *
- * Connections without a request are in a list, those with half a head and those that have had their last answer in others, all
- * longest waiting first, those with a body or answer under way in one more: when the server is full some of them are closed, so slow or idle clients cannot keep
- * others out (limit.c).
+ * Lists. Waiting connections are in one list per kind of wait (enum conn_list_id), longest-waiting
+ * first. Only the list of connections with a body or a response in progress is not in this order,
+ * because it is rotated. When the server is full, some of these connections are closed, so that
+ * slow or idle clients cannot keep others out (limit.c).
  */
 #include "http/conn.h"
 
@@ -20,22 +21,24 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "http/heir.h"
+#include "http/handover.h"
 #include "http/limit.h"
 #include "http/listen.h"
 #include "http/memory.h"
-#include "http/crowd.h"
+#include "http/clients.h"
 #include "http/sent.h"
 #include "http/tls_conn.h"
 
 #define NS_PER_S 1000000000LL
 
-/* A slow start is no attack: rates are asked for after this (reliability.md, slow bodies). */
+/* Time before rates are enforced, since a slow start is not an attack (reliability.md, slow
+ * bodies). */
 #define RATE_GRACE_NS (5 * NS_PER_S)
-/* How long the client may take to read the last answer before its late bytes are answered by a
- * reset: the guess of most servers (Apache 2 s, nginx 5 s). */
+/* How long the client may take to read the last response before its late bytes cause a reset. 2 s
+ * is a guess, similar to other servers (Apache 2 s, nginx 5 s). */
 #define LINGER_NS (2 * NS_PER_S)
-/* When a time-out comes between reading and parsing: the next turn, a tick of the timers. */
+/* Delay before a time-out that occurs between reading and parsing is checked again: one timer tick,
+ * so in the next iteration. */
 #define LOOK_AGAIN_NS 1000000LL
 
 #define CONN_EVENTS ((uint32_t)EPOLLIN | EPOLLRDHUP | EPOLLET)
@@ -129,10 +132,11 @@ static int64_t deadline(const struct conn *c)
 
 static void body_timed_out(struct conn *c, enum limit l)
 {
-	if (stream_in_parts(&c->stream)) { /* its stage answers */
+	if (stream_in_parts(&c->stream)) { /* the stage that has the request answers */
 		limit_count(c->io, l);
 		conn_tear_part(c, WEIR_EGONE, 408);
-	} else if (c->stream.phase == STREAM_SKIP) { /* its answer has left */
+		/* the response to the skipped body has been sent already */
+	} else if (c->stream.phase == STREAM_SKIP) {
 		limit_count(c->io, l);
 		conn_close(c);
 	} else {
@@ -148,7 +152,7 @@ static void timed_out(struct conn *c)
 	switch (c->wait) {
 	case WAIT_HEAD:
 		limit_refuse(c, LIMIT_HEADER_TIME);
-		conn_settle(c); /* memory.c must not find it among the half ones */
+		conn_settle(c); /* memory.c must not find it in CONN_HALF */
 		return;
 	case WAIT_BODY:
 		body_timed_out(c, at_pause(c, io->conf.body_timeout_ns) <= now_ns
@@ -184,9 +188,8 @@ static void timer_fired(struct weir_loop *loop, struct weir_timer *t)
 		at = deadline(c);
 	if (at == INT64_MAX)
 		return;
-	if (c->ready &&
-	    at <= weir_loop_now_ns(
-		      loop)) /* what it waits for may have been read, and not looked at yet */
+	/* the bytes that the connection waits for may have been read but not parsed yet */
+	if (c->ready && at <= weir_loop_now_ns(loop))
 		at = weir_loop_now_ns(loop) + LOOK_AGAIN_NS;
 	if (at > weir_loop_now_ns(loop))
 		weir_timer_set(loop, t, at);
@@ -200,7 +203,7 @@ static enum conn_wait wait_of(const struct conn *c)
 		return WAIT_LINGER;
 	if (c->blocked)
 		return WAIT_WRITE;
-	if (c->io->paused) /* nobody is to blame for what we do not read */
+	if (c->io->pause.on) /* we read nothing now, so a pause is not the client's fault */
 		return WAIT_NONE;
 	if (stream_in_parts(&c->stream))
 		return conn_blames_part(c) ? WAIT_BODY : WAIT_NONE;
@@ -213,7 +216,6 @@ static enum conn_wait wait_of(const struct conn *c)
 	return c->in_flight == 0 ? WAIT_IDLE : WAIT_NONE;
 }
 
-/* Enter a wait afresh. */
 static void begin_wait(struct conn *c, enum conn_wait wait)
 {
 	struct weir_loop *loop = c->io->loop;
@@ -227,12 +229,14 @@ static void begin_wait(struct conn *c, enum conn_wait wait)
 
 /* ---- epoll ---- */
 
-/* Edge-triggered: a level-triggered descriptor is polled once more per request to find that nothing
- * is left (measured 3 % of the CPU per request). So whoever leaves bytes unread, or waits for room
- * to write, arms it again, which reports at once what is there already. */
+/* Connections are watched edge-triggered: a level-triggered descriptor is polled once more per
+ * request to find that nothing is left (measured: 3 % of the CPU time per request). So code that
+ * leaves bytes unread, or waits to write, arms the descriptor again; epoll then reports at once
+ * what is already there. */
 static void rearm(struct conn *c)
 {
-	/* TLS: bytes that have been read and not been decrypted are no edge; that one may write is. */
+	/* With TLS, EPOLLOUT too: bytes that were read but not decrypted yet cause no edge, but
+	 * being writable does. */
 	uint32_t events = CONN_EVENTS | (c->blocked || c->tls ? EPOLLOUT : 0);
 
 	if (weir_loop_mod(c->io->loop, &c->watch, events) != 0)
@@ -257,6 +261,7 @@ void conn_settle(struct conn *c)
 
 	if (!conn_is_open(c))
 		return;
+	conn_state_follow(c);
 	wait = wait_of(c);
 	if (wait != c->wait)
 		begin_wait(c, wait);
@@ -318,7 +323,8 @@ static void name_peer(struct conn *c, const struct sockaddr_storage *addr)
 	c->peer_n = (uint8_t)strlen(c->peer);
 }
 
-/* Who is told that it is refused takes no place from others meanwhile. */
+/* Returns the count that includes `c`: a connection being refused does not count in
+ * max_connections. */
 static atomic_int *places(const struct conn *c)
 {
 	return c->refused ? &c->io->srv->refusing : &c->io->srv->connections;
@@ -339,7 +345,8 @@ static void register_conn(struct conn *c)
 	atomic_fetch_add_explicit(places(c), 1, memory_order_relaxed);
 }
 
-/* A connection that is watched and idle; NULL without memory, and `fd` stays the caller's. */
+/* Create a connection, watched and idle. Returns NULL if out of memory; `fd` then stays the
+ * caller's. */
 static struct conn *conn_new(struct http_io *io, int fd, bool refused)
 {
 	struct conn *c = calloc(1, sizeof(*c));
@@ -366,7 +373,7 @@ void conn_open(
 	struct conn *c = conn_new(io, fd, refuse >= 0);
 
 	if (!c || refuse >= 0)
-		crowd_leave(io->srv->crowd, key);
+		clients_leave(io->srv->clients, key);
 	else
 		c->peer_key = key;
 	if (!c) {
@@ -385,13 +392,15 @@ void conn_open(
 	if (io->srv->tls && !c->tls)
 		conn_close(c);
 	conn_settle(c);
-	if (heir_leaving(io))
-		heir_take_leave(c);
+	if (handover_leaving(io))
+		handover_take_leave(c);
 }
 
 void conn_past(const struct conn *c, struct conn_past *past)
 {
 	past->requests = c->requests;
+	past->eof = c->eof;
+	past->no_more = c->no_more;
 	past->peer_key = c->peer_key;
 	past->peer_n = c->peer_n;
 	past->tls = c->tls;
@@ -406,7 +415,9 @@ struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past
 	if (!c)
 		return NULL;
 	c->requests = past->requests;
-	if (past->peer_key != 0 && crowd_enter(io->srv->crowd, past->peer_key) > 0)
+	c->eof = past->eof;
+	c->no_more = past->no_more;
+	if (past->peer_key != 0 && clients_enter(io->srv->clients, past->peer_key) > 0)
 		c->peer_key = past->peer_key;
 	c->peer_n = past->peer_n;
 	memcpy(c->id, past->id, sizeof(c->id));
@@ -415,7 +426,8 @@ struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past
 	c->stream.secure = c->tls != NULL;
 	if (c->tls)
 		tls_conn_move(c->tls, c);
-	/* Decrypted bytes, or such that the socket did not take, may have come along: epoll tells of neither. */
+	/* With TLS, decrypted bytes, and bytes that the socket did not take, may have been handed
+	 * over too; epoll reports neither. */
 	c->unread = c->rearm = c->tls != NULL;
 	io->count[SERVER_TLS_CONNECTIONS] += c->tls && tls_is_open(c->tls);
 	return c;
@@ -429,6 +441,7 @@ int conn_detach(struct conn *c)
 	io->count[SERVER_TLS_CONNECTIONS] -= c->tls && tls_is_open(c->tls);
 	weir_loop_del(io->loop, &c->watch);
 	c->watch.fd = -1;
+	conn_state_follow(c);
 	weir_timer_cancel(io->loop, &c->timer);
 	conn_list_leave(c);
 	*c->prev = c->next;
@@ -436,9 +449,9 @@ int conn_detach(struct conn *c)
 		c->next->prev = c->prev;
 	stream_fini(&c->stream, &io->pool);
 	conn_parts_gone(c);
-	io->n_swallowed -= c->swallowed;
+	io->memory.n_swallowed -= c->swallowed;
 	if (c->peer_key != 0)
-		crowd_leave(io->srv->crowd, c->peer_key);
+		clients_leave(io->srv->clients, c->peer_key);
 	io->count[SERVER_CONNECTIONS]--;
 	atomic_fetch_sub_explicit(places(c), 1, memory_order_relaxed);
 	listen_room(io);
@@ -454,8 +467,8 @@ void conn_reap(struct conn *c)
 		c->in_flight--;
 		c->io->count[SERVER_UNDELIVERED] += !r->refusal;
 		if (r->sent)
-			sent_tell(c, r, false);
-		c->part = false; /* of the next one nothing is sent */
+			sent_tell(c, r, HTTP_SENT_TORN);
+		c->part = false; /* nothing of the next request's response has been sent */
 		pool_req_drop(&c->io->pool, r);
 	}
 	if (c->first || (c->tls && tls_is_away(c->tls)))

@@ -2,16 +2,17 @@
 /*
  * A client connection: one socket, requests in order, one timer.
  *
- *   OPEN --last answer written--> (LINGERING) --> closed --requests home--> reaped
- *     '------ error, timeout, gone ----------------^
+ *   OPEN --last response written--> (LINGERING) --> closed --requests returned--> reaped
+ *     '------ error, time-out, client gone --------^
  *
- * Lingering: our side is shut down and what the client still sends is thrown away for a moment, so
- * that the last answer is not destroyed by a reset. A closed connection stays in memory (descriptor
- * -1) while requests of it are in the graph; each comes home to it and is dropped. Nothing is freed
- * but in turn_end, by conn_reap, so a pointer to a connection is good for the whole turn.
+ * While a connection lingers, our side is shut down and what the client still sends is discarded
+ * for a moment, so that a reset does not destroy the last response. A closed connection (descriptor
+ * -1) stays in memory while its requests are in the graph. They are dropped when they return.
+ * Connections are freed only in turn_end, by conn_reap, so a pointer to a connection is valid for
+ * the whole iteration of the event loop.
  *
- * All of it is its I/O thread's. `peer`, `id` and `io` are constant, so field getters may read
- * them.
+ * A connection belongs to its I/O thread. `peer`, `id` and `io` are constant, so field getters may
+ * read them from any thread.
  */
 #ifndef WEIR_HTTP_CONN_H
 #define WEIR_HTTP_CONN_H
@@ -26,46 +27,73 @@
 /** What a connection waits for, which decides its time-out. */
 enum conn_wait { WAIT_NONE, WAIT_IDLE, WAIT_HEAD, WAIT_BODY, WAIT_WRITE, WAIT_LINGER };
 
+/** States of a connection; conn_state.c has the transitions. A new connection is SHAKING, even
+ * without TLS. */
+enum conn_state {
+	CONN_STATE_SHAKING, /* TLS handshake */
+	CONN_STATE_IDLE,    /* no request */
+	CONN_STATE_HEAD,    /* part of a head has arrived */
+	CONN_STATE_BODY,    /* a body is arriving, or is skipped */
+	CONN_STATE_GRAPH,   /* its requests are complete and in the graph */
+	CONN_STATE_WRITING, /* the socket is full */
+	CONN_STATE_ENDING,  /* close_notify could not be sent yet */
+	CONN_STATE_LINGERING,
+	CONN_STATE_CLOSED,
+	CONN_STATES,
+};
+
 struct tls_conn;
 
 struct conn {
-	struct weir_watch watch; /* first; fd -1: closed */
-	struct tls_conn *tls;    /* NULL: plain; as long as there are requests */
+	struct weir_watch watch; /* first member; fd is -1 once closed */
+	struct tls_conn *tls;    /* NULL without TLS; stays while requests are in the graph */
 	struct weir_timer timer;
 	struct http_io *io;
-	struct conn *next, **prev;           /* io->conns */
-	struct conn *wait_next, **wait_prev; /* in `list`; wait_prev NULL: in none */
-	struct conn *ready_next;             /* io->ready */
-	struct http_req *first, **last;      /* requests in order of arrival, answered or not */
+	struct conn *next, **prev; /* links of io->conns */
+	/* links in the list `list`; wait_prev is NULL if it is in no list */
+	struct conn *wait_next, **wait_prev;
+	struct conn *ready_next;        /* link of io->ready */
+	struct http_req *first, **last; /* requests in order of arrival, answered or not */
 	struct stream stream;
-	char *part_head;      /* head bytes of `first` that a short write left, owned */
-	uint32_t part_head_n; /* how many */
-	bool part;            /* some bytes of the answer of `first` are sent */
-	bool part_close;      /* and it said "Connection: close" */
+	char *part_head; /* bytes of the head of `first` that a short write left unsent, owned */
+	uint32_t part_head_n; /* size of part_head */
+	bool part;            /* part of the response of `first` has been sent */
+	bool part_close;      /* the head sent for `first` says "Connection: close" */
 	bool ready;           /* in io->ready */
 	bool no_more;         /* no further request will be read */
 	bool eof;             /* the client has shut its side down */
-	bool peer_done;       /* its end has been announced, and is to be read */
-	bool unread;          /* bytes may wait that no edge will announce */
-	bool rearm;           /* ask epoll again */
-	bool swallowed;       /* the kernel took much at once: the client may have none of it */
-	uint8_t unsent_kib;   /* most that the kernel keeps unsent; 0: as it likes */
-	bool ending;          /* our last word waits for room: nothing leaves behind it */
+	/* the client has shut its side down (EPOLLRDHUP), but the end of its bytes has not been
+	 * read yet */
+	bool peer_done;
+	bool unread; /* unread bytes may remain for which epoll reports no further edge */
+	bool rearm;  /* conn_settle must arm epoll again */
+	/* the kernel took a large write; perhaps nothing of it has reached the client yet */
+	bool swallowed;
+	/* limit of unsent bytes in the kernel, in KiB; 0 is the kernel's default */
+	uint8_t unsent_kib;
+	bool ending; /* close_notify could not be sent yet; no response follows */
 	bool lingering;
-	bool refused; /* when it came: it has no place of max_connections, and is of no address */
-	bool blocked; /* a write was short: wait for EPOLLOUT */
-	uint8_t continue_left; /* bytes of "100 Continue" that found no room; not 0: blocked */
-	uint8_t wait;          /* enum conn_wait */
-	uint8_t list;          /* enum conn_list_id, if in one */
-	uint32_t in_flight;    /* requests in the list */
-	uint32_t requests;     /* requests so far */
-	int64_t since_ns;      /* when the present wait began */
-	int64_t progress_ns;   /* last byte moved in it; WAIT_IDLE: the end of the handshake */
-	int64_t moved_bytes;   /* in it; WAIT_WRITE: that the client is known to have */
-	int64_t queued_bytes;  /* WAIT_WRITE: in the kernel at the last look, and sent since then */
-	int64_t body_off;      /* bytes of the body of `first` that are sent */
-	uint64_t wire_bytes;   /* that the client has sent for the requests in the list */
-	uint64_t peer_key;     /* crowd.h; 0: not counted there */
+	/* refused when accepted, so not counted in max_connections or for its address */
+	bool refused;
+	bool blocked; /* a write was short: waiting for EPOLLOUT */
+	/* bytes of "100 Continue" still to send; unless it is 0, `blocked` is set */
+	uint8_t continue_left;
+	uint8_t state;      /* enum conn_state, recorded by conn_state_follow */
+	uint8_t wait;       /* enum conn_wait */
+	uint8_t list;       /* enum conn_list_id, valid if wait_prev is set */
+	uint32_t in_flight; /* requests in the list from `first` */
+	uint32_t requests;  /* requests read so far */
+	int64_t since_ns;   /* when the current wait began */
+	/* When the last byte moved in this wait; in WAIT_IDLE, when the TLS handshake ended. */
+	int64_t progress_ns;
+	/* bytes moved in this wait; in WAIT_WRITE, acknowledged by the client */
+	int64_t moved_bytes;
+	/* In WAIT_WRITE, the unacknowledged bytes in the kernel at the last check, plus the bytes
+	 * sent since. */
+	int64_t queued_bytes;
+	int64_t body_off;    /* sent bytes of the response body of `first` */
+	uint64_t wire_bytes; /* bytes received for the requests in the list from `first` */
+	uint64_t peer_key;   /* key in the client table (clients.h); 0 if not counted */
 	char id[8];
 	uint8_t peer_n;
 	char peer[INET6_ADDRSTRLEN];
@@ -73,57 +101,74 @@ struct conn {
 
 /* ---- life: conn.c ---- */
 
-/** Take over the accepted socket `fd` of a client with `key` (crowd.h), which has entered: it leaves with the connection.
- *  `refuse`: -1, or the limit (limit.h) that it is refused for. On failure closes it. */
+/** Take over the accepted socket `fd` of a client with `key` (clients.h), which clients_enter has
+ * counted. The count is undone here if the client is refused, else when the connection closes.
+ * `refuse` is the limit (limit.h) because of which the client is refused, or -1. Closes `fd` on
+ * failure. */
 void conn_open(
     struct http_io *io, int fd, const struct sockaddr_storage *addr, uint64_t key, int refuse);
-/** What of a connection outlasts a reload. */
+/** The state of a connection that survives a reload. */
 struct conn_past {
-	struct tls_conn *tls; /* NULL: plain; the heir's */
-	uint32_t requests;    /* so far */
+	struct tls_conn *tls; /* NULL without TLS; the new server owns it after the handover */
+	uint32_t requests;    /* read so far */
+	bool eof, no_more;    /* as in struct conn */
 	uint64_t peer_key;
 	char id[8];
 	uint8_t peer_n;
 	char peer[INET6_ADDRSTRLEN];
 };
 
-/** Tell it of `c`. */
+/** Copy the state of `c` that survives a reload into `past`. */
 void conn_past(const struct conn *c, struct conn_past *past);
-/** Take over `fd` with its past; NULL without memory, and the descriptor stays the caller's. The caller settles it. */
+/** Open a connection for `fd` that continues `past`. Returns NULL if out of memory; the descriptor
+ * then stays the caller's. The caller must call conn_settle. */
 struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past);
-/** As conn_close, but the descriptor becomes the caller's, who gets it. `c` must be open. */
+/** Like conn_close, but leaves the descriptor open and returns it; the caller then owns it. `c`
+ * must be open. */
 int conn_detach(struct conn *c);
-/** Close the socket; an answer that is broken off by that is seen to be. Legal twice; `c` is good until the end of the turn. */
+/** Close the socket. If this cuts off a response, the client can tell that the response is
+ * incomplete. May be called twice; `c` stays valid until the end of the iteration. */
 void conn_close(struct conn *c);
-/** As conn_close, but what the kernel still has for the client, who does not take it, is thrown away, too. */
+/** Like conn_close, but also discards what the kernel still holds for a client that does not read
+ * it. */
 void conn_abort(struct conn *c);
-/** Free a closed connection whose requests are home. */
+/** Free a closed connection whose requests have all returned. */
 void conn_reap(struct conn *c);
-/** Put `c` on the list of those to look at in turn_end. */
+/** Put `c` on the list of connections to process in turn_end. */
 void conn_make_ready(struct conn *c);
-/** An event of this connection came home: its answer may be written. The I/O thread. */
+/** Handle the return of `r` from the graph: its response may be written now. The I/O thread. */
 void conn_answered(struct http_req *r);
-/** See what the connection waits for now: set the time-out, ask epoll again if need be. */
+/** Determine what the connection waits for now, set its time-out, and arm epoll again if needed. */
 void conn_settle(struct conn *c);
-/** Close the socket after the last answer, lingering if the client may still be sending. While our last word finds no room the
- *  connection waits as for an answer, and conn_write calls again. */
+/** Close the socket after the last response, lingering if the client may still be sending. If
+ * close_notify cannot be sent because the socket is full, the connection waits as for a response,
+ * and conn_write calls conn_end again. */
 void conn_end(struct conn *c, bool client_done);
-/** Our last word has found no room for too long: end without it. The answers before it are the kernel's to send, as without TLS. */
+/** End the connection without close_notify, which could not be sent in time. The kernel still sends
+ * the responses before it, as without TLS. */
 void conn_end_mute(struct conn *c);
-/** Append `r` to the requests in order. */
+/** Append `r` to the requests of `c`. */
 void conn_append(struct conn *c, struct http_req *r);
-/** Put `c` at the end of this list, unless it is in it. */
+/** Append `c` to the list `id`, unless it is in that list already. */
 void conn_list_join(struct conn *c, enum conn_list_id id);
-/** Take `c` out of the list that it is in, if any. */
+/** Remove `c` from the list it is in, if any. */
 void conn_list_leave(struct conn *c);
-/** Move `c`, which is in a list, to the end of it. */
+/** Move `c`, which is in a list, to the end of that list. */
 void conn_list_rotate(struct conn *c);
-/** Bytes that the kernel has and the client has not acknowledged; one system call. taken.c, and so is: */
+/** Returns the number of bytes in the kernel that the client has not acknowledged. Costs one system
+ * call. Defined in taken.c, as is conn_look. */
 int64_t conn_untaken(const struct conn *c);
-/** WAIT_WRITE: ask the kernel how much the client has acknowledged, which is progress. Returns whether there was any; one
- *  system call. */
+/** In WAIT_WRITE: ask the kernel how much the client has acknowledged, and record it as progress.
+ * Returns whether there was any. Costs one system call. */
 bool conn_look(struct conn *c);
-/** Seconds for Retry-After. */
+/** The state derived from the flags. Defined in conn_state.c, as are the next two. */
+enum conn_state conn_state(const struct conn *c);
+/** Whether a connection in the state `from` may reach `to`, directly or through other states. */
+bool conn_state_may(enum conn_state from, enum conn_state to);
+/** Record the state derived from the flags, and assert that it may follow the state recorded
+ * before. */
+void conn_state_follow(struct conn *c);
+/** Returns the configured seconds for Retry-After. */
 int conn_retry_after_s(const struct conn *c);
 
 static inline bool conn_is_open(const struct conn *c)
@@ -133,81 +178,100 @@ static inline bool conn_is_open(const struct conn *c)
 
 /* ---- reading: read.c ---- */
 
-/** The socket is readable: one read. Everything complete becomes requests, before this run of the turn ends. */
+/** Read once from the readable socket. Every complete request is emitted before this run of the
+ * event loop ends. */
 void conn_read(struct conn *c);
-/** A read with room for `n` bytes has got `got`, 0 at the end, or -errno; n == 0: there was no room. */
+/** Process the result of a read of up to `n` bytes: `got` is the number of bytes read, 0 if the
+ * client has shut its side down, or -errno. `n` is 0 if there was no free space to read into. */
 void conn_took(struct conn *c, size_t n, ssize_t got);
-/** Read from `c`, which is readable, with all others that have become so in this run; false: not this one. read_turn.c, as is: */
+/** Defer reading from `c`, which is readable, so that it is read together with all other
+ * connections that become readable in this run of the event loop. Returns false if `c` cannot be
+ * deferred. Defined in read_turn.c, as is conn_read_arrived. */
 bool conn_read_later(struct conn *c);
-/** The run is over: read from them. They are ready then. */
+/** Read from the deferred connections at the end of a run of the event loop, and put them on the
+ * ready list. */
 void conn_read_arrived(struct http_io *io);
-/** Parse what is buffered, as far as the pipeline allows. */
+/** Parse what is buffered, as far as the pipeline limit allows. */
 void conn_parse(struct conn *c);
-/** Answer `status` in turn, then close: nothing more is parsed. `why` is static. */
+/** Queue a response with `status` after the responses due before it, then close. Nothing more is
+ * parsed. `why` is static. */
 void conn_refuse(struct conn *c, int status, const char *why);
-/** Does the connection want to read? */
+/** Whether the connection may read now. */
 bool conn_wants_read(const struct conn *c);
 
-/* ---- bodies in parts: conn_parts.c ---- */
+/* ---- streamed bodies: conn_parts.c ---- */
 
 struct transfer;
 
-/** A stage has something to say about a transfer: it wants the body, there is room, an answer has begun or goes on. */
+/** Handle the signal of `t`, which a stage has sent because it wants the body, has freed space, or
+ * has begun or continued a response. */
 void conn_signalled(struct transfer *t);
-/** `r`, which has a transfer, is home. */
+/** Handle the return from the graph of `r`, which has a transfer. */
 void conn_parts_home(struct http_req *r);
-/** Is there room for the body that arrives in parts? */
+/** Whether there is free space for the streamed body. */
 bool conn_wants_part(const struct conn *c);
-/** Is it the client who keeps it waiting? */
+/** Whether the streamed body waits for the client rather than for us. */
 bool conn_blames_part(const struct conn *c);
-/** The body that arrives in parts will not be complete: `status` says why. The connection ends behind its answer. */
+/** Tear the streamed body: it will not be complete, for the reason in `error` and `status`. The
+ * connection is closed after its response. */
 void conn_tear_part(struct conn *c, int error, int status);
-/** The connection is closed: all its transfers learn it. */
+/** Notify all transfers of `c` that the connection is closed. */
 void conn_parts_gone(struct conn *c);
-/** The graph is closed: bodies that arrive are torn, answers in parts are broken off. */
+/** Cut off the streamed bodies and responses in progress, because the graph is closed. */
 void conn_parts_end(struct conn *c);
-/** Is it time to tell the client to send the body in parts that it holds back? */
+/** Whether "100 Continue" is due for a streamed body that the client holds back. */
 bool conn_continue_due(const struct conn *c);
-/** Would the answer in parts of `first`, if the connection ended here in good order, seem to be complete? */
+/** Whether the client would believe the streamed response of `first` to be complete if the
+ * connection were closed normally now. */
 bool conn_would_look_whole(const struct conn *c);
-/** `first`, which arrives in parts, leaves: is the connection of use behind it? */
+/** Whether the connection stays usable when `first`, whose body is streamed, is dropped. Called
+ * while dropping it. */
 bool conn_part_kept(const struct conn *c);
 
 /* ---- writing: write.c, write_parts.c, write_pieces.c, compose.c ---- */
 
-/** How a write went. */
+/** Result of a write. */
 enum conn_sent {
 	SENT,
 	SENT_BLOCKED, /* the socket is full */
-	SENT_BROKEN,  /* the connection is */
-	SENT_WAITS,   /* the stage has not said more */
+	SENT_BROKEN,  /* the connection is broken */
+	SENT_WAITS,   /* the stage has not provided more */
 };
 
-/** Send what there is of the answer in parts of `first`; *close: it is complete, and the connection ends behind it. */
+/** Send what is available of the streamed response of `first`. *close is set if the response is
+ * complete and the connection is closed after it. */
 enum conn_sent conn_write_parts(struct conn *c, bool *close);
-/** Send what is left of the body in pieces of `first`, whose head is sent, and drop the answer when that was all. */
+/** Send the rest of the response body of `first`, which is in pieces, after its head has been sent.
+ * Drops `first` once all of it is sent. */
 enum conn_sent conn_send_pieces(struct conn *c);
-/** The answer of `first` is sent: drop it. */
+/** Drop `first`, whose response has been sent. */
 void conn_pop(struct conn *c);
-/** `n` bytes were sent. */
+/** Drop `first`; another server sends the rest of its response, and counts it then. */
+void conn_give_away(struct conn *c);
+/** Record that `n` bytes were sent. */
 void conn_moved(struct conn *c, ssize_t n);
-/** Must the connection end behind the answer of `r`, whatever becomes of its own body? */
+/** Whether the connection must be closed after the response of `r`, regardless of the response
+ * body. */
 bool conn_closes_behind(const struct conn *c, const struct http_req *r);
 
-/** Tell the client to send the body that it holds back (RFC 9110, 10.1.1): it is its turn, nothing is queued in front. What
- *  finds no room blocks the connection, and leaves before any answer. write_continue.c */
+/** Send "100 Continue", so that the client sends the body that it holds back (RFC 9110, 10.1.1).
+ * All earlier responses must have been sent. If the socket does not take all of it, the connection
+ * is blocked until the rest is sent; no response is sent before that. Defined in
+ * write_continue.c. */
 void conn_continue(struct conn *c);
-/** There is room for the rest of it. */
+/** Send the rest of "100 Continue" when the socket is writable again. */
 void conn_continue_more(struct conn *c);
 
-/** Write every answer whose turn it is; then go on with what has been read, or end. */
+/** Write all responses that are next in order; then parse what has been read, or end the
+ * connection. */
 void conn_write(struct conn *c);
-/** The same for all connections that are ready, until none is; closed ones are reaped. write_turn.c */
+/** Call conn_write for the ready connections until none is left; reap closed ones. Defined in
+ * write_turn.c. */
 void conn_write_ready(struct http_io *io);
-/** Compose the head of the answer of `r` into `out[room]`. Returns its length, 0 when it does not
- *  fit. `close`: the connection ends behind it. */
+/** Compose the head of the response of `r` into `out[room]`. Returns its length, or 0 if it does
+ * not fit. `close` means that the connection is closed after this response. */
 size_t compose_head(struct http_io *io, struct http_req *r, bool close, char *out, size_t room);
-/** Does the answer of `r` carry body bytes? */
+/** Whether the response of `r` has body bytes. */
 bool compose_has_body(const struct http_req *r);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a connection ends; see conn.h.
+ * Ends connections; see conn.h.
  *
- * conn_end, behind the last answer, says so first: close_notify over TLS, without which a client may take the answer for a torn
- * one. When the socket is full, that waits for room like an answer, no longer than write_timeout and min_send_rate
- * allow, then we end without it; conn_write comes here again. Only conn_close says what can be said at once.
+ * After the last response conn_end announces the end: over TLS it sends close_notify, without which
+ * a client may believe that the response was truncated. If the socket is full, close_notify waits
+ * like a response, for at most what write_timeout and min_send_rate allow, and conn_write calls
+ * conn_end again. When that time is over the connection is closed without close_notify. conn_close
+ * sends only what can be sent at once.
  */
 #include "http/conn.h"
 
@@ -13,7 +15,7 @@
 
 #include "http/tls_conn.h"
 
-/* Its end will be a reset. */
+/* Arrange that closing the socket sends a reset and discards its unsent bytes. */
 static void throw_away(const struct conn *c)
 {
 	struct linger none = {.l_onoff = 1};
@@ -44,11 +46,11 @@ void conn_abort(struct conn *c)
 	conn_close(c);
 }
 
-/* Our last word waits for room. */
+/* Wait until close_notify can be sent. */
 static void wait_to_end(struct conn *c)
 {
 	c->ending = c->no_more = c->blocked = c->rearm = true;
-	c->continue_left = 0; /* nothing behind the last word */
+	c->continue_left = 0; /* nothing is sent after close_notify */
 	conn_settle(c);
 }
 

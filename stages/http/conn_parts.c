@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a connection does about bodies in parts, besides reading and writing them: it listens to stages, and tells them how
- * it ends. The I/O thread; see transfer.h for who owns what.
+ * Handles streamed bodies, except for reading and writing them: a connection receives signals from
+ * stages, and notifies them when it is closed. The I/O thread; see transfer.h for ownership.
  *
- * A request whose body arrives in parts is in the list of the connection like any other, and is at the same time what the
- * stream is filling. Whichever ends first lets go of the other: the end of the body clears `filling`; when the answer is
- * sent before that, the rest of the body is skipped if it is short and its end is known, else the connection ends.
+ * A request whose body is streamed is in the list of the connection like any other, and is also
+ * what the stream is filling (`filling`). The end of the body clears `filling`. If the response is
+ * sent before the body has ended, the rest of the body is skipped if it is short (STREAM_SKIP_MAX);
+ * otherwise the connection is closed.
  */
 #include "http/conn.h"
 
-#include "http/heir.h"
+#include "http/handover.h"
 #include "http/transfer.h"
 
-/* From now on it is looked at when the connection ends. */
+/* Record the transfer of `r`, so that it is notified when the connection is closed. */
 static void know(struct http_req *r, struct transfer *t)
 {
 	if (r->known_transfer)
@@ -47,7 +48,7 @@ void conn_signalled(struct transfer *t)
 		transfer_gone(t, WEIR_EGONE);
 		return;
 	}
-	if (c->io->phase == SERVER_CLOSED) {
+	if (c->io->drain.phase == SERVER_CLOSED) {
 		end_request(r);
 		return;
 	}
@@ -70,13 +71,14 @@ bool conn_wants_part(const struct conn *c)
 {
 	char *room;
 
-	return !c->eof && !c->io->paused &&
+	return !c->eof && !c->io->pause.on &&
 	       transfer_room(c->stream.filling->known_transfer, &room) > 0;
 }
 
 bool conn_blames_part(const struct conn *c)
 {
-	/* With an answer begun no "100 Continue" will come any more. */
+	/* The client is not to blame while it waits for "100 Continue". Once a response has begun,
+	 * no "100 Continue" will follow. */
 	if (stream_wants_continue(&c->stream) && !c->stream.filling->streams)
 		return false;
 	return conn_wants_part(c);
@@ -116,8 +118,9 @@ bool conn_continue_due(const struct conn *c)
 
 bool conn_part_kept(const struct conn *c)
 {
-	/* Who was never told to go on may send the body or the next request: nobody can tell which. */
-	return c->io->phase == SERVER_RUNNING && !stream_wants_continue(&c->stream) &&
+	/* A client that got no "100 Continue" may send either the body or another request next, and
+	 * we could not tell which. */
+	return c->io->drain.phase == SERVER_RUNNING && !stream_wants_continue(&c->stream) &&
 	       stream_can_skip(&c->stream);
 }
 

@@ -1,63 +1,64 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The drain: nothing new, a last request for idle connections, what is in flight ends.
+ * Drains a server: nothing new is accepted, idle connections may send a last request, and requests
+ * in flight finish.
  *
- *   main: drain_start -> every I/O thread, at the end of a turn:
- *     1. listeners ignore new clients; those already there are accepted
- *     2. until linger is over idle connections may send one more request; every last answer says
- *        "Connection: close"
- *     3. listeners and idle connections are closed; what has begun goes on
- *     4. no connection left: the thread reports
- *   main waits for the reports, or until the time is over: drain_close -> every I/O thread:
- *     5. no request is made any more. Connections without one in the graph are closed, but who has begun one, which may be
- *        read and not parsed yet, or not read, is told 503 first; reports again
+ *   main: SERVER_DRAINING -> every I/O thread, at the end of an iteration:
+ *     1. listeners ignore new clients, and accept those that are already in the backlog
+ *     2. until the linger time is over idle connections may send one more request; every last
+ *        response says "Connection: close"
+ *     3. listeners and idle connections are closed; requests that have begun are still served
+ *     4. when no connection is left, the thread reports
+ *   main waits for the reports, or until the time is over: SERVER_CLOSED -> every I/O thread:
+ *     5. no more requests are emitted. Connections without a request in the graph are closed; a
+ *        request that has begun (perhaps read but not parsed, or not read yet) gets 503 first.
+ *        The thread reports again
  *
- * After that nothing enters the graph from here, so its books can be closed exactly. Requests still
- * in it come home, are answered and end their connections while the threads live (until fini).
+ * After that no event enters the graph from here, so the graph's counters can be closed exactly.
+ * Requests still in the graph return, are answered and close their connections as long as the
+ * threads live (until fini).
  */
 #include "http/drain.h"
 
 #include <errno.h>
 #include <time.h>
 
+#include <weir/clock.h>
+
 #include "http/conn.h"
-#include "http/heir.h"
+#include "http/handover.h"
 #include "http/listen.h"
 #include "http/pause.h"
+#include "http/stand_in.h"
 
 #define NS_PER_S 1000000000LL
 
-/* How often main looks whether it has been told to hurry, which a signal handler may do. */
+/* Interval at which main checks whether the graph must hurry, which a signal handler may
+ * request. */
 #define LOOK_NS (20 * 1000000LL)
-/* An I/O thread reports within a turn, unless an inline stage holds it up; a guess. */
+/* How long main waits for the reports of SERVER_CLOSED. An I/O thread reports within an iteration,
+ * unless an inline stage blocks it. 1 s is a guess. */
 #define CLOSE_WAIT_NS NS_PER_S
 
 /* ---- main ---- */
 
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
-
 static void tell_threads(struct http_server *srv, enum server_phase phase)
 {
-	atomic_store_explicit(
-	    &srv->phase, phase, memory_order_release); /* partner: io_follow_drain */
+	/* Partner: io_follow_drain. */
+	atomic_store_explicit(&srv->phase, phase, memory_order_release);
 	for (int i = 0; i < srv->n_io; i++)
 		weir_loop_wake(srv->io[i]->loop);
 }
 
-/* Wait for the reports of all threads about `phase`. False when the time was over first. */
+/* Wait until all threads have reported `phase`. Returns false if the time was over first. */
 static bool wait_reports(struct http_server *srv, enum server_phase phase, int64_t until_ns)
 {
 	int64_t now;
 	bool all;
 
 	pthread_mutex_lock(&srv->lock);
-	while (!(all = srv->n_reports[phase] == srv->n_io) && (now = now_ns()) < until_ns) {
+	while (!(all = srv->n_reports[phase] == srv->n_io) &&
+	       (now = weir_clock_ns(CLOCK_MONOTONIC)) < until_ns) {
 		int64_t look = now + LOOK_NS < until_ns ? now + LOOK_NS : until_ns;
 		struct timespec ts = {.tv_sec = look / NS_PER_S, .tv_nsec = look % NS_PER_S};
 		if (phase == SERVER_DRAINING && weir_hurried(srv->stage))
@@ -70,21 +71,21 @@ static bool wait_reports(struct http_server *srv, enum server_phase phase, int64
 
 void drain_run(struct http_server *srv, int64_t linger_ns, int64_t until_ns)
 {
-	atomic_store(&srv->linger_until_ns, now_ns() + linger_ns);
+	atomic_store(&srv->linger_until_ns, weir_clock_ns(CLOCK_MONOTONIC) + linger_ns);
 	tell_threads(srv, SERVER_DRAINING);
 	wait_reports(srv, SERVER_DRAINING, until_ns);
 	tell_threads(srv, SERVER_CLOSED);
-	wait_reports(srv, SERVER_CLOSED, now_ns() + CLOSE_WAIT_NS);
+	wait_reports(srv, SERVER_CLOSED, weir_clock_ns(CLOCK_MONOTONIC) + CLOSE_WAIT_NS);
 }
 
 void drain_wait_gone(struct http_server *srv)
 {
-	int n = atomic_load_explicit(&srv->n_loops, memory_order_relaxed); /* ours to write */
+	int n = atomic_load_explicit(&srv->n_loops, memory_order_relaxed); /* only main writes it */
 
 	pthread_mutex_lock(&srv->lock);
 	while (srv->n_reports[SERVER_GONE] < n)
 		pthread_cond_wait(&srv->reported, &srv->lock);
-	srv->n_reports[SERVER_GONE] = 0; /* it may start again */
+	srv->n_reports[SERVER_GONE] = 0; /* the server may be started again */
 	pthread_mutex_unlock(&srv->lock);
 	atomic_store_explicit(&srv->n_loops, 0, memory_order_relaxed);
 }
@@ -115,9 +116,9 @@ static void end_linger(struct weir_loop *loop, struct weir_timer *t)
 	listen_close(io);
 	for (struct conn *c = io->conns; c; c = next) {
 		next = c->next;
-		if (c->wait != WAIT_IDLE || (heir_leaving(io) && heir_take_leave(c)))
+		if (c->wait != WAIT_IDLE || (handover_leaving(io) && handover_take_leave(c)))
 			continue;
-		conn_read(c); /* it may have spoken at the last moment */
+		conn_read(c); /* the client may have sent something at the last moment */
 		if (conn_is_open(c) && c->wait == WAIT_IDLE)
 			conn_end(c, true);
 	}
@@ -125,38 +126,44 @@ static void end_linger(struct weir_loop *loop, struct weir_timer *t)
 
 static void begin_drain(struct http_io *io)
 {
-	struct weir_stage *heir = weir_successor(io->stage);
+	struct weir_stage *successor = weir_successor(io->stage);
 
-	if (!heir) /* a start that failed behind ours: what came meanwhile is the running server's */
-		heir = weir_predecessor(io->stage, NULL);
-	io->phase = SERVER_DRAINING;
-	if (heir)
+	/* our graph failed to start after this stage had started: hand our connections back to the
+	 * running server */
+	if (!successor)
+		successor = weir_predecessor(io->stage, NULL);
+	/* this is the last chance to stand in for a thread that has become held up since the last
+	 * iteration */
+	stand_in_follow(io);
+	io->drain.phase = SERVER_DRAINING;
+	if (successor)
 		listen_leave(io);
 	listen_drain(io);
-	if (heir) {
-		heir_leave(io, weir_state(heir));
+	if (successor) {
+		handover_leave(io, weir_state(successor));
 		pause_leave(io);
 	}
-	io->linger_timer.fire = end_linger;
-	weir_timer_set(io->loop, &io->linger_timer, atomic_load(&io->srv->linger_until_ns));
+	io->drain.linger_timer.fire = end_linger;
+	weir_timer_set(io->loop, &io->drain.linger_timer, atomic_load(&io->srv->linger_until_ns));
 }
 
-/* Has the client begun a request of which nobody has heard? It may have done so at the last moment. */
+/* Whether the client has begun a request that is not emitted, perhaps at the last moment. */
 static bool has_begun(struct conn *c)
 {
 	if (c->lingering || c->ending || c->stream.phase == STREAM_SKIP)
 		return false;
 	if (!stream_partial(&c->stream))
-		conn_read(c); /* which makes no request of it any more */
+		conn_read(c); /* reads only: no more requests are emitted */
 	return conn_is_open(c) && c->in_flight == 0 && !c->lingering && stream_partial(&c->stream);
 }
 
-/* The time is over, and nothing of `c` is in the graph. Only what fits into its socket's buffer is said. */
+/* Close `c`, which has no request in the graph, at the end of the drain, after a 503 if a request
+ * has begun. Only what fits into its socket buffer is sent. */
 static void end_late(struct conn *c)
 {
 	if (has_begun(c)) {
 		c->io->count[SERVER_REFUSED_LATE]++;
-		conn_refuse(c, 503, "the server stops");
+		conn_refuse(c, 503, "the server is stopping");
 		conn_settle(c);
 	} else if (c->in_flight == 0) {
 		conn_close(c);
@@ -167,19 +174,19 @@ static void close_now(struct http_io *io)
 {
 	struct conn *next;
 
-	io->phase = SERVER_CLOSED;
-	weir_timer_cancel(io->loop, &io->linger_timer);
+	io->drain.phase = SERVER_CLOSED;
+	weir_timer_cancel(io->loop, &io->drain.linger_timer);
 	listen_close(io);
 	for (struct conn *c = io->conns; c; c = next) {
 		next = c->next;
-		if (heir_leaving(io) && heir_take_leave(c))
+		if (handover_leaving(io) && handover_take_leave(c))
 			continue;
 		c->no_more = true;
 		conn_parts_end(c);
 		if (c->in_flight == 0)
 			end_late(c);
 	}
-	heir_adopt(io); /* likewise those that could not be taken in */
+	handover_adopt(io); /* also end the connections that could not be taken over */
 	report(io, SERVER_CLOSED);
 }
 
@@ -190,22 +197,22 @@ void io_follow_drain(struct http_io *io)
 
 	if (WEIR_LIKELY(phase == SERVER_RUNNING))
 		return;
-	if (io->phase == SERVER_RUNNING)
+	if (io->drain.phase == SERVER_RUNNING)
 		begin_drain(io);
-	if (phase == SERVER_CLOSED && io->phase != SERVER_CLOSED)
+	if (phase == SERVER_CLOSED && io->drain.phase != SERVER_CLOSED)
 		close_now(io);
 }
 
 void io_report_drained(struct http_io *io)
 {
-	if (WEIR_LIKELY(io->phase == SERVER_RUNNING) || io->drained || io->n_conns > 0 ||
-	    heir_keeps(io))
+	if (WEIR_LIKELY(io->drain.phase == SERVER_RUNNING) || io->drain.done || io->n_conns > 0 ||
+	    handover_keeps(io))
 		return;
-	/* Nobody is here: who is still in the backlog is the only one to wait for. */
+	/* No connection is left: accept the clients in the backlog, then close the listeners. */
 	listen_close(io);
-	if (io->ready) /* refused, or handed over: those who are ready have had their turn */
+	if (io->ready) /* connections were refused or handed over; process the ready ones first */
 		weir_loop_wake(io->loop);
-	io->drained = io->n_conns == 0;
-	if (io->drained)
+	io->drain.done = io->n_conns == 0;
+	if (io->drain.done)
 		report(io, SERVER_DRAINING);
 }

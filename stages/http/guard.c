@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The byte guard: lines and fields; see guard.h for the rules and weir/http_guard.h for the
+ * Judges the lines and fields of a head; see guard.h for the rules and weir/http_guard.h for the
  * contract.
  *
- * A line is found by looking for the first byte that text may not have, sixteen or eight bytes at a time;
- * that byte has to be a CR with an LF behind it. So every byte of the head is looked at once for control
- * bytes, and name bytes once more for being token bytes. Limits are tested by position before
- * anything behind them is judged: that makes verdicts independent of how the bytes were split.
+ * The end of a line is found by searching for the first byte that text may not have, sixteen or
+ * eight bytes at a time; that byte must be a CR followed by an LF. So every byte of the head is
+ * checked once for being a control byte, and the bytes of names once more for being token bytes.
+ * Limits are checked by position before anything beyond them is judged, which makes verdicts
+ * independent of how the bytes were split.
  */
 #include "http/guard.h"
 
@@ -15,7 +16,7 @@
 #include <emmintrin.h>
 #endif
 
-/* METHOD SP TARGET SP VERSION with the largest target. */
+/* METHOD SP TARGET SP VERSION, with the longest target. */
 #define REQUEST_LINE_MAX (GUARD_METHOD_MAX + 1 + WEIR_HTTP_TARGET_MAX + 1 + 8)
 
 #define T GUARD_TOKEN
@@ -24,6 +25,8 @@
 #define Q GUARD_QUERY
 #define X GUARD_HEX
 #define E GUARD_ESCAPE
+#define S GUARD_SLASH
+#define D GUARD_DOT
 
 const uint8_t guard_bytes[256] = {
     ['!'] = T | P,
@@ -38,8 +41,8 @@ const uint8_t guard_bytes[256] = {
     ['+'] = T | P,
     [','] = P,
     ['-'] = T | H | P,
-    ['.'] = T | H | P,
-    ['/'] = P,
+    ['.'] = T | H | P | D,
+    ['/'] = P | S | D,
     ['0' ... '9'] = T | H | P | X,
     [':'] = P,
     [';'] = P,
@@ -68,6 +71,8 @@ const uint8_t guard_bytes[256] = {
 #undef Q
 #undef X
 #undef E
+#undef S
+#undef D
 
 static bool is_text(char c)
 {
@@ -76,8 +81,8 @@ static bool is_text(char c)
 	return (b >= 0x20 && b != 0x7f) || b == '\t';
 }
 
-/* Bytes of the eight at `p` that are below 0x20 or equal to 0x7f: their top bits. The lowest mark
- * is exact; a borrow may add marks above it. */
+/* Of the eight bytes at `p`, mark those below 0x20 or equal to 0x7f by their top bits. The lowest
+ * mark is exact; a borrow may add marks above it. */
 static uint64_t marks(const char *p)
 {
 	const uint64_t ones = 0x0101010101010101ULL, high = ones << 7;
@@ -92,7 +97,7 @@ static uint64_t marks(const char *p)
 }
 
 #ifdef __SSE2__
-/* The same of sixteen: a bit each, all of them exact. */
+/* Like marks, for sixteen bytes: the result has one bit per byte, and all bits are exact. */
 static unsigned marks16(const char *p)
 {
 	__m128i x = _mm_loadu_si128((const void *)p);
@@ -103,8 +108,8 @@ static unsigned marks16(const char *p)
 }
 #endif
 
-/* The first byte of [p, end) that is no text: neither visible, space, HT nor above ASCII; `end`
- * when all of it is text. */
+/* Returns the first byte of [p, end) that is not text (visible, space, HT or above ASCII); `end` if
+ * all bytes are text. */
 static const char *line_end(const char *p, const char *end)
 {
 #ifdef __SSE2__
@@ -150,7 +155,7 @@ static enum guard_verdict judge_end(const char *stop, const char *end, struct ht
 	return stop + 1 == end ? GUARD_MORE : guard_refuse(head, 400, "a CR without LF");
 }
 
-/* One empty line in front of the request line is allowed (RFC 9112, 2.2). */
+/* Skip an empty line, of which one is allowed before the request line (RFC 9112, 2.2). */
 static enum guard_verdict skip_empty_line(const char **at, const char *end, struct http_head *head)
 {
 	enum guard_verdict v;
@@ -163,7 +168,8 @@ static enum guard_verdict skip_empty_line(const char **at, const char *end, stru
 	return v;
 }
 
-/* Of a line without a space nothing is a target: no method is that long. */
+/* Refuse a request line that is too long. If it has no space up to the limit it has no target,
+ * since no method is that long. */
 static WEIR_COLD enum guard_verdict long_line(const char *line, struct http_head *head)
 {
 	if (!memchr(line, ' ', REQUEST_LINE_MAX))
@@ -176,7 +182,8 @@ static enum guard_verdict first_line(const char **at, const char *end, struct ht
 	const char *stop;
 	enum guard_verdict v;
 
-	/* Noise without line ends would otherwise wait for its time-out. */
+	/* Refuse a wrong first byte at once: noise without line ends would otherwise wait for its
+	 * time-out. */
 	if (*at < end && !guard_is(**at, GUARD_TOKEN))
 		return guard_refuse(head, 400, "the request line is malformed");
 	stop = line_end(*at, end);
@@ -215,7 +222,7 @@ static enum guard_verdict field_line(const char *p, const char *stop, struct htt
 	return guard_field(field, head);
 }
 
-/* Fields up to and with the empty line. */
+/* Judge the fields, up to and including the empty line. */
 static enum guard_verdict fields(
     const char *start, const char **at, const char *end, struct http_head *head)
 {
@@ -241,7 +248,8 @@ enum guard_verdict guard_head(const char *p, size_t n, struct http_head *head)
 	const char *at = p, *end = p + n;
 	enum guard_verdict v;
 
-	*head = (struct http_head){.headers = head->headers, .secure = head->secure};
+	*head = (struct http_head){
+	    .headers = head->headers, .secure = head->secure, .methods = head->methods};
 	v = skip_empty_line(&at, end, head);
 	if (v == GUARD_GOOD)
 		v = first_line(&at, end, head);
@@ -255,10 +263,10 @@ enum guard_verdict guard_head(const char *p, size_t n, struct http_head *head)
 
 bool guard_news(const char *p, size_t seen, size_t n)
 {
-	size_t from = seen > 0 ? seen - 1 : 0; /* a CR may have been last */
+	size_t from = seen > 0 ? seen - 1 : 0; /* the last byte seen may be a CR */
 
 	if (seen <= REQUEST_LINE_MAX + 2 && n > REQUEST_LINE_MAX)
-		return true; /* 2: an empty line may be in front */
+		return true; /* the 2 allows for an empty line before it */
 	return n + 2 > WEIR_HTTP_HEAD_MAX || line_end(p + from, p + n) != p + n;
 }
 

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The byte guard's inside: the rules, and what a good head says, as slices.
+ * Internals of the byte guard: its rules, and the slices of a good head.
  *
  * Refused, all with 400 unless another status is named:
  *   bytes     lone CR, lone LF, NUL and every other control byte but HT (HT only in values)
  *   line 1    anything but METHOD SP TARGET SP HTTP/d.d: HTTP/0.9, several spaces; versions other
- *             than 1.0 and 1.1 (505); more than one empty line in front of it
- *   target    not origin-form, absolute-form ("http:", over TLS "https:"; no user, authority equal to Host) or,
- *             for OPTIONS alone, "*"; CONNECT; a byte that no client sends unescaped (GUARD_PATH,
- *             GUARD_QUERY); '%' without two hex digits behind it; "%00"; more than 8 KiB (414)
- *   fields    obs-fold, no name, a name that is no token, space before ':'; more than 100, or a
- *             head of more than 16 KiB (431); twice what may be there once (guard_field.c)
- *   length    Content-Length listed, empty, not pure digits, more than 18 digits, with leading
- *             zeros; with Transfer-Encoding; a body in a GET, HEAD or DELETE of HTTP/1.0
+ *             than 1.0 and 1.1 (505); more than one empty line before it
+ *   target    not origin-form, absolute-form ("http:", over TLS "https:"; no user, host and port
+ *             equal to those of Host) or, for OPTIONS only, "*"; CONNECT; a byte that no client
+ *             sends unescaped (GUARD_PATH, GUARD_QUERY); in a path '%' without two hex digits
+ *             after it; "%00"; a path that leads above the root; more than 8 KiB (414)
+ *   fields    obs-fold, no name, a name that is not a token, space before ':'; more than 100, or a
+ *             head of more than 16 KiB (431); a second field where one is allowed (guard_field.c)
+ *   length    Content-Length that is empty, a list, not pure digits, longer than 18 digits, or has
+ *             leading zeros; with Transfer-Encoding; a body in a GET, HEAD or DELETE of HTTP/1.0
  *   coding    Transfer-Encoding twice, in HTTP/1.0, or anything but `chunked`
  *   host      missing in HTTP/1.1; twice; empty; not a name or address with an optional port
- *   tabs      beside a length or coding
- *   other     Connection that is no list of tokens; Expect twice; anything but 100-continue in it
- *             (417), in HTTP/1.1
+ *   tabs      around the value of Content-Length or Transfer-Encoding
+ *   other     Connection that is not a list of tokens; Expect twice; in HTTP/1.1, Expect with
+ *             anything but 100-continue (417)
  *
  * Every verdict depends only on the bytes up to the fault (a line is judged when it is complete),
  * so it is the same however the bytes were split. llhttp then has to agree: see parse.h.
@@ -33,31 +34,38 @@
 #include <weir/event.h>
 #include <weir/http.h>
 #include <weir/http_guard.h>
+#include <weir/knob.h>
 
-/** Digits a Content-Length may have: fits int64 without a check. */
+/** Most digits of a Content-Length: few enough that it fits an int64_t without a check. */
 #define GUARD_LENGTH_DIGITS 18
 
-/** Bytes of a method beside the largest target: a guess; the longest registered one,
- * UPDATEREDIRECTREF, has 17. A longer one is good to the guard when its line is: it is not known,
- * which is llhttp's to say (501). */
+/** Bytes that the request line allows for the method when the target has its full length. 32 is a
+ * guess: the longest registered method, UPDATEREDIRECTREF, has 17. The guard accepts a longer
+ * method if the line as a whole is short enough; llhttp then does not know it (501). */
 #define GUARD_METHOD_MAX 32
 
-/** Bytes a host name may have: what DNS can carry (RFC 1035, 2.3.4). */
+/** Most bytes of a host name: the limit of DNS (RFC 1035, 2.3.4). */
 #define GUARD_NAME_MAX 255
 
-/** What a head says; slices point into the bytes that were guarded, or at static text. */
+/** The contents of a head. Slices point into the bytes that were judged, or at static text. */
 struct http_head {
-	struct weir_http_header *headers; /* the caller's, room for WEIR_HTTP_HEADERS_MAX */
-	bool secure;                      /* the caller's: it came over TLS */
+	/* set by the caller, with space for WEIR_HTTP_HEADERS_MAX */
+	struct weir_http_header *headers;
+	bool secure; /* set by the caller: the head came over TLS */
+	/* set by the caller: methods served in addition to those of llhttp; may be NULL */
+	const struct weir_strings *methods;
 	int n_headers;
-	size_t n; /* bytes of the head, with an empty line in front and the one behind */
-	struct weir_slice method, target, path, query, host;
+	/* bytes of the head, including an empty line before it and the one that ends it */
+	size_t n;
+	struct weir_slice method, target, path, query, host; /* as sent */
 	uint8_t minor;
+	bool path_differs; /* `path` differs from its normal spelling (normal_path.h) */
+	bool host_differs; /* `host` has capitals, or ends in a dot */
 	bool chunked, has_length, has_host, absolute, expect_continue, expect_other, close;
 	uint64_t content_length;
-	uint64_t seen;   /* fields that may be there once: guard_field.c */
-	int status;      /* when refused */
-	const char *why; /* likewise: static, for the answer's body */
+	uint64_t seen;   /* bits of the fields seen that may occur only once: guard_field.c */
+	int status;      /* if refused */
+	const char *why; /* if refused: static text for the response's body */
 	/* set by parse_head */
 	enum weir_http_method method_id;
 	bool keep_alive;
@@ -65,15 +73,16 @@ struct http_head {
 
 enum guard_verdict { GUARD_MORE, GUARD_GOOD, GUARD_REFUSED };
 
-/** Judge the head at p[0..n); fills `head`, whose `headers` and `secure` the caller has set. */
+/** Judge the head at p[0..n); fills `head`, whose `headers`, `secure` and `methods` must be set. */
 enum guard_verdict guard_head(const char *p, size_t n, struct http_head *head);
 
-/** After guard_head said MORE about p[0..seen): can it say anything else about p[0..n)? */
+/** Whether guard_head, which returned GUARD_MORE for p[0..seen), could return anything else for
+ * p[0..n). */
 bool guard_news(const char *p, size_t seen, size_t n);
 
 /* ---- parts, in files of their own ---- */
 
-/** Refuse: sets status and why. */
+/** Refuse the head: set its status and why. */
 static inline enum guard_verdict guard_refuse(struct http_head *head, int status, const char *why)
 {
 	head->status = status;
@@ -81,29 +90,45 @@ static inline enum guard_verdict guard_refuse(struct http_head *head, int status
 	return GUARD_REFUSED;
 }
 
-/** Judge a complete request line (without its CRLF, which is there). */
+/** Normalize the path, which is in `head`, and set path_differs; 400 if it leads above the root. */
+enum guard_verdict guard_path(struct http_head *head);
+
+/** Judge a complete request line. `line` excludes its CRLF, which must follow in memory. */
 enum guard_verdict guard_request_line(struct weir_slice line, struct http_head *head);
 
-/** Judge a field that decides framing or routing; GOOD for all others. */
+/** Judge a field that decides framing or routing, or that may occur only once; GUARD_GOOD for all
+ * others. */
 enum guard_verdict guard_field(const struct weir_http_header *field, struct http_head *head);
 
-/** Judge what only the whole head shows. */
+/** Judge what can be checked only once all fields are known. */
 enum guard_verdict guard_whole(struct http_head *head);
 
-/** Is `s` a host or address with an optional port? Behind it is a byte that no name has. */
+/** Whether `s` is a host or address with an optional port. The byte after `s` must be readable, and
+ * must not be one that names contain. */
 bool guard_authority(struct weir_slice s);
+
+/** Whether the authorities `a` and `b` name the same host and port. Names are compared without
+ * case; a missing or empty port means the default port of the scheme. */
+bool guard_same_authority(struct weir_slice a, struct weir_slice b, bool secure);
+
+/** Whether `host`, a valid authority, differs from the normal spelling that request_fill gives
+ * it. */
+bool guard_host_differs(struct weir_slice host);
 
 enum guard_byte {
 	GUARD_TOKEN = 1, /* tchar */
 	GUARD_HOST = 2,  /* unreserved */
-	GUARD_PATH = 4,  /* what a target has in front of its '?' */
-	GUARD_QUERY = 8, /* and behind it */
+	GUARD_PATH = 4,  /* bytes of a target before its '?' */
+	GUARD_QUERY = 8, /* bytes of a target after its '?' */
 	GUARD_HEX = 16,
 	GUARD_ESCAPE = 32, /* '%' */
+	GUARD_SLASH = 64,  /* '/' */
+	GUARD_DOT = 128,   /* '/' and '.', which may make the path not normal after a '/' */
 };
 
-/* The two are RFC 3986's and the few bytes that it forbids but browsers send unescaped (the encode
- * sets of the WHATWG's URL standard): | [ ] anywhere, and \ ^ ` { } and '?' itself in a query. */
+/* GUARD_PATH and GUARD_QUERY are the bytes of RFC 3986 and the few others that browsers send
+ * unescaped although it forbids them (the encode sets of the WHATWG's URL standard): | [ ]
+ * anywhere, and \ ^ ` { } and '?' itself in a query. */
 
 extern const uint8_t guard_bytes[256];
 
@@ -112,7 +137,13 @@ static inline bool guard_is(char c, unsigned kinds)
 	return (guard_bytes[(uint8_t)c] & kinds) != 0;
 }
 
-/** Bytes at the start of p[0..n) that are of one of `kinds`. */
+/** The value of a hex digit. */
+static inline unsigned guard_hex(char c)
+{
+	return ((uint8_t)c & 15) + ((uint8_t)c >> 6) * 9U;
+}
+
+/** Returns how many bytes at the start of p[0..n) are of one of `kinds`. */
 static inline size_t guard_span(const char *p, size_t n, unsigned kinds)
 {
 	size_t i = 0;
@@ -122,7 +153,8 @@ static inline size_t guard_span(const char *p, size_t n, unsigned kinds)
 	return i;
 }
 
-/** As guard_span, where a byte of another kind is behind them for sure: a line ends in CR. */
+/** Like guard_span, but without a length: a byte of another kind must follow, such as the CR at the
+ * end of a line. */
 static inline size_t guard_run(const char *p, unsigned kinds)
 {
 	size_t i = 0;
@@ -148,8 +180,10 @@ static inline uint32_t guard_fold4(const char *p)
 	return x | 0x20202020U;
 }
 
-/** Is the token s[0..n) the word `lower[n]`, n >= 4, of small letters and '-', in whatever case? Words at a time: 0x20 is what
- * tells small letters from large ones, and beside them only control bytes, which a token has none of, become a letter or '-'. */
+/** Whether the token s[0..n) is the word `lower[n]`, n >= 4, of lowercase letters and '-', in any
+ * case. Compares several bytes at a time, with the bit 0x20 set in each: this bit distinguishes
+ * lowercase letters from capitals. Apart from capitals, setting it could only turn control bytes
+ * into a letter or '-', and no token has control bytes. */
 static inline bool guard_same(const char *s, const char *lower, size_t n)
 {
 	size_t i = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The byte guard: the fields that decide where a message ends and whom it is for; see guard.h.
+ * Judges the fields that determine the length and the destination of a message; see guard.h.
  *
  * Everything that two parsers could read differently is refused here, before any parser has seen
  * it.
@@ -8,12 +8,11 @@
 #include "http/guard.h"
 
 #include <string.h>
-#include <strings.h>
 
-/* Fields of one value, which RFC 9110 forbids to send twice, by the length of their names. Which of
- * two is believed differs from program to program (first, last, both joined), so a request that has
- * two is not one request; nginx refuses these since 1.23. Those that decide framing are not here:
- * their own rules, below, refuse a second one with words of their own. */
+/* Fields with a single value, which must not be sent twice (RFC 9110), indexed by name length.
+ * Programs differ in which of two values they use (first, last, both joined), so a request with two
+ * is ambiguous; nginx refuses these since 1.23. Fields that decide framing are not listed: they
+ * have rules of their own below, which refuse a second one with a specific message. */
 static const char *const once[][2] = {
     [5] = {"range"},
     [6] = {"origin"},
@@ -37,14 +36,16 @@ static enum guard_verdict other(const struct weir_http_header *field, struct htt
 		if (!guard_same(field->name.p, once[n][i], n))
 			continue;
 		if (head->seen & bit)
-			return guard_refuse(head, 400, "a field of one value is there twice");
+			return guard_refuse(
+			    head, 400, "a field that allows one value appears twice");
 		head->seen |= bit;
 	}
 	return GUARD_GOOD;
 }
 
-/* Was a tab trimmed from around `v`? There is a ':' in front and a CR behind. Legal, but nginx and
- * lighttpd take it for a part of the value, and so does llhttp when it stands behind. */
+/* Whether a tab was trimmed from around `v`, which has a ':' before it and a CR after it. Such tabs
+ * are legal. But nginx and lighttpd take them as part of the value, and so does llhttp with a tab
+ * after the value. */
 static bool tab_around(struct weir_slice v)
 {
 	const char *before = v.p - 1, *behind = v.p + v.n;
@@ -61,7 +62,7 @@ static enum guard_verdict content_length(struct weir_slice v, struct http_head *
 	uint64_t n = 0;
 
 	if (head->has_length)
-		return guard_refuse(head, 400, "Content-Length twice");
+		return guard_refuse(head, 400, "duplicate Content-Length");
 	if (v.n == 0 || v.n > GUARD_LENGTH_DIGITS || (v.n > 1 && v.p[0] == '0') || tab_around(v))
 		return guard_refuse(head, 400, "Content-Length is malformed");
 	for (size_t i = 0; i < v.n; i++) {
@@ -77,7 +78,7 @@ static enum guard_verdict content_length(struct weir_slice v, struct http_head *
 static enum guard_verdict transfer_encoding(struct weir_slice v, struct http_head *head)
 {
 	if (head->chunked)
-		return guard_refuse(head, 400, "Transfer-Encoding twice");
+		return guard_refuse(head, 400, "duplicate Transfer-Encoding");
 	if (!weir_slice_is(v, "chunked") || tab_around(v))
 		return guard_refuse(head, 400, "Transfer-Encoding is not chunked");
 	head->chunked = true;
@@ -87,13 +88,14 @@ static enum guard_verdict transfer_encoding(struct weir_slice v, struct http_hea
 static enum guard_verdict host(struct weir_slice v, struct http_head *head)
 {
 	if (head->has_host)
-		return guard_refuse(head, 400, "Host twice");
+		return guard_refuse(head, 400, "duplicate Host");
 	if (!guard_authority(v))
 		return guard_refuse(head, 400, "Host is malformed");
 	head->has_host = true;
-	if (head->absolute && (v.n != head->host.n || strncasecmp(v.p, head->host.p, v.n) != 0))
-		return guard_refuse(head, 400, "Host is not the host of the target");
+	if (head->absolute && !guard_same_authority(v, head->host, head->secure))
+		return guard_refuse(head, 400, "Host differs from the host of the target");
 	head->host = v;
+	head->host_differs = guard_host_differs(v);
 	return GUARD_GOOD;
 }
 
@@ -104,11 +106,12 @@ static size_t spaces(struct weir_slice v, size_t i)
 	return i;
 }
 
-/* A list, of which elements may be missing (RFC 9110, 5.6.1.2); on two lines nginx refuses it, so who sends one is refused. */
+/* The value is a list whose elements may be empty (RFC 9110, 5.6.1.2). nginx refuses a second
+ * Expect field, so a second one is refused here as well. */
 static enum guard_verdict expect(struct weir_slice v, struct http_head *head)
 {
 	if (head->expect_continue || head->expect_other)
-		return guard_refuse(head, 400, "Expect twice");
+		return guard_refuse(head, 400, "duplicate Expect");
 	for (size_t i = spaces(v, 0), end; i < v.n; i = spaces(v, end + 1)) {
 		const char *comma = memchr(v.p + i, ',', v.n - i);
 		end = comma ? (size_t)(comma - v.p) : v.n;
@@ -123,8 +126,9 @@ static enum guard_verdict expect(struct weir_slice v, struct http_head *head)
 	return GUARD_GOOD;
 }
 
-/* Does `option` say close, or a word that has it inside, as nginx and lighttpd read it? To close is
- * always allowed, to go on where the client thinks that it said close is not. */
+/* Whether `option` is "close", or a word that contains it, as nginx and lighttpd read it. Closing
+ * the connection is always allowed; keeping it open when the client thinks that it asked for a
+ * close is not. */
 static bool says_close(struct weir_slice option)
 {
 	for (size_t i = 0; i + 5 <= option.n; i++)
@@ -133,9 +137,10 @@ static bool says_close(struct weir_slice option)
 	return false;
 }
 
-/* Whether another request follows is framing too: a list of tokens, with nothing between two commas
- * allowed (RFC 9110, 5.6.1). In "close x" some see a close, so it is refused; llhttp sees none in
- * "close" with a tab behind it, so the options are read here as well. */
+/* Whether another request follows is a matter of framing, too. The value is a list of tokens, in
+ * which elements may be empty (RFC 9110, 5.6.1). Some parsers see a close in "close x", so that is
+ * refused. llhttp sees no close in "close" followed by a tab, so the options are read here as
+ * well. */
 static enum guard_verdict connection(struct weir_slice v, struct http_head *head)
 {
 	for (size_t i = spaces(v, 0); i < v.n; i = spaces(v, i)) {
@@ -194,15 +199,15 @@ enum guard_verdict guard_whole(struct http_head *head)
 		return guard_refuse(head, 400, "Content-Length with Transfer-Encoding");
 	if (head->chunked && head->minor == 0)
 		return guard_refuse(head, 400, "Transfer-Encoding in HTTP/1.0");
-	/* Who speaks HTTP/1.0 may not know that these can have a body, and reads it as a request:
-	 * HAProxy and lighttpd refuse it too. */
+	/* An HTTP/1.0 peer may not know that these methods can have a body, and may read the body
+	 * as a request: HAProxy and lighttpd refuse it, too. */
 	if (head->minor == 0 && head->content_length > 0 && method_without_body(head->method))
-		return guard_refuse(head, 400, "a body that HTTP/1.0 does not foresee");
+		return guard_refuse(head, 400, "HTTP/1.0 has no body with this method");
 	if (!head->has_host && head->minor == 1)
 		return guard_refuse(head, 400, "Host is missing");
 	if (head->minor == 0)
 		head->expect_continue = head->expect_other = false; /* RFC 9110, 10.1.1 */
 	if (head->expect_other)
-		return guard_refuse(head, 417, "only 100-continue can be expected");
+		return guard_refuse(head, 417, "Expect allows only 100-continue");
 	return GUARD_GOOD;
 }

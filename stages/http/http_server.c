@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * http.server: the source that makes one event per HTTP/1.1 request and writes the answers.
+ * http.server: the source that makes one event per HTTP/1.1 request and writes the responses.
  *
- * This file has the tables (knobs, metrics, ops), the life of the server and what an I/O thread
- * does per turn. conn.c, read.c, write.c are connections; stream.c and what is below it (guard,
- * parse, chunk) turn bytes into requests; request.c and response.c are what stages see; listen.c
- * accepts; pause.c pauses; drain.c stops.
+ * This file has the tables (knobs, metrics, ops), the life of the server, and what an I/O thread
+ * does in each iteration. conn.c, read.c and write.c handle connections; stream.c and the layers
+ * below it (guard, parse, chunk) turn bytes into requests. request.c and response.c are the
+ * interface for stages. listen.c accepts, pause.c pauses, drain.c stops.
  *
- * I/O threads live from start to fini, longer than the drain: events that end late (WEIR_ECLOSED)
- * still find their way home.
+ * I/O threads live from start to fini, longer than the drain: events that finish late
+ * (WEIR_ECLOSED) still return to their connection.
  */
 #include "http/server.h"
 
@@ -22,7 +22,7 @@
 #include "http/conn.h"
 #include "http/drain.h"
 #include "http/guard.h"
-#include "http/heir.h"
+#include "http/handover.h"
 #include "http/limit.h"
 #include "http/listen.h"
 #include "http/memory.h"
@@ -30,8 +30,10 @@
 #include "http/pause.h"
 #include "http/transfer.h"
 #include "http/reach.h"
-#include "http/room.h"
-#include "http/crowd.h"
+#include "http/evict.h"
+#include "http/clients.h"
+#include "http/parse.h"
+#include "http/stand_in.h"
 #include "http/tls_conn.h"
 #include "http/tls_site.h"
 #include "http/wire.h"
@@ -64,14 +66,17 @@ static void io_turn_end(struct weir_loop *loop)
 	struct http_io *io = weir_loop_data(loop);
 
 	conn_read_arrived(io);
-	pause_check(io); /* first: what it lets parse may be refused, and ready, at once */
-	heir_adopt(io);  /* likewise */
-	room_follow(io);
+	/* before conn_write_ready: requests that it parses may be refused at once, which makes
+	 * their connections ready */
+	pause_check(io);
+	handover_adopt(io); /* before conn_write_ready, too */
+	evict_follow(io);
+	stand_in_follow(io);
 	io_follow_drain(io);
 	memory_follow(io);
 	conn_write_ready(io);
 	memory_tell(io);
-	room_tell(io);
+	evict_tell(io);
 	io_report_drained(io);
 	publish_counts(io);
 	weir_loop_expect(loop, io->in_graph - io->in_parts);
@@ -97,7 +102,7 @@ static void io_stop(struct weir_loop *loop)
 	struct http_io *io = weir_loop_data(loop);
 
 	listen_close(io);
-	weir_timer_cancel(loop, &io->linger_timer);
+	weir_timer_cancel(loop, &io->drain.linger_timer);
 	while (io->conns)
 		conn_close(io->conns);
 	conn_write_ready(io);
@@ -124,15 +129,15 @@ static struct http_io *io_new(struct http_server *srv, int index)
 	io->srv = srv;
 	io->stage = srv->stage;
 	io->index = index;
-	io->reserve_fd = io->newcomer.fd = -1;
-	atomic_init(&io->idle_since_ns, INT64_MAX);
+	io->accept.reserve_fd = io->accept.newcomer.fd = -1;
+	atomic_init(&io->evict.idle_since_ns, INT64_MAX);
 	io->ready_tail = &io->ready;
 	for (int i = 0; i < CONN_LISTS; i++)
 		io->list[i].tail = &io->list[i].first;
 	pool_init(&io->pool, &srv->body_budget);
 	io->pool.srv = srv;
 	pool_share(&io->pool, &srv->memory_used);
-	/* Ids differ between runs and threads; they name things, they hide nothing. */
+	/* Ids must differ between runs and threads, but need not be secret. */
 	if (getrandom(&io->next_id, sizeof(io->next_id), GRND_NONBLOCK) != sizeof(io->next_id))
 		io->next_id = (uint64_t)(uintptr_t)io;
 	return io;
@@ -157,15 +162,21 @@ static int check_conf(struct weir_stage *st, const struct http_conf *conf, struc
 			return WEIR_EINVAL;
 		}
 	if (conf->listen.n < 1 || conf->listen.n > SERVER_LISTEN_MAX) {
-		weir_blame(st, "listen");
+		if (conf->listen.n < 1)
+			weir_blame(st, "listen");
+		else
+			listen_blame(st, SERVER_LISTEN_MAX);
 		snprintf(err->text, sizeof(err->text), "'listen' needs 1 to %d addresses",
 		    SERVER_LISTEN_MAX);
+		snprintf(err->hint, sizeof(err->hint), "%s",
+		    conf->listen.n < 1 ? "write an address, such as 127.0.0.1:8080"
+				       : "move the others to another stage of this type");
 		return WEIR_EINVAL;
 	}
 	if (n > 64 || guard_span(conf->server_name, n, GUARD_TOKEN | GUARD_QUERY) != n) {
 		weir_blame(st, "server_name");
 		snprintf(err->text, sizeof(err->text),
-		    "'server_name' may have 64 visible characters without spaces");
+		    "'server_name' may have up to 64 visible characters and no spaces");
 		return WEIR_EINVAL;
 	}
 	if (conf->max_body_bytes > SERVER_WHOLE_BODY_MAX && conf->stream_bytes == 0) {
@@ -174,16 +185,29 @@ static int check_conf(struct weir_stage *st, const struct http_conf *conf, struc
 		    "'max_body' over 1GiB needs 'stream': whole bodies are kept in memory");
 		return WEIR_EINVAL;
 	}
+	for (int i = 0; i < conf->methods.n; i++) {
+		char at[32];
+		if (parse_method_good(conf->methods.items[i]))
+			continue;
+		snprintf(at, sizeof(at), "methods.%d", i + 1);
+		weir_blame(st, at);
+		snprintf(err->text, sizeof(err->text),
+		    "'methods' cannot contain '%.60s': it is standard, never served, or not a "
+		    "method",
+		    conf->methods.items[i]);
+		return WEIR_EINVAL;
+	}
 	if (!wire_user_known(conf->user)) {
 		weir_blame(st, "user");
 		snprintf(err->text, sizeof(err->text),
-		    "'user' is address, connection or header.NAME, not '%.60s'", conf->user);
+		    "'user' must be address, connection or header.NAME, not '%.60s'", conf->user);
 		return WEIR_EINVAL;
 	}
 	return 0;
 }
 
-/* A stage that knows nothing of bodies in parts would take one for empty. */
+/* Check that every stage downstream of this one supports streamed bodies; a stage that does not
+ * would believe such a body to be empty. */
 static int check_behind(struct weir_stage *st, const struct http_conf *conf, struct weir_err *err)
 {
 	const struct weir_stage *whole =
@@ -193,10 +217,11 @@ static int check_behind(struct weir_stage *st, const struct http_conf *conf, str
 		return 0;
 	weir_blame(st, "stream");
 	snprintf(err->text, sizeof(err->text),
-	    "with 'stream' stage '%s' (%s), which takes whole bodies alone, would get parts",
+	    "with 'stream', stage '%s' (%s) would get parts of bodies, but it takes only whole "
+	    "ones",
 	    weir_stage_name(whole), weir_stage_type(whole)->name);
 	snprintf(err->hint, sizeof(err->hint),
-	    "leave 'stream' out, or give what streams an http.server of its own");
+	    "remove 'stream', or use a separate http.server for the stages that stream");
 	return WEIR_EINVAL;
 }
 
@@ -209,13 +234,15 @@ static int server_init(struct weir_stage *st, struct weir_err *err)
 	if (check_conf(st, conf, err) != 0 || check_behind(st, conf, err) != 0 ||
 	    tls_site_new(st, &conf->tls, &srv->tls, err) != 0)
 		return WEIR_EINVAL;
-	srv->crowd = crowd_new();
-	if (!srv->crowd) {
-		snprintf(err->text, sizeof(err->text), "no memory to count clients");
+	srv->clients = clients_new();
+	if (!srv->clients) {
+		snprintf(err->text, sizeof(err->text), "no memory for the client table");
 		return WEIR_ENOMEM;
 	}
 	srv->stage = st;
 	srv->memory_auto_bytes = memory_auto();
+	atomic_init(&srv->memory_limit,
+	    conf->memory_bytes == -1 ? srv->memory_auto_bytes : conf->memory_bytes);
 	srv->retry_after_s = (int)((conf->retry_after_ns + 999999999) / 1000000000);
 	atomic_init(&srv->body_budget, conf->body_memory_bytes);
 	if (conf->server_name[0])
@@ -241,7 +268,7 @@ static void close_all(struct http_server *srv)
 			weir_loop_join(io->loop);
 		io->loop = NULL;
 		listen_close(io);
-		heir_fini(io);
+		handover_fini(io);
 		free(io);
 	}
 	srv->n_io = srv->n_addresses = 0;
@@ -281,7 +308,7 @@ static int server_start(struct weir_stage *st, struct weir_err *err)
 			rc = err->code = WEIR_ENOMEM;
 	}
 	if (rc == 0 && srv->tls)
-		rc = tls_site_start(srv->tls, &conf->tls, heir_site(srv), err);
+		rc = tls_site_start(srv->tls, &conf->tls, handover_site(srv), err);
 	if (rc == 0)
 		rc = listen_bind(srv, conf, err);
 	if (rc == 0)
@@ -310,7 +337,7 @@ static void server_fini(struct weir_stage *st)
 	tls_site_free(srv->tls);
 	pthread_cond_destroy(&srv->reported);
 	pthread_mutex_destroy(&srv->lock);
-	crowd_free(srv->crowd);
+	clients_free(srv->clients);
 }
 
 /* ---- tables ---- */
@@ -324,9 +351,10 @@ static const struct weir_metric metrics[] = {
 _Static_assert(SERVER_N_METRICS <= WEIR_METRICS_MAX, "a stage has a bounded number of metrics");
 
 static const struct weir_outlet outlets[] = {
-    {"request", &weir_http_request_type, false, "every request that was received whole"},
+    {"request", &weir_http_request_type, false,
+	"every request, once received; over 'stream', before its body is complete"},
     [TLS_OUTLET] = {"handshake", &tls_handshake_type, true,
-	"handshakes of TLS, to a stage 'use: tls.handshake'; needed with 'tls'"},
+	"TLS handshakes, to a stage 'use: tls.handshake'; required with 'tls'"},
     {NULL, NULL, false, NULL},
 };
 

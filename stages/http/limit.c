@@ -1,36 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits; see limit.h.
+ * Counts, refuses and evicts for the limits; see limit.h.
  *
- * Who makes room when connections are too many: the one that has waited longest without a request, else one with bytes
- * under way that moves more slowly than min_body_rate or min_send_rate asks for, without the grace that those give. Both
- * must have waited for a moment. The search is short, whatever the number of connections; who is found healthy goes to
- * the end of the list of those under way, so that all come up in turn. Of those who wait the first in the list has waited longest,
- * so for anybody's sake one look is enough; for an address's sake its own may lie behind others, and its newcomer is refused.
- * Who was refused and lingers gives back a descriptor, but no place: it has none, and is in a list of its own.
+ * When there are too many connections, the one that has waited longest without a request is
+ * evicted. If no connection waits, one is evicted whose body or response moves more slowly than
+ * min_body_rate or min_send_rate requires, without the initial grace of those knobs. In either case
+ * the connection must have waited for LIMIT_EVICT_AFTER_NS.
  *
- * Each list is in the order in which connections joined it, which is that of their waits but for two: who goes on waiting for his
- * handshake, or with half a head when the answer in front of it has left, joins at the end, at most header_timeout later than
- * his wait began. Those who are idle behind a handshake or an answer are strictly eldest first, and so are those who linger.
+ * The search is short, however many connections there are. In CONN_SLOW it checks at most
+ * EVICT_SCAN connections, and moves healthy ones to the end of the list, so that all are checked in
+ * turn. In the other lists the first connection has waited longest, so checking it is enough. Only
+ * a connection of one given address may be missed, if it lies beyond the scan; then the newcomer is
+ * refused. Evicting a refused connection that lingers frees a descriptor but no slot, since it has
+ * none; these connections have a list of their own.
  *
- * An I/O thread sees its own connections alone. Where it has nobody who waits it asks another one that has (room.h); but for an
- * address's sake, of which the others do not know where its connections are.
+ * Each list is in the order in which connections joined it. That is the order of their waits, with
+ * two exceptions: a connection that resumes waiting for its handshake, and one with half a head
+ * that joins again after a response was sent. Both join at the end, at most header_timeout after
+ * their waits began. Connections that are idle after a handshake or a response are strictly
+ * longest-waiting first, and so are lingering ones.
+ *
+ * An I/O thread sees only its own connections. If none of them waits, it asks another thread that
+ * has a waiting one (evict.h). It asks no other thread to free a slot within max_per_address, since
+ * it does not know which threads have connections of the address.
  */
 #include "http/limit.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "http/conn.h"
-#include "http/crowd.h"
+#include "http/clients.h"
 
-/* Connections looked at for one that makes room: at 50 ns each less than the accept costs. */
+/* Most connections checked to find one to evict: at 50 ns each this costs less than the accept. */
 #define EVICT_SCAN 64
-/* max_per_address: auto is at least this, so that a small max_connections is no smaller for one client: a guess. */
+/* Least value of `max_per_address: auto`, so that a small max_connections does not restrict one
+ * client too much. 64 is a guess. */
 #define PER_ADDRESS_MIN 64
-/* Descriptors for all that is not a client: listeners, files, logs, plug-ins. A guess. */
+/* Descriptors reserved for everything but clients: listeners, files, logs, plug-ins. 128 is a
+ * guess. */
 #define FDS_APART 128
 
 static const struct row {
@@ -56,7 +67,7 @@ static void refuse(struct conn *c, enum limit l, const char *why)
 	limit_count(c->io, l);
 	conn_refuse(c, rows[l].status, why);
 	last = c->last;
-	if (conn_is_open(c) && c->first) /* else there was no memory to say so */
+	if (conn_is_open(c) && c->first) /* otherwise there was no memory for the response */
 		weir_http_add_field(
 		    &((struct http_req *)((char *)last - offsetof(struct http_req, next)))->pub,
 		    "X-Weir-Limit", rows[l].code);
@@ -93,17 +104,18 @@ void limit_tell(struct http_io *io, int fd)
 				   "Content-Length: 0\r\nConnection: close\r\n\r\n";
 
 	if (!io->srv->tls)
-		(void)!send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL);
+		(void)!TEMP_FAILURE_RETRY(send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL));
 	shutdown(fd, SHUT_WR);
-	/* What is there unread would make the end a reset. */
-	(void)!recv(fd, io->out, sizeof(io->out), MSG_DONTWAIT);
+	/* Read what is there, since unread data would turn the close into a reset. */
+	(void)!TEMP_FAILURE_RETRY(recv(fd, io->scratch.out, sizeof(io->scratch.out), MSG_DONTWAIT));
 	close(fd);
 }
 
-/* ---- making room ---- */
+/* ---- eviction ---- */
 
-/* Do the bytes that are under way move too slowly? An answer also when none of it was taken for a moment: what the client's
- * kernel took at first counts for long. */
+/* Whether the body or response in progress moves too slowly. A response is also slow if the client
+ * has acknowledged none of it for LIMIT_EVICT_AFTER_NS: otherwise the bytes that its kernel took at
+ * first would make it look fast for a long time. */
 static bool is_slow(struct conn *c, int64_t now_ns)
 {
 	const struct http_conf *conf = &c->io->conf;
@@ -115,8 +127,9 @@ static bool is_slow(struct conn *c, int64_t now_ns)
 	return (double)c->moved_bytes < rate * (double)(now_ns - c->since_ns) / 1e9;
 }
 
-/* Since when `c`, which is in list `id`, is idle or slow. The wait of one with TLS began when it came, for header_timeout; it is
- * idle since its handshake was done. */
+/* When `c`, which is in list `id`, became idle or slow. A connection with TLS has been idle since
+ * its handshake ended (progress_ns); its since_ns is the time it was accepted, from which
+ * header_timeout counts. */
 static int64_t eligible_since_ns(const struct conn *c, enum conn_list_id id)
 {
 	return id == CONN_IDLE ? c->progress_ns : c->since_ns;
@@ -129,7 +142,8 @@ static int64_t head_since_ns(const struct http_io *io, enum conn_list_id id)
 	return c ? eligible_since_ns(c, id) : INT64_MAX;
 }
 
-/* Close one of the list, of the address `key` unless that is 0. Returns whether there was one. */
+/* Close one connection of list `id`, of any address if `key` is 0, else only of that address.
+ * Returns false if none could be closed. */
 static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key)
 {
 	int64_t now_ns = weir_loop_now_ns(io->loop);
@@ -153,7 +167,7 @@ static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key)
 	return false;
 }
 
-/* The one of these lists (bits) whose first has waited longest. */
+/* Of `lists` (bits), returns the one whose first connection has waited longest. */
 static enum conn_list_id eldest(const struct http_io *io, unsigned lists)
 {
 	enum conn_list_id best = CONN_LISTS;
@@ -166,11 +180,11 @@ static enum conn_list_id eldest(const struct http_io *io, unsigned lists)
 	return best;
 }
 
-/* Those without a request, that have had their last answer, too. */
+/* Lists of connections without a request, including those that linger after their last response. */
 #define WAITING            (1u << CONN_IDLE | 1u << CONN_HALF | 1u << CONN_LINGER)
 #define WAITING_OR_REFUSED (WAITING | 1u << CONN_REFUSED)
 
-/* Who has waited longest in one of these lists. */
+/* Evict the longest-waiting connection of `lists` (bits). */
 static bool evict_waiting(struct http_io *io, unsigned lists, uint64_t key)
 {
 	while (lists != 0) {
@@ -213,9 +227,10 @@ int64_t limit_idle_since_ns(const struct http_io *io, bool place)
 	return head_since_ns(io, eldest(io, lists));
 }
 
-bool limit_make_room(struct http_io *io)
+bool limit_evict(struct http_io *io)
 {
-	/* Who is with his handshake's stage gives his descriptor back when he is home, which may be late. */
+	/* Not CONN_AWAY: a connection whose handshake is with its stage frees its descriptor only
+	 * when the handshake's event returns, which may be late. */
 	return evict_waiting(io, WAITING_OR_REFUSED, 0);
 }
 
@@ -248,14 +263,16 @@ int64_t limit_per_address(const struct http_conf *conf)
 	return quarter > PER_ADDRESS_MIN ? quarter : PER_ADDRESS_MIN;
 }
 
-/* As with places (limit.h): what is beyond the limit of the address, its newcomer included, goes. Of those who came at once to other
- * threads the later one has more to make room for, unless the earlier one, or another's going, has done so meanwhile. */
+/* Make the newcomer fit into the limit of its address, by closing connections of this address
+ * beyond the limit (as limit_make_places does for slots). When clients arrive at once on several
+ * threads, the later one has more to evict, unless the earlier one, or another close, has done so
+ * meanwhile. */
 static bool has_own_place(struct http_io *io, uint64_t key, int64_t n)
 {
 	int64_t most = limit_per_address(&io->conf), over = n - most;
 
 	for (int i = 0; i < LIMIT_EVICT_RUN && over > 0; i++) {
-		if (crowd_count(io->srv->crowd, key) <= most)
+		if (clients_count(io->srv->clients, key) <= most)
 			return true;
 		if (!evict(io, key))
 			return false;
@@ -269,7 +286,7 @@ int limit_of_newcomer(struct http_io *io, uint64_t key, int64_t n)
 	const struct http_conf *conf = &io->conf;
 
 	if (conf->accept_rate > 0 &&
-	    !crowd_may_open(io->srv->crowd, key, conf->accept_rate, weir_loop_now_ns(io->loop)))
+	    !clients_may_open(io->srv->clients, key, conf->accept_rate, weir_loop_now_ns(io->loop)))
 		return LIMIT_RATE;
 	return has_own_place(io, key, n) ? -1 : LIMIT_ADDRESS;
 }
@@ -286,9 +303,8 @@ void limit_raise_fds(const struct weir_stage *st, int64_t max_connections)
 	r.rlim_cur = r.rlim_max < need ? r.rlim_max : need;
 	if (setrlimit(RLIMIT_NOFILE, &r) == -1 || r.rlim_cur < need)
 		weir_log(WEIR_LOG_WARN,
-		    "%s: max_connections is %lld, but the process may open %llu files (ulimit "
-		    "-Hn); "
-		    "clients beyond that wait",
+		    "%s: max_connections is %lld, but the process may open only %llu files (ulimit "
+		    "-Hn); clients beyond that wait",
 		    weir_stage_name(st), (long long)max_connections,
 		    (unsigned long long)r.rlim_cur);
 }

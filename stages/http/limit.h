@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The limits of http.server that a client can run into: one row each, with what the client is told and what is counted.
+ * The limits of http.server that a client can run into: one row each, with the response text and
+ * the metric.
  *
- * An answer that a limit causes names it in X-Weir-Limit; limits that end a connection without an answer (idle, a
- * reader that is too slow, eviction) have a metric alone. docs/http.md lists all with their knobs.
+ * A response caused by a limit names it in X-Weir-Limit. Limits that end a connection without a
+ * response (idle, a reader that is too slow, eviction) have only a metric. docs/http.md lists all
+ * limits with their knobs.
  */
 #ifndef WEIR_HTTP_LIMIT_H
 #define WEIR_HTTP_LIMIT_H
@@ -14,12 +16,12 @@
 #define LIMITS(X)                                                                                  \
 	X(CONNECTIONS, REFUSED, 503, "max_connections", "too many connections")                    \
 	X(ADDRESS, REFUSED_ADDRESS, 503, "max_per_address",                                        \
-	    "too many connections of your address")                                                \
-	X(RATE, REFUSED_RATE, 503, "accept_rate", "too many new connections of your address")      \
-	X(MEMORY, REFUSED_MEMORY, 503, "memory", "there is no memory for the request")             \
-	X(HEADER_TIME, TIMEOUTS_HEADER, 408, "header_timeout", "the request came too slowly")      \
+	    "too many connections from your address")                                              \
+	X(RATE, REFUSED_RATE, 503, "accept_rate", "too many new connections from your address")    \
+	X(MEMORY, REFUSED_MEMORY, 503, "memory", "no memory for the request")                      \
+	X(HEADER_TIME, TIMEOUTS_HEADER, 408, "header_timeout", "the request arrived too slowly")   \
 	X(BODY_TIME, TIMEOUTS_BODY, 408, "body_timeout", "the body paused for too long")           \
-	X(BODY_RATE, SLOW_BODIES, 408, "min_body_rate", "the body came too slowly")                \
+	X(BODY_RATE, SLOW_BODIES, 408, "min_body_rate", "the body arrived too slowly")             \
 	X(TARGET, LARGE_HEADS, 414, "target", "the target is too long")                            \
 	X(HEAD, LARGE_HEADS, 431, "head", "the head is too large")                                 \
 	X(BODY, LARGE_BODIES, 413, "max_body", "the body is too large")
@@ -31,60 +33,67 @@ enum limit {
 	    N_LIMITS
 };
 
-/** Connections that are refused, and told so before they are closed, at the same time, of all I/O threads: a guess. */
+/** Most connections being refused with a response at the same time, over all I/O threads. 64 is a
+ * guess. */
 #define LIMIT_REFUSING 64
 
-/** Count it, for a client who is not told. */
+/** Count limit `l` for a client that gets no response. */
 void limit_count(struct http_io *io, enum limit l);
-/** Count it, answer in turn with the reason, then close. */
+/** Count limit `l`, queue a response with the reason after the responses due before it, then
+ * close. */
 void limit_refuse(struct conn *c, enum limit l);
 
-/** Tell a client for whom there is not even a connection that it may come again, and close its socket `fd`. Over TLS it is told
- *  nothing. */
+/** Answer 503 to a client for which no connection could be made, and close its socket `fd`. Over
+ * TLS no response is sent. */
 void limit_tell(struct http_io *io, int fd);
 
-/** As conn_refuse, for what the parser refuses: a status that stands for a limit is counted as that. `why` is static. */
+/** Like conn_refuse, for refusals by the parser: also counts the limit that `status` stands for, if
+ * it stands for one. `why` is static. */
 void limit_refuse_parsed(struct conn *c, int status, const char *why);
 
-/** May a client with `key` (crowd.h), which has entered as its address's `n`-th connection, be served as far as that address
- *  goes? -1 if so, else the limit. Its own connections may be closed for it; no others. The I/O thread. */
+/** Check the limits per address for a newcomer with `key` (clients.h), counted as connection number
+ * `n` of its address. Returns -1 if they admit it, else the limit that it exceeds. May evict
+ * connections, but only of the same address. The I/O thread. */
 int limit_of_newcomer(struct http_io *io, uint64_t key, int64_t n);
 
-/** A connection is not evicted before it has waited so long: a browser opens some in advance. */
+/** Shortest wait after which a connection may be evicted: browsers open some in advance. */
 #define LIMIT_EVICT_AFTER_NS 1000000000LL
 
-/** Is there a place of max_connections? Who is being refused has none. */
-bool limit_has_place(const struct http_io
-	*io); /* I/O threads that look at once may let in one each for the last one */
+/** Whether a slot of max_connections is free. Connections being refused do not count. Threads that
+ *  check at the same time may each admit a client to the last slot. */
+bool limit_has_place(const struct http_io *io);
 
 /**
- * See to it that `n` places (1 or more) are free, by closing connections of this I/O thread; returns whether they are. `waiting`:
- * only those without a request.
+ * Make sure that `n` slots (1 or more) are free, by closing connections of this I/O thread. Returns
+ * whether they are free. With `waiting`, only connections without a request are closed.
  *
- * What is beyond max_connections, since that was lowered or a reload brought them, is brought down in its own right: those that
- * may make room are closed, LIMIT_EVICT_RUN a call, whether or not it is enough. Below that nobody is closed in vain: one
- * goes for each place.
+ * The server may have more than max_connections connections, because the knob was lowered or a
+ * reload brought them. Then up to LIMIT_EVICT_RUN evictable connections are closed per call, even
+ * if that does not free a slot. Otherwise each connection that is closed frees one of the `n`
+ * slots.
  */
 bool limit_make_places(struct http_io *io, int n, bool waiting);
 
-/** Connections that limit_make_places closes in one call, about 10 us each: a guess. */
+/** Most connections that limit_make_places closes per call, at about 10 us each. 64 is a guess. */
 #define LIMIT_EVICT_RUN 64
 
-/** Since when the connection waits that would be closed first for a `place`, or else for a descriptor; INT64_MAX: there is none. */
+/** Returns the start of the wait of the connection that would be closed first, to free a slot if
+ * `place` is set, else a descriptor. Returns INT64_MAX if no connection could be closed. */
 int64_t limit_idle_since_ns(const struct http_io *io, bool place);
 
-/** Close the connection that has waited longest without a request, so that its descriptor can be another's. Returns whether there
- *  was one that has waited for a moment. */
-bool limit_make_room(struct http_io *io);
+/** Close the connection that has waited longest without a request, to free its descriptor. Returns
+ * false if none has waited for LIMIT_EVICT_AFTER_NS. */
+bool limit_evict(struct http_io *io);
 
-/** Reset a connection whose client takes its answers too slowly, so that what they hold is given back. Returns whether there
- *  was one. */
+/** Reset a connection whose client takes its responses too slowly, to free the memory that the
+ * responses hold. Returns false if there is no such connection. */
 bool limit_evict_reader(struct http_io *io);
 
-/** Connections that one address may have; INT64_MAX: any number. */
+/** Returns the limit of connections per address; INT64_MAX if there is none. */
 int64_t limit_per_address(const struct http_conf *conf);
 
-/** Raise the soft limit of descriptors to what `max_connections` needs, as far as the hard one allows. */
+/** Raise the soft descriptor limit to what `max_connections` needs, as far as the hard limit
+ * allows. */
 void limit_raise_fds(const struct weir_stage *st, int64_t max_connections);
 
 #endif

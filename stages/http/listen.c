@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listening and accepting; see listen.h for the states.
+ * Binds, pauses, drains and closes listening sockets; see listen.h for their states.
  *
- * Pausing. A level-triggered listener that nobody accepts from would spin: what accept.c finds it can not take pauses all
- * of them; a closing connection or a timer resumes them.
+ * Pausing. A level-triggered listener from which nothing is accepted would spin. So when accept.c
+ * cannot take a client, it pauses all listeners of the thread. The close of a connection, or a
+ * timer, resumes them.
  *
  * Draining without loss. Closing a listening socket resets the connections in its backlog, and one
- * may arrive between the last accept and the close. So a socket filter first drops every new SYN
- * (its client tries again a second later and finds the port closed, or another server); handshakes
- * under way still complete and are accepted until the linger time is over, and only then is it
+ * may arrive between the last accept and the close. So a socket filter first drops every new SYN;
+ * the client retries a second later and finds the port closed, or another server. Handshakes in
+ * progress still complete and are accepted until the linger time is over. Only then is the socket
  * closed.
  *
- * Passed sockets (weir/io.h). Where a service manager has passed a socket of the very address, that
- * one is used, by all I/O threads. It gets no filter, which would outlive us: who comes later waits
- * in its backlog for the next server.
+ * Passed sockets (weir/io.h). If a service manager has passed a socket of exactly this address, all
+ * I/O threads use it. It gets no filter, because the filter would outlive this server: later
+ * clients wait in its backlog for the next server.
  */
 #include "http/listen.h"
 
@@ -30,13 +31,14 @@
 
 #include "http/accept.h"
 #include "http/address.h"
-#include "http/heir.h"
+#include "http/handover.h"
 #include "http/limit.h"
 #include "http/memory.h"
-#include "http/room.h"
+#include "http/evict.h"
+#include "http/stand_in.h"
 
-/* Paused for want of descriptors: try again after this. Half of the 0.1 s that recovery may take.
- */
+/* Delay before accepting is retried after a lack of descriptors or slots: half of the 0.1 s that
+ * recovery may take. */
 #define ACCEPT_RETRY_NS 50000000LL
 
 /* ---- binding ---- */
@@ -52,11 +54,12 @@ static int bind_failed(struct weir_err *err, const char *text)
 		break;
 	case EACCES:
 		snprintf(err->text, sizeof(err->text), "%s: no permission to listen there", text);
-		snprintf(
-		    err->hint, sizeof(err->hint), "ports below 1024 need CAP_NET_BIND_SERVICE");
+		snprintf(err->hint, sizeof(err->hint),
+		    "ports below 1024 need CAP_NET_BIND_SERVICE; a server with 'user:' binds them "
+		    "when root starts it, not in a reload");
 		break;
 	case EADDRNOTAVAIL:
-		snprintf(err->text, sizeof(err->text), "%s is no address of this machine", text);
+		snprintf(err->text, sizeof(err->text), "%s is not an address of this host", text);
 		break;
 	default:
 		snprintf(
@@ -65,8 +68,8 @@ static int bind_failed(struct weir_err *err, const char *text)
 	return rc;
 }
 
-/* A bound socket, -1 with errno. `shared`: others of ours are bound to the same address.
- * TCP_NODELAY is inherited by accepted connections. */
+/* Open a bound socket. Returns -1 with errno on failure. With `shared`, other sockets of ours may
+ * be bound to the same address. Accepted connections inherit TCP_NODELAY. */
 static int open_socket(const struct address *a, bool shared)
 {
 	int one = 1, fd = socket(a->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -87,7 +90,8 @@ static int open_socket(const struct address *a, bool shared)
 	return fd;
 }
 
-/* SO_REUSEPORT lets a second server of the same user in unnoticed; a bind without it does not. */
+/* Check that nobody listens at `a`, by a bind without SO_REUSEPORT: with that option, a second
+ * server of the same user could bind unnoticed. Returns 0, or -1 with errno. */
 static int probe(const struct address *a)
 {
 	int fd = open_socket(a, false);
@@ -117,8 +121,8 @@ static uint16_t port_of(int fd)
 	return getsockname(fd, (struct sockaddr *)&addr, &n) == 0 ? ntohs(addr.sin6_port) : 0;
 }
 
-/* The socket of I/O thread `i` of those that share one: one that was passed, while there are more of that address, else
- * another descriptor of `first`, the first one of them. -1 with errno. */
+/* Returns the socket of I/O thread `i` for an address with passed sockets: another passed one if
+ * there is one, else a duplicate of `first`. Returns -1 with errno on failure. */
 static int passed_socket(const struct address *a, int first, int i)
 {
 	int one = 1;
@@ -131,19 +135,20 @@ static int passed_socket(const struct address *a, int first, int i)
 	return fd;
 }
 
-/* Sockets at one address, some of which are there already. */
+/* Sockets at one address, some of which exist already. */
 struct sockets {
 	int fd[SERVER_IO_MAX];
-	int n;       /* so many are there */
-	bool shared; /* with the server that this one follows */
-	bool passed; /* of a service manager */
+	int n;       /* number of sockets in `fd` */
+	bool shared; /* the sockets in `fd` are shared with the server that this one replaces */
+	bool passed; /* a service manager has passed them */
 };
 
-/* Those that the server has which this one follows, else one that was passed. 0, or -1 with errno. */
+/* Find the existing sockets at `a`: those of the server that this one replaces, else one that was
+ * passed. Returns 0, or -1 with errno. */
 static int find_sockets(struct http_server *srv, const struct address *a, struct sockets *s)
 {
 	*s = (struct sockets){0};
-	s->n = heir_sockets(srv, a, s->fd, &s->passed);
+	s->n = handover_sockets(srv, a, s->fd, &s->passed);
 	s->shared = s->n > 0;
 	if (s->n != 0)
 		return s->n < 0 ? -1 : 0;
@@ -153,7 +158,8 @@ static int find_sockets(struct http_server *srv, const struct address *a, struct
 	return s->passed ? 0 : probe(a);
 }
 
-/* The socket of I/O thread `i`. SO_REUSEPORT even for one: a reload may add threads. */
+/* Returns the socket of I/O thread `i`. A new one gets SO_REUSEPORT even if there is a single
+ * thread, since a reload may add threads. */
 static int nth_socket(const struct address *a, const struct sockets *s, int i)
 {
 	if (i < s->n)
@@ -161,8 +167,8 @@ static int nth_socket(const struct address *a, const struct sockets *s, int i)
 	return s->passed ? passed_socket(a, s->fd[0], i) : open_socket(a, true);
 }
 
-/* Bind one address for every I/O thread; port 0 is settled by the first. What was found and not used yet is closed on
- * failure, the rest by listen_close. */
+/* Bind one address for every I/O thread; the first bind determines the port if it is 0. On failure,
+ * sockets found but not used yet are closed here, the others by listen_close. */
 static int bind_address(
     struct http_server *srv, const char *text, int backlog, struct weir_err *err)
 {
@@ -182,10 +188,10 @@ static int bind_address(
 			ok = false;
 			break;
 		}
-		io->listener[io->n_listeners].passed = s.passed;
-		io->listener[io->n_listeners].shared = s.shared && i < s.n;
-		io->listener[io->n_listeners].address = (uint8_t)srv->n_addresses;
-		io->listener[io->n_listeners++].watch.fd = fd;
+		io->listener[io->accept.n_listeners].passed = s.passed;
+		io->listener[io->accept.n_listeners].shared = s.shared && i < s.n;
+		io->listener[io->accept.n_listeners].address = (uint8_t)srv->n_addresses;
+		io->listener[io->accept.n_listeners++].watch.fd = fd;
 		ok = listen(fd, backlog) == 0;
 		srv->port[srv->n_addresses] = port_of(fd);
 		set_port(&a, srv->port[srv->n_addresses]);
@@ -212,7 +218,7 @@ int listen_bind(struct http_server *srv, const struct http_conf *conf, struct we
 {
 	int rc = 0;
 
-	heir_begin(srv);
+	handover_begin(srv);
 	for (int i = 0; i < conf->listen.n && rc == 0; i++) {
 		rc = bind_address(srv, conf->listen.items[i], (int)conf->backlog, err);
 		if (rc != 0)
@@ -223,22 +229,43 @@ int listen_bind(struct http_server *srv, const struct http_conf *conf, struct we
 
 /* ---- pausing ---- */
 
-/* Of the I/O threads that share a passed socket one is woken for a client, not all. */
+/* Returns listener `i` of `io`, counting its own first, then those of threads that it stands in
+ * for. */
+static struct listener *nth(struct http_io *io, int i)
+{
+	return i < io->accept.n_listeners ? &io->listener[i]
+					  : &io->accept.stand_in[i - io->accept.n_listeners];
+}
+
+static int count(const struct http_io *io)
+{
+	return io->accept.n_listeners + io->accept.n_stand_in;
+}
+
+static bool is_stand_in(const struct http_io *io, const struct listener *l)
+{
+	return io->accept.n_stand_in > 0 && l >= io->accept.stand_in &&
+	       l < io->accept.stand_in + io->accept.n_stand_in;
+}
+
+/* Watch `l`. With EPOLLEXCLUSIVE, a client wakes only one of the I/O threads that watch the same
+ * socket. */
 static bool watch_one(struct http_io *io, struct listener *l)
 {
-	uint32_t exclusive = l->passed ? EPOLLEXCLUSIVE : 0;
+	uint32_t exclusive = l->passed || is_stand_in(io, l) ? EPOLLEXCLUSIVE : 0;
 
 	l->watched = weir_loop_add(io->loop, &l->watch, EPOLLIN | exclusive) == 0;
 	return l->watched;
 }
 
-/* Those that can not be watched now, for want of memory, are tried again: nobody else would. */
+/* Start or stop watching all listeners. Those that cannot be watched for lack of memory are retried
+ * by the timer, since nothing else would do so. */
 static void watch_all(struct http_io *io, bool on)
 {
 	bool ok = true;
 
-	for (int i = 0; i < io->n_listeners; i++) {
-		struct listener *l = &io->listener[i];
+	for (int i = 0; i < count(io); i++) {
+		struct listener *l = nth(io, i);
 		if (on == l->watched || l->watch.fd == -1)
 			continue;
 		if (on)
@@ -250,36 +277,36 @@ static void watch_all(struct http_io *io, bool on)
 	}
 	if (!ok)
 		weir_timer_set(
-		    io->loop, &io->accept_timer, weir_loop_now_ns(io->loop) + ACCEPT_RETRY_NS);
+		    io->loop, &io->accept.timer, weir_loop_now_ns(io->loop) + ACCEPT_RETRY_NS);
 }
 
 void listen_hold(struct http_io *io)
 {
-	if (io->last_call)
+	if (io->accept.last_call)
 		return;
-	io->accept_paused = true;
+	io->accept.paused = true;
 	watch_all(io, false);
-	weir_timer_set(io->loop, &io->accept_timer, weir_loop_now_ns(io->loop) + ACCEPT_RETRY_NS);
+	weir_timer_set(io->loop, &io->accept.timer, weir_loop_now_ns(io->loop) + ACCEPT_RETRY_NS);
 }
 
 void listen_resume(struct http_io *io)
 {
-	if (!io->accept_paused || io->newcomer.fd != -1 || io->memory_step >= MEMORY_DEAF)
+	if (!io->accept.paused || io->accept.newcomer.fd != -1 || io->memory.step >= MEMORY_DEAF)
 		return;
-	io->accept_paused = false;
+	io->accept.paused = false;
 	accept_reserve(io);
-	watch_all(io, !io->paused);
+	watch_all(io, !io->pause.on);
 }
 
 void listen_pause(struct http_io *io)
 {
-	watch_all(io, !io->paused && !io->accept_paused);
+	watch_all(io, !io->pause.on && !io->accept.paused);
 }
 
 void listen_room(struct http_io *io)
 {
-	if (WEIR_UNLIKELY(io->newcomer.fd != -1))
-		room_retry(io);
+	if (WEIR_UNLIKELY(io->accept.newcomer.fd != -1))
+		evict_retry(io);
 	listen_resume(io);
 }
 
@@ -287,14 +314,15 @@ static void retry(struct weir_loop *loop, struct weir_timer *t)
 {
 	struct http_io *io = weir_loop_data(loop);
 
-	io_touch(io); /* `memory` may be another by now */
-	if (io->newcomer.fd != -1)
+	io_touch(io); /* `memory` may have changed */
+	if (io->accept.newcomer.fd != -1)
 		accept_newcomer(io, true);
 	else
 		listen_resume(io);
 	listen_pause(io);
-	/* Memory is short. Two threads that decide at once may leave a step that this one was not woken for. */
-	if (io->accept_paused)
+	/* Still paused: memory is short, or the server is full. Keep retrying, because two threads
+	 * that derive the memory step at once may leave a step without waking this thread. */
+	if (io->accept.paused)
 		weir_timer_set(loop, t, weir_loop_now_ns(loop) + ACCEPT_RETRY_NS);
 }
 
@@ -306,20 +334,20 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 
 	(void)events;
 	io_touch(io);
-	if (io->memory_step >= MEMORY_DEAF)
-		listen_hold(io); /* until memory.c says that there is room */
+	if (io->memory.step >= MEMORY_DEAF)
+		listen_hold(io); /* until memory.c reports free memory */
 	else
 		accept_some(io, w->fd);
 }
 
 int listen_watch(struct http_io *io)
 {
-	io->accept_timer.fire = retry;
-	for (int i = 0; i < io->n_listeners; i++) {
+	io->accept.timer.fire = retry;
+	for (int i = 0; i < io->accept.n_listeners; i++) {
 		struct listener *l = &io->listener[i];
 		l->io = io;
 		l->watch.ready = on_ready;
-		if (!io->paused && !watch_one(io, l))
+		if (!io->pause.on && !watch_one(io, l))
 			return WEIR_ESYS;
 	}
 	accept_reserve(io);
@@ -330,8 +358,8 @@ int listen_watch(struct http_io *io)
 
 void listen_drain(struct http_io *io)
 {
-	/* ld [tcp flags]; and SYN|ACK; drop if it is SYN alone. The data of a TCP socket's filter
-	 * begins at the TCP header. */
+	/* Load the TCP flags, mask SYN and ACK, and drop the packet if only SYN is set. For a TCP
+	 * socket, the data that the filter sees begins at the TCP header. */
 	struct sock_filter code[] = {
 	    BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13),
 	    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x12),
@@ -341,25 +369,30 @@ void listen_drain(struct http_io *io)
 	};
 	struct sock_fprog filter = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
 
-	/* Where it is refused, the race described above stays, rarely hit. */
-	for (int i = 0; i < io->n_listeners; i++)
-		if (!io->listener[i].passed && io->listener[i].watch.fd != -1)
-			setsockopt(io->listener[i].watch.fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter,
+	/* If attaching fails, the race described above remains; it is rare. */
+	for (int i = 0; i < count(io); i++)
+		if (!nth(io, i)->passed && nth(io, i)->watch.fd != -1)
+			setsockopt(nth(io, i)->watch.fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter,
 			    sizeof(filter));
 }
 
+/* Close `l`, under the lock because a thread that stands in for this one, or a new server in a
+ * reload, may be about to duplicate the descriptor. */
 static void close_listener(struct http_io *io, struct listener *l)
 {
 	if (l->watched)
 		weir_loop_del(io->loop, &l->watch);
 	l->watched = false;
+	pthread_mutex_lock(&io->srv->lock);
 	close(l->watch.fd);
 	l->watch.fd = -1;
+	pthread_mutex_unlock(&io->srv->lock);
 }
 
 void listen_leave(struct http_io *io)
 {
-	for (int i = 0; i < io->n_listeners; i++)
+	stand_in_end(io);
+	for (int i = 0; i < io->accept.n_listeners; i++)
 		if (io->listener[i].shared && io->listener[i].watch.fd != -1)
 			close_listener(io, &io->listener[i]);
 }
@@ -368,17 +401,18 @@ void listen_close(struct http_io *io)
 {
 	if (io->loop)
 		accept_end(io);
-	for (int i = 0; i < io->n_listeners; i++) {
-		struct listener *l = &io->listener[i];
+	for (int i = 0; i < count(io); i++) {
+		struct listener *l = nth(io, i);
 		if (l->watch.fd == -1)
 			continue;
-		if (io->loop && io->phase == SERVER_DRAINING)
+		if (io->loop && io->drain.phase == SERVER_DRAINING)
 			accept_rest(io, l->watch.fd);
 		close_listener(io, l);
 	}
 	if (io->loop)
-		weir_timer_cancel(io->loop, &io->accept_timer);
-	if (io->reserve_fd != -1)
-		close(io->reserve_fd);
-	io->reserve_fd = -1;
+		weir_timer_cancel(io->loop, &io->accept.timer);
+	stand_in_end(io);
+	if (io->accept.reserve_fd != -1)
+		close(io->accept.reserve_fd);
+	io->accept.reserve_fd = -1;
 }

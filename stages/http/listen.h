@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listening sockets: bound by main before the I/O threads start, then each thread's own.
+ * Listening sockets: bound by main before the I/O threads start, then owned by those threads.
  *
  *   WATCHED --no descriptors, or full--> PAUSED --a connection closed, or 50 ms--> WATCHED
  *   either  --drain: new handshakes are ignored, the backlog is emptied--> closed
@@ -10,36 +10,38 @@
 
 #include "http/server.h"
 
-/** Bind every address of the configuration once per I/O thread. On failure fills `err`, and what
- * was bound stays for listen_close. Main thread. */
+/** Bind every address of the configuration once per I/O thread. On failure fills `err`; sockets
+ *  bound so far are closed by listen_close. Main thread. */
 int listen_bind(struct http_server *srv, const struct http_conf *conf, struct weir_err *err);
 
-/** What is wrong is entry `i` of `listen:`. In init and start of `st`. */
+/** Blame entry `i` of `listen:` for the error. Called in init and start of `st`. */
 void listen_blame(struct weir_stage *st, int i);
 
-/** Watch the listeners of `io`. 0 or WEIR_ESYS. */
+/** Watch the listeners of `io`. Returns 0 or WEIR_ESYS. */
 int listen_watch(struct http_io *io);
 
-/** Accept nothing until then: there is no room for who comes. Not when the listeners are being closed (accept_rest). */
+/** Stop accepting because the server is full, until listen_room or a timer resumes. No effect while
+ * the listeners are being closed (accept_rest). */
 void listen_hold(struct http_io *io);
 
-/** A connection of `io` was closed, or there is room otherwise: accept again if that was paused, behind who waits for it already. */
+/** Let a waiting newcomer check again, and resume accepting if it was paused, because a connection
+ * of `io` was closed or memory was freed. The newcomer is admitted before other clients. */
 void listen_room(struct http_io *io);
 
-/** Accept again if that was paused, unless there is still no room for who waits for it. */
+/** Resume accepting if it was paused, unless a newcomer waits or memory is short. */
 void listen_resume(struct http_io *io);
 
-/** io->paused has changed: accept nothing while it says so. Clients wait in the backlog. */
+/** Apply a change of io->pause.on: while it is set, nothing is accepted, and clients wait in the
+ * backlog. */
 void listen_pause(struct http_io *io);
 
-/** Begin to stop: no new handshake is answered, those that are complete or under way are accepted.
- */
+/** Begin to stop: ignore new TCP handshakes, but accept complete ones and those in progress. */
 void listen_drain(struct http_io *io);
 
-/** Close the listeners that an heir has, too: what is in their backlog is its to accept. */
+/** Close the listeners shared with the new server, which accepts the clients in their backlog. */
 void listen_leave(struct http_io *io);
 
-/** Accept what is left in the backlog, close the listeners. Legal twice. */
+/** Accept the clients in the backlog, then close the listeners. May be called twice. */
 void listen_close(struct http_io *io);
 
 #endif

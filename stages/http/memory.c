@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The budget of bytes and its steps; see memory.h.
+ * Tracks the memory budget and acts on its steps; see memory.h.
  *
- * Whoever changes the sum decides the step from it, and wakes every thread when it is another one. While it is not
- * MEMORY_PLENTY each thread decides at the end of each turn, so that a live knob is obeyed, too.
+ * A thread that changes the sum derives the step from it, and wakes all threads if the step has
+ * changed. While the step is not MEMORY_PLENTY, each thread derives the step at the end of each
+ * iteration, so that a change of the live knob `memory` takes effect, too.
  */
 #include "http/memory.h"
 
@@ -11,10 +12,11 @@
 #include "http/limit.h"
 #include "http/listen.h"
 
-/* Where the steps begin, and how far below they end, in percent of the budget. */
+/* Where the steps begin, in percent of the budget, and how many percent below that they end. */
 static const int64_t from_percent[] = {0, 85, 92, 95, 98};
 #define HYSTERESIS_PERCENT 5
-/* Connections that may be closed per turn, and how long half a head must have waited at MEMORY_REFUSE. Guesses. */
+/* Most connections that one thread closes per iteration, and the time after which half a head is
+ * refused at MEMORY_REFUSE. Both are guesses. */
 #define RELIEF_RUN      16
 #define RELIEF_AFTER_NS 1000000000LL
 
@@ -36,12 +38,13 @@ static void say(const struct http_io *io, int64_t used)
 	if (weir_log_first(&logged))
 		weir_log(WEIR_LOG_WARN,
 		    "%s: connections hold %lld of %lld bytes (memory); time-outs are shorter now, "
-		    "then "
-		    "requests are refused (logged once)",
+		    "requests are refused next (logged once)",
 		    weir_stage_name(io->stage), (long long)used, (long long)io->conf.memory_bytes);
 }
 
-/* Until the step is that of the present sum, whoever else decides. Nobody else has to be asked when it is over. */
+/* Derive and publish the step. Repeats until the sum has not changed meanwhile, so that the
+ * published step is right even if other threads derive it at the same time, and none has to check
+ * again. */
 static void decide(struct http_io *io)
 {
 	struct http_server *srv = io->srv;
@@ -60,7 +63,7 @@ static void decide(struct http_io *io)
 	server_wake_all(srv);
 }
 
-/* The sum has what this thread's connections hold. */
+/* Add what this thread's connections hold to the sum. */
 static void tell(struct http_io *io)
 {
 	struct pool *p = &io->pool;
@@ -76,10 +79,10 @@ void memory_tell(struct http_io *io)
 	const struct pool *p = &io->pool;
 	int64_t more = p->held_bytes - p->told_bytes;
 	int64_t slack = io->conf.memory_bytes >> MEMORY_SLACK_SHIFT;
-	bool plenty = io->memory_step == MEMORY_PLENTY;
+	bool plenty = io->memory.step == MEMORY_PLENTY;
 
-	io->count[SERVER_MEMORY] += p->held_bytes - io->gauged_bytes;
-	io->gauged_bytes = p->held_bytes;
+	io->count[SERVER_MEMORY] += p->held_bytes - io->memory.gauged_bytes;
+	io->memory.gauged_bytes = p->held_bytes;
 	if (plenty && io->n_conns > 0 && more < slack && more > -slack)
 		return;
 	if (more == 0 && plenty)
@@ -87,7 +90,8 @@ void memory_tell(struct http_io *io)
 	tell(io);
 }
 
-/* Time-outs have become shorter. (When they become longer, timers that fire early are set again.) */
+/* Set the timers again, since time-outs have become shorter. (When they become longer this is not
+ * needed: timers that fire early are set again.) */
 static void hurry(struct http_io *io)
 {
 	struct conn *next;
@@ -98,8 +102,9 @@ static void hurry(struct http_io *io)
 	}
 }
 
-/* The connections that have held half a head longest give it back. The timer of the next one makes a turn when it is its time,
- * whether or not there is anything else to do. */
+/* Refuse the connections that have held half a head longest, to free their memory. Then set the
+ * timer of the next one for when it may be refused, so that there is an iteration at that time even
+ * if nothing else happens. */
 static void relieve_of_heads(struct http_io *io, enum conn_list_id id)
 {
 	int64_t now_ns = weir_loop_now_ns(io->loop);
@@ -112,11 +117,12 @@ static void relieve_of_heads(struct http_io *io, enum conn_list_id id)
 			return;
 		}
 		limit_refuse(c, LIMIT_MEMORY);
-		conn_settle(c); /* it leaves the list */
+		conn_settle(c); /* this removes it from the list */
 	}
 }
 
-/* Likewise idle connections with TLS, which hold 16 KiB each; without it they are not what is large. */
+/* Close the longest-idle connections, with the same timing as relieve_of_heads. Only with TLS,
+ * where each holds 16 KiB; without TLS they hold little. */
 static void relieve_of_idle(struct http_io *io)
 {
 	int64_t now_ns = weir_loop_now_ns(io->loop);
@@ -133,8 +139,9 @@ static void relieve_of_idle(struct http_io *io)
 	}
 }
 
-/* Whoever does not take its answers goes first, while there is memory for the requests of others: 10,000 clients with long heads that do
- * so (bench/slow, many) bring more in a second, which each is given, than lies between the steps behind. */
+/* Reset clients that do not take their responses. They are the first to be closed, while there is
+ * still memory for the requests of others: 10,000 such clients with long heads (bench/slow, many)
+ * add more memory in the one second that each is allowed than lies between the later steps. */
 static void relieve_of_answers(struct http_io *io)
 {
 	for (int i = 0; i < RELIEF_RUN && limit_evict_reader(io); i++)
@@ -143,9 +150,9 @@ static void relieve_of_answers(struct http_io *io)
 
 static void follow(struct http_io *io, int step)
 {
-	int before = io->memory_step;
+	int before = io->memory.step;
 
-	io->memory_step = step;
+	io->memory.step = step;
 	if (io->index == 0)
 		io->count[SERVER_MEMORY_STEP] += step - before;
 	if (before < MEMORY_HURRY && step >= MEMORY_HURRY)
@@ -154,17 +161,19 @@ static void follow(struct http_io *io, int step)
 		listen_room(io);
 }
 
-/* A live knob: what is held may be too much now, though it stays what it was. */
+/* Apply a change of the live knob `memory`: publish the limit, and derive the step again, since the
+ * same memory may be too much now. */
 static void follow_limit(struct http_io *io)
 {
-	int64_t more = io->conf.memory_bytes - io->gauged_limit_bytes;
+	int64_t more = io->conf.memory_bytes - io->memory.gauged_limit_bytes;
 
 	io->pool.limit_bytes = io->conf.memory_bytes;
+	atomic_store_explicit(&io->srv->memory_limit, io->conf.memory_bytes, memory_order_relaxed);
 	tell(io);
 	if (io->index != 0)
 		return;
 	io->count[SERVER_MEMORY_LIMIT] += more;
-	io->gauged_limit_bytes += more;
+	io->memory.gauged_limit_bytes += more;
 }
 
 void memory_follow(struct http_io *io)
@@ -175,7 +184,7 @@ void memory_follow(struct http_io *io)
 		follow_limit(io);
 	/* Partner: decide. */
 	step = atomic_load_explicit(&io->srv->memory_step, memory_order_relaxed);
-	if (WEIR_UNLIKELY(step != io->memory_step))
+	if (WEIR_UNLIKELY(step != io->memory.step))
 		follow(io, step);
 	if (WEIR_UNLIKELY(step >= MEMORY_HURRY))
 		relieve_of_answers(io);

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One budget of bytes for all connections of a server, and what is done as it fills.
+ * Enforces one memory budget for all connections of a server, in steps as it fills.
  *
- *   step          from   does, beside the steps before
+ *   step          from   effect, in addition to the steps before
  *   MEMORY_PLENTY        nothing
- *   MEMORY_HURRY  85 %   time-outs are a quarter
- *   MEMORY_CLOSE  92 %   answers end their connections
- *   MEMORY_REFUSE 95 %   requests are answered 503; half a head that has waited longest gives its memory back, and so does
- *                        an idle connection with TLS; who does not take its answers is reset
+ *   MEMORY_HURRY  85 %   time-outs are a quarter as long; clients that take no responses are reset
+ *   MEMORY_CLOSE  92 %   connections are closed after their responses
+ *   MEMORY_REFUSE 95 %   requests are answered 503, and so are half heads, longest-waiting first,
+ *                        to free their memory; idle connections with TLS are closed
  *   MEMORY_DEAF   98 %   nothing is accepted
  *                 100 %  no buffer and no body memory is given out (pool.h)
  *
- * A step ends 5 % below where it begins. (Steps after Envoy's overload manager; the numbers are reliability.md's.)
+ * A step ends 5 % below where it begins. (The steps follow Envoy's overload manager; the numbers
+ * are from reliability.md.)
  *
- * Every I/O thread counts what its connections hold, in its pool: connections, read buffers, requests, bodies, heads and
- * bodies of answers that wait. It tells the server at the end of a turn when that has changed by 1/2048 of the budget, or while
- * memory is short by any byte, so requests share nothing. The budget may be overdrawn by that much per I/O thread, and by
+ * Every I/O thread counts in its pool what its connections hold: connections, read buffers,
+ * requests, bodies, and the heads and bodies of waiting responses. At the end of an iteration it
+ * adds the change to the server's sum, if the change is at least 1/2048 of the budget, or if memory
+ * is short. So requests share nothing. The budget may be exceeded by 1/2048 per I/O thread, and by
  * requests that are refused.
  */
 #ifndef WEIR_HTTP_MEMORY_H
@@ -25,22 +27,24 @@
 
 enum memory_step { MEMORY_PLENTY, MEMORY_HURRY, MEMORY_CLOSE, MEMORY_REFUSE, MEMORY_DEAF };
 
-/** An I/O thread may hold the budget shifted by this more or less than it has told: one part in 2,048, 64 KiB of 128
- *  MiB, some 12 requests. A guess. */
+/** Right shift of the budget that gives how many bytes an I/O thread may hold without having
+ * reported them: 1/2048, which is 64 KiB of 128 MiB, or about 12 requests. 11 is a guess. */
 #define MEMORY_SLACK_SHIFT 11
 
-/** At the end of a turn, before answers are written: follow the step. A load when there is nothing to do. */
+/** Called at the end of an iteration, before responses are written: act on the current step. Costs
+ * a load when there is nothing to do. */
 void memory_follow(struct http_io *io);
-/** And behind that: tell what is held. A few loads when that has not changed. */
+/** Called after responses are written: report the bytes held. Costs a few loads when they have not
+ * changed. */
 void memory_tell(struct http_io *io);
 
-/** The step at `used` of `limit` bytes when it was `now` (enum memory_step). */
+/** Returns the step that follows `now` (enum memory_step) when `used` of `limit` bytes are held. */
 int memory_step_at(int now, int64_t used, int64_t limit);
 
-/** How long `timeout_ns` is at the present step. */
+/** Returns `timeout_ns`, shortened if the current step demands it. */
 static inline int64_t memory_timeout_ns(const struct http_io *io, int64_t timeout_ns)
 {
-	return io->memory_step >= MEMORY_HURRY ? timeout_ns / 4 : timeout_ns;
+	return io->memory.step >= MEMORY_HURRY ? timeout_ns / 4 : timeout_ns;
 }
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* See memory_auto.h. The files: cgroups(7), the kernel's admin-guide/cgroup-v2. */
+/* Computes the value of `memory: auto`; see memory_auto.h. Sources: cgroups(7), the kernel's
+ * admin-guide/cgroup-v2. */
 #include "http/memory_auto.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +15,11 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* The number in dir/name; INT64_MAX: no such file, or "max". */
+/* Returns the number in the file dir/name; INT64_MAX if the file does not exist, or contains
+ * "max". */
 static int64_t number_in(const char *dir, const char *name)
 {
-	char path[2 * PATH_MAX], text[32] = "";
+	char path[3 * PATH_MAX], text[32] = "";
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
@@ -30,36 +33,68 @@ static int64_t number_in(const char *dir, const char *name)
 	return n > 0 ? n : INT64_MAX;
 }
 
-/* The path of the group of version 2 in `list`, as "/a/b"; "" for the root or none. */
-static void find_group(const char *list, char path[PATH_MAX])
+/* Whether `word` is one of the comma-separated `words`. */
+static bool has_word(const char *words, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = words; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+		if (strncmp(at, word, n) == 0 && (at[n] == ',' || at[n] == '\0'))
+			return true;
+	return false;
+}
+
+/* Set `path` to the path of this process's group in `list`, as "/a/b", or to "" for the root or if
+ * there is no group. With `controller` NULL it looks for the group of version 2, whose line is
+ * "0::/a/b"; otherwise for that of the version 1 hierarchy with this controller
+ * ("7:memory:/a/b"). */
+static void find_group(const char *list, const char *controller, char path[PATH_MAX])
 {
 	FILE *f = fopen(list, "re");
 	char line[PATH_MAX];
 
 	path[0] = '\0';
-	while (f && fgets(line, sizeof(line), f))
-		if (strncmp(line, "0::/", 4) == 0) {
-			line[strcspn(line, "\n")] = '\0';
-			snprintf(path, PATH_MAX, "%s", line + (line[4] ? 3 : 4));
-		}
+	while (f && fgets(line, sizeof(line), f)) {
+		char *words = strchr(line, ':'), *at = words ? strchr(words + 1, ':') : NULL;
+		if (!at || at[1] != '/')
+			continue;
+		*at++ = '\0';
+		at[strcspn(at, "\n")] = '\0';
+		bool ours = controller ? has_word(words + 1, controller) : words[1] == '\0';
+		if (ours)
+			snprintf(path, PATH_MAX, "%s", at[1] ? at : "");
+	}
 	if (f)
 		fclose(f);
 }
 
-int64_t memory_auto_group(const char *root, const char *list)
+/* Returns the least number in the file `name` of the group `path` below `root` and of all groups
+ * above it. A container does not see some groups; a missing file counts as unlimited. The visible
+ * root is always checked. */
+static int64_t least_above(const char *root, char path[PATH_MAX], const char *name)
 {
-	char path[PATH_MAX], dir[2 * PATH_MAX];
-	int64_t bytes = number_in(root, "memory/memory.limit_in_bytes");
+	char dir[2 * PATH_MAX];
+	int64_t bytes = INT64_MAX;
 
-	find_group(list, path);
 	for (;;) {
 		snprintf(dir, sizeof(dir), "%s%s", root, path);
-		bytes = least(bytes, number_in(dir, "memory.max"));
+		bytes = least(bytes, number_in(dir, name));
 		char *end = strrchr(path, '/');
 		if (!end)
 			return bytes;
 		*end = '\0';
 	}
+}
+
+int64_t memory_auto_group(const char *root, const char *list)
+{
+	char path[PATH_MAX], v1[PATH_MAX];
+
+	find_group(list, NULL, path);
+	int64_t bytes = least_above(root, path, "memory.max");
+	snprintf(v1, sizeof(v1), "%s/memory", root);
+	find_group(list, "memory", path);
+	return least(bytes, least_above(v1, path, "memory.limit_in_bytes"));
 }
 
 int64_t memory_auto_share(int64_t bytes)

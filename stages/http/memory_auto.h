@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* How much memory there is for `memory: auto`. Any thread; reads files, at start. */
+/* Computes the value of `memory: auto`, at startup. Reads files. Any thread. */
 #ifndef WEIR_HTTP_MEMORY_AUTO_H
 #define WEIR_HTTP_MEMORY_AUTO_H
 
 #include <stdint.h>
 
-/** An eighth of `bytes`, MEMORY_AUTO_MIN to MEMORY_AUTO_MAX. An eighth, a guess, leaves room for caches, the graph and the kernel; the
- *  most is more than max_connections with TLS hold idle, the least what 3,000 of them do. */
+/** Returns an eighth of `bytes`, but at least MEMORY_AUTO_MIN and at most MEMORY_AUTO_MAX. The
+ * eighth is a guess that leaves memory for caches, the graph and the kernel. The maximum is more
+ * than max_connections idle TLS connections hold, and the minimum is what 3,000 of them hold. */
 int64_t memory_auto_share(int64_t bytes);
 #define MEMORY_AUTO_MIN (64LL << 20)
 #define MEMORY_AUTO_MAX (1LL << 30)
 
-/** The memory that the control groups of this process leave it, bytes; INT64_MAX: any. Version 2, of the group that the file
- *  `list` (/proc/self/cgroup) names below `root` (/sys/fs/cgroup) and of all above it; of version 1 what a container sees. */
+/** Returns the memory that the control groups of this process allow it, in bytes; INT64_MAX if
+ * unlimited. Reads the limits of the group that the file `list` (/proc/self/cgroup) names, and of
+ * all groups above it: below `root` (/sys/fs/cgroup) in version 2, below `root`/memory in version
+ * 1. In a container that does not see its own group, the root is used. */
 int64_t memory_auto_group(const char *root, const char *list);
 
-/** The share of what this process may use: the machine's memory, or less by its control groups. */
+/** Returns memory_auto_share of what this process may use: the host's memory, or less if its
+ * control groups limit it. */
 int64_t memory_auto(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* llhttp as the referee behind the byte guard; see parse.h. */
+/* Runs llhttp as the referee after the byte guard; see parse.h. */
 #include "http/parse.h"
 
 #include <llhttp.h>
@@ -45,8 +45,9 @@ static bool agree(const llhttp_t *parser, const struct http_head *head)
 	       (!length || parser->content_length == head->content_length);
 }
 
-/* The four names that llhttp acts upon, by their length and first letter: may `h` be one of them? It would also take
- * Proxy-Connection for Connection, which is of no standard (RFC 9112, 9.3): it never sees that. */
+/* Whether `h` may be one of the four fields that llhttp acts upon, judged by the length and first
+ * letter of its name. llhttp would also treat Proxy-Connection as Connection, but that is in no
+ * standard (RFC 9112, 9.3), so llhttp never sees it. */
 static bool decides(const struct weir_http_header *h)
 {
 	switch (h->name.n) {
@@ -62,7 +63,7 @@ static bool decides(const struct weir_http_header *h)
 	}
 }
 
-/* The line of a field, its CRLF included. */
+/* Returns the line of a field, including its CRLF. */
 static struct weir_slice line_of(const struct weir_http_header *h)
 {
 	const char *end = h->value.p + h->value.n;
@@ -72,13 +73,22 @@ static struct weir_slice line_of(const struct weir_http_header *h)
 	return (struct weir_slice){h->name.p, (size_t)(end + 1 - h->name.p)};
 }
 
-/* llhttp reads the request line, the fields that decide and the empty line, as they stand. */
-static llhttp_errno_t referee(llhttp_t *parser, const char *p, const struct http_head *head)
+/* Let llhttp read the request line, the fields that it acts upon, and the empty line, all
+ * unchanged. With `extension`, the method is one that llhttp does not know but we accept: llhttp
+ * then reads POST in its place, which may have a body and decides nothing else. */
+static llhttp_errno_t referee(
+    llhttp_t *parser, const char *p, const struct http_head *head, bool extension)
 {
 	const char *end = p + head->n - 2,
 		   *fields = head->n_headers ? head->headers[0].name.p : end;
-	llhttp_errno_t rc = llhttp_execute(parser, p, (size_t)(fields - p));
+	llhttp_errno_t rc = HPE_OK;
 
+	if (extension) {
+		rc = llhttp_execute(parser, "POST", 4);
+		p = head->method.p + head->method.n;
+	}
+	if (rc == HPE_OK)
+		rc = llhttp_execute(parser, p, (size_t)(fields - p));
 	for (int i = 0; i < head->n_headers && rc == HPE_OK; i++) {
 		if (WEIR_LIKELY(!decides(&head->headers[i])))
 			continue;
@@ -88,25 +98,65 @@ static llhttp_errno_t referee(llhttp_t *parser, const char *p, const struct http
 	return rc == HPE_OK ? llhttp_execute(parser, end, 2) : rc;
 }
 
+/* Whether llhttp does not know the method, or knows it only for RTSP or ICE. The guard has checked
+ * that the version is HTTP's. */
+static bool is_unknown(const llhttp_t *parser, llhttp_errno_t rc)
+{
+	return rc == HPE_INVALID_METHOD || rc == HPE_INVALID_CONSTANT ||
+	       parser->method == HTTP_SOURCE;
+}
+
+WEIR_COLD static bool is_extension(const struct http_head *head)
+{
+	for (int i = 0; head->methods && i < head->methods->n; i++) {
+		const char *method = head->methods->items[i];
+		if (strlen(method) == head->method.n &&
+		    memcmp(method, head->method.p, head->method.n) == 0)
+			return true;
+	}
+	return false;
+}
+
 static enum guard_verdict ask_llhttp(const char *p, struct http_head *head)
 {
+	bool extension = false;
 	llhttp_t parser;
 
 	llhttp_init(&parser, HTTP_REQUEST, &settings);
-	llhttp_errno_t rc = referee(&parser, p, head);
-	/* A method that is none, or one of RTSP or ICE: the version is HTTP's, the guard has seen. */
-	if (rc == HPE_INVALID_METHOD || rc == HPE_INVALID_CONSTANT || parser.method == HTTP_SOURCE)
+	llhttp_errno_t rc = referee(&parser, p, head, false);
+	if (WEIR_UNLIKELY(is_unknown(&parser, rc)) && is_extension(head)) {
+		extension = true;
+		llhttp_init(&parser, HTTP_REQUEST, &settings);
+		rc = referee(&parser, p, head, true);
+	}
+	if (is_unknown(&parser, rc))
 		return guard_refuse(head, 501, "the method is not known");
-	/* What is in a request (cookies, credentials) is not sent back to scripts, and a TRACE may
-	 * have no body (RFC 9110, 9.3.8). */
+	/* TRACE would echo a request with its cookies and credentials to scripts. Nor may it have a
+	 * body (RFC 9110, 9.3.8). */
 	if (rc == HPE_PAUSED && parser.method == HTTP_TRACE)
 		return guard_refuse(head, 501, "TRACE is not served");
 	if (rc != HPE_PAUSED || !agree(&parser, head))
 		return guard_refuse(head, 400, "the head is ambiguous");
-	head->method_id = method_of(parser.method);
-	/* Who says close means it, also beside keep-alive (RFC 9112, 9.3), where llhttp goes on. */
+	head->method_id = extension ? WEIR_HTTP_OTHER : method_of(parser.method);
+	/* "close" takes precedence over "keep-alive" (RFC 9112, 9.3), but llhttp would keep the
+	 * connection open. */
 	head->keep_alive = !head->close && llhttp_should_keep_alive(&parser);
 	return GUARD_GOOD;
+}
+
+bool parse_method_good(const char *method)
+{
+	size_t n = strlen(method);
+	llhttp_t parser;
+
+	if (n == 0 || n > GUARD_METHOD_MAX || guard_span(method, n, GUARD_TOKEN) != n ||
+	    strcmp(method, "CONNECT") == 0)
+		return false;
+	llhttp_init(&parser, HTTP_REQUEST, &settings);
+	llhttp_errno_t rc = llhttp_execute(&parser, method, n);
+	if (rc == HPE_OK)
+		rc = llhttp_execute(&parser, " / HTTP/1.1\r\n", 13);
+	return is_unknown(&parser, rc);
 }
 
 enum guard_verdict parse_head(const char *p, size_t n, struct http_head *head)

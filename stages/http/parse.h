@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request head, twice judged: the byte guard takes it apart, llhttp has to agree.
+ * Parses request heads twice: the byte guard takes them apart, and llhttp must agree with it.
  *
- * llhttp runs strict, over a complete head that the guard found good. It says what the method is
- * and whether the connection stays open, and it is the second opinion on framing: where its body
- * length or coding differ from the guard's, the request is refused. No callback per field.
+ * llhttp runs in its strict mode, on a complete head that the guard has accepted. It determines the
+ * method and whether the connection stays open, and gives a second opinion on framing: if its body
+ * length or coding differs from the guard's, the request is refused. There is no callback per
+ * field.
  *
- * It reads the request line and, as they stand, the fields that it acts upon; what the guard calls good it
- * takes in any other field. That it would say the same of every byte of the head is checked where the guard is
- * fuzzed (fuzz_http_guard).
+ * llhttp reads the request line and, unchanged, the fields that it acts upon. The other fields are
+ * not passed to it, since it accepts whatever the guard accepts there. The guard's fuzzer
+ * (fuzz_http_guard) checks that llhttp would agree on every byte of a head.
  */
 #ifndef WEIR_HTTP_PARSE_H
 #define WEIR_HTTP_PARSE_H
 
 #include "http/guard.h"
 
-/** As guard_head, with llhttp's agreement; also sets method_id and keep_alive. 501 for TRACE
- * and for a method that llhttp does not know. */
+/** Like guard_head, but llhttp must agree; also sets method_id and keep_alive. TRACE is refused
+ * with 501, and so is a method that llhttp does not know, unless it is one of head->methods. */
 enum guard_verdict parse_head(const char *p, size_t n, struct http_head *head);
+
+/** Whether `method` may be in head->methods. Methods that are always served, or never (CONNECT,
+ * TRACE), may not be. */
+bool parse_method_good(const char *method);
 
 #endif

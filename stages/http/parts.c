@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bodies in parts as stages have them: taking an upload, writing an answer, waiting for either. The other side of
- * transfer.c; only the owner of the event calls these.
+ * The stages' side of streamed bodies: reading an upload, writing a response, and waiting for
+ * either. The counterpart of transfer.c. Only the owner of the event calls these functions.
  */
 #include <weir/http.h>
 
@@ -16,7 +16,8 @@ static struct http_req *req_of(struct weir_http_request *req)
 	return weir_event_cast(&req->ev, &weir_http_request_type);
 }
 
-/* Tell the I/O thread to look, once. With the lock: the mail is on its way when anybody can see that it is. */
+/* Make the I/O thread check the transfer, unless a signal is in flight. The caller holds the lock,
+ * so that the mail is sent before any thread can see the flag. */
 static void signal_locked(struct transfer *t)
 {
 	if (t->signalled)
@@ -25,7 +26,7 @@ static void signal_locked(struct transfer *t)
 	weir_loop_send(t->r->loop, &t->signal);
 }
 
-/* ---- taking ---- */
+/* ---- reading ---- */
 
 bool weir_http_body_streamed(const struct weir_http_request *req)
 {
@@ -43,16 +44,21 @@ static int whole_body(struct http_req *r, struct weir_slice *part)
 	return WEIR_HTTP_BODY_PART;
 }
 
-/* The stage has done with what it was lent, and wants the next. */
+/* Take back the bytes lent to the stage, and lend it the next ones. */
 static int next_locked(struct transfer *t, struct weir_slice *part)
 {
 	t->in.taken += t->lent;
 	t->lent = 0;
+	/* The rest of a malformed body is useless, so return the error at once: a stage that has
+	 * not begun to answer can still answer with the status of the error. */
+	if (t->in_state == TRANSFER_TORN && t->in_error == WEIR_EINVAL)
+		return t->in_error;
 	if (ring_used(&t->in) > 0) {
 		*part = ring_first(&t->in);
 		t->lent = part->n;
 	}
-	/* Not for every few bytes; and it is empty before anybody waits. */
+	/* Signal when half of the ring is free, not for every few bytes. The ring is always empty
+	 * before a stage waits, so the I/O thread is always signalled by then. */
 	if (t->starved && ring_free(&t->in) >= t->in.size / 2) {
 		t->starved = false;
 		signal_locked(t);
@@ -90,7 +96,7 @@ static bool has_no_body(const struct http_req *r)
 	return r->head || r->pub.res.no_length;
 }
 
-/* A transfer with room for an answer. */
+/* Make sure that `r` has a transfer, with a ring for the response unless it has no body. */
 static int prepare(struct http_req *r)
 {
 	struct http_io *io = r->conn->io;
@@ -102,7 +108,7 @@ static int prepare(struct http_req *r)
 		return WEIR_ENOMEM;
 	if (has_no_body(r) || t->out.mem)
 		return 0;
-	/* The I/O thread does not look at `out` before it is told that the answer has begun. */
+	/* The I/O thread does not read `out` before it is signalled that the response has begun. */
 	return transfer_ring(t, &t->out, io->pool.part_bytes);
 }
 
@@ -125,6 +131,8 @@ int weir_http_stream_begin(struct weir_http_request *req, int status, const char
 	req->res.streamed = true;
 	t->bodiless = has_no_body(r);
 	t->chunked = req->minor > 0 && !t->bodiless;
+	if (req->minor == 0) /* HTTP/1.0 has no trailers */
+		request_field_drop(req, "Trailer");
 	weir_count(t->srv->stage, SERVER_PART_ANSWERS, 1);
 	pthread_mutex_lock(&t->lock);
 	t->out_state = TRANSFER_BEGUN;
@@ -133,7 +141,8 @@ int weir_http_stream_begin(struct weir_http_request *req, int status, const char
 	return 0;
 }
 
-/* Copy in what there is room for. Only the owner adds bytes, so room that was seen stays. */
+/* Copy as much of `data` into the ring as fits. Only the caller adds bytes, so space that was free
+ * stays free. */
 static size_t write_some(struct transfer *t, struct weir_slice data)
 {
 	size_t done = 0;
@@ -183,7 +192,7 @@ int weir_http_stream_trailer(struct weir_http_request *req, const char *name, co
 
 	if (!req->res.streamed || !response_field_good(name, value))
 		return WEIR_EINVAL;
-	if (!t->chunked) /* nobody could read it */
+	if (!t->chunked) /* without chunks a trailer cannot be sent */
 		return 0;
 	if (t->n_trailers + n > RESPONSE_FIELDS_MAX)
 		return WEIR_ENOMEM;
@@ -214,14 +223,14 @@ void weir_http_wait(struct weir_stage *st, struct weir_event **ev, unsigned what
 	struct transfer *t = r->transfer;
 	struct weir_event *e = *ev;
 
-	WEIR_ASSERT(t && what != 0); /* nothing else ever says "wait" */
+	WEIR_ASSERT(t && what != 0); /* only requests with a transfer ever return "wait" */
 	weir_hold(st, ev);
 	pthread_mutex_lock(&t->lock);
 	WEIR_ASSERT(!t->waiter);
 	if (!transfer_due_locked(t, what)) {
 		t->waiter = st;
 		t->waits_for = (uint8_t)what;
-		e = NULL; /* from here on it is the I/O thread's */
+		e = NULL; /* from here on the event belongs to the I/O thread */
 	}
 	pthread_mutex_unlock(&t->lock);
 	if (e)

@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An operator pauses the source, or lets it go on. A paused one accepts and reads nothing; what was read is answered. Sockets
- * and the kernel's queue keep what clients send meanwhile, and no time-out of theirs runs.
+ * Pauses and resumes the source for an operator. A paused source accepts and reads nothing;
+ * requests that were read before are answered. What clients send meanwhile waits in the sockets and
+ * the kernel's backlog. Of the clients' time-outs, only those for writing and for lingering run.
  *
- * The flag is read by each I/O thread at the end of a turn, so one that is in the midst of a turn may read once more: whoever
- * pauses waits until all have seen it.
+ * Each I/O thread reads the flag at the end of an iteration, so a thread in the middle of an
+ * iteration may read once more. The pausing thread therefore waits until all threads have seen the
+ * flag.
  */
 #include "http/pause.h"
 
 #include <time.h>
 
 #include "http/conn.h"
-#include "http/heir.h"
+#include "http/handover.h"
 #include "http/listen.h"
 
-/* An I/O thread runs inline stages: one that blocks there must not keep an operator. A guess. */
+/* How long the operator waits for I/O threads, which run inline stages: one that blocks there must
+ * not delay the operator. 1 s is a guess. */
 #define PATIENCE_S 1
 
 static void say_seen(struct http_io *io, bool paused)
 {
 	pthread_mutex_lock(&io->srv->lock);
-	io->pause_seen = paused;
+	io->pause.seen = paused;
 	pthread_cond_broadcast(&io->srv->reported);
 	pthread_mutex_unlock(&io->srv->lock);
 }
 
 void pause_begin(struct http_io *io)
 {
-	io->paused = atomic_load_explicit(&io->srv->paused, memory_order_acquire);
-	if (io->paused)
+	io->pause.on = atomic_load_explicit(&io->srv->paused, memory_order_acquire);
+	if (io->pause.on)
 		say_seen(io, true);
 }
 
@@ -36,14 +39,14 @@ static void turn(struct http_io *io, bool paused)
 {
 	struct conn *next;
 
-	io->paused = false; /* what has been read is parsed in front of a pause, as behind it */
+	io->pause.on = false; /* parse what has been read, both before and after a pause */
 	io_touch(io);
 	for (struct conn *c = io->conns; c; c = next) {
 		next = c->next;
 		if (!c->blocked && !c->lingering)
 			conn_parse(c);
 	}
-	io->paused = paused;
+	io->pause.on = paused;
 	listen_pause(io);
 	for (struct conn *c = io->conns; c; c = next) {
 		next = c->next;
@@ -56,7 +59,7 @@ void pause_check(struct http_io *io)
 	/* Partner: pause_server. */
 	bool paused = atomic_load_explicit(&io->srv->paused, memory_order_acquire);
 
-	if (WEIR_LIKELY(paused == io->paused) || heir_leaving(io))
+	if (WEIR_LIKELY(paused == io->pause.on) || handover_leaving(io))
 		return;
 	turn(io, paused);
 	say_seen(io, paused);
@@ -64,7 +67,7 @@ void pause_check(struct http_io *io)
 
 void pause_leave(struct http_io *io)
 {
-	if (io->paused)
+	if (io->pause.on)
 		turn(io, false);
 }
 
@@ -72,7 +75,7 @@ void pause_leave(struct http_io *io)
 static bool all_seen(const struct http_server *srv)
 {
 	for (int i = 0; i < srv->n_io; i++)
-		if (!srv->io[i]->pause_seen)
+		if (!srv->io[i]->pause.seen)
 			return false;
 	return true;
 }

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Pausing a server by an operator; see pause.c for what happens. */
+/* Pauses and resumes a server for an operator; see pause.c. */
 #ifndef WEIR_HTTP_PAUSE_H
 #define WEIR_HTTP_PAUSE_H
 
 #include "http/server.h"
 
-/** ops->pause: from its return nothing new is accepted or read, unless an I/O thread was busy for longer than 1 s: then
- *  from the end of what keeps it. Whoever acts, but no I/O thread. */
+/** ops->pause: once a call that pauses has returned, nothing new is accepted or read. An I/O thread
+ * that was busy for longer than 1 s is an exception: it pauses only when it has finished its
+ * iteration. Called by the operator's thread, never by an I/O thread. */
 void pause_server(struct weir_stage *st, bool paused);
 
-/** The I/O thread starts, perhaps paused. */
+/** Adopt the state of the server, which may be paused, when the I/O thread starts. */
 void pause_begin(struct http_io *io);
 
-/** Obey what was said last. The I/O thread, at the end of each turn: a load when nothing is new. */
+/** Follow the last request to pause or resume. The I/O thread, at the end of each iteration. Costs
+ * a load when nothing has changed. */
 void pause_check(struct http_io *io);
 
-/** `io` hands its connections over: what it keeps, requests of which a part was read, goes on, since nobody can resume it
- *  here any more. The I/O thread. */
+/** Resume the partly read requests that `io` keeps when it hands its connections over, since no
+ * operator can resume them here afterwards. The I/O thread. */
 void pause_leave(struct http_io *io);
 
 #endif

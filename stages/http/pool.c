@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Free lists of an I/O thread and the body budget; see pool.h. */
+/* Manages the free lists of an I/O thread and the body budget; see pool.h. */
 #include "http/pool.h"
 
 #include <stdlib.h>
@@ -47,8 +47,7 @@ void pool_fini(struct pool *p)
 #define REQ_BYTES                                                                                  \
 	((sizeof(struct http_req) + WEIR_CACHE_LINE - 1) / WEIR_CACHE_LINE * WEIR_CACHE_LINE)
 
-/* Is there room for more in what all connections may hold? */
-static bool may_hold(const struct pool *p, int64_t more)
+bool pool_may_hold(const struct pool *p, int64_t more)
 {
 	int64_t told = atomic_load_explicit(p->used, memory_order_relaxed);
 
@@ -60,7 +59,7 @@ struct rbuf *pool_buf(struct pool *p, uint32_t size)
 	struct slab *slab = NULL;
 	struct rbuf *b;
 
-	if (WEIR_UNLIKELY(!may_hold(p, (int64_t)(sizeof(*b) + size))))
+	if (WEIR_UNLIKELY(!pool_may_hold(p, (int64_t)(sizeof(*b) + size))))
 		return NULL;
 	b = size == POOL_SMALL_BYTES ? slab_get(&p->bufs, &slab) : malloc(sizeof(*b) + size);
 	if (!b)
@@ -81,7 +80,7 @@ void pool_buf_drop(struct pool *p, struct rbuf *b)
 		free(b);
 }
 
-/* Whoever comes next will write to what parsing writes: the event, the public part, its headers. */
+/* Prefetch what parsing the next request will write to: the event, the public part, its headers. */
 static inline void fetch(const struct http_req *r)
 {
 	__builtin_prefetch(&r->next, 1);
@@ -104,7 +103,7 @@ struct http_req *pool_req(struct pool *p)
 		pool_hold(p, sizeof(*r));
 		return r;
 	}
-	/* An event begins with a cache line of its own. */
+	/* An event begins on its own cache line. */
 	r = aligned_alloc(WEIR_CACHE_LINE, REQ_BYTES);
 	if (!r)
 		return NULL;
@@ -131,7 +130,8 @@ void pool_req_drop(struct pool *p, struct http_req *r)
 	if (WEIR_UNLIKELY(r->transfer != NULL)) {
 		transfer_drop(r->transfer);
 		r->transfer = r->known_transfer = NULL;
-		r->streams = r->pub.res.streamed = false; /* nobody else has it any more */
+		/* no one else owns the request now */
+		r->streams = r->pub.res.streamed = false;
 	}
 	weir_http_response_reset(&r->pub);
 	pool_hold(p, -(int64_t)(sizeof(*r) + r->held_bytes));
@@ -139,8 +139,8 @@ void pool_req_drop(struct pool *p, struct http_req *r)
 	r->wire_bytes = 0;
 	r->pub.taps = NULL;
 	pool_body_drop(p, r);
-	free(r->headers_mem);
-	r->headers_mem = NULL;
+	free(r->mem);
+	r->mem = NULL;
 	if (r->in)
 		pool_buf_drop(p, r->in);
 	r->in = NULL;
@@ -157,7 +157,7 @@ void pool_req_drop(struct pool *p, struct http_req *r)
 	p->n_reqs++;
 }
 
-/* Take `bytes` from the budget, or nothing when it has less. */
+/* Take `bytes` from the budget, or nothing if it has less. */
 static bool budget_take(struct pool *p, int64_t bytes)
 {
 	if (atomic_fetch_sub_explicit(p->budget, bytes, memory_order_relaxed) >= bytes)
@@ -171,7 +171,7 @@ int pool_body_grow(struct pool *p, struct http_req *r, uint64_t size)
 	int64_t more = (int64_t)(size - r->body_size);
 	char *mem;
 
-	if (!may_hold(p, more) || !budget_take(p, more))
+	if (!pool_may_hold(p, more) || !budget_take(p, more))
 		return WEIR_EPRESSURE;
 	mem = realloc(r->body_mem, size);
 	if (!mem) {

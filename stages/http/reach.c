@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a server can be reached, for people and for programs. */
+/* Logs at startup where a server can be reached, and returns its ports (weir_http_port). */
 #include "http/reach.h"
 
 #include <string.h>

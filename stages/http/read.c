@@ -1,36 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading: bytes from the socket into the stream, requests from the stream into the graph.
+ * Reads bytes from the socket into the stream, and emits requests from the stream into the graph.
  *
- * One read per readiness; epoll says when there is more. What connections that were idle have
- * sent is read together (read_turn.c) and parsed when all of a run have been read (conn_make_ready, conn_write): reading, parsing and answering are three loops,
- * each of which finds its code and the kernel's in the processor's caches. Measured with hello inline at 64 connections: 12 %
- * fewer cycles of ours, 2 % fewer of the kernel's (perf stat, 12 rounds). The rest of what has begun is parsed at once: until
- * then its time runs, and whoever waits with half a request may have to make room. Requests of one turn leave
- * the I/O thread together, when the loop flushes. A refusal (bad request, time-out, no memory)
- * takes its place behind the requests before it, so answers are always in order, and ends the
- * reading.
+ * There is one read each time epoll reports a connection as readable; epoll reports again when
+ * there is more. Idle connections that became readable in one run of the event loop are read
+ * together (read_turn.c), and parsed once all of them have been read (conn_make_ready, conn_write).
+ * So reading, parsing and answering are three loops, each of which finds its code and the kernel's
+ * in the processor's caches. Measured with hello inline at 64 connections: 12 % fewer cycles of
+ * ours, 2 % fewer of the kernel's (perf stat, 12 rounds).
+ *
+ * The rest of a request that has begun is parsed at once: until then its time-out keeps running,
+ * and a connection with half a request may be evicted. Requests of one iteration leave the I/O
+ * thread together, when the loop flushes. A refusal (bad request, time-out, no memory) is queued
+ * after the requests before it, so responses are always in order. Nothing is read after a refusal.
  */
 #include "http/conn.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
-#include "http/heir.h"
+#include "http/handover.h"
 #include "http/limit.h"
 #include "http/memory.h"
 #include "http/refusal_log.h"
 #include "http/wire.h"
 #include "http/wire_io.h"
 
-/* A pipeline may hold this much memory whatever was sent (16 requests of 40 bytes, as wrk's: measured with sizeof), beyond it
- * so many times the bytes (reliability.md, amplification). */
+/* The requests of one connection may always hold PIPELINE_FREE bytes of memory, in which 16
+ * requests of 40 bytes, as wrk sends them, fit (measured with sizeof). Beyond that they may hold at
+ * most AMPLIFICATION times the bytes received (reliability.md, amplification). */
 #define PIPELINE_FREE 16384
 #define AMPLIFICATION 16
 
-/* May one more request of the connection be in the graph? Small ones cost more memory than bytes: the client may hold
- * back PIPELINE_FREE of them, then AMPLIFICATION times what it has sent. */
+/* Whether one more request of the connection may be in the graph. A small request takes more memory
+ * than its bytes, so the memory is limited too: to PIPELINE_FREE plus AMPLIFICATION times the bytes
+ * that the client has sent. */
 static inline bool has_place(const struct conn *c)
 {
 	const uint32_t few = PIPELINE_FREE / sizeof(struct http_req);
@@ -47,42 +53,44 @@ bool conn_wants_read(const struct conn *c)
 		return true;
 	if (stream_in_parts(&c->stream))
 		return conn_wants_part(c);
-	if (heir_leaving(c->io) && !c->stream.filling && c->stream.phase != STREAM_SKIP)
-		return false; /* the next request is the heir's */
-	return !c->no_more && !c->io->paused && has_place(c);
+	if (handover_leaving(c->io) && !c->stream.filling && c->stream.phase != STREAM_SKIP)
+		return false; /* the next request is for the new server */
+	return !c->no_more && !c->io->pause.on && has_place(c);
 }
 
-/* Throw away what a client sends after the last answer. */
+/* Discard what a client sends after the last response. */
 static void linger_read(struct conn *c)
 {
-	ssize_t n = recv(c->watch.fd, c->io->out, sizeof(c->io->out), 0);
+	ssize_t n = TEMP_FAILURE_RETRY(
+	    recv(c->watch.fd, c->io->scratch.out, sizeof(c->io->scratch.out), 0));
 
 	if (n > 0) {
 		c->io->count[SERVER_BYTES_IN] += n;
-		c->unread = c->peer_done || (size_t)n == sizeof(c->io->out);
+		c->unread = c->peer_done || (size_t)n == sizeof(c->io->scratch.out);
 		conn_settle(c);
 		return;
 	}
-	if (n == 0 || (errno != EAGAIN && errno != EINTR))
+	if (n == 0 || errno != EAGAIN)
 		conn_close(c);
 }
 
-/* Is more buffered than there is a place for now, or room in its transfer? */
+/* Whether buffered bytes must wait: the next request may not be parsed now, or the transfer is
+ * full. */
 static bool has_rest(const struct conn *c)
 {
 	if (stream_in_parts(&c->stream))
 		return c->stream.end > c->stream.start && !conn_wants_part(c);
-	return !c->no_more && stream_partial(&c->stream) && (c->io->paused || !has_place(c));
+	return !c->no_more && stream_partial(&c->stream) && (c->io->pause.on || !has_place(c));
 }
 
-/* The client has shut its side down: all that it has sent whole is answered, a part of a request is not. */
+/* Handle the end of the client's bytes: complete requests are answered, a partial one is not. */
 static void at_eof(struct conn *c)
 {
-	conn_parse(c); /* there may be a place by now */
+	conn_parse(c); /* parse again: the pipeline limit may allow more requests by now */
 	if (!conn_is_open(c))
 		return;
 	if (has_rest(c)) {
-		c->unread = true; /* the end is read again behind it */
+		c->unread = true; /* the end is read again once the buffered bytes are parsed */
 		return;
 	}
 	c->eof = c->no_more = true;
@@ -97,7 +105,8 @@ static void refuse_stream(struct conn *c)
 	limit_refuse_parsed(c, c->stream.status, c->stream.why);
 }
 
-/* A request is there, so the connection is neither timed out nor evicted as idle. */
+/* Parse in conn_write. Bytes have arrived, so until then the connection must neither time out nor
+ * be evicted as idle. */
 static void parse_later(struct conn *c)
 {
 	c->wait = WAIT_NONE;
@@ -105,7 +114,8 @@ static void parse_later(struct conn *c)
 	conn_make_ready(c);
 }
 
-/* What is buffered goes first, or there is no memory for more. */
+/* Handle a stream_room that returned 0. If a body is being streamed, parse what is buffered first;
+ * otherwise there is no memory. */
 static void no_room(struct conn *c)
 {
 	if (stream_in_parts(&c->stream)) {
@@ -127,7 +137,8 @@ void conn_took(struct conn *c, size_t n, ssize_t got)
 	}
 	if (got > 0) {
 		io->count[SERVER_BYTES_IN] += got;
-		if (c->wait != WAIT_WRITE) { /* who sends has not taken its answer */
+		/* while it must take a response, sending bytes is not progress */
+		if (c->wait != WAIT_WRITE) {
 			c->progress_ns = weir_loop_now_ns(io->loop);
 			c->moved_bytes += got;
 		}
@@ -140,7 +151,7 @@ void conn_took(struct conn *c, size_t n, ssize_t got)
 		conn_parse(c);
 	} else if (got == 0) {
 		at_eof(c);
-	} else if (got != -EAGAIN && got != -EINTR) {
+	} else if (got != -EAGAIN) {
 		conn_close(c);
 	} else if (c->tls) {
 		c->unread = tls_left(c->tls);
@@ -178,7 +189,8 @@ void conn_append(struct conn *c, struct http_req *r)
 	c->in_flight++;
 }
 
-/* How long the client will wait, whether it asks again, and of which trace that is a part. */
+/* Read the client's hints: how long it will wait, whether this is a retry, and the trace it belongs
+ * to. */
 WEIR_COLD static void take_hints(struct http_io *io, struct http_req *r)
 {
 	const unsigned hints = wire_hints(&r->pub);
@@ -198,7 +210,7 @@ WEIR_COLD static void take_hints(struct http_io *io, struct http_req *r)
 	io->count[SERVER_HINTS_IGNORED] += malformed;
 }
 
-/* Nobody waits longer than the objective of the class, if the server says so. */
+/* With `deadline: slo`, the deadline is at most the objective of the class. */
 static void bound_deadline(const struct http_io *io, struct weir_event *ev)
 {
 	if (io->conf.deadline != SERVER_DEADLINE_SLO)
@@ -221,7 +233,8 @@ static void emit(struct conn *c, struct http_req *r)
 	struct weir_event *ev = &r->pub.ev;
 
 	conn_append(c, r);
-	if (WEIR_LIKELY(c->wait != WAIT_WRITE)) /* who asks has not taken its answer */
+	/* a new request does not end the wait for the client to take a response */
+	if (WEIR_LIKELY(c->wait != WAIT_WRITE))
 		c->wait = WAIT_NONE;
 	c->requests++;
 	r->wire_bytes += r->pub.body.n;
@@ -247,7 +260,8 @@ static void emit(struct conn *c, struct http_req *r)
 	weir_emit(io->stage, 0, &ev);
 }
 
-/* Is what is buffered to be parsed now? A body in parts belongs to a request that is let in already. */
+/* Whether the buffered bytes may be parsed now. A streamed body may always be: its request is
+ * already admitted. */
 static bool may_parse(const struct conn *c)
 {
 	const struct stream *s = &c->stream;
@@ -257,7 +271,7 @@ static bool may_parse(const struct conn *c)
 	if (stream_in_parts(s))
 		return true;
 	return !c->no_more && has_place(c) &&
-	       (!heir_leaving(c->io) || s->filling || s->phase == STREAM_SKIP);
+	       (!handover_leaving(c->io) || s->filling || s->phase == STREAM_SKIP);
 }
 
 void conn_parse(struct conn *c)
@@ -266,13 +280,13 @@ void conn_parse(struct conn *c)
 	const struct http_conf *conf = &io->conf;
 	bool ended = false;
 
-	if (io->paused)
+	if (io->pause.on)
 		return;
 	while (may_parse(c)) {
 		struct http_req *r;
 		enum stream_verdict v = stream_next(
-		    &c->stream, &io->pool, (uint64_t)conf->max_body_bytes, io->headers, &r);
-		if (v == STREAM_REQUEST && WEIR_LIKELY(io->memory_step < MEMORY_REFUSE)) {
+		    &c->stream, &io->pool, (uint64_t)conf->max_body_bytes, io->scratch.headers, &r);
+		if (v == STREAM_REQUEST && WEIR_LIKELY(io->memory.step < MEMORY_REFUSE)) {
 			emit(c, r);
 			continue;
 		}
@@ -291,7 +305,7 @@ void conn_parse(struct conn *c)
 		else if (v == STREAM_TORN && c->stream.filling)
 			conn_tear_part(c, WEIR_EINVAL, c->stream.status);
 		else if (v == STREAM_TORN)
-			conn_end(c, false); /* its answer has left */
+			conn_end(c, false); /* the response has been sent already */
 		break;
 	}
 	if (WEIR_UNLIKELY(stream_partial(&c->stream)) && !has_place(c))
@@ -299,10 +313,10 @@ void conn_parse(struct conn *c)
 	if (stream_wants_continue(&c->stream)) {
 		if (c->stream.filling->transfer ? conn_continue_due(c) : c->in_flight == 0)
 			conn_continue(c);
-	} else if (WEIR_UNLIKELY(ended) && heir_leaving(io)) {
-		heir_take_leave(c); /* what kept it was the rest of a body */
-	} else if (WEIR_UNLIKELY(ended) && io->phase == SERVER_DRAINING) {
-		conn_make_ready(c); /* it may be its time to end */
+	} else if (WEIR_UNLIKELY(ended) && handover_leaving(io)) {
+		handover_take_leave(c); /* only the rest of a body kept the connection here */
+	} else if (WEIR_UNLIKELY(ended) && io->drain.phase == SERVER_DRAINING) {
+		conn_make_ready(c); /* the connection may have to be closed now */
 	}
 }
 
@@ -323,7 +337,8 @@ static void refusal_text(struct http_req *r, int status, const char *why)
 	weir_http_add_field(&r->pub, "Retry-After", text);
 }
 
-/* Without memory for an answer: one without a body, unless something is in front of it. */
+/* Refuse a request when there is no memory to queue the response: send a short one directly, unless
+ * another response is queued before it. */
 static void refuse_in_short(struct conn *c, int status)
 {
 	char text[160];
@@ -340,7 +355,8 @@ static void refuse_in_short(struct conn *c, int status)
 
 void conn_refuse(struct conn *c, int status, const char *why)
 {
-	bool mute = c->tls && tls_is_shaking(c->tls); /* an answer would cost a handshake */
+	/* a response would need a whole handshake first */
+	bool mute = c->tls && tls_is_shaking(c->tls);
 	struct http_req *r = mute ? NULL : pool_req(&c->io->pool);
 
 	c->no_more = true;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading from all connections that have become readable in a run of the loop, step by step, as write_turn.c writes: room for
- * all is found, then all are read, then what came is noted, each in a loop that finds its code in the processor's cache.
+ * Reads from all connections that became readable in one run of the event loop, step by step, like
+ * write_turn.c: first free space is found for all, then all are read, then the results are
+ * recorded. Each step is a loop that finds its code in the processor's cache.
  *
- * Only who was idle waits for that, to the end of the run: who has begun something has a time-out that runs. From being put down
- * on, a connection is on no list, so it is neither timed out nor closed to make room for others. It may be closed all the same;
- * its memory stays until what is ready has been looked at, which is behind this.
+ * Only idle connections are deferred to the end of the run, since for others a time-out is running.
+ * A deferred connection is in no list, so it is neither timed out nor evicted. It may be closed
+ * nevertheless; its memory stays valid until the ready connections have been processed, which
+ * happens after the deferred reads.
  */
 #include "http/conn.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 bool conn_read_later(struct conn *c)
 {
@@ -23,7 +26,8 @@ bool conn_read_later(struct conn *c)
 	return true;
 }
 
-/* Bytes of an idle connection are there: they are parsed with those of the others. */
+/* Record bytes that were read from an idle connection; they are parsed later, together with those
+ * of other connections. */
 static void note(struct conn *c, size_t n, size_t got)
 {
 	c->io->count[SERVER_BYTES_IN] += (int64_t)got;
@@ -43,7 +47,7 @@ void conn_read_arrived(struct http_io *io)
 	for (int i = 0; i < all; i++)
 		n[i] = conn_is_open(c[i]) ? stream_room(&c[i]->stream, &io->pool, &room[i]) : 0;
 	for (int i = 0; i < all; i++) {
-		got[i] = n[i] > 0 ? recv(c[i]->watch.fd, room[i], n[i], 0) : 0;
+		got[i] = n[i] > 0 ? TEMP_FAILURE_RETRY(recv(c[i]->watch.fd, room[i], n[i], 0)) : 0;
 		if (WEIR_UNLIKELY(got[i] == -1))
 			got[i] = -errno;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines about refused requests; see refusal_log.h. */
+/* Logs refused requests; see refusal_log.h. */
 #include "http/refusal_log.h"
 
 #include <weir/log.h>

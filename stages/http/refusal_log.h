@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines about requests that never entered the graph, so no access log has them. One I/O thread. */
+/* Logs refused requests that never entered the graph, and so are in no access log. One I/O
+ * thread. */
 #ifndef WEIR_HTTP_REFUSAL_LOG_H
 #define WEIR_HTTP_REFUSAL_LOG_H
 
@@ -7,17 +8,18 @@
 
 #include <weir/stage.h>
 
-/** Lines a second and I/O thread; so much is read, and a flood fills no disk. A guess. */
+/** Most lines per second and I/O thread, so that a flood does not fill the disk. 10 is a guess:
+ * about as many as people read. */
 #define REFUSAL_LOG_MOST 10
 
 struct refusal_log {
-	int64_t second; /* that `said` and `unsaid` are of */
+	int64_t second; /* the second that `said` and `unsaid` count for */
 	int said;
 	int64_t unsaid;
 };
 
-/** Say, at level info, that `client` was refused with `status` because of `why`; or count it, when enough was said in this
- *  second. What was only counted is told with the next line. */
+/** Log, at level info, that `client` was refused with `status` because of `why`; or only count it,
+ *  if enough was logged in this second. The count is logged before the next line. */
 void refusal_log(struct refusal_log *log, const struct weir_stage *st, int64_t now_ns,
     const char *client, int status, const char *why);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests as events: their fields for classes and keys, and the way home when they are finished.
+ * Implements requests as events: their fields for classes and keys, and their return when they are
+ * finished.
  *
- * The finish callback runs in whatever thread ends the event. It completes the answer (default
- * answer, taps) there and hands the request to its connection's I/O thread, which alone writes and
- * frees.
+ * The finish callback runs in the thread that finishes the event. It completes the response there
+ * (default response, taps) and sends the request to the I/O thread of its connection, which alone
+ * writes and frees it.
  */
 #include "http/request.h"
 
@@ -16,6 +17,7 @@
 #include <weir/trace.h>
 
 #include "http/conn.h"
+#include "http/normal_path.h"
 #include "http/parse.h"
 #include "http/transfer.h"
 #include "http/tls_conn.h"
@@ -49,13 +51,19 @@ static struct weir_slice get_method(const struct weir_event *ev, const char *arg
 static struct weir_slice get_host(const struct weir_event *ev, const char *arg)
 {
 	(void)arg;
-	return pub_of(ev)->host;
+	return weir_http_host_name(pub_of(ev));
 }
 
+/* The query follows the path (weir/http.h), with a '?' between them. */
 static struct weir_slice get_target(const struct weir_event *ev, const char *arg)
 {
+	const struct weir_http_request *req = pub_of(ev);
+
 	(void)arg;
-	return pub_of(ev)->target;
+	if (!req->query.p)
+		return req->path;
+	return (struct weir_slice){
+	    req->path.p, (size_t)(req->query.p + req->query.n - req->path.p)};
 }
 
 static struct weir_slice get_address(const struct weir_event *ev, const char *arg)
@@ -109,72 +117,27 @@ static struct weir_slice get_sni(const struct weir_event *ev, const char *arg)
 }
 
 static const struct weir_field fields[] = {
-    {"path", get_path, "target up to '?', as sent"},
+    {"path", get_path, "path in its normal form, in which /%61/../b//c is /b/c"},
     {"method", get_method, "method, as sent"},
-    {"host", get_host, "host the request is for, as sent"},
-    {"target", get_target, "path and query, as sent"},
+    {"host", get_host, "name of the host the request is for, in lower case, without port"},
+    {"target", get_target, "the same path, with the query as sent"},
     {"address", get_address, "address of the client, without its port"},
     {"connection", get_connection, "the connection: 8 bytes, unique in this process"},
     {"scheme", get_scheme, "https with TLS, else http"},
-    {"tls", get_tls, "version of TLS, as TLSv1.3; none without"},
-    {"sni", get_sni, "name that the client asked for when it began with TLS"},
+    {"tls", get_tls, "TLS version, such as TLSv1.3; none without TLS"},
+    {"sni", get_sni, "server name that the client asked for in its TLS handshake"},
     {"header.", get_header, "value of the first header field of that name"},
     {NULL, NULL, NULL},
 };
 
-/* ---- the way home ---- */
+/* ---- finishing ---- */
 
-/* 503: come again in a while, `known_ns` from now if that is known. Clients without a name get spread over time when
- * `spread` is set; the turns of users are spread already. */
-WEIR_COLD static void busy_answer(struct http_req *r, int64_t known_ns, bool spread)
-{
-	const struct weir_event *ev = &r->pub.ev;
-	char text[16];
-
-	weir_http_response_reset(&r->pub);
-	weir_http_respond_status(&r->pub, 503);
-	if (!r->loop)
-		return;
-	snprintf(text, sizeof(text), "%d",
-	    wire_retry_after_s(known_ns, conn_retry_after_s(r->conn), spread, ev->trace_id));
-	weir_http_add_field(&r->pub, "Retry-After", text);
-}
-
-/* The id of a trace that others know of: the client named it, or it is exported. "" and false: there is none. */
-static bool trace_text(const struct weir_event *ev, char buf[WEIR_TRACE_ID_BYTES])
-{
-	struct weir_trace trace = {0};
-
-	buf[0] = '\0';
-	if (weir_event_traced(ev, &trace) && (trace.parent || trace.sampled))
-		weir_trace_id_print(&trace, buf);
-	return buf[0];
-}
-
-/* Who refused and why, in words and as the id that `weir why --shed` explains. */
-WEIR_COLD static void name_shed(struct http_req *r, int status)
-{
-	const struct weir_event *ev = &r->pub.ev;
-	const struct weir_stage *st;
-	char text[256], id[WEIR_SHED_ID_BYTES], trace[WEIR_TRACE_ID_BYTES];
-
-	if (!r->loop)
-		return;
-	st = weir_loop_stage(r->loop);
-	snprintf(text, sizeof(text), "stage=%s; reason=%s; class=%s%s%s",
-	    weir_stage_peer_name(st, ev->stage), weir_error_word(status),
-	    weir_class_name(st, ev->class_id), trace_text(ev, trace) ? "; trace=" : "", trace);
-	weir_http_add_field(&r->pub, "X-Weir-Shed", text);
-	if (weir_shed_id(ev, id))
-		weir_http_add_field(&r->pub, "X-Weir-Shed-Id", id);
-}
-
-/* A failure is looked for by its trace. */
+/* Name the trace in the response, so that a failure can be looked up by it. */
 WEIR_COLD static void name_trace(struct http_req *r)
 {
 	char text[WEIR_TRACE_ID_BYTES];
 
-	if (trace_text(&r->pub.ev, text))
+	if (request_trace_text(&r->pub.ev, text))
 		weir_http_add_field(&r->pub, "X-Weir-Trace", text);
 }
 
@@ -186,13 +149,11 @@ static void default_answer(struct http_req *r, int status)
 			weir_http_respond_status(&r->pub, 204);
 		return;
 	case WEIR_OUTCOME_SHED:
-		busy_answer(r, weir_retry_after_ns(&r->pub.ev),
-		    (r->pub.ev.session & ~WEIR_SESSION_RETRY) == 0);
-		name_shed(r, status);
+		refusal_answer(r, status);
 		return;
 	default:
 		if (status == WEIR_ECLOSED) {
-			busy_answer(r, 0, false);
+			refusal_closed(r);
 		} else {
 			int torn = r->transfer ? transfer_torn_status(r->transfer) : 0;
 			weir_http_response_reset(&r->pub);
@@ -216,7 +177,7 @@ static void finish(struct weir_event *ev, int status)
 	struct http_req *r = weir_event_cast(ev, &weir_http_request_type);
 
 	r->outcome = (int16_t)status;
-	/* What was begun in parts only ends. */
+	/* a streamed response that has begun is only ended */
 	if (WEIR_LIKELY(!r->transfer) || !transfer_finished(r->transfer, status))
 		default_answer(r, status);
 	run_taps(&r->pub, status);
@@ -236,6 +197,36 @@ static void describe(const struct weir_event *ev, char *buf, size_t size)
 	    req->target.n < INT16_MAX ? (int)req->target.n : INT16_MAX, req->target.p);
 }
 
+/* Whether a request can match the pattern, which is compared with the host as get_host returns
+ * it. */
+static bool host_pattern(const char *pattern, size_t n, bool prefix, char *hint, size_t size)
+{
+	bool address = n > 0 && pattern[0] == '[';
+	bool good = address ? prefix || pattern[n - 1] == ']' : !memchr(pattern, ':', n);
+
+	for (size_t i = 0; i < n; i++)
+		good = good && !(pattern[i] >= 'A' && pattern[i] <= 'Z');
+	good = good && (prefix || n == 0 || pattern[n - 1] != '.');
+	if (!good)
+		snprintf(
+		    hint, size, "write the host in lower case, without a port or a trailing dot");
+	return good;
+}
+
+static bool may_match(const struct weir_field *field, const char *pattern, size_t n, bool prefix,
+    char *hint, size_t size)
+{
+	if (field->get == get_path)
+		return normal_path_pattern(pattern, n, prefix, hint, size);
+	/* only the path is checked, since the query is compared as sent */
+	if (field->get == get_target) {
+		size_t path = n > 0 ? strcspn(pattern, "?") : 0;
+		bool whole = path < n;
+		return normal_path_pattern(pattern, whole ? path : n, prefix && !whole, hint, size);
+	}
+	return field->get != get_host || host_pattern(pattern, n, prefix, hint, size);
+}
+
 const struct weir_event_type weir_http_request_type = {
     .name = "http.request",
     .size = sizeof(struct http_req),
@@ -243,31 +234,98 @@ const struct weir_event_type weir_http_request_type = {
     .fields = fields,
     .trail = offsetof(struct http_req, trail),
     .describe = describe,
+    .may_match = may_match,
 };
 
 /* ---- filling ---- */
 
-int request_fill(struct http_req *r, const struct http_head *head)
+/* Returns the bytes needed for the path, query and host if their normal spelling differs from what
+ * was sent. The 2 is for the '/' of an empty path, and a '?'. */
+static size_t spelling_bytes(const struct http_head *head)
+{
+	size_t path = head->path_differs ? head->path.n + head->query.n + 2 : 0;
+
+	return path + (head->host_differs ? head->host.n : 0);
+}
+
+/* Write the normal path, followed by the query, since get_target returns both as one slice. */
+static char *spell_path(struct weir_http_request *req, char *to)
+{
+	long n = normal_path(req->path, to);
+	struct weir_slice query = req->query;
+	const char *raw_end = req->target.p + req->target.n;
+
+	WEIR_ASSERT(n > 0); /* guard_path */
+	req->path = (struct weir_slice){to, (size_t)n};
+	to += n;
+	req->query = (struct weir_slice){to, 0};
+	if (query.p == raw_end && query.p[-1] != '?')
+		return to;
+	*to++ = '?';
+	req->query = (struct weir_slice){to, query.n};
+	return (char *)mempcpy(to, query.p, query.n);
+}
+
+/* Write the host in lowercase, without a dot at the end of its name. */
+static void spell_host(struct weir_http_request *req, char *to)
+{
+	struct weir_slice host = req->host;
+	size_t n = 0;
+
+	req->host.p = to;
+	for (size_t i = 0; i < host.n; i++) {
+		bool ends = i + 1 == host.n || host.p[i + 1] == ':';
+		if (host.p[i] == '.' && ends)
+			continue;
+		char c = host.p[i];
+		to[n++] = c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+	}
+	req->host.n = n;
+}
+
+/* Allocate memory for headers beyond the inline ones and for normal spellings, and write the
+ * latter. Returns 0 or WEIR_ENOMEM. */
+static int fill_mem(struct http_req *r, const struct http_head *head, uint64_t *held)
+{
+	size_t headers = head->n_headers > REQUEST_HEADERS_INLINE
+			     ? (size_t)head->n_headers * sizeof(*head->headers)
+			     : 0;
+	size_t bytes = headers + spelling_bytes(head);
+
+	*held = bytes;
+	if (WEIR_LIKELY(bytes == 0))
+		return 0;
+	r->mem = malloc(bytes);
+	if (!r->mem)
+		return WEIR_ENOMEM;
+	char *at = (char *)r->mem + headers;
+	if (head->path_differs)
+		at = spell_path(&r->pub, at);
+	if (head->host_differs)
+		spell_host(&r->pub, at);
+	return 0;
+}
+
+int request_fill(struct http_req *r, const struct http_head *head, uint64_t *held)
 {
 	struct weir_http_request *req = &r->pub;
-	size_t bytes = (size_t)head->n_headers * sizeof(*head->headers);
 	struct weir_http_header *headers = r->headers;
 
-	if (head->n_headers > REQUEST_HEADERS_INLINE)
-		headers = r->headers_mem = malloc(bytes);
-	if (!headers)
+	req->target = head->target;
+	req->path = head->path;
+	req->query = head->query;
+	req->host = head->host;
+	if (fill_mem(r, head, held) != 0)
 		return WEIR_ENOMEM;
-	memcpy(headers, head->headers, bytes);
+	if (head->n_headers > REQUEST_HEADERS_INLINE)
+		headers = r->mem;
+	memcpy(headers, head->headers, (size_t)head->n_headers * sizeof(*headers));
 	req->headers = headers;
 	req->n_headers = (uint8_t)head->n_headers;
 	req->method = head->method_id;
 	r->head = head->method_id == WEIR_HTTP_HEAD;
 	req->minor = head->minor;
 	req->method_text = head->method;
-	req->target = head->target;
-	req->path = head->path;
-	req->query = head->query;
-	req->host = head->host;
 	req->body = (struct weir_slice){NULL, 0};
 	r->keep_alive = head->keep_alive;
 	r->expect_continue = r->expects = head->expect_continue;

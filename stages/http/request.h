@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request as http.server has it: the public part first, then what the connection needs.
+ * A request as http.server sees it: the public part, followed by what the connection needs.
  *
- * Life, and who may touch it:
+ * Life, and which thread may touch it:
  *   taken from the pool, filled             the I/O thread
- *   emitted                                 whoever owns the event: the public part only
- *   finished: taps, default answer          the finishing thread, then handed home
+ *   emitted                                 the owner of the event: only the public part
+ *   finished: taps, default response        the finishing thread, which then returns it
  *   `answered`, written, back to the pool   the I/O thread
- * `conn`, `loop` and the slices do not change between emission and home-coming, so field getters
- * may read them in the owning thread.
+ * `conn`, `loop` and the slices do not change between emission and return, so field getters may
+ * read them in the owning thread.
  *
- * A request with no `loop` belongs to whoever made it (zeroed, weir_http_request_type.size bytes):
- * its finish fills in a default answer, runs the taps and leaves the rest to the maker. Tests use
- * that.
+ * A request without `loop` belongs to its creator (zeroed, weir_http_request_type.size bytes). Its
+ * finish fills in a default response, runs the taps and leaves the rest to the creator. Tests use
+ * such requests.
  */
 #ifndef WEIR_HTTP_REQUEST_H
 #define WEIR_HTTP_REQUEST_H
@@ -21,9 +21,10 @@
 #include <stdint.h>
 
 #include <weir/http.h>
+#include <weir/trace.h>
 #include <weir/io.h>
 
-/** Headers that need no allocation: browsers send 10 to 20. */
+/** Most headers that are stored without an allocation: browsers send 10 to 20. */
 #define REQUEST_HEADERS_INLINE 24
 
 struct conn;
@@ -36,44 +37,72 @@ struct http_req {
 	struct weir_http_request pub;
 	struct weir_loop *loop;
 	struct conn *conn;
-	struct http_req *next; /* of its connection, in order of arrival; or the free list */
-	struct rbuf *in;       /* the buffer that the slices point into; one reference */
-	struct weir_http_header *headers_mem; /* when there are more than fit inline, owned */
-	char *body_mem;                       /* body that is not in the buffer, owned */
-	uint64_t body_size;                   /* bytes allocated there */
-	uint64_t body_n;                      /* bytes arrived there */
-	uint64_t held_bytes; /* of headers_mem and of the answer, in pool->held_bytes */
-	uint64_t wire_bytes; /* that the client has sent for it */
-	int16_t outcome;     /* status it was finished with */
-	bool answered;       /* home again, the answer may be written */
-	bool keep_alive;     /* the client would go on */
-	bool last;           /* we would not: the connection has had its requests */
-	bool expects;        /* came with Expect: 100-continue; constant, like */
-	bool head;           /* the client asked by HEAD, whatever stages make of it */
-	bool body_taken;     /* the owner's: weir_http_body_next gave a whole body */
-	bool streams;        /* the I/O thread's: its answer goes out in parts */
+	/* next request of its connection, in order of arrival, or of the free list */
+	struct http_req *next;
+	struct rbuf *in; /* the buffer that the slices point into; holds a reference */
+	/* Headers beyond the inline ones, then path, query and host in normal spelling; owned or
+	 * NULL. */
+	void *mem;
+	char *body_mem;      /* a body that is not in the buffer `in`, owned */
+	uint64_t body_size;  /* bytes allocated in body_mem */
+	uint64_t body_n;     /* bytes that have arrived in body_mem */
+	uint64_t held_bytes; /* the part of pool->held_bytes for `mem` and the response */
+	uint64_t wire_bytes; /* bytes received from the client for this request */
+	int16_t outcome;     /* status with which it was finished */
+	bool answered;       /* returned from the graph: the response may be written */
+	bool keep_alive;     /* the client wants to keep the connection open */
+	/* we close the connection after it: keep_alive_requests is reached, or a body was torn */
+	bool last;
+	bool expects; /* its head had Expect: 100-continue; constant */
+	/* the client asked with HEAD, even if a stage changes the method; constant */
+	bool head;
+	bool body_taken; /* the owner's: weir_http_body_next has returned a whole body */
+	bool streams;    /* the I/O thread's: its response is streamed */
 	bool expect_continue;
-	bool refusal; /* never was in the graph: the answer to a malformed request */
-	struct http_sent *
-	    sent; /* to be told when the answer has left (sent.h); the owner's, then the I/O thread's */
-	struct transfer *
-	    transfer; /* body or answer in parts: the I/O thread's until it is emitted, then the owner's */
-	struct transfer
-	    *known_transfer; /* the same once the I/O thread knows, which alone reads it */
+	bool refusal; /* was never in the graph: only carries a refusal */
+	/* notified when the response has been sent (sent.h); the event owner's, then the I/O
+	 * thread's */
+	struct http_sent *sent;
+	/* set if the body or the response is streamed; the I/O thread's until emission, then the
+	 * event owner's */
+	struct transfer *transfer;
+	/* copy of `transfer` for the I/O thread, once it knows of it */
+	struct transfer *known_transfer;
 	struct weir_trail trail;
 	struct weir_http_header headers[REQUEST_HEADERS_INLINE];
 };
 
-/** Fill the public part from a good head. 0 or WEIR_ENOMEM. */
-int request_fill(struct http_req *r, const struct http_head *head);
+/** Fill the public part from a good head, and set `*held` to the size of r->mem. Returns 0 or
+ * WEIR_ENOMEM. */
+int request_fill(struct http_req *r, const struct http_head *head, uint64_t *held);
 
-/** Bytes of fields that one head may carry: far more than clients accept (8 to 16 KiB), and a bound for the writer. */
+/** Most bytes of fields in a response head: a bound for the writer, and not less than clients
+ * accept (8 to 16 KiB). */
 #define RESPONSE_FIELDS_MAX 16384
 
-/** May a stage send this field? */
+/** Whether a stage may send this field. */
 bool response_field_good(const char *name, const char *value);
 
-/** Forget fields added one by one (frees what they own). */
+/** Reserve `n` more bytes for fields. Returns NULL if out of memory. The caller must write
+ * well-formed fields there, then call request_fields_to with the end of what it wrote. */
+char *request_fields_room(struct weir_http_request *req, size_t n);
+void request_fields_to(struct weir_http_request *req, const char *end);
+
+/** Remove the fields called `name` that were added one by one. */
+void request_field_drop(struct weir_http_request *req, const char *name);
+
+/** Answer 503 to a request that the admission of a stage refused with `status`: with Retry-After,
+ * the stage and the reason. Defined in refusal.c. */
+void refusal_answer(struct http_req *r, int status);
+
+/** Answer 503 to a request that arrived after this server had stopped. */
+void refusal_closed(struct http_req *r);
+
+/** Print the trace id if others can know it: the client named it, or the trace is exported.
+ * Otherwise sets `buf` to "" and returns false. */
+bool request_trace_text(const struct weir_event *ev, char buf[WEIR_TRACE_ID_BYTES]);
+
+/** Drop the fields that were added one by one, and free what they own. */
 void request_fields_reset(struct weir_http_request *req);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * respond: answers every request with one fixed response.
  *
- * Everything is formatted once, in init; per request there are a few stores. The body and fields
- * belong to the stage, which lives longer than any event, so there is nothing to release.
+ * Everything is formatted once, in init, so that a request costs only a few stores. The body and
+ * fields belong to the stage, which lives longer than any event, so there is nothing to release.
  */
 #include <weir/http.h>
 #include <weir/weir.h>
@@ -24,8 +24,8 @@ struct respond {
 	char *fields, *body;
 };
 
-/* Check the fields as any stage's are checked, by adding them to a request of our own, and keep the
- * text that comes of it. */
+/* Check the fields like those of any stage, by adding them to a temporary request, and keep the
+ * resulting text. */
 static int format_fields(struct respond *r, const struct respond_conf *conf, struct weir_err *err)
 {
 	struct weir_http_request *req = calloc(1, sizeof(*req));
@@ -34,7 +34,8 @@ static int format_fields(struct respond *r, const struct respond_conf *conf, str
 	if (rc == 0 && conf->type[0])
 		rc = weir_http_add_field(req, "Content-Type", conf->type);
 	if (rc != 0)
-		snprintf(err->text, sizeof(err->text), "'type' is no value of a header field");
+		snprintf(
+		    err->text, sizeof(err->text), "'type' is not a valid value of a header field");
 	for (int i = 0; rc == 0 && i < conf->headers.n; i++) {
 		char *text = strdup(conf->headers.items[i]),
 		     *colon = text ? strchr(text, ':') : NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Responses: what stages may say, checked so that no stage can split a response.
+ * Builds the responses of stages, and checks them so that no stage can split a response.
  *
- * Fields added one by one live in the request, 256 bytes inline, else malloc'd. A new response
- * drops the one before with its fields; fields added before the first response stay. Only the owner
- * of the event calls these.
+ * Fields added one by one live in the request: up to 256 bytes inline, more in memory from malloc.
+ * A new response drops the one before it with its fields; fields added before the first response
+ * stay. Only the owner of the event calls these functions.
  */
 #include <weir/http.h>
 
@@ -13,6 +13,7 @@
 #include <strings.h>
 
 #include "http/guard.h"
+#include "http/put.h"
 #include "http/request.h"
 #include "http/status.h"
 
@@ -33,6 +34,20 @@ struct weir_slice weir_http_header(const struct weir_http_request *req, const ch
 	return (struct weir_slice){NULL, 0};
 }
 
+/* The brackets keep an IPv6 address whole: the last byte of "[::1]" is not a digit, so no port is
+ * found. */
+struct weir_slice weir_http_host_name(const struct weir_http_request *req)
+{
+	struct weir_slice host = req->host;
+	size_t n = host.n;
+
+	while (n > 0 && host.p[n - 1] >= '0' && host.p[n - 1] <= '9')
+		n--;
+	if (n > 0 && host.p[n - 1] == ':')
+		host.n = n - 1;
+	return host;
+}
+
 /* ---- fields ---- */
 
 void request_fields_reset(struct weir_http_request *req)
@@ -42,6 +57,24 @@ void request_fields_reset(struct weir_http_request *req)
 	req->fields = req->fields_inline;
 	req->fields_size = WEIR_HTTP_FIELDS_INLINE;
 	req->n_fields = 0;
+}
+
+void request_field_drop(struct weir_http_request *req, const char *name)
+{
+	size_t n = strlen(name);
+	char *at = req->fields;
+
+	while (at < req->fields + req->n_fields) {
+		char *end = req->fields + req->n_fields,
+		     *next = memchr(at, '\n', (size_t)(end - at));
+		next = next ? next + 1 : end;
+		if ((size_t)(next - at) > n && at[n] == ':' && strncasecmp(at, name, n) == 0) {
+			memmove(at, next, (size_t)(end - next));
+			req->n_fields -= (uint32_t)(next - at);
+		} else {
+			at = next;
+		}
+	}
 }
 
 static int fields_grow(struct weir_http_request *req, size_t need)
@@ -74,13 +107,18 @@ static bool value_good(struct weir_slice value)
 
 static bool name_good(struct weir_slice name)
 {
-	static const char *const ours[] = {
-	    "Content-Length", "Connection", "Date", "Transfer-Encoding"};
+#define OURS(text)                                                                                 \
+	{                                                                                          \
+		text, sizeof(text) - 1                                                             \
+	}
+	static const struct weir_slice ours[] = {
+	    OURS("Content-Length"), OURS("Connection"), OURS("Date"), OURS("Transfer-Encoding")};
+#undef OURS
 
 	if (name.n == 0 || guard_span(name.p, name.n, GUARD_TOKEN) != name.n)
 		return false;
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-		if (weir_slice_is(name, ours[i]))
+		if (name.n == ours[i].n && strncasecmp(name.p, ours[i].p, name.n) == 0)
 			return false;
 	return true;
 }
@@ -108,22 +146,31 @@ bool weir_http_fields_good(struct weir_slice fields)
 	return true;
 }
 
+char *request_fields_room(struct weir_http_request *req, size_t n)
+{
+	if (!req->fields)
+		request_fields_reset(req);
+	if (req->n_fields + n > req->fields_size && fields_grow(req, req->n_fields + n) != 0)
+		return NULL;
+	return req->fields + req->n_fields;
+}
+
+void request_fields_to(struct weir_http_request *req, const char *end)
+{
+	req->n_fields = (uint32_t)(end - req->fields);
+}
+
 int weir_http_add_field(struct weir_http_request *req, const char *name, const char *value)
 {
-	size_t n = strlen(name), v = strlen(value), need = req->n_fields + n + v + 4;
+	size_t n = strlen(name), v = strlen(value);
 
 	if (req->res.streamed || !response_field_good(name, value))
 		return WEIR_EINVAL;
-	if (!req->fields)
-		request_fields_reset(req);
-	if (need > req->fields_size && fields_grow(req, need) != 0)
+	char *at = request_fields_room(req, n + v + 4);
+	if (!at)
 		return WEIR_ENOMEM;
-	char *at = req->fields + req->n_fields;
-	memcpy(at, name, n);
-	memcpy(at + n, ": ", 2);
-	memcpy(at + n + 2, value, v);
-	memcpy(at + n + 2 + v, "\r\n", 2);
-	req->n_fields = (uint32_t)need;
+	at = PUT(put(at, name, n), ": ");
+	request_fields_to(req, PUT(put(at, value, v), "\r\n"));
 	return 0;
 }
 
@@ -133,7 +180,7 @@ void weir_http_response_reset(struct weir_http_request *req)
 {
 	struct weir_http_response *res = &req->res;
 
-	if (res->streamed) /* the I/O thread has it */
+	if (res->streamed) /* the I/O thread is sending it */
 		return;
 	if (res->release)
 		res->release(res->release_arg);
@@ -141,7 +188,8 @@ void weir_http_response_reset(struct weir_http_request *req)
 	request_fields_reset(req);
 }
 
-/* Drop an earlier response; what was added in front of the first one stays. */
+/* Begin a response, dropping an earlier one with its fields. Fields added before the first response
+ * stay. */
 static void begin(struct weir_http_request *req, int status)
 {
 	if (req->res.status != 0 || req->res.release)
@@ -217,7 +265,7 @@ int weir_http_respond_file(struct weir_http_request *req, int status, const char
 	return 0;
 }
 
-/* Bytes of all pieces; -1 when one of them can not be sent. */
+/* Returns the total size of the pieces; -1 if one of them cannot be sent. */
 static int64_t pieces_bytes(const struct weir_http_piece *piece, int n, int fd)
 {
 	int64_t bytes = 0;

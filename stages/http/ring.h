@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bounded buffer of bytes between one writer and one reader, who never touch the same bytes.
+ * A bounded buffer of bytes between one writer and one reader, which never touch the same bytes.
  *
- * The two counts only grow; `put - taken` bytes are in it. Whoever changes or reads a count holds the lock of the owner;
- * the bytes themselves are copied without it: what is free is the writer's, what is used the reader's.
+ * The two counts only grow; `put - taken` bytes are in the ring. A count may be changed or read
+ * only with the lock of the struct that contains the ring. The bytes themselves are copied without
+ * the lock: free bytes belong to the writer, used ones to the reader.
  */
 #ifndef WEIR_HTTP_RING_H
 #define WEIR_HTTP_RING_H
@@ -14,9 +15,9 @@
 #include <weir/event.h>
 
 struct ring {
-	char *mem;           /* `size` bytes, NULL: there is no buffer */
-	size_t size;         /* at least 1 when there is */
-	uint64_t put, taken; /* bytes so far; taken <= put <= taken + size */
+	char *mem;           /* `size` bytes; NULL if there is no buffer */
+	size_t size;         /* at least 1 if there is a buffer */
+	uint64_t put, taken; /* bytes written and read so far; taken <= put <= taken + size */
 };
 
 static inline size_t ring_used(const struct ring *r)
@@ -29,7 +30,7 @@ static inline size_t ring_free(const struct ring *r)
 	return r->size - ring_used(r);
 }
 
-/** The first used bytes that lie in one piece. */
+/** Returns the first contiguous used bytes. */
 static inline struct weir_slice ring_first(const struct ring *r)
 {
 	size_t at = r->size ? (size_t)(r->taken % r->size) : 0, n = ring_used(r);
@@ -37,13 +38,14 @@ static inline struct weir_slice ring_first(const struct ring *r)
 	return (struct weir_slice){r->mem + at, n < r->size - at ? n : r->size - at};
 }
 
-/** The used bytes behind ring_first(); none when it has them all. */
+/** Returns the used bytes after those of ring_first(); empty if ring_first() returns all of
+ * them. */
 static inline struct weir_slice ring_second(const struct ring *r)
 {
 	return (struct weir_slice){r->mem, ring_used(r) - ring_first(r).n};
 }
 
-/** The free bytes that lie in one piece: where the next ones go. */
+/** Set *at to where the next bytes go, and return how many contiguous bytes are free there. */
 static inline size_t ring_space(const struct ring *r, char **at)
 {
 	size_t from = (size_t)(r->put % r->size), n = ring_free(r);

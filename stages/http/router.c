@@ -5,12 +5,12 @@
  *   route: { use: router, with: { routes: [ { path: /api*, method: POST, to: api } ] },
  *            to: { api: ingest, else: site } }
  *
- * A route matches when each of its given members does: `path` exactly, or as a prefix when it ends
- * in
- * '*', on the path as sent (before '?', not decoded); `method` exactly, several as "GET|HEAD";
- * `host` without case and without port, or as a suffix when it begins with "*.". What matches no
- * route goes to the outlet `else`, or is answered 404 when that is not linked. Names of outlets are
- * those under `to:`.
+ * A route matches when each member that it has matches. `path` matches exactly, or as a prefix if
+ * it ends in '*'. It is compared with the path in its normal spelling (normal_path.h), so no other
+ * spelling evades a route. `method` matches exactly; several are written "GET|HEAD". `host` matches
+ * without case and without port, or as a suffix if it begins with "*.". A request that matches no
+ * route is sent to the outlet `else`, or gets 404 if that outlet is not linked. Outlets are named
+ * as under `to:`.
  */
 #include <weir/http.h>
 #include <weir/weir.h>
@@ -21,7 +21,10 @@
 #include <string.h>
 #include <strings.h>
 
-/* A record of `routes:`, as the loader fills it. */
+#include "http/guard.h"
+#include "http/normal_path.h"
+
+/* A record of `routes:`, as filled by the loader. */
 struct route_conf {
 	char *path, *method, *host, *to;
 };
@@ -31,14 +34,14 @@ struct router_conf {
 };
 
 struct route {
-	char *path, *method, *host; /* owned; NULL: any */
+	char *path, *method, *host; /* owned; NULL matches any */
 	size_t path_n, host_n;
 	bool path_prefix, host_suffix;
 	int outlet;
 };
 
 struct router {
-	int n, otherwise; /* outlet of `else`, -1 none */
+	int n, otherwise; /* outlet of `else`; -1 if there is none */
 	struct route *routes;
 };
 
@@ -50,7 +53,7 @@ static bool path_matches(const struct route *r, struct weir_slice path)
 	       memcmp(path.p, r->path, r->path_n) == 0;
 }
 
-/* Is `method` one of "GET|HEAD"? */
+/* Whether `method` is in `list`, such as "GET|HEAD". */
 static bool method_matches(const char *list, struct weir_slice method)
 {
 	while (list) {
@@ -63,36 +66,23 @@ static bool method_matches(const char *list, struct weir_slice method)
 	return false;
 }
 
-/* Host without its port. */
-static struct weir_slice host_name(struct weir_slice host)
-{
-	size_t n = host.n;
-
-	while (n > 0 && host.p[n - 1] >= '0' && host.p[n - 1] <= '9')
-		n--;
-	if (n > 0 && host.p[n - 1] == ':')
-		host.n = n - 1;
-	return host;
-}
-
 static bool host_matches(const struct route *r, struct weir_slice host)
 {
 	if (!r->host)
 		return true;
-	host = host_name(host);
 	if (r->host_suffix ? host.n <= r->host_n : host.n != r->host_n)
 		return false;
 	return strncasecmp(host.p + host.n - r->host_n, r->host, r->host_n) == 0;
 }
 
-/* The outlet for `req`, -1 for none. */
+/* Returns the outlet for `req`; -1 if no route matches and `else` is not linked. */
 static int find_outlet(const struct router *router, const struct weir_http_request *req)
 {
 	for (int i = 0; i < router->n; i++) {
 		const struct route *r = &router->routes[i];
 		if (path_matches(r, req->path) &&
 		    (!r->method || method_matches(r->method, req->method_text)) &&
-		    host_matches(r, req->host))
+		    host_matches(r, weir_http_host_name(req)))
 			return r->outlet;
 	}
 	return router->otherwise;
@@ -114,7 +104,7 @@ static void router_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	}
 }
 
-/* ---- start-up ---- */
+/* ---- startup ---- */
 
 static int copy_text(char **to, const char *from)
 {
@@ -130,6 +120,18 @@ static int bad_route(struct weir_err *err, int i, const char *what)
 	return WEIR_EINVAL;
 }
 
+/* Whether a request can have the host `name` or, if `name` begins with "*.", a host that ends in
+ * the rest of it. Hosts are compared without port and without a dot at their end. */
+static bool host_good(const char *name)
+{
+	bool suffix = strncmp(name, "*.", 2) == 0;
+	struct weir_slice s = {name + (suffix ? 2 : 0), strlen(name) - (suffix ? 2 : 0)};
+
+	if (!guard_authority(s) || s.p[s.n - 1] == '.')
+		return false;
+	return s.p[0] == '[' ? !suffix && s.p[s.n - 1] == ']' : !memchr(s.p, ':', s.n);
+}
+
 static int make_route(
     struct weir_stage *st, struct route *r, const struct route_conf *c, int i, struct weir_err *err)
 {
@@ -138,10 +140,19 @@ static int make_route(
 		return WEIR_ENOMEM;
 	if (r->path) {
 		if (r->path[0] != '/' && r->path[0] != '*')
-			return bad_route(err, i, "'path' begins with '/'");
+			return bad_route(err, i, "'path' must begin with '/'");
 		r->path_n = strlen(r->path);
 		r->path_prefix = r->path[r->path_n - 1] == '*';
 		r->path_n -= r->path_prefix;
+		if (!normal_path_pattern(
+			r->path, r->path_n, r->path_prefix, err->hint, sizeof(err->hint)))
+			return bad_route(err, i, "no request has this 'path'");
+	}
+	if (r->host && !host_good(r->host)) {
+		snprintf(err->hint, sizeof(err->hint),
+		    "write the name without a port or a trailing dot, as in www.example.org or "
+		    "*.example.org");
+		return bad_route(err, i, "no request has this 'host'");
 	}
 	if (r->host) {
 		r->host_suffix = strncmp(r->host, "*.", 2) == 0;
@@ -194,7 +205,7 @@ static const struct weir_knob route_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct route_conf, path),
 	.def = "",
-	.help = "path, or a prefix that ends in '*'"},
+	.help = "path in its normal form, or a prefix of one, followed by '*'"},
     {.name = "method",
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct route_conf, method),
@@ -220,7 +231,7 @@ static const struct weir_knob knobs[] = {
 	.flags = WEIR_KNOB_REQUIRED,
 	.fields = route_knobs,
 	.record_size = sizeof(struct route_conf),
-	.help = "routes, first match wins; the rest goes to 'else' or is answered 404"},
+	.help = "routes, first match wins; other requests go to 'else' or get 404"},
     {.name = NULL},
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See sent.h. How far an answer came is where its writer keeps it: write.c, write_pieces.c, transfer.h. */
+/* Notifies the waiters of a response; see sent.h. The code that writes a response tracks its
+ * progress: write.c, write_pieces.c, transfer.h. */
 #include "http/sent.h"
 
 #include "http/conn.h"
@@ -14,16 +15,16 @@ int64_t sent_body_bytes(const struct weir_http_request *req)
 	return weir_http_body_bytes(&req->res);
 }
 
-/* Bytes of the body of `r`, first of `c`, that were not sent. */
+/* Returns the unsent bytes of the response body of `r`, the first request of `c`. */
 static int64_t left_of(const struct conn *c, const struct http_req *r)
 {
 	const struct weir_http_response *res = &r->pub.res;
 	int64_t left = 0;
 
-	if (res->streamed) /* home, so nobody adds to it */
+	if (res->streamed) /* the request has returned, so no bytes are added */
 		return (int64_t)ring_used(&r->transfer->out);
 	if (res->n_pieces == 0 && res->fd >= 0)
-		return res->length; /* the file's writer shortens it */
+		return res->length; /* the writer of the file decrements it */
 	if (res->n_pieces == 0)
 		return (int64_t)res->body.n - (c->part ? c->body_off : 0);
 	for (int i = 0; i < res->n_pieces; i++)
@@ -31,16 +32,17 @@ static int64_t left_of(const struct conn *c, const struct http_req *r)
 	return left;
 }
 
-void sent_tell(struct conn *c, struct http_req *r, bool whole)
+void sent_tell(struct conn *c, struct http_req *r, enum http_sent_how how)
 {
 	struct http_sent *s = r->sent, *next;
-	int64_t left = whole ? 0 : left_of(c, r);
+	int64_t left = how == HTTP_SENT_WHOLE ? 0 : left_of(c, r);
 
 	r->sent = NULL;
 	for (; s; s = next) {
 		next = s->next;
-		s->bytes = s->bytes > left ? s->bytes - left : 0; /* of HEAD: none of many */
-		s->fn(s, r, whole);
+		/* for HEAD, s->bytes is 0 although `left` may not be */
+		s->bytes = s->bytes > left ? s->bytes - left : 0;
+		s->fn(s, r, how);
 	}
 }
 

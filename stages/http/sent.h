@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is to be told when the answer of a request has left, or never will: the taps of weir/http.h run when a request is finished,
- * which is before its answer is sent.
+ * Notifies waiters when the response of a request has been sent, or never will be. (The taps of
+ * weir/http.h run when a request is finished, which is before its response is sent.)
  *
- *   finished (any thread): sent_await --> home --> the I/O thread sends --> all of it is the kernel's: told, whole
- *                                                                    '--> the connection ended first: told, not whole
+ *   finished (any thread): sent_await --> the I/O thread sends
+ *       --> the kernel has all of it: HTTP_SENT_WHOLE
+ *       --> the connection ended first: HTTP_SENT_TORN
+ *       --> a reload handed it over (handed.h): HTTP_SENT_HANDED
  *
- * Each is told exactly once, in the connection's I/O thread, while the request, its slices and its connection are still there; a
- * request that nobody waits for costs a branch.
+ * Each waiter is notified exactly once, in the connection's I/O thread, while the request, its
+ * slices and its connection still exist. A request without a waiter costs a branch.
  */
 #ifndef WEIR_HTTP_SENT_H
 #define WEIR_HTTP_SENT_H
@@ -19,17 +21,28 @@
 
 struct conn;
 
-/** Embedded in what waits, and its own to free when told. */
-struct http_sent {
-	struct http_sent *next;
-	void (*fn)(struct http_sent *sent, struct http_req *r, bool whole);
-	int64_t bytes; /* of the body: all of them, then those that the kernel has taken */
+/** What happened to a response. */
+enum http_sent_how {
+	HTTP_SENT_TORN,   /* the connection ended first */
+	HTTP_SENT_WHOLE,  /* the kernel has all of it */
+	HTTP_SENT_HANDED, /* after a reload, another server sends the rest */
 };
 
-/** Bytes of the body that `req`, which is finished, is answered with; 0 for HEAD and answers without one. */
+/** One waiter. Embedded in the caller's struct, which `fn` may free. */
+struct http_sent {
+	struct http_sent *next;
+	void (*fn)(struct http_sent *sent, struct http_req *r, enum http_sent_how how);
+	/* bytes of the body: all of it at first; when `fn` is called, those that the kernel has
+	 * taken */
+	int64_t bytes;
+};
+
+/** Returns the size of the body that answers `req`, which is finished; 0 for HEAD and for responses
+ * without a body. */
 int64_t sent_body_bytes(const struct weir_http_request *req);
 
-/** Have s->fn called. In a tap of `r`, which has a loop. */
+/** Register `s`: s->fn is called when the response of `r` has been sent, or never will be. Must be
+ * called in a tap of `r`, which must have a loop. */
 static inline void sent_await(struct http_req *r, struct http_sent *s)
 {
 	s->bytes = sent_body_bytes(&r->pub);
@@ -37,10 +50,11 @@ static inline void sent_await(struct http_req *r, struct http_sent *s)
 	r->sent = s;
 }
 
-/** Tell all that wait. `whole`: the answer is sent; else it never will be. `r` is the first request of `c`. The I/O thread. */
-void sent_tell(struct conn *c, struct http_req *r, bool whole);
+/** Notify all waiters of `r`, which is the first request of `c`. The I/O thread. */
+void sent_tell(struct conn *c, struct http_req *r, enum http_sent_how how);
 
-/** The answer of `r` became another one behind the taps. The I/O thread. */
+/** Correct the bytes of the waiters of `r`, whose response was replaced after the taps ran. The I/O
+ * thread. */
 void sent_again(struct http_req *r);
 
 #endif

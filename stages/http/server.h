@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inside of http.server: one struct per server, one per I/O thread.
+ * Internals of http.server: one struct per server, one per I/O thread.
  *
  * Each I/O thread owns its listening sockets (SO_REUSEPORT spreads clients over them), its
- * connections and its pool; nothing of a request is shared between I/O threads. Shared are the
- * number of open connections, in all and by address, the budgets of bodies and of memory, and the drain, all in
- * struct http_server.
+ * connections and its pool. I/O threads share nothing that belongs to a request. They share the
+ * number of open connections, in total and per address, the body and memory budgets, and the drain,
+ * all in struct http_server.
  *
  *   built --start: bind, listen, loops--> RUNNING --stop--> DRAINING -> CLOSED --fini--> joined
  */
@@ -26,21 +26,21 @@
 #include "http/refusal_log.h"
 #include "http/tls_conf.h"
 
-/** Addresses one server may listen on. */
+/** Most addresses one server may listen on. */
 #define SERVER_LISTEN_MAX 16
-/** Longest body that is kept in memory as a whole. */
+/** Longest body that may be kept in memory as a whole. */
 #define SERVER_WHOLE_BODY_MAX (1LL << 30)
-/** I/O threads one server may have; a graph has 64 mailboxes in all. */
+/** Most I/O threads one server may have. */
 #define SERVER_IO_MAX 32
 
-/** What `with:` says; the rows are in http_knobs.c. */
+/** The values of `with:`; their knobs are in http_knobs.c. */
 struct http_conf {
 	struct weir_strings listen;
-	int64_t threads; /* -1: auto */
+	int64_t threads; /* -1 means auto */
 	int64_t max_connections, backlog;
-	int64_t max_per_address; /* -1: auto */
-	double accept_rate;      /* per s and address, 0: any */
-	int64_t memory_bytes;    /* -1: auto, in the knob alone */
+	int64_t max_per_address; /* -1 means auto */
+	double accept_rate;      /* per second and address; 0 means unlimited */
+	int64_t memory_bytes;    /* -1 means auto; io_touch replaces it */
 	int64_t max_body_bytes, body_memory_bytes;
 	int64_t stream_bytes, stream_buffer_bytes;
 	int64_t header_timeout_ns, body_timeout_ns, write_timeout_ns, idle_timeout_ns, linger_ns;
@@ -49,11 +49,12 @@ struct http_conf {
 	int64_t keep_alive_requests, pipeline;
 	char *server_name;
 	char *user;
+	struct weir_strings methods;
 	int deadline; /* enum server_deadline */
 	struct tls_conf tls;
 };
 
-/** Rows for it: http_knobs.c. */
+/** The knobs of struct http_conf, in http_knobs.c. */
 extern const struct weir_knob server_knobs[];
 
 /* Order of the choices of `deadline:`. */
@@ -65,21 +66,21 @@ enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEAD
 	    "client connections that are open")                                                    \
 	X(ACCEPTED, "http_accepted_total", COUNTER, "connections", "client connections accepted")  \
 	X(REFUSED, "http_refused_total", TURNED_AWAY, "connections",                               \
-	    "connections answered 503 over max_connections or for want of descriptors")            \
+	    "connections that got 503 over max_connections or for lack of descriptors")            \
 	X(REFUSED_ADDRESS, "http_refused_address_total", TURNED_AWAY, "connections",               \
 	    "connections refused over max_per_address")                                            \
 	X(REFUSED_RATE, "http_refused_rate_total", TURNED_AWAY, "connections",                     \
 	    "connections refused over accept_rate")                                                \
 	X(REFUSED_MEMORY, "http_refused_memory_total", TURNED_AWAY, "requests",                    \
-	    "requests answered 503 since the memory for connections or bodies is used up")         \
+	    "requests that got 503 because memory for connections or bodies was used up")          \
 	X(REFUSED_LATE, "http_refused_late_total", COUNTER, "requests",                            \
-	    "requests answered 503 that had only begun to come when the time of a drain was over") \
+	    "requests that got 503 because they were incomplete when the drain time ended")        \
 	X(REFUSED_HANDED, "http_refused_handed_total", COUNTER, "connections",                     \
-	    "connections of the server before a reload closed since they could not be taken in")   \
+	    "connections from before a reload closed because they could not be taken over")        \
 	X(EVICTED, "http_evicted_total", COUNTER, "connections",                                   \
-	    "connections that wait or are slow closed to make room for new ones")                  \
+	    "idle or slow connections closed for new ones or to free memory")                      \
 	X(ACCEPT_FAILURES, "http_accept_failures_total", COUNTER, "failures",                      \
-	    "accepts that failed for want of descriptors or memory")                               \
+	    "accepts that failed for lack of descriptors or memory")                               \
 	X(ANSWERS_2XX, "http_responses_2xx_total", COUNTER, "responses", "responses of class 2xx") \
 	X(ANSWERS_3XX, "http_responses_3xx_total", COUNTER, "responses", "responses of class 3xx") \
 	X(ANSWERS_4XX, "http_responses_4xx_total", COUNTER, "responses", "responses of class 4xx") \
@@ -87,74 +88,74 @@ enum server_deadline { SERVER_DEADLINE_NONE, SERVER_DEADLINE_HEADER, SERVER_DEAD
 	X(BAD_REQUESTS, "http_bad_requests_total", COUNTER, "requests",                            \
 	    "requests refused by the parser before they entered the graph")                        \
 	X(BYTES_IN, "http_received_bytes_total", COUNTER, "bytes",                                 \
-	    "bytes read from clients, without what TLS adds")                                      \
+	    "bytes read from clients, without TLS overhead")                                       \
 	X(BYTES_OUT, "http_sent_bytes_total", COUNTER, "bytes",                                    \
-	    "bytes written to clients, without what TLS adds")                                     \
+	    "bytes written to clients, without TLS overhead")                                      \
 	X(TIMEOUTS_IDLE, "http_timeouts_idle_total", COUNTER, "connections",                       \
-	    "connections closed since they were idle")                                             \
+	    "connections closed because they were idle")                                           \
 	X(TIMEOUTS_HEADER, "http_timeouts_header_total", COUNTER, "connections",                   \
-	    "connections closed since a head took longer than header_timeout")                     \
+	    "connections closed because a head took longer than header_timeout")                   \
 	X(TIMEOUTS_BODY, "http_timeouts_body_total", COUNTER, "connections",                       \
-	    "connections closed since a body paused for body_timeout")                             \
+	    "connections closed because a body paused for body_timeout")                           \
 	X(TIMEOUTS_WRITE, "http_timeouts_write_total", COUNTER, "connections",                     \
-	    "connections closed since no byte of an answer was taken for write_timeout")           \
+	    "connections closed because no byte of an answer was read for write_timeout")          \
 	X(SLOW_BODIES, "http_slow_bodies_total", COUNTER, "connections",                           \
-	    "connections closed since a body came more slowly than min_body_rate")                 \
+	    "connections closed because a body arrived more slowly than min_body_rate")            \
 	X(SLOW_READERS, "http_slow_readers_total", COUNTER, "connections",                         \
-	    "connections closed since answers were taken more slowly than min_send_rate")          \
+	    "connections closed because answers were read more slowly than min_send_rate")         \
 	X(LARGE_HEADS, "http_large_heads_total", COUNTER, "requests",                              \
-	    "requests answered 414 or 431 since their target or head was too long")                \
+	    "requests that got 414 or 431 because their target or head was too long")              \
 	X(LARGE_BODIES, "http_large_bodies_total", COUNTER, "requests",                            \
-	    "requests answered 413 since their body was longer than max_body")                     \
+	    "requests that got 413 because their body was longer than max_body")                   \
 	X(LAST_REQUESTS, "http_keep_alive_ends_total", COUNTER, "connections",                     \
-	    "connections ended behind their last one of keep_alive_requests")                      \
+	    "connections closed after keep_alive_requests requests")                               \
 	X(PIPELINE_FULL, "http_pipeline_full_total", COUNTER, "times",                             \
-	    "times that a connection was read no further since its pipeline was full")             \
+	    "times that reading from a connection paused because its pipeline was full")           \
 	X(MEMORY, "http_memory_bytes", GAUGE, "bytes",                                             \
-	    "memory that connections hold: input, requests, bodies, answers held back")            \
+	    "memory held by connections: input, requests, bodies, answers held back")              \
 	X(MEMORY_STEP, "http_memory_step", GAUGE, "step",                                          \
-	    "what is done about memory: 0 nothing, 1 shorter time-outs, 2 no keep-alive, 3 "       \
+	    "measure against memory use: 0 none, 1 shorter time-outs, 2 no keep-alive, 3 "         \
 	    "requests refused, 4 nothing accepted")                                                \
 	X(MEMORY_LIMIT, "http_memory_limit_bytes", GAUGE, "bytes",                                 \
-	    "the most that they may hold ('memory')")                                              \
+	    "limit of the memory held by connections ('memory')")                                  \
 	X(HINTS_IGNORED, "http_hints_ignored_total", COUNTER, "requests",                          \
 	    "requests whose x-deadline-ms, grpc-timeout, x-retry-attempt or traceparent could "    \
 	    "not be read")                                                                         \
 	X(UNDELIVERED, "http_undelivered_total", COUNTER, "responses",                             \
-	    "answers whose client had gone")                                                       \
+	    "answers whose client had disconnected")                                               \
 	X(PART_BODIES, "http_streamed_bodies_total", COUNTER, "requests",                          \
 	    "requests that entered the graph before their body was complete")                      \
 	X(PART_ANSWERS, "http_streamed_responses_total", COUNTER, "responses",                     \
-	    "responses that stages began to send in parts")                                        \
+	    "responses that stages began to stream")                                               \
 	X(PART_TORN, "http_torn_bodies_total", COUNTER, "requests",                                \
 	    "streamed request bodies that ended before they were complete")                        \
 	X(PART_BYTES, "http_stream_buffer_bytes", GAUGE, "bytes",                                  \
-	    "memory that bodies under way in parts have now, of body_memory")                      \
+	    "part of body_memory that streamed bodies hold now")                                   \
 	X(PART_PEAK, "http_stream_buffer_peak_bytes", GAUGE, "bytes",                              \
-	    "the most memory that bodies under way in parts had at one time")                      \
+	    "the most memory that streamed bodies held at one time")                               \
 	X(TLS_CONNECTIONS, "http_tls_connections", GAUGE, "connections",                           \
-	    "open connections whose TLS handshake is done")                                        \
+	    "open connections whose TLS handshake is complete")                                    \
 	X(TLS_FULL, "http_tls_handshakes_full_total", COUNTER, "handshakes",                       \
-	    "TLS handshakes done with a key exchange and a signature")                             \
+	    "TLS handshakes completed with a key exchange and a signature")                        \
 	X(TLS_RESUMED, "http_tls_handshakes_resumed_total", COUNTER, "handshakes",                 \
-	    "TLS handshakes done by a ticket")                                                     \
+	    "TLS handshakes completed with a ticket")                                              \
 	/* in the order of enum tls_verdict */                                                     \
 	X(TLS_FAILED_CLOSED, "http_tls_failed_closed_total", COUNTER, "handshakes",                \
-	    "TLS handshakes whose client went away")                                               \
+	    "TLS handshakes whose client disconnected")                                            \
 	X(TLS_FAILED_VERSION, "http_tls_failed_version_total", COUNTER, "handshakes",              \
 	    "TLS handshakes with no version, cipher or protocol in common")                        \
 	X(TLS_FAILED_ALERT, "http_tls_failed_alert_total", COUNTER, "handshakes",                  \
-	    "TLS handshakes that the client ended, as when it does not trust the certificate")     \
+	    "TLS handshakes ended by the client, for example over an untrusted certificate")       \
 	X(TLS_FAILED_PROTOCOL, "http_tls_failed_protocol_total", COUNTER, "handshakes",            \
-	    "connections on which something else than a TLS handshake came, or a bad one")         \
+	    "connections that sent something other than a TLS handshake, or a malformed one")      \
 	X(TLS_FAILED_PLAIN, "http_tls_failed_plain_total", COUNTER, "connections",                 \
-	    "connections of clients that spoke HTTP where TLS is spoken")                          \
+	    "connections whose client spoke HTTP to a TLS port")                                   \
 	X(TLS_FAILED_TIMEOUT, "http_tls_failed_timeout_total", COUNTER, "handshakes",              \
-	    "TLS handshakes that were not done within header_timeout")                             \
+	    "TLS handshakes that were not complete within header_timeout")                         \
 	X(TLS_FAILED_SHED, "http_tls_failed_shed_total", COUNTER, "handshakes",                    \
 	    "TLS handshakes that their stage refused")                                             \
 	X(TLS_FAILED_INTERNAL, "http_tls_failed_internal_total", COUNTER, "handshakes",            \
-	    "TLS handshakes that failed here, as for want of memory")
+	    "TLS handshakes that failed in the server, for example for lack of memory")
 
 enum server_metric {
 #define SERVER_METRIC_ENUM(id, name, kind, unit, help) SERVER_##id,
@@ -163,64 +164,70 @@ enum server_metric {
 	    SERVER_N_METRICS,
 };
 
-/* GONE is no phase of the drain: an I/O thread reports it when it has touched another one for the last time. */
+/* SERVER_GONE is not a phase of the drain: an I/O thread reports it once it will no longer touch
+ * other threads. */
 enum server_phase { SERVER_RUNNING, SERVER_DRAINING, SERVER_CLOSED, SERVER_GONE };
 
 struct http_server;
 struct http_io;
-struct crowd;
+struct clients;
 struct conn;
-struct parcel;
+struct handed_conn;
 struct tls_site;
 
 /** One listening socket of one I/O thread. */
 struct listener {
-	struct weir_watch watch; /* first */
+	struct weir_watch watch; /* first member */
 	struct http_io *io;
-	uint8_t address; /* its number in the configuration */
+	uint8_t address; /* its index in the configuration */
 	bool watched;
-	bool passed; /* by a service manager, which may keep it; shared by I/O threads */
-	bool
-	    shared; /* with an heir or a predecessor (heir.h): written while one starts, read in the drain */
+	/* opened by a service manager, which may keep it; all I/O threads share the socket */
+	bool passed;
+	/* Shared across a reload with the old or the new server (handover.h). Written during
+	 * startup, read in the drain. */
+	bool shared;
 };
 
-/** A client that is accepted and not let in yet. */
+/** A client that is accepted but not admitted yet. */
 struct newcomer {
-	int fd;       /* -1: nobody */
-	int asks;     /* for room, of other I/O threads */
-	uint64_t key; /* crowd.h; it has entered */
+	int fd;       /* -1 if there is none */
+	int asks;     /* eviction requests sent to other I/O threads for it */
+	uint64_t key; /* its key in the client table (clients.h), which counts it */
 	struct sockaddr_storage addr;
 };
 
-/** What an I/O thread waits for that another one may make: bits. */
-enum room_wanted { ROOM_PLACE = 1, ROOM_DESCRIPTOR = 2 };
+/** Bits: what an I/O thread asks another one to free for its newcomer. */
+enum evict_wanted { ROOM_PLACE = 1, ROOM_DESCRIPTOR = 2 };
 
-/** Why it looks again: who was asked has answered, or a connection of its own has gone. */
-enum room_news { ROOM_ANSWERED = 1, ROOM_GONE = 2 };
+/** Bits: why an I/O thread checks again whether its newcomer fits. Either the thread it asked has
+ * replied, or one of its own connections has closed. */
+enum evict_news { ROOM_ANSWERED = 1, ROOM_GONE = 2 };
 
-/** Sockets that one I/O thread may listen with: all of a server with as many threads as can be, which it follows. */
+/** Most sockets that one I/O thread may listen on: all sockets of a predecessor with SERVER_IO_MAX
+ * threads. */
 #define SERVER_SOCKETS_MAX (SERVER_LISTEN_MAX * SERVER_IO_MAX)
 
 /** Longest cached "Server: ...\r\nDate: ...\r\n". */
 #define SERVER_STAMP_MAX 160
-/** Where heads of one writev are composed. */
+/** Size of the buffer where the heads of one writev are composed. */
 #define SERVER_OUT_BYTES 65536
-/** Answers in one writev. */
+/** Most responses in one writev. */
 #define SERVER_PIECES 64
 
-/** Connections that are read together: as many as one run of the loop has where events are handed over (LOOP_RUN_HANDED). */
+/** Most connections that are read together: as many as one run of the event loop handles when
+ * events are handed over to other threads (LOOP_RUN_HANDED). */
 #define SERVER_ARRIVED 32
 
-/** One answer in a writev. */
+/** One response in a writev. */
 struct piece {
 	struct http_req *r;
 	const char *head;
 	size_t head_n;
-	size_t bytes; /* head and body; of a file only the head */
-	bool close;   /* the connection ends behind it */
+	size_t bytes; /* of head and body; of the head alone if the body is a file */
+	bool close;   /* the connection is closed after this response */
 };
 
-/** The lists of connections, by what they wait for. */
+/** Lists of connections by what they wait for; see http_io.list. */
 enum conn_list_id {
 	CONN_IDLE,
 	CONN_HALF,
@@ -238,101 +245,162 @@ struct conn_list {
 	int n;
 };
 
-/** An I/O thread. All of it is that thread's, once started. */
+/** Accepting: accept.c, listen.c, stand_in.c. */
+struct io_accept {
+	/* a spare eventfd, closed to free a descriptor for the next client when none is left */
+	int reserve_fd;
+	struct weir_timer timer; /* resumes accepting */
+	bool paused;
+	bool last_call; /* the listeners are being closed: accept the backlog even when full */
+	int n_stand_in;
+	struct listener *stand_in; /* listeners of threads that are held up: stand_in.h */
+	uint32_t stood;            /* the threads that own `stand_in`, one bit each */
+	/* an accepted client that waits until another I/O thread evicts a connection */
+	struct newcomer newcomer;
+	int n_listeners;
+};
+
+/** Eviction across I/O threads: evict.c. Only this thread writes `idle_since_ns`; any I/O thread
+ * may write the other members. */
+struct io_evict {
+	/* start of the longest wait among this thread's connections; INT64_MAX if none waits */
+	_Atomic int64_t idle_since_ns;
+	_Atomic uint32_t asked; /* threads that ask for an eviction, one bit each */
+	/* threads that have nothing to evict for our newcomer, one bit each */
+	_Atomic uint32_t none;
+	atomic_uint news; /* enum evict_news: bits */
+	/* what this thread's newcomer needs: bits of enum evict_wanted; 0 if nothing */
+	atomic_uint wanted;
+};
+
+/** Connections that move between servers: handover.c. */
+struct io_handover {
+	/* the server that gets our connections; NULL unless we drain for a reload */
+	struct http_server *to;
+	/* connections that could not be taken over yet for lack of memory */
+	struct handed_conn *kept;
+	struct weir_timer timer; /* retries handovers that failed for lack of memory */
+	/* connections handed over by a predecessor of this server; pushed by any thread */
+	_Atomic(struct handed_conn *) handed;
+};
+
+/** This thread's view of the server's memory limit: memory.c. */
+struct io_memory {
+	int step;             /* enum memory_step, as last seen */
+	int n_swallowed;      /* connections with `swallowed` */
+	int64_t gauged_bytes; /* the part of pool.held_bytes that http_memory_bytes includes */
+	/* the part of the limit that http_memory_limit_bytes includes */
+	int64_t gauged_limit_bytes;
+};
+
+/** The drain of this I/O thread: drain.c. */
+struct io_drain {
+	enum server_phase phase;
+	bool done; /* draining, and no connection is left */
+	struct weir_timer linger_timer;
+};
+
+/** Pausing by an operator: pause.c. */
+struct io_pause {
+	bool on;   /* srv->paused as last seen by this thread: nothing is accepted or read */
+	bool seen; /* copy of `on` that the pausing thread reads; under srv->lock */
+};
+
+/** The cached "Server" and "Date" fields: compose.c. */
+struct io_stamp {
+	int64_t until_ns; /* valid before this time */
+	size_t n;
+	char text[SERVER_STAMP_MAX];
+};
+
+/** Memory that is used within one call. */
+struct io_scratch {
+	struct weir_http_header headers[WEIR_HTTP_HEADERS_MAX]; /* used by the parser */
+	struct piece piece[SERVER_PIECES];                      /* used by a write */
+	struct iovec iov[2 * SERVER_PIECES];
+	char out[SERVER_OUT_BYTES];
+};
+
+/** An I/O thread. Once started, all of it belongs to that thread, except the members marked
+ *  otherwise. */
 struct http_io {
 	struct http_server *srv;
 	struct weir_loop *loop;
 	struct weir_stage *stage;
 	int index;
-	struct http_conf conf; /* of this turn; its texts are not ours */
-	int64_t conf_ns;       /* the turn */
-	int n_listeners;
-	int reserve_fd; /* an eventfd, given up to see who is next when descriptors are out */
-	struct weir_timer accept_timer; /* tries again */
-	bool accept_paused;
-	struct newcomer newcomer; /* who waits for room that another I/O thread is asked for */
-	bool last_call; /* the listeners are being closed: who waits there is taken, room or none */
-	bool paused; /* as srv->paused when this thread last looked: nothing is accepted or read */
-	bool pause_seen; /* the same, for who pauses; under srv->lock */
+	/* copy of the stage's configuration, made at conf_ns; the stage owns its strings */
+	struct http_conf conf;
+	int64_t conf_ns;
+	struct io_accept accept;
+	struct io_pause pause;
 	struct pool pool;
-	struct conn *conns; /* all that are open */
-	/* those without a request, with half a head, with half a head behind a request: longest waiting first; those with a body or an
-	 * answer under way; those whose handshake is with its stage; those that have had their last answer, and those of them that were
-	 * refused when they came, which have no place */
+	struct conn *conns; /* all open ones */
+	/* Connections by what they wait for. CONN_IDLE holds those without a request, CONN_HALF
+	 * those with half a head, CONN_BEHIND those with half a head after a request; these three
+	 * lists are longest-waiting first. CONN_SLOW holds those with a body or a response in
+	 * progress, CONN_AWAY those whose handshake is with its stage, CONN_LINGER those that
+	 * linger after their last response. CONN_REFUSED holds those that linger after they were
+	 * refused when accepted; max_connections does not count them. */
 	struct conn_list list[CONN_LISTS];
-	struct conn *ready, **ready_tail; /* those with something to write or to reap */
+	struct conn *ready, **ready_tail; /* to be written to or reaped in turn_end */
 	int n_arrived;
-	struct conn *arrived[SERVER_ARRIVED]; /* those to read from at the end of this run */
-	int64_t n_conns;                      /* open, or closed with requests still in the graph */
-	int64_t in_graph;                     /* requests emitted and not home again */
-	int64_t in_parts;                     /* of those, that have a transfer we know of */
-	int n_swallowed;                      /* connections with `swallowed` */
-	uint64_t next_id;                     /* of requests and connections */
-	int memory_step;                      /* enum memory_step, as last seen */
-	int64_t gauged_bytes;                 /* of pool.held_bytes, in the metric */
-	int64_t gauged_limit_bytes;           /* of the limit, likewise */
+	/* to be read at the end of this run of the event loop */
+	struct conn *arrived[SERVER_ARRIVED];
+	int64_t n_conns;  /* open, or closed with requests still in the graph */
+	int64_t in_graph; /* requests emitted and not returned yet */
+	int64_t in_parts; /* those of in_graph whose transfer is known here */
+	uint64_t next_id; /* the next id for a request or connection */
+	struct io_memory memory;
 	struct refusal_log refusals;
-	enum server_phase phase;
-	bool drained;             /* draining, and no connection is left */
-	struct http_server *heir; /* draining for a reload: connections go there */
-	struct parcel *kept; /* connections that there was no memory to take in yet, see heir.c */
-	struct weir_timer heir_timer; /* tries again to hand over, or to take in */
-	struct weir_timer linger_timer;
-	int64_t stamp_until_ns; /* the stamp is good before this */
-	size_t stamp_n;
-	char stamp[SERVER_STAMP_MAX];
-	int64_t count[SERVER_N_METRICS];                        /* since the last turn */
-	struct weir_http_header headers[WEIR_HTTP_HEADERS_MAX]; /* scratch of the parser */
-	struct piece piece[SERVER_PIECES];
-	struct iovec iov[2 * SERVER_PIECES];
-	char out[SERVER_OUT_BYTES];
-	/* connections from a server that this one follows; any thread */
-	_Atomic(struct parcel *) handed;
-	/* making room for each other, room.h; idle_since_ns is written by this thread alone, the others by any */
-	_Atomic int64_t
-	    idle_since_ns; /* since when the one waits who has waited longest; INT64_MAX: nobody */
-	_Atomic uint32_t room_asked; /* a bit for each thread that asks for room */
-	_Atomic uint32_t
-	    room_none;         /* a bit for each thread that had none for this one's newcomer */
-	atomic_uint room_news; /* enum room_news: bits */
-	atomic_uint
-	    room_wanted; /* enum room_wanted, by this thread for its newcomer; 0: it has none */
-	struct listener listener[SERVER_SOCKETS_MAX]; /* last: most of it is never touched */
+	struct io_drain drain;
+	struct io_handover handover;
+	struct io_stamp stamp;
+	int64_t count[SERVER_N_METRICS]; /* metric changes since the last iteration */
+	struct io_scratch scratch;
+	struct io_evict evict;
+	/* last member, since most of it is never touched */
+	struct listener listener[SERVER_SOCKETS_MAX];
 };
 
 struct http_server {
-	atomic_bool
-	    paused; /* by an operator; written by whoever acts, read at the end of each turn */
-	/* constant after start */
+	atomic_bool paused; /* set by an operator's thread; I/O threads read it in each iteration */
+	/* constant after startup */
 	struct weir_stage *stage;
 	int n_io, n_addresses;
 	int retry_after_s;
-	int64_t memory_auto_bytes; /* what `memory: auto` is */
+	int64_t memory_auto_bytes; /* the value of `memory: auto` */
 	char server_field[96];     /* "Server: weir\r\n" or "" */
-	struct tls_site *tls;      /* NULL: clients speak plain HTTP */
+	struct tls_site *tls;      /* NULL for plain HTTP */
 	uint16_t port[SERVER_LISTEN_MAX];
 	struct http_io *io[SERVER_IO_MAX];
-	atomic_int
-	    n_loops; /* of them, that may be woken: from the first on; grows while they start */
-	struct crowd *crowd;
+	atomic_int n_loops; /* how many of io[] may be woken; grows during startup */
+	struct clients *clients;
 	/* shared by I/O threads */
-	WEIR_ALIGNED atomic_int connections; /* that have a place: without those that are refused */
-	atomic_int refusing;                 /* that are told so, or have been and linger */
+	/* connections that count towards max_connections, so not the refused ones */
+	WEIR_ALIGNED atomic_int connections;
+	atomic_int refusing; /* connections that are being refused, or that linger afterwards */
 	_Atomic int64_t body_budget;
-	_Atomic int64_t part_bytes, part_peak; /* rings of transfers; any thread of the graph */
-	_Atomic int64_t memory_used;           /* bytes that I/O threads have told (memory.h) */
-	_Atomic int memory_step;               /* enum memory_step */
-	/* the drain: set by main, answered by I/O threads */
+	/* memory held by the rings of transfers, now and at its peak; any thread of the graph
+	 * changes them */
+	_Atomic int64_t part_bytes, part_peak;
+	_Atomic int64_t memory_used;  /* the bytes that I/O threads have reported (memory.h) */
+	_Atomic int64_t memory_limit; /* the value of `memory` */
+	/* Bytes of responses copied for handover to this server (handed.h). Any thread of its
+	 * predecessors changes it. */
+	_Atomic int64_t copied_bytes;
+	_Atomic int memory_step; /* enum memory_step */
+	/* The drain: main sets these, and the I/O threads follow them. */
 	_Atomic enum server_phase phase;
 	_Atomic int64_t linger_until_ns;
 	pthread_mutex_t lock;
 	pthread_cond_t reported;
-	/* threads that are done, by phase */
+	/* For each phase, the number of I/O threads that have reported it. */
 	int n_reports[SERVER_GONE + 1] WEIR_GUARDED_BY(lock);
 };
 
-/** First thing in every callback for a descriptor: live knobs take effect from turn to turn. A
- * copy, since several are read per request. */
+/** Update the copy of the configuration, so that changes to live knobs take effect between
+ * iterations. Must be called first in every callback for a descriptor. A copy is made because every
+ * request reads several knobs. */
 static inline void io_touch(struct http_io *io)
 {
 	int64_t now_ns = weir_loop_now_ns(io->loop);
@@ -341,6 +409,7 @@ static inline void io_touch(struct http_io *io)
 		return;
 	io->conf = *(const struct http_conf *)weir_conf(io->stage);
 	io->conf_ns = now_ns;
+	io->pool.methods = &io->conf.methods;
 	io->pool.part_over = (uint64_t)io->conf.stream_bytes;
 	if (io->conf.memory_bytes == -1)
 		io->conf.memory_bytes = io->srv->memory_auto_bytes;
@@ -348,12 +417,13 @@ static inline void io_touch(struct http_io *io)
 		io->conf.max_body_bytes = SERVER_WHOLE_BODY_MAX;
 }
 
-/** Follow main through the phases of a drain, and report when nobody is left. Once per turn, in front of and behind the
- *  look at those who are ready: connections that a phase closes are gone when it is reported. */
+/** Follow main through the phases of a drain, and report when no connection is left.
+ * io_follow_drain is called before the ready connections are processed and io_report_drained after,
+ * once per iteration each, so connections that a phase closes are gone when it is reported. */
 void io_follow_drain(struct http_io *io);
 void io_report_drained(struct http_io *io);
 
-/** Wake every I/O thread of the server that has started. Its threads. */
+/** Wake every I/O thread of the server that has started. Called by its threads. */
 static inline void server_wake_all(struct http_server *srv)
 {
 	/* Partner: start_loops. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Slabs of equal pieces; see slab.h. Under AddressSanitizer free pieces are poisoned, so that using
- * one is found as it would be with malloc. */
+/* Allocates equal pieces from slabs; see slab.h. Under AddressSanitizer free pieces are poisoned,
+ * so that a use after free is found as with malloc. */
 #include "http/slab.h"
 
 #include <stdbool.h>
@@ -28,9 +28,9 @@ struct free_piece {
 
 /* The head of a mapping; the pieces follow. */
 struct slab {
-	struct slab *next, **prev; /* slabs->partial; prev NULL: all pieces are out */
-	struct free_piece *list;   /* pieces that were used before */
-	int n_used;                /* pieces ever given out: the rest is untouched */
+	struct slab *next, **prev; /* links of slabs->partial; prev is NULL if no piece is free */
+	struct free_piece *list;   /* free pieces that were used before */
+	int n_used; /* pieces ever given out; the pages of the others are untouched */
 	int n_free;
 };
 

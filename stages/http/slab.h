@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Equal pieces of memory that go back to the operating system when a burst is over.
+ * Allocates equal pieces of memory, which return to the operating system after a burst.
  *
- * Read buffers come and go by the thousand with slow clients; from malloc they would stay with the
- * process for good, held in place by the small things allocated between them. A slab is one mapping
- * of 64 pieces; when all of them are free, and others are, too, it is unmapped. Pages of a piece
- * that was never used are never touched. One thread.
+ * Slow clients cause thousands of read buffers to be allocated and freed. Memory from malloc would
+ * stay with the process for good, held in place by the small objects allocated between the buffers.
+ * A slab is one mapping of 64 pieces. When all of them are free, and enough pieces of other slabs
+ * are free, it is unmapped. Pages of a piece that was never used are never touched. One thread.
  */
 #ifndef WEIR_HTTP_SLAB_H
 #define WEIR_HTTP_SLAB_H
 
 #include <stddef.h>
 
-/** Pieces of one mapping. */
+/** Pieces per mapping. */
 #define SLAB_PIECES 64
 
 struct slab;
@@ -21,14 +21,16 @@ struct slabs {
 	size_t piece_bytes;   /* a multiple of 64 */
 	struct slab *partial; /* slabs with free pieces, last used first */
 	int n_free;           /* free pieces in all slabs, touched or not */
-	int keep;             /* a slab is unmapped when more than this many others are free */
+	/* an unused slab is unmapped if more than this many pieces of other slabs are free */
+	int keep;
 };
 
 void slabs_init(struct slabs *s, size_t piece_bytes, int keep);
-/** Unmap what is free; pieces that are out stay valid and are never unmapped. */
+/** Unmap unused slabs; slabs with pieces in use stay valid and are never unmapped. */
 void slabs_fini(struct slabs *s);
 
-/** A piece, not zeroed, NULL when out of memory. `*slab` names its slab, for slab_put. */
+/** Get a piece, not zeroed; returns NULL if out of memory. `*slab` is set to its slab, for
+ * slab_put. */
 void *slab_get(struct slabs *s, struct slab **slab);
 /** Give a piece back. */
 void slab_put(struct slabs *s, struct slab *slab, void *piece);

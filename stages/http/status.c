@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Status codes: reasons, status lines and the small plain-text answers, from one table. */
+/* Provides reasons, status lines and small plain-text bodies of status codes, from one table. */
 #include "http/status.h"
 
-/* IANA's registry, without what a server of this kind never sends (1xx, WebDAV, upgrades). */
+/* The codes in IANA's registry, except those that such a server never sends (1xx, WebDAV,
+ * upgrades). */
 #define STATUS_TABLE(X)                                                                            \
 	X(200, "OK")                                                                               \
 	X(201, "Created")                                                                          \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What goes with a status code, static texts. */
+/* Static texts of status codes. */
 #ifndef WEIR_HTTP_STATUS_H
 #define WEIR_HTTP_STATUS_H
 
@@ -12,7 +12,7 @@ struct status {
 	struct weir_slice text; /* "404 Not Found\n" */
 };
 
-/** The row of `code`, NULL when it has none. */
+/** Returns the row of `code`; NULL if it is not in the table. */
 const struct status *status_find(int code);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes in, requests out; see stream.h.
+ * Turns bytes into requests; see stream.h.
  *
- * Requests in flight point into the read buffer, which therefore never moves under them: new bytes
- * go behind the old, and when the buffer is full the unfinished rest is copied to the front of it
- * (no request refers to it) or of another one (some do). A body of known length is read straight
- * into memory of its own, which grows as bytes arrive: what a client merely announces costs
+ * Requests in flight point into the read buffer, so its contents must not move: new bytes are
+ * appended. When the buffer is full, the unfinished rest is copied to its beginning if no request
+ * refers to the buffer, else to another buffer. A body of known length is read directly into
+ * separate memory, which grows as bytes arrive, so a length that a client only announces costs
  * nothing.
  */
 #include "http/stream.h"
@@ -15,11 +15,11 @@
 #include "http/parse.h"
 #include "http/transfer.h"
 
-/* Read at least this many bytes at once, or move the rest first: a guess, half of a small buffer
- * would copy more, a few bytes would read more often. */
+/* Least free space for a read; with less, the rest is moved first. 512 is a guess: with half of a
+ * small buffer more would be copied, with a few bytes there would be more reads. */
 #define ROOM_MIN 512
 
-/* First allocation for a body that does not come with its head: most are small forms. */
+/* First allocation for a body that does not arrive with its head; most are small forms. */
 #define BODY_FIRST_BYTES 4096
 
 static enum stream_verdict refuse(struct stream *s, struct pool *p, int status, const char *why)
@@ -35,12 +35,13 @@ static enum stream_verdict refuse(struct stream *s, struct pool *p, int status, 
 
 static enum stream_verdict refuse_memory(struct stream *s, struct pool *p)
 {
-	return refuse(s, p, 503, "there is no memory for the request");
+	return refuse(s, p, 503, "no memory for the request");
 }
 
 /* ---- where bytes go ---- */
 
-/* Another buffer for the rest, which does not fit or may not move where it is. */
+/* Move the unfinished rest to another buffer, because it does not fit into this one or must not
+ * move within it. */
 static bool change_buffer(struct stream *s, struct pool *p, uint32_t size)
 {
 	struct rbuf *b = pool_buf(p, size);
@@ -58,7 +59,8 @@ static bool change_buffer(struct stream *s, struct pool *p, uint32_t size)
 static bool make_room(struct stream *s, struct pool *p)
 {
 	uint32_t rest = s->end - s->start;
-	/* Chunks of a long body come through here: 300 MB in 18,000 reads, not 57,000. */
+	/* Use a large buffer for the chunks of a long body: 300 MB then take 18,000 reads, not
+	 * 57,000. */
 	bool small = rest + ROOM_MIN <= POOL_SMALL_BYTES && !stream_in_parts(s);
 	uint32_t size = small ? POOL_SMALL_BYTES : POOL_LARGE_BYTES;
 
@@ -73,14 +75,15 @@ static bool make_room(struct stream *s, struct pool *p)
 		return true;
 	if (s->in->refs > 1 || s->in->size < size)
 		return change_buffer(s, p, size);
-	/* In a large buffer at least one byte is left: the guard decides before a head fills it. */
+	/* A large buffer has at least one byte left: the guard decides before a head fills it. */
 	memmove(s->in->data, s->in->data + s->start, rest);
 	s->start = 0;
 	s->end = rest;
 	return true;
 }
 
-/* Room for `need` more bytes of body, of at most `limit` in all; doubling. */
+/* Make space for `need` more bytes of body, at most `limit` in total. The memory is doubled, if it
+ * grows. */
 static bool body_reserve(struct http_req *r, struct pool *p, uint64_t need, uint64_t limit)
 {
 	uint64_t size = r->body_size ? r->body_size * 2 : BODY_FIRST_BYTES;
@@ -107,7 +110,8 @@ static size_t body_room(struct stream *s, struct pool *p, char **room)
 	return n < s->body_left ? n : s->body_left;
 }
 
-/* Straight into the transfer, when nothing in front of it is in the buffer. */
+/* Get space to read directly into the transfer. Returns 0 while earlier bytes of the body are still
+ * in the buffer. */
 static size_t part_room(struct stream *s, char **room)
 {
 	size_t n = s->start == s->end ? transfer_room(s->filling->transfer, room) : 0;
@@ -167,7 +171,7 @@ static bool body_append(struct stream *s, struct pool *p, struct weir_slice data
 	return true;
 }
 
-/* ---- bodies in parts ---- */
+/* ---- streamed bodies ---- */
 
 static enum stream_verdict part_whole(struct stream *s)
 {
@@ -197,7 +201,7 @@ static enum stream_verdict next_part(struct stream *s)
 	return s->body_left == 0 ? part_whole(s) : STREAM_MORE;
 }
 
-/* As many bytes are decoded as there is room for: decoding makes them fewer. */
+/* Decode only as many bytes as the transfer has free space for; decoding never makes them more. */
 static enum stream_verdict next_part_chunks(struct stream *s)
 {
 	struct transfer *t = s->filling->transfer;
@@ -221,7 +225,7 @@ static enum stream_verdict next_part_chunks(struct stream *s)
 	return v == CHUNK_END ? part_whole(s) : STREAM_MORE;
 }
 
-/* The request leaves now, with a ring of at least `size` bytes for its body. */
+/* Emit the request now, with a ring of at least `size` bytes for its body. */
 static enum stream_verdict begin_parts(
     struct stream *s, struct pool *p, size_t size, struct http_req **out)
 {
@@ -238,7 +242,8 @@ static enum stream_verdict begin_parts(
 	return STREAM_REQUEST;
 }
 
-/* Of a body of unknown length more has come than is waited for. */
+/* Switch to a streamed body, because more of a body of unknown length has arrived than may be
+ * collected as a whole. */
 static enum stream_verdict turn_to_parts(struct stream *s, struct pool *p, struct http_req **out)
 {
 	struct http_req *r = s->filling;
@@ -251,7 +256,8 @@ static enum stream_verdict turn_to_parts(struct stream *s, struct pool *p, struc
 	return v;
 }
 
-/* The coding is minded, or nobody would know where the next request begins. */
+/* Skip a chunked body. Its coding must be parsed, since otherwise the start of the next request
+ * would be unknown. */
 static enum stream_verdict skip_chunks(struct stream *s)
 {
 	uint64_t have = s->end - s->start, n = have < s->body_left ? have : s->body_left;
@@ -308,7 +314,7 @@ void stream_cut(struct stream *s)
 	s->phase = STREAM_ENDED;
 }
 
-/* ---- bodies that are waited for ---- */
+/* ---- bodies collected as a whole ---- */
 
 static enum stream_verdict next_chunks(struct stream *s, struct pool *p, struct http_req **out)
 {
@@ -337,7 +343,8 @@ static enum stream_verdict next_chunks(struct stream *s, struct pool *p, struct 
 	}
 }
 
-/* Is the body not to be waited for? Who asks before sending one of unknown length is not told to go on for nothing. */
+/* Whether the body is to be streamed. A chunked body is streamed from the start if the client waits
+ * for "100 Continue", so that the client is not asked to send a body that no stage wants. */
 static bool in_parts(const struct stream *s, const struct pool *p, const struct http_head *head)
 {
 	if (p->part_over == 0)
@@ -347,7 +354,8 @@ static bool in_parts(const struct stream *s, const struct pool *p, const struct 
 	return head->content_length > p->part_over && head->content_length > s->end - s->start;
 }
 
-/* The head is good and used up; where does its body end? */
+/* Begin a body after its head has been consumed. The body is complete if all of it is in the
+ * buffer. Otherwise what has arrived is copied to separate memory, into which the rest is read. */
 static enum stream_verdict begin_body(
     struct stream *s, struct pool *p, uint64_t length, struct http_req **out)
 {
@@ -370,20 +378,21 @@ static enum stream_verdict begin(struct stream *s, struct pool *p, const struct 
     uint64_t max_body, struct http_req **out)
 {
 	struct http_req *r;
+	uint64_t held = 0;
 
 	if (head->content_length > max_body)
 		return refuse(s, p, 413, "the body is too large");
 	r = pool_req(p);
-	if (!r || request_fill(r, head) != 0) {
+	if (!r || request_fill(r, head, &held) != 0) {
 		s->filling = r;
 		return refuse_memory(s, p);
 	}
 	r->in = s->in;
 	pool_buf_ref(s->in);
 	r->wire_bytes = head->n;
-	if (r->headers_mem) {
-		r->held_bytes = r->pub.n_headers * sizeof(r->headers_mem[0]);
-		pool_hold(p, (int64_t)r->held_bytes);
+	if (held > 0) {
+		r->held_bytes = held;
+		pool_hold(p, (int64_t)held);
 	}
 	s->filling = r;
 	s->start += (uint32_t)head->n;
@@ -400,7 +409,8 @@ static enum stream_verdict begin(struct stream *s, struct pool *p, const struct 
 	return next_chunks(s, p, out);
 }
 
-/* Does what has come of a head ask with HEAD? Whatever else is wrong with it, or missing: the answer has no body then. */
+/* Whether a head has the method HEAD, even if the rest of it is wrong or missing: its response then
+ * has no body. */
 static bool asks_head(const char *p, size_t n)
 {
 	size_t skip = n >= 2 && p[0] == '\r' && p[1] == '\n' ? 2 : 0;
@@ -432,6 +442,7 @@ static enum stream_verdict next_head(struct stream *s, struct pool *p, uint64_t 
 	}
 	head.headers = headers;
 	head.secure = s->secure;
+	head.methods = p->methods;
 	enum guard_verdict v = parse_head(at, n, &head);
 	switch (v) {
 	case GUARD_GOOD:

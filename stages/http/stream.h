@@ -2,15 +2,15 @@
 /*
  * The input side of a connection: bytes in, whole requests out. No sockets, no clock, no events.
  *
- *        HEAD --good, no body--------------------------------> request
- *          |  --good, body in the buffer--------------------->
- *          |  --good--> BODY (length known) or CHUNKED -------> request
- *          |  --good, in parts---> request, then BODY or CHUNKED into its transfer --> WHOLE
- *          |                                   '--the request leaves--> SKIP the rest --> HEAD, or ENDED
- *          '--bad--> ENDED, and so does anything bad later: nothing is parsed after an error
+ *   HEAD --good, no body--------------------------------> request
+ *     |  --good, body in the buffer--------------------->
+ *     |  --good--> BODY (length known) or CHUNKED -------> request
+ *     |  --good, in parts--> request, then BODY or CHUNKED into its transfer --> WHOLE
+ *     |                        '--the request is dropped--> SKIP the rest --> HEAD, or ENDED
+ *     '--bad--> ENDED; so does any later error: nothing is parsed after an error
  *
- * The reader asks stream_room() where to put bytes, says how many came with stream_got(), and calls
- * stream_next() until it answers MORE or REFUSED. Results do not depend on how the bytes were
+ * The reader gets space for bytes from stream_room(), reports their number with stream_got(), and
+ * calls stream_next() until it returns MORE or REFUSED. Results do not depend on how the bytes were
  * split. One thread.
  */
 #ifndef WEIR_HTTP_STREAM_H
@@ -26,76 +26,84 @@
 enum stream_phase { STREAM_HEAD, STREAM_BODY, STREAM_CHUNKED, STREAM_SKIP, STREAM_ENDED };
 
 enum stream_verdict {
-	STREAM_MORE,    /* more bytes are needed, or room in the transfer of `filling` */
-	STREAM_REQUEST, /* a request is complete, or its body comes in parts: the caller's */
-	STREAM_REFUSED, /* answer `status` (`why`) and close */
-	STREAM_WHOLE,   /* the body that came in parts is complete: call again */
-	STREAM_TORN, /* it is malformed or too long, `status`: tear it, and parse no more; without `filling` it was being skipped */
+	STREAM_MORE, /* more bytes are needed, or space in the transfer of `filling` */
+	/* a request that is complete, or whose body is streamed; the caller owns it */
+	STREAM_REQUEST,
+	STREAM_REFUSED, /* answer with `status` and `why`, then close */
+	STREAM_WHOLE,   /* the streamed body is complete: call again */
+	/* The body is malformed or too long (`status`). Tear the body of `filling`, and parse no
+	 * more. Without `filling` the body was being skipped. */
+	STREAM_TORN,
 };
 
 struct stream {
-	struct rbuf *in;     /* NULL while there is nothing to keep */
-	uint32_t start, end; /* bytes of `in` not yet used */
-	uint32_t scanned;    /* bytes from start that the guard has seen without a verdict */
+	struct rbuf *in;     /* NULL if there are no bytes to keep */
+	uint32_t start, end; /* the unused bytes of `in` are those from `start` up to `end` */
+	uint32_t scanned;    /* bytes from start that the guard has checked without a verdict */
 	uint8_t phase;       /* enum stream_phase */
-	bool had_body_bytes; /* of `filling` */
-	bool skips_chunks;   /* SKIP: the body is chunked, and may be longer than what is skipped */
+	bool had_body_bytes; /* bytes of the body of `filling` have arrived */
+	bool skips_chunks;   /* in SKIP: the body is chunked, so it may be too long to skip */
 	bool secure;         /* set by the owner: the bytes come over TLS */
-	bool is_head;        /* the last head, or what has come of it, asks with HEAD */
+	bool is_head;        /* the last head, complete or not, has the method HEAD */
 	uint16_t status;     /* after REFUSED */
-	const char *why;     /* likewise, static */
-	struct http_req
-	    *filling; /* its body is arriving; with a transfer it is not ours any more */
+	const char *why;     /* after REFUSED; static */
+	/* The request whose body is arriving. If it has a transfer, the owner of the event has the
+	 * request. */
+	struct http_req *filling;
 	struct chunk chunk;
-	uint64_t
-	    body_left; /* BODY, SKIP: bytes still to come; of a chunked body, with its coding, that may */
+	/* In BODY and SKIP: bytes of the body still to come. If it is chunked, the most bytes that
+	 * may still come, including chunk headers. */
+	uint64_t body_left;
 };
 
-/** Where the next bytes go: `*room` gets the place, at least 1 byte is returned; 0: out of memory.
- */
+/** Get space for the next bytes: sets `*room` and returns its size. Returns 0 if there is no memory
+ * (`status` and `why` are set then), or if the body is streamed and its transfer cannot take bytes
+ * now. */
 size_t stream_room(struct stream *s, struct pool *p, char **room);
 
-/** `n` bytes were put there. */
+/** Record that `n` bytes were put into the space from stream_room. */
 void stream_got(struct stream *s, size_t n);
 
-/** The next request. `headers` is scratch for WEIR_HTTP_HEADERS_MAX. */
+/** Parse the next request. `headers` is scratch space for WEIR_HTTP_HEADERS_MAX headers. */
 enum stream_verdict stream_next(struct stream *s, struct pool *p, uint64_t max_body,
     struct weir_http_header *headers, struct http_req **r);
 
-/** Does the request that comes, as far as it has come, ask with HEAD? Whether or not stream_next has looked at it. */
+/** Whether the request that is arriving has the method HEAD, as far as its bytes show, even if
+ * stream_next has not parsed it. */
 bool stream_asks_head(const struct stream *s);
 
-/** Give the buffer back if no byte in it is needed. Cheap; call when idle. */
+/** Give the buffer back if no byte in it is needed. Cheap; called when the connection is idle. */
 void stream_rest(struct stream *s, struct pool *p);
 
 /** Drop everything. */
 void stream_fini(struct stream *s, struct pool *p);
 
-/** A body that nobody wants any more is read to its end when so much is left, and the connection closed when more, which of a
- *  chunked one shows on the way: a guess, what fits the buffers of the way anyway. */
+/** Longest rest of an unwanted body that is skipped; if it is longer, the connection is closed. The
+ * length of a chunked body is known only as it arrives. 64 KiB is a guess: about what the buffers
+ * on the path hold anyway. */
 #define STREAM_SKIP_MAX 65536
 
-/** Could the rest of the body in parts be skipped, if its request left now? */
+/** Whether the rest of the streamed body could be skipped if its request were dropped now. */
 bool stream_can_skip(const struct stream *s);
-/** The request whose body arrives in parts leaves before it is complete. False: the rest is too long, nothing more can be
- *  read. */
+/** Skip the rest of the streamed body, whose request is dropped before the body is complete.
+ * Returns false if the rest is too long; nothing more can be read then. */
 bool stream_leave(struct stream *s);
-/** No more of it will be read: nothing is parsed from here on. */
+/** Stop reading the body; nothing is parsed from here on. */
 void stream_cut(struct stream *s);
 
-/** Does a body arrive in parts? */
+/** Whether a body is being streamed. */
 static inline bool stream_in_parts(const struct stream *s)
 {
 	return s->filling && s->filling->transfer;
 }
 
-/** Has a request begun that is not complete? */
+/** Whether a request has begun to arrive but is not complete. */
 static inline bool stream_partial(const struct stream *s)
 {
 	return s->filling != NULL || s->end > s->start || s->phase == STREAM_SKIP;
 }
 
-/** Does the client wait for "100 Continue" before it sends the body? */
+/** Whether the client waits for "100 Continue" before it sends the body. */
 static inline bool stream_wants_continue(const struct stream *s)
 {
 	return s->filling && s->filling->expect_continue && !s->had_body_bytes;

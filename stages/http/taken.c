@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a client has taken of its answers: what it has acknowledged. That the kernel takes bytes says little, for its buffer holds
- * megabytes and asks for more only when a third of it is free, half a minute with a client of 30 KB/s. So before one is ended
- * for not taking its answer its socket is asked.
+ * Measures how much of its responses a client has taken, by what it has acknowledged. That the
+ * kernel has accepted bytes shows little: its buffer holds megabytes, and it reports writability
+ * only when a third of the buffer is free, which takes half a minute with a client of 30 KB/s. So
+ * before a connection is closed because its client does not take its response, its socket is
+ * queried.
  */
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 
 #include "http/conn.h"
 
-/* A client's kernel takes megabytes before the client reads any, and then acknowledges a 16th of its buffer (128 KiB) at a time. So
- * whoever is ahead of min_send_rate is so by twice that at most: no more is saved up to trickle on. */
+/* Limit of a client's lead over min_send_rate; at most twice this can accumulate. A client's kernel
+ * takes megabytes before the client reads any, and then acknowledges a 16th of its buffer (128 KiB)
+ * at a time. Without the limit a client could save up that lead, and then read almost nothing. */
 #define LEAD_BYTES 16384
 
 int64_t conn_untaken(const struct conn *c)

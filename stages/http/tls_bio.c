@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A socket for TLS; see tls_bio.h. */
+/* Implements the BIO of TLS connections; see tls_bio.h. */
 #include "http/tls_bio.h"
 
 #include <errno.h>
@@ -7,19 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
-static bool would_block(void)
+/* Whether a call of the socket BIO was interrupted. OpenSSL treats EINTR as EAGAIN; the caller
+ * would then wait for an edge that has passed already (wire_io.h). */
+static bool was_interrupted(BIO *b, int n)
 {
-	return errno == EAGAIN || errno == EINTR;
+	return n <= 0 && BIO_should_retry(b) && errno == EINTR;
 }
 
 int tls_bio_flush(struct tls_bio *t)
 {
 	while (t->tail_n > t->tail_off) {
-		ssize_t n =
-		    send(t->fd, t->tail + t->tail_off, t->tail_n - t->tail_off, MSG_NOSIGNAL);
+		ssize_t n = TEMP_FAILURE_RETRY(
+		    send(t->fd, t->tail + t->tail_off, t->tail_n - t->tail_off, MSG_NOSIGNAL));
 		if (n == -1)
-			return would_block() ? 0 : -1;
+			return errno == EAGAIN ? 0 : -1;
 		t->tail_off += (uint32_t)n;
 	}
 	if (t->tail)
@@ -45,11 +48,12 @@ static bool keep(struct tls_bio *t, const char *p, size_t n)
 	return true;
 }
 
-/* Anything but a retry is the end of the connection. */
+/* Write for OpenSSL. Any failure other than a retry makes the caller close the connection. */
 static int bio_write(BIO *b, const char *p, int n)
 {
 	struct tls_bio *t = BIO_get_data(b);
 	ssize_t sent;
+	int taken;
 
 	BIO_clear_retry_flags(b);
 	switch (tls_bio_flush(t)) {
@@ -62,14 +66,16 @@ static int bio_write(BIO *b, const char *p, int n)
 		break;
 	}
 	if (BIO_get_ktls_send(BIO_next(b))) {
-		n = BIO_write(BIO_next(b), p, n);
+		do
+			taken = BIO_write(BIO_next(b), p, n);
+		while (was_interrupted(BIO_next(b), taken));
 		BIO_copy_next_retry(b);
-		return n;
+		return taken;
 	}
-	sent = send(t->fd, p, (size_t)n, MSG_NOSIGNAL);
+	sent = TEMP_FAILURE_RETRY(send(t->fd, p, (size_t)n, MSG_NOSIGNAL));
 	if (sent == n)
 		return n;
-	if (sent == -1 && !would_block())
+	if (sent == -1 && errno != EAGAIN)
 		return -1;
 	sent = sent == -1 ? 0 : sent;
 	return keep(t, p + sent, (size_t)(n - sent)) ? n : -1;
@@ -86,10 +92,13 @@ static int bio_read(BIO *b, char *p, int n)
 		BIO_set_retry_read(b);
 		return -1;
 	}
-	got = BIO_read(BIO_next(b), p, n);
+	do
+		got = BIO_read(BIO_next(b), p, n);
+	while (was_interrupted(BIO_next(b), got));
 	BIO_copy_next_retry(b);
 	t->blocked = got <= 0 && BIO_should_retry(b);
-	/* What the kernel has decrypted comes by records, so a short one says nothing. */
+	/* Bytes that the kernel has decrypted are read one record at a time, so a short read does
+	 * not show that the socket is empty. */
 	if (got < n && (got > 0 || t->blocked))
 		t->empty = !t->end_is_near && !BIO_get_ktls_recv(BIO_next(b));
 	return got;

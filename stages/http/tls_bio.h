@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What TLS reads from and writes to: a socket, with two things added.
+ * The BIO between TLS and a socket, with two additions.
  *
- * - A write is always taken whole: what the socket does not take is kept here, a record at most, until tls_bio_flush. So no
- *   record is ever half written for OpenSSL, which else would want the very same bytes again, and answers are composed anew.
- * - A read that got less than there was room for has emptied the socket: the next one says "would block" without asking,
- *   until tls_bio_ready. One system call per request instead of two.
+ * - A write is always accepted as a whole: what the socket does not take, at most a record, is
+ *   kept here until tls_bio_flush. So OpenSSL never has a half-written record. For such a record
+ *   it would demand the very same bytes again, but heads are composed anew after a short write.
+ * - A read that returned fewer bytes than there was space for has emptied the socket. Further reads
+ *   then return "would block" without a system call until tls_bio_ready. That makes one system call
+ *   per request instead of two.
  *
- * It is a filter in front of OpenSSL's own socket BIO, since that one knows how to hand keys to the kernel (kTLS); what
- * the kernel encrypts goes through it.
+ * The BIO is a filter in front of OpenSSL's own socket BIO, which knows how to pass keys to the
+ * kernel (kTLS). Data that the kernel encrypts is passed on to the socket BIO.
  *
- * Whoever has the SSL has its BIO: the I/O thread or the handshake's stage, never both.
+ * The owner of the SSL also owns its BIO: either the I/O thread or the stage of the handshake.
  */
 #ifndef WEIR_HTTP_TLS_BIO_H
 #define WEIR_HTTP_TLS_BIO_H
@@ -22,28 +24,32 @@
 
 struct tls_bio {
 	int fd;
-	bool empty;       /* the socket was, when it was last read */
-	bool end_is_near; /* the peer has shut its side: a short read says nothing */
-	bool blocked;     /* the last read had nothing */
-	bool kernel_out;  /* the kernel encrypts what is written */
+	bool empty; /* the last read emptied the socket */
+	/* the peer has shut its side down, so a short read does not show that the socket is
+	 * empty */
+	bool end_is_near;
+	bool blocked;    /* the last read found no bytes */
+	bool kernel_out; /* the kernel encrypts writes */
 	uint32_t tail_n, tail_off;
-	char *tail; /* what the socket did not take, owned */
+	char *tail; /* bytes from tail_off to tail_n that the socket did not take, owned */
 };
 
-/** A BIO over `t->fd`, which stays the caller's; `t` outlives it. NULL without memory. Main or I/O thread. */
+/** Create a BIO over `t->fd`, which stays the caller's; `t` must outlive it. Returns NULL if out of
+ * memory. Main or I/O thread. */
 BIO *tls_bio_new(struct tls_bio *t);
 
-/** Write what is kept. 1: nothing is kept any more; 0: the socket is full; -1: it is broken. */
+/** Write the bytes that were kept. Returns 1 if none are left, 0 if the socket is full, -1 if it is
+ * broken. */
 int tls_bio_flush(struct tls_bio *t);
 
-/** There may be something to read again. */
+/** Allow reads again, because the socket may be readable. */
 static inline void tls_bio_ready(struct tls_bio *t, bool end_is_near)
 {
 	t->empty = false;
 	t->end_is_near = end_is_near;
 }
 
-/** Forget what is kept. */
+/** Discard the bytes that were kept. */
 void tls_bio_fini(struct tls_bio *t);
 
 #endif

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Certificates; see tls_certs.h. What is set on every SSL_CTX, and why:
+ * Loads and chooses certificates; see tls_certs.h.
  *
- *   versions 1.2 and 1.3        RFC 8996 ends the older ones
- *   ciphers                     those of 1.2 by the row `ciphers`: AEAD with ECDHE unless somebody asks for worse
- *   groups                      three whose cost to us is small: a client may ask for any that we list, and some (ffdhe8192)
- *                               take a hundred times the work
- *   no renegotiation, no compression, no early data (the default): attacks on each are known, uses of none
- *   tickets sealed by us        so that I/O threads and reloads share keys (tls_ticket.h); no cache, which would be one more
- *                               thing to bound
- *   an end without close_notify is an end: requests say themselves where they end, and a part of one is never answered
+ * An SSL_CTX has a certificate, and one of each other key type that has all of its names: clients
+ * that support ECDSA are shown the ECDSA certificate, others the RSA one.
  */
 #include "http/tls_certs.h"
 
-#include <ctype.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,79 +18,43 @@
 
 #include <weir/log.h>
 
+#include "http/tls_chain.h"
+#include "http/tls_ctx.h"
+#include "http/tls_names.h"
 #include "http/tls_pem.h"
-#include "http/tls_ticket.h"
 
-/* Days before its end from which a certificate is warned of: renewal was due a while before (ACME clients renew 30 days
- * ahead), and there is a week left to do it by hand. */
+/* Days before a certificate expires from which it causes a warning. Renewal was due earlier (ACME
+ * clients renew 30 days ahead), and a week is enough to renew it by hand. */
 #define SOON_DAYS 7
 
 struct tls_cert {
 	SSL_CTX *ctx;
 	char *path;
+	/* The certificate itself, without the additional ones in `ctx`. */
+	X509 *own;
+	STACK_OF(X509) * chain;
+	EVP_PKEY *key;
+	char *missing; /* issuer that is missing from its chain, see tls_certs_missing; else NULL */
+	char at[TLS_PATH_BYTES];
 	char until[16]; /* "2027-01-31" */
-	char first[80]; /* a name in it, for the log */
-	int days, secs; /* to its end, negative when that is over */
-	bool too_early; /* it is not good yet */
-};
-
-/* A name in a certificate, in lower case. */
-struct tls_name {
-	char *text;
-	int cert;
+	char first[80]; /* its first name, for the log */
+	int days, secs; /* time until it expires; negative once it has */
+	bool too_early; /* its validity has not begun */
 };
 
 struct tls_certs {
 	atomic_int refs;
-	int n, n_names;
+	int n;
 	struct tls_cert *cert;
-	struct tls_name *name; /* sorted, no text twice */
+	struct tls_names names;
 };
 
 /* ---- choosing ---- */
 
-static int by_text(const void *a, const void *b)
-{
-	const struct tls_name *x = a, *y = b;
-	int order = strcmp(x->text, y->text);
-
-	return order != 0 ? order : x->cert - y->cert;
-}
-
-static int find(const struct tls_certs *certs, const char *text)
-{
-	int from = 0, to = certs->n_names;
-
-	while (from < to) {
-		int mid = from + (to - from) / 2;
-		int order = strcmp(certs->name[mid].text, text);
-		if (order == 0)
-			return certs->name[mid].cert;
-		if (order < 0)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return -1;
-}
-
 int tls_certs_choose(const struct tls_certs *certs, const char *name, size_t n)
 {
-	char text[TLS_NAME_MAX + 1];
-	char *dot;
-	int found;
+	int found = tls_names_find(&certs->names, name, n);
 
-	if (n == 0 || n > TLS_NAME_MAX)
-		return 0;
-	for (size_t i = 0; i < n; i++)
-		text[i] = (char)tolower((unsigned char)name[i]);
-	text[n] = '\0';
-	found = find(certs, text);
-	dot = strchr(text, '.');
-	if (found < 0 && dot && dot != text) {
-		*--dot = '*';
-		found = find(certs, dot);
-	}
 	return found < 0 ? 0 : found;
 }
 
@@ -116,96 +73,24 @@ static int on_name(SSL *ssl, int *alert, void *arg)
 	return SSL_TLSEXT_ERR_OK;
 }
 
-/* ---- what all share ---- */
-
-static int on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
-    EVP_MAC_CTX *mac, int seal)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return tls_tickets_crypt(SSL_get_app_data(ssl), ts.tv_sec * 1000000000LL + ts.tv_nsec, name,
-	    iv, cipher, mac, seal);
-}
-
-/* RFC 7301, 3.2: who offers protocols, and ours not, is told so. */
-static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_n,
-    const unsigned char *offered, unsigned n, void *arg)
-{
-	static const unsigned char ours[] = "\x08http/1.1";
-	unsigned char *chosen;
-
-	(void)ssl;
-	(void)arg;
-	if (SSL_select_next_proto(&chosen, out_n, ours, sizeof(ours) - 1, offered, n) !=
-	    OPENSSL_NPN_NEGOTIATED)
-		return SSL_TLSEXT_ERR_ALERT_FATAL;
-	*out = chosen;
-	return SSL_TLSEXT_ERR_OK;
-}
-
-static void set_options(SSL_CTX *ctx, const struct tls_conf *conf)
-{
-	uint64_t options = SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-			   SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA |
-			   SSL_OP_IGNORE_UNEXPECTED_EOF;
-
-	if (conf->kernel)
-		options |= SSL_OP_ENABLE_KTLS;
-	if (conf->ticket_ns == 0)
-		options |= SSL_OP_NO_TICKET;
-	SSL_CTX_set_options(ctx, options);
-	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-				  SSL_MODE_RELEASE_BUFFERS);
-	/* A client that sends nothing but key updates gets no more than its turn (tls_conn.c). */
-	SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY);
-	SSL_CTX_set_read_ahead(ctx, 1);
-	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-	if (conf->ticket_ns == 0) /* of TLS 1.3: without a cache they lead nowhere */
-		SSL_CTX_set_num_tickets(ctx, 0);
-	SSL_CTX_set_timeout(ctx, (long)((conf->ticket_ns + 999999999) / 1000000000));
-}
-
-/* A context without a certificate. NULL with `err`, and `at` when a row is to blame. */
+/* Create a context without a certificate. On failure returns NULL, fills `err`, and sets `at` if a
+ * knob is at fault. */
 static SSL_CTX *context_new(struct tls_certs *certs, const struct tls_conf *conf,
     char at[TLS_PATH_BYTES], struct weir_err *err)
 {
-	static const unsigned char id[] = "weir";
-	char groups[] = "X25519:P-256:P-384"; /* OpenSSL's macro casts const away */
-	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
-	int version = conf->min_version == TLS_MIN_1_3 ? TLS1_3_VERSION : TLS1_2_VERSION;
-	char why[160];
+	SSL_CTX *ctx = tls_ctx_new(conf, at, err);
 
-	ERR_clear_error();
-	if (!ctx || SSL_CTX_set_min_proto_version(ctx, version) != 1 ||
-	    SSL_CTX_set1_groups_list(ctx, groups) != 1 ||
-	    SSL_CTX_set_session_id_context(ctx, id, sizeof(id) - 1) != 1) {
-		tls_fail(err, WEIR_ENOMEM, NULL, "TLS can not be set up: %s",
-		    tls_reason(why, sizeof(why)));
-		goto fail;
+	if (ctx) {
+		SSL_CTX_set_tlsext_servername_callback(ctx, on_name);
+		SSL_CTX_set_tlsext_servername_arg(ctx, certs);
 	}
-	if (SSL_CTX_set_cipher_list(ctx, conf->ciphers) != 1) {
-		snprintf(at, TLS_PATH_BYTES, "tls.ciphers");
-		tls_fail(err, WEIR_EINVAL, "`openssl ciphers -v LIST` shows what a list is",
-		    "there are no such ciphers: '%.80s'", conf->ciphers);
-		ERR_clear_error();
-		goto fail;
-	}
-	set_options(ctx, conf);
-	SSL_CTX_set_alpn_select_cb(ctx, on_alpn, NULL);
-	SSL_CTX_set_tlsext_servername_callback(ctx, on_name);
-	SSL_CTX_set_tlsext_servername_arg(ctx, certs);
-	if (conf->ticket_ns > 0)
-		SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, on_ticket);
 	return ctx;
-fail:
-	SSL_CTX_free(ctx);
-	return NULL;
 }
 
 /* ---- names ---- */
 
-/* For logs, pages and terminals: a common name may be anything, in any code, and is cut. */
+/* Keep a name for logs, pages and terminals: truncated, and with only visible ASCII, since a common
+ * name may be anything, in any encoding. */
 static void note_first(struct tls_cert *cert, const char *name)
 {
 	snprintf(cert->first, sizeof(cert->first), "%s", name);
@@ -214,33 +99,25 @@ static void note_first(struct tls_cert *cert, const char *name)
 			*c = '?';
 }
 
-/* A name may not hold a NUL: what looks like one name here would be another there. */
+/* Add a name, except one with a NUL, which would be a different name to code that stops at the
+ * NUL. */
 static int add_name(struct tls_certs *certs, int cert, const ASN1_STRING *name)
 {
 	int n = ASN1_STRING_length(name);
 	const char *p = (const char *)ASN1_STRING_get0_data(name);
-	struct tls_name *more;
-	char *text;
+	const char *text;
 
 	if (n <= 0 || n > TLS_NAME_MAX || memchr(p, '\0', (size_t)n))
 		return 0;
-	more = realloc(certs->name, ((size_t)certs->n_names + 1) * sizeof(*more));
-	text = strndup(p, (size_t)n);
-	if (more)
-		certs->name = more;
-	if (!more || !text) {
-		free(text);
+	text = tls_names_add(&certs->names, cert, p, (size_t)n);
+	if (!text)
 		return WEIR_ENOMEM;
-	}
-	for (int i = 0; i < n; i++)
-		text[i] = (char)tolower((unsigned char)text[i]);
 	if (!certs->cert[cert].first[0])
 		note_first(&certs->cert[cert], text);
-	certs->name[certs->n_names++] = (struct tls_name){text, cert};
 	return 0;
 }
 
-/* RFC 6125, 6.4.4: the common name counts when there is no DNS name. */
+/* Add the common name, which counts only if there is no DNS name (RFC 6125, 6.4.4). */
 static int add_common_name(struct tls_certs *certs, int cert, const X509 *x)
 {
 	const X509_NAME *subject = X509_get_subject_name(x);
@@ -267,20 +144,48 @@ static int add_names(struct tls_certs *certs, int cert, const X509 *x)
 	return rc == 0 && found == 0 ? add_common_name(certs, cert, x) : rc;
 }
 
-/* Of two certificates with a name the first one has it. */
-static void sort_names(struct tls_certs *certs)
-{
-	int kept = 0;
+/* ---- key types ---- */
 
-	if (certs->n_names > 0)
-		qsort(certs->name, (size_t)certs->n_names, sizeof(*certs->name), by_text);
-	for (int i = 0; i < certs->n_names; i++) {
-		if (kept > 0 && strcmp(certs->name[kept - 1].text, certs->name[i].text) == 0)
-			free(certs->name[i].text);
-		else
-			certs->name[kept++] = certs->name[i];
+/* Most key types of one context: RSA, EC, Ed25519, and some spare. */
+#define KINDS_MAX 8
+/* Most certificates checked for the same set of names; more than two or three are a mistake. */
+#define PEERS_MAX 32
+
+static bool is_in(const int *kinds, int n, int kind)
+{
+	for (int i = 0; i < n; i++)
+		if (kinds[i] == kind)
+			return true;
+	return false;
+}
+
+static int put_beside(struct tls_cert *c, const struct tls_cert *other, struct weir_err *err)
+{
+	char why[160];
+
+	ERR_clear_error();
+	if (SSL_CTX_use_cert_and_key(c->ctx, other->own, other->key, other->chain, 0) == 1)
+		return 0;
+	return tls_fail(err, WEIR_EINVAL, NULL, "the certificate %s cannot be used beside %s: %s",
+	    other->path, c->path, tls_reason(why, sizeof(why)));
+}
+
+/* Add to the context of certificate `i` the first certificate of each other key type that has all
+ * its names. */
+static int add_kinds(struct tls_certs *certs, int i, struct weir_err *err)
+{
+	int kinds[KINDS_MAX] = {EVP_PKEY_get_base_id(certs->cert[i].key)}, n = 1, rc = 0;
+	int peer[PEERS_MAX], n_peers = tls_names_peers(&certs->names, i, peer, PEERS_MAX);
+
+	for (int k = 0; rc == 0 && k < n_peers && n < KINDS_MAX; k++) {
+		const struct tls_cert *other = &certs->cert[peer[k]];
+		int kind = EVP_PKEY_get_base_id(other->key);
+		if (is_in(kinds, n, kind))
+			continue;
+		kinds[n++] = kind;
+		rc = put_beside(&certs->cert[i], other, err);
 	}
-	certs->n_names = kept;
+	return rc;
 }
 
 /* ---- loading ---- */
@@ -296,30 +201,35 @@ static void note_times(struct tls_cert *cert, const X509 *x)
 	cert->too_early = X509_cmp_current_time(X509_get0_notBefore(x)) > 0;
 }
 
+/* Use `chain`, which begins with the certificate itself, and `key` for certificate `i`, which then
+ * owns them. */
 static int use(struct tls_certs *certs, int i, const struct tls_pair_conf *pair,
     STACK_OF(X509) * chain, EVP_PKEY *key, struct weir_err *err)
 {
+	struct tls_cert *c = &certs->cert[i];
 	X509 *own = sk_X509_shift(chain);
 	char why[160];
 	int rc = 0;
 
+	c->own = own;
+	c->chain = chain;
+	c->key = key;
 	ERR_clear_error();
 	if (X509_check_private_key(own, key) != 1)
 		rc = tls_fail(err, WEIR_EINVAL, NULL,
-		    "the key %s is not that of the certificate %s", pair->key, pair->cert);
-	else if (SSL_CTX_use_cert_and_key(certs->cert[i].ctx, own, key, chain, 1) != 1)
-		rc = tls_fail(err, WEIR_EINVAL, NULL, "the certificate %s can not be used: %s",
+		    "the key %s does not match the certificate %s", pair->key, pair->cert);
+	else if (SSL_CTX_use_cert_and_key(c->ctx, own, key, chain, 1) != 1)
+		rc = tls_fail(err, WEIR_EINVAL, NULL, "the certificate %s cannot be used: %s",
 		    pair->cert, tls_reason(why, sizeof(why)));
 	else if (add_names(certs, i, own) != 0)
 		rc = tls_fail(err, WEIR_ENOMEM, NULL, "out of memory");
 	if (rc == 0)
-		note_times(&certs->cert[i], own);
+		note_times(c, own);
 	ERR_clear_error();
-	X509_free(own);
 	return rc;
 }
 
-/* Certificate `i`, which stands at `where` below `with:`. */
+/* Load certificate `i`, which is configured at `where` below `with:`. */
 static int load_one(struct tls_certs *certs, int i, const struct tls_pair_conf *pair,
     const char *where, char at[TLS_PATH_BYTES], struct weir_err *err)
 {
@@ -331,19 +241,19 @@ static int load_one(struct tls_certs *certs, int i, const struct tls_pair_conf *
 	if (!certs->cert[i].path)
 		return tls_fail(err, WEIR_ENOMEM, NULL, "out of memory");
 	snprintf(at, TLS_PATH_BYTES, "%s.cert", where);
+	snprintf(certs->cert[i].at, TLS_PATH_BYTES, "%s", at);
 	if (!pair->cert[0])
-		return tls_fail(err, WEIR_EINVAL, "name its file in 'cert'",
-		    "there is a key without its certificate");
+		return tls_fail(
+		    err, WEIR_EINVAL, "name its file in 'cert'", "the key has no certificate");
 	rc = tls_pem_certs(pair->cert, &chain, err);
 	if (rc != 0)
 		return rc;
 	snprintf(at, TLS_PATH_BYTES, "%s.key", where);
 	rc = pair->key[0] ? tls_pem_key(pair->key, &key, err)
 			  : tls_fail(err, WEIR_EINVAL, "name its file in 'key'",
-				"the certificate %s is without its key", pair->cert);
+				"the certificate %s has no key", pair->cert);
 	if (rc == 0)
-		rc = use(certs, i, pair, chain, key, err);
-	EVP_PKEY_free(key);
+		return use(certs, i, pair, chain, key, err);
 	sk_X509_pop_free(chain, X509_free);
 	return rc;
 }
@@ -353,14 +263,14 @@ static void warn_of_times(const struct tls_certs *certs, const char *stage)
 	for (int i = 0; i < certs->n; i++) {
 		const struct tls_cert *c = &certs->cert[i];
 		if (c->days < 0 || c->secs < 0)
-			weir_log(WEIR_LOG_WARN, "%s: certificate %s has expired on %s", stage,
-			    c->path, c->until);
+			weir_log(WEIR_LOG_WARN, "%s: certificate %s expired on %s", stage, c->path,
+			    c->until);
 		else if (c->days < SOON_DAYS)
 			weir_log(WEIR_LOG_WARN, "%s: certificate %s expires in %d days, on %s",
 			    stage, c->path, c->days, c->until);
 		if (c->too_early)
 			weir_log(
-			    WEIR_LOG_WARN, "%s: certificate %s is not good yet", stage, c->path);
+			    WEIR_LOG_WARN, "%s: certificate %s is not valid yet", stage, c->path);
 	}
 }
 
@@ -389,6 +299,23 @@ static int load_all(struct tls_certs *certs, const struct tls_conf *conf, bool o
 	return 0;
 }
 
+/* Run the checks that need all certificates. */
+static int compare_all(struct tls_certs *certs, char at[TLS_PATH_BYTES], struct weir_err *err)
+{
+	X509_STORE *trusted = tls_chain_store();
+	int rc = 0;
+
+	tls_names_sort(&certs->names);
+	for (int i = 0; rc == 0 && i < certs->n; i++) {
+		struct tls_cert *c = &certs->cert[i];
+		snprintf(at, TLS_PATH_BYTES, "%s", c->at);
+		c->missing = trusted ? tls_chain_missing(trusted, c->own, c->chain) : NULL;
+		rc = add_kinds(certs, i, err);
+	}
+	X509_STORE_free(trusted);
+	return rc;
+}
+
 int tls_certs_load(const struct tls_conf *conf, const char *stage, struct tls_certs **out,
     char at[TLS_PATH_BYTES], struct weir_err *err)
 {
@@ -401,11 +328,12 @@ int tls_certs_load(const struct tls_conf *conf, const char *stage, struct tls_ce
 		return tls_fail(err, WEIR_ENOMEM, NULL, "out of memory");
 	atomic_init(&certs->refs, 1);
 	rc = load_all(certs, conf, own, at, err);
+	if (rc == 0)
+		rc = compare_all(certs, at, err);
 	if (rc != 0) {
 		tls_certs_unref(certs);
 		return rc;
 	}
-	sort_names(certs);
 	warn_of_times(certs, stage);
 	*out = certs;
 	return 0;
@@ -424,12 +352,15 @@ void tls_certs_unref(struct tls_certs *certs)
 	if (!certs || atomic_fetch_sub(&certs->refs, 1) != 1)
 		return;
 	for (int i = 0; i < certs->n; i++) {
-		SSL_CTX_free(certs->cert[i].ctx);
-		free(certs->cert[i].path);
+		struct tls_cert *c = &certs->cert[i];
+		SSL_CTX_free(c->ctx);
+		X509_free(c->own);
+		sk_X509_pop_free(c->chain, X509_free);
+		EVP_PKEY_free(c->key);
+		free(c->missing);
+		free(c->path);
 	}
-	for (int i = 0; i < certs->n_names; i++)
-		free(certs->name[i].text);
-	free(certs->name);
+	tls_names_free(&certs->names);
 	free(certs->cert);
 	free(certs);
 }
@@ -444,6 +375,14 @@ int tls_certs_count(const struct tls_certs *certs)
 	return certs->n;
 }
 
+const char *tls_certs_missing(
+    const struct tls_certs *certs, int i, const char **at, const char **path)
+{
+	*at = certs->cert[i].at;
+	*path = certs->cert[i].path;
+	return certs->cert[i].missing;
+}
+
 void tls_certs_tell(const struct tls_certs *certs, const char *stage)
 {
 	for (int i = 0; i < certs->n; i++) {
@@ -453,18 +392,14 @@ void tls_certs_tell(const struct tls_certs *certs, const char *stage)
 	}
 }
 
-/* ---- what is new ---- */
+/* ---- renewal ---- */
 
-static bool same_chain(SSL_CTX *a, SSL_CTX *b)
+static bool same_chain(const struct tls_cert *a, const struct tls_cert *b)
 {
-	STACK_OF(X509) *x = NULL, *y = NULL;
+	bool same = X509_cmp(a->own, b->own) == 0 && sk_X509_num(a->chain) == sk_X509_num(b->chain);
 
-	SSL_CTX_get0_chain_certs(a, &x);
-	SSL_CTX_get0_chain_certs(b, &y);
-	bool same = X509_cmp(SSL_CTX_get0_certificate(a), SSL_CTX_get0_certificate(b)) == 0 &&
-		    sk_X509_num(x) == sk_X509_num(y);
-	for (int i = 0; same && i < sk_X509_num(x); i++)
-		same = X509_cmp(sk_X509_value(x, i), sk_X509_value(y, i)) == 0;
+	for (int i = 0; same && i < sk_X509_num(a->chain); i++)
+		same = X509_cmp(sk_X509_value(a->chain, i), sk_X509_value(b->chain, i)) == 0;
 	return same;
 }
 
@@ -484,7 +419,7 @@ int tls_certs_renewed(
 
 	for (int i = 0; i < certs->n; i++) {
 		const struct tls_cert *c = &certs->cert[i], *old = from_path(was, c->path);
-		if (!old || same_chain(c->ctx, old->ctx))
+		if (!old || same_chain(c, old))
 			continue;
 		if (at < size)
 			at += (size_t)snprintf(text + at, size - at,

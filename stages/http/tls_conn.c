@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TLS connections in their I/O thread; see tls_conn.h.
+ * Handles TLS connections in their I/O thread; see tls_conn.h.
  *
- * Before a stage is asked for anything, the first record must be there whole: who sends a byte a second costs us a look at
- * the socket for each, until his time is over (header_timeout, which counts from the connection's start), and who speaks no
- * TLS is told here.
+ * A handshake is sent to the stage only when the client's first record has arrived whole. So until
+ * header_timeout after it was accepted, a client that sends one byte per second costs only a check
+ * of the socket for each byte. A client that does not speak TLS is answered here.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include <openssl/err.h>
 
 #include "http/conn.h"
-#include "http/heir.h"
+#include "http/handover.h"
 #include "http/tls_certs.h"
 #include "http/tls_hello.h"
 #include "http/tls_inside.h"
@@ -54,7 +54,7 @@ struct tls_conn *tls_conn_new(struct tls_site *site, struct conn *c)
 	return t;
 }
 
-/* What is not needed behind the last byte; events may still point to the rest. */
+/* Free what is not needed once the last byte is sent or received; events may still point to `t`. */
 static void drop_session(struct tls_conn *t)
 {
 	SSL_free(t->ssl);
@@ -132,7 +132,8 @@ const char *tls_sni(const struct tls_conn *t)
 
 /* ---- the end ---- */
 
-/* Results as those of tls_bio_flush. Only the kernel, where it encrypts, does not take the record at once. */
+/* Send close_notify. Returns the same values as tls_bio_flush. The record may be refused
+ * (WANT_WRITE) only if the kernel encrypts. */
 static int say_bye(struct tls_conn *t)
 {
 	int rc;
@@ -168,7 +169,7 @@ void tls_conn_break(struct tls_conn *t)
 
 void tls_conn_close(struct tls_conn *t, int fd)
 {
-	if (t->away) { /* the stage may be at the socket: it must not become another's */
+	if (t->away) { /* the stage may be using the socket, so its number must not be reused */
 		shutdown(fd, SHUT_RDWR);
 		t->closing_fd = fd;
 		return;
@@ -188,11 +189,13 @@ void tls_timed_out(struct conn *c)
 	count_failure(c, TLS_FAILED_TIMEOUT);
 }
 
-/* Take what is in the socket, so that its end is no reset, which could overtake what we said last. */
+/* Read what is in the socket before closing: otherwise the close would cause a reset, which could
+ * overtake the last bytes sent. */
 static void close_politely(struct conn *c)
 {
 	if (!c->tls->away)
-		(void)!recv(c->watch.fd, c->io->out, sizeof(c->io->out), MSG_DONTWAIT);
+		(void)!TEMP_FAILURE_RETRY(recv(
+		    c->watch.fd, c->io->scratch.out, sizeof(c->io->scratch.out), MSG_DONTWAIT));
 	conn_close(c);
 }
 
@@ -202,22 +205,23 @@ static void failed(struct conn *c, enum tls_verdict why)
 	close_politely(c);
 }
 
-/* Nothing was said yet, so an alert needs no keys. */
+/* Close a connection whose handshake the stage refused. If nothing has been sent yet, an alert
+ * needs no keys, so send one. */
 static void refused(struct conn *c)
 {
 	static const unsigned char alert[] = {21, 3, 3, 0, 2, 2, SSL_AD_INTERNAL_ERROR};
 
 	if (c->tls->phase == TLS_SHAKING && SSL_in_before(c->tls->ssl))
-		(void)!send(c->watch.fd, alert, sizeof(alert), MSG_NOSIGNAL);
+		(void)!TEMP_FAILURE_RETRY(send(c->watch.fd, alert, sizeof(alert), MSG_NOSIGNAL));
 	failed(c, TLS_FAILED_SHED);
 }
 
-/* A client that speaks HTTP is told in HTTP what is wrong. */
+/* Refuse a client that speaks HTTP without TLS, in HTTP. */
 static void refuse_plain(struct conn *c)
 {
 	count_failure(c, TLS_FAILED_PLAIN);
 	tls_conn_free(tls_conn_set(c, NULL));
-	conn_refuse(c, 400, "this port takes HTTPS alone");
+	conn_refuse(c, 400, "this port accepts only HTTPS");
 	conn_settle(c);
 }
 
@@ -226,12 +230,11 @@ static void refuse_plain(struct conn *c)
 static enum tls_hello look(int fd)
 {
 	unsigned char head[TLS_HELLO_HEAD];
-	ssize_t n = recv(fd, head, sizeof(head), MSG_PEEK);
+	ssize_t n = TEMP_FAILURE_RETRY(recv(fd, head, sizeof(head), MSG_PEEK));
 	int waiting = 0;
 
 	if (n <= 0)
-		return n == -1 && (errno == EAGAIN || errno == EINTR) ? TLS_HELLO_LATER
-								      : TLS_HELLO_NONE;
+		return n == -1 && errno == EAGAIN ? TLS_HELLO_LATER : TLS_HELLO_NONE;
 	if (n == TLS_HELLO_HEAD && ioctl(fd, FIONREAD, &waiting) == -1)
 		return TLS_HELLO_NONE;
 	return tls_hello_judge(head, (size_t)n, (size_t)waiting);
@@ -241,7 +244,7 @@ static enum tls_hello look(int fd)
 
 static void go_on(struct conn *c);
 
-/* Of the last class, which takes what no class has asked for. */
+/* Returns the last class, which gets the events that match no other class. */
 static uint8_t last_class(const struct weir_stage *st)
 {
 	int n = 0;
@@ -257,8 +260,10 @@ static void send_away(struct conn *c)
 	struct http_io *io = c->io;
 	struct weir_event *ev = &t->ev;
 
-	if (io->phase == SERVER_CLOSED || !weir_outlet_linked(io->stage, TLS_OUTLET)) {
-		failed(c, TLS_FAILED_SHED); /* the heir has no TLS; its books may be closed */
+	if (io->drain.phase == SERVER_CLOSED || !weir_outlet_linked(io->stage, TLS_OUTLET)) {
+		/* the connection was handed over to a server without TLS, or the graph's counters
+		 * may be closed already */
+		failed(c, TLS_FAILED_SHED);
 		return;
 	}
 	weir_event_init(ev, &tls_handshake_type, weir_loop_now_ns(io->loop));
@@ -273,7 +278,8 @@ static void send_away(struct conn *c)
 	weir_emit(io->stage, TLS_OUTLET, &ev);
 }
 
-/* What is there already is read; so is what comes while this runs, since we are the socket's owner again. */
+/* Open a connection whose handshake is done. Reads the bytes that have arrived meanwhile, since the
+ * edges for them have passed. */
 static void opened(struct conn *c)
 {
 	struct tls_conn *t = c->tls;
@@ -281,7 +287,7 @@ static void opened(struct conn *c)
 
 	t->phase = TLS_OPEN;
 	c->progress_ns = weir_loop_now_ns(c->io->loop);
-	conn_list_leave(c); /* it is the youngest of those who are idle, whenever it came */
+	conn_list_leave(c); /* its idle time begins now, so it must join the list at the end */
 	t->version = SSL_get_version(t->ssl);
 	t->bio.kernel_out = BIO_get_ktls_send(SSL_get_wbio(t->ssl));
 	if (name)
@@ -290,7 +296,7 @@ static void opened(struct conn *c)
 	c->io->count[SERVER_TLS_CONNECTIONS]++;
 	c->unread = true;
 	c->rearm |= t->bio.tail_n > 0;
-	if (heir_leaving(c->io) && heir_take_leave(c))
+	if (handover_leaving(c->io) && handover_take_leave(c))
 		return;
 	if (conn_wants_read(c))
 		conn_read(c);
@@ -298,7 +304,7 @@ static void opened(struct conn *c)
 		conn_settle(c);
 }
 
-/* Look at what a step has come to. */
+/* Act on the result of a step. */
 static void after_step(struct conn *c)
 {
 	struct tls_conn *t = c->tls;
@@ -315,7 +321,7 @@ static void after_step(struct conn *c)
 			return;
 		}
 		c->rearm |= t->bio.tail_n > 0 || t->verdict == TLS_WANT_WRITE;
-		if (heir_leaving(c->io) && heir_take_leave(c))
+		if (handover_leaving(c->io) && handover_take_leave(c))
 			return;
 		conn_settle(c);
 		return;
@@ -324,7 +330,7 @@ static void after_step(struct conn *c)
 	}
 }
 
-/* Has our last flight been sent? What is left then needs no asymmetric cryptography. */
+/* Whether our last flight has been sent. The remaining steps need no asymmetric cryptography. */
 static bool ours_is_done(SSL *ssl)
 {
 	unsigned char byte;
@@ -365,7 +371,7 @@ static void first_step(struct conn *c)
 	}
 }
 
-/* The socket may be ready, and everything is ours. */
+/* Continue a handshake whose socket may be ready, and which is not AWAY. */
 static void go_on(struct conn *c)
 {
 	struct tls_conn *t = c->tls;
@@ -405,7 +411,8 @@ uint32_t tls_on_ready(struct conn *c, uint32_t events)
 		if (tls_bio_flush(&t->bio) == 0)
 			c->rearm = true;
 		tls_tell(t);
-		/* Bytes that OpenSSL has, of which epoll knows nothing, are read when it says that one may write. */
+		/* epoll does not know of bytes that OpenSSL holds, so read them now: arming again
+		 * reports the socket as writable */
 		return events & EPOLLOUT ? events | EPOLLIN : events;
 	}
 	if (conn_wants_read(c)) {
@@ -428,7 +435,7 @@ void tls_came_home(struct weir_event *ev)
 		conn_make_ready(c);
 		return;
 	}
-	tls_bio_ready(&t->bio, c->peer_done); /* an edge may have come that was noted alone */
+	tls_bio_ready(&t->bio, c->peer_done); /* an edge may have arrived while `t` was AWAY */
 	if (t->status == WEIR_OK)
 		after_step(c);
 	else if (weir_outcome_of(t->status) == WEIR_OUTCOME_SHED || t->status == WEIR_ECLOSED)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of a TLS connection, for the files of it: tls_conn.c (states), tls_step.c (handshakes), tls_io.c (bytes). */
+/* Internals of a TLS connection, for its files: tls_conn.c (states), tls_step.c (handshakes),
+ * tls_io.c (bytes). */
 #ifndef WEIR_HTTP_TLS_INSIDE_H
 #define WEIR_HTTP_TLS_INSIDE_H
 
@@ -16,50 +17,51 @@ struct tls_tickets;
 
 enum tls_phase { TLS_HELLO, TLS_SHAKING, TLS_OPEN, TLS_SHUT };
 
-/** What a step has come to. */
+/** The result of a step. */
 enum tls_verdict {
 	TLS_DONE,
 	TLS_WANT_READ,
 	TLS_WANT_WRITE,
-	/* and why it failed, in the order of the rows SERVER_TLS_FAILED_ */
-	TLS_FAILED_CLOSED,   /* the client went away */
+	/* Reasons for a failure, in the order of the metrics SERVER_TLS_FAILED_*. */
+	TLS_FAILED_CLOSED,   /* the client disconnected */
 	TLS_FAILED_VERSION,  /* no version, cipher or protocol in common */
-	TLS_FAILED_ALERT,    /* the client refused */
-	TLS_FAILED_PROTOCOL, /* what came is no TLS, or bad */
+	TLS_FAILED_ALERT,    /* the client sent an alert */
+	TLS_FAILED_PROTOCOL, /* not TLS, or malformed */
 	TLS_FAILED_PLAIN,    /* it was HTTP without TLS */
 	TLS_FAILED_TIMEOUT,
-	TLS_FAILED_SHED,     /* the stage refused */
-	TLS_FAILED_INTERNAL, /* no memory, and the like */
+	TLS_FAILED_SHED,     /* the handshake stage refused it */
+	TLS_FAILED_INTERNAL, /* a fault of the server, such as lack of memory */
 };
 
 struct tls_conn {
-	struct weir_event ev; /* first: a step of the handshake */
-	/* Constant while AWAY */
+	struct weir_event ev; /* first member: a step of the handshake */
+	/* Constant while AWAY. `certs` and `tickets` hold references; `tickets` may be NULL. */
 	struct conn *conn;
 	struct weir_loop *loop;
-	struct tls_certs *certs;     /* a reference */
-	struct tls_tickets *tickets; /* likewise, or NULL */
-	/* The I/O thread's */
+	struct tls_certs *certs;
+	struct tls_tickets *tickets;
+	/* The I/O thread's. */
 	uint8_t phase;  /* enum tls_phase */
 	bool away;      /* the stage has the SSL */
-	bool edge;      /* the socket was ready meanwhile */
-	bool left;      /* reading would go on without an edge */
-	bool ended;     /* close_notify has come */
-	bool broken;    /* nothing can be read or written any more */
-	bool owed;      /* a byte that was taken is not told yet: tls_io.c */
-	uint8_t vain;   /* reads in a row that had something else than bytes */
-	int closing_fd; /* to be closed when it is home, -1 none */
-	uint32_t held;  /* bytes of records on their way, as counted: tls_tell */
+	bool edge;      /* the socket became ready while AWAY */
+	bool left;      /* reading can continue without a new edge from epoll */
+	bool ended;     /* the client has sent close_notify */
+	bool broken;    /* nothing more can be read or written */
+	bool owed;      /* OpenSSL has taken a byte that is not reported as sent yet: tls_io.c */
+	uint8_t vain;   /* consecutive reads that got records without data */
+	int closing_fd; /* descriptor to close when the event returns; -1 if none */
+	uint32_t held;  /* bytes of incomplete records, as last counted by tls_tell */
 	const char *version;
-	char *sni; /* NULL: none */
-	/* The I/O thread's, the stage's while AWAY */
-	WEIR_ALIGNED SSL *ssl; /* NULL: closed */
+	char *sni; /* the name the client asked for; NULL if none */
+	/* The I/O thread's, or the stage's while AWAY. */
+	WEIR_ALIGNED SSL *ssl; /* NULL once the connection is closed */
 	struct tls_bio bio;
 	uint8_t verdict; /* enum tls_verdict, of the last step */
-	int16_t status;  /* how the event was finished; written by whoever does */
+	/* the status with which the event was finished; written by the finishing thread */
+	int16_t status;
 };
 
-/** What there is of records, half read or not sent, counts in the memory of the connection from now on. The I/O thread. */
+/** Update the memory counted for incomplete records, both half read and unsent. The I/O thread. */
 void tls_tell(struct tls_conn *t);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes over TLS; see tls_conn.h.
+ * Reads and writes bytes over TLS; see tls_conn.h.
  *
- * The owed byte. OpenSSL takes records whole, the socket takes what it has room for, and the rest of a record waits in the
- * BIO. Who sends would believe that all is sent, and end the connection behind it. So of what was taken one byte is not
- * told until the rest has gone: the caller sees a short write, comes again when the socket has room, and the first byte it
- * brings then is the one that is owed.
+ * The owed byte. OpenSSL takes whole records, but the socket takes only what it has space for; the
+ * rest of a record waits in the BIO. The caller would believe that everything was sent, and close
+ * the connection. So one of the bytes that OpenSSL took is not reported as sent until the rest has
+ * been sent. The caller sees a short write, and calls again when the socket is writable. The first
+ * byte that it passes then is the owed one, which is skipped.
  *
- * Where the kernel encrypts (kTLS), bytes and files go to the socket as without TLS.
+ * If the kernel encrypts (kTLS), bytes and files are sent to the socket as without TLS.
  */
 #include <errno.h>
 #include <limits.h>
@@ -20,12 +21,13 @@
 
 #include "http/tls_inside.h"
 
-/* RFC 8446, 5.1: what a record holds at most. */
+/* Most data bytes in a record: RFC 8446, 5.1. */
 #define RECORD_BYTES 16384
-/* Of a file read at once, to be encrypted: four records. */
+/* File bytes read at once to be encrypted: four records. */
 #define FILE_BYTES (4 * RECORD_BYTES)
-/* Reads in a row without a byte for us after which a client is let go: it sends key updates or empty records alone. Each
- * takes what is in the buffer (a record's worth), once a turn. A guess: nobody needs more than a few. */
+/* Most consecutive reads without a byte of data; after more, the client is disconnected, because it
+ * sends only key updates or empty records. There is one such read per iteration, and each takes
+ * what is in the buffer (a record's worth). 32 is a guess: clients need no more than a few. */
 #define VAIN_MAX 32
 
 static ssize_t again(void)
@@ -97,11 +99,11 @@ bool tls_left(const struct tls_conn *t)
 
 /* ---- writing ---- */
 
-/* Where in iov[n] we are. */
+/* A position in iov[n]. */
 struct cursor {
 	const struct iovec *iov;
 	int n;
-	size_t off; /* in the first */
+	size_t off; /* bytes of iov[0] before the position */
 };
 
 static void skip(struct cursor *at, size_t n)
@@ -115,13 +117,14 @@ static void skip(struct cursor *at, size_t n)
 	at->off += n;
 }
 
-/* The next record's bytes: where they are, or small pieces copied into `buf`. */
+/* Find the bytes of the next record: in place, or copied into `buf` if they are in small pieces.
+ * Returns their number. */
 static size_t next_record(const struct cursor *from, char buf[RECORD_BYTES], const char **p)
 {
 	struct cursor at = *from;
 	size_t n = 0;
 
-	skip(&at, 0); /* empty pieces */
+	skip(&at, 0); /* skips empty pieces */
 	if (at.n == 0)
 		return 0;
 	n = at.iov->iov_len - at.off;
@@ -139,7 +142,8 @@ static size_t next_record(const struct cursor *from, char buf[RECORD_BYTES], con
 	return n;
 }
 
-/* A record out of p[n]. Returns bytes taken; 0: the socket is full; -1: broken. */
+/* Write p[n] as a record. Returns the number of bytes taken, 0 if the socket is full, -1 if it is
+ * broken. */
 static ssize_t write_record(struct tls_conn *t, const char *p, size_t n)
 {
 	int rc;
@@ -178,7 +182,8 @@ static ssize_t send_records(struct tls_conn *t, const struct iovec *iov, int n)
 	return done > 0 ? (ssize_t)done : again();
 }
 
-/* The kernel can not change the keys it has (Linux before 6.14): a client that wants that is let go. */
+/* Whether the kernel can go on encrypting. Linux before 6.14 cannot change its keys, so a client
+ * that asks for new keys is disconnected. */
 static bool kernel_ok(const struct tls_conn *t)
 {
 	return SSL_get_key_update_type(t->ssl) == SSL_KEY_UPDATE_NONE;
@@ -205,7 +210,7 @@ ssize_t tls_send(struct tls_conn *t, const struct iovec *iov, int n, bool more)
 	}
 	if (!kernel_ok(t))
 		return broken(t);
-	return sendmsg(t->bio.fd, &msg, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+	return TEMP_FAILURE_RETRY(sendmsg(t->bio.fd, &msg, MSG_NOSIGNAL | (more ? MSG_MORE : 0)));
 }
 
 ssize_t tls_sendfile(struct tls_conn *t, int fd, off_t *offset, size_t n)
@@ -215,8 +220,9 @@ ssize_t tls_sendfile(struct tls_conn *t, int fd, off_t *offset, size_t n)
 	ssize_t got, sent;
 
 	if (t->bio.kernel_out && t->bio.tail_n == 0)
-		return kernel_ok(t) ? sendfile(t->bio.fd, fd, offset, n) : broken(t);
-	got = pread(fd, buf, n < FILE_BYTES ? n : FILE_BYTES, *offset);
+		return kernel_ok(t) ? TEMP_FAILURE_RETRY(sendfile(t->bio.fd, fd, offset, n))
+				    : broken(t);
+	got = TEMP_FAILURE_RETRY(pread(fd, buf, n < FILE_BYTES ? n : FILE_BYTES, *offset));
 	if (got <= 0)
 		return got;
 	iov.iov_len = (size_t)got;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* PEM files; see tls_pem.h. What was read of a key is wiped before it is freed. */
+/* Reads PEM files; see tls_pem.h. The contents of a key file are wiped before they are freed. */
 #include "http/tls_pem.h"
 
 #include <errno.h>
@@ -15,9 +15,9 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
-/* Certificates with their chain and keys are some KB. */
+/* Longest PEM file that is read; certificates with their chain, and keys, take some KB. */
 #define PEM_BYTES_MAX 262144
-/* OpenSSL builds no longer chain to verify (100 by default). */
+/* Longest chain that is read: by default OpenSSL verifies chains of at most 100. */
 #define CHAIN_MAX 100
 
 int tls_fail(struct weir_err *err, int code, const char *hint, const char *fmt, ...)
@@ -37,7 +37,7 @@ const char *tls_reason(char *buf, size_t size)
 	unsigned long e = ERR_peek_last_error();
 	const char *text = e ? ERR_reason_error_string(e) : NULL;
 
-	snprintf(buf, size, "%s", text ? text : "OpenSSL does not say why");
+	snprintf(buf, size, "%s", text ? text : "OpenSSL gives no reason");
 	ERR_clear_error();
 	return buf;
 }
@@ -57,15 +57,15 @@ static void wipe(struct bytes *b)
 	*b = (struct bytes){0};
 }
 
-/* The whole of `fd`, which is closed. */
+/* Read all bytes of `fd`, and close it. */
 static int slurp(int fd, const char *path, struct bytes *b, struct weir_err *err)
 {
 	ssize_t n = 0;
 	int rc = 0;
 
 	*b = (struct bytes){.p = malloc(PEM_BYTES_MAX)};
-	while (
-	    b->p && b->n < PEM_BYTES_MAX && (n = read(fd, b->p + b->n, PEM_BYTES_MAX - b->n)) > 0)
+	while (b->p && b->n < PEM_BYTES_MAX &&
+	       (n = TEMP_FAILURE_RETRY(read(fd, b->p + b->n, PEM_BYTES_MAX - b->n))) > 0)
 		b->n += (size_t)n;
 	if (!b->p)
 		rc = tls_fail(err, WEIR_ENOMEM, NULL, "out of memory");
@@ -80,7 +80,7 @@ static int slurp(int fd, const char *path, struct bytes *b, struct weir_err *err
 	return rc;
 }
 
-/* O_NONBLOCK: a FIFO in its place would hold us up. */
+/* Open a regular file. Uses O_NONBLOCK, because opening a FIFO in its place would block. */
 static int open_file(const char *path, struct stat *st, struct weir_err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -105,12 +105,12 @@ static int check_key_file(const struct stat *st, const char *path, struct weir_e
 	if (st->st_mode & (S_IRWXO | S_IWGRP | S_IXGRP)) {
 		snprintf(mend, sizeof(mend), "run: chmod 600 %s", path);
 		return tls_fail(err, WEIR_EINVAL, mend,
-		    "others than its owner may use the key %s (its mode is %04o)", path,
+		    "the key %s is accessible to other users (its mode is %04o)", path,
 		    (unsigned)st->st_mode & 07777);
 	}
 	if (st->st_uid != geteuid() && st->st_uid != 0)
 		return tls_fail(err, WEIR_EINVAL, NULL,
-		    "the key %s belongs to user %u, who is neither this server's nor root", path,
+		    "the key %s belongs to user %u, neither this server's user nor root", path,
 		    (unsigned)st->st_uid);
 	return 0;
 }
@@ -132,15 +132,14 @@ static int read_certs(
 		break;
 	}
 	BIO_free(bio);
-	/* The end of the file is an error to OpenSSL, and the only good one. */
+	/* OpenSSL reports the end of the file as an error, which is the only acceptable one here */
 	if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
-		return tls_fail(err, WEIR_EINVAL, NULL, "%s can not be read as certificates: %s",
+		return tls_fail(err, WEIR_EINVAL, NULL, "%s cannot be read as certificates: %s",
 		    path, tls_reason(why, sizeof(why)));
 	ERR_clear_error();
 	if (sk_X509_num(certs) == 0)
 		return tls_fail(err, WEIR_EINVAL,
-		    "a certificate in PEM begins so: "
-		    "-----BEGIN CERTIFICATE-----",
+		    "a certificate in PEM begins with -----BEGIN CERTIFICATE-----",
 		    "%s holds no certificate", path);
 	return 0;
 }
@@ -157,7 +156,7 @@ int tls_pem_certs(const char *path, STACK_OF(X509) * *certs, struct weir_err *er
 	*certs = sk_X509_new_null();
 	rc = *certs ? read_certs(&b, path, *certs, err)
 		    : tls_fail(err, WEIR_ENOMEM, NULL, "out of memory");
-	wipe(&b); /* a key may stand in the same file */
+	wipe(&b); /* a key may be in the same file */
 	if (rc != 0) {
 		sk_X509_pop_free(*certs, X509_free);
 		*certs = NULL;
@@ -167,7 +166,8 @@ int tls_pem_certs(const char *path, STACK_OF(X509) * *certs, struct weir_err *er
 
 /* ---- keys ---- */
 
-/* Nobody is asked for a passphrase: the server starts unattended. */
+/* OpenSSL's passphrase callback. It provides no passphrase, since the server starts unattended, and
+ * records that one was needed. */
 static int no_passphrase(char *buf, int size, int writing, void *asked)
 {
 	(void)writing;
@@ -204,11 +204,11 @@ int tls_pem_key(const char *path, EVP_PKEY **key, struct weir_err *err)
 		return 0;
 	if (asked)
 		return tls_fail(err, WEIR_EINVAL, "decrypt it: openssl pkey -in KEY -out PLAIN",
-		    "the key %s is encrypted, and there is nobody to ask for its passphrase", path);
+		    "the key %s is encrypted, and the server cannot ask for its passphrase", path);
 	if (!is_key)
 		return tls_fail(err, WEIR_EINVAL,
-		    "a key in PEM begins so: -----BEGIN PRIVATE KEY-----",
+		    "a key in PEM begins with -----BEGIN PRIVATE KEY-----",
 		    "%s holds no private key", path);
-	return tls_fail(err, WEIR_EINVAL, NULL, "%s can not be read as a private key: %s", path,
+	return tls_fail(err, WEIR_EINVAL, NULL, "%s cannot be read as a private key: %s", path,
 	    tls_reason(why, sizeof(why)));
 }

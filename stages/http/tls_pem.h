@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Certificates and keys out of PEM files, with a sentence for each thing that can be wrong with them.
+ * Reads certificates and keys from PEM files, with a specific message for each possible fault.
  *
- * A key file must be a regular one that belongs to us or to root, which others can not use and its group not write; that
- * the group may read it is Debian's custom (ssl-cert). Main thread; blocks for the files.
+ * A key file must be a regular file that belongs to us or to root. Other users must have no access
+ * to it, and its group must not be able to write or execute it. The group may read it, as is
+ * Debian's custom (ssl-cert). Main thread; blocks to read the files.
  */
 #ifndef WEIR_HTTP_TLS_PEM_H
 #define WEIR_HTTP_TLS_PEM_H
@@ -12,17 +13,19 @@
 
 #include <weir/error.h>
 
-/** The certificates in `path`, the server's first; the caller's to free. 0, or a WEIR_E code with `err` filled. */
+/** Read the certificates in `path`, the server's own first; the caller frees them. Returns 0, or a
+ * WEIR_E code with `err` filled. */
 int tls_pem_certs(const char *path, STACK_OF(X509) * *certs, struct weir_err *err);
 
-/** The private key in `path`; the caller's to free. Likewise. */
+/** Read the private key in `path`, which the caller frees. Returns the same values as
+ * tls_pem_certs. */
 int tls_pem_key(const char *path, EVP_PKEY **key, struct weir_err *err);
 
-/** Fill `err`; returns `code`. `hint` may be NULL. */
+/** Fill `err`, and return `code`. `hint` may be NULL. */
 int tls_fail(struct weir_err *err, int code, const char *hint, const char *fmt, ...)
     WEIR_PRINTF(4, 5);
 
-/** What OpenSSL says about its newest error, into buf[size], and forget it. */
+/** Write the reason for OpenSSL's latest error to buf[size], and clear the error. Returns buf. */
 const char *tls_reason(char *buf, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Certificates and ticket keys of a server; see tls_site.h. */
+/* Manages the certificates and ticket keys of a server; see tls_site.h. */
 #include "http/tls_site.h"
 
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 #include "http/tls_pem.h"
 #include "http/tls_ticket.h"
 
-/* The two things about TLS that a look at the files does not tell. */
+/* Check for faults that need no files: `tls` without a certificate, or a handshake stage that is
+ * missing, or linked without `tls`. */
 static int check_links(struct weir_stage *st, bool on, struct weir_err *err)
 {
 	bool linked = weir_outlet_linked(st, TLS_OUTLET);
@@ -21,13 +22,28 @@ static int check_links(struct weir_stage *st, bool on, struct weir_err *err)
 	if (on && !linked) {
 		weir_blame(st, "tls");
 		return tls_fail(err, WEIR_ELINK,
-		    "add a stage { use: tls.handshake }, and its name under 'to:' as 'handshake'",
+		    "add a stage { use: tls.handshake } and its name under 'to:' as 'handshake'",
 		    "handshakes need a stage of their own");
 	}
 	if (!on && linked)
 		return tls_fail(err, WEIR_EINVAL, "add 'tls:', or remove 'handshake' under 'to:'",
-		    "there are no handshakes without 'tls'");
+		    "'handshake' is linked, but 'tls' is missing");
 	return 0;
+}
+
+/* Warn of incomplete chains. They need not be mistakes: a client may have the missing certificate,
+ * or trust a private CA. */
+static void warn_of_chains(struct weir_stage *st, const struct tls_certs *certs)
+{
+	for (int i = 0; i < tls_certs_count(certs); i++) {
+		const char *at, *path;
+		const char *issuer = tls_certs_missing(certs, i, &at, &path);
+		if (issuer)
+			weir_warn(st, at,
+			    "%.100s does not contain the certificate of '%.80s', which this host "
+			    "does not trust by itself: clients may refuse; append it",
+			    path, issuer);
+	}
 }
 
 int tls_site_new(struct weir_stage *st, const struct tls_conf *conf, struct tls_site **site,
@@ -53,6 +69,7 @@ int tls_site_new(struct weir_stage *st, const struct tls_conf *conf, struct tls_
 	}
 	pthread_mutex_init(&(*site)->lock, NULL);
 	(*site)->certs = certs;
+	warn_of_chains(st, certs);
 	return 0;
 }
 
@@ -70,8 +87,7 @@ int tls_site_start(struct tls_site *site, const struct tls_conf *conf,
 	}
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	site->tickets = tls_tickets_new(conf->ticket_ns, ts.tv_sec * 1000000000LL + ts.tv_nsec);
-	return site->tickets ? 0
-			     : tls_fail(err, WEIR_ESYS, NULL, "no keys for tickets can be made");
+	return site->tickets ? 0 : tls_fail(err, WEIR_ESYS, NULL, "cannot create ticket keys");
 }
 
 struct tls_certs *tls_site_certs(struct tls_site *site)
@@ -93,8 +109,8 @@ void tls_site_reread(struct weir_stage *st, struct weir_stage *wanted)
 	struct tls_certs *old = site->certs;
 	site->certs = from->certs;
 	pthread_mutex_unlock(&site->lock);
-	tls_certs_tell(
-	    from->certs, weir_stage_name(st)); /* nobody else replaces what is ours now */
+	/* no lock is needed here: only this thread replaces the certificates */
+	tls_certs_tell(from->certs, weir_stage_name(st));
 	from->certs = old;
 }
 

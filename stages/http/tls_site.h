@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What TLS of a server is made of: its certificates, which a reload may exchange, and the keys of its tickets, which the
- * next server takes over.
+ * The TLS state of a server: its certificates, which a reload may replace, and its ticket keys,
+ * which the next server takes over.
  *
  * | call                      | main, reload | I/O threads |
  * |---------------------------|--------------|-------------|
  * | tls_site_certs            |              | yes         |
- * | all others                | one at once  |             |
+ * | all others                | serialized   |             |
  */
 #ifndef WEIR_HTTP_TLS_SITE_H
 #define WEIR_HTTP_TLS_SITE_H
@@ -22,32 +22,33 @@ struct tls_tickets;
 
 struct tls_site {
 	pthread_mutex_t lock;
-	struct tls_certs *certs;     /* under the lock */
-	struct tls_tickets *tickets; /* constant once started; NULL: none are given */
+	struct tls_certs *certs;     /* guarded by `lock` */
+	struct tls_tickets *tickets; /* constant once started; NULL without tickets */
 };
 
-/** The outlet of http.server to the stage of handshakes. */
+/** The outlet of http.server to the stage that does handshakes. */
 #define TLS_OUTLET 1
 
-/** Read what `conf` asks for; *site is NULL when that is no TLS. In ops->init of `st`: what is wrong is blamed. 0, or a
- *  WEIR_E code with `err`. */
+/** Read the certificates that `conf` names; *site is NULL if it does not ask for TLS. Called in
+ * ops->init of `st`, whose knobs are blamed for faults. Returns 0, or a WEIR_E code with `err`. */
 int tls_site_new(struct weir_stage *st, const struct tls_conf *conf, struct tls_site **site,
     struct weir_err *err);
 
-/** Make keys for tickets, or take those of `before` (NULL: there is none). 0, or WEIR_ESYS with `err`. */
+/** Make ticket keys, or share those of `before`, which is NULL if there is no earlier server.
+ * Returns 0, or WEIR_ESYS with `err`. */
 int tls_site_start(struct tls_site *site, const struct tls_conf *conf,
     const struct tls_site *before, struct weir_err *err);
 
-/** ops->refresh of http.server: take the certificates that `wanted` has read, and give it ours. */
+/** ops->refresh of http.server: exchange our certificates for those that `wanted` has read. */
 void tls_site_reread(struct weir_stage *st, struct weir_stage *wanted);
 
-/** ops->renewed of http.server: certificates at the same paths that are others. */
+/** ops->renewed of http.server: whether certificates at the same paths have changed. */
 bool tls_site_renewed(struct weir_stage *st, struct weir_stage *wanted, char *text, size_t size);
 
-/** NULL is allowed. Connections keep what they need. */
+/** Free `site`; NULL is allowed. Connections keep references to what they need. */
 void tls_site_free(struct tls_site *site);
 
-/** A reference to the certificates of now. */
+/** Take a reference to the current certificates. */
 struct tls_certs *tls_site_certs(struct tls_site *site);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps of handshakes as events, and the stage that does them.
+ * Runs handshake steps, as events, in a stage of their own.
  *
- * A step reads what the client has sent, computes, and writes its answer to the socket itself, without blocking: the I/O
- * thread does not touch the connection meanwhile. That a client behaves badly is no failure of the stage: its events end
- * well, and http.server counts what came of them.
+ * A step reads what the client has sent, computes, and writes its reply to the socket itself,
+ * without blocking; the I/O thread does not touch the connection meanwhile. A handshake that fails
+ * because of the client is not a failure of the stage: the event is finished with WEIR_OK, and
+ * http.server counts the result.
  */
 #include <string.h>
 
@@ -17,7 +18,7 @@
 
 /* ---- a step ---- */
 
-/* Reasons from here on are alerts of the client (ssl.h). */
+/* Reasons from this number on are alerts sent by the client (ssl.h). */
 #define ALERTS SSL_AD_REASON_OFFSET
 
 static enum tls_verdict why_failed(void)
@@ -54,7 +55,7 @@ static enum tls_verdict shake(SSL *ssl)
 {
 	int rc;
 
-	ERR_clear_error(); /* SSL_get_error looks at the queue of this thread */
+	ERR_clear_error(); /* SSL_get_error checks this thread's error queue */
 	rc = SSL_do_handshake(ssl);
 	if (rc == 1)
 		return TLS_DONE;
@@ -93,7 +94,8 @@ static const struct weir_field fields[] = {
     {NULL, NULL, NULL},
 };
 
-/* Home by mail from the loop's own thread, too: what follows may close the connection that is being looked at. */
+/* Returns the event by mail even from the loop's own thread, because acting on the result may close
+ * the connection that is being processed. */
 static void finish(struct weir_event *ev, int status)
 {
 	struct tls_conn *t = weir_event_cast(ev, &tls_handshake_type);
@@ -130,7 +132,8 @@ extern const struct weir_stage_ops weir_stage_tls_handshake;
 const struct weir_stage_ops weir_stage_tls_handshake = {
     .abi = WEIR_STAGE_ABI,
     .name = "tls.handshake",
-    .summary = "Does the handshakes of an http.server with `tls`, an event per flight of a client",
+    .summary =
+	"Performs the handshakes of an http.server with `tls`, one event per flight of a client",
     .accepts = &tls_handshake_type,
     .handle = handle,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys of tickets; see tls_ticket.h. The lock is held for a copy of 80 bytes, a few times per handshake. */
+/* Session ticket keys; see tls_ticket.h. The lock is held only to copy 80 bytes, a few times per
+ * handshake. */
 #include "http/tls_ticket.h"
 
 #include <pthread.h>
@@ -11,15 +12,15 @@
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 
-#define IV_BYTES 16 /* of AES-CBC */
+#define IV_BYTES 16 /* size of the IV of AES-CBC */
 
 struct tls_tickets {
 	atomic_int refs;
 	pthread_mutex_t lock;
 	/* under the lock */
 	int64_t lifetime_ns;
-	int64_t made_ns;         /* `now` began to seal */
-	int64_t before_until_ns; /* `before` opens until then */
+	int64_t made_ns;         /* when `now` began to seal */
+	int64_t before_until_ns; /* when `before` expires */
 	bool has_before;
 	struct tls_ticket_key now, before;
 };
@@ -70,7 +71,7 @@ void tls_tickets_set_lifetime(struct tls_tickets *t, int64_t lifetime_ns)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* Forget what is too old. The caller holds the lock. */
+/* Wipe the previous key if it is too old. The caller holds the lock. */
 static void forget(struct tls_tickets *t, int64_t now_ns)
 {
 	if (!t->has_before || now_ns < t->before_until_ns)
@@ -79,7 +80,8 @@ static void forget(struct tls_tickets *t, int64_t now_ns)
 	t->has_before = false;
 }
 
-/* A new key, when that in use is too old; false without one. The caller holds the lock. */
+/* Make a new key if the current one is too old. Returns false if that fails. The caller holds the
+ * lock. */
 static bool rotate(struct tls_tickets *t, int64_t now_ns)
 {
 	struct tls_ticket_key fresh;
@@ -89,7 +91,7 @@ static bool rotate(struct tls_tickets *t, int64_t now_ns)
 	if (!make_key(&fresh))
 		return false;
 	t->before = t->now;
-	t->has_before = true; /* forget looks whether that is right */
+	t->has_before = true; /* forget() wipes it at once if it is too old */
 	t->before_until_ns = t->made_ns + 2 * t->lifetime_ns;
 	t->now = fresh;
 	t->made_ns = now_ns;
@@ -116,7 +118,7 @@ bool tls_tickets_open(struct tls_tickets *t, int64_t now_ns,
 	pthread_mutex_lock(&t->lock);
 	rotate(t, now_ns);
 	forget(t, now_ns);
-	/* Names are no secret: they stand in the ticket. */
+	/* Names may be compared with memcmp: they are not secret, since tickets contain them. */
 	if (memcmp(t->now.name, name, sizeof(t->now.name)) == 0)
 		found = &t->now;
 	else if (t->has_before && memcmp(t->before.name, name, sizeof(t->before.name)) == 0)
@@ -155,13 +157,14 @@ int tls_tickets_crypt(struct tls_tickets *t, int64_t now_ns, unsigned char *name
 		     EVP_EncryptInit_ex(cipher, EVP_aes_256_cbc(), NULL, key.aes, iv) == 1;
 	} else {
 		if (!tls_tickets_open(t, now_ns, name, &key))
-			return 0; /* a whole handshake */
+			return 0; /* a full handshake */
 		ok = EVP_DecryptInit_ex(cipher, EVP_aes_256_cbc(), NULL, key.aes, iv) == 1;
 	}
 	ok = ok && set_mac(mac, &key);
 	OPENSSL_cleanse(&key, sizeof(key));
 	if (!ok)
 		return -1;
-	/* Opened: a new one is due, since each should be used once (RFC 8446, C.4). */
+	/* 2 tells OpenSSL that the ticket was opened and that the client needs a new one, since
+	 * each ticket should be used only once (RFC 8446, C.4). */
 	return seal ? 1 : 2;
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys of session tickets: shared by the I/O threads of a server and by the servers that follow each other over reloads,
- * in memory alone, and changed while in use.
+ * Manages the session ticket keys. They are shared by the I/O threads of a server and by successive
+ * servers across reloads, kept only in memory, and replaced while in use.
  *
- *   now (seals and opens) --lifetime over--> before (opens alone) --lifetime over--> wiped
+ *   now (seals and opens) --lifetime over--> before (only opens) --lifetime over--> wiped
  *
- * So a ticket can be opened for one lifetime at least and two at most; its session ends after one (RFC 5077, 5.5: keys
- * change often). AES-256-CBC and HMAC-SHA-256, as RFC 5077, 4 recommends.
+ * So a ticket can be opened for at least one lifetime and at most two; its session ends after one
+ * (RFC 5077, 5.5, advises changing keys often). Tickets use AES-256-CBC and HMAC-SHA-256, as RFC
+ * 5077, 4 recommends.
  *
- * | call                        | any thread | at once |
- * |-----------------------------|------------|---------|
- * | all                         | yes        | yes     |
+ * Any number of threads may call these functions at the same time.
  */
 #ifndef WEIR_HTTP_TLS_TICKET_H
 #define WEIR_HTTP_TLS_TICKET_H
@@ -29,25 +28,28 @@ struct tls_ticket_key {
 	unsigned char aes[32], mac[32];
 };
 
-/** New keys, one reference. NULL: no memory, or no random bytes. `lifetime_ns` > 0; `now_ns`: CLOCK_MONOTONIC. */
+/** Create keys with one reference. Returns NULL if there is no memory, or if there are no random
+ * bytes. `lifetime_ns` must be greater than 0; `now_ns` is CLOCK_MONOTONIC. */
 struct tls_tickets *tls_tickets_new(int64_t lifetime_ns, int64_t now_ns);
-/** One more reference. */
+/** Take another reference. */
 struct tls_tickets *tls_tickets_ref(struct tls_tickets *t);
-/** Drop one; the last wipes and frees. NULL is allowed. */
+/** Drop a reference; dropping the last one wipes and frees the keys. NULL is allowed. */
 void tls_tickets_unref(struct tls_tickets *t);
 
-/** From now on they live so long. */
+/** Change the lifetime of the keys. */
 void tls_tickets_set_lifetime(struct tls_tickets *t, int64_t lifetime_ns);
 
-/** The key to seal with now, changed if it is too old. false: there are no random bytes for a new one. The copy is the
- *  caller's to wipe. */
+/** Copy the current sealing key to `key`, after replacing it if it is too old. Returns false if
+ * there are no random bytes for a new key. The caller must wipe the copy. */
 bool tls_tickets_seal(struct tls_tickets *t, int64_t now_ns, struct tls_ticket_key *key);
 
-/** The key called `name`; false when it is unknown, or too old. The copy is the caller's to wipe. */
+/** Copy the key called `name` to `key`. Returns false if it is unknown or too old. The caller must
+ * wipe the copy. */
 bool tls_tickets_open(struct tls_tickets *t, int64_t now_ns,
     const unsigned char name[TLS_TICKET_NAME_BYTES], struct tls_ticket_key *key);
 
-/** What OpenSSL's ticket callback has to do, with these keys: see SSL_CTX_set_tlsext_ticket_key_evp_cb(3). */
+/** Implements OpenSSL's ticket callback with these keys; see
+ * SSL_CTX_set_tlsext_ticket_key_evp_cb(3). */
 int tls_tickets_crypt(struct tls_tickets *t, int64_t now_ns, unsigned char *name, unsigned char *iv,
     EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, bool seal);
 

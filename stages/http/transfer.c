@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What both sides of a transfer do under its lock; see transfer.h.
+ * Implements what both sides of a transfer do under its lock; see transfer.h.
  *
- * Waking is always the last thing: once the waiter is taken out and the lock is released, the event may be finished by
- * another thread at any moment, and the transfer is only the I/O thread's to touch, which is the one that wakes.
+ * Waking always comes last: once the waiter is removed and the lock released, another thread may
+ * finish the event at any moment. Only the I/O thread, which does the waking, may still touch the
+ * transfer then.
  */
 #include "http/transfer.h"
 
@@ -38,7 +39,7 @@ struct transfer *transfer_new(struct http_req *r, const struct pool *p)
 	return t;
 }
 
-/* The memory that all transfers of a server have, and the most they ever had. */
+/* Track the memory of all transfers of a server, and its peak. */
 static void note_bytes(struct http_server *srv, int64_t bytes)
 {
 	if (!srv)
@@ -134,11 +135,12 @@ bool transfer_due_locked(const struct transfer *t, unsigned what)
 {
 	if ((what & WEIR_HTTP_BODY) && (t->in_state != TRANSFER_OPEN || ring_used(&t->in) > 0))
 		return true;
-	/* Half of it: a stage is not called for every few bytes that a client takes. */
+	/* wait until half of the ring is free, so that a stage is not called for every few bytes
+	 * that a client takes */
 	return (what & WEIR_HTTP_ROOM) && (t->gone || ring_used(&t->out) <= t->out.size / 2);
 }
 
-/* Release the lock and give the event back if what it waits for is here. */
+/* Release the lock, and requeue the event if what it waits for is available. */
 static void unlock_and_wake(struct transfer *t)
 {
 	struct weir_stage *st = NULL;
@@ -159,7 +161,9 @@ size_t transfer_room(struct transfer *t, char **room)
 {
 	pthread_mutex_lock(&t->lock);
 	size_t n = t->in_state == TRANSFER_OPEN ? ring_space(&t->in, room) : 0;
-	t->starved |= n == 0; /* until it is told: who asks may leave the room alone */
+	/* once set, `starved` stays set until the signal: the caller might not use the space it was
+	 * given */
+	t->starved |= n == 0;
 	pthread_mutex_unlock(&t->lock);
 	return n;
 }
@@ -220,7 +224,7 @@ bool transfer_asked(struct transfer *t)
 	return asked;
 }
 
-/* ---- answer, the I/O thread ---- */
+/* ---- response, the I/O thread ---- */
 
 enum transfer_out transfer_look(struct transfer *t, struct weir_slice seg[2])
 {

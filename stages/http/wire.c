@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hints of clients about their requests; see wire.h. */
+/* Reads client hints about requests; see wire.h. */
 #include "http/wire.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "http/guard.h"
 
-/* gRPC's bound; as many ms are a year. */
+/* Most digits of a number: the limit of gRPC. Eight digits of ms are more than a day. */
 #define DIGITS_MAX 8
 
 #define NS_PER_S  1000000000LL
@@ -37,7 +37,7 @@ unsigned wire_hints(const struct weir_http_request *req)
 	return found;
 }
 
-/* Leading digits of `s`; returns how many, 0 for none or too many. */
+/* Read the leading digits of `s`. Returns their number, 0 if there are none or too many. */
 static size_t digits(struct weir_slice s, int64_t *value)
 {
 	size_t i = 0;
@@ -71,7 +71,8 @@ static int64_t unit_ns(char unit)
 	}
 }
 
-/* "250" of unit `unit`, or "250m" when it is 0. -1: can not be read. */
+/* Read "250" in `unit`, or "250m" with its own unit if `unit` is 0. Returns ns, or -1 if `s` is
+ * unreadable. */
 static int64_t read_left(struct weir_slice s, char unit)
 {
 	int64_t value;
@@ -139,7 +140,7 @@ bool wire_trace(const struct weir_http_request *req, struct weir_trace *trace, b
 	return good;
 }
 
-/* ---- what we say ---- */
+/* ---- retry time and outgoing fields ---- */
 
 int wire_retry_after_s(int64_t known_ns, int least_s, bool spread, uint64_t seed)
 {
@@ -153,7 +154,7 @@ int wire_retry_after_s(int64_t known_ns, int least_s, bool spread, uint64_t seed
 	first = first < least_s ? least_s : first;
 	last = last > WIRE_RETRY_MAX_S ? WIRE_RETRY_MAX_S : last;
 	last = last < first ? first : last;
-	/* The highest bits of the product depend on all of the seed (Knuth, TAOCP 3, 6.4). */
+	/* the highest bits of the product depend on all bits of the seed (Knuth, TAOCP 3, 6.4) */
 	return (int)(first + (int64_t)((seed ^ seed >> 32) * 0x9e3779b97f4a7c15ULL >> 32) %
 				 (last - first + 1));
 }
@@ -207,7 +208,7 @@ int weir_http_trace_field(struct weir_http_request *req, char *buf, size_t size)
 
 /* ---- users ---- */
 
-/* The field of the event type that `text` names, and its argument. */
+/* Find the field of the event type that `text` names, and its argument. */
 static const struct weir_field *field_of(const char *text, const char **arg)
 {
 	for (const struct weir_field *f = weir_http_request_type.fields; f->name; f++) {

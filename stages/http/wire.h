@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What clients say about their requests beside what they ask for: how long they will wait, who they are, and whether
- * they ask again. And the other way: when a client that was refused may come again.
+ * Reads the hints of clients about their requests: how long they will wait, who they are, and
+ * whether a request is a retry. Also computes when a refused client may try again.
  *
- * A client may shorten its own time, never lengthen anybody's: the time left it names becomes the
- * event's deadline. What can not be read is ignored and counted. Pure functions, any thread; but
- * weir_http_deadline_left_ns (weir/http.h), which is here too, reads the clock.
+ * A client may shorten the time that its own requests get, but never lengthen it. The remaining
+ * time that it states becomes the event's deadline. Unreadable values are ignored and counted. The
+ * functions are pure, for any thread, except weir_http_deadline_left_ns (weir/http.h), which is
+ * implemented here too and reads the clock.
  */
 #ifndef WEIR_HTTP_WIRE_H
 #define WEIR_HTTP_WIRE_H
@@ -13,16 +14,18 @@
 #include <weir/http.h>
 #include <weir/trace.h>
 
-/** Longest time left that is believed: an hour. Guess; nobody waits longer for an answer. */
+/** Longest remaining time that is accepted; longer ones are reduced to it. An hour is a guess: no
+ * client waits longer for a response. */
 #define WIRE_LEFT_MAX_NS 3600000000000
 
-/** Fields that are hints. */
+/** Bits: the fields that are hints. */
 enum wire_hint { WIRE_LEFT = 1, WIRE_ATTEMPT = 2, WIRE_TRACE = 4 };
 
-/** Which of them the request has: bits. */
+/** Returns the hints that the request has: bits of enum wire_hint. */
 unsigned wire_hints(const struct weir_http_request *req);
 
-/** May it have any? Most have no field whose name is as long as theirs: 11 to 13 or 15. */
+/** Whether the request may have hints. Most requests have no field name of the lengths of hints: 11
+ * to 13 or 15. */
 static inline bool wire_may_hint(const struct weir_http_request *req)
 {
 	uint32_t lengths = 0;
@@ -33,38 +36,43 @@ static inline bool wire_may_hint(const struct weir_http_request *req)
 }
 
 /**
- * The time the client says is left, in ns, from `x-deadline-ms: 250` or `grpc-timeout: 250m` (gRPC over
- * HTTP/2, "Timeout": up to eight digits and a unit H M S m u n), the shorter of both; -1 when it says nothing.
- * *malformed is set when a field was there and could not be read.
+ * Returns the remaining time that the client states, in ns; -1 if it states none. It is read from
+ * `x-deadline-ms: 250` or `grpc-timeout: 250m` (gRPC over HTTP/2, "Timeout": up to eight digits and
+ * a unit H M S m u n); the shorter one counts. *malformed is set if a field could not be read, else
+ * cleared.
  */
 int64_t wire_left_ns(const struct weir_http_request *req, bool *malformed);
 
 /**
- * Which attempt it is by `x-retry-attempt: N`, 0..255: 0 the first, also when the client says nothing; of several fields
- * the highest. *malformed is set when a field was there and could not be read, else left as it is.
+ * Returns the number of this attempt, 0..255, from `x-retry-attempt: N`. 0 is the first attempt,
+ * also if the field is missing; of several fields the highest number counts. *malformed is set if a
+ * field could not be read, else left unchanged.
  */
 int wire_attempt(const struct weir_http_request *req, bool *malformed);
 
 /**
- * The trace that `traceparent` (W3C Trace Context) says the request belongs to; false, and *trace as it was, when it says
- * nothing. *malformed is set when it could not be read or was there more than once, else left as it is.
+ * Read the trace to which the request belongs from `traceparent` (W3C Trace Context). Returns
+ * false, and leaves *trace unchanged, if there is not exactly one valid field. *malformed is set if
+ * the field could not be read or occurred more than once, else left unchanged.
  */
 bool wire_trace(const struct weir_http_request *req, struct weir_trace *trace, bool *malformed);
 
-/** Is `text` something that wire_user understands: "", "address", "connection", "header.NAME"? */
+/** Whether wire_user understands `text`, such as "", "address", "connection" or "header.NAME". */
 bool wire_user_known(const char *text);
 
-/** The user of a request by `text`, as a session number, 31 bits and never 0; 0 when `text` is empty or the request does
- *  not have it. */
+/** Returns the user of a request, identified as `text` says, as a session number of 31 bits, never
+ * 0. Returns 0 if `text` is empty or the request does not have what it names. */
 uint32_t wire_user(const struct weir_http_request *req, const char *text);
 
-/** Longest Retry-After that is computed, in s. Guess: by then everything is different. */
+/** Longest Retry-After that is computed, in s. 60 s is a guess: by then the load has changed. */
 #define WIRE_RETRY_MAX_S 60
 
 /**
- * Seconds for Retry-After of a refusal: `known_ns` (0: not known) rounded up, at most WIRE_RETRY_MAX_S, at least
- * `least_s`. With `spread` evenly from half of that to one and a half, by the bits of `seed`, in whole seconds and
- * with the same bounds: those who were refused together shall not come back together (overload.md 3.4).
+ * Returns the seconds for the Retry-After field of a refusal: `known_ns` (0 if it is not known)
+ * rounded up, at least `least_s` and at most WIRE_RETRY_MAX_S. With `spread`, the result is spread
+ * evenly, by the bits of `seed`, between half and one and a half times that, in whole seconds and
+ * within the same bounds. So clients that were refused together do not all return at once
+ * (overload.md 3.4).
  */
 int wire_retry_after_s(int64_t known_ns, int least_s, bool spread, uint64_t seed);
 

@@ -1,31 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes between a connection and its client: the socket's own calls, or TLS. A plain connection pays for a load and a branch
- * that never changes. Results and errno are as those of the calls. The I/O thread.
+ * Moves bytes between a connection and its client, by the socket calls or by TLS. Without TLS this
+ * costs a load and a branch that always goes the same way. Results and errno are those of the
+ * socket calls. The I/O thread.
+ *
+ * Every call goes through TEMP_FAILURE_RETRY, here and wherever else a socket is read or written.
+ * Sockets are watched edge-triggered, so code that took EINTR for EAGAIN would wait for an edge
+ * that has passed already.
  */
 #ifndef WEIR_HTTP_WIRE_IO_H
 #define WEIR_HTTP_WIRE_IO_H
 
+#include <errno.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "http/conn.h"
 #include "http/tls_conn.h"
 
-/** recv: up to `n` bytes. */
+/** Like recv: read up to `n` bytes. */
 static inline ssize_t wire_recv(struct conn *c, char *p, size_t n)
 {
-	return c->tls ? tls_recv(c->tls, p, n) : recv(c->watch.fd, p, n, 0);
+	return c->tls ? tls_recv(c->tls, p, n) : TEMP_FAILURE_RETRY(recv(c->watch.fd, p, n, 0));
 }
 
-/** May more be there that no edge will announce, behind a wire_recv with room for `n` that got `got`? A short read has
- *  emptied the socket, unless the end is behind it. */
+/** Whether the socket may have more bytes for which epoll reports no edge, after a wire_recv of up
+ * to `n` bytes that returned `got`. A short read has emptied the socket, unless the end of the
+ * peer's bytes follows. */
 static inline bool wire_left(const struct conn *c, size_t n, size_t got)
 {
 	return c->peer_done || got == n || (c->tls && tls_left(c->tls));
 }
 
-/** sendmsg: `iov[n]`, n >= 1. `more`: a file follows. */
+/** Like sendmsg: send `iov[n]`, n >= 1. `more` means that a file follows. */
 static inline ssize_t wire_send(struct conn *c, struct iovec *iov, int n, bool more)
 {
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = (size_t)n};
@@ -33,14 +41,16 @@ static inline ssize_t wire_send(struct conn *c, struct iovec *iov, int n, bool m
 	if (c->tls)
 		return tls_send(c->tls, iov, n, more);
 	if (n == 1 && !more)
-		return send(c->watch.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL);
-	return sendmsg(c->watch.fd, &msg, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+		return TEMP_FAILURE_RETRY(
+		    send(c->watch.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL));
+	return TEMP_FAILURE_RETRY(sendmsg(c->watch.fd, &msg, MSG_NOSIGNAL | (more ? MSG_MORE : 0)));
 }
 
-/** sendfile: up to `n` bytes of `fd` from `*offset` on. */
+/** Like sendfile: send up to `n` bytes of `fd` from `*offset` on. */
 static inline ssize_t wire_sendfile(struct conn *c, int fd, off_t *offset, size_t n)
 {
-	return c->tls ? tls_sendfile(c->tls, fd, offset, n) : sendfile(c->watch.fd, fd, offset, n);
+	return c->tls ? tls_sendfile(c->tls, fd, offset, n)
+		      : TEMP_FAILURE_RETRY(sendfile(c->watch.fd, fd, offset, n));
 }
 
 #endif

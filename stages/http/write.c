@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing: the answers whose turn it is, in one call, in request order.
+ * Writes responses: all that are next in order are sent in one call, in request order.
  *
- * Heads of a run of answers are composed one behind the other into the I/O thread's buffer, small
- * bodies copied behind their heads, large ones referenced: one send or sendmsg for the lot,
- * sendfile for bodies that are files. Only the first answer can ever be partly sent; what a short
- * write left of its head is copied to the connection, everything behind it is simply composed again
- * later.
+ * The heads of a run of responses are composed one after the other into the I/O thread's buffer.
+ * Small bodies are copied after their heads, large ones are referenced. One send or sendmsg writes
+ * them all; sendfile writes bodies that are files. Only the first response can be partly sent. If a
+ * short write leaves part of its head unsent, that part is copied to the connection; everything
+ * after the head is composed again later.
  */
 #include "http/conn.h"
 
@@ -17,28 +17,36 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "http/heir.h"
+#include "http/handover.h"
 #include "http/memory.h"
 #include "http/sent.h"
 #include "http/wire_io.h"
 #include "http/write.h"
 
-/* A body up to this long is copied behind its head: cheaper than a second iovec (measured with
- * send against sendmsg on this class of machine: about 60 ns; a copy of 1 KiB is 20). */
+/* Longest body that is copied after its head, which is cheaper than a second iovec (measured on
+ * this class of machine: sendmsg takes about 60 ns more than send, and copying 1 KiB takes 20
+ * ns). */
 #define COPY_MAX 1024
 
-/* File bytes per turn and connection, so that one download does not hold up the others: a guess. */
+/* Most file bytes sent per iteration and connection, so that one download does not delay the
+ * others. 1 MiB is a guess. */
 #define FILE_TURN_BYTES (1 << 20)
 
-/* What the kernel keeps unsent for a connection, when so many connections of an I/O thread have bytes under way or may have: an
- * even share of ALL, between MOST and LEAST. Less would make short work of many clients dear: 1 MB answers to 1,000 cost 1.5 times the
- * CPU with 8 KiB each. More would not do: for a client with a small window, whose bytes lie in packets of 576, the kernel takes 4
- * times as much, and with 64 KiB each 10,000 of them took all that Linux gives TCP on a machine of 24 GB (bench/slow, read). */
+/* Limit of the unsent bytes that the kernel may keep for a connection. It applies once at least
+ * UNSENT_MANY connections of an I/O thread have, or may have, unsent bytes. Each then gets an equal
+ * share of UNSENT_ALL_KIB, between UNSENT_LEAST_KIB and UNSENT_MOST_KIB. With a lower limit, large
+ * responses to many clients are sent in small, expensive steps: 1 MB responses to 1,000 clients
+ * cost 1.5 times the CPU time with 8 KiB for each. A higher limit does not protect: for a client
+ * with a small window, whose bytes are in packets of 576 bytes, the kernel takes 4 times as much
+ * memory. With 64 KiB each, 10,000 such clients took all that Linux gives TCP on a machine of 24 GB
+ * (bench/slow, read). */
 #define UNSENT_ALL_KIB   16384
 #define UNSENT_MOST_KIB  64
 #define UNSENT_LEAST_KIB 4
 #define UNSENT_MANY      64
-/* An answer that the kernel takes at once, so long, may be all the attack: 10,000 of them take half a GB. A guess. */
+/* If the kernel takes more than this many KiB at once, the connection counts as swallowed, since
+ * its client may be one of many that never read: 10,000 such responses take half a GB. 16 KiB is a
+ * guess. */
 #define UNSENT_MUCH_KIB 16
 
 /* ---- gathering ---- */
@@ -64,14 +72,15 @@ bool conn_closes_behind(const struct conn *c, const struct http_req *r)
 {
 	if (r->refusal || r->last || !r->keep_alive || r->pub.res.close)
 		return true;
-	/* The last answer of a drain; whoever has begun another request may finish it. */
+	/* The response is the last one if the server drains or is short of memory. A client that
+	 * has begun another request may finish it. */
 	if (r->next)
 		return false;
-	if (c->io->phase == SERVER_RUNNING)
-		return c->io->memory_step >= MEMORY_CLOSE && !stream_partial(&c->stream);
-	if (c->io->phase == SERVER_DRAINING && heir_leaving(c->io))
+	if (c->io->drain.phase == SERVER_RUNNING)
+		return c->io->memory.step >= MEMORY_CLOSE && !stream_partial(&c->stream);
+	if (c->io->drain.phase == SERVER_DRAINING && handover_leaving(c->io))
 		return false;
-	return c->io->phase == SERVER_CLOSED || !stream_partial(&c->stream);
+	return c->io->drain.phase == SERVER_CLOSED || !stream_partial(&c->stream);
 }
 
 static bool should_close(const struct conn *c, const struct http_req *r)
@@ -81,15 +90,15 @@ static bool should_close(const struct conn *c, const struct http_req *r)
 	return conn_closes_behind(c, r);
 }
 
-/* The head of `r`, behind it its body if that is small. Returns false when `out` is full. */
+/* Compose the head of the response of `r`. Returns false if the buffer for heads is full. */
 static bool add_head(struct conn *c, struct http_req *r, struct run *g, struct piece *p)
 {
 	struct http_io *io = c->io;
-	char *out = io->out + g->out_n;
+	char *out = io->scratch.out + g->out_n;
 	size_t n;
 
 	p->close = should_close(c, r);
-	n = compose_head(io, r, p->close, out, sizeof(io->out) - g->out_n);
+	n = compose_head(io, r, p->close, out, sizeof(io->scratch.out) - g->out_n);
 	if (n == 0)
 		return false;
 	p->head = out;
@@ -111,16 +120,16 @@ static void add_body(
 		return;
 	}
 	p->bytes += body.n - offset;
-	if (body.n <= COPY_MAX && body.n <= sizeof(io->out) - g->out_n) {
-		memcpy(io->out + g->out_n, body.p + offset, body.n - offset);
-		add_bytes(g, io->out + g->out_n, body.n - offset);
+	if (body.n <= COPY_MAX && body.n <= sizeof(io->scratch.out) - g->out_n) {
+		memcpy(io->scratch.out + g->out_n, body.p + offset, body.n - offset);
+		add_bytes(g, io->scratch.out + g->out_n, body.n - offset);
 		g->out_n += (uint32_t)(body.n - offset);
 		return;
 	}
 	add_bytes(g, body.p + offset, body.n - offset);
 }
 
-/* The rest of an answer that was partly sent. */
+/* Add the rest of a response that was partly sent. */
 static void add_part(struct conn *c, struct run *g, struct piece *p)
 {
 	p->close = c->part_close;
@@ -130,7 +139,7 @@ static void add_part(struct conn *c, struct run *g, struct piece *p)
 	add_body(c->io, c->first, g, p, (size_t)c->body_off);
 }
 
-/* A stage's ready-made fields are too long for any client: say so instead. */
+/* Answer 500 instead, because the fields that a stage has added exceed the buffer for heads. */
 static void too_large(struct http_req *r)
 {
 	weir_http_response_reset(&r->pub);
@@ -138,7 +147,7 @@ static void too_large(struct http_req *r)
 	sent_again(r);
 }
 
-/* Add the answer of `r` to the run; false when `out` is full. */
+/* Add the response of `r` to the run. Returns false if the buffer for heads is full. */
 static bool add_answer(struct conn *c, struct http_req *r, struct run *g)
 {
 	struct piece *p = &g->piece[g->n_pieces];
@@ -161,7 +170,7 @@ static bool add_answer(struct conn *c, struct http_req *r, struct run *g)
 
 void write_gather(struct conn *c, struct run *g)
 {
-	const struct piece *end = c->io->piece + SERVER_PIECES;
+	const struct piece *end = c->io->scratch.piece + SERVER_PIECES;
 
 	for (struct http_req *r = c->first; r && r->answered && !r->streams; r = r->next) {
 		if (g->piece + g->n_pieces == end || g->file || !add_answer(c, r, g))
@@ -195,16 +204,10 @@ static void clear_part(struct conn *c)
 	c->part = c->part_close = false;
 }
 
-void conn_pop(struct conn *c)
+static void drop_first(struct conn *c)
 {
 	struct http_req *r = c->first;
 
-	if (WEIR_UNLIKELY(c->stream.filling == r) && !stream_leave(&c->stream))
-		c->no_more = true;
-
-	count_answer(c->io, r->pub.res.status);
-	if (WEIR_UNLIKELY(r->sent != NULL))
-		sent_tell(c, r, true);
 	if (c->part)
 		clear_part(c);
 	c->wire_bytes -= r->wire_bytes;
@@ -215,7 +218,27 @@ void conn_pop(struct conn *c)
 	pool_req_drop(&c->io->pool, r);
 }
 
-/* `n` bytes of piece `p`, the first request's, are sent: remember the rest. */
+void conn_pop(struct conn *c)
+{
+	struct http_req *r = c->first;
+
+	if (WEIR_UNLIKELY(c->stream.filling == r) && !stream_leave(&c->stream))
+		c->no_more = true;
+	count_answer(c->io, r->pub.res.status);
+	if (WEIR_UNLIKELY(r->sent != NULL))
+		sent_tell(c, r, HTTP_SENT_WHOLE);
+	drop_first(c);
+}
+
+void conn_give_away(struct conn *c)
+{
+	if (c->first->sent)
+		sent_tell(c, c->first, HTTP_SENT_HANDED);
+	drop_first(c);
+}
+
+/* Remember the rest of piece `p`, the response to the first request, of which `n` bytes are sent.
+ * Returns false if out of memory. */
 static bool keep_part(struct conn *c, const struct piece *p, size_t n)
 {
 	char *rest = NULL;
@@ -239,28 +262,38 @@ static bool keep_part(struct conn *c, const struct piece *p, size_t n)
 	return true;
 }
 
+bool write_begin_part(struct conn *c)
+{
+	struct run g = write_alone(c->io);
+
+	return c->part || (add_answer(c, c->first, &g) && keep_part(c, g.piece, 0));
+}
+
 /* ---- sending ---- */
 
 void conn_moved(struct conn *c, ssize_t n)
 {
 	c->io->count[SERVER_BYTES_OUT] += n;
 	c->progress_ns = weir_loop_now_ns(c->io->loop);
-	c->queued_bytes += n; /* it has moved when the client has it: conn_look */
+	c->queued_bytes += n; /* conn_look counts them as moved when the client acknowledges them */
 }
 
-/* An answer may be in the kernel whole, and the connection wait for its next request, while its client reads nothing. */
+/* Record whether the kernel holds a large response that the client may not be reading: the
+ * connection then looks idle, waiting for its next request. `much` means that a large response was
+ * just sent. */
 static void note_swallowed(struct conn *c, bool much)
 {
-	c->io->n_swallowed += much - c->swallowed;
+	c->io->memory.n_swallowed += much - c->swallowed;
 	c->swallowed = much;
 }
 
-/* When many clients take their answers slowly, or may, what they do not take stays with us rather than in the kernel, which would
- * buffer megabytes for each and, short of memory for all sockets together, drop the packets of others. Not for a few: the
- * kernel's large buffers save a fifth of the CPU of 1 MB answers. */
+/* When many clients take their responses slowly, or may do so, keep the unsent bytes in our memory
+ * rather than in the kernel's. The kernel would buffer megabytes for each and, once short of memory
+ * for all sockets together, drop the packets of others. With few clients no limit is set: the
+ * kernel's large buffers save a fifth of the CPU time of 1 MB responses. */
 static void bound_unsent(struct conn *c, const struct run *g)
 {
-	int n = c->io->list[CONN_SLOW].n + c->io->n_swallowed, kib, bytes;
+	int n = c->io->list[CONN_SLOW].n + c->io->memory.n_swallowed, kib, bytes;
 
 	if (n < UNSENT_MANY || (g->bytes <= UNSENT_LEAST_KIB * 1024 && !g->file))
 		return;
@@ -275,7 +308,8 @@ static void bound_unsent(struct conn *c, const struct run *g)
 	setsockopt(c->watch.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes));
 }
 
-/* Take `n` sent bytes off the pieces, popping what is complete; a file's request stays. */
+/* Account for `n` sent bytes: drop each request whose piece is complete, and remember the rest of
+ * the first incomplete one. A request whose body is a file is never dropped here. */
 static enum conn_sent account(struct conn *c, const struct run *g, size_t n)
 {
 	for (int i = 0; i < g->n_pieces; i++) {
@@ -303,14 +337,15 @@ void write_send(struct conn *c, struct run *g)
 enum conn_sent write_book(struct conn *c, const struct run *g)
 {
 	if (WEIR_UNLIKELY(g->sent < 0))
-		return g->sent == -EAGAIN || g->sent == -EINTR ? SENT_BLOCKED : SENT_BROKEN;
+		return g->sent == -EAGAIN ? SENT_BLOCKED : SENT_BROKEN;
 	if (g->bytes > 0)
 		conn_moved(c, g->sent);
 	note_swallowed(c, g->sent > UNSENT_MUCH_KIB * 1024);
 	return account(c, g, (size_t)g->sent);
 }
 
-/* The file bytes of the first request. A file that became shorter breaks the answer. */
+/* Send the file that is the body of the first response. If the file has become shorter, the
+ * response is broken off. */
 static enum conn_sent send_file(struct conn *c)
 {
 	struct weir_http_response *res = &c->first->pub.res;
@@ -320,7 +355,7 @@ static enum conn_sent send_file(struct conn *c)
 	while (res->length > 0) {
 		size_t want = (size_t)(res->length < budget ? res->length : budget);
 		ssize_t n = want ? wire_sendfile(c, res->fd, &offset, want) : -1;
-		if (want == 0 || (n == -1 && (errno == EAGAIN || errno == EINTR)))
+		if (want == 0 || (n == -1 && errno == EAGAIN))
 			return SENT_BLOCKED;
 		if (n <= 0)
 			return SENT_BROKEN;
@@ -333,7 +368,7 @@ static enum conn_sent send_file(struct conn *c)
 	return SENT;
 }
 
-/* What is not in the iovecs of a run: a file, or pieces. */
+/* Send the body that is not in the iovecs of a run: a file, or pieces. */
 static enum conn_sent send_rest(struct conn *c)
 {
 	const struct weir_http_response *res = &c->first->pub.res;
@@ -345,7 +380,8 @@ static enum conn_sent send_rest(struct conn *c)
 	return rc;
 }
 
-/* Send until nothing is left whose turn it is, or the connection ends; `g` is the last run, of which `rc` became. */
+/* Send until no response is next in order, or the connection must be closed. `g` is the last run,
+ * `rc` its result. */
 static enum conn_sent send_answers(struct conn *c, struct run *g, enum conn_sent rc)
 {
 	if (rc == SENT && g->file)
@@ -365,12 +401,13 @@ static enum conn_sent send_answers(struct conn *c, struct run *g, enum conn_sent
 	return rc;
 }
 
-/* Is a drain's time for last requests over? The head of what was sent last could not say so if it left before. */
+/* Whether the connection must be closed because the drain's time for last requests is over. The
+ * head sent last could not announce the close if it was sent before the drain. */
 static bool is_over(const struct conn *c)
 {
 	const struct http_io *io = c->io;
 
-	return io->phase == SERVER_DRAINING && !heir_leaving(io) && c->in_flight == 0 &&
+	return io->drain.phase == SERVER_DRAINING && !handover_leaving(io) && c->in_flight == 0 &&
 	       !stream_partial(&c->stream) &&
 	       weir_loop_now_ns(io->loop) >= atomic_load(&io->srv->linger_until_ns);
 }
@@ -383,6 +420,8 @@ void write_done(struct conn *c, struct run *g, enum conn_sent rc)
 		return;
 	case SENT_BLOCKED:
 		c->blocked = c->rearm = true;
+		if (handover_leaving(c->io) && handover_take_leave(c))
+			return;
 		break;
 	default:
 		if (g->close || WEIR_UNLIKELY(is_over(c))) {
@@ -393,7 +432,7 @@ void write_done(struct conn *c, struct run *g, enum conn_sent rc)
 			conn_end(c, c->eof);
 			return;
 		}
-		if (heir_leaving(c->io) && heir_take_leave(c))
+		if (handover_leaving(c->io) && handover_take_leave(c))
 			return;
 		conn_parse(c);
 	}

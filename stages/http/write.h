@@ -1,41 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The steps of writing, for who takes them with several connections at once (write_turn.c). A run is what one call sends of one
- * connection: gathered into the I/O thread's buffers, sent, booked, and done with, in this order. Between gathering and booking
- * the buffers behind a run belong to it. The I/O thread.
+ * The steps of writing, for code that runs them for several connections at once (write_turn.c). A
+ * run is what one call sends for one connection. It is gathered into the I/O thread's buffers and
+ * sent, then its result is recorded, and then it is completed. Between gathering and recording, the
+ * run owns the part of the buffers that it has filled. The I/O thread.
  */
 #ifndef WEIR_HTTP_WRITE_H
 #define WEIR_HTTP_WRITE_H
 
 #include "http/conn.h"
 
-/** One call's worth of answers. */
+/** The responses that one call sends. */
 struct run {
-	struct piece *piece; /* io->piece from here on, n_pieces of them */
-	struct iovec *iov;   /* io->iov from here on */
+	struct piece *piece; /* n_pieces pieces in io->scratch.piece */
+	struct iovec *iov;   /* n_iov entries of io->scratch.iov */
 	int n_pieces, n_iov;
-	size_t out_n; /* bytes of io->out used, those of the runs in front included */
-	size_t bytes; /* in all iovecs */
-	ssize_t sent; /* of those, or -errno */
-	bool shares;  /* runs of others are in the buffers: what finds no room is not too large */
-	bool file;    /* the body of the last piece is a file, or in pieces */
-	bool close;   /* the connection ends behind the last piece */
-	bool client_done; /* and its client neither expects nor sends more */
+	size_t out_n; /* bytes of io->scratch.out used, including those of earlier runs */
+	size_t bytes; /* bytes in all iovecs */
+	ssize_t sent; /* bytes sent, or -errno */
+	/* the buffers are shared with other runs, so a response that does not fit is not
+	 * necessarily too large */
+	bool shares;
+	bool file;  /* the body of the last piece is a file, or in pieces */
+	bool close; /* the connection is closed after the last piece */
+	/* the connection is closed, and its client neither expects nor sends more */
+	bool client_done;
 };
 
-/** A run that has all buffers for itself. */
+/** Returns an empty run that may use all of the buffers. */
 static inline struct run write_alone(struct http_io *io)
 {
-	return (struct run){.piece = io->piece, .iov = io->iov};
+	return (struct run){.piece = io->scratch.piece, .iov = io->scratch.iov};
 }
 
-/** Compose the answers whose turn it is, as many as there is room for; none is left out in between. */
+/** Compose the responses of `c` that are next in order, as many as fit; none is skipped. */
 void write_gather(struct conn *c, struct run *g);
-/** Send them; one system call. */
+/** Compose the head of the response of `first` as the next bytes to send, unless some of it has
+ * been sent already. `first` must be answered. Returns false if out of memory. */
+bool write_begin_part(struct conn *c);
+/** Send the run, with one system call. */
 void write_send(struct conn *c, struct run *g);
-/** Drop what was sent, remember what of an answer was not. No connection is closed by this. */
+/** Record the result of a run: drop the responses that were sent, and remember the unsent rest of a
+ * response. Closes no connection. */
 enum conn_sent write_book(struct conn *c, const struct run *g);
-/** Go on behind a run of which `rc` became: send what else there is, then parse what has been read, or end. */
+/** Complete a run whose result was `rc`: send the remaining responses, then parse what has been
+ * read, or end the connection. */
 void write_done(struct conn *c, struct run *g, enum conn_sent rc);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * "100 Continue"; see conn.h. The client may have left the answers before it in a socket that is full by now, so it may
- * find no room, or for a part of it alone. Until it has left the connection is blocked, and conn_write sends nothing.
+ * Sends "100 Continue"; see conn.h. The client may not have read the responses before it, so the
+ * socket may be full and take only a part of the text, or nothing. Until all of it is sent the
+ * connection is blocked, and conn_write sends nothing.
  */
 #include "http/conn.h"
 
@@ -18,7 +19,7 @@ void conn_continue_more(struct conn *c)
 	    (void *)(uintptr_t)(text + TEXT_BYTES - c->continue_left), c->continue_left};
 	ssize_t n = wire_send(c, &iov, 1, false);
 
-	if (n == -1 && errno != EAGAIN && errno != EINTR) {
+	if (n == -1 && errno != EAGAIN) {
 		conn_close(c);
 		return;
 	}

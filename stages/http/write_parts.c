@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing an answer in parts: its head, then whatever the stage has put into the ring, as one chunk per look.
+ * Writes a streamed response: its head, then whatever the stage has put into the ring. Each check
+ * of the ring sends what it finds as one chunk.
  *
- *   text (head) -> [ edge (size line) -> bytes of the ring -> tail (CRLF) ]* -> text (last chunk, trailers)
+ *   text (head) -> [ edge (size line) -> bytes of the ring -> tail (CRLF) ]*
+ *               -> text (last chunk, trailers)
  *
- * For HTTP/1.0 the bytes go as they are, to the end of the connection. The frame remembers how far a short write came.
- * Bytes are sent from the ring without a copy; the stage gets the room when they have left.
+ * For HTTP/1.0 the bytes are sent without chunks, and closing the connection ends the response. The
+ * frame remembers the progress of a short write. Bytes are sent from the ring without a copy; their
+ * space becomes free for the stage once they have been sent.
  */
 #include "http/conn.h"
 
@@ -14,11 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/heir.h"
+#include "http/handover.h"
 #include "http/transfer.h"
 #include "http/wire_io.h"
 
-/* Bytes per turn and connection, as for files (write.c). */
+/* Most bytes sent per iteration and connection, as for files (write.c). */
 #define PARTS_TURN_BYTES (1 << 20)
 #define PARTS_IOV        5
 
@@ -36,8 +39,8 @@ static bool set_text(struct transfer_frame *f, const char *p, size_t n)
 	return true;
 }
 
-/* Does the client of `r` wait for "100 Continue", which it does not get behind this head? Then nobody can tell whether what comes
- * next is the body or another request. */
+/* Whether the client of `r` waits for a "100 Continue", which is not sent after this head. Then
+ * what it sends next may be the body or another request, so the connection must be closed. */
 static bool is_unasked(const struct conn *c, const struct http_req *r)
 {
 	return c->stream.filling == r && stream_wants_continue(&c->stream);
@@ -49,9 +52,9 @@ static bool make_head(struct conn *c, struct http_req *r, struct transfer *t)
 	size_t n;
 
 	t->close = (!t->chunked && !t->bodiless) || conn_closes_behind(c, r) || is_unasked(c, r);
-	n = compose_head(io, r, t->close, io->out, sizeof(io->out));
+	n = compose_head(io, r, t->close, io->scratch.out, sizeof(io->scratch.out));
 	t->head_made = true;
-	return n > 0 && set_text(&t->frame, io->out, n);
+	return n > 0 && set_text(&t->frame, io->scratch.out, n);
 }
 
 static bool make_last(struct http_io *io, struct transfer *t)
@@ -61,11 +64,11 @@ static bool make_last(struct http_io *io, struct transfer *t)
 	t->last_made = true;
 	if (!t->chunked)
 		return true;
-	memcpy(io->out, "0\r\n", 3);
+	memcpy(io->scratch.out, "0\r\n", 3);
 	if (n > 0)
-		memcpy(io->out + 3, t->trailers, n);
-	memcpy(io->out + 3 + n, "\r\n", 2);
-	return set_text(&t->frame, io->out, n + 5);
+		memcpy(io->scratch.out + 3, t->trailers, n);
+	memcpy(io->scratch.out + 3 + n, "\r\n", 2);
+	return set_text(&t->frame, io->scratch.out, n + 5);
 }
 _Static_assert(RESPONSE_FIELDS_MAX + 5 <= SERVER_OUT_BYTES, "trailers fit");
 
@@ -74,7 +77,7 @@ static bool is_empty(const struct transfer_frame *f)
 	return f->text_at == f->text_n && f->left == 0 && f->tail == 0;
 }
 
-/* All that is there becomes a chunk. */
+/* Begin a chunk of the `n` bytes that are available. */
 static void begin_chunk(struct transfer *t, uint64_t n)
 {
 	struct transfer_frame *f = &t->frame;
@@ -87,7 +90,7 @@ static void begin_chunk(struct transfer *t, uint64_t n)
 	f->tail = 2;
 }
 
-/* What is to be sent, in order. Returns the number of pieces. */
+/* List what must be sent next, in order. Returns the number of iovecs. */
 static int list(const struct transfer_frame *f, const struct weir_slice seg[2], struct iovec *iov)
 {
 	int n = 0;
@@ -117,7 +120,7 @@ static size_t take(size_t *sent, size_t most)
 	return n;
 }
 
-/* `sent` bytes of the frame have left. */
+/* Record that `sent` bytes of the frame have been sent. */
 static void account(struct transfer *t, size_t sent)
 {
 	struct transfer_frame *f = &t->frame;
@@ -138,7 +141,7 @@ static enum conn_sent send_frame(
 	int n_iov = list(&t->frame, seg, iov);
 	ssize_t n = *budget > 0 ? wire_send(c, iov, n_iov, false) : -1;
 
-	if (*budget <= 0 || (n == -1 && (errno == EAGAIN || errno == EINTR)))
+	if (*budget <= 0 || (n == -1 && errno == EAGAIN))
 		return SENT_BLOCKED;
 	if (n == -1)
 		return SENT_BROKEN;
@@ -148,15 +151,15 @@ static enum conn_sent send_frame(
 	return is_empty(&t->frame) ? SENT : SENT_BLOCKED;
 }
 
-/* It is all sent. */
+/* Drop the response, all of which has been sent. *close is set if the connection must be closed. */
 static void end_answer(struct conn *c, struct transfer *t, bool *close)
 {
 	const struct http_io *io = c->io;
 
 	*close = t->close;
 	conn_pop(c);
-	/* A drain began behind the head. */
-	if (io->phase != SERVER_RUNNING && !heir_leaving(io) && !c->first &&
+	/* a drain that began after the head was sent ends the connection, too */
+	if (io->drain.phase != SERVER_RUNNING && !handover_leaving(io) && !c->first &&
 	    !stream_partial(&c->stream))
 		*close = true;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing a body that is made of pieces of memory and of a file: neighbours in memory in one call, what is of the file by
- * sendfile. The response's own list says what is left: a piece that was sent leaves it, one that was partly sent is shortened.
+ * Writes a body that is made of pieces of memory and of a file: adjacent pieces of memory in one
+ * call, pieces of the file by sendfile. The response's own list holds the remaining pieces: a sent
+ * piece is removed, a partly sent one is shortened.
  */
 #include "http/conn.h"
 
@@ -9,12 +10,13 @@
 
 #include "http/wire_io.h"
 
-/* Bytes per turn and connection, as for files (write.c). */
+/* Most bytes sent per iteration and connection, as for files (write.c). */
 #define PIECES_TURN_BYTES (1 << 20)
-/* Pieces in one call: as many as an answer of the most ranges has (stages/file/range.h), so that one of memory alone is one call. */
+/* Pieces sent in one call: as many as a response with the most ranges has (stages/file/range.h), so
+ * that a response made only of memory takes one call. */
 #define PIECES_IOV 17
 
-/* `n` bytes are sent: take them off the front, and pieces of none behind them. */
+/* Remove `n` sent bytes from the front of the list, and empty pieces after them. */
 static void pieces_sent(struct weir_http_response *res, int64_t n)
 {
 	while (res->n_pieces > 0 && n >= res->piece->n) {
@@ -57,9 +59,9 @@ enum conn_sent conn_send_pieces(struct conn *c)
 		if (budget <= 0)
 			return SENT_BLOCKED;
 		ssize_t n = res->piece->p ? send_memory(c, res) : send_file(c, res, budget);
-		if (n == -1 && (errno == EAGAIN || errno == EINTR))
+		if (n == -1 && errno == EAGAIN)
 			return SENT_BLOCKED;
-		if (n <= 0) /* the file became shorter, or the connection is gone */
+		if (n <= 0) /* the file became shorter, or the connection is broken */
 			return SENT_BROKEN;
 		conn_moved(c, n);
 		pieces_sent(res, n);

@@ -1,33 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing to all connections that are ready, step by step: the answers of some are composed, then all are sent, then all are
- * booked, and only then is anything else done with any of them. The kernel's way of a send is longer than what the processor
- * keeps of code close by, so a step in a loop of its own finds its code there, where taking all steps with one connection behind
- * the other does not.
+ * Writes to all ready connections, step by step: the responses of some connections are composed,
+ * then all are sent, then all results are recorded. Only then is anything else done with the
+ * connections. A send runs more kernel code than the processor's cache holds. Each step is a loop
+ * of its own, so that it finds its code in the cache; it would not if all steps ran for one
+ * connection after the other.
  *
- * Nothing that is done before the last step closes a connection; booking may run a stage's release, which may have other requests
- * answered, but not run a stage. In the last step one connection may close others, or make them ready again: they stay in memory until they are taken from the list, which is behind it.
+ * No connection is closed before the last step. Recording may run a stage's release function, which
+ * may cause other requests to be answered, but it runs no handler of a stage. In the last step one
+ * connection may close others, or make them ready again. These stay in memory until they are taken
+ * from the ready list, which happens after the step.
  */
 #include "http/conn.h"
 
 #include "http/write.h"
 
-/* Connections that go through the steps together: as many as one run of the loop has where events are handed over
- * (LOOP_RUN_HANDED). hello inline at 64 and 512 connections, cycles a request beside those of 32: 0.99 and 1.02 with 16, 1.02
- * and 1.02 with 64. */
+/* Most connections that go through the steps together: as many as one run of the event loop handles
+ * when events are handed over (LOOP_RUN_HANDED). Measured with hello inline at 64 and 512
+ * connections: compared with 32, a value of 16 takes 0.99 and 1.02 times the cycles per request,
+ * and 64 takes 1.02 times in both cases. */
 #define TOGETHER 32
 
-/** Connections that were ready, and the answers of some. */
+/** The ready connections of one pass through the steps, and the runs of those whose responses are
+ * sent together. */
 struct writers {
 	int n, n_runs;
 	struct conn *c[TOGETHER];
-	struct run *of[TOGETHER]; /* by connection; NULL: it goes its way alone */
+	/* run of each connection; NULL if the connection is handled alone */
+	struct run *of[TOGETHER];
 	struct run run[TOGETHER];
-	struct conn *sender[TOGETHER]; /* by run, and likewise */
+	struct conn *sender[TOGETHER]; /* connection of each run; rc is its result */
 	enum conn_sent rc[TOGETHER];
 };
 
-/* Has it an answer that can be sent like all others? */
+/* Whether the next response of `c` can be sent together with those of other connections. */
 static inline bool is_common(const struct conn *c)
 {
 	const struct http_req *r = c->first;
@@ -36,14 +42,16 @@ static inline bool is_common(const struct conn *c)
 	       !c->ending;
 }
 
-/* Is there room for as many answers as it has, if they are small? */
+/* Whether the responses of `c`, if they are small, fit into the rest of the shared buffers from
+ * `at` on. */
 static inline bool has_room(const struct http_io *io, const struct run *at, const struct conn *c)
 {
-	return c->in_flight <= io->piece + SERVER_PIECES - at->piece &&
-	       at->out_n <= sizeof(io->out) / 2;
+	return c->in_flight <= io->scratch.piece + SERVER_PIECES - at->piece &&
+	       at->out_n <= sizeof(io->scratch.out) / 2;
 }
 
-/* Compose what `c` has to say behind what others have; `at` is where, and becomes where the next one's goes. */
+/* Compose the responses of `c` after those of other connections. `at` is the position in the
+ * buffers, and is advanced. Returns NULL if not even one response fits. */
 static struct run *compose(struct writers *w, struct conn *c, struct run *at)
 {
 	struct run *g = &w->run[w->n_runs];
@@ -60,7 +68,7 @@ static struct run *compose(struct writers *w, struct conn *c, struct run *at)
 	return g;
 }
 
-/* Take some from the list, and compose their answers. */
+/* Take up to TOGETHER connections from the ready list, and compose their responses. */
 static void take(struct http_io *io, struct writers *w)
 {
 	struct run at = write_alone(io);
@@ -87,7 +95,7 @@ static void send_all(struct writers *w)
 		w->rc[i] = write_book(w->sender[i], &w->run[i]);
 }
 
-/* What comes behind the answers of each, or is all there is to do. */
+/* Complete each connection after its responses, or do all of its work if it is handled alone. */
 static void go_on(struct writers *w)
 {
 	for (int i = 0; i < w->n; i++) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""bench/overload_figures.py: figures from made-up run files.
+"""Tests bench/overload_figures.py with made-up run files.
 
   overload_figures.py SOURCE_DIR
 """
@@ -22,7 +22,7 @@ def stage(name, busy, completed, failed=0, threads=1):
 class Figures(unittest.TestCase):
     def test_bucket(self):
         self.assertAlmostEqual(figures.bucket_s(0), 1024e-9)
-        self.assertAlmostEqual(figures.bucket_s(64), 2048e-9)  # b = 64: ends where 2^11 begins
+        self.assertAlmostEqual(figures.bucket_s(64), 2048e-9)  # bucket 64 ends at 2^11 ns
 
     def test_quantile_counts_those_who_gave_up(self):
         phases = [{"classes": [cls("a", 100, 98, {"ok": [[100, 98]], "timeout": [[200, 2]]}, timeout=2)]}]
@@ -50,14 +50,14 @@ class Figures(unittest.TestCase):
         end = {"stages": [stage("front", 3, 290, 10), stage("back", 4, 150)]}
         use = figures.stage_use(start, end)
         self.assertEqual(use, {"front": (2, 200), "back": (2, 100)})
-        # 100 of 200 that passed the front got an answer, and all that reached the back
+        # Of the 200 requests that passed the front, 100 were answered; so were all 100 at the back.
         self.assertAlmostEqual(figures.wasted(use, {"front": 100, "back": 100}), 0.25)
         self.assertEqual(figures.wasted(use, {"front": 500}), 0)
 
     def test_refusal_cpu(self):
-        self.assertAlmostEqual(figures.refusal_cpu(1.0, 0.001, 500, 10000, 0), 5e-5)
-        self.assertIsNone(figures.refusal_cpu(1, 0.001, 500, 99, 0))
-        self.assertIsNone(figures.refusal_cpu(1, 0.001, 500, 1000, 21))
+        self.assertAlmostEqual(figures.refusal_cpu(1.05, 500, 10000, 0), 1e-4)
+        self.assertIsNone(figures.refusal_cpu(1, 500, 99, 0))
+        self.assertIsNone(figures.refusal_cpu(1, 500, 1000, 21))
 
     def test_late(self):
         phase = lambda n, p50, p99: {"lag": {"count": n, "p50_s": p50, "p99_s": p99}}

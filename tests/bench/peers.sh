@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Every peer that is installed starts with each of its settings, answers one request and stops; those
-# that are not are named. Afterwards no process of ours is left. peers.sh BUILD_DIR SOURCE_DIR
+# Each installed peer starts with each of its settings, answers one request and stops. Peers that
+# are not installed are listed. Afterwards none of our processes is left. peers.sh BUILD_DIR
+# SOURCE_DIR
 set -uo pipefail
 build=$1 peers=$2/bench/peers
 for tool in python3 curl taskset setpriv; do
@@ -16,7 +17,7 @@ cleanup() {
 	rm -rf "$work"
 }
 trap cleanup EXIT
-# Servers of other users (nginx gives up root) read files below it.
+# Servers that run as another user (nginx gives up root) read files below it.
 chmod 755 "$work"
 export TMPDIR=$work
 failures=0
@@ -25,14 +26,14 @@ fail() {
 	failures=$((failures + 1))
 }
 
-# What ./run tries: all settings.
+# All settings that ./run tries.
 for kind in burn delay hello file; do
 	"$peers/run" --check --build "$build" --work $kind >"$work/out" 2>"$work/err" || fail "run --check --work $kind"
 	cat "$work/out" "$work/err"
 	grep -q '^weir .* 200$' "$work/out" || fail "weir itself did not answer with work $kind"
 done
 
-# By hand: start stays in the foreground, stop ends it.
+# Manually: start stays in the foreground, stop ends it.
 export PEER_DIR=$work/hand PEER_WORK=hello PEER_PORT WEIR_BUILD=$build
 mkdir -m 755 "$PEER_DIR"
 PEER_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
@@ -46,7 +47,7 @@ grep -qx hello "$work/answer" || fail "peer_weir by hand: $(cat "$work/log")"
 wait $pid || fail "peer_weir ended with $?"
 "$peers/peer_weir" stop 2>/dev/null && fail 'stop of a server that is not running'
 
-# Servers are started with the scratch folder, or this build's program, on their command line.
+# The command lines of servers contain the scratch folder or this build's program.
 left=$(pgrep -af "$work|$build/bench/weir_threaded")
 [ -z "$left" ] || fail "left behind: $left"
 [ $failures = 0 ]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The overload report's arithmetic: rows, what follows from a series, medians, verdicts. */
+/* The arithmetic of the overload report: rows, values derived from a series, medians, verdicts. */
 #include "report/overload/points.h"
 
 #include <math.h>
@@ -88,10 +88,10 @@ static void test_medians(void)
 	CU_ASSERT_EQUAL(over_policies(&points, "server").n, 0);
 
 	struct over_standing s = over_judge(&points, &over_targets[0], "sim", "weir");
-	CU_ASSERT_TRUE(s.known); /* the point at 0.5 is none of this target's */
+	CU_ASSERT_TRUE(s.known); /* the point at 0.5 does not belong to this target */
 	CU_ASSERT_FALSE(s.met);
 	CU_ASSERT_DOUBLE_EQUAL(s.limit - s.value, 0.02, 1e-9);
-	s = over_judge(&points, &over_targets[0], "sim", "codel"); /* void only: no verdict */
+	s = over_judge(&points, &over_targets[0], "sim", "codel"); /* void rows only: no verdict */
 	CU_ASSERT_FALSE(s.known);
 	CU_ASSERT_FALSE(s.met);
 	over_points_fini(&points);
@@ -108,13 +108,15 @@ static void test_classes(void)
 	    "\"good\":10}]");
 	CU_ASSERT_EQUAL_FATAL(read_rows(text), 0);
 	CU_ASSERT_DOUBLE_EQUAL(rows.row[0].value[OVER_TOP], 0.995, 1e-9);
-	/* of 1,000 that can be served a class may count on 20: c1 got 9 of the 10 it asked for, c2 10 */
+	/* of 1,000 that can be served a class has a share of 20: c1 got 9 of the 10 it offered, c2
+	 * 10 */
 	CU_ASSERT_DOUBLE_EQUAL(rows.row[0].value[OVER_GUARANTEE], 0.5, 1e-9);
 	over_rows_fini(&rows);
 }
 
-/* A run of 100 bins of 0.1 s: a spike of 5 times from 2 s to 4 s, that is answered as `in`, and afterwards nothing
- * until `back`; before it 0.8 of the capacity, all answered. */
+/* A run of 100 bins of 0.1 s, in units of the capacity. The load is 0.8, and 5 in a spike from 2 s
+ * to 4 s. Before the spike all of it is good, during the spike `in`. Then nothing is good until
+ * `back`. */
 static struct over_row spike(double in, double back)
 {
 	static double offered[100], good[100];
@@ -142,8 +144,8 @@ static void test_spike(void)
 	CU_ASSERT_DOUBLE_EQUAL(r.value[OVER_AFTER], 1, 1e-9);
 	r = spike(1, 6);
 	over_derive(&r);
-	CU_ASSERT_DOUBLE_EQUAL(
-	    r.value[OVER_RECOVER], 2, 0.11); /* 95 % of a second may begin in the last bin */
+	/* 95 % of a second may begin in the last bin. */
+	CU_ASSERT_DOUBLE_EQUAL(r.value[OVER_RECOVER], 2, 0.11);
 	CU_ASSERT_DOUBLE_EQUAL(r.value[OVER_AFTER], 1, 1e-9);
 	r = spike(0.5, 100);
 	over_derive(&r);
@@ -152,7 +154,7 @@ static void test_spike(void)
 	CU_ASSERT_TRUE(isnan(r.value[OVER_SETTLE]));
 }
 
-/* Retries after the spike raise what is offered; they are not asked to succeed. */
+/* Retries after the spike increase the offered load; they need not succeed. */
 static void test_retries(void)
 {
 	struct over_row r = spike(1, 4);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Acts on a running server from the command line: set, unset, undo, pause, resume, drain, show, queue,
-# log, save. Arguments: PROGRAM SOURCE_DIR.
+# Changes to a running server from the command line: set, unset, undo, pause, resume, drain, show,
+# queue, log, save. Arguments: PROGRAM SOURCE_DIR.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -72,7 +72,7 @@ is out has '"overridden": "7"'
 is out has '"configured": "4"'
 one undo
 is exit 0
-is out has "took back 'set work.threads.max'"
+is out has "undid 'set work.threads.max'"
 one show work -o json
 is out has '"overridden": "6"'
 one unset work.threads.max
@@ -80,7 +80,7 @@ is exit 0
 is out has '4 (as configured)'
 one unset work.threads.max
 is exit 1
-is err has 'configured value already'
+is err has 'already has its configured value'
 one set work.threads.max=5000
 is exit 1
 is err has 'from 1 to 1024'
@@ -102,6 +102,12 @@ is exit 0
 is out has 'work is paused'
 one show work
 is out has 'paused'
+one ps
+is out has 'work is paused by an operator'; is out lacks 'hello is paused'
+one why work
+is out has 'state    paused by an operator'
+one why
+is out has 'work is paused by an operator'
 curl -sS --max-time 60 "$web" >answer &
 asked=$!
 for _ in $(seq 600); do
@@ -125,8 +131,10 @@ is out has '503'
 is out has 'reason=draining'
 one show work
 is out has 'drained'
+one ps
+is out has 'work is drained by an operator'
 one undo
-is out has "took back 'drain work'"
+is out has "undid 'drain work'"
 out=$(curl -sS --max-time 60 "$web")
 is out has hello
 one pause hello
@@ -154,7 +162,7 @@ is exit 0
 [ "$(wc -l <<<"$out")" = 1 ] || fail 'not one line'
 one log -o json
 is out has '"kind": "act"'
-# A pool's controller may have decided something since the last act.
+# The controller of a pool may have decided something since the last change.
 python3 -c '
 import json, sys
 log = json.load(sys.stdin)
@@ -193,7 +201,7 @@ one save shop.yaml
 is exit 0
 cmp -s shop.yaml want.yaml || fail 'saving again is not the same'
 
-# What has no place of its own is refused with the place, and nothing is written.
+# A value without a literal in the file is refused with its location, and nothing is written.
 sed 's/time: 1us/time: "${TIME:-1us}"/' before.yaml >env.yaml
 cp env.yaml env.before
 one save env.yaml
@@ -217,7 +225,7 @@ is err has "no stage 'work' here"
 one save nowhere.yaml
 is exit 1
 
-# A paused stage does not keep the server from stopping.
+# A paused stage does not prevent the server from stopping.
 one pause work
 curl -sS --max-time 60 "$web" >answer &
 asked=$!

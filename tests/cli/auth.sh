@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Who may ask the admin endpoint: auth.sh PROGRAM SOURCE_DIR
+# Access to the admin endpoint: auth.sh PROGRAM SOURCE_DIR
 #
-#   matrix    listen x tokens x TLS x users: which there may be, and what is said of the others
-#   roles     viewer, operator and nobody, by curl and by the command
-#   foreign   rebound Hosts, pages from elsewhere, forms
-#   failures  six wrong tokens from 127.0.0.1; 127.0.0.2 is served meanwhile
-#   file      a socket file and its users; what is left of a server that was killed
-#   tls       HTTPS by curl and by the command, and a certificate that is not believed
-#   secrets   no token and no session id in anything that was said
+#   matrix    listen x tokens x TLS x users: which combinations are allowed, and the errors of the others
+#   roles     viewer, operator and no token, with curl and with the command
+#   foreign   rebound Hosts, pages of other origins, forms
+#   failures  six wrong tokens from 127.0.0.1; good tokens pass meanwhile
+#   file      a socket file and its users; the file left by a killed server
+#   tls       HTTPS with curl and with the command, and a certificate that is not trusted
+#   secrets   no token and no session id in anything that was printed
 #
-# What every route says to every role is in openapi.py. Needs curl; certificates are made with openssl, and without it
-# TLS is left out.
+# openapi.py tests the response of every route to every role. Needs curl. Certificates are made with
+# openssl; without it TLS is left out.
 # shellcheck source=tests/cli/lib.sh
 . "$2/tests/cli/lib.sh"
 # shellcheck source=tests/cli/server.sh
@@ -28,7 +28,7 @@ head -c 16 /dev/urandom | basenc --base16 >eye.token
 head -c 32 /dev/urandom | basenc --base64url >stranger.token
 boss=$(<boss.token) eye=$(<eye.token) stranger=$(<stranger.token)
 tokens='tokens: { boss: { role: operator, file: boss.token }, eye: { file: eye.token } }'
-mkdir kept # all that was ever printed, to look for secrets in it
+mkdir kept # everything that was printed, to search it for secrets
 
 # config FILE ADMIN: a server with `admin: { ADMIN }`.
 config() {
@@ -64,7 +64,7 @@ allowed() {
 	keep
 }
 
-# asks STATUS CURL-ARGS...: one request; the body in $out.
+# asks STATUS CURL-ARGS...: send one request; the body is in $out.
 asks() {
 	local want=$1
 	shift
@@ -97,18 +97,18 @@ allowed 'listen: "unix:/tmp/weir-nobody-listens-here"'
 allowed "listen: '127.0.0.1:0', $tokens"
 for place in 0.0.0.0:9900 '[::]:9900' 192.0.2.1:9900; do
 	refused 'has no tokens and no TLS' "listen: '$place'"
-	refused 'with TLS only' "listen: '$place', $tokens"
+	refused 'the admin endpoint needs TLS there' "listen: '$place', $tokens"
 done
 refused 'tokens are not used there' "listen: 'unix:/tmp/weir-x', $tokens"
 refused "'users' are not used on" "listen: '127.0.0.1:0', users: { nobody: {} }"
 refused "no user 'nobody-of-that-name'" "listen: 'unix:/tmp/weir-x', users: { nobody-of-that-name: {} }"
-refused 'there is no '\''key'\' "listen: '127.0.0.1:0', tls: { cert: cert.pem }"
-refused 'not a name that Host could have' "listen: '127.0.0.1:0', hosts: [ 'https://x' ]"
+refused "'key' is missing" "listen: '127.0.0.1:0', tls: { cert: cert.pem }"
+refused 'is not a valid name for Host' "listen: '127.0.0.1:0', hosts: [ 'https://x' ]"
 refused 'unknown key' "listen: '127.0.0.1:0', token: {}"
 refused 'must be a map' "listen: '127.0.0.1:0', tokens: [ boss ]"
 refused "'file'" "listen: '127.0.0.1:0', tokens: { boss: { role: operator } }"
 refused "'admin'" "listen: '127.0.0.1:0', tokens: { boss: { role: admin, file: boss.token } }"
-refused 'acts under the name' "listen: '127.0.0.1:0', tokens: { drain: { file: boss.token } }"
+refused 'itself uses the name' "listen: '127.0.0.1:0', tokens: { drain: { file: boss.token } }"
 refused 'at most 23' "listen: '127.0.0.1:0', tokens: { twenty-four-letters-long: { file: boss.token } }"
 refused 'hold the same token' "listen: '127.0.0.1:0', tokens: { a: { file: boss.token }, b: { file: boss.token } }"
 refused 'No such file' "listen: '127.0.0.1:0', tokens: { a: { file: nothing } }"
@@ -120,8 +120,8 @@ cp boss.token open.token && chmod 644 open.token
 refused 'chmod 600 open.token' "listen: '127.0.0.1:0', tokens: { a: { file: open.token } }"
 if [ $have_tls ]; then
 	refused 'it has no tokens' "listen: '0.0.0.0:9900', $tls"
-	refused 'there is no TLS on it' "listen: 'unix:/tmp/weir-x', $tls"
-	refused 'not that of its key' "listen: '127.0.0.1:0', tls: { cert: cert.pem, key: other.pem }"
+	refused 'TLS is not used on it' "listen: 'unix:/tmp/weir-x', $tls"
+	refused 'does not match its key' "listen: '127.0.0.1:0', tls: { cert: cert.pem, key: other.pem }"
 	chmod 640 key.pem
 	refused 'chmod 600 key.pem' "listen: '127.0.0.1:0', $tls"
 	chmod 600 key.pem
@@ -171,7 +171,7 @@ is exit 0
 weir log --admin "$at" --token-file eye.token
 is out has boss
 
-# Who reloaded: once, by name; a reload by a signal is nobody's.
+# The reload is logged once with the name of the operator; a reload by a signal has no name.
 sed -i 's/hello\\n/hullo\\n/' tokens.yaml
 weir reload --admin "$at" --token-file boss.token
 is exit 0
@@ -210,12 +210,12 @@ session=${cookie#*=}
 about='the cookie'
 out=$cookie
 is out has "weir-${at##*:}="
-rm "kept/$n_said" # where the id is meant to be
+rm "kept/$n_said" # which contains the id on purpose
 asks 200 -H "Cookie: $cookie" "$at/api/v1/graph"
 asks 403 -X POST -H "$json" -H "Cookie: $cookie" -H 'Origin: http://evil.example' "$at/api/v1/stages/hello/pause"
 asks 403 -X POST -H "$json" -H "Cookie: $cookie" -H 'Sec-Fetch-Site: same-site' "$at/api/v1/stages/hello/pause"
 asks 403 -X POST -H "$json" -H "Cookie: $cookie" "$at/api/v1/stages/hello/pause"
-# A form of another page can send three types, and none of them is ours.
+# A form of another page can send three types, none of which is accepted.
 for type in application/x-www-form-urlencoded multipart/form-data text/plain; do
 	asks 403 -X POST -H "Content-Type: $type" -H "Cookie: $cookie" -H 'Origin: http://evil.example' -d '{}' \
 		"$at/api/v1/stages/hello/pause"
@@ -233,16 +233,18 @@ for _ in 1 2 3 4 5; do
 done
 asks 429 -H "$(bearer "$stranger")" "$at/api/v1/graph"
 is err has 'Retry-After: '
-asks 429 -H "$(bearer "$boss")" "$at/api/v1/graph"
-asks 200 --interface 127.0.0.2 -H "$(bearer "$boss")" "$at/api/v1/graph"
+asks 200 -H "$(bearer "$boss")" "$at/api/v1/graph"
+asks 401 --interface 127.0.0.2 -H "$(bearer "$stranger")" "$at/api/v1/graph"
 asks 200 -H "Cookie: $cookie" "$at/api/v1/graph"
 asks 200 "$at/readyz"
 weir ps --admin "$at" --token-file boss.token
+is exit 0
+weir ps --admin "$at" --token-file stranger.token
 is exit 3
-is err has 'too many were wrong'
+is err has 'too many wrong ones came from here'
 keep
 
-# A token that is replaced ends its sessions once the server has read it again; here, with the server.
+# A replaced token ends its sessions when the server reads it again; here the server is restarted.
 kill -TERM "$pid"
 ended
 is exit 0
@@ -268,7 +270,7 @@ for _ in $(seq 200); do
 done
 head -c 32 /dev/urandom | basenc --base64url >third.token
 third=$(<third.token)
-# One token goes, one comes, one stays with its session; a name more for Host.
+# One token is removed, one is added, one stays with its session; one more name for Host.
 config changing.yaml "listen: '127.0.0.1:0', hosts: [ weir.example.net ],
   tokens: { third: { role: operator, file: third.token }, boss: { role: operator, file: boss.token } }"
 weir diff changing.yaml --admin "$at" --token-file eye.token
@@ -281,19 +283,20 @@ asks 200 -H "Cookie: $cookie" "$at/api/v1/graph"
 asks 200 -H 'Host: weir.example.net' -H "$(bearer "$boss")" "$at/api/v1/graph"
 { wait "$watcher"; } 2>/dev/null
 rc=$?
-is exit 0 # it was ended by the server: curl's own time would be 28
-# A bad section changes nothing of it.
+is exit 0 # the server ended it: curl's own limit would give 28
+# An invalid section changes nothing.
 config changing.yaml "listen: '127.0.0.1:0', tokens: { third: { file: nothing } }"
 weir reload --admin "$at" --token-file third.token
 is exit 1; is err has 'No such file'
 asks 200 -H "$(bearer "$boss")" "$at/api/v1/graph"
-# To listen elsewhere waits, and who may ask there waits with it; files are read again nevertheless.
+# A new listen address waits for a restart, and so do the new tokens; but token files are read
+# again.
 config changing.yaml "listen: '127.0.0.1:1', tokens: { third: { role: operator, file: third.token } }"
 weir reload --admin "$at" --token-file third.token
 is exit 0; is out has 'admin.listen: "127.0.0.1:0" -> "127.0.0.1:1"  (at the next start)'
 is out has 'admin.tokens.boss.role: operator -> (gone)  (at the next start)'
 asks 200 -H "$(bearer "$boss")" "$at/api/v1/graph"
-# Back, and as it is written now: none of it waits.
+# The old address again, with the current tokens: nothing waits for a restart.
 config changing.yaml "listen: '127.0.0.1:0', tokens: { third: { role: operator, file: third.token } }"
 weir reload --admin "$at" --token-file third.token
 is exit 0; is out lacks 'next start'
@@ -301,7 +304,7 @@ asks 401 -H "$(bearer "$boss")" "$at/api/v1/graph"
 asks 401 -H "Cookie: $cookie" "$at/api/v1/graph"
 kill -TERM "$pid"
 ended
-is exit 0; is err has "the token 'eye' of before is no longer good"
+is exit 0; is err has "the previous token 'eye' is no longer valid"
 keep
 
 # ---- file ----
@@ -344,9 +347,9 @@ kill -KILL "$pid"
 exec 3<&-
 [ -S run/weir.sock ] || fail 'a killed server has removed its file'
 config users.yaml "listen: 'unix:$work/run/weir.sock', users: { '4321': { role: viewer } }"
-launch_file users.yaml # in its place
+launch_file users.yaml # replaces the file of the killed server
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
-	chmod 711 . # who is in no group of ours must reach the file
+	chmod 711 . # a user outside our groups must reach the file
 	chmod 711 run
 	as() {
 		local uid=$1 want=$2
@@ -360,7 +363,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	is out has '"role":"viewer"'
 	as 4321 403 -X POST -H "$json" http://localhost/api/v1/stages/hello/pause
 	as 4322 403 http://localhost/healthz
-	is out has 'user 4322 may not ask here'
+	is out has 'user 4322 has no access'
 	as 0 200 -X POST -H "$json" http://localhost/api/v1/stages/hello/pause
 	config users.yaml "listen: 'unix:$work/run/weir.sock', users: { '4322': { role: viewer } }"
 	weir reload --admin "unix:$work/run/weir.sock"
@@ -398,8 +401,8 @@ if [ $have_tls ]; then
 	asks 200 --cacert cert.pem --tls-max 1.2 "$at/healthz"
 	asks 000 --cacert cert.pem --tls-max 1.1 --ciphers DEFAULT@SECLEVEL=0 "$at/healthz"
 	asks 000 "http://127.0.0.1:$port/healthz"
-	asks 000 "$at/healthz" # not believed
-	asks 200 --cacert cert.pem "https://localhost:$port/" # curl knows the name by itself
+	asks 000 "$at/healthz" # not trusted
+	asks 200 --cacert cert.pem "https://localhost:$port/" # curl resolves localhost itself
 	asks 403 --cacert cert.pem -H "Origin: http://127.0.0.1:$port" -H "$(bearer "$boss")" "$at/api/v1/graph"
 	asks 200 --cacert cert.pem -X POST -H "$json" -H "$(bearer "$boss")" "$at/api/v1/session"
 	is err has '__Host-weir-'
@@ -414,14 +417,14 @@ if [ $have_tls ]; then
 	is exit 3
 	if [ -s /etc/ssl/certs/ca-certificates.crt ]; then
 		is err has 'NOT trusted'
-	else # of Debian's ca-certificates, which scripts/test installs
-		is err has 'this system trusts nobody'
+	else # from Debian's ca-certificates, which scripts/test installs
+		is err has 'this system trusts no certificate authority'
 	fi
 	is err has --ca
 	weir ps --admin "$at" --token-file eye.token --ca cert.pem
 	is exit 0
 	is out has hello
-	if getent hosts localhost >/dev/null; then # a system without /etc/hosts need not know it
+	if getent hosts localhost >/dev/null; then # a system without /etc/hosts may not know it
 		WEIR_CA=cert.pem weir ps --admin "https://localhost:$port" --token-file eye.token
 		is exit 0
 	else
@@ -434,7 +437,7 @@ if [ $have_tls ]; then
 	is err has 'does not match'
 	weir ps --admin "http://127.0.0.1:$port" --token-file eye.token
 	is exit 3
-	# Those who do not shake hands, or not to the end, keep nobody out.
+	# Clients that do not start or finish the handshake do not keep others out.
 	for _ in $(seq 50); do
 		exec {hand}<>"/dev/tcp/127.0.0.1/$port"
 		printf '\x16\x03\x01' >&"$hand"
@@ -452,5 +455,5 @@ about='all that was said'
 out=$(grep -rlFe "$boss" -e "$eye" -e "$stranger" -e "$session" kept)
 is out empty
 out=$(grep -rlF boss.token kept)
-is out has kept/ # it is looked for where it could be
+is out has kept/ # the search would find it
 finish

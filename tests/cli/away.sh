@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What a server turns away in front of the graph is told where an operator looks first. Arguments: PROGRAM SOURCE_DIR.
+# Connections turned away before the graph are reported where an operator looks first. Arguments:
+# PROGRAM SOURCE_DIR.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -17,7 +18,7 @@ is out lacks 'turned away'
 one why
 is out lacks 'turned away'; is out lacks 'turns away'
 
-# A second's worth of connections, at least 10, is let in; of 40 in less than 20 s some are not.
+# A second's worth of connections, at least 10, is accepted; of 40 within 20 s some are not.
 for _ in {1..40}; do status; done >told
 about='40 connections'
 checks=$((checks + 1))
@@ -31,7 +32,7 @@ checks=$((checks + 1))
 one ps -o json
 is out has '"turned_away":true'; is out has '"turned_away":false'
 
-# While it goes on.
+# While it continues.
 while [ ! -e enough ]; do status; done >/dev/null &
 one why
 is out has 'web turns away '; is out has '/s connections refused over accept_rate'; is out has ' turned away/s'
@@ -39,7 +40,7 @@ one why web
 is out has 'web turns away '
 one why hello
 is out lacks 'turns away'
-# The samples have it: weir top, and the curves of the dashboard.
+# The samples show it: weir top, and the curves of the dashboard.
 shed=0
 for _ in {1..200}; do
 	one top -n 1
@@ -51,7 +52,7 @@ case "$shed" in '' | 0 | -) fail 'weir top knows nothing of it' ;; esac
 touch enough
 wait $!
 
-# What clients do wrong is none of it.
+# Errors of clients are not counted there.
 before=$(curl -sS "${admin%/}/metrics" | grep '^weir_http_refused')
 sed -i 's/, accept_rate: 1//' limited.yaml
 kill -TERM "$pid"
@@ -60,7 +61,8 @@ launch limited.yaml
 for _ in 1 2 3; do curl -sS -o /dev/null -H 'Content-Length: 1' -H 'Content-Length: 2' -X POST "$web"; done
 about="bad requests behind $before"
 checks=$((checks + 1))
-curl -sS "${admin%/}/metrics" | grep -q '^weir_http_bad_requests_total.* 3$' || fail 'they were not counted as bad'
+curl -sS "${admin%/}/metrics" >metrics
+grep -q '^weir_http_bad_requests_total.* 3$' metrics || fail 'they were not counted as bad'
 one ps
 is out lacks 'turned away'
 kill -TERM "$pid"

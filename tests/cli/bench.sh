@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Load runs as the shell sees them: a run against a server, one against nobody, one ended by Ctrl-C, and
-# command lines that can not be run. Every request that was due is in exactly one outcome of the run file.
+# Load runs from the shell: a run with a server, one without a server, one ended by Ctrl-C, and
+# invalid command lines. Every request that was due has exactly one outcome in the run file.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/server.sh
 . "$(dirname "$0")/server.sh"
 
-# law FILE: offered is the sum of outcomes in every class of every phase, and something was offered.
+# law FILE: in every class of every phase `offered` is the sum of the outcomes, and not 0 in total.
 law() {
 	checks=$((checks + 1))
 	python3 - "$1" <<'PY' || fail "the law is broken in $1"
@@ -27,15 +27,15 @@ PY
 weir bench
 is exit 2; is err has 'the URL is missing'
 weir bench ftp://127.0.0.1/ --rate 1
-is exit 2; is err has "'ftp' is no scheme known here"
+is exit 2; is err has "unknown scheme 'ftp'"
 weir bench 127.0.0.1 --rate 1
-is exit 2; is err has 'write http://HOST:PORT/PATH'
+is exit 2; is err has 'use http://HOST:PORT/PATH'
 weir bench http://127.0.0.1:99999/ --rate 1
 is exit 2; is err has 'the port must be 1 to 65535'
 weir bench http://no-such-host.invalid/ --rate 1 --for 1s -q
 is exit 2; is err has 'no-such-host.invalid'
 weir bench http://127.0.0.1:1/
-is exit 2; is err has 'how much?'
+is exit 2; is err has 'the load is missing'
 weir bench http://127.0.0.1:1/ --rate 10 --ramp 1..2
 is exit 2; is err has 'only one of'
 weir bench http://127.0.0.1:1/ --rate -5
@@ -53,7 +53,7 @@ is exit 2; is err has '--class'
 weir bench http://127.0.0.1:1/ --rate 1 --header 'no colon'
 is exit 2; is err has 'no colon'
 weir bench http://127.0.0.1:1/ --find-capacity --slo fast
-is exit 2; is err has "write p99=50ms"
+is exit 2; is err has "use the form p99=50ms"
 weir bench http://127.0.0.1:1/ --sweep 1x,2x
 is exit 2; is err has '--capacity'
 weir bench http://127.0.0.1:1/ --trace absent.txt
@@ -69,20 +69,20 @@ is exit 2; is err has '--warmup'
 weir bench http://127.0.0.1:1/ --rate 1 --users 0
 is exit 2; is err has '--users'
 weir bench http://127.0.0.1:1/ --rate 1 --users 5 --site surge:20
-is exit 2; is err has '--users goes with --path'
+is exit 2; is err has '--users works with --path'
 weir bench --help
 is exit 0; is out has '--find-capacity'; is out has '--class'
 
-# ---- the machine ----
+# ---- the host ----
 
 weir doctor
-is out has 'cores this process may use'; is out has 'open files'
+is out has 'cores this process may use'; is out has 'open files'; is out has 'user a server would run as'
 weir doctor -o json
 is out has '"open_files"'
 weir doctor --all
 is exit 2
 
-# ---- nobody there: counted, said, exit 3 ----
+# ---- no server: counted, reported, exit 3 ----
 
 weir bench http://127.0.0.1:1/ --rate 50 --for 1s -q -o refused.json
 is exit 3; is err has 'no connection'; is out has 'refused'
@@ -125,9 +125,9 @@ assert one == two, (one, two)
 PY
 checks=$((checks + 1))
 
-# ---- a generator that is late finds nothing, for or against ----
+# ---- a late generator finds nothing, neither a capacity nor that there is none ----
 
-# A hundredth of its time awake: requests are late by tens of milliseconds whatever machine this is.
+# It runs for a hundredth of the time: requests are late by tens of milliseconds on any host.
 about='weir bench --find-capacity, held back'
 "$program" bench "$web" --find-capacity --for 300ms --warmup 100ms --sweep 1x,2x -o late.json >out 2>err &
 bench=$!
@@ -157,8 +157,8 @@ is exit 0
 out=$(<late.html)
 is out has 'is VOID and must not count'; is out lacks 'conditioned under overload'; is out lacks "verdict ok"
 
-# Where it is not late it finds what there is, here nothing, and says so in a line a trial; where the machine stalls
-# it is void. Never anything between.
+# When it is not late it finds the capacity, here none, and prints a line per trial. When the host
+# stalls the search is void. There is no third result.
 weir bench "$web" --find-capacity --rate 50 --for 200ms --warmup 50ms --slo p50=1us
 case "$rc $out" in
 '0 '*'capacity: no rate kept p50=1us'* | '1 '*'VOID: the search'*'capacity: not found'*) ;;
@@ -167,20 +167,20 @@ esac
 is err has 'searching: a trial takes 0.25 s'
 is err lacks 'due '
 
-# ---- Ctrl-C: what was measured is written ----
+# ---- Ctrl-C: the measured part is written ----
 
 about='weir bench, interrupted'
 mkfifo progress
 "$program" bench "$web" --rate 100 --for 600s -o stopped.json >out 2>progress &
 bench=$!
-read -r -t 60 _ <progress # the first second is over
+read -r -t 60 _ <progress # after the first second
 kill -INT "$bench"
 cat progress >/dev/null &
 wait "$bench"
 rc=$?
 out=$(<out)
 is out has 'stopped by hand'
-case "$rc $out" in # 1: a second on a machine that stalls does not count, and that is said
+case "$rc $out" in # 1: a second in which the host stalls does not count, and that is reported
 '0 '* | '1 '*'VOID: generator lag'*) ;;
 *) fail 'neither a run that counts nor one that says why not' ;;
 esac

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What `weir check` says before a server would fail, or would do less than its YAML seems to say: where it stands and what to
-# write instead. Arguments: PROGRAM SOURCE_DIR.
+# The reports of `weir check` before a server would fail, or would do less than its YAML seems to
+# say: the location, and what to write instead. Arguments: PROGRAM SOURCE_DIR.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -16,6 +16,33 @@ checked() {
 	} >site.yaml
 	weir check site.yaml
 }
+
+# ---- values with a limit: the first excess one is shown ----
+{
+	printf '  a:\n    use: http.server\n    to: { request: d }\n    with:\n      listen:\n'
+	for i in {1..17}; do printf '        - "127.0.0.%d:18080"\n' "$i"; done
+	printf '  d: { use: respond }\n'
+} >stages
+checked <stages
+is exit 1
+is err has "site.yaml:24:11: stage 'a' (http.server): 'listen' needs 1 to 16 addresses"
+is err has 'move the others to another stage of this type'
+{
+	printf '  a: { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: s2 } }\n'
+	for i in {2..256}; do printf '  s%d: { use: access_log, to: s%d, threads: inline }\n' "$i" $((i + 1)); done
+	printf '  s257: { use: respond, threads: inline }\n'
+} >stages
+checked <stages
+is exit 1
+is err has 'site.yaml:259:3: there are 257 stages, at most 256 are allowed'
+is err has 'this is the first stage over the limit'
+checked <<'YAML'
+  a: { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: d } }
+  d: { use: respond, threads: { max: 1000, start: 1000 } }
+YAML
+is exit 1
+is err has "site.yaml:4:3: the pools need at least 1000 threads, stage 'd' 1000 of them, but the budget"
+is err has "lower 'threads.start', or share a group"
 
 # ---- two listeners, one address: the kernel would blame another process ----
 checked <<'YAML'
@@ -38,7 +65,7 @@ checked <<'YAML'
 YAML
 is exit 0
 
-# ---- what is no mistake, but does not do what it seems to ----
+# ---- valid, but without the effect it seems to have ----
 checked <<'YAML'
   a: { use: http.server, to: { request: d } }
   d:
@@ -49,13 +76,13 @@ checked <<'YAML'
       cache_rules: [ { match: "*.css", value: a }, { match: "^/assets/.*$", value: b }, { match: "*.js$", value: c } ]
 YAML
 is exit 0
-is err has "site.yaml:8:27: stage 'd' (file.read): '/nope403.html' is no file below 'root'"
+is err has "site.yaml:8:27: stage 'd' (file.read): '/nope403.html' is not a servable file below 'root'"
 is err has "site.yaml:9:61: stage 'd' (file.read): '^/assets/.*\$' looks like a regular expression"
 is err has "'*.js\$' looks like"
 is err lacks "'*.css' looks"
 is err lacks "'/404.html'"
 
-# ---- a hint that helps ----
+# ---- useful hints ----
 checked <<'YAML'
   a: { use: http.server, with: { max_conn_per_ip: 3, zuzu: 1 }, to: { request: d } }
   d: { use: file.read, with: { root: site, error_pages: { 500: /404.html } } }
@@ -73,7 +100,7 @@ YAML
 is exit 1
 is err has "add 'handshake: shake' under 'to:' of stage 'a', or remove it"
 
-# ---- errors of values stand at the value ----
+# ---- errors of values are located at the value ----
 checked <<'YAML'
   a: { use: http.server, with: { listen: [ "127.0.0.1:18080", "127.0.0.1" ] }, to: { request: l } }
   l: { use: access_log, with: { file: nolog/access.log }, to: p }
@@ -82,7 +109,7 @@ YAML
 is exit 1
 is err has "site.yaml:3:63: stage 'a' (http.server): '127.0.0.1' is not an address"
 is err has "site.yaml:4:39: stage 'l' (access_log): 'nolog/access.log' cannot be opened"
-is err has "site.yaml:5:65: stage 'p' (file.read): 'precompressed' cannot be 'zip'"
+is err has "site.yaml:5:65: stage 'p' (file.read): 'precompressed' cannot contain 'zip'"
 checked <<'YAML'
   a: { use: http.server, with: { listen: "127.0.0.1" }, to: { request: d } }
   d: { use: file.read, with: { root: nosite } }
@@ -95,10 +122,10 @@ checked <<'YAML'
   d: { use: file.read, with: { root: site, error_pages: { 404: nope } } }
 YAML
 is exit 1
-is err has "site.yaml:3:40: stage 'a' (http.server): 'user' is"
+is err has "site.yaml:3:40: stage 'a' (http.server): 'user' must be"
 is err has "site.yaml:4:64: stage 'd' (file.read): 'error_pages' cannot be 'nope'"
 
-# The same address of two links is two.
+# The same address on two links counts as two.
 checked <<'YAML'
   a: { use: http.server, with: { listen: [ "[fe80::1%1]:18080", "[fe80::1%2]:18080" ] }, to: { request: d } }
   d: { use: respond }
@@ -111,7 +138,7 @@ YAML
 is exit 1
 is err has "as stage 'a' does in line 3"
 
-# ---- who reads a log's FIFO does not notice: a look that is over would be the end of the log ----
+# ---- checking a log FIFO does not disturb its reader: the check must not cause an end of file ----
 mkfifo pipe
 cat pipe >piped &
 reader=$!
@@ -126,7 +153,7 @@ wait "$reader"
 checks=$((checks + 1))
 [ "$(cat piped)" = 'still there' ] || fail "the reader heard: '$(cat piped)'"
 
-# ---- and those of a start: an address that another process has ----
+# ---- errors found at start: an address used by another process ----
 # shellcheck source=tests/cli/server.sh
 . "$top/tests/cli/server.sh"
 launch server.yaml

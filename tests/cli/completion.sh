@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What the scripts of `weir completion bash` and `zsh` propose, asked as bash asks, and within zsh behind compinit.
+# The proposals of the scripts of `weir completion bash` and `zsh`, requested as bash does, and
+# within zsh after compinit.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -17,7 +18,7 @@ printf '%s\n' "$out" >weir.bash
 # shellcheck source=/dev/null
 . ./weir.bash
 
-# propose WORD...: what is proposed for the last word of `weir WORD...`, in $out between blanks.
+# propose WORD...: the proposals for the last word of `weir WORD...`, in $out between blanks.
 asked=$program
 propose() {
 	about="completing: weir $*"
@@ -32,7 +33,7 @@ propose() {
 
 propose ''
 is out has ' --help '; is err empty
-for verb in $("$program" help | awk '/^Likely/ { exit } /^  [a-z]/ { print $1 }'); do
+for verb in $("$program" help | awk '/^Next/ { exit } /^  [a-z]/ { print $1 }'); do
 	is out has " $verb "
 done
 propose ex
@@ -53,6 +54,10 @@ propose completion b
 is out has ' bash '
 propose describe file.
 is out has ' file.read '; is out lacks 'http'
+propose describe d
+is out has ' drain '; is out has ' digest '
+propose describe to
+is out has ' token '
 propose help b
 is out has ' bench '
 propose bench --ra
@@ -67,16 +72,16 @@ is err empty
 propose bench U
 is out lacks 'URL'
 
-# Stages of a server that runs, here not at the default address.
-# ---- zsh ----
+# Stages of a running server, here not at the default address.
 weir completion zsh
 is exit 0; is err empty; is out has '#compdef weir'
 printf '%s\n' "$out" >_weir
 zsh=$(command -v zsh)
 [ -n "$zsh" ] || echo 'SKIPPED: there is no zsh (apt-get install zsh), its completion is not asked'
 
-# zpropose WORD...: what zsh proposes for the last word of `weir WORD...`, in $out between blanks. zsh itself is asked: the
-# functions that take proposals write them down, and what stands on the line is as compinit leaves it.
+# zpropose WORD...: zsh's proposals for the last word of `weir WORD...`, in $out between blanks.
+# This runs zsh itself: the functions that receive proposals write them down, and the words on the
+# line are as compinit leaves them.
 cat >ask.zsh <<'ZSH'
 fpath=($PWD $fpath)
 autoload -Uz compinit && compinit -u -d $PWD/zcompdump || exit 3
@@ -115,7 +120,7 @@ zpropose() {
 if [ -n "$zsh" ]; then
 	zpropose ''
 	is err empty; is out has ' --help '
-	for verb in $("$program" help | awk '/^Likely/ { exit } /^  [a-z]/ { print $1 }'); do
+	for verb in $("$program" help | awk '/^Next/ { exit } /^  [a-z]/ { print $1 }'); do
 		is out has " $verb "
 	done
 	zpropose ex

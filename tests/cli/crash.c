@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* A stage type with bugs, for last words: the path of a request says how it dies. */
+/* A stage type with bugs, for tests of crash reports: the path of a request selects how it dies. */
 #include <stdlib.h>
 
 #include <weir/http.h>
 #include <weir/weir.h>
 
-static void *volatile nowhere; /* not known to be NULL, so that no compiler objects */
+static void *volatile nowhere; /* volatile: the compiler must not know that it is NULL */
 static volatile int depth_max = 1 << 30;
 
-/** Uses its frame after the call, so that recursion stays recursion. */
+/** Uses its frame after the call, so that the compiler keeps the recursion. */
 static int overflow(int depth)
 {
 	volatile char room[4096];

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034
-# For tests of the command: weir ARGS... runs it, `is` looks at what it did. Sourced by the tests with
-# the arguments PROGRAM SOURCE_DIR; files are made in $work, which goes away.
+# For tests of the command: weir ARGS... runs it, `is` checks the result. Tests source this file
+# with the arguments PROGRAM SOURCE_DIR. Files are created in $work, which is removed.
 set -uo pipefail
 
 program=$1

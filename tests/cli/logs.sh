@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Logs of a running server: where they go, their shape, opened again on SIGUSR1, changed by a reload, and a log that nobody
-# takes holds up no request. Arguments: PROGRAM SOURCE_DIR.
+# Logs of a running server: destinations, formats, reopening on SIGUSR1, changes by a reload, and
+# that a log nobody reads does not block requests. Arguments: PROGRAM SOURCE_DIR.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -22,7 +22,7 @@ stages:
 YAML
 }
 get() { curl -sS --max-time 20 "${web%/}$1"; }
-# raw BYTES: send them as they are, read the answer to its end
+# raw BYTES: send them unchanged, read the response to its end
 raw() {
 	local to=${web#http://}
 	exec 7<>"/dev/tcp/127.0.0.1/$(tr -d / <<<"${to##*:}")" || fail 'no connection'
@@ -31,7 +31,7 @@ raw() {
 	timeout 10 cat <&7 >answer
 	exec 7<&-
 }
-# await FILE PATTERN: until a line of it matches
+# await FILE PATTERN: wait until a line matches
 await() {
 	local i
 	for ((i = 0; i < 2000; i++)); do
@@ -48,7 +48,7 @@ write 'log: { level: loud }' 'file: access.log'
 weir check shop.yaml
 is exit 1; is err has 'loud'
 
-# Who checks leaves nothing behind: as root it would be a file that the server's user can not write.
+# A check creates no file: run as root it would create one that the server's user cannot write.
 write 'log: { file: server.log }' 'file: access.log'
 ls -a >before
 for args in 'check shop.yaml' 'run --check shop.yaml' 'explain shop.yaml' 'diff shop.yaml shop.yaml'; do
@@ -73,7 +73,7 @@ await access.log '"target":"/one","status":200'
 raw 'GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'
 await server.log 'web: 127.0.0.1: refused with 400: '
 
-# Rotated: renamed, a signal, and the next lines are in new files.
+# Rotation: rename, send the signal, and further lines are in new files.
 mv server.log server.1 && mv access.log access.1
 kill -USR1 "$pid"
 for ((i = 0; i < 2000; i++)); do
@@ -85,13 +85,13 @@ await access.log '"target":"/two"'
 checks=$((checks + 1))
 grep -q /two access.1 && fail 'the old file got a new line'
 
-# A reload moves the log and changes its shape.
+# A reload moves the log and changes its format.
 sed -i 's/log: { file: server.log, format: json }/log: { file: other.log, level: debug }/' shop.yaml
 weir reload --admin "$admin"
 is exit 0; is out has 'log.file: server.log -> other.log'; is out has 'log.format: json -> logfmt'
 raw 'BAD\r\n\r\n'
 await other.log '^ts=[^ ]* level=info thread=[^ ]* msg="web: 127.0.0.1: refused with 400: '
-# What a reload would do makes nothing.
+# A dry run creates nothing.
 sed -i 's/file: access.log/file: third.log/' shop.yaml
 weir reload --dry-run --admin "$admin"
 is exit 0
@@ -100,14 +100,14 @@ sed -i 's/file: third.log/file: access.log/' shop.yaml
 kill -TERM "$pid"
 ended
 is exit 0
-# Its last words are there, too.
-for said in 'shop: finishing what was accepted' 'shop: drained in [0-9.]* s, nothing was lost'; do
+# Its final messages are in the log, too.
+for said in 'shop: finishing accepted work' 'shop: drained in [0-9.]* s, nothing was lost'; do
 	checks=$((checks + 1))
 	grep -q "level=info .*$said" other.log || fail "the log lacks '$said'"
 	grep -q "weir $said" <<<"$err" || fail "stderr lacks '$said'"
 done
 
-# A pipe that nobody reads.
+# A pipe without a reader.
 mkfifo pipe
 exec 9<>pipe
 write 'log: { file: pipe, level: debug }' 'file: pipe, flush: 0s, buffer: 16KiB'

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Holds /api/v1/openapi.json against real servers: openapi.py PROGRAM SOURCE_DIR
+"""Checks /api/v1/openapi.json against real servers: openapi.py PROGRAM SOURCE_DIR
 
-  document   it is good OpenAPI as far as we use it, says of every object whether it may have more members, and has the
-             same routes as the index, neither more nor less
-  answers    of a server under load, before, while and after operators act and reload, and of the servers of config/servers: status,
-             type and body are as the document says; so are refusals, ranges of parameters and bodies of requests
-  events     one stream: hello, ticks, decisions, acts and reloads
-  coverage   every answer that the document promises with 2xx was seen
-  itself     documents that are a little wrong are found to be wrong
+  document   is valid OpenAPI as far as we use it, says of every object whether more members are
+             allowed, and has exactly the routes of the index
+  answers    status, type and body are as documented, and so are refusals, ranges of parameters and
+             bodies of requests: for a server under load before, during and after changes and
+             reloads by operators, and for the servers in config/servers
+  events     one stream: hello, ticks, decisions, changes and reloads
+  coverage   every 2xx response in the document was seen
+  itself     small mistakes in a document are detected
 
-Needs python3-jsonschema; without it the test is skipped (exit code 77). Waits are for conditions, with a limit that only a
-broken server meets.
+Needs python3-jsonschema; without it the test is skipped (exit code 77). All waits are for
+conditions, with a limit that only a broken server reaches.
 """
 import copy
 import http.client
@@ -64,13 +65,13 @@ stages:
     to:        parse
   parse: { use: burn, group: pair, with: { time: 20us }, to: reply }
   reply: { use: respond, group: pair, with: { body: "%s" } }
-""" % ("\u00e9" * 3000)  # longer than what is shown of a value, which is cut
+""" % ("\u00e9" * 3000)  # values as long as this are shown truncated
 
 
-# ---- what is asked ----
+# ---- the requests ----
 
 def ask_all(server, every_knob=False):
-    """Every GET, of every stage."""
+    """Sends every GET, for every stage."""
     graph = server.ask("GET", "/api/v1/graph", 200)
     stages = [stage["name"] for stage in graph["stages"]]
     for method, path, _ in server.document.operations():
@@ -93,22 +94,23 @@ def ask_all(server, every_knob=False):
 
 
 def ask_ranges(server):
-    """The ends of every range of whole numbers, and one further."""
+    """Tries both ends of every integer range, and one beyond each."""
     for method, path, operation in server.document.operations():
         for p in server.document.parameters(path, operation):
             if p["in"] != "query" or path == "/events" or p["schema"]["type"] != "integer":
                 continue
             low, high = p["schema"]["minimum"], p["schema"]["maximum"]
-            here = 404 if path.endswith("slowest") and p["name"] in ("before", "after") else 200  # a row that is not there
+            # No row with such an id exists.
+            here = 404 if path.endswith("slowest") and p["name"] in ("before", "after") else 200
             for value, want in ((low, here), (high, here), (low - 1, 400), (high + 1, 400), ("", 400), ("x", 400), ("1.5", 400)):
                 server.ask(method, path, want, query=f"{p['name']}={value}", stage="work")
 
 
 def ask_pages(server):
-    """Following `next` gives the whole list once, in its order, in pages of any size; and back again."""
+    """Following `next` gives each row once and in order, for pages of any size; `after` leads back."""
     for path, rows in (("/api/v1/decisions", "decisions"), ("/api/v1/acts", "acts"), ("/api/v1/requests/slowest", "requests")):
         whole = [row["id"] for row in server.ask("GET", path, 200, query="limit=500")[rows]]
-        check(len(whole) > 3, f"{path}: too few rows to be cut: {len(whole)}")
+        check(len(whole) > 3, f"{path}: too few rows for several pages: {len(whole)}")
         for limit in (1, 3, len(whole)):
             ids, query, pages = [], f"limit={limit}", 0
             while query is not None and pages <= len(whole):
@@ -117,17 +119,17 @@ def ask_pages(server):
                 ids += [row["id"] for row in page[rows]]
                 query = page["next"] and page["next"].split("?")[1]
                 pages += 1
-            moved = rows != "acts"  # those come only when we act
-            check(ids == whole or moved and set(ids) & set(whole), f"{path} in pages of {limit}: {ids} and not {whole}")
-            check(len(set(ids)) == len(ids), f"{path} in pages of {limit}: a row twice: {ids}")
+            moved = rows != "acts"  # new acts appear only when this test makes them
+            check(ids == whole or moved and set(ids) & set(whole), f"{path} in pages of {limit}: {ids} instead of {whole}")
+            check(len(set(ids)) == len(ids), f"{path} in pages of {limit}: a row appears twice: {ids}")
         server.ask("GET", path, 400, query="before=5&after=1")
         if rows != "requests":
             new = [row["id"] for row in server.ask("GET", path, 200, query=f"limit=2&after={whole[3]}")[rows]]
-            check(new == whole[1:3], f"{path}: {new} after {whole[3]} of {whole}")
+            check(new == whole[1:3], f"{path}: {new} after {whole[3]} in {whole}")
 
 
 def ask_tags(server):
-    """What may be kept is answered 304 to who has it; the rest may not be kept."""
+    """Cacheable responses have an ETag and are answered 304 when it matches; all others are no-store."""
     names = {"stage": "work", "knob": "threads.max", "file": "app.js"}
 
     def get(target, method="GET", **headers):
@@ -145,18 +147,18 @@ def ask_tags(server):
         target = path.format(**names)
         status, headers, body = get(target)
         if "304" not in operation["responses"]:
-            check("ETag" not in headers and headers["Cache-Control"] == "no-store", f"{path} may not be kept")
+            check("ETag" not in headers and headers["Cache-Control"] == "no-store", f"{path} must not be cacheable")
             continue
         tag = headers.get("ETag", "")
         if status == 404 and path == "/{file}":  # WEIR_UI=off
             continue
-        weak = path == "/api/v1/graph"  # which carries the time
+        weak = path == "/api/v1/graph"  # the body contains the time
         check(tag.startswith('W/"' if weak else '"') and len(tag) > 10, f"{path}: ETag {tag}")
         check(headers["Cache-Control"] == ("no-store" if weak else "private, no-cache"), f"{path}: {headers['Cache-Control']}")
         opaque = tag.removeprefix("W/")
         for shape in ("{tag}", '"x", W/{opaque}', "*"):
             for verb in ("GET", "HEAD"):
-                # The graph changes under a load, rarely: then its tag is asked for once more.
+                # The graph can change under load, though rarely: then get its new tag.
                 for _ in range(5 if weak else 1):
                     sent = shape.format(tag=tag, opaque=opaque)
                     status, headers, body = get(target, verb, If_None_Match=sent)
@@ -172,29 +174,30 @@ def ask_tags(server):
     target = KNOB.format(**names)
     tag = get(target)[1]["ETag"]
     server.ask("PUT", KNOB, 200, body='{"value": "9"}', **names)
-    check(get(target, If_None_Match=tag)[0] == 200, "a knob was turned, and its tag is the same")
+    check(get(target, If_None_Match=tag)[0] == 200, "a knob has changed, but its tag has not")
     server.ask("DELETE", KNOB, 200, **names)
-    # Time and counts move under a load, and the tag of the graph stays until a stage is in another state.
+    # Time and counts change under load, but the tag of the graph changes only with the state of a
+    # stage.
     graph, pause = "/api/v1/graph", "/api/v1/stages/{stage}/pause"
     before = server.ask("GET", graph, 200)
     tag = get(graph)[1]["ETag"]
-    server.until(lambda: server.ask("GET", graph, 200)["links"] != before["links"], "events went on")
-    check(get(graph, If_None_Match=tag)[0] == 304, "the same stages in the same states have another tag")
+    server.until(lambda: server.ask("GET", graph, 200)["links"] != before["links"], "events continue")
+    check(get(graph, If_None_Match=tag)[0] == 304, "no stage has changed its state, but the tag has changed")
     server.ask("POST", pause, 200, body="{}", stage=names["stage"])
-    check(get(graph, If_None_Match=tag)[0] == 200, "a stage was paused, and the tag is the same")
+    check(get(graph, If_None_Match=tag)[0] == 200, "a stage was paused, but the tag has not changed")
     server.ask("POST", pause.replace("pause", "resume"), 200, body="{}", stage=names["stage"])
-    check(get(graph, If_None_Match=tag)[0] == 304, "all is as it was, and the tag is not")
+    check(get(graph, If_None_Match=tag)[0] == 304, "the stage was resumed, but the tag is not the first one again")
 
 
 def ask_nowhere(server):
-    """What is not there, methods that are not, and acts of those who may not."""
+    """Unknown paths, methods that a path does not have, and changes that are not permitted."""
     problem = server.document.doc["components"]["schemas"]["Problem"]
     names = {"stage": "work", "knob": "threads.max", "file": "app.js"}
     page = server.raw("GET", "/")[1].startswith("text/html")
     for target in ("/nowhere", "/api/v1/", "/api/v2", "/api/v1/stages/a%20b", "/" + "x" * 300):
         status, media, body, _ = server.raw("GET", target)
         check(status == 404 and media == "application/problem+json", f"{target[:40]}: {status} {media}")
-        check(not server.document.errors_of(parse(body), problem), f"{target[:40]}: no problem by its schema")
+        check(not server.document.errors_of(parse(body), problem), f"{target[:40]}: not a Problem by the schema")
     for path, item in server.document.paths.items():
         if path == "/{file}" and not page:
             continue
@@ -205,7 +208,7 @@ def ask_nowhere(server):
             status, media, body, allow = server.raw(method, path.format(**names), body="{}", headers=JSON)
             check(status == 405 and media == "application/problem+json", f"{method} {path}: {status} {media}")
             check(set(allow.split(", ")) - {"HEAD"} == set(allowed), f"{method} {path}: Allow: {allow}")
-            check(not server.document.errors_of(parse(body), problem), f"{method} {path}: no problem by its schema")
+            check(not server.document.errors_of(parse(body), problem), f"{method} {path}: not a Problem by the schema")
     for method, path, _ in server.document.operations():
         body = None if method in ("GET", "DELETE") else '{"value": "1"}' if path.endswith("{knob}") else "{}"
         if "{stage}" in path:
@@ -222,7 +225,7 @@ def ask_nowhere(server):
 
 
 def ask_badly(server):
-    """What is refused before a route is looked at."""
+    """Requests that are refused before routing."""
     path, host = "/api/v1/graph", f"Host: 127.0.0.1:{server.admin}\r\n"
     cases = {
         400: ["GET /api/v1/graph HTTP/9\r\n" + host, "nonsense\r\n" + host, f"GET {path} HTTP/1.1\r\n",
@@ -241,7 +244,7 @@ def ask_badly(server):
                 r = http.client.HTTPResponse(s)
                 r.begin()
                 body, what = r.read(), f"{head[:70]!r}"
-            check(r.status == want, f"{what}: {r.status} and not {want}")
+            check(r.status == want, f"{what}: {r.status} instead of {want}")
             wrong = server.document.answer_errors("GET", path, r.status, r.headers.get("Content-Type", ""), body)
             check(not wrong, f"{what}: {wrong}")
 
@@ -253,8 +256,8 @@ def act_on_knobs(server):
     server.ask("POST", "/api/v1/undo", 409)
     put(200, '{"value": "6"}')
     put(200, '{"value": 5, "for": null}')
-    check(put(200, '{"value": 7, "for": "10m"}')["expires_at"] is not None, "for 10m, and no expires_at")
-    check(server.ask("GET", KNOB, 200, stage="work", knob="threads.max")["overridden"] == "7", "7 is not overridden")
+    check(put(200, '{"value": 7, "for": "10m"}')["expires_at"] is not None, "set for 10m, but expires_at is missing")
+    check(server.ask("GET", KNOB, 200, stage="work", knob="threads.max")["overridden"] == "7", "the override is not 7")
     for body in ("", "{", "[]", "8", "{}", '{"value": null}', '{"value": [8]}', '{"value": 8, "value": 9}',
                  '{"value": 8, "until": 9}', '{"for": "10m"}'):
         put(400, body)
@@ -266,8 +269,8 @@ def act_on_knobs(server):
     server.ask("DELETE", KNOB, 200, stage="work", knob="threads.max")
     server.ask("DELETE", KNOB, 409, stage="work", knob="threads.max")
     put(200, '{"value": "6ms", "for": "100ms"}', knob="with.time")
-    server.until(lambda: any(act["what"] == "expire" for act in server.ask("GET", "/api/v1/acts", 200)["acts"]), "a value expired")
-    # Texts are cut in many places, and never inside a character.
+    server.until(lambda: any(act["what"] == "expire" for act in server.ask("GET", "/api/v1/acts", 200)["acts"]), "an override expires")
+    # Texts are truncated in many places, but never inside a character.
     for first in range(4):
         text = "x" * first + "\u00e9\u20ac" * 600
         put(422, json.dumps({"value": text}, ensure_ascii=first % 2 == 0))
@@ -282,7 +285,7 @@ def act_on_stages(server):
     def state(stage):
         return server.ask("GET", "/api/v1/stages/{stage}", 200, stage=stage)["state"]
 
-    check(post("pause", 200)["state"] == "paused", "a paused stage is not")
+    check(post("pause", 200)["state"] == "paused", "a stage was paused, but its state is not 'paused'")
     server.until(lambda: server.ask("GET", "/api/v1/stages/{stage}/queue", 200, query="n=3", stage="work")["oldest"],
         "events wait at a paused stage")
     ask_all(server)
@@ -298,7 +301,7 @@ def act_on_stages(server):
     for verb in ("pause", "drain", "resume"):
         for body in ('{"for": "1m"}', "[]", "no", "null"):
             post(verb, 400, body=body)
-    check(state("work") == "running", "a refused act did something")
+    check(state("work") == "running", "a refused request changed the state")
     server.ask("POST", "/api/v1/undo", 400, body='{"id": 1}')
 
 
@@ -322,13 +325,13 @@ def undo_all(server):
         check(not wrong, f"undo: {status}: {wrong}")
         if status != 200:
             break
-    check(status == 409, f"undoing all ends with {status}: {body}")
+    check(status == 409, f"after everything is undone, undo returns {status}: {body}")
     server.ask("POST", "/api/v1/undo", 409, body="{}")
 
 
 def ask_past(server):
     path = "/api/v1/history"
-    server.until(lambda: len(server.ask("GET", path, 200)["at"]) > 1, "the history has samples")
+    server.until(lambda: len(server.ask("GET", path, 200)["at"]) > 1, "the history gets samples")
     for query in ("", "step=1s", "step=10s", "stage=work", "stage=web&step=10s", "from=-5", "from=-5&to=-1", "from=0&to=1",
                   "from=-1.5", "to=99999999999", "&", "stage="):
         h = server.ask("GET", path, 200, query=query)
@@ -344,7 +347,7 @@ def ask_past(server):
     server.ask("GET", path, 404, query="stage=" + "x" * 200)
     path = "/api/v1/requests/slowest"
     for query in ("", "class=vip", "class=", "class=bulk&n=1"):
-        check(server.ask("GET", path, 200, query=query)["requests"], f"slowest?{query}: none")
+        check(server.ask("GET", path, 200, query=query)["requests"], f"slowest?{query}: no requests")
     server.ask("GET", path, 404, query="class=nosuch")
     server.ask("GET", path, 400, query="class=" + "x" * 200)
     path = "/api/v1/stages/{stage}/tap"
@@ -357,13 +360,13 @@ def ask_past(server):
     server.ask("GET", path, 404, stage="nosuch")
     server.ask("GET", path, 404, query="class=nosuch", stage="work")
     check(server.ask("GET", "/api/v1/decisions", 200, query="n=3")["decisions"], "there are no decisions")
-    check(len(server.ask("GET", "/api/v1/acts", 200, query="n=2")["acts"]) == 2, "there are no two acts")
+    check(len(server.ask("GET", "/api/v1/acts", 200, query="n=2")["acts"]) == 2, "there are not two acts")
 
 
 # ---- reloads ----
 
 def act_on_reload(server, yaml):
-    """A look, a change where it runs, a new graph, and a file that can not be used."""
+    """A preview, a change of the running graph, a new graph, and a file that is refused."""
     path = "/api/v1/reload"
 
     def order(want, body, **put):
@@ -382,17 +385,17 @@ def act_on_reload(server, yaml):
 
     live = {"old": "max: 4 }", "new": "max: 5 }"}
     watcher = Watcher(server, "hz=0", {"hello", "config", "reload"})
-    check(server.ask("GET", path, 200)["last"] is None, "there was an order before the first")
-    check(effects(order("preview", '{"preview": true}', **live)) == {"live"}, "a knob is not live")
-    check(order("unchanged", "")["failure"] is None, "a good one is a failure")
-    check(effects(order("turned", '{"preview": false}', **live)) == {"live"}, "a knob is not live")
+    check(server.ask("GET", path, 200)["last"] is None, "there is a last order before the first one")
+    check(effects(order("preview", '{"preview": true}', **live)) == {"live"}, "the preview does not show a live change")
+    check(order("unchanged", "")["failure"] is None, "a reload without changes counts as a failure")
+    check(effects(order("turned", '{"preview": false}', **live)) == {"live"}, "the reload is not a live change")
     told = order("failed", "{}", old="use: burn", new="use: burnt")
     check("^^^" in told["last"]["text"] and told["failure"] == told["last"], f"a bad file: {told}")
     told = order("preview", '{"preview": true}', old="127.0.0.1:0\" }\nalerts", new="127.0.0.1:9\" }\nalerts")
-    check("restart" in effects(told) and told["failure"]["result"] == "failed", f"a look takes back what failed: {told}")
+    check("restart" in effects(told) and told["failure"]["result"] == "failed", f"a preview must not clear the failure: {told}")
     told = order("followed", "{}", old="gone", new="lost")
     check({"add", "remove", "live"} <= effects(told) and told["failure"] is None and told["graph"] == 1, f"another stage: {told}")
-    check(any(s["name"] == "lost" for s in server.ask("GET", "/api/v1/graph", 200)["stages"]), "the new stage is not there")
+    check(any(s["name"] == "lost" for s in server.ask("GET", "/api/v1/graph", 200)["stages"]), "the new stage is missing")
     told = order("followed", None)
     check((told["total"], told["failed"], told["graph"]) == (5, 1, 2), f"counts: {told}")
     for body in ("[]", "{", '{"preview": 1}', '{"preview": true, "x": 1}', '{"x": true}'):
@@ -423,24 +426,24 @@ def check_itself(server):
         for (method, path, status), (media, body) in server.bodies.items():
             if method == "GET" and path in ("/api/v1/graph", "/api/v1/stages") and not wrong:
                 wrong = d.answer_errors(method, path, status, media, body)
-        check(wrong, f"nobody noticed: {what}")
+        check(wrong, f"not detected: {what}")
 
     schemas = ("components", "schemas")
     found(lambda d: d[schemas[0]][schemas[1]]["Stage"]["properties"].pop("held"), "a member that is not described")
-    found(lambda d: d[schemas[0]][schemas[1]]["Stage"]["required"].append("heldd"), "a member that is not there")
-    found(lambda d: d[schemas[0]][schemas[1]]["Count"].update(type="string"), "another type")
+    found(lambda d: d[schemas[0]][schemas[1]]["Stage"]["required"].append("heldd"), "a member that does not exist")
+    found(lambda d: d[schemas[0]][schemas[1]]["Count"].update(type="string"), "a different type")
     found(lambda d: d[schemas[0]][schemas[1]]["Placement"]["enum"].remove("inline"), "a word that is not described")
     found(lambda d: d["paths"].pop("/api/v1/acts"), "a route that is not described")
-    found(lambda d: d["paths"].update({"/x": {"get": {}}}), "a route that is not there")
+    found(lambda d: d["paths"].update({"/x": {"get": {}}}), "a route that does not exist")
     found(lambda d: d["paths"]["/api/v1/graph"]["get"]["responses"].pop("200"), "a status that is not described")
 
 
 def take_document(server, path):
-    """The document as this server tells it, which is the file in the tree."""
+    """Reads the document from this server. It must be the file in the source tree."""
     status, media, body, _ = server.raw("GET", "/api/v1/openapi.json")
     check(status == 200 and media == "application/json", f"openapi.json: {status} {media}")
     with open(path, "rb") as f:
-        check(body == f.read(), "the program has another document than the tree")
+        check(body == f.read(), "the program's document differs from the file in the tree")
     server.document = Document(parse(body))
 
 
@@ -448,7 +451,10 @@ TOKENS = {"boss": secrets.token_urlsafe(32), "eye": secrets.token_hex(16)}
 
 
 def try_tokens(program, work, document):
-    """A server with tokens: every route without one, with a viewer's, and with an operator's. Returns what was seen."""
+    """A server with tokens: every route without a token, as a viewer and as an operator.
+
+    Returns the responses seen.
+    """
     yaml = os.path.join(work, "tokens.yaml")
     for name, token in TOKENS.items():
         with open(os.open(os.path.join(work, name), os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="utf-8") as f:
@@ -466,8 +472,8 @@ def try_tokens(program, work, document):
         code = server.stop()
     check(code == 0, f"the server with tokens ended with {code}: {server.said()}")
     for name, token in TOKENS.items():
-        check(token not in server.said(), f"the log has the token of {name}")
-        check(all(token.encode() not in body for _, body in server.bodies.values()), f"an answer has the token of {name}")
+        check(token not in server.said(), f"the log contains the token of {name}")
+        check(all(token.encode() not in body for _, body in server.bodies.values()), f"a response contains the token of {name}")
     return server.seen
 
 
@@ -492,11 +498,11 @@ def try_roles(server):
             server.ask(method, path, want, body=body, headers=dict(headers, **bearer("boss")), **names)
         else:
             status = server.raw(method, path.format(**names), body, dict(headers, **bearer("boss")))[0]
-            check(status not in (401, 403, 405, 429), f"{method} {path}: an operator is answered {status}")
+            check(status not in (401, 403, 405, 429), f"{method} {path}: an operator gets {status}")
     status, _, _, _ = server.raw("GET", "/events")
     check(status == 401, f"/events without a token: {status}")
-    check(server.ask("GET", "/api/v1/graph", 200, headers=bearer("eye"))["role"] == "viewer", "a viewer is none")
-    check(server.ask("GET", "/api/v1/graph", 200, headers=bearer("boss"))["role"] == "operator", "an operator is none")
+    check(server.ask("GET", "/api/v1/graph", 200, headers=bearer("eye"))["role"] == "viewer", "the viewer's role is not viewer")
+    check(server.ask("GET", "/api/v1/graph", 200, headers=bearer("boss"))["role"] == "operator", "the operator's role is not operator")
 
 
 def try_session(server):
@@ -523,7 +529,7 @@ def try_session(server):
 
 
 def try_described(program, top, work):
-    """The server above, all there is to ask. Returns the document."""
+    """All requests to the server above. Returns the document."""
     yaml = os.path.join(work, "described.yaml")
     with open(yaml, "w", encoding="utf-8") as f:
         f.write(SERVER)
@@ -538,7 +544,7 @@ def try_described(program, top, work):
         ask_all(server, every_knob=True)
         load = Load(server)
         server.until(lambda: sum(c["completed_total"] and sum(c["shed_total"].values())
-            for c in server.ask("GET", "/api/v1/stages/{stage}", 200, stage="work")["classes"]), "work is shed")
+            for c in server.ask("GET", "/api/v1/stages/{stage}", 200, stage="work")["classes"]), "events are completed and shed")
         watcher = Watcher(server, "hz=4", {"hello", "tick", "decision", "act"})
         for step in (ask_all, act_on_knobs, act_on_stages, act_on_all, ask_past, ask_pages, ask_tags, ask_ranges, ask_nowhere, ask_badly, ask_events):
             step(server)
@@ -561,7 +567,7 @@ def try_described(program, top, work):
 
 
 def try_shipped(program, top, work, document):
-    """The servers of config/servers: stages that the one above has not."""
+    """The servers in config/servers, which have stages that the server above does not have."""
     folder = os.path.join(top, "config", "servers")
     key, cert = os.path.join(work, "site.key"), os.path.join(work, "site.pem")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A server for openapi.py: its process, what it is asked, load, and one who watches its events."""
+"""A server for openapi.py: its process, requests to it, load on it, and a watcher of its events."""
 import http.client
 import os
 import re
@@ -15,7 +15,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 class Wrong(Exception):
-    """The server or the document is."""
+    """The server or the document is wrong."""
 
 
 failures = []
@@ -31,13 +31,13 @@ def check(good, what):
 
 
 def result():
-    """The exit code, said."""
+    """Prints the result and returns the exit code."""
     print(f"{checks} checks, {len(failures)} failed")
     return 1 if failures or not checks else 0
 
 
 class Server:
-    """A server, its endpoint, and what it was asked."""
+    """A server process, its admin endpoint, and the requests sent to it."""
 
     def __init__(self, program, yaml, cwd, env=None):
         self.log = tempfile.TemporaryFile()
@@ -46,7 +46,7 @@ class Server:
         self.admin = self.web = self.tls = None
         self.document = None
         self.seen = set()   # (method, path, status)
-        self.bodies = {}    # the last one of each
+        self.bodies = {}    # the last body for each of these
         for line in self.process.stdout:
             port = re.search(r"(https?)://127\.0\.0\.1:(\d+)", line)
             if port and "admin http://" in line:
@@ -86,29 +86,29 @@ class Server:
         if method not in ("GET", "HEAD"):
             headers = JSON if headers is None else headers
         status, media, got, _ = self.raw(method, target, body, headers)
-        check(status == want, f"{what}: {status} and not {want}: {got[:300]}")
+        check(status == want, f"{what}: {status} instead of {want}: {got[:300]}")
         wrong = self.document.answer_errors(method, path, status, media, got)
         check(not wrong, f"{what}: {status}: {wrong}")
         if method in ("PUT", "POST"):
             wrong = self.document.body_errors(method, path, body)
-            check(status != 200 or not wrong, f"{what}: taken, but not documented: {wrong}")
-            check(status != 400 or wrong, f"{what}: refused with 400, but documented")
+            check(status != 200 or not wrong, f"{what}: accepted, but not documented: {wrong}")
+            check(status != 400 or wrong, f"{what}: documented, but refused with 400")
         self.seen.add((method, path, status))
         self.bodies[method, path, status] = (media, got)
         return parse(got) if media.startswith("application/") and got else got.decode()
 
     def until(self, condition, what):
-        """Ask until it is so."""
+        """Polls until `condition` holds."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             if condition():
                 return
             time.sleep(0.02)
-        raise Wrong(f"it never came to pass that {what}")
+        raise Wrong(f"this never happened: {what}")
 
 
 class Load:
-    """Clients that ask again as soon as they are answered."""
+    """Clients that send the next request as soon as they have a response."""
 
     def __init__(self, server, clients=12):
         self.server = server
@@ -127,7 +127,7 @@ class Load:
                     c.getresponse().read()
                     self.over.wait(0.001)
             except (OSError, http.client.HTTPException):
-                self.over.wait(0.01)  # /old is dropped, and its connection closed
+                self.over.wait(0.01)  # /old is dropped and its connection closed
             finally:
                 c.close()
 
@@ -138,16 +138,16 @@ class Load:
 
 
 class Watcher(threading.Thread):
-    """Reads one stream until each of `kinds` came, or the patience is over."""
+    """Reads one stream until it has seen each of `kinds`, or PATIENCE_S is over."""
 
     def __init__(self, server, query, kinds):
         super().__init__(daemon=True)
         self.server, self.query, self.kinds = server, query, set(kinds)
         self.greeted = threading.Event()
-        self.wrong = "it did not begin"
+        self.wrong = "the stream did not begin"
         self.start()
         if not self.greeted.wait(PATIENCE_S):
-            raise Wrong("no hello came")
+            raise Wrong("no hello event arrived")
 
     def run(self):
         try:
@@ -172,7 +172,7 @@ class Watcher(threading.Thread):
             while self.kinds and time.monotonic() < end:
                 line = r.readline().decode()
                 if not line:
-                    return "it ended"
+                    return "the stream ended"
                 line = line.rstrip("\n")
                 if line and not line.startswith(":"):
                     key, _, value = line.partition(": ")
@@ -191,7 +191,7 @@ class Watcher(threading.Thread):
                 self.kinds.discard(kind)
                 self.greeted.set()
                 fields = {}
-            return f"never came: {self.kinds}" if self.kinds else ""
+            return f"never arrived: {self.kinds}" if self.kinds else ""
         finally:
             c.close()
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""USDT probes: every probe of framework/base/probe.h is in the program with the arguments that the header tells of, and
-scripts of contrib/bpftrace name only those, each probe being named by one. Where bpftrace is, scripts have to compile.
+"""USDT probes: probes.py PROGRAM SOURCE_DIR
 
-probes.py PROGRAM SOURCE_DIR. Left out (77) where the program was built without probes, or readelf is not there.
+The program contains every probe of framework/base/probe.h with the arguments that the header
+lists. The scripts in contrib/bpftrace use only these probes, and each probe is used by a script.
+Where bpftrace is installed, the scripts must compile. Skipped (77) when the program was built
+without probes or readelf is missing.
 """
 import glob
 import os
@@ -24,7 +26,7 @@ def check(good, what):
 
 
 def described():
-    """{probe: names of its arguments}, from the comment of the header."""
+    """{probe: number of its arguments}, from the comment in the header."""
     with open(os.path.join(TOP, "framework/base/probe.h")) as f:
         head = f.read().split("*/")[1]
     rows = re.findall(r"^ \*   (\w+) {1,}\S.*? {2,}(\S.*)$", head, re.M)
@@ -32,12 +34,12 @@ def described():
 
 
 def built():
-    """{probe: numbers of arguments of its places}, from the notes of the program."""
+    """{probe: set of the argument counts at its sites}, from the notes in the program."""
     notes = subprocess.run(["readelf", "-n", "--wide", PROGRAM], capture_output=True, text=True, check=True).stdout
     found = {}
     for name, semaphore, arguments in re.findall(
             r"Provider: weir\n\s+Name: (\w+)\n.*Semaphore: (\w+)\n\s+Arguments: (.*)", notes):
-        # "8@-176(%rbp) -4@%ecx": a blank between two, and none within one.
+        # "8@-176(%rbp) -4@%ecx": blanks appear only between arguments.
         found.setdefault(name, set()).add(len(arguments.split()))
         check(int(semaphore, 16) == 0, f"{name} has a semaphore")
     return found
@@ -54,13 +56,13 @@ def compiles(script, text):
 
 def main():
     if not shutil.which("readelf"):
-        print("readelf is not there")
+        print("skipped: readelf is not installed")
         sys.exit(77)
     places, told = built(), described()
     if not places:
-        print("this weir was built without probes")
+        print("skipped: this weir was built without probes")
         sys.exit(77)
-    check(len(told) >= 8, f"the header tells of {sorted(told)}")
+    check(len(told) >= 8, f"the header lists only {sorted(told)}")
     for name, n in told.items():
         check(places.get(name) == {n}, f"{name}: {n} arguments in the header, {places.get(name)} in the program")
     check(set(places) == set(told), f"in the program: {sorted(places)}, in the header: {sorted(told)}")
@@ -72,13 +74,13 @@ def main():
             text = f.read()
         code = re.sub(r"//.*", "", text)
         names = re.findall(r"^usdt:weir:weir:(\w+)", code, re.M)
-        check(len(names) == 1, f"{script} is about one probe, not {names}")
+        check(len(names) == 1, f"{script} must use one probe, not {names}")
         for name in names:
             used.add(name)
-            check(name in places, f"{script} names the probe '{name}', which is not there")
+            check(name in places, f"{script} uses the probe '{name}', which does not exist")
             most = max(int(n) for n in re.findall(r"\barg(\d)", code))
             check(most < told.get(name, 0), f"{script} reads arg{most} of {name}, which has {told.get(name)}")
-            check(f"// {name}: " in text, f"{script} says what {name} tells")
+            check(f"// {name}: " in text, f"{script} does not describe {name}")
         if bpftrace:
             compiles(script, text)
     check(used == set(told), f"no script for {sorted(set(told) - used)}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A certificate that was renewed at its place is told by a reload, and by one that is only looked at. Arguments: PROGRAM
+# A certificate renewed in place is reported by a reload, and by a dry run. Arguments: PROGRAM
 # SOURCE_DIR. Needs openssl; without it nothing is tested (77).
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -37,17 +37,17 @@ is exit 0; is out has '"result": "turned"'; is out has '"stage": "safe"'; is out
 one reload
 is exit 0; is out has 'nothing changes'; is out lacks 'certificate'
 
-# A common name may be anything, and is cut: it is told all the same.
+# A common name may be anything, and is truncated, but still reported.
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout site.key -out site.pem -days 70 -utf8 \
 	-subj "/CN=$(printf 'ж%.0s' {1..45})" 2>/dev/null || fail 'no certificate was made'
 one reload --dry-run
 is exit 0; is out has '~ safe: certificate ??????'; is out has ', was new.example until '
 
-# With other changes, too.
+# The same together with other changes.
 certificate third.example 90
 sed -i 's/hello\\n/hullo\\n/' server.yaml
 one reload
-is exit 0; is out has '1 stage is made anew'; is out has '~ safe: certificate third.example until '
+is exit 0; is out has '1 stage is rebuilt'; is out has '~ safe: certificate third.example until '
 kill -TERM "$pid"
 ended
 is exit 0

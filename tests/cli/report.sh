@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# compare and report on made-up runs: words, exit codes, files that stay whole. The third argument is the
-# program that makes the runs.
+# compare and report on made-up runs: texts, exit codes, files that stay whole. The third argument
+# is the program that makes the runs.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -52,7 +52,7 @@ is exit 1; is err has 'no_such_folder'
 weir report good.json -o /dev/full
 is exit 1; is err has 'cannot write'
 
-# A malformed file: one sentence with the member, and the old page as it was.
+# A malformed file: one message with the member, and the old page unchanged.
 sed 's/"took_s":/"tuck_s":/' good.json >bad.json
 weir report good.json bad.json -o page.html
 is exit 2; is out empty; is err has 'bad.json: took_s is missing'

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A server's life as the shell sees it: it says where it listens, answers, drains on SIGTERM with
-# exit code 0, and has last words when it crashes. Waits on its output and on its end, never on time.
+# A server's life seen from the shell: it prints where it listens, answers, drains on SIGTERM with
+# exit code 0, and prints a report when it crashes. Waits for its output and its end, never for a
+# time.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -26,6 +27,15 @@ weir why hello --admin "$admin"
 is exit 0; is out has 'offered/s'; is out lacks 'web'
 weir why nowhere --admin "$admin"
 is exit 2; is err has "there is no stage 'nowhere'"
+# A reload between the two polls: stages are matched by name, and a new one has done nothing yet.
+python3 "$top/tests/cli/two_looks.py" "${admin}api/v1/stages" "$work/port" 2>"$work/looks.err" &
+looks=$!
+until [ -e "$work/port" ]; do kill -0 "$looks" 2>/dev/null || break; done
+weir why --admin "http://127.0.0.1:$(<"$work/port")"
+kill "$looks"
+is exit 0; is out has '46840 offered/s'; is out lacks '7777'
+checks=$((checks + 1))
+[ "$(grep -c ' 0 offered/s' <<<"$out")" = 2 ] || fail "not only hello has done something: $out"
 weir overload --admin "$admin"
 is exit 0; is out has 'enforce: '
 weir overload shadow --admin "$admin"
@@ -35,29 +45,30 @@ is out has '"mode":"shadow"'
 out=$(curl -sS "${admin}api/v1/decisions?n=1" 2>&1)
 is out has 'overload.mode = shadow'; is out has 'it was enforce'
 weir overload of --admin "$admin"
-is exit 2; is err has "'of' is none of off, shadow, enforce"
+is exit 2; is err has "'of' is not one of off, shadow, enforce"
 weir overload enforce --admin "$admin"
 is exit 0; is out has 'enforce: '
 weir overload off --admin "${web%/}"
 is exit 1; is err has 'the server answered'
 weir overload off --admin unix:/nowhere.sock
 is exit 3; is err has 'no weir server answers'
-# A refusal by its id: queue_full of stage 1 and class 0, half the objective; priority of the same.
+# A refusal by its id: queue_full of stage 1 and class 0, half the objective; priority with the same
+# numbers.
 weir why --shed 80200ZS000000 --admin "$admin"
 is exit 0; is out has "'hello' refused class 'default' (queue_full)"; is err empty
 is out has 'ms of an objective of'; is out lacks "number"
 [[ $out =~ ^'shed 80200ZS000000: at '[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\.[0-9]' ' ]] || fail 'no time of day'
 weir why --shed b020000000000 --admin "$admin"
 is exit 0; is out has 'shed B020000000000: '; is out has "'hello' refused class 'default' (priority)"
-is out has '0 % of the class was let in, this user'
+is out has '0 % of the class was admitted, this user'
 weir why --shed 80200ZS000000 --admin http://127.0.0.1:1/
 is exit 0; is out has '0.0 s after the start stage 1 refused class 0 (queue_full)'
-is out has 'predicted wait 50 % of the objective'; is err has 'numbers stand for names'
+is out has 'predicted wait 50 % of the objective'; is err has 'numbers are shown instead of names'
 weir why --shed 80200ZSZZZZZZ --admin "$admin" # two months after the start
-is exit 0; is out has 'after the start stage 1'; is err has 'was started after that'
+is exit 0; is out has 'after the start stage 1'; is err has 'was started later'
 for id in '' 8 F000000000000 0000000000000 800020000000U; do
 	weir why --shed "$id" --admin "$admin"
-	is exit 2; is err has 'is no shed id'; is out empty
+	is exit 2; is err has 'is not a shed id'; is out empty
 done
 weir why hello --shed 80200ZS000000 --admin "$admin"
 is exit 2; is err has '--shed needs no stage'
@@ -80,7 +91,7 @@ is exit 0
 is err has 'reload'
 is err has 'nothing was lost'
 
-# The port of a running admin endpoint cannot be had twice, and nothing starts then.
+# The port of a running admin endpoint cannot be used twice, and nothing starts then.
 launch server.yaml
 weir run server.yaml --set web.with.nonsense=1
 is exit 1; is err has 'nonsense'
@@ -92,7 +103,7 @@ kill -INT "$pid"
 ended
 is exit 0
 
-# A second signal does not wait: what is still queued is given up, and the exit code says so.
+# A second signal does not wait: queued events are given up, and the exit code shows it.
 cat >slow.yaml <<'YAML'
 weir: 1
 name: slow
@@ -107,23 +118,32 @@ launch slow.yaml
 for _ in 1 2 3; do
 	curl -s "$web" >>"$work/answers" &
 done
-until "$program" ps --admin "$admin" | grep -q '^slow .* 2/[0-9]* .* 1/1 '; do :; done
+until grep -q '^slow .* 2/[0-9]* .* 1/1 ' <("$program" ps --admin "$admin"); do :; done
 kill -TERM "$pid"
-until grep -q 'finishing what was accepted' "$work/log"; do :; done
+until grep -q 'finishing accepted work' "$work/log"; do :; done
 kill -TERM "$pid"
 ended
 is exit 1
 is err has 'because a second signal came'
 
-# Last words, then the signal's own course.
-launch server.yaml
-kill -SEGV "$pid"
-ended
+# A crash report, then the signal's default action.
+# ThreadSanitizer has a thread of its own, without our handler's stack: a signal from outside may hit it.
+tsan=
+grep -q __tsan_init "$program" && tsan=yes
+for _ in 1 2 3 4; do
+	launch server.yaml
+	kill -SEGV "$pid"
+	ended
+	if [ -z "$tsan" ] || grep -q 'crashed with' <<<"$err"; then
+		break
+	fi
+done
 is failed
-is err has "weir: crashed with SIGSEGV in thread '"; is err has "' outside any stage" # whichever the kernel picks
+is err has "weir: crashed with SIGSEGV in thread '"; is err has "' outside any stage" # any thread
+is err has 'weir:   #0 '; is err lacks 'it was handling'
 
-# In a handler: which stage, on what, also when it is the stack that ran out. A sanitizer looks at
-# wild pointers and overflows first.
+# In a handler: the stage and the event, also when the stack overflows. A sanitizer handles wild
+# pointers and overflows first.
 cat >buggy.yaml <<YAML
 weir: 1
 name: buggy
@@ -135,9 +155,21 @@ stages:
 YAML
 for bug in abort:SIGABRT null:SIGSEGV stack:SIGSEGV; do
 	launch buggy.yaml
-	curl -s "$web${bug%:*}"
+	curl -s "$web${bug%:*}?id=7"
 	ended
 	is failed
 	is err has "weir: crashed with ${bug#*:} in thread 'buggy/0' while it ran stage 'buggy' on events of type 'http.request'"
+	is err has "weir: it was handling 'GET /${bug%:*}?id=7'"
+	is err has ' crash.so(+0x'
+	[ "$bug" = abort:SIGABRT ] || is err has '#0 crash.so(+0x'
+	# The frame below the handler is in the program.
+	[ "$bug" = stack:SIGSEGV ] || is err has ' weir(+0x'
 done
+# addr2line understands the printed offset: for the first frame of the last crash it finds a
+# function of the plug-in.
+if command -v addr2line >/dev/null; then
+	at=$(grep -o '#0 crash.so(+0x[0-9a-f]*' "$work/log" | sed 's/.*+//')
+	checks=$((checks + 1))
+	addr2line -f -e "$3" "$at" | grep -q '^overflow' || fail "$at is not in overflow()"
+fi
 finish

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154
 # For tests that need a running server: server.yaml in $work, `launch ARGS...` and `ended`. Sourced
-# behind lib.sh.
+# after lib.sh.
 
 cat >server.yaml <<'YAML'
 weir: 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# weir simulate: capacities that can be reckoned by hand, what is refused, and the times of a running
-# server.
+# weir simulate: capacities that can be calculated by hand, refused arguments, and the times of a
+# running server.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/server.sh
@@ -25,7 +25,7 @@ stages:
   answer: { use: respond, with: { body: "x" }, threads: inline }
 YAML
 
-# number KEY [STAGE]: a number of the document, or of one stage of it, is in $value.
+# number KEY [STAGE]: put a number of the document, or of one stage of it, into $value.
 number() {
 	value=$(python3 -c '
 import json, sys
@@ -34,7 +34,7 @@ where = doc if len(sys.argv) < 4 else next(s for s in doc["stages"] if s["name"]
 print(where[sys.argv[2]])' "$out" "$@") || fail "no $*"
 }
 
-# near WANTED PERCENT: is $value about that?
+# near WANTED PERCENT: is $value within PERCENT of WANTED?
 near() {
 	checks=$((checks + 1))
 	awk -v is="$value" -v wanted="$1" -v percent="$2" \
@@ -42,7 +42,7 @@ near() {
 		fail "$value, not $1"
 }
 
-# A fifth goes to the group of four threads: 4 ms each, 5,000/s. The rest waits 10 ms in one of five
+# A fifth goes to the group of four threads: 4 ms each, 5,000/s. The rest takes 10 ms in one of five
 # threads: 625/s of all. Two cores: 0.2 * 4 ms of each, 2,500/s.
 weir simulate fork.yaml --share route.a=20% --cores 2 --load 0.5x -o json
 is exit 0; is err empty
@@ -54,61 +54,61 @@ number service_seconds core; near 0.004 0.01
 number busy wait; near 0.5 3
 number done_per_second core; near 62.5 5
 
-# The same twice, to the bit; another seed, another.
+# The same seed gives the same output to the bit; another seed another one.
 first=$out
 weir simulate fork.yaml --share route.a=20% --cores 2 --load 0.5x -o json
 checks=$((checks + 1)); [ "$out" = "$first" ] || fail 'not the same again'
 weir simulate fork.yaml --share route.a=20% --cores 2 --load 0.5x -o json --seed 2
 checks=$((checks + 1)); [ "$out" != "$first" ] || fail 'the seed does not matter'
 
-# Twice what it can do: the bottleneck is busy, the rest is shed, of the lower class above all.
+# Twice the capacity: the bottleneck is busy, the rest is shed, mostly of the lower class.
 weir simulate fork.yaml --share route.a=0% --cores 2 --load 2x --class gold=10% \
 	--set wait.admission.policy=threshold --set wait.admission.threshold=20
 is exit 0; is out has 'the bottleneck is stage wait'; is out has 'threshold 100%'
 is out has 'utilisation law U = X S / n: wait is 100% busy'; is out has "Little's law"
 is out lacks 'core '
 
-# A row per 100 ms, the warm-up of a quarter included.
+# A row per 100 ms, including the warm-up of a quarter.
 weir simulate fork.yaml --share route.a=0% --load 2x --for 4s -o csv
 is exit 0; is out has 'time_s,offered_per_s,goodput_per_s,late_per_s,shed_per_s,wait_threads,wait_queued'
 checks=$((checks + 1)); [ "$(wc -l <<<"$out")" = 51 ] || fail 'not 50 rows'
 
-# Times that are given go before those that are imitated.
+# Times given with --cost take precedence over those of burn and delay.
 weir simulate fork.yaml --share route.a=0% --cost wait=20ms --load 100 -o json
 is exit 0
 number capacity_per_second; near 250 0.01
 number load; near 0.4 0.01
 
-# ---- what cannot be ----
+# ---- invalid arguments ----
 
 weir simulate
 is exit 2; is err has 'the FILE is missing'
 weir simulate fork.yaml more
-is exit 2; is err has "'more' is one word too many"
+is exit 2; is err has "unexpected argument 'more'"
 weir simulate nowhere.yaml
 is exit 1; is err has 'nowhere.yaml'; is out empty
 weir simulate fork.yaml --speed 3
-is exit 2; is err has "there is no option '--speed'"
+is exit 2; is err has "unknown option '--speed'"
 weir simulate fork.yaml --load fast
 is exit 2; is err has 'fast'
 weir simulate fork.yaml --cost wiat=1ms
 is exit 2; is err has 'there is no such stage'
 weir simulate fork.yaml --cost wait=1ms,slowly
-is exit 2; is err has 'behind the time stand const'
+is exit 2; is err has 'only const, exp or lognormal, and cpu or blocks may follow the time'
 weir simulate fork.yaml --share route.c=1%
-is exit 2; is err has 'of an outlet that is linked'
+is exit 2; is err has 'with an outlet that is linked'
 weir simulate fork.yaml --class silver=1%
-is exit 2; is err has 'of a class of the server'
+is exit 2; is err has 'with a class of the server'
 weir simulate fork.yaml --class gold=60% --class rest=60%
 is exit 2; is err has 'more than 100%'
 weir simulate fork.yaml --admin 127.0.0.1:1
 is exit 3; is out empty
 weir simulate server.yaml
-is exit 2; is err has "nothing says how long stage 'hello' takes"
+is exit 2; is err has "the service time of stage 'hello' is unknown"
 weir simulate --help
 is exit 0; is out has '--cost'; is err empty
 
-# ---- a running server tells its times ----
+# ---- times of a running server ----
 
 launch server.yaml
 "$program" bench "$web" --rate 200 --for 1s -q >/dev/null

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# `weir snapshot`: one page that needs nothing else, in which no text is markup and no secret stands.
+# `weir snapshot`: one self-contained page, in which no text is markup and no secret appears.
 # Arguments: PROGRAM SOURCE_DIR.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -32,18 +32,18 @@ is out lacks '<script'; is out lacks '<img'; is out lacks 'hunter'; is out lacks
 is out has '&lt;script&gt;alert(1)'
 for kept in kept-a kept_b /kept/c kept-d kept_e 'The last 15 minutes' '<svg' 'Decisions' '(left out)'; do
 	case $kept in
-	kept-a) is out lacks "$kept" ;; # behind a secret in the same line: rather too much is left out
+	kept-a) is out lacks "$kept" ;; # after a secret in the same line: rather too much is left out
 	*) is out has "$kept" ;;
 	esac
 done
-# Of one time: the log has what the server tells first, its newest, last.
+# Entries with the same time: the log ends with the one that the server lists first, its newest.
 weir log -o json --admin "$made_up"
 is exit 0
 last=$(python3 -c 'import json, sys; print([e for e in json.load(sys.stdin) if e["kind"] == "act"][-1]["from"][:5])' <<<"$out")
 out=$last
 is out lacks hunt
 out=$(<now.html)
-# Tags are ours alone, closed in their order, without handlers, and refer to nothing outside of the page.
+# Only our own tags, closed in order, without handlers, and without references out of the page.
 checks=$((checks + 1))
 python3 - now.html <<'PY' || fail 'its tags are not as they should be'
 import html.parser, sys
@@ -77,7 +77,7 @@ checks=$((checks + 1))
 leftover=$(find . -name 'now.html?*')
 [ -z "$leftover" ] || fail "left beside it: $leftover"
 
-# ---- what can not be written leaves what was there ----
+# ---- a page that cannot be written leaves the old one ----
 mkdir shut
 echo old >shut/now.html
 chmod 500 shut

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""snapshot_server.py PORT_FILE: a made-up admin endpoint in which every text is markup, for tests of `weir snapshot`."""
+"""A fake admin endpoint in which every text is markup, for tests of `weir snapshot`.
+
+snapshot_server.py PORT_FILE
+"""
 import http.server
 import json
 import os

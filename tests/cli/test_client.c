@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The admin client against peers that answer well, badly or not at all. Each case is one connection
- * to a listener of ours on 127.0.0.1, whose thread reads the request and sends canned bytes.
+ * The admin client and servers that answer correctly, incorrectly or not at all. Each case is one
+ * connection to a listener of the test on 127.0.0.1, whose thread reads the request and sends fixed
+ * bytes.
  */
 #include "client.h"
 
@@ -28,7 +29,7 @@ struct peer {
 	const char *say;
 	char url[128];
 	char heard[1024];
-	pid_t disturb; /* the thread of the client, which gets signals while it waits; 0: none */
+	pid_t disturb; /* thread of the client, interrupted by signals while it waits; 0: none */
 	pthread_t disturbed;
 };
 
@@ -40,7 +41,7 @@ static void on_signal(int number)
 	atomic_fetch_add(&signals_seen, 1);
 }
 
-/** Does thread `tid` of ours sleep in a call? */
+/** Does thread `tid` of this process sleep in a call? */
 static bool asleep(pid_t tid)
 {
 	char path[64], state = 0;
@@ -54,7 +55,7 @@ static bool asleep(pid_t tid)
 	return state == 'S';
 }
 
-/** Three signals, each when the client sleeps: all it can wait for is our answer. */
+/** Send three signals, each while the client sleeps: it can only be waiting for the response. */
 static void disturb(const struct peer *p)
 {
 	for (int i = 1; i <= 3; i++) {
@@ -111,7 +112,7 @@ static void peer_listen_unix(struct peer *p, const char *path)
 	CU_ASSERT_FATAL(listen(p->fd, 1) == 0);
 }
 
-/** Ask a listening peer that says `say`. Returns what client_get returned. */
+/** Send a request to a listening peer that answers `say`. Returns the result of client_get. */
 static int ask_peer(struct peer *p, const char *say, struct client_answer *a, struct weir_err *err)
 {
 	p->say = say;
@@ -134,7 +135,7 @@ static int ask(const char *say, struct client_answer *a, struct weir_err *err)
 	return rc;
 }
 
-/** `say` must give an answer with this status and body. */
+/** `say` must be accepted as a response with this status and body. */
 static void good(const char *say, int status, const char *body)
 {
 	struct client_answer a;
@@ -147,7 +148,7 @@ static void good(const char *say, int status, const char *body)
 	free(a.body);
 }
 
-/** `say` must be refused as no HTTP, in words. */
+/** `say` must be refused as not HTTP, with that message. */
 static void bad(const char *say)
 {
 	struct client_answer a;
@@ -155,7 +156,7 @@ static void bad(const char *say)
 
 	CU_ASSERT(ask(say, &a, &err) == WEIR_EFAILED);
 	CU_ASSERT(a.body == NULL);
-	CU_ASSERT(strstr(err.text, "no weir admin endpoint") != NULL);
+	CU_ASSERT(strstr(err.text, "not a weir admin endpoint") != NULL);
 }
 
 static void test_whole_answers(void)
@@ -183,7 +184,8 @@ static void test_chunked_answers(void)
 	}
 }
 
-/* A program that is stopped and continued gets EINTR from a receive with a time-out, whatever SA_RESTART says. */
+/* A program that is stopped and continued gets EINTR from a receive with a time-out, whatever
+ * SA_RESTART says. */
 static void test_signals(void)
 {
 	struct sigaction act = {.sa_handler = on_signal}, old;
@@ -226,6 +228,70 @@ static void test_socket_file(void)
 	CU_ASSERT(a.status == 200);
 	CU_ASSERT(strstr(p.heard, "Host: localhost\r\n") != NULL);
 	free(a.body);
+	unlink(path);
+	rmdir(folder);
+}
+
+/* A socket file whose queue is full until the client sleeps or has given up. */
+struct crowded {
+	struct peer peer;
+	pid_t client;
+	int crowd[64], n;
+	atomic_bool over;
+};
+
+static void crowded_fill(struct crowded *c, const char *path)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	bool in = true;
+
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
+	while (in && c->n < 64) {
+		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		in = connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0;
+		CU_ASSERT(in || errno == EAGAIN);
+		if (in)
+			c->crowd[c->n++] = fd;
+		else
+			close(fd);
+	}
+	CU_ASSERT_FATAL(!in);
+}
+
+static void *crowded_run(void *arg)
+{
+	struct crowded *c = arg;
+
+	while (!asleep(c->client) && !atomic_load(&c->over))
+		sched_yield();
+	for (int i = 0; i < c->n; i++) {
+		close(accept(c->peer.fd, NULL, NULL));
+		close(c->crowd[i]);
+	}
+	return atomic_load(&c->over) ? NULL : peer_run(&c->peer);
+}
+
+static void test_crowded_socket_file(void)
+{
+	char folder[] = "/tmp/weir-client-XXXXXX", path[64];
+	struct crowded c = {
+	    .peer.say = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", .client = gettid()};
+	struct client_answer a = {0};
+	struct weir_err err = {0};
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/s", folder);
+	peer_listen_unix(&c.peer, path);
+	crowded_fill(&c, path);
+	CU_ASSERT_FATAL(pthread_create(&c.peer.thread, NULL, crowded_run, &c) == 0);
+	int rc = client_get(c.peer.url, "/x", &a, &err);
+	atomic_store(&c.over, rc != 0);
+	pthread_join(c.peer.thread, NULL);
+	CU_ASSERT_EQUAL(rc, 0);
+	if (rc == 0)
+		CU_ASSERT_STRING_EQUAL(a.body, "ok");
+	free(a.body);
+	close(c.peer.fd);
 	unlink(path);
 	rmdir(folder);
 }
@@ -292,6 +358,7 @@ static void test_put(void)
 
 CUNIT_MAIN("client", {"whole answers", test_whole_answers},
     {"chunked answers", test_chunked_answers}, {"broken answers", test_broken_answers},
-    {"socket file", test_socket_file}, {"addresses", test_addresses},
+    {"socket file", test_socket_file},
+    {"a socket file with a full queue", test_crowded_socket_file}, {"addresses", test_addresses},
     {"nobody there", test_nobody_there}, {"put", test_put},
     {"signals while it waits", test_signals})

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is told to a service manager, and to whom: notify.c alone. test_service.c has it in a server. */
+/* Messages to a service manager and their address: notify.c alone. test_service.c tests it in a
+ * server. */
 #include "notify.h"
 
 #include <stddef.h>
@@ -11,7 +12,7 @@
 #include "base/clock.h"
 #include "cunit_main.h"
 
-/* A manager's socket at `text` ('@' for an abstract name). */
+/* A manager's socket with the address `text` ('@' for an abstract name). */
 static int manager_at(const char *text)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -34,7 +35,7 @@ static bool env_is_clean(void)
 	return !getenv("NOTIFY_SOCKET") && !getenv("WATCHDOG_USEC") && !getenv("WATCHDOG_PID");
 }
 
-/* Does a message to `text` come to the manager there? */
+/* Does a message to `text` reach the manager there? */
 static void check_reaches(const char *text)
 {
 	int fd = manager_at(text);
@@ -47,7 +48,7 @@ static void check_reaches(const char *text)
 	CU_ASSERT(notify_say(&n, "STATUS=a\nX=b"));
 	CU_ASSERT_EQUAL(recv(fd, heard, sizeof(heard) - 1, MSG_DONTWAIT), 12);
 	CU_ASSERT_STRING_EQUAL(heard, "STATUS=a\nX=b");
-	close(fd); /* the manager is gone: no signal, no end */
+	close(fd); /* without a manager there is neither a signal nor an exit */
 	CU_ASSERT(!notify_say(&n, "STATUS=c"));
 	notify_end(&n);
 }
@@ -71,7 +72,7 @@ static void test_nobody(void)
 	memset(longest, 'x', sizeof(longest));
 	longest[0] = '/';
 	longest[sizeof(longest) - 1] = '\0';
-	for (int i = 0; i == 0 || text[i - 1]; i++) { /* the last one: without the variable */
+	for (int i = 0; i == 0 || text[i - 1]; i++) { /* the last case is without the variable */
 		struct notify n;
 		if (text[i])
 			setenv("NOTIFY_SOCKET", text[i], 1);
@@ -85,7 +86,7 @@ static void test_nobody(void)
 	}
 }
 
-/* $WATCHDOG_USEC and $WATCHDOG_PID, NULL for absent -> the period. */
+/* The period for $WATCHDOG_USEC and $WATCHDOG_PID; NULL: not set. */
 static int64_t watchdog(const char *usec, const char *pid)
 {
 	struct notify n;
@@ -124,10 +125,17 @@ static void test_ticks(void)
 	CU_ASSERT(notify_ticks(20 * NS_PER_S, 20 * NS_PER_S, 10 * NS_PER_S));
 	CU_ASSERT(notify_ticks(20 * NS_PER_S, 15 * NS_PER_S, 10 * NS_PER_S));
 	CU_ASSERT(!notify_ticks(20 * NS_PER_S, 15 * NS_PER_S - 1, 10 * NS_PER_S));
-	/* A watchdog that is quicker than the control thread does not call it stuck. */
+	/* A watchdog with a shorter period than the control thread's does not count it as stuck. */
 	CU_ASSERT(notify_ticks(NS_PER_S, 500 * NS_PER_MS, NS_PER_MS));
 	CU_ASSERT(!notify_ticks(NS_PER_S, 499 * NS_PER_MS, NS_PER_MS));
 }
 
+static void test_returns(void)
+{
+	CU_ASSERT(notify_returns(20 * NS_PER_S, 0, NS_PER_S));
+	CU_ASSERT(notify_returns(20 * NS_PER_S, 19 * NS_PER_S, NS_PER_S));
+	CU_ASSERT(!notify_returns(20 * NS_PER_S, 19 * NS_PER_S - 1, NS_PER_S));
+}
+
 CUNIT_MAIN("notify", {"addresses", test_addresses}, {"nobody", test_nobody},
-    {"watchdog", test_watchdog}, {"ticks", test_ticks})
+    {"watchdog", test_watchdog}, {"ticks", test_ticks}, {"returns", test_returns})

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `weir run` as a service manager starts it: what it tells and when, that a stuck control thread ends the feeding
- * of the watchdog, and sockets that are passed. This process is the manager: a datagram socket, and listening
- * sockets that become descriptors 3 and up of the child. Waits are for messages; WAIT_MS only ends a test that hangs.
+ * `weir run` under a service manager: which messages it sends and when, that a stuck control thread
+ * or a hanging handler stops the watchdog messages, and passed sockets. This process is the
+ * manager, with a datagram socket, and listening sockets that become descriptors 3 and up of the
+ * child. Tests wait for messages; WAIT_MS only ends a test that hangs.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -26,9 +27,9 @@
 
 #define WAIT_MS  60000
 #define MESSAGES 200
-/* Half of it is how often the watchdog is fed. */
+/* Watchdog messages are sent at half this period. */
 #define WATCHDOG_USEC "200000"
-/* Five times as long as a feeding takes to come. */
+/* Five times the interval of watchdog messages. */
 #define QUIET_MS 500
 
 static char folder[] = "/tmp/weir-service-XXXXXX";
@@ -36,7 +37,7 @@ static char folder[] = "/tmp/weir-service-XXXXXX";
 /* ---- the manager ---- */
 
 struct manager {
-	int fd; /* what the server tells */
+	int fd; /* receives the server's messages */
 	char address[64], yaml[96], log[96];
 	char heard[512]; /* the last message */
 	pid_t pid;
@@ -64,7 +65,7 @@ static void manager_fini(struct manager *m)
 	unlink(m->log);
 }
 
-/* Read messages until one has `text`: at most MESSAGES, since feedings never end. */
+/* Read messages until one contains `text`: at most MESSAGES, since watchdog messages never end. */
 static bool await(struct manager *m, const char *text)
 {
 	struct pollfd p = {.fd = m->fd, .events = POLLIN};
@@ -94,13 +95,13 @@ static void write_yaml(const struct manager *m, int port)
 	fclose(f);
 }
 
-/* In the child: descriptors, environment, exec. */
+/* In the child: set up descriptors and environment, then exec. */
 static void become_server(const struct manager *m, const int *fd, int n)
 {
 	char text[32];
 	int said = open(m->log, O_CREAT | O_WRONLY | O_TRUNC, 0600);
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nothing behind */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves no server behind */
 	dup2(said, 1);
 	dup2(said, 2);
 	for (int i = 0; i < n; i++)
@@ -119,16 +120,21 @@ static void become_server(const struct manager *m, const int *fd, int n)
 	_exit(127);
 }
 
-static void launch(struct manager *m, int port, const int *fd, int n)
+static void start_server(struct manager *m, const int *fd, int n)
 {
-	write_yaml(m, port);
 	m->pid = fork();
 	CU_ASSERT_FATAL(m->pid != -1);
 	if (m->pid == 0)
 		become_server(m, fd, n);
 }
 
-/* End it and check how it ended. */
+static void launch(struct manager *m, int port, const int *fd, int n)
+{
+	write_yaml(m, port);
+	start_server(m, fd, n);
+}
+
+/* End the server and check its exit status. */
 static void finish(struct manager *m)
 {
 	int status = -1;
@@ -153,7 +159,7 @@ static bool log_has(const struct manager *m, const char *text)
 
 /* ---- clients ---- */
 
-/* A listening socket of 127.0.0.1, high up; its port in *port. */
+/* A listening socket on 127.0.0.1 with a high descriptor; its port in *port. */
 static int listen_somewhere(int *port)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -168,20 +174,27 @@ static int listen_somewhere(int *port)
 	return far;
 }
 
-/* Connect to `port` and ask. */
-static int ask(int port)
+/* Connect to `port` and request `path`. */
+static int ask_at(int port, const char *path)
 {
-	static const char request[] = "GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
+	char request[128];
+	ssize_t bytes = snprintf(request, sizeof(request),
+	    "GET %s HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n", path);
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	struct timeval limit = {.tv_sec = WAIT_MS / 1000};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	at.sin_port = htons((uint16_t)port);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)); /* of connect, too */
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)); /* also for connect */
 	CU_ASSERT_FATAL(connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0);
-	CU_ASSERT(send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) == sizeof(request) - 1);
+	CU_ASSERT(send(fd, request, (size_t)bytes, MSG_NOSIGNAL) == bytes);
 	return fd;
+}
+
+static int ask(int port)
+{
+	return ask_at(port, "/");
 }
 
 static bool answered(int fd)
@@ -206,16 +219,16 @@ static void test_life(void)
 	manager_init(&m);
 	launch(&m, 0, NULL, 0);
 	CU_ASSERT(await(&m, "READY=1"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(m.heard, "\nSTATUS=served serves, 2 stages"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(m.heard, "\nSTATUS=served is serving, 2 stages"));
 	CU_ASSERT(await(&m, "WATCHDOG=1"));
 	CU_ASSERT(await(&m, "WATCHDOG=1"));
 	CU_ASSERT_PTR_NULL(strstr(m.heard, "STATUS="));
 	finish(&m);
-	CU_ASSERT(!log_has(&m, "left alone"));
+	CU_ASSERT(!log_has(&m, "it is ignored"));
 	manager_fini(&m);
 }
 
-/* The thread of `pid` that is called `name`, 0 for none. */
+/* The thread of `pid` with the name `name`; 0: none. */
 static pid_t thread_called(pid_t pid, const char *name)
 {
 	char path[300], comm[32];
@@ -257,10 +270,52 @@ static void test_stuck_control(void)
 		    poll(&(struct pollfd){.fd = m.fd, .events = POLLIN}, 1, QUIET_MS), 0);
 		CU_ASSERT(ptrace(PTRACE_DETACH, control, NULL, NULL) == 0);
 		CU_ASSERT(await(&m, "WATCHDOG=1"));
-		CU_ASSERT_PTR_NOT_NULL(strstr(m.heard, "\nSTATUS=served serves"));
+		CU_ASSERT_PTR_NOT_NULL(strstr(m.heard, "\nSTATUS=served is serving"));
 	}
 	finish(&m);
 	manager_fini(&m);
+}
+
+/* A server whose handler hangs at /hang/go until a file "go" exists. */
+static void write_stubborn(const struct manager *m, int port)
+{
+	FILE *f = fopen(m->yaml, "w");
+
+	CU_ASSERT_FATAL(f != NULL);
+	fprintf(f,
+	    "weir: 1\nname: served\nplugin: " STUBBORN "\nstages:\n"
+	    "  web:   { use: http.server, with: { listen: \"127.0.0.1:%d\", threads: 1, linger: "
+	    "0ms }, to: { request: app } }\n"
+	    "  app:   { use: stubborn, threads: { min: 1, max: 1, stuck: 10ms } }\n",
+	    port);
+	fclose(f);
+}
+
+static void test_hung_handler(void)
+{
+	struct manager m;
+	char go[64], begun[64];
+	int port, fd = listen_somewhere(&port);
+
+	manager_init(&m);
+	write_stubborn(&m, port);
+	start_server(&m, &fd, 1);
+	CU_ASSERT_FATAL(await(&m, "WATCHDOG=1"));
+	int client = ask_at(port, "/hang/go");
+	CU_ASSERT(await(&m, "STATUS=a handler of stage 'app' has not returned for "));
+	CU_ASSERT_PTR_NULL(strstr(m.heard, "WATCHDOG=1"));
+	CU_ASSERT_EQUAL(poll(&(struct pollfd){.fd = m.fd, .events = POLLIN}, 1, QUIET_MS), 0);
+	snprintf(go, sizeof(go), "%s/go", folder);
+	snprintf(begun, sizeof(begun), "%s/go.begun", folder);
+	close(open(go, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	CU_ASSERT(await(&m, "WATCHDOG=1"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(m.heard, "\nSTATUS=served is serving"));
+	close(client);
+	finish(&m);
+	unlink(go);
+	unlink(begun);
+	manager_fini(&m);
+	close(fd);
 }
 
 static void test_passed_sockets(void)
@@ -269,18 +324,18 @@ static void test_passed_sockets(void)
 	int port, spare_port;
 	int fd[] = {listen_somewhere(&port), listen_somewhere(&spare_port)};
 
-	/* Twice: what one server does to the socket at its end must not hurt the next. */
+	/* Twice: a server that ends must not break the socket for the next one. */
 	for (int round = 0; round < 2; round++) {
 		manager_init(&m);
-		int early = ask(port); /* nobody is there yet: that is what the socket is for */
+		int early = ask(port); /* no server yet: passed sockets allow that */
 		launch(&m, port, fd, 2);
 		CU_ASSERT(answered(early));
 		CU_ASSERT(await(&m, "READY=1"));
 		for (int i = 0; i < 8; i++)
 			CU_ASSERT(answered(ask(port)));
 		finish(&m);
-		CU_ASSERT(log_has(&m, "'spare'") && log_has(&m, "left alone"));
-		CU_ASSERT(!log_has(&m, "'web' that was passed"));
+		CU_ASSERT(log_has(&m, "'spare'") && log_has(&m, "it is ignored"));
+		CU_ASSERT(!log_has(&m, "'web' passed as descriptor"));
 		manager_fini(&m);
 	}
 	close(fd[0]);
@@ -296,7 +351,7 @@ static void test_passed_elsewhere(void)
 	launch(&m, 0, &fd, 1);
 	CU_ASSERT(await(&m, "READY=1"));
 	finish(&m);
-	CU_ASSERT(log_has(&m, "'web' that was passed"));
+	CU_ASSERT(log_has(&m, "'web' passed as descriptor"));
 	manager_fini(&m);
 	close(fd);
 }
@@ -304,8 +359,8 @@ static void test_passed_elsewhere(void)
 int main(void)
 {
 	static const struct cunit_case cases[] = {{"life", test_life},
-	    {"stuck control", test_stuck_control}, {"passed sockets", test_passed_sockets},
-	    {"passed elsewhere", test_passed_elsewhere}};
+	    {"stuck control", test_stuck_control}, {"hung handler", test_hung_handler},
+	    {"passed sockets", test_passed_sockets}, {"passed elsewhere", test_passed_elsewhere}};
 
 	if (!mkdtemp(folder))
 		return 2;

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Every verb that runs no server: what it prints, where, and its exit code.
+# Every verb that does not run a server: its output, where it goes, and its exit code.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 weir
-is exit 0; is out has 'Likely next'; is out has 'explain'; is err empty
+is exit 0; is out has 'Next steps'; is out has 'explain'; is err empty
 weir --help
-is exit 0; is out has 'Likely next'
+is exit 0; is out has 'Next steps'
 weir help check
 is exit 0; is out has 'usage: weir check FILE'; is out has 'Example'
 for verb in list describe schema check explain graph run ps simulate help version; do
@@ -59,26 +59,27 @@ is exit 0; is out has 'guarantee'
 weir describe file.raed
 is exit 1; is err has "did you mean 'file.read'?"
 weir describe admni
-is exit 1; is err has "did you mean 'admin'?"; is err has 'beside them there are stage, group'
-# What can be described is what the help says.
-sections=$(sed 's/.*beside them there are //; s/,//g' <<<"${err##*$'\n'}")
+is exit 1; is err has "did you mean 'admin'?"; is err has 'other names are stage, group'
+# The help lists what can be described.
+sections=$(sed 's/.*other names are //; s/,//g' <<<"${err##*$'\n'}")
 weir describe --help
 help=$out
 for section in $sections; do
 	out=$help
 	is out has "'$section'"
 	weir describe "$section"
-	is exit 0; is out has 'takes'
+	is exit 0; is out has 'keys of '
 done
 [ "$(wc -w <<<"$sections")" -ge 11 ] || fail "too few: $sections"
-# A type of a plug-in is known to who names the server that loads it, whatever else is wrong there.
+# A type of a plug-in is known when the command names a file that loads it, whatever else is wrong
+# there.
 printf 'weir: 1\nplugin: %s\nnonsense: 1\n' "$3" >plugin.yaml
 weir list
 is exit 0; is out lacks 'crash'
 weir list plugin.yaml
 is exit 0; is out has 'crash'; is err empty
 weir describe crash
-is exit 1; is err has "no stage type 'crash'"
+is exit 1; is err has "unknown stage type 'crash'"
 weir describe crash plugin.yaml
 is exit 0; is out has 'crash: '; is err empty
 printf 'weir: 1\nplugin: ./gone.so\n' >gone.yaml
@@ -87,7 +88,7 @@ is exit 1; is err has 'gone.yaml:2:9'; is out empty
 weir describe echo gone.yaml
 is exit 1; is out empty
 weir list gone
-is exit 1; is err has 'gone: can not be read'
+is exit 1; is err has 'gone: cannot be read'
 
 weir schema
 is exit 0; is out has "\"\$schema\""; is out has 'file.cache'
@@ -116,13 +117,13 @@ weir check "$top/config/servers/static.yaml" --set web.max_connections=100
 is exit 1; is err has "did you mean 'with.max_connections'?"
 weir check "$top/config/servers/static.yaml" --set web.with.max_connections=100
 is exit 0
-# The sample site is this machine's own, unless it is asked to be more.
+# The sample site is for this host only, unless configured otherwise.
 weir explain "$top/config/servers/static.yaml" stages.web.with
 is out has '127.0.0.1:'
 ADDRESS=0.0.0.0 weir explain "$top/config/servers/static.yaml" stages.web.with
 is out has '0.0.0.0:'
 weir check "$top/config/servers/static.yaml" --set disk.admission.threshold=1025
-is exit 1; is err has 'can never act'
+is exit 1; is err has 'has no effect'
 weir explain "$top/config/servers/static.yaml" stages.disk.threads
 is exit 0; is out has 'static.yaml:'; is out lacks 'cache'
 weir explain "$top/config/servers/static.yaml" stages.nowhere
@@ -134,15 +135,14 @@ is exit 0; is out has 'digraph'
 weir graph "$top/config/servers/static.yaml" -f pdf
 is exit 2; is err has "not 'pdf'"
 
-# Where the admin endpoint may not listen, and where a stage does: found without opening anything.
-# clash ADMIN WEB: check a server with these two addresses.
+# The admin endpoint may not listen where a stage does: detected without opening anything.
 clash() {
 	printf 'weir: 1\nadmin: { listen: "%s" }\nstages:\n  web: { use: http.server, with: { listen: %s }, to: { request: end } }\n  end: { use: respond }\n' \
 		"$1" "$2" >clash.yaml
 	weir check clash.yaml
 }
 clash 0.0.0.0:9900 '"127.0.0.1:8080"'
-is exit 1; is err has 'clash.yaml:2:18: '; is err has 'with tokens and TLS only'
+is exit 1; is err has 'clash.yaml:2:18: '; is err has 'needs tokens and TLS there'
 clash 127.0.0.1:9900 '"127.0.0.1:9900"'
 is exit 1; is err has 'clash.yaml:2:18: '; is err has "stage 'web' would both listen on port 9900"
 clash localhost:9900 '["127.0.0.1:8080", "0.0.0.0:9900"]'
@@ -156,7 +156,7 @@ is exit 0
 clash unix:/nowhere/admin.sock '"127.0.0.1:9900"'
 is exit 0
 
-# The mistakes of docs/README, all at once, each with its place, its line and the mend.
+# The mistakes of docs/README, all at once, each with its path, its line and the suggested fix.
 cat >shop.yaml <<'YAML'
 weir: 1
 stages:

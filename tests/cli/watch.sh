@@ -59,7 +59,8 @@ is exit 0
 is out has '"path": "GET /a?b=c"'
 is out has '"stage": "hello"'
 
-# The lines add up: what of the time no stage has is named, and drawn. A made-up endpoint knows it to the millisecond.
+# The lines add up: time spent in no stage is named and drawn. A made-up endpoint gives it to the
+# millisecond.
 cat >slowest.py <<'PY'
 import http.server, json, sys
 def span(stage, after, wait, service):
@@ -104,7 +105,7 @@ is out has '${ADMIN:-127.0.0.1:0}'
 is out has '"path":"admin.listen","value":null'
 is out has '"path":"stages.slow.with.time","value":"5ms"'
 is out has '"path":"name","value":"tested"'
-is out lacks '"path":"stages.slow.queue.limit"' # no line says it
+is out lacks '"path":"stages.slow.queue.limit"' # no line sets it
 is out has '"stages.slow.queue.limit":"4096"'
 
 # ---- on a terminal ----

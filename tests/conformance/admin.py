@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The vectors of vectors.txt at the admin endpoint, whose parser (libmicrohttpd) is lax and stands behind weir's.
+"""The vectors of vectors.txt at the admin endpoint, whose own parser (libmicrohttpd) is lax and sits
+behind weir's.
 
 usage: admin.py WEIR
 
-What the data plane refuses is refused here too: an error or no answer, nothing served behind it, and the end. The name
-in Host is the endpoint's own, so that it is never the reason. Two at once: the endpoint allows an address four.
+What the data plane refuses must be refused here too: with an error or no response, after which
+nothing more is served and the connection ends. Host always names the endpoint itself, so it is
+never the reason for a refusal. Two vectors run at once; the endpoint allows four connections per
+address.
 """
 import concurrent.futures
 import re
@@ -16,12 +19,12 @@ sys.dont_write_bytecode = True
 import servers  # noqa: E402
 import vectors  # noqa: E402
 
-# Limits of the data plane's test server, not of the endpoint; and its own are told in its own tests.
+# These are limits of the data plane's test server. The endpoint's limits have their own tests.
 LEFT_OUT = ("limit/",)
 
 
 def ask(port, data):
-    """The statuses of all answers up to the end of the connection."""
+    """The statuses of all responses up to the end of the connection."""
     answers = b""
     with socket.create_connection(("127.0.0.1", port), 10) as s:
         s.settimeout(20)

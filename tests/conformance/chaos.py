@@ -1,19 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Honest clients behind a bad network (chaos_proxy.py): nobody gets a wrong answer, and the server keeps nothing.
+"""Honest clients behind a bad network (chaos_proxy.py): no client gets a wrong response, and the
+server keeps nothing.
 
 usage: chaos.py WEIR [--seed N] [--clients N] [--seconds S] [--only K]
 
-Each client sends a pipeline of requests, which all have answers of their own: files from memory and from disk, parts of
-them, HEAD, what is not there, uploads whose SHA-256 comes back, uploads that come back themselves; bodies with a length
-and chunked, beyond `stream:` and below; answers that are late on purpose, so that the order is not by itself; half of them over TLS.
-Where the network only splits, delays and gathers, every answer has to come whole and nothing behind the last one. Where it ends
-a connection, what did come has to be the beginning of just that. When all have gone, the server must have no connection, no event, no
-byte of memory in its books and no more descriptors than before, have served no more requests than were sent, and its
-stages' laws must hold.
+Each client sends a pipeline of requests, each with a response of its own: files from memory and
+from disk, parts of them, HEAD, missing files, uploads answered with their SHA-256, and uploads that
+are echoed. Bodies have a length or are chunked, and are larger or smaller than `stream:`. Some
+responses are late on purpose, so that they do not become ready in order. Half of the clients use
+TLS.
 
-Client `k` of seed `s` is the same every time: --only K plays it alone. --seconds goes on with the next clients for so
-long, looking at what is left after every --clients (240). A failure names the client.
+Where the network only splits, delays and gathers, every response must arrive whole, with nothing
+after the last one. Where it ends a connection, the bytes received must be the beginning of that
+sequence. When all clients have gone, the server must have no connections, no events and no counted
+memory, and no more descriptors than before. It must not have served more requests than were sent,
+and the laws of its stages must hold.
+
+Client `k` of seed `s` is always the same: --only K plays it alone. --seconds continues with further
+clients for that long and checks what the server holds after every --clients (240). A failure names
+the client.
 """
 import argparse
 import hashlib
@@ -32,12 +38,12 @@ sys.dont_write_bytecode = True
 import chaos_proxy  # noqa: E402
 import servers  # noqa: E402
 
-# Ends tests that hang; nothing depends on it.
+# Only ends tests that hang.
 HANG_S = 120
 THREADS = 8
 REQUESTS_MOST = 12
 FILES = {"empty": 0, "one": 1, "small": 1000, "page": 16000, "edge": 65536, "long": 300000, "large": 2000000}
-# No time-out is meant to end a client here, however slow the machine is.
+# No time-out may end a connection here, however slow the host is.
 PATIENT = "header_timeout: 10m, body_timeout: 10m, write_timeout: 10m, idle_timeout: 10m, min_body_rate: 0, min_send_rate: 0"
 YAML = """weir: 1
 name: chaos
@@ -70,7 +76,7 @@ CONTENT = {name: content(name) for name in FILES}
 
 
 class Expected:
-    """What answers request `text`: a status, and the body; None: any body that is as long as it was said to be."""
+    """The response to request `text`: status and body. Body None: any body of the announced length."""
 
     def __init__(self, text, status, body, head=False):
         self.text, self.status, self.body, self.head = text, status, body, head
@@ -129,14 +135,14 @@ def pipeline(rng):
     return [rng.choice(kinds)(rng, ["Connection: close"] if i == n - 1 else []) for i in range(n)]
 
 
-# ---- what came back ----
+# ---- responses ----
 
 class Wrong(Exception):
     pass
 
 
 def unchunk(got, at):
-    """The body from `at` of `got`, and where it and its trailers end: -1 when they have not come whole."""
+    """The body that starts at `at`, and where it and its trailers end; -1 while they are incomplete."""
     body, n = bytearray(), -1
     while n != 0:
         end = got.find(b"\r\n", at)
@@ -149,7 +155,7 @@ def unchunk(got, at):
         body += got[end + 2:at]
         if n > 0 and len(got) >= at + 2:
             if got[at:at + 2] != b"\r\n":
-                raise Wrong("a chunk does not end")
+                raise Wrong("a chunk without its final CRLF")
             at += 2
         elif n > 0:
             return bytes(body), -1
@@ -172,22 +178,25 @@ def read_body(head, got, at, expected):
 
 
 def read_one(got, at, expected):
-    """Where the answer at `at` ends: -1 when it has not come whole."""
+    """Where the response at `at` ends; -1 while it is incomplete."""
     start = b"HTTP/1.1 %d " % expected.status
     if got[at:at + len(start)] != start[:len(got) - at]:
-        raise Wrong("%r in place of %d to %r" % (bytes(got[at:at + 60]), expected.status, expected.text[:60]))
+        raise Wrong("%r instead of status %d for %r" % (bytes(got[at:at + 60]), expected.status, expected.text[:60]))
     end = got.find(b"\r\n\r\n", at)
     if end < 0:
         return -1
     body, at = read_body(got[at:end + 2].lower(), got, end + 4, expected)
     if expected.body is not None and (body != expected.body if at >= 0 else not expected.body.startswith(body)):
-        raise Wrong("the answer to %r is not its own" % expected.text[:60])
+        raise Wrong("the response to %r has a wrong body" % expected.text[:60])
     return at
 
 
 def read_all(got, script, torn):
-    """How many answers have come whole; Wrong when what came is not the beginning of all of them. `torn`: the server may
-    have got half a request and the end of the client, and may say so as its last answer."""
+    """The number of complete responses. Raises Wrong when `got` is not a prefix of all of them.
+
+    `torn`: the server may have received half a request and then the end of the connection, and may
+    answer that with 400 as its last response.
+    """
     at = 0
     for i, expected in enumerate(script):
         if at == len(got):
@@ -200,7 +209,7 @@ def read_all(got, script, torn):
         if at < 0:
             return i
     if at != len(got):
-        raise Wrong("%d bytes behind the last answer: %r" % (len(got) - at, bytes(got[at:at + 60])))
+        raise Wrong("%d bytes after the last response: %r" % (len(got) - at, bytes(got[at:at + 60])))
     return len(script)
 
 
@@ -217,7 +226,10 @@ def again(call, *args):
 
 
 def exchange(sock, out, tls):
-    """Send `out` and read to the end of the connection, however it ends. All that came; None: it did not end."""
+    """Sends `out` and reads until the connection ends in any way.
+
+    Returns everything received; None when the connection did not end.
+    """
     got, at, until = bytearray(), 0, time.monotonic() + HANG_S
     sock.setblocking(False)
     try:
@@ -234,7 +246,7 @@ def exchange(sock, out, tls):
             if part is None and sent is None:
                 select.select([sock], [sock] if at < len(out) else [], [], 1)
         return None
-    except OSError:  # reset, or TLS that was cut
+    except OSError:  # reset, or truncated TLS
         return got
     finally:
         sock.close()
@@ -260,10 +272,10 @@ class Round:
         link.join(HANG_S)
         try:
             if got is None or link.is_alive():
-                raise Wrong("it did not end")
+                raise Wrong("the connection did not end")
             n = read_all(got, script, link.ended and plan.end == "half" and plan.way == "up")
             if n < len(script) and not link.ended:
-                raise Wrong("%d answers of %d, and nobody ended the connection" % (n, len(script)))
+                raise Wrong("%d responses of %d, but the network did not end the connection" % (n, len(script)))
         except Wrong as e:
             n = 0
             with self.lock:
@@ -310,7 +322,7 @@ class Server(servers.Servers):
         self.files = self.await_same()
 
     def warm(self):
-        """Everything has been asked for once: threads, caches with the files they keep open, and sessions are there."""
+        """Requests everything once, so that threads, caches with their open files, and sessions exist."""
         for scheme, port in (("http", "web"), ("https", "tls")):
             for name in [*FILES, *("late/" + name for name in FILES)]:
                 url = "%s://127.0.0.1:%d/%s" % (scheme, self.port[port], name)
@@ -318,7 +330,7 @@ class Server(servers.Servers):
         self.await_nothing(None)
 
     def await_same(self):
-        """Its descriptors, when the last questions of ours have been closed."""
+        """The number of its descriptors, once the connections of our last requests are closed."""
         seen = [self.descriptors()]
         while len(seen) < 10 or len(set(seen[-10:])) > 1:
             time.sleep(0.02)
@@ -326,7 +338,7 @@ class Server(servers.Servers):
         return seen[-1]
 
     def metrics(self, where=""):
-        """By name, the sum of the sizes of those whose labels hold `where`."""
+        """{name: sum of the absolute values of the metrics whose lines contain `where`}"""
         text, found = urllib.request.urlopen(self.admin + "/metrics", timeout=HANG_S).read().decode(), {}
         for line in text.splitlines():
             if not line.startswith("#") and where in line:
@@ -335,16 +347,16 @@ class Server(servers.Servers):
         return found
 
     def served(self):
-        """Requests that entered the graph."""
+        """The number of requests that entered the graph."""
         return self.metrics('stage="route"')["weir_stage_events_in_total"]
 
     def descriptors(self):
-        """All but those by which the server watches itself."""
+        """The number of descriptors, except those with which the server watches itself."""
         folder, n = "/proc/%d/fd" % self.processes["web"].pid, 0
         for fd in os.listdir(folder):
             try:
                 n += not os.readlink(os.path.join(folder, fd)).startswith("/proc/")
-            except OSError:  # it is gone since
+            except OSError:  # closed in the meantime
                 pass
         return n
 
@@ -353,7 +365,7 @@ class Server(servers.Servers):
             return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     def left(self, files):
-        """What the server still holds, by name."""
+        """{name: amount} of everything that the server still holds."""
         m = self.metrics()
         names = ("weir_http_connections", "weir_http_memory_bytes", "weir_http_stream_buffer_bytes", "weir_stage_in_flight",
                  "weir_stage_queue_length", "weir_stage_law_residual")
@@ -371,7 +383,7 @@ class Server(servers.Servers):
         return left
 
     def stop(self):
-        """How it ended: 0 when it went as asked (and, in a build that looks, nothing was leaked or raced for)."""
+        """The exit code: 0 after a normal end. Builds with sanitizers also report leaks and races."""
         self.processes["web"].terminate()
         return self.processes["web"].wait(HANG_S)
 
@@ -386,12 +398,12 @@ def play(server, a):
         r.run()
         left = server.await_nothing(server.files)
         served = server.served() - before
-        print("seed %s, clients %d to %d: %d requests, %d served, %d answered whole, %d connections ended early, %d frozen; "
+        print("seed %s, clients %d to %d: %d requests, %d served, %d complete responses, %d connections ended early, %d frozen; "
               "RSS %.1f MB" % (a.seed, first, first + n - 1, r.requests, served, r.answers, r.cut, r.frozen,
                                server.rss_bytes() / 1e6), flush=True)
         failures += r.failures
         if left:
-            failures.append("still there: %s" % left)
+            failures.append("the server still holds: %s" % left)
         if not r.answers <= served <= r.requests and not r.failures:
             failures.append("%d served of %d sent, %d answered" % (served, r.requests, r.answers))
         first += n

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""A bad network between a client and a server, by a seed: a TCP proxy of our own.
+"""A TCP proxy that plays a bad network between a client and a server, determined by a seed.
 
-Each connection has two ways, up to the server and down to the client, and a random number generator of its own for
-each, so what happens to connection `k` of seed `s` depends on those two alone (the kernel still decides how many bytes a
-read finds). A way hands bytes on in steps: of 1 byte up to 64 KiB, at once, late, or gathered until that many are there. Up
-to one thing ends it, behind a number of bytes:
+Each connection has two directions, up to the server and down to the client. Each direction has a
+random number generator of its own, so what happens to connection `k` of seed `s` depends on these
+two alone (except that the kernel decides how many bytes a read finds). A direction forwards bytes
+in steps of 1 byte to 64 KiB: at once, late, or gathered until that many have arrived. At most one
+of these events ends it, after a number of bytes:
 
-  half     this way ends (FIN), what comes later is thrown away; the other goes on
+  half     this direction ends (FIN) and later bytes are discarded; the other one continues
   reset    both sides get a reset (RST)
-  server   the server gets a reset, the client an end
-  client   the client gets a reset, the server an end
-  freeze   nothing passes any more, either way; the client is let go, the server's side stays until `thaw`
+  server   the server gets a reset, the client an end (FIN)
+  client   the client gets a reset, the server an end (FIN)
+  freeze   nothing passes in either direction; the client's connection is closed, the server's
+           stays open until `thaw`
 
-`connect` gives the client's end: a real TCP connection, as the one to the server is.
+`connect` returns the client's end, which is a real TCP connection, like the one to the server.
 """
 import random
 import select
@@ -23,15 +25,19 @@ import time
 
 ENDS = ("half", "reset", "server", "client", "freeze")
 BUFFER = 65536
-TINY_MOST = 300  # steps below 10 bytes in each way: a megabyte byte by byte would take a minute
+TINY_MOST = 300  # steps below 10 bytes per direction; a megabyte byte by byte would take a minute
 GATHER_S = 0.01
-# A window much below what the kernel would buffer for a sender, and segments much below the window: with loopback's of 64 KiB
-# the two ends can fall into steps of half a window each 0.2 s (silly windows, RFC 9293, 3.8.6), 200 s for the largest file.
+# The window is much smaller than what the kernel would buffer for a sender, and segments are much
+# smaller than the window. With loopback's segments of 64 KiB, the two ends can fall into steps of
+# half a window every 0.2 s (silly window syndrome, RFC 9293, 3.8.6): 200 s for the largest file.
 NARROW, SEGMENT = 16384, 1000
 
 
 class Plan:
-    """What will happen to connection `k`: `end` is None or one of ENDS, on `way` "up" or "down" behind `at` bytes."""
+    """What will happen to connection `k`.
+
+    `end` is None or one of ENDS. It happens in direction `way`, "up" or "down", after `at` bytes.
+    """
 
     def __init__(self, seed, k):
         rng = random.Random("%s/%s" % (seed, k))
@@ -39,21 +45,22 @@ class Plan:
         self.end = rng.choice(ENDS) if rng.random() < 0.5 else None
         self.way = rng.choice(("up", "down"))
         self.at = int(10 ** rng.uniform(0, 5.5))
-        self.narrow = rng.random() < 0.3  # a small window towards the server: its writes have to wait
+        # A small receive window makes the server's writes wait.
+        self.narrow = rng.random() < 0.3
 
     def __str__(self):
-        return "%s %s behind %d" % (self.end, self.way, self.at) if self.end else "no end"
+        return "%s %s after %d bytes" % (self.end, self.way, self.at) if self.end else "no end"
 
 
 class Way:
-    """Bytes from `src` to `dst`."""
+    """One direction: bytes from `src` to `dst`."""
 
     def __init__(self, src, dst, rng, at):
         self.src, self.dst, self.rng, self.at = src, dst, rng, at
         self.buffer = bytearray()
         self.passed = self.tiny = 0
-        self.over = self.done = False  # src has ended; dst has been told
-        self.step = None  # bytes, not before, gathered until
+        self.over = self.done = False  # over: src has ended; done: dst has been shut down
+        self.step = None  # [bytes, earliest time, end of gathering]
 
     def choose(self, now):
         size = self.rng.choice((9, 9, 600, 9000, BUFFER, BUFFER))
@@ -64,7 +71,7 @@ class Way:
         self.step = [n, now + pause, now + pause + gather]
 
     def wait_s(self, now):
-        """Until there is something to do without a byte from src; None: nothing."""
+        """Seconds until there is work that needs no further byte from src; None: no such work."""
         if self.step is None or not self.buffer:
             return None
         full = len(self.buffer) >= min(self.step[0], BUFFER) or self.over
@@ -79,7 +86,7 @@ class Way:
         self.over = self.over or not got
 
     def write(self, now):
-        """One step. True when the plan's end has come."""
+        """Takes one step. Returns True when the planned number of bytes has passed."""
         n = min(self.step[0], len(self.buffer), self.at - self.passed)
         if n > 0:
             try:
@@ -111,7 +118,7 @@ class Link(threading.Thread):
                     return
             close(self.client, False)
             close(self.server, False)
-        except OSError:  # who has reset is passed on to the other
+        except OSError:  # a reset is passed on to the other side
             close(self.client, True)
             close(self.server, True)
 
@@ -135,7 +142,7 @@ class Link(threading.Thread):
             if self.plan.end == "half":
                 w.dst.shutdown(socket.SHUT_WR)
                 w.done = True
-        if w.done:  # read and forgotten, as who sends would else wait for room
+        if w.done:  # read and discard, or the sender would wait for space
             w.buffer.clear()
         elif w.over and not w.buffer:
             w.done = True
@@ -156,7 +163,7 @@ def close(sock, reset):
 
 
 class Proxy:
-    """`connect` from any thread."""
+    """`connect` can be called from any thread."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -164,7 +171,10 @@ class Proxy:
         self.listener = socket.create_server(("127.0.0.1", 0))
 
     def connect(self, plan, port):
-        """A connection to `port` of 127.0.0.1 under `plan`: the client's socket, and the thread that plays the network."""
+        """Connects to `port` of 127.0.0.1 under `plan`.
+
+        Returns the client's socket and the thread that plays the network.
+        """
         server = socket.socket()
         if plan.narrow:
             server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, NARROW)
@@ -186,7 +196,7 @@ class Proxy:
             self.frozen.append(server)
 
     def thaw(self):
-        """Reset what is frozen. Returns how many there were."""
+        """Resets all frozen connections and returns their number."""
         with self.lock:
             frozen, self.frozen = self.frozen, []
         for s in frozen:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""curl and Node's HTTP client against weir: everyday requests of all kinds, and what comes back of them: "got (N)",
-method and target, the body.
+"""curl and Node's HTTP client against weir: all kinds of everyday requests, and the response to each:
+"got (N)", method and target, the body.
 
 usage: clients.py WEIR
 """
@@ -14,7 +14,7 @@ import servers  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CODE = ["-o", "/dev/null", "-w", "%{http_code} %{http_version} %{num_connects}\\n"]
-# arguments, standard input, what is printed
+# arguments, standard input, expected output
 CURL = [
     (["URL/a"] + CODE, b"", "200 1.1 1\n"),
     (["-0", "URL/a"] + CODE, b"", "200 1.1 1\n"),
@@ -55,8 +55,8 @@ def curls(url):
     for how in (["--data-binary", "@-"], ["-T", "-"]):
         if curl(url, how + [url + "/"], big).encode() != big:
             bad += 1
-            print("curl %s: 1 MB came back changed" % how[0])
-    # One connection for all: the second and later connect no more.
+            print("curl %s: 1 MB was changed on the way" % how[0])
+    # One connection for all: later requests do not open a new one.
     got = curl(url, CODE + sum(([url + "/%d" % i, "-o", "/dev/null"] for i in range(MANY)), [])[:-2], b"")
     if got.split("\n")[:-1] != ["200 1.1 1"] + ["200 1.1 0"] * (MANY - 1):
         bad += 1

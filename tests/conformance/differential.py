@@ -1,20 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Random request streams to weir, nginx, HAProxy and lighttpd: is weir ever the lax one?
+"""Random request streams to weir, nginx, HAProxy and lighttpd: is weir ever more lax than the others?
 
 usage: differential.py WEIR [--streams N] [--seed S] [--at-once N] [--show N]
 
-A stream is one or two vectors of vectors.txt or made-up requests, mutated once to four times, with a good
-request behind that asks for the end. Every server gets the same bytes on a connection of its own, and the
-requests that it served are counted: answers but those that refuse. weir is lax where it served a request
-that at least two of the others refused (behind a refusal nobody knows what a server would have done), or where it saw
-another method or target than all of them, who saw the same: then a message ended elsewhere. Such a stream is played again, alone and slowly (a machine under load makes a
-slow answer look like none), and fails the run when it stays so. One rule is looked through: nginx and lighttpd refuse a tab
-beside the value of Host, which is white space to RFC 9110 (5.6.3) and RFC 9112 (5.1), and so to weir. A lax stream that has
-one is played once more with spaces in its place, and fails the run when weir is lax with that, too; how many were
-excused so is printed.
+A stream is one or two requests, from vectors.txt or made up, with up to four mutations, followed by
+a valid request that asks to close the connection. Every server gets the same bytes on a connection
+of its own, and the requests that it served are counted: all responses except refusals.
 
-Repeatable: stream i of seed S is the same on every machine. The end prints how often each pair differed.
+weir is lax in two cases. It served a request at which at least two others stopped (what a server
+would have done after its refusal is unknown). Or it saw a different method or target where all
+others saw the same one, so it ended a message elsewhere. Such a stream is played again, alone and
+slowly, since on a loaded machine a slow response looks like none. It fails the run if weir is still
+lax.
+
+Two known differences are excused. nginx and lighttpd refuse a tab next to the value of Host, which
+is white space to RFC 9110 (5.6.3) and RFC 9112 (5.1), and so to weir. HAProxy and lighttpd take "?a"
+in "http://t?a" as a part of the authority, which RFC 3986 (3.2) ends there. A lax stream with one of
+these is played once more, with spaces for the tabs and "/?" for the "?", and fails the run if weir
+is lax then, too. The number of excused streams is printed.
+
+Repeatable: stream i of seed S is the same on every machine. At the end, the program prints how often
+weir differed from each of the others.
 """
 import argparse
 import random
@@ -30,19 +37,22 @@ import vectors  # noqa: E402
 
 PEERS = ("nginx", "haproxy", "lighttpd")
 ALL = ("weir",) + PEERS
-# What a server answers to a stream that it will not read as a request. 404, 501 and the like for a well-framed
-# request would be a matter of taste, but none of the four has one here: all targets exist, methods are known or all
-# refuse them.
+# Statuses that count as a refusal to read the stream as a request. A 404 or 501 for a well-framed
+# request would be a matter of taste, but none of the four servers sends one here: all targets exist,
+# and each method is known to all or refused by all.
 REFUSALS = {400, 405, 408, 413, 414, 417, 421, 426, 431, 494, 497, 501, 502, 503, 505}
-# lighttpd wants a length with every POST, which RFC 9110 leaves to it: from there on it has no opinion.
+# lighttpd requires a length with every POST, which RFC 9110 allows a server to do. Its responses to
+# such a stream do not count.
 POLICY = 411
-# In no stream on purpose. nginx has no OPTIONS *, lighttpd answers it itself and closes; HAProxy wants a key with an upgrade to
-# WebSocket even where nobody upgrades.
+# Vectors with these are left out. nginx has no OPTIONS *; lighttpd answers it itself and closes.
+# HAProxy requires a key for an upgrade to WebSocket even where no server upgrades.
 TASTE = (b"OPTIONS *", b"websocket")
 HOST_LINE = re.compile(rb"(?i)(?<=\r\n)host:([ \t]*)([^\r\n]*?)([ \t]*)(?=\r\n)")
+BARE_QUERY = re.compile(rb"(?i)(?<= )(https?://[^/?\s]*)\?")
 SENTINEL = b"GET /sentinel HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n"
 STREAM_BYTES_MAX = 12000  # HAProxy buffers 16 KiB of head and body together
-QUIET_S, QUIET_ALONE_S = 0.06, 0.5  # without a byte: the server waits for more, so our side is shut
+# After this time without a byte the server is waiting for more, so our side is shut down.
+QUIET_S, QUIET_ALONE_S = 0.06, 0.5
 END_S = 5
 
 # ---- streams ----
@@ -81,7 +91,7 @@ def mutate_byte(rng, s):
 
 
 def mutate_near(rng, s):
-    """At a byte that matters: line ends, colons, digits, spaces."""
+    """Mutates next to a byte that matters: line ends, colons, digits, spaces."""
     places = [i for i, b in enumerate(s) if b in b"\r\n: 0123456789;,abcdef"]
     if not places:
         return mutate_byte(rng, s)
@@ -136,7 +146,10 @@ def stream_of(seed, i, known):
 
 
 class Player:
-    """One stream at one server. `feed` when readable, `quiet` when nothing came for a while."""
+    """Plays one stream to one server.
+
+    Call `feed` when the socket is readable and `quiet` when nothing has arrived for a while.
+    """
 
     def __init__(self, port, stream):
         self.bytes = b""
@@ -147,7 +160,7 @@ class Player:
         try:
             self.s.sendall(stream)
         except OSError:
-            pass  # refused before it had read it all
+            pass  # the server refused before it had read everything
         self.s.setblocking(False)
 
     def feed(self):
@@ -163,7 +176,7 @@ class Player:
         return not got
 
     def quiet(self):
-        """The server waits for more. True when even that it has none does not make it end."""
+        """Ends our side, since the server waits for more. True if it keeps the connection even then."""
         if self.shut:
             return time.monotonic() - self.since > END_S
         self.shut = True
@@ -176,8 +189,11 @@ class Player:
 
 
 def answers_of(data, heads, proxied):
-    """(status, method and target as the server saw them) of each answer. `heads`: some requests may have been HEAD; which
-    is unknown, so a length without that many bytes before the next answer is taken for one of HEAD."""
+    """(status, method and target as the server saw them) for each response.
+
+    `heads`: some requests may have been HEAD. Which ones is unknown, so a response that is followed
+    directly by the next one, whatever its length field, is taken as a response to HEAD.
+    """
     out, at = [], 0
     while at < len(data):
         end = data.find(b"\r\n\r\n", at)
@@ -190,7 +206,7 @@ def answers_of(data, heads, proxied):
         if heads and data[at:at + 7] in (b"HTTP/1.", b""):
             length = 0
         if status >= 200:
-            # A refusal by the origin: the server in front took it for a request.
+            # The origin refused, so the server in front of it accepted the request.
             status = 200 if proxied and b"\r\nserver: nginx" in head else status
             out.append((status, label(data[at:at + length])))
         at += length
@@ -198,7 +214,7 @@ def answers_of(data, heads, proxied):
 
 
 def label(body):
-    """The second line of what weir's echo and the origin answer; None where there is none, as to HEAD."""
+    """The second line of the body from weir's echo or the origin; None without it, as for HEAD."""
     lines = body.split(b"\n", 2)
     if len(lines) < 3 or not lines[0].startswith((b"you sent", b"seen")):
         return None
@@ -219,7 +235,7 @@ def body_length(head, data, at):
 
 
 def served(name, stream, data):
-    """What the server served, up to its first refusal; None when it has no opinion."""
+    """The requests that the server served up to its first refusal; None when it does not count."""
     seen = []
     for status, what in answers_of(data, b"HEAD" in stream, name in ("haproxy", "lighttpd")):
         if status == POLICY:
@@ -261,7 +277,7 @@ class Runner:
                 self.end(fd)
 
     def play(self, streams):
-        """streams: an iterator of (key, bytes). Yields (key, row) when all four have ended."""
+        """Plays `streams`, (key, bytes) pairs; yields (key, row) when all four servers have ended."""
         streams, more = iter(streams), True
         while more or self.open:
             while more and len(self.open) < self.at_once * len(ALL):
@@ -287,13 +303,13 @@ def higher(row, peer):
 
 
 def is_lax(row):
-    """Two peers stopped at the same request, and weir served it."""
+    """Did weir serve a request at which two peers stopped, or see a different request?"""
     stops = [len(row[peer]) for peer in PEERS if lower(row, peer)]
     return len(stops) > len(set(stops)) or is_alone(row)
 
 
 def together(row):
-    """(what weir saw, what all three saw) of each request of which that can be said."""
+    """(what weir saw, what all three peers saw) for each request where all three saw the same."""
     for i, mine in enumerate(row["weir"]):
         others = {row[peer][i] if row[peer] is not None and i < len(row[peer]) else None for peer in PEERS}
         if mine is not None and None not in others and len(others) == 1:
@@ -301,7 +317,7 @@ def together(row):
 
 
 def is_alone(row):
-    """At some request all three saw the same, and weir another one."""
+    """Did all three peers see the same request somewhere, and weir a different one?"""
     return any(mine != others for mine, others in together(row))
 
 
@@ -311,17 +327,21 @@ def show(key, row):
         print("  " + " ".join("%s=%r" % (n, row[n]) for n in ALL))
 
 
-def spaced(stream):
-    """The stream with spaces for tabs around the values of Host fields: as long, and the same to RFC 9112."""
-    return HOST_LINE.sub(lambda m: m[0][:5] + b" " * len(m[1]) + m[2] + b" " * len(m[3]), stream)
+def plain(stream):
+    """The stream with spaces for the tabs around Host values, and a path before each query.
+
+    By the RFCs both streams mean the same.
+    """
+    spaced = HOST_LINE.sub(lambda m: m[0][:5] + b" " * len(m[1]) + m[2] + b" " * len(m[3]), stream)
+    return BARE_QUERY.sub(rb"\1/?", spaced)
 
 
 def judge(ports, suspects):
-    """(those in which weir is lax, how many more were so by a tab beside Host alone), each stream played alone."""
+    """Plays each stream alone: (streams in which weir is lax, number of excused streams)."""
     alone = Runner(ports, 1, QUIET_ALONE_S)
     lax = {key: row for key, row in alone.play(suspects) if is_lax(row)}
-    tabs = [(key, spaced(row["stream"])) for key, row in lax.items() if spaced(row["stream"]) != row["stream"]]
-    excused = [key for key, row in alone.play(tabs) if not is_lax(row)]
+    again = [(key, plain(row["stream"])) for key, row in lax.items() if plain(row["stream"]) != row["stream"]]
+    excused = [key for key, row in alone.play(again) if not is_lax(row)]
     return [(key, row) for key, row in lax.items() if key not in excused], len(excused)
 
 
@@ -363,9 +383,9 @@ def main():
         show(key, row)
     for peer in PEERS:
         print("weir served more than %s in %d streams, less in %d" % (peer, *counts[peer]))
-    print("%d requests of which all four tell what they saw" % compared)
-    print("%d streams of seed %d in %.1f s, weir served something in %d; laxer than two: %d (%d before the second look, %d of "
-          "them by a tab beside Host)" % (n, options.seed, took, served_all, len(lax), suspects, excused))
+    print("%d requests where all three peers reported the same and weir's report was compared" % compared)
+    print("%d streams of seed %d in %.1f s, weir served something in %d; laxer than two: %d (%d before they were played alone, %d "
+          "of them excused)" % (n, options.seed, took, served_all, len(lax), suspects, excused))
     if n < options.streams or not 0 < served_all < n or not compared:
         sys.exit("the run itself is broken: not all streams were played, or all ended alike")
     sys.exit(1 if lax else 0)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""h2load, wrk, hey, ab and siege against weir: a short run of each, without a single error by its own words.
+"""h2load, wrk, hey, ab and siege against weir: a short run of each, in which the tool reports no error.
 
 usage: load.py WEIR
 """
@@ -11,7 +11,7 @@ import sys
 sys.dont_write_bytecode = True
 import servers  # noqa: E402
 
-# program: (arguments, what its output must match, what it must not)
+# program: (arguments, required output, forbidden output)
 RUNS = [
     ("h2load", ["--h1", "-n", "5000", "-c", "16", "-m", "4", "URL"],
      [r"requests: 5000 total, 5000 started, 5000 done, 5000 succeeded, 0 failed, 0 errored, 0 timeout", r"status codes: 5000 2xx"], []),
@@ -43,7 +43,8 @@ def run(folder, url, program, arguments, must, must_not):
 
 def main():
     with servers.Servers(sys.argv[1]) as s:
-        # Not echo, which says the number of the connection: ab counts an answer that is longer as failed.
+        # Not echo: its body contains the number of the connection, and ab counts a response with
+        # another length as failed.
         s.start_weir(answer=HELLO)
         url = "http://127.0.0.1:%d/" % s.port["weir"]
         bad = [run(s.folder, url, *row) for row in RUNS]

@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""nikto (Debian's, of its non-free) at the admin endpoint and at a site.
+"""nikto (from Debian's non-free section) against the admin endpoint and a site.
 
 usage: nikto.py WEIR
 
-Four scans, the site's beside the others: the endpoint as it is on the loopback interface, one that wants tokens without one, the
-same with a session of the dashboard, and http.server with file.cache and file.read. Whatever nikto reports fails the test unless it
-is in EXPLAINED, and what is in SAID must be reported: a scan that saw nothing shows nothing. So must the server have counted its
-requests. nikto asks nobody else: no updates, no names, and the address that it would have a server include is one where nobody
-listens. Without nikto (scripts/test provides it) nothing is looked at (77).
+Four scans, of which the site's runs in parallel to the others: the endpoint as it is on the loopback
+interface, an endpoint with tokens scanned without one, the same with a session of the dashboard, and
+http.server with file.cache and file.read.
+
+Every finding of nikto fails the test unless a pattern in ADMIN or SITE explains it. The texts in the
+lists ..._SAID must be reported, since a scan that saw nothing proves nothing. For the same reason
+the server must have counted the requests.
+
+nikto contacts no other host: no updates, no name lookups, and the address that it tries to make a
+server include is one where nothing listens. Without nikto (scripts/test provides it) the test is
+skipped (77).
 """
 import concurrent.futures
 import os
@@ -23,7 +29,7 @@ sys.dont_write_bytecode = True
 import servers  # noqa: E402
 
 SCAN_S = 50
-ANSWERS_MIN = 2000  # nikto 2.1.5 looks at 6,544 things with fewer requests
+ANSWERS_MIN = 2000  # nikto 2.1.5 checks 6,544 items with fewer requests
 
 CONFIG = """SKIPPORTS=
 USERAGENT=nikto/@VERSION (@TESTID)
@@ -56,15 +62,16 @@ stages:
   disk: {{ use: file.read, with: {{ root: site, index: index.html }}, threads: {{ max: 2 }} }}
 """
 
-# What may be reported, why it is no fault: a pattern of the whole sentence.
+# Findings that are not faults, with the reason. Each pattern matches the whole sentence.
 BOTH = [
-    # nikto takes one or two hexadecimal numbers for an inode: here a hash of time, size and inode; there one of the page, and its length.
+    # nikto takes one or two hexadecimal numbers for an inode. The site's tag is a hash of time, size
+    # and inode; the endpoint's is a hash of the page, and its length.
     r"Server leaks inodes via ETags, header found with file /, fields: 0x[0-9a-f]{1,16} (0x[0-9a-f]+ )?",
-    # nikto 2.1.5 (2012) does not know it.
+    # nikto 2.1.5 (2012) does not know this header.
     r"Uncommon header 'x-content-type-options' found, with contents: nosniff",
 ]
 ADMIN = BOTH + [
-    # Nor these, which are wanted: SAID.
+    # Also unknown to it, and required: see ADMIN_SAID.
     r"Uncommon header 'permissions-policy' found, with contents: camera=\(\), geolocation=\(\), microphone=\(\)",
     r"Uncommon header 'referrer-policy' found, with contents: no-referrer",
     r"Uncommon header 'x-frame-options' found, with contents: DENY",
@@ -73,7 +80,7 @@ ADMIN = BOTH + [
     r"Allowed HTTP Methods: GET, HEAD ",
 ]
 SITE = BOTH + [
-    # Whether a site may stand in a frame is for the site to say: it would break those that want to.
+    # Framing is the site's decision: a default would break sites that need it.
     r"The anti-clickjacking X-Frame-Options header is not present\.",
     r"Allowed HTTP Methods: GET, HEAD, OPTIONS ",
 ]
@@ -84,19 +91,19 @@ SITE_SAID = ["x-content-type-options", "Allowed HTTP Methods: GET, HEAD, OPTIONS
 
 
 def find_nikto():
-    """The program and the folder that it is unpacked below; SystemExit 77 without."""
+    """The program and the root folder of its package; SystemExit 77 when it is missing."""
     here = os.path.dirname(os.path.abspath(__file__))
     unpacked = os.path.join(here, "..", "..", "build", "deps", "usr", "bin")
     program = shutil.which("nikto", path=os.environ.get("PATH", "") + ":" + unpacked)
     if not program:
-        print("no nikto here: not looked at")
+        print("skipped: nikto is not installed")
         raise SystemExit(77)
     program = os.path.realpath(program)
     return program, os.path.dirname(os.path.dirname(os.path.dirname(program))).rstrip("/")
 
 
 def scan(folder, name, port, cookie=None):
-    """What nikto reports at `port`: (METHOD PATH, sentence) of each; and what it printed."""
+    """nikto's findings at `port` as (METHOD PATH, sentence) pairs, and its output."""
     program, root = find_nikto()
     config, report = os.path.join(folder, name + ".nikto"), os.path.join(folder, name + ".csv")
     with open(config, "w") as f:
@@ -118,17 +125,17 @@ def scan(folder, name, port, cookie=None):
 
 
 def judge(name, found, said, explained, wanted):
-    """What is wrong with a scan."""
+    """The faults of a scan, one text each."""
     wrong = ["%s: %s: %s" % (name, where, what) for where, what in found
              if not any(re.fullmatch(pattern, what) for pattern in explained)]
     wrong += ["%s: not reported: %s" % (name, text) for text in wanted if not any(text in what for _, what in found)]
     if not re.search(r"\d+ items checked: 0 error\(s\)", said):
-        wrong.append("%s: the scan did not come to its end:\n%s" % (name, said))
+        wrong.append("%s: the scan did not finish:\n%s" % (name, said))
     return wrong
 
 
 class Server:
-    """A weir with a site and an endpoint; one that wants the token `token` if there is one."""
+    """A weir with a site and an admin endpoint, which requires `token` if that is given."""
 
     def __init__(self, s, name, token=None):
         self.token, self.s, self.name = token, s, name
@@ -152,7 +159,7 @@ class Server:
         return urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=10)
 
     def session(self):
-        """Name and value of the cookie that the dashboard would keep."""
+        """Name and value of the session cookie that the dashboard would get."""
         with self.ask("/api/v1/session", b"{}") as answer:
             return tuple(answer.headers["Set-Cookie"].split(";")[0].split("=", 1))
 
@@ -181,16 +188,16 @@ def main():
                     ("no token", scan(s.folder, "no-token", guarded.admin), ADMIN, ADMIN_SAID),
                     ("session", scan(s.folder, "session", guarded.admin, session), ADMIN, ADMIN_SAID),
                     ("site", of_site.result(), SITE, SITE_SAID)]
-            guarded.ask("/api/v1/session", cookie=session).close()  # it still stands
+            guarded.ask("/api/v1/session", cookie=session).close()  # the session must still be valid
         answered = guarded.metric(r"weir_http_responses_\dxx_total")
-        wrong = [] if answered >= ANSWERS_MIN else ["the site answered %d times only" % answered]
-        wrong += ["%s is not ready any more" % one.name for one in (plain, guarded) if not one.ready()]
+        wrong = [] if answered >= ANSWERS_MIN else ["the site answered only %d requests" % answered]
+        wrong += ["%s is no longer ready" % one.name for one in (plain, guarded) if not one.ready()]
     for name, (found, said), explained, wanted in rows:
         wrong += judge(name, found, said, explained, wanted)
         print("%-9s %2d reports, %s" % (name, len(found), "".join(re.findall(r"\d+ items checked", said))))
     for text in wrong:
         print("FAILED: " + text)
-    print("%d answers of the site; %d failed" % (answered, len(wrong)))
+    print("%d responses from the site; %d failed" % (answered, len(wrong)))
     sys.exit(1 if wrong else 0)
 
 

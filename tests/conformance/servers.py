@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Servers for conformance tests: weir and, from Debian, nginx, HAProxy and lighttpd, each on a free port of
-127.0.0.1, with configuration, logs and temporary files in one folder that goes with them.
+"""Servers for the conformance tests: weir and, from Debian, nginx, HAProxy and lighttpd.
 
-The three stand in front of a small nginx that answers every request with 200 at once, and are told to
-read a whole body before they pass it on: what they refuse is refused by themselves, bodies included.
+Each listens on a free port of 127.0.0.1. Configuration, logs and temporary files are in one folder,
+which is removed at the end.
+
+The three peers are proxies in front of a small nginx that answers every request with 200 at once.
+They are configured to read a whole body before they pass it on, so every refusal is their own, also
+of a body.
 """
 import os
 import re
@@ -88,7 +91,7 @@ def find(program):
 
 
 class Servers:
-    """`with Servers(weir) as servers:`; servers.port["weir"], servers.log(name)."""
+    """Use as `with Servers(weir) as servers:`. Then servers.port["weir"] and servers.log(name) work."""
 
     def __init__(self, weir):
         self.weir = os.path.abspath(weir)
@@ -137,13 +140,16 @@ class Servers:
         raise SystemExit("%s does not listen:\n%s" % (name, self.log(name)))
 
     def await_said(self, name, pattern):
-        """The match of `pattern` in what server `name` has printed, which may be later than that it listens."""
+        """Waits until server `name` has printed a match of `pattern`, and returns the match.
+
+        A server may print after it has begun to listen.
+        """
         end = time.monotonic() + START_S
         while time.monotonic() < end and self.processes[name].poll() is None:
             if found := re.search(pattern, self.log(name)):
                 return found
             time.sleep(0.02)
-        raise SystemExit("%s does not say %s:\n%s" % (name, pattern, self.log(name)))
+        raise SystemExit("%s did not print %s:\n%s" % (name, pattern, self.log(name)))
 
     def start_weir(self, knobs="", answer=ECHO):
         port = free_port()

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""slowhttptest's four modes against weir with short time-outs: slow heads, slow bodies, slow reading, and Apache's ranges.
+"""slowhttptest's four modes against weir with short time-outs: slow heads, slow bodies, slow reading,
+and Apache's range attack.
 
 usage: slow.py WEIR
 
-In each the server has to get rid of every slow client by itself, before the test's own time is up, and a probe that
-asks all the while has to be answered every time. Slow readers are counted by the server's metric: what it wrote before it
-closed stays in the kernel's buffers, and a client that takes 4 bytes a second does not see the end for hours. The numbers are small: that slow clients cost nobody else anything at
-10,000 connections is a bench, this says that each of the four ends.
+In each mode the server has to close every slow connection before slowhttptest's own time is up, and
+every request of a probe that runs all the time has to be answered. Slow readers are counted through
+the server's metric: what the server wrote before it closed stays in the kernel's buffers, so a
+client that reads 4 bytes a second does not see the end for hours. The numbers are small. This test
+shows that each of the four attacks ends; a benchmark (bench/slow) measures what 10,000 slow
+connections cost the other clients.
 """
 import re
 import socket
@@ -21,9 +24,9 @@ sys.dont_write_bytecode = True
 import servers  # noqa: E402
 
 CONNECTIONS = 100
-LIMIT_S = 12  # of slowhttptest; the time-outs below are 1 s
+LIMIT_S = 12  # for slowhttptest; the time-outs below are 1 s
 KNOBS = ", header_timeout: 1s, body_timeout: 1s, write_timeout: 1s, idle_timeout: 1s"
-# More than the buffers of two sockets, so that a client that does not read is seen.
+# More than fits into the buffers of two sockets, so that a client that does not read is noticed.
 ANSWER = 'use: respond, with: { body: "%s" }' % ("a" * 400000)
 MODES = {"H": ["-i", "1"], "B": ["-i", "1", "-s", "8192"], "X": ["-w", "8", "-y", "16", "-n", "1", "-z", "4"], "R": ["-a", "1", "-b", "300"]}
 
@@ -74,7 +77,7 @@ def metric(admin, name):
 
 
 def ended_all(s):
-    """Slow readers in the background: wait until all have come and, but for the probe's, all are gone."""
+    """Starts slow readers and waits until all have connected and only the probe's are left."""
     admin = s.await_said("weir", r"admin (http://\S+)").group(1).rstrip("/")
     before = metric(admin, "weir_http_accepted_total")
     reader = begin(s.port["weir"], "X")

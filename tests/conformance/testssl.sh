@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # testssl (Debian's testssl.sh) at a server with `tls`: testssl.sh PROGRAM
 #
-# Protocols, what a client gets by default, and the known vulnerabilities: none may be called VULNERABLE, nothing older than
-# TLS 1.2 may be offered, 1.2 and 1.3 must be. No name is looked up and nobody else is asked. Takes about a minute.
+# Protocols, the defaults that clients get, and the known vulnerabilities: none may be VULNERABLE,
+# nothing older than TLS 1.2 may be offered, and 1.2 and 1.3 must be. No name is resolved and no
+# other host is contacted. Takes about a minute.
 set -uo pipefail
 
 program=$1
@@ -49,7 +50,7 @@ fail() {
 	failures=$((failures + 1))
 	printf 'FAILED: %s\n' "$1"
 }
-# found ID: what testssl says about it. Columns: id, fqdn/ip, port, severity, finding, ...
+# found ID: the finding of testssl. Columns: id, fqdn/ip, port, severity, finding, ...
 found() {
 	awk -F'","' -v id="\"$1" '$1 == id { print $4 ": " $5; exit }' found.csv
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The .vtc scenarios beside this file, played to weir by varnishtest's raw client.
+"""The .vtc scenarios in this folder, played to weir by varnishtest's raw client.
 
 usage: varnish.py WEIR
 """
@@ -22,7 +22,7 @@ def main():
             done = subprocess.run([servers.find("varnishtest"), "-D", "weir_port=%d" % s.port["weir"], "-t", "30", path],
                                   cwd=s.folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False)
             said = done.stdout + done.stderr
-            # 77 is "skipped", which is no pass.
+            # 77 is "skipped", which does not count as passed.
             good = done.returncode == 0 and " passed " in said
             print("varnishtest %s: %s" % (os.path.basename(path), "passed" if good else "FAILED"))
             if not good:

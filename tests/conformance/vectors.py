@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The vectors of vectors.txt, for programs in Python; its head says how a line is written.
+"""Reads vectors.txt for Python programs. The head of that file describes the format of a line.
 
 usage: vectors.py FUZZ_CORPUS_FOLDER    write them as seeds for fuzz_http_conn and fuzz_http_guard
 """
@@ -15,7 +15,7 @@ NAMED = {
     "C": POST + b"Transfer-Encoding: chunked\r\n\r\n",
 }
 PIECE = re.compile(r"\\x([0-9a-fA-F]{2})|\\\((\d+):((?:\\.|[^\\)])*)\)|\\(.)|([^\\]+)", re.S)
-# Longer inputs are not looked at by fuzz_http_conn.
+# fuzz_http_conn ignores longer inputs.
 SEED_BYTES_MAX = 36000
 
 
@@ -61,7 +61,7 @@ def main():
     for _, _, name, data in load():
         if len(data) > SEED_BYTES_MAX:
             continue
-        # The first four bytes of a seed of fuzz_http_conn say how it is split.
+        # The first four bytes of a seed of fuzz_http_conn select the split.
         write_seed(os.path.join(sys.argv[1], "http_conn"), name, b"\x07\x00\x00\x00" + data)
         if name.split("/")[0] not in ("chunk", "ext", "trailer"):
             write_seed(os.path.join(sys.argv[1], "http_guard"), name, data[:19000])

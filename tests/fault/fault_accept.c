@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * accept4 fails. When it is the client's connection that failed, the next one is taken at once. When the server is short
- * of something, clients wait; the server tries again now and then, does not spin meanwhile, and serves all of them
- * afterwards. What is counted is calls and wake-ups, not time.
+ * accept4 fails. When the client's connection failed, the next one is accepted at once. When the
+ * server runs short of a resource, clients wait: the server retries from time to time without
+ * spinning, and serves all of them afterwards. The test counts calls and wake-ups, not time.
  */
 #include "scenario/http_fixture.h"
 
@@ -58,8 +58,9 @@ static void be_short_of(struct server *s, int error)
 	accepts = atomic_load(&fault_accepts) - accepts;
 	wakes = atomic_load(&fault_wakes) - wakes;
 	int64_t failures = server_metric(s, "http_accept_failures_total") - before;
-	/* For a failure: an accept, another one for the descriptor in reserve; a turn for the timer, one for the
-	 * listener and what the loop does around a turn. A server that spins has thousands per failure. */
+	/* Per failure: an accept and another one for the reserve descriptor; wake-ups for the
+	 * timer, the listener, and what the loop does around an iteration. A server that spins has
+	 * thousands per failure. */
 	CU_ASSERT(failures < 100 * FAILURES);
 	CU_ASSERT(accepts <= 2 * (failures + 1));
 	CU_ASSERT(wakes <= 8 * (failures + 1));

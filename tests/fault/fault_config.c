@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The n-th allocation fails, n = 1, 2, ... until none is left, while a configuration is loaded
- * (with an include, overrides and every kind of value), explained and drawn, while a wrong one is
- * refused, and while the schema is written. Nothing may crash or leak (the sanitizer job looks at
- * that); what fails says WEIR_ENOMEM and gives no spec, what succeeds is whole.
+ * The n-th allocation fails, n = 1, 2, ... until none is left: while a configuration (with an
+ * include, overrides and every kind of value) is loaded, explained and drawn, while an invalid one
+ * is refused, and while the schema is written. Nothing may crash or leak (the sanitizer job checks
+ * that). A failure returns WEIR_ENOMEM and no spec; a success is complete.
  */
 #include <jansson.h>
 
@@ -51,7 +51,7 @@ static int print_all(const struct weir_spec *spec)
 	return rc;
 }
 
-/* One load; returns what it came to, and whether an allocation failed in it. */
+/* Load once. Returns the result, and in *fired whether an allocation failed. */
 static int load_once(const char *path, int n_sets, bool *fired)
 {
 	struct weir_spec *spec = NULL;
@@ -79,7 +79,7 @@ static void sweep(const char *path, int n_sets, int whole, long at_least)
 		atomic_store(&fault_alloc_in, n);
 		int rc = load_once(path, n_sets, &fired);
 		atomic_store(&fault_alloc_in, -1);
-		/* A wrong file may be refused for what was found wrong before memory ran out. */
+		/* An invalid file may be refused for an error found before memory ran out. */
 		CU_ASSERT_TRUE(rc == whole ? !fired || whole != 0 : fired && rc == WEIR_ENOMEM);
 	}
 	printf("(%ld failures) ", n - 1);
@@ -98,7 +98,7 @@ static void test_load(void)
 	capture_free();
 }
 
-/* The schema has thousands of allocations and few places that make them: not every one is tried. */
+/* The schema needs thousands of allocations from a few places, so only some are tried. */
 #define SCHEMA_STEP 13
 
 static void test_schema(void)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The n-th allocation, then the n-th thread creation, fails, n = 1, 2, ... until a whole life of a
- * server passes untouched: load the YAML, build, start with listening sockets, move events through
- * pools, turn a knob, take a view, drain, free.
+ * The n-th allocation, then the n-th thread creation, fails, n = 1, 2, ... until a whole server
+ * life passes without a failure: load the YAML, build, start with listening sockets, move events
+ * through pools, change a knob, take a view, drain, free.
  *
- * Whatever fails, nothing may crash, hang or leak (the sanitizer job looks at that), every event
- * that was taken is finished exactly once, and the law holds. With one failed thread the server
- * either says so at start or runs and makes the thread later.
+ * Whatever fails, nothing may crash, hang or leak (the sanitizer job checks that), every accepted
+ * event is finished exactly once, and the counters balance. When a thread cannot be created the
+ * server either reports it at start, or runs and creates the thread later.
  */
 #include "fixture/graph_fixture.h"
 
@@ -57,9 +57,9 @@ static void start_of(int *rc, struct weir_graph **g, const char *text, size_t n)
 		*rc = weir_graph_start(*g, &errs);
 	}
 	if (*rc != 0)
-		CU_ASSERT(errs.total > 0); /* a failure has words */
-	if (*rc != 0 &&
-	    atomic_load(&fault_fired) == 0) { /* and is ours to explain when none was made */
+		CU_ASSERT(errs.total > 0); /* a failure has a message */
+	/* Without an injected fault nothing may fail: print why it did. */
+	if (*rc != 0 && atomic_load(&fault_fired) == 0) {
 		fprintf(stderr, "%s: %s\n", errs.err[0].text, errs.err[0].hint);
 		CU_FAIL("failed without a fault");
 	}
@@ -91,7 +91,7 @@ static void traffic(struct weir_graph *g)
 	weir_thread_detach();
 }
 
-/* One life with the n-th call failing; returns whether it fired. */
+/* One life in which the n-th call fails. Returns whether that call was reached. */
 static bool life(atomic_long *which, long n, const char *text, size_t size, bool events)
 {
 	struct weir_graph *g = NULL;

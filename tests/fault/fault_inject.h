@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failing the n-th call of an allocation function or of mmap, of epoll_ctl (but not to remove) or of pthread_create, or every accept4 for a
- * while, by ld's --wrap: every call from weir's own objects passes here, those of libraries do not. Counting is across threads.
+ * Injects failures with ld's --wrap: the n-th call of an allocation function or of mmap, of
+ * epoll_ctl (except removals) or of pthread_create fails; or every accept4 for a while; or every
+ * other call that moves bytes through a socket, with EINTR. All calls from weir's own objects are
+ * wrapped, those of libraries are not. Calls are counted across threads.
  */
 #ifndef WEIR_TESTS_FAULT_INJECT_H
 #define WEIR_TESTS_FAULT_INJECT_H
@@ -13,20 +15,23 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
+
+#include <openssl/bio.h>
 
 /* Calls left until one fails; negative: none fails. */
 static atomic_long fault_alloc_in = -1, fault_thread_in = -1, fault_epoll_in = -1;
 static atomic_long fault_fired;
-/* accept4 fails with this error so many times; negative: until it is 0 again. */
+/* accept4 fails with this error that many times; negative: until it is set to 0. */
 static atomic_int fault_accept_errno, fault_accept_times;
 /* Calls of accept4, and returns from epoll_wait. */
 static atomic_long fault_accepts, fault_wakes;
 
-/* Set: only the calls count of threads that have said so, and mmap is one of them. */
+/* When set, only calls of threads with fault_mine count, and mmap counts as well. */
 static atomic_bool fault_of_mine;
 static _Thread_local bool fault_mine;
-/* Set: from the one that fails on all do, until the count is set again. */
+/* When set, all calls after the failing one fail too, until the count is set again. */
 static atomic_bool fault_goes_on;
 
 static bool fault_due(atomic_long *in)
@@ -136,5 +141,52 @@ int __wrap_epoll_wait(int epoll_fd, struct epoll_event *ev, int n, int timeout_m
 	atomic_fetch_add(&fault_wakes, 1);
 	return ready;
 }
+
+/* ---- EINTR ---- */
+
+/* When set, every other call of the server's threads is interrupted. fault_interrupted counts
+ * those. A test sets fault_client for its own thread. */
+static atomic_bool fault_interrupts;
+static atomic_long fault_calls, fault_interrupted;
+static _Thread_local bool fault_client;
+
+static inline bool fault_interrupt(void)
+{
+	if (!atomic_load(&fault_interrupts) || fault_client ||
+	    atomic_fetch_add(&fault_calls, 1) % 2 != 0)
+		return false;
+	atomic_fetch_add(&fault_interrupted, 1);
+	errno = EINTR;
+	return true;
+}
+
+#define FAULT_INTERRUPT(type, name, parameters, ...)                                               \
+	type __real_##name parameters;                                                             \
+	type __wrap_##name parameters;                                                             \
+	type __wrap_##name parameters                                                              \
+	{                                                                                          \
+		return fault_interrupt() ? -1 : __real_##name(__VA_ARGS__);                        \
+	}
+
+FAULT_INTERRUPT(ssize_t, recv, (int fd, void *p, size_t n, int flags), fd, p, n, flags)
+FAULT_INTERRUPT(ssize_t, send, (int fd, const void *p, size_t n, int flags), fd, p, n, flags)
+FAULT_INTERRUPT(ssize_t, sendmsg, (int fd, const struct msghdr *m, int flags), fd, m, flags)
+FAULT_INTERRUPT(ssize_t, sendfile, (int out, int in, off_t *offset, size_t n), out, in, offset, n)
+
+#define FAULT_INTERRUPT_BIO(name, pointer, way)                                                    \
+	int __real_##name(BIO *b, pointer p, int n);                                               \
+	int __wrap_##name(BIO *b, pointer p, int n);                                               \
+	int __wrap_##name(BIO *b, pointer p, int n)                                                \
+	{                                                                                          \
+		if (BIO_method_type(b) != BIO_TYPE_SOCKET || !fault_interrupt())                   \
+			return __real_##name(b, p, n);                                             \
+		BIO_clear_retry_flags(b);                                                          \
+		BIO_set_retry_##way(b); /* as OpenSSL does */                                      \
+		errno = EINTR;                                                                     \
+		return -1;                                                                         \
+	}
+
+FAULT_INTERRUPT_BIO(BIO_read, void *, read)
+FAULT_INTERRUPT_BIO(BIO_write, const void *, write)
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The n-th allocation fails, n = 1, 2, ... until none is left, while a plan of the load generator
- * is made (site, bodies, log, trace), its schedule begun and its results summed. Nothing may crash
- * or leak (the sanitizer job looks at that); what fails says WEIR_ENOMEM in words.
+ * is made (site, bodies, log, trace), its schedule is started and its results are summed. Nothing
+ * may crash or leak (the sanitizer job checks that). A failure returns WEIR_ENOMEM and a message.
  */
 #include <stdio.h>
 #include <string.h>

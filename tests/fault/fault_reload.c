@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The n-th allocation, then the n-th thread creation and epoll_ctl, fails while one graph follows another and the old one drains, and while
- * live knobs take their new configured values.
+ * The n-th allocation, then the n-th thread creation and epoll_ctl, fails while one graph replaces
+ * another and the old one drains, and while live knobs get their newly configured values.
  *
- * Whatever fails, either the new graph serves and the old one ends, or all is as it was: clients are answered over the
- * connections that they have, one that is idle and one that has sent half a request, acts are taken again, and
- * nothing crashes, hangs or leaks.
+ * Whatever fails, either the new graph serves and the old one ends, or nothing has changed. Clients
+ * are answered on their existing connections, one idle and one that has sent half a request.
+ * Changes are accepted again, and nothing crashes, hangs or leaks.
  */
 #include "scenario/http_fixture.h"
 
 #include "config.h"
 #include "fault/fault_inject.h"
 
-/* New clients after each reload: the kernel picks one of at most two sockets for each. */
+/* New clients after each reload: for each the kernel picks one of at most two sockets. */
 #define NEWCOMERS 8
 
-/* The last three: an I/O thread more or less, and live values. */
+/* The three values: the number of I/O threads, and two live values. */
 static const char yaml[] = "weir: 1\n"
 			   "name: fault\n"
 			   "stages:\n"
@@ -25,18 +25,32 @@ static const char yaml[] = "weir: 1\n"
 			   "  site: { use: respond, with: { body: hello }, threads: { min: 1, max: "
 			   "%d }, queue: { limit: %d } }\n";
 
-static struct weir_graph *build(int io_threads, int max, int limit)
+/* Responses of any length, allocated per request. */
+static const char download_yaml[] = "weir: 1\n"
+				    "name: fault\n"
+				    "stages:\n"
+				    "  web: { use: http.server, with: { listen: \"127.0.0.1:0\", "
+				    "threads: 1 }, to: { request: app } }\n"
+				    "  app: { use: t.reply, threads: { min: 1, max: %d } }\n";
+
+static struct weir_graph *build_text(const char *text)
 {
 	static struct weir_errs errs;
 	struct weir_spec *spec = NULL;
 	struct weir_graph *g = NULL;
-	char text[sizeof(yaml) + 64];
-	int n = snprintf(text, sizeof(text), yaml, io_threads, max, limit);
 
 	memset(&errs, 0, sizeof(errs));
-	CU_ASSERT_EQUAL_FATAL(config_load_text(text, (size_t)n, "fault.yaml", &spec, &errs), 0);
+	CU_ASSERT_EQUAL_FATAL(config_load_text(text, strlen(text), "fault.yaml", &spec, &errs), 0);
 	CU_ASSERT_EQUAL_FATAL(weir_graph_build(spec, &g, &errs), 0);
 	return g;
+}
+
+static struct weir_graph *build(int io_threads, int max, int limit)
+{
+	char text[sizeof(yaml) + 64];
+
+	snprintf(text, sizeof(text), yaml, io_threads, max, limit);
+	return build_text(text);
 }
 
 static bool ask(int fd)
@@ -48,7 +62,7 @@ static bool ask(int fd)
 	return ok;
 }
 
-/* The rest of what begin_half has sent. */
+/* Send the rest of a request begun by begin_half. */
 static bool end_half(int fd)
 {
 	struct answer a = {0};
@@ -66,7 +80,7 @@ static int64_t received(struct weir_graph *g)
 	return server_metric(&s, "http_received_bytes_total");
 }
 
-/* Half a request, which `g` has read. */
+/* Send half a request, and wait until `g` has read it. */
 static void begin_half(int fd, struct weir_graph *g)
 {
 	static const char text[] = "GET /x HTTP/1";
@@ -108,10 +122,11 @@ static bool has(struct weir_graph *g, const char *stage, const char *knob, const
 	return weir_graph_get(g, stage, knob, text, sizeof(text)) == 0 && strcmp(text, value) == 0;
 }
 
-/* One reload with the n-th call failing; returns whether it fired. *running serves, fd[] are clients of it. */
+/* One reload in which the n-th call fails. Returns whether that call was reached. *running serves,
+ * and fd[] are clients of it. */
 static bool reload(struct weir_graph **running, const int fd[2], atomic_long *which, long n)
 {
-	static int turn; /* one I/O thread and two, by turns */
+	static int turn; /* alternates between one and two I/O threads */
 	struct weir_graph *next = build(1 + turn++ % 2, 4, 100);
 	static struct weir_errs errs;
 	char why[200];
@@ -144,7 +159,8 @@ static bool reload(struct weir_graph **running, const int fd[2], atomic_long *wh
 	return fired;
 }
 
-/* I/O threads do their part of a reload on their own: a call of theirs may come when nobody looks any more. */
+/* I/O threads do their part of a reload asynchronously: one of their calls may come after the test
+ * has stopped counting. */
 #define TRIES 8
 
 static void sweep(atomic_long *which, long at_least)
@@ -177,10 +193,80 @@ static void test_threads(void)
 	sweep(&fault_thread_in, 3);
 }
 
-/* A listener that can not be watched at once is watched later: its clients do not wait for ever. */
+/* A listener that cannot be added to epoll at once is added later: its clients do not wait for
+ * ever. */
 static void test_watches(void)
 {
 	sweep(&fault_epoll_in, 4);
+}
+
+/* ---- a client that reads nothing of its response ---- */
+
+/* Longer than the socket buffers of both sides: at most 4 MiB, and the size that the client
+ * sets. */
+#define DOWNLOAD "8000000"
+
+static struct weir_graph *build_download(void)
+{
+	static int turn;
+	char text[sizeof(download_yaml) + 32];
+
+	snprintf(text, sizeof(text), download_yaml, 2 + turn++ % 2);
+	return build_text(text);
+}
+
+/* One reload during the download, in which the n-th allocation fails. Returns whether that call was
+ * reached. The old graph ends before the client has finished; the client gets all bytes. */
+static bool reload_download(struct weir_graph **running, long n)
+{
+	struct weir_graph *next = build_download();
+	static struct weir_errs errs;
+	struct answer a = {0};
+	int fd = client_open(port_of(*running));
+	char first;
+
+	memset(&errs, 0, sizeof(errs));
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){65536}, sizeof(int));
+	CU_ASSERT_FATAL(client_say(fd, GET("/big/" DOWNLOAD)));
+	/* Wait until the response has begun: byte counters may include those of the previous
+	 * client. */
+	FIXTURE_AWAIT(recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1);
+	atomic_store(&fault_fired, 0);
+	atomic_store(&fault_alloc_in, n);
+	int rc = weir_graph_succeed(next, *running, &errs);
+	if (rc == 0) {
+		end(*running);
+		*running = next;
+	}
+	atomic_store(&fault_alloc_in, -1);
+	if (rc != 0)
+		weir_graph_free(next);
+	CU_ASSERT_FATAL(answer_read(fd, &a));
+	CU_ASSERT_EQUAL(a.n, (size_t)atol(DOWNLOAD));
+	for (size_t i = 0; i < a.n; i += 997)
+		if (a.body[i] != (char)('a' + i % 26))
+			CU_FAIL_FATAL("another byte");
+	answer_free(&a);
+	close(fd);
+	return atomic_load(&fault_fired) > 0;
+}
+
+static void test_downloads(void)
+{
+	long n = 0;
+
+	fixture_register(&reply_ops);
+	struct weir_graph *g = build_download();
+	static struct weir_errs errs;
+	CU_ASSERT_EQUAL_FATAL(weir_graph_start(g, &errs), 0);
+	for (int try = 0; try < TRIES; try++)
+		if (reload_download(&g, n)) {
+			n++;
+			try = -1;
+		}
+	printf("(%ld failures) ", n);
+	CU_ASSERT(n >= 30);
+	end(g);
 }
 
 /* All or nothing: the limit is overridden, the number of threads is not. */
@@ -215,4 +301,5 @@ static void test_configure(void)
 
 CUNIT_MAIN("faults of a reload", {"every allocation", test_allocations},
     {"every thread", test_threads}, {"every watched descriptor", test_watches},
+    {"every allocation while a client downloads", test_downloads},
     {"every allocation of new live values", test_configure})

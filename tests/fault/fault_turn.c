@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The n-th allocation of the I/O thread fails, n = 1, 2, ..., or all from the n-th on, while connections stand in one turn of it
- * (read_turn.c, write_turn.c): three steps, a slab of read buffers that is mapped in their midst, of every kind of client several,
- * all of whom ask again while the release of an answer of the second step is run. Each time the server is new, so nothing that an
- * earlier turn has left serves this one.
+ * The n-th allocation of the I/O thread fails, n = 1, 2, ..., or all from the n-th on, while many
+ * connections are ready in one iteration of its event loop (read_turn.c, write_turn.c): three
+ * batches, a slab of read buffers that is mapped between them, and several clients of every kind.
+ * All of them send again while the release of a response of the second batch runs. Each time the
+ * server is new, so nothing that an earlier iteration has left helps this one.
  *
- * Whatever fails, each client gets what it asked for, an answer that says it failed, or its end; every request that was offered is
- * an answer that was heard, or is counted as undelivered; no descriptor, request or buffer is left when they have gone, and as many
- * others are served as if nothing had been.
+ * Whatever fails, each client gets its response, a response that reports the failure, or the end of
+ * its connection. Every offered request has a response that arrived, or is counted as undelivered.
+ * No descriptor, request or buffer is left afterwards, and as many new clients are served normally.
  *
- * The stage is inline: a request that waits at a gate holds the I/O thread until all have spoken.
+ * The stage is inline: a request that waits at a gate blocks the I/O thread until all have sent.
  */
 #include "fixture/descriptors.h"
 #include "scenario/http_fixture.h"
@@ -17,29 +18,32 @@
 #include "fault/fault_inject.h"
 #include "http/slab.h"
 
-/* Three steps. */
+/* Three batches. */
 enum { CLIENTS = 72, FIELDS = 20, BODY = 20000, BIG = 5000000 };
-/* Clients that have said half of something before, each with a buffer: a step needs more than is left of the slab. */
+/* Clients that have sent half a request before, each with a buffer: a batch then needs more buffers
+ * than the slab has left. */
 enum { PARKED = SLAB_PIECES - 10 };
 #define HALF "GET /half HTTP/1.1\r\n"
 
 enum kind { COPY, WIDE, LONG, SIZED, CHUNKED, THREE, KINDS };
 
-/* This one asks for more than Linux keeps for a client that reads nothing: 4 MB (tcp_wmem) and the client's buffer. */
+/* This client requests more than Linux buffers for a client that reads nothing: 4 MB (tcp_wmem) and
+ * the client's own buffer. */
 #define BIG_ONE 40
-/* The release of this one's answer, in the second step, has all others ask again: they are ready while they are sent to. */
+/* The release of this client's response, in the second batch, makes all others send again: they
+ * become readable while responses are written to them. */
 #define AGAIN 42
 
 static struct server server;
 static int parked[PARKED], clients[CLIENTS];
-static atomic_bool asked_again,
-    said_again; /* its request is in the stage; its release has been called */
+/* The request of AGAIN is in the stage; the release of its response has run. */
+static atomic_bool asked_again, said_again;
 static char big[BIG];
 static char long_text[60000], sized_text[60000], chunked_text[60000];
-static atomic_long
-    fail_at; /* the allocation that fails, from the moment on that the turn begins; -1: none */
+/* The allocation that fails, counted from the start of the iteration; -1: none. */
+static atomic_long fail_at;
 
-/* ---- the stage: no memory of its own ---- */
+/* ---- the stage: does not allocate ---- */
 
 static void answer_wide(struct weir_http_request *req)
 {
@@ -53,11 +57,12 @@ static void again(void *arg)
 	(void)arg;
 	for (int i = 0; i < CLIENTS; i++)
 		if (i != AGAIN)
-			(void)client_say(clients[i], GET("/again")); /* it may have had its end */
+			/* the connection may have ended */
+			(void)client_say(clients[i], GET("/again"));
 	atomic_store(&said_again, true);
 }
 
-/* Its body's length. */
+/* Responds with the length of the body. */
 static void answer_length(struct weir_http_request *req)
 {
 	char text[32];
@@ -100,7 +105,7 @@ static const struct weir_stage_ops ops = {.abi = WEIR_STAGE_ABI,
     .accepts = &weir_http_request_type,
     .handle = handle};
 
-/* ---- what clients say, and hear ---- */
+/* ---- what clients send and receive ---- */
 
 static void write_texts(void)
 {
@@ -141,7 +146,7 @@ static const char *text_of(int i)
 	return i == BIG_ONE ? GET("/big") GET("/c") : texts[kind_of(i)];
 }
 
-/* The bodies that client `i` has to get, in turn; NULL behind the last. */
+/* The expected bodies of client `i` in order; NULL after the last. */
 static const char *body_of(int i, int k)
 {
 	static const char *const release[] = {"/release", NULL};
@@ -162,16 +167,16 @@ static const char *body_of(int i, int k)
 	return k == 0 ? one[kind_of(i)] : NULL;
 }
 
-/* What a turn has come to, as its clients heard. */
+/* The result of one iteration, as received by its clients. */
 struct heard {
-	int good;    /* answers of 200 */
-	int failed;  /* 500: the stage's copy */
+	int good;    /* responses with 200 */
+	int failed;  /* 500: the stage's copy failed */
 	int refused; /* 503 */
-	int curt;    /* of those, without memory for an answer */
-	int ends;    /* clients who got fewer answers than they have asked for, and their end */
+	int curt;    /* those without memory for the fields */
+	int ends;    /* connections that ended with fewer responses than requests */
 };
 
-/* It is the whole and right one. */
+/* Whether the body is complete and right. */
 static bool is_right(const struct answer *a, const char *body)
 {
 	size_t n = body == big ? BIG : strlen(body);
@@ -179,7 +184,7 @@ static bool is_right(const struct answer *a, const char *body)
 	return a->n == n && memcmp(a->body, body, n) == 0;
 }
 
-/* One answer, not 200. */
+/* Count a response other than 200. */
 static void note_failed(const struct answer *a, struct heard *h)
 {
 	CU_ASSERT(a->status == 500 || a->status == 503);
@@ -201,7 +206,8 @@ static void hear(int fd, int i, struct heard *h)
 		if (last)
 			body = "/again";
 		if (!answer_read(fd, &a)) {
-			/* No part of an answer, but where the socket took one, and there is no memory for the rest of a head. */
+			/* No part of a response, except where the socket took one and there is no
+			 * memory for the rest of a head. */
 			CU_ASSERT(a.head[0] == '\0' || i == BIG_ONE);
 			h->ends++;
 			break;
@@ -220,7 +226,7 @@ static void hear(int fd, int i, struct heard *h)
 	answer_free(&a);
 }
 
-/* ---- turns ---- */
+/* ---- iterations ---- */
 
 static void park(void)
 {
@@ -234,7 +240,7 @@ static void park(void)
 	    &server, "http_received_bytes_total", ==, before + PARKED * (int64_t)strlen(HALF));
 }
 
-/* They have been in nobody's turn. */
+/* These connections took no part in the iteration. */
 static void unpark(void)
 {
 	struct answer a = {0};
@@ -247,7 +253,7 @@ static void unpark(void)
 	answer_free(&a);
 }
 
-/* All speak, and then the I/O thread goes on, and allocation `n` fails; -1: none. */
+/* All clients send, then the I/O thread continues and allocation `n` fails; -1: none. */
 static struct heard turn_of(long n)
 {
 	const int small = 65536, before = sockets_open();
@@ -288,10 +294,11 @@ static struct heard turn_of(long n)
 	return h;
 }
 
-/* What was heard in two turns is what is counted. */
+/* The counters agree with what was received in two iterations. */
 static void check_sums(const struct heard *a, const struct heard *b)
 {
-	const int good = a->good + b->good + 2 * (1 + PARKED); /* and who held the thread */
+	/* and the one that blocked the thread */
+	const int good = a->good + b->good + 2 * (1 + PARKED);
 	const int long_refusals = a->refused - a->curt;
 	const int64_t undelivered = server_metric(&server, "http_undelivered_total");
 	const int64_t refused = server_metric(&server, "http_refused_memory_total");
@@ -301,7 +308,7 @@ static void check_sums(const struct heard *a, const struct heard *b)
 	    server_metric(&server, "http_responses_5xx_total"), a->failed + long_refusals);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_responses_4xx_total"), 0);
 	CU_ASSERT_EQUAL(server_offered(&server), (uint64_t)(good + a->failed + undelivered));
-	/* Who got no answer has an end that is counted. */
+	/* A client without a response has an end that is counted. */
 	CU_ASSERT(refused >= a->refused && refused <= a->refused + a->ends);
 	CU_ASSERT(a->ends == 0 || undelivered + refused - a->refused > 0);
 }
@@ -316,7 +323,7 @@ static struct server turn_new(void)
 	struct server s = server_new("t.turn");
 	fixture_set(s.app, "threads", "inline");
 	fixture_set(s.web, "with.max_per_address", "0");
-	/* Nobody is slow, however long the machine takes. */
+	/* No client counts as slow, however slow the host is. */
 	fixture_set(s.web, "with.min_send_rate", "0");
 	fixture_set(s.web, "with.write_timeout", "1h");
 	fixture_set(s.web, "with.header_timeout", "1h");
@@ -324,7 +331,7 @@ static struct server turn_new(void)
 	return s;
 }
 
-/* One server, one failure; returns whether there was an allocation to fail. */
+/* One server, one failure. Returns whether there was an allocation to fail. */
 static bool fails_once(long n, int *touched)
 {
 	const int before = sockets_open();
@@ -360,7 +367,8 @@ static void sweep(long step)
 	atomic_store(&fault_of_mine, false);
 }
 
-/* Under TSan a turn takes ten times as long, and what it looks for is in each: a prime step, as below. */
+/* Under TSan an iteration takes ten times as long, and each one can show a race: so a prime step,
+ * as below. */
 #ifdef __SANITIZE_THREAD__
 #define STEP 5
 #else
@@ -373,7 +381,8 @@ static void test_one(void)
 	sweep(STEP);
 }
 
-/* No memory from the n-th on, until all have heard. A prime step: it falls on all kinds. */
+/* No memory from the n-th allocation on, until all responses have arrived. The step is prime, so it
+ * falls on all kinds. */
 static void test_from_then_on(void)
 {
 	atomic_store(&fault_goes_on, true);

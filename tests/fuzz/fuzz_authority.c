@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which Host and Origin belong to the admin endpoint, beside a second reader who works from the back: the port behind the last
- * ':', the name whole. Whatever is let in is a name that is ours, and stays out with something in front of it or behind it.
+ * Which Host and Origin values the admin endpoint accepts, compared with a second parser that works
+ * from the end: the port after the last ':', then the whole name. Every accepted name is ours, and
+ * is refused with anything added before or after it.
  *
- * Input: a byte for the endpoint, then texts between newlines: Host, Origin, Sec-Fetch-Site, an address to listen on, a name for
- * `hosts:`.
+ * Input: a byte for the endpoint, then texts separated by newlines: Host, Origin, Sec-Fetch-Site,
+ * an address to listen on, a name for `hosts:`.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -39,9 +40,9 @@ static bool allows(const struct authority *a, const char *host)
 	return authority_allows_host(a, (struct weir_slice){host, strlen(host)});
 }
 
-/* ---- the second reader ---- */
+/* ---- the second parser ---- */
 
-/* The port behind `colon`: -1 when it is none. */
+/* The port after `colon`; -1 when it is not valid. */
 static long port_at(const char *colon)
 {
 	char *end, again[24];
@@ -78,14 +79,14 @@ static bool is_name(const struct authority *a, const char *whole, const char *na
 	return false;
 }
 
-/* May a request with Host `text` be answered? */
+/* May a request with the Host `text` be answered? */
 static bool ours(const struct authority *a, const char *text)
 {
 	char name[TEXT_BYTES];
 	size_t n = strlen(text);
 	bool brackets = text[0] == '[', file = a->sa.any.sa_family == AF_UNIX;
 	const char *colon = strrchr(text, ':'), *close = strrchr(text, ']');
-	long port = -2; /* not said */
+	long port = -2; /* no port given */
 
 	if (colon && (!brackets || (close && colon > close))) {
 		port = port_at(colon);
@@ -109,7 +110,7 @@ static bool ours(const struct authority *a, const char *text)
 	return (!brackets && strcasecmp(name, "localhost") == 0) || address_ours(a, name, brackets);
 }
 
-/* ---- what is checked ---- */
+/* ---- the checks ---- */
 
 static void check_host(const struct authority *a, char *host)
 {
@@ -146,7 +147,7 @@ static void check_act(const char *host, const char *origin, const char *site)
 	expect(authority_allows_act(host, NULL, site) == from, "Sec-Fetch-Site");
 }
 
-/* An address that is taken is a file or in digits, and the endpoint there knows it for its own. */
+/* An accepted address is a file or numeric, and the endpoint there accepts it as its own Host. */
 static void check_listen(const char *listen)
 {
 	struct weir_err err = {0};

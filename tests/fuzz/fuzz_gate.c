@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who may ask the admin endpoint: any bytes as a request, with tokens and a session that stands. Whoever is let in to more than is
- * open to all has a whole token or the session's whole id in the request; and any bytes as the file of a token.
+ * Access to the admin endpoint: any bytes as a request, with tokens and a valid session. A request
+ * that is allowed more than is open to all must contain a whole token or the whole id of the
+ * session. Also, any bytes as a token file.
  *
- * Input: a byte; 0 modulo 4: the rest is the file of a token, whose mode the higher bits say. Else a request, in which the bytes 1, 2
- * and 3 stand for the operator's token, the viewer's, and the cookie.
+ * Input: a byte. If it is 0 modulo 4, the rest is a token file, and the higher bits give its mode.
+ * Otherwise the rest is a request, in which the bytes 1, 2 and 3 stand for the operator's token,
+ * the viewer's token, and the cookie.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -18,7 +20,7 @@
 #include <weir/log.h>
 #include <weir/spec.h>
 
-#include "gate.h"
+#include "auth.h"
 #include "secret.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -27,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define EYE  "00112233445566778899aabbccddeeff"
 enum { REQUEST_BYTES = 16384 };
 
-static struct gate *gate;
+static struct auth *auth;
 static struct authority here;
 static char cookie[160];
 
@@ -39,7 +41,7 @@ static void expect(bool cond, const char *what)
 	abort();
 }
 
-/* ---- a file in memory, which has a path of its own ---- */
+/* ---- a file in memory that has a path ---- */
 
 static int file_of(const void *p, size_t n, mode_t mode, char path[64])
 {
@@ -50,7 +52,7 @@ static int file_of(const void *p, size_t n, mode_t mode, char path[64])
 	return fd;
 }
 
-/* Is this the text of one token: RFC 6750's letters, then at most white space? */
+/* Is this the text of one token: characters of RFC 6750, then only white space? */
 static bool one_token(const char *p, size_t n)
 {
 	static const char hex[] = "0123456789abcdefABCDEF";
@@ -94,7 +96,7 @@ static void make_gate(void)
 	struct weir_spec *spec = weir_spec_new("fuzz");
 	struct weir_errs errs = {0};
 	struct weir_err err = {0};
-	struct gate_pass pass = {.token = 0};
+	struct auth_pass pass = {.token = 0};
 	int fd[2];
 	char path[64];
 
@@ -106,21 +108,21 @@ static void make_gate(void)
 		expect(c != NULL, "no client");
 		c->role = i == 0 ? WEIR_ADMIN_OPERATOR : WEIR_ADMIN_VIEWER;
 	}
-	expect(gate_new(&spec->admin, &here, &gate, &errs) == 0, "no gate");
+	expect(auth_new(&spec->admin, &here, &auth, &errs) == 0, "no auth");
 	for (int i = 0; i < 2; i++)
 		close(fd[i]);
 	weir_spec_free(spec);
 	static const char request[] =
 	    "POST / HTTP/1.1\r\nHost: localhost:9900\r\nAuthorization: Bearer " BOSS "\r\n\r\n";
-	struct gate_from from = {0};
+	struct auth_from from = {0};
 	struct head_problem problem;
 	expect(
-	    gate_judge(gate, &from, request, sizeof(request) - 1, 0, &pass, &problem), "no pass");
-	expect(gate_begin(gate, &pass, cookie, sizeof(cookie), 0) == 0, "no session");
+	    auth_judge(auth, &from, request, sizeof(request) - 1, 0, &pass, &problem), "no pass");
+	expect(auth_begin(auth, &pass, cookie, sizeof(cookie), 0) == 0, "no session");
 	*strchr(cookie, ';') = '\0';
 }
 
-/* The request with what the bytes 1, 2 and 3 stand for. */
+/* The request with the bytes 1, 2 and 3 replaced. */
 static size_t filled(const char *p, size_t n, char *out)
 {
 	size_t to = 0;
@@ -135,7 +137,7 @@ static size_t filled(const char *p, size_t n, char *out)
 	return to;
 }
 
-/* The value of the one field `name` in the head, by lines; "" when it is not there. */
+/* The value of the field `name` in the head, read line by line; "" when it is missing. */
 static void field_of(const char *p, size_t n, const char *name, char value[REQUEST_BYTES])
 {
 	size_t k = strlen(name);
@@ -154,7 +156,7 @@ static void field_of(const char *p, size_t n, const char *name, char value[REQUE
 	}
 }
 
-/* Whom the request's own words let in: "boss", "eye", or nobody. */
+/* The client that the request authenticates: "boss", "eye", or "". */
 static const char *who(const char *p, size_t n)
 {
 	static char value[REQUEST_BYTES];
@@ -175,7 +177,7 @@ static const char *who(const char *p, size_t n)
 	return "";
 }
 
-/* Is what the request asks for open to all? */
+/* Is the requested path open to all? */
 static bool is_open(const char *p)
 {
 	static const char *const prefix[] = {
@@ -191,17 +193,17 @@ static void check_request(const char *p, size_t n)
 {
 	static unsigned serial;
 	struct head_problem problem = {0};
-	struct gate_pass pass = {0};
-	struct gate_from from = {.address = {.ss_family = AF_INET}};
+	struct auth_pass pass = {0};
+	struct auth_from from = {.address = {.ss_family = AF_INET}};
 	enum head_verdict verdict = head_check(&here, p, n, &problem);
 
 	expect(verdict != HEAD_BAD || (problem.status >= 400 && *problem.why),
 	    "refused without a word");
 	if (verdict != HEAD_WHOLE)
 		return;
-	/* Each time from another address, so that failures before do not count. */
+	/* A new address each time, so that earlier failures do not count. */
 	((struct sockaddr_in *)(void *)&from.address)->sin_addr.s_addr = ++serial;
-	bool in = gate_judge(gate, &from, p, n, serial, &pass, &problem);
+	bool in = auth_judge(auth, &from, p, n, serial, &pass, &problem);
 	expect(in || (problem.status >= 400 && *problem.why), "refused without a word");
 	if (in && pass.anyone)
 		expect(pass.role == WEIR_ADMIN_VIEWER && is_open(p), "open to all");
@@ -215,7 +217,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static char request[REQUEST_BYTES];
 
-	if (!gate) {
+	if (!auth) {
 		weir_log_set_fd(-1);
 		make_gate();
 	}

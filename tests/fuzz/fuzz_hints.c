@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What clients say of their requests: traceparent, x-deadline-ms, grpc-timeout, x-retry-attempt. Each is taken as a second reader
- * understands it, or counted as malformed; what is read of a trace is what is written of it.
+ * Hints in requests: traceparent, x-deadline-ms, grpc-timeout, x-retry-attempt. Each has the value
+ * that a second parser reads, or is counted as malformed. A trace that was read is written back the
+ * same.
  *
- * Input: fields between newlines, each a byte for the name and the value behind it.
+ * Input: fields separated by newlines, each a byte for the name followed by the value.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ static void expect(bool cond, const char *what)
 	abort();
 }
 
-/* ---- the second reader ---- */
+/* ---- the second parser ---- */
 
 static bool all_of(struct weir_slice s, size_t from, size_t n, const char *letters)
 {
@@ -57,7 +58,7 @@ static bool is_trace(struct weir_slice s)
 	       !all_zero(s, 36, 16) && (s.n == 55 || (!first && s.p[55] == '-'));
 }
 
-/* Up to eight digits in front of `behind` more bytes; -1: something else. */
+/* Up to eight digits before `behind` more bytes; -1: something else. */
 static int64_t number(struct weir_slice s, size_t behind)
 {
 	char text[9];
@@ -81,7 +82,7 @@ static int64_t left_of(struct weir_slice s, bool grpc)
 	return exact > (double)WIRE_LEFT_MAX_NS ? WIRE_LEFT_MAX_NS : value * ns[unit - letters];
 }
 
-/* ---- what is checked ---- */
+/* ---- the checks ---- */
 
 static void check_text(struct weir_slice s, const struct weir_trace *t)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as what a client sends on a connection: the requests and the refusal that come of it
- * are the same whether the bytes arrive at once, one by one, or split at random (by the first four
- * bytes of the input), and no memory is lost or used after.
+ * Any bytes on a connection: the resulting requests and the refusal are the same whether the bytes
+ * arrive at once, one by one, or split at random (seeded by the first four bytes of the input). No
+ * memory leaks or is used after free.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,7 +37,7 @@ static void expect(bool cond, const char *what)
 	abort();
 }
 
-/* FNV-1a: slow and plain. */
+/* FNV-1a: slow but simple. */
 static void digest(struct run *run, const void *p, size_t n)
 {
 	const uint8_t *b = p;
@@ -71,7 +71,7 @@ static void digest_request(struct run *run, const struct http_req *r)
 	}
 }
 
-/* Requests leave in order and late, as they do when a stage is slow. */
+/* Requests leave in order but late, as with a slow stage. */
 static void leave(struct run *run)
 {
 	for (int i = 0; i < run->n; i++) {
@@ -110,7 +110,7 @@ static void feed(struct run *run, const uint8_t *p, size_t n)
 	}
 }
 
-/* The digest of all that comes of data[0..n) split by `seed`: 0 whole, 1 byte by byte. */
+/* The digest of all results of data[0..n), split by `seed`: 0 whole, 1 byte by byte. */
 static uint64_t digest_of(const uint8_t *data, size_t n, uint32_t seed)
 {
 	static struct run run;

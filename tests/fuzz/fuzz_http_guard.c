@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as a request head: the verdict is the same for every prefix that is long enough to have
- * one, guard_news never hides a byte that changes it, and what is called good keeps the rules, read
- * here by a second, dumb reader. llhttp, which the server asks about some lines alone, says of all of them
- * what it says of those.
+ * Any bytes as a request head. The verdict is the same for every prefix that is long enough to have
+ * one, and guard_news never misses a byte that changes it. A good head follows the rules, as
+ * checked by a second, simple parser. llhttp, to which the server passes only some lines, agrees on
+ * the whole head.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@ static void expect(bool cond, const char *what)
 	abort();
 }
 
-/* Lines end in CR LF, and there is no other control byte but HT; an empty line ends the head. */
+/* Lines end in CR LF, HT is the only other control byte, and an empty line ends the head. */
 static void check_lines(const char *p, size_t n)
 {
 	expect(n >= 4 && memcmp(p + n - 4, "\r\n\r\n", 4) == 0, "a good head has no empty line");
@@ -48,7 +48,8 @@ static bool name_is(const struct weir_http_header *h, const char *name)
 	return weir_slice_is(h->name, name);
 }
 
-/* Only what a browser sends unescaped is in a target, and in Connection only tokens. */
+/* A target contains only bytes that browsers send unescaped, and Connection contains only
+ * tokens. */
 static void check_values(const struct http_head *head)
 {
 	for (size_t i = 0; i < head->target.n; i++)
@@ -64,7 +65,7 @@ static void check_values(const struct http_head *head)
 	}
 }
 
-/* Count the fields that decide, and the rules about how many there may be. */
+/* Count the fields that decide on framing and routing, and check how many are allowed. */
 static void check_fields(const struct http_head *head)
 {
 	int hosts = 0, lengths = 0, codings = 0, types = 0, ranges = 0;
@@ -82,13 +83,14 @@ static void check_fields(const struct http_head *head)
 	expect(types <= 1 && ranges <= 1, "a field of one value is there twice");
 	expect(hosts == 1 || head->minor == 0, "no Host is good");
 	expect(codings == 0 || head->minor == 1, "a coding in HTTP/1.0 is good");
-	expect(head->path.n > 0 && (head->path.p[0] == '/' || head->path.p[0] == '*'), "no path");
+	expect(head->path.n > 0 ? head->path.p[0] == '/' || head->path.p[0] == '*'
+				: head->absolute && head->path_differs,
+	    "no path");
 	expect(head->target.n <= WEIR_HTTP_TARGET_MAX && head->n <= WEIR_HTTP_HEAD_MAX, "too long");
 	expect(head->content_length < 1000000000000000000ULL, "a length overflows");
 }
 
-/* The first verdict that growing prefixes get; steps over those that guard_news says are no news.
- */
+/* The first verdict for growing prefixes, skipping those for which guard_news returns false. */
 static enum guard_verdict grow(const char *p, size_t n, struct http_head *head)
 {
 	size_t seen = 0;
@@ -114,7 +116,7 @@ static int stop_at_body(llhttp_t *parser)
 	return HPE_PAUSED;
 }
 
-/* llhttp takes it for Connection and is not shown it by parse_head. */
+/* llhttp treats the field as Connection; parse_head does not pass it to llhttp. */
 static bool has_proxy_connection(const struct http_head *head)
 {
 	for (int i = 0; i < head->n_headers; i++)
@@ -123,7 +125,7 @@ static bool has_proxy_connection(const struct http_head *head)
 	return false;
 }
 
-/* What parse_head says of a head that is good to the guard, llhttp says of every byte of it. */
+/* For a head that the guard accepts, parse_head and llhttp run on every byte of it agree. */
 static void check_referee(const char *p, size_t n, const struct http_head *good)
 {
 	static const llhttp_settings_t settings = {.on_headers_complete = stop_at_body};

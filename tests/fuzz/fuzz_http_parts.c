@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as what a client sends to a server that takes bodies in parts: requests, bodies and the way they end are the same
- * whether the bytes arrive at once, one by one, or split at random, and whether the stage takes parts at once or late. Of a
- * request whose body is torn only that counts: if it came at once it never was one. As fuzz_http_conn, whose corpus fits. Buffers are a few bytes long, so that they are full most of the time.
- * With half of the seeds the stage answers at once and wants no body: the rest is skipped, and what follows is the same.
+ * Any bytes sent to a server that takes bodies in parts: requests, bodies and their ends are the
+ * same whether the bytes arrive at once, one by one, or split at random, and whether the stage
+ * takes parts at once or late. Of a request with a torn body only that fact counts: had it arrived
+ * at once, it would never have become a request. As in fuzz_http_conn, whose corpus can be used.
+ * Buffers are a few bytes long, so they are full most of the time. With half of the seeds the stage
+ * answers at once and needs no body: the rest is skipped, and the following requests are the same.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,12 +27,12 @@ struct run {
 	struct stream s;
 	struct pool pool;
 	_Atomic int64_t budget;
-	struct http_req *r; /* whose body arrives in parts */
+	struct http_req *r; /* the one whose body arrives in parts */
 	uint32_t seed;
 	int status;
 	uint64_t body, n_body; /* of r so far */
 	uint64_t digest;
-	bool early;       /* requests leave before their bodies have come */
+	bool early;       /* requests leave before their bodies have arrived */
 	uint64_t skipped; /* digest of the one whose body is skipped */
 };
 
@@ -59,7 +61,7 @@ static uint32_t roll(struct run *run)
 	return run->seed >> 16;
 }
 
-/* The stage takes what is there, or some of it. */
+/* The stage takes all available bytes, or some of them. */
 static void take(struct run *run, bool all)
 {
 	struct ring *in = &run->r->transfer->in;
@@ -74,7 +76,8 @@ static void take(struct run *run, bool all)
 	}
 }
 
-/* The request is whole: what it was is told now, so that the order does not depend on the split. */
+/* The request is complete. It is added to the digest only now, so that the order does not depend on
+ * the split. */
 static void leave(struct run *run, struct http_req *r, int how)
 {
 	uint64_t rest[2] = {run->body, run->n_body};
@@ -131,7 +134,7 @@ static enum stream_verdict parse(struct run *run)
 	return v;
 }
 
-/* Go on until bytes are needed: a full buffer is not. */
+/* Parse until more bytes are needed. A full buffer is not such a case. */
 static void parse_all(struct run *run)
 {
 	while (run->status == 0) {
@@ -163,7 +166,7 @@ static void feed(struct run *run, const uint8_t *p, size_t n)
 	}
 }
 
-/* The digest of all that comes of data[0..n) split by `seed`: 0 whole, 1 byte by byte. */
+/* The digest of all results of data[0..n), split by `seed`: 0 whole, 1 byte by byte. */
 static uint64_t digest_of(const uint8_t *data, size_t n, uint32_t seed, bool early)
 {
 	static struct run run;
@@ -182,7 +185,7 @@ static uint64_t digest_of(const uint8_t *data, size_t n, uint32_t seed, bool ear
 		feed(&run, data + at, len);
 		at += len;
 	}
-	if (run.r) { /* what is still buffered goes, and the client */
+	if (run.r) { /* the buffered bytes are taken, then the client leaves */
 		size_t before;
 		do {
 			before = run.s.end - run.s.start;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whatever a stage says in an answer, the answer stays one: fields, types and trailers are taken only if what comes of them
- * is lines of "name: value" without control bytes, and ready-made lines are called good only if they are such.
+ * Whatever a stage puts into a response, it remains a single response: fields, types and trailers
+ * are accepted only if the result is lines of "name: value" without control bytes, and ready-made
+ * lines are accepted only if they are such lines.
  *
- * Input: lines "NAME=VALUE", each added as a field; the first one's value is the content type, too; and the whole input as
- * ready-made lines. NUL ends a name or value, as it does for a stage.
+ * Input: lines "NAME=VALUE", each added as a field; the value of the first one is also the content
+ * type. The whole input is used as ready-made lines, too. NUL ends a name or value, as for a stage.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,7 +33,7 @@ static bool is_name_byte(uint8_t b)
 	       (b && strchr("!#$%&'*+-.^_`|~", b));
 }
 
-/* The same rule in other words: one state, one byte at a time. */
+/* The same rule implemented differently: one state, one byte at a time. */
 static bool are_lines(const uint8_t *p, size_t n)
 {
 	enum { START, NAME, VALUE, LF } state = START;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any text as a value of every type of knob: refused with a sentence and the member as it was, or
- * accepted, and then inside the bounds and the same after printing and parsing again.
+ * Any text as a value of every type of knob: either refused with a message and the member
+ * unchanged, or accepted; then it is within the bounds, and the same after printing and parsing
+ * again.
  *
- * Input: one byte for the row, the rest is the text (up to its first NUL, as texts are).
+ * Input: one byte for the row; the rest is the text (up to its first NUL).
  */
 #include <float.h>
 #include <math.h>
@@ -51,8 +52,8 @@ static void expect(int cond, const char *row, const char *what)
 	abort();
 }
 
-/* How far a real may be off after printing: the last of nine decimals, of a share in percent, and what a double keeps of
- * so many digits. */
+/* How far a real may be off after printing: the last of nine decimals (of a share in percent), and
+ * the precision of a double. */
 #define REAL_SLACK 1e-9
 
 static int close_to(double a, double b)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts that the load generator reads: words of phases, lines of logs and traces, whole files of
- * both. What is refused has a sentence of visible ASCII and changes nothing; what is accepted is in
- * bounds, and its schedule ascends and ends.
+ * Texts read by the load generator: words of phases, lines of logs and traces, whole files of both.
+ * A refusal has a message in visible ASCII and changes nothing. An accepted text is within bounds,
+ * and its schedule ascends and ends.
  *
- * Input: one byte for the kind of text, the rest is the text (words up to their first NUL).
+ * Input: one byte for the kind of text; the rest is the text (words up to their first NUL).
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static void check_sentence(int rc, const struct weir_err *err, const char *text)
 		expect(*p >= 0x20 && *p < 0x7f, "a control byte in the sentence", text);
 }
 
-/* The schedule of whatever phases there are: ascending, within the run. */
+/* The schedule of the current phases: ascending, within the run. */
 static void check_schedule(struct load_plan *plan, const char *text)
 {
 	static struct load_request request = {.cumulative = 1};
@@ -59,7 +59,7 @@ static void check_schedule(struct load_plan *plan, const char *text)
 		before_ns = a.at_ns;
 	}
 	load_schedule_free(s);
-	plan->n_classes = 0; /* the request is ours */
+	plan->n_classes = 0; /* `request` is not allocated */
 }
 
 static void check_phases(int rc, int before, struct load_plan *plan, const char *text)
@@ -129,7 +129,7 @@ static void fuzz_log_line(const char *text)
 	expect(line.status >= 0 && line.status <= 999, "a status", text);
 }
 
-/* A request is one: no line end but its own, one empty line, at its end. */
+/* A request is a single one: no line ends except its own, and one empty line, at its end. */
 static void check_request(const struct load_request *r, const char *text)
 {
 	const char *end = memmem(r->bytes, r->n_bytes, "\r\n\r\n", 4);

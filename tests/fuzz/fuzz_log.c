@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whatever clients say, a log stays one line a request, of visible ASCII, with quotes and JSON that a reader can trust.
+ * Whatever clients send, a log has one line per request, of visible ASCII, with valid quotes and
+ * JSON.
  *
- * Input: a byte whose low bits are the shape (logfmt, json, common, combined; 4 and 5: the server's own log as logfmt and
- * json), then texts between newlines: method, target, host, agent, referer. Own log: the rest is the text, up to its first NUL.
+ * Input: a byte whose low bits give the format (logfmt, json, common, combined; 4 and 5: the
+ * server's own log as logfmt and json), then texts separated by newlines: method, target, host,
+ * agent, referer. For the server's own log the rest is the text, up to its first NUL.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,7 +32,7 @@ static void expect(bool cond, const char *what)
 	abort();
 }
 
-/* ---- reading a line, as dumbly as can be ---- */
+/* ---- parsing a line in the simplest way ---- */
 
 static void check_bytes(const char *line, size_t n, bool ascii)
 {
@@ -42,7 +44,8 @@ static void check_bytes(const char *line, size_t n, bool ascii)
 	}
 }
 
-/* name=value, a value without blanks and quotes, or in quotes with '\' before what is special. */
+/* name=value: a value without blanks and quotes, or in quotes with '\' before special
+ * characters. */
 static void check_pairs(const char *p, const char *end)
 {
 	while (p < end) {
@@ -128,7 +131,7 @@ static void check_access(enum access_format format, const char *p, const char *e
 	free(req);
 }
 
-/* ---- the server's own ---- */
+/* ---- the server's own log ---- */
 
 static void check_own(bool json, const char *p, size_t size)
 {
@@ -146,7 +149,7 @@ static void check_own(bool json, const char *p, size_t size)
 	weir_log(WEIR_LOG_ERROR, "%s", text);
 	n = pread(fd, line, sizeof(line), 0);
 	expect(n > 0 && n < (ssize_t)sizeof(line), "no line, or an endless one");
-	check_bytes(line, (size_t)n, false); /* it may be UTF-8 */
+	check_bytes(line, (size_t)n, false); /* UTF-8 is allowed */
 	if (json)
 		check_json(line, (size_t)n);
 	else

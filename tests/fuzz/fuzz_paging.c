@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any query at a list of the admin API: a 400 or a 404 with a sentence, or a page inside the list, from which `next` leads through
- * each of the other rows once and to an end.
+ * Any query for a list of the admin API: a 400 or a 404 with a message, or a page of the list, from
+ * which `next` leads through each of the other rows once and then ends.
  *
- * Input: a byte whose lowest bit says whether ids fall, with the number of rows above it; a byte for the gaps between ids; the rest
- * is the query, up to its first NUL.
+ * Input: a byte whose lowest bit selects falling ids and whose other bits are the number of rows; a
+ * byte for the gaps between ids; the rest is the query, up to its first NUL.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -31,7 +31,8 @@ static uint64_t id_of(const void *rows, int i)
 	return ((const uint64_t *)rows)[i];
 }
 
-/* The value of the first `key` that has one, up to its '&', by another way: *n is its length, -1: none. */
+/* The value of the first `key` that has one, up to the next '&', found in another way. *n is its
+ * length; -1: none. */
 static const char *value_of(const char *query, const char *key, int *n)
 {
 	char with[16];
@@ -47,7 +48,7 @@ static const char *value_of(const char *query, const char *key, int *n)
 	return NULL;
 }
 
-/* Is the value of `key`, if there is one, a number of these? */
+/* Is the value of `key`, if it exists, a number in this range? */
 static bool good(const char *query, const char *key, unsigned long long least,
     unsigned long long most, unsigned long long *value)
 {
@@ -84,10 +85,11 @@ static void check_take(const char *query, bool took, const struct paging *p)
 	expect(!(p->behind || p->ahead) || p->id == (p->behind ? before : after), "another cursor");
 }
 
-/* From `query` on by `next`: every page adjoins the one before. Returns how many rows there were. */
+/* Follow `next` from `query` on: every page continues the previous one. Returns the number of
+ * rows. */
 static int follow(const char *query, const uint64_t *rows, int n, bool falling)
 {
-	char next[1024]; /* as long as the query may be */
+	char next[1024]; /* the longest query allowed */
 	int seen = 0, edge = -1;
 
 	snprintf(next, sizeof(next), "%s", query);

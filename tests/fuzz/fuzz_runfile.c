@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as a run file: refused with a sentence, or read; then a report on it and a comparison with
- * itself come to an end, with one script in the page, and the comparison finds nothing worse.
+ * Any bytes as a run file: refused with a message, or read. Then a report on it and a comparison
+ * with itself finish, the page has one script, and the comparison finds nothing worse.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void expect(int cond, const char *what)
 	abort();
 }
 
-/* The bytes as a file without a place; its path in path[size]. Returns its descriptor. */
+/* The bytes as an unlinked file. Its path in path[size]; returns its descriptor. */
 static int put(const uint8_t *data, size_t size, char *path, size_t path_size)
 {
 	int fd = memfd_create("run", MFD_CLOEXEC);

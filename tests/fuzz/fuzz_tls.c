@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a client of `tls:` says before it is one, and the files that an operator names: what of it is ours.
+ * Bytes from clients of `tls:` before the handshake is complete, and files named by an operator:
+ * which of them are accepted.
  *
  * Input: one letter, and
- *   H  the bytes of a connection: the first record is judged as tls_conn.c does, the same for every prefix of its head that
- *      is long enough to tell; then a handshake is tried with them. Once a name is known the certificate is the one that a dumb
- *      search finds for it, and the only protocol ever agreed on is http/1.1.
+ *   H  the bytes of a connection. The first record is judged as in tls_conn.c, with the same
+ *      verdict for every prefix of its head that is long enough to have one. Then a handshake is
+ *      tried with them. Once a name is known the certificate is the one that a simple search finds
+ *      for it, and the only protocol ever agreed on is http/1.1.
  *   N  a name: the same search, and the same in capitals
- *   C  a file of certificates, K of a key: refused with a sentence in visible ASCII, or read
- *   T  a ticket's name: no key is found but for our own
+ *   C  a certificate file, K a key file: refused with a message in visible ASCII, or read
+ *   T  the name of a ticket: only our own has a key
  */
 #include <ctype.h>
 #include <stdbool.h>
@@ -34,7 +36,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Names of the certificates, each beginning with what a client may ask for. */
+/* Names of the certificates, each matching a name that a client may send. */
 static const char *const names[] = {"a.example", "*.b.example", "www.b.example", "*.example"};
 #define N_CERTS ((int)(sizeof(names) / sizeof(names[0])))
 
@@ -51,7 +53,7 @@ static void expect(bool cond, const char *what)
 
 /* ---- certificates ---- */
 
-/* A file without a name, and how it can be opened again. */
+/* An unlinked file, and a path to open it again. */
 static int file_of(const void *p, size_t n, char path[32])
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
@@ -96,7 +98,7 @@ static char *bio_path(BIO *bio)
 	return strdup(path);
 }
 
-/* Once: files and set stay for all inputs. */
+/* Done once: files and set are shared by all inputs. */
 static void set_up(void)
 {
 	static struct tls_pair_conf pair[N_CERTS];
@@ -119,7 +121,7 @@ static void set_up(void)
 
 /* ---- names ---- */
 
-/* Is `name` the one in certificate `i`; `star`: by its "*" for the first label? */
+/* Does certificate `i` match `name`? `star`: with its "*" as the first label. */
 static bool matches(int i, const char *name, size_t n, bool star)
 {
 	const char *have = names[i], *dot = memchr(name, '.', n);
@@ -134,7 +136,7 @@ static bool matches(int i, const char *name, size_t n, bool star)
 	return strlen(have) == n && strncasecmp(have, name, n) == 0;
 }
 
-/* A name with a NUL is none that a client can ask for: OpenSSL refuses it. */
+/* OpenSSL refuses names with a NUL, so clients cannot send them. */
 static int search(const char *name, size_t n)
 {
 	if (n == 0 || n > TLS_NAME_MAX)
@@ -179,7 +181,7 @@ static void check_record(const uint8_t *data, size_t n)
 	}
 }
 
-/* Is what the server would show of the certificate `i`? */
+/* Would the server send certificate `i`? */
 static bool shows(SSL *ssl, int i)
 {
 	const X509 *x = SSL_CTX_get0_certificate(SSL_get_SSL_CTX(ssl));
@@ -208,7 +210,7 @@ static void check_hello(const uint8_t *data, size_t n)
 	expect(protocol_n == 0 || (protocol_n == 8 && memcmp(protocol, "http/1.1", 8) == 0),
 	    "another protocol");
 	name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-	if (name && BIO_ctrl_pending(out) > 7) /* more than an alert: it has been answered */
+	if (name && BIO_ctrl_pending(out) > 7) /* more than an alert: the hello was accepted */
 		expect(shows(ssl, search(name, strlen(name))), "another certificate is shown");
 	SSL_free(ssl);
 	ERR_clear_error();
@@ -260,7 +262,7 @@ static void check_ticket(const uint8_t *data, size_t n)
 
 	memcpy(name, data, n < sizeof(name) ? n : sizeof(name));
 	expect(tls_tickets_seal(tickets, 1, &key), "no key");
-	/* libFuzzer reads along where names are compared, and in time tries the right one. */
+	/* libFuzzer observes comparisons, so in time it finds the right name. */
 	bool ours = memcmp(name, key.name, sizeof(name)) == 0;
 	expect(tls_tickets_open(tickets, 1, name, &key) == ours, "somebody else's ticket");
 	expect(tls_tickets_open(tickets, 2, key.name, &key), "not even our own");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as a configuration: never a crash, a leak or a hang; either a spec or a reason, never
- * both, never neither. What is accepted can be explained, drawn and checked. The corpus is named
- * after what is in the files.
+ * Any bytes as a configuration: never a crash, a leak or a hang, and either a spec or errors, never
+ * both or neither. An accepted configuration can be explained, drawn and checked. Files of the
+ * corpus are named after their contents.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void expect(int cond, const char *what)
 	abort();
 }
 
-/* Each error has a sentence, and all of them can be printed as valid text. */
+/* Each error has a message, and all of them can be printed as valid text. */
 static void look_at_errors(const struct weir_errs *errs)
 {
 	size_t size = weir_errs_format(errs, NULL, 0) + 1;

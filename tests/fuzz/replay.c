@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A main() for fuzz drivers without libFuzzer: gives every file of the folders named on the command
- * line to the driver once, in the order of their names, and every line of the files named there, in which
- * \xHH stands for a byte. Fails when there is nothing, since then nothing was tested.
+ * A main() for fuzz drivers without libFuzzer. It passes to the driver once every file of the
+ * folders named on the command line, in the order of their names, and every line of the files named
+ * there, in which \xHH stands for a byte. It fails when there is no input, since then nothing was
+ * tested.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -15,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/** Inputs are kept small; a longer one was put there by mistake. */
+/** Inputs are kept small; a longer one is a mistake. */
 #define REPLAY_INPUT_MAX (4 << 20)
 
 static int replay_visible(const struct dirent *entry)
@@ -23,7 +24,7 @@ static int replay_visible(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-/* In a block of just that size, so that a sanitizer sees a read beyond it. */
+/* In an allocation of exactly that size, so that a sanitizer detects reads past its end. */
 static int replay_bytes(const uint8_t *p, size_t n)
 {
 	uint8_t *exact = malloc(n ? n : 1);
@@ -55,7 +56,8 @@ static int replay_file(const char *path)
 	return rc;
 }
 
-/* The bytes of a line, in place. Returns how many; -1: a '\\' that begins no \xHH. */
+/* Expand the escapes of a line in place. Returns the length; -1: a '\\' that does not begin
+ * \xHH. */
 static ssize_t replay_expand(char *line, size_t n)
 {
 	char *out = line;
@@ -74,7 +76,7 @@ static ssize_t replay_expand(char *line, size_t n)
 	return out - line;
 }
 
-/** Returns how many lines were replayed, -1 when one could not be. */
+/** Returns how many lines were replayed; -1 when one could not be. */
 static int replay_lines(const char *path)
 {
 	FILE *file = fopen(path, "r");
@@ -95,7 +97,7 @@ static int replay_lines(const char *path)
 	return done;
 }
 
-/** Returns how many files were replayed, -1 when one could not be. */
+/** Returns how many files were replayed; -1 when one could not be. */
 static int replay_folder(const char *folder)
 {
 	struct dirent **names;

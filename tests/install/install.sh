@@ -34,6 +34,12 @@ cmake -S "$work/program" -B "$work/made" -DCMAKE_PREFIX_PATH="$work/prefix" \
 cmake --build "$work/made"
 "$work/made/embed"
 
+# The tutorial puts the build folder into PATH, and CMake looks for packages beside the folders of PATH, too, before /usr/local.
+say "find_package(weir) finds the installed package while the build folder is in PATH"
+PATH=$build:$PATH cmake -S "$work/program" -B "$work/found" -DCMAKE_INSTALL_PREFIX="$work/prefix" \
+	-DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$flags" >"$work/found.log"
+grep -q "^weir_DIR:PATH=$work/prefix/" "$work/found/CMakeCache.txt"
+
 say "the program by pkg-config"
 export PKG_CONFIG_PATH=$libdir/pkgconfig
 # shellcheck disable=SC2046,SC2086 # lists of flags

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 # The structure of the sources as a test: check.sh includes|headers|sizes [TOP]
 #
-#   includes   every #include is one that rules.txt allows; nobody includes a .c
+#   includes   every #include is allowed by rules.txt; no file includes a .c
 #   headers    every header compiles alone ($CC, default cc)
 #   sizes      no function over 60 lines, no C source over 500
 #
-# Prints one line per violation, FILE:LINE: what, and exits 1 when there was one. Functions are
-# found by our layout, which clang-format keeps: the body's braces stand alone in the first column.
-# bash and awk only. selftest.sh shows that it can fail. $LAYERING_CFLAGS: where headers of libraries
-# are that are not in the usual place.
+# Prints one line per violation, FILE:LINE: what, and exits 1 if there was one. Functions are found
+# by our layout, which clang-format maintains: the braces of a body stand alone in the first column.
+# Needs bash and awk only. selftest.sh shows that it can fail. $LAYERING_CFLAGS: the include flags
+# of libraries whose headers are not in the usual place.
 # shellcheck disable=SC2016,SC2053,SC2086 # awk programs; globs and lists of flags are meant
 set -uo pipefail
 
@@ -17,8 +17,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 what=${1:?usage: check.sh includes|headers|sizes [TOP]}
 cd "${2:-$here/../..}" || exit 2
 rules=$here/rules.txt
-source_dirs=(framework stages config admin export cli tests bench)
-# Where "..." and <...> are looked up after the including file's own folder.
+source_dirs=(framework stages config admin export cli load report sim tests bench)
+# Where "..." and <...> are searched after the including file's own folder.
 include_roots=(framework/include stages/include framework stages config admin export cli bench tests/unit tests .)
 function_lines_max=60
 file_lines_max=500
@@ -142,7 +142,7 @@ check_headers() {
 	done
 	while read -r header; do
 		[ -n "$header" ] || continue
-		# In a source of its own, since a header as the main file draws other warnings.
+		# In a separate source, since a header as the main file causes other warnings.
 		if ! printf '#include "%s"\n' "$header" |
 			${CC:-cc} "${flags[@]}" ${LAYERING_CFLAGS-} -x c - ; then
 			violation "$header:1: does not compile alone"
@@ -160,7 +160,8 @@ check_sizes() {
 		}
 		FNR == 1 { file_end(); file = FILENAME; start = 0; signature = 0 }
 		{ lines = FNR }
-		# The signature is the run of lines above the brace that are no comment and not empty.
+		# The signature is the run of lines above the brace that are neither comments nor
+		# empty.
 		/^$/ || /^ ?\*/ || /^\/\*/ || /^#/ || /^}/ {
 			if (/^}/ && start) {
 				if (FNR - start + 1 > fmax)

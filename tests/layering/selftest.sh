@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Can check.sh fail? A small tree that is right must pass; then each kind of violation is planted in
-# a copy, alone, and must be reported, in words that name the file.
+# Shows that check.sh can fail. A small valid tree must pass. Then each kind of violation is planted
+# alone in a copy, and must be reported with the name of the file.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -21,13 +21,13 @@ fresh_tree() {
 	plant framework/include/weir/stage.h <<<'#include <weir/error.h>'
 	plant framework/include/weir/graph.h <<<'#include <weir/stage.h>'
 	plant framework/base/lock.h <<<'struct lock { int held; };'
-	plant framework/flow/queue.h <<<'#include "base/lock.h"'
-	plant framework/flow/sink.h <<<'#include "flow/queue.h"'
-	plant framework/flow/graph_build.c <<<'#include "flow/sink.h"'
+	plant framework/event/queue.h <<<'#include "base/lock.h"'
+	plant framework/stage/sink.h <<<'#include "event/queue.h"'
+	plant framework/graph/build.c <<<'#include "stage/sink.h"'
 	plant stages/basic/parts.h <<<'#include <weir/stage.h>'
 	plant stages/basic/echo.c <<<'#include "parts.h"'
 	plant config/yaml_tree.c <<<'#include <yaml.h>'
-	plant admin/door.c <<<'#include <microhttpd.h>'
+	plant admin/mhd.c  <<<'#include <microhttpd.h>'
 }
 
 # expect MODE FILE: check.sh MODE must fail and name FILE.
@@ -66,20 +66,20 @@ for mode in includes headers sizes; do
 	fi
 done
 
-refuse '"base/lock.h"' stages/basic/echo.c            # a stage behind the public headers
-refuse '<weir/graph.h>' stages/basic/echo.c           # a stage in the embedder's part
-refuse '"flow/queue.h"' framework/base/clock.h        # upwards inside the framework
-refuse '"flow/sink.h"' framework/flow/queue.c         # upwards inside flow
-refuse '"flow/sink.h"' framework/admission/rate.c     # a policy that knows a stage
-refuse '"flow/sink.h"' framework/control/resize.c     # the same
-refuse '"flow/sink.h"' config/bind.c                  # config behind the public headers
-refuse '<weir/graph.h>' config/bind.c                 # config in the running graph
-refuse '"flow/sink.h"' admin/door.c                   # admin behind the public headers
+refuse '"base/lock.h"' stages/basic/echo.c            # a stage past the public headers
+refuse '<weir/graph.h>' stages/basic/echo.c           # a stage that uses the embedder's API
+refuse '"event/queue.h"' framework/base/clock.h       # upwards within the framework
+refuse '"stage/sink.h"' framework/event/queue.c       # the same
+refuse '"stage/sink.h"' framework/admission/rate.c    # a policy that knows a stage
+refuse '"stage/sink.h"' framework/control/resize.c    # the same
+refuse '"stage/sink.h"' config/bind.c                 # config past the public headers
+refuse '<weir/graph.h>' config/bind.c                 # config that uses the running graph
+refuse '"stage/sink.h"' admin/mhd.c                   # admin past the public headers
 refuse '<yaml.h>' config/bind.c                       # YAML outside its one file
-refuse '<yaml.h>' framework/flow/graph_build.c        # the framework and YAML
-refuse '<microhttpd.h>' framework/flow/graph_build.c  # the framework and HTTP
+refuse '<yaml.h>' framework/graph/build.c             # the framework and YAML
+refuse '<microhttpd.h>' framework/graph/build.c       # the framework and HTTP
 refuse '"echo.c"' stages/basic/parts.h                # a source
-refuse '"gone.h"' stages/basic/echo.c                 # a header that is not there
+refuse '"gone.h"' stages/basic/echo.c                 # a header that does not exist
 refuse '<stdio.h>' framework/attic/old.c              # a folder without a rule
 
 fresh_tree

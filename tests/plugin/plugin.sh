@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# docs/writing-a-stage.md done to the letter, outside the tree, against an installed weir: the files of
-# the page are those in project/, they build, check, run and answer. Then plug-ins that are wrong, each
-# refused with a sentence at its place in the YAML.
+# Follows docs/writing-a-stage.md exactly, outside the tree, with an installed weir: the files of
+# the page are those in project/, they build, check, run and answer. Then invalid plug-ins, each
+# refused with a message at its location in the YAML.
 #   plugin.sh BUILD_DIR SOURCE_DIR C_COMPILER [C_FLAGS]
 set -euo pipefail
 
@@ -42,13 +42,14 @@ make_project() {
 	cp "$work/$1"/build/*.so "$work/$1"
 }
 
-# refused NAME WORDS: `weir check` of a server with plug-in NAME fails, with these words and the place.
+# refused NAME WORDS: `weir check` of a server with plug-in NAME fails with these words and the
+# location.
 refused() {
 	printf 'weir: 1\nplugin: ./%s.so\nstages:\n  end: { use: drop }\n' "$1" >"$work/bad/$1.yaml"
 	if "$weir" check "$work/bad/$1.yaml" >"$work/said" 2>&1; then
 		die "$1 was not refused"
 	fi
-	if ! { grep -F "$1.yaml:2:9: " "$work/said" | grep -qF "$2"; }; then
+	if ! grep -qF "$2" <(grep -F "$1.yaml:2:9: " "$work/said"); then
 		cat "$work/said"
 		die "$1: expected '$2'"
 	fi
@@ -69,7 +70,9 @@ weir=$work/prefix/bin/weir
 say "build, check, describe"
 make_project project
 "$weir" check "$work/project/hello.yaml"
-"$weir" describe upper "$work/project/hello.yaml" | grep -q 'what follows the path' ||
+# Here and below not through a pipe: grep -q closes it early, and with pipefail the writer's error
+# would count.
+grep -q 'what follows the path' <("$weir" describe upper "$work/project/hello.yaml") ||
 	die "describe does not know the plug-in of hello.yaml"
 
 say "run"
@@ -93,10 +96,10 @@ server=
 
 say "plug-ins that are wrong"
 make_project bad
-refused wrong_abi "stage type 'wrong_abi' was built for stage ABI"
+refused wrong_abi "wrong_abi.so' was built for stage ABI"
 refused no_symbol "has no symbol 'weir_stage_no_symbol'"
 refused unresolved "undefined symbol: weir_call_of_the_future"
 refused no_handle "stage type 'no_handle' has no handle function"
-refused taken "there is a stage type 'echo' already"
+refused taken "there is already a stage type 'echo'"
 refused not_there "No such file or directory"
 say fine

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Resize policies that are wrong in one way each, for tests that have to notice. */
+/* Resize policies that are each wrong in one way, for tests that have to notice it. */
 #ifndef WEIR_TESTS_POLICY_POOL_MUTANTS_H
 #define WEIR_TESTS_POLICY_POOL_MUTANTS_H
 
@@ -33,7 +33,7 @@ static bool decide_min(
 	return want(d, v, v->min);
 }
 
-/* Flips between two numbers: enough threads, but never calm. */
+/* Alternates between two sizes: enough threads, but never stable. */
 static bool decide_restless(
     void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of the simulator for tests: one stage in a line, and the figures that are asked of a run. */
+/* Simulator runs for tests: a configuration with one stage, and checks of the resulting figures. */
 #ifndef WEIR_TESTS_POLICY_RUNS_H
 #define WEIR_TESTS_POLICY_RUNS_H
 
@@ -12,7 +12,7 @@
 #include "sim/sim.h"
 #include "sim/workload.h"
 
-/** One stage "work", one source "all" with one class: M/?/n with rate per second. */
+/** One stage "work", one source "all" with one class: M/?/n with rate_per_s requests per second. */
 static inline void runs_one_stage(struct sim_config *c, struct sim_dist service, double cpu_share,
     int threads, double rate_per_s, int64_t measured_ns)
 {
@@ -41,7 +41,8 @@ static inline void runs_one_stage(struct sim_config *c, struct sim_dist service,
 	c->trace = stderr;
 }
 
-/** Run; a breach of a law fails the test with its sentence. Free the result; NULL: there is none. */
+/** Run. A broken law fails the test and is printed. The caller frees the result; NULL if there is
+ * none. */
 static inline struct sim_result *runs_do(const struct sim_config *c)
 {
 	struct sim_result *r = NULL;
@@ -56,7 +57,7 @@ static inline struct sim_result *runs_do(const struct sim_config *c)
 	return NULL;
 }
 
-/** Is `is` within `tolerance` (a share) of `wanted`? Says so when it is not. */
+/** Is `is` within `tolerance` (a fraction) of `wanted`? Prints a message if it is not. */
 static inline bool runs_near(const char *what, double is, double wanted, double tolerance)
 {
 	bool near = fabs(is - wanted) <= tolerance * fabs(wanted);

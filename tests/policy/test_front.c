@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The front door under floods, in virtual time: doors that ask for later stages (admission/route.h), for
- * some seeds each. What is narrow is refused before anything was done for it, who does not go there
- * does not notice, and nothing is left on its way when all is over (overload.md I2, I6, I8, I10, I13, I14).
+ * Admission upstream under floods, in virtual time (admission/route.h), with several seeds each.
+ * Events for a bottleneck are refused before any work is done for them, routes that avoid it are
+ * not affected, and nothing is left in flight at the end (overload.md I2, I6, I8, I10, I13, I14).
  *
- * Bounds are those of overload.md; where a figure of its own stands, it says what was measured.
+ * The bounds are those of overload.md. Where a test has a figure of its own, its comment gives the
+ * measured value.
  */
 #include "runs.h"
 
@@ -13,7 +14,7 @@
 #define BINS_PER_S   50 /* of 20 ms */
 #define NARROW       0
 #define WIDE         1
-#define FLOOD_AT_S   5 /* W7, W8: the trouble begins and ends */
+#define FLOOD_AT_S   5 /* W7, W8: the disturbance starts and ends */
 #define FLOOD_ENDS_S 15
 
 static struct sim_config c;
@@ -34,7 +35,7 @@ static struct sim_result *run(void)
 	return r;
 }
 
-/* `is` holds; if not, says so. */
+/* Check that `holds`; otherwise print the figure. */
 static void check(bool holds, const char *what, uint64_t seed, double is)
 {
 	if (!holds)
@@ -63,7 +64,7 @@ static void check_nothing_on_its_way(const struct sim_result *r, uint64_t seed)
 		    (double)r->stage[i].pipeline_end_ns);
 }
 
-/* What was in time between two seconds of the run. */
+/* Number of requests in time between two seconds of the run. */
 static double in_time(const struct sim_result *r, int class_id, int from_s, int to_s)
 {
 	double n = 0;
@@ -73,11 +74,11 @@ static double in_time(const struct sim_result *r, int class_id, int from_s, int 
 	return n;
 }
 
-/* ---- W6: a narrow stage behind a shared one ---- */
+/* ---- W6: a narrow stage after a shared one ---- */
 
-/* I8, once warm: ten times what the narrow stage can do, and not one is refused behind the first door
- * (measured: 0 with each seed). The wide route does not notice: 1.000 of what it has without the
- * flood. The narrow stage is kept busy. */
+/* I8, once warm: at ten times the capacity of the narrow stage, no event is refused after the first
+ * stage (measured: 0 with each seed). The wide route is not affected: it has 1.000 of its
+ * throughput without the flood. The narrow stage is kept busy. */
 static void test_narrow_flood(void)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -100,8 +101,9 @@ static void test_narrow_flood(void)
 	}
 }
 
-/* From the very first event on, at ten times: until costs and ways are known some are let in that come to
- * nothing. Measured over five seeds in the first 2 s: at most 33 of 8,000 refused midway, 5 % wasted. */
+/* From the very first event, at ten times the capacity: until costs and routes are known, some
+ * events are admitted in vain. Measured over five seeds in the first 2 s: at most 33 of 8,000
+ * refused midway, 5 % wasted. */
 static void test_not_yet_warm(void)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -114,7 +116,7 @@ static void test_not_yet_warm(void)
 	}
 }
 
-/* I14: handlers of the shared stage die twenty times a second with what they had at hand. */
+/* I14: handlers of the shared stage die twenty times a second, together with their events. */
 static void test_deaths_give_back(void)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -129,15 +131,16 @@ static void test_deaths_give_back(void)
 		check(failed >= 100, "died", seed, (double)failed);
 		check(midway(r) == 0, "refused midway", seed, (double)midway(r));
 		check_nothing_on_its_way(r, seed);
-		/* of those that were let in and did not die */
+		/* of the events that were admitted and did not die */
 		double narrow = (double)r->route_in_time[NARROW] / (400 * 20);
 		check(narrow >= 0.95, "use of the narrow stage", seed, narrow);
 		sim_result_free(r);
 	}
 }
 
-/* I13: the flood comes, and for half a second no tick does. Nothing tells the server of deadlines, which
- * would hide what the caps do not. Waits stay within the objective, as they are with ticks. */
+/* I13: the flood starts, and for half a second there are no ticks. The server is not told the
+ * deadlines, which would hide a failure of the caps. Waits stay within the objective, as they do
+ * with ticks. */
 static void test_lost_ticks(void)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -161,8 +164,9 @@ static void test_lost_ticks(void)
 	}
 }
 
-/* A cache: one class, of which a tenth goes on to a stage that can do half of that. For the sake of so few the
- * first door refuses nobody; what is too much is refused at the stage's own. */
+/* A cache: one class, of which a tenth goes on to a stage that can handle half of that tenth. The
+ * first stage refuses nothing for so small a part; the excess is refused at the second stage
+ * itself. */
 static void test_cache(void)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -188,10 +192,12 @@ static void test_cache(void)
 	}
 }
 
-/* Work on its way: 200 ms upstream of a stage that can do 800 per second, and four times that from one moment on.
- * Who is let in now is seen at the stage 200 ms later, so what is on its way must be reckoned with, and
- * that what is still in handlers has not gone on says nothing of where it goes. Waits: I4, 1.5 caps. Measured:
- * p99 354 to 468 ms, longest wait 279 ms. */
+/*
+ * Work in flight: 200 ms upstream of a stage that can handle 800 per second, with four times that
+ * from one moment on. An event admitted now arrives at the stage 200 ms later, so work in flight
+ * must be counted. Events that are still in handlers must not be taken as events that go elsewhere.
+ * Waits: I4, 1.5 caps. Measured: p99 354 to 468 ms, longest wait 279 ms.
+ */
 static void test_long_way(void)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -222,9 +228,9 @@ static void test_long_way(void)
 	}
 }
 
-/* ---- W8: a dependency that one route waits for ---- */
+/* ---- W8: a dependency on which one route waits ---- */
 
-/* While it is five times as slow, the other route gets what it gets without the fault. */
+/* While it is five times as slow, the other route gets the same as without the fault. */
 static void test_slow_dependency(void)
 {
 	static const double loads[] = {0.7, 0.8, 0.9};
@@ -247,8 +253,9 @@ static void test_slow_dependency(void)
 
 /* ---- classes ---- */
 
-/* I6: at ten times the capacity, over each second, who is guaranteed 2 % gets 0.9 of it. W2 with 0.1 ms
- * instead of 5: at 5 ms 2 % are 16 events a second, of which chance alone takes or gives 4. */
+/* I6: at ten times the capacity, over each second, a class with a guarantee of 2 % gets 0.9 of it.
+ * W2 with 0.1 ms instead of 5: at 5 ms, 2 % are 16 events a second, and chance alone changes that
+ * by 4. */
 static void test_guarantees(void)
 {
 	for (uint64_t seed = 1; seed <= 3; seed++) {
@@ -282,7 +289,7 @@ static void test_guarantees_of_long_services(void)
 	}
 }
 
-/* weir, looked at by the tick: when it was NORMAL first from FLOOD_ENDS_S on. */
+/* weir with its tick observed: when it was first NORMAL from FLOOD_ENDS_S on. */
 static struct admission_policy watched;
 static int64_t normal_ns;
 
@@ -299,8 +306,9 @@ static void watching_tick(
 		normal_ns = sample->now_ns - FLOOD_ENDS_S * NS_PER_S;
 }
 
-/* I10: two intervals (200 ms) and what was queued (at most 50 ms) after a spike of ten times, the stage is
- * NORMAL again, and all are let in. At 0.7 and more chance refuses some now and then. */
+/* I10: after a spike of ten times the capacity, the stage is NORMAL again within two intervals (200
+ * ms) plus the time for queued work (at most 50 ms), and everything is admitted. At a load of 0.7
+ * and more, chance causes a refusal now and then. */
 static void test_normal_again(void)
 {
 	static const double loads[] = {0.4, 0.5, 0.6};

@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a resize policy must do, and that the check would notice if it did not (overload.md I11,
- * I12, and the row on thread pools): three mutants that do nothing, take all and give all must fail,
- * and one that is told the answer must pass. Then the shipped ones are looked at: `weir` must meet
- * the criteria when WEIR_POLICY_STRICT is set, and says what it misses otherwise.
+ * Requirements for resize policies, and evidence that the check notices violations (overload.md
+ * I11, I12, and the row on thread pools). Three mutants that do nothing, take all threads and give
+ * up all threads must fail, and one that knows the answer must pass. Then the shipped policies are
+ * checked: `weir` must meet the criteria if WEIR_POLICY_STRICT is set; otherwise the criteria that
+ * it misses are printed.
  *
- * The pool is W5: 1,000 requests a second that block for 20 ms, then for 100 ms: 20, then 100
- * threads are always busy. And W2 with cores that are short: there more threads cannot help.
+ * The pool is W5: 1,000 requests a second that block for 20 ms, then for 100 ms, so 20, then 100
+ * threads are always busy. Also W2 with scarce cores, where more threads cannot help.
  */
 #include "runs.h"
 
 #include <stdlib.h>
 #include "pool_mutants.h"
 
-/* More than so many times the threads that are busy on average is waste. overload.md 3.5 plans for
- * 0.8 busy and lets go only of what is a quarter too much: 1 / (0.8 * 0.75) = 1.7, and noise. */
+/* More than this multiple of the mean number of busy threads is waste. overload.md 3.5 plans for a
+ * utilisation of 0.8 and releases threads only from a quarter too many: 1 / (0.8 * 0.75) = 1.7,
+ * plus noise. */
 #define MOST_THREADS 2.0
 
 enum criterion {
-	PASSES_LOAD =
-	    1,       /* 0.95 of what is offered is done in time, from 3 s on and after the change */
-	IS_CALM = 2, /* at most one reversal a minute while nothing changes */
+	/* 0.95 of the load is done in time, from 3 s on and after the change. */
+	PASSES_LOAD = 1,
+	IS_CALM = 2,      /* at most one reversal a minute while nothing changes */
 	IS_THRIFTY = 4,   /* has no more threads than it needs */
-	SPARES_CORES = 8, /* does not add threads where the cores are short */
-	CONVERGES = 16,   /* ends with the same number wherever it began */
+	SPARES_CORES = 8, /* does not add threads while cores are scarce */
+	CONVERGES = 16,   /* ends with the same number from any start */
 };
 static const char *const words[] = {
     "passes the load", "is calm", "is thrifty", "spares cores", "converges"};
 
-/* ---- mutants, and one that knows ---- */
+/* ---- mutants, and one that knows the answer ---- */
 
-/* Does the service time change at 5 s in the run under way? For `told` alone. */
+/* Does the service time change at 5 s in the current run? Used only by `told`. */
 static bool told_of_change;
 
-/* Knows the workload: 25 threads for 20 ms, 125 from the change on, one per core when computing. */
+/* Knows the workload: 25 threads for 20 ms, 125 after the change, one per core for computing. */
 static bool decide_told(
     void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
 {
@@ -111,7 +113,8 @@ static unsigned judge_rest(const struct resize_policy *p)
 	return bad;
 }
 
-/* Twice what four cores can do: threads beyond the cores' number and a few change nothing. */
+/* Twice the capacity of four cores: more than a few threads beyond the number of cores change
+ * nothing. */
 static unsigned judge_computing(const struct resize_policy *p)
 {
 	static struct sim_config c;
@@ -174,7 +177,7 @@ static void test_shipped(void)
 	}
 }
 
-/* I11: several pools share a budget, and want more than it has. */
+/* I11: several pools share a budget and want more than it has. */
 static void test_budget(void)
 {
 	static struct sim_config c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The heap of the simulator: by time, and in order of arrival for equal times, also when its order
+/* The heap of the simulator: ordered by time, and by insertion for equal times, also when the order
  * numbers wrap. */
 #include <stdbool.h>
 
@@ -10,11 +10,12 @@
 
 #define N 20000
 
-/* Push N with few distinct times, popping in between; what comes out never goes back. */
+/* Push N entries with few distinct times and pop in between; the popped entries must be in
+ * order. */
 static void run_from(uint32_t first_order)
 {
 	struct heap h = {.pushed = first_order};
-	static uint32_t of[N]; /* order given to entry i */
+	static uint32_t of[N]; /* order number of entry i */
 	int rc = 0, popped = 0;
 	int64_t now = 0;
 	struct heap_entry last = {.at = -1};
@@ -34,7 +35,7 @@ static void run_from(uint32_t first_order)
 			CU_ASSERT((int32_t)(e.order - last.order) > 0);
 		CU_ASSERT(e.at >= last.at);
 		last = e;
-		now = e.at + 1; /* later pushes are later: no order between them is broken */
+		now = e.at + 1; /* later pushes have later times, so no order is violated */
 	}
 	CU_ASSERT_EQUAL(rc, 0);
 	CU_ASSERT_EQUAL(popped, N);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The laws that the simulator checks can be broken: one bad policy for each, and the simulator must
- * say so, with the last steps. And the server's part of the laws holds under faults: handlers that
- * die, ticks that are lost, a stage that is slow.
- */
+/* The laws that the simulator checks can be broken: there is one bad policy for each, and the
+ * simulator must report it, with the last steps. And the server's laws hold under faults: handlers
+ * that die, lost ticks, a slow stage. */
 #include "runs.h"
 
 #include <stdio.h>
@@ -42,7 +40,7 @@ static int admit_none(void *state, const struct weir_admission_spec *p,
 	return 0;
 }
 
-/* The wrong way round: late users enter. Only under load, or it would break another law. */
+/* Inverted: the late users enter. Only under load, otherwise it would break another law. */
 static int admit_late(void *state, const struct weir_admission_spec *p,
     const struct admission_view *v, int class_id, int n, bool *refused, int *reason)
 {
@@ -60,7 +58,7 @@ static int admit_late(void *state, const struct weir_admission_spec *p,
 static const struct {
 	enum sim_law law;
 	struct admission_policy policy;
-	const char *word; /* in the sentence */
+	const char *word; /* part of the message */
 } bad[] = {
     {SIM_LAW_SENSE,
 	{.name = "more", .init = init_nothing, .admit = admit_more, .tick = tick_nothing},
@@ -99,7 +97,7 @@ static void test_breaches(void)
 	}
 }
 
-/* A law that is not asked for is counted, and ends nothing. */
+/* A violation of a law that is not enabled is counted but does not end the run. */
 static void test_counted(void)
 {
 	static struct sim_config c;
@@ -114,7 +112,7 @@ static void test_counted(void)
 	sim_result_free(r);
 }
 
-/* I1, I2, I7, I11, I14: the server's laws hold whatever breaks, and nothing of it is lost. */
+/* I1, I2, I7, I11, I14: the server's laws hold under any fault, and nothing is lost. */
 static void test_faults(void)
 {
 	static const struct sim_fault faults[] = {
@@ -148,7 +146,7 @@ static void test_faults(void)
 	}
 }
 
-/* After the last death there are as many threads as wanted again. */
+/* After the last death, the wanted number of threads is reached again. */
 static void test_threads_return(void)
 {
 	static struct sim_config c;

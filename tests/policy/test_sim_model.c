@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Is the simulator right? Against what queueing theory knows exactly: waits of M/M/1, M/D/1, M/M/4
- * (Erlang C) and M/G/1, processor sharing, Little's law, closed loops; and to the bit against itself.
+ * Validation of the simulator against exact results of queueing theory: waits of M/M/1, M/D/1,
+ * M/M/4 (Erlang C) and M/G/1, processor sharing, Little's law, closed loops. And bit for bit
+ * against itself.
  *
- * Runs are a few 100,000 requests with fixed seeds, so a figure is the same on every machine; the
- * tolerances are what such a sample may be off by.
+ * Runs are a few 100,000 requests with fixed seeds, so a figure is the same on every machine. The
+ * tolerances are the sampling error of such a run.
  */
 #include "runs.h"
 
@@ -12,7 +13,7 @@
 
 static const struct sim_dist exp_5ms = {.kind = SIM_EXP, .mean_ns = 5 * NS_PER_MS};
 
-/* Mean wait in ms of a run, its utilisation in *busy. */
+/* Mean wait of a run in ms; *busy gets its utilisation. */
 static double mean_wait_ms(const struct sim_config *c, double *busy)
 {
 	struct sim_result *r = runs_do(c);
@@ -36,7 +37,7 @@ static void test_one_thread(void)
 	} cases[] = {
 	    {"M/M/1", {.kind = SIM_EXP, .mean_ns = 5 * NS_PER_MS}, 1},
 	    {"M/D/1", {.kind = SIM_CONST, .mean_ns = 5 * NS_PER_MS}, 0},
-	    /* 0.5 and 5.5 of a mean of 1: 0.9 * 0.25 + 0.1 * 30.25 - 1 */
+	    /* 0.5 and 5.5 with a mean of 1: 0.9 * 0.25 + 0.1 * 30.25 - 1 */
 	    {"M/G/1 bimodal",
 		{.kind = SIM_BIMODAL,
 		    .mean_ns = 5 * NS_PER_MS,
@@ -58,7 +59,7 @@ static void test_one_thread(void)
 	}
 }
 
-/* Erlang C of 4 threads at 0.8: 0.5964 wait, for 5 ms / (4 * 0.2) on average. */
+/* Erlang C with 4 threads at 0.8: a fraction of 0.5964 waits, on average for 5 ms / (4 * 0.2). */
 static void test_four_threads(void)
 {
 	static struct sim_config c;
@@ -66,13 +67,13 @@ static void test_four_threads(void)
 
 	runs_one_stage(&c, exp_5ms, 0, 4, 0.8 * 4 / 0.005, TEN_MINUTES_NS);
 	CU_ASSERT(runs_near("M/M/4", mean_wait_ms(&c, &busy), 0.5964 * 5 / 0.8, 0.04));
-	/* The same with cores of their own: computing and blocking is one. */
+	/* The same with a core for each thread: then computing and blocking are equivalent. */
 	c.stage[0].cpu_share = 1;
 	CU_ASSERT(runs_near("M/M/4, cores", mean_wait_ms(&c, &busy), 0.5964 * 5 / 0.8, 0.04));
 }
 
-/* Many threads on one core share it: M/G/1-PS, whose mean response is S / (1 - rho) whatever the
- * distribution (Kleinrock, Queueing Systems II, 4.4). */
+/* Many threads share one core: M/G/1-PS, whose mean response is S / (1 - rho) for any distribution
+ * (Kleinrock, Queueing Systems II, 4.4). */
 static void test_sharing_a_core(void)
 {
 	static struct sim_config c;
@@ -91,7 +92,7 @@ static void test_sharing_a_core(void)
 	sim_result_free(r);
 }
 
-/* N clients that think Z: X = N / (R + Z) exactly, by Little's law. */
+/* N clients with think time Z: X = N / (R + Z) exactly, by Little's law. */
 static void test_closed_loop(void)
 {
 	static struct sim_config c;
@@ -110,7 +111,7 @@ static void test_closed_loop(void)
 	sim_result_free(r);
 }
 
-/* The rates of all kinds of arrivals are those asked for, phases included. */
+/* All kinds of arrivals have the requested rates, phases included. */
 static void test_arrivals(void)
 {
 	static struct sim_config c;
@@ -135,8 +136,8 @@ static void test_arrivals(void)
 	}
 }
 
-/* A few of a low class behind many of a high one: they wait less when the oldest go first. Nobody's
- * work is more or less for it. */
+/* A few events of a low class behind many of a high one: they wait less if the oldest go first. The
+ * amount of work done does not change. */
 static void test_discipline(void)
 {
 	static struct sim_config c;
@@ -161,8 +162,8 @@ static void test_discipline(void)
 	CU_ASSERT(p99_ms[1] < 0.5 * p99_ms[0]);
 }
 
-/* Who retries gives up after so many, and a refusal comes before: with no room at all every request
- * is sent four times. */
+/* A client gives up after its retries, and a refusal comes sooner. If the stage admits none, every
+ * request is sent four times. */
 static void test_retries(void)
 {
 	static struct sim_config c;
@@ -200,7 +201,7 @@ static void fill_everything(struct sim_config *c, const struct admission_policy 
 	c->trace = stderr;
 }
 
-/* One seed, one result, to the bit; another seed, another. */
+/* The same seed gives the same result, bit for bit; another seed gives another. */
 static void test_repeats(void)
 {
 	static struct sim_config c;
@@ -224,7 +225,7 @@ static void test_repeats(void)
 	}
 }
 
-/* What cannot be run is refused with a sentence. */
+/* Impossible configurations are refused with a message. */
 static void test_impossible(void)
 {
 	static struct sim_config c;

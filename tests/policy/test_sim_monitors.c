@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The laws over time (bench/sim/laws.h) can be broken: for each a policy that does what it must not, or,
- * where only the simulator itself could, a state made by hand. That `weir` breaks none of them is
- * test_sim_soak.c's.
- */
+/* The laws over time (sim/laws.h) can be broken. For each there is a policy that violates it
+ * or, where only the simulator itself could, a state built by hand. That `weir` breaks none of them
+ * is tested by test_sim_soak.c. */
 #include "runs.h"
 
 #include "sim/world.h"
@@ -11,7 +9,7 @@
 
 static struct sim_config c;
 
-/* The run breaks `law` and nothing else, with `word` in the sentence. */
+/* The run breaks `law` and no other, with `word` in the message. */
 static void breaks(enum sim_law law, const char *word)
 {
 	struct sim_result *r = NULL;
@@ -40,7 +38,7 @@ static int admit_all(void *state, const struct weir_admission_spec *p,
 	return n;
 }
 
-/* Guarantees nobody anything. */
+/* Gives no class its guarantee. */
 static int admit_strictly(void *state, const struct weir_admission_spec *p,
     const struct admission_view *v, int class_id, int n, bool *refused, int *reason)
 {
@@ -50,7 +48,7 @@ static int admit_strictly(void *state, const struct weir_admission_spec *p,
 	return 0;
 }
 
-/* One user in 512 is unlucky. */
+/* Refuses one user in 512. */
 static int admit_most(void *state, const struct weir_admission_spec *p,
     const struct admission_view *v, int class_id, int n, bool *refused, int *reason)
 {
@@ -72,7 +70,7 @@ static int explain_over(
 	return snprintf(buf, size, "OVER for ever");
 }
 
-/* Its answer depends on how often it was asked, by anybody. */
+/* The answer depends on how often it was asked, by any caller. */
 static int admit_by_chance(void *state, const struct weir_admission_spec *p,
     const struct admission_view *v, int class_id, int n, bool *refused, int *reason)
 {
@@ -90,7 +88,7 @@ static int admit_and_scribble(void *state, const struct weir_admission_spec *p,
 	return admission_weir.admit(state, p, v, class_id, n, refused, reason);
 }
 
-/* I4: everything enters, and nobody gives up. */
+/* I4: everything enters, and no client gives up. */
 static void test_waits(void)
 {
 	struct admission_policy all = admission_weir;
@@ -115,7 +113,8 @@ static void test_guarantees(void)
 	breaks(SIM_LAW_SHARE, "is owed");
 }
 
-/* I8: so many die on their way that the first door does not ask for the second stage any more. */
+/* I8: so many events die on the way that the first stage no longer judges on behalf of the second
+ * one. */
 static void test_midway(void)
 {
 	fill("W6", 10, &admission_weir);
@@ -179,7 +178,7 @@ static void fill_pool(const struct resize_policy *p, int start)
 	c.stage[0].threads_start = start;
 }
 
-/* I12: 100 of 200 threads are busy; whoever does nothing, takes all or gives all fails. */
+/* I12: 100 of 200 threads are busy. A policy that does nothing, takes all or gives up all fails. */
 static void test_converges(void)
 {
 	static const struct resize_policy frozen = {.name = "frozen", .decide = decide_frozen},
@@ -211,12 +210,12 @@ static void test_steady(void)
 	breaks(SIM_LAW_STEADY, "which wait for cores");
 }
 
-/* ---- made by hand ---- */
+/* ---- states built by hand ---- */
 
 static struct sim s;
 static struct sim_result result;
 
-/* Two stages in a row, 10 s into a run without any event. */
+/* Two consecutive stages, 10 s into a run without any event. */
 static void make(void)
 {
 	fill("W6", 1, &admission_weir);
@@ -254,7 +253,7 @@ static void broke(enum sim_law law, const char *word)
 	make();
 }
 
-/* I1, I2, I7, and the bounds of I11: the simulator would have to err. */
+/* I1, I2, I7, and the bounds of I11: only a bug in the simulator could break these. */
 static void test_books(void)
 {
 	make();
@@ -276,19 +275,19 @@ static void test_books(void)
 	route_free(s.route);
 }
 
-/* I8: who was let in for the sake of a stage meets its policy again. */
+/* I8: an event admitted upstream for a stage must not be judged by that stage's policy again. */
 static void test_second_door(void)
 {
 	make();
 	const struct request r = {.at = 1, .asked_for = 1 << 1, .deadline_ns = WEIR_NO_DEADLINE};
-	laws_refused(&s, 1, -1, &r, WEIR_EQUEUE); /* no admission */
+	laws_refused(&s, 1, -1, &r, WEIR_EQUEUE); /* not an admission decision */
 	CU_ASSERT_EQUAL(result.broken, 0);
 	laws_refused(&s, 1, 1, &r, WEIR_EPRIORITY);
 	broke(SIM_LAW_MIDWAY, "though it was let in before");
 	route_free(s.route);
 }
 
-/* I10: little is offered, and the queue does not get shorter. */
+/* I10: the load is low, but the queue does not become shorter. */
 static void test_standing(void)
 {
 	make();
@@ -304,7 +303,8 @@ static void test_standing(void)
 	route_free(s.route);
 }
 
-/* I14: work is on its way though nothing is, or more than all of it can bring; a thread stays away. */
+/* I14: work in flight without events, or more work than the events can bring; a thread that does
+ * not return. */
 static void test_returned(void)
 {
 	make();
@@ -324,7 +324,7 @@ static void test_returned(void)
 	route_free(s.route);
 }
 
-/* I15: time or a counter goes back. */
+/* I15: time or a counter goes backwards. */
 static void test_backwards(void)
 {
 	make();

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `weir`, doors and pools, for 10^8 steps of the simulator with every law looked at in each: all workloads,
- * loads from 0.3 to 10, another seed each time, with and without faults, services twenty times as short,
- * deadlines that the server is not told, pools that begin anywhere. A law that is broken fails the test
- * with the seed and the last steps.
+ * `weir`, admission and pools, for 10^8 steps of the simulator with every law checked at each step:
+ * all workloads, loads from 0.3 to 10, a new seed each time, with and without faults, services
+ * twenty times as short, deadlines unknown to the server, pools with any initial size. A broken law
+ * fails the test and prints the seed and the last steps.
  *
- * The steps are counted by the simulator (sim_result.events: what is sent, what a thread is done with, each
- * tick, retry, timeout and fault) and asserted. How many: SOAK_STEPS, set by the build (CMakeLists.txt here:
- * 10^8 in a release build, fewer where each step is dear), or WEIR_POLICY_STEPS of the environment.
+ * The simulator counts the steps (sim_result.events: each send, each completion of a thread, each
+ * tick, retry, timeout and fault), and the number is asserted. It is SOAK_STEPS, set by the build
+ * (CMakeLists.txt here: 10^8 in a release build, fewer where a step is expensive), or the
+ * environment's WEIR_POLICY_STEPS.
  */
 #include "runs.h"
 
@@ -44,7 +45,7 @@ static void run(void)
 	sim_result_free(r);
 }
 
-/* ---- what is run ---- */
+/* ---- the runs ---- */
 
 enum twist { PLAIN, DEATHS, SLOWER, LOST, UNTOLD, SHORT, TWISTS };
 
@@ -92,7 +93,7 @@ static void door(const char *workload, double load, enum twist t, uint64_t seed)
 	run();
 }
 
-/* A pool that blocks, and one that computes on four cores, from `start` threads on. */
+/* A pool that blocks, and one that computes on four cores, both with `start` threads initially. */
 static void pools(double load, int start, uint64_t seed)
 {
 	sim_workload_fill(
@@ -107,7 +108,7 @@ static void pools(double load, int start, uint64_t seed)
 	run();
 }
 
-/* Something of each, so that even a short run looks at every law. */
+/* One run of each kind, so that even a short test checks every law. */
 static void some_of_each(void)
 {
 	door("W2", 10, SHORT, 1);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A file server on real sockets over a root made for the test: web (http.server), cache
- * (file.cache, inline) unless left out, disk (file.read). Everything lives in one temporary folder,
- * which site_remove takes away again. What must never be served contains SECRET.
- */
+/* A file server on real sockets over a root made for the test: web (http.server), cache
+ * (file.cache, inline) unless omitted, disk (file.read). Everything is in one temporary folder,
+ * which site_remove deletes. Files that must never be served contain SECRET. */
 #ifndef WEIR_TESTS_FILE_FIXTURE_H
 #define WEIR_TESTS_FILE_FIXTURE_H
 
@@ -18,7 +16,7 @@
 
 #define SECRET "top secret"
 
-static char site_base[64]; /* secret.txt and root/ are in it */
+static char site_base[64]; /* contains secret.txt and root/ */
 
 static inline const char *site_path(const char *name)
 {
@@ -28,8 +26,30 @@ static inline const char *site_path(const char *name)
 	return path;
 }
 
-/* Write `n` bytes to `name`, with a date in the past, so that the ETag is strong and differs with
- * `age_s`. In one step, as a deployment does it: into a new file that takes the old one's place. */
+/* Time when the last file was put. Its ETag is weak for 100 ms after its ctime, which cannot be
+ * set. */
+static _Atomic int64_t site_put_ns;
+
+static inline int64_t site_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+/* Wait until the ETags of all files are strong. */
+static inline void site_settle(void)
+{
+	int64_t until_ns = site_put_ns + 110000000;
+	struct timespec then = {until_ns / 1000000000, until_ns % 1000000000};
+
+	while (site_now_ns() < until_ns)
+		clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &then, NULL);
+}
+
+/* Write `n` bytes to `name`, with a date in the past that depends on `age_s`. Atomically, as a
+ * deployment does it: a new file replaces the old one. */
 static inline void site_put(const char *name, const char *text, size_t n, int age_s)
 {
 	struct timespec then[2] = {{1500000000 - age_s, 0}, {1500000000 - age_s, 0}};
@@ -46,6 +66,7 @@ static inline void site_put(const char *name, const char *text, size_t n, int ag
 	CU_ASSERT_EQUAL_FATAL(futimens(fd, then), 0);
 	close(fd);
 	CU_ASSERT_EQUAL_FATAL(rename(temporary, site_path(name)), 0);
+	site_put_ns = site_now_ns();
 }
 
 static inline void site_text(const char *name, const char *text)
@@ -53,7 +74,7 @@ static inline void site_text(const char *name, const char *text)
 	site_put(name, text, strlen(text), 0);
 }
 
-/* `n` bytes that tell where they are. */
+/* `n` bytes whose values depend on their position. */
 static inline char *site_pattern(size_t n, int salt)
 {
 	char *p = malloc(n + 1);
@@ -91,7 +112,7 @@ static inline void site_make(void)
 	site_dir("root");
 }
 
-/* Traps: whatever a path may reach that it should not. */
+/* Traps: everything that a path might reach but must not. */
 static inline void site_set_traps(void)
 {
 	site_text("secret.txt", SECRET);
@@ -123,7 +144,7 @@ static inline void site_set_traps(void)
 	site_link("../..", "root/a/up");
 	site_link("/proc/self/cwd", "root/cwd");
 	site_link("/proc/self/fd", "root/fd");
-	/* neighbours that a compressed answer must not be taken from */
+	/* Neighbours that a compressed answer must not be taken from. */
 	site_link("../secret.txt", "root/index.html.br");
 	CU_ASSERT_EQUAL_FATAL(mkfifo(site_path("root/index.html.gz"), 0644), 0);
 	site_link("../../../secret.txt", "root/a/b/c.txt.br");
@@ -134,7 +155,7 @@ static inline void site_set_traps(void)
 	site_socket("root/socket");
 }
 
-/* Descriptors of this process that lead to files of the site. */
+/* Number of descriptors of this process that refer to files of the site. */
 static inline int site_open_now(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -196,7 +217,7 @@ static inline struct server site_start(bool cached, const char *const *knobs)
 
 #define SITE_START(cached, ...) site_start(cached, (const char *const[]){__VA_ARGS__, NULL})
 
-/* The same from YAML; `with` is what file.read gets besides its root, "listing: html" or "". */
+/* The same from YAML. `with` are further settings of file.read: "listing: html", or "". */
 static inline struct server site_serve_root(bool cached, const char *root, const char *with)
 {
 	struct weir_errs *errs = calloc(1, sizeof(*errs));
@@ -250,7 +271,7 @@ static inline int64_t stage_metric(const struct server *s, const char *name, con
 	return value;
 }
 
-/* Ask for `target` with `headers` ("Name: value\r\n" lines) and read the answer. */
+/* Request `target` with `headers` ("Name: value\r\n" lines) and read the answer. */
 static inline bool ask(
     int fd, const char *method, const char *target, const char *headers, struct answer *a)
 {
@@ -258,6 +279,7 @@ static inline bool ask(
 	int n = snprintf(head, sizeof(head), "%s %s HTTP/1.1\r\nHost: t\r\n%s\r\n", method, target,
 	    headers ? headers : "");
 
+	site_settle();
 	return client_send(fd, head, (size_t)n) &&
 	       answer_read_as(fd, a, strcmp(method, "HEAD") == 0);
 }

@@ -3,14 +3,14 @@
  * A server in this process and raw clients of it, for scenario tests. Header-only.
  *
  * The server is "web" (http.server on a free port of 127.0.0.1) in front of "app", whose stage type
- * a test picks. Clients are blocking sockets with a limit of WAIT_MS per step: it only ends tests
- * that hang, no test depends on it; that a step was interrupted, as when this process was stopped for a while, ends nothing.
- * Conditions inside the server are awaited by its metrics.
+ * is chosen by the test. Clients are blocking sockets with a limit of WAIT_MS per step. The limit
+ * only ends tests that hang; no test depends on it. An interrupted step, as when this process was
+ * stopped for a while, is continued. Conditions inside the server are awaited through its metrics.
  *
- * t.reply answers "METHOD target\n" and the body it got, and obeys the target: /wait/NAME is
- * answered only after gate_open("NAME"), /status/NNN with that status, /big/N with N bytes, /copy/N
- * likewise in small memory, /fail fails, /none finishes without a response, /close asks for the
- * end.
+ * t.reply answers with "METHOD target\n" and the request's body. The target can change that:
+ * /wait/NAME is answered only after gate_open("NAME"), /status/NNN with that status, /big/N with N
+ * bytes, /copy/N the same in small memory, /fail fails, /none finishes without a response, /close
+ * asks for the end of the connection.
  */
 #ifndef WEIR_TESTS_HTTP_FIXTURE_H
 #define WEIR_TESTS_HTTP_FIXTURE_H
@@ -43,7 +43,7 @@ static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_cond = PTHREAD_COND_INITIALIZER;
 static char gate_names[64][32];
 static int n_gates;
-static int n_at_gates; /* requests that wait now */
+static int n_at_gates; /* requests that are waiting now */
 
 static inline void gate_open(const char *name)
 {
@@ -72,14 +72,16 @@ static inline void gate_pass(const char *name, size_t n)
 	pthread_mutex_unlock(&gate_lock);
 }
 
-/* Wait until `n` requests stand at gates. */
-static inline void gate_await(int n)
+static inline int gate_count(void)
 {
 	pthread_mutex_lock(&gate_lock);
-	while (n_at_gates < n)
-		pthread_cond_wait(&gate_cond, &gate_lock);
+	int n = n_at_gates;
 	pthread_mutex_unlock(&gate_lock);
+	return n;
 }
+
+/* Wait until `n` requests wait at gates. */
+#define gate_await(n) FIXTURE_AWAIT(gate_count() >= (n))
 
 static inline void gates_reset(void)
 {
@@ -164,14 +166,14 @@ static const struct weir_stage_ops reply_ops = {.abi = WEIR_STAGE_ABI,
 /* ---- the server ---- */
 
 struct server {
-	struct weir_spec *spec; /* until server_start */
+	struct weir_spec *spec; /* valid until server_start */
 	struct weir_stage_spec *web, *app;
 	struct weir_graph *graph;
 	int port;
-	int probe; /* a test's own connection */
+	int probe; /* a connection for use by the test */
 };
 
-/* A server whose app is of type `use`; turn knobs before server_start. */
+/* A server with an app of type `use`; set knobs before server_start. */
 static inline struct server server_new(const char *use)
 {
 	static bool registered;
@@ -190,8 +192,8 @@ static inline struct server server_new(const char *use)
 	fixture_set(s.web, "with.listen", "127.0.0.1:0");
 	fixture_set(s.web, "with.threads", "1");
 	fixture_set(s.web, "with.linger", "100ms");
-	fixture_set(s.app, "admission.policy",
-	    "none"); /* a machine that stalls is no overload to test here */
+	/* A machine that stalls is not an overload to test here. */
+	fixture_set(s.app, "admission.policy", "none");
 	return s;
 }
 
@@ -202,7 +204,7 @@ static inline void server_start(struct server *s)
 	CU_ASSERT_NOT_EQUAL_FATAL(s->port, 0);
 }
 
-/* Drain and free; the law must hold. */
+/* Drain and free; the balance check must hold. */
 static inline void server_stop(struct server *s)
 {
 	struct weir_drain_report report = {0};
@@ -248,7 +250,7 @@ static inline uint64_t server_offered(const struct server *s)
 	return server_offered_to(s, "app");
 }
 
-/* An operator pauses, drains or runs a stage. */
+/* Pause, drain or resume a stage, as an operator would. */
 static inline void server_steer(const struct server *s, const char *stage, enum weir_steer how)
 {
 	char why[300];
@@ -260,7 +262,7 @@ static inline void server_steer(const struct server *s, const char *stage, enum 
 
 /* ---- raw clients ---- */
 
-/* connect was interrupted: wait for what became of it. */
+/* connect was interrupted: wait for its result. */
 static inline bool connect_went_on(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLOUT};
@@ -272,7 +274,7 @@ static inline bool connect_went_on(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n) == 0 && error == 0;
 }
 
-/* `from`: the client's own address, "127.0.0.2" for another one than all others have. */
+/* `from`: the client's own address, such as "127.0.0.2" for one that other clients do not have. */
 static inline int client_open_from(int port, const char *from)
 {
 	struct sockaddr_in own = {.sin_family = AF_INET};
@@ -299,7 +301,8 @@ static inline int client_open(int port)
 	return client_open_from(port, NULL);
 }
 
-/* recv(2) that goes on when the program was stopped and continued, which ends a call that has a time-out. */
+/* recv(2) that continues after the process was stopped and resumed, which interrupts calls with a
+ * time-out. */
 static inline ssize_t client_recv(int fd, void *p, size_t n, int flags)
 {
 	ssize_t got;
@@ -347,14 +350,15 @@ static inline bool client_take(int fd, void *p, size_t n)
 /* One answer as read. */
 struct answer {
 	int status;
-	bool close;      /* it said so */
-	long length;     /* Content-Length, -1 none */
+	bool close;      /* has Connection: close */
+	long length;     /* Content-Length, -1 if absent */
 	size_t n;        /* bytes of the body */
 	char *body;      /* freed by the next answer_read */
-	char head[4096]; /* with the empty line */
+	char head[4096]; /* including the empty line */
 };
 
-/* Read exactly to the end of a head: what follows is left to the next read, so it is looked at before it is taken. */
+/* Read exactly up to the end of a head. The bytes after it are left for the next read, so input is
+ * peeked at before it is consumed. */
 static inline bool head_read(int fd, char *head, size_t size)
 {
 	size_t n = 0;
@@ -441,7 +445,8 @@ static inline bool answer_is(const struct answer *a, int status, const char *bod
 	return same;
 }
 
-/* Has the server shut its side down (or reset)? Waits for it; false when bytes come instead. */
+/* Has the server shut down its side (or reset the connection)? Waits for that; false if bytes
+ * arrive instead. */
 static inline bool client_at_end(int fd)
 {
 	char byte;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bodies in parts: a stage that takes and gives them as the target says, and clients that do. Header-only.
+ * Bodies in parts: a stage that reads and writes them as the target demands, and clients for it.
+ * Header-only.
  *
- * t.parts: /sum takes the body and answers "BYTES SUM\n"; /gate/NAME the same after gate_open("NAME"), with a handler
- * blocked until then; /early/NNN answers without taking it; /mirror sends it back as it comes; /count/N answers N bytes in
- * parts; /tear begins an answer and fails; /none/NNN begins one and has no more to say.
+ * t.parts: /sum reads the body and answers "BYTES SUM\n"; /gate/NAME does the same after
+ * gate_open("NAME"), with a handler blocked until then; /early/NNN answers without reading it;
+ * /mirror sends it back as it arrives; /count/N answers with N bytes in parts; /tear begins an
+ * answer and fails; /none/NNN begins one and sends nothing more.
  */
 #ifndef WEIR_TESTS_PARTS_FIXTURE_H
 #define WEIR_TESTS_PARTS_FIXTURE_H
@@ -13,12 +15,14 @@
 
 #include "http_fixture.h"
 
-static atomic_int parts_error; /* what body_next or stream_write said last, when it was an error */
-static atomic_int parts_misuses; /* calls that should have been refused and were not */
+/* Last error of body_next or stream_write. */
+static atomic_int parts_error;
+/* Calls that should have been refused but were not. */
+static atomic_int parts_misuses;
 
-/* What t.parts keeps per event. */
+/* State of t.parts per event. */
 struct parts_state {
-	struct weir_http_tap tap; /* first */
+	struct weir_http_tap tap; /* must be the first member */
 	struct weir_slice rest;
 	uint64_t bytes, sum;
 	bool begun, passed;
@@ -47,7 +51,7 @@ static inline struct parts_state *parts_state(struct weir_http_request *req)
 	return p;
 }
 
-/* Order matters to it, and it is cheap under a sanitizer. */
+/* A checksum that depends on the order and is cheap under a sanitizer. */
 static inline uint64_t parts_add(uint64_t sum, const char *p, size_t n)
 {
 	size_t i = 0;
@@ -98,7 +102,7 @@ static inline void parts_sum(struct weir_stage *st, struct weir_event **ev, stru
 	parts_end(ev, rc);
 }
 
-/* Begin an answer, and see that it can not be changed any more. */
+/* Begin an answer, and check that it cannot be changed any more. */
 static inline int parts_begin(struct weir_http_request *req, int status)
 {
 	int rc = weir_http_add_field(req, "X-Early", "yes");
@@ -220,7 +224,7 @@ static const struct weir_stage_ops parts_ops = {.abi = WEIR_STAGE_ABI,
     .accepts = &weir_http_request_type,
     .handle = parts_handle};
 
-/* A server with t.parts that streams bodies over 1 KiB; turn knobs before server_start. */
+/* A server with t.parts that streams bodies over 1 KiB; set knobs before server_start. */
 static inline struct server parts_server_new(void)
 {
 	static bool registered;
@@ -246,7 +250,7 @@ static inline struct server parts_server(void)
 	return s;
 }
 
-/* Nothing is left over: buffers, state, misuse. */
+/* Check that no buffers, state or misuses remain. */
 static inline void parts_server_stop(struct server *s)
 {
 	AWAIT_METRIC(s, "http_stream_buffer_bytes", ==, 0);
@@ -272,7 +276,8 @@ static inline bool client_sayf(int fd, const char *format, ...)
 
 #define POST_HEAD(target, more) "POST " target " HTTP/1.1\r\nHost: t\r\n" more "\r\n"
 
-/* Send bytes [from, from + n) of the pattern; chunks of up to 5000 when `chunked`, without the last. */
+/* Send bytes [from, from + n) of the pattern, in chunks of up to 5000 if `chunked`, without the
+ * last chunk. */
 static inline bool client_pattern(int fd, uint64_t from, size_t n, bool chunked)
 {
 	char piece[5000];
@@ -314,7 +319,8 @@ static inline bool line_read(int fd, char *line, size_t size)
 	return false;
 }
 
-/* Read n bytes that must go on with the pattern at `from`: 0, -1 when the end comes before, -2 when a byte is wrong. */
+/* Read n bytes that must continue the pattern at `from`. Returns 0, -1 if the stream ends before,
+ * -2 if a byte is wrong. */
 static inline int pattern_judge(int fd, uint64_t from, size_t n)
 {
 	char piece[8192];
@@ -337,8 +343,8 @@ static inline bool pattern_read(int fd, uint64_t from, size_t n)
 	return pattern_judge(fd, from, n) == 0;
 }
 
-/* Read a chunked body that is the pattern. Returns its length when it is whole, -1 when it is torn, -2 when a byte is
- * wrong; `trailers` gets their lines. */
+/* Read a chunked body that must be the pattern. Returns its length if it is complete, -1 if it is
+ * torn, -2 if a byte is wrong; `trailers` gets its trailer lines. */
 static inline int64_t chunked_read(int fd, char *trailers, size_t size)
 {
 	uint64_t all = 0;

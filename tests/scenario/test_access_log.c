@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the access log says of answers on their way: the line comes when the answer has left or its connection has ended, with the bytes
- * that were sent, for every form of a body. Answers are longer than all that sockets hold.
- */
+/* Access log lines of answers in flight: a line is written when the answer has been sent or its
+ * connection has ended, with the number of bytes sent, for every form of a body. The answers are
+ * larger than all socket buffers. */
 #include "http_fixture.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 
 #include "config.h"
+#include "fixture/drain_fixture.h"
 
 #define BYTES (32 << 20)
-/* What a client reads of them, and what it does not. */
+/* Bytes that a client reads of an answer; it leaves the rest. */
 #define READ (64 << 10)
 
 static char log_path[] = "/tmp/weir-access-XXXXXX";
@@ -22,7 +22,7 @@ static struct weir_http_piece piece[3];
 
 /* ---- answers of BYTES ---- */
 
-/* False: it waits for room. */
+/* Returns false while it waits for free space. */
 static bool stream(struct weir_stage *st, struct weir_event **ev)
 {
 	struct weir_http_request *req = weir_http_request(*ev);
@@ -33,7 +33,7 @@ static bool stream(struct weir_stage *st, struct weir_event **ev)
 	while ((at = weir_http_stream_bytes(req)) < BYTES) {
 		struct weir_slice rest = {bytes + at, (size_t)(BYTES - at)};
 		int64_t n = weir_http_stream_write(req, rest);
-		if (n < 0) /* the client has gone */
+		if (n < 0) /* the client has closed the connection */
 			return true;
 		if (n < (int64_t)rest.n) {
 			weir_http_wait(st, ev, WEIR_HTTP_ROOM);
@@ -73,22 +73,13 @@ static const struct weir_stage_ops big_ops = {.abi = WEIR_STAGE_ABI,
 
 /* ---- the server and its log ---- */
 
-static void start(const char *with)
+/* A server that logs to `path`. */
+static struct weir_spec *make(const char *path, const char *with)
 {
 	struct weir_errs *errs = calloc(1, sizeof(*errs));
-	static bool registered;
+	struct weir_spec *spec = NULL;
 	char yaml[1024];
 
-	server = (struct server){.spec = NULL};
-	if (!registered) {
-		fixture_register(&big_ops);
-		bytes = calloc(1, BYTES);
-		file = memfd_create("big", MFD_CLOEXEC);
-		CU_ASSERT_EQUAL_FATAL(ftruncate(file, BYTES), 0);
-	}
-	registered = true;
-	strcpy(log_path + sizeof(log_path) - 7, "XXXXXX");
-	close(mkstemp(log_path));
 	snprintf(yaml, sizeof(yaml),
 	    "weir: 1\nadmin: { listen: \"\" }\nstages:\n"
 	    "  web: { use: http.server, with: { listen: \"127.0.0.1:0\", threads: 1, linger: 0ms "
@@ -98,15 +89,31 @@ static void start(const char *with)
 	    "other } }\n"
 	    "  other: { use: access_log, with: { file: /dev/null }, to: { out: end } }\n"
 	    "  end: { use: t.big }\n",
-	    log_path, with);
-	weir_log_set_level(WEIR_LOG_ERROR);
-	CU_ASSERT_EQUAL_FATAL(
-	    config_load_text(yaml, strlen(yaml), "test.yaml", &server.spec, errs), 0);
+	    path, with);
+	CU_ASSERT_EQUAL_FATAL(config_load_text(yaml, strlen(yaml), "test.yaml", &spec, errs), 0);
 	free(errs);
+	return spec;
+}
+
+static void start(const char *with)
+{
+	static bool registered;
+
+	if (!registered) {
+		fixture_register(&big_ops);
+		bytes = calloc(1, BYTES);
+		file = memfd_create("big", MFD_CLOEXEC);
+		CU_ASSERT_EQUAL_FATAL(ftruncate(file, BYTES), 0);
+	}
+	registered = true;
+	strcpy(log_path + sizeof(log_path) - 7, "XXXXXX");
+	close(mkstemp(log_path));
+	weir_log_set_level(WEIR_LOG_ERROR);
+	server = (struct server){.spec = make(log_path, with)};
 	server_start(&server);
 }
 
-/* End the server within `grace_ns`; the lines, which are complete then. Static memory. */
+/* Stop the server within `grace_ns` and return the log, which is complete then. Static memory. */
 static const char *lines_within(int64_t grace_ns)
 {
 	struct weir_drain_report report = {0};
@@ -128,7 +135,7 @@ static const char *lines(void)
 	return lines_within(10000000000LL);
 }
 
-/* The line about `target` must have `part`; returns its `bytes`. */
+/* The line of `target` must contain `part`. Returns its `bytes`. */
 static long long bytes_of(const char *text, const char *target, const char *part)
 {
 	char line[1024], find[100];
@@ -140,13 +147,13 @@ static long long bytes_of(const char *text, const char *target, const char *part
 	snprintf(line, sizeof(line), "%.*s", (int)strcspn(at, "\n"), at);
 	CU_ASSERT_PTR_NOT_NULL(strstr(line, part));
 	CU_ASSERT_EQUAL(sscanf(strstr(line, " bytes="), " bytes=%lld", &n), 1);
-	CU_ASSERT_PTR_NULL(strstr(at + 1, find)); /* told once */
+	CU_ASSERT_PTR_NULL(strstr(at + 1, find)); /* logged once */
 	return n;
 }
 
 static const char *const targets[] = {"/memory", "/file", "/pieces", "/stream"};
 
-/* Ask, read the head and READ bytes, and leave the rest where it is. */
+/* Send a request, read the head and READ bytes, and leave the rest unread. */
 static int begin_reading(const char *request)
 {
 	static char taken[READ];
@@ -159,7 +166,8 @@ static int begin_reading(const char *request)
 	return fd;
 }
 
-/* Who reads a little and leaves: not a success of all bytes, but told however few lines of successes are. */
+/* A client that reads a little and leaves: not logged as a success with all bytes, and logged even
+ * though no successes are sampled. */
 static void test_left(void)
 {
 	char request[200];
@@ -169,7 +177,7 @@ static void test_left(void)
 		snprintf(request, sizeof(request),
 		    "GET %s HTTP/1.1\r\nHost: t\r\n\r\nGET /behind%d HTTP/1.1\r\nHost: t\r\n\r\n",
 		    targets[i], i);
-		close(begin_reading(request)); /* with bytes unread: a reset */
+		close(begin_reading(request)); /* with unread bytes: a reset */
 	}
 	AWAIT_METRIC(&server, "access_log_lines_total", >=, 8);
 	const char *text = lines();
@@ -182,7 +190,7 @@ static void test_left(void)
 	}
 }
 
-/* Who takes all of it, late: there is no line until then. */
+/* A client that reads everything, but late: there is no line before that. */
 static void test_taken(void)
 {
 	char request[200];
@@ -206,7 +214,7 @@ static void test_taken(void)
 		CU_ASSERT_EQUAL(bytes_of(text, targets[i], " outcome=ok "), BYTES);
 }
 
-/* Nothing of a body is told where none is sent. */
+/* No bytes of a body are logged where none is sent. */
 static void test_no_body(void)
 {
 	struct answer a = {0};
@@ -224,7 +232,8 @@ static void test_no_body(void)
 	CU_ASSERT_EQUAL(bytes_of(text, "/none", " status=204 "), 0);
 }
 
-/* The server ends by force while an answer is on its way: it is told all the same, before the log closes. */
+/* The server is stopped by force while an answer is in flight: it is still logged before the log
+ * closes. */
 static void test_ended(void)
 {
 	start("");
@@ -235,5 +244,33 @@ static void test_ended(void)
 	close(fd);
 }
 
+/* A reload while answers are in flight: the bytes sent so far are logged, because the rest is sent
+ * by another server. */
+static void test_handed(void)
+{
+	struct server next = {.spec = make("/dev/null", "")};
+	struct weir_errs errs = {0};
+	char request[200];
+	int fd[3];
+
+	start("");
+	for (int i = 0; i < 3; i++) {
+		snprintf(
+		    request, sizeof(request), "GET %s HTTP/1.1\r\nHost: t\r\n\r\n", targets[i]);
+		fd[i] = begin_reading(request);
+	}
+	CU_ASSERT_EQUAL_FATAL(weir_graph_build(next.spec, &next.graph, &errs), 0);
+	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(next.graph, server.graph, &errs), 0);
+	const char *text = lines_within(DRAIN_ALL_NS);
+	for (int i = 0; i < 3; i++) {
+		long long n = bytes_of(text, targets[i], " outcome=handed ");
+		CU_ASSERT(n >= READ && n < BYTES);
+		close(fd[i]);
+	}
+	AWAIT_METRIC(&next, "http_connections", ==, 0);
+	server_stop(&next);
+}
+
 CUNIT_MAIN("access log", {"the client leaves", test_left}, {"taken late", test_taken},
-    {"no body", test_no_body}, {"ended by force", test_ended})
+    {"no body", test_no_body}, {"ended by force", test_ended},
+    {"handed over by a reload", test_handed})

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Pausing, draining and resuming with clients on real sockets: what waits is answered behind the pause,
- * what a draining stage refuses is told, a paused source loses nothing of what was sent to it.
- */
+/* Pausing, draining and resuming with clients on real sockets. Waiting requests are answered after
+ * the pause, requests refused by a draining stage get an answer, and a paused source loses nothing
+ * that was sent to it. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
 #include "http_fixture.h"
 
-#include "flow/stage.h"
+#include "stage/stage.h"
 #include "http/server.h"
 
 static char why[300];
@@ -80,8 +79,8 @@ static void test_a_draining_stage(void)
 	server_stop(&s);
 }
 
-/* Connections that are open, half a request, and new ones: all wait, all are answered. Nothing that is
- * read late is read in vain, and no time-out strikes for it. */
+/* Open connections, half a request, and new connections: all wait, all are answered. Reading them
+ * late loses nothing and triggers no time-out. */
 static void test_a_paused_source(void)
 {
 	struct server s = server_new("t.reply"), other = server_new("t.reply");
@@ -98,10 +97,11 @@ static void test_a_paused_source(void)
 	CU_ASSERT(client_say(half, GET("/x") "GET /half HTTP/1.1\r\n"));
 	CU_ASSERT(answer_read(half, &a) && a.status == 200);
 	CU_ASSERT_EQUAL(steer(&s, "web", WEIR_STEER_PAUSE), 0);
-	int fresh = client_open(s.port); /* the kernel takes it */
+	int fresh = client_open(s.port); /* the kernel accepts it */
 	CU_ASSERT(client_say(open, GET("/x") GET("/x")));
 	CU_ASSERT(client_say(fresh, GET("/x")));
-	/* Until a request that was begun later, elsewhere, has run out of time there is nothing to be seen of them. */
+	/* By the time a later request to another server has timed out, the paused one has still
+	 * read nothing. */
 	int late = client_open(other.port);
 	CU_ASSERT(client_say(late, "GET /half HTTP/1.1\r\n"));
 	CU_ASSERT(answer_read(late, &a) && a.status == 408);
@@ -122,10 +122,10 @@ static void test_a_paused_source(void)
 	server_stop(&other);
 }
 
-/* ---- a pause in the midst of a turn ---- */
+/* ---- a pause in the middle of an iteration ---- */
 
-static struct http_server
-    *_Atomic pausing; /* its next read does not return before it is told to pause */
+/* The server whose next read returns only after it was paused. */
+static struct http_server *_Atomic pausing;
 static atomic_bool was_read;
 
 ssize_t recv(int fd, void *p, size_t n, int flags)
@@ -139,7 +139,7 @@ ssize_t recv(int fd, void *p, size_t n, int flags)
 	return got;
 }
 
-/* What has been read when the pause comes is answered in it. */
+/* A request that was read when the pause comes is answered during the pause. */
 static void test_a_pause_behind_a_read(void)
 {
 	struct server s = server_new("t.reply");
@@ -163,7 +163,7 @@ static void test_a_pause_behind_a_read(void)
 	server_stop(&s);
 }
 
-/* A stop finds the source and the stage paused: who has sent is answered. */
+/* A stop while the source and the stage are paused: requests already sent are answered. */
 static void test_a_stop_while_paused(void)
 {
 	struct server s = server_new("t.reply");

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The admin endpoint in front of a real graph: numbers that follow the work, knobs that turn,
- * readiness through a drain, and answers while every handler is stuck. How requests are let in is
- * tests/unit/admin/test_peers.c.
- */
+/* The admin endpoint on a real graph: numbers that follow the work, changes of knobs, readiness
+ * through a drain, and answers while every handler is stuck. Admission of admin requests is tested
+ * in tests/unit/admin/test_peers.c. */
 #include "http_fixture.h"
 
 #include <jansson.h>
@@ -32,7 +30,8 @@ static void watched_stop(struct watched *w)
 	server_stop(&w->server);
 }
 
-/* Ask the admin endpoint; the status. The body is in w->answer until the next call. */
+/* Send a request to the admin endpoint. Returns the status; the body is in w->answer until the next
+ * call. */
 static int admin_ask(struct watched *w, const char *method, const char *path, const char *body)
 {
 	char request[1024];
@@ -102,7 +101,7 @@ static void test_numbers(void)
 
 #define KNOB(name) "/api/v1/stages/app/knobs/" name
 
-/* The words of a refusal are those of weir_graph_set. */
+/* A refusal has the same words as one of weir_graph_set. */
 static void refused_like_the_graph(struct watched *w, const char *knob, const char *value)
 {
 	char path[128], body[128], why[400] = "";
@@ -138,10 +137,13 @@ static void test_knobs(void)
 	CU_ASSERT_EQUAL(app_number(&w, "threads", "max"), 3);
 	CU_ASSERT_EQUAL(admin_get(&w, "/api/v1/stages/app/knobs"), 200);
 	CU_ASSERT(answer_has(&w, "\"name\":\"queue.limit\""));
+	CU_ASSERT(answer_has(&w, "\"name\":\"slo\"")); /* in no section */
+	CU_ASSERT_EQUAL(admin_get(&w, "/api/v1/stages/web/knobs"), 200);
+	CU_ASSERT(answer_has(&w, "\"name\":\"with.linger\",\"value\":\"100ms\""));
 	watched_stop(&w);
 }
 
-/* All handlers stand at a gate: the endpoint still answers, and shows it. */
+/* All handlers wait at a gate: the endpoint still answers and shows it. */
 static void test_stuck(void)
 {
 	struct watched w = {.server = server_new("t.reply")};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Watching a real graph: the ticks follow the work, the history keeps it, and what an operator does
- * is told to who watches. How watchers are let in and out is tests/unit/admin/test_events.c.
- */
+/* Watching a real graph: the ticks follow the work, the history keeps it, and the changes of
+ * operators are sent to watchers. Admission of watchers is tested in
+ * tests/unit/admin/test_events.c. */
 #include "http_fixture.h"
 
 #include <jansson.h>
@@ -25,7 +24,7 @@ static int watch(const char *target)
 	return fd;
 }
 
-/* Read the stream until it has an event `name` that is whole; its data. */
+/* Read the stream until it contains a whole event `name`. Returns its data. */
 static json_t *await(int fd, const char *name)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -70,7 +69,7 @@ static void ask(int fd, int n)
 	answer_free(&a);
 }
 
-/* Each event shows up in some tick: at 4 Hz, 8 events are 32/s in one, or less in several. */
+/* Each event appears in some tick: at 4 Hz, 8 events are 32/s in one tick, or fewer in several. */
 static void test_work(void)
 {
 	struct weir_err err = {0};
@@ -94,9 +93,9 @@ static void test_work(void)
 	}
 	CU_ASSERT(in > 0);
 	CU_ASSERT_DOUBLE_EQUAL(done, in, 0.2 * in);      /* they may be in ticks of other lengths */
-	CU_ASSERT_DOUBLE_EQUAL(class_in, in, 0.01 * in); /* the only stage behind the source */
+	CU_ASSERT_DOUBLE_EQUAL(class_in, in, 0.01 * in); /* the only stage after the source */
 	CU_ASSERT_DOUBLE_EQUAL(class_done, done, 0.01 * in);
-	/* an operator's turn of a knob */
+	/* An operator changes a knob. */
 	char why[200];
 	CU_ASSERT_EQUAL(
 	    weir_graph_set(server.graph, "app", "threads.max", "3", why, sizeof(why)), 0);
@@ -104,7 +103,7 @@ static void test_work(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(told);
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(told, "actor")), "operator");
 	json_decref(told);
-	/* and the history has it, as soon as a second has ended */
+	/* The history has it as soon as a second has ended. */
 	double kept = 0;
 	for (int i = 0; i < 1000 && kept == 0; i++) {
 		struct answer a = {0};

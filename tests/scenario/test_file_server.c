@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A site as clients see it: conditional requests, ranges, HEAD, large files, misses coalesced, the
- * bound of the cache, files that change, clients that read slowly.
- */
+/* A site as clients see it: conditional requests, ranges, HEAD, large files, coalesced misses, the
+ * size limit of the cache, files that change, slow clients. */
 #include "file_fixture.h"
 
 static int connect_to(const struct server *s)
@@ -18,7 +16,7 @@ static bool body_is(const struct answer *a, const char *p, size_t n)
 	return a->n == n && (n == 0 || memcmp(a->body, p, n) == 0);
 }
 
-/* The parts of bytes 0-1 and 4-5, to the byte. */
+/* The multipart body of bytes 0-1 and 4-5, compared byte by byte. */
 static void check_parts(const struct answer *a, const char *p, size_t n)
 {
 	static const char type[] = "multipart/byteranges; boundary=";
@@ -35,7 +33,7 @@ static void check_parts(const struct answer *a, const char *p, size_t n)
 	CU_ASSERT(body_is(a, expected, (size_t)length));
 }
 
-/* All that may be asked of one file, on one connection. */
+/* Every kind of request for one file, on one connection. */
 static void check_file(int fd, const char *path, const char *p, size_t n)
 {
 	struct answer a = {0};
@@ -77,7 +75,7 @@ static void check_file(int fd, const char *path, const char *p, size_t n)
 	CU_ASSERT_PTR_NULL(head_field(a.head, "Content-Range"));
 	check_parts(&a, p, n);
 	CU_ASSERT(ask(fd, "GET", path, "Range: bytes=0-1,2-5,1-7\r\n", &a));
-	CU_ASSERT(a.status == 206 && body_is(&a, p, 8)); /* made one */
+	CU_ASSERT(a.status == 206 && body_is(&a, p, 8)); /* merged into one */
 	CU_ASSERT(ask(fd, "GET", path, "Range: bytes=0-0,2-2,4-4,6-6,8-8,0-,0-,0-,0-\r\n", &a));
 	CU_ASSERT(a.status == 200 && body_is(&a, p, n)); /* too many */
 	CU_ASSERT(ask(fd, "GET", path, "Range: bytes=99999999-\r\n", &a));
@@ -87,7 +85,7 @@ static void check_file(int fd, const char *path, const char *p, size_t n)
 	answer_free(&a);
 }
 
-/* Small ones are read, middle ones sent by descriptor and cached, large ones never cached. */
+/* Small files are read, medium ones sent by descriptor and cached, large ones never cached. */
 static void check_sizes(bool cached)
 {
 	static const size_t sizes[] = {10, 1000, 16384, 16385, 300000, 3000000};
@@ -104,7 +102,7 @@ static void check_sizes(bool cached)
 	}
 	if (cached)
 		CU_ASSERT_EQUAL(
-		    stage_metric(&s, "cache", "cache_objects"), 6); /* one of them a "pass" */
+		    stage_metric(&s, "cache", "cache_objects"), 6); /* one is a "pass" */
 	close(fd);
 	server_stop(&s);
 	site_remove();
@@ -142,7 +140,7 @@ static void test_directories(void)
 	site_remove();
 }
 
-/* Many clients, one cold object: the stage behind the cache is asked once. */
+/* Many clients, one cold object: the stage after the cache gets one request. */
 static void test_coalesced(void)
 {
 	enum { N = 40 };
@@ -202,13 +200,13 @@ static void test_bound(void)
 	site_remove();
 }
 
-/* Ask for /f once more. */
+/* Request /f once more. */
 static void ask_f(int fd, struct answer *a)
 {
 	CU_ASSERT_FATAL(ask(fd, "GET", "/f", NULL, a));
 }
 
-/* A file that changes shows; one that does not is asked for by ETag and stays in memory. */
+/* A file that changes is noticed; one that does not is revalidated by ETag and stays in memory. */
 static void test_revalidated(void)
 {
 	struct answer a = {0};
@@ -240,13 +238,13 @@ static void test_revalidated(void)
 	site_remove();
 }
 
-/* An object that is evicted while a slow client takes it stays whole. */
+/* An object that is evicted while a slow client reads it is still sent whole. */
 static void test_slow_reader(void)
 {
 	enum { BYTES = 900000, FILES = 20 };
 	struct answer a = {0}, b = {0};
 	char *p = site_pattern(BYTES, 1), name[32];
-	int small = 65536; /* so that the object does not fit into buffers on the way */
+	int small = 65536; /* so that the object does not fit into the buffers */
 
 	site_make();
 	site_put("root/slow", p, BYTES, 0);
@@ -279,7 +277,8 @@ static void test_slow_reader(void)
 	site_remove();
 }
 
-/* Ranges of more than fits into any buffer are all sent, from memory as from disk, to slow clients, too. */
+/* Ranges larger than any buffer are sent completely, from memory and from disk, also to slow
+ * clients. */
 static void check_large_parts(const char *max_object)
 {
 	enum { BYTES = 3 << 20 };
@@ -299,9 +298,9 @@ static void check_large_parts(const char *max_object)
 		size_t n = 0;
 		CU_ASSERT(ask(fd, "GET", "/large",
 		    i == 0 ? "Range: bytes=0-999999,2000000-2900000,-10\r\n" : NULL, &a));
+		/* The next answer is complete too, and the file may now be cached. */
 		if (i == 1)
-			CU_ASSERT(body_is(
-			    &a, p, BYTES)); /* the next has its place, and may now be kept */
+			CU_ASSERT(body_is(&a, p, BYTES));
 		CU_ASSERT(
 		    ask(fd, "GET", "/large", "Range: bytes=0-999999,2000000-2900000,-10\r\n", &a));
 		const char *field = head_field(a.head, "Content-Type"),

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The row "traversal, symlinks, FIFOs" of reliability.md: hostile paths and a root full of traps,
- * with and without a cache in front. Nothing leaks, nothing hangs, and honest paths work all the
- * while.
- */
+/* The row "traversal, symlinks, FIFOs" of reliability.md: hostile paths and a root full of traps,
+ * with and without a cache in front. Nothing leaks, nothing hangs, and legitimate paths work all
+ * the time. */
 #include "file_fixture.h"
 
 #include "unit/file/nasty_paths.h"
 
-/* What is there but may not be served: links, pipes, sockets, dot files, through every door. */
+/* Existing files that must not be served: links, pipes, sockets, dot files, by every route. */
 static const char *const traps[] = {"/out.txt", "/in.html", "/up", "/up/", "/up/secret.txt",
     "/up/root/index.html", "/dirlink", "/dirlink/", "/dirlink/b/c.txt", "/etc/passwd", "/etc/",
     "/passwd", "/loop", "/loop/", "/magic/passwd", "/a/deep.txt", "/fifo", "/fifo/", "/a/",
@@ -18,10 +16,10 @@ static const char *const traps[] = {"/out.txt", "/in.html", "/up", "/up/", "/up/
     "/magic", "/magic/", "/cwd/secret.txt", "/fd/0", "/etc", "/dirlink/b/", "/a/up/secret.txt",
     "/hard.txt/", "/socket/", "/socket/x", "/fifo/x", "/loop/x", "/out.txt?x", "/a/deep.txt/"};
 
-/* Sent with every request: where there are neighbours, they are looked at. */
+/* Sent with every request, so that precompressed neighbours are considered. */
 #define ENCODINGS "Accept-Encoding: br, gzip, zstd\r\n"
 
-/* One hostile request on a connection of its own. */
+/* One hostile request on its own connection. */
 static void check_refused(const struct server *s, const char *path, size_t n)
 {
 	struct answer a = {0};
@@ -46,7 +44,7 @@ static void check_honest(const struct server *s)
 		const char *path, *body;
 	} honest[] = {{"/", "welcome"}, {"/index.html", "welcome"}, {"/a/../index.html", "welcome"},
 	    {"/a/b/c.txt", "open"}, {"/a//b/./%63.txt", "open"},
-	    {"/.well-known/security.txt", "contact"}};
+	    {"/.well-known/security.txt", "contact"}, {"/.git/../index.html", "welcome"}};
 	struct answer a = {0};
 	int fd = client_open(s->port);
 
@@ -66,7 +64,7 @@ static void check_all(bool cached, const char *with)
 	site_set_traps();
 	struct server s = site_serve(cached, with);
 	CU_ASSERT(NASTY_PATHS + n_traps >= 150);
-	for (int round = 0; round < 2; round++) { /* the second time a cache may know the answers */
+	for (int round = 0; round < 2; round++) { /* the second time, a cache may know them */
 		for (int i = 0; i < NASTY_PATHS; i++)
 			check_refused(&s, nasty_paths[i].path, nasty_paths[i].n);
 		for (int i = 0; i < n_traps; i++)
@@ -87,7 +85,8 @@ static void test_cache(void)
 	check_all(true, "");
 }
 
-/* Neighbours that are links, pipes and directories, and pages of errors that are none, either. */
+/* Neighbours that are links, pipes and directories, and error pages that are no regular files
+ * either. */
 static void test_neighbours(void)
 {
 	const char *with = "precompressed: [br, gzip, zstd], error_pages: { 404: /out.txt, "
@@ -97,7 +96,7 @@ static void test_neighbours(void)
 	check_all(true, with);
 }
 
-/* A link that takes the place of a file while it is asked for is never followed. */
+/* A link that replaces a file while it is requested is never followed. */
 static void *swap(void *arg)
 {
 	atomic_bool *stop = arg;
@@ -131,7 +130,7 @@ static void test_swapped_link(void)
 	struct server s = SITE_START(false, "disk.threads", "1");
 	int fd = client_open(s.port);
 	pthread_create(&swapper, NULL, swap, &stop);
-	/* A cache says the same for 1 s. */
+	/* A cache repeats its answer for 1 s. */
 	for (int i = 0; i < 2000 || good == 0 || gone == 0; i++) {
 		CU_ASSERT_FATAL(ask(fd, "GET", "/victim", NULL, &a));
 		CU_ASSERT(
@@ -147,7 +146,8 @@ static void test_swapped_link(void)
 	site_remove();
 }
 
-/* Two names below root/ that change places as fast as they can, both ways the kernel has to look at them. */
+/* Two names below root/ that are exchanged as fast as possible, so that the kernel meets both
+ * states. */
 struct exchange {
 	char one[300], other[300];
 	atomic_bool stop;
@@ -180,7 +180,7 @@ static void check_swapped_directory(bool cached, const char *with, const char *t
 	struct server s = site_serve(cached, with);
 	int fd = client_open(s.port);
 	pthread_create(&swapper, NULL, exchange, &x);
-	/* A cache says the same for 1 s. */
+	/* A cache repeats its answer for 1 s. */
 	for (int i = 0; i < 2000 || good == 0 || gone == 0; i++) {
 		CU_ASSERT_FATAL(ask(fd, "GET", i % 2 ? "/dir/f" : "/link/f", NULL, &a));
 		CU_ASSERT(a.status == 404 || a.status == 503 || answer_is(&a, 200, "harmless"));
@@ -203,8 +203,8 @@ static void test_swapped_directory(void)
 	check_swapped_directory(false, "symlinks: beneath, precompressed: [gzip]", site_base);
 }
 
-/* A root that has what only the kernel has: nothing of it leads anywhere, and no device is read or waited for. Files of /proc have
- * no size, so that they are empty. */
+/* Roots that only the kernel provides: no path leads out of them, and no device is read or waited
+ * for. Files of /proc have size 0, so they are served as empty. */
 static void check_root(const char *root, const char *with, const char *const *paths)
 {
 	struct answer a = {0};

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Precompressed files as clients and caches on the way see them, from the disk and from the cache:
- * codings by wish, Vary on every answer of what varies, an ETag for each, ranges of what was chosen,
- * neighbours that come, go and grow old while the server runs.
- */
+/* Precompressed files as seen by clients and by caches on the way, from disk and from the cache:
+ * negotiated codings, Vary on every answer that varies, an ETag for each variant, ranges of the
+ * selected variant, neighbours that appear, disappear and become outdated while the server runs. */
 #include "file_fixture.h"
 
 #define ALL "precompressed: [br, zstd, gzip]"
@@ -16,7 +14,7 @@ static int connect_to(const struct server *s)
 	return fd;
 }
 
-/* Ask for `path` with Accept-Encoding `accept` (NULL: none) and further `headers`. */
+/* Request `path` with Accept-Encoding `accept` (NULL: none) and further `headers`. */
 static void get(int fd, const char *path, const char *accept, const char *headers, struct answer *a)
 {
 	char text[1024];
@@ -33,7 +31,7 @@ static bool varies(const struct answer *a)
 	return vary && strcmp(vary, "Accept-Encoding") == 0;
 }
 
-/* Who asks so gets that, coded so (NULL: as it is), with the type of the file. */
+/* A request with `accept` gets `body` in this coding (NULL: none), with the type of the file. */
 static void expect(int fd, const char *accept, const char *body, const char *coding)
 {
 	struct answer a = {0};
@@ -65,7 +63,7 @@ static void check_wishes(bool cached)
 	put_all();
 	struct server s = site_serve(cached, ALL);
 	int fd = connect_to(&s);
-	for (int round = 0; round < 3; round++) { /* in an order that changes */
+	for (int round = 0; round < 3; round++) { /* in changing order */
 		if (round != 1)
 			expect(fd, "gzip, deflate, br, zstd", "BR0123456789", "br");
 		expect(fd, NULL, "plain text of it", NULL);
@@ -85,7 +83,7 @@ static void check_wishes(bool cached)
 		get(fd, "/old.css", "gzip", NULL, &a);
 		CU_ASSERT(answer_is(&a, 200, "new text") && !varies(&a));
 		CU_ASSERT_PTR_NULL(head_field(a.head, "Content-Encoding"));
-		get(fd, "/f.css.gz", NULL, NULL, &a); /* the neighbour itself is a file, too */
+		get(fd, "/f.css.gz", NULL, NULL, &a); /* the neighbour itself is also a file */
 		CU_ASSERT(answer_is(&a, 200, "GZ0123456789!"));
 		CU_ASSERT_STRING_EQUAL(head_field(a.head, "Content-Type"), "application/gzip");
 	}
@@ -105,7 +103,7 @@ static void test_wishes_cache(void)
 	check_wishes(true);
 }
 
-/* Keep the ETag of what `accept` gets. */
+/* Store the ETag of the answer to `accept`. */
 static void etag_of(int fd, const char *accept, char etag[128])
 {
 	struct answer a = {0};
@@ -141,12 +139,12 @@ static void check_conditions(bool cached)
 	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Content-Encoding"), "br");
 	get(fd, "/f.css", NULL, headers, &a);
 	CU_ASSERT(answer_is(&a, 200, "plain text of it"));
-	/* The date is no validator where the other variants may have the same. */
+	/* The date is not a validator if the other variants may have the same one. */
 	snprintf(headers, sizeof(headers), "Range: bytes=2-4\r\nIf-Range: %.100s\r\n",
 	    head_field(a.head, "Last-Modified"));
 	get(fd, "/f.css", NULL, headers, &a);
 	CU_ASSERT(answer_is(&a, 200, "plain text of it"));
-	get(fd, "/f.css", "br", "Range: bytes=0-1,4-5\r\n", &a); /* of coded bytes only one part */
+	get(fd, "/f.css", "br", "Range: bytes=0-1,4-5\r\n", &a); /* only one part of coded bytes */
 	CU_ASSERT(answer_is(&a, 206, "BR"));
 	get(fd, "/f.css", "br", "Range: bytes=99-\r\n", &a);
 	CU_ASSERT(a.status == 416 && varies(&a));
@@ -169,7 +167,7 @@ static void test_conditions_cache(void)
 	check_conditions(true);
 }
 
-/* Ask until the answer is `body`: the cache looks again after 20 ms. */
+/* Repeat the request until the answer is `body`: the cache revalidates after 20 ms. */
 static void await_body(int fd, const char *accept, const char *body, bool vary)
 {
 	struct answer a = {0};
@@ -180,7 +178,7 @@ static void await_body(int fd, const char *accept, const char *body, bool vary)
 	answer_free(&a);
 }
 
-/* Neighbours come, change and go under a cache that knows the file. */
+/* Neighbours appear, change and disappear while the cache knows the file. */
 static void test_neighbours_change(void)
 {
 	site_make();
@@ -195,11 +193,11 @@ static void test_neighbours_change(void)
 	site_put("root/f.css.br", "BR2", 3, 90);
 	await_body(fd, "br", "BR2", true);
 	await_body(fd, NULL, "plain", true);
-	site_put("root/f.css", "newer", 5, 80); /* and the neighbour is forgotten */
+	site_put("root/f.css", "newer", 5, 80); /* the neighbour is forgotten */
 	await_body(fd, "br", "newer", false);
 	await_body(fd, NULL, "newer", false);
 	site_put("root/f.css.br", "BR3", 3, 70);
-	await_body(fd, NULL, "newer", true); /* found by who takes no coding */
+	await_body(fd, NULL, "newer", true); /* found by a client without codings */
 	await_body(fd, "br", "BR3", true);
 	CU_ASSERT_EQUAL_FATAL(unlink(site_path("root/f.css.br")), 0);
 	await_body(fd, "br", "newer", false);
@@ -209,7 +207,8 @@ static void test_neighbours_change(void)
 	site_remove();
 }
 
-/* A hit is a hit for all that take the same, and for all when nothing varies. */
+/* A cached answer is a hit for all requests with the same codings, and for all requests if nothing
+ * varies. */
 static void test_hits(void)
 {
 	struct answer a = {0};

@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens between the steps that connections take together (write_turn.c): while the answers of a step are booked, all of them
- * sent and none looked after, the release of one of them holds the I/O thread, and the test does what must not disturb the others:
- * it lets another graph follow, lowers a limit, takes memory away, ends connections. Each client gets exactly what it asked for or an
- * end that a counter names, each event ends once, and all memory comes back.
+ * Changes between the shared steps of connections (write_turn.c). While the answers of a step are
+ * accounted for, all of them sent and none processed further, the release of one of them holds the
+ * I/O thread. The test then makes changes that must not disturb the others: it reloads the graph,
+ * lowers a limit, takes memory away, ends connections. Each client gets exactly what it requested,
+ * or an end that a counter reports. Each event ends once, and all memory is returned.
  *
- * The stage is inline, so a request that waits at a gate holds up the I/O thread until all have spoken: they are in the same turn.
+ * The stage is inline, so a request that waits at a gate blocks the I/O thread until all clients
+ * have sent: their requests are handled in the same iteration.
  */
 #include "fixture/drain_fixture.h"
 #include "fixture/held_clock.h"
 #include "http_fixture.h"
 
-/* Three steps; the one that holds is in the second. */
+/* Three steps; the answer that holds the thread is in the second. */
 enum { CLIENTS = 96, HOLDS = 40 };
 
-/* More than Linux keeps for a connection whose client reads nothing: 4 MB (tcp_wmem) and the client's buffer. */
+/* More than Linux buffers for a connection whose client does not read: 4 MB (tcp_wmem) and the
+ * client's buffer. */
 #define BIG "5000000"
 
 static struct server server;
 
 /* ---- the stage ---- */
 
-static struct weir_event *kept; /* by /keep, until the release of /free */
-static int cut_fd = -1;         /* a client that the release of /cut resets */
+static struct weir_event *kept; /* by /keep, until /free is released */
+/* The client that the release of /cut resets. */
+static int cut_fd = -1;
 
 static void reset(int fd)
 {
@@ -44,7 +48,7 @@ static void cut(void *arg)
 	reset(cut_fd);
 }
 
-/* The answer of another connection is there, and its end behind it. */
+/* Answers the request of another connection, and ends that connection. */
 static void free_kept(void *arg)
 {
 	(void)arg;
@@ -134,7 +138,7 @@ static void await_http(int64_t connections)
 }
 
 struct turn {
-	int first; /* holds the I/O thread until all have spoken */
+	int first; /* blocks the I/O thread until all have sent */
 	int fd[CLIENTS];
 };
 
@@ -150,7 +154,8 @@ static struct turn turn_open(int already)
 	return t;
 }
 
-/* All have spoken: the answers go, and the I/O thread stands in the release of one of them. */
+/* All clients have sent: the answers go out, and the I/O thread stops in the release of one of
+ * them. */
 static void turn_go(const struct turn *t)
 {
 	gate_open("spoken");
@@ -158,14 +163,14 @@ static void turn_go(const struct turn *t)
 	gate_await(1);
 }
 
-/* All say `text`, but for the one in the second step. */
+/* All clients send `text`, except for the one in the second step. */
 static void all_say(const struct turn *t, const char *text)
 {
 	for (int i = 0; i < CLIENTS; i++)
 		CU_ASSERT(client_say(t->fd[i], i == HOLDS ? GET("/hold") : text));
 }
 
-/* What they get who have said GET /a and GET /b. */
+/* The answers to GET /a and GET /b. */
 static void expect_a_and_b(const struct turn *t)
 {
 	for (int i = 0; i < CLIENTS; i++)
@@ -183,7 +188,7 @@ static void turn_end(struct turn *t)
 	AWAIT_METRIC(&server, "http_memory_bytes", ==, 0);
 }
 
-/* `n` requests have been answered with 200, and nothing else has been said to anybody. */
+/* `n` requests were answered with 200, and no other answers were sent. */
 static void expect_answers(int64_t n)
 {
 	AWAIT_METRIC(&server, "http_responses_2xx_total", ==, n);
@@ -195,7 +200,7 @@ static void expect_answers(int64_t n)
 
 /* ---- a reload ---- */
 
-/* All are answered by whom they asked, and go over. */
+/* All clients are answered by the server they asked, and their connections are handed over. */
 static void test_reload(void)
 {
 	struct drain d;
@@ -210,8 +215,8 @@ static void test_reload(void)
 	next.graph = fixture_build(next.spec);
 	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(next.graph, server.graph, &errs), 0);
 	drain_call(&d, server.graph, DRAIN_ALL_NS);
-	CU_ASSERT(
-	    client_say(t.fd[0], GET("/next"))); /* whom the old one has read for the last time */
+	/* The old server has already made its last read of this connection. */
+	CU_ASSERT(client_say(t.fd[0], GET("/next")));
 	gate_open("amid");
 	expect_a_and_b(&t);
 	CU_ASSERT(answers(t.fd[0], 200, "GET /next\n"));
@@ -222,7 +227,7 @@ static void test_reload(void)
 	CU_ASSERT(asks(t.first, "/new"));
 	for (int i = 0; i < CLIENTS; i++)
 		CU_ASSERT(asks(t.fd[i], "/new"));
-	expect_answers(3 * CLIENTS + 2); /* of both */
+	expect_answers(3 * CLIENTS + 2); /* of both servers */
 	AWAIT_METRIC(&server, "http_accepted_total", ==, CLIENTS + 1);
 	turn_end(&t);
 	server_stop(&server);
@@ -230,7 +235,8 @@ static void test_reload(void)
 
 /* ---- max_connections ---- */
 
-/* Fewer are allowed than there are: all who are in the turn are answered, who comes is refused, and all is well when there is room. */
+/* The limit falls below the number of connections. All clients of the iteration are answered, new
+ * ones are refused, and new ones are accepted again once the number has dropped. */
 static void test_lowered(void)
 {
 	enum { NEW = 3 };
@@ -267,8 +273,8 @@ static void test_lowered(void)
 	server_stop(&server);
 }
 
-/* As many are there as may be, and some have long been idle: these make room for who comes, one for one, and nobody who is in the
- * turn, though all have waited as long. */
+/* The limit is reached, and some connections have long been idle. These are evicted, one for each
+ * new connection. None of those in the iteration is evicted, although all have waited as long. */
 static void test_reached(void)
 {
 	enum { NEW = 3, IDLE = 4 };
@@ -291,7 +297,7 @@ static void test_reached(void)
 		fresh[i] = client_open(server.port);
 		CU_ASSERT(client_say(fresh[i], GET("/fresh")));
 	}
-	atomic_fetch_add(&held_ns, 1500 * HELD_NS_PER_MS); /* seen when the thread goes on */
+	atomic_fetch_add(&held_ns, 1500 * HELD_NS_PER_MS); /* noticed when the thread continues */
 	gate_open("amid");
 	for (int i = 0; i < NEW; i++) {
 		CU_ASSERT(answers(fresh[i], 200, "GET /fresh\n"));
@@ -313,7 +319,7 @@ static void test_reached(void)
 
 /* ---- memory ---- */
 
-/* Does this one ask for more than its socket takes? */
+/* Does client `i` request more than its socket can take? */
 static bool asks_much(int i)
 {
 	return i % 8 == 1;
@@ -330,8 +336,8 @@ static bool answers_big(int fd, size_t n)
 	return good;
 }
 
-/* What the answers hold that are under way is more than there may be from now on. All that was asked in this turn is answered;
- * who asks later is refused until the answers have gone. */
+/* The answers in flight hold more memory than the new limit. All requests of this iteration are
+ * answered. Later ones are refused until the answers have gone. */
 static void test_memory(void)
 {
 	enum { ASK = 10 };
@@ -353,7 +359,7 @@ static void test_memory(void)
 	turn_go(&t);
 	set("with.memory", "1MiB");
 	gate_open("amid");
-	clock_move(1); /* knobs are read once a turn */
+	clock_move(1); /* knobs are read once per iteration */
 	for (int i = 0; i < CLIENTS; i++)
 		if (!asks_much(i))
 			CU_ASSERT(i == HOLDS ? answers(t.fd[i], 200, "amid\n")
@@ -383,9 +389,10 @@ static void test_memory(void)
 	clock_release();
 }
 
-/* ---- a release that ends another one ---- */
+/* ---- a release that ends another connection ---- */
 
-/* The release of an answer resets a client of the same step, and has another one's request answered, whose connection ends. */
+/* The release of an answer resets a client of the same step, and causes the answer of another
+ * client, whose connection then ends. */
 static void test_ends_another(void)
 {
 	enum { CUTS = 10, CUT = 20, FREES = 11, KEEPS = 5 };
@@ -412,9 +419,9 @@ static void test_ends_another(void)
 		if (i == KEEPS)
 			CU_ASSERT(client_at_end(t.fd[i]));
 	}
-	t.fd[CUT] = dup(0); /* closed by the release */
+	t.fd[CUT] = dup(0); /* the release has closed it */
 	await_http(CLIENTS - 1);
-	/* What was asked behind the end is not said; who was reset had been sent all. */
+	/* Requests after the end are not answered. The reset client had been sent everything. */
 	AWAIT_METRIC(&server, "http_responses_2xx_total", ==, 2 * CLIENTS + 1);
 	AWAIT_METRIC(&server, "http_undelivered_total", ==, 1);
 	CU_ASSERT_EQUAL(server_offered(&server), 2 * CLIENTS + 2);

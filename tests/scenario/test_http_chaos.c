@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clients that do everything at once, by a seed: pipelines of all kinds of requests cut anywhere,
- * read late or not at all, half-closed, reset in the middle, followed by rubbish. Whoever reads
- * gets the right answers in order; afterwards no connection, no request and no body memory is left,
- * and the law holds. The argument is a seed, a second one how many clients each thread plays.
+ * Clients that do everything at once, from a seed: pipelines of all kinds of requests cut anywhere,
+ * read late or not at all, half-closed, reset in the middle, followed by garbage. A client that
+ * reads gets the right answers in order. Afterwards no connection, request or body memory is left,
+ * and the balance check holds. The first argument is a seed, the second the number of clients per
+ * thread.
  */
 #include "http_fixture.h"
 
@@ -24,7 +25,7 @@ static int roll(struct player *p, int sides)
 	return (int)((p->seed >> 16) % (unsigned)sides);
 }
 
-/* A pipeline: its bytes, and the answers they must get. */
+/* A pipeline: its bytes, and the expected answers. */
 struct script {
 	char text[40000], expected[REQUESTS_MAX][2100];
 	size_t n;
@@ -78,7 +79,7 @@ static void write_script(struct player *p, struct script *s)
 		}
 }
 
-/* Send all of it, cut anywhere. False when the server has gone. */
+/* Send `n` bytes, cut anywhere. Returns false if the server has closed the connection. */
 static bool send_cut(struct player *p, int fd, const struct script *s, size_t n)
 {
 	for (size_t at = 0; at < n;) {
@@ -124,7 +125,7 @@ static void play_one(struct player *p, struct script *s)
 	case 0: /* leave in the middle of sending */
 		send_cut(p, fd, s, 1 + (size_t)roll(p, (int)s->n));
 		break;
-	case 1: /* the same, rudely */
+	case 1: /* the same, with a reset */
 		send_cut(p, fd, s, 1 + (size_t)roll(p, (int)s->n));
 		reset(fd);
 		break;
@@ -134,20 +135,20 @@ static void play_one(struct player *p, struct script *s)
 		if (roll(p, 2))
 			reset(fd);
 		break;
-	case 3: /* no more to say, but listening */
+	case 3: /* nothing more to send, but still reading */
 		send_cut(p, fd, s, s->n);
 		shutdown(fd, SHUT_WR);
 		read_answers(p, fd, s, s->n_requests);
 		p->wrong += !client_at_end(fd);
 		break;
-	case 4: /* rubbish behind it */
+	case 4: /* followed by garbage */
 		send_cut(p, fd, s, s->n);
 		client_say(fd, "\x01\x02\r\n\r\n");
 		read_answers(p, fd, s, s->n_requests);
 		p->wrong += !answer_read(fd, &a) || a.status != 400 || !a.close;
 		answer_free(&a);
 		break;
-	default: /* twice, properly */
+	default: /* two complete rounds */
 		send_cut(p, fd, s, s->n);
 		read_answers(p, fd, s, s->n_requests);
 		write_script(p, s);
@@ -191,7 +192,7 @@ static void run_chaos(bool inlined)
 	}
 	CU_ASSERT(answers > 0);
 	AWAIT_METRIC(&s, "http_connections", ==, 0);
-	AWAIT_METRIC(&s, "http_memory_bytes", ==, 0); /* the law of its books */
+	AWAIT_METRIC(&s, "http_memory_bytes", ==, 0); /* all memory is returned */
 	server_stop(&s);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Out of descriptors: who is idle makes room for who comes, and a drain that begins then leaves nobody in the backlog without an
- * answer. The sockets of the clients are made before the limit is lowered; the server's clock stands still, so that
- * nothing is tried again after a while.
+ * Out of descriptors: idle connections are evicted for new ones, and a drain that begins then
+ * leaves no connection in the backlog without an answer. The sockets of the clients are created
+ * before the limit is lowered. The server's clock stands still, so nothing is retried after a
+ * delay.
  */
 #include "fixture/descriptors.h"
 #include "fixture/drain_fixture.h"
@@ -66,13 +67,13 @@ static void leave(void)
 static void test_the_idle_make_room(void)
 {
 	start();
-	come(0, POST_HALF); /* it has waited longest of all, but not without a request */
+	come(0, POST_HALF); /* the longest wait of all, but in a request */
 	AWAIT_METRIC(&server, "http_received_bytes_total", ==, (int64_t)strlen(POST_HALF));
 	for (int i = 1; i < ROOM; i++) {
 		come(i, GET("/"));
 		expect(i, 200, "GET /\n");
 	}
-	come(4, GET("/")); /* nobody has been idle for a moment */
+	come(4, GET("/")); /* none has been idle for long enough */
 	expect(4, 503, "");
 	CU_ASSERT(client_at_end(client[4]));
 	clock_move(1500);
@@ -93,7 +94,8 @@ static void test_the_idle_make_room(void)
 	clock_release();
 }
 
-/* Who is in a handshake that its stage has would not give its descriptor back: he stays. */
+/* Evicting a connection whose handshake is in the stage would not free its descriptor yet, so it
+ * stays. */
 static void test_handshakes_make_no_room(void)
 {
 	struct tls_wish wish = {0};
@@ -136,7 +138,7 @@ static void test_drain(void)
 	expect(4, 503, "");
 	come(5, GET("/"));
 	come(6, GET("/"));
-	/* They wait. */
+	/* New connections wait in the backlog. */
 	AWAIT_METRIC(&server, "http_refused_total", >=, 1);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_refused_total"), 1);
 	drain_call(&d, server.graph, DRAIN_ALL_NS);
@@ -148,7 +150,7 @@ static void test_drain(void)
 		CU_ASSERT(client_say(client[i], "cd"));
 		expect(i, 200, "POST /p\nabcd");
 	}
-	leave(); /* else it lingers for them */
+	leave(); /* otherwise the server lingers for them */
 	drain_end(&d);
 	descriptors_restore(old_limit);
 	clock_release();

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stopping loses nothing: what is in the graph is answered, idle connections may ask once more,
- * those in the backlog are served, clients that never stop asking each get a last answer that says
- * so, and at the end of the grace time what remains is answered 503.
+ * Stopping loses nothing. Requests in the graph are answered, idle connections may send one more
+ * request, connections in the backlog are served, and clients that keep sending each get a last
+ * answer that closes the connection. At the end of the grace time, remaining requests are answered
+ * with 503.
  */
 #include "fixture/drain_fixture.h"
 #include "http_fixture.h"
 
 #include "http/server.h"
 
-/* Begin a drain and wait until the I/O thread has followed: the probe, a connection of its own,
- * is told to close, or is closed. */
+/* Begin a drain and wait until the I/O thread has noticed: the probe connection gets an answer that
+ * closes it, or is closed. */
 static void drain_begin(struct drain *d, const struct server *s, int64_t grace_ns)
 {
 	struct answer a = {0};
@@ -58,7 +59,7 @@ static void test_in_flight(void)
 	answer_free(&a);
 }
 
-/* Idle connections: one speaks while the server lingers, one does not. */
+/* Two idle connections: one sends a request while the server lingers, the other does not. */
 static void test_last_request(void)
 {
 	struct server s = start("2s", "1", "2");
@@ -81,7 +82,7 @@ static void test_last_request(void)
 	answer_free(&a);
 }
 
-/* Connections that the server may not have accepted yet when the drain begins. */
+/* Connections that the server may not have accepted when the drain begins. */
 static void test_backlog(void)
 {
 	enum { N = 200 };
@@ -112,8 +113,8 @@ struct asker {
 	uint64_t torn;
 };
 
-/* Ask on one connection until the server says that it closes. An answer that does not come is torn.
- */
+/* Send requests on one connection until the server announces its end. A missing answer counts as
+ * torn. */
 static void *ask_main(void *arg)
 {
 	struct asker *k = arg;
@@ -159,7 +160,8 @@ static void test_under_load(void)
 	CU_ASSERT_EQUAL(d.report.closed, 0);
 }
 
-/* The grace time ends first: what is queued is answered 503, what runs still gets its answer. */
+/* The grace time ends first: queued requests are answered with 503, running ones still get their
+ * answer. */
 static void test_grace_over(void)
 {
 	struct server s = start("0ms", "1", "1");
@@ -189,7 +191,7 @@ static void test_grace_over(void)
 	answer_free(&a);
 }
 
-/* ---- late ---- */
+/* ---- requests after the grace time ---- */
 
 #define HEAD(target) "HEAD " target " HTTP/1.1\r\nHost: t\r\n\r\n"
 
@@ -217,7 +219,8 @@ static void await_phase(const struct server *s, enum server_phase phase)
 	FIXTURE_AWAIT(atomic_load(&srv->phase) == phase);
 }
 
-/* Who has begun a request when the time is over is told; who is idle is not. */
+/* At the end of the grace time, a client that has begun a request gets a 503; an idle one does
+ * not. */
 static void test_late(void)
 {
 	struct server s = start("60s", "1", "2");
@@ -239,7 +242,8 @@ static void test_late(void)
 	drain_end(&d);
 }
 
-/* The time is over before what has come is looked at: the request `then`, behind `first`. */
+/* The grace time ends before the received bytes are processed: the request `then`, after
+ * `first`. */
 static void come_late(const char *first, const char *then)
 {
 	struct server s = server_new("t.reply");
@@ -251,7 +255,7 @@ static void come_late(const char *first, const char *then)
 	int fd = client_open(s.port), late = client_open(s.port), idle = client_open(s.port);
 	CU_ASSERT(client_say(late, first) && answer_read_as(late, &a, first[0] == 'H'));
 	CU_ASSERT(client_say(fd, GET("/wait/one")));
-	gate_await(1); /* the I/O thread stands */
+	gate_await(1); /* the I/O thread is blocked */
 	drain_call(&d, s.graph, 0);
 	CU_ASSERT(client_say(late, then));
 	await_phase(&s, SERVER_CLOSED);
@@ -272,7 +276,7 @@ static void test_late_unread(void)
 	come_late(GET("/"), GET("/late"));
 }
 
-/* The answer is that of the request that has come, not of the one before. */
+/* The answer matches the method of the new request, not of the one before. */
 static void test_late_methods(void)
 {
 	come_late(HEAD("/"), GET("/late"));
@@ -295,7 +299,6 @@ static void test_hurry(void)
 	answer_free(&a);
 }
 
-/* With nobody there the linger time is not waited for. */
 static void reset(int fd)
 {
 	struct linger now = {.l_onoff = 1};
@@ -304,8 +307,9 @@ static void reset(int fd)
 	close(fd);
 }
 
-/* Clients that go while the server drains: one resets, one says that it has no more to say and is answered, one had half a
- * request. None holds the drain up, and what the first had asked for is executed. */
+/* Clients that leave while the server drains: one resets, one shuts down its sending side and is
+ * answered, one had sent half a request. None delays the drain, and the requests of the first are
+ * executed. */
 static void test_clients_go(void)
 {
 	struct server s = start("0ms", "1", "3");
@@ -321,7 +325,7 @@ static void test_clients_go(void)
 	reset(gone);
 	shutdown(shut, SHUT_WR);
 	AWAIT_METRIC(
-	    &s, "http_connections", <=, 2); /* the reset is seen before its answer is there */
+	    &s, "http_connections", <=, 2); /* the reset is seen before its answer is ready */
 	reset(half);
 	gate_open("gone");
 	gate_open("shut");
@@ -334,6 +338,7 @@ static void test_clients_go(void)
 	answer_free(&a);
 }
 
+/* Without connections, the drain does not wait for the linger time. */
 static void test_nobody(void)
 {
 	struct server s = start("60s", "2", "2");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Sockets that are full at the worst moment: just when the last few bytes are to leave. send() of this program says so
- * when a test wants it, of writes of a given length; clients of these tests write in other ways or other lengths.
- */
+/* Sockets that are full at the worst moment, just when the last few bytes are to be sent. On
+ * demand, send() of this program reports that for writes of given lengths; the clients of these
+ * tests write in other ways or other lengths. */
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
@@ -10,11 +9,11 @@
 
 /* ---- send() ---- */
 
-static atomic_size_t full_from, full_to; /* writes of so many bytes */
-static atomic_int full_times;            /* are refused so often */
-static atomic_size_t full_bit;           /* after so many bytes were taken of the first */
-static atomic_bool
-    full_gate; /* the write that finds room first stands at gate "room" for a while */
+static atomic_size_t full_from, full_to; /* lengths of the writes that fail */
+static atomic_int full_times;            /* how often they fail */
+static atomic_size_t full_bit;           /* bytes of the first one that are sent */
+/* The first write that succeeds waits at gate "room" for a while. */
+static atomic_bool full_gate;
 
 static void fill(size_t from, size_t to, size_t bit, int times)
 {
@@ -33,7 +32,7 @@ ssize_t send(int fd, const void *p, size_t n, int flags)
 			errno = EAGAIN;
 			return -1;
 		}
-		full_from = full_to = n - bit; /* the rest comes next */
+		full_from = full_to = n - bit; /* then the rest follows */
 		n = bit;
 	} else if (n >= full_from && n <= full_to && atomic_exchange(&full_gate, false)) {
 		gate_pass("room", 4);
@@ -43,7 +42,8 @@ ssize_t send(int fd, const void *p, size_t n, int flags)
 
 /* ---- close_notify ---- */
 
-/* A record with an alert: RFC 8446 5.2 (19 bytes and a tag of at most 16), RFC 5246 with a nonce of 8. */
+/* A record with an alert: RFC 8446 5.2 (19 bytes and a tag of at most 16), RFC 5246 with a nonce of
+ * 8. */
 #define ALERT_FROM 19
 #define ALERT_TO   31
 
@@ -64,7 +64,7 @@ static void ask_last(struct server *s, const char *request, int version, size_t 
 	AWAIT_METRIC(s, "http_connections", ==, 0);
 }
 
-/* The end of the stream is told, so that no client takes the answer for a torn one. */
+/* The end of the stream is announced, so that no client takes the answer for a torn one. */
 static void test_close_notify(void)
 {
 	struct server s = tls_server_start("t.reply");
@@ -79,7 +79,7 @@ static void test_close_notify(void)
 	server_stop(&s);
 }
 
-/* The client has said its last word and shut its side. */
+/* The client has sent everything and shut down its side. */
 static void test_close_notify_at_eof(void)
 {
 	struct tls_wish wish = {0};
@@ -96,7 +96,7 @@ static void test_close_notify_at_eof(void)
 	server_stop(&s);
 }
 
-/* There is never room: the connection ends all the same, when write_timeout is over. */
+/* The socket stays full: the connection still ends after write_timeout. */
 static void test_never_room(void)
 {
 	struct tls_wish wish = {0};
@@ -114,9 +114,8 @@ static void test_never_room(void)
 	server_stop(&s);
 }
 
-/* A request behind the last answer is none any more, and the end does not wait for it. */
-/* As long as the client takes nothing the close_notify finds no room. What was sent before it is the client's all the same, when
- * it reads at last. */
+/* While the client reads nothing, close_notify cannot be sent. When the client reads at last, it
+ * still gets everything sent before. */
 static void test_late_reader(void)
 {
 	struct server s = tls_server_new("t.reply", "one");
@@ -142,6 +141,7 @@ static void test_late_reader(void)
 	server_stop(&s);
 }
 
+/* A request after the last answer is ignored, and the end of the connection does not wait for it. */
 static void test_nothing_behind(void)
 {
 	struct tls_wish wish = {0};
@@ -171,7 +171,7 @@ static void test_nothing_behind(void)
 #define CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
 #define EXPECT   "POST /c HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
 
-/* It leaves when there is room, and whole, before the answer. */
+/* It is sent when the socket has space, and completely, before the answer. */
 static void test_continue(void)
 {
 	const size_t n = strlen(CONTINUE);
@@ -190,7 +190,7 @@ static void test_continue(void)
 		CU_ASSERT(client_say(fd, "ab"));
 		CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "POST /c\nab"));
 	}
-	/* Who does not wait for it gets both, in order. */
+	/* A client that does not wait for it gets both, in order. */
 	uint64_t offered = server_offered(&s);
 	fill(n, n, 3, INT_MAX);
 	CU_ASSERT(client_say(fd, EXPECT));
@@ -220,7 +220,7 @@ static void test_continue_over_tls(void)
 		struct tls_wish wish = {.version = version};
 		struct tls_client k = tls_client_open(s.port, &wish);
 		for (size_t bit = 0; bit < n; bit += 8) {
-			fill(n + 5, n + 5 + 8 + 17, bit, 4); /* a record of it */
+			fill(n + 5, n + 5 + 8 + 17, bit, 4); /* as a TLS record */
 			CU_ASSERT(tls_say(&k, EXPECT));
 			CU_ASSERT(tls_read_bytes(&k, text, n));
 			CU_ASSERT_EQUAL(memcmp(text, CONTINUE, n), 0);
@@ -234,7 +234,8 @@ static void test_continue_over_tls(void)
 	server_stop(&s);
 }
 
-/* The client's end is there just when there is room for the rest: at one look at the socket or another. */
+/* The client's end arrives just when the rest can be sent; the server notices it at an earlier or a
+ * later poll of the socket. */
 static void test_continue_to_nobody(void)
 {
 	const size_t n = strlen(CONTINUE);

@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What clients and the server tell each other beside requests and answers: deadlines, users, repeated attempts; why a
- * request was refused, when to come again, and how good an answer is.
- */
+/* Hints that clients and server exchange in addition to requests and answers: deadlines, users,
+ * retries; why a request was refused, when to retry, and the quality of an answer. */
 #include "http_fixture.h"
 
-#include "flow/shed_token.h"
-#include "flow/stage.h"
+#include "stage/shed_token.h"
+#include "stage/stage.h"
 
-/* What the stage below refuses with, 0: it answers. */
+/* Reason with which the stage refuses; 0: it answers. */
 static uint64_t token;
 static int refusal;
 
-/* Answers "session left": the session in hex, the seconds to the deadline (-1: none). Or refuses. */
+/* The written fields must be within the allocated memory. */
+static void check_bounds(struct weir_http_tap *tap, struct weir_http_request *req, int status)
+{
+	(void)tap, (void)status;
+	CU_ASSERT(req->n_fields <= req->fields_size);
+	CU_ASSERT_EQUAL(
+	    req->fields == req->fields_inline, req->fields_size == sizeof(req->fields_inline));
+}
+
+static struct weir_http_tap bounds = {.fn = check_bounds}; /* one request at a time is refused */
+
+/* Answers with "session left": the session in hex, the seconds to the deadline (-1: none). Or
+ * refuses. */
 static void hints_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -23,6 +33,8 @@ static void hints_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		    left_ns == INT64_MAX ? -1LL : (long long)(left_ns / 1000000000));
 		CU_ASSERT_EQUAL(ev[i]->trace_id >> 63, 0);
 		if (refusal) {
+			weir_http_add_tap(req, &bounds);
+			weir_http_add_field(req, "X-Early", "of an answer that is not given");
 			ev[i]->trace_id = token ? token : ev[i]->trace_id;
 			weir_event_finish(&ev[i], refusal);
 			continue;
@@ -50,7 +62,7 @@ static struct server hints_server(void)
 	return server_new("t.hints");
 }
 
-/* Send a GET with the further `fields` on a connection of its own and read the answer. */
+/* Send a GET with the further `fields` on its own connection and read the answer. */
 static void ask(const struct server *s, const char *fields, struct answer *a)
 {
 	char text[512];
@@ -62,7 +74,7 @@ static void ask(const struct server *s, const char *fields, struct answer *a)
 	close(fd);
 }
 
-/* Session and seconds left that the stage saw. */
+/* Session and remaining seconds as seen by the stage. */
 static unsigned session_of(const struct server *s, const char *fields, long long *left_s)
 {
 	struct answer a = {0};
@@ -96,7 +108,7 @@ static void test_repeated_attempts(void)
 	server_stop(&s);
 }
 
-/* A server whose one class has an objective of half an hour. */
+/* A server with a single class, whose objective is half an hour. */
 static struct server deadline_server(const char *mode)
 {
 	struct server s = hints_server();
@@ -175,7 +187,7 @@ static void test_why_and_when(void)
 	CU_ASSERT_EQUAL(retry_after(&s, "X-User: 17\r\nX-Retry-Attempt: 1\r\n"), 7);
 	int seconds = retry_after(&s, "");
 	CU_ASSERT(seconds >= 1 && seconds <= 2);
-	seconds = retry_after(&s, "X-Retry-Attempt: 1\r\n"); /* nobody, too */
+	seconds = retry_after(&s, "X-Retry-Attempt: 1\r\n"); /* without a user as well */
 	CU_ASSERT(seconds >= 1 && seconds <= 2);
 
 	t.reason_index = (uint8_t)weir_shed_index(refusal = WEIR_EDELAY);
@@ -183,13 +195,72 @@ static void test_why_and_when(void)
 	CU_ASSERT_EQUAL(retry_after(&s, "X-User: 17\r\n"), 6); /* twice the objective */
 	seconds = retry_after(&s, "X-Retry-Attempt: 1\r\n");
 	CU_ASSERT(seconds >= 3 && seconds <= 9);
+	CU_ASSERT_NOT_EQUAL(seconds, 6); /* spread by the token, which is always the same */
+	CU_ASSERT_EQUAL(retry_after(&s, ""), seconds);
 
-	token = 0; /* a stage's own refusal */
+	token = 0; /* a refusal by the stage itself */
 	ask(&s, "X-User: 17\r\n", &a);
 	CU_ASSERT_PTR_NULL(head_field(a.head, "X-Weir-Shed-Id"));
+	CU_ASSERT_PTR_NULL(head_field(a.head, "X-Early"));
 	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Retry-After"), "1");
+
+	refusal = WEIR_ECLOSED; /* too late for this server */
+	ask(&s, "X-User: 17\r\n", &a);
+	CU_ASSERT_EQUAL(a.status, 503);
+	CU_ASSERT_PTR_NULL(head_field(a.head, "X-Early"));
+	CU_ASSERT_PTR_NULL(head_field(a.head, "X-Weir-Shed"));
+	const char *when = head_field(a.head, "Retry-After");
+	CU_ASSERT_STRING_EQUAL(when ? when : "none", "1");
 	answer_free(&a);
 	server_stop(&s);
+}
+
+#define TRACE  "4bf92f3577b34da6a3ce929d0e0e4736"
+#define TRACED "Traceparent: 00-" TRACE "-00f067aa0ba902b7-01\r\n"
+
+static const struct shed_token longest = {.stage = SHED_TOKEN_STAGE_UNKNOWN,
+    .class_id = 7,
+    .user = 255,
+    .part = SHED_TOKEN_PART_ALL,
+    .wait = SHED_TOKEN_WAIT_UNKNOWN,
+    .at = SHED_TOKEN_AT_WRAP - 1};
+
+/* Stage and class have names of `n` letters: all fields of a traced refusal are complete, and
+ * within their memory. */
+static void check_names(size_t n)
+{
+	struct server s = hints_server();
+	struct answer a = {0};
+	struct shed_token t = longest;
+	char name[WEIR_NAME_MAX + 1], shed[512], id[WEIR_SHED_ID_BYTES];
+
+	memset(name, 'n', sizeof(name));
+	name[n] = '\0';
+	weir_spec_text(&s.app->name, name);
+	weir_spec_text(&s.web->to[0].stage, name);
+	weir_spec_add_class(s.spec, name);
+	server_start(&s);
+	refusal = WEIR_EPRIORITY;
+	t.reason_index = (uint8_t)weir_shed_index(refusal);
+	token = shed_token_pack(&t);
+	shed_token_print(token, id);
+	ask(&s, TRACED, &a);
+	snprintf(
+	    shed, sizeof(shed), "stage=%s; reason=priority; class=%s; trace=" TRACE, name, name);
+	CU_ASSERT_EQUAL(a.status, 503);
+	CU_ASSERT_STRING_EQUAL(head_field(a.head, "X-Weir-Shed"), shed);
+	CU_ASSERT_STRING_EQUAL(head_field(a.head, "X-Weir-Shed-Id"), id);
+	CU_ASSERT_PTR_NOT_NULL(head_field(a.head, "Retry-After"));
+	answer_free(&a);
+	server_stop(&s);
+}
+
+/* Up to the longest names; from some length on, the fields exceed the inline memory of a
+ * request. */
+static void test_names_of_all_lengths(void)
+{
+	for (size_t n = 1; n <= WEIR_NAME_MAX; n += 9)
+		check_names(n);
 }
 
 static void test_quality(void)
@@ -212,4 +283,5 @@ static void test_quality(void)
 }
 
 CUNIT_MAIN("http hints", {"repeated attempts", test_repeated_attempts},
-    {"deadlines", test_deadlines}, {"why and when", test_why_and_when}, {"quality", test_quality})
+    {"deadlines", test_deadlines}, {"why and when", test_why_and_when},
+    {"names of all lengths", test_names_of_all_lengths}, {"quality", test_quality})

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Connections that came over at a reload and can not be taken in: epoll takes no further descriptor. It is tried again for a
- * while, of the server's clock; then they end in good order, and are counted.
- */
+/* Connections handed over at a reload that cannot be registered because epoll takes no further
+ * descriptor. The server retries for a while, by its own clock; then they are closed in good order
+ * and counted. */
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 
 #include "fixture/held_clock.h"
+#include "http/server.h"
 #include "http_fixture.h"
 
 static atomic_int n_failed;
-static atomic_bool is_full; /* as when max_user_watches (epoll(7)) is reached */
+static atomic_bool is_full; /* as if max_user_watches (epoll(7)) were reached */
 
 int epoll_ctl(int fd, int op, int of, struct epoll_event *event)
 {
@@ -29,7 +29,7 @@ static struct server server_inline(void)
 	return s;
 }
 
-/* `next` follows `s` on its address. */
+/* `next` replaces `s` on its address. */
 static void follow(struct server *s, struct server *next)
 {
 	struct weir_errs errs = {0};
@@ -39,7 +39,7 @@ static void follow(struct server *s, struct server *next)
 	next->port = weir_http_port(weir_graph_stage(next->graph, "web"), 0);
 }
 
-/* It gets what it can not take. */
+/* Drain `s`. Its successor cannot register the connections that it gets. */
 static void end_of(struct server *s)
 {
 	struct weir_drain_report report = {0};
@@ -53,6 +53,20 @@ static void end_of(struct server *s)
 struct clients {
 	int idle, half;
 };
+
+/* Both connections have been taken from where the old server put them, perhaps one after the other, and neither could be
+ * opened: the attempt after that has found both. */
+static void await_kept(struct server *next)
+{
+	const struct http_server *srv = weir_state(weir_graph_stage(next->graph, "web"));
+
+	FIXTURE_AWAIT(atomic_load(&n_failed) > 0);
+	for (int i = 0; i < srv->n_io; i++)
+		FIXTURE_AWAIT(!atomic_load(&srv->io[i]->handover.handed));
+	int before = atomic_load(&n_failed);
+	clock_move(100);
+	FIXTURE_AWAIT(atomic_load(&n_failed) > before);
+}
 
 static struct clients come_over(struct server *next)
 {
@@ -71,7 +85,7 @@ static struct clients come_over(struct server *next)
 	follow(&s, next);
 	atomic_store(&n_failed, 0);
 	end_of(&s);
-	FIXTURE_AWAIT(atomic_load(&n_failed) > 0); /* they are kept from now on */
+	await_kept(next);
 	answer_free(&a);
 	return k;
 }
@@ -91,10 +105,10 @@ static void test_for_good(void)
 	struct clients k = come_over(&next);
 	struct answer a = {0};
 
-	clock_move(9000); /* they are kept until 10 s are over */
+	clock_move(9000); /* they are kept for 10 s */
 	CU_ASSERT_EQUAL(server_metric(&next, "http_refused_handed_total"), 0);
 	clock_move(1100);
-	CU_ASSERT(answer_read(k.half, &a)); /* it had begun to speak */
+	CU_ASSERT(answer_read(k.half, &a)); /* it had begun a request */
 	CU_ASSERT_EQUAL(a.status, 503);
 	CU_ASSERT(a.close);
 	CU_ASSERT(client_at_end(k.half));
@@ -123,7 +137,7 @@ static void test_for_a_while(void)
 	answer_free(&a);
 }
 
-/* The server that can not take them in ends: who has begun to speak is told. */
+/* The server that cannot register them ends: a client that has begun a request gets an answer. */
 static void test_until_the_end(void)
 {
 	struct weir_drain_report report = {0};

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Requests that are whole before their time is over are answered, however long the server was busy meanwhile. The I/O thread
- * stands at a gate of its inline stage while the rest of each arrives and time passes, so it sees both in one turn.
- */
+/* Requests that are complete before their time-out are answered, however long the server was busy
+ * meanwhile. The I/O thread waits at a gate of its inline stage while the rest of each request
+ * arrives and time passes, so it sees both in one iteration. */
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 
 #include "fixture/held_clock.h"
 #include "http_fixture.h"
 
-/* A turn settles after every second of five, so it has read the last one, and not more, when it looks at the time. */
+/* Of five events in an iteration, the last one is processed in a run of its own. Then the server
+ * has read the last request, and no more, when it checks the time. */
 #define CLIENTS 5
 
 static struct server start(void)
@@ -24,7 +24,7 @@ static struct server start(void)
 	return s;
 }
 
-/* The server's kernel has all that was sent. */
+/* Bytes that the server's kernel does not have yet; 0: everything has arrived. */
 static int on_its_way(int fd)
 {
 	int n = -1;
@@ -32,7 +32,7 @@ static int on_its_way(int fd)
 	return ioctl(fd, SIOCOUTQ, &n) == 0 ? n : -1;
 }
 
-/* Each client has sent `first`, and the server is busy when `rest` comes and `ms` go by. */
+/* Each client has sent `first`. The server is busy while `rest` arrives and `ms` pass. */
 static void expect_answers(const char *first, const char *rest, int64_t ms, const char *body)
 {
 	struct server server = start();
@@ -67,7 +67,7 @@ static void test_head(void)
 	expect_answers("GET /x HTTP/1.1\r\nHo", "st: t\r\n\r\n", 2000, "GET /x\n");
 }
 
-/* Slower than min_body_rate, but it is there. */
+/* Slower than min_body_rate, but complete. */
 static void test_body(void)
 {
 	expect_answers("POST /x HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nab", "cd", 30000,

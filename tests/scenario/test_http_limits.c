@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a client sees that does something wrong, or too much, or too slowly: one answer, in its
- * turn, then the end, and never a second parse; and a server that stays well for the others.
- */
+/* Answers to clients that do something wrong, or too much, or too slowly: one answer, in order,
+ * then the end of the connection, and never a second parse. The server continues to serve
+ * others. */
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -17,8 +16,8 @@ static void start(void)
 	server_start(&server);
 }
 
-/* Send `text` behind a good request, and a good request behind it: the answers are 200, `status`,
- * and then the connection ends. */
+/* Send `text` between two good requests: the answers are 200 and `status`, then the connection
+ * ends. */
 static void expect_refusal(const char *text, size_t n, int status)
 {
 	struct answer a = {0};
@@ -59,7 +58,7 @@ static void test_refusals(void)
 	EXPECT("BREW / HTTP/1.1\r\nHost: t\r\n\r\n", 501);
 	EXPECT("GET / HTTP/3.0\r\nHost: t\r\n\r\n", 505);
 	AWAIT_METRIC(&server, "http_bad_requests_total", ==, 14);
-	CU_ASSERT_EQUAL(server_offered(&server), 14); /* the good ones alone */
+	CU_ASSERT_EQUAL(server_offered(&server), 14); /* only the good ones */
 	server_stop(&server);
 }
 
@@ -78,7 +77,7 @@ static void test_long_heads(void)
 	server_stop(&server);
 }
 
-/* A refused client that goes on sending still gets its answer: no reset destroys it. */
+/* A refused client that keeps sending still gets its answer: no reset destroys it. */
 static void test_lingering(void)
 {
 	struct answer a = {0};
@@ -99,7 +98,7 @@ static void test_lingering(void)
 	server_stop(&server);
 }
 
-/* A limit turned while the server runs holds for the next request. */
+/* A limit changed while the server runs applies to the next request. */
 static void test_live_limit(void)
 {
 	static const char text[] = POST "Content-Length: 1001\r\n\r\n";
@@ -146,7 +145,7 @@ static void test_header_timeout(void)
 	CU_ASSERT(answer_read(fd, &a));
 	CU_ASSERT_EQUAL(a.status, 408);
 	CU_ASSERT(client_at_end(fd));
-	CU_ASSERT(client_at_end(silent)); /* who has said nothing is told nothing */
+	CU_ASSERT(client_at_end(silent)); /* nothing sent, so no answer */
 	AWAIT_METRIC(&server, "http_timeouts_header_total", ==, 1);
 	AWAIT_METRIC(&server, "http_timeouts_idle_total", ==, 1);
 	close(fd);
@@ -155,7 +154,7 @@ static void test_header_timeout(void)
 	server_stop(&server);
 }
 
-/* A HEAD that is late with its fields: the answer has no body (RFC 9110, 9.3.2). */
+/* A HEAD request whose fields are late: the answer has no body (RFC 9110, 9.3.2). */
 static void test_header_timeout_head(void)
 {
 	struct answer a = {0};
@@ -189,7 +188,7 @@ static void test_body_timeout(void)
 	server_stop(&server);
 }
 
-/* The last request is answered, says so, and is counted. */
+/* The last request is answered, with Connection: close, and is counted. */
 static void test_keep_alive_requests(void)
 {
 	struct answer a = {0};
@@ -221,7 +220,7 @@ static void test_idle_timeout(void)
 	CU_ASSERT(answer_read(fd, &a));
 	CU_ASSERT(client_at_end(fd));
 	AWAIT_METRIC(&server, "http_timeouts_idle_total", ==, 1);
-	/* But not while the graph works on a request. */
+	/* But not while a request is in the graph. */
 	close(fd);
 	fd = client_open(server.port);
 	CU_ASSERT(client_say(fd, GET("/wait/one")));
@@ -250,7 +249,7 @@ static void test_write_timeout(void)
 	server_stop(&server);
 }
 
-/* ---- numbers ---- */
+/* ---- limits on connections ---- */
 
 static void test_max_connections(void)
 {
@@ -266,7 +265,7 @@ static void test_max_connections(void)
 	CU_ASSERT(client_say(fd[0], GET("/wait/one")));
 	gate_await(1);
 	AWAIT_METRIC(&server, "http_connections", ==, 3);
-	fd[3] = client_open(server.port); /* nobody has been idle for long: refused, and told */
+	fd[3] = client_open(server.port); /* none has been idle for long: 503 */
 	client_say(fd[3], GET("/"));
 	CU_ASSERT(answer_read(fd[3], &a));
 	CU_ASSERT_EQUAL(a.status, 503);
@@ -287,7 +286,7 @@ static void test_max_connections(void)
 	server_stop(&server);
 }
 
-/* Full of idle clients: a new one takes the place of the one that has been idle longest. */
+/* All slots are taken by idle clients: a new one evicts the one that has been idle longest. */
 static void test_eviction(void)
 {
 	struct answer a = {0};
@@ -319,9 +318,9 @@ static void test_eviction(void)
 
 enum { FLOOD = 60 };
 
-/* A child holds the client side, since in this process descriptors run out: it connects, reports,
- * closes half when told, and then asks on every connection that is left. Its exit status is how
- * many were answered 200, or 255. */
+/* Since descriptors run out in this process, the client side is a child. It connects, reports,
+ * closes half on command, and then sends a request on each remaining connection. Its exit status is
+ * the number of answers with 200, or 255. */
 static void flood(int commands, int reports)
 {
 	int fd[FLOOD], port, answered = 0;
@@ -372,7 +371,7 @@ static void test_out_of_descriptors(void)
 	CU_ASSERT_EQUAL(write(commands[1], &server.port, sizeof(server.port)), sizeof(server.port));
 	CU_ASSERT_EQUAL(read(reports[0], &go, 1), 1);
 	AWAIT_METRIC(&server, "http_accept_failures_total", >, 2);
-	/* The listener is paused between failures, so there are few: a spinning one makes
+	/* The listener is paused between failures, so there are few: one that spins causes
 	 * 100,000/s. */
 	CU_ASSERT(server_metric(&server, "http_accept_failures_total") < 1000);
 	CU_ASSERT_EQUAL(write(commands[1], &go, 1), 1);
@@ -419,7 +418,7 @@ static void test_bad_addresses(void)
 	snprintf(taken, sizeof(taken), "127.0.0.1:%d", server.port);
 	snprintf(words, sizeof(words), "%s is in use by another process", taken);
 	expect_error(taken, words);
-	expect_error("192.0.2.1:80", "192.0.2.1:80 is no address of this machine");
+	expect_error("192.0.2.1:80", "192.0.2.1:80 is not an address of this host");
 	expect_error("8080", "not an address to listen on");
 	expect_error("127.0.0.1:99999", "not a number from 0 to 65535");
 	expect_error("::1:80", "not an address to listen on");

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The memory of connections: what a client can make the server hold for the bytes it sends, what the server does as its
- * budget fills, and that all of it is given back.
- */
+/* The memory of connections: how much a client can make the server hold for the bytes it sends,
+ * what the server does as its budget fills, and that all of it is released. */
 #include <stdint.h>
 
 #include "http/memory_auto.h"
@@ -21,7 +19,7 @@ static int64_t held(void)
 	return server_metric(&server, "http_memory_bytes");
 }
 
-/* The most that was seen to be held. */
+/* Update the maximum of the memory held. */
 static void look(int64_t *most)
 {
 	int64_t now = held();
@@ -31,7 +29,8 @@ static void look(int64_t *most)
 
 /* ---- amplification ---- */
 
-/* What any connection may hold whatever it sends: itself, a read buffer, a first piece of a body, PIPELINE_FREE. */
+/* What any connection may hold, whatever it sends: itself, a read buffer, a first piece of a body,
+ * PIPELINE_FREE. */
 #define BASE_BYTES (28 * 1024)
 #define FACTOR     16
 
@@ -66,7 +65,7 @@ static void half_body(char *text, size_t *n)
 static void half_long_body(char *text, size_t *n)
 {
 	half_body(text, n);
-	say(text, n, "0123456789", 6600); /* one byte more than a power of two would be the worst */
+	say(text, n, "0123456789", 6600); /* just over a power of two would be the worst */
 }
 
 static void half_chunked(char *text, size_t *n)
@@ -106,7 +105,7 @@ static const struct misuse misuses[] = {{"half head", half_head},
     {"98 fields", many_fields}, {"64 small requests", pipeline},
     {"3,000 small requests", long_pipeline}, {"64 requests of 98 fields", pipeline_of_fields}};
 
-/* Send what fits; the rest waits in the sockets. Returns how much went. */
+/* Send what fits; the rest stays in the socket buffers. Returns how much was sent. */
 static size_t send_some(int fd, const char *text, size_t n)
 {
 	struct timeval soon = {.tv_usec = 100000};
@@ -133,7 +132,8 @@ static void test_amplification(void)
 		int64_t before = server_metric(&server, "http_received_bytes_total");
 		fd = client_open(server.port);
 		n = send_some(fd, text, n);
-		/* All that the server will read now: a pipeline that is full leaves the rest. */
+		/* Wait until the server has read all it will: a full pipeline leaves the rest
+		 * unread. */
 		FIXTURE_AWAIT(
 		    (look(&most), most > 0) &&
 		    (server_metric(&server, "http_received_bytes_total") - before == (int64_t)n ||
@@ -154,7 +154,7 @@ static void test_amplification(void)
 	server_stop(&server);
 }
 
-/* Who does not read its answers holds them, a pipeline of them at most. */
+/* A client that does not read makes the server hold its answers, at most one pipeline of them. */
 static void test_unread(void)
 {
 	enum { ANSWER = 1000000, PIPELINE = 4 };
@@ -166,7 +166,7 @@ static void test_unread(void)
 	fd = client_open(server.port);
 	for (int i = 0; i < 100; i++)
 		CU_ASSERT(client_say(fd, GET("/big/1000000")));
-	/* The sockets take some megabytes; then the server holds what it has. */
+	/* The sockets take some megabytes; after that the server holds the rest. */
 	AWAIT_METRIC(&server, "http_memory_bytes", >, ANSWER);
 	FIXTURE_AWAIT(held() > (PIPELINE - 1) * ANSWER);
 	CU_ASSERT(held() <= PIPELINE * (ANSWER + 2048) + BASE_BYTES);
@@ -181,7 +181,7 @@ enum { LIMIT_BYTES = 1 << 20, FILLERS = 200 };
 
 static int filler[FILLERS], n_fillers;
 
-/* Half bodies until `percent` of the budget is held: some 8 KB each. */
+/* Send half bodies until `percent` of the budget is held: about 8 KB each. */
 static void fill_to(int percent, int step)
 {
 	static const char text[] = "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 3000\r\n\r\nx";
@@ -233,7 +233,7 @@ static void test_steps(void)
 		expect(fd[i] = client_open(server.port), 200, false);
 	grows = client_open(server.port);
 	client_say(grows, long_post);
-	/* It has come. (What is held may be more for a moment, while another's request is in the graph.) */
+	/* It has arrived. (More may be held for a moment while another request is in the graph.) */
 	AWAIT_METRIC(&server, "http_received_bytes_total", ==,
 	    (int64_t)(3 * strlen(GET("/")) + strlen(long_post)));
 	n_fillers = 0;
@@ -247,7 +247,7 @@ static void test_steps(void)
 	fill_to(98, 4);
 	accepted = server_metric(&server, "http_accepted_total");
 	late = client_open(server.port); /* waits in the backlog */
-	/* A body that would need more than there is. */
+	/* A body that needs more memory than is left. */
 	client_send(grows, piece, 100000);
 	CU_ASSERT(answer_read(grows, &a));
 	CU_ASSERT_EQUAL(a.status, 503);
@@ -267,7 +267,8 @@ static void test_steps(void)
 	server_stop(&server);
 }
 
-/* Half heads that fill the memory give it back, so that others are served again long before header_timeout. */
+/* Half heads that fill the memory are evicted, so others are served again long before
+ * header_timeout. */
 static void relief(int n_idle)
 {
 	char *text = calloc(1, 16384);
@@ -288,7 +289,8 @@ static void relief(int n_idle)
 		client_send(fd[n++], text, 16000);
 	}
 	AWAIT_METRIC(&server, "http_refused_memory_total", >, 0);
-	/* Bytes that are still on their way may fill it once more; the runner ends a test that waits for ever. */
+	/* Bytes still in flight may fill it once more. The test runner ends a test that waits
+	 * forever. */
 	do {
 		AWAIT_METRIC(&server, "http_memory_step", <, 3);
 		probe = client_open(server.port);
@@ -310,20 +312,22 @@ static void test_relief(void)
 	relief(0);
 }
 
-/* Clients that are idle for longer do not stand before those with half a head. */
+/* Clients that have been idle for longer do not prevent the eviction of those with half a head. */
 static void test_relief_behind_idle(void)
 {
 	relief(40);
 }
 
-/* Readers that were reset: to make room, or on a machine so slow that it took the 5 s of min_send_rate, for that. */
+/* Readers that were reset: evicted or, on a machine so slow that the 5 s of min_send_rate passed,
+ * for that reason. */
 static int64_t n_reset(void)
 {
 	return server_metric(&server, "http_evicted_total") +
 	       server_metric(&server, "http_slow_readers_total");
 }
 
-/* Who does not take many large answers is reset when they fill the memory: others do not wait for its time-outs. */
+/* Large answers that a client does not read fill the memory: it is reset, so others need not wait
+ * for its time-outs. */
 static void test_relief_of_answers(void)
 {
 	struct answer a = {0};
@@ -353,7 +357,7 @@ static void test_relief_of_answers(void)
 	server_stop(&server);
 }
 
-/* Nor does anybody wait for it to be full: at the first step, where nobody is refused. */
+/* Nor need the memory be full: eviction starts at the first step, where nothing is refused yet. */
 static void test_early_relief_of_answers(void)
 {
 	struct timespec rest = {.tv_nsec = 1000000};
@@ -367,7 +371,7 @@ static void test_early_relief_of_answers(void)
 	server_start(&server);
 	fd = client_open(server.port);
 	while (server_metric(&server, "http_memory_step") == 0 && n_reset() == 0) {
-		CU_ASSERT_FATAL(n++ < 18); /* as many as are read ahead */
+		CU_ASSERT_FATAL(n++ < 18); /* the number of requests read ahead */
 		CU_ASSERT(client_say(fd, GET("/big/1000000")));
 		while (held() + server_metric(&server, "http_sent_bytes_total") < n * 1000000 &&
 		       n_reset() == 0)
@@ -388,7 +392,7 @@ static void test_early_relief_of_answers(void)
 	server_stop(&server);
 }
 
-/* What there is without a word about it, and that a live knob is obeyed: the metric says so. */
+/* The default limit, and a changed live knob: the metric shows both. */
 static void test_limit(void)
 {
 	server = server_new("t.reply");

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A connection that misbehaves costs itself only: while it does, a bystander of the same I/O thread is served, and
- * afterwards nothing of it is left.
- */
+/* A connection that misbehaves harms only itself: meanwhile a bystander of the same I/O thread is
+ * served, and afterwards nothing is left of it. */
 #include "http_fixture.h"
 
 static struct server server;
@@ -24,7 +22,7 @@ static void bystander_is_served(void)
 	answer_free(&a);
 }
 
-/* Nobody but the bystander, and only what it holds. */
+/* Only the bystander, and what it holds, must be left. */
 static void stop(void)
 {
 	bystander_is_served();
@@ -71,7 +69,8 @@ static void test_half_close(void)
 	CU_ASSERT(client_say(fd, GET("/wait/one") GET("/two") "GET /thr"));
 	gate_await(1);
 	CU_ASSERT_EQUAL(shutdown(fd, SHUT_WR), 0);
-	int other = client_open(server.port); /* behind it in the same thread, so the end is seen */
+	/* Processed after `fd` by the same thread, so the end of `fd` has been seen then. */
+	int other = client_open(server.port);
 	shutdown(other, SHUT_WR);
 	CU_ASSERT(client_at_end(other));
 	close(other);
@@ -88,7 +87,7 @@ static void test_half_close(void)
 
 enum { MANY = 10000 };
 
-/* Of answer `i`: all together are more than sockets take, and one is not the next. */
+/* Of answer `i`: together they exceed the socket buffers, and consecutive ones differ. */
 static int length_of(int i)
 {
 	return 2000 + i % 100;
@@ -120,7 +119,8 @@ static void test_pipeline(void)
 	AWAIT_METRIC(&server, "http_pipeline_full_total", >, 0);
 	for (i = 0; i < 100; i++)
 		bystander_is_served();
-	/* docs/http.md: 28 KiB of its own and 16 times what it has sent for the 64 under way; and their answers. */
+	/* docs/http.md: 28 KiB for the connection and 16 times the bytes sent for the 64 requests
+	 * in progress; and their answers. */
 	CU_ASSERT(
 	    server_metric(&server, "http_memory_bytes") < 2 * 28 * 1024 + 64 * (16 * 40 + 2100));
 	for (i = 0; i < MANY; i++) {
@@ -134,7 +134,7 @@ static void test_pipeline(void)
 	stop();
 }
 
-/* 64 KiB of a head in small pieces: refused at 16 KiB, once. */
+/* 64 KiB of a head in small pieces: refused once, at 16 KiB. */
 static void test_dribble(void)
 {
 	struct answer a = {0};

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * I/O threads that make room for each other: who is asked, of several; that those who were refused and linger are nobody who
- * could make a place; and that whoever is asked, or answered, is woken.
- */
-#include "room_fixture.h"
+/* Eviction across I/O threads: which of several threads is asked; connections that were refused and
+ * linger do not count as evictable; and the threads that are asked or answered are woken. */
+#include "evict_fixture.h"
 
 #define C "web/io2"
 
@@ -28,7 +26,7 @@ static void start_many(const char *threads, const char *min_body_rate)
 	server_start(&server);
 }
 
-/* As fill() does, but `who` has those who are idle. */
+/* Like fill(), but thread `who` has the idle connections. */
 static struct clients fill_with(const char *who)
 {
 	struct clients k = {.newcomer = newcomer_of(A)};
@@ -41,7 +39,7 @@ static struct clients fill_with(const char *who)
 	return k;
 }
 
-/* They come while there is no room, are told, and do not go. */
+/* New connections are refused for lack of slots, and do not go away. */
 static void linger_at(int *told, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -56,9 +54,9 @@ static void close_all(const int *fd, int n)
 		close(fd[i]);
 }
 
-/* ---- beside those who linger ---- */
+/* ---- with connections that linger ---- */
 
-/* With the asker: nobody who is busy goes while another thread has somebody idle. */
+/* In the asking thread: no busy connection is evicted while another thread has an idle one. */
 static void test_refused_with_the_asker(void)
 {
 	struct clients k;
@@ -69,7 +67,7 @@ static void test_refused_with_the_asker(void)
 		told[i] = newcomer_of(A);
 	k = fill_with(B);
 	linger_at(told, 3);
-	clock_move(1500); /* the bodies are slow by now */
+	clock_move(1500); /* by now the bodies are too slow */
 	come(k.newcomer);
 	CU_ASSERT(is_answered_by(k.newcomer, A));
 	CU_ASSERT(client_at_end(k.idle[0]));
@@ -78,7 +76,7 @@ static void test_refused_with_the_asker(void)
 	end(&k);
 }
 
-/* With a third thread: it is not taken for the one to ask. */
+/* In a third thread: it is not mistaken for the one to ask. */
 static void test_refused_with_a_third(void)
 {
 	struct clients k;
@@ -103,7 +101,7 @@ static void test_refused_with_a_third(void)
 
 /* ---- wake-ups ---- */
 
-/* Threads that nothing else wakes: who is asked hears of it, and so does who has asked. */
+/* Threads that nothing else wakes: the asked thread is woken, and so is the one that asked. */
 static void test_woken(void)
 {
 	struct clients k = start("4");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who sends or takes a byte now and then gains no time by it. The clock of the server is moved by the test. */
+/* Sending or reading a byte now and then does not gain a client time. The test moves the server's
+ * clock. */
 #include "fixture/held_clock.h"
 #include "http_fixture.h"
 
@@ -21,7 +22,7 @@ static void stop_held(void)
 	clock_release();
 }
 
-/* One more byte, which the server has read, then time. */
+/* Send one more byte, wait until the server has read it, then advance the time. */
 static void trickle(int fd, int64_t ms)
 {
 	int64_t n = server_metric(&server, "http_received_bytes_total");
@@ -31,7 +32,7 @@ static void trickle(int fd, int64_t ms)
 	clock_move(ms);
 }
 
-/* A byte now and then does not buy more time: the deadline is of the whole head. */
+/* A byte now and then does not extend the deadline, which is for the whole head. */
 static void test_trickle(void)
 {
 	static const char *const knobs[][2] = {{"with.header_timeout", "1s"}};
@@ -62,8 +63,9 @@ static bool limit_is(const struct answer *a, const char *code)
 	return said && strcmp(said, code) == 0;
 }
 
-/* A byte now and then keeps no body going for longer than RATE_GRACE (5 s), and what the client's kernel takes at first no
- * answer: the pauses are short enough, the rate is too low. */
+/* A byte now and then does not keep a body going for longer than RATE_GRACE (5 s), nor does the
+ * part that the client's kernel takes first keep an answer going: the pauses are short enough, but
+ * the rate is too low. */
 static void test_rates(void)
 {
 	static const char *const knobs[][2] = {{"with.min_send_rate", "20k"},

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Bodies in pieces of memory and of a file (weir_http_respond_pieces), plain and over TLS: every byte in its turn, for clients
- * that read slowly too, between other answers; a file that becomes shorter breaks the answer and nothing else.
- */
+/* Bodies in pieces of memory and of a file (weir_http_respond_pieces), plain and over TLS: every
+ * byte in order, also for slow clients and between other answers. A file that becomes shorter
+ * breaks only its answer. */
 #include "http_fixture.h"
 
 #include <fcntl.h>
@@ -10,7 +9,7 @@
 
 #include "fixture/tls_fixture.h"
 
-/* More than sockets hold on the way. */
+/* More than the socket buffers hold. */
 #define FILE_BYTES (6 << 20)
 #define MANY       1000
 
@@ -32,7 +31,8 @@ static void on_release(void *arg)
 	atomic_fetch_add(&released, 1);
 }
 
-/* Memory, nothing, a lot of file, more memory than a socket takes, the end of the file, a byte. */
+/* Memory, nothing, much of the file, more memory than a socket takes, the end of the file, one
+ * byte. */
 static int mixed(struct weir_http_piece *p)
 {
 	p[0] = (struct weir_http_piece){.p = "head\n", .n = 5};
@@ -86,7 +86,7 @@ static const struct weir_stage_ops pieces_ops = {.abi = WEIR_STAGE_ABI,
     .accepts = &weir_http_request_type,
     .handle = pieces_handle};
 
-/* What the pieces are, one behind the other. */
+/* The concatenation of the pieces. */
 static char *expected(int (*make)(struct weir_http_piece *p), size_t *n)
 {
 	struct weir_http_piece *p = malloc(MANY * sizeof(*p));
@@ -127,7 +127,7 @@ static bool is_whole(const struct answer *a, const char *all, size_t n)
 	return a->status == 200 && a->n == n && (n == 0 || memcmp(a->body, all, n) == 0);
 }
 
-/* Pipelined with others: nothing of one gets into another. */
+/* Pipelined with other answers: they do not mix. */
 static void test_plain(void)
 {
 	struct server s = server_new("t.pieces");
@@ -196,7 +196,7 @@ static void test_tls(void)
 	free(all_many);
 }
 
-/* A client that leaves, and a file that is cut off: both end that answer alone. */
+/* A client that leaves, and a file that is truncated: each ends only that answer. */
 static void test_broken_off(void)
 {
 	struct server s = server_new("t.pieces");

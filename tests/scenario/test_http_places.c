@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Nobody is closed for a newcomer who is not let in: those who are refused for their address's sake have no place and cost
- * none, and what is beyond a limit that was lowered is brought down to it, no further. One I/O thread, whose clock stands
- * still but where it is moved.
- */
+/* No connection is evicted for a new one that is not accepted. Connections refused for their
+ * address have no slot and cost none, and after a limit was lowered, connections are evicted down
+ * to it and no further. One I/O thread, whose clock stands still unless it is moved. */
 #include <fcntl.h>
 #include <sys/resource.h>
 
@@ -26,9 +24,9 @@ int open(const char *path, int flags, ...)
 		mode = (mode_t)va_arg(list, int);
 		va_end(list);
 	}
+	/* Without a free descriptor, the kernel does not check whether the file exists. */
 	if (atomic_load(&no_devices) && strncmp(path, "/dev/", 5) == 0)
-		path =
-		    "/no/such/file"; /* for want of a descriptor the kernel does not look whether it is there */
+		path = "/no/such/file";
 	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
@@ -36,7 +34,7 @@ static void start_with(const char *knob, const char *value)
 {
 	server = server_new("t.reply");
 	fixture_set(server.web, knob, value);
-	fixture_set(server.web, "with.min_body_rate", "0"); /* who is busy makes no room */
+	fixture_set(server.web, "with.min_body_rate", "0"); /* busy connections are not evicted */
 	fixture_set(server.web, "with.body_timeout", "1h");
 	fixture_set(server.app, "threads", "inline");
 	clock_hold();
@@ -49,7 +47,7 @@ static void stop(void)
 	clock_release();
 }
 
-/* Live knobs are looked at when the time is another. */
+/* Change a live knob. It is read when the time has changed. */
 static void turn(const char *knob, const char *value)
 {
 	char why[256];
@@ -75,7 +73,7 @@ static int open_idle(const char *from)
 	return fd;
 }
 
-/* A client that is told so, and does not go. */
+/* A client that gets a refusal and does not go away. */
 static int open_refused(const char *from, const char *limit)
 {
 	struct answer a = {0};
@@ -95,7 +93,7 @@ static void close_all(const int *fd, int n)
 		close(fd[i]);
 }
 
-/* ---- who is refused ---- */
+/* ---- refused connections ---- */
 
 static void test_refused_have_no_place(void)
 {
@@ -114,7 +112,7 @@ static void test_refused_have_no_place(void)
 	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
 	for (int i = 0; i < 3; i++)
 		CU_ASSERT(is_served(fd[i]));
-	/* Nor are they of their address: one that goes makes room for one. */
+	/* Nor do they count for their address: if one closes, another is accepted. */
 	close(fd[1]);
 	AWAIT_METRIC(&server, "http_connections", ==, 8);
 	fd[1] = open_idle(OTHER);
@@ -125,7 +123,8 @@ static void test_refused_have_no_place(void)
 	stop();
 }
 
-/* Closing who was refused and lingers frees no place: who is idle goes, and the newcomer is in. */
+/* Closing a refused connection that lingers frees no slot: an idle one is evicted, and the new one
+ * is accepted. */
 static void test_refused_make_no_place(void)
 {
 	int fd[4], told[3], mine;
@@ -162,7 +161,7 @@ static void test_lowered(void)
 	turn("with.max_connections", "3");
 	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
 	mine = open_idle(NULL);
-	for (int i = 0; i < 4; i++) /* three are beyond it, one makes room */
+	for (int i = 0; i < 4; i++) /* three are over the limit, one makes a slot free */
 		CU_ASSERT(client_at_end(fd[i]));
 	CU_ASSERT(is_served(fd[4]) && is_served(fd[5]));
 	AWAIT_METRIC(&server, "http_evicted_total", ==, 4);
@@ -172,7 +171,8 @@ static void test_lowered(void)
 	stop();
 }
 
-/* Those that may not be closed keep the number above the limit: nobody is let in, and nobody is closed in vain below it. */
+/* Connections that cannot be evicted keep the number above the limit: no new one is accepted, and
+ * none below the limit is evicted in vain. */
 static void test_lowered_and_busy(void)
 {
 	int busy[3], idle[2], told[2];
@@ -204,7 +204,7 @@ static void test_lowered_and_busy(void)
 	stop();
 }
 
-/* The same of an address. */
+/* The same for the limit per address. */
 static void test_lowered_of_address(void)
 {
 	int fd[4], mine, theirs;
@@ -240,7 +240,7 @@ static rlim_t set_files(rlim_t n)
 	return before;
 }
 
-/* A socket that is there before descriptors are out. */
+/* Connect a socket that was created before descriptors ran out. */
 static void come(int fd)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET,
@@ -250,7 +250,7 @@ static void come(int fd)
 	CU_ASSERT_EQUAL(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 }
 
-/* Out of descriptors, who comes too fast costs nobody his connection; who may come does. */
+/* Out of descriptors: a connection over the accept rate evicts none, an acceptable one does. */
 static void test_descriptors(void)
 {
 	struct answer a = {0};
@@ -288,7 +288,7 @@ static void test_descriptors(void)
 	answer_free(&a);
 }
 
-/* Without /dev: who is idle makes room, and nobody else goes. */
+/* Without /dev: an idle connection is evicted, and no other. */
 static void test_no_devices(void)
 {
 	int fd, good, next;

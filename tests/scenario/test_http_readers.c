@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Clients that take their answers slowly, but steadily. The server's clock moves with what they take, so how fast this
- * machine is does not matter.
- */
+/* Clients that read their answers slowly but steadily. The server's clock moves with the bytes they
+ * read, so the speed of this machine does not matter. */
 #include <netinet/tcp.h>
 
 #include "fixture/held_clock.h"
@@ -25,8 +23,8 @@ static void stop(struct server *s)
 	clock_release();
 }
 
-/* Who takes an answer steadily is not cut off because the socket's buffer, of megabytes, asks for more only when a third of it is
- * free: what the client has acknowledged counts. */
+/* A client that reads steadily is not cut off just because the socket's buffer, of some megabytes,
+ * accepts more data only when a third of it is free: the bytes acknowledged by the client count. */
 static void test_steady_reader(void)
 {
 	enum { PIECE = 4096, PIECES = 200, STEP_MS = 20 };
@@ -35,7 +33,7 @@ static void test_steady_reader(void)
 	int fd = client_open(server.port), n = 0;
 
 	CU_ASSERT(client_say(fd, GET("/big/100000000")));
-	/* 200 KB/s: some 4 s until the kernel asks for more */
+	/* 200 KB/s: about 4 s until the kernel asks for more */
 	while (n < PIECES && client_take(fd, piece, PIECE)) {
 		clock_move(STEP_MS);
 		n++;
@@ -43,7 +41,7 @@ static void test_steady_reader(void)
 	CU_ASSERT_EQUAL(n, PIECES);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_timeouts_write_total"), 0);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_connections"), 1);
-	/* And who stops is, when what was on its way has come to rest. */
+	/* A client that stops reading is cut off, once the data in flight has come to rest. */
 	for (n = 0; n < 500 && server_metric(&server, "http_timeouts_write_total") == 0; n++)
 		clock_move(STEP_MS);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_timeouts_write_total"), 1);
@@ -51,7 +49,7 @@ static void test_steady_reader(void)
 	stop(&server);
 }
 
-/* Sending does not stand for reading: bytes of the next request keep no answer going. */
+/* Sending does not count as reading: bytes of the next request keep no answer going. */
 static void test_busy_sender(void)
 {
 	enum { STEP_MS = 20, STEPS = 250 };
@@ -71,7 +69,7 @@ static void test_busy_sender(void)
 	stop(&server);
 }
 
-/* Nor do whole requests behind it. */
+/* Nor do further complete requests. */
 static void test_busy_asker(void)
 {
 	enum { STEP_MS = 200, REQUESTS = 10 }; /* fewer than a pipeline holds */
@@ -93,7 +91,7 @@ static void test_busy_asker(void)
 	stop(&server);
 }
 
-/* Whose head was there in time is answered, however late this thread comes to look at it. */
+/* A client whose head arrived in time is answered, however late the thread reads it. */
 static void test_late_look(void)
 {
 	enum { CLIENTS = 5 }; /* as many events: the last is in a run of its own (loop.c) */
@@ -131,7 +129,8 @@ static int port_of(int fd, int (*name)(int, struct sockaddr *, socklen_t *))
 		   : -1;
 }
 
-/* What the kernel keeps unsent for the client `fd`, as the server has told it: the server's end is in this process. */
+/* The limit on unsent bytes (TCP_NOTSENT_LOWAT) that the server has set for the connection of
+ * client `fd`; 0: default. The server's end is in this process. */
 static unsigned unsent_of(const struct server *server, int fd)
 {
 	int own = port_of(fd, getsockname);
@@ -145,7 +144,7 @@ static unsigned unsent_of(const struct server *server, int fd)
 	return bytes;
 }
 
-/* Ask for 1 MB and see it begin. */
+/* Request 1 MB and wait for the first bytes. */
 static int ask_much(const struct server *server)
 {
 	int fd = client_open(server->port);
@@ -156,8 +155,9 @@ static int ask_much(const struct server *server)
 	return fd;
 }
 
-/* Clients that leave their answers to the kernel get less of it the more there are, also when it took an answer whole and the
- * connection waits for the next request. When they have gone it is as before. */
+/* The more clients leave their answers to the kernel, the less of an answer the kernel may hold,
+ * even if it took a whole answer and the connection is waiting for the next request. When they are
+ * gone, the limit is reset. */
 static void test_untaken_answers(void)
 {
 	enum { CLIENTS = 100 };

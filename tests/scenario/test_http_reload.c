@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A graph follows another one under the eyes of clients: connections stay open, requests that have begun are answered
- * where they began, bytes that were read already are not lost, nobody is refused, and nothing is left behind.
- */
+/* Reloads as clients see them: connections stay open, requests are answered by the server that
+ * began them, bytes already read are not lost, no connection is refused, and nothing is left
+ * behind. */
 #include <limits.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -10,16 +9,16 @@
 #include "fixture/descriptors.h"
 #include "http_fixture.h"
 
-#include "flow/graph.h"
+#include "graph/graph.h"
 
-/* A reload in a thread of its own, for those that wait for a request. */
+/* A reload in its own thread, for tests whose old server waits for a request. */
 struct reload {
 	struct server *from;
 	struct weir_drain_report report;
 	pthread_t thread;
 };
 
-/* Loops that may still be made, of this program. */
+/* Number of loops that may still be created in this program. */
 static atomic_int loops_left = INT_MAX;
 
 int epoll_create1(int flags)
@@ -30,7 +29,7 @@ int epoll_create1(int flags)
 	return -1;
 }
 
-/* A server like `s` that listens where that does. */
+/* A second server like the first, for the same address. */
 static struct server server_like(const char *io_threads)
 {
 	struct server s = server_new("t.reply");
@@ -50,7 +49,7 @@ static struct weir_graph *build(struct weir_spec *spec)
 	return g;
 }
 
-/* Let `s` be followed by `next`, whose spec is built here. The old graph still runs. */
+/* Let `next`, whose graph is built here, replace `s`. The old graph keeps running. */
 static void succeed(struct server *s, struct server *next)
 {
 	struct weir_errs errs = {0};
@@ -93,7 +92,8 @@ static struct server start(const char *io_threads)
 	return s;
 }
 
-/* What the stage "app" was offered in the graph of `s` alone; what it shows has that of the graphs before, too. */
+/* Events offered to stage "app" in the graph of `s` alone; its view includes those of the graphs
+ * before it. */
 static uint64_t own_offered(const struct server *s)
 {
 	struct book book = {0};
@@ -128,14 +128,15 @@ static void test_idle_stay(void)
 	CU_ASSERT_EQUAL(own_offered(&next), 2);
 	CU_ASSERT_EQUAL(server_offered(&next), 3);
 	AWAIT_METRIC(&next, "http_connections", ==, 2);
-	CU_ASSERT_EQUAL(server_metric(&next, "http_accepted_total"), 2); /* by the one before */
+	CU_ASSERT_EQUAL(server_metric(&next, "http_accepted_total"), 2); /* by the old server */
 	close(fd);
 	close(silent);
 	AWAIT_METRIC(&next, "http_connections", ==, 0);
 	server_stop(&next);
 }
 
-/* What was read when the reload came is answered by whom it was read for, in order; what follows is the other's. */
+/* Requests read before the reload are answered by the old server, in order; later ones by the new
+ * server. */
 static void test_in_flight(void)
 {
 	struct server s = start("1"), next = server_like("1");
@@ -148,8 +149,8 @@ static void test_in_flight(void)
 	gate_await(1);
 	succeed(&s, &next);
 	retire_begin(&r, &s);
-	int other =
-	    client_open(next.port); /* until the old one has left its port, either may answer */
+	/* Until the old server has closed its port, either of them may answer. */
+	int other = client_open(next.port);
 	CU_ASSERT(ask(other, GET("/other"), "GET /other\n"));
 	CU_ASSERT(client_say(fd, GET("/three")));
 	gate_open("one");
@@ -165,7 +166,7 @@ static void test_in_flight(void)
 	answer_free(&a);
 }
 
-/* A head and a body of which one half comes before. */
+/* A head and a body, half of which is sent before the reload. */
 static void test_halves(void)
 {
 	struct server s = start("1"), next = server_like("1");
@@ -193,7 +194,8 @@ static void test_halves(void)
 	answer_free(&a);
 }
 
-/* More requests than may be in the graph at once: those that were read but not begun go over, too. */
+/* More requests than may be in the graph at once: those that were read but not started are handed
+ * over. */
 static uint64_t pipelined(void)
 {
 	enum { N = 200 };
@@ -226,7 +228,7 @@ static uint64_t pipelined(void)
 static void test_pipeline(void)
 {
 	while (pipelined() == 0)
-		; /* the old server had answered all before it was told to go: a machine that stalls */
+		; /* the old server had answered all before the drain: a machine that stalls */
 }
 
 /* ---- many, under load ---- */
@@ -261,7 +263,7 @@ static void *ask_main(void *arg)
 	return NULL;
 }
 
-/* One that is refused at the start: its second source wants a port that somebody has. */
+/* A graph that fails to start: its second source wants a port that is in use. */
 static void try_bad(struct server *s)
 {
 	struct server bad = server_like("1");
@@ -309,7 +311,7 @@ static void test_under_load(void)
 		k[i] = (struct asker){.port = port, .fresh = i == 0};
 		pthread_create(&k[i].thread, NULL, ask_main, &k[i]);
 	}
-	s = follow(&s, 0); /* what is made once is there: locale, resolver */
+	s = follow(&s, 0); /* one-time initialisation is done: locale, resolver */
 	fds = entries_in(DESCRIPTORS);
 	threads = entries_in(THREADS);
 	for (int i = 1; i <= RELOADS; i++) {
@@ -327,12 +329,12 @@ static void test_under_load(void)
 	}
 	AWAIT_METRIC(&s, "http_connections", ==, 0);
 	CU_ASSERT(entries_in(THREADS) <= threads - N);
-	CU_ASSERT(
-	    entries_in(DESCRIPTORS) <= fds - N + 1); /* the fresh one may have been between two */
+	/* The asker with fresh connections may have been between two of them. */
+	CU_ASSERT(entries_in(DESCRIPTORS) <= fds - N + 1);
 	server_stop(&s);
 }
 
-/* ---- who follows whom ---- */
+/* ---- successors ---- */
 
 static void test_renamed(void)
 {
@@ -353,7 +355,8 @@ static void test_renamed(void)
 	server_stop(&next);
 }
 
-/* Two reloads while the first server still answers a request: its connection passes through the second. */
+/* Two reloads while the first server still answers a request: its connection passes through the
+ * second server. */
 static void test_overtaken(void)
 {
 	struct server s = start("1"), second = server_like("2"), third = server_like("1");
@@ -380,7 +383,7 @@ static void test_overtaken(void)
 	answer_free(&a);
 }
 
-/* A source that is paused stays so, and what clients said meanwhile is answered when it goes on. */
+/* A paused source stays paused, and requests sent meanwhile are answered when it is resumed. */
 static void test_paused(void)
 {
 	struct server s = start("1"), next = server_like("1");
@@ -406,7 +409,8 @@ static void test_paused(void)
 	answer_free(&a);
 }
 
-/* The half of a body that was read when the source was paused is the old server's: nobody could resume it there. */
+/* Half a body was read before the source was paused: it belongs to the old server, where the source
+ * could not be resumed any more. */
 static void test_paused_half(void)
 {
 	struct server s = start("1"), next = server_like("1");
@@ -433,7 +437,8 @@ static void test_paused_half(void)
 	answer_free(&a);
 }
 
-/* A server that can not start leaves those in the backlog, which it shares by then, to the one that runs. */
+/* A server that cannot start leaves the connections in the backlog, which it shares by then, to the
+ * running one. */
 static void test_failed_start(void)
 {
 	struct server s = start("2"), next = server_like("2");
@@ -454,7 +459,8 @@ static void test_failed_start(void)
 	server_stop(&s);
 }
 
-/* Who waits at an address that the next server has not goes there all the same, and keeps nobody. */
+/* A connection waiting at an address that the next server does not have is handed over all the
+ * same, and delays nothing. */
 static void test_other_address(void)
 {
 	struct server s = server_like("1"), next = server_like("1");

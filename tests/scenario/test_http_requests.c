@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a client sees that does everything right: keep-alive, pipelining in order whoever finishes
- * first, bodies of both kinds, HEAD, HTTP/1.0, 100-continue, half-close, long answers, outcomes.
- */
+/* Answers to clients that do everything right: keep-alive, pipelining in order whichever request
+ * finishes first, both kinds of bodies, HEAD, HTTP/1.0, 100-continue, half-close, long answers,
+ * outcomes. */
 #include "http_fixture.h"
 
 static void start(struct server *s)
@@ -103,7 +102,7 @@ static void test_bodies(void)
 	server_stop(&s);
 }
 
-/* What a client says is compressed stays as it is, so it can not become more. */
+/* A compressed body is passed on as it is, so it cannot grow. */
 static void test_compressed(void)
 {
 	struct server s;
@@ -184,7 +183,7 @@ static void test_bodiless(void)
 	server_stop(&s);
 }
 
-/* Ask once and expect one answer and the end. */
+/* Send one request; expect one answer and the end of the connection. */
 static void ask_and_end(const struct server *s, const char *text)
 {
 	struct answer a = {0};
@@ -241,7 +240,7 @@ static void test_keep_alive_requests(void)
 	server_stop(&s);
 }
 
-/* The client is done sending; every answer still comes. */
+/* The client has shut down its sending side; every answer still arrives. */
 static void test_half_close(void)
 {
 	struct server s;
@@ -296,8 +295,8 @@ static void test_continue(void)
 	CU_ASSERT_STRING_EQUAL(a.head, "HTTP/1.1 100 Continue\r\n\r\n");
 	CU_ASSERT(client_say(fd, "hi"));
 	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "POST /\nhi"));
-	/* Whose body is there already is not told to send it; nor is one that must wait its turn.
-	 */
+	/* A client whose body has already arrived gets no 100 Continue, nor does one whose request
+	 * must wait for an earlier one. */
 	CU_ASSERT(client_say(fd, "POST / HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\n"
 				 "Content-Length: 2\r\n\r\nhi"));
 	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "POST /\nhi"));
@@ -316,7 +315,7 @@ static void test_continue(void)
 	server_stop(&s);
 }
 
-/* An answer that is far longer than the socket buffers, read slowly, with others behind it. */
+/* An answer far longer than the socket buffers, read slowly, with others after it. */
 static void test_long_answer(void)
 {
 	enum { N = 8000000 };
@@ -340,7 +339,7 @@ static void test_long_answer(void)
 	server_stop(&s);
 }
 
-/* Same again with the bytes in a file. */
+/* The same with the bytes in a file. */
 static int file_fd = -1;
 static atomic_int file_releases;
 
@@ -407,7 +406,7 @@ static void test_file(void)
 	CU_ASSERT_EQUAL(a.length, 7);
 	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "abc"));
 	CU_ASSERT_EQUAL(atomic_load(&file_releases), 5);
-	/* A file that is shorter than promised: the client must not take it for the whole. */
+	/* A file that is shorter than announced: the client must not take it for complete. */
 	CU_ASSERT_EQUAL(ftruncate(file_fd, 50), 0);
 	CU_ASSERT(client_say(fd, GET("/100")));
 	CU_ASSERT_FALSE(answer_read(fd, &a));
@@ -418,7 +417,7 @@ static void test_file(void)
 	CU_ASSERT_EQUAL(atomic_load(&file_releases), 6);
 }
 
-/* The queue is full: whoever is refused learns who refused and why. */
+/* The queue is full: a refused client gets the stage and the reason. */
 static void test_shed(void)
 {
 	struct server s = server_new("t.reply");

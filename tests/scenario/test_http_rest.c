@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What is left to do when something ends: requests behind the end of a client, a request in work when room is made, a
- * connection whose answer outlasts the time for last requests of a drain.
- */
+/* Work that remains when something ends: requests before a client's end of stream, a request in
+ * progress when connections are evicted, a connection whose answer outlasts the linger time of a
+ * drain. */
 #include "base/clock.h"
 #include "fixture/drain_fixture.h"
 #include "http_fixture.h"
 
-/* A client sends more requests than have a place, and its end; the second answer of each two does not fit into the socket. */
+/* A client sends more requests than the pipeline holds, and its end of stream. The second answer of
+ * each pair does not fit into the socket buffer. */
 static void test_half_closed(void)
 {
 	enum { PAIRS = 6 };
@@ -32,7 +32,7 @@ static void test_half_closed(void)
 	server_stop(&s);
 }
 
-/* Who has half a request behind one that is in work does not make room for others. */
+/* A client with half a request after one in progress is not evicted. */
 static void test_in_work_stays(void)
 {
 	struct server s = server_new("t.reply");
@@ -44,7 +44,8 @@ static void test_in_work_stays(void)
 	fd = client_open(s.port);
 	CU_ASSERT(client_say(fd, GET("/wait/held") "GET /half HTTP/1.1\r\n"));
 	gate_await(1);
-	/* One second after its last byte the idle make room; so long is everybody refused, and after it. */
+	/* Connections become evictable one second after their last byte. Until then, and also after
+	 * it, every other client is refused. */
 	int64_t from_ns = clock_now_ns();
 	bool late = false;
 	for (int i = 0; i < 2; i += late) {
@@ -65,8 +66,8 @@ static void test_in_work_stays(void)
 	server_stop(&s);
 }
 
-/* The head of a large answer left before the drain, its end behind the time for last requests: then the connection ends, and
- * nobody waits for its idle time-out. */
+/* The head of a large answer is sent before the drain, and its end after the linger time. Then the
+ * connection ends at once, without waiting for its idle time-out. */
 static void test_late_in_a_drain(void)
 {
 	enum { BYTES = 20000000 };
@@ -88,13 +89,13 @@ static void test_late_in_a_drain(void)
 	fd = client_open(s.port);
 	probe = client_open(s.port);
 	held = client_open(s.port);
-	CU_ASSERT(client_say(held, GET("/wait/held"))); /* so long the drain goes on */
+	CU_ASSERT(client_say(held, GET("/wait/held"))); /* keeps the drain going */
 	gate_await(1);
 	CU_ASSERT(client_say(fd, GET("/big/20000000")) && head_read(fd, head, sizeof(head)));
 	CU_ASSERT_PTR_NULL(head_field(head, "Connection"));
 	drain_call(&d, s.graph, 3600 * NS_PER_S);
-	CU_ASSERT(
-	    client_at_end(probe)); /* who is idle goes when the time for last requests is over */
+	/* Idle connections are closed when the linger time is over. */
+	CU_ASSERT(client_at_end(probe));
 	while (n < BYTES && (got = client_recv(fd, piece, sizeof(piece), 0)) > 0)
 		n += (size_t)got;
 	CU_ASSERT_EQUAL(n, BYTES);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The stages beside http.server, from YAML, on real sockets: respond, router, access_log; and what
- * their configuration refuses.
- */
+/* The stages that accompany http.server, from YAML, on real sockets: respond, router, access_log;
+ * and what their configuration refuses. */
 #include "config.h"
 #include "http_fixture.h"
 
 static struct server server;
 
-/* Start the server that `yaml` describes; its source is called web. */
+/* Start the server described by `yaml`; its source is called web. */
 static void start(const char *yaml)
 {
 	struct weir_errs *errs = calloc(1, sizeof(*errs));
@@ -26,7 +24,7 @@ static void start(const char *yaml)
 	server.port = weir_http_port(weir_graph_stage(server.graph, "web"), 0);
 }
 
-/* One request on a connection of its own. */
+/* Send one request on its own connection. */
 static void ask(const char *text, struct answer *a)
 {
 	int fd = client_open(server.port);
@@ -117,7 +115,7 @@ static void test_router_else(void)
 
 static char log_path[] = "/tmp/weir_log_XXXXXX";
 
-/* The whole log; it is complete once the graph is gone. Static memory. */
+/* The whole log, which is complete once the graph is gone. Static memory. */
 static const char *read_log(void)
 {
 	static char text[65536];
@@ -169,7 +167,7 @@ static void test_log(void)
 
 	start_logged("logfmt");
 	ask("GET /p?q='x' HTTP/1.1\r\nHost: t\r\nUser-Agent: one \x01\r\n\r\n", &a);
-	CU_ASSERT_EQUAL(a.status, 400); /* never in the graph, never in the log */
+	CU_ASSERT_EQUAL(a.status, 400); /* never in the graph, therefore not in the log */
 	ask("GET /p?q='x' HTTP/1.1\r\nHost: t\r\nUser-Agent: \"one\"\\ \xe4\r\n\r\n", &a);
 	for (int i = 0; i < 100; i++)
 		ask(GET("/"), &a);
@@ -184,7 +182,7 @@ static void test_log(void)
 	const char *at = strstr(text, tail);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(at);
 	at += strlen(tail);
-	if (strncmp(at, " trace=", 7) == 0) /* it was one of the slowest, which have an id */
+	if (strncmp(at, " trace=", 7) == 0) /* one of the slowest, which have an id */
 		at += 7 + strspn(at + 7, "0123456789abcdef");
 	CU_ASSERT_EQUAL(*at, '\n');
 	answer_free(&a);
@@ -214,7 +212,7 @@ static int count_of(const char *text, const char *part)
 	return n;
 }
 
-/* Of what goes well a share, of what does not all. */
+/* Successes are sampled, failures are all logged. */
 static void test_sample(void)
 {
 	struct answer a = {0};
@@ -227,13 +225,14 @@ static void test_sample(void)
 	server_stop(&server);
 	const char *text = read_log();
 	int shares = count_of(text, "\"share\":0.2}");
-	CU_ASSERT(shares >= 98 && shares <= 102); /* numbers in a row are spread evenly */
+	CU_ASSERT(shares >= 98 && shares <= 102); /* sampled by consecutive numbers, so evenly */
 	CU_ASSERT_EQUAL(count_of(text, "\"target\":\"/full\""), 10);
 	CU_ASSERT_EQUAL(count_of(text, "\"status\":404"), 10);
 	answer_free(&a);
 }
 
-/* Of nothing that goes well a line, and all of it counted; 400 is where it does not. What is slow is told, unless it does not count. */
+/* No success is logged, but all are counted; 400 is a failure. A slow answer is logged, unless
+ * `slow` is 0. */
 static void test_errors_alone(void)
 {
 	struct answer a = {0};
@@ -256,7 +255,7 @@ static void test_errors_alone(void)
 	answer_free(&a);
 }
 
-/* An answer that broke off behind a good status has not gone well. */
+/* An answer that broke off after a good status is not a success. */
 static void test_torn_is_told(void)
 {
 	char yaml[1024];
@@ -275,8 +274,11 @@ static void test_torn_is_told(void)
 	    log_path);
 	start(yaml);
 	fd = client_open(server.port);
-	CU_ASSERT(client_say(
-	    fd, "POST /torn HTTP/1.1\r\nHost: t\r\nContent-Length: 100000\r\n\r\nbegin"));
+	char begin[5000]; /* more than the stage waits for */
+	memset(begin, 'b', sizeof(begin));
+	CU_ASSERT(
+	    client_say(fd, "POST /torn HTTP/1.1\r\nHost: t\r\nContent-Length: 100000\r\n\r\n"));
+	CU_ASSERT(client_send(fd, begin, sizeof(begin)));
 	char head[500];
 	CU_ASSERT(head_read(fd, head, sizeof(head)));
 	close(fd);
@@ -316,14 +318,25 @@ static void test_refused(void)
 	expect_error("  app: { use: respond, with: { headers: [ \"Content-Length: 5\" ] } }\n",
 	    "'Content-Length: 5' is not a header field a stage may send");
 	expect_error("  app: { use: respond, with: { type: \"a\\r\\nb: c\" } }\n",
-	    "'type' is no value of a header field");
+	    "'type' is not a valid value of a header field");
 	expect_error(
 	    "  app: { use: router, with: { routes: [ { path: a, to: x } ] }, to: { x: e } }\n"
 	    "  e: { use: respond }\n",
-	    "route 1: 'path' begins with '/'");
+	    "route 1: 'path' must begin with '/'");
 	expect_error("  app: { use: router, with: { routes: [ { to: y } ] }, to: { x: e } }\n"
 		     "  e: { use: respond }\n",
 	    "route 1 goes to 'y', which is not under 'to:'");
+	static const char *const hosts[] = {
+	    "t:8080", "t.", "*.t.", "*.", "*", "a b", "[::1]:80", "[::1", "a..b", ".t"};
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+		char app[256];
+		snprintf(app, sizeof(app),
+		    "  app: { use: router, with: { routes: [ { host: \"%s\", to: x } ] }, to: { x: "
+		    "e "
+		    "} }\n  e: { use: respond }\n",
+		    hosts[i]);
+		expect_error(app, "route 1: no request has this 'host'");
+	}
 	expect_error("  app: { use: access_log, with: { file: /nowhere/log }, to: { out: e } }\n"
 		     "  e: { use: respond }\n",
 	    "'/nowhere/log' cannot be opened for writing: No such file or directory");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `stream` in front of a stage that knows nothing of bodies in parts is refused, wherever that stands. */
+/* `stream` before a stage that does not support bodies in parts is refused, wherever that stage
+ * is. */
 #include "config/loading.h"
 #include "http_fixture.h"
 
@@ -21,7 +22,7 @@
 #define SUMS " }\n  sums: { use: digest, threads: inline }\n"
 #define LAST "  last: { use: t.reply, threads: inline }\n"
 
-/* The mistakes of the graph; the first one in `err`. */
+/* Number of errors of the graph; the first one goes to `err`. */
 static int mistakes(const char *yaml, struct weir_err *err)
 {
 	static struct weir_errs errs;
@@ -42,13 +43,13 @@ static void test_refused(void)
 {
 	struct weir_err err;
 
-	weir_spec_free(server_new("t.reply").spec); /* it is registered */
+	weir_spec_free(server_new("t.reply").spec); /* registers it */
 	CU_ASSERT_EQUAL_FATAL(mistakes(WEB "64KiB" BEHIND "last" SUMS LAST, &err), 1);
 	CU_ASSERT_EQUAL(err.line, 7);
 	CU_ASSERT_EQUAL(err.col, 15);
 	CU_ASSERT_STRING_EQUAL(err.text,
-	    "stage 'web' (http.server): with 'stream' stage 'last' (t.reply), which takes whole "
-	    "bodies alone, would get parts");
+	    "stage 'web' (http.server): with 'stream', stage 'last' (t.reply) would get parts of "
+	    "bodies, but it takes only whole ones");
 }
 
 static void test_taken(void)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Answers in parts: chunked or to the end of the connection, whole or recognisably torn, in the order of the requests, and
- * bounded however slow the client is. And both directions at once, through a drain and through a reload.
- */
+/* Answers in parts: chunked or until the end of the connection, complete or recognisably torn, in
+ * the order of the requests, and with bounded memory however slow the client is. And both
+ * directions at once, through a drain and through a reload. */
 #include "fixture/drain_fixture.h"
 #include "parts_fixture.h"
 
-/* The head of an answer in parts, whose body is left to be read. */
+/* The head of an answer in parts; its body is left unread. */
 static bool head_is(int fd, int status, bool chunked)
 {
 	struct answer a = {0};
@@ -90,7 +89,8 @@ static void test_torn(void)
 	parts_server_stop(&s);
 }
 
-/* Three answers in parts and a plain one: each in its turn, and who waits for its turn has one buffer at most. */
+/* Three answers in parts and a plain one: they arrive in order, and those that wait use at most one
+ * buffer each. */
 static void test_in_order(void)
 {
 	struct server s = parts_server();
@@ -109,7 +109,7 @@ static void test_in_order(void)
 	parts_server_stop(&s);
 }
 
-/* ---- clients that do not take it ---- */
+/* ---- clients that do not read the answer ---- */
 
 static void test_client_goes(void)
 {
@@ -193,7 +193,7 @@ static void test_mirror(void)
 		CU_ASSERT(t.ok);
 	}
 	CU_ASSERT(server_metric(&s, "http_stream_buffer_peak_bytes") <= 2 * 65536);
-	/* Half of it comes back, then the client gives up sending: the answer is not whole. */
+	/* Half of it comes back, then the client stops sending: the answer is not complete. */
 	CU_ASSERT(client_say(fd, POST_HEAD("/mirror", "Content-Length: 20000\r\n")));
 	CU_ASSERT(client_pattern(fd, 0, 10000, false));
 	CU_ASSERT(head_is(fd, 200, true));
@@ -204,7 +204,7 @@ static void test_mirror(void)
 	parts_server_stop(&s);
 }
 
-/* The same in the I/O thread itself, where nothing is handed over. */
+/* The same within the I/O thread, without a handover between threads. */
 static void test_inline(void)
 {
 	struct server s = parts_server_new();
@@ -223,7 +223,7 @@ static void test_inline(void)
 	parts_server_stop(&s);
 }
 
-/* ---- the stages to copy ---- */
+/* ---- the example stages ---- */
 
 static void test_digest(void)
 {
@@ -277,9 +277,52 @@ static void test_shipped_mirror(void)
 	server_stop(&s);
 }
 
+/* A malformed chunk after good ones: 400, as long as the answer has not begun. */
+static void test_mirror_broken(void)
+{
+	static const char *const bad[] = {"x\r\n", "3\r\nabcd\r\n", "-1\r\n", "0\r\nX y\r\n\r\n"};
+	struct server s = server_new("mirror");
+	struct answer a = {0};
+
+	fixture_set(s.web, "with.stream", "1KiB");
+	server_start(&s);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		int fd = client_open(s.port);
+		int64_t before = server_metric(&s, "http_streamed_bodies_total");
+		CU_ASSERT(client_say(fd, POST_HEAD("/", "Transfer-Encoding: chunked\r\n")));
+		CU_ASSERT(client_pattern(fd, 0, 2000, true));
+		AWAIT_METRIC(&s, "http_streamed_bodies_total", ==, before + 1); /* some arrived */
+		CU_ASSERT(client_say(fd, bad[i]));
+		CU_ASSERT(answer_read(fd, &a) && a.status == 400);
+		CU_ASSERT(client_at_end(fd));
+		close(fd);
+	}
+	answer_free(&a);
+	server_stop(&s);
+}
+
+/* HTTP/1.0 has no trailers, so none is announced. */
+static void test_mirror_old(void)
+{
+	struct server s = server_new("mirror");
+	char head[1000], byte[6] = "";
+
+	server_start(&s);
+	int fd = client_open(s.port);
+	CU_ASSERT(client_say(fd, "POST / HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello"));
+	CU_ASSERT(head_read(fd, head, sizeof(head)));
+	CU_ASSERT_PTR_NULL(strstr(head, "Trailer"));
+	CU_ASSERT_PTR_NULL(strstr(head, "Transfer-Encoding"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(head, "Content-Type: application/octet-stream\r\n"));
+	CU_ASSERT(client_take(fd, byte, 5) && memcmp(byte, "hello", 5) == 0);
+	CU_ASSERT(client_at_end(fd));
+	close(fd);
+	server_stop(&s);
+}
+
 /* ---- the end of the graph ---- */
 
-/* Wait until a drain has begun: who is new is closed at once. */
+/* Wait until a drain has begun: new connections are closed at once. */
 static void await_drain(const struct server *s)
 {
 	struct answer a = {0};
@@ -324,7 +367,7 @@ static void test_drain_waits(void)
 	CU_ASSERT_EQUAL(d.report.closed, 0);
 }
 
-/* The grace time is over: a body under way is answered 503, an answer under way is torn. */
+/* The grace time is over: an unfinished body is answered with 503, an unfinished answer is torn. */
 static void test_drain_forced(void)
 {
 	struct server s = parts_server();
@@ -349,7 +392,7 @@ static void test_drain_forced(void)
 	CU_ASSERT_EQUAL(chunked_read(count, got, sizeof(got)), -1);
 	while (client_recv(old, got, sizeof(got), 0) > 0)
 		continue;
-	CU_ASSERT_EQUAL(errno, ECONNRESET); /* nothing else says that it is not whole */
+	CU_ASSERT_EQUAL(errno, ECONNRESET); /* nothing else shows that it is incomplete */
 	close(old);
 	answer_free(&a);
 	close(fd);
@@ -359,7 +402,7 @@ static void test_drain_forced(void)
 	CU_ASSERT_EQUAL(atomic_load(&parts_states), 0);
 }
 
-/* The body goes on where it began; then the connection follows. */
+/* The body continues in the graph where it began; then the connection is handed over. */
 static void test_reload(void)
 {
 	struct server s = parts_server(), next = parts_server_new();
@@ -378,14 +421,14 @@ static void test_reload(void)
 	CU_ASSERT(client_pattern(fd, 50000, 50000, false));
 	char got[100];
 	CU_ASSERT_EQUAL(chunked_read(fd, got, sizeof(got)), 100000);
-	CU_ASSERT(client_pattern(early, 0, 60000, false)); /* it is skipped, here too */
+	CU_ASSERT(client_pattern(early, 0, 60000, false)); /* skipped, here as well */
 	drain_end(&d);
 	CU_ASSERT_EQUAL(atomic_load(&parts_states), 0);
 	CU_ASSERT(client_say(fd, GET("/count/5")) && whole_is(fd, 5, ""));
 	CU_ASSERT(client_say(early, GET("/sum")) && answer_read(early, &a));
 	CU_ASSERT(answer_is(&a, 200, "0 0\n"));
-	CU_ASSERT_EQUAL(server_metric(&next, "http_accepted_total"),
-	    2); /* as before: nobody had to connect again */
+	/* As before: no client had to reconnect. */
+	CU_ASSERT_EQUAL(server_metric(&next, "http_accepted_total"), 2);
 	answer_free(&a);
 	close(fd);
 	close(early);
@@ -396,5 +439,7 @@ CUNIT_MAIN("answers in parts", {"chunked", test_chunked}, {"HTTP/1.0", test_old_
     {"without a body", test_bodiless}, {"torn", test_torn}, {"in order", test_in_order},
     {"the client goes", test_client_goes}, {"the client sleeps", test_client_sleeps},
     {"no memory", test_no_memory}, {"both directions", test_mirror}, {"inline", test_inline},
-    {"digest", test_digest}, {"mirror", test_shipped_mirror}, {"a drain waits", test_drain_waits},
-    {"a drain is forced", test_drain_forced}, {"a reload", test_reload})
+    {"digest", test_digest}, {"mirror", test_shipped_mirror},
+    {"mirror: a broken chunk", test_mirror_broken}, {"mirror: HTTP/1.0", test_mirror_old},
+    {"a drain waits", test_drain_waits}, {"a drain is forced", test_drain_forced},
+    {"a reload", test_reload})

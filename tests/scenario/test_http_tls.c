@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * HTTPS as clients see it: versions, protocols, names, tickets, records split anywhere, large bodies both ways, ends of all
- * kinds, and what is no TLS.
- */
+/* HTTPS as clients see it: versions, protocols, names, tickets, records split anywhere, large
+ * bodies in both directions, all kinds of ends, and input that is not TLS. */
 #include "fixture/tls_fixture.h"
 
 static const struct tls_wish plain_wish;
@@ -32,7 +30,7 @@ static void test_versions(void)
 	server_stop(&s);
 }
 
-/* The handshake fails, and the counter `metric` says why. */
+/* The handshake fails, and the counter `metric` shows the reason. */
 static void expect_failure(struct server *s, const struct tls_wish *wish, const char *metric)
 {
 	struct tls_client k = tls_client_over(client_open(s->port), wish);
@@ -89,7 +87,7 @@ static void resume(int version)
 	struct server s = tls_server_start("t.reply");
 	struct tls_client k = tls_client_open(s.port, &wish);
 
-	CU_ASSERT(tls_ask(&k, GET("/x"), "GET /x\n")); /* tickets of 1.3 come with the answer */
+	CU_ASSERT(tls_ask(&k, GET("/x"), "GET /x\n")); /* tickets of 1.3 arrive with the answer */
 	tls_client_close(&k);
 	for (int i = 1; i <= 3; i++) {
 		SSL_SESSION_free(wish.session);
@@ -100,8 +98,8 @@ static void resume(int version)
 		CU_ASSERT_EQUAL(SSL_session_reused(k.ssl), 1);
 		CU_ASSERT(tls_ask(&k, GET("/y"), "GET /y\n"));
 		CU_ASSERT_EQUAL(server_metric(&s, "http_tls_handshakes_resumed_total"), i);
-		if (version ==
-		    TLS1_2_VERSION) /* OpenSSL's clients tell of a renewed one in 1.3 alone */
+		/* Only with TLS 1.3 do OpenSSL's clients report a renewed session. */
+		if (version == TLS1_2_VERSION)
 			tls_newest = SSL_get1_session(k.ssl);
 		tls_client_close(&k);
 	}
@@ -114,6 +112,41 @@ static void test_tickets(void)
 {
 	resume(TLS1_2_VERSION);
 	resume(TLS1_3_VERSION);
+}
+
+/* A TLS 1.2 session cannot be resumed under another name (RFC 6066, 3). A TLS 1.3 session can, and
+ * gets the new name. */
+static void check_name(int version, const char *first, const char *then, bool resumed)
+{
+	struct tls_wish wish = {.version = version, .sni = first};
+	struct server s = tls_server_start("t.reply");
+	struct tls_client k = tls_client_open(s.port, &wish);
+
+	CU_ASSERT(tls_ask(&k, GET("/x"), "GET /x\n"));
+	tls_client_close(&k);
+	wish.sni = then;
+	wish.session = tls_newest;
+	tls_newest = NULL;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(wish.session);
+	k = tls_client_open(s.port, &wish);
+	CU_ASSERT_EQUAL(SSL_session_reused(k.ssl), resumed);
+	CU_ASSERT(tls_ask(&k, GET("/y"), "GET /y\n"));
+	CU_ASSERT_EQUAL(server_metric(&s, "http_tls_handshakes_resumed_total"), resumed);
+	tls_client_close(&k);
+	SSL_SESSION_free(wish.session);
+	server_stop(&s);
+}
+
+static void test_ticket_name(void)
+{
+	check_name(TLS1_2_VERSION, "a.example", "b.example", false);
+	check_name(TLS1_2_VERSION, "a.example", "a.example.b", false);
+	check_name(TLS1_2_VERSION, "a.example", NULL, false);
+	check_name(TLS1_2_VERSION, NULL, "a.example", false);
+	check_name(TLS1_2_VERSION, "a.example", "a.example", true);
+	check_name(TLS1_2_VERSION, "a.example", "A.EXAMPLE", true);
+	check_name(TLS1_2_VERSION, NULL, NULL, true);
+	check_name(TLS1_3_VERSION, "a.example", "b.example", true);
 }
 
 static void test_no_tickets(void)
@@ -131,7 +164,7 @@ static void test_no_tickets(void)
 	server_stop(&s);
 }
 
-/* All requests in few records, answers in few. */
+/* All requests in few records, and the answers too. */
 static void test_pipelining(void)
 {
 	enum { N = 300 };
@@ -177,7 +210,8 @@ static bool is_pattern(const char *p, size_t n)
 	return true;
 }
 
-/* More than the sockets hold, to a client that begins to read when the server has stopped to write. */
+/* More than the socket buffers hold, for a client that begins to read when the server can write no
+ * more. */
 static void test_large_answers(void)
 {
 	enum { N = 12000000 };
@@ -198,7 +232,8 @@ static void test_large_answers(void)
 	server_stop(&s);
 }
 
-/* The last answer is large, and the connection ends behind it: not a byte is lost, and the end is told. */
+/* The last answer is large, and the connection ends after it: no byte is lost, and close_notify is
+ * sent. */
 static void test_end_behind_large(void)
 {
 	enum { N = 12000000 };
@@ -240,7 +275,7 @@ static void test_upload(void)
 	server_stop(&s);
 }
 
-/* "100 Continue" goes over TLS, too. */
+/* "100 Continue" works over TLS as well. */
 static void test_continue(void)
 {
 	struct server s = tls_server_start("t.reply");
@@ -259,7 +294,7 @@ static void test_continue(void)
 	server_stop(&s);
 }
 
-/* A client that has said all it wants, with and without telling TLS, still gets its answer. */
+/* A client that has sent everything, with and without close_notify, still gets its answer. */
 static void test_half_close(void)
 {
 	struct server s = tls_server_start("t.reply");
@@ -284,7 +319,7 @@ static void test_half_close(void)
 	server_stop(&s);
 }
 
-/* close_notify alone, the socket stays open: no edge of epoll tells of it behind the request. */
+/* close_notify alone, without closing the socket: no epoll edge reports it after the request. */
 static void test_close_notify_with_request(void)
 {
 	struct server s = tls_server_start("t.reply");
@@ -322,7 +357,7 @@ static void test_key_update(void)
 	server_stop(&s);
 }
 
-/* Nothing but key updates: the client is let go, others are served meanwhile. */
+/* Nothing but key updates: the client is disconnected, and others are served meanwhile. */
 static void test_key_updates_alone(void)
 {
 	struct tls_wish wish = {.version = TLS1_3_VERSION};
@@ -355,7 +390,7 @@ static void test_no_renegotiation(void)
 	server_stop(&s);
 }
 
-/* ---- what is no TLS ---- */
+/* ---- input that is not TLS ---- */
 
 static void test_plain(void)
 {
@@ -365,7 +400,7 @@ static void test_plain(void)
 
 	CU_ASSERT(client_say(fd, GET("/secret")));
 	CU_ASSERT(answer_read(fd, &a));
-	CU_ASSERT(answer_is(&a, 400, "400 Bad Request: this port takes HTTPS alone\n"));
+	CU_ASSERT(answer_is(&a, 400, "400 Bad Request: this port accepts only HTTPS\n"));
 	CU_ASSERT(a.close && client_at_end(fd));
 	close(fd);
 	AWAIT_METRIC(&s, "http_tls_failed_plain_total", ==, 1);
@@ -390,7 +425,7 @@ static void test_garbage(void)
 		int fd = client_open(s.port);
 		CU_ASSERT(client_send(fd, bad[i].p, bad[i].n));
 		while (client_recv(fd, byte, sizeof(byte), 0) > 0)
-			continue; /* an alert, perhaps */
+			continue; /* possibly an alert */
 		close(fd);
 		AWAIT_METRIC(&s, "http_tls_failed_protocol_total", ==, (int64_t)i + 1);
 	}
@@ -398,7 +433,7 @@ static void test_garbage(void)
 	server_stop(&s);
 }
 
-/* Silent ones, and ones that stop in the midst of a hello. */
+/* Silent clients, and clients that stop in the middle of a hello. */
 static void test_too_late(void)
 {
 	struct server s = tls_server_new("t.reply", "one");
@@ -451,10 +486,11 @@ static void test_full(void)
 
 CUNIT_MAIN("http_tls", {"make files", tls_begin}, {"versions", test_versions},
     {"nothing in common", test_nothing_in_common}, {"min_version", test_min_version},
-    {"alpn", test_alpn}, {"tickets", test_tickets}, {"no tickets", test_no_tickets},
-    {"pipelining", test_pipelining}, {"byte by byte", test_byte_by_byte},
-    {"large answers", test_large_answers}, {"end behind a large answer", test_end_behind_large},
-    {"upload", test_upload}, {"100 continue", test_continue}, {"half close", test_half_close},
+    {"alpn", test_alpn}, {"tickets and names", test_ticket_name}, {"tickets", test_tickets},
+    {"no tickets", test_no_tickets}, {"pipelining", test_pipelining},
+    {"byte by byte", test_byte_by_byte}, {"large answers", test_large_answers},
+    {"end behind a large answer", test_end_behind_large}, {"upload", test_upload},
+    {"100 continue", test_continue}, {"half close", test_half_close},
     {"close_notify with a request", test_close_notify_with_request},
     {"key update", test_key_update}, {"key updates alone", test_key_updates_alone},
     {"no renegotiation", test_no_renegotiation}, {"plain HTTP", test_plain},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What connections with TLS hold counts in the memory of all: idle, and with half a record read. */
+/* The memory of TLS connections is included in the total: idle, and with half a record read. */
 #include "fixture/held_clock.h"
 #include "fixture/tls_fixture.h"
 #include "http/conn.h"
@@ -44,7 +44,7 @@ static void test_half_a_record(void)
 	stop(&s);
 }
 
-/* A record that was read leaves nothing behind. */
+/* A record that was processed leaves no memory behind. */
 static void test_records(void)
 {
 	struct server s = start();
@@ -55,10 +55,11 @@ static void test_records(void)
 	stop(&s);
 }
 
-/* Idle ones alone fill the memory: those that have been so for a moment are closed, and requests are answered again. */
+/* Idle connections alone fill the memory: those that have been idle for a moment are evicted, and
+ * requests are answered again. */
 static void test_idle_alone(void)
 {
-	enum { MANY = 60 }; /* 96 % of 1 MiB: the step from which requests are refused */
+	enum { MANY = 60 }; /* 96 % of 1 MiB: the step at which requests are refused */
 	struct server s = tls_server_new("t.reply", "one");
 	struct tls_wish wish = {0};
 	struct tls_client idle[MANY], k;
@@ -72,7 +73,7 @@ static void test_idle_alone(void)
 	AWAIT_METRIC(&s, "http_memory_step", ==, 3);
 	clock_move(1500);
 	AWAIT_METRIC(&s, "http_memory_step", ==, 0);
-	CU_ASSERT_EQUAL(server_metric(&s, "http_evicted_total"), 16); /* no more than it takes */
+	CU_ASSERT_EQUAL(server_metric(&s, "http_evicted_total"), 16); /* no more than necessary */
 	CU_ASSERT(tls_at_end(&idle[0]));
 	k = tls_client_open(s.port, &wish);
 	CU_ASSERT(tls_ask(&k, GET("/x"), "GET /x\n"));
@@ -84,7 +85,7 @@ static void test_idle_alone(void)
 	clock_release();
 }
 
-/* Who has been shaking hands for long is idle since that is done, then, too. */
+/* In this case, too, a connection with a long handshake counts as idle only from its end on. */
 static void test_idle_since_the_handshake(void)
 {
 	enum { MANY = 60 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Bodies in parts over TLS: the rings of transfer.h behind the records of tls_io.c. Clients that read late, write a byte at
- * a time, leave, or see a reload or the end of the graph in mid body.
- */
+/* Bodies in parts over TLS: the rings of transfer.h with the records of tls_io.c. The clients read
+ * late, write byte by byte, leave, or see a reload or the end of the graph in the middle of a
+ * body. */
 #include <poll.h>
 
 #include "fixture/drain_fixture.h"
@@ -41,10 +40,10 @@ static struct server tls_parts(void)
 struct duplex {
 	struct tls_client *k;
 	const char *out;
-	size_t n_out, piece; /* at most so much at once, each way */
-	char *in;            /* all that came */
+	size_t n_out, piece; /* at most this much at once, each way */
+	char *in;            /* everything received */
 	size_t n_in, room;
-	bool late; /* it reads when it can not write any more */
+	bool late; /* read only when writing blocks */
 	bool ended, polite;
 };
 
@@ -92,7 +91,7 @@ static bool seen(const struct duplex *d, const char *text)
 	return d->n_in >= n && memcmp(d->in + d->n_in - n, text, n) == 0;
 }
 
-/* Until what came ends with `until`, or the connection does. */
+/* Run until the received bytes end with `until`, or the connection ends. */
 static void duplex_run(struct duplex *d, const char *until)
 {
 	struct pollfd p = {.fd = d->k->fd};
@@ -145,7 +144,7 @@ static char *pattern(size_t n)
 	return p;
 }
 
-/* `head` and `n` bytes of the pattern go out, an answer in parts of as many comes. */
+/* Send `head` and `n` bytes of the pattern; receive an answer in parts of the same size. */
 static void swap(struct tls_client *k, const char *head, size_t n, size_t piece, bool late)
 {
 	char *body = pattern(n), *out = malloc(n + 1000), trailers[64];
@@ -164,7 +163,7 @@ static void swap(struct tls_client *k, const char *head, size_t n, size_t piece,
 	free(d.in);
 }
 
-/* ---- what behaves ---- */
+/* ---- regular clients ---- */
 
 static void test_uploads(void)
 {
@@ -174,7 +173,7 @@ static void test_uploads(void)
 	for (int bytewise = 0; bytewise < 2; bytewise++) {
 		struct tls_wish wish = {.bytewise = bytewise};
 		struct tls_client k = tls_client_open(s.port, &wish);
-		size_t n = bytewise ? 9000 : 3000000; /* no buffer takes them whole */
+		size_t n = bytewise ? 9000 : 3000000; /* no buffer holds them completely */
 		char *body = pattern(n), head[200];
 		snprintf(head, sizeof(head),
 		    "POST /sum HTTP/1.1\r\nHost: t\r\nContent-Length: %zu\r\n\r\n", n);
@@ -194,7 +193,7 @@ static void test_uploads(void)
 	parts_server_stop(&s);
 }
 
-/* A client that reads nothing until the server has stopped, then little at once. */
+/* A client that reads nothing until the server has stopped writing, then little at a time. */
 static void test_late_reader(void)
 {
 	enum { N = 12000000 };
@@ -237,7 +236,8 @@ static void test_mirror(void)
 	parts_server_stop(&s);
 }
 
-/* Buffers as small as they may be: less than a record, so that some of it waits in OpenSSL, of which no edge tells. */
+/* The smallest buffers allowed: less than a record, so that a part waits in OpenSSL, which no epoll
+ * edge reports. */
 static void test_small_buffers(void)
 {
 	struct server s = tls_parts_new();
@@ -273,7 +273,7 @@ static void test_continue(void)
 
 /* ---- ends ---- */
 
-/* A client that goes without a word, in mid upload and in mid download. */
+/* A client that closes without notice, in the middle of an upload and of a download. */
 static void test_client_goes(void)
 {
 	static const char *const text[] = {POST_HEAD("/sum", "Content-Length: 900000\r\n") "begun",
@@ -298,7 +298,7 @@ static void test_client_goes(void)
 	parts_server_stop(&s);
 }
 
-/* Read to the end: does it say that it is one? */
+/* Read to the end: is there a close_notify? */
 static bool ends_politely(struct tls_client *k)
 {
 	char piece[8192];
@@ -310,7 +310,7 @@ static bool ends_politely(struct tls_client *k)
 	return SSL_get_error(k->ssl, rc) == SSL_ERROR_ZERO_RETURN;
 }
 
-/* An answer that ends with the connection is whole when TLS says so, and only then. */
+/* An answer that ends with the connection is complete only if TLS announces the end. */
 static void test_old_client(void)
 {
 	struct server s = tls_parts();
@@ -325,7 +325,7 @@ static void test_old_client(void)
 	parts_server_stop(&s);
 }
 
-/* The grace time is over: what ends with the connection must not look whole. */
+/* The grace time is over: an answer that ends with the connection must not look complete. */
 static void test_drain_forced(void)
 {
 	struct server s = tls_parts();
@@ -350,7 +350,7 @@ static void test_drain_forced(void)
 	tls_client_close(&up);
 }
 
-/* The body goes on where it began; the next request is the heir's. */
+/* The body continues in the graph where it began; the next request goes to the new graph. */
 static void test_reload(void)
 {
 	enum { N = 3000000, HALF = N / 2 };
@@ -378,7 +378,7 @@ static void test_reload(void)
 	CU_ASSERT(tls_answer(&k, &a) && answer_is(&a, 200, pattern_sum(40000)));
 	drain_end(&d);
 	CU_ASSERT_EQUAL(d.report.closed, 0);
-	CU_ASSERT_EQUAL(server_metric(&next, "http_streamed_bodies_total"), 2); /* of both */
+	CU_ASSERT_EQUAL(server_metric(&next, "http_streamed_bodies_total"), 2); /* of both graphs */
 	free(body);
 	free(up.in);
 	answer_free(&a);

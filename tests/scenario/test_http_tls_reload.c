@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Reloads under the eyes of HTTPS clients: connections stay with their keys, tickets stay good, handshakes that have begun go
- * on, and a certificate whose file was replaced is shown to the next client, whether or not anything else has changed.
- */
+/* Reloads as HTTPS clients see them: connections keep their keys, tickets stay valid, handshakes in
+ * progress continue, and a replaced certificate file is used for the next client, whether or not
+ * anything else has changed. */
 #include "fixture/drain_fixture.h"
 #include "fixture/tls_fixture.h"
 
@@ -20,7 +19,7 @@ static struct weir_graph *build(struct weir_spec *spec)
 	return g;
 }
 
-/* Let `s` be followed by a server like it, and end. */
+/* Replace `s` by a server like it; `s` ends. */
 static struct server followed(struct server *s, struct server next)
 {
 	struct weir_drain_report report = {0};
@@ -51,7 +50,7 @@ static void test_open_stay(void)
 	CU_ASSERT(tls_ask(&idle, GET("/new"), "GET /new\n"));
 	CU_ASSERT(tls_say(&half, "st: t\r\n\r\n"));
 	CU_ASSERT(tls_answer(&half, &a) && answer_is(&a, 200, "GET /half\n"));
-	CU_ASSERT_EQUAL(server_metric(&s, "http_accepted_total"), 2); /* by the one before */
+	CU_ASSERT_EQUAL(server_metric(&s, "http_accepted_total"), 2); /* by the old server */
 	CU_ASSERT_EQUAL(server_metric(&s, "http_tls_connections"), 2);
 	AWAIT_METRIC(&s, "http_memory_bytes", >=, 2 * 16384);
 	CU_ASSERT(tls_say(&idle, GET("/big/5000000")));
@@ -93,7 +92,7 @@ static void test_tickets(void)
 	resume(TLS1_3_VERSION);
 }
 
-/* Write what `k` would say into *bytes, the caller's. */
+/* Write the output of `k` to *bytes, which the caller frees. */
 static size_t hello_of(struct tls_client *k, char **bytes)
 {
 	BIO *mem = BIO_new(BIO_s_mem());
@@ -109,7 +108,7 @@ static size_t hello_of(struct tls_client *k, char **bytes)
 	return n;
 }
 
-/* Half a hello before, half after; and a silent one. */
+/* Half a hello before the reload, half after it; and a silent client. */
 static void test_shaking(void)
 {
 	struct server s = tls_server_new("t.reply", "one");
@@ -133,7 +132,8 @@ static void test_shaking(void)
 	server_stop(&s);
 }
 
-/* In the stage when the reload comes: it is done there, and the connection follows. */
+/* The handshake is in the stage at the reload: it is completed there, and the connection is handed
+ * over. */
 static void test_away(void)
 {
 	struct server s = tls_server_new("t.reply", "one"), next;
@@ -161,7 +161,8 @@ static void test_away(void)
 	server_stop(&next);
 }
 
-/* A record of many requests, of which the one before has decrypted more than it has taken: no edge tells its heir. */
+/* A record of many requests: the old server has decrypted more of it than it has processed, and no
+ * epoll edge reports that to the new one. */
 static void test_decrypted(void)
 {
 	enum { N = 300 };
@@ -197,7 +198,7 @@ static void test_decrypted(void)
 	server_stop(&next);
 }
 
-/* Who shows `name` now? */
+/* Expect the certificate `name` to be in use. */
 static void expect_shown(struct server *s, const char *name)
 {
 	struct tls_client k = tls_client_open(s->port, &plain_wish);
@@ -231,7 +232,7 @@ static void note_renewed(void *arg, const char *stage, const char *text)
 	snprintf(r->text, sizeof(r->text), "%s", text);
 }
 
-/* The stage, the name and the end of both. */
+/* The stage, the name, and the expiry of both certificates. */
 static void check_renewed(const struct renewed *r)
 {
 	CU_ASSERT_STRING_EQUAL(r->stage, "web");
@@ -239,7 +240,7 @@ static void check_renewed(const struct renewed *r)
 	CU_ASSERT_PTR_NOT_NULL(strstr(r->text, ", was first until 20"));
 }
 
-/* Nothing in the YAML changes: the graph goes on, with the new certificate. */
+/* Nothing changes in the YAML: the graph continues with the new certificate. */
 static void test_new_certificate(void)
 {
 	struct server s;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* HTTPS from YAML: several certificates, files, classes by fields of TLS, and what is refused, with its place. */
+/* HTTPS from YAML: several certificates, files, classes by TLS fields, and what is refused, with
+ * its location. */
 #include "config/loading.h"
 #include "fixture/tls_fixture.h"
 #include "scenario/file_fixture.h"
@@ -54,7 +55,7 @@ static void test_names(void)
 	server_stop(&s);
 }
 
-/* A class for those who came by a name: it counts what it took. */
+/* A class for clients that used a name; it counts its requests. */
 static void test_fields(void)
 {
 	struct server s =
@@ -79,7 +80,7 @@ static void test_fields(void)
 	server_stop(&s);
 }
 
-/* It is refused at line:column with `text`. */
+/* Expect a refusal at line:column with `text`. */
 static void expect_refused(const char *yaml, int line, int col, const char *text)
 {
 	struct weir_spec *spec = load_text(yaml);
@@ -102,22 +103,101 @@ static void test_refused(void)
 	expect_refused(WEB "      tls: { cert: none.pem, key: a.key }\n" APP, 9, 20,
 	    "stage 'web' (http.server): cannot read none.pem");
 	expect_refused(WEB "      tls: { cert: a.pem, key: b.key }\n" APP, 9, 32,
-	    "the key b.key is not that of the certificate a.pem");
+	    "the key b.key does not match the certificate a.pem");
 	expect_refused(WEB "      tls:\n        certs:\n          - { cert: a.pem, key: a.key }\n"
 			   "          - { cert: b.pem, key: none.key }\n" APP,
 	    12, 33, "cannot read none.key");
-	expect_refused(WEB "      tls: { cert: a.pem }\n" APP, 9, 12, "is without its key");
+	expect_refused(WEB "      tls: { cert: a.pem }\n" APP, 9, 12, "a.pem has no key");
 	expect_refused(WEB "      tls: { min_version: 1.3 }\n" APP, 9, 12, "names no certificate");
 	expect_refused(WEB "      tls: { cert: a.pem, key: a.key, ciphers: NOPE }\n" APP, 9, 48,
-	    "there are no such ciphers: 'NOPE'");
-	expect_refused(WEB APP, 3, 3, "there are no handshakes without 'tls'");
+	    "no cipher matches 'NOPE'");
+	expect_refused(WEB "      tls: { cert: a.pem, key: a.key, ciphers: \"NULL\" }\n" APP, 9, 48,
+	    "none of the ciphers 'NULL' can be used");
+	expect_refused(WEB APP, 3, 3, "'handshake' is linked, but 'tls' is missing");
 	expect_refused("weir: 1\nstages:\n  web:\n    use: http.server\n    to: app\n    with:\n"
 		       "      tls: { cert: a.pem, key: a.key }\n"
 		       "  app: { use: respond, with: { body: \"ok\" }, threads: inline }\n",
 	    7, 12, "handshakes need a stage of their own");
 }
 
-/* Files go in pieces of many records, to a client that lets them wait. */
+/* The kind of certificate that a client gets if it accepts signatures of `algorithms`. */
+static int shown(const struct server *s, int version, const char *algorithms)
+{
+	struct tls_wish wish = {.version = version, .sni = "a.example"};
+	struct tls_client k = tls_client_over(client_open(s->port), &wish);
+
+	char list[64]; /* the macro does not accept const */
+	snprintf(list, sizeof(list), "%s", algorithms);
+	CU_ASSERT_EQUAL(SSL_set1_sigalgs_list(k.ssl, list), 1);
+	CU_ASSERT(tls_shake_hands(&k));
+	int kind = EVP_PKEY_get_base_id(X509_get0_pubkey(SSL_get0_peer_certificate(k.ssl)));
+	CU_ASSERT(tls_ask(&k, GET("/"), "ok"));
+	tls_client_close(&k);
+	return kind;
+}
+
+/* One name, two keys: a client that supports ECDSA gets that one, wherever it is in the list. */
+static void test_two_kinds(void)
+{
+	static const char rsa[] = "RSA+SHA256:RSA-PSS+SHA256", ec[] = "ECDSA+SHA256";
+	static const char all[] = "RSA-PSS+SHA256:RSA+SHA256:ECDSA+SHA256";
+	static const char *const yaml[] = {WEB
+	    "      tls:\n        cert: a.pem\n        key: a.key\n"
+	    "        certs: [ { cert: rsa.pem, key: rsa.key } ]\n" APP,
+	    WEB
+	    "      tls: { certs: [ { cert: b.pem, key: b.key }, { cert: rsa.pem, key: rsa.key }, "
+	    "{ cert: a.pem, key: a.key } ] }\n" APP};
+
+	tls_make("rsa", "DNS:a.example", true, 30);
+	for (int i = 0; i < 2; i++) {
+		struct server s = start(yaml[i]);
+		for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
+			CU_ASSERT_EQUAL(shown(&s, version, ec), EVP_PKEY_EC);
+			CU_ASSERT_EQUAL(shown(&s, version, rsa), EVP_PKEY_RSA);
+			CU_ASSERT_EQUAL(shown(&s, version, all), EVP_PKEY_EC);
+		}
+		server_stop(&s);
+	}
+}
+
+/* The issuer of `a` is not in its file and is not trusted. The message gives the location. */
+static void test_missing_issuer(void)
+{
+	EVP_PKEY *key = EVP_EC_gen("P-256");
+	X509 *x = tls_self_signed(key, "lonely", "DNS:lonely.example", 30);
+	X509_NAME *issuer = X509_NAME_new();
+	char said[2000] = "";
+	int ends[2];
+
+	X509_NAME_add_entry_by_txt(
+	    issuer, "CN", MBSTRING_ASC, (const unsigned char *)"The middle", -1, -1, 0);
+	X509_set_issuer_name(x, issuer);
+	CU_ASSERT_FATAL(X509_sign(x, key, EVP_sha256()) > 0);
+	FILE *f = tls_file("lonely", "pem");
+	PEM_write_X509(f, x);
+	fclose(f);
+	f = tls_file("lonely", "key");
+	PEM_write_PrivateKey(f, key, NULL, NULL, 0, NULL, NULL);
+	fclose(f);
+	CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+	weir_log_set_level(WEIR_LOG_WARN);
+	weir_log_set_fd(ends[1]);
+	struct server s = start(WEB "      tls: { cert: lonely.pem, key: lonely.key }\n" APP);
+	server_stop(&s);
+	weir_log_set_fd(2);
+	weir_log_set_level(WEIR_LOG_ERROR);
+	close(ends[1]);
+	CU_ASSERT(read(ends[0], said, sizeof(said) - 1) > 0);
+	close(ends[0]);
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(said, "lonely.pem does not contain the certificate of 'The middle'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "9:20"));
+	X509_NAME_free(issuer);
+	X509_free(x);
+	EVP_PKEY_free(key);
+}
+
+/* Files are sent in pieces of many records, to a client that reads them late. */
 static void test_files(void)
 {
 	enum { N = 9000001 };
@@ -164,4 +244,5 @@ static void end(void)
 }
 
 CUNIT_MAIN("http_tls_site", {"make files", begin}, {"names", test_names}, {"fields", test_fields},
-    {"refused", test_refused}, {"files", test_files}, {"remove files", end})
+    {"refused", test_refused}, {"two kinds of keys", test_two_kinds},
+    {"missing issuer", test_missing_issuer}, {"files", test_files}, {"remove files", end})

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * More handshakes than their stage can do: they are refused at its door, as any other load, and who is connected already is
- * served as if nothing were. The stage stands still here (paused), so numbers are exact.
- */
+/* More handshakes than their stage can handle: they are refused at its entry like any other load,
+ * and connected clients are served as usual. The stage is paused, so the numbers are exact. */
 #include "fixture/descriptors.h"
 #include "fixture/tls_fixture.h"
 
 static const struct tls_wish plain_wish;
 
-/* A server whose stage of handshakes has room for `limit`. */
+/* A server whose handshake stage has a queue limit of `limit`. */
 static struct server start(const char *limit, const char *timeout)
 {
 	struct server s = tls_server_new("t.reply", "one");
@@ -63,7 +61,7 @@ static void test_storm(void)
 		ERR_clear_error();
 		if (SSL_do_handshake(k[i].ssl) == 1 && tls_ask(&k[i], GET("/in"), "GET /in\n"))
 			done++;
-		else /* told as TLS has it, not cut off */
+		else /* closed with a TLS alert, not cut off */
 			CU_ASSERT_EQUAL(ERR_GET_REASON(ERR_peek_error()),
 			    SSL_AD_REASON_OFFSET + SSL_AD_INTERNAL_ERROR);
 	}
@@ -77,8 +75,8 @@ static void test_storm(void)
 	server_stop(&s);
 }
 
-/* Clients that leave, and clients whose time is over, while the stage has them: their sockets are closed when they are home,
- * never under the stage's hands. */
+/* Clients that leave, or whose time is over, while the stage has their handshake: their sockets are
+ * closed when they are back in their I/O thread, never while the stage uses them. */
 static void test_gone_meanwhile(void)
 {
 	enum { N = 5 };
@@ -118,11 +116,11 @@ static void test_late_meanwhile(void)
 	for (int i = 0; i < N; i++)
 		tls_client_close(&k[i]);
 	FIXTURE_AWAIT(sockets_open() == before);
-	CU_ASSERT_EQUAL(shed_at_stage(&s), N); /* too late to be done */
+	CU_ASSERT_EQUAL(shed_at_stage(&s), N); /* too late to be handled */
 	server_stop(&s);
 }
 
-/* The server stops while handshakes wait: they are refused, and nothing is left behind. */
+/* The server stops while handshakes are queued: they are refused, and nothing is left behind. */
 static void test_stop_meanwhile(void)
 {
 	enum { N = 5 };
@@ -137,7 +135,7 @@ static void test_stop_meanwhile(void)
 	server_stop(&s); /* a stop lets every stage run */
 	for (int i = 0; i < N; i++)
 		tls_client_close(&k[i]);
-	CU_ASSERT_EQUAL(sockets_open(), before - 1); /* the one that listened has gone, too */
+	CU_ASSERT_EQUAL(sockets_open(), before - 1); /* the listening socket is gone, too */
 }
 
 static void begin(void)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * TLS connections whose answers are sent in the same steps (write_turn.c), while half of the clients read nothing: the others get all,
- * and go on asking; who reads late gets all, too, and what is not sent to those who go is counted.
- */
+/* TLS connections whose answers are sent in the same steps (write_turn.c), while half of the
+ * clients read nothing. The other clients get everything and keep sending requests. Clients that
+ * read late get everything as well, and answers not sent to clients that leave are counted. */
 #include "fixture/held_clock.h"
 #include "fixture/tls_fixture.h"
 
-/* More than Linux keeps for a connection whose client reads nothing: 4 MB (tcp_wmem) and the client's buffer. */
+/* More than Linux buffers for a connection whose client does not read: 4 MB (tcp_wmem) and the
+ * client's buffer. */
 #define BIG "5000000"
 
 static struct server server;
@@ -37,7 +37,8 @@ static bool tls_answers_all(struct tls_client *k)
 	return good;
 }
 
-/* Of clients that speak together half do not read: the others are served. Of those some go, and some read late. */
+/* Of clients that send together, half do not read; the others are served. Some of those that do not
+ * read leave, the others read late. */
 static void test_half_reads(void)
 {
 	enum { GONE = TALKERS / 4 };
@@ -49,9 +50,13 @@ static void test_half_reads(void)
 	tls_begin();
 	server = tls_server_new("t.reply", "one");
 	fixture_set(server.app, "threads", "inline");
-	/* Who does not read is reset by min_send_rate after 5 s, or 21 s where his kernel has taken its part only behind the moment
-	 * from which on his answer waits; by write_timeout after 30 s, or 60 s. The others may take that long here. What all
-	 * wait for, 60 MB, is 90 % of the least that `memory: auto` gives, where only time-outs are other. */
+	/*
+	 * A client that does not read is reset by min_send_rate after 5 s, or after 21 s if its
+	 * kernel takes its part only after its answer began to wait; by write_timeout after 30 s,
+	 * or 60 s. Serving the others may take that long here, so the clock is held. The total of
+	 * all waiting answers, 60 MB, is 90 % of the least that `memory: auto` gives, where only
+	 * the time-outs change.
+	 */
 	clock_hold();
 	server_start(&server);
 	first = tls_client_open(server.port, &wish);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connections that become readable together are read, parsed, answered and sent to in steps (read_turn.c, write_turn.c): what each
- * of them does to itself in between is its own affair, and the others get what they asked for, in order. The stage is
- * inline, so a request that waits at a gate holds up the I/O thread until all others have spoken.
+ * Connections that become readable together are read, parsed, answered and sent to in steps
+ * (read_turn.c, write_turn.c). What happens to one of them in between affects only that one; the
+ * others get what they requested, in order. The stage is inline, so a request that waits at a gate
+ * holds the I/O thread until all others have sent.
  */
 #include "http_fixture.h"
 
 #define CLIENTS 96 /* three runs */
-#define ROUNDS  3  /* kinds in other places of a run; more take a minute under TSan */
+#define ROUNDS  3  /* kinds at other positions of a run; more take a minute under TSan */
 
-/* More than Linux keeps for a connection whose client reads nothing: 4 MB (tcp_wmem) and the client's buffer, which is made small
- * for it; and the long pipeline is more than is composed at once. */
+/* More than Linux buffers for a connection whose client does not read: 4 MB (tcp_wmem) and the
+ * client's buffer, which is made small for that. The long pipeline is more than is composed at
+ * once. */
 #define BIG  "5000000"
 #define FOUR GET("/1") GET("/2") GET("/3") GET("/4")
 
@@ -69,7 +71,7 @@ static bool answers_many(int fd)
 	return true;
 }
 
-/* All that a client of this kind has to get, and how it ends. */
+/* Everything that a client of this kind has to get, and how its connection ends. */
 static bool is_served(int fd, enum kind kind)
 {
 	switch (kind) {
@@ -113,7 +115,8 @@ static void speak(int fd, enum kind kind)
 		shutdown(fd, SHUT_WR);
 }
 
-/* While one request holds the thread all speak; while a second one, which has been read with them, holds it, some go. */
+/* All clients send while one request holds the thread. Some leave while a second request, which was
+ * read together with theirs, holds it. */
 static void round_of(int round)
 {
 	int fd[CLIENTS], first = client_open(server.port), second = client_open(server.port);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Request bodies in parts: what the client sent is what the stage got, whatever the framing; memory has a bound however
- * slow the stage is; and each way in which a body can end early is told to the stage and to the client.
- */
+/* Request bodies in parts: the stage gets exactly what the client sent, whatever the framing;
+ * memory is bounded however slow the stage is; and each way in which a body can end early is
+ * reported to the stage and to the client. */
 #include "parts_fixture.h"
 
 #define LONG 3000000
@@ -58,7 +57,7 @@ static void test_chunked(void)
 	parts_server_stop(&s);
 }
 
-/* A request behind a body, in the same bytes; and an old client. */
+/* A request after a body, in the same bytes; and an old client. */
 static void test_pipelined(void)
 {
 	struct server s = parts_server();
@@ -99,7 +98,7 @@ static void *flood_main(void *arg)
 	return NULL;
 }
 
-/* 300 MiB to a stage that does not look: the server reads one buffer of it, and never has more. */
+/* 300 MiB to a stage that does not read: the server reads one buffer of it and never holds more. */
 static void test_bounded(void)
 {
 	struct server s = parts_server();
@@ -127,7 +126,8 @@ static void test_bounded(void)
 	parts_server_stop(&s);
 }
 
-/* Who comes when the memory for bodies is given away is refused, and nobody else notices. */
+/* A request that comes when the memory for bodies is used up is refused, and no other is
+ * affected. */
 static void test_no_memory(void)
 {
 	struct server s = parts_server_new();
@@ -159,7 +159,7 @@ static void test_client_goes(void)
 	FIXTURE_AWAIT(atomic_load(&parts_error) == WEIR_EGONE);
 	AWAIT_METRIC(&s, "http_torn_bodies_total", ==, 1);
 	AWAIT_METRIC(&s, "http_connections", ==, 0);
-	fd = client_open(s.port); /* it sends no more, but listens */
+	fd = client_open(s.port); /* it stops sending, but still reads */
 	CU_ASSERT(client_say(fd, POST_HEAD("/sum", "Transfer-Encoding: chunked\r\n")));
 	CU_ASSERT(client_pattern(fd, 0, 1000000, true));
 	shutdown(fd, SHUT_WR);
@@ -211,7 +211,7 @@ static void test_too_slow(void)
 	parts_server_stop(&s);
 }
 
-/* ---- answers that do not wait for the body ---- */
+/* ---- answers before the end of the body ---- */
 
 #define CHUNKED "Transfer-Encoding: chunked\r\n"
 
@@ -220,12 +220,12 @@ static void test_early_answer(void)
 	struct server s = parts_server();
 	int fd = client_open(s.port);
 
-	/* What is left is short: it is skipped, and the connection goes on. */
+	/* Little of the body is left: it is skipped, and the connection continues. */
 	CU_ASSERT(client_say(fd, POST_HEAD("/early/404", "Content-Length: 60000\r\n")));
 	CU_ASSERT(status_is(fd, 404, false));
 	CU_ASSERT(client_pattern(fd, 0, 60000, false));
 	CU_ASSERT(client_say(fd, GET("/sum")) && sum_is(fd, 0));
-	/* It is long: there is an answer, and the end. */
+	/* Much is left: there is an answer, and then the connection ends. */
 	CU_ASSERT(client_say(fd, POST_HEAD("/early/403", "Content-Length: 60000000\r\n")));
 	CU_ASSERT(client_pattern(fd, 0, 50000, false));
 	CU_ASSERT(status_is(fd, 403, true));
@@ -234,7 +234,8 @@ static void test_early_answer(void)
 	parts_server_stop(&s);
 }
 
-/* Likewise of a chunked body, whose length shows on the way: the coding is minded, and its errors end the connection. */
+/* The same for a chunked body, whose length is not known in advance: its framing is checked, and
+ * errors end the connection. */
 static void test_early_answer_to_chunks(void)
 {
 	struct server s = parts_server();
@@ -246,14 +247,15 @@ static void test_early_answer_to_chunks(void)
 	CU_ASSERT(client_pattern(fd, 0, 30000, true));
 	CU_ASSERT(
 	    client_say(fd, "5\r\n0\r\n\r\n\r\n0\r\nX: y\r\n\r\n" GET("/sum")) && sum_is(fd, 0));
-	/* Beyond 64 KiB: thrown away for a moment, so that the answer is not lost; then the end. */
+	/* Beyond 64 KiB: discarded for a moment, so that the answer is not lost; then the
+	 * connection ends. */
 	CU_ASSERT(client_say(fd, POST_HEAD("/early/403", CHUNKED)));
 	CU_ASSERT(client_pattern(fd, 0, 20000, true));
 	CU_ASSERT(status_is(fd, 403, false));
 	CU_ASSERT(client_pattern(fd, 0, 200000, true));
 	CU_ASSERT(client_at_end(fd));
 	close(fd);
-	/* Malformed: no byte behind it is a request. */
+	/* Malformed: no byte after it is taken as a request. */
 	fd = client_open(s.port);
 	CU_ASSERT(client_say(fd, POST_HEAD("/early/403", CHUNKED)));
 	CU_ASSERT(client_pattern(fd, 0, 20000, true));
@@ -272,7 +274,7 @@ static void test_continue(void)
 	struct answer a = {0};
 	int fd = client_open(s.port);
 
-	/* Asked for, behind another answer; for a body of unknown length, too. */
+	/* Requested, after another answer; also for a body of unknown length. */
 	CU_ASSERT(
 	    client_say(fd, GET("/gate/go") POST_HEAD("/sum", EXPECT "Content-Length: 9000\r\n")));
 	gate_await(1);
@@ -285,7 +287,7 @@ static void test_continue(void)
 	CU_ASSERT(answer_read(fd, &a) && a.status == 100);
 	CU_ASSERT(client_pattern(fd, 0, 9000, true) && client_say(fd, "0\r\n\r\n"));
 	CU_ASSERT(sum_is(fd, 9000));
-	/* A client that does not wait for it does not get it when the body was first. */
+	/* A client that does not wait for it does not get it if the body arrives first. */
 	CU_ASSERT(client_say(
 	    fd, GET("/gate/later") POST_HEAD("/sum", EXPECT "Content-Length: 9000\r\n")));
 	gate_await(1);
@@ -294,7 +296,8 @@ static void test_continue(void)
 	gate_open("later");
 	CU_ASSERT(sum_is(fd, 0));
 	CU_ASSERT(sum_is(fd, 9000));
-	/* Answered without it: no 100, and nobody knows what comes next, so it ends. */
+	/* Answered without the body: no 100, and it is unknown what comes next, so the connection
+	 * ends. */
 	CU_ASSERT(client_say(fd, POST_HEAD("/early/401", EXPECT "Content-Length: 9000\r\n")));
 	CU_ASSERT(status_is(fd, 401, true));
 	CU_ASSERT(client_at_end(fd));
@@ -303,8 +306,8 @@ static void test_continue(void)
 	parts_server_stop(&s);
 }
 
-/* A streamed answer to a client that waits for "100 Continue", and never gets it: what comes next may be its body or its next
- * request, so nothing behind is read as either. */
+/* A streamed answer to a client that waits for "100 Continue" and never gets it: its next bytes may
+ * be its body or its next request, so they are read as neither. */
 static void test_continue_streamed(void)
 {
 	char trailers[100];
@@ -317,7 +320,7 @@ static void test_continue_streamed(void)
 		CU_ASSERT(client_sayf(fd, POST_HEAD("/count/5", EXPECT "%s"), bodies[i]));
 		CU_ASSERT(answer_read(fd, &a) && a.status == 200 && a.close);
 		CU_ASSERT_EQUAL(chunked_read(fd, trailers, sizeof(trailers)), 5);
-		(void)client_say(fd, GET("/sum")); /* it may have closed already */
+		(void)client_say(fd, GET("/sum")); /* the server may have closed already */
 		CU_ASSERT(client_at_end(fd));
 		close(fd);
 	}
@@ -325,8 +328,8 @@ static void test_continue_streamed(void)
 	parts_server_stop(&s);
 }
 
-/* An operator pauses the source, then the stage, and drains the stage, in the middle of a body: it goes on as soon as it may,
- * and a drained stage still gets what it had begun. */
+/* An operator pauses the source, then the stage, and drains the stage, in the middle of a body: it
+ * continues as soon as it may, and a drained stage still gets the rest of what it had begun. */
 static void test_steered(void)
 {
 	struct server s = parts_server();
@@ -341,7 +344,8 @@ static void test_steered(void)
 	server_steer(&s, "web", WEIR_STEER_RUN);
 	AWAIT_METRIC(&s, "http_received_bytes_total", >=, 40000);
 	server_steer(&s, "app", WEIR_STEER_PAUSE);
-	/* All in all less than the 64 KiB that are kept, since the stage may have been paused before it took anything. */
+	/* In total less than the 64 KiB that are buffered, since the stage may have been paused
+	 * before it read anything. */
 	CU_ASSERT(client_pattern(fd, 40000, 20000, false));
 	AWAIT_METRIC(&s, "http_received_bytes_total", >=, 60000);
 	server_steer(&s, "app", WEIR_STEER_RUN);
@@ -357,7 +361,8 @@ static void test_steered(void)
 	parts_server_stop(&s);
 }
 
-/* The knob is off: a long body is waited for, and too long is refused, as ever. */
+/* The knob is off: a long body is awaited completely, and one that is too long is refused, as
+ * usual. */
 static void test_off(void)
 {
 	struct server s = parts_server_new();

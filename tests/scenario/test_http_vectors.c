@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The vectors of tests/conformance/vectors.txt over real sockets to a running graph: whole, a byte
- * at a time, and behind a good request. Each asks for the answers in order, and then either one
- * more answer on the same connection, or its end with nothing served behind it.
- */
+/* The vectors of tests/conformance/vectors.txt over real sockets to a running graph: whole, byte by
+ * byte, and after a good request. Each expects the answers in order, and then either one more
+ * answer on the same connection or its end, with nothing served afterwards. */
 #include <ctype.h>
 #include <netinet/tcp.h>
 
 #include "http_fixture.h"
 
-/* Bytes of the longest vector, decoded, and of a line of the file. */
+/* Sizes of the longest decoded vector, and of a line of the file. */
 #define BYTES_MAX (128 * 1024)
 #define LINE_MAX_ 1024
-/* Longer vectors (limits) go in steps beyond this: the byte that decides is near the limit of 16
- * KiB, the rest is only more of the same. */
+/* Longer vectors (limits) are sent in steps beyond this: the decisive byte is near the limit of 16
+ * KiB, the rest only repeats. */
 #define SINGLE_BYTES 20000
 #define STEP_BYTES   61
-/* Fewer would mean that the file was not read: it has more than 500. */
+/* Fewer would mean that the file was not read; it has more than 500. */
 #define VECTORS_MIN 150
 
 struct vector {
@@ -44,7 +42,7 @@ static void put_text(struct vector *v, const char *text)
 	put(v, text, strlen(text));
 }
 
-/* "N:text)" behind "\(". */
+/* "N:text)" after "\(". */
 static const char *decode_repeat(const char *at, struct vector *v)
 {
 	char *text;
@@ -72,7 +70,7 @@ static const char *decode_hex(const char *at, struct vector *v)
 
 #define POST "POST / HTTP/1.1\r\nHost: t\r\n"
 
-/* What stands behind a backslash. Returns what is behind that. */
+/* The rest of an escape after its backslash. Returns the text after it. */
 static const char *decode_escape(const char *at, struct vector *v)
 {
 	switch (*at) {
@@ -133,14 +131,14 @@ static void read_vector(char *line, struct vector *v)
 	decode(line + at, '\0', v);
 }
 
-/* ---- playing ---- */
+/* ---- running the vectors ---- */
 
 static bool is_none(const struct vector *v)
 {
 	return strcmp(v->statuses, "none") == 0;
 }
 
-/* The answers that `statuses` lists. */
+/* Do the answers listed in `statuses` arrive? */
 static bool answers_come(int fd, const struct vector *v)
 {
 	struct answer a = {0};
@@ -183,7 +181,7 @@ static void send_vector(int fd, const struct vector *v, enum way way)
 		if (step > v->n - at)
 			step = v->n - at;
 		if (!client_send(fd, v->p + at, step))
-			return; /* refused already */
+			return; /* already refused */
 		at += step;
 	}
 }

@@ -4,11 +4,11 @@
  *
  * Two producers push probes through three stages (pools or a group, partitioned, in cohorts, with
  * admission policies, chosen at random from the seed), while actors pause, drain and resume stages,
- * set knobs for good and for a moment, unset, undo, and look into queues. At the end of a round
- * every second graph is resumed and awaited, the others are stopped as they are, paused or not.
+ * set knobs permanently and for a moment, unset, undo, and inspect queues. At the end of a round
+ * every second graph is resumed and awaited; the others are stopped as they are, paused or not.
  * Afterwards:
- *   - what was taken has been finished exactly once: done, shed or failed;
- *   - offered = completed + shed + failed at every stage, nothing is in flight, nothing was closed.
+ * - every accepted event has been finished exactly once: done, shed or failed;
+ * - offered = completed + shed + failed at every stage, nothing is in flight, nothing was closed.
  */
 #include "fixture/graph_fixture.h"
 
@@ -42,11 +42,11 @@ static void offer_run(struct weir_stage *entry, struct probe *from, int producer
 	for (int i = 0; i < 16; i++) {
 		struct probe *p = &from[i];
 		if (p->seq != 0 && atomic_load(&p->finishes) == 0)
-			continue; /* under way */
+			continue; /* in flight */
 		p->seq++;
 		p->producer = producer;
 		atomic_store(&p->finishes, 0);
-		if (p->ev.state != WEIR_EVENT_NEW) /* refused the last time: still as it was */
+		if (p->ev.state != WEIR_EVENT_NEW) /* refused the last time, so it is unchanged */
 			weir_event_init(&p->ev, &probe_type, clock_now_ns());
 		if (p->seq % 8 == 0)
 			p->ev.deadline_ns = clock_now_ns() + 50 * NS_PER_MS;
@@ -56,7 +56,7 @@ static void offer_run(struct weir_stage *entry, struct probe *from, int producer
 		return;
 	int in = weir_offer(entry, ev, n, NULL);
 	atomic_fetch_add(&taken, (unsigned)in);
-	for (int i = 0; i < n - in; i++) /* ours again: free for the next */
+	for (int i = 0; i < n - in; i++) /* ours again: free for the next run */
 		atomic_store(&((struct probe *)ev[i])->finishes, 1);
 }
 
@@ -75,7 +75,7 @@ static void *produce(void *arg)
 	return NULL;
 }
 
-/* ---- acts ---- */
+/* ---- changes ---- */
 
 static void act(unsigned *rnd)
 {
@@ -214,7 +214,7 @@ static void round_of(int actors, double seconds, unsigned *rnd, bool awaited)
 	atomic_store(&stop_producers, true);
 	for (int i = 0; i < PRODUCERS; i++)
 		pthread_join(p[i], NULL);
-	/* Some are stopped while the actors are at it. */
+	/* The other graphs are stopped while the actors are active. */
 	if (awaited) {
 		atomic_store(&stop_actors, true);
 		for (int i = 0; i < actors; i++)

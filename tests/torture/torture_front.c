@@ -2,26 +2,28 @@
 /*
  * torture_front [producers=3] [seconds=2] [seed=1]
  *
- * Overload control under all that may happen to it: producers offer runs of three classes, with and without
- * deadlines, of known users and of nobody, first attempts and retries, at every stage of a -> b -> c -> d.
- * Doors ask ahead, each stage has an objective of 3 ms. The stages are pools, groups, inline,
- * partitioned and in cohorts, chosen at random from the seed; a fails, loops and ends its thread
- * now and then, b holds some events and sends them on later. Another thread turns the modes of the
- * policies and of the graph (the kill switch), threads, queues and cohorts. Each round is stopped in the middle
- * of the traffic by a drain with no grace. Afterwards:
- *   - every probe has been finished exactly once;
- *   - what was refused at a door is new and bears a token of a stage, with the reason that was told for it;
- *   - the law offered = completed + shed + failed held while running and holds exactly (law_error 0);
- *   - no policy gave an answer that makes no sense.
- * "rounds" in the output are graphs built and torn down, "events" finishes seen, "ahead" refusals for the
- * sake of later stages and "shadow" those of shadow mode; then sheds by reason.
+ * Overload control under all conditions: producers offer runs of three classes, with and without
+ * deadlines, of known users and of none, first attempts and retries, at every stage of a -> b -> c
+ * -> d. Events are admitted upstream on behalf of later stages, and each stage has an objective of
+ * 3 ms. The stages are pools, groups, inline, partitioned and in cohorts, chosen at random from the
+ * seed. Stage a fails, loops and ends its thread now and then; b holds some events and sends them
+ * on later. Another thread changes the modes of the policies and of the graph (the kill switch),
+ * threads, queues and cohorts. Each round is stopped during the traffic by a drain without grace
+ * time. Afterwards:
+ * - every probe has been finished exactly once;
+ * - refused events are new and carry the token of a stage, with the reason reported for them;
+ * - the law offered = completed + shed + failed held while running and holds exactly (law_error 0);
+ * - no policy returned an invalid answer.
+ *
+ * In the output, "rounds" are graphs built and torn down, "events" finishes, "ahead" refusals on
+ * behalf of later stages and "shadow" those of shadow mode; then sheds by reason.
  */
 #include "fixture/graph_fixture.h"
 
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "flow/shed_token.h"
+#include "stage/shed_token.h"
 
 #define MAX_PRODUCERS 8
 #define PROBES        2048
@@ -29,7 +31,7 @@
 #define CLASSES       3
 #define STAGES        4
 #define HELD_MAX      8
-#define MODE_EVERY    1000 /* changes of other knobs */
+#define MODE_EVERY    1000 /* per changes of other knobs */
 
 static const char *const names[STAGES] = {"a", "b", "c", "d"};
 
@@ -83,7 +85,7 @@ static const struct weir_stage_ops chaos_ops = {.abi = WEIR_STAGE_ABI,
     .outlets = chaos_outlets,
     .handle = chaos_handle};
 
-/* What a thread holds, oldest first. */
+/* Events held by a thread, oldest first. */
 struct held {
 	int n;
 	struct weir_event *ev[HELD_MAX];
@@ -98,7 +100,7 @@ static void hold_fini(struct weir_stage *st)
 	h->n = 0;
 }
 
-/* Each run sends on what earlier ones left, and keeps some of its own. */
+/* Each run sends on what earlier runs held, and holds some of its own. */
 static void hold_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	struct held *h = weir_thread_state(st);
@@ -126,7 +128,7 @@ static const struct weir_stage_ops hold_ops = {.abi = WEIR_STAGE_ABI,
     .outlets = pass_outlets,
     .handle = hold_handle};
 
-/* Up to 16 us each, so that producers offer several times what can be done. */
+/* Up to 16 us each, so that producers offer several times the capacity. */
 static void work_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	(void)st;
@@ -164,13 +166,14 @@ static void dress(struct probe *p, int producer, uint64_t seq)
 	p->producer = producer;
 	p->seq = seq;
 	p->ev.class_id = (uint8_t)(r % CLASSES);
-	if (r >> 10 & 1) /* up to 67 ms, some of them past */
+	if (r >> 10 & 1) /* up to 67 ms, some of them already past */
 		p->ev.deadline_ns = now_ns - NS_PER_MS + (int64_t)(r >> 12 & 0x3ffffff);
 	p->ev.session = (uint32_t)(r >> 40 & 63) | (r >> 46 & 1 ? WEIR_SESSION_RETRY : 0);
 	atomic_store(&p->finishes, 0);
 }
 
-/* A refusal leaves the event its maker's, with a token that tells why. Of a mixed run one reason is told, that of one. */
+/* Refused events still belong to their producer and have a token with the reason. For a run refused
+ * for several reasons, the reason of one event is reported. */
 static void check_refused(struct weir_event **ev, int n, int why)
 {
 	bool found = false;
@@ -205,11 +208,11 @@ static void *produce(void *arg)
 		for (; n < most; n++, at = (at + 1) % PROBES) {
 			struct probe *p = &pool[id][at];
 			if (p->seq != 0 && atomic_load(&p->finishes) == 0)
-				break; /* still on its way */
+				break; /* still in flight */
 			dress(p, id, ++seq);
 			run[n] = &p->ev;
 		}
-		/* half of them at the first door */
+		/* half of the runs go to the first stage */
 		const char *to = names[r >> 8 & 1 ? 0 : r >> 9 & 3];
 		int taken = n ? weir_offer(weir_graph_stage(graph, to), run, n, &why) : 0;
 		check_refused(run, n - taken, why);
@@ -222,7 +225,7 @@ static void *produce(void *arg)
 	return NULL;
 }
 
-/* ---- meddling ---- */
+/* ---- changes ---- */
 
 static void set(const char *name, const char *knob, const char *value)
 {
@@ -278,7 +281,7 @@ static void *meddle(void *arg)
 		set_number(name, "threads.min", threads);
 		set_number(name, "queue.limit", 64 + (unsigned)rand_r(&rnd) % 4000);
 		set_number(name, "cohort.max", 1 + (unsigned)rand_r(&rnd) % 256);
-		/* Seldom: a policy whose mode is set begins anew, and would never learn. */
+		/* Rarely: setting the mode of a policy restarts it, and it would never learn. */
 		if (rand_r(&rnd) % MODE_EVERY == 0)
 			set(name, "admission.mode", modes[rand_r(&rnd) % 4]);
 		if (rand_r(&rnd) % MODE_EVERY == 0)
@@ -361,7 +364,7 @@ static void round_of(int producers, double seconds, unsigned *rnd)
 	int64_t end_ns = clock_now_ns() + (int64_t)(seconds * NS_PER_S);
 	while (clock_now_ns() < end_ns && atomic_load(&faults) == 0)
 		sched_yield();
-	weir_graph_hurry(graph); /* the drain meets full queues and busy handlers */
+	weir_graph_hurry(graph); /* so that the drain finds full queues and busy handlers */
 	atomic_store(&stop, true);
 	pthread_join(m, NULL);
 	for (int i = 0; i < producers; i++)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bodies in parts under torture: clients upload, download and mirror at once over a server with two I/O threads and three
- * handler threads, pipeline, dawdle, break chunks and go away in the middle, with buffers as small as they may be.
+ * Bodies in parts under torture. Clients upload, download and mirror at once through a server with
+ * two I/O threads and three handler threads. They pipeline, stall, send invalid chunks and
+ * disconnect in the middle, with the smallest possible buffers.
  *
  *     torture_parts [CLIENTS [SECONDS [SEED]]]
  *
- * Checked: every byte that comes back is the right one, each answer of a client that behaves is whole, and at the end the
- * law holds and no event's state, buffer or connection is left; the same for servers that are ended in the midst. It prints what was done; a hang is ended by ctest.
+ * Checks that every byte returned is right, that each answer to a well-behaved client is complete,
+ * and that at the end the law holds and no event's state, buffer or connection is left. The same is
+ * checked for servers that are stopped during the traffic. Prints what was done; a hang is ended by
+ * ctest.
  */
 #include <netinet/tcp.h>
 #include <time.h>
@@ -17,7 +20,7 @@ struct client {
 	int port;
 	unsigned seed;
 	int64_t until_ns;
-	bool careless; /* the server may end in the midst of it */
+	bool careless; /* the server may stop while it runs */
 	uint64_t done[6], wrong;
 	pthread_t thread;
 };
@@ -39,7 +42,7 @@ static unsigned roll(struct client *c, unsigned n)
 	return (unsigned)rand_r(&c->seed) % n;
 }
 
-/* Most are about as long as a buffer. */
+/* Mostly about the length of a buffer. */
 static size_t length(struct client *c)
 {
 	return roll(c, 4) == 0 ? roll(c, 300000) : roll(c, 40000);
@@ -125,7 +128,7 @@ static bool mirror(struct client *c, int fd)
 	return ok;
 }
 
-/* Go in the middle of something; what is there may be anything but wrong. */
+/* Disconnect in the middle; whatever was transferred must be right. */
 static void leave(struct client *c, int fd)
 {
 	static const char *const targets[] = {"/sum", "/mirror", "/early/200"};
@@ -144,7 +147,7 @@ static void leave(struct client *c, int fd)
 		shutdown(fd, SHUT_WR);
 }
 
-/* A chunk that is none: 400, if nothing has been begun. */
+/* An invalid chunk: 400, if no answer was begun. */
 static bool break_body(struct client *c, int fd)
 {
 	struct answer a = {0};
@@ -166,7 +169,7 @@ static bool early(struct client *c, int fd)
 	return ok;
 }
 
-/* Returns whether the connection is of use afterwards. */
+/* Returns whether the connection can be used again. */
 static bool act(struct client *c, int fd, enum act what)
 {
 	bool ok = true;
@@ -196,10 +199,10 @@ static void *client_main(void *arg)
 
 	while (clock_ns() < c->until_ns) {
 		int fd = client_open(c->port), one = 1;
-		if (fd == -1) /* there is no server any more */
+		if (fd == -1) /* the server has stopped */
 			break;
-		setsockopt(
-		    fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* its writes are small */
+		/* its writes are small */
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		while (clock_ns() < c->until_ns && act(c, fd, (enum act)roll(c, 6)))
 			continue;
 		close(fd);
@@ -247,7 +250,8 @@ static void test_clients(void)
 	free(c);
 }
 
-/* Ended in the midst of the traffic, at once or after a moment: whatever state a body is in, its event ends once. */
+/* The server is stopped during the traffic, at once or after a moment: whatever the state of a
+ * body, its event ends once. */
 static void round_of(unsigned *seed, uint64_t *closed)
 {
 	struct client *c = calloc((size_t)clients, sizeof(*c));

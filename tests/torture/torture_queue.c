@@ -2,13 +2,13 @@
 /*
  * torture_queue [producers=4] [consumers=4] [seconds=2] [seed=1]
  *
- * Producers push runs of random length, class and key into one queue; consumers pop batches of
- * random size, some by key, from partitions under leases; the limit is changed meanwhile. In three
- * rounds the queue is shared, exclusive and partitioned. Each event carries its producer and a
- * sequence number per (producer, class, key). The test fails, with the numbers, when an event is
- * lost or seen twice, when within one producer, class and key the order is broken (leasing modes),
- * or when the length is not exact at the end. "pushed" and "popped" in the output are events,
- * "refused" those without room.
+ * Producers push runs of random length, class and key into one queue. Consumers pop batches of
+ * random size, some by key, from partitions under leases, while the limit changes. In three rounds
+ * the queue is shared, exclusive and partitioned. Each event carries its producer and a sequence
+ * number per (producer, class, key). The test fails, with the numbers, when an event is lost or
+ * seen twice, when within one producer, class and key the order is broken (leasing modes), or when
+ * the length is not exact at the end. In the output, "pushed" and "popped" are events, "refused"
+ * those for which the queue was full.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "flow/queue.h"
+#include "event/queue.h"
 
 #define KEYS       8
 #define CLASSES    3
@@ -39,8 +39,8 @@ static unsigned seed = 1;
 static atomic_bool stop, producers_done;
 static atomic_ullong pushed, popped, refused, faults;
 static struct item *items[MAX_TASKS];
-/* Last sequence number seen per producer, class and key; exact order is promised only under leases.
- */
+/* Last sequence number seen per producer, class and key; exact order is guaranteed only under
+ * leases. */
 static _Atomic uint64_t last[MAX_TASKS][CLASSES][KEYS];
 
 static void fault(const char *what, const struct item *it)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The dashboard in a real browser: dashboard.mjs BROWSER WEIR TOP [PATTERN]
 //
-// Pages are looked at as people do: with the keyboard, on a telephone, in the dark, with hostile names, while the
-// server goes away. Most tests talk to a made-up server (made_up_server.mjs), of which everything is
-// known; the last ones to weir itself. Every wait is for a condition; what never comes fails after PATIENCE.
+// The pages are used as people use them: with the keyboard, on a phone, in the dark theme, with
+// hostile names, and while the server goes away. Most tests use a fake server (made_up_server.mjs),
+// whose state is fully known; the last ones use weir itself. Every wait is for a condition and fails
+// after PATIENCE ms.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -81,7 +82,7 @@ test("names that are markup are text", async ({ open }) => {
 
 test("a page that is opened late shows what was before", async ({ open }) => {
   const page = await open({});
-  // Five minutes of points can not have been seen by a page that is seconds old.
+  // A page that is a few seconds old cannot have collected five minutes of points itself.
   await page.waitForFunction(() => (document.querySelector(".spark-line")?.getAttribute("d").match(/L/g) || []).length >= 280);
   await visit(page, "#/stage/work?range=1h");
   await page.waitForFunction(() => document.querySelectorAll(".plot canvas").length >= 6);
@@ -90,8 +91,8 @@ test("a page that is opened late shows what was before", async ({ open }) => {
 
 test("a curve of which nothing is known is not drawn", async ({ open }) => {
   const page = await open({});
-  await page.locator(".big .spark-line").nth(2).waitFor({ state: "attached" }); // requests, shed, waiting; then the wait
-  assert.equal(await page.locator(".big .spark-line").count(), 3); // and `open` has seen that nothing is on the console
+  await page.locator(".big .spark-line").nth(2).waitFor({ state: "attached" }); // requests, shed, waiting; the wait is missing
+  assert.equal(await page.locator(".big .spark-line").count(), 3); // `open` also records messages on the console
 }, { world: { idle: true } });
 
 test("a chart tells its values under the pointer and to the keyboard", async ({ open }) => {
@@ -129,21 +130,21 @@ test("a knob is turned and turned back with the keyboard alone", async ({ open, 
   await page.getByText("set to 8").waitFor();
   assert.deepEqual(world.calls.at(-1), { method: "PUT", path: "/api/v1/stages/work/knobs/threads.max", body: { value: "8" } });
   await page.waitForFunction(() => /configured 16.*overridden 8.*effective 8/.test(document.querySelector(".knob.over .layers")?.textContent || ""));
-  await tabTo(page, () => document.activeElement.textContent === "Undo the last act", "Shift+Tab");
+  await tabTo(page, () => document.activeElement.textContent === "Undo the last change", "Shift+Tab");
   await page.keyboard.press("Enter");
-  await page.getByText("The last act was undone.").waitFor();
+  await page.getByText("The last change was undone.").waitFor();
   await page.waitForFunction(() => !document.querySelector(".knob.over"));
 }, { noise: /status of 422/ });
 
 test("a knob can be turned for a time", async ({ open, world }) => {
   const page = await open({ hash: "#/stage/work" });
-  await page.getByLabel("How long threads.max stays").selectOption("10m");
+  await page.getByLabel("How long to override threads.max").selectOption("10m");
   await page.getByLabel("threads.max", { exact: true }).fill("4");
   await page.getByRole("button", { name: "Set threads.max" }).click();
   await page.getByText("set to 4 for 10m").waitFor();
   assert.deepEqual(world.calls.at(-1).body, { value: "4", for: "10m" });
   await page.getByRole("button", { name: "Unset threads.max" }).click();
-  await page.getByText("back to what is configured").waitFor();
+  await page.getByText("back to the configured value").waitFor();
 });
 
 test("a stage is paused after asking twice, and the timeline says so", async ({ open, world }) => {
@@ -159,8 +160,8 @@ test("a stage is paused after asking twice, and the timeline says so", async ({ 
 
 test("what limits the server is told in the server's words", async ({ open, world }) => {
   const page = await open({});
-  await page.waitForFunction(() => /work limits the server: its 2 threads are used to 97 %/.test(document.querySelector(".verdict")?.textContent));
-  // The alert of the same is not told beside it; another one is.
+  await page.waitForFunction(() => /work limits the server: its 2 threads are 97 % used/.test(document.querySelector(".verdict")?.textContent));
+  // The alert about the same bottleneck is not shown again; another alert is.
   await until(() => world.streams.size > 0, "the page listens");
   world.send("alert", world.alert(7, "bottleneck_chronic", "warn"));
   world.send("alert", world.alert(8, "history_file", "warn"));
@@ -178,10 +179,34 @@ test("what is turned away in front of the graph is the headline, a number and in
   assert.match(await page.locator("tr", { hasText: "http.server" }).textContent(), /turned away/);
 }, { world: { away: 170 } });
 
+test("trouble of a stage is the headline, in the graph, in the table and on its page", async ({ open }) => {
+  const page = await open({});
+  await page.waitForFunction(() => /^Not ready: stage work is in trouble: its handler has held/.test(document.querySelector(".verdict").textContent.trim()));
+  assert.match(await page.locator("[data-stage=work]").getAttribute("class"), /bad/);
+  assert.match(await page.locator("[data-stage=work]").textContent(), /in trouble/);
+  assert.match(await page.locator("tr", { hasText: "burn" }).textContent(), /connections on it wait/);
+  await visit(page, "#/stage/work");
+  await page.locator(".alerts li", { hasText: "connections on it wait" }).waitFor();
+}, { world: { stage: { trouble: "its handler has held I/O thread 'web/io1' for 4.2 s: connections on it wait" } } });
+
+test("events that a stage holds are counted where its queue is, and fill it", async ({ open }) => {
+  const page = await open({ hash: "#/stage/work" });
+  await page.locator(".facts", { hasText: "860 held" }).waitFor();
+  await visit(page, "#/overview");
+  await page.waitForFunction(() => /40 of 1,024, 860 held/.test(document.querySelector("table").textContent));
+  assert.match(await page.locator("[data-stage=work] title").textContent(), /860 held/);
+  assert.match(await page.locator("[data-stage=work]").getAttribute("class"), /warn/); // 900 of 1,024
+}, { world: { stage: { held: 860, in_flight: 902 } } });
+
+test("what an operator drains is no overload", async ({ open }) => {
+  const page = await open({});
+  await page.waitForFunction(() => /^By an operator: work is drained, 40 waiting/.test(document.querySelector(".verdict").textContent.trim()));
+}, { world: { away: 0.001, stage: { state: "drained" } } });
+
 test("a reload stands on the timeline once, with who did it", async ({ open, world }) => {
   const at = world.now();
   world.acts.unshift({ id: 1, at, actor: "anna", what: "reload", target: "made-up", from: "", to: "a new graph of 4 stages", undone: false });
-  const decision = { ...world.decisions()[0], id: 999, time: at, stage: "", actor: "reload", action: "reload", rule: "a new graph of 4 stages follows", from: 0, to: 0 };
+  const decision = { ...world.decisions()[0], id: 999, time: at, stage: "", actor: "reload", action: "reload", rule: "a new graph of 4 stages takes over", from: 0, to: 0 };
   const made = world.decisions();
   world.decisions = () => [decision, ...made];
   const page = await open({ hash: "#/timeline" });
@@ -226,7 +251,7 @@ test("older decisions are read when they are asked for, once each", async ({ ope
   await page.waitForFunction(() => document.querySelectorAll(".feed.long > li").length === 454);
   assert.equal(await page.getByRole("button", { name: "Older" }).count(), 0);
   assert.equal(await page.getByText("rule 1", { exact: true }).count(), 1);
-  world.options.decisions++; // the page asks for the newest again, and keeps the old ones
+  world.options.decisions++; // the page requests the newest again and keeps the old ones
   await page.waitForFunction(() => document.querySelectorAll(".feed.long > li").length === 455);
 }, { world: { decisions: 450 } });
 
@@ -235,7 +260,7 @@ test("ten minutes of ticks of 30 stages at 4 Hz leave no more than they must", a
   await until(() => world.streams.size > 0, "the page listens");
   const cdp = await page.context().newCDPSession(page);
   let at = world.now();
-  // Ticks are sent as fast as the page takes them; the page has taken one when it draws its time.
+  // Ticks are sent as fast as the page can process them: after each 40, two frames must be drawn.
   const feed = async (n) => {
     for (let sent = 0; sent < n;) {
       for (let k = 0; k < 40; k++, sent++) world.tick(at += 0.25);
@@ -248,7 +273,7 @@ test("ten minutes of ticks of 30 stages at 4 Hz leave no more than they must", a
     return { heap: usedSize, ...(await cdp.send("Memory.getDOMCounters")) };
   };
   await cdp.send("HeapProfiler.enable");
-  await feed(1000); // the rows of 15 minutes are there: from here on nothing is to grow
+  await feed(1000); // the page's 15 minutes of rows are full: from here on nothing may grow
   const before = await look();
   await feed(2400);
   const after = await look();
@@ -261,12 +286,12 @@ test("a viewer sees no acts", async ({ open, world }) => {
   world.reload(false, { broken: true });
   const page = await open({ hash: "#/stage/work" });
   await page.getByText("threads.max").first().waitFor();
-  await page.getByText("You may look, not act.").waitFor();
+  await page.getByText("Read-only: a viewer cannot make changes.").waitFor();
   assert.equal(await page.locator("main button, main input").count(), 0);
   await visit(page, "#/timeline");
   assert.equal(await page.locator("main button").count(), 0);
   await visit(page, "#/config");
-  await page.locator("pre.caret").waitFor(); // what is wrong is for all
+  await page.locator("pre.caret").waitFor(); // a viewer sees the errors, too
   assert.equal(await page.locator("main button").count(), 0);
   assert.equal(world.calls.length, 0);
 }, { world: { role: "viewer" } });
@@ -280,18 +305,18 @@ test("a reload is looked at, then done, with the keyboard alone", async ({ open,
   assert.equal(world.reloads.total, 0);
   const lines = await page.locator(".changes li").allInnerTexts();
   assert.deepEqual(lines.map((l) => l.replace(/\s+/g, " ")), ["~ admin.listen 127.0.0.1:9900 → becomes 127.0.0.1:9901 at the next start", "+ stages.extra respond new stage",
-    "~ stages.answer.with.body hidden: it is from the environment made anew", "~ stages.work.threads.max 16 → becomes 8 where it runs",
-    '~ stages.web.with.user "" → becomes header.x-user made anew', "− stages.old drop stage goes"]);
+    "~ stages.answer.with.body hidden: it comes from the environment rebuilt", "~ stages.work.threads.max 16 → becomes 8 in place",
+    '~ stages.web.with.user "" → becomes header.x-user rebuilt', "− stages.old drop stage removed"]);
   await axeFindsNothing(page, "a preview");
   await page.keyboard.press("Escape");
   await page.waitForFunction(() => document.activeElement.textContent === "Reload …" && !document.querySelector(".reload"));
   await page.keyboard.press("Enter");
-  await tabTo(page, () => document.activeElement.textContent === "Make it so");
+  await tabTo(page, () => document.activeElement.textContent === "Apply changes");
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => document.activeElement.textContent === "Reloaded");
   assert.equal(world.reloads.graph, 1);
-  await page.locator(".stage-knobs b", { hasText: "extra" }).waitFor(); // the graph and the list of its stages were read again
-  await page.getByText("A new graph runs").waitFor();
+  await page.locator(".stage-knobs b", { hasText: "extra" }).waitFor(); // the graph and its list of stages were read again
+  await page.getByText("A new graph is running").waitFor();
 }, { world: { more: "extra" } });
 
 test("after a reload by somebody else the page has the new stages, and stays where it is", async ({ open, world }) => {
@@ -309,20 +334,20 @@ test("a file that can not be used is told as check tells it, until one can", asy
     world.options.broken = true;
     const page = await open({ hash: "#/config", scheme, width, calm: true });
     await page.getByRole("button", { name: "Reload …" }).click();
-    await page.getByRole("heading", { name: "This file can not be used" }).waitFor();
+    await page.getByRole("heading", { name: "This file cannot be used" }).waitFor();
     const said = await page.locator("pre.caret").textContent();
-    assert.equal(said, world.reloads.last.text); // every blank before the caret
+    assert.equal(said, world.reloads.last.text); // including every blank before the caret
     await page.getByText("The running configuration was not changed").waitFor();
-    assert.equal(await page.getByRole("button", { name: "Make it so" }).count(), 0);
+    assert.equal(await page.getByRole("button", { name: "Apply changes" }).count(), 0);
     await axeFindsNothing(page, `a broken file, ${scheme}`);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "it fits");
     await page.getByRole("button", { name: "Close" }).click();
-    world.reload(false); // a signal, say; nobody tells the page, which looks now and then
+    world.reload(false); // by a signal, say; the page is not notified, but polls
     await page.locator("#failed-title").waitFor();
     await visit(page, "#/overview");
     await page.locator(".alerts", { hasText: "The running configuration was not changed" }).waitFor();
     await axeFindsNothing(page, `the overview, ${scheme}`);
-    world.reload(true, { broken: false }); // a look mends nothing
+    world.reload(true, { broken: false }); // a preview does not clear the failure
     world.options.broken = false;
     await page.getByRole("link", { name: "See what is wrong" }).click();
     await page.locator("pre.caret").waitFor();
@@ -344,7 +369,7 @@ test("changes of hostile names are text", async ({ open, world }) => {
 
 test("what a server has not is said in a sentence", async ({ open }) => {
   const page = await open({ hash: "#/requests" });
-  for (const [hash, text] of [["#/requests", "does not keep its slowest requests"], ["#/config", "does not show its file"], ["#/timeline", "keeps no list of operators' acts"],
+  for (const [hash, text] of [["#/requests", "does not keep its slowest requests"], ["#/config", "does not show its file"], ["#/timeline", "keeps no list of operators' changes"],
     ["#/stage/work", "keeps no history"], ["#/stage/work", "does not list the events of a queue"]]) {
     await visit(page, hash);
     await page.getByText(text).waitFor();
@@ -359,8 +384,8 @@ test("one stream for all pages of a browser, which the next one takes over", asy
   await until(() => world.streams.size === 1, "a stream");
   const second = await first.context().newPage();
   await second.goto(first.url());
-  await second.waitForFunction(async () => (await navigator.locks.query()).pending.length === 1); // it stands in line
-  await second.waitForFunction(() => document.querySelector(".pill.link")?.title.startsWith("The server tells"));
+  await second.waitForFunction(async () => (await navigator.locks.query()).pending.length === 1); // it waits for the lock
+  await second.waitForFunction(() => document.querySelector(".pill.link")?.title.startsWith("The server sends"));
   assert.equal(world.streams.size, 1);
   await first.close();
   await until(() => world.streams.size === 1, "the other page's stream");
@@ -383,7 +408,7 @@ test("a server that goes is told, its numbers stay, and another one is taken up"
   await page.locator('.node[data-stage="other"]').waitFor();
   await page.waitForFunction(() => !document.querySelector("main.stale") && document.querySelector(".pill.link").textContent === "live");
   assert.equal(await page.locator('.node[data-stage="work"]').count(), 0);
-  // What the other one did is forgotten: this one has run for seconds.
+  // The history of the old server is dropped: the new one has run for a few seconds.
   await page.waitForFunction(() => (document.querySelector(".spark-line")?.getAttribute("d").match(/L/g) || []).length < 100);
   await other.close();
 }, { noise: /net::ERR|Failed to load/ });
@@ -398,8 +423,8 @@ test("weir itself: the page of a running server, killed and started again", asyn
     const page = await open({ base });
     await page.locator('.node[data-stage="work"]').waitFor();
     if (routes.includes("/api/v1/history")) {
-      // Nobody has asked the server for anything since the page was opened.
-      await page.waitForFunction(() => /most [1-9]/.test(document.querySelector(".big-most")?.textContent || ""));
+      // No requests have been sent to the server since the page was opened.
+      await page.waitForFunction(() => /max [1-9]/.test(document.querySelector(".big-most")?.textContent || ""));
     }
     await tabTo(page, () => document.activeElement.getAttribute("data-stage") === "work");
     await page.keyboard.press("Enter");
@@ -439,13 +464,13 @@ test("weir itself: a token lets in, a viewer sees no acts, and who logs out is o
     await page.keyboard.type("this is none of them");
     await page.keyboard.press("Enter");
     await page.getByText("does not know this token").waitFor();
-    await page.keyboard.type(tokens.eye); // what was there is selected
+    await page.keyboard.type(tokens.eye); // replaces the old text, which is selected
     await page.keyboard.press("Enter");
     await page.locator('.node[data-stage="work"]').waitFor();
     await page.getByText("viewer", { exact: true }).waitFor();
-    await page.waitForFunction(() => /tells what happens/.test(document.querySelector(".pill.link")?.title)); // the stream has the cookie
+    await page.waitForFunction(() => /sends updates/.test(document.querySelector(".pill.link")?.title)); // the stream has the cookie
     await visit(page, "#/stage/work");
-    await page.getByText("You may look, not act.").waitFor();
+    await page.getByText("Read-only: a viewer cannot make changes.").waitFor();
     assert.equal(await page.locator("main button, main input").count(), 0);
     assert.equal(await page.evaluate(() => document.cookie), "", "a script can read the cookie");
     assert.ok(await page.evaluate((t) => ![localStorage, sessionStorage].some((s) => JSON.stringify(s).includes(t)), tokens.eye));
@@ -477,7 +502,7 @@ test("weir itself: a file that was edited is reloaded by the page, a broken one 
     writeFileSync(file, `${yaml.replace(/to: +answer/, "to: newcomer")}\n  newcomer: { use: delay, with: { time: 1ms }, to: answer }\n`);
     await page.getByRole("button", { name: "Reload …" }).click();
     await page.locator('.changes li[data-effect="add"]', { hasText: "stages.newcomer" }).waitFor();
-    await page.getByRole("button", { name: "Make it so" }).click();
+    await page.getByRole("button", { name: "Apply changes" }).click();
     await page.getByRole("heading", { name: "Reloaded" }).waitFor();
     await page.locator(".stage-knobs b", { hasText: "newcomer" }).waitFor();
     await page.locator(".yaml", { hasText: "newcomer: { use: delay" }).waitFor();
@@ -500,7 +525,7 @@ test("weir itself: a file that was edited is reloaded by the page, a broken one 
   }
 });
 
-// ---- what they need ----
+// ---- helpers ----
 
 const MUST_SHOW = { overview: ".node", stage: ".knob", requests: ".card h2", timeline: ".lane", config: ".stage-knobs", compare: ".side" };
 
@@ -518,7 +543,7 @@ async function visit(page, hash) {
   await page.waitForFunction(() => !/Waiting for the|Reading the/.test(document.querySelector("main").textContent));
 }
 
-// Press `key` until the focus is where `there` says; a page that never gets there has lost the keyboard.
+// Press `key` until `there` holds for the focused element; fails when the keyboard cannot reach it.
 async function tabTo(page, there, key = "Tab") {
   for (let i = 0; i < 200; i++) {
     if (await page.evaluate(there)) return;
@@ -564,7 +589,7 @@ async function stop(child) {
   await gone;
 }
 
-// Run one: a world, a browser context, and an ear on the console of its pages.
+// Run one test with a world and browser contexts of its own; messages on the console are failures.
 async function run(browser, { name, f, world: options, noise }) {
   const world = new World({ dist, ...options });
   const server = await serve(world);

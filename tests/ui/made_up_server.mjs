@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A made-up admin endpoint for the tests of the dashboard: it serves the built page with the fields that
-// admin/reply.c sends, and answers the API from a world of which all is known: load that follows a wave, names
-// that are markup, a role, and addresses that can be taken away. Nothing is random.
+// A fake admin endpoint for the tests of the dashboard. It serves the built page with headers like
+// those of admin/reply.c, and answers the API from a known state: load that follows a wave, names
+// that are markup, a role, and routes that can be removed. Nothing is random.
 
 import { existsSync, readFileSync } from "node:fs";
 import http from "node:http";
@@ -19,7 +19,22 @@ const ROUTES = ["GET /api/v1/graph", "GET /api/v1/stages", "GET /api/v1/stages/{
 
 const round = (x) => Math.round(x * 1e6) / 1e6;
 
-// options: { dist, broken: the file can not be used, more: a stage that the file has and the graph not yet, role, idle: nothing waits, without: [routes], names: { web, backend, work, answer }, classes, evil: text put into every free text }
+// options, all but `dist` optional:
+//   dist       folder of the built page
+//   stage      fields to replace in every response about `work`
+//   broken     the configuration file is invalid
+//   more       name of a stage that the file has and the graph does not have yet
+//   role       role of the client (operator)
+//   idle       no event waits
+//   without    [routes that do not exist]
+//   names      { web, backend, work, answer }: other names for the stages
+//   classes    [names of the classes]
+//   evil       text inserted into every free text
+//   up         uptime in seconds at the start (4000)
+//   stages     number of stages, at least the four above
+//   away       connections turned away before the graph, per second
+//   limits     `work` limits the server
+//   decisions  number of older decisions
 export class World {
   constructor(options = {}) {
     this.options = options;
@@ -30,7 +45,7 @@ export class World {
     this.started = Date.now() / 1000 - this.upAtStart;
     this.knobs = new Map();
     this.acts = [];
-    this.told = new Map(); // alerts by their id
+    this.told = new Map(); // alerts by id
     this.streams = new Set();
     this.eventId = 0;
     this.calls = [];
@@ -50,7 +65,7 @@ export class World {
     return !(this.options.without || []).includes(route);
   }
 
-  // Per second at a time since the start, smooth; its integral is `total`.
+  // Events per second, `t` seconds after the start; smooth. `total` is its integral.
   load(t) {
     return 900 + 300 * Math.sin(t / 40);
   }
@@ -59,14 +74,14 @@ export class World {
     return 900 * t - 300 * 40 * (Math.cos(t / 40) - 1);
   }
 
-  // One page of rows that are newest first, and the path of the next.
+  // One page of `rows` (newest first), and the path of the next page.
   page(path, rows, query) {
     const limit = Number(query.get("limit") || 50), before = Number(query.get("before") || Infinity);
     const rest = rows.filter((r) => r.id < before), page = rest.slice(0, limit);
     return { page, next: rest.length > limit ? `${path}?limit=${limit}&before=${page.at(-1).id}` : null };
   }
 
-  // In front of the four stages come as many as are asked for.
+  // The four stages, and as many more as options.stages asks for.
   stages() {
     const few = this.fewStages();
     if (this.reloads.graph && this.options.more) few.push({ ...few[3], name: this.options.more });
@@ -123,11 +138,11 @@ export class World {
       busy_seconds_total: (all - shed) * (pool ? s.service : 0), batches_total: all - shed, batch_events_total: all - shed, wakeups_total: 0, unhandled_total: 0,
       longest_running_seconds: 0, slo_seconds: pool ? 0.1 : null, pressure: pool ? 0.3 : 0, degradation: 0,
       links: s.to ? [{ outlet: s.outlet, to: s.to, type: null, events_total: all - shed, loop: false }] : [],
-      metrics: s.placement === "source" ? this.metrics(t) : [], classes,
+      metrics: s.placement === "source" ? this.metrics(t) : [], classes, ...(s.name === this.names.work ? this.options.stage : {}),
     };
   }
 
-  // options.away: so many a second are turned away in front of the graph, and nothing is shed in it.
+  // options.away: connections per second turned away before the graph; then nothing is shed in it.
   metrics(t) {
     const row = (name, help, value, turned_away) => ({ name, kind: "counter", unit: "connections", help: help + this.evil, value: Math.floor(value), turned_away });
     return [row("http_accepted_total", "client connections accepted", t, false),
@@ -163,7 +178,7 @@ export class World {
 
   decisions() {
     const base = this.started + this.upAtStart - 600;
-    const old = this.options.decisions || 0; // so many before these
+    const old = this.options.decisions || 0; // number of decisions before these
     const made = [["grow", 1, 2, "helped"], ["limit", 2, 2, null], ["shrink", 4, 3, "no effect"], ["grow", 3, 4, "harmed"]].map(([action, from, to, outcome], i) => ({
       id: old + i + 1, time: base + 120 * i, uptime_seconds: this.upAtStart - 600 + 120 * i, stage: i % 2 ? this.names.backend : this.names.work, actor: "weir", action,
       rule: `need ${i + 1}.6 threads: 536/s x (4.11 ms CPU + 0 ms blocked) / 0.8${this.evil}`, limit: action === "limit" ? "wanted 3, max 2" : "",
@@ -200,12 +215,12 @@ export class World {
       stages: this.stages().map((s) => ({ ...this.sample(s, t), shed_by: {} })), classes: [], bottleneck: this.bottleneck(), self: { cpu: 0.001, watchers: this.streams.size } });
   }
 
-  // What the server says limits it; options.limits: it does.
+  // The server's report on its bottleneck; with options.limits one exists.
   bottleneck() {
     const limits = Boolean(this.options.limits);
     return { stage: this.names.work, limits, chronic: limits, since: limits ? this.started : null, used: 0.97, threads: 2, max: 2, served: 400, ceiling: 412,
       service: 0.0048, formula: `2 threads / 4.8 ms = 412/s at most${this.evil}`, law: "utilisation law, X = U n / S",
-      text: limits ? `${this.names.work} limits the server: its 2 threads are used to 97 %, 400/s of 412/s, for 42 s.` : "Nothing limits the server." };
+      text: limits ? `${this.names.work} limits the server: its 2 threads are 97 % used, 400/s of 412/s, for 42 s.` : "Nothing limits the server." };
   }
 
   alert(id, name, level, until = null) {
@@ -217,7 +232,7 @@ export class World {
     return { active: all.filter((a) => a.until === null), past: all.filter((a) => a.until !== null) };
   }
 
-  // Obey an order to reload: what comes of it is known when it is asked for again.
+  // Carry out a reload; the result is in `reloads`.
   reload(preview, { broken = this.options.broken, more = this.options.more } = {}) {
     const r = this.reloads, n = this.names;
     const change = (path, from, to, effect, hidden = false) => ({ path: `${path}${this.evil}`, from, to, hidden, effect });
@@ -229,7 +244,7 @@ export class World {
     const error = { file: "made-up.yaml", line: 7, column: 5, length: 6, code: "invalid", text: `unknown key 'treads'${this.evil}`, hint: "did you mean 'threads'?" };
     r.done++;
     r.last = { id: r.done, at: this.now(), took: 0.02, by: "operator", preview, result: broken ? "failed" : preview ? "preview" : "followed",
-      summary: broken ? "1 error. The running configuration was not changed." : "1 stage changes, 2 stages are made anew, 1 stage is added, 1 stage is removed, 0 connections drop; some of it waits for the next start",
+      summary: broken ? "1 error. The running configuration was not changed." : "1 stage changes, 2 stages are rebuilt, 1 stage is added, 1 stage is removed, 0 connections dropped; some changes wait for the next start",
       changes: broken ? [] : changes, errors: broken ? [error] : [], text: broken ? text : "" };
     if (preview) return;
     Object.assign(r, { total: r.total + 1, failed: r.failed + Number(broken || 0), graph: r.graph + Number(!broken), failure: broken ? r.last : null });
@@ -249,7 +264,7 @@ export class World {
   }
 }
 
-// Returns { port, world, close() }. port 0: a free one.
+// Returns { port, world, close() }. Port 0: any free port.
 export async function serve(world, port = 0) {
   const server = http.createServer((request, response) => answer(world, request, response));
   await new Promise((done) => server.listen(port, "127.0.0.1", done));

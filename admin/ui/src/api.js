@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Talking to the server. Failures are Problems with a sentence, and say whether the server answered.
+// Calls to the server. A failure is a Problem with a sentence for the reader; its status is 0 if the server did not answer.
 
 import { signal } from "@preact/signals";
 
 const PATIENCE_MS = 4000;
 
-export const locked = signal(false); // the server wants to know who asks
+export const locked = signal(false); // the server requires a login
 
 export class Problem extends Error {
   constructor(status, text) {
@@ -14,7 +14,7 @@ export class Problem extends Error {
   }
 }
 
-// The address is not there: this server is older, or was built without it.
+// The path does not exist: this server is older, or was built without it.
 export const isAbsent = (e) => e instanceof Problem && (e.status === 404 || e.status === 405 || e.status === 501);
 
 async function call(path, options) {
@@ -28,7 +28,7 @@ async function call(path, options) {
   try {
     body = await answer.json();
   } catch {
-    if (answer.ok) return null; // 204, or a word
+    if (answer.ok) return null; // 204, or plain text
   }
   if (answer.status === 401) locked.value = true;
   if (!answer.ok) throw new Problem(answer.status, String(body?.detail || body?.title || `status ${answer.status}`));
@@ -44,7 +44,7 @@ export const act = (method, path, body) =>
 const SESSION = "/api/v1/session";
 const JSON_TYPE = { "Content-Type": "application/json" };
 
-// Show the token; from then on the browser sends a cookie that stands for it.
+// Send the token once; from then on the browser sends a session cookie instead.
 export async function login(token) {
   await call(SESSION, { method: "POST", headers: { ...JSON_TYPE, Authorization: `Bearer ${token}` }, body: "{}" });
   locked.value = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A chart over time: uPlot draws the lines; names, values and the tip are text beside and above it.
+// A chart over time: uPlot draws the lines; names, values and the tooltip are text next to it.
 //
-// Lines differ by dash as well as by colour. A chart takes the focus: arrows move along the time axis
-// and the values of the legend follow; dragging chooses a range, which goes into the address.
+// Lines differ by dash as well as by colour. A chart can take the focus: the arrow keys move along the time
+// axis and the values in the legend follow. Dragging selects a range, which goes into the address.
 
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -20,10 +20,10 @@ export const STYLES = [
   { color: "--c5", dash: [4, 2] },
   { color: "--c6", dash: [1, 4] },
 ];
-const MARK_PX = 7; // a mark this close to the pointer is told
+const MARK_PX = 7; // marks this close to the pointer appear in the tooltip
 
 // series: [{ name, data, style?: 0..5, fill?: bool }], at: [unix], marks: [{ at, text }].
-// unit: a key of UNITS; note: one line below the title; relative: `at` counts from 0.
+// unit: a key of UNITS; note: one line below the title; relative: `at` starts at 0.
 export function Chart({ title, unit, at, series, marks = [], range, note, relative = false, height = 170, sync }) {
   const [box, width] = useWidth();
   const plot = useRef(null);
@@ -94,7 +94,7 @@ function lastKnown(data) {
 function summary(title, unit, series, marks) {
   const parts = series.map((s) => {
     const x = stats(s.data);
-    return x ? `${s.name}: now ${UNITS[unit](lastKnown(s.data))}, at most ${UNITS[unit](x.max)}` : `${s.name}: nothing`;
+    return x ? `${s.name}: now ${UNITS[unit](lastKnown(s.data))}, at most ${UNITS[unit](x.max)}` : `${s.name}: no data`;
   });
   return `Chart of ${title}. ${parts.join("; ")}.${marks.length ? ` ${marks.length} marks.` : ""} Arrow keys move along it.`;
 }
@@ -116,7 +116,7 @@ function step(e, u, hover) {
 
 // ---- uPlot ----
 
-// Colours are light-dark(): only a computed style has the one that counts.
+// Colours are light-dark(): only the computed style has the one in use.
 function paint(u, name) {
   const probe = u.root;
   u.weirProbe ??= probe.appendChild(Object.assign(document.createElement("i"), { hidden: true }));
@@ -167,7 +167,7 @@ function hour(t, incr) {
 
 const short = (s) => (s < 60 ? `${s} s` : `${Math.round(s / 6) / 10} min`);
 
-// A range that was dragged becomes part of the address.
+// Put a range selected by dragging into the address.
 function choose(u, live) {
   if (u.select.width < 8 || live.current.relative) return;
   const from = Math.floor(u.posToVal(u.select.left, "x"));
@@ -176,7 +176,7 @@ function choose(u, live) {
   if (to - from >= 3) setParams({ from, to, range: null });
 }
 
-// Decisions and acts: a flag on the time axis and a thin line up.
+// Decisions and changes: a flag on the time axis and a thin vertical line.
 function marksPlugin(live) {
   return { hooks: { draw: [(u) => {
     const { ctx, bbox } = u, r = devicePixelRatio || 1;
@@ -215,7 +215,7 @@ function make(tag, className, text) {
 function tipPlugin(live) {
   const tip = make("div", "tip");
   tip.hidden = true;
-  tip.setAttribute("aria-hidden", "true"); // the legend says the same
+  tip.setAttribute("aria-hidden", "true"); // the legend shows the same
   return { hooks: {
     init: [(u) => u.over.append(tip)],
     setCursor: [(u) => {

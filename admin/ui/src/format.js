@@ -24,7 +24,7 @@ export function rate(n) {
   return whole.format(n);
 }
 
-// Where there is little room: 15.7 k.
+// For narrow spaces: 15.7 k.
 export function shortRate(n) {
   return n >= 9999.5 && n < 1e5 ? (n / 1e3).toFixed(1) + " k" : rate(n);
 }
@@ -70,9 +70,21 @@ export const degraded = (s) => (s.degradation > 0 ? `${Math.round(100 * s.degrad
 
 export const word = (text) => String(text).replaceAll("_", " ");
 
+// Shorten long names in the middle, since they often differ at their ends.
+export function shorten(text, n) {
+  const end = Math.floor((n - 1) / 2);
+  return text.length > n ? `${text.slice(0, n - 1 - end)}…${text.slice(text.length - end)}` : text;
+}
+
+// "40 of 1,024, 3 held"; short: "40 + 3 held", "40 queued".
+export function queueText(s, short) {
+  const length = short ? `${count(s.queue.length)} queued` : `${count(s.queue.length)} of ${count(s.queue.limit)}`;
+  return s.held > 0 ? (short ? `${count(s.queue.length)} + ${count(s.held)} held` : `${length}, ${count(s.held)} held`) : length;
+}
+
 export const plural = (n, one) => `${count(n)} ${one}${n === 1 ? "" : "s"}`;
 
-// By unit, for charts.
+// Formatters by unit, for charts.
 export const UNITS = {
   rate: (n) => (isNothing(n) ? NONE : `${rate(n)}/s`),
   seconds,

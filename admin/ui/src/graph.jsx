@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: MIT
-// The live graph: dagre finds the places, SVG draws. Widths of arrows are rates, the level in a box is its queue,
-// the ring its busy threads, the badge what it sheds. Every box is a link to its stage.
+// The live graph: dagre computes the layout, SVG draws it. The width of an arrow is its rate, the level in a box is
+// its queue, the ring its busy threads, the badge its shed rate. Every box is a link to its stage.
 
 import { graphlib, layout } from "@dagrejs/dagre";
 import { useMemo } from "preact/hooks";
-import { count, degraded, percent, rate, seconds, shortRate } from "./format.js";
+import { count, degraded, percent, queueText, rate, seconds, shorten, shortRate } from "./format.js";
 import { href } from "./route.js";
 import { useWidth } from "./use.js";
+import { isSteered } from "./verdict.js";
 
-// Ways to draw it, the preferred first: across or down, with large or small boxes.
+// Layouts, the preferred one first: across or down, with large or small boxes.
 const SIZES = [
   { w: 198, h: 92, dir: "LR", ranksep: 92, nodesep: 26, small: false },
   { w: 168, h: 92, dir: "LR", ranksep: 76, nodesep: 24, small: true },
   { w: 198, h: 92, dir: "TB", ranksep: 58, nodesep: 26, small: false },
   { w: 150, h: 92, dir: "TB", ranksep: 54, nodesep: 12, small: true },
 ];
-const SCALE_GOOD = 0.86; // below, text becomes hard to read and another way is tried
-const SCALE_LEAST = 0.72; // below that the card scrolls
+const SCALE_GOOD = 0.86; // below this, text is hard to read and another layout is tried
+const SCALE_LEAST = 0.72; // below this, the card scrolls
 const SCALE_MOST = 1.12;
 const HEAD = 8; // length of an arrow's head
 const RADIUS = 17;
 const RING = 2 * Math.PI * RADIUS;
-const FULL = 0.8; // from this share of the limit a queue is a warning: as in verdict.js
+const FULL = 0.8; // a queue filled beyond this share is a warning, as in verdict.js
 
 export function Graph({ graph, now }) {
   const [box, width] = useWidth();
@@ -53,7 +54,7 @@ function Drawing({ plan, graph, now, width }) {
   );
 }
 
-// ---- places ----
+// ---- layout ----
 
 function planFor(graph, width) {
   const plans = SIZES.map((size) => place(graph, size));
@@ -64,7 +65,7 @@ function place(graph, size) {
   const g = new graphlib.Graph({ multigraph: true });
   g.setGraph({ rankdir: size.dir, ranksep: size.ranksep, nodesep: size.nodesep, edgesep: 18, marginx: 12, marginy: 14 });
   g.setDefaultEdgeLabel(() => ({}));
-  const id = (name) => `s:${name}`; // dagre keeps them in plain objects: no "constructor"
+  const id = (name) => `s:${name}`; // dagre keeps ids in plain objects: the prefix avoids "constructor"
   for (const s of graph.stages) g.setNode(id(s.name), { width: size.w, height: size.h });
   graph.links.forEach((l, i) => g.setEdge(id(l.from), id(l.to), { width: 10, height: 18, labelpos: "c" }, String(i)));
   layout(g);
@@ -79,8 +80,8 @@ function place(graph, size) {
   };
 }
 
-// Links that go on leave and arrive at the sides that face each other, in soft bends through dagre's points;
-// those that go back follow dagre.
+// Forward links connect the sides that face each other, with soft bends through dagre's points; backward links
+// follow dagre's points.
 function pathOf(points, from, to, size) {
   const down = size.dir === "TB";
   const on = down ? to.y - to.height / 2 > from.y + from.height / 2 : to.x - to.width / 2 > from.x + from.width / 2;
@@ -148,11 +149,9 @@ function EdgeLabel({ link, path, now, graph }) {
 
 // ---- boxes ----
 
-const shorten = (text, n) => (text.length > n ? text.slice(0, n - 1) + "…" : text);
-
 function Node({ stage, at, size, s }) {
   const pooled = stage.placement !== "source" && stage.placement !== "inline";
-  const state = !s ? "" : s.shed > 0 ? "bad" : s.fill > FULL || s.degradation > 0 || s.ahead > 0 || (s.state && s.state !== "running") ? "warn" : "";
+  const state = !s ? "" : s.shed > 0 || s.trouble ? "bad" : s.fill > FULL || s.degradation > 0 || s.ahead > 0 || isSteered(s) ? "warn" : "";
   const label = describe(stage, s, pooled);
   const room = size.small ? 12 : 16;
   return (
@@ -162,9 +161,9 @@ function Node({ stage, at, size, s }) {
         <rect class="node-box" width={size.w} height={size.h} rx="12" />
         {pooled && s && <Level s={s} size={size} />}
         {pooled ? <Ring s={s} /> : <Place kind={stage.placement} />}
-        <text x="58" y="29" class="node-name">{shorten(stage.name, room - 2)}</text>
+        <text x="58" y="29" class="node-name">{shorten(stage.name, room - 3)}</text>
         <text x="58" y="46" class="node-use">{shorten(stage.placement === "group" ? `${stage.use} · ${stage.group}` : stage.use, room + 2)}</text>
-        <text x="14" y="77" class="node-small">{s?.state && s.state !== "running" ? s.state : pooled ? queueText(s, size.small) : stage.placement}</text>
+        <text x="14" y="77" class="node-small">{smallText(stage, s, pooled, size.small)}</text>
         <text x={size.w - 14} y="77" class="node-rate end">{s ? `${rate(s.in)}/s` : ""}</text>
         <rect class="node-edge" width={size.w} height={size.h} rx="12" />
         {s && s.shed > 0 && <Badge text={`▼ ${rate(s.shed)}/s shed`} x={size.w} />}
@@ -174,7 +173,7 @@ function Node({ stage, at, size, s }) {
   );
 }
 
-// How full its queue is, as water in the box.
+// The fill of its queue, drawn as a water level in the box.
 function Level({ s, size }) {
   const h = Math.max(s.queue.length > 0 ? 3 : 0, size.h * s.fill);
   return (
@@ -215,21 +214,25 @@ function Badge({ text, x, soft }) {
   );
 }
 
-function queueText(s, small) {
-  if (!s) return "";
-  return small ? `${count(s.queue.length)} queued` : `${count(s.queue.length)} of ${count(s.queue.limit)}`;
+// At the lower left: trouble or the state set by an operator, else its queue.
+function smallText(stage, s, pooled, small) {
+  if (!s) return pooled ? "" : stage.placement;
+  if (s.trouble) return "in trouble";
+  if (isSteered(s)) return s.state;
+  return pooled ? queueText(s, small) : stage.placement;
 }
 
 function describe(stage, s, pooled) {
   const parts = [stage.name, stage.use];
   if (!s) return parts.join(", ");
   parts.push(`${rate(s.in)} events per second`);
-  if (s.state && s.state !== "running") parts.push(s.state);
+  if (s.trouble) parts.push(`in trouble: ${s.trouble}`);
+  if (isSteered(s)) parts.push(s.state);
   if (pooled)
-    parts.push(`queue ${count(s.queue.length)} of ${count(s.queue.limit)}`, `${count(s.threads.now)} threads ${percent(s.busyShare)} busy`);
+    parts.push(`queue ${queueText(s)}`, `${count(s.threads.now)} threads ${percent(s.busyShare)} busy`);
   if (s.wait.n > 0) parts.push(`99 percent wait at most ${seconds(s.wait.p99)}`);
   if (s.shed > 0) parts.push(`${rate(s.shed)} shed per second`);
-  if (s.ahead > 0) parts.push(`${rate(s.ahead)} refused ahead of it per second`);
+  if (s.ahead > 0) parts.push(`${rate(s.ahead)} refused upstream on its behalf per second`);
   if (s.degradation > 0) parts.push(degraded(s));
   return parts.join(", ");
 }

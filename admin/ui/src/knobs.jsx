@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The knobs of a stage in three layers: what the file says, what an operator put over it, what counts.
+// The knobs of a stage with three values each: configured (the file), overridden (an operator) and effective.
 
 import { useState } from "preact/hooks";
 import { act, isAbsent, stagePath } from "./api.js";
@@ -8,7 +8,7 @@ import { Absent, Card } from "./parts.jsx";
 import { NONE, span } from "./format.js";
 import { useAnswer } from "./use.js";
 
-// Knobs that do nothing where a stage runs: a source has no door, an inline stage no queue.
+// Knobs without effect for a placement: a source has no admission, an inline stage no queue.
 const UNUSED = {
   source: /^(threads|queue|cohort|admission|degrade)\.|^(mode|key|group)$/,
   inline: /^(threads|queue|cohort)\.|^group$/,
@@ -26,22 +26,22 @@ export function Knobs({ stage, placement }) {
   const undo = async () => {
     try {
       await act("POST", "/api/v1/undo", {});
-      setUndone({ good: true, text: "The last act was undone." });
+      setUndone({ good: true, text: "The last change was undone." });
       again();
       readActs();
     } catch (e) {
-      setUndone({ text: isAbsent(e) ? "This server has no undo." : e.message });
+      setUndone({ text: isAbsent(e) ? "This server does not support undo." : e.message });
     }
   };
   return (
-    <Card title="Knobs" id="knobs-title" hint={mayAct.value ? "A change acts at once and is written down." : "You may look, not act."}
-      tools={mayAct.value && has("POST", "/api/v1/undo") && <button type="button" class="plain" onClick={undo}>Undo the last act</button>}>
+    <Card title="Knobs" id="knobs-title" hint={mayAct.value ? "Changes take effect immediately and are recorded." : "Read-only: a viewer cannot make changes."}
+      tools={mayAct.value && has("POST", "/api/v1/undo") && <button type="button" class="plain" onClick={undo}>Undo the last change</button>}>
       {undone && <output class={undone.good ? "said good" : "said wrong"}>{undone.text}</output>}
       {error && !data && <Absent>{error}</Absent>}
       {live.length > 0 && <div class="knobs">{live.map((k) => <Knob key={k.name} stage={stage} k={k} again={again} />)}</div>}
       {fixed.length > 0 && (
         <details class="fixed">
-          <summary>{fixed.length} that are fixed while the server runs</summary>
+          <summary>{fixed.length} fixed while the server runs</summary>
           <dl class="knobs">{fixed.map((k) => (
             <div key={k.name} class="knob fixed-knob" title={k.help}><dt class="knob-name">{k.name}</dt><dd><code>{effectiveOf(k) || NONE}</code></dd><dd class="knob-help">{k.help}</dd></div>
           ))}</dl>
@@ -54,7 +54,7 @@ export function Knobs({ stage, placement }) {
 
 function Knob({ stage, k, again }) {
   const effective = effectiveOf(k);
-  const [draft, setDraft] = useState(null); // null: shows what counts
+  const [draft, setDraft] = useState(null); // null: show the effective value
   const [length, setLength] = useState("");
   const [said, setSaid] = useState(null);
   const id = `knob-${k.name}`;
@@ -70,7 +70,7 @@ function Knob({ stage, k, again }) {
       again();
       readActs();
     } catch (e) {
-      setSaid({ wrong: true, text: isAbsent(e) && method === "DELETE" ? "This server can not unset a knob." : e.message });
+      setSaid({ wrong: true, text: isAbsent(e) && method === "DELETE" ? "This server cannot unset a knob." : e.message });
     }
   };
   const submit = (e) => {
@@ -85,12 +85,12 @@ function Knob({ stage, k, again }) {
         <span class="knob-field">
           <Field id={id} k={k} value={draft ?? effective} onInput={setDraft} />
           {has("DELETE", KNOBS) && (
-            <select aria-label={`How long ${k.name} stays`} value={length} onChange={(e) => setLength(e.currentTarget.value)}>
+            <select aria-label={`How long to override ${k.name}`} value={length} onChange={(e) => setLength(e.currentTarget.value)}>
               {FOR.map(([v, text]) => <option key={v} value={v}>{text}</option>)}
             </select>
           )}
           <button type="submit" disabled={isStale.value} class={draft !== null && draft !== effective ? "primary" : ""}>Set<span class="hidden"> {k.name}</span></button>
-          {overridden && <button type="button" onClick={() => send("DELETE", undefined, () => "back to what is configured")}>Unset<span class="hidden"> {k.name}</span></button>}
+          {overridden && <button type="button" onClick={() => send("DELETE", undefined, () => "back to the configured value")}>Unset<span class="hidden"> {k.name}</span></button>}
         </span>
       ) : <code>{effective || NONE}</code>}
       <p class="knob-help" id={`${id}-help`}>{k.help}</p>

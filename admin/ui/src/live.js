@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What the page knows of the server, as signals, and how it comes to know it.
+// The state of the server as signals, and the polling and streaming that keep them current.
 //
-// /api/v1/stages is asked all the time: every number of the tables and of the graph comes from
-// differences of its totals. Where the server has /events, ticks, decisions and acts come from there, and
-// the asking is slower; one tab of a browser holds the connection (a Web Lock says which) and passes
-// what comes on to the others. Where it has not, samples are computed from the same differences.
+// /api/v1/stages is polled all the time: every number in the tables and the graph comes from differences of its
+// totals. If the server offers /events, then ticks, decisions and changes come from there, and polling is slower.
+// One tab of a browser holds the connection (a Web Lock selects it) and passes the events on to the others.
+// Without /events, samples are computed from the same differences.
 //
-// While the server does not answer the page says so, keeps the last numbers (marked as stale) and
-// goes on asking; it recovers by itself, also when another server has taken the place.
+// While the server does not answer, the page shows that, keeps the last numbers (marked as stale) and continues
+// polling. It recovers by itself, also when another server has taken over the address.
 
 import { batch, computed, effect, signal } from "@preact/signals";
 import { get, locked } from "./api.js";
@@ -15,13 +15,13 @@ import { Model } from "./model.js";
 import { append, emptyFrame, fromHistory, joined } from "./series.js";
 
 const POLL_MS = 1000;
-const LOCKED_MS = 10000; // between looks whether another page has logged in
+const LOCKED_MS = 10000; // between checks whether another page has logged in
 const POLL_SLOW_MS = 2000; // with /events
-const GRAPH_EVERY = 5; // polls between looks at the graph, with /events
-const STALE_MS = 3500; // without an answer for so long the numbers are marked
-const SILENT_MS = 6000; // without a tick for so long the stream is not relied upon
-const BEGAN_S = 3; // starts further apart than this are those of two servers; clocks are set by less
-const OUTCOME_S = 45; // what came of a decision is known so long after it
+const GRAPH_EVERY = 5; // the graph is read once in so many polls, with /events
+const STALE_MS = 3500; // without an answer for this long, the numbers are marked as stale
+const SILENT_MS = 6000; // without a tick for this long, the stream is not relied upon
+const BEGAN_S = 3; // start times further apart than this mean two servers; clock adjustments are smaller
+const OUTCOME_S = 45; // the outcome of a decision is known after this time
 const KEEP_ROWS = 900;
 const DECISIONS = 200;
 const ACTS = 100;
@@ -32,15 +32,15 @@ export const now = signal(null); // Model.now()
 export const tick = signal(null); // the newest event `tick`
 export const mode = signal("enforce");
 export const decisions = signal(null);
-export const alerts = signal(null); // { active, past }; null: not read, or the server has none
-export const bottleneck = signal(null); // what the server says limits it
-export const older = signal({ decisions: null, acts: null }); // paths of what is before the lists, null: nothing
-export const reloads = signal(null); // answer of /api/v1/reload; null: not read, or the server has none
-export const configs = signal(0); // counts configurations that came into force while this page looked
-export const acts = signal(null); // null: not read; []: none, or the server has no list of them
-export const routes = signal(null); // Set of "METHOD path" that the server has
+export const alerts = signal(null); // { active, past }; null: not read, or not offered by the server
+export const bottleneck = signal(null); // the bottleneck that the server reports
+export const older = signal({ decisions: null, acts: null }); // paths of the pages before the lists; null: none
+export const reloads = signal(null); // answer of /api/v1/reload; null: not read, or not offered by the server
+export const configs = signal(0); // counts configurations that took effect while this page was open
+export const acts = signal(null); // null: not read, or not offered by the server
+export const routes = signal(null); // Set of "METHOD path" that the server offers
 export const frame = signal({ rows: emptyFrame(1), version: 0 }); // one-second samples of the last 15 min
-export const epoch = signal(0); // counts servers that answered here
+export const epoch = signal(0); // counts the servers seen at this address
 export const link = signal({ state: "wait", silentS: 0, streaming: false });
 export const roleToken = signal("operator");
 export const session = signal(null); // { name, role, tokens, ends_in_seconds }; null: not read
@@ -56,7 +56,7 @@ let rows = emptyFrame(1);
 let decisionsSeen = -1;
 let polls = 0;
 let lastEventId = "";
-let serverBegan = null; // Unix time at which the server that answers was started
+let serverBegan = null; // Unix time at which the current server was started
 
 export const serverNow = () => {
   const g = now.value?.at || graph.value?.time;
@@ -88,7 +88,7 @@ function publish() {
   frame.value = { rows, version: frame.value.version + 1 };
 }
 
-// ---- asking ----
+// ---- polling ----
 
 async function readRoutes() {
   const { routes: list } = await get("/api/v1");
@@ -101,18 +101,18 @@ async function readRoutes() {
   listen();
 }
 
-// What was before this page was opened.
+// Read the samples from before this page was opened.
 async function readHistory() {
   try {
     const before = fromHistory(await get(`/api/v1/history?from=-${KEEP_ROWS}&step=1s`));
     if (before.at.length) rows = joined(before, rows);
     publish();
   } catch (e) {
-    console.debug(e); // then the charts fill from now on
+    console.debug(e); // then the charts start now
   }
 }
 
-// The newest page of a list: what was read of older ones stays behind it.
+// Take the newest page of a list; older entries that were already read stay after it.
 function takePage(kind, list, answer) {
   const page = answer[kind], end = page.at(-1)?.id ?? 0;
   const kept = (list.value || []).filter((x) => x.id < end);
@@ -122,7 +122,7 @@ function takePage(kind, list, answer) {
   });
 }
 
-// One page more of what is before the lists.
+// Read one more page of older entries for each list.
 export async function readOlder() {
   for (const [kind, list] of [["decisions", decisions], ["acts", acts]]) {
     const path = older.value[kind];
@@ -149,7 +149,7 @@ async function readAlerts() {
   if (has("GET", "/api/v1/alerts")) alerts.value = await get("/api/v1/alerts");
 }
 
-// What reloads have come to, also returned; null: not known.
+// Read the results of reloads and return them; null: not known.
 export async function readReload() {
   if (!has("GET", "/api/v1/reload")) return null;
   try {
@@ -199,7 +199,7 @@ async function readStages() {
   return other || change === "graph";
 }
 
-// Another configuration is in force, in the same graph or a new one: read what has to do with it.
+// Another configuration is in effect, in the same graph or a new one: read everything that depends on it.
 export function configured() {
   configs.value++;
   if (again) {
@@ -210,7 +210,7 @@ export function configured() {
 }
 
 let wasAway = false;
-let again = 0; // timer of the next poll; 0: one is under way
+let again = 0; // timer of the next poll; 0: a poll is in progress
 
 async function poll() {
   again = 0;
@@ -224,7 +224,7 @@ async function poll() {
   } catch (e) {
     console.debug(e.message);
     wasAway = true;
-    if (e.status === 401) answeredAt = performance.now(); // it does answer
+    if (e.status === 401) answeredAt = performance.now(); // 401 is an answer, too
   }
   showLink();
   again = setTimeout(poll, locked.value ? LOCKED_MS : document.hidden ? 5 * POLL_MS : slow ? POLL_SLOW_MS : POLL_MS);
@@ -240,7 +240,7 @@ function showLink() {
   if (was.state !== state || was.silentS !== silentS || was.streaming !== next.streaming) link.value = next;
 }
 
-// ---- being told ----
+// ---- streaming ----
 
 let source = null;
 const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel("weir-live") : null;
@@ -253,7 +253,7 @@ function listen() {
   if (!has("GET", "/events") || !("EventSource" in globalThis)) return;
   if (asked) return;
   asked = true;
-  // The tab with the lock holds the connection until it is closed; then the next one gets both.
+  // The tab with the lock holds the connection until the tab is closed; then the next tab gets both.
   if (navigator.locks && channel) navigator.locks.request("weir-live", () => { open(); return new Promise(() => {}); });
   else open();
 }
@@ -268,7 +268,7 @@ function open() {
       take(type, e.data, e.lastEventId);
       channel?.postMessage({ type, text: e.data, id: e.lastEventId });
     });
-  // The browser comes back by itself, but not after an answer that is no stream.
+  // The browser reconnects by itself, but not after an answer that is not a stream.
   source.onerror = () => { if (source.readyState === EventSource.CLOSED) setTimeout(reopen, 5000); };
 }
 
@@ -283,7 +283,7 @@ function take(type, text, id) {
   TAKE[type]?.(data);
 }
 
-// Ticks that come together (a tab that slept, a slow machine) are drawn once, with the frame that comes next.
+// Ticks that arrive together (a tab that slept, a slow machine) are drawn once, in the next animation frame.
 let undrawn = null;
 function showSoon(t) {
   const due = undrawn !== null;
@@ -312,12 +312,12 @@ function showTick(t) {
 const TAKE = {
   hello(h) {
     if (h.role) roleToken.value = h.role;
-    // Another server, or more was missed than it can tell again: read everything with the next answer.
+    // Another server, or more events were missed than it can replay: read everything with the next poll.
     if (h.gap || (serverBegan !== null && h.start && Math.abs(h.start - serverBegan) > BEGAN_S)) wasAway = true;
   },
   tick(t) {
     const newest = rows.at.at(-1) ?? 0;
-    if (newest - t.at > 5) return; // replayed: history has it
+    if (newest - t.at > 5) return; // replayed: the history has it already
     tickedAt = performance.now();
     append(rows, { at: t.at, stages: t.stages }, KEEP_ROWS);
     showSoon(t);
@@ -329,7 +329,7 @@ const TAKE = {
   },
   act(a) {
     const known = acts.value || [];
-    if (a.what === "undo" || a.what === "expire") readActs(); // an older one is taken back by it
+    if (a.what === "undo" || a.what === "expire") readActs(); // it reverts an older one
     else if (!known.some((x) => x.id === a.id)) acts.value = [a, ...known].slice(0, Math.max(ACTS, known.length));
   },
   alert(a) {
@@ -350,7 +350,7 @@ export function start() {
   poll();
   effect(() => {
     if (locked.value || !again) return;
-    clearTimeout(again); // logged in: go on at once
+    clearTimeout(again); // logged in: poll at once
     poll();
   });
   setInterval(showLink, 500);

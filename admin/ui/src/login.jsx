@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who looks: the form that a server with tokens shows first, and the way out. The token is sent once and kept nowhere:
-// the server gives a cookie for it that no script can read.
+// Login and logout, for servers that require a token. The token is sent once and not stored here: the server
+// answers with a cookie that scripts cannot read.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { locked, login, logout } from "./api.js";
@@ -27,7 +27,7 @@ export function Login() {
   return (
     <section class="card login" aria-labelledby="login-head">
       <h1 id="login-head">Log in</h1>
-      <p class="hint">This server asks for a token. It is in the file that its configuration names under <code>admin: tokens:</code></p>
+      <p class="hint">This server requires a token. Its configuration names the file with the token under <code>admin: tokens:</code></p>
       <form onSubmit={submit}>
         <label for="login-token">Token</label>
         <input id="login-token" ref={field} type="password" autocomplete="current-password" spellcheck={false} required

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The frame of every page: name, pages, state of the connection, theme; then the page of the address.
+// The frame of every page: name, pages, state of the connection, theme; then the page that the address names.
 
 import { effect } from "@preact/signals";
 import { render } from "preact";
@@ -24,10 +24,10 @@ const PAGE = {
   timeline: ["Timeline", Timeline], config: ["Config", Config], compare: ["Compare", Compare],
 };
 
-// The kill switch, where it is not as it should be.
+// Modes of the kill switch in which overload control does not refuse.
 const MODES = {
-  shadow: "Overload control is in shadow mode: what it would refuse is let in and counted.",
-  off: "Overload control is switched off: nothing is refused but by full queues and deadlines.",
+  shadow: "Overload control is in shadow mode: events that it would refuse are admitted and counted.",
+  off: "Overload control is switched off: only full queues and deadlines refuse events.",
 };
 
 function App() {
@@ -41,7 +41,7 @@ function App() {
   }, [page, name]);
   return (
     <>
-      <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); main.current.focus(); }}>Skip to the page</a>
+      <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); main.current.focus(); }}>Skip to the content</a>
       <Header page={page} />
       <main id="main" ref={main} tabIndex={-1} class={isStale.value ? "stale" : ""}>
         {!locked.value && page !== "overview" && isStale.value && <StaleNote />}
@@ -77,11 +77,11 @@ function Header({ page }) {
 function LinkPill() {
   const { state, silentS, never, streaming } = link.value;
   const text = state === "stale" ? (never ? "no answer" : `stale for ${span(silentS)}`) : state === "live" ? "live" : "connecting";
-  const how = state === "live" ? (streaming ? "The server tells what happens" : "Asking the server once a second") : "";
+  const how = state === "live" ? (streaming ? "The server sends updates" : "Polling the server once a second") : "";
   return <p class="pill link" data-state={state} title={how} role="status">{text}</p>;
 }
 
-const THEME_WORDS = { system: "Theme: as the system", light: "Theme: light", dark: "Theme: dark" };
+const THEME_WORDS = { system: "Theme: system", light: "Theme: light", dark: "Theme: dark" };
 const THEME_ICONS = {
   system: "M12 3a9 9 0 1 1 0 18a9 9 0 1 1 0-18z",
   light: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 2v3M12 19v3M2 12h3M19 12h3M5 5l2 2M17 17l2 2M5 19l2-2M17 7l2-2",

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// From totals to what is going on now.
+// Current rates and percentiles, derived from totals.
 //
-// /api/v1/stages gives totals since the start. A model keeps the last few answers and derives rates
-// over RATE_S and percentiles over QUANTILE_S by subtraction, and, between two answers that follow
-// each other, the same samples that /api/v1/history has. An uptime that went down means that another server
-// answers at this address; totals that did, or other stages, that another graph of the same one does, after a
-// reload: everything before it is forgotten.
+// /api/v1/stages returns totals since the start. A model keeps the last few answers. By subtraction it derives
+// rates over RATE_S, percentiles over QUANTILE_S and, from two consecutive answers, the same samples that
+// /api/v1/history has. If the uptime went down, another server answers at this address. If a total went down or
+// the stages differ, the same server runs another graph after a reload. Both discard all earlier answers.
 
 const RATE_S = 5;
 const QUANTILE_S = 10;
@@ -19,7 +18,7 @@ export class Model {
     this.answers = []; // newest last
   }
 
-  // Returns what answers now, if it is not what did: "server", "graph", or "".
+  // Returns "server" or "graph" if this answer comes from another one than the last answer, else "".
   add(answer) {
     let last = this.answers.at(-1);
     const other = !last ? "" : answer.uptime_seconds < last.uptime_seconds ? "server" : isOfSame(answer, last) ? "" : "graph";
@@ -38,13 +37,13 @@ export class Model {
     return this.answers.at(-1).uptime_seconds - this.answers[i].uptime_seconds;
   }
 
-  // The newest answer at least `s` old, or the oldest there is.
+  // The newest answer that is at least `s` seconds old, or else the oldest one.
   before(s) {
     for (let i = this.answers.length - 2; i > 0; i--) if (this.age(i) >= s) return this.answers[i];
     return this.answers[0];
   }
 
-  // What is going on, per stage and in all. null before the second answer.
+  // Current values, per stage and in total. null before the second answer.
   now() {
     const last = this.answers.at(-1);
     if (!last) return null;
@@ -57,7 +56,7 @@ export class Model {
     return { at: last.time, stages, all: sumUp(stages), byName: new Map(stages.map((s) => [s.name, s])) };
   }
 
-  // The sample between the last two answers, as an event `tick` has it, with classes; or null.
+  // The sample between the last two answers, in the form of a `tick` event with classes; or null.
   sample() {
     const [old, last] = this.answers.slice(-2);
     if (!last || !(last.uptime_seconds > old.uptime_seconds)) return null;
@@ -67,7 +66,8 @@ export class Model {
   }
 }
 
-// Are two answers of one graph? Both list its stages and classes in its order, and totals only grow.
+// Do two answers come from one graph? Both then list the same stages and classes in the same order, and totals only
+// grow.
 function isOfSame(answer, last) {
   const sum = (s) => total(s.classes, (c) => c.offered_total + c.completed_total);
   const names = (s) => [s.name, s.use, ...s.classes.map((c) => c.name), ...s.links.map((l) => l.outlet)].join();
@@ -91,7 +91,7 @@ function stageNow(s, old, older, dt) {
   const failed = total(classes, (c) => c.failed);
   const own = s.metrics.map((m, i) => ({ ...m,
     rate: m.kind === "counter" ? per(m.value, old.metrics[i]?.value, dt) : null }));
-  // What a source turned away in front of the graph was shed for whoever asked, though no event was made of it.
+  // Clients that a source turned away count as shed, although no event was created for them.
   const turnedAway = own.filter((m) => m.turned_away && m.rate > 0);
   const away = total(turnedAway, (m) => m.rate);
   const busyS = per(s.busy_seconds_total, old.busy_seconds_total, dt);
@@ -104,9 +104,9 @@ function stageNow(s, old, older, dt) {
     ahead: total(classes, (c) => c.ahead),
     wait: merged("wait_seconds"),
     service: merged("service_seconds"),
-    fill: s.queue.limit > 0 ? Math.min(1, s.queue.length / s.queue.limit) : 0,
+    fill: s.queue.limit > 0 ? Math.min(1, (s.queue.length + s.held) / s.queue.limit) : 0, // the limit covers both
     busyShare: t.now > 0 ? Math.min(1, busyS / t.now) : 0,
-    costS: done + failed > 0 ? busyS / (done + failed) : null, // of a thread's time, per event
+    costS: done + failed > 0 ? busyS / (done + failed) : null, // thread time per event
     cohort: mean(s, old),
     newFailures: t.failures_total - old.threads.failures_total + t.deaths_total - old.threads.deaths_total,
     unhandled: per(s.unhandled_total, old.unhandled_total, dt),
@@ -146,13 +146,13 @@ function sampleOf(s) {
   };
 }
 
-// Mean events per handler call of late.
+// Mean events per handler call since `old`.
 function mean(s, old) {
   const calls = s.batches_total - old.batches_total;
   return calls > 0 ? (s.batch_events_total - old.batch_events_total) / calls : null;
 }
 
-// p50 and p99 of what came into histograms `now` since `then`; null when nothing did.
+// p50 and p99 of the values added to the histograms `now` since `then`; null if there are none.
 function quantiles(now, then) {
   const counts = new Map();
   const add = (list, sign) => {
@@ -189,6 +189,7 @@ function sumUp(stages) {
     shadow: total(stages, (s) => s.shadow),
     failed: total(stages, (s) => s.failed),
     queued: total(stages, (s) => s.queue.length),
+    held: total(stages, (s) => s.held),
     inFlight: total(stages, (s) => s.in_flight),
     slowest: timed.sort((a, b) => b.p99 - a.p99)[0] || null,
   };

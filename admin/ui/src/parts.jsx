@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Small parts that several pages have.
+// Small components that several pages share.
 
 import { clock, day, iso, word } from "./format.js";
 import { href, RANGES, route, withParams } from "./route.js";
@@ -28,7 +28,7 @@ export function Card({ title, id, hint, tools, children, class: name = "" }) {
   );
 }
 
-// What is not there is said in a sentence.
+// A sentence in place of missing content.
 export const Absent = ({ children }) => <p class="absent">{children}</p>;
 
 export const StageLink = ({ name }) => (name ? <a class="stage-link" href={href("stage", name)}>{name}</a> : <b>the server</b>);
@@ -37,7 +37,7 @@ export function Time({ at, withDay }) {
   return <time dateTime={iso(at)}>{withDay ? `${day(at)} ` : ""}{clock(at)}</time>;
 }
 
-export function RangePicker({ range, prefix = "", label = "Range of time" }) {
+export function RangePicker({ range, prefix = "", label = "Time range" }) {
   const key = (k) => withParams({ [`${prefix}range`]: k, [`${prefix}from`]: null, [`${prefix}to`]: null });
   return (
     <nav class="segments" aria-label={label}>
@@ -45,8 +45,8 @@ export function RangePicker({ range, prefix = "", label = "Range of time" }) {
         <a key={k} href={key(k)} aria-current={range.live && range.key === k ? "true" : undefined}>{k}</a>
       ))}
       {!range.live && (
-        <a href={key(null)} aria-current="true" title="Back to what is now">
-          {clock(range.from)}–{clock(range.to)} <span aria-hidden="true">✕</span><span class="hidden">, back to what is now</span>
+        <a href={key(null)} aria-current="true" title="Back to the present">
+          {clock(range.from)}–{clock(range.to)} <span aria-hidden="true">✕</span><span class="hidden">, back to the present</span>
         </a>
       )}
     </nav>
@@ -67,12 +67,12 @@ export function Select({ label, value, options, onChange, id }) {
   );
 }
 
-// ---- decisions and acts ----
+// ---- decisions and changes ----
 
 export function whatOf(d) {
   const action = word(d.action);
   if (d.from === d.to || d.from === null || d.from === undefined) return action;
-  const unit = d.action === "batch" ? "events a call" : "threads";
+  const unit = d.action === "batch" ? "events per call" : "threads";
   return `${action}: ${d.from} → ${d.to} ${unit}`;
 }
 

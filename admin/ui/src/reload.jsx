@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reloading: first what it would change, then, when it is said again, the change. What a file that can not be used is told is
-// the very text of `weir check`.
+// Reloading: the first request previews what would change, the second one applies it. For a file that cannot be
+// used, the page shows exactly the text of `weir check`.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { act } from "./api.js";
@@ -10,11 +10,11 @@ import { Card, Mark, Time } from "./parts.jsx";
 import { href } from "./route.js";
 
 const PATH = "/api/v1/reload";
-const LOOK_MS = 100; // between looks whether an order is done
+const LOOK_MS = 100; // between polls for whether an order is done
 const PATIENCE_MS = 60000; // longer than any start takes
 const SHOWN = 160; // characters of a value
 
-// Give an order and wait until it, or one that was given later, is done. Returns what came of it.
+// Order a reload or a preview and wait until it, or a later order, is done. Returns the result.
 async function order(preview) {
   const { id } = await act("POST", PATH, preview ? { preview } : {});
   const end = performance.now() + PATIENCE_MS;
@@ -23,16 +23,16 @@ async function order(preview) {
     if (answer && answer.done >= id) return cameOf(answer, preview);
     await new Promise((done) => setTimeout(done, LOOK_MS));
   }
-  throw new Error("The server has not done it for 60 s.");
+  throw new Error("The server did not finish within 60 s.");
 }
 
-// Somebody else's look may have come after our reload: then what is known of that is whether it failed.
+// Somebody else's preview may have followed our reload: then all that is known of ours is whether it failed.
 function cameOf({ last, failure }, preview) {
   if (preview || !last.preview) return last;
   return failure || { result: "turned", summary: "", changes: [], errors: [] };
 }
 
-// [what it is: null | { busy } | { order } | { error }, ask(preview), close]
+// [state: null | { busy } | { order } | { error }, ask(preview), close]
 export function useReload() {
   const [it, setIt] = useState(null);
   const ask = async (preview) => {
@@ -53,7 +53,7 @@ export const ReloadButton = ({ it, ask, button }) => (mayAct.value && has("POST"
   <button ref={button} type="button" aria-disabled={Boolean(it?.busy)} disabled={isStale.value} onClick={() => ask(true)}>Reload …</button>
 ) : null);
 
-// What is about to be, or has become of it. The heading takes the focus when there is something new to read.
+// The preview or the result. The heading takes the focus when there is something new to read.
 export function ReloadPanel({ it, ask, close }) {
   const head = useRef(null);
   const o = it.order, asked = o?.preview && o.result !== "failed";
@@ -67,8 +67,8 @@ export function ReloadPanel({ it, ask, close }) {
       </div>
       {o && (o.result === "failed" ? <Failed o={o} /> : <Good o={o} />)}
       <p class="acts">
-        {asked && <button type="button" class="primary" aria-disabled={Boolean(it.busy)} disabled={isStale.value} onClick={() => ask(false)}>{o.changes.length || o.renewed?.length ? "Make it so" : "Reload all the same"}</button>}
-        {!asked && !it.busy && (it.error || o?.result === "failed") && <button type="button" onClick={() => ask(true)}>Read it again</button>}
+        {asked && <button type="button" class="primary" aria-disabled={Boolean(it.busy)} disabled={isStale.value} onClick={() => ask(false)}>{o.changes.length || o.renewed?.length ? "Apply changes" : "Reload anyway"}</button>}
+        {!asked && !it.busy && (it.error || o?.result === "failed") && <button type="button" onClick={() => ask(true)}>Read the file again</button>}
         {!it.busy && <button type="button" onClick={close}>{asked ? "Cancel" : "Close"}</button>}
       </p>
     </section>
@@ -77,22 +77,22 @@ export function ReloadPanel({ it, ask, close }) {
 
 function titleOf({ busy, order: o, error }) {
   if (error || !o) return "Reload";
-  if (o.result === "failed") return "This file can not be used";
+  if (o.result === "failed") return "This file cannot be used";
   if (o.preview) return busy ? "Reloading" : "What a reload would change";
   return o.result === "unchanged" ? "Reloaded: nothing changed" : "Reloaded";
 }
 
 const HOW = {
-  followed: "A new graph runs. The one before it finishes its requests.",
-  turned: "It was changed where it runs; the graph is the same.",
+  followed: "A new graph is running. The previous one finishes its requests.",
+  turned: "The change was applied in place; the graph is the same.",
 };
 
 function Good({ o }) {
   return (
     <>
-      {o.summary && <p class="lead">{o.summary.slice(0, 1).toUpperCase() + o.summary.slice(1)}.{o.preview ? " Nothing was done yet." : ""}</p>}
+      {o.summary && <p class="lead">{o.summary.slice(0, 1).toUpperCase() + o.summary.slice(1)}.{o.preview ? " Nothing has been done yet." : ""}</p>}
       {!o.preview && HOW[o.result] && <p class="lead">{HOW[o.result]}</p>}
-      {o.preview && !o.changes.length && !o.renewed?.length && <p class="lead">A reload would still read the files of tokens, certificate and key again.</p>}
+      {o.preview && !o.changes.length && !o.renewed?.length && <p class="lead">A reload would still read the token, certificate and key files again.</p>}
       {o.renewed?.map((r) => <p class="lead" key={r.stage}><b>{r.stage}</b>: {r.text}</p>)}
       {o.changes.length > 0 && <Changes list={o.changes} />}
     </>
@@ -100,15 +100,15 @@ function Good({ o }) {
 }
 
 const EFFECT = {
-  live: "where it runs", rebuild: "made anew", add: "new stage", remove: "stage goes", restart: "at the next start",
+  live: "in place", rebuild: "rebuilt", add: "new stage", remove: "stage removed", restart: "at the next start",
 };
 const SIGN = { add: "+", remove: "−", live: "~", rebuild: "~", restart: "~" };
 
 const shown = (value) => (value.length > SHOWN ? `${value.slice(0, SHOWN)} …` : value);
 
-// A value that is not there is said so: an empty one is "".
+// A missing value is shown as such; an empty one is shown as "".
 function Value({ of }) {
-  return of === null || of === undefined ? <span class="none">not there</span> : <code>{of === "" ? '""' : shown(of)}</code>;
+  return of === null || of === undefined ? <span class="none">not set</span> : <code>{of === "" ? '""' : shown(of)}</code>;
 }
 
 function Changes({ list }) {
@@ -127,12 +127,12 @@ function Changes({ list }) {
 }
 
 function valuesOf(c) {
-  if (c.hidden) return <span class="none">hidden: it is from the environment</span>;
+  if (c.hidden) return <span class="none">hidden: it comes from the environment</span>;
   if (c.effect === "add" || c.effect === "remove") return <code>{shown(c.to ?? c.from ?? "")}</code>;
   return <><Value of={c.from} /> <span aria-hidden="true">→</span><span class="hidden"> becomes </span> <Value of={c.to} /></>;
 }
 
-// What `weir check` says of the file, and that nothing has happened.
+// The text of `weir check`, and a note that nothing was changed.
 function Failed({ o }) {
   return (
     <>
@@ -144,7 +144,7 @@ function Failed({ o }) {
 
 const who = (o) => ({ signal: "a signal", operator: "an operator" })[o.by] || o.by;
 
-// A reload that failed, until one succeeds: in full, or as a line that leads there.
+// A failed reload, shown until one succeeds: in full, or as one line with a link to it.
 export function FailedReload({ brief }) {
   const o = reloads.value?.failure;
   if (!o) return null;
@@ -152,20 +152,20 @@ export function FailedReload({ brief }) {
     return (
       <ul class="alerts" aria-label="Configuration" aria-live="polite">
         <li data-level="bad"><Mark kind="bad" size={18} />
-          <span>The reload by {who(o)} failed: {plural(o.errors.length, "error")} in the file. The running configuration was not changed. <a href={href("config")}>See what is wrong</a></span>
+          <span>The reload triggered by {who(o)} failed: {plural(o.errors.length, "error")} in the file. The running configuration was not changed. <a href={href("config")}>See what is wrong</a></span>
           <small><Time at={o.at} withDay /></small></li>
       </ul>
     );
   }
   return (
-    <Card title="The newest reload failed" id="failed-title" hint={<>Ordered by {who(o)}, <Time at={o.at} withDay />.</>}>
+    <Card title="The last reload failed" id="failed-title" hint={<>Triggered by {who(o)}, <Time at={o.at} withDay />.</>}>
       <Failed o={o} />
     </Card>
   );
 }
 
-// Requests of graphs before this one may take their time.
+// Earlier graphs may still be finishing their requests.
 export function Draining() {
   const n = reloads.value?.draining;
-  return n ? <p class="hint">{plural(n, "earlier graph")} {n === 1 ? "finishes its" : "finish their"} requests.</p> : null;
+  return n ? <p class="hint">{plural(n, "earlier graph")} {n === 1 ? "is finishing its" : "are finishing their"} requests.</p> : null;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where we are, as a link: #/PAGE[/NAME]?key=value. Range, stage, filters and theme are in it, so that
-// what one sees can be sent to somebody else.
+// The current view as a link: #/PAGE[/NAME]?key=value. It contains range, stage, filters and theme, so that a
+// view can be sent to somebody else.
 
 import { computed, signal } from "@preact/signals";
 
@@ -41,7 +41,7 @@ export const theme = computed(() => {
 
 addEventListener("hashchange", () => { route.value = parse(location.hash); });
 
-// A link to a page. The theme goes along where the address says one; null or "" drops a parameter.
+// A link to a page. It keeps a theme that is in the address; null or "" drops a parameter.
 export function href(page, name = "", params = {}) {
   const all = { ...params, theme: route.value.params.theme };
   const query = new URLSearchParams(Object.entries(all).filter(([, v]) => v !== null && v !== undefined && v !== ""));
@@ -55,7 +55,7 @@ export function withParams(changes) {
   return href(page, name, { ...params, ...changes });
 }
 
-// Change parameters in place, without a step in the browser's history.
+// Change parameters in place, without an entry in the browser's history.
 export function setParams(changes) {
   history.replaceState(null, "", withParams(changes));
   route.value = parse(location.hash);
@@ -66,7 +66,7 @@ export function setTheme(name) {
   try {
     localStorage.setItem("weir-theme", name);
   } catch {
-    // then it holds for this page only
+    // then it applies to this page only
   }
   const { page, name: stage, params } = route.value;
   const { theme: _, ...rest } = params;
@@ -75,7 +75,7 @@ export function setTheme(name) {
   route.value = parse(location.hash);
 }
 
-// ---- ranges of time ----
+// ---- time ranges ----
 
 export const RANGES = { "5m": 300, "15m": 900, "1h": 3600, "6h": 21600 };
 const FINE_S = 900; // how far the history of one-second steps goes back

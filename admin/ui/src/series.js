@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Samples as columns over time, as /api/v1/history gives them:
+// Samples as columns over time, in the form of /api/v1/history:
 //   { step, at: [unix], classes: [names], stages: { NAME: { in: [], ..., classes: [{ in: [], ... }] } } }
-// Pure functions and one kind of object; gaps are null, all columns are as long as `at`.
+// Gaps are null; all columns are as long as `at`.
 
 export const FIELDS = ["in", "done", "shed", "failed", "ahead", "queue", "oldest", "wait_p50", "wait_p99",
   "service_p50", "service_p99", "busy", "threads", "pressure", "degradation"];
 const CLASS_FIELDS = ["in", "done", "shed", "wait_p99"];
-const GAP_STEPS = 3.5; // silence longer than this many steps is drawn as a gap
+const GAP_STEPS = 3.5; // samples further apart than this many steps are separated by a gap
 
-// By name, and names are the configuration's: "constructor" is one.
+// No prototype: keys are names from the configuration, such as "constructor".
 const byName = (entries = {}) => Object.assign(Object.create(null), entries);
 
 export const emptyFrame = (step, classes = []) => ({ step, at: [], classes, stages: byName() });
@@ -36,7 +36,7 @@ function every(frame, f) {
   }
 }
 
-// Add one sample { at, stages: [{ name, in, ... }] }; `keep` rows at most.
+// Append one sample { at, stages: [{ name, in, ... }] }; keep at most `keep` rows.
 export function append(frame, sample, keep) {
   const last = frame.at.at(-1);
   if (last !== undefined && sample.at <= last) return;
@@ -59,7 +59,7 @@ function pushRow(frame, at, samples) {
   frame.at.push(at);
 }
 
-// A frame with the rows of `later` behind those of `frame`.
+// A frame with the rows of `frame`, then the later ones of `later`.
 export function joined(frame, later) {
   const last = frame.at.at(-1) ?? -Infinity;
   const first = later.at.findIndex((t) => t > last);
@@ -94,10 +94,10 @@ export function cut(frame, from, to) {
   return out;
 }
 
-// Rows in which nothing was known become gaps between the times that are: uPlot draws by index.
+// A column of `stage`; all nulls if it has none, since uPlot draws by index.
 export const column = (frame, stage, field) => frame.stages[stage]?.[field] || nulls(frame.at.length);
 
-// One number per row over some stages: add("in", [names]), null where none has one.
+// Combine `field` over the stages `names` with `f`: one number per row, null where no stage has a value.
 export function combine(frame, names, field, f) {
   return frame.at.map((_, i) => {
     let out = null;

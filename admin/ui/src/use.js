@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hooks: the samples of a range, a list that is read again and again, and the width of an element.
+// Hooks: the samples of a range, an answer that is read repeatedly, and the width of an element.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, isAbsent } from "./api.js";
@@ -10,7 +10,7 @@ import { cut, fromHistory, joined } from "./series.js";
 const READ_EVERY_S = 2;
 
 // { frame | null, range, reach }: samples of the range in the parameters. Live ranges grow.
-// `reach` says where they come from: "server", or "page" when the server keeps no history.
+// `reach` is their source: "server", or "page" when the server keeps no history.
 export function useFrame(stage, params, prefix = "") {
   const [got, setGot] = useState(null);
   const stored = has("GET", "/api/v1/history");
@@ -26,7 +26,7 @@ export function useFrame(stage, params, prefix = "") {
   return { frame: rows, range: rows ? fitted(range, rows) : range, reach: "page" };
 }
 
-// Read the range, then what is new, until the function returned is called.
+// Read the range, then new samples, until the returned function is called.
 function readOn(stage, range, setGot) {
   let gone = false, timer = 0, kept = null;
   const read = async () => {
@@ -60,7 +60,7 @@ export function firstKnown(rows) {
   return Math.max(0, i);
 }
 
-// A live range ends with the newest sample, and begins with the first there is, but a minute ago.
+// A live range ends at the newest sample and begins at the first known one, but at least a minute earlier.
 function fitted(range, rows) {
   if (!range.live || !rows.at.length) return range;
   const to = rows.at.at(-1);
@@ -68,8 +68,8 @@ function fitted(range, rows) {
   return { ...range, from, to };
 }
 
-// { data, absent, error }: what `path` answers, read again every `everyS` seconds (0: once). `route` is its
-// pattern in the server's list, where that may not be there.
+// { data, absent, error }: the answer of `path`, read again every `everyS` seconds (0: once). `route` is its
+// pattern in the server's list; pass it if a server may lack it.
 export function useAnswer(path, everyS = 0, route = "") {
   const [answer, setAnswer] = useState({});
   const [turn, setTurn] = useState(0);

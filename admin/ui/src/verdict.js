@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// One sentence about the server, the worst news first.
+// One sentence about the server: the most serious problem found.
 
-import { degraded, rate, seconds, word } from "./format.js";
+import { count, degraded, rate, seconds, word } from "./format.js";
 
-const FULL = 0.8; // share of a queue from which it is worth a warning: a guess
-const OLD_S = 1; // an event that has waited longer deserves a word: a guess
+const FULL = 0.8; // a queue filled beyond this share gets a warning: a guess
+const OLD_S = 1; // an event that has waited longer gets a warning: a guess
 
-// { level: "ok" | "warn" | "bad" | "wait", text }. What limits the server and what is an alert the server says: nothing here
-// decides it again.
+// { level: "ok" | "warn" | "bad" | "wait", text }. The server itself determines its bottleneck and its alerts; they are
+// not recomputed here.
 export function verdict(graph, now, bottleneck = null, alerts = []) {
   if (graph.draining) return { level: "wait", text: draining(now) };
-  if (!graph.ready) return { level: "wait", text: "Starting: the server takes no work yet." };
-  if (!now) return { level: "wait", text: "Measuring: the first rates come in a second." };
+  if (!graph.ready) return { level: "wait", text: "Starting: the server does not accept work yet." };
+  if (!now) return { level: "wait", text: "Measuring: the first rates appear in a second." };
   for (const rule of RULES) {
     const found = rule(now, bottleneck, alerts);
     if (found) return found.level === "ok" ? found : { ...found, text: found.text + limit(found, bottleneck) };
@@ -19,12 +19,15 @@ export function verdict(graph, now, bottleneck = null, alerts = []) {
   return { level: "ok", text: `Healthy: ${load(now)}, nothing shed${slowest(now)}.` };
 }
 
-const RULES = [books, threads, stuck, overload, turned, slow, filling, waiting, failing, limited, cheap, unsaved, idle];
+const RULES = [books, threads, trouble, stuck, overload, turned, steered, slow, filling, waiting, failing, limited, cheap, unsaved, idle];
 
-// Where there is trouble, who it comes from, in the server's words.
+// The bottleneck, in the server's words, to append to a problem; "" if there is none or the text has it already.
 function limit(found, bottleneck) {
   return bottleneck?.limits && !found.text.includes(bottleneck.text) ? ` ${bottleneck.text}` : "";
 }
+
+// Paused or drained, by an operator.
+export const isSteered = (s) => Boolean(s.state && s.state !== "running");
 
 const sentence = (text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 const alertOf = (alerts, name) => alerts.find((a) => a.name === name);
@@ -45,7 +48,7 @@ function unsaved(now, bottleneck, alerts) {
 
 function draining(now) {
   const left = now ? now.all.inFlight : 0;
-  return `Draining: ${rate(left)} event${left === 1 ? "" : "s"} in flight, new work is not taken.`;
+  return `Draining: ${rate(left)} event${left === 1 ? "" : "s"} in flight, new work is not accepted.`;
 }
 
 const load = (now) => `${rate(now.all.requests)} requests/s`;
@@ -58,31 +61,38 @@ function slowest(now) {
 function books({ stages }) {
   for (const s of stages) {
     if (Math.abs(s.law.residual) > s.law.slack)
-      return bad(`Bug: the books of ${s.name} are off by ${s.law.residual} events.`);
+      return bad(`Bug: the counters of ${s.name} are off by ${s.law.residual} events.`);
     if (s.unhandled > 0)
-      return bad(`Bug: the handler of ${s.name} leaves ${rate(s.unhandled)} events/s behind.`);
+      return bad(`Bug: the handler of ${s.name} leaves ${rate(s.unhandled)} events/s unhandled.`);
   }
   return null;
 }
 
 function threads({ stages }) {
   const s = stages.find((x) => x.newFailures > 0);
-  return s && bad(`Threads of ${s.name} can not be created or die: ${s.newFailures} in the last seconds.`);
+  return s && bad(`Threads of ${s.name} die or cannot be created: ${s.newFailures} in the last few seconds.`);
 }
 
+// Why /readyz answers 503.
+function trouble({ stages }) {
+  const s = stages.find((x) => x.trouble);
+  return s && bad(`Not ready: stage ${s.name} is in trouble: ${s.trouble}.`);
+}
+
+// Refusals by a stage that an operator drains are not overload.
 function overload(now) {
-  const events = (s) => s.shed - s.away;
+  const events = (s) => s.shed - s.away - (s.shedBy.draining || 0);
   const worst = now.stages.filter((s) => events(s) > 0 && Object.keys(s.shedBy).length).sort((a, b) => events(b) - events(a))[0];
   if (!worst) return null;
   const shed = events(worst);
-  const reason = Object.entries(worst.shedBy).sort((a, b) => b[1] - a[1])[0][0];
+  const reason = Object.entries(worst.shedBy).filter(([r]) => r !== "draining").sort((a, b) => b[1] - a[1])[0][0];
   const share = Math.min(100, 100 * shed / Math.max(worst.in, shed));
-  const more = now.all.away > 0 ? `; in front of it ${away(now)}` : "";
+  const more = now.all.away > 0 ? `; in front of the graph, ${away(now)}` : "";
   return bad(`Overloaded: ${worst.name} sheds ${rate(shed)} of ${rate(worst.in)} events/s ` +
     `(${share < 1 ? "<1" : Math.round(share)} %, ${word(reason)})${sake(now)}${more}${slowest(now)}.`);
 }
 
-// "web turns away 1.2k/s (connections refused over max_per_address)": over a limit of its own, so the graph never saw it.
+// "web turns away 1.2k/s (connections refused over max_per_address)": refused by a limit of the source, before the graph.
 function away(now) {
   const s = [...now.stages].sort((a, b) => b.away - a.away)[0];
   const limits = [...s.turnedAway].sort((a, b) => b.rate - a.rate).map((m) => m.help);
@@ -90,25 +100,32 @@ function away(now) {
 }
 
 function turned(now) {
-  return now.all.away > 0 ? bad(`Turning away: ${away(now)}; ${load(now)} are let in${slowest(now)}.`) : null;
+  return now.all.away > 0 ? bad(`Turning away: ${away(now)}; ${load(now)} are admitted${slowest(now)}.`) : null;
 }
 
-// Doors refuse for stages behind them, too: who they do it for is what is short.
+// "work is paused, 532 waiting; disk is drained, 190/s refused"
+function steered(now) {
+  const list = now.stages.filter(isSteered).map((s) => `${s.name} is ${s.state === "draining" ? "being drained" : s.state}` +
+    `${s.queue.length > 0 ? `, ${count(s.queue.length)} waiting` : ""}${s.shed > 0 ? `, ${rate(s.shed)}/s refused` : ""}`);
+  return list.length > 0 && warn(`By an operator: ${list.slice(0, 3).join("; ")}${list.length > 3 ? `; ${list.length - 3} more` : ""}.`);
+}
+
+// Stages also refuse on behalf of stages downstream: the one they do it for is the one that is short of capacity.
 function sake(now) {
   const s = now.stages.filter((x) => x.ahead > 0).sort((a, b) => b.ahead - a.ahead)[0];
-  return s ? `, ${rate(s.ahead)}/s are refused for the sake of ${s.name}` : "";
+  return s ? `, ${rate(s.ahead)}/s are refused upstream on behalf of ${s.name}` : "";
 }
 
 function slow(now) {
   const s = now.stages.find((x) => x.slo_seconds && (x.wait.p99 || 0) + (x.service.p99 || 0) > x.slo_seconds);
   return s && warn(`Slow: ${s.name} takes ${seconds((s.wait.p99 || 0) + (s.service.p99 || 0))} (p99), ` +
-    `its objective is ${seconds(s.slo_seconds)}; ${load(now)}, nothing shed.`);
+    `but its objective is ${seconds(s.slo_seconds)}; ${load(now)}, nothing shed.`);
 }
 
 function filling(now) {
   const s = now.stages.filter((x) => x.fill > FULL).sort((a, b) => b.fill - a.fill)[0];
-  return s && warn(`Filling up: the queue of ${s.name} is ${Math.round(s.fill * 100)} % full; ` +
-    `${load(now)}, nothing shed.`);
+  return s && warn(`Filling up: the queue of ${s.name} is ${Math.round(s.fill * 100)} % full` +
+    `${s.held > 0 ? `, including ${count(s.held)} held` : ""}; ${load(now)}, nothing shed.`);
 }
 
 function waiting(now) {
@@ -125,7 +142,7 @@ function failing(now) {
 
 function cheap(now) {
   const s = now.stages.filter((x) => x.degradation > 0).sort((a, b) => b.degradation - a.degradation)[0];
-  return s && warn(`Serving worse: ${s.name} is ${degraded(s)}; ${load(now)}, nothing shed.`);
+  return s && warn(`Reduced quality: ${s.name} is ${degraded(s)}; ${load(now)}, nothing shed.`);
 }
 
 function idle(now) {

@@ -2,15 +2,15 @@
 /*
  * Compiler annotations: visibility, thread-safety documentation, branch hints.
  *
- * clang 14 checks capability attributes on functions in C but cannot compile guarded_by on a
- * struct member, so WEIR_GUARDED_BY documents (rule 27) and WEIR_REQUIRES is checked.
+ * clang 14 checks capability attributes on functions in C but cannot compile guarded_by on a struct
+ * member, so WEIR_GUARDED_BY is only documentation (rule 27), while WEIR_REQUIRES is checked.
  */
 #ifndef WEIR_ANNOTATE_H
 #define WEIR_ANNOTATE_H
 
 #define WEIR_API __attribute__((visibility("default")))
 
-/** Bytes that two cores fight over as one; groups of fields with different writers keep apart. */
+/** Size of a cache line in bytes. Fields with different writers belong on different lines. */
 #define WEIR_CACHE_LINE 64
 #define WEIR_ALIGNED    __attribute__((aligned(WEIR_CACHE_LINE)))
 
@@ -37,7 +37,8 @@
 #define WEIR_MUST_CHECK        __attribute__((warn_unused_result))
 #define WEIR_LIKELY(x)         __builtin_expect(!!(x), 1)
 #define WEIR_UNLIKELY(x)       __builtin_expect(!!(x), 0)
-/** What happens seldom and wants much of the stack, in a function of its own: whoever calls it pays for no frame but his. */
+/** For a rarely called function with a large stack frame: it is not inlined, so its frame does not
+ *  enlarge the caller's. */
 #define WEIR_COLD __attribute__((noinline, cold))
 
 #endif

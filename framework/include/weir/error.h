@@ -2,9 +2,10 @@
 /*
  * Error codes, event outcomes and start-up errors.
  *
- * Three kinds, never mixed (rule 16): our own bug dies in WEIR_ASSERT; the world's trouble is a
- * negative WEIR_E code; load is a verdict, which for an event is an outcome of kind SHED.
- * One table holds them all: codes, words for logs, metrics and JSON, and sentences for people.
+ * There are three kinds, never mixed (rule 16). A bug in weir itself aborts the process in
+ * WEIR_ASSERT. A failure of the environment is a negative WEIR_E code. Overload is a verdict: the
+ * event ends with an outcome of kind SHED. One table holds all codes, their words for logs, metrics
+ * and JSON, and their messages for people.
  */
 #ifndef WEIR_ERROR_H
 #define WEIR_ERROR_H
@@ -15,15 +16,15 @@
 
 #include <weir/annotate.h>
 
-/* name, code, kind, word (metric label, JSON), sentence */
+/* name, code, kind, word (metric label, JSON), message */
 #define WEIR_ERROR_TABLE(X)                                                                        \
 	X(OK, 0, DONE, "ok", "completed")                                                          \
 	X(EINVAL, -1, FAILED, "invalid", "a value is not acceptable")                              \
 	X(ENOMEM, -2, FAILED, "memory", "out of memory")                                           \
 	X(ESYS, -3, FAILED, "system", "the operating system refused")                              \
-	X(ENOENT, -4, FAILED, "not_found", "there is no such thing")                               \
+	X(ENOENT, -4, FAILED, "not_found", "not found")                                            \
 	X(EABI, -5, FAILED, "abi", "built for another version of weir")                            \
-	X(ETYPE, -6, FAILED, "type", "an event of another type")                                   \
+	X(ETYPE, -6, FAILED, "type", "the event has another type")                                 \
 	X(ELINK, -7, FAILED, "unlinked", "the outlet is not linked")                               \
 	X(EBUSY, -8, FAILED, "busy", "in use")                                                     \
 	X(EFAILED, -9, FAILED, "failed", "the stage could not do the work")                        \
@@ -33,14 +34,14 @@
 	X(EDIED, -13, FAILED, "died", "the handler thread died while it held the event")           \
 	X(EQUEUE, -32, SHED, "queue_full", "the queue of the stage was full")                      \
 	X(ETHRESHOLD, -33, SHED, "threshold", "the queue was over the admission threshold")        \
-	X(ERATE, -34, SHED, "rate", "the stage admits no more per second")                         \
+	X(ERATE, -34, SHED, "rate", "the admission rate of the stage was exceeded")                \
 	X(EDEADLINE, -35, SHED, "deadline", "the deadline passed before a handler could start")    \
 	X(ESTOPPING, -36, SHED, "stopping", "the server is stopping")                              \
 	X(EPRESSURE, -37, SHED, "pressure", "the server is out of a resource")                     \
 	X(EPRIORITY, -38, SHED, "priority", "more important work needs the capacity")              \
 	X(EDELAY, -39, SHED, "delay", "it would have waited, or did wait, too long in the queue")  \
 	X(EHOPELESS, -40, SHED, "hopeless", "it could not have been done before its deadline")     \
-	X(ELIMIT, -41, SHED, "limit", "as many as the stage can bear were under way")              \
+	X(ELIMIT, -41, SHED, "limit", "the limit of events in flight was reached")                 \
 	X(EDRAINING, -42, SHED, "draining", "an operator is draining the stage")
 
 enum weir_error {
@@ -49,22 +50,24 @@ enum weir_error {
 #undef WEIR_ERROR_ENUM
 };
 
-/** How an event may end. */
+/** The kinds of outcome of an event. */
 enum weir_outcome { WEIR_OUTCOME_DONE, WEIR_OUTCOME_SHED, WEIR_OUTCOME_FAILED };
 
-/** Number of distinct SHED reasons; weir_shed_index() maps a code into [0, this). */
+/** Number of SHED reasons; weir_shed_index() maps their codes to [0, WEIR_SHED_REASONS). */
 #define WEIR_SHED_REASONS 11
 
-/** Kind of outcome of `code`. Unknown codes are FAILED. Any thread, no blocking. */
+/** The kind of outcome that `code` stands for. Unknown codes are FAILED. Any thread, does not
+ *  block. */
 WEIR_API enum weir_outcome weir_outcome_of(int code);
 
-/** The word of `code` for labels and JSON, static storage; "unknown" when there is none. */
+/** The word for `code` in labels and JSON, "unknown" if the code is not in the table. Static
+ *  storage. */
 WEIR_API const char *weir_error_word(int code);
 
-/** The sentence of `code` for people, static storage. */
+/** The message for `code`, for people. Static storage. */
 WEIR_API const char *weir_error_text(int code);
 
-/** Position of a SHED code among the shed reasons, -1 when `code` is no shed reason. */
+/** Index of `code` among the shed reasons, or -1 if it is not a shed reason. */
 static inline int weir_shed_index(int code)
 {
 	return code <= WEIR_EQUEUE && code > WEIR_EQUEUE - WEIR_SHED_REASONS ? WEIR_EQUEUE - code
@@ -77,48 +80,49 @@ static inline int weir_shed_code(int index)
 	return WEIR_EQUEUE - index;
 }
 
-/** A place in a configuration text. `excerpt` is that line, owned by whoever owns the tree. */
+/** A position in a configuration file. The owner of the configuration tree owns `excerpt`. */
 struct weir_mark {
-	const char *file;    /* NULL when the place is not known */
+	const char *file;    /* NULL if the position is unknown */
 	const char *excerpt; /* the source line without its newline, or NULL */
-	int line;            /* from 1; 0 unknown */
-	int col;             /* from 1, in bytes */
-	int len;             /* bytes to underline, at least 1 */
+	int line;            /* line number from 1; 0 if unknown */
+	int col;             /* column from 1, in bytes */
+	int len;             /* number of bytes to underline, at least 1 */
 };
 
-/** One start-up error: where, what was found, what would have been right. Plain data, copyable. */
+/** A start-up error, with its position, a message and a hint. Plain data that may be copied. */
 struct weir_err {
 	int code;
-	int line, col, len; /* as in weir_mark; line 0: no place known */
-	int caret;          /* column of the place inside `excerpt` */
+	int line, col, len; /* as in weir_mark; line is 0 if the position is unknown */
+	int caret;          /* column of the error in `excerpt` */
 	char file[256];
 	char text[256];    /* "unknown key 'treads' in stage 'parse'" */
 	char hint[160];    /* "did you mean 'threads'?", or "" */
 	char excerpt[200]; /* the source line, or "" */
 };
 
-/** At most this many errors are kept; later ones are only counted. */
+/** Largest number of errors kept; later ones are only counted. */
 #define WEIR_ERRS_MAX 20
 
-/** All the errors of one load. Owned by the caller; zero it before the first use. One thread. */
+/** The errors found while loading a configuration. Owned by the caller, which must zero it before
+ *  the first use. One thread. */
 struct weir_errs {
-	int n;     /* kept in `err` */
-	int total; /* seen */
+	int n;     /* errors kept in `err` */
+	int total; /* all errors, including those not kept */
 	struct weir_err err[WEIR_ERRS_MAX];
 };
 
 /**
  * Add an error at `mark` (may be NULL). `hint` may be NULL. Returns `code`, so that a caller can
- * `return weir_errs_add(...)`. Texts longer than the fields are cut. No allocation.
+ * `return weir_errs_add(...)`. Texts longer than the fields are truncated. Allocates nothing.
  */
 WEIR_API int weir_errs_add(struct weir_errs *errs, const struct weir_mark *mark, int code,
     const char *hint, const char *fmt, ...) WEIR_PRINTF(5, 6);
 
-/** Write all errors in compiler style with source lines and carets into `buf[size]`.
- *  Returns the length that the whole text has, as snprintf does. */
+/** Write all kept errors into buf[size] in the style of a compiler, with source lines and carets.
+ *  Returns the length of the whole text, as snprintf does. */
 WEIR_API size_t weir_errs_format(const struct weir_errs *errs, char *buf, size_t size);
 
-/** Our own bug: say where and die. Stays in release builds. */
+/** For bugs in weir itself: log the location and abort. Stays in release builds. */
 #define WEIR_ASSERT(cond)                                                                          \
 	(WEIR_LIKELY(cond) ? (void)0 : weir_assert_failed(#cond, __FILE__, __LINE__, __func__))
 WEIR_API void weir_assert_failed(const char *cond, const char *file, int line, const char *func)

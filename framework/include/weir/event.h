@@ -2,19 +2,20 @@
 /*
  * Events: typed messages with one owner, linked through themselves.
  *
- * An event is the first member of a larger struct that its source defines and owns the memory of
- * (a connection owns its request). It is made by weir_event_init(), travels by being given away,
- * and leaves the world through weir_event_finish(), exactly once, with an outcome. A call that may
- * take an event receives `struct weir_event **` and stores NULL when it took it; refused means
- * still yours (rule 19).
+ * An event is the first member of a larger struct. The source defines that struct and owns its
+ * memory (a connection owns its request). weir_event_init() initialises the event, each transfer
+ * gives it to a new owner, and weir_event_finish() ends it, exactly once, with an outcome. A call
+ * that may take an event receives `struct weir_event **` and stores NULL if it takes the event; a
+ * refused event still belongs to the caller (rule 19).
  *
  *   IDLE --init--> NEW --sink--> QUEUED --handler--> RUNNING --emit--> QUEUED ...
  *                                          |   \--hold--> HELD --emit or finish--> ...
- *                                          |                 \--requeue--> AGAIN --handler--> RUNNING
+ *                                          |              \--requeue--> AGAIN --handler--> RUNNING
  *                                          |
  *                                        finish --> FINISHED --> the type's finish callback
  *
- * The header is one cache line. Who writes: the owner. In a queue, the holder of the queue's lock.
+ * The header is one cache line. Only the owner writes to it; for a queued event, that is the holder
+ * of the queue's lock.
  */
 #ifndef WEIR_EVENT_H
 #define WEIR_EVENT_H
@@ -28,72 +29,93 @@
 
 struct weir_event;
 
-/** Classes a graph may have; class 0 has the highest priority. */
+/** Largest number of classes in a graph; class 0 has the highest priority. */
 #define WEIR_CLASSES_MAX 8
 
-/** `deadline_ns` of an event that has none. */
+/** Longest name of a stage, a group or a class, in bytes without its NUL. Names appear in metrics,
+ *  JSON and pages (reliability.md). */
+#define WEIR_NAME_MAX 64
+
+/** `deadline_ns` of an event without a deadline. */
 #define WEIR_NO_DEADLINE INT64_MAX
 
-/** Bytes that are not copied: `p[0..n)`, valid as long as the event they came from. */
+/** A reference to the bytes p[0..n), not a copy. Valid as long as the event that they belong to. */
 struct weir_slice {
 	const char *p;
 	size_t n;
 };
 
 /**
- * A named property of events of a type: what YAML may match classes on, form cohorts by and
- * partition by. `get` returns {NULL, 0} when this event has none. Any thread that owns the event.
+ * A named property of events of one type. The configuration can use it to match classes, form
+ * cohorts and partition. `get` returns {NULL, 0} if the event does not have the property. Called by
+ * the thread that owns the event.
  */
 struct weir_field {
-	const char *name; /* NULL ends the table; "header." (dot at the end) takes an argument */
+	/* NULL ends the table; a name that ends in a dot ("header.") takes an argument */
+	const char *name;
 	struct weir_slice (*get)(const struct weir_event *ev, const char *arg);
 	const char *help;
 };
 
-/** Hops that a trail keeps; later ones are only counted. A guess: graphs are rarely deeper. */
+/** Number of hops kept in a trail; later hops are only counted. 10 is a guess: graphs are rarely
+ *  deeper. */
 #define WEIR_TRAIL_HOPS 10
 
-/** A stage that an event came through, and when: us from its arrival, at most 71 minutes. */
+/** A stage that an event passed through. Times are us since the event's arrival, at most 71
+ *  minutes. */
 struct weir_hop {
 	uint16_t stage;
-	uint32_t queued_us, started_us; /* entered its queue; its batch began */
+	uint32_t queued_us, started_us; /* when it entered the queue; when its batch began */
 };
 
-/** The trace that an event belongs to (weir/trace.h); ids are never 0, 0 is none. */
+/** The trace that an event belongs to (weir/trace.h). An id of 0 means none. */
 struct weir_trace {
-	uint64_t id[2];  /* 128 bits, the high ones first */
-	uint64_t parent; /* span of the caller; 0: the trace began here */
-	uint64_t span;   /* of the event; 0: not made yet */
-	bool sampled;    /* who made the trace records it, or we do: flag 01 of traceparent */
+	uint64_t id[2];  /* 128 bits, high word first */
+	uint64_t parent; /* span of the caller; 0 if the trace started in this server */
+	uint64_t span;   /* span of the event; 0 until one is assigned */
+	/* flag 01 of traceparent: the trace is recorded by its creator or by this server */
+	bool sampled;
 };
 
 /**
- * Where an event has been, in itself: written by the threads that own the event in turn, so it costs no lock and
- * no sampling is needed. About 2 ns a hop, and 25 ns for the clock at the end.
+ * The path of an event through the graph, stored in the event itself. Only the thread that owns the
+ * event writes it, so it needs neither a lock nor sampling. It costs about 2 ns per hop, plus 25 ns
+ * to read the clock when the event ends.
  */
 struct weir_trail {
-	uint16_t n_hops; /* all of them, WEIR_TRAIL_HOPS at most are kept: the first */
-	bool traced;     /* `trace` says something */
+	uint16_t n_hops; /* number of all hops; the first WEIR_TRAIL_HOPS are kept */
+	bool traced;     /* `trace` is set */
 	struct weir_hop hop[WEIR_TRAIL_HOPS];
 	struct weir_trace trace;
 };
 
-/** What all events of one type share. Static storage, immutable. */
+/** An event type: properties that all its events share. Static storage, immutable. */
 struct weir_event_type {
-	const char *name; /* as in "http.request" */
+	const char *name; /* such as "http.request" */
 	size_t size;      /* bytes of the whole struct, at least sizeof(struct weir_event) */
 	/**
-	 * The event left the graph with `status` (a WEIR_E code): memory goes back to its source
-	 * here. Runs in the thread that finished it, with no lock held; must not block.
+	 * Called when the event leaves the graph with `status` (a WEIR_E code), to return its
+	 * memory to its source. Runs in the thread that finished it, with no lock held; must not
+	 * block.
 	 */
 	void (*finish)(struct weir_event *ev, int status);
 	const struct weir_field *fields; /* may be NULL */
-	/** Offset of a struct weir_trail in the event: its way is kept, and those of the slowest can be asked for
-	 *  (weir_graph_slowest). 0: not traced. */
+	/** Offset of a struct weir_trail in the event, or 0 if the type is not traced. Traced
+	 *  events record their path; weir_graph_slowest returns the paths of the slowest. */
 	size_t trail;
-	/** Write what the event is, "GET /index.html", into buf[size] as text; control bytes are masked by the caller.
-	 *  In the thread that ends it, before `finish`. NULL: nothing to say. */
+	/**
+	 * Write a description of the event, such as "GET /index.html", into buf[size]. The caller
+	 * masks control bytes. Runs in the thread that ends the event, before `finish`, or in a
+	 * signal handler after a handler crashed: it must allocate nothing and take no lock. May be
+	 * NULL.
+	 */
 	void (*describe)(const struct weir_event *ev, char *buf, size_t size);
+	/** Whether the value of `field` can equal pattern[0..n), or start with it if `prefix` is
+	 *  set. If it cannot, the callback writes a suggestion into hint[size], and a class with
+	 *  this pattern is an error. Called when a graph is checked. If NULL, every pattern can
+	 *  match. */
+	bool (*may_match)(const struct weir_field *field, const char *pattern, size_t n,
+	    bool prefix, char *hint, size_t size);
 };
 
 enum weir_event_state {
@@ -103,29 +125,33 @@ enum weir_event_state {
 	WEIR_EVENT_RUNNING,
 	WEIR_EVENT_HELD,
 	WEIR_EVENT_FINISHED,
-	WEIR_EVENT_AGAIN, /* queued, by weir_requeue */
+	/* requeued by weir_requeue: in the queue, or, at an inline stage, about to run */
+	WEIR_EVENT_AGAIN,
 };
 
-/** `ev->stage` while the event is in no stage. */
+/** Value of `ev->stage` while the event is not in a stage. */
 #define WEIR_NO_STAGE UINT16_MAX
 
 /**
- * Bit of `ev->session`: this is a repeated attempt, refused sooner than first ones under overload. Ids of sessions have
- * the 31 bits below it; an event of nobody that is repeated has this bit alone. Compare sessions without it.
+ * Bit of `ev->session` that marks a repeated attempt. Under overload, repeated attempts are refused
+ * before first ones. The lower 31 bits are the session id, which is 0 for an event without a
+ * session. Mask this bit before comparing sessions.
  */
 #define WEIR_SESSION_RETRY 0x80000000u
 
-/* Bit 63 of `trace_id` is set in shed ids alone: ids of requests leave it clear. */
+/* Bit 63 of `trace_id` is set only in shed ids; ids of requests leave it clear. */
 
 struct weir_event {
-	struct weir_event *next;            /* whoever holds the event: queue, outbox, source */
+	/* free for use by the event's holder: a queue, an outbox or a source */
+	struct weir_event *next;
 	const struct weir_event_type *type; /* set once by init */
 	uint64_t key;                       /* cohort key, partition key or colour; 0 unless set */
-	uint64_t trace_id;   /* of a request; once refused, why: weir_shed_id(); 0 none */
+	/* id of the request; once refused, the shed id (weir_shed_id()); 0 if none */
+	uint64_t trace_id;
 	int64_t arrival_ns;  /* entered the graph (CLOCK_MONOTONIC) */
-	int64_t queued_ns;   /* entered the present queue, one stamp per run */
-	int64_t deadline_ns; /* no handler starts after it; WEIR_NO_DEADLINE */
-	uint32_t session;    /* whose it is, 31 bits, 0 nobody; | WEIR_SESSION_RETRY */
+	int64_t queued_ns;   /* entered the current queue; the same for all events of a run */
+	int64_t deadline_ns; /* no handler call starts after this time; may be WEIR_NO_DEADLINE */
+	uint32_t session;    /* 31 bits, 0 for no session; bit 31 is WEIR_SESSION_RETRY */
 	uint16_t stage;      /* id of the stage that holds it, or WEIR_NO_STAGE */
 	uint8_t class_id;    /* 0 is the highest priority */
 	uint8_t state;       /* enum weir_event_state */
@@ -133,24 +159,27 @@ struct weir_event {
 _Static_assert(sizeof(struct weir_event) == WEIR_CACHE_LINE, "the header is one cache line");
 
 /**
- * Make `ev` a fresh event of `type`: no class, key, session or deadline. Legal on an event that is
- * idle or finished, by its owner. `now_ns` is its arrival. No allocation, about 3 ns.
+ * Initialise `ev` as a new event of `type` that arrived at `now_ns`, without class, key, session or
+ * deadline. Called by the owner; `ev` must be idle or finished. Allocates nothing; costs about 3
+ * ns.
  */
 WEIR_API void weir_event_init(
     struct weir_event *ev, const struct weir_event_type *type, int64_t now_ns);
 
 /**
- * End `*ev` with `status` (a WEIR_E code) and store NULL. Counts the outcome in the stage that
- * holds the event, then runs the type's finish callback. Exactly once per event: a second finish is
- * a bug and dies. Any thread of the graph or attached to it; does not block.
+ * End `*ev` with `status` (a WEIR_E code) and store NULL. Counts the outcome at the stage that has
+ * the event, then calls the type's `finish`. Must be called exactly once per event: a second call
+ * is a bug and aborts the process. Any thread of the graph or attached to it; does not block.
  */
 WEIR_API void weir_event_finish(struct weir_event **ev, int status);
 
-/** The same for ev[0..n), n >= 0, no slot NULL: counts them together, so a handler that ends its
- * whole batch pays for counting once. About 1 ns an event, and their callbacks. */
+/** Finish ev[0..n), n >= 0, with one status. No slot may be NULL. The events are counted together,
+ *  so a handler that finishes its whole batch updates the counters once. Costs about 1 ns per
+ *  event, plus the callbacks. */
 WEIR_API void weir_event_finish_run(struct weir_event **ev, int n, int status);
 
-/** Time left to the deadline in ns from `now_ns`, negative when it passed, INT64_MAX for none. */
+/** Time from `now_ns` to the deadline in ns; negative if the deadline has passed, INT64_MAX if the
+ *  event has none. */
 static inline int64_t weir_event_left_ns(const struct weir_event *ev, int64_t now_ns)
 {
 	return ev->deadline_ns == WEIR_NO_DEADLINE ? INT64_MAX : ev->deadline_ns - now_ns;
@@ -163,7 +192,7 @@ static inline void *weir_event_cast(struct weir_event *ev, const struct weir_eve
 	return ev;
 }
 
-/** Hash of a slice for keys: 64-bit XXH3, never 0 (0 means "no key"). */
+/** Hash of a slice, for use as a key: 64-bit XXH3, but never 0, which means "no key". */
 WEIR_API uint64_t weir_hash(struct weir_slice s);
 
 #endif

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event loops for sources: epoll, a mailbox with one wake-up per run, lazy timers.
+ * Event loops for sources: epoll, a mailbox with one wake-up per run of events, lazy timers.
  *
- * A source starts one loop per I/O thread. The loop calls back in its own thread only; the thread
- * is a thread of the graph, so callbacks may init, emit and finish events. What callbacks of one
- * turn emit leaves in runs at the end of the turn: a turn over 40 ready connections makes one
- * hand-off per next stage. A turn is
+ * A source starts one loop per I/O thread. All callbacks run in that thread, which is a thread of
+ * the graph, so they may initialise, emit and finish events. Emitted events are sent together at
+ * the end of the iteration, so an iteration that serves 40 ready connections makes only one
+ * transfer to each next stage. An iteration ("turn") consists of
  *
  *         wait -> ready callbacks -> mail -> timers -> turn_end -> outboxes leave -> turn_end ...
  *
- * where turn_end runs again whenever leaving outboxes finished events of this loop (inline stages),
- * so responses of a whole turn can be written together.
+ * where turn_end runs again whenever sending the outboxes finishes events of this loop, as inline
+ * stages may do. So all responses of an iteration can be written together.
  *
- * | call                    | own thread | other threads                          |
- * |-------------------------|------------|----------------------------------------|
+ * | call                    | own thread | other threads                           |
+ * |-------------------------|------------|-----------------------------------------|
  * | weir_loop_send          | yes        | yes: graph or attached threads, at once |
  * | weir_loop_stop, _wake   | yes        | yes                                     |
+ * | weir_loop_held          | yes        | yes                                     |
  * | everything else         | yes        | no                                      |
  */
 #ifndef WEIR_IO_H
@@ -34,45 +35,48 @@ struct weir_loop;
 struct weir_watch;
 struct weir_timer;
 
-/** One descriptor in a loop; embedded in what it belongs to. `ready` and `fd` are the owner's. */
+/** A descriptor watched by a loop, embedded in its owner's struct. The owner sets `ready` and
+ *  `fd`. */
 struct weir_watch {
 	void (*ready)(struct weir_loop *loop, struct weir_watch *w, uint32_t epoll_events);
 	int fd;
 };
 
-/** A timer, embedded. Zero it before first use. Coarse: fires 0 to 8 ms late, never early. */
+/** A timer, embedded in its owner's struct. Zero it before the first use. It fires 0 to 8 ms late,
+ *  never early. */
 struct weir_timer {
 	void (*fire)(struct weir_loop *loop, struct weir_timer *t);
-	struct weir_timer *next, **prev; /* the loop's */
-	int64_t at_ns;                   /* the loop's */
+	struct weir_timer *next, **prev; /* links in the loop's wheel */
+	int64_t at_ns;                   /* when it fires; set by weir_timer_set */
 };
 
 struct weir_loop_ops {
-	/** First and last thing in the loop's thread. `start` may fail: weir_loop_start returns it.
-	 */
+	/** The first and the last callback in the loop's thread. If `start` fails, weir_loop_start
+	 *  returns its error code. */
 	int (*start)(struct weir_loop *loop);
 	void (*stop)(struct weir_loop *loop);
-	/** Events that other threads handed back with weir_loop_send, linked by `next`, in order
-	 * per sender. The callback owns them. */
+	/** Receives the events that threads sent with weir_loop_send, linked by `next`, and owns
+	 *  them. Events from one sender are in order. */
 	void (*mail)(struct weir_loop *loop, struct weir_event *list);
-	/** End of a turn, before outboxes leave and again after they caused finishes: write here.
-	 */
+	/** Called at the end of an iteration, before the outboxes are sent, and again if sending
+	 *  them finished events of this loop. Responses should be written here. */
 	void (*turn_end)(struct weir_loop *loop);
 };
 
 /**
- * Create a loop for source `st` and its thread "NAME/ioI" (I = `index`), pinned to nothing. `data`
- * is for weir_loop_data. Returns when `ops->start` has run in the thread. 0 or WEIR_ENOMEM,
- * WEIR_ESYS (thread, epoll or eventfd refused), or what start returned. Main thread.
+ * Create a loop for source `st` and its thread "NAME/ioI" (I = `index`), which is not pinned.
+ * weir_loop_data returns `data`. Waits until `ops->start` has run in the thread. Returns 0,
+ * WEIR_ENOMEM, WEIR_ESYS (the thread, epoll or eventfd could not be created), or the code of
+ * `start`. Main thread.
  */
 WEIR_API int weir_loop_start(struct weir_stage *st, int index, const struct weir_loop_ops *ops,
     void *data, struct weir_loop **loop);
 
-/** Ask the loop to end after its present turn. Any thread. */
+/** Ask the loop to end after its current iteration. Any thread. */
 WEIR_API void weir_loop_stop(struct weir_loop *loop);
 
-/** Make the loop run a turn soon, so that turn_end sees what another thread has set. Any thread,
- *  async-signal-safe; costs a write(2). */
+/** Make the loop run an iteration soon, so that turn_end sees what another thread has changed. Any
+ *  thread, async-signal-safe; costs a write(2). */
 WEIR_API void weir_loop_wake(struct weir_loop *loop);
 
 /** Wait for the thread to end and free the loop. Main thread, after weir_loop_stop. */
@@ -81,54 +85,73 @@ WEIR_API void weir_loop_join(struct weir_loop *loop);
 WEIR_API void *weir_loop_data(const struct weir_loop *loop);
 WEIR_API struct weir_stage *weir_loop_stage(const struct weir_loop *loop);
 
-/** Time of this turn, ns, CLOCK_MONOTONIC, read once per turn. */
+/** Time of the current iteration, ns, CLOCK_MONOTONIC. The clock is read once per iteration. */
 WEIR_API int64_t weir_loop_now_ns(const struct weir_loop *loop);
 
-/** Say how many events of this loop are in other threads now: while it is not 0 the loop spins for
- * a moment before it sleeps, where there is a core to spare. Typically called in turn_end. */
+/** Set the number of this loop's events that are in other threads. While the number is not 0 and a
+ *  core is free, the loop spins briefly before it sleeps. Typically called in turn_end. */
 WEIR_API void weir_loop_expect(struct weir_loop *loop, int64_t answers);
 
-/** Watch `w->fd` for epoll `events` (EPOLLIN, EPOLLOUT, EPOLLET, EPOLLEXCLUSIVE ...). 0 or
- *  WEIR_ESYS, errno kept. Level-triggered unless asked. */
+/** Watch `w->fd` for epoll `events` (EPOLLIN, EPOLLOUT, EPOLLET, EPOLLEXCLUSIVE ...). Returns 0, or
+ *  WEIR_ESYS with errno set. Level-triggered unless EPOLLET is given. */
 WEIR_API int weir_loop_add(struct weir_loop *loop, struct weir_watch *w, uint32_t events);
 WEIR_API int weir_loop_mod(struct weir_loop *loop, struct weir_watch *w, uint32_t events);
-/** Stop watching; a callback for `w` that was ready in this turn no longer runs. */
+/** Stop watching. A callback of `w` that is still pending in this iteration does not run. */
 WEIR_API void weir_loop_del(struct weir_loop *loop, struct weir_watch *w);
 
-/** Set or move a timer to `at_ns`. Moving later costs one store; the loop re-files it when it
- *  comes up (lazy wheel), so a connection may move its timer on every request. */
+/** Set or move a timer to `at_ns`. Moving a timer to a later time costs one store, because the loop
+ *  re-files the timer only when its old time is reached (lazy wheel). So a connection may move its
+ *  timer on every request. */
 WEIR_API void weir_timer_set(struct weir_loop *loop, struct weir_timer *t, int64_t at_ns);
-/** Cancel; legal on a timer that is not set. */
+/** Cancel a timer. Does nothing if the timer is not set. */
 WEIR_API void weir_timer_cancel(struct weir_loop *loop, struct weir_timer *t);
 
 /**
- * Hand `ev` (finished, or new to the loop) to the loop's thread and lose it. From the loop's own
- * thread it joins the mail of this turn. From another thread of the graph it collects in that
- * thread's outbox until its batch ends: one lock and at most one wake-up per run.
+ * Give `ev` (finished, or new to the loop) to the loop's thread, which then owns it. If the caller
+ * is the loop's own thread, `ev` is added to the mail of this iteration. If the caller is another
+ * thread of the graph, `ev` stays in the caller's outbox until the caller's batch ends, so a run of
+ * events costs one lock and at most one wake-up.
  */
 WEIR_API void weir_loop_send(struct weir_loop *loop, struct weir_event *ev);
 
-/** Is the calling thread this loop's thread? */
+/**
+ * Whether the loop is held up: its thread has been in one handler call of an inline stage for
+ * longer than `threads: { stuck }` of that stage. Meanwhile the source's other loops may take over
+ * its work; each of them runs an iteration when this value changes. Any thread, until the loop is
+ * freed.
+ */
+WEIR_API bool weir_loop_held(const struct weir_loop *loop);
+/** The number of loops of source `st` that are held up. A relaxed read, any thread. */
+WEIR_API int weir_loops_held(const struct weir_stage *st);
+
+/** Whether the calling thread is this loop's thread. */
 WEIR_API bool weir_loop_is_mine(const struct weir_loop *loop);
 
-/* ---- sockets that were passed at the start (socket activation) ---- */
+/* ---- sockets passed at the start (socket activation) ---- */
 
 /**
- * Take over the sockets that a service manager has passed to this process, descriptors 3 and up, as sd_listen_fds(3)
- * has it: LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES. The variables are removed from the environment and the descriptors
- * closed on exec, so that no child takes them for its own. Returns how many there are, at most 64; 0 without any.
- * Main thread, once, before other threads.
+ * Take over the sockets that a service manager passed to this process, descriptors 3 and up, as in
+ * sd_listen_fds(3): LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES. Removes the variables from the
+ * environment and makes the descriptors close-on-exec, so that no child process mistakes them for
+ * its own. Returns the number of sockets, 0..64. Main thread, once, before other threads start.
  */
 WEIR_API int weir_passed_take(void);
 
 /**
- * A passed socket that listens at exactly `addr`: TCP, and family, address, port and scope are equal. From now on it
- * is the caller's to close; it does not block. -1 when there is none (more). Whoever passed it may hold it, too, so
- * leave nothing on it that the next owner would not expect. Main thread.
+ * Take a passed TCP socket that listens at exactly `addr`: the same family, address, port and
+ * scope. The socket is non-blocking, and the caller must close it. Returns -1 if no such socket is
+ * left. The process that passed the socket may still have it open, so do not change socket options
+ * that its next user relies on. Main thread.
  */
 WEIR_API int weir_passed_socket(const struct sockaddr *addr);
 
-/** Warn in the log of each passed socket that nobody has taken; they stay open. Returns how many. Main thread. */
+/** Add a socket that this process bound itself before it dropped its privileges to the list of
+ *  passed sockets, which then owns it. The socket must be listening and close-on-exec. `name` is
+ *  used in messages. Returns 0, or WEIR_ENOMEM if the list already has 64 sockets. Main thread. */
+WEIR_API int weir_passed_add(int fd, const char *name);
+
+/** Log a warning for each passed socket that was not taken, and return the number of such sockets.
+ *  They stay open. Main thread. */
 WEIR_API int weir_passed_report(void);
 
 #endif

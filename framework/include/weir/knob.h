@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Knobs: one row per setting; everything that reads settings reads these rows.
+ * Knobs: tables with one row per setting, used by all code that reads or describes settings.
  *
- * A table of rows describes the members of a plain struct: the loader fills it, `check` and the
- * admin endpoint refuse bad values with the same words, `describe`, the JSON Schema, the manual and
- * the dashboard print the rows. Values are typed by unit (rule 4): a duration is int64 ns, a size
- * int64 bytes.
+ * A table of rows describes the members of a plain struct. The loader fills the struct; `check` and
+ * the admin endpoint refuse bad values with the same messages; `describe`, the JSON Schema, the
+ * manual and the dashboard print the rows. Values are typed by unit (rule 4): a duration is in
+ * int64 ns, a size in int64 bytes.
  */
 #ifndef WEIR_KNOB_H
 #define WEIR_KNOB_H
@@ -17,7 +17,7 @@
 #include <weir/annotate.h>
 #include <weir/error.h>
 
-/* type, member in C, how it is written */
+/* type, C type of the member, how a user writes a value */
 #define WEIR_KNOB_TYPES(X)                                                                         \
 	X(BOOL, "bool", "true or false")                                                           \
 	X(INT, "int64_t", "a whole number, or with k, M: 20k")                                     \
@@ -27,7 +27,7 @@
 	X(RATIO, "double, 0..1", "a share: 5%, 0.05")                                              \
 	X(STRING, "char *", "text")                                                                \
 	X(ENUM, "int, index into choices", "one of the choices")                                   \
-	X(STRINGS, "struct weir_strings", "a list of texts")                                       \
+	X(STRINGS, "struct weir_strings", "a list of strings")                                     \
 	X(RECORDS, "struct weir_records", "a list of maps")                                        \
 	X(MAP, "nested struct", "a map")
 
@@ -38,9 +38,10 @@ enum weir_knob_type {
 };
 
 enum weir_knob_flags {
-	WEIR_KNOB_LIVE = 1,     /* may change while the graph runs; else fixed at build */
+	/* may change while the graph runs; without it, fixed when the graph is built */
+	WEIR_KNOB_LIVE = 1,
 	WEIR_KNOB_REQUIRED = 2, /* no default */
-	WEIR_KNOB_AUTO = 4,     /* "auto" is legal and stored as -1 (all numbers) */
+	WEIR_KNOB_AUTO = 4,     /* for numbers: "auto" is allowed, and stored as -1 */
 };
 
 struct weir_strings {
@@ -50,72 +51,77 @@ struct weir_strings {
 
 struct weir_records {
 	int n;
-	char *items; /* n structs of the row's record_size bytes, one after the other */
+	char *items; /* n structs of the row's record_size bytes, contiguous */
 };
 
 struct weir_knob {
 	const char *name; /* NULL ends the table */
 	enum weir_knob_type type;
-	size_t offset;       /* of the member in the struct that the table describes */
-	const char *def;     /* as the user would write it; NULL: zero, or REQUIRED */
-	double min, max;     /* inclusive, in base units (ns, bytes); both 0: no bounds */
+	size_t offset; /* offset of the member in the struct that the table describes */
+	/* the default as the user would write it; NULL if it is zero or the row is REQUIRED */
+	const char *def;
+	double min, max;     /* inclusive, in base units (ns, bytes); no bounds if both are 0 */
 	unsigned flags;      /* enum weir_knob_flags */
-	const char *choices; /* ENUM: "a|b|c" */
-	const struct weir_knob *fields; /* RECORDS, MAP: rows of one record */
-	size_t record_size;             /* RECORDS */
+	const char *choices; /* for ENUM: "a|b|c" */
+	const struct weir_knob *fields; /* for RECORDS and MAP: rows of one record */
+	size_t record_size;             /* for RECORDS: size of one record */
 	const char *help;               /* one sentence, no full stop */
 };
 
-/** A configuration value as a tree with places: what the YAML loader makes. Owned by its root. */
+/** A configuration value as a tree with source positions, built by the YAML loader. The root owns
+ *  the whole tree. */
 enum weir_node_kind { WEIR_NODE_SCALAR, WEIR_NODE_LIST, WEIR_NODE_MAP };
 
 struct weir_node {
 	enum weir_node_kind kind;
-	struct weir_mark mark;   /* of the value */
-	bool quoted;             /* SCALAR: written in quotes or as a block */
-	char *text;              /* SCALAR: never NULL */
-	int n;                   /* LIST, MAP */
-	struct weir_node **item; /* LIST, MAP: values */
-	struct weir_node **name; /* MAP: keys, scalars, in file order */
+	struct weir_mark mark;   /* position of the value */
+	bool quoted;             /* for SCALAR: written in quotes or as a block */
+	char *text;              /* for SCALAR: the text, never NULL */
+	int n;                   /* for LIST and MAP: number of entries */
+	struct weir_node **item; /* for LIST and MAP: the values */
+	struct weir_node **name; /* for MAP: the keys, which are scalars, in file order */
 };
 
-/** The value under `key` of a map, NULL when there is none or `map` is NULL or no map. */
+/** The value of `key` in a map. Returns NULL if the key is absent, or if `map` is NULL or not a
+ *  map. */
 WEIR_API const struct weir_node *weir_node_get(const struct weir_node *map, const char *key);
 
 /** Free a tree. NULL is allowed. */
 WEIR_API void weir_node_free(struct weir_node *node);
 
-/** The row called `name`, NULL when there is none. */
+/** The row called `name`, or NULL if the table has none. */
 WEIR_API const struct weir_knob *weir_knob_find(const struct weir_knob *table, const char *name);
 
-/** Set every member of `base` that `table` describes to its default. 0 or WEIR_ENOMEM. Members
- *  must be zero before. Undone by weir_knobs_fini. */
+/** Set every member of `base` that `table` describes to its default. The members must be zero
+ *  beforehand. Returns 0 or WEIR_ENOMEM. Free the members with weir_knobs_fini. */
 WEIR_API int weir_knobs_init(const struct weir_knob *table, void *base);
 
-/** Free what members own and zero them. */
+/** Free the memory that members own and zero the members. */
 WEIR_API void weir_knobs_fini(const struct weir_knob *table, void *base);
 
 /**
  * Parse `text` into the member of `base` that `row` describes (scalar types only). On failure the
- * member is unchanged and `why[size]` holds the sentence: "'10' needs a unit: write 10ms or 10s".
- * Returns 0, WEIR_EINVAL or WEIR_ENOMEM.
+ * member is unchanged, and why[size] receives a message such as "'10' needs a unit: write 10ms or
+ * 10s". Returns 0, WEIR_EINVAL or WEIR_ENOMEM.
  */
 WEIR_API int weir_knob_parse(
     const struct weir_knob *row, const char *text, void *base, char *why, size_t size);
 
-/** Print the member as a user would write it into `buf[size]`; length as snprintf. Any type. */
+/** Print the member of `base` that `row` describes, of any type, into buf[size] as a user would
+ *  write it. Returns the length, as snprintf does. */
 WEIR_API int weir_knob_print(const struct weir_knob *row, const void *base, char *buf, size_t size);
 
 /**
- * Bind the map `node` (NULL: empty) to `base`, which weir_knobs_init has filled. Unknown keys (but
- * for x-*, which are the user's notes), bad values and missing required rows are added to `errs`,
- * all of them; `where` names the map in messages ("stage 'disk'"). Returns 0 or WEIR_EINVAL /
- * WEIR_ENOMEM.
+ * Set the members of `base`, which weir_knobs_init has filled, from the map `node` (NULL is an
+ * empty map). Adds an error to `errs` for every unknown key, bad value and missing required key.
+ * Keys that begin with x- are ignored, so users can add their own. `where` names the map in
+ * messages ("stage 'disk'"). Returns 0, WEIR_EINVAL or WEIR_ENOMEM.
  */
 WEIR_API int weir_knobs_bind(const struct weir_knob *table, const struct weir_node *node,
     void *base, const char *where, struct weir_errs *errs);
 
-/** The name in `names[n]` nearest to `word` (edit distance, at most a third of it), or NULL. */
+/** The name in `names[n]` nearest to `word` (edit distance, at most a third of its length), or
+ *  NULL. */
 WEIR_API const char *weir_nearest(const char *word, const char *const *names, int n);
 
 #endif

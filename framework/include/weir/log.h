@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The server's log: one line a call, logfmt or JSON; control bytes of values are escaped.
+ * The server's log: one line per call, in logfmt or JSON. Control bytes in values are escaped.
  *
  *   ts=2026-01-02T03:04:05.678Z level=warn thread=disk/0 msg="..."
  *   {"ts":"2026-01-02T03:04:05.678Z","level":"warn","thread":"disk/0","msg":"..."}
  *
- * Any thread; lines never mix. They go to stderr, each by one write(2), which blocks as long as nobody reads; or into a
- * log file (weir/log_file.h), which never blocks and loses lines, and says how many, when its buffers are full. Never call
- * it with a lock held (rule 29) nor per event: use a counter for what happens often, weir_log_first for the first.
+ * Any thread; lines never mix. Each line is written to stderr with one write(2), which may block if
+ * nobody reads, or to a log file (weir/log_file.h), which never blocks but drops lines when its
+ * buffers are full and reports how many. Never log with a lock held (rule 29) or for every event.
+ * Count frequent conditions, and log only the first of them with weir_log_first.
  */
 #ifndef WEIR_LOG_H
 #define WEIR_LOG_H
@@ -21,23 +22,26 @@ enum weir_log_level { WEIR_LOG_ERROR, WEIR_LOG_WARN, WEIR_LOG_INFO, WEIR_LOG_DEB
 
 WEIR_API void weir_log(enum weir_log_level level, const char *fmt, ...) WEIR_PRINTF(2, 3);
 
-/** Lines above `level` are dropped from now on. Default WEIR_LOG_INFO. */
+/** Drop lines less severe than `level` from now on. The default is WEIR_LOG_INFO. */
 WEIR_API void weir_log_set_level(enum weir_log_level level);
 
-/** Send lines to `fd` (default 2). The caller keeps the descriptor open. -1 silences the log. */
+/** Send lines to `fd`; the default is 2, and -1 silences the log. The caller must keep the
+ *  descriptor open. */
 WEIR_API void weir_log_set_fd(int fd);
 
 enum weir_log_format { WEIR_LOG_LOGFMT, WEIR_LOG_JSON };
 
-/** The shape of lines from now on. Default WEIR_LOG_LOGFMT. */
+/** Set the line format. The default is WEIR_LOG_LOGFMT. */
 WEIR_API void weir_log_set_format(enum weir_log_format format);
 
 struct weir_log_file;
 
-/** Send lines into `file`; NULL: to the descriptor again. The caller closes it, after it was replaced here. */
+/** Send lines to `file`, or to the descriptor again if `file` is NULL. The caller owns `file` and
+ *  may close it once another call to weir_log_set_file has replaced it. */
 WEIR_API void weir_log_set_file(struct weir_log_file *file);
 
-/** True once per `flag` (static, zero at start): guards a line that must not repeat. */
+/** Return true on the first call with `flag` and false on later ones. For a line that must not be
+ *  repeated; `flag` is static and initially false. */
 static inline bool weir_log_first(atomic_bool *flag)
 {
 	return !atomic_load_explicit(flag, memory_order_relaxed) && !atomic_exchange(flag, true);

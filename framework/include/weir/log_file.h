@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where lines of logs go: from many threads, to one file, written by one thread.
+ * Log files: many threads add lines to a file, and one thread writes them.
  *
- * A line is appended to a buffer under a mutex; the writer thread takes the whole buffer, leaves an empty one, and writes
- * outside the lock. So neither a slow disk nor a pipe that nobody reads holds up a request, there is one system call per
- * buffer, and memory is bounded: two buffers. When both are full the line is refused, which its owner counts.
+ * A line is appended to a buffer under a mutex. The writer thread swaps the buffer for an empty one
+ * and writes outside the lock. So a slow disk or a pipe without a reader does not delay requests, a
+ * whole buffer costs one system call, and memory is bounded by two buffers. When both are full,
+ * further lines are refused, and the log's owner counts them.
  *
- *   opened --start--> the file is there, the writer runs --close--> what is there is written, the writer ends
+ *   OPEN --start--> RUNNING (file exists, writer runs) --close--> buffers written, writer ended
  *
- * | call                             | who                                          |
- * |----------------------------------|----------------------------------------------|
- * | weir_log_file_add                | any thread; a mutex for the time of a copy   |
- * | weir_log_file_move, weir_log_reopen | any thread; the writer does it, soon      |
- * | the others                       | the owner                                    |
+ * | call                                | threads                                    |
+ * |-------------------------------------|--------------------------------------------|
+ * | weir_log_file_add                   | any thread; a mutex for the time of a copy |
+ * | weir_log_file_move, weir_log_reopen | any thread; the writer does it soon        |
+ * | the others                          | the owner                                  |
  */
 #ifndef WEIR_LOG_FILE_H
 #define WEIR_LOG_FILE_H
@@ -28,32 +29,39 @@
 struct weir_log_file;
 
 /**
- * Open `target`: the path of a file to append to, `stderr`, `stdout`, `journal` (systemd's; every line
- * an entry with its priority) or `journal:SOCKET` for the journal of another namespace. Two buffers of `buffer_bytes`; a line
- * may wait `flush_ns` for others to be written with it. A file that is not there is not made yet, so that who only checks a
- * configuration leaves nothing behind; that it could not be is an error already. Nor is a FIFO opened yet, whose reader would take the end
- * of a look for that of the log. 0 and *out, or WEIR_ENOMEM, WEIR_ESYS with a sentence in `err`.
+ * Open `target`: the path of a file to append to, `stderr`, `stdout`, `journal` (the systemd
+ * journal; every line is an entry with its priority) or `journal:SOCKET` for the journal of another
+ * namespace. Allocates two buffers of `buffer_bytes`. A line may wait up to `flush_ns`, so that it
+ * is written together with others.
+ *
+ * A missing file is not created yet, so that checking a configuration leaves no file behind, but it
+ * is an error if the file could not be created. A FIFO is not opened yet either, because its reader
+ * would take the end of the check for the end of the log. Returns 0 with *out set, or WEIR_ENOMEM
+ * or WEIR_ESYS with a message in `err`.
  */
 WEIR_API int weir_log_file_open(const char *target, size_t buffer_bytes, int64_t flush_ns,
     struct weir_log_file **out, struct weir_err *err);
 
-/** Make the file if it is not there (mode 0640), and start the writer, a thread called `name`. Until then lines stay in the
- *  buffer. 0, or WEIR_ESYS, WEIR_ENOMEM with a sentence in `err`. */
+/** Create the file if it does not exist (mode 0640) and start the writer, a thread called `name`.
+ *  Until this call, lines stay in the buffer. Returns 0, or WEIR_ESYS or WEIR_ENOMEM with a message
+ *  in `err`. */
 WEIR_API int weir_log_file_start(struct weir_log_file *f, const char *name, struct weir_err *err);
 
-/** Append line[0..n), which ends with a newline and has no other. False when there is no room: the line is lost. `level` is
- *  the priority of a journal's entry. */
+/** Append line[0..n), which ends with a newline and contains no other newline. Returns false if the
+ *  buffers are full; the line is then lost. `level` determines the priority of a journal entry. */
 WEIR_API bool weir_log_file_add(
     struct weir_log_file *f, enum weir_log_level level, const char *line, size_t n);
 
-/** From now on write to `target`. Where it can not be opened the writer says so in the server's log and stays where it is.
- *  0 or WEIR_ENOMEM. */
+/** Write to `target` from now on. If the target cannot be opened, the writer reports that in the
+ *  server's log and keeps the old target. Returns 0 or WEIR_ENOMEM. */
 WEIR_API int weir_log_file_move(struct weir_log_file *f, const char *target);
 
-/** Every open log file closes its file and opens it by its name again: whoever rotates logs has renamed it. */
+/** Make every open log close its file and reopen it by name. Call this after log rotation has
+ *  renamed the files. */
 WEIR_API void weir_log_reopen(void);
 
-/** Write what is there, end the writer, free all. A pipe that nobody reads is given up after a second. NULL is allowed. */
+/** Write the buffered lines, stop the writer and free everything. If the target is a pipe that
+ *  nobody reads, give up after 1 s. NULL is allowed. */
 WEIR_API void weir_log_file_close(struct weir_log_file *f);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Metrics of a stage type: one row each, counted per thread, summed by readers (rules 33, 39, 41).
+ * Metrics of a stage type: a table with one row per metric. Threads count separately, and readers
+ * add up their counts (rules 33, 39, 41).
  *
- * The framework already counts what every stage has (events in and out, shed, waits, service);
- * rows are for what only this stage knows: cache hits, bytes read.
+ * The framework already counts what all stages have in common (events in and out, shed events, wait
+ * and service times). Rows are for what only the stage knows, such as cache hits or bytes read.
  */
 #ifndef WEIR_METRIC_H
 #define WEIR_METRIC_H
@@ -15,25 +16,26 @@
 
 enum weir_metric_kind {
 	WEIR_METRIC_COUNTER, /* only grows; its name ends in _total */
-	WEIR_METRIC_GAUGE,   /* goes up and down; every thread adds its own ups and downs */
-	/** A counter of what a source turned away in front of the graph over a limit of its own, so that
-	 *  no event was made and the framework shed nothing. Told as shed wherever an operator looks; its
-	 *  help is what is said there ("connections refused over max_per_address"). What clients do wrong
-	 *  is no such thing. */
+	WEIR_METRIC_GAUGE,   /* goes up and down; every thread adds its own changes */
+	/** Counts what a source refused because of one of its own limits before it made an event,
+	 *  so that the framework has nothing to shed. Pages and reports show the count as shed,
+	 *  described by the row's help ("connections refused over max_per_address"). Client errors
+	 *  do not belong here. */
 	WEIR_METRIC_TURNED_AWAY,
 };
 
-/** Rows a stage type may have. */
+/** Largest number of metrics of a stage type. */
 #define WEIR_METRICS_MAX 64
 
 struct weir_metric {
-	const char *name; /* as "cache_hits_total"; printed as weir_<name>; NULL ends the table */
+	/* such as "cache_hits_total"; printed as weir_<name>; NULL ends the table */
+	const char *name;
 	enum weir_metric_kind kind;
 	const char *unit; /* "events", "bytes", "seconds" */
 	const char *help; /* one sentence, no full stop */
 };
 
-/** Does the row only grow? Any thread. */
+/** Whether the metric only grows. Any thread. */
 static inline bool weir_metric_counts(const struct weir_metric *m)
 {
 	return m->kind != WEIR_METRIC_GAUGE;
@@ -42,17 +44,18 @@ static inline bool weir_metric_counts(const struct weir_metric *m)
 struct weir_stage;
 
 /**
- * Add `n` to metric `row` (index into the ops table) of `st`. From a thread of the graph (handler,
- * I/O, attached), the stage's own or one that runs its callbacks. No lock, about 2 ns.
+ * Add `n` to metric `row` (its index in ops->metrics) of `st`. Only for threads of the graph
+ * (handler, I/O, attached): the stage's own threads, or a thread that runs its callbacks. Takes no
+ * lock and costs about 2 ns.
  */
 WEIR_API void weir_count(struct weir_stage *st, int row, int64_t n);
 
 /* ---- histograms of durations: log-linear over the R20 series, shared by all of weir ---- */
 
 /**
- * Buckets per decade 20 (Renard series, 11 to 14.3 % wide, so the middle is <= 7.2 % off), from 1
- * us to 100 s, one below and one above. The bounds contain 1, 2 and 5 of every decade, so the
- * Prometheus buckets of the contract are exact sums.
+ * Number of buckets: 20 per decade from 1 us to 100 s (a Renard series; each bucket is 11 to 14.3 %
+ * wide, so its middle is at most 7.2 % off), plus one below and one above. The bounds include 1, 2
+ * and 5 of every decade, so the Prometheus buckets are exact sums.
  */
 #define WEIR_HIST_BUCKETS 162
 
@@ -61,19 +64,20 @@ struct weir_hist {
 	uint64_t sum_ns;
 };
 
-/** Bucket of a duration; negative counts as 0. About 3 ns. */
+/** The bucket of a duration; a negative duration counts as 0. The call costs about 3 ns. */
 WEIR_API int weir_hist_bucket(int64_t ns);
 
-/** Upper bound of bucket `b` in ns, INT64_MAX for the last. A value equal to it is inside. */
+/** Inclusive upper bound of bucket `b` in ns, INT64_MAX for the last. */
 WEIR_API int64_t weir_hist_upper_ns(int b);
 
 /** Number of values. */
 WEIR_API uint64_t weir_hist_total(const struct weir_hist *h);
 
-/** The value at quantile `q` in 0..1 in ns (upper bound of its bucket), 0 when empty. */
+/** The value at quantile `q`, 0..1, in ns (the upper bound of its bucket), or 0 if the histogram is
+ *  empty. */
 WEIR_API int64_t weir_hist_quantile_ns(const struct weir_hist *h, double q);
 
-/** `into` += `from`. */
+/** Add the counts of `from` to `into`. */
 WEIR_API void weir_hist_add(struct weir_hist *into, const struct weir_hist *from);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a server is: plain data, made from YAML by config/ or by hand by a program that embeds weir.
+ * The specification of a server: plain data, built by config/ from YAML or directly by an embedding
+ * program.
  *
- * Every member is described by a knob row in framework/flow/spec.c (weir_*_knobs below), so the
- * loader, `check`, `describe`, the schema and the admin endpoint read one table. Ownership: a spec
- * owns all it points to; weir_spec_free frees it. Build a spec by hand with weir_spec_new and
- * weir_spec_add_stage, which fill in defaults.
+ * Every member is described by a knob row in framework/plan/spec_knobs.c (weir_*_knobs below), so
+ * the loader, `check`, `describe`, the schema and the admin endpoint read one table. A spec owns
+ * everything it points to; weir_spec_free frees it. An embedding program builds a spec with
+ * weir_spec_new and weir_spec_add_stage, which fill in defaults.
  */
 #ifndef WEIR_SPEC_H
 #define WEIR_SPEC_H
@@ -18,15 +19,18 @@
 #include <weir/event.h>
 #include <weir/knob.h>
 
-/** `threads:` of a stage without group, and of a group. -1 is `auto`: cores this process may use.
- */
+/** `threads:` of a group, or of a stage that is not in a group. If min or max is -1 (`auto`), it is
+ *  the number of cores this process may use, adjusted so that min <= max. */
 struct weir_threads_spec {
-	int64_t min, max, start; /* handler threads, 1..1024; start -1: min */
-	char *policy;            /* resize policy: "seda", "weir", "static" */
-	bool pinned;             /* thread i to core i modulo cores */
-	int64_t spin_ns;       /* longest spin before parking; -1: adapt, 0 where one core is all */
-	int64_t stuck_ns;      /* handler calls longer than this are reported; 0: none */
-	struct weir_mark mark; /* where `min` is written; no file: nowhere */
+	/* number of handler threads, 1..1024; if start is -1, the pool starts with min */
+	int64_t min, max, start;
+	char *policy; /* resize policy: "seda", "weir", "static" */
+	bool pinned;  /* bind thread i to core i modulo the number of cores */
+	/* longest spin before a thread parks; -1 is adaptive (0 on one core) */
+	int64_t spin_ns;
+	/* report handler calls that take longer than this; 0 reports none */
+	int64_t stuck_ns;
+	struct weir_mark mark; /* position of `min`; mark.file is NULL if `min` is not written */
 };
 
 /* Order of the choices of `queue: { discipline: }`. */
@@ -39,10 +43,15 @@ struct weir_queue_spec {
 
 struct weir_cohort_spec {
 	int64_t max;       /* events per handle call, 1..WEIR_BATCH_MAX */
-	int64_t linger_ns; /* wait at most this long for a fuller cohort; 0: never */
+	int64_t linger_ns; /* longest wait for a fuller cohort; 0 disables waiting */
 	char *policy;      /* batch policy: "static", "weir", "seda" */
-	char *by;          /* field of the event type, "stage" for ops->key, "" for any mix */
+	/* cohort key: a field of the event type, "stage" for ops->key, or "" for none */
+	char *by;
 };
+
+/** Largest number of stages in a graph. 256 is a guess: ten times as many as a person can keep
+ *  track of. Histories, the simulator and `weir top` have a slot for each stage. */
+#define WEIR_STAGES_MAX 256
 
 /** Largest batch of one handle call. */
 #define WEIR_BATCH_MAX 256
@@ -52,19 +61,26 @@ enum weir_admission_mode { WEIR_ADMISSION_OFF, WEIR_ADMISSION_SHADOW, WEIR_ADMIS
 struct weir_admission_spec {
 	char *policy; /* "auto", "none", "threshold", "rate", "codel" ... (framework/admission) */
 	int mode;     /* enum weir_admission_mode */
-	int64_t threshold;   /* threshold: events in the queue, less for lower classes; -1: half the
-			      limit */
-	double rate;         /* rate: events per second */
-	double burst;        /* rate: depth of the bucket in events; 0: 10 ms of rate, at least 1 */
-	int64_t target_ns;   /* codel, dagor: wait; seda_rt: response time; -1: the policy's own */
-	int64_t interval_ns; /* codel: over which the least wait counts; -1: the policy's own */
+	/* for `threshold`: queue length above which events are refused, smaller for lower classes;
+	 * -1 is half the limit */
+	int64_t threshold;
+	double rate; /* for `rate`: events per second */
+	/* for `rate`: depth of the token bucket in events; 0 is the events of 10 ms at `rate`, at
+	 * least 1 */
+	double burst;
+	/* target wait (codel, dagor) or target response time (seda_rt); -1 lets the policy
+	 * choose */
+	int64_t target_ns;
+	/* for `codel`: window over which the minimum wait is taken; -1 lets the policy choose */
+	int64_t interval_ns;
 };
 
-/** `degrade:` of a stage: when it serves worse so as to serve more. */
+/** `degrade:`: when the stage reduces its quality to serve more events. */
 struct weir_degrade_spec {
-	double above;    /* pressure over which the level rises, 0..1; 1, the default: never */
-	double below;    /* pressure under which it falls, less than `above` */
-	int64_t step_ns; /* between two tenths of the level */
+	/* pressure above which the level rises, 0..1; at 1, the default, it never rises */
+	double above;
+	double below;    /* pressure below which the level falls, less than `above` */
+	int64_t step_ns; /* minimum time between two steps of the level; a step is 0.1 */
 };
 
 enum weir_stage_mode { WEIR_MODE_SHARED, WEIR_MODE_EXCLUSIVE, WEIR_MODE_PARTITIONED };
@@ -73,7 +89,7 @@ enum weir_stage_mode { WEIR_MODE_SHARED, WEIR_MODE_EXCLUSIVE, WEIR_MODE_PARTITIO
 struct weir_link_spec {
 	char *outlet; /* "" for the default outlet (`to: NAME`) */
 	char *stage;
-	bool loop; /* `{ stage: NAME, loop: true }`: may close a cycle */
+	bool loop; /* may close a cycle: `{ stage: NAME, loop: true }` */
 	struct weir_mark mark;
 };
 
@@ -81,15 +97,16 @@ struct weir_stage_spec {
 	char *name;
 	char *use;
 	struct weir_mark mark, use_mark;
-	struct weir_node *with; /* the map as written, NULL when absent; owned */
+	struct weir_node *with; /* the map as written, or NULL if absent; owned */
 	struct weir_link_spec *to;
 	int n_to;
-	bool inlined;              /* `threads: inline` */
-	char *group;               /* "" for a pool of its own */
-	int mode;                  /* enum weir_stage_mode */
-	char *key;                 /* field for `mode: partitioned`; "" then means "stage" */
-	int64_t slo_ns;            /* -1, auto: the smallest of the classes' */
-	struct weir_mark slo_mark; /* where `slo` is written; no file: nowhere, a default */
+	bool inlined;   /* `threads: inline` */
+	char *group;    /* "" if the stage has its own pool */
+	int mode;       /* enum weir_stage_mode */
+	char *key;      /* field for `mode: partitioned`; "" means "stage" */
+	int64_t slo_ns; /* -1 is `auto`: the smallest of the classes' objectives */
+	/* position of `slo`; its file is NULL if `slo` is not written */
+	struct weir_mark slo_mark;
 	struct weir_threads_spec threads;
 	struct weir_queue_spec queue;
 	struct weir_cohort_spec cohort;
@@ -104,7 +121,8 @@ struct weir_group_spec {
 	struct weir_threads_spec threads;
 };
 
-/** One condition of a class: every given member must match. Patterns: exact, or a prefix + '*'. */
+/** One condition of a class; an event must meet all conditions of the class. A pattern is an exact
+ *  value, or a prefix followed by '*'. */
 struct weir_match_spec {
 	char *field; /* field of the source's event type: "path", "header.x-plan" */
 	char *pattern;
@@ -114,34 +132,41 @@ struct weir_class_spec {
 	char *name;
 	struct weir_mark mark;
 	struct weir_match_spec *match;
-	int n_match; /* 0: matches everything */
+	int n_match; /* a class with 0 conditions matches every event */
 	int64_t slo_ns;
-	int64_t priority; /* 0..7, 0 is the highest; -1, auto: one behind the class before it */
-	double
-	    guarantee; /* share of the service, 0..0.5; -1, auto: 0.02, 0 at the highest priority */
-	/* where they are written; no file: nowhere, a default */
+	/* 0..7, 0 is the highest; -1 is `auto`: one more than the previous class */
+	int64_t priority;
+	/* guaranteed share of service, 0..0.5; -1 is `auto`: 0.02, but 0 at priority 0 */
+	double guarantee;
+	/* positions of `slo`, `priority` and `guarantee`; the file is NULL if the value is not
+	 * written */
 	struct weir_mark slo_mark, priority_mark, guarantee_mark;
 };
 
 struct weir_history_spec {
-	char *file; /* where the history survives a restart; "" for in memory alone */
+	char *file; /* keeps the history across restarts; "" keeps it in memory only */
 };
 
-/** What a client of the admin endpoint may do: look, or look and act. */
+/** Roles of the admin endpoint's clients: a viewer may only read, an operator may also make
+ *  changes. */
 enum weir_admin_role { WEIR_ADMIN_VIEWER, WEIR_ADMIN_OPERATOR };
 
-/** A bearer token, known by its name; or, over a socket file, a user of this machine. */
+/** A client of the admin endpoint: a named bearer token or, over a Unix socket, a user of this
+ *  host. */
 struct weir_admin_client_spec {
-	char *name;            /* at most 23 bytes; of a user: his name or his number */
+	/* at most WEIR_ADMIN_NAME_MAX bytes; for a user of the host, the user name or number */
+	char *name;
 	int role;              /* enum weir_admin_role */
-	char *file;            /* of a token: the file that holds it; of a user: "" */
-	struct weir_mark mark; /* of the name, of a token of `file` */
+	char *file;            /* the file that contains the token; "" for a user */
+	struct weir_mark mark; /* position of `file` for a token, of the name for a user */
 };
 
-/** Longest name of a token or a user: what struct weir_act has room for, less the NUL. */
+/** Longest name of a token or a user, so that it fits into the actor field of struct weir_act,
+ *  without the NUL. */
 #define WEIR_ADMIN_NAME_MAX 23
 
-/** Both or none. PEM; `cert` may go on with the certificates between it and the authority's. */
+/** TLS for the admin endpoint. Either both paths are set or neither is. The files are in PEM
+ *  format; `cert` may also contain the intermediate certificates, after the server's. */
 struct weir_admin_tls_spec {
 	char *cert, *key; /* paths, "" for none */
 };
@@ -151,7 +176,8 @@ struct weir_admin_spec {
 	struct weir_history_spec history;
 	struct weir_admin_client_spec *tokens, *users;
 	int n_tokens, n_users;
-	struct weir_strings hosts; /* more names that Host may have, with or without a port */
+	/* additional names allowed in the Host header, with or without a port */
+	struct weir_strings hosts;
 	struct weir_admin_tls_spec tls;
 	struct weir_mark mark, hosts_mark, tls_mark;
 };
@@ -160,24 +186,24 @@ struct weir_admin_spec {
 enum weir_trace_slow { WEIR_TRACE_SLOW_NEVER, WEIR_TRACE_SLOW_ALWAYS };
 enum weir_trace_parent { WEIR_TRACE_PARENT_IGNORE, WEIR_TRACE_PARENT_FOLLOW };
 
-/** `trace:`, the export of traces; docs/tracing.md. */
+/** `trace:`, the export of traces; see docs/tracing.md. */
 struct weir_trace_spec {
 	char *otlp;    /* URL of a collector; "" for none */
-	double sample; /* 0..1, of the traces that begin here */
+	double sample; /* share exported of the traces that start in this server, 0..1 */
 	int slow;      /* enum weir_trace_slow */
 	int parent;    /* enum weir_trace_parent */
 	struct weir_mark mark;
 };
 
-/** `log:`, the server's log; weir/log.h. */
+/** `log:`, the server's log; see weir/log.h. */
 struct weir_log_spec {
-	char *file; /* as weir_log_file_open takes it */
+	char *file; /* a target of weir_log_file_open */
 	int format; /* enum weir_log_format */
 	int level;  /* enum weir_log_level */
 	struct weir_mark mark;
 };
 
-/** The conditions that raise an alert; weir_alert_names has their names. */
+/** Conditions that raise an alert; weir_alert_names has their names. */
 enum weir_alert_kind {
 	WEIR_ALERT_TOP_CLASS_SHED,
 	WEIR_ALERT_STAGE_STUCK,
@@ -186,126 +212,148 @@ enum weir_alert_kind {
 	WEIR_ALERTS,
 };
 
-/** "top_class_shed", ... by enum weir_alert_kind. Static. */
+/** Names of the alerts, such as "top_class_shed", by enum weir_alert_kind. Static. */
 WEIR_API extern const char *const weir_alert_names[WEIR_ALERTS];
 
-/** When a condition raises an alert, and when the alert is over. */
+/** When a condition raises an alert, and when the alert ends. */
 struct weir_alert_rule {
 	bool enabled;
-	double above_per_s; /* top_class_shed: at more events a second than these */
-	int64_t for_ns;     /* it has to hold so long first */
-	int64_t linger_ns;  /* and must be gone so long before it is over */
+	/* for top_class_shed: rate of shed events above which the alert is raised */
+	double above_per_s;
+	int64_t for_ns;    /* how long the condition must hold before the alert is raised */
+	int64_t linger_ns; /* how long the condition must be absent before the alert ends */
 };
 
-/** What `alerts: { NAME: { stages: } }` says of one stage. */
+/** An entry of `alerts: { NAME: { stages: } }`: the rule of one stage. */
 struct weir_alert_stage_spec {
 	char *stage;
 	int kind; /* enum weir_alert_kind */
 	struct weir_alert_rule rule;
 };
 
-/** `alerts:`; of a stage that `stages` has not, rule[kind] counts. */
+/** `alerts:`. If a stage has no entry in `stages`, rule[kind] applies to it. */
 struct weir_alerts_spec {
 	struct weir_alert_rule rule[WEIR_ALERTS];
 	struct weir_alert_stage_spec *stages;
 	int n_stages;
 };
 
-/** What is built in, without stages. */
+/** The built-in rules, without rules for individual stages. */
 WEIR_API struct weir_alerts_spec weir_alerts_default(void);
 
-/** A deep copy into *copy, which weir_alerts_free ends. 0 or WEIR_ENOMEM with *copy empty. */
+/** Make a deep copy in *copy, freed by weir_alerts_free. Returns 0, or WEIR_ENOMEM with *copy
+ *  empty. */
 WEIR_API int weir_alerts_copy(const struct weir_alerts_spec *alerts, struct weir_alerts_spec *copy);
 WEIR_API void weir_alerts_free(struct weir_alerts_spec *alerts);
 
-/** The rule of `kind` for `stage`, which lives as long as `alerts`. */
+/** The rule of alert `kind` for `stage`. It lives as long as `alerts`. */
 WEIR_API const struct weir_alert_rule *weir_alert_rule(
     const struct weir_alerts_spec *alerts, enum weir_alert_kind kind, const char *stage);
 
+/** A plug-in that the configuration names. */
+struct weir_plugin_spec {
+	char *path;  /* path as written in the configuration */
+	uint64_t id; /* hash of the file's content, from weir_stage_plugin */
+	struct weir_mark mark;
+};
+
 struct weir_spec {
 	char *name;
-	char *path; /* the file it came from, or NULL */
+	char *path; /* the file it was loaded from, or NULL */
+	char *user; /* user to which a server started by root switches; "" to stay root */
+	struct weir_mark user_mark;
 	struct weir_admin_spec admin;
-	int64_t grace_ns; /* `drain: { grace: 10s }`: how long a drain may take */
-	/** `overload: { mode }`, enum weir_admission_mode: what the modes of all stages are at most. */
+	int64_t grace_ns; /* `drain: { grace: 10s }`: longest duration of a drain */
+	int64_t old_ns;   /* `drain: { old: 10m }`: longest duration of a replaced graph's drain */
+	/** `overload: { mode }`, enum weir_admission_mode: limits the admission modes of all
+	 *  stages. */
 	int overload_mode;
 	struct weir_trace_spec trace;
 	struct weir_log_spec log;
 	struct weir_alerts_spec alerts;
 	struct weir_class_spec *classes;
-	int n_classes; /* 0: one class called "default"; else first match wins, highest first */
+	/* highest class first, the first match wins; 0 stands for a single class "default" */
+	int n_classes;
 	struct weir_group_spec *groups;
 	int n_groups;
 	struct weir_stage_spec *stages;
 	int n_stages;
-	char **plugins; /* `plugin:` paths already loaded, for the record */
+	struct weir_plugin_spec *plugins; /* already loaded; listed for information only */
 	int n_plugins;
-	/** Texts that marks point into; freed with the spec. */
+	/** The texts that marks point into. weir_spec_free calls free_sources to free them. */
 	void (*free_sources)(void *sources);
 	void *sources;
 };
 
-/* Rows of the sections, in the order in which they are documented. */
+/* Knob rows of the sections, in the order of the documentation. */
 WEIR_API extern const struct weir_knob weir_threads_knobs[];
 WEIR_API extern const struct weir_knob weir_queue_knobs[];
 WEIR_API extern const struct weir_knob weir_cohort_knobs[];
 WEIR_API extern const struct weir_knob weir_admission_knobs[];
 WEIR_API extern const struct weir_knob weir_degrade_knobs[];
 WEIR_API extern const struct weir_knob
-    weir_stage_knobs[]; /* group mode key slo + sections as MAP */
+    weir_stage_knobs[]; /* group, mode, key, slo, and the sections as MAP rows */
 WEIR_API extern const struct weir_knob weir_group_knobs[];
 
 /**
- * Priorities and guarantees of the classes of `spec` with `auto` resolved, into priority[n] and
- * guarantee[n], n the smaller of n_classes and WEIR_CLASSES_MAX. Nothing is checked: weir_spec_check
- * refuses priorities that fall along the list and guarantees of more than half in all.
+ * Resolve `auto` in the priorities and guarantees of the classes, and store the results in
+ * priority[n] and guarantee[n], where n is the smaller of n_classes and WEIR_CLASSES_MAX. Checks
+ * nothing; weir_spec_check refuses priorities that decrease along the list, and guarantees that add
+ * up to more than 0.5.
  */
 WEIR_API void weir_spec_shares(const struct weir_spec *spec, int priority[WEIR_CLASSES_MAX],
     double guarantee[WEIR_CLASSES_MAX]);
 
-/** The admission policy of a stage, `auto` resolved: "weir" for one with a queue, else "none". */
+/** The admission policy of a stage. `auto` is resolved to "weir" for a stage with a queue,
+ *  otherwise to "none". */
 WEIR_API const char *weir_spec_admission(const struct weir_stage_spec *stage, bool queued);
 
-/** The objective of a stage in ns, `auto` resolved: the smallest of the classes', 500 ms without classes. */
+/** The objective of a stage in ns. `auto` is resolved to the smallest of the classes' objectives,
+ *  or to 500 ms if the spec has no classes. */
 WEIR_API int64_t weir_spec_slo_ns(
     const struct weir_spec *spec, const struct weir_stage_spec *stage);
 
-/** An empty spec with defaults, NULL when out of memory. */
+/** Create an empty spec with defaults. Returns NULL if out of memory. */
 WEIR_API struct weir_spec *weir_spec_new(const char *name);
 
-/** Append a stage with defaults; its address is valid until the next append. NULL: no memory. */
+/** Append a stage with defaults. Its address is valid until the next append. Returns NULL if out of
+ *  memory. */
 WEIR_API struct weir_stage_spec *weir_spec_add_stage(
     struct weir_spec *spec, const char *name, const char *use);
 
-/** Append a group with defaults, as above. */
+/** Append a group with defaults. Its address is valid until the next append. Returns NULL if out of
+ *  memory. */
 WEIR_API struct weir_group_spec *weir_spec_add_group(struct weir_spec *spec, const char *name);
 
-/** Append a class, as above. */
+/** Append a class. Its address is valid until the next append. Returns NULL if out of memory. */
 WEIR_API struct weir_class_spec *weir_spec_add_class(struct weir_spec *spec, const char *name);
 
-/** Append a token, or with a `file` of NULL a user, who looks; its address is valid until the next. */
+/** Append a token or, if `file` is NULL, a user, with the role of a viewer. Its address is valid
+ *  until the next append. Returns NULL if out of memory. */
 WEIR_API struct weir_admin_client_spec *weir_spec_add_client(
     struct weir_spec *spec, const char *name, const char *file);
 
-/** What is said of `stage` under an alert, begun with what holds for all stages; its address is valid until the next. NULL: no
- *  memory. */
+/** Append a rule for alert `kind` at `stage`, initialised with the rule for all stages. Its address
+ *  is valid until the next append. Returns NULL if out of memory. */
 WEIR_API struct weir_alert_stage_spec *weir_spec_add_alert_stage(
     struct weir_spec *spec, enum weir_alert_kind kind, const char *stage);
 
-/** Link outlet `outlet` ("" for the default) of `stage` to the stage called `to`. 0 or
+/** Link outlet `outlet` ("" for the default) of `stage` to the stage called `to`. Returns 0 or
  *  WEIR_ENOMEM. */
 WEIR_API int weir_spec_link(
     struct weir_stage_spec *stage, const char *outlet, const char *to, bool loop);
 
-/** Replace an owned string member: frees the old, copies the new. 0 or WEIR_ENOMEM. */
+/** Replace an owned string member: frees the old string and copies `text`. Returns 0 or
+ *  WEIR_ENOMEM. */
 WEIR_API int weir_spec_text(char **member, const char *text);
 
-/** Set one knob by its path below the stage: ("threads.max", "8"), ("with.body", "x"). Scalars
- *  only. 0, or a WEIR_E code with the sentence in `why[size]`. For `--set` and hand-made specs. */
+/** Set one knob by its path below the stage: ("threads.max", "8"), ("with.body", "x"). Only scalars
+ *  can be set. Returns 0, or a WEIR_E code with the message in why[size]. For `--set` and embedding
+ *  programs. */
 WEIR_API int weir_stage_spec_set(
     struct weir_stage_spec *stage, const char *path, const char *value, char *why, size_t size);
 
-/** Free a spec and all it owns; NULL is allowed. */
+/** Free a spec and everything it owns. NULL is allowed. */
 WEIR_API void weir_spec_free(struct weir_spec *spec);
 
 #endif

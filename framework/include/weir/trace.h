@@ -2,47 +2,52 @@
 /*
  * Traces across servers: W3C Trace Context (https://www.w3.org/TR/trace-context/), level 1.
  *
- * A source that is told of a trace gives it to its event; a stage that asks another server on behalf of the event takes
- * the present context from it and sends it on. An event of which nobody said anything gets ids of its own when
- * somebody asks for them: a stage, a tap, the list of the slowest, the export. For HTTP there is
- * weir_http_trace_field (weir/http.h), which writes the header.
+ * A source that receives a trace context attaches it to its event. A stage that calls another
+ * server on behalf of the event takes the current context from the event and sends it along. An
+ * event without a context is given ids when a stage, a tap, the list of slowest events or the
+ * export first needs them. For HTTP, weir_http_trace_field (weir/http.h) writes the header.
  */
 #ifndef WEIR_TRACE_H
 #define WEIR_TRACE_H
 
 #include <weir/event.h>
 
-/** Bytes of a context as text, "00-<32 hex>-<16 hex>-01", with the NUL. */
+/** Size of a context as text, "00-<32 hex>-<16 hex>-01", with the NUL. */
 #define WEIR_TRACEPARENT_BYTES 56
 
-/** Bytes of a trace id as text, 32 hex digits, with the NUL. */
+/** Size of a trace id as text, 32 hex digits, with the NUL. */
 #define WEIR_TRACE_ID_BYTES 33
 
 /**
- * Read the value of a `traceparent` field, strictly: version 00 has 55 bytes, a later one at least those and a '-' behind
- * them; hex digits are lower case, neither id is 0, version ff does not exist. On success *trace has its ids, `parent`
- * being the caller's span, and the sampled bit alone of its flags. false: not readable, *trace as it was. About 40 ns.
+ * Parse the value of a `traceparent` field strictly. Version 00 has exactly 55 bytes; a later
+ * version may have more if a '-' follows the first 55. Hex digits must be lower case, neither id
+ * may be 0, and version ff is invalid. On success sets the trace id, `parent` (the caller's span)
+ * and `sampled` of *trace; other flags are ignored. Returns false, with *trace unchanged, if the
+ * value is invalid. Costs about 40 ns.
  */
 WEIR_API bool weir_traceparent_read(struct weir_slice value, struct weir_trace *trace);
 
-/** Write "00-<trace id>-<span>-<flags>" for a request made in the name of `trace`, `span` being its parent there. */
+/** Write "00-<trace id>-<span>-<flags>" for a request made on behalf of `trace`. The receiving
+ *  server uses `trace->span` as the parent. */
 WEIR_API void weir_traceparent_print(
     const struct weir_trace *trace, char buf[WEIR_TRACEPARENT_BYTES]);
 
-/** Write the 32 digits of the trace id; "" when it has none. */
+/** Write the 32 digits of the trace id, or "" if `trace` has no id. */
 WEIR_API void weir_trace_id_print(const struct weir_trace *trace, char buf[WEIR_TRACE_ID_BYTES]);
 
-/** A source was told of `trace` with the event: its ids, `parent` and `sampled` become the event's. Behind weir_event_init, by
- *  the owner; nothing when the type of `ev` is not traced. */
+/** Attach the received `trace` to the event: copies its ids, `parent` and `sampled`. Called by the
+ *  owner, after weir_event_init. Does nothing if the type of `ev` is not traced. */
 WEIR_API void weir_event_trace_set(struct weir_event *ev, const struct weir_trace *trace);
 
-/** Does the event belong to a trace yet? *trace (may be NULL) is it. The owner. Makes nothing, costs a load. */
+/** Whether the event already belongs to a trace. If so, *trace (may be NULL) receives a copy.
+ *  Called by the owner. Creates no ids; costs one load. */
 WEIR_API bool weir_event_traced(const struct weir_event *ev, struct weir_trace *trace);
 
 /**
- * The context that a request made on behalf of `ev` takes along: its trace, made now unless it has one, and as `span` the
- * span of the stage that has the event, which is that of the export. false when the type of `ev` is not traced. The
- * owner, in a thread of the graph. About 10 ns; no system call but for the first of a thread.
+ * Store the context for a request made on behalf of `ev` in *trace: the event's trace, created now
+ * if it has none, with `span` set to the span of the stage that has the event, as in the export.
+ * Returns false if the type of `ev` is not traced. Called by the owner, in a thread of the graph.
+ * Costs about 10 ns, plus a system call for the first trace in a thread.
  */
 WEIR_API bool weir_event_trace(struct weir_event *ev, struct weir_trace *trace);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The umbrella for stage authors: everything a stage may use. Embedders add spec.h and graph.h. */
+/* Umbrella header for stage authors. Embedders also include spec.h and graph.h. */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
 

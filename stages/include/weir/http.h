@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTP requests as events, for stages that answer them.
+ * HTTP requests as events, for stages that respond to them.
  *
- * `http.server` makes one event per request; a stage fills in the response and finishes the event,
- * or emits it onwards for another stage to answer. All slices of the request stay valid until the
- * event is finished. A request finished as WEIR_OK without a response is answered 204; as SHED 503
- * with Retry-After, X-Weir-Shed and, when a door refused it, X-Weir-Shed-Id; as WEIR_ECLOSED 503 with
- * Retry-After; as any other failure 500. Both failures name the request's trace in X-Weir-Trace, if it has one.
+ * `http.server` makes one event per request. A stage either fills in the response and finishes the
+ * event, or emits it to another stage. All slices of the request stay valid until the event is
+ * finished. A request finished as WEIR_OK without a response is answered with 204. One finished as
+ * SHED is answered with 503, Retry-After and X-Weir-Shed, and with X-Weir-Shed-Id if admission
+ * refused it. WEIR_ECLOSED results in 503 with Retry-After, any other failure in 500; both
+ * responses name the request's trace, if it has one, in X-Weir-Trace.
  *
- * Bodies may move in parts. With `stream:` of http.server a long body is not waited for: the event leaves with the rest to
- * come, and the stage takes it by weir_http_body_next(). A stage may answer in parts, too, by weir_http_stream_begin().
- * Neither ever blocks a handler: who has nothing to do lets go of the event with weir_http_wait() and is called with it
- * again. What a stage keeps per event is freed by a tap, since an event may also end without another call.
+ * Bodies may be transferred in parts. With `stream:` of http.server the event of a long body is
+ * emitted before the whole body has arrived, and the stage takes the rest with
+ * weir_http_body_next(). A stage may also send its response in parts, with
+ * weir_http_stream_begin(). Neither blocks a handler: a stage that cannot continue releases the
+ * event with weir_http_wait(), and its `handle` is called with the event again later. State that a
+ * stage keeps per event must be freed by a tap, since the event may be finished without another
+ * call of `handle`.
  *
- * Only the owner of the event may touch the request. No call blocks; those that can fail say so.
+ * Only the owner of the event may touch the request. No function here blocks.
  */
 #ifndef WEIR_HTTP_H
 #define WEIR_HTTP_H
@@ -23,8 +27,8 @@
 
 #include <weir/event.h>
 
-/* The type of the events. Fields for classes, cohorts and partitions: path, method, host, target,
- * address, connection, scheme, tls, sni, header.NAME. */
+/* The type of these events. Its fields for classes, cohorts and partitions are path, method, host,
+ * target, address, connection, scheme, tls, sni and header.NAME. */
 WEIR_API extern const struct weir_event_type weir_http_request_type;
 
 #define WEIR_HTTP_METHODS(X) X(GET) X(HEAD) X(POST) X(PUT) X(DELETE) X(PATCH) X(OPTIONS) X(OTHER)
@@ -36,47 +40,48 @@ enum weir_http_method {
 };
 
 struct weir_http_header {
-	struct weir_slice name, value; /* as sent; names compare without case */
+	struct weir_slice name, value; /* as sent; compare names ignoring case */
 };
 
-/** Bytes of response fields that need no allocation. */
+/** Bytes of response fields stored without an allocation. */
 #define WEIR_HTTP_FIELDS_INLINE 256
 
 struct weir_http_request;
 struct weir_stage;
 
-/** Runs once when the request is finished, before the answer leaves, in the finishing thread; the
- *  response may be read and changed, and events that its stage holds may be emitted or finished,
- * since the thread is one of the graph. Must not block. A tap that is in the way is the first in a
- *  list; taps run last added first. Memory of the struct is its owner's until `fn` has run. */
+/** Runs once when the request is finished, before the response is sent, in the finishing thread.
+ * `fn` may read and change the response. It may emit or finish events that its stage holds, since
+ * the thread belongs to the graph. It must not block. The most recently added tap runs first. The
+ * struct must stay valid until `fn` runs; the framework does not free it. */
 struct weir_http_tap {
 	void (*fn)(struct weir_http_tap *tap, struct weir_http_request *req, int status);
 	struct weir_http_tap *next;
 };
 
-/** One piece of a body that is made of several. */
+/** One piece of a body that consists of several. */
 struct weir_http_piece {
-	const char *p;  /* bytes p[0..n); NULL: bytes [offset, offset+n) of the response's fd */
+	const char *p;  /* bytes p[0..n); if NULL, bytes [offset, offset+n) of the response's fd */
 	int64_t offset; /* in the file; 0 for bytes */
 	int64_t n;      /* not negative */
 };
 
 struct weir_http_response {
-	uint16_t status; /* 0: none yet */
+	uint16_t status; /* 0 until a response is set */
 	bool no_length;  /* do not send Content-Length (204, 304) */
-	bool close;      /* close the connection after this answer */
-	bool
-	    streamed; /* sent in parts, weir_http_stream_begin: neither body nor fd, no more changes */
-	uint16_t n_pieces; /* when > 0 the body is piece[n_pieces], `length` bytes in all */
-	struct weir_slice
-	    fields;             /* ready-made lines, weir_http_fields_good, valid until released */
-	struct weir_slice body; /* bytes, valid until released */
-	int fd;                 /* when >= 0 the body is file bytes [offset, offset+length) */
+	bool close;      /* close the connection after this response */
+	/* set by weir_http_stream_begin: the body is sent in parts, `body` and `fd` are unused, and
+	 * the response can no longer be changed */
+	bool streamed;
+	uint16_t n_pieces; /* if > 0, the body is piece[0..n_pieces), `length` bytes in total */
+	/* ready-made lines, see weir_http_fields_good; must stay valid until `release` runs */
+	struct weir_slice fields;
+	struct weir_slice body; /* must stay valid until `release` runs */
+	int fd;                 /* if >= 0, the body is bytes [offset, offset+length) of the file */
 	int64_t offset, length;
-	struct weir_http_piece
-	    *piece; /* valid until released; http.server shortens them as they are sent */
-	/** Called once when body, fields and fd are no longer needed: sent, or never to be sent. In
-	 *  the connection's I/O thread or the finishing one. NULL: nothing to release. */
+	/* must stay valid until `release` runs; http.server shortens the pieces as it sends them */
+	struct weir_http_piece *piece;
+	/** Called once when body, fields and fd are no longer needed, sent or not, in the
+	 * connection's I/O thread or the finishing thread. NULL if there is nothing to release. */
 	void (*release)(void *arg);
 	void *release_arg;
 };
@@ -84,14 +89,21 @@ struct weir_http_response {
 struct weir_http_request {
 	struct weir_event ev; /* first: weir_event_cast(ev, &weir_http_request_type) */
 	enum weir_http_method method;
-	uint8_t minor;                 /* 0 or 1 of HTTP/1.x */
+	uint8_t minor;                 /* the x of HTTP/1.x, 0 or 1 */
 	uint8_t n_headers;             /* at most 100 */
 	struct weir_slice method_text; /* "GET" */
-	struct weir_slice target;      /* as sent: "/a%20b?q=1" */
-	struct weir_slice path;  /* target up to '?', still encoded, begins with '/' (or "*") */
-	struct weir_slice query; /* behind '?', may be empty */
-	struct weir_slice host;  /* from Host or the absolute target, lower case not forced */
-	struct weir_slice body;  /* whole body; empty when it comes in parts */
+	struct weir_slice target;      /* as sent: "/a%20b/./?q=1" */
+	/** The normalised path of the target, the same for all spellings. It begins with '/' (or is
+	 * "*") and has no empty, "." or ".." segment. Characters allowed in a target (letters,
+	 * digits, -._~!$&'()*+,;=:@[]|) are not escaped; all others are %XX in capitals, '/' inside
+	 * a name as "%2F". Decode it once, and do not treat "%2F" as a separator. */
+	struct weir_slice path;
+	/* as sent, without the '?' that separates it from the path; may be empty */
+	struct weir_slice query;
+	/* from Host or an absolute target: in lower case, without a trailing dot, with the port as
+	 * sent */
+	struct weir_slice host;
+	struct weir_slice body; /* whole body; empty if it arrives in parts */
 	const struct weir_http_header *headers;
 	struct weir_http_response res;
 	struct weir_http_tap *taps;
@@ -99,167 +111,197 @@ struct weir_http_request {
 	uint32_t n_fields; /* bytes used */
 	uint32_t fields_size;
 	char fields_inline[WEIR_HTTP_FIELDS_INLINE];
-	/* what http.server keeps per request follows in its own struct */
+	/* followed by the data that http.server keeps per request, in its own struct */
 };
 
-/** The request of an event: checked cast. */
+/** The request of an event, by a checked cast. */
 static inline struct weir_http_request *weir_http_request(struct weir_event *ev)
 {
 	return weir_event_cast(ev, &weir_http_request_type);
 }
 
-/** The value of the first header called `name` (without case), {NULL, 0} when there is none. */
+/** The value of the first header called `name` (ignoring case), or {NULL, 0} if there is none. */
 WEIR_API struct weir_slice weir_http_header(const struct weir_http_request *req, const char *name);
 
+/** The name in `req->host`, without the port; empty if there is none. Any thread. */
+WEIR_API struct weir_slice weir_http_host_name(const struct weir_http_request *req);
+
 /**
- * Answer with `status` and a body that stays valid until `release(arg)` runs (static bytes: NULL).
- * `content_type` may be NULL; it is copied. Replaces an earlier response, releasing it. Returns 0,
- * or WEIR_EINVAL / WEIR_ENOMEM with `release` already called and a 500 in place.
+ * Respond with `status` and a body, which must stay valid until `release(arg)` runs; `release` may
+ * be NULL for static bytes. `content_type` may be NULL; it is copied. An earlier response is
+ * released and replaced. Returns 0, or WEIR_EINVAL or WEIR_ENOMEM; on an error `release` has been
+ * called and the response is a 500.
  */
 WEIR_API int weir_http_respond(struct weir_http_request *req, int status, const char *content_type,
     struct weir_slice body, void (*release)(void *arg), void *arg);
 
-/** Answer with a body that is copied now. */
+/** Respond with a copy of `body`. */
 WEIR_API int weir_http_respond_copy(
     struct weir_http_request *req, int status, const char *content_type, struct weir_slice body);
 
-/** Answer with bytes [offset, offset+length) of `fd` by sendfile; `release(arg)` closes it. */
+/** Respond with bytes [offset, offset+length) of `fd`, sent by sendfile; `release(arg)` closes
+ * `fd`. */
 WEIR_API int weir_http_respond_file(struct weir_http_request *req, int status,
     const char *content_type, int fd, int64_t offset, int64_t length, void (*release)(void *arg),
     void *arg);
 
-/** Answer with the bytes of `piece[n]`, 1 <= n <= 65535, one behind the other. The array stays valid until `release(arg)`
- *  runs and is changed meanwhile; so do the bytes and `fd`, which those without bytes are of (-1: all have some). They are
- *  sent from where they are. Errors as weir_http_respond. */
+/** Respond with the pieces `piece[n]`, 1 <= n <= 65535, one after the other. The array, the bytes
+ * and `fd` must stay valid until `release(arg)` runs, and the array is modified meanwhile. Pieces
+ * without bytes refer to `fd`, which is -1 if every piece has bytes. Bytes are sent without a copy.
+ * Errors as for weir_http_respond. */
 WEIR_API int weir_http_respond_pieces(struct weir_http_request *req, int status,
     const char *content_type, struct weir_http_piece *piece, int n, int fd,
     void (*release)(void *arg), void *arg);
 
-/** Bytes of the body that `res` has, in whatever form; 0 for one that is sent in parts. */
+/** Length in bytes of the body of `res`, in whatever form; 0 for a body that is sent in parts. */
 static inline int64_t weir_http_body_bytes(const struct weir_http_response *res)
 {
 	return res->fd >= 0 || res->n_pieces > 0 ? res->length : (int64_t)res->body.n;
 }
 
-/** A small plain-text answer, "404 Not Found\n". */
+/** Respond with a line of plain text, such as "404 Not Found\n". */
 WEIR_API int weir_http_respond_status(struct weir_http_request *req, int status);
 
-/** Add a response field. CR, LF, NUL or a bad name: WEIR_EINVAL, nothing added (no response
- *  splitting). Fields that http.server writes itself (Content-Length, Date, Connection,
- *  Transfer-Encoding) are refused too. WEIR_ENOMEM. */
+/** Add a response field. Returns 0; WEIR_EINVAL if the name is invalid, the value contains CR, LF
+ * or NUL (which would allow response splitting), or the field is one that http.server writes itself
+ * (Content-Length, Date, Connection, Transfer-Encoding); WEIR_ENOMEM if out of memory. On an error
+ * nothing is added. */
 WEIR_API int weir_http_add_field(
     struct weir_http_request *req, const char *name, const char *value);
 
 /**
- * Are these ready-made lines fit for `res.fields`: "Name: value\r\n" each, names and values as weir_http_add_field has
- * them? http.server does not look at every byte for every answer: a stage that makes such lines of anything but
- * weir_http_add_field asks this once. Builds without NDEBUG die on others. Any thread.
+ * Whether these ready-made lines are valid for `res.fields`: each is "Name: value\r\n", with a name
+ * and a value that weir_http_add_field accepts. http.server does not check the fields of every
+ * response, so a stage that makes such lines itself should check them once with this function.
+ * Builds without NDEBUG abort on invalid lines. Any thread.
  */
 WEIR_API bool weir_http_fields_good(struct weir_slice fields);
 
 /** Run `tap` when the request is finished. */
 WEIR_API void weir_http_add_tap(struct weir_http_request *req, struct weir_http_tap *tap);
 
-/** The tap of `req` that runs `fn`, the last added first; NULL: there is none. So a stage finds what it keeps for an event
- *  that comes again. */
+/** The most recently added tap of `req` that runs `fn`; NULL if there is none. A stage uses it to
+ * find its state when `handle` is called with an event again. */
 WEIR_API struct weir_http_tap *weir_http_find_tap(const struct weir_http_request *req,
     void (*fn)(struct weir_http_tap *tap, struct weir_http_request *req, int status));
 
-/** Call and clear the response's release and forget the response. One that is sent in parts already stays. */
+/** Release the response and reset it. A response that is already being sent in parts is kept. */
 WEIR_API void weir_http_response_reset(struct weir_http_request *req);
 
 /* ---- bodies in parts ---- */
 
 enum weir_http_body {
-	WEIR_HTTP_BODY_END,  /* that was all of it */
+	WEIR_HTTP_BODY_END,  /* the body is complete */
 	WEIR_HTTP_BODY_PART, /* the next bytes */
-	WEIR_HTTP_BODY_WAIT, /* none are here: weir_http_wait(st, &ev, WEIR_HTTP_BODY) */
+	WEIR_HTTP_BODY_WAIT, /* none available: weir_http_wait(st, &ev, WEIR_HTTP_BODY) */
 };
 
-/** What weir_http_wait waits for. */
+/** What weir_http_wait waits for; the values are bits. */
 enum weir_http_wait { WEIR_HTTP_BODY = 1, WEIR_HTTP_ROOM = 2 };
 
-/** Does the body come in parts (`stream:` of http.server, and longer than that)? Then `req->body` is empty. */
+/** Whether the body arrives in parts, because `stream:` of http.server is set and the body is
+ * longer than that. `req->body` is then empty. */
 WEIR_API bool weir_http_body_streamed(const struct weir_http_request *req);
 
 /**
- * The next bytes of the body into *part, valid until the next call (over weir_http_wait and weir_requeue, too), no more
- * than `stream_buffer`; works the same for a body that is whole. Returns enum weir_http_body; or why the rest will never come,
- * now and ever after: WEIR_EGONE the client left or was too slow, WEIR_EINVAL the body is malformed or longer than
- * `max_body`, WEIR_ECLOSED the server stops. Finish with that code, and the client is told what was wrong. The first call
- * that has to wait lets the client begin that waits for "100 Continue". A lock for a moment, no copy.
+ * Store the next bytes of the body in *part, at most `stream_buffer`. The bytes are valid until the
+ * next call (also across weir_http_wait and weir_requeue). Also works for a body that did not
+ * arrive in parts.
+ *
+ * Returns enum weir_http_body, or an error if the rest will never arrive: WEIR_EGONE if the client
+ * left or was too slow, WEIR_EINVAL if the body is malformed or longer than `max_body`,
+ * WEIR_ECLOSED if the server stops. Every later call returns the same error. The bytes of a
+ * malformed body that were not taken before are lost. If the stage finishes the event with the
+ * error, the client gets the matching status. The first call that has to wait sends "100 Continue"
+ * to a client that expects it. A call takes a lock briefly and copies nothing.
  */
 WEIR_API int weir_http_body_next(struct weir_http_request *req, struct weir_slice *part);
 
 /**
- * Begin an answer of unknown length: `status`, `content_type` (may be NULL) and the fields added so far leave now, in
- * their turn. Chunked for HTTP/1.1, to the end of the connection for 1.0, without a body for HEAD, 204 and 304. From here on
- * the response does not change. The answer ends when the event is finished: with WEIR_OK as it should; with anything
- * else the connection is torn, so that the client can not take it for whole. Returns 0, or WEIR_EINVAL (status, type, begun
- * before, or a request of no server), WEIR_ENOMEM, WEIR_EPRESSURE (`body_memory` is used up) with nothing begun.
+ * Begin a response of unknown length. `status`, `content_type` (may be NULL) and the fields added
+ * so far are sent now, after the earlier responses of the connection.
+ *
+ * The body is chunked for HTTP/1.1, ends with the connection for 1.0, and is omitted for HEAD, 204
+ * and 304. From now on the response cannot be changed. It ends when the event is finished. Finished
+ * as WEIR_OK, it is complete; otherwise the connection is aborted, so that the client does not take
+ * the response for complete. Returns 0, or WEIR_EINVAL (a bad status or type, a response that has
+ * already begun, or a request that did not come from a server), WEIR_ENOMEM or WEIR_EPRESSURE
+ * (`body_memory` is used up). After an error nothing has begun.
  */
 WEIR_API int weir_http_stream_begin(
     struct weir_http_request *req, int status, const char *content_type);
 
 /**
- * Give the next bytes of the answer, which are copied. Returns how many were taken, fewer than `data.n` when the buffer
- * is full: weir_http_wait(st, &ev, WEIR_HTTP_ROOM), and go on with the rest. WEIR_EGONE: nobody takes them any more,
- * finish. WEIR_EINVAL: not begun. Without a body (HEAD) all is taken and dropped.
+ * Append a copy of `data` to the response. Returns the number of bytes taken, fewer than `data.n`
+ * if the buffer is full: call weir_http_wait(st, &ev, WEIR_HTTP_ROOM) and continue with the rest.
+ * Returns WEIR_EGONE if the client is gone, in which case the event must be finished, and
+ * WEIR_EINVAL if the response has not begun. If the response has no body (HEAD), all bytes are
+ * taken and dropped.
  */
 WEIR_API int64_t weir_http_stream_write(struct weir_http_request *req, struct weir_slice data);
 
-/** Add a field behind the end of the answer; dropped where there is no place for it (HTTP/1.0, no body). As
- *  weir_http_add_field. */
+/** Add a trailer field to the end of the response. It is dropped where trailers are impossible
+ * (HTTP/1.0, no body). For HTTP/1.0, weir_http_stream_begin also drops a Trailer field. Errors as
+ * for weir_http_add_field. */
 WEIR_API int weir_http_stream_trailer(
     struct weir_http_request *req, const char *name, const char *value);
 
-/** Bytes of the body that the stage gave to an answer in parts; 0 for others. */
+/** Body bytes that the stage has passed to a response in parts; 0 for other responses. */
 WEIR_API int64_t weir_http_stream_bytes(const struct weir_http_request *req);
 
 /**
- * Let go of `*ev` until there is something of `what`, bits of enum weir_http_wait, and store NULL: then `handle` of `st` is
- * called with it again, at once if it is here already. For WEIR_HTTP_BODY: bytes, the end, or an error. For
- * WEIR_HTTP_ROOM: half of the buffer is free, or the client has gone. Only after body_next or stream_write said so.
+ * Release `*ev`, storing NULL, until one of the conditions in `what` (bits of enum weir_http_wait)
+ * holds. `handle` of `st` is then called with the event again, at once if one holds already.
+ * WEIR_HTTP_BODY means that body bytes, the end of the body or an error is available,
+ * WEIR_HTTP_ROOM that half of the response's buffer is free or the client has gone. Call this only
+ * after weir_http_body_next has returned WEIR_HTTP_BODY_WAIT, or weir_http_stream_write has taken
+ * fewer bytes than it was given.
  */
 WEIR_API void weir_http_wait(struct weir_stage *st, struct weir_event **ev, unsigned what);
 
 /**
- * How long another server may take that is asked on behalf of `req`: what is left to its deadline, less the round trip
- * `rtt_ns` >= 0 to that server. ns; 0: too late, do not ask; WEIR_NO_DEADLINE: as long as it likes. Reads the clock,
- * about 25 ns; the owner of the request.
+ * The time that a request to another server on behalf of `req` may take: the time left until the
+ * deadline of `req`, minus the round trip `rtt_ns` >= 0 to that server. Returns ns, 0 if it is too
+ * late to send that request, or WEIR_NO_DEADLINE if `req` has no deadline. Costs a clock reading
+ * (about 25 ns). Only the owner of `req` may call this.
  */
 WEIR_API int64_t weir_http_deadline_left_ns(const struct weir_http_request *req, int64_t rtt_ns);
 
-/** Bytes that weir_http_deadline_field needs, with the NUL. */
+/** Buffer size for weir_http_deadline_field, with the NUL. */
 #define WEIR_HTTP_DEADLINE_BYTES 40
 
 /**
- * The same as a header field for the request to that server, "x-deadline-ms: 184\r\n" (rounded down), into `buf[size]`.
- * Returns its length; 0 and an empty text when there is no deadline; WEIR_EDEADLINE when less than 1 ms would be left: do
- * not ask; WEIR_EINVAL when `size` is too small. Empty text on both.
+ * Write the result of weir_http_deadline_left_ns as a header field for the request to that server,
+ * "x-deadline-ms: 184\r\n" (rounded down), into `buf[size]`. Returns the length of the text; 0 with
+ * an empty text if there is no deadline; WEIR_EDEADLINE if less than 1 ms would be left, so that
+ * the request should not be sent; WEIR_EINVAL if `size` is too small. The text is empty on both
+ * errors.
  */
 WEIR_API int weir_http_deadline_field(
     const struct weir_http_request *req, int64_t rtt_ns, char *buf, size_t size);
 
-/** Bytes that weir_http_trace_field needs, with the NUL. */
+/** Buffer size for weir_http_trace_field, with the NUL. */
 #define WEIR_HTTP_TRACE_BYTES 71
 
 /**
- * The trace of `req` as a header field for a request to another server on its behalf (W3C Trace Context),
- * "traceparent: 00-<trace>-<span>-01\r\n", into `buf[size]`. The trace is the client's, or a new one; the span is that of
- * the stage that has the request. `tracestate` goes on as it came: weir_http_header. Returns the length, WEIR_EINVAL and
- * an empty text when `size` is too small. The owner of the request, in a thread of the graph; about 60 ns.
+ * Write the trace of `req` as a header field for a request to another server on its behalf (W3C
+ * Trace Context), "traceparent: 00-<trace>-<span>-01\r\n", into `buf[size]`. The trace is the
+ * client's, or a new one; the span is that of the stage that holds the request. `tracestate` is not
+ * written: the caller should forward the value from weir_http_header unchanged. Returns the length,
+ * or WEIR_EINVAL and an empty text if `size` is too small. Only the owner of the request may call
+ * this, in a thread of the graph. A call costs about 60 ns.
  */
 WEIR_API int weir_http_trace_field(struct weir_http_request *req, char *buf, size_t size);
 
-/** The port that entry `i` of `listen:` got (one asked for port 0 gets a free one); 0 when `st` is
- * no running http.server or has no such entry. Any thread, after the graph has started. */
+/** The port of entry `i` of `listen:` (an entry with port 0 gets a free one); 0 if `st` is not a
+ * running http.server or has no such entry. Any thread, after the graph has started. */
 WEIR_API uint16_t weir_http_port(const struct weir_stage *st, int i);
 
-/** "Not Found" for 404; "Unknown" when not registered. Static. */
+/** The reason phrase of `status`: "Not Found" for 404, "Unknown" for an unregistered status.
+ * Static. */
 WEIR_API const char *weir_http_reason(int status);
 
-/** Case-free comparison of a slice with a string. */
+/** Whether `s` equals `text`, ignoring case. */
 WEIR_API bool weir_slice_is(struct weir_slice s, const char *text);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The byte guard: is this, to the byte, one complete and unambiguous HTTP/1.x request head?
+ * The byte guard: checks whether bytes form one complete and unambiguous HTTP/1.x request head.
  *
- * A pure function over raw bytes, for every door that hands bytes to a more lenient parser: the
- * data plane runs it before llhttp, the admin endpoint before libmicrohttpd. What it refuses is
- * refused for good: answer with the status and close, never parse again. stages/http/guard.h lists
- * the rules.
+ * A pure function over raw bytes, used wherever bytes are passed on to a more lenient parser: the
+ * data plane calls it before llhttp, the admin endpoint before libmicrohttpd. A refusal is final:
+ * the caller responds with the status, closes the connection and never parses the head again.
+ * stages/http/guard.h lists the rules.
  */
 #ifndef WEIR_HTTP_GUARD_H
 #define WEIR_HTTP_GUARD_H
@@ -14,20 +14,22 @@
 
 #include <weir/annotate.h>
 
-/** Bytes a head may have, from the first to the empty line, and fields in it (else 431). */
+/** Maximum size of a head in bytes, including the empty line, and its maximum number of fields. A
+ * larger head is answered with 431. */
 #define WEIR_HTTP_HEAD_MAX    16384
 #define WEIR_HTTP_HEADERS_MAX 100
-/** Bytes a request target may have (else 414). */
+/** Maximum length of a request target in bytes. A longer one is answered with 414. */
 #define WEIR_HTTP_TARGET_MAX 8192
 
 /**
- * Check the request head that begins at `p[0..n)`; what follows the head is not looked at.
+ * Check the request head at the start of `p[0..n)`. Bytes after the head are ignored.
  *
- * Returns 1 when it is complete and good: `*head_len` is its length with the empty line. Returns 0
- * when it is good as far as it goes and more bytes are needed; n is then below WEIR_HTTP_HEAD_MAX.
- * Returns WEIR_EINVAL when it must be refused: `*status` is the answer, 400, 414, 417, 431 or 505.
- * The answer for a head does not depend on how many bytes beyond the fault are given. Either
- * pointer may be NULL. Any thread; no allocation, no blocking; about 1 ns per 4 bytes.
+ * Returns 1 if the head is complete and valid, with its length including the empty line in
+ * `*head_len`. Returns 0 if it is valid so far and more bytes are needed; n is then below
+ * WEIR_HTTP_HEAD_MAX. Returns WEIR_EINVAL if it must be refused, with the status for the response
+ * in `*status`: 400, 414, 417, 431 or 505. The result does not depend on the number of bytes given
+ * after the error. Either pointer may be NULL. Any thread; allocates nothing and does not block. A
+ * call costs about 1 ns per 4 bytes.
  */
 WEIR_API int weir_http_guard(const char *p, size_t n, size_t *head_len, int *status);
 

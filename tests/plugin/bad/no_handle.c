@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A stage type that could do nothing with an event. */
+/* A stage type that cannot handle events. */
 #include <weir/weir.h>
 
 const struct weir_stage_ops weir_stage_no_handle = {

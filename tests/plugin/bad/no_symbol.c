@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A stage type whose symbol is not the one that the file's name promises. */
+/* A stage type whose symbol does not match the name of its file. */
 #include <weir/weir.h>
 
 static void other_handle(struct weir_stage *st, struct weir_event **ev, int n)

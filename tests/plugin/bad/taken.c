@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A stage type under the name of a built-in one. */
+/* A stage type with the name of a built-in one. */
 #include <weir/weir.h>
 
 static void taken_handle(struct weir_stage *st, struct weir_event **ev, int n)

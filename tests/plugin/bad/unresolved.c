@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A stage type that calls what this weir does not have: found when it is loaded, not when it runs.
- */
+/* A stage type that calls a function which does not exist in this weir: detected when it is loaded,
+ * not when it runs. */
 #include <weir/weir.h>
 
 void weir_call_of_the_future(struct weir_event **ev);

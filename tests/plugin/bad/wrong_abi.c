@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A stage type of another age: refused by its ABI number before anything else is looked at. */
+/* A stage type for another version: refused by its ABI number before anything else is read. */
 #include <weir/weir.h>
 
 static void wrong_abi_handle(struct weir_stage *st, struct weir_event **ev, int n)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A raw client for tests of the admin endpoint: sends the bytes it is told to, reads what comes
- * until the server closes. Waits are bounded so that a hanging server fails the test instead of
- * hanging it.
+ * A raw client for tests of the admin endpoint. It sends the bytes it is given and reads until the
+ * server closes. Waits are bounded, so a hanging server fails the test instead of hanging it.
  */
 #ifndef WEIR_TESTS_ADMIN_CLIENT_H
 #define WEIR_TESTS_ADMIN_CLIENT_H
@@ -17,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Only a server that hangs takes so long. */
+/* Reached only when the server hangs. */
 #define CLIENT_PATIENCE_MS 60000
 
 static inline int client_connect_with(int fd, int port)
@@ -29,7 +28,7 @@ static inline int client_connect_with(int fd, int port)
 	return connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 ? fd : -1;
 }
 
-/* From another address of this machine, as "127.0.0.2". */
+/* Connect from another address of this host, such as "127.0.0.2". */
 static inline int client_connect_from(const char *ip, int port)
 {
 	struct sockaddr_in sa = {.sin_family = AF_INET};
@@ -52,7 +51,8 @@ static inline bool client_send(int fd, const char *text)
 	return send(fd, text, n, MSG_NOSIGNAL) == (ssize_t)n;
 }
 
-/* Everything until the server closes, in `buf`; its length, -1 when it does not close in time. */
+/* Read into `buf` until the server closes. Returns the length, or -1 when it does not close in
+ * time. */
 static inline ssize_t client_read(int fd, char *buf, size_t size)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -70,13 +70,13 @@ static inline ssize_t client_read(int fd, char *buf, size_t size)
 	return -1;
 }
 
-/* The status of the answer in `buf`, 0 when there is none. */
+/* The status of the response in `buf`; 0 when there is none. */
 static inline int client_status(const char *buf)
 {
 	return strncmp(buf, "HTTP/1.1 ", 9) == 0 ? atoi(buf + 9) : 0;
 }
 
-/* Send `request` on a connection of its own; the status, with the whole answer in `buf`. */
+/* Send `request` on a new connection. Returns the status; the whole response is in `buf`. */
 static inline int client_ask(int port, const char *request, char *buf, size_t size)
 {
 	int fd = client_connect(port);
@@ -88,7 +88,7 @@ static inline int client_ask(int port, const char *request, char *buf, size_t si
 	return n < 0 ? -1 : client_status(buf);
 }
 
-/* "METHOD path" with the right Host, fields and body. */
+/* Send "METHOD path" with the right Host, and with these fields and this body. */
 static inline int client_do(int port, const char *method, const char *path, const char *fields,
     const char *body, char *buf, size_t size)
 {

@@ -2,11 +2,12 @@
 /*
  * A made-up server for tests of the admin endpoint: five stages, two classes, busy and shedding.
  *
- *   web (source) -> cache (inline) -> disk (pool, sheds) ; web -> log (group) ; disk -> web2
- * unlinked
+ *   web (source) -> cache (inline) -> disk (pool, sheds) -> cache (a loop) or nowhere
+ *   web -> log (group)
+ *   a stage without links whose name is markup
  *
- * made_up_init fills it; tests change what they look at. made_up_source gives it out as a source
- * whose set() accepts "threads.max" of "disk" alone, from 1 to 64.
+ * made_up_init fills it, and tests change the values they are about. made_up_source returns it as a
+ * source whose set() accepts only "threads.max" of "disk", from 1 to 64.
  */
 #ifndef WEIR_TESTS_ADMIN_MADE_UP_H
 #define WEIR_TESTS_ADMIN_MADE_UP_H
@@ -28,7 +29,7 @@ struct made_up {
 	char threads_max[16];
 	enum weir_admission_mode overload;
 	bool no_memory; /* view() fails */
-	int n_views;    /* given out and not freed */
+	int n_views;    /* returned and not yet freed */
 };
 
 enum { MADE_WEB, MADE_CACHE, MADE_DISK, MADE_LOG, MADE_ODD };
@@ -95,6 +96,7 @@ static inline void made_up_disk(struct weir_stage_view *s)
 	s->queue_length = 187;
 	s->queue_limit = 4096;
 	s->in_flight = 191;
+	s->held = 3;
 	s->threads[WEIR_THREAD_BUSY] = 4;
 	s->threads[WEIR_THREAD_IDLE] = 1;
 	s->threads_now = s->threads_target = 5;
@@ -114,7 +116,7 @@ static inline void made_up_disk(struct weir_stage_view *s)
 	bulk->completed = 689;
 	bulk->shed[weir_shed_index(WEIR_ETHRESHOLD)] = 20;
 	bulk->queued = 187;
-	made_up_times(&bulk->wait, 50000, 3);          /* a bound: inside le="0.00005" */
+	made_up_times(&bulk->wait, 50000, 3);          /* a bucket bound: counted in le="0.00005" */
 	made_up_times(&bulk->wait, 51000, 4);          /* just above it */
 	made_up_times(&bulk->wait, 31000000, 600);     /* 31 ms */
 	made_up_times(&bulk->wait, 25000000000LL, 2);  /* above the last bound */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Those who leave slowly: clients that ask for more than they take hold neither memory nor places. */
+/* Clients that leave slowly: a client that requests more than it reads holds neither memory nor
+ * slots. */
 #include "admin_tls.h"
 
 #include <dirent.h>
@@ -16,54 +17,13 @@
 #include "client.h"
 #include "cunit_main.h"
 #include "peers.h"
+#include "tls_files.h"
 
 #define S 1000000000LL
 
-static char folder[32];
-static char cert_path[64], key_path[64];
 static struct admin_tls *tls;
 static gnutls_certificate_credentials_t trust;
 static int listen_fd, port;
-
-static void put(const char *path, const gnutls_datum_t *pem)
-{
-	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-
-	CU_ASSERT_FATAL(fd >= 0);
-	CU_ASSERT_EQUAL(write(fd, pem->data, pem->size), (ssize_t)pem->size);
-	close(fd);
-}
-
-static void make_files(void)
-{
-	gnutls_x509_privkey_t key;
-	gnutls_x509_crt_t cert;
-	gnutls_datum_t pem;
-
-	snprintf(folder, sizeof(folder), "/tmp/weir-test-XXXXXX");
-	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
-	snprintf(cert_path, sizeof(cert_path), "%s/cert", folder);
-	snprintf(key_path, sizeof(key_path), "%s/key", folder);
-	gnutls_x509_privkey_init(&key);
-	gnutls_x509_crt_init(&cert);
-	CU_ASSERT_EQUAL_FATAL(gnutls_x509_privkey_generate(key, GNUTLS_PK_ECDSA,
-				  GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0),
-	    0);
-	gnutls_x509_crt_set_version(cert, 3);
-	gnutls_x509_crt_set_serial(cert, "\1", 1);
-	gnutls_x509_crt_set_activation_time(cert, time(NULL) - 3600);
-	gnutls_x509_crt_set_expiration_time(cert, time(NULL) + 3600);
-	gnutls_x509_crt_set_key(cert, key);
-	CU_ASSERT_EQUAL_FATAL(gnutls_x509_crt_sign2(cert, cert, key, GNUTLS_DIG_SHA256, 0), 0);
-	CU_ASSERT_EQUAL_FATAL(gnutls_x509_crt_export2(cert, GNUTLS_X509_FMT_PEM, &pem), 0);
-	put(cert_path, &pem);
-	gnutls_free(pem.data);
-	CU_ASSERT_EQUAL_FATAL(gnutls_x509_privkey_export2(key, GNUTLS_X509_FMT_PEM, &pem), 0);
-	put(key_path, &pem);
-	gnutls_free(pem.data);
-	gnutls_x509_crt_deinit(cert);
-	gnutls_x509_privkey_deinit(key);
-}
 
 static void setup(void)
 {
@@ -87,9 +47,7 @@ static void teardown(void)
 	admin_tls_close(tls);
 	gnutls_certificate_free_credentials(trust);
 	close(listen_fd);
-	unlink(cert_path);
-	unlink(key_path);
-	rmdir(folder);
+	remove_files();
 }
 
 static int descriptors(void)
@@ -103,7 +61,7 @@ static int descriptors(void)
 	return n;
 }
 
-/* Let the server go on, and wait until there is something for the client or a moment has passed. */
+/* Let the server run, and wait until there is something to read for the client, at most 10 ms. */
 static void turn(int fd, int64_t now_ns)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -112,7 +70,8 @@ static void turn(int fd, int64_t now_ns)
 	poll(&p, 1, 10);
 }
 
-/* A client that takes little and reads nothing, shaken; what is said to it goes into *inner. */
+/* A client with small buffers that does not read, after the handshake. Data written to *inner is
+ * sent to it. */
 static gnutls_session_t miser(int *fd, int *inner, int64_t now_ns)
 {
 	int segment = 536, small = 1, rc;
@@ -133,8 +92,8 @@ static gnutls_session_t miser(int *fd, int *inner, int64_t now_ns)
 	while ((rc = gnutls_handshake(s)) == GNUTLS_E_AGAIN || rc == GNUTLS_E_INTERRUPTED)
 		turn(*fd, now_ns);
 	CU_ASSERT_EQUAL_FATAL(rc, GNUTLS_E_SUCCESS);
-	/* The server may not have seen its end of the handshake yet, and until then throws away what is
-	 * said behind it: it has when a byte comes through. */
+	/* The server may not have finished its side of the handshake yet. Until it has, it throws
+	 * away data written to *inner, so repeat until a byte comes through. */
 	do {
 		send(*inner, &byte, 1, MSG_NOSIGNAL);
 		turn(*fd, now_ns);
@@ -145,13 +104,13 @@ static gnutls_session_t miser(int *fd, int *inner, int64_t now_ns)
 	return s;
 }
 
-/* More than sockets take, and then the end, as of an answer. */
+/* Write more than the sockets hold, then close, as at the end of a response. */
 static void answer_much(int inner, int64_t now_ns)
 {
 	static char much[1 << 16];
 	int full = 0;
 
-	while (full < 2) { /* nothing goes on between two that find no room */
+	while (full < 2) { /* full: two writes in a row found no space */
 		ssize_t n = send(inner, much, sizeof(much), MSG_DONTWAIT | MSG_NOSIGNAL);
 		full = n < 0 ? full + 1 : 0;
 		admin_tls_run(tls, now_ns);
@@ -160,7 +119,8 @@ static void answer_much(int inner, int64_t now_ns)
 	admin_tls_run(tls, now_ns);
 }
 
-/* The end of the answer stands behind bytes that nobody takes: it is seen all the same. */
+/* The end of the response is queued after bytes that the client never reads. It is noticed all the
+ * same. */
 static void test_patience(void)
 {
 	int fd, inner;
@@ -171,7 +131,7 @@ static void test_patience(void)
 	answer_much(inner, 100 * S);
 	admin_tls_run(tls, 102 * S);
 	admin_tls_run(tls, 108 * S);
-	CU_ASSERT_EQUAL(descriptors(), before + 3); /* he has his ten seconds */
+	CU_ASSERT_EQUAL(descriptors(), before + 3); /* its ten seconds are not over */
 	admin_tls_run(tls, 114 * S);
 	CU_ASSERT_EQUAL(descriptors(), before + 1);
 	gnutls_deinit(s);
@@ -179,7 +139,7 @@ static void test_patience(void)
 	teardown();
 }
 
-/* However many leave, others are taken: the first ones make room. */
+/* However many connections are leaving, new ones are accepted: the first ones are evicted. */
 static void test_room(void)
 {
 	enum { MANY = PEERS_MAX + 10 };
@@ -192,7 +152,8 @@ static void test_room(void)
 		s[i] = miser(&fd[i], &inner, 100 * S);
 		answer_much(inner, 100 * S);
 	}
-	/* Each client's own, two of each that leaves; the last one came when the table was full. */
+	/* One descriptor per client, and two for each connection that is leaving. When the last
+	 * client arrived the table was full. */
 	CU_ASSERT_EQUAL(descriptors(), before + MANY + 2 * PEERS_MAX);
 	for (int i = 0; i < MANY; i++) {
 		gnutls_deinit(s[i]);

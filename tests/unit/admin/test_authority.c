@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the endpoint may listen, and which Host and Origin it answers. */
+/* Where the endpoint may listen, and which Host and Origin values it accepts. */
 #include "authority.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void test_parse(void)
 {
 	static const char *const good[] = {"127.0.0.1:9900", "127.0.0.2:1", "[::1]:9900",
 	    "localhost:65535", "127.0.0.1:0", "unix:/run/x.sock",
-	    /* with tokens and TLS: gate.h */
+	    /* need tokens and TLS: auth.h */
 	    "0.0.0.0:9900", "[::]:9900", "192.0.2.1:9900", "[2001:db8::1]:9900"};
 	static const char *const bad[] = {"", ":9900", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536",
 	    "127.0.0.1:-1", "127.0.0.1:09900", "127.0.0.1:9900x", "127.0.0.1:1:2", "0.0.0.0",
@@ -46,7 +46,7 @@ static void test_sentence(void)
 	char longest[300];
 
 	CU_ASSERT_EQUAL(authority_parse("example.org:9900", &a, &err), WEIR_EINVAL);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "an address in digits"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "a numeric address"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "'example.org:9900'"));
 	CU_ASSERT_STRING_EQUAL(err.hint, "write 127.0.0.1:9900 or unix:/run/weir/admin.sock");
 	memset(longest, 'x', sizeof(longest));
@@ -84,7 +84,7 @@ static void test_host(void)
 	CU_ASSERT_FALSE(authority_allows_host(&a, (struct weir_slice){NULL, 0}));
 }
 
-/* Bound to all addresses of this machine, with TLS, and called by a name. */
+/* Bound to all addresses of this host, with TLS, and addressed by name. */
 static void test_host_exposed(void)
 {
 	char plain[] = "weir.example.org", ported[] = "other.example.org:9900";
@@ -142,7 +142,7 @@ static void test_host_port_80(void)
 	CU_ASSERT_FALSE(allows(&a, "evil.example"));
 }
 
-/* A socket file has no port; curl sends "localhost". */
+/* A socket file has no port; curl sends the Host "localhost". */
 static void test_host_file(void)
 {
 	struct authority a;
@@ -159,7 +159,7 @@ static void test_origin(void)
 {
 	static const char host[] = "localhost:9900";
 
-	CU_ASSERT_TRUE(authority_allows_act(host, NULL, NULL)); /* a program, no page */
+	CU_ASSERT_TRUE(authority_allows_act(host, NULL, NULL)); /* a program, not a page */
 	CU_ASSERT_TRUE(authority_allows_act(host, "http://localhost:9900", NULL));
 	CU_ASSERT_TRUE(authority_allows_act(host, "http://LOCALHOST:9900", "same-origin"));
 	CU_ASSERT_TRUE(authority_allows_act(host, NULL, "none"));
@@ -194,7 +194,8 @@ static void test_listen(void)
 	close(fd);
 }
 
-/* A socket file is for its owner alone; one that a killed run left is replaced, a live one not. */
+/* A socket file is accessible only to its owner. One left by a killed server is replaced, one in
+ * use is not. */
 static void test_listen_file(void)
 {
 	char dir[] = "/tmp/weir-test-XXXXXX", listen_at[64], path[48];
@@ -213,7 +214,7 @@ static void test_listen_file(void)
 	CU_ASSERT_EQUAL(stat(path, &st), 0);
 	CU_ASSERT_EQUAL(st.st_mode & 0777, 0600);
 	CU_ASSERT_EQUAL(authority_listen(&a, &other, &err), WEIR_EBUSY);
-	close(fd); /* and the file stays, as after kill -9 */
+	close(fd); /* the file stays, as after kill -9 */
 	CU_ASSERT_EQUAL(authority_listen(&a, &fd, &err), 0);
 	close(fd);
 	authority_unlink(&a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which stage limits the server, since when, and in which words; and the alerts that follow. */
+/* Which stage limits the server, since when, and how that is worded; and the alerts that follow. */
 #include "bottleneck.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #define S 1000000000LL
 #define N 4
 
-enum { WEB, WORK, PARSE, REPLY }; /* a source, a pool, two of a group */
+enum { WEB, WORK, PARSE, REPLY }; /* a source, a pool, and two stages of a group */
 
 static struct weir_stage_view stage[N];
 static struct weir_graph_view view;
@@ -61,7 +61,7 @@ static void tell(void *arg, const struct alert *alert)
 	told[n_told++] = *alert;
 }
 
-/* A second passes. */
+/* Let seconds pass. */
 static void pass(int seconds)
 {
 	const struct alerts_about about = {.bottleneck = &b, .history_fails = history_fails};
@@ -81,6 +81,28 @@ static const char *sentence(void)
 	return text;
 }
 
+/* Large numbers are written out: 46840/s, not 4.684e+04/s. */
+static void test_large_numbers(void)
+{
+	setup();
+	busy(WORK, 0.95, 46840);
+	stage[WORK].threads_max = 4;
+	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 123456;
+	pass(1);
+	stage[WORK].stuck = 1;
+	stage[WORK].longest_running_ns = 1234 * S;
+	CU_ASSERT_STRING_EQUAL(
+	    sentence(), "work limits the server: its 4 threads are 95 % used, 46840/s of 49305/s.");
+	json_t *json = bottleneck_json(&b);
+	CU_ASSERT_PTR_NOT_NULL(strstr(json_string_value(json_object_get(json, "formula")),
+	    "49305/s at most; 46840/s x 0.0811 ms"));
+	json_decref(json);
+	pass(1);
+	CU_ASSERT_EQUAL_FATAL(n_told, 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(told[0].text, "123456/s of the highest class"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(told[1].text, "running for 1234 s"));
+}
+
 static void test_nothing(void)
 {
 	setup();
@@ -91,7 +113,7 @@ static void test_nothing(void)
 	pass(1);
 	CU_ASSERT_TRUE(b.known && !b.limits);
 	CU_ASSERT_STRING_EQUAL(sentence(),
-	    "Nothing limits the server: work is the busiest stage, its threads are used to 85 %.");
+	    "Nothing limits the server: work is the busiest stage, its threads are 85 % used.");
 	for (int i = 0; i < N; i++)
 		sample[i].known = false;
 	pass(1);
@@ -102,7 +124,7 @@ static void test_nothing(void)
 	json_decref(json);
 }
 
-/* 4 threads at 95 %, 380/s: 10 ms each, 400/s at most. */
+/* 4 threads at 95 % and 380/s: 10 ms per event, 400/s at most. */
 static void test_pool(void)
 {
 	setup();
@@ -112,14 +134,12 @@ static void test_pool(void)
 	CU_ASSERT_STRING_EQUAL(b.stage, "work");
 	CU_ASSERT_DOUBLE_EQUAL(b.ceiling_per_s, 400, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(b.service_s, 0.01, 1e-9);
-	CU_ASSERT_STRING_EQUAL(sentence(),
-	    "work limits the server: its 4 threads are used to 95 %, "
-	    "380/s of 400/s; the pool may still grow.");
+	CU_ASSERT_STRING_EQUAL(sentence(), "work limits the server: its 4 threads are 95 % used, "
+					   "380/s of 400/s; the pool may still grow.");
 	stage[WORK].threads_max = 4;
 	pass(7);
-	CU_ASSERT_STRING_EQUAL(sentence(),
-	    "work limits the server: its 4 threads are used to 95 %, "
-	    "380/s of 400/s, for 7 s.");
+	CU_ASSERT_STRING_EQUAL(sentence(), "work limits the server: its 4 threads are 95 % used, "
+					   "380/s of 400/s, for 7 s.");
 	json_t *json = bottleneck_json(&b);
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(json, "formula")),
 	    "4 threads / 10 ms = 400/s at most; 380/s x 10 ms keep 3.8 of them busy");
@@ -131,14 +151,14 @@ static void test_pool(void)
 	pass(1);
 	CU_ASSERT_TRUE(b.limits && b.ceiling_per_s == 0);
 	CU_ASSERT_STRING_EQUAL(
-	    sentence(), "work limits the server: its 4 threads are used to 100 %, for 8 s.");
+	    sentence(), "work limits the server: its 4 threads are 100 % used, for 8 s.");
 	json = bottleneck_json(&b);
 	CU_ASSERT_TRUE(json_is_null(json_object_get(json, "ceiling")));
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(json, "formula")), "");
 	json_decref(json);
 }
 
-/* Each alone is not busy; their pool is, and the one that takes most of it is named. */
+/* Neither stage is busy by itself, but their pool is. The one that uses most of it is named. */
 static void test_group(void)
 {
 	setup();
@@ -156,7 +176,8 @@ static void test_group(void)
 	json_decref(json);
 }
 
-/* Swings around the border do not begin anew; another one takes over when it leads. */
+/* Swings around the threshold do not restart the time. Another stage takes over when it leads
+ * clearly. */
 static void test_hysteresis(void)
 {
 	setup();
@@ -187,7 +208,8 @@ static void test_chronic(void)
 	busy(WORK, 0.95, 380);
 	pass(BOTTLENECK_CHRONIC_S);
 	CU_ASSERT_EQUAL(n_told, 0);
-	json_t *yet = alerts_json(&alerts); /* it holds, but is not raised */
+	/* the condition holds, but the alert is not raised yet */
+	json_t *yet = alerts_json(&alerts);
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(yet, "active")), 0);
 	json_decref(yet);
 	pass(2);
@@ -215,14 +237,14 @@ static void test_shed(void)
 	setup();
 	sample[WORK].class_v[1][SAMPLE_CLASS_SHED] = 50;
 	pass(3);
-	CU_ASSERT_EQUAL(n_told, 0); /* that class is there to be shed */
+	CU_ASSERT_EQUAL(n_told, 0); /* that class is meant to be shed */
 	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 5;
 	pass(1);
 	CU_ASSERT_EQUAL_FATAL(n_told, 1);
 	CU_ASSERT_STRING_EQUAL(told[0].name, "top_class_shed");
 	CU_ASSERT_PTR_NOT_NULL(strstr(told[0].text, "5/s of the highest class 'vip'"));
 	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 0;
-	pass(9); /* of the 10 s that it lingers */
+	pass(9); /* it lingers for 10 s */
 	CU_ASSERT_EQUAL(n_told, 1);
 	pass(1);
 	CU_ASSERT_EQUAL(n_told, 2);
@@ -237,7 +259,7 @@ static void test_shed(void)
 static void test_stuck(void)
 {
 	setup();
-	stage[WORK].stuck = 7; /* before anybody looked */
+	stage[WORK].stuck = 7; /* before the first sample */
 	stage[WORK].longest_running_ns = S;
 	pass(1);
 	CU_ASSERT_EQUAL(n_told, 0);
@@ -269,7 +291,7 @@ static void test_history_file(void)
 	CU_ASSERT_EQUAL(n_told, 2);
 }
 
-/* More than are kept: the newest stay, and numbers go on. */
+/* More past alerts than are kept: the newest stay, and ids continue. */
 static void test_past(void)
 {
 	setup();
@@ -292,6 +314,19 @@ static void test_past(void)
 	alerts_fini(&alerts);
 }
 
+static void test_one_thread(void)
+{
+	setup();
+	stage[WORK].threads_now = stage[WORK].threads_max = 1;
+	busy(WORK, 0.95, 95);
+	pass(1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(sentence(), "its 1 thread is 95 % used"));
+	json_t *json = bottleneck_json(&b);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(json, "formula")),
+	    "1 thread / 10 ms = 100/s at most; 95/s x 10 ms keep 0.95 of them busy");
+	json_decref(json);
+}
+
 /* ---- rules ---- */
 
 static struct weir_alerts_spec rules;
@@ -304,7 +339,7 @@ static void rule(void)
 	alerts_rule(&alerts, &copy);
 }
 
-/* `above`, `for` and `linger` of the whole server. */
+/* `above`, `for` and `linger` of the server-wide rule. */
 static void test_rule_shed(void)
 {
 	struct weir_alert_rule *r = &rules.rule[WEIR_ALERT_TOP_CLASS_SHED];
@@ -321,7 +356,7 @@ static void test_rule_shed(void)
 	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 6;
 	pass(3);
 	CU_ASSERT_EQUAL(n_told, 0);
-	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 5; /* anew */
+	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 5; /* the time starts again */
 	pass(1);
 	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 6;
 	int64_t began_ns = view.wall_ns + S;
@@ -340,6 +375,20 @@ static void test_rule_shed(void)
 	weir_alerts_free(&rules);
 }
 
+/* An operator that drains a stage orders refusals. They are not a lack of capacity. */
+static void test_drained_by_an_operator(void)
+{
+	setup();
+	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 50;
+	sample[WORK].ordered[0] = 50;
+	pass(5);
+	CU_ASSERT_EQUAL(n_told, 0);
+	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 52;
+	pass(1);
+	CU_ASSERT_EQUAL_FATAL(n_told, 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(told[0].text, "2/s of the highest class"));
+}
+
 static struct weir_alert_rule *rule_for(enum weir_alert_kind kind, const char *name)
 {
 	struct weir_spec *spec = weir_spec_new("tested");
@@ -352,7 +401,7 @@ static struct weir_alert_rule *rule_for(enum weir_alert_kind kind, const char *n
 	return &rules.stages[0].rule;
 }
 
-/* What one stage sheds does not count, or it alone does. */
+/* Events shed by one stage are ignored, or only they count. */
 static void test_rule_shed_stage(void)
 {
 	setup();
@@ -380,7 +429,8 @@ static void test_rule_shed_stage(void)
 	weir_alerts_free(&rules);
 }
 
-/* A stage has its own times; an alert that is switched off ends, whatever holds. */
+/* A stage can have its own times. An alert that is switched off ends, even while its condition
+ * holds. */
 static void test_rule_stage(void)
 {
 	setup();
@@ -414,7 +464,7 @@ static void test_rule_stage(void)
 	alerts_fini(&alerts);
 }
 
-/* A stuck call that was counted while it was not yet due is raised when it is. */
+/* A stuck call that was counted before it was due is raised when it is due. */
 static void test_rule_stuck(void)
 {
 	setup();
@@ -439,5 +489,7 @@ CUNIT_MAIN("bottleneck and alerts", {"nothing limits", test_nothing}, {"a pool l
     {"a group limits", test_group}, {"hysteresis", test_hysteresis}, {"chronic", test_chronic},
     {"the highest class is shed", test_shed}, {"a stage is stuck", test_stuck},
     {"the history's file fails", test_history_file}, {"what is past", test_past},
-    {"a rule for what is shed", test_rule_shed}, {"stages that count", test_rule_shed_stage},
-    {"a rule for a stage", test_rule_stage}, {"a rule for what is stuck", test_rule_stuck})
+    {"a rule for what is shed", test_rule_shed},
+    {"drained by an operator", test_drained_by_an_operator}, {"one thread", test_one_thread},
+    {"stages that count", test_rule_shed_stage}, {"a rule for a stage", test_rule_stage},
+    {"a rule for what is stuck", test_rule_stuck}, {"large numbers", test_large_numbers})

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * /events over the endpoint's own sockets: what comes, what comes again, and that a watcher who
- * never reads, or too many of them, keep nobody else from being served. Times are those of the
- * clock: a tick comes within a second, and each wait ends when it has come.
+ * /events over real sockets: which events are sent, which are sent again after a reconnect, and
+ * that neither a watcher that never reads nor too many watchers keep other clients from being
+ * served. Times are real: a tick comes within a second, and each wait ends when its event has come.
  */
 #include "admin.h"
 
@@ -35,7 +35,7 @@ static int view_now(void *arg, struct weir_graph_view **view)
 	return made_up_view(arg, view);
 }
 
-/* The endpoint reads `made_up` from here on. */
+/* From here on the endpoint reads `made_up`. */
 static void start(void)
 {
 	struct weir_err err = {0};
@@ -60,7 +60,7 @@ static void teardown(void)
 	CU_ASSERT_EQUAL(made_up.n_views, 0);
 }
 
-/* A connection that has asked for `target`. */
+/* A connection that has requested `target`. */
 static int ask(const char *target, const char *fields)
 {
 	char request[512];
@@ -72,7 +72,7 @@ static int ask(const char *target, const char *fields)
 	return fd;
 }
 
-/* Read on until the text so far ends in an empty line and has `word`. false: it ended before. */
+/* Read until the text ends in an empty line and contains `word`. false: the stream ended before. */
 static bool await(int fd, const char *word)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -91,7 +91,7 @@ static bool await(int fd, const char *word)
 	return false;
 }
 
-/* The data of the last event called `name` in what was read. */
+/* The data of the last event called `name` in the text read so far. */
 static json_t *data_of(const char *name)
 {
 	char line[64];
@@ -128,7 +128,7 @@ static void check_tick(const json_t *tick, int hz)
 	CU_ASSERT_TRUE(json_is_number(json_object_get(self, "cpu")));
 }
 
-/* Both rates at once, and the decisions that were taken before anybody came. */
+/* Both rates at once, and the decisions taken before the first watcher connected. */
 static void test_ticks(void)
 {
 	setup();
@@ -153,7 +153,7 @@ static void test_ticks(void)
 	teardown();
 }
 
-/* The newest id of what was read. */
+/* The newest id in the text read so far. */
 static unsigned long long newest_id(void)
 {
 	unsigned long long id = 0;
@@ -187,7 +187,8 @@ static void test_replay(void)
 	teardown();
 }
 
-/* A file for the history that can not be: raised at the first second, told, and listed. */
+/* A history file that cannot be created: the alert is raised in the first second, sent, and
+ * listed. */
 static void test_alert(void)
 {
 	struct weir_err err = {0};
@@ -209,7 +210,7 @@ static void test_alert(void)
 	CU_ASSERT_EQUAL(client_get(port, "/api/v1/alerts", answer, sizeof(answer)), 200);
 	CU_ASSERT_TRUE(
 	    has("{\"active\":[{\"id\":1,\"name\":\"history_file\"") && has("\"past\":[]"));
-	/* judged from a second's sample, which is there by now */
+	/* computed from the sample of a second, which exists by now */
 	CU_ASSERT_EQUAL(client_get(port, "/api/v1/graph", answer, sizeof(answer)), 200);
 	CU_ASSERT_TRUE(has("\"bottleneck\":"));
 	teardown();
@@ -231,8 +232,8 @@ static void test_refused(void)
 	teardown();
 }
 
-/* Ticks of 140 KB: those who never read fill their sockets at once, and then the others still get
- * each tick, and answers are given. */
+/* Ticks of 140 KB. Watchers that never read fill their sockets at once. The others still get each
+ * tick, and requests are answered. */
 static void test_never_reads(void)
 {
 	enum { COPIES = 600, SLOW = 20 };
@@ -280,7 +281,8 @@ static void test_never_reads(void)
 	free(many);
 }
 
-/* As many as there is room for, then 503; who leaves makes room; others are answered throughout. */
+/* The watchers above the limit get 503, until another leaves. Other requests are answered
+ * throughout. */
 static void test_limit(void)
 {
 	struct rlimit before, low;
@@ -297,12 +299,12 @@ static void test_limit(void)
 		CU_ASSERT_TRUE(await(fd[n], "event: hello"));
 	}
 	CU_ASSERT_EQUAL(client_get(port, "/events", answer, sizeof(answer)), 503);
-	CU_ASSERT_TRUE(has("as many watch"));
+	CU_ASSERT_TRUE(has("the maximum of watchers is reached"));
 	CU_ASSERT_EQUAL(client_get(port, "/healthz", answer, sizeof(answer)), 200);
 	CU_ASSERT_TRUE(await(fd[49], "\"watchers\":50"));
 	close(fd[0]);
 	bool room = false;
-	while (!room) { /* it is noticed as soon as the endpoint's thread runs */
+	while (!room) { /* the close is noticed as soon as the admin thread runs */
 		fd[0] = ask("/events", "");
 		room = await(fd[0], "event: hello");
 		if (!room)
@@ -313,7 +315,7 @@ static void test_limit(void)
 	teardown();
 }
 
-/* The end of the endpoint is the end of the stream. */
+/* When the endpoint stops, the stream ends. */
 static void test_stop(void)
 {
 	setup();
@@ -324,7 +326,7 @@ static void test_stop(void)
 	close(fd);
 }
 
-/* The history fills by itself. */
+/* The history is filled without any request. */
 static void test_history(void)
 {
 	setup();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Wrong tokens by address: five a minute, and nobody can make another or his own count be forgotten. */
+/* Wrong tokens by address: five a minute. No client can have its own count or that of another
+ * address forgotten. */
 #include "failures.h"
 
 #include <arpa/inet.h>
@@ -60,18 +61,20 @@ static void test_five(void)
 		CU_ASSERT_EQUAL(failures_wait_ns(&table, a, (100 + i) * S), 0);
 		CU_ASSERT_EQUAL(failures_add(&table, a, (100 + i) * S), i + 1);
 	}
-	CU_ASSERT_EQUAL(failures_wait_ns(&table, a, 104 * S), 56 * S); /* the first was at 100 */
+	/* the first failure was at 100 */
+	CU_ASSERT_EQUAL(failures_wait_ns(&table, a, 104 * S), 56 * S);
 	CU_ASSERT_EQUAL(failures_wait_ns(&table, b, 104 * S), 0);
 	CU_ASSERT_EQUAL(failures_wait_ns(&table, a, 160 * S - 1), 1);
 	CU_ASSERT_EQUAL(failures_wait_ns(&table, a, 160 * S), 0);
-	/* Never more than five in any minute: one place is free now, the next in a second. */
+	/* Never more than five in any minute: one more is allowed now, the next in a second. */
 	CU_ASSERT_EQUAL(failures_add(&table, a, 160 * S), FAILURES_MAX);
 	CU_ASSERT_EQUAL(failures_wait_ns(&table, a, 160 * S), 1 * S);
 	CU_ASSERT_EQUAL(failures_wait_ns(&table, a, 300 * S), 0);
 	CU_ASSERT_EQUAL(failures_add(&table, a, 300 * S), 1);
 }
 
-/* Whoever fails from many places pushes out those who failed less, himself last of all. */
+/* A client that fails from many addresses evicts those with fewer failures, and its own address
+ * last. */
 static void test_eviction(void)
 {
 	struct failures_key guilty = key("192.0.2.1");
@@ -82,17 +85,17 @@ static void test_eviction(void)
 	for (unsigned i = 0; i < 10 * FAILURES_PLACES; i++)
 		CU_ASSERT_EQUAL(failures_add(&table, number(i), 101 * S), 1);
 	CU_ASSERT_TRUE(failures_wait_ns(&table, guilty, 102 * S) > 0);
-	/* With two each it is the same: he was locked out for a minute all the same. */
+	/* With two failures each the same: the guilty address is still locked out for a minute. */
 	for (unsigned i = 0; i < 2 * FAILURES_PLACES; i++)
 		failures_add(&table, number(i / 2), 103 * S);
 	CU_ASSERT_TRUE(failures_wait_ns(&table, guilty, 104 * S) > 0);
-	/* A place whose minute is over goes first. */
+	/* A slot whose minute is over is evicted first. */
 	for (unsigned i = 0; i < FAILURES_PLACES; i++)
 		failures_add(&table, number(1 << 20 | i), 165 * S);
 	CU_ASSERT_EQUAL(failures_wait_ns(&table, guilty, 166 * S), 0);
 }
 
-/* Someone new is not refused for what fills the table. */
+/* A new address is not refused because the table is full. */
 static void test_full(void)
 {
 	memset(&table, 0, sizeof(table));

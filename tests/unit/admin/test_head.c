@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The strict look at a request. Each bad request is also shown byte by byte: the verdict must come
- * to the same, and never be "whole" on the way.
+ * The strict check of a request. Each bad request is also fed byte by byte: the verdict must be the
+ * same in the end, and never "whole" on the way.
  */
 #include "head.h"
 
@@ -60,7 +60,7 @@ static void test_whole(void)
 	is_whole("DELETE /x HTTP/1.1\r\n" HOST "X-Note: a=b\r\nX-Note: c=d\r\n\r\n");
 }
 
-/* More than announced may follow: the connection ends with the answer. */
+/* Bytes may follow the announced body: the connection ends with the response. */
 static void test_more_behind(void)
 {
 	static const char text[] = "PUT /x HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\n1GET /";
@@ -135,7 +135,7 @@ static void test_hosts(void)
 	is_bad(GET "Host:\r\n\r\n", 400);
 }
 
-/* What decides whether an act is allowed may not be said twice. */
+/* Fields that decide whether a change is allowed must not be repeated. */
 static void test_repeated(void)
 {
 	setup();

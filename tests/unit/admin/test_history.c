@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The rings: differences, quantiles of a step, wrap-around, gaps, clocks that jump, graphs that
- * change, and how much memory all that takes. */
+ * change, and the memory used. */
 #include "history.h"
 
 #include "cunit_main.h"
@@ -18,7 +18,7 @@ static void setup(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(history);
 }
 
-/* Feed at `second` after T0, with both clocks there. */
+/* Feed at `second` after T0 on both clocks. */
 static unsigned feed(int64_t second)
 {
 	made_up.view.wall_ns = (T0 + second) * 1000000000LL + 3000000;
@@ -63,7 +63,8 @@ static void test_compact(void)
 	CU_ASSERT_EQUAL(compact_pack(1e300), COMPACT_MAX);
 }
 
-/* What a source turned away never became an event: the sum has it, no class and no reason. */
+/* Connections that a source turned away never became events: they are in the sum, but in no class
+ * and under no reason. */
 static void test_turned_away(void)
 {
 	static const struct weir_metric rows[] = {
@@ -89,7 +90,8 @@ static void test_turned_away(void)
 	history_free(history);
 }
 
-/* What a step says: rates over the time that really passed, quantiles of its own events alone. */
+/* The values of a step: rates over the time that really passed, and quantiles of the events of that
+ * step only. */
 static void test_differences(void)
 {
 	setup();
@@ -121,15 +123,15 @@ static void test_differences(void)
 	/* the shed reasons are in the sample itself */
 	const struct sample *s = &history_samples(history, HISTORY_1S)[MADE_DISK];
 	CU_ASSERT_EQUAL(s->shed_by[weir_shed_index(WEIR_ETHRESHOLD)], 30);
-	/* within the same second nothing is taken */
+	/* within the same second no sample is taken */
 	bulk()->offered += 50;
 	CU_ASSERT_EQUAL(feed(1), 0);
-	/* 4 s later: a rate, not a sum, and gaps between */
+	/* 4 s later: a rate, not a sum, and gaps in between */
 	bulk()->offered += 50;
 	feed(5);
 	CU_ASSERT_EQUAL(second("disk", SAMPLE_IN, 5), 25);
 	CU_ASSERT_TRUE(isnan(second("disk", SAMPLE_IN, 3)));
-	/* the longer ring has all of it, at the end of its step */
+	/* the longer ring has all of it at the end of its step */
 	CU_ASSERT_EQUAL(feed(10), 3);
 	CU_ASSERT_EQUAL(value(HISTORY_10S, "disk", SAMPLE_IN, T0 / 10 + 1), 20);
 	CU_ASSERT_DOUBLE_EQUAL(
@@ -137,7 +139,7 @@ static void test_differences(void)
 	history_free(history);
 }
 
-/* Counters that are behind what was kept belong to a stage that was made anew. */
+/* Counters below their previous values belong to a stage that was created again. */
 static void test_began_anew(void)
 {
 	setup();
@@ -151,7 +153,8 @@ static void test_began_anew(void)
 	history_free(history);
 }
 
-/* Longer than the ring: the oldest go, each slot says what its own step was. */
+/* Longer than the ring: the oldest steps are dropped, and each slot has the values of its own
+ * step. */
 static void test_wrap(void)
 {
 	setup();
@@ -164,7 +167,7 @@ static void test_wrap(void)
 	for (int s = 51; s <= HISTORY_SLOTS_1S + 50; s++)
 		CU_ASSERT_EQUAL(second("disk", SAMPLE_IN, s), s);
 	CU_ASSERT_TRUE(isnan(second("disk", SAMPLE_IN, HISTORY_SLOTS_1S + 51)));
-	/* away for longer than the ring: nothing old shows up in the new */
+	/* a gap longer than the ring: no old value shows up in the new steps */
 	feed(3 * HISTORY_SLOTS_1S);
 	CU_ASSERT_FALSE(isnan(second("disk", SAMPLE_IN, 3 * HISTORY_SLOTS_1S)));
 	for (int s = 2 * HISTORY_SLOTS_1S + 1; s < 3 * HISTORY_SLOTS_1S; s++)
@@ -172,7 +175,7 @@ static void test_wrap(void)
 	history_free(history);
 }
 
-/* The clock is set back by 20 s, while time itself goes on. */
+/* The clock is set back by 20 s, while CLOCK_MONOTONIC continues. */
 static void test_clock_back(void)
 {
 	setup();
@@ -191,7 +194,7 @@ static void test_clock_back(void)
 	history_free(history);
 }
 
-/* A stage leaves, another comes, and the first comes back. */
+/* A stage goes, another one comes, and the first comes back. */
 static void test_stages_change(void)
 {
 	setup();
@@ -207,7 +210,7 @@ static void test_stages_change(void)
 	made_up.stage[MADE_DISK].name = "ssd";
 	bulk()->offered += 1000;
 	feed(3);
-	CU_ASSERT_TRUE(isnan(second("ssd", SAMPLE_IN, 3))); /* its totals are no rate */
+	CU_ASSERT_TRUE(isnan(second("ssd", SAMPLE_IN, 3))); /* its totals are not a rate */
 	CU_ASSERT_NOT_EQUAL(history_shape(history), shape);
 	bulk()->offered += 5;
 	feed(4);
@@ -220,9 +223,11 @@ static void test_stages_change(void)
 	history_free(history);
 }
 
-/* Classes keep their numbers under their name, wherever they stand now. */
+/* Classes keep their numbers and their totals under their name when their position changes. */
 static void test_classes_change(void)
 {
+	struct weir_class_view *class = made_up.stage[MADE_DISK].class_view;
+
 	setup();
 	feed(0);
 	bulk()->offered += 30;
@@ -231,17 +236,35 @@ static void test_classes_change(void)
 	made_up.view.class_name[0] = "bulk";
 	made_up.view.class_name[1] = "new";
 	made_up.view.class_name[2] = "interactive";
+	for (int i = 0; i < MADE_UP_STAGES; i++) {
+		struct weir_class_view *c = made_up.stage[i].class_view;
+		c[2] = c[0];
+		c[0] = c[1];
+		c[1] = (struct weir_class_view){0};
+	}
+	class[0].offered += 7;
+	class[0].shed[weir_shed_index(WEIR_ETHRESHOLD)] += 2;
+	class[1].offered = 5; /* since it exists */
 	feed(2);
 	CU_ASSERT_EQUAL(second("disk", CLASS(0, IN), 1), 30);
 	CU_ASSERT_EQUAL(second("disk", CLASS(2, IN), 1), 0);
 	CU_ASSERT_TRUE(isnan(second("disk", CLASS(1, IN), 1)));
-	CU_ASSERT_TRUE(isnan(second("disk", SAMPLE_IN, 2))); /* other totals: no difference */
+	CU_ASSERT_EQUAL(second("disk", CLASS(0, IN), 2), 7);
+	CU_ASSERT_EQUAL(second("disk", CLASS(1, IN), 2), 5);
+	CU_ASSERT_EQUAL(second("disk", CLASS(2, IN), 2), 0);
+	CU_ASSERT_EQUAL(second("disk", SAMPLE_IN, 2), 12);
+	CU_ASSERT_EQUAL(second("disk", SAMPLE_SHED, 2), 2);
+	/* The same number of classes, but others: a removed class takes nothing away, and a new one
+	 * adds nothing. */
+	made_up.view.class_name[0] = "other";
+	class[0] = (struct weir_class_view){.offered = 3};
 	feed(3);
+	CU_ASSERT_EQUAL(second("disk", SAMPLE_IN, 3), 3);
 	CU_ASSERT_EQUAL(second("disk", CLASS(1, IN), 3), 0);
 	history_free(history);
 }
 
-/* No more stages than there is room for; those that are gone leave first. */
+/* The number of series is limited; those of stages that are gone are evicted first. */
 static void test_many(void)
 {
 	enum { MANY = HISTORY_SERIES_MAX + 10 };
@@ -289,12 +312,62 @@ static void test_memory(void)
 	feed(0);
 	feed(10);
 	CU_ASSERT_TRUE(history_bytes(history) <= 6000000);
-	CU_ASSERT_TRUE(history_bytes(history) > 5000000); /* it counts */
+	CU_ASSERT_TRUE(history_bytes(history) > 5000000); /* the size is really counted */
 	history_free(history);
+}
+
+/* A reused slot contains nothing of its previous step: a stage that is gone does not show an old
+ * value in a new step. */
+static void test_slots_taken_anew_are_empty(void)
+{
+	setup();
+	feed(0);
+	for (int s = 1; s <= 30; s++) {
+		bulk()->offered += 10;
+		feed(s);
+	}
+	CU_ASSERT_EQUAL(second("disk", SAMPLE_IN, 25), 10);
+	/* The stage goes; its series stays for as long as the longer ring. */
+	made_up.view.n_stages = MADE_DISK;
+	for (int s = 31; s <= HISTORY_SLOTS_1S + 30; s++)
+		feed(s);
+	for (int s = 31; s <= HISTORY_SLOTS_1S + 30; s++)
+		CU_ASSERT_TRUE(isnan(second("disk", SAMPLE_IN, s)));
+	CU_ASSERT_EQUAL(second("web", SAMPLE_IN, HISTORY_SLOTS_1S + 25), 0);
+	history_free(history);
+}
+
+/* The p50 and p99 of `fast` events of 2 ms and `slow` ones of 80 ms. */
+static void check_ranks(uint64_t fast, uint64_t slow, bool slow_p50, bool slow_p99)
+{
+	setup();
+	feed(0);
+	made_up_times(&bulk()->wait, 2000000, fast);
+	made_up_times(&bulk()->wait, 80000000, slow);
+	feed(1);
+	CU_ASSERT_EQUAL(second("disk", SAMPLE_WAIT_P50, 1) > 0.01, slow_p50);
+	CU_ASSERT_EQUAL(second("disk", SAMPLE_WAIT_P99, 1) > 0.01, slow_p99);
+	CU_ASSERT_EQUAL(second("disk", CLASS(1, WAIT_P99), 1) > 0.01, slow_p99);
+	history_free(history);
+}
+
+/* The value of rank ceil(q n): q n is rounded up when it is not a whole number. */
+static void test_ranks(void)
+{
+	check_ranks(99, 1, false, false); /* the 99th of 100 */
+	check_ranks(98, 2, false, true);
+	check_ranks(148, 2, false, true); /* the 149th of 150, for 148.5 */
+	check_ranks(149, 1, false, false);
+	check_ranks(9, 1, false, true); /* the last of 10, for 9.9 */
+	check_ranks(1, 1, false, true); /* the first and the last of 2 */
+	check_ranks(1, 2, true, true);  /* the second of 3, for 1.5 */
+	check_ranks(2, 1, false, true);
+	check_ranks(0, 1, true, true);
 }
 
 CUNIT_MAIN("history", {"16 bits", test_compact}, {"differences", test_differences},
     {"turned away", test_turned_away}, {"counters that begin anew", test_began_anew},
     {"wrap-around", test_wrap}, {"clock set back", test_clock_back},
     {"stages change", test_stages_change}, {"classes change", test_classes_change},
-    {"many stages", test_many}, {"memory", test_memory})
+    {"many stages", test_many}, {"memory", test_memory},
+    {"slots taken anew are empty", test_slots_taken_anew_are_empty}, {"ranks", test_ranks})

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The history's file: what comes back after a restart, and that no file, however broken or foreign,
- * does more harm than not being read. */
+/* The history file: what is restored after a restart, and that a broken or foreign file is never
+ * worse than one that is not read. */
 #include "history_file.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static void teardown(void)
 {
 	unlink(path);
 	unlink(bad);
-	CU_ASSERT_EQUAL(rmdir(dir), 0); /* nothing else is left */
+	CU_ASSERT_EQUAL(rmdir(dir), 0); /* no other file is left */
 }
 
 static unsigned feed(struct history *h, int64_t second)
@@ -43,7 +43,7 @@ static unsigned feed(struct history *h, int64_t second)
 	return history_feed(h, &made_up.view);
 }
 
-/* A server that runs from second `from` to `to`, with `n` events in second n. */
+/* A server that runs from second `from` to `to`, with n events in second n. */
 static void run(int64_t from, int64_t to)
 {
 	struct history *h = history_new();
@@ -54,7 +54,7 @@ static void run(int64_t from, int64_t to)
 		made_up.stage[MADE_CACHE].class_view[1].offered += (uint64_t)s;
 		history_file_save(f, h, feed(h, s));
 	}
-	history_file_close(f);
+	history_file_close(f, h);
 	history_free(h);
 }
 
@@ -68,7 +68,8 @@ static double in_of(const struct history *h, const char *stage, int64_t s)
 	return compact_unpack(code);
 }
 
-/* Open what is there: what was read of "cache" at second `s`, NaN for nothing. */
+/* Open the existing file. Returns the value restored for "cache" at second `s`, NaN when there is
+ * none. */
 static double reread(int64_t s)
 {
 	struct history *h = history_new();
@@ -76,7 +77,7 @@ static double reread(int64_t s)
 	double v = in_of(h, "cache", s);
 
 	CU_ASSERT_PTR_NOT_NULL(f);
-	history_file_close(f);
+	history_file_close(f, h);
 	history_free(h);
 	return v;
 }
@@ -85,29 +86,30 @@ static void test_restart(void)
 {
 	setup();
 	run(0, 30);
-	run(100, 105); /* away for 70 s */
+	run(100, 105); /* it was down for 70 s */
 	struct history *h = history_new();
 	struct history_file *f = history_file_open(path, h);
 	CU_ASSERT_EQUAL(history_newest(h, HISTORY_1S), T0 + 105);
 	for (int s = 1; s <= 30; s++)
 		CU_ASSERT_EQUAL(in_of(h, "cache", s), s);
 	CU_ASSERT_TRUE(isnan(in_of(h, "cache", 31)));
-	CU_ASSERT_TRUE(isnan(in_of(h, "cache", 100))); /* the first has nothing to compare with */
+	/* the first sample has nothing to compare with */
+	CU_ASSERT_TRUE(isnan(in_of(h, "cache", 100)));
 	CU_ASSERT_EQUAL(in_of(h, "cache", 105), 105);
 	CU_ASSERT_EQUAL(in_of(h, "web", 105), 0);
-	/* it goes on where it was */
+	/* it continues where it was */
 	made_up.stage[MADE_CACHE].class_view[1].offered += 7;
 	feed(h, 106);
 	feed(h, 107);
 	CU_ASSERT_EQUAL(in_of(h, "cache", 105), 105);
 	CU_ASSERT_EQUAL(in_of(h, "cache", 107), 0);
-	history_file_close(f);
+	history_file_close(f, h);
 	history_free(h);
 	CU_ASSERT_NOT_EQUAL(access(bad, F_OK), 0);
 	teardown();
 }
 
-/* Other stages and classes after the restart: the old ones are still told of. */
+/* Other stages and classes after the restart: the old ones are still shown. */
 static void test_other_graph(void)
 {
 	setup();
@@ -124,7 +126,7 @@ static void test_other_graph(void)
 	CU_ASSERT_EQUAL(in_of(h, "cache", 20), 20);
 	CU_ASSERT_EQUAL(in_of(h, "cache", 40), 40);
 	CU_ASSERT_EQUAL(history_n_classes(h), 3);
-	history_file_close(f);
+	history_file_close(f, h);
 	history_free(h);
 	teardown();
 }
@@ -147,7 +149,7 @@ static void flip(const char *name, size_t at)
 	close(fd);
 }
 
-/* It was not read, and is aside as it was; back again for the next try. */
+/* The file was not read and has been renamed. It is renamed back for the next attempt. */
 static void is_refused(void)
 {
 	size_t size = size_of(path);
@@ -158,7 +160,7 @@ static void is_refused(void)
 	CU_ASSERT_EQUAL(rename(bad, path), 0);
 }
 
-/* Every length in and behind the header, then steps that meet each offset in a slot. */
+/* Every length within the header and just after it, then steps that reach each offset in a slot. */
 static void test_cut(void)
 {
 	setup();
@@ -173,7 +175,7 @@ static void test_cut(void)
 		CU_ASSERT_EQUAL(ftruncate(fd, (off_t)n), 0);
 		is_refused();
 	}
-	/* nothing at all is no harm: what open() has just made looks like this */
+	/* an empty file is fine: open() has just created it */
 	CU_ASSERT_EQUAL(ftruncate(fd, 0), 0);
 	CU_ASSERT_TRUE(isnan(reread(10)));
 	CU_ASSERT_NOT_EQUAL(access(bad, F_OK), 0);
@@ -181,7 +183,7 @@ static void test_cut(void)
 	teardown();
 }
 
-/* A byte of the header: all is refused. A byte of a slot: that slot is a gap. */
+/* A damaged byte in the header: the whole file is refused. In a slot: that slot is a gap. */
 static void test_damage(void)
 {
 	static const char names[] = "\0web\0cache";
@@ -222,7 +224,7 @@ static void write_text(const char *name, const char *text)
 	fclose(f);
 }
 
-/* A file that is somebody else's is kept, and the history begins beside it. */
+/* A file of another program is kept under another name, and the history starts a new one. */
 static void test_foreign(void)
 {
 	char text[32] = "";
@@ -239,7 +241,7 @@ static void test_foreign(void)
 	teardown();
 }
 
-/* What can not be a history is left alone: folders, devices, places that are not there. */
+/* Paths that cannot be a history are left alone: folders, devices, folders that do not exist. */
 static void test_no_file(void)
 {
 	struct history *h = history_new();
@@ -253,7 +255,8 @@ static void test_no_file(void)
 	teardown();
 }
 
-/* The second server of one path keeps its history in memory; the first one's goes on. */
+/* A second server with the same path keeps its history in memory; that of the first one
+ * continues. */
 static void test_two_servers(void)
 {
 	struct history *h = history_new(), *other = history_new();
@@ -265,14 +268,14 @@ static void test_two_servers(void)
 	CU_ASSERT_PTR_NULL(history_file_open(path, other));
 	made_up.stage[MADE_CACHE].class_view[1].offered += 5;
 	history_file_save(f, h, feed(h, 1));
-	history_file_close(f);
+	history_file_close(f, h);
 	CU_ASSERT_EQUAL(reread(1), 5);
 	history_free(h);
 	history_free(other);
 	teardown();
 }
 
-/* A folder that goes away and comes back: the server goes on, and so does the file. */
+/* A folder disappears and comes back: the server continues, and so does the file. */
 static void test_trouble(void)
 {
 	struct history *h = history_new();
@@ -282,13 +285,16 @@ static void test_trouble(void)
 	struct history_file *f = history_file_open(path, h);
 	snprintf(away, sizeof(away), "%s-away", dir);
 	CU_ASSERT_EQUAL(rename(dir, away), 0);
-	history_file_save(f, h, feed(h, 0)); /* can not make it */
+	history_file_save(f, h, feed(h, 0)); /* cannot create it */
+	history_file_wait(f);
+	CU_ASSERT_TRUE(history_file_failing(f));
 	history_file_save(f, h, feed(h, 1));
+	history_file_wait(f);
 	CU_ASSERT_EQUAL(rename(away, dir), 0);
 	made_up.stage[MADE_CACHE].class_view[1].offered += 40;
 	for (int s = 9; s <= 12; s++)
 		history_file_save(f, h, feed(h, s));
-	history_file_close(f);
+	history_file_close(f, h);
 	CU_ASSERT_EQUAL(reread(9), 5);
 	CU_ASSERT_EQUAL(reread(12), 0);
 	history_free(h);

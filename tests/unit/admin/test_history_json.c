@@ -3,7 +3,7 @@
 #include "history_json.h"
 
 #include "cunit_main.h"
-#include "digits.h"
+#include "number_format.h"
 #include "made_up.h"
 
 #define T0  1700000000LL
@@ -25,7 +25,7 @@ static bool says(const char *text)
 	return memmem(reply.body, reply.n, text, strlen(text)) != NULL;
 }
 
-/* Seconds 0 to 30; in second s the disk is offered s events of class bulk. */
+/* Seconds 0 to 30; in second s, s events of class bulk are offered to the disk. */
 static void setup(void)
 {
 	made_up_init(&made_up);
@@ -75,7 +75,7 @@ static void test_one_stage(void)
 	CU_ASSERT_EQUAL(at(json_object_get(json, "at"), 6), T0 + 25);
 	CU_ASSERT_EQUAL(json_array_size(in), 7);
 	CU_ASSERT_EQUAL(at(in, 0), 19);
-	CU_ASSERT_TRUE(json_is_null(json_array_get(in, 1))); /* 20 was missed */
+	CU_ASSERT_TRUE(json_is_null(json_array_get(in, 1))); /* second 20 was missed */
 	CU_ASSERT_EQUAL(at(in, 2), 20.5);                    /* (20 + 21) / 2 s */
 	CU_ASSERT_EQUAL(at(in, 6), 25);
 	CU_ASSERT_TRUE(json_is_null(json_array_get(json_object_get(disk, "wait_p99"), 6)));
@@ -106,7 +106,7 @@ static void test_all_stages(void)
 	teardown();
 }
 
-/* Nothing is kept of what is asked for: an answer without points. */
+/* The history has nothing of the requested time: a response without points. */
 static void test_empty(void)
 {
 	setup();
@@ -153,18 +153,34 @@ static void test_digits(void)
 	} row[] = {{0, "0"}, {NAN, "null"}, {-3, "0"}, {1, "1"}, {100, "100"}, {0.5, "0.5"},
 	    {2048, "2048"}, {123456, "123460"}, {99999.6, "100000"}, {0.000123456, "0.00012346"},
 	    {31.5, "31.5"}, {1e-13, "0"}, {7e-9, "0.000000007"}, {1e300, "990000000000000"}};
-	char out[DIGITS_MAX + 1];
+	char out[NUMBER_MAX + 1];
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-		out[digits_print(out, row[i].v)] = '\0';
+		out[number_print(out, row[i].v)] = '\0';
 		CU_ASSERT_STRING_EQUAL(out, row[i].text);
 	}
 	for (double v = 2e-12; v < 9e14; v *= 1.37) {
-		out[digits_print(out, v)] = '\0';
+		out[number_print(out, v)] = '\0';
 		CU_ASSERT_TRUE(fabs(strtod(out, NULL) / v - 1) < 5.01e-5);
-		CU_ASSERT_TRUE(fabs(strtod(out, NULL) / digits_round(v) - 1) < 1e-12);
+		CU_ASSERT_TRUE(fabs(strtod(out, NULL) / number_round(v) - 1) < 1e-12);
 	}
 }
 
+static void test_digits_text(void)
+{
+	static const struct {
+		double v;
+		int digits;
+		const char *text;
+	} row[] = {{0, 4, "0"}, {1.5, 4, "1.5"}, {-20.26, 3, "-20.3"}, {9999.4, 4, "9999"},
+	    {9999.6, 4, "10000"}, {46837.2, 4, "46837"}, {999.4, 3, "999"}, {1234.5, 3, "1234"},
+	    {0.00012, 3, "0.00012"}, {0.0000397, 3, "0.0000397"}, {1e300, 3, "990000000000000"}};
+	char out[NUMBER_MAX];
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
+		CU_ASSERT_STRING_EQUAL(number_text(out, row[i].v, row[i].digits), row[i].text);
+}
+
 CUNIT_MAIN("history json", {"one stage", test_one_stage}, {"all stages", test_all_stages},
-    {"nothing kept", test_empty}, {"mistakes", test_mistakes}, {"digits", test_digits})
+    {"nothing kept", test_empty}, {"mistakes", test_mistakes}, {"digits", test_digits},
+    {"digits for people", test_digits_text})

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Watchers on socket pairs, with a clock of the test's own: who is greeted how, gets what, and is
- * closed when. Over the endpoint's own sockets: test_events.c. */
+/* Watchers on socket pairs, with a virtual clock: their greeting, their events, and when they are
+ * closed. Over real sockets: test_events.c. */
 #include "live.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <weir/log.h>
 
 #include "cunit_main.h"
-#include "gate.h"
+#include "auth.h"
 #include "live_ask.h"
 
 #define S                   1000000000LL
@@ -35,7 +35,7 @@ static void teardown(void)
 	live_close(live);
 }
 
-/* The test's end of a watcher that asked with `request`. */
+/* The test's end of a watcher that connected with `request`. */
 static int come(const char *request)
 {
 	struct head_problem problem = {0};
@@ -48,7 +48,7 @@ static int come(const char *request)
 	return fd[0];
 }
 
-/* What has arrived; NULL when the other side has closed and nothing is left. */
+/* The text that has arrived; NULL when the other side has closed and nothing is left. */
 static const char *arrived(int fd)
 {
 	ssize_t n = recv(fd, got, sizeof(got) - 1, MSG_DONTWAIT);
@@ -98,7 +98,7 @@ static void test_hello(void)
 	teardown();
 }
 
-/* Each gets his rate and all events. */
+/* Each watcher gets its rate and all events. */
 static void test_rates(void)
 {
 	setup();
@@ -128,7 +128,8 @@ static void test_rates(void)
 	teardown();
 }
 
-/* Who comes back gets what he missed; one of another server gets what there is. */
+/* A watcher that reconnects gets the events it missed. One with an id of another server gets all
+ * that are kept. */
 static void test_replay(void)
 {
 	setup();
@@ -147,18 +148,18 @@ static void test_replay(void)
 		CU_ASSERT_PTR_NOT_NULL_FATAL(text);
 	}
 	close(fd);
-	/* the field counts more than the query; what is no number counts for nothing */
+	/* the field takes precedence over the query; a value that is not a number is ignored */
 	fd = come(ASK("/events?last=1001", "Last-Event-ID: 1005\r\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(arrived(fd), "id: 1005\nevent: hello"));
 	close(fd);
 	fd = come(ASK("/events?last=1004", "Last-Event-ID: x\r\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(arrived(fd), "id: 1004\nevent: hello"));
 	close(fd);
-	/* an id of the future is none of ours */
+	/* an id of the future is not ours */
 	fd = come(ASK("/events", "Last-Event-ID: 999999\r\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(arrived(fd), "id: 1006\nevent: hello"));
 	close(fd);
-	for (int i = 0; i < FRAMES_EVENTS; i++)
+	for (int i = 0; i < SSE_RING_EVENTS; i++)
 		live_act(live, json_pack("{s:i}", "id", i));
 	fd = come(ASK("/events?last=3", ""));
 	CU_ASSERT_PTR_NOT_NULL(strstr(arrived(fd), "\"gap\":true"));
@@ -181,7 +182,7 @@ static void test_beat(void)
 	teardown();
 }
 
-/* A tick that is larger than what a socket of these takes at once. */
+/* A tick larger than these sockets take at once. */
 static void big_tick(int number)
 {
 	static char text[300000];
@@ -193,7 +194,8 @@ static void big_tick(int number)
 	live_run(live, now_ns);
 }
 
-/* Read until nothing more comes, letting the sender go on; how many ticks ended. */
+/* Read until nothing more arrives, letting the sender run. Returns how many ticks were
+ * completed. */
 static int read_all(int fd, int *last)
 {
 	int ticks = 0;
@@ -206,7 +208,8 @@ static int read_all(int fd, int *last)
 	return ticks;
 }
 
-/* Who stops reading skips ticks, then is closed; who reads on is not touched by that. */
+/* A watcher that stops reading skips ticks and is closed in the end. One that reads is not
+ * affected. */
 static void test_slow(void)
 {
 	int last = 0;
@@ -219,12 +222,12 @@ static void test_slow(void)
 		CU_ASSERT_EQUAL(last, i);
 		pass(1);
 	}
-	/* he wakes up: the rest of the tick that was under way, and the newest */
+	/* it reads again: the rest of the tick in progress, and the newest one */
 	CU_ASSERT_EQUAL(read_all(slow, &last), 2);
 	CU_ASSERT_EQUAL(last, 10);
 	big_tick(11);
 	CU_ASSERT_EQUAL(read_all(slow, &last), 1);
-	/* for good, this time */
+	/* this time it stops for good */
 	big_tick(12);
 	read_all(fast, &last);
 	pass(LIVE_PATIENCE_S);
@@ -290,10 +293,10 @@ static void test_asking(void)
 	teardown();
 }
 
-/* Whether one with this pass is let in; *fd is its end. */
+/* Whether a watcher with this pass is admitted; *fd is its end. */
 static bool come_as(uint64_t edition, enum weir_admin_role role, int *fd)
 {
-	const struct gate_pass who = {.role = role, .token = 0, .edition = edition};
+	const struct auth_pass who = {.role = role, .token = 0, .edition = edition};
 	static const char request[] = ASK("/events", "");
 	struct head_problem problem = {0};
 	int pair[2];
@@ -308,7 +311,8 @@ static bool come_as(uint64_t edition, enum weir_admin_role role, int *fd)
 	return true;
 }
 
-/* Of 48 places one token has 24, viewers 36 together; who is not asked who he is, all. */
+/* Of 48 slots one token may take 24, and viewers together 36. Without authentication all can be
+ * taken. */
 static void test_shares(void)
 {
 	struct rlimit before, low;

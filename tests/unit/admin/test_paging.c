@@ -42,7 +42,7 @@ static uint64_t id_of(const void *rows, int i)
 	return ((const uint64_t *)rows)[i];
 }
 
-/* Follow `next` from `query` on; the ids in order, and how many pages. */
+/* Follow `next`, starting from `query`. Collects the ids in order; returns the number of pages. */
 static int follow(const char *query, const uint64_t *rows, int n, uint64_t *seen, int *n_seen)
 {
 	char next[256];
@@ -77,12 +77,12 @@ static void test_follow(void)
 	CU_ASSERT_EQUAL(follow("limit=3", rows, 10, seen, &n_seen), 4);
 	CU_ASSERT_EQUAL(n_seen, 10);
 	CU_ASSERT_EQUAL(memcmp(seen, rows, sizeof(rows)), 0);
-	CU_ASSERT_EQUAL(
-	    follow("limit=5", rows, 10, seen, &n_seen), 2); /* no empty page at the end */
-	/* what comes meanwhile moves nothing, and a row that is gone has its place */
+	/* no empty page at the end */
+	CU_ASSERT_EQUAL(follow("limit=5", rows, 10, seen, &n_seen), 2);
+	/* new rows do not shift the page, and a row that is gone keeps its position */
 	CU_ASSERT_EQUAL(follow("limit=50&before=16", rows + 5, 5, seen, &n_seen), 1);
 	CU_ASSERT_TRUE(n_seen == 5 && seen[0] == 15);
-	/* in front of a row: those next to it first */
+	/* with `after`: the rows next to it first */
 	CU_ASSERT_EQUAL(follow("limit=4&after=11", rows, 10, seen, &n_seen), 3);
 	CU_ASSERT_EQUAL(n_seen, 9);
 	CU_ASSERT_TRUE(seen[0] == 15 && seen[3] == 12 && seen[4] == 19 && seen[8] == 20);
@@ -95,7 +95,7 @@ static void test_follow(void)
 	reply_fini(&reply);
 }
 
-/* Where ids do not fall, a cursor must be there. */
+/* Where ids are not in falling order, the row of the cursor must exist. */
 static void test_mixed(void)
 {
 	const uint64_t rows[] = {7, 3, 9, 1};

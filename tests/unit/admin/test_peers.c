@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The endpoint on real sockets: what is let through to libmicrohttpd, and that nobody can keep
- * others from being answered, by sending slowly, reading slowly, holding connections or taking all
+ * The endpoint on real sockets: which requests reach libmicrohttpd, and that no client can keep
+ * others from being answered by sending slowly, reading slowly, holding connections or using up all
  * descriptors.
  */
 #include "peers.h"
@@ -23,7 +23,7 @@ static struct admin *admin;
 static int port;
 static char answer[1 << 16];
 
-/* From here on the endpoint reads `made_up`, once a second of its own accord. */
+/* From here on the endpoint reads `made_up`, once a second even without requests. */
 static void setup_made_up(void)
 {
 	struct weir_err err = {0};
@@ -47,7 +47,7 @@ static void teardown(void)
 	admin = NULL;
 }
 
-/* Everybody is answered. */
+/* Requests are still answered. */
 static void is_alive(void)
 {
 	static char own[4096];
@@ -65,7 +65,7 @@ static void has_fields(void)
 	}
 }
 
-/* Status lines; a problem may speak of HTTP/1.1, too. */
+/* The number of status lines. The text of a problem may contain "HTTP/1.1", too. */
 static int answers(const char *buf)
 {
 	int n = 0;
@@ -130,7 +130,7 @@ static int refused(const char *format, ...)
 	return status;
 }
 
-/* What libmicrohttpd would answer with 200. */
+/* Requests that libmicrohttpd would answer with 200. */
 static void test_refused(void)
 {
 	setup();
@@ -151,7 +151,7 @@ static void test_refused(void)
 	teardown();
 }
 
-/* The connection ends with the answer: what follows is no second request. */
+/* The connection ends with the response: bytes after the first request are not a second one. */
 static void test_pipelined(void)
 {
 	char request[512];
@@ -209,7 +209,7 @@ static void test_half_close(void)
 	teardown();
 }
 
-/* Clients that stop in the middle of a head or body block nobody, and may go on later. */
+/* Clients that stop in the middle of a head or body block nobody, and may continue later. */
 static void test_slow_senders(void)
 {
 	char head[128];
@@ -232,7 +232,7 @@ static void test_slow_senders(void)
 	teardown();
 }
 
-/* More silent connections than there are slots: the oldest ones make room. */
+/* More silent connections than slots: the oldest ones are evicted. */
 static void test_flood(void)
 {
 	int fd[PEERS_MAX * 3];
@@ -249,7 +249,7 @@ static void test_flood(void)
 	teardown();
 }
 
-/* Who has one connection keeps it while another opens many. */
+/* A client with one connection keeps it while another opens many. */
 static void test_crowd(void)
 {
 	int fd[PEERS_MAX * 3];
@@ -262,7 +262,7 @@ static void test_crowd(void)
 	client_send(one, head);
 	for (int i = 0; i < PEERS_MAX * 3; i++)
 		fd[i] = client_connect(port);
-	is_alive(); /* accepted behind them all */
+	is_alive(); /* accepted after all of them */
 	client_send(one, "\r\n");
 	client_read(one, answer, sizeof(answer));
 	CU_ASSERT_EQUAL(client_status(answer), 200);
@@ -272,7 +272,7 @@ static void test_crowd(void)
 	teardown();
 }
 
-/* Who was refused may send the rest of what he was sending, not as much as he likes. */
+/* After a refusal the client may send the rest of its request, but not without limit. */
 static void test_endless(void)
 {
 	enum { ENDLESS = 1 << 22 };
@@ -287,7 +287,7 @@ static void test_endless(void)
 	int fd = client_connect(port);
 	client_send(fd, head);
 	CU_ASSERT_TRUE(recv(fd, answer, 9, MSG_WAITALL) == 9); /* refused */
-	/* Block by block, so that the endpoint sees each on its own. */
+	/* One block at a time, so that the endpoint reads each separately. */
 	while (n > 0 && sent < ENDLESS) {
 		n = send(fd, block, sizeof(block), MSG_NOSIGNAL);
 		sent += n > 0 ? (size_t)n : 0;
@@ -298,12 +298,12 @@ static void test_endless(void)
 	teardown();
 }
 
-/* Clients that ask for more than the kernel buffers and read nothing hold libmicrohttpd's
- * connections: all of them. */
+/* Clients that request more than the kernel buffers and read nothing take all connections of
+ * libmicrohttpd. */
 static void test_slow_readers(void)
 {
 	enum { COPIES = 60 };
-	static char summary[1 << 16]; /* 3.9 MB in all; loopback buffers 2.6 MB */
+	static char summary[1 << 16]; /* 3.9 MB in total; loopback buffers 2.6 MB */
 	char request[128];
 	int fd[PEERS_MAX + 2], small = 1;
 
@@ -340,8 +340,8 @@ static void test_slow_readers(void)
 	free(many);
 }
 
-/* Without a free descriptor in the process two connections are still taken at a time; the others
- * wait and are answered when there are descriptors again. */
+/* Without a free descriptor in the process two connections are still accepted at a time. The others
+ * wait, and are answered when descriptors are free again. */
 static void test_no_descriptors(void)
 {
 	struct rlimit before, low;
@@ -422,7 +422,7 @@ static void test_start_refused(void)
 	admin_stop(NULL);
 }
 
-/* Stop with connections in every state; clients see the end of theirs. */
+/* Stop with connections in every state; each client sees the end of its connection. */
 static void test_stop(void)
 {
 	char request[128];

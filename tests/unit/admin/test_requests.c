@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The route of the slowest requests: what it asks its source for, and what it makes of the answer. */
+/* The route of the slowest requests: what it requests from its source, and how it presents the
+ * result. */
 #include "routes.h"
 
 #include <weir/log.h>
@@ -100,7 +101,8 @@ static void test_query(void)
 	CU_ASSERT_TRUE(asked_n >= 3);
 	CU_ASSERT_EQUAL(get("/api/v1/requests/slowest?class=", true), 200);
 	CU_ASSERT_EQUAL(asked_class, -1);
-	CU_ASSERT_EQUAL(get("/api/v1/requests/slowest?subclass=x", true), 200); /* not ours */
+	/* another parameter */
+	CU_ASSERT_EQUAL(get("/api/v1/requests/slowest?subclass=x", true), 200);
 	CU_ASSERT_EQUAL(asked_class, -1);
 	CU_ASSERT_EQUAL(get("/api/v1/requests/slowest?class=nobody", true), 404);
 	CU_ASSERT_EQUAL(asked_n, 0);
@@ -111,7 +113,7 @@ static void test_query(void)
 	    target, "/api/v1/requests/slowest?class=", strlen("/api/v1/requests/slowest?class="));
 	target[sizeof(target) - 1] = '\0';
 	CU_ASSERT_EQUAL(get(target, true), 400);
-	CU_ASSERT_EQUAL(get("/api/v1/requests/slowest", false), 200); /* nobody keeps any */
+	CU_ASSERT_EQUAL(get("/api/v1/requests/slowest", false), 200); /* no requests are kept */
 	CU_ASSERT_EQUAL(strncmp(reply.body, "{\"requests\":[],\"next\":null}", reply.n), 0);
 	found = WEIR_ENOMEM;
 	CU_ASSERT_EQUAL(get("/api/v1/requests/slowest", true), 503);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Routes, asked directly: which answer a method and path get, and who may act. */
+/* Routes, called directly: the response for each method and path, and which requests may change
+ * something. */
 #include "routes.h"
 
 #include <weir/log.h>
@@ -17,7 +18,8 @@ static struct history *history; /* an empty one */
 
 #define ORIGIN "http://localhost:9900"
 
-/* Reloads that were ordered by the requests; 0 is the answer of a server that stops. */
+/* Reloads that requests have ordered. `stopping`: reload_ask returns 0, as in a server that
+ * stops. */
 static struct {
 	uint64_t n, n_previews;
 	bool stopping;
@@ -47,13 +49,26 @@ static const struct admin_reloading reloading = {
     &reloads, reload_ask, reload_status, reload_counts};
 static bool can_reload = true;
 
-/* A request of a program; the answer is in `reply` until the next. */
+/* The stage that was steered last, and how. */
+static char steered[64];
+static enum weir_steer steered_to;
+
+static int note_steer(void *arg, const char *stage, enum weir_steer how, char *why, size_t size)
+{
+	(void)arg, (void)why, (void)size;
+	snprintf(steered, sizeof(steered), "%s", stage);
+	steered_to = how;
+	return 0;
+}
+
+/* A request of a program; the response stays in `reply` until the next one. */
 static int ask(const struct request *q)
 {
 	struct admin_source source = made_up_source(&made_up);
 
 	source.history = history;
 	source.reloading = can_reload ? &reloading : NULL;
+	source.steer = note_steer;
 	reply_fini(&reply);
 	routes_answer(&source, &process, q, &reply);
 	CU_ASSERT_EQUAL(made_up.n_views, 0);
@@ -99,7 +114,7 @@ static json_t *body_json(void)
 	return json;
 }
 
-/* Every problem is problem+json with its status and a sentence. */
+/* The response is problem+json with this status, and has `words` in its detail. */
 static void is_problem(int status, const char *words)
 {
 	CU_ASSERT_EQUAL(reply.status, status);
@@ -192,6 +207,12 @@ static void test_health(void)
 	setup();
 	CU_ASSERT_EQUAL(get("/readyz"), 200);
 	CU_ASSERT_TRUE(body_has("ready\n"));
+	snprintf(made_up.view.stages[MADE_DISK].trouble,
+	    sizeof(made_up.view.stages[MADE_DISK].trouble), "it has no thread");
+	get("/readyz");
+	is_problem(503, "stage 'disk' is not serving properly: it has no thread");
+	made_up.view.stages[MADE_DISK].trouble[0] = '\0';
+	CU_ASSERT_EQUAL(get("/readyz"), 200);
 	made_up.view.ready = false;
 	get("/readyz");
 	is_problem(503, "starting");
@@ -234,7 +255,7 @@ static void test_set(void)
 	CU_ASSERT_TRUE(body_has("\"value\":\"8\""));
 	CU_ASSERT_EQUAL(put(KNOB, "{\"value\": 9}"), 200);
 	CU_ASSERT_STRING_EQUAL(made_up.threads_max, "9");
-	/* The words are those of weir_graph_set. */
+	/* The texts are those of weir_graph_set. */
 	put(KNOB, "{\"value\": \"65\"}");
 	is_problem(422, "'65' is not between 1 and 64");
 	put("/api/v1/stages/disk/knobs/no", "{\"value\": \"65\"}");
@@ -276,9 +297,9 @@ static void test_overload(void)
 		CU_ASSERT_TRUE(body_has(word[mode]));
 	}
 	put(OVERLOAD, "{\"mode\": \"shadwo\"}");
-	is_problem(422, "'shadwo' is none of off, shadow, enforce: did you mean 'shadow'?");
+	is_problem(422, "'shadwo' is not one of off, shadow, enforce: did you mean 'shadow'?");
 	put(OVERLOAD, "{\"mode\": 0}");
-	is_problem(422, "'0' is none of");
+	is_problem(422, "'0' is not one of");
 	put(OVERLOAD, "{\"value\": \"off\"}");
 	is_problem(400, "the body must be {\"mode\": \"...\"} and nothing else");
 	CU_ASSERT_EQUAL(made_up.overload, WEIR_ADMISSION_ENFORCE);
@@ -308,7 +329,7 @@ static void test_who_may_act(void)
 	CU_ASSERT_EQUAL(ask(&q), 200);
 	q.origin = "http://evil.example";
 	CU_ASSERT_EQUAL(ask(&q), 403);
-	is_problem(403, "a page from elsewhere may not change anything here");
+	is_problem(403, "a page of another origin may not change anything here");
 	q.origin = ORIGIN;
 	q.fetch_site = "cross-site";
 	CU_ASSERT_EQUAL(ask(&q), 403);
@@ -321,7 +342,7 @@ static void test_who_may_act(void)
 		CU_ASSERT_EQUAL(ask(&q), 415);
 	}
 	CU_ASSERT_STRING_EQUAL(made_up.threads_max, "32");
-	/* Reading needs none of that: no other origin can read the answer. */
+	/* Reading needs none of that: a page of another origin cannot read the response. */
 	q.method = "GET";
 	q.origin = "http://evil.example";
 	CU_ASSERT_EQUAL(ask(&q), 200);
@@ -340,7 +361,8 @@ static void test_no_memory(void)
 	CU_ASSERT_EQUAL(get("/healthz"), 200);
 }
 
-/* The page: no inline program or style, nothing from another host, and all its parts are there. */
+/* The page has no inline script or style and loads nothing from another host. All its parts
+ * exist. */
 static void test_page(void)
 {
 	setup();
@@ -376,6 +398,24 @@ static int post(const char *target, const char *body)
 	});
 }
 
+static void test_steer(void)
+{
+	static const char *const verb[] = {[WEIR_STEER_RUN] = "resume",
+	    [WEIR_STEER_PAUSE] = "pause",
+	    [WEIR_STEER_DRAIN] = "drain"};
+	char path[64];
+
+	setup();
+	for (int how = WEIR_STEER_RUN; how <= WEIR_STEER_DRAIN; how++) {
+		steered[0] = '\0';
+		snprintf(path, sizeof(path), "/api/v1/stages/disk/%s", verb[how]);
+		CU_ASSERT_EQUAL(post(path, ""), 200);
+		CU_ASSERT_STRING_EQUAL(steered, "disk");
+		CU_ASSERT_EQUAL((int)steered_to, how);
+	}
+	CU_ASSERT_EQUAL(post("/api/v1/stages/disk/pause", "{\"x\": 1}"), 400);
+}
+
 static void test_reload(void)
 {
 	static const char path[] = "/api/v1/reload";
@@ -408,9 +448,9 @@ static void test_reload(void)
 	reloads.stopping = false;
 	can_reload = false;
 	get(path);
-	is_problem(503, "can not reload");
+	is_problem(503, "cannot reload");
 	post(path, "{}");
-	is_problem(503, "can not reload");
+	is_problem(503, "cannot reload");
 	CU_ASSERT_EQUAL(get("/metrics"), 200);
 	CU_ASSERT_FALSE(body_has("weir_config_"));
 	can_reload = true;
@@ -437,5 +477,5 @@ CUNIT_MAIN("routes", {"every route answers", test_every_route}, {"index", test_i
     {"404", test_not_found}, {"405", test_methods}, {"health", test_health},
     {"decisions", test_decisions}, {"set a knob", test_set}, {"bodies", test_bodies},
     {"kill switch", test_overload}, {"who may act", test_who_may_act},
-    {"no memory", test_no_memory}, {"the page", test_page}, {"reload", test_reload},
-    {"docs", test_documented})
+    {"no memory", test_no_memory}, {"the page", test_page}, {"steer", test_steer},
+    {"reload", test_reload}, {"docs", test_documented})

@@ -101,7 +101,7 @@ static void test_read(void)
 	}
 }
 
-/* Nothing of what is in the file is told. */
+/* An error message contains nothing of the file's contents. */
 static void test_refused(void)
 {
 	static const char *const bad[] = {
@@ -117,7 +117,7 @@ static void test_refused(void)
 		CU_ASSERT_PTR_NULL(strstr(err.text, HEX32));
 		CU_ASSERT_PTR_NULL(strstr(err.text, "ossifrage"));
 	}
-	put_bytes(HEX32 "\0\n", 34, 0600); /* fuzz_gate: NULs were left out like blanks */
+	put_bytes(HEX32 "\0\n", 34, 0600); /* found by fuzz_gate: NULs were skipped like blanks */
 	CU_ASSERT_EQUAL(take(&got, &err), WEIR_EINVAL);
 	char *page = malloc(9001);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(page);
@@ -125,7 +125,7 @@ static void test_refused(void)
 	memcpy(page, HEX32, 32);
 	memcpy(page + 8968, HEX32, 32);
 	page[9000] = '\0';
-	put(page, 0600); /* not taken for what its first page says */
+	put(page, 0600); /* the token of its first page is not accepted */
 	CU_ASSERT_EQUAL(take(&got, &err), WEIR_EINVAL);
 	free(page);
 }
@@ -139,12 +139,12 @@ static void test_modes(void)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		put(HEX32, bad[i]);
 		CU_ASSERT_EQUAL(take(&got, &err), WEIR_EINVAL);
-		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "others than its owner"));
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "users other than its owner"));
 		CU_ASSERT_PTR_NOT_NULL(strstr(err.hint, "chmod 600"));
 	}
 	unlink(path);
 	CU_ASSERT_EQUAL(take(&got, &err), WEIR_ESYS);
-	CU_ASSERT_EQUAL(mkfifo(path, 0600), 0); /* nobody waits for a writer */
+	CU_ASSERT_EQUAL(mkfifo(path, 0600), 0); /* opening it does not wait for a writer */
 	CU_ASSERT_EQUAL(take(&got, &err), WEIR_EINVAL);
 	unlink(path);
 	CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
@@ -158,7 +158,7 @@ static void test_owner(void)
 	struct weir_err err;
 
 	put(HEX32, 0600);
-	if (chown(path, 12345, 12345) == 0) { /* as root alone */
+	if (chown(path, 12345, 12345) == 0) { /* succeeds only as root */
 		CU_ASSERT_EQUAL(take(&got, &err), WEIR_EINVAL);
 		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "12345"));
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sessions: found by their id alone, over in time, and each token among its own. */
+/* Sessions: found by their id only, limited in time, and evicted per token. */
 #include "sessions.h"
 
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void test_find(void)
 	a[SESSION_ID_LETTERS - 1] = '\0';
 	CU_ASSERT_EQUAL(find(a, &serial, NOW), -1);
 	CU_ASSERT_EQUAL(find("", &serial, NOW), -1);
-	/* The id is kept nowhere. */
+	/* The id itself is not stored. */
 	for (int i = 0; i < s.n; i++)
 		CU_ASSERT_PTR_NULL(memmem(&s.place[i], sizeof(s.place[i]), b, 16));
 	sessions_end(&s, second);
@@ -59,11 +59,11 @@ static void test_time(void)
 	now_ns += SESSION_IDLE_NS - 1;
 	CU_ASSERT_EQUAL(find(id, &serial, now_ns), 0); /* used: another hour */
 	now_ns += SESSION_IDLE_NS - 1;
-	CU_ASSERT_TRUE(sessions_use(&s, first, now_ns)); /* likewise */
+	CU_ASSERT_TRUE(sessions_use(&s, first, now_ns)); /* the same */
 	now_ns += SESSION_IDLE_NS;
 	CU_ASSERT_FALSE(sessions_use(&s, first, now_ns));
 	CU_ASSERT_EQUAL(find(id, &serial, now_ns), -1);
-	/* However much it is used, it ends. */
+	/* However often it is used, it ends. */
 	first = sessions_begin(&s, 0, id, NOW);
 	for (now_ns = NOW; now_ns < NOW + SESSION_LIFE_NS; now_ns += SESSION_IDLE_NS / 2)
 		CU_ASSERT_TRUE(sessions_use(&s, first, now_ns));
@@ -73,7 +73,7 @@ static void test_time(void)
 	sessions_fini(&s);
 }
 
-/* One more than there are places for takes that of the token's own oldest. */
+/* One more than a token has slots for evicts that token's oldest session. */
 static void test_places(void)
 {
 	char id[SESSIONS_PER_TOKEN + 1][SESSION_ID_LETTERS + 1], other[SESSION_ID_LETTERS + 1];

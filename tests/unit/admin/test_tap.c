@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The route of taps: what it asks its source for, and what it makes of the answer. */
+/* The route of taps: what it requests from its source, and how it presents the result. */
 #include "routes.h"
 
 #include <weir/log.h>
@@ -22,8 +22,8 @@ static int tap(void *arg, const struct weir_tap *want, uint64_t after, struct we
 {
 	(void)arg;
 	asked = *want;
-	snprintf(asked_stage, sizeof(asked_stage), "%s",
-	    want->stage); /* the caller's, for the call alone */
+	/* want->stage is valid during the call only. */
+	snprintf(asked_stage, sizeof(asked_stage), "%s", want->stage);
 	asked.stage = asked_stage;
 	asked_after = after;
 	asked_n = n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of a tick is the JSON that docs/api.md promises, whatever names and numbers it has. */
+/* The text of a tick is the JSON that docs/api.md describes, whatever the names and numbers. */
 #include "tick_text.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static json_t *tick(const struct bottleneck *b)
 	tick_text(&t, &about, &m.view, sample);
 	char *text = textbuf_take(&t, &n);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(text);
-	CU_ASSERT_PTR_NULL(strchr(text, '\n')); /* a line of an event stream */
+	CU_ASSERT_PTR_NULL(strchr(text, '\n')); /* one line of an event stream */
 	json_t *json = json_loadb(text, n, JSON_REJECT_DUPLICATES, &err);
 	if (!json)
 		printf("%s: %.80s\n", err.text, text + (err.position > 40 ? err.position - 40 : 0));
@@ -61,7 +61,7 @@ static void test_whole(void)
 	CU_ASSERT_DOUBLE_EQUAL(
 	    json_number_value(json_object_get(json_object_get(disk, "shed_by"), "threshold")), 2.5,
 	    1e-9);
-	/* not seen before: nothing is known */
+	/* not seen before: no rates are known */
 	CU_ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, MADE_LOG), "in")));
 	CU_ASSERT_STRING_EQUAL(
 	    json_string_value(json_object_get(json_array_get(list, MADE_ODD), "name")),
@@ -77,7 +77,7 @@ static void test_whole(void)
 	json_decref(t);
 }
 
-/* Names that JSON can not have as they are. */
+/* Names that JSON cannot contain unescaped. */
 static void test_names(void)
 {
 	static const char *const name[] = {
@@ -119,7 +119,7 @@ static void test_bottleneck(void)
 	json_decref(t);
 }
 
-/* Nothing of nothing. */
+/* No stages and no classes. */
 static void test_empty(void)
 {
 	setup();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON views: printed, parsed again, and asked for values by path. The sweep at the end makes each
- * allocation of jansson fail in turn: the answer is the whole or NULL, and nothing leaks (ASan).
+ * JSON views: printed, parsed again, and compared value by value. At the end each allocation of
+ * jansson fails in turn: the result is complete or NULL, and nothing leaks (ASan).
  */
 #include "view_json.h"
 
@@ -12,7 +12,7 @@
 #include "cunit_main.h"
 #include "made_up.h"
 
-/* Through text and back, as a client sees it. Uses up `json`. */
+/* Through text and back, as a client sees it. Takes ownership of `json`. */
 static json_t *reparsed(json_t *json)
 {
 	char *text = json_dumps(json, JSON_COMPACT);
@@ -56,7 +56,7 @@ static void test_graph(void)
 	CU_ASSERT_EQUAL(json_array_size(at(g, "stages", NULL)), MADE_UP_STAGES);
 	CU_ASSERT_STRING_EQUAL(TEXT(g, "stages", "2", "use"), "file.read");
 	CU_ASSERT_EQUAL(INT(g, "stages", "2", "depth"), 2);
-	/* The outlet that leads nowhere is no link of the graph. */
+	/* An outlet that leads nowhere is not a link of the graph. */
 	CU_ASSERT_EQUAL(json_array_size(at(g, "links", NULL)), 4);
 	CU_ASSERT_STRING_EQUAL(TEXT(g, "links", "3", "from"), "disk");
 	CU_ASSERT_STRING_EQUAL(TEXT(g, "links", "3", "to"), "cache");
@@ -97,8 +97,8 @@ static void test_stage(void)
 	json_decref(s);
 }
 
-/* Quantiles are upper bounds of buckets; of nothing there are none; past the last bucket no number
- * is right. Buckets sum up to the count. */
+/* Quantiles are upper bounds of buckets. Without values there are none, and past the last bucket no
+ * number would be right. Buckets add up to the count. */
 static void test_times(void)
 {
 	struct made_up m;
@@ -122,7 +122,7 @@ static void test_times(void)
 	json_decref(s);
 }
 
-/* The whole answer says whose it is, and what the process has cost since it began. */
+/* The response names the server, and has the CPU time of the process since its start. */
 static void test_stages(void)
 {
 	struct made_up m;
@@ -135,7 +135,7 @@ static void test_stages(void)
 	double cpu_s = REAL(first, "process_cpu_seconds");
 	CU_ASSERT(cpu_s > 0);
 	json_t *then = first;
-	while (REAL(then, "process_cpu_seconds") <= cpu_s) { /* making answers is work */
+	while (REAL(then, "process_cpu_seconds") <= cpu_s) { /* producing responses uses CPU */
 		json_t *next = reparsed(view_json_stages(&m.view));
 		CU_ASSERT(REAL(next, "process_cpu_seconds") >= REAL(then, "process_cpu_seconds"));
 		json_decref(then);
@@ -149,7 +149,7 @@ static void test_odd_values(void)
 	struct made_up m;
 
 	made_up_init(&m);
-	m.stage[MADE_DISK].pressure = NAN; /* JSON has no such number */
+	m.stage[MADE_DISK].pressure = NAN; /* JSON cannot express it */
 	m.stage[MADE_DISK].slo_ns = 0;
 	m.stage[MADE_DISK].class_view[0].offered = UINT64_C(1) << 62;
 	m.view.started_ns = 0;
@@ -184,7 +184,7 @@ static void test_decisions(void)
 
 /* ---- allocation failures ---- */
 
-static long failing; /* the allocation that fails, from 1 */
+static long failing; /* the number of the allocation that fails, from 1 */
 
 static void *failing_malloc(size_t size)
 {
@@ -216,7 +216,7 @@ static void test_no_memory(void)
 			failing = ++n;
 			json = make(&m, which);
 		}
-		CU_ASSERT_TRUE(failing > 0); /* whole only when no allocation failed */
+		CU_ASSERT_TRUE(failing > 0); /* a result only when no allocation failed */
 		CU_ASSERT_TRUE(n > 20);
 		json_decref(json);
 	}

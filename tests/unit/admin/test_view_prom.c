@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prometheus text: read back line by line by a small strict parser of the format, then asked for
+ * Prometheus text: checked line by line by a small strict parser of the format, then searched for
  * samples by their full name.
  */
 #include "view_prom.h"
@@ -13,8 +13,8 @@
 #include "process.h"
 #include "prom.h"
 
-/* Takes `text`; gives back whether it is well-formed: HELP and TYPE come once and before their
- * samples, samples of a family are together, no sample appears twice. */
+/* The parser checks that HELP and TYPE occur once and before their samples, that samples of a
+ * family are together, and that no sample is repeated. */
 static bool is_name(const char *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -24,7 +24,7 @@ static bool is_name(const char *p, size_t n)
 	return n > 0;
 }
 
-/* Past {a="b",c="d"}, NULL when it is malformed. */
+/* Returns the position after {a="b",c="d"}; NULL when it is malformed. */
 static const char *skip_labels(const char *p)
 {
 	if (*p != '{')
@@ -69,7 +69,7 @@ static const char *next_line(const char *line)
 	return strchr(line, '\n') + 1;
 }
 
-/* Is the sample that begins at `line` (name and labels) also somewhere below? */
+/* Does the sample at `line` (name and labels) occur again further down? */
 static bool repeats(const char *line)
 {
 	char key[512] = "\n";
@@ -112,7 +112,7 @@ static bool is_well_formed(const char *text)
 	return true;
 }
 
-/* The value of the sample whose name and labels are `key`, NAN when there is none. */
+/* The value of the sample with the name and labels `key`; NAN when it does not exist. */
 static double value_of(const char *text, const char *key)
 {
 	char line[512];
@@ -144,6 +144,7 @@ static void test_well_formed(void)
 	EQUAL(text, "weir_uptime_seconds", 10);
 	EQUAL(text, "weir_controller_decisions_total", 2);
 	EQUAL(text, "weir_stage_queue_length{stage=\"disk\"}", 187);
+	EQUAL(text, "weir_stage_held{stage=\"disk\"}", 3);
 	EQUAL(text, "weir_stage_events_in_total{stage=\"disk\",class=\"bulk\"}", 900);
 	EQUAL(text, "weir_stage_events_out_total{stage=\"web\",outlet=\"done\"}", 1001);
 	EQUAL(
@@ -167,9 +168,14 @@ static void test_not_ready(void)
 	char *text = print(&m);
 	EQUAL(text, "weir_ready", 0);
 	free(text);
+	m.view.draining = false;
+	memcpy(m.view.stages[MADE_DISK].trouble, "it", sizeof("it"));
+	text = print(&m);
+	EQUAL(text, "weir_ready", 0);
+	free(text);
 }
 
-/* Buckets: exact at their bounds, monotone, and +Inf is the count. */
+/* Buckets are exact at their bounds and monotone, and +Inf is the count. */
 static void test_histogram(void)
 {
 #define WAIT "weir_stage_queue_wait_seconds"
@@ -200,7 +206,7 @@ static void test_histogram(void)
 	free(text);
 }
 
-/* Every bound of the contract is a bound of the histogram, or sums would not be exact. */
+/* Every documented bound is a bound of the histogram, or the sums would not be exact. */
 static void test_bounds(void)
 {
 	static const int digit[] = {1, 2, 5};
@@ -216,7 +222,8 @@ static void test_bounds(void)
 	}
 }
 
-/* What has no queue has no queue metrics: a limit of 0 would divide by zero in every chart. */
+/* A stage without a queue has no queue metrics: a limit of 0 would make every chart divide by
+ * zero. */
 static void test_places(void)
 {
 	struct made_up m;
@@ -240,7 +247,7 @@ static void test_type_metrics(void)
 	EQUAL(text, "weir_cache_hits_total{stage=\"disk\"}", 7);
 	EQUAL(text, "weir_cache_bytes{stage=\"cache\"}", -5);
 	EQUAL(text, "weir_read_bytes_total{stage=\"disk\"}", 123456789);
-	/* The same name with another kind, a name of ours, and what is no name are left out. */
+	/* Left out: the same name of another kind, a name of the framework, an invalid name. */
 	CU_ASSERT_TRUE(isnan(value_of(text, "weir_cache_bytes{stage=\"disk\"}")));
 	CU_ASSERT_DOUBLE_EQUAL(
 	    value_of(text, "weir_stage_busy_seconds_total{stage=\"disk\"}"), 1.500000001, 1e-9);
@@ -302,14 +309,14 @@ static void test_process(void)
 	CU_ASSERT_TRUE(value_of(out.p, "process_cpu_seconds_total") >= 0);
 	CU_ASSERT_EQUAL(value_of(out.p, "process_threads"), 1);
 	double fds = value_of(out.p, "process_open_fds");
-	CU_ASSERT_TRUE(fds >= 5); /* three of its own, and the two of struct process */
+	CU_ASSERT_TRUE(fds >= 5); /* stdin, stdout, stderr, and the two of struct process */
 	CU_ASSERT_TRUE(value_of(out.p, "process_max_fds") >= fds);
 	CU_ASSERT_TRUE(value_of(out.p, "process_start_time_seconds") > 1e9);
 	textbuf_fini(&out);
 	process_fini(&process);
 }
 
-/* Without /proc the rest of a scrape is still good. */
+/* Without /proc the rest of a scrape is still valid. */
 static void test_no_proc(void)
 {
 	struct process process = {.stat_fd = -1};
@@ -321,7 +328,7 @@ static void test_no_proc(void)
 	textbuf_fini(&out);
 }
 
-/* docs/api.md names every family that is not a stage type's own. */
+/* docs/api.md names every family except those of stage types. */
 static void test_documented(void)
 {
 	static char doc[1 << 16];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What samples of tests say of classes when nothing special is meant. */
+/* Default class settings for the samples in tests. */
 #ifndef WEIR_TESTS_ADMISSION_CLASSES_H
 #define WEIR_TESTS_ADMISSION_CLASSES_H
 
 #include "admission/admission.h"
 
-/** Each class has a priority of its own, all but the first are guaranteed 2 % (the defaults of `classes:`), and no
- *  other stage refuses anything. Call when `offered` is filled. */
+/** Each class has its own priority, all but the first are guaranteed 2 % (the defaults of
+ * `classes:`), and no other stage refuses anything. Call it after `offered` is filled in. */
 static inline void classes_default(struct admission_sample *sample)
 {
 	for (int c = 0; c < sample->n_classes; c++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Graphs for tests of admission/route.h, built stage by stage in the order of the stream. A static
- * struct net is empty at first and after net_end(). What passes a link is said with net_pass(), then
- * net_learn() makes the route and tells it; later ticks call route_learn(n.r, n.look, n.tried).
+ * Graphs for the tests of admission/route.h, built stage by stage in stream order. A static struct
+ * net is empty at first and after net_end(). net_pass() sets how many events pass a link, then
+ * net_learn() makes the route and gives it these counts. For later ticks call route_learn(n.r,
+ * n.look, n.tried).
  */
 #ifndef WEIR_TESTS_ROUTE_NET_H
 #define WEIR_TESTS_ROUTE_NET_H
@@ -45,7 +46,7 @@ static inline int net_queued(struct net *n)
 	return net_stage(n, (struct route_stage){.queued = true, .front = -1});
 }
 
-/* The first stage of a graph whose source is outside. */
+/* The first stage of a graph that is fed from outside. */
 static inline int net_queued_of(struct net *n, int n_classes)
 {
 	n->shape.n_classes = n_classes;
@@ -71,7 +72,8 @@ static inline int net_link(struct net *n, int from, int to)
 	return n->shape.n_links++;
 }
 
-/* The stage that link `l` comes from handled so many more, of which `sent` went down the link. */
+/* The stage at the start of link `l` handled `handled` more events and sent `sent` down the
+ * link. */
 static inline void net_pass(struct net *n, int l, int class_id, unsigned handled, unsigned sent)
 {
 	n->look[n->link[l].from].handled[class_id] += handled;

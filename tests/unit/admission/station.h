@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stage in virtual time: Poisson arrivals of several classes, one bounded queue, n servers, the
- * policy under test at the door, ticks every ADMISSION_TICK_NS. Seeds are fixed, so runs repeat to
- * the bit and their bounds can be asserted.
+ * A stage in virtual time: Poisson arrivals of several classes, one bounded queue, n servers,
+ * admission by the policy under test, ticks every ADMISSION_TICK_NS. Seeds are fixed, so runs
+ * repeat to the bit and their bounds can be asserted.
  *
- * The station is what the sink promises: it stores in each event the cost that it added to the work,
- * learns costs by class (weight 0.02), and sheds at the head of the queue what is past its deadline,
- * which is the objective. It has no noise of a real machine, and refusing costs nothing.
+ * The station behaves as the sink promises: it stores in each event the cost that it added to the
+ * work, learns costs per class (weight 0.02), and sheds events at the head of the queue that are
+ * past their deadline, which is the objective. It has none of the noise of a real machine, and
+ * refusing costs nothing.
  */
 #ifndef WEIR_TESTS_ADMISSION_STATION_H
 #define WEIR_TESTS_ADMISSION_STATION_H
@@ -20,7 +21,7 @@
 
 #define STATION_LIMIT   4096 /* of the queue, a power of two */
 #define STATION_THREADS 64
-#define STATION_RECENT  128 /* responses of which percentiles are taken */
+#define STATION_RECENT  128 /* responses from which percentiles are taken */
 #define MS              1000000LL
 
 enum station_dist {
@@ -31,34 +32,34 @@ enum station_dist {
 	STATION_LOGNORMAL
 };
 
-/** What is to be run; the zeros of the optional members are their defaults. */
+/** A run to simulate. Optional members may be zero, which selects their default. */
 struct station {
 	const struct admission_policy *policy;
 	struct weir_admission_spec spec;
-	double load;                  /* offered work over what the threads can do */
-	double mix[WEIR_CLASSES_MAX]; /* of it by class; sum 1 */
+	double load;                  /* offered work relative to the capacity of the threads */
+	double mix[WEIR_CLASSES_MAX]; /* share per class; sum 1 */
 	int n_classes;
 	int threads;
 	enum station_dist dist;
 	int64_t mean_ns, slo_ns;
-	int64_t from_ns, to_ns; /* arrivals that count; the run ends at to_ns */
+	int64_t from_ns, to_ns; /* arrivals in this period count; the run ends at to_ns */
 	uint64_t seed;
 	double spike_load; /* optional: another load from spike_from_ns to spike_to_ns */
 	int64_t spike_from_ns, spike_to_ns;
-	int64_t pause_from_ns, pause_to_ns; /* optional: no ticks then */
+	int64_t pause_from_ns, pause_to_ns; /* optional: no ticks in this period */
 	bool by_class; /* optional: the queue is served by class, not in order */
 	bool no_users; /* optional: view.user is NULL */
 };
 
-/** What came of it, of the arrivals that count. */
+/** The result, for the arrivals that count. */
 struct station_result {
 	struct station_class {
 		uint64_t offered, refused, full, shed, good, late;
 	} class[WEIR_CLASSES_MAX];
-	double goodput; /* work done within the objective over what the threads can do */
-	double refused; /* part of all offered that the policy refused or shed, or the queue did */
-	int64_t p50_ns, p99_ns; /* response of what was done */
-	int64_t wait_max_ns;    /* longest predicted wait that was seen */
+	double goodput; /* work done within the objective, as a fraction of the capacity */
+	double refused; /* fraction of offered events refused or shed by the policy or the queue */
+	int64_t p50_ns, p99_ns; /* response times of completed events */
+	int64_t wait_max_ns;    /* longest predicted wait seen */
 };
 
 struct station_job {
@@ -71,7 +72,7 @@ struct station_ring {
 	uint32_t head, n;
 };
 
-/* What moves while it runs. */
+/* The changing state of a run. */
 struct station_run {
 	const struct station *st;
 	struct station_result *result;
@@ -88,9 +89,9 @@ struct station_run {
 	struct admission_sample sample;
 	int64_t sample_start_ns;
 	double wait_sum_ns, response_sum_ns;
-	int64_t recent[WEIR_CLASSES_MAX + 1][STATION_RECENT]; /* the last one of all classes */
+	int64_t recent[WEIR_CLASSES_MAX + 1][STATION_RECENT]; /* the last element: all classes */
 	uint64_t n_recent[WEIR_CLASSES_MAX + 1];
-	int64_t *response; /* of what was done */
+	int64_t *response; /* of completed events */
 	size_t n_response, size_response;
 	double good_work_ns;
 	uint64_t rng;
@@ -112,7 +113,7 @@ static int64_t station_service(struct station_run *r)
 	switch (r->st->dist) {
 	case STATION_EXP:
 		return (int64_t)(-log(u) * mean) + 1;
-	case STATION_BIMODAL: /* 90 % of half the mean, 10 % of 5.5 times it */
+	case STATION_BIMODAL: /* 90 % take half the mean, 10 % take 5.5 times the mean */
 		return (int64_t)((u < 0.9 ? 0.5 : 5.5) * mean);
 	case STATION_LOGNORMAL: /* sigma 1 */
 		return (int64_t)(mean * exp(sqrt(-2 * log(u)) *
@@ -156,7 +157,7 @@ static struct station_ring *station_next_ring(struct station_run *r)
 	return NULL;
 }
 
-/* Let idle servers take what waits. */
+/* Let idle servers take waiting events. */
 static void station_serve(struct station_run *r)
 {
 	const struct station *st = r->st;
@@ -391,8 +392,8 @@ static inline struct station_result station_run(const struct station *st)
 	return result;
 }
 
-/** Fill in the station of overload.md: 4 threads, exponential 5 ms, objective 100 ms, classes of 10,
- *  20, 30 and 40 %; 20 s that count. Members that are set stay. */
+/** Fill in the station of overload.md: 4 threads, exponential 5 ms, objective 100 ms, classes of
+ * 10, 20, 30 and 40 %; 20 s that count. Members that are already set are kept. */
 static inline void station_default(struct station *st)
 {
 	static const double mix[] = {0.1, 0.2, 0.3, 0.4};
@@ -416,7 +417,7 @@ static inline void station_default(struct station *st)
 		st->seed = 1;
 }
 
-/** Part of class `c` that was done within the objective. */
+/** Fraction of class `c` that was done within the objective. */
 static inline double station_success(const struct station_result *r, int c)
 {
 	return r->class[c].offered ? (double)r->class[c].good / (double)r->class[c].offered : 1;

@@ -76,8 +76,8 @@ static void test_threshold_of_classes(void)
 	CU_ASSERT_EQUAL(ask_class(100, 99, 0, 2, 4), 1);
 }
 
-/* However small the threshold, a stage at rest serves the lowest class, and no class gets more room
- * than a higher one. */
+/* However small the threshold, an idle stage serves the lowest class, and no class may fill more of
+ * the queue than a higher one. */
 static void test_threshold_is_fair_at_rest(void)
 {
 	for (int64_t threshold = 1; threshold < 40; threshold++)
@@ -89,7 +89,7 @@ static void test_threshold_is_fair_at_rest(void)
 		}
 }
 
-/* Offered far too much in steps of `step_ns` over 10 s, the policy admits rate * t + burst. */
+/* Far too much is offered in steps of `step_ns` over 10 s: the policy admits rate * t + burst. */
 static void exact(double rate, int64_t step_ns, int n)
 {
 	struct weir_admission_spec spec = {.rate = rate, .burst = 5};
@@ -111,7 +111,7 @@ static void test_rate_is_exact(void)
 	exact(7, 1000000, 3);
 	exact(999.9, 137000, 2);
 	exact(1000, 1000000, 6);
-	exact(12345, 100000, 4); /* SEDA's stopped at 1,000 */
+	exact(12345, 100000, 4); /* SEDA's bucket stopped at 1,000 */
 	exact(1e6, 2000, 4);
 }
 
@@ -135,7 +135,7 @@ static void test_rate_clock_going_back(void)
 	admission_rate.init(state, &spec, 1000000000);
 	CU_ASSERT_EQUAL(ask(&admission_rate, &spec, 1000000000, 0, 64, 1, &reason), 1);
 	CU_ASSERT_EQUAL(ask(&admission_rate, &spec, 1001000000, 0, 64, 1, &reason), 1);
-	/* Another thread's batch began earlier: no token is made twice for that time. */
+	/* Another thread's batch started earlier: that time must not produce tokens twice. */
 	CU_ASSERT_EQUAL(ask(&admission_rate, &spec, 1000500000, 0, 64, 1, &reason), 0);
 	CU_ASSERT_EQUAL(ask(&admission_rate, &spec, 1001500000, 0, 64, 1, &reason), 0);
 }
@@ -150,7 +150,7 @@ static uint64_t next_random(void)
 	return rng;
 }
 
-/* A number of any size, small ones and 0 as likely as large ones; at most 2^50. */
+/* A number of any magnitude: small ones and 0 are as likely as large ones; at most 2^50. */
 static int64_t any_size(void)
 {
 	return (int64_t)((next_random() >> 14) >> (next_random() % 51));
@@ -184,7 +184,7 @@ static void any_tick(const struct admission_policy *p, const struct weir_admissi
 		p->tick(state, spec, &sample);
 }
 
-/* One run of a random view: the answer makes sense whatever the numbers. */
+/* One run with a random view: the answer must be valid whatever the numbers. */
 static void any_admit(const struct admission_policy *p, const struct weir_admission_spec *spec,
     int64_t now_ns, int n_classes)
 {
@@ -218,8 +218,8 @@ static void any_admit(const struct admission_policy *p, const struct weir_admiss
 		p->drop(state, spec, now_ns, any_size());
 }
 
-/* Every policy answers with sense to numbers without sense (under ASan and UBSan in CI), and says so
- * in one line that fits. */
+/* Every policy gives valid answers to meaningless numbers (under ASan and UBSan in CI), and
+ * explains itself in one line that fits the buffer. */
 static void test_any_numbers(void)
 {
 	struct weir_admission_spec spec = {

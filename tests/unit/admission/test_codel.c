@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The policy `codel` on a virtual clock: when it is overloaded, and what it sheds then. */
+/* The policy `codel` on a virtual clock: when it is overloaded, and what it then sheds. */
 #include "admission/admission.h"
 
 #include "cunit_main.h"
@@ -24,19 +24,19 @@ static void test_door_is_open(void)
 	CU_ASSERT_EQUAL(reason, 0);
 }
 
-/* A wait however long is a burst until an interval had no short one. */
+/* However long a wait is, it counts as a burst until a whole interval had no short wait. */
 static void test_becomes_overloaded(void)
 {
 	admission_codel.init(state, &own, 0);
 	CU_ASSERT(!drop_ms(&own, 1, 4)); /* as in folly, the first wait is judged alone */
-	CU_ASSERT(!drop_ms(&own, 2, 3)); /* begins the first interval */
+	CU_ASSERT(!drop_ms(&own, 2, 3)); /* starts the first interval */
 	for (int64_t t = 3; t <= 102; t++)
 		CU_ASSERT(!drop_ms(&own, t, 50));
-	CU_ASSERT(!drop_ms(&own, 103, 50)); /* it had a wait of 3 ms */
+	CU_ASSERT(!drop_ms(&own, 103, 50)); /* the interval had a wait of 3 ms */
 	for (int64_t t = 104; t <= 203; t++)
 		CU_ASSERT(!drop_ms(&own, t, 6));
-	CU_ASSERT(!drop_ms(&own, 204, 50)); /* overloaded now; the first of an interval is spared */
-	CU_ASSERT(!drop_ms(&own, 205, 10)); /* twice the target and no more */
+	CU_ASSERT(!drop_ms(&own, 204, 50)); /* overloaded; an interval's first is spared */
+	CU_ASSERT(!drop_ms(&own, 205, 10)); /* just twice the target */
 	CU_ASSERT(drop_ms(&own, 206, 11));
 }
 
@@ -47,7 +47,7 @@ static void test_recovers(void)
 		drop_ms(&own, t, 50);
 	CU_ASSERT(drop_ms(&own, 211, 50));
 	CU_ASSERT(!drop_ms(&own, 212, 5)); /* not over the target */
-	CU_ASSERT(drop_ms(&own, 213, 50)); /* the verdict holds to the end of the interval */
+	CU_ASSERT(drop_ms(&own, 213, 50)); /* the state lasts until the end of the interval */
 	for (int64_t t = 214; t < 310; t++)
 		drop_ms(&own, t, 50);
 	CU_ASSERT(!drop_ms(&own, 310, 50));
@@ -63,7 +63,7 @@ static void test_knobs(void)
 		CU_ASSERT(!drop_ms(&spec, t, 30));
 	CU_ASSERT(!drop_ms(&spec, 61, 40));
 	CU_ASSERT(drop_ms(&spec, 62, 41));
-	spec.target_ns = 1000 * MS; /* held to the interval */
+	spec.target_ns = 1000 * MS; /* limited to the interval */
 	CU_ASSERT(!drop_ms(&spec, 63, 100));
 	CU_ASSERT(drop_ms(&spec, 64, 101));
 }
@@ -75,15 +75,15 @@ static void test_explain(void)
 	admission_codel.init(state, &own, 0);
 	admission_codel.explain(state, &own, line, sizeof(line));
 	CU_ASSERT_STRING_EQUAL(
-	    line, "not overloaded: the least wait of an interval was within 5 ms");
+	    line, "not overloaded: the minimum wait of an interval was within 5 ms");
 	for (int64_t t = 1; t <= 210; t++)
 		drop_ms(&own, t, 50);
 	admission_codel.explain(state, &own, line, sizeof(line));
-	CU_ASSERT_STRING_EQUAL(line, "overloaded: the least wait of an interval was over 5 ms, "
-				     "sheds what waited over 10 ms");
+	CU_ASSERT_STRING_EQUAL(line, "overloaded: the minimum wait of an interval was over 5 ms, "
+				     "sheds events that waited over 10 ms");
 }
 
-/* A station of 4 threads of 5 ms: useful work goes on at any load, whatever the class. */
+/* A station of 4 threads of 5 ms: it does useful work at any load, regardless of class. */
 static void test_station(void)
 {
 	static const double load[] = {0.5, 1, 2, 10}, least[] = {0.48, 0.92, 0.97, 0.97};

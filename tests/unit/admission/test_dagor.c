@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The policy `dagor` on a virtual clock: the level of admission over classes and users. */
+/* The policy `dagor` on a virtual clock: the admission level over classes and users. */
 #include "admission/admission.h"
 
 #include "cunit_main.h"
@@ -49,7 +49,8 @@ static void test_all_at_first(void)
 	CU_ASSERT_EQUAL(offer(3, 4, 2000), 2000);
 }
 
-/* 2,000 requests end a window: 5 % fewer than were admitted, then 1 % more. */
+/* A window ends after 2,000 requests: the level falls to 5 % less than were admitted, then rises by
+ * 1 %. */
 static void test_steps(void)
 {
 	admission_dagor.init(state, &own, 0);
@@ -74,7 +75,7 @@ static void test_window_of_a_second(void)
 	CU_ASSERT_EQUAL(offer(0, 1, 100), 100);
 	tick(1000, 30);
 	CU_ASSERT_EQUAL(offer(0, 1, 100), 95);
-	/* A second without requests teaches nothing. */
+	/* A second without requests changes nothing. */
 	offer(0, 1, 100);
 	tick(2000, 1);
 	int before = offer(0, 1, 1000);
@@ -87,7 +88,8 @@ static void test_window_of_a_second(void)
 	CU_ASSERT(before > 950);
 }
 
-/* The lowest class goes first, the highest users of it first; a user is refused or is not. */
+/* The lowest class is refused first, and within it the highest users. A given user is always either
+ * refused or admitted. */
 static void test_by_class_and_user(void)
 {
 	admission_dagor.init(state, &own, 0);
@@ -112,10 +114,10 @@ static void test_by_class_and_user(void)
 	char line[128];
 	admission_dagor.explain(state, &own, line, sizeof(line));
 	CU_ASSERT_PTR_NOT_NULL(strstr(line, "mean wait over 20 ms, admits 4"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(line, "% of class 1, none of the classes below"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(line, "% of class 1, none of the lower classes"));
 }
 
-/* Without users the part of a class is a part of each run. */
+/* Without users, the share of a class is applied to each run. */
 static void test_unknown_users(void)
 {
 	struct admission_view v = {.n_classes = 1, .threads = 4};
@@ -133,7 +135,7 @@ static void test_unknown_users(void)
 	}
 }
 
-/* What the full queue refused was not admitted: the next level is 5 % below what entered. */
+/* Events refused by the full queue were not admitted: the next level is 5 % below what entered. */
 static void test_give_back(void)
 {
 	admission_dagor.init(state, &own, 0);
@@ -148,7 +150,7 @@ static void test_give_back(void)
 	CU_ASSERT(m >= 1 && m <= 2); /* at least one more */
 }
 
-/* With no tick for long, counting stops and the level is still found. */
+/* Without a tick for a long time, counting stops, but the level is still found. */
 static void test_missing_ticks(void)
 {
 	admission_dagor.init(state, &own, 0);

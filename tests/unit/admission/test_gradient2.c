@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The policy `gradient2` on a virtual clock: its limit, and how responses move it. */
+/* The policy `gradient2` on a virtual clock: its limit, and how response times move it. */
 #include "admission/admission.h"
 
 #include "cunit_main.h"
@@ -20,7 +20,7 @@ static int ask(uint32_t length, uint32_t running, int n)
 	return m;
 }
 
-/* The limit; asking is trying it. */
+/* The limit, found by offering more than it admits. */
 static int limit(void)
 {
 	return ask(0, 0, 1000);
@@ -43,7 +43,7 @@ static void test_limit_counts_the_running(void)
 	CU_ASSERT_EQUAL(ask(100, 4, 1), 0);
 }
 
-/* As long as responses stay alike, 0.2 of a queue of 4 a sample, up to 200. */
+/* While response times stay alike, each sample adds 0.2 of a queue of 4, up to 200. */
 static void test_grows(void)
 {
 	admission_gradient2.init(state, &own, 0);
@@ -66,7 +66,7 @@ static void test_grows_only_when_tried(void)
 		respond(100, 5);
 	}
 	CU_ASSERT_EQUAL(limit(), 20);
-	respond(9, 5); /* fewer than 10 are no sample yet */
+	respond(9, 5); /* fewer than 10 do not make a sample */
 	CU_ASSERT_EQUAL(ask(0, 0, 21), 20);
 	respond(1, 5);
 	limit();
@@ -74,7 +74,7 @@ static void test_grows_only_when_tried(void)
 	CU_ASSERT_EQUAL(limit(), 21);
 }
 
-/* Slower than 1.5 times the average: L * gradient + 4, a fifth of the way; at most halved; never
+/* Slower than 1.5 times the average: a fifth of the way to L * gradient + 4. At most halved, never
  * below 20. */
 static void test_shrinks(void)
 {
@@ -90,12 +90,12 @@ static void test_shrinks(void)
 	CU_ASSERT_EQUAL(limit(), 180); /* 0.8 * 200 + 0.2 * (100 + 4) */
 	for (int i = 0; i < 60; i++) {
 		limit();
-		respond(10, 100000LL << (i / 4)); /* worse and worse, or it would become normal */
+		respond(10, 100000LL << (i / 4)); /* worse and worse, or it becomes normal */
 	}
 	CU_ASSERT_EQUAL(limit(), 20);
 }
 
-/* A long bad time is not remembered for long: the average falls by 5 % a sample. */
+/* A long bad period is not remembered for long: the average falls by 5 % per sample. */
 static void test_average_is_cut(void)
 {
 	char line[128];

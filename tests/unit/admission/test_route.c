@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Where events go (admission/route.h): small graphs whose answers are known, and random ones against
- * a slow computation that walks every path. Which doors decide, and for whom: test_route_gates.c.
- */
+/* Where events go (admission/route.h): small graphs with known answers, and random ones against a
+ * slow computation that follows every path. For the stages at which a front's policy is asked, see
+ * test_route_gates.c. */
 #include "admission/route.h"
 
 #include "cunit_main.h"
@@ -37,7 +36,7 @@ static void test_chain(void)
 	net_end(&n);
 }
 
-/* a -> b or c -> f: lead is the mean of both ways, weighed by who takes them. */
+/* a -> b or c -> f: lead is the mean of both routes, weighted by the events that take them. */
 static void test_diamond(void)
 {
 	static struct net n;
@@ -58,7 +57,7 @@ static void test_diamond(void)
 	net_end(&n);
 }
 
-/* What is at the front itself, and what is at sources, is not on its way. */
+/* Events at the front itself and events at sources are not in flight to the front. */
 static void test_pipeline(void)
 {
 	static struct net n;
@@ -71,7 +70,7 @@ static void test_pipeline(void)
 	}
 	n.look[f].cost_ns[0] = 1000;
 	n.look[f].cost_ns[1] = 20000;
-	n.look[a].cost_ns[0] = 77; /* of no concern */
+	n.look[a].cost_ns[0] = 77; /* irrelevant */
 	n.look[src].in_flight[0] = 1000000;
 	n.look[f].in_flight[0] = n.look[f].in_flight[1] = 1000000;
 	n.look[a].in_flight[0] = 8;  /* half of them go there: 4 x 1000 */
@@ -83,11 +82,11 @@ static void test_pipeline(void)
 	n.look[a].in_flight[0] = n.look[b].in_flight[0] = 0;
 	n.look[a].in_flight[1] = n.look[b].in_flight[1] = 0;
 	route_learn(n.r, n.look, n.tried);
-	CU_ASSERT_EQUAL(route_pipeline_ns(n.r, 0), 0); /* nothing drifts */
+	CU_ASSERT_EQUAL(route_pipeline_ns(n.r, 0), 0); /* no rounding errors remain */
 	net_end(&n);
 }
 
-/* Of what is on its way only what is as near or nearer is there before who enters now. */
+/* Of the events in flight, only those as near or nearer arrive before an event that enters now. */
 static void test_before(void)
 {
 	static struct net n;
@@ -101,7 +100,7 @@ static void test_before(void)
 	net_times(&n, a, 3000, 100);
 	net_times(&n, b, 2000, 50);
 	net_times(&n, f, 0, 1000);
-	n.look[f].in_flight[0] = 1000000; /* is there */
+	n.look[f].in_flight[0] = 1000000; /* already there */
 	net_learn(&n);
 	CU_ASSERT_EQUAL(route_before(n.r, a, 0, 0), 1); /* all of nothing */
 	CU_ASSERT_EQUAL(route_before(n.r, f, 0, 0), 1);
@@ -113,15 +112,16 @@ static void test_before(void)
 	for (int c = 0; c < 2; c++) {
 		CU_ASSERT_DOUBLE_EQUAL(route_before(n.r, a, 0, c), 1, 1e-9);
 		CU_ASSERT_DOUBLE_EQUAL(route_before(n.r, b, 0, c), 0.25, 1e-9);
-		CU_ASSERT_EQUAL(route_before(n.r, f, 0, c), 0); /* its own door: nothing */
+		CU_ASSERT_EQUAL(route_before(n.r, f, 0, c), 0); /* the front itself: nothing */
 	}
 	n.look[a].in_flight[0] = n.look[a].in_flight[1] = 0;
 	route_learn(n.r, n.look, n.tried);
-	CU_ASSERT_DOUBLE_EQUAL(route_before(n.r, b, 0, 0), 1, 1e-9); /* nor what was */
+	CU_ASSERT_DOUBLE_EQUAL(route_before(n.r, b, 0, 0), 1, 1e-9); /* the old is forgotten */
 	net_end(&n);
 }
 
-/* A slow way and a fast one: what is on the slow one comes after who enters the fast one. */
+/* A slow route and a fast one: events on the slow one arrive after an event that enters the fast
+ * one. */
 static void test_before_on_two_ways(void)
 {
 	static struct net n;
@@ -141,7 +141,8 @@ static void test_before_on_two_ways(void)
 	net_end(&n);
 }
 
-/* Where events stay longer than they wait and are served, as held ones do, that is what counts, by class. */
+/* If events stay in a stage longer than they wait and are served (held ones do), their stay counts,
+ * per class. */
 static void test_stay(void)
 {
 	static struct net n;
@@ -157,13 +158,13 @@ static void test_stay(void)
 	CU_ASSERT_EQUAL(route_rest_ns(n.r, a, 0), 500000 + 730);
 	CU_ASSERT_EQUAL(route_lead_ns(n.r, a, 0, 1), 320);
 	CU_ASSERT_EQUAL(route_rest_ns(n.r, a, 1), 320 + 730);
-	n.look[a].stay_ns[0] = 0; /* holds none any more */
+	n.look[a].stay_ns[0] = 0; /* holds no events any more */
 	route_learn(n.r, n.look, n.tried);
 	CU_ASSERT_EQUAL(route_lead_ns(n.r, a, 0, 0), 320);
 	net_end(&n);
 }
 
-/* Books are read one by one: an end may be seen before its beginning. */
+/* Counters are read one by one, so a finish may be seen before its start. */
 static void test_negative_in_flight(void)
 {
 	static struct net n;
@@ -201,7 +202,7 @@ static void test_nothing_known(void)
 	net_end(&n);
 }
 
-/* a -> b -> f, and f sends back to a: the way on is once through. */
+/* a -> b -> f, and f sends back to a: the remaining route is counted once. */
 static void test_loops_are_not_followed(void)
 {
 	static struct net n;
@@ -217,7 +218,7 @@ static void test_loops_are_not_followed(void)
 	net_times(&n, f, 30, 1000);
 	n.look[f].in_flight[0] = 9;
 	net_learn(&n);
-	route_learn(n.r, n.look, n.tried); /* nor what was learned before */
+	route_learn(n.r, n.look, n.tried); /* nor does it after another tick */
 	CU_ASSERT_DOUBLE_EQUAL(route_visits(n.r, a, 0, 0), 0.6, 1e-9);
 	CU_ASSERT_EQUAL(route_visits(n.r, f, 0, 0), 0);
 	CU_ASSERT_EQUAL(route_lead_ns(n.r, a, 0, 0), 30);
@@ -226,7 +227,7 @@ static void test_loops_are_not_followed(void)
 	net_end(&n);
 }
 
-/* Of a handful in ten thousand, what a mean says is noise. */
+/* If hardly any events in ten thousand go there, their mean is only noise. */
 static void test_who_hardly_goes_there_has_no_lead(void)
 {
 	static struct net n;
@@ -247,8 +248,8 @@ static void test_who_hardly_goes_there_has_no_lead(void)
 
 /* ---- forgetting ---- */
 
-/* A class that went to f goes elsewhere now: known within some two thousand events, and the first
- * hundred do not overthrow what was. */
+/* A class that went to f now goes elsewhere. This is learned within about two thousand events, and
+ * the first hundred do not override the past. */
 static void test_a_route_that_changes(void)
 {
 	static struct net n;
@@ -258,7 +259,7 @@ static void test_a_route_that_changes(void)
 	net_pass(&n, l, 0, 100000, 100000);
 	net_learn(&n);
 	CU_ASSERT_DOUBLE_EQUAL(route_visits(n.r, a, 0, 0), 1, 1e-9);
-	for (int t = 0; t < 40; t++) { /* 50 events a tick */
+	for (int t = 0; t < 40; t++) { /* 50 events per tick */
 		double before = route_visits(n.r, a, 0, 0);
 		net_pass(&n, m, 0, 50, 50);
 		route_learn(n.r, n.look, n.tried);
@@ -271,7 +272,7 @@ static void test_a_route_that_changes(void)
 	net_end(&n);
 }
 
-/* Ticks in which nothing comes forget nothing. */
+/* Ticks without events change nothing. */
 static void test_silence_forgets_nothing(void)
 {
 	static struct net n;
@@ -286,7 +287,8 @@ static void test_silence_forgets_nothing(void)
 	net_end(&n);
 }
 
-/* More tried than handled, as books that are read one by one may say: no more than all. */
+/* More tried than handled, which is possible when counters are read one by one: at most all went
+ * on. */
 static void test_more_tried_than_handled(void)
 {
 	static struct net n;
@@ -298,7 +300,8 @@ static void test_more_tried_than_handled(void)
 	net_end(&n);
 }
 
-/* A reader may find a book a step behind where it was: nothing went back. */
+/* A counter may be read slightly behind an earlier reading; that does not count as negative
+ * progress. */
 static void test_books_a_step_behind(void)
 {
 	static struct net n;
@@ -312,7 +315,7 @@ static void test_books_a_step_behind(void)
 	net_end(&n);
 }
 
-/* ---- against the slow way ---- */
+/* ---- against the slow computation ---- */
 
 static uint64_t random_state;
 
@@ -371,11 +374,11 @@ static void random_shares(struct net *n)
 		}
 }
 
-/* All paths from a stage, one by one. */
+/* Follows all paths from a stage, one by one. */
 struct walk {
 	const struct net *n;
 	int c, f;
-	double visits, time_ns; /* to front f: probability, and that times the time */
+	double visits, time_ns; /* to front f: probability, and probability times time */
 	double rest_ns;
 };
 
@@ -402,7 +405,7 @@ static bool near(double is, double want)
 {
 	double off = is > want ? is - want : want - is;
 
-	return off <= 1.5 + 1e-6 * want; /* whole ns */
+	return off <= 1.5 + 1e-6 * want; /* rounding to whole ns */
 }
 
 static int compare_stage(const struct net *n, int s, int c, int f, double *pipeline_ns, int at)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Which doors decide for whom (admission/route.h), and who was decided on. */
+/* At which stages a front's policy is asked (gates, admission/route.h), and about which events it
+ * was asked already (judged). */
 #include "admission/route.h"
 
 #include "cunit_main.h"
 #include "route_net.h"
 
-/* source -> a -> b -> f, all of them: both doors could decide, who comes from them was decided on. */
+/* source -> a -> b -> f, and all events go on: both a and b are gates of f, and the events that
+ * they send were judged. */
 static void test_chain(void)
 {
 	static struct net n;
@@ -18,11 +20,11 @@ static void test_chain(void)
 	CU_ASSERT(route_gates(n.r, a, 0, 0) && route_gates(n.r, b, 0, 0));
 	CU_ASSERT(route_judged(n.r, a, 0, 0) && route_judged(n.r, b, 0, 0));
 	CU_ASSERT(!route_gates(n.r, src, 0, 0) && !route_judged(n.r, src, 0, 0));
-	CU_ASSERT(!route_gates(n.r, f, 0, 0)); /* its own door is no other's */
+	CU_ASSERT(!route_gates(n.r, f, 0, 0)); /* it is not its own gate */
 	net_end(&n);
 }
 
-/* A cache whose misses, one in ten, go on to f: refusing all for the sake of a tenth is no gain. */
+/* A cache whose misses, one in ten, go on to f: refusing all because of a tenth gains nothing. */
 static void test_cache(void)
 {
 	static struct net n;
@@ -35,11 +37,11 @@ static void test_cache(void)
 	CU_ASSERT_DOUBLE_EQUAL(route_visits(n.r, cache, 0, 0), 0.1, 1e-9);
 	CU_ASSERT(!route_gates(n.r, cache, 0, 0));
 	CU_ASSERT(!route_judged(n.r, cache, 0, 0));
-	CU_ASSERT_EQUAL(route_pipeline_ns(n.r, 0), 2000); /* but that tenth is on its way */
+	CU_ASSERT_EQUAL(route_pipeline_ns(n.r, 0), 2000); /* but that tenth is in flight */
 	net_end(&n);
 }
 
-/* Two routes by class behind a shared stage: each class is asked about for its own front. */
+/* Two routes by class after a shared stage: for each class, only its own front is asked. */
 static void test_two_routes(void)
 {
 	static struct net n;
@@ -63,7 +65,7 @@ static void test_two_routes(void)
 	net_end(&n);
 }
 
-/* a is itself a front: its own door is asked for by none before it, but it asks for f. */
+/* a is itself a front: no stage before it is a gate for a, but a is a gate for f. */
 static void test_a_front_that_is_a_gate(void)
 {
 	static struct net n;
@@ -77,7 +79,7 @@ static void test_a_front_that_is_a_gate(void)
 	net_end(&n);
 }
 
-/* An inline stage has no door, and passes on what it was given. */
+/* An inline stage has no admission; the events it sends are as judged as those it receives. */
 static void test_inline_in_the_middle(void)
 {
 	static struct net n;
@@ -92,7 +94,7 @@ static void test_inline_in_the_middle(void)
 	net_end(&n);
 }
 
-/* What comes straight from a source through an inline stage was decided on by nobody. */
+/* Events that come straight from a source through an inline stage were not judged. */
 static void test_inline_behind_a_source(void)
 {
 	static struct net n;
@@ -105,7 +107,7 @@ static void test_inline_behind_a_source(void)
 	net_end(&n);
 }
 
-/* Of two ways into an inline stage the one that most come by counts. */
+/* If two routes lead into an inline stage, the one with more events counts. */
 static void test_inline_of_two_ways(void)
 {
 	static struct net n;
@@ -125,8 +127,8 @@ static void test_inline_of_two_ways(void)
 	}
 }
 
-/* One of a gate's two ways leads over a stage from which fewer go on: who comes that way was decided on at
- * the gate all the same, and is not asked about again. */
+/* One of a gate's two routes leads through a stage from which fewer events go on. The events of
+ * that route were judged at the gate all the same, and the policy is not asked again. */
 static void test_judged_through_a_queue_that_is_no_gate(void)
 {
 	static struct net n;
@@ -144,7 +146,7 @@ static void test_judged_through_a_queue_that_is_no_gate(void)
 	net_end(&n);
 }
 
-/* A gate from 0.9 on, until below 0.8. */
+/* A stage becomes a gate from 0.9 on, and stops being one below 0.8. */
 static void test_hysteresis(void)
 {
 	static const struct {
@@ -157,7 +159,7 @@ static void test_hysteresis(void)
 
 	net_learn(&n);
 	for (size_t i = 0; i < sizeof(step) / sizeof(step[0]); i++) {
-		/* so many that what was before is forgotten */
+		/* enough events to forget the old ones */
 		net_pass(&n, l, 0, 100000000, step[i].sent * 1000000);
 		route_learn(n.r, n.look, n.tried);
 		CU_ASSERT_DOUBLE_EQUAL(route_visits(n.r, a, 0, 0), step[i].sent / 100.0, 1e-4);
@@ -166,7 +168,8 @@ static void test_hysteresis(void)
 	net_end(&n);
 }
 
-/* Of the one event that was seen all went on: that is a gate (an error costs one refusal at most). */
+/* The only event seen so far went on, so the stage is a gate (a mistake costs at most one
+ * refusal). */
 static void test_first_event(void)
 {
 	static struct net n;
@@ -182,7 +185,8 @@ static void test_first_event(void)
 
 /* ---- by rates ---- */
 
-/* gate sends all it has into the inline stage m, split only 60 of 100, so it is no gate. */
+/* `gate` sends everything to the inline stage m. `split` sends only 60 of 100 and so is not a
+ * gate. */
 struct two_senders {
 	struct net n;
 	int gate, split, m, to_gate, to_split, gate_m, split_m, m_f;
@@ -204,7 +208,7 @@ static void make_two_senders(struct two_senders *t)
 	net_link(&t->n, t->split, other);
 }
 
-/* So many more come by the gate and by the other. */
+/* Another `gate` events come by the gate and `split` by the other stage. */
 static void two_send(struct two_senders *t, unsigned gate, unsigned split)
 {
 	unsigned on = split * 6 / 10;
@@ -219,7 +223,7 @@ static void two_send(struct two_senders *t, unsigned gate, unsigned split)
 	t->n.look[t->m].offered[0] += gate + on;
 }
 
-/* Who sends more decides, not who sent the more of the few hundred that are remembered of each. */
+/* The current rates decide, not the few hundred events that are remembered of each sender. */
 static void test_busy_sender(void)
 {
 	static struct two_senders t;
@@ -233,7 +237,7 @@ static void test_busy_sender(void)
 	net_end(&t.n);
 }
 
-/* Who sends nothing any more is forgotten, and comes back. */
+/* A sender that stops is forgotten; it counts again when it comes back. */
 static void test_sender_falls_silent(void)
 {
 	static struct two_senders t;
@@ -256,7 +260,8 @@ static void test_sender_falls_silent(void)
 	net_end(&t.n);
 }
 
-/* A million are offered at the door of c by an embedder, ten come from a gate: c's were not decided on. */
+/* c receives events from a gate and directly from an embedder, a million one way and ten the other.
+ * They count as judged only if most come from the gate. */
 static void test_embedder(void)
 {
 	for (int by_gate = 0; by_gate < 2; by_gate++) {

@@ -29,7 +29,7 @@ static int ask(int class_id, int n_classes, int n)
 	return m;
 }
 
-/* `n` responses of a class whose 90th percentile is p90_ms; the objective is 100 ms. */
+/* `n` responses of a class with a 90th percentile of p90_ms; the objective is 100 ms. */
 static void respond(int class_id, int n_classes, uint64_t n, int64_t p90_ms)
 {
 	struct admission_sample sample = {.now_ns = now_ns,
@@ -43,7 +43,7 @@ static void respond(int class_id, int n_classes, uint64_t n, int64_t p90_ms)
 	admission_seda_rt.tick(state, &own, &sample);
 }
 
-/* The rate that the policy says the class has. */
+/* The rate of the class as explained by the policy. */
 static double rate_of(int class_id)
 {
 	char line[256];
@@ -55,7 +55,7 @@ static double rate_of(int class_id)
 	return strtod(at, NULL);
 }
 
-/* The rate at which class 0, the only one, is admitted over 100 s of far too much. */
+/* The rate at which class 0, the only one, is admitted over 100 s of excessive load. */
 static double rate_admitted(void)
 {
 	double sum = 0;
@@ -71,7 +71,7 @@ static double rate_admitted(void)
 static void test_direct_starts_low(void)
 {
 	start(1);
-	CU_ASSERT_EQUAL(ask(0, 1, 100), 10); /* the depth */
+	CU_ASSERT_EQUAL(ask(0, 1, 100), 10); /* the depth of the bucket */
 	CU_ASSERT_DOUBLE_EQUAL(rate_of(0), 10, 0.002);
 	CU_ASSERT_DOUBLE_EQUAL(rate_admitted(), 10, 0.02);
 }
@@ -79,7 +79,7 @@ static void test_direct_starts_low(void)
 static void test_direct_moves(void)
 {
 	start(1);
-	respond(0, 1, 99, 10); /* not yet 100 */
+	respond(0, 1, 99, 10); /* fewer than 100 */
 	CU_ASSERT_DOUBLE_EQUAL(rate_of(0), 10, 0.002);
 	start(1);
 	respond(0, 1, 100, 10);
@@ -93,14 +93,14 @@ static void test_direct_moves(void)
 	CU_ASSERT_DOUBLE_EQUAL(rate_of(0), 10, 0.002);
 	start(1);
 	now_ns = 1000 * MS;
-	respond(0, 1, 1, 10); /* a second is a period, too */
+	respond(0, 1, 1, 10); /* a second also ends a period */
 	CU_ASSERT_DOUBLE_EQUAL(rate_of(0), 10.5, 0.002);
 	now_ns += 5000 * MS;
 	respond(0, 1, 0, 10); /* but not without a response */
 	CU_ASSERT_DOUBLE_EQUAL(rate_of(0), 10.5, 0.002);
 }
 
-/* Between 0.05 and 5,000 a second, exactly: SEDA's bucket stopped at 1,000. */
+/* Exactly between 0.05 and 5,000 per second: SEDA's bucket stopped at 1,000. */
 static void test_direct_bounds(void)
 {
 	start(1);
@@ -122,7 +122,7 @@ static void test_target(void)
 	    .n_classes = 1, .slo_ns = 100 * MS, .completed = 100, .response_p90_ns = 50 * MS};
 
 	start(1);
-	admission_seda_rt.tick(state, &spec, &sample); /* 15 ms of 10 ms */
+	admission_seda_rt.tick(state, &spec, &sample); /* 15 ms against a target of 10 ms */
 	CU_ASSERT_DOUBLE_EQUAL(rate_of(0), 5, 0.002);
 }
 
@@ -148,11 +148,11 @@ static void test_multi_gains(void)
 	CU_ASSERT_DOUBLE_EQUAL(rate_of(2), 101.2, 0.002);
 	CU_ASSERT_DOUBLE_EQUAL(rate_of(1), 100, 0.002);
 	start(3);
-	respond(2, 3, 100, 200); /* 60 ms, error -0.4: too near */
+	respond(2, 3, 100, 200); /* 60 ms, error -0.4: too close */
 	CU_ASSERT_DOUBLE_EQUAL(rate_of(2), 100, 0.002);
 }
 
-/* A late class pays a little, the lower ones pay much and miss their next gain. */
+/* A late class pays a little; the lower classes pay much and miss their next increase. */
 static void test_multi_pays(void)
 {
 	start(3);
@@ -179,7 +179,7 @@ static void test_explain(void)
 	CU_ASSERT_STRING_EQUAL(line, "rates per second by class: 101.2 (p90 30 ms) 100 (p90 0 ms)");
 }
 
-/* It protects the stage, and for long does not use it. */
+/* It protects the stage, but underuses it for a long time. */
 static void test_station(void)
 {
 	for (int i = 0; i < 2; i++) {

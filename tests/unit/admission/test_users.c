@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of users: even, each user's turn as long as any other's, retries behind first attempts. */
+/* Numbers of users: they are even, all users are served equally long, and retries come after first
+ * attempts. */
 #include "admission/users.h"
 
 #include <stdlib.h>
 
 #include "cunit_main.h"
-#include "flow/shed_token.h"
+#include "stage/shed_token.h"
 
 #define BUCKETS 64
 
-/* By how much the fullest or emptiest bucket is off, in events. */
+/* Largest deviation of any bucket from `want`, in events. */
 static int unevenness(const int *bucket, int want)
 {
 	int worst = 0;
@@ -21,7 +22,7 @@ static int unevenness(const int *bucket, int want)
 	return worst;
 }
 
-/* Users numbered one by one, as sessions of a server may be, in large steps, and users that are hashes. */
+/* User ids counted one by one (such as a server's sessions), ids in large steps, and hashes. */
 static void test_even_over_users(void)
 {
 	static const int64_t times[] = {0, 1, 123456789, 4999999999, 86400000000001};
@@ -44,8 +45,9 @@ static void test_even_over_users(void)
 	}
 }
 
-/* How often the user is below `theta` at 65536 moments spread over a turn from `from_ns` on; *changes:
- * how often that began or ended, the end meeting the beginning. */
+/* The number of moments, of 65536 spread over one rotation from `from_ns`, at which the user is
+ * below `theta`. *changes: how often that state began or ended, counting the rotation as a
+ * circle. */
 static int served(uint64_t id, bool retry, uint32_t theta, int64_t from_ns, int *changes)
 {
 	bool before = users_number(users_place(id, from_ns + USERS_TURN_NS), retry) < theta;
@@ -65,7 +67,7 @@ static int served(uint64_t id, bool retry, uint32_t theta, int64_t from_ns, int 
 static const uint32_t thetas[] = {1, 77, 6553, 32768, 50000, 65535, 65536};
 #define N_THETAS (sizeof(thetas) / sizeof(thetas[0]))
 
-/* Of any 10 s each user is served theta / 65536, in one piece. */
+/* In any 10 s, each user is served for the fraction theta / 65536, in one piece. */
 static void test_turns(void)
 {
 	for (size_t t = 0; t < N_THETAS; t++)
@@ -79,8 +81,8 @@ static void test_turns(void)
 			}
 }
 
-/* A repeated attempt is served for half as long as a first one, and at the end of the same stretch: so
- * whoever comes back when its turn comes gets in at last, however small the part. */
+/* A retry is served for half as long as a first attempt, at the end of the same stretch. So a
+ * client that comes back at the announced time gets in, however small the admitted part. */
 static void test_retries(void)
 {
 	for (uint64_t id = 0; id < 2000; id++)
@@ -98,7 +100,7 @@ static void test_retries(void)
 	}
 }
 
-/* Falls by one at a time, the end of a turn included. */
+/* Numbers fall by one at a time, also at the end of a rotation. */
 static void test_wraps(void)
 {
 	const int64_t step_ns = USERS_TURN_NS / USERS_ALL;
@@ -122,13 +124,13 @@ static void test_wraps(void)
 	}
 }
 
-/* Clients are told when their turn comes: both know the same turn. */
+/* Clients are told when to come back, so tokens and users must agree on the rotation. */
 static void test_tokens_know_the_turn(void)
 {
 	CU_ASSERT_EQUAL(SHED_TOKEN_TURN_NS, USERS_TURN_NS);
 }
 
-/* Unknown users: of any run, a part of the class is just that part. */
+/* Unknown users: of any run, exactly the part of the class enters. */
 static void test_unknown_users(void)
 {
 	static bool met[USERS_ALL];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The policy `weir` on a virtual clock: states, caps, who is refused, and what it says. What it does
- * to a station is in test_weir_station.c. */
+/* The policy `weir` on a virtual clock: states, caps, which events are refused, and its
+ * explanation. Its effect on a station is in test_weir_station.c. */
 #include "admission/admission.h"
 
 #include "classes.h"
@@ -13,8 +13,9 @@
 _Alignas(16) static unsigned char state[ADMISSION_STATE_MAX];
 static const struct weir_admission_spec own = {.target_ns = -1, .interval_ns = -1};
 static int64_t now_ms; /* virtual */
+static int64_t p99_ms; /* of the service times; 0: unknown */
 
-/* A stage of 4 threads whose events take 5 ms, with a predicted wait of wait_ms. */
+/* A stage of 4 threads with events of 5 ms and a predicted wait of wait_ms. */
 static struct admission_view view_of(double wait_ms)
 {
 	return (struct admission_view){.now_ns = now_ms * MS,
@@ -27,7 +28,7 @@ static struct admission_view view_of(double wait_ms)
 	    .slo_ns = SLO_MS * MS};
 }
 
-/* 0 if the event of `user` enters, else why not. */
+/* 0 if the event of `user` enters, otherwise the reason. */
 static int ask(int class_id, uint16_t user, double wait_ms)
 {
 	struct admission_view v = view_of(wait_ms);
@@ -40,7 +41,7 @@ static int ask(int class_id, uint16_t user, double wait_ms)
 	return reason;
 }
 
-/* A tick of 10 ms in which class c offered load[c] times what the stage can do. */
+/* A tick of 10 ms in which class c offered load[c] times the capacity of the stage. */
 static void tick(const double *load, double wait_ms)
 {
 	struct admission_sample sample = {.span_ns = ADMISSION_TICK_NS,
@@ -50,7 +51,8 @@ static void tick(const double *load, double wait_ms)
 	    .limit = 4096,
 	    .work_ns = (int64_t)(wait_ms * 4e6),
 	    .cost_ns = 5 * MS,
-	    .slo_ns = SLO_MS * MS};
+	    .slo_ns = SLO_MS * MS,
+	    .service_p99_ns = p99_ms * MS};
 
 	now_ms += 10;
 	sample.now_ns = now_ms * MS;
@@ -65,13 +67,30 @@ static void tick(const double *load, double wait_ms)
 
 static void start(void)
 {
-	now_ms = 0;
+	now_ms = p99_ms = 0;
 	admission_weir.init(state, &own, 0);
 }
 
 static const double mix_2x[CLASSES] = {0.2, 0.4, 0.6, 0.8};
 
-/* OVER, with the loads known. */
+/* Ticks of a stage at rest change nothing: that holds once its estimates have decayed, and never while it is over. */
+static void test_rested(void)
+{
+	static const double nothing[CLASSES] = {0};
+
+	start();
+	CU_ASSERT_TRUE(admission_weir.rested(state));
+	for (int i = 0; i < 100; i++)
+		tick(mix_2x, 60);
+	CU_ASSERT_FALSE(admission_weir.rested(state));
+	tick(nothing, 60); /* still over: the queue is not empty */
+	CU_ASSERT_FALSE(admission_weir.rested(state));
+	for (int i = 0; i < 1000; i++)
+		tick(nothing, 0);
+	CU_ASSERT_TRUE(admission_weir.rested(state));
+}
+
+/* OVER, with known loads. */
 static void start_over(const double *load)
 {
 	start();
@@ -91,7 +110,7 @@ static void test_unknown_cost(void)
 	CU_ASSERT_EQUAL(reason, 0);
 }
 
-/* I3: with a thread idle an event enters, whatever the state and the numbers. */
+/* I3: while a thread is idle an event enters, whatever the state and the numbers. */
 static void test_never_refuses_when_idle(void)
 {
 	for (int over = 0; over < 2; over++)
@@ -111,21 +130,57 @@ static void test_never_refuses_when_idle(void)
 		}
 }
 
-/* NORMAL: half the objective for the first user, a quarter less for the last. */
+/* NORMAL: the cap is half the objective for the first user, and a quarter less for the last. */
 static void test_caps_at_rest(void)
 {
 	start();
-	CU_ASSERT_EQUAL(ask(0, 0, 34), 0); /* of 35, from which on it is OVER */
+	CU_ASSERT_EQUAL(ask(0, 0, 34), 0); /* below 35, where OVER starts */
 	CU_ASSERT_EQUAL(ask(3, 65535, 34), 0);
 	CU_ASSERT_EQUAL(ask(3, 65535, 51), WEIR_EDELAY);
 	start();
-	CU_ASSERT_EQUAL(ask(0, 0, 50), 0);
-	CU_ASSERT_EQUAL(ask(0, 0, 50.1), WEIR_EDELAY);
 	CU_ASSERT_EQUAL(ask(1, 0, 40), 0);
 	CU_ASSERT_EQUAL(ask(1, 0, 40.1), WEIR_EDELAY);
+	CU_ASSERT_EQUAL(ask(0, 0, 50), 0);
+	CU_ASSERT_EQUAL(ask(0, 0, 50.1), WEIR_EDELAY);
 }
 
-/* Services longer than the objective may still queue two deep. */
+/* Once a class was refused for delay, lower classes are refused until the wait is down to the
+ * target wait, since they would lengthen the queue in which the higher class waits. */
+static void test_lower_classes_wait_for_the_end_of_a_delay(void)
+{
+	start();
+	CU_ASSERT_EQUAL(ask(1, 0, 40.1), WEIR_EDELAY);
+	CU_ASSERT_EQUAL(ask(2, 0, 35), WEIR_EPRIORITY);
+	CU_ASSERT_EQUAL(ask(1, 0, 35), 0);
+	CU_ASSERT_EQUAL(ask(0, 0, 50.1), WEIR_EDELAY);
+	CU_ASSERT_EQUAL(ask(1, 0, 35), WEIR_EPRIORITY);
+	CU_ASSERT_EQUAL(ask(2, 0, 35), WEIR_EPRIORITY);
+	CU_ASSERT_EQUAL(ask(0, 0, 35), 0);
+	CU_ASSERT_EQUAL(ask(1, 0, 30.1), WEIR_EPRIORITY);
+	/* The target wait while no more is offered than can be done. */
+	CU_ASSERT_EQUAL(ask(1, 0, 29.9), 0);
+	CU_ASSERT_EQUAL(ask(2, 0, 35), 0);
+}
+
+/* While OVER, the only class of a stage has the cap of the highest class: no other class comes
+ * first. */
+static void test_cap_of_the_only_class(void)
+{
+	struct admission_view v = view_of(49.9);
+	uint16_t user = 0;
+	bool refused = false;
+	int reason = 0;
+
+	start(); /* such a wait is OVER at once */
+	v.n_classes = 1;
+	v.user = &user;
+	CU_ASSERT_EQUAL(admission_weir.admit(state, &own, &v, 0, 1, &refused, &reason), 1);
+	v.work_ns += MS; /* another 0.25 ms over 4 threads */
+	CU_ASSERT_EQUAL(admission_weir.admit(state, &own, &v, 0, 1, &refused, &reason), 0);
+	CU_ASSERT_EQUAL(reason, WEIR_EDELAY);
+}
+
+/* However long services take, two events may wait. */
 static void test_cap_of_long_services(void)
 {
 	struct admission_view v = view_of(0);
@@ -134,11 +189,56 @@ static void test_cap_of_long_services(void)
 
 	start();
 	v.cost_ns = 500 * MS;
-	v.work_ns = 4 * 1000 * MS;
+	v.work_ns = 2 * 500 * MS;
 	CU_ASSERT_EQUAL(admission_weir.admit(state, &own, &v, 0, 1, &refused, &reason), 1);
 	v.work_ns += 4 * MS;
 	CU_ASSERT_EQUAL(admission_weir.admit(state, &own, &v, 0, 1, &refused, &reason), 0);
 	CU_ASSERT_EQUAL(reason, WEIR_EDELAY);
+}
+
+/* OVER by a burst: all classes together offer `total` times the capacity, and slow services take 20
+ * ms. */
+static void start_burst(double total)
+{
+	const double load[CLASSES] = {total / 4, total / 4, total / 4, total / 4};
+
+	start();
+	p99_ms = 20;
+	for (int t = 0; t < 200; t++)
+		tick(load, 20);
+}
+
+/* If the stage can do what is offered, all events may wait as long as nearly all will be in
+ * time. */
+static void test_bursts_go_by(void)
+{
+	start_burst(0.7);
+	CU_ASSERT_EQUAL(ask(3, 0, 73.9), 0);
+	CU_ASSERT_EQUAL(ask(3, 0, 74.1), WEIR_EDELAY);
+	CU_ASSERT_EQUAL(ask(1, 65535, 72.1), 0);
+	CU_ASSERT_EQUAL(ask(0, 65535, 84.9), 0);
+	CU_ASSERT_EQUAL(ask(0, 0, 85.1), WEIR_EDELAY);
+	CU_ASSERT_EQUAL(ask(1, 0, 72.1), WEIR_EPRIORITY);
+	CU_ASSERT_EQUAL(ask(3, 65535, 71.9), 0);
+	start_burst(0.85);
+	CU_ASSERT_EQUAL(ask(3, 0, 73.9), 0);
+	now_ms += 30;
+	CU_ASSERT_EQUAL(ask(3, 0, 73.9), 0);
+	now_ms++; /* the tick is late: the current load is unknown */
+	CU_ASSERT_EQUAL(ask(3, 0, 40.1), WEIR_EDELAY);
+	start_burst(0.925); /* half of that extra wait */
+	CU_ASSERT_EQUAL(ask(3, 0, 56.9), 0);
+	CU_ASSERT_EQUAL(ask(3, 0, 57.1), WEIR_EDELAY);
+	start_burst(1);
+	CU_ASSERT_EQUAL(ask(3, 0, 40.1), WEIR_EDELAY);
+	start_burst(1.075); /* more than the capacity takes nothing off the cap */
+	CU_ASSERT_EQUAL(ask(3, 0, 39.9), 0);
+	CU_ASSERT_EQUAL(ask(3, 0, 40.1), WEIR_EDELAY);
+	start_burst(0.7);
+	const double load[CLASSES] = {0.1};
+	p99_ms = 0; /* service times are unknown */
+	tick(load, 20);
+	CU_ASSERT_EQUAL(ask(3, 0, 40.1), WEIR_EDELAY);
 }
 
 static bool is_over(void)
@@ -149,7 +249,7 @@ static bool is_over(void)
 	return strncmp(line, "OVER", 4) == 0;
 }
 
-/* Not low for more than 100 ms; low is 5 % of the objective. */
+/* OVER starts when the wait was not low for more than 100 ms; low is 5 % of the objective. */
 static void test_goes_over(void)
 {
 	static const double load[CLASSES] = {0.9};
@@ -182,12 +282,12 @@ static void test_comes_back(void)
 		tick(load, 1);
 	CU_ASSERT(is_over()); /* refused 100 ms ago */
 	tick(load, 6);
-	CU_ASSERT(is_over()); /* long ago, but the wait is not low */
+	CU_ASSERT(is_over()); /* refused long ago, but the wait is not low */
 	tick(load, 5);
 	CU_ASSERT(!is_over());
 }
 
-/* At the wait to steer for, 8 % of the objective at twice the load, just what the stage can do. */
+/* At the target wait, 8 % of the objective at twice the load, exactly the capacity is admitted. */
 static void test_serves_what_it_can(void)
 {
 	static const double part[CLASSES] = {1, 1, 0.38 / 0.6, 0.02 / 0.8};
@@ -201,7 +301,8 @@ static void test_serves_what_it_can(void)
 	}
 }
 
-/* Within a class, users below some number enter, and none above: each fares the same each time. */
+/* Within a class, users below some number enter and none above it, so each user fares the same each
+ * time. */
 static void test_by_user(void)
 {
 	start_over(mix_2x);
@@ -217,7 +318,7 @@ static void test_by_user(void)
 		}
 }
 
-/* Part of the class that enters at this wait. */
+/* Fraction of the class that enters at this wait. */
 static double part_of(int class_id, double wait_ms)
 {
 	int m = 0;
@@ -227,8 +328,8 @@ static double part_of(int class_id, double wait_ms)
 	return m / 512.0;
 }
 
-/* I5: at one instant a class is refused only where lower ones get no more than their guarantee, and
- * a longer wait never lets more in. */
+/* I5: at any instant a class is refused only if lower ones get no more than their guarantee, and a
+ * longer wait never admits more. */
 static void test_monotone(void)
 {
 	static const double loads[][CLASSES] = {{0.2, 0.4, 0.6, 0.8}, {1, 2, 3, 4}, {0, 0, 0.1, 3},
@@ -251,7 +352,7 @@ static void test_monotone(void)
 	}
 }
 
-/* The guarantee: whatever higher classes offer, 2 % of the stage, up to the cap of the wait. */
+/* The guarantee: 2 % of the stage, whatever higher classes offer, up to the cap of the wait. */
 static void test_guarantee(void)
 {
 	static const double load[CLASSES] = {10, 0.1, 0.1, 0.1};
@@ -274,7 +375,8 @@ static void test_empty_queue(void)
 	CU_ASSERT_EQUAL(ask(3, 65535, 4), WEIR_EPRIORITY);
 }
 
-/* A run counts what it admits: its first events enter, until the wait they make is too long. */
+/* A run counts what it admits: its first events enter until the wait that they cause is too
+ * long. */
 static void test_run(void)
 {
 	struct admission_view v = view_of(0);
@@ -291,7 +393,7 @@ static void test_run(void)
 	CU_ASSERT(!refused[40] && refused[41] && refused[255]);
 }
 
-/* Of unknown users, each run has its part refused. */
+/* Unknown users: the refused part is taken from each run. */
 static void test_unknown_users(void)
 {
 	start_over(mix_2x);
@@ -300,24 +402,23 @@ static void test_unknown_users(void)
 		bool refused[8] = {false};
 		int reason = 0;
 		v.threads = 4;
-		v.cost_ns = 1; /* the run itself makes no wait */
+		v.cost_ns = 1; /* the run itself causes no wait */
 		int m = admission_weir.admit(state, &own, &v, 2, 8, refused, &reason);
 		CU_ASSERT(m >= 4 && m <= 6); /* 63 % */
 		CU_ASSERT(m == 8 || reason == WEIR_EPRIORITY);
 	}
 }
 
-/* What is known of the work may be its events alone. */
-static void test_unknown_work(void)
+/* No work waits for the thread of this event, however much waits for others. */
+static void test_no_work_is_no_wait(void)
 {
 	struct admission_view v = view_of(0);
 	bool refused = false;
 	int reason = 0;
 
 	start();
-	v.length = 100; /* 125 ms */
-	CU_ASSERT_EQUAL(admission_weir.admit(state, &own, &v, 0, 1, &refused, &reason), 0);
-	CU_ASSERT_EQUAL(reason, WEIR_EDELAY);
+	v.length = 100;
+	CU_ASSERT_EQUAL(admission_weir.admit(state, &own, &v, 0, 1, &refused, &reason), 1);
 }
 
 static void test_explain(void)
@@ -351,9 +452,12 @@ static void test_explain(void)
 
 CUNIT_MAIN("weir", {"unknown cost", test_unknown_cost},
     {"never refuses when idle", test_never_refuses_when_idle}, {"caps at rest", test_caps_at_rest},
-    {"cap of long services", test_cap_of_long_services}, {"goes over", test_goes_over},
-    {"comes back", test_comes_back}, {"serves what it can", test_serves_what_it_can},
-    {"by user", test_by_user}, {"monotone", test_monotone}, {"guarantee", test_guarantee},
-    {"empty queue", test_empty_queue}, {"a run counts itself", test_run},
-    {"unknown users", test_unknown_users}, {"unknown work", test_unknown_work},
-    {"explains itself", test_explain})
+    {"lower classes wait for the end of a delay", test_lower_classes_wait_for_the_end_of_a_delay},
+    {"cap of the only class", test_cap_of_the_only_class},
+    {"cap of long services", test_cap_of_long_services}, {"bursts go by", test_bursts_go_by},
+    {"goes over", test_goes_over}, {"comes back", test_comes_back},
+    {"serves what it can", test_serves_what_it_can}, {"by user", test_by_user},
+    {"monotone", test_monotone}, {"guarantee", test_guarantee}, {"empty queue", test_empty_queue},
+    {"a run counts itself", test_run}, {"unknown users", test_unknown_users},
+    {"no work is no wait", test_no_work_is_no_wait}, {"explains itself", test_explain},
+    {"rests", test_rested})

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sharing out a stage among classes: what is learned, the guarantee, and the parts. */
+/* Sharing a stage among classes: the learned loads, the guarantee, and the parts. */
 #include "admission/weir_fill.h"
 
 #include <string.h>
@@ -9,7 +9,8 @@
 
 #define TICK_NS ADMISSION_TICK_NS
 
-/* A second of ticks of a stage of 4 threads, to which class c offers offered[c] threads' worth. */
+/* A second of ticks of a stage with 4 threads, to which class c offers work for offered[c]
+ * threads. */
 static struct weir_fill learned(const double *offered, const int *priority, int n_classes)
 {
 	struct weir_fill f;
@@ -38,11 +39,11 @@ static void test_learns(void)
 
 	memset(&f, 0, sizeof(f));
 	CU_ASSERT_EQUAL(weir_fill_part(&f, 0, 0.1), 1); /* nothing known: all */
-	sample.class[0].offered = 110;                  /* of the stage's cost, a tenth each */
+	sample.class[0].offered = 110;                  /* at the stage's cost, 0.1 tick each */
 	sample.class[0].refused = 50;
 	classes_default(&sample);
 	weir_fill_learn(&f, &sample);
-	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 1, 1e-9); /* 10 ms of 110 */
+	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 1, 1e-9); /* weight 10 ms of 110 ms */
 	CU_ASSERT_DOUBLE_EQUAL(f.refused[0], 5.0 / 11, 1e-9);
 	for (int t = 0; t < 200; t++)
 		weir_fill_learn(&f, &sample);
@@ -52,16 +53,17 @@ static void test_learns(void)
 	sample.class[0].offered = sample.class[0].wanted = 0;
 	weir_fill_learn(&f, &sample);
 	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 11.0 / 26, 1e-6);
-	/* Of slow events more time is needed to know their rate: 40 of them, here 400 ms. */
+	/* The rate of slow events needs more time: 40 events, here 400 ms. */
 	memset(&f, 0, sizeof(f));
 	sample.span_ns = sample.cost_ns = TICK_NS;
 	sample.class[0].offered = sample.class[0].wanted = 41;
 	weir_fill_learn(&f, &sample);
-	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 1, 1e-9); /* 10 ms of 410 */
+	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 1, 1e-9); /* weight 10 ms of 410 ms */
 }
 
-/* Of many events the rate is known soon, and so is the end of a flood: 40 events, but not before two ticks. As the estimate
- * falls it takes longer, and what was always offered at the stage's own pace is not touched. */
+/* The rate of frequent events is known soon, and so is the end of a flood: after 40 events, but not
+ * before two ticks. Learning slows as the estimate falls, and a class that always offered no more
+ * than the stage can do is not affected. */
 static void test_end_of_a_flood(void)
 {
 	struct weir_fill f = {0};
@@ -77,7 +79,7 @@ static void test_end_of_a_flood(void)
 	sample.class[1].offered = sample.class[1].wanted = 0;
 	weir_fill_learn(&f, &sample);
 	CU_ASSERT_DOUBLE_EQUAL(f.offered[1], 8 * 2.0 / 3, 1e-3);
-	weir_fill_learn(&f, &sample); /* two thirds of the rate: half as long again */
+	weir_fill_learn(&f, &sample); /* two thirds of the rate: one and a half times as slow */
 	CU_ASSERT_DOUBLE_EQUAL(f.offered[1], 16.0 / 3 * 3 / 4, 1e-3);
 	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 0.4, 1e-3);
 }
@@ -100,7 +102,7 @@ static void test_parts(void)
 		CU_ASSERT_EQUAL(weir_fill_part(&f, c, 8.001), 1);
 }
 
-/* Whatever the room, the parts add up to it, beyond the guarantees and up to what is offered. */
+/* Whatever the capacity, the parts add up to it, above the guarantees and up to what is offered. */
 static void test_parts_add_up(void)
 {
 	static const double offered[] = {0.3, 0, 2, 0.01, 5, 0.5, 0.04, 1};
@@ -122,7 +124,7 @@ static void test_parts_add_up(void)
 	}
 }
 
-/* A class without demand takes nothing from the others, its guarantee included. */
+/* A class without demand takes nothing from the others, not even its guarantee. */
 static void test_idle_class(void)
 {
 	static const double offered[] = {0, 0, 0, 8};
@@ -132,7 +134,7 @@ static void test_idle_class(void)
 	CU_ASSERT_EQUAL(weir_fill_part(&f, 0, 4), 1);
 }
 
-/* Classes of one priority are cut by the same part of what they want beyond their guarantees. */
+/* Classes of equal priority get the same part of what they want beyond their guarantees. */
 static void test_equals(void)
 {
 	static const double offered[] = {1, 2, 6, 3};
@@ -149,11 +151,12 @@ static void test_equals(void)
 	CU_ASSERT_EQUAL(weir_fill_rank(&f, 3, 4, &n_ranks), 2);
 	CU_ASSERT_EQUAL(n_ranks, 3);
 	memset(&f, 0, sizeof(f));
-	CU_ASSERT_EQUAL(weir_fill_rank(&f, 2, 4, &n_ranks), 2); /* nothing learnt */
+	CU_ASSERT_EQUAL(weir_fill_rank(&f, 2, 4, &n_ranks), 2); /* nothing learned */
 	CU_ASSERT_EQUAL(n_ranks, 4);
 }
 
-/* What another stage refuses of a class is not to be done here; the part is still one of all users. */
+/* Events that another stage refuses cause no work here, but the part still refers to all users of
+ * the class. */
 static void test_wanted(void)
 {
 	struct weir_fill f;
@@ -163,7 +166,7 @@ static void test_wanted(void)
 	memset(&f, 0, sizeof(f));
 	sample.class[0].offered = 8;
 	sample.class[1].offered = 4;
-	sample.class[0].wanted = 2; /* six of eight are refused for another's sake */
+	sample.class[0].wanted = 2; /* six of eight are refused for another stage */
 	sample.class[1].wanted = 4;
 	for (int t = 0; t < 200; t++)
 		weir_fill_learn(&f, &sample);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The policy `weir` as doors upstream ask it, and by the time that events have left: who has no hope,
- * what the way to the stage and behind it does, classes of equal priority. States and caps:
- * test_weir.c.
- */
+/* The policy `weir` as asked by admission upstream, and with deadlines: which events are hopeless,
+ * the effects of the route to the stage and of the stages after it, and classes of equal priority.
+ * States and caps: test_weir.c. */
 #include "admission/admission.h"
 
 #include <string.h>
@@ -31,7 +29,7 @@ static struct admission_view view_of(double wait_ms)
 	    .slo_ns = 100 * MS};
 }
 
-/* 0 if the event of `user` enters, else why not. */
+/* 0 if the event of `user` enters, otherwise the reason. */
 static int ask(struct admission_view v, int class_id, uint16_t user)
 {
 	bool refused = false;
@@ -43,7 +41,7 @@ static int ask(struct admission_view v, int class_id, uint16_t user)
 	return reason;
 }
 
-/* The same for one that has left_ms to its deadline. */
+/* The same for an event with left_ms until its deadline. */
 static int ask_left(struct admission_view v, double left_ms)
 {
 	int64_t left_ns = (int64_t)(left_ms * 1e6);
@@ -58,7 +56,7 @@ static void start(void)
 	admission_weir.init(state, &own, 0);
 }
 
-/* A tick of 10 ms in which class c offered load[c] times what the stage can do, and wants want[c] of it. */
+/* A tick of 10 ms in which class c offered load[c] times the capacity and wants want[c] of it. */
 static void tick(const double *load, const double *want, const int *priority, double wait_ms)
 {
 	struct admission_sample sample = {.span_ns = ADMISSION_TICK_NS,
@@ -90,7 +88,7 @@ static void start_over(const double *load, const double *want, const int *priori
 		tick(load, want, priority, 20);
 }
 
-/* Part of the class that enters at this wait. */
+/* Fraction of the class that enters at this wait. */
 static double part_of(int class_id, double wait_ms)
 {
 	int m = 0;
@@ -100,9 +98,9 @@ static double part_of(int class_id, double wait_ms)
 	return m / 1024.0;
 }
 
-/* ---- hope ---- */
+/* ---- hopeless events ---- */
 
-/* Wait and service may take nine tenths of what is left, not more: 20 + 5 of 27.8 ms. */
+/* Wait and service may take nine tenths of the remaining time but not more: 20 + 5 of 27.8 ms. */
 static void test_hopeless(void)
 {
 	start();
@@ -111,13 +109,13 @@ static void test_hopeless(void)
 	CU_ASSERT_EQUAL(ask_left(view_of(0), 5.5), WEIR_EHOPELESS);
 	CU_ASSERT_EQUAL(ask_left(view_of(0), 5.6), 0);
 	CU_ASSERT_EQUAL(ask_left(view_of(0), -1), WEIR_EHOPELESS);
-	CU_ASSERT_EQUAL(ask(view_of(20), 0, 0), 0); /* no deadline: nothing to miss */
+	CU_ASSERT_EQUAL(ask(view_of(20), 0, 0), 0); /* no deadline to miss */
 	struct admission_view v = view_of(20);
-	v.left_ns = &(const int64_t){INT64_MAX}; /* this one has none, others of its run have */
+	v.left_ns = &(const int64_t){INT64_MAX}; /* this event has none, others of its run do */
 	CU_ASSERT_EQUAL(ask(v, 0, 0), 0);
 }
 
-/* Of one run, who has time left enters, and those before it are what it waits for. */
+/* In a run, the events with enough time left enter, and each waits for those admitted before it. */
 static void test_hopeless_in_a_run(void)
 {
 	int64_t left_ns[] = {27 * MS, 28 * MS, 28 * MS, 29200000, 26 * MS, 90 * MS};
@@ -136,7 +134,7 @@ static void test_hopeless_in_a_run(void)
 		CU_ASSERT_EQUAL(refused[i], want[i]);
 }
 
-/* What is to come behind the stage counts, but is not waited for here. */
+/* The time after this stage counts against the deadline, but is not part of the wait here. */
 static void test_rest_adds(void)
 {
 	struct admission_view v = view_of(20);
@@ -149,9 +147,9 @@ static void test_rest_adds(void)
 	CU_ASSERT_EQUAL(ask(v, 0, 0), 0);
 }
 
-/* ---- the way to the stage ---- */
+/* ---- the route to the stage ---- */
 
-/* What is queued now will be done in part when who is let in now arrives. */
+/* Part of the work that is queued now will be done when an event admitted now arrives. */
 static void test_lead_subtracts(void)
 {
 	struct admission_view v = view_of(60);
@@ -162,11 +160,11 @@ static void test_lead_subtracts(void)
 	CU_ASSERT_EQUAL(ask(v, 0, 0), WEIR_EDELAY);
 	v.lead_ns = 11 * MS;
 	CU_ASSERT_EQUAL(ask(v, 0, 0), 0);
-	v.lead_ns = 1000 * MS; /* nothing left of it, not less than that */
+	v.lead_ns = 1000 * MS; /* the remaining work is 0, not negative */
 	CU_ASSERT_EQUAL(ask(v, 0, 0), 0);
 }
 
-/* The time on the way passes, too: lead + (wait - lead) + service. */
+/* The time to get to the stage counts as well: lead + (wait - lead) + service. */
 static void test_lead_is_time_that_passes(void)
 {
 	struct admission_view v = view_of(40);
@@ -182,7 +180,8 @@ static void test_lead_is_time_that_passes(void)
 
 /* ---- idle ---- */
 
-/* I3: with a thread idle the first of a run enters, whatever it has left; the next has it before it. */
+/* I3: while a thread is idle, the first event of a run enters, however little time it has left. The
+ * next one waits for the first. */
 static void test_idle_admits(void)
 {
 	int64_t left_ns[3] = {1, 1, 1};
@@ -204,8 +203,8 @@ static void test_idle_admits(void)
 	CU_ASSERT_EQUAL(reason, WEIR_EHOPELESS);
 }
 
-/* Of a run as many enter as threads are idle and have nothing queued for them, whatever is known of costs;
- * I3 says so of each event, and a run is no more than its events. */
+/* Of a run, as many events enter as there are idle threads with nothing queued for them, whatever
+ * is known of costs. I3 demands this of each event, also within a run. */
 static int taken_idle(int idle, unsigned length, int n)
 {
 	int64_t left_ns[8];
@@ -235,17 +234,17 @@ static void test_idle_threads_take_a_run(void)
 	CU_ASSERT_EQUAL(taken_idle(8, 0, 4), 4);
 	CU_ASSERT_EQUAL(taken_idle(8, 0, 8), 8);
 	CU_ASSERT_EQUAL(taken_idle(3, 0, 8), 3);
-	CU_ASSERT_EQUAL(taken_idle(8, 6, 4), 2); /* six of them have one each to fetch */
+	CU_ASSERT_EQUAL(taken_idle(8, 6, 4), 2); /* six of the threads have an event to fetch */
 	CU_ASSERT_EQUAL(taken_idle(8, 64, 4), 1);
 	CU_ASSERT_EQUAL(taken_idle(0, 0, 4), 0);
 }
 
-/* ---- who is not begun ---- */
+/* ---- minimum remaining time ---- */
 
 static const double twice[CLASSES] = {1, 1, 0};
 static const int falling[CLASSES] = {0, 1, 2}, equal[CLASSES] = {0, 0, 1};
 
-/* Half a service time, but only where the queue stands. */
+/* Half a service time, but only if there is a standing queue. */
 static void test_least_left(void)
 {
 	start();
@@ -267,7 +266,8 @@ static bool is_over(void)
 	return strncmp(line, "OVER", 4) == 0;
 }
 
-/* Nor when the queue is short but OVER has not ended yet: what nobody begins nobody learns from. */
+/* Nor is a minimum set when the queue is short but OVER has not ended: events that are not started
+ * teach nothing. */
 static void test_short_queue_begins_all(void)
 {
 	start_over(twice, twice, falling);
@@ -279,7 +279,7 @@ static void test_short_queue_begins_all(void)
 	CU_ASSERT_EQUAL(admission_weir.least_left(state), 0);
 }
 
-/* What is refused of a run that is larger than the idle threads are is no sign of a standing queue. */
+/* Refusals from a run with more events than idle threads do not indicate a standing queue. */
 static void test_refusals_beside_idle_threads(void)
 {
 	for (int idle = 0; idle < 2; idle++) {
@@ -293,10 +293,11 @@ static void test_refusals_beside_idle_threads(void)
 	}
 }
 
-/* ---- a stall ---- */
+/* ---- after a stall ---- */
 
-/* A run of four of clients who wait for 500 ms, of whom the stage can serve each in 1 ms; but what is known of
- * the cost is of a stall: longer than anybody waits. What is begun teaches. Returns how many are begun. */
+/* A run of four events from clients that wait for 500 ms. The stage could serve each in 1 ms, but
+ * the known cost stems from a stall and exceeds that wait. Only started events correct it. Returns
+ * how many are started. */
 static int offer_of_stall(double *cost_ns, int idle, double wait_ms)
 {
 	int64_t left_ns[4] = {500 * MS, 500 * MS, 500 * MS, 500 * MS};
@@ -311,10 +312,10 @@ static int offer_of_stall(double *cost_ns, int idle, double wait_ms)
 	v.left_ns = left_ns;
 	v.user = user;
 	int m = admission_weir.admit(state, &own, &v, 0, 4, refused, &reason);
-	if (admission_weir.least_left(state) > 500 * MS) /* shed when they leave the queue */
+	if (admission_weir.least_left(state) > 500 * MS) /* shed when dequeued */
 		m = 0;
 	for (int i = 0; i < m; i++)
-		*cost_ns += 0.02 * (MS - *cost_ns); /* as flow/meter.h */
+		*cost_ns += 0.02 * (MS - *cost_ns); /* as in graph/meter.h */
 	return m;
 }
 
@@ -336,7 +337,7 @@ static void tick_of_stall(double cost_ns, double wait_ms)
 	admission_weir.tick(state, &own, &sample);
 }
 
-/* Nothing is queued and all threads are idle: the door opens, and the cost is known again. */
+/* With an empty queue and all threads idle, events are admitted again and the cost is corrected. */
 static void test_comes_back_after_a_stall(void)
 {
 	double cost_ns = 1500.0 * MS;
@@ -359,7 +360,7 @@ static void test_comes_back_after_a_stall(void)
 
 /* ---- shares ---- */
 
-/* Classes of one priority fare alike, at each wait and for each user. */
+/* Classes of equal priority fare alike, at each wait and for each user. */
 static void test_equal_priorities(void)
 {
 	static const double load[CLASSES] = {3, 1, 1};
@@ -369,7 +370,7 @@ static void test_equal_priorities(void)
 		for (int u = 0; u < 65536; u += 512)
 			CU_ASSERT_EQUAL(ask(view_of(wait_ms), 0, (uint16_t)u),
 			    ask(view_of(wait_ms), 1, (uint16_t)u));
-	CU_ASSERT_DOUBLE_EQUAL(part_of(0, 8), 0.25, 0.01); /* 8 ms is what is steered for */
+	CU_ASSERT_DOUBLE_EQUAL(part_of(0, 8), 0.25, 0.01); /* 8 ms is the target wait */
 	CU_ASSERT_DOUBLE_EQUAL(part_of(1, 8), 0.25, 0.01);
 	CU_ASSERT_EQUAL(part_of(2, 8), 0);
 	start_over(load, load, falling);
@@ -377,24 +378,62 @@ static void test_equal_priorities(void)
 	CU_ASSERT_EQUAL(part_of(1, 8), 0);
 }
 
-/* Of equal ones also the caps are the same while nothing is known to be too much. */
+/* How many events of a run of 24 from one user enter a stage in state NORMAL, at a wait just below
+ * the limit that causes OVER at once. Each event adds 1.25 ms, until the cap is reached within the
+ * run. */
+static int taken_at_rest(const int *priority, int class_id, uint16_t user)
+{
+	struct admission_view v = view_of(34);
+	bool refused[24] = {false};
+	uint16_t users[24];
+	int reason = 0;
+
+	for (int i = 0; i < 24; i++)
+		users[i] = user;
+	start();
+	tick(twice, twice, priority, 1);
+	v.now_ns = now_ms * MS;
+	v.user = users;
+	int m = admission_weir.admit(state, &own, &v, class_id, 24, refused, &reason);
+	CU_ASSERT(!is_over());
+	CU_ASSERT_EQUAL(reason, WEIR_EDELAY);
+	return m;
+}
+
+/* Classes of equal priority also have the same caps while no excess load is known. */
 static void test_equal_caps(void)
 {
-	start();
-	tick(twice, twice, equal, 1);
 	for (int u = 0; u < 65536; u += 256)
+		CU_ASSERT_EQUAL(
+		    taken_at_rest(equal, 0, (uint16_t)u), taken_at_rest(equal, 1, (uint16_t)u));
+	CU_ASSERT_EQUAL(taken_at_rest(equal, 1, 0), 13);    /* up to 50 ms, half the objective */
+	CU_ASSERT_EQUAL(taken_at_rest(equal, 1, 65535), 8); /* up to 43.75 ms */
+	CU_ASSERT_EQUAL(taken_at_rest(equal, 2, 0), 8);     /* the lower priority starts there */
+	CU_ASSERT_EQUAL(taken_at_rest(equal, 2, 65535), 3); /* up to 37.5 ms, a quarter less */
+	CU_ASSERT_EQUAL(taken_at_rest(falling, 1, 0), 10);  /* up to 45.8 ms: three priorities */
+	CU_ASSERT_EQUAL(taken_at_rest(falling, 2, 65535), 3);
+}
+
+/* While OVER, two classes of equal priority have the same cap, at a wait that causes OVER at
+ * once. */
+static void test_equal_caps_over(void)
+{
+	for (int u = 0; u < 65536; u += 4096)
 		for (double wait_ms = 36; wait_ms < 55; wait_ms += 0.5) {
-			start();
-			tick(twice, twice, equal, 1);
-			int why = ask(view_of(wait_ms), 0, (uint16_t)u);
-			start();
-			tick(twice, twice, equal, 1);
-			CU_ASSERT_EQUAL(ask(view_of(wait_ms), 1, (uint16_t)u), why);
+			int why[2];
+			for (int c = 0; c < 2; c++) {
+				start();
+				tick(twice, twice, equal, 1);
+				why[c] = ask(view_of(wait_ms), c, (uint16_t)u);
+				CU_ASSERT(is_over());
+			}
+			CU_ASSERT_EQUAL(why[0], why[1]);
 		}
 }
 
-/* What other stages refuse of a class is not work here: room is for the others. But who they let in
- * are the lowest users, so of those this stage may refuse none while there is room. */
+/* Events that other stages refuse cause no work here, so other classes can use the capacity. The
+ * events that those stages admit are from the lowest users, so this stage must not refuse them
+ * while it has capacity left. */
 static void test_others_refuse(void)
 {
 	static const double load[CLASSES] = {8, 0.5, 0}, some[CLASSES] = {0.4, 0.5, 0};
@@ -406,8 +445,9 @@ static void test_others_refuse(void)
 	CU_ASSERT_EQUAL(part_of(1, 8), 1);
 }
 
-/* Where the rest is still too much, the part is of all of the class: of 4 that want 2 together, with 1 to
- * do, the first quarter of the users is half of those whom the other stage lets in. */
+/* If the rest is still too much, the part refers to the whole class. 4 are offered, 2 of them are
+ * wanted, and 1 can be done: the first quarter of the users is half of those that the other stage
+ * admits. */
 static void test_part_is_of_all(void)
 {
 	static const double load[CLASSES] = {4, 0, 0}, some[CLASSES] = {2, 0, 0};
@@ -424,7 +464,7 @@ static void test_part(void)
 	start();
 	CU_ASSERT_EQUAL(admission_weir.part(state, 0), 1);
 	start_over(twice, twice, falling);
-	ask(view_of(8), 0, 0); /* the wait that was seen last */
+	ask(view_of(8), 0, 0); /* the last wait seen */
 	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 0), 1, 0.01);
 	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 1), part_of(1, 8), 0.01);
 	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 2), 1, 0.01); /* offers nothing */
@@ -438,5 +478,5 @@ CUNIT_MAIN("weir ahead", {"no hope", test_hopeless}, {"no hope in a run", test_h
     {"refusals beside idle threads", test_refusals_beside_idle_threads},
     {"comes back after a stall", test_comes_back_after_a_stall},
     {"equal priorities", test_equal_priorities}, {"equal caps", test_equal_caps},
-    {"others refuse", test_others_refuse}, {"part is of all", test_part_is_of_all},
-    {"part", test_part})
+    {"equal caps while OVER", test_equal_caps_over}, {"others refuse", test_others_refuse},
+    {"part is of all", test_part_is_of_all}, {"part", test_part})

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The policy `weir` at a station in virtual time (station.h): goodput, who is served, and waits over
- * loads, services and jumps. Seeds are fixed; the bounds leave room for other constants, not for
- * another policy. */
+/* The policy `weir` at a station in virtual time (station.h): goodput, the classes served, and
+ * waits, over loads, services and jumps. Seeds are fixed. The bounds allow for other constants, but
+ * not for another policy. */
 #include "admission/admission.h"
 
 #include "cunit_main.h"
@@ -57,7 +57,7 @@ static void test_other_services(void)
 	}
 }
 
-/* The same constants where services are 200 times shorter or 4 times longer (W12). */
+/* The same constants with services 200 times shorter or 4 times longer (W12). */
 static void test_other_scales(void)
 {
 	static const struct {
@@ -80,7 +80,8 @@ static void test_other_scales(void)
 		}
 }
 
-/* Top class at 0.4 of what the stage can do, 5.2 in sum: nothing of it is lost. */
+/* The top class offers 0.4 of the capacity, all classes together 5.2: the top class loses
+ * nothing. */
 static void test_flood(void)
 {
 	struct station_result r = run((struct station){
@@ -90,7 +91,7 @@ static void test_flood(void)
 	CU_ASSERT(r.goodput > 0.98);
 }
 
-/* I6: of its demand each class gets 0.9 of its guarantee, 2 % of the stage, at any load. */
+/* I6: each class gets at least 0.9 of its guarantee, 2 % of the stage, at any load. */
 static void test_guarantee(void)
 {
 	for (int i = 0; i < 2; i++) {
@@ -101,7 +102,7 @@ static void test_guarantee(void)
 	}
 }
 
-/* I13: no tick for 500 ms at the start of a tenfold load: the caps hold the wait. */
+/* I13: without a tick for 500 ms at the start of a tenfold load, the caps bound the wait. */
 static void test_late_tick(void)
 {
 	struct station_result r = run((struct station){.load = 0.8,
@@ -118,8 +119,8 @@ static void test_late_tick(void)
 	CU_ASSERT(r.goodput > 0.9);
 }
 
-/* From 0.8 to tenfold and back: useful work goes on in the first half second, the top class keeps
- * most of it, and half a second later nearly all is served again. */
+/* From 0.8 to tenfold load and back: useful work continues in the first half second, the top class
+ * keeps most of its share, and half a second after the end nearly all is served again. */
 static void test_spike(void)
 {
 	struct station st = {.load = 0.8,

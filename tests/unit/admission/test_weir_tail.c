@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Policy `weir` and waits that are long beside the objective: slow services, the room of the highest class, and what waited so
- * long that it is late. */
+/* Policy `weir` with waits that are long compared with the objective: slow services, the wait
+ * allowed for the highest class, and events that have waited too long to be in time. */
 #include "admission/admission.h"
 
 #include "classes.h"
@@ -11,9 +11,9 @@
 _Alignas(16) static unsigned char state[ADMISSION_STATE_MAX];
 static const struct weir_admission_spec own = {.target_ns = -1, .interval_ns = -1};
 static const uint64_t twice[] = {16},
-		      half_and_flood[] = {4, 12}; /* events a tick; 4 threads can do 8 */
+		      half_and_flood[] = {4, 12}; /* events per tick; 4 threads can do 8 */
 
-/* What the stage has been for a second: 4 threads, an objective of 100 ms. */
+/* The last second of the stage: 4 threads, an objective of 100 ms. */
 struct past {
 	const uint64_t *offered;
 	int n_classes;
@@ -41,8 +41,8 @@ static void teach(struct past p)
 	}
 }
 
-/* The part of the only class that is admitted when twice what the threads can do is offered, the wait is 11 ms, and of a
- * hundred services of 5 ms the slowest takes `p99_ms`. */
+/* The part of the only class that is admitted at a load of twice the capacity and a wait of 11 ms.
+ * Services take 5 ms, the slowest of a hundred takes `p99_ms`. */
 static double part_with(int64_t p99_ms)
 {
 	teach((struct past){twice, 1, 11, 5, p99_ms});
@@ -51,19 +51,21 @@ static double part_with(int64_t p99_ms)
 
 static void test_tail(void)
 {
-	/* 8 ms are steered for; the wait is 3 ms longer, and half an objective takes the whole stage off. */
+	/* The target wait is 8 ms and the wait is 3 ms longer. An excess of half the objective
+	 * would reduce the admitted load to 0. */
 	double calm = (1 - 3.0 / 50) / 2;
 
 	CU_ASSERT_DOUBLE_EQUAL(part_with(0), calm, 1e-3);
-	CU_ASSERT_DOUBLE_EQUAL(part_with(84), calm, 1e-3); /* half of what it leaves: 8 ms */
+	CU_ASSERT_DOUBLE_EQUAL(part_with(84), calm, 1e-3); /* half of the remaining time: 8 ms */
 	CU_ASSERT_DOUBLE_EQUAL(part_with(88), (1 - 5.0 / 50) / 2, 1e-3);
-	CU_ASSERT_DOUBLE_EQUAL(part_with(90), (1 - 6.0 / 50) / 2, 1e-3); /* 5 ms, and not below: */
+	CU_ASSERT_DOUBLE_EQUAL(part_with(90), (1 - 6.0 / 50) / 2, 1e-3); /* 5 ms, the minimum */
 	CU_ASSERT_DOUBLE_EQUAL(part_with(99), part_with(90), 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(part_with(300), part_with(90), 1e-9);
 }
 
-/* A wait of 38 ms, 30 too many: the lower class gets its 2 % and nothing else, since at that wait 40 % of the stage are
- * admitted, which the highest wants; that one loses nothing until the wait leaves it less. */
+/* A wait of 38 ms is 30 ms too long. The lower class gets its 2 % and nothing else: at that wait 40
+ * % of the stage is admitted, and the highest class wants all of that. The highest class loses
+ * nothing until the wait leaves it less than it wants. */
 static void test_lower_classes_give_way_first(void)
 {
 	teach((struct past){half_and_flood, 2, 38, 5, 0});
@@ -98,20 +100,34 @@ static void test_highest_class_waits_as_long_as_it_may(void)
 	CU_ASSERT_EQUAL(ask(0, 2, 74.9), 0); /* 90 ms less 1.5 slow services */
 	CU_ASSERT_EQUAL(ask(0, 2, 75.1), WEIR_EDELAY);
 	CU_ASSERT_EQUAL(ask(1, 2, 40.1), WEIR_EDELAY);
-	teach((struct past){half_and_flood, 2, 20, 5, 60}); /* half the objective at least */
+	teach((struct past){half_and_flood, 2, 20, 5, 60}); /* at least half the objective */
 	CU_ASSERT_EQUAL(ask(0, 2, 49.9), 0);
 	CU_ASSERT_EQUAL(ask(0, 2, 50.1), WEIR_EDELAY);
-	teach((struct past){half_and_flood, 2, 20, 5, 0}); /* not known: the same */
+	teach((struct past){half_and_flood, 2, 20, 5, 0}); /* unknown: the same */
 	CU_ASSERT_EQUAL(ask(0, 2, 50.1), WEIR_EDELAY);
 	teach((struct past){twice, 1, 20, 5, 10}); /* an only class is not above others */
 	CU_ASSERT_EQUAL(ask(0, 1, 50.1), WEIR_EDELAY);
+}
+
+/* In both states the cap leaves time for a service of the slowest hundredth, but is at least a
+ * tenth of the objective. */
+static void test_slow_services_lower_the_cap(void)
+{
+	teach((struct past){twice, 1, 20, 5, 70});
+	CU_ASSERT_EQUAL(ask(0, 1, 29.9), 0);
+	CU_ASSERT_EQUAL(ask(0, 1, 30.1), WEIR_EDELAY);
+	teach((struct past){twice, 1, 20, 5, 300});
+	CU_ASSERT_EQUAL(ask(0, 1, 10.1), WEIR_EDELAY);
+	teach((struct past){half_and_flood, 2, 20, 5, 300});
+	CU_ASSERT_EQUAL(ask(1, 2, 10.1), WEIR_EDELAY);
+	CU_ASSERT_EQUAL(ask(0, 2, 49.9), 0);
 }
 
 static void test_most_wait(void)
 {
 	admission_weir.init(state, &own, 0);
 	CU_ASSERT_EQUAL(admission_weir.most_wait(state), INT64_MAX);
-	teach((struct past){twice, 1, 1, 1, 0}); /* at rest: a long wait is none of its business */
+	teach((struct past){twice, 1, 1, 1, 0}); /* at rest, long waits are not limited */
 	CU_ASSERT_EQUAL(admission_weir.most_wait(state), INT64_MAX);
 	teach((struct past){twice, 1, 400, 5, 0});
 	CU_ASSERT_EQUAL(admission_weir.most_wait(state), 100 * MS);
@@ -122,4 +138,5 @@ static void test_most_wait(void)
 CUNIT_MAIN("weir tail", {"slow services", test_tail},
     {"lower classes give way first", test_lower_classes_give_way_first},
     {"highest class waits as long as it may", test_highest_class_waits_as_long_as_it_may},
+    {"slow services lower the cap", test_slow_services_lower_the_cap},
     {"most wait", test_most_wait})

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A table with every type of knob, for the tests of knobs. */
+/* A table with every type of knob, for the knob tests. */
 #ifndef WEIR_TESTS_KNOB_TABLE_H
 #define WEIR_TESTS_KNOB_TABLE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text for people: which bytes are characters, escaping, cutting, collecting. */
+/* Text for people: character lengths, escaping, truncating, collecting. */
 #include "base/text.h"
 
 #include <string.h>
@@ -14,14 +14,14 @@ static void test_characters(void)
 	CU_ASSERT_EQUAL(text_char("高"), 3);
 	CU_ASSERT_EQUAL(text_char("\xf0\x9f\x98\x80"), 4);
 	CU_ASSERT_EQUAL(text_char("\xf4\x8f\xbf\xbf"), 4);
-	CU_ASSERT_EQUAL(text_char("\x80"), 0); /* the rest of something */
-	CU_ASSERT_EQUAL(text_char("\xc3"), 0); /* the beginning of nothing */
+	CU_ASSERT_EQUAL(text_char("\x80"), 0); /* a continuation byte */
+	CU_ASSERT_EQUAL(text_char("\xc3"), 0); /* a first byte alone */
 	CU_ASSERT_EQUAL(text_char("\xe9\xab"), 0);
-	CU_ASSERT_EQUAL(text_char("\xc0\xaf"), 0); /* '/' the long way */
+	CU_ASSERT_EQUAL(text_char("\xc0\xaf"), 0); /* overlong '/' */
 	CU_ASSERT_EQUAL(text_char("\xe0\x80\xaf"), 0);
 	CU_ASSERT_EQUAL(text_char("\xf0\x80\x80\xaf"), 0);
 	CU_ASSERT_EQUAL(text_char("\xed\xa0\x80"), 0);     /* a surrogate */
-	CU_ASSERT_EQUAL(text_char("\xf4\x90\x80\x80"), 0); /* past the last one */
+	CU_ASSERT_EQUAL(text_char("\xf4\x90\x80\x80"), 0); /* past U+10FFFF */
 	CU_ASSERT_EQUAL(text_char("\xff"), 0);
 }
 

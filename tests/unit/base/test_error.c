@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Codes, words, sentences, outcomes; how a failed assertion ends the process. */
+/* Codes, words, sentences and outcomes; how a failed assertion ends the process. */
 #include <weir/error.h>
 
 #include <signal.h>
@@ -26,7 +26,8 @@ static void test_words(void)
 	CU_ASSERT_STRING_EQUAL(weir_error_text(7), "an unknown error");
 }
 
-/* Every SHED code of the table has an index, every index a code, and nothing else has. */
+/* Every SHED code of the table has an index, every index has a code, and no other code has an
+ * index. */
 static void test_shed_indexes(void)
 {
 	int shed = 0;
@@ -44,7 +45,8 @@ static void test_shed_indexes(void)
 	CU_ASSERT_EQUAL(weir_shed_index(WEIR_EDRAINING - 1), -1);
 }
 
-/* The last words of a child that fails an assertion, and the signal that ends it. */
+/* Fork a child that fails an assertion. Its message goes to `buf`; returns the signal that ended
+ * it. */
 static int last_words(char *buf, size_t size)
 {
 	int pipe_fd[2], status;
@@ -77,7 +79,7 @@ static void test_assert(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(words, "weir: bug: '1 + 1 == 3' is false at "));
 	CU_ASSERT_PTR_NOT_NULL(strstr(words, "in last_words()"));
 	CU_ASSERT_PTR_NOT_NULL(strchr(words, '\n'));
-	WEIR_ASSERT(words[0] != '\0'); /* a true one does nothing */
+	WEIR_ASSERT(words[0] != '\0'); /* a true condition does nothing */
 }
 
 CUNIT_MAIN("error", {"outcomes", test_outcomes}, {"words", test_words},

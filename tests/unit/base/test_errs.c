@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Start-up errors: the layout of operating.md to the letter, odd places, odd bytes, many of them.
- */
+/* Start-up errors: the exact layout of operating.md, odd positions, odd bytes, many errors. */
 #include <weir/error.h>
 
 #include <stdio.h>
@@ -52,13 +51,13 @@ static void test_no_place(void)
 
 	weir_errs_add(&errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
 	weir_errs_add(&errs, NULL, WEIR_EINVAL, "add 'stages:'", "there are no stages");
-	weir_errs_add(&errs, &file, WEIR_ENOENT, NULL, "can not be read");
+	weir_errs_add(&errs, &file, WEIR_ENOENT, NULL, "cannot be read");
 	CU_ASSERT_STRING_EQUAL(formatted(), "out of memory\n"
 					    "there are no stages: add 'stages:'\n"
-					    "x.yaml: can not be read\n");
+					    "x.yaml: cannot be read\n");
 }
 
-/* Columns are bytes, the underline is in characters; tabs are kept in the padding. */
+/* Columns count bytes, the underline counts characters; tabs are kept in the padding. */
 static void test_characters(void)
 {
 	struct weir_mark utf8 = mark_at("höhe → x: 1", 12345, 11, 1);
@@ -79,7 +78,7 @@ static void test_characters(void)
 					    "      | \t^\n");
 }
 
-/* A place past the end of its line still gets one caret; the underline ends with the line. */
+/* A position past the end of its line still gets one caret. The underline ends with the line. */
 static void test_edges(void)
 {
 	struct weir_mark past = mark_at("ab", 1, 3, 1), far = mark_at("ab", 1, 90, 5);
@@ -105,7 +104,7 @@ static void test_control_bytes(void)
 					    "      | ^ \\x07\n");
 }
 
-/* Of a long line the part around the place is kept, cut between characters. */
+/* Of a long line, the part around the error is kept, cut between characters. */
 static void test_long_line(void)
 {
 	char line[1001];
@@ -152,7 +151,7 @@ static void test_many(void)
 	formatted();
 }
 
-/* As snprintf: the length of the whole, a cut text in what there is. */
+/* Like snprintf: returns the full length and truncates the text to the buffer. */
 static void test_small_buffer(void)
 {
 	char buf[8] = "#######";

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The hash of keys: XXH3's published value for the empty text, equal for equal, never 0. */
+/* The hash of keys: XXH3's published value for the empty text, equal hashes for equal keys, never
+ * 0. */
 #include <weir/event.h>
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Histograms: every bound, against a search by hand; the promise about 1-2-5; quantiles. */
+/* Histograms: every bound against a linear search; the 1-2-5 series; quantiles. */
 #include <weir/metric.h>
 
 #include <stdbool.h>
@@ -62,7 +62,8 @@ static bool is_bound(int64_t ns)
 	return weir_hist_upper_ns(weir_hist_bucket(ns)) == ns;
 }
 
-/* What metric.h promises: 1, 2 and 5 of every decade, no step wider than 14.3 %. */
+/* The guarantees of metric.h: 1, 2 and 5 of every decade are bounds; no step is wider than 14.3
+ * %. */
 static void test_series(void)
 {
 	for (int64_t decade = 1000; decade <= 10000000000LL; decade *= 10) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables: rows by name, defaults of every type, and back to nothing. */
+/* Tables: lookup by name, defaults of every type, release of the values. */
 #include "knob_table.h"
 
 #include "cunit_main.h"
@@ -42,7 +42,7 @@ static void test_fini_clears(void)
 	weir_knobs_init(all_knobs, &a);
 	weir_knobs_fini(all_knobs, &a);
 	CU_ASSERT_EQUAL(memcmp(&a, &zero, sizeof(a)), 0);
-	weir_knobs_fini(all_knobs, &a); /* twice is once */
+	weir_knobs_fini(all_knobs, &a); /* a second call is harmless */
 	weir_knobs_fini(NULL, &a);
 	CU_ASSERT_EQUAL(weir_knobs_init(NULL, &a), 0);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Maps into structs: every type, every mistake with its place and all of them at once; what is
- * refused keeps its value. Trees are made by hand here; tests/config has the same through YAML.
- */
+/* Binding maps to structs: every type, and every mistake, with its location and all in one pass. A
+ * refused value leaves the member unchanged. The trees are built by hand here; tests/config does
+ * the same through YAML. */
 #include "knob_table.h"
 
 #include <stdio.h>
@@ -68,7 +67,7 @@ static void begin(void)
 	CU_ASSERT_EQUAL_FATAL(weir_knobs_init(all_knobs, &a), 0);
 }
 
-/* Bind { name: item } and give the first error's text, "" for none. */
+/* Bind { name: item }. Returns the text of the first error, "" without errors. */
 static const char *bind(const char *name, struct weir_node *item)
 {
 	struct weir_node *map = map_of(name, item);
@@ -110,7 +109,7 @@ static void test_records(void)
 	CU_ASSERT_EQUAL_FATAL(a.records.n, 2);
 	struct inner *r = (struct inner *)(void *)a.records.items;
 	CU_ASSERT_TRUE(r[0].n == 3 && strcmp(r[0].name, "p") == 0 && strcmp(r[1].name, "q") == 0);
-	/* All mistakes, and what was there stays. */
+	/* All mistakes are reported, and the old value stays. */
 	struct weir_node *bad = map_of("nam", text("x"));
 	grow(bad, "n", text("77"));
 	CU_ASSERT_STRING_EQUAL(bind("records", list_of(bad, text("y"))),
@@ -130,20 +129,20 @@ static void test_records(void)
 static void test_wrong_kinds(void)
 {
 	begin();
+	CU_ASSERT_STRING_EQUAL(bind("flag", list_of(NULL, NULL)),
+	    "'flag' of stage 'x' takes a single value, not a list");
 	CU_ASSERT_STRING_EQUAL(
-	    bind("flag", list_of(NULL, NULL)), "'flag' of stage 'x' takes one value, not a list");
-	CU_ASSERT_STRING_EQUAL(
-	    bind("inner", text("5")), "'inner' of stage 'x' takes a map, not one value");
+	    bind("inner", text("5")), "'inner' of stage 'x' takes a map, not a single value");
 	CU_ASSERT_STRING_EQUAL(
 	    bind("list", map_of(NULL, NULL)), "'list' of stage 'x' takes a list, not a map");
 	CU_ASSERT_STRING_EQUAL(bind("list", list_of(list_of(NULL, NULL), text(""))),
-	    "an entry of 'list' of stage 'x' must be one text");
+	    "an entry of 'list' of stage 'x' must be a string");
 	CU_ASSERT_EQUAL(errs.total, 2);
 	CU_ASSERT_STRING_EQUAL(bind("records", text("5")),
-	    "'records' of stage 'x' takes a list of maps, not one value");
+	    "'records' of stage 'x' takes a list of maps, not a single value");
 	CU_ASSERT_STRING_EQUAL(bind("size", text("")), "'size' of stage 'x' has no value");
 	CU_ASSERT_STRING_EQUAL(bind("text", text("")), "'text' of stage 'x' has no value");
-	CU_ASSERT_STRING_EQUAL(errs.err[0].hint, "write \"\" for an empty text");
+	CU_ASSERT_STRING_EQUAL(errs.err[0].hint, "write \"\" for an empty string");
 	CU_ASSERT_EQUAL(a.list.n, 2);
 }
 
@@ -188,14 +187,14 @@ static void test_not_a_map(void)
 	begin();
 	CU_ASSERT_EQUAL(weir_knobs_bind(all_knobs, one, &a, "'admin'", &errs), WEIR_EINVAL);
 	CU_ASSERT_EQUAL(weir_knobs_bind(all_knobs, none, &a, "'admin'", &errs), WEIR_EINVAL);
-	CU_ASSERT_STRING_EQUAL(errs.err[0].text, "'admin' must be a map, not one value");
+	CU_ASSERT_STRING_EQUAL(errs.err[0].text, "'admin' must be a map, not a single value");
 	CU_ASSERT_STRING_EQUAL(errs.err[1].text, "'admin' must be a map, not empty");
 	CU_ASSERT_EQUAL(weir_knobs_bind(all_knobs, NULL, &a, "'admin'", &errs), 0);
 	weir_node_free(one);
 	weir_node_free(none);
 }
 
-/* A value without a place (--set) is named in words instead. */
+/* A value without a location (--set) is named in words instead. */
 static void test_no_place(void)
 {
 	struct weir_node *map = map_of("wait", text("10"));

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One value from its text: each unit, each bound, each sentence; what is refused leaves the member
- * as it was.
- */
+/* Parsing one value from text: each unit, each bound, each message. A refused value leaves the
+ * member unchanged. */
 #include "knob_table.h"
 
 #include "cunit_main.h"
@@ -10,7 +8,7 @@
 static struct all a;
 static char why[200];
 
-/* Parse and say what went wrong, "" for nothing. */
+/* Parse `text` and return the message, "" on success. */
 static const char *parse(const char *row, const char *text)
 {
 	snprintf(why, sizeof(why), "?");
@@ -59,7 +57,7 @@ static void test_int_refused(void)
 	CU_ASSERT_STRING_EQUAL(
 	    parse("count", "1000001"), "'1000001' is too large: at most 1000000");
 	CU_ASSERT_STRING_EQUAL(
-	    parse("count", "-1"), "'-1' is negative"); /* not a way to say auto */
+	    parse("count", "-1"), "'-1' is negative"); /* -1 is not a spelling of auto */
 	CU_ASSERT_STRING_EQUAL(parse("count", "1.5"), "'1.5' is not a whole number");
 	CU_ASSERT_STRING_EQUAL(parse("count", ""), "'' is not a whole number");
 	CU_ASSERT_STRING_EQUAL(parse("count", "many"), "'many' is not a whole number");
@@ -77,7 +75,7 @@ static void test_int_refused(void)
 	CU_ASSERT_STRING_EQUAL(parse("count", ".5"), "'.5' is not a whole number");
 	CU_ASSERT_STRING_EQUAL(
 	    parse("count", "1.2.3"), "'1.2.3' has the unknown unit '.3': write k or M");
-	CU_ASSERT_STRING_EQUAL(parse("signed_count", "auto"), "'auto' is not possible here");
+	CU_ASSERT_STRING_EQUAL(parse("signed_count", "auto"), "'auto' is not allowed here");
 	CU_ASSERT_EQUAL(whole("signed_count", "9223372036854775807"), INT64_MAX);
 	CU_ASSERT_EQUAL(whole("signed_count", "9223372036854M"), 9223372036854000000);
 	CU_ASSERT_EQUAL(whole("signed_count", "9223372036854000000"), 9223372036854000000);
@@ -137,7 +135,7 @@ static void test_duration_refused(void)
 	CU_ASSERT_STRING_EQUAL(parse("wait", "0"), "'0' is too small: at least 1us");
 	CU_ASSERT_STRING_EQUAL(parse("wait", "0.5ns"), "'0.5ns' is finer than 1ns");
 	CU_ASSERT_STRING_EQUAL(parse("wait", "-5ms"), "'-5ms' is negative");
-	CU_ASSERT_STRING_EQUAL(parse("wait", "auto"), "'auto' is not possible here");
+	CU_ASSERT_STRING_EQUAL(parse("wait", "auto"), "'auto' is not allowed here");
 	CU_ASSERT_STRING_EQUAL(parse("wait", "5min"),
 	    "'5min' has the unknown unit 'min': write ns, us, ms, s, m or h");
 	CU_ASSERT_STRING_EQUAL(
@@ -203,26 +201,27 @@ static void test_enum(void)
 	CU_ASSERT_EQUAL(a.choice, 0);
 	CU_ASSERT_STRING_EQUAL(parse("choice", "blue"), "");
 	CU_ASSERT_EQUAL(a.choice, 2);
+	CU_ASSERT_STRING_EQUAL(parse("choice", "gren"),
+	    "'gren' is not one of red, green, blue: did you mean 'green'?");
 	CU_ASSERT_STRING_EQUAL(
-	    parse("choice", "gren"), "'gren' is none of red, green, blue: did you mean 'green'?");
-	CU_ASSERT_STRING_EQUAL(parse("choice", "violet"), "'violet' is none of red, green, blue");
+	    parse("choice", "violet"), "'violet' is not one of red, green, blue");
 	CU_ASSERT_STRING_EQUAL(
-	    parse("choice", "red|green"), "'red|green' is none of red, green, blue");
-	CU_ASSERT_STRING_EQUAL(parse("choice", ""), "'' is none of red, green, blue");
+	    parse("choice", "red|green"), "'red|green' is not one of red, green, blue");
+	CU_ASSERT_STRING_EQUAL(parse("choice", ""), "'' is not one of red, green, blue");
 	CU_ASSERT_EQUAL(a.choice, 2);
 }
 
 static void test_not_scalar(void)
 {
 	CU_ASSERT_STRING_EQUAL(
-	    parse("list", "a"), "'list' takes a list, which one text cannot give");
+	    parse("list", "a"), "'list' takes a list, which a single string cannot give");
 	CU_ASSERT_STRING_EQUAL(
-	    parse("records", "a"), "'records' takes a list, which one text cannot give");
+	    parse("records", "a"), "'records' takes a list, which a single string cannot give");
 	CU_ASSERT_STRING_EQUAL(
-	    parse("inner", "a"), "'inner' takes a map, which one text cannot give");
+	    parse("inner", "a"), "'inner' takes a map, which a single string cannot give");
 }
 
-/* The sentence is cut to what there is, and the value may be as long as it likes. */
+/* The message is truncated to the buffer, whatever the length of the value. */
 static void test_small_why(void)
 {
 	char small[8], text[5000];

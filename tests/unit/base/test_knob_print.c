@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Values as a user would write them, and that parsing them again changes nothing. */
+/* Values are printed as a user would write them, and parsing them again gives the same value. */
 #include "knob_table.h"
 
 #include <stdlib.h>
@@ -163,7 +163,7 @@ static void test_round_trips(void)
 	}
 }
 
-/* Real numbers can be auto, too: -1 in, -1 out. */
+/* A real number can also be auto, stored as -1; the text "-1" itself is refused. */
 static void test_real_auto(void)
 {
 	const struct weir_knob row = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The log: its shape, escaping, levels, one write a line from many threads. */
+/* The log: line format, escaping, levels, one write per line from many threads. */
 #include <weir/log_file.h>
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #define THREADS 4
 #define LINES   200
 
-/* A file that takes the log, and what it got. */
+/* A file that receives the log, and its content. */
 struct sink {
 	int fd;
 	char path[64];
@@ -100,7 +100,8 @@ static void test_json(void)
 	pthread_setname_np(pthread_self(), "test");
 }
 
-/* With a log file: into it; what has no room is counted and told by the next line that has. */
+/* With a log file, lines go there. Lines that do not fit are counted, and their number is reported
+ * before the next line that fits. */
 static void test_file(void)
 {
 	struct weir_log_file *f;
@@ -147,7 +148,7 @@ static void test_levels(void)
 	CU_ASSERT_PTR_NULL(strstr(text, "no"));
 }
 
-/* Longer than a line may be: cut, and still a whole line. */
+/* A line over the maximum length is cut and still ends with a newline. */
 static void test_long(void)
 {
 	static char text[10000];

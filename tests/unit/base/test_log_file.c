@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Log files: every line that was taken is in the file once and whole, in order per thread; memory is bounded while nobody
- * takes lines, and what has no room is refused; files are opened again by name; the journal gets entries.
- */
+/* Log files: every accepted line is in the file once and whole, in order per thread. Memory is
+ * bounded while nobody takes lines, and lines that do not fit are refused. Files are reopened by
+ * name; the journal receives entries. */
 #include <weir/log_file.h>
 
 #include <errno.h>
@@ -64,7 +63,7 @@ static bool add(struct weir_log_file *f, const char *line)
 	return weir_log_file_add(f, WEIR_LOG_INFO, line, strlen(line));
 }
 
-/* What the file `name` holds; "" when there is none. Static memory. */
+/* Content of the file `name`, "" if it does not exist. Static memory. */
 static const char *content(const char *name)
 {
 	static char text[4096];
@@ -77,7 +76,7 @@ static const char *content(const char *name)
 	return text;
 }
 
-/* Wait for the writer; a test that waits for ever is ended by its runner. */
+/* Wait for the writer. The test runner ends a test that waits forever. */
 static void await(const char *name, const char *want)
 {
 	while (strcmp(content(name), want) != 0)
@@ -114,7 +113,7 @@ static void test_threads(void)
 		pthread_create(&a[i].thread, NULL, add_main, &a[i]);
 	}
 	for (int i = 0; i < 20; i++)
-		weir_log_reopen(); /* in the middle of it */
+		weir_log_reopen(); /* while lines are being added */
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(a[i].thread, NULL);
 	weir_log_file_close(f);
@@ -132,7 +131,7 @@ static void test_threads(void)
 	end();
 }
 
-/* A pipe that nobody reads: lines are refused, nobody is blocked, and it ends all the same. */
+/* A pipe that nobody reads: lines are refused, no thread blocks, and closing still works. */
 static void test_stuck(void)
 {
 	struct weir_err err = {0};
@@ -154,7 +153,7 @@ static void test_stuck(void)
 		taken++;
 	CU_ASSERT(taken >= 15);
 	CU_ASSERT(taken < 10000);
-	weir_log_set_fd(-1); /* which would say that lines are lost */
+	weir_log_set_fd(-1); /* it would report the lost lines */
 	weir_log_file_close(f);
 	weir_log_set_fd(STDERR_FILENO);
 	close(fd);
@@ -166,7 +165,7 @@ static void test_never_started(void)
 	begin();
 	struct weir_log_file *f = opened(path, 64, 0);
 	CU_ASSERT_TRUE(add(f, "line\n"));
-	CU_ASSERT_FALSE(weir_log_file_add(f, WEIR_LOG_INFO, path, 58)); /* a byte too long */
+	CU_ASSERT_FALSE(weir_log_file_add(f, WEIR_LOG_INFO, path, 58)); /* one byte too long */
 	weir_log_file_close(f);
 	CU_ASSERT_STRING_EQUAL(content(path), "line\n");
 	end();
@@ -180,7 +179,7 @@ static void test_reopen(void)
 	add(f, "one\n");
 	await(path, "one\n");
 	CU_ASSERT_EQUAL(rename(path, other), 0);
-	add(f, "two\n"); /* still there */
+	add(f, "two\n"); /* still in the renamed file */
 	await(other, "one\ntwo\n");
 	weir_log_reopen();
 	while (access(path, F_OK) != 0)
@@ -191,7 +190,7 @@ static void test_reopen(void)
 	CU_ASSERT_EQUAL(weir_log_file_move(f, other), 0);
 	add(f, "four\n");
 	weir_log_file_close(f);
-	/* The line was there before the writer saw the order, or behind it. */
+	/* The line was added either before the writer saw the request to reopen, or after it. */
 	CU_ASSERT(strcmp(content(other), "one\ntwo\nfour\n") == 0 ||
 		  strcmp(content(path), "three\nfour\n") == 0);
 	end();
@@ -203,7 +202,7 @@ static void await_file(const char *name)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* A log that has moved is opened again where it is now. */
+/* A log that was moved is reopened at its new path. */
 static void test_moved_then_reopened(void)
 {
 	begin();
@@ -221,7 +220,7 @@ static void test_moved_then_reopened(void)
 	end();
 }
 
-/* Several are opened again, whichever of them have been closed since. */
+/* Reopening several logs works whichever of them have been closed since. */
 static void test_several(void)
 {
 	struct weir_log_file *f[4];
@@ -229,8 +228,8 @@ static void test_several(void)
 	begin();
 	for (int i = 0; i < 4; i++)
 		f[i] = started(path, 4096, 0);
-	weir_log_file_close(
-	    f[1]); /* between others, then the first and the last that were opened */
+	/* Close one in the middle, then the first and the last one opened. */
+	weir_log_file_close(f[1]);
 	weir_log_file_close(f[0]);
 	weir_log_file_close(f[3]);
 	CU_ASSERT_EQUAL(unlink(path), 0);
@@ -242,7 +241,7 @@ static void test_several(void)
 	end();
 }
 
-/* Where it can not be opened again it goes on where it was. */
+/* A log that cannot be reopened keeps writing to the old file. */
 static void test_stays(void)
 {
 	char nowhere[160];
@@ -262,7 +261,8 @@ static void test_stays(void)
 	end();
 }
 
-/* Where it is to go is done at once, though others could still join what waits for an hour; and what waits goes to the old one. */
+/* A reopen takes effect at once, although the writer could wait an hour for more lines. Lines that
+ * are already waiting go to the old file. */
 static void test_moved_at_once(void)
 {
 	begin();
@@ -277,7 +277,7 @@ static void test_moved_at_once(void)
 	end();
 }
 
-/* A line that just fits is taken, and no byte more. */
+/* A line that just fits is accepted, but not one byte more. */
 static void test_exact(void)
 {
 	enum { BYTES = 4096 };
@@ -331,7 +331,7 @@ static void test_journal(void)
 	expect_entry(fd, "SYSLOG_IDENTIFIER=weir\nPRIORITY=3\nMESSAGE=bad\n");
 	expect_entry(fd, "SYSLOG_IDENTIFIER=weir\nPRIORITY=7\nMESSAGE=so so\n");
 	close(fd);
-	unlink(path); /* the journal is started anew */
+	unlink(path); /* the journal restarts */
 	fd = journal_bind();
 	CU_ASSERT_TRUE(weir_log_file_add(f, WEIR_LOG_WARN, "again\n", 6));
 	expect_entry(fd, "SYSLOG_IDENTIFIER=weir\nPRIORITY=4\nMESSAGE=again\n");
@@ -340,7 +340,7 @@ static void test_journal(void)
 	end();
 }
 
-/* A journal that is not there keeps nobody from starting, or from ending. */
+/* A missing journal prevents neither start nor close. */
 static void test_no_journal(void)
 {
 	char target[300];
@@ -363,7 +363,8 @@ static void test_no_journal(void)
 	end();
 }
 
-/* Logs that share a pipe do not tear each other's lines: what is written at once ends with a line. A pipe of packets shows it. */
+/* Logs that share a pipe do not tear each other's lines: every write ends at the end of a line. A
+ * pipe in packet mode shows the writes. */
 static void test_whole_lines(void)
 {
 	enum { MANY = 300 };
@@ -390,7 +391,8 @@ static void test_whole_lines(void)
 	close(fd[0]);
 }
 
-/* Half a buffer is written without waiting for more, though others could still join it for an hour. */
+/* Half a buffer is written without waiting for more lines, although the writer could wait an
+ * hour. */
 static void test_half_full(void)
 {
 	enum { BYTES = 16384 };
@@ -403,7 +405,7 @@ static void test_half_full(void)
 	memcpy(line + 1023, "\n", 2);
 	struct weir_log_file *f = started(path, BYTES, 3600000000000LL);
 	CU_ASSERT(add(f, line));
-	nanosleep(&rest, NULL); /* most likely the writer has gone to sleep again */
+	nanosleep(&rest, NULL); /* most likely the writer sleeps again */
 	for (int i = 0; i < 8; i++)
 		CU_ASSERT(add(f, line));
 	for (int i = 0; i < 20000 && st.st_size == 0; i++) {
@@ -431,7 +433,7 @@ static void *add_long(void *arg)
 	return NULL;
 }
 
-/* How many lines of LONG equal bytes there are in `name`; -1 when one is torn. */
+/* Number of lines of LONG equal bytes in `name`; -1 if one is torn. */
 static int long_lines(const char *name)
 {
 	FILE *in = fopen(name, "r");
@@ -447,8 +449,8 @@ static int long_lines(const char *name)
 	return n;
 }
 
-/* Logs that share a file do not tear each other's lines, either, be they longer than a pipe takes at once: the file by its name, and as
- * what a shell redirected. */
+/* Logs that share a file do not tear each other's lines either, even lines longer than a pipe takes
+ * at once. Tested with the file opened by name, and as redirected by a shell. */
 static void test_long_lines(void)
 {
 	for (int redirected = 0; redirected < 2; redirected++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* When the file of a log is made: not before its writer starts. */
+/* A log file is created when its writer starts, not before. */
 #include <weir/log_file.h>
 
 #include <fcntl.h>
@@ -36,8 +36,8 @@ static struct weir_log_file *opened(void)
 	return f;
 }
 
-/* Opening looks whether the file could be made and makes nothing: who only checks a configuration leaves no file of its own
- * behind, which another user could not write. Starting makes it. */
+/* Opening checks whether the file could be created but does not create it. A run that only checks a
+ * configuration must not leave a file that another user could not write. Starting creates it. */
 static void test_made_at_start(void)
 {
 	struct weir_err err = {0};
@@ -56,7 +56,7 @@ static void test_made_at_start(void)
 	CU_ASSERT_EQUAL(access(path, F_OK), 0);
 	weir_log_file_close(f);
 	unlink(path);
-	f = opened(); /* and never started: its lines are not lost */
+	f = opened(); /* never started: its lines are not lost */
 	CU_ASSERT(weir_log_file_add(f, WEIR_LOG_INFO, "early\n", 6));
 	weir_log_file_close(f);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -67,7 +67,7 @@ static void test_made_at_start(void)
 	end();
 }
 
-/* The folder goes away between opening and starting. */
+/* The folder is removed between open and start. */
 static void test_folder_goes(void)
 {
 	struct weir_err err = {0};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Where lines go: a file is ours alone to write and not for everybody to read, no descriptor is left behind whatever the target
- * does, a journal that comes, goes and comes back loses what nobody heard, and who reads late gets all.
- */
+/* Targets of log lines. Only the owner can write a log file, and not everyone can read it. No
+ * target leaks a descriptor. A journal that appears, disappears and returns loses only the lines
+ * sent while it was away. A slow reader gets everything. */
 #include "base/log_target.h"
 
 #include <fcntl.h>
@@ -23,7 +22,7 @@
 
 static char folder[] = "/tmp/weir-target-XXXXXX";
 static char path[64];
-static int said = -1; /* the server's own log */
+static int said = -1; /* descriptor of the server's own log */
 
 static void begin(void)
 {
@@ -43,7 +42,7 @@ static void end(void)
 	CU_ASSERT_EQUAL(rmdir(folder), 0);
 }
 
-/* How often the server's own log has `text`. */
+/* Number of times the server's own log contains `text`. */
 static int said_times(const char *text)
 {
 	static char all[8192];
@@ -96,7 +95,7 @@ static void test_file(void)
 	CU_ASSERT_EQUAL(fcntl(t.fd, F_GETFD), FD_CLOEXEC);
 	CU_ASSERT_TRUE(t.regular);
 	put(&t, "one\n");
-	struct log_target other = opened(path); /* behind what others write */
+	struct log_target other = opened(path); /* it appends */
 	put(&other, "two\n");
 	put(&t, "three\n");
 	CU_ASSERT_EQUAL(fstat(t.fd, &st), 0);
@@ -107,7 +106,7 @@ static void test_file(void)
 	end();
 }
 
-/* A FIFO without a reader is refused, not waited for. */
+/* A FIFO without a reader is refused instead of waited for. */
 static void test_fifo(void)
 {
 	struct log_target t;
@@ -121,7 +120,7 @@ static void test_fifo(void)
 	end();
 }
 
-/* A stream of the process stays open for others. */
+/* A standard stream of the process stays open for other users. */
 static void test_streams(void)
 {
 	begin();
@@ -145,7 +144,7 @@ static void test_move(void)
 	CU_ASSERT_EQUAL(entries_in(DESCRIPTORS), before);
 	log_target_move(&t, "/nowhere/log");
 	CU_ASSERT_EQUAL(said_times("'/nowhere/log' cannot be opened for writing: No such file"), 1);
-	CU_ASSERT_EQUAL(said_times("it goes on where it was"), 1);
+	CU_ASSERT_EQUAL(said_times("logging continues to the previous target"), 1);
 	put(&t, "still here\n");
 	CU_ASSERT_FALSE(t.failed);
 	CU_ASSERT_EQUAL(entries_in(DESCRIPTORS), before);
@@ -153,7 +152,7 @@ static void test_move(void)
 	end();
 }
 
-/* Nothing can be written: said once, and lines behind are not held up. */
+/* If nothing can be written, that is logged once, and later lines are not delayed. */
 static void test_full(void)
 {
 	begin();
@@ -194,12 +193,12 @@ static void test_journal_comes_and_goes(void)
 	snprintf(name, sizeof(name), "journal:%s", path);
 	int before = entries_in(DESCRIPTORS);
 	struct log_target t = opened(name);
-	CU_ASSERT_EQUAL(entries_in(DESCRIPTORS), before); /* there is none yet */
+	CU_ASSERT_EQUAL(entries_in(DESCRIPTORS), before); /* no socket yet */
 	put(&t, "nobody hears\n");
 	put(&t, "nor this\n");
 	CU_ASSERT_EQUAL(said_times("lines are lost (logged once)"), 1);
 	CU_ASSERT_EQUAL(entries_in(DESCRIPTORS), before);
-	for (int i = 0; i < 3; i++) { /* it is started anew */
+	for (int i = 0; i < 3; i++) { /* the journal restarts */
 		int fd = journal_bind(path);
 		put(&t, "heard\n");
 		put(&t, "and this\n");
@@ -215,7 +214,7 @@ static void test_journal_comes_and_goes(void)
 	end();
 }
 
-/* The longest path that an address of a socket holds, and one more byte. */
+/* The longest path that a socket address can hold, and one byte more. */
 static void test_journal_path(void)
 {
 	char name[160], *at = name + 8;
@@ -238,13 +237,14 @@ static void test_journal_path(void)
 	at[longest + 1] = '\0';
 	CU_ASSERT_EQUAL(log_target_open(&t, name, true, &err), WEIR_ESYS);
 	CU_ASSERT_EQUAL(log_target_open(&t, "journal:", true, &err), WEIR_ESYS);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no path of a socket"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "not a valid socket path"));
 	end();
 }
 
-/* ---- who reads late ---- */
+/* ---- slow readers ---- */
 
-/* Longer than log_target.c waits for somebody who does not read once it is told to stop, which it is not. */
+/* Longer than log_target.c waits for a slow reader after a request to stop. No such request is made
+ * here. */
 #define LATE_NS (1500000000LL)
 
 static struct late {
@@ -258,7 +258,8 @@ static void on_alarm(int signal)
 	(void)signal;
 }
 
-/* Asked whether to give up; after a while all is read. */
+/* The callback that asks whether to give up; the answer is always no. After LATE_NS it reads
+ * everything. */
 static bool read_late(void *arg)
 {
 	char bytes[65536];
@@ -271,7 +272,7 @@ static bool read_late(void *arg)
 	return false;
 }
 
-/* Signals meanwhile are no reason to give up, either. */
+/* Signals in the meantime are not a reason to give up either. */
 static void test_late_reader(void)
 {
 	enum { LINE = 100, LINES = 2000 };
@@ -296,7 +297,7 @@ static void test_late_reader(void)
 	sigaction(SIGALRM, &old, NULL);
 	read_late(NULL);
 	CU_ASSERT_FALSE(t.failed);
-	CU_ASSERT_EQUAL(late.got, (LINE - 1) * LINES); /* without the marks */
+	CU_ASSERT_EQUAL(late.got, (LINE - 1) * LINES); /* without the level marks */
 	log_target_close(&t);
 	close(late.fd);
 	free(text);
@@ -309,7 +310,7 @@ static bool at_once(void *arg)
 	return true;
 }
 
-/* Nobody reads, and the server ends: so does the wait. */
+/* Nobody reads, and the server ends: the wait ends too. */
 static void test_no_reader(void)
 {
 	enum { BYTES = 200000 };

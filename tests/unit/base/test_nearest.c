@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* "did you mean": slips that are found, words that are too far. */
+/* "did you mean": slips that are recognised, and words that are too different. */
 #include <weir/knob.h>
 
 #include <string.h>
@@ -47,7 +47,7 @@ static void test_long_words(void)
 	CU_ASSERT_PTR_EQUAL(weir_nearest(word, names, 1), word);
 }
 
-/* At most a third of the word, the first of equals. */
+/* At most a third of the word may differ; the first of equally good names wins. */
 static void test_third(void)
 {
 	const char *names[] = {"abcdefxxx", "abcdefgxx", "abcdefgyy"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* CPU and run-queue time of another thread, with the kernel's file and without. */
+/* CPU and run-queue time of another thread, with the kernel's file and without it. */
 #include "base/schedstat.h"
 
 #include <dirent.h>
@@ -22,7 +22,7 @@ static void *thread_main(void *arg)
 	atomic_store(&began, true);
 	while (atomic_load(&phase) == 0)
 		;
-	atomic_store(&true_cpu_ns, (uint64_t)clock_of(CLOCK_THREAD_CPUTIME_ID));
+	atomic_store(&true_cpu_ns, (uint64_t)weir_clock_ns(CLOCK_THREAD_CPUTIME_ID));
 	while (atomic_load(&phase) == 1)
 		sched_yield();
 	schedstat_end(&stat_of);
@@ -52,7 +52,8 @@ static int open_files(void)
 	return n;
 }
 
-/* Read until the burning thread has had 50 ms; then figures and the thread's own clock agree. */
+/* Read until the burning thread has used 50 ms of CPU. The samples must agree with the thread's own
+ * clock. */
 static void follow(bool want_known)
 {
 	struct schedstat_sample s, before = {0};
@@ -74,8 +75,7 @@ static void follow(bool want_known)
 	atomic_store(&phase, 2);
 	pthread_join(t, NULL);
 	schedstat_close(&stat_of, &s);
-	CU_ASSERT_TRUE(
-	    s.cpu_ns >= atomic_load(&true_cpu_ns)); /* its last figure, when it is gone */
+	CU_ASSERT_TRUE(s.cpu_ns >= atomic_load(&true_cpu_ns)); /* final value after its end */
 	CU_ASSERT_TRUE(s.runq_ns >= before.runq_ns);
 	atomic_store(&true_cpu_ns, 0);
 }
@@ -96,7 +96,7 @@ static void test_with_the_file(void)
 	int files = open_files();
 
 	follow(kernel_counts());
-	follow(kernel_counts()); /* the struct serves another thread */
+	follow(kernel_counts()); /* the struct is reused for another thread */
 	CU_ASSERT_EQUAL(open_files(), files);
 }
 
@@ -118,7 +118,7 @@ static void test_before_the_thread(void)
 	CU_ASSERT_EQUAL(s.cpu_ns, 0);
 }
 
-/* More threads than cores: somebody waits, and the figure says so. */
+/* More threads than cores: one of them waits, and the run-queue time shows it. */
 static void test_run_queue(void)
 {
 	cpu_set_t all, one;
@@ -132,7 +132,7 @@ static void test_run_queue(void)
 		cpu++;
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
-	sched_setaffinity(0, sizeof(one), &one); /* the thread inherits it, and we compete */
+	sched_setaffinity(0, sizeof(one), &one); /* the thread inherits it and competes with us */
 	pthread_t t = begin();
 	while (s.runq_ns < 10 * NS_PER_MS)
 		schedstat_read(&stat_of, &s);

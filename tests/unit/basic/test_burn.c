@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * burn, delay and drop: what they do to events and to time. Times have lower bounds only, which
- * hold on a machine of any load.
+ * burn, delay and drop: their effect on events and their times. Times have lower bounds only, which
+ * hold under any load.
  */
 #include <time.h>
 
@@ -105,7 +105,7 @@ static void test_all_distributions(void)
 	}
 }
 
-/* What the configuration tells: the mean of the distribution. */
+/* The service time derived from the configuration is the mean of the distribution. */
 static void test_service_time(void)
 {
 	static const char *const use[] = {"burn", "delay"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Distributions against theory: mean and percentiles of 200,000 draws with fixed seeds, so the
- * results are the same on every run and the tolerances are those of the sample size, not of luck.
+ * Distributions against theory: mean and percentiles of 200,000 draws. The seeds are fixed, so
+ * results are the same on every run and tolerances only cover the sample size.
  */
 #include "basic/dist.h"
 
@@ -130,7 +130,7 @@ static void test_independence(void)
 		next += x * ((double)dist_draw_ns(&a, i + 1) / 1e6 - 1);
 		seeds += x * ((double)dist_draw_ns(&b, i) / 1e6 - 1);
 	}
-	/* standard deviation of a mean of products of independents: 1 / sqrt(DRAWS) */
+	/* the standard deviation of a mean of products of independent values is 1 / sqrt(DRAWS) */
 	CU_ASSERT(fabs(next / DRAWS) < 4 / sqrt(DRAWS));
 	CU_ASSERT(fabs(seeds / DRAWS) < 4 / sqrt(DRAWS));
 }

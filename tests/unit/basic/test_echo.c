@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* echo, the stage to copy: its answer, its knobs, its outlet, its metric, its key. */
+/* echo, the stage type to copy: its response, its knobs, its outlet, its metric, its key. */
 #include "cunit_main.h"
 #include "file/http_call.h"
 
@@ -73,7 +73,8 @@ static void test_live_knob(void)
 static void test_outlet(void)
 {
 	set_up(true);
-	CU_ASSERT_EQUAL(call_status(post("/", "eleven byte")), 204); /* the other stage's answer */
+	/* the response of the other stage */
+	CU_ASSERT_EQUAL(call_status(post("/", "eleven byte")), 204);
 	CU_ASSERT_EQUAL(call_status(post("/", "ten bytes.")), 200);
 	tear_down();
 }

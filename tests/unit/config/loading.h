@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loading configurations in tests: from a text or a file, with what was said about it. */
+/* Loading configurations in tests, from a text or a file, with the resulting messages. */
 #ifndef WEIR_TESTS_CONFIG_LOADING_H
 #define WEIR_TESTS_CONFIG_LOADING_H
 
@@ -16,10 +16,10 @@
 #include "cunit_main.h"
 #include "types.h"
 
-/** The mistakes of the last load. */
+/** Errors of the last load. */
 static struct weir_errs loading_errs;
 
-/** What was said about the last load, as people see it; valid until the next call. */
+/** Messages of the last load as a user sees them; valid until the next call. */
 static inline const char *loading_said(void)
 {
 	static char buf[64 * 1024];
@@ -35,7 +35,7 @@ static inline struct weir_spec *loading_done(int rc, struct weir_spec *spec)
 	return spec;
 }
 
-/** Load `text` as "t.yaml"; NULL when it is refused. The caller frees the spec. */
+/** Load `text` as "t.yaml"; NULL if it is refused. The caller frees the spec. */
 static inline struct weir_spec *load_text(const char *text)
 {
 	struct weir_spec *spec = NULL;
@@ -46,7 +46,7 @@ static inline struct weir_spec *load_text(const char *text)
 	return loading_done(rc, spec);
 }
 
-/** Load a file with overrides; NULL when it is refused. */
+/** Load a file with overrides; NULL if it is refused. */
 static inline struct weir_spec *load_path(const char *path, const char *const *sets, int n_sets)
 {
 	struct weir_spec *spec = NULL;
@@ -57,7 +57,7 @@ static inline struct weir_spec *load_path(const char *path, const char *const *s
 	return loading_done(rc, spec);
 }
 
-/** Load a text that must be right: dies with what was said when it is not. */
+/** Load a text that must be valid; otherwise print the messages and fail the test. */
 static inline struct weir_spec *load_good(const char *text)
 {
 	struct weir_spec *spec = load_text(text);
@@ -68,7 +68,7 @@ static inline struct weir_spec *load_good(const char *text)
 	return spec;
 }
 
-/** Load a text that must be refused: the first sentence about it. */
+/** Load a text that must be refused. Returns the first message. */
 static inline const char *load_bad(const char *text)
 {
 	struct weir_spec *spec = load_text(text);
@@ -97,7 +97,7 @@ static inline void write_file(const char *path, const char *text)
 	CU_ASSERT_EQUAL(fclose(f), 0);
 }
 
-/** Enter a new folder; its name, "" when that failed. */
+/** Create and enter a new folder. Returns its name; the test fails if that is impossible. */
 static inline const char *enter_folder(void)
 {
 	static char path[] = "test_config.XXXXXX";
@@ -116,15 +116,15 @@ static inline int leave_entry(const char *path, const struct stat *st, int type,
 	return remove(path);
 }
 
-/** Go back from a folder that enter_folder made, and remove it. */
+/** Leave a folder made by enter_folder, and remove it. */
 static inline void leave_folder(const char *path)
 {
 	CU_ASSERT_EQUAL_FATAL(chdir(".."), 0);
 	CU_ASSERT_EQUAL(nftw(path, leave_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-/** What `print(spec_or_so, out)` writes: begin gives the stream, end the text (valid until the next
- *  begin). */
+/** Capture what a printing function writes: capture_begin returns the stream, capture_end the text,
+ * which is valid until the next capture_begin. */
 static char *captured;
 static size_t captured_size;
 
@@ -141,7 +141,7 @@ static inline const char *capture_end(FILE *out)
 	return captured;
 }
 
-/** Free what the last capture holds. */
+/** Free the text of the last capture. */
 static inline void capture_free(void)
 {
 	free(captured);

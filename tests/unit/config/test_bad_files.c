@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every tests/config/bad/NAME.yaml is refused by the loader, and every tests/config/refused/NAME.yaml
- * loads but is refused by weir_spec_check, with exactly the words of NAME.txt: file, line, column,
- * sentence, source line, underline, hint. The thread budget of the machine is written as BUDGET.
+ * Every tests/config/bad/NAME.yaml is refused by the loader, and every
+ * tests/config/refused/NAME.yaml loads but is refused by weir_spec_check. The message must equal
+ * NAME.txt exactly: file, line, column, sentence, source line, underline, hint. The thread budget
+ * of the machine is written as BUDGET.
  *
- * After a change of words run it with WEIR_WRITE_EXPECTED=1, which writes the .txt files anew, and
- * read the difference. Stage types are those of types.h; WEIR_TEST_WORD is "word" and
- * WEIR_TEST_EMPTY empty for them, WEIR_TEST_UNSET is not set.
+ * After a change of wording, run it with WEIR_WRITE_EXPECTED=1, which rewrites the .txt files, and
+ * read the difference. Stage types are those of types.h. Here WEIR_TEST_WORD is "word",
+ * WEIR_TEST_EMPTY is empty and WEIR_TEST_UNSET is not set.
  */
 #include <dirent.h>
 #include <stdbool.h>
@@ -16,10 +17,10 @@
 #include "base/task.h"
 #include "loading.h"
 
-/* A folder of files, and what must refuse them. */
+/* A folder of files, and whether the loader or the check must refuse them. */
 struct folder {
 	const char *path;
-	int n_min; /* fewer files than this, and the folder was not found whole */
+	int n_min; /* with fewer files, the folder is incomplete */
 	bool loads;
 };
 
@@ -60,7 +61,7 @@ static char *read_text(const char *path)
 	return text;
 }
 
-/* What was said, with BUDGET for the number of threads that this machine allows. */
+/* The messages, with BUDGET for the number of threads that this machine allows. */
 static const char *said_anywhere(void)
 {
 	static const char before[] = "the budget of this machine is ";
@@ -77,7 +78,7 @@ static const char *said_anywhere(void)
 	return text;
 }
 
-/* Is it refused where it should be? What was said is in loading_errs. */
+/* Is it refused by the right step? The messages are in loading_errs. */
 static bool is_refused(const struct folder *folder, const char *yaml)
 {
 	struct weir_spec *spec = load_path(yaml, NULL, 0);
@@ -132,7 +133,7 @@ static void test_bad_files(void)
 		check_folder(&folders[i]);
 }
 
-/* No expectation without its file. */
+/* Every expectation has its configuration file. */
 static void check_pairs(const struct folder *folder)
 {
 	struct dirent **names;

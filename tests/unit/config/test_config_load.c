@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files: reading, including, merging; and what no file is. */
+/* Files: reading, including, merging; and paths that are not files. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -25,7 +25,8 @@ static const char *refused(const char *path)
 	return loading_errs.n > 0 ? loading_errs.err[0].text : "";
 }
 
-/* The file's own entries first, then the included ones, a pattern's in the order of names. */
+/* The file's own entries come first, then the included ones; files of a pattern are sorted by
+ * name. */
 static void test_order(void)
 {
 	const char *folder = enter_folder();
@@ -56,7 +57,7 @@ static void test_order(void)
 	leave_folder(folder);
 }
 
-/* The same mistakes across files as within one, with both places. */
+/* The same mistakes are found across files as within one, with both locations. */
 static void test_twice(void)
 {
 	const char *folder = enter_folder();
@@ -90,7 +91,7 @@ static void test_many_files(void)
 	leave_folder(folder);
 }
 
-/* The bounds are for all files together. */
+/* The limits apply to all files together. */
 static void test_many_nodes(void)
 {
 	const char *folder = enter_folder();
@@ -115,12 +116,12 @@ static void test_no_file(void)
 	loading_errs = (struct weir_errs){0};
 	CU_ASSERT_EQUAL(config_load("gone.yaml", NULL, 0, &spec, &loading_errs), WEIR_ENOENT);
 	CU_ASSERT_STRING_EQUAL(
-	    loading_said(), "gone.yaml: can not be read: No such file or directory\n");
-	CU_ASSERT_STRING_EQUAL(refused("."), "the file is no regular file");
-	CU_ASSERT_STRING_EQUAL(refused("/dev/null"), "the file is no regular file");
-	/* Opening a FIFO for reading waits for its writer, who never comes. */
+	    loading_said(), "gone.yaml: cannot be read: No such file or directory\n");
+	CU_ASSERT_STRING_EQUAL(refused("."), "the file is not a regular file");
+	CU_ASSERT_STRING_EQUAL(refused("/dev/null"), "the file is not a regular file");
+	/* Opening a FIFO for reading would wait for a writer that never comes. */
 	CU_ASSERT_EQUAL(mkfifo("fifo", 0600), 0);
-	CU_ASSERT_STRING_EQUAL(refused("fifo"), "the file is no regular file");
+	CU_ASSERT_STRING_EQUAL(refused("fifo"), "the file is not a regular file");
 	leave_folder(folder);
 }
 
@@ -138,8 +139,8 @@ static void test_writable_by_all(void)
 	const char *folder = enter_folder();
 	write_main("");
 	CU_ASSERT_EQUAL(chmod("main.yaml", 0646), 0);
-	CU_ASSERT_STRING_EQUAL(refused("main.yaml"),
-	    "the file may be written by every user of this machine: chmod o-w");
+	CU_ASSERT_STRING_EQUAL(
+	    refused("main.yaml"), "the file is writable by every user of this host: chmod o-w");
 	CU_ASSERT_EQUAL(chmod("main.yaml", 0664), 0);
 	struct weir_spec *spec = load_path("main.yaml", NULL, 0);
 	CU_ASSERT_PTR_NOT_NULL(spec);
@@ -147,7 +148,7 @@ static void test_writable_by_all(void)
 	leave_folder(folder);
 }
 
-/* A text has no folder: it includes nothing and loads no code. */
+/* A text has no folder: it cannot include files or load code. */
 static void test_text_alone(void)
 {
 	CU_ASSERT_STRING_EQUAL(load_bad("weir: 1\ninclude: /etc/passwd\nstages: {}\n"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a stage type takes, in words; what every stage takes. */
+/* Descriptions of the keys of a stage type, and of the keys of every stage. */
 #include "loading.h"
 
 static const char *describe(const char *type, int expected)
@@ -15,7 +15,7 @@ static void test_source(void)
 {
 	CU_ASSERT_STRING_EQUAL(describe("t.source", 0),
 	    "t.source: makes events for tests\n"
-	    "a source: makes events, has no queue\n"
+	    "a source: produces events and has no queue\n"
 	    "\n"
 	    "with:\n"
 	    "    listen           address and port\n"
@@ -51,13 +51,24 @@ static void test_work(void)
 	capture_free();
 }
 
+static void test_flags(void)
+{
+	const char *text = describe("t.sink", 0);
+
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\nalways 'mode: exclusive'\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\nmay block"));
+	CU_ASSERT_PTR_NULL(strstr(describe("t.work", 0), "mode: exclusive"));
+	CU_ASSERT_PTR_NULL(strstr(captured, "may block"));
+	capture_free();
+}
+
 static void test_framework(void)
 {
 	CU_ASSERT_PTR_NOT_NULL(strstr(describe("stage", 0), "    cohort           "));
 	CU_ASSERT_PTR_NOT_NULL(strstr(captured, "or auto; 1 to 1024; default auto; live\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(describe("group", 0), "    schedule         "));
 	CU_ASSERT_PTR_NOT_NULL(
-	    strstr(describe("class", 0), "what every class takes, beside 'match:'"));
+	    strstr(describe("class", 0), "keys of every class, besides 'match:'"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(captured, "or auto; 0 to 7; default auto\n"));
 	CU_ASSERT_PTR_NOT_NULL(
 	    strstr(captured, "a share: 5%, 0.05, or auto; 0% to 50%; default auto\n"));
@@ -66,11 +77,11 @@ static void test_framework(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(describe("admin", 0), "    listen           "));
 	CU_ASSERT_PTR_NOT_NULL(strstr(describe("drain", 0), "    grace            "));
 	for (int i = 0; config_described(i); i++)
-		CU_ASSERT_PTR_NOT_NULL(strstr(describe(config_described(i), 0), " takes"));
+		CU_ASSERT_PTR_NOT_NULL(strstr(describe(config_described(i), 0), "keys of "));
 	capture_free();
 }
 
-/* Every type there is can be described, and its example names it. */
+/* Every type can be described, and its example uses it. */
 static void test_all(void)
 {
 	const struct weir_stage_ops *ops;
@@ -85,5 +96,5 @@ static void test_all(void)
 	capture_free();
 }
 
-CUNIT_MAIN("describe", {"source", test_source}, {"work", test_work}, {"framework", test_framework},
-    {"all", test_all})
+CUNIT_MAIN("describe", {"source", test_source}, {"work", test_work}, {"flags", test_flags},
+    {"framework", test_framework}, {"all", test_all})

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a new configuration changes, and what it takes. */
+/* What a new configuration changes, and what applying it takes. */
 #include "loading.h"
 
 #include "diff.h"
@@ -60,7 +60,7 @@ static void test_live(void)
 	CU_ASSERT_TRUE(has("stages.work.with.time", "1ms", "2ms", CONFIG_LIVE));
 	CU_ASSERT_TRUE(d.live);
 	CU_ASSERT_EQUAL(d.n_changed, 1);
-	CU_ASSERT_STRING_EQUAL(sentence(), "1 stage changes, 0 connections drop");
+	CU_ASSERT_STRING_EQUAL(sentence(), "1 stage changes, 0 connections dropped");
 }
 
 static void test_rebuilt(void)
@@ -71,19 +71,19 @@ static void test_rebuilt(void)
 	CU_ASSERT_FALSE(d.live);
 	CU_ASSERT_EQUAL(d.n_changed, 0);
 	CU_ASSERT_EQUAL(d.n_rebuilt, 1);
-	/* A live knob that comes or goes: what had no threads has some now. */
+	/* A live knob appears or disappears: a stage without threads gets some. */
 	diff_to(TWO(
 	    "stages.work.use burn\nstages.work.with.time 1ms\nstages.work.threads.pin false\n"));
 	CU_ASSERT_TRUE(has("stages.work.threads.max", "4", NULL, CONFIG_REBUILD));
 	CU_ASSERT_FALSE(d.live);
-	/* Another type has other knobs: all of it is one stage. */
+	/* Another type has other knobs, so the whole stage counts as one change. */
 	diff_to(
 	    TWO("stages.work.use delay\nstages.work.with.slow 2ms\nstages.work.threads.max 4\n"));
 	CU_ASSERT_TRUE(has("stages.work.use", "burn", "delay", CONFIG_REBUILD));
 	CU_ASSERT_EQUAL(d.n_rebuilt, 1);
 }
 
-/* Names may have dots, and one may begin as another ends. */
+/* Names may have dots, and one name may begin with the whole of another. */
 static void test_stages_come_and_go(void)
 {
 	diff_to(TWO("stages.work.b.use delay\nstages.work.b.threads.max 4\nstages.work.b.to work\n"
@@ -92,7 +92,7 @@ static void test_stages_come_and_go(void)
 	CU_ASSERT_EQUAL(d.n, 1);
 	CU_ASSERT_TRUE(has("stages.work.b", NULL, "delay", CONFIG_ADD));
 	CU_ASSERT_EQUAL(d.n_added, 1);
-	CU_ASSERT_STRING_EQUAL(sentence(), "1 stage is added, 0 connections drop");
+	CU_ASSERT_STRING_EQUAL(sentence(), "1 stage is added, 0 connections dropped");
 	diff_to(
 	    "name t\nadmin.listen \"127.0.0.1:1\"\ndrain.grace 10s\nstages.web.use http.server\n"
 	    "stages.web.to.request work\n");
@@ -110,10 +110,10 @@ static void test_server(void)
 	CU_ASSERT_TRUE(has("drain.grace", "10s", "3s", CONFIG_LIVE));
 	CU_ASSERT_TRUE(d.live);
 	CU_ASSERT_EQUAL(d.n_restart, 1);
-	CU_ASSERT_PTR_NOT_NULL(strstr(sentence(), "waits for the next start"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(sentence(), "some changes wait for the next start"));
 }
 
-/* The first class that matches wins, so their order means something. */
+/* The first class that matches wins, so their order is significant. */
 static void test_class_order(void)
 {
 	static const char a[] = "classes.a.b.slo 1s\nclasses.a.b.guarantee auto\n";
@@ -129,7 +129,8 @@ static void test_class_order(void)
 	CU_ASSERT_FALSE(d.live);
 }
 
-/* `after` against `before`, each a few lines; what is compared with next time. */
+/* Diff `after` against `before` (a few lines each). Returns the text that the next configuration is
+ * compared with. */
 static const char *carried(const char *before, const char *after)
 {
 	static char text[400];
@@ -142,7 +143,7 @@ static const char *carried(const char *before, const char *after)
 	return text;
 }
 
-/* What waits for a restart is told again next time. */
+/* A change that waits for a restart is reported again next time. */
 static void test_carry(void)
 {
 	CU_ASSERT_STRING_EQUAL(
@@ -154,7 +155,8 @@ static void test_carry(void)
 
 #define TLS(cert) "admin.tls.cert \"" cert "\"\nadmin.tls.key \"k\"\n"
 
-/* Who may ask changes where it listens; all of it waits when that is to be elsewhere, or with or without TLS. */
+/* Tokens and the certificate change live while the address stays. If the address changes, or TLS is
+ * switched on or off, all admin settings wait for a restart. */
 static void test_admin(void)
 {
 	static const char before[] =
@@ -176,7 +178,7 @@ static void test_admin(void)
 	carried(before, "admin.listen b\nadmin.history.file \"\"\n" TLS("c"));
 	CU_ASSERT_TRUE(has("admin.tokens.x.role", "viewer", NULL, CONFIG_RESTART));
 	CU_ASSERT_STRING_EQUAL(sentence(),
-	    "no stage changes, 0 connections drop; some of it waits for the next start");
+	    "no stage changes, 0 connections dropped; some changes wait for the next start");
 }
 
 static void test_alerts(void)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Values into a file of which every other byte stays (weir save). */
+/* Writing values into a file without changing any other byte (weir save). */
 #include "loading.h"
 
 static struct weir_errs edit_errs;
 
-/* `before` with one change made, or "" with the errors in edit_errs. Valid until the next call. */
+/* `before` with one change applied; "" if it fails, with the errors in edit_errs. Valid until the
+ * next call. */
 static const char *edited(
     const char *before, const char *stage, const char *knob, const char *value)
 {
@@ -42,7 +43,7 @@ static void test_values_are_replaced(void)
 	CU_ASSERT_STRING_EQUAL(
 	    edited("stages:\r\n  a:\r\n    slo: 1s\r\n    to: b\r\n", "a", "slo", "20ms"),
 	    "stages:\r\n  a:\r\n    slo: 20ms\r\n    to: b\r\n");
-	/* columns are bytes, not characters */
+	/* Columns count bytes, not characters. */
 	CU_ASSERT_STRING_EQUAL(edited("stages: { \"\xc3\xa4\": { use: \"\xc3\xb6\", slo: 1s } }\n",
 				   "\xc3\xa4", "slo", "2s"),
 	    "stages: { \"\xc3\xa4\": { use: \"\xc3\xb6\", slo: 2s } }\n");
@@ -97,7 +98,7 @@ static void test_what_has_no_place(void)
 	refused("stages:\n  a:\n    with:\n      body: |\n        x\n", "with.body", 4, 13,
 	    "more than one line");
 	refused("stages: { a: { slo: &x 1s } }\n", "slo", 1, 21, "anchors");
-	refused("stages:\n  a:\n    to:\n      x: y\n", "slo", 3, 5, "plainly");
+	refused("stages:\n  a:\n    to:\n      x: y\n", "slo", 3, 5, "not clear where");
 	leave_folder(folder);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Variables in values: each form, where they do not work, how much they may hold. */
+/* Variables in values: each form, where they are not expanded, how long their text may be. */
 #include "loading.h"
 
-/* The value of `name:` after loading a server with it. */
+/* The value of knob `root` after loading a server with it. */
 static const char *named(const char *value)
 {
 	static char name[256];
@@ -50,7 +50,7 @@ static void test_literal(void)
 	CU_ASSERT_STRING_EQUAL(named("\"$$${WEIR_TEST_WORD}\""), "$${WEIR_TEST_WORD}");
 }
 
-/* What the environment holds is a text, whatever it looks like, and is not looked at again. */
+/* A variable always expands to text, whatever it looks like, and is not expanded again. */
 static void test_no_structure(void)
 {
 	set_up();
@@ -58,7 +58,7 @@ static void test_no_structure(void)
 	    named("\"${WEIR_TEST_YAML}\""), "a\", size: 5, x: \"${WEIR_TEST_WORD}");
 }
 
-/* In values only: keys are as written. */
+/* Only values are expanded; keys are taken literally. */
 static void test_not_in_keys(void)
 {
 	set_up();
@@ -67,14 +67,14 @@ static void test_not_in_keys(void)
 	    "unknown key '${WEIR_TEST_WORD}' in stage 'w'");
 }
 
-/* Notes of the user are left alone. */
+/* Notes of the user are not expanded. */
 static void test_not_in_notes(void)
 {
 	set_up();
 	weir_spec_free(load_good("weir: 1\nx-note: \"${WEIR_TEST_UNSET} ${}\"\nstages: {}\n"));
 }
 
-/* Each missing variable is said once, and nothing else about its value. */
+/* Each missing variable is reported once, without any other error about its value. */
 static void test_all_at_once(void)
 {
 	set_up();
@@ -84,7 +84,7 @@ static void test_all_at_once(void)
 	CU_ASSERT_EQUAL(loading_errs.total, 4);
 	CU_ASSERT_EQUAL(loading_errs.err[0].col, 8);
 	CU_ASSERT_EQUAL(loading_errs.err[1].col, 29);
-	CU_ASSERT_STRING_EQUAL(loading_errs.err[2].text, "'${}' is no variable");
+	CU_ASSERT_STRING_EQUAL(loading_errs.err[2].text, "'${}' is not a variable");
 	CU_ASSERT_STRING_EQUAL(loading_errs.err[3].text, "'5' needs a unit: write 5ms or 5s");
 }
 
@@ -100,7 +100,7 @@ static void test_too_much(void)
 		p += sprintf(p, "\"${WEIR_TEST_BIG}\", ");
 	sprintf(p, "] } } }\n");
 	CU_ASSERT_STRING_EQUAL(
-	    load_bad(text), "the variables of this configuration hold more than 1 MiB");
+	    load_bad(text), "the variables of this configuration expand to more than 1 MiB");
 	unsetenv("WEIR_TEST_BIG");
 	free(text);
 	free(big);

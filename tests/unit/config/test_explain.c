@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Effective values and where they come from. */
+/* Effective values and their origins. */
 #include "loading.h"
 
 static const char *const text =
@@ -26,7 +26,7 @@ static const char *explain(const struct weir_spec *spec, const char *path, int e
 	return capture_end(out);
 }
 
-/* Is there the line "path value origin", whatever the blanks between? */
+/* Is there a line "path value origin", whatever the spacing? */
 static bool has(const char *path, const char *value, const char *origin)
 {
 	char line[512], want[512];
@@ -71,7 +71,7 @@ static void test_origins(void)
 	CU_ASSERT_TRUE(has("stages.w.threads.max", "20", "t.yaml:12"));
 	CU_ASSERT_TRUE(has("stages.w.queue.limit", "99", "t.yaml:3 (defaults)"));
 	CU_ASSERT_TRUE(has("stages.s.group", "g", "t.yaml:14"));
-	/* What a stage does not have is not shown. */
+	/* Settings that a stage does not have are not shown. */
 	CU_ASSERT_PTR_NULL(strstr(captured, "stages.s.threads"));
 	CU_ASSERT_PTR_NULL(strstr(captured, "stages.web.queue"));
 	weir_spec_free(spec);
@@ -112,7 +112,7 @@ static void test_sets(void)
 	leave_folder(folder);
 }
 
-/* A spec that no file made has no places. */
+/* A spec that was not loaded from a file has no locations. */
 static void test_by_hand(void)
 {
 	struct weir_spec *spec = weir_spec_new("hand");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every file of tests/config/good and of config/servers loads; those that people run, as they are.
- */
+/* Every file of tests/config/good and config/servers loads; the latter are the ones that users
+ * run. */
 #include <dirent.h>
 
 #include <weir/graph.h>
@@ -43,7 +43,7 @@ static void test_servers(void)
 	check_folder(WEIR_SOURCE_DIR "/config/servers", 5);
 }
 
-/* What loads and is no mistake to `check` either: the words of classes and of the kill switch. */
+/* A file that loads and also passes `check`: the settings of classes and of the kill switch. */
 static void test_checked(void)
 {
 	const char *path = WEIR_SOURCE_DIR "/tests/config/good/shares.yaml";

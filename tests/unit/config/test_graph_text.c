@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The graph of a spec in its three formats; names that could break out of one. */
+/* The graph of a spec in its three formats; names that contain syntax of a format. */
 #include "loading.h"
 
 static const char *const text = "weir: 1\n"
@@ -56,7 +56,7 @@ static void test_formats(void)
 	capture_free();
 }
 
-/* A spec that is not checked yet: links to nowhere, odd names. */
+/* A spec that has not been checked: links to missing stages, odd names. */
 static void test_odd(void)
 {
 	struct weir_spec *spec = load_good("weir: 1\nstages:\n"
@@ -70,4 +70,18 @@ static void test_odd(void)
 	capture_free();
 }
 
-CUNIT_MAIN("graph_text", {"formats", test_formats}, {"odd", test_odd})
+/* A link back to the first stage is printed like any other. */
+static void test_back(void)
+{
+	struct weir_spec *spec =
+	    load_good("weir: 1\nstages:\n"
+		      "  a: { use: t.work, to: b }\n"
+		      "  b: { use: t.work, to: { next: { stage: a, loop: true } } }\n");
+
+	CU_ASSERT_PTR_NOT_NULL(strstr(graph(spec, "dot", 0), "    s1 -> s0 ["));
+	CU_ASSERT_PTR_NOT_NULL(strstr(graph(spec, "mermaid", 0), "|\"next (loop)\"| s0\n"));
+	weir_spec_free(spec);
+	capture_free();
+}
+
+CUNIT_MAIN("graph_text", {"formats", test_formats}, {"odd", test_odd}, {"back", test_back})

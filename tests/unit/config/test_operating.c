@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the user's document shows, to the letter: its two configurations and its messages. */
+/* The exact examples of the user's document: its two configurations and its messages. */
 #include "loading.h"
 
 static const struct weir_knob read_knobs[] = {
     {.name = "root", .type = WEIR_KNOB_STRING, .flags = WEIR_KNOB_REQUIRED}, {.name = NULL}};
 
-/* Only where the real one is not linked. */
+/* A double, used only if the real type is not linked. */
 static const struct weir_stage_ops read_double = {.abi = WEIR_STAGE_ABI,
     .name = "file.read",
     .summary = "reads files",

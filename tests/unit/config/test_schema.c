@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The JSON Schema: it is JSON, it has every key of every table and type, with help and default, and
- * its patterns take what the loader takes.
- */
+/* The JSON Schema: it is valid JSON, has every key of every table and type with help and default,
+ * and its patterns accept what the loader accepts. */
 #include <jansson.h>
 #include <regex.h>
 
@@ -74,10 +72,18 @@ static void test_stage(void)
 	check_table(at(json_array_get(threads, 0), "properties"), weir_threads_knobs);
 	CU_ASSERT_STRING_EQUAL(
 	    json_string_value(at(json_array_get(threads, 2), "const")), "inline");
+	/* true, false or a variable, but not a number */
+	json_t *pin = at(at(json_array_get(threads, 0), "properties/pin"), "anyOf");
+	CU_ASSERT_EQUAL(json_array_size(pin), 2);
+	CU_ASSERT_STRING_EQUAL(json_string_value(at(json_array_get(pin, 0), "type")), "boolean");
+	threads = at(json, "properties/defaults/properties/threads/anyOf");
+	CU_ASSERT_EQUAL(json_array_size(threads), 3);
+	CU_ASSERT_STRING_EQUAL(
+	    json_string_value(at(json_array_get(threads, 2), "const")), "inline");
 	json_decref(json);
 }
 
-/* The rule that says what `with:` of `type` is. */
+/* The rule that describes `with:` of `type`. */
 static json_t *rule_of(json_t *json, const char *type)
 {
 	json_t *rules = at(json, "properties/stages/additionalProperties/allOf"), *rule;
@@ -109,7 +115,7 @@ static void test_types(void)
 	json_decref(json);
 }
 
-/* Does some pattern of the knob's alternatives take `text`? */
+/* Does any pattern of the knob's alternatives match `text`? */
 static bool takes(json_t *knob, const char *text)
 {
 	json_t *one;

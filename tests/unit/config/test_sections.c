@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What sections put into the spec: stages and their shorthands, defaults, classes, groups, the
+/* What each section puts into the spec: stages and their shorthands, defaults, classes, groups, the
  * rest. */
 #include "loading.h"
 
@@ -12,18 +12,20 @@ static void test_server(void)
 	struct weir_spec *spec = load_good("weir: 1\n"
 					   "name: shop\n"
 					   "admin: { listen: \"\" }\n"
-					   "drain: { grace: 2m }\n"
+					   "drain: { grace: 2m, old: 1h }\n"
 					   "x-anything: [1, { a: b }]\n"
 					   "stages: {}\n");
 
 	CU_ASSERT_STRING_EQUAL(spec->name, "shop");
 	CU_ASSERT_STRING_EQUAL(spec->admin.listen, "");
 	CU_ASSERT_EQUAL(spec->grace_ns, 120000000000);
+	CU_ASSERT_EQUAL(spec->old_ns, 3600000000000);
 	CU_ASSERT_EQUAL(spec->n_stages + spec->n_classes + spec->n_groups, 0);
 	weir_spec_free(spec);
 	spec = load_good("weir: 1\nadmin: { listen: 127.0.0.1:1 }\nstages: {}\n");
 	CU_ASSERT_STRING_EQUAL(spec->name, "t");
 	CU_ASSERT_EQUAL(spec->grace_ns, 10000000000);
+	CU_ASSERT_EQUAL(spec->old_ns, 600000000000);
 	CU_ASSERT_EQUAL(spec->admin.mark.col, 18);
 	weir_spec_free(spec);
 }
@@ -96,7 +98,7 @@ static void test_links(void)
 	CU_ASSERT_EQUAL_FATAL(w->n_to, 2);
 	CU_ASSERT_STRING_EQUAL(w->to[0].outlet, "next");
 	CU_ASSERT_FALSE(w->to[0].loop);
-	/* The place of both names, since either may be wrong. */
+	/* The location covers both names, since either may be wrong. */
 	CU_ASSERT_TRUE(w->to[0].mark.col == 27 && w->to[0].mark.len == 7);
 	CU_ASSERT_STRING_EQUAL(w->to[1].stage, "w");
 	CU_ASSERT_TRUE(w->to[1].loop);
@@ -127,7 +129,7 @@ static void test_defaults(void)
 	CU_ASSERT_TRUE(stage_of(spec, "a")->slo_ns == 3000000000);
 	CU_ASSERT_TRUE(stage_of(spec, "b")->inlined);
 	CU_ASSERT_TRUE(stage_of(spec, "c")->queue.limit == 5);
-	/* A source has neither queue nor pool. */
+	/* A source has neither a queue nor a pool. */
 	CU_ASSERT_TRUE(web->queue.limit == 4096 && web->threads.min == 1);
 	weir_spec_free(spec);
 }
@@ -178,7 +180,7 @@ static void test_groups(void)
 	weir_spec_free(spec);
 }
 
-/* A type that is not known keeps its `with:` unchecked; what a graph makes of it is not ours. */
+/* The `with:` of an unknown type is kept unchecked; a graph may reject it later. */
 static void test_unknown_type(void)
 {
 	struct weir_spec *spec =
@@ -188,7 +190,7 @@ static void test_unknown_type(void)
 	weir_spec_free(spec);
 }
 
-/* The spec stands on its own: trees and texts live until it is freed, marks point into them. */
+/* The spec owns its data: trees and texts live until it is freed, and marks point into them. */
 static void test_ownership(void)
 {
 	char *text = strdup("weir: 1\nstages: { w: { use: t.work, with: { root: here } } }\n");
@@ -238,7 +240,7 @@ static void test_alerts(void)
 	const enum weir_alert_kind chronic = WEIR_ALERT_BOTTLENECK_CHRONIC;
 
 	CU_ASSERT_TRUE(shed->above_per_s == 5 && shed->for_ns == 30 * NS_PER_S && shed->enabled);
-	CU_ASSERT_EQUAL(shed->linger_ns, 10 * NS_PER_S); /* what is built in */
+	CU_ASSERT_EQUAL(shed->linger_ns, 10 * NS_PER_S); /* the built-in default */
 	CU_ASSERT_TRUE(weir_alert_rule(a, WEIR_ALERT_TOP_CLASS_SHED, "a")->enabled);
 	CU_ASSERT_FALSE(weir_alert_rule(a, WEIR_ALERT_TOP_CLASS_SHED, "b")->enabled);
 	CU_ASSERT_EQUAL(weir_alert_rule(a, chronic, "a")->for_ns, 300 * NS_PER_S);

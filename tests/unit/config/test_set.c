@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Overrides of the command line: stage.knob=value. */
+/* Overrides on the command line: stage.knob=value. */
 #include "loading.h"
 
 static struct weir_spec *load_with(const char *set)
@@ -43,7 +43,7 @@ static void test_values(void)
 	CU_ASSERT_STRING_EQUAL(weir_node_get(w->with, "size")->text, "2MB");
 	CU_ASSERT_STRING_EQUAL(weir_node_get(weir_node_get(w->with, "limit"), "rate")->text, "5");
 	CU_ASSERT_TRUE(x->queue.limit == 3 && x->threads.min == 4 && x->threads.max == 4);
-	CU_ASSERT_STRING_EQUAL(x->threads.mark.file, "--set"); /* where it is written now */
+	CU_ASSERT_STRING_EQUAL(x->threads.mark.file, "--set"); /* the location of the override */
 	CU_ASSERT_PTR_NULL(w->threads.mark.file);
 	CU_ASSERT_STRING_EQUAL(weir_node_get(stage_of(spec, "web")->with, "listen")->text, "b=c");
 	weir_spec_free(spec);
@@ -74,7 +74,7 @@ static void test_refused(void)
 	leave_folder(folder);
 }
 
-/* What the file says wrong and an override says right is right. */
+/* An override can correct a mistake in the file. */
 static void test_mends(void)
 {
 	const char *folder = enter_folder();

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Texts into trees: kinds, quoting, places in bytes, and the limits that keep a hostile file cheap.
- * What is refused in which words is in tests/config/bad.
- */
+/* Parsing texts into trees: kinds, quoting, positions in bytes, and the limits that keep a hostile
+ * file cheap. The wording of refusals is tested by tests/config/bad. */
 #include "loading.h"
 #include "source.h"
 #include "tree.h"
@@ -10,7 +8,7 @@
 static struct sources *all;
 static struct source *source;
 
-/* The tree of `text`, NULL when there is none; parse_end frees it. */
+/* The tree of `text`, NULL if there is none; parse_end frees it. */
 static const struct weir_node *parse(const char *text)
 {
 	loading_errs = (struct weir_errs){0};
@@ -72,7 +70,7 @@ static void test_places(void)
 	parse_end();
 }
 
-/* Lines end where libyaml ends them; a mark at the start is no character. */
+/* Lines end where libyaml ends them; a byte order mark at the start is not a character. */
 static void test_line_breaks(void)
 {
 	const struct weir_node *root = parse("\xef\xbb\xbf"
@@ -88,7 +86,7 @@ static void test_line_breaks(void)
 	parse_end();
 }
 
-/* `text` `n` times between `head` and `tail`; the caller frees it. */
+/* `text` repeated `n` times between `head` and `tail`; the caller frees it. */
 static char *repeated(const char *head, const char *text, int n, const char *tail)
 {
 	size_t len = strlen(text);
@@ -123,7 +121,7 @@ static void test_depth(void)
 	    "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "", 0, "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"));
 	CU_ASSERT_STRING_EQUAL(
 	    refusal(repeated("", "[", 33, "")), "this is nested more than 32 levels deep");
-	/* libyaml alone takes 41 s for this one (reliability.md). */
+	/* libyaml alone takes 41 s for this text (reliability.md). */
 	CU_ASSERT_STRING_EQUAL(
 	    refusal(repeated("", "[", 200000, "")), "this is nested more than 32 levels deep");
 	CU_ASSERT_STRING_EQUAL(
@@ -139,7 +137,7 @@ static void test_nodes(void)
 	    "there are more than 10000 values and keys");
 }
 
-/* Thousands of keys: sorted, not compared each with each. */
+/* Thousands of keys are sorted rather than compared pairwise. */
 static void test_many_keys(void)
 {
 	char *text = malloc(200000), *p = text;
@@ -153,7 +151,7 @@ static void test_many_keys(void)
 	CU_ASSERT_EQUAL(root->n, 4000);
 	CU_ASSERT_STRING_EQUAL(weir_node_get(root, "k7")->text, "7");
 	CU_ASSERT_EQUAL(loading_errs.total, 2);
-	CU_ASSERT_STRING_EQUAL(loading_errs.err[1].text, "the key 'k7' is here twice");
+	CU_ASSERT_STRING_EQUAL(loading_errs.err[1].text, "the key 'k7' appears twice");
 	CU_ASSERT_STRING_EQUAL(loading_errs.err[1].hint, "the first is at 8:1");
 	parse_end();
 	free(text);
@@ -170,14 +168,14 @@ static void test_size(void)
 	loading_errs = (struct weir_errs){0};
 	CU_ASSERT_EQUAL(config_load_text(text, n, "t", &spec, &loading_errs), WEIR_EINVAL);
 	CU_ASSERT_STRING_EQUAL(
-	    loading_errs.err[0].text, "the text has 1048577 bytes, at most 1048576 are read");
+	    loading_errs.err[0].text, "the text has 1048577 bytes, at most 1048576 are allowed");
 	loading_errs = (struct weir_errs){0};
 	CU_ASSERT_EQUAL(config_load_text(text, n - 1, "t", &spec, &loading_errs), WEIR_EINVAL);
 	CU_ASSERT_STRING_EQUAL(loading_errs.err[0].text, "the configuration is empty");
 	free(text);
 }
 
-/* Bytes of one scalar with NULs inside must not be read as shorter ones. */
+/* NUL bytes inside a text must not be read as its end. */
 static void test_nul(void)
 {
 	struct weir_spec *spec = NULL;
@@ -185,7 +183,7 @@ static void test_nul(void)
 	loading_errs = (struct weir_errs){0};
 	CU_ASSERT_EQUAL(
 	    config_load_text("weir: 1\0: 2", 11, "t", &spec, &loading_errs), WEIR_EINVAL);
-	CU_ASSERT_STRING_EQUAL(loading_errs.err[0].text, "a control character can not stand here");
+	CU_ASSERT_STRING_EQUAL(loading_errs.err[0].text, "a control character is not allowed here");
 }
 
 static void test_copy(void)

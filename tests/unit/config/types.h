@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stage types for tests of config/: a source, a stage with every sort of knob, one that may block.
+ * Stage types for the tests of config/: a source, a stage with every kind of knob, one that may
+ * block.
  *
- * They are registered beside weir's own, whose knobs may change without a message of these tests
- * changing. Where the framework's registry is not linked (a test built by hand from config/ and the
- * base), the weak double below stands in for it.
+ * They are registered in addition to weir's own types, so changes to weir's knobs do not change the
+ * messages expected by these tests. If the framework's registry is not linked (a test built by hand
+ * from config/ and the base), the weak double below replaces it.
  */
 #ifndef WEIR_TESTS_CONFIG_TYPES_H
 #define WEIR_TESTS_CONFIG_TYPES_H
@@ -15,7 +16,7 @@
 
 #include <weir/stage.h>
 
-/* ---- the double ---- */
+/* ---- the double of the registry ---- */
 
 #define TYPES_MAX 32
 
@@ -46,11 +47,26 @@ int weir_stage_register(const struct weir_stage_ops *ops, struct weir_err *err)
 	return 0;
 }
 
-int weir_stage_load(const char *path, struct weir_err *err) __attribute__((weak));
-int weir_stage_load(const char *path, struct weir_err *err)
+int weir_stage_plugin(const char *path, bool look, uint64_t *id, struct weir_err *err)
+    __attribute__((weak));
+int weir_stage_plugin(const char *path, bool look, uint64_t *id, struct weir_err *err)
 {
+	(void)look;
+	*id = 0;
 	snprintf(err->text, sizeof(err->text), "plug-in '%s': No such file or directory", path);
 	return err->code = WEIR_ENOENT;
+}
+
+void weir_stage_plugins_begin(void) __attribute__((weak));
+void weir_stage_plugins_begin(void)
+{
+}
+
+bool weir_stage_type_left(const char *name) __attribute__((weak));
+bool weir_stage_type_left(const char *name)
+{
+	(void)name;
+	return false;
 }
 
 /* ---- the types ---- */
@@ -201,7 +217,7 @@ static int64_t types_service_ns(const void *conf)
 	return ((const struct types_conf *)conf)->time_ns;
 }
 
-/* Says what it takes. */
+/* A type that reports its service time (service_ns). */
 static const struct weir_stage_ops types_slow = {.abi = WEIR_STAGE_ABI,
     .name = "t.slow",
     .summary = "takes its time",
@@ -212,10 +228,11 @@ static const struct weir_stage_ops types_slow = {.abi = WEIR_STAGE_ABI,
 
 static const struct weir_stage_ops types_sink = {.abi = WEIR_STAGE_ABI,
     .name = "t.sink",
+    .flags = WEIR_STAGE_SINGLE | WEIR_STAGE_BLOCKS,
     .summary = "ends events of tests",
     .handle = types_handle};
 
-/** Register the types once; call it first in each test. */
+/** Register the types once. Every test calls it first. */
 static void types_register(void)
 {
 	const struct weir_stage_ops *all[] = {&types_sink, &types_source, &types_work, &types_slow};

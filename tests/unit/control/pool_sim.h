@@ -2,12 +2,12 @@
 /*
  * One pool on simulated cores, in virtual time, under the real control step and journal.
  *
- * An event takes `cpu_ns` on a core, then `block_ns` off it. Threads that want a core share those
- * there are; the rest of their time is run-queue time. What they wait for off the core can have a
- * capacity of its own (`slots`): more threads in it than that slow each other down, as a database
- * with so many connections would. Arrivals are Poisson, from a seed. Steps of 1 ms.
+ * An event takes `cpu_ns` on a core, then `block_ns` off it. Threads that want a core share the
+ * available cores; the rest of their time is run-queue time. The resource they block on can have a
+ * capacity of its own (`slots`): if more threads use it, they slow each other down, as with a
+ * database that has that many connections. Arrivals are Poisson, from a seed. Steps of 1 ms.
  *
- * sim_expect prints the run, a line a second, ready to plot, when what it is told is false.
+ * If its condition is false, sim_expect prints the run, one line per second, ready to plot.
  */
 #ifndef WEIR_TESTS_POOL_SIM_H
 #define WEIR_TESTS_POOL_SIM_H
@@ -41,7 +41,7 @@ struct sim {
 	/* set by the test, at any time */
 	double arrivals_per_s, cpu_ns, block_ns;
 	int slots;        /* 0: no limit off the core */
-	bool jammed;      /* nothing goes on in handlers */
+	bool jammed;      /* handlers make no progress */
 	bool closed_loop; /* arrivals_per_s is the number of clients that wait for answers */
 	bool runq_hidden;
 	/* the pool */
@@ -52,7 +52,7 @@ struct sim {
 	int64_t now_ns;
 	uint64_t seed;
 	double next_ns; /* next arrival */
-	/* what came of it */
+	/* results */
 	int least, most, reversals, last_move;
 	int n_trace;
 	struct sim_trace trace[SIM_TRACE_MAX];
@@ -142,7 +142,7 @@ static inline void sim_arrive(struct sim *s)
 			sim_offer(s);
 		return;
 	}
-	if (s->next_ns < (double)s->now_ns - NS_PER_S) /* the load was off */
+	if (s->next_ns < (double)s->now_ns - NS_PER_S) /* there was no load */
 		s->next_ns = (double)s->now_ns;
 	while (s->arrivals_per_s > 0 && s->next_ns <= (double)s->now_ns) {
 		sim_offer(s);
@@ -150,7 +150,7 @@ static inline void sim_arrive(struct sim *s)
 	}
 }
 
-/* Threads come when they are wanted; those too many leave after their event. */
+/* Threads start when they are wanted; surplus ones leave after their event. */
 static inline void sim_staff(struct sim *s)
 {
 	int n = s->n_threads > s->v.target ? s->n_threads : s->v.target;
@@ -196,7 +196,7 @@ static inline void sim_work(struct sim *s)
 		s->v.busy_ns_total += SIM_STEP_NS;
 		if (!s->jammed)
 			t->block_ns -= left * slot;
-		/* Half a step early as often as late. */
+		/* Rounded, so that the error is half a step either way. */
 		t->busy = t->cpu_ns > 0 || t->block_ns > SIM_STEP_NS / 2;
 		s->v.busy += t->busy;
 		s->v.items += !t->busy;
@@ -233,7 +233,7 @@ static inline void sim_run(struct sim *s, double seconds)
 	}
 }
 
-/* Events done per second over the next `seconds`. */
+/* Events completed per second over the next `seconds`. */
 static inline double sim_rate(struct sim *s, double seconds)
 {
 	uint64_t then = s->v.items;
@@ -248,7 +248,7 @@ static inline void sim_forget_moves(struct sim *s)
 	s->least = s->most = s->v.target;
 }
 
-/* The newest decision; zero when there is none. */
+/* The newest decision; zero if there is none. */
 static inline struct weir_decision sim_decision(const struct sim *s)
 {
 	struct weir_decision d = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Batch policies on a virtual clock, with a stage whose calls take a + c * size: no threads. */
+/* Batch policies on a virtual clock, without threads. The stage's calls take a + c * size. */
 #include "control/batch.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "cunit_main.h"
 
-/* A stage with one thread. Arrivals vary by `swing` around per_s from window to window; a call takes
- * as many as wait, up to the cap; its time has `noise` of itself. */
+/* A stage with one thread. Arrivals vary by `swing` around per_s from window to window. A call
+ * takes all waiting events up to the cap. `noise` is the relative variation of its time. */
 struct stage {
 	const struct batch_policy *policy;
 	_Alignas(16) unsigned char state[BATCH_STATE_MAX];
@@ -45,7 +45,7 @@ static double random_around(struct stage *s, double spread)
 	return 1 + spread * ((double)(s->seed >> 16 & 0x7fff) / 16384 - 1);
 }
 
-/* 100 ms: calls until the time is over or nothing waits. */
+/* 100 ms: make calls until the time is over or nothing waits. */
 static void step(struct stage *s)
 {
 	double left_us = 100000;
@@ -87,10 +87,27 @@ static void test_fills_an_eighth_of_the_objective(void)
 	s->noise = 0.05;
 	run(s, 120);
 	CU_ASSERT_TRUE(abs(s->v.cap - 115) <= 25);
-	CU_ASSERT_PTR_NOT_NULL(strstr(s->last.rule, "an eighth of slo: a call takes "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(s->last.rule, "within an eighth of slo: a call takes "));
 	s->changes = 0;
 	run(s, 300);
 	CU_ASSERT_TRUE(s->changes <= 3); /* the cap does not follow the arrivals */
+	free(s);
+}
+
+/* It decides once per window of 250 ms; a view within a window decides nothing. */
+static void test_looks_once_per_window(void)
+{
+	struct stage *s = stage_of(&batch_weir, 0, 0, 0, 1);
+	struct batch_decision d;
+
+	s->v.slo_ns = NS_PER_S;
+	for (int ms = 0; ms <= 1000; ms += 50) {
+		bool decided = batch_weir.decide(s->state, &s->v, ms * NS_PER_MS, &d);
+		CU_ASSERT_EQUAL(decided, ms > 0 && ms % 250 == 0);
+		s->v.batches += 10;
+		s->v.items += 10;
+		s->v.busy_ns += 10 * NS_PER_MS;
+	}
 	free(s);
 }
 
@@ -115,15 +132,29 @@ static void test_off_where_batches_do_not_pay(void)
 	s->swing = 0.9;
 	run(s, 60);
 	CU_ASSERT_EQUAL(s->v.cap, 1);
-	CU_ASSERT_PTR_NOT_NULL(strstr(s->last.rule, "batches do not pay"));
-	/* A fixed cost comes back: so do batches. */
+	CU_ASSERT_PTR_NOT_NULL(strstr(s->last.rule, "batching does not pay"));
+	/* With a fixed cost, batches pay again. */
 	s->a_us = 3000;
 	run(s, 120);
 	CU_ASSERT_TRUE(s->v.cap > 20);
 	free(s);
 }
 
-/* Nothing to do in the handler: the hand-over is all there is, and batches share it. */
+/* Handlers of 20 us hide a handover cost of 0.5 us, but not one of 1.5 us. */
+static void test_off_where_only_the_handover_is_shared(void)
+{
+	struct stage *s = stage_of(&batch_weir, 0, 20, 20000, 64);
+
+	s->swing = 0.9;
+	run(s, 60);
+	CU_ASSERT_EQUAL(s->v.cap, 1);
+	s->v.fixed_ns = 1500;
+	run(s, 60);
+	CU_ASSERT_TRUE(s->v.cap > 64);
+	free(s);
+}
+
+/* The handler does nothing: the handover is the whole cost, and batches share it. */
 static void test_tiny_handlers_keep_batches(void)
 {
 	struct stage *s = stage_of(&batch_weir, 0, 0.01, 100000, 64);
@@ -140,7 +171,7 @@ static void test_never_beyond_max_or_below_one(void)
 
 	s->swing = 0.5;
 	run(s, 120);
-	CU_ASSERT_EQUAL(s->v.cap, 1); /* one call alone is over the objective */
+	CU_ASSERT_EQUAL(s->v.cap, 1); /* one call alone exceeds the objective */
 	free(s);
 	s = stage_of(&batch_weir, 100, 1, 1000, 8);
 	s->v.max = 16;
@@ -160,7 +191,7 @@ static void test_quiet_hour(void)
 	s->per_s = 0;
 	run(s, 3600);
 	CU_ASSERT_EQUAL(s->v.cap, cap);
-	s->per_s = 9.9; /* all calls of one event: nothing to tell a from c by */
+	s->per_s = 9.9; /* only single events: a and c cannot be separated */
 	s->swing = 0;
 	run(s, 3600);
 	s->per_s = 1000;
@@ -193,7 +224,7 @@ static void test_seda_raises_what_is_too_small(void)
 		best = fmax(best, (double)(s->v.items - then));
 	}
 	CU_ASSERT_TRUE(s->changes > 3);
-	/* It hunts, but stays within reach of the best. */
+	/* It oscillates, but stays close to the best throughput. */
 	then = s->v.items;
 	run(s, 60);
 	CU_ASSERT_TRUE((double)(s->v.items - then) / 60 > 0.8 * best);
@@ -204,13 +235,13 @@ static void test_seda_leaves_one(void)
 {
 	struct stage *s = stage_of(&batch_seda, 1000, 10, 20000, 2);
 
-	run(s, 20); /* the first throughput seen is the best: it goes down */
+	run(s, 20); /* the first throughput seen is the best: the cap falls */
 	CU_ASSERT_EQUAL(s->v.cap < 8, true);
-	s->a_us = 4000; /* and now it falls */
+	s->a_us = 4000; /* now throughput falls */
 	int least = s->v.cap;
 	for (int i = 0; i < 30 && s->v.cap <= least + 1; i++)
 		run(s, 1);
-	CU_ASSERT_TRUE(s->v.cap > least + 1); /* as integers 1 * 1.2 is 1 for ever */
+	CU_ASSERT_TRUE(s->v.cap > least + 1); /* in integers 1 * 1.2 stays 1 forever */
 	free(s);
 }
 
@@ -241,8 +272,11 @@ static void test_table(void)
 
 CUNIT_MAIN("batch", {"table", test_table}, {"static never moves", test_static_never_moves},
     {"weir fills an eighth of the objective", test_fills_an_eighth_of_the_objective},
+    {"weir looks once per window", test_looks_once_per_window},
     {"weir learns a new cost", test_learns_a_new_cost},
-    {"weir is off where batches do not pay", test_off_where_batches_do_not_pay},
+    {"weir is off where batching does not pay", test_off_where_batches_do_not_pay},
+    {"weir is off where only a cheap hand-over is shared",
+	test_off_where_only_the_handover_is_shared},
     {"weir keeps batches of tiny handlers", test_tiny_handlers_keep_batches},
     {"weir stays in bounds", test_never_beyond_max_or_below_one},
     {"weir after a quiet hour", test_quiet_hour},

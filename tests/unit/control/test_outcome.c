@@ -21,7 +21,8 @@ static void begin(int target)
 	now_ns = 0;
 }
 
-/* `seconds` in ticks of 100 ms, `per_s` done, `queue` waiting. */
+/* Let `seconds` pass in ticks of 100 ms, with `per_s` events done per second and `queue`
+ * waiting. */
 static void pass(double seconds, int per_s, uint32_t queue)
 {
 	for (int i = 0; i < (int)(seconds * 10 + 0.5); i++) {
@@ -89,7 +90,7 @@ static void test_no_effect(void)
 	check("no effect", "no effect");
 	begin(4);
 	pass(10, 400, 0);
-	decide(3); /* a shrink that nobody notices */
+	decide(3); /* a shrink without effect */
 	pass(31, 400, 1);
 	check("no effect", "no effect");
 	journal_fini(&journal);
@@ -122,7 +123,46 @@ static void test_harmed(void)
 	journal_fini(&journal);
 }
 
-/* More decisions than are kept, and one that has left the ring: nothing is written elsewhere. */
+/* Each step is judged after its own 5 s and 30 s, even while an older one waits for its 30 s. */
+static void test_steps_that_overlap(void)
+{
+	struct weir_decision d[2];
+
+	begin(4);
+	pass(10, 400, 100);
+	decide(5);
+	pass(3, 500, 100);
+	decide(6);
+	pass(5.2, 500, 100);
+	CU_ASSERT_EQUAL_FATAL(journal_read(&journal, d, 2), 2);
+	CU_ASSERT_STRING_EQUAL(d[1].outcome_5s, "helped");
+	CU_ASSERT_STRING_NOT_EQUAL(d[0].outcome_5s, "");
+	CU_ASSERT_STRING_EQUAL(d[1].outcome_30s, "");
+	pass(22, 500, 100);
+	journal_read(&journal, d, 2);
+	CU_ASSERT_STRING_EQUAL(d[1].outcome_30s, "helped");
+	CU_ASSERT_STRING_EQUAL(d[0].outcome_30s, "");
+	pass(3.2, 500, 100);
+	journal_read(&journal, d, 2);
+	CU_ASSERT_STRING_NOT_EQUAL(d[0].outcome_30s, "");
+	journal_fini(&journal);
+}
+
+/* Two views at the same time give no throughput. */
+static void test_two_looks_at_one_time(void)
+{
+	begin(4);
+	pass(10, 400, 100);
+	view.items += 40;
+	outcomes_step(&o, &view, now_ns, &journal);
+	decide(5);
+	pass(31, 500, 100);
+	check("helped", "helped");
+	journal_fini(&journal);
+}
+
+/* More decisions than the journal keeps, and an outcome for one that has left the ring: it is
+ * written nowhere. */
 static void test_many(void)
 {
 	begin(1);
@@ -145,4 +185,5 @@ static void test_many(void)
 
 CUNIT_MAIN("outcome", {"helped", test_helped}, {"a shorter wait helped", test_shorter_wait_helped},
     {"no effect", test_no_effect}, {"undone", test_undone}, {"harmed", test_harmed},
-    {"many", test_many})
+    {"steps that overlap", test_steps_that_overlap},
+    {"two looks at one time", test_two_looks_at_one_time}, {"many", test_many})

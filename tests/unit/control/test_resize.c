@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Resize policies and the control step, on a virtual clock with a made-up pool: no threads. */
+/* Resize policies and the control step, on a virtual clock with a simple model of a pool: no
+ * threads. */
 #include "control/control.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "base/clock.h"
 #include "cunit_main.h"
 
-/* A pool whose threads each serve `rate` events a second; `blocking` threads use no CPU. */
+/* A pool whose threads each serve `rate` events per second; `blocking` threads use no CPU. */
 struct fake {
 	struct resize_view v;
 	double arrivals, rate, queue;
@@ -101,7 +102,7 @@ static void test_stops_at_max_and_says_so(void)
 	advance(c, &f, 0, 60, 0.2);
 	CU_ASSERT_EQUAL(f.v.target, 8);
 	int n = journal_read(control_journal(c), d, 64);
-	CU_ASSERT_EQUAL(n, 8); /* seven steps and one limit, not one a sample */
+	CU_ASSERT_EQUAL(n, 8); /* seven steps and one limit, not one row per sample */
 	CU_ASSERT_STRING_EQUAL(d[0].action, "limit");
 	CU_ASSERT_STRING_EQUAL(d[0].limit, "wanted 9, max 8");
 	CU_ASSERT_STRING_EQUAL(d[1].action, "grow");
@@ -119,6 +120,26 @@ static void test_no_growth_on_a_saturated_cpu(void)
 	advance(c, &f, 0, 60, 1.0);
 	CU_ASSERT_EQUAL(f.v.target, 2);
 	control_free(c);
+}
+
+/* At the veto exactly and above it nothing is decided. */
+static void test_veto_of_the_cpu(void)
+{
+	struct resize_view v = {
+	    .queue_length = 500, .queue_limit = 4096, .live = 2, .target = 2, .max = 8};
+	_Alignas(16) char state[RESIZE_STATE_MAX] = {0};
+	struct resize_decision d = {0};
+
+	v.cpu_ratio = 0.95;
+	for (int64_t at_ns = NS_PER_S; at_ns < 20 * NS_PER_S; at_ns += NS_PER_S)
+		CU_ASSERT_FALSE(resize_seda.decide(state, &v, at_ns, &d));
+	CU_ASSERT_EQUAL(d.target, 0);
+	v.cpu_ratio = 0.949;
+	bool grows = false;
+	for (int64_t at_ns = 20 * NS_PER_S; at_ns < 24 * NS_PER_S && !grows; at_ns += NS_PER_S)
+		grows = resize_seda.decide(state, &v, at_ns, &d);
+	CU_ASSERT_TRUE(grows);
+	CU_ASSERT_EQUAL(d.target, 3);
 }
 
 static void test_shrinks_when_idle(void)
@@ -157,6 +178,7 @@ static void test_static_never_moves(void)
 }
 
 CUNIT_MAIN("resize", {"seda grows until it is enough", test_grows_until_enough},
+    {"the veto of the CPU", test_veto_of_the_cpu},
     {"seda stops at max and the journal says so", test_stops_at_max_and_says_so},
     {"seda does not grow on a saturated CPU", test_no_growth_on_a_saturated_cpu},
     {"seda shrinks to min when idle", test_shrinks_when_idle},

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Resize policy weir on simulated cores (pool_sim.h): settles, keeps still, does not grow in vain,
- * and that the same checks tell it from policies that are wrong.
- */
+/* Resize policy weir on simulated cores (pool_sim.h): it settles, stays stable and does not grow in
+ * vain. The same checks fail for policies that are wrong. */
 #include "pool_sim.h"
 
 static const double ms = NS_PER_MS;
 
-/* ---- what a good policy does; each takes the policy, so that wrong ones can be shown to fail ---- */
+/* ---- properties of a good policy (each takes the policy; wrong ones must fail) ---- */
 
-/* Service 20 ms -> 100 ms at 1000/s: 3 s later as much comes out as goes in, and the number of
- * threads is what it will be. */
+/* Service time rises from 20 ms to 100 ms at 1000/s. 3 s later throughput equals the load, and the
+ * number of threads is final. */
 static bool settles(const struct resize_policy *policy)
 {
 	struct sim *s = sim_new(policy, 26, 512);
@@ -31,7 +29,7 @@ static bool settles(const struct resize_policy *policy)
 	return fits;
 }
 
-/* A CPU-bound stage that is offered five times what the cores can do. */
+/* A CPU-bound stage that is offered five times the capacity of the cores. */
 static bool keeps_to_the_cap(const struct resize_policy *policy)
 {
 	struct sim *s = sim_new(policy, 1, 512);
@@ -44,7 +42,7 @@ static bool keeps_to_the_cap(const struct resize_policy *policy)
 	return kept;
 }
 
-/* What is blocked waits for what is queued: five threads are needed, there is one. */
+/* The blocked events wait for the queued ones: five threads are needed, only one exists. */
 static bool unjams(const struct resize_policy *policy)
 {
 	struct sim *s = sim_new(policy, 1, 512);
@@ -60,6 +58,29 @@ static bool unjams(const struct resize_policy *policy)
 	bool back = s->v.target <= 2 && s->v.queue_length < 10;
 	sim_free(s);
 	return grew && back;
+}
+
+/* A pool of one thread has nothing to do for a minute, or little if `warm`, then work for 8
+ * threads. Once warm it grows in steps of half the distance; before that, at once. */
+static int after_two_windows(bool warm)
+{
+	struct sim *s = sim_new(&resize_weir, 1, 512);
+
+	s->block_ns = 20 * ms;
+	s->cpu_ns = 0.1 * ms;
+	s->arrivals_per_s = warm ? 10 : 0;
+	sim_run(s, 60);
+	s->arrivals_per_s = 400;
+	sim_run(s, 0.3);
+	int n = s->v.target;
+	sim_free(s);
+	return n;
+}
+
+static void test_cold(void)
+{
+	CU_ASSERT(after_two_windows(false) >= 8);
+	CU_ASSERT(after_two_windows(true) < 8);
 }
 
 static void test_settles(void)
@@ -95,7 +116,7 @@ static bool least_decide(
 	return true;
 }
 
-/* weir, told that nothing was refused or is waiting for a core: what it would be without those. */
+/* weir without the CPU and run-queue times: its behaviour without those measurements. */
 static bool blind_decide(
     void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
 {
@@ -118,7 +139,7 @@ static void test_mutants_fail(void)
 					  blind = {"blind", "", blind_decide};
 
 	CU_ASSERT_TRUE(passes(&resize_weir));
-	CU_ASSERT_FALSE(passes(&resize_static)); /* frozen */
+	CU_ASSERT_FALSE(passes(&resize_static)); /* never changes */
 	CU_ASSERT_FALSE(passes(&most));
 	CU_ASSERT_FALSE(passes(&least));
 	CU_ASSERT_FALSE(keeps_to_the_cap(&blind));
@@ -130,12 +151,12 @@ static void test_mutants_fail(void)
 struct kind {
 	const char *name;
 	double per_s, cpu_ms, block_ms;
-	int least, most; /* threads: L = rate * time, and what 0.8 and noise make of it */
+	int least, most; /* threads: L = rate * time, adjusted for utilisation 0.8 and noise */
 	int reversals;   /* in 300 s; I11 allows 5 */
 };
 
-/* Of ten a second that take a second each there are 10 at a time, give or take 3: that load is not
- * steady, and is followed. */
+/* Of ten events per second that take one second each, 10 are in progress at a time, give or take 3.
+ * That load is not steady, and the pool follows it. */
 static const struct kind kinds[] = {{"cpu", 300, 5, 0, 2, 4, 0},
     {"blocking", 1000, 0.1, 20, 22, 32, 0}, {"mixed", 150, 5, 5, 2, 4, 0},
     {"few and long", 10, 1, 1000, 11, 34, 5}};
@@ -177,7 +198,8 @@ static void test_converges_from_anywhere(void)
 		for (int i = 0; i < 6; i++) {
 			struct sim *s = stationary(&kinds[k], starts[i], 1);
 			sim_run(s, 240);
-			/* From above it stops where a quarter too many is not worth a move. */
+			/* From above it stops at up to a quarter too many threads, which is not
+			 * worth a change. */
 			int most = kinds[k].most * 4 / 3 + 1;
 			SIM_EXPECT(s, s->v.target >= kinds[k].least && s->v.target <= most);
 			SIM_EXPECT(s, s->reversals <= 2 + kinds[k].reversals);
@@ -203,7 +225,7 @@ static void test_square_load(void)
 	sim_free(s);
 }
 
-/* ---- limits, words ---- */
+/* ---- limits, messages ---- */
 
 static void test_refused_work_counts(void)
 {
@@ -240,7 +262,34 @@ static void test_says_why_and_what_limits(void)
 		&need, &rate, &cpu, &blocked),
 	    4);
 	CU_ASSERT_DOUBLE_EQUAL(need, rate * (cpu + blocked) / 1000 / 0.8, 0.2);
-	CU_ASSERT_TRUE(n < 12); /* the wish at max is said once, not each window */
+	CU_ASSERT_TRUE(n < 12); /* the row at the maximum appears once, not once per window */
+	sim_free(s);
+}
+
+/* If cores are the limit, it reports how many threads can help. */
+static void test_says_how_many_can_help(void)
+{
+	struct sim *s = sim_new(&resize_weir, 1, 256);
+	struct weir_decision d[64];
+	int said = 0;
+
+	s->arrivals_per_s = 1000;
+	s->cpu_ns = 4 * ms;
+	s->block_ns = 4 * ms;
+	sim_run(s, 30);
+	int n = journal_read(control_journal(s->control), d, 64);
+	for (int i = 0; i < n; i++) {
+		double need = 0;
+		int help = 0;
+		if (strcmp(d[i].action, "grow") != 0)
+			continue;
+		CU_ASSERT(strncmp(d[i].rule, "need ", 5) == 0);
+		if (sscanf(d[i].rule, "need %lf threads, %d can help: ", &need, &help) != 2)
+			continue;
+		CU_ASSERT(help < need && d[i].to <= help);
+		said++;
+	}
+	SIM_EXPECT(s, said > 0);
 	sim_free(s);
 }
 
@@ -254,7 +303,29 @@ static void test_budget(void)
 	s->block_ns = 19.9 * ms;
 	sim_run(s, 30);
 	SIM_EXPECT(s, s->v.target == 6 && s->v.budget_left == 0);
-	CU_ASSERT_PTR_NOT_NULL(strstr(sim_decision(s).limit, "thread budget leaves 6"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(sim_decision(s).limit, "thread budget allows 6"));
+	sim_free(s);
+}
+
+/* The last thread of the budget is worth a try: a cold pool grows as far as it can at once and
+ * waits for the result. */
+static void test_last_of_the_budget(void)
+{
+	struct sim *s = sim_new(&resize_weir, 1, 256);
+	int wanted = 0;
+	double need = 0;
+
+	s->v.budget_left = 1;
+	s->arrivals_per_s = 1000;
+	s->cpu_ns = 0.1 * ms;
+	s->block_ns = 19.9 * ms;
+	while (s->v.target == 1 && s->now_ns < 30 * NS_PER_S)
+		sim_run(s, 0.1);
+	SIM_EXPECT(s, s->v.target == 2 && s->v.budget_left == 0);
+	struct weir_decision d = sim_decision(s);
+	CU_ASSERT_EQUAL(sscanf(d.limit, "wanted %d, thread budget allows 2", &wanted), 1);
+	CU_ASSERT_EQUAL(sscanf(d.rule, "need %lf threads", &need), 1);
+	CU_ASSERT(wanted > 2 && wanted <= need + 1);
 	sim_free(s);
 }
 
@@ -300,7 +371,8 @@ static void test_exclusive_does_not_grow(void)
 
 /* ---- trials and vetoes ---- */
 
-/* In rules of decisions, newest first: "... no growth for 20 s" after "... for 10 s". */
+/* Rules of decisions, newest first: does each hold double, "... no growth for 20 s" after "... for
+ * 10 s"? */
 static bool holds_double(const struct weir_decision *d, int n)
 {
 	int want = 10, said = 0;
@@ -317,7 +389,7 @@ static bool holds_double(const struct weir_decision *d, int n)
 	return said >= 2;
 }
 
-/* A database with 4 connections: more threads only queue there. */
+/* A database with 4 connections: additional threads only queue for it. */
 static void trial_of(bool closed_loop)
 {
 	struct sim *s = sim_new(&resize_weir, 6, 256);
@@ -332,7 +404,7 @@ static void trial_of(bool closed_loop)
 	sim_run(s, 60);
 	int n = journal_read(control_journal(s->control), d, 64);
 	for (int i = 0; i < n; i++)
-		taken_back += strstr(d[i].rule, "taken back") != NULL;
+		taken_back += strstr(d[i].rule, "reverted") != NULL;
 	SIM_EXPECT(s, taken_back >= 2);
 	SIM_EXPECT(s, s->v.target <= 12);
 	CU_ASSERT_TRUE(holds_double(d, n));
@@ -382,12 +454,12 @@ static void test_slow_is_not_stalled(void)
 {
 	struct sim *s = sim_new(&resize_weir, 4, 64);
 
-	/* Four at a time, 1 s each: for most of the time nothing comes out. */
+	/* Four at a time, 1 s each: most of the time nothing completes. */
 	s->block_ns = 1000 * ms;
 	s->closed_loop = true;
 	s->arrivals_per_s = 20;
 	s->v.max = 4;
-	sim_run(s, 10); /* before the first came out nobody knew */
+	sim_run(s, 10); /* nothing is known before the first completion */
 	uint64_t known = journal_total(control_journal(s->control));
 	sim_run(s, 60);
 	struct weir_decision d[64];
@@ -398,13 +470,16 @@ static void test_slow_is_not_stalled(void)
 	sim_free(s);
 }
 
-CUNIT_MAIN("resize_weir", {"settles within 3 s of a jump", test_settles},
-    {"CPU-bound: never over the cap", test_cap}, {"stalled: grows, and gives back", test_unjams},
+CUNIT_MAIN("resize_weir", {"a cold pool", test_cold},
+    {"settles within 3 s of a jump", test_settles}, {"CPU-bound: never over the cap", test_cap},
+    {"stalled: grows, and gives back", test_unjams},
     {"wrong policies fail these", test_mutants_fail},
     {"keeps still under steady load", test_keeps_still},
     {"converges from anywhere", test_converges_from_anywhere}, {"square load", test_square_load},
     {"what is refused counts as offered", test_refused_work_counts},
-    {"says why, and what limits", test_says_why_and_what_limits}, {"budget", test_budget},
+    {"says why, and what limits", test_says_why_and_what_limits},
+    {"says how many can help", test_says_how_many_can_help}, {"budget", test_budget},
+    {"the last of the budget", test_last_of_the_budget},
     {"shrinks after the hold", test_shrinks_after_the_hold},
     {"no shrink before it has looked", test_no_shrink_before_it_has_looked},
     {"exclusive does not grow", test_exclusive_does_not_grow},

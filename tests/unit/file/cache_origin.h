@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * file.cache in front of an origin that the test directs: it answers from a script, counts what it
- * is asked, and can be made to wait at a gate. Ages are made to pass by asking until the origin was
- * asked again, never by sleeping.
+ * file.cache in front of an origin that the test controls: it answers from a script, counts its
+ * requests, and can be blocked by a gate. To let objects age, tests send requests until the origin
+ * gets one; they never sleep.
  */
 #ifndef WEIR_TESTS_FILE_CACHE_ORIGIN_H
 #define WEIR_TESTS_FILE_CACHE_ORIGIN_H
@@ -16,16 +16,17 @@
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool shut;     /* the gate: handlers wait in front of it */
-	int at_gate;   /* of them */
+	bool shut;     /* the gate: handlers block at it */
+	int at_gate;   /* handlers that block now */
 	int asked;     /* requests so far */
-	int validated; /* of them with If-None-Match */
-	int etag;      /* number of the present version */
-	int status;    /* what to answer: 200, 404, 503 or, as an outcome, negative */
+	int validated; /* those with If-None-Match */
+	int etag;      /* number of the current version */
+	int status;    /* the response: 200, 404, 503; negative: the outcome */
 	bool no_store;
-	size_t bytes; /* of the body, when not 0 */
-	bool written; /* the file is, before each answer is out: the next has another tag */
-	int file;     /* what the body is, when not -1: all of this file */
+	size_t bytes; /* length of the body, when not 0 */
+	/* before each response is sent the file is written, so that the next one has another tag */
+	bool written;
+	int file; /* the body is all of this file, when not -1 */
 } origin = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .file = -1};
 
 static inline void origin_reset(void)
@@ -94,7 +95,7 @@ static void respond_body(struct weir_http_request *req, int etag, size_t bytes)
 	weir_http_add_field(req, "ETag", field);
 }
 
-/* One answer; called with the lock, so the script does not change meanwhile. */
+/* One response. Called with the lock, so the script does not change meanwhile. */
 static int origin_answer(struct weir_http_request *req)
 {
 	struct weir_slice known = weir_http_header(req, "If-None-Match");
@@ -143,7 +144,7 @@ static const struct weir_stage_ops origin_ops = {.abi = WEIR_STAGE_ABI,
 
 static struct weir_graph *graph;
 static struct weir_stage *cache;
-static struct call **calls; /* all of the test, freed after the drain */
+static struct call **calls; /* all calls of the test, freed after the drain */
 static int n_calls, calls_room;
 
 /* A cache with up to four knobs set, as "name", "value", ..., NULL. */
@@ -166,7 +167,7 @@ static inline void set_up(const char *const *knobs)
 
 #define SET_UP(...) set_up((const char *const[]){__VA_ARGS__, NULL})
 
-/* The law, exactly, of every stage, while nothing moves. */
+/* The counters of every stage must balance exactly once everything has ended. */
 static inline void check_books(int64_t grace_ns)
 {
 	struct weir_drain_report report;
@@ -208,7 +209,7 @@ static inline struct call *make(const char *path)
 	return calls[n_calls++] = call_new(path);
 }
 
-/* Send a GET, do not wait. */
+/* Send a GET without waiting. */
 static inline struct call *start(const char *path)
 {
 	struct call *c = make(path);
@@ -235,7 +236,7 @@ static inline struct call *get(const char *path)
 	return get_with(WEIR_HTTP_GET, path, NULL, NULL);
 }
 
-/* Ask for `path` until the origin has been asked `asked` times. Returns the last call. */
+/* Request `path` until the origin has got `asked` requests. Returns the last call. */
 static inline struct call *get_until_asked(const char *path, int asked)
 {
 	struct call *c;
@@ -246,7 +247,8 @@ static inline struct call *get_until_asked(const char *path, int asked)
 	return c;
 }
 
-/* Start `n` requests for `path` behind a shut gate; returns when all but the leader are held. */
+/* Start `n` requests for `path` while the gate is shut. Returns when all but the leader are
+ * held. */
 static inline void start_held(const char *path, int n)
 {
 	int64_t before = metric(CACHE_COALESCED);

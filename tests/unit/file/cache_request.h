@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests without a server, for tests of the cache: memory of the test, no event loop. */
+/* Requests without a server, for tests of the cache: allocated by the test, without an event
+ * loop. */
 #ifndef WEIR_TESTS_FILE_CACHE_REQUEST_H
 #define WEIR_TESTS_FILE_CACHE_REQUEST_H
 
@@ -40,14 +41,14 @@ static inline void request_header(struct test_request *t, const char *name, cons
 	t->headers[t->req->n_headers++].value = slice(value);
 }
 
-/** Release the response, as the server does when it is sent. */
+/** Release the response, as the server does after sending it. */
 static inline void request_fini(struct test_request *t)
 {
 	weir_http_response_reset(t->req);
 	free(t->req);
 }
 
-/** The body of the answer, whatever it is made of, as a malloc'd string. */
+/** The body of the response, whatever it consists of, as a malloc'd string. */
 static inline char *request_body(const struct test_request *t)
 {
 	const struct weir_http_response *res = &t->req->res;
@@ -68,7 +69,7 @@ static inline char *request_body(const struct test_request *t)
 	return text;
 }
 
-/** All response fields, those of res.fields and those added, as one malloc'd string. */
+/** All response fields, those of res.fields and the added ones, as one malloc'd string. */
 static inline char *request_fields(const struct test_request *t)
 {
 	const struct weir_http_request *r = t->req;

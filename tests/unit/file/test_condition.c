@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Conditions and ranges against one file: 1,000 bytes, ETag "e1", 6 Nov 1994 08:49:37. */
+/* Conditions and ranges for one file: 1,000 bytes, ETag "e1", 6 Nov 1994 08:49:37. */
 #include "file/condition.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 static const struct condition_file the_file = {{"\"e1\"", 4}, 784111777, 1000, false, false};
 static const struct condition_file weak_file = {{"W/\"e1\"", 6}, 784111777, 1000, false, false};
 
-/* Judge a request with up to three header lines given as name, value pairs. */
+/* Judge a request with up to three header fields, given as pairs of name and value. */
 static struct condition_verdict judge_of(enum weir_http_method method,
     const struct condition_file *file, const char *const *pairs, int n)
 {
@@ -74,7 +74,7 @@ static void test_if_modified_since(void)
 	CU_ASSERT_EQUAL(STATUS("If-Modified-Since", NEWER), 304);
 	CU_ASSERT_EQUAL(STATUS("If-Modified-Since", OLDER), 200);
 	CU_ASSERT_EQUAL(STATUS("If-Modified-Since", "yesterday"), 200);
-	/* the ETag decides when both are there */
+	/* the ETag decides when both are present */
 	CU_ASSERT_EQUAL(STATUS("If-Modified-Since", NEWER, "If-None-Match", "\"e2\""), 200);
 	CU_ASSERT_EQUAL(STATUS("If-Modified-Since", OLDER, "If-None-Match", "\"e1\""), 304);
 }
@@ -142,7 +142,7 @@ static void test_several_ranges(void)
 	CU_ASSERT_EQUAL(JUDGE(&the_file, "Range", "bytes=0-1,5-6", "If-Range", "\"e1\"").parts, 2);
 }
 
-/* What is no list of ranges of bytes is as if it were not there. */
+/* A value that is not a list of byte ranges is ignored. */
 static void test_range_ignored(void)
 {
 	static const char *const texts[] = {"bytes=0-1 5-6", "bytes=0-1,x", "bytes=", "bytes=-",
@@ -167,26 +167,26 @@ static void test_if_range(void)
 	CU_ASSERT_EQUAL(STATUS("Range", "bytes=0-1", "If-Range", "x"), 200);
 	CU_ASSERT_EQUAL(STATUS("Range", "bytes=9999-", "If-Range", "\"e2\""), 200);
 	CU_ASSERT_EQUAL(STATUS("If-Range", "\"e2\""), 200);
-	/* the date may be that of another variant, or of a file that changes in this moment */
+	/* the date may be that of another variant, or of a file that is being changed */
 	CU_ASSERT_EQUAL(JUDGE(&variant, "Range", "bytes=0-1", "If-Range", FILE_DATE).status, 200);
 	CU_ASSERT_EQUAL(JUDGE(&variant, "Range", "bytes=0-1", "If-Range", "\"e1\"").status, 206);
 	CU_ASSERT_EQUAL(JUDGE(&weak_file, "Range", "bytes=0-1", "If-Range", FILE_DATE).status, 200);
 	CU_ASSERT_EQUAL(JUDGE(&variant, "If-Modified-Since", FILE_DATE).status, 304);
-	/* 304 wins over a range */
+	/* 304 takes precedence over a range */
 	CU_ASSERT_EQUAL(STATUS("Range", "bytes=0-1", "If-None-Match", "\"e1\""), 304);
 }
 
 static void test_sent_twice(void)
 {
 	CU_ASSERT_EQUAL(STATUS("Range", "bytes=0-1", "Range", "bytes=2-3"), 200);
-	/* two lists are one (RFC 9110, 5.3) */
+	/* two lists count as one (RFC 9110, 5.3) */
 	CU_ASSERT_EQUAL(STATUS("If-None-Match", "\"e2\"", "If-None-Match", "\"e1\""), 304);
 	CU_ASSERT_EQUAL(STATUS("If-None-Match", "\"e1\"", "If-None-Match", "\"e2\""), 304);
 	CU_ASSERT_EQUAL(STATUS("If-None-Match", "\"e3\"", "If-None-Match", "\"e2\""), 200);
 	CU_ASSERT_EQUAL(STATUS("If-Match", "\"e2\"", "If-Match", "\"e3\""), 412);
 	CU_ASSERT_EQUAL(STATUS("If-Match", "\"e2\"", "if-match", "\"e1\""), 200);
 	CU_ASSERT_EQUAL(STATUS("If-Modified-Since", NEWER, "If-Modified-Since", NEWER), 200);
-	/* of two validators neither is sure to be of what the client has */
+	/* of two validators neither is known to match the client's copy */
 	CU_ASSERT_EQUAL(
 	    STATUS("Range", "bytes=0-1", "If-Range", "\"e1\"", "If-Range", "\"e2\""), 200);
 	CU_ASSERT_EQUAL(
@@ -201,7 +201,7 @@ static void test_nothing_known(void)
 	CU_ASSERT_EQUAL(JUDGE(&bare, "If-Modified-Since", NEWER).status, 200);
 	CU_ASSERT_EQUAL(JUDGE(&bare, "If-Unmodified-Since", OLDER).status, 200);
 	CU_ASSERT_EQUAL(JUDGE(&bare, "Range", "bytes=0-1", "If-Range", "\"\"").status, 200);
-	CU_ASSERT_EQUAL(/* a second before 1970, as a number what "no date" is */
+	CU_ASSERT_EQUAL(/* a second before 1970 equals -1, the value for "no date" */
 	    JUDGE(&bare, "Range", "bytes=0-1", "If-Range", "Wed, 31 Dec 1969 23:59:59 GMT").status,
 	    200);
 }

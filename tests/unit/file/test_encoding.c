@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Accept-Encoding (RFC 9110, 12.5.3): weights, stars, malformed lists; what is chosen by them. */
+/* Accept-Encoding (RFC 9110, 12.5.3): weights, stars, malformed lists, and the coding chosen. */
 #include "file/encoding.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "cunit_main.h"
 
-/* A request with up to two fields Accept-Encoding; NULL: none. */
+/* A request with up to two Accept-Encoding fields; NULL: none. */
 static struct weir_http_request *request_of(const char *one, const char *two)
 {
 	static struct weir_http_header headers[3];
@@ -24,7 +24,7 @@ static struct weir_http_request *request_of(const char *one, const char *two)
 	return &req;
 }
 
-/* Ranks as "br zstd gzip identity", in digits. */
+/* Checks the ranks of br, zstd, gzip and identity, given as four digits. */
 static void check(const char *field, const char *ranks)
 {
 	struct encoding_wish w;
@@ -49,7 +49,7 @@ static void test_names(void)
 	check("gzip, deflate, br", "2021");
 	check("deflate, compress", "0001");
 	check("identity", "0001");
-	check("identity, br", "1001"); /* equally welcome */
+	check("identity, br", "1001"); /* equal preference */
 	check(" ,, gzip ,\t, ", "0021");
 }
 
@@ -65,7 +65,7 @@ static void test_weights(void)
 	check("gzip;q=0.5, identity;q=0.6", "0012");
 	check("identity;q=0", "0000");
 	check("gzip, identity;q=0", "0010");
-	check("gzip, gzip;q=0", "0021"); /* the first counts */
+	check("gzip, gzip;q=0", "0021"); /* the first one counts */
 }
 
 static void test_star(void)
@@ -92,7 +92,7 @@ static void test_malformed(void)
 	check("gzip;x=1", "0001");
 	check("gzip q=1", "0001");
 	check("gzip;q=0.5;q=0", "0001");
-	check("gzip;q=0,5", "0001"); /* refused, and a coding called 5 */
+	check("gzip;q=0,5", "0001"); /* the weight is malformed, and "5" is another coding */
 	check("brr, gzipx", "0001");
 	check("gzip;q=1x, br", "2001");
 }
@@ -107,7 +107,7 @@ static void test_several_fields(void)
 	    encoding_code(request_of("br;q=0.7, gzip;q=0.7", NULL)));
 }
 
-/* Who gets the same has the same code. */
+/* Requests that get the same responses have the same code. */
 static void test_codes(void)
 {
 	CU_ASSERT_EQUAL(encoding_code(request_of(NULL, NULL)), 0);

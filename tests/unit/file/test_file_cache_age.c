@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* file.cache over time: negative answers, revalidation, stale objects, refusal, and the end. */
+/* file.cache over time: negative responses, revalidation, stale objects, refusal, and drain. */
 #include "file/cache_origin.h"
 
 static void test_negative(void)
@@ -25,7 +25,7 @@ static void test_negative(void)
 	tear_down();
 }
 
-/* An aged object is asked for with its ETag, and a 304 makes it young again. */
+/* An aged object is revalidated with its ETag, and a 304 makes it fresh again. */
 static void test_revalidated(void)
 {
 	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
@@ -41,7 +41,7 @@ static void test_revalidated(void)
 	tear_down();
 }
 
-/* A 304 starts a new life: the object counts as just checked. */
+/* After a 304 the object counts as just checked. */
 static void test_confirmed(void)
 {
 	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
@@ -67,7 +67,8 @@ static void test_changed(void)
 	tear_down();
 }
 
-/* Whatever the request asked for, its own conditions hold, and the cache's do not show. */
+/* The client's own conditions apply, whatever they are, and those that the cache adds are not
+ * visible. */
 static void check_asked_aged(
     enum weir_http_method method, const char *name, const char *value, int status)
 {
@@ -86,7 +87,7 @@ static void check_asked_aged(
 	tear_down();
 }
 
-/* The same when the new answer is one that may not be kept: nobody judges the conditions but the cache. */
+/* The same when the new response may not be kept: then only the cache evaluates the conditions. */
 static struct call *ask_not_kept(const char *name, const char *value)
 {
 	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
@@ -142,7 +143,7 @@ static void test_disguise(void)
 	check_asked_aged(WEIR_HTTP_HEAD, NULL, NULL, 200);
 }
 
-/* While one asks, the others are shown the old object at once. */
+/* While one request revalidates, the others get the old object at once. */
 static void test_stale_while_asking(void)
 {
 	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
@@ -162,7 +163,7 @@ static void test_stale_while_asking(void)
 	tear_down();
 }
 
-/* Past `stale` nobody is shown it: they wait for the one that asks. */
+/* After `stale` the object is not used: requests wait for the one that revalidates. */
 static void test_too_old_to_show(void)
 {
 	SET_UP("with.revalidate", "1ms", "with.stale", "0s");
@@ -186,7 +187,7 @@ static void turn(const char *knob, const char *value)
 	CU_ASSERT_EQUAL_FATAL(weir_graph_set(graph, "cache", knob, value, why, sizeof(why)), 0);
 }
 
-/* That somebody asks already does not make an object younger than it is. */
+/* A revalidation in progress does not make an object younger than it is. */
 static void test_too_old_while_asking(void)
 {
 	SET_UP("with.revalidate", "1ms", "with.stale", "0s");
@@ -194,12 +195,12 @@ static void test_too_old_while_asking(void)
 	do
 		weir_thread_flush(); /* reads the clock */
 	while (weir_now_ns(cache) <= atomic_load(&o->due_ns));
-	turn("with.revalidate", "1h"); /* it may be shown again, for an hour */
+	turn("with.revalidate", "1h"); /* it may be used again, for an hour */
 	origin_gate(true);
-	start("/a"); /* asks, and is the only one that may in this hour */
+	start("/a"); /* revalidates, and is the only one that may within this hour */
 	FIXTURE_AWAIT(origin_get(&origin.at_gate) == 1);
 	CU_ASSERT(call_body_is(get("/a"), "/a v1"));
-	turn("with.revalidate", "1ms"); /* and now it may not */
+	turn("with.revalidate", "1ms"); /* and now it may not be used */
 	struct call *c = start("/a");
 	FIXTURE_AWAIT(atomic_load(&c->done) || metric(CACHE_COALESCED) == 1);
 	CU_ASSERT(!atomic_load(&c->done));
@@ -208,13 +209,11 @@ static void test_too_old_while_asking(void)
 	tear_down();
 }
 
-/* The next stage refuses under load: old objects are shown, new ones are shed. */
-static void test_refused(void)
+/* Two requests in the origin's handlers and one in its queue, which is then full. */
+static void fill_origin(void)
 {
 	char why[128];
 
-	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
-	get("/a");
 	origin_gate(true);
 	CU_ASSERT_EQUAL(weir_graph_set(graph, "origin", "queue.limit", "1", why, sizeof(why)), 0);
 	start("/b");
@@ -222,7 +221,15 @@ static void test_refused(void)
 	start("/c");
 	FIXTURE_AWAIT(origin_get(&origin.at_gate) == 2);
 	start("/d");
-	FIXTURE_AWAIT(queued() == 1); /* full */
+	FIXTURE_AWAIT(queued() == 1);
+}
+
+/* The next stage refuses under load: old objects are used, requests for new ones are shed. */
+static void test_refused(void)
+{
+	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
+	get("/a");
+	fill_origin();
 	for (int64_t asked = metric(CACHE_REVALIDATED); metric(CACHE_REVALIDATED) < asked + 3;)
 		CU_ASSERT(call_body_is(get("/a"), "/a v1"));
 	struct call *c = get("/e");
@@ -233,15 +240,35 @@ static void test_refused(void)
 	tear_down();
 }
 
+/* The next stage refuses, and the object is older than `revalidate` and `stale` together: it is not
+ * used. */
+static void test_refused_and_too_old(void)
+{
+	SET_UP("with.revalidate", "1ms", "with.stale", "1ms");
+	struct cache_object *o = get("/a")->t.req->res.release_arg;
+	fill_origin();
+	do
+		weir_thread_flush(); /* reads the clock */
+	while (weir_now_ns(cache) < atomic_load(&o->checked_ns) + 2000000);
+	struct call *c = get("/a");
+	CU_ASSERT_EQUAL(c->outcome, WEIR_EQUEUE);
+	CU_ASSERT_EQUAL(call_status(c), 503);
+	turn("with.stale", "1h"); /* now it may be used */
+	CU_ASSERT(call_body_is(get("/a"), "/a v1"));
+	origin_gate(false);
+	await_all();
+	tear_down();
+}
+
 static void *open_gate_when_closed(void *arg)
 {
-	/* The drain's end shows in what was held: it is finished before the gate opens. */
+	/* The drain finishes the held requests when it ends, which is before the gate opens. */
 	call_await(arg);
 	origin_gate(false);
 	return NULL;
 }
 
-/* At the end of the grace time what is held is finished as closed, and the books agree. */
+/* When the grace time ends, held requests are finished as closed, and the counters balance. */
 static void test_drain_ends_held(void)
 {
 	pthread_t opener;
@@ -265,7 +292,7 @@ static void *open_gate_when_draining(void *arg)
 	return NULL;
 }
 
-/* With time enough nothing is lost. */
+/* With enough time nothing is lost. */
 static void test_drain_waits(void)
 {
 	pthread_t opener;
@@ -286,4 +313,5 @@ CUNIT_MAIN("file.cache over time", {"register", test_register}, {"negative", tes
     {"disguise", test_disguise}, {"not kept", test_not_kept},
     {"stale while asking", test_stale_while_asking}, {"too old to show", test_too_old_to_show},
     {"too old while asking", test_too_old_while_asking}, {"refused", test_refused},
-    {"drain ends held", test_drain_ends_held}, {"drain waits", test_drain_waits})
+    {"refused and too old", test_refused_and_too_old}, {"drain ends held", test_drain_ends_held},
+    {"drain waits", test_drain_waits})

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that file.cache keeps open and that change in place, while somebody asks for them and under a tag that stays. */
+/* Files kept open by file.cache that change in place: during a request for them, and without a
+ * change of their tag. */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -7,7 +8,7 @@
 
 enum { LONG = 9000, SHORT = 5000 };
 
-/* A cache over an origin that answers with a file of LONG bytes, which it returns. */
+/* A cache over an origin whose body is a file of LONG bytes. Returns its descriptor. */
 static int set_up_file(const char *revalidate)
 {
 	int fd = memfd_create("weir-test", MFD_CLOEXEC);
@@ -15,7 +16,7 @@ static int set_up_file(const char *revalidate)
 	CU_ASSERT_EQUAL_FATAL(ftruncate(fd, LONG), 0);
 	SET_UP("with.max_object", "4KiB", "with.revalidate", revalidate, "with.stale", "1h");
 	origin_set(&origin.file, fd);
-	/* A file that may have been written since it was asked for is not kept. */
+	/* A file that may have been written since the request is not kept. */
 	do
 		get("/a");
 	while (metric(CACHE_FILES) == 0);
@@ -33,8 +34,8 @@ static bool is_now(const struct call *c, int64_t bytes)
 	return call_status(c) == 200 && weir_http_body_bytes(&c->t.req->res) == bytes;
 }
 
-/* What was changed is not asked for by the tag that it had: who names versions by something else than the file would
- * say that nothing changed, and the old length would be promised of the new file. */
+/* A changed file is not revalidated by its old tag. An origin whose tags do not depend on the file
+ * would reply that nothing changed, and the old length would be announced for the new file. */
 static void test_same_tag(void)
 {
 	int fd = set_up_file("1h");
@@ -56,7 +57,7 @@ static int undone(void)
 	return n;
 }
 
-/* Who waits for one that asked before the change does not get what that one was told. */
+/* A request that waits for a revalidation sent before the change does not get its result. */
 static void test_changed_while_asking(void)
 {
 	int fd = set_up_file("1ms");
@@ -76,7 +77,8 @@ static void test_changed_while_asking(void)
 	tear_down_file(fd);
 }
 
-/* What is written between the origin's look and ours would be kept as what the origin saw: new bytes, old tag. */
+/* A write between the origin's check and that of the cache would be kept with what the origin saw:
+ * new bytes with the old tag. */
 static void check_written_meanwhile(const char *max_object)
 {
 	int fd = memfd_create("weir-test", MFD_CLOEXEC);

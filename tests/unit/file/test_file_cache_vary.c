@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * file.cache in front of an origin whose answers vary by Accept-Encoding: who gets which, what is
- * fetched how often, coalescing per coding, negative hits, a scan that must not empty the cache.
+ * file.cache in front of an origin whose responses vary by Accept-Encoding: which request gets
+ * which variant, how often each is fetched, coalescing per coding, negative hits, and a scan that
+ * must not empty the cache.
  *
- * The torture at the end has four askers with six wishes over a cache that is too small and ages at
- * once, while paths begin and cease to vary. It fails when anybody gets a coding that was not asked
- * for, a body of another path or wish, by a report of ASan or TSan, or by books that do not balance.
+ * In the torture at the end four clients with six values of Accept-Encoding use a cache that is too
+ * small and whose objects age at once, while paths start and stop varying. It fails when a client
+ * gets a coding that it does not accept or a body of another path or variant, by a report of ASan
+ * or TSan, or by counters that do not balance.
  */
 #include "cunit_main.h"
 #include "file/cache.h"
@@ -18,7 +20,7 @@ static struct {
 	bool shut;
 	int at_gate;
 	atomic_int asked;
-	atomic_int no_vary; /* answer all alike */
+	atomic_int no_vary; /* the same response for all */
 } origin = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static void origin_wait(void)
@@ -47,7 +49,7 @@ static int origin_at_gate(void)
 	return n;
 }
 
-/* br, else gzip, else as it is: "/path br", padded to 2,000 bytes. */
+/* br, else gzip, else identity: "/path br", padded to 2,000 bytes. */
 static int origin_answer(struct weir_http_request *req)
 {
 	static const enum encoding both[] = {ENCODING_BR, ENCODING_GZIP};
@@ -147,7 +149,7 @@ static struct call *get(const char *path, const char *accept)
 	return c;
 }
 
-/* Is it the body for `path` in `coding`, and does it say so? */
+/* Is it the body of `path` in `coding`, with the right Content-Encoding? */
 static bool is_for(const struct call *c, const char *path, const char *coding)
 {
 	char text[64], field[64];
@@ -170,7 +172,7 @@ static void test_register(void)
 	fixture_register(&origin_ops);
 }
 
-/* Whoever comes first, each gets its own; each is fetched once. */
+/* In any order, each client gets its variant, and each variant is fetched once. */
 static void test_each_its_own(void)
 {
 	static const struct {
@@ -191,20 +193,20 @@ static void test_each_its_own(void)
 	}
 }
 
-/* Where nobody came that takes no coding, the others find theirs all the same. */
+/* Also when no client has requested identity, each finds its variant. */
 static void test_forks(void)
 {
 	set_up("1MiB", "1h");
 	for (int i = 0; i < 6; i++)
 		CU_ASSERT(is_for(get("/a", i % 2 ? "br" : "gzip"), "/a", i % 2 ? "br" : "gzip"));
 	CU_ASSERT_EQUAL(atomic_load(&origin.asked), 2);
-	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 3); /* and the fork */
+	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 3); /* including the fork */
 	CU_ASSERT(is_for(get("/a", NULL), "/a", "identity"));
-	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 3); /* in its place */
+	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 3); /* it replaces the fork */
 	tear_down();
 }
 
-/* What is the same for all is fetched once, whatever codings they take. */
+/* A response that does not vary is fetched once, whatever codings clients accept. */
 static void test_alike(void)
 {
 	set_up("1MiB", "1h");
@@ -218,7 +220,7 @@ static void test_alike(void)
 	tear_down();
 }
 
-/* Misses wait for those that take the same, and for nobody else. */
+/* Misses wait only for one that accepts the same codings. */
 static void test_coalesced(void)
 {
 	enum { N = 30 };
@@ -256,7 +258,7 @@ static void test_negative(void)
 	tear_down();
 }
 
-/* The hot set is hit as before after a scan of ten times the size of the cache. */
+/* After a scan of ten times the size of the cache the hot set is still hit. */
 static void test_scan(void)
 {
 	enum { HOT = 10, SIZE = 64 << 10, SCAN = 10 * SIZE / 2000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* file.read as a stage: each kind of answer, from a root with traps in it. */
+/* file.read as a stage: each kind of response, from a root with traps. */
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ static void path_of(char out[128], const char *name)
 	snprintf(out, 128, "%s/%s", root, name);
 }
 
-/* A file with a date in the past, so that its ETag is strong. */
+/* Create a file with a date in the past, so that its ETag is strong. */
 static void put(const char *name, const char *text, size_t n)
 {
 	char path[128];
@@ -63,7 +63,7 @@ static void tear_down(void)
 		call_free(calls[--n_calls]);
 }
 
-/* Send a request with up to two headers and await its answer. */
+/* Send a request with up to two header fields and wait for its response. */
 static struct call *ask(enum weir_http_method method, const char *path, const char *name,
     const char *value, const char *name2, const char *value2)
 {
@@ -89,6 +89,20 @@ static struct call *get_if(const char *path, const char *name, const char *value
 	return ask(WEIR_HTTP_GET, path, name, value, NULL, NULL);
 }
 
+/* Until 100 ms after a change ETags are weak. That is judged by the ctime, which cannot be set, so
+ * wait. */
+static void settle(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += 110000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	while (clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL) != 0)
+		;
+}
+
 static void test_make_root(void)
 {
 	char path[128], large[5000];
@@ -106,6 +120,7 @@ static void test_make_root(void)
 	put("large.bin", large, sizeof(large));
 	path_of(path, "pipe");
 	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0644), 0);
+	settle();
 }
 
 static void test_whole_files(void)
@@ -159,7 +174,7 @@ static void test_head(void)
 	set_up(false);
 	struct call *c = ask(WEIR_HTTP_HEAD, "/a.txt", "Range", "bytes=0-1", NULL, NULL);
 	CU_ASSERT_EQUAL(call_status(c), 200);
-	CU_ASSERT(c->t.req->res.fd >= 0); /* its length is said, its bytes are not read */
+	CU_ASSERT(c->t.req->res.fd >= 0); /* its length is sent, its bytes are not read */
 	CU_ASSERT_EQUAL(c->t.req->res.length, 10);
 	CU_ASSERT_EQUAL(metric_of(graph, "disk", 1), 0);
 	c = ask(WEIR_HTTP_HEAD, "/empty.css", NULL, NULL, NULL, NULL);
@@ -199,7 +214,7 @@ static void test_conditions(void)
 	tear_down();
 }
 
-/* Several ranges: each in its part, with the type of the file, from a descriptor as from memory. */
+/* Several ranges: each in its part, with the type of the file, from a descriptor or from memory. */
 static void test_several_ranges(void)
 {
 	set_up(false);
@@ -232,7 +247,7 @@ static void test_directories(void)
 	struct call *c = get("/sub");
 	CU_ASSERT_EQUAL(call_status(c), 301);
 	CU_ASSERT(call_has_field(c, "Location: /sub/\r\n"));
-	c = get("//sub"); /* no way to another site */
+	c = get("//sub"); /* must not lead to another site */
 	CU_ASSERT(call_has_field(c, "Location: /sub/\r\n"));
 	c = call_new("/sub%20dir");
 	c->t.req->query = slice("a=1&b=%20");
@@ -264,7 +279,7 @@ static void test_refused(void)
 static void test_missing_outlet(void)
 {
 	set_up(true);
-	CU_ASSERT_EQUAL(call_status(get("/nothing")), 204); /* the other stage's answer */
+	CU_ASSERT_EQUAL(call_status(get("/nothing")), 204); /* the response of the other stage */
 	CU_ASSERT_EQUAL(call_status(get("/.env")), 204);
 	CU_ASSERT_EQUAL(call_status(get("/a.txt")), 200);
 	CU_ASSERT_EQUAL(call_status(get("/%zz")), 400);
@@ -287,8 +302,8 @@ static void test_out_of_descriptors(void)
 	tear_down();
 }
 
-/* A deployment that puts another directory in the place of the root, by a rename or a link that is
- * turned, is seen by a server that runs. */
+/* When a deployment replaces the root directory, by a rename or by changing a link, a running
+ * server notices. */
 static void test_root_replaced(void)
 {
 	const struct timespec pause = {0, 50000000};
@@ -299,7 +314,7 @@ static void test_root_replaced(void)
 	set_up(false);
 	CU_ASSERT(call_body_is(get("/a.txt"), "0123456789"));
 	CU_ASSERT_EQUAL_FATAL(rename(root, old), 0);
-	CU_ASSERT(call_body_is(get("/a.txt"), "0123456789")); /* no other is there yet */
+	CU_ASSERT(call_body_is(get("/a.txt"), "0123456789")); /* no new one exists yet */
 	CU_ASSERT_EQUAL_FATAL(mkdir(root, 0755), 0);
 	put("a.txt", "new", 3);
 	for (int i = 0; i < 200; i++) {
@@ -316,7 +331,7 @@ static void test_root_replaced(void)
 	CU_ASSERT_EQUAL(rename(old, root), 0);
 }
 
-/* What init refuses, in words. */
+/* Init fails with `words` in the message. */
 static void check_init(const char *knob, const char *value, const char *words)
 {
 	struct weir_spec *spec = weir_spec_new("bad");

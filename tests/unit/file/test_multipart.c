@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bodies of several ranges: every byte of one, of memory or of a file, its length, boundaries. */
+/* Bodies with several ranges: every byte, from memory or from a file; lengths; boundaries. */
 #include "file/multipart.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void check_body(const char *type, const char *line, bool of_file)
 
 	multipart_init(&m, &two, (struct weir_slice){type, strlen(type)}, 20);
 	size_t n_text = multipart_text_bytes(&m), n = 0;
-	char *lines = malloc(n_text), body[512]; /* exactly: ASan sees a byte too many */
+	char *lines = malloc(n_text), body[512]; /* exact size: ASan detects one byte too many */
 	int pieces = multipart_pieces(&m, lines, of_file ? NULL : text, piece);
 	CU_ASSERT_EQUAL(pieces, 5);
 	for (int i = 0; i < pieces; i++) {

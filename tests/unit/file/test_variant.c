@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Precompressed neighbours on a real disk: which is chosen, which is too old, which is none. */
+/* Precompressed neighbours on a real disk: which one is chosen, and which are too old or not
+ * usable. */
 #include "file/variant.h"
 
 #include <fcntl.h>
@@ -27,7 +28,7 @@ static const char *path_of(const char *name)
 	return path;
 }
 
-/* A file that holds its own name, changed at `s` seconds and `ns`. */
+/* Create a file that contains its own name, last modified at `s` seconds and `ns`. */
 static void put_at(const char *name, long s, long ns)
 {
 	struct timespec then[2] = {{s, ns}, {s, ns}};
@@ -53,7 +54,8 @@ static int open_files(void)
 	return n;
 }
 
-/* What a client that sends `accept` gets of "f": the name of the file, and whether it varies. */
+/* What a client that sends `accept` gets for "f": the name of the file. Checks whether it
+ * varies. */
 static const char *choose(const char *accept, bool varies)
 {
 	static char text[32];
@@ -68,7 +70,7 @@ static const char *choose(const char *accept, bool varies)
 	memset(text, 0, sizeof(text));
 	int rc = variant_choose(root, FILE_LINKS_NO, "f", &all, &wish, &v);
 	CU_ASSERT_EQUAL(v.varies, varies);
-	CU_ASSERT_EQUAL(open_files(), before + (rc == 0)); /* none is lost */
+	CU_ASSERT_EQUAL(open_files(), before + (rc == 0)); /* no descriptor leaks */
 	if (rc < 0) {
 		CU_ASSERT_EQUAL(rc, WEIR_ENOENT);
 		return "refused";
@@ -108,7 +110,7 @@ static void test_chosen(void)
 	unlink(path_of("f.zst"));
 }
 
-/* An old one is as if it were not there. */
+/* A neighbour older than the file is ignored. */
 static void test_old(void)
 {
 	put_at("f.gz", PLAIN_S - 1, PLAIN_NS);
@@ -126,7 +128,21 @@ static void test_old(void)
 	unlink(path_of("f.gz"));
 }
 
-/* Links, pipes and directories are no neighbours. */
+/* Dates beyond 64 bits of nanoseconds: the file's is later, whatever the conversion would give. */
+static void test_far_dates(void)
+{
+	put_at("f", 10000000000, 5);
+	put_at("f.gz", PLAIN_S, 0);
+	CU_ASSERT_STRING_EQUAL(choose("gzip", false), "f");
+	put_at("f.gz", 10000000000, 5);
+	CU_ASSERT_STRING_EQUAL(choose("gzip", true), "f.gz");
+	put_at("f.gz", 9999999999, 6);
+	CU_ASSERT_STRING_EQUAL(choose("gzip", false), "f");
+	unlink(path_of("f.gz"));
+	put("f");
+}
+
+/* Links, pipes and directories are not neighbours. */
 static void test_traps(void)
 {
 	CU_ASSERT_EQUAL_FATAL(symlink("/etc/passwd", path_of("f.br")), 0);
@@ -145,8 +161,8 @@ static void test_remove_root(void)
 	CU_ASSERT_EQUAL(rmdir(base), 0);
 }
 
-/* Without descriptors nobody knows whether there are neighbours: to answer as if there were none would
- * be to say that the answer is for all. */
+/* Without descriptors it is unknown whether neighbours exist. A response as if none existed would
+ * claim to be valid for all clients. */
 static void test_no_descriptors(void)
 {
 	struct weir_http_request req = {.n_headers = 0};
@@ -161,7 +177,7 @@ static void test_no_descriptors(void)
 	CU_ASSERT_EQUAL_FATAL(file_open(root, FILE_LINKS_NO, "f", &v.file), 0);
 	CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &was), 0);
 	none = was;
-	none.rlim_cur = (rlim_t)v.file.fd + 1; /* it was the lowest that was free */
+	none.rlim_cur = (rlim_t)v.file.fd + 1; /* the file has the lowest free descriptor */
 	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
 	int rc = variant_choose(root, FILE_LINKS_NO, "f", &all, &wish, &v);
 	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &was), 0);
@@ -171,5 +187,5 @@ static void test_no_descriptors(void)
 }
 
 CUNIT_MAIN("variant", {"make a root", test_make_root}, {"none", test_none}, {"chosen", test_chosen},
-    {"old", test_old}, {"traps", test_traps}, {"no descriptors", test_no_descriptors},
-    {"remove the root", test_remove_root})
+    {"old", test_old}, {"far dates", test_far_dates}, {"traps", test_traps},
+    {"no descriptors", test_no_descriptors}, {"remove the root", test_remove_root})

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Verdicts of the byte guard, and of llhttp behind it, on texts; for test_guard*.c. Header-only.
+ * Verdicts of the byte guard, and of llhttp after it, on texts; for test_guard*.c. Header-only.
  */
 #ifndef WEIR_TESTS_GUARD_JUDGE_H
 #define WEIR_TESTS_GUARD_JUDGE_H
@@ -17,7 +17,7 @@
 
 #define HOST "Host: a\r\n"
 
-/* Judge exactly n bytes in memory of their own, so that reading beyond them is seen by ASan.
+/* Judge exactly n bytes in an allocation of that size, so that ASan detects reads past the end.
  * Returns 0 for more, 200 for good, else the status of the refusal. */
 static inline int judge_n(const char *text, size_t n, bool llhttp)
 {
@@ -32,14 +32,14 @@ static inline int judge_n(const char *text, size_t n, bool llhttp)
 	return v == GUARD_MORE ? 0 : v == GUARD_GOOD ? 200 : head.status;
 }
 
-/* The verdict on `text`, which must be the same for the guard and with llhttp, at once and at every
- * split: a shorter prefix says "more" or already the final word. */
+/* The verdict on `text`. It must be the same for the guard alone and with llhttp, and at every
+ * split: a shorter prefix gives "more" or already the final verdict. */
 static inline int judge(const char *text)
 {
 	size_t n = strlen(text);
 	int whole = judge_n(text, n, true), guard = judge_n(text, n, false);
 
-	/* What is malformed the guard refuses alone; llhttp alone knows the methods. */
+	/* The guard refuses malformed texts without llhttp; only llhttp knows the methods. */
 	CU_ASSERT(guard == whole || (guard == 200 && whole == 501));
 	for (size_t i = 0; i < n; i++) {
 		int part = judge_n(text, i, true);

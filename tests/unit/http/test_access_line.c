@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of the access log: one line whatever clients send, JSON that says the same as logfmt, the shapes that tools know. */
+/* Lines of the access log: always one line, whatever clients send; JSON with the same contents as
+ * logfmt; the formats that common tools read. */
 #include "http/access_log.h"
 
 #include <jansson.h>
@@ -11,7 +12,8 @@
 
 static struct weir_http_request *req;
 static struct weir_http_header headers[2];
-static char text[2 * 4096 + 1]; /* what a pipe takes whole, and to see that it is not more */
+/* the longest atomic write to a pipe, and as much again to detect overruns */
+static char text[2 * 4096 + 1];
 static struct access_line line;
 
 static struct weir_slice slice(const char *s)
@@ -76,6 +78,34 @@ static void test_shapes(void)
 	free(req);
 }
 
+/* The path has its own field when its spelling differs from the target as sent. The longest of both
+ * fit. */
+static void test_path(void)
+{
+	static char target[8000], path[8000];
+
+	begin();
+	req->path = slice("/a");
+	CU_ASSERT_PTR_NULL(strstr(made(ACCESS_LOGFMT), " path="));
+	req->target = slice("/a");
+	CU_ASSERT_PTR_NULL(strstr(made(ACCESS_LOGFMT), " path="));
+	req->target = slice("/%61?b");
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(made(ACCESS_LOGFMT), " target=\"/%61?b\" path=\"/a\" status="));
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(made(ACCESS_JSON), ",\"target\":\"/%61?b\",\"path\":\"/a\",\"status\":"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(made(ACCESS_COMMON), "\"GET /%61?b HTTP/1.1\""));
+	req->target = slice("/a/b"); /* more than the path */
+	CU_ASSERT_PTR_NOT_NULL(strstr(made(ACCESS_LOGFMT), " path=\"/a\""));
+	memset(target, '\\', sizeof(target));
+	memset(path, '"', sizeof(path));
+	req->target = (struct weir_slice){target, sizeof(target)};
+	req->path = (struct weir_slice){path, sizeof(path)};
+	for (int format = ACCESS_LOGFMT; format <= ACCESS_COMBINED; format++)
+		CU_ASSERT(strlen(made((enum access_format)format)) <= ACCESS_LINE_BYTES);
+	free(req);
+}
+
 static void test_json(void)
 {
 	begin();
@@ -96,7 +126,8 @@ static void test_json(void)
 	free(req);
 }
 
-/* Whatever stands in a request: one line, of JSON or of balanced quotes, that fits. */
+/* Whatever a request contains: one line of valid JSON or balanced quotes, within the length
+ * limit. */
 static void test_any_bytes(void)
 {
 	static char bytes[3][1000];
@@ -155,5 +186,5 @@ static void test_quote(void)
 	expect_quoted("0123456789a", 11, 10, true, "\"0123456789...\"");
 }
 
-CUNIT_MAIN("access log lines", {"shapes", test_shapes}, {"json", test_json},
+CUNIT_MAIN("access log lines", {"shapes", test_shapes}, {"path", test_path}, {"json", test_json},
     {"any bytes", test_any_bytes}, {"quote", test_quote})

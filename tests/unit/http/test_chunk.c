@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The chunked decoder: every rule, at every split position with the same result. */
+/* The chunked decoder: every rule, with the same result at every split. */
 #include "http/chunk.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct result {
 	char body[ROOM + 1];
 };
 
-/* Decode text[0..n) given in two parts, each in memory of its own. */
+/* Decode text[0..n) in two parts, each in its own allocation. */
 static struct result decode(const char *text, size_t n, size_t split, uint64_t room)
 {
 	struct result r = {.v = CHUNK_MORE};
@@ -42,7 +42,7 @@ static struct result decode(const char *text, size_t n, size_t split, uint64_t r
 	return r;
 }
 
-/* The verdict on `text`, equal for every split; the body must be `body` when it is complete. */
+/* The verdict on `text`, equal for every split. When the body is complete it must be `body`. */
 static enum chunk_verdict check(const char *text, size_t n, const char *body)
 {
 	struct result whole = decode(text, n, n, ROOM);
@@ -74,7 +74,7 @@ static void test_good(void)
 	CU_ASSERT_EQUAL(CHECK("0000000000000001\r\nx\r\n0\r\n\r\n", "x"), CHUNK_END);
 }
 
-/* The bytes behind a body are not touched. */
+/* Bytes after a body are not consumed. */
 static void test_leftover(void)
 {
 	struct result r = decode("1\r\nx\r\n0\r\n\r\nGET", 14, 14, ROOM);
@@ -141,7 +141,7 @@ static void test_bad_extension(void)
 	}
 }
 
-/* Fields that decide about messages are no trailers; names next to them are. */
+/* Fields that affect framing or routing are refused as trailers; similar names are accepted. */
 static void test_forbidden_trailer(void)
 {
 	static const char *const names[] = {

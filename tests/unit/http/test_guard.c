@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The byte guard and llhttp behind it: the rules of stages/http/guard.h with what they refuse and what
- * is next to it and good (request lines, targets and Host: test_guard_target.c); limits at, below and above; and verdicts that do not depend on
- * splits.
+ * The byte guard and llhttp after it: the rules of stages/http/guard.h with texts that they refuse
+ * and similar ones that are good (request lines, targets and Host: test_guard_target.c); limits at,
+ * below and above; and verdicts that do not depend on splits.
  */
 #include "guard_judge.h"
 
@@ -29,7 +29,7 @@ static void test_bytes(void)
 	JUDGE_ALL(t);
 	CU_ASSERT_EQUAL(judge_n("GET / HTTP/1.1\r\nHost: a\0\r\n\r\n", 29, true), 400);
 	CU_ASSERT_EQUAL(judge_n("\0", 1, true), 400);
-	/* What no request begins with is not waited for. */
+	/* A byte that no request begins with is refused at once. */
 	CU_ASSERT_EQUAL(judge_n(" ", 1, true), 400);
 	CU_ASSERT_EQUAL(judge_n("\x80", 1, true), 400);
 	CU_ASSERT_EQUAL(judge_n("\r\n\"", 3, true), 400);
@@ -41,7 +41,7 @@ static void test_every_control_byte(void)
 	    "GET /abcdefgh HTTP/1.1\r\nHost: a\r\nX: 0123456789abcdef\r\n\r\n";
 	char copy[sizeof(text)];
 
-	/* Wherever it stands, in words of eight or behind them, in line 1, a name or a value. */
+	/* At any position: in words of eight bytes or after them, in line 1, a name or a value. */
 	for (size_t at = 0; at < sizeof(text) - 1; at++)
 		for (int b = 0; b < 256; b++) {
 			bool control = (b < 0x20 && b != '\t') || b == 0x7f;
@@ -74,7 +74,7 @@ static void test_fields(void)
 	JUDGE_ALL(t);
 }
 
-/* Each field that may be there once, twice. */
+/* Each field that may occur only once, twice. */
 static void test_once(void)
 {
 	static const char *const names[] = {"Range", "Origin", "Referer", "If-Range", "User-Agent",
@@ -90,7 +90,7 @@ static void test_once(void)
 		CU_ASSERT_EQUAL(judge(text), 400);
 		sprintf(text, "GET / HTTP/1.1\r\n" HOST "%s: a\r\n%.*sx: a\r\n\r\n", names[i],
 		    (int)strlen(names[i]) - 1, names[i]);
-		CU_ASSERT_EQUAL(judge(text), 200); /* as long, another name */
+		CU_ASSERT_EQUAL(judge(text), 200); /* another name of the same length */
 	}
 }
 
@@ -163,7 +163,7 @@ static void test_expect(void)
 	JUDGE_ALL(t);
 }
 
-/* "GET /aaa... HTTP/1.1" with a target of n bytes. Returns the verdict of the guard. */
+/* The guard's verdict on "GET /aaa... HTTP/1.1" with a target of n bytes. */
 static int target_of(size_t n)
 {
 	char *text = malloc(n + 100);
@@ -178,7 +178,7 @@ static int target_of(size_t n)
 	return status;
 }
 
-/* A head of exactly n bytes, its empty line included, with one long field. */
+/* A head of exactly n bytes, including its empty line, with one long field. */
 static char *head_of(size_t n)
 {
 	static const char begin[] = "GET / HTTP/1.1\r\n" HOST "X: ";
@@ -284,9 +284,9 @@ static void test_keep_alive(void)
 	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.0\r\n\r\n"));
 	CU_ASSERT(keeps_alive("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
 	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n"));
-	/* llhttp is asked about these wherever they stand. */
+	/* llhttp decides on these wherever they are in the head. */
 	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.1\r\ncONNECTION: close\r\n" HOST "\r\n"));
-	/* A field like any other (RFC 9112, 9.3), which llhttp would take for Connection. */
+	/* A field without meaning (RFC 9112, 9.3), which llhttp would treat as Connection. */
 	CU_ASSERT(
 	    keeps_alive("GET / HTTP/1.1\r\n" HOST "pROXY-Connection: close \r\nA: b\r\n\r\n"));
 	CU_ASSERT_FALSE(
@@ -295,7 +295,7 @@ static void test_keep_alive(void)
 	    keeps_alive("GET / HTTP/1.1\r\n" HOST "Upgrade: h2c\r\nConnection: upgrade\r\n\r\n"));
 }
 
-/* guard_news must say "look again" at every byte that can change the verdict. */
+/* guard_news must return true at every byte that can change the verdict. */
 static void test_news(void)
 {
 	static const char *const texts[] = {"GET / HTTP/1.1\r\n" HOST "X: yy\r\n\r\n",

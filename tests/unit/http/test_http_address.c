@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Listen addresses as people write them. */
+/* Listen addresses in the forms that people write. */
 #include "http/address.h"
 
 #include <arpa/inet.h>
@@ -9,7 +9,7 @@
 
 #include "cunit_main.h"
 
-/* "address port" of `text`, or the error. Static memory. */
+/* "address port" of `text`, or the error. Static buffer. */
 static const char *parsed(const char *text)
 {
 	static char out[512];

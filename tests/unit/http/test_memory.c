@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The steps of the memory of connections: where they begin and end, at the edges. */
+/* The memory steps of connections: the exact values where they begin and end. */
 #include "http/memory.h"
 
 #include "cunit_main.h"
@@ -13,7 +13,7 @@ static void test_rising(void)
 		CU_ASSERT_EQUAL(memory_step_at(MEMORY_PLENTY, at[i], 1000), step[i]);
 }
 
-/* A step ends 5 % below its beginning, and only then. */
+/* A step ends only 5 % below the value at which it begins. */
 static void test_falling(void)
 {
 	static const int at[] = {980, 931, 930, 929, 900, 899, 871, 870, 869, 801, 800, 799, 0};
@@ -26,7 +26,7 @@ static void test_falling(void)
 	}
 }
 
-/* It begins again only where it began. */
+/* After it has ended, it begins again at the same value as before. */
 static void test_again(void)
 {
 	int now = memory_step_at(MEMORY_HURRY, 799, 1000);

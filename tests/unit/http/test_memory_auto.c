@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What `memory: auto` is: the share at its edges, and the least limit of a process's control groups. */
+/* The value of `memory: auto`: the share at its limits, and the smallest limit of the control
+ * groups of a process. */
 #include "http/memory_auto.h"
 
 #include <stdio.h>
@@ -61,10 +62,10 @@ static void test_groups(void)
 	CU_ASSERT_EQUAL(group(), INT64_MAX);
 	put("a/b/memory.max", "max\n");
 	put("a/memory.max", "300000000\n");
-	CU_ASSERT_EQUAL(group(), 300000000); /* of the one above */
+	CU_ASSERT_EQUAL(group(), 300000000); /* that of the parent group */
 	put("a/b/memory.max", "200000000\n");
 	CU_ASSERT_EQUAL(group(), 200000000);
-	put("memory.max", "100000000\n"); /* a container sees its own as the root */
+	put("memory.max", "100000000\n"); /* a container sees its own group as the root */
 	CU_ASSERT_EQUAL(group(), 100000000);
 	put("list", "0::/\n");
 	CU_ASSERT_EQUAL(group(), 100000000);
@@ -77,6 +78,33 @@ static void test_groups(void)
 	CU_ASSERT_EQUAL(system(command), 0);
 }
 
+/* Version 1: the limits of the process's own group and of those above it count, not only the
+ * root's. */
+static void test_groups_of_version_1(void)
+{
+	char command[64];
+
+	snprintf(root, sizeof(root), "/tmp/weir-group-XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(root));
+	mkdir(at("memory"), 0700);
+	mkdir(at("memory/a"), 0700);
+	mkdir(at("memory/a/b"), 0700);
+	put("list", "9:cpu,cpuacct:/z\n7:hugetlb,memory:/a/b\n1:name=systemd:/x\n0::/\n");
+	put("memory/memory.limit_in_bytes",
+	    "9223372036854771712\n"); /* the kernel's value for "unlimited" */
+	CU_ASSERT_EQUAL(group(), 9223372036854771712);
+	put("memory/a/b/memory.limit_in_bytes", "300000000\n");
+	CU_ASSERT_EQUAL(group(), 300000000);
+	put("memory/a/memory.limit_in_bytes", "200000000\n");
+	CU_ASSERT_EQUAL(group(), 200000000);
+	put("memory.max", "250000000\n"); /* both versions at once: the smallest */
+	CU_ASSERT_EQUAL(group(), 200000000);
+	put("list", "7:memory_not:/a/b\n0::/\n");
+	CU_ASSERT_EQUAL(group(), 250000000);
+	snprintf(command, sizeof(command), "rm -r %s", root);
+	CU_ASSERT_EQUAL(system(command), 0);
+}
+
 static void test_here(void)
 {
 	int64_t bytes = memory_auto();
@@ -84,4 +112,5 @@ static void test_here(void)
 	CU_ASSERT(bytes >= MEMORY_AUTO_MIN && bytes <= MEMORY_AUTO_MAX);
 }
 
-CUNIT_MAIN("memory auto", {"share", test_share}, {"groups", test_groups}, {"here", test_here})
+CUNIT_MAIN("memory auto", {"share", test_share}, {"groups", test_groups},
+    {"groups of version 1", test_groups_of_version_1}, {"here", test_here})

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines about refused requests: so many a second and no more, and none forgotten. */
+/* Log lines about refused requests: at most so many a second, and the rest are counted. */
 #include "http/refusal_log.h"
 
 #include <fcntl.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What stages may say: no field that splits a response, no field that is the server's; responses
- * replace each other and every release runs exactly once; outcomes without a response get one.
+ * Responses from stages: no field that splits a response, and no field that only the server may
+ * set. Responses replace each other, and every release runs exactly once. Outcomes without a
+ * response get one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +57,19 @@ static void test_fields(void)
 	CU_ASSERT_EQUAL(weir_http_add_field(req, "X-A", "b\tc \xc3\xa4"), 0);
 	CU_ASSERT_EQUAL(weir_http_add_field(req, "X-B", ""), 0);
 	CU_ASSERT(fields_are(req, "X-A: b\tc \xc3\xa4\r\nX-B: \r\n"));
+	request_field_drop(req, "X");
+	request_field_drop(req, "x-");
+	CU_ASSERT(fields_are(req, "X-A: b\tc \xc3\xa4\r\nX-B: \r\n"));
+	request_field_drop(req, "x-a");
+	CU_ASSERT(fields_are(req, "X-B: \r\n"));
+	weir_http_add_field(req, "Y", "x-b: z");
+	weir_http_add_field(req, "X-B", "2");
+	request_field_drop(req, "X-B");
+	CU_ASSERT(fields_are(req, "Y: x-b: z\r\n"));
+	request_field_drop(req, "y");
+	CU_ASSERT(fields_are(req, ""));
+	weir_http_add_field(req, "X-A", "b\tc \xc3\xa4");
+	weir_http_add_field(req, "X-B", "");
 	drop(req);
 }
 
@@ -64,7 +78,7 @@ static bool lines_good(const char *text)
 	return weir_http_fields_good((struct weir_slice){text, strlen(text)});
 }
 
-/* Lines that a stage made itself. */
+/* Header lines formatted by the stage itself. */
 static void test_ready_fields(void)
 {
 	static const char *const bad[] = {"A: b", "A: b\n", "A: b\r", "A: b\r\n\r\n",
@@ -96,6 +110,45 @@ static void test_many_fields(void)
 	drop(req);
 }
 
+/* The inline field space of a request is used to its last byte. */
+static void test_inline_fields(void)
+{
+	struct weir_http_request *req = make();
+	char value[WEIR_HTTP_FIELDS_INLINE];
+
+	memset(value, 'v', sizeof(value));
+	value[sizeof(value) - sizeof("X: \r\n") + 1] = '\0';
+	CU_ASSERT_EQUAL(weir_http_add_field(req, "X", value), 0);
+	CU_ASSERT_EQUAL(req->n_fields, WEIR_HTTP_FIELDS_INLINE);
+	CU_ASSERT_PTR_EQUAL(req->fields, req->fields_inline);
+	CU_ASSERT_EQUAL(weir_http_add_field(req, "Y", ""), 0);
+	CU_ASSERT_PTR_NOT_EQUAL(req->fields, req->fields_inline);
+	CU_ASSERT_EQUAL(memcmp(req->fields + WEIR_HTTP_FIELDS_INLINE, "Y: \r\n", 5), 0);
+	drop(req);
+}
+
+/* A response contains the trace id when others know the trace: the client named it, or it is
+ * exported. */
+static void test_trace_text(void)
+{
+	static const char id[] = "0000000000000001000000000000000a";
+	char text[WEIR_TRACE_ID_BYTES];
+
+	for (int known = 0; known < 5; known++) {
+		struct weir_trace trace = {
+		    .id = {1, 10}, .parent = known & 1 ? 7 : 0, .sampled = known & 2};
+		struct weir_http_request *req = make();
+		weir_event_init(&req->ev, &weir_http_request_type, 0);
+		if (known < 4)
+			weir_event_trace_set(&req->ev, &trace);
+		memset(text, 'x', sizeof(text));
+		bool named = request_trace_text(&req->ev, text);
+		CU_ASSERT_EQUAL(named, known > 0 && known < 4);
+		CU_ASSERT_STRING_EQUAL(text, named ? id : "");
+		drop(req);
+	}
+}
+
 static void test_respond(void)
 {
 	struct weir_http_request *req = make();
@@ -107,7 +160,7 @@ static void test_respond(void)
 	CU_ASSERT_EQUAL(req->res.fd, -1);
 	CU_ASSERT(fields_are(req, "X: before\r\nContent-Type: text/html\r\n"));
 	CU_ASSERT_EQUAL(weir_http_respond(req, 201, NULL, body, on_release, &ten), 0);
-	CU_ASSERT_EQUAL(released, 1); /* the first */
+	CU_ASSERT_EQUAL(released, 1); /* of the first response */
 	CU_ASSERT(fields_are(req, ""));
 	weir_http_response_reset(req);
 	CU_ASSERT_EQUAL(released, 11);
@@ -207,7 +260,7 @@ static void on_tap(struct weir_http_tap *tap, struct weir_http_request *req, int
 	o->answer = req->res.status;
 }
 
-/* Finish a request of our own as an event would be. */
+/* Finish a request of the test in the same way as an event. */
 static void finish(struct weir_http_request *req, int status)
 {
 	req->ev.type = &weir_http_request_type;
@@ -227,7 +280,7 @@ static void test_outcomes(void)
 	CU_ASSERT_EQUAL(released, 0);
 	finish(req, WEIR_EQUEUE);
 	CU_ASSERT_EQUAL(req->res.status, 503);
-	CU_ASSERT_EQUAL(released, 1); /* what a stage had begun is dropped */
+	CU_ASSERT_EQUAL(released, 1); /* the response that a stage had begun is dropped */
 	finish(req, WEIR_EFAILED);
 	CU_ASSERT_EQUAL(req->res.status, 500);
 	finish(req, WEIR_ECLOSED);
@@ -249,9 +302,9 @@ static void test_taps(void)
 	CU_ASSERT_EQUAL(b.seen, 1);
 	CU_ASSERT_EQUAL(a.seen, 2);
 	CU_ASSERT_EQUAL(a.status, WEIR_EDEADLINE);
-	CU_ASSERT_EQUAL(a.answer, 503); /* the default answer is in place */
+	CU_ASSERT_EQUAL(a.answer, 503); /* the default response is already set */
 	finish(req, WEIR_OK);
-	CU_ASSERT_EQUAL(next, 2); /* once */
+	CU_ASSERT_EQUAL(next, 2); /* each runs once */
 	drop(req);
 }
 
@@ -281,18 +334,28 @@ static void test_type_fields(void)
 
 	req->ev.type = &weir_http_request_type;
 	req->path = (struct weir_slice){"/p", 2};
-	for (; f->name; f++) { /* without a connection there is no address, but no crash */
+	for (; f->name; f++) { /* without a connection there is no address; that must not crash */
 		struct weir_slice s = f->get(&req->ev, "x");
-		size_t n = strcmp(f->name, "path") == 0     ? 2
-			   : strcmp(f->name, "scheme") == 0 ? 4
-							    : 0;
+		bool path = strcmp(f->name, "path") == 0 || strcmp(f->name, "target") == 0;
+		size_t n = path ? 2 : strcmp(f->name, "scheme") == 0 ? 4 : 0;
 		CU_ASSERT_EQUAL(s.n, n);
+	}
+	req->query = (struct weir_slice){&"/p?q=1"[3], 3};
+	req->path.p = req->query.p - 3; /* path and query are adjacent, as in http.server */
+	req->host = (struct weir_slice){"a:80", 4};
+	for (f = weir_http_request_type.fields; f->name; f++) {
+		struct weir_slice s = f->get(&req->ev, "x");
+		if (strcmp(f->name, "target") == 0)
+			CU_ASSERT(s.n == 6 && memcmp(s.p, "/p?q=1", 6) == 0);
+		if (strcmp(f->name, "host") == 0)
+			CU_ASSERT_EQUAL(s.n, 1);
 	}
 	drop(req);
 }
 
 CUNIT_MAIN("response", {"fields", test_fields}, {"ready-made fields", test_ready_fields},
-    {"many fields", test_many_fields}, {"respond", test_respond},
+    {"many fields", test_many_fields}, {"inline fields", test_inline_fields},
+    {"a trace as text", test_trace_text}, {"respond", test_respond},
     {"bad responses", test_respond_bad}, {"copies and files", test_copy_and_file},
     {"pieces", test_pieces}, {"outcomes", test_outcomes}, {"taps", test_taps},
     {"lookups", test_lookups}, {"fields of the type", test_type_fields})

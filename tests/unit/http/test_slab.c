@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Slabs: pieces do not overlap, are reused last in first out, and a burst's mappings go back. */
+/* Slabs: pieces do not overlap, are reused last in first out, and the mappings of a burst are
+ * unmapped. */
 #include "http/slab.h"
 
 #include <stdint.h>
@@ -36,7 +37,7 @@ static void test_distinct(void)
 		CU_ASSERT(out[i].p[0] == i % 251 && out[i].p[PIECE - 1] == i % 251);
 	for (int i = 0; i < N; i++)
 		slab_put(&s, out[i].slab, out[i].p);
-	/* What is kept is at most what was asked for, and one slab that it takes. */
+	/* Between KEEP pieces and two slabs more stay free. */
 	CU_ASSERT(s.n_free >= KEEP && s.n_free <= KEEP + 2 * SLAB_PIECES);
 	slabs_fini(&s);
 	CU_ASSERT_EQUAL(s.n_free, 0);
@@ -52,13 +53,13 @@ static void test_reuse(void)
 	get(&s, &a);
 	slab_put(&s, a.slab, a.p);
 	get(&s, &b);
-	CU_ASSERT_PTR_EQUAL(a.p, b.p); /* warm */
+	CU_ASSERT_PTR_EQUAL(a.p, b.p); /* still in the CPU cache */
 	CU_ASSERT_EQUAL(s.n_free, SLAB_PIECES - 1);
 	slab_put(&s, b.slab, b.p);
 	slabs_fini(&s);
 }
 
-/* Pieces come and go in any order; the count of the free is right at every step. */
+/* Pieces are taken and returned in any order; the number of free ones is right at every step. */
 static void test_random(void)
 {
 	struct slabs s;

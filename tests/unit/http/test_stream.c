@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes in, requests out: whatever the split, the same requests with the same bytes, which stay
- * good while later ones are read; bodies within limits and budget; nothing is parsed after an
- * error.
+ * From bytes to requests: the same requests with the same bytes at any split, which stay valid
+ * while later ones are read; bodies within limits and budget; nothing is parsed after an error.
  */
 #include "http/stream.h"
 
@@ -17,7 +16,7 @@
 #define MAX_BODY     100000
 #define REQUESTS_MAX 200
 
-/* What came out of a run. Requests are kept until the end, to see that their bytes stay. */
+/* The result of a run. Requests are kept until the end, to check that their bytes stay valid. */
 struct outcome {
 	int n, status;
 	struct http_req *r[REQUESTS_MAX];
@@ -58,7 +57,7 @@ static void drain_requests(struct outcome *o)
 	}
 }
 
-/* Feed p[0..n) as one arrival, in as many reads as there is room for. */
+/* Feed p[0..n) as one arrival, in as many reads as the buffers need. */
 static void feed(struct outcome *o, const char *p, size_t n)
 {
 	while (n > 0 && o->status == 0) {
@@ -112,7 +111,7 @@ static struct outcome *whole_of(const char *text, size_t n)
 	return o;
 }
 
-/* Every split in two, byte by byte, and random splits give what the whole gives. */
+/* Every split in two, byte by byte, and random splits give the same result as the whole text. */
 static void check_splits(const char *text, size_t n, size_t step)
 {
 	struct outcome *whole = whole_of(text, n);
@@ -159,7 +158,7 @@ static void test_splits(void)
 	CHECK_SPLITS("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100001\r\n\r\nx");
 }
 
-/* Text made of parts, for what is too long to write down. */
+/* Text made of parts, for texts that are too long to write out. */
 static char *repeat(const char *head, const char *part, int times, const char *tail, size_t *n)
 {
 	size_t h = strlen(head), p = strlen(part), t = strlen(tail);
@@ -179,7 +178,7 @@ static void test_long(void)
 	size_t n;
 	char *text;
 
-	/* A head over a small buffer; more headers than fit inline. */
+	/* A head longer than a small buffer; more headers than fit inline. */
 	text = repeat("GET / HTTP/1.1\r\nHost: a\r\n",
 	    "X-Some-Field: with some value in it, 0123456789 "
 	    "0123456789 0123456789 0123456789 0123456789\r\n",
@@ -246,7 +245,7 @@ static void test_body_limits(void)
 	}
 }
 
-/* What a client only announces costs nothing. */
+/* A body that is only announced costs no memory. */
 static void test_announced(void)
 {
 	static const char text[] = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nx";

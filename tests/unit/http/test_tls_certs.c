@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which certificate a name gets, and what is said of files that can not be used. */
+/* Which certificate a name gets, and the errors for files that cannot be used. */
 #include "http/tls_certs.h"
 
 #include <weir/log.h>
@@ -62,11 +62,13 @@ static void test_choice(void)
 	CU_ASSERT_EQUAL(choose(certs, "b.example"), 1);
 	CU_ASSERT_EQUAL(choose(certs, "B.ExAmPlE"), 1);
 	CU_ASSERT_EQUAL(choose(certs, "www.b.example"), 1);
-	CU_ASSERT_EQUAL(choose(certs, "x.y.b.example"), 0); /* one label alone */
+	CU_ASSERT_EQUAL(choose(certs, "x.y.b.example"), 0); /* a wildcard is one label */
 	CU_ASSERT_EQUAL(choose(certs, "one.b.example"), 2); /* a whole name before a wildcard */
-	CU_ASSERT_EQUAL(choose(certs, "d"), 3);             /* the common name, there is no other */
-	CU_ASSERT_EQUAL(choose(certs, "c"), 0);             /* it does not count beside others */
-	CU_ASSERT_EQUAL(choose(certs, "both.example"), 0);  /* the first that has it */
+	/* the common name, since there is no other */
+	CU_ASSERT_EQUAL(choose(certs, "d"), 3);
+	/* it does not count beside other names */
+	CU_ASSERT_EQUAL(choose(certs, "c"), 0);
+	CU_ASSERT_EQUAL(choose(certs, "both.example"), 0); /* the first certificate that has it */
 	CU_ASSERT_EQUAL(choose(certs, "nobody.example"), 0);
 	CU_ASSERT_EQUAL(choose(certs, ".b.example"), 0);
 	CU_ASSERT_EQUAL(choose(certs, ""), 0);
@@ -77,7 +79,7 @@ static void test_choice(void)
 	tls_certs_unref(certs);
 }
 
-/* It is refused at `where` with `text` in the sentence. */
+/* Loading fails at `where` with `text` in the message. */
 static void expect(const char *where, const char *text)
 {
 	struct tls_certs *certs = NULL;
@@ -110,12 +112,12 @@ static void test_refused_certs(void)
 	expect("tls.cert", "holds no certificate");
 	put("torn", "pem", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n");
 	conf_own("torn.pem", "a.key");
-	expect("tls.cert", "can not be read as certificates");
+	expect("tls.cert", "cannot be read as certificates");
 	conf_own("", "a.key");
 	expect("tls.cert", "is not a regular file");
 	free(conf.own.cert);
 	conf.own.cert = strdup("");
-	expect("tls.cert", "there is a key without its certificate");
+	expect("tls.cert", "the key has no certificate");
 	conf_own("a.pem", "a.key");
 	conf_more("b.pem", "b.key");
 	conf_more("none.pem", "b.key");
@@ -126,17 +128,17 @@ static void test_refused_keys(void)
 {
 	conf_reset();
 	conf_own("a.pem", "b.key");
-	expect("tls.key", "is not that of the certificate");
+	expect("tls.key", "does not match the certificate");
 	conf_own("a.pem", "none.key");
 	expect("tls.key", "none.key: No such file");
 	conf_own("a.pem", "a.pem");
 	expect("tls.key", "holds no private key");
 	put("torn", "key", "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n");
 	conf_own("a.pem", "torn.key");
-	expect("tls.key", "can not be read as a private key");
+	expect("tls.key", "cannot be read as a private key");
 	free(conf.own.key);
 	conf.own.key = strdup("");
-	expect("tls.key", "is without its key");
+	expect("tls.key", "a.pem has no key");
 	conf_own("a.pem", "locked.key");
 	expect("tls.key", "is encrypted");
 }
@@ -150,7 +152,7 @@ static void test_modes(void)
 	conf_reset();
 	conf_own("a.pem", "a.key");
 	CU_ASSERT_EQUAL(chmod(tls_path("a.key"), 0644), 0);
-	expect("tls.key", "others than its owner may use the key");
+	expect("tls.key", "a.key is accessible to other users");
 	CU_ASSERT_EQUAL(chmod(tls_path("a.key"), 0620), 0);
 	expect("tls.key", "(its mode is 0620)");
 	CU_ASSERT_EQUAL(chmod(tls_path("a.key"), 0640), 0); /* Debian's ssl-cert */
@@ -168,10 +170,59 @@ static void test_ciphers(void)
 	conf_reset();
 	conf_own("a.pem", "a.key");
 	conf.ciphers = (char *)(uintptr_t) "NO-SUCH-THING";
-	expect("tls.ciphers", "there are no such ciphers: 'NO-SUCH-THING'");
+	expect("tls.ciphers", "no cipher matches 'NO-SUCH-THING'");
+	static const char *const useless[] = {"NULL", "eNULL", "aNULL", "NULL@SECLEVEL=0",
+	    "aNULL@SECLEVEL=0", "ECDHE+AESGCM:NULL@SECLEVEL=0", "EXPORT:eNULL"};
+	for (size_t i = 0; i < sizeof(useless) / sizeof(useless[0]); i++) {
+		conf.ciphers = (char *)(uintptr_t)useless[i];
+		expect("tls.ciphers", "can be used, or one does not encrypt or authenticate");
+	}
+	conf.ciphers = (char *)(uintptr_t) "NULL"; /* unused: TLS 1.3 has its own ciphers */
+	conf.min_version = TLS_MIN_1_3;
+	CU_ASSERT_EQUAL(tls_certs_load(&conf, "web", &certs, at, &err), 0);
+	tls_certs_unref(certs);
+	conf.min_version = TLS_MIN_1_2;
+	/* HIGH includes ciphers without authentication, which are ignored. */
+	conf.ciphers = (char *)(uintptr_t) "HIGH";
+	CU_ASSERT_EQUAL(tls_certs_load(&conf, "web", &certs, at, &err), 0);
+	tls_certs_unref(certs);
 	conf.ciphers = (char *)(uintptr_t) "ECDHE+CHACHA20";
 	CU_ASSERT_EQUAL(tls_certs_load(&conf, "web", &certs, at, &err), 0);
 	tls_certs_unref(certs);
+}
+
+/* The kinds of certificates in `ctx`: 1 EC, 2 RSA. */
+static int kinds_of(SSL_CTX *ctx)
+{
+	int kinds = 0;
+
+	for (int rc = SSL_CTX_set_current_cert(ctx, SSL_CERT_SET_FIRST); rc == 1;
+	     rc = SSL_CTX_set_current_cert(ctx, SSL_CERT_SET_NEXT))
+		kinds |= EVP_PKEY_get_base_id(SSL_CTX_get0_privatekey(ctx)) == EVP_PKEY_RSA ? 2 : 1;
+	return kinds;
+}
+
+/* A certificate of another kind is offered beside the first when it has all names of that one. */
+static void test_kinds(void)
+{
+	static const struct {
+		const char *cert, *key;
+		int kinds;
+	} t[] = {{"rsa.pem", "rsa.key", 3}, {"wide.pem", "wide.key", 3}, {"b.pem", "b.key", 1},
+	    {"both.pem", "both.key", 1}};
+	struct tls_certs *certs;
+	char at[TLS_PATH_BYTES];
+	struct weir_err err = {0};
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		conf_reset();
+		conf_own("two.pem", "two.key");
+		conf_more(t[i].cert, t[i].key);
+		CU_ASSERT_EQUAL_FATAL(tls_certs_load(&conf, "web", &certs, at, &err), 0);
+		CU_ASSERT_EQUAL(kinds_of(tls_certs_first(certs)), t[i].kinds);
+		CU_ASSERT_EQUAL(choose(certs, "one.two.example"), 0);
+		tls_certs_unref(certs);
+	}
 }
 
 static char logged[2000];
@@ -194,10 +245,55 @@ static void test_times(void)
 	close(ends[1]);
 	CU_ASSERT(read(ends[0], logged, sizeof(logged) - 1) > 0);
 	close(ends[0]);
-	CU_ASSERT_PTR_NOT_NULL(strstr(logged, "old.pem has expired on "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(logged, "old.pem expired on "));
 	CU_ASSERT_PTR_NOT_NULL(strstr(logged, "soon.pem expires in "));
 	CU_ASSERT_PTR_NULL(strstr(logged, "a.pem"));
 	tls_certs_unref(certs);
+}
+
+static void append_cert(FILE *to, const char *name)
+{
+	char line[128];
+	FILE *f = fopen(tls_path(name), "r");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	while (fgets(line, sizeof(line), f))
+		fputs(line, to);
+	fclose(f);
+}
+
+static struct tls_certs *load_chain(const char *second)
+{
+	struct tls_certs *certs = NULL;
+	char at[TLS_PATH_BYTES];
+	struct weir_err err = {0};
+	FILE *f = tls_file("chain", "pem");
+
+	append_cert(f, "a.pem");
+	if (second)
+		append_cert(f, second);
+	fclose(f);
+	CU_ASSERT_EQUAL_FATAL(tls_certs_load(&conf, "web", &certs, at, &err), 0);
+	return certs;
+}
+
+/* A file is renewed, too, when only its chain has changed. */
+static void test_renewed_chain(void)
+{
+	static const char *const second[] = {NULL, "b.pem", "c.pem"};
+	struct tls_certs *was, *is;
+	char text[200] = "";
+
+	conf_reset();
+	conf_own("chain.pem", "a.key");
+	for (int i = 0; i < 3; i++)
+		for (int k = 0; k < 3; k++) {
+			was = load_chain(second[i]);
+			is = load_chain(second[k]);
+			CU_ASSERT_EQUAL(tls_certs_renewed(is, was, text, sizeof(text)), i != k);
+			tls_certs_unref(was);
+			tls_certs_unref(is);
+		}
 }
 
 static void lock_key(void)
@@ -219,6 +315,10 @@ static void begin(void)
 	tls_make("b", "DNS:*.B.example,DNS:b.example,DNS:both.example", true, 30);
 	tls_make("c", "DNS:one.b.example", false, 30);
 	tls_make("d", NULL, false, 30);
+	tls_make("two", "DNS:one.two.example,DNS:two.example", false, 30);
+	tls_make("rsa", "DNS:TWO.example,DNS:one.two.example", true, 30);
+	tls_make("wide", "DNS:three.example,DNS:two.example,DNS:one.two.example", true, 30);
+	tls_make("both", "DNS:two.example", true, 30); /* only one of the names */
 	tls_make("old", "DNS:old.example", false, -3);
 	tls_make("soon", "DNS:soon.example", false, 3);
 	lock_key();
@@ -234,5 +334,5 @@ static void end(void)
 
 CUNIT_MAIN("tls_certs", {"make files", begin}, {"choice", test_choice},
     {"refused certificates", test_refused_certs}, {"refused keys", test_refused_keys},
-    {"modes of files", test_modes}, {"ciphers", test_ciphers}, {"times", test_times},
-    {"remove files", end})
+    {"modes of files", test_modes}, {"ciphers", test_ciphers}, {"RSA beside ECDSA", test_kinds},
+    {"times", test_times}, {"a renewed chain", test_renewed_chain}, {"remove files", end})

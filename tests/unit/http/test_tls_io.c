@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes over TLS into a socket that has little room: what is told as sent, and that every byte comes once. */
+/* Writing over TLS to a socket with little buffer space: how many bytes are reported as sent, and
+ * that every byte arrives once. */
 #include "http/conn.h"
 #include "http/tls_inside.h"
 
@@ -55,7 +56,7 @@ static void shake(void)
 
 static void part(void)
 {
-	CU_ASSERT_EQUAL(io.pool.held_bytes, 0); /* nothing is half sent */
+	CU_ASSERT_EQUAL(io.pool.held_bytes, 0); /* no record is partly sent */
 	SSL_free(t->ssl);
 	tls_bio_fini(&t->bio);
 	SSL_free(client);
@@ -64,7 +65,7 @@ static void part(void)
 	close(ends[1]);
 }
 
-/* Take what there is. */
+/* Read whatever is available. */
 static size_t drain(char *p, size_t n)
 {
 	size_t got = 0;
@@ -76,7 +77,8 @@ static size_t drain(char *p, size_t n)
 	return got;
 }
 
-/* `n` bytes in pieces of `piece`: nothing is told as sent all while some of it is still here. */
+/* Send `n` bytes in pieces of `piece`. The last byte is reported as sent only when nothing is
+ * buffered here any more. */
 static void send_all(size_t n, size_t piece)
 {
 	char *from = malloc(n), *to = malloc(n);

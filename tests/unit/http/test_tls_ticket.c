@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys of tickets over time: what they open, when they change, when they are forgotten. */
+/* Ticket keys over time: what they decrypt, when they change, and when they are erased. */
 #include "http/tls_ticket.h"
 
 #include <string.h>
@@ -37,7 +37,8 @@ static void test_change(void)
 	tls_tickets_unref(t);
 }
 
-/* Nobody came for long: old keys open nothing, however few have come since. */
+/* After a long time without clients old keys decrypt nothing, however few clients have come
+ * since. */
 static void test_gap(void)
 {
 	struct tls_tickets *t = tls_tickets_new(LIFE, 0);

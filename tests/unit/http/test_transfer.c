@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two rings of a transfer and their states, without sockets: what goes in comes out, what is full says so, each way to
- * end is final, and all memory goes back to the budget. Waking and signals need a graph: tests/scenario has them.
+ * The two rings of a transfer and their states, without sockets: bytes go in and come out in order,
+ * a full ring is reported, each way to end is final, and all memory returns to the budget. Waking
+ * and signals need a graph: see tests/scenario.
  */
 #include "http/transfer.h"
 
@@ -49,7 +50,7 @@ static void expect_next(struct rig *g, int want, const char *bytes)
 {
 	struct weir_slice part;
 
-	g->t->starved = false; /* there is no loop to signal */
+	g->t->starved = false; /* no event loop exists to signal */
 	CU_ASSERT_EQUAL(weir_http_body_next(&g->r->pub, &part), want);
 	CU_ASSERT(part.n == strlen(bytes) && (part.n == 0 || memcmp(part.p, bytes, part.n) == 0));
 }
@@ -66,12 +67,12 @@ static void test_body(void)
 	CU_ASSERT(g.t->asked);
 	CU_ASSERT_EQUAL(transfer_copy(g.t, text("abcdefg")), 7);
 	expect_next(&g, WEIR_HTTP_BODY_PART, "abcdefg");
-	/* What is lent is not free. */
+	/* Lent bytes are not free space. */
 	CU_ASSERT_EQUAL(transfer_copy(g.t, text("hijklmn")), 3);
 	CU_ASSERT_EQUAL(transfer_room(g.t, &room), 0);
 	CU_ASSERT(g.t->starved);
 	expect_next(&g, WEIR_HTTP_BODY_PART, "hij");
-	/* Around the end. */
+	/* Across the end of the ring. */
 	CU_ASSERT_EQUAL(transfer_copy(g.t, text("klmnopq")), 7);
 	expect_next(&g, WEIR_HTTP_BODY_PART, "klmnopq");
 	expect_next(&g, WEIR_HTTP_BODY_WAIT, "");
@@ -85,7 +86,8 @@ static void test_body(void)
 	rig_fini(&g);
 }
 
-/* Who has found no room hears of it, even if he looked again while there was a little, and did nothing with it. */
+/* A caller that found no free space gets a signal, even if it checked again when there was a little
+ * and did not use it. */
 static void test_starved(void)
 {
 	struct weir_slice part;
@@ -100,7 +102,7 @@ static void test_starved(void)
 	CU_ASSERT(g.t->starved);
 	CU_ASSERT_EQUAL(weir_http_body_next(&g.r->pub, &part), WEIR_HTTP_BODY_PART);
 	CU_ASSERT_EQUAL(transfer_room(g.t, &room), 3);
-	CU_ASSERT(g.t->starved); /* the next call frees seven and signals */
+	CU_ASSERT(g.t->starved); /* the next call frees seven bytes and signals */
 	expect_next(&g, WEIR_HTTP_BODY_WAIT, "");
 	rig_fini(&g);
 }
@@ -116,10 +118,18 @@ static void test_torn(void)
 	transfer_gone(g.t, WEIR_EGONE);
 	transfer_end(g.t);
 	CU_ASSERT_EQUAL(transfer_copy(g.t, text("d")), 0);
-	expect_next(&g, WEIR_HTTP_BODY_PART, "abc"); /* what had come is there */
-	expect_next(&g, WEIR_EINVAL, "");
+	expect_next(&g, WEIR_EINVAL, ""); /* the first bytes of a malformed body are useless */
 	expect_next(&g, WEIR_EINVAL, "");
 	CU_ASSERT_EQUAL(transfer_torn_status(g.t), 413);
+	rig_fini(&g);
+	rig_init(&g);
+	CU_ASSERT_EQUAL(transfer_open_body(g.t, 10), 0);
+	CU_ASSERT_EQUAL(transfer_copy(g.t, text("abc")), 3);
+	transfer_tear(g.t, WEIR_EGONE, 400);
+	/* the first bytes of a client that left are delivered */
+	expect_next(&g, WEIR_HTTP_BODY_PART, "abc");
+	expect_next(&g, WEIR_EGONE, "");
+	expect_next(&g, WEIR_EGONE, "");
 	rig_fini(&g);
 }
 
@@ -149,7 +159,7 @@ static void test_budget(void)
 	rig_fini(&g);
 }
 
-/* As weir_http_stream_begin leaves it, which needs a connection. */
+/* The state after weir_http_stream_begin, which needs a connection. */
 static void begin(struct rig *g, size_t size)
 {
 	CU_ASSERT_EQUAL(transfer_ring(g->t, &g->t->out, size), 0);
@@ -195,7 +205,7 @@ static void test_answer_ends(void)
 	struct rig g;
 
 	rig_init(&g);
-	CU_ASSERT_FALSE(transfer_finished(g.t, WEIR_OK)); /* none was begun */
+	CU_ASSERT_FALSE(transfer_finished(g.t, WEIR_OK)); /* no response was begun */
 	CU_ASSERT_EQUAL(weir_http_stream_write(&g.r->pub, text("a")), WEIR_EINVAL);
 	CU_ASSERT_EQUAL(weir_http_stream_begin(&g.r->pub, 200, NULL), WEIR_EINVAL); /* no server */
 	begin(&g, 8);

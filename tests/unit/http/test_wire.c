@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What clients say about their requests: time left, and who they are. */
+/* Hints that clients send with requests: the time left, and the user. */
 #include "http/wire.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void say(int i, const char *name, const char *value)
 	req->n_headers = (uint8_t)(i + 1);
 }
 
-/* Time left of a request with one header field, -1 none, -2 malformed. */
+/* Time left of a request with one header field; -1: none, -2: malformed. */
 static int64_t left(const char *name, const char *value)
 {
 	bool malformed;
@@ -68,7 +68,7 @@ static void test_the_shorter_counts(void)
 	CU_ASSERT_TRUE(malformed);
 }
 
-/* Is there a trace? 2: and something could not be read. */
+/* 1 when there is a trace; 2 is added when a field was malformed. */
 static int trace_of(struct weir_trace *t)
 {
 	bool malformed = false, found = wire_trace(req, t, &malformed);
@@ -89,12 +89,13 @@ static void test_traces(void)
 	say(1, "TraceParent", good);
 	CU_ASSERT_EQUAL(trace_of(&t), 1);
 	CU_ASSERT_EQUAL(t.parent, 0xb7ad6b7169203331u);
-	say(2, "traceparent", other); /* two say nothing */
+	say(2, "traceparent", other); /* two fields are ignored */
 	CU_ASSERT_EQUAL(trace_of(&t), 2);
-	CU_ASSERT_EQUAL(t.parent, 0xb7ad6b7169203331u); /* fuzz_hints: became the last one */
+	/* found by fuzz_hints: it became that of the last field */
+	CU_ASSERT_EQUAL(t.parent, 0xb7ad6b7169203331u);
 	say(0, "traceparent", "00-junk");
 	CU_ASSERT_EQUAL(trace_of(&t), 2);
-	/* What goes on: the same trace, a span of ours. */
+	/* The field sent downstream: the same trace, and a span of ours. */
 	req->ev.state = WEIR_EVENT_IDLE;
 	weir_event_init(&req->ev, &weir_http_request_type, 1);
 	weir_event_trace_set(&req->ev, &t);
@@ -126,7 +127,8 @@ static void test_users(void)
 	CU_ASSERT_EQUAL(wire_user(req, ""), 0);
 }
 
-/* Session numbers have 31 bits, whatever the hash: of 64 users one at least would have the bit. */
+/* Session numbers have 31 bits, whatever the hash. Of 64 users at least one would have the top
+ * bit. */
 static void test_users_leave_the_mark_alone(void)
 {
 	uint32_t all = 0;
@@ -168,7 +170,7 @@ static void test_attempts(void)
 	CU_ASSERT_EQUAL(wire_attempt(req, &malformed), 3);
 	CU_ASSERT_TRUE(malformed);
 	say(0, "x-other", "3");
-	malformed = true; /* stays as it was */
+	malformed = true; /* stays set */
 	CU_ASSERT_EQUAL(wire_attempt(req, &malformed), 0);
 	CU_ASSERT_TRUE(malformed);
 }
@@ -199,10 +201,10 @@ static void test_retry_after(void)
 	CU_ASSERT_EQUAL(wire_retry_after_s(3000 * MS, 1, false, 7), 3);
 	CU_ASSERT_EQUAL(wire_retry_after_s(3001 * MS, 1, false, 7), 4);
 	CU_ASSERT_EQUAL(wire_retry_after_s(INT64_MAX, 1, false, 7), WIRE_RETRY_MAX_S);
-	CU_ASSERT_EQUAL(wire_retry_after_s(1, 3600, false, 7), 3600); /* the operator's word */
+	CU_ASSERT_EQUAL(wire_retry_after_s(1, 3600, false, 7), 3600); /* the operator's value */
 }
 
-/* Least and most of what 2000 clients are told, and how many are told less than the middle. */
+/* The least and the most that 2000 clients get, and how many get less than known_ns. */
 static void spread(int64_t known_ns, int least_s, int *least, int *most, int *below)
 {
 	*least = INT32_MAX;
@@ -255,7 +257,7 @@ static void test_deadline_downstream(void)
 	CU_ASSERT_EQUAL(weir_http_deadline_left_ns(req, 5 * MS), WEIR_NO_DEADLINE);
 	CU_ASSERT_EQUAL(weir_http_deadline_field(req, 5 * MS, text, sizeof(text)), 0);
 	CU_ASSERT_STRING_EQUAL(text, "");
-	/* An hour, so that a slow machine is at most a part of it. */
+	/* An hour, so that the delays of a slow host do not matter. */
 	req->ev.deadline_ns = now_ns() + 3600000 * MS;
 	int64_t left_ns = weir_http_deadline_left_ns(req, 600000 * MS);
 	CU_ASSERT(left_ns <= 3000000 * MS && left_ns > 2000000 * MS);
@@ -266,7 +268,7 @@ static void test_deadline_downstream(void)
 	CU_ASSERT_STRING_EQUAL(text + n - 2, "\r\n");
 	CU_ASSERT_EQUAL(weir_http_deadline_field(req, 0, small, sizeof(small)), WEIR_EINVAL);
 	CU_ASSERT_STRING_EQUAL(small, "");
-	/* Less than the round trip, and long over. */
+	/* Less than the round trip left, and a deadline long past. */
 	req->ev.deadline_ns = now_ns() + 1000000 * MS;
 	CU_ASSERT_EQUAL(weir_http_deadline_left_ns(req, 1000000 * MS), 0);
 	CU_ASSERT_EQUAL(

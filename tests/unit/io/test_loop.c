@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Loops in a real graph: the order of a turn, mail from other threads and from the loop itself,
- * each followed by a turn_end, watches that vanish while they are ready, timers, wake and stop.
- */
+/* Loops in a real graph: the order of an iteration; mail from other threads and from the loop
+ * itself, each followed by a turn_end; watches that are removed while they are ready; timers, wake
+ * and stop. */
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -13,7 +12,10 @@
 #include "cunit_main.h"
 #include "fixture/graph_fixture.h"
 
-/* What a test does in the loop's thread; all NULL by default. */
+#include "base/clock.h"
+#include "event/mailbox.h"
+
+/* Test callbacks that run in the loop's thread; all NULL by default. */
 static struct {
 	void (*start)(struct weir_loop *loop);
 	void (*turn_end)(struct weir_loop *loop);
@@ -22,7 +24,7 @@ static struct {
 
 static struct weir_loop *the_loop;
 static atomic_int mails, turns, stops;
-static atomic_int mails_at_turn_end; /* mail that a turn_end has seen */
+static atomic_int mails_at_turn_end; /* mail that had arrived by some turn_end */
 
 static int on_start(struct weir_loop *loop)
 {
@@ -58,7 +60,7 @@ static void on_turn_end(struct weir_loop *loop)
 static const struct weir_loop_ops loop_ops = {
     .start = on_start, .stop = on_stop, .mail = on_mail, .turn_end = on_turn_end};
 
-/* ---- a source that is nothing but a loop ---- */
+/* ---- a source that consists only of a loop ---- */
 
 static int source_start(struct weir_stage *st, struct weir_err *err)
 {
@@ -89,7 +91,7 @@ static const struct weir_stage_ops source_ops = {.abi = WEIR_STAGE_ABI,
     .start = source_start,
     .fini = source_fini};
 
-/* A stage that sends every event home, in its own thread. */
+/* A stage that finishes every event in its own thread, so that it returns to its source by mail. */
 static void home_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	(void)st;
@@ -157,7 +159,7 @@ enum { EVENTS = 1000 };
 static struct probe probes[EVENTS];
 static atomic_int emitted;
 
-/* Emit some each turn, until all are out. */
+/* Emit a few events per iteration until all are out. */
 static void emit_some(struct weir_loop *loop)
 {
 	for (int i = 0; i < 10 && atomic_load(&emitted) < EVENTS; i++) {
@@ -168,7 +170,7 @@ static void emit_some(struct weir_loop *loop)
 	weir_loop_expect(loop, atomic_load(&emitted) - atomic_load(&mails));
 }
 
-/* Every event comes home, and each arrival is followed by a turn_end. */
+/* Every event returns, and each arrival is followed by a turn_end. */
 static void check_mail(bool inlined)
 {
 	struct weir_graph *g = begin(inlined);
@@ -195,11 +197,12 @@ static void test_mail_inline(void)
 /* ---- watches ---- */
 
 static struct pair {
-	struct weir_watch watch; /* first */
+	struct weir_watch watch; /* must be the first member */
 	int other, ready;
 } pairs[2];
 
-/* Whichever is called first takes the other out, which was ready in the same turn. */
+/* The callback that runs first removes the other watch, which became ready in the same
+ * iteration. */
 static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
 {
 	struct pair *p = (struct pair *)w, *other = &pairs[p == &pairs[0]];
@@ -229,7 +232,7 @@ static void test_del_while_ready(void)
 	hook.start = add_pairs;
 	CU_ASSERT_EQUAL_FATAL(start(g), 0);
 	FIXTURE_AWAIT(atomic_load(&turns) > 0);
-	end(g); /* joins the loop: what it wrote is seen here */
+	end(g); /* joins the loop's thread, so its writes are visible here */
 	CU_ASSERT_EQUAL(pairs[0].ready + pairs[1].ready, 1);
 	for (int i = 0; i < 2; i++) {
 		close(pairs[i].watch.fd);
@@ -288,6 +291,108 @@ static void test_timers(void)
 	end(g);
 }
 
+/* ---- many mailboxes and loops ---- */
+
+/* More mailboxes than a thread has outboxes for, initially and at most. */
+#define MANY (MAILBOX_SET * MAILBOX_SETS + 40)
+
+static void no_wake(struct mailbox *mb)
+{
+	(void)mb;
+}
+
+/* Two events to each mailbox, in order, from one thread; ids are released. */
+static void test_many_mailboxes(void)
+{
+	struct mailbox *mb = aligned_alloc(WEIR_CACHE_LINE, MANY * sizeof(*mb));
+	struct probe *p = calloc((size_t)2 * MANY, sizeof(*p));
+	struct weir_graph *g = begin(true);
+	int wrong = 0;
+
+	CU_ASSERT_EQUAL_FATAL(start(g), 0);
+	CU_ASSERT_EQUAL_FATAL(weir_thread_attach(g, "sender"), 0);
+	for (int i = 0; i < MANY; i++)
+		mailbox_init(&mb[i], no_wake);
+	CU_ASSERT_EQUAL(mb[MANY - 1].id, -1);
+	for (int i = 0; i < 2 * MANY; i++)
+		mailbox_send(&mb[i % MANY], &p[i].ev);
+	weir_thread_flush();
+	for (int i = 0; i < MANY; i++) {
+		struct weir_event *ev = mailbox_take(&mb[i]);
+		wrong += ev != &p[i].ev || ev->next != &p[i + MANY].ev || ev->next->next != NULL;
+		mailbox_fini(&mb[i]);
+	}
+	CU_ASSERT_EQUAL(wrong, 0);
+	mailbox_init(&mb[0], no_wake);
+	CU_ASSERT_TRUE(mb[0].id >= 0 && mb[0].id < MAILBOX_SET);
+	mailbox_fini(&mb[0]);
+	weir_thread_detach();
+	end(g);
+	free(mb);
+	free(p);
+}
+
+/* For example, two servers with 20 I/O threads each. */
+#define LOOPS 40
+
+struct many {
+	struct weir_loop *loop[LOOPS];
+};
+
+static int many_start(struct weir_stage *st, struct weir_err *err)
+{
+	struct many *m = weir_state(st);
+	int rc = 0;
+
+	(void)err;
+	for (int i = 0; rc == 0 && i < LOOPS; i++)
+		rc = weir_loop_start(st, i, &loop_ops, NULL, &m->loop[i]);
+	return rc;
+}
+
+static void many_fini(struct weir_stage *st)
+{
+	struct many *m = weir_state(st);
+
+	for (int i = 0; i < LOOPS && m->loop[i]; i++) {
+		weir_loop_stop(m->loop[i]);
+		weir_loop_join(m->loop[i]);
+	}
+}
+
+static const struct weir_stage_ops many_ops = {.abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_SOURCE,
+    .name = "t.many",
+    .summary = "runs many loops",
+    .outlets = source_outlets,
+    .state_size = sizeof(struct many),
+    .start = many_start,
+    .fini = many_fini};
+
+static struct weir_spec *many_loops(void)
+{
+	struct weir_spec *spec = weir_spec_new("many");
+
+	fixture_stage(spec, "many", "t.many", "home");
+	fixture_stage(spec, "home", "t.home", NULL);
+	return spec;
+}
+
+/* A graph with many I/O threads can be replaced by another one. */
+static void test_many_loops(void)
+{
+	struct weir_errs errs = {0};
+
+	fixture_register(&many_ops);
+	struct weir_graph *old = fixture_start(many_loops()), *g = fixture_build(many_loops());
+	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(g, old, &errs), 0);
+	weir_graph_drain(old, NS_PER_S, NULL);
+	weir_graph_free(old);
+	weir_graph_drain(g, NS_PER_S, NULL);
+	weir_graph_free(g);
+	the_loop = NULL;
+}
+
 /* ---- life ---- */
 
 static void test_start_fails(void)
@@ -296,7 +401,7 @@ static void test_start_fails(void)
 
 	hook.start_rc = WEIR_EINVAL;
 	CU_ASSERT_NOT_EQUAL(start(g), 0);
-	the_loop = NULL; /* gone: weir_loop_start freed it */
+	the_loop = NULL; /* weir_loop_start freed it */
 	weir_graph_free(g);
 	CU_ASSERT_EQUAL(atomic_load(&stops), 0);
 	memset(&hook, 0, sizeof(hook));
@@ -319,4 +424,5 @@ static void test_wake(void)
 
 CUNIT_MAIN("loop", {"mail", test_mail}, {"mail of inline stages", test_mail_inline},
     {"del while ready", test_del_while_ready}, {"bad descriptor", test_bad_descriptor},
-    {"timers", test_timers}, {"start fails", test_start_fails}, {"wake", test_wake})
+    {"timers", test_timers}, {"many mailboxes", test_many_mailboxes},
+    {"many loops", test_many_loops}, {"start fails", test_start_fails}, {"wake", test_wake})

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sockets that were passed at the start: the descriptors from 3 on of this very process. */
+/* Sockets passed by a service manager: descriptors from 3 upwards of this very process. */
 #include <weir/io.h>
 
 #include <arpa/inet.h>
@@ -12,7 +12,8 @@
 
 #include "cunit_main.h"
 
-/* A listening socket of 127.0.0.1 (a datagram socket if not `stream`), far from 3; its address in *at. */
+/* A socket bound to 127.0.0.1 with a descriptor far from 3: listening if `stream`, otherwise a
+ * datagram socket. Its address goes to *at. */
 static int make_socket(bool stream, struct sockaddr_in *at)
 {
 	socklen_t n = sizeof(*at);
@@ -28,7 +29,7 @@ static int make_socket(bool stream, struct sockaddr_in *at)
 	return far;
 }
 
-/* As a service manager does it: descriptors 3, 4 ... are fd[0..n), which are closed. */
+/* Act as a service manager: descriptors 3, 4 ... become copies of fd[0..n), which are closed. */
 static void pass(const int *fd, int n, int pid, const char *names)
 {
 	char text[32];
@@ -70,7 +71,7 @@ static void test_by_address(void)
 	CU_ASSERT_EQUAL(weir_passed_socket((struct sockaddr *)&at[0]), 3);
 	CU_ASSERT_EQUAL(weir_passed_report(), 1);
 	for (int i = 3; i < 6; i++)
-		CU_ASSERT_EQUAL(close(i), 0); /* nobody else has closed one */
+		CU_ASSERT_EQUAL(close(i), 0); /* none was closed by anyone else */
 }
 
 static void test_ipv6(void)
@@ -119,7 +120,7 @@ static void test_nonsense(void)
 		CU_ASSERT_EQUAL(weir_passed_take(), 0);
 		CU_ASSERT(env_is_clean());
 	}
-	/* Promised and not there. */
+	/* LISTEN_FDS promises a socket that does not exist. */
 	close(3);
 	pass(NULL, 0, getpid(), "web");
 	setenv("LISTEN_FDS", "1", 1);
@@ -128,8 +129,28 @@ static void test_nonsense(void)
 	setenv("LISTEN_FDS", "1", 1);
 	setenv("LISTEN_PID", pid, 1);
 	CU_ASSERT_EQUAL(weir_passed_take(), 0);
-	CU_ASSERT_EQUAL(weir_passed_take(), 0); /* and nothing at all */
+	CU_ASSERT_EQUAL(weir_passed_take(), 0); /* without the variables */
 }
 
-CUNIT_MAIN("passed", {"by address", test_by_address}, {"ipv6", test_ipv6},
+/* A socket that the process bound itself is found like a passed one. The number of sockets is
+ * limited. */
+static void test_own(void)
+{
+	struct sockaddr_in at;
+	int fd = make_socket(true, &at), n = 1;
+
+	CU_ASSERT_EQUAL(weir_passed_take(), 0);
+	CU_ASSERT_EQUAL(weir_passed_add(fd, "own"), 0);
+	CU_ASSERT_EQUAL(weir_passed_report(), 1);
+	CU_ASSERT_EQUAL(weir_passed_socket((struct sockaddr *)&at), fd);
+	CU_ASSERT_EQUAL(weir_passed_socket((struct sockaddr *)&at), -1);
+	CU_ASSERT_EQUAL(weir_passed_report(), 0);
+	while (weir_passed_add(-1, "more") == 0)
+		n++;
+	CU_ASSERT_EQUAL(n, 64);
+	CU_ASSERT_EQUAL(weir_passed_take(), 0);
+	close(fd);
+}
+
+CUNIT_MAIN("passed", {"own", test_own}, {"by address", test_by_address}, {"ipv6", test_ipv6},
     {"not ours", test_not_ours}, {"nonsense", test_nonsense})

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The timer wheel on a fake clock: never early, at most two ticks late, whatever was moved,
- * cancelled or set in between; and an idle wheel asks for no wake-up.
- */
+/* The timer wheel on a fake clock: timers never fire early and at most two ticks late, whatever was
+ * moved, cancelled or set in between. An idle wheel needs no wake-ups. */
 #include "io/timer.h"
 
 #include <stdlib.h>
@@ -51,7 +49,8 @@ static void set(struct timer_wheel *w, struct probe *p, int64_t at_ns)
 	timer_wheel_set(w, &p->timer, at_ns);
 }
 
-/* Sleep as a loop does: until the wheel has something to do, in whole ms. Returns wake-ups used. */
+/* Sleep as a loop does: until the wheel has work, rounded up to whole ms. Returns the number of
+ * wake-ups. */
 static int run_until(struct timer_wheel *w, int64_t end_ns)
 {
 	int wakes = 0;
@@ -173,8 +172,8 @@ static void on_chain(struct weir_loop *loop, struct weir_timer *t)
 	timer_wheel_set(&chain_wheel, t, now_ns);
 }
 
-/* A callback may cancel another timer of its slot and set its own for now: that comes up next turn,
- * not in this one. */
+/* A callback may cancel another timer of its slot and set itself to now: it then fires in the next
+ * iteration, not in this one. */
 static void test_callback_sets(void)
 {
 	struct probe p = {.timer.fire = on_chain};

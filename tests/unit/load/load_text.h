@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tests of the load generator share: files to read, sentences to expect. */
+/* Shared by tests of the load generator: input files and expected error messages. */
 #ifndef WEIR_TESTS_LOAD_TEXT_H
 #define WEIR_TESTS_LOAD_TEXT_H
 
@@ -12,7 +12,7 @@
 
 #include "cunit_main.h"
 
-/** A new file with text[0..n); its name into `path`, which is a template (mkstemp). */
+/** Create a file with text[0..n). `path` is a template for mkstemp and gets its name. */
 static inline void make_file(char *path, const char *text, size_t n)
 {
 	int fd = mkstemp(path);
@@ -21,7 +21,7 @@ static inline void make_file(char *path, const char *text, size_t n)
 		abort();
 }
 
-/** Was it refused with a sentence that has `words`? */
+/** Was it refused with a message that contains `words`? */
 static inline void check_refused(int rc, const struct weir_err *err, const char *words)
 {
 	CU_ASSERT_EQUAL(rc, WEIR_EINVAL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The search for the knee against servers whose capacity is known. */
+/* The search for the knee, with servers whose capacity is known. */
 #include "cunit_main.h"
 
 #include <math.h>
@@ -7,7 +7,8 @@
 
 #include "load/capacity.h"
 
-/* Run a search against a server that keeps its objective up to `true_per_s`; every `flip`-th trial lies (0: none). */
+/* Search with a server that keeps its objective up to `true_per_s`. Every `flip`-th trial gives the
+ * wrong result (0: none). */
 static struct capacity search(double start_per_s, double true_per_s, int flip)
 {
 	struct capacity c;
@@ -82,7 +83,7 @@ static void says_what_it_found(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "100 % agreed"));
 }
 
-/* Between any two trials that count there may be late ones: they change nothing but the sentence. */
+/* Late trials may occur between any two trials that count. They change nothing but the report. */
 static void late_trials_do_not_count(void)
 {
 	struct capacity c;
@@ -128,7 +129,7 @@ static void void_when_it_stays_late(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "not found: 100/s kept p99 <= 50 ms"));
 }
 
-/* Late in every second trial: no three in a row, but it shall end. */
+/* Every second trial is late: never three in a row, but the search must end. */
 static void void_when_it_is_late_too_often(void)
 {
 	struct capacity c;

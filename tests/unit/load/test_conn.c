@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of requests on connections that misbehave: each behaviour of the server with the
- * outcome and the kind of error that it has to be, with and without pipelining and kept
- * connections.
+ * Requests on connections that misbehave: for each behaviour of the server, the outcome and the
+ * kind of error, with and without pipelining and kept connections.
  */
 #include "load/conn.h"
 
@@ -83,10 +82,10 @@ static void test_closed_loop(void)
 	}
 }
 
-/* What a connection that ends does to requests behind the first one depends on what was on it:
- * sums only, which plan_run checks. Where the connection goes on, or says that it will not,
- * nothing is lost; but a server that closes with requests unread resets, and that is no end of a
- * body without a length. */
+/* When a connection ends, the fate of the requests after the first one depends on which were sent,
+ * so only sums are checked (by plan_run). Where the connection continues, or the server announces
+ * its end, nothing is lost. But a server that closes with unread requests sends a reset, which does
+ * not end a body without a length. */
 static void test_pipelined(void)
 {
 	for (size_t i = 0; i < N_CASES; i++) {
@@ -116,7 +115,7 @@ static void test_never_answers(void)
 	}
 }
 
-/* A kept connection that the server closed is nobody's error: the request goes out again. */
+/* A kept connection closed by the server is not an error: the request is sent again. */
 static void test_closed_while_idle(void)
 {
 	plan_for(server.port, "/once", 500, 200 * LOAD_MS);
@@ -131,7 +130,7 @@ static void test_closed_while_idle(void)
 	plan_end();
 }
 
-/* Bytes that nobody asked for end the connection, and no request. */
+/* Bytes without a request end the connection, but fail no request. */
 static void test_unasked_bytes(void)
 {
 	plan_for(server.port, "/toomuch", 500, 200 * LOAD_MS);
@@ -163,7 +162,7 @@ static void test_slow_reader(void)
 	plan.slow_read_bytes_per_s = 200000;
 	plan_run(NULL);
 	CU_ASSERT_EQUAL(plan_counts()->outcome[LOAD_OK], plan_counts()->offered);
-	/* 60 kB at 200 kB/s less what came with the first tick */
+	/* 60 kB at 200 kB/s, less the bytes of the first tick */
 	CU_ASSERT_TRUE(hdr_quantile_ns(plan_counts()->latency[LOAD_OK], 0) > 250 * LOAD_MS);
 	plan_end();
 }

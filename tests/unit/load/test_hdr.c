@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Histograms: borders, error below 1.6 % over the whole range, quantiles against sorted values. */
+/* Histograms: bucket borders, an error below 1.6 % over the whole range, quantiles compared with
+ * sorted values. */
 #include "load/hdr.h"
 
 #include <math.h>
@@ -21,7 +22,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Buckets cover everything, without a gap, and contain what is sorted into them. */
+/* Buckets cover the whole range without gaps, and contain the values sorted into them. */
 static void test_borders(void)
 {
 	CU_ASSERT_EQUAL(hdr_bucket(-5), 0);
@@ -38,8 +39,8 @@ static void test_borders(void)
 	}
 }
 
-/* Any single value between 1.1 us and 100 s comes back within 0.8 %, and its bucket is at most
- * 1.6 % wide. The other value keeps min and max from helping. */
+/* Any single value between 1.1 us and 100 s is returned within 0.8 %, and its bucket is at most 1.6
+ * % wide. The other value prevents min and max from helping. */
 static void test_error(void)
 {
 	for (double v = 1100; v < 100e9; v *= 1.0007) {
@@ -85,7 +86,7 @@ static void test_few(void)
 	CU_ASSERT_EQUAL(hdr_mean_ns(&h), 0);
 	hdr_add(&h, 5, 0);
 	CU_ASSERT_EQUAL(h.total, 0);
-	hdr_add(&h, 123456789, 3); /* all the same: exact at every quantile */
+	hdr_add(&h, 123456789, 3); /* all equal: exact at every quantile */
 	CU_ASSERT_EQUAL(hdr_quantile_ns(&h, 0), 123456789);
 	CU_ASSERT_EQUAL(hdr_quantile_ns(&h, 0.5), 123456789);
 	CU_ASSERT_EQUAL(hdr_quantile_ns(&h, NAN), 123456789);
@@ -97,12 +98,12 @@ static void test_few(void)
 	CU_ASSERT_EQUAL(hdr_quantile_ns(&h, 0.99), hdr_lower_ns(1700));
 	hdr_add(&h, -7, 1);
 	CU_ASSERT_EQUAL(h.min_ns, 0);
-	hdr_add(&h, INT64_MAX, 5); /* the sum stays at the top */
+	hdr_add(&h, INT64_MAX, 5); /* the sum saturates */
 	CU_ASSERT_EQUAL(h.sum_ns, INT64_MAX);
 	CU_ASSERT_EQUAL(h.total, 106);
 }
 
-/* Parts merged are the whole. */
+/* Merged parts equal the whole. */
 static void test_merge(void)
 {
 	static struct hdr whole, part[3], merged;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs made one: phases, seconds and totals of both, nothing lost. */
+/* Runs joined into one: phases, seconds and totals of both, and nothing is lost. */
 #include "cunit_main.h"
 
 #include <stdlib.h>

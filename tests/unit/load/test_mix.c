@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests: their bytes, what is refused, bodies from a folder, the two synthetic sites. */
+/* Requests: their bytes, refused ones, bodies from a folder, and the two synthetic sites. */
 #include "load/mix.h"
 
 #include <math.h>
@@ -161,7 +161,7 @@ static void test_bodies(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, dir));
 }
 
-/* Shares and sizes of SPECweb99: 35/50/14/1 %, and the middle file of nine has 35 % of its
+/* Shares and sizes of SPECweb99: 35/50/14/1 %, and the middle one of nine files has 35 % of its
  * class. */
 static void test_specweb99(void)
 {
@@ -203,7 +203,7 @@ static int64_t size_of(const char *dir, const char *name)
 	return stat(path, &st) == 0 ? st.st_size : -1;
 }
 
-/* The files of a site have the names that its requests have, and stay when they are there. */
+/* The files of a site have the names used in its requests. Existing files are kept. */
 static void test_write_site(void)
 {
 	const char *const names[] = {"x/y/specweb99/d0000/class0_1", "x/y/specweb99/d0000/class1_5",
@@ -220,7 +220,7 @@ static void test_write_site(void)
 	body_file(dir, names[0], "short");
 	FILE *f = fopen(path, "r+");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-	fputc('!', f); /* of the right size: kept, whatever is in it */
+	fputc('!', f); /* of the right size: kept, whatever its contents */
 	fclose(f);
 	CU_ASSERT_EQUAL(mix_write_site("specweb99", 1, 1, deep, &err), 0);
 	CU_ASSERT_EQUAL(size_of(dir, names[0]), 102);
@@ -243,7 +243,8 @@ static void test_write_site(void)
 	}
 }
 
-/* SURGE's sizes and popularity, as far as a hundred files show them; another seed, other sizes. */
+/* SURGE's sizes and popularity, as far as a hundred files show them. Another seed gives other
+ * sizes. */
 static void test_surge(void)
 {
 	char dir[] = "surge.XXXXXX", path[200], name[32];
@@ -262,7 +263,7 @@ static void test_surge(void)
 			snprintf(name, sizeof(name), "surge/%06d", i);
 			int64_t size = size_of(dir, name);
 			CU_ASSERT(size > 0 && size <= 64 << 20);
-			small += size < 11575; /* exp(mu): half of the body */
+			small += size < 11575; /* exp(mu): half of the sizes */
 			tail += size > 133000;
 			differ += size != before[i];
 			before[i] = size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Replay: log lines taken apart, logs in order with their times, and what is no log. */
+/* Replay: parsed log lines, logs in order with their times, and files that are not logs. */
 #include "load/mix.h"
 
 #include "load_text.h"
@@ -36,13 +36,13 @@ static void test_lines(void)
 	    "h - - [31/Dec/1999:23:59:59 +0000] \"GET /old\" 200 5", "GET", "/old", 946684799);
 	check_line("h - - [01/Mar/2100:00:00:00 +0000] \"OPTIONS * HTTP/1.0\" 200 5", "OPTIONS",
 	    "*", 4107542400);
-	/* what harms a log is escaped there, and a percent code in a path */
+	/* bytes escaped in the log become percent codes in the path */
 	check_line(
 	    "h - - [01/Jan/1970:00:00:01 +0000] \"GET /\\xC3\\xa9\\\"\\\\\\n\xc3 HTTP/1.1\" 200 5",
 	    "GET", "/%C3%A9%22%5C%0A%C3", 1);
 }
 
-/* Requests that were none, as every public server has them: left out if they were refused. */
+/* Malformed requests, as in the logs of every public server, are left out if they were refused. */
 static void test_left_out(void)
 {
 	static const char *const requests[] = {"-", "", "\\x16\\x03\\x01", "GET",
@@ -104,7 +104,7 @@ static int add_text(const char *text, size_t n, char *path)
 	return rc;
 }
 
-/* Ordered by time, those of a second spread over it, methods from the log. */
+/* Ordered by time, those of one second spread over it, with the methods of the log. */
 static void test_log(void)
 {
 	static const char text[] =

@@ -34,7 +34,7 @@ static const char *content(void)
 	return text;
 }
 
-/* Nothing with a temporary name is left. */
+/* No file with a temporary name is left. */
 static bool clean(void)
 {
 	glob_t found;
@@ -92,7 +92,7 @@ static void test_link(void)
 	unlink(FILE_NAME);
 }
 
-/* A device stays a device, and a full one is noticed. */
+/* A device remains a device, and a full one is reported. */
 static void test_device(void)
 {
 	struct outfile out;

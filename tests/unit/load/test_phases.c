@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Phases: good words make these phases, bad ones the sentence and leave the plan as it was. */
+/* Phases: valid texts give these phases; invalid ones give the message and leave the plan
+ * unchanged. */
 #include "load/phases.h"
 
 #include "load_text.h"
@@ -52,7 +53,7 @@ static void test_warmup(void)
 	check(1, 100, 300, 2 * S, "100..300/s");
 }
 
-/* A spike within a phase makes three of one, and counts from the end of the warm-up. */
+/* A spike within a phase splits it into three. Its time counts from the end of the warm-up. */
 static void test_spike(void)
 {
 	fresh();
@@ -66,8 +67,8 @@ static void test_spike(void)
 	CU_ASSERT_EQUAL(phases_total_ns(&plan), 70 * S);
 }
 
-/* At borders nothing is cut; over several phases all are raised; a ramp is cut where its rate
- * is. */
+/* At borders nothing is split. All phases that a spike spans are raised. A ramp is split at the
+ * rate it has there. */
 static void test_spike_borders(void)
 {
 	fresh();
@@ -118,7 +119,7 @@ static void test_multiples(void)
 	check_refused(phases_multiples("2000x", m, 9, &err), &err, "'2000x' is no multiple");
 }
 
-/* Round 1 up, round 2 down; a pause in front of each. */
+/* Round 1 upwards, round 2 downwards, with a pause before each load. */
 static void test_sweep(void)
 {
 	const double m[] = {0.5, 1, 2};
@@ -184,7 +185,8 @@ static void test_bad_spikes(void)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		check_refused(phases_spike(&plan, bad[i][0], &err), &err, bad[i][1]);
 	CU_ASSERT_EQUAL(plan.n_phases, 1);
-	CU_ASSERT_EQUAL(phases_spike(&plan, "2x@25s+5s", &err), 0); /* up to its last moment */
+	/* to the end of the last phase */
+	CU_ASSERT_EQUAL(phases_spike(&plan, "2x@25s+5s", &err), 0);
 	CU_ASSERT_EQUAL(plan.n_phases, 2);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers, whole and cut at every place. */
+/* Responses, whole and split at every position. */
 #include "load/reply.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static enum reply_verdict feed(
 	return v;
 }
 
-/* `text` is one answer of `length` bytes and more behind it, wherever it is cut. */
+/* `text` begins with one response of `length` bytes, wherever it is split; the rest is not used. */
 static void check_whole(const char *text, size_t length, int status, bool no_body, bool degraded)
 {
 	size_t n = strlen(text);
@@ -40,7 +40,7 @@ static void check_whole(const char *text, size_t length, int status, bool no_bod
 	}
 }
 
-/* A second answer behind `first` is left alone. */
+/* A second response after `first` is not consumed. */
 static void check_followed(const char *first, int status, bool no_body, bool degraded)
 {
 	char text[1024];

@@ -39,7 +39,7 @@ static void test_numbers(void)
 	CU_ASSERT_EQUAL(ntohs(in6->sin6_port), 8080);
 }
 
-/* The address of a server at `here` by `name`. */
+/* Resolving `name` must give the address of the server at `here`. */
 static void check_found(const char *name, const struct sockaddr_in *here)
 {
 	struct sockaddr_storage address;
@@ -52,8 +52,8 @@ static void check_found(const char *name, const struct sockaddr_in *here)
 	CU_ASSERT_EQUAL(memcmp(&address, here, sizeof(*here)), 0);
 }
 
-/* localhost may be both ::1 and 127.0.0.1; whoever listens on one of them is found. A system without
- * /etc/hosts need not know it at all. */
+/* localhost may be both ::1 and 127.0.0.1. The one with a listening server is chosen. A system
+ * without /etc/hosts may not know the name. */
 static void test_who_listens(void)
 {
 	struct sockaddr_in here = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Results: names, sums over classes, and that everything a result owns is freed (under ASan). */
+/* Results: names, sums over classes, and that all memory of a result is freed (with ASan). */
 #include "load/result.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void fill(struct load_phase_result *phase)
 	phase->class[1].retries = 4;
 	phase->class[0].bytes_in = 100;
 	phase->class[1].bytes_out = 50;
-	latency(&phase->class[2], LOAD_OK, 1, 1000); /* a class the plan has not */
+	latency(&phase->class[2], LOAD_OK, 1, 1000); /* a class the plan does not have */
 }
 
 static void test_total(void)
@@ -77,7 +77,7 @@ static void test_total(void)
 	load_result_fini(&result);
 	CU_ASSERT_PTR_NULL(result.phase);
 	CU_ASSERT_EQUAL(result.n_seconds, 0);
-	load_result_fini(&result); /* a zero one */
+	load_result_fini(&result); /* one that is all zero */
 }
 
 CUNIT_MAIN("result", {"names", test_names}, {"total of a phase", test_total})

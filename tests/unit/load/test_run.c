@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole runs. Times are asserted from below only, where the server made them: a slow machine must
- * not fail a test.
+ * Whole runs. Times caused by the server are only checked for a minimum: a slow host must not fail
+ * a test.
  */
 #include "load/run.h"
 
@@ -32,8 +32,8 @@ static void test_fixed_delay(void)
 	load_server_stop(&server);
 }
 
-/* A server that stands still for 200 ms: requests that fell due meanwhile waited for it, on two
- * connections. By the time they were sent there is nothing to see. */
+/* The server stops for 200 ms. Requests that fell due meanwhile waited for it, on two connections.
+ * Latencies measured from the send time would not show it. */
 static void test_no_coordinated_omission(void)
 {
 	load_server_start(&server, NULL);
@@ -68,15 +68,16 @@ static void test_closed_loop_counts(void)
 static void test_waiting_times_out(void)
 {
 	load_server_start(&server, NULL);
-	/* Ten fall due in the time that one time-out frees the connection for one: most are never sent. */
+	/* Ten requests fall due in the time after which one time-out frees the connection: most are
+	 * never sent. */
 	plan_for(server.port, "/delay/20", 10000, 500 * LOAD_MS);
 	plan.connections = 1;
 	plan.timeout_ns = 100 * LOAD_MS;
 	plan_run(NULL);
 	while (plan_counts()->outcome[LOAD_TIMEOUT] == 0 || plan_counts()->outcome[LOAD_OK] == 0)
-		plan_run_again(); /* a machine that stops for so long has but one of them */
+		plan_run_again(); /* after a long stall of the host only one of the two occurs */
 	CU_ASSERT_TRUE(plan_counts()->attempts < plan_counts()->offered);
-	CU_ASSERT_TRUE(ok_ns(1) < 100 * LOAD_MS); /* later is a time-out, whenever it is seen */
+	CU_ASSERT_TRUE(ok_ns(1) < 100 * LOAD_MS); /* later is a time-out, whenever it is noticed */
 	plan_end();
 	load_server_stop(&server);
 }
@@ -115,7 +116,7 @@ static void test_retries_end(void)
 	load_server_stop(&server);
 }
 
-/* Retries say which they are, whatever else is on the connection; first attempts do not. */
+/* Retries are marked as such, whatever else is on the connection; first attempts are not. */
 static void test_retries_say_so(void)
 {
 	for (int way = 0; way < 4; way++) {
@@ -139,7 +140,7 @@ static void test_retries_say_so(void)
 	}
 }
 
-/* Users are counted apart, over all threads, and add up to their class. */
+/* Users are counted separately, over all threads, and add up to their class. */
 static void test_users(void)
 {
 	uint64_t offered = 0, good = 0;
@@ -185,8 +186,8 @@ static void test_sessions(void)
 		n++;
 	load_schedule_free(schedule);
 	plan_run(NULL);
-	while (plan_counts()->offered <=
-	       2 * n) /* the last users are cut off: on a machine that stalls, many */
+	/* The last users are cut off: many, when the host stalls. */
+	while (plan_counts()->offered <= 2 * n)
 		plan_run_again();
 	CU_ASSERT_TRUE(plan_counts()->offered <= 3 * n);
 	for (int o = 0; o < LOAD_N_OUTCOMES; o++)
@@ -250,7 +251,7 @@ static void test_warmup_and_pause(void)
 	load_server_stop(&server);
 }
 
-/* ---- runs that end otherwise ---- */
+/* ---- runs with another end ---- */
 
 static atomic_bool stop;
 
@@ -281,7 +282,8 @@ static void test_stopped(void)
 	load_server_stop(&server);
 }
 
-/* The server dies with the first second; the run ends after one in which all that failed began after that. */
+/* The server dies after the first second. The run ends after a second in which every failed request
+ * began later than that. */
 static void kill_server(void *arg, const struct load_second *row)
 {
 	int *rows = arg;
@@ -292,7 +294,7 @@ static void kill_server(void *arg, const struct load_second *row)
 		atomic_store(&stop, true);
 }
 
-/* The server dies in the middle: nothing hangs, nothing is lost, nobody spins. */
+/* The server dies during the run: no hang, no lost request, no busy loop. */
 static void test_killed_server(void)
 {
 	for (int closed = 0; closed <= 1; closed++) {
@@ -344,8 +346,8 @@ static void test_grace(void)
 	load_server_stop(&server);
 }
 
-/* More than any thread can send: arrivals that it did not come to are offered and gone, and the
- * run does not count. */
+/* More than any thread can send: the arrivals that were not sent count as offered and gone, and the
+ * run is void. */
 static void test_overrun(void)
 {
 	load_server_start(&server, NULL);
@@ -359,7 +361,7 @@ static void test_overrun(void)
 	load_server_stop(&server);
 }
 
-/* A run of few requests can be late as well, but not by one of them. */
+/* A run of few requests can be late too, but a single late request is not enough. */
 static void test_late(void)
 {
 	static struct hdr lag;
@@ -376,13 +378,14 @@ static void test_late(void)
 	CU_ASSERT_TRUE(load_lag_late(&lag));
 }
 
-/* All misbehaviours at once, in each way of sending: plan_run checks that nothing is lost or
+/* All misbehaviours at once, in each way of sending. plan_run checks that nothing is lost or
  * counted twice, and that the run ends. */
 static void test_everything_at_once(void)
 {
 	static const char *const targets[] = {
 	    "/never", "/reset", "/cut", "/garbage", "/halfclose", "/close", "/third", "/once"};
-	uint64_t timeouts = 0; /* in a closed loop that stalls not one may be for /never */
+	/* may be 0 in a closed loop that stalls: it may never request /never */
+	uint64_t timeouts = 0;
 
 	load_server_start(&server, NULL);
 	for (int way = 0; way < 16; way++) {

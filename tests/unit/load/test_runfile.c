@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Run files: what is written comes back, and what is malformed is named by its path. */
+/* Run files: what is written is read back, and a malformed value is named by its path. */
 #include "load/runfile.h"
 
 #include <unistd.h>
@@ -19,7 +19,7 @@ static const struct made_up small = {.label = "small \"one\"",
     .started_unix_ns = 1795000000123000000LL,
     .seed = 7};
 
-/* The small run, written and read. */
+/* The small run, after writing and reading. */
 static json_t *small_run(void)
 {
 	struct weir_err err = {0};
@@ -54,7 +54,7 @@ static void test_head(void)
 	json_decref(run);
 }
 
-/* Good answers per second of a phase, from what its classes say. */
+/* Good responses per second of a phase, computed from its classes. */
 static double goodput(const json_t *phase)
 {
 	const json_t *classes = json_object_get(phase, "classes");
@@ -116,7 +116,8 @@ static void test_histogram(void)
 
 /* ---- malformed files ---- */
 
-/* The value at a path like "phases.1.classes.0": objects by name, lists by number. */
+/* The value at a path like "phases.1.classes.0": object members by name, list elements by
+ * number. */
 static json_t *walk(json_t *at, const char *path)
 {
 	char word[64];
@@ -130,8 +131,8 @@ static json_t *walk(json_t *at, const char *path)
 	return at;
 }
 
-/* Writes the small run with `key` of the object at `path` replaced by the JSON `value` (NULL: removed), and
- * returns what reading it says; `err->text` is in static storage. */
+/* Write the small run with `key` of the object at `path` replaced by the JSON `value` (NULL:
+ * removed). Returns the message of reading it, in static storage. */
 static const char *refusal(const char *path, const char *key, const char *value)
 {
 	static struct weir_err err;
@@ -212,7 +213,7 @@ static void test_no_json(void)
 	CU_ASSERT_PTR_NULL(run);
 }
 
-/* A label of bytes that are no UTF-8 must not cost the run. */
+/* A label that is not UTF-8 must not make the run unreadable. */
 static void test_bad_label(void)
 {
 	struct made_up run = small;

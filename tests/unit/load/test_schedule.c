@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Schedules against theory, with fixed seeds: what is drawn is the same on every run, so the bands
- * (four standard deviations and less) are about the code and not about luck.
+ * Schedules against theory. Seeds are fixed, so every run draws the same values: the tolerances (at
+ * most four standard deviations) test the code, not luck.
  */
 #include "load/schedule.h"
 
@@ -20,7 +20,7 @@
 static struct load_plan plan;
 static struct load_request requests[LOAD_CLASSES_MAX][100];
 
-/* A plan of one class of one request. */
+/* A plan with one class and one request. */
 static void fresh(enum load_arrivals arrivals)
 {
 	memset(&plan, 0, sizeof(plan));
@@ -49,7 +49,7 @@ static struct load_schedule *begin(void)
 	return s;
 }
 
-/* All arrivals of the plan; every one has to lie in its phase and not before the last one. */
+/* All arrivals of the plan. Each must lie in its phase and not before its predecessor. */
 static size_t collect(struct load_arrival **all)
 {
 	struct load_schedule *s = begin();
@@ -73,7 +73,7 @@ static size_t collect(struct load_arrival **all)
 		list[n++] = a;
 	}
 	CU_ASSERT_TRUE(right);
-	CU_ASSERT_FALSE(load_schedule_next(s, &a)); /* it stays over */
+	CU_ASSERT_FALSE(load_schedule_next(s, &a)); /* it remains at its end */
 	CU_ASSERT_FALSE(load_schedule_next(s, &a));
 	load_schedule_free(s);
 	*all = list;
@@ -96,8 +96,8 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Kolmogorov and Smirnov's distance of values in 0..1 from the uniform distribution, times root n:
- * 1.63 is passed by chance in 1 % of the cases. */
+/* The Kolmogorov-Smirnov distance of values in 0..1 from the uniform distribution, times sqrt(n).
+ * It exceeds 1.63 by chance in 1 % of all cases. */
 static double ks_uniform(double *v, size_t n)
 {
 	double worst = 0;
@@ -129,7 +129,7 @@ static void test_uniform(void)
 	free(all);
 }
 
-/* Gaps go on over a border: a quarter of the way at 1 per s, then at 3 per s. */
+/* Gaps continue across a border: a quarter of the gap at 1 per s, the rest at 3 per s. */
 static void test_uniform_border(void)
 {
 	struct load_arrival *all;
@@ -145,7 +145,7 @@ static void test_uniform_border(void)
 	free(all);
 }
 
-/* Exponential gaps: transformed by their distribution function they are uniform. */
+/* Exponential gaps, transformed by their distribution function, are uniform. */
 static void test_poisson(void)
 {
 	struct load_arrival *all;
@@ -166,7 +166,7 @@ static void test_poisson(void)
 	double d = ks_uniform(v, n - 1);
 	printf(" KS %.2f", d);
 	CU_ASSERT(d < 1.3);
-	/* neighbouring gaps have nothing to do with each other */
+	/* neighbouring gaps are independent */
 	double product = 0;
 	for (size_t i = 2; i < n; i++)
 		product += ((double)(all[i].at_ns - all[i - 1].at_ns) * 1e-6 - 1) *
@@ -176,7 +176,7 @@ static void test_poisson(void)
 	free(all);
 }
 
-/* Ramps integrate right, up and down, and within them the density is linear. */
+/* The integral of ramps is right, up and down, and the density within them is linear. */
 static void ramp(double from, double to)
 {
 	struct load_arrival *all;
@@ -186,7 +186,7 @@ static void ramp(double from, double to)
 	phase(from, to, 20 * S);
 	size_t n = collect(&all);
 	CU_ASSERT_EQUAL(n, (size_t)expected);
-	/* arrival k comes when k are expected: a t + (b - a) t^2 / 2T = k */
+	/* arrival k happens when k are expected: a t + (b - a) t^2 / 2T = k */
 	for (size_t k = 0; k < n; k += 97) {
 		double t = (double)all[k].at_ns * 1e-9;
 		double integral = from * t + (to - from) * t * t / 40;
@@ -217,7 +217,7 @@ static void test_ramps(void)
 	ramp(1000, 0.5);
 }
 
-/* Each phase has its own rate: 256 of them. */
+/* 256 phases, each with its own rate. */
 static void test_phases(void)
 {
 	struct load_arrival *all;
@@ -232,13 +232,13 @@ static void test_phases(void)
 		CU_ASSERT_DOUBLE_EQUAL(count, expected, 4 * sqrt(expected));
 		chi2 += (count - expected) * (count - expected) / expected;
 	}
-	/* of 256 degrees of freedom: 256 +- 22.6 */
+	/* with 256 degrees of freedom: 256 +- 22.6 */
 	CU_ASSERT(fabs(chi2 - 256) < 2 * 22.6);
 	free(all);
 }
 
-/* Bursts: the mean rate is that of the phase, counts vary far more than Poisson's (index of
- * dispersion 1), and the time in bursts is what was asked for. */
+/* Bursts: the mean rate is that of the phase, counts vary far more than those of a Poisson process
+ * (index of dispersion 1), and the time in bursts is as configured. */
 static double dispersion(const struct load_arrival *all, size_t n, int64_t window_ns, int windows)
 {
 	double sum = 0, squares = 0;
@@ -263,7 +263,8 @@ static void test_bursts(void)
 	phase(500, 500, 2000 * S);
 	size_t n = collect(&all);
 	double burst = dispersion(all, n, S, 2000);
-	/* Rates differ by 2500 and 278 per s; the variance of what a window of t expects is
+	/* Rates differ by 2500 and 278 per s. The variance of the expected count in a window of t
+	 * is
 	 * 2 s^2 c^2 (t / c - 1 + exp(-t / c)), s^2 = (2500 - 278)^2 0.1 0.9, c = 90 ms. */
 	double c = 0.09, variance = 2 * 2222.2 * 2222.2 * 0.09 * c * c * (1 / c - 1 + exp(-1 / c));
 	printf(" n %zu dispersion %.1f, in theory %.1f", n, burst, 1 + variance / 500);
@@ -277,7 +278,7 @@ static void test_bursts(void)
 	free(all);
 }
 
-/* On ramps and over many phases, too; and a rate in a burst is `factor` times the mean. */
+/* Also on ramps and over many phases; the rate in a burst is `factor` times the mean. */
 static void test_burst_ramp(void)
 {
 	struct load_arrival *all;
@@ -292,11 +293,11 @@ static void test_burst_ramp(void)
 	CU_ASSERT_EQUAL(in_phase(all, n, 1), 0);
 	CU_ASSERT_DOUBLE_EQUAL(up, 300000, 6000);
 	CU_ASSERT_DOUBLE_EQUAL(down, 300000, 6000);
-	CU_ASSERT(fabs(up - 300000) > 1 || fabs(down - 300000) > 1); /* random all the same */
+	CU_ASSERT(fabs(up - 300000) > 1 || fabs(down - 300000) > 1); /* but random */
 	free(all);
 }
 
-/* The chain is as often in a burst at the beginning as later: 4000 runs of 20 ms. */
+/* The chain is in a burst as often at the beginning as later: 4000 runs of 20 ms. */
 static void test_burst_start(void)
 {
 	size_t sum = 0;
@@ -309,7 +310,7 @@ static void test_burst_start(void)
 		sum += collect(&all);
 		free(all);
 	}
-	/* 20 each; the standard deviation of one is 26 at most, that of all 26 * sqrt(4000) */
+	/* 20 each; the standard deviation of one is at most 26, that of the sum 26 * sqrt(4000) */
 	CU_ASSERT_DOUBLE_EQUAL((double)sum, 80000, 3 * 26 * sqrt(4000));
 }
 
@@ -401,11 +402,11 @@ static void test_shares(void)
 		chi2 += (request[i] - expected) * (request[i] - expected) / expected;
 	}
 	printf(" chi2 of 99: %.0f", chi2);
-	CU_ASSERT(chi2 > 55 && chi2 < 143); /* 99 +- 3 * 14.1 and a bit */
+	CU_ASSERT(chi2 > 55 && chi2 < 143); /* 99 +- 3 * 14.1, rounded up */
 	free(all);
 }
 
-/* Replayed classes send their requests one after the other, whatever comes between. */
+/* Replayed classes send their requests in order, whatever is sent in between. */
 static void test_in_order(void)
 {
 	struct load_arrival *all;
@@ -440,10 +441,10 @@ static void test_trace(void)
 	plan.trace_ns = times;
 	plan.n_trace = 8;
 	phase(1, 1, S);
-	phase(0, 0, S); /* rates do not count */
+	phase(0, 0, S); /* rates have no effect */
 	phase(1, 1, S);
 	size_t n = collect(&all);
-	CU_ASSERT_EQUAL_FATAL(n, 6); /* those after the end are not sent */
+	CU_ASSERT_EQUAL_FATAL(n, 6); /* times after the end are not sent */
 	for (int i = 0; i < 6; i++)
 		CU_ASSERT_TRUE(all[i].at_ns == times[i] && all[i].phase == phases[i]);
 	free(all);
@@ -452,7 +453,7 @@ static void test_trace(void)
 	free(all);
 }
 
-/* After a pause of a day and 1000 hours of one request in 1000 s, gaps are still right to the
+/* After a pause of a day and 1000 hours with one request per 1000 s, gaps are still exact to the
  * ns. */
 static void test_day(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Crowds of sleeping threads: all of them work, and the knee is found. */
+/* Many sleeping threads: all of them work, and the knee is found. */
 #include "cunit_main.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static void each_thread_does_its_tasks(void)
 	CU_ASSERT_FATAL(sleepers_run(20, 300000000, &s, &err) == 0);
 	CU_ASSERT(s.threads == 20);
 	CU_ASSERT(s.tasks_per_s > 0);
-	CU_ASSERT(s.tasks_per_s <= s.ideal_per_s * 1.01); /* nobody sleeps less than asked */
+	CU_ASSERT(s.tasks_per_s <= s.ideal_per_s * 1.01); /* no sleep is shorter than requested */
 	CU_ASSERT_DOUBLE_EQUAL(s.ideal_per_s, 400, 1e-9);
 }
 
@@ -31,7 +31,7 @@ static void the_knee(void)
 
 	CU_ASSERT(sleepers_limit(rising, 3) == 4);
 	CU_ASSERT(sleepers_limit(falling, 4) == 4);
-	CU_ASSERT(sleepers_limit(flat, 4) == 2); /* 5 % more is no more */
+	CU_ASSERT(sleepers_limit(flat, 4) == 2); /* 5 % more does not count as more */
 	CU_ASSERT(sleepers_limit(rising, 1) == 1);
 }
 

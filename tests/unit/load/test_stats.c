@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Comparisons. Coverage: 400 experiments with known truth and fixed seeds, so counts are the same
- * on every run; the bands are what the method gives with so many experiments (standard deviation
- * 1.1 % at 95 %), wide enough to be about the method and not about the seed.
+ * on every run. The bands are what the method gives with that many experiments (standard deviation
+ * 1.1 % at 95 %), wide enough to test the method and not the seed.
  */
 #include "load/stats.h"
 
@@ -33,8 +33,8 @@ static void test_median(void)
 	CU_ASSERT_EQUAL(odd[0], 5);
 }
 
-/* Share of experiments whose interval holds the truth: ratio of medians 1.1, noise of 5 % per pair,
- * drift of the machine that both sides of a pair share. */
+/* Share of experiments whose interval contains the truth: a ratio of medians of 1.1, noise of 5 %
+ * per pair, and a drift of the host that affects both sides of a pair. */
 static double paired_coverage(int n)
 {
 	int covered = 0;
@@ -64,7 +64,8 @@ static void test_paired_coverage(void)
 	}
 }
 
-/* Seconds that remember the one before (AR(1), 0.6), 120 of them, the same in both. */
+/* The same for two series of 120 seconds in which each second depends on the one before (AR(1),
+ * 0.6), with equal truth in both. */
 static double unpaired_coverage(int block)
 {
 	int covered = 0;
@@ -85,8 +86,8 @@ static double unpaired_coverage(int block)
 	return (double)covered / EXPERIMENTS;
 }
 
-/* Blocks are what makes neighbours harmless: without them far too many intervals miss. The
- * percentile method is known to cover a little less than it says in so short series. */
+/* Blocks make dependent neighbours harmless: without them far too many intervals miss. In series
+ * this short the percentile method is known to cover a little less than nominal. */
 static void test_unpaired_coverage(void)
 {
 	double blocks = unpaired_coverage(10), single = unpaired_coverage(1);
@@ -111,7 +112,7 @@ static void test_verdicts(void)
 	CU_ASSERT_EQUAL(stats_compare_paired(up, a, 20, 1, 0.02, 1).verdict, STATS_WORSE);
 	CU_ASSERT_EQUAL(stats_compare_paired(up, a, 20, 0, 0.02, 1).verdict, STATS_BETTER);
 	CU_ASSERT_EQUAL(stats_compare_paired(a, same, 20, 1, 0.02, 1).verdict, STATS_NOISE);
-	/* surely more, but by 1 % */
+	/* certainly more, but by 1 % only */
 	struct stats_ratio r = stats_compare_paired(a, bit, 20, 1, 0.02, 1);
 	CU_ASSERT(r.low > 1);
 	CU_ASSERT_EQUAL(r.verdict, STATS_NOISE);
@@ -133,7 +134,7 @@ static void test_too_few(void)
 	CU_ASSERT_NOT_EQUAL(stats_compare_paired(a, b, 5, 1, 0.02, 1).verdict, STATS_TOO_FEW);
 	CU_ASSERT_EQUAL(stats_compare_paired(a, zero, 5, 1, 0.02, 1).verdict, STATS_TOO_FEW);
 	CU_ASSERT_EQUAL(stats_compare_paired(a, b, 0, 1, 0.02, 1).verdict, STATS_TOO_FEW);
-	r = stats_compare_unpaired(a, 5, b, 5, 2, 1, 0.02, 1); /* two blocks and a half */
+	r = stats_compare_unpaired(a, 5, b, 5, 2, 1, 0.02, 1); /* two and a half blocks */
 	CU_ASSERT_EQUAL(r.verdict, STATS_TOO_FEW);
 	CU_ASSERT_TRUE(r.low == 20.0 / 50 && r.high == 150.0 / 10);
 }
@@ -153,7 +154,7 @@ static void test_same_seed(void)
 	CU_ASSERT_TRUE(x.low != z.low || x.high != z.high);
 }
 
-/* Two days of seconds are folded, and still tell 2 % apart. */
+/* Two days of seconds are merged into fewer values, and a difference of 2 % is still detected. */
 static void test_long(void)
 {
 	static double a[172800], b[172800];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Seconds on their way from a worker to the collector, and counts of warm-ups. */
+/* Seconds passed from a worker to the collector, and counts of warm-ups. */
 #include "load/tally.h"
 
 #include <string.h>
@@ -61,7 +61,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Every second arrives once, in order and whole, while the worker goes on. */
+/* Every second arrives once, in order and complete, while the worker continues. */
 static void test_hand_over(void)
 {
 	pthread_t thread;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue and the heap of tickets against what they promise. */
+/* The queue and the heap of tickets. */
 #include "load/tickets.h"
 
 #include "cunit_main.h"
@@ -14,7 +14,7 @@ static void test_queue_is_fifo(void)
 	struct ticket_queue q = {0};
 	uint32_t in = 0, out = 0;
 
-	for (int round = 0; round < 2000; round++) { /* grows, and goes round its ring */
+	for (int round = 0; round < 2000; round++) { /* grows, and wraps around in its ring */
 		for (int i = 0; i < 3; i++) {
 			struct ticket t = numbered(in++, 0);
 			CU_ASSERT_TRUE(ticket_queue_push(&q, &t));
@@ -65,7 +65,7 @@ static void test_heap_sorts(void)
 	for (int i = 0; i < 5000; i++) {
 		struct ticket t = numbered(0, (int64_t)(ticket_uniform(&dice) * 1000));
 		CU_ASSERT_TRUE(ticket_heap_push(&h, &t));
-		if (i % 3 == 0) { /* the least of what is there */
+		if (i % 3 == 0) { /* the least of the current entries */
 			int64_t least_ns = ticket_heap_next_ns(&h);
 			CU_ASSERT_EQUAL(ticket_heap_pop(&h).attempt_ns, least_ns);
 		}

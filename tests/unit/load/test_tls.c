@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs over TLS against a certificate that is made here. */
+/* Runs over TLS with a certificate that the test creates. */
 #include "load/tls.h"
 
 #include <netdb.h>
@@ -10,7 +10,7 @@
 static struct load_server server;
 static char pem[] = "load_tls_XXXXXX";
 
-/* `n_error` of the requests that were offered have to fail as TLS, or none. */
+/* All offered requests must fail as TLS errors, or none. */
 static void check(const char *names, bool verify, bool fails)
 {
 	load_server_start(&server, load_tls_server(names, NULL));
@@ -35,7 +35,7 @@ static void test_untrusted(void)
 	check("IP:127.0.0.1", true, true);
 }
 
-/* Trust what the server will show, by the variable that OpenSSL reads. */
+/* Trust the server's certificate, through the variable that OpenSSL reads. */
 static void check_trusted(const char *host, const char *names, bool fails)
 {
 	load_server_start(&server, load_tls_server(names, pem));
@@ -50,7 +50,7 @@ static void check_trusted(const char *host, const char *names, bool fails)
 	load_server_stop(&server);
 }
 
-/* A system without /etc/hosts need not know the name. */
+/* A system without /etc/hosts may not know the name. */
 static bool knows_localhost(void)
 {
 	struct addrinfo *known = NULL;
@@ -79,7 +79,7 @@ static void test_trusted(void)
 	unsetenv("SSL_CERT_FILE");
 }
 
-/* The misbehaviours that look different over TLS; large bodies both ways. */
+/* The misbehaviours that look different over TLS, and large bodies in both directions. */
 static void test_behaviours(void)
 {
 	static const struct {
@@ -93,7 +93,7 @@ static void test_behaviours(void)
 	    {"GET", "/once", 0, LOAD_OK},
 	    {"GET", "/cut", 0, LOAD_ERROR},
 	    {"GET", "/early", 0, LOAD_ERROR},
-	    {"GET", "/eof", 0, LOAD_ERROR}, /* without TLS's own end a body may be cut */
+	    {"GET", "/eof", 0, LOAD_ERROR}, /* a body without TLS's close_notify may be truncated */
 	    {"GET", "/reset", 0, LOAD_ERROR},
 	};
 
@@ -131,13 +131,13 @@ static void test_modes(void)
 	load_server_stop(&server);
 }
 
-/* The other side does not speak TLS at all. */
+/* The server does not speak TLS. */
 static void test_plain_server(void)
 {
 	load_server_start(&server, NULL);
 	plan_for(server.port, "/", 100, 200 * LOAD_MS);
 	plan.tls = true;
-	plan.timeout_ns = 200 * LOAD_MS; /* it waits for the end of a request */
+	plan.timeout_ns = 200 * LOAD_MS; /* the server waits for the end of a request */
 	plan_run(NULL);
 	CU_ASSERT_EQUAL(plan_counts()->outcome[LOAD_OK], 0);
 	plan_end();

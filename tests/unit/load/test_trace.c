@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Traces: send times from lines and from the times of a log. */
+/* Traces: send times read from lines and taken from a log. */
 #include "load/trace.h"
 
 #include "load_text.h"
@@ -67,7 +67,7 @@ static void test_file(void)
 	check_refused(read_text("5ms\n\n4ms\n"), &err, ":3: the time is before");
 	check_refused(read_text("5ms\nx\n"), &err, ":2: 'x'");
 	check_refused(read_text("\n\n"), &err, "has no send time");
-	CU_ASSERT_EQUAL(plan.n_trace, 4); /* a bad file changes nothing */
+	CU_ASSERT_EQUAL(plan.n_trace, 4); /* an invalid file changes nothing */
 	for (int i = 0; i < 3000; i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%d\n", i);
 	CU_ASSERT_EQUAL(read_text(text), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an answer counts as when it comes too late: seen before the timer that would have ended it. */
+/* The outcome of a response that arrives too late, but before its timer fires. */
 #include "load/worker.h"
 
 #include "fixture/load_plan.h"
@@ -9,7 +9,7 @@ static struct run_shared shared = {.gate_lock = PTHREAD_MUTEX_INITIALIZER,
     .exchange = {.lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER}};
 static struct worker w;
 
-/* A request that was due at second 100 is answered with `status` after `after_ns`: its outcome. */
+/* The outcome of a request due at second 100 and answered with `status` after `after_ns`. */
 static enum load_outcome answered(int status, int64_t after_ns)
 {
 	const struct reply reply = {.status = status};
@@ -45,8 +45,8 @@ static void too_late(void)
 	CU_ASSERT(answered(404, 2 * LOAD_S) == LOAD_TIMEOUT);
 }
 
-/* A user of a session was to send, and the run ends before the worker came to it: offered, late, gone.
- * Who still thinks has offered nothing. */
+/* A user of a session was due, and the run ends before the worker has sent its request: offered,
+ * late, gone. A user that is still thinking has offered nothing. */
 static void overdue_users_count(void)
 {
 	struct ticket due = {.due_ns = 100 * LOAD_S, .attempt_ns = 100 * LOAD_S};

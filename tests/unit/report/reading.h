@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Made-up runs as reports read them, for tests of reports. */
+/* Made-up runs, read as reports do it; for tests of reports. */
 #ifndef WEIR_TESTS_REPORT_READING_H
 #define WEIR_TESTS_REPORT_READING_H
 
@@ -9,7 +9,7 @@
 #include "fixture/made_up_run.h"
 #include "report/rundata.h"
 
-/** A plain run of `label`: a server that keeps what it has under overload. */
+/** A plain run with `label`: a server that keeps its goodput under overload. */
 static inline struct made_up reading_plain(const char *label, uint64_t seed)
 {
 	return (struct made_up){.label = label,
@@ -22,7 +22,7 @@ static inline struct made_up reading_plain(const char *label, uint64_t seed)
 	    .seed = seed};
 }
 
-/** Write, read, remove the file. Ends the test when that fails. */
+/** Write the run, read it, and remove the file. Ends the test when that fails. */
 static inline void reading_read(const struct made_up *m, struct rundata *run)
 {
 	char path[64];

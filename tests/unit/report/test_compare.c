@@ -4,7 +4,7 @@
 
 #include "report/reading.h"
 
-/* Compare two made-up runs; the result, or the sentence of the refusal in *err. */
+/* Compare two made-up runs. The result is in *c, or the message of the refusal in *err. */
 static int compare(const struct made_up *a, const struct made_up *b, bool force,
     struct comparison *c, struct weir_err *err)
 {
@@ -22,7 +22,7 @@ static int compare(const struct made_up *a, const struct made_up *b, bool force,
 	return rc;
 }
 
-/* Let go of what the last comparison referred to. */
+/* Release what the last comparison referred to. */
 static void done(struct comparison *c)
 {
 	rundata_fini((struct rundata *)(uintptr_t)c->a);
@@ -89,7 +89,7 @@ static void test_mixed(void)
 	done(&c);
 }
 
-/* Each run pauses while the other has its turn of a phase. */
+/* Two runs that alternate: each pauses while the other runs a phase. */
 static void test_paired(void)
 {
 	struct made_up a = reading_plain("a", 1), b = reading_plain("b", 2);
@@ -110,7 +110,7 @@ static void test_paired(void)
 	CU_ASSERT_TRUE(c.row[0].cell[RUN_CPU].known);
 	done(&c);
 
-	b.started_unix_ns += 3600LL * 1000000000; /* an hour later: no pairs any more */
+	b.started_unix_ns += 3600LL * 1000000000; /* an hour later: no longer pairs */
 	CU_ASSERT_EQUAL_FATAL(compare(&a, &b, false, &c, &err), 0);
 	CU_ASSERT_FALSE(c.row[0].paired);
 	CU_ASSERT_TRUE(c.drift);

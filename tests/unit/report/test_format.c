@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers for people, and texts that cannot become markup. */
+/* Numbers formatted for people, and texts that cannot become markup. */
 #include "report/format.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ static void test_numbers(void)
 		CU_ASSERT_STRING_EQUAL(numbers[i].print(text, numbers[i].value), numbers[i].text);
 }
 
-/* Whatever comes, the text ends within its space. */
+/* For any value the text fits into its buffer. */
 static void test_extremes(void)
 {
 	format_fn *const all[] = {format_count, format_rate, format_time, format_clock,
@@ -70,7 +70,7 @@ static void test_extremes(void)
 	}
 }
 
-/* What markup_text makes of `text`, in static storage. */
+/* The output of markup_text for `text`, in static storage. */
 static const char *escaped(const char *text)
 {
 	static char buf[256];
@@ -92,8 +92,8 @@ static void test_markup(void)
 	CU_ASSERT_STRING_EQUAL(escaped("\xE9"), "\xEF\xBF\xBD");                 /* Latin-1 */
 	CU_ASSERT_STRING_EQUAL(escaped("\xC0\xBC"), "\xEF\xBF\xBD\xEF\xBF\xBD"); /* overlong '<' */
 	CU_ASSERT_STRING_EQUAL(
-	    escaped("\xE2\x80\xAEx"), "\xEF\xBF\xBDx"); /* turns the text around */
-	CU_ASSERT_STRING_EQUAL(escaped("\xF0\x9F"), "\xEF\xBF\xBD\xEF\xBF\xBD"); /* cut off */
+	    escaped("\xE2\x80\xAEx"), "\xEF\xBF\xBDx"); /* reverses the text direction */
+	CU_ASSERT_STRING_EQUAL(escaped("\xF0\x9F"), "\xEF\xBF\xBD\xEF\xBF\xBD"); /* truncated */
 	CU_ASSERT_STRING_EQUAL(
 	    escaped("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"); /* a surrogate */
 }

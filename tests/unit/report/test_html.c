@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The page as text: what is on it for which runs, and that nothing of a run becomes markup. */
+/* The page as text: its contents for different runs, and that no text of a run becomes markup. */
 #include "report/html.h"
 
 #include "report/reading.h"
 
-/* The report on `n` made-up runs, in memory of its own. */
+/* The report on `n` made-up runs, allocated. */
 static char *page(const struct made_up *m, int n, bool force)
 {
 	struct rundata run[3];
@@ -41,7 +41,8 @@ static void test_one(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "<title>my run"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "<p class='verdict ok'>"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "well-conditioned under overload"));
-	/* goodput, quantiles; percentiles; outcomes, goodput, latency, in flight; waits, queues, busy, threads */
+	/* goodput, quantiles; percentiles; outcomes, goodput, latency, in flight; waits, queues,
+	 * busy, threads */
 	CU_ASSERT_EQUAL(count(text, "<svg class=chart"), 11);
 	CU_ASSERT_EQUAL(count(text, "<details class=twin>"), 11);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "ideal: all of it, up to the capacity"));
@@ -112,7 +113,7 @@ static void test_closed(void)
 	free(text);
 }
 
-/* Nothing that loads, links or runs but what the page brings along. */
+/* The page loads, links and runs nothing but its own parts. */
 static void test_self_contained(void)
 {
 	struct made_up m = reading_plain("run", 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Load points and their figures, from runs whose figures are known. */
+/* Load points and their figures, from runs with known figures. */
 #include "report/rundata.h"
 
 #include "report/reading.h"
@@ -18,7 +18,8 @@ static void test_points(void)
 	CU_ASSERT_STRING_EQUAL(run.point[0].name, "0.1x");
 	CU_ASSERT_STRING_EQUAL(run.point[5].name, "10x");
 	CU_ASSERT_EQUAL(run.point[5].rounds, 4);
-	CU_ASSERT_EQUAL(run.point_of[0], -1); /* the warm-up, though it offers what another does */
+	/* the warm-up, though it has the rate of another point */
+	CU_ASSERT_EQUAL(run.point_of[0], -1);
 	CU_ASSERT_TRUE(rundata_over_rounds(&run, 5, RUN_GOODPUT, v));
 	CU_ASSERT_DOUBLE_EQUAL(v[0], 980, 2);
 	CU_ASSERT_DOUBLE_EQUAL(v[1], v[2], 1e-6);
@@ -67,7 +68,7 @@ static void test_latency(void)
 	free(one);
 }
 
-/* All requests end in one outcome. The made-up runs must obey that, or they test nothing. */
+/* Every request has exactly one outcome. The made-up runs must obey that, or they test nothing. */
 static void test_books(void)
 {
 	struct made_up m = reading_plain("run", 3);
@@ -88,7 +89,7 @@ static void test_books(void)
 	rundata_fini(&run);
 }
 
-/* Of a run that took turns with another its seconds say when a phase began. */
+/* In a run that alternated with another one, the start of a phase comes from its seconds. */
 static void test_turns(void)
 {
 	struct made_up m = reading_plain("run", 1);
@@ -108,7 +109,7 @@ static void test_name(void)
 	struct rundata run;
 
 	reading_read(&m, &run);
-	CU_ASSERT_PTR_NOT_NULL(strstr(run.name, ".json")); /* no label: the file */
+	CU_ASSERT_PTR_NOT_NULL(strstr(run.name, ".json")); /* no label: the file name */
 	rundata_fini(&run);
 }
 

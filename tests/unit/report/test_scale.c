@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Axes: round ends, round ticks, places within 0..1 whatever comes. */
+/* Axes: round ends, round ticks, and positions within 0..1 for any value. */
 #include "report/scale.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The server's side: waits of each interval from cumulative histograms, decisions on the run's time, and
- * JSON of any shape. */
+/* The server's side of a report: waits of each interval from cumulative histograms, decisions at
+ * times of the run, and JSON of any shape. */
 #include "report/server.h"
 
 #include <math.h>
@@ -51,7 +51,7 @@ static void test_series(void)
 	CU_ASSERT_EQUAL_FATAL(view.n_stages, 1);
 	const struct server_stage *work = &view.stage[0];
 	CU_ASSERT_STRING_EQUAL(work->name, "work");
-	/* 98 short ones, one of up to 0.5 s, one beyond: the open bucket counts with the last bound */
+	/* 98 short ones, one up to 0.5 s, one above: the open bucket counts as the last bound */
 	CU_ASSERT_DOUBLE_EQUAL(work->value[SERVER_WAIT_P99][0], 0.5, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(work->value[SERVER_WAIT_P99][1], 0.001, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(work->value[SERVER_QUEUE][1], 7, 1e-9);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Charts as SVG: as many marks as values, hostile names as text, a table with the same values. */
+/* Charts as SVG: as many marks as values, hostile names as text, and a table with the same
+ * values. */
 #include "report/chart.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 
 #include "cunit_main.h"
 
-/* The chart drawn, in memory of its own. */
+/* The drawn chart, allocated. */
 static char *drawn(const struct chart *c)
 {
 	char *text = NULL;
@@ -64,7 +65,7 @@ static void test_marks(void)
 	CU_ASSERT_EQUAL(count(text, "<use href='#m1' class=mark x='"), 3);
 	CU_ASSERT_PTR_NOT_NULL(
 	    strstr(text, "d='M0.0 260.0L250.0 195.0L500.0 130.0L750.0 65.0L1000.0 0.0'"));
-	/* A gap lifts the pen. */
+	/* A gap interrupts the line. */
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "d='M0.0 260.0M500.0 130.0L750.0 65.0'"));
 	CU_ASSERT_EQUAL(count(text, "<li>"), 2);
 	free(text);
@@ -80,7 +81,7 @@ static void test_described(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "role=img aria-labelledby='f1-t f1-d'"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "<title id='f1-t'>A title</title>"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "<desc id='f1-d'>What it is.</desc>"));
-	CU_ASSERT_EQUAL(count(text, "<ul class=legend>"), 0); /* one series needs none */
+	CU_ASSERT_EQUAL(count(text, "<ul class=legend>"), 0); /* a single series needs none */
 	free(text);
 	chart_free(c);
 }
@@ -93,13 +94,13 @@ static void test_table(void)
 	straight(c, "b", SERIES_LINE, 3);
 	straight(c, "guide", SERIES_GUIDE, 50);
 	char *text = drawn(c);
-	CU_ASSERT_EQUAL(count(text, "<th scope=row>"), 3); /* a column each */
+	CU_ASSERT_EQUAL(count(text, "<th scope=row>"), 3); /* one column for each */
 	CU_ASSERT_EQUAL(count(text, "<td>2"), 2);
 	CU_ASSERT_PTR_NULL(strstr(text, "<th scope=col>guide"));
 	free(text);
 	straight(c, "c", SERIES_LINE, 4);
 	text = drawn(c);
-	CU_ASSERT_EQUAL(count(text, "<th scope=row>"), 10); /* a row for each value */
+	CU_ASSERT_EQUAL(count(text, "<th scope=row>"), 10); /* one row for each value */
 	free(text);
 	chart_free(c);
 }
@@ -114,12 +115,12 @@ static void test_area(void)
 	s->y[1] = 3;
 	char *text = drawn(c);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "d='M0.0 260.0L250.0 65.0L250.0 195.0L0.0 260.0Z'"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(text, "data-v='0|2'")); /* what is between, not the top */
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "data-v='0|2'")); /* the difference, not the top */
 	free(text);
 	chart_free(c);
 }
 
-/* What lies far apart is not joined: another server had its turn in between. */
+/* Distant points are not joined: another server was measured in between. */
 static void test_gap(void)
 {
 	struct chart *c = new_chart();
@@ -160,7 +161,7 @@ static void test_pins(void)
 	struct chart *c = new_chart();
 
 	chart_pin(c, 1, 1, "first");
-	chart_pin(c, 1.01, 2, "second"); /* under the flag of the first */
+	chart_pin(c, 1.01, 2, "second"); /* hidden under the flag of the first */
 	chart_pin(c, 3, 3, "third");
 	char *text = drawn(c);
 	CU_ASSERT_EQUAL(count(text, "<line class=pin"), 3);
@@ -170,7 +171,7 @@ static void test_pins(void)
 	chart_free(c);
 }
 
-/* More than there is space for is left out, and said by a NULL where it is a series. */
+/* Additions beyond the limits are dropped. For a series NULL is returned. */
 static void test_full(void)
 {
 	struct chart *c = new_chart();

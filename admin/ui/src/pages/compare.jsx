@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two stages, or two ranges of time, side by side: the same charts from a common zero, and what differs.
+// Two stages, or two time ranges, on the same charts with a common zero, and the ratios of their means.
 
 import { Chart } from "../chart.jsx";
 import { clock, count, NONE, rate, seconds, percent } from "../format.js";
@@ -16,7 +16,7 @@ const ROWS = [
 ];
 const AGO = [["0", "now"], ["300", "5 min ago"], ["900", "15 min ago"], ["3600", "1 h ago"], ["10800", "3 h ago"]];
 
-// The parameters of a side as a range: `aLength` seconds that ended `aAgo` seconds before this view was made.
+// The parameters of a side as a range: `length` seconds that ended `aago` or `bago` seconds before `base`.
 function sideOf(params, side, base) {
   const length = Object.hasOwn(RANGES, params.length) ? RANGES[params.length] : 300;
   const ago = Number(params[`${side}ago`]) || 0;
@@ -60,7 +60,7 @@ function Side({ side, name, params, names }) {
 function Both({ a, b, pa, pb }) {
   const A = useFrame(a, pa), B = useFrame(b, pb);
   if (!A.frame || !B.frame) return <Absent>Reading the history …</Absent>;
-  if (A.frame.at.length < 2 && B.frame.at.length < 2) return <Absent>There are no samples in these ranges{A.reach === "page" ? ": this server keeps no history, so they begin when this page was opened" : ""}.</Absent>;
+  if (A.frame.at.length < 2 && B.frame.at.length < 2) return <Absent>No samples in these ranges{A.reach === "page" ? ": this server keeps no history, so they begin when this page was opened" : ""}.</Absent>;
   const names = [`A ${a}`, `B ${b}`];
   const wide = overlay(A, B);
   const chart = (title, unit, field) => (
@@ -79,9 +79,9 @@ function Both({ a, b, pa, pb }) {
         {chart("Service, p99", "seconds", "service_p99")}
         {chart("Queue", "count", "queue")}
       </section>
-      <Card title="Means" id="means-title" hint="Of the samples of each range; B against A.">
+      <Card title="Means" id="means-title" hint="Means of the samples in each range; B relative to A.">
         <div class="table-scroll" role="group" aria-labelledby="means-title" tabIndex={0}>
-          <table><thead><tr><th scope="col">of</th><th scope="col" class="num">A</th><th scope="col" class="num">B</th><th scope="col" class="num">B ÷ A</th></tr></thead>
+          <table><thead><tr><th scope="col">value</th><th scope="col" class="num">A</th><th scope="col" class="num">B</th><th scope="col" class="num">B ÷ A</th></tr></thead>
             <tbody>{ROWS.map(([f, label, show]) => <Row key={f} label={label} show={show} x={stats(column(A.frame, a, f))} y={stats(column(B.frame, b, f))} />)}</tbody></table>
         </div>
       </Card>
@@ -96,7 +96,7 @@ function Row({ label, show, x, y }) {
     <td class="num">{ratio === null ? NONE : `${mark}× ${ratio.toFixed(2)}`}</td></tr>;
 }
 
-// Both on one axis that begins at 0: the times of both, each column at its own.
+// Both on one axis that starts at 0: it has the times of both, and each column has values at its own times.
 function overlay(A, B) {
   const of = (F) => F.frame.at.map((t) => Math.round((t - F.range.from) * 10) / 10);
   const ta = of(A), tb = of(B);

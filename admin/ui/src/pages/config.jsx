@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The file as it was read, where each line's value comes from, and what counts now, stage by stage.
+// The file as it was read, the value that each line sets, and the values in effect, stage by stage.
 
 import { useRef, useState } from "preact/hooks";
 import { NONE } from "../format.js";
@@ -19,28 +19,28 @@ export function Config() {
     <>
       <div class="page-head"><h1>Configuration</h1><div class="head-side"><Draining /><ReloadButton it={it} ask={ask} button={button} /></div></div>
       {it ? <ReloadPanel it={it} ask={ask} close={() => { close(); button.current?.focus(); }} /> : <FailedReload />}
-      <Card title={files.length > 1 ? "Files" : "File"} id="config-title" hint="Operators' changes lie over it and are not written into it until they are saved.">
-        {absent && <Absent>This server does not show its file: it has no /api/v1/config. What counts now is below.</Absent>}
+      <Card title={files.length > 1 ? "Files" : "File"} id="config-title" hint="Changes by operators override the file; they are written into it only when they are saved.">
+        {absent && <Absent>This server does not show its file: it has no /api/v1/config. The values in effect are below.</Absent>}
         {error && !data && <Absent>{error}</Absent>}
-        {data && !files.length && <Absent>This server was not made from a file.</Absent>}
+        {data && !files.length && <Absent>This server was not started from a file.</Absent>}
         {files.map((f) => <Yaml key={f.file} file={f.file} text={f.text || ""} lines={(data.lines || []).filter((l) => l.file === f.file)} />)}
       </Card>
       <AlertRules />
-      <Card title="What counts now" id="effective-title" hint={`Overload control of the whole server: ${mode.value}.`}>
+      <Card title="Values in effect" id="effective-title" hint={`Overload control of the whole server: ${mode.value}.`}>
         {stages.map((s) => <StageKnobs key={s.name} stage={s} />)}
       </Card>
     </>
   );
 }
 
-// When the server raises an alert, for all stages and for single ones.
+// The conditions for alerts, for all stages and for single ones.
 function AlertRules() {
   const { data } = useAnswer("/api/v1/alerts", 10);
   if (!data?.rules) return null;
-  const when = (r) => (r.enabled ? `${r.above ? `above ${r.above}/s, ` : ""}held for ${r.for} s, over after ${r.linger} s` : "off");
+  const when = (r) => (r.enabled ? `${r.above ? `above ${r.above}/s, ` : ""}held for ${r.for} s, cleared after ${r.linger} s` : "off");
   return (
-    <Card title="Alerts" id="alerts-title" hint="What 'alerts:' of the file says.">
-      <div class="table-scroll" role="group" aria-label="Rules of alerts" tabIndex={0}>
+    <Card title="Alerts" id="alerts-title" hint="From 'alerts:' in the file.">
+      <div class="table-scroll" role="group" aria-label="Alert rules" tabIndex={0}>
         <table><thead><tr><th scope="col">alert</th><th scope="col">stage</th><th scope="col">raised</th></tr></thead>
           <tbody>{data.rules.flatMap((r) => [{ ...r, stage: null }, ...r.stages.map((s) => ({ ...s, name: r.name }))]).map((r) => (
             <tr key={`${r.name} ${r.stage}`}><th scope="row"><code>{r.name}</code></th><td>{r.stage || "all"}</td><td>{when(r)}</td></tr>
@@ -50,7 +50,7 @@ function AlertRules() {
   );
 }
 
-// What each line says, by its number. lines: [{ line, path, value }], value null where it may be a secret.
+// What each line sets, by line number. lines: [{ line, path, value }]; value is null where it may be a secret.
 function saidBy(lines) {
   const out = new Map();
   for (const { line, path, value } of lines) {
@@ -72,7 +72,7 @@ function Yaml({ file, text, lines }) {
   );
 }
 
-// Keys stand out, comments step back; a '#' within quotes is left alone.
+// Emphasise keys and dim comments; a '#' within quotes does not start a comment.
 function colour(line) {
   const m = /^((?:[^"'#]|"[^"]*"|'[^']*'|\S#)*?)(\s#.*|^#.*)?$/.exec(line);
   const body = m ? m[1] : line, comment = m?.[2] || "";

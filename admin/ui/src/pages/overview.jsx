@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The server at a glance: a sentence, four numbers, the graph, every stage, and what was decided.
+// The server at a glance: a sentence, four numbers, the graph, every stage, and the latest decisions.
 
-import { count, degraded, NONE, rate, seconds, word } from "../format.js";
+import { count, degraded, NONE, queueText, rate, seconds, word } from "../format.js";
 import { Graph } from "../graph.jsx";
 import { alerts, bottleneck, decisions, frame, graph, link, now, serverNow } from "../live.js";
 import { Card, Decision, Empty, Mark, StageLink, Time } from "../parts.jsx";
@@ -9,7 +9,7 @@ import { FailedReload } from "../reload.jsx";
 import { href, route, RANGES } from "../route.js";
 import { combine, cut } from "../series.js";
 import { firstKnown } from "../use.js";
-import { verdict } from "../verdict.js";
+import { isSteered, verdict } from "../verdict.js";
 
 const FEED = 12;
 
@@ -26,7 +26,7 @@ export function Overview() {
       </Card>
       <Card title="Stages" id="stages-title" hint="Rates over 5 s, percentiles over 10 s."><StagesTable /></Card>
       <Card title="Decisions" id="feed-title" hint="What controllers and operators changed, and why."
-        tools={<a class="more" href={href("timeline")}>All on the timeline</a>}>
+        tools={<a class="more" href={href("timeline")}>Full timeline</a>}>
         <Feed />
       </Card>
     </>
@@ -36,8 +36,8 @@ export function Overview() {
 export function currentVerdict() {
   const l = link.value;
   if (l.state === "stale") {
-    return { level: "wait", text: l.never ? "No answer from the server. Asking again every second."
-      : "No answer from the server. These are its last numbers; asking again every second." };
+    return { level: "wait", text: l.never ? "No answer from the server. Retrying every second."
+      : "No answer from the server. These are its last numbers; retrying every second." };
   }
   if (!graph.value) return { level: "wait", text: "Waiting for the first numbers." };
   return verdict(graph.value, now.value, bottleneck.value, alerts.value?.active);
@@ -54,7 +54,7 @@ function Verdict() {
 }
 
 function Alerts() {
-  const told = bottleneck.value?.limits && currentVerdict().text.includes(bottleneck.value.text); // above, with newer numbers
+  const told = bottleneck.value?.limits && currentVerdict().text.includes(bottleneck.value.text); // shown above already, with newer numbers
   const active = (alerts.value?.active || []).filter((a) => !(told && a.name === "bottleneck_chronic"));
   if (!active.length) return null;
   return (
@@ -68,7 +68,7 @@ function Alerts() {
 
 function Legend() {
   return (
-    <ul class="legend keys" aria-label="How to read it">
+    <ul class="legend keys" aria-label="How to read the graph">
       <li><i class="key key-rate" />width: rate</li>
       <li><i class="key key-queue" />level: queue</li>
       <li><i class="key key-busy" />ring: busy threads</li>
@@ -96,15 +96,15 @@ function Numbers() {
     <section class="numbers" aria-label={`Main numbers, with the last ${minutes} minutes`}>
       <Big name="Requests" value={n ? rate(n.all.requests) : NONE} unit="/s" at={part.at}
         data={combine(part, sources, "in", sum)} show={(v) => `${rate(v)}/s`}
-        note={n ? (n.all.failed > 0 ? `${rate(n.all.failed)}/s failed` : n.all.away > 0 ? "none of those let in failed" : "none failed") : ""} />
+        note={n ? (n.all.failed > 0 ? `${rate(n.all.failed)}/s failed` : n.all.away > 0 ? "no admitted request failed" : "none failed") : ""} />
       <Big name="Shed" value={n ? rate(n.all.shed) : NONE} unit="/s" at={part.at} alarm={n?.all.shed > 0}
         data={combine(part, all, "shed", sum)} show={(v) => `${rate(v)}/s`}
         note={n ? (n.all.shadow > 0 ? `plus ${rate(n.all.shadow)}/s in shadow mode` : shedWord(n)) : ""} />
       <Big name="Waiting" value={n ? count(n.all.queued) : NONE} unit="in queues" at={part.at}
-        data={combine(part, all, "queue", sum)} show={count} note={n ? `${count(n.all.inFlight)} in flight` : ""} />
+        data={combine(part, all, "queue", sum)} show={count} note={n ? `${count(n.all.inFlight)} in flight${n.all.held > 0 ? `, ${count(n.all.held)} held` : ""}` : ""} />
       <Big name="Longest wait, p99" value={worst ? split(seconds(worst.wait.p99))[0] : NONE} unit={worst ? split(seconds(worst.wait.p99))[1] : ""}
         at={part.at} data={combine(part, all, "wait_p99", Math.max)} show={seconds}
-        note={worst ? `at ${worst.name}; service ${seconds(worst.service.p99)}` : "nothing waited lately"} />
+        note={worst ? `at ${worst.name}; service ${seconds(worst.service.p99)}` : "nothing waited recently"} />
     </section>
   );
 }
@@ -130,7 +130,7 @@ function Big({ name, value, unit, note, at, data, show, alarm }) {
       <p class="big-value">{value}<small>{unit}</small></p>
       <p class="big-note">{note}</p>
       <Spark at={at} data={data} />
-      <p class="big-most">{known.length > 1 ? `most ${show(Math.max(...known))}` : ""}</p>
+      <p class="big-most">{known.length > 1 ? `max ${show(Math.max(...known))}` : ""}</p>
     </div>
   );
 }
@@ -140,16 +140,18 @@ function Spark({ at, data }) {
   const start = Math.max(0, data.findIndex((v) => v !== null));
   const from = at[0], length = Math.max(1, at.at(-1) - from);
   const max = Math.max(...data.map((v) => v ?? 0), 1e-9);
+  const xOf = (i) => (100 * (at[i] - from) / length).toFixed(2);
+  const end = data.findLastIndex((v) => v !== null);
   let line = "", pen = false;
   data.forEach((v, i) => {
     if (v === null) return void (pen = false);
-    line += `${pen ? "L" : "M"}${(100 * (at[i] - from) / length).toFixed(2)} ${(29 - 26 * v / max).toFixed(1)}`;
+    line += `${pen ? "L" : "M"}${xOf(i)} ${(29 - 26 * v / max).toFixed(1)}`;
     pen = true;
   });
   return (
     <svg class="spark" viewBox="0 0 100 30" preserveAspectRatio="none" aria-hidden="true">
       <path class="spark-base" d="M0 29H100" />
-      {line && !line.slice(1).includes("M") && <path class="spark-area" d={`${line}L100 30L${(100 * (at[start] - from) / length).toFixed(2)} 30Z`} />}
+      {line && !line.slice(1).includes("M") && <path class="spark-area" d={`${line}L${xOf(end)} 30L${xOf(start)} 30Z`} />}
       {line && <path class="spark-line" d={line} />}
     </svg>
   );
@@ -165,7 +167,8 @@ export const shedText = (shedBy) => {
   return some.length ? some.map(([reason, r]) => `${rate(r)} ${word(reason)}`).join(", ") : "0";
 };
 
-// What was shed here, what a source turned away in front of the graph, and what doors upstream refused for the sake of this stage.
+// Events shed here, clients that a source turned away in front of the graph, and events refused upstream on behalf of this
+// stage.
 export const lostText = (x) => {
   const inside = shedText(x.shedBy);
   const parts = [inside !== "0" && inside, x.away > 0 && `${rate(x.away)} turned away`, x.ahead > 0 && `${rate(x.ahead)} refused ahead`];
@@ -175,7 +178,7 @@ export const lostText = (x) => {
 const COLUMNS = [
   { head: "in/s", show: (s) => rate(s.in) },
   { head: "out/s", show: (s) => (s.links.length ? rate(s.out) : rate(s.done)) },
-  { head: "queue", warn: (s) => s.fill > 0.8, show: pooled((s) => `${count(s.queue.length)} of ${count(s.queue.limit)}`) },
+  { head: "queue", warn: (s) => s.fill > 0.8, show: pooled((s) => queueText(s)) },
   { head: "oldest", warn: (s) => s.queue.oldest_wait_seconds > 1, show: pooled((s) => (s.queue.length ? seconds(s.queue.oldest_wait_seconds) : NONE)) },
   { head: "wait p50 · p99", show: pooled((s) => p50p99(s.wait)) },
   { head: "service p50 · p99", show: (s) => p50p99(s.service) },
@@ -185,17 +188,14 @@ const COLUMNS = [
   { head: "failed/s", show: (s) => rate(s.failed), warn: (s) => s.failed > 0 },
 ];
 
-// Paused or draining, by an operator.
-const isHeld = (s) => Boolean(s.state && s.state !== "running");
-
 function where(s) {
   const place = { source: "source", inline: "inline", group: `group ${s.group}` }[s.placement] || "own pool";
-  return [s.use, place, s.mode === "shared" ? "" : s.mode, isHeld(s) ? s.state : "", degraded(s)].filter(Boolean).join(" · ");
+  return [s.use, place, s.mode === "shared" ? "" : s.mode, isSteered(s) ? s.state : "", degraded(s)].filter(Boolean).join(" · ");
 }
 
 function StagesTable() {
   const n = now.value;
-  if (!n) return <p class="absent">Waiting for the second answer: rates are differences.</p>;
+  if (!n) return <p class="absent">Waiting for the second answer: rates are computed from differences.</p>;
   return (
     <div class="table-scroll" role="group" aria-labelledby="stages-title" tabIndex={0}>
       <table class="cards">
@@ -204,7 +204,7 @@ function StagesTable() {
         <tbody>
           {n.stages.map((s) => (
             <tr key={s.name}>
-              <th scope="row"><StageLink name={s.name} /><span class="use">{where(s)}</span></th>
+              <th scope="row"><StageLink name={s.name} /><span class="use">{where(s)}</span>{s.trouble && <span class="use trouble">{s.trouble}</span>}</th>
               {COLUMNS.map((c) => <Cell key={c.head} c={c} s={s} />)}
             </tr>
           ))}
@@ -225,7 +225,7 @@ function Feed() {
   return (
     <ol class="feed">
       {list?.slice(0, FEED).map((d) => <Decision key={d.id} d={d} />)}
-      {list?.length === 0 && <Empty>Nothing has been decided yet.</Empty>}
+      {list?.length === 0 && <Empty>No decisions yet.</Empty>}
       {!list && <Empty>Waiting for the first answer.</Empty>}
     </ol>
   );

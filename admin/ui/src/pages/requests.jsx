@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The slowest requests as waterfalls: how long each waited and was served at every stage it passed.
+// The slowest requests as waterfalls: the wait and service time of each at every stage it passed.
 
 import { seconds } from "../format.js";
 import { graph } from "../live.js";
@@ -24,10 +24,10 @@ export function Requests() {
           <Select id="req-n" label="How many" value={n} onChange={(v) => setParams({ n: v })} options={["10", "20", "50"]} />
         </div>
       </div>
-      <Card title="Where their time went" id="req-title" tools={<ul class="legend keys"><li><i class="key key-wait" />wait in a queue</li><li><i class="key key-service" />service</li><li><i class="key key-nowhere" />at no stage</li></ul>}>
+      <Card title="Where their time went" id="req-title" tools={<ul class="legend keys"><li><i class="key key-wait" />waiting in a queue</li><li><i class="key key-service" />service</li><li><i class="key key-nowhere" />at no stage</li></ul>}>
         {absent && <Absent>This server does not keep its slowest requests: it has no /api/v1/requests/slowest.</Absent>}
         {error && !data && <Absent>{error}</Absent>}
-        {data && !list.length && <Absent>No request was traced yet.</Absent>}
+        {data && !list.length && <Absent>No request has been traced yet.</Absent>}
         {list.length > 0 && <ol class="requests">{list.map((r) => <Request key={r.id} r={r} longest={longest} />)}</ol>}
       </Card>
     </>
@@ -36,7 +36,7 @@ export function Requests() {
 
 function Request({ r, longest }) {
   const parts = [];
-  let at = 0, rest = 0; // time that no stage has: in front of the first, between two, behind the last
+  let at = 0, rest = 0; // time at no stage: before the first, between two, after the last
   for (const s of r.spans || []) {
     const from = s.after ?? at;
     parts.push({ ...s, from });
@@ -61,7 +61,7 @@ function Request({ r, longest }) {
         </summary>
         <table class="spans"><thead><tr><th scope="col">stage</th><th scope="col" class="num">after</th><th scope="col" class="num">wait</th><th scope="col" class="num">service</th></tr></thead>
           <tbody>{parts.map((s, i) => <tr key={i}><th scope="row"><StageLink name={s.stage} /></th><td class="num">{seconds(s.from)}</td><td class="num">{seconds(s.wait)}</td><td class="num">{seconds(s.service)}</td></tr>)}
-            <tr><th scope="row" title="In front of the first stage, between two, or behind the last until the answer was handed back">at no stage</th><td /><td /><td class="num">{seconds(rest)}</td></tr></tbody></table>
+            <tr><th scope="row" title="Before the first stage, between two stages, or after the last one until the response was returned">at no stage</th><td /><td /><td class="num">{seconds(rest)}</td></tr></tbody></table>
       </details>
     </li>
   );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One stage: where its time goes, what it lets in, why its pool has the size it has, and its knobs.
+// One stage: its wait and service times, its admission, the reasons for its pool size, and its knobs.
 
 import { useState } from "preact/hooks";
 import { act, isAbsent, stagePath } from "../api.js";
@@ -7,7 +7,7 @@ import { Chart } from "../chart.jsx";
 import { count, degraded, NONE, percent, rate, seconds, word } from "../format.js";
 import { Knobs } from "../knobs.jsx";
 import { acts, decisions, graph, mayAct, now } from "../live.js";
-import { Absent, actText, Card, Decision, Empty, RangePicker, Select, whatOf } from "../parts.jsx";
+import { Absent, actText, Card, Decision, Empty, Mark, RangePicker, Select, whatOf } from "../parts.jsx";
 import { href, route } from "../route.js";
 import { column } from "../series.js";
 import { useAnswer, useFrame } from "../use.js";
@@ -29,12 +29,12 @@ export function Stage() {
           onChange={(v) => { location.hash = href("stage", v, { range: params.range, from: params.from, to: params.to }); }} />
         </div>
       </div>
-      {known ? <OneStage key={chosen} name={chosen} params={params} meta={known} /> : <Absent>This server has no stage of that name.</Absent>}
+      {known ? <OneStage key={chosen} name={chosen} params={params} meta={known} /> : <Absent>This server has no stage with that name.</Absent>}
     </>
   );
 }
 
-// The stage that matters most: the fullest, else the first with a queue.
+// The stage to show by default: the fullest and busiest, else the first with a queue.
 function firstOf(g) {
   const pools = g.stages.filter((s) => s.placement === "pool" || s.placement === "group");
   const fullest = now.value?.stages.filter((s) => s.hasQueue).sort((a, b) => b.fill + b.busyShare - a.fill - a.busyShare)[0];
@@ -51,6 +51,7 @@ function OneStage({ name, params, meta }) {
         <p class="lead">{s ? aboutOf(s) : meta.summary}</p>
         <RangePicker range={range} />
       </div>
+      {s?.trouble && <ul class="alerts" aria-label="Trouble"><li data-level="bad"><Mark kind="bad" size={18} /><span>{s.trouble}</span></li></ul>}
       {s && <Facts s={s} pool={pool} />}
       {frame && frame.at.length > 1
         ? <Charts name={name} frame={frame} range={range} pool={pool} classes={frame.classes.length ? frame.classes : graph.value.classes} limit={s?.queue.limit} slo={s?.slo_seconds} />
@@ -76,9 +77,9 @@ const stateOf = (s) => now.value?.byName.get(s.name)?.state || s.state;
 const isHeld = (s) => Boolean(s && stateOf(s) && stateOf(s) !== "running");
 
 const VERBS = [
-  ["pause", "Pause", "Its threads take no more events; the queue keeps what comes, up to its limit."],
+  ["pause", "Pause", "Its threads stop taking events; arriving events wait in the queue, up to its limit."],
   ["resume", "Resume", "Its threads take events again."],
-  ["drain", "Drain", "Nothing new is let in; what waits is done."],
+  ["drain", "Drain", "New events are refused; waiting events are completed."],
 ];
 
 function Acts({ name, state }) {
@@ -91,11 +92,11 @@ function Acts({ name, state }) {
       await act("POST", stagePath(name, verb), {});
       setSaid({ good: true, text: `${verb}: done` });
     } catch (e) {
-      setSaid({ text: isAbsent(e) ? `This server can not ${verb} a stage.` : e.message });
+      setSaid({ text: isAbsent(e) ? `This server cannot ${verb} a stage.` : e.message });
     }
   };
   return (
-    <div class="acts" role="group" aria-label="Acts on this stage">
+    <div class="acts" role="group" aria-label="Actions on this stage">
       {VERBS.filter(([verb]) => !state || (verb === "resume") === (state !== "running")).map(([verb, label, help]) => (
         <button key={verb} type="button" title={help} class={sure === verb ? "sure" : ""} onClick={() => go(verb)}
           onBlur={() => setSure((x) => (x === verb ? "" : x))}>{sure === verb ? `${label}? Press again` : label}</button>
@@ -113,14 +114,14 @@ function Facts({ s, pool }) {
     ["In", `${rate(s.in)}/s`, ""],
     ["Done", `${rate(s.done)}/s`, s.failed > 0 ? `${rate(s.failed)}/s failed` : ""],
     ["Shed", `${rate(s.shed)}/s`, [s.away > 0 && `${rate(s.away)}/s turned away`, s.ahead > 0 && `${rate(s.ahead)}/s refused ahead`].filter(Boolean).join(", ")],
-    pool && ["Queue", count(s.queue.length), `of ${count(s.queue.limit)}, oldest ${s.queue.length ? seconds(s.queue.oldest_wait_seconds) : NONE}`],
+    pool && ["Queue", count(s.queue.length), `of ${count(s.queue.limit)}, oldest ${s.queue.length ? seconds(s.queue.oldest_wait_seconds) : NONE}${s.held > 0 ? `; ${count(s.held)} held` : ""}`],
     pool && ["Wait, p99", s.wait.n ? seconds(s.wait.p99) : NONE, s.slo_seconds ? `objective ${seconds(s.slo_seconds)}` : ""],
-    ["Service, p99", s.service.n ? seconds(s.service.p99) : NONE, s.cohort > 1.05 ? `${s.cohort.toFixed(1)} events a call` : s.longest_running_seconds > 0 ? `longest now ${seconds(s.longest_running_seconds)}` : ""],
+    ["Service, p99", s.service.n ? seconds(s.service.p99) : NONE, s.cohort > 1.05 ? `${s.cohort.toFixed(1)} events per call` : s.longest_running_seconds > 0 ? `longest now ${seconds(s.longest_running_seconds)}` : ""],
     pool && ["Threads", count(t.now), `${t.busy} busy, ${t.spinning} spinning, ${t.idle} idle; target ${t.target} of ${t.min}–${t.max}`],
     pool && ["Busy", percent(s.busyShare), `pressure ${percent(s.pressure)}`],
   ].filter(Boolean);
   const own = s.own.map((m) => [word(m.name.replace(/_total$/, "")),
-    m.rate === null ? count(m.value) : `${rate(m.rate)}/s`, [m.unit && m.unit !== "events" ? m.unit : "", m.rate === null ? "" : `${count(m.value)} in all`].filter(Boolean).join(", ")]);
+    m.rate === null ? count(m.value) : `${rate(m.rate)}/s`, [m.unit && m.unit !== "events" ? m.unit : "", m.rate === null ? "" : `${count(m.value)} in total`].filter(Boolean).join(", ")]);
   return (
     <section class="facts-card" aria-label="Numbers now">
       <FactList rows={rows} />
@@ -184,7 +185,7 @@ function Classes({ s }) {
   const columns = [["in/s", (c) => rate(c.offered)], ["done/s", (c) => rate(c.completed)], ["shed/s", lostText], ["failed/s", (c) => rate(c.failed)],
     ["queued", (c) => count(c.queued)], ["wait p50 · p99", (c) => q(c.wait)], ["service p50 · p99", (c) => q(c.service)]];
   return (
-    <Card title="Classes" id="classes-title" hint="The most important first.">
+    <Card title="Classes" id="classes-title" hint="Most important first.">
       <div class="table-scroll" role="group" aria-labelledby="classes-title" tabIndex={0}>
         <table class="cards">
           <thead><tr><th scope="col">class</th>{columns.map(([h]) => <th key={h} scope="col" class="num">{h}</th>)}</tr></thead>
@@ -197,23 +198,23 @@ function Classes({ s }) {
   );
 }
 
-// The utilisation law: what the threads can do at most, with the numbers in it.
+// The utilisation law: the maximum throughput of the threads, with the numbers in it.
 function Ceiling({ s }) {
   const { now: n, max } = s.threads;
   const served = s.done + s.failed;
   return (
-    <Card title="Ceiling" id="ceiling-title" hint="Threads ÷ time of a thread per event: what the pool can do at most.">
+    <Card title="Ceiling" id="ceiling-title" hint="Threads ÷ thread time per event: the maximum throughput of the pool.">
       {s.costS ? (
         <div class="formula">
           <p><span class="term">{count(n)}<small>threads now</small></span><span class="op">÷</span>
             <span class="term">{seconds(s.costS)}<small>thread time per event</small></span><span class="op">=</span>
             <span class="term strong">{rate(n / s.costS)}<small>events/s at most</small></span></p>
-          <p class="sentence">It does {rate(served)}/s, {percent(served * s.costS / n)} of that.{" "}
-            {max > n ? `With all ${count(max)} threads it could be ${rate(max / s.costS)}/s, if they are not waiting for the same cores.` : "The pool has as many threads as it may have."}
+          <p class="sentence">It handles {rate(served)}/s, {percent(served * s.costS / n)} of that.{" "}
+            {max > n ? `With all ${count(max)} threads it could reach ${rate(max / s.costS)}/s, unless they compete for the same cores.` : "The pool has reached its maximum number of threads."}
             {s.in > served * 1.05 ? ` ${rate(s.in)}/s are offered.` : ""}</p>
           {s.admission.why && <p class="inputs">{s.admission.why}</p>}
         </div>
-      ) : <p class="absent">Nothing was handled lately, so there is no time per event to divide by.</p>}
+      ) : <p class="absent">Nothing was handled recently, so there is no time per event to divide by.</p>}
     </Card>
   );
 }
@@ -228,7 +229,7 @@ function Oldest({ name }) {
       {data && list.length === 0 && <p class="absent">The queue is empty.</p>}
       {list.length > 0 && (
         <div class="table-scroll" role="group" aria-labelledby="oldest-title" tabIndex={0}>
-          <table><thead><tr>{["waits for", "class", "time left", "type"].map((h) => <th key={h} scope="col">{h}</th>)}</tr></thead>
+          <table><thead><tr>{["waiting for", "class", "time left", "type"].map((h) => <th key={h} scope="col">{h}</th>)}</tr></thead>
             <tbody>{list.map((e, i) => <tr key={i}><td>{seconds(e.age)}</td><td>{e.class}</td>
               <td>{e.deadline_left === null || e.deadline_left === undefined ? "no deadline" : seconds(e.deadline_left)}</td><td>{e.type}</td></tr>)}</tbody></table>
         </div>
@@ -240,11 +241,11 @@ function Oldest({ name }) {
 function StageFeed({ name, range }) {
   const list = (decisions.value || []).filter((d) => d.stage === name && (range.live || (d.time >= range.from && d.time <= range.to)));
   return (
-    <Card title="Decisions" id="stage-feed-title" hint="The flags on the time axes."
-      tools={<a class="more" href={href("timeline", "", { stage: name })}>On the timeline</a>}>
+    <Card title="Decisions" id="stage-feed-title" hint="Shown as flags on the time axes."
+      tools={<a class="more" href={href("timeline", "", { stage: name })}>Show on the timeline</a>}>
       <ol class="feed">
         {list.slice(0, 8).map((d) => <Decision key={d.id} d={d} withStage={false} />)}
-        {!list.length && <Empty>Nothing was decided about this stage{range.live ? " yet" : " then"}.</Empty>}
+        {!list.length && <Empty>No decisions about this stage{range.live ? " yet" : " in this range"}.</Empty>}
       </ol>
     </Card>
   );

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Everything that was decided or done, newest first, with lanes over time and filters in the address.
+// All decisions, changes and alerts, newest first, with lanes over time and filters in the address.
 
 import { useState } from "preact/hooks";
 import { act, isAbsent } from "../api.js";
-import { clock, word } from "../format.js";
+import { clock, shorten, word } from "../format.js";
 import { acts, alerts, decisions, graph, has, mayAct, older, readActs, readOlder, serverNow } from "../live.js";
 import { Absent, actText, Card, Decision, Empty, RangePicker, Select, StageLink, Time, whatOf } from "../parts.jsx";
 import { RANGES, rangeOf, route, setParams } from "../route.js";
 
-// Acts stand among the decisions, too, for those who read only these; here once, with who did it.
+// The server lists changes by operators among the decisions, too. Show each once, with the operator's name.
 const actors = new Set(["operator", "expiry", "drain"]);
 function isTold(d, oldest) {
   return d.time >= oldest && (actors.has(d.actor) || d.action === "reload");
 }
 
-// One list of both: { kind, at, stage, actor, action, text, d | a }
+// One list of decisions, changes and alerts: { kind, at, stage, actor, action, text, d | a }
 function entries() {
-  const oldest = acts.value?.length ? Math.min(...acts.value.map((a) => a.at)) - 0.01 : Infinity; // written one behind the other
+  const oldest = acts.value?.length ? Math.min(...acts.value.map((a) => a.at)) - 0.01 : Infinity; // the two records are written one after the other
   const made = (decisions.value || []).filter((d) => !isTold(d, oldest)).map((d) => ({ kind: "decision", id: `d${d.id}`, at: d.time, stage: d.stage, actor: d.actor,
     action: d.action, text: `${whatOf(d)} ${d.rule} ${d.limit} ${d.inputs}`, d }));
   const done = (acts.value || []).map((a) => ({ kind: "act", id: `a${a.id}`, at: a.at, stage: String(a.target || "").split(".")[0], actor: a.actor,
@@ -26,7 +26,7 @@ function entries() {
   return made.concat(done, told).sort((a, b) => b.at - a.at);
 }
 
-// The shortest range that has all of them.
+// The shortest range that contains all entries.
 function covering(all) {
   const age = serverNow() - (all.at(-1)?.at ?? serverNow());
   return Object.keys(RANGES).find((k) => RANGES[k] >= age) || "6h";
@@ -41,7 +41,7 @@ export function Timeline() {
   const list = all.filter((e) => e.at >= range.from && (range.live || e.at <= range.to) && (!params.stage || e.stage === params.stage) &&
     (!params.actor || e.actor === params.actor) && (!params.action || e.action === params.action) && (!words || `${e.stage} ${e.text}`.toLowerCase().includes(words)));
   const choices = (key) => [["", "all"], ...[...new Set(all.map((e) => e[key]).filter(Boolean))].sort().map((x) => [x, word(x)])];
-  // What the server's undo takes back: the newest that stands, and is no undo or end of a time itself.
+  // The change that the server's undo would revert: the newest one in effect that is not itself an undo or an expiry.
   const next = (acts.value || []).find((a) => !a.undone && a.actor !== "expiry" && a.actor !== "drain" && a.what !== "reload" && a.what !== "undo");
   return (
     <>
@@ -50,18 +50,18 @@ export function Timeline() {
         <Select id="tl-stage" label="Stage" value={params.stage || ""} options={[["", "all"], ...names]} onChange={(v) => setParams({ stage: v })} />
         <Select id="tl-actor" label="By" value={params.actor || ""} options={choices("actor")} onChange={(v) => setParams({ actor: v })} />
         <Select id="tl-action" label="What" value={params.action || ""} options={choices("action")} onChange={(v) => setParams({ action: v })} />
-        <label class="select" for="tl-q"><span>Words</span><input id="tl-q" type="search" value={params.q || ""} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
+        <label class="select" for="tl-q"><span>Text</span><input id="tl-q" type="search" value={params.q || ""} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
       </div>
-      <Card title="Over time" id="lanes-title" tools={<ul class="legend keys"><li><i class="key key-decision" />decision</li><li><i class="key key-act" />act of an operator</li></ul>}>
+      <Card title="Over time" id="lanes-title" tools={<ul class="legend keys"><li><i class="key key-decision" />decision</li><li><i class="key key-act" />change by an operator</li></ul>}>
         <Lanes list={list} names={params.stage ? [params.stage] : names} range={range} />
       </Card>
-      <Card title={`${list.length} of ${all.length}`} id="tl-title" hint="The newest first.">
+      <Card title={`${list.length} of ${all.length}`} id="tl-title" hint="Newest first.">
         <ol class="feed long">
           {list.map((e) => <Entry key={e.id} e={e} next={next} />)}
-          {!list.length && <Empty>{all.length ? "Nothing fits these filters." : "Nothing has been decided yet."}</Empty>}
+          {!list.length && <Empty>{all.length ? "Nothing matches these filters." : "No decisions yet."}</Empty>}
         </ol>
         <Older />
-        {!has("GET", "/api/v1/acts") && decisions.value && <Absent>This server keeps no list of operators' acts; what they did stands among the decisions.</Absent>}
+        {!has("GET", "/api/v1/acts") && decisions.value && <Absent>This server keeps no list of operators' changes; they appear among the decisions.</Absent>}
       </Card>
     </>
   );
@@ -76,13 +76,13 @@ function Alert({ a }) {
   return (
     <li class="alert"><Time at={a.since} /><div>
       <p class="what">{a.stage ? <StageLink name={a.stage} /> : <b>the server</b>} {word(a.name)} <span class="actor">alert</span>
-        <span class={`outcome ${a.until === null ? "harmed" : "helped"}`}>{a.until === null ? "goes on" : "over at "}{a.until !== null && <Time at={a.until} />}</span></p>
+        <span class={`outcome ${a.until === null ? "harmed" : "helped"}`}>{a.until === null ? "active" : "ended at "}{a.until !== null && <Time at={a.until} />}</span></p>
       <p class="why">{a.text}</p>
     </div></li>
   );
 }
 
-// The server keeps more than the page asks for at first.
+// The server keeps more entries than the page reads at first.
 function Older() {
   const [said, setSaid] = useState("");
   if (!older.value.decisions && !older.value.acts) return null;
@@ -99,14 +99,14 @@ function Act({ a, newest }) {
       await act("POST", "/api/v1/undo", {});
       readActs();
     } catch (e) {
-      setSaid(isAbsent(e) ? "This server has no undo." : e.message);
+      setSaid(isAbsent(e) ? "This server does not support undo." : e.message);
     }
   };
   const target = String(a.target || "").split(".")[0];
-  const stage = a.what === "reload" && !graph.value?.stages.some((s) => s.name === target) ? "" : target; // a new graph is nobody's
+  const stage = a.what === "reload" && !graph.value?.stages.some((s) => s.name === target) ? "" : target; // a new graph belongs to no stage
   return (
     <li class="act"><Time at={a.at} /><div>
-      <p class="what">{stage ? <StageLink name={stage} /> : <b>the server</b>} {actText(a)} <span class="actor">{a.actor}</span>
+      <p class="what">{stage ? <StageLink name={stage} /> : <b>the server</b>} {actText({ ...a, target: inStage(a.target, stage) })} <span class="actor">{a.actor}</span>
         {a.undone && <span class="outcome undone">↩ undone</span>}
         {newest && !a.undone && mayAct.value && has("POST", "/api/v1/undo") && <button type="button" class="plain small" onClick={undo}>Undo</button>}</p>
       {said && <output class="said wrong">{said}</output>}
@@ -114,7 +114,13 @@ function Act({ a, newest }) {
   );
 }
 
-// A line per stage; the list below says the same in words.
+// The target of a change without the name of its stage: "threads.max" for "work.threads.max", "" for "work".
+function inStage(target, stage) {
+  if (!stage || target === stage) return stage ? "" : target;
+  return String(target).startsWith(`${stage}.`) ? target.slice(stage.length + 1) : target;
+}
+
+// A line per stage; the list below has the same entries as text.
 function Lanes({ list, names, range }) {
   const lanes = [...names, ...(list.some((e) => !names.includes(e.stage)) ? [""] : [])];
   const span = Math.max(1, range.to - range.from);
@@ -122,7 +128,7 @@ function Lanes({ list, names, range }) {
     <div class="lanes" aria-hidden="true">
       {lanes.map((name) => (
         <div class="lane" key={name}>
-          <span class="lane-name">{name || "the server"}</span>
+          <span class="lane-name" title={name}>{shorten(name, 14) || "the server"}</span>
           <svg viewBox="0 0 1000 20" preserveAspectRatio="none" class="lane-line"><path d="M0 10H1000" /></svg>
           <svg class="lane-marks" width="100%" height="20">
             {list.filter((e) => (names.includes(e.stage) ? e.stage : "") === name).map((e) => (

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Initialising and finishing events.
+ *
+ * Every event ends in weir_event_finish. It counts the outcome in the book of the stage that has
+ * the event, so that offered = completed + shed + failed + in flight holds for each stage. It
+ * asserts that the event is in flight, since finishing an event twice is always a bug.
+ */
+#include "event/local.h"
+
+#include <string.h>
+
+#include "base/probe.h"
+#include "trace/trail.h"
+
+_Thread_local struct thread *thread_current;
+
+void weir_event_init(struct weir_event *ev, const struct weir_event_type *type, int64_t now_ns)
+{
+	WEIR_ASSERT(ev->state == WEIR_EVENT_IDLE || ev->state == WEIR_EVENT_FINISHED);
+	*ev = (struct weir_event){
+	    .type = type,
+	    .arrival_ns = now_ns,
+	    .deadline_ns = WEIR_NO_DEADLINE,
+	    .stage = WEIR_NO_STAGE,
+	    .state = WEIR_EVENT_NEW,
+	};
+	if (type->trail) {
+		trail_of(ev)->n_hops = 0;
+		trail_of(ev)->traced = false;
+	}
+}
+
+static void count_outcome(struct class_book *c, int status, uint64_t n)
+{
+	int shed = weir_shed_index(status);
+
+	if (status == WEIR_OK)
+		book_add(&c->completed, n);
+	else if (shed >= 0)
+		book_add(&c->shed[shed], n);
+	else
+		book_add(&c->failed, n);
+}
+
+/* Count the end of `n` events that have the same stage, class and state as `ev`. */
+static void count_ends(struct thread *t, const struct weir_event *ev, int status, uint64_t n)
+{
+	if (ev->stage == WEIR_NO_STAGE)
+		return;
+	struct book *book = book_take(t, ev->stage);
+	count_outcome(&book->class_book[ev->class_id], status, n);
+	book_add(ev->state == WEIR_EVENT_HELD ? &book->held : &book->running, -n);
+	book_give(t, ev->stage, book);
+	if (WEIR_UNLIKELY(ev->state == WEIR_EVENT_HELD))
+		hold_count(t, ev->stage, ev->class_id, -(int)n);
+}
+
+static bool counts_alike(const struct weir_event *a, const struct weir_event *b)
+{
+	return a->stage == b->stage && a->class_id == b->class_id && a->state == b->state;
+}
+
+/* Offer an event of a traced type to the list of slowest events and, if any are active, to taps and
+ * the export. *now_ns is the end time of the run; it is 0 until it is first needed. */
+static void keep_slowest(struct slowest *s, struct weir_event *ev, int status, int64_t *now_ns)
+{
+	bool watched = slowest_watched(s);
+
+	if (trail_of(ev)->n_hops == 0 && !watched)
+		return;
+	if (*now_ns == 0)
+		*now_ns = clock_now_ns();
+	if (WEIR_UNLIKELY(watched))
+		trail_end(s, ev, status, *now_ns);
+	else
+		slowest_offer(s, ev, status, *now_ns);
+}
+
+static void end(struct thread *t, struct weir_event **slot, int status, int stage, int64_t *now_ns)
+{
+	struct weir_event *ev = *slot;
+
+	probe_done(stage, ev->class_id, status, ev->arrival_ns);
+	ev->stage = (uint16_t)stage;
+	if (ev->type->trail)
+		keep_slowest(t->slowest, ev, status, now_ns);
+	*slot = NULL;
+	ev->state = WEIR_EVENT_FINISHED;
+	ev->type->finish(ev, status);
+}
+
+static bool in_flight(const struct weir_event *ev)
+{
+	return ev->state == WEIR_EVENT_NEW || ev->state == WEIR_EVENT_RUNNING ||
+	       ev->state == WEIR_EVENT_HELD;
+}
+
+void weir_event_finish_run(struct weir_event **ev, int n, int status)
+{
+	struct thread *t = thread_self();
+	bool refused = t->refused_by != WEIR_NO_STAGE && weir_shed_index(status) >= 0;
+	int64_t now_ns = 0;
+
+	for (int i = 0; i < n;) {
+		int run = 1;
+		WEIR_ASSERT(in_flight(ev[i]));
+		while (i + run < n && counts_alike(ev[i], ev[i + run]))
+			run++;
+		/* A refused event is counted as shed only at the stage that refused it. The sender
+		 * counts it as completed. */
+		count_ends(t, ev[i], refused ? WEIR_OK : status, (uint64_t)run);
+		for (int end_of_run = i + run; i < end_of_run; i++)
+			end(t, &ev[i], status, refused ? t->refused_by : ev[i]->stage, &now_ns);
+	}
+}
+
+void weir_event_finish(struct weir_event **slot, int status)
+{
+	weir_event_finish_run(slot, 1, status);
+}

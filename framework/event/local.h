@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Locals: the state of one thread at one stage (counters, outboxes, configuration, thread state).
+ *
+ * Only the thread itself writes its counters. Readers (views) sum the counters of all threads with
+ * relaxed loads. A thread that leaves adds its counters to the stage's common book (struct gone in
+ * graph.h).
+ *
+ * A thread allocates the locals of the stages that it runs when it enters the graph, and other
+ * locals at first use. So readers, which walk the list of a stage's locals (graph.h), only visit
+ * counters in use. If a local cannot be allocated, the thread counts in the stage's common book,
+ * under the graph's threads_lock.
+ *
+ *   offered = completed + shed + failed + in flight        per stage and class, at any moment
+ *
+ * The offering thread counts `offered` and the events shed on entry, in its own book of the
+ * receiving stage. The thread that ends an event counts completions, failures and events shed
+ * later.
+ */
+#ifndef WEIR_EVENT_LOCAL_H
+#define WEIR_EVENT_LOCAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/event.h>
+#include <weir/metric.h>
+#include <weir/spec.h>
+#include <weir/stage.h>
+
+#include "event/mailbox.h"
+
+/** A counter with one writer, which therefore needs no atomic read-modify-write to add. Readers
+ *  never see a torn value. */
+typedef _Atomic uint64_t book_counter;
+
+static inline void book_add(book_counter *c, uint64_t n)
+{
+	atomic_store_explicit(
+	    c, atomic_load_explicit(c, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+static inline uint64_t book_read(const book_counter *c)
+{
+	return atomic_load_explicit(c, memory_order_relaxed);
+}
+
+struct class_book {
+	book_counter offered, completed, failed, shadow_shed;
+	/* events whose service time has been recorded; a requeued event is counted once */
+	book_counter handled;
+	/* time that inline stages took in the handler threads of this stage */
+	book_counter behind_ns;
+	book_counter shed[WEIR_SHED_REASONS];
+};
+
+/** A histogram in use; struct weir_hist is its snapshot. */
+struct hist_book {
+	book_counter count[WEIR_HIST_BUCKETS];
+	book_counter sum_ns;
+};
+
+struct time_book {
+	struct hist_book wait, service;
+};
+
+struct book {
+	struct class_book class_book[WEIR_CLASSES_MAX];
+	/* change number: incremented after the other counters have changed (book_changed) */
+	book_counter changes;
+	book_counter busy_ns, batches, batch_events, unhandled, wakeups;
+	book_counter running; /* events in handlers or outboxes; a gauge, like `held` */
+	/* events held minus events released, in two's complement; only the sum over all threads is
+	 * meaningful */
+	book_counter held;
+	book_counter metric[WEIR_METRICS_MAX]; /* in two's complement, since gauges may decrease */
+	_Atomic int64_t running_since_ns;      /* start time of the handle call in progress, or 0 */
+	_Atomic int running_n;                 /* number of events in that call */
+};
+
+/**
+ * Publish changes of the counters of `b`. Called by the writer, once per batch, after the changes.
+ * A reader remembers the last change number that it has seen, and reads the counters again only
+ * when the number differs. The number is never reset, so no change is lost:
+ *
+ *   writer   counters, relaxed -> changes, release
+ *   reader   changes, acquire  -> counters
+ *
+ * A reader that sees the new number also sees the counters written before it. A reader that sees
+ * the old number may already see some of the new counters; it reads them again when it finds the
+ * new number.
+ */
+static inline void book_changed(struct book *b)
+{
+	atomic_store_explicit(&b->changes,
+	    atomic_load_explicit(&b->changes, memory_order_relaxed) + 1, memory_order_release);
+}
+
+struct sink;
+struct queue;
+struct local;
+struct conf;
+struct pool;
+
+/** Value of `outlet` in the outbox of requeued events, which do not pass through an outlet. */
+#define OUTLET_AGAIN (-1)
+
+/** Outgoing events for one sink or mailbox, collected until the batch ends. */
+struct outbox {
+	struct weir_event *head, **tail;
+	int n;
+	bool dirty;              /* the outbox is on the thread's dirty list */
+	struct outbox *next;     /* link in the dirty list */
+	struct sink *sink;       /* destination; NULL if it is a mailbox */
+	struct mailbox *mailbox; /* destination if `sink` is NULL */
+	struct local *from;      /* the sender's local; NULL for mailboxes */
+	int outlet;
+	book_counter events;                  /* number of events accepted by the sink */
+	book_counter tried[WEIR_CLASSES_MAX]; /* number of events offered to the sink, by class */
+};
+
+/** Smoothing of the service time: a batch has the weight 1 / SERVICE_SMOOTH. 4 is a guess: fast
+ *  enough to follow a stage that slows down, slow enough to ignore a single odd batch. */
+#define SERVICE_SMOOTH 4
+
+struct local {
+	struct book book;
+	struct weir_stage *stage;
+	struct thread *thread;
+	struct local *next;      /* link in the stage's list, under the graph's threads_lock */
+	struct time_book *times; /* one per class; NULL if this thread never runs the stage */
+	/* NULL if this thread never runs the stage, or the stage has no thread state */
+	void *thread_state;
+	bool thread_ready; /* ops->thread_init succeeded */
+	/* Smoothed service time of an event, negative until it has been measured. Limits the size
+	 * of the next batch, unless a batch policy does so. */
+	int64_t service_ns;
+	bool batched;          /* a batch policy chooses the batch size */
+	struct conf *conf;     /* the local holds a reference */
+	uint64_t conf_version; /* version of `conf` */
+	uint64_t conf_batch;   /* number of the thread's batch in which `conf` was last used */
+	/* Number of events, by class, in the outbox `again` that were held when they were requeued.
+	 * They count as held until they are queued. */
+	int again_held[WEIR_CLASSES_MAX];
+	bool again_holds; /* an element of again_held is not 0 */
+	/* requeued events, which return to the queue of this stage; `outlet` is OUTLET_AGAIN */
+	struct outbox again;
+	int n_outboxes;
+	struct outbox outbox[];
+};
+
+/* A batch that was handled: `n` events, per_class[c] of class c. Of those, again[c] were
+ * requeued. */
+struct served {
+	int per_class[WEIR_CLASSES_MAX], again[WEIR_CLASSES_MAX], n;
+	int64_t took_ns; /* time in the handler */
+};
+
+struct slowest;
+struct thread_link;
+
+struct thread {
+	struct weir_graph *graph;
+	struct slowest *slowest; /* slowest events; owned by the graph */
+	struct thread *next;     /* link in the graph's list of threads, under threads_lock */
+	char name[24];
+	int64_t now_ns; /* start time of the current batch */
+	uint64_t batch; /* number of the current batch */
+	struct outbox *dirty, **dirty_tail;
+	/* stage whose handler is running; for crash reports and views */
+	_Atomic(struct weir_stage *) running;
+	_Atomic(const struct weir_event_type *) running_type;
+	/* `behind_ns` is the time, by class, that inline stages have taken in this handler thread
+	 * since its last batch; `behind` is set if any inline stage has run. If the batch must be
+	 * recorded together with that time, `late` is the batch; otherwise late.n is 0. */
+	int64_t behind_ns[WEIR_CLASSES_MAX];
+	bool behind;
+	struct served late;
+	/* Counts by class, for the stage whose handler the thread is running. `holds` is the number
+	 * of events held since the batch began, minus those released. `reserved` is the number of
+	 * events admitted to an inline stage; each occupies a slot until the handler returns. */
+	int holds[WEIR_CLASSES_MAX], reserved[WEIR_CLASSES_MAX];
+	/* an element of `holds` is not 0; an element of `reserved` is not 0 */
+	bool holding, reserves;
+	/* the batch that the handler is working on, needed if the thread dies in the handler */
+	struct weir_event **run_ev;
+	int run_n;
+	struct weir_event *offer[WEIR_BATCH_MAX]; /* events of the outbox being offered */
+	/* Odd while the thread offers or flushes events, when counters may be ahead of queues.
+	 * Increases with each offer, flush and batch. */
+	_Atomic uint64_t moves;
+	int refused_by;    /* stage that refused the events being returned, or WEIR_NO_STAGE */
+	int tid;           /* kernel thread id */
+	struct pool *pool; /* pool of a handler thread, or NULL */
+	struct weir_stage *home; /* source of an I/O thread, or NULL */
+	/* interface of an I/O thread to other threads, or NULL */
+	struct thread_link *link;
+	_Atomic(struct weir_stage *) refusing; /* stage whose ops->refused is running */
+	/* the configuration that weir_conf last returned for a stage without a local; holds a
+	 * reference */
+	struct conf *lent;
+	/* start time of the call that the watchdog last reported for this thread */
+	int64_t stuck_since_ns;
+	int n_locals;
+	/* By stage id; NULL until first used. Only the thread itself uses this array; other threads
+	 * walk the stages' lists of locals. */
+	struct local **local;
+	struct outbox *mail[MAILBOX_SETS]; /* by set, NULL until allocated; mailbox.c */
+};
+
+extern _Thread_local struct thread *thread_current;
+
+/** The struct of the calling thread, which must have entered a graph. */
+static inline struct thread *thread_self(void)
+{
+	WEIR_ASSERT(thread_current != NULL);
+	return thread_current;
+}
+
+/** moves_begin and moves_end mark the time in which the calling thread `t` moves events. A view
+ *  that sees these stores out of order may set its error bound (law_slack) one batch too low. That
+ *  is rare and not worth a fence for each flush. */
+static inline void moves_begin(struct thread *t)
+{
+	atomic_store_explicit(&t->moves, atomic_load_explicit(&t->moves, memory_order_relaxed) | 1,
+	    memory_order_relaxed);
+}
+
+static inline void moves_end(struct thread *t)
+{
+	atomic_store_explicit(&t->moves,
+	    (atomic_load_explicit(&t->moves, memory_order_relaxed) | 1) + 1,
+	    memory_order_release); /* pairs with motion_of in graph/view.c */
+}
+
+/** Allocate the local of the calling thread `t` at stage `id` and add it to the stage's list.
+ *  Returns NULL if out of memory. The thread_init of an inline stage is called later, before its
+ *  first run (thread_prepare). */
+struct local *local_open(struct thread *t, int id);
+
+/** The local of the calling thread `t` at stage `id`, allocated if necessary. Returns NULL if out
+ *  of memory. */
+static inline struct local *local_find(struct thread *t, int id)
+{
+	struct local *l = t->local[id];
+
+	return WEIR_LIKELY(l != NULL) ? l : local_open(t, id);
+}
+
+/** Lock and return the common book of stage `id`. There are no lock annotations, because the lock
+ *  belongs to the graph, whose type is incomplete here. */
+struct book *book_lock_common(struct thread *t, int id);
+void book_unlock_common(struct thread *t);
+/** Add all counters of `from` to the common book. */
+void book_add_common(struct thread *t, int id, const struct book *from);
+
+/** The book in which the calling thread `t` counts at stage `id`. The caller must return it with
+ *  book_give before any other call. */
+static inline struct book *book_take(struct thread *t, int id)
+{
+	struct local *l = local_find(t, id);
+
+	return WEIR_LIKELY(l != NULL) ? &l->book : book_lock_common(t, id);
+}
+
+static inline void book_give(struct thread *t, int id, struct book *book)
+{
+	book_changed(book);
+	if (WEIR_UNLIKELY(t->local[id] == NULL))
+		book_unlock_common(t);
+}
+
+/** Put `ev` into an outbox of the calling thread. */
+static inline void outbox_add(struct thread *t, struct outbox *o, struct weir_event *ev)
+{
+	ev->next = NULL;
+	*o->tail = ev;
+	o->tail = &ev->next;
+	o->n++;
+	if (!o->dirty) {
+		o->dirty = true;
+		o->next = NULL;
+		*t->dirty_tail = o;
+		t->dirty_tail = &o->next;
+	}
+}
+
+/** Record the batch `b` that a handler has served, and the time `behind_ns` that inline stages took
+ *  in the same thread. The events are counted only now, together with their service time, so that a
+ *  mean computed from both is right. */
+void service_record(struct local *l, const struct served *b, int n_classes, int64_t behind_ns);
+
+/** Add `n`, which may be negative, to the number of events of the class that stage `id` holds. In
+ *  the stage's own handler the change is counted when the batch ends (hold_settle), otherwise at
+ *  once. */
+void hold_count(struct thread *t, int id, int class_id, int n);
+
+/** Move the counts in t->holds and t->reserved to the counters of `q`. Called when the handler of
+ *  the stage with queue `q` has returned, or the thread has died in it. */
+void hold_settle(struct thread *t, struct queue *q);
+
+/** Stop counting the events requeued from `l` as held. Called when they have been queued. */
+void hold_requeued(struct local *l);
+
+/** Add the value `ns` to a histogram `n` times. */
+void hist_book_add(struct hist_book *h, int64_t ns, uint64_t n);
+
+/** Add the counts of `from` to `into`. */
+void hist_book_sum(struct weir_hist *into, const struct hist_book *from);
+
+#endif

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The queue of a stage: rings of pointers under one mutex. See queue.h for the design and the
+ * locking rules.
+ *
+ * A cohort by key is the largest group of events with the same key in a window at the head of the
+ * highest non-empty lane. If the head has waited longer than the linger time, or has been passed
+ * over COHORT_PASSES times, its key is served instead, so that a rare key does not starve (Larus &
+ * Parkes leave the bound open). The window has a fixed size, which bounds the scan under the lock.
+ */
+#include "event/queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Number of events at the head of a lane from which a cohort by key is chosen. 256 is a guess: four
+ * of the largest useful batches (limits.md: gains flatten at 64). The scan costs about 1 ns per
+ * event. */
+#define COHORT_WINDOW 256
+
+/* Largest number of batches of other keys before the head's key is served. 8 is a guess. */
+#define COHORT_PASSES 8
+
+/* Smallest size of a lane, in events. 64 is a guess: one full batch. */
+#define LANE_FIRST 64
+
+static uint32_t round_up_pow2(uint32_t v)
+{
+	uint32_t p = LANE_FIRST;
+
+	while (p < v)
+		p *= 2;
+	return p;
+}
+
+static int lane_grow(struct lane *l, uint32_t capacity, bool keyed)
+{
+	struct weir_event **slot = malloc(capacity * sizeof(*slot));
+	uint64_t *key = keyed ? malloc(capacity * sizeof(*key)) : NULL;
+
+	if (!slot || (keyed && !key)) {
+		free(slot);
+		free(key);
+		return WEIR_ENOMEM;
+	}
+	for (uint32_t i = 0; i < l->n; i++) {
+		uint32_t at = (l->head + i) & (l->capacity - 1);
+		slot[i] = l->slot[at];
+		if (keyed)
+			key[i] = l->key[at];
+	}
+	free(l->slot);
+	free(l->key);
+	l->slot = slot;
+	l->key = key;
+	l->head = 0;
+	l->capacity = capacity;
+	return 0;
+}
+
+int queue_init(
+    struct queue *q, int n_classes, int n_parts, uint32_t limit, bool keyed, bool leasing)
+{
+	memset(q, 0, sizeof(*q));
+	q->part = aligned_alloc(WEIR_CACHE_LINE, (size_t)n_parts * sizeof(*q->part));
+	if (!q->part)
+		return WEIR_ENOMEM;
+	memset(q->part, 0, (size_t)n_parts * sizeof(*q->part));
+	q->n_parts = n_parts;
+	q->n_classes = n_classes;
+	q->keyed = keyed;
+	q->leasing = leasing;
+	q->limit = limit;
+	lock_init(&q->lock);
+	if (lane_grow(&q->part[0].lane[n_classes - 1], round_up_pow2(limit), keyed) == 0)
+		return 0;
+	queue_fini(q);
+	return WEIR_ENOMEM;
+}
+
+void queue_fini(struct queue *q)
+{
+	if (!q->part)
+		return;
+	WEIR_ASSERT(queue_length(q) == 0);
+	for (int p = 0; p < q->n_parts; p++) {
+		for (int c = 0; c < q->n_classes; c++) {
+			free(q->part[p].lane[c].slot);
+			free(q->part[p].lane[c].key);
+		}
+	}
+	free(q->part);
+	q->part = NULL;
+	lock_fini(&q->lock);
+}
+
+uint32_t queue_room_locked(const struct queue *q)
+{
+	int64_t n = queue_length(q) + queue_kept_all(q);
+
+	return q->closed || n >= q->limit ? 0 : q->limit - (uint32_t)n;
+}
+
+static int lane_append(struct queue *q, struct lane *l, struct weir_event **ev, uint32_t n)
+{
+	if (l->n + n > l->capacity && lane_grow(l, round_up_pow2(l->n + n), q->keyed) != 0)
+		return 0;
+	uint32_t mask = l->capacity - 1, tail = (l->head + l->n) & mask;
+	uint32_t first = l->capacity - tail < n ? l->capacity - tail : n;
+	memcpy(&l->slot[tail], ev, first * sizeof(*ev));
+	memcpy(l->slot, ev + first, (n - first) * sizeof(*ev));
+	if (q->keyed)
+		for (uint32_t i = 0; i < n; i++)
+			l->key[(tail + i) & mask] = ev[i]->key;
+	l->n += n;
+	return (int)n;
+}
+
+static int part_of(const struct queue *q, const struct weir_event *ev)
+{
+	return queue_part(q, ev->key);
+}
+
+uint32_t queue_class_length_locked(const struct queue *q, int class_id)
+{
+	return queue_rank_length_locked(q, class_id, 0, 1);
+}
+
+uint32_t queue_rank_length_locked(const struct queue *q, int class_id, int rank, int n_ranks)
+{
+	uint32_t n = 0;
+
+	for (int p = rank; p < q->n_parts; p += n_ranks)
+		n += q->part[p].lane[class_id].n;
+	return n;
+}
+
+static void lease_locked(struct queue *q, struct partition *part, bool leased)
+    WEIR_REQUIRES(&q->lock)
+{
+	int n = atomic_load_explicit(&q->leased, memory_order_relaxed);
+
+	part->leased = leased;
+	atomic_store_explicit(&q->leased, leased ? n + 1 : n - 1, memory_order_relaxed);
+}
+
+int queue_push_locked(struct queue *q, struct weir_event **ev, int n)
+{
+	int done = 0;
+
+	lock_assert_held(&q->lock);
+	while (done < n) {
+		int part = part_of(q, ev[done]), run = 1;
+		uint8_t class_id = ev[done]->class_id;
+		while (done + run < n && ev[done + run]->class_id == class_id &&
+		       part_of(q, ev[done + run]) == part)
+			run++;
+		if (lane_append(q, &q->part[part].lane[class_id], ev + done, (uint32_t)run) == 0)
+			break;
+		q->part[part].n += (uint32_t)run;
+		done += run;
+	}
+	/* seq_cst: pairs with the read of the length in handler_park (sched/handler.c) */
+	atomic_store(&q->length, queue_length(q) + (uint32_t)done);
+	return done;
+}
+
+static int lane_take(struct lane *l, int max, struct weir_event **out)
+{
+	uint32_t n = l->n < (uint32_t)max ? l->n : (uint32_t)max;
+	uint32_t first = l->capacity - l->head < n ? l->capacity - l->head : n;
+
+	if (n == 0)
+		return 0;
+	memcpy(out, &l->slot[l->head], first * sizeof(*out));
+	memcpy(out + first, l->slot, (n - first) * sizeof(*out));
+	l->head = (l->head + n) & (l->capacity - 1);
+	l->n -= n;
+	return (int)n;
+}
+
+/* Choose the key to serve: the head's key if the head is overdue, otherwise the most frequent key
+ * in the window. Keys are counted in an open-addressing table of twice the window's size. */
+static uint64_t choose_key(const struct lane *l, uint32_t window, bool overdue)
+{
+	struct {
+		uint64_t key;
+		uint16_t n, used;
+	} seen[2 * COHORT_WINDOW];
+	uint64_t best = l->key[l->head];
+	uint16_t most = 0;
+
+	if (overdue)
+		return best;
+	memset(seen, 0, sizeof(seen));
+	for (uint32_t i = 0; i < window; i++) {
+		uint64_t key = l->key[(l->head + i) & (l->capacity - 1)];
+		uint32_t at = (uint32_t)(key ^ key >> 32) % (2 * COHORT_WINDOW);
+		while (seen[at].used && seen[at].key != key)
+			at = (at + 1) % (2 * COHORT_WINDOW);
+		seen[at].used = 1;
+		seen[at].key = key;
+		if (++seen[at].n > most) {
+			most = seen[at].n;
+			best = key;
+		}
+	}
+	return best;
+}
+
+/* Take up to `max` events of one key. The remaining events keep their order and are moved towards
+ * the tail to close the gaps. */
+static int lane_take_key(struct lane *l, int max, bool overdue, struct weir_event **out)
+{
+	uint32_t window = l->n < COHORT_WINDOW ? l->n : COHORT_WINDOW, mask = l->capacity - 1;
+	uint64_t key = window ? choose_key(l, window, overdue || l->passes >= COHORT_PASSES) : 0;
+	int n = 0;
+	uint32_t last = 0;
+
+	l->passes = window && key == l->key[l->head] ? 0 : l->passes + 1;
+
+	for (uint32_t i = 0; i < window && n < max; i++) {
+		uint32_t at = (l->head + i) & mask;
+		if (l->key[at] == key) {
+			out[n++] = l->slot[at];
+			l->slot[at] = NULL;
+			last = i;
+		}
+	}
+	/* Close the gaps by moving the remaining events towards the tail, then advance the head. */
+	uint32_t to = last;
+	for (uint32_t i = last + 1; n > 0 && i-- > 0;) {
+		uint32_t from_at = (l->head + i) & mask, to_at = (l->head + to) & mask;
+		if (!l->slot[from_at])
+			continue;
+		l->slot[to_at] = l->slot[from_at];
+		l->key[to_at] = l->key[from_at];
+		to--;
+	}
+	l->head = (l->head + (uint32_t)n) & mask;
+	l->n -= (uint32_t)n;
+	return n;
+}
+
+static const struct weir_event *part_head(const struct partition *part, int n_classes)
+{
+	const struct weir_event *oldest = NULL;
+
+	for (int c = 0; c < n_classes; c++) {
+		const struct lane *l = &part->lane[c];
+		if (l->n && (!oldest || l->slot[l->head]->queued_ns < oldest->queued_ns))
+			oldest = l->slot[l->head];
+	}
+	return oldest;
+}
+
+/* Whether a batch of `part` is due now. If not, lowers take->ready_ns to the time at which it will
+ * be. */
+static bool part_ready(
+    const struct queue *q, const struct partition *part, struct queue_take *take, bool *overdue)
+{
+	if (take->linger_ns <= 0) {
+		*overdue = false;
+		return true;
+	}
+	int64_t due_ns = part_head(part, q->n_classes)->queued_ns + take->linger_ns;
+	*overdue = take->now_ns >= due_ns;
+	if (*overdue || part->n >= (uint32_t)take->max || q->closed)
+		return true;
+	if (due_ns < take->ready_ns)
+		take->ready_ns = due_ns;
+	return false;
+}
+
+/* Of this rank's partitions in which a batch is due, the one served least recently. */
+static struct partition *part_due(struct queue *q, struct queue_take *take, bool *overdue)
+{
+	struct partition *best = NULL;
+	int first = q->n_parts == 1 ? 0 : take->rank;
+
+	for (int p = first; p < q->n_parts; p += take->n_ranks) {
+		struct partition *part = &q->part[p];
+		bool late;
+		if (!part->n || part->leased || !part_ready(q, part, take, &late))
+			continue;
+		if (!best || (int32_t)(part->served - best->served) < 0) {
+			best = part;
+			take->part = p;
+			*overdue = late;
+		}
+	}
+	return best;
+}
+
+/* The lane whose head has waited longest, or NULL if all lanes are empty. */
+static struct lane *oldest_lane(struct partition *part, int n_classes)
+{
+	struct lane *oldest = NULL;
+
+	for (int c = 0; c < n_classes; c++) {
+		struct lane *l = &part->lane[c];
+		if (l->n && (!oldest || l->slot[l->head]->queued_ns <
+					    oldest->slot[oldest->head]->queued_ns))
+			oldest = l;
+	}
+	return oldest;
+}
+
+/* Take up to `max` events, oldest first across classes. Events of a lane that were queued together
+ * are taken together. */
+static int part_take_oldest(
+    struct queue *q, struct partition *part, int max, struct weir_event **out)
+{
+	struct lane *l;
+	int n = 0;
+
+	while (n < max && (l = oldest_lane(part, q->n_classes))) {
+		int64_t queued_ns = l->slot[l->head]->queued_ns;
+		uint32_t run = 1;
+		while (run < l->n && n + (int)run < max &&
+		       l->slot[(l->head + run) & (l->capacity - 1)]->queued_ns == queued_ns)
+			run++;
+		n += lane_take(l, (int)run, out + n);
+	}
+	return n;
+}
+
+static int part_take(struct queue *q, struct partition *part, const struct queue_take *take,
+    int max, bool overdue, struct weir_event **out)
+{
+	bool oldest = q->fifo && !take->by_key && q->n_classes > 1;
+	int n = oldest ? part_take_oldest(q, part, max, out) : 0;
+
+	for (int c = 0; !oldest && c < q->n_classes && n < max; c++) {
+		struct lane *l = &part->lane[c];
+		n += take->by_key ? lane_take_key(l, max - n, overdue, out + n)
+				  : lane_take(l, max - n, out + n);
+		if (take->by_key && n > 0)
+			break; /* a cohort has one key and one class */
+	}
+	part->n -= (uint32_t)n;
+	atomic_store_explicit(&q->length, queue_length(q) - (uint32_t)n, memory_order_relaxed);
+	return n;
+}
+
+/* Take events as part_take does, and count them in keep.taken. The counts are derived from the
+ * lengths of the lanes, since no event may be touched under the lock. */
+static int part_take_counted(struct queue *q, struct partition *part, const struct queue_take *take,
+    int max, bool overdue, struct weir_event **out)
+{
+	uint32_t before[WEIR_CLASSES_MAX] = {0};
+
+	for (int c = 0; c < q->n_classes; c++)
+		before[c] = part->lane[c].n;
+	int n = part_take(q, part, take, max, overdue, out);
+	for (int c = 0; c < q->n_classes; c++)
+		if (before[c] > part->lane[c].n)
+			queue_taken(q, c, (int)(before[c] - part->lane[c].n));
+	return n;
+}
+
+int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
+{
+	int n = 0;
+	bool overdue = false;
+
+	take->ready_ns = INT64_MAX;
+	take->part = 0;
+	take->counted = false;
+	lock_take(&q->lock);
+	struct partition *part = queue_paused(q) ? NULL : part_due(q, take, &overdue);
+	if (!part)
+		goto out;
+	take->ready_ns = INT64_MAX;
+	int share = (int)((part->n + (uint32_t)take->sharers - 1) / (uint32_t)take->sharers);
+	int max = share < take->max && !take->by_key ? share : take->max;
+	take->counted = queue_keeps(q);
+	n = WEIR_UNLIKELY(take->counted) ? part_take_counted(q, part, take, max, overdue, out)
+					 : part_take(q, part, take, max, overdue, out);
+	if (q->leasing)
+		lease_locked(q, part, true);
+	part->served = ++q->served;
+out:
+	lock_release(&q->lock);
+	return n;
+}
+
+bool queue_release(struct queue *q, int part)
+{
+	if (!q->leasing)
+		return false;
+	lock_take(&q->lock);
+	lease_locked(q, &q->part[part], false);
+	bool more = q->part[part].n > 0;
+	lock_release(&q->lock);
+	return more;
+}
+
+bool queue_due(struct queue *q, int rank, int n_ranks, uint32_t least)
+{
+	bool due = false;
+
+	if (atomic_load(&q->length) < least || queue_paused(q))
+		return false;
+	if (q->n_parts == 1 && !q->leasing)
+		return true;
+	lock_take(&q->lock);
+	for (int p = q->n_parts == 1 ? 0 : rank; p < q->n_parts && !due; p += n_ranks)
+		due = q->part[p].n >= least && !q->part[p].leased;
+	lock_release(&q->lock);
+	return due;
+}
+
+int64_t queue_oldest_ns(struct queue *q, uint64_t *n)
+{
+	int64_t oldest = 0;
+
+	lock_take(&q->lock);
+	for (int c = 0; n && c < q->n_classes; c++)
+		n[c] = 0;
+	for (int p = 0; p < q->n_parts; p++) {
+		const struct weir_event *head = part_head(&q->part[p], q->n_classes);
+		if (head && (oldest == 0 || head->queued_ns < oldest))
+			oldest = head->queued_ns;
+		for (int c = 0; n && c < q->n_classes; c++)
+			n[c] += q->part[p].lane[c].n;
+	}
+	lock_release(&q->lock);
+	return oldest;
+}
+
+void queue_close(struct queue *q)
+{
+	lock_take(&q->lock);
+	q->closed = true;
+	lock_release(&q->lock);
+}
+
+void queue_set_limit(struct queue *q, uint32_t limit)
+{
+	lock_take(&q->lock);
+	q->limit = limit;
+	lock_release(&q->lock);
+}
+
+void queue_steer(struct queue *q, bool paused, bool shut)
+{
+	lock_take(&q->lock);
+	q->shut = shut;
+	atomic_store_explicit(&q->paused, paused, memory_order_relaxed);
+	lock_release(&q->lock);
+}

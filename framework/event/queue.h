@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bounded queue of a stage: one mutex, one ring of event pointers per class and partition.
+ *
+ * Why rings of pointers under a mutex? Two other designs were considered. With an intrusive list
+ * the producer needs O(1), but a consumer that takes 64 events from a longer list must follow 64
+ * pointers through cache lines that the producer wrote last, each a serial cache miss under the
+ * lock. A ring hands over dense pointers: copying 8 of them touches one or two cache lines, no
+ * event is touched under the lock, and the consumer can prefetch the events in parallel. A ring
+ * from which consumers claim batches needs no mutex, but has no classes, no exact limit for all
+ * classes together, and no cohorts. bench/micro_hop measures all three.
+ *
+ *   lane (partition p, class c):  [ e3 e4 e5 . . . e1 e2 ]   power-of-two ring, FIFO
+ *   partition:                    lanes by class, highest class served first, leased while served
+ *                                 in exclusive and partitioned mode
+ *
+ * | call                     | may overlap with                                             |
+ * |--------------------------|--------------------------------------------------------------|
+ * | queue_push, queue_pop, queue_release, queue_oldest_ns | anything; they take the lock    |
+ * | queue_length             | anything; a relaxed read of the exact length                 |
+ * | *_locked                 | the caller holds the lock                                    |
+ * | queue_init, queue_fini   | nothing                                                      |
+ */
+#ifndef WEIR_EVENT_QUEUE_H
+#define WEIR_EVENT_QUEUE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/event.h>
+#include <weir/graph.h>
+#include <weir/spec.h>
+
+#include "base/lock.h"
+
+/** A ring of the events of one class in one partition. Guarded by the queue's lock. */
+struct lane {
+	struct weir_event **slot; /* capacity entries, a power of two; NULL until first used */
+	uint64_t *key;            /* key of each slot; only if the queue is keyed */
+	uint32_t head, n, capacity;
+	uint32_t passes; /* for cohorts by key: number of batches since the head's key was served */
+};
+
+struct partition {
+	WEIR_ALIGNED uint32_t n; /* events in its lanes; in the same cache line as lane 0 */
+	bool leased;             /* a thread is handling a batch of this partition */
+	/* value of queue.served at its last batch; the partition with the lowest value is served
+	 * next */
+	uint32_t served;
+	struct lane lane[WEIR_CLASSES_MAX];
+};
+
+/**
+ * Counts of events that have left the queue but still count against its limit. These are the events
+ * that the stage holds (weir_hold) and, once it has held any event, the events in its handlers,
+ * which it may hold next. So queued and held events together never exceed the limit, except for
+ * events already in handlers when the stage holds an event for the first time.
+ *
+ * A counter is increased under the queue's lock, or while the events are still counted elsewhere,
+ * so that every event is counted at all times. Any thread may decrease it. For a stage that never
+ * holds events, the only cost is reading `keeps`.
+ */
+struct keep {
+	WEIR_ALIGNED atomic_int held[WEIR_CLASSES_MAX];
+	atomic_int taken[WEIR_CLASSES_MAX];
+};
+
+/* The lock, the length and the limit share a cache line, because every push and pop needs all
+ * three. A spinning reader does little harm: it reads the length only every few hundred ns. */
+struct queue {
+	WEIR_ALIGNED struct lock lock;
+	atomic_uint length; /* written under the lock, read by any thread */
+	atomic_uint limit;  /* also written under the lock, read by any thread */
+	struct partition *part WEIR_GUARDED_BY(lock);
+	bool closed WEIR_GUARDED_BY(lock);
+	/* the stage is being drained, so admission refuses all events */
+	bool shut WEIR_GUARDED_BY(lock);
+	atomic_bool paused;                    /* no batch may be taken; written under the lock */
+	uint32_t served WEIR_GUARDED_BY(lock); /* number of batches taken so far */
+	/* number of leased partitions; written under the lock */
+	atomic_int leased;
+	WEIR_ALIGNED int n_parts; /* constant, like the members up to `fifo` */
+	int n_classes;
+	bool keyed;        /* lanes store the keys of their events, for cohorts by key */
+	bool leasing;      /* partitions are leased: mode exclusive or partitioned */
+	bool fifo;         /* oldest first across classes; otherwise the highest class first */
+	atomic_bool keeps; /* the stage has held an event; never reset */
+	struct keep keep;
+};
+
+/** Parameters and results of queue_pop. */
+struct queue_take {
+	/* the thread's rank in its pool, which determines the partitions it serves */
+	int rank, n_ranks;
+	int max;     /* largest batch, 1..WEIR_BATCH_MAX */
+	int sharers; /* threads that share the queue: a batch is at most ceil(length/sharers) */
+	int64_t linger_ns; /* how long events wait for a fuller batch; 0 disables waiting */
+	int64_t now_ns;
+	bool by_key; /* take only events of one key */
+	/* out, if nothing was taken: time at which the next batch is due, or INT64_MAX */
+	int64_t ready_ns;
+	int part;     /* out: the batch's partition, for queue_release */
+	bool counted; /* out: the batch is counted in keep.taken, for queue_return */
+};
+
+/** Initialise a queue of `n_parts` partitions. Allocates one lane with space for `limit` events,
+ *  that of the lowest class in partition 0; other lanes are allocated on first use. Returns 0 or
+ *  WEIR_ENOMEM. */
+int queue_init(
+    struct queue *q, int n_classes, int n_parts, uint32_t limit, bool keyed, bool leasing);
+
+/** Free the memory. The queue must be empty. */
+void queue_fini(struct queue *q);
+
+/** Whether the stage has ever held an event. */
+static inline bool queue_keeps(const struct queue *q)
+{
+	return atomic_load_explicit(&q->keeps, memory_order_relaxed);
+}
+
+/** Approximate number of events of the class that the stage holds. Any thread. */
+int64_t queue_held(const struct queue *q, int class_id);
+
+/** Number of events of the class, or of all classes, that have left the queue but still count
+ *  against its limit. Any thread. If the caller holds the lock, the result is never too small. */
+int64_t queue_kept(const struct queue *q, int class_id);
+int64_t queue_kept_all(const struct queue *q);
+
+/** Add `n`, which may be negative, to the number of held events of the class. Any thread. */
+void queue_hold(struct queue *q, int class_id, int n);
+
+/** Add `n` to the number of events of the class in handlers. If n > 0, the caller holds the
+ *  lock. */
+void queue_taken(struct queue *q, int class_id, int n);
+
+/** Uncount a batch with taken[c] events of class c, from which the handler has returned. The events
+ *  of the batch that are now held must already be counted as held. Any thread. */
+void queue_return(struct queue *q, const int *taken);
+
+/** Number of free slots under the limit. The caller holds the lock. */
+uint32_t queue_room_locked(const struct queue *q) WEIR_REQUIRES(&q->lock);
+
+/** Number of queued events of the class. The caller holds the lock. Costs one read per
+ *  partition. */
+uint32_t queue_class_length_locked(const struct queue *q, int class_id) WEIR_REQUIRES(&q->lock);
+
+/** Number of queued events of the class in the partitions that thread `rank` of `n_ranks` serves.
+ *  The caller holds the lock. */
+uint32_t queue_rank_length_locked(const struct queue *q, int class_id, int rank, int n_ranks)
+    WEIR_REQUIRES(&q->lock);
+
+/** Append ev[0..n) in order; an event's class and key determine its lane. The caller has checked
+ *  that the queue is open and has enough free slots. Returns the number of events appended, which
+ *  is less than n only if a lane could not grow because memory is short. */
+int queue_push_locked(struct queue *q, struct weir_event **ev, int n) WEIR_REQUIRES(&q->lock);
+
+/** Take a batch into out[take->max], the highest class first, in order. Returns its size, or 0 if
+ *  no batch is due for this rank; take->ready_ns is then the time at which the next batch is
+ *  due. */
+int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out);
+
+/** Release partition `part` after its batch has been handled. Returns true if the partition has
+ *  more events. Does nothing and returns false if the queue has no leases. */
+bool queue_release(struct queue *q, int part);
+
+/** Whether an unleased partition of this rank has at least `least` events, and the queue is not
+ *  paused. */
+bool queue_due(struct queue *q, int rank, int n_ranks, uint32_t least);
+
+/** Number of partitions that are not leased. */
+static inline int queue_unleased(const struct queue *q)
+{
+	return q->n_parts - atomic_load_explicit(&q->leased, memory_order_relaxed);
+}
+
+/** The partition of an event with key `key`. */
+static inline int queue_part(const struct queue *q, uint64_t key)
+{
+	return q->n_parts == 1 ? 0 : (int)(key % (uint64_t)q->n_parts);
+}
+
+/** Number of queued events. Exact, but read without the lock. */
+static inline uint32_t queue_length(const struct queue *q)
+{
+	return atomic_load_explicit(&q->length, memory_order_relaxed);
+}
+
+/** Whether taking is suspended. A thread that holds the lock, or has just released it, sees the
+ *  effect of the last queue_steer. */
+static inline bool queue_paused(const struct queue *q)
+{
+	return atomic_load_explicit(&q->paused, memory_order_relaxed);
+}
+
+/** Number of queued events that may be taken; 0 during a pause. */
+static inline uint32_t queue_ready(const struct queue *q)
+{
+	return queue_paused(q) ? 0 : queue_length(q);
+}
+
+/** Set whether taking is suspended (`paused`) and whether admission must refuse everything
+ *  (`shut`). The caller that ends a pause wakes the pool. */
+void queue_steer(struct queue *q, bool paused, bool shut);
+
+/** Largest number of events that queue_peek reports. */
+#define QUEUE_PEEK_MAX 100
+
+/** Describe the oldest `n` <= QUEUE_PEEK_MAX events in `out`, oldest first, as of `now_ns`. Leaves
+ *  class_name NULL. Returns the number of events described. Holds the lock for up to 50 us (with 64
+ *  partitions of 8 classes). */
+int queue_peek(struct queue *q, int64_t now_ns, struct weir_queued *out, int n);
+
+/** Time in ns at which the oldest queued event entered, or 0 if the queue is empty. n[c] receives
+ *  the number of queued events of class c; `n` may be NULL. */
+int64_t queue_oldest_ns(struct queue *q, uint64_t *n);
+
+/** Close the queue, so that it accepts no more events. For a drain of the graph. */
+void queue_close(struct queue *q);
+
+/** Change the limit. Events already queued stay, even if they exceed the new limit. */
+void queue_set_limit(struct queue *q, uint32_t limit);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* Counts events that have left a queue but still count against its limit; see struct keep in
+ * queue.h. */
+#include "event/queue.h"
+
+static int64_t at_least_none(int n)
+{
+	return n > 0 ? n : 0;
+}
+
+int64_t queue_held(const struct queue *q, int class_id)
+{
+	return at_least_none(atomic_load_explicit(&q->keep.held[class_id], memory_order_relaxed));
+}
+
+int64_t queue_kept(const struct queue *q, int class_id)
+{
+	if (!queue_keeps(q))
+		return 0;
+	/* Read `taken` first: an event is added to `held` before it is subtracted from `taken`, so
+	 * it is never missed. */
+	int taken = atomic_load_explicit(&q->keep.taken[class_id], memory_order_acquire);
+	int held = atomic_load_explicit(&q->keep.held[class_id], memory_order_relaxed);
+
+	return at_least_none(taken + held);
+}
+
+int64_t queue_kept_all(const struct queue *q)
+{
+	int64_t n = 0;
+
+	for (int c = 0; queue_keeps(q) && c < q->n_classes; c++)
+		n += queue_kept(q, c);
+	return n;
+}
+
+void queue_hold(struct queue *q, int class_id, int n)
+{
+	/* Count first: a thread that sees `keeps` set must also see this count. */
+	atomic_fetch_add(&q->keep.held[class_id], n);
+	if (!queue_keeps(q))
+		atomic_store(&q->keeps, true);
+}
+
+void queue_taken(struct queue *q, int class_id, int n)
+{
+	atomic_fetch_add(&q->keep.taken[class_id], n);
+}
+
+void queue_return(struct queue *q, const int *taken)
+{
+	for (int c = 0; c < q->n_classes; c++)
+		if (taken[c])
+			queue_taken(q, c, -taken[c]);
+}

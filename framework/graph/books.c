@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Allocates the locals of threads, lists them by stage, and adds their counters to the stage's
+ * common book when a thread leaves.
+ *
+ * A thread that enters gets the locals of the stages that it runs, with histograms and thread
+ * state: the stages of its pool, its home stage, and the inline stages downstream of them. A thread
+ * with neither pool nor home may offer to any stage, so it gets the locals of all inline stages.
+ * Other locals have only counters and outboxes, and are allocated when the thread first sends to
+ * the stage or ends an event there. Most threads never use most stages, so readers need not visit
+ * unused locals.
+ *
+ * | call                                  | caller                                       |
+ * |---------------------------------------|----------------------------------------------|
+ * | graph_books_make, free                | the creator of the thread struct             |
+ * | graph_books_list, fold                | the thread, with threads_lock                |
+ * | local_open, book_lock_common, _add_   | the thread; they take threads_lock           |
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+#include "event/local.h"
+#include "stage/stage.h"
+
+static void outbox_init(struct outbox *o, struct local *from, int outlet)
+{
+	o->tail = &o->head;
+	o->from = from;
+	o->outlet = outlet;
+}
+
+static void local_free(struct local *l)
+{
+	if (!l)
+		return;
+	conf_put(l->conf);
+	free(l->times);
+	free(l->thread_state);
+	free(l);
+}
+
+static int local_add_run(struct local *l, const struct weir_stage *st)
+{
+	size_t state =
+	    (st->ops->thread_state_size + WEIR_CACHE_LINE - 1) & -(size_t)WEIR_CACHE_LINE;
+
+	l->times = calloc((size_t)st->sink.queue.n_classes, sizeof(*l->times));
+	l->thread_state = state ? aligned_alloc(WEIR_CACHE_LINE, state) : NULL;
+	return l->times && (!state || l->thread_state) ? 0 : WEIR_ENOMEM;
+}
+
+static struct local *local_new(struct thread *t, struct weir_stage *st, bool runs)
+{
+	size_t n = (size_t)st->n_outlets;
+	struct local *l = calloc(1, sizeof(*l) + n * sizeof(l->outbox[0]));
+
+	if (!l)
+		return NULL;
+	l->thread = t;
+	l->stage = st;
+	l->n_outboxes = st->n_outlets;
+	l->batched = st->batcher != NULL;
+	l->service_ns = -1;
+	for (int i = 0; i < st->n_outlets; i++) {
+		outbox_init(&l->outbox[i], l, i);
+		l->outbox[i].sink = st->outlets[i].to ? &st->outlets[i].to->sink : NULL;
+	}
+	outbox_init(&l->again, l, OUTLET_AGAIN);
+	l->again.sink = &st->sink;
+	if (!runs || local_add_run(l, st) == 0)
+		return l;
+	local_free(l);
+	return NULL;
+}
+
+/* ---- with the thread ---- */
+
+static bool runs(const struct thread *t, const struct weir_stage *st)
+{
+	return st == t->home || st->sink.inlined || (t->pool && st->pool == t->pool);
+}
+
+/* Allocate the local of `st`, and those of all inline stages that the thread may run after `st`.
+ * The recursion is shallow, because chains of inline stages are short. */
+static int make(struct thread *t, struct weir_stage *st)
+{
+	int rc = 0;
+
+	if (t->local[st->id])
+		return 0;
+	t->local[st->id] = local_new(t, st, runs(t, st));
+	if (!t->local[st->id])
+		return WEIR_ENOMEM;
+	for (int o = 0; rc == 0 && runs(t, st) && o < st->n_outlets; o++)
+		if (st->outlets[o].to && st->outlets[o].to->sink.inlined)
+			rc = make(t, st->outlets[o].to);
+	return rc;
+}
+
+int graph_books_make(struct thread *t, bool all)
+{
+	struct weir_graph *g = t->graph;
+	bool anywhere = !t->home && !t->pool;
+	int rc = 0;
+
+	t->local = calloc((size_t)g->n_stages, sizeof(struct local *));
+	if (!t->local)
+		return WEIR_ENOMEM;
+	t->n_locals = g->n_stages;
+	for (int i = 0; rc == 0 && i < g->n_stages; i++) {
+		struct weir_stage *st = g->stages[i];
+		if (all || (st->sink.inlined ? anywhere : runs(t, st)))
+			rc = make(t, st);
+	}
+	return rc;
+}
+
+void graph_books_free(struct thread *t)
+{
+	for (int i = 0; i < t->n_locals; i++)
+		local_free(t->local[i]);
+	free(t->local);
+	conf_put(t->lent);
+	t->local = NULL;
+	t->lent = NULL;
+	t->n_locals = 0;
+}
+
+/* ---- with the stages ---- */
+
+static void list(struct weir_graph *g, struct local *l) WEIR_REQUIRES(&g->threads_lock)
+{
+	struct gone *gone = &g->gone[l->stage->id];
+
+	l->next = gone->books;
+	gone->books = l;
+}
+
+void graph_books_list(struct weir_graph *g, struct thread *t)
+{
+	for (int i = 0; i < t->n_locals; i++)
+		if (t->local[i])
+			list(g, t->local[i]);
+}
+
+struct local *local_open(struct thread *t, int id)
+{
+	struct weir_stage *st = t->graph->stages[id];
+	/* thread_prepare calls thread_init later */
+	struct local *l = local_new(t, st, st->sink.inlined);
+
+	if (!l)
+		return NULL;
+	t->local[id] = l;
+	lock_take(&t->graph->threads_lock);
+	list(t->graph, l);
+	lock_release(&t->graph->threads_lock);
+	return l;
+}
+
+uint64_t graph_stage_changes(const struct weir_graph *g, int id)
+{
+	const struct gone *gone = &g->gone[id];
+	/* pairs with book_changed */
+	uint64_t n = atomic_load_explicit(&gone->book.changes, memory_order_acquire);
+
+	n += atomic_load_explicit(&g->stages[id]->sink.stirred, memory_order_acquire);
+
+	for (const struct local *l = gone->books; l; l = l->next)
+		n += atomic_load_explicit(&l->book.changes, memory_order_acquire);
+	return n;
+}
+
+/* ---- the common book ---- */
+
+static void fold_book(struct book *into, const struct book *from)
+{
+	/* All members of a book before running_since_ns are counters. */
+	const book_counter *src = (const book_counter *)from;
+	book_counter *dst = (book_counter *)into;
+
+	for (size_t i = 0; i < offsetof(struct book, running_since_ns) / sizeof(*src); i++)
+		book_add(&dst[i], book_read(&src[i]));
+}
+
+static void fold_hist(struct hist_book *into, const struct hist_book *from)
+{
+	for (int i = 0; i < WEIR_HIST_BUCKETS; i++)
+		book_add(&into->count[i], book_read(&from->count[i]));
+	book_add(&into->sum_ns, book_read(&from->sum_ns));
+}
+
+/* The stage takes over the histograms of the first thread to leave, because an allocation could
+ * fail here. */
+static void fold_times(struct gone *gone, struct local *l, int n_classes)
+{
+	if (!gone->times) {
+		gone->times = l->times;
+		l->times = NULL;
+	}
+	for (int c = 0; l->times && c < n_classes; c++) {
+		fold_hist(&gone->times[c].wait, &l->times[c].wait);
+		fold_hist(&gone->times[c].service, &l->times[c].service);
+	}
+}
+
+static void fold_local(struct gone *gone, struct local *l, int n_classes)
+{
+	struct local **at = &gone->books;
+
+	while (*at != l)
+		at = &(*at)->next;
+	*at = l->next;
+	fold_book(&gone->book, &l->book);
+	fold_times(gone, l, n_classes);
+	for (int o = 0; o < l->n_outboxes; o++) {
+		book_add(&gone->link_events[o], book_read(&l->outbox[o].events));
+		for (int c = 0; c < n_classes; c++)
+			book_add(&gone->link_tried[o * WEIR_CLASSES_MAX + c],
+			    book_read(&l->outbox[o].tried[c]));
+	}
+}
+
+void graph_books_fold(struct weir_graph *g, struct thread *t)
+{
+	for (int i = 0; i < t->n_locals; i++)
+		if (t->local[i])
+			fold_local(&g->gone[i], t->local[i], g->n_classes);
+}
+
+struct book *book_lock_common(struct thread *t, int id) WEIR_NO_THREAD_SAFETY
+{
+	lock_take(&t->graph->threads_lock);
+	return &t->graph->gone[id].book;
+}
+
+void book_unlock_common(struct thread *t) WEIR_NO_THREAD_SAFETY
+{
+	lock_release(&t->graph->threads_lock);
+}
+
+void book_add_common(struct thread *t, int id, const struct book *from)
+{
+	struct book *book = book_lock_common(t, id);
+
+	fold_book(book, from);
+	book_changed(book);
+	book_unlock_common(t);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Builds a graph from a plan (stages, sinks, pools and control), and frees it.
+ *
+ * The plan has checked everything that can be checked without acquiring resources. This file
+ * allocates memory and calls ops->init, downstream stages first, so that the stages downstream of a
+ * stage are ready before it. On failure weir_graph_free() releases everything.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "admission/fair.h"
+#include "admission/room.h"
+#include "base/clock.h"
+#include "base/task.h"
+#include "control/control.h"
+#include "graph/graph.h"
+#include "operate/changes.h"
+#include "operate/reload_state.h"
+#include "plan/plan.h"
+#include "stage/thread.h"
+#include "sched/pool.h"
+
+int weir_spec_check(const struct weir_spec *spec, struct weir_errs *errs)
+{
+	struct plan plan;
+	int rc = plan_make(spec, &plan, errs);
+
+	plan_free(&plan);
+	return rc;
+}
+
+static int no_memory(struct weir_errs *errs)
+{
+	return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
+}
+
+static int make_outlets(struct weir_graph *g, struct weir_stage *st, const struct plan_stage *ps)
+{
+	st->outlets = calloc((size_t)ps->n_outlets + 1, sizeof(*st->outlets));
+	if (!st->outlets)
+		return WEIR_ENOMEM;
+	st->n_outlets = ps->n_outlets;
+	for (int i = 0; i < ps->n_outlets; i++) {
+		const struct plan_outlet *o = &ps->outlets[i];
+		st->outlets[i] = (struct outlet){
+		    .name = o->name,
+		    .to = o->to >= 0 ? g->stages[o->to] : NULL,
+		    .type = o->type,
+		    .optional = o->optional,
+		    .any = o->any,
+		    .loop = o->loop,
+		};
+	}
+	return 0;
+}
+
+static int partitions_of(const struct weir_stage_spec *s, const struct weir_threads_spec *t)
+{
+	int min, max;
+
+	if (s->mode != WEIR_MODE_PARTITIONED)
+		return 1;
+	pool_bounds(t, task_cores(), &min, &max);
+	return max > PARTITIONS_MAX ? PARTITIONS_MAX : max;
+}
+
+/* Initialise the sink: queue, admission and key. For uniformity a source has a queue, too, but no
+ * event is ever offered to it. */
+static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+	const struct weir_threads_spec *t =
+	    ps->group >= 0 ? &g->spec->groups[ps->group].threads : &s->threads;
+	struct sink *k = &st->sink;
+	bool exclusive = s->mode != WEIR_MODE_SHARED || st->ops->flags & WEIR_STAGE_SINGLE;
+
+	k->stage = st;
+	k->name = st->name;
+	k->id = (uint16_t)st->id;
+	k->inlined = s->inlined;
+	k->key = ps->key;
+	k->stage_key = st->ops->key;
+	k->cohort_by_key = s->cohort.by && s->cohort.by[0];
+	k->run = stage_run;
+	k->wake = stage_wake;
+	bool queued = !s->inlined && !(st->ops->flags & WEIR_STAGE_SOURCE);
+	k->slo_ns = weir_spec_slo_ns(g->spec, s);
+	k->front = -1;
+	k->n_ranks = room_ranks(g->class_priority, g->n_classes, k->rank);
+	k->policy = admission_find(weir_spec_admission(s, queued));
+	atomic_init(&k->most_wait_ns, INT64_MAX);
+	atomic_init(&k->cohort_max, (int)s->cohort.max);
+	atomic_init(&k->linger_ns, s->cohort.linger_ns);
+	if (ps->key.arg) {
+		st->key_arg = strdup(ps->key.arg);
+		k->key.arg = st->key_arg;
+		if (!st->key_arg)
+			return WEIR_ENOMEM;
+	}
+	if (queued) {
+		k->look = stage_look;
+		k->ranks = stage_ranks;
+	}
+	int rc = queue_init(&k->queue, g->n_classes, partitions_of(s, t),
+	    queued ? (uint32_t)s->queue.limit : 1, k->cohort_by_key, exclusive);
+	/* the queue of an inline stage stays empty; its limit applies to the events that the stage
+	 * holds */
+	if (s->inlined && rc == 0)
+		queue_set_limit(&k->queue, (uint32_t)s->queue.limit);
+	k->queue.fifo = s->queue.discipline == WEIR_DISCIPLINE_FIFO ||
+			(s->queue.discipline == WEIR_DISCIPLINE_AUTO && k->policy->fifo);
+	if (rc == 0)
+		sink_set_admission(k, &s->admission, clock_now_ns());
+	return rc;
+}
+
+static int make_state(struct weir_stage *st)
+{
+	size_t n = (st->ops->state_size + WEIR_CACHE_LINE - 1) & -(size_t)WEIR_CACHE_LINE;
+
+	if (n == 0)
+		return 0;
+	st->state = aligned_alloc(WEIR_CACHE_LINE, n);
+	if (!st->state)
+		return WEIR_ENOMEM;
+	memset(st->state, 0, n);
+	return 0;
+}
+
+static int make_stage(struct weir_graph *g, struct weir_stage *st, const struct plan_stage *ps,
+    struct weir_errs *errs)
+{
+	WEIR_ASSERT(st != NULL);
+	st->depth = ps->depth;
+	st->type = ps->type;
+	st->stuck_ns = ps->group >= 0 ? g->spec->groups[ps->group].threads.stuck_ns
+				      : ps->spec->threads.stuck_ns;
+	if (make_outlets(g, st, ps) != 0 || make_sink(g, st, ps) != 0 || make_state(st) != 0 ||
+	    graph_batch_new(st) != 0)
+		return no_memory(errs);
+	return conf_new(st->ops, ps->spec->with, st->name, &st->conf, errs);
+}
+
+static int alloc_stages(struct weir_graph *g, const struct plan *plan)
+{
+	size_t size = (sizeof(struct weir_stage) + WEIR_CACHE_LINE - 1) & -(size_t)WEIR_CACHE_LINE;
+
+	g->stages = calloc((size_t)plan->n, sizeof(*g->stages));
+	g->order = calloc((size_t)plan->n, sizeof(*g->order));
+	g->gone = calloc((size_t)plan->n, sizeof(*g->gone));
+	if (!g->stages || !g->order || !g->gone)
+		return WEIR_ENOMEM;
+	memcpy(g->order, plan->order, (size_t)plan->n * sizeof(*g->order));
+	for (int i = 0; i < plan->n; i++) {
+		struct weir_stage *st = aligned_alloc(WEIR_CACHE_LINE, size);
+		if (!st)
+			return WEIR_ENOMEM;
+		memset(st, 0, size);
+		st->id = i;
+		st->graph = g;
+		st->ops = plan->stages[i].ops;
+		st->spec = &g->spec->stages[i];
+		st->name = st->spec->name;
+		lock_init(&st->conf_lock);
+		g->stages[g->n_stages++] = st;
+		g->gone[i].link_events =
+		    calloc((size_t)plan->stages[i].n_outlets + 1, sizeof(book_counter));
+		g->gone[i].link_tried = calloc(
+		    (size_t)plan->stages[i].n_outlets * WEIR_CLASSES_MAX + 1, sizeof(book_counter));
+		if (!g->gone[i].link_events || !g->gone[i].link_tried)
+			return WEIR_ENOMEM;
+	}
+	return 0;
+}
+
+static int make_group_pools(struct weir_graph *g, const struct plan *plan)
+{
+	for (int k = 0; k < g->spec->n_groups; k++) {
+		const struct weir_group_spec *gs = &g->spec->groups[k];
+		struct pool *pool;
+		int rc =
+		    pool_new(g, gs->name, &gs->threads, sched_policy_find(gs->schedule), &pool);
+		if (rc != 0)
+			return rc;
+		g->pools[g->n_pools++] = pool;
+		for (int i = 0; i < plan->n; i++) {
+			if (plan->stages[i].group != k)
+				continue;
+			g->stages[i]->pool = pool;
+			if ((rc = pool_add(pool, &g->stages[i]->sink, g->stages[i]->depth)) != 0)
+				return rc;
+		}
+	}
+	return 0;
+}
+
+static int make_pools(struct weir_graph *g, const struct plan *plan)
+{
+	g->pools = calloc((size_t)g->n_stages + (size_t)g->spec->n_groups, sizeof(struct pool *));
+	if (!g->pools)
+		return WEIR_ENOMEM;
+	int rc = make_group_pools(g, plan);
+	for (int i = 0; rc == 0 && i < g->n_stages; i++) {
+		struct weir_stage *st = g->stages[i];
+		if (st->pool || st->spec->inlined || st->ops->flags & WEIR_STAGE_SOURCE)
+			continue;
+		rc = pool_new(g, st->name, &st->spec->threads, &sched_shared, &st->pool);
+		if (rc != 0)
+			break;
+		g->pools[g->n_pools++] = st->pool;
+		rc = pool_add(st->pool, &st->sink, st->depth);
+	}
+	return rc;
+}
+
+/* Call ops->init of all stages, downstream first. Errors are reported with the stage's name and its
+ * position in the configuration. */
+static int init_stages(struct weir_graph *g, struct weir_errs *errs)
+{
+	int failed = 0;
+
+	for (int k = g->n_stages; k-- > 0;) {
+		struct weir_stage *st = g->stages[g->order[k]];
+		struct weir_err err = {0};
+		int rc = st->ops->init ? st->ops->init(st, &err) : 0;
+		st->inited = rc == 0;
+		if (rc != 0) {
+			failed = rc;
+			weir_errs_add(errs, st->blamed ? st->blamed : &st->spec->mark, rc,
+			    err.hint[0] ? err.hint : NULL, "stage '%s' (%s): %s", st->name,
+			    st->ops->name, err.text[0] ? err.text : weir_error_text(rc));
+		}
+	}
+	return failed;
+}
+
+static int build(struct weir_graph *g, const struct plan *plan, struct weir_errs *errs)
+{
+	int rc = graph_classes_bind(g, plan->source_type, errs);
+
+	if (rc != 0)
+		return rc;
+	if (alloc_stages(g, plan) != 0)
+		return no_memory(errs);
+	for (int i = 0; i < g->n_stages && rc == 0; i++)
+		rc = make_stage(g, g->stages[i], &plan->stages[i], errs);
+	if (rc != 0)
+		return rc;
+	graph_overload_init(g);
+	if (make_pools(g, plan) != 0)
+		return no_memory(errs);
+	rc = graph_route_new(g);
+	if (rc == 0)
+		rc = graph_control_new(g);
+	if (rc != 0)
+		return no_memory(errs);
+	return init_stages(g, errs);
+}
+
+static struct weir_graph *graph_alloc(struct weir_spec *spec)
+{
+	struct weir_graph *g = calloc(1, sizeof(*g));
+	pthread_condattr_t attr;
+
+	if (!g)
+		return NULL;
+	g->spec = spec;
+	lock_init(&g->lock);
+	lock_init(&g->threads_lock);
+	graph_acts_init(g);
+	pthread_mutex_init(&g->drain_mutex, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&g->drain_cond, &attr);
+	pthread_condattr_destroy(&attr);
+	return g;
+}
+
+int weir_graph_build(struct weir_spec *spec, struct weir_graph **out, struct weir_errs *errs)
+{
+	struct plan plan;
+	struct weir_graph *g = NULL;
+	int rc = plan_make(spec, &plan, errs);
+
+	if (rc == 0) {
+		g = graph_alloc(spec);
+		rc = g ? build(g, &plan, errs) : no_memory(errs);
+	}
+	plan_free(&plan);
+	if (rc != 0 && g) {
+		g->spec = NULL; /* on failure the spec still belongs to the caller */
+		weir_graph_free(g);
+	}
+	if (rc == 0)
+		*out = g;
+	return rc;
+}
+
+/* Call ops->fini of all stages, sources first, because their threads may still access any stage. */
+static void fini_stages(struct weir_graph *g)
+{
+	for (int pass = 0; pass < 2; pass++) {
+		for (int k = 0; k < g->n_stages; k++) {
+			struct weir_stage *st = g->stages[g->order[k]];
+			bool source = st->ops->flags & WEIR_STAGE_SOURCE;
+			if (st->inited && st->ops->fini && source == (pass == 0))
+				st->ops->fini(st);
+		}
+	}
+}
+
+static void free_stage(struct weir_graph *g, struct weir_stage *st)
+{
+	conf_put(st->conf);
+	graph_batch_free(st);
+	queue_fini(&st->sink.queue);
+	fair_free(st->sink.fair);
+	lock_fini(&st->conf_lock);
+	free(st->outlets);
+	free(st->key_arg);
+	free(st->state);
+	free(g->gone[st->id].link_events);
+	free(g->gone[st->id].link_tried);
+	free(g->gone[st->id].times);
+	free(st);
+}
+
+void weir_graph_free(struct weir_graph *g)
+{
+	if (!g)
+		return;
+	int phase = atomic_load(&g->phase);
+	WEIR_ASSERT(phase == GRAPH_BUILT || phase == GRAPH_DRAINED);
+	/* wait for threads that the drain left behind in handlers */
+	for (int i = 0; i < g->n_pools; i++)
+		pool_join(g->pools[i], INT64_MAX);
+	reload_state_end(g);
+	reload_state_drop(g);
+	fini_stages(g);
+	thread_spare_free(g->drain_thread);
+	WEIR_ASSERT(g->threads == NULL);
+	for (int i = 0; i < g->n_pools; i++)
+		pool_free(g->pools[i]);
+	graph_route_free(g);
+	graph_acts_fini(g);
+	for (int i = 0; i < g->n_stages; i++)
+		free_stage(g, g->stages[i]);
+	graph_control_free(g);
+	graph_classes_free(g);
+	free(g->pools);
+	free(g->stages);
+	free(g->order);
+	free(g->gone);
+	pthread_cond_destroy(&g->drain_cond);
+	pthread_mutex_destroy(&g->drain_mutex);
+	lock_fini(&g->threads_lock);
+	lock_fini(&g->lock);
+	weir_spec_free(g->spec);
+	free(g);
+}
+
+const struct weir_spec *weir_graph_spec(const struct weir_graph *g)
+{
+	return g->spec;
+}
+
+struct weir_stage *weir_graph_stage(const struct weir_graph *g, const char *name)
+{
+	for (int i = 0; i < g->n_stages; i++)
+		if (strcmp(g->stages[i]->name, name) == 0)
+			return g->stages[i];
+	return NULL;
+}

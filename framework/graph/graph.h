@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The internals of a graph: stages, pools, threads, and their control.
+ *
+ *   BUILT --start--> RUNNING --drain--> DRAINING --> DRAINED (threads may be left in handlers)
+ *
+ * Locking: the main thread builds, starts and drains the graph; `lock` serialises knob changes;
+ * threads enter and leave under `threads_lock`; the control thread (control/) writes the journal
+ * under the journal's own lock.
+ */
+#ifndef WEIR_GRAPH_GRAPH_H
+#define WEIR_GRAPH_GRAPH_H
+
+#include <weir/graph.h>
+
+#include "base/lock.h"
+#include "operate/acts.h"
+#include "stage/stage.h"
+
+enum graph_phase { GRAPH_BUILT, GRAPH_RUNNING, GRAPH_DRAINING, GRAPH_DRAINED };
+
+/** The counters of a stage: the list of its locals, and the totals of threads that have left. Under
+ *  threads_lock. */
+struct gone {
+	struct local *books; /* locals of live threads at this stage, linked by `next` */
+	struct book book;    /* the common book: the totals of threads that have left */
+	/* times of those threads by class; NULL if none of them ran the stage */
+	struct time_book *times;
+	book_counter *link_events; /* events accepted, by outlet */
+	book_counter *link_tried;  /* events offered, by outlet * WEIR_CLASSES_MAX + class */
+};
+
+struct class_match {
+	const struct weir_field *field;
+	char *arg;     /* owned */
+	char *pattern; /* owned, without a trailing '*' */
+	size_t n;      /* length of `pattern` */
+	bool prefix;
+};
+
+struct graph_class {
+	const char *name;
+	int n_match;
+	struct class_match *match;
+};
+
+struct control;
+struct pool_refusal;
+struct journal;
+struct override;
+struct meter;
+struct graph_route;
+struct share;
+struct slowest;
+struct inheritance;
+
+/** The control thread's copy of the summed counters of a stage. */
+struct stage_sums {
+	bool known;
+	uint64_t changes; /* change number of the stage when its counters were read */
+	uint64_t offered, completed;
+	/* `ended_busy_ns` is the time of handle calls that have ended, including inline stages;
+	 * `busy_ns` also includes the calls in progress. */
+	uint64_t ended_busy_ns, busy_ns;
+	uint64_t batches, items, running;
+};
+
+struct weir_graph {
+	struct weir_spec *spec;
+	int n_stages, n_pools, n_classes;
+	struct weir_stage **stages; /* by stage id */
+	int *order;                 /* stage ids, upstream first */
+	struct pool **pools;
+	struct graph_class *classes;
+	/* By class; constant after the build. Priority 0 is the highest; classes of equal priority
+	 * are treated equally. A graph without classes has a single class with priority 0 and
+	 * guarantee 0. */
+	int class_priority[WEIR_CLASSES_MAX];
+	double class_guarantee[WEIR_CLASSES_MAX]; /* guaranteed share of service, 0..0.5 */
+	struct lock lock;                         /* guards the effective values in stage specs */
+	struct override *overrides WEIR_GUARDED_BY(lock);
+	bool steerable WEIR_GUARDED_BY(lock); /* the graph is running, so stages may be paused */
+	/* another graph is taking over or has taken over, so operator changes are rejected */
+	bool succeeded WEIR_GUARDED_BY(lock);
+	bool followed WEIR_GUARDED_BY(lock); /* another graph has taken over for good */
+	bool stays WEIR_GUARDED_BY(lock);    /* no other graph may take over any more */
+	/* time at which the next temporary override expires, INT64_MAX if there is none */
+	_Atomic int64_t expires_ns;
+	struct acts acts;
+	struct lock threads_lock;
+	struct thread *threads WEIR_GUARDED_BY(threads_lock);
+	struct gone *gone WEIR_GUARDED_BY(threads_lock);
+	/* sum of (thread.moves + 1) over the threads that have left */
+	uint64_t gone_moves WEIR_GUARDED_BY(threads_lock);
+	struct thread *drain_thread; /* allocated when the graph starts, used by the drain */
+	/* The longest handler call in progress, if it is hung (graph_watch_hung). Written by the
+	 * control thread, read by any thread. */
+	_Atomic(struct weir_stage *) hung; /* stage of that call; NULL if no call is hung */
+	_Atomic int64_t hung_since_ns;
+	struct control *control;
+	_Atomic int64_t ticked_ns; /* start of the last completed round of the control thread */
+	/* change numbers (graph_stage_changes) by stage id, as of this tick or round; used only by
+	 * the control thread */
+	uint64_t *changes;
+	struct stage_sums *sums; /* by stage id; used only by the control thread */
+	/* by stage id, NULL for policies that do not learn; used only by the control thread */
+	struct meter **meters;
+	/* by stage id, NULL if no pool has several stages; used only by the control thread */
+	struct share *shares;
+	struct slowest *slowest; /* has its own lock */
+	/* `inherited` has the totals of the previous graph and is set before the start; `bequest`
+	 * has the totals for the next graph. Each object is shared with the other graph and has its
+	 * own lock. */
+	struct inheritance *inherited, *bequest;
+	/* NULL if no policy is asked upstream; used only by the control thread */
+	struct graph_route *route;
+	atomic_int phase;
+	atomic_int overload_mode; /* enum weir_admission_mode; copied to every sink's mode_cap */
+	atomic_bool hurry;
+	_Atomic int64_t started_ns; /* 0 before the start; the admin endpoint may read it earlier */
+	/* the drain waits here; signalled at the end of batches while DRAINING */
+	pthread_mutex_t drain_mutex;
+	pthread_cond_t drain_cond;
+};
+
+/** Bind the classes of the spec to the fields of event type `type`, which is NULL if no source has
+ *  an event type. Returns 0, or a WEIR_E code with the errors in `errs`. */
+int graph_classes_bind(
+    struct weir_graph *g, const struct weir_event_type *type, struct weir_errs *errs);
+void graph_classes_free(struct weir_graph *g);
+
+/** Set the overload mode of the spec in all sinks. Called during the build. */
+void graph_overload_init(struct weir_graph *g);
+
+/** Create the control thread's state and meters, but do not start the thread. Returns 0 or
+ *  WEIR_ENOMEM. */
+int graph_control_new(struct weir_graph *g);
+/** Free what graph_control_new allocated. The control thread must have been stopped. */
+void graph_control_free(struct weir_graph *g);
+
+/** Start `g`, as weir_graph_start does. `old` (may be NULL) is the running graph that `g`
+ *  succeeds. */
+int graph_start(struct weir_graph *g, struct weir_graph *old, struct weir_errs *errs);
+
+/** Allocate the data for admission upstream. Does nothing if no stage is a front, or no queue is
+ *  downstream of another. Returns 0 or WEIR_ENOMEM. */
+int graph_route_new(struct weir_graph *g);
+void graph_route_free(struct weir_graph *g);
+/** Every ROUTE_TICK_NS, learn the routes of events from the counters of the stages that have
+ *  changed (graph->changes), and publish the results in the sinks. Called by the control thread in
+ *  each tick, after the meters. */
+void graph_route_tick(struct weir_graph *g, int64_t now_ns);
+
+/** Allocate the data for pools shared by several stages. Does nothing if each pool has one stage.
+ *  Returns 0 or WEIR_ENOMEM. */
+int graph_share_new(struct weir_graph *g);
+void graph_share_free(struct weir_graph *g);
+/** Estimate the share of its pool that each stage gets, and publish it in the sinks. Called by the
+ *  control thread in each tick. */
+void graph_share_tick(struct weir_graph *g, int64_t now_ns);
+
+/** Allocate the batcher of a stage if its spec has a batch policy. Returns 0 or WEIR_ENOMEM. */
+int graph_batch_new(struct weir_stage *st);
+void graph_batch_free(struct weir_stage *st);
+/** Set cohort.max of `st` to `max`. Any thread. */
+void graph_batch_bound(struct weir_stage *st, int max);
+/** Run the batchers. Called by the control thread in each round, ten times a second. */
+void graph_batch(struct weir_graph *g, int64_t now_ns, struct journal *journal);
+
+/** Adjust the degradation levels of the stages to their pressure, in steps, when a step is due.
+ *  Called by the control thread in each round. */
+void graph_degrade(struct weir_graph *g, int64_t now_ns);
+
+/** Describe in `text` why threads could not start. */
+void graph_refusal_text(const struct pool_refusal *refusal, char *text, size_t size);
+/** Mark the I/O threads that are held up by a handler, and wake the I/O threads of a source if a
+ *  mark has changed. Called by the control thread in each round. */
+void graph_watch_loops(struct weir_graph *g, int64_t now_ns);
+/** Find the call that weir_graph_hung reports. Called by the control thread in each round. */
+void graph_watch_hung(struct weir_graph *g, int64_t now_ns);
+/** Describe in `text` why `st` cannot serve, or store "" if it can. Any thread. */
+void graph_trouble(struct weir_graph *g, struct weir_stage *st, char *text, size_t size);
+
+/** Largest number of threads named in a drain report. */
+#define LEFT_TOLD 3
+/** Number of threads that have not returned from a handler; if `io_alone` is set, only I/O threads
+ *  of sources count. */
+int graph_left(struct weir_graph *g, bool io_alone);
+/** Number of threads that have not returned from a handler. Describes the first LEFT_TOLD of them
+ *  in `text`. */
+int graph_say_left(struct weir_graph *g, char *text, size_t size);
+/** Stop everything that graph_start has started, including the last `n_started` stages of
+ *  graph->order. */
+void graph_abort(struct weir_graph *g, int n_started);
+
+/** Report handler calls that are stuck. Called by the control thread in each round. */
+void graph_watch(struct weir_graph *g, int64_t now_ns, struct journal *journal);
+/** Let `pool` grow by one thread if its policy, its bounds and the thread budget allow. Returns the
+ *  pool's target. */
+int graph_grow_around(struct weir_graph *g, struct pool *pool);
+
+/** Allocate the locals of the stages that thread `t` runs or, if `all` is set, of every stage.
+ *  Called before the thread enters. Returns 0, or WEIR_ENOMEM, after which the caller must call
+ *  graph_books_free. */
+int graph_books_make(struct thread *t, bool all);
+void graph_books_free(struct thread *t);
+/** Add the locals of `t` to the lists of their stages. threads_lock is held. */
+void graph_books_list(struct weir_graph *g, struct thread *t) WEIR_REQUIRES(&g->threads_lock);
+/** Add the counters of `t` to the common books and remove its locals from the lists. threads_lock
+ *  is held. */
+void graph_books_fold(struct weir_graph *g, struct thread *t) WEIR_REQUIRES(&g->threads_lock);
+/** The change number of stage `id`, which increases when one of its counters, or a total of its
+ *  admission, has changed (book_changed). threads_lock is held. */
+uint64_t graph_stage_changes(const struct weir_graph *g, int id) WEIR_REQUIRES(&g->threads_lock);
+
+/** Add up the counters of stage `id` over all threads, including those that have left.
+ *  times[n_classes] and links[n_outlets] may be NULL. Adds the times that the handle calls in
+ *  progress have taken so far to *running_ns, and raises *longest_ns to the longest of them; both
+ *  may be NULL. Takes threads_lock. */
+void graph_sum(struct weir_graph *g, int id, struct book *book, struct weir_class_view *times,
+    uint64_t *links, int64_t *running_ns, int64_t *longest_ns);
+
+/** The sums of stage `id`. The counters are read again only if the stage's number in graph->changes
+ *  has changed since the last reading, or a call was in progress then. Called by the control
+ *  thread. */
+const struct stage_sums *graph_sums(struct weir_graph *g, int id);
+
+/** Number of events of stage `id` that are neither completed, shed nor failed. Exact if no event
+ *  moves meanwhile. */
+int64_t graph_in_flight(struct weir_graph *g, int id);
+
+/** Whether a drain is in progress. If so, a thread must call graph_pulse at the end of a batch, to
+ *  make the drain check again. Costs one relaxed load. */
+static inline bool graph_draining(const struct weir_graph *g)
+{
+	return atomic_load_explicit(&g->phase, memory_order_relaxed) == GRAPH_DRAINING;
+}
+void graph_pulse(struct weir_graph *g);
+
+#endif

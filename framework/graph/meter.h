@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Meters: sample what has happened at a stage, as input for admission policies that learn.
+ *
+ * Counters only grow, so a meter keeps their last values and works with differences. Costs (mean
+ * service times by class) are smoothed means in which each completion has the weight COST_WEIGHT
+ * (overload.md 3.1). Handler calls in progress are included once most of them have taken far longer
+ * than usual, so that a hang is noticed before it ends. Quantiles cover the last second or so and
+ * are refreshed ten times a second.
+ *
+ * A stage at which nothing happens rests, and is not sampled. Its estimates are updated once every
+ * METER_REST_NS, and before its next sample, to the values that they would have after ticks every
+ * ADMISSION_TICK_NS: windows begin where they would have begun, costs age by all missed ticks at
+ * once (with a relative error below 1e-9), and the policy has confirmed that ticks do not change
+ * its state (admission_policy.rested).
+ *
+ *   SAMPLED --half a second without a change, quantiles forgotten, the policy agrees--> RESTS
+ *   RESTS --a change, or work--> SAMPLED
+ *
+ * There is one meter per stage, used only by the control thread.
+ */
+#ifndef WEIR_GRAPH_METER_H
+#define WEIR_GRAPH_METER_H
+
+#include "graph/graph.h"
+
+struct meter_class {
+	uint64_t offered, wanted, refused, completed, handled, service_ns, wait_ns;
+};
+
+/** Maximum age of the estimates of a stage that rests. */
+#define METER_REST_NS 1000000000LL
+
+/** Counters and histograms at the start of a window, from which differences are computed. */
+struct meter_window {
+	/* events handled; time that inline stages took for them */
+	uint64_t handled, behind_ns;
+	struct weir_hist service, wait[]; /* by class */
+};
+
+struct meter {
+	int64_t at_ns;     /* time of the last sample; 0 before the first */
+	int64_t looked_ns; /* time of the last check that found the stage at rest */
+	uint64_t changes;  /* change number at the last check (graph_stage_changes) */
+	int quiet;         /* consecutive checks without a change */
+	bool resting;      /* the stage rested at the last check */
+	struct meter_class then[WEIR_CLASSES_MAX];
+	/* number and total time of completions that are not included in the costs yet */
+	uint64_t done[WEIR_CLASSES_MAX], took_ns[WEIR_CLASSES_MAX];
+	double cost_ns[WEIR_CLASSES_MAX], mean_cost_ns;
+	/* number of events in each mean, at most 1 / COST_WEIGHT */
+	double known[WEIR_CLASSES_MAX], all_known;
+	/* the mean cost, or half the time that calls in progress have taken so far, whichever is
+	 * larger */
+	double now_cost_ns;
+	/* The quantiles below cover the events since `hist_at_ns`, the start of `window`, and were
+	 * last refreshed at `looked_at_ns`. */
+	int64_t hist_at_ns, looked_at_ns;
+	struct meter_window *window; /* NULL before the first event */
+	int64_t wait_p90_ns, response_p90_ns[WEIR_CLASSES_MAX], all_response_p90_ns;
+	int64_t service_p99_ns;
+};
+
+/** Check at `now_ns` whether `st` rests; if it does not, sample it and pass the sample to its
+ *  policy. `changes` is the result of graph_stage_changes. Returns whether the stage rests. */
+bool meter_look(struct meter *m, struct weir_stage *st, uint64_t changes, int64_t now_ns);
+
+/** Bring the meter to the state that it would have after ticks without events until `until_ns`. At
+ *  least one sample must have been taken before. */
+void meter_idle(struct meter *m, struct weir_stage *st, int64_t until_ns);
+
+void meter_free(struct meter *m);
+
+/** Store what has happened at stage `st` since the last sample in *sample, and publish the costs in
+ *  the sink. */
+void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, int64_t now_ns,
+    struct admission_sample *sample);
+
+#endif

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Starts and drains a graph.
+ *
+ * In a drain, sources stop creating events and let their connections finish. Then the drain waits
+ * until nothing is in flight except held events, and calls ops->stop of each stage to release
+ * those. At the end of the grace time the queues are closed, upstream first, and the events left in
+ * them are finished as WEIR_ECLOSED. The threads of pools finish their current batch and exit.
+ * Finally the conservation law offered = ended is checked exactly. No wait in this file is
+ * unbounded: threads that do not return from a handler are left behind (graph/stuck.c).
+ */
+#include <stdlib.h>
+
+#include <weir/log.h>
+
+#include "base/clock.h"
+#include "base/stack.h"
+#include "control/control.h"
+#include "graph/graph.h"
+#include "operate/changes.h"
+#include "stage/thread.h"
+#include "trace/trail.h"
+#include "sched/pool.h"
+
+/* Longest time between two checks of the hurry flag during a drain. A signal handler may set the
+ * flag. */
+#define DRAIN_LOOK_NS (20 * NS_PER_MS)
+/* Longest wait for I/O threads to finish the last events. 1 s is a guess: an iteration of their
+ * loop takes microseconds, more on a busy machine. */
+#define LATE_NS NS_PER_S
+/* How long a handler call may still run after the grace time. 2 s is a guess: a batch takes
+ * milliseconds, unless its stage sleeps. */
+#define LEAVE_NS (2 * NS_PER_S)
+
+bool weir_graph_ready(const struct weir_graph *g)
+{
+	return atomic_load(&g->phase) == GRAPH_RUNNING;
+}
+
+void weir_graph_hurry(struct weir_graph *g)
+{
+	atomic_store(&g->hurry, true);
+}
+
+bool weir_hurried(const struct weir_stage *st)
+{
+	return atomic_load_explicit(&st->graph->hurry, memory_order_relaxed);
+}
+
+void graph_pulse(struct weir_graph *g)
+{
+	pthread_mutex_lock(&g->drain_mutex);
+	pthread_cond_signal(&g->drain_cond);
+	pthread_mutex_unlock(&g->drain_mutex);
+}
+
+static bool is_source(const struct weir_stage *st)
+{
+	return st->ops->flags & WEIR_STAGE_SOURCE;
+}
+
+static int join_pools(struct weir_graph *g, int64_t at_ns)
+{
+	int left = 0;
+
+	for (int i = 0; i < g->n_pools; i++)
+		left += pool_join(g->pools[i], at_ns);
+	return left;
+}
+
+/* Stop the pools. Their threads have the remaining grace time plus LEAVE_NS to finish or, once the
+ * hurry flag is set, only LEAVE_NS from that time on. */
+static void stop_pools(struct weir_graph *g, int64_t until_ns)
+{
+	int64_t now_ns = clock_now_ns();
+	int64_t end_ns = (now_ns > until_ns ? now_ns : until_ns) + LEAVE_NS;
+	bool hurried = false;
+
+	for (int i = 0; i < g->n_pools; i++)
+		pool_close(g->pools[i]);
+	while (join_pools(g, now_ns + DRAIN_LOOK_NS) > 0) {
+		now_ns = clock_now_ns();
+		if (!hurried && atomic_load(&g->hurry) && now_ns + LEAVE_NS < end_ns)
+			end_ns = now_ns + LEAVE_NS;
+		hurried |= atomic_load(&g->hurry);
+		if (now_ns >= end_ns)
+			return;
+	}
+}
+
+int64_t graph_in_flight(struct weir_graph *g, int id)
+{
+	struct book b = {0};
+	int64_t n = 0;
+
+	graph_sum(g, id, &b, NULL, NULL, NULL, NULL);
+	for (int c = 0; c < g->n_classes; c++) {
+		const struct class_book *cb = &b.class_book[c];
+		n += (int64_t)(book_read(&cb->offered) - book_read(&cb->completed) -
+			       book_read(&cb->failed));
+		for (int r = 0; r < WEIR_SHED_REASONS; r++)
+			n -= (int64_t)book_read(&cb->shed[r]);
+	}
+	return n;
+}
+
+/* Number of events in flight in the graph; *held is how many of them are held by stages. */
+static int64_t in_flight(struct weir_graph *g, int64_t *held)
+{
+	int64_t n = 0;
+
+	*held = 0;
+	for (int i = 0; i < g->n_stages; i++) {
+		struct book b = {0};
+		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
+		*held += (int64_t)book_read(&b.held);
+		n += graph_in_flight(g, i);
+	}
+	return n;
+}
+
+/* Whether nothing is in flight except held events. All counts of ended events are read before any
+ * count of offered events, so an event that moves meanwhile can only make the sum of offered events
+ * larger (Mattern 1987, four counters), in whatever order the stages are read, and even if the
+ * graph has loops. */
+static bool is_quiet(struct weir_graph *g)
+{
+	int64_t ended = 0, offered = 0;
+
+	for (int i = 0; i < g->n_stages; i++) {
+		struct book b = {0};
+		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
+		ended += (int64_t)book_read(&b.held);
+		for (int c = 0; c < g->n_classes; c++) {
+			const struct class_book *cb = &b.class_book[c];
+			ended += (int64_t)(book_read(&cb->completed) + book_read(&cb->failed));
+			for (int r = 0; r < WEIR_SHED_REASONS; r++)
+				ended += (int64_t)book_read(&cb->shed[r]);
+		}
+	}
+	for (int i = 0; i < g->n_stages; i++) {
+		struct book b = {0};
+		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
+		for (int c = 0; c < g->n_classes; c++)
+			offered += (int64_t)book_read(&b.class_book[c].offered);
+	}
+	return offered == ended;
+}
+
+/* Wait until a batch ends, for at most DRAIN_LOOK_NS and at most until `until_ns`. */
+static void wait_look(struct weir_graph *g, int64_t now_ns, int64_t until_ns)
+{
+	int64_t look_ns = now_ns + DRAIN_LOOK_NS < until_ns ? now_ns + DRAIN_LOOK_NS : until_ns;
+	struct timespec ts = {look_ns / NS_PER_S, look_ns % NS_PER_S};
+
+	pthread_mutex_lock(&g->drain_mutex);
+	pthread_cond_timedwait(&g->drain_cond, &g->drain_mutex, &ts);
+	pthread_mutex_unlock(&g->drain_mutex);
+}
+
+/* Number of events that are in handlers, in outboxes or held. */
+static uint64_t under_way(struct weir_graph *g)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < g->n_stages; i++) {
+		struct book b = {0};
+		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
+		n += book_read(&b.running) + book_read(&b.held);
+	}
+	return n;
+}
+
+/* Report the threads that have not returned from a handler, and the events that are lost with
+ * them. */
+static void report_left(struct weir_graph *g, struct weir_drain_report *r)
+{
+	r->left = graph_say_left(g, r->left_text, sizeof(r->left_text));
+	if (r->left == 0)
+		return;
+	r->lost = under_way(g);
+	r->law_error -= (int64_t)r->lost;
+}
+
+/* Wait until nothing is in flight except held events, at most until `until_ns`. Returns false on
+ * timeout or hurry. */
+static bool wait_quiet(struct weir_graph *g, int64_t until_ns)
+{
+	while (!is_quiet(g)) {
+		int64_t now_ns = clock_now_ns();
+		if (now_ns >= until_ns || atomic_load(&g->hurry))
+			return false;
+		wait_look(g, now_ns, until_ns);
+	}
+	return true;
+}
+
+/* Wait for I/O threads, which run until the graph is freed, to finish the last events: an I/O
+ * thread may still emit an event that a stage has just released (weir_http_wait of http.server),
+ * find the queue closed and finish the event. Returns the number of events still in flight. */
+static int64_t wait_late(struct weir_graph *g)
+{
+	int64_t until_ns = clock_now_ns() + LATE_NS, now_ns, held, left;
+
+	while (((left = in_flight(g, &held)) != 0 || graph_left(g, true) > 0) &&
+	       (now_ns = clock_now_ns()) < until_ns)
+		wait_look(g, now_ns, until_ns);
+	return left;
+}
+
+/* Make stages release the events that they hold, upstream first. If `wait` is set, wait after each
+ * stage until the released events have ended or are held downstream, as long as there is time. */
+static void stop_stages(struct weir_graph *g, int64_t until_ns, bool wait)
+{
+	for (int k = 0; k < g->n_stages; k++) {
+		struct weir_stage *st = g->stages[g->order[k]];
+		if (is_source(st) || !st->ops->stop)
+			continue;
+		st->ops->stop(st, until_ns);
+		weir_thread_flush();
+		if (wait)
+			wait = wait_quiet(g, until_ns);
+	}
+}
+
+/* Finish the events in the queue of `st`, and return their number. The queue is closed first, so
+ * that no more events can enter. */
+static uint64_t end_queued(struct weir_stage *st)
+{
+	struct weir_event *ev[WEIR_BATCH_MAX];
+	struct thread *t = thread_self();
+	uint64_t ended = 0;
+	int n;
+
+	queue_close(&st->sink.queue);
+	for (int rank = 0; rank < st->sink.queue.n_parts; rank++) {
+		struct queue_take take = {.rank = rank,
+		    .n_ranks = st->sink.queue.n_parts,
+		    .max = WEIR_BATCH_MAX,
+		    .sharers = 1};
+		while ((n = queue_pop(&st->sink.queue, &take, ev)) > 0) {
+			struct book *book = book_take(t, st->id);
+			book_add(&book->running, (uint64_t)n);
+			book_give(t, st->id, book);
+			trail_note(ev, n, st->id, clock_now_ns(), true);
+			int taken[WEIR_CLASSES_MAX] = {0};
+			for (int i = 0; i < n; i++) {
+				taken[ev[i]->class_id]++;
+				ev[i]->state = WEIR_EVENT_RUNNING;
+				weir_event_finish(&ev[i], WEIR_ECLOSED);
+			}
+			if (take.counted)
+				queue_return(&st->sink.queue, taken);
+			queue_release(&st->sink.queue, take.part);
+			ended += (uint64_t)n;
+		}
+	}
+	weir_thread_flush();
+	return ended;
+}
+
+static uint64_t end_all_queued(struct weir_graph *g)
+{
+	uint64_t ended = 0;
+
+	for (int k = 0; k < g->n_stages; k++)
+		ended += end_queued(g->stages[g->order[k]]);
+	return ended;
+}
+
+static void drain_stages(struct weir_graph *g, int64_t until_ns, struct weir_drain_report *r)
+{
+	stop_stages(g, until_ns, wait_quiet(g, until_ns));
+	r->closed = end_all_queued(g);
+	control_stop(g->control);
+	stop_pools(g, until_ns);
+	/* events left in partitions that were leased, and events emitted by batches that have ended
+	 * since */
+	r->closed += end_all_queued(g);
+	stop_stages(g, until_ns, false);
+}
+
+/* Enter the graph with the struct that was allocated at startup, so that a drain cannot fail here.
+ * The calling thread may belong to another graph, to which leave_drain returns it. */
+static struct thread *enter_drain(struct weir_graph *g)
+{
+	struct thread *other = thread_step_out();
+
+	thread_enter_spare(g->drain_thread);
+	g->drain_thread = NULL;
+	return other;
+}
+
+static void leave_drain(struct thread *other)
+{
+	weir_thread_detach();
+	thread_step_in(other);
+}
+
+/* Pause all sources, so that on a reload no event enters the new graph before all its stages have
+ * started. */
+static void hold_sources(struct weir_graph *g)
+{
+	for (int i = 0; i < g->n_stages; i++)
+		if (is_source(g->stages[i]) && g->stages[i]->ops->pause)
+			g->stages[i]->ops->pause(g->stages[i], true);
+}
+
+static int refused(const struct weir_stage *by, int rc, const char *threads, struct weir_errs *errs)
+{
+	return weir_errs_add(errs, &by->spec->mark, rc, NULL,
+	    "stage '%s' (%s) refuses threads of '%s' (thread_init): %s", by->name, by->ops->name,
+	    threads, weir_error_text(rc));
+}
+
+static int start_sources(struct weir_graph *g, struct weir_errs *errs, int *n_started)
+{
+	for (int k = g->n_stages; k-- > 0;) {
+		struct weir_stage *st = g->stages[g->order[k]];
+		struct weir_err err = {0};
+		st->blamed = NULL;
+		int rc = st->ops->start ? st->ops->start(st, &err) : 0;
+		if (rc == 0)
+			continue;
+		weir_errs_add(errs, st->blamed ? st->blamed : &st->spec->mark, rc,
+		    err.hint[0] ? err.hint : NULL, "stage '%s' (%s): %s", st->name, st->ops->name,
+		    err.text[0] ? err.text : weir_error_text(rc));
+		if (st->refused_by)
+			refused(st->refused_by, rc, st->name, errs);
+		*n_started = g->n_stages - 1 - k;
+		return rc;
+	}
+	return 0;
+}
+
+/* Stop the graph as in a drain, because sources that have started may have let events in. */
+void graph_abort(struct weir_graph *g, int n_started)
+{
+	struct weir_drain_report r = {0};
+	int64_t now_ns = clock_now_ns();
+
+	atomic_store(&g->phase, GRAPH_DRAINING);
+	struct thread *other = enter_drain(g);
+	for (int k = g->n_stages - n_started; k < g->n_stages; k++) {
+		struct weir_stage *st = g->stages[g->order[k]];
+		if (is_source(st) && st->ops->stop)
+			st->ops->stop(st, now_ns);
+	}
+	drain_stages(g, now_ns, &r);
+	report_left(g, &r);
+	leave_drain(other);
+	atomic_store(&g->phase, GRAPH_DRAINED);
+}
+
+/* Start the pools. A thread that cannot be created is not an error, since it may be created later,
+ * but a failed thread_init is an error. */
+static int start_pools(struct weir_graph *g, struct weir_errs *errs)
+{
+	int rc = 0;
+
+	for (int i = 0; i < g->n_pools; i++)
+		pool_start(g->pools[i]);
+	for (int i = 0; i < g->n_pools; i++) {
+		struct pool_refusal refusal;
+		pool_started(g->pools[i], &refusal);
+		if (refusal.by)
+			rc = refused(refusal.by, refusal.code, g->pools[i]->name, errs);
+	}
+	return rc;
+}
+
+int graph_start(struct weir_graph *g, struct weir_graph *old, struct weir_errs *errs)
+{
+	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_BUILT);
+	if (thread_spare_new(g, "drain", &g->drain_thread) != 0)
+		return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
+	/* A graph that replaces another one keeps its start time, so that shed ids and uptimes
+	 * continue. */
+	int64_t now_ns = old ? atomic_load(&old->started_ns) : clock_now_ns();
+	atomic_store(&g->started_ns, now_ns);
+	for (int i = 0; i < g->n_stages; i++)
+		g->stages[i]->sink.started_ns = now_ns;
+	stack_prepare(); /* if this fails, the watchdog cannot log call stacks */
+	atomic_store(&g->phase, GRAPH_RUNNING);
+	if (old)
+		hold_sources(g);
+	int n_started = 0, rc = start_pools(g, errs);
+	if (rc == 0) {
+		rc = control_start(g->control);
+		if (rc != 0)
+			weir_errs_add(
+			    errs, NULL, rc, NULL, "the control thread could not be created");
+	}
+	if (rc == 0)
+		rc = start_sources(g, errs, &n_started);
+	if (rc != 0)
+		graph_abort(g, n_started);
+	else
+		graph_steer_begin(g);
+	return rc;
+}
+
+int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)
+{
+	return graph_start(g, NULL, errs);
+}
+
+/* Cleanup handler of a drain, called if a stage's handler has ended the draining thread, in which
+ * it ran for an event released by ops->stop. No other thread can continue the drain, so the process
+ * aborts. */
+static void drain_died(void *arg)
+{
+	const struct weir_graph *g = arg;
+
+	weir_log(WEIR_LOG_ERROR,
+	    "%s: a handler ended the draining thread (pthread_exit): the process exits",
+	    g->spec->name);
+	abort();
+}
+
+static void drain(struct weir_graph *g, int64_t grace_ns, struct weir_drain_report *report)
+{
+	struct weir_drain_report r = {0};
+	int64_t start_ns = clock_now_ns(), until_ns = start_ns + grace_ns;
+	bool attach = !thread_current || thread_current->graph != g;
+	struct thread *other = NULL;
+
+	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_RUNNING);
+	graph_steer_end(g);
+	atomic_store(&g->phase, GRAPH_DRAINING);
+	if (attach)
+		other = enter_drain(g);
+	for (int k = 0; k < g->n_stages; k++) {
+		struct weir_stage *st = g->stages[g->order[k]];
+		if (is_source(st) && st->ops->stop)
+			st->ops->stop(st, until_ns);
+	}
+	drain_stages(g, until_ns, &r);
+	r.law_error = wait_late(g);
+	report_left(g, &r);
+	if (attach)
+		leave_drain(other);
+	atomic_store(&g->phase, GRAPH_DRAINED);
+	r.took_ns = clock_now_ns() - start_ns;
+	if (report)
+		*report = r;
+}
+
+void weir_graph_drain(struct weir_graph *g, int64_t grace_ns, struct weir_drain_report *report)
+{
+	pthread_cleanup_push(drain_died, g);
+	drain(g, grace_ns, report);
+	pthread_cleanup_pop(0);
+}

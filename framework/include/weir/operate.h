@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changes to a running graph: set live knobs, pause and drain stages, undo changes, set the
+ * overload mode. Any thread except the graph's own; one call at a time.
+ */
+#ifndef WEIR_OPERATE_H
+#define WEIR_OPERATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/annotate.h>
+#include <weir/spec.h>
+
+struct weir_graph;
+
+/** Size of a buffer for a knob's value as text, with its NUL; longer values are truncated. */
+#define WEIR_VALUE_MAX 4096
+
+/**
+ * Set the live knob `knob` ("threads.max", "admission.rate", "with.body") of `stage` to `value`,
+ * permanently. Same as weir_graph_set_for with `for_ns` 0. Returns 0, WEIR_ENOENT (no such stage or
+ * knob), WEIR_EINVAL (bad value, or the knob is not live) or WEIR_ENOMEM; why[size] receives the
+ * message, with the same text as from `check`. The change is journalled and appears in
+ * weir_graph_acts. Any thread; takes effect with the next batch at the latest.
+ */
+WEIR_API int weir_graph_set(struct weir_graph *graph, const char *stage, const char *knob,
+    const char *value, char *why, size_t size);
+
+/**
+ * Set a knob as weir_graph_set does, but for `for_ns`, at most WEIR_FOR_MAX_NS; 0 is permanent.
+ * When the time is over, the control thread restores the permanent override if one exists,
+ * otherwise the configured value; it is at most 0.1 s late. A permanent value replaces a temporary
+ * one.
+ */
+WEIR_API int weir_graph_set_for(struct weir_graph *graph, const char *stage, const char *knob,
+    const char *value, int64_t for_ns, char *why, size_t size);
+
+/** Longest temporary override: 31 days. */
+#define WEIR_FOR_MAX_NS (31LL * 24 * 3600 * 1000000000)
+
+/** Remove the override of a knob, which returns to its configured value. Returns the codes of
+ *  weir_graph_set, or WEIR_EBUSY if the knob is not overridden. */
+WEIR_API int weir_graph_unset(
+    struct weir_graph *graph, const char *stage, const char *knob, char *why, size_t size);
+
+/** The layers of a knob's value. The override takes precedence over the configured value. */
+struct weir_layers {
+	bool overridden;
+	int64_t expires_wall_ns; /* CLOCK_REALTIME; 0 if the value is permanent or not overridden */
+	char configured[WEIR_VALUE_MAX];
+	char override[WEIR_VALUE_MAX]; /* "" if not overridden */
+	bool has_kept;                 /* a permanent override exists beneath the temporary one */
+	char kept[WEIR_VALUE_MAX];
+};
+
+/** Read the layers of a knob. Returns 0 or WEIR_ENOENT. Any thread. */
+WEIR_API int weir_graph_layers(const struct weir_graph *graph, const char *stage, const char *knob,
+    struct weir_layers *layers);
+
+enum weir_steer {
+	WEIR_STEER_RUN, /* run normally */
+	/* Handlers take no more batches; admission continues, and the queue keeps its events. A
+	 * paused source accepts no connections and reads no requests. */
+	WEIR_STEER_PAUSE,
+	/* Admission refuses (WEIR_EDRAINING) while handlers empty the queue. The stage stays empty
+	 * until it is set to run again. Not for sources. */
+	WEIR_STEER_DRAIN,
+};
+
+/**
+ * Pause, drain or resume a stage. Does nothing if the stage is already in that state. Returns 0,
+ * WEIR_ENOENT, WEIR_EINVAL (an inline stage, or a source that cannot pause) or WEIR_EBUSY (the
+ * graph is not running, or is stopping, which resumes all stages); why[size] receives the message.
+ * The change appears in weir_graph_acts. Batches in progress finish as usual.
+ */
+WEIR_API int weir_graph_steer(
+    struct weir_graph *graph, const char *stage, enum weir_steer how, char *why, size_t size);
+
+/** A change by an operator, or the expiry of a temporary value. */
+struct weir_act {
+	uint64_t id; /* number of the change, from 1 */
+	int64_t at_ns, wall_ns;
+	char actor[24]; /* name from weir_graph_act_as; "expiry" for the control thread */
+	char what[16];  /* "set", "unset", "pause", "resume", "drain", "overload", "undo", "expire",
+		     "reload" */
+	char target[192];        /* "work.threads.max", "work", "overload.mode" */
+	char from[96], to[96];   /* values, truncated with "..." */
+	int64_t expires_wall_ns; /* when a temporary value expires, else 0 */
+	bool undone;             /* undone by weir_graph_undo, or expired */
+};
+
+/** Undo the newest change that is not undone yet and is not itself an undo; *undone (may be NULL)
+ *  receives it. Returns 0, WEIR_ENOENT if no such change exists, or WEIR_EBUSY or WEIR_ENOMEM,
+ *  after which the caller may try again. Any other code means that the graph refused the reverse
+ *  change: the change can no longer be undone, and the next call undoes the one before it.
+ *  why[size] receives the message. */
+WEIR_API int weir_graph_undo(
+    struct weir_graph *graph, struct weir_act *undone, char *why, size_t size);
+
+/** Set the name, at most 23 bytes, under which changes that the calling thread makes to any graph
+ *  are recorded. If it is NULL, which is the initial state, the name is "operator", or "reload" for
+ *  changes by a reload. In the journal the actor of such decisions is always "operator" or
+ *  "reload". Does not block. */
+WEIR_API void weir_graph_act_as(const char *name);
+
+/** Copy the newest `n` changes into `out`, newest first, and return their number. The graph keeps
+ *  256 changes. Any thread. */
+WEIR_API int weir_graph_acts(const struct weir_graph *graph, struct weir_act *out, int n);
+
+/** An event in a queue, without its content. */
+struct weir_queued {
+	int64_t age_ns; /* time since it entered the queue */
+	/* time to its deadline; negative if that has passed, INT64_MAX if it has none */
+	int64_t left_ns;
+	int class_id;
+	const char *class_name, *type; /* live as long as the graph */
+};
+
+/** Describe the oldest `n` events in the queue of `stage`, oldest first; `n` is 1..100. Returns
+ *  their number, or WEIR_ENOENT. Any thread; holds the queue's lock for a few us. */
+WEIR_API int weir_graph_queue(
+    const struct weir_graph *graph, const char *stage, struct weir_queued *out, int n);
+
+/**
+ * Limit the admission mode of all stages to `mode`. With ENFORCE, each stage uses the mode of its
+ * own knob; with SHADOW, no policy refuses events; with OFF, no policy is called. Queue limits and
+ * deadlines still apply, and the knobs keep their values. Returns 0, WEIR_EINVAL (no such mode) or
+ * WEIR_EBUSY (a reload is in progress). The change is journalled. Any thread; takes effect with the
+ * next offer.
+ */
+WEIR_API int weir_graph_set_overload(struct weir_graph *graph, enum weir_admission_mode mode);
+
+/** The current overload mode, initially `overload: { mode }` of the spec. Any thread. */
+WEIR_API enum weir_admission_mode weir_graph_overload(const struct weir_graph *graph);
+
+/** Print the effective value of a knob into buf[size]. Returns 0 or WEIR_ENOENT. Any thread. */
+WEIR_API int weir_graph_get(
+    const struct weir_graph *graph, const char *stage, const char *knob, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Statistics of a graph: views (snapshots of all counters) and the decisions of its controllers.
+ * Any thread, between build and free.
+ */
+#ifndef WEIR_VIEW_H
+#define WEIR_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/annotate.h>
+#include <weir/error.h>
+#include <weir/event.h>
+#include <weir/metric.h>
+
+struct weir_graph;
+
+enum weir_thread_state {
+	WEIR_THREAD_BUSY,     /* in a handler */
+	WEIR_THREAD_SPINNING, /* polling for work */
+	WEIR_THREAD_IDLE,     /* parked */
+	WEIR_THREAD_STATES,
+};
+
+/** Statistics of one class at one stage: totals since the server started, except `queued`. */
+struct weir_class_view {
+	uint64_t offered;   /* events offered to the stage's admission */
+	uint64_t admitted;  /* put into the queue, or run inline */
+	uint64_t completed; /* emitted onwards, or finished as WEIR_OK */
+	uint64_t failed;
+	/* by reason, at admission or when taken from the queue; an event that the next stage
+	 * refuses counts as completed at this stage */
+	uint64_t shed[WEIR_SHED_REASONS];
+	uint64_t shadow_shed;           /* would have been shed if admission were enforced */
+	uint64_t refused_ahead;         /* refused upstream on behalf of this stage */
+	uint64_t queued;                /* in the queue now */
+	struct weir_hist wait, service; /* time in the queue; time in the handler, per event */
+};
+
+struct weir_link_view {
+	const char *outlet;
+	const char *to; /* name of the stage, or NULL if unlinked */
+	const struct weir_event_type *type;
+	uint64_t events_total;
+	bool loop;
+};
+
+struct weir_stage_view {
+	const char *name, *use, *summary;
+	const char *state; /* "running", "paused", "draining", "drained" */
+	/* why the stage cannot serve (no thread, or a handler holds up an I/O thread), or "" */
+	char trouble[200];
+	/* the stage's pool: the name of the group or the stage; "" for inline stages and sources */
+	const char *group;
+	const char *placement;       /* "source", "inline", "pool", "group" */
+	const char *mode;            /* "shared", "exclusive", "partitioned" */
+	const char *admission;       /* policy name */
+	const char *admission_mode;  /* "off", "shadow", "enforce" */
+	char admission_why[160];     /* the policy's own description of its state; may be "" */
+	uint64_t admission_nonsense; /* invalid results from the policy, which were ignored */
+	/* length of the longest path from a source, for drawing the graph */
+	int depth;
+	uint64_t queue_length, queue_limit;
+	uint64_t in_flight; /* queued + running + held */
+	uint64_t held;
+	int64_t law_residual; /* offered - ended - in flight, from one pass over the counters */
+	/* largest |law_residual| that is not a bug, from the events that moved during the pass */
+	int64_t law_slack;
+	int threads[WEIR_THREAD_STATES];
+	int threads_now, threads_target, threads_min, threads_max;
+	uint64_t thread_failures, thread_deaths;
+	uint64_t busy_ns; /* time in handlers, summed over threads */
+	uint64_t batches; /* number of handle calls */
+	/* events in these calls; the mean cohort is batch_events / batches */
+	uint64_t batch_events;
+	uint64_t wakeups;       /* sleeping threads woken for this stage */
+	uint64_t unhandled;     /* events that the handler neither emitted, finished nor held */
+	int64_t oldest_wait_ns; /* age of the oldest queued event, 0 if the queue is empty */
+	uint64_t stuck;         /* handle calls that took longer than threads.stuck */
+	/* duration so far of the longest handle call in progress, or 0 */
+	int64_t longest_running_ns;
+	int64_t slo_ns;
+	double pressure;
+	double degradation; /* weir_degradation, 0..1 */
+	int n_links;
+	struct weir_link_view *links;
+	int n_metrics;
+	const struct weir_metric *metrics;
+	int64_t metric[WEIR_METRICS_MAX];
+	struct weir_class_view class_view[WEIR_CLASSES_MAX];
+};
+
+/** A decision of a controller or a person, as recorded in the journal. */
+struct weir_decision {
+	uint64_t id;
+	int64_t at_ns;                 /* CLOCK_MONOTONIC */
+	int64_t wall_ns;               /* CLOCK_REALTIME */
+	char stage[WEIR_NAME_MAX + 1]; /* stage or group */
+	char actor[24];                /* policy name, "operator", "repair" */
+	char action[24];               /* "grow", "shrink", "limit", "set", "batch", "stuck" ... */
+	char rule[96];                 /* why: "queue 187 over threshold 64" */
+	/* the limit that the decision ran into, such as "wanted 9, max 8"; "" if none */
+	char limit[48];
+	char inputs[160]; /* "queue=187 busy=4 arrivals=912/s" */
+	int from, to;     /* number of threads or batch size, before and after */
+	/** Effect of a grow or shrink after 5 s and 30 s: "helped", "no effect", "harmed" or
+	 *  "undone"; "" if not known yet, or for other actions. See docs/api.md. */
+	char outcome_5s[12], outcome_30s[12];
+};
+
+/** State of the event collection for an export (weir_graph_collect). */
+struct weir_collect_state {
+	bool on;
+	uint64_t waiting; /* events in the queue */
+	/* selected events: put into the queue, or dropped because it was full */
+	uint64_t collected, dropped;
+	uint64_t sent, failed; /* totals passed to weir_graph_collect_sent */
+};
+
+struct weir_graph_view {
+	const char *name;
+	int64_t now_ns, wall_ns, started_ns;
+	bool ready, draining;
+	int n_classes;
+	const char *class_name[WEIR_CLASSES_MAX];
+	int n_stages;
+	struct weir_stage_view *stages;
+	uint64_t decisions_total; /* the id of the newest decision */
+	/* like decisions_total, but never smaller than in the previous graph */
+	uint64_t decided_total;
+	uint64_t acts_total;
+	struct weir_collect_state collect;
+};
+
+/**
+ * Take a snapshot of all statistics. The totals of a stage continue those of the stage of the same
+ * name in the previous graph (weir_graph_succeed) and never decrease. Gauges, the conservation law
+ * and events in flight cover only this graph. Costs a few us per stage and per thread that has used
+ * the stage, including previous graphs that have not been freed, so take only one view per scrape.
+ * Returns 0 or WEIR_ENOMEM. Free the view with weir_graph_view_free; its names live as long as the
+ * graph.
+ */
+WEIR_API int weir_graph_view(const struct weir_graph *graph, struct weir_graph_view **view);
+WEIR_API void weir_graph_view_free(struct weir_graph_view *view);
+
+/** Copy the newest `n` decisions into `out`, newest first, and return their number. Any thread. */
+WEIR_API int weir_graph_decisions(const struct weir_graph *graph, struct weir_decision *out, int n);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Observing single events of a graph when they end: the slowest events, taps, and collection for an
+ * export. Any thread, between build and free.
+ */
+#ifndef WEIR_WATCH_H
+#define WEIR_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/annotate.h>
+#include <weir/event.h>
+#include <weir/trace.h>
+#include <weir/view.h>
+
+struct weir_graph;
+
+/* ---- the slowest events ---- */
+
+/** Number of events kept per class and minute. */
+#define WEIR_SLOWEST_MAX 16
+
+/** The visit of an event to one stage on its path. */
+struct weir_span {
+	const char *stage; /* lives as long as the graph */
+	int stage_id;
+	uint64_t id;   /* id of this span in the trace */
+	int64_t at_ns; /* time from the event's arrival until it entered the queue */
+	/* time in the queue; time after that until it was emitted or ended */
+	int64_t wait_ns, service_ns;
+};
+
+/** How an event spent its time on its path through the graph. */
+struct weir_slow {
+	uint64_t id; /* id of this record, from 1 */
+	int class_id;
+	const char *class_name; /* lives as long as the graph */
+	int status;             /* WEIR_E code with which it ended */
+	int64_t wall_ns;        /* CLOCK_REALTIME when it ended */
+	int64_t took_ns;        /* from its arrival to its end */
+	char what[96];          /* description by its type, printable ASCII, may be truncated */
+	/* name of the stage that ended or refused it, "" if none; lives as long as the graph */
+	const char *end;
+	int end_id;              /* id of that stage, -1 if none */
+	struct weir_trace trace; /* set when this record is made, if not earlier */
+	/* number of stages it passed through; number of entries in span[] */
+	int n_hops, n_spans;
+	struct weir_span span[WEIR_TRAIL_HOPS];
+};
+
+/**
+ * Copy the `n` slowest events of `class_id` (-1 for all classes) that ended in the current or the
+ * previous minute into `out`, slowest first. Only events of traced types (weir/event.h) that passed
+ * through a stage are recorded. Returns their number, WEIR_ENOENT (no such class) or WEIR_ENOMEM.
+ * Any thread.
+ */
+WEIR_API int weir_graph_slowest(
+    const struct weir_graph *graph, int class_id, struct weir_slow *out, int n);
+
+/* ---- watching events as they end ---- */
+
+/** Filter of a tap. It selects events of traced types that passed through `stage` or were refused
+ *  by it. */
+struct weir_tap {
+	const char *stage;
+	int class_id;    /* -1 for any class */
+	int outcome;     /* enum weir_outcome, -1 for any */
+	int64_t slow_ns; /* only events that took at least this long, in ns */
+};
+
+struct weir_tap_state {
+	uint64_t next;    /* the value of `after` for the next call */
+	uint64_t dropped; /* matching events not kept, since the tap was opened */
+};
+
+/**
+ * Copy events that ended after `after`, oldest first, into `out[n]`. `after` is state.next of the
+ * previous call; if it is 0, the call returns no events and opens the tap unless it is already
+ * open. Each call keeps the tap open for 3 s. Between calls the tap keeps 256 events and only
+ * counts further ones. Returns the number of events, WEIR_ENOENT (no such stage or class),
+ * WEIR_EBUSY (8 other taps are open) or WEIR_ENOMEM. Any thread. While a tap is open, each event
+ * that ends costs a few ns, and each event kept about 1 us.
+ */
+WEIR_API int weir_graph_tap(const struct weir_graph *graph, const struct weir_tap *want,
+    uint64_t after, struct weir_slow *out, int n, struct weir_tap_state *state);
+
+/** Selects the events to collect for an export. */
+struct weir_collect {
+	double sample; /* share collected of the traces that start in this server, 0..1 */
+	bool slow;     /* also collect events that are among the slowest of their class */
+	/* a trace that started elsewhere is collected if its sampled flag is set; if false,
+	 * `sample` applies to it as well */
+	bool follow;
+};
+
+/** Start collecting events for an export. At most 2048 events wait to be taken. Returns 0,
+ *  WEIR_EBUSY (another export is collecting) or WEIR_ENOMEM. Any thread. */
+WEIR_API int weir_graph_collect(struct weir_graph *graph, const struct weir_collect *want);
+WEIR_API void weir_graph_collect_end(struct weir_graph *graph);
+
+/** Move the oldest `n` collected events to `out` and return their number. One thread at a time;
+ *  does not wait for events. */
+WEIR_API int weir_graph_collected(struct weir_graph *graph, struct weir_slow *out, int n);
+
+/** Add to the totals of events that the export sent and failed to send. Any thread. */
+WEIR_API void weir_graph_collect_sent(struct weir_graph *graph, uint64_t sent, uint64_t failed);
+
+/** Read the state of the collection. Any thread, takes no lock. */
+WEIR_API void weir_graph_collect_state(
+    const struct weir_graph *graph, struct weir_collect_state *state);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Internals of event loops (weir/io.h): loop.c has the iterations, loop_thread.c the thread.
+ *
+ * Ownership: only the loop's thread uses struct weir_loop, with these exceptions: any thread may
+ * use the mailbox, `link` and `stop`; `started` passes start_rc to the thread that started the
+ * loop; the loop's last thread posts `over`.
+ */
+#ifndef WEIR_IO_LOOP_H
+#define WEIR_IO_LOOP_H
+
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+
+#include <weir/io.h>
+
+#include "base/task.h"
+#include "event/mailbox.h"
+#include "stage/stage.h"
+#include "io/timer.h"
+
+/** Maximum number of ready descriptors taken per iteration: enough to amortize the fixed cost of an
+ *  iteration, few enough that the array stays in L1. */
+#define LOOP_EVENTS 256
+
+struct weir_loop {
+	struct mailbox mailbox; /* must be first: loop_wake casts it to the loop */
+	struct weir_stage *stage;
+	const struct weir_loop_ops *ops;
+	void *data;
+	int epoll_fd;
+	struct weir_watch wake;
+	int64_t now_ns;
+	struct weir_event *mail, **mail_tail; /* mail from this thread to itself */
+	int n_ready, next_ready;
+	struct epoll_event ready[LOOP_EVENTS];
+	struct timer_wheel timers;
+	int64_t expected; /* events of this loop that are in other threads */
+	bool awaits;      /* whether `expected` was above 0 in this iteration */
+	bool hands_over;  /* `awaits` after the last iteration with ready descriptors */
+	int64_t spin_ns;  /* duration of the spin before the next sleep */
+	unsigned spins_skipped;
+	atomic_bool stop;
+	struct task task[2]; /* the thread, and its dead predecessor, which it joins */
+	int current;         /* index of the current thread's task */
+	char name[32];
+	struct thread_link link;
+	struct thread *passed_on; /* state that a dead thread left to its successor */
+	bool sends;               /* true during loop_send_on, the only call that runs handlers */
+	bool stopped;             /* ops->stop has run */
+	sem_t started, over;
+	int start_rc;
+	const struct weir_stage *refused_by; /* the stage whose thread_init failed, if any */
+};
+
+/** The loop of the calling thread, or NULL. */
+extern _Thread_local struct weir_loop *loop_current;
+
+/** Create a loop without a thread. Returns 0, WEIR_ENOMEM or WEIR_ESYS. */
+int loop_new(
+    struct weir_stage *st, const struct weir_loop_ops *ops, void *data, struct weir_loop **loop);
+void loop_free(struct weir_loop *loop);
+
+/** Wait until there is something to do. Only the loop's thread may call this function, loop_turn
+ *  and loop_send_on. */
+void loop_wait(struct weir_loop *loop);
+/** Run an iteration, or the rest of an iteration in which a thread died. */
+void loop_turn(struct weir_loop *loop);
+/** Send on the emitted events. Only this call runs handlers, so the loop survives the death of its
+ *  thread only here. Returns whether there were any events. */
+bool loop_send_on(struct weir_loop *loop);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Starts, stops and replaces the thread of an event loop.
+ *
+ * If a handler of an inline stage calls pthread_exit, the thread ends but the loop does not: the
+ * dying thread finishes the batch as WEIR_EDIED, sends on the remaining events and creates a
+ * successor, which continues in the middle of the iteration. A thread that ends anywhere else would
+ * leave a callback of the source half done, so the process is then aborted.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <weir/log.h>
+
+#include "base/clock.h"
+#include "stage/thread.h"
+#include "io/loop.h"
+
+/* Number of attempts to replace a dead thread, and the pause between them. 10 s in all is a guess:
+ * a machine that cannot create a thread for that long cannot serve anything. */
+#define LOOP_REPLACE_TRIES    100
+#define LOOP_REPLACE_PAUSE_NS (100 * NS_PER_MS)
+
+static int thread_start(struct weir_loop *loop)
+{
+	int rc;
+
+	loop_current = loop;
+	rc = thread_enter(stage_graph(loop->stage), loop->name, loop->stage, &loop->link);
+	loop->refused_by = thread_refused_by();
+	if (rc != 0)
+		return rc;
+	thread_touch(loop->now_ns);
+	rc = loop->ops->start ? loop->ops->start(loop) : 0;
+	thread_flush();
+	if (rc != 0)
+		thread_leave();
+	return rc;
+}
+
+static void *loop_go_on(void *arg);
+
+/* Start a thread that takes over the counters and outboxes of the calling thread. */
+static void replace(struct weir_loop *loop)
+{
+	const struct timespec pause = {0, LOOP_REPLACE_PAUSE_NS};
+
+	loop->passed_on = thread_pass_on();
+	loop_current = NULL;
+	loop->current ^= 1;
+	for (int i = 0; i < LOOP_REPLACE_TRIES; i++) {
+		if (task_start(&loop->task[loop->current], loop->name, loop_go_on, loop) == 0)
+			return;
+		nanosleep(&pause, NULL);
+	}
+	weir_log(WEIR_LOG_ERROR,
+	    "I/O thread '%s' ended inside a handler and cannot be replaced: the server exits",
+	    loop->name);
+	abort();
+}
+
+/* Cleanup handler, which runs if the thread ends by pthread_exit. */
+static void loop_died(void *arg)
+{
+	struct weir_loop *loop = arg;
+
+	if (!loop_current) /* glibc calls this again after the cleanup handler pushed below */
+		return;
+	if (!loop->sends) {
+		weir_log(WEIR_LOG_ERROR,
+		    "I/O thread '%s' was ended (pthread_exit) outside a handler: the server exits",
+		    loop->name);
+		abort();
+	}
+	pthread_cleanup_push(loop_died, loop); /* a handler run below may call pthread_exit, too */
+	thread_died(&loop->stage->deaths);
+	pthread_cleanup_pop(0);
+	loop->sends = false;
+	replace(loop);
+}
+
+static void loop_end(struct weir_loop *loop)
+{
+	loop_turn(loop); /* delivers mail that arrived before the stop */
+	if (loop->ops->stop && !loop->stopped) {
+		loop->stopped = true;
+		loop->ops->stop(loop);
+	}
+	while (loop_send_on(loop))
+		continue;
+}
+
+static void loop_run(struct weir_loop *loop)
+{
+	pthread_cleanup_push(loop_died, loop);
+	if (loop->passed_on)
+		loop_turn(loop); /* finishes the iteration in which a thread died */
+	while (!atomic_load_explicit(&loop->stop, memory_order_acquire)) { /* weir_loop_stop */
+		loop_wait(loop);
+		loop_turn(loop);
+	}
+	loop_end(loop);
+	pthread_cleanup_pop(0);
+	thread_leave();
+	sem_post(&loop->over);
+}
+
+static void *loop_go_on(void *arg)
+{
+	struct weir_loop *loop = arg;
+
+	task_join(&loop->task[!loop->current]);
+	loop_current = loop;
+	thread_resume(loop->passed_on);
+	loop->now_ns = clock_now_ns();
+	loop_run(loop);
+	return NULL;
+}
+
+static void *loop_main(void *arg)
+{
+	struct weir_loop *loop = arg;
+	int rc = thread_start(loop);
+
+	loop->start_rc = rc;
+	sem_post(&loop->started);
+	if (rc == 0)
+		loop_run(loop);
+	return NULL;
+}
+
+static void await(sem_t *sem)
+{
+	while (sem_wait(sem) == -1)
+		WEIR_ASSERT(errno == EINTR);
+}
+
+int weir_loop_start(struct weir_stage *st, int index, const struct weir_loop_ops *ops, void *data,
+    struct weir_loop **out)
+{
+	struct weir_loop *loop;
+	int rc = loop_new(st, ops, data, &loop);
+
+	if (rc != 0)
+		return rc;
+	*out = loop;
+	snprintf(loop->name, sizeof(loop->name), "%.9s/io%d", weir_stage_name(st), index);
+	rc = task_start(&loop->task[0], loop->name, loop_main, loop);
+	if (rc != 0)
+		goto fail;
+	await(&loop->started);
+	rc = loop->start_rc;
+	if (rc == 0)
+		return 0;
+	st->refused_by = loop->refused_by;
+	task_join(&loop->task[0]);
+fail:
+	*out = NULL;
+	loop_free(loop);
+	return rc;
+}
+
+void weir_loop_stop(struct weir_loop *loop)
+{
+	atomic_store_explicit(&loop->stop, true, memory_order_release); /* pairs with loop_run */
+	weir_loop_wake(loop);
+}
+
+void weir_loop_join(struct weir_loop *loop)
+{
+	await(&loop->over); /* from here on no thread can die and be replaced */
+	task_join(&loop->task[loop->current]);
+	loop_free(loop);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* Records operator changes in the ring and the journal, and undoes them; see changes.h. */
+#include "operate/changes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/control.h"
+
+int graph_say(char *why, size_t size, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, size, fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+void graph_cut(char *buf, size_t size, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (n < size)
+		memcpy(buf, text, n + 1);
+	else {
+		size_t keep = size - 4;
+		/* never cut inside a UTF-8 character: the JSON would be invalid */
+		while (keep > 0 && (text[keep] & 0xc0) == 0x80)
+			keep--;
+		snprintf(buf, size, "%.*s...", (int)keep, text);
+	}
+}
+
+struct weir_stage *graph_find_stage(
+    const struct weir_graph *g, const char *name, char *why, size_t size)
+{
+	struct weir_stage *st = weir_graph_stage(g, name);
+	const char *names[WEIR_STAGES_MAX];
+	int n = 0;
+
+	if (st)
+		return st;
+	for (; n < g->n_stages; n++)
+		names[n] = g->stages[n]->name;
+	const char *near = weir_nearest(name, names, n);
+	graph_say(why, size, 0, "there is no stage '%s'%s%s%s", name,
+	    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return NULL;
+}
+
+static void forget(void *arg)
+{
+	struct before *b = arg;
+
+	if (!b)
+		return;
+	graph_layers_free(&b->layers);
+	free(b->knob);
+	free(b);
+}
+
+void graph_acts_init(struct weir_graph *g)
+{
+	acts_init(&g->acts, forget);
+	atomic_init(&g->expires_ns, INT64_MAX);
+}
+
+void graph_acts_fini(struct weir_graph *g)
+{
+	struct override *next;
+
+	for (struct override *o = g->overrides; o; o = next) {
+		next = o->next;
+		graph_layers_free(&o->layers);
+		free(o->knob);
+		free(o->configured);
+		free(o);
+	}
+	g->overrides = NULL;
+	acts_fini(&g->acts);
+}
+
+/* Name of the user on whose behalf this thread acts, or "" if none was given. */
+static _Thread_local char acting[sizeof(((struct weir_act *)0)->actor)];
+
+void weir_graph_act_as(const char *name)
+{
+	snprintf(acting, sizeof(acting), "%s", name ? name : "");
+}
+
+int graph_acts_open(const struct weir_graph *g, char *why, size_t size)
+{
+	if (!g->succeeded)
+		return 0;
+	return graph_say(why, size, WEIR_EBUSY,
+	    "the server is switching to a new configuration: try again in a moment");
+}
+
+/* Whether `st` may be put back into the state saved in `b`, given its type and placement. */
+static bool can_return(const struct weir_stage *st, const struct before *b)
+{
+	char why[256];
+
+	if (!st)
+		return b->kind == BEFORE_OVERLOAD;
+	return b->kind == BEFORE_STEER
+		   ? graph_can_steer(st, (enum weir_steer)b->state, why, sizeof(why)) == 0
+		   : graph_knob_live(st, b->knob, why, sizeof(why)) == 0;
+}
+
+/* Copy `before` for graph `arg`. Returns NULL if out of memory, or if that graph lacks the stage or
+ * the stage lacks the knob or state. */
+static void *before_carried(void *arg, const void *before)
+{
+	const struct before *from = before;
+	struct weir_stage *st = from->stage ? graph_match(arg, from->stage) : NULL;
+	struct before *b = can_return(st, from) ? calloc(1, sizeof(*b)) : NULL;
+
+	if (!b)
+		return NULL;
+	b->kind = from->kind;
+	b->stage = st;
+	b->state = from->state;
+	b->knob = from->knob ? strdup(from->knob) : NULL;
+	if ((!from->knob || b->knob) && graph_layers_copy(&b->layers, &from->layers) == 0)
+		return b;
+	free(b->knob);
+	free(b);
+	return NULL;
+}
+
+void graph_acts_carry(struct weir_graph *g, struct weir_graph *old)
+{
+	acts_copy(&g->acts, &old->acts, before_carried, g);
+}
+
+uint64_t graph_act(struct weir_graph *g, const struct weir_act *act, struct before *before)
+{
+	struct weir_act told = *act;
+
+	if (acting[0] && (strcmp(told.actor, "operator") == 0 || strcmp(told.actor, "reload") == 0))
+		memcpy(told.actor, acting, sizeof(acting));
+	return acts_add(&g->acts, told, before);
+}
+
+uint64_t graph_act_noted(struct weir_graph *g, const struct weir_act *act, struct before *before,
+    const struct weir_stage *st, const char *rule)
+{
+	struct weir_decision d = {0};
+
+	snprintf(d.stage, sizeof(d.stage), "%s", st->name);
+	snprintf(d.actor, sizeof(d.actor), "%s", act->actor);
+	snprintf(d.action, sizeof(d.action), "%s", act->what);
+	snprintf(d.rule, sizeof(d.rule), "%.95s", rule);
+	if (act->from[0])
+		snprintf(d.inputs, sizeof(d.inputs), "it was %s", act->from);
+	journal_add(control_journal(g->control), d);
+	return graph_act(g, act, before);
+}
+
+void graph_act_overload(struct weir_graph *g, const struct weir_act *act, int mode)
+{
+	struct before *b = calloc(1, sizeof(*b));
+
+	if (b) { /* if out of memory, the change cannot be undone */
+		b->kind = BEFORE_OVERLOAD;
+		b->state = mode;
+	}
+	graph_act(g, act, b);
+}
+
+int weir_graph_acts(const struct weir_graph *cg, struct weir_act *out, int n)
+{
+	struct weir_graph *g = cg->stages[0]->graph; /* drops const, since reading takes a lock */
+
+	return acts_read(&g->acts, out, n);
+}
+
+static void restore_overload(struct weir_graph *g, const struct before *b, struct weir_act *act)
+    WEIR_REQUIRES(&g->lock)
+{
+	int now = atomic_load(&g->overload_mode);
+
+	graph_overload_turn(g, b->state);
+	graph_overload_note(g, now, b->state, act);
+	graph_act(g, act, NULL);
+}
+
+static int restore_steer(struct weir_graph *g, const struct before *b, struct weir_act *act,
+    char *why, size_t size) WEIR_REQUIRES(&g->lock)
+{
+	int rc = graph_may_steer(g, b->stage, (enum weir_steer)b->state, why, size);
+
+	if (rc != 0)
+		return rc;
+	graph_cut(act->from, sizeof(act->from), graph_steer_word(atomic_load(&b->stage->steer)));
+	graph_cut(act->to, sizeof(act->to), graph_steer_word(b->state));
+	graph_steer_turn(b->stage, b->state);
+	return 0;
+}
+
+/* Undo `last`. The undo is itself recorded, as a change that cannot be undone, so that repeated
+ * undo does not alternate between two states. */
+static int take_back(struct weir_graph *g, const struct weir_act *last, const struct before *b,
+    char *why, size_t size) WEIR_REQUIRES(&g->lock)
+{
+	struct weir_act act = {.actor = "operator", .what = "undo"};
+	char rule[96];
+	int rc = 0;
+
+	memcpy(act.target, last->target, sizeof(act.target));
+	if (b->kind == BEFORE_OVERLOAD) {
+		restore_overload(g, b, &act);
+		return 0;
+	}
+	if (b->kind == BEFORE_STEER)
+		rc = restore_steer(g, b, &act, why, size);
+	else
+		rc = graph_layers_restore(g, b, &act, why, size);
+	if (rc != 0)
+		return rc;
+	char to[48];
+	graph_cut(to, sizeof(to), act.to);
+	snprintf(rule, sizeof(rule), "%.40s = %s", b->kind == BEFORE_KNOB ? b->knob : "state", to);
+	graph_act_noted(g, &act, NULL, b->stage, rule);
+	return 0;
+}
+
+/* Report that `act` can never be undone in this graph, and mark it so, so that the next undo picks
+ * an older change. */
+static void set_aside(struct weir_graph *g, const struct weir_act *act, char *why, size_t size)
+    WEIR_REQUIRES(&g->lock)
+{
+	struct weir_decision d = {.actor = "operator", .action = "dropped"};
+	char reason[256];
+
+	graph_cut(reason, sizeof(reason), why);
+	graph_say(why, size, 0,
+	    "'%s' of '%s' can no longer be undone; undo again for the change before it: %s",
+	    act->what, act->target, reason);
+	snprintf(d.rule, sizeof(d.rule), "undo of '%s' of '%.64s'", act->what, act->target);
+	graph_cut(d.inputs, sizeof(d.inputs), reason);
+	journal_add(control_journal(g->control), d);
+	acts_set_aside(&g->acts, act->id);
+}
+
+int weir_graph_undo(struct weir_graph *g, struct weir_act *undone, char *why, size_t size)
+{
+	struct weir_act last;
+	void *before;
+
+	lock_take(&g->lock);
+	int rc = graph_acts_open(g, why, size);
+	bool found = rc == 0 && acts_last(&g->acts, &last, &before);
+	if (rc == 0)
+		rc = found ? take_back(g, &last, before, why, size)
+			   : graph_say(why, size, WEIR_ENOENT, "no change is left to undo");
+	if (rc == 0)
+		acts_undone(&g->acts, last.id);
+	else if (found && rc != WEIR_ENOMEM && rc != WEIR_EBUSY)
+		set_aside(g, &last, why, size);
+	lock_release(&g->lock);
+	if (rc == 0 && undone) {
+		last.undone = true;
+		*undone = last;
+	}
+	return rc;
+}

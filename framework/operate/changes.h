@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operator changes to a running graph: setting knobs, pausing and draining stages, and undo. An
+ * "act" in the code is a recorded change. A knob has up to three layers; the first of these that
+ * exists determines its value:
+ *
+ *   brief       a temporary override, until until_ns
+ *   kept        a permanent override
+ *   configured  the value that the graph was built with
+ *
+ * Everything here is guarded by graph->lock. Every change takes the lock once and holds it until
+ * the change is complete.
+ */
+#ifndef WEIR_OPERATE_CHANGES_H
+#define WEIR_OPERATE_CHANGES_H
+
+#include "graph/graph.h"
+
+/** The overrides of a knob. The strings are owned. */
+struct layers {
+	char *kept;  /* permanent override, or NULL */
+	char *brief; /* temporary override, or NULL */
+	int64_t until_ns;
+	uint64_t brief_act; /* id of the act that set `brief` */
+	bool stuck;         /* `brief` has expired, but the knob could not be set back */
+};
+
+/** A knob that has an override, and its layers. */
+struct override {
+	struct override *next;
+	struct weir_stage *stage;
+	char *knob, *configured; /* owned */
+	struct layers layers;
+};
+
+/** The state before a change, which an undo restores. */
+struct before {
+	enum { BEFORE_KNOB, BEFORE_STEER, BEFORE_OVERLOAD } kind;
+	struct weir_stage *stage; /* NULL for the overload mode */
+	char *knob;               /* owned */
+	struct layers layers;
+	int state; /* enum weir_steer, or enum weir_admission_mode */
+};
+
+void graph_acts_init(struct weir_graph *g);
+void graph_acts_fini(struct weir_graph *g);
+
+/** Record `act` in the ring. `before` is what its undo restores; the ring takes ownership of it.
+ *  Returns the id of the act. */
+uint64_t graph_act(struct weir_graph *g, const struct weir_act *act, struct before *before)
+    WEIR_REQUIRES(&g->lock);
+/** Record `act` like graph_act, and also write it to the journal with `rule` as the reason. */
+uint64_t graph_act_noted(struct weir_graph *g, const struct weir_act *act, struct before *before,
+    const struct weir_stage *st, const char *rule) WEIR_REQUIRES(&g->lock);
+/** Record a change of the overload mode. `mode` is the previous mode. */
+void graph_act_overload(struct weir_graph *g, const struct weir_act *act, int mode)
+    WEIR_REQUIRES(&g->lock);
+
+/** graph_overload_turn sets the overload mode. graph_overload_note journals the change from
+ *  `before` to `mode`, and fills in `target`, `from` and `to` of `act`. */
+void graph_overload_turn(struct weir_graph *g, int mode);
+void graph_overload_note(struct weir_graph *g, int before, int mode, struct weir_act *act);
+
+/** Check that `st` has this knob and that it can be changed while the graph runs. Returns 0, or an
+ *  error of weir_graph_set with the reason in why[size]. */
+int graph_knob_live(const struct weir_stage *st, const char *knob, char *why, size_t size);
+/** Set a knob without recording the change. Returns what weir_graph_set returns. */
+int graph_knob_turn(
+    struct weir_stage *st, const char *knob, const char *value, char *why, size_t size);
+/** Store `value` only in the spec of `st`. For framework knobs that have no effect on this
+ *  stage. */
+int graph_knob_store(
+    struct weir_stage *st, const char *knob, const char *value, char *why, size_t size);
+/** Print the effective value of a knob to buf[size]. Returns 0, WEIR_ENOENT or WEIR_EINVAL. */
+int graph_knob_print(struct weir_stage *st, const char *knob, char *buf, size_t size);
+
+/** Find the stage called `name`. If there is none, returns NULL, with a message in why[size] that
+ *  suggests the nearest name. */
+struct weir_stage *graph_find_stage(
+    const struct weir_graph *g, const char *name, char *why, size_t size);
+
+/** Restore the layers saved in `before`, and fill in `from` and `to` of `act`. */
+int graph_layers_restore(struct weir_graph *g, const struct before *before, struct weir_act *act,
+    char *why, size_t size) WEIR_REQUIRES(&g->lock);
+/** Remove expired overrides. The control thread calls this on every tick; if none has expired, the
+ *  call costs one load. */
+void graph_expire(struct weir_graph *g, int64_t now_ns);
+void graph_layers_free(struct layers *l);
+
+/** Return the name of a state: "running", "paused" or "draining". */
+const char *graph_steer_word(int how);
+/** Set the state of `st` without recording the change. */
+void graph_steer_turn(struct weir_stage *st, int how);
+/** Allow operators to pause stages from now on. */
+void graph_steer_begin(struct weir_graph *g);
+/** Resume all stages and allow no more pauses. Called before a drain. */
+void graph_steer_end(struct weir_graph *g);
+
+/** Check that `st` supports state `how` at all, whatever the phase of the graph. Returns 0, or
+ *  WEIR_EINVAL with the reason in why[size]. */
+int graph_can_steer(const struct weir_stage *st, enum weir_steer how, char *why, size_t size);
+/** Check that `st` may be brought into state `how` now. Returns 0, or WEIR_EINVAL or WEIR_EBUSY
+ *  with the reason in why[size]. */
+int graph_may_steer(const struct weir_graph *g, const struct weir_stage *st, enum weir_steer how,
+    char *why, size_t size) WEIR_REQUIRES(&g->lock);
+
+/** Return the stage of `g` with the name and type of `st`, or NULL if there is none. */
+struct weir_stage *graph_match(const struct weir_graph *g, const struct weir_stage *st);
+/** Report in the journal and the log that `what` of `stage` was lost in a reload, and why. */
+void graph_dropped(
+    struct weir_graph *g, const char *actor, const char *stage, const char *what, const char *why);
+/** Copy the acts of `old` to `g`, so that those whose stage still exists can be undone there. */
+void graph_acts_carry(struct weir_graph *g, struct weir_graph *old) WEIR_REQUIRES(&g->lock);
+/** Apply the overrides of `old` to `g`. `old` must no longer accept changes. */
+void graph_layers_carry(struct weir_graph *g, struct weir_graph *old) WEIR_REQUIRES(&g->lock);
+/** Check that `g` still accepts changes. Returns 0, or WEIR_EBUSY with the reason in why[size] if
+ *  another graph is replacing it or has replaced it. */
+int graph_acts_open(const struct weir_graph *g, char *why, size_t size) WEIR_REQUIRES(&g->lock);
+/** Copy the layers to *to; the caller owns the copy. Returns 0, or WEIR_ENOMEM with *to empty. */
+int graph_layers_copy(struct layers *to, const struct layers *from);
+
+/** Return the override of `knob` at `st`, or NULL if there is none. */
+struct override *graph_override(const struct weir_graph *g, const struct weir_stage *st,
+    const char *knob) WEIR_REQUIRES(&g->lock);
+/** Remove `o` from the list and free it. */
+void graph_override_drop(struct weir_graph *g, struct override *o) WEIR_REQUIRES(&g->lock);
+/** Return the effective value of a knob, allocated with malloc, or NULL if there is no such knob or
+ *  if out of memory. */
+char *graph_knob_text(struct weir_stage *st, const char *knob);
+
+/** Write a message to why[size]. Returns `code`. */
+int graph_say(char *why, size_t size, int code, const char *fmt, ...) WEIR_PRINTF(4, 5);
+
+/** Copy `text` to buf[size]. If it does not fit, truncate it and end it with "...". */
+void graph_cut(char *buf, size_t size, const char *text);
+
+#endif

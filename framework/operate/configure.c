@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Applies new configured values to a running graph, for a reload that changes live knobs only.
+ * Queues, counters, caches and the learned state of policies are kept.
+ *
+ * Knobs are set one at a time, as an operator would set them. Knobs that depend on each other, such
+ * as min and max, may have to be set in a certain order, which is found by retrying. Only an
+ * override can make it impossible to set a knob; all others are then set back.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "operate/changes.h"
+
+/** A knob whose configured value is to change. */
+struct turn {
+	struct weir_stage *stage;
+	char *knob, *from, *to; /* owned */
+	bool done;
+};
+
+struct turns {
+	struct turn *turn;
+	int n;
+	bool no_memory;
+};
+
+static void turns_free(struct turns *t)
+{
+	for (int i = 0; i < t->n; i++) {
+		free(t->turn[i].knob);
+		free(t->turn[i].from);
+		free(t->turn[i].to);
+	}
+	free(t->turn);
+}
+
+static bool grow(struct turns *t)
+{
+	struct turn *more = realloc(t->turn, ((size_t)t->n + 1) * sizeof(*more));
+
+	if (more)
+		t->turn = more;
+	return more;
+}
+
+/* Add `knob` to `t` if its configured values in `st` and `wanted` differ. */
+static void compare(struct weir_graph *g, struct turns *t, struct weir_stage *st,
+    struct weir_stage *wanted, const char *knob) WEIR_REQUIRES(&g->lock)
+{
+	const struct override *o = graph_override(g, st, knob);
+	struct turn new = {.stage = st, .knob = strdup(knob)};
+
+	new.from = o ? strdup(o->configured) : graph_knob_text(st, knob);
+	new.to = graph_knob_text(wanted, knob);
+	bool whole = new.knob &&new.from &&new.to;
+	bool same = whole && strcmp(new.from, new.to) == 0;
+	if (whole && !same && grow(t)) {
+		t->turn[t->n++] = new;
+		return;
+	}
+	t->no_memory |= !same;
+	free(new.knob);
+	free(new.from);
+	free(new.to);
+}
+
+static void compare_table(struct weir_graph *g, struct turns *t, struct weir_stage *st,
+    struct weir_stage *wanted, const struct weir_knob *table, const char *prefix)
+    WEIR_REQUIRES(&g->lock)
+{
+	for (const struct weir_knob *row = table; row && row->name; row++) {
+		char path[128];
+		snprintf(path, sizeof(path), "%s%s", prefix, row->name);
+		if (row->type == WEIR_KNOB_MAP && table == weir_stage_knobs) {
+			strncat(path, ".", sizeof(path) - strlen(path) - 1);
+			compare_table(g, t, st, wanted, row->fields, path);
+		} else if (row->flags & WEIR_KNOB_LIVE) {
+			compare(g, t, st, wanted, path);
+		}
+	}
+}
+
+/* Whether the knob has no effect: it is a `threads` knob, and its stage is inline or in a group and
+ * so has no pool of its own. */
+static bool is_idle(const struct turn *t)
+{
+	return strncmp(t->knob, "threads.", 8) == 0 &&
+	       (!t->stage->pool || t->stage->spec->group[0] != '\0');
+}
+
+/* Make `to` the configured value of the knob. Returns false if it cannot be set now. */
+static bool turn(struct weir_graph *g, const struct turn *t, const char *to) WEIR_REQUIRES(&g->lock)
+{
+	struct override *o = graph_override(g, t->stage, t->knob);
+	char why[256];
+
+	if (!o)
+		return (is_idle(t) ? graph_knob_store : graph_knob_turn)(
+			   t->stage, t->knob, to, why, sizeof(why)) == 0;
+	char *text = strdup(to);
+	if (!text)
+		return false;
+	free(o->configured);
+	o->configured = text;
+	return true;
+}
+
+/* Set all knobs to their new values, or to their old ones if `back`. Returns whether all
+ * succeeded. */
+static bool turn_all(struct weir_graph *g, struct turns *t, bool back) WEIR_REQUIRES(&g->lock)
+{
+	bool moved = true, all = true;
+
+	while (moved) {
+		moved = false;
+		all = true;
+		for (int i = 0; i < t->n; i++) {
+			struct turn *one = &t->turn[i];
+			if (one->done != back)
+				continue;
+			bool ok = turn(g, one, back ? one->from : one->to);
+			if (ok)
+				one->done = !back;
+			moved |= ok;
+			all &= ok;
+		}
+	}
+	return all;
+}
+
+/* Remove permanent overrides that equal the new configured value, as after `weir save` and a
+ * reload. */
+static void end_overrides(struct weir_graph *g, const struct turns *t) WEIR_REQUIRES(&g->lock)
+{
+	for (int i = 0; i < t->n; i++) {
+		struct override *o = graph_override(g, t->turn[i].stage, t->turn[i].knob);
+		if (o && !o->layers.brief && strcmp(o->layers.kept, o->configured) == 0)
+			graph_override_drop(g, o);
+	}
+}
+
+static void note(struct weir_graph *g, const struct turn *t) WEIR_REQUIRES(&g->lock)
+{
+	struct weir_act act = {.actor = "reload", .what = "reload"};
+	char rule[96], to[48];
+
+	snprintf(act.target, sizeof(act.target), "%.90s.%.90s", t->stage->name, t->knob);
+	graph_cut(act.from, sizeof(act.from), t->from);
+	graph_cut(act.to, sizeof(act.to), t->to);
+	graph_cut(to, sizeof(to), t->to);
+	snprintf(rule, sizeof(rule), "%.40s = %s", t->knob, to);
+	graph_act_noted(g, &act, NULL, t->stage, rule);
+}
+
+/* Apply the server-wide settings. An overload mode that was changed at run time is kept. */
+static void configure_server(struct weir_graph *g, const struct weir_spec *wanted)
+    WEIR_REQUIRES(&g->lock)
+{
+	struct weir_act act = {.actor = "reload", .what = "reload"};
+	int before = g->spec->overload_mode;
+
+	g->spec->grace_ns = wanted->grace_ns;
+	g->spec->old_ns = wanted->old_ns;
+	g->spec->overload_mode = wanted->overload_mode;
+	if (before == wanted->overload_mode || atomic_load(&g->overload_mode) != before)
+		return;
+	graph_overload_turn(g, wanted->overload_mode);
+	graph_overload_note(g, before, wanted->overload_mode, &act);
+	graph_act(g, &act, NULL);
+}
+
+static int configure(struct weir_graph *g, struct turns *t) WEIR_REQUIRES(&g->lock)
+{
+	if (t->no_memory)
+		return WEIR_ENOMEM;
+	if (!turn_all(g, t, false)) {
+		turn_all(g, t, true);
+		return WEIR_EBUSY;
+	}
+	end_overrides(g, t);
+	for (int i = 0; i < t->n; i++)
+		note(g, &t->turn[i]);
+	return 0;
+}
+
+/* Call ops->refresh of all stages. No lock is held, since stages may log; there is only one reload
+ * at a time anyway. */
+static void refresh(struct weir_graph *g, const struct weir_graph *wanted)
+{
+	for (int i = 0; i < g->n_stages; i++) {
+		struct weir_stage *st = g->stages[i];
+		if (st->ops->refresh)
+			st->ops->refresh(st, graph_match(wanted, st));
+	}
+}
+
+void weir_graph_renewed(const struct weir_graph *g, const struct weir_graph *wanted,
+    weir_graph_renewed_fn *tell, void *arg)
+{
+	for (int i = 0; i < g->n_stages; i++) {
+		struct weir_stage *st = g->stages[i], *twin = graph_match(wanted, st);
+		char text[512];
+		if (twin && st->ops->renewed && st->ops->renewed(st, twin, text, sizeof(text)))
+			tell(arg, st->name, text);
+	}
+}
+
+int weir_graph_configure(struct weir_graph *g, const struct weir_graph *wanted, int *n_turned)
+{
+	struct turns t = {0};
+
+	WEIR_ASSERT(g->n_stages == wanted->n_stages);
+	lock_take(&g->lock);
+	for (int i = 0; i < g->n_stages; i++) {
+		struct weir_stage *st = g->stages[i], *twin = graph_match(wanted, st);
+		WEIR_ASSERT(twin != NULL);
+		compare_table(g, &t, st, twin, weir_stage_knobs, "");
+		compare_table(g, &t, st, twin, st->ops->knobs, "with.");
+	}
+	int rc = configure(g, &t);
+	if (rc == 0)
+		configure_server(g, wanted->spec);
+	lock_release(&g->lock);
+	if (rc == 0)
+		refresh(g, wanted);
+	if (n_turned)
+		*n_turned = rc == 0 ? t.n : 0;
+	turns_free(&t);
+	return rc;
+}

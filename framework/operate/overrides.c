@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Permanent and temporary overrides of the configured values of knobs.
+ *
+ * An override is allocated when its knob is first set, and freed with its last layer. Strings are
+ * copied before the knob is set, so a failure changes nothing.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/log.h>
+
+#include "base/clock.h"
+#include "operate/changes.h"
+
+/* Retry interval for an expired override that could not be removed because the value of another
+ * knob forbids it. */
+#define EXPIRE_AGAIN_NS (100 * NS_PER_MS)
+
+void graph_layers_free(struct layers *l)
+{
+	free(l->kept);
+	free(l->brief);
+	*l = (struct layers){0};
+}
+
+int graph_layers_copy(struct layers *to, const struct layers *from)
+{
+	*to = *from;
+	to->kept = from->kept ? strdup(from->kept) : NULL;
+	to->brief = from->brief ? strdup(from->brief) : NULL;
+	if ((!from->kept || to->kept) && (!from->brief || to->brief))
+		return 0;
+	graph_layers_free(to);
+	return WEIR_ENOMEM;
+}
+
+static const char *effective(const struct override *o, const struct layers *l)
+{
+	return l->brief ? l->brief : l->kept ? l->kept : o->configured;
+}
+
+struct override *graph_override(
+    const struct weir_graph *g, const struct weir_stage *st, const char *knob)
+{
+	for (struct override *o = g->overrides; o; o = o->next)
+		if (o->stage == st && strcmp(o->knob, knob) == 0)
+			return o;
+	return NULL;
+}
+
+char *graph_knob_text(struct weir_stage *st, const char *knob)
+{
+	char *text = malloc(WEIR_VALUE_MAX);
+
+	if (text && graph_knob_print(st, knob, text, WEIR_VALUE_MAX) != 0) {
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
+void graph_override_drop(struct weir_graph *g, struct override *o)
+{
+	struct override **at = &g->overrides;
+
+	while (*at && *at != o)
+		at = &(*at)->next;
+	if (*at)
+		*at = o->next;
+	graph_layers_free(&o->layers);
+	free(o->knob);
+	free(o->configured);
+	free(o);
+}
+
+/* Return the override of a knob; allocate it if there is none. Returns NULL if out of memory, or if
+ * the knob does not exist, in which case *missing is true. */
+static struct override *need(struct weir_graph *g, struct weir_stage *st, const char *knob,
+    bool *missing) WEIR_REQUIRES(&g->lock)
+{
+	struct override *o = graph_override(g, st, knob);
+	char probe[2];
+
+	*missing = graph_knob_print(st, knob, probe, sizeof(probe)) != 0;
+	if (o || *missing)
+		return o;
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return NULL;
+	o->stage = st;
+	o->knob = strdup(knob);
+	o->configured = graph_knob_text(st, knob);
+	o->next = g->overrides;
+	g->overrides = o;
+	if (o->knob && o->configured)
+		return o;
+	graph_override_drop(g, o);
+	return NULL;
+}
+
+/* Set the time at which the control thread must next check for expired overrides. */
+static void schedule(struct weir_graph *g) WEIR_REQUIRES(&g->lock)
+{
+	int64_t first_ns = INT64_MAX;
+
+	for (const struct override *o = g->overrides; o; o = o->next)
+		if (o->layers.brief && o->layers.until_ns < first_ns)
+			first_ns = o->layers.until_ns;
+	atomic_store(&g->expires_ns, first_ns);
+}
+
+static struct before *before_of(const struct override *o)
+{
+	struct before *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->kind = BEFORE_KNOB;
+	b->stage = o->stage;
+	b->knob = strdup(o->knob);
+	if (b->knob && graph_layers_copy(&b->layers, &o->layers) == 0)
+		return b;
+	free(b->knob);
+	free(b);
+	return NULL;
+}
+
+static void before_free(struct before *b)
+{
+	if (!b)
+		return;
+	graph_layers_free(&b->layers);
+	free(b->knob);
+	free(b);
+}
+
+/* Set the knob to the effective value of the layers `l`, and make them its layers. On success the
+ * override takes ownership of `l`. */
+static int put(struct override *o, struct layers *l, struct weir_act *act, char *why, size_t size)
+{
+	graph_cut(act->from, sizeof(act->from), effective(o, &o->layers));
+	int rc = graph_knob_turn(o->stage, o->knob, effective(o, l), why, size);
+	if (rc != 0)
+		return rc;
+	graph_cut(act->to, sizeof(act->to), effective(o, l));
+	if (l->brief)
+		act->expires_wall_ns = clock_wall_ns() + l->until_ns - clock_now_ns();
+	graph_layers_free(&o->layers);
+	o->layers = *l;
+	*l = (struct layers){0};
+	return 0;
+}
+
+static void name_target(struct weir_act *act, const struct override *o)
+{
+	snprintf(act->target, sizeof(act->target), "%.90s.%.90s", o->stage->name, o->knob);
+}
+
+/* Record the change, and free the override if it has no layers left. Returns the id of the act. */
+static uint64_t done(struct weir_graph *g, struct override *o, const struct weir_act *act,
+    struct before *b) WEIR_REQUIRES(&g->lock)
+{
+	char rule[96], to[48];
+
+	graph_cut(to, sizeof(to), act->to);
+	snprintf(rule, sizeof(rule), "%.40s = %s", o->knob, to);
+	uint64_t id = graph_act_noted(g, act, b, o->stage, rule);
+	if (!o->layers.kept && !o->layers.brief)
+		graph_override_drop(g, o);
+	schedule(g);
+	return id;
+}
+
+/* ---- set ---- */
+
+/* Store the override's value in the form in which the knob prints it, so that 1k and 1000 look the
+ * same. */
+static void normalize(struct override *o)
+{
+	char *text = graph_knob_text(o->stage, o->knob);
+	char **at = o->layers.brief ? &o->layers.brief : &o->layers.kept;
+
+	if (!text)
+		return;
+	free(*at);
+	*at = text;
+}
+
+static int layers_with(
+    struct layers *l, const struct override *o, const char *value, int64_t for_ns)
+{
+	*l = (struct layers){0};
+	if (for_ns == 0) {
+		l->kept = strdup(value);
+		return l->kept ? 0 : WEIR_ENOMEM;
+	}
+	l->brief = strdup(value);
+	l->kept = o->layers.kept ? strdup(o->layers.kept) : NULL;
+	l->until_ns = clock_now_ns() + for_ns;
+	if (l->brief && (!o->layers.kept || l->kept))
+		return 0;
+	graph_layers_free(l);
+	return WEIR_ENOMEM;
+}
+
+static int set_locked(struct weir_graph *g, struct override *o, const char *value, int64_t for_ns,
+    char *why, size_t size) WEIR_REQUIRES(&g->lock)
+{
+	struct weir_act act = {.actor = "operator", .what = "set"};
+	struct before *b = before_of(o);
+	struct layers l;
+	int rc = b ? layers_with(&l, o, value, for_ns) : WEIR_ENOMEM;
+
+	if (rc != 0) {
+		before_free(b);
+		return graph_say(why, size, rc, "out of memory");
+	}
+	name_target(&act, o);
+	rc = put(o, &l, &act, why, size);
+	if (rc != 0) {
+		graph_layers_free(&l);
+		before_free(b);
+		return rc;
+	}
+	normalize(o);
+	graph_cut(act.to, sizeof(act.to), effective(o, &o->layers));
+	o->layers.brief_act = done(g, o, &act, b);
+	return 0;
+}
+
+int weir_graph_set_for(struct weir_graph *g, const char *stage, const char *knob, const char *value,
+    int64_t for_ns, char *why, size_t size)
+{
+	struct weir_stage *st = graph_find_stage(g, stage, why, size);
+	bool missing;
+	int rc;
+
+	if (!st)
+		return WEIR_ENOENT;
+	if (for_ns < 0 || for_ns > WEIR_FOR_MAX_NS)
+		return graph_say(why, size, WEIR_EINVAL,
+		    "a value can be set for 1 ns to 31 days, or permanently");
+	lock_take(&g->lock);
+	struct override *o = NULL;
+	rc = graph_acts_open(g, why, size);
+	if (rc != 0) {
+		lock_release(&g->lock);
+		return rc;
+	}
+	o = need(g, st, knob, &missing);
+	if (o)
+		rc = set_locked(g, o, value, for_ns, why, size);
+	else if (missing) /* fails, with the right message */
+		rc = graph_knob_turn(st, knob, value, why, size);
+	else
+		rc = graph_say(why, size, WEIR_ENOMEM, "out of memory");
+	if (o && rc != 0 && !o->layers.kept && !o->layers.brief)
+		graph_override_drop(g, o);
+	lock_release(&g->lock);
+	return rc;
+}
+
+int weir_graph_set(struct weir_graph *g, const char *stage, const char *knob, const char *value,
+    char *why, size_t size)
+{
+	return weir_graph_set_for(g, stage, knob, value, 0, why, size);
+}
+
+/* ---- unset and restore ---- */
+
+static int unset_locked(struct weir_graph *g, struct weir_stage *st, const char *knob, char *why,
+    size_t size) WEIR_REQUIRES(&g->lock)
+{
+	struct weir_act act = {.actor = "operator", .what = "unset"};
+	struct override *o = graph_override(g, st, knob);
+	struct layers none = {0};
+	char probe[2];
+
+	/* fails with the right message */
+	if (!o && graph_knob_print(st, knob, probe, sizeof(probe)) != 0)
+		return graph_knob_turn(st, knob, "", why, size);
+	if (!o)
+		return graph_say(why, size, WEIR_EBUSY,
+		    "'%s' of stage '%s' already has its configured value", knob, st->name);
+	struct before *b = before_of(o);
+	if (!b)
+		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
+	name_target(&act, o);
+	int rc = put(o, &none, &act, why, size);
+	if (rc == 0)
+		done(g, o, &act, b);
+	else
+		before_free(b);
+	return rc;
+}
+
+int weir_graph_unset(
+    struct weir_graph *g, const char *stage, const char *knob, char *why, size_t size)
+{
+	struct weir_stage *st = graph_find_stage(g, stage, why, size);
+
+	if (!st)
+		return WEIR_ENOENT;
+	lock_take(&g->lock);
+	int rc = graph_acts_open(g, why, size);
+	if (rc == 0)
+		rc = unset_locked(g, st, knob, why, size);
+	lock_release(&g->lock);
+	return rc;
+}
+
+int graph_layers_restore(
+    struct weir_graph *g, const struct before *b, struct weir_act *act, char *why, size_t size)
+{
+	bool missing;
+	struct override *o = need(g, b->stage, b->knob, &missing);
+	struct layers l;
+
+	if (!o || graph_layers_copy(&l, &b->layers) != 0) {
+		if (o && !o->layers.kept && !o->layers.brief)
+			graph_override_drop(g, o);
+		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
+	}
+	if (l.brief && l.until_ns <= clock_now_ns()) { /* it has expired since */
+		free(l.brief);
+		l.brief = NULL;
+	}
+	int rc = put(o, &l, act, why, size);
+	graph_layers_free(&l);
+	if (!o->layers.kept && !o->layers.brief)
+		graph_override_drop(g, o);
+	schedule(g);
+	return rc;
+}
+
+/* Mark act `id`, whose override has expired, as one that cannot be undone, and also the acts that
+ * set the temporary overrides it replaced. */
+static void forget_brief(struct weir_graph *g, uint64_t id) WEIR_REQUIRES(&g->lock)
+{
+	while (id != 0) {
+		const struct before *b = acts_before(&g->acts, id);
+		acts_undone(&g->acts, id);
+		id = b && b->kind == BEFORE_KNOB && b->layers.brief ? b->layers.brief_act : 0;
+	}
+}
+
+/* Remove the temporary layer. Returns false if the knob could not be set back: for example,
+ * threads.max cannot return to a value below threads.min while threads.min is overridden, too. The
+ * failure is recorded once. */
+static bool expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEIR_REQUIRES(&g->lock)
+{
+	struct weir_act act = {.actor = "expiry", .what = "expire"};
+	struct layers l = {.kept = o->layers.kept ? strdup(o->layers.kept) : NULL};
+	uint64_t id = o->layers.brief_act;
+	char why[256] = "out of memory";
+
+	name_target(&act, o);
+	if ((o->layers.kept && !l.kept) || put(o, &l, &act, why, sizeof(why)) != 0) {
+		graph_layers_free(&l);
+		o->layers.until_ns = now_ns + EXPIRE_AGAIN_NS;
+		snprintf(act.what, sizeof(act.what), "expire failed");
+		if (!o->layers.stuck)
+			graph_act_noted(g, &act, NULL, o->stage, why);
+		o->layers.stuck = true;
+		return false;
+	}
+	forget_brief(g, id);
+	done(g, o, &act, NULL);
+	return true;
+}
+
+/* Make one pass over the expired overrides. Returns true if one was removed, since others may then
+ * be removable, too. */
+static bool expire_pass(struct weir_graph *g, int64_t now_ns) WEIR_REQUIRES(&g->lock)
+{
+	struct override *next;
+	bool moved = false;
+
+	for (struct override *o = g->overrides; o; o = next) {
+		next = o->next;
+		if (o->layers.brief && o->layers.until_ns <= now_ns)
+			moved |= expire(g, o, now_ns);
+	}
+	/* Retry those that failed earlier in this pass. */
+	for (struct override *o = g->overrides; o && moved; o = o->next)
+		if (o->layers.brief && o->layers.stuck)
+			o->layers.until_ns = now_ns;
+	return moved;
+}
+
+void graph_expire(struct weir_graph *g, int64_t now_ns)
+{
+	if (WEIR_LIKELY(now_ns < atomic_load_explicit(&g->expires_ns, memory_order_relaxed)))
+		return;
+	lock_take(&g->lock);
+	while (expire_pass(g, now_ns))
+		;
+	schedule(g);
+	lock_release(&g->lock);
+}
+
+/* ---- carrying over to a new graph ---- */
+
+/* Override the knob of `st` as `from` did in the previous graph. Does nothing and returns 0 if the
+ * new configuration already has that value. */
+static int carry(struct weir_graph *g, struct weir_stage *st, const struct override *from,
+    char *why, size_t size) WEIR_REQUIRES(&g->lock)
+{
+	struct weir_act ignored = {0};
+	struct layers l = {0};
+	bool missing;
+	struct override *o = need(g, st, from->knob, &missing);
+	int rc = missing                                           ? WEIR_ENOENT
+		 : !o || graph_layers_copy(&l, &from->layers) != 0 ? WEIR_ENOMEM
+								   : 0;
+
+	if (rc != 0)
+		graph_say(why, size, rc, missing ? "the knob no longer exists" : "out of memory");
+	else if (l.brief || (l.kept && strcmp(l.kept, o->configured) != 0))
+		rc = put(o, &l, &ignored, why, size);
+	graph_layers_free(&l);
+	if (o && !o->layers.kept && !o->layers.brief)
+		graph_override_drop(g, o);
+	return rc;
+}
+
+/* Make one pass over the overrides that are not `done`, and carry them over. Bounds that depend on
+ * each other may need two passes. Returns whether any override was carried over. */
+static bool carry_pass(struct weir_graph *g, const struct weir_graph *old, bool *done, bool say)
+    WEIR_REQUIRES(&g->lock)
+{
+	bool moved = false;
+	int i = 0;
+
+	for (const struct override *o = old->overrides; o; o = o->next, i++) {
+		struct weir_stage *st = graph_match(g, o->stage);
+		char why[192] = "the stage no longer exists";
+		if (done[i])
+			continue;
+		done[i] = st && carry(g, st, o, why, sizeof(why)) == 0;
+		moved |= done[i];
+		if (!done[i] && say)
+			graph_dropped(g, "reload", o->stage->name, o->knob, why);
+	}
+	return moved;
+}
+
+void graph_layers_carry(struct weir_graph *g, struct weir_graph *old)
+{
+	int n = 0;
+
+	lock_take(&old->lock);
+	for (const struct override *o = old->overrides; o; o = o->next)
+		n++;
+	bool *done = calloc((size_t)n + 1, sizeof(*done));
+	while (done && carry_pass(g, old, done, false))
+		continue;
+	if (done)
+		carry_pass(g, old, done, true);
+	lock_release(&old->lock);
+	free(done);
+	schedule(g);
+}
+
+/* ---- reading ---- */
+
+int weir_graph_layers(
+    const struct weir_graph *cg, const char *stage, const char *knob, struct weir_layers *out)
+{
+	struct weir_stage *st = weir_graph_stage(cg, stage);
+
+	*out = (struct weir_layers){0};
+	if (!st)
+		return WEIR_ENOENT;
+	struct weir_graph *g = st->graph; /* drops const, since reading takes a lock */
+	lock_take(&g->lock);
+	const struct override *o = graph_override(g, st, knob);
+	int rc = 0;
+	if (o) {
+		out->overridden = true;
+		snprintf(out->configured, sizeof(out->configured), "%s", o->configured);
+		snprintf(out->override, sizeof(out->override), "%s", effective(o, &o->layers));
+		out->has_kept = o->layers.brief && o->layers.kept;
+		snprintf(out->kept, sizeof(out->kept), "%s", out->has_kept ? o->layers.kept : "");
+		if (o->layers.brief)
+			out->expires_wall_ns =
+			    clock_wall_ns() + o->layers.until_ns - clock_now_ns();
+	} else {
+		rc = graph_knob_print(st, knob, out->configured, sizeof(out->configured));
+	}
+	lock_release(&g->lock);
+	return rc;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* Checks where and how stages run: their pools and groups, modes, keys and policies, and the thread
+ * budget. */
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/task.h"
+#include "control/batch.h"
+#include "control/resize.h"
+#include "sched/policy.h"
+#include "sched/pool.h"
+
+/* Whether the admission policy needs a queue. An inline stage cannot have such a policy. */
+static bool admission_queues(const char *name)
+{
+	const struct admission_policy *policy = name ? admission_find(name) : NULL;
+
+	return policy && (policy->tick || policy->drop || policy == &admission_threshold);
+}
+
+static void check_inline(struct plan *p, struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+	const char *why = NULL;
+
+	if (!s->inlined)
+		return;
+	if (ps->ops->flags & WEIR_STAGE_BLOCKS)
+		why = "its handler may block, and would block the caller's thread";
+	else if (s->mode != WEIR_MODE_SHARED || ps->ops->flags & WEIR_STAGE_SINGLE)
+		why = "only 'mode: shared' can run in several calling threads at once";
+	else if (s->group && s->group[0])
+		why = "it is in a group";
+	else if (s->cohort.by && s->cohort.by[0])
+		why = "cohorts by key need a queue";
+	else if (admission_queues(weir_spec_admission(s, false)))
+		why = "its admission policy needs a queue";
+	if (why)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, why,
+		    "stage '%s' (%s) cannot be inline", s->name, s->use);
+}
+
+/* Resolve the key of cohorts (`by`) or of partitions (`key`). If a stage has both, they must be the
+ * same, since an event has only one key. */
+static void resolve_key(struct plan *p, struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+	const char *by = s->cohort.by ? s->cohort.by : "", *name = by;
+	bool partitioned = s->mode == WEIR_MODE_PARTITIONED;
+
+	if (partitioned)
+		name = s->key && s->key[0] ? s->key : "stage";
+	if (partitioned && by[0] && strcmp(by, name) != 0)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "use the same field for both",
+		    "stage '%s' is partitioned by '%s' and forms cohorts by '%s'", s->name, name,
+		    by);
+	if (!name[0])
+		return;
+	if (strcmp(name, "event") == 0) {
+		ps->key.kind = KEY_EVENT;
+	} else if (strcmp(name, "class") == 0) {
+		ps->key.kind = KEY_CLASS;
+	} else if (strcmp(name, "stage") == 0 && ps->ops->key) {
+		ps->key.kind = KEY_STAGE;
+	} else if ((ps->key.field = plan_field(ps->type, name, &ps->key.arg))) {
+		ps->key.kind = KEY_FIELD;
+	} else {
+		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT,
+		    "use 'event', 'class', 'stage' if the type has a key, or a field of the events",
+		    "stage '%s' has no key '%s'", s->name, name);
+	}
+}
+
+static void check_threads(struct plan *p, const struct weir_threads_spec *t, const char *kind,
+    const char *name, const struct weir_mark *mark)
+{
+	int min, max;
+
+	pool_bounds(t, task_cores(), &min, &max);
+	if (t->min >= 0 && t->max >= 0 && t->min > t->max)
+		weir_errs_add(p->errs, mark, WEIR_EINVAL, NULL,
+		    "threads of %s '%s': min %lld is greater than max %lld", kind, name,
+		    (long long)t->min, (long long)t->max);
+	else if (t->start > 0 && (t->start < min || t->start > max))
+		weir_errs_add(p->errs, mark, WEIR_EINVAL, NULL,
+		    "threads of %s '%s': start %lld is not between min and max", kind, name,
+		    (long long)t->start);
+	if (t->policy && !resize_find(t->policy))
+		weir_errs_add(p->errs, mark, WEIR_ENOENT, "use 'static', 'seda' or 'weir'",
+		    "threads of %s '%s': there is no policy '%s'", kind, name, t->policy);
+}
+
+/* Report an unknown policy. Suggest the nearest name, or list all policies. */
+static void unknown_admission(struct plan *p, const struct weir_stage_spec *s)
+{
+	const char *names[16], *near;
+	char known[160] = "";
+	int n = 0;
+
+	for (; n < 16 && admission_at(n); n++) {
+		size_t len = strlen(known);
+		names[n] = admission_at(n)->name;
+		snprintf(
+		    known + len, sizeof(known) - len, "%s%s", n ? ", " : "there are ", names[n]);
+	}
+	near = weir_nearest(s->admission.policy, names, n);
+	if (near)
+		snprintf(known, sizeof(known), "did you mean '%s'?", near);
+	weir_errs_add(p->errs, &s->mark, WEIR_ENOENT, known,
+	    "stage '%s': there is no admission policy '%s'", s->name, s->admission.policy);
+}
+
+static void check_admission(struct plan *p, const struct weir_stage_spec *s)
+{
+	const struct weir_admission_spec *a = &s->admission;
+
+	if (!admission_find(weir_spec_admission(s, true)))
+		unknown_admission(p, s);
+	else if (strcmp(a->policy, "rate") == 0 && a->rate <= 0)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "write 'rate: 500'",
+		    "stage '%s': admission policy 'rate' needs a rate", s->name);
+	else if (strcmp(a->policy, "threshold") == 0 && a->threshold > s->queue.limit)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
+		    "lower 'threshold', or raise 'limit' of 'queue'",
+		    "stage '%s': a threshold of %lld has no effect, since the queue limit is %lld",
+		    s->name, (long long)a->threshold, (long long)s->queue.limit);
+}
+
+static void check_degrade(struct plan *p, const struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+
+	if (s->degrade.above >= 1)
+		return;
+	if (s->degrade.below >= s->degrade.above)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "raise 'above', or lower 'below'",
+		    "stage '%s': degrade: below %g is not less than above %g", s->name,
+		    s->degrade.below, s->degrade.above);
+	if (s->inlined || ps->ops->flags & WEIR_STAGE_SOURCE)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, NULL,
+		    "stage '%s' has no queue, so it cannot tell when to degrade", s->name);
+}
+
+static void check_stage(struct plan *p, struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+
+	check_degrade(p, ps);
+	if (ps->ops->flags & WEIR_STAGE_SOURCE) {
+		if (s->inlined || (s->group && s->group[0]) || s->mode != WEIR_MODE_SHARED)
+			weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, NULL,
+			    "stage '%s' (%s) is a source: it has threads of its own and no mode or "
+			    "group",
+			    s->name, s->use);
+		return;
+	}
+	check_inline(p, ps);
+	resolve_key(p, ps);
+	if (s->cohort.policy && !batch_find(s->cohort.policy))
+		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT, "use 'static', 'weir' or 'seda'",
+		    "stage '%s': there is no batch policy '%s'", s->name, s->cohort.policy);
+	if (!s->inlined && ps->group < 0)
+		check_threads(p, &s->threads, "stage", s->name, &s->mark);
+	check_admission(p, s);
+}
+
+/* Threads that the pools need at startup: their sum, and the pool that needs the most. */
+struct demand {
+	int64_t sum, most;
+	const char *kind, *name, *hint;
+	const struct weir_mark *mark;
+};
+
+static void want(struct demand *d, const struct weir_threads_spec *t, const char *kind,
+    const char *name, const struct weir_mark *mark)
+{
+	int n, max;
+
+	pool_bounds(t, task_cores(), &n, &max);
+	bool starts = t->start > n;
+	n = starts ? (int)t->start : n;
+	d->sum += n;
+	if (n <= d->most)
+		return;
+	d->most = n;
+	d->kind = kind;
+	d->name = name;
+	d->mark = t->mark.file ? &t->mark : mark;
+	d->hint = starts ? "lower 'threads.start', or share a group"
+			 : "lower 'threads.min', or share a group";
+}
+
+static void check_budget(struct plan *p)
+{
+	struct demand d = {0};
+	int budget = task_budget();
+
+	for (int i = 0; i < p->n; i++) {
+		const struct plan_stage *ps = &p->stages[i];
+		if (ps->ops && !(ps->ops->flags & WEIR_STAGE_SOURCE) && !ps->spec->inlined &&
+		    ps->group < 0)
+			want(&d, &ps->spec->threads, "stage", ps->spec->name, &ps->spec->mark);
+	}
+	for (int g = 0; g < p->spec->n_groups; g++) {
+		const struct weir_group_spec *gs = &p->spec->groups[g];
+		want(&d, &gs->threads, "group", gs->name, &gs->mark);
+	}
+	if (d.sum > budget)
+		weir_errs_add(p->errs, d.mark, WEIR_EINVAL, d.hint,
+		    "the pools need at least %lld threads, %s '%s' %lld of them, but the budget of "
+		    "this machine is %d",
+		    (long long)d.sum, d.kind, d.name, (long long)d.most, budget);
+}
+
+/* Check that a group does not share its name with a stage or another group, since its pool, its
+ * threads and its decisions in the journal have that name. */
+static void check_group_name(struct plan *p, int g)
+{
+	const struct weir_group_spec *gs = &p->spec->groups[g];
+
+	plan_name(p, "group", gs->name, &gs->mark);
+	for (int i = 0; i < p->n; i++)
+		if (strcmp(p->spec->stages[i].name, gs->name) == 0)
+			weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+			    "rename one of them: a pool has the name of its stage or its group",
+			    "group '%s' has the name of a stage", gs->name);
+	for (int k = 0; k < g; k++)
+		if (strcmp(p->spec->groups[k].name, gs->name) == 0)
+			weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, NULL,
+			    "there are two groups called '%s'", gs->name);
+}
+
+void plan_placement(struct plan *p)
+{
+	for (int i = 0; i < p->n; i++)
+		if (p->stages[i].ops)
+			check_stage(p, &p->stages[i]);
+	for (int g = 0; g < p->spec->n_groups; g++) {
+		const struct weir_group_spec *gs = &p->spec->groups[g];
+		check_group_name(p, g);
+		check_threads(p, &gs->threads, "group", gs->name, &gs->mark);
+		if (gs->schedule && !sched_policy_find(gs->schedule))
+			weir_errs_add(p->errs, &gs->mark, WEIR_ENOENT, "'shared'",
+			    "group '%s': there is no schedule '%s'", gs->name, gs->schedule);
+	}
+	check_budget(p);
+}

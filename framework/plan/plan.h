@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A plan is a spec with every name resolved and every assumption of handlers checked.
+ *
+ * plan_make() makes a plan from a spec. weir_spec_check() discards the plan and weir_graph_build()
+ * builds a graph from it, so the two cannot disagree. Making a plan acquires no resources but
+ * memory.
+ */
+#ifndef WEIR_PLAN_PLAN_H
+#define WEIR_PLAN_PLAN_H
+
+#include <weir/spec.h>
+#include <weir/stage.h>
+
+#include "stage/sink.h"
+
+struct plan_outlet {
+	const char *name; /* from the ops table or the spec */
+	int to;           /* id of the stage that it leads to, -1 if unlinked */
+	/* type of the events emitted here; NULL if unknown, if any type is allowed, or if it emits
+	 * no events */
+	const struct weir_event_type *type;
+	bool optional, any, loop;
+	struct weir_mark mark;
+};
+
+struct plan_stage {
+	const struct weir_stage_spec *spec;
+	const struct weir_stage_ops *ops;   /* NULL if `use` is unknown, which is an error */
+	const struct weir_event_type *type; /* type of the input events, NULL if unknown */
+	int depth;
+	int group;          /* index into spec->groups, or -1 */
+	int64_t service_ns; /* configured service time of an event; 0 if unknown */
+	int n_outlets;
+	struct plan_outlet *outlets;
+	struct key_source key; /* its arg points into spec */
+};
+
+struct plan {
+	const struct weir_spec *spec;
+	int n;
+	struct plan_stage *stages;                 /* in spec order: index is id */
+	int *order;                                /* stage ids, upstream first */
+	const struct weir_event_type *source_type; /* what the first source emits, or NULL */
+	struct weir_errs *errs;
+};
+
+/** Check `spec` and fill in `plan`. All mistakes are added to `errs`. Returns 0, WEIR_EINVAL or
+ *  WEIR_ENOMEM. The caller must call plan_free in every case. */
+int plan_make(const struct weir_spec *spec, struct plan *plan, struct weir_errs *errs);
+void plan_free(struct plan *plan);
+
+/* The steps of plan_make. */
+void plan_links(struct plan *p);     /* plan/links.c: outlets, targets, reachability */
+void plan_order(struct plan *p);     /* plan/order.c: cycles, depth, order */
+void plan_types(struct plan *p);     /* plan/order.c: types along links */
+void plan_classes(struct plan *p);   /* plan/classes.c: fields, reach, priorities, guarantees */
+void plan_placement(struct plan *p); /* plan/placement.c: pools, modes, keys, policies, budget */
+void plan_slo(struct plan *p);       /* plan/slo.c: objectives that no event can meet */
+
+/** Report `name` if it is not a valid name for a `kind`. */
+void plan_name(struct plan *p, const char *kind, const char *name, const struct weir_mark *mark);
+
+/** Return the field of `type` called `name`, such as "path" or "header.x-user", or NULL if there is
+ *  none. *arg is set to the part after the dot if the field takes one, else to NULL. */
+const struct weir_field *plan_field(
+    const struct weir_event_type *type, const char *name, const char **arg);
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables of the knobs of stages, groups and their sections, with one row per knob.
+ *
+ * The loader, `check`, `describe`, `explain`, the schema, the admin endpoint and --set all read
+ * these rows, so they cannot disagree. Comments give the source of each number chosen here. Live
+ * rows are those that can be changed in a running graph (operate/knobs.c).
+ */
+#include <weir/spec.h>
+
+#define MEMBER(type, member) .offset = offsetof(struct type, member)
+
+/* Maximum number of threads in a pool. 1024 is a guess: twice the largest thread budget of a
+ * machine (512, overload.md 3.5). Up to this limit the budget's error is reported instead, which is
+ * clearer, since it names the pool that needs the most threads. */
+#define THREADS_MAX 1024
+
+/* Maximum number of events in a queue. 16 million is a guess: 1 GiB of event headers, more than can
+ * reasonably wait in any queue. */
+#define QUEUE_MAX (1 << 24)
+
+/* Longest linger. 1 s is a guess: with a longer one, a request would wait longer than objectives
+ * usually allow. */
+#define LINGER_MAX_NS 1e9
+
+/* Longest spin: 1 ms, fifty times the cost of waking a sleeper (limits.md: 21 us). */
+#define SPIN_MAX_NS 1e6
+
+/* Largest value of `stuck`: an hour is a guess. */
+#define STUCK_MAX_NS 3600e9
+
+/* Shortest and longest objective. Both are guesses; below 100 us the resolution of the clock would
+ * dominate. */
+#define SLO_MIN_NS 1e5
+#define SLO_MAX_NS 3600e9
+
+const struct weir_knob weir_threads_knobs[] = {
+    {.name = "min",
+	.type = WEIR_KNOB_INT,
+	MEMBER(weir_threads_spec, min),
+	.def = "1", /* limits.md; the controller adds threads if the stage needs more */
+	.min = 1,
+	.max = THREADS_MAX,
+	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
+	.help = "fewest handler threads; auto is the number of cores this process may use, at most "
+		"max"},
+    {.name = "max",
+	.type = WEIR_KNOB_INT,
+	MEMBER(weir_threads_spec, max),
+	.def = "auto", /* operating.md; right for handlers that do not block */
+	.min = 1,
+	.max = THREADS_MAX,
+	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
+	.help = "most handler threads the controller may use; auto is the number of cores this "
+		"process may use, at least min"},
+    {.name = "start",
+	.type = WEIR_KNOB_INT,
+	MEMBER(weir_threads_spec, start),
+	.def = "auto",
+	.min = 1,
+	.max = THREADS_MAX,
+	.flags = WEIR_KNOB_AUTO,
+	.help = "handler threads at startup; auto is min"},
+    {.name = "policy",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_threads_spec, policy),
+	.def = "weir",
+	.help = "policy that resizes the pool between min and max: weir, seda, or static (never)"},
+    {.name = "pin",
+	.type = WEIR_KNOB_BOOL,
+	MEMBER(weir_threads_spec, pinned),
+	.def = "false",
+	.help = "bind thread i to core i modulo the number of cores"},
+    {.name = "spin",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_threads_spec, spin_ns),
+	.def = "auto",
+	.min = 0,
+	.max = SPIN_MAX_NS,
+	.flags = WEIR_KNOB_AUTO,
+	.help =
+	    "longest time a thread polls for work before it sleeps; auto adapts, 0 never spins"},
+    {.name = "stuck",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_threads_spec, stuck_ns),
+	.def = "1s", /* a guess: ten times HAProxy's 100 ms, since handlers here may block */
+	.min = 0,
+	.max = STUCK_MAX_NS,
+	.help = "handler calls that take longer are reported with their stack; 0 is never"},
+    {.name = NULL}};
+
+const struct weir_knob weir_queue_knobs[] = {
+    {.name = "limit",
+	.type = WEIR_KNOB_INT,
+	MEMBER(weir_queue_spec, limit),
+	.def = "4096", /* operating.md */
+	.min = 1,
+	.max = QUEUE_MAX,
+	.flags = WEIR_KNOB_LIVE,
+	.help =
+	    "most events that may wait or be held; more are refused as queue_full; with several "
+	    "classes, all but the highest together fill at most half of it (docs/overload.md)"},
+    {.name = "discipline",
+	.type = WEIR_KNOB_ENUM,
+	MEMBER(weir_queue_spec, discipline),
+	.def = "auto",
+	.choices = "auto|priority|fifo",
+	.help = "which event is served first: priority (the highest class) or fifo (the oldest); "
+		"auto is fifo with the policies weir, dagor and codel, else priority"},
+    {.name = NULL}};
+
+const struct weir_knob weir_cohort_knobs[] = {
+    {.name = "max",
+	.type = WEIR_KNOB_INT,
+	MEMBER(weir_cohort_spec, max),
+	.def = "64", /* limits.md: 16 to 64; larger cohorts gain little */
+	.min = 1,
+	.max = WEIR_BATCH_MAX,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "most events in one call of the handler"},
+    {.name = "policy",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_cohort_spec, policy),
+	.def = "static",
+	.help =
+	    "policy that sizes batches below max: static (never), weir (by cost and slo), or seda"},
+    {.name = "linger",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_cohort_spec, linger_ns),
+	.def = "0", /* overload.md 3.6: no linger by default */
+	.min = 0,
+	.max = LINGER_MAX_NS,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "longest wait for a fuller cohort; 0 does not wait"},
+    {.name = "by",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_cohort_spec, by),
+	.def = "",
+	.help = "events of one cohort have equal values of this field; 'stage' asks the stage, "
+		"empty mixes all"},
+    {.name = NULL}};
+
+const struct weir_knob weir_admission_knobs[] = {
+    {.name = "policy",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_admission_spec, policy),
+	.def = "auto",
+	.help = "which events may enter the queue: weir, none (all, up to its limit), threshold, "
+		"rate, codel, gradient2, dagor or seda_rt (docs/overload.md); auto is weir where "
+		"there is a queue"},
+    {.name = "mode",
+	.type = WEIR_KNOB_ENUM,
+	MEMBER(weir_admission_spec, mode),
+	.def = "enforce",
+	.choices = "off|shadow|enforce",
+	.flags = WEIR_KNOB_LIVE,
+	.help = "enforce refuses; shadow only counts what it would refuse; off does not run the "
+		"policy"},
+    {.name = "threshold",
+	.type = WEIR_KNOB_INT,
+	MEMBER(weir_admission_spec, threshold),
+	.def = "auto",
+	.min = 1,
+	.max = QUEUE_MAX,
+	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
+	.help = "policy threshold: queue length from which events are refused; auto is half the "
+		"limit; of K classes, the k-th below the highest is refused from 1 - k/2K of it"},
+    {.name = "rate",
+	.type = WEIR_KNOB_RATE,
+	MEMBER(weir_admission_spec, rate),
+	.def = "0",
+	.flags = WEIR_KNOB_LIVE,
+	.help = "policy rate: events admitted per second"},
+    {.name = "burst",
+	.type = WEIR_KNOB_RATE,
+	MEMBER(weir_admission_spec, burst),
+	.def = "0",
+	.flags = WEIR_KNOB_LIVE,
+	.help = "policy rate: events that may enter at once; 0 is 10 ms of the rate, at least 1"},
+    {.name = "target",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_admission_spec, target_ns),
+	.def = "auto",
+	.min = 1000,
+	.max = 1e11,
+	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
+	.help = "policies codel and dagor: target wait; seda_rt: target response time; auto is the "
+		"policy's default"},
+    {.name = "interval",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_admission_spec, interval_ns),
+	.def = "auto",
+	.min = 1e6,
+	.max = 1e11,
+	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
+	.help = "policy codel: time over which the minimum wait is taken; auto is 100ms"},
+    {.name = NULL}};
+
+/* Shortest and longest step: 100 ms, the interval at which the control thread checks, and an hour,
+ * which is a guess. */
+#define DEGRADE_STEP_MIN_NS 1e8
+#define DEGRADE_STEP_MAX_NS 3600e9
+
+const struct weir_knob weir_degrade_knobs[] = {
+    {.name = "above",
+	.type = WEIR_KNOB_RATIO,
+	MEMBER(weir_degrade_spec, above),
+	.def = "100%", /* off, since operators must opt in to degradation */
+	.min = 0.01,
+	.max = 1,
+	.flags = WEIR_KNOB_LIVE,
+	.help =
+	    "pressure above which the stage lowers its quality, a tenth per step; 100% is never"},
+    {.name = "below",
+	.type = WEIR_KNOB_RATIO,
+	MEMBER(weir_degrade_spec, below),
+	.def = "20%", /* a guess, far below usual values of `above` */
+	.max = 0.99,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "pressure below which the stage raises its quality again; in between it stays as "
+		"it is"},
+    {.name = "step",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_degrade_spec, step_ns),
+	.def = "500ms", /* a guess: from best to cheapest takes 5 s, longer than a burst */
+	.min = DEGRADE_STEP_MIN_NS,
+	.max = DEGRADE_STEP_MAX_NS,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "time between two steps"},
+    {.name = NULL}};
+
+const struct weir_knob weir_stage_knobs[] = {
+    {.name = "threads",
+	.type = WEIR_KNOB_MAP,
+	MEMBER(weir_stage_spec, threads),
+	.fields = weir_threads_knobs,
+	.help = "the stage's own pool; a number for a fixed size, 'inline' to run in the caller's "
+		"thread"},
+    {.name = "queue",
+	.type = WEIR_KNOB_MAP,
+	MEMBER(weir_stage_spec, queue),
+	.fields = weir_queue_knobs,
+	.help = "where events wait for a thread"},
+    {.name = "cohort",
+	.type = WEIR_KNOB_MAP,
+	MEMBER(weir_stage_spec, cohort),
+	.fields = weir_cohort_knobs,
+	.help = "how many events the handler gets at once"},
+    {.name = "admission",
+	.type = WEIR_KNOB_MAP,
+	MEMBER(weir_stage_spec, admission),
+	.fields = weir_admission_knobs,
+	.help = "which events may enter the queue"},
+    {.name = "degrade",
+	.type = WEIR_KNOB_MAP,
+	MEMBER(weir_stage_spec, degrade),
+	.fields = weir_degrade_knobs,
+	.help = "when the stage lowers its quality to serve more"},
+    {.name = "mode",
+	.type = WEIR_KNOB_ENUM,
+	MEMBER(weir_stage_spec, mode),
+	.def = "shared",
+	.choices = "shared|exclusive|partitioned",
+	.help = "shared runs in several threads at once, exclusive in one at a time, partitioned "
+		"by key"},
+    {.name = "key",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_stage_spec, key),
+	.def = "",
+	.help = "mode partitioned: events with equal values of this field stay in one thread and "
+		"in order"},
+    {.name = "group",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_stage_spec, group),
+	.def = "",
+	.help = "share the threads of this group instead of having a pool"},
+    {.name = "slo",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_stage_spec, slo_ns),
+	.def = "auto",
+	.min = SLO_MIN_NS,
+	.max = SLO_MAX_NS,
+	.flags = WEIR_KNOB_AUTO,
+	.help = "how long an event may take in the stage, queue included; auto is the shortest "
+		"'slo' of the classes"},
+    {.name = NULL}};
+
+const struct weir_knob weir_group_knobs[] = {
+    {.name = "schedule",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_group_spec, schedule),
+	.def = "shared",
+	.help = "which stage a thread of the group visits next"},
+    {.name = "threads",
+	.type = WEIR_KNOB_MAP,
+	MEMBER(weir_group_spec, threads),
+	.fields = weir_threads_knobs,
+	.help = "the threads that the stages of the group share"},
+    {.name = NULL}};

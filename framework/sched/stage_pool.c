@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* Gives a sink access to the threads that serve its stage: counts them, counts the idle ones, and
+ * wakes them. */
+#include "stage/cohort.h"
+#include "event/local.h"
+#include "stage/stage.h"
+#include "sched/pool.h"
+
+int stage_ranks(const struct sink *sink)
+{
+	return pool_seats(sink->pool);
+}
+
+/* Return the number of threads that the stage may count on. If its partitions are leased, that is
+ * at most the number of partitions, since each is served by one thread at a time. */
+static double threads_of(const struct sink *sink)
+{
+	double n = stage_ranks(sink), parts = sink->queue.n_parts;
+	double share = atomic_load_explicit(&sink->share, memory_order_relaxed);
+	double mine = share > 0 && share < n ? share : n;
+
+	if (!sink->queue.leasing || parts >= n)
+		return mine;
+	/* A single partition may be served by any thread; several partitions are assigned to fixed
+	 * threads. */
+	return parts > 1 ? mine * parts / n : mine < 1 ? mine : 1;
+}
+
+/* Limit `idle` to the threads that could take a new event, each of which needs an unleased
+ * partition. If there is only one partition and events wait in it, they are taken before a new
+ * event, so no thread counts as idle. */
+static int idle_beside_leases(const struct sink *sink, int idle)
+{
+	int unleased = queue_unleased(&sink->queue);
+
+	if (sink->queue.n_parts == 1 && queue_length(&sink->queue) > 0)
+		return 0;
+	return unleased < idle ? unleased : idle;
+}
+
+void stage_look(const struct sink *sink, int rank, struct admission_view *view)
+{
+	const struct pool *pool = sink->pool;
+	int idle = (int)(atomic_load_explicit(&pool->n_idle, memory_order_relaxed) +
+			 atomic_load_explicit(&pool->n_spinning, memory_order_relaxed));
+
+	view->threads = threads_of(sink);
+	if (rank != ANY_RANK)
+		idle = pool_seat_idle(pool, rank);
+	else if (sink->queue.leasing)
+		idle = idle_beside_leases(sink, idle);
+	view->idle = idle;
+}
+
+static void count_wakeups(const struct weir_stage *st, int n)
+{
+	struct thread *t = thread_self();
+	struct book *book = book_take(t, st->id);
+
+	book_add(&book->wakeups, (uint64_t)n);
+	book_give(t, st->id, book);
+}
+
+void stage_wake(struct sink *sink, uint32_t before, uint32_t length, uint64_t parts)
+{
+	struct pool *pool = sink->pool;
+	int woken;
+
+	/* do not wake threads for a paused queue; resuming it wakes them */
+	if (queue_paused(&sink->queue) || !cohort_wakes(sink, before, length))
+		return;
+	if (sink->queue.n_parts > 1)
+		woken = pool_wake_parts(pool, parts);
+	else
+		woken = pool_wake(pool);
+	if (woken)
+		count_wakeups(sink->stage, woken);
+}

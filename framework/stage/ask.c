@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Asks admission policies about events; see ask.h.
+ *
+ * For the events of one class in a run, collect() selects those that are not refused yet,
+ * fill_view() describes the load of the stage, answer() calls the policy and checks its result, and
+ * obey() applies the result to the verdict. The verdict belongs to the offering thread. Members of
+ * a sink that are read or written here are either atomic or under the lock of its queue.
+ */
+#include "stage/ask.h"
+
+#include <string.h>
+
+#include "admission/fair.h"
+#include "admission/users.h"
+#include "stage/shed_token.h"
+
+void verdict_init(struct verdict *v, const struct sink *s, int from)
+{
+	memset(v, 0, offsetof(struct verdict, turned));
+	if (WEIR_LIKELY(!s->ahead))
+		return;
+	memset(v->turned, 0, sizeof(v->turned));
+	const struct ahead *before = from != WEIR_NO_STAGE ? s->sinks[from]->ahead : NULL;
+	for (int c = 0; c < s->queue.n_classes; c++) {
+		unsigned asks = atomic_load_explicit(&s->ahead->asks[c], memory_order_relaxed);
+		unsigned judged =
+		    before ? atomic_load_explicit(&before->judged[c], memory_order_relaxed) : 0;
+		v->asks[c] = (uint16_t)(asks & ~judged);
+		if (s->front >= 0)
+			v->judged |= (uint16_t)((judged >> s->front & 1) << c);
+	}
+}
+
+static void refuse(struct verdict *v, int n, int at, int reason)
+{
+	if (!v->refuses)
+		memset(v->why, 0, (size_t)n * sizeof(v->why[0]));
+	v->refuses = true;
+	v->why[at] = reason;
+}
+
+/* Position of the event's user in the current rotation. An event without a user is treated as a
+ * separate user. */
+static inline uint16_t place_of(const struct weir_event *ev, uint16_t fallen)
+{
+	uint64_t id = ev->session & ~WEIR_SESSION_RETRY;
+
+	if (id == 0) {
+		id = (uint64_t)(uintptr_t)ev ^ (uint64_t)ev->arrival_ns;
+		id ^= id >> 32;
+	}
+	return (uint16_t)(users_first(id) - fallen);
+}
+
+void ask_mark(const struct sink *s, struct weir_event *ev, int reason, double part, int64_t wait_ns,
+    int64_t now_ns)
+{
+	struct shed_token t = {.reason_index = (uint8_t)weir_shed_index(reason),
+	    .stage = s->id,
+	    .class_id = ev->class_id,
+	    .user = (uint8_t)(place_of(ev, users_fallen(now_ns)) >> 8),
+	    .part = shed_token_part(part),
+	    .wait = shed_token_wait(wait_ns, s->slo_ns),
+	    .at = shed_token_at(now_ns - s->started_ns)};
+
+	ev->trace_id = shed_token_pack(&t);
+}
+
+void verdict_refuse_last(struct verdict *v, const struct sink *s, struct weir_event **ev, int n,
+    int class_id, int many, int reason)
+{
+	v->want[class_id] -= many;
+	for (int i = n - 1; many > 0 && i >= 0; i--) {
+		if (ev[i]->class_id != class_id || (v->refuses && v->why[i]))
+			continue;
+		refuse(v, n, i, reason);
+		ask_mark(s, ev[i], reason, 1, -1, ev[i]->queued_ns);
+		many--;
+	}
+}
+
+/* ---- the view of a policy ---- */
+
+static int ranks_of(const struct sink *s)
+{
+	return s->ranks ? s->ranks(s) : 1;
+}
+
+/* Largest number of batches of the stage that can run at the same time. */
+static int most_batches(const struct sink *s)
+{
+	int n = ranks_of(s);
+
+	return s->queue.leasing && s->queue.n_parts < n ? s->queue.n_parts : n;
+}
+
+/* Service time of the events that threads have taken in batches but not started yet. These events
+ * are still waiting. */
+static int64_t begun_ns(const struct sink *s)
+{
+	int64_t running = atomic_load_explicit(&s->running, memory_order_relaxed);
+	int64_t at_once = running > 1 ? most_batches(s) : 1;
+
+	return running > at_once ? (running - at_once) *
+				       atomic_load_explicit(&s->mean_cost_ns, memory_order_relaxed)
+				 : 0;
+}
+
+int64_t sink_work_ns_locked(const struct sink *s)
+{
+	int64_t work_ns = 0;
+
+	for (int c = 0; queue_length(&s->queue) > 0 && c < s->queue.n_classes; c++)
+		work_ns += queue_class_length_locked(&s->queue, c) * sink_cost_ns(s, c);
+	return work_ns + begun_ns(s);
+}
+
+/* Service time of the events that wait for thread `rank`. */
+static int64_t rank_work_ns_locked(const struct sink *s, int rank, int n_ranks)
+    WEIR_REQUIRES(&s->queue.lock)
+{
+	int64_t work_ns = 0;
+
+	for (int c = 0; queue_length(&s->queue) > 0 && c < s->queue.n_classes; c++)
+		work_ns +=
+		    queue_rank_length_locked(&s->queue, c, rank, n_ranks) * sink_cost_ns(s, c);
+	return work_ns;
+}
+
+/* The parameters of a question to a policy: the class, the time, and the admitted work that the
+ * counters do not include yet. */
+struct asking {
+	int class_id;
+	/* consider only events for thread `rank`; ANY_RANK stands for all events */
+	int rank, n_ranks;
+	int64_t now_ns, lead_ns, admitted_ns;
+	/* share of the events on their way here that arrive before these, 0..AHEAD_ALL */
+	int before;
+	uint32_t length;
+};
+
+static uint32_t held_by(const struct sink *s)
+{
+	int64_t n = 0;
+
+	for (int c = 0; queue_keeps(&s->queue) && c < s->queue.n_classes; c++)
+		n += queue_held(&s->queue, c);
+	return (uint32_t)n;
+}
+
+/* Describe the load of `s` for its policy. Policies without `tick` do not learn, so they only get
+ * the lengths. */
+static void fill_view(struct sink *s, const struct asking *a, struct admission_view *view)
+    WEIR_REQUIRES(&s->queue.lock)
+{
+	*view = (struct admission_view){.now_ns = a->now_ns,
+	    .length = a->length,
+	    .limit = s->queue.limit,
+	    .held = held_by(s),
+	    .n_classes = s->queue.n_classes,
+	    .threads = 1,
+	    .slo_ns = s->slo_ns,
+	    .lead_ns = a->lead_ns};
+	if (!s->policy->tick)
+		return;
+	view->running = atomic_load_explicit(&s->running, memory_order_relaxed);
+	if (s->look)
+		s->look(s, a->rank, view);
+	if (a->rank == ANY_RANK) {
+		view->work_ns = sink_work_ns_locked(s) + a->admitted_ns;
+	} else {
+		int64_t waits_ns = rank_work_ns_locked(s, a->rank, a->n_ranks) + a->admitted_ns;
+		view->work_ns = waits_ns * most_batches(s) + begun_ns(s);
+		if (waits_ns > 0) /* the thread of this rank is busy, or soon will be */
+			view->idle = 0;
+	}
+	view->cost_ns = atomic_load_explicit(&s->mean_cost_ns, memory_order_relaxed);
+	if (!s->ahead)
+		return;
+	int64_t coming_ns =
+	    atomic_load_explicit(&s->pipeline_ns, memory_order_relaxed) * a->before / AHEAD_ALL;
+	view->work_ns += coming_ns > 0 ? coming_ns : 0;
+	view->rest_ns = atomic_load_explicit(&s->ahead->rest_ns[a->class_id], memory_order_relaxed);
+	/* An idle thread will be busy when the events arrive, if enough other work arrives before
+	 * them. */
+	if (coming_ns > 0 &&
+	    (double)view->work_ns / view->threads > (double)(view->lead_ns + view->cost_ns))
+		view->idle = 0;
+}
+
+/* The events of one class in a run, as submitted to a policy. */
+struct question {
+	int n;
+	bool timed;             /* some of the events have deadlines */
+	int at[WEIR_BATCH_MAX]; /* indexes of the events in the run */
+	uint16_t user[WEIR_BATCH_MAX];
+	int64_t left_ns[WEIR_BATCH_MAX];
+	float demand[WEIR_BATCH_MAX];
+	bool refused[WEIR_BATCH_MAX];
+};
+
+/* Rank of the thread that serves the event's partition. */
+static int rank_of(const struct sink *s, const struct weir_event *ev, int n_ranks)
+{
+	return queue_part(&s->queue, ev->key) % n_ranks;
+}
+
+static void collect(const struct sink *s, struct weir_event **ev, int n, const struct verdict *v,
+    const struct asking *a, struct question *q)
+{
+	int64_t now_ns = a->now_ns;
+	uint16_t fallen = users_fallen(now_ns);
+
+	q->n = 0;
+	q->timed = false;
+	for (int i = 0; i < n; i++) {
+		if (ev[i]->class_id != a->class_id || (v->refuses && v->why[i]))
+			continue;
+		if (a->rank != ANY_RANK && rank_of(s, ev[i], a->n_ranks) != a->rank)
+			continue;
+		q->at[q->n] = i;
+		q->refused[q->n] = false;
+		if (s->policy->tick) {
+			q->user[q->n] = users_number(
+			    place_of(ev[i], fallen), ev[i]->session & WEIR_SESSION_RETRY);
+			q->left_ns[q->n] = weir_event_left_ns(ev[i], now_ns);
+			q->timed |= ev[i]->deadline_ns != WEIR_NO_DEADLINE;
+		}
+		q->n++;
+	}
+}
+
+/* ---- demand of each user ---- */
+
+/* Record the demand of each user. All events without a user count as one user, so that a client
+ * gains nothing by hiding its identity. */
+static void note_demands(struct sink *s, struct weir_event **ev, const struct asking *a,
+    struct question *q, struct admission_view *view) WEIR_REQUIRES(&s->queue.lock)
+{
+	if (!s->fair) {
+		for (int i = 0; i < q->n; i++)
+			s->fair_wanted |= (ev[q->at[i]]->session & ~WEIR_SESSION_RETRY) != 0;
+		return;
+	}
+	uint16_t fallen = users_fallen(a->now_ns);
+	for (int i = 0; i < q->n; i++) {
+		const struct weir_event *e = ev[q->at[i]];
+		q->demand[i] =
+		    fair_note(s->fair, a->class_id, e->session & ~WEIR_SESSION_RETRY, a->now_ns);
+		uint16_t place =
+		    fair_place(s->fair, a->class_id, place_of(e, fallen), q->demand[i]);
+		q->user[i] = users_number(place, e->session & WEIR_SESSION_RETRY);
+	}
+	view->demand = q->demand;
+	view->fair = s->fair;
+}
+
+/* ---- the answer ---- */
+
+/* Ask the policy which events of the class to admit. An invalid result is counted and ignored, and
+ * all events are admitted. Returns the number of admitted events; the refused ones are marked in
+ * q->refused. */
+static int answer(struct sink *s, const struct asking *a, struct question *q,
+    const struct admission_view *view, int *reason) WEIR_REQUIRES(&s->queue.lock)
+{
+	int m = s->policy->admit(
+	    s->admission_state, &s->admission, view, a->class_id, q->n, q->refused, reason);
+	int marked = 0;
+
+	for (int i = 0; i < q->n; i++)
+		marked += q->refused[i];
+	bool flagged = marked == q->n - m;
+	if (m < 0 || m > q->n || (marked && !flagged) ||
+	    (m < q->n && weir_shed_index(*reason) < 0)) {
+		atomic_fetch_add_explicit(&s->nonsense, 1, memory_order_relaxed);
+		memset(q->refused, 0, sizeof(q->refused[0]) * (size_t)q->n);
+		return q->n;
+	}
+	for (int i = m; !flagged && i < q->n; i++) /* no event is marked: refuse the last ones */
+		q->refused[i] = true;
+	return m;
+}
+
+/* Mark the events that the policy of `s` has refused in the verdict, and store a shed token in
+ * each. */
+static void obey(struct sink *s, struct weir_event **ev, int n, const struct asking *a,
+    const struct question *q, const struct admission_view *view, int reason, struct verdict *v)
+    WEIR_REQUIRES(&s->queue.lock)
+{
+	double share = s->policy->part ? s->policy->part(s->admission_state, a->class_id) : 1;
+	int64_t wait_ns = view->cost_ns > 0
+			      ? (int64_t)((double)view->work_ns / view->threads) - view->lead_ns
+			      : -1;
+
+	for (int i = 0; i < q->n; i++) {
+		if (!q->refused[i])
+			continue;
+		double part =
+		    view->fair ? fair_part(view->fair, a->class_id, share, view->demand[i]) : share;
+		refuse(v, n, q->at[i], reason);
+		v->want[a->class_id]--;
+		ask_mark(s, ev[q->at[i]], reason, part,
+		    wait_ns > 0   ? wait_ns
+		    : wait_ns < 0 ? -1
+				  : 0,
+		    a->now_ns);
+	}
+}
+
+/* Ask the policy of `s` and, in enforce mode, apply its result to the verdict. Returns the number
+ * of events that the policy admits; *would is the number that it refuses, in any mode. */
+static int ask(struct sink *s, struct weir_event **ev, int n, const struct asking *a,
+    struct verdict *v, int *would) WEIR_REQUIRES(&s->queue.lock)
+{
+	struct admission_view view;
+	struct question q;
+	int reason = 0;
+
+	*would = 0;
+	collect(s, ev, n, v, a, &q);
+	if (q.n == 0)
+		return 0;
+	fill_view(s, a, &view);
+	if (s->policy->tick)
+		view.user = q.user;
+	/* if a thread is idle, nothing is refused, and demand need not be recorded */
+	if (s->policy->fair && view.idle == 0)
+		note_demands(s, ev, a, &q, &view);
+	if (q.timed)
+		view.left_ns = q.left_ns;
+	/* An operator is draining this stage, so it would refuse the events when they arrive. */
+	bool shut = s->queue.shut;
+	if (shut) {
+		memset(q.refused, true, sizeof(q.refused[0]) * (size_t)q.n);
+		reason = WEIR_EDRAINING;
+	}
+	int m = shut ? 0 : answer(s, a, &q, &view, &reason);
+	*would = q.n - m;
+	s->asked[a->class_id].turned += (uint64_t)*would;
+	if (*would > 0 && (shut || sink_mode(s) == WEIR_ADMISSION_ENFORCE))
+		obey(s, ev, n, a, &q, &view, reason, v);
+	return m;
+}
+
+/* Service time of the events of higher classes that have been admitted from this run for thread
+ * a->rank. */
+static int64_t admitted_for(const struct sink *s, struct weir_event **ev, int n,
+    const struct verdict *v, const struct asking *a)
+{
+	int64_t work_ns = 0;
+
+	for (int i = 0; i < n; i++)
+		if (ev[i]->class_id < a->class_id && !(v->refuses && v->why[i]) &&
+		    rank_of(s, ev[i], a->n_ranks) == a->rank)
+			work_ns += sink_cost_ns(s, ev[i]->class_id);
+	return work_ns;
+}
+
+/* Ask the policy separately about the events for each thread: a partition is served by one thread,
+ * so only the work that waits for that thread matters. */
+static int ask_by_rank(struct sink *s, struct weir_event **ev, int n, struct asking *a,
+    struct verdict *v, int *would) WEIR_REQUIRES(&s->queue.lock)
+{
+	uint64_t ranks = 0;
+	int m = 0, more;
+
+	*would = 0;
+	a->n_ranks = ranks_of(s);
+	for (int i = 0; i < n; i++)
+		if (ev[i]->class_id == a->class_id)
+			ranks |= 1ULL << rank_of(s, ev[i], a->n_ranks);
+	for (; ranks; ranks &= ranks - 1) {
+		a->rank = __builtin_ctzll(ranks);
+		a->admitted_ns = admitted_for(s, ev, n, v, a);
+		int in = ask(s, ev, n, a, v, &more);
+		m += in;
+		a->length += (uint32_t)in;
+		*would += more;
+	}
+	return m;
+}
+
+int ask_own(
+    struct sink *s, struct weir_event **ev, int n, int class_id, int64_t now_ns, struct verdict *v)
+{
+	struct asking a = {.class_id = class_id,
+	    .rank = ANY_RANK,
+	    .now_ns = now_ns,
+	    .admitted_ns = v->admitted_ns,
+	    .length = v->length};
+	int would;
+
+	s->asked[class_id].asked += (uint64_t)v->fresh[class_id];
+	s->asked[class_id].wanted += (uint64_t)v->want[class_id];
+	int m = s->queue.n_parts > 1 && s->policy->tick ? ask_by_rank(s, ev, n, &a, v, &would)
+							: ask(s, ev, n, &a, v, &would);
+	if (sink_mode(s) != WEIR_ADMISSION_ENFORCE)
+		v->shadow[class_id] = would;
+	return m;
+}
+
+/* ---- admission upstream ---- */
+
+static void ask_front(struct sink *gate, struct sink *front, struct weir_event **ev, int n,
+    int64_t now_ns, struct verdict *v)
+{
+	struct asking a = {
+	    .rank = ANY_RANK, .now_ns = now_ns, .length = queue_length(&front->queue)};
+
+	lock_take(&front->queue.lock);
+	for (int c = 0; c < gate->queue.n_classes; c++) {
+		int would;
+		if (sink_mode(front) == WEIR_ADMISSION_OFF)
+			v->asks[c] &= (uint16_t) ~(1U << front->front);
+		if (!(v->asks[c] >> front->front & 1) || v->fresh[c] == 0)
+			continue;
+		a.class_id = c;
+		a.lead_ns = atomic_load_explicit(
+		    &gate->ahead->lead_ns[c][front->front], memory_order_relaxed);
+		a.before = atomic_load_explicit(
+		    &gate->ahead->before[c][front->front], memory_order_relaxed);
+		front->asked[c].asked += (uint64_t)v->fresh[c];
+		int before = v->want[c];
+		ask(front, ev, n, &a, v, &would);
+		int turned = before - v->want[c];
+		v->turned[c][front->front] = (uint16_t)turned;
+		if (would > turned)
+			atomic_fetch_add_explicit(
+			    &front->shadow_ahead[c], (uint64_t)would, memory_order_relaxed);
+		if (turned)
+			atomic_fetch_add_explicit(
+			    &front->refused_ahead[c], (uint64_t)turned, memory_order_relaxed);
+		a.admitted_ns += v->want[c] * sink_cost_ns(front, c);
+		a.length += (uint32_t)v->want[c];
+	}
+	atomic_fetch_add_explicit(&front->stirred, 1, memory_order_release);
+	lock_release(&front->queue.lock);
+}
+
+static unsigned all_asks(const struct sink *s, const struct verdict *v)
+{
+	unsigned all = 0;
+
+	for (int c = 0; c < s->queue.n_classes; c++)
+		if (v->fresh[c])
+			all |= v->asks[c];
+	return all;
+}
+
+void ask_ahead(struct sink *gate, struct weir_event **ev, int n, int64_t now_ns, struct verdict *v)
+{
+	for (unsigned left = all_asks(gate, v); left; left &= left - 1)
+		ask_front(gate, gate->fronts[__builtin_ctz(left)], ev, n, now_ns, v);
+}
+
+void ask_settle(struct sink *gate, const struct verdict *v)
+{
+	if (WEIR_LIKELY(!gate->ahead))
+		return;
+	for (int c = 0; c < gate->queue.n_classes; c++) {
+		if (v->fresh[c] == 0)
+			continue;
+		int entered = v->want[c];
+		if (v->judged >> c & 1)
+			atomic_fetch_sub_explicit(&gate->pipeline_ns,
+			    entered * sink_cost_ns(gate, c), memory_order_relaxed);
+		for (unsigned left = v->asks[c]; left; left &= left - 1) {
+			struct sink *front = gate->fronts[__builtin_ctz(left)];
+			atomic_fetch_add_explicit(&front->wanted_ahead[c],
+			    (uint64_t)(entered + v->turned[c][front->front]), memory_order_relaxed);
+			atomic_fetch_add_explicit(&front->pipeline_ns,
+			    entered * sink_cost_ns(front, c), memory_order_relaxed);
+			atomic_fetch_add_explicit(&front->stirred, 1, memory_order_release);
+		}
+	}
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* Takes batches from a queue; see cohort.h. */
+#include "stage/cohort.h"
+
+/* Longest service time of a batch, unless cohorts are configured. It is bounded because the events
+ * of a batch, and later events of a higher class, wait until the batch is finished. 1 ms is a
+ * guess: a twentieth of the smallest objective in overload.md (20 ms), and 50 times the cost of a
+ * hand-off. */
+#define BATCH_NS 1000000
+
+static int largest(const struct sink *s, int64_t linger_ns)
+{
+	int max = atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
+	const struct local *l = thread_self()->local[s->id];
+	int64_t service_ns = l->service_ns;
+
+	if (linger_ns > 0 || s->cohort_by_key || l->batched)
+		return max;
+	if (service_ns < 0) /* not measured yet, so it may be long */
+		return 1;
+	if (service_ns * max <= BATCH_NS)
+		return max;
+	return service_ns >= BATCH_NS ? 1 : (int)(BATCH_NS / service_ns);
+}
+
+int cohort_take(struct sink *s, int rank, int n_ranks, int64_t now_ns, struct weir_event **ev,
+    struct cohort *cohort, int64_t *ready_ns)
+{
+	int64_t linger_ns = atomic_load_explicit(&s->linger_ns, memory_order_relaxed);
+	struct queue_take take = {
+	    .rank = rank,
+	    .n_ranks = n_ranks,
+	    .max = largest(s, linger_ns),
+	    .sharers = s->queue.leasing ? 1 : n_ranks,
+	    .linger_ns = linger_ns,
+	    .now_ns = now_ns,
+	    .by_key = s->cohort_by_key,
+	};
+	int n = queue_pop(&s->queue, &take, ev);
+
+	*cohort = (struct cohort){.part = take.part, .counted = take.counted};
+	*ready_ns = take.ready_ns;
+	/* The headers are in the sender's cache. Prefetch all of them now, so that the misses
+	 * overlap. */
+	for (int i = 0; i < n; i++)
+		__builtin_prefetch(ev[i], 1);
+	return n;
+}
+
+bool cohort_wakes(const struct sink *s, uint32_t before, uint32_t length)
+{
+	/* `before` and `length` cover all partitions, so they do not show whether one of them is
+	 * due. */
+	if (s->queue.n_parts > 1 || atomic_load_explicit(&s->linger_ns, memory_order_relaxed) == 0)
+		return true;
+	/* The first event needs a thread that waits for the end of its linger time, and a full
+	 * batch needs a thread that takes it. */
+	return before == 0 ||
+	       length >= (uint32_t)atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
+}

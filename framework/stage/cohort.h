@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Takes batches from a sink's queue, and decides on their size, key and time.
+ *
+ * A batch has at most cohort.max events, and at most this thread's share of the queue, ceil(length
+ * / threads), so that one thread does not take a whole burst. Unless cohorts by key, a linger time
+ * or a batch policy are configured, it also has at most as many events as the thread can serve in 1
+ * ms. A cohort by key is the largest group of events with the same key near the head. With a linger
+ * time, a batch that is not full is delayed until its oldest event has waited that long (Larus &
+ * Parkes, Cohort Scheduling, 2002).
+ */
+#ifndef WEIR_STAGE_COHORT_H
+#define WEIR_STAGE_COHORT_H
+
+#include "stage/sink.h"
+
+/** Data needed to release a batch after it has been handled. */
+struct cohort {
+	int part;     /* for queue_release */
+	bool counted; /* for queue_return */
+};
+
+/** Take a batch for thread `rank` of `n_ranks` into ev[WEIR_BATCH_MAX], and fill in *cohort.
+ *  Returns the size of the batch. If it is 0, *ready_ns is the time at which to try again, or
+ *  INT64_MAX if the thread should wait until it is woken. Handler threads only; takes the queue's
+ *  lock. */
+int cohort_take(struct sink *s, int rank, int n_ranks, int64_t now_ns, struct weir_event **ev,
+    struct cohort *cohort, int64_t *ready_ns);
+
+/** Whether a sleeping thread must be woken when the queue has grown from `before` to `length`
+ *  events. With a linger time, not every event needs a wake-up. */
+bool cohort_wakes(const struct sink *s, uint32_t before, uint32_t length);
+
+#endif

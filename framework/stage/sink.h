@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sinks: the entry of a stage. A sink checks deadlines, runs admission, and then queues the events
+ * or, at an inline stage, runs them at once.
+ *
+ * sink_offer() handles a run of events. It refuses those past their deadline, asks the admission
+ * policy about each class, enforces the queue's limit, and pushes the remaining events in one
+ * critical section, followed by at most one wake-up. Refused events stay with the caller.
+ *
+ * | call           | may overlap with                                              |
+ * |----------------|---------------------------------------------------------------|
+ * | sink_offer     | anything; called by a thread of the graph, with its own book  |
+ * | sink_set_*     | anything                                                      |
+ * | sink_init/fini | nothing                                                       |
+ */
+#ifndef WEIR_STAGE_SINK_H
+#define WEIR_STAGE_SINK_H
+
+#include <weir/stage.h>
+
+#include "admission/admission.h"
+#include "event/local.h"
+#include "event/queue.h"
+
+/** Largest number of partitions of a stage. The limit is 64 because the partitions to wake are
+ *  passed as a bit mask. */
+#define PARTITIONS_MAX 64
+
+/** Largest number of fronts in a graph: stages whose policy is also asked upstream. The policies of
+ *  further stages are asked only at their own entry. */
+#define FRONTS_MAX 16
+
+/** Scale of `before` in struct ahead: the value that stands for the whole pipeline. */
+#define AHEAD_ALL 1024
+
+/** Value of `rank` for any thread of the pool. */
+#define ANY_RANK (-1)
+
+/** Admission upstream: the fronts that this sink asks on behalf of stages downstream, and the
+ *  estimates needed for that. Written by the control thread, read by any offering thread. Bit f of
+ *  a mask stands for front f of the graph. */
+struct ahead {
+	/* fronts to ask about events of the class that enter here */
+	_Atomic uint16_t asks[WEIR_CLASSES_MAX];
+	/* fronts that have already been asked about the events that this stage sends */
+	_Atomic uint16_t judged[WEIR_CLASSES_MAX];
+	/* mean time from an event's entry here to its entry at front f */
+	_Atomic int64_t lead_ns[WEIR_CLASSES_MAX][FRONTS_MAX];
+	/* share of the events on their way to front f that will arrive there before an event that
+	 * enters here now, 0..AHEAD_ALL */
+	_Atomic uint16_t before[WEIR_CLASSES_MAX][FRONTS_MAX];
+	/* mean time from the end of an event's service here to the end of the event */
+	_Atomic int64_t rest_ns[WEIR_CLASSES_MAX];
+};
+
+/** Totals of a policy's decisions on one class. Under the queue's lock. */
+struct asked {
+	/* events submitted to the policy, here or upstream; excludes events past their deadline */
+	uint64_t asked;
+	uint64_t wanted; /* events submitted here that no earlier policy had refused */
+	uint64_t turned; /* events that the policy refused or, in shadow mode, would have refused */
+};
+
+/** Where the key of an event comes from. */
+struct key_source {
+	enum { KEY_NONE, KEY_EVENT, KEY_CLASS, KEY_STAGE, KEY_FIELD } kind;
+	const struct weir_field *field;
+	const char *arg; /* for fields that take an argument; owned by the stage */
+};
+
+struct sink {
+	/* constant after build */
+	struct weir_stage *stage;
+	const char *name; /* name of the stage, for probes; NULL in tests of bare sinks */
+	uint16_t id;
+	bool inlined; /* the stage has no queue; its handler runs in the offering thread */
+	bool cohort_by_key;
+	/* number of distinct class priorities, at least 1 */
+	int n_ranks;
+	/* rank of each class by priority, 0 is the highest (admission/room.h) */
+	uint8_t rank[WEIR_CLASSES_MAX];
+	struct key_source key;
+	uint64_t (*stage_key)(struct weir_stage *st, const struct weir_event *ev);
+	const struct admission_policy *policy;
+	/** Run the handler on a batch in the calling thread, and update counters and times. */
+	void (*run)(struct sink *sink, struct weir_event **ev, int n);
+	/** Wake threads after events have been queued and the queue length has grown from `before`
+	 *  to `length`. `parts` has a bit for each partition that received events; it is 0 if the
+	 *  queue has only one partition. */
+	void (*wake)(struct sink *sink, uint32_t before, uint32_t length, uint64_t parts);
+	/** Set view->threads and view->idle: how many threads serve the queue now, and how many of
+	 *  them are idle. For a partitioned stage, only thread `rank` counts, unless `rank` is
+	 *  ANY_RANK. */
+	void (*look)(const struct sink *sink, int rank, struct admission_view *view);
+	/** Return the number of threads over which the partitions are distributed, at least 1. If
+	 *  `ranks` is NULL, the number is 1. */
+	int (*ranks)(const struct sink *sink);
+	void *pool; /* pool of threads that serve the queue; NULL for inline stages */
+	int64_t slo_ns;
+	int64_t started_ns;   /* start time of the graph */
+	int front;            /* number of this front in the graph; -1 if the sink is not a front */
+	struct sink **fronts; /* the graph's fronts, by number; FRONTS_MAX entries */
+	struct sink **sinks;  /* the graph's sinks, by stage id */
+	/* owned by the graph; `fronts`, `sinks` and `ahead` are NULL if the graph has no admission
+	 * upstream */
+	struct ahead *ahead;
+	/* For policies that learn (policy->tick). Written by the control thread and
+	 * sink_first_cost. */
+	_Atomic int64_t cost_ns[WEIR_CLASSES_MAX]; /* mean service time by class; 0 if unknown */
+	_Atomic int64_t mean_cost_ns;
+	/** Number of threads that this stage may count on if it shares its pool with other stages;
+	 *  0 if it has the pool to itself. Written by the control thread. */
+	_Atomic double share;
+	atomic_uint nonsense; /* invalid results from the policy */
+	atomic_int mode_cap;  /* enum weir_admission_mode: upper bound of the policy's mode */
+	/* wait of a new event, predicted at the last tick; 0 if the policy does not learn */
+	_Atomic int64_t wait_ns;
+	_Atomic double full; /* fill level for the most restricted classes at the last tick, 0..1 */
+	/* events with less time to their deadline are dropped before the handler */
+	_Atomic int64_t least_left_ns;
+	/* events that have waited longer are dropped before the handler */
+	_Atomic int64_t most_wait_ns;
+	/* Service time of events that were admitted upstream and have not arrived yet. Approximate:
+	 * a negative value means none. */
+	_Atomic int64_t pipeline_ns;
+	/* Change number: incremented after a sink upstream has changed `asked` or one of the next
+	 * three members. */
+	_Atomic uint64_t stirred;
+	/* like asked.wanted, but counted upstream */
+	_Atomic uint64_t wanted_ahead[WEIR_CLASSES_MAX];
+	/* events that would have been refused upstream if shadow mode were enforced */
+	_Atomic uint64_t shadow_ahead[WEIR_CLASSES_MAX];
+	/* events refused upstream on behalf of this stage */
+	_Atomic uint64_t refused_ahead[WEIR_CLASSES_MAX];
+	/* live knobs */
+	atomic_int cohort_max;
+	_Atomic int64_t linger_ns;
+	/* under queue.lock */
+	struct weir_admission_spec admission;
+	struct asked asked[WEIR_CLASSES_MAX];
+	/* demand of each user, owned; NULL until an event with a user arrives while all threads are
+	 * busy */
+	struct fair *fair;
+	bool fair_wanted; /* such an event has arrived, so the next tick allocates `fair` */
+	_Alignas(16) unsigned char admission_state[ADMISSION_STATE_MAX];
+	/* events in handle calls; in its own cache line, since all handler threads write it */
+	WEIR_ALIGNED atomic_uint running;
+	struct queue queue;
+};
+
+/**
+ * Offer ev[0..n), 1 <= n <= WEIR_BATCH_MAX, sent by stage `from` (an id, or WEIR_NO_STAGE), at time
+ * `now_ns`. `book` is the calling thread's book for this stage. Returns the number of admitted
+ * events. Refused events are moved to ev[0 .. n - admitted), in order, with reason[i] set; their
+ * `state` and `stage` are the same as before the call.
+ *
+ * At an inline stage the caller then runs the admitted events with sink->run(sink, ev + refused,
+ * admitted). It must update its own counters first, because a handler may end the thread.
+ */
+int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t now_ns,
+    struct book *book, int *reason);
+
+/** Requeue ev[0..n), 1 <= n <= WEIR_BATCH_MAX, at `now_ns`, bypassing admission (weir_requeue). The
+ *  events were in a handler of the stage or held by it. Returns the number k of requeued events,
+ *  which are ev[0..k). If the queue is closed or memory is short, k is less than n, and *why is the
+ *  reason (WEIR_ECLOSED or WEIR_ENOMEM). At an inline stage the caller runs ev[0..k). */
+int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, int *why);
+
+/** Let the policy shed some of ev[0..n), which have been taken from the queue and are about to be
+ *  handled at `now_ns`. Moves the shed events to the front, in order, and returns their number,
+ *  which is 0 for policies without `drop`. Any thread of the pool. */
+int sink_drop(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, struct book *book);
+
+/** Whether further ticks without any event would leave the policy's state unchanged. Called by the
+ *  control thread. */
+bool sink_rested(struct sink *s);
+
+/** Pass `sample`, which describes the time since the last tick, to the policy. Called by the
+ *  control thread. */
+void sink_tick(struct sink *s, const struct admission_sample *sample);
+
+/** Write the policy's explanation of its current state to buf[size]; "" if it has none. Any
+ *  thread. */
+void sink_explain(struct sink *s, char *buf, size_t size);
+
+/** Mean service time of an event, 0 if unknown. */
+static inline int64_t sink_mean_cost_ns(const struct sink *s)
+{
+	return atomic_load_explicit(&s->mean_cost_ns, memory_order_relaxed);
+}
+
+/** Set the mean service time to `cost_ns`, measured in the first batch, until the meter has a
+ *  better value. Otherwise a flood on a cold server would fill the queue until the next tick,
+ *  because every event is admitted while the cost is unknown. Any thread of the pool; if several
+ *  threads call this at once, any of their values will do. */
+void sink_first_cost(struct sink *s, int64_t cost_ns);
+
+/** Mean service time of an event of the class, 0 if unknown. */
+static inline int64_t sink_cost_ns(const struct sink *s, int class_id)
+{
+	return atomic_load_explicit(&s->cost_ns[class_id], memory_order_relaxed);
+}
+
+/** The effective admission mode: the configured mode, limited by the graph's. */
+static inline int sink_mode(const struct sink *s) WEIR_REQUIRES(&s->queue.lock)
+{
+	int cap = atomic_load_explicit(&s->mode_cap, memory_order_relaxed);
+
+	return s->admission.mode < cap ? s->admission.mode : cap;
+}
+
+/** Estimated time to serve the events that are queued, or taken but not started: the sum of their
+ *  costs. The caller holds the lock. */
+int64_t sink_work_ns_locked(const struct sink *s) WEIR_REQUIRES(&s->queue.lock);
+
+/** Change the parameters of the admission policy, but not the policy itself, and reset its
+ *  state. */
+void sink_set_admission(struct sink *s, const struct weir_admission_spec *spec, int64_t now_ns);
+
+#endif

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs batches in a stage, and implements the calls that a handler may make meanwhile.
+ *
+ * stage_run() is the only caller of ops->handle, both in the handler threads of a pool and, for an
+ * inline stage, in the sender's thread. It drops events that expired in the queue, and records the
+ * waits of events with the same time stamp together. The clock is read once per batch: the end of a
+ * batch is the start of the next.
+ */
+#include "stage/stage.h"
+
+#include <string.h>
+
+#include <weir/graph.h>
+#include <weir/log.h>
+
+#include "base/clock.h"
+#include "base/probe.h"
+#include "trace/trail.h"
+
+struct weir_graph *stage_graph(const struct weir_stage *st)
+{
+	return st->graph;
+}
+
+static struct local *local_of(const struct weir_stage *st)
+{
+	return thread_self()->local[st->id];
+}
+
+/* Finish events that are past their deadline, have too little time left to be worth handling, or
+ * have waited longer than the policy allows, and move the remaining events to the front. Requeued
+ * events are never dropped and keep their state; their number is added to *again. Returns the
+ * number of remaining events. */
+static int drop_expired(
+    struct sink *sink, struct weir_event **ev, int n, int64_t now_ns, int *again)
+{
+	int64_t least_ns = atomic_load_explicit(&sink->least_left_ns, memory_order_relaxed);
+	int64_t most_ns = atomic_load_explicit(&sink->most_wait_ns, memory_order_relaxed);
+	int kept = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (WEIR_UNLIKELY(ev[i]->state == WEIR_EVENT_AGAIN)) {
+			(*again)++;
+			ev[kept++] = ev[i];
+			continue;
+		}
+		ev[i]->state = WEIR_EVENT_RUNNING;
+		if (WEIR_UNLIKELY(ev[i]->deadline_ns <= now_ns))
+			weir_event_finish(&ev[i], WEIR_EDEADLINE);
+		else if (WEIR_UNLIKELY(weir_event_left_ns(ev[i], now_ns) < least_ns))
+			weir_event_finish(&ev[i], WEIR_EHOPELESS);
+		else if (WEIR_UNLIKELY(now_ns - ev[i]->queued_ns > most_ns))
+			weir_event_finish(&ev[i], WEIR_EDELAY);
+		else
+			ev[kept++] = ev[i];
+	}
+	for (int i = kept; i < n; i++)
+		ev[i] = NULL;
+	return kept;
+}
+
+/* Record the waits of a batch. Events that were queued together have the same time stamp and are
+ * recorded in one step. */
+static void record_waits(const char *stage, struct local *l, struct weir_event **ev, int n,
+    int64_t now_ns, int *per_class)
+{
+	for (int i = 0; i < n;) {
+		int run = 1;
+		uint8_t c = ev[i]->class_id;
+		int64_t queued_ns = ev[i]->queued_ns;
+		while (i + run < n && ev[i + run]->class_id == c &&
+		       ev[i + run]->queued_ns == queued_ns)
+			run++;
+		hist_book_add(&l->times[c].wait, now_ns - queued_ns, (uint64_t)run);
+		probe_dequeue(stage, c, run, now_ns - queued_ns);
+		per_class[c] += run;
+		i += run;
+	}
+}
+
+/* Record waits of 0 for a batch of an inline stage. It comes straight from admission, so its events
+ * have neither waited nor expired. */
+static void record_no_waits(
+    struct local *l, struct weir_event **ev, int n, int n_classes, int *per_class)
+{
+	if (n_classes == 1)
+		per_class[0] = n;
+	for (int i = 0; n_classes > 1 && i < n; i++)
+		per_class[ev[i]->class_id]++;
+	for (int c = 0; c < n_classes; c++)
+		if (per_class[c])
+			hist_book_add(&l->times[c].wait, 0, (uint64_t)per_class[c]);
+}
+
+/* Charge the time of an inline stage's batch, which ran in the sender's thread. If that is a
+ * handler thread of a pool, the time counts towards the stage whose batch the thread took from a
+ * queue. */
+static void charge_sender(struct thread *t, const struct served *b, int n_classes)
+{
+	for (int c = 0; t->pool && c < n_classes; c++)
+		t->behind_ns[c] += b->took_ns * b->per_class[c] / b->n;
+	t->behind = t->pool != NULL;
+}
+
+/* Whether the batch has emitted events to an inline stage. */
+static bool sends_inline(const struct thread *t)
+{
+	for (const struct outbox *o = t->dirty; o; o = o->next)
+		if (o->outlet != OUTLET_AGAIN && o->sink && o->sink->inlined)
+			return true;
+	return false;
+}
+
+/* Record the service time of a batch. If it has emitted events to inline stages, they still have to
+ * run in this thread, and their time is part of the cost of the batch. Such a batch is recorded
+ * later, when that time is known (thread_settle). */
+static void tell_service(struct sink *sink, struct thread *t, const struct served *b)
+{
+	int n_classes = sink->queue.n_classes;
+
+	if (sink->inlined)
+		charge_sender(t, b, n_classes);
+	if (!sink->inlined && t->pool && sends_inline(t)) {
+		t->late = *b;
+		return;
+	}
+	service_record(t->local[sink->id], b, n_classes, 0);
+	if (WEIR_UNLIKELY(sink->policy->tick && !sink_mean_cost_ns(sink)))
+		sink_first_cost(sink, b->took_ns / b->n);
+}
+
+/* Finish the events that the handler left in `ev`, and count them as unhandled. They are a bug of
+ * the handler, but no event is leaked. */
+static void finish_leftovers(struct weir_stage *st, struct local *l, struct weir_event **ev, int n)
+{
+	int left = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (ev[i]) {
+			weir_event_finish(&ev[i], WEIR_EDROPPED);
+			left++;
+		}
+	}
+	if (WEIR_LIKELY(left == 0))
+		return;
+	book_add(&l->book.unhandled, (uint64_t)left);
+	if (weir_log_first(&st->unhandled_logged))
+		weir_log(WEIR_LOG_ERROR,
+		    "stage '%s' (%s) left %d of %d events behind: finished as unhandled; a handler "
+		    "must "
+		    "emit, finish or hold each event",
+		    st->name, st->ops->name, left, n);
+}
+
+/* Shed events that have waited longer than the policy allows. Returns the number of remaining
+ * events, which are at the end of `ev`. */
+static int drop_late(struct sink *sink, struct weir_event **ev, int n, struct thread *t)
+{
+	int dropped = sink_drop(sink, ev, n, t->now_ns, &t->local[sink->id]->book);
+
+	for (int i = 0; i < dropped; i++)
+		weir_event_finish(&ev[i], WEIR_EDELAY);
+	return n - dropped;
+}
+
+/* Mark all events as running, and add the number of requeued events of class c to per_class[c]. */
+static void run_again(struct weir_event **ev, int n, int *per_class)
+{
+	for (int i = 0; i < n; i++) {
+		per_class[ev[i]->class_id] += ev[i]->state == WEIR_EVENT_AGAIN;
+		ev[i]->state = WEIR_EVENT_RUNNING;
+	}
+}
+
+/* Fail all events, because the stage's thread_init has failed in this thread (thread_prepare),
+ * which is a drain thread, or an I/O thread that replaced a dead one. */
+static WEIR_COLD void fail_all(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	if (weir_log_first(&st->refused_logged))
+		weir_log(WEIR_LOG_ERROR,
+		    "stage '%s' (%s) refuses thread '%s' (thread_init): events that came to it "
+		    "there failed (logged once)",
+		    st->name, st->ops->name, thread_self()->name);
+	/* Requeued events are in state WEIR_EVENT_AGAIN, which weir_event_finish_run does not
+	 * accept. */
+	for (int i = 0; i < n; i++)
+		ev[i]->state = WEIR_EVENT_RUNNING;
+	weir_event_finish_run(ev, n, WEIR_EFAILED);
+	hold_settle(thread_self(), &st->sink.queue);
+}
+
+void stage_run(struct sink *sink, struct weir_event **ev, int n)
+{
+	struct weir_stage *st = sink->stage;
+	struct thread *t = thread_self();
+	struct local *l = t->local[st->id];
+	struct served b = {0};
+	int64_t start_ns = t->now_ns;
+	int again = 0;
+
+	t->batch++;
+	atomic_store_explicit(&t->moves, atomic_load_explicit(&t->moves, memory_order_relaxed) + 2,
+	    memory_order_relaxed);
+	book_add(&l->book.running, (uint64_t)n);
+	if (WEIR_UNLIKELY(!l->thread_ready) && !thread_prepare(l)) {
+		fail_all(st, ev, n);
+		return;
+	}
+	/* Before events are dropped, since the trail of a dropped event ends here. */
+	if (!st->type || st->type->trail)
+		trail_note(ev, n, st->id, start_ns, !sink->inlined);
+	if (sink->inlined) {
+		again = ev[0]->state == WEIR_EVENT_AGAIN; /* the same for the whole batch */
+		record_no_waits(l, ev, n, sink->queue.n_classes, b.per_class);
+	} else {
+		n = drop_expired(sink, ev, n, start_ns, &again);
+		int left = n ? drop_late(sink, ev, n, t) : 0;
+		ev += n - left;
+		n = left;
+		if (n == 0) {
+			book_changed(&l->book);
+			return;
+		}
+		record_waits(sink->name, l, ev, n, start_ns, b.per_class);
+	}
+	if (WEIR_UNLIKELY(again > 0))
+		run_again(ev, n, b.again);
+	if (sink->policy->tick)
+		atomic_fetch_add_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
+	t->run_ev = ev;
+	t->run_n = n;
+	atomic_store_explicit(&l->book.running_n, n, memory_order_relaxed);
+	atomic_store_explicit(&l->book.running_since_ns, start_ns, memory_order_relaxed);
+	atomic_store_explicit(&t->running, st, memory_order_relaxed);
+	atomic_store_explicit(&t->running_type, ev[0]->type, memory_order_relaxed);
+	probe_handle_start(sink->name, n);
+	st->ops->handle(st, ev, n);
+	finish_leftovers(st, l, ev, n);
+	t->run_n = 0;
+	hold_settle(t, &sink->queue);
+	if (sink->policy->tick)
+		atomic_fetch_sub_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
+	t->now_ns = clock_now_ns();
+	probe_handle_end(sink->name, n, t->now_ns - start_ns);
+	b.n = n;
+	b.took_ns = t->now_ns - start_ns;
+	tell_service(sink, t, &b);
+	atomic_store_explicit(&l->book.running_since_ns, 0, memory_order_relaxed);
+	book_changed(&l->book);
+	atomic_store_explicit(&t->running, NULL, memory_order_relaxed);
+}
+
+void stage_refused(
+    struct weir_stage *st, int outlet, struct weir_event **ev, int n, const int *reason)
+{
+	struct thread *t = thread_self();
+
+	t->refused_by = st->outlets[outlet].to->id;
+	atomic_store_explicit(&t->refusing, st, memory_order_relaxed);
+	t->run_ev = ev; /* used if the thread dies in ops->refused */
+	t->run_n = n;
+	for (int i = 0; i < n;) {
+		int run = 1;
+		while (i + run < n && reason[i + run] == reason[i])
+			run++;
+		if (st->ops->refused)
+			st->ops->refused(st, outlet, ev + i, run, reason[i]);
+		for (int k = i; k < i + run; k++)
+			if (ev[k])
+				weir_event_finish(&ev[k], reason[i]);
+		i += run;
+	}
+	t->run_n = 0;
+	t->refused_by = WEIR_NO_STAGE;
+	atomic_store_explicit(&t->refusing, NULL, memory_order_relaxed);
+}
+
+/* ---- what callbacks may call ---- */
+
+static void unlinked(struct weir_stage *st, int outlet, struct weir_event **ev)
+{
+	bool known = outlet >= 0 && outlet < st->n_outlets;
+
+	if (known && st->outlets[outlet].any) {
+		weir_event_finish(ev, WEIR_OK);
+		return;
+	}
+	if (weir_log_first(&st->unlinked_logged))
+		weir_log(WEIR_LOG_ERROR,
+		    "stage '%s' (%s) emitted to outlet %s%s%s, which is not linked", st->name,
+		    st->ops->name, known ? "'" : "number out of range",
+		    known ? st->outlets[outlet].name : "", known ? "'" : "");
+	weir_event_finish(ev, WEIR_ELINK);
+}
+
+/* Count `ev`, which is either a new event of a source or an event held by the stage, as running. */
+static void begin(struct thread *t, const struct weir_stage *st, struct weir_event *ev)
+{
+	struct book *book = book_take(t, st->id);
+
+	if (ev->state == WEIR_EVENT_NEW) {
+		ev->stage = (uint16_t)st->id;
+		book_add(&book->class_book[ev->class_id].offered, 1);
+	} else {
+		book_add(&book->held, (uint64_t)-1);
+	}
+	ev->state = WEIR_EVENT_RUNNING;
+	book_add(&book->running, 1);
+	book_give(t, st->id, book);
+}
+
+void weir_emit(struct weir_stage *st, int outlet, struct weir_event **slot)
+{
+	struct thread *t = thread_self();
+	struct local *l = local_find(t, st->id);
+	struct weir_event *ev = *slot;
+
+	if (WEIR_UNLIKELY(ev->state == WEIR_EVENT_HELD))
+		hold_count(t, st->id, ev->class_id, -1);
+	if (ev->state == WEIR_EVENT_NEW || WEIR_UNLIKELY(ev->state == WEIR_EVENT_HELD))
+		begin(t, st, ev);
+	if (WEIR_UNLIKELY(!l)) { /* no memory for an outbox */
+		weir_event_finish(slot, WEIR_ENOMEM);
+		return;
+	}
+	WEIR_ASSERT(ev->state == WEIR_EVENT_RUNNING && ev->stage == st->id);
+	if (WEIR_UNLIKELY(outlet < 0 || outlet >= st->n_outlets || !st->outlets[outlet].to)) {
+		unlinked(st, outlet, slot);
+		return;
+	}
+	*slot = NULL;
+	outbox_add(t, &l->outbox[outlet], ev);
+}
+
+void weir_emit_run(struct weir_stage *st, int outlet, struct weir_event **ev, int n)
+{
+	for (int i = 0; i < n; i++)
+		weir_emit(st, outlet, &ev[i]);
+}
+
+void weir_hold(struct weir_stage *st, struct weir_event **slot)
+{
+	WEIR_ASSERT((*slot)->state == WEIR_EVENT_RUNNING && (*slot)->stage == st->id);
+	(*slot)->state = WEIR_EVENT_HELD;
+	struct thread *t = thread_self();
+	struct book *book = book_take(t, st->id);
+	book_add(&book->held, 1);
+	book_add(&book->running, (uint64_t)-1);
+	book_give(t, st->id, book);
+	hold_count(t, st->id, (*slot)->class_id, 1);
+	*slot = NULL;
+}
+
+void weir_requeue(struct weir_stage *st, struct weir_event **slot)
+{
+	struct thread *t = thread_self();
+	struct local *l = local_find(t, st->id);
+	struct weir_event *ev = *slot;
+
+	bool held = ev->state == WEIR_EVENT_HELD;
+	if (held)
+		begin(t, st, ev);
+	if (WEIR_UNLIKELY(!l)) { /* no memory for an outbox */
+		if (held)
+			hold_count(t, st->id, ev->class_id, -1);
+		weir_event_finish(slot, WEIR_ENOMEM);
+		return;
+	}
+	if (held) { /* it keeps its slot until it is queued */
+		l->again_held[ev->class_id]++;
+		l->again_holds = true;
+	}
+	WEIR_ASSERT(ev->state == WEIR_EVENT_RUNNING && ev->stage == st->id);
+	*slot = NULL;
+	outbox_add(t, &l->again, ev);
+}
+
+int weir_outlet_find(const struct weir_stage *st, const char *name)
+{
+	for (int i = 0; i < st->n_outlets; i++)
+		if (strcmp(st->outlets[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+bool weir_outlet_linked(const struct weir_stage *st, int outlet)
+{
+	return outlet >= 0 && outlet < st->n_outlets && st->outlets[outlet].to != NULL;
+}
+
+void *weir_state(const struct weir_stage *st)
+{
+	return st->state;
+}
+
+void *weir_thread_state(const struct weir_stage *st)
+{
+	return local_of(st)->thread_state;
+}
+
+const struct weir_stage_ops *weir_stage_type(const struct weir_stage *st)
+{
+	return st->ops;
+}
+
+const char *weir_stage_name(const struct weir_stage *st)
+{
+	return st->name;
+}
+
+int64_t weir_now_ns(const struct weir_stage *st)
+{
+	(void)st;
+	return thread_current ? thread_current->now_ns : clock_now_ns();
+}
+
+int64_t weir_remaining_ns(const struct weir_stage *st, const struct weir_event *ev)
+{
+	return weir_event_left_ns(ev, weir_now_ns(st));
+}
+
+/* Longest wait that the admission policy `weir` allows, as a share of the objective (overload.md
+ * 3.2). */
+#define FULL_WAIT_SHARE 0.5
+
+double weir_pressure(const struct weir_stage *st)
+{
+	const struct sink *s = &st->sink;
+	uint32_t limit = atomic_load_explicit(&s->queue.limit, memory_order_relaxed);
+	int64_t in = queue_length(&s->queue) + queue_kept_all(&s->queue);
+	int64_t wait_ns = atomic_load_explicit(&s->wait_ns, memory_order_relaxed);
+	double full = limit > 0 ? (double)in / (double)limit : 0;
+	double classes = atomic_load_explicit(&s->full, memory_order_relaxed);
+	double late = s->slo_ns > 0 ? (double)wait_ns / (FULL_WAIT_SHARE * (double)s->slo_ns) : 0;
+	double p = full > late ? full : late;
+
+	p = classes > p ? classes : p;
+	return p > 1 ? 1 : p;
+}
+
+double weir_degradation(const struct weir_stage *st)
+{
+	return (double)atomic_load_explicit(&st->degraded, memory_order_relaxed) / DEGRADE_TENTHS;
+}
+
+void weir_count(struct weir_stage *st, int row, int64_t n)
+{
+	WEIR_ASSERT(row >= 0 && row < WEIR_METRICS_MAX);
+	struct thread *t = thread_self();
+	struct book *book = book_take(t, st->id);
+	book_add(&book->metric[row], (uint64_t)n);
+	book_give(t, st->id, book);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The framework's representation of a stage: its type, links, sink and state.
+ *
+ * Constant after the build, except the sink's queue, the configuration pointer and the live knobs.
+ */
+#ifndef WEIR_STAGE_STAGE_H
+#define WEIR_STAGE_STAGE_H
+
+#include <weir/spec.h>
+#include <weir/stage.h>
+
+#include "base/lock.h"
+#include "stage/degrade.h"
+#include "stage/sink.h"
+#include "stage/thread.h"
+
+/** A parsed `with:` section: immutable, shared by threads, freed with the last reference. */
+struct conf {
+	atomic_int refs;
+	const struct weir_knob *knobs;
+	_Alignas(16) unsigned char data[];
+};
+
+/** An outlet and the stage it is linked to. */
+struct outlet {
+	const char *name;
+	struct weir_stage *to; /* NULL if unlinked */
+	/* type of the events sent to the outlet, NULL if unknown */
+	const struct weir_event_type *type;
+	bool optional, any, loop;
+};
+
+struct weir_stage {
+	struct sink sink;
+	const char *name;
+	const struct weir_stage_ops *ops;
+	struct weir_graph *graph;
+	/* the graph's copy of the spec, with effective values; under graph->lock */
+	struct weir_stage_spec *spec;
+	struct pool *pool;                  /* NULL for sources and inline stages */
+	const struct weir_event_type *type; /* type of the input events; NULL allows any */
+	struct weir_stage *predecessor;     /* set while weir_graph_succeed starts the graph */
+	/* set before the drain if another graph takes over; constant after that */
+	struct weir_stage *successor;
+	/* this stage and all stages downstream differ from the old graph at most in live knobs */
+	bool unchanged;
+	int id, depth;
+	int n_outlets;
+	struct outlet *outlets;
+	char *key_arg; /* argument of the key field, "x-user" of header.x-user */
+	void *state;
+	bool inited; /* ops->init succeeded */
+	/* number of the last search (stage/behind.c) that visited this stage; main thread */
+	unsigned walk;
+	/* position that an error of init or start points to; NULL means the stage as a whole */
+	const struct weir_mark *blamed;
+	struct lock conf_lock;
+	struct conf *conf WEIR_GUARDED_BY(conf_lock);
+	_Atomic uint64_t conf_version; /* incremented when conf is replaced */
+	atomic_bool unhandled_logged, unlinked_logged;
+	atomic_int steer; /* enum weir_steer; written under graph->lock */
+	/* chooses batch sizes; if NULL, the operator's cohort.max applies */
+	struct batcher *batcher;
+	/* cohort.max as set by the operator: upper bound for the batcher */
+	atomic_int cohort_bound;
+	struct thread_deaths deaths; /* I/O threads of the stage that have died */
+	uint64_t deaths_told;        /* deaths already reported; used only by the control thread */
+	/* number of I/O threads held up by a handler; written under threads_lock */
+	atomic_int loops_held;
+	atomic_bool refused_logged;
+	/* stage whose thread_init kept an I/O thread from starting; main thread */
+	const struct weir_stage *refused_by;
+	/* handler calls that take longer are reported; 0 reports none */
+	int64_t stuck_ns;
+	_Atomic uint64_t stuck;         /* number of calls that took longer than stuck_ns */
+	_Atomic uint64_t busy_shown_ns; /* highest busy_ns that a view has reported */
+	/* time at which the watchdog last logged a call stack of this stage */
+	int64_t stuck_shown_ns;
+	struct degrade degrade; /* used only by the control thread */
+	/* has reached the cheapest level since it last had full quality; used only by the control
+	 * thread */
+	bool degrade_worst;
+	/* degradation level in tenths, 0 .. DEGRADE_TENTHS; read by any thread */
+	atomic_int degraded;
+};
+
+/** The graph of a stage, for use within the framework. */
+struct weir_graph *stage_graph(const struct weir_stage *st);
+
+/** Parse the `with:` node (NULL gives the defaults) into a new configuration *conf. The caller owns
+ *  one reference. Returns 0, or WEIR_EINVAL or WEIR_ENOMEM with the errors in `errs`. */
+int conf_new(const struct weir_stage_ops *ops, const struct weir_node *with, const char *stage,
+    struct conf **conf, struct weir_errs *errs);
+/** Release a reference to `conf`. NULL is allowed. */
+void conf_put(struct conf *conf);
+/** The current configuration. The caller gets a reference. */
+struct conf *stage_conf_get(struct weir_stage *st);
+/** Make `conf` the current configuration. Takes over the caller's reference. */
+void stage_conf_set(struct weir_stage *st, struct conf *conf);
+
+/** Sink callback: run the handler on a batch in the calling thread and update all counters. */
+void stage_run(struct sink *sink, struct weir_event **ev, int n);
+
+/** Sink callback: fill in how many threads serve the queue of `sink`, for its policy. Any
+ *  thread. */
+void stage_look(const struct sink *sink, int rank, struct admission_view *view);
+/** Sink callback: number of threads among which the stage's pool distributes partitions
+ *  (pool_seats). */
+int stage_ranks(const struct sink *sink);
+/** Sink callback: wake threads of the stage's pool. */
+void stage_wake(struct sink *sink, uint32_t before, uint32_t length, uint64_t parts);
+
+/** Pass ev[0..n), which the sink linked to `outlet` of `st` has refused for reason[0..n), to
+ *  ops->refused, and finish the events that it leaves. */
+void stage_refused(
+    struct weir_stage *st, int outlet, struct weir_event **ev, int n, const int *reason);
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* Sends events from a thread's outboxes to sinks and mailboxes; see thread.h. Entering and leaving
+ * a graph are in graph/threads.c. */
+#include "stage/thread.h"
+
+#include "base/clock.h"
+#include "graph/graph.h"
+#include "event/local.h"
+
+void thread_touch(int64_t now_ns)
+{
+	struct thread *t = thread_self();
+
+	t->now_ns = now_ns;
+	t->batch++;
+}
+
+/* Move at most WEIR_BATCH_MAX events from the outbox to t->offer, and count them by class. Returns
+ * their number. */
+static int unload(struct thread *t, struct outbox *o, int *per_class)
+{
+	int n = 0, counted = 0;
+
+	while (o->head && n < WEIR_BATCH_MAX) {
+		struct weir_event *ev = o->head;
+		o->head = ev->next;
+		if (n > 0 && ev->class_id != t->offer[n - 1]->class_id) {
+			per_class[t->offer[n - 1]->class_id] += n - counted;
+			counted = n;
+		}
+		t->offer[n++] = ev;
+	}
+	per_class[t->offer[n - 1]->class_id] += n - counted;
+	if (!o->head)
+		o->tail = &o->head;
+	o->n -= n;
+	return n;
+}
+
+/* Offer events without a local, if none can be allocated, and count them in the stage's common
+ * book. */
+static int offer_uncounted(
+    struct thread *t, struct sink *s, struct weir_event **ev, int n, int from, int *reason)
+{
+	struct book book = {0};
+	int taken = sink_offer(s, ev, n, from, t->now_ns, &book, reason);
+
+	book_add_common(t, s->id, &book);
+	return taken;
+}
+
+/* Offer ev[0..n) from stage `from` to `s`. Returns the number of admitted events, or -1 if nothing
+ * was offered because `s` is an inline stage and its local cannot be allocated. */
+static int offer(
+    struct thread *t, struct sink *s, struct weir_event **ev, int n, int from, int *reason)
+{
+	struct local *to = local_find(t, s->id);
+
+	if (WEIR_LIKELY(to != NULL)) {
+		int taken = sink_offer(s, ev, n, from, t->now_ns, &to->book, reason);
+		book_changed(&to->book);
+		return taken;
+	}
+	return s->inlined ? -1 : offer_uncounted(t, s, ev, n, from, reason);
+}
+
+static void flush_to_sink(struct thread *t, struct outbox *o)
+{
+	struct local *from = o->from;
+	int reason[WEIR_BATCH_MAX];
+
+	while (o->head) {
+		int per_class[WEIR_CLASSES_MAX] = {0};
+		int n = unload(t, o, per_class);
+		for (int c = 0; c < o->sink->queue.n_classes; c++)
+			if (per_class[c])
+				book_add(&o->tried[c], (uint64_t)per_class[c]);
+		int taken = offer(t, o->sink, t->offer, n, from->stage->id, reason);
+		if (WEIR_UNLIKELY(taken < 0)) { /* the local could not be allocated */
+			weir_event_finish_run(t->offer, n, WEIR_ENOMEM);
+			continue;
+		}
+		for (int i = 0; i < n - taken; i++)
+			per_class[t->offer[i]->class_id]--;
+		for (int c = 0; c < o->sink->queue.n_classes; c++)
+			if (per_class[c])
+				book_add(
+				    &from->book.class_book[c].completed, (uint64_t)per_class[c]);
+		book_add(&from->book.running, (uint64_t)-taken);
+		book_add(&o->events, (uint64_t)taken);
+		book_changed(&from->book);
+		/* only after the counters are updated, since a handler may end the thread */
+		if (o->sink->inlined && taken > 0)
+			o->sink->run(o->sink, t->offer + n - taken, taken);
+		if (WEIR_UNLIKELY(taken < n))
+			stage_refused(from->stage, o->outlet, t->offer, n - taken, reason);
+	}
+}
+
+/* Return requeued events to the queue of their own stage, or finish them if the queue is closed or
+ * memory is short. */
+static void flush_again(struct thread *t, struct outbox *o)
+{
+	struct local *l = o->from;
+	struct sink *s = o->sink;
+
+	while (o->head) {
+		int per_class[WEIR_CLASSES_MAX] = {0}, why;
+		int n = unload(t, o, per_class);
+		int back = sink_take_back(s, t->offer, n, t->now_ns, &why);
+		for (int i = back; i < n; i++)
+			weir_event_finish(&t->offer[i], why);
+		if (back > 0)
+			book_add(&l->book.running, (uint64_t)-back);
+		book_changed(&l->book);
+		if (s->inlined && back > 0)
+			s->run(s, t->offer, back);
+	}
+	if (l->again_holds)
+		hold_requeued(l);
+}
+
+static void flush_to_mailbox(struct outbox *o)
+{
+	struct weir_event *head = o->head, **tail = o->tail;
+
+	o->head = NULL;
+	o->tail = &o->head;
+	o->n = 0;
+	mailbox_put(o->mailbox, head, tail);
+}
+
+bool thread_flush(void)
+{
+	struct thread *t = thread_self();
+	bool any = t->dirty != NULL;
+
+	if (any)
+		moves_begin(t);
+	while (t->dirty) {
+		struct outbox *o = t->dirty;
+		if (o->outlet == OUTLET_AGAIN)
+			flush_again(t, o);
+		else if (o->sink)
+			flush_to_sink(t, o);
+		else
+			flush_to_mailbox(o);
+		/* Remove the outbox from the list only now, so that a thread that dies in an inline
+		 * stage leaves no events behind. */
+		t->dirty = o->next;
+		if (!t->dirty)
+			t->dirty_tail = &t->dirty;
+		o->dirty = false;
+	}
+	if (atomic_load_explicit(&t->moves, memory_order_relaxed) & 1)
+		moves_end(t);
+	if (WEIR_UNLIKELY(graph_draining(t->graph)))
+		graph_pulse(t->graph);
+	return any;
+}
+
+void thread_settle(struct sink *s)
+{
+	struct thread *t = thread_self();
+	struct local *l = t->local[s->id];
+	int64_t behind_ns = 0;
+	int n = t->late.n;
+
+	for (int c = 0; t->behind && c < s->queue.n_classes; c++) {
+		behind_ns += t->behind_ns[c];
+		book_add(&l->book.class_book[c].behind_ns, (uint64_t)t->behind_ns[c]);
+		t->behind_ns[c] = 0;
+	}
+	t->behind = false;
+	if (n > 0)
+		service_record(l, &t->late, s->queue.n_classes, behind_ns);
+	t->late.n = 0;
+	if (WEIR_UNLIKELY(n > 0 && s->policy->tick && !sink_mean_cost_ns(s)))
+		sink_first_cost(s, (t->late.took_ns + behind_ns) / n);
+	if (n > 0 || behind_ns > 0)
+		book_changed(&l->book);
+}
+
+void weir_thread_flush(void)
+{
+	thread_touch(clock_now_ns());
+	thread_flush();
+}
+
+/* Offer at most WEIR_BATCH_MAX events. Moves refused events to the front of ev and returns their
+ * number. */
+static int offer_chunk(struct weir_stage *to, struct weir_event **ev, int n, int *reason)
+{
+	struct thread *t = thread_self();
+	int why[WEIR_BATCH_MAX];
+	int taken = offer(t, &to->sink, ev, n, WEIR_NO_STAGE, why);
+
+	if (WEIR_UNLIKELY(taken < 0)) { /* nothing was offered: treat the queue as full */
+		if (reason)
+			*reason = WEIR_EQUEUE;
+		return n;
+	}
+	if (taken < n && reason)
+		*reason = why[0];
+	if (to->sink.inlined && taken > 0)
+		to->sink.run(&to->sink, ev + n - taken, taken);
+	for (int i = n - taken; i < n; i++)
+		ev[i] = NULL;
+	return n - taken;
+}
+
+int weir_offer(struct weir_stage *to, struct weir_event **ev, int n, int *reason)
+{
+	int refused = 0;
+
+	WEIR_ASSERT(n >= 1 && thread_self()->run_n == 0); /* a handler must emit instead */
+	thread_touch(clock_now_ns());
+	moves_begin(thread_self());
+	for (int at = 0; at < n; at += WEIR_BATCH_MAX) {
+		int chunk = n - at < WEIR_BATCH_MAX ? n - at : WEIR_BATCH_MAX;
+		int left = offer_chunk(to, ev + at, chunk, reason);
+		for (int i = 0; i < left; i++) {
+			struct weir_event *back = ev[at + i];
+			ev[at + i] = NULL;
+			ev[refused++] = back;
+		}
+	}
+	thread_flush();
+	return n - refused;
+}
+
+bool weir_thread_running(const char **stage, const char **event_type)
+{
+	struct thread *t = thread_current;
+	const struct weir_stage *st = t ? atomic_load(&t->running) : NULL;
+
+	if (!st)
+		return false;
+	const struct weir_event_type *type = atomic_load(&t->running_type);
+	*stage = st->name;
+	*event_type = type ? type->name : "";
+	return true;
+}
+
+bool weir_thread_event(char *buf, size_t size)
+{
+	struct thread *t = thread_current;
+	const struct weir_event *ev = NULL;
+
+	buf[0] = '\0';
+	for (int i = 0; t && atomic_load(&t->running) && i < t->run_n && !ev; i++)
+		ev = t->run_ev[i];
+	if (ev && ev->type && ev->type->describe)
+		ev->type->describe(ev, buf, size);
+	return buf[0] != '\0';
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The per-thread context of threads that handle events: counters, outboxes, the current batch.
+ *
+ * A thread of a graph is a handler thread, an I/O thread of a source, or a thread attached by an
+ * embedder. thread_enter() gives the calling thread a `struct thread` (see thread_self()) and
+ * registers it in the graph, so that readers can sum its counters. thread_leave() adds the counters
+ * to the graph's totals and frees the struct.
+ *
+ * Events that a thread emits, or sends to a mailbox, are collected in outboxes on the thread's
+ * dirty list. thread_flush() sends the events of each outbox in one operation, and runs inline
+ * stages on the events sent to them, until the list is empty. The list is first in, first out, so a
+ * batch moves through inline stages breadth first: all events of the batch pass one stage before
+ * the next.
+ *
+ * | call             | caller                                                        |
+ * |------------------|---------------------------------------------------------------|
+ * | thread_enter     | the thread itself, once                                       |
+ * | thread_flush     | the thread itself, outside any handler                        |
+ * | thread_touch     | the thread itself: sets the batch time, cheap                 |
+ */
+#ifndef WEIR_STAGE_THREAD_H
+#define WEIR_STAGE_THREAD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/graph.h>
+
+struct thread;
+struct sink;
+
+/** Record the cost of the batch that the calling handler thread took from the queue of `s`. Called
+ *  after the outboxes are flushed, because the cost includes the time that inline stages took in
+ *  this thread. */
+void thread_settle(struct sink *s);
+
+/** The interface of an I/O thread to other threads. It is part of the thread's loop, which outlives
+ *  the thread. */
+struct thread_link {
+	/** Make the thread run an iteration of its loop. Any thread. */
+	void (*wake)(struct thread_link *link);
+	/** Set while the thread has been in one handler call for longer than `threads: { stuck }`
+	 *  of the handler's stage. Read by any thread. */
+	atomic_bool held;
+};
+
+/** Counts threads that ended inside a callback of a stage, by pthread_exit. */
+struct thread_deaths {
+	_Atomic uint64_t n;
+	_Atomic(const struct weir_stage *) last_in; /* NULL if the last one was not in a handler */
+};
+
+/** Make the calling thread a thread of `graph`. For an I/O thread, `home` is its source, for which
+ *  its callbacks may call weir_conf, weir_emit and so on, and `link` is its interface to other
+ *  threads. Both are NULL for other threads. Returns 0, WEIR_ENOMEM, or the error of a stage's
+ *  thread_init (see thread_refused_by). */
+int thread_enter(
+    struct weir_graph *graph, const char *name, struct weir_stage *home, struct thread_link *link);
+
+struct pool;
+struct local;
+
+/** Make the calling thread a handler thread of `pool` (sched/), which runs the pool's stages.
+ *  Returns the same codes as thread_enter. */
+int thread_enter_pool(struct weir_graph *graph, const char *name, struct pool *pool);
+
+/** The stage whose thread_init failed in the calling thread's last attempt to enter, or NULL. */
+const struct weir_stage *thread_refused_by(void);
+
+/** Allocate the struct of a thread that will enter later, when memory may be short (the drain
+ *  thread). Returns 0 or WEIR_ENOMEM. Free it with thread_spare_free unless the thread has
+ *  entered. */
+int thread_spare_new(struct weir_graph *graph, const char *name, struct thread **spare);
+void thread_spare_free(struct thread *spare);
+/** Enter with the struct `spare`, even if a thread_init fails; thread_prepare calls a failed
+ *  thread_init again. */
+void thread_enter_spare(struct thread *spare);
+
+/** Detach the calling thread from its graph, if any, until it calls thread_step_in with the
+ *  returned value. Meanwhile it may enter another graph. */
+struct thread *thread_step_out(void);
+void thread_step_in(struct thread *t);
+
+/** Call the thread_init of a stage for which events have arrived, if it has failed in this thread
+ *  or has not run yet. Returns whether it succeeded. Called by the thread itself. */
+bool thread_prepare(struct local *l);
+
+/** Call thread_fini of the thread's stages and send the events that they release, when the thread
+ *  will handle nothing more. This may run inline stages. If one of them ends the thread, call
+ *  thread_died and then this function once more. */
+void thread_end(void);
+/** Whether the calling thread, which is dying, is in a handler or in ops->refused. */
+bool thread_in_handler(void);
+/** Leave the graph. Calls thread_end first. */
+void thread_leave(void);
+
+/** Clean up after the calling thread, which is dying inside a handler or ops->refused: count the
+ *  death in `deaths`, finish the batch as WEIR_EDIED, and send the events in the outboxes. That may
+ *  run inline handlers, which may end the thread again, so call this function from a cleanup
+ *  handler that pushes itself again. */
+void thread_died(struct thread_deaths *deaths);
+
+/** Return the struct of the calling thread for use by another one (thread_resume). The struct stays
+ *  in the graph with its counters. Called by a dying thread after thread_died. */
+struct thread *thread_pass_on(void);
+/** Continue with the struct `t` in a new system thread, even if a thread_init fails (see
+ *  thread_enter_spare). */
+void thread_resume(struct thread *t);
+
+/** Set this thread's current time (CLOCK_MONOTONIC, ns), as returned by weir_now_ns. */
+void thread_touch(int64_t now_ns);
+
+/** Send the events in all outboxes and run inline stages. Returns whether any outbox had events. */
+bool thread_flush(void);
+
+#endif

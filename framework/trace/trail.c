@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* Keeps the slowest events; see trail.h. */
+#include "trace/trail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/trail_tap.h"
+
+/* The slowest events of a class in a window, unordered. */
+struct window {
+	int n;
+	struct weir_slow slow[WEIR_SLOWEST_MAX];
+};
+
+struct slow_class {
+	/* An event that took at most this long is not among the slowest. Exact only under the
+	 * lock. */
+	_Atomic int64_t least_ns;
+	struct window now, last;
+};
+
+struct slowest {
+	struct slowest_head head; /* must be the first member */
+	struct lock lock;         /* a leaf lock */
+	int n_classes;
+	struct taps *taps;
+	uint64_t id WEIR_GUARDED_BY(lock);
+	int64_t began_ns; /* start of the current window; used by the control thread only */
+	struct slow_class class[];
+};
+
+struct slowest *slowest_new(int n_classes)
+{
+	struct slowest *s = calloc(1, sizeof(*s) + (unsigned)n_classes * sizeof(s->class[0]));
+
+	if (!s)
+		return NULL;
+	s->taps = taps_new(&s->head.looking);
+	if (!s->taps) {
+		free(s);
+		return NULL;
+	}
+	lock_init(&s->lock);
+	s->n_classes = n_classes;
+	return s;
+}
+
+void slowest_free(struct slowest *s)
+{
+	if (!s)
+		return;
+	taps_free(s->taps);
+	lock_fini(&s->lock);
+	free(s);
+}
+
+struct taps *slowest_taps(struct slowest *s)
+{
+	return s->taps;
+}
+
+void slowest_tick(struct slowest *s, int64_t now_ns)
+{
+	taps_tick(s->taps, now_ns);
+	if (s->began_ns == 0)
+		s->began_ns = now_ns;
+	if (now_ns - s->began_ns < SLOWEST_WINDOW_NS)
+		return;
+	s->began_ns = now_ns;
+	lock_take(&s->lock);
+	for (int c = 0; c < s->n_classes; c++) {
+		struct slow_class *k = &s->class[c];
+		memcpy(&k->last, &k->now, sizeof(k->last));
+		k->now.n = 0;
+		atomic_store_explicit(&k->least_ns, 0, memory_order_relaxed);
+	}
+	lock_release(&s->lock);
+}
+
+static void fill_spans(struct weir_slow *slow, const struct weir_trail *t)
+{
+	uint32_t end_us = trail_us(slow->took_ns);
+
+	slow->n_hops = t->n_hops;
+	slow->n_spans = t->n_hops < WEIR_TRAIL_HOPS ? t->n_hops : WEIR_TRAIL_HOPS;
+	for (int i = 0; i < slow->n_spans; i++) {
+		const struct weir_hop *h = &t->hop[i];
+		/* If the event made more hops than are kept, the end of the last kept one is
+		 * unknown, so that hop gets all the remaining time. */
+		uint32_t until_us = i + 1 < slow->n_spans ? t->hop[i + 1].queued_us : end_us;
+		slow->span[i] = (struct weir_span){.stage_id = h->stage,
+		    .at_ns = (int64_t)h->queued_us * NS_PER_US,
+		    /* stamps may be out of order: a clock may be read before a lock is taken */
+		    .wait_ns = h->started_us > h->queued_us
+				   ? (int64_t)(h->started_us - h->queued_us) * NS_PER_US
+				   : 0,
+		    .id = trace_hop_span(&t->trace, i),
+		    .service_ns = until_us > h->started_us
+				      ? (int64_t)(until_us - h->started_us) * NS_PER_US
+				      : 0};
+	}
+}
+
+static void describe(const struct weir_event *ev, struct weir_slow *slow)
+{
+	if (ev->type->describe)
+		ev->type->describe(ev, slow->what, sizeof(slow->what));
+	slow->what[sizeof(slow->what) - 1] = '\0';
+	for (unsigned char *p = (unsigned char *)slow->what; *p; p++)
+		if (*p < ' ' || *p > '~')
+			*p = '?';
+}
+
+/* Add `slow` to the window. If the window is full, `slow` replaces the fastest event in it, unless
+ * `slow` is itself faster. Returns the duration that the next event must exceed. */
+static int64_t put(struct window *w, const struct weir_slow *slow)
+{
+	int least = 0;
+	int64_t least_ns;
+
+	if (w->n < WEIR_SLOWEST_MAX) {
+		w->slow[w->n++] = *slow;
+	} else {
+		for (int i = 1; i < w->n; i++)
+			least = w->slow[i].took_ns < w->slow[least].took_ns ? i : least;
+		if (w->slow[least].took_ns < slow->took_ns)
+			w->slow[least] = *slow;
+	}
+	if (w->n < WEIR_SLOWEST_MAX)
+		return 0;
+	least_ns = w->slow[0].took_ns;
+	for (int i = 1; i < w->n; i++)
+		least_ns = w->slow[i].took_ns < least_ns ? w->slow[i].took_ns : least_ns;
+	return least_ns;
+}
+
+void trail_record(
+    struct weir_event *ev, int status, int64_t now_ns, uint64_t below, struct weir_slow *slow)
+{
+	struct weir_trail *t = trail_of(ev);
+
+	trace_make(t, below);
+	*slow = (struct weir_slow){.class_id = ev->class_id,
+	    .status = status,
+	    .end_id = ev->stage == WEIR_NO_STAGE ? -1 : ev->stage,
+	    .wall_ns = clock_wall_ns(),
+	    .took_ns = now_ns - ev->arrival_ns,
+	    .trace = t->trace};
+	fill_spans(slow, t);
+	describe(ev, slow);
+}
+
+WEIR_COLD static void keep(
+    struct slowest *s, struct slow_class *k, struct weir_event *ev, int status, int64_t now_ns)
+{
+	struct weir_slow slow;
+
+	trail_record(ev, status, now_ns, collect_below(s->taps), &slow);
+	lock_take(&s->lock);
+	slow.id = ++s->id;
+	atomic_store_explicit(&k->least_ns, put(&k->now, &slow), memory_order_relaxed);
+	lock_release(&s->lock);
+}
+
+bool slowest_offer(struct slowest *s, struct weir_event *ev, int status, int64_t now_ns)
+{
+	WEIR_ASSERT(ev->class_id < s->n_classes);
+	struct slow_class *k = &s->class[ev->class_id];
+	int64_t least_ns = atomic_load_explicit(&k->least_ns, memory_order_relaxed);
+
+	if (WEIR_LIKELY(now_ns - ev->arrival_ns <= least_ns))
+		return false;
+	keep(s, k, ev, status, now_ns);
+	return true;
+}
+
+void trail_end(struct slowest *s, struct weir_event *ev, int status, int64_t now_ns)
+{
+	bool kept = trail_of(ev)->n_hops > 0 && slowest_offer(s, ev, status, now_ns);
+
+	taps_offer(s->taps, ev, status, kept, now_ns);
+}
+
+static int slower_first(const void *a, const void *b)
+{
+	const struct weir_slow *x = a, *y = b;
+
+	if (x->took_ns != y->took_ns)
+		return x->took_ns < y->took_ns ? 1 : -1;
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Copy the events of classes [first, end), unordered, to `all`, which must have space for two
+ * windows per class. Returns their number. */
+static int gather(struct slowest *s, int first, int end, struct weir_slow *all)
+{
+	int n = 0;
+
+	lock_take(&s->lock);
+	for (int c = first; c < end; c++) {
+		const struct window *w[] = {&s->class[c].now, &s->class[c].last};
+		for (int i = 0; i < 2; i++) {
+			memcpy(all + n, w[i]->slow, (unsigned)w[i]->n * sizeof(*all));
+			n += w[i]->n;
+		}
+	}
+	lock_release(&s->lock);
+	return n;
+}
+
+int slowest_read(struct slowest *s, int class_id, struct weir_slow *out, int n)
+{
+	int first = class_id < 0 ? 0 : class_id, end = class_id < 0 ? s->n_classes : class_id + 1;
+	struct weir_slow *all =
+	    calloc((unsigned)(end - first) * 2 * WEIR_SLOWEST_MAX, sizeof(*all));
+
+	if (!all)
+		return WEIR_ENOMEM;
+	int total = gather(s, first, end, all);
+	qsort(all, (unsigned)total, sizeof(*all), slower_first);
+	n = total < n ? total : n;
+	memcpy(out, all, (unsigned)n * sizeof(*all));
+	free(all);
+	return n;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* Assigns events to traces, and reads and writes the W3C trace context; see weir/trace.h. */
+#include <weir/trace.h>
+
+#include <string.h>
+
+#include "event/local.h"
+#include "trace/trail.h"
+#include "trace/trail_tap.h"
+
+/* 2^64 divided by the golden ratio. Its multiples, mixed as in splitmix64, differ for any two
+ * hops. */
+#define HOP_STEP 0x9e3779b97f4a7c15u
+
+/* ---- text ---- */
+
+/* Read `n` lower-case hex digits at `p`. Returns false if another character is among them. */
+static bool read_hex(const char *p, int n, uint64_t *out)
+{
+	uint64_t v = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (p[i] >= '0' && p[i] <= '9')
+			v = v << 4 | (uint64_t)(p[i] - '0');
+		else if (p[i] >= 'a' && p[i] <= 'f')
+			v = v << 4 | (uint64_t)(p[i] - 'a' + 10);
+		else
+			return false;
+	}
+	*out = v;
+	return true;
+}
+
+static char *put_hex(char *at, int n, uint64_t v)
+{
+	for (int i = n; i-- > 0; v >>= 4)
+		at[i] = "0123456789abcdef"[v & 15];
+	return at + n;
+}
+
+bool weir_traceparent_read(struct weir_slice s, struct weir_trace *trace)
+{
+	const char *p = s.p;
+	struct weir_trace t = {0};
+	uint64_t version, flags;
+
+	if (s.n < 55 || !read_hex(p, 2, &version) || version == 0xff)
+		return false;
+	if (s.n > 55 && (version == 0 || p[55] != '-'))
+		return false;
+	if (p[2] != '-' || p[35] != '-' || p[52] != '-' || !read_hex(p + 3, 16, &t.id[0]) ||
+	    !read_hex(p + 19, 16, &t.id[1]) || !read_hex(p + 36, 16, &t.parent) ||
+	    !read_hex(p + 53, 2, &flags))
+		return false;
+	if ((t.id[0] | t.id[1]) == 0 || t.parent == 0)
+		return false;
+	t.sampled = flags & 1;
+	*trace = t;
+	return true;
+}
+
+void weir_traceparent_print(const struct weir_trace *t, char buf[WEIR_TRACEPARENT_BYTES])
+{
+	char *at = buf;
+
+	*at++ = '0';
+	*at++ = '0';
+	*at++ = '-';
+	at = put_hex(at, 16, t->id[0]);
+	at = put_hex(at, 16, t->id[1]);
+	*at++ = '-';
+	at = put_hex(at, 16, t->span);
+	*at++ = '-';
+	at = put_hex(at, 2, t->sampled);
+	*at = '\0';
+}
+
+void weir_trace_id_print(const struct weir_trace *t, char buf[WEIR_TRACE_ID_BYTES])
+{
+	char *at = buf;
+
+	if (t->id[0] | t->id[1])
+		at = put_hex(put_hex(at, 16, t->id[0]), 16, t->id[1]);
+	*at = '\0';
+}
+
+/* ---- events ---- */
+
+void trace_make(struct weir_trail *t, uint64_t sample_below)
+{
+	if (!t->traced) {
+		uint64_t low = random_u64();
+		t->trace =
+		    (struct weir_trace){.id = {random_id(), low}, .sampled = low < sample_below};
+		t->traced = true;
+	}
+	if (t->trace.span == 0)
+		t->trace.span = random_id();
+}
+
+uint64_t trace_hop_span(const struct weir_trace *trace, int hop)
+{
+	uint64_t z = trace->span + (uint64_t)(hop + 1) * HOP_STEP;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	z ^= z >> 31;
+	return z ? z : 1;
+}
+
+void weir_event_trace_set(struct weir_event *ev, const struct weir_trace *trace)
+{
+	if (!ev->type->trail)
+		return;
+	struct weir_trail *t = trail_of(ev);
+	t->trace = *trace;
+	t->trace.span = 0;
+	t->traced = true;
+}
+
+bool weir_event_traced(const struct weir_event *ev, struct weir_trace *trace)
+{
+	if (!ev->type->trail)
+		return false;
+	const struct weir_trail *t =
+	    (const struct weir_trail *)((const char *)ev + ev->type->trail);
+	if (t->traced && trace)
+		*trace = t->trace;
+	return t->traced;
+}
+
+bool weir_event_trace(struct weir_event *ev, struct weir_trace *trace)
+{
+	if (!ev->type->trail)
+		return false;
+	struct weir_trail *t = trail_of(ev);
+	trace_make(t, thread_current ? collect_below(slowest_taps(thread_current->slowest)) : 0);
+	*trace = t->trace;
+	if (t->n_hops > 0 && t->n_hops <= WEIR_TRAIL_HOPS)
+		trace->span = trace_hop_span(&t->trace, t->n_hops - 1);
+	return true;
+}

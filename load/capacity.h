@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The search for the knee: the highest rate at which a server keeps its objective.
+ *
+ * Pure: the caller runs the trials; the search returns the rate of the next one and decides when to
+ * stop. From the start rate, the search doubles the rate until a trial fails (or halves it until
+ * one passes). Then it bisects the interval between the passing and the failing rate
+ * logarithmically until they are `precision` apart. Trials are noisy, so a rate is decided by the
+ * first two trials that agree, which takes at most three. The share of trials that agreed is
+ * reported as the confidence.
+ *
+ * A trial whose generator was late proves nothing about the server, whatever its outcome. It is not
+ * counted, and the rate is tried again. If the generator stays late, the search is void and yields
+ * no capacity.
+ */
+#ifndef WEIR_LOAD_CAPACITY_H
+#define WEIR_LOAD_CAPACITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Maximum rates tried: 20 doublings and 10 bisections reach any practical rate. */
+#define CAPACITY_RATES_MAX 40
+
+/** Number of consecutive late trials at one rate that ends a search. 3 is a guess: one late trial
+ * may be due to the machine, but three are due to the generator. */
+#define CAPACITY_LATE_IN_A_ROW 3
+
+/** Number of late trials that ends a search, so that an occasionally late generator cannot prolong
+ * the search forever. 8 is a guess: with at most 120 trials that count and a warm-up for each
+ * trial, a search fits in LOAD_PHASES_MAX. */
+#define CAPACITY_LATE_MAX 8
+
+struct capacity {
+	double good_per_s,
+	    /* highest rate that passed and lowest that failed; each is 0 until there is one */
+	    bad_per_s;
+	double precision;   /* above 0; stop when bad/good is at most 1 + precision */
+	double limit_per_s; /* never try a higher rate */
+	double rate_per_s;  /* rate of the next trial */
+	int passed, failed; /* trials at rate_per_s, by outcome */
+	/* totals so far; n_against counts trials that disagreed with the decision at their rate */
+	int n_rates, n_trials, n_against;
+	int late, n_late;      /* late trials in a row at rate_per_s, and in total */
+	int64_t worst_late_ns; /* the worst 99th percentile of the lag in late trials */
+	bool done;
+	bool voided; /* the search ended because the generator stayed late */
+};
+
+/** Starts a search at `start_per_s`, which must be above 0. */
+void capacity_start(struct capacity *c, double start_per_s, double limit_per_s, double precision);
+
+/** Returns the rate of the next trial, or 0 if the search is over. In that case good_per_s is the
+ * capacity, or 0 if not even the lowest rate passed. */
+double capacity_next(const struct capacity *c);
+
+/** Records whether the trial at the rate of capacity_next kept the objective. */
+void capacity_tell(struct capacity *c, bool kept);
+
+/** Records a trial that does not count because the generator was late: its lag was `lag_ns` at the
+ * 99th percentile. capacity_next then returns the same rate again, or 0 if the search is void. */
+void capacity_tell_late(struct capacity *c, int64_t lag_ns);
+
+/** Returns the share of trials that agreed with the decision at their rate, 0..1; 1 before the
+ * first trial. */
+double capacity_confidence(const struct capacity *c);
+
+/** Describes the outcome in one sentence: "1,840/s kept p99 <= 50 ms, 1,925/s did not; 24 trials,
+ * 96 % agreed". For a void search it begins with "not found". */
+void capacity_describe(const struct capacity *c, const char *objective, char *buf, size_t size);
+
+/** Writes the reason why the search is void to `buf`, or "" if it is not void. */
+void capacity_why_void(const struct capacity *c, char *buf, size_t size);
+
+#endif

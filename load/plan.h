@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Describes a load run as plain data. The command line of `weir bench` is turned into a plan, which
+ * the schedule, the engine, the run file and the reports read.
+ *
+ * In an open loop, requests have intended send times, which rates, arrival process and seed fix
+ * before the run. Latency counts from these times, whatever the server does (no coordinated
+ * omission). Rates are a sequence of phases, each linear from `from_per_s` to `to_per_s`: a
+ * constant rate is one phase, steps are several, a spike is three. In a closed loop (`closed`),
+ * every connection sends its next request when it has received the response to the previous one.
+ * Results of closed loops are labelled as such.
+ */
+#ifndef WEIR_LOAD_PLAN_H
+#define WEIR_LOAD_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Maximum number of classes, the same as in a weir server (weir/event.h). */
+#define LOAD_CLASSES_MAX 8
+
+/** Maximum number of phases of a run. 256 is a guess: a sweep of 14 rates in 16 rounds needs
+ * 224. */
+#define LOAD_PHASES_MAX 256
+
+/* Arrival processes, in the order of the choices of --arrivals. */
+enum load_arrivals {
+	LOAD_POISSON, /* independent users: exponential gaps */
+	LOAD_UNIFORM, /* equal gaps */
+	/* Markov-modulated Poisson: two states, calm and burst, averaging to the given rate */
+	LOAD_BURSTS,
+	LOAD_TRACE, /* send times from a file */
+};
+
+struct load_phase {
+	char name[32];               /* "1000/s", "ramp", "spike 10x" */
+	double from_per_s, to_per_s; /* both > 0, or both 0 in a pause */
+	int64_t for_ns;              /* > 0 */
+	double multiple;             /* rate over the capacity; 0 if not applicable */
+	int round;                   /* number of the interleaved round, from 1; 0 without rounds */
+	bool warmup;                 /* sent, but excluded from results */
+};
+
+/** One complete request, whose bytes are sent unchanged. Owned by its class. */
+struct load_request {
+	char *bytes; /* head and body */
+	size_t n_head, n_bytes;
+	bool no_body;      /* the method is HEAD, so the response has no body */
+	int64_t at_ns;     /* time since the start of a replayed log; otherwise -1 */
+	double cumulative; /* share of this request and those before it; 1 for the last */
+};
+
+struct load_class {
+	char name[32];
+	double weight; /* its share of all arrivals is weight / sum of weights, > 0 */
+	int n_requests;
+	struct load_request *request; /* picked by share, or in sequence if in_order */
+	bool in_order;                /* set for replayed logs */
+	/* if above 0, request i belongs to user i and results are counted per user; equals
+	 * n_requests */
+	int users;
+};
+
+struct load_plan {
+	/* ---- target ---- */
+	char *url;               /* as given */
+	char host[256], port[8]; /* where to connect; host without brackets */
+	bool tls;
+	bool verify; /* check the server's certificate; cleared by --insecure */
+
+	/* ---- timing ---- */
+	enum load_arrivals arrivals;
+	double burst_factor; /* LOAD_BURSTS: rate of a burst over the mean rate, > 1 */
+	double burst_share;  /* share of time in bursts, 0..1; burst_factor * burst_share < 1 */
+	/* mean length of a burst; below 10 us, generating the schedule is slow */
+	int64_t burst_ns;
+	int64_t *trace_ns; /* LOAD_TRACE: ascending send times since the start */
+	size_t n_trace;
+	int n_phases;
+	struct load_phase phase[LOAD_PHASES_MAX];
+	uint64_t seed;
+
+	/* ---- requests ---- */
+	int n_classes; /* at least 1 */
+	struct load_class class[LOAD_CLASSES_MAX];
+
+	/* ---- engine ---- */
+	bool closed;     /* closed loop; phases have a duration, their rates are ignored */
+	int connections; /* maximum open at once, all threads together, >= threads */
+	int threads;     /* threads of the generator */
+	int cpu;         /* pin thread i to core cpu + i; -1 for no pinning */
+	bool fresh;      /* a new connection for every request */
+	int pipeline;    /* requests in flight on a connection, 1 = no pipelining */
+	/* time limit for one attempt, counted from its intended time; an attempt that exceeds it
+	 * fails as TIMEOUT and its connection is closed */
+	int64_t timeout_ns;
+	bool send_deadline; /* send "x-deadline-ms: <remaining time of timeout>" */
+	/* requests in the session that each arrival starts, each sent after the response to the
+	 * previous one; 1 if there are no sessions */
+	int session_requests;
+	int64_t think_ns;   /* mean of the exponential pause between a user's requests */
+	int retries;        /* maximum retries of a shed, failed or timed-out request */
+	int64_t backoff_ns; /* pause before retry i: backoff_ns * 2^(i-1) ... */
+	double jitter;      /* ... times a random factor in 1 - jitter .. 1 + jitter; 0..1 */
+	double slow_read_share, slow_write_share; /* share of connections that are slow, 0..1 */
+	double slow_read_bytes_per_s, slow_write_bytes_per_s;
+	/* how long to wait for responses after the last phase, before requests finish as GONE */
+	int64_t grace_ns;
+};
+
+/** Free what the plan owns and zero it. */
+void load_plan_fini(struct load_plan *plan);
+
+#endif

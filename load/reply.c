@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* Parses HTTP responses; see reply.h. The parser pauses at the end of each response, so that the
+ * bytes of a following pipelined response are left for the next call. */
+#include "load/reply.h"
+
+static const char degraded_name[] = "x-weir-degraded";
+
+#define DEGRADED_NAME_BYTES (sizeof(degraded_name) - 1)
+#define NO_MATCH            UINT8_MAX
+
+static struct reply *of(llhttp_t *parser)
+{
+	return parser->data;
+}
+
+/* A header name may arrive in pieces, so `matched` counts the bytes that have matched so far. */
+static int on_field(llhttp_t *parser, const char *p, size_t n)
+{
+	struct reply *r = of(parser);
+
+	if (r->matched + n > DEGRADED_NAME_BYTES) {
+		r->matched = NO_MATCH;
+		return 0;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if ((p[i] | 0x20) != degraded_name[r->matched]) {
+			r->matched = NO_MATCH;
+			return 0;
+		}
+		r->matched++;
+	}
+	return 0;
+}
+
+static int on_field_complete(llhttp_t *parser)
+{
+	struct reply *r = of(parser);
+
+	r->degraded |= r->matched == DEGRADED_NAME_BYTES;
+	r->matched = 0;
+	return 0;
+}
+
+/* Whether responses with this status have no body. llhttp would otherwise expect the body that
+ * Content-Length announces. */
+static bool has_no_body(uint16_t status)
+{
+	return status / 100 == 1 || status == 204 || status == 304;
+}
+
+static int on_head(llhttp_t *parser)
+{
+	if (parser->http_major != 1 || parser->upgrade)
+		return -1;
+	return of(parser)->no_body || has_no_body(parser->status_code) ? 1 : 0;
+}
+
+static int on_whole(llhttp_t *parser)
+{
+	struct reply *r = of(parser);
+
+	if (parser->status_code / 100 == 1) {
+		r->degraded = false;
+		return 0;
+	}
+	r->status = parser->status_code;
+	r->keep_alive = llhttp_should_keep_alive(parser);
+	r->done = true;
+	return HPE_PAUSED;
+}
+
+static const llhttp_settings_t settings = {
+    .on_header_field = on_field,
+    .on_header_field_complete = on_field_complete,
+    .on_headers_complete = on_head,
+    .on_message_complete = on_whole,
+};
+
+void reply_init(struct reply *r, bool no_body)
+{
+	*r = (struct reply){.no_body = no_body};
+	llhttp_init(&r->parser, HTTP_RESPONSE, &settings);
+	r->parser.data = r;
+}
+
+enum reply_verdict reply_feed(struct reply *r, const char *p, size_t n, size_t *used)
+{
+	r->started = true;
+	*used = n;
+	llhttp_errno_t rc = llhttp_execute(&r->parser, p, n);
+	if (r->done) {
+		*used = (size_t)(llhttp_get_error_pos(&r->parser) - p);
+		return REPLY_DONE;
+	}
+	return rc == HPE_OK ? REPLY_MORE : REPLY_MALFORMED;
+}
+
+enum reply_verdict reply_end(struct reply *r)
+{
+	if (r->started)
+		llhttp_finish(&r->parser);
+	return r->done ? REPLY_DONE : REPLY_MORE;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parses one HTTP response incrementally with llhttp, without its lenient modes, and keeps only
+ * what a load generator needs to know about it.
+ *
+ * Interim responses (1xx) are skipped. Responses to HEAD and those with status 204 or 304 have no
+ * body. A 101 is malformed, since no upgrade is ever requested. Each byte is examined once and not
+ * stored. One thread.
+ */
+#ifndef WEIR_LOAD_REPLY_H
+#define WEIR_LOAD_REPLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <llhttp.h>
+
+struct reply {
+	llhttp_t parser;
+	uint8_t matched; /* matched bytes of the name of the header that marks degraded responses */
+	bool no_body;    /* the request was HEAD */
+	bool started;    /* its first byte, or that of an interim response, has arrived */
+	bool done;
+	/* valid once `done` is set */
+	bool degraded;
+	bool keep_alive;
+	uint16_t status;
+};
+
+enum reply_verdict { REPLY_MORE, REPLY_DONE, REPLY_MALFORMED };
+
+/** Prepare for the next response. */
+void reply_init(struct reply *r, bool no_body);
+
+/** Parse p[0..n), n >= 1. Sets *used to the number of bytes that were part of this response (all of
+ * them unless it returns REPLY_DONE). After REPLY_DONE or REPLY_MALFORMED, call reply_init
+ * first. */
+enum reply_verdict reply_feed(struct reply *r, const char *p, size_t n, size_t *used);
+
+/** Handle the end of the stream. Returns REPLY_DONE if it completes a response without a length, or
+ * REPLY_MORE if the response is truncated or has not started. */
+enum reply_verdict reply_end(struct reply *r);
+
+#endif

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes plan and result as JSON. One function per object of RUNFILE.md, in the order of that page.
+ *
+ * json_pack with "o" takes over a reference even if it fails, and fails if it is given NULL. A
+ * failure anywhere below therefore turns the whole document into NULL and leaks nothing.
+ */
+#include "load/runfile.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "load/outfile.h"
+
+/* Significant digits of real numbers: enough for nanoseconds within a run of a day. */
+#define RUNFILE_DIGITS 14
+
+/* Names of `arrivals`, in the order of enum load_arrivals. */
+static const char *const runfile_arrivals[] = {"poisson", "uniform", "bursts", "trace"};
+
+/* Append `item` to `*list`. On failure the list is freed and set to NULL, and later pushes do
+ * nothing. */
+static void runfile_push(json_t **list, json_t *item)
+{
+	if (json_array_append_new(*list, item) == 0)
+		return;
+	json_decref(*list);
+	*list = NULL;
+}
+
+/* Set a member of `*map`. Failures are handled as in runfile_push. */
+static void runfile_put(json_t **map, const char *key, json_t *value)
+{
+	if (json_object_set_new(*map, key, value) == 0)
+		return;
+	json_decref(*map);
+	*map = NULL;
+}
+
+static double runfile_seconds(int64_t ns)
+{
+	return (double)ns / 1e9;
+}
+
+/* Return a rate per second; 0 if no time has passed. */
+static double runfile_rate(uint64_t n, int64_t ns)
+{
+	return ns > 0 ? (double)n / runfile_seconds(ns) : 0;
+}
+
+/* Convert text from the user (an argument, a label) to JSON. Text that is not UTF-8 is replaced. */
+static json_t *runfile_text(const char *text)
+{
+	json_t *value = json_string(text ? text : "");
+
+	return value ? value : json_string("(not UTF-8)");
+}
+
+static json_t *runfile_positive(double value)
+{
+	return value > 0 && isfinite(value) ? json_real(value) : json_null();
+}
+
+/* ---- about the run ---- */
+
+static json_t *runfile_command(const struct runfile_about *about)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < about->argc; i++)
+		runfile_push(&list, runfile_text(about->argv[i]));
+	return list;
+}
+
+/* Format a time like "2026-11-21T19:18:49.123Z". */
+static json_t *runfile_started(int64_t unix_ns)
+{
+	time_t whole = (time_t)(unix_ns / 1000000000);
+	char text[64];
+	struct tm tm;
+
+	if (!gmtime_r(&whole, &tm))
+		return json_null();
+	size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(text + n, sizeof(text) - n, ".%03dZ", (int)(unix_ns % 1000000000 / 1000000));
+	return json_string(text);
+}
+
+static void runfile_cpu_model(char *model, size_t size)
+{
+	FILE *file = fopen("/proc/cpuinfo", "r");
+	char line[256];
+
+	snprintf(model, size, "unknown");
+	while (file && fgets(line, sizeof(line), file)) {
+		const char *colon = strchr(line, ':');
+		if (strncmp(line, "model name", 10) != 0 || !colon)
+			continue;
+		snprintf(model, size, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+		break;
+	}
+	if (file)
+		fclose(file);
+}
+
+static json_t *runfile_host(void)
+{
+	struct utsname name;
+	char model[160];
+
+	runfile_cpu_model(model, sizeof(model));
+	bool known = uname(&name) == 0;
+	return json_pack("{s:o, s:i, s:s}", "cpu", runfile_text(model), "cores",
+	    (int)sysconf(_SC_NPROCESSORS_ONLN), "kernel", known ? name.release : "unknown");
+}
+
+/* ---- the plan ---- */
+
+static json_t *runfile_plan_classes(const struct load_plan *plan)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < plan->n_classes; i++) {
+		const struct load_class *c = &plan->class[i];
+		runfile_push(&list, json_pack("{s:o, s:f, s:i}", "name", runfile_text(c->name),
+					"weight", c->weight, "requests", c->n_requests));
+	}
+	return list;
+}
+
+static json_t *runfile_plan(const struct load_plan *p)
+{
+	json_t *plan = json_pack(
+	    "{s:o, s:b, s:s, s:o, s:i, s:i, s:b, s:i, s:f, s:b, s:i, s:f, s:f}", "url",
+	    runfile_text(p->url), "closed", p->closed, "arrivals", runfile_arrivals[p->arrivals],
+	    "classes", runfile_plan_classes(p), "connections", p->connections, "threads",
+	    p->threads, "fresh", p->fresh, "pipeline", p->pipeline, "timeout_s",
+	    runfile_seconds(p->timeout_ns), "send_deadline", p->send_deadline, "retries",
+	    p->retries, "backoff_s", runfile_seconds(p->backoff_ns), "jitter", p->jitter);
+	json_t *more = json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "session_requests",
+	    p->session_requests, "think_s", runfile_seconds(p->think_ns), "slow_read_share",
+	    p->slow_read_share, "slow_read_bytes_per_s", p->slow_read_bytes_per_s,
+	    "slow_write_share", p->slow_write_share, "slow_write_bytes_per_s",
+	    p->slow_write_bytes_per_s, "grace_s", runfile_seconds(p->grace_ns));
+
+	if (more && p->arrivals == LOAD_BURSTS)
+		runfile_put(&more, "bursts",
+		    json_pack("{s:f, s:f, s:f}", "factor", p->burst_factor, "share", p->burst_share,
+			"mean_s", runfile_seconds(p->burst_ns)));
+	if (json_object_update(plan, more) != 0) {
+		json_decref(plan);
+		plan = NULL;
+	}
+	json_decref(more);
+	return plan;
+}
+
+/* ---- the result ---- */
+
+static json_t *runfile_buckets(const struct hdr *h)
+{
+	json_t *list = json_array();
+
+	for (int b = 0; b < HDR_BUCKETS; b++)
+		if (h->count[b] > 0)
+			runfile_push(&list, json_pack("[i,I]", b, (json_int_t)h->count[b]));
+	return list;
+}
+
+static double runfile_quantile(const struct hdr *h, double q)
+{
+	return runfile_seconds(hdr_quantile_ns(h, q));
+}
+
+static json_t *runfile_latency(const struct hdr *h)
+{
+	return json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "count",
+	    (json_int_t)h->total, "mean_s", hdr_mean_ns(h) / 1e9, "min_s",
+	    runfile_seconds(h->min_ns), "p50_s", runfile_quantile(h, 0.5), "p90_s",
+	    runfile_quantile(h, 0.9), "p99_s", runfile_quantile(h, 0.99), "p999_s",
+	    runfile_quantile(h, 0.999), "max_s", runfile_seconds(h->max_ns), "buckets",
+	    runfile_buckets(h));
+}
+
+static json_t *runfile_latencies(const struct load_class_result *c)
+{
+	json_t *map = json_object();
+
+	for (int i = 0; i < LOAD_N_OUTCOMES; i++)
+		if (c->latency[i])
+			runfile_put(&map, load_outcome_name[i], runfile_latency(c->latency[i]));
+	return map;
+}
+
+static json_t *runfile_counts(const char *const *name, const uint64_t *count, int n)
+{
+	json_t *map = json_object();
+
+	for (int i = 0; i < n; i++)
+		runfile_put(&map, name[i], json_integer((json_int_t)count[i]));
+	return map;
+}
+
+static json_t *runfile_users(const struct load_user *user, int n)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < n; i++)
+		runfile_push(&list,
+		    json_pack("[I,I]", (json_int_t)user[i].offered, (json_int_t)user[i].good));
+	return list;
+}
+
+static json_t *runfile_class(const struct load_class *cls, const struct load_class_result *c)
+{
+	json_t *map = json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "name",
+	    runfile_text(cls->name), "offered", (json_int_t)c->offered, "attempts",
+	    (json_int_t)c->attempts, "retries", (json_int_t)c->retries, "bytes_in",
+	    (json_int_t)c->bytes_in, "bytes_out", (json_int_t)c->bytes_out, "outcomes",
+	    runfile_counts(load_outcome_name, c->outcome, LOAD_N_OUTCOMES), "errors",
+	    runfile_counts(load_error_name, c->error, LOAD_N_ERRORS), "latency",
+	    runfile_latencies(c));
+
+	if (map && c->user)
+		runfile_put(&map, "users", runfile_users(c->user, cls->users));
+	return map;
+}
+
+static json_t *runfile_lag(const struct hdr *lag)
+{
+	return json_pack("{s:I, s:f, s:f, s:f}", "count", (json_int_t)lag->total, "p50_s",
+	    runfile_quantile(lag, 0.5), "p99_s", runfile_quantile(lag, 0.99), "max_s",
+	    runfile_seconds(lag->max_ns));
+}
+
+static json_t *runfile_phase(
+    const struct load_plan *plan, const struct load_phase *p, const struct load_phase_result *r)
+{
+	json_t *classes = json_array();
+	uint64_t offered = 0, good = 0;
+
+	for (int i = 0; i < plan->n_classes; i++) {
+		const struct load_class_result *c = &r->class[i];
+		offered += c->offered;
+		good += c->outcome[LOAD_OK] + c->outcome[LOAD_DEGRADED];
+		runfile_push(&classes, runfile_class(&plan->class[i], c));
+	}
+	return json_pack("{s:o, s:f, s:f, s:f, s:f, s:i, s:b, s:f, s:b, s:f, s:f, s:o, s:o}",
+	    "name", runfile_text(p->name), "from_per_s", p->from_per_s, "to_per_s", p->to_per_s,
+	    "for_s", runfile_seconds(p->for_ns), "multiple", p->multiple, "round", p->round,
+	    "warmup", p->warmup, "took_s", runfile_seconds(r->took_ns), "complete", r->complete,
+	    "offered_per_s", runfile_rate(offered, r->took_ns), "goodput_per_s",
+	    runfile_rate(good, r->took_ns), "lag", runfile_lag(&r->lag), "classes", classes);
+}
+
+static json_t *runfile_phases(const struct load_plan *plan, const struct load_result *result)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < result->n_phases; i++)
+		runfile_push(&list, runfile_phase(plan, &plan->phase[i], &result->phase[i]));
+	return list;
+}
+
+/* `class` and `all` of a second have the same members but no common type. */
+static json_t *runfile_second_part(
+    uint64_t offered, const uint64_t *outcome, uint64_t retries, int64_t p50_ns, int64_t p99_ns)
+{
+	return json_pack("{s:I, s:o, s:I, s:f, s:f}", "offered", (json_int_t)offered, "outcomes",
+	    runfile_counts(load_outcome_name, outcome, LOAD_N_OUTCOMES), "retries",
+	    (json_int_t)retries, "p50_s", runfile_seconds(p50_ns), "p99_s",
+	    runfile_seconds(p99_ns));
+}
+
+static json_t *runfile_second(const struct load_plan *plan, const struct load_second *s)
+{
+	json_t *classes = json_array();
+
+	for (int i = 0; i < plan->n_classes; i++)
+		runfile_push(
+		    &classes, runfile_second_part(s->class[i].offered, s->class[i].outcome,
+				  s->class[i].retries, s->class[i].p50_ns, s->class[i].p99_ns));
+	return json_pack("{s:f, s:i, s:I, s:I, s:f, s:o, s:o}", "t_s", runfile_seconds(s->at_ns),
+	    "phase", s->phase, "in_flight", (json_int_t)s->in_flight, "connections",
+	    (json_int_t)s->connections, "lag_max_s", runfile_seconds(s->lag_max_ns), "all",
+	    runfile_second_part(
+		s->all.offered, s->all.outcome, s->all.retries, s->all.p50_ns, s->all.p99_ns),
+	    "classes", classes);
+}
+
+/* ---- the document ---- */
+
+static json_t *runfile_head(const struct load_plan *plan, const struct load_result *result,
+    const struct runfile_about *about)
+{
+	return json_pack("{s:i, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:s, s:o, s:o}", "weir_run",
+	    1, "tool", "version", runfile_text(about->version), "commit",
+	    runfile_text(about->commit), "flags", runfile_text(about->flags), "command",
+	    runfile_command(about), "label", runfile_text(about->label), "started",
+	    runfile_started(result->started_unix_ns), "seed",
+	    json_sprintf("%llu", (unsigned long long)plan->seed), "mode",
+	    plan->closed ? "closed" : "open", "host", runfile_host(), "plan", runfile_plan(plan));
+}
+
+static json_t *runfile_json(const struct load_plan *plan, const struct load_result *result,
+    const struct runfile_about *about)
+{
+	json_t *doc = runfile_head(plan, result, about);
+
+	if (!doc)
+		return NULL;
+	runfile_put(&doc, "void", result->voided[0] ? runfile_text(result->voided) : json_null());
+	runfile_put(&doc, "stopped", json_boolean(result->stopped));
+	runfile_put(&doc, "took_s", json_real(runfile_seconds(result->took_ns)));
+	runfile_put(&doc, "capacity_per_s", runfile_positive(about->capacity_per_s));
+	runfile_put(&doc, "capacity_note", runfile_text(about->capacity_note));
+	runfile_put(&doc, "generator",
+	    json_pack("{s:f, s:f, s:I}", "cpu_user_s", result->cpu_user_s, "cpu_system_s",
+		result->cpu_system_s, "connects", (json_int_t)result->connects));
+	runfile_put(&doc, "phases", runfile_phases(plan, result));
+	runfile_put(&doc, "server", about->server ? json_incref(about->server) : json_null());
+	return doc;
+}
+
+static int runfile_no_memory(struct weir_err *err)
+{
+	err->code = WEIR_ENOMEM;
+	snprintf(err->text, sizeof(err->text), "out of memory");
+	return WEIR_ENOMEM;
+}
+
+#define RUNFILE_HOW (JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(RUNFILE_DIGITS))
+
+/* Rows are written one by one, since those of a day would take 300 MB as a JSON tree. */
+static int runfile_dump_rows(
+    FILE *f, const struct load_plan *plan, const struct load_result *result)
+{
+	fputs(",\"seconds\":[", f);
+	for (size_t i = 0; i < result->n_seconds; i++) {
+		json_t *row = runfile_second(plan, &result->second[i]);
+		if (i > 0)
+			fputc(',', f);
+		bool ok = row && (json_dumpf(row, f, RUNFILE_HOW) == 0 || ferror(f));
+		json_decref(row);
+		if (!ok)
+			return WEIR_ENOMEM;
+	}
+	fputc(']', f);
+	return 0;
+}
+
+/* Write `doc` as text with the rows as its last member. The stream records a failed write, which
+ * outfile_commit reports. */
+static int runfile_dump(const char *path, const json_t *doc, const struct load_plan *plan,
+    const struct load_result *result, struct weir_err *err)
+{
+	char *text = json_dumps(doc, RUNFILE_HOW);
+	struct outfile out;
+	int rc = text ? outfile_open(&out, path, err) : runfile_no_memory(err);
+
+	if (rc != 0) {
+		free(text);
+		return rc;
+	}
+	fwrite(text, 1, strlen(text) - 1, out.file); /* without the last brace */
+	free(text);
+	if (runfile_dump_rows(out.file, plan, result) != 0) {
+		outfile_abandon(&out);
+		return runfile_no_memory(err);
+	}
+	fputs("}\n", out.file);
+	return outfile_commit(&out, err);
+}
+
+int runfile_write(const char *path, const struct load_plan *plan, const struct load_result *result,
+    const struct runfile_about *about, struct weir_err *err)
+{
+	json_t *doc = runfile_json(plan, result, about);
+
+	if (!doc)
+		return runfile_no_memory(err);
+	int rc = runfile_dump(path, doc, plan, result, err);
+	json_decref(doc);
+	return rc;
+}

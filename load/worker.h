@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread of the generator: its event loop and the requests in it. The life of a request:
+ *
+ *   due -> on a connection -> answered -> finished
+ *   due -> waiting -> on a connection ...
+ *   ... -> attempt failed -> later (heap) -> due again, as the same request
+ *
+ * Only its own thread may use a worker, except for `tally`; tally.h describes what is shared.
+ */
+#ifndef WEIR_LOAD_WORKER_H
+#define WEIR_LOAD_WORKER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "load/conn.h"
+#include "load/plan.h"
+#include "load/schedule.h"
+#include "load/tally.h"
+#include "load/tickets.h"
+#include "load/wheel.h"
+
+/** Maximum number of bytes per read. 64 KiB is a guess: the default receive buffer of a loopback
+ * socket. */
+#define WORKER_BUFFER_BYTES (64 * 1024)
+
+/** State shared by all workers of a run. */
+struct run_shared {
+	const struct load_plan *plan;
+	struct sockaddr_storage address;
+	socklen_t n_address;
+	struct tls_context *tls;  /* NULL without TLS */
+	int64_t start_ns, end_ns; /* start and end of the run, CLOCK_MONOTONIC; set before `go` */
+	int64_t phase_end_ns[LOAD_PHASES_MAX];
+	atomic_bool *stop; /* from load_hooks; may be NULL */
+	atomic_bool abort; /* a worker cannot continue */
+	pthread_mutex_t gate_lock;
+	pthread_cond_t gate;
+	int go WEIR_GUARDED_BY(gate_lock); /* 0 while threads wait, 1 to run, -1 to cancel */
+	struct tally_exchange exchange;
+};
+
+struct worker {
+	struct run_shared *run;
+	const struct load_plan *plan; /* run->plan */
+	int rank, epoll_fd;
+	pthread_t thread;
+	int64_t now_ns;     /* last reading of the clock; may be some requests old */
+	bool stopping;      /* no longer sends anything */
+	int64_t stopped_ns; /* when this worker noticed the end of the run */
+	double cpu_user_s, cpu_system_s;
+
+	/* ---- pending requests ---- */
+	struct load_schedule *schedule;
+	struct load_arrival arrival; /* the next arrival of this worker */
+	bool has_arrival;
+	struct ticket_heap later;
+	struct ticket_queue waiting;
+	/* ---- closed loop ---- */
+	int idle_users;
+	uint64_t closed_sent;
+	uint32_t in_order[LOAD_CLASSES_MAX]; /* index of the next request of replayed classes */
+	int phase;                           /* current phase */
+
+	/* connections */
+	int n_conns, depth; /* slots; maximum requests in flight on each */
+	struct conn *conn;
+	struct flight *flights;
+	struct conn *list[CONN_N_LISTS];
+	struct conn *kicked;
+	int n_open, n_connecting;
+	uint64_t n_opened;
+	int connect_fails; /* consecutive failures */
+	int64_t connect_after_ns;
+	struct wheel deadlines, paces;
+	char *buffer; /* [WORKER_BUFFER_BYTES], scratch space for one call at a time */
+
+	struct tally tally;
+};
+
+/** Read CLOCK_MONOTONIC, in ns. */
+static inline int64_t worker_clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/** Return the request of a ticket. */
+static inline const struct load_request *worker_request(
+    const struct worker *w, const struct ticket *t)
+{
+	return &w->plan->class[t->class_id].request[t->request];
+}
+
+/** Initialise worker `rank` of a run. Returns 0, WEIR_ENOMEM or WEIR_ESYS; call worker_fini in all
+ * cases. */
+int worker_init(struct worker *w, struct run_shared *run, int rank);
+void worker_fini(struct worker *w);
+
+/** Main function of a worker's thread. `arg` is the worker. */
+void *worker_main(void *arg);
+
+/** Call conn_work for all connections that were kicked (conn.h). */
+void worker_work_kicked(struct worker *w);
+
+/* ---- the life of a request (worker_tickets.c) ---- */
+
+/** Find this worker's next arrival, since it sends only every n-th arrival of the schedule. */
+void worker_next_arrival(struct worker *w);
+
+/** Send at most one batch of the requests that are due. Returns true if more are due. */
+bool worker_send_due(struct worker *w);
+
+/** Give waiting requests to connections while any is available. */
+void worker_serve_waiting(struct worker *w);
+
+/** Handle the complete response to an attempt. */
+void worker_answered(struct worker *w, struct ticket *t, const struct reply *reply);
+
+/** Handle the failure of an attempt. */
+void worker_failed(struct worker *w, struct ticket *t, enum load_error error);
+
+/** Handle the time-out of an attempt. */
+void worker_timed_out(struct worker *w, struct ticket *t);
+
+/** Continue the attempt on another connection (conn.h, "Sent twice"). If `last` is set, it is not
+ * resent again. */
+void worker_resend(struct worker *w, struct ticket *t, bool last);
+
+/** Finish a request as GONE: the run ended before its response. */
+void worker_gone(struct worker *w, const struct ticket *t);
+
+/** Record that a connection was established, or that connecting failed and the connection is
+ * already closed. As long as connecting fails, the worker pauses between attempts
+ * (CONNECT_PAUSE_*). */
+void worker_connected(struct worker *w);
+void worker_connect_failed(struct worker *w, enum load_error error);
+
+/** Finish waiting requests whose time-out has expired. */
+void worker_expire_waiting(struct worker *w);
+
+/** Return the next time at which a request must be sent (next_send) or the waiting requests must be
+ * checked (next_waiting); INT64_MAX if there is none. */
+int64_t worker_next_send_ns(const struct worker *w);
+int64_t worker_next_waiting_ns(const struct worker *w);
+
+/** Finish all remaining requests as GONE. */
+void worker_abandon(struct worker *w);
+
+#endif

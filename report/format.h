@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Formats numbers for people, and escapes texts for HTML and SVG.
+ *
+ * Every text from a run file (labels, stage names, rules) may be hostile and must be written with
+ * markup_text. Pure functions.
+ */
+#ifndef WEIR_REPORT_FORMAT_H
+#define WEIR_REPORT_FORMAT_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/** Size of a buffer that is large enough for any number below. */
+#define FORMAT_MAX 32
+
+/** Formats one value; NAN becomes an en dash. Returns `buf[FORMAT_MAX]`. */
+typedef char *format_fn(char *buf, double value);
+
+format_fn format_rate;  /* "950/s", "1.2k/s" */
+format_fn format_count; /* "950", "1.2k" */
+format_fn format_time;  /* seconds: "35 us", "1.2 ms", "2.5 s" */
+format_fn format_clock; /* seconds of a run: "12.5 s" */
+format_fn format_share; /* 0..1: "12.3 %" */
+format_fn format_tail;  /* -log10(1 - q): "90 %", "99.9 %" */
+format_fn format_ratio; /* "x1.25" with a multiplication sign */
+
+/** Write `text` to `out` as HTML or SVG text or attribute value: & < > " ' become entities; control
+ * characters, invalid UTF-8 and characters that change the text direction become U+FFFD. */
+void markup_text(FILE *out, const char *text);
+
+#endif

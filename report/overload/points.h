@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Groups rows by workload, policy and load, computes medians and ranges over rounds, and compares
+ * them to the targets of the evaluation protocol. Pure functions over plain data.
+ */
+#ifndef WEIR_REPORT_OVERLOAD_POINTS_H
+#define WEIR_REPORT_OVERLOAD_POINTS_H
+
+#include "report/format.h"
+#include "report/overload/rows.h"
+
+struct over_range {
+	int n; /* rounds with a known value; if 0, the other members are NAN */
+	double mid, low, high;
+};
+
+/** One load of one policy. */
+struct over_point {
+	/* the first valid run, or the first run if all are void; has workload, policy and load */
+	const struct over_row *first;
+	int rounds, voids; /* number of valid rounds and of void rounds */
+	struct over_range of[OVER_N_METRICS];
+};
+
+struct over_points {
+	int n;
+	/* in order of first appearance of workload and policy, ascending by load */
+	struct over_point *point;
+};
+
+/** Group rows. Void rows are used only if a point has no valid ones. Returns 0 or WEIR_ENOMEM.
+ * `out` points into `rows`; free it with over_points_fini. */
+int over_points_of(const struct over_rows *rows, struct over_points *out);
+void over_points_fini(struct over_points *p);
+
+/** Find a point; NULL if there is none. */
+const struct over_point *over_point_find(const struct over_points *p, const char *where,
+    const char *workload, const char *policy, double load);
+
+/** Maximum number of distinct workloads or policies. */
+#define OVER_NAMES_MAX 32
+struct over_names {
+	int n;
+	const char *name[OVER_NAMES_MAX];
+};
+
+/** The workloads (by number: W1, W2, W10) and the policies (weir first) of `where`. */
+struct over_names over_workloads(const struct over_points *p, const char *where);
+struct over_names over_policies(const struct over_points *p, const char *where);
+
+/* ---- targets ---- */
+
+struct over_target {
+	const char *name;
+	enum over_metric metric;
+	const char *workloads; /* " W1 W2 ", NULL for all */
+	double load_from, load_to;
+	double limit;     /* worst acceptable value */
+	double limit_slo; /* if above 0, the limit is at least this fraction of the objective */
+	bool worst_round; /* use the worst round instead of the median */
+};
+
+extern const struct over_target over_targets[];
+extern const int over_n_targets;
+
+/** The result of a policy for a target: that of its worst point. Points with only void runs are
+ * ignored. */
+struct over_standing {
+	bool known, met;
+	double value, limit;
+	const struct over_point *worst;
+};
+struct over_standing over_judge(const struct over_points *p, const struct over_target *t,
+    const char *where, const char *policy);
+
+/** Indexed by metric: whether more is better, the heading in tables, and the format of values. */
+extern const bool over_more_is_better[OVER_N_METRICS];
+extern const char *const over_heading[OVER_N_METRICS];
+extern format_fn *const over_print[OVER_N_METRICS];
+
+format_fn over_print_2;     /* "0.98" */
+format_fn over_print_3;     /* "0.983" */
+format_fn over_print_share; /* "0.03 %", with more digits near 0 and 1 */
+format_fn over_print_time;  /* like format_time, but INFINITY is "never" */
+format_fn over_print_load;  /* "2x" */
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Axes: maps values to positions and chooses ticks.
+ *
+ * The axis of a tail chart is linear in -log10(1 - q), as in HdrHistogram's plots, so that 90, 99
+ * and 99.9 % are equally far apart. Plain data, pure functions.
+ */
+#ifndef WEIR_REPORT_SCALE_H
+#define WEIR_REPORT_SCALE_H
+
+#include <stdbool.h>
+
+enum scale_kind { SCALE_LINEAR, SCALE_LOG };
+
+struct scale {
+	enum scale_kind kind;
+	double low, high; /* low < high; on a log scale both above 0 */
+	bool whole;       /* ticks at whole numbers only */
+};
+
+/** Maximum ticks that scale_ticks returns. */
+#define SCALE_TICKS_MAX 24
+
+/** A scale from 0 to a round number not below `high`, or to 1 if `high` is not finite or not above
+ * 0. */
+struct scale scale_linear(double high);
+
+/** A scale from 0 to exactly `high`. */
+struct scale scale_exact(double high);
+
+/** A log scale over low..high, rounded outwards to 1, 2 or 5 times a power of ten, with 1 to 12
+ * decades. For invalid values it is 1 ms to 1 s. */
+struct scale scale_log(double low, double high);
+
+/** Position of `value`, 0 at low and 1 at high; values outside are clamped. */
+double scale_at(const struct scale *s, double value);
+
+/** Store about `wanted` round numbers within the scale in tick[SCALE_TICKS_MAX]. Returns their
+ * number. */
+int scale_ticks(const struct scale *s, int wanted, double *tick);
+
+#endif

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Decides on admission to a stage, as framework/stage/sink.c and ask.c do. The deadline is checked
+ * first. Then, class by class from the highest, come the policies of the later stages on whose
+ * behalf this stage decides (admission upstream), the stage's own policy, and the free space in its
+ * queue.
+ *
+ * Some admissions are probed: the policy is asked again, with a copy of its state, about an earlier
+ * user and a higher class (law I5).
+ */
+#include "world.h"
+
+#include <string.h>
+
+#include "admission/fair.h"
+#include "admission/room.h"
+#include "admission/users.h"
+
+/* Interval between probed admissions. 17 is a guess: a short run still has hundreds of probes,
+ * which cost 5 % of its time. It is prime, so that probes do not fall into step with periodic
+ * loads. */
+#define PROBE_EVERY 17
+
+/* The events of one class in a batch, about which the policies are asked. */
+struct question {
+	int class_id, n;
+	uint32_t slot[WEIR_BATCH_MAX];
+	int from; /* the stage that offers the events, -1 for clients */
+	uint16_t user[WEIR_BATCH_MAX];
+	int64_t left_ns[WEIR_BATCH_MAX];
+	int why[WEIR_BATCH_MAX]; /* 0, or the reason for the refusal */
+	int by[WEIR_BATCH_MAX];  /* stage on whose behalf the event is refused, -1 for the queue */
+};
+
+/* The events of a question that no policy has refused so far, as passed to one policy. */
+struct part {
+	int n;
+	int at[WEIR_BATCH_MAX];
+	uint16_t user[WEIR_BATCH_MAX];
+	int64_t left_ns[WEIR_BATCH_MAX];
+	float demand[WEIR_BATCH_MAX];
+	bool refused[WEIR_BATCH_MAX];
+};
+
+int64_t queue_work_ns(const struct sim *s, const struct stage *st)
+{
+	int64_t work_ns = 0;
+
+	for (int c = 0; c < s->conf->n_classes; c++)
+		work_ns += st->lane[c].n * st->cost_ns[c];
+	return work_ns;
+}
+
+static void push(struct sim *s, struct stage *st, uint32_t slot)
+{
+	struct request *r = &s->req[slot];
+	struct lane *l = &st->lane[r->class_id];
+
+	r->queued_ns = s->now_ns;
+	r->next = NONE;
+	if (l->n++ == 0)
+		l->head = slot;
+	else
+		s->req[l->tail].next = slot;
+	l->tail = slot;
+	st->length++;
+	st->books[r->class_id].admitted++;
+	if (r->at == 0 && r->counted)
+		s->r->class[r->class_id].admitted++;
+}
+
+/* Whether the reason for a refusal is overload of the stage. */
+static bool over_load(int reason)
+{
+	return reason == WEIR_EQUEUE || reason == WEIR_ETHRESHOLD || reason == WEIR_EPRIORITY ||
+	       reason == WEIR_EDELAY || reason == WEIR_ELIMIT;
+}
+
+/* Return the number of threads that are idle now and will still be idle when an event arrives after
+ * `lead_ns`, given the work that is already on its way. */
+static int stay_idle(
+    const struct sim *s, const struct stage *st, int64_t coming_ns, int64_t lead_ns)
+{
+	int threads = st->target > 0 ? st->target : 1;
+
+	if (coming_ns > 0 &&
+	    (queue_work_ns(s, st) + coming_ns) / threads > lead_ns + st->mean_cost_ns)
+		return 0;
+	return st->live > st->busy ? st->live - st->busy : 0;
+}
+
+static void refuse(struct sim *s, int stage, uint32_t slot, int reason, int by)
+{
+	struct request *r = &s->req[slot];
+	int for_whom = by >= 0 ? by : stage;
+	const struct stage *st = &s->stage[for_whom];
+	int64_t lead_ns = routes_lead_ns(s, stage, for_whom, r->class_id);
+	int64_t coming_ns = routes_coming_ns(s, stage, for_whom, r->class_id);
+
+	s->stage[stage].books[r->class_id].refused++;
+	if (for_whom != stage)
+		s->stage[for_whom].turned_ahead++;
+	laws_refused(s, stage, by, r, reason);
+	laws_saw(s, SIM_LAW_IDLE, 0);
+	if (over_load(reason) && stay_idle(s, st, coming_ns, lead_ns) > 0) {
+		if (s->now_ns >= s->conf->warmup_ns)
+			s->r->stage[for_whom].refused_idle++;
+		laws_break(s, SIM_LAW_IDLE, for_whom,
+		    "class %d refused (%s) while a thread is idle", r->class_id,
+		    weir_error_word(reason));
+	}
+	client_end(s, slot, reason, r->at > 0);
+}
+
+static void fill_view(struct sim *s, int gate, int stage, int class_id, struct admission_view *v)
+{
+	const struct stage *st = &s->stage[stage];
+	int64_t coming_ns = routes_coming_ns(s, gate, stage, class_id);
+
+	*v = (struct admission_view){.now_ns = s->now_ns,
+	    .length = st->length,
+	    .limit = st->conf->queue_limit,
+	    .running = st->running,
+	    .n_classes = s->conf->n_classes,
+	    .threads = st->target > 0 ? st->target : 1,
+	    .work_ns = queue_work_ns(s, st) + coming_ns,
+	    .cost_ns = st->mean_cost_ns,
+	    .slo_ns = st->conf->slo_ns,
+	    .lead_ns = routes_lead_ns(s, gate, stage, class_id),
+	    .rest_ns = routes_rest_ns(s, stage, class_id)};
+	v->idle = stay_idle(s, st, coming_ns, v->lead_ns);
+}
+
+/* ---- probes ---- */
+
+static bool would_admit(const struct stage *st, const unsigned char *state,
+    const struct admission_view *view, int class_id, uint16_t user)
+{
+	_Alignas(16) unsigned char copy[ADMISSION_STATE_MAX];
+	struct admission_view v = *view;
+	bool refused = false;
+	int reason = 0;
+
+	memcpy(copy, state, sizeof(copy));
+	v.user = &user;
+	return st->conf->admission->admit(
+		   copy, &st->conf->params, &v, class_id, 1, &refused, &reason) == 1;
+}
+
+/* Check whether the policy would also admit an earlier user and a higher class. `view` and `state`
+ * are from before the admission of the part's only event. */
+static void probe(struct sim *s, int stage, int class_id, uint16_t user,
+    const struct admission_view *view, const unsigned char *state)
+{
+	const struct stage *st = &s->stage[stage];
+	struct sim_stage_result *r = &s->r->stage[stage];
+
+	r->probes++;
+	laws_saw(s, SIM_LAW_USER, 0);
+	if (!would_admit(st, state, view, class_id, user / 2)) {
+		r->user_inversions++;
+		laws_break(s, SIM_LAW_USER, stage,
+		    "class %d: user %u admitted where user %u would not be", class_id, user,
+		    user / 2);
+	}
+	if (class_id > 0 && !would_admit(st, state, view, class_id - 1, user))
+		r->class_inversions++;
+}
+
+/* ---- the verdict of the policy ---- */
+
+/* Check that the policy's verdict is consistent; if not, count and correct it. */
+static void check_sense(struct sim *s, int stage, struct part *q, int *m, int reason)
+{
+	int marked = 0;
+
+	laws_saw(s, SIM_LAW_SENSE, 0);
+	for (int i = 0; i < q->n; i++)
+		marked += q->refused[i];
+	bool flagged = marked == q->n - *m;
+	if (*m >= 0 && *m <= q->n && (marked == 0 || flagged) &&
+	    (*m == q->n || weir_shed_index(reason) >= 0)) {
+		for (int i = *m; !flagged && i < q->n; i++)
+			q->refused[i] = true;
+		return;
+	}
+	s->r->stage[stage].nonsense++;
+	laws_break(s, SIM_LAW_SENSE, stage, "policy %s: %d of %d, %d marked, reason %d",
+	    s->stage[stage].conf->admission->name, *m, q->n, marked, reason);
+	*m = q->n;
+	memset(q->refused, 0, sizeof(q->refused[0]) * (size_t)q->n);
+}
+
+static void survivors(const struct question *q, struct part *part)
+{
+	part->n = 0;
+	for (int i = 0; i < q->n; i++) {
+		if (q->why[i])
+			continue;
+		part->at[part->n] = i;
+		part->user[part->n] = q->user[i];
+		part->left_ns[part->n] = q->left_ns[i];
+		part->refused[part->n++] = false;
+	}
+}
+
+static void note_demands(const struct sim *s, struct stage *st, const struct question *q,
+    struct part *part, struct admission_view *view)
+{
+	for (int i = 0; i < part->n; i++) {
+		const struct request *r = &s->req[q->slot[part->at[i]]];
+		part->demand[i] = fair_note(
+		    st->fair, q->class_id, r->user == NO_USER ? 0 : r->user + 1, s->now_ns);
+		uint16_t place = fair_place(st->fair, q->class_id, r->place, part->demand[i]);
+		part->user[i] = users_number(place, r->attempt > 0);
+	}
+	view->demand = part->demand;
+	view->fair = st->fair;
+}
+
+/* Ask the policy of `stage` about the remaining events, at the admission of `gate`. Returns the
+ * number of events that the policy would admit and has charged for. */
+static int ask(struct sim *s, int gate, int stage, struct question *q)
+{
+	struct stage *st = &s->stage[stage];
+	const struct admission_policy *p = st->conf->admission;
+	_Alignas(16) unsigned char before[ADMISSION_STATE_MAX];
+	struct admission_view view;
+	struct part part;
+	int reason = 0;
+
+	survivors(q, &part);
+	if (part.n == 0)
+		return 0;
+	bool probes =
+	    part.n == 1 && p->tick && (s->conf->probe_all || st->asked++ % PROBE_EVERY == 0);
+	fill_view(s, gate, stage, q->class_id, &view);
+	if (probes)
+		memcpy(before, st->state, sizeof(before));
+	view.user = part.user;
+	view.left_ns = part.left_ns;
+	if (st->fair && view.idle == 0)
+		note_demands(s, st, q, &part, &view);
+	int m = p->admit(
+	    st->state, &st->conf->params, &view, q->class_id, part.n, part.refused, &reason);
+	if (probes)
+		laws_asked_again(s, stage, q->class_id, &view, before, m, reason);
+	check_sense(s, stage, &part, &m, reason);
+	st->books[q->class_id].policy_refused += (uint64_t)(part.n - m);
+	if (st->conf->params.mode != WEIR_ADMISSION_ENFORCE)
+		return m;
+	for (int i = 0; i < part.n; i++) {
+		if (part.refused[i]) {
+			q->why[part.at[i]] = reason;
+			q->by[part.at[i]] = stage;
+		}
+	}
+	if (probes && m == 1)
+		probe(s, stage, q->class_id, part.user[0], &view, before);
+	return m;
+}
+
+/* Check the law SIM_LAW_BOUND after an admission: by the costs that the policy knows, the threads
+ * must finish the waiting work within the objective or within four services, whichever is longer.
+ * The latter allows for exceeding a short objective by an event or so. */
+static void check_bound(struct sim *s, int stage)
+{
+	struct stage *st = &s->stage[stage];
+	int threads = st->target > 0 ? st->target : 1;
+	int64_t bound_ns =
+	    st->conf->slo_ns > 4 * st->mean_cost_ns ? st->conf->slo_ns : 4 * st->mean_cost_ns;
+
+	int64_t wait_ns = queue_work_ns(s, st) / threads;
+	if (st->mean_cost_ns == 0)
+		return;
+	laws_saw(s, SIM_LAW_BOUND, (double)wait_ns / (double)bound_ns);
+	if (wait_ns <= bound_ns)
+		return;
+	s->r->stage[stage].over_bound++;
+	laws_break(s, SIM_LAW_BOUND, stage,
+	    "admitted with %.1f ms of work waiting, the objective is %.1f ms",
+	    (double)wait_ns * 1e-6, (double)st->conf->slo_ns * 1e-6);
+}
+
+/* Count as wanted the offered events that no other stage refused. */
+static void count_wanted(struct sim *s, int stage, const struct question *q)
+{
+	struct books *b = &s->stage[stage].books[q->class_id];
+
+	b->asked += (uint64_t)q->n;
+	for (int i = 0; i < q->n; i++)
+		b->wanted += q->why[i] == 0 || q->by[i] == stage;
+}
+
+/* Return the number of free queue slots for events of the class, as in sink.c. */
+static int64_t room_for(const struct sim *s, const struct stage *st, int class_id)
+{
+	uint8_t rank[WEIR_CLASSES_MAX];
+	uint32_t in[WEIR_CLASSES_MAX];
+	struct room r = {.limit = st->conf->queue_limit,
+	    .n_classes = s->conf->n_classes,
+	    .n_ranks = room_ranks(s->conf->priority, s->conf->n_classes, rank),
+	    .rank = rank,
+	    .wait_ns = st->wait_ns,
+	    .slo_ns = st->conf->slo_ns};
+
+	for (int c = 0; c < s->conf->n_classes; c++)
+		in[c] = st->lane[c].n;
+	return room_left(&r, class_id, in);
+}
+
+/* Push the remaining events while there is free space. Returns the number of events pushed. */
+static int enter_queue(struct sim *s, int stage, struct question *q, unsigned asked_for)
+{
+	struct stage *st = &s->stage[stage];
+	int64_t room = room_for(s, st, q->class_id);
+	int entered = 0;
+
+	for (int i = 0; i < q->n; i++) {
+		if (q->why[i] == 0 && entered < room) {
+			push(s, st, q->slot[i]);
+			s->req[q->slot[i]].asked_for |= (uint16_t)asked_for;
+			entered++;
+		} else if (q->why[i] == 0) {
+			refuse(s, stage, q->slot[i], WEIR_EQUEUE, -1);
+		} else {
+			refuse(s, stage, q->slot[i], q->why[i], q->by[i]);
+		}
+	}
+	return entered;
+}
+
+static void admit_class(struct sim *s, int stage, struct question *q)
+{
+	struct stage *st = &s->stage[stage];
+	const struct admission_policy *p = st->conf->admission;
+	bool judged = routes_judged(s, q->from, stage, q->class_id);
+	bool asks = p != &admission_none && st->conf->params.mode != WEIR_ADMISSION_OFF && !judged;
+	int ahead[SIM_STAGES_MAX], charged = 0;
+	int n_ahead = routes_ahead(s, stage, q->from, q->class_id, ahead);
+	unsigned asked_for = 0;
+
+	for (int i = 0; i < n_ahead; i++) {
+		ask(s, stage, ahead[i], q);
+		asked_for |= 1u << ahead[i];
+	}
+	if (asks)
+		charged = ask(s, stage, stage, q);
+	for (int i = 0; i < n_ahead; i++)
+		count_wanted(s, ahead[i], q);
+	if (asks)
+		count_wanted(s, stage, q);
+	int entered = enter_queue(s, stage, q, asked_for);
+	if (charged > entered && p->give_back)
+		p->give_back(st->state, charged - entered);
+	for (int i = 0; i < n_ahead; i++)
+		s->stage[ahead[i]].pipeline_ns += entered * s->stage[ahead[i]].cost_ns[q->class_id];
+	if (judged) {
+		st->pipeline_ns -= entered * st->cost_ns[q->class_id];
+		st->pipeline_ns = st->pipeline_ns > 0 ? st->pipeline_ns : 0;
+	}
+	if (entered > 0 && !judged)
+		check_bound(s, stage);
+	laws_note(s, "offer", stage, q->class_id, q->n, entered);
+}
+
+void door_offer(struct sim *s, int stage, const uint32_t *slot, int n)
+{
+	struct stage *st = &s->stage[stage];
+	struct question q; /* 2 KB, so not cleared: only members that were set are read */
+	uint32_t left[WEIR_BATCH_MAX];
+	unsigned classes = 0;
+	int n_left = 0;
+
+	q.from = -1;
+	if (s->req[slot[0]].at > 0) /* a batch may have several routes, but comes from one stage */
+		q.from = s->conf->route[s->req[slot[0]].route].stage[s->req[slot[0]].at - 1];
+	for (int i = 0; i < n; i++) {
+		const struct request *r = &s->req[slot[i]];
+		st->books[r->class_id].offered++;
+		routes_tried(s, q.from, stage, r->class_id);
+		if (q.from >= 0)
+			laws_arrived(s, stage, r);
+		if (r->deadline_ns <= s->now_ns) {
+			refuse(s, stage, slot[i], WEIR_EDEADLINE, -1);
+			continue;
+		}
+		classes |= 1u << r->class_id;
+		left[n_left++] = slot[i];
+	}
+	for (int c = 0; classes >> c; c++) {
+		if (!(classes >> c & 1))
+			continue;
+		q.class_id = c;
+		q.n = 0;
+		for (int i = 0; i < n_left; i++) {
+			if (s->req[left[i]].class_id != c)
+				continue;
+			q.slot[q.n] = left[i];
+			q.why[q.n] = 0;
+			q.left_ns[q.n] = s->req[left[i]].deadline_ns - s->now_ns;
+			q.user[q.n++] =
+			    users_number(s->req[left[i]].place, s->req[left[i]].attempt > 0);
+		}
+		admit_class(s, stage, &q);
+	}
+	workers_start(s, stage);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checks invariants (overload.md 3.10) after each step, at the stage that the step touched, and
+ * logs the last steps, so that the cause of a violation can be found. Invariants over time are in
+ * laws_*.c (see laws.h). This file checks I1, I2 and the bounds of I11:
+ *
+ * I1: at a stage and class, every offered event was refused, shed, completed or failed, or is
+ * queued or in a handler. After a step each request in the server is queued or in a handler of
+ * exactly one stage. Exact.
+ *
+ * I2: the work reported to a policy is the sum of the reported costs over the queue, so zero for an
+ * empty queue; work on its way is never negative. Exact. The queue is walked every WALK_EVERY
+ * steps; its counters are checked at each step.
+ *
+ * I11: a pool's target is within its bounds, all targets are within the budget, and no event waits
+ * while a thread of the stage is idle. Exact.
+ *
+ * The counters are updated separately from the queues and batches, which are the actual state.
+ * Comparing the sums of both reveals a lost, duplicated or miscounted request at the step that
+ * caused it.
+ */
+#include "world.h"
+
+#include <stdarg.h>
+
+/* Number of steps between walks of the queue. 4096 is a guess that keeps the check below 5 % of the
+ * run time. */
+#define WALK_EVERY 4096
+
+void laws_note(struct sim *s, const char *what, int stage, int class_id, int n, int m)
+{
+	const struct stage *st = &s->stage[stage];
+
+	s->note[s->n_notes++ % NOTES] = (struct step_note){.at_ns = s->now_ns,
+	    .what = what,
+	    .stage = stage,
+	    .class_id = class_id,
+	    .n = n,
+	    .m = m,
+	    .busy = st->busy,
+	    .live = st->live,
+	    .length = st->length,
+	    .work_ns = queue_work_ns(s, st)};
+}
+
+static void write_trace(const struct sim *s, FILE *out)
+{
+	uint64_t first = s->n_notes > NOTES ? s->n_notes - NOTES : 0;
+
+	fprintf(out, "# %s\n", s->r->breach);
+	fputs("time_s,step,stage,class,n,entered,queued,queued_work_ms,busy,threads\n", out);
+	for (uint64_t i = first; i < s->n_notes; i++) {
+		const struct step_note *e = &s->note[i % NOTES];
+		fprintf(out, "%.9f,%s,%s,%d,%d,%d,%u,%.3f,%d,%d\n", (double)e->at_ns * 1e-9,
+		    e->what, s->conf->stage[e->stage].name, e->class_id, e->n, e->m, e->length,
+		    (double)e->work_ns * 1e-6, e->busy, e->live);
+	}
+}
+
+void laws_break(struct sim *s, enum sim_law law, int stage, const char *fmt, ...)
+{
+	const struct stage *st = &s->stage[stage];
+	char why[256], policy[160] = "";
+	va_list ap;
+
+	s->r->law[__builtin_ctz((unsigned)law)].broken++;
+	if (!laws_asked(s, law) || s->stop)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	if (st->conf->admission->explain)
+		st->conf->admission->explain(st->state, &st->conf->params, policy, sizeof(policy));
+	snprintf(s->r->breach, sizeof(s->r->breach),
+	    "seed %llu, %.6f s, stage '%s': %s (queue %u, busy %d of %d)%s%s",
+	    (unsigned long long)s->conf->seed, (double)s->now_ns * 1e-9, st->conf->name, why,
+	    st->length, st->busy, st->live, policy[0] ? "; " : "", policy);
+	s->r->broken = (unsigned)law;
+	s->stop = true;
+	if (s->conf->trace)
+		write_trace(s, s->conf->trace);
+}
+
+static void check_books(struct sim *s, int stage)
+{
+	const struct stage *st = &s->stage[stage];
+	uint32_t length = 0, running = 0;
+
+	for (int c = 0; c < s->conf->n_classes; c++) {
+		const struct books *b = &st->books[c];
+		uint64_t ended = b->refused + b->shed + b->completed + b->failed;
+		if (b->offered != ended + st->lane[c].n + b->running)
+			laws_break(s, SIM_LAW_BOOKS, stage,
+			    "class %d: offered %llu, ended %llu, queued %u, running %u", c,
+			    (unsigned long long)b->offered, (unsigned long long)ended,
+			    st->lane[c].n, b->running);
+		length += st->lane[c].n;
+		running += b->running;
+	}
+	if (length != st->length || running != st->running)
+		laws_break(s, SIM_LAW_BOOKS, stage,
+		    "%u queued and %u running by class, %u and %u in all", length, running,
+		    st->length, st->running);
+}
+
+/* Check the work of the queue event by event, and that each event is in the right queue. */
+static void walk_queue(struct sim *s, int stage)
+{
+	const struct stage *st = &s->stage[stage];
+	int64_t work_ns = 0;
+
+	for (int c = 0; c < s->conf->n_classes; c++) {
+		uint32_t n = 0;
+		for (uint32_t at = st->lane[c].n ? st->lane[c].head : NONE; at != NONE;
+		     at = s->req[at].next) {
+			const struct request *r = &s->req[at];
+			work_ns += st->cost_ns[c];
+			if (++n > st->lane[c].n || r->class_id != c || !r->in_server)
+				break;
+		}
+		if (n != st->lane[c].n)
+			laws_break(s, SIM_LAW_WORK, stage, "class %d: %u in the queue, %u counted",
+			    c, n, st->lane[c].n);
+	}
+	if (work_ns != queue_work_ns(s, st))
+		laws_break(s, SIM_LAW_WORK, stage, "%lld ns of work in the queue, %lld counted",
+		    (long long)work_ns, (long long)queue_work_ns(s, st));
+}
+
+static void check_threads(struct sim *s, int stage)
+{
+	const struct stage *st = &s->stage[stage];
+	int all = 0;
+
+	for (int i = 0; i < s->conf->n_stages; i++)
+		all += s->stage[i].target;
+	if (st->target < st->conf->threads_min || st->target > st->conf->threads_max ||
+	    (s->conf->thread_budget && all > s->conf->thread_budget))
+		laws_break(s, SIM_LAW_THREADS, stage, "%d threads wanted, %d to %d; %d in all",
+		    st->target, st->conf->threads_min, st->conf->threads_max, all);
+	if (st->busy > st->live)
+		laws_break(s, SIM_LAW_THREADS, stage, "%d busy of %d", st->busy, st->live);
+	if (st->idle != NONE && st->length > 0)
+		laws_break(s, SIM_LAW_THREADS, stage, "%u wait while a thread is idle", st->length);
+}
+
+void laws_check(struct sim *s, int stage)
+{
+	const struct stage *st = &s->stage[stage];
+
+	laws_saw(s, SIM_LAW_BOOKS, 0);
+	laws_saw(s, SIM_LAW_WORK, 0);
+	laws_saw(s, SIM_LAW_THREADS, 0);
+	check_books(s, stage);
+	check_threads(s, stage);
+	if (st->length == 0 && queue_work_ns(s, st) != 0)
+		laws_break(s, SIM_LAW_WORK, stage, "work in an empty queue");
+	if (st->pipeline_ns < 0)
+		laws_break(s, SIM_LAW_WORK, stage, "%lld ns of work on its way",
+		    (long long)st->pipeline_ns);
+	if (s->r->events % WALK_EVERY == 0)
+		walk_queue(s, stage);
+}
+
+void laws_step(struct sim *s)
+{
+	uint32_t there = 0;
+
+	for (int i = 0; i < s->conf->n_stages; i++)
+		there += s->stage[i].length + s->stage[i].running;
+	if (there != s->in_server)
+		laws_break(s, SIM_LAW_BOOKS, 0, "%u requests with the server, %u at its stages",
+		    s->in_server, there);
+	if (s->now_ns < s->last_ns)
+		laws_break(s, SIM_LAW_READS, 0, "it was %lld ns before",
+		    (long long)(s->last_ns - s->now_ns));
+	s->last_ns = s->now_ns;
+}
+
+void laws_tick(struct sim *s)
+{
+	setting_tick(s);
+	for (int i = 0; i < s->conf->n_stages; i++) {
+		if (!s->lost_ticks)
+			laws_check(s, i);
+		laws_load_tick(s, i);
+		laws_pool_tick(s, i);
+		laws_state_tick(s, i);
+	}
+}
+
+const char *sim_law_name(int i)
+{
+	static const char *const names[SIM_LAWS_COUNT] = {"I1 books", "I2 work", "I7 deadlines",
+	    "I11 pools", "answers", "I3 idle threads", "I5 users", "I13 bound", "I4 waits",
+	    "I6 guarantees", "I8 midway", "I9 calm", "I10 normal again", "I11 steady",
+	    "I12 converges", "I14 returned", "I15 reads"};
+
+	return i >= 0 && i < SIM_LAWS_COUNT ? names[i] : NULL;
+}

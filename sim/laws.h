@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * State that the law checks keep between steps: a few numbers per stage and class, so that each law
+ * is checked in constant time at the step that could break it. enum sim_law in sim.h describes the
+ * laws.
+ *
+ *   laws.c          every step: counters, queues, pools; reports of breaches
+ *   laws_door.c     promises of admission: waits (I4), midway (I8), calm (I9)
+ *   laws_load.c     shares of classes (guarantees, I6) and the end of overload (NORMAL again, I10)
+ *   laws_pool.c     the number of threads over time: I11, I12
+ *   laws_state.c    returned credits and threads (I14), reads of shared state (I15)
+ *   laws_setting.c  the configured load, for laws that depend on it
+ */
+#ifndef WEIR_SIM_LAWS_H
+#define WEIR_SIM_LAWS_H
+
+#include "sim.h"
+
+/* Totals of a class at the start of a slot. */
+struct slot_then {
+	uint64_t wanted, handled;
+};
+
+struct stage_laws {
+	/* I4 */
+	double late; /* number of events that waited too long, beyond one in a hundred */
+	/* events queued before this time are not checked, since they were admitted by outdated
+	 * costs */
+	int64_t excused_ns;
+	/* I6, I10: slots of SLOT_NS */
+	int64_t slot_ns;
+	struct slot_then then[WEIR_CLASSES_MAX];
+	double owed_ns[WEIR_CLASSES_MAX]; /* part of the guarantee still owed to the class */
+	int64_t calm_ns;                  /* when the load became small; 0 if it is not small */
+	/* first time since calm_ns with hardly any wait; 0 if none yet */
+	int64_t low_ns;
+	int64_t drain_ns; /* time until which the queue may be long */
+	bool normal;      /* the policy has reported NORMAL since calm_ns */
+	/* I11, I12 */
+	int64_t turned_ns; /* time of the last reversal; 0 if none */
+	/* start of the window; [0] are values at that time, [1] at the start of the previous
+	 * window */
+	int64_t window_ns;
+	int64_t cpu_then[2], computing_then[2], busy_then[2];
+	/* I14 */
+	uint32_t upstream;  /* bit mask of the stages from which a route leads here */
+	int64_t missing_ns; /* time since which threads are missing; 0 if there are enough */
+	/* I15 */
+	uint64_t seen[WEIR_CLASSES_MAX]; /* sum of the counters at the last tick */
+};
+
+/* Properties of the current setting: rates, services and faults. */
+struct setting {
+	/* clients do not react to the server, and arrivals are not bursty */
+	bool open;
+	int64_t changed_ns;            /* time of the last change of a rate or a service */
+	int64_t next_ns;               /* time of the next such change */
+	double demand[SIM_STAGES_MAX]; /* mean number of threads that the offered load keeps busy */
+	double cpu;                    /* mean number of cores that the load keeps busy */
+	double per_s[SIM_STAGES_MAX];
+	bool sole_way[WEIR_CLASSES_MAX];  /* all events of the class take one route */
+	bool anonymous[WEIR_CLASSES_MAX]; /* each request of the class has its own user */
+	/* I9: share of requests that may be refused; negative if the load is not calm */
+	double calm_ratio;
+	uint64_t sent, refused; /* I9: requests sent and refused so far */
+};
+
+#endif

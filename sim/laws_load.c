@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checks the shares of classes and the end of overload at each tick, from sums over slots of 100 ms
+ * (the interval of the policy).
+ *
+ * I6 guarantees: each class with demand gets 0.9 of its guarantee g over 1 s. Checked as: in every
+ * stretch of a run, the class gets at least 0.9 of its demand or of the share g of the work that
+ * the stage's handlers begin, whichever is smaller in each slot, minus a slack. The share refers to
+ * the work that the stage does, so handlers that die or hang do not count, and the demand is what
+ * no other stage refuses. The slack is the debt that builds up while admitted events wait and until
+ * a new load is known (the objective and 200 ms, at g), plus SHARE_EVENTS. The latter is needed
+ * since a class with a guarantee of 2 % gets only 16 events a second (4 threads, 5 ms), so "over 1
+ * s" is a matter of chance: the probability that a sum with a drift of -0.1 and the variance of a
+ * Poisson process exceeds x events is exp(-0.2 x), 1e-13 for 150. Not checked for classes with few
+ * users (each user is served in its own period of 10 s) and for priority queues.
+ *
+ * I10 normal again: the policy reports NORMAL at most 2 intervals plus the drain time after the
+ * load fell below 0.8. Checked from the first of consecutive slots in each of which the stage is
+ * offered less than 0.8 of its capacity: (a) within 2 d / (1 - 0.8) plus one interval plus 100
+ * services / n, a thread is idle or hardly anything waits, where d is the predicted wait at the
+ * start; and (b) the policy reports NORMAL within two intervals and two ticks of that. A slot with
+ * more load restarts the check. The factor 2 is needed since the services during the drain are
+ * random. Only for policies that report their state.
+ */
+#include "world.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define SLOT_NS (100 * NS_PER_MS)
+
+#define SHARE        0.9
+#define SHARE_EVENTS 150
+#define SHARE_NS     (200 * NS_PER_MS)
+
+#define CALM_LOAD      0.8
+#define DRAIN_SERVICES 100
+#define LOW            0.05 /* of the objective: WAIT_LOW of weir.c */
+
+static bool in_order(const struct stage *st)
+{
+	return st->conf->discipline != WEIR_DISCIPLINE_PRIORITY &&
+	       st->conf->params.mode == WEIR_ADMISSION_ENFORCE && st->mean_cost_ns > 0;
+}
+
+/* ---- I6 ---- */
+
+static double begun_ns(const struct sim *s, const struct stage *st)
+{
+	double all_ns = 0;
+
+	for (int k = 0; k < s->conf->n_classes; k++)
+		all_ns += (double)((int64_t)(st->books[k].handled - st->law.then[k].handled) *
+				   st->cost_ns[k]);
+	return all_ns;
+}
+
+static void check_share(struct sim *s, int stage, int k, double all_ns)
+{
+	struct stage *st = &s->stage[stage];
+	struct stage_laws *l = &st->law;
+	double g = s->conf->guarantee[k], cost_ns = (double)st->cost_ns[k];
+	double wants_ns = (double)(st->books[k].wanted - l->then[k].wanted) * cost_ns;
+	double got_ns = (double)(st->books[k].handled - l->then[k].handled) * cost_ns;
+	double due_ns = SHARE * fmin(wants_ns, g * all_ns);
+	double slack_ns = g * st->target * (double)(st->conf->slo_ns + SHARE_NS) +
+			  SHARE_EVENTS * fmax(cost_ns, (double)st->mean_cost_ns);
+
+	l->owed_ns[k] = fmax(0, l->owed_ns[k] + due_ns - got_ns);
+	laws_saw(s, SIM_LAW_SHARE, l->owed_ns[k] / slack_ns);
+	if (l->owed_ns[k] > slack_ns)
+		laws_break(s, SIM_LAW_SHARE, stage,
+		    "class %d is owed %.1f ms of work of its %.1f %%, at most %.1f", k,
+		    l->owed_ns[k] * 1e-6, g * 100, slack_ns * 1e-6);
+}
+
+/* ---- I10 ---- */
+
+static double wait_ns(const struct sim *s, const struct stage *st)
+{
+	double n = st->target > 0 ? st->target : 1;
+
+	return (double)(queue_work_ns(s, st) + st->pipeline_ns) / n;
+}
+
+static bool is_over(const struct stage *st)
+{
+	char line[256] = "";
+
+	st->conf->admission->explain(st->state, &st->conf->params, line, sizeof(line));
+	return strncmp(line, "OVER", 4) == 0;
+}
+
+/* Start the check of I10, since the load may be small from now on: set the time by which the queue
+ * must be short. */
+static void arm(struct sim *s, struct stage *st)
+{
+	struct stage_laws *l = &st->law;
+
+	l->calm_ns = l->low_ns = 0;
+	l->normal = false;
+	l->drain_ns = s->now_ns + SLOT_NS + (int64_t)(2 * wait_ns(s, st) / (1 - CALM_LOAD)) +
+		      DRAIN_SERVICES * st->mean_cost_ns / (st->target > 0 ? st->target : 1);
+}
+
+/* Record whether the load was small in the slot that ends now. */
+static void follow_load(struct sim *s, struct stage *st)
+{
+	struct stage_laws *l = &st->law;
+	double wants_ns = 0, span_ns = (double)(s->now_ns - l->slot_ns);
+
+	for (int k = 0; k < s->conf->n_classes; k++)
+		wants_ns +=
+		    (double)((int64_t)(st->books[k].wanted - l->then[k].wanted) * st->cost_ns[k]);
+	if (wants_ns < CALM_LOAD * st->target * span_ns) {
+		l->calm_ns = l->calm_ns ? l->calm_ns : l->slot_ns;
+		return;
+	}
+	arm(s, st);
+}
+
+static void check_normal(struct sim *s, int stage)
+{
+	struct stage *st = &s->stage[stage];
+	struct stage_laws *l = &st->law;
+	int64_t until_ns = l->drain_ns;
+
+	if (!l->low_ns && (st->idle != NONE || wait_ns(s, st) <= LOW * (double)st->conf->slo_ns))
+		l->low_ns = s->now_ns;
+	if (!l->calm_ns || l->normal)
+		return;
+	if (l->low_ns)
+		until_ns = l->low_ns + 2 * SLOT_NS + 2 * ADMISSION_TICK_NS;
+	l->normal = l->low_ns && !is_over(st);
+	double span_ns = (double)(until_ns - l->calm_ns);
+	laws_saw(s, SIM_LAW_NORMAL, (double)(s->now_ns - l->calm_ns) / fmax(1, span_ns));
+	if (!l->normal && s->now_ns > until_ns)
+		laws_break(s, SIM_LAW_NORMAL, stage,
+		    l->low_ns ? "little is offered for %.2f s, and it is still OVER"
+			      : "little is offered for %.2f s, and the queue still stands",
+		    (double)(s->now_ns - l->calm_ns) * 1e-9);
+}
+
+/* ---- the tick ---- */
+
+static void begin_slot(struct sim *s, struct stage *st)
+{
+	st->law.slot_ns = s->now_ns;
+	for (int k = 0; k < s->conf->n_classes; k++)
+		st->law.then[k] = (struct slot_then){
+		    .wanted = st->books[k].wanted, .handled = st->books[k].handled};
+}
+
+static void end_slot(struct sim *s, int stage)
+{
+	struct stage *st = &s->stage[stage];
+	double all_ns = begun_ns(s, st);
+
+	for (int k = 0; k < s->conf->n_classes && laws_asked(s, SIM_LAW_SHARE); k++)
+		if (s->conf->guarantee[k] > 0 && s->set.anonymous[k])
+			check_share(s, stage, k, all_ns);
+	follow_load(s, st);
+	begin_slot(s, st);
+}
+
+void laws_load_tick(struct sim *s, int stage)
+{
+	struct stage *st = &s->stage[stage];
+	struct stage_laws *l = &st->law;
+
+	if (!laws_asked(s, SIM_LAW_SHARE) && !laws_asked(s, SIM_LAW_NORMAL))
+		return;
+	/* No promise holds while costs are outdated or ticks are lost. */
+	if (!in_order(st) || s->lost_ticks || s->now_ns < s->conf->warmup_ns ||
+	    s->now_ns < l->excused_ns || l->slot_ns == 0) {
+		begin_slot(s, st);
+		arm(s, st);
+		return;
+	}
+	if (st->conf->admission->explain && laws_asked(s, SIM_LAW_NORMAL))
+		check_normal(s, stage);
+	if (s->now_ns - l->slot_ns >= SLOT_NS)
+		end_slot(s, stage);
+}

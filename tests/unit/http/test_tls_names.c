@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* Which certificate a name selects, and which certificates have all names of another. */
+#include "http/tls_names.h"
+
+#include <string.h>
+
+#include "cunit_main.h"
+
+static struct tls_names names;
+
+static void add(int cert, const char *text)
+{
+	CU_ASSERT_PTR_NOT_NULL_FATAL(tls_names_add(&names, cert, text, strlen(text)));
+}
+
+static int find(const char *text)
+{
+	return tls_names_find(&names, text, strlen(text));
+}
+
+static void test_find(void)
+{
+	CU_ASSERT_EQUAL(find("a"), -1);
+	add(1, "b.example");
+	add(0, "A.example");
+	add(2, "b.example");
+	add(2, "*.b.example");
+	tls_names_sort(&names);
+	CU_ASSERT_EQUAL(find("a.EXAMPLE"), 0);
+	CU_ASSERT_EQUAL(find("b.example"), 1);
+	CU_ASSERT_EQUAL(find("x.b.example"), 2);
+	CU_ASSERT_EQUAL(find("x.y.b.example"), -1);
+	CU_ASSERT_EQUAL(find(""), -1);
+	tls_names_free(&names);
+}
+
+static void test_peers(void)
+{
+	int peer[4];
+
+	add(0, "a");
+	add(0, "b");
+	add(1, "b");
+	add(2, "b");
+	add(2, "a");
+	add(2, "c");
+	add(3, "c");
+	add(4, "a");
+	add(4, "B");
+	add(4, "a"); /* twice */
+	tls_names_sort(&names);
+	CU_ASSERT_EQUAL(tls_names_peers(&names, 0, peer, 4), 2);
+	CU_ASSERT(peer[0] == 2 && peer[1] == 4);
+	CU_ASSERT_EQUAL(tls_names_peers(&names, 0, peer, 1), 1);
+	CU_ASSERT_EQUAL(tls_names_peers(&names, 1, peer, 4), 3); /* 0, 2, 4 */
+	CU_ASSERT_EQUAL(tls_names_peers(&names, 2, peer, 4), 0);
+	CU_ASSERT_EQUAL(tls_names_peers(&names, 3, peer, 4), 1);
+	CU_ASSERT_EQUAL(tls_names_peers(&names, 4, peer, 4), 2);
+	CU_ASSERT_EQUAL(tls_names_peers(&names, 5, peer, 4), 0); /* it has no names */
+	tls_names_free(&names);
+}
+
+CUNIT_MAIN("tls names", {"find", test_find}, {"peers", test_peers})

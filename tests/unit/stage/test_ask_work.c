@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* Admission upstream (stage/ask.h): the counts that fronts receive of the events judged for them,
+ * and the work in flight to them. */
+#include "ask_rig.h"
+
+/* ---- counts ---- */
+
+/* Asked: all events that are not past their deadline. Wanted: those of them that nothing else
+ * refuses. */
+static void test_counts(void)
+{
+	struct weir_event *ev[RUN];
+
+	start();
+	answer = odd_places;
+	queue_set_limit(&a->queue, 5);
+	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), 5); /* 20 refused by the front, 15 by the limit */
+	CU_ASSERT_EQUAL(front->asked[0].asked, RUN);
+	CU_ASSERT_EQUAL(front->asked[0].turned, RUN / 2);
+	CU_ASSERT_EQUAL(atomic_load(&front->wanted_ahead[0]), RUN / 2 + 5);
+	CU_ASSERT_EQUAL(front->asked[0].wanted, 0); /* counts only its own admission */
+	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), 5 * COST);
+	CU_ASSERT_EQUAL(shed(a, 0, WEIR_EQUEUE), 15);
+	CU_ASSERT_EQUAL(shed(a, 0, WEIR_EPRIORITY), RUN / 2);
+	end();
+}
+
+static void test_expired_are_not_asked_about(void)
+{
+	struct weir_event *ev[RUN];
+
+	start();
+	for (int i = 0; i < RUN; i++) {
+		memset(&probes[i].ev, 0, sizeof(probes[i].ev));
+		weir_event_init(&probes[i].ev, &probe_type, 1);
+		probes[i].ev.deadline_ns = i < 10 ? NOW_NS : NOW_NS + 1000;
+		ev[i] = &probes[i].ev;
+	}
+	CU_ASSERT_EQUAL(offer_at(a, NULL, ev, RUN), RUN - 10);
+	CU_ASSERT_EQUAL(asked_events, RUN - 10);
+	CU_ASSERT(seen.left_ns != NULL);
+	CU_ASSERT_EQUAL(front->asked[0].asked, RUN - 10);
+	CU_ASSERT_EQUAL(atomic_load(&front->wanted_ahead[0]), RUN - 10);
+	end();
+}
+
+/* b is a front as well. Each front is asked about the events that the previous one admitted, and
+ * neither wants the events that the other refuses. */
+static void test_two_fronts(void)
+{
+	struct weir_event *ev[RUN];
+
+	start();
+	front->fronts[1] = b; /* as if b's policy had `.front` */
+	b->front = 1;
+	b->policy = &policy;
+	make_gate(a, b, true);
+	answer = odd_places;
+	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN / 4);
+	CU_ASSERT_EQUAL(asked, 2);
+	CU_ASSERT_EQUAL(asked_events, RUN + RUN / 2);
+	CU_ASSERT_EQUAL(front->asked[0].asked + b->asked[0].asked, 2 * RUN);
+	CU_ASSERT_EQUAL(front->asked[0].turned, RUN / 2);
+	CU_ASSERT_EQUAL(b->asked[0].turned, RUN / 4);
+	CU_ASSERT_EQUAL(atomic_load(&front->wanted_ahead[0]), RUN / 4 + RUN / 2);
+	CU_ASSERT_EQUAL(atomic_load(&b->wanted_ahead[0]), RUN / 4 + RUN / 4);
+	CU_ASSERT_EQUAL(atomic_load(&front->refused_ahead[0]), RUN / 2);
+	CU_ASSERT_EQUAL(atomic_load(&b->refused_ahead[0]), RUN / 4);
+	end();
+}
+
+/* ---- work in flight ---- */
+
+static void test_pipeline(void)
+{
+	struct weir_event *ev[WEIR_BATCH_MAX];
+
+	start();
+	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
+	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), RUN * COST);
+	int n = take(a, ev);
+	CU_ASSERT_EQUAL(offer_at(b, a, ev, n), RUN); /* still in flight */
+	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), RUN * COST);
+	n = take(b, ev);
+	CU_ASSERT_EQUAL(offer_at(front, b, ev, n), RUN);
+	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), 0);
+	end();
+}
+
+/* The policy sees queued work and work in flight; a negative amount counts as 0. */
+static void test_work_that_is_seen(void)
+{
+	struct weir_event *ev[RUN], *one[1] = {&probes[RUN].ev};
+
+	start();
+	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
+	CU_ASSERT_EQUAL(seen.work_ns, 0);
+	weir_event_init(one[0], &probe_type, 1);
+	CU_ASSERT_EQUAL(offer_at(front, NULL, one, 1), 1);
+	/* At the front itself, nothing in flight arrives before the event. */
+	CU_ASSERT_EQUAL(seen.work_ns, 0);
+	CU_ASSERT_EQUAL(offer(b, 0, 1, ev), 1);
+	CU_ASSERT_EQUAL(seen.work_ns, (RUN + 1) * COST);
+	CU_ASSERT_EQUAL(seen.cost_ns, COST);
+	atomic_store(&b->ahead->before[0][front->front], AHEAD_ALL / 2); /* the rest comes later */
+	CU_ASSERT_EQUAL(offer(b, 0, 1, ev), 1);
+	CU_ASSERT_EQUAL(seen.work_ns, (RUN + 1) * COST / 2 + COST);
+	atomic_store(&front->pipeline_ns, -123456);
+	CU_ASSERT_EQUAL(offer(b, 0, 1, ev), 1);
+	CU_ASSERT_EQUAL(seen.work_ns, COST);
+	end();
+}
+
+/* A thread that is idle now does not count as idle if enough work is in flight to arrive first. */
+static void test_idle(void)
+{
+	struct weir_event *ev[1];
+	const int64_t enough = 2 * (LEAD + COST); /* two threads */
+
+	start();
+	idle = true;
+	CU_ASSERT_EQUAL(offer(a, 0, 1, ev), 1);
+	CU_ASSERT_TRUE(seen.idle);
+	atomic_store(&front->pipeline_ns, enough);
+	CU_ASSERT_EQUAL(offer(a, 0, 1, ev), 1);
+	CU_ASSERT_TRUE(seen.idle);
+	atomic_store(&front->pipeline_ns, enough + 2);
+	CU_ASSERT_EQUAL(offer(a, 0, 1, ev), 1);
+	CU_ASSERT_FALSE(seen.idle);
+	end();
+}
+
+/* At the front itself nothing arrives before the event, however much is in flight. Idle threads
+ * count as idle, and only the length of the queue matters. */
+static void test_own_door_is_free(void)
+{
+	struct weir_event *ev[1];
+
+	start();
+	idle = true;
+	atomic_store(&front->pipeline_ns, 10000000000LL);
+	CU_ASSERT_EQUAL(offer(front, 0, 1, ev), 1);
+	CU_ASSERT_EQUAL(asked, 1);
+	CU_ASSERT_EQUAL(seen.idle, 1);
+	CU_ASSERT_EQUAL(seen.work_ns, 0);
+	CU_ASSERT_EQUAL(seen.lead_ns, 0);
+	end();
+}
+
+CUNIT_MAIN("work ahead", {"types are known", test_prepare}, {"counts", test_counts},
+    {"expired ones are not asked about", test_expired_are_not_asked_about},
+    {"two fronts", test_two_fronts}, {"work on its way", test_pipeline},
+    {"work that is seen", test_work_that_is_seen}, {"idle", test_idle},
+    {"the own door is free", test_own_door_is_free})

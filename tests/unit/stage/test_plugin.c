@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies of plug-ins: they cannot be changed, and a file that is not a complete plug-in is refused
+ * before the loader sees it. */
+#include "stage/plugin.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cunit_main.h"
+
+#define GOOD   WEIR_BINARY_DIR "/tests/cli/crash.so"
+#define SYMBOL "weir_stage_crash"
+
+static char *good;
+static size_t good_n;
+static char folder[64], path[96];
+static struct weir_err err;
+
+static void begin(void)
+{
+	struct stat st;
+	int fd = open(GOOD, O_RDONLY | O_CLOEXEC);
+
+	setenv("WEIR_TRUST_FILES", "any", 1); /* the files of the clone */
+	CU_ASSERT_FATAL(fd != -1 && fstat(fd, &st) == 0);
+	good_n = (size_t)st.st_size;
+	good = malloc(good_n);
+	CU_ASSERT_FATAL(good && read(fd, good, good_n) == (ssize_t)good_n);
+	close(fd);
+	snprintf(folder, sizeof(folder), "/tmp/weir-plugin-XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/crash.so", folder);
+}
+
+static void end(void)
+{
+	unlink(path);
+	rmdir(folder);
+	free(good);
+}
+
+static void put(const char *bytes, size_t n)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	CU_ASSERT_FATAL(fd != -1 && write(fd, bytes, n) == (ssize_t)n);
+	close(fd);
+}
+
+static int copy_of(const char *symbol, struct plugin_copy *copy)
+{
+	err = (struct weir_err){0};
+	return plugin_copy(path, symbol, copy, &err);
+}
+
+static void test_sealed(void)
+{
+	struct plugin_copy copy, again;
+
+	begin();
+	put(good, good_n);
+	CU_ASSERT_EQUAL_FATAL(copy_of(SYMBOL, &copy), 0);
+	CU_ASSERT_EQUAL(copy.size, good_n);
+	CU_ASSERT_NOT_EQUAL(copy.id, 0);
+	CU_ASSERT(fcntl(copy.fd, F_GETFD) & FD_CLOEXEC);
+	CU_ASSERT(pwrite(copy.fd, "x", 1, 0) == -1 && errno == EPERM);
+	CU_ASSERT(ftruncate(copy.fd, 0) == -1 && errno == EPERM);
+	CU_ASSERT(mmap(NULL, 1, PROT_WRITE, MAP_SHARED, copy.fd, 0) == MAP_FAILED);
+	CU_ASSERT_EQUAL(copy_of(SYMBOL, &again), 0);
+	CU_ASSERT(plugin_same(&copy, &again));
+	close(again.fd);
+	good[good_n - 1] ^= 1; /* an unused section header */
+	put(good, good_n);
+	CU_ASSERT_EQUAL(copy_of(SYMBOL, &again), 0);
+	CU_ASSERT_FALSE(plugin_same(&copy, &again));
+	again.id = copy.id; /* two contents with the same hash */
+	CU_ASSERT_FALSE(plugin_same(&copy, &again));
+	close(again.fd);
+	close(copy.fd);
+	end();
+}
+
+/* An interrupted copy: every length. */
+static void test_cut(void)
+{
+	struct plugin_copy copy;
+	int accepted = 0;
+
+	begin();
+	for (size_t n = 0; n < good_n; n += n < 4096 ? 7 : 509) {
+		put(good, n);
+		accepted += copy_of(SYMBOL, &copy) == 0;
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "crash.so"));
+	}
+	CU_ASSERT_EQUAL(accepted, 0);
+	put(good, good_n - 1);
+	CU_ASSERT_EQUAL(copy_of(SYMBOL, &copy), WEIR_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is incomplete"));
+	end();
+}
+
+/* No corrupt byte makes the reader leave the file's bounds. Whether an accepted file works is up to
+ * the loader. */
+static void test_nonsense(void)
+{
+	struct plugin_copy copy;
+	size_t step = good_n / 1500 + 1;
+
+	begin();
+	for (size_t at = 0; at < good_n; at += at < 1024 ? 1 : step) {
+		char kept = good[at];
+		good[at] = (char)0xff;
+		put(good, good_n);
+		if (copy_of(SYMBOL, &copy) == 0)
+			close(copy.fd);
+		good[at] = kept;
+	}
+	end();
+}
+
+/* Bytes before the table of sections that look like the header of an empty symbol table are not one. */
+static void test_before_the_sections(void)
+{
+	Elf64_Shdr fake = {.sh_type = SHT_DYNSYM};
+	struct plugin_copy copy;
+	Elf64_Ehdr head;
+
+	begin();
+	memcpy(&head, good, sizeof(head));
+	CU_ASSERT_FATAL(head.e_shoff > sizeof(fake));
+	memcpy(good + head.e_shoff - sizeof(fake), &fake, sizeof(fake));
+	put(good, good_n);
+	CU_ASSERT_EQUAL_FATAL(copy_of(SYMBOL, &copy), 0);
+	close(copy.fd);
+	end();
+}
+
+static void test_symbols(void)
+{
+	struct plugin_copy copy;
+
+	begin();
+	put(good, good_n);
+	CU_ASSERT_EQUAL(copy_of("weir_stage_other", &copy), WEIR_ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "has no symbol 'weir_stage_other'"));
+	CU_ASSERT_EQUAL(copy_of("weir_stage_cras", &copy), WEIR_ENOENT);
+	CU_ASSERT_EQUAL(copy_of("weir_log", &copy), WEIR_ENOENT); /* not defined there */
+	put("text", 4);
+	CU_ASSERT_EQUAL(copy_of(SYMBOL, &copy), WEIR_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is not a shared object"));
+	unlink(path);
+	CU_ASSERT_EQUAL(copy_of(SYMBOL, &copy), WEIR_ENOENT);
+	end();
+}
+
+CUNIT_MAIN("plugin", {"sealed", test_sealed}, {"cut", test_cut}, {"nonsense", test_nonsense},
+    {"before the sections", test_before_the_sections}, {"symbols", test_symbols})
