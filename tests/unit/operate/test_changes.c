@@ -216,6 +216,7 @@ static void test_a_paused_pool_is_left_alone(void)
 	struct weir_graph *g = fixture_start(spec);
 	weir_thread_attach(g, "test");
 	struct pool *pool = weir_graph_stage(g, "last")->pool;
+	control_stop(g->control); /* it is stepped below */
 	CU_ASSERT_EQUAL(steer(g, "last", WEIR_STEER_PAUSE), 0);
 	fixture_offer_all(weir_graph_stage(g, "last"), probes, MANY, MANY);
 	for (int i = 0; i < 100; i++)
