@@ -13,7 +13,8 @@
  *   - n >= 1; ev[0..n) are live events of the accepted type, in queue order, owned by the handler;
  *   - every outlet that is not optional is linked, and to a stage that accepts the type;
  *   - with `mode: exclusive`, only one call runs at a time; with `partitioned`, the events of one
- *     key are handled in order by the same thread;
+ *     key are handled in order, one call at a time, by the same thread until the number of
+ *     threads changes;
  *   - no lock is held: the handler may block (declare that with WEIR_STAGE_BLOCKS).
  * In return, the handler must emit, finish or hold each event, so that every slot is NULL when it
  * returns. A leftover event is finished as WEIR_EDROPPED and counted as `unhandled`; the first is

@@ -2,6 +2,9 @@
 /* The guarantees of a stage: modes, keys, cohorts; and handlers that break theirs. */
 #include "fixture/graph_cunit.h"
 
+#include "sched/pool.h"
+#include "stage/stage.h"
+
 static void careless_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -160,6 +163,9 @@ static void test_partitioned_same_key_same_thread(void)
 	fixture_on_finish = by_key_finish;
 	struct weir_graph *g = fixture_start(spec);
 	weir_thread_attach(g, "test");
+	/* Partitions move while threads of the pool start; a parked thread knows its partitions. */
+	struct pool *pool = weir_graph_stage(g, "end")->pool;
+	FIXTURE_AWAIT(pool_seats(pool) == 3 && atomic_load(&pool->n_idle) == 3);
 	fixture_offer_all(weir_graph_stage(g, "end"), probes, N, 64);
 	FIXTURE_AWAIT(fixture_ended() == N);
 	CU_ASSERT_EQUAL(atomic_load(&key_faults), 0);
