@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * State that the law checks keep between steps: a few numbers per stage and class, so that each law
- * is checked in constant time at the step that could break it. enum sim_law in sim.h describes the
+ * State of the law checks between steps: a few numbers per stage and class, so that each law is
+ * checked in constant time at the step that could break it. enum sim_law in sim.h describes the
  * laws.
  *
  *   laws.c          every step: counters, queues, pools; reports of breaches

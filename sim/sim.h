@@ -12,8 +12,8 @@
  * - cores: computing handlers share the cores evenly (processor sharing): with k of them on n
  *   cores, each runs at min(1, n/k). Blocked handlers use no core. Context switches take no time.
  * - threads: take the highest class first, or the oldest event with a FIFO discipline, in batches
- *   as in stage/cohort.c, and emit the events when the batch is done. A new thread is available at
- *   once; a superfluous thread exits after its batch.
+ *   as in stage/cohort.c, and emit the events when the batch is done. A new thread is available
+ *   immediately; a superfluous thread exits after its batch.
  * - admission: as in stage/sink.c. Each stage has its own admission, which also decides on behalf
  *   of later stages (admission/route.h). Refusing takes no time.
  * - samples: as in graph/meter.c, every 10 ms, with costs averaged over completions and quantiles
@@ -192,7 +192,7 @@ struct sim_config {
 	int64_t measured_ns; /* after the warm-up */
 	int64_t bin_ns;      /* interval of the series, which include the warm-up */
 	unsigned laws;       /* enum sim_law: laws whose breach ends the run */
-	/* ask the policy again at each admission (I5, I15) instead of at one in 17 */
+	/* query the policy again at each admission (I5, I15) instead of at one in 17 */
 	bool probe_all;
 	FILE *trace; /* the last steps before a breach are written here; may be NULL */
 };

@@ -88,7 +88,7 @@ void route_free(struct route *r);
  */
 void route_learn(struct route *r, const struct route_look *look, const uint64_t *tried);
 /** Account for `ticks` without events. Equivalent to that many calls of route_learn in which no
- *  counter has changed. No counter may have changed in the last real call, either. */
+ *  counter has changed. Requires that no counter had changed in the last real call. */
 void route_idle(struct route *r, int64_t ticks);
 
 /** Whether there is a path from `s` to front `f`. Never changes. Without a path, the functions

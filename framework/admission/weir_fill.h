@@ -19,14 +19,14 @@ struct weir_fill {
 	double more[WEIR_CLASSES_MAX];       /* wanted beyond guarantees, by all of this priority */
 	double total;                        /* work wanted by all classes */
 	int rank[WEIR_CLASSES_MAX];          /* priority of each class, numbered without gaps */
-	int n_classes, n_ranks;              /* 0 until something was learned */
+	int n_classes, n_ranks;              /* 0 before the first sample */
 };
 
 /** Return the rank of the class among the `*n_ranks` priorities; 0 is the highest. While nothing is
  *  known, the rank is `class_id` and `*n_ranks` is `n_classes`. */
 int weir_fill_rank(const struct weir_fill *f, int class_id, int n_classes, int *n_ranks);
 
-/** Learn from the events offered since the last tick, and divide the stage anew. */
+/** Learn from the events offered since the last tick, and divide the stage again. */
 void weir_fill_learn(struct weir_fill *f, const struct admission_sample *sample);
 
 /** Return the part of class `class_id`, 0..1, that fits if all classes together have the capacity

@@ -13,7 +13,7 @@ struct tap {
 	_Atomic int64_t slow_ns;
 	/* ids of the newest event in the ring and of the newest event that a reader has seen */
 	_Atomic uint64_t newest, read;
-	_Atomic uint64_t dropped; /* events not kept since the tap was opened */
+	_Atomic uint64_t dropped; /* events not stored since the tap was opened */
 	uint64_t began;           /* one less than the id of the first event */
 	int64_t until_ns;         /* end of the lease */
 	struct weir_slow *ring;   /* [TAP_EVENTS], by id */
