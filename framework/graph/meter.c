@@ -15,7 +15,7 @@
 #include "base/clock.h"
 
 /* Weight of one completion in the mean service time; source: overload.md 3.1. Values from 0.005 to
- * 0.05 work as well. */
+ * 0.05 work equally well. */
 #define COST_WEIGHT 0.02
 /* Fraction of the difference to the mean cost by which the cost of a class changes each tick, so
  * that an old cost of a class that no longer occurs is forgotten. 0.001 is a guess: a third of the
@@ -28,7 +28,7 @@
  * of 1, a stage with lognormal service times at 0.7 of its capacity refused 0.1 % of the events. */
 #define LATE 2
 /* Number of consecutive checks without a change before a stage rests. 50 checks take half a second,
- * after which the last event has no effect any more. */
+ * after which the last event no longer has any effect. */
 #define REST_LOOKS 50
 /* Quantiles are refreshed every LOOK_NS. They cover the events of the last HIST_NS, or of up to
  * twice that time if it had fewer than HIST_EVENTS events. Source: "100 samples or 1 s", as in
@@ -37,7 +37,7 @@
 #define HIST_NS     NS_PER_S
 #define HIST_EVENTS 100
 
-/* Totals over all threads, including those that have left. */
+/* Totals over all threads, including those that have exited. */
 struct totals {
 	struct meter_class class[WEIR_CLASSES_MAX];
 	/* sum over the handle calls in progress of their time so far per event */
@@ -133,7 +133,8 @@ static void learn_costs(struct meter *m, struct sink *k, const struct totals *t,
 	for (int c = 0; c < n_classes; c++) {
 		m->done[c] += t->class[c].handled - m->then[c].handled;
 		m->took_ns[c] += t->class[c].service_ns - m->then[c].service_ns;
-		/* took_ns may not be 0 if a thread wrote between two reads; it is used next time */
+		/* If a thread wrote between the two reads, took_ns may not be 0; it is used next
+		 * time. */
 		if (m->done[c] == 0)
 			continue;
 		follow(&m->cost_ns[c], &m->known[c], m->done[c], m->took_ns[c]);
@@ -153,8 +154,8 @@ static void since(struct weir_hist *now, const struct weir_hist *then)
 		now->count[i] -= then->count[i];
 }
 
-/* The window, which is allocated at the first event. Returns NULL before the first event, or if out
- * of memory. */
+/* Return the window, which is allocated after the first event, or NULL if there has been no event
+ * or if out of memory. */
 static struct meter_window *window_of(struct meter *m, const struct weir_class_view *v, int n)
 {
 	uint64_t events = 0;
@@ -246,8 +247,8 @@ static void learn_quantiles(struct meter *m, struct weir_graph *g, int id, int64
 		m->hist_at_ns = now_ns;
 }
 
-/* Make up for the refreshes skipped until `now_ns` because there were no events: let windows begin
- * and end where they would have. */
+/* Account for the refreshes that were skipped until `now_ns` because there were no events: set the
+ * start of the window to the value that it would have without skips. */
 static void pass_windows(struct meter *m, int64_t now_ns)
 {
 	m->looked_at_ns += (now_ns - m->looked_at_ns) / LOOK_NS * LOOK_NS;
@@ -349,7 +350,7 @@ void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, 
 	m->at_ns = now_ns;
 }
 
-/* ---- rest ---- */
+/* ---- resting stages ---- */
 
 void meter_idle(struct meter *m, struct weir_stage *st, int64_t until_ns)
 {
