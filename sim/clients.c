@@ -52,8 +52,7 @@ static void free_slot(struct sim *s, uint32_t slot)
 
 /* ---- rates ---- */
 
-/* Return the source's rate at `at_ns`, and in *until_ns the time until which it is sure to stay the
- * same. */
+/* Return the source's rate at `at_ns`, and in *until_ns a time until which it does not change. */
 static double rate_now(const struct sim *s, struct source *src, int64_t at_ns, int64_t *until_ns)
 {
 	const struct sim_source *c = src->conf;
@@ -246,7 +245,7 @@ void client_timeout(struct sim *s, uint32_t slot, uint32_t order)
 
 	if (!r->in_server || r->abandoned || r->timeout != order)
 		return;
-	r->abandoned = true; /* the server keeps the request; the client continues with a copy */
+	r->abandoned = true; /* the request stays in the server; the client continues with a copy */
 	uint32_t copy = new_slot(s);
 	if (copy == NONE)
 		return;

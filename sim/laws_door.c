@@ -23,8 +23,8 @@
  * route is refused by a policy after its first admission. Exact after the warm-up, since the routes
  * have to be learned first. Refusals because of a deadline or the queue limit do not count.
  *
- * I9 calm: zero rejects at a load of 0.7. Checked for the loads in laws_setting.c, which also gives
- * the allowed share of rejects; CALM_SLACK is added, since rejects come in clusters.
+ * I9 calm: zero rejects at a load of 0.7. Checked for the loads in laws_setting.c, which also
+ * defines the allowed share of rejects; CALM_SLACK is added, since rejects come in clusters.
  */
 #include "world.h"
 

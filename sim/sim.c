@@ -4,7 +4,8 @@
  * Two heaps hold what happens next: `heap` by virtual time, and `cpu` by the CPU time at which a
  * thread's computing is done. Each iteration of go() advances the clock to the earlier of the two,
  * performs one step, and checks the laws. No request is sent after end_ns; the run ends when the
- * server is empty or DRAIN_NS have passed. One thread; everything belongs to struct sim. */
+ * server is empty or DRAIN_NS have passed. There is only one thread, and all state is in struct
+ * sim. */
 #include "world.h"
 
 #include <stdarg.h>

@@ -286,7 +286,7 @@ static void remember(struct levels *l, int64_t now_ns)
 }
 
 /* Find the level at which the mean of phi is served. The search starts at the smallest demand and
- * continues as long as the level can be raised to the mean demand of the next bucket. */
+ * continues while the level can be raised to the mean demand of the next bucket. */
 static void find_level(struct levels *l)
 {
 	double all = 0, above = 0, below = 0;

@@ -217,8 +217,9 @@ static double since(uint64_t *then, uint64_t now)
 	return n > 0 ? (double)n : 0;
 }
 
-/* Add the new events. If the count of a stage then exceeds MEMORY_EVENTS, scale it down to that,
- * and the counts of its links with it. So older events fade, and the shares stay the same. */
+/* Add the new events. If the count of a stage then exceeds MEMORY_EVENTS, scale it down to that
+ * value, together with the counts of its links. Older events thus fade, and the shares stay the
+ * same. */
 static void learn_shares(struct route *r, const struct route_look *look, const uint64_t *tried)
 {
 	const struct route_shape *g = &r->shape;

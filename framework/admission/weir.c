@@ -17,7 +17,7 @@
  * OVER ends when d is low and nothing had to be refused for 100 ms. The admitted amount follows d
  * at each decision, not at each tick, so the control loop has no dead time. Ticks only learn what
  * each class offers, so a late tick does no harm. Two rules override all others: nothing is refused
- * while a thread is idle, and everything may enter while the cost is unknown.
+ * while a thread is idle, and everything is admitted while the cost is unknown.
  *
  * The sink owns the state and makes all calls under the queue's lock.
  */
@@ -40,7 +40,7 @@
 /* Waits, as parts of the objective. LOW and CAP are from overload.md 3.7; the others were found
  * with the simulation in tests/unit/admission (docs/overload.md, "How the numbers were found"). */
 #define WAIT_LOW       0.05
-#define WAIT_HIGH      0.35 /* switches to OVER at once */
+#define WAIT_HIGH      0.35 /* switches to OVER immediately */
 #define WAIT_CAP       0.50 /* least cap of the highest class */
 #define WAIT_CAP_LOWER 0.40 /* cap of all other classes in OVER */
 #define CAP_GRADE      0.25 /* in NORMAL, reduction of the cap for the lowest user and class */
@@ -62,8 +62,8 @@
 
 /* How fast the admitted amount falls as the wait exceeds the target wait: from all to nothing over
  * FALL_NEAR objectives. For the highest priority a flatter line, which starts at FALL_FAR_AT,
- * applies where it is higher, so that this priority does not suffer when a jump of the load makes
- * the estimates wrong for a moment. */
+ * applies where it is higher, so that this priority does not suffer when a sudden change of the
+ * load makes the estimates temporarily wrong. */
 #define FALL_NEAR   0.5
 #define FALL_FAR    2.0
 #define FALL_FAR_AT 0.85
@@ -127,7 +127,7 @@ static struct weir_stage_view weir_look(
 	return see;
 }
 
-/* Switch between NORMAL and OVER if it is time to. */
+/* Switch between NORMAL and OVER if that is due. */
 static void weir_watch(
     struct weir_state *s, const struct weir_stage_view *see, bool idle, int64_t now_ns)
 {
@@ -231,9 +231,9 @@ static double weir_cap_of(
 }
 
 /* Return the cap of the highest of several classes in OVER, as a part of the objective. Lower
- * classes are refused at much shorter waits, so only a burst of the highest class reaches this one,
- * or events that piled up while the machine stalled. They may wait as long as nearly all of them
- * are still in time, with a margin of half a slow service for prediction errors. */
+ * classes are refused at much shorter waits, so this cap is reached only by a burst of the highest
+ * class, or by events that piled up while the machine stalled. They may wait for as long as nearly
+ * all of them are still in time, with a margin of half a slow service for prediction errors. */
 static double weir_cap_highest(const struct weir_state *s, const struct weir_stage_view *see)
 {
 	double part = HOPE - 1.5 * s->service_p99_ns / see->slo_ns;

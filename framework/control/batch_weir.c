@@ -13,7 +13,7 @@
  * oscillates.
  *
  * While all calls have the same size, a and c cannot be separated. The estimate then splits the
- * time in a way that is right for this size, the bound on the covariance keeps it from growing
+ * time in a way that is right for this size, the covariance is bounded so that it does not grow
  * without limit, and the first batch of another size resolves it. Time is in microseconds
  * internally, so that the two unknowns have similar magnitudes.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resize policy `weir`: gives a pool as many threads as the offered work needs by Little's law, but
- * no more than the cores can keep busy, and none that measurably do not help.
+ * Resize policy `weir`: sets the number of threads to what the offered work needs by Little's law,
+ * but no more than the cores can keep busy, and none that measurably do not help.
  *
  * Each window of 250 ms measures three durations per handled event, which are then smoothed: S_cpu
  * on a core, S_rq waiting for a core, and S_blk blocked (the remaining time in handlers).
@@ -16,15 +16,15 @@
  *   up       If want > 1.1 n and the threads are busy, grow by half the difference. A CPU-bound
  *            stage that waits for cores does not grow.
  *   cold     A new pool has its minimum of threads, and its need is not known. From its first
- *            events until a window wants no more threads, for at most 2 s, windows may be as short
- *            as 100 ms and two events, and the pool grows by the whole difference at once. So a
- *            server that has just started refuses nothing that it can serve.
+ *            events until a window requires no more threads, for at most 2 s, windows may be as
+ *            short as 100 ms and two events, and the pool grows by the whole difference in one
+ *            step. So a server that has just started refuses nothing that it can serve.
  *   trial    Growth of a stage that blocks is kept only if throughput rises by a quarter of the
  *            relative growth, the response becomes shorter, or the queue was seen empty. Otherwise
  *            it is undone and growth stops for 10 s, then 20, up to 160, since the resource that
  *            the stage waits for (a lock, a database) is exhausted.
  *   down     If the need stayed below 0.75 n for 15 s, shrink by a tenth of the surplus per window,
- *            as long as 1.1 times the greatest need would still be met.
+ *            provided that 1.1 times the greatest need would still be met.
  *   stalled  If events wait, every thread is in a handler, and no handler has finished for 50 ms or
  *            five service times, whichever is longer, add a thread every 50 ms. This overrides the
  *            other rules, since the handlers may be waiting for something in the queue.
@@ -82,7 +82,7 @@
 #define WINDOW_LAST_NS NS_PER_S
 #define SHORTER        0.9
 
-/* Number of peaks kept: one for each of the last HOLD_SECONDS whole seconds, and one for the
+/* Number of peaks stored: one for each of the last HOLD_SECONDS whole seconds, and one for the
  * current second. */
 #define PEAKS (HOLD_SECONDS + 1)
 
@@ -436,8 +436,8 @@ static bool still_unused(struct weir_state *s, const struct resize_view *v, int6
 	return false;
 }
 
-/* At the end of a window, end the cold phase if the window does not want more threads (`wants`) and
- * the queue is empty, or if COLD_LAST_NS has passed. */
+/* At the end of a window, end the cold phase if the window requires no more threads (`wants` is
+ * false) and the queue is empty, or if COLD_LAST_NS has passed. */
 static void warm_up(struct weir_state *s, const struct resize_view *v, bool wants, int64_t now_ns)
 {
 	if (!s->cold || !s->known)

@@ -14,9 +14,9 @@
  * | call               | threads                                                           |
  * |--------------------|-------------------------------------------------------------------|
  * | reload_state_begin | the caller of weir_graph_succeed, before the new graph is started |
- * | reload_state_add   | any, while the new graph lives                                    |
- * | reload_state_end   | the one that frees the old graph; may overlap reload_state_add    |
- * | reload_state_drop  | the one that frees the new graph, or could not start it           |
+ * | reload_state_add   | any thread, while the new graph exists                            |
+ * | reload_state_end   | the thread that frees the old graph; may overlap reload_state_add |
+ * | reload_state_drop  | the thread that frees the new graph, or failed to start it        |
  */
 #ifndef WEIR_OPERATE_RELOAD_STATE_H
 #define WEIR_OPERATE_RELOAD_STATE_H

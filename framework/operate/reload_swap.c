@@ -3,7 +3,7 @@
  * Replaces one graph by another on a reload: matches stages, hands over state, and preserves the
  * changes that operators have made.
  *
- *   built --succeed: states copied, stages linked--> RUNNING beside the old one --drain(old)--> alone
+ *   built --succeed: copy states, link stages--> RUNNING beside the old one --drain(old)--> alone
  *
  * A second graph is built instead of modifying the running one, so that the data path needs no
  * locks or checks for a change that happens once a week. In addition, a bad configuration can be

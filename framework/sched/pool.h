@@ -21,7 +21,7 @@
  * |-----------------------------------|------------------------------------------------------|
  * | pool_wake, pool_wake_parts        | any thread, no queue lock held                       |
  * | pool_set_target, pool_set_bounds  | any thread                                           |
- * | pool_repair, pool_sched           | the control thread (joins)                           |
+ * | pool_repair, pool_sched           | the control thread; pool_repair may join threads     |
  * | pool_read                         | any thread                                           |
  * | pool_serves, pool_refused         | any thread                                           |
  * | pool_deal, pool_seats, _seat_idle | any thread                                           |

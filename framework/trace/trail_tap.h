@@ -17,8 +17,8 @@
  * | call                                       | threads                                         |
  * |--------------------------------------------|-------------------------------------------------|
  * | taps_offer, collect_offer, collect_below   | any thread that ends events                     |
- * | taps_read, taps_tick, collect_* but begin  | any thread; a lock while copying what is read   |
- * | taps_new, taps_free                        | nothing may overlap                             |
+ * | taps_read, taps_tick, other collect_*      | any thread; takes a lock while copying          |
+ * | taps_new, taps_free                        | any thread; no other call may overlap           |
  */
 #ifndef WEIR_TRACE_TRAIL_TAP_H
 #define WEIR_TRACE_TRAIL_TAP_H
