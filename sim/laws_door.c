@@ -8,7 +8,7 @@
  * that wait at the cap. Two queues' worth are allowed since waits are not independent: one swing
  * over the limit makes a whole queue late. "Every stretch" is implemented by a running sum that
  * adds 0.99 for a late event and -0.01 for any other, never falls below 0, and must not exceed the
- * slack. If the objective is shorter than some 20 services, 1.5 caps cannot be kept: with m
+ * slack. If the objective is shorter than some 20 services, 1.5 caps cannot be guaranteed: with m
  * services ahead at the cap, 99 % of them end within cap + 2.33 sqrt(m) services / n, and the
  * service in progress, which the prediction does not include, adds one more. The limit is this time
  * if it is longer than 1.5 caps. Excluded are events that were queued before service times changed,

@@ -128,7 +128,7 @@ void laws_resized(struct sim *s, int stage, int to, const char *rule)
 
 /* ---- I12 ---- */
 
-/* Whether all of the offered load gets through the other stages. */
+/* Whether the other stages pass on all of the offered load. */
 static bool others_pass(const struct sim *s, int stage)
 {
 	for (int i = 0; i < s->conf->n_stages; i++)

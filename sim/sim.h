@@ -68,7 +68,7 @@ struct sim_stage {
 	/* share of the service that is CPU time: 1 only computes, 0 only blocks; computing comes
 	 * first */
 	double cpu_share;
-	int64_t batch_fixed_ns; /* added once per batch; split by cpu_share, too */
+	int64_t batch_fixed_ns; /* added once per batch; also split by cpu_share */
 	int batch_max;          /* cohort.max, 1..WEIR_BATCH_MAX */
 	uint32_t queue_limit;
 	int discipline; /* enum weir_discipline, auto as in graph/build.c */
@@ -146,7 +146,7 @@ enum sim_law {
 	SIM_LAW_USER = 64,   /* I5 within a class, no user is refused if a later one is admitted */
 	SIM_LAW_BOUND = 128, /* I13 admitted events will wait for at most the objective */
 	SIM_LAW_WAIT = 256,  /* I4 99 of 100 events wait for at most 1.5 caps */
-	SIM_LAW_SHARE = 512, /* I6 a class with demand gets 0.9 of its guarantee */
+	SIM_LAW_SHARE = 512, /* I6 a class with demand receives 0.9 of its guarantee */
 	/* I8 a request admitted at one stage is not refused at a later one */
 	SIM_LAW_MIDWAY = 1024,
 	SIM_LAW_CALM = 2048,   /* I9 at 0.7 of capacity nothing is refused */

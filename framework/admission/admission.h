@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interface of admission policies, which decide how many of the events offered to a stage may
- * enter it.
+ * The interface of admission policies, which decide how many of the events offered to a stage are
+ * admitted.
  *
  * A policy is a pure function of (state, parameters, view, now): it uses no locks, threads, clocks
  * or stages, so the same code runs in the server and in virtual time (tests/policy). The sink calls
@@ -122,12 +122,12 @@ struct admission_policy {
 	 *  the policy never does. */
 	bool (*drop)(
 	    void *state, const struct weir_admission_spec *p, int64_t now_ns, int64_t wait_ns);
-	/** Returns a time in ns. Events with less time than that left before their deadline are
-	 *  shed as EHOPELESS, since they are not worth handling. Called after each tick. NULL means
-	 *  0. */
+	/** Returns the least time, in ns, that an event must have left before its deadline to be
+	 *  worth handling. Events with less time are shed as EHOPELESS. Called after each tick.
+	 *  NULL means 0. */
 	int64_t (*least_left)(const void *state);
-	/** Returns a time in ns. Events that waited longer than that are shed as EDELAY when they
-	 *  leave the queue. Called after each tick. NULL if there is no bound. */
+	/** Returns the longest allowed wait in ns. Events that waited longer are shed as EDELAY
+	 *  when they leave the queue. Called after each tick. NULL if there is no bound. */
 	int64_t (*most_wait)(const void *state);
 	/** Learn from the events since the last tick. NULL if the policy learns nothing. */
 	void (*tick)(void *state, const struct weir_admission_spec *p,

@@ -66,8 +66,8 @@ float fair_note(struct fair *f, int class_id, uint64_t id, int64_t now_ns);
  * A user is served in one contiguous part of each period, so that it can finish its work. That
  * fails for a user that sends a large part of all events: while it is served, it alone overloads
  * the stage, and other users are refused because of the resulting wait. So the positions of a
- * user's events are spread over 16 times the user's part of the class's demand: hardly at all for
- * one of a thousand equal users, but over the whole period for a user that sends a sixteenth of all
+ * user's events are spread over 16 times the user's part of the class's demand: very little for one
+ * of a thousand equal users, but over the whole period for a user that sends a sixteenth of all
  * events.
  */
 uint16_t fair_place(struct fair *f, int class_id, uint16_t place, float demand);

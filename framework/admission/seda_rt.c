@@ -12,10 +12,10 @@
  * (-e - 0.1) requests per second. Above e = 0 its rate is divided by 1.2 and the rate of each lower
  * class by 10; the lower classes also miss their next gain.
  *
- * As a baseline it keeps the weaknesses of the original: it starts at a low rate, which grows so
- * slowly that a fast stage is underused for minutes. Three defects are fixed: SEDA's bucket capped
- * every rate at 1,000 per second; it lost the tokens of events that the queue refused; and it used
- * some percentiles twice.
+ * As a baseline, it preserves the weaknesses of the original: it starts at a low rate, which grows
+ * so slowly that a fast stage is underused for minutes. Three defects are fixed: SEDA's bucket
+ * capped every rate at 1,000 per second; it lost the tokens of events that the queue refused; and
+ * it used some percentiles twice.
  */
 #include "admission/admission.h"
 #include "admission/bucket.h"

@@ -52,10 +52,11 @@
 #define LOAD_BUSY  1.5
 #define LEFT_SHARE 0.5 /* part of (objective - 99th percentile of service times) */
 
-/* Load relative to the capacity up to which a long wait is taken for a burst: events may wait as
- * long as 99 of 100 of them are still in time, and events of lower classes a little less. Between
- * this load and 1 the rules of OVER take effect gradually. With WAIT_CAP alone the server refused 3
- * % of workload W3 at load 0.7, where only 0.6 % would have been late (docs/overload.md). */
+/* Load relative to the capacity up to which a long wait is attributed to a burst: events may wait
+ * for as long as 99 of 100 of them are still in time, and events of lower classes a little less.
+ * Between this load and 1 the rules of OVER take effect gradually. With WAIT_CAP alone the server
+ * refused 3 % of workload W3 at load 0.7, where only 0.6 % would have been late
+ * (docs/overload.md). */
 #define LOAD_EASY  0.85
 #define EASY_GRADE 0.1
 #define EASY_TICKS 3 /* ticks after which estimates are no longer used */
@@ -79,7 +80,7 @@
  * thread. */
 #define LATE 4
 
-/* Part of the stage that is always admitted, whatever the estimates (overload.md 3.3). */
+/* Part of the stage that is always admitted, whatever the estimates are (overload.md 3.3). */
 #define FLOOR 0.05
 
 /* What a decision knows about the stage. */

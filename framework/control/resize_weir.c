@@ -19,7 +19,7 @@
  *            events until a window requires no more threads, for at most 2 s, windows may be as
  *            short as 100 ms and two events, and the pool grows by the whole difference in one
  *            step. So a server that has just started refuses nothing that it can serve.
- *   trial    Growth of a stage that blocks is kept only if throughput rises by a quarter of the
+ *   trial    Growth of a stage that blocks is retained only if throughput rises by a quarter of the
  *            relative growth, the response becomes shorter, or the queue was seen empty. Otherwise
  *            it is undone and growth stops for 10 s, then 20, up to 160, since the resource that
  *            the stage waits for (a lock, a database) is exhausted.
@@ -37,8 +37,8 @@
  * times, whichever is longer. It compares the response time, not the wait alone: if clients wait
  * for responses before they send more, additional threads shorten the queue by as much as they
  * lengthen the service. Growth requires busy threads, since the need is a product of two noisy
- * means and noisier than either. The margin in `down` keeps pools of two and three threads, where
- * 0.75 n is less than one thread below n, from oscillating. CPU time includes that of spinning
+ * means and noisier than either. The margin in `down` prevents oscillation of pools with two or
+ * three threads, where 0.75 n is less than one thread below n. CPU time includes that of spinning
  * threads, which cannot be distinguished. It counts as handler time, up to the total time in
  * handlers.
  */

@@ -66,7 +66,7 @@ static int partitions_of(const struct weir_stage_spec *s, const struct weir_thre
 	return max > PARTITIONS_MAX ? PARTITIONS_MAX : max;
 }
 
-/* Initialise the sink: queue, admission and key. For uniformity a source has a queue, too, but no
+/* Initialise the sink: queue, admission and key. For uniformity, a source also has a queue, but no
  * event is ever offered to it. */
 static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct plan_stage *ps)
 {

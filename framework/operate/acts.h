@@ -15,8 +15,8 @@
 
 #include "base/lock.h"
 
-/** Number of changes kept; they take about 130 KiB. 256 is a guess: more than one operator changes
- *  in a night. */
+/** Number of changes retained; they take about 130 KiB. 256 is a guess: more than one operator
+ *  changes in a night. */
 #define ACTS_SIZE 256
 
 struct acts {

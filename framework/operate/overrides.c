@@ -347,7 +347,7 @@ static void forget_brief(struct weir_graph *g, uint64_t id) WEIR_REQUIRES(&g->lo
 }
 
 /* Remove the temporary layer. Returns false if the knob could not be set back: for example,
- * threads.max cannot return to a value below threads.min while threads.min is overridden, too. The
+ * threads.max cannot return to a value below threads.min while threads.min is also overridden. The
  * failure is recorded once. */
 static bool expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEIR_REQUIRES(&g->lock)
 {

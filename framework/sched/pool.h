@@ -8,7 +8,7 @@
  * or a stage's thread_init refuses it), pool_repair retries later, with back-off. Queues outlive
  * threads, so no queued event is lost when a thread exits.
  *
- *   slot:  EMPTY --start--> STARTING --begun--> LIVE --leave or die--> GONE
+ *   slot:  EMPTY --start--> STARTING --begun--> LIVE --exit--> GONE
  *          STARTING --a stage refuses it, or no memory--> GONE
  *          GONE --joined by pool_repair or pool_join--> EMPTY
  *

@@ -48,8 +48,8 @@ static inline bool slowest_watched(const struct slowest *s)
 		   &((const struct slowest_head *)s)->looking, memory_order_relaxed) > 0;
 }
 
-/** Offer an event that ends to the list of the slowest, like slowest_offer, and also to observers.
- *  The event need not have passed through a stage. */
+/** Offer an event that is ending to the list of the slowest, like slowest_offer, and also to
+ *  observers. The event need not have passed through a stage. */
 void trail_end(struct slowest *s, struct weir_event *ev, int status, int64_t now_ns);
 
 /** Copy the slowest `n` events of `class_id` (-1 for all classes) to `out`, slowest first. Names

@@ -89,8 +89,8 @@ void trace_make(struct weir_trail *trail, uint64_t sample_below);
  *  Deterministic: equal arguments give equal ids. */
 uint64_t trace_hop_span(const struct weir_trace *trace, int hop);
 
-/** Describe an event that ends in *slow, without the record's id and names. Assigns a trace to the
- *  event if it has none; `below` is passed to trace_make. */
+/** Fill *slow with a description of an event that is ending, except for the record's id and names.
+ *  Assigns a trace to the event if it has none; `below` is passed to trace_make. */
 void trail_record(
     struct weir_event *ev, int status, int64_t now_ns, uint64_t below, struct weir_slow *slow);
 

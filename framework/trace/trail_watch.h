@@ -34,7 +34,7 @@ struct taps {
 	_Atomic uint64_t collected, dropped, sent, failed;
 };
 
-/** Offer an event that ends to the collection. */
+/** Offer an event that is ending to the collection. */
 void collect_offer(struct taps *taps, struct weir_event *ev, int status, bool kept, int64_t now_ns);
 
 #endif
