@@ -260,9 +260,9 @@ static int ask(struct sim *s, int gate, int stage, struct question *q)
 	return m;
 }
 
-/* Check the law SIM_LAW_BOUND after an admission: by the costs that the policy knows, the threads
- * must finish the waiting work within the objective or within four services, whichever is longer.
- * The latter allows for exceeding a short objective by an event or so. */
+/* Check the law SIM_LAW_BOUND after an admission: at the costs known to the policy, the threads
+ * must finish the waiting work within the objective or within four service times, whichever is
+ * longer. The latter allows a short objective to be exceeded by an event or so. */
 static void check_bound(struct sim *s, int stage)
 {
 	struct stage *st = &s->stage[stage];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps future events in order of time; see heap.h. */
+/* Orders future events by time; see heap.h. */
 #include "heap.h"
 
 #include <stdbool.h>

@@ -119,7 +119,7 @@ enum sim_fault_kind {
 	/* services of `stage` that start during the fault take `factor` times as long */
 	SIM_SLOW,
 	SIM_LOST_TICKS, /* the control thread does not run */
-	SIM_CRASH,      /* every `period_ns` a handler of `stage` dies during its batch */
+	SIM_CRASH,      /* every `period_ns`, a handler of `stage` crashes during its batch */
 };
 
 struct sim_fault {
@@ -145,7 +145,7 @@ enum sim_law {
 	SIM_LAW_IDLE = 32,   /* I3 no overload refusal while a thread of the stage is idle */
 	SIM_LAW_USER = 64,   /* I5 within a class, no user is refused if a later one is admitted */
 	SIM_LAW_BOUND = 128, /* I13 admitted events will wait for at most the objective */
-	SIM_LAW_WAIT = 256,  /* I4 99 of 100 events wait for at most 1.5 caps */
+	SIM_LAW_WAIT = 256,  /* I4 99 % of events wait for at most 1.5 caps */
 	SIM_LAW_SHARE = 512, /* I6 a class with demand receives 0.9 of its guarantee */
 	/* I8 a request admitted at one stage is not refused at a later one */
 	SIM_LAW_MIDWAY = 1024,
@@ -222,7 +222,7 @@ struct sim_stage_result {
 	/* probes in which a higher class would have been refused, as guarantees may require */
 	uint64_t class_inversions;
 	uint64_t probes;
-	uint64_t over_bound; /* admitted though more work than the objective allows was waiting */
+	uint64_t over_bound; /* admitted although more work than the objective allows was waiting */
 	uint64_t nonsense;   /* inconsistent verdicts of the policy */
 	int reversals;       /* of the number of threads: increase after decrease or vice versa */
 	int threads_end;

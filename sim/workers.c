@@ -407,7 +407,7 @@ void workers_crash(struct sim *s, int stage)
 	laws_note(s, "crash", stage, -1, w->n, 0);
 	account(s, st, w, true);
 	w->n = 0;
-	w->order--; /* invalidates the pending event it waited for */
+	w->order--; /* invalidates the pending event for which it waited */
 	leave(s, stage, id);
 	send_on(s, head, WEIR_EDIED);
 	laws_check(s, stage);

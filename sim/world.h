@@ -208,7 +208,7 @@ void clients_start(struct sim *s);
 void client_arrive(struct sim *s, uint32_t source);
 void client_send(struct sim *s, uint32_t slot);
 void client_timeout(struct sim *s, uint32_t slot, uint32_t order);
-/** Deliver the result `status` of a request to its client: a WEIR_E code. `midway` means that a
+/** Deliver the result of a request to its client. `status` is a WEIR_E code. `midway` means that a
  * stage after the first refused it. */
 void client_end(struct sim *s, uint32_t slot, int status, bool midway);
 

@@ -38,7 +38,7 @@
  * samples count in full, small enough that one odd sample after a quiet hour does not. */
 #define UNSURE 1e3
 
-/* Smallest c. 1 ns, since even a handler that does nothing moves a pointer. */
+/* Smallest c: 1 ns, since even a handler that does nothing moves a pointer. */
 #define C_MIN_US 1e-3
 
 struct weir_state {

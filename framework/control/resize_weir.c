@@ -24,7 +24,7 @@
  *            it is undone and growth stops for 10 s, then 20, up to 160, since the resource that
  *            the stage waits for (a lock, a database) is exhausted.
  *   down     If the need stayed below 0.75 n for 15 s, shrink by a tenth of the surplus per window,
- *            provided that 1.1 times the greatest need would still be met.
+ *            provided that 1.1 times the maximum need would still be met.
  *   stalled  If events wait, every thread is in a handler, and no handler has finished for 50 ms or
  *            five service times, whichever is longer, add a thread every 50 ms. This overrides the
  *            other rules, since the handlers may be waiting for something in the queue.
@@ -65,7 +65,7 @@
 #define DOWN_RATIO   0.75
 #define DOWN_STEP    0.1
 #define HOLD_SECONDS 15
-#define CPU_BOUND    0.2 /* blocked time below this part of the CPU time */
+#define CPU_BOUND    0.2 /* blocked time below this fraction of the CPU time */
 #define RUNQ_VETO    0.5
 #define CPU_VETO     0.95 /* used if run-queue time is unknown; from the .NET pool */
 #define TRIAL_NS     NS_PER_S
@@ -95,8 +95,8 @@ struct trial {
 	bool on, based;
 	bool emptied;      /* the queue was seen empty since growth */
 	int n;             /* number of threads before growth */
-	double done_per_s; /* least throughput of the windows before and around growth */
-	double response_s; /* greatest response time of these windows */
+	double done_per_s; /* lowest throughput of the windows before and around growth */
+	double response_s; /* highest response time of these windows */
 	int64_t since_ns, based_ns;
 	uint64_t based_items;
 	int64_t hold_ns, hold_until_ns; /* no growth until hold_until_ns */
@@ -105,12 +105,12 @@ struct trial {
 struct weir_state {
 	bool started, known; /* `known` is set after the first window with events */
 	bool cold;
-	int64_t warming_ns; /* when the pool got its first events; 0 before */
+	int64_t warming_ns; /* time of the pool's first events; 0 before them */
 	int64_t window_ns, began_ns;
 	struct totals then;                                /* totals at the start of the window */
 	double offered_per_s, cpu_ns, runq_ns, blocked_ns; /* smoothed */
 	double done_per_s, service_ns, busy;               /* of the last window only */
-	float peak[PEAKS];                                 /* greatest need of each second */
+	float peak[PEAKS];                                 /* maximum need in each second */
 	int64_t peak_second;
 	struct trial trial;
 	uint64_t items, running; /* from the view at the previous call */
@@ -119,7 +119,7 @@ struct weir_state {
 
 _Static_assert(sizeof(struct weir_state) <= RESIZE_STATE_MAX, "fits the contract");
 
-/* Print to `buf`; truncates if the numbers are absurdly long. */
+/* Print to `buf`, truncated if the numbers are absurdly long. */
 static void say(char *buf, size_t size, const char *fmt, ...) WEIR_PRINTF(3, 4);
 static void say(char *buf, size_t size, const char *fmt, ...)
 {

@@ -82,7 +82,7 @@ static void sum(struct weir_graph *g, int id, double long_ns, int64_t now_ns, st
 	lock_release(&g->threads_lock);
 }
 
-/* Update a mean with `n` completions that took `took_ns` in all. The first completions have equal
+/* Update a mean with `n` completions that took `took_ns` in total. The first completions have equal
  * weights; otherwise the very first would dominate the next fifty. */
 static void follow(double *cost_ns, double *known, uint64_t n, uint64_t took_ns)
 {

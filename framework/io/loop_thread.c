@@ -18,8 +18,8 @@
 #include "stage/thread.h"
 #include "io/loop.h"
 
-/* Number of attempts to replace a thread that has exited, and the pause between them. 10 s in all
- * is a guess: a machine that cannot create a thread for that long cannot serve anything. */
+/* Number of attempts to replace a thread that has exited, and the pause between them. A total of 10
+ * s is a guess: a machine that cannot create a thread for that long cannot serve anything. */
 #define LOOP_REPLACE_TRIES    100
 #define LOOP_REPLACE_PAUSE_NS (100 * NS_PER_MS)
 

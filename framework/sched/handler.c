@@ -31,8 +31,8 @@
 /* Batches with fewer events are small: their event pointers fill less than a cache line. */
 #define SMALL_BATCH 8
 
-/* Maximum number of pauses of 200 ns after a small batch. 8 is a guess: 1.6 us in all, an eighth of
- * the cost of a wake-up. */
+/* Maximum number of pauses of 200 ns after a small batch. 8 is a guess: 1.6 us in total, an eighth
+ * of the cost of a wake-up. */
 #define NAPS_MAX 8
 
 static void set_state(struct handler *h, enum weir_thread_state state)

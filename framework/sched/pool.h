@@ -110,7 +110,8 @@ struct pool {
 	struct thread_deaths deaths;
 	/* reason for the most recent failure to start a thread; cleared when a thread starts */
 	struct pool_refusal refusal WEIR_GUARDED_BY(lock);
-	struct schedstat_sample sched_gone; /* sum over joined threads; the control thread's */
+	/* sum over joined threads; used only by the control thread */
+	struct schedstat_sample sched_gone;
 };
 
 /** What pool_repair did, for the journal. */

@@ -91,7 +91,8 @@ static void fill_spans(struct weir_slow *slow, const struct weir_trail *t)
 		uint32_t until_us = i + 1 < slow->n_spans ? t->hop[i + 1].queued_us : end_us;
 		slow->span[i] = (struct weir_span){.stage_id = h->stage,
 		    .at_ns = (int64_t)h->queued_us * NS_PER_US,
-		    /* stamps may be out of order: a clock may be read before a lock is taken */
+		    /* timestamps may be out of order, since a clock may be read before a lock is
+		     * taken */
 		    .wait_ns = h->started_us > h->queued_us
 				   ? (int64_t)(h->started_us - h->queued_us) * NS_PER_US
 				   : 0,
