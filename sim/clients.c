@@ -91,7 +91,8 @@ static void turn(struct source *src, int64_t at_ns)
 	    at_ns + 1 + (int64_t)(mean_ns * rng_exp(rng_at(rng_key(src->key, 1), src->turns++)));
 }
 
-/* Return the time of the arrival after one at `at_ns`; INT64_MAX if none follows before the end. */
+/* Return the time of the arrival that follows the one at `at_ns`, or INT64_MAX if there is none
+ * before the end. */
 static int64_t next_arrival_ns(const struct sim *s, struct source *src, int64_t at_ns)
 {
 	double gaps = src->conf->arrivals == SIM_UNIFORM ? 1 : rng_exp(rng_at(src->key, src->sent));

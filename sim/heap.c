@@ -10,8 +10,8 @@
 #define FIRST_CAPACITY 256
 #define CHILDREN       4
 
-/* Whether `a` comes out before `b`. Orders wrap around, so the comparison is valid while the orders
- * of all entries in the heap differ by less than half of the range. */
+/* Whether `a` is removed before `b`. Orders wrap around, so the comparison is valid while the
+ * orders of all entries in the heap differ by less than half of the range. */
 static bool before(const struct heap_entry *a, const struct heap_entry *b)
 {
 	return a->at != b->at ? a->at < b->at : (int32_t)(a->order - b->order) < 0;

@@ -32,7 +32,7 @@ struct stage_laws {
 	struct slot_then then[WEIR_CLASSES_MAX];
 	double owed_ns[WEIR_CLASSES_MAX]; /* part of the guarantee still owed to the class */
 	int64_t calm_ns;                  /* when the load became small; 0 if it is not small */
-	/* first time since calm_ns with hardly any wait; 0 if none yet */
+	/* first time since calm_ns with almost no wait; 0 if none yet */
 	int64_t low_ns;
 	int64_t drain_ns; /* time until which the queue may be long */
 	bool normal;      /* the policy has reported NORMAL since calm_ns */

@@ -37,8 +37,8 @@
 #define CAP         0.5 /* WAIT_CAP of weir.c */
 #define CAP_COSTS   2
 #define NINETY_NINE 2.33 /* standard deviations */
-/* Number of completions after which a changed cost is known: twice the 50 completions that a cost
- * is averaged over (COST_WEIGHT of meter.c). */
+/* Number of completions after which a changed cost is known: twice the 50 completions over which a
+ * cost is averaged (COST_WEIGHT of meter.c). */
 #define COST_EVENTS 100
 #define KNOWN_NS    (200 * NS_PER_MS)
 

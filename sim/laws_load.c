@@ -17,7 +17,7 @@
  * I10 normal again: the policy reports NORMAL at most 2 intervals plus the drain time after the
  * load fell below 0.8. Checked from the first of consecutive slots in each of which the stage is
  * offered less than 0.8 of its capacity: (a) within 2 d / (1 - 0.8) plus one interval plus 100
- * services / n, a thread is idle or hardly anything waits, where d is the predicted wait at the
+ * services / n, a thread is idle or almost nothing waits, where d is the predicted wait at the
  * start; and (b) the policy reports NORMAL within two intervals and two ticks of that. A slot with
  * more load restarts the check. The factor 2 is needed since the services during the drain are
  * random. Only for policies that report their state.

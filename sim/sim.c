@@ -282,7 +282,7 @@ static void go(struct sim *s)
 		laws_step(s);
 	}
 	s->r->ended_ns = s->now_ns;
-	s->routes_at_ns = 0; /* makes routes_tick update, even if the last update was just before */
+	s->routes_at_ns = 0; /* makes routes_tick update even if the last update was very recent */
 	routes_tick(s);
 	for (int i = 0; i < s->conf->n_stages; i++)
 		s->r->stage[i].pipeline_end_ns = s->stage[i].pipeline_ns;

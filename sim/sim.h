@@ -246,9 +246,9 @@ struct sim_result {
 	struct sim_stage_result stage[SIM_STAGES_MAX];
 	/* time in handlers, and the part of it that was spent on requests not completed in time */
 	int64_t service_ns, wasted_ns;
-	/** The part of wasted_ns spent on requests whose services alone, without any wait, took
-	 * longer than their deadline. A policy that does not know services in advance cannot avoid
-	 * it. */
+	/** The part of wasted_ns spent on requests whose service times alone, without any wait,
+	 * exceeded their deadline. A policy that does not know service times in advance cannot
+	 * avoid this. */
 	int64_t hopeless_ns;
 	int64_t cpu_ns; /* CPU time used in the whole run */
 	uint64_t route_in_time[SIM_ROUTES_MAX], route_offered[SIM_ROUTES_MAX];

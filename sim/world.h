@@ -123,7 +123,8 @@ struct stage {
 	int64_t wait_ns;       /* predicted at the last tick */
 	int64_t look_wait_ns;  /* queue wait at the last update of the routes */
 	int64_t least_left_ns; /* events with less time left are not worth a handler */
-	int64_t most_wait_ns;  /* events that waited longer are not, either; 0 if not known yet */
+	/* the same holds for events that waited longer; 0 if not known yet */
+	int64_t most_wait_ns;
 	uint64_t turned_ahead; /* events refused upstream on its behalf */
 	/* threads */
 	int live, target, busy, direction;
@@ -241,8 +242,8 @@ int routes_ahead(const struct sim *s, int gate, int from, int class_id, int *sta
 /** Return the mean time from the admission of `gate` to that of `stage`. routes_rest_ns returns the
  * mean time from the end of `stage` to the end of the request. */
 int64_t routes_lead_ns(const struct sim *s, int gate, int stage, int class_id);
-/** Return the work on its way to `stage` that arrives before an event now at the admission of
- * `gate`. */
+/** Return the work on its way to `stage` that arrives before an event that is now at the admission
+ * of `gate`. */
 int64_t routes_coming_ns(const struct sim *s, int gate, int stage, int class_id);
 int64_t routes_rest_ns(const struct sim *s, int stage, int class_id);
 

@@ -183,11 +183,11 @@ void graph_trouble(struct weir_graph *g, struct weir_stage *st, char *text, size
 
 /** Largest number of threads named in a drain report. */
 #define LEFT_TOLD 3
-/** Number of threads that have not returned from a handler; if `io_alone` is set, only I/O threads
- *  of sources are counted. */
+/** Return the number of threads that have not returned from a handler. If `io_alone` is set, only
+ *  I/O threads of sources are counted. */
 int graph_left(struct weir_graph *g, bool io_alone);
-/** Number of threads that have not returned from a handler. Describes the first LEFT_TOLD of them
- *  in `text`. */
+/** Return the number of threads that have not returned from a handler, and describe the first
+ *  LEFT_TOLD of them in `text`. */
 int graph_say_left(struct weir_graph *g, char *text, size_t size);
 /** Stop everything that graph_start has started, including the last `n_started` stages of
  *  graph->order. */
@@ -209,8 +209,8 @@ void graph_books_list(struct weir_graph *g, struct thread *t) WEIR_REQUIRES(&g->
 /** Add the counters of `t` to the common books and remove its locals from the lists. threads_lock
  *  is held. */
 void graph_books_fold(struct weir_graph *g, struct thread *t) WEIR_REQUIRES(&g->threads_lock);
-/** The change number of stage `id`, which increases when one of its counters, or a total of its
- *  admission, has changed (book_changed). threads_lock is held. */
+/** Return the change number of stage `id`, which increases when one of its counters, or a total of
+ *  its admission, has changed (book_changed). threads_lock is held. */
 uint64_t graph_stage_changes(const struct weir_graph *g, int id) WEIR_REQUIRES(&g->threads_lock);
 
 /** Add up the counters of stage `id` over all threads, including those that have exited.
@@ -220,13 +220,13 @@ uint64_t graph_stage_changes(const struct weir_graph *g, int id) WEIR_REQUIRES(&
 void graph_sum(struct weir_graph *g, int id, struct book *book, struct weir_class_view *times,
     uint64_t *links, int64_t *running_ns, int64_t *longest_ns);
 
-/** The sums of stage `id`. The counters are read again only if the stage's number in graph->changes
- *  has changed since the last reading, or a call was in progress then. Called by the control
- *  thread. */
+/** Return the sums of stage `id`. The counters are read again only if the stage's number in
+ *  graph->changes has changed since the last reading, or a call was in progress then. Called by the
+ *  control thread. */
 const struct stage_sums *graph_sums(struct weir_graph *g, int id);
 
-/** Number of events of stage `id` that are neither completed, shed nor failed. The number is exact
- *  only if no event moves during the call. */
+/** Return the number of events of stage `id` that are neither completed, shed nor failed. The
+ *  number is exact only if no event moves during the call. */
 int64_t graph_in_flight(struct weir_graph *g, int id);
 
 /** Whether a drain is in progress. If so, a thread must call graph_pulse at the end of a batch, to

@@ -17,8 +17,8 @@
 /* Weight of one completion in the mean service time; source: overload.md 3.1. Values from 0.005 to
  * 0.05 work equally well. */
 #define COST_WEIGHT 0.02
-/* Fraction of the difference to the mean cost by which the cost of a class changes each tick, so
- * that an old cost of a class that no longer occurs is forgotten. 0.001 is a guess: a third of the
+/* At each tick, the cost of a class moves towards the mean cost by this fraction of the difference,
+ * so that the cost of a class that no longer occurs is forgotten. 0.001 is a guess: a third of the
  * difference remains after 10 s, which is slow compared with everything else. */
 #define COST_AGE 0.001
 /* Weight of the time that handler calls in progress have taken so far (overload.md 3.1). */
@@ -40,7 +40,7 @@
 /* Totals over all threads, including those that have exited. */
 struct totals {
 	struct meter_class class[WEIR_CLASSES_MAX];
-	/* sum over the handle calls in progress of their time so far per event */
+	/* sum, over the handle calls in progress, of the time per event so far */
 	int64_t running_ns;
 	/* number of calls in progress, and of those that took longer than `long_ns` so far */
 	int n_running, n_long;

@@ -104,7 +104,8 @@ int64_t graph_in_flight(struct weir_graph *g, int id)
 	return n;
 }
 
-/* Number of events in flight in the graph; *held is how many of them are held by stages. */
+/* Return the number of events in flight in the graph, and in *held how many of them are held by
+ * stages. */
 static int64_t in_flight(struct weir_graph *g, int64_t *held)
 {
 	int64_t n = 0;
@@ -158,7 +159,7 @@ static void wait_look(struct weir_graph *g, int64_t now_ns, int64_t until_ns)
 	pthread_mutex_unlock(&g->drain_mutex);
 }
 
-/* Number of events that are in handlers, in outboxes or held. */
+/* Return the number of events that are in handlers, in outboxes or held by stages. */
 static uint64_t under_way(struct weir_graph *g)
 {
 	uint64_t n = 0;

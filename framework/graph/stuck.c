@@ -23,8 +23,8 @@
  * unusual for the stage, and a call that takes ten times as long is unlikely to return. */
 #define HUNG_TIMES 10
 
-/* Start time of the handler call that thread `t` is in, with its stage in *st; 0 if the thread is
- * not in a call. */
+/* Return the start time of the handler call that thread `t` is running, and its stage in *st.
+ * Returns 0 if there is no such call. */
 static int64_t in_call(const struct thread *t, struct weir_stage **st)
 {
 	*st = atomic_load(&t->running);

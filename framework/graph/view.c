@@ -115,7 +115,7 @@ static void view_classes(
 	}
 }
 
-/* Numbers of events offered to stage `id` and ended there, summed over classes. */
+/* Count the events offered to stage `id` and the events that have ended there, over all classes. */
 static void totals(struct weir_graph *g, int id, int64_t *offered, int64_t *ended)
 {
 	struct book b = {0};

@@ -39,7 +39,8 @@ struct stuck {
 	bool asked; /* the thread's call stack has been requested */
 };
 
-/* Start time of the handle call at stage `id` in which thread `t` is, or 0 if it is in none. */
+/* Return the start time of the handle call that thread `t` is running at stage `id`, or 0 if there
+ * is none. */
 static int64_t since_of(const struct weir_graph *g, const struct thread *t, int id)
     WEIR_REQUIRES(&g->threads_lock)
 {

@@ -206,7 +206,8 @@ void loop_turn(struct weir_loop *loop)
 	run_mail(loop);
 	timer_wheel_run(&loop->timers, loop->now_ns, loop);
 	settle(loop);
-	if (reads) /* an iteration with mail only does not show where requests continue */
+	/* an iteration with only mail does not show whether requests continue elsewhere */
+	if (reads)
 		loop->hands_over = loop->awaits;
 }
 

@@ -15,8 +15,8 @@
 
 #include "base/lock.h"
 
-/** Number of changes retained; they take about 130 KiB. 256 is a guess: more than one operator
- *  changes in a night. */
+/** Number of changes retained; they take about 130 KiB. 256 is a guess at the largest number of
+ *  changes that an operator makes in one night. */
 #define ACTS_SIZE 256
 
 struct acts {

@@ -176,7 +176,7 @@ static uint64_t done(struct weir_graph *g, struct override *o, const struct weir
 /* ---- set ---- */
 
 /* Store the override's value in the form in which the knob prints it, so that 1k and 1000 are
- * stored alike. */
+ * stored identically. */
 static void normalize(struct override *o)
 {
 	char *text = graph_knob_text(o->stage, o->knob);

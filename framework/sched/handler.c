@@ -148,9 +148,9 @@ static void leave_alone(struct handler *h, int n)
 		task_relax();
 }
 
-/* Whether more events wait that any thread of the pool could take. If this thread was woken for
- * them, or lingers for them, they must not have to wait until it has run a batch of another
- * stage. */
+/* Whether there are more waiting events that any thread of the pool could take. If this thread was
+ * woken for them, or lingers for them, they must not have to wait until it has run a batch of
+ * another stage. */
 static bool more_waits(const struct handler *h)
 {
 	for (int i = 0; i < h->pool->n_sinks; i++) {
