@@ -52,8 +52,7 @@ static void free_slot(struct sim *s, uint32_t slot)
 
 /* ---- rates ---- */
 
-/* Return the source's rate at `at_ns`, and in *until_ns the time until which it is sure to stay the
- * same. */
+/* Return the source's rate at `at_ns`, and in *until_ns a time until which it does not change. */
 static double rate_now(const struct sim *s, struct source *src, int64_t at_ns, int64_t *until_ns)
 {
 	const struct sim_source *c = src->conf;
@@ -92,7 +91,8 @@ static void turn(struct source *src, int64_t at_ns)
 	    at_ns + 1 + (int64_t)(mean_ns * rng_exp(rng_at(rng_key(src->key, 1), src->turns++)));
 }
 
-/* Return the time of the arrival after one at `at_ns`; INT64_MAX if none follows before the end. */
+/* Return the time of the arrival that follows the one at `at_ns`, or INT64_MAX if there is none
+ * before the end. */
 static int64_t next_arrival_ns(const struct sim *s, struct source *src, int64_t at_ns)
 {
 	double gaps = src->conf->arrivals == SIM_UNIFORM ? 1 : rng_exp(rng_at(src->key, src->sent));
@@ -246,7 +246,7 @@ void client_timeout(struct sim *s, uint32_t slot, uint32_t order)
 
 	if (!r->in_server || r->abandoned || r->timeout != order)
 		return;
-	r->abandoned = true; /* the server keeps the request; the client continues with a copy */
+	r->abandoned = true; /* the request stays in the server; the client continues with a copy */
 	uint32_t copy = new_slot(s);
 	if (copy == NONE)
 		return;

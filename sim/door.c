@@ -5,8 +5,8 @@
  * behalf this stage decides (admission upstream), the stage's own policy, and the free space in its
  * queue.
  *
- * Some admissions are probed: the policy is asked again, with a copy of its state, about an earlier
- * user and a higher class (law I5).
+ * Some admissions are probed: the policy is queried again, with a copy of its state, for an earlier
+ * user and for a higher class (law I5).
  */
 #include "world.h"
 
@@ -21,7 +21,7 @@
  * loads. */
 #define PROBE_EVERY 17
 
-/* The events of one class in a batch, about which the policies are asked. */
+/* The events of one class in a batch, for which the policies are queried. */
 struct question {
 	int class_id, n;
 	uint32_t slot[WEIR_BATCH_MAX];
@@ -218,7 +218,7 @@ static void note_demands(const struct sim *s, struct stage *st, const struct que
 	view->fair = st->fair;
 }
 
-/* Ask the policy of `stage` about the remaining events, at the admission of `gate`. Returns the
+/* Query the policy of `stage` for the remaining events, at the admission of `gate`. Returns the
  * number of events that the policy would admit and has charged for. */
 static int ask(struct sim *s, int gate, int stage, struct question *q)
 {
@@ -260,9 +260,9 @@ static int ask(struct sim *s, int gate, int stage, struct question *q)
 	return m;
 }
 
-/* Check the law SIM_LAW_BOUND after an admission: by the costs that the policy knows, the threads
- * must finish the waiting work within the objective or within four services, whichever is longer.
- * The latter allows for exceeding a short objective by an event or so. */
+/* Check the law SIM_LAW_BOUND after an admission: at the costs known to the policy, the threads
+ * must finish the waiting work within the objective or within four service times, whichever is
+ * longer. The latter allows a short objective to be exceeded by an event or so. */
 static void check_bound(struct sim *s, int stage)
 {
 	struct stage *st = &s->stage[stage];

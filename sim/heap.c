@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps future events in order of time; see heap.h. */
+/* Orders future events by time; see heap.h. */
 #include "heap.h"
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #define FIRST_CAPACITY 256
 #define CHILDREN       4
 
-/* Whether `a` comes out before `b`. Orders wrap around, so the comparison is valid as long as the
+/* Whether `a` is removed before `b`. Orders wrap around, so the comparison is valid while the
  * orders of all entries in the heap differ by less than half of the range. */
 static bool before(const struct heap_entry *a, const struct heap_entry *b)
 {

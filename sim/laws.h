@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * State that the law checks keep between steps: a few numbers per stage and class, so that each law
- * is checked in constant time at the step that could break it. enum sim_law in sim.h describes the
+ * State of the law checks between steps: a few numbers per stage and class, so that each law is
+ * checked in constant time at the step that could break it. enum sim_law in sim.h describes the
  * laws.
  *
  *   laws.c          every step: counters, queues, pools; reports of breaches
@@ -32,7 +32,7 @@ struct stage_laws {
 	struct slot_then then[WEIR_CLASSES_MAX];
 	double owed_ns[WEIR_CLASSES_MAX]; /* part of the guarantee still owed to the class */
 	int64_t calm_ns;                  /* when the load became small; 0 if it is not small */
-	/* first time since calm_ns with hardly any wait; 0 if none yet */
+	/* first time since calm_ns with almost no wait; 0 if none yet */
 	int64_t low_ns;
 	int64_t drain_ns; /* time until which the queue may be long */
 	bool normal;      /* the policy has reported NORMAL since calm_ns */

@@ -8,7 +8,7 @@
  * that wait at the cap. Two queues' worth are allowed since waits are not independent: one swing
  * over the limit makes a whole queue late. "Every stretch" is implemented by a running sum that
  * adds 0.99 for a late event and -0.01 for any other, never falls below 0, and must not exceed the
- * slack. If the objective is shorter than some 20 services, 1.5 caps cannot be kept: with m
+ * slack. If the objective is shorter than some 20 services, 1.5 caps cannot be guaranteed: with m
  * services ahead at the cap, 99 % of them end within cap + 2.33 sqrt(m) services / n, and the
  * service in progress, which the prediction does not include, adds one more. The limit is this time
  * if it is longer than 1.5 caps. Excluded are events that were queued before service times changed,
@@ -23,8 +23,8 @@
  * route is refused by a policy after its first admission. Exact after the warm-up, since the routes
  * have to be learned first. Refusals because of a deadline or the queue limit do not count.
  *
- * I9 calm: zero rejects at a load of 0.7. Checked for the loads in laws_setting.c, which also gives
- * the allowed share of rejects; CALM_SLACK is added, since rejects come in clusters.
+ * I9 calm: zero rejects at a load of 0.7. Checked for the loads in laws_setting.c, which also
+ * defines the allowed share of rejects; CALM_SLACK is added, since rejects come in clusters.
  */
 #include "world.h"
 
@@ -37,8 +37,8 @@
 #define CAP         0.5 /* WAIT_CAP of weir.c */
 #define CAP_COSTS   2
 #define NINETY_NINE 2.33 /* standard deviations */
-/* Number of completions after which a changed cost is known: twice the 50 completions that a cost
- * is averaged over (COST_WEIGHT of meter.c). */
+/* Number of completions after which a changed cost is known: twice the 50 completions over which a
+ * cost is averaged (COST_WEIGHT of meter.c). */
 #define COST_EVENTS 100
 #define KNOWN_NS    (200 * NS_PER_MS)
 

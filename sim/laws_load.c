@@ -6,7 +6,7 @@
  * I6 guarantees: each class with demand gets 0.9 of its guarantee g over 1 s. Checked as: in every
  * stretch of a run, the class gets at least 0.9 of its demand or of the share g of the work that
  * the stage's handlers begin, whichever is smaller in each slot, minus a slack. The share refers to
- * the work that the stage does, so handlers that die or hang do not count, and the demand is what
+ * the work that the stage does, so handlers that crash or hang do not count, and the demand is what
  * no other stage refuses. The slack is the debt that builds up while admitted events wait and until
  * a new load is known (the objective and 200 ms, at g), plus SHARE_EVENTS. The latter is needed
  * since a class with a guarantee of 2 % gets only 16 events a second (4 threads, 5 ms), so "over 1
@@ -17,7 +17,7 @@
  * I10 normal again: the policy reports NORMAL at most 2 intervals plus the drain time after the
  * load fell below 0.8. Checked from the first of consecutive slots in each of which the stage is
  * offered less than 0.8 of its capacity: (a) within 2 d / (1 - 0.8) plus one interval plus 100
- * services / n, a thread is idle or hardly anything waits, where d is the predicted wait at the
+ * services / n, a thread is idle or almost nothing waits, where d is the predicted wait at the
  * start; and (b) the policy reports NORMAL within two intervals and two ticks of that. A slot with
  * more load restarts the check. The factor 2 is needed since the services during the drain are
  * random. Only for policies that report their state.

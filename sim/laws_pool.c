@@ -3,7 +3,7 @@
  * Checks the number of threads over time, for pools whose resize policy claims these laws.
  *
  * I11 steady: at most one reversal in 60 s while nothing changes, and no growth of a pool that only
- * waits for cores. Checked as: once the setting (rates, services, faults: laws_setting.c) is
+ * waits for cores. Checked as: once the setting (rates, services, faults: laws_setting.c) has been
  * unchanged for SETTLED_NS, two reversals of the target are 60 s apart; and a pool does not grow,
  * except by the rule for stalls, if over the last half a second to a second run-queue time was
  * longer than RUNQ times the CPU time and blocking shorter than BLOCKED times it. The policy's own
@@ -12,11 +12,11 @@
  *
  * I12 converges: a pool reaches the right size from any initial number of threads. Policies that
  * never change the number, or always use the minimum or the maximum, must fail. Checked as: L* =
- * rate x service is the mean number of busy threads. Once the setting is unchanged for SETTLED_NS,
- * at each tick L* <= target <= 2 min(L*, cap) + 1, within the pool's bounds; cap is the number
- * above which cores are the limit. The factor 2 covers the policy's plan for 0.8 busy, its release
- * of threads only when a quarter is unneeded, 1 / (0.8 * 0.75) = 1.7, and noise. Not checked if
- * pools share a budget, or if another stage cannot pass the load on.
+ * rate x service is the mean number of busy threads. Once the setting has been unchanged for
+ * SETTLED_NS, at each tick L* <= target <= 2 min(L*, cap) + 1, within the pool's bounds; cap is the
+ * number above which cores are the limit. The factor 2 covers the policy's plan for 0.8 busy, its
+ * release of threads only when a quarter is unneeded, 1 / (0.8 * 0.75) = 1.7, and noise. Not
+ * checked if pools share a budget, or if another stage cannot pass the load on.
  */
 #include "world.h"
 
@@ -128,7 +128,7 @@ void laws_resized(struct sim *s, int stage, int to, const char *rule)
 
 /* ---- I12 ---- */
 
-/* Whether all of the offered load gets through the other stages. */
+/* Whether the other stages pass on all of the offered load. */
 static bool others_pass(const struct sim *s, int stage)
 {
 	for (int i = 0; i < s->conf->n_stages; i++)

@@ -3,19 +3,19 @@
  * Checks that credits and threads are returned (I14) and that shared state is read consistently
  * (I15).
  *
- * I14 returned: when a handler dies or a request ends on its way, its credits are returned. Checked
- * as: at each tick that is not lost, no more work is on its way to a stage than the events that are
- * queued or in handlers of the stages upstream can bring, at the cost of the most expensive class.
- * Without such events no work may be on its way. A thread that died must be replaced within
- * RETURN_NS (control runs every 100 ms); I1 covers its batch. The slack is 1 ns per event for
- * rounding. In graphs with loops, where events may arrive more than once, only the case without
- * such events is checked.
+ * I14 returned: when a handler crashes or a request ends on its way, its credits are returned.
+ * Checked as: at each tick that is not lost, no more work is on its way to a stage than the events
+ * that are queued or in handlers of the stages upstream can bring, at the cost of the most
+ * expensive class. Without such events no work may be on its way. A thread that crashed must be
+ * replaced within RETURN_NS (control runs every 100 ms); I1 covers its batch. The slack is 1 ns per
+ * event for rounding. In graphs with loops, where events may arrive more than once, only the case
+ * without such events is checked.
  *
  * I15 reads: no torn reads of users and routes. Memory accesses are checked by ThreadSanitizer
  * (tests/torture, .ci). This file checks that time and counters never decrease, and that a policy
- * is a function of its state and its input: asked again with copies of both, it must return the
+ * is a function of its state and its input: queried again with copies of both, it must return the
  * same verdict and leave the same state, and it must write nothing beyond that state. Exact. The
- * policy is asked again for the probes of door.c, one admission in PROBE_EVERY.
+ * policy is queried again for the probes of door.c, one admission in PROBE_EVERY.
  */
 #include "world.h"
 
@@ -108,7 +108,7 @@ void laws_sampled(struct sim *s, int stage)
 	}
 }
 
-/* Ask the policy about one event a second time. `before`, `view`, `admitted` (0 or 1) and `reason`
+/* Query the policy a second time for one event. `before`, `view`, `admitted` (0 or 1) and `reason`
  * are those of the first decision. */
 void laws_asked_again(struct sim *s, int stage, int class_id, const struct admission_view *view,
     const unsigned char *before, int admitted, int reason)

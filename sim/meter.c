@@ -22,7 +22,7 @@
 
 /* ---- costs ---- */
 
-/* Update the mean cost with `n` values. As long as few values are known, all have equal weight;
+/* Update the mean cost with `n` values. While few values are known, all have equal weight;
  * otherwise the first value would dominate the next fifty. */
 static void follow(double *cost_ns, double *known, uint64_t n, uint64_t took_ns)
 {

@@ -4,7 +4,8 @@
  * Two heaps hold what happens next: `heap` by virtual time, and `cpu` by the CPU time at which a
  * thread's computing is done. Each iteration of go() advances the clock to the earlier of the two,
  * performs one step, and checks the laws. No request is sent after end_ns; the run ends when the
- * server is empty or DRAIN_NS have passed. One thread; everything belongs to struct sim. */
+ * server is empty or DRAIN_NS have passed. There is only one thread, and all state is in struct
+ * sim. */
 #include "world.h"
 
 #include <stdarg.h>
@@ -281,7 +282,7 @@ static void go(struct sim *s)
 		laws_step(s);
 	}
 	s->r->ended_ns = s->now_ns;
-	s->routes_at_ns = 0; /* makes routes_tick update, even if the last update was just before */
+	s->routes_at_ns = 0; /* makes routes_tick update even if the last update was very recent */
 	routes_tick(s);
 	for (int i = 0; i < s->conf->n_stages; i++)
 		s->r->stage[i].pipeline_end_ns = s->stage[i].pipeline_ns;

@@ -12,8 +12,8 @@
  * - cores: computing handlers share the cores evenly (processor sharing): with k of them on n
  *   cores, each runs at min(1, n/k). Blocked handlers use no core. Context switches take no time.
  * - threads: take the highest class first, or the oldest event with a FIFO discipline, in batches
- *   as in stage/cohort.c, and emit the events when the batch is done. A new thread is available at
- *   once; a superfluous thread exits after its batch.
+ *   as in stage/cohort.c, and emit the events when the batch is done. A new thread is available
+ *   immediately; a superfluous thread exits after its batch.
  * - admission: as in stage/sink.c. Each stage has its own admission, which also decides on behalf
  *   of later stages (admission/route.h). Refusing takes no time.
  * - samples: as in graph/meter.c, every 10 ms, with costs averaged over completions and quantiles
@@ -68,7 +68,7 @@ struct sim_stage {
 	/* share of the service that is CPU time: 1 only computes, 0 only blocks; computing comes
 	 * first */
 	double cpu_share;
-	int64_t batch_fixed_ns; /* added once per batch; split by cpu_share, too */
+	int64_t batch_fixed_ns; /* added once per batch; also split by cpu_share */
 	int batch_max;          /* cohort.max, 1..WEIR_BATCH_MAX */
 	uint32_t queue_limit;
 	int discipline; /* enum weir_discipline, auto as in graph/build.c */
@@ -119,7 +119,7 @@ enum sim_fault_kind {
 	/* services of `stage` that start during the fault take `factor` times as long */
 	SIM_SLOW,
 	SIM_LOST_TICKS, /* the control thread does not run */
-	SIM_CRASH,      /* every `period_ns` a handler of `stage` dies during its batch */
+	SIM_CRASH,      /* every `period_ns`, a handler of `stage` crashes during its batch */
 };
 
 struct sim_fault {
@@ -145,8 +145,8 @@ enum sim_law {
 	SIM_LAW_IDLE = 32,   /* I3 no overload refusal while a thread of the stage is idle */
 	SIM_LAW_USER = 64,   /* I5 within a class, no user is refused if a later one is admitted */
 	SIM_LAW_BOUND = 128, /* I13 admitted events will wait for at most the objective */
-	SIM_LAW_WAIT = 256,  /* I4 99 of 100 events wait for at most 1.5 caps */
-	SIM_LAW_SHARE = 512, /* I6 a class with demand gets 0.9 of its guarantee */
+	SIM_LAW_WAIT = 256,  /* I4 99 % of events wait for at most 1.5 caps */
+	SIM_LAW_SHARE = 512, /* I6 a class with demand receives 0.9 of its guarantee */
 	/* I8 a request admitted at one stage is not refused at a later one */
 	SIM_LAW_MIDWAY = 1024,
 	SIM_LAW_CALM = 2048,   /* I9 at 0.7 of capacity nothing is refused */
@@ -192,7 +192,7 @@ struct sim_config {
 	int64_t measured_ns; /* after the warm-up */
 	int64_t bin_ns;      /* interval of the series, which include the warm-up */
 	unsigned laws;       /* enum sim_law: laws whose breach ends the run */
-	/* ask the policy again at each admission (I5, I15) instead of at one in 17 */
+	/* query the policy again at each admission (I5, I15) instead of at one in 17 */
 	bool probe_all;
 	FILE *trace; /* the last steps before a breach are written here; may be NULL */
 };
@@ -222,7 +222,7 @@ struct sim_stage_result {
 	/* probes in which a higher class would have been refused, as guarantees may require */
 	uint64_t class_inversions;
 	uint64_t probes;
-	uint64_t over_bound; /* admitted though more work than the objective allows was waiting */
+	uint64_t over_bound; /* admitted although more work than the objective allows was waiting */
 	uint64_t nonsense;   /* inconsistent verdicts of the policy */
 	int reversals;       /* of the number of threads: increase after decrease or vice versa */
 	int threads_end;
@@ -246,9 +246,9 @@ struct sim_result {
 	struct sim_stage_result stage[SIM_STAGES_MAX];
 	/* time in handlers, and the part of it that was spent on requests not completed in time */
 	int64_t service_ns, wasted_ns;
-	/** The part of wasted_ns spent on requests whose services alone, without any wait, took
-	 * longer than their deadline. A policy that does not know services in advance cannot avoid
-	 * it. */
+	/** The part of wasted_ns spent on requests whose service times alone, without any wait,
+	 * exceeded their deadline. A policy that does not know service times in advance cannot
+	 * avoid this. */
 	int64_t hopeless_ns;
 	int64_t cpu_ns; /* CPU time used in the whole run */
 	uint64_t route_in_time[SIM_ROUTES_MAX], route_offered[SIM_ROUTES_MAX];

@@ -36,7 +36,7 @@ int64_t cpu_next_ns(struct sim *s)
 {
 	while (s->cpu.n && (!s->worker[s->cpu.e[0].what].computes ||
 			       s->worker[s->cpu.e[0].what].order != s->cpu.e[0].order))
-		heap_pop(&s->cpu); /* its thread died */
+		heap_pop(&s->cpu); /* its thread has crashed */
 	if (s->cpu.n == 0)
 		return INT64_MAX;
 	int64_t left = heap_first(&s->cpu) - s->cpu_time;
@@ -47,7 +47,7 @@ int64_t cpu_next_ns(struct sim *s)
 	return s->cpu_at_ns + (wall + CPU_UNIT - 1) / CPU_UNIT;
 }
 
-/* Account for the computing of a batch, which started with the batch and is now finished. */
+/* Account for the CPU phase of a batch, which began with the batch and is now finished. */
 static void stop_computing(struct sim *s, struct worker *w)
 {
 	struct stage *st = &s->stage[w->stage];
@@ -101,8 +101,8 @@ static uint32_t pop(struct sim *s, struct stage *st)
 	return slot;
 }
 
-/* Shed the request if by its deadline or the policy it is too late to serve it. Returns whether it
- * was shed. */
+/* Shed the request if it is too late to serve it, by its deadline or by the policy. Returns whether
+ * it was shed. */
 static bool shed(struct sim *s, struct stage *st, uint32_t slot)
 {
 	const struct admission_policy *p = st->conf->admission;
@@ -407,7 +407,7 @@ void workers_crash(struct sim *s, int stage)
 	laws_note(s, "crash", stage, -1, w->n, 0);
 	account(s, st, w, true);
 	w->n = 0;
-	w->order--; /* invalidates the pending event it waited for */
+	w->order--; /* invalidates the pending event for which it waited */
 	leave(s, stage, id);
 	send_on(s, head, WEIR_EDIED);
 	laws_check(s, stage);

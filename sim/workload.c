@@ -225,8 +225,7 @@ static void fill_w11(struct sim_config *c, double load)
 	greedy->users = 1;
 }
 
-/* W2 with ten times the service time; the objective and the clients' deadline are ten times as
- * long, too. */
+/* W2 with ten times the service time, objective and clients' deadline. */
 static void fill_w12(struct sim_config *c, double load)
 {
 	struct sim_dist d = {.kind = SIM_EXP, .mean_ns = MS(50)};

@@ -81,7 +81,7 @@ struct lane {
 struct books {
 	uint64_t offered, admitted, refused, shed, completed, failed;
 	uint64_t handled; /* events given to handlers */
-	/* events that this stage's policy was asked about, here or upstream, and those of them that
+	/* events on which this stage's policy has decided, here or upstream, and those of them that
 	 * no other stage refused */
 	uint64_t asked, wanted;
 	/* events that the policy refused or shed, or would have refused or shed in enforce mode */
@@ -123,7 +123,8 @@ struct stage {
 	int64_t wait_ns;       /* predicted at the last tick */
 	int64_t look_wait_ns;  /* queue wait at the last update of the routes */
 	int64_t least_left_ns; /* events with less time left are not worth a handler */
-	int64_t most_wait_ns;  /* nor are events that waited longer; 0 if not known yet */
+	/* the same holds for events that waited longer; 0 if not known yet */
+	int64_t most_wait_ns;
 	uint64_t turned_ahead; /* events refused upstream on its behalf */
 	/* threads */
 	int live, target, busy, direction;
@@ -208,7 +209,7 @@ void clients_start(struct sim *s);
 void client_arrive(struct sim *s, uint32_t source);
 void client_send(struct sim *s, uint32_t slot);
 void client_timeout(struct sim *s, uint32_t slot, uint32_t order);
-/** Handle the end of a request in the server with `status`, a WEIR_E code. `midway` means that a
+/** Deliver the result of a request to its client. `status` is a WEIR_E code. `midway` means that a
  * stage after the first refused it. */
 void client_end(struct sim *s, uint32_t slot, int status, bool midway);
 
@@ -241,8 +242,8 @@ int routes_ahead(const struct sim *s, int gate, int from, int class_id, int *sta
 /** Return the mean time from the admission of `gate` to that of `stage`. routes_rest_ns returns the
  * mean time from the end of `stage` to the end of the request. */
 int64_t routes_lead_ns(const struct sim *s, int gate, int stage, int class_id);
-/** Return the work on its way to `stage` that arrives before an event now at the admission of
- * `gate`. */
+/** Return the work on its way to `stage` that arrives before an event that is now at the admission
+ * of `gate`. */
 int64_t routes_coming_ns(const struct sim *s, int gate, int stage, int class_id);
 int64_t routes_rest_ns(const struct sim *s, int stage, int class_id);
 
@@ -253,7 +254,7 @@ void meter_tick(struct sim *s);
 void laws_note(struct sim *s, const char *what, int stage, int class_id, int n, int m);
 void laws_check(struct sim *s, int stage); /* after a step that touched the stage */
 void laws_step(struct sim *s);             /* after a step */
-void laws_tick(struct sim *s);             /* after a tick, also if it was lost */
+void laws_tick(struct sim *s);             /* after a tick, even a lost one */
 void laws_break(struct sim *s, enum sim_law law, int stage, const char *fmt, ...) WEIR_PRINTF(4, 5);
 
 static inline bool laws_asked(const struct sim *s, enum sim_law law)

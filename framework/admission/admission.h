@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interface of admission policies, which decide how many of the events offered to a stage may
- * enter it.
+ * The interface of admission policies, which decide how many of the events offered to a stage are
+ * admitted.
  *
- * A policy is a pure function of (state, parameters, view, now): it has no locks, threads, clocks
- * or stages inside, so the same code runs in the server and in virtual time (tests/policy). The
- * sink calls it with the queue's lock held, so two threads never touch the state at once, and a
- * decision and the push that it allows are atomic.
+ * A policy is a pure function of (state, parameters, view, now): it uses no locks, threads, clocks
+ * or stages, so the same code runs in the server and in virtual time (tests/policy). The sink calls
+ * it with the queue's lock held, so only one thread at a time uses the state, and a decision and
+ * the push that it permits are one atomic step.
  *
  *   admit(n)      which of n events may enter; called per run and class, highest class first
  *   give_back(n)  takes back n admitted events that the queue then refused
@@ -15,11 +15,11 @@
  *   most_wait()   longest wait after which an event is still worth handling
  *   tick()        learns what happened since the last tick; called every ADMISSION_TICK_NS
  *
- * The caller checks each result m of a policy. It follows a valid one (0 <= m <= n). An invalid one
- * is counted as nonsense, and all events enter. A policy with `.front` is also called for admission
- * upstream (route.h); `lead_ns` and `rest_ns` then give the times from there to the stage and from
- * the stage to the finish. The sink implements the modes off, shadow and enforce: in shadow mode a
- * policy runs and is charged as if enforced, but its refusals are only counted.
+ * The caller checks each result m of admit. A valid result (0 <= m <= n) is applied. An invalid one
+ * is counted as nonsense, and all events are admitted. A policy with `.front` is also called for
+ * admission upstream (route.h); `lead_ns` and `rest_ns` then give the times from there to the stage
+ * and from the stage to the finish. The sink implements the modes off, shadow and enforce: in
+ * shadow mode a policy runs and is charged as if enforced, but its refusals are only counted.
  */
 #ifndef WEIR_ADMISSION_ADMISSION_H
 #define WEIR_ADMISSION_ADMISSION_H
@@ -71,7 +71,7 @@ struct admission_sample {
 	int64_t now_ns, span_ns; /* end and length of the period */
 	int n_classes;
 	double threads;         /* as in struct admission_view */
-	bool idle;              /* a thread was without work, now or at some time in the period */
+	bool idle;              /* a thread is idle now or was idle at some time in the period */
 	uint32_t length, limit; /* current length and limit of the queue */
 	int64_t work_ns, cost_ns, slo_ns; /* current values, as in struct admission_view */
 	uint64_t completed;               /* events that the stage's handlers finished */
@@ -122,12 +122,12 @@ struct admission_policy {
 	 *  the policy never does. */
 	bool (*drop)(
 	    void *state, const struct weir_admission_spec *p, int64_t now_ns, int64_t wait_ns);
-	/** Returns a time in ns. Events with less time than that left before their deadline are
-	 *  shed as EHOPELESS, since they are not worth handling. Called after each tick. NULL means
-	 *  0. */
+	/** Returns the least time, in ns, that an event must have left before its deadline to be
+	 *  worth handling. Events with less time are shed as EHOPELESS. Called after each tick.
+	 *  NULL means 0. */
 	int64_t (*least_left)(const void *state);
-	/** Returns a time in ns. Events that waited longer than that are shed as EDELAY when they
-	 *  leave the queue. Called after each tick. NULL if there is no bound. */
+	/** Returns the longest allowed wait in ns. Events that waited longer are shed as EDELAY
+	 *  when they leave the queue. Called after each tick. NULL if there is no bound. */
 	int64_t (*most_wait)(const void *state);
 	/** Learn from the events since the last tick. NULL if the policy learns nothing. */
 	void (*tick)(void *state, const struct weir_admission_spec *p,

@@ -5,9 +5,9 @@
  *
  * Every event has a compound priority: its class and, within the class, its user. The stage admits
  * events whose priority is below the admission level. A window ends after 2,000 requests or 1 s. If
- * the mean wait in the queue exceeded the target (20 ms), the level is set to where 5 % fewer
- * events would have been admitted in the window, otherwise to where 1 % more would have been. That
- * level is read from a histogram of the events offered in the window.
+ * the mean wait in the queue exceeded the target (20 ms), the level is set so that 5 % fewer events
+ * would have been admitted in the window, otherwise so that 1 % more would have been. That level is
+ * read from a histogram of the events offered in the window.
  *
  * Differences from the paper: users are counted in 16 groups per class, not 128, and the level is
  * interpolated between two groups, which is finer and keeps the state small; events that the
@@ -121,7 +121,8 @@ static void dagor_tick(
 		return;
 	if (s->offered < WINDOW_REQUESTS && sample->now_ns - s->since_ns < WINDOW_NS)
 		return;
-	/* A window without offered events says nothing about the level, so keep the level. */
+	/* Nothing can be learned from a window without offered events, so the level is left
+	 * unchanged. */
 	if (s->offered > 0) {
 		s->overloaded = s->waited > 0 && s->wait_ns / (double)s->waited > (double)target_ns;
 		/* Admit at least one more event, or a level that admits nothing would never

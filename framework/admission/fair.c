@@ -4,8 +4,8 @@
  *
  * How the level is computed: let n[b] be the number of recent events (about 250) whose users have a
  * demand in bucket b, and s[b] the sum of 1 / demand over these events. Of the events of a user
- * with a demand x above the level L, the part L / x is served. So the part of all events that is
- * served is
+ * with a demand x above the level L, the fraction L / x is served. So the fraction of all events
+ * that is served is
  *
  *     F(L) = (sum of n[b] below L + L * sum of s[b] above L) / sum of n[b]
  *
@@ -50,12 +50,12 @@
 #define BUCKETS    (27 * PER_OCTAVE + 1)
 
 /* Decay constant of the recorded events and of the mean of phi: this number of events or this time,
- * whichever is longer. With 250 events a part of one half is measured to 2 % (sqrt(0.25 / 500)),
- * and a second covers many oscillations of the wait. */
+ * whichever is longer. With 250 events, a fraction of one half is measured to 2 % (sqrt(0.25 /
+ * 500)), and a second covers many oscillations of the wait. */
 #define MEMORY_EVENTS 250.0
 #define MEMORY_NS     1000000000.0
 
-/* The positions of a user's events are spread over SPREAD times its part of the demand
+/* The positions of a user's events are spread over SPREAD times its share of the demand
  * (fair_place). So only a user with less than 1/SPREAD of the load is served in one contiguous part
  * of the period, and switching such a user on and off affects the wait less than 1/SPREAD as much
  * as switching the whole load. 16 is a guess, checked in tests/policy/test_users_share. */
@@ -207,7 +207,7 @@ static void move_some(struct fair *f, uint32_t at)
 	}
 }
 
-/* Fill the empty `slot` for a user, from its slot in the old table if it has one there. */
+/* Fill the empty `slot` for a user, copying its slot in the old table if there is one. */
 static void enter(struct fair *f, struct slot *slot, uint32_t tag)
 {
 	const struct slot *old = f->before ? find(f->before, tag) : NULL;
@@ -286,7 +286,7 @@ static void remember(struct levels *l, int64_t now_ns)
 }
 
 /* Find the level at which the mean of phi is served. The search starts at the smallest demand and
- * continues as long as the level can be raised to the mean demand of the next bucket. */
+ * continues while the level can be raised to the mean demand of the next bucket. */
 static void find_level(struct levels *l)
 {
 	double all = 0, above = 0, below = 0;

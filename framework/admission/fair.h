@@ -2,23 +2,23 @@
 /*
  * Divides a stage among the users of a class by max-min fairness.
  *
- * Under overload the policy serves a part `phi` of what a class offers. If it served every user in
- * proportion, a user that sends a hundred times as much would get a hundred times as much. Instead
- * a level is computed: users with a demand up to the level are served in full, and the remaining
- * capacity is divided evenly among all others (max-min fairness; Bertsekas and Gallager, Data
- * Networks, 6.5.2). A user that offers x is served for this part of each period of the rota
- * (users.h):
+ * Under overload the policy serves a fraction `phi` of what a class offers. If it served every user
+ * in proportion, a user that sends a hundred times as much would get a hundred times as much.
+ * Instead a level is computed: users with a demand up to the level are served in full, and the
+ * remaining capacity is divided evenly among all others (max-min fairness; Bertsekas and Gallager,
+ * Data Networks, 6.5.2). A user that offers x is served for this fraction of each period of the
+ * rota (users.h):
  *
  *     part = min(1, level / x),    with    sum of min(x, level) over users = phi * sum of x
  *
  * That is the rule of core-stateless fair queueing (Stoica, Shenker and Zhang, SIGCOMM 1998),
  * except that the level is computed from the distribution of demand instead of being searched for,
- * so a change of `phi` takes effect at once.
+ * so a change of `phi` takes effect immediately.
  *
  *   demand  x counts the user's events, including refused ones, and halves every 7 s. It is 1 for
  *           the first event of an unknown user. Only ratios of demands matter, so x needs no unit
  *           and no warm-up.
- *   table   open addressing, one slot of 12 bytes a user. It is replaced before it is full and
+ *   table   open addressing, one slot of 12 bytes per user. It is replaced before it is full and
  *           every 30 s; each event then moves a few users to the new one, so that growing never
  *           blocks, and users silent for 30 s are not moved. At most FAIR_USERS_MAX users have a
  *           slot; a user without one has demand 1.
@@ -26,9 +26,9 @@
  *           octaves, over about the last second or the last 250 events, whichever is longer.
  *
  * `phi` follows the wait at each decision and oscillates with it, so the level is computed for the
- * mean of `phi` over about a second. Users below that level are served in full as long as the
- * current `phi` covers their events; users above it share the remaining capacity. When `phi` equals
- * its mean, this is the rule above. Only users that demand more than their share notice the
+ * mean of `phi` over about a second. Users below that level are served in full while the current
+ * `phi` covers their events; users above it share the remaining capacity. When `phi` equals its
+ * mean, this is the rule above. Only users that demand more than their share notice the
  * oscillation.
  *
  * Not thread-safe: the stage's sink calls everything but fair_new, fair_free and fair_table_new
@@ -64,16 +64,17 @@ float fair_note(struct fair *f, int class_id, uint64_t id, int64_t now_ns);
  * demand `demand`.
  *
  * A user is served in one contiguous part of each period, so that it can finish its work. That
- * fails for a user that sends a large part of all events: while it is served it alone overloads the
- * stage, and the wait that it causes gets other users refused. So the positions of a user's events
- * are spread over 16 times the user's part of the class's demand: hardly at all for one of a
- * thousand equal users, but over the whole period for a user that sends a sixteenth of all events.
+ * fails for a user that sends a large share of all events: while it is served, it alone overloads
+ * the stage, and other users are refused because of the resulting wait. So the positions of a
+ * user's events are spread over 16 times the user's share of the class's demand: very little for
+ * one of a thousand equal users, but over the whole period for a user that sends a sixteenth of all
+ * events.
  */
 uint16_t fair_place(struct fair *f, int class_id, uint16_t place, float demand);
 
-/** Return the part of each period, 0..1, for which a user of demand `demand` is served if the part
- *  `phi`, 0..1, of the class is served. Returns `phi` itself while nothing is known of the class.
- *  The call costs about 10 ns. */
+/** Return the fraction of each period, 0..1, for which a user of demand `demand` is served if the
+ *  fraction `phi`, 0..1, of the class is served. Returns `phi` itself while nothing is known of the
+ *  class. The call costs about 10 ns. */
 double fair_part(const struct fair *f, int class_id, double phi, float demand);
 
 /** Record that a decision used `phi`, 0..1, for the class; the mean of phi is taken over these. */

@@ -5,8 +5,8 @@
  *
  * The gradient compares the current response time with its long average. While the two agree, the
  * limit grows by the allowed queue length; when the current time exceeds 1.5 times the average, the
- * limit shrinks in proportion. The algorithm's known weakness is kept: under steady overload the
- * average drifts to the response time of the overload, which then looks normal. Classes are
+ * limit shrinks in proportion. The algorithm's known weakness is preserved: under steady overload
+ * the average drifts to the response time of the overload, which then looks normal. Classes are
  * ignored.
  *
  * Netflix takes each response as a sample. Here a sample is the mean of the responses since the

@@ -30,7 +30,8 @@
  * Rates are only compared with each other. */
 #define RATE_WEIGHT 0.05
 
-/* Least visits with which the lead is computed; with fewer, too few events reach the front. */
+/* Minimum value of `visits` for which the lead is computed; below it, too few events reach the
+ * front. */
 #define VISITS_LEAST 0.01
 
 /* What is known of one stage and one front, by class. */
@@ -79,7 +80,7 @@ struct route {
 	struct coming_list *coming; /* by front */
 	struct share *share;        /* by link */
 	struct handled *handled;    /* by stage */
-	struct direct *direct;      /* by stage: events that did not arrive by a link */
+	struct direct *direct;      /* by stage: events that did not arrive over a link */
 	struct ahead *ahead;        /* stage * n_fronts + front */
 	double *rest_ns;            /* stage * K + class */
 	double *pipeline_ns;        /* by front */
@@ -217,8 +218,9 @@ static double since(uint64_t *then, uint64_t now)
 	return n > 0 ? (double)n : 0;
 }
 
-/* Add the new events. If the count of a stage then exceeds MEMORY_EVENTS, scale it down to that,
- * and the counts of its links with it. So older events fade, and the shares stay the same. */
+/* Add the new events. If the count of a stage then exceeds MEMORY_EVENTS, scale it down to that
+ * value, together with the counts of its links. Older events thus fade, and the shares stay the
+ * same. */
 static void learn_shares(struct route *r, const struct route_look *look, const uint64_t *tried)
 {
 	const struct route_shape *g = &r->shape;
@@ -261,7 +263,7 @@ void route_idle(struct route *r, int64_t ticks)
 			r->share[l].rate[c] *= left;
 }
 
-/* Return the part of a stage's events that leaves by link `l`. */
+/* Return the fraction of a stage's events that leave by link `l`. */
 static double share_of(const struct route *r, int l, int c)
 {
 	double n = r->handled[r->shape.link[l].from].n[c];
@@ -351,10 +353,10 @@ static double work_coming(struct route *r, const struct route_look *look, int f,
 	return sum_ns;
 }
 
-/* ---- events judged already ---- */
+/* ---- events already judged ---- */
 
 /* Whether events from the stage count as already judged for front `f`: they do if most of the
- * events that it received were judged. */
+ * events that the stage received had been judged. */
 static bool judged_before(const struct route *r, int s, int f, int c)
 {
 	const struct route_shape *g = &r->shape;

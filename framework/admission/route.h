@@ -3,8 +3,8 @@
  * Learns from counters where events go. For a stage, this yields the work on its way to it, the
  * time until that work arrives, and the upstream stages that may decide on admission for it.
  *
- * For each class the graph is treated as a Markov chain: p(link) is the part of a stage's last few
- * hundred events that it sent down the link. The following are computed from p, stage by stage
+ * For each class the graph is treated as a Markov chain: p(link) is the fraction of a stage's last
+ * few hundred events that it sent down the link. The following are computed from p, stage by stage
  * upstream:
  *
  *   visits(s, f)   = sum over links s -> u of p (1 if u is f, else visits(u, f))
@@ -19,10 +19,10 @@
  * is recomputed from the counters at each tick instead of being updated as events pass, so events
  * that are shed on the way need no correction, and no error accumulates.
  *
- * A stage s is a gate of f for a class if nearly all events of the class that enter s go on to f.
- * Events that f would refuse are then refused at s, before s has done any work for them
- * (overload.md 3.4). If only some of them go on to f (such as cache misses), f decides at its own
- * queue, since s would also have to refuse events that never reach f, which costs more than the
+ * A stage s is a gate of f for a class if nearly all events of the class that enter s continue to
+ * f. Events that f would refuse are then refused at s, before s has done any work for them
+ * (overload.md 3.4). If only some of them continue to f (such as cache misses), f decides at its
+ * own queue, since s would also have to refuse events that never reach f, which costs more than the
  * work wasted on events that f refuses.
  *
  * A route is thus a class and the stage at which its events enter. Not thread-safe.
@@ -76,8 +76,8 @@ struct route_look {
 
 struct route;
 
-/** Allocate a route that knows nothing yet: it has no gates and no pipelines. Returns NULL if out
- *  of memory. */
+/** Allocate a route that has not learned anything yet: it has no gates and no pipelines. Returns
+ *  NULL if out of memory. */
 struct route *route_new(const struct route_shape *shape);
 void route_free(struct route *r);
 
@@ -88,21 +88,22 @@ void route_free(struct route *r);
  */
 void route_learn(struct route *r, const struct route_look *look, const uint64_t *tried);
 /** Account for `ticks` without events. Equivalent to that many calls of route_learn in which no
- *  counter has changed. No counter may have changed in the last real call, either. */
+ *  counter has changed. Requires that no counter had changed in the last real call. */
 void route_idle(struct route *r, int64_t ticks);
 
 /** Whether there is a path from `s` to front `f`. Never changes. Without a path, the functions
  *  below return 0 or false. */
 bool route_reaches(const struct route *r, int s, int f);
 
-/** Return the part of the class's events entering `s` that goes on to front `f`; 0 if unknown. */
+/** Return the fraction of the class's events entering `s` that continue to front `f`; 0 if
+ *  unknown. */
 double route_visits(const struct route *r, int s, int f, int class_id);
-/** Return the mean time from entering `s` to entering front `f`; 0 if too few events go there. */
+/** Return the mean time from entering `s` to entering front `f`; 0 if too few events reach `f`. */
 int64_t route_lead_ns(const struct route *r, int s, int f, int class_id);
 /** Return the work on its way to front `f` from all upstream stages, in ns. */
 int64_t route_pipeline_ns(const struct route *r, int f);
-/** Return the part of route_pipeline_ns, 0..1, that reaches `f` before events that enter `s` now,
- *  since it comes from stages whose lead is no longer than that of `s`. */
+/** Return the fraction of route_pipeline_ns, 0..1, that reaches `f` before events that enter `s`
+ *  now, since it comes from stages whose lead is no longer than that of `s`. */
 double route_before(const struct route *r, int s, int f, int class_id);
 /** Return the mean time from entering `s` until the event finishes. */
 int64_t route_rest_ns(const struct route *r, int s, int class_id);

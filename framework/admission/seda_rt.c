@@ -12,10 +12,10 @@
  * (-e - 0.1) requests per second. Above e = 0 its rate is divided by 1.2 and the rate of each lower
  * class by 10; the lower classes also miss their next gain.
  *
- * As a baseline it keeps the weaknesses of the original: it starts low, and gains so slowly that a
- * fast stage is held back for minutes. Three defects are fixed: SEDA's bucket capped every rate at
- * 1,000 per second; it lost the tokens of events that the queue refused; and it used some
- * percentiles twice.
+ * As a baseline, it preserves the weaknesses of the original: it starts at a low rate, which grows
+ * so slowly that a fast stage is underused for minutes. Three defects are fixed: SEDA's bucket
+ * capped every rate at 1,000 per second; it lost the tokens of events that the queue refused; and
+ * it used some percentiles twice.
  */
 #include "admission/admission.h"
 #include "admission/bucket.h"
@@ -55,7 +55,7 @@ struct seda_class {
 struct seda_state {
 	struct seda_class class[WEIR_CLASSES_MAX];
 	int n_classes; /* 0 until the first call reports it */
-	int last;      /* class of the last run, to which tokens are returned */
+	int last;      /* class of the last run; returned tokens belong to it */
 };
 
 _Static_assert(sizeof(struct seda_state) <= ADMISSION_STATE_MAX, "state too large");
@@ -75,7 +75,7 @@ static void seda_init(void *state, const struct weir_admission_spec *p, int64_t 
 		s->class[c].adjusted_ns = now_ns;
 }
 
-/* Choose the controller, which depends on the number of classes; init does not know that. */
+/* Choose the controller by the number of classes, which is not known in seda_init. */
 static void seda_meet(struct seda_state *s, int n_classes, int64_t now_ns)
 {
 	if (s->n_classes > 0)

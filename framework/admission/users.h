@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chooses by user which events of a class to refuse, for policies that serve a part of a class.
- * While that part is constant, all requests of a user are treated alike, so that a user that was
- * served can finish its work (as in DAGOR). Users have numbers that are uniform over 0..65535. To
- * serve the part theta / 65536 of a class, the users with numbers below theta are served.
+ * Chooses by user which events of a class to refuse, for policies that serve a fraction of a class.
+ * While that fraction is constant, all requests of a user are treated alike, so that a user that
+ * was served can finish its work (as in DAGOR). Users have numbers that are uniform over 0..65535.
+ * To serve the fraction theta / 65536 of a class, the users with numbers below theta are served.
  *
  * All numbers decrease at the same speed, by the whole range in USERS_TURN_NS, and wrap around to
  * the top. This is a rota: every user is served as often as any other, for one contiguous part of
  * each period. (DAGOR assigns new numbers once an hour, so an unlucky user is refused for that
- * long; Jain's index over seconds is 0.63.) The number also tells how long a refused user must
+ * long; Jain's index over seconds is 0.63.) The number also determines how long a refused user must
  * wait: (number - theta) / 65536 of a period.
  */
 #ifndef WEIR_ADMISSION_USERS_H
@@ -56,7 +56,7 @@ static inline uint16_t users_number(uint16_t place, bool retry)
 }
 
 /** Return the user number of event `i` of the run. If users are unknown, the number is taken from
- *  `*spread`, whose numbers are so evenly spaced that the same part of every run is served. */
+ *  `*spread`, whose numbers are so evenly spaced that the same fraction of every run is served. */
 static inline uint32_t users_of(const struct admission_view *v, int i, uint16_t *spread)
 {
 	if (v->user)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Admission policy `weir`: predicts the wait of an event before it enters the queue, and spends the
- * capacity of the stage on the most important events. docs/overload.md has the formulas and
+ * capacity of the stage on the most important events. docs/overload.md contains the formulas and
  * measurements.
  *
  * The predicted wait is the queued work divided by the threads: d = W / n. It needs no learned
@@ -17,7 +17,7 @@
  * OVER ends when d is low and nothing had to be refused for 100 ms. The admitted amount follows d
  * at each decision, not at each tick, so the control loop has no dead time. Ticks only learn what
  * each class offers, so a late tick does no harm. Two rules override all others: nothing is refused
- * while a thread is idle, and everything may enter while the cost is unknown.
+ * while a thread is idle, and everything is admitted while the cost is unknown.
  *
  * The sink owns the state and makes all calls under the queue's lock.
  */
@@ -37,23 +37,23 @@
  * folly; overload.md 3.7). */
 #define INTERVAL_NS 100000000LL
 
-/* Waits, as parts of the objective. LOW and CAP are from overload.md 3.7; the others were found
+/* Waits, as fractions of the objective. LOW and CAP are from overload.md 3.7; the others were found
  * with the simulation in tests/unit/admission (docs/overload.md, "How the numbers were found"). */
 #define WAIT_LOW       0.05
-#define WAIT_HIGH      0.35 /* switches to OVER at once */
-#define WAIT_CAP       0.50 /* least cap of the highest class */
+#define WAIT_HIGH      0.35 /* switches to OVER immediately */
+#define WAIT_CAP       0.50 /* minimum cap of the highest class */
 #define WAIT_CAP_LOWER 0.40 /* cap of all other classes in OVER */
 #define CAP_GRADE      0.25 /* in NORMAL, reduction of the cap for the lowest user and class */
 
 /* The target wait in OVER. It is shorter at a higher offered load, since the queue then refills as
  * fast as it empties and no thread idles. */
-#define EQUAL_BUSY 0.08 /* part of the objective, if the load is LOAD_BUSY times the capacity */
-#define EQUAL_EVEN 0.30 /* part of the objective, if the load equals the capacity */
+#define EQUAL_BUSY 0.08 /* fraction of the objective, if the load is LOAD_BUSY times the capacity */
+#define EQUAL_EVEN 0.30 /* fraction of the objective, if the load equals the capacity */
 #define LOAD_BUSY  1.5
-#define LEFT_SHARE 0.5 /* part of (objective - 99th percentile of service times) */
+#define LEFT_SHARE 0.5 /* fraction of (objective - 99th percentile of service times) */
 
-/* Load relative to the capacity up to which a long wait is taken for a burst: events may wait as
- * long as 99 of 100 of them are still in time, and events of lower classes a little less. Between
+/* Load relative to the capacity up to which a long wait is attributed to a burst: events may wait
+ * for as long as 99 % of them are still in time, and events of lower classes a little less. Between
  * this load and 1 the rules of OVER take effect gradually. With WAIT_CAP alone the server refused 3
  * % of workload W3 at load 0.7, where only 0.6 % would have been late (docs/overload.md). */
 #define LOAD_EASY  0.85
@@ -62,24 +62,25 @@
 
 /* How fast the admitted amount falls as the wait exceeds the target wait: from all to nothing over
  * FALL_NEAR objectives. For the highest priority a flatter line, which starts at FALL_FAR_AT,
- * applies where it is higher, so that this priority does not suffer when a jump of the load makes
- * the estimates wrong for a moment. */
+ * applies where it is higher, so that this priority does not suffer when a sudden change of the
+ * load makes the estimates temporarily wrong. */
 #define FALL_NEAR   0.5
 #define FALL_FAR    2.0
 #define FALL_FAR_AT 0.85
 
-/* An event that will need more than the part HOPE of its remaining time is hopeless (overload.md
- * 3.4). In OVER an event with less time left than HOPELESS times a service time is not handled
- * (3.2). */
+/* An event that will need more than the fraction HOPE of its remaining time is hopeless
+ * (overload.md 3.4). In OVER an event with less time left than HOPELESS times a service time is not
+ * handled (3.2). */
 #define HOPE     0.9
 #define HOPELESS 0.5
 
-/* Least wait, in service times, after which an event counts as late, even if the objective is
- * shorter. It matters if services take as long as the objective. Twice the least cap with one
+/* Minimum wait, in service times, after which an event counts as late, even if the objective is
+ * shorter. It matters if services take as long as the objective. Twice the minimum cap with one
  * thread. */
 #define LATE 4
 
-/* Part of the stage that is always admitted, whatever the estimates (overload.md 3.3). */
+/* Fraction of the stage's capacity that is always admitted, whatever the estimates are (overload.md
+ * 3.3). */
 #define FLOOR 0.05
 
 /* What a decision knows about the stage. */
@@ -127,7 +128,7 @@ static struct weir_stage_view weir_look(
 	return see;
 }
 
-/* Switch between NORMAL and OVER if it is time to. */
+/* Switch between NORMAL and OVER if that is due. */
 static void weir_watch(
     struct weir_state *s, const struct weir_stage_view *see, bool idle, int64_t now_ns)
 {
@@ -144,8 +145,9 @@ static void weir_watch(
 	}
 }
 
-/* Return the least cap on the wait: two services per thread, since with less, threads would idle
- * between events, but at least twice the wait that counts as low. */
+/* Return the minimum cap on the wait: two service times divided by the number of threads, since
+ * with less, threads would idle between events, but not less than twice the wait that counts as
+ * low. */
 static double weir_cap_least(const struct weir_stage_view *see)
 {
 	return fmax(2 * WAIT_LOW * see->slo_ns, 2 * see->cost_ns / see->threads);
@@ -170,18 +172,18 @@ static double weir_eased(
 	return most_ns > wait_ns ? wait_ns + weir_ease(s, see) * (most_ns - wait_ns) : wait_ns;
 }
 
-/* Return the longest wait with which 99 of 100 events are still in time, or a little less for lower
+/* Return the longest wait with which 99 % of events are still in time, or a little less for lower
  * classes and users. `place`, at least 0 and below 1, is 0 for the highest class and user. */
 static double weir_most(const struct weir_state *s, const struct weir_stage_view *see, double place)
 {
 	return (see->slo_ns - s->service_p99_ns) * (1 - EASY_GRADE * place);
 }
 
-/* Return the target wait: a part of the objective, but only half of the remaining objective if slow
- * services take most of it. The least target is the wait of sqrt(threads) events, the size of
- * random fluctuations, or the queue would be empty by chance too often. If slow services leave
- * nothing of the objective, the least target is the wait of one event, since each further ms of
- * wait then makes more events late than an idle thread costs. */
+/* Return the target wait: a fraction of the objective, but only half of what slow services leave of
+ * it if they take most of it. The target is at least the wait for sqrt(threads) events, the size of
+ * random fluctuations; otherwise, the queue would too often be empty by chance. If slow services
+ * leave nothing of the objective, the minimum is the wait for one event, since each further ms of
+ * wait would then cost more in late events than an idle thread does. */
 static double weir_equal(const struct weir_state *s, const struct weir_stage_view *see)
 {
 	double busy = (s->fill.total / see->threads - 1) / (LOAD_BUSY - 1);
@@ -197,8 +199,9 @@ static double weir_equal(const struct weir_state *s, const struct weir_stage_vie
 	return weir_eased(s, see, fmax(equal_ns, least_ns), weir_most(s, see, 1));
 }
 
-/* Return how much of the offered load may enter, in threads, for a class of priority `rank`: all of
- * it if the queue is empty, the stage's capacity at the target wait, and less at a longer wait. */
+/* Return how much of the offered load is admitted, in threads, for a class of priority `rank`: all
+ * of it if the queue is empty, the stage's capacity at the target wait, and less at a longer
+ * wait. */
 static double weir_room(const struct weir_state *s, const struct weir_stage_view *see, int rank)
 {
 	double equal_ns = weir_equal(s, see);
@@ -211,7 +214,7 @@ static double weir_room(const struct weir_state *s, const struct weir_stage_view
 	return see->threads * (part > FLOOR ? part : FLOOR);
 }
 
-/* Return the part of the class's users that may enter in OVER. */
+/* Return the fraction of the class's users that are admitted in OVER. */
 static double weir_share(
     const struct weir_state *s, const struct weir_stage_view *see, int class_id, int n_classes)
 {
@@ -220,8 +223,8 @@ static double weir_share(
 	return weir_fill_part(&s->fill, class_id, weir_room(s, see, rank));
 }
 
-/* Return a cap of `part` of the objective, or less if fewer than 99 of 100 events would then be in
- * time, but at least the least cap. */
+/* Return a cap of `part` of the objective, or less if fewer than 99 % of events would then be in
+ * time, but not less than the minimum cap. */
 static double weir_cap_of(
     const struct weir_state *s, const struct weir_stage_view *see, double part)
 {
@@ -230,10 +233,10 @@ static double weir_cap_of(
 	return fmax(cap_ns, weir_cap_least(see));
 }
 
-/* Return the cap of the highest of several classes in OVER, as a part of the objective. Lower
- * classes are refused at much shorter waits, so only a burst of the highest class reaches this one,
- * or events that piled up while the machine stalled. They may wait as long as nearly all of them
- * are still in time, with a margin of half a slow service for prediction errors. */
+/* Return the cap of the highest of several classes in OVER, as a fraction of the objective. Lower
+ * classes are refused at much shorter waits, so this cap is reached only by a burst of the highest
+ * class, or by events that piled up while the machine stalled. They may wait for as long as nearly
+ * all of them are still in time, with a margin of half a slow service for prediction errors. */
 static double weir_cap_highest(const struct weir_state *s, const struct weir_stage_view *see)
 {
 	double part = HOPE - 1.5 * s->service_p99_ns / see->slo_ns;
@@ -263,7 +266,7 @@ static double weir_cap(const struct weir_state *s, const struct weir_stage_view 
 	return weir_eased(s, see, cap_ns, most_ns);
 }
 
-/* Return the part of the rota's period (users.h) in which the user of event `i` may enter in
+/* Return the fraction of the rota's period (users.h) in which the user of event `i` is admitted in
  * OVER. */
 static double weir_turn(const struct weir_state *s, const struct weir_stage_view *see,
     const struct admission_view *v, int class_id, int i)

@@ -3,21 +3,21 @@
  * Divides a stage among classes (overload.md 3.3, for one stage). First every class gets the
  * smaller of its offer and its guarantee. Then the classes are filled in order of priority, each
  * completely before the next one gets anything. At the priority where the capacity runs out, all
- * classes get the same part of what they offer beyond their guarantees.
+ * classes get the same fraction of what they offer beyond their guarantees.
  *
  * Other stages on the route of a class may refuse some of its offers. Like this stage, they refuse
  * the users with the largest numbers. So the work that this stage has to do is `wanted`, but the
- * part that it serves is expressed as a part of all users, that is, of `offered`.
+ * share that it serves is expressed as a fraction of all users, that is, of `offered`.
  */
 #include "admission/weir_fill.h"
 
 /* Time constant, in ns, of the estimate of the offered load (overload.md 3.7). */
 #define OFFERED_NS 100000000.0
 
-/* Least number of events that the time constant covers at the rate that the stage can serve: fewer
- * are mostly noise (the standard error of 40 is 16 %), and OVER would refuse events needlessly.
- * With services of 50 ms on 4 threads at load 0.7, this lowered such refusals from 0.06 % to 0.006
- * % of events (bench/overload_sim, W12). */
+/* Minimum number of events that the time constant covers at the rate that the stage can serve.
+ * Fewer events are mostly noise (the standard error of 40 is 16 %), and OVER would refuse events
+ * needlessly. With services of 50 ms on 4 threads at load 0.7, this lowered such refusals from 0.06
+ * % to 0.006 % of events (bench/overload_sim, W12). */
 #define OFFERED_EVENTS 40.0
 
 /* Shortest time constant, two ticks. For a class that offers many events, the time constant is the
@@ -109,7 +109,7 @@ double weir_fill_part(const struct weir_fill *f, int class_id, double room)
 
 	if (offered <= 0 || more >= all)
 		return 1;
-	/* served part of what each class of this priority wants beyond its guarantee */
+	/* served fraction of what each class of this priority wants beyond its guarantee */
 	double part = more > 0 ? more / all : 0;
 	return (guaranteed + part * (f->wanted[class_id] - guaranteed)) / offered;
 }

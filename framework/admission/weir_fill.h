@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Divides a stage among classes, for the policy `weir`. At ticks it learns how much work each class
- * offers; at decisions it computes which part of that fits into a given capacity. Capacity and
+ * offers; at decisions it computes which fraction of that fits into a given capacity. Capacity and
  * offers are counted in threads: 2.5 is the work of 2.5 threads. Not thread-safe; each policy state
  * has its own.
  */
@@ -15,22 +15,22 @@ struct weir_fill {
 	double wanted[WEIR_CLASSES_MAX];     /* part of `offered` that no other stage refuses */
 	double refused[WEIR_CLASSES_MAX];    /* part of `offered` refused by this policy */
 	double guaranteed[WEIR_CLASSES_MAX]; /* part of `wanted` within the guarantee */
-	double before[WEIR_CLASSES_MAX];     /* capacity used before `more` gets any */
+	double before[WEIR_CLASSES_MAX];     /* capacity used up before `more` is served */
 	double more[WEIR_CLASSES_MAX];       /* wanted beyond guarantees, by all of this priority */
 	double total;                        /* work wanted by all classes */
 	int rank[WEIR_CLASSES_MAX];          /* priority of each class, numbered without gaps */
-	int n_classes, n_ranks;              /* 0 until something was learned */
+	int n_classes, n_ranks;              /* 0 before the first sample */
 };
 
 /** Return the rank of the class among the `*n_ranks` priorities; 0 is the highest. While nothing is
  *  known, the rank is `class_id` and `*n_ranks` is `n_classes`. */
 int weir_fill_rank(const struct weir_fill *f, int class_id, int n_classes, int *n_ranks);
 
-/** Learn from the events offered since the last tick, and divide the stage anew. */
+/** Learn from the events offered since the last tick, and divide the stage again. */
 void weir_fill_learn(struct weir_fill *f, const struct admission_sample *sample);
 
-/** Return the part of class `class_id`, 0..1, that fits if all classes together have the capacity
- *  `room`. */
+/** Return the fraction of class `class_id`, 0..1, that fits if all classes together have the
+ *  capacity `room`. */
 double weir_fill_part(const struct weir_fill *f, int class_id, double room);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interface of batch policies, which choose how many events one handler call may get.
+ * The interface of batch policies, which choose how many events a single handler call may receive.
  *
  * A policy is a pure function of (state, view, now), like the resize policies (resize.h). It sets
  * the cap of one stage. A thread takes no more events at once than the cap, and no more than its
- * share of the queue, so that no thread hoards a burst. Policies do not make threads wait for
- * fuller batches; lingering is configured by the operator.
+ * share of the queue, so that a burst is spread over the threads. Policies do not make threads wait
+ * for fuller batches; lingering is configured by the operator.
  *
  * Totals may decrease slightly, since they are not read atomically, so policies treat differences
  * as signed numbers.
@@ -31,7 +31,7 @@ struct batch_view {
 
 struct batch_decision {
 	int cap;       /* 1..max */
-	char rule[96]; /* reason, for people */
+	char rule[96]; /* reason, as readable text */
 };
 
 /** Maximum size of a policy's state in bytes. */

@@ -11,8 +11,8 @@
  *     fifth of it is less than one.
  *   - throughput is compared only while events wait. With an empty queue it equals the arrival
  *     rate, and a lull would look like a cap that is too small.
- *   - the best throughput decays by a hundredth per window, so that a burst or a faster past does
- *     not count forever.
+ *   - the best throughput decays by a hundredth per window, so that a burst, or a time when the
+ *     stage was faster, is eventually forgotten.
  */
 #include "control/batch.h"
 
@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 
-#define WINDOW_NS (NS_PER_S) /* 1 s is a guess, and the original's interval */
+#define WINDOW_NS (NS_PER_S) /* 1 s is a guess; the original used the same */
 #define STEP      1.2        /* from SEDA's source, like FALLEN and HEALED (overload.md) */
 #define FALLEN    0.90
 #define HEALED    0.98

@@ -13,7 +13,7 @@
  * oscillates.
  *
  * While all calls have the same size, a and c cannot be separated. The estimate then splits the
- * time in a way that is right for this size, the bound on the covariance keeps it from growing
+ * time in a way that is right for this size, the covariance is bounded so that it does not grow
  * without limit, and the first batch of another size resolves it. Time is in microseconds
  * internally, so that the two unknowns have similar magnitudes.
  *
@@ -38,7 +38,7 @@
  * samples count in full, small enough that one odd sample after a quiet hour does not. */
 #define UNSURE 1e3
 
-/* Smallest c. 1 ns, since even a handler that does nothing moves a pointer. */
+/* Smallest c: 1 ns, since even a handler that does nothing moves a pointer. */
 #define C_MIN_US 1e-3
 
 struct weir_state {

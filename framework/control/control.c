@@ -152,7 +152,8 @@ static void resize(struct control *c, int i, const struct resize_view *v, int64_
 	}
 	p->limited = 0;
 	d.to = c->ops->resize(c->ctx, i, target);
-	if (d.to == d.from) /* the bounds changed since the view; the next tick sees them */
+	/* the bounds have changed since the view was taken; the next tick uses the new ones */
+	if (d.to == d.from)
 		return;
 	uint64_t id = fill(c, i, v, &d, p->pool.policy->name, d.to > d.from ? "grow" : "shrink");
 	outcomes_expect(&p->outcomes, id, d.from, d.to, now_ns);
@@ -196,7 +197,7 @@ void control_step(struct control *c, int64_t now_ns, double cpu_ratio)
 		c->ops->view(c->ctx, i, &v);
 		v.cpu_ratio = cpu_ratio;
 		mend(c, i, &v, now_ns);
-		if (v.paused) { /* a paused pool shows nothing about its need for threads */
+		if (v.paused) { /* nothing can be learned from a paused pool */
 			c->pools[i].was_paused = true;
 			continue;
 		}

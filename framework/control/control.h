@@ -26,9 +26,9 @@
 /** What was repaired in a pool in one tick. */
 struct control_repairs {
 	int joined, spawned, failed;
-	char why[120];       /* reason of one of the failures, or "" if none */
-	uint64_t deaths;     /* threads that ended inside a handler since startup */
-	const char *died_in; /* stage in whose handler the last of them ended; NULL if unknown */
+	char why[120];       /* reason for one of the failures, or "" if there were none */
+	uint64_t deaths;     /* threads that exited inside a handler since startup */
+	const char *died_in; /* stage in whose handler the last of them exited; NULL if unknown */
 };
 
 struct control_ops {

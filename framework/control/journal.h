@@ -14,8 +14,8 @@
 
 #include "base/lock.h"
 
-/** Number of decisions kept; they take about 250 KiB. 512 is a guess: hours of a quiet server, or
- *  minutes of a busy one. */
+/** Number of decisions retained; they take about 250 KiB. 512 is a guess: hours of a quiet server,
+ *  or minutes of a busy one. */
 #define JOURNAL_SIZE 512
 
 struct journal {
@@ -32,7 +32,7 @@ uint64_t journal_add(struct journal *j, struct weir_decision d);
 
 enum journal_outcome { JOURNAL_5S, JOURNAL_30S };
 
-/** Set the outcome of decision `id`. Does nothing if it has left the ring. */
+/** Set the outcome of decision `id`. Does nothing if the decision is no longer in the ring. */
 void journal_outcome(struct journal *j, uint64_t id, enum journal_outcome when, const char *word);
 
 /** Copy the newest `n` decisions to `out`, newest first. Returns how many were copied. */

@@ -11,8 +11,8 @@
  *   harmed      after a shrink, the wait doubled and is over 10 ms
  *   no effect   none of these
  *
- * The load may have changed meanwhile, so an outcome tells what was observed, not what caused it.
- * Used by the control thread only.
+ * The load may have changed meanwhile, so an outcome describes what was observed, not what caused
+ * it. Used by the control thread only.
  */
 #ifndef WEIR_CONTROL_OUTCOME_H
 #define WEIR_CONTROL_OUTCOME_H

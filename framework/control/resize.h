@@ -4,7 +4,7 @@
  *
  * A policy is a pure function of (state, view, now): it reads no clock and touches no thread, so it
  * runs unchanged in virtual time. The control thread calls it every CONTROL_TICK_NS and carries out
- * its decision, clamped to the bounds and the thread budget of the process. The journal keeps the
+ * its decision, clamped to the bounds and the thread budget of the process. The journal records the
  * inputs, the rule and the bound that limited the decision.
  *
  * Totals may decrease slightly, since they are not read atomically: a batch that ends meanwhile may
@@ -28,11 +28,11 @@ struct resize_view {
 	int busy;              /* threads in a handler now */
 	uint32_t queue_length; /* events waiting, summed over the pool's stages */
 	uint32_t queue_limit;
-	uint64_t offered_total;   /* events at admission since startup, including refused ones */
+	uint64_t offered_total;   /* events offered since startup, including refused ones */
 	uint64_t completed_total; /* events that succeeded or were emitted */
 	uint64_t items;           /* events that handlers have finished */
 	uint64_t running;         /* events in handlers or leaving them */
-	/** Sums over all threads, including those that have ended. */
+	/** Sums over all threads, including those that have exited. */
 	uint64_t busy_ns_total; /* time in handlers, including calls in progress */
 	uint64_t cpu_ns_total;  /* time on a core, inside and outside handlers */
 	uint64_t runq_ns_total; /* time ready to run but waiting for a core */
@@ -45,7 +45,7 @@ struct resize_view {
 
 struct resize_decision {
 	int target;    /* requested by the policy, not clamped */
-	char rule[96]; /* reason, for people */
+	char rule[96]; /* reason, as readable text */
 };
 
 /** Maximum size of a policy's state in bytes. */

@@ -7,8 +7,8 @@
  *   shrink  by one thread, every 5 s, if one thread fewer would have sufficed for that time
  *
  * The constants are those of the paper: sampling every 2 s, a threshold of 100 events, an idle time
- * of 5 s. SEDA's source instead sampled only every 8 s and ended idle threads after 1 s, so the
- * pool oscillated with every burst. Fixed here:
+ * of 5 s. SEDA's source instead sampled only every 8 s and terminated idle threads after 1 s, so
+ * the pool oscillated with every burst. Fixed here:
  *   - the queue length alone cannot distinguish blocked threads from a saturated CPU. The pool does
  *     not grow while the process uses all its cores, since another thread could only take CPU time
  *     from the existing threads.
@@ -63,7 +63,7 @@ static bool one_too_many(struct seda_state *s, const struct resize_view *v, int6
 
 	s->busy_total = v->busy_ns_total;
 	s->busy_at_ns = now_ns;
-	/* The margin of a fifth of a thread keeps noise around a whole number from mattering. */
+	/* The margin of a fifth of a thread absorbs noise around whole numbers. */
 	return v->queue_length == 0 && busy < v->target - 1.2;
 }
 

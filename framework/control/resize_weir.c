@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resize policy `weir`: gives a pool as many threads as the offered work needs by Little's law, but
- * no more than the cores can keep busy, and none that measurably do not help.
+ * Resize policy `weir`: sets the number of threads to what the offered work needs by Little's law,
+ * but no more than the cores can keep busy, and none that measurably do not help.
  *
  * Each window of 250 ms measures three durations per handled event, which are then smoothed: S_cpu
  * on a core, S_rq waiting for a core, and S_blk blocked (the remaining time in handlers).
@@ -16,15 +16,15 @@
  *   up       If want > 1.1 n and the threads are busy, grow by half the difference. A CPU-bound
  *            stage that waits for cores does not grow.
  *   cold     A new pool has its minimum of threads, and its need is not known. From its first
- *            events until a window wants no more threads, for at most 2 s, windows may be as short
- *            as 100 ms and two events, and the pool grows by the whole difference at once. So a
- *            server that has just started refuses nothing that it can serve.
- *   trial    Growth of a stage that blocks is kept only if throughput rises by a quarter of the
+ *            events until a window requires no more threads, for at most 2 s, windows may be as
+ *            short as 100 ms and two events, and the pool grows by the whole difference in one
+ *            step. So a server that has just started refuses nothing that it can serve.
+ *   trial    Growth of a stage that blocks is retained only if throughput rises by a quarter of the
  *            relative growth, the response becomes shorter, or the queue was seen empty. Otherwise
  *            it is undone and growth stops for 10 s, then 20, up to 160, since the resource that
  *            the stage waits for (a lock, a database) is exhausted.
  *   down     If the need stayed below 0.75 n for 15 s, shrink by a tenth of the surplus per window,
- *            as long as 1.1 times the greatest need would still be met.
+ *            provided that 1.1 times the maximum need would still be met.
  *   stalled  If events wait, every thread is in a handler, and no handler has finished for 50 ms or
  *            five service times, whichever is longer, add a thread every 50 ms. This overrides the
  *            other rules, since the handlers may be waiting for something in the queue.
@@ -37,8 +37,8 @@
  * times, whichever is longer. It compares the response time, not the wait alone: if clients wait
  * for responses before they send more, additional threads shorten the queue by as much as they
  * lengthen the service. Growth requires busy threads, since the need is a product of two noisy
- * means and noisier than either. The margin in `down` keeps pools of two and three threads, where
- * 0.75 n is less than one thread below n, from oscillating. CPU time includes that of spinning
+ * means and noisier than either. The margin in `down` prevents oscillation of pools with two or
+ * three threads, where 0.75 n is less than one thread below n. CPU time includes that of spinning
  * threads, which cannot be distinguished. It counts as handler time, up to the total time in
  * handlers.
  */
@@ -65,7 +65,7 @@
 #define DOWN_RATIO   0.75
 #define DOWN_STEP    0.1
 #define HOLD_SECONDS 15
-#define CPU_BOUND    0.2 /* blocked time below this part of the CPU time */
+#define CPU_BOUND    0.2 /* blocked time below this fraction of the CPU time */
 #define RUNQ_VETO    0.5
 #define CPU_VETO     0.95 /* used if run-queue time is unknown; from the .NET pool */
 #define TRIAL_NS     NS_PER_S
@@ -82,7 +82,7 @@
 #define WINDOW_LAST_NS NS_PER_S
 #define SHORTER        0.9
 
-/* Number of peaks kept: one for each of the last HOLD_SECONDS whole seconds, and one for the
+/* Number of peaks stored: one for each of the last HOLD_SECONDS whole seconds, and one for the
  * current second. */
 #define PEAKS (HOLD_SECONDS + 1)
 
@@ -95,8 +95,8 @@ struct trial {
 	bool on, based;
 	bool emptied;      /* the queue was seen empty since growth */
 	int n;             /* number of threads before growth */
-	double done_per_s; /* least throughput of the windows before and around growth */
-	double response_s; /* greatest response time of these windows */
+	double done_per_s; /* lowest throughput of the windows before and around growth */
+	double response_s; /* highest response time of these windows */
 	int64_t since_ns, based_ns;
 	uint64_t based_items;
 	int64_t hold_ns, hold_until_ns; /* no growth until hold_until_ns */
@@ -105,12 +105,12 @@ struct trial {
 struct weir_state {
 	bool started, known; /* `known` is set after the first window with events */
 	bool cold;
-	int64_t warming_ns; /* when the pool got its first events; 0 before */
+	int64_t warming_ns; /* time of the pool's first events; 0 before them */
 	int64_t window_ns, began_ns;
 	struct totals then;                                /* totals at the start of the window */
 	double offered_per_s, cpu_ns, runq_ns, blocked_ns; /* smoothed */
 	double done_per_s, service_ns, busy;               /* of the last window only */
-	float peak[PEAKS];                                 /* greatest need of each second */
+	float peak[PEAKS];                                 /* maximum need in each second */
 	int64_t peak_second;
 	struct trial trial;
 	uint64_t items, running; /* from the view at the previous call */
@@ -119,7 +119,7 @@ struct weir_state {
 
 _Static_assert(sizeof(struct weir_state) <= RESIZE_STATE_MAX, "fits the contract");
 
-/* Print to `buf`; truncates if the numbers are absurdly long. */
+/* Print to `buf`, truncated if the numbers are absurdly long. */
 static void say(char *buf, size_t size, const char *fmt, ...) WEIR_PRINTF(3, 4);
 static void say(char *buf, size_t size, const char *fmt, ...)
 {
@@ -436,8 +436,8 @@ static bool still_unused(struct weir_state *s, const struct resize_view *v, int6
 	return false;
 }
 
-/* At the end of a window, end the cold phase if the window does not want more threads (`wants`) and
- * the queue is empty, or if COLD_LAST_NS has passed. */
+/* At the end of a window, end the cold phase if the window requires no more threads (`wants` is
+ * false) and the queue is empty, or if COLD_LAST_NS has passed. */
 static void warm_up(struct weir_state *s, const struct resize_view *v, bool wants, int64_t now_ns)
 {
 	if (!s->cold || !s->known)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Allocates the locals of threads, lists them by stage, and adds their counters to the stage's
- * common book when a thread leaves.
+ * common book when a thread exits.
  *
- * A thread that enters gets the locals of the stages that it runs, with histograms and thread
- * state: the stages of its pool, its home stage, and the inline stages downstream of them. A thread
- * with neither pool nor home may offer to any stage, so it gets the locals of all inline stages.
- * Other locals have only counters and outboxes, and are allocated when the thread first sends to
- * the stage or ends an event there. Most threads never use most stages, so readers need not visit
- * unused locals.
+ * When a thread registers, the locals of the stages that it runs are allocated, with histograms and
+ * thread state. These stages are those of its pool, its home stage, and the inline stages
+ * downstream of them. A thread with neither pool nor home may offer events to any stage, so it gets
+ * the locals of all inline stages. Other locals have only counters and outboxes, and are allocated
+ * when the thread first sends to the stage or finishes an event there. Since most threads use few
+ * stages, this keeps the lists that readers walk short.
  *
  * | call                                  | caller                                       |
  * |---------------------------------------|----------------------------------------------|
@@ -191,7 +191,7 @@ static void fold_hist(struct hist_book *into, const struct hist_book *from)
 	book_add(&into->sum_ns, book_read(&from->sum_ns));
 }
 
-/* The stage takes over the histograms of the first thread to leave, because an allocation could
+/* The stage takes over the histograms of the first thread that exits, because an allocation could
  * fail here. */
 static void fold_times(struct gone *gone, struct local *l, int n_classes)
 {

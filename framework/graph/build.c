@@ -3,8 +3,8 @@
  * Builds a graph from a plan (stages, sinks, pools and control), and frees it.
  *
  * The plan has checked everything that can be checked without acquiring resources. This file
- * allocates memory and calls ops->init, downstream stages first, so that the stages downstream of a
- * stage are ready before it. On failure weir_graph_free() releases everything.
+ * allocates memory and calls ops->init, downstream stages first, so that a stage is initialised
+ * after all stages downstream of it. On failure weir_graph_free() releases everything.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static int partitions_of(const struct weir_stage_spec *s, const struct weir_thre
 	return max > PARTITIONS_MAX ? PARTITIONS_MAX : max;
 }
 
-/* Initialise the sink: queue, admission and key. For uniformity a source has a queue, too, but no
+/* Initialise the sink: queue, admission and key. For uniformity, a source also has a queue, but no
  * event is ever offered to it. */
 static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct plan_stage *ps)
 {
@@ -333,7 +333,7 @@ void weir_graph_free(struct weir_graph *g)
 		return;
 	int phase = atomic_load(&g->phase);
 	WEIR_ASSERT(phase == GRAPH_BUILT || phase == GRAPH_DRAINED);
-	/* wait for threads that the drain left behind in handlers */
+	/* Wait for the threads that the drain left behind in handlers. */
 	for (int i = 0; i < g->n_pools; i++)
 		pool_join(g->pools[i], INT64_MAX);
 	reload_state_end(g);

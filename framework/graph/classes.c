@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Classifies events. An event's class, and so its priority, depends on fields of its type. The
- * first matching class wins; an event that matches no class gets the last one. The classes are
- * immutable after the build, so sources classify without a lock.
+ * first matching class wins; an event that matches no class belongs to the last one. The classes
+ * are immutable after the build, so sources classify without a lock.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -44,7 +44,7 @@ static void machine_view(struct weir_graph *g, struct pool *pool, struct resize_
 	v->budget_left = budget_left(g);
 }
 
-/* Read the change numbers of all stages under one lock. */
+/* Read the change numbers of all stages in one critical section. */
 static void look_for_changes(struct weir_graph *g)
 {
 	lock_take(&g->threads_lock);

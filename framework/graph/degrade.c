@@ -25,9 +25,9 @@ static void read_knobs(struct weir_graph *g)
 	lock_release(&g->lock);
 }
 
-/* Whether the change of the level from `before` tenths is worth a journal entry. The cheapest level
- * is reported only once until the stage is back at full quality, because at full load the level may
- * oscillate. */
+/* Whether the change of the level from `before` tenths to its current value deserves a journal
+ * entry. The cheapest level is reported only once until the stage is back at full quality, because
+ * at full load the level may oscillate. */
 static bool notable(struct weir_stage *st, int before)
 {
 	int now = st->degrade.tenths;

@@ -5,8 +5,8 @@
  *   BUILT --start--> RUNNING --drain--> DRAINING --> DRAINED (threads may be left in handlers)
  *
  * Locking: the main thread builds, starts and drains the graph; `lock` serialises knob changes;
- * threads enter and leave under `threads_lock`; the control thread (control/) writes the journal
- * under the journal's own lock.
+ * threads register and unregister under `threads_lock`; the control thread (control/) writes the
+ * journal under the journal's own lock.
  */
 #ifndef WEIR_GRAPH_GRAPH_H
 #define WEIR_GRAPH_GRAPH_H
@@ -19,11 +19,11 @@
 
 enum graph_phase { GRAPH_BUILT, GRAPH_RUNNING, GRAPH_DRAINING, GRAPH_DRAINED };
 
-/** The counters of a stage: the list of its locals, and the totals of threads that have left. Under
- *  threads_lock. */
+/** The counters of a stage: its locals, one for each live thread, and the totals of threads that
+ *  have exited. Guarded by threads_lock. */
 struct gone {
 	struct local *books; /* locals of live threads at this stage, linked by `next` */
-	struct book book;    /* the common book: the totals of threads that have left */
+	struct book book;    /* the common book: totals of threads that have exited */
 	/* times of those threads by class; NULL if none of them ran the stage */
 	struct time_book *times;
 	book_counter *link_events; /* events accepted, by outlet */
@@ -90,7 +90,7 @@ struct weir_graph {
 	struct lock threads_lock;
 	struct thread *threads WEIR_GUARDED_BY(threads_lock);
 	struct gone *gone WEIR_GUARDED_BY(threads_lock);
-	/* sum of (thread.moves + 1) over the threads that have left */
+	/* sum of (thread.moves + 1) over the threads that have exited */
 	uint64_t gone_moves WEIR_GUARDED_BY(threads_lock);
 	struct thread *drain_thread; /* allocated when the graph starts, used by the drain */
 	/* The longest handler call in progress, if it is hung (graph_watch_hung). Written by the
@@ -112,7 +112,7 @@ struct weir_graph {
 	 * has the totals for the next graph. Each object is shared with the other graph and has its
 	 * own lock. */
 	struct inheritance *inherited, *bequest;
-	/* NULL if no policy is asked upstream; used only by the control thread */
+	/* NULL if no policy decides upstream; used only by the control thread */
 	struct graph_route *route;
 	atomic_int phase;
 	atomic_int overload_mode; /* enum weir_admission_mode; copied to every sink's mode_cap */
@@ -183,11 +183,11 @@ void graph_trouble(struct weir_graph *g, struct weir_stage *st, char *text, size
 
 /** Largest number of threads named in a drain report. */
 #define LEFT_TOLD 3
-/** Number of threads that have not returned from a handler; if `io_alone` is set, only I/O threads
- *  of sources count. */
+/** Return the number of threads that have not returned from a handler. If `io_alone` is set, only
+ *  I/O threads of sources are counted. */
 int graph_left(struct weir_graph *g, bool io_alone);
-/** Number of threads that have not returned from a handler. Describes the first LEFT_TOLD of them
- *  in `text`. */
+/** Return the number of threads that have not returned from a handler, and describe the first
+ *  LEFT_TOLD of them in `text`. */
 int graph_say_left(struct weir_graph *g, char *text, size_t size);
 /** Stop everything that graph_start has started, including the last `n_started` stages of
  *  graph->order. */
@@ -200,7 +200,7 @@ void graph_watch(struct weir_graph *g, int64_t now_ns, struct journal *journal);
 int graph_grow_around(struct weir_graph *g, struct pool *pool);
 
 /** Allocate the locals of the stages that thread `t` runs or, if `all` is set, of every stage.
- *  Called before the thread enters. Returns 0, or WEIR_ENOMEM, after which the caller must call
+ *  Called before the thread registers. Returns 0, or WEIR_ENOMEM, after which the caller must call
  *  graph_books_free. */
 int graph_books_make(struct thread *t, bool all);
 void graph_books_free(struct thread *t);
@@ -209,24 +209,24 @@ void graph_books_list(struct weir_graph *g, struct thread *t) WEIR_REQUIRES(&g->
 /** Add the counters of `t` to the common books and remove its locals from the lists. threads_lock
  *  is held. */
 void graph_books_fold(struct weir_graph *g, struct thread *t) WEIR_REQUIRES(&g->threads_lock);
-/** The change number of stage `id`, which increases when one of its counters, or a total of its
- *  admission, has changed (book_changed). threads_lock is held. */
+/** Return the change number of stage `id`, which increases when one of its counters, or a total of
+ *  its admission, has changed (book_changed). threads_lock is held. */
 uint64_t graph_stage_changes(const struct weir_graph *g, int id) WEIR_REQUIRES(&g->threads_lock);
 
-/** Add up the counters of stage `id` over all threads, including those that have left.
+/** Add up the counters of stage `id` over all threads, including those that have exited.
  *  times[n_classes] and links[n_outlets] may be NULL. Adds the times that the handle calls in
  *  progress have taken so far to *running_ns, and raises *longest_ns to the longest of them; both
  *  may be NULL. Takes threads_lock. */
 void graph_sum(struct weir_graph *g, int id, struct book *book, struct weir_class_view *times,
     uint64_t *links, int64_t *running_ns, int64_t *longest_ns);
 
-/** The sums of stage `id`. The counters are read again only if the stage's number in graph->changes
- *  has changed since the last reading, or a call was in progress then. Called by the control
- *  thread. */
+/** Return the sums of stage `id`. The counters are read again only if the stage's number in
+ *  graph->changes has changed since the last reading, or a call was in progress then. Called by the
+ *  control thread. */
 const struct stage_sums *graph_sums(struct weir_graph *g, int id);
 
-/** Number of events of stage `id` that are neither completed, shed nor failed. Exact if no event
- *  moves meanwhile. */
+/** Return the number of events of stage `id` that are neither completed, shed nor failed. The
+ *  number is exact only if no event moves during the call. */
 int64_t graph_in_flight(struct weir_graph *g, int id);
 
 /** Whether a drain is in progress. If so, a thread must call graph_pulse at the end of a batch, to

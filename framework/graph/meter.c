@@ -15,10 +15,10 @@
 #include "base/clock.h"
 
 /* Weight of one completion in the mean service time; source: overload.md 3.1. Values from 0.005 to
- * 0.05 work as well. */
+ * 0.05 work equally well. */
 #define COST_WEIGHT 0.02
-/* Fraction of the difference to the mean cost by which the cost of a class changes each tick, so
- * that an old cost of a class that no longer occurs is forgotten. 0.001 is a guess: a third of the
+/* At each tick, the cost of a class moves towards the mean cost by this fraction of the difference,
+ * so that the cost of a class that no longer occurs is forgotten. 0.001 is a guess: a third of the
  * difference remains after 10 s, which is slow compared with everything else. */
 #define COST_AGE 0.001
 /* Weight of the time that handler calls in progress have taken so far (overload.md 3.1). */
@@ -28,7 +28,7 @@
  * of 1, a stage with lognormal service times at 0.7 of its capacity refused 0.1 % of the events. */
 #define LATE 2
 /* Number of consecutive checks without a change before a stage rests. 50 checks take half a second,
- * after which the last event has no effect any more. */
+ * after which the last event no longer has any effect. */
 #define REST_LOOKS 50
 /* Quantiles are refreshed every LOOK_NS. They cover the events of the last HIST_NS, or of up to
  * twice that time if it had fewer than HIST_EVENTS events. Source: "100 samples or 1 s", as in
@@ -37,10 +37,10 @@
 #define HIST_NS     NS_PER_S
 #define HIST_EVENTS 100
 
-/* Totals over all threads, including those that have left. */
+/* Totals over all threads, including those that have exited. */
 struct totals {
 	struct meter_class class[WEIR_CLASSES_MAX];
-	/* sum over the handle calls in progress of their time so far per event */
+	/* sum, over the handle calls in progress, of the time per event so far */
 	int64_t running_ns;
 	/* number of calls in progress, and of those that took longer than `long_ns` so far */
 	int n_running, n_long;
@@ -82,7 +82,7 @@ static void sum(struct weir_graph *g, int id, double long_ns, int64_t now_ns, st
 	lock_release(&g->threads_lock);
 }
 
-/* Update a mean with `n` completions that took `took_ns` in all. The first completions have equal
+/* Update a mean with `n` completions that took `took_ns` in total. The first completions have equal
  * weights; otherwise the very first would dominate the next fifty. */
 static void follow(double *cost_ns, double *known, uint64_t n, uint64_t took_ns)
 {
@@ -133,7 +133,8 @@ static void learn_costs(struct meter *m, struct sink *k, const struct totals *t,
 	for (int c = 0; c < n_classes; c++) {
 		m->done[c] += t->class[c].handled - m->then[c].handled;
 		m->took_ns[c] += t->class[c].service_ns - m->then[c].service_ns;
-		/* took_ns may not be 0 if a thread wrote between two reads; it is used next time */
+		/* If a thread wrote between the two reads, took_ns may not be 0; it is used next
+		 * time. */
 		if (m->done[c] == 0)
 			continue;
 		follow(&m->cost_ns[c], &m->known[c], m->done[c], m->took_ns[c]);
@@ -153,8 +154,8 @@ static void since(struct weir_hist *now, const struct weir_hist *then)
 		now->count[i] -= then->count[i];
 }
 
-/* The window, which is allocated at the first event. Returns NULL before the first event, or if out
- * of memory. */
+/* Return the window, which is allocated after the first event, or NULL if there has been no event
+ * or if out of memory. */
 static struct meter_window *window_of(struct meter *m, const struct weir_class_view *v, int n)
 {
 	uint64_t events = 0;
@@ -246,8 +247,8 @@ static void learn_quantiles(struct meter *m, struct weir_graph *g, int id, int64
 		m->hist_at_ns = now_ns;
 }
 
-/* Make up for the refreshes skipped until `now_ns` because there were no events: let windows begin
- * and end where they would have. */
+/* Account for the refreshes that were skipped until `now_ns` because there were no events: set the
+ * start of the window to the value that it would have without skips. */
 static void pass_windows(struct meter *m, int64_t now_ns)
 {
 	m->looked_at_ns += (now_ns - m->looked_at_ns) / LOOK_NS * LOOK_NS;
@@ -349,7 +350,7 @@ void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, 
 	m->at_ns = now_ns;
 }
 
-/* ---- rest ---- */
+/* ---- resting stages ---- */
 
 void meter_idle(struct meter *m, struct weir_stage *st, int64_t until_ns)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Meters: sample what has happened at a stage, as input for admission policies that learn.
+ * Meters: samples of what happens at the stages, as input for admission policies that learn.
  *
  * Counters only grow, so a meter keeps their last values and works with differences. Costs (mean
  * service times by class) are smoothed means in which each completion has the weight COST_WEIGHT
@@ -8,11 +8,11 @@
  * than usual, so that a hang is noticed before it ends. Quantiles cover the last second or so and
  * are refreshed ten times a second.
  *
- * A stage at which nothing happens rests, and is not sampled. Its estimates are updated once every
- * METER_REST_NS, and before its next sample, to the values that they would have after ticks every
- * ADMISSION_TICK_NS: windows begin where they would have begun, costs age by all missed ticks at
- * once (with a relative error below 1e-9), and the policy has confirmed that ticks do not change
- * its state (admission_policy.rested).
+ * A stage at which nothing happens is said to rest. It is not sampled. Its estimates are updated
+ * once every METER_REST_NS, and before its next sample, to the values that they would have after
+ * ticks every ADMISSION_TICK_NS: windows begin when they would have begun, costs age by all skipped
+ * ticks in one step (with a relative error below 1e-9), and the policy has confirmed that ticks do
+ * not change its state (admission_policy.rested).
  *
  *   SAMPLED --half a second without a change, quantiles forgotten, the policy agrees--> RESTS
  *   RESTS --a change, or work--> SAMPLED
@@ -40,7 +40,7 @@ struct meter_window {
 
 struct meter {
 	int64_t at_ns;     /* time of the last sample; 0 before the first */
-	int64_t looked_ns; /* time of the last check that found the stage at rest */
+	int64_t looked_ns; /* time of the last check that found the stage resting */
 	uint64_t changes;  /* change number at the last check (graph_stage_changes) */
 	int quiet;         /* consecutive checks without a change */
 	bool resting;      /* the stage rested at the last check */

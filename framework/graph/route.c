@@ -49,7 +49,7 @@ struct graph_route {
 	uint64_t *seen;
 	bool *known;       /* by stage id: whether the counters have been read */
 	int64_t at_ns;     /* time of the last reading of the counters (learn) */
-	int64_t looked_ns; /* time of the last check that found every stage at rest */
+	int64_t looked_ns; /* time of the last check that found every stage idle */
 	/* at the last reading, no counter had changed and no event was in flight */
 	bool still;
 	struct sink *fronts[FRONTS_MAX];
@@ -88,7 +88,7 @@ static void add_links(struct weir_graph *g, struct graph_route *r)
 	}
 }
 
-/* Whether any queue is downstream of another queue. If not, no policy has to be asked upstream. */
+/* Whether any queue is downstream of another queue. If not, admission upstream is not needed. */
 static bool any_behind(const struct weir_graph *g, const struct graph_route *r)
 {
 	bool behind[WEIR_STAGES_MAX] = {false}, any = false;
@@ -298,7 +298,7 @@ static bool is_stale(const struct weir_graph *g, const struct graph_route *r, in
 }
 
 /* Read the counters of the stages that have changed into r->look, r->now and r->tried; the values
- * of other stages remain. Returns whether any stage has changed. */
+ * of other stages are left unchanged. Returns whether any stage has changed. */
 static bool sum_books(struct weir_graph *g, struct graph_route *r)
 {
 	bool any = false;
@@ -403,7 +403,7 @@ static void tell_door(struct weir_graph *g, struct graph_route *r, int id)
 	}
 }
 
-/* ---- rest ---- */
+/* ---- idle periods ---- */
 
 static bool any_in_flight(const struct weir_graph *g, const struct graph_route *r)
 {
@@ -422,8 +422,8 @@ static bool any_stale(const struct weir_graph *g, const struct graph_route *r)
 	return false;
 }
 
-/* Make up for the ticks skipped until `until_ns`, one per ROUTE_TICK_NS, because no event arrived
- * and none was in flight. */
+/* Account for the ticks, one per ROUTE_TICK_NS, that were skipped until `until_ns` because no event
+ * arrived and none was in flight. */
 static void pass_idle(struct weir_graph *g, struct graph_route *r, int64_t until_ns)
 {
 	int64_t ticks = (until_ns - r->at_ns + ROUTE_TICK_NS / 2) / ROUTE_TICK_NS;
@@ -465,7 +465,7 @@ static void learn(struct weir_graph *g, struct graph_route *r, int64_t now_ns)
 	r->at_ns = now_ns;
 	route_learn(r->route, r->look, r->tried);
 	r->still = !news && !any_in_flight(g, r);
-	/* add the difference, so that what sinks have added meanwhile is not lost */
+	/* Add the difference, so that work added by sinks in the meantime is not lost. */
 	for (int f = 0; f < r->shape.n_fronts; f++)
 		atomic_fetch_add_explicit(&r->fronts[f]->pipeline_ns,
 		    route_pipeline_ns(r->route, f) - coming_ns[f], memory_order_relaxed);

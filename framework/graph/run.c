@@ -22,13 +22,13 @@
 #include "trace/trail.h"
 #include "sched/pool.h"
 
-/* Longest time between two checks of the hurry flag during a drain. A signal handler may set the
- * flag. */
+/* Longest time between two checks of the hurry flag during a drain. The flag may be set by a signal
+ * handler, which cannot wake the drain. */
 #define DRAIN_LOOK_NS (20 * NS_PER_MS)
 /* Longest wait for I/O threads to finish the last events. 1 s is a guess: an iteration of their
  * loop takes microseconds, more on a busy machine. */
 #define LATE_NS NS_PER_S
-/* How long a handler call may still run after the grace time. 2 s is a guess: a batch takes
+/* How long a handler call may continue after the grace time. 2 s is a guess: a batch takes
  * milliseconds, unless its stage sleeps. */
 #define LEAVE_NS (2 * NS_PER_S)
 
@@ -104,7 +104,8 @@ int64_t graph_in_flight(struct weir_graph *g, int id)
 	return n;
 }
 
-/* Number of events in flight in the graph; *held is how many of them are held by stages. */
+/* Return the number of events in flight in the graph, and in *held how many of them are held by
+ * stages. */
 static int64_t in_flight(struct weir_graph *g, int64_t *held)
 {
 	int64_t n = 0;
@@ -120,9 +121,9 @@ static int64_t in_flight(struct weir_graph *g, int64_t *held)
 }
 
 /* Whether nothing is in flight except held events. All counts of ended events are read before any
- * count of offered events, so an event that moves meanwhile can only make the sum of offered events
- * larger (Mattern 1987, four counters), in whatever order the stages are read, and even if the
- * graph has loops. */
+ * count of offered events, so an event that moves during the reading can only make the sum of
+ * offered events larger (Mattern 1987, four counters), in whatever order the stages are read, and
+ * even if the graph has loops. */
 static bool is_quiet(struct weir_graph *g)
 {
 	int64_t ended = 0, offered = 0;
@@ -158,7 +159,7 @@ static void wait_look(struct weir_graph *g, int64_t now_ns, int64_t until_ns)
 	pthread_mutex_unlock(&g->drain_mutex);
 }
 
-/* Number of events that are in handlers, in outboxes or held. */
+/* Return the number of events that are in handlers, in outboxes or held by stages. */
 static uint64_t under_way(struct weir_graph *g)
 {
 	uint64_t n = 0;
@@ -209,7 +210,7 @@ static int64_t wait_late(struct weir_graph *g)
 }
 
 /* Make stages release the events that they hold, upstream first. If `wait` is set, wait after each
- * stage until the released events have ended or are held downstream, as long as there is time. */
+ * stage until the released events have ended or are held downstream, while there is time left. */
 static void stop_stages(struct weir_graph *g, int64_t until_ns, bool wait)
 {
 	for (int k = 0; k < g->n_stages; k++) {
@@ -274,14 +275,15 @@ static void drain_stages(struct weir_graph *g, int64_t until_ns, struct weir_dra
 	r->closed = end_all_queued(g);
 	control_stop(g->control);
 	stop_pools(g, until_ns);
-	/* events left in partitions that were leased, and events emitted by batches that have ended
-	 * since */
+	/* Finish the events left in partitions that were leased, and the events emitted by batches
+	 * that have ended since. */
 	r->closed += end_all_queued(g);
 	stop_stages(g, until_ns, false);
 }
 
-/* Enter the graph with the struct that was allocated at startup, so that a drain cannot fail here.
- * The calling thread may belong to another graph, to which leave_drain returns it. */
+/* Register the calling thread with the graph, using the struct that was allocated at startup, so
+ * that a drain cannot fail here. The thread may belong to another graph, to which leave_drain
+ * returns it. */
 static struct thread *enter_drain(struct weir_graph *g)
 {
 	struct thread *other = thread_step_out();
@@ -333,7 +335,7 @@ static int start_sources(struct weir_graph *g, struct weir_errs *errs, int *n_st
 	return 0;
 }
 
-/* Stop the graph as in a drain, because sources that have started may have let events in. */
+/* Stop the graph as in a drain, because sources that have started may have admitted events. */
 void graph_abort(struct weir_graph *g, int n_started)
 {
 	struct weir_drain_report r = {0};
@@ -374,7 +376,7 @@ int graph_start(struct weir_graph *g, struct weir_graph *old, struct weir_errs *
 	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_BUILT);
 	if (thread_spare_new(g, "drain", &g->drain_thread) != 0)
 		return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
-	/* A graph that replaces another one keeps its start time, so that shed ids and uptimes
+	/* A graph that replaces another one takes over its start time, so that shed ids and uptimes
 	 * continue. */
 	int64_t now_ns = old ? atomic_load(&old->started_ns) : clock_now_ns();
 	atomic_store(&g->started_ns, now_ns);
@@ -405,9 +407,9 @@ int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)
 	return graph_start(g, NULL, errs);
 }
 
-/* Cleanup handler of a drain, called if a stage's handler has ended the draining thread, in which
- * it ran for an event released by ops->stop. No other thread can continue the drain, so the process
- * aborts. */
+/* Cleanup handler of a drain, called if a stage's handler terminates the draining thread. Handlers
+ * run in that thread for events released by ops->stop. No other thread can continue the drain, so
+ * the process aborts. */
 static void drain_died(void *arg)
 {
 	const struct weir_graph *g = arg;

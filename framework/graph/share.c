@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Estimates how many threads a stage may count on if its pool also serves other stages.
+ * Estimates how many threads are available to a stage whose pool also serves other stages.
  *
  * The threads of a group serve its stages in turn, one batch at a time (sched/shared.c). So a stage
- * gets the thread time that the other stages of the pool leave, and at least its part of each
+ * gets the thread time that the other stages of the pool do not use, and at least its share of each
  * round, in which every stage with work runs one batch. Once its queue has been non-empty for a
  * while, no estimate is needed: its share is the thread time that it has used.
  *
- * The control thread updates sink->share each tick. Pools with a single stage are not touched.
+ * The control thread updates sink->share each tick. Pools with a single stage are skipped.
  */
 #include "graph/graph.h"
 
@@ -89,8 +89,8 @@ static double batch_ns(const struct share *s)
 	return s->batches_per_ns > 0 ? fmax(s->used, 0) / s->batches_per_ns : 0;
 }
 
-/* The stage's part of a round, in proportion to the mean batch times of the pool's stages. If its
- * batch time is not known yet, the stage gets an equal part. */
+/* The stage's share of a round, in proportion to the mean batch times of the pool's stages. If its
+ * batch time is not known yet, the stage gets an equal share. */
 static double part_of_round(
     const struct weir_graph *g, const struct pool *pool, const struct share *mine)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells the creator of a refused event the shed id as text, and when to retry. */
+/* Provides the creator of a refused event with its shed id, as text, and the time to wait before a
+ * retry. */
 #include "base/clock.h"
 #include "graph/graph.h"
 #include "event/local.h"

@@ -2,7 +2,7 @@
 /*
  * Detects and reports threads that do not return from a handler, and stages without a thread.
  *
- *   a call is longer than   threads.stuck       an I/O thread is "held": its source gives its
+ *   a call is longer than   threads.stuck       an I/O thread is "held": its source passes its
  *                                               listeners to other threads
  *                           HUNG_TIMES as long  "hung": the program may stop feeding a watchdog
  *                                               (weir_graph_hung)
@@ -19,12 +19,12 @@
 #include "event/local.h"
 #include "sched/pool.h"
 
-/* Multiple of `stuck` after which a call is hung. 10 is a guess: an operator sets `stuck` to a time
- * that is slow for the stage, and ten times that is more than slow. */
+/* Multiple of `stuck` after which a call is hung. 10 is a guess: `stuck` is set to a time that is
+ * unusual for the stage, and a call that takes ten times as long is unlikely to return. */
 #define HUNG_TIMES 10
 
-/* Start time of the handler call that thread `t` is in, with its stage in *st; 0 if the thread is
- * not in a call. */
+/* Return the start time of the handler call that thread `t` is running, and its stage in *st.
+ * Returns 0 if there is no such call. */
 static int64_t in_call(const struct thread *t, struct weir_stage **st)
 {
 	*st = atomic_load(&t->running);
@@ -168,7 +168,7 @@ void graph_trouble(struct weir_graph *g, struct weir_stage *st, char *text, size
 
 /* ---- the end of a drain ---- */
 
-/* Whether the thread keeps the graph from being freed: a handler thread that has not left, or an
+/* Whether the thread keeps the graph from being freed: a handler thread that has not exited, or an
  * I/O thread inside a handler or ops->refused. */
 static bool is_left(const struct thread *t)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lets threads enter and leave a graph, and handles threads that die inside a handler; see
- * thread.h.
+ * Registers threads with a graph and unregisters them, and handles threads that exit inside a
+ * handler; see thread.h.
  *
  * The locals of the stages that a thread runs, and its outboxes for the first MAILBOX_SET
- * mailboxes, are allocated when the thread enters, other locals at first use (graph/books.c).
+ * mailboxes, are allocated when the thread registers. Other locals are allocated at first use
+ * (graph/books.c).
  *
- *   enter --thread_init of its stages--> in the graph --leave--> gone, its totals stay
- *                                          |    ^
- *                                        dies  resume, in another system thread
- *                                          v    |
- *                                         passed on
+ *   enter --thread_init of its stages--> registered --leave--> gone; its totals remain
+ *                                         |     ^
+ *                          exits in a handler   resume, in another system thread
+ *                                         v     |
+ *                                        passed on
  */
 #include "stage/thread.h"
 
@@ -84,7 +85,8 @@ static int init_stage(struct local *l)
 {
 	const struct weir_stage_ops *ops = l->stage->ops;
 
-	/* an earlier system thread, or a thread_init that failed, may have used the state */
+	/* The state may have been used by an earlier system thread or by a thread_init that
+	 * failed. */
 	if (l->thread_state)
 		memset(l->thread_state, 0, ops->thread_state_size);
 	int rc = ops->thread_init ? ops->thread_init(l->stage) : 0;
@@ -122,7 +124,7 @@ static void attach(struct thread *t)
 	WEIR_ASSERT(thread_current == NULL);
 	urcu_memb_register_thread();
 	thread_current = t;
-	/* locked for thread_resume, where the thread is already in the list */
+	/* The lock is needed for thread_resume, where the thread is already in the list. */
 	lock_take(&t->graph->threads_lock);
 	t->tid = (int)gettid();
 	lock_release(&t->graph->threads_lock);
@@ -256,8 +258,8 @@ void thread_end(void)
 	struct thread *t = thread_self();
 
 	fini_stages(t);
-	/* The flush may have run inline stages, and thread_prepare has then called their
-	 * thread_init again. */
+	/* The flush may have run inline stages, for which thread_prepare has called thread_init
+	 * again. */
 	while (thread_flush())
 		fini_stages(t);
 }
@@ -292,7 +294,7 @@ static void abandon(struct thread *t)
 	struct weir_event **ev = t->run_ev;
 	int n = t->run_n;
 
-	t->refused_by = WEIR_NO_STAGE; /* set if the thread died in ops->refused */
+	t->refused_by = WEIR_NO_STAGE; /* set if the thread exited in ops->refused */
 	/* The batch of an inline stage is in t->offer, after the events that its admission has
 	 * refused; finish those events, too. */
 	if (n > 0 && ev >= t->offer && ev < t->offer + WEIR_BATCH_MAX) {

@@ -3,9 +3,9 @@
  * Takes views of a running graph: sums over threads, gauges, and the conservation law.
  *
  * Counters are read while they change, so the law offered = ended + in flight can be off by the
- * events that move during the reading. The view gives an upper bound on that error (law_slack): the
- * number of events offered and ended between two readings, plus one batch for each thread that was
- * moving a batch at either reading, plus one for each batch that was moved in between.
+ * events that move during the reading. The view contains an upper bound on that error (law_slack):
+ * the number of events offered and ended between two readings, plus one batch for each thread that
+ * was moving a batch at either reading, plus one for each batch that was moved in between.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +115,7 @@ static void view_classes(
 	}
 }
 
-/* Numbers of events offered to stage `id` and ended there, summed over classes. */
+/* Count the events offered to stage `id` and the events that have ended there, over all classes. */
 static void totals(struct weir_graph *g, int id, int64_t *offered, int64_t *ended)
 {
 	struct book b = {0};
@@ -135,7 +135,7 @@ static void totals(struct weir_graph *g, int id, int64_t *offered, int64_t *ende
 /* Movement of events in the graph, for the error bound of the conservation law. */
 struct motion {
 	int threads;    /* number of threads that may be moving a batch */
-	uint64_t moves; /* batches moved so far by all threads, including those that have left */
+	uint64_t moves; /* batches moved so far by all threads, including those that have exited */
 };
 
 static struct motion motion_of(struct weir_graph *g)
@@ -312,7 +312,7 @@ static int view_stage(
 
 int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
 {
-	/* the same graph without const: only locks inside it change */
+	/* Get the graph without const; only locks in it are modified. */
 	struct weir_graph *g = cg->stages[0]->graph;
 	struct weir_graph_view *v = calloc(1, sizeof(*v));
 	int phase = atomic_load(&g->phase), rc = 0;

@@ -6,8 +6,8 @@
  * Each such call is counted and logged once, with stage, event type and thread. The first stuck
  * call of a stage in STACK_EVERY_NS is also journalled and logged with its call stack
  * (base/stack.h), and the pool may grow by one thread, within its bounds and the budget, to replace
- * the stuck thread. So if a hundred threads hang at once, the log gets a hundred lines, but not a
- * hundred stacks. Runs in the control thread.
+ * the stuck thread. So if a hundred threads hang at the same time, a hundred lines are logged, but
+ * not a hundred stacks. Runs in the control thread.
  */
 #include "graph/graph.h"
 
@@ -39,7 +39,8 @@ struct stuck {
 	bool asked; /* the thread's call stack has been requested */
 };
 
-/* Start time of the call that thread `t` is in at stage `id`, 0 if it is not in one. */
+/* Return the start time of the handle call that thread `t` is running at stage `id`, or 0 if there
+ * is none. */
 static int64_t since_of(const struct weir_graph *g, const struct thread *t, int id)
     WEIR_REQUIRES(&g->threads_lock)
 {
@@ -61,8 +62,8 @@ static bool is_stuck(const struct weir_graph *g, const struct thread *t, int64_t
 	return *since_ns != 0 && s->for_ns > s->stage->stuck_ns && *since_ns != t->stuck_since_ns;
 }
 
-/* Find a stuck call that has not been reported yet. The call stack is requested while the lock is
- * held, because the thread cannot leave then, so its thread id is valid. */
+/* Find a stuck call that has not been reported yet. The call stack is requested with the lock held:
+ * the thread cannot exit meanwhile, so its thread id is valid. */
 static bool find_stuck(struct weir_graph *g, int64_t now_ns, struct stuck *s)
 {
 	bool found = false;
@@ -120,7 +121,7 @@ static void note(struct weir_graph *g, const struct stuck *s, struct journal *jo
 	journal_add(journal, d);
 }
 
-/* Report I/O threads that have died, as control.c does for the threads of pools. */
+/* Report I/O threads that have exited in a handler, as control.c does for the threads of pools. */
 static void note_deaths(struct weir_stage *st, struct journal *journal)
 {
 	const struct weir_stage *in = atomic_load(&st->deaths.last_in);

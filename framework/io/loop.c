@@ -30,11 +30,11 @@
 
 /*
  * Number of runs of callbacks per iteration. The loop sends responses after each run, so that
- * clients work on the first ones while the last requests are read; otherwise the loop and a few
- * clients take turns waiting for each other. Measured with wrk on the other core and an inline
- * hello stage (5 rounds): the CPU time per request relative to nginx, at 64 and at 8 connections,
- * was 0.96 and 0.99 with one run, 0.93 and 0.86 with two, 0.95 and 0.89 with four, and 0.99 and
- * 0.83 with eight.
+ * clients can process the first ones while the loop reads the last requests. Otherwise the loop and
+ * a few clients would wait for each other in turn. Measured with wrk on the other core and an
+ * inline hello stage (5 rounds): the CPU time per request relative to nginx, at 64 and at 8
+ * connections, was 0.96 and 0.99 with one run, 0.93 and 0.86 with two, 0.95 and 0.89 with four, and
+ * 0.99 and 0.83 with eight.
  */
 #define LOOP_RUNS 4
 /* Number of callbacks per run if events continue in other threads. Each run then costs a handover
@@ -52,7 +52,7 @@
 
 _Thread_local struct weir_loop *loop_current;
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
 static void loop_wake(struct mailbox *mb)
 {
@@ -64,7 +64,7 @@ void weir_loop_wake(struct weir_loop *loop)
 	uint64_t one = 1;
 	ssize_t n = TEMP_FAILURE_RETRY(write(loop->wake.fd, &one, sizeof(one)));
 
-	(void)n; /* fails only if the counter is full, when a wake-up is pending */
+	(void)n; /* fails only if the counter is full; a wake-up is then pending */
 }
 
 static void link_wake(struct thread_link *link)
@@ -160,7 +160,8 @@ bool loop_send_on(struct weir_loop *loop)
 	return any;
 }
 
-/* Send on what the callbacks emitted, and let turn_end write the responses that finish at once. */
+/* Pass on the events that the callbacks emitted, and let turn_end write the responses that are
+ * complete. Repeat while this produces events or mail. */
 static void settle(struct weir_loop *loop)
 {
 	bool again;
@@ -205,7 +206,8 @@ void loop_turn(struct weir_loop *loop)
 	run_mail(loop);
 	timer_wheel_run(&loop->timers, loop->now_ns, loop);
 	settle(loop);
-	if (reads) /* an iteration with mail only does not show where requests continue */
+	/* an iteration with only mail does not show whether requests continue elsewhere */
+	if (reads)
 		loop->hands_over = loop->awaits;
 }
 

@@ -42,13 +42,14 @@ struct weir_loop {
 	int64_t spin_ns;  /* duration of the spin before the next sleep */
 	unsigned spins_skipped;
 	atomic_bool stop;
-	struct task task[2]; /* the thread, and its dead predecessor, which it joins */
+	struct task task[2]; /* the thread, and its predecessor if that exited in a handler */
 	int current;         /* index of the current thread's task */
 	char name[32];
 	struct thread_link link;
-	struct thread *passed_on; /* state that a dead thread left to its successor */
-	bool sends;               /* true during loop_send_on, the only call that runs handlers */
-	bool stopped;             /* ops->stop has run */
+	/* state of a thread that exited in a handler, for its successor */
+	struct thread *passed_on;
+	bool sends;   /* true during loop_send_on, the only call that runs handlers */
+	bool stopped; /* ops->stop has run */
 	sem_t started, over;
 	int start_rc;
 	const struct weir_stage *refused_by; /* the stage whose thread_init failed, if any */
@@ -65,10 +66,10 @@ void loop_free(struct weir_loop *loop);
 /** Wait until there is something to do. Only the loop's thread may call this function, loop_turn
  *  and loop_send_on. */
 void loop_wait(struct weir_loop *loop);
-/** Run an iteration, or the rest of an iteration in which a thread died. */
+/** Run an iteration, or the rest of an iteration in which the previous thread exited. */
 void loop_turn(struct weir_loop *loop);
-/** Send on the emitted events. Only this call runs handlers, so the loop survives the death of its
- *  thread only here. Returns whether there were any events. */
+/** Pass on the emitted events. Only this call runs handlers, so only here can the thread exit
+ *  without ending the loop. Returns whether there were any events. */
 bool loop_send_on(struct weir_loop *loop);
 
 #endif

@@ -2,10 +2,10 @@
 /*
  * Starts, stops and replaces the thread of an event loop.
  *
- * If a handler of an inline stage calls pthread_exit, the thread ends but the loop does not: the
- * dying thread finishes the batch as WEIR_EDIED, sends on the remaining events and creates a
- * successor, which continues in the middle of the iteration. A thread that ends anywhere else would
- * leave a callback of the source half done, so the process is then aborted.
+ * If a handler of an inline stage calls pthread_exit, the thread exits but the loop continues: the
+ * exiting thread finishes the batch as WEIR_EDIED, passes on the remaining events and creates a
+ * successor, which continues in the middle of the iteration. If the thread exits anywhere else, a
+ * callback of the source is left half done, so the process aborts.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@
 #include "stage/thread.h"
 #include "io/loop.h"
 
-/* Number of attempts to replace a dead thread, and the pause between them. 10 s in all is a guess:
- * a machine that cannot create a thread for that long cannot serve anything. */
+/* Number of attempts to replace a thread that has exited, and the pause between them. A total of 10
+ * s is a guess: a machine that cannot create a thread for that long cannot serve anything. */
 #define LOOP_REPLACE_TRIES    100
 #define LOOP_REPLACE_PAUSE_NS (100 * NS_PER_MS)
 
@@ -61,7 +61,7 @@ static void replace(struct weir_loop *loop)
 	abort();
 }
 
-/* Cleanup handler, which runs if the thread ends by pthread_exit. */
+/* Cleanup handler, which runs if the thread exits by pthread_exit. */
 static void loop_died(void *arg)
 {
 	struct weir_loop *loop = arg;
@@ -96,7 +96,7 @@ static void loop_run(struct weir_loop *loop)
 {
 	pthread_cleanup_push(loop_died, loop);
 	if (loop->passed_on)
-		loop_turn(loop); /* finishes the iteration in which a thread died */
+		loop_turn(loop); /* finishes the iteration in which the previous thread exited */
 	while (!atomic_load_explicit(&loop->stop, memory_order_acquire)) { /* weir_loop_stop */
 		loop_wait(loop);
 		loop_turn(loop);
@@ -170,7 +170,7 @@ void weir_loop_stop(struct weir_loop *loop)
 
 void weir_loop_join(struct weir_loop *loop)
 {
-	await(&loop->over); /* from here on no thread can die and be replaced */
+	await(&loop->over); /* from here on, no thread can exit and be replaced */
 	task_join(&loop->task[loop->current]);
 	loop_free(loop);
 }

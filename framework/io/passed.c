@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the sockets that a service manager passed to the server; see weir/io.h. The protocol is
+ * Stores the sockets that a service manager passed to the server; see weir/io.h. The protocol is
  * that of sd_listen_fds(3) and needs no library: the environment has their number, a process id and
  * their names, and the descriptors are 3 and up.
  *
- *   passed by the manager --weir_passed_take--> kept --weir_passed_socket--> owned by a stage
- *   opened by the server  --weir_passed_add---> kept --weir_passed_report--> logged, left open
+ *   passed by the manager --weir_passed_take--> stored --weir_passed_socket--> owned by a stage
+ *   opened by the server  --weir_passed_add---> stored --weir_passed_report--> logged, left open
  *
  * The list is global, like the descriptors and the environment. Main thread only.
  */
@@ -25,7 +25,7 @@
 
 /* The first passed descriptor, fixed by the protocol. */
 #define PASSED_FIRST 3
-/* Maximum number of sockets kept. 64 is a guess, more than a systemd unit lists. */
+/* Maximum number of sockets stored. 64 is a guess, more than a systemd unit lists. */
 #define PASSED_MAX 64
 
 struct passed {

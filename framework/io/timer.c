@@ -8,9 +8,9 @@
  * starts, its timers are filed again: in level 0, or in a later block if they have been moved
  * meanwhile.
  *
- * A bit per slot tells where timers may be, so an idle loop finds its next wake-up by checking at
- * most 16 words, and sleeps through empty slots. A bit is cleared when its slot is processed, and
- * all bits when the last timer is cancelled.
+ * A bit per slot indicates whether the slot may hold timers, so an idle loop finds its next wake-up
+ * by checking at most 16 words, and sleeps through empty slots. A bit is cleared when its slot is
+ * processed, and all bits are cleared when the last timer is cancelled.
  */
 #include "io/timer.h"
 

@@ -37,10 +37,10 @@ void timer_wheel_init(struct timer_wheel *w, int64_t now_ns);
 /** Set `t` to fire at `at_ns`, or move it there. */
 void timer_wheel_set(struct timer_wheel *w, struct weir_timer *t, int64_t at_ns);
 
-/** Take `t` out of the wheel. Does nothing if it is not in the wheel. */
+/** Remove `t` from the wheel. Does nothing if it is not in the wheel. */
 void timer_wheel_cancel(struct timer_wheel *w, struct weir_timer *t);
 
-/** Call `fire(loop, t)` for every timer that is due at `now_ns`. A timer is taken out of the wheel
+/** Call `fire(loop, t)` for every timer that is due at `now_ns`. A timer is removed from the wheel
  *  before it fires, so its callback may set it again. */
 void timer_wheel_run(struct timer_wheel *w, int64_t now_ns, struct weir_loop *loop);
 

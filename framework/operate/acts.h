@@ -15,7 +15,8 @@
 
 #include "base/lock.h"
 
-/** Number of changes kept; they take about 130 KiB. 256 is a guess: one operator's long night. */
+/** Number of changes retained; they take about 130 KiB. 256 is a guess at the largest number of
+ *  changes that an operator makes in one night. */
 #define ACTS_SIZE 256
 
 struct acts {
@@ -38,15 +39,15 @@ uint64_t acts_add(struct acts *a, struct weir_act act, void *before);
  *  none. The ring keeps ownership of *before. */
 bool acts_last(struct acts *a, struct weir_act *act, void **before);
 
-/** Mark change `id` as undone. Does nothing if it has left the ring. */
+/** Mark change `id` as undone. Does nothing if it is no longer in the ring. */
 void acts_undone(struct acts *a, uint64_t id);
 
-/** Mark change `id` as one that cannot be undone, by freeing its `before`. Does nothing if it has
- *  left the ring. */
+/** Mark change `id` as one that cannot be undone, by freeing its `before`. Does nothing if it is no
+ *  longer in the ring. */
 void acts_set_aside(struct acts *a, uint64_t id);
 
-/** Return the `before` of change `id`, or NULL if the change cannot be undone or has left the ring.
- *  Valid until the next acts_add. */
+/** Return the `before` of change `id`, or NULL if the change cannot be undone or is no longer in
+ *  the ring. The result is valid until the next acts_add. */
 void *acts_before(struct acts *acts, uint64_t id);
 
 /** Copy the newest `n` changes to `out`, newest first. Returns how many were copied. */

@@ -228,8 +228,8 @@ static int take_back(struct weir_graph *g, const struct weir_act *last, const st
 	return 0;
 }
 
-/* Report that `act` can never be undone in this graph, and mark it so, so that the next undo picks
- * an older change. */
+/* Report that `act` can never be undone in this graph, and mark it accordingly. The next undo then
+ * picks an older change. */
 static void set_aside(struct weir_graph *g, const struct weir_act *act, char *why, size_t size)
     WEIR_REQUIRES(&g->lock)
 {

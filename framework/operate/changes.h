@@ -96,7 +96,7 @@ void graph_steer_begin(struct weir_graph *g);
 /** Resume all stages and allow no more pauses. Called before a drain. */
 void graph_steer_end(struct weir_graph *g);
 
-/** Check that `st` supports state `how` at all, whatever the phase of the graph. Returns 0, or
+/** Check that `st` supports state `how` at all, in any phase of the graph. Returns 0, or
  *  WEIR_EINVAL with the reason in why[size]. */
 int graph_can_steer(const struct weir_stage *st, enum weir_steer how, char *why, size_t size);
 /** Check that `st` may be brought into state `how` now. Returns 0, or WEIR_EINVAL or WEIR_EBUSY

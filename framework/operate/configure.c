@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Applies new configured values to a running graph, for a reload that changes live knobs only.
- * Queues, counters, caches and the learned state of policies are kept.
+ * Queues, counters, caches and the learned state of policies are preserved.
  *
  * Knobs are set one at a time, as an operator would set them. Knobs that depend on each other, such
- * as min and max, may have to be set in a certain order, which is found by retrying. Only an
- * override can make it impossible to set a knob; all others are then set back.
+ * as min and max, may have to be set in a certain order, which is found by retrying. Setting a knob
+ * can fail only because of an override. In that case, all other knobs are reset to their previous
+ * values.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,8 +108,8 @@ static bool turn(struct weir_graph *g, const struct turn *t, const char *to) WEI
 	return true;
 }
 
-/* Set all knobs to their new values, or to their old ones if `back`. Returns whether all
- * succeeded. */
+/* Set all knobs to their new values, or to their old ones if `back` is set. Returns whether all
+ * were set. */
 static bool turn_all(struct weir_graph *g, struct turns *t, bool back) WEIR_REQUIRES(&g->lock)
 {
 	bool moved = true, all = true;
@@ -154,7 +155,8 @@ static void note(struct weir_graph *g, const struct turn *t) WEIR_REQUIRES(&g->l
 	graph_act_noted(g, &act, NULL, t->stage, rule);
 }
 
-/* Apply the server-wide settings. An overload mode that was changed at run time is kept. */
+/* Apply the server-wide settings. An overload mode that was changed at run time is left
+ * unchanged. */
 static void configure_server(struct weir_graph *g, const struct weir_spec *wanted)
     WEIR_REQUIRES(&g->lock)
 {

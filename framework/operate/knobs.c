@@ -53,8 +53,8 @@ static const struct weir_knob *find_row(
 	return find_row(row->fields, path + n + 1, base);
 }
 
-/* List the paths of all knobs, as candidates for a misspelt one. The path of a knob in a section is
- * "section.knob". */
+/* List the paths of all knobs, as suggestions for a misspelt one. The path of a knob in a section
+ * is "section.knob". */
 static int list_paths(const struct weir_knob *table, char path[][64], int max)
 {
 	int n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The overload kill switch: one mode that caps the admission modes of all stages, whatever their
- * knobs say.
+ * knobs are set to.
  *
  * graph->lock orders writers. Sinks read their copies of the mode without a lock, so a batch that
  * is in admission while the mode changes may still be judged by the old one.

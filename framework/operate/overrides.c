@@ -2,8 +2,8 @@
 /*
  * Permanent and temporary overrides of the configured values of knobs.
  *
- * An override is allocated when its knob is first set, and freed with its last layer. Strings are
- * copied before the knob is set, so a failure changes nothing.
+ * An override is allocated when its knob is first set, and freed when its last layer is removed.
+ * Strings are copied before the knob is set, so a failure changes nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,8 +175,8 @@ static uint64_t done(struct weir_graph *g, struct override *o, const struct weir
 
 /* ---- set ---- */
 
-/* Store the override's value in the form in which the knob prints it, so that 1k and 1000 look the
- * same. */
+/* Store the override's value in the form in which the knob prints it, so that 1k and 1000 are
+ * stored identically. */
 static void normalize(struct override *o)
 {
 	char *text = graph_knob_text(o->stage, o->knob);
@@ -252,7 +252,7 @@ int weir_graph_set_for(struct weir_graph *g, const char *stage, const char *knob
 	o = need(g, st, knob, &missing);
 	if (o)
 		rc = set_locked(g, o, value, for_ns, why, size);
-	else if (missing) /* fails, with the right message */
+	else if (missing) /* this call fails and writes the message */
 		rc = graph_knob_turn(st, knob, value, why, size);
 	else
 		rc = graph_say(why, size, WEIR_ENOMEM, "out of memory");
@@ -278,7 +278,7 @@ static int unset_locked(struct weir_graph *g, struct weir_stage *st, const char 
 	struct layers none = {0};
 	char probe[2];
 
-	/* fails with the right message */
+	/* this call fails and writes the message */
 	if (!o && graph_knob_print(st, knob, probe, sizeof(probe)) != 0)
 		return graph_knob_turn(st, knob, "", why, size);
 	if (!o)
@@ -323,7 +323,7 @@ int graph_layers_restore(
 			graph_override_drop(g, o);
 		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
 	}
-	if (l.brief && l.until_ns <= clock_now_ns()) { /* it has expired since */
+	if (l.brief && l.until_ns <= clock_now_ns()) { /* it has expired in the meantime */
 		free(l.brief);
 		l.brief = NULL;
 	}
@@ -335,8 +335,8 @@ int graph_layers_restore(
 	return rc;
 }
 
-/* Mark act `id`, whose override has expired, as one that cannot be undone, and also the acts that
- * set the temporary overrides it replaced. */
+/* Mark act `id`, whose override has expired, as undone, and likewise the acts that set the
+ * temporary overrides that it replaced. */
 static void forget_brief(struct weir_graph *g, uint64_t id) WEIR_REQUIRES(&g->lock)
 {
 	while (id != 0) {
@@ -347,7 +347,7 @@ static void forget_brief(struct weir_graph *g, uint64_t id) WEIR_REQUIRES(&g->lo
 }
 
 /* Remove the temporary layer. Returns false if the knob could not be set back: for example,
- * threads.max cannot return to a value below threads.min while threads.min is overridden, too. The
+ * threads.max cannot return to a value below threads.min while threads.min is also overridden. The
  * failure is recorded once. */
 static bool expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEIR_REQUIRES(&g->lock)
 {
@@ -371,8 +371,8 @@ static bool expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEI
 	return true;
 }
 
-/* Make one pass over the expired overrides. Returns true if one was removed, since others may then
- * be removable, too. */
+/* Make one pass over the expired overrides. Returns true if one was removed, since that may allow
+ * others to be removed. */
 static bool expire_pass(struct weir_graph *g, int64_t now_ns) WEIR_REQUIRES(&g->lock)
 {
 	struct override *next;

@@ -2,8 +2,8 @@
 /*
  * Adds the totals of the previous graph to those of the new one; see reload_state.h. The two graphs
  * share one reference-counted object: the new graph has it as `inherited`, the old one as
- * `bequest`. Stages, outlets and metrics are matched by name once and then kept as numbers, since a
- * graph frees its names.
+ * `bequest`. Stages, outlets and metrics are matched by name once and from then on identified by
+ * number, since a graph frees its names.
  */
 #include "operate/reload_state.h"
 
@@ -84,7 +84,7 @@ static int find_kin(struct kin *kin, const struct weir_stage *st, const struct w
 	return 0;
 }
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
 static void inheritance_free(struct inheritance *i)
 {

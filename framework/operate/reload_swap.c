@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces one graph by another on a reload: matches stages, hands over state, and keeps what
- * operators have changed.
+ * Replaces one graph by another on a reload: matches stages, hands over state, and preserves the
+ * changes that operators have made.
  *
- *   built --succeed: states copied, stages told--> RUNNING beside the old one --drain(old)--> alone
+ *   built --succeed: copy states, link stages--> RUNNING beside the old one --drain(old)--> alone
  *
- * There are two whole graphs, instead of one that changes, so that the data path needs no locks or
- * checks for a change that happens once a week. A bad configuration can also be discarded before
- * anything in the old graph is changed.
+ * A second graph is built instead of modifying the running one, so that the data path needs no
+ * locks or checks for a change that happens once a week. In addition, a bad configuration can be
+ * discarded before anything in the old graph is changed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,8 +77,8 @@ static bool same_links(const struct weir_stage *a, const struct weir_stage *b)
 	return same;
 }
 
-/* Find the unchanged stages. A stage that leads to a changed one counts as changed itself, so
- * repeat until a pass finds no more. */
+/* Find the unchanged stages. A stage that leads to a changed one counts as changed itself, so the
+ * search is repeated until a pass finds no more. */
 static void find_unchanged(struct weir_graph *g)
 {
 	bool more = true;
@@ -280,8 +280,8 @@ static void note_succession(struct weir_graph *g) WEIR_REQUIRES(&g->lock)
 	graph_act(g, &act, NULL);
 }
 
-/* If `closed`, reject operator changes to `old` from now on, since the new graph would miss them;
- * otherwise accept them again. */
+/* If `closed` is set, reject operator changes to `old` from now on, since the new graph would miss
+ * them; otherwise accept them again. */
 static void close_acts(struct weir_graph *old, bool closed)
 {
 	lock_take(&old->lock);

@@ -48,7 +48,7 @@ void graph_steer_end(struct weir_graph *g)
 		int how = atomic_load(&st->steer);
 		struct weir_act act = {.actor = "drain", .what = "resume"};
 		bool source = st->ops->flags & WEIR_STAGE_SOURCE;
-		/* a source with a successor stays paused: its successor is paused, too */
+		/* a source with a successor stays paused, since the successor is paused, too */
 		if (how == WEIR_STEER_RUN || (source && st->successor))
 			continue;
 		graph_cut(act.target, sizeof(act.target), st->name);

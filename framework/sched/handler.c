@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a handler thread: it takes a batch, runs it, and sends on the emitted events. Without work
- * it spins, then parks.
+ * Runs a handler thread: it takes a batch, runs it, and passes on the emitted events. Without work,
+ * it first spins and then parks.
  *
  *   LIVE: BUSY (in a handler) -> SPINNING (polling) -> IDLE (parked) -> ... -> GONE
  *
  * No wake-up is lost, because both sides write before they read, all seq_cst:
  *   sender:  raise the queue length, then read n_spinning and n_idle
  *   thread:  raise n_idle (park) or lower n_spinning (end of spin), then read the queue lengths
- * A thread that leaves, or that takes a batch and leaves events in the queue, wakes another thread.
+ * A thread that exits, or that takes a batch but not all events of the queue, wakes another thread.
  *
  * If a handler calls pthread_exit, the cleanup handler finishes the remaining events of the batch
  * as WEIR_EDIED, and the control thread creates a new thread.
@@ -31,8 +31,8 @@
 /* Batches with fewer events are small: their event pointers fill less than a cache line. */
 #define SMALL_BATCH 8
 
-/* Maximum number of pauses of 200 ns after a small batch. 8 is a guess: 1.6 us in all, an eighth of
- * the cost of a wake-up. */
+/* Maximum number of pauses of 200 ns after a small batch. 8 is a guess: 1.6 us in total, an eighth
+ * of the cost of a wake-up. */
 #define NAPS_MAX 8
 
 static void set_state(struct handler *h, enum weir_thread_state state)
@@ -90,7 +90,7 @@ static int take(struct handler *h, int64_t now_ns)
 	for (int i = 0; i < pool->n_sinks; i++) {
 		h->view[i] = (struct sched_view){
 		    .length = queue_ready(&pool->sinks[i]->queue), .depth = pool->depths[i]};
-		if (h->view[i].length == 0) /* another thread took what this one lingered for */
+		if (h->view[i].length == 0) /* another thread took the events */
 			h->ready_ns[i] = INT64_MAX;
 	}
 	for (;;) {
@@ -114,7 +114,7 @@ static int take(struct handler *h, int64_t now_ns)
 	}
 }
 
-/* Give up the slots and the lease of a finished batch. If its partition has more events and is now
+/* Release the slots and the lease of a finished batch. If its partition has more events and is now
  * served by another thread, wake that thread. */
 static void release(struct handler *h)
 {
@@ -148,9 +148,9 @@ static void leave_alone(struct handler *h, int n)
 		task_relax();
 }
 
-/* Whether more events wait that any thread of the pool could take. If this thread was woken for
- * them, or lingers for them, they must not have to wait until it has run a batch of another
- * stage. */
+/* Whether there are more waiting events that any thread of the pool could take. If this thread was
+ * woken for them, or lingers for them, they must not have to wait until it has run a batch of
+ * another stage. */
 static bool more_waits(const struct handler *h)
 {
 	for (int i = 0; i < h->pool->n_sinks; i++) {
@@ -210,8 +210,8 @@ static int64_t earliest(const struct handler *h)
 	return at_ns;
 }
 
-/* Leave the idle list. Returns false if a waker has already taken the thread off the list, in which
- * case a wake-up is on its way. */
+/* Remove the thread from the idle list. Returns false if a waker has already removed it; a wake-up
+ * is then on its way. */
 static bool unpark(struct handler *h)
 {
 	struct pool *pool = h->pool;
@@ -284,7 +284,7 @@ static void pin(const struct handler *h)
 	}
 }
 
-/* Clean up when the thread ends, normally or because a handler called pthread_exit. */
+/* Clean up when the thread exits, normally or because a handler called pthread_exit. */
 static void leave(void *arg)
 {
 	struct handler *h = arg;
@@ -293,7 +293,7 @@ static void leave(void *arg)
 	if (!thread_current) /* glibc calls this again after the cleanup handler pushed below */
 		return;
 	pthread_cleanup_push(leave, h);     /* a handler run below may call pthread_exit, too */
-	if (h->sink || thread_in_handler()) /* died in a batch, or while sending on its events */
+	if (h->sink || thread_in_handler()) /* exited in a batch, or while passing on its events */
 		thread_died(&pool->deaths);
 	if (h->sink)
 		release(h);

@@ -2,9 +2,9 @@
 /*
  * Creates, wakes, resizes and repairs pools of handler threads. See pool.h for states and rules.
  *
- * pool->lock guards the idle list, the seats, the back-off and the creation of threads. A slot's
- * own thread makes it LIVE and GONE. Only the control thread joins threads and makes their slots
- * EMPTY again; after it has stopped, pool_join does so.
+ * pool->lock guards the idle list, the seats, the back-off and the creation of threads. A slot is
+ * set to LIVE and GONE by its own thread. Only the control thread joins threads and sets their
+ * slots to EMPTY again; after it has stopped, pool_join does so.
  */
 #include "sched/pool.h"
 
@@ -113,7 +113,7 @@ static struct handler *handler_new(struct pool *pool, int rank)
 }
 
 /* Create the thread of `rank` if its slot is empty. Returns 1 if it was created, 0 if the slot was
- * taken, -1 on failure. */
+ * not empty, or -1 on failure. */
 static int spawn_locked(struct pool *pool, int rank) WEIR_REQUIRES(&pool->lock)
 {
 	struct handler *h = atomic_load(&pool->handler[rank]);
@@ -247,7 +247,7 @@ bool pool_sched(struct pool *pool, struct schedstat_sample *sum)
 	return known;
 }
 
-/* Join threads that have ended. No lock is needed, since only the control thread does this. */
+/* Join threads that have exited. No lock is needed, since only the control thread does this. */
 static void join_gone(struct pool *pool, struct pool_repairs *r)
 {
 	for (int i = 0; i < atomic_load(&pool->n_slots); i++) {
@@ -292,7 +292,7 @@ int pool_set_target(struct pool *pool, int n)
 		pool_deal_locked(pool);
 	}
 	lock_release(&pool->lock);
-	pool_wake_all(pool); /* surplus threads leave, all others check their new partitions */
+	pool_wake_all(pool); /* Surplus threads exit, and all others check their new partitions. */
 	return n;
 }
 
@@ -408,7 +408,7 @@ void pool_wake_all(struct pool *pool)
 {
 	struct handler *h, *next;
 
-	/* Take the whole list at once: a thread that parks again goes to the head of the list and
+	/* Detach the whole list first: a thread that parks again is put at the head of the list and
 	 * would otherwise be woken again, endlessly. */
 	lock_take(&pool->lock);
 	h = pool->idle;

@@ -3,12 +3,12 @@
  * A pool is the set of handler threads that serve one stage or the stages of a group.
  *
  * A pool has slots; slot i holds the thread of rank i. Each rank below the target should have a
- * live thread, and no other rank should. Surplus threads end by themselves after a batch. Missing
+ * live thread, and no other rank should. A surplus thread exits after its current batch. Missing
  * threads are created when the target is raised. If that fails (the system cannot create a thread,
  * or a stage's thread_init refuses it), pool_repair retries later, with back-off. Queues outlive
- * threads, so no queued event is lost when a thread ends.
+ * threads, so no queued event is lost when a thread exits.
  *
- *   slot:  EMPTY --start--> STARTING --begun--> LIVE --leave or die--> GONE
+ *   slot:  EMPTY --start--> STARTING --begun--> LIVE --exit--> GONE
  *          STARTING --a stage refuses it, or no memory--> GONE
  *          GONE --joined by pool_repair or pool_join--> EMPTY
  *
@@ -21,7 +21,7 @@
  * |-----------------------------------|------------------------------------------------------|
  * | pool_wake, pool_wake_parts        | any thread, no queue lock held                       |
  * | pool_set_target, pool_set_bounds  | any thread                                           |
- * | pool_repair, pool_sched           | the control thread (joins)                           |
+ * | pool_repair, pool_sched           | the control thread; pool_repair may join threads     |
  * | pool_read                         | any thread                                           |
  * | pool_serves, pool_refused         | any thread                                           |
  * | pool_deal, pool_seats, _seat_idle | any thread                                           |
@@ -108,9 +108,10 @@ struct pool {
 	atomic_uint begun; /* futex word, incremented when a thread has begun or failed */
 	_Atomic uint64_t failures;
 	struct thread_deaths deaths;
-	/* why the last thread that failed to start did so; cleared when a thread starts */
+	/* reason for the most recent failure to start a thread; cleared when a thread starts */
 	struct pool_refusal refusal WEIR_GUARDED_BY(lock);
-	struct schedstat_sample sched_gone; /* sum over joined threads; the control thread's */
+	/* sum over joined threads; used only by the control thread */
+	struct schedstat_sample sched_gone;
 };
 
 /** What pool_repair did, for the journal. */
@@ -120,27 +121,27 @@ struct pool_repairs {
 };
 
 /** Compute the bounds of a pool with `spec` on a machine with `cores` cores: 1 <= *min <= *max <=
- *  POOL_THREADS_MAX. If only one of min and max is auto, it adapts to the other. The check of the
- *  spec has already refused a numeric min above a numeric max. */
+ *  POOL_THREADS_MAX. If only one of min and max is auto, it adapts to the other. A numeric min
+ *  above a numeric max has already been rejected by the check of the spec. */
 void pool_bounds(const struct weir_threads_spec *spec, int cores, int *min, int *max);
 
 /** Create a pool for `graph` with the bounds of `spec`. `name` and `spec` must outlive the pool.
  *  Returns 0 or WEIR_ENOMEM. */
 int pool_new(struct weir_graph *graph, const char *name, const struct weir_threads_spec *spec,
     const struct sched_policy *policy, struct pool **pool);
-/** Let the pool serve `sink`, whose stage has depth `depth`. Call it before pool_start. Returns 0
- *  or WEIR_ENOMEM. */
+/** Let the pool serve `sink`, whose stage has depth `depth`. Must be called before pool_start.
+ *  Returns 0 or WEIR_ENOMEM. */
 int pool_add(struct pool *pool, struct sink *sink, int depth);
 /** Create the threads below the target; pool_repair retries those that could not be created.
  *  Returns how many were created. */
 int pool_start(struct pool *pool);
 /** Wait until each thread created by pool_start has started or failed. If a stage refused a thread,
- *  *refusal says why; otherwise its `by` is NULL. */
+ *  *refusal describes why; otherwise its `by` is NULL. */
 void pool_started(struct pool *pool, struct pool_refusal *refusal);
-/** Let all threads end after their current batches, and create no more threads. */
+/** Make all threads exit after their current batches, and create no more threads. */
 void pool_close(struct pool *pool);
-/** Join the threads that end before `at_ns` (CLOCK_MONOTONIC). Returns how many still run. Call it
- *  after pool_close, when the control thread has stopped. */
+/** Join the threads that exit before `at_ns` (CLOCK_MONOTONIC). Returns how many are still running.
+ *  Must be called after pool_close, when the control thread has stopped. */
 int pool_join(struct pool *pool, int64_t at_ns);
 void pool_free(struct pool *pool);
 
@@ -153,17 +154,18 @@ void pool_set_bounds(struct pool *pool, int min, int max);
 /** Wake one parked thread for new work, unless a thread is spinning. Returns whether one was
  *  woken. */
 bool pool_wake(struct pool *pool);
-/** Wake threads for new work in the partitions `parts` (a bit set) of a sink: for each partition
- *  the thread whose seat it belongs to, if that thread is parked. Returns how many were woken. */
+/** Wake threads for new work in the partitions `parts` (a bit set) of a sink: for each partition,
+ *  the thread of the seat that serves it, if that thread is parked. Returns how many were woken. */
 int pool_wake_parts(struct pool *pool, uint64_t parts);
 
-/** Join threads that have ended, and create missing ones if the back-off allows. Control thread. */
+/** Join threads that have exited, and create missing ones if the back-off allows. Control
+ *  thread. */
 struct pool_repairs pool_repair(struct pool *pool, int64_t now_ns);
 
 /** Count the live threads by state. Returns their number. */
 int pool_read(const struct pool *pool, int states[WEIR_THREAD_STATES]);
 
-/** Renumber the serving threads after one has started or ended, and wake parked threads to check
+/** Renumber the serving threads after one has started or exited, and wake parked threads to check
  *  their new partitions. Any thread. */
 void pool_deal(struct pool *pool);
 void pool_deal_locked(struct pool *pool) WEIR_REQUIRES(&pool->lock);
@@ -176,8 +178,8 @@ bool pool_seat_idle(const struct pool *pool, int seat);
 
 /** Whether the pool has a live thread. */
 bool pool_serves(const struct pool *pool);
-/** Return why the last thread that failed to start did so; the code is 0 if a thread has started
- *  since. */
+/** Return the reason for the most recent failure to start a thread. Its code is 0 if a thread has
+ *  started since then. */
 struct pool_refusal pool_refused(struct pool *pool);
 
 /** Sum up the CPU and run-queue times of all threads that the pool has had. Returns whether

@@ -11,8 +11,8 @@ int stage_ranks(const struct sink *sink)
 	return pool_seats(sink->pool);
 }
 
-/* Return the number of threads that the stage may count on. If its partitions are leased, that is
- * at most the number of partitions, since each is served by one thread at a time. */
+/* Return the number of threads available to the stage. If its partitions are leased, that is at
+ * most the number of partitions, since each is served by one thread at a time. */
 static double threads_of(const struct sink *sink)
 {
 	double n = stage_ranks(sink), parts = sink->queue.n_parts;

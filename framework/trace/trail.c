@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps the slowest events; see trail.h. */
+/* Stores the slowest events; see trail.h. */
 #include "trace/trail.h"
 
 #include <stdlib.h>
@@ -86,12 +86,13 @@ static void fill_spans(struct weir_slow *slow, const struct weir_trail *t)
 	slow->n_spans = t->n_hops < WEIR_TRAIL_HOPS ? t->n_hops : WEIR_TRAIL_HOPS;
 	for (int i = 0; i < slow->n_spans; i++) {
 		const struct weir_hop *h = &t->hop[i];
-		/* If the event made more hops than are kept, the end of the last kept one is
+		/* If the event made more hops than are stored, the end of the last stored one is
 		 * unknown, so that hop gets all the remaining time. */
 		uint32_t until_us = i + 1 < slow->n_spans ? t->hop[i + 1].queued_us : end_us;
 		slow->span[i] = (struct weir_span){.stage_id = h->stage,
 		    .at_ns = (int64_t)h->queued_us * NS_PER_US,
-		    /* stamps may be out of order: a clock may be read before a lock is taken */
+		    /* timestamps may be out of order, since a clock may be read before a lock is
+		     * taken */
 		    .wait_ns = h->started_us > h->queued_us
 				   ? (int64_t)(h->started_us - h->queued_us) * NS_PER_US
 				   : 0,

@@ -3,10 +3,9 @@
  * Event trails and the list of the slowest events.
  *
  * Each event of a traced type carries its trail (weir/event.h). When it ends, the graph compares
- * its duration with the shortest duration among the slowest events kept for its class. That costs a
- * load and a compare, unless the event is itself one of the slowest. Only the current and the
- * previous window of SLOWEST_WINDOW_NS are kept, so that a bad minute yesterday does not hide one
- * today.
+ * its duration with the shortest duration in the list of its class. That costs a load and a
+ * compare, unless the event is itself one of the slowest. Only the current and the previous window
+ * of SLOWEST_WINDOW_NS are retained, so that a bad minute yesterday does not hide one today.
  */
 #ifndef WEIR_TRACE_TRAIL_H
 #define WEIR_TRACE_TRAIL_H
@@ -16,7 +15,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 
-/** Length of a window. 60 s is a guess at the time span that interests a person who looks at the
+/** Length of a window. 60 s is a guess at the time span that matters to a person who watches the
  *  page. */
 #define SLOWEST_WINDOW_NS (60 * NS_PER_S)
 
@@ -49,8 +48,8 @@ static inline bool slowest_watched(const struct slowest *s)
 		   &((const struct slowest_head *)s)->looking, memory_order_relaxed) > 0;
 }
 
-/** Offer an event that ends to the list of the slowest, like slowest_offer, and also to observers.
- *  The event need not have passed through a stage. */
+/** Offer an event that is ending to the list of the slowest, like slowest_offer, and also to
+ *  observers. The event need not have passed through a stage. */
 void trail_end(struct slowest *s, struct weir_event *ev, int status, int64_t now_ns);
 
 /** Copy the slowest `n` events of `class_id` (-1 for all classes) to `out`, slowest first. Names

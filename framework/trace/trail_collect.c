@@ -6,7 +6,7 @@
 #include "trace/trail_tap.h"
 #include "trace/trail_watch.h"
 
-/* Whether the collection wants the event. May give the event a new trace. */
+/* Whether the event is to be collected. May assign a new trace to the event. */
 static bool picks(struct taps *taps, struct weir_trail *t, bool kept)
 {
 	uint64_t below = atomic_load_explicit(&taps->below, memory_order_relaxed);

@@ -52,7 +52,7 @@ static bool is_full(const struct tap *t)
 	       TAP_EVENTS;
 }
 
-/* Store the event in every tap that wants it. The event is described only once. */
+/* Store the event in every tap whose filter it matches. The event is described only once. */
 static void offer_taps(struct taps *taps, struct weir_event *ev, int status, int64_t now_ns)
 {
 	struct weir_slow slow;
@@ -187,7 +187,7 @@ void taps_tick(struct taps *taps, int64_t now_ns)
 	lock_release(&taps->lock);
 }
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
 struct taps *taps_new(atomic_int *looking)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Observes events as they end, by taps, which a person opens for a while, and by the collection,
- * which feeds an export.
+ * Observes events as they end. Observers are the taps, which a person opens temporarily, and the
+ * collection, which feeds an export.
  *
- * A tap has a filter and a ring of TAP_EVENTS events. The first reader that asks for the filter
- * opens the tap, and the tap closes after TAP_LEASE_NS without a reader. Readers pass the id of the
- * last event they have, so any number of them may share a tap. Events that no reader has seen are
- * never overwritten: while TAP_EVENTS are unread, further ones are only counted. So a tap copies at
- * most TAP_EVENTS events between two reads, however busy the server is.
+ * A tap has a filter and a ring of TAP_EVENTS events. The first reader that requests a filter opens
+ * a tap for it, and the tap is closed after TAP_LEASE_NS without a reader. Each reader passes the
+ * id of the last event that it has received, so any number of readers may share a tap. Events that
+ * no reader has seen are never overwritten: while TAP_EVENTS are unread, further ones are only
+ * counted. So a tap copies at most TAP_EVENTS events between two reads, however busy the server is.
  *
  * The collection is one queue with one reader. It receives the events that a sampler picks, and the
  * slowest ones. When it is full, further events are only counted.
@@ -17,8 +17,8 @@
  * | call                                       | threads                                         |
  * |--------------------------------------------|-------------------------------------------------|
  * | taps_offer, collect_offer, collect_below   | any thread that ends events                     |
- * | taps_read, taps_tick, collect_* but begin  | any thread; a lock while copying what is read   |
- * | taps_new, taps_free                        | nothing may overlap                             |
+ * | taps_read, taps_tick, other collect_*      | any thread; takes a lock while copying          |
+ * | taps_new, taps_free                        | any thread; no other call may overlap           |
  */
 #ifndef WEIR_TRACE_TRAIL_TAP_H
 #define WEIR_TRACE_TRAIL_TAP_H
@@ -43,8 +43,8 @@
 struct taps;
 struct slowest;
 
-/** Allocate the taps of a graph. They keep *looking, initially 0, at the number of observers, so
- *  that threads that end events can check it; it must outlive the taps. Returns NULL if out of
+/** Allocate the taps of a graph. They maintain the number of observers in *looking, initially 0,
+ *  where threads that end events can check it. It must outlive the taps. Returns NULL if out of
  *  memory. */
 struct taps *taps_new(atomic_int *looking);
 void taps_free(struct taps *taps);
@@ -81,16 +81,16 @@ uint64_t collect_below(const struct taps *taps);
 
 /* ---- ids: trail_trace.c ---- */
 
-/** Give the trail a trace and a span unless it has them. A new trace is sampled if the low half of
- *  its id is below `sample_below`. */
+/** Assign a trace and a span to the trail unless it has them. A new trace is sampled if the low
+ *  half of its id is below `sample_below`. */
 void trace_make(struct weir_trail *trail, uint64_t sample_below);
 
 /** Return the span id of hop `hop`, counted from 0, of an event whose trace has a span.
  *  Deterministic: equal arguments give equal ids. */
 uint64_t trace_hop_span(const struct weir_trace *trace, int hop);
 
-/** Describe an event that ends in *slow, without the record's id and names. Gives the event a trace
- *  if it has none; `below` is passed to trace_make. */
+/** Fill *slow with a description of an event that is ending, except for the record's id and names.
+ *  Assigns a trace to the event if it has none; `below` is passed to trace_make. */
 void trail_record(
     struct weir_event *ev, int status, int64_t now_ns, uint64_t below, struct weir_slow *slow);
 

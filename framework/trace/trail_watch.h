@@ -13,7 +13,7 @@ struct tap {
 	_Atomic int64_t slow_ns;
 	/* ids of the newest event in the ring and of the newest event that a reader has seen */
 	_Atomic uint64_t newest, read;
-	_Atomic uint64_t dropped; /* events not kept since the tap was opened */
+	_Atomic uint64_t dropped; /* events not stored since the tap was opened */
 	uint64_t began;           /* one less than the id of the first event */
 	int64_t until_ns;         /* end of the lease */
 	struct weir_slow *ring;   /* [TAP_EVENTS], by id */
@@ -34,7 +34,7 @@ struct taps {
 	_Atomic uint64_t collected, dropped, sent, failed;
 };
 
-/** Offer an event that ends to the collection. */
+/** Offer an event that is ending to the collection. */
 void collect_offer(struct taps *taps, struct weir_event *ev, int status, bool kept, int64_t now_ns);
 
 #endif
