@@ -80,13 +80,16 @@ class Server:
             c.close()
 
     def ask(self, method, path, want, query="", body=None, headers=None, **names):
-        """One request to a path of the document. Returns the body, parsed when it is JSON."""
+        """One request to a path of the document. `want` is a status, or several in a tuple.
+
+        Returns the body, parsed when it is JSON.
+        """
         target = path.format(**names) + (f"?{query}" if query else "")
         what = f"{method} {target} {(body or '')[:60]}"
         if method not in ("GET", "HEAD"):
             headers = JSON if headers is None else headers
         status, media, got, _ = self.raw(method, target, body, headers)
-        check(status == want, f"{what}: {status} instead of {want}: {got[:300]}")
+        check(status in (want if isinstance(want, tuple) else (want,)), f"{what}: {status} instead of {want}: {got[:300]}")
         wrong = self.document.answer_errors(method, path, status, media, got)
         check(not wrong, f"{what}: {status}: {wrong}")
         if method in ("PUT", "POST"):
