@@ -27,11 +27,11 @@
 
 #include <weir/clock.h>
 
-#include "auth.h"
-#include "peers.h"
-#include "ticker.h"
+#include "admin/auth/auth.h"
+#include "admin/http/peers.h"
+#include "admin/stream/ticker.h"
 #include "admin_change.h"
-#include "admin_tls.h"
+#include "admin/http/admin_tls.h"
 
 /* Nice value of the admin thread alone: on Linux, nice values are per thread. 10 is a guess. */
 #define ADMIN_NICE 10

@@ -7,7 +7,7 @@
 
 #include <weir/log.h>
 
-#include "admin_tls_keys.h"
+#include "admin/http/admin_tls_keys.h"
 
 struct admin_change {
 	struct weir_alerts_spec alerts;

@@ -8,9 +8,9 @@
 #define WEIR_ADMIN_ADMIN_CHANGE_H
 
 #include "admin.h"
-#include "admin_tls.h"
-#include "alerts.h"
-#include "auth.h"
+#include "admin/http/admin_tls.h"
+#include "admin/metrics/alerts.h"
+#include "admin/auth/auth.h"
 
 /** Implements admin_prepare for an endpoint whose configured address is `listen`. `address` is the
  *  parsed address in use; only members that never change are read, so any thread may call this. */

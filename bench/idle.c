@@ -23,7 +23,7 @@
 #include <weir/graph.h>
 #include <weir/stage.h>
 
-#include "admin.h"
+#include "admin/admin.h"
 #include "bench.h"
 
 #define CHAIN     10

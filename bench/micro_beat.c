@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the cost of one complete beat of the admin thread (admin/ticker.c) on a real, idle graph
+ * Measures the cost of one complete beat of the admin thread (admin/stream/ticker.c) on a real, idle graph
  * of 30 stages with 4 classes and 2 threads each: taking the snapshot (weir_graph_view), feeding
  * the history, and formatting the text of a tick. Prints us per call, medians of 200 calls.
  * micro_history measures the parts of a beat on synthetic data.
@@ -13,8 +13,8 @@
 
 #include "bench.h"
 #include "config.h"
-#include "history.h"
-#include "tick_text.h"
+#include "admin/history/history.h"
+#include "admin/stream/tick_text.h"
 
 #define STAGES 30
 #define CALLS  200

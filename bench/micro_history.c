@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "history_file.h"
-#include "history_json.h"
-#include "tick_text.h"
+#include "admin/history/history_file.h"
+#include "admin/history/history_json.h"
+#include "admin/stream/tick_text.h"
 
 #define STAGES  30
 #define CLASSES 4

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "client.h"
-#include "plain.h"
+#include "cli/client/client.h"
+#include "cli/client/plain.h"
 
 /* ---- shared by verbs ---- */
 

@@ -14,8 +14,8 @@
 
 #include <weir/knob.h>
 
-#include "client.h"
-#include "plain.h"
+#include "cli/client/client.h"
+#include "cli/client/plain.h"
 
 enum {
 	OPT_SET = 256,

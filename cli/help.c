@@ -9,8 +9,8 @@
 
 #include <weir/stage.h>
 
-#include "bench.h"
-#include "simulate.h"
+#include "cli/load/bench.h"
+#include "cli/load/simulate.h"
 
 /** Groups in the order of the overview, with their titles. */
 static const struct {

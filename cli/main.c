@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
+#include "cli/client/client.h"
 
 /** Return the verb for --help, -h and --version, which people try first. */
 static const char *main_alias(const char *word)

@@ -29,19 +29,19 @@
 #include <weir/log_file.h>
 #include <weir/spec.h>
 
-#include "admin.h"
+#include "admin/admin.h"
 #include "base/clock.h"
-#include "crash.h"
-#include "listen.h"
+#include "server/crash.h"
+#include "server/listen.h"
 #include "config.h"
-#include "notify.h"
+#include "server/notify.h"
 #include "otlp.h"
-#include "reload.h"
-#include "reload_report.h"
-#include "run_config.h"
-#include "run_log.h"
-#include "signals.h"
-#include "user.h"
+#include "server/reload.h"
+#include "server/reload_report.h"
+#include "server/run_config.h"
+#include "server/run_log.h"
+#include "server/signals.h"
+#include "server/user.h"
 
 /* Time limit for an abandoned reload to end by itself. 1 s is a guess. */
 #define RELOAD_END_NS NS_PER_S

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Binds `alerts:`, the settings of the built-in alerts (admin/alerts.h) for the whole server and
+ * Binds `alerts:`, the settings of the built-in alerts (admin/metrics/alerts.h) for the whole server and
  * for single stages.
  *
  *   alerts:

@@ -1,4 +1,4 @@
-# The dashboard, taken into admin/assets.c by the assembler, which no dependency scan sees.
+# The dashboard, taken into admin/request/assets.c by the assembler, which no dependency scan sees.
 #
 # -DWEIR_UI=prebuilt  admin/ui/dist as it is in the tree: no Node.js is needed (the default)
 # -DWEIR_UI=build     built from admin/ui/src by vite; needs npm, which fetches what package-lock.json names
@@ -34,5 +34,5 @@ endif()
 # The description of the API goes the same way, whatever WEIR_UI is.
 set(ui_openapi ${CMAKE_CURRENT_SOURCE_DIR}/admin/openapi.json)
 list(APPEND ui_files ${ui_openapi})
-set_source_files_properties(admin/assets.c PROPERTIES OBJECT_DEPENDS "${ui_files}")
+set_source_files_properties(admin/request/assets.c PROPERTIES OBJECT_DEPENDS "${ui_files}")
 target_compile_definitions(weir_admin PRIVATE WEIR_OPENAPI_FILE="${ui_openapi}")

@@ -13,7 +13,7 @@
 #define SHED_LINGER_NS (10 * NS_PER_S)
 
 /* Time after which a bottleneck is reported. 30 s is a guess: by then a burst is over, and a pool
- * that may grow has grown (admin/bottleneck.h). */
+ * that may grow has grown (admin/metrics/bottleneck.h). */
 #define CHRONIC_NS (30 * NS_PER_S)
 
 const char *const weir_alert_names[WEIR_ALERTS] = {

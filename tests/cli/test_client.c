@@ -4,7 +4,7 @@
  * connection to a listener of the test on 127.0.0.1, whose thread reads the request and sends fixed
  * bytes.
  */
-#include "client.h"
+#include "cli/client/client.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages to a service manager and their address: notify.c alone. test_service.c tests it in a
  * server. */
-#include "notify.h"
+#include "server/notify.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The filter between texts from servers and a terminal: what is escaped, and that formats otherwise
  * work as in printf. */
-#include "plain.h"
+#include "cli/client/plain.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -10,10 +10,10 @@
 
 #include <weir/log.h>
 
-#include "admin_tls.h"
-#include "authority.h"
+#include "admin/http/admin_tls.h"
+#include "admin/request/authority.h"
 #include "fixture/descriptors.h"
-#include "peers.h"
+#include "admin/http/peers.h"
 #include "unit/admin/tls_files.h"
 
 static int listen_on_any_port(struct sockaddr_in *sa)

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "authority.h"
+#include "admin/request/authority.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

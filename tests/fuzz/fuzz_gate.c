@@ -20,8 +20,8 @@
 #include <weir/log.h>
 #include <weir/spec.h>
 
-#include "auth.h"
-#include "secret.h"
+#include "admin/auth/auth.h"
+#include "admin/auth/secret.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "paging.h"
-#include "requests.h"
+#include "admin/api/paging.h"
+#include "admin/api/requests.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -17,9 +17,9 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 what=${1:?usage: check.sh includes|headers|sizes [TOP]}
 cd "${2:-$here/../..}" || exit 2
 rules=$here/rules.txt
-source_dirs=(framework stages config admin export cli load report sim tests bench)
+source_dirs=(framework stages config admin export server cli load report sim tests bench)
 # Where "..." and <...> are searched after the including file's own folder.
-include_roots=(framework/include stages/include framework stages config admin export cli bench tests/unit tests .)
+include_roots=(framework/include stages/include framework stages config export bench tests/unit tests .)
 function_lines_max=60
 file_lines_max=500
 violations=0

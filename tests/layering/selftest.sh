@@ -27,7 +27,7 @@ fresh_tree() {
 	plant stages/basic/parts.h <<<'#include <weir/stage.h>'
 	plant stages/basic/echo.c <<<'#include "parts.h"'
 	plant config/yaml_tree.c <<<'#include <yaml.h>'
-	plant admin/mhd.c  <<<'#include <microhttpd.h>'
+	plant admin/http/mhd.c  <<<'#include <microhttpd.h>'
 }
 
 # expect MODE FILE: check.sh MODE must fail and name FILE.
@@ -74,7 +74,7 @@ refuse '"stage/sink.h"' framework/admission/rate.c    # a policy that knows a st
 refuse '"stage/sink.h"' framework/control/resize.c    # the same
 refuse '"stage/sink.h"' config/bind.c                 # config past the public headers
 refuse '<weir/graph.h>' config/bind.c                 # config that uses the running graph
-refuse '"stage/sink.h"' admin/mhd.c                   # admin past the public headers
+refuse '"stage/sink.h"' admin/http/mhd.c                   # admin past the public headers
 refuse '<yaml.h>' config/bind.c                       # YAML outside its one file
 refuse '<yaml.h>' framework/graph/build.c             # the framework and YAML
 refuse '<microhttpd.h>' framework/graph/build.c       # the framework and HTTP

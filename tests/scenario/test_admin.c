@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "admin.h"
+#include "admin/admin.h"
 
 struct watched {
 	struct server server;

@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <poll.h>
 
-#include "admin.h"
+#include "admin/admin.h"
 
 static struct server server;
 static struct admin *admin;

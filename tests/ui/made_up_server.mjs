@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A fake admin endpoint for the tests of the dashboard. It serves the built page with headers like
-// those of admin/reply.c, and answers the API from a known state: load that follows a wave, names
+// those of admin/request/reply.c, and answers the API from a known state: load that follows a wave, names
 // that are markup, a role, and routes that can be removed. Nothing is random.
 
 import { existsSync, readFileSync } from "node:fs";

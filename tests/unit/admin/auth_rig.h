@@ -3,7 +3,7 @@
 #ifndef WEIR_TESTS_ADMIN_GATE_RIG_H
 #define WEIR_TESTS_ADMIN_GATE_RIG_H
 
-#include "auth.h"
+#include "admin/auth/auth.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #include <weir/log.h>
 
-#include "admin.h"
+#include "admin/admin.h"
 #include "cunit_main.h"
 
 #define BOSS "boss-boss-0123456789-abcdef"

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph_source.h"
+#include "admin/api/graph_source.h"
 
 #define MADE_UP_STAGES 5
 

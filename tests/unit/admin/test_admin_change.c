@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a reload changes of an endpoint that keeps its address, and of one whose address changes in
  * the configuration. */
-#include "admin_change.h"
+#include "admin/admin_change.h"
 
 #include "auth_rig.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Clients that leave slowly: a client that requests more than it reads holds neither memory nor
  * slots. */
-#include "admin_tls.h"
+#include "admin/http/admin_tls.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #include "client.h"
 #include "cunit_main.h"
-#include "peers.h"
+#include "admin/http/peers.h"
 #include "tls_files.h"
 
 #define S 1000000000LL

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Alerts of stages whose names have the maximum length: each is raised once and names its stage.
  * test_bottleneck.c tests the conditions of alerts. */
-#include "alerts.h"
+#include "admin/metrics/alerts.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the endpoint may listen, and which Host and Origin values it accepts. */
-#include "authority.h"
+#include "admin/request/authority.h"
 
 #include <stdio.h>
 #include <stdlib.h>

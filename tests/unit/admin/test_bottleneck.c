@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Which stage limits the server, since when, and how that is worded; and the alerts that follow. */
-#include "bottleneck.h"
+#include "admin/metrics/bottleneck.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "alerts.h"
+#include "admin/metrics/alerts.h"
 #include "cunit_main.h"
 
 #define S 1000000000LL

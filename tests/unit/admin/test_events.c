@@ -4,7 +4,7 @@
  * that neither a watcher that never reads nor too many watchers keep other clients from being
  * served. Times are real: a tick comes within a second, and each wait ends when its event has come.
  */
-#include "admin.h"
+#include "admin/admin.h"
 
 #include <jansson.h>
 #include <sys/resource.h>
@@ -14,7 +14,7 @@
 
 #include "client.h"
 #include "cunit_main.h"
-#include "live.h"
+#include "admin/stream/live.h"
 #include "made_up.h"
 
 static struct made_up made_up;

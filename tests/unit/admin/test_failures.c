@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Wrong tokens by address: five a minute. No client can have its own count or that of another
  * address forgotten. */
-#include "failures.h"
+#include "admin/auth/failures.h"
 
 #include <arpa/inet.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * The strict check of a request. Each bad request is also fed byte by byte: the verdict must be the
  * same in the end, and never "whole" on the way.
  */
-#include "head.h"
+#include "admin/request/head.h"
 
 #include <string.h>
 

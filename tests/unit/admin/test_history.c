@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The rings: differences, quantiles of a step, wrap-around, gaps, clocks that jump, graphs that
  * change, and the memory used. */
-#include "history.h"
+#include "admin/history/history.h"
 
 #include "cunit_main.h"
 #include "made_up.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The history file: what is restored after a restart, and that a broken or foreign file is never
  * worse than one that is not read. */
-#include "history_file.h"
+#include "admin/history/history_file.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* GET /api/v1/history: the query, and the columns. Numbers in the rings: test_history.c. */
-#include "history_json.h"
+#include "admin/history/history_json.h"
 
 #include "cunit_main.h"
-#include "number_format.h"
+#include "admin/text/number_format.h"
 #include "made_up.h"
 
 #define T0  1700000000LL

@@ -15,10 +15,10 @@
 
 #include <weir/log.h>
 
-#include "admin.h"
+#include "admin/admin.h"
 #include "client.h"
 #include "cunit_main.h"
-#include "history_file.h"
+#include "admin/history/history_file.h"
 #include "made_up.h"
 
 #define T0 1700000000LL

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "knobs.h"
+#include "admin/api/knobs.h"
 
 /* ---- a graph with two values ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Watchers on socket pairs, with a virtual clock: their greeting, their events, and when they are
  * closed. Over real sockets: test_events.c. */
-#include "live.h"
+#include "admin/stream/live.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 #include <weir/log.h>
 
 #include "cunit_main.h"
-#include "auth.h"
-#include "live_ask.h"
+#include "admin/auth/auth.h"
+#include "admin/stream/live_ask.h"
 
 #define S                   1000000000LL
 #define ASK(target, fields) "GET " target " HTTP/1.1\r\nHost: 127.0.0.1:9900\r\n" fields "\r\n"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Sessions as routes: begun with a token, shown, and ended; refused where there is nothing to begin
  * or to end. */
-#include "login.h"
+#include "admin/api/login.h"
 
 #include <time.h>
 
 #include "auth_rig.h"
 #include "made_up.h"
-#include "routes.h"
+#include "admin/api/routes.h"
 
 #define SESSION "/api/v1/session"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Pages of long lists, and entity tags. */
-#include "paging.h"
+#include "admin/api/paging.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "cunit_main.h"
-#include "etag.h"
+#include "admin/request/etag.h"
 
 static struct reply reply;
 

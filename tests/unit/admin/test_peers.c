@@ -4,7 +4,7 @@
  * others from being answered by sending slowly, reading slowly, holding connections or using up all
  * descriptors.
  */
-#include "peers.h"
+#include "admin/http/peers.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include <weir/log.h>
 
-#include "admin.h"
+#include "admin/admin.h"
 #include "client.h"
 #include "cunit_main.h"
 #include "made_up.h"

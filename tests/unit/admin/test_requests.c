@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The route of the slowest requests: what it requests from its source, and how it presents the
  * result. */
-#include "routes.h"
+#include "admin/api/routes.h"
 
 #include <weir/log.h>
 

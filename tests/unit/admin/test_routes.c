@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Routes, called directly: the response for each method and path, and which requests may change
  * something. */
-#include "routes.h"
+#include "admin/api/routes.h"
 
 #include <weir/log.h>
 
-#include "admin.h"
-#include "assets.h"
+#include "admin/admin.h"
+#include "admin/request/assets.h"
 #include "cunit_main.h"
-#include "history.h"
+#include "admin/history/history.h"
 #include "made_up.h"
 
 static struct made_up made_up;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples of consecutive graphs: a reload neither adds to the counts of a stage nor takes from
  * them. */
-#include "sample.h"
+#include "admin/metrics/sample.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Files that hold a token, and digests. */
-#include "secret.h"
+#include "admin/auth/secret.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sessions: found by their id only, limited in time, and evicted per token. */
-#include "sessions.h"
+#include "admin/auth/sessions.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The rings of frames: which frame a watcher gets next, which are skipped, and when they are
  * freed. */
-#include "sse_ring.h"
+#include "admin/stream/sse_ring.h"
 
 #include <string.h>
 

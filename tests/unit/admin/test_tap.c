@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The route of taps: what it requests from its source, and how it presents the result. */
-#include "routes.h"
+#include "admin/api/routes.h"
 
 #include <weir/log.h>
 

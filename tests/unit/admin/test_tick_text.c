@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The text of a tick is the JSON that docs/api.md describes, whatever the names and numbers. */
-#include "tick_text.h"
+#include "admin/stream/tick_text.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * JSON views: printed, parsed again, and compared value by value. At the end each allocation of
  * jansson fails in turn: the result is complete or NULL, and nothing leaks (ASan).
  */
-#include "view_json.h"
+#include "admin/api/view_json.h"
 
 #include <math.h>
 #include <stdarg.h>

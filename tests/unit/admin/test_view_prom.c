@@ -3,15 +3,15 @@
  * Prometheus text: checked line by line by a small strict parser of the format, then searched for
  * samples by their full name.
  */
-#include "view_prom.h"
+#include "admin/api/view_prom.h"
 
 #include <ctype.h>
 #include <math.h>
 
 #include "cunit_main.h"
 #include "made_up.h"
-#include "process.h"
-#include "prom.h"
+#include "admin/metrics/process.h"
+#include "admin/metrics/prom.h"
 
 /* The parser checks that HELP and TYPE occur once and before their samples, that samples of a
  * family are together, and that no sample is repeated. */

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Handles operator changes made through the endpoint; see acts.h.
+ *
+ * Every change is one call into the graph (struct admin_source), which returns a code and, on
+ * failure, a message. concluded() logs every attempt with its user and result and turns a failure
+ * into the problem reply. Functions that return bool have already filled the reply when they return
+ * false. Nothing here keeps state; everything runs on the admin thread.
+ */
+#include "acts.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/knob.h>
+#include <weir/log.h>
+
+#include "admin/auth/auth.h"
+#include "admin/text/json_put.h"
+#include "knobs.h"
+#include "paging.h"
+
+/* Default number of changes per response; the maximum (PAGING_MAX) covers all that are kept. */
+#define ACTS_DEFAULT 50
+/* Default and maximum number of queued events per response. */
+#define QUEUE_DEFAULT 20
+#define QUEUE_MAX     100
+
+/* Range of "for", the lifetime of a temporary value. The minimum is 0.1 s, the interval at which
+ * the control thread checks. A value that is needed for longer than the maximum should be
+ * permanent. */
+static const struct weir_knob for_row = {
+    .name = "for", .type = WEIR_KNOB_DURATION, .min = 1e8, .max = (double)WEIR_FOR_MAX_NS};
+
+/* Log the result of a change and, when it was refused, reply with the reason. Returns whether the
+ * change was made. */
+static bool concluded(const struct call *c, struct reply *r, int rc, const char *why)
+{
+	const char *text = *why ? why : weir_error_text(rc);
+
+	weir_log(rc == 0 ? WEIR_LOG_INFO : WEIR_LOG_WARN, "admin: %s: %s %s: %s",
+	    c->request->pass ? c->request->pass->name : "operator", c->request->method, c->path,
+	    rc == 0 ? "done" : text);
+	if (rc != 0)
+		reply_problem(r, status_of(rc), "%s", text);
+	return rc == 0;
+}
+
+static bool offered(const void *fn, struct reply *r)
+{
+	if (!fn)
+		reply_problem(r, 503, "this server cannot do that");
+	return fn != NULL;
+}
+
+/* Whether the body is empty or `{}`; if not, the reply is filled. Actions without parameters reject
+ * any other body, so that nobody sends `{"for": "10m"}` and believes that the pause ends by
+ * itself. */
+static bool says_nothing(const struct request *request, struct reply *r)
+{
+	if (request->n_body == 0)
+		return true;
+	json_t *body = json_loadb(request->body, request->n_body, 0, NULL);
+	bool nothing = json_is_object(body) && json_object_size(body) == 0;
+	json_decref(body);
+	if (!nothing)
+		reply_problem(
+		    r, 400, "this request takes no parameters: the body must be {} or empty");
+	return nothing;
+}
+
+/* ---- knobs ---- */
+
+struct wish {
+	char *value; /* owned */
+	int64_t for_ns;
+};
+
+/* Return a string unchanged, and a number or a boolean as JSON text. The caller frees it. */
+static char *text_of(const json_t *value)
+{
+	if (json_is_string(value))
+		return strdup(json_string_value(value));
+	return json_dumps(value, JSON_ENCODE_ANY | ADMIN_JSON_REALS);
+}
+
+/* Parse the optional "for" of the body. Returns false with the reply filled. */
+static bool take_for(const json_t *body, struct wish *wish, struct reply *r)
+{
+	const json_t *text = json_object_get(body, "for");
+	char why[200] = "it must be a string like \"10m\"";
+
+	if (!text || json_is_null(text))
+		return true;
+	if (json_is_string(text) && weir_knob_parse(&for_row, json_string_value(text),
+					&wish->for_ns, why, sizeof(why)) == 0)
+		return true;
+	reply_problem(r, 422, "for: %s", why);
+	return false;
+}
+
+/* Parse the body {"value": "8", "for": "10m"}, where "for" is optional. Returns false with the
+ * reply filled. */
+static bool take_wish(const json_t *body, struct wish *wish, struct reply *r)
+{
+	const json_t *value = json_object_get(body, "value");
+	size_t known = 1 + (json_object_get(body, "for") != NULL);
+
+	if (!value || json_object_size(body) != known) {
+		reply_problem(r, 400,
+		    "the body must be {\"value\": \"...\"} and at most \"for\": \"10m\" besides");
+		return false;
+	}
+	if (!json_is_string(value) && !json_is_number(value) && !json_is_boolean(value)) {
+		reply_problem(r, 400, "the value must be a string, a number, true or false");
+		return false;
+	}
+	if (!take_for(body, wish, r))
+		return false;
+	wish->value = text_of(value);
+	if (!wish->value)
+		reply_problem(r, 503, "out of memory");
+	return wish->value != NULL;
+}
+
+static bool read_wish(const struct request *request, struct wish *wish, struct reply *r)
+{
+	json_error_t err;
+	json_t *body = json_loadb(request->body, request->n_body, JSON_REJECT_DUPLICATES, &err);
+
+	if (!body) {
+		reply_problem(r, 400, "the body is not JSON: %s", err.text);
+		return false;
+	}
+	bool good = take_wish(body, wish, r);
+	json_decref(body);
+	return good;
+}
+
+void act_set(const struct call *c, struct reply *r)
+{
+	const struct admin_source *s = c->source;
+	char why[400] = "";
+	struct wish wish = {0};
+	int rc;
+
+	if (!read_wish(c->request, &wish, r))
+		return;
+	if (s->set_for)
+		rc = s->set_for(
+		    s->arg, c->name[0], c->name[1], wish.value, wish.for_ns, why, sizeof(why));
+	else
+		rc = s->set(s->arg, c->name[0], c->name[1], wish.value, why, sizeof(why));
+	free(wish.value);
+	if (concluded(c, r, rc, why))
+		answer_knob(c, r);
+}
+
+void act_unset(const struct call *c, struct reply *r)
+{
+	const struct admin_source *s = c->source;
+	char why[400] = "";
+
+	if (offered((const void *)(uintptr_t)s->unset, r) &&
+	    concluded(c, r, s->unset(s->arg, c->name[0], c->name[1], why, sizeof(why)), why))
+		answer_knob(c, r);
+}
+
+/* ---- stages ---- */
+
+static void steer(const struct call *c, enum weir_steer how, struct reply *r)
+{
+	const struct admin_source *s = c->source;
+	char why[400] = "";
+
+	if (!offered((const void *)(uintptr_t)s->steer, r) || !says_nothing(c->request, r) ||
+	    !concluded(c, r, s->steer(s->arg, c->name[0], how, why, sizeof(why)), why))
+		return;
+	struct weir_graph_view *v = take_view(c, r);
+	const struct weir_stage_view *stage = v ? find_stage(v, c->name[0], r) : NULL;
+	if (stage)
+		reply_json(r, 200,
+		    json_pack("{s:s, s:s, s:I}", "name", stage->name, "state",
+			stage->state ? stage->state : "running", "in_flight",
+			(json_int_t)stage->in_flight));
+	if (v)
+		s->view_free(v);
+}
+
+void act_pause(const struct call *c, struct reply *r)
+{
+	steer(c, WEIR_STEER_PAUSE, r);
+}
+
+void act_drain(const struct call *c, struct reply *r)
+{
+	steer(c, WEIR_STEER_DRAIN, r);
+}
+
+void act_resume(const struct call *c, struct reply *r)
+{
+	steer(c, WEIR_STEER_RUN, r);
+}
+
+/* ---- changes ---- */
+
+static json_t *moment(int64_t wall_ns)
+{
+	return wall_ns ? json_real((double)wall_ns / 1e9) : json_null();
+}
+
+json_t *act_json(const struct weir_act *a)
+{
+	return json_pack("{s:I, s:o, s:s, s:s, s:s, s:s, s:s, s:o, s:b}", "id", (json_int_t)a->id,
+	    "at", moment(a->wall_ns), "actor", a->actor, "what", a->what, "target", a->target,
+	    "from", a->from, "to", a->to, "expires_at", moment(a->expires_wall_ns), "undone",
+	    a->undone);
+}
+
+void act_undo(const struct call *c, struct reply *r)
+{
+	const struct admin_source *s = c->source;
+	struct weir_act undone = {0};
+	char why[400] = "";
+
+	if (!offered((const void *)(uintptr_t)s->undo, r) || !says_nothing(c->request, r))
+		return;
+	int rc = s->undo(s->arg, &undone, why, sizeof(why));
+	if (rc == WEIR_ENOENT) /* 409, not 404: the path exists, but there is nothing to undo */
+		rc = WEIR_EBUSY;
+	if (concluded(c, r, rc, why))
+		reply_json(r, 200, json_pack("{s:o}", "undone", act_json(&undone)));
+}
+
+static uint64_t act_id(const void *rows, int i)
+{
+	return ((const struct weir_act *)rows)[i].id;
+}
+
+void answer_acts(const struct call *c, struct reply *r)
+{
+	const struct admin_source *s = c->source;
+	struct paging page;
+
+	if (!paging_take(c->query, ACTS_DEFAULT, &page, r))
+		return;
+	struct weir_act *act = calloc(PAGING_MAX, sizeof(*act));
+	if (!act) {
+		reply_problem(r, 503, "out of memory");
+		return;
+	}
+	json_t *list = json_array();
+	int n = s->acts ? s->acts(s->arg, act, PAGING_MAX) : 0;
+	paging_cut(&page, act, n, act_id, true, r);
+	for (int i = page.first; i < page.first + page.n; i++)
+		json_push(&list, act_json(&act[i]));
+	json_t *next = paging_next(&page, act, n, act_id, "/api/v1/acts", "");
+	free(act);
+	reply_json(r, 200, json_pack("{s:o, s:o}", "acts", list, "next", next));
+}
+
+/* ---- the contents of a queue ---- */
+
+static json_t *queued_json(const struct weir_queued *q)
+{
+	json_t *left = q->left_ns == INT64_MAX ? json_null() : json_real((double)q->left_ns / 1e9);
+
+	return json_pack("{s:f, s:s, s:o, s:s}", "age", (double)q->age_ns / 1e9, "class",
+	    q->class_name, "deadline_left", left, "type", q->type);
+}
+
+/* Whether the stage named in the path has a queue; its length is stored in *length. If it has none,
+ * the reply is filled. */
+static bool has_queue(const struct call *c, json_int_t *length, struct reply *r)
+{
+	struct weir_graph_view *v = take_view(c, r);
+	bool has = false;
+
+	if (!v)
+		return false;
+	const struct weir_stage_view *s = find_stage(v, c->name[0], r);
+	if (s) {
+		*length = (json_int_t)s->queue_length;
+		has = s->queue_limit > 0;
+		if (!has)
+			reply_problem(r, 422, "stage '%s' is %s%s and has no queue", s->name,
+			    strcmp(s->placement, "source") == 0 ? "a " : "", s->placement);
+	}
+	c->source->view_free(v);
+	return has;
+}
+
+void answer_queue(const struct call *c, struct reply *r)
+{
+	const struct admin_source *s = c->source;
+	struct weir_queued queued[QUEUE_MAX];
+	json_int_t length = 0;
+	int n = QUEUE_DEFAULT;
+
+	if (!query_n(c->query, &n) || n > QUEUE_MAX) {
+		reply_problem(r, 400, "n must be a whole number from 1 to %d", QUEUE_MAX);
+		return;
+	}
+	if (!offered((const void *)(uintptr_t)s->queue, r) || !has_queue(c, &length, r))
+		return;
+	n = s->queue(s->arg, c->name[0], queued, n);
+	json_t *list = json_array();
+	for (int i = 0; i < n && list; i++) {
+		if (json_array_append_new(list, queued_json(&queued[i])) != 0) {
+			json_decref(list);
+			list = NULL;
+		}
+	}
+	reply_json(r, 200, list ? json_pack("{s:I, s:o}", "length", length, "oldest", list) : NULL);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Formats the knobs of a stage as JSON. It walks the rows of the framework (weir_stage_knobs, whose
+ * MAP rows are sections: "threads." and so on) and of the stage type ("with."), and reads each
+ * value from the graph. Rows without a value are left out.
+ */
+#include "knobs.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "admin/text/utf8.h"
+
+/* Longest value. Values may be strings; the graph truncates longer ones. */
+#define VALUE_MAX 4096
+
+struct walk {
+	const struct admin_source *source;
+	const char *stage;
+	const char *only; /* the only path wanted; NULL for all */
+	json_t *list;     /* NULL once out of memory */
+};
+
+/* The name of a type in lower case: "duration" for WEIR_KNOB_DURATION. */
+static json_t *type_json(enum weir_knob_type type)
+{
+	static const char *const word[] = {
+#define KNOB_WORD(name, member, written) [WEIR_KNOB_##name] = #name,
+	    WEIR_KNOB_TYPES(KNOB_WORD)
+#undef KNOB_WORD
+	};
+	char lower[16] = "";
+
+	for (size_t i = 0; word[type][i] && i < sizeof(lower) - 1; i++)
+		lower[i] = (char)tolower((unsigned char)word[type][i]);
+	return json_string(lower);
+}
+
+static const char *type_help(enum weir_knob_type type)
+{
+	static const char *const help[] = {
+#define KNOB_HELP(name, member, written) [WEIR_KNOB_##name] = written,
+	    WEIR_KNOB_TYPES(KNOB_HELP)
+#undef KNOB_HELP
+	};
+
+	return help[type];
+}
+
+/* Drop an incomplete character at the end of `text`. The graph truncates long values at any byte,
+ * but JSON needs whole characters. */
+static const char *whole(char *text)
+{
+	char *p = text;
+
+	for (size_t n; *p && (n = utf8_bytes(p)) > 0;)
+		p += n;
+	*p = '\0';
+	return text;
+}
+
+static json_t *row_json(const struct weir_knob *row, const char *path, const char *value)
+{
+	return json_pack("{s:s, s:s, s:o, s:s, s:s?, s:s?, s:b, s:s}", "name", path, "value", value,
+	    "type", type_json(row->type), "written", type_help(row->type), "choices", row->choices,
+	    "default", row->def, "live", (row->flags & WEIR_KNOB_LIVE) != 0, "help",
+	    row->help ? row->help : "");
+}
+
+/* The configured, temporary and permanent values; if the source does not know them, `value` counts
+ * as the configured one. */
+static json_t *layers_json(const struct walk *w, const char *path, const char *value)
+{
+	struct weir_layers l = {0};
+	bool known =
+	    w->source->layers && w->source->layers(w->source->arg, w->stage, path, &l) == 0;
+	json_t *expires =
+	    l.expires_wall_ns ? json_real((double)l.expires_wall_ns / 1e9) : json_null();
+
+	return json_pack("{s:s, s:s?, s:s, s:o, s:s?}", "configured",
+	    known ? whole(l.configured) : value, "overridden",
+	    l.overridden ? whole(l.override) : NULL, "effective", value, "expires_at", expires,
+	    "kept", l.has_kept ? whole(l.kept) : NULL);
+}
+
+static void add_row(struct walk *w, const struct weir_knob *row, const char *path)
+{
+	char value[VALUE_MAX];
+
+	if (w->only && strcmp(w->only, path) != 0)
+		return;
+	if (w->source->get(w->source->arg, w->stage, path, value, sizeof(value)) != 0)
+		return;
+	whole(value);
+	json_t *knob = row_json(row, path, value), *layers = layers_json(w, path, value);
+	int rc = json_object_update(knob, layers);
+	json_decref(layers);
+	if (json_array_append_new(w->list, knob) != 0 || rc != 0) {
+		json_decref(w->list);
+		w->list = NULL;
+	}
+}
+
+/* There are only two levels: sections of a stage, and members of a map below `with:`. */
+static void walk_table(struct walk *w, const struct weir_knob *table, const char *prefix)
+{
+	char path[192];
+
+	for (const struct weir_knob *row = table; row && row->name; row++) {
+		snprintf(path, sizeof(path), "%s%s", prefix, row->name);
+		if (row->type != WEIR_KNOB_MAP) {
+			add_row(w, row, path);
+			continue;
+		}
+		for (const struct weir_knob *f = row->fields; f && f->name; f++) {
+			snprintf(path, sizeof(path), "%s%s.%s", prefix, row->name, f->name);
+			add_row(w, f, path);
+		}
+	}
+}
+
+static json_t *walk_stage(struct walk *w, const char *use)
+{
+	const struct weir_stage_ops *ops = weir_stage_type_find(use);
+
+	w->list = json_array();
+	walk_table(w, weir_stage_knobs, "");
+	if (ops)
+		walk_table(w, ops->knobs, "with.");
+	return w->list;
+}
+
+json_t *knobs_json(const struct admin_source *source, const char *stage, const char *use)
+{
+	struct walk w = {.source = source, .stage = stage};
+
+	return walk_stage(&w, use);
+}
+
+json_t *knob_json(const struct admin_source *source, const char *stage, const char *use,
+    const char *path, bool *found)
+{
+	struct walk w = {.source = source, .stage = stage, .only = path};
+	json_t *list = walk_stage(&w, use);
+	json_t *row = json_incref(json_array_get(list, 0));
+
+	*found = !list || row; /* if memory ran out, it may exist: do not report a missing knob */
+	json_decref(list);
+	return row;
+}
+
+/* ---- responses ---- */
+
+/* Write the type of stage `name` to `use[size]`. Returns false with the reply filled. */
+static bool stage_type(const struct call *c, char *use, size_t size, struct reply *r)
+{
+	struct weir_graph_view *v = take_view(c, r);
+
+	if (!v)
+		return false;
+	const struct weir_stage_view *s = find_stage(v, c->name[0], r);
+	if (s)
+		snprintf(use, size, "%s", s->use);
+	c->source->view_free(v);
+	return s;
+}
+
+void answer_knobs(const struct call *c, struct reply *r)
+{
+	char use[ROUTE_NAME_MAX];
+
+	if (stage_type(c, use, sizeof(use), r))
+		reply_json(
+		    r, 200, json_pack("{s:o}", "knobs", knobs_json(c->source, c->name[0], use)));
+}
+
+void answer_knob(const struct call *c, struct reply *r)
+{
+	char use[ROUTE_NAME_MAX];
+	bool found;
+
+	if (!stage_type(c, use, sizeof(use), r))
+		return;
+	json_t *knob = knob_json(c->source, c->name[0], use, c->name[1], &found);
+	if (found)
+		reply_json(r, 200, knob);
+	else
+		reply_problem(r, 404, "stage '%s' has no knob '%s'", c->name[0], c->name[1]);
+}

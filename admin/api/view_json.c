@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Formats a snapshot as JSON; see view_json.h. One function per object of docs/api.md, in the order
+ * of that page.
+ *
+ * json_pack with "o" takes over a reference even when it fails, and fails when given NULL, so a
+ * failure anywhere below turns the whole value into NULL and leaks nothing.
+ */
+#include "view_json.h"
+
+#include <math.h>
+#include <time.h>
+
+#include "admin/text/json_put.h"
+
+static double seconds(int64_t ns)
+{
+	return (double)ns / 1e9;
+}
+
+/* The upper bound of a bucket. The last bucket has none, which is written as null, since JSON has
+ * no infinity. */
+static json_t *upper_json(int64_t upper_ns)
+{
+	return upper_ns == INT64_MAX ? json_null() : json_real(seconds(upper_ns));
+}
+
+static json_t *buckets_json(const struct weir_hist *h)
+{
+	json_t *list = json_array();
+
+	for (int b = 0; b < WEIR_HIST_BUCKETS; b++) {
+		if (h->count[b] == 0)
+			continue;
+		json_t *pair =
+		    json_pack("[o,I]", upper_json(weir_hist_upper_ns(b)), (json_int_t)h->count[b]);
+		json_push(&list, pair);
+	}
+	return list;
+}
+
+/* A quantile of `h`; null and not 0 if there are no events. */
+static json_t *quantile_json(const struct weir_hist *h, uint64_t total, double q)
+{
+	return total ? upper_json(weir_hist_quantile_ns(h, q)) : json_null();
+}
+
+static json_t *hist_json(const struct weir_hist *h)
+{
+	uint64_t n = weir_hist_total(h);
+
+	return json_pack("{s:I, s:f, s:o, s:o, s:o, s:o, s:o}", "count", (json_int_t)n, "sum",
+	    (double)h->sum_ns / 1e9, "p50", quantile_json(h, n, 0.5), "p90",
+	    quantile_json(h, n, 0.9), "p99", quantile_json(h, n, 0.99), "p999",
+	    quantile_json(h, n, 0.999), "buckets", buckets_json(h));
+}
+
+static json_t *shed_json(const uint64_t shed[WEIR_SHED_REASONS])
+{
+	json_t *map = json_object();
+
+	for (int i = 0; i < WEIR_SHED_REASONS; i++)
+		json_put(
+		    &map, weir_error_word(weir_shed_code(i)), json_integer((json_int_t)shed[i]));
+	return map;
+}
+
+static json_t *class_json(const char *name, const struct weir_class_view *c)
+{
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:o, s:o}", "name", name,
+	    "offered_total", (json_int_t)c->offered, "admitted_total", (json_int_t)c->admitted,
+	    "completed_total", (json_int_t)c->completed, "failed_total", (json_int_t)c->failed,
+	    "shed_total", shed_json(c->shed), "shadow_shed_total", (json_int_t)c->shadow_shed,
+	    "refused_ahead_total", (json_int_t)c->refused_ahead, "queued", (json_int_t)c->queued,
+	    "wait_seconds", hist_json(&c->wait), "service_seconds", hist_json(&c->service));
+}
+
+static json_t *classes_json(const struct weir_graph_view *v, const struct weir_stage_view *s)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < v->n_classes; i++) {
+		json_t *c = class_json(v->class_name[i], &s->class_view[i]);
+		json_push(&list, c);
+	}
+	return list;
+}
+
+static json_t *threads_json(const struct weir_stage_view *s)
+{
+	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I}", "busy",
+	    s->threads[WEIR_THREAD_BUSY], "spinning", s->threads[WEIR_THREAD_SPINNING], "idle",
+	    s->threads[WEIR_THREAD_IDLE], "now", s->threads_now, "target", s->threads_target, "min",
+	    s->threads_min, "max", s->threads_max, "failures_total", (json_int_t)s->thread_failures,
+	    "deaths_total", (json_int_t)s->thread_deaths, "stuck_total", (json_int_t)s->stuck);
+}
+
+/* A link. If `from` is NULL, it is formatted for the list of its stage, else for the list of the
+ * whole graph. */
+static json_t *link_json(const char *from, const struct weir_link_view *l)
+{
+	json_t *link = json_pack("{s:s, s:s?, s:s?, s:I, s:b}", "outlet",
+	    l->outlet ? l->outlet : "", "to", l->to, "type", l->type ? l->type->name : NULL,
+	    "events_total", (json_int_t)l->events_total, "loop", l->loop);
+
+	if (from)
+		json_put(&link, "from", json_string(from));
+	return link;
+}
+
+static json_t *links_json(const struct weir_stage_view *s)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < s->n_links; i++)
+		json_push(&list, link_json(NULL, &s->links[i]));
+	return list;
+}
+
+static json_t *metrics_json(const struct weir_stage_view *s)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < s->n_metrics; i++) {
+		const struct weir_metric *m = &s->metrics[i];
+		json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:I, s:b}", "name", m->name, "kind",
+		    weir_metric_counts(m) ? "counter" : "gauge", "unit", m->unit ? m->unit : "",
+		    "help", m->help ? m->help : "", "value", (json_int_t)s->metric[i],
+		    "turned_away", m->kind == WEIR_METRIC_TURNED_AWAY);
+		json_push(&list, row);
+	}
+	return list;
+}
+
+static json_t *queue_json(const struct weir_stage_view *s)
+{
+	return json_pack("{s:I, s:I, s:f}", "length", (json_int_t)s->queue_length, "limit",
+	    (json_int_t)s->queue_limit, "oldest_wait_seconds", seconds(s->oldest_wait_ns));
+}
+
+static json_t *slo_json(int64_t slo_ns)
+{
+	return slo_ns > 0 ? json_real(seconds(slo_ns)) : json_null();
+}
+
+static json_t *place_json(const struct weir_stage_view *s)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "name", s->name, "use",
+	    s->use, "state", s->state ? s->state : "running", "trouble", s->trouble, "summary",
+	    s->summary ? s->summary : "", "placement", s->placement, "group", s->group, "mode",
+	    s->mode, "depth", s->depth);
+}
+
+static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_stage_view *s)
+{
+	return json_pack(
+	    "{s:{s:s, s:s, s:s, s:I}, s:o, s:I, s:I, s:{s:I, s:I}, s:o, s:f, s:I, s:I, s:I, s:I, "
+	    "s:f, s:o, s:f, s:f, s:o, s:o, s:o}",
+	    "admission", "policy", s->admission, "mode", s->admission_mode, "why", s->admission_why,
+	    "nonsense_total", (json_int_t)s->admission_nonsense, "queue", queue_json(s),
+	    "in_flight", (json_int_t)s->in_flight, "held", (json_int_t)s->held, "law", "residual",
+	    (json_int_t)s->law_residual, "slack", (json_int_t)s->law_slack, "threads",
+	    threads_json(s), "busy_seconds_total", (double)s->busy_ns / 1e9, "batches_total",
+	    (json_int_t)s->batches, "batch_events_total", (json_int_t)s->batch_events,
+	    "wakeups_total", (json_int_t)s->wakeups, "unhandled_total", (json_int_t)s->unhandled,
+	    "longest_running_seconds", seconds(s->longest_running_ns), "slo_seconds",
+	    slo_json(s->slo_ns), "pressure", isfinite(s->pressure) ? s->pressure : 0.0,
+	    "degradation", s->degradation, "links", links_json(s), "metrics", metrics_json(s),
+	    "classes", classes_json(v, s));
+}
+
+/* Add the members of `more`, which is consumed, to `into`. Returns NULL if either is NULL. */
+static json_t *merge(json_t *into, json_t *more)
+{
+	if (json_object_update(into, more) != 0) {
+		json_decref(into);
+		into = NULL;
+	}
+	json_decref(more);
+	return into;
+}
+
+static json_t *stage_json(const struct weir_graph_view *v, const struct weir_stage_view *s)
+{
+	return merge(place_json(s), numbers_json(v, s));
+}
+
+/* Seconds from the start of the graph to `at_ns`; 0 before the start. */
+static double uptime(const struct weir_graph_view *v, int64_t at_ns)
+{
+	return v->started_ns ? seconds(at_ns - v->started_ns) : 0;
+}
+
+static json_t *time_json(const struct weir_graph_view *v)
+{
+	return json_pack(
+	    "{s:f, s:f}", "time", seconds(v->wall_ns), "uptime_seconds", uptime(v, v->now_ns));
+}
+
+static json_t *class_names_json(const struct weir_graph_view *v)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < v->n_classes; i++)
+		json_push(&list, json_string(v->class_name[i]));
+	return list;
+}
+
+static json_t *places_json(const struct weir_graph_view *v)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < v->n_stages; i++)
+		json_push(&list, place_json(&v->stages[i]));
+	return list;
+}
+
+static json_t *all_links_json(const struct weir_graph_view *v)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < v->n_stages; i++) {
+		const struct weir_stage_view *s = &v->stages[i];
+		for (int k = 0; k < s->n_links; k++) {
+			if (!s->links[k].to)
+				continue; /* an optional outlet that leads nowhere */
+			json_push(&list, link_json(s->name, &s->links[k]));
+		}
+	}
+	return list;
+}
+
+json_t *view_json_graph(const struct weir_graph_view *v)
+{
+	return merge(
+	    time_json(v), json_pack("{s:s, s:b, s:b, s:I, s:o, s:o, s:o}", "name", v->name, "ready",
+			      v->ready, "draining", v->draining, "decisions_total",
+			      (json_int_t)v->decisions_total, "classes", class_names_json(v),
+			      "stages", places_json(v), "links", all_links_json(v)));
+}
+
+/* User and system time of the whole process, with a finer resolution than /proc. */
+static double process_cpu(void)
+{
+	struct timespec t = {0};
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+json_t *view_json_stages(const struct weir_graph_view *v)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < v->n_stages; i++)
+		json_push(&list, stage_json(v, &v->stages[i]));
+	return merge(time_json(v), json_pack("{s:s, s:f, s:o}", "name", v->name,
+				       "process_cpu_seconds", process_cpu(), "stages", list));
+}
+
+json_t *view_json_stage(const struct weir_graph_view *v, const struct weir_stage_view *s)
+{
+	return merge(time_json(v), stage_json(v, s));
+}
+
+json_t *view_json_decision(const struct weir_graph_view *v, const struct weir_decision *d)
+{
+	return json_pack("{s:I, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:s?, s:s?}",
+	    "id", (json_int_t)d->id, "time", seconds(d->wall_ns), "uptime_seconds",
+	    uptime(v, d->at_ns), "stage", d->stage, "actor", d->actor, "action", d->action, "rule",
+	    d->rule, "limit", d->limit, "inputs", d->inputs, "from", d->from, "to", d->to,
+	    "outcome_5s", *d->outcome_5s ? d->outcome_5s : NULL, "outcome_30s",
+	    *d->outcome_30s ? d->outcome_30s : NULL);
+}
+
+json_t *view_json_decisions(
+    const struct weir_graph_view *v, const struct weir_decision *decision, int n)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < n; i++)
+		json_push(&list, view_json_decision(v, &decision[i]));
+	return merge(time_json(v), json_pack("{s:I, s:o}", "decisions_total",
+				       (json_int_t)v->decisions_total, "decisions", list));
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Formats a snapshot as Prometheus text: one table of families at the end, printed row by row.
+ * Dashboards depend on the names: rows are added, never renamed.
+ *
+ * Most rows give the offset of a member of the view; rows that need labels of their own have a
+ * function. `_count` of a histogram is the sum of the buckets that were read, so +Inf and count are
+ * equal even while the server keeps counting.
+ */
+#include "view_prom.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "health.h"
+#include "admin/metrics/prom.h"
+
+/* The kind of object for which a family has samples. */
+enum scope {
+	SCOPE_GRAPH,
+	SCOPE_STAGE,
+	SCOPE_POOLED, /* stages with a queue and threads: not sources, not inline ones */
+	SCOPE_CLASS,  /* each class at each stage */
+	SCOPE_POOLED_CLASS,
+};
+
+/* Type of the member at the offset. */
+enum member { MEMBER_COUNT, MEMBER_INT64, MEMBER_NS, MEMBER_REAL, MEMBER_HIST };
+
+/* The subject of a sample; members outside its scope are NULL. */
+struct about {
+	const struct weir_graph_view *view;
+	const struct weir_stage_view *stage;
+	const struct weir_class_view *class_view;
+	const char *class_name;
+};
+
+struct family {
+	const char *name, *kind, *help;
+	enum scope scope;
+	enum member member;
+	size_t offset; /* in the view, stage view or class view, by scope */
+	/** Prints all samples of the family for `a`. If NULL, the member at the offset is
+	 *  printed. */
+	void (*print)(struct textbuf *out, const struct family *f, const struct about *a);
+};
+
+static void about_labels(struct textbuf *out, const void *arg)
+{
+	const struct about *a = arg;
+
+	if (a->stage)
+		prom_label(out, "stage", a->stage->name);
+	if (a->class_name)
+		prom_label(out, "class", a->class_name);
+}
+
+static void begin(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	prom_begin(out, f->name, "");
+	about_labels(out, a);
+}
+
+static const void *member_of(const struct family *f, const struct about *a)
+{
+	const void *base = a->class_view ? (const void *)a->class_view
+			   : a->stage    ? (const void *)a->stage
+					 : (const void *)a->view;
+
+	return (const char *)base + f->offset;
+}
+
+static void print_member(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	const void *p = member_of(f, a);
+
+	if (f->member == MEMBER_HIST) {
+		prom_hist(out, f->name, p, about_labels, a);
+		return;
+	}
+	begin(out, f, a);
+	if (f->member == MEMBER_COUNT)
+		prom_count(out, *(const uint64_t *)p);
+	else if (f->member == MEMBER_INT64)
+		prom_signed(out, *(const int64_t *)p);
+	else if (f->member == MEMBER_NS)
+		prom_seconds(out, *(const int64_t *)p);
+	else
+		prom_real(out, *(const double *)p);
+}
+
+/* ---- families with labels of their own ---- */
+
+static void print_out(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	for (int i = 0; i < a->stage->n_links; i++) {
+		const char *outlet = a->stage->links[i].outlet;
+		begin(out, f, a);
+		prom_label(out, "outlet", outlet ? outlet : "");
+		prom_count(out, a->stage->links[i].events_total);
+	}
+}
+
+static void print_shed(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	for (int i = 0; i < WEIR_SHED_REASONS; i++) {
+		begin(out, f, a);
+		prom_label(out, "reason", weir_error_word(weir_shed_code(i)));
+		prom_count(out, a->class_view->shed[i]);
+	}
+}
+
+static void print_threads(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	static const char *const word[WEIR_THREAD_STATES] = {
+	    [WEIR_THREAD_BUSY] = "busy",
+	    [WEIR_THREAD_SPINNING] = "spinning",
+	    [WEIR_THREAD_IDLE] = "idle",
+	};
+
+	for (int i = 0; i < WEIR_THREAD_STATES; i++) {
+		begin(out, f, a);
+		prom_label(out, "state", word[i]);
+		prom_signed(out, a->stage->threads[i]);
+	}
+}
+
+static void print_thread_limits(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	const struct {
+		const char *word;
+		int value;
+	} bound[] = {
+	    {"min", a->stage->threads_min},
+	    {"max", a->stage->threads_max},
+	    {"target", a->stage->threads_target},
+	};
+
+	for (size_t i = 0; i < sizeof(bound) / sizeof(bound[0]); i++) {
+		begin(out, f, a);
+		prom_label(out, "bound", bound[i].word);
+		prom_signed(out, bound[i].value);
+	}
+}
+
+/* A summary without quantiles: the rate of its sum divided by the rate of its count is the recent
+ * mean. */
+static void print_cohort(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	prom_begin(out, f->name, "_sum");
+	about_labels(out, a);
+	prom_count(out, a->stage->batch_events);
+	prom_begin(out, f->name, "_count");
+	about_labels(out, a);
+	prom_count(out, a->stage->batches);
+}
+
+static void print_state(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	static const char *const word[] = {"running", "paused", "draining", "drained"};
+	const char *state = a->stage->state ? a->stage->state : word[0];
+
+	for (size_t i = 0; i < sizeof(word) / sizeof(word[0]); i++) {
+		begin(out, f, a);
+		prom_label(out, "state", word[i]);
+		prom_count(out, strcmp(state, word[i]) == 0);
+	}
+}
+
+static void print_ready(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	begin(out, f, a);
+	prom_count(out, a->view->ready && !a->view->draining && !health_troubled(a->view));
+}
+
+static void print_build(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	begin(out, f, a);
+	prom_label(out, "version", WEIR_VERSION);
+	prom_label(out, "commit", WEIR_COMMIT);
+	prom_count(out, 1);
+}
+
+static void print_uptime(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	begin(out, f, a);
+	prom_seconds(out, a->view->started_ns ? a->view->now_ns - a->view->started_ns : 0);
+}
+
+/* ---- the table ---- */
+
+#define OF_STAGE(member) offsetof(struct weir_stage_view, member), NULL
+#define OF_CLASS(member) offsetof(struct weir_class_view, member), NULL
+#define BY(print)        0, print
+
+static const struct family family[] = {
+    {"weir_build_info", "gauge", "The running version; the value is always 1", SCOPE_GRAPH, 0,
+	BY(print_build)},
+    {"weir_ready", "gauge", "1 while /readyz reports that the server takes work", SCOPE_GRAPH, 0,
+	BY(print_ready)},
+    {"weir_uptime_seconds", "gauge", "Time since the graph was started", SCOPE_GRAPH, 0,
+	BY(print_uptime)},
+    {"weir_controller_decisions_total", "counter",
+	"Decisions of controllers and operators written to the journal", SCOPE_GRAPH, MEMBER_COUNT,
+	offsetof(struct weir_graph_view, decided_total), NULL},
+    {"weir_trace_collected_total", "counter", "Requests picked for the trace export", SCOPE_GRAPH,
+	MEMBER_COUNT, offsetof(struct weir_graph_view, collect.collected), NULL},
+    {"weir_trace_dropped_total", "counter",
+	"Requests picked for the trace export while its queue was full", SCOPE_GRAPH, MEMBER_COUNT,
+	offsetof(struct weir_graph_view, collect.dropped), NULL},
+    {"weir_trace_sent_total", "counter", "Requests that the collector accepted", SCOPE_GRAPH,
+	MEMBER_COUNT, offsetof(struct weir_graph_view, collect.sent), NULL},
+    {"weir_trace_failed_total", "counter", "Requests that could not be sent to the collector",
+	SCOPE_GRAPH, MEMBER_COUNT, offsetof(struct weir_graph_view, collect.failed), NULL},
+    {"weir_stage_state", "gauge", "1 for the state of the stage that operators have set",
+	SCOPE_STAGE, 0, BY(print_state)},
+    {"weir_stage_queue_length", "gauge", "Events waiting in the queue of the stage", SCOPE_POOLED,
+	MEMBER_COUNT, OF_STAGE(queue_length)},
+    {"weir_stage_queue_limit", "gauge", "Events the queue of the stage may hold", SCOPE_POOLED,
+	MEMBER_COUNT, OF_STAGE(queue_limit)},
+    {"weir_stage_in_flight", "gauge", "Events queued, running or held at the stage", SCOPE_STAGE,
+	MEMBER_COUNT, OF_STAGE(in_flight)},
+    {"weir_stage_held", "gauge",
+	"Events that the stage holds outside its handler; with the queue, at most its limit",
+	SCOPE_STAGE, MEMBER_COUNT, OF_STAGE(held)},
+    {"weir_stage_events_in_total", "counter", "Events offered to the stage", SCOPE_CLASS,
+	MEMBER_COUNT, OF_CLASS(offered)},
+    {"weir_stage_events_out_total", "counter", "Events sent through an outlet of the stage",
+	SCOPE_STAGE, 0, BY(print_out)},
+    {"weir_stage_completed_total", "counter", "Events emitted onwards or finished successfully",
+	SCOPE_CLASS, MEMBER_COUNT, OF_CLASS(completed)},
+    {"weir_stage_failed_total", "counter", "Events that ended as failed in the stage", SCOPE_CLASS,
+	MEMBER_COUNT, OF_CLASS(failed)},
+    {"weir_stage_shed_total", "counter",
+	"Events refused by the stage or expired in its queue; each is counted once in the whole "
+	"graph",
+	SCOPE_CLASS, 0, BY(print_shed)},
+    {"weir_stage_shadow_shed_total", "counter",
+	"Events that would have been refused if admission were enforced", SCOPE_CLASS, MEMBER_COUNT,
+	OF_CLASS(shadow_shed)},
+    {"weir_stage_refused_ahead_total", "counter",
+	"Events refused upstream on behalf of the stage, each counted as shed there",
+	SCOPE_POOLED_CLASS, MEMBER_COUNT, OF_CLASS(refused_ahead)},
+    {"weir_stage_queue_wait_seconds", "histogram", "Time events waited in the queue",
+	SCOPE_POOLED_CLASS, MEMBER_HIST, OF_CLASS(wait)},
+    {"weir_stage_service_seconds", "histogram", "Time events spent in the handler", SCOPE_CLASS,
+	MEMBER_HIST, OF_CLASS(service)},
+    {"weir_stage_oldest_wait_seconds", "gauge", "Age of the oldest event in the queue",
+	SCOPE_POOLED, MEMBER_NS, OF_STAGE(oldest_wait_ns)},
+    {"weir_stage_longest_running_seconds", "gauge", "Age of the longest handler call in progress",
+	SCOPE_STAGE, MEMBER_NS, OF_STAGE(longest_running_ns)},
+    {"weir_stage_threads", "gauge",
+	"Handler threads of the pool of the stage, which a group shares, by what they are doing",
+	SCOPE_POOLED, 0, BY(print_threads)},
+    {"weir_stage_threads_limit", "gauge",
+	"Bounds of the pool of the stage and its target number of threads", SCOPE_POOLED, 0,
+	BY(print_thread_limits)},
+    {"weir_stage_thread_failures_total", "counter", "Threads that could not be created",
+	SCOPE_POOLED, MEMBER_COUNT, OF_STAGE(thread_failures)},
+    {"weir_stage_thread_deaths_total", "counter", "Threads that died", SCOPE_STAGE, MEMBER_COUNT,
+	OF_STAGE(thread_deaths)},
+    {"weir_stage_stuck_total", "counter",
+	"Handler calls that ran longer than threads.stuck of the stage", SCOPE_STAGE, MEMBER_COUNT,
+	OF_STAGE(stuck)},
+    {"weir_stage_busy_seconds_total", "counter", "Time spent in handlers, summed over threads",
+	SCOPE_STAGE, MEMBER_NS, OF_STAGE(busy_ns)},
+    {"weir_stage_cohort_size", "summary", "Events per call of the handler", SCOPE_STAGE, 0,
+	BY(print_cohort)},
+    {"weir_stage_wakeups_total", "counter", "Sleeping threads woken for the stage", SCOPE_POOLED,
+	MEMBER_COUNT, OF_STAGE(wakeups)},
+    {"weir_stage_unhandled_total", "counter", "Events that the handler left unhandled: a bug in it",
+	SCOPE_STAGE, MEMBER_COUNT, OF_STAGE(unhandled)},
+    {"weir_stage_pressure_ratio", "gauge", "How loaded the stage is, 0 idle to 1 full", SCOPE_STAGE,
+	MEMBER_REAL, OF_STAGE(pressure)},
+    {"weir_stage_degradation", "gauge",
+	"Degradation of the stage, 0 full quality to 1 the cheapest", SCOPE_STAGE, MEMBER_REAL,
+	OF_STAGE(degradation)},
+    {"weir_stage_law_residual", "gauge",
+	"Events offered minus ended minus in flight: 0, or within the slack", SCOPE_STAGE,
+	MEMBER_INT64, OF_STAGE(law_residual)},
+    {"weir_stage_law_slack", "gauge", "Events that may have moved while the residual was counted",
+	SCOPE_STAGE, MEMBER_INT64, OF_STAGE(law_slack)},
+};
+
+static void print_one(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	if (f->print)
+		f->print(out, f, a);
+	else
+		print_member(out, f, a);
+}
+
+static bool is_pooled(const struct weir_stage_view *s)
+{
+	return strcmp(s->placement, "source") != 0 && strcmp(s->placement, "inline") != 0;
+}
+
+static void print_stage(
+    struct textbuf *out, const struct family *f, const struct weir_graph_view *v, int i)
+{
+	struct about a = {.view = v, .stage = &v->stages[i]};
+
+	if ((f->scope == SCOPE_POOLED || f->scope == SCOPE_POOLED_CLASS) && !is_pooled(a.stage))
+		return;
+	if (f->scope != SCOPE_CLASS && f->scope != SCOPE_POOLED_CLASS) {
+		print_one(out, f, &a);
+		return;
+	}
+	for (int c = 0; c < v->n_classes; c++) {
+		a.class_view = &a.stage->class_view[c];
+		a.class_name = v->class_name[c];
+		print_one(out, f, &a);
+	}
+}
+
+static void print_family(
+    struct textbuf *out, const struct family *f, const struct weir_graph_view *v)
+{
+	prom_head(out, f->name, f->kind, f->help);
+	if (f->scope == SCOPE_GRAPH) {
+		print_one(out, f, &(struct about){.view = v});
+		return;
+	}
+	for (int i = 0; i < v->n_stages; i++)
+		print_stage(out, f, v, i);
+}
+
+/* ---- metrics of stage types ---- */
+
+/* Whether row `row` of `stage` is the first with its name. Several stages, even of different types,
+ * may have rows of the same name, and Prometheus wants them together. The first of these stages
+ * determines kind and help; rows of the same kind are added. */
+static bool is_first(const struct weir_graph_view *v, int stage, int row)
+{
+	const char *name = v->stages[stage].metrics[row].name;
+
+	for (int i = 0; i <= stage; i++) {
+		int rows = i == stage ? row : v->stages[i].n_metrics;
+		for (int k = 0; k < rows; k++)
+			if (strcmp(v->stages[i].metrics[k].name, name) == 0)
+				return false;
+	}
+	return true;
+}
+
+/* Whether "weir_<name>" is a valid metric name that is neither one of ours nor reserved for us
+ * (stage_*). */
+static bool is_printable(const char *name)
+{
+	static const char alphabet[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+
+	if (strspn(name, alphabet) != strlen(name) || !*name || strncmp(name, "stage_", 6) == 0)
+		return false;
+	for (size_t i = 0; i < sizeof(family) / sizeof(family[0]); i++)
+		if (strcmp(family[i].name + strlen("weir_"), name) == 0)
+			return false;
+	return true;
+}
+
+static void print_rows(struct textbuf *out, const char *family_name,
+    const struct weir_graph_view *v, int from, int row)
+{
+	const struct weir_metric *first = &v->stages[from].metrics[row];
+
+	for (int i = from; i < v->n_stages; i++) {
+		const struct weir_stage_view *s = &v->stages[i];
+		for (int k = 0; k < s->n_metrics; k++) {
+			const struct weir_metric *m = &s->metrics[k];
+			if (strcmp(m->name, first->name) != 0 || m->kind != first->kind)
+				continue;
+			prom_begin(out, family_name, "");
+			prom_label(out, "stage", s->name);
+			prom_signed(out, s->metric[k]);
+		}
+	}
+}
+
+static void print_type_metric(
+    struct textbuf *out, const struct weir_graph_view *v, int stage, int row)
+{
+	const struct weir_metric *m = &v->stages[stage].metrics[row];
+	char name[128];
+
+	if (!is_printable(m->name) || !is_first(v, stage, row))
+		return;
+	snprintf(name, sizeof(name), "weir_%s", m->name);
+	prom_head(out, name, weir_metric_counts(m) ? "counter" : "gauge",
+	    m->help ? m->help : "Defined by the stage type");
+	print_rows(out, name, v, stage, row);
+}
+
+void view_prom(const struct weir_graph_view *v, struct textbuf *out)
+{
+	for (size_t i = 0; i < sizeof(family) / sizeof(family[0]); i++)
+		print_family(out, &family[i], v);
+	for (int i = 0; i < v->n_stages; i++)
+		for (int k = 0; k < v->stages[i].n_metrics; k++)
+			print_type_metric(out, v, i, k);
+}

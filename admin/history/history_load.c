@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads the whole history file at once. Every size is computed from the header and checked against
+ * the size of the file before anything is used.
+ */
+#include "history_format.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "admin/text/utf8.h"
+
+/* Size limit: larger than the file of HISTORY_SERIES_MAX stages with 8 classes; larger files are
+ * not read. */
+#define FILE_BYTES_MAX (100 << 20)
+
+const char history_no_memory[] = "memory ran out";
+
+static const char *check_head(const struct history_head *h, const char *data, size_t n)
+{
+	struct history_head zero = *h;
+
+	if (memcmp(h->magic, HISTORY_MAGIC, sizeof(h->magic)) != 0)
+		return "it is not a history of weir";
+	if (h->version != HISTORY_VERSION || h->fields != SAMPLE_FIELDS ||
+	    h->class_fields != SAMPLE_CLASS_FIELDS || h->slots[HISTORY_1S] != HISTORY_SLOTS_1S ||
+	    h->slots[HISTORY_10S] != HISTORY_SLOTS_10S)
+		return "it was written by another version";
+	if (h->n_stages > HISTORY_SERIES_MAX || h->n_classes > WEIR_CLASSES_MAX ||
+	    h->head_bytes < sizeof(*h) || h->head_bytes > n || h->head_bytes % 8 != 0 ||
+	    n != history_file_size(h->head_bytes, history_slot_size(h->n_stages, h->n_classes)))
+		return "it is cut short or longer than it says";
+	zero.sum = 0;
+	uint64_t sum = history_sum(&zero, sizeof(zero)) ^
+		       history_sum(data + sizeof(zero), h->head_bytes - sizeof(zero));
+	return sum == h->sum ? NULL : "its beginning is damaged";
+}
+
+/* The next name before `end`, or NULL if there is none or it is invalid. */
+static const char *take_name(const char **p, const char *end)
+{
+	const char *name = *p;
+	const char *nul = memchr(name, '\0', (size_t)(end - name));
+
+	if (!nul || nul == name || nul - name >= HISTORY_NAME_MAX)
+		return NULL;
+	if (!utf8_whole(name)) /* could not be written as JSON */
+		return NULL;
+	*p = nul + 1;
+	return name;
+}
+
+/* Add the names to `h`; `series[n_stages]` gets the index of each stage. */
+static const char *take_names(
+    struct history *h, const struct history_head *head, const char *data, int *series)
+{
+	const char *p = data + sizeof(*head), *end = data + head->head_bytes;
+	const char *class[WEIR_CLASSES_MAX];
+
+	for (uint32_t c = 0; c < head->n_classes; c++)
+		if (!(class[c] = take_name(&p, end)))
+			return "its names are damaged";
+	if (history_set_classes(h, class, (int)head->n_classes) != 0)
+		return history_no_memory;
+	for (uint32_t i = 0; i < head->n_stages; i++) {
+		const char *name = take_name(&p, end);
+		if (!name)
+			return "its names are damaged";
+		series[i] = history_add(h, name);
+		if (series[i] < 0)
+			return history_no_memory;
+	}
+	return NULL;
+}
+
+/* Whether the record has only gaps, because the stage did not exist. */
+static bool is_empty(const uint16_t *record, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (record[i] != COMPACT_NONE)
+			return false;
+	return true;
+}
+
+static void take_slot(
+    struct history *h, enum history_ring ring, const char *slot, size_t size, const int *series)
+{
+	struct history_slot_head head;
+	uint16_t record[HISTORY_RECORD_MAX];
+	int n = history_record(h), n_series = history_n_series(h);
+	const char *p = slot + sizeof(head);
+
+	memcpy(&head, slot, sizeof(head));
+	if (head.sum != history_sum(slot + sizeof(head.sum), size - sizeof(head.sum)) ||
+	    head.label < 0 || head.label > INT64_MAX / 100)
+		return;
+	for (int i = 0; i < n_series; i++, p += (size_t)n * sizeof(*record)) {
+		memcpy(record, p, (size_t)n * sizeof(*record));
+		if (!is_empty(record, n))
+			history_put(h, ring, head.label, series[i], record);
+	}
+}
+
+/* Load data[n] into `h`. Returns NULL, or the reason why it is not a valid history. */
+static const char *take_all(struct history *h, const char *data, size_t n)
+{
+	struct history_head head;
+	int series[HISTORY_SERIES_MAX] = {0};
+
+	if (n < sizeof(head))
+		return "it is cut short";
+	memcpy(&head, data, sizeof(head));
+	const char *why = check_head(&head, data, n);
+	if (!why)
+		why = take_names(h, &head, data, series);
+	if (why)
+		return why;
+	if (history_n_series(h) != (int)head.n_stages)
+		return "its names are damaged";
+	size_t size = history_slot_size(head.n_stages, head.n_classes);
+	const char *p = data + head.head_bytes;
+	for (int r = 0; r < HISTORY_RINGS; r++)
+		for (int i = 0; i < history_slots(r); i++, p += size)
+			take_slot(h, r, p, size, series);
+	return NULL;
+}
+
+static bool read_all(int fd, char *data, size_t n)
+{
+	size_t have = 0;
+
+	while (have < n) {
+		ssize_t got = pread(fd, data + have, n - have, (off_t)have);
+		if (got == 0 || (got < 0 && errno != EINTR))
+			return false;
+		have += got > 0 ? (size_t)got : 0;
+	}
+	return true;
+}
+
+const char *history_load(int fd, uint64_t size, struct history *h)
+{
+	if (size > FILE_BYTES_MAX)
+		return "it is too long for a history";
+	char *data = malloc(size);
+	const char *why = history_no_memory;
+	if (data)
+		why = read_all(fd, data, size) ? take_all(h, data, size) : "it cannot be read";
+	free(data);
+	return why;
+}

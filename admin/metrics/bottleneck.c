@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* Finds the stage nearest to its ceiling; see bottleneck.h. */
+#include "bottleneck.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "admin/text/number_format.h"
+
+#define NS_PER_S 1000000000LL
+
+/* Share (0..1) of pool thread time that all stages in the pool of stage `i` use. */
+static double pool_share(const struct weir_graph_view *v, const struct sample *sample, int i)
+{
+	const char *pool = v->stages[i].group;
+	double used = 0;
+
+	if (strcmp(v->stages[i].placement, "group") != 0)
+		return sample[i].v[SAMPLE_BUSY];
+	for (int k = 0; k < v->n_stages; k++)
+		if (sample[k].known && strcmp(v->stages[k].group, pool) == 0)
+			used += sample[k].v[SAMPLE_BUSY];
+	return used < 1 ? used : 1;
+}
+
+static bool has_pool(const struct weir_stage_view *s)
+{
+	return strcmp(s->placement, "pool") == 0 || strcmp(s->placement, "group") == 0;
+}
+
+/* Return the stage with the busiest pool; in a shared pool, the stage that uses most of it. A stage
+ * that already limits the server stays selected unless another is busier by BOTTLENECK_LEAD.
+ * Returns -1 if no stage has a pool. */
+static int busiest(const struct bottleneck *b, const struct weir_graph_view *v,
+    const struct sample *sample, double *used)
+{
+	double most = -1, own = 0;
+	int best = -1;
+
+	for (int i = 0; i < v->n_stages; i++) {
+		if (!sample[i].known || !has_pool(&v->stages[i]))
+			continue;
+		bool holds = b->limits && strcmp(b->stage, v->stages[i].name) == 0;
+		double share = pool_share(v, sample, i);
+		double rank = share + (holds && share >= BOTTLENECK_RELEASE ? BOTTLENECK_LEAD : 0);
+		double part = sample[i].v[SAMPLE_BUSY];
+		if (rank < most || (rank <= most && part <= own))
+			continue;
+		best = i;
+		most = rank;
+		own = part;
+		*used = share;
+	}
+	return best;
+}
+
+void bottleneck_feed(
+    struct bottleneck *b, const struct weir_graph_view *v, const struct sample *sample)
+{
+	const struct bottleneck was = *b;
+	double used = 0;
+	int i = busiest(b, v, sample, &used);
+
+	*b = (struct bottleneck){.now_ns = v->wall_ns};
+	if (i < 0)
+		return;
+	const struct weir_stage_view *s = &v->stages[i];
+	const double *now = sample[i].v;
+	bool holds = was.limits && strcmp(was.stage, s->name) == 0;
+	b->known = true;
+	b->limits = used >= (holds ? BOTTLENECK_RELEASE : BOTTLENECK_SHARE);
+	b->since_ns = !b->limits                           ? 0
+		      : holds && was.since_ns < v->wall_ns ? was.since_ns
+							   : v->wall_ns;
+	snprintf(b->stage, sizeof(b->stage), "%s", s->name);
+	snprintf(b->pool, sizeof(b->pool), "%s", s->group);
+	b->threads = s->threads_now;
+	b->max = s->threads_max;
+	b->used = used;
+	b->served_per_s = now[SAMPLE_DONE] + now[SAMPLE_FAILED];
+	if (b->served_per_s > 0 && used > 0) {
+		b->ceiling_per_s = b->served_per_s / used;
+		b->service_s = now[SAMPLE_BUSY] * s->threads_now / b->served_per_s;
+	}
+}
+
+/* How long the stage has been the limit, in whole seconds; 0 if it is not the limit. */
+static int64_t lasts_s(const struct bottleneck *b)
+{
+	return b->limits ? (b->now_ns - b->since_ns) / NS_PER_S : 0;
+}
+
+bool bottleneck_chronic(const struct bottleneck *b)
+{
+	return b->limits && lasts_s(b) >= BOTTLENECK_CHRONIC_S;
+}
+
+void bottleneck_sentence(const struct bottleneck *b, char *buf, size_t size)
+{
+	char rates[64] = "", time[48] = "";
+
+	if (!b->limits) {
+		snprintf(buf, size,
+		    "Nothing limits the server: %s is the busiest stage, its threads are %.0f %% "
+		    "used.",
+		    b->known ? b->stage : "no pool", 100 * b->used);
+		return;
+	}
+	if (b->ceiling_per_s > 0)
+		snprintf(rates, sizeof(rates), ", %s/s of %s/s",
+		    number_text(NUMBER_ROOM, b->served_per_s, 4),
+		    number_text(NUMBER_ROOM, b->ceiling_per_s, 4));
+	if (lasts_s(b) > 0)
+		snprintf(time, sizeof(time), ", for %lld s", (long long)lasts_s(b));
+	snprintf(buf, size, "%s limits the server: its %d thread%s %.0f %% used%s%s%s.", b->stage,
+	    b->threads, b->threads == 1 ? " is" : "s are", 100 * b->used, rates, time,
+	    b->threads < b->max ? "; the pool may still grow" : "");
+}
+
+/* Write the calculation of the ceiling to buf[size], for display. */
+static void formula(const struct bottleneck *b, char *buf, size_t size)
+{
+	const char *served = number_text(NUMBER_ROOM, b->served_per_s, 4);
+	const char *ceiling = number_text(NUMBER_ROOM, b->ceiling_per_s, 4);
+	const char *ms = number_text(NUMBER_ROOM, b->service_s * 1e3, 3);
+
+	*buf = '\0';
+	if (b->ceiling_per_s <= 0)
+		return;
+	bool alone = fabs(b->threads / b->service_s - b->ceiling_per_s) <= 0.01 * b->ceiling_per_s;
+	if (alone)
+		snprintf(buf, size,
+		    "%d thread%s / %s ms = %s/s at most; %s/s x %s ms keep %.3g of them busy",
+		    b->threads, b->threads == 1 ? "" : "s", ms, ceiling, served, ms,
+		    b->used * b->threads);
+	else
+		snprintf(buf, size,
+		    "%s/s / %.0f %% of the %d threads of '%s', shared with other stages, = %s/s at "
+		    "most",
+		    served, 100 * b->used, b->threads, b->pool, ceiling);
+}
+
+static json_t *or_null(double v)
+{
+	return v > 0 ? json_real(number_round(v)) : json_null();
+}
+
+json_t *bottleneck_json(const struct bottleneck *b)
+{
+	char text[320], sum[256];
+
+	if (!b || !b->known)
+		return json_null();
+	bottleneck_sentence(b, text, sizeof(text));
+	formula(b, sum, sizeof(sum));
+	return json_pack("{s:s, s:b, s:b, s:o, s:f, s:i, s:i, s:f, s:o, s:o, s:s, s:s, s:s}",
+	    "stage", b->stage, "limits", b->limits, "chronic", bottleneck_chronic(b), "since",
+	    b->limits ? json_real(rint((double)b->since_ns / 1e6) / 1e3) : json_null(), "used",
+	    number_round(b->used), "threads", b->threads, "max", b->max, "served",
+	    number_round(b->served_per_s), "ceiling", or_null(b->ceiling_per_s), "service",
+	    or_null(b->service_s), "formula", sum, "law",
+	    *sum ? "utilisation law, X = U n / S" : "", "text", text);
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The stream watchers. Each has a slot with a socket and a position in the frame rings
+ * (sse_ring.h). EPOLLOUT is requested only while a socket is full, so a watcher that keeps up costs
+ * one send per frame and no wake-up.
+ *
+ * A watcher is idle (frame NULL), sending (frame set) or blocked (full). live_second closes those
+ * that are blocked for too long or whose pass has become invalid, and sends a heartbeat to silent
+ * ones. Admin thread only.
+ */
+#include "live.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "admin/auth/auth.h"
+#include "live_ask.h"
+#include "admin/text/textbuf.h"
+
+#define TURN_EVENTS 64
+/* Size of a watcher's socket buffer, which the kernel doubles. 64 KiB is a guess: it holds a few
+ * ticks of 30 stages, and 600 watchers that never read take 75 MB in all. */
+#define SEND_BUFFER_BYTES 65536
+/* Bytes of input after which a watcher is closed; a well-behaved one sends nothing. */
+#define JUNK_BYTES_MAX 65536
+#define SECOND_NS      1000000000LL
+
+struct watcher {
+	int fd;                   /* -1 if the slot is free */
+	enum sse_ring_ring ticks; /* SSE_RING_EVENT if it wants no ticks */
+	bool full;                /* the socket is full: EPOLLOUT is requested */
+	struct frame *frame;      /* being sent, with a reference; NULL if none */
+	size_t sent;              /* bytes of `frame` already sent */
+	uint64_t next, old;       /* next id to send; ticks with ids up to `old` are not skipped */
+	int64_t begun_ns;         /* when sending of `frame` began */
+	int64_t quiet_ns;         /* since when nothing has been sent */
+	size_t junk;
+	struct auth_pass pass; /* only if there is a struct auth */
+};
+
+struct live {
+	int epoll_fd;
+	int limit, n_watchers, n_ticks[SSE_RING_RINGS];
+	bool news; /* a frame was added since the last live_run */
+	struct sse_ring sse_ring;
+	struct frame *beat;
+	struct auth *auth; /* NULL if there is none */
+	int64_t start_ms, started_ns, graph;
+	char *name;
+	struct watcher watcher[LIVE_WATCHERS_MAX];
+};
+
+/* ---- one watcher ---- */
+
+static void watcher_close(struct live *l, struct watcher *w)
+{
+	close(w->fd);
+	frame_unref(w->frame);
+	l->n_watchers--;
+	l->n_ticks[w->ticks]--;
+	*w = (struct watcher){.fd = -1};
+}
+
+static void watch(struct live *l, int op, struct watcher *w)
+{
+	struct epoll_event ev = {
+	    .events = EPOLLIN | EPOLLRDHUP | (w->full ? EPOLLOUT : 0), .data.ptr = w};
+
+	if (epoll_ctl(l->epoll_fd, op, w->fd, &ev) != 0)
+		watcher_close(l, w);
+}
+
+static bool take_next(struct live *l, struct watcher *w, int64_t now_ns)
+{
+	struct frame *frame = sse_ring_next(&l->sse_ring, w->ticks, w->next, w->old);
+
+	if (!frame)
+		return false;
+	w->frame = frame_ref(frame);
+	w->sent = 0;
+	w->begun_ns = now_ns;
+	w->next = frame->id + 1;
+	return true;
+}
+
+/* Send until the watcher has everything or its socket is full. The loop ends, since rings are
+ * finite and nothing is added meanwhile. */
+static void pump(struct live *l, struct watcher *w, int64_t now_ns)
+{
+	bool was_full = w->full;
+
+	/* the watcher missed events and gets a `gap` when it reconnects */
+	if (w->next <= l->sse_ring.forgotten) {
+		watcher_close(l, w);
+		return;
+	}
+	w->full = false;
+	while (w->frame || take_next(l, w, now_ns)) {
+		ssize_t n = send(w->fd, w->frame->text + w->sent, w->frame->n - w->sent,
+		    MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		w->full = n < 0 && errno == EAGAIN;
+		if (w->full)
+			break;
+		if (n < 0) {
+			watcher_close(l, w);
+			return;
+		}
+		w->sent += (size_t)n;
+		if (w->sent < w->frame->n)
+			continue;
+		frame_unref(w->frame);
+		w->frame = NULL;
+		w->quiet_ns = now_ns;
+	}
+	if (w->full != was_full)
+		watch(l, EPOLL_CTL_MOD, w);
+}
+
+/* Discard input. Closes a watcher that has closed its side or sends too much. */
+static void listen_to(struct live *l, struct watcher *w)
+{
+	char junk[4096];
+	ssize_t n = recv(w->fd, junk, sizeof(junk), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	w->junk += n > 0 ? (size_t)n : 0;
+	if (n <= 0 || w->junk > JUNK_BYTES_MAX)
+		watcher_close(l, w);
+}
+
+/* ---- new watchers ---- */
+
+/* Whether the token or user already holds its full share of the slots, or all viewers together hold
+ * theirs. Without tokens and users there are no shares. */
+static bool is_greedy(const struct live *l, const struct auth_pass *pass)
+{
+	bool viewer = pass && pass->role == WEIR_ADMIN_VIEWER;
+	int own = 0, viewers = 0;
+
+	if (!pass || pass->edition == 0)
+		return false;
+	for (int i = 0; i < l->limit; i++) {
+		const struct watcher *w = &l->watcher[i];
+		own += w->fd >= 0 && w->pass.edition == pass->edition;
+		viewers += w->fd >= 0 && w->pass.role == WEIR_ADMIN_VIEWER;
+	}
+	return own >= l->limit / 2 || (viewer && viewers >= l->limit * 3 / 4);
+}
+
+bool live_refuses(const struct live *l, const char *p, size_t n, const struct auth_pass *pass,
+    struct head_problem *problem)
+{
+	struct live_ask ask;
+
+	if (!live_ask_read(p, n, &ask, problem))
+		return true;
+	if (is_greedy(l, pass)) {
+		*problem = (struct head_problem){.status = 503,
+		    .why = "your token has its maximum of watchers: half of the slots, and three "
+			   "quarters for all viewers"};
+		return true;
+	}
+	if (l->n_watchers < l->limit)
+		return false;
+	*problem = (struct head_problem){.status = 503,
+	    .why = "the maximum of watchers is reached: 600, or a quarter of the process's "
+		   "descriptors"};
+	return true;
+}
+
+static double uptime(const struct live *l, int64_t now_ns)
+{
+	return l->started_ns && now_ns > l->started_ns ? (double)(now_ns - l->started_ns) / 1e9 : 0;
+}
+
+static char *hello_json(
+    const struct live *l, const struct auth_pass *pass, bool gap, int64_t now_ns)
+{
+	json_t *hello = json_pack("{s:f, s:f, s:s, s:s, s:I, s:b, s:s}", "start",
+	    (double)l->start_ms / 1e3, "uptime_seconds", uptime(l, now_ns), "name",
+	    l->name ? l->name : "", "version", WEIR_VERSION, "graph", (json_int_t)l->graph, "gap",
+	    gap, "role", auth_role_word(pass));
+	char *text = hello ? json_dumps(hello, JSON_COMPACT | ADMIN_JSON_REALS) : NULL;
+
+	json_decref(hello);
+	return text;
+}
+
+/* Build the response head and `hello`. The id of `hello` is that of the last event the watcher has,
+ * so a watcher whose connection breaks after `hello` requests the same events again. */
+static struct frame *greeting(
+    const struct live *l, const struct auth_pass *pass, uint64_t has, bool gap, int64_t now_ns)
+{
+	struct textbuf t = {0};
+	char *hello = hello_json(l, pass, gap, now_ns);
+	struct frame *frame = NULL;
+	size_t n;
+
+	textbuf_printf(&t, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n");
+	for (const struct reply_field *f = reply_fields; f->name; f++)
+		textbuf_printf(&t, "%s: %s\r\n", f->name, f->value);
+	textbuf_printf(&t, "\r\nretry: 1000\n\nid: %llu\nevent: hello\ndata: %s\n\n",
+	    (unsigned long long)has, hello ? hello : "");
+	char *text = textbuf_take(&t, &n);
+	if (hello && text)
+		frame = frame_new(text, n);
+	free(text);
+	free(hello);
+	return frame;
+}
+
+static struct watcher *free_slot(struct live *l)
+{
+	for (int i = 0; i < l->limit && l->n_watchers < l->limit; i++)
+		if (l->watcher[i].fd < 0)
+			return &l->watcher[i];
+	return NULL;
+}
+
+/* Set socket options. Ticks are small and rare: none should wait for the acknowledgement of the
+ * previous one. */
+static void tune(int fd)
+{
+	int bytes = SEND_BUFFER_BYTES, on = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* fails on a Unix socket */
+}
+
+void live_guard(struct live *l, struct auth *auth)
+{
+	l->auth = auth;
+}
+
+void live_add(
+    struct live *l, int fd, const char *p, size_t n, const struct auth_pass *pass, int64_t now_ns)
+{
+	struct watcher *w = free_slot(l);
+	struct head_problem problem;
+	struct live_ask ask;
+
+	if (!w || !live_ask_read(p, n, &ask, &problem)) {
+		close(fd);
+		return;
+	}
+	uint64_t newest = l->sse_ring.newest;
+	uint64_t has = ask.has_last && ask.last < newest ? ask.last : newest;
+	struct frame *frame = greeting(l, pass, has, has < l->sse_ring.forgotten, now_ns);
+	if (!frame) {
+		close(fd);
+		return;
+	}
+	tune(fd);
+	*w = (struct watcher){.fd = fd,
+	    .ticks = ask.hz == 4   ? SSE_RING_TICK_4
+		     : ask.hz == 1 ? SSE_RING_TICK_1
+				   : SSE_RING_EVENT,
+	    .frame = frame,
+	    /* Dropped events are reported by `gap` in the greeting. */
+	    .next = has < l->sse_ring.forgotten ? l->sse_ring.forgotten + 1 : has + 1,
+	    .old = newest,
+	    .begun_ns = now_ns,
+	    .quiet_ns = now_ns};
+	if (pass)
+		w->pass = *pass;
+	l->n_watchers++;
+	l->n_ticks[w->ticks]++;
+	watch(l, EPOLL_CTL_ADD, w);
+	if (w->fd >= 0)
+		pump(l, w, now_ns);
+}
+
+/* ---- the loop ---- */
+
+int live_fd(const struct live *l)
+{
+	return l->epoll_fd;
+}
+
+void live_run(struct live *l, int64_t now_ns)
+{
+	struct epoll_event ev[TURN_EVENTS];
+	int n = epoll_wait(l->epoll_fd, ev, TURN_EVENTS, 0);
+
+	for (int i = 0; i < n; i++) {
+		struct watcher *w = ev[i].data.ptr;
+		if (ev[i].events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+			listen_to(l, w);
+		if (w->fd >= 0 && ev[i].events & EPOLLOUT)
+			pump(l, w, now_ns);
+	}
+	if (!l->news)
+		return;
+	l->news = false;
+	for (int i = 0; i < l->limit; i++)
+		if (l->watcher[i].fd >= 0 && !l->watcher[i].full)
+			pump(l, &l->watcher[i], now_ns);
+}
+
+void live_second(struct live *l, int64_t now_ns)
+{
+	for (int i = 0; i < l->limit; i++) {
+		struct watcher *w = &l->watcher[i];
+		if (w->fd < 0)
+			continue;
+		if (l->auth && !auth_still(l->auth, &w->pass, now_ns)) {
+			watcher_close(l, w);
+		} else if (w->frame && now_ns - w->begun_ns > LIVE_PATIENCE_S * SECOND_NS) {
+			watcher_close(l, w);
+		} else if (!w->frame && now_ns - w->quiet_ns >= LIVE_BEAT_S * SECOND_NS) {
+			w->frame = frame_ref(l->beat);
+			w->sent = 0;
+			w->begun_ns = now_ns;
+			pump(l, w, now_ns);
+		}
+	}
+}
+
+int live_watchers(const struct live *l)
+{
+	return l->n_watchers;
+}
+
+int live_watchers_at(const struct live *l, int hz)
+{
+	return l->n_ticks[hz == 4 ? SSE_RING_TICK_4 : hz == 1 ? SSE_RING_TICK_1 : SSE_RING_EVENT];
+}
+
+/* ---- events ---- */
+
+void live_about(struct live *l, const char *name, int64_t started_ns)
+{
+	l->started_ns = started_ns;
+	if (l->name && strcmp(l->name, name) == 0)
+		return;
+	free(l->name);
+	l->name = strdup(name);
+}
+
+static void tell(struct live *l, enum sse_ring_ring ring, const char *event, json_t *data)
+{
+	if (!l)
+		json_decref(data);
+	else if (sse_ring_add(&l->sse_ring, ring, event, data))
+		l->news = true;
+}
+
+void live_tick(struct live *l, int hz, const char *tick, size_t n)
+{
+	if (sse_ring_add_text(
+		&l->sse_ring, hz == 4 ? SSE_RING_TICK_4 : SSE_RING_TICK_1, "tick", tick, n))
+		l->news = true;
+}
+
+void live_decision(struct live *l, json_t *decision)
+{
+	tell(l, SSE_RING_EVENT, "decision", decision);
+}
+
+void live_act(struct live *l, json_t *act)
+{
+	tell(l, SSE_RING_EVENT, "act", act);
+}
+
+void live_alert(struct live *l, json_t *alert)
+{
+	tell(l, SSE_RING_EVENT, "alert", alert);
+}
+
+void live_reload(struct live *l, json_t *failed)
+{
+	tell(l, SSE_RING_EVENT, "reload", failed);
+}
+
+void live_config(struct live *l, double at, int64_t graph)
+{
+	if (l)
+		l->graph = graph;
+	tell(l, SSE_RING_EVENT, "config",
+	    json_pack("{s:f, s:I}", "at", at, "graph", (json_int_t)graph));
+}
+
+/* ---- life ---- */
+
+/* Return the maximum number of watchers. Descriptors limit it, since the server needs them for its
+ * own clients. */
+static int limit_of_watchers(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 >= LIVE_WATCHERS_MAX)
+		return LIVE_WATCHERS_MAX;
+	return (int)(limit.rlim_cur / 4);
+}
+
+int live_open(int64_t start_ms, struct live **out)
+{
+	struct live *l = calloc(1, sizeof(*l));
+	int rc = WEIR_ENOMEM;
+
+	if (!l)
+		return rc;
+	for (int i = 0; i < LIVE_WATCHERS_MAX; i++)
+		l->watcher[i].fd = -1;
+	l->limit = limit_of_watchers();
+	l->start_ms = start_ms;
+	sse_ring_init(&l->sse_ring, (uint64_t)start_ms);
+	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	l->beat = frame_new(": beat\n\n", 8);
+	if (l->epoll_fd >= 0 && l->beat) {
+		*out = l;
+		return 0;
+	}
+	rc = l->epoll_fd < 0 ? WEIR_ESYS : WEIR_ENOMEM;
+	live_close(l);
+	return rc;
+}
+
+void live_close(struct live *l)
+{
+	if (!l)
+		return;
+	for (int i = 0; i < LIVE_WATCHERS_MAX; i++)
+		if (l->watcher[i].fd >= 0)
+			watcher_close(l, &l->watcher[i]);
+	if (l->epoll_fd >= 0)
+		close(l->epoll_fd);
+	sse_ring_fini(&l->sse_ring);
+	frame_unref(l->beat);
+	free(l->name);
+	free(l);
+}

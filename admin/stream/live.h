@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Live events: the streaming connections (GET /events), at most LIVE_WATCHERS_MAX, and the events
+ * they receive. docs/api.md describes the events.
+ *
+ *   peers.c --live_wants, live_refuses, live_add--> WATCHING --gone, slow, junk--> closed
+ *
+ * A connection arrives with its request checked by head.c; from then on its socket is watched by a
+ * separate epoll set, in the admin thread. Nothing here waits: a frame is sent as far as the socket
+ * accepts it, and the rest when the socket has space again. Meanwhile newer ticks replace older
+ * ones (sse_ring.h). A watcher that does not take a frame within LIVE_PATIENCE_S, or closes its
+ * side, is closed.
+ *
+ * `now_ns` is CLOCK_MONOTONIC. All calls are made from the admin thread. The hooks (live_act,
+ * live_config, live_decision) allow NULL for `live` and cost almost nothing when there are no
+ * watchers.
+ */
+#ifndef WEIR_ADMIN_LIVE_H
+#define WEIR_ADMIN_LIVE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sse_ring.h"
+#include "admin/request/head.h"
+#include "live_ask.h"
+
+/** Maximum number of watchers, and a quarter of the process's descriptors at most. Further watchers
+ *  are answered with 503. */
+#define LIVE_WATCHERS_MAX 600
+
+/** Time a watcher has to take one frame, in seconds. 20 s is a guess; a page in a sleeping tab
+ *  reconnects by itself. */
+#define LIVE_PATIENCE_S 20
+
+/** Heartbeat interval when there are no events, in seconds: below the idle timeouts of
+ *  middleboxes. */
+#define LIVE_BEAT_S 15
+
+struct live;
+struct auth;
+struct auth_pass;
+
+/** `start_ms` is the Unix time of the server's start. 0, or WEIR_ENOMEM, WEIR_ESYS. */
+int live_open(int64_t start_ms, struct live **live);
+
+/** Close all connections and free. NULL is allowed. */
+void live_close(struct live *live);
+
+/** Whether the connection must be refused; `problem` then gives the reason. `pass` is described at
+ *  live_add. One token or user gets at most half of the slots, viewers three quarters together, so
+ *  that a slot is always left for an operator. */
+bool live_refuses(const struct live *live, const char *p, size_t n, const struct auth_pass *pass,
+    struct head_problem *problem);
+
+/** Set the issuer of the watchers' passes; `auth` must outlive `live`. A watcher whose pass becomes
+ *  invalid is closed. */
+void live_guard(struct live *live, struct auth *auth);
+
+/** Take over `fd`, whose request p[0..n) has been read from it, and send the response head and
+ *  `hello`. `pass` is copied; it is NULL if there is no struct auth. The descriptor is closed on
+ *  failure. */
+void live_add(struct live *live, int fd, const char *p, size_t n, const struct auth_pass *pass,
+    int64_t now_ns);
+
+/** The descriptor that is readable when live_run has something to do. */
+int live_fd(const struct live *live);
+
+/** Send new frames as far as the sockets accept them, and close watchers whose client has gone.
+ *  Call it in each iteration of the loop, after everything that may have called a hook. */
+void live_run(struct live *live, int64_t now_ns);
+
+/** Once a second: close watchers that are too slow or whose pass is no longer valid, and send
+ *  heartbeats to silent ones. */
+void live_second(struct live *live, int64_t now_ns);
+
+/** Report a failed reload; `failed` has the data described in docs/api.md and is consumed. NULL for
+ *  `live` is allowed. */
+void live_reload(struct live *live, json_t *failed);
+
+/** Number of watchers: all, and those that want ticks `hz` times a second. */
+int live_watchers(const struct live *live);
+int live_watchers_at(const struct live *live, int hz);
+
+/** Set what `hello` reports about the graph: its name (copied) and its start time (CLOCK_MONOTONIC,
+ *  0 if it has not started). */
+void live_about(struct live *live, const char *name, int64_t started_ns);
+
+/** Send a tick, n bytes of JSON on one line (NULL if it could not be allocated; nothing is sent
+ *  then), to all watchers of rate `hz` (1 or 4). */
+void live_tick(struct live *live, int hz, const char *tick, size_t n);
+
+/** Send a decision, an element of /api/v1/decisions; consumed. */
+void live_decision(struct live *live, json_t *decision);
+
+/** Send a change by an operator: {"at", "actor", "what", "target", "from", "to", "id"};
+ *  consumed. */
+void live_act(struct live *live, json_t *act);
+
+/** Send an alert that was raised or cleared, an element of /api/v1/alerts; consumed. */
+void live_alert(struct live *live, json_t *alert);
+
+/** Report that the graph was replaced; `graph` is the number of the new one, `at` a Unix time. */
+void live_config(struct live *live, double at, int64_t graph);
+
+#endif

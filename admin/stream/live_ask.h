@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* The parameters of a request for /events: "?hz=4&last=17" and Last-Event-ID. Pure functions. */
+#ifndef WEIR_ADMIN_LIVE_ASK_H
+#define WEIR_ADMIN_LIVE_ASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "admin/request/head.h"
+
+struct live_ask {
+	int hz;        /* ticks a second: 0, 1 or 4 */
+	bool has_last; /* whether the client has sent `last` */
+	uint64_t last; /* id of the last event it received */
+};
+
+/** Whether the request in p[0..n), which head_check found complete, is a GET request for
+ *  /events. */
+bool live_wants(const char *p, size_t n);
+
+/** Parse a request for which live_wants returned true. Returns false with `problem` set to 400, or
+ *  to 403 for a foreign page. Last-Event-ID overrides `last=` in the query, since a browser repeats
+ *  its query when it reconnects; if it is not a number it is ignored. */
+bool live_ask_read(const char *p, size_t n, struct live_ask *ask, struct head_problem *problem);
+
+#endif

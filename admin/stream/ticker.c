@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Does the periodic work; see ticker.h. Each run is scheduled from the wall clock's distance to the
+ * next second or quarter, but waited for on the monotonic clock: a clock that is set back shifts
+ * one run by a second at most.
+ */
+#include "ticker.h"
+
+#include <string.h>
+#include <time.h>
+
+#include <weir/clock.h>
+#include <weir/log.h>
+
+#include "admin/api/acts.h"
+#include "tick_text.h"
+#include "admin/api/view_json.h"
+
+#define SECOND_NS  1000000000LL
+#define QUARTER_NS (SECOND_NS / 4)
+/* Maximum number of decisions, and of changes, reported in one run; if there are more, only the
+ * newest are reported. */
+#define NEWS_MAX 128
+
+/* Return the next monotonic time at which Unix time is a multiple of `step_ns`. */
+static int64_t next_beat(int64_t step_ns)
+{
+	return weir_clock_ns(CLOCK_MONOTONIC) + step_ns - weir_clock_ns(CLOCK_REALTIME) % step_ns;
+}
+
+/* Return the share of a core that this thread used since the last tick of rate `hz`. */
+static double self_cpu(struct ticker *p, int hz, int64_t now_ns)
+{
+	int64_t cpu_ns = weir_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int i = hz == 4;
+	int64_t span_ns = now_ns - p->self[i].at_ns;
+	double share = p->self[i].at_ns && span_ns > 0
+			   ? (double)(cpu_ns - p->self[i].cpu_ns) / (double)span_ns
+			   : 0;
+
+	p->self[i].cpu_ns = cpu_ns;
+	p->self[i].at_ns = now_ns;
+	return share;
+}
+
+/* ---- events for the watchers ---- */
+
+static void tell_tick(struct ticker *p, int hz, const struct weir_graph_view *v,
+    const struct sample *sample, int64_t now_ns)
+{
+	struct tick_about about = {.hz = hz,
+	    .overload = p->source->overload(p->source->arg),
+	    .self_cpu = self_cpu(p, hz, now_ns),
+	    .watchers = live_watchers(p->live),
+	    .bottleneck = &p->bottleneck};
+	tick_text(&p->tick, &about, v, sample);
+	live_tick(p->live, hz, p->tick.failed ? NULL : p->tick.p, p->tick.n);
+	/* Keep the buffer: the next tick is about as long. */
+	p->tick.n = 0;
+	p->tick.failed = false;
+}
+
+static void tell_alert(void *arg, const struct alert *alert)
+{
+	struct ticker *p = arg;
+
+	weir_log(WEIR_LOG_WARN, "admin: alert %s %s: %s", alert->name,
+	    alert->until_ns ? "is over" : "raised", alert->text);
+	live_alert(p->live, alert_json(alert));
+}
+
+/* Evaluate the samples of the last second. */
+static void judge(struct ticker *p, const struct weir_graph_view *v)
+{
+	const struct sample *sample = history_samples(p->history, HISTORY_1S);
+	const struct alerts_about about = {.bottleneck = &p->bottleneck,
+	    .history_fails = p->unfiled || history_file_failing(p->file)};
+
+	bottleneck_feed(&p->bottleneck, v, sample);
+	alerts_feed(&p->alerts, &about, v, sample, tell_alert, p);
+}
+
+static void tell_decisions(struct ticker *p, const struct weir_graph_view *v)
+{
+	struct weir_decision d[NEWS_MAX];
+
+	if (v->decisions_total == p->decisions)
+		return;
+	if (v->decisions_total < p->decisions)
+		p->decisions = 0; /* the journal was restarted */
+	int n = p->source->decisions(p->source->arg, d, NEWS_MAX);
+	for (int i = n - 1; i >= 0; i--) {
+		if (d[i].id <= p->decisions)
+			continue;
+		live_decision(p->live, view_json_decision(v, &d[i]));
+		p->decisions = d[i].id;
+	}
+}
+
+static void tell_acts(struct ticker *p)
+{
+	struct weir_act a[NEWS_MAX];
+	int n = p->source->acts ? p->source->acts(p->source->arg, a, NEWS_MAX) : 0;
+
+	for (int i = n - 1; i >= 0; i--) {
+		if (a[i].id <= p->acts)
+			continue;
+		live_act(p->live, act_json(&a[i]));
+		p->acts = a[i].id;
+	}
+}
+
+/* ---- the runs ---- */
+
+static void beat_second(struct ticker *p, const struct weir_graph_view *v, int64_t now_ns)
+{
+	unsigned got = history_feed(p->history, v);
+
+	if (p->file && got)
+		history_file_save(p->file, p->history, got);
+	if (got & 1u << HISTORY_1S)
+		judge(p, v);
+	if (got & 1u << HISTORY_1S && live_watchers_at(p->live, 1) > 0)
+		tell_tick(p, 1, v, history_samples(p->history, HISTORY_1S), now_ns);
+	live_second(p->live, now_ns);
+}
+
+/* Do the quarter-second work. The first run after a watcher connects has nothing to compare with
+ * and only stores the totals. */
+static void beat_quarter(struct ticker *p, const struct weir_graph_view *v, int64_t now_ns)
+{
+	bool first = !p->fine;
+
+	if (first)
+		p->fine = sampler_new();
+	if (p->fine && sampler_take(p->fine, v) == 0 && !first)
+		tell_tick(p, 4, v, sampler_samples(p->fine), now_ns);
+}
+
+void ticker_run(struct ticker *p, int64_t now_ns)
+{
+	bool second = now_ns >= p->second_ns;
+	bool watched = live_watchers_at(p->live, 4) > 0;
+	bool quarter = watched && now_ns >= p->quarter_ns;
+	struct weir_graph_view *v = NULL;
+
+	if (!watched) {
+		sampler_free(p->fine);
+		p->fine = NULL;
+	}
+	if (!second && !quarter)
+		return;
+	if (p->source->view(p->source->arg, &v) == 0) {
+		live_about(p->live, v->name, v->started_ns);
+		if (second)
+			beat_second(p, v, now_ns);
+		if (quarter)
+			beat_quarter(p, v, now_ns);
+		tell_decisions(p, v);
+		tell_acts(p);
+		p->source->view_free(v);
+	}
+	if (second)
+		p->second_ns = next_beat(SECOND_NS);
+	if (quarter)
+		p->quarter_ns = next_beat(QUARTER_NS);
+}
+
+int ticker_timeout_ms(const struct ticker *p, int64_t now_ns)
+{
+	int64_t next = p->second_ns;
+
+	if (live_watchers_at(p->live, 4) > 0 && p->quarter_ns < next)
+		next = p->quarter_ns;
+	return next <= now_ns ? 0 : (int)((next - now_ns) / 1000000 + 1);
+}
+
+/* ---- life ---- */
+
+int ticker_init(struct ticker *p, const struct admin_source *source, const char *history_path)
+{
+	*p = (struct ticker){.source = source, .history = history_new()};
+	if (!p->history)
+		return WEIR_ENOMEM;
+	if (history_path && *history_path) {
+		p->file = history_file_open(history_path, p->history);
+		p->unfiled = !p->file;
+	}
+	return live_open(weir_clock_ns(CLOCK_REALTIME) / 1000000, &p->live);
+}
+
+void ticker_fini(struct ticker *p)
+{
+	live_close(p->live);
+	sampler_free(p->fine);
+	history_file_close(p->file, p->history);
+	history_free(p->history);
+	alerts_fini(&p->alerts);
+	textbuf_fini(&p->tick);
+	*p = (struct ticker){0};
+}

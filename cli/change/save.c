@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * save: write the knobs that were permanently set on a running server into its YAML.
+ *
+ * The file is edited in memory (config_edit), written beside the old one, and loaded from there. It
+ * replaces the old one only if it means the same as the old one with exactly these values set. The
+ * replacement is atomic and keeps the mode.
+ */
+#include "cli/act.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weir/graph.h>
+
+#include "config.h"
+#include "cli/client/plain.h"
+
+/* Maximum number of overridden knobs of a server. The number is a guess: more than anybody sets by
+ * hand. */
+#define SAVE_MAX VERB_SETS_MAX
+
+struct save {
+	const struct verb *verb;
+	const struct verb_args *args;
+	struct config_change change[SAVE_MAX];
+	char *set[SAVE_MAX]; /* the same changes as "stage.knob=value", owned */
+	int n;
+	json_t *kept[SAVE_MAX]; /* documents that the changes point into */
+	int n_kept;
+};
+
+/* ---- overridden knobs ---- */
+
+static void warn_brief(const char *stage, const json_t *knob)
+{
+	char at[32];
+
+	plain_print(stderr, "weir save: %s.%s is %s only until %s: not saved\n", stage,
+	    act_text(knob, "name"), act_text(knob, "effective"),
+	    act_time(at, json_number_value(json_object_get(knob, "expires_at"))));
+}
+
+static int add_change(struct save *s, const char *stage, const json_t *knob, const char *value)
+{
+	const char *name = act_text(knob, "name");
+	size_t size = strlen(stage) + strlen(name) + strlen(value) + 3;
+
+	if (s->n == SAVE_MAX) {
+		plain_print(stderr, "weir save: more than %d knobs are overridden\n", SAVE_MAX);
+		return VERB_FINDING;
+	}
+	s->set[s->n] = malloc(size);
+	if (!s->set[s->n]) {
+		fputs("weir save: out of memory\n", stderr);
+		return VERB_FINDING;
+	}
+	snprintf(s->set[s->n], size, "%s.%s=%s", stage, name, value);
+	s->change[s->n++] = (struct config_change){stage, name, value};
+	return VERB_OK;
+}
+
+static int add_stage(struct save *s, const char *stage)
+{
+	char path[ACT_PATH_MAX];
+	json_t *doc;
+	int had = s->n;
+
+	if (!act_name_fits(s->verb, stage))
+		return VERB_FINDING;
+	snprintf(path, sizeof(path), "/api/v1/stages/%s/knobs", stage);
+	int rc = act_ask(s->verb, s->args, "GET", path, NULL, &doc);
+	if (rc != VERB_OK)
+		return rc;
+	const json_t *knobs = json_object_get(doc, "knobs");
+	for (size_t i = 0; rc == VERB_OK && i < json_array_size(knobs); i++) {
+		const json_t *knob = json_array_get(knobs, i);
+		if (!json_is_string(json_object_get(knob, "overridden")))
+			continue;
+		const json_t *kept = json_object_get(knob, "kept");
+		bool brief = json_is_number(json_object_get(knob, "expires_at"));
+		if (brief)
+			warn_brief(stage, knob);
+		if (json_is_string(kept)) /* the permanent value under a temporary one */
+			rc = add_change(s, stage, knob, json_string_value(kept));
+		else if (!brief)
+			rc = add_change(s, stage, knob, act_text(knob, "overridden"));
+	}
+	if (s->n > had)
+		s->kept[s->n_kept++] = doc; /* the changes point into it */
+	else
+		json_decref(doc);
+	return rc;
+}
+
+static int fetch(struct save *s, json_t **graph)
+{
+	int rc = act_ask(s->verb, s->args, "GET", "/api/v1/graph", NULL, graph);
+	const json_t *stages = json_object_get(*graph, "stages");
+
+	for (size_t i = 0; rc == VERB_OK && i < json_array_size(stages); i++)
+		rc = add_stage(s, act_text(json_array_get(stages, i), "name"));
+	return rc;
+}
+
+static void forget(struct save *s)
+{
+	for (int i = 0; i < s->n; i++)
+		free(s->set[i]);
+	for (int i = 0; i < s->n_kept; i++)
+		json_decref(s->kept[i]);
+}
+
+/* ---- the check ---- */
+
+/* Return the values of the configuration in `path` with the first `n_sets` changes of `s`. Returns
+ * NULL with `errs` filled on failure. */
+static char *meaning(const char *path, const struct save *s, int n_sets, struct weir_errs *errs)
+{
+	struct weir_spec *spec = NULL;
+	char *text = NULL;
+
+	if (config_load(path, (const char *const *)s->set, n_sets, &spec, errs) != 0)
+		return NULL;
+	if (weir_spec_check(spec, errs) == 0)
+		text = config_values_text(spec);
+	weir_spec_free(spec);
+	return text;
+}
+
+/* Check that the new file means the same as the old one with the values set. */
+static int compare(const struct save *s, const char *old, const char *new)
+{
+	struct weir_errs errs = {0};
+	char *want = meaning(old, s, s->n, &errs);
+	char *got = want ? meaning(new, s, 0, &errs) : NULL;
+	int rc = VERB_OK;
+
+	if (errs.total > 0) {
+		verb_print_errors(&errs, "Nothing was written.");
+		rc = VERB_FINDING;
+	} else if (!want || !got) {
+		fputs("weir save: out of memory\n", stderr);
+		rc = VERB_FINDING;
+	} else if (strcmp(want, got) != 0) {
+		plain_print(stderr,
+		    "weir save: what would be written does not mean the same as %s with these "
+		    "values; "
+		    "nothing was written\n",
+		    old);
+		rc = VERB_FINDING;
+	}
+	free(want);
+	free(got);
+	return rc;
+}
+
+/* ---- the file ---- */
+
+static int system_says(const char *path)
+{
+	plain_print(stderr, "weir save: %s: %s\n", path, strerror(errno));
+	return VERB_FINDING;
+}
+
+static bool write_all(int fd, const char *text, size_t n)
+{
+	while (n > 0) {
+		ssize_t done = write(fd, text, n);
+		if (done < 0 && errno != EINTR)
+			return false;
+		text += done > 0 ? done : 0;
+		n -= done > 0 ? (size_t)done : 0;
+	}
+	return true;
+}
+
+/* Write the new file with the mode and group of the file at `path`, and its owner if permitted.
+ * Fails if the group cannot be set. */
+static bool fill(int fd, const char *path, const char *text, size_t n)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0 || !write_all(fd, text, n))
+		return false;
+	if (fchown(fd, st.st_uid, st.st_gid) != 0 && fchown(fd, (uid_t)-1, st.st_gid) != 0)
+		return false; /* processes with access through the group would lose it */
+	return fchmod(fd, st.st_mode & 07777) == 0 && fsync(fd) == 0;
+}
+
+/* Make the new directory entry durable. */
+static void sync_folder(const char *path)
+{
+	char folder[4096];
+	const char *slash = strrchr(path, '/');
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1,
+	    slash ? path : ".");
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd != -1) {
+		fsync(fd);
+		close(fd);
+	}
+}
+
+static int put_in_place(const struct save *s, const char *path, const char *text, size_t n)
+{
+	char made[4096 + 16];
+
+	snprintf(made, sizeof(made), "%s.XXXXXX", path);
+	int fd = mkstemp(made);
+	if (fd == -1)
+		return system_says(made);
+	bool good = fill(fd, path, text, n);
+	int rc = good ? VERB_OK : system_says(made);
+	close(fd);
+	if (rc == VERB_OK)
+		rc = compare(s, path, made);
+	if (rc == VERB_OK && !s->args->dry_run && rename(made, path) != 0)
+		rc = system_says(path);
+	if (rc != VERB_OK || s->args->dry_run)
+		unlink(made);
+	else
+		sync_folder(path);
+	return rc;
+}
+
+/* ---- printing the changes ---- */
+
+static int line_length(const char *text)
+{
+	return (int)strcspn(text, "\n");
+}
+
+static const char *next_line(const char *text)
+{
+	text += line_length(text);
+	return *text ? text + 1 : text;
+}
+
+static bool same_line(const char *a, const char *b)
+{
+	int n = line_length(a);
+
+	return n == line_length(b) && memcmp(a, b, (size_t)n) == 0;
+}
+
+/* Print changed and added lines. Lines are never removed, so a lookahead of one line tells a
+ * changed line from an added one. */
+static void print_changes(const char *old, const char *new)
+{
+	while (*new) {
+		const char *after = next_line(new);
+		if (*old && same_line(old, new)) {
+			old = next_line(old);
+		} else {
+			bool added = !*old || (*after && same_line(old, after));
+			if (!added) {
+				plain_print(stdout, "- %.*s\n", line_length(old), old);
+				old = next_line(old);
+			}
+			plain_print(stdout, "+ %.*s\n", line_length(new), new);
+		}
+		new = after;
+	}
+}
+
+static int save(struct save *s, const char *path)
+{
+	struct weir_errs errs = {0};
+	char *old = NULL, *new = NULL;
+	size_t n_old = 0, n_new = 0;
+
+	int rc = config_edit(path, NULL, 0, &old, &n_old, &errs);
+	if (rc == 0)
+		rc = config_edit(path, s->change, s->n, &new, &n_new, &errs);
+	if (rc != 0)
+		verb_print_errors(&errs, "Nothing was written.");
+	rc = rc == 0 ? put_in_place(s, path, new, n_new) : VERB_FINDING;
+	if (rc == VERB_OK) {
+		print_changes(old, new);
+		plain_print(stdout, "%s: %d value%s %s\n", path, s->n, s->n == 1 ? "" : "s",
+		    s->args->dry_run ? "would be saved" : "saved");
+	}
+	free(old);
+	free(new);
+	return rc;
+}
+
+/* Return the target of a symbolic link, so that the link is kept; otherwise the name as given. The
+ * caller frees it. Returns NULL with the reason on stderr on failure. */
+static char *real_name(const char *name)
+{
+	struct stat st;
+	char *path = lstat(name, &st) == 0
+			 ? S_ISLNK(st.st_mode) ? realpath(name, NULL) : strdup(name)
+			 : NULL;
+
+	if (!path)
+		system_says(name);
+	return path;
+}
+
+int verb_save(const struct verb *verb, const struct verb_args *args)
+{
+	struct save s = {.verb = verb, .args = args};
+	char *path = real_name(args->operand[0]);
+	json_t *graph = NULL;
+
+	if (!path)
+		return VERB_FINDING;
+	int rc = fetch(&s, &graph);
+	if (rc == VERB_OK && s.n == 0)
+		puts("nothing is overridden for good, so there is nothing to save");
+	else if (rc == VERB_OK && strlen(path) >= 4096)
+		rc = verb_misused(verb, "the file's name is too long");
+	else if (rc == VERB_OK)
+		rc = save(&s, path);
+	forget(&s);
+	json_decref(graph);
+	free(path);
+	return rc;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ps: show a running server through its admin endpoint: a line that identifies the server, then one
+ * line per stage. The table fits into 100 columns: names are cut and counts over ten million
+ * rounded; `-o json` has both in full.
+ *
+ * Totals are since startup and summed over classes. SHED includes what a source turned away before
+ * the graph, and a line below the table names the limits. Further lines there name the stages that
+ * an operator has paused or drained and those in trouble. The wait is the 99th percentile of the
+ * class that waits longest, since a mean over classes would hide it.
+ */
+#include "cli/verb.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "cli/client/client.h"
+#include "admin/text/number_format.h"
+#include "stage_state.h"
+#include "turned_away.h"
+#include "cli/client/plain.h"
+
+struct ps_row {
+	const char *name, *use, *place;
+	long long queued, limit, busy, now, offered, completed, shed, failed;
+	double wait_p99_s; /* -1 if no event has waited yet */
+};
+
+static long long ps_integer(const json_t *map, const char *key)
+{
+	return json_integer_value(json_object_get(map, key));
+}
+
+static const char *ps_text(const json_t *map, const char *key)
+{
+	const char *text = json_string_value(json_object_get(map, key));
+
+	return text ? text : "?";
+}
+
+static void ps_add_class(struct ps_row *row, const json_t *class)
+{
+	const json_t *p99 = json_object_get(json_object_get(class, "wait_seconds"), "p99");
+	json_t *shed = json_object_get(class, "shed_total");
+
+	row->offered += ps_integer(class, "offered_total");
+	row->completed += ps_integer(class, "completed_total");
+	row->failed += ps_integer(class, "failed_total");
+	for (void *it = json_object_iter(shed); it; it = json_object_iter_next(shed, it))
+		row->shed += json_integer_value(json_object_iter_value(it));
+	if (json_is_number(p99) && json_number_value(p99) > row->wait_p99_s)
+		row->wait_p99_s = json_number_value(p99);
+}
+
+static void ps_fill(struct ps_row *row, const json_t *stage)
+{
+	const json_t *queue = json_object_get(stage, "queue");
+	const json_t *threads = json_object_get(stage, "threads");
+	const char *group = ps_text(stage, "group");
+	const json_t *classes = json_object_get(stage, "classes");
+
+	*row = (struct ps_row){.wait_p99_s = -1};
+	row->name = ps_text(stage, "name");
+	row->use = ps_text(stage, "use");
+	row->place = ps_text(stage, "placement");
+	if (strcmp(row->place, "group") == 0)
+		row->place = group;
+	row->queued = ps_integer(queue, "length");
+	row->limit = ps_integer(queue, "limit");
+	row->busy = ps_integer(threads, "busy");
+	row->now = ps_integer(threads, "now");
+	row->shed = (long long)turned_away(stage);
+	for (size_t i = 0; i < json_array_size(classes); i++)
+		ps_add_class(row, json_array_get(classes, i));
+}
+
+/** Print a duration with about three digits: "35us", "1.2ms", "2.5s", "-" for none. */
+static void ps_print_duration(char *buf, size_t size, double s)
+{
+	if (s < 0)
+		snprintf(buf, size, "-");
+	else if (s < 1e-3)
+		snprintf(buf, size, "%.0fus", s * 1e6);
+	else if (s < 1)
+		snprintf(buf, size, "%.3gms", s * 1e3);
+	else
+		snprintf(buf, size, "%ss", number_text(NUMBER_ROOM, s, 3));
+}
+
+/** Format a count with at most seven characters: whole up to ten million, then "12.35M". */
+static const char *ps_count(char buf[24], long long n)
+{
+	if (n < 10000000)
+		snprintf(buf, 24, "%lld", n);
+	else if (n < 1000000000)
+		snprintf(buf, 24, "%.2fM", (double)n / 1e6);
+	else
+		snprintf(buf, 24, "%.2fG", (double)n / 1e9);
+	return buf;
+}
+
+/** Print a name with at most `width` characters; '~' marks one that was cut. */
+static void ps_print_name(const char *name, int width)
+{
+	if ((int)strlen(name) <= width)
+		plain_print(stdout, "%-*s ", width, name);
+	else
+		plain_print(stdout, "%.*s~ ", width - 1, name);
+}
+
+static void ps_print_row(const struct ps_row *row)
+{
+	char queue[48] = "-", threads[48] = "-", wait[32], count[4][24];
+
+	if (row->limit > 0)
+		snprintf(queue, sizeof(queue), "%lld/%lld", row->queued, row->limit);
+	if (row->now > 0)
+		snprintf(threads, sizeof(threads), "%lld/%lld", row->busy, row->now);
+	ps_print_duration(wait, sizeof(wait), row->wait_p99_s);
+	ps_print_name(row->name, 14);
+	ps_print_name(row->use, 12);
+	ps_print_name(row->place, 10);
+	plain_print(stdout, "%9s %6s %8s %9s %8s %7s %8s\n", queue, threads,
+	    ps_count(count[0], row->offered), ps_count(count[1], row->completed),
+	    ps_count(count[2], row->shed), ps_count(count[3], row->failed), wait);
+}
+
+/** Print the head line, such as "shop  http://127.0.0.1:9900  up 38 s". */
+static void ps_print_head(const json_t *doc, const char *url)
+{
+	long long up_s = (long long)json_number_value(json_object_get(doc, "uptime_seconds"));
+	bool bold = verb_styled(stdout);
+
+	plain_print(stdout, "%s  %s  up ", ps_text(doc, "name"), url);
+	if (up_s < 120)
+		plain_print(stdout, "%lld s\n", up_s);
+	else if (up_s < 7200)
+		plain_print(stdout, "%lld min\n", up_s / 60);
+	else
+		plain_print(stdout, "%lld h %lld min\n", up_s / 3600, up_s / 60 % 60);
+	fputs(bold ? "\033[1m" : "", stdout);
+	plain_print(stdout, "%-14s %-12s %-10s %9s %6s %8s %9s %8s %7s %8s", "STAGE", "USE",
+	    "RUNS IN", "QUEUE", "BUSY", "OFFERED", "COMPLETED", "SHED", "FAILED", "WAIT P99");
+	fputs(bold ? "\033[0m\n" : "\n", stdout);
+}
+
+static void ps_print_table(const json_t *doc, const char *url)
+{
+	const json_t *stages = json_object_get(doc, "stages");
+
+	ps_print_head(doc, url);
+	for (size_t i = 0; i < json_array_size(stages); i++) {
+		struct ps_row row;
+		ps_fill(&row, json_array_get(stages, i));
+		ps_print_row(&row);
+	}
+	for (size_t i = 0; i < json_array_size(stages); i++)
+		turned_away_print(json_array_get(stages, i), NULL, 0);
+	stages_held_print(stages);
+	stages_trouble_print(stages);
+}
+
+static int ps_print(const struct client_answer *answer, const char *url, bool json)
+{
+	json_t *doc = json_loadb(answer->body, answer->n, 0, NULL);
+	bool good = json_is_array(json_object_get(doc, "stages"));
+
+	if (!good)
+		plain_print(
+		    stderr, "weir ps: the server at %s is not a weir admin endpoint\n", url);
+	else if (json)
+		plain_json(stdout, answer->body, answer->n);
+	else
+		ps_print_table(doc, url);
+	json_decref(doc);
+	return good ? VERB_OK : VERB_UNREACHABLE;
+}
+
+int verb_ps(const struct verb *verb, const struct verb_args *args)
+{
+	const char *url = args->admin ? args->admin : CLIENT_DEFAULT_URL;
+	struct client_answer answer = {0};
+	struct weir_err err = {0};
+
+	int rc = client_get(url, "/api/v1/stages", &answer, &err);
+	if (rc == WEIR_EINVAL)
+		return verb_misused(verb, "%s", err.text);
+	if (rc != 0) {
+		plain_print(stderr, "weir ps: %s\n", err.text);
+		return VERB_UNREACHABLE;
+	}
+	if (answer.status != 200) {
+		plain_print(stderr, "weir ps: %s answers %d\n", url, answer.status);
+		rc = VERB_UNREACHABLE;
+	} else {
+		rc = ps_print(&answer, url, args->json);
+	}
+	free(answer.body);
+	return rc;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* show and queue: show one stage of a running server, and the oldest events in its queue. */
+#include "cli/act.h"
+#include "cli/client/plain.h"
+
+#include <string.h>
+
+static long long whole(const json_t *map, const char *key)
+{
+	return json_integer_value(json_object_get(map, key));
+}
+
+/* ---- show ---- */
+
+static long long sum_of(const json_t *map)
+{
+	long long n = 0;
+	json_t *all = json_deep_copy(map);
+
+	for (void *it = json_object_iter(all); it; it = json_object_iter_next(all, it))
+		n += json_integer_value(json_object_iter_value(it));
+	json_decref(all);
+	return n;
+}
+
+static void print_head(const json_t *stage)
+{
+	const json_t *queue = json_object_get(stage, "queue");
+	const json_t *threads = json_object_get(stage, "threads");
+	const json_t *admission = json_object_get(stage, "admission");
+	char age[32];
+
+	plain_print(stdout, "%s  %s (%s)  %s\n", act_text(stage, "name"), act_text(stage, "use"),
+	    act_text(stage, "placement"), act_text(stage, "state"));
+	if (*act_text(stage, "trouble"))
+		plain_print(stdout, "trouble    %s\n", act_text(stage, "trouble"));
+	if (whole(queue, "limit") > 0)
+		plain_print(stdout, "queue      %lld of %lld, the oldest waits %s\n",
+		    whole(queue, "length"), whole(queue, "limit"),
+		    act_duration(
+			age, json_number_value(json_object_get(queue, "oldest_wait_seconds"))));
+	if (whole(threads, "now") > 0)
+		plain_print(stdout, "threads    %lld busy of %lld (%lld to %lld)\n",
+		    whole(threads, "busy"), whole(threads, "now"), whole(threads, "min"),
+		    whole(threads, "max"));
+	plain_print(stdout, "admission  %s, %s%s%s\n", act_text(admission, "policy"),
+	    act_text(admission, "mode"), *act_text(admission, "why") ? ": " : "",
+	    act_text(admission, "why"));
+	plain_print(stdout, "in flight  %lld", whole(stage, "in_flight"));
+	if (whole(stage, "held") > 0)
+		plain_print(stdout, ", %lld of them held", whole(stage, "held"));
+	putchar('\n');
+}
+
+static double p99(const json_t *class, const char *which)
+{
+	const json_t *v = json_object_get(json_object_get(class, which), "p99");
+
+	return json_is_number(v) ? json_number_value(v) : -1;
+}
+
+static void print_classes(const json_t *classes)
+{
+	char wait[32], service[32];
+
+	plain_print(stdout, "\n%-16s %10s %10s %9s %9s %9s %11s\n", "CLASS", "OFFERED", "COMPLETED",
+	    "SHED", "FAILED", "WAIT P99", "SERVICE P99");
+	for (size_t i = 0; i < json_array_size(classes); i++) {
+		const json_t *c = json_array_get(classes, i);
+		plain_print(stdout, "%-16s %10lld %10lld %9lld %9lld %9s %11s\n",
+		    act_text(c, "name"), whole(c, "offered_total"), whole(c, "completed_total"),
+		    sum_of(json_object_get(c, "shed_total")), whole(c, "failed_total"),
+		    act_duration(wait, p99(c, "wait_seconds")),
+		    act_duration(service, p99(c, "service_seconds")));
+	}
+}
+
+static void print_knobs(const json_t *knobs)
+{
+	char at[32];
+
+	plain_print(stdout, "\n%-24s %-16s %-16s %s\n", "LIVE KNOB", "EFFECTIVE", "CONFIGURED",
+	    "OVERRIDDEN");
+	for (size_t i = 0; i < json_array_size(knobs); i++) {
+		const json_t *k = json_array_get(knobs, i);
+		const json_t *expires = json_object_get(k, "expires_at");
+		if (!json_is_true(json_object_get(k, "live")))
+			continue;
+		plain_print(stdout, "%-24s %-16.40s %-16.40s", act_text(k, "name"),
+		    act_text(k, "effective"), act_text(k, "configured"));
+		if (json_is_number(expires))
+			plain_print(stdout, " until %s", act_time(at, json_number_value(expires)));
+		else if (json_is_string(json_object_get(k, "overridden")))
+			plain_print(stdout, " for good");
+		putchar('\n');
+	}
+}
+
+int verb_show(const struct verb *verb, const struct verb_args *args)
+{
+	char path[ACT_PATH_MAX];
+	json_t *stage, *knobs;
+
+	if (!act_name_fits(verb, args->operand[0]))
+		return VERB_USAGE;
+	snprintf(path, sizeof(path), "/api/v1/stages/%s", args->operand[0]);
+	int rc = act_ask(verb, args, "GET", path, NULL, &stage);
+	if (rc != VERB_OK)
+		return rc;
+	strcat(path, "/knobs");
+	rc = act_ask(verb, args, "GET", path, NULL, &knobs);
+	if (rc != VERB_OK) {
+		json_decref(stage);
+		return rc;
+	}
+	json_object_update(stage, knobs);
+	json_decref(knobs);
+	if (args->json)
+		return act_print(stage);
+	print_head(stage);
+	print_classes(json_object_get(stage, "classes"));
+	print_knobs(json_object_get(stage, "knobs"));
+	json_decref(stage);
+	return VERB_OK;
+}
+
+/* ---- queue ---- */
+
+static void print_queued(const json_t *list)
+{
+	char age[32], left[32];
+
+	plain_print(stdout, "%10s %-16s %10s %s\n", "WAITS", "CLASS", "TIME LEFT", "TYPE");
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *q = json_array_get(list, i);
+		const json_t *l = json_object_get(q, "deadline_left");
+		double seconds = json_is_number(l) ? json_number_value(l) : -1;
+		const char *none = json_is_number(l) ? "over" : "-";
+		plain_print(stdout, "%10s %-16s %10s %s\n",
+		    act_duration(age, json_number_value(json_object_get(q, "age"))),
+		    act_text(q, "class"), seconds < 0 ? none : act_duration(left, seconds),
+		    act_text(q, "type"));
+	}
+}
+
+int verb_queue(const struct verb *verb, const struct verb_args *args)
+{
+	char path[ACT_PATH_MAX];
+	json_t *doc;
+	int n = 20;
+
+	if (!act_name_fits(verb, args->operand[0]) || !act_count(verb, args, 100, &n))
+		return VERB_USAGE;
+	snprintf(path, sizeof(path), "/api/v1/stages/%s/queue?n=%d", args->operand[0], n);
+	int rc = act_ask(verb, args, "GET", path, NULL, &doc);
+	if (rc != VERB_OK || args->json)
+		return rc != VERB_OK ? rc : act_print(doc);
+	plain_print(stdout, "%lld waiting at %s\n", whole(doc, "length"), args->operand[0]);
+	if (json_array_size(json_object_get(doc, "oldest")) > 0)
+		print_queued(json_object_get(doc, "oldest"));
+	json_decref(doc);
+	return VERB_OK;
+}

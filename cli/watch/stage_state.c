@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Shows stages that do not run normally; see stage_state.h. */
+#include "stage_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/client/plain.h"
+
+static const char *text(const json_t *map, const char *key)
+{
+	const char *s = json_string_value(json_object_get(map, key));
+
+	return s ? s : "";
+}
+
+const char *stage_held(const json_t *stage)
+{
+	const char *state = text(stage, "state");
+
+	if (*state == '\0' || strcmp(state, "running") == 0)
+		return NULL;
+	return strcmp(state, "draining") == 0 ? "being drained" : state;
+}
+
+void stages_held_print(const json_t *stages)
+{
+	for (size_t i = 0; i < json_array_size(stages); i++) {
+		const json_t *stage = json_array_get(stages, i);
+		const json_t *waiting = json_object_get(json_object_get(stage, "queue"), "length");
+		const char *held = stage_held(stage);
+		if (held)
+			plain_print(stdout, "%s is %s by an operator, %lld waiting\n",
+			    text(stage, "name"), held, (long long)json_integer_value(waiting));
+	}
+}
+
+void stages_trouble_print(const json_t *stages)
+{
+	for (size_t i = 0; i < json_array_size(stages); i++) {
+		const json_t *stage = json_array_get(stages, i);
+		if (*text(stage, "trouble"))
+			plain_print(stdout, "%s is in trouble: %s\n", text(stage, "name"),
+			    text(stage, "trouble"));
+	}
+}

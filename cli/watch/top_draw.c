@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* Draws the frames of `weir top`; see top.h. */
+#include "top.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/act.h"
+#include "cli/client/plain.h"
+
+static const char *const order_words[TOP_ORDERS] = {
+    [TOP_GRAPH] = "graph",
+    [TOP_SHED] = "shed",
+    [TOP_QUEUE] = "queue",
+    [TOP_WAIT] = "wait",
+    [TOP_BUSY] = "busy",
+    [TOP_IN] = "in",
+};
+
+const char *top_order_word(enum top_order order)
+{
+	return order_words[order];
+}
+
+/* ---- rows ---- */
+
+/* Return the last known value of column `key` of `stage`, -1 if there is none. */
+static double last_of(const json_t *stage, const char *key)
+{
+	const json_t *column = json_object_get(stage, key);
+
+	for (size_t i = json_array_size(column); i-- > 0;) {
+		const json_t *value = json_array_get(column, i);
+		if (json_is_number(value))
+			return json_number_value(value);
+	}
+	return -1;
+}
+
+static void take_row(struct top_row *row, int place, const json_t *stage, const json_t *samples)
+{
+	const json_t *queue = json_object_get(stage, "queue");
+	const json_t *past = json_object_get(samples, act_text(stage, "name"));
+
+	*row = (struct top_row){.place = place,
+	    .queued = json_integer_value(json_object_get(queue, "length")),
+	    .limit = json_integer_value(json_object_get(queue, "limit")),
+	    .threads =
+		(int)json_integer_value(json_object_get(json_object_get(stage, "threads"), "now")),
+	    .in = last_of(past, "in"),
+	    .done = last_of(past, "done"),
+	    .shed = last_of(past, "shed"),
+	    .busy = last_of(past, "busy"),
+	    .wait_p99_s = last_of(past, "wait_p99")};
+	snprintf(row->name, sizeof(row->name), "%s", act_text(stage, "name"));
+	snprintf(row->state, sizeof(row->state), "%s", act_text(stage, "state"));
+}
+
+bool top_take(struct top *t, const json_t *stages, const json_t *history, const json_t *overload)
+{
+	const json_t *list = json_object_get(stages, "stages");
+	const json_t *samples = json_object_get(history, "stages");
+
+	if (!json_is_array(list) || !json_is_object(samples))
+		return false;
+	snprintf(t->name, sizeof(t->name), "%s", act_text(stages, "name"));
+	snprintf(t->mode, sizeof(t->mode), "%s", act_text(overload, "mode"));
+	const json_t *limit = json_object_get(stages, "bottleneck");
+	bool limits = json_is_true(json_object_get(limit, "limits"));
+	snprintf(t->limit, sizeof(t->limit), "%s", limits ? act_text(limit, "stage") : "");
+	t->limit_used = json_number_value(json_object_get(limit, "used"));
+	t->up_s = json_number_value(json_object_get(stages, "uptime_seconds"));
+	t->n = 0;
+	for (size_t i = 0; i < json_array_size(list) && t->n < TOP_STAGES_MAX; i++, t->n++)
+		take_row(&t->row[t->n], t->n, json_array_get(list, i), samples);
+	return true;
+}
+
+static double key_of(const struct top_row *row, enum top_order order)
+{
+	switch (order) {
+	case TOP_SHED:
+		return row->shed;
+	case TOP_QUEUE:
+		return (double)row->queued;
+	case TOP_WAIT:
+		return row->wait_p99_s;
+	case TOP_BUSY:
+		return row->busy;
+	case TOP_IN:
+		return row->in;
+	default:
+		return -row->place;
+	}
+}
+
+static bool comes_first(const struct top_row *a, const struct top_row *b, enum top_order order)
+{
+	double x = key_of(a, order), y = key_of(b, order);
+
+	return x > y || (!(x < y) && a->place < b->place);
+}
+
+static bool is_shown(const struct top *t, const struct top_row *row)
+{
+	return strstr(row->name, t->filter) != NULL;
+}
+
+void top_arrange(struct top *t)
+{
+	bool found = false;
+
+	for (int i = 1; i < t->n; i++) { /* insertion sort: few rows, nearly sorted */
+		struct top_row row = t->row[i];
+		int k = i;
+		for (; k > 0 && comes_first(&row, &t->row[k - 1], t->order); k--)
+			t->row[k] = t->row[k - 1];
+		t->row[k] = row;
+	}
+	for (int i = 0; i < t->n; i++)
+		found =
+		    found || (is_shown(t, &t->row[i]) && strcmp(t->row[i].name, t->selected) == 0);
+	if (!found) {
+		t->selected[0] = '\0';
+		top_move(t, 1);
+	}
+}
+
+void top_move(struct top *t, int by)
+{
+	int shown[TOP_STAGES_MAX], n = 0, at = -1;
+
+	for (int i = 0; i < t->n; i++) {
+		if (!is_shown(t, &t->row[i]))
+			continue;
+		if (strcmp(t->row[i].name, t->selected) == 0)
+			at = n;
+		shown[n++] = i;
+	}
+	if (n == 0)
+		return;
+	at = at < 0 ? 0 : at + by;
+	at = at < 0 ? 0 : at >= n ? n - 1 : at;
+	snprintf(t->selected, sizeof(t->selected), "%s", t->row[shown[at]].name);
+}
+
+/* ---- the frame ---- */
+
+/* Format a rate with at most five characters: "-", "0", "3.25", "912", "12k". */
+static const char *rate(char buf[16], double v)
+{
+	if (v < 0)
+		snprintf(buf, 16, "-");
+	else if (v < 0.005)
+		snprintf(buf, 16, "0");
+	else if (v < 9.995)
+		snprintf(buf, 16, "%.2f", v);
+	else if (v < 99999.5)
+		snprintf(buf, 16, "%.0f", v);
+	else if (v < 9.9995e6)
+		snprintf(buf, 16, "%.0fk", v / 1e3);
+	else
+		snprintf(buf, 16, "%.0fM", v / 1e6);
+	return buf;
+}
+
+/* Print `line`, cut at `columns`, and end it. */
+static void put_line(FILE *out, const char *line, int columns, const char *style)
+{
+	char plain[1024]; /* escaped before the cut, so that the frame keeps its width */
+	bool styled = style && *style;
+
+	if (styled)
+		fputs(style, out);
+	plain_print(out, "%.*s", columns, plain_text(plain, sizeof(plain), line));
+	if (styled)
+		fputs("\033[0m", out);
+	fputs(style ? "\033[K\n" : "\n", out);
+}
+
+static void put_row(
+    const struct top *t, const struct top_row *row, FILE *out, int columns, bool styled)
+{
+	char line[256], queue[32] = "-", busy[16] = "-", wait[32], r[3][16], name[16];
+	const char *style = styled ? "" : NULL;
+
+	if (row->limit > 0)
+		snprintf(queue, sizeof(queue), "%lld", row->queued);
+	if (row->busy >= 0)
+		snprintf(busy, sizeof(busy), "%.0f%%", 100 * row->busy);
+	snprintf(name, sizeof(name), strlen(row->name) > 15 ? "%.14s~" : "%s", row->name);
+	snprintf(line, sizeof(line), "%-15s %-8s %7s %7d %5s %7s %7s %7s %8s", name, row->state,
+	    queue, row->threads, busy, rate(r[0], row->in), rate(r[1], row->done),
+	    rate(r[2], row->shed), act_duration(wait, row->wait_p99_s));
+	if (styled && strcmp(row->name, t->selected) == 0)
+		style = "\033[7m";
+	else if (styled && row->shed > 0.005)
+		style = "\033[33m";
+	else if (styled && strcmp(row->state, "running") != 0)
+		style = "\033[36m";
+	put_line(out, line, columns, style);
+}
+
+static void put_head(const struct top *t, FILE *out, int columns, bool styled)
+{
+	char line[256];
+	long long up = (long long)t->up_s;
+	double shed = 0;
+	char r[16];
+
+	for (int i = 0; i < t->n; i++)
+		shed += t->row[i].shed > 0 ? t->row[i].shed : 0;
+	snprintf(line, sizeof(line),
+	    "%.40s  up %lld:%02lld:%02lld  %d stages  shed %s/s  overload %s", t->name, up / 3600,
+	    up / 60 % 60, up % 60, t->n, rate(r, shed), t->mode);
+	size_t n = strlen(line);
+	if (t->limit[0] && n < sizeof(line))
+		snprintf(line + n, sizeof(line) - n, "  limit %.40s %.0f%%", t->limit,
+		    100 * t->limit_used);
+	put_line(out, line, columns, styled ? "\033[1m" : NULL);
+	snprintf(line, sizeof(line), "%-15s %-8s %7s %7s %5s %7s %7s %7s %8s", "STAGE", "STATE",
+	    "QUEUE", "THREADS", "BUSY", "IN/S", "DONE/S", "SHED/S", "WAIT P99");
+	put_line(out, line, columns, styled ? "\033[1m" : NULL);
+}
+
+static void put_foot(const struct top *t, FILE *out, int columns)
+{
+	char line[256];
+
+	if (t->typing)
+		snprintf(line, sizeof(line), "show stages with: %s_", t->filter);
+	else if (t->message[0])
+		snprintf(line, sizeof(line), "%s", t->message);
+	else
+		snprintf(line, sizeof(line),
+		    "q quit  up/down  s sort (%s)  / filter%s%s  p pause  d drain  r resume  w why",
+		    top_order_word(t->order), t->filter[0] ? " " : "", t->filter);
+	put_line(out, line, columns, "\033[2m");
+}
+
+void top_draw(const struct top *t, FILE *out, int columns, int lines, bool styled)
+{
+	/* 4 lines are not rows: two header lines, the footer and the last line */
+	int room = styled ? lines - 4 : t->n, at = 0, first = 0, shown = 0;
+
+	for (int i = 0; i < t->n; i++) {
+		if (!is_shown(t, &t->row[i]))
+			continue;
+		if (strcmp(t->row[i].name, t->selected) == 0)
+			at = shown;
+		shown++;
+	}
+	if (at >= room)
+		first = at - room + 1;
+	put_head(t, out, columns, styled);
+	for (int i = 0, k = 0; i < t->n && k < first + room; i++) {
+		if (!is_shown(t, &t->row[i]))
+			continue;
+		if (k++ >= first)
+			put_row(t, &t->row[i], out, columns, styled);
+	}
+	if (styled) {
+		fputs("\033[J", out); /* clear the remaining lines of the previous frame */
+		put_foot(t, out, columns);
+	}
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * trace: show the slowest requests of the last two minutes, with one line per stage: when the
+ * request reached it, its wait and service time, and both as a bar over the duration of the
+ * request. The last line has the time spent at no stage, so that the lines add up: before the first
+ * stage, between two, and after the last one until the response was handed back.
+ */
+#include "cli/act.h"
+#include "cli/client/plain.h"
+
+#include <string.h>
+
+/* Width of the bar. The whole line fits into 80 columns. */
+#define BAR 32
+
+static double number(const json_t *map, const char *key)
+{
+	return json_number_value(json_object_get(map, key));
+}
+
+static int column(double at, double took)
+{
+	double c = took > 0 ? at / took * BAR : 0;
+
+	return c < 0 ? 0 : c > BAR ? BAR : (int)(c + 0.5);
+}
+
+/* Draw the bar of a span: blanks before the arrival, '.' for the wait, '#' for the service (at
+ * least one). */
+static void draw(char bar[BAR + 1], const json_t *span, double took)
+{
+	double after = number(span, "after"), begun = after + number(span, "wait");
+	int from = column(after, took), start = column(begun, took);
+	int end = column(begun + number(span, "service"), took);
+
+	start = start < BAR ? start : BAR - 1;
+	end = end > start ? end : start + 1;
+	memset(bar, ' ', BAR);
+	for (int i = from; i < start; i++)
+		bar[i] = '.';
+	memset(bar + start, '#', (size_t)(end - start));
+	bar[BAR] = '\0';
+}
+
+/* Return the part of `took` that no span covers, in seconds, and draw it as '-' in `bar`. Spans are
+ * ordered by their start. */
+static double elsewhere(char bar[BAR + 1], const json_t *spans, double took)
+{
+	double at = 0, rest = 0;
+
+	memset(bar, ' ', BAR);
+	bar[BAR] = '\0';
+	for (size_t i = 0; i <= json_array_size(spans); i++) {
+		const json_t *span = json_array_get(spans, i); /* NULL after the last */
+		double begin = span ? number(span, "after") : took;
+		if (begin > at) {
+			int from = column(at, took);
+			memset(bar + from, '-', (size_t)(column(begin, took) - from));
+			rest += begin - at;
+		}
+		double end = begin + number(span, "wait") + number(span, "service");
+		at = end > at ? end : at;
+	}
+	return rest;
+}
+
+static void print_request(const json_t *request)
+{
+	const json_t *spans = json_object_get(request, "spans");
+	double took = number(request, "took");
+	char at[32], text[3][32], bar[BAR + 1];
+
+	const char *trace = act_text(request, "trace");
+	plain_print(stdout, "%8s  %s  (%s, %s, %s%s%s)\n", act_duration(text[0], took),
+	    act_text(request, "path"), act_text(request, "class"), act_text(request, "outcome"),
+	    act_time(at, number(request, "at")), *trace ? ", trace " : "", trace);
+	for (size_t i = 0; i < json_array_size(spans); i++) {
+		const json_t *span = json_array_get(spans, i);
+		draw(bar, span, took);
+		plain_print(stdout, "  %-16.16s %8s %8s |%s|\n", act_text(span, "stage"),
+		    act_duration(text[1], number(span, "wait")),
+		    act_duration(text[2], number(span, "service")), bar);
+	}
+	double rest = elsewhere(bar, spans, took);
+	/* Print this line only if its bar would be visible, that is, longer than half a column. */
+	if (json_array_size(spans) > 0 && rest * BAR * 2 > took)
+		plain_print(stdout, "  %-16s %8s %8s |%s|\n", "(at no stage)", "",
+		    act_duration(text[1], rest), bar);
+	long long more = json_integer_value(json_object_get(request, "hops")) -
+			 (long long)json_array_size(spans);
+	if (more > 0)
+		plain_print(
+		    stdout, "  and %lld more stages, included in the time of the last one\n", more);
+}
+
+int verb_trace(const struct verb *verb, const struct verb_args *args)
+{
+	char path[ACT_PATH_MAX];
+	json_t *doc;
+	int n = 10;
+
+	if (!act_count(verb, args, 500, &n))
+		return VERB_USAGE;
+	snprintf(path, sizeof(path), "/api/v1/requests/slowest?n=%d", n);
+	int rc = act_ask(verb, args, "GET", path, NULL, &doc);
+	if (rc != VERB_OK || args->json)
+		return rc != VERB_OK ? rc : act_print(doc);
+	const json_t *list = json_object_get(doc, "requests");
+	if (json_array_size(list) == 0)
+		puts("no request ended in the last two minutes");
+	else
+		plain_print(stdout, "  %-16s %8s %8s\n", "STAGE", "WAIT", "SERVICE");
+	for (size_t i = 0; i < json_array_size(list); i++)
+		print_request(json_array_get(list, i));
+	json_decref(doc);
+	return VERB_OK;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * why: show what limits a running server, and why a stage was resized or refuses events.
+ *
+ * Two snapshots from the admin endpoint, a second apart, give rates. For each stage the utilisation
+ * law (Denning, Buzen 1978), X = U n / S, shows how far it is from its ceiling. Little's law
+ * (1961), N = X R, checks that counters, waits and queue lengths are consistent. Then the stage's
+ * decisions are listed, newest first.
+ */
+#include "cli/verb.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <jansson.h>
+
+#include "cli/act.h"
+#include "cli/client/client.h"
+#include "admin/text/number_format.h"
+#include "stage_state.h"
+#include "turned_away.h"
+#include "why_shed.h"
+#include "cli/client/plain.h"
+
+#define DECISIONS_SHOWN 5
+/* Tolerance for Little's law, as a share: it holds over long times, but may be off over one second
+ * of a changing system. 0.3 is a guess. */
+#define LITTLE_SLACK 0.3
+
+/* One stage between two snapshots. */
+struct why {
+	const char *name, *policy, *mode, *door, *trouble;
+	const char *held; /* how an operator has steered the stage, NULL if it runs */
+	double span_s;
+	double offered_per_s, served_per_s, refused_per_s;
+	double away_per_s;        /* refused by a source before the graph */
+	double ahead_per_s;       /* refused upstream on behalf of the stage */
+	double service_s, wait_s; /* means of the events served between the snapshots */
+	/* events waiting or in handlers, without held events; mean of both snapshots */
+	double at_stage;
+	long long waiting, limit;
+	int threads, busy, max;
+	double used; /* share of the threads' time, 0..1 */
+};
+
+static double number(const json_t *map, const char *key)
+{
+	return json_number_value(json_object_get(map, key));
+}
+
+static const char *text(const json_t *map, const char *key)
+{
+	const char *s = json_string_value(json_object_get(map, key));
+
+	return s ? s : "";
+}
+
+static int ask(const char *url, const char *path, json_t **doc)
+{
+	struct client_answer answer = {0};
+	struct weir_err err = {0};
+	int rc = client_get(url, path, &answer, &err);
+
+	*doc = rc == 0 && answer.status == 200 ? json_loadb(answer.body, answer.n, 0, NULL) : NULL;
+	free(answer.body);
+	if (*doc)
+		return VERB_OK;
+	plain_print(stderr, "weir why: %s\n",
+	    rc != 0 ? err.text : "the server there is not a weir admin endpoint");
+	return VERB_UNREACHABLE;
+}
+
+/* ---- arithmetic ---- */
+
+/* Sums over the classes of a stage. */
+struct sums {
+	double offered, completed, shed, ahead, waits, wait_s, services, service_s;
+};
+
+static struct sums sums_of(const json_t *stage)
+{
+	const json_t *classes = json_object_get(stage, "classes");
+	struct sums s = {0};
+
+	for (size_t i = 0; i < json_array_size(classes); i++) {
+		const json_t *c = json_array_get(classes, i);
+		const json_t *wait = json_object_get(c, "wait_seconds");
+		const json_t *service = json_object_get(c, "service_seconds");
+		json_t *shed = json_object_get(c, "shed_total");
+		s.offered += number(c, "offered_total");
+		s.ahead += number(c, "refused_ahead_total");
+		s.completed += number(c, "completed_total") + number(c, "failed_total");
+		for (void *it = json_object_iter(shed); it; it = json_object_iter_next(shed, it))
+			s.shed += json_number_value(json_object_iter_value(it));
+		s.waits += number(wait, "count");
+		s.wait_s += number(wait, "sum");
+		s.services += number(service, "count");
+		s.service_s += number(service, "sum");
+	}
+	return s;
+}
+
+static double ratio(double a, double b)
+{
+	return b > 0 ? a / b : 0;
+}
+
+/* Return the growth of a counter; 0 if a reload reset it between the snapshots. */
+static double grown(double then, double now)
+{
+	return now > then ? now - then : 0;
+}
+
+/* Return stage `now` in the first snapshot; `now` itself if it did not exist, so that all
+ * differences are 0. */
+static const json_t *first_look(const json_t *then, const json_t *now)
+{
+	for (size_t i = 0; i < json_array_size(then); i++)
+		if (strcmp(text(json_array_get(then, i), "name"), text(now, "name")) == 0)
+			return json_array_get(then, i);
+	return now;
+}
+
+static void compare(const json_t *then, const json_t *now, double span_s, struct why *w)
+{
+	const struct sums a = sums_of(then), b = sums_of(now);
+	const json_t *threads = json_object_get(now, "threads");
+	const json_t *queue = json_object_get(now, "queue");
+	const json_t *door = json_object_get(now, "admission");
+
+	*w = (struct why){.name = text(now, "name"),
+	    .policy = text(door, "policy"),
+	    .mode = text(door, "mode"),
+	    .door = text(door, "why"),
+	    .trouble = text(now, "trouble"),
+	    .held = stage_held(now),
+	    .span_s = span_s};
+	w->offered_per_s = grown(a.offered, b.offered) / span_s;
+	w->served_per_s = grown(a.completed, b.completed) / span_s;
+	w->refused_per_s = grown(a.shed, b.shed) / span_s;
+	w->away_per_s = grown(turned_away(then), turned_away(now)) / span_s;
+	w->ahead_per_s = grown(a.ahead, b.ahead) / span_s;
+	w->service_s = ratio(grown(a.service_s, b.service_s), b.services - a.services);
+	w->wait_s = ratio(grown(a.wait_s, b.wait_s), b.waits - a.waits);
+	w->at_stage = (number(then, "in_flight") - number(then, "held") + number(now, "in_flight") -
+			  number(now, "held")) /
+		      2;
+	w->waiting = (long long)number(queue, "length");
+	w->limit = (long long)number(queue, "limit");
+	w->threads = (int)number(threads, "now");
+	w->busy = (int)number(threads, "busy");
+	w->max = (int)number(threads, "max");
+	w->used =
+	    ratio(grown(number(then, "busy_seconds_total"), number(now, "busy_seconds_total")),
+		span_s * w->threads);
+}
+
+/* ---- printing ---- */
+
+static void print_laws(const struct why *w)
+{
+	const char *service_ms = number_text(NUMBER_ROOM, w->service_s * 1e3, 3);
+	double expected = w->served_per_s * (w->wait_s + w->service_s);
+	bool agrees =
+	    fabs(expected - w->at_stage) <= 2 + LITTLE_SLACK * fmax(expected, w->at_stage);
+
+	plain_print(stdout,
+	    "  ceiling  %d thread%s / %s ms of service = %s/s; %.0f %% used   [utilisation law, X "
+	    "= U n / S]\n",
+	    w->threads, w->threads == 1 ? "" : "s", service_ms,
+	    number_text(NUMBER_ROOM, w->threads / w->service_s, 4), w->used * 100);
+	plain_print(stdout,
+	    "  check    %s/s x (%s ms wait + %s ms service) = %s at the stage, counted %s: %s"
+	    "   [Little's law, N = X R]\n",
+	    number_text(NUMBER_ROOM, w->served_per_s, 4),
+	    number_text(NUMBER_ROOM, w->wait_s * 1e3, 3), service_ms,
+	    number_text(NUMBER_ROOM, expected, 3), number_text(NUMBER_ROOM, w->at_stage, 3),
+	    agrees ? "agrees" : "moving");
+}
+
+static void print_stage(const struct why *w)
+{
+	bool pool = w->threads > 0;
+
+	plain_print(stdout, "%s\n", w->name);
+	if (w->held)
+		plain_print(stdout, "  state    %s by an operator\n", w->held);
+	if (*w->trouble)
+		plain_print(stdout, "  trouble  %s\n", w->trouble);
+	plain_print(stdout, "  admit    policy %s, %s%s%s\n", w->policy, w->mode,
+	    *w->door ? ": " : "", w->door);
+	plain_print(stdout, "  now      %s offered/s, %s served/s, %s refused/s",
+	    number_text(NUMBER_ROOM, w->offered_per_s, 4),
+	    number_text(NUMBER_ROOM, w->served_per_s, 4),
+	    number_text(NUMBER_ROOM, w->refused_per_s, 4));
+	if (w->away_per_s > 0)
+		plain_print(
+		    stdout, ", %s turned away/s", number_text(NUMBER_ROOM, w->away_per_s, 4));
+	if (w->ahead_per_s > 0)
+		plain_print(stdout, ", %s/s refused upstream on its behalf",
+		    number_text(NUMBER_ROOM, w->ahead_per_s, 4));
+	if (pool)
+		plain_print(stdout, "; %d of %d threads busy (max %d), %lld waiting (limit %lld)",
+		    w->busy, w->threads, w->max, w->waiting, w->limit);
+	putchar('\n');
+	if (pool && w->service_s > 0)
+		print_laws(w);
+}
+
+static void print_decision(const json_t *d)
+{
+	char at[32];
+
+	plain_print(stdout, "  %s ", text(d, "action"));
+	if (number(d, "from") != number(d, "to"))
+		plain_print(stdout, "%.0f -> %.0f threads ", number(d, "from"), number(d, "to"));
+	plain_print(stdout, "at %s  (decision %.0f, %s)\n    because  %s\n    inputs   %s\n",
+	    act_time(at, number(d, "time")), number(d, "id"), text(d, "actor"), text(d, "rule"),
+	    text(d, "inputs"));
+	if (*text(d, "limit"))
+		plain_print(stdout, "    limits   %s\n", text(d, "limit"));
+	if (*text(d, "outcome_5s"))
+		plain_print(stdout, "    5 s on   %s\n", text(d, "outcome_5s"));
+	if (*text(d, "outcome_30s"))
+		plain_print(stdout, "    30 s on  %s\n", text(d, "outcome_30s"));
+}
+
+static int print_decisions(const char *url, const char *stage)
+{
+	json_t *doc;
+	int rc = ask(url, "/api/v1/decisions?limit=500", &doc), shown = 0;
+
+	if (rc != VERB_OK)
+		return rc;
+	const json_t *list = json_object_get(doc, "decisions");
+	for (size_t i = 0; i < json_array_size(list) && shown < DECISIONS_SHOWN; i++) {
+		const json_t *d = json_array_get(list, i);
+		if (strcmp(text(d, "stage"), stage) != 0)
+			continue;
+		print_decision(d);
+		shown++;
+	}
+	if (shown == 0)
+		puts("  no decisions about it are recorded");
+	json_decref(doc);
+	return VERB_OK;
+}
+
+/* Print what limits the server. The server itself evaluates this once a second
+ * (admin/metrics/bottleneck.h); only the result is printed here. */
+static void print_verdict(const json_t *stages)
+{
+	const json_t *limit = json_object_get(stages, "bottleneck");
+
+	if (!json_is_object(limit)) {
+		puts("Nothing is known yet about what limits the server: it started less than a "
+		     "second ago, or has no pool.");
+		return;
+	}
+	plain_print(stdout, "%s\n", text(limit, "text"));
+	if (json_is_true(json_object_get(limit, "limits")) && *text(limit, "formula"))
+		plain_print(
+		    stdout, "  because  %s   [%s]\n", text(limit, "formula"), text(limit, "law"));
+}
+
+/* ---- two snapshots ---- */
+
+static int look_twice(const char *url, json_t **then, json_t **now)
+{
+	struct timespec second = {1, 0};
+	int rc = ask(url, "/api/v1/stages", then);
+
+	if (rc != VERB_OK)
+		return rc;
+	nanosleep(&second, NULL);
+	rc = ask(url, "/api/v1/stages", now);
+	if (rc != VERB_OK)
+		json_decref(*then);
+	return rc;
+}
+
+static int explain(const char *url, const char *stage, const json_t *then, const json_t *now)
+{
+	const json_t *a = json_object_get(then, "stages"), *b = json_object_get(now, "stages");
+	double span_s = number(now, "uptime_seconds") - number(then, "uptime_seconds");
+	size_t n = json_array_size(b);
+	struct why *all = calloc(n + 1, sizeof(*all));
+	int rc = VERB_OK;
+	bool found = false;
+
+	if (!all || span_s <= 0) {
+		free(all);
+		fputs("weir why: the server was restarted in the meantime\n", stderr);
+		return VERB_FINDING;
+	}
+	for (size_t i = 0; i < n; i++)
+		compare(first_look(a, json_array_get(b, i)), json_array_get(b, i), span_s, &all[i]);
+	for (size_t i = 0; i < n; i++)
+		if (!stage || strcmp(all[i].name, stage) == 0)
+			turned_away_print(
+			    json_array_get(b, i), first_look(a, json_array_get(b, i)), span_s);
+	if (!stage) {
+		print_verdict(now);
+		stages_held_print(b);
+	}
+	for (size_t i = 0; i < n && rc == VERB_OK; i++) {
+		if (stage && strcmp(all[i].name, stage) != 0)
+			continue;
+		found = true;
+		print_stage(&all[i]);
+		if (stage)
+			rc = print_decisions(url, stage);
+	}
+	free(all);
+	if (!found) {
+		plain_print(stderr, "weir why: there is no stage '%s'\n", stage);
+		return VERB_USAGE;
+	}
+	return rc;
+}
+
+int verb_why(const struct verb *verb, const struct verb_args *args)
+{
+	const char *url = args->admin ? args->admin : CLIENT_DEFAULT_URL;
+	json_t *then = NULL, *now = NULL;
+
+	if (args->shed && args->n)
+		return verb_misused(verb, "--shed needs no stage: the id names it");
+	if (args->shed)
+		return why_shed(args->shed, url);
+	int rc = look_twice(url, &then, &now);
+	if (rc != VERB_OK)
+		return rc;
+	rc = explain(url, args->n ? args->operand[0] : NULL, then, now);
+	json_decref(then);
+	json_decref(now);
+	return rc;
+}

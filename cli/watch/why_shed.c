@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * why --shed: explain one refused request, given only the id in its response (X-Weir-Shed-Id).
+ *
+ * The id contains the reason (stage/shed_token.h); a running server is only asked for names, the
+ * objective and the time of day. Without a server, or if it was started after the refusal, numbers
+ * are printed instead of names. The exit code is the same, since everything in the id is known.
+ */
+#include "why_shed.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <jansson.h>
+
+#include "cli/act.h"
+#include "cli/client/client.h"
+#include "stage/shed_token.h"
+#include "cli/client/plain.h"
+
+/* The server's data about a token; texts belong to the server's response. */
+struct about {
+	const char *stage, *class_name; /* NULL if unknown */
+	double slo_s;                   /* 0 if unknown */
+	double wall_s;                  /* of the refusal, Unix time; 0 if unknown */
+};
+
+static double number(const json_t *map, const char *key)
+{
+	return json_number_value(json_object_get(map, key));
+}
+
+/* Fill in `about` from `doc` (/api/v1/stages). Returns false if the server was started after the
+ * refusal. */
+static bool look_up(const json_t *doc, const struct shed_token *t, struct about *about)
+{
+	double up_s = number(doc, "uptime_seconds");
+	double at_s = (double)shed_token_since_ns(t, (int64_t)(up_s * 1e9)) / 1e9;
+	const json_t *stage = json_array_get(json_object_get(doc, "stages"), t->stage);
+
+	if (at_s > up_s)
+		return false;
+	about->wall_s = number(doc, "time") - up_s + at_s;
+	if (t->stage == SHED_TOKEN_STAGE_UNKNOWN || !stage)
+		return true;
+	about->stage = json_string_value(json_object_get(stage, "name"));
+	about->slo_s = number(stage, "slo_seconds");
+	about->class_name = json_string_value(json_object_get(
+	    json_array_get(json_object_get(stage, "classes"), t->class_id), "name"));
+	return true;
+}
+
+/* Query the server at `url`. Returns its response, to be released, or NULL with the reason on
+ * stderr. */
+static json_t *ask_names(const char *url, const struct shed_token *t, struct about *about)
+{
+	struct client_answer answer = {0};
+	struct weir_err err = {0};
+	int rc = client_get(url, "/api/v1/stages", &answer, &err);
+	json_t *doc =
+	    rc == 0 && answer.status == 200 ? json_loadb(answer.body, answer.n, 0, NULL) : NULL;
+
+	free(answer.body);
+	if (doc && look_up(doc, t, about))
+		return doc;
+	plain_print(stderr, "weir why: %s: numbers are shown instead of names\n",
+	    doc       ? "the server there was started later"
+	    : rc != 0 ? err.text
+		      : "the server there is not a weir admin endpoint");
+	json_decref(doc);
+	return NULL;
+}
+
+/* ---- the sentence ---- */
+
+static void print_when(const struct shed_token *t, const struct about *about)
+{
+	time_t whole = (time_t)about->wall_s;
+	struct tm tm;
+
+	if (!(about->wall_s > 0 && about->wall_s < ACT_TIME_MAX)) {
+		plain_print(stdout, "%u.%u s after the start", t->at / 10, t->at % 10);
+		return;
+	}
+	localtime_r(&whole, &tm);
+	plain_print(stdout, "at %02d:%02d:%02d.%d", tm.tm_hour, tm.tm_min, tm.tm_sec,
+	    (int)((about->wall_s - (double)whole) * 10));
+}
+
+static void print_who(const struct shed_token *t, const struct about *about)
+{
+	if (about->stage)
+		plain_print(stdout, " '%s' refused", about->stage);
+	else if (t->stage == SHED_TOKEN_STAGE_UNKNOWN)
+		fputs(" a stage refused", stdout);
+	else
+		plain_print(stdout, " stage %u refused", t->stage);
+	if (about->class_name)
+		plain_print(stdout, " class '%s'", about->class_name);
+	else
+		plain_print(stdout, " class %u", t->class_id);
+}
+
+static void print_wait(const struct shed_token *t, const struct about *about)
+{
+	double share = (double)t->wait / SHED_TOKEN_WAIT_UNIT;
+	const char *over = t->wait == SHED_TOKEN_WAIT_MOST ? "over " : "";
+
+	if (t->wait == SHED_TOKEN_WAIT_UNKNOWN)
+		return;
+	if (about->slo_s > 0) /* the id has a resolution of three per cent of the objective */
+		plain_print(stdout, "; predicted wait %s%.*f ms of an objective of %.4g ms", over,
+		    about->slo_s < 0.1, share * about->slo_s * 1e3, about->slo_s * 1e3);
+	else
+		plain_print(
+		    stdout, "; predicted wait %s%.0f %% of the objective", over, share * 100);
+}
+
+static void print_token(const char *text, const struct shed_token *t, const struct about *about)
+{
+	int code = weir_shed_code(t->reason_index);
+
+	plain_print(stdout, "shed %s: ", text);
+	print_when(t, about);
+	print_who(t, about);
+	plain_print(stdout, " (%s): %s", weir_error_word(code), weir_error_text(code));
+	print_wait(t, about);
+	if (code == WEIR_EPRIORITY)
+		plain_print(stdout,
+		    "; %.0f %% of the class was admitted, this user's number was %.2f",
+		    t->part * 100.0 / SHED_TOKEN_PART_ALL, t->user / 256.0);
+	puts(".");
+}
+
+int why_shed(const char *id, const char *url)
+{
+	struct about about = {0};
+	struct shed_token t;
+	char text[WEIR_SHED_ID_BYTES];
+	uint64_t value;
+
+	if (shed_token_parse(id, &value) != 0 || !shed_token_unpack(value, &t)) {
+		plain_print(stderr,
+		    "weir why: '%s' is not a shed id: these have 13 letters and digits, as in the "
+		    "field X-Weir-Shed-Id of a 503\n",
+		    id);
+		return VERB_USAGE;
+	}
+	json_t *doc = ask_names(url, &t, &about);
+	shed_token_print(value, text);
+	print_token(text, &t, &about);
+	json_decref(doc);
+	return VERB_OK;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* Handles the signals of a running server; see signals.h. */
+#include "signals.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/verb.h"
+
+/** The graph that the handler hurries; NULL while nothing drains. It is global, since a signal
+ *  handler has no argument for it. */
+static _Atomic(struct weir_graph *) signals_draining;
+static atomic_int signals_hurried;
+static pthread_t signals_main;
+
+static void signals_fill(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGUSR1);
+}
+
+/* Write to stderr; async-signal-safe. If stderr is gone, nothing can be done. */
+static void signals_say(const char *text)
+{
+	if (write(STDERR_FILENO, text, strlen(text)) < 0)
+		return;
+}
+
+static void signals_on_end(void (*handler)(int sig))
+{
+	struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+}
+
+static void signals_open(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static void signals_at_start(int sig)
+{
+	signals_say(sig == SIGINT ? "weir: ended by SIGINT while it started\n"
+				  : "weir: ended by SIGTERM while it started\n");
+	signal(sig, SIG_DFL);
+	raise(sig);
+	signals_open(); /* delivered here, except to process 1 of a container, which ignores it */
+	_exit(128 + sig);
+}
+
+/* Forward a signal to the main thread. A thread created by a stage during startup may not have
+ * blocked it. */
+static void signals_on_other(int sig)
+{
+	pthread_kill(signals_main, sig);
+}
+
+void signals_start(void)
+{
+	sigset_t set;
+
+	signals_main = pthread_self();
+	signal(SIGPIPE, SIG_IGN);
+	signals_fill(&set);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	signals_on_end(signals_at_start);
+	signals_open();
+}
+
+void signals_block(void)
+{
+	sigset_t set;
+
+	signals_fill(&set);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	signals_on_end(signals_on_other);
+}
+
+int signals_wait(void)
+{
+	sigset_t set;
+	int sig;
+
+	signals_fill(&set);
+	/* Fails only for a set without a valid signal. */
+	int rc = sigwait(&set, &sig);
+	WEIR_ASSERT(rc == 0);
+	return sig;
+}
+
+static void signals_on_next(int sig)
+{
+	struct weir_graph *graph = atomic_load(&signals_draining);
+
+	(void)sig;
+	if (atomic_fetch_add(&signals_hurried, 1) > 0) {
+		signals_say("weir: ended by a third signal, without waiting any longer\n");
+		_exit(VERB_FINDING);
+	}
+	if (graph)
+		weir_graph_hurry(graph);
+}
+
+void signals_hurry_on_next(struct weir_graph *graph)
+{
+	atomic_store(&signals_draining, graph);
+	signals_on_end(signals_on_next);
+	signals_open();
+}
+
+bool signals_hurry(void)
+{
+	return atomic_load(&signals_hurried) > 0;
+}
+
+void signals_forget(void)
+{
+	atomic_store(&signals_draining, NULL);
+}
