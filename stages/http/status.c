@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Provides reasons, status lines and small plain-text bodies of status codes, from one table. */
+/* Provides the reason phrase, status line and short plain-text body of each status code, from one
+ * table. */
 #include "http/status.h"
 
 /* The codes in IANA's registry, except those that such a server never sends (1xx, WebDAV,
