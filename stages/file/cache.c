@@ -223,7 +223,7 @@ static void cache_refused(
 		cache_fetch_refused(st, &ev[i], conf->revalidate_ns + conf->stale_ns, reason);
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static int check_root(const char *root, struct weir_err *err)
 {

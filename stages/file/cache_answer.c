@@ -153,7 +153,7 @@ bool cache_answer_varies(const struct weir_http_request *req, uint32_t start)
 	return any_line(&f, line_varies);
 }
 
-/* ---- responses that are not kept ---- */
+/* ---- responses that are not cached ---- */
 
 /* The representation that the response describes. The slices point into the fields of the
  * response. */

@@ -26,7 +26,8 @@ struct cache_fields {
  * which stages before the cache have added. */
 struct cache_fields cache_fields_of(const struct weir_http_request *req, uint32_t start);
 
-/** Take the next line off `text`. Returns false at the end, or if the line is not a field. */
+/** Remove the next line from `text` and store it in `l`. Returns false at the end, or if the line
+ * is not a field. */
 bool cache_line_next(struct weir_slice *text, struct cache_line *l);
 
 /** Whether a 304 repeats this field (RFC 9110, 15.4.5). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flights of file.cache: fetches in progress. A key is fetched only once, however many requests
- * arrive for it meanwhile. The key consists of the path and the codings that a client accepts,
+ * Flights of file.cache: fetches in progress. A key is fetched only once, however many requests for
+ * it arrive in the meantime. The key consists of the path and the codings that a client accepts,
  * since the response may depend on both.
  *
  *   board: no flight for the key -> the request LEADS: emitted to `miss` with the flight's tap

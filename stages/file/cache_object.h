@@ -36,7 +36,7 @@ struct cache_account {
 	atomic_int_fast64_t pinned_bytes;
 };
 
-/** What it means that a lookup finds the object. */
+/** What an object records about its key. */
 enum cache_kind {
 	CACHE_WHOLE, /* a 200 with its whole body, in memory or in an open file */
 	CACHE_GONE,  /* a 404, kept for a short time */
@@ -84,7 +84,7 @@ struct cache_limits {
 	int64_t file_charge_bytes; /* charge for an open file; if 0, no file is kept open */
 	int64_t revalidate_ns, negative_ns;
 	int64_t shown_ns; /* maximum time that an object is served without revalidation */
-	/* when the request was sent to `miss`, by CLOCK_REALTIME_COARSE, the clock of file
+	/* when the request was sent to `miss`, by CLOCK_REALTIME_COARSE, which is the clock of file
 	 * timestamps */
 	int64_t asked_ns;
 };

@@ -153,7 +153,7 @@ static void read_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		read_one(st, &ev[i]);
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static bool is_one_line(const char *text)
 {

@@ -2,8 +2,8 @@
 /*
  * Accepts clients; see accept.h.
  *
- * A new connection is accepted first, so that its address is known. It is then checked for, in this
- * order:
+ * A new connection is accepted first, so that its address is known. It must then pass two checks,
+ * in this order:
  *
  *   1. the limits per address: accept_rate, max_per_address. Only connections of the same address
  *      are closed for it (limit.c).
@@ -67,8 +67,8 @@ static unsigned missing(struct http_io *io)
 	return (limit_has_place(io) ? 0 : ROOM_PLACE) | (accept_reserve(io) ? 0 : ROOM_DESCRIPTOR);
 }
 
-/* Free a descriptor first, since closing a connection for its descriptor frees its slot as well.
- * With `waiting`, only connections without a request are evicted. */
+/* Free a descriptor first, since closing a connection for its descriptor also frees its slot. With
+ * `waiting`, only connections without a request are evicted. */
 static bool make_room(struct http_io *io, bool waiting)
 {
 	if (!accept_reserve(io) && !(limit_evict(io) && accept_reserve(io)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Accepts clients. When the server is full, frees a slot by eviction or refuses the client. Runs in
- * the I/O thread. */
+/* Accepts clients. When the server is full, a slot is freed by eviction, or the client is refused.
+ * Runs in the I/O thread. */
 #ifndef WEIR_HTTP_ACCEPT_H
 #define WEIR_HTTP_ACCEPT_H
 

@@ -97,8 +97,7 @@ static void pair_text(struct pairs *p, const char *name, struct weir_slice s, si
 	p->n = access_quote(p->out, p->n, s, most, p->json);
 }
 
-/* Add a word of at most 200 bytes that the server has chosen, and that needs no quotes in
- * logfmt. */
+/* Add a word of at most 200 bytes that needs no escapes and, in logfmt, no quotes. */
 static void pair_word(struct pairs *p, const char *name, struct weir_slice s)
 {
 	put_name(p, name);

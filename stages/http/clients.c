@@ -31,7 +31,7 @@
 #define BUCKETS_FIRST 16
 /* Cells of a row, which take 32 KiB. */
 #define CELLS 4096
-/* Smallest burst that is allowed; a browser opens 6 connections at once. */
+/* Smallest burst that is allowed; a browser opens 6 connections at the same time. */
 #define BURST_MIN 10.0
 /* Longest time per connection, about 115 days. The smallest burst takes ten times as long, which is
  * still far below the limit of an int64_t. */
@@ -116,7 +116,7 @@ static uint64_t hash_key(const struct clients *p, uint64_t key)
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 struct clients *clients_new(void)
 {

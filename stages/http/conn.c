@@ -311,7 +311,7 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 	}
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static void name_peer(struct conn *c, const struct sockaddr_storage *addr)
 {

@@ -73,7 +73,8 @@ struct conn {
 	uint8_t unsent_kib;
 	bool ending; /* close_notify could not be sent yet; no response follows */
 	bool lingering;
-	/* refused when accepted, so not counted in max_connections or for its address */
+	/* refused when accepted, so it counts neither towards max_connections nor for its
+	 * address */
 	bool refused;
 	bool blocked; /* a write was short: waiting for EPOLLOUT */
 	/* bytes of "100 Continue" still to send; unless it is 0, `blocked` is set */
@@ -100,7 +101,7 @@ struct conn {
 	char peer[INET6_ADDRSTRLEN];
 };
 
-/* ---- life: conn.c ---- */
+/* ---- lifecycle: conn.c ---- */
 
 /** Take over the accepted socket `fd` of a client with `key` (clients.h), which clients_enter has
  * counted. The count is undone here if the client is refused, else when the connection closes.

@@ -2,10 +2,10 @@
 /*
  * Eviction across I/O threads.
  *
- * Only the I/O thread of a connection may close it. So each thread publishes the start of the
- * longest wait among its connections without a request. If a thread cannot admit a new connection
- * only because the server is full, and has no connection of its own to close, it requests an
- * eviction from the thread with the longest wait, and pauses its own listeners:
+ * Only the I/O thread of a connection may close it. Each thread therefore publishes the start of
+ * the longest wait among its connections without a request. If a thread cannot admit a new
+ * connection only because the server is full, and has no connection of its own to close, it
+ * requests an eviction from the thread with the longest wait, and pauses its own listeners:
  *
  *   requester: evict_ask --wanted, bit in `asked`, wake--> listeners paused, the new connection
  *              waits (50 ms, listen.c)
@@ -31,7 +31,7 @@
 
 #include "http/server.h"
 
-/** Request another I/O thread to evict a connection that is waiting for a request. `wanted` has
+/** Request that another I/O thread evict a connection that is waiting for a request. `wanted` has
  * bits of enum evict_wanted. `first` means that this is the first request for this new connection.
  * Returns whether a request was sent; if so, the caller stores the new connection and pauses its
  * listeners until accept_newcomer. */

@@ -4,8 +4,8 @@
  * contract.
  *
  * The end of a line is found by searching for the first byte that text may not have, sixteen or
- * eight bytes at a time; that byte must be a CR followed by an LF. Every byte of the head is
- * therefore checked once for being a control byte, and the bytes of names once more for being token
+ * eight bytes at a time; that byte must be a CR followed by an LF. This search also finds every
+ * control byte in the head; only the bytes of names are checked a second time, for being token
  * bytes. Limits are checked by position before anything beyond them is examined, which makes
  * verdicts independent of how the bytes were split.
  */

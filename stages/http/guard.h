@@ -20,7 +20,7 @@
  *   other     Connection that is not a list of tokens; Expect twice; in HTTP/1.1, Expect with
  *             anything but 100-continue (417)
  *
- * Every verdict depends only on the bytes up to the fault (a line is judged when it is complete),
+ * Every verdict depends only on the bytes up to the fault (a line is checked when it is complete),
  * so it does not depend on how the bytes were split. llhttp must then agree: see parse.h.
  */
 #ifndef WEIR_HTTP_GUARD_INTERNAL_H
@@ -73,14 +73,15 @@ struct http_head {
 
 enum guard_verdict { GUARD_MORE, GUARD_GOOD, GUARD_REFUSED };
 
-/** Judge the head at p[0..n); fills `head`, whose `headers`, `secure` and `methods` must be set. */
+/** Check the head at p[0..n), and fill `head`, whose `headers`, `secure` and `methods` must be
+ * set. */
 enum guard_verdict guard_head(const char *p, size_t n, struct http_head *head);
 
 /** Whether guard_head could return anything but GUARD_MORE for p[0..n), given that it returned
  * GUARD_MORE for p[0..seen). */
 bool guard_news(const char *p, size_t seen, size_t n);
 
-/* ---- parts, in files of their own ---- */
+/* ---- parts, each in its own file ---- */
 
 /** Refuse the head: set its status and why. */
 static inline enum guard_verdict guard_refuse(struct http_head *head, int status, const char *why)
@@ -93,14 +94,14 @@ static inline enum guard_verdict guard_refuse(struct http_head *head, int status
 /** Normalize the path, which is in `head`, and set path_differs; 400 if it leads above the root. */
 enum guard_verdict guard_path(struct http_head *head);
 
-/** Judge a complete request line. `line` excludes its CRLF, which must follow in memory. */
+/** Check a complete request line. `line` excludes its CRLF, which must follow in memory. */
 enum guard_verdict guard_request_line(struct weir_slice line, struct http_head *head);
 
-/** Judge a field that decides framing or routing, or that may occur only once; GUARD_GOOD for all
- * others. */
+/** Check a field that determines framing or routing, or that may occur only once. Returns
+ * GUARD_GOOD for all others. */
 enum guard_verdict guard_field(const struct weir_http_header *field, struct http_head *head);
 
-/** Judge what can be checked only once all fields are known. */
+/** Perform the checks that need all fields. */
 enum guard_verdict guard_whole(struct http_head *head);
 
 /** Whether `s` is a host or address with an optional port. The byte after `s` must be readable, and
@@ -111,8 +112,8 @@ bool guard_authority(struct weir_slice s);
  * case; a missing or empty port means the default port of the scheme. */
 bool guard_same_authority(struct weir_slice a, struct weir_slice b, bool secure);
 
-/** Whether `host`, a valid authority, differs from the normal spelling that request_fill gives
- * it. */
+/** Whether `host`, a valid authority, differs from its normal spelling, which request_fill
+ * writes. */
 bool guard_host_differs(struct weir_slice host);
 
 enum guard_byte {
@@ -123,7 +124,7 @@ enum guard_byte {
 	GUARD_HEX = 16,
 	GUARD_ESCAPE = 32, /* '%' */
 	GUARD_SLASH = 64,  /* '/' */
-	GUARD_DOT = 128,   /* '/' and '.': after a '/', the path may not be normal */
+	GUARD_DOT = 128,   /* '/' and '.': one of them after a '/' may make the path not normal */
 };
 
 /* GUARD_PATH and GUARD_QUERY are the bytes of RFC 3986 and the few others that browsers send

@@ -118,7 +118,7 @@ static void io_stop(struct weir_loop *loop)
 static const struct weir_loop_ops loop_ops = {
     .start = io_start, .stop = io_stop, .mail = io_mail, .turn_end = io_turn_end};
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static struct http_io *io_new(struct http_server *srv, int index)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The limits of http.server that a client can reach: one row each, with the response text and the
+ * The limits of http.server that a client can exceed: one row each, with the response text and the
  * metric.
  *
  * A response caused by a limit names it in X-Weir-Limit. Limits that close a connection without a

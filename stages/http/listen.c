@@ -258,8 +258,8 @@ static bool watch_one(struct http_io *io, struct listener *l)
 	return l->watched;
 }
 
-/* Start or stop watching all listeners. Listeners that cannot be watched, for lack of memory, are
- * retried by the timer, since nothing else would retry them. */
+/* Start or stop watching all listeners. If some cannot be watched for lack of memory, the timer
+ * retries them, since nothing else would. */
 static void watch_all(struct http_io *io, bool on)
 {
 	bool ok = true;

@@ -6,10 +6,10 @@
  *   MEMORY_PLENTY        nothing
  *   MEMORY_HURRY  85 %   time-outs are a quarter as long; clients that read no responses are reset
  *   MEMORY_CLOSE  92 %   connections are closed after their responses
- *   MEMORY_REFUSE 95 %   requests are answered 503, and so are half heads, longest-waiting first,
- *                        to free their memory; idle connections with TLS are closed
+ *   MEMORY_REFUSE 95 %   requests are answered with 503, and so are incomplete heads, to free their
+ *                        memory, longest-waiting first; idle connections with TLS are closed
  *   MEMORY_DEAF   98 %   nothing is accepted
- *                 100 %  no buffer and no body memory is given out (pool.h)
+ *                 100 %  no buffer and no body memory is allocated (pool.h)
  *
  * A step ends 5 % below the level at which it begins. (The steps follow Envoy's overload manager;
  * the numbers are from reliability.md.)

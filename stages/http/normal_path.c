@@ -72,7 +72,7 @@ long normal_path(struct weir_slice path, char *out)
 	return (long)n;
 }
 
-/* ---- patterns of configurations ---- */
+/* ---- patterns in configurations ---- */
 
 static bool bytes_good(const char *p, size_t n)
 {

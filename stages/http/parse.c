@@ -131,8 +131,8 @@ static enum guard_verdict ask_llhttp(const char *p, struct http_head *head)
 	}
 	if (is_unknown(&parser, rc))
 		return guard_refuse(head, 501, "the method is not known");
-	/* TRACE would echo a request with its cookies and credentials to scripts. It also may not
-	 * have a body (RFC 9110, 9.3.8). */
+	/* TRACE would echo a request with its cookies and credentials to scripts. Nor is a TRACE
+	 * request allowed to have a body (RFC 9110, 9.3.8). */
 	if (rc == HPE_PAUSED && parser.method == HTTP_TRACE)
 		return guard_refuse(head, 501, "TRACE is not served");
 	if (rc != HPE_PAUSED || !agree(&parser, head))

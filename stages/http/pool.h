@@ -8,9 +8,9 @@
  * connections share a few buffers.
  *
  * Buffers are small (3.5 KiB) until a head does not fit, then large (16 KiB, the longest head).
- * Small ones live in slabs, so the memory of a burst is returned to the system. Bodies that are not
- * in the buffer with their head are allocated separately, from a budget shared by all I/O threads
- * of the server.
+ * Small ones are allocated from slabs, so that memory is returned to the system after a burst.
+ * Bodies that are not in the buffer with their head are allocated separately, from a budget shared
+ * by all I/O threads of the server.
  *
  * A pool belongs to one thread; only `budget` and `used` are shared.
  */
@@ -70,7 +70,7 @@ void pool_init(struct pool *p, _Atomic int64_t *budget);
 /** Make the pool report what it holds to `used`, which is shared. Must be called before the pool is
  * used. */
 void pool_share(struct pool *p, _Atomic int64_t *used);
-/** Free the free lists; buffers and requests still in use are leaked. */
+/** Free everything on the free lists; buffers and requests still in use are leaked. */
 void pool_fini(struct pool *p);
 
 /** Add `bytes`, which may be negative, to the memory that connections hold. Buffers, requests and

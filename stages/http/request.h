@@ -2,7 +2,7 @@
 /*
  * A request inside http.server: the public part, followed by what the connection needs.
  *
- * Life, and which thread may touch it:
+ * Lifecycle, and the thread that may access it:
  *   taken from the pool, filled             the I/O thread
  *   emitted                                 the owner of the event: only the public part
  *   finished: taps, default response        the finishing thread, which then returns it

@@ -196,7 +196,7 @@ struct newcomer {
 	struct sockaddr_storage addr;
 };
 
-/** Bits: what an I/O thread requests another one to free for its new connection. */
+/** Bits: what another I/O thread must free so that this one can admit its new connection. */
 enum evict_wanted { ROOM_PLACE = 1, ROOM_DESCRIPTOR = 2 };
 
 /** Bits: why an I/O thread checks again whether its new connection can be admitted. Either the

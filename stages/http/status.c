@@ -3,8 +3,8 @@
  * table. */
 #include "http/status.h"
 
-/* The codes in IANA's registry, except those that such a server never sends (1xx, WebDAV,
- * upgrades). */
+/* The codes in IANA's registry, except 1xx and those of WebDAV and upgrades, which no stage
+ * needs. */
 #define STATUS_TABLE(X)                                                                            \
 	X(200, "OK")                                                                               \
 	X(201, "Created")                                                                          \

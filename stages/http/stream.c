@@ -39,7 +39,7 @@ static enum stream_verdict refuse_memory(struct stream *s, struct pool *p)
 	return refuse(s, p, 503, "no memory for the request");
 }
 
-/* ---- where bytes go ---- */
+/* ---- space for bytes ---- */
 
 /* Move the unfinished rest to another buffer, because this one is too small or its contents must
  * not move. */

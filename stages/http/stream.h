@@ -44,7 +44,7 @@ struct stream {
 	bool had_body_bytes; /* bytes of the body of `filling` have arrived */
 	/* in SKIP: the body is chunked, so it may turn out to be too long to skip */
 	bool skips_chunks;
-	bool secure;     /* set by the owner: the bytes come over TLS */
+	bool secure;     /* set by the owner: the bytes arrive over TLS */
 	bool is_head;    /* the last head, complete or not, has the method HEAD */
 	uint16_t status; /* after REFUSED */
 	const char *why; /* after REFUSED; static */

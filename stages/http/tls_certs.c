@@ -340,7 +340,7 @@ int tls_certs_load(const struct tls_conf *conf, const char *stage, struct tls_ce
 	return 0;
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 struct tls_certs *tls_certs_ref(struct tls_certs *certs)
 {

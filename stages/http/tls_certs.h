@@ -50,8 +50,8 @@ int tls_certs_count(const struct tls_certs *certs);
 
 /** Return the name of the issuer that is missing from the chain of certificate `i`, because the
  * issuer's certificate is neither in the file nor trusted by this host. Returns NULL if none is
- * missing. *at is set to the path of the certificate below `with:`, *path to its file. All live as
- * long as `certs`. */
+ * missing. *at is set to the path of the certificate below `with:`, *path to its file. All are
+ * valid while `certs` exists. */
 const char *tls_certs_missing(
     const struct tls_certs *certs, int i, const char **at, const char **path);
 

@@ -25,7 +25,7 @@
 #include "http/tls_site.h"
 #include "http/tls_ticket.h"
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 struct tls_conn *tls_conn_new(struct tls_site *site, struct conn *c)
 {
@@ -132,7 +132,7 @@ const char *tls_sni(const struct tls_conn *t)
 	return t->sni ? t->sni : "";
 }
 
-/* ---- the end ---- */
+/* ---- closing ---- */
 
 /* Send close_notify. Returns the same values as tls_bio_flush. The record can be refused
  * (WANT_WRITE) only if the kernel encrypts. */
@@ -414,8 +414,8 @@ uint32_t tls_on_ready(struct conn *c, uint32_t events)
 		if (tls_bio_flush(&t->bio) == 0)
 			c->rearm = true;
 		tls_tell(t);
-		/* epoll does not report bytes that OpenSSL holds, so EPOLLOUT, which arming again
-		 * causes, must also lead to a read */
+		/* epoll does not report bytes that OpenSSL holds. Arming the socket again makes it
+		 * report EPOLLOUT, so read them on that event */
 		return events & EPOLLOUT ? events | EPOLLIN : events;
 	}
 	if (conn_wants_read(c)) {

@@ -7,7 +7,7 @@
  *     |                               '--done--> OPEN --close_notify sent--> SHUT
  *     '--not TLS, time-out--> closed
  *
- * A step that costs asymmetric cryptography is an event for the stage linked to the outlet
+ * A step that needs asymmetric cryptography is an event for the stage linked to the outlet
  * `handshake`. That stage has its own threads, queue and admission. When there are many handshakes,
  * they are therefore queued or refused there, while open connections are still served. The last
  * flight of a client (RFC 8446, 4.4.4, and also of a resumed TLS 1.2) costs as much as a small

@@ -23,7 +23,7 @@
 
 /* Maximum number of data bytes in a record: RFC 8446, 5.1. */
 #define RECORD_BYTES 16384
-/* File bytes read at once to be encrypted: four records. */
+/* File bytes read at a time to be encrypted: four records. */
 #define FILE_BYTES (4 * RECORD_BYTES)
 /* Maximum number of consecutive reads without a byte of data. After more, the client is
  * disconnected, because it sends only key updates or empty records. There is one such read per

@@ -129,7 +129,7 @@ bool tls_tickets_open(struct tls_tickets *t, int64_t now_ns,
 	return found;
 }
 
-/* ---- for OpenSSL ---- */
+/* ---- OpenSSL callback ---- */
 
 static bool set_mac(EVP_MAC_CTX *mac, struct tls_ticket_key *key)
 {

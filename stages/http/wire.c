@@ -140,7 +140,7 @@ bool wire_trace(const struct weir_http_request *req, struct weir_trace *trace, b
 	return good;
 }
 
-/* ---- retry time and outgoing fields ---- */
+/* ---- retry times and outgoing fields ---- */
 
 int wire_retry_after_s(int64_t known_ns, int least_s, bool spread, uint64_t seed)
 {

@@ -185,7 +185,7 @@ void write_gather(struct conn *c, struct run *g)
 	}
 }
 
-/* ---- what was sent ---- */
+/* ---- recording what was sent ---- */
 
 static void count_answer(struct http_io *io, int status)
 {
