@@ -4,13 +4,13 @@
  * in examples, tests and benchmarks.
  *
  * The time burnt is CPU time of the thread, not wall-clock time: a thread that is preempted burns
- * the rest later, as real work would. Reading the CPU clock costs about 0.4 us (limits.md: 374 ns),
- * so the clock is read only a few times, and most of the time is spent in rounds of arithmetic,
- * calibrated at startup.
+ * the rest later, just as real work would need it later. Reading the CPU clock costs about 0.4 us
+ * (limits.md: 374 ns), so the clock is read only a few times, and most of the time is spent in
+ * rounds of arithmetic, calibrated at startup.
  *
  * With `least`, burn imitates a service that can lower the quality of its responses: the more the
- * framework degrades the stage (weir_degradation), the less it burns, down to the share `least`.
- * HTTP responses report the quality in `X-Quality`.
+ * framework degrades the stage (weir_degradation), the less CPU time it burns, down to the fraction
+ * `least`. HTTP responses report the quality in `X-Quality`.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -24,19 +24,19 @@
 
 enum { BURN_OUT };
 
-/* Cost of reading the thread's clock (limits.md). A remaining time below this is not worth another
- * reading. */
+/* Cost of reading the thread's clock (limits.md). If less time than this remains, the clock is not
+ * read again. */
 #define BURN_GRAIN_NS 400
 
-/* Rounds per calibration. They take about 2 ms on the machine of limits.md, as long as 5,000 clock
- * readings. */
+/* Rounds per calibration. They take about 2 ms on the machine described in limits.md, the time of
+ * 5,000 clock readings. */
 #define BURN_CALIBRATION_ROUNDS (1 << 20)
 
 enum { BURN_DEGRADED }; /* indices of burn_metrics */
 
 struct burn_conf {
 	struct dist dist;
-	double least; /* share of the work that remains at degradation 1 */
+	double least; /* fraction of the work that remains at degradation 1 */
 };
 
 struct burn_state {
@@ -65,7 +65,7 @@ static double burn_calibrate(void)
 }
 
 /* Burn `ns` of CPU time. The calibrated rate may be wrong on another core or at another frequency,
- * so continue until the clock agrees. */
+ * so continue until the clock shows that the time has passed. */
 static void burn(const struct burn_state *state, int64_t ns)
 {
 	if (ns < 2 * BURN_GRAIN_NS) { /* too short a time to read the clock */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * delay: sleep for a time drawn from a distribution, then pass the event on. It stands in for work
- * that waits for a disk or another server, in examples, tests and benchmarks.
+ * delay: sleep for a time drawn from a distribution, then pass the event on. In examples, tests and
+ * benchmarks it stands in for work that waits for a disk or another server.
  *
  * The thread sleeps for one event after another, as a blocking call would, so the capacity of the
  * stage is the number of threads divided by the mean time. Each sleep ends at an absolute time, so
- * a signal cannot prolong it.
+ * interruption by a signal does not prolong it.
  */
 #include <errno.h>
 #include <stdatomic.h>

@@ -3,8 +3,8 @@
  * digest: answer with the SHA-256 of the uploaded body. THE STAGE TO COPY if yours receives bodies
  * in parts.
  *
- * It handles bodies of any length and needs memory for one part only. With `stream:` of http.server
- * a body is hashed while it arrives. If no bytes are available, the stage releases the event and is
+ * It handles bodies of any length, with memory for only one part. With `stream:` of http.server a
+ * body is hashed while it arrives. If no bytes are available, the stage releases the event and is
  * called with it again later. A slow client never blocks a handler, and a client never gets ahead
  * of the hash by more than the buffer holds.
  *
@@ -22,14 +22,14 @@
 #include <weir/http.h>
 #include <weir/weir.h>
 
-/* Maximum parts taken per call, so that other events are not delayed. 16 is a guess: a buffer of 64
- * KiB holds one or two parts. */
+/* Maximum number of parts read per call, so that other events are not delayed. 16 is a guess; a
+ * buffer of 64 KiB holds one or two parts. */
 #define DIGEST_PARTS 16
 
 enum { DIGEST_BYTES };
 
-/* State kept for an event between calls. It is found again through its tap, which frees it however
- * the event ends. */
+/* State that persists between the calls for one event. It is found through its tap, which also
+ * frees it when the event is finished, with whatever status. */
 struct upload {
 	struct weir_http_tap tap; /* first */
 	EVP_MD_CTX *hash;

@@ -2,7 +2,7 @@
 /*
  * Draws the service times of `burn` and `delay` from a distribution.
  *
- * Draw number i of a seed is a pure function of both. With a given seed a run therefore draws the
+ * Draw number i is a pure function of i and the seed. With a given seed a run therefore draws the
  * same times whatever the number of threads, and needs neither a lock nor thread-local state.
  */
 #ifndef WEIR_STAGES_BASIC_DIST_H
@@ -16,7 +16,7 @@
 /* In the order of the choices of the knob `dist`. */
 enum dist_kind { DIST_CONST, DIST_EXP, DIST_BIMODAL, DIST_LOGNORMAL };
 
-/** Part of a stage's configuration; DIST_KNOBS are its rows. */
+/** Part of a stage's configuration; DIST_KNOBS has its knobs. */
 struct dist {
 	int kind;          /* enum dist_kind */
 	int64_t time_ns;   /* the mean; for bimodal the time of the fast events */
@@ -30,13 +30,14 @@ struct dist {
  * would keep a server from stopping. */
 #define DIST_MAX_NS 60e9
 
-/** Draw number `i`, in ns, 0 to DIST_MAX_NS. Any thread. A call costs 2 to 60 ns. */
+/** Return draw number `i`, in ns, between 0 and DIST_MAX_NS. Any thread. A call costs 2 to 60
+ * ns. */
 int64_t dist_draw_ns(const struct dist *d, uint64_t i);
 
-/** The mean of the distribution, in ns. */
+/** Return the mean of the distribution, in ns. */
 double dist_mean_ns(const struct dist *d);
 
-/* Rows for a struct `conf` with a member `struct dist dist`; `time_help` is the help text of
+/* Knobs for a struct `conf` with a member `struct dist dist`; `time_help` is the help text of
  * `time`. */
 #define DIST_KNOBS(conf, time_help)                                                                \
 	{.name = "time",                                                                           \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * drop: finish every event, as completed or as failed. It is the last stage of graphs in tests and
- * benchmarks, and the destination for events that should go no further.
+ * benchmarks, and the destination of events that need no further processing.
  */
 #include <weir/weir.h>
 

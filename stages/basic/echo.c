@@ -2,9 +2,9 @@
 /*
  * echo: answer an HTTP request with its own contents. THE STAGE TO COPY.
  *
- * It does little, but shows each part that a stage may have: a fixed knob, a live one, an optional
- * outlet, a metric, shared state, a key. docs/writing-a-stage.md walks through it. A stage is one
- * file and one CMake line:
+ * It does little, but shows each part that a stage may have: a fixed knob, a live knob, an optional
+ * outlet, a metric, shared state and a key. docs/writing-a-stage.md explains it step by step. A
+ * stage is one file and one CMake line:
  *
  *         weir_stage(echo basic/echo.c)
  *
@@ -37,7 +37,7 @@ struct echo_conf {
 	int64_t max_body_bytes;
 };
 
-/* One per stage, zeroed at first and shared by all its threads. Members must therefore be atomic,
+/* One per stage, initially zeroed and shared by all its threads. Members must therefore be atomic,
  * or constant after init. For state per thread, set thread_state_size. */
 struct echo_state {
 	size_t greeting_bytes;       /* set by init, then constant */
@@ -48,8 +48,8 @@ struct echo_state {
 static size_t echo_text(
     const struct weir_stage *st, uint64_t number, const struct weir_http_request *req, char **text)
 {
-	/* Immutable and valid until the handler returns. A live knob that is changed meanwhile
-	 * takes effect in the next batch. */
+	/* Immutable and valid until the handler returns. If a live knob is changed in the meantime,
+	 * the change takes effect in the next batch. */
 	const struct echo_conf *conf = weir_conf(st);
 	const struct echo_state *state = weir_state(st);
 	size_t size = state->greeting_bytes + req->method_text.n + req->target.n + req->body.n + 64;
@@ -71,15 +71,16 @@ static void echo_one(struct weir_stage *st, struct weir_event **ev)
 {
 	const struct echo_conf *conf = weir_conf(st);
 	struct echo_state *state = weir_state(st);
-	struct weir_http_request *req = weir_http_request(*ev); /* aborts on another type: a bug */
+	/* aborts if the type is another, which would be a bug */
+	struct weir_http_request *req = weir_http_request(*ev);
 	char *text;
 
-	/* The body is needed as a whole: one that comes in parts counts as too long (see digest.c
-	 * for those). */
+	/* This stage needs the whole body, so a body that arrives in parts counts as too long;
+	 * digest.c shows how to handle such bodies. */
 	if ((int64_t)req->body.n > conf->max_body_bytes || weir_http_body_streamed(req)) {
 		/* Send it to the outlet if the YAML links one, else answer here. */
 		if (weir_outlet_linked(st, ECHO_LARGE)) {
-			/* *ev is NULL now: ownership has passed on */
+			/* *ev is NULL now: the next stage owns the event */
 			weir_emit(st, ECHO_LARGE, ev);
 			return;
 		}
@@ -89,7 +90,7 @@ static void echo_one(struct weir_stage *st, struct weir_event **ev)
 	uint64_t number = 1 + atomic_fetch_add_explicit(&state->served, 1, memory_order_relaxed);
 	size_t n = echo_text(st, number, req, &text);
 	if (!text) {
-		/* An external failure is an outcome, not a crash: the client gets a 500. */
+		/* Lack of memory is reported as the outcome of the event: the client gets a 500. */
 		weir_event_finish(ev, WEIR_ENOMEM);
 		return;
 	}
@@ -101,15 +102,16 @@ static void echo_one(struct weir_stage *st, struct weir_event **ev)
 }
 
 /* Called with at least one event, each of the type in `accepts`. On return, every event must have
- * been emitted, finished or held. It may run in several threads at once, unless the YAML sets
- * `mode: exclusive`. */
+ * been emitted, finished or held. It may run in several threads at the same time, unless the YAML
+ * sets `mode: exclusive`. */
 static void echo_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int i = 0; i < n; i++)
 		echo_one(st, &ev[i]);
 }
 
-/* Check what the knob table cannot check, and acquire resources, which `fini` would release. */
+/* Check what the knob table cannot check, and acquire resources. A stage that acquires any releases
+ * them in `fini`. */
 static int echo_init(struct weir_stage *st, struct weir_err *err)
 {
 	const struct echo_conf *conf = weir_conf(st);

@@ -4,8 +4,8 @@
  *
  * It receives a body as digest.c does and writes each part to a response of unknown length. If the
  * client does not read the response, its buffer fills up. The stage then waits for free space and
- * takes no more of the body, so the server stops reading from the socket. The bytes that a client
- * has sent but not read back never exceed two buffers.
+ * does not read more of the body, so the server stops reading from the socket. The bytes that a
+ * client has sent but not read back never exceed two buffers.
  *
  * The response begins when MIRROR_AHEAD bytes or the whole body have arrived. Until then a
  * malformed body gets a proper error status. A response that has begun can only be aborted.
@@ -17,14 +17,15 @@
 #include <weir/http.h>
 #include <weir/weir.h>
 
-/* Maximum parts taken per call, so that other events are not delayed; the same as DIGEST_PARTS. */
+/* Maximum number of parts read per call, so that other events are not delayed; the same as
+ * DIGEST_PARTS. */
 #define MIRROR_PARTS 16
 
-/* Bytes collected before the response begins: one page, which fits into the response's buffer, so
- * that one write takes all of them. */
+/* Bytes collected before the response begins: one page, which fits into the response's buffer, so a
+ * single write accepts all of them. */
 #define MIRROR_AHEAD 4096
 
-/* State kept for an event between calls; see digest.c. */
+/* State that persists between the calls for one event; see digest.c. */
 struct mirror {
 	struct weir_http_tap tap; /* first */
 	/* the unwritten rest of the part; valid until the next body_next */
@@ -84,7 +85,7 @@ static bool keep_ahead(struct mirror *m)
 	return true;
 }
 
-/* Add the length of the body, which has ended, as a trailer. */
+/* Add the length of the body, which is complete, as a trailer. */
 static int end(struct weir_http_request *req)
 {
 	char text[24];
@@ -127,8 +128,8 @@ static void mirror_one(struct weir_stage *st, struct weir_event **ev)
 		if (rc < 0)
 			break;
 		bool ends = rc == WEIR_HTTP_BODY_END;
-		/* Begin only after data has arrived: waiting for data is what makes the server send
-		 * "100 Continue" to a client that expects it. */
+		/* Begin only after data has arrived, since it is the wait for data that makes the
+		 * server send "100 Continue" to a client that expects it. */
 		bool kept = !ends && keep_ahead(m);
 		rc = m->begun || kept ? 0 : begin(m, req);
 		if (rc == 0 && ends) {

@@ -3,7 +3,7 @@
  * Builds responses from files: a whole file, one range, several ranges, or a 304.
  *
  * Each response owns one block of memory, freed by its release callback. The block holds the
- * ready-made header fields and either the body or, if that is too large to read, an open
+ * preformatted header fields and either the body or, if that is too large to read, an open
  * descriptor.
  */
 #include "read.h"
@@ -116,8 +116,8 @@ static const char *cache_control(const struct read_conf *conf, const char *name)
 	return conf->cache_control;
 }
 
-/* Write the header fields. Those that a 304 repeats come last, so that a cache can send only them.
- * If `type` is NULL, only they are written. */
+/* Write the header fields. Those that a 304 repeats come last, so that a cache can send them alone.
+ * If `type` is NULL, only these are written. */
 static struct weir_slice file_fields(struct weir_stage *st, struct answer *a,
     const struct variant *v, const char *name, const char *type, const struct condition_file *c)
 {
@@ -144,7 +144,7 @@ static struct weir_slice file_fields(struct weir_stage *st, struct answer *a,
 
 /* ---- responses ---- */
 
-/* Hand `a` and its contents over to the response. */
+/* Pass ownership of `a` and its contents to the response. */
 static int answer_give(struct weir_stage *st, struct weir_http_request *req, struct answer *a,
     const struct condition_verdict *v, struct weir_slice fields)
 {

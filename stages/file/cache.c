@@ -2,41 +2,43 @@
 /*
  * file.cache: answer requests for files from memory.
  *
- *            +-- fresh ----------------------------> answered at once: a hit
+ *            +-- fresh ----------------------------> answered immediately: a hit
  *   path --> |-- aged: one request goes to `miss` with If-None-Match, others get the old object
  *            |-- too old to serve: as unknown, but with If-None-Match
  *            +-- unknown: the first goes to `miss`, the others are held until the response arrives
  *
  * A hit takes no lock and copies nothing. It costs a hash, a lookup in an RCU read section and one
- * reference, and the response points into the object. A response from `miss` comes back through a
- * tap on the leading request, in the thread that finished that request; see cache_landed().
+ * reference, and the response points into the object. A response from `miss` is processed by a tap
+ * on the leading request, in the thread that finished that request; see cache_landed().
  *
  * The key is the path and, for responses that vary by Accept-Encoding, the codings that the client
- * accepts. The responses of file.read depend on nothing else. In front of a stage whose responses
- * depend on the query or the host, the cache would serve the wrong ones. If the responses for a
- * path vary, its entry is either the variant for clients that accept no coding or a CACHE_FORKS
- * marker. Either one makes other clients do a second lookup, by path and encoding_code(). A hit on
- * a response that does not vary therefore does not parse Accept-Encoding, and clients that accept
- * no coding never need a second lookup. By listing codings in different orders a client can create
- * at most some 150 variants of a file, which eviction treats as a scan. A request other than a
- * plain GET (HEAD, a range, conditions) is sent to `miss` as a plain GET, and the response is then
- * adapted to the original request. Requests with several ranges or Authorization are answered from
- * an existing object but never fetch one: a request for several ranges would get the whole body if
- * the response is not kept, and an authorized response must not be given to other clients.
+ * accepts. The responses of file.read depend on nothing else. The cache must not be used in front
+ * of a stage whose responses depend on the query or the host, because it would serve wrong
+ * responses. If the responses for a path vary, its entry is either the variant for clients that
+ * accept no coding or a CACHE_FORKS marker. Either one makes other clients do a second lookup, by
+ * path and encoding_code(). A hit on a response that does not vary therefore does not parse
+ * Accept-Encoding, and clients that accept no coding never need a second lookup. By listing codings
+ * in different orders a client can create at most some 150 variants of a file, which the eviction
+ * policy handles like a scan. A request other than a plain GET (HEAD, a range, conditions) is sent
+ * to `miss` as a plain GET, and the response is then adapted to the original request. Requests with
+ * several ranges or Authorization are answered from an existing object but never fetch one: a
+ * request for several ranges would get the whole body if the response is not cached, and an
+ * authorized response must not be served to other clients.
  *
  * Revalidation does not touch the disk here. A stat may block, and this stage must be able to run
- * inline in an I/O thread. It therefore revalidates with `miss`, whose pool is meant to block, as
- * any HTTP cache does with its origin. A 304 costs an open, an fstat and a close in that pool, once
- * per object and `revalidate` interval. If `miss` refuses under load, the old object is served up
- * to `stale` longer: the site becomes stale before it becomes slow. `root` is therefore never read;
- * if set, it is checked at startup, so that a wrong directory is found before the first request.
+ * inline in an I/O thread. It therefore revalidates with `miss`, whose pool is intended for
+ * blocking calls, as any HTTP cache does with its origin. A 304 costs an open, an fstat and a close
+ * in that pool, once per object and `revalidate` interval. If `miss` refuses requests under load,
+ * the old object is served for up to `stale` longer, so that an overloaded site serves outdated
+ * content rather than responding slowly. The cache therefore never reads `root`; if set, it is only
+ * checked at startup, so that a wrong directory is detected before the first request.
  *
  * A file too large for `max_object` that arrives as an open descriptor is kept open: the object
  * holds the header fields and its own descriptor. A hit saves the request to `miss`, the open and
- * the stat, and the body is sent by sendfile. If the file is changed in place, the bytes no longer
+ * the stat; the body is sent by sendfile. If the file is changed in place, the bytes no longer
  * match the fields, so each hit checks the descriptor with fstat, which does not block on local
- * disks. Such an object is charged size / open_files, so `size` bounds descriptors as well as
- * memory, with one eviction hand for both.
+ * disks. Such an object is charged size / open_files bytes. In this way `size` bounds the number of
+ * descriptors as well as memory, and one eviction policy serves both.
  *
  * An object's due_ns is the time of its next revalidation. The request that advances it by
  * compare-and-swap does the revalidation, so only one request per `revalidate` interval goes to
@@ -53,14 +55,14 @@
 #include "encoding.h"
 #include "open.h"
 
-/* Minimum charge for an open file. It limits the evicted files that wait for the end of a grace
- * period to some 500 (8 MiB, see cache_table.c). */
+/* Minimum charge for an open file. It limits the number of evicted files that wait for the end of a
+ * grace period to about 500 (8 MiB, see cache_table.c). */
 #define CACHE_FILE_BYTES (16 << 10)
 
 /* Lookups per read section. 32 is a guess: enough to amortise the cost of entering a section. */
 #define CACHE_CHUNK 32
 
-/* Whether the response may also be given to other clients, so that the request may lead a
+/* Whether the response may also be served to other clients, which is required for leading a
  * flight. */
 static bool is_public(const struct weir_http_request *req)
 {
@@ -221,7 +223,7 @@ static void cache_refused(
 		cache_fetch_refused(st, &ev[i], conf->revalidate_ns + conf->stale_ns, reason);
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static int check_root(const char *root, struct weir_err *err)
 {
@@ -302,7 +304,7 @@ static void cache_fini(struct weir_stage *st)
 	cache_table_put(state->table);
 }
 
-/* Requests for the same path form a cohort. */
+/* Assign requests for the same path to one cohort. */
 static uint64_t cache_key(struct weir_stage *st, const struct weir_event *ev)
 {
 	(void)st;

@@ -47,7 +47,7 @@ struct cache_state {
 };
 
 /** Answer the hits ev[0..n) from o[0..n) and finish them, taking over the references; n >= 0.
- * Events that finish together are counted and timed once. */
+ * Events are finished in runs, so that each run is counted and timed once. */
 void cache_hits(struct weir_stage *st, struct weir_event **ev, struct cache_object **o, int n);
 
 /** Answer the hit *ev from `o` and finish it, taking over the reference. */

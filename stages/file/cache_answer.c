@@ -42,8 +42,8 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == ',';
 }
 
-/* Take the next directive off a Cache-Control list. `value` is unquoted, and empty if the directive
- * has none. Returns false at the end of the list. */
+/* Remove the first directive from a Cache-Control list. `value` is unquoted, and empty if the
+ * directive has none. Returns false at the end of the list. */
 static bool directive_next(
     struct weir_slice *rest, struct weir_slice *name, struct weir_slice *value)
 {
@@ -80,9 +80,10 @@ static bool is_zero(struct weir_slice seconds)
 	return seconds.n > 0;
 }
 
-/* Whether Cache-Control forbids keeping the response. An age of zero means the same as `no-cache`.
- * s-maxage, which is meant for shared caches like this one, takes precedence over max-age (RFC
- * 9111, 5.2.2.10). Longer ages do not matter: file.cache checks objects every `revalidate`. */
+/* Whether Cache-Control forbids caching the response. A maximum age of zero means the same as
+ * `no-cache`. s-maxage, which is meant for shared caches like this one, takes precedence over
+ * max-age (RFC 9111, 5.2.2.10). Other ages need not be considered, since file.cache revalidates
+ * objects after `revalidate` anyway. */
 static bool control_forbids(struct weir_slice control)
 {
 	bool aged = false, shared = false;
@@ -102,7 +103,7 @@ static bool control_forbids(struct weir_slice control)
 	return aged && !shared;
 }
 
-/* Whether this field forbids giving the response to other clients, or to any client later. */
+/* Whether this field forbids serving the response to other clients, or to any client later. */
 static bool line_forbids(const struct cache_line *l)
 {
 	if (weir_slice_is(l->name, "Cache-Control"))
@@ -152,7 +153,7 @@ bool cache_answer_varies(const struct weir_http_request *req, uint32_t start)
 	return any_line(&f, line_varies);
 }
 
-/* ---- responses that are not kept ---- */
+/* ---- responses that are not cached ---- */
 
 /* The representation that the response describes. The slices point into the fields of the
  * response. */
@@ -187,7 +188,7 @@ void cache_answer_drop(struct weir_http_request *req, uint32_t start)
 }
 
 /* Turn the response into a 304. Of the fields added one by one, only those that a 304 repeats are
- * kept. The ready-made fields are one slice, from which only the start can be cut: everything
+ * kept. The preformatted fields are one slice, from which only the start can be removed: everything
  * before the first field that a 304 repeats. Stages put the other fields first, and any that remain
  * are legal in a 304. */
 static void answer_shrink_304(struct weir_http_request *req, uint32_t start)

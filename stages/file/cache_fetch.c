@@ -3,10 +3,11 @@
  * Fetches the objects of file.cache from `miss`. A fetch in progress is called a flight.
  *
  *   cache_fetch: board -> held, or lead: (disguise,) tap, emit to `miss`
- *   the tap:     learn from the response, insert the object, land, answer leader and waiting events
+ *   the tap:     make an object of the response, insert it, land, answer leader and waiting events
  *
  * The tap runs in the thread that finished the leader, usually one of the next stage's pool. No
- * code here reads the configuration after take-off, since a flight carries all it needs.
+ * code here reads the configuration after take-off, since the flight contains all the values that
+ * are needed.
  */
 #include "cache.h"
 
@@ -15,8 +16,8 @@
 #include "cache_answer.h"
 #include "cache_rcu.h"
 
-/* Interval of sweeps. 10 ms is a guess: 100 sweeps a second of some 10 us each cost next to nothing
- * and cover about 10,000 objects per second. */
+/* Interval of sweeps. 10 ms is a guess: 100 sweeps per second of about 10 us each are a negligible
+ * cost, and cover about 10,000 objects per second. */
 #define SWEEP_NS 10000000LL
 
 static int64_t clock_ns(clockid_t clock)
@@ -92,8 +93,8 @@ static void replace_object(struct weir_stage *st, struct cache_object *o)
 	count_change(st, &change);
 }
 
-/* Sweep a few objects when a flight lands, at most once per SWEEP_NS. Files that are no longer
- * requested are thus closed as long as there is other traffic. */
+/* Sweep a few objects when a flight lands, at most once per SWEEP_NS. In this way files that are no
+ * longer requested are closed, provided that there is other traffic. */
 static void sweep(const struct cache_flight *f)
 {
 	struct cache_state *state = weir_state(f->st);
@@ -123,7 +124,8 @@ static void fork_path(struct cache_flight *f)
 		cache_object_put(o);
 	struct cache_object *fork = forks ? NULL : cache_object_fork(f->hash, f->key);
 	if (!fork)
-		/* The path forks already, or memory ran out and lookups fetch the variant again. */
+		/* The path already has a fork, or memory is short. In the latter case later
+		 * requests fetch the variant again. */
 		return;
 	replace_object(f->st, fork);
 	cache_object_put(fork);
@@ -137,7 +139,7 @@ static void confirm(struct cache_object *o, const struct cache_limits *limits, i
 }
 
 /* Create an object from the response of `miss`, or confirm the old one. Returns it with a
- * reference, or NULL if the response may not be given to other clients. */
+ * reference, or NULL if the response may not be served to other clients. */
 static struct cache_object *learn(struct cache_flight *f, struct weir_http_request *req)
 {
 	struct cache_object *o;

@@ -3,8 +3,8 @@
  * Tracks the fetches in progress (flights) of file.cache. See cache_flight.h.
  *
  * A flight that lands puts its object into the cache's table before it is removed from the flights.
- * A request that boards and finds no flight checks the table again, under the lock. A request that
- * arrives just after a flight has landed therefore never fetches the same key again.
+ * A request that boards and finds no flight checks the table again, under the lock. Therefore a
+ * request that arrives just after a flight has landed does not fetch the same key again.
  *
  * Lock order: flights.lock before the table's lock (never taken here, since lookups need none).
  */
@@ -17,8 +17,8 @@
 #include "cache_rcu.h"
 #include "encoding.h"
 
-/* How often flights_close checks weir_hurried, which a signal handler may set. The drain uses the
- * same interval. */
+/* Interval at which flights_close checks weir_hurried, which a signal handler may set. The drain
+ * uses the same interval. */
 #define FLIGHT_LOOK_NS 20000000LL
 
 void flights_init(struct cache_flights *fs, struct cache_table *table)
@@ -106,8 +106,8 @@ static void flight_hold(struct cache_flight *f, struct weir_event **ev)
 	weir_hold(f->st, ev);
 }
 
-/* Find an object that entered the table since the caller's lookup failed or returned an outdated
- * one. Skipped for a flight with an old object, which it would find itself. */
+/* Find an object that was inserted after the caller's lookup failed or returned an outdated object.
+ * Skipped for a flight with an old object, since the lookup would find that object. */
 static struct cache_object *look_again(struct cache_flights *fs, const struct cache_flight *f)
 {
 	if (f->old)
@@ -180,7 +180,8 @@ static struct weir_event **take_waiting(struct cache_flight *f, struct weir_even
 	return tail;
 }
 
-/* Wait up to FLIGHT_LOOK_NS for flights to land. Returns false when it is time to give up. */
+/* Wait up to FLIGHT_LOOK_NS for flights to land. Returns false if the time limit has expired or the
+ * graph must stop immediately. */
 static bool wait_for_landing(
     struct cache_flights *fs, const struct weir_stage *st, int64_t until_ns)
 {
@@ -225,7 +226,8 @@ void flight_disguise(struct cache_flight *f, struct weir_http_request *req)
 	for (int i = 0; i < req->n_headers; i++)
 		if (!condition_is_field(req->headers[i].name, &ignored))
 			f->disguise[n++] = req->headers[i];
-	/* no If-None-Match for a file changed in place: a 304 would confirm nothing */
+	/* no If-None-Match if the file was changed in place: the object could not be served after a
+	 * 304 */
 	if (f->old && f->old->file.etag.n > 0 && n < UINT8_MAX && cache_object_intact(f->old))
 		f->disguise[n++] = (struct weir_http_header){
 		    {"If-None-Match", sizeof("If-None-Match") - 1}, f->old->file.etag};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flights of file.cache: fetches in progress. A key is fetched only once, however many requests
- * arrive for it meanwhile. The key consists of the path and the codings that a client accepts,
+ * Flights of file.cache: fetches in progress. A key is fetched only once, however many requests for
+ * it arrive in the meantime. The key consists of the path and the codings that a client accepts,
  * since the response may depend on both.
  *
  *   board: no flight for the key -> the request LEADS: emitted to `miss` with the flight's tap
@@ -65,16 +65,17 @@ struct cache_flights {
 enum flight_boarding {
 	FLIGHT_LEADS, /* the caller must emit the request with the flight's tap */
 	FLIGHT_HELD,  /* the request was taken; the caller frees the flight */
-	/* another request is fetching the object; the caller keeps request and flight */
+	/* another request is fetching the object; the caller still owns the request and the
+	 * flight */
 	FLIGHT_BUSY,
-	FLIGHT_FOUND, /* the object has entered the table meanwhile; *found has a reference */
+	FLIGHT_FOUND, /* the object is in the table by now; *found holds a reference */
 };
 
 void flights_init(struct cache_flights *fs, struct cache_table *table);
 void flights_fini(struct cache_flights *fs);
 
-/** Make a flight for `req` (GET or HEAD), whose path has `hash`. Takes over the reference to `old`
- * (may be NULL). Returns NULL if out of memory; the caller then keeps the reference. */
+/** Create a flight for `req` (GET or HEAD), whose path has `hash`. Takes over the reference to
+ * `old` (may be NULL). Returns NULL if out of memory; the caller then keeps the reference. */
 struct cache_flight *flight_new(struct weir_stage *st, const struct weir_http_request *req,
     uint64_t hash, struct cache_object *old);
 /** Free a flight that has not boarded or has landed, and drop its reference to `old`. */

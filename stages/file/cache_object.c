@@ -36,7 +36,7 @@ static void object_learn(struct cache_object *o, const struct cache_line *copy)
 		o->file.modified_s = -1;
 }
 
-/* The part of an object's fields that a line belongs to. */
+/* The part of an object's fields to which a line belongs. */
 enum line_place { LINE_TYPE, LINE_OTHER, LINE_WITH_304 };
 
 static enum line_place line_place(const struct cache_line *l)
@@ -66,8 +66,8 @@ static char *fields_copy(
 	return to;
 }
 
-/* Copy the body of a response to `to`. The read may wait for the disk, but it runs in the thread
- * that has just opened the file, which belongs to a pool meant for blocking. */
+/* Copy the body of a response to `to`. The read may wait for the disk. It runs in the thread that
+ * has just opened the file, which belongs to a pool intended for blocking calls. */
 static int body_copy(const struct weir_http_response *res, char *to, int64_t n)
 {
 	int64_t done = 0;
@@ -109,9 +109,10 @@ static struct cache_object *object_alloc(uint64_t hash, struct weir_slice key, s
 	return o;
 }
 
-/* Whether the file may have been written after `miss` was asked, or in the same clock tick, so that
- * the ETag of the response may belong to other bytes. Compares the time of the last status change
- * (ctime), which a writer cannot set back. A time in the future is not taken for a recent write. */
+/* Whether the file may have been written after the request was sent to `miss`, or in the same clock
+ * tick, so that the ETag of the response may belong to other bytes. Compares the time of the last
+ * status change (ctime), which a writer cannot set back. A time in the future is not considered a
+ * recent write. */
 static bool maybe_written(const struct stat *st, int64_t asked_ns)
 {
 	int64_t changed_ns = file_time_ns(st->st_ctim);
@@ -126,7 +127,8 @@ static bool same_time(struct timespec a, struct timespec b)
 	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-/* Give the object its own descriptor of the open file, since the response closes the original. */
+/* Duplicate the descriptor of the open file for the object, since the response closes the
+ * original. */
 static int object_open(struct cache_object *o, const struct weir_http_response *res,
     const struct stat *st, int64_t charge_bytes)
 {
@@ -148,8 +150,8 @@ bool cache_object_file_intact(const struct cache_object *o)
 	       same_time(st.st_mtim, o->fd_modified) && same_time(st.st_ctim, o->fd_changed);
 }
 
-/* Keep the body: as an open file charged `kept_open` bytes if that is above 0, otherwise as a copy
- * at `to`. */
+/* Store the body: as an open file that is charged `kept_open` bytes if that is above 0, otherwise
+ * as a copy at `to`. */
 static int body_keep(struct cache_object *o, const struct weir_http_response *res, char *to,
     int64_t kept_open, int64_t asked_ns)
 {
@@ -162,7 +164,7 @@ static int body_keep(struct cache_object *o, const struct weir_http_response *re
 	}
 	if (rc < 0 || res->fd < 0)
 		return rc;
-	/* after the copy, so that a write during the copy is noticed */
+	/* Must follow the copy, so that a write during the copy is detected. */
 	if (fstat(res->fd, &st) == -1 || maybe_written(&st, asked_ns))
 		return WEIR_ESYS;
 	return kept_open > 0 ? object_open(o, res, &st, kept_open) : 0;
@@ -194,7 +196,7 @@ static bool is_whole_file(const struct weir_http_request *req)
 	return req->res.status == 200 && req->res.fd >= 0 && req->res.offset == 0;
 }
 
-/* Decide how to keep a response. Returns an enum cache_kind, or -1 to keep nothing. */
+/* Decide how to cache a response. Returns an enum cache_kind, or -1 to cache nothing. */
 static int kind_of(const struct weir_http_request *req, const struct cache_fields *f,
     const struct cache_limits *limits)
 {
@@ -297,7 +299,7 @@ static int respond_refusal(
 }
 
 /* The release argument of a response with several ranges: the object, whose bytes are sent without
- * a copy, and the text lines between the ranges. */
+ * copying, and the text lines between the ranges. */
 struct parts {
 	struct cache_object *o; /* one reference */
 	struct weir_http_piece piece[MULTIPART_PIECES];
@@ -336,7 +338,8 @@ static int respond_parts(
 	return weir_http_add_field(req, "Content-Type", type);
 }
 
-/* Respond with bytes [offset, offset+length) of the object, without a copy or a lock. */
+/* Respond with bytes [offset, offset+length) of the object, without copying them or taking a
+ * lock. */
 static void respond_bytes(
     struct cache_object *o, struct weir_http_request *req, const struct condition_verdict *v)
 {

@@ -2,7 +2,7 @@
 /*
  * Objects of file.cache: cached responses. An object is one reference-counted block of memory.
  *
- *   NEW (creator owns it) --put--> in the table --evicted, replaced--> out, still read --> freed
+ *   NEW (creator owns it) --put--> in the table --evicted, replaced--> still referenced --> freed
  *
  * The bytes in memory never change after cache_object_new. The bytes of an open file may change;
  * cache_object_intact() detects that. The table holds one reference, each response that points into
@@ -36,7 +36,7 @@ struct cache_account {
 	atomic_int_fast64_t pinned_bytes;
 };
 
-/** What a lookup that finds the object means. */
+/** What an object records about its key. */
 enum cache_kind {
 	CACHE_WHOLE, /* a 200 with its whole body, in memory or in an open file */
 	CACHE_GONE,  /* a 404, kept for a short time */
@@ -84,7 +84,8 @@ struct cache_limits {
 	int64_t file_charge_bytes; /* charge for an open file; if 0, no file is kept open */
 	int64_t revalidate_ns, negative_ns;
 	int64_t shown_ns; /* maximum time that an object is served without revalidation */
-	/* when `miss` was asked, by CLOCK_REALTIME_COARSE, the clock that stamps files */
+	/* when the request was sent to `miss`, by CLOCK_REALTIME_COARSE, which is the clock of file
+	 * timestamps */
 	int64_t asked_ns;
 };
 
@@ -110,9 +111,9 @@ struct cache_object *cache_object_fork(uint64_t hash, struct weir_slice key);
  * `private`, `no-cache`, an age of zero, Set-Cookie, Vary by another field) becomes a CACHE_PASS.
  *
  * Returns 0 with one reference for the caller; WEIR_EINVAL for a response that says nothing about
- * later ones (5xx and the like); WEIR_ENOMEM; WEIR_ESYS if the open file cannot be read, may have
- * been written since `miss` was asked (the fields may then describe other bytes), or no descriptor
- * is left for it. Blocks on the disk only for a response that holds an open file.
+ * later ones (such as 5xx); WEIR_ENOMEM; WEIR_ESYS if the open file cannot be read, may have been
+ * written since the request was sent to `miss` (the fields may then describe other bytes), or no
+ * descriptor is left for it. Blocks on the disk only for a response that holds an open file.
  */
 int cache_object_new(const struct weir_http_request *req, uint32_t fields_start, uint64_t hash,
     struct weir_slice key, unsigned code, const struct cache_limits *limits, int64_t now_ns,

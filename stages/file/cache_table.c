@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stores the objects of file.cache by key and evicts them. See cache_table.h for the threads
- * allowed.
+ * Stores the objects of file.cache by key and evicts them. See cache_table.h for the threads that
+ * may call these functions.
  *
  * Eviction is SIEVE (Zhang, Yang, Yue, Vigfusson, Rashmi: SIEVE is simpler than LRU, NSDI 2024).
- * All objects are on one list in order of insertion. A hand walks it from the oldest to the newest,
- * looking for a victim, and spares the objects that were hit since it last passed them. A hit sets
- * one flag and moves nothing, so it needs no lock. Objects requested only once are evicted before
- * those requested again, so a scan does not empty the cache.
+ * All objects are on one list in order of insertion. A pointer, the hand, moves through the list
+ * from the oldest object to the newest to find a victim, skipping objects that were hit since it
+ * last passed them. A hit sets one flag and moves nothing, so it needs no lock. Objects requested
+ * only once are evicted before those requested again, so a scan does not empty the cache.
  *
- * Lock order: `lock` is a leaf; no callback runs while it is held.
+ * `lock` is a leaf in the lock order: no other lock is taken and no callback runs while it is held.
  */
 #include "cache_table.h"
 
@@ -28,7 +28,7 @@
 
 /* Buckets are never resized, because that would start a liburcu thread. A table has one bucket per
  * this many bytes of its size limit. 2048 is a guess: files on web sites are rarely smaller, and a
- * longer chain costs only a few ns per link. */
+ * longer chain costs only a few ns per entry. */
 #define TABLE_BYTES_PER_BUCKET 2048
 #define TABLE_BUCKETS_MIN      64
 #define TABLE_BUCKETS_MAX      (1 << 20)
@@ -73,8 +73,8 @@ static unsigned long bucket_count(int64_t size_bytes)
 }
 
 /* The thread that runs liburcu's callbacks is created at first use and inherits the signal mask and
- * the name of its creator. Make liburcu create it here, with all signals blocked (rule 32) and a
- * name of its own. */
+ * the name of its creator. Make liburcu create it here, with all signals blocked (rule 32) and its
+ * own name. */
 static void start_reclaimer(void)
 {
 	sigset_t all, before;
@@ -214,7 +214,7 @@ struct leavers {
 	struct cache_object *first;
 };
 
-/* Undo the bookkeeping for `o`, which is no longer in the hash table. */
+/* Remove `o`, which is no longer in the hash table, from the list and the counters. */
 static void forget(struct cache_table *t, struct cache_object *o, struct leavers *gone,
     struct cache_change *change)
 {
@@ -303,7 +303,7 @@ static void link_object(struct cache_table *t, struct cache_object *o, struct le
 }
 
 /* Remove the object that `o` would have replaced. `o` does not fit, but the old object is out of
- * date all the same. */
+ * date nevertheless. */
 static void drop_like(struct cache_table *t, struct cache_object *o, struct leavers *gone,
     struct cache_change *change)
 {

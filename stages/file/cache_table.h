@@ -22,7 +22,7 @@
 
 struct cache_table;
 
-/** The effect of a change, for gauges and counters. */
+/** The effect of a change on the table, for gauges and counters. */
 struct cache_change {
 	int64_t bytes, objects;         /* change of the table's contents; may be negative */
 	int64_t evicted;                /* objects evicted to make space */
@@ -55,15 +55,15 @@ struct cache_object *cache_table_variant(
 void cache_table_insert(struct cache_table *t, struct cache_object *o, struct cache_change *change);
 
 /** Remove open files that were last checked (checked_ns) before `before_ns`. Such files are no
- * longer served, and a deleted file occupies disk space as long as it is open. Each call examines a
- * few objects and continues where the previous call stopped. */
+ * longer served, and a deleted file occupies disk space while it is open. Each call examines a few
+ * objects and continues where the previous call stopped. */
 void cache_table_sweep(struct cache_table *t, int64_t before_ns, struct cache_change *change);
 
 /** Take another reference, for a cache that continues this one after a reload. Returns `t`. */
 struct cache_table *cache_table_hold(struct cache_table *t);
 
-/** Drop a reference, which must no longer be in use. With the last reference all objects are
- * dropped; those that responses still use are freed with the last of these responses. */
+/** Drop a reference; the caller must no longer use the table. Dropping the last one removes all
+ * objects. An object that responses still use is freed when the last of them has been sent. */
 void cache_table_put(struct cache_table *t);
 
 #endif

@@ -85,7 +85,8 @@ static bool tag_equal(struct weir_slice a, struct weir_slice b, bool weakly)
 	return x.n == y.n && x.n > 0 && memcmp(x.p, y.p, x.n) == 0;
 }
 
-/* Take the first tag off a list. The result has n = 0 at the end, or if the list is malformed. */
+/* Remove the first tag from a list and return it. The result has n = 0 at the end, or if the list
+ * is malformed. */
 static struct weir_slice tag_next(struct weir_slice *list)
 {
 	const char *p = list->p, *end = p + list->n, *start;
@@ -163,8 +164,8 @@ int condition_judge_whole(const struct condition *c, const struct condition_file
 }
 
 /* Whether If-Range holds: it has the file's ETag, compared strongly, or exactly the file's date. A
- * date counts only if it is unambiguous, that is if no other variant exists and the file can no
- * longer change within the same second (until then its ETag is weak). */
+ * date is accepted only if it is unambiguous, that is, if no other variant exists and the file can
+ * no longer change within the same second. (Until then its ETag is weak.) */
 static bool range_wanted(const struct condition *c, const struct condition_file *file)
 {
 	struct weir_slice t = c->field[CONDITION_IF_RANGE];

@@ -39,7 +39,7 @@ struct condition {
 	const struct weir_http_request *req;
 };
 
-/** The representation that conditions are evaluated against. */
+/** The representation against which conditions are evaluated. */
 struct condition_file {
 	struct weir_slice etag; /* with quotes, starts with W/ if weak; n is 0 if there is none */
 	int64_t modified_s;     /* seconds since 1970; -1 if unknown */

@@ -41,8 +41,8 @@ struct weights {
 	int q[ENCODING_N + 1];
 };
 
-/* Weight of identity if the client does not mention it, in half thousandths. It is acceptable, but
- * below the smallest weight that a client can give. */
+/* Weight of identity if the client does not mention it, in half thousandths. Identity is then
+ * acceptable, but with a lower weight than any that a client can specify. */
 #define UNASKED_HALVES 1
 
 static bool is_space(char c)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats and parses HTTP dates. strftime and strptime are not used because they take names from
+ * Formats and parses HTTP dates. strftime and strptime are not used because they use the names of
  * the program's locale, and strptime accepts far more than the RFC.
  */
 #include "httpdate.h"
@@ -94,7 +94,7 @@ static bool read_day_first(struct reader *r, const char *separator, struct tm *t
 	    !read_number(r, old ? 2 : 4, false, &year) || !read_text(r, " ") || !read_time(r, tm))
 		return false;
 	/* RFC 9110: a two-digit year over 50 years ahead is in the past. The limit is fixed at
-	 * 2069, as in POSIX strptime, so that the current date does not matter. */
+	 * 2069, as in POSIX strptime, so that the result does not depend on the current date. */
 	tm->tm_year = !old ? year - 1900 : year < 69 ? year + 100 : year;
 	return read_text(r, " GMT");
 }

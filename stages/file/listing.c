@@ -3,9 +3,9 @@
  * Lists directories as HTML or JSON. See listing.h.
  *
  * Names are not trusted, since anyone who may write to the directory chooses them. They are escaped
- * in text, and in links they are also percent-encoded. Links begin with "./", so that
- * "javascript:x" is not taken for a URL with a scheme. Names that no request can spell (with
- * control bytes, a backslash or a leading dot) are left out.
+ * in text, and in links they are also percent-encoded. Links begin with "./", so that a browser
+ * does not interpret "javascript:x" as a URL with a scheme. Names that no request can contain
+ * (those with control bytes, a backslash or a leading dot) are left out.
  */
 #include "listing.h"
 
@@ -20,8 +20,8 @@
 
 #include "path.h"
 
-/* Maximum entries examined, whether shown or not, which bounds the work for a directory full of dot
- * files. The factor 8 is a guess. */
+/* Maximum number of entries examined, whether listed or not. It bounds the work for a directory
+ * full of dot files. The factor 8 is a guess. */
 #define LISTING_LOOKS (8 * LISTING_MAX)
 
 struct entry {
@@ -259,7 +259,7 @@ static int write_text(const struct listing *l, enum listing_form form, char **bo
 	return WEIR_ENOMEM;
 }
 
-/* The error code for a directory that could not be opened. */
+/* Return the error code for a directory that could not be opened. */
 static int without(int error)
 {
 	bool short_of = error == EMFILE || error == ENFILE || error == ENOMEM || error == EAGAIN;

@@ -9,19 +9,19 @@
 
 enum listing_form { LISTING_OFF, LISTING_HTML, LISTING_JSON };
 
-/** Maximum entries of a listing, which is marked as truncated if there are more. 1000 is a guess:
- * more than a person reads, and about 2 ms of stat calls. */
+/** Maximum number of entries in a listing; a listing of a larger directory is marked as truncated.
+ * 1000 is a guess: more than a person reads, and about 2 ms of stat calls. */
 #define LISTING_MAX 1000
 
 /**
  * List the directory `name` (as for file_open; "." is the root) in `form`, which must not be
  * LISTING_OFF.
  *
- * Directories come first, then files, each sorted by bytes. Dot files and names that a request
- * cannot spell are left out, and so are links, unless `links` allows them to be followed and their
- * target may be served. Names are escaped for their context. Returns 0 with *body malloc'd, for the
- * caller to free, and its length in *n; WEIR_ENOENT if `name` is not a readable directory;
- * WEIR_EPRESSURE if no descriptor is left; WEIR_ENOMEM.
+ * Directories come first, then files, each sorted by bytes. Dot files and names that cannot be
+ * written in a request are left out, and so are links, unless `links` allows them to be followed
+ * and their target may be served. Names are escaped for their context. Returns 0 with *body
+ * malloc'd, for the caller to free, and its length in *n; WEIR_ENOENT if `name` is not a readable
+ * directory; WEIR_EPRESSURE if no descriptor is left; WEIR_ENOMEM.
  *
  *   { "path": "/a/", "truncated": false, "entries": [
  *     { "name": "b.txt", "href": "./b.txt", "type": "file", "bytes": 5, "modified": 784111777 } ] }

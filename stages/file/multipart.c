@@ -25,14 +25,15 @@ void multipart_init(
 
 	*m = (struct multipart){.set = set, .type = type, .file_bytes = file_bytes};
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) {
-		struct timespec ts; /* too early after boot: the kernel has no entropy yet */
+		struct timespec ts; /* shortly after boot: the kernel has no entropy yet */
 		clock_gettime(CLOCK_REALTIME, &ts);
 		random = (uint64_t)ts.tv_sec * 1000000007u ^ (uint64_t)ts.tv_nsec;
 	}
 	snprintf(m->boundary, sizeof(m->boundary), "%016" PRIx64, random);
 }
 
-/* Write the lines before range `i`. If there is a media type, they end just before its value. */
+/* Write the lines before range `i`. If there is a media type, the caller appends it and the end of
+ * the head. */
 static size_t part_head(const struct multipart *m, int i, char out[PART_HEAD_BYTES])
 {
 	const struct byte_range *r = &m->set->range[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bodies of type multipart/byteranges (RFC 9110, 15.3.7.2): several ranges of one file, sent
- * without a copy, with text lines between them. Any thread.
+ * without copying, with text lines between them. Any thread.
  */
 #ifndef WEIR_STAGES_FILE_MULTIPART_H
 #define WEIR_STAGES_FILE_MULTIPART_H
@@ -18,7 +18,8 @@
 /** "multipart/byteranges; boundary=0123456789abcdef" and its NUL. */
 #define MULTIPART_TYPE_SIZE 64
 
-/** Maximum pieces of a body: the header lines and the bytes of each range, and the closing line. */
+/** Maximum number of pieces of a body: the header lines and the bytes of each range, and the
+ * closing line. */
 #define MULTIPART_PIECES (2 * RANGE_MAX + 1)
 
 struct multipart {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens files below a root directory and makes their ETags. See open.h.
+ * Opens files below a root directory and computes their ETags. See open.h.
  *
  * The kernel enforces the confinement: openat2 with RESOLVE_BENEATH refuses every path that leaves
- * the root, also through links, and RESOLVE_NO_SYMLINKS refuses every link on the way. Neither
- * leaves a race between a check and the open. O_NONBLOCK is needed because opening a FIFO would
- * wait for its writer. Anything but a regular file is closed again unread.
+ * the root, even through links, and RESOLVE_NO_SYMLINKS refuses every path that contains a link.
+ * There is no race between a check and the open. O_NONBLOCK is needed because opening a FIFO would
+ * wait for its writer. Anything but a regular file is closed again without being read.
  */
 #include "open.h"
 
@@ -96,7 +96,7 @@ static int status_of(int error)
 	switch (error) {
 	case ENOENT:
 	case ENOTDIR:
-	case ELOOP: /* a link on the way */
+	case ELOOP: /* the path contains a link */
 	case EXDEV: /* leads out of the root */
 	case ENAMETOOLONG:
 	case ENXIO: /* a socket, or a device without hardware */

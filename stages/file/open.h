@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens files below a root directory and makes their validators (ETag, Last-Modified). Nothing
- * outside the root, no pipe and no device is ever read, and links are followed only if the caller
- * allows it.
+ * Opens files below a root directory and computes their validators (ETag, Last-Modified). Nothing
+ * outside the root is ever read, nor is any pipe or device, and links are followed only if the
+ * caller allows it.
  *
  * All calls may block on the disk. Any thread.
  */
@@ -36,8 +36,8 @@ struct file {
 	unsigned coding;
 };
 
-/** Inputs of an ETag: all attributes in which the file system shows a change, or only those that
- * copies of a file on several machines have in common. */
+/** Inputs of an ETag: all attributes that can reveal a change, or only those that are the same for
+ * copies of a file on several machines. */
 enum file_etags { FILE_ETAGS_LOCAL, FILE_ETAGS_PORTABLE };
 
 /** `t` in nanoseconds since 1970, clamped to 64 bits. */
@@ -87,9 +87,9 @@ int file_look(int dir, enum file_links links, const char *name, struct stat *st)
  * FILE_ETAGS_LOCAL covers both times, size and inode, so the tag changes even if a writer sets the
  * modification time back. FILE_ETAGS_PORTABLE covers the modification time and the size. Both cover
  * the coding. If the file changed within 100 ms of `now_ns` (CLOCK_REALTIME), it may change again
- * and keep the same time, since the kernel stamps files by its tick. The tag is then weak and
- * differs from the later, strong tag, so that caches revalidate. The time compared is `changed` for
- * FILE_ETAGS_LOCAL, `modified` for FILE_ETAGS_PORTABLE.
+ * and keep the same time, since file timestamps advance only with the kernel's tick. The tag is
+ * then weak and differs from the later, strong tag, so that caches revalidate. The time compared is
+ * `changed` for FILE_ETAGS_LOCAL, `modified` for FILE_ETAGS_PORTABLE.
  */
 size_t file_etag(
     const struct file *file, enum file_etags what, int64_t now_ns, char etag[FILE_ETAG_SIZE]);

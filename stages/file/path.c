@@ -2,8 +2,8 @@
 /*
  * Maps a request path to a file name in one pass. See path.h for the rules.
  *
- * Each segment is decoded to the end of `out` and checked. It is then kept, dropped ("", "."), or
- * dropped together with the segment before it (".."). Only decoded segments are checked, so
+ * Each segment is decoded, appended to `out`, and checked. It is then kept, removed ("", "."), or
+ * removed together with the segment before it (".."). Only decoded segments are checked, so
  * "%2e%2e" is treated as "..". An encoded slash never becomes a separator; it is refused.
  */
 #include "path.h"
@@ -66,7 +66,7 @@ static int walk_decode(struct walk *w, size_t *length)
 	return 0;
 }
 
-/* Drop the last kept segment and its slash. */
+/* Remove the last segment and its slash from `out`. */
 static int walk_up(struct walk *w)
 {
 	if (w->n == 0)

@@ -2,9 +2,9 @@
 /*
  * Parses and merges byte ranges. See range.h.
  *
- * However a client lists, repeats, nests or sorts its ranges, the response never sends a byte of
- * the file twice and never has more than RANGE_MAX parts: each range is merged with those it
- * touches as soon as it is read.
+ * However a client repeats, nests or orders its ranges, the response never contains a byte of the
+ * file twice and never has more than RANGE_MAX parts, because each range is merged with those it
+ * touches as soon as it is parsed.
  */
 #include "range.h"
 
@@ -71,8 +71,8 @@ static void range_join(struct byte_range *a, const struct byte_range *b)
 	a->length = (a_end > b_end ? a_end : b_end) - a->offset;
 }
 
-/* Remove the first range that `r` overlaps or touches and join it to `r`. Returns the index it had,
- * or -1 if there is none. */
+/* Remove the first range that `r` overlaps or touches and merge it into `r`. Returns the index that
+ * it had, or -1 if there is none. */
 static int range_absorb(struct range_set *set, struct byte_range *r)
 {
 	for (int i = 0; i < set->n; i++) {

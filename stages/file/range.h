@@ -9,9 +9,9 @@
 
 #include <weir/event.h>
 
-/** Maximum ranges in one request; if there are more, the whole file is sent, as RFC 9110, 14.2
- * allows. 8 is a guess: document viewers request a handful, the attack in CVE-2011-3192 requested
- * hundreds. */
+/** Maximum number of ranges in one request; if there are more, the whole file is sent, as RFC 9110,
+ * 14.2 allows. 8 is a guess: document viewers request a handful, whereas the attack in
+ * CVE-2011-3192 requested hundreds. */
 #define RANGE_MAX 8
 
 struct byte_range {

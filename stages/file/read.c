@@ -11,7 +11,7 @@
  * stage can answer it. All other refusals are answered with the pages configured in `error_pages`.
  *
  * Small bodies are read into memory here, in this stage's pool, since reads may wait for the disk.
- * Larger bodies than `max_read` are passed on as a descriptor for sendfile.
+ * Bodies larger than `max_read` are passed on as a descriptor for sendfile.
  *
  * Threads share only the root's descriptor, whose number never changes, and the time of the next
  * check that it still refers to the right directory.
@@ -30,9 +30,9 @@
  * of up to 63. */
 #define READ_FIELDS_BYTES 448
 
-/* Interval of the checks whether the root path leads to another directory. A check costs two stats,
- * which is negligible at this rate. It is the default of `revalidate` in file.cache, so that both
- * are equally fresh. */
+/* Interval at which the root path is checked for leading to another directory. A check costs two
+ * stats, which is negligible at this rate. The interval equals the default of `revalidate` in
+ * file.cache, so that both are equally up to date. */
 #define READ_ROOT_LOOK_NS 1000000000LL
 
 static void follow_root(struct weir_stage *st)
@@ -47,8 +47,8 @@ static void follow_root(struct weir_stage *st)
 		file_root_follow(state->root_path, state->root);
 }
 
-/* Open the file for the request path. Returns 0 with *file open, 301 for a directory, or another
- * HTTP status. */
+/* Open the file for the request path. Returns 0 with *file open, 301 for a directory, or the HTTP
+ * status of another failure. */
 static int read_open(struct weir_stage *st, const struct weir_http_request *req, struct file *file,
     char name[PATH_MAP_MAX])
 {
@@ -84,8 +84,8 @@ static int read_answer(
 	return rc < 0 ? rc : weir_http_add_field(req, "Vary", "Accept-Encoding");
 }
 
-/* List the directory that the path names, if it leads to no file. Returns false if there is nothing
- * to list. */
+/* Respond with a listing of the directory that the path names. Returns false if there is no
+ * directory to list. */
 static bool read_list(struct weir_stage *st, struct weir_http_request *req, int *outcome)
 {
 	const struct read_conf *conf = weir_conf(st);
@@ -106,7 +106,7 @@ static bool read_list(struct weir_stage *st, struct weir_http_request *req, int 
 	return true;
 }
 
-/* Refuse a request that leads to no file. The response is set unless a failure is returned. */
+/* Refuse a request for which there is no file. The response is set unless an error is returned. */
 static int read_refuse(
     struct weir_stage *st, struct weir_http_request *req, int status, const char *name)
 {
@@ -153,7 +153,7 @@ static void read_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		read_one(st, &ev[i]);
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static bool is_one_line(const char *text)
 {

@@ -28,7 +28,7 @@ enum {
 	READ_LISTINGS,
 };
 
-/* Statuses that may have an error page: those that this stage sends and that people see. */
+/* Statuses that may have an error page: those that this stage sends and that users see. */
 #define READ_PAGES(X) X(400) X(403) X(404) X(405) X(406)
 
 struct read_pages {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Warns about settings of file.read that are valid but do not do what they seem to. The warnings
- * are logged once, when the stage is created, and so also by `weir check`.
+ * are logged once, when the stage is created, and therefore also by `weir check`.
  */
 #include "read.h"
 

@@ -57,8 +57,8 @@ int refuse_status(struct weir_stage *st, struct weir_http_request *req, int stat
 }
 
 /* Write the ETag of a listing. It is weak, since a later version may render the same directory
- * differently. With a 64-bit hash a revalidating client misses a change with a probability of
- * 2^-64. */
+ * differently. The hash has 64 bits, so the probability that a revalidating client misses a change
+ * is 2^-64. */
 static void listing_etag(struct weir_slice body, char etag[FILE_ETAG_SIZE])
 {
 	snprintf(etag, FILE_ETAG_SIZE, "W/\"%zx-%" PRIx64 "\"", body.n, weir_hash(body));

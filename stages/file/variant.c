@@ -2,8 +2,8 @@
 /*
  * Chooses between a file and its precompressed neighbours. See variant.h.
  *
- * A neighbour older than its file is ignored. Otherwise browsers would keep getting the old content
- * after page.css was edited and page.css.br was not made again.
+ * A neighbour older than its file is ignored. Otherwise browsers would continue to receive the old
+ * content after page.css was edited and page.css.br was not rebuilt.
  */
 #include "variant.h"
 

@@ -26,10 +26,11 @@ struct variant {
  * Choose for a client with `wish`. On entry v->file is the file `name` below `root`, open; on
  * success it is the chosen file, open, and the others are closed.
  *
- * A neighbour counts if it may be served itself and is not older than the file. Compressors that
- * copy the file's time may truncate it to seconds or microseconds; a truncated time counts as
- * equal. Returns 0; WEIR_ENOENT if the client accepts neither the file nor any neighbour (at least
- * one exists then); WEIR_EPRESSURE if out of descriptors or memory. On failure v->file is closed.
+ * A neighbour is eligible if it may be served itself and is not older than the file. Compressors
+ * that copy the file's time may truncate it to seconds or microseconds; a truncated time counts as
+ * equal. Returns 0; WEIR_ENOENT if the client accepts neither the file nor any neighbour (so there
+ * is at least one neighbour); WEIR_EPRESSURE if out of descriptors or memory. On failure v->file is
+ * closed.
  */
 int variant_choose(int root, enum file_links links, const char *name,
     const struct variant_order *order, const struct encoding_wish *wish, struct variant *v);

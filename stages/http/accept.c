@@ -2,33 +2,35 @@
 /*
  * Accepts clients; see accept.h.
  *
- * A new connection is accepted first, so that its address is known. Then it is checked, in this
- * order:
+ * A new connection is accepted first, so that its address is known. It must then pass two checks,
+ * in this order:
  *
- *   1. its address: accept_rate, max_per_address. Only connections of the same address are closed
- *      for it (limit.c).
- *   2. space: a slot of max_connections, and a descriptor.
+ *   1. the limits per address: accept_rate, max_per_address. Only connections of the same address
+ *      are closed for it (limit.c).
+ *   2. the limits of the server: a slot of max_connections, and a descriptor.
  *
- * A client that check 1 refuses does not cause the eviction of other clients. To free space in
- * check 2, the connection that has waited longest without a request is closed (limit.c). If this
- * thread has none, it asks another thread for an eviction (evict.c); meanwhile the newcomer waits
- * and the listeners are paused. If max_connections was lowered below the number of connections, the
- * excess is closed first (limit_make_places), and newcomers are refused until then.
+ * A client that check 1 refuses does not cause the eviction of other clients. To free a slot or a
+ * descriptor for check 2, the connection that has waited longest without a request is closed
+ * (limit.c). If this thread has none, it requests an eviction from another thread (evict.c);
+ * meanwhile the new connection waits and the listeners are paused. If max_connections was lowered
+ * below the number of connections, the excess is closed first (limit_make_places), and new
+ * connections are refused until then.
  *
- * If descriptors have run out (EMFILE, ENFILE), accept fails before it takes a client. So the
- * reserve descriptor is closed to accept the next client, and there is space again once the reserve
- * can be reopened. A level-triggered listener would spin in that state, and also when memory is
- * short, so the listeners are paused.
+ * If descriptors have run out (EMFILE, ENFILE), accept fails before it removes a client from the
+ * backlog. The reserve descriptor is therefore closed to accept the next client; descriptors are
+ * available again once the reserve can be reopened. A level-triggered listener would spin in that
+ * state, and also when memory is short, so the listeners are paused.
  *
- * When there is no space, the client is answered 503. The number of connections being refused is
- * limited, too. With LIMIT_REFUSING of them, the listeners are paused if the server is full. If the
- * limit is that of the client's address instead, further clients are closed without a response.
- * Connections being refused do not count in max_connections, so they keep no other client out.
+ * When no slot or descriptor can be freed, the client is answered with 503. The number of
+ * connections being refused is also limited. Once there are LIMIT_REFUSING of them, the listeners
+ * are paused if the server is full, whereas clients that exceed a limit of their address are closed
+ * without a response. Connections being refused do not count towards max_connections, so they do
+ * not keep other clients out.
  *
  * A listener that is closed in a drain accepts its last clients even when the server is full,
- * because closing it resets those in its backlog. Before and after the drain no client would be
- * answered, and the backlog may also belong to others: to the server that a failed start should
- * have replaced, or to a service manager that passed the socket.
+ * because closing it resets those in its backlog. Outside the drain it does not, since no client
+ * would be answered then, and the backlog may also belong to others: to the server that a failed
+ * start should have replaced, or to a service manager that passed the socket.
  */
 #include "http/accept.h"
 
@@ -46,13 +48,13 @@
 #include "http/memory.h"
 #include "http/evict.h"
 
-/* Most accepts per iteration and listener, so that a flood does not delay open connections. 64 is a
- * guess. */
+/* Maximum number of accepts per iteration and listener, so that a flood does not delay open
+ * connections. 64 is a guess. */
 #define ACCEPT_RUN 64
 
-/* ---- the newcomer ---- */
+/* ---- admitting a new connection ---- */
 
-/* The reserve is an eventfd: it counts as a file for ENFILE, too, and needs no /dev. */
+/* The reserve is an eventfd, because that also counts as a file for ENFILE and needs no /dev. */
 bool accept_reserve(struct http_io *io)
 {
 	if (io->accept.reserve_fd == -1)
@@ -65,8 +67,8 @@ static unsigned missing(struct http_io *io)
 	return (limit_has_place(io) ? 0 : ROOM_PLACE) | (accept_reserve(io) ? 0 : ROOM_DESCRIPTOR);
 }
 
-/* Free a descriptor first, since closing a connection for its descriptor frees its slot as well.
- * With `waiting`, only connections without a request are evicted. */
+/* Free a descriptor first, since closing a connection for its descriptor also frees its slot. With
+ * `waiting`, only connections without a request are evicted. */
 static bool make_room(struct http_io *io, bool waiting)
 {
 	if (!accept_reserve(io) && !(limit_evict(io) && accept_reserve(io)))
@@ -90,8 +92,8 @@ static bool has_gone(const struct newcomer *who)
 	return n == 0 || (n == -1 && errno != EAGAIN);
 }
 
-/* Refuse a client without making a connection: there is no descriptor or no memory for it, or many
- * are being refused already. With `tell`, 503 is sent first. */
+/* Refuse a client without creating a connection, because there is no descriptor or memory for it,
+ * or many are being refused already. With `tell`, 503 is sent first. */
 static void send_away(struct http_io *io, const struct newcomer *who, int limit, bool tell)
 {
 	limit_count(io, (enum limit)limit);
@@ -118,8 +120,8 @@ static void refuse(struct http_io *io, const struct newcomer *who, int limit)
 		listen_hold(io);
 }
 
-/* Admit `who`, whose address is within its limits, or keep it as the newcomer, or refuse it because
- * the server is full. */
+/* Admit `who`, whose address is within its limits, or store it until another thread has evicted a
+ * connection, or refuse it because the server is full. */
 static void let_in(struct http_io *io, const struct newcomer *who)
 {
 	unsigned wanted = missing(io);
@@ -179,7 +181,7 @@ void accept_newcomer(struct http_io *io, bool answered)
 	io->accept.newcomer.fd = -1;
 	evict_unask(io);
 	if (!io->accept.last_call)
-		/* before let_in, which pauses the listeners again if the newcomer is refused */
+		/* must precede let_in, which may pause the listeners again */
 		listen_resume(io);
 	let_in(io, &who);
 }
@@ -214,8 +216,8 @@ static bool accept_one(int fd, struct newcomer *who)
 	return who->fd != -1;
 }
 
-/* Whether the network failed before the connection was accepted (accept(2)), so that the next one
- * can be tried. */
+/* Whether accept failed because of a network error on this connection (accept(2)), in which case
+ * the next one can be tried. */
 static bool is_transient(int error)
 {
 	switch (error) {
@@ -237,7 +239,7 @@ static bool is_transient(int error)
 
 /* Accept the next client without a free descriptor: close the reserve, and use the descriptor that
  * this frees. If there is no reserve either, evict a connection, although the client's address is
- * not known yet. Returns whether to go on accepting. */
+ * not known yet. Returns whether to continue accepting. */
 static bool out_of_descriptors(struct http_io *io, int fd)
 {
 	struct newcomer who;
@@ -268,7 +270,7 @@ static bool is_somebody_there(int fd)
 	return TEMP_FAILURE_RETRY(poll(&p, 1, 0)) == 1;
 }
 
-/* Handle a failed accept. Returns whether to go on accepting. */
+/* Handle a failed accept. Returns whether to continue accepting. */
 static bool accept_failed(struct http_io *io, int fd)
 {
 	static atomic_bool logged;
@@ -291,7 +293,7 @@ static bool accept_failed(struct http_io *io, int fd)
 	return false;
 }
 
-/* Accept with at most `most` calls. */
+/* Call accept at most `most` times. */
 static void accept_run(struct http_io *io, int fd, int64_t most)
 {
 	for (int64_t n = 0; n < most; n++) {
@@ -316,7 +318,7 @@ void accept_rest(struct http_io *io, int fd)
 	io->accept.last_call = true;
 	io->accept.paused = false;
 	/* One call for each client in the backlog, and as many again for calls that only free a
-	 * descriptor or find the client gone. */
+	 * descriptor or find that the client has disconnected. */
 	accept_run(io, fd, 2 * (io->conf.backlog + 1));
 	io->accept.last_call = false;
 }

@@ -4,10 +4,10 @@
  *
  *   logfmt    ts=2026-01-02T03:04:05.678Z client=192.0.2.1 method="GET" target="/" status=200
  *             bytes=6 us=113 class=default outcome=ok host="example.org" agent="curl/7.88.1"
- *             and path="/" after the target if the normal spelling of its path differs
- *             (normal_path.h), trace=<32 hex digits> if the request belongs to one,
+ *             also path="/" after the target if the normal spelling of the path differs from it
+ *             (normal_path.h), trace=<32 hex digits> if the request belongs to a trace, and
  *             share=0.01 if it was sampled
- *   json      {"ts":"2026-01-02T03:04:05.678Z","client":"192.0.2.1", ...}: the same names
+ *   json      {"ts":"2026-01-02T03:04:05.678Z","client":"192.0.2.1", ...}: the same fields
  *   common    192.0.2.1 - - [02/Jan/2026:03:04:05 +0000] "GET / HTTP/1.1" 200 6
  *   combined  as common, followed by "referer" "user agent"
  */
@@ -24,7 +24,8 @@
 /* Longest escape, in JSON: two backslashes, an x and two hex digits. */
 #define ESCAPE_MAX 5
 
-/* Most bytes of a line apart from quoted texts: names, numbers, our own words and addresses. */
+/* Maximum bytes of a line apart from quoted texts: names, numbers, addresses, and words of the
+ * server. */
 #define REST_BYTES 900
 _Static_assert(
     ACCESS_ESCAPED_MAX *(32 + ACCESS_TEXT_MAX + 2 * 256) + REST_BYTES < ACCESS_LINE_BYTES &&
@@ -96,7 +97,7 @@ static void pair_text(struct pairs *p, const char *name, struct weir_slice s, si
 	p->n = access_quote(p->out, p->n, s, most, p->json);
 }
 
-/* Add a word of ours, of at most 200 bytes, which needs no quotes in logfmt. */
+/* Add a word of at most 200 bytes that needs no escapes and, in logfmt, no quotes. */
 static void pair_word(struct pairs *p, const char *name, struct weir_slice s)
 {
 	put_name(p, name);
@@ -134,7 +135,7 @@ static bool path_as_sent(const struct weir_http_request *req)
 	       (target.n == path.n || target.p[path.n] == '?' || path.n == 0);
 }
 
-/* Add the target as sent, and also the path as stages see it if that is spelled differently. */
+/* Add the target as sent and, if it is spelled differently, also the path that stages see. */
 static void pair_target(struct pairs *p, const struct weir_http_request *req)
 {
 	if (path_as_sent(req)) {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * access_log: passes requests on, and writes one line for each when its response has been sent, or
- * never will be.
+ * when it is certain that it never will be.
  *
- * A tap on the request runs in the thread that finishes the request, and registers there for
- * notification about the response (sent.h). When the kernel has all of the response, or the
- * connection ended first, the I/O thread formats the line (access_line.c), so the line shows how
- * much was sent and how long that took. It appends the line to the buffer of a log file
- * (weir/log_file.h), which another thread writes. Requests that the parser refused never enter the
- * graph: http.server reports them in the server's log, and http_bad_requests_total counts them.
+ * A tap on the request runs in the thread that finishes the request, and registers a waiter for the
+ * response (sent.h). When the kernel has all of the response, or the connection was closed first,
+ * the I/O thread formats the line (access_line.c), so the line shows how much was sent and how long
+ * that took. The I/O thread appends the line to the buffer of a log file (weir/log_file.h), which
+ * another thread writes. Requests that the parser refused never enter the graph: http.server
+ * reports them in the server's log, and http_bad_requests_total counts them.
  *
- * `sample` logs a share of the successful requests. The choice depends only on the number that
- * http.server gave the request, so several access logs of a server log the same requests. Requests
- * that were refused, failed, or took `slow` are always logged.
+ * `sample` is the fraction of the successful requests that is logged. The choice depends only on
+ * the number that http.server has assigned to the request, so several access logs of a server log
+ * the same requests. Requests that were refused, failed, or took `slow` are always logged.
  */
 #include "http/access_log.h"
 
@@ -61,14 +61,16 @@ static struct weir_slice client(const struct access_log *log, const struct weir_
 	return s.n > 0 ? s : (struct weir_slice){"-", 1};
 }
 
-/* Whether the request with number `id` is in the share. Multiplying by 2^64 / golden ratio spreads
- * successive numbers evenly (Knuth, The Art of Computer Programming 3, 6.4). */
+/* Whether the request with number `id` is in the sample of size `share`. Multiplying by 2^64 /
+ * golden ratio spreads successive numbers evenly (Knuth, The Art of Computer Programming 3,
+ * 6.4). */
 static bool drawn(int64_t id, double share)
 {
 	return (double)((uint64_t)id * 0x9e3779b97f4a7c15U >> 11) < share * 0x1p53;
 }
 
-/* Returns the share of requests that the line represents; 0 if it is not logged. */
+/* Return the fraction of requests that is logged with this sampling, or 0 if this request is not
+ * logged. */
 static double share_of(const struct access_log_conf *conf, const struct access_line *l)
 {
 	if (conf->sample >= 1 || l->outcome != WEIR_OK || l->torn || l->req->res.status >= 400 ||

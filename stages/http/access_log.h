@@ -14,28 +14,30 @@
 /* Order of the choices of `format:`. */
 enum access_format { ACCESS_LOGFMT, ACCESS_JSON, ACCESS_COMMON, ACCESS_COMBINED };
 
-/** Most bytes of one text from the client in a line; longer texts are cut. 512 is a guess: about as
- * much as people read. */
+/** Maximum number of bytes of one client-supplied text in a line; longer texts are truncated. 512
+ * is a guess: about as much as people read. */
 #define ACCESS_TEXT_MAX 512
-/** Most bytes written per byte of the client's text, averaged over the text: escapes lengthen
- * it. */
+/** Maximum number of bytes written per byte of the client's text, averaged over the text; escapes
+ * lengthen it. */
 #define ACCESS_ESCAPED_MAX 3
-/** Longest line: as much as a pipe takes atomically, so that writes by other processes cannot split
+/** Longest line: the largest atomic write to a pipe, so that writes by other processes cannot split
  * it (pipe(7)). */
 #define ACCESS_LINE_BYTES PIPE_BUF
 
-/** What one line reports about a request whose response has been sent, or never will be. */
+/** What one line reports about a request, once its response has been sent or it is certain that it
+ * never will be. */
 struct access_line {
 	const struct weir_http_request *req;
 	const char *class_name;
 	struct weir_slice client; /* address of the client */
 	int outcome;              /* WEIR_OK, or the error with which the request was finished */
-	/* finished with WEIR_OK, but the connection ended before the whole response was sent */
+	/* finished with WEIR_OK, but the connection was closed before the whole response was
+	 * sent */
 	bool torn;
 	bool handed;   /* finished with WEIR_OK; a reload handed over the rest of the response */
-	int64_t bytes; /* bytes of the response's body that the kernel took */
+	int64_t bytes; /* bytes of the response's body that the kernel accepted */
 	int64_t wall_ns, took_ns; /* time since 1970; time since the request was complete */
-	double share; /* share of such requests that is logged; not printed if it is 1 */
+	double share; /* fraction of such requests that is logged; not printed if it is 1 */
 };
 
 /** Write the line, including its newline, to out[ACCESS_LINE_BYTES]. Returns its length. */
@@ -43,9 +45,10 @@ size_t access_line(enum access_format format, const struct access_line *l, char 
 
 /** Append `s` to `out` at `n`, quoted, with '"', '\' and bytes that are not printable ASCII
  * escaped. At most `most` bytes of `s` are used, and ACCESS_ESCAPED_MAX times as many are written;
- * "..." marks a cut. With `json`, writes a JSON string whose value is the text that would otherwise
- * be between the quotes, except that '"' takes only JSON's own escape. Returns the new n. `most`
- * must be at least 5; `out` must have space for ACCESS_ESCAPED_MAX * most + 5 bytes at `n`. */
+ * "..." marks a truncated text. With `json`, writes a JSON string whose value is the text that
+ * would otherwise be between the quotes, except that '"' takes only JSON's own escape. Returns the
+ * new n. `most` must be at least 5; `out` must have space for ACCESS_ESCAPED_MAX * most + 5 bytes
+ * at `n`. */
 size_t access_quote(char *out, size_t n, struct weir_slice s, size_t most, bool json);
 
 #endif

@@ -3,11 +3,11 @@
  * The chunked decoder; see chunk.h for its states.
  *
  * Extensions are checked against their grammar (";" name ["=" token or quoted string], no spaces)
- * and dropped. Trailer fields are dropped, too, but those that determine the length or the
+ * and dropped. Trailer fields are also dropped, but those that determine the length or the
  * destination of a message are refused: a downstream parser that merged them would read a different
  * request (RFC 9110, 6.5.1). Spaces around ';' and '=' (which RFC 9112 calls bad) are refused: no
- * client sends them, and parsers disagree about them. A chunk size that exceeds what the body may
- * still take is refused when its line ends, before any of its bytes are read.
+ * client sends them, and parsers disagree about them. A chunk whose size exceeds what is left of
+ * the limit is refused at the end of its size line, before any of its bytes are read.
  */
 #include "http/chunk.h"
 
@@ -65,14 +65,14 @@ static enum chunk_state in_size(struct chunk *c, char b)
 	return b == '\r' ? SIZE_LF : b == ';' ? EXT_NAME : BAD;
 }
 
-/* Returns the state after the byte `b`, which follows a complete extension. */
+/* Return the state after the byte `b`, which follows a complete extension. */
 static enum chunk_state after_extension(char b)
 {
 	return b == '\r' ? SIZE_LF : b == ';' ? EXT_NAME : BAD;
 }
 
-/* Set in `digits` while the current name or value has a byte, so that an empty one is refused.
- * `digits` is free for this, because the digits are no longer needed once extensions begin. */
+/* Set in `digits` once the current name or value has a byte, so that an empty one can be refused.
+ * `digits` can be used for this because the digits are no longer needed once extensions begin. */
 #define HAS_BYTE 0x80
 
 static enum chunk_state in_token(struct chunk *c, char b, enum chunk_state here)
@@ -121,8 +121,8 @@ static enum chunk_state in_name(struct chunk *c, char b)
 		return BAD;
 	for (size_t i = 0; i < FORBIDDEN_N; i++) {
 		const char *name = forbidden[i];
-		/* the case of letters is bit 5; '-' has it set, and '\r', which lacks it, is not a
-		 * token byte */
+		/* setting bit 5 makes a letter lowercase; '-' has the bit set, and '\r', which
+		 * would become '-', is not a token byte */
 		if ((c->name_may >> i & 1) && (char)(b | 0x20) != name[c->name_at])
 			c->name_may &= (uint8_t) ~(1u << i);
 	}
@@ -130,7 +130,7 @@ static enum chunk_state in_name(struct chunk *c, char b)
 	return NAME;
 }
 
-/* Judge a trailer's name when its ':' has arrived. */
+/* Check a trailer's name when its ':' has arrived. */
 static enum chunk_state name_ends(const struct chunk *c)
 {
 	for (size_t i = 0; i < FORBIDDEN_N; i++)
@@ -170,7 +170,7 @@ static enum chunk_state size_ends(struct chunk *c, char b)
 	return c->left == 0 ? TRAILER : DATA;
 }
 
-/* Returns the state after the framing byte `b`. */
+/* Return the state after the framing byte `b`. */
 static enum chunk_state step(struct chunk *c, char b)
 {
 	switch (c->state) {

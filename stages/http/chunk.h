@@ -2,10 +2,10 @@
 /*
  * A strict decoder of chunked bodies (RFC 9112, section 7.1).
  *
- * llhttp 8.1 accepts what a chunked body must not have: its loose mode skips bytes after a chunk,
- * and takes lone LFs, spaces and any extension. A guard in front of llhttp would be the same state
- * machine as this one. So this is the only reader of chunked framing, without a second opinion that
- * could disagree.
+ * llhttp 8.1 accepts malformed chunked bodies: its lenient mode skips bytes after a chunk, and
+ * accepts lone LFs, spaces and any extension. A guard in front of llhttp would need the same state
+ * machine as this decoder. Chunked framing is therefore parsed only here, and there is no second
+ * parser that could disagree.
  *
  *   SIZE -> (EXTENSION ...) -> SIZE_LF -> DATA -> DATA_CR -> DATA_LF -> SIZE
  *   a size of 0: SIZE_LF -> TRAILER -> (NAME -> VALUE -> VALUE_LF -> TRAILER) -> END_LF -> END
@@ -20,10 +20,10 @@
 
 #include <weir/event.h>
 
-/** Most hex digits of a chunk size: as many as 64 bits have. */
+/** Maximum number of hex digits in a chunk size: those of a 64-bit number. */
 #define CHUNK_SIZE_DIGITS 16
-/** Most bytes of one chunk's extensions, and of all trailers. Both are guesses: clients send
- * neither in practice, and trailers may be half as long as a head. */
+/** Maximum bytes of the extensions of one chunk, and of all trailers. Both are guesses: clients
+ * send neither in practice, and trailers may be half as long as a head. */
 #define CHUNK_EXTENSION_MAX 256
 #define CHUNK_TRAILER_MAX   8192
 
@@ -33,25 +33,25 @@ struct chunk {
 	uint16_t extension; /* bytes of extensions of this chunk */
 	uint16_t trailer;   /* bytes of trailers */
 	uint8_t name_at;    /* length so far of the current trailer's name */
-	uint8_t name_may;   /* bits: the forbidden names that it may still turn out to be */
-	uint64_t left;      /* bytes of this chunk still to come */
+	uint8_t name_may;   /* bits: the forbidden names that it may still match */
+	uint64_t left;      /* bytes of this chunk that have not arrived yet */
 	uint64_t room;      /* bytes the body may still grow by */
 };
 
 enum chunk_verdict {
-	CHUNK_MORE, /* all of the bytes are consumed */
+	CHUNK_MORE, /* all bytes have been consumed */
 	CHUNK_DATA, /* some bytes of the body: call again */
 	CHUNK_END,  /* the body is complete */
 	CHUNK_BAD,  /* malformed: 400 */
-	/* the body is over the limit, or this chunk's size announces that it will be: 413 */
+	/* the body is over the limit, or would be with this chunk: 413 */
 	CHUNK_LARGE,
 };
 
 /** Begin a body of at most `room` bytes. */
 void chunk_init(struct chunk *c, uint64_t room);
 
-/** Decode from `*at` up to `end`, advancing `*at`. For CHUNK_DATA, `data` is set to the bytes of
- * the body. */
+/** Decode from `*at` up to `end`, advancing `*at`. If the result is CHUNK_DATA, `data` is set to
+ * bytes of the body. */
 enum chunk_verdict chunk_next(
     struct chunk *c, const char **at, const char *end, struct weir_slice *data);
 

@@ -3,10 +3,10 @@
  * The client table; see clients.h.
  *
  * Counts: 16 shards, each a chained hash table with its own lock, which doubles when it is full. An
- * entry exists while its address has a connection, so the table is bounded by the number of
- * connections. Clients can choose addresses (IPv6 networks are cheap) but must not be able to
- * choose their buckets. So the hash is SipHash-1-3 (Aumasson and Bernstein 2012), with a key drawn
- * at startup.
+ * entry exists while its address has a connection, so the size of the table is bounded by the
+ * number of connections. Clients can choose addresses (IPv6 networks are cheap) but must not be
+ * able to choose their buckets. The hash is therefore SipHash-1-3 (Aumasson and Bernstein 2012),
+ * with a key drawn at startup.
  *
  * Rates: the generic cell rate algorithm (ITU-T I.371), one 64-bit time per cell, in two rows with
  * different hashes. An address is refused only if its cells in both rows are used up (the bins of
@@ -24,17 +24,17 @@
 #include <weir/annotate.h>
 #include <weir/error.h>
 
-/* Number of shards, each with a lock: a power of two. 16 is a guess: more than most machines have
- * I/O threads. */
+/* Number of shards, each with a lock: a power of two. 16 is a guess: most servers have fewer I/O
+ * threads. */
 #define SHARDS 16
 /* Initial buckets of a shard, a power of two. */
 #define BUCKETS_FIRST 16
 /* Cells of a row, which take 32 KiB. */
 #define CELLS 4096
-/* Smallest burst that is allowed; a browser opens 6 connections at once. */
+/* Smallest burst that is allowed; a browser opens 6 connections at the same time. */
 #define BURST_MIN 10.0
-/* Longest time per connection, about 115 days: the smallest burst, ten times this, is far below the
- * limit of an int64_t. */
+/* Longest time per connection, about 115 days. The smallest burst takes ten times as long, which is
+ * still far below the limit of an int64_t. */
 #define EACH_MAX_NS 10000000000000000
 
 struct entry {
@@ -116,7 +116,7 @@ static uint64_t hash_key(const struct clients *p, uint64_t key)
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 struct clients *clients_new(void)
 {
@@ -161,8 +161,8 @@ static struct shard *shard_of(struct clients *p, uint64_t hash)
 	return &p->shard[hash >> 60 & (SHARDS - 1)];
 }
 
-/* Returns the link to the entry of `key`, or where the entry would be inserted. The shard must have
- * buckets. */
+/* Return the link to the entry of `key`, or the link where the entry would be inserted. The shard
+ * must have buckets. */
 static struct entry **find(const struct shard *s, uint64_t hash, uint64_t key)
 {
 	struct entry **at = &s->bucket[hash & (s->n_buckets - 1)];
@@ -172,8 +172,8 @@ static struct entry **find(const struct shard *s, uint64_t hash, uint64_t key)
 	return at;
 }
 
-/* Double the number of buckets, called once there are as many entries. If out of memory, the chains
- * grow longer instead. */
+/* Double the number of buckets. Called when there are as many entries as buckets. If out of memory,
+ * the chains grow longer instead. */
 static void widen(struct shard *s)
 {
 	size_t n = s->n_buckets ? s->n_buckets * 2 : BUCKETS_FIRST;
@@ -259,8 +259,8 @@ void clients_leave(struct clients *p, uint64_t key)
 
 /* ---- rates ---- */
 
-/* Count one connection in the cell at `now_ns`; returns false if its burst is used up. Relaxed,
- * since cells are independent numbers. */
+/* Count one connection in the cell at `now_ns`. Returns false if the burst of the cell is used up.
+ * Relaxed, since cells are independent numbers. */
 static bool cell_take(_Atomic int64_t *cell, int64_t now_ns, int64_t each_ns, int64_t burst_ns)
 {
 	int64_t at = atomic_load_explicit(cell, memory_order_relaxed);

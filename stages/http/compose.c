@@ -18,7 +18,7 @@
 
 #define NS_PER_S 1000000000LL
 
-/* Most bytes of a head without the stage's fields: status line, stamp, length, connection. */
+/* Maximum bytes of a head without the stage's fields: status line, stamp, length, connection. */
 #define FIXED_BYTES (64 + SERVER_STAMP_MAX + 96)
 
 WEIR_COLD static void stamp(struct http_io *io)
@@ -68,7 +68,7 @@ size_t compose_head(struct http_io *io, struct http_req *r, bool close, char *ou
 	at = put_status(at, res->status);
 	at = put(at, io->stamp.text, io->stamp.n);
 #ifndef NDEBUG
-	/* malformed fields are a bug of ours or of a stage, and would split responses */
+	/* malformed fields would be a bug in the server or in a stage, and would split responses */
 	WEIR_ASSERT(weir_http_fields_good(res->fields));
 #endif
 	if (res->fields.n > 0)

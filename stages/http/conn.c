@@ -3,9 +3,10 @@
  * Opens, watches and closes connections; see conn.h.
  *
  * Time-outs. A connection has one lazy timer, and a deadline that depends on what it waits for. The
- * timer only prompts a check: when it fires before the deadline it is set again. Bodies and
- * responses must move within body_timeout / write_timeout and, after RATE_GRACE_NS, at min_..._rate
- * on average. The deadline "since + grace + moved / rate" expresses that without a periodic check.
+ * timer only triggers a check: when it fires before the deadline it is set again. Bodies and
+ * responses must make progress within body_timeout or write_timeout and, after RATE_GRACE_NS, at
+ * min_..._rate on average. The deadline "since + grace + moved / rate" expresses that without a
+ * periodic check.
  *
  * Lists. Waiting connections are in one list per kind of wait (enum conn_list_id), longest-waiting
  * first. Only the list of connections with a body or a response in progress is not in this order,
@@ -34,11 +35,11 @@
 /* Time before rates are enforced, since a slow start is not an attack (reliability.md, slow
  * bodies). */
 #define RATE_GRACE_NS (5 * NS_PER_S)
-/* How long the client may take to read the last response before its late bytes cause a reset. 2 s
- * is a guess, similar to other servers (Apache 2 s, nginx 5 s). */
+/* How long the client may take to read the last response, before bytes that it still sends cause a
+ * reset. 2 s is a guess, similar to other servers (Apache 2 s, nginx 5 s). */
 #define LINGER_NS (2 * NS_PER_S)
-/* Delay before a time-out that occurs between reading and parsing is checked again: one timer tick,
- * so in the next iteration. */
+/* Delay before a time-out that occurs between reading and parsing is checked again. It is one timer
+ * tick, so the check is in the next iteration. */
 #define LOOK_AGAIN_NS 1000000LL
 
 #define CONN_EVENTS ((uint32_t)EPOLLIN | EPOLLRDHUP | EPOLLET)
@@ -135,7 +136,7 @@ static void body_timed_out(struct conn *c, enum limit l)
 	if (stream_in_parts(&c->stream)) { /* the stage that has the request answers */
 		limit_count(c->io, l);
 		conn_tear_part(c, WEIR_EGONE, 408);
-		/* the response to the skipped body has been sent already */
+		/* the response to this request has been sent already */
 	} else if (c->stream.phase == STREAM_SKIP) {
 		limit_count(c->io, l);
 		conn_close(c);
@@ -188,7 +189,7 @@ static void timer_fired(struct weir_loop *loop, struct weir_timer *t)
 		at = deadline(c);
 	if (at == INT64_MAX)
 		return;
-	/* the bytes that the connection waits for may have been read but not parsed yet */
+	/* the bytes for which the connection waits may have been read but not parsed yet */
 	if (c->ready && at <= weir_loop_now_ns(loop))
 		at = weir_loop_now_ns(loop) + LOOK_AGAIN_NS;
 	if (at > weir_loop_now_ns(loop))
@@ -203,7 +204,7 @@ static enum conn_wait wait_of(const struct conn *c)
 		return WAIT_LINGER;
 	if (c->blocked)
 		return WAIT_WRITE;
-	if (c->io->pause.on) /* we read nothing now, so a pause is not the client's fault */
+	if (c->io->pause.on) /* we read nothing now, so a pause may not be the client's fault */
 		return WAIT_NONE;
 	if (stream_in_parts(&c->stream))
 		return conn_blames_part(c) ? WAIT_BODY : WAIT_NONE;
@@ -230,13 +231,13 @@ static void begin_wait(struct conn *c, enum conn_wait wait)
 /* ---- epoll ---- */
 
 /* Connections are watched edge-triggered: a level-triggered descriptor is polled once more per
- * request to find that nothing is left (measured: 3 % of the CPU time per request). So code that
- * leaves bytes unread, or waits to write, arms the descriptor again; epoll then reports at once
- * what is already there. */
+ * request to find that nothing is left (measured: 3 % of the CPU time per request). Therefore code
+ * that leaves bytes unread, or waits to write, arms the descriptor again; epoll then reports
+ * immediately what is already there. */
 static void rearm(struct conn *c)
 {
-	/* With TLS, EPOLLOUT too: bytes that were read but not decrypted yet cause no edge, but
-	 * being writable does. */
+	/* With TLS, EPOLLOUT is also needed: bytes that were read but not decrypted yet cause no
+	 * edge, whereas a writable socket does. */
 	uint32_t events = CONN_EVENTS | (c->blocked || c->tls ? EPOLLOUT : 0);
 
 	if (weir_loop_mod(c->io->loop, &c->watch, events) != 0)
@@ -310,7 +311,7 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 	}
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static void name_peer(struct conn *c, const struct sockaddr_storage *addr)
 {
@@ -323,7 +324,7 @@ static void name_peer(struct conn *c, const struct sockaddr_storage *addr)
 	c->peer_n = (uint8_t)strlen(c->peer);
 }
 
-/* Returns the count that includes `c`: a connection being refused does not count in
+/* Return the counter that includes `c`: a connection being refused does not count towards
  * max_connections. */
 static atomic_int *places(const struct conn *c)
 {
@@ -345,8 +346,8 @@ static void register_conn(struct conn *c)
 	atomic_fetch_add_explicit(places(c), 1, memory_order_relaxed);
 }
 
-/* Create a connection, watched and idle. Returns NULL if out of memory; `fd` then stays the
- * caller's. */
+/* Create a connection, watched and idle. Returns NULL if out of memory; the caller then still owns
+ * `fd`. */
 static struct conn *conn_new(struct http_io *io, int fd, bool refused)
 {
 	struct conn *c = calloc(1, sizeof(*c));
@@ -426,8 +427,8 @@ struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past
 	c->stream.secure = c->tls != NULL;
 	if (c->tls)
 		tls_conn_move(c->tls, c);
-	/* With TLS, decrypted bytes, and bytes that the socket did not take, may have been handed
-	 * over too; epoll reports neither. */
+	/* With TLS, decrypted bytes, and bytes that the socket did not accept, may have been handed
+	 * over with the connection. epoll reports neither. */
 	c->unread = c->rearm = c->tls != NULL;
 	io->count[SERVER_TLS_CONNECTIONS] += c->tls && tls_is_open(c->tls);
 	return c;
@@ -468,7 +469,7 @@ void conn_reap(struct conn *c)
 		c->io->count[SERVER_UNDELIVERED] += !r->refusal;
 		if (r->sent)
 			sent_tell(c, r, HTTP_SENT_TORN);
-		c->part = false; /* nothing of the next request's response has been sent */
+		c->part = false; /* nothing has been sent of the next response */
 		pool_req_drop(&c->io->pool, r);
 	}
 	if (c->first || (c->tls && tls_is_away(c->tls)))

@@ -2,11 +2,11 @@
 /*
  * Ends connections; see conn.h.
  *
- * After the last response conn_end announces the end: over TLS it sends close_notify, without which
- * a client may believe that the response was truncated. If the socket is full, close_notify waits
- * like a response, for at most what write_timeout and min_send_rate allow, and conn_write calls
- * conn_end again. When that time is over the connection is closed without close_notify. conn_close
- * sends only what can be sent at once.
+ * After the last response over TLS, conn_end sends close_notify, without which a client may believe
+ * that the response was truncated. If the socket is full, close_notify waits like a response,
+ * within the limits of write_timeout and min_send_rate, and conn_write calls conn_end again. When
+ * the time limit expires, the connection is closed without close_notify. conn_close sends only what
+ * can be sent immediately.
  */
 #include "http/conn.h"
 

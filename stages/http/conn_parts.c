@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Handles streamed bodies, except for reading and writing them: a connection receives signals from
- * stages, and notifies them when it is closed. The I/O thread; see transfer.h for ownership.
+ * stages, and notifies them when it is closed. I/O thread only; see transfer.h for ownership.
  *
  * A request whose body is streamed is in the list of the connection like any other, and is also
  * what the stream is filling (`filling`). The end of the body clears `filling`. If the response is
@@ -118,8 +118,8 @@ bool conn_continue_due(const struct conn *c)
 
 bool conn_part_kept(const struct conn *c)
 {
-	/* A client that got no "100 Continue" may send either the body or another request next, and
-	 * we could not tell which. */
+	/* A client that has received no "100 Continue" may send either the body or another request
+	 * next, and we could not tell which. */
 	return c->io->drain.phase == SERVER_RUNNING && !stream_wants_continue(&c->stream) &&
 	       stream_can_skip(&c->stream);
 }

@@ -7,15 +7,16 @@
  *                              ^                                             |
  *                              '-- last response sent -- GRAPH <-------------' body complete
  *
- *   BODY, GRAPH ----- the socket took only part of a response -----> WRITING ---- writable ---> back
- *   any of these -- last response sent, close_notify does not fit -> ENDING ----- writable, or too late
- *   any, ENDING --- last response sent, our side is shut down -----> LINGERING -- client done, or 2 s
- *   any ------------- error, time-out, client gone, handed over ---> CLOSED
+ *   BODY, GRAPH ---- the socket accepts only part of a response --> WRITING --- writable --> back
+ *   any of these --- last response sent, close_notify blocked ----> ENDING ---- writable, time-out
+ *   any, ENDING ---- last response sent, our side is shut down ---> LINGERING - client done, 2 s
+ *   any ------------ error, time-out, client gone, handed over ---> CLOSED
  *
  * Several transitions may happen between two calls of conn_settle: a whole request can be read and
- * answered in one iteration of the event loop. So each state from IDLE to WRITING may follow each
- * other one in the table. What the table rules out is a way back: into the handshake, from ENDING
- * to a state that reads or answers, from LINGERING to anything but CLOSED, and from CLOSED.
+ * answered in one iteration of the event loop. In the table, each state from IDLE to WRITING may
+ * therefore follow any other of them. The table forbids only transitions back: into the handshake,
+ * from ENDING to a state that reads or answers, from LINGERING to anything but CLOSED, and out of
+ * CLOSED.
  *
  * The state is derived from the flags of the connection. Each call of conn_state_follow compares it
  * with the previous one.
@@ -32,7 +33,7 @@
 	    BIT(CONN_STATE_GRAPH) | BIT(CONN_STATE_WRITING))
 #define LEAVING (BIT(CONN_STATE_ENDING) | BIT(CONN_STATE_LINGERING) | BIT(CONN_STATE_CLOSED))
 
-/* The states that may follow each state, itself included. */
+/* The states that may follow each state; most may follow themselves. */
 static const unsigned next[CONN_STATES] = {
     [CONN_STATE_SHAKING] = BIT(CONN_STATE_SHAKING) | SERVING | LEAVING,
     [CONN_STATE_IDLE] = SERVING | LEAVING,

@@ -5,18 +5,18 @@
  *
  *   main: SERVER_DRAINING -> every I/O thread, at the end of an iteration:
  *     1. listeners ignore new clients, and accept those that are already in the backlog
- *     2. until the linger time is over idle connections may send one more request; every last
- *        response says "Connection: close"
+ *     2. until the linger time is over, idle connections may send one more request; the last
+ *        response on each connection has "Connection: close"
  *     3. listeners and idle connections are closed; requests that have begun are still served
  *     4. when no connection is left, the thread reports
- *   main waits for the reports, or until the time is over: SERVER_CLOSED -> every I/O thread:
+ *   main waits for the reports, or until the time limit: SERVER_CLOSED -> every I/O thread:
  *     5. no more requests are emitted. Connections without a request in the graph are closed; a
  *        request that has begun (perhaps read but not parsed, or not read yet) gets 503 first.
  *        The thread reports again
  *
  * After that no event enters the graph from here, so the graph's counters can be closed exactly.
- * Requests still in the graph return, are answered and close their connections as long as the
- * threads live (until fini).
+ * Requests that are still in the graph return and are answered, and their connections are closed,
+ * while the threads run (until fini).
  */
 #include "http/drain.h"
 
@@ -33,8 +33,8 @@
 
 #define NS_PER_S 1000000000LL
 
-/* Interval at which main checks whether the graph must hurry, which a signal handler may
- * request. */
+/* Interval at which main checks whether the drain must be cut short (weir_hurried), which a signal
+ * handler may request. */
 #define LOOK_NS (20 * 1000000LL)
 /* How long main waits for the reports of SERVER_CLOSED. An I/O thread reports within an iteration,
  * unless an inline stage blocks it. 1 s is a guess. */
@@ -50,7 +50,7 @@ static void tell_threads(struct http_server *srv, enum server_phase phase)
 		weir_loop_wake(srv->io[i]->loop);
 }
 
-/* Wait until all threads have reported `phase`. Returns false if the time was over first. */
+/* Wait until all threads have reported `phase`. Returns false if they have not by `until_ns`. */
 static bool wait_reports(struct http_server *srv, enum server_phase phase, int64_t until_ns)
 {
 	int64_t now;
@@ -118,7 +118,7 @@ static void end_linger(struct weir_loop *loop, struct weir_timer *t)
 		next = c->next;
 		if (c->wait != WAIT_IDLE || (handover_leaving(io) && handover_take_leave(c)))
 			continue;
-		conn_read(c); /* the client may have sent something at the last moment */
+		conn_read(c); /* the client may just have sent something */
 		if (conn_is_open(c) && c->wait == WAIT_IDLE)
 			conn_end(c, true);
 	}
@@ -128,11 +128,11 @@ static void begin_drain(struct http_io *io)
 {
 	struct weir_stage *successor = weir_successor(io->stage);
 
-	/* our graph failed to start after this stage had started: hand our connections back to the
-	 * running server */
+	/* there is none if our graph failed to start after this stage had started: hand our
+	 * connections back to the running server */
 	if (!successor)
 		successor = weir_predecessor(io->stage, NULL);
-	/* this is the last chance to stand in for a thread that has become held up since the last
+	/* this is the last chance to stand in for a thread that was blocked after the last
 	 * iteration */
 	stand_in_follow(io);
 	io->drain.phase = SERVER_DRAINING;
@@ -147,7 +147,7 @@ static void begin_drain(struct http_io *io)
 	weir_timer_set(io->loop, &io->drain.linger_timer, atomic_load(&io->srv->linger_until_ns));
 }
 
-/* Whether the client has begun a request that is not emitted, perhaps at the last moment. */
+/* Whether the client has begun a request that is not emitted, which may not have been read yet. */
 static bool has_begun(struct conn *c)
 {
 	if (c->lingering || c->ending || c->stream.phase == STREAM_SKIP)
@@ -157,8 +157,8 @@ static bool has_begun(struct conn *c)
 	return conn_is_open(c) && c->in_flight == 0 && !c->lingering && stream_partial(&c->stream);
 }
 
-/* Close `c`, which has no request in the graph, at the end of the drain, after a 503 if a request
- * has begun. Only what fits into its socket buffer is sent. */
+/* Close `c`, which has no request in the graph, at the end of the drain. If a request has begun, a
+ * 503 is sent first, as far as it fits into the socket buffer. */
 static void end_late(struct conn *c)
 {
 	if (has_begun(c)) {
@@ -186,7 +186,7 @@ static void close_now(struct http_io *io)
 		if (c->in_flight == 0)
 			end_late(c);
 	}
-	handover_adopt(io); /* also end the connections that could not be taken over */
+	handover_adopt(io); /* this also closes the connections that could not be taken over */
 	report(io, SERVER_CLOSED);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Evicts connections for newcomers of other I/O threads; see evict.h. */
+/* Evicts connections to admit new ones of other I/O threads; see evict.h. */
 #include "http/evict.h"
 
 #include "http/accept.h"
@@ -8,9 +8,9 @@
 
 _Static_assert(SERVER_IO_MAX <= 32, "`asked` has a bit for each I/O thread");
 
-/* Returns the thread other than `io` with the connection that has waited longest, and for at least
- * LIMIT_EVICT_AFTER_NS; NULL if no other thread has one. Threads that have not replied to `io` yet,
- * or have replied that they have nothing to evict, are skipped. */
+/* Return the other thread whose connection has waited longest, and for at least
+ * LIMIT_EVICT_AFTER_NS, or NULL if there is none. Threads that have not replied to `io` yet, or
+ * have replied that they have nothing to evict, are skipped. */
 static struct http_io *eldest(const struct http_io *io)
 {
 	const struct http_server *srv = io->srv;
@@ -45,7 +45,7 @@ bool evict_ask(struct http_io *io, unsigned wanted, bool first)
 	if (!other)
 		return false;
 	atomic_store_explicit(&io->evict.wanted, wanted, memory_order_relaxed);
-	/* Release: the thread that takes the bit sees what is wanted, and can wake our loop. */
+	/* Release: the thread that reads the bit also sees `wanted`, and can wake our loop. */
 	atomic_fetch_or_explicit(&other->evict.asked, 1u << io->index, memory_order_release);
 	weir_loop_wake(other->loop);
 	return true;
@@ -68,18 +68,19 @@ void evict_retry(struct http_io *io)
 	tell_news(io, ROOM_GONE);
 }
 
-/* Free what one asking thread wants, by eviction. `*n` is the number of slots asked for so far in
- * this iteration, and is incremented if this one wants a slot. Returns whether all that is wanted
- * was freed. */
+/* Evict to free what one thread has requested. `*n` is the number of slots requested so far in this
+ * iteration, and is incremented if this request includes a slot. Returns whether everything
+ * requested was freed. */
 static bool make_one(struct http_io *io, unsigned wanted, int *n)
 {
-	/* closing a connection that has a slot frees a descriptor as well */
+	/* closing a connection that has a slot also frees its descriptor */
 	bool made = !(wanted & ROOM_DESCRIPTOR) || limit_evict(io);
 
 	return (!(wanted & ROOM_PLACE) || limit_make_places(io, ++*n, true)) && made;
 }
 
-/* Evict for all threads that asked. Each gets a reply, whether or not a connection was evicted. */
+/* Evict for all threads that have sent a request. Each gets a reply, whether or not a connection
+ * was evicted. */
 static void make_room(struct http_io *io)
 {
 	uint32_t asked = atomic_exchange_explicit(&io->evict.asked, 0, memory_order_acquire);
@@ -96,7 +97,8 @@ static void make_room(struct http_io *io)
 		if (!make_one(io, wanted, &n))
 			atomic_fetch_or_explicit(
 			    &other->evict.none, 1u << io->index, memory_order_relaxed);
-		/* update what we publish, since the asking thread may ask again at once */
+		/* update what we publish, since the other thread may send another request
+		 * immediately */
 		evict_tell(io);
 		tell_news(other, ROOM_ANSWERED);
 	}

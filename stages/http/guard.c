@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Judges the lines and fields of a head; see guard.h for the rules and weir/http_guard.h for the
+ * Checks the lines and fields of a head; see guard.h for the rules and weir/http_guard.h for the
  * contract.
  *
  * The end of a line is found by searching for the first byte that text may not have, sixteen or
- * eight bytes at a time; that byte must be a CR followed by an LF. So every byte of the head is
- * checked once for being a control byte, and the bytes of names once more for being token bytes.
- * Limits are checked by position before anything beyond them is judged, which makes verdicts
- * independent of how the bytes were split.
+ * eight bytes at a time; that byte must be a CR followed by an LF. This search also finds every
+ * control byte in the head; only the bytes of names are checked a second time, for being token
+ * bytes. Limits are checked by position before anything beyond them is examined, which makes
+ * verdicts independent of how the bytes were split.
  */
 #include "http/guard.h"
 
@@ -108,8 +108,8 @@ static unsigned marks16(const char *p)
 }
 #endif
 
-/* Returns the first byte of [p, end) that is not text (visible, space, HT or above ASCII); `end` if
- * all bytes are text. */
+/* Return the first byte of [p, end) that is not text (visible, space, HT or above ASCII), or `end`
+ * if all bytes are text. */
 static const char *line_end(const char *p, const char *end)
 {
 #ifdef __SSE2__
@@ -141,7 +141,7 @@ static const char *line_end(const char *p, const char *end)
 	return p;
 }
 
-/* Judge the end of a line at `stop`. */
+/* Check the end of a line at `stop`. */
 static enum guard_verdict judge_end(const char *stop, const char *end, struct http_head *head)
 {
 	if (WEIR_LIKELY(end - stop >= 2 && stop[0] == '\r' && stop[1] == '\n'))
@@ -168,7 +168,7 @@ static enum guard_verdict skip_empty_line(const char **at, const char *end, stru
 	return v;
 }
 
-/* Refuse a request line that is too long. If it has no space up to the limit it has no target,
+/* Refuse a request line that is too long. If it contains no space up to the limit, it is malformed,
  * since no method is that long. */
 static WEIR_COLD enum guard_verdict long_line(const char *line, struct http_head *head)
 {
@@ -182,8 +182,8 @@ static enum guard_verdict first_line(const char **at, const char *end, struct ht
 	const char *stop;
 	enum guard_verdict v;
 
-	/* Refuse a wrong first byte at once: noise without line ends would otherwise wait for its
-	 * time-out. */
+	/* Refuse a wrong first byte immediately. A connection that sends noise without line ends
+	 * would otherwise stay open until its time-out. */
 	if (*at < end && !guard_is(**at, GUARD_TOKEN))
 		return guard_refuse(head, 400, "the request line is malformed");
 	stop = line_end(*at, end);
@@ -206,7 +206,7 @@ static struct weir_slice trim(const char *p, const char *end)
 	return (struct weir_slice){p, (size_t)(end - p)};
 }
 
-/* Judge a complete field line [p, stop). */
+/* Check a complete field line [p, stop). */
 static enum guard_verdict field_line(const char *p, const char *stop, struct http_head *head)
 {
 	size_t name = guard_run(p, GUARD_TOKEN);
@@ -222,7 +222,7 @@ static enum guard_verdict field_line(const char *p, const char *stop, struct htt
 	return guard_field(field, head);
 }
 
-/* Judge the fields, up to and including the empty line. */
+/* Check the fields, up to and including the empty line. */
 static enum guard_verdict fields(
     const char *start, const char **at, const char *end, struct http_head *head)
 {

@@ -20,8 +20,8 @@
  *   other     Connection that is not a list of tokens; Expect twice; in HTTP/1.1, Expect with
  *             anything but 100-continue (417)
  *
- * Every verdict depends only on the bytes up to the fault (a line is judged when it is complete),
- * so it is the same however the bytes were split. llhttp then has to agree: see parse.h.
+ * Every verdict depends only on the bytes up to the fault (a line is checked when it is complete),
+ * so it does not depend on how the bytes were split. llhttp must then agree: see parse.h.
  */
 #ifndef WEIR_HTTP_GUARD_INTERNAL_H
 #define WEIR_HTTP_GUARD_INTERNAL_H
@@ -36,26 +36,26 @@
 #include <weir/http_guard.h>
 #include <weir/knob.h>
 
-/** Most digits of a Content-Length: few enough that it fits an int64_t without a check. */
+/** Maximum number of digits in a Content-Length: any such number fits an int64_t. */
 #define GUARD_LENGTH_DIGITS 18
 
 /** Bytes that the request line allows for the method when the target has its full length. 32 is a
  * guess: the longest registered method, UPDATEREDIRECTREF, has 17. The guard accepts a longer
- * method if the line as a whole is short enough; llhttp then does not know it (501). */
+ * method if the line as a whole is short enough; llhttp then rejects it as unknown (501). */
 #define GUARD_METHOD_MAX 32
 
-/** Most bytes of a host name: the limit of DNS (RFC 1035, 2.3.4). */
+/** Maximum length of a host name in bytes: the limit of DNS (RFC 1035, 2.3.4). */
 #define GUARD_NAME_MAX 255
 
-/** The contents of a head. Slices point into the bytes that were judged, or at static text. */
+/** The contents of a head. Slices point into the bytes that were checked, or at static text. */
 struct http_head {
 	/* set by the caller, with space for WEIR_HTTP_HEADERS_MAX */
 	struct weir_http_header *headers;
-	bool secure; /* set by the caller: the head came over TLS */
+	bool secure; /* set by the caller: the head arrived over TLS */
 	/* set by the caller: methods served in addition to those of llhttp; may be NULL */
 	const struct weir_strings *methods;
 	int n_headers;
-	/* bytes of the head, including an empty line before it and the one that ends it */
+	/* length in bytes, including an empty line before the head and the one that ends it */
 	size_t n;
 	struct weir_slice method, target, path, query, host; /* as sent */
 	uint8_t minor;
@@ -73,14 +73,15 @@ struct http_head {
 
 enum guard_verdict { GUARD_MORE, GUARD_GOOD, GUARD_REFUSED };
 
-/** Judge the head at p[0..n); fills `head`, whose `headers`, `secure` and `methods` must be set. */
+/** Check the head at p[0..n), and fill `head`, whose `headers`, `secure` and `methods` must be
+ * set. */
 enum guard_verdict guard_head(const char *p, size_t n, struct http_head *head);
 
-/** Whether guard_head, which returned GUARD_MORE for p[0..seen), could return anything else for
- * p[0..n). */
+/** Whether guard_head could return anything but GUARD_MORE for p[0..n), given that it returned
+ * GUARD_MORE for p[0..seen). */
 bool guard_news(const char *p, size_t seen, size_t n);
 
-/* ---- parts, in files of their own ---- */
+/* ---- parts, each in its own file ---- */
 
 /** Refuse the head: set its status and why. */
 static inline enum guard_verdict guard_refuse(struct http_head *head, int status, const char *why)
@@ -93,26 +94,26 @@ static inline enum guard_verdict guard_refuse(struct http_head *head, int status
 /** Normalize the path, which is in `head`, and set path_differs; 400 if it leads above the root. */
 enum guard_verdict guard_path(struct http_head *head);
 
-/** Judge a complete request line. `line` excludes its CRLF, which must follow in memory. */
+/** Check a complete request line. `line` excludes its CRLF, which must follow in memory. */
 enum guard_verdict guard_request_line(struct weir_slice line, struct http_head *head);
 
-/** Judge a field that decides framing or routing, or that may occur only once; GUARD_GOOD for all
- * others. */
+/** Check a field that determines framing or routing, or that may occur only once. Returns
+ * GUARD_GOOD for all others. */
 enum guard_verdict guard_field(const struct weir_http_header *field, struct http_head *head);
 
-/** Judge what can be checked only once all fields are known. */
+/** Perform the checks that need all fields. */
 enum guard_verdict guard_whole(struct http_head *head);
 
 /** Whether `s` is a host or address with an optional port. The byte after `s` must be readable, and
- * must not be one that names contain. */
+ * must not be one that may occur in a name. */
 bool guard_authority(struct weir_slice s);
 
 /** Whether the authorities `a` and `b` name the same host and port. Names are compared without
  * case; a missing or empty port means the default port of the scheme. */
 bool guard_same_authority(struct weir_slice a, struct weir_slice b, bool secure);
 
-/** Whether `host`, a valid authority, differs from the normal spelling that request_fill gives
- * it. */
+/** Whether `host`, a valid authority, differs from its normal spelling, which request_fill
+ * writes. */
 bool guard_host_differs(struct weir_slice host);
 
 enum guard_byte {
@@ -123,7 +124,7 @@ enum guard_byte {
 	GUARD_HEX = 16,
 	GUARD_ESCAPE = 32, /* '%' */
 	GUARD_SLASH = 64,  /* '/' */
-	GUARD_DOT = 128,   /* '/' and '.', which may make the path not normal after a '/' */
+	GUARD_DOT = 128,   /* '/' and '.': one of them after a '/' may make the path not normal */
 };
 
 /* GUARD_PATH and GUARD_QUERY are the bytes of RFC 3986 and the few others that browsers send
@@ -143,7 +144,7 @@ static inline unsigned guard_hex(char c)
 	return ((uint8_t)c & 15) + ((uint8_t)c >> 6) * 9U;
 }
 
-/** Returns how many bytes at the start of p[0..n) are of one of `kinds`. */
+/** Return how many bytes at the start of p[0..n) are of one of `kinds`. */
 static inline size_t guard_span(const char *p, size_t n, unsigned kinds)
 {
 	size_t i = 0;

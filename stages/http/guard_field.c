@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Judges the fields that determine the length and the destination of a message; see guard.h.
+ * Checks the fields that determine the length and the destination of a message; see guard.h.
  *
- * Everything that two parsers could read differently is refused here, before any parser has seen
- * it.
+ * Everything that two parsers could interpret differently is refused here, before any parser has
+ * seen it.
  */
 #include "http/guard.h"
 
@@ -11,8 +11,8 @@
 
 /* Fields with a single value, which must not be sent twice (RFC 9110), indexed by name length.
  * Programs differ in which of two values they use (first, last, both joined), so a request with two
- * is ambiguous; nginx refuses these since 1.23. Fields that decide framing are not listed: they
- * have rules of their own below, which refuse a second one with a specific message. */
+ * is ambiguous; nginx has refused them since 1.23. Fields that determine framing are not listed:
+ * they have their own rules below, which refuse a second one with a specific message. */
 static const char *const once[][2] = {
     [5] = {"range"},
     [6] = {"origin"},
@@ -43,9 +43,9 @@ static enum guard_verdict other(const struct weir_http_header *field, struct htt
 	return GUARD_GOOD;
 }
 
-/* Whether a tab was trimmed from around `v`, which has a ':' before it and a CR after it. Such tabs
- * are legal. But nginx and lighttpd take them as part of the value, and so does llhttp with a tab
- * after the value. */
+/* Whether a tab was trimmed before or after `v`, which has a ':' before it and a CR after it. Such
+ * tabs are legal, but nginx and lighttpd treat them as part of the value, and so does llhttp with a
+ * tab after the value. */
 static bool tab_around(struct weir_slice v)
 {
 	const char *before = v.p - 1, *behind = v.p + v.n;
@@ -106,8 +106,8 @@ static size_t spaces(struct weir_slice v, size_t i)
 	return i;
 }
 
-/* The value is a list whose elements may be empty (RFC 9110, 5.6.1.2). nginx refuses a second
- * Expect field, so a second one is refused here as well. */
+/* The value is a list whose elements may be empty (RFC 9110, 5.6.1.2). A second Expect field is
+ * refused, as in nginx. */
 static enum guard_verdict expect(struct weir_slice v, struct http_head *head)
 {
 	if (head->expect_continue || head->expect_other)
@@ -127,8 +127,8 @@ static enum guard_verdict expect(struct weir_slice v, struct http_head *head)
 }
 
 /* Whether `option` is "close", or a word that contains it, as nginx and lighttpd read it. Closing
- * the connection is always allowed; keeping it open when the client thinks that it asked for a
- * close is not. */
+ * the connection is always allowed; keeping it open when the client believes that it has requested
+ * a close is not. */
 static bool says_close(struct weir_slice option)
 {
 	for (size_t i = 0; i + 5 <= option.n; i++)
@@ -137,10 +137,10 @@ static bool says_close(struct weir_slice option)
 	return false;
 }
 
-/* Whether another request follows is a matter of framing, too. The value is a list of tokens, in
- * which elements may be empty (RFC 9110, 5.6.1). Some parsers see a close in "close x", so that is
- * refused. llhttp sees no close in "close" followed by a tab, so the options are read here as
- * well. */
+/* Whether another request follows is also a question of framing. The value is a list of tokens, in
+ * which elements may be empty (RFC 9110, 5.6.1). Some parsers find a close in "close x", so such
+ * values are refused. llhttp does not recognise "close" followed by a tab, so the options are also
+ * parsed here. */
 static enum guard_verdict connection(struct weir_slice v, struct http_head *head)
 {
 	for (size_t i = spaces(v, 0); i < v.n; i = spaces(v, i)) {
@@ -200,7 +200,7 @@ enum guard_verdict guard_whole(struct http_head *head)
 	if (head->chunked && head->minor == 0)
 		return guard_refuse(head, 400, "Transfer-Encoding in HTTP/1.0");
 	/* An HTTP/1.0 peer may not know that these methods can have a body, and may read the body
-	 * as a request: HAProxy and lighttpd refuse it, too. */
+	 * as a request. HAProxy and lighttpd also refuse this. */
 	if (head->minor == 0 && head->content_length > 0 && method_without_body(head->method))
 		return guard_refuse(head, 400, "HTTP/1.0 has no body with this method");
 	if (!head->has_host && head->minor == 1)

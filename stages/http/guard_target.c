@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Judges request lines, targets and hosts; see guard.h.
+ * Checks request lines, targets and hosts; see guard.h.
  *
  * Hosts are names of unreserved bytes (letters, digits, - . _ ~) or bracketed IPv6 addresses. RFC
- * 3986 would also allow sub-delims and %-escapes in names; no host has them, and they have been
- * used to deceive caches and logs, so they are refused.
+ * 3986 would also allow sub-delims and %-escapes in names; no real host name contains them, and
+ * they have been used to deceive caches and logs, so they are refused.
  */
 #include "http/guard.h"
 #include "http/normal_path.h"
@@ -27,7 +27,7 @@ static bool port_good(const char *p, size_t n)
 	return port <= 65535; /* an empty port means the default one (RFC 3986, 3.2.3) */
 }
 
-/* Returns the length of "[address]" at the start of `s`, an IPv6 address without a zone; 0 if `s`
+/* Return the length of "[address]" at the start of `s`, an IPv6 address without a zone, or 0 if `s`
  * does not begin with one. */
 WEIR_COLD static size_t bracketed(struct weir_slice s)
 {
@@ -45,9 +45,9 @@ WEIR_COLD static size_t bracketed(struct weir_slice s)
 	return inet_pton(AF_INET6, text, &addr) == 1 ? i + 1 : 0;
 }
 
-/* Returns the length of the host name at the start of `s`. Returns 0 if `s` does not begin with
- * one, if it is longer than a name can be (RFC 3986, 3.2.2), or if a label before a dot is empty,
- * which nginx and lighttpd refuse. */
+/* Return the length of the host name at the start of `s`. Returns 0 if `s` does not begin with one,
+ * if it is longer than a name can be (RFC 3986, 3.2.2), or if a label before a dot is empty, which
+ * nginx and lighttpd refuse. */
 static size_t name_span(struct weir_slice s)
 {
 	size_t n = 0;
@@ -60,7 +60,8 @@ static size_t name_span(struct weir_slice s)
 	return n <= GUARD_NAME_MAX ? n : 0;
 }
 
-/* Remove the port from `s`, and return it; empty if it is the default one or missing. */
+/* Remove the port from `s`, and return it. The result is empty if the port is missing or the
+ * default one. */
 static struct weir_slice cut_port(struct weir_slice *s, bool secure)
 {
 	const char *known = secure ? "443" : "80";
@@ -108,9 +109,9 @@ bool guard_host_differs(struct weir_slice host)
 	return false;
 }
 
-/* Whether the escapes of `s`, whose path has `path_n` bytes, may be served: none may stand for NUL,
- * and in the path each '%' must begin an escape. In queries a '%' may stand alone, since browsers
- * send it as typed. */
+/* Whether the escapes of `s`, whose path has `path_n` bytes, may be served: none may represent NUL,
+ * and in the path each '%' must begin an escape. In queries a '%' need not, since browsers send it
+ * as typed. */
 static bool escapes_good(struct weir_slice s, size_t path_n)
 {
 	const char *p = s.p, *end = s.p + s.n;
@@ -154,7 +155,7 @@ static void split_query(const char *p, const char *end, struct http_head *head)
 			   : (struct weir_slice){end, 0};
 }
 
-/* Judge "http://authority[/path][?query]", or over TLS "https://..."; the authority becomes the
+/* Check "http://authority[/path][?query]", or over TLS "https://..."; the authority becomes the
  * host. */
 static enum guard_verdict absolute_form(struct weir_slice t, struct http_head *head)
 {

@@ -18,13 +18,14 @@ struct handed {
 	uint32_t head_n;
 	bool close; /* the connection is closed after it */
 	bool keep_alive;
-	/* As in the response, for its unsent rest. Memory is in `own`; we own the descriptor. */
+	/* As in the response, but for its unsent rest. Memory is in `own`; we own the
+	 * descriptor. */
 	uint16_t status, n_pieces;
 	int fd; /* -1 if there is no file */
 	int64_t offset, length;
 	struct weir_slice body;
 	struct weir_http_piece *piece;
-	char *own;    /* memory of the rest, owned; may be NULL */
+	char *own;    /* memory of the unsent rest, owned; may be NULL */
 	size_t own_n; /* size of `own` */
 	/* the server whose copied_bytes includes own_n; NULL if none */
 	struct http_server *copied_for;
@@ -42,10 +43,10 @@ bool handed_fits(const struct conn *c)
 	       !(c->tls && tls_is_away(c->tls));
 }
 
-/* Count `n` bytes as copied for `successor`, if neither all copies for it nor the memory of its
- * connections then exceeds half of its memory limit. So no client of the new server is refused
- * because of the copies. Copies have a count of their own because several threads may add to it at
- * the same time, faster than the new server checks its memory. */
+/* Count `n` bytes as copied for `successor`, unless all copies for it, or the memory of its
+ * connections, would then exceed half of its memory limit. This ensures that no client of the new
+ * server is refused because of the copies. Copies are counted separately because several threads
+ * may make copies at the same time, faster than the new server checks its memory. */
 static bool may_copy(struct http_server *successor, int64_t n)
 {
 	int64_t most = atomic_load_explicit(&successor->memory_limit, memory_order_relaxed) / 2;
@@ -72,7 +73,7 @@ static bool make_own(struct handed *h, const struct http_io *io, size_t n)
 	return h->own;
 }
 
-/* Take the rest of a body that is in memory. */
+/* Move or copy the rest of a body that is in memory. */
 static bool take_body(struct handed *h, struct conn *c)
 {
 	struct weir_http_response *res = &c->first->pub.res;
@@ -103,7 +104,7 @@ static size_t memory_of(const struct weir_http_response *res)
 	return n;
 }
 
-/* Copy the list of the remaining pieces, followed by their memory. */
+/* Copy the array of the remaining pieces, followed by their bytes. */
 static bool take_pieces(struct handed *h, struct conn *c)
 {
 	const struct weir_http_response *res = &c->first->pub.res;
@@ -135,7 +136,7 @@ static bool take_file(struct handed *h, const struct weir_http_response *res)
 	return h->fd >= 0;
 }
 
-/* Take the rest of the body. If this fails, the connection still has all of it. */
+/* Transfer the rest of the body to `h`. If this fails, the connection still has all of it. */
 static bool take_rest(struct handed *h, struct conn *c)
 {
 	const struct http_req *r = c->first;

@@ -2,19 +2,19 @@
 /*
  * The rest of a response, handed from one server to the next (handover.h).
  *
- *   old server: the first request of a connection is answered, but its client is slow to take it
+ *   old server: the first request of a connection is answered, but its client reads slowly
  *               --handed_take--> its bytes, or a descriptor of its file, nothing of the old graph
  *   new server: --handed_request--> a request that is already answered
  *               --handed_begin--> the first one of the connection
  *
- * So a download does not keep alive the graph in which it began. Bytes that belong to a stage are
- * copied, as long as all copies together are at most half of what connections of the new server may
- * hold. A body with its own memory changes owner. A file is sent from a duplicated descriptor.
- * Waiters for the response (sent.h) are notified of the handover, with the number of bytes sent
- * before it, since nothing of the old graph can be notified later.
+ * A download therefore does not keep alive the graph in which it began. Bytes that belong to a
+ * stage are copied, provided that all copies together are at most half of the memory that the
+ * connections of the new server may hold. A body with its own memory changes owner. A file is sent
+ * from a duplicated descriptor. Waiters for the response (sent.h) are notified of the handover,
+ * with the number of bytes sent before it, since nothing in the old graph can be notified later.
  *
- * These are not handed over: a streamed response, one that other requests follow, and one whose
- * request is still being read.
+ * A response is not handed over if it is streamed, if other requests follow it, or if its request
+ * is still being read.
  */
 #ifndef WEIR_HTTP_HANDED_H
 #define WEIR_HTTP_HANDED_H
@@ -27,12 +27,12 @@ struct http_io;
 struct http_req;
 struct http_server;
 
-/** Whether `c` is only sending a response, so that the rest of it could be handed over as well. All
- * functions here run in the I/O thread. */
+/** Whether `c` is only sending a response, so that the rest of the response could be handed over
+ * with the connection. All functions here run in the I/O thread. */
 bool handed_fits(const struct conn *c);
 
-/** Take the rest of the response of `c`, and drop its request, after which it has none. Returns
- * NULL if out of memory or descriptors; nothing has changed then. */
+/** Detach the rest of the response of `c`, and drop its only request. Returns NULL, with nothing
+ * changed, if out of memory or descriptors. */
 struct handed *handed_take(struct conn *c);
 
 /** Pass `h` on to `successor`, which replaces the server that `h` was taken for. `h` may be

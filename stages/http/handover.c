@@ -3,8 +3,8 @@
  * Hands connections over between servers; see handover.h.
  *
  * A connection is handed over as a struct handed_conn, on a list per I/O thread of the new server.
- * Any thread of the old server pushes to the list; the owner takes the whole list (Treiber 1986;
- * taking all at once has no ABA problem). Only a push onto an empty list wakes the owner.
+ * Any thread of the old server pushes to the list; the owner removes the whole list at once
+ * (Treiber 1986; this has no ABA problem). Only a push onto an empty list wakes the owner.
  */
 #include "http/handover.h"
 
@@ -19,11 +19,11 @@
 #include "http/limit.h"
 #include "http/tls_conn.h"
 
-/* Delay before the next attempt after a lack of memory: half of the 0.1 s that recovery may take,
- * as in listen.c. */
+/* Delay before the next attempt when memory was short: half of the 0.1 s that recovery may take, as
+ * in listen.c. */
 #define AGAIN_NS 50000000LL
-/* Time after which taking a connection over is given up: as long as a head may take (the default of
- * header_timeout), since a shortage that lasts longer is not momentary. */
+/* Time after which an attempt to take a connection over is abandoned. It is the default of
+ * header_timeout, since a shortage that lasts longer than that is not momentary. */
 #define KEPT_NS 10000000000LL
 
 /** A connection being handed over between two I/O threads. */
@@ -77,8 +77,8 @@ static int sockets_at(const struct http_server *old, int k, struct listener **li
 	return n;
 }
 
-/* Find the sockets of `old` at `a` that are not shared yet. The configuration may name an address
- * twice, such as one with port 0; each entry then takes different sockets. */
+/* Find the sockets of `old` at `a` that are not shared yet. If the configuration names an address
+ * twice, such as one with port 0, each entry gets different sockets. */
 static int find_sockets(
     const struct http_server *old, const struct address *a, struct listener **list, int max)
 {
@@ -163,8 +163,8 @@ static bool between_requests(const struct conn *c)
 	       !(c->tls && tls_is_away(c->tls));
 }
 
-/* Timer callback: try again to hand over the connections for which that failed. Connections in
- * handover.kept are taken over at the end of the same iteration (handover_adopt). */
+/* Timer callback: repeat failed attempts to hand connections over. Attempts to take over those in
+ * handover.kept are repeated at the end of the same iteration (handover_adopt). */
 static void again(struct weir_loop *loop, struct weir_timer *t)
 {
 	struct http_io *io = weir_loop_data(loop);
@@ -184,7 +184,7 @@ static void try_again(struct http_io *io)
 	weir_timer_set(io->loop, &io->handover.timer, weir_loop_now_ns(io->loop) + AGAIN_NS);
 }
 
-/* Whether `c` only sends a response that can be handed over. That is done only to a running server:
+/* Whether `c` only sends a response that can be handed over. The receiving server must be running:
  * one that is itself stopping has no more time for the response than this one. */
 static bool only_sends(const struct conn *c)
 {
@@ -213,7 +213,7 @@ bool handover_take_leave(struct conn *c)
 		memcpy(p->data, s->in->data + s->start, n);
 	conn_past(c, &p->past);
 	p->fd = conn_detach(c);
-	tls_conn_set(c, NULL); /* the handed connection owns the TLS state now */
+	tls_conn_set(c, NULL); /* `p` owns the TLS state now */
 	hand_over(c->io, p);
 	return true;
 }
@@ -231,8 +231,8 @@ void handover_leave(struct http_io *io, struct http_server *successor)
 
 /* ---- taking over ---- */
 
-/* Put into the stream the bytes that the old server had read. They come from a buffer of the same
- * size, so they fit, at the latest once the requests among them have been parsed. */
+/* Put into the stream the bytes that the old server had read. They were in a buffer of the same
+ * size, so they fit, at the latest when the requests among them have been parsed. */
 static void refill(struct conn *c, const struct handed_conn *p)
 {
 	size_t at = 0;
@@ -270,7 +270,8 @@ static void drop(const struct handed_conn *p)
 	close(p->fd);
 }
 
-/* Whether the client has sent something that is not answered yet, perhaps at the last moment. */
+/* Whether the client has sent something that is not answered yet, which may not have been read
+ * yet. */
 static bool has_begun(const struct handed_conn *p)
 {
 	char byte;
@@ -279,8 +280,8 @@ static bool has_begun(const struct handed_conn *p)
 						p->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT)) == 1);
 }
 
-/* Turn away the client of a connection that is not taken over. If its request has begun it gets
- * 503, unless it uses TLS or was being answered. */
+/* Close a connection that is not taken over. If its client has begun a request, a 503 is sent
+ * first, unless the connection uses TLS or was being answered. */
 static void turn_away(struct http_io *io, const struct handed_conn *p)
 {
 	if (!p->answer && has_begun(p) && !p->past.tls)
@@ -304,7 +305,7 @@ static void give_up(struct http_io *io, const struct handed_conn *p)
 	turn_away(io, p);
 }
 
-/* Close a connection whose new server has itself ended, and count it as drain.c does. */
+/* Close a connection whose new server has itself stopped, and count it as drain.c does. */
 static void end_late(struct http_io *io, const struct handed_conn *p)
 {
 	io->count[SERVER_REFUSED_LATE] += !p->answer && has_begun(p);
@@ -320,7 +321,8 @@ static bool is_late(const struct http_io *io, const struct handed_conn *p)
 	       (io->drain.phase == SERVER_DRAINING && !p->answer && !has_begun(p));
 }
 
-/* Keep the connections that could not be taken over, and note when each failed first. */
+/* Arrange another attempt for the connections that could not be taken over, and record when each
+ * first failed. */
 static void keep(struct http_io *io)
 {
 	for (struct handed_conn *p = io->handover.kept; p; p = p->next)
@@ -329,8 +331,8 @@ static void keep(struct http_io *io)
 	try_again(io);
 }
 
-/* Open the connection of `p`, with the response that it was sending. Returns NULL if out of memory;
- * nothing has changed then. */
+/* Open the connection of `p`, with the response that it was sending. Returns NULL, with nothing
+ * changed, if out of memory. */
 static struct conn *open_handed(struct http_io *io, struct handed_conn *p)
 {
 	struct http_req *r = p->answer ? handed_request(io) : NULL;
@@ -345,8 +347,8 @@ static struct conn *open_handed(struct http_io *io, struct handed_conn *p)
 	return c;
 }
 
-/* Take `p` over, or close it if it is too late. Returns false if it must be kept, since there is no
- * memory for it now. */
+/* Take `p` over, or close it if it is too late. Returns false if there is no memory for it now, so
+ * that it must be stored. */
 static bool adopt(struct http_io *io, struct handed_conn *p)
 {
 	bool late = is_late(io, p);
@@ -366,8 +368,8 @@ static bool adopt(struct http_io *io, struct handed_conn *p)
 	return true;
 }
 
-/* Take over the listed connections, or pass them on if this server is handing over too, until
- * memory runs out. Returns the remaining ones. */
+/* Take over the connections in the list, until memory runs out, or pass them on if this server is
+ * itself handing over. Returns the remaining ones. */
 static struct handed_conn *take_in(struct http_io *io, struct handed_conn *p)
 {
 	struct handed_conn *next;

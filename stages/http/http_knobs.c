@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The knobs of http.server: rows of `with:` for struct http_conf. */
+/* The knobs of http.server, which `with:` stores in struct http_conf. */
 #include "http/server.h"
 
 #include <stddef.h>

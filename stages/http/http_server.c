@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * http.server: the source that makes one event per HTTP/1.1 request and writes the responses.
+ * http.server: the source that creates one event per HTTP/1.1 request and writes the responses.
  *
- * This file has the tables (knobs, metrics, ops), the life of the server, and what an I/O thread
- * does in each iteration. conn.c, read.c and write.c handle connections; stream.c and the layers
- * below it (guard, parse, chunk) turn bytes into requests. request.c and response.c are the
- * interface for stages. listen.c accepts, pause.c pauses, drain.c stops.
+ * This file has the tables (metrics, outlets, ops), the start and stop of the server, and the steps
+ * of an I/O thread in each iteration. conn.c, read.c and write.c handle connections; stream.c and
+ * the layers below it (guard, parse, chunk) turn bytes into requests. request.c and response.c are
+ * the interface for stages. listen.c accepts, pause.c pauses, drain.c stops.
  *
- * I/O threads live from start to fini, longer than the drain: events that finish late
- * (WEIR_ECLOSED) still return to their connection.
+ * I/O threads run from start to fini, longer than the drain, so that events that finish late
+ * (WEIR_ECLOSED) can still return to their connections.
  */
 #include "http/server.h"
 
@@ -66,10 +66,10 @@ static void io_turn_end(struct weir_loop *loop)
 	struct http_io *io = weir_loop_data(loop);
 
 	conn_read_arrived(io);
-	/* before conn_write_ready: requests that it parses may be refused at once, which makes
-	 * their connections ready */
+	/* must precede conn_write_ready: requests that it parses may be refused immediately, which
+	 * makes their connections ready */
 	pause_check(io);
-	handover_adopt(io); /* before conn_write_ready, too */
+	handover_adopt(io); /* must also precede conn_write_ready */
 	evict_follow(io);
 	stand_in_follow(io);
 	io_follow_drain(io);
@@ -118,7 +118,7 @@ static void io_stop(struct weir_loop *loop)
 static const struct weir_loop_ops loop_ops = {
     .start = io_start, .stop = io_stop, .mail = io_mail, .turn_end = io_turn_end};
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static struct http_io *io_new(struct http_server *srv, int index)
 {

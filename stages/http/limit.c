@@ -9,20 +9,20 @@
  *
  * The search is short, however many connections there are. In CONN_SLOW it checks at most
  * EVICT_SCAN connections, and moves healthy ones to the end of the list, so that all are checked in
- * turn. In the other lists the first connection has waited longest, so checking it is enough. Only
- * a connection of one given address may be missed, if it lies beyond the scan; then the newcomer is
- * refused. Evicting a refused connection that lingers frees a descriptor but no slot, since it has
- * none; these connections have a list of their own.
+ * turn. In the other lists the first connection has waited longest, so checking it is enough. A
+ * search for a connection of one given address may miss one that is beyond the first EVICT_SCAN;
+ * the new connection is then refused. Evicting a refused connection that lingers frees a descriptor
+ * but no slot, since it has none; these connections have their own list.
  *
- * Each list is in the order in which connections joined it. That is the order of their waits, with
- * two exceptions: a connection that resumes waiting for its handshake, and one with half a head
- * that joins again after a response was sent. Both join at the end, at most header_timeout after
- * their waits began. Connections that are idle after a handshake or a response are strictly
- * longest-waiting first, and so are lingering ones.
+ * Each list is in the order in which connections joined it. That is the order in which their waits
+ * began, with two exceptions: a connection that resumes waiting for its handshake, and one with
+ * part of a head that joins again after a response was sent. Both join at the end, at most
+ * header_timeout after their waits began. Connections that are idle after a handshake or a response
+ * are strictly in the order of their waits, and so are lingering ones.
  *
- * An I/O thread sees only its own connections. If none of them waits, it asks another thread that
- * has a waiting one (evict.h). It asks no other thread to free a slot within max_per_address, since
- * it does not know which threads have connections of the address.
+ * An I/O thread sees only its own connections. If none of them waits, it requests an eviction from
+ * another thread that has a waiting one (evict.h). It sends no such request for max_per_address,
+ * since it does not know which threads have connections of the address.
  */
 #include "http/limit.h"
 
@@ -35,9 +35,10 @@
 #include "http/conn.h"
 #include "http/clients.h"
 
-/* Most connections checked to find one to evict: at 50 ns each this costs less than the accept. */
+/* Maximum number of connections checked to find one to evict. At 50 ns each this costs less than
+ * the accept. */
 #define EVICT_SCAN 64
-/* Least value of `max_per_address: auto`, so that a small max_connections does not restrict one
+/* Minimum value of `max_per_address: auto`, so that a small max_connections does not restrict one
  * client too much. 64 is a guess. */
 #define PER_ADDRESS_MIN 64
 /* Descriptors reserved for everything but clients: listeners, files, logs, plug-ins. 128 is a
@@ -106,7 +107,7 @@ void limit_tell(struct http_io *io, int fd)
 	if (!io->srv->tls)
 		(void)!TEMP_FAILURE_RETRY(send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL));
 	shutdown(fd, SHUT_WR);
-	/* Read what is there, since unread data would turn the close into a reset. */
+	/* Read what has arrived, since unread data would turn the close into a reset. */
 	(void)!TEMP_FAILURE_RETRY(recv(fd, io->scratch.out, sizeof(io->scratch.out), MSG_DONTWAIT));
 	close(fd);
 }
@@ -114,8 +115,8 @@ void limit_tell(struct http_io *io, int fd)
 /* ---- eviction ---- */
 
 /* Whether the body or response in progress moves too slowly. A response is also slow if the client
- * has acknowledged none of it for LIMIT_EVICT_AFTER_NS: otherwise the bytes that its kernel took at
- * first would make it look fast for a long time. */
+ * has acknowledged none of it for LIMIT_EVICT_AFTER_NS: otherwise the bytes that its kernel
+ * accepted at first would make it appear fast for a long time. */
 static bool is_slow(struct conn *c, int64_t now_ns)
 {
 	const struct http_conf *conf = &c->io->conf;
@@ -128,8 +129,8 @@ static bool is_slow(struct conn *c, int64_t now_ns)
 }
 
 /* When `c`, which is in list `id`, became idle or slow. A connection with TLS has been idle since
- * its handshake ended (progress_ns); its since_ns is the time it was accepted, from which
- * header_timeout counts. */
+ * its handshake ended (progress_ns); its since_ns is the time at which it was accepted, from which
+ * header_timeout is measured. */
 static int64_t eligible_since_ns(const struct conn *c, enum conn_list_id id)
 {
 	return id == CONN_IDLE ? c->progress_ns : c->since_ns;
@@ -167,7 +168,7 @@ static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key)
 	return false;
 }
 
-/* Of `lists` (bits), returns the one whose first connection has waited longest. */
+/* Return the list, of those in `lists` (bits), whose first connection has waited longest. */
 static enum conn_list_id eldest(const struct http_io *io, unsigned lists)
 {
 	enum conn_list_id best = CONN_LISTS;
@@ -229,8 +230,8 @@ int64_t limit_idle_since_ns(const struct http_io *io, bool place)
 
 bool limit_evict(struct http_io *io)
 {
-	/* Not CONN_AWAY: a connection whose handshake is with its stage frees its descriptor only
-	 * when the handshake's event returns, which may be late. */
+	/* Not CONN_AWAY: a connection whose handshake is being done by its stage frees its
+	 * descriptor only when the handshake's event returns, which may take long. */
 	return evict_waiting(io, WAITING_OR_REFUSED, 0);
 }
 
@@ -263,10 +264,10 @@ int64_t limit_per_address(const struct http_conf *conf)
 	return quarter > PER_ADDRESS_MIN ? quarter : PER_ADDRESS_MIN;
 }
 
-/* Make the newcomer fit into the limit of its address, by closing connections of this address
- * beyond the limit (as limit_make_places does for slots). When clients arrive at once on several
- * threads, the later one has more to evict, unless the earlier one, or another close, has done so
- * meanwhile. */
+/* Make the address of a new connection, which is included in its `n` connections, comply with its
+ * limit, by closing other connections of this address (as limit_make_places does for slots).
+ * Returns whether it does. When connections arrive at several threads at the same time, the later
+ * one must evict more, unless others have been closed in the meantime. */
 static bool has_own_place(struct http_io *io, uint64_t key, int64_t n)
 {
 	int64_t most = limit_per_address(&io->conf), over = n - most;

@@ -2,15 +2,15 @@
 /*
  * Binds, pauses, drains and closes listening sockets; see listen.h for their states.
  *
- * Pausing. A level-triggered listener from which nothing is accepted would spin. So when accept.c
- * cannot take a client, it pauses all listeners of the thread. The close of a connection, or a
- * timer, resumes them.
+ * Pausing. A level-triggered listener from which nothing is accepted would spin. When accept.c
+ * cannot accept a client, it therefore pauses all listeners of the thread. The close of a
+ * connection, or a timer, resumes them.
  *
  * Draining without loss. Closing a listening socket resets the connections in its backlog, and one
- * may arrive between the last accept and the close. So a socket filter first drops every new SYN;
- * the client retries a second later and finds the port closed, or another server. Handshakes in
- * progress still complete and are accepted until the linger time is over. Only then is the socket
- * closed.
+ * may arrive between the last accept and the close. A socket filter therefore first drops every new
+ * SYN; the client retries a second later and finds the port closed, or another server. Handshakes
+ * in progress still complete and are accepted until the linger time is over. Only then is the
+ * socket closed.
  *
  * Passed sockets (weir/io.h). If a service manager has passed a socket of exactly this address, all
  * I/O threads use it. It gets no filter, because the filter would outlive this server: later
@@ -37,7 +37,7 @@
 #include "http/evict.h"
 #include "http/stand_in.h"
 
-/* Delay before accepting is retried after a lack of descriptors or slots: half of the 0.1 s that
+/* Delay before accepting is retried when descriptors or slots were used up: half of the 0.1 s that
  * recovery may take. */
 #define ACCEPT_RETRY_NS 50000000LL
 
@@ -90,8 +90,8 @@ static int open_socket(const struct address *a, bool shared)
 	return fd;
 }
 
-/* Check that nobody listens at `a`, by a bind without SO_REUSEPORT: with that option, a second
- * server of the same user could bind unnoticed. Returns 0, or -1 with errno. */
+/* Check that no other process listens at `a`, by a bind without SO_REUSEPORT: with that option, a
+ * second server of the same user could bind unnoticed. Returns 0, or -1 with errno. */
 static int probe(const struct address *a)
 {
 	int fd = open_socket(a, false);
@@ -121,7 +121,7 @@ static uint16_t port_of(int fd)
 	return getsockname(fd, (struct sockaddr *)&addr, &n) == 0 ? ntohs(addr.sin6_port) : 0;
 }
 
-/* Returns the socket of I/O thread `i` for an address with passed sockets: another passed one if
+/* Return the socket of I/O thread `i` for an address with passed sockets: another passed one if
  * there is one, else a duplicate of `first`. Returns -1 with errno on failure. */
 static int passed_socket(const struct address *a, int first, int i)
 {
@@ -158,7 +158,7 @@ static int find_sockets(struct http_server *srv, const struct address *a, struct
 	return s->passed ? 0 : probe(a);
 }
 
-/* Returns the socket of I/O thread `i`. A new one gets SO_REUSEPORT even if there is a single
+/* Return the socket of I/O thread `i`. A new socket gets SO_REUSEPORT even if there is only one
  * thread, since a reload may add threads. */
 static int nth_socket(const struct address *a, const struct sockets *s, int i)
 {
@@ -229,8 +229,8 @@ int listen_bind(struct http_server *srv, const struct http_conf *conf, struct we
 
 /* ---- pausing ---- */
 
-/* Returns listener `i` of `io`, counting its own first, then those of threads that it stands in
- * for. */
+/* Return listener `i` of `io`. Its own listeners come first, then those of the threads for which it
+ * stands in. */
 static struct listener *nth(struct http_io *io, int i)
 {
 	return i < io->accept.n_listeners ? &io->listener[i]
@@ -258,8 +258,8 @@ static bool watch_one(struct http_io *io, struct listener *l)
 	return l->watched;
 }
 
-/* Start or stop watching all listeners. Those that cannot be watched for lack of memory are retried
- * by the timer, since nothing else would do so. */
+/* Start or stop watching all listeners. If some cannot be watched for lack of memory, the timer
+ * retries them, since nothing else would. */
 static void watch_all(struct http_io *io, bool on)
 {
 	bool ok = true;
@@ -320,8 +320,9 @@ static void retry(struct weir_loop *loop, struct weir_timer *t)
 	else
 		listen_resume(io);
 	listen_pause(io);
-	/* Still paused: memory is short, or the server is full. Keep retrying, because two threads
-	 * that derive the memory step at once may leave a step without waking this thread. */
+	/* Still paused: memory is short, or the server is full. Continue to retry, because when two
+	 * threads derive the memory step at the same time, a step may end without this thread being
+	 * woken. */
 	if (io->accept.paused)
 		weir_timer_set(loop, t, weir_loop_now_ns(loop) + ACCEPT_RETRY_NS);
 }
@@ -358,8 +359,8 @@ int listen_watch(struct http_io *io)
 
 void listen_drain(struct http_io *io)
 {
-	/* Load the TCP flags, mask SYN and ACK, and drop the packet if only SYN is set. For a TCP
-	 * socket, the data that the filter sees begins at the TCP header. */
+	/* Load the TCP flags, mask out all but SYN and ACK, and drop the packet if only SYN is set.
+	 * For a TCP socket, the data that the filter sees begins at the TCP header. */
 	struct sock_filter code[] = {
 	    BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13),
 	    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x12),

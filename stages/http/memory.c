@@ -4,7 +4,7 @@
  *
  * A thread that changes the sum derives the step from it, and wakes all threads if the step has
  * changed. While the step is not MEMORY_PLENTY, each thread derives the step at the end of each
- * iteration, so that a change of the live knob `memory` takes effect, too.
+ * iteration, so that a change of the live knob `memory` also takes effect.
  */
 #include "http/memory.h"
 
@@ -15,8 +15,8 @@
 /* Where the steps begin, in percent of the budget, and how many percent below that they end. */
 static const int64_t from_percent[] = {0, 85, 92, 95, 98};
 #define HYSTERESIS_PERCENT 5
-/* Most connections that one thread closes per iteration, and the time after which half a head is
- * refused at MEMORY_REFUSE. Both are guesses. */
+/* Maximum number of connections that one thread closes per iteration, and the time after which a
+ * connection with part of a head is refused at MEMORY_REFUSE. Both are guesses. */
 #define RELIEF_RUN      16
 #define RELIEF_AFTER_NS 1000000000LL
 
@@ -42,9 +42,9 @@ static void say(const struct http_io *io, int64_t used)
 		    weir_stage_name(io->stage), (long long)used, (long long)io->conf.memory_bytes);
 }
 
-/* Derive and publish the step. Repeats until the sum has not changed meanwhile, so that the
- * published step is right even if other threads derive it at the same time, and none has to check
- * again. */
+/* Derive and publish the step. Repeats until the sum has not changed in the meantime. The published
+ * step is then correct even if other threads derive it at the same time, and none of them has to
+ * check again. */
 static void decide(struct http_io *io)
 {
 	struct http_server *srv = io->srv;
@@ -63,7 +63,7 @@ static void decide(struct http_io *io)
 	server_wake_all(srv);
 }
 
-/* Add what this thread's connections hold to the sum. */
+/* Report the memory that this thread's connections hold. */
 static void tell(struct http_io *io)
 {
 	struct pool *p = &io->pool;
@@ -90,8 +90,8 @@ void memory_tell(struct http_io *io)
 	tell(io);
 }
 
-/* Set the timers again, since time-outs have become shorter. (When they become longer this is not
- * needed: timers that fire early are set again.) */
+/* Set the timers again, since time-outs have become shorter. (This is not needed when they become
+ * longer: timers that fire early are set again.) */
 static void hurry(struct http_io *io)
 {
 	struct conn *next;
@@ -102,9 +102,9 @@ static void hurry(struct http_io *io)
 	}
 }
 
-/* Refuse the connections that have held half a head longest, to free their memory. Then set the
- * timer of the next one for when it may be refused, so that there is an iteration at that time even
- * if nothing else happens. */
+/* Refuse the connections that have held part of a head longest, to free their memory. Then set the
+ * timer of the next one to the time at which it may be refused, so that there is an iteration at
+ * that time even if nothing else happens. */
 static void relieve_of_heads(struct http_io *io, enum conn_list_id id)
 {
 	int64_t now_ns = weir_loop_now_ns(io->loop);
@@ -121,8 +121,8 @@ static void relieve_of_heads(struct http_io *io, enum conn_list_id id)
 	}
 }
 
-/* Close the longest-idle connections, with the same timing as relieve_of_heads. Only with TLS,
- * where each holds 16 KiB; without TLS they hold little. */
+/* Close the longest-idle connections, with the same timing as relieve_of_heads. Only used with TLS,
+ * where each holds 16 KiB; without TLS idle connections hold little memory. */
 static void relieve_of_idle(struct http_io *io)
 {
 	int64_t now_ns = weir_loop_now_ns(io->loop);
@@ -139,9 +139,10 @@ static void relieve_of_idle(struct http_io *io)
 	}
 }
 
-/* Reset clients that do not take their responses. They are the first to be closed, while there is
- * still memory for the requests of others: 10,000 such clients with long heads (bench/slow, many)
- * add more memory in the one second that each is allowed than lies between the later steps. */
+/* Reset clients that do not read their responses. They are closed first, while there is still
+ * memory for the requests of others: in the one second that each is allowed, 10,000 such clients
+ * with long heads (bench/slow, many) use more additional memory than the difference between two
+ * later steps. */
 static void relieve_of_answers(struct http_io *io)
 {
 	for (int i = 0; i < RELIEF_RUN && limit_evict_reader(io); i++)

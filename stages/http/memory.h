@@ -4,21 +4,21 @@
  *
  *   step          from   effect, in addition to the steps before
  *   MEMORY_PLENTY        nothing
- *   MEMORY_HURRY  85 %   time-outs are a quarter as long; clients that take no responses are reset
+ *   MEMORY_HURRY  85 %   time-outs are a quarter as long; clients that read no responses are reset
  *   MEMORY_CLOSE  92 %   connections are closed after their responses
- *   MEMORY_REFUSE 95 %   requests are answered 503, and so are half heads, longest-waiting first,
- *                        to free their memory; idle connections with TLS are closed
+ *   MEMORY_REFUSE 95 %   requests are answered with 503, and so are incomplete heads, to free their
+ *                        memory, longest-waiting first; idle connections with TLS are closed
  *   MEMORY_DEAF   98 %   nothing is accepted
- *                 100 %  no buffer and no body memory is given out (pool.h)
+ *                 100 %  no buffer and no body memory is allocated (pool.h)
  *
- * A step ends 5 % below where it begins. (The steps follow Envoy's overload manager; the numbers
- * are from reliability.md.)
+ * A step ends 5 % below the level at which it begins. (The steps follow Envoy's overload manager;
+ * the numbers are from reliability.md.)
  *
  * Every I/O thread counts in its pool what its connections hold: connections, read buffers,
  * requests, bodies, and the heads and bodies of waiting responses. At the end of an iteration it
  * adds the change to the server's sum, if the change is at least 1/2048 of the budget, or if memory
- * is short. So requests share nothing. The budget may be exceeded by 1/2048 per I/O thread, and by
- * requests that are refused.
+ * is short, so requests need no shared counter. The budget may be exceeded by 1/2048 per I/O
+ * thread, and by requests that are refused.
  */
 #ifndef WEIR_HTTP_MEMORY_H
 #define WEIR_HTTP_MEMORY_H
@@ -27,21 +27,21 @@
 
 enum memory_step { MEMORY_PLENTY, MEMORY_HURRY, MEMORY_CLOSE, MEMORY_REFUSE, MEMORY_DEAF };
 
-/** Right shift of the budget that gives how many bytes an I/O thread may hold without having
- * reported them: 1/2048, which is 64 KiB of 128 MiB, or about 12 requests. 11 is a guess. */
+/** Right shift that turns the budget into the number of bytes that an I/O thread may hold without
+ * having reported them: 1/2048, which is 64 KiB of 128 MiB, or about 12 requests. 11 is a guess. */
 #define MEMORY_SLACK_SHIFT 11
 
-/** Called at the end of an iteration, before responses are written: act on the current step. Costs
- * a load when there is nothing to do. */
+/** Apply the measures of the current step. Called at the end of an iteration, before responses are
+ * written. Costs a load when there is nothing to do. */
 void memory_follow(struct http_io *io);
-/** Called after responses are written: report the bytes held. Costs a few loads when they have not
- * changed. */
+/** Report the bytes held. Called after responses have been written. Costs a few loads when nothing
+ * has changed. */
 void memory_tell(struct http_io *io);
 
-/** Returns the step that follows `now` (enum memory_step) when `used` of `limit` bytes are held. */
+/** Return the step that follows `now` (enum memory_step) when `used` of `limit` bytes are held. */
 int memory_step_at(int now, int64_t used, int64_t limit);
 
-/** Returns `timeout_ns`, shortened if the current step demands it. */
+/** Return `timeout_ns`, shortened if the current step demands it. */
 static inline int64_t memory_timeout_ns(const struct http_io *io, int64_t timeout_ns)
 {
 	return io->memory.step >= MEMORY_HURRY ? timeout_ns / 4 : timeout_ns;

@@ -15,7 +15,7 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Returns the number in the file dir/name; INT64_MAX if the file does not exist, or contains
+/* Return the number in the file dir/name, or INT64_MAX if the file does not exist or contains
  * "max". */
 static int64_t number_in(const char *dir, const char *name)
 {
@@ -44,9 +44,9 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
-/* Set `path` to the path of this process's group in `list`, as "/a/b", or to "" for the root or if
- * there is no group. With `controller` NULL it looks for the group of version 2, whose line is
- * "0::/a/b"; otherwise for that of the version 1 hierarchy with this controller
+/* Set `path` to the path of this process's group in `list`, as "/a/b", or to "" if it is the root
+ * or there is no group. If `controller` is NULL, this is the group of version 2, whose line is
+ * "0::/a/b"; otherwise it is that of the version 1 hierarchy with this controller
  * ("7:memory:/a/b"). */
 static void find_group(const char *list, const char *controller, char path[PATH_MAX])
 {
@@ -68,9 +68,9 @@ static void find_group(const char *list, const char *controller, char path[PATH_
 		fclose(f);
 }
 
-/* Returns the least number in the file `name` of the group `path` below `root` and of all groups
- * above it. A container does not see some groups; a missing file counts as unlimited. The visible
- * root is always checked. */
+/* Return the smallest number in the files called `name` of the group `path` below `root` and of all
+ * groups above it. Some groups are not visible in a container; a missing file counts as unlimited.
+ * The visible root is always checked. */
 static int64_t least_above(const char *root, char path[PATH_MAX], const char *name)
 {
 	char dir[2 * PATH_MAX];

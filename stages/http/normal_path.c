@@ -2,9 +2,8 @@
 /*
  * Normalizes paths; see normal_path.h.
  *
- * The path is normalized in one pass: each segment is decoded to the end of `out`, judged there,
- * and kept or removed again. Since only decoded segments are judged, "%2e%2e" and ".." are the
- * same.
+ * The path is normalized in one pass: each segment is decoded, appended to `out`, checked there,
+ * and kept or removed again. Since only decoded segments are checked, "%2e%2e" is treated as "..".
  */
 #include "http/normal_path.h"
 
@@ -13,8 +12,8 @@
 
 #include "http/guard.h"
 
-/* Append the byte or escape at the start of `p`, which is not '/': decoded if a target may have the
- * byte, else as an escape in capitals. Returns the number of bytes of `p` used. */
+/* Append the byte or escape at the start of `p`, which is not '/': decoded if a target may contain
+ * the byte, else as an escape in upper case. Returns the number of bytes of `p` used. */
 static size_t put_byte(const char *p, char *out, size_t *n)
 {
 	if (*p != '%') {
@@ -73,7 +72,7 @@ long normal_path(struct weir_slice path, char *out)
 	return (long)n;
 }
 
-/* ---- patterns of configurations ---- */
+/* ---- patterns in configurations ---- */
 
 static bool bytes_good(const char *p, size_t n)
 {
@@ -87,8 +86,8 @@ static bool bytes_good(const char *p, size_t n)
 	return true;
 }
 
-/* Returns the length of those segments of the pattern that are certainly whole. The last segment of
- * a prefix is not whole if it looks like "." or "..", since a path may continue it. */
+/* Return the length of those segments of the pattern that are certainly complete. The last segment
+ * of a prefix is incomplete if it looks like "." or "..", since a path may continue it. */
 static size_t whole_segments(const char *p, size_t n, bool prefix)
 {
 	size_t last = n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs llhttp as the referee after the byte guard; see parse.h. */
+/* Runs llhttp as a cross-check after the byte guard; see parse.h. */
 #include "http/parse.h"
 
 #include <llhttp.h>
@@ -45,9 +45,9 @@ static bool agree(const llhttp_t *parser, const struct http_head *head)
 	       (!length || parser->content_length == head->content_length);
 }
 
-/* Whether `h` may be one of the four fields that llhttp acts upon, judged by the length and first
- * letter of its name. llhttp would also treat Proxy-Connection as Connection, but that is in no
- * standard (RFC 9112, 9.3), so llhttp never sees it. */
+/* Whether `h` may be one of the four fields that llhttp acts upon, according to the length and
+ * first letter of its name. llhttp would also treat Proxy-Connection as Connection, but that is in
+ * no standard (RFC 9112, 9.3), so llhttp never sees it. */
 static bool decides(const struct weir_http_header *h)
 {
 	switch (h->name.n) {
@@ -63,7 +63,7 @@ static bool decides(const struct weir_http_header *h)
 	}
 }
 
-/* Returns the line of a field, including its CRLF. */
+/* Return the line of a field, including its CRLF. */
 static struct weir_slice line_of(const struct weir_http_header *h)
 {
 	const char *end = h->value.p + h->value.n;
@@ -74,8 +74,8 @@ static struct weir_slice line_of(const struct weir_http_header *h)
 }
 
 /* Let llhttp read the request line, the fields that it acts upon, and the empty line, all
- * unchanged. With `extension`, the method is one that llhttp does not know but we accept: llhttp
- * then reads POST in its place, which may have a body and decides nothing else. */
+ * unchanged. With `extension`, the method is one that we accept but llhttp does not know. llhttp is
+ * then given POST in its place, which may have a body and has no other effect. */
 static llhttp_errno_t referee(
     llhttp_t *parser, const char *p, const struct http_head *head, bool extension)
 {
@@ -131,8 +131,8 @@ static enum guard_verdict ask_llhttp(const char *p, struct http_head *head)
 	}
 	if (is_unknown(&parser, rc))
 		return guard_refuse(head, 501, "the method is not known");
-	/* TRACE would echo a request with its cookies and credentials to scripts. Nor may it have a
-	 * body (RFC 9110, 9.3.8). */
+	/* TRACE would echo a request with its cookies and credentials to scripts. Nor is a TRACE
+	 * request allowed to have a body (RFC 9110, 9.3.8). */
 	if (rc == HPE_PAUSED && parser.method == HTTP_TRACE)
 		return guard_refuse(head, 501, "TRACE is not served");
 	if (rc != HPE_PAUSED || !agree(&parser, head))

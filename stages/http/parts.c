@@ -17,7 +17,7 @@ static struct http_req *req_of(struct weir_http_request *req)
 }
 
 /* Make the I/O thread check the transfer, unless a signal is in flight. The caller holds the lock,
- * so that the mail is sent before any thread can see the flag. */
+ * so that the signal is sent before any thread can see the flag. */
 static void signal_locked(struct transfer *t)
 {
 	if (t->signalled)
@@ -44,13 +44,13 @@ static int whole_body(struct http_req *r, struct weir_slice *part)
 	return WEIR_HTTP_BODY_PART;
 }
 
-/* Take back the bytes lent to the stage, and lend it the next ones. */
+/* Mark the bytes lent to the stage as read, and lend it the next ones. */
 static int next_locked(struct transfer *t, struct weir_slice *part)
 {
 	t->in.taken += t->lent;
 	t->lent = 0;
-	/* The rest of a malformed body is useless, so return the error at once: a stage that has
-	 * not begun to answer can still answer with the status of the error. */
+	/* The rest of a malformed body is useless, so return the error immediately: a stage that
+	 * has not begun its response can still respond with the status of the error. */
 	if (t->in_state == TRANSFER_TORN && t->in_error == WEIR_EINVAL)
 		return t->in_error;
 	if (ring_used(&t->in) > 0) {
@@ -58,7 +58,7 @@ static int next_locked(struct transfer *t, struct weir_slice *part)
 		t->lent = part->n;
 	}
 	/* Signal when half of the ring is free, not for every few bytes. The ring is always empty
-	 * before a stage waits, so the I/O thread is always signalled by then. */
+	 * before a stage waits, so the I/O thread has always been signalled by then. */
 	if (t->starved && ring_free(&t->in) >= t->in.size / 2) {
 		t->starved = false;
 		signal_locked(t);
@@ -223,14 +223,14 @@ void weir_http_wait(struct weir_stage *st, struct weir_event **ev, unsigned what
 	struct transfer *t = r->transfer;
 	struct weir_event *e = *ev;
 
-	WEIR_ASSERT(t && what != 0); /* only requests with a transfer ever return "wait" */
+	WEIR_ASSERT(t && what != 0); /* only a request with a transfer can have returned "wait" */
 	weir_hold(st, ev);
 	pthread_mutex_lock(&t->lock);
 	WEIR_ASSERT(!t->waiter);
 	if (!transfer_due_locked(t, what)) {
 		t->waiter = st;
 		t->waits_for = (uint8_t)what;
-		e = NULL; /* from here on the event belongs to the I/O thread */
+		e = NULL; /* the event belongs to the I/O thread now */
 	}
 	pthread_mutex_unlock(&t->lock);
 	if (e)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pauses and resumes the source for an operator. A paused source accepts and reads nothing;
- * requests that were read before are answered. What clients send meanwhile waits in the sockets and
- * the kernel's backlog. Of the clients' time-outs, only those for writing and for lingering run.
+ * requests that were read before are answered. What clients send in the meantime waits in the
+ * sockets and the kernel's backlog. Of the clients' time-outs, only those for writing and for
+ * lingering run.
  *
  * Each I/O thread reads the flag at the end of an iteration, so a thread in the middle of an
  * iteration may read once more. The pausing thread therefore waits until all threads have seen the
@@ -16,7 +17,7 @@
 #include "http/handover.h"
 #include "http/listen.h"
 
-/* How long the operator waits for I/O threads, which run inline stages: one that blocks there must
+/* How long the operator waits for I/O threads. These run inline stages, and one that blocks must
  * not delay the operator. 1 s is a guess. */
 #define PATIENCE_S 1
 

@@ -10,15 +10,15 @@
  * iteration. Called by the operator's thread, never by an I/O thread. */
 void pause_server(struct weir_stage *st, bool paused);
 
-/** Adopt the state of the server, which may be paused, when the I/O thread starts. */
+/** Pause the I/O thread, which is starting, if the server is paused. */
 void pause_begin(struct http_io *io);
 
-/** Follow the last request to pause or resume. The I/O thread, at the end of each iteration. Costs
- * a load when nothing has changed. */
+/** Carry out the last request to pause or resume. Called by the I/O thread at the end of each
+ * iteration. Costs a load when nothing has changed. */
 void pause_check(struct http_io *io);
 
-/** Resume the partly read requests that `io` keeps when it hands its connections over, since no
- * operator can resume them here afterwards. The I/O thread. */
+/** Resume the partly read requests that stay with `io` when it hands its connections over, since no
+ * operator can resume them here afterwards. I/O thread only. */
 void pause_leave(struct http_io *io);
 
 #endif

@@ -80,7 +80,8 @@ void pool_buf_drop(struct pool *p, struct rbuf *b)
 		free(b);
 }
 
-/* Prefetch what parsing the next request will write to: the event, the public part, its headers. */
+/* Prefetch the memory to which parsing the next request will write: the event, the public part, its
+ * headers. */
 static inline void fetch(const struct http_req *r)
 {
 	__builtin_prefetch(&r->next, 1);
@@ -157,7 +158,8 @@ void pool_req_drop(struct pool *p, struct http_req *r)
 	p->n_reqs++;
 }
 
-/* Take `bytes` from the budget, or nothing if it has less. */
+/* Deduct `bytes` from the budget, or nothing if less is left. Returns whether they were
+ * deducted. */
 static bool budget_take(struct pool *p, int64_t bytes)
 {
 	if (atomic_fetch_sub_explicit(p->budget, bytes, memory_order_relaxed) >= bytes)

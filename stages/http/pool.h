@@ -4,13 +4,13 @@
  *
  * A read buffer is shared by a connection and the requests whose slices point into it. The
  * reference count is not atomic: only the I/O thread takes and drops references (a finished request
- * returns to it first). A connection gives its buffer back while it is idle, so thousands of idle
+ * returns to it first). A connection returns its buffer while it is idle, so thousands of idle
  * connections share a few buffers.
  *
  * Buffers are small (3.5 KiB) until a head does not fit, then large (16 KiB, the longest head).
- * Small ones live in slabs, so the memory of a burst is returned to the system. Bodies that are not
- * in the buffer with their head are allocated separately, from a budget shared by all I/O threads
- * of the server.
+ * Small ones are allocated from slabs, so that memory is returned to the system after a burst.
+ * Bodies that are not in the buffer with their head are allocated separately, from a budget shared
+ * by all I/O threads of the server.
  *
  * A pool belongs to one thread; only `budget` and `used` are shared.
  */
@@ -34,8 +34,8 @@
 #define POOL_SMALL_BYTES (POOL_SMALL_PIECE - sizeof(struct rbuf))
 /** Payload of a large buffer: holds the longest head. */
 #define POOL_LARGE_BYTES WEIR_HTTP_HEAD_MAX
-/** Most small buffers, and most requests, kept for reuse; more are freed. 512 (1.8 MiB of buffers
- * and 700 KiB of requests) is a guess. */
+/** Maximum number of small buffers, and of requests, that are kept for reuse; the others are freed.
+ * 512 (1.8 MiB of buffers and 700 KiB of requests) is a guess. */
 #define POOL_KEPT 512
 
 struct http_server;
@@ -55,12 +55,12 @@ struct pool {
 	/* its metrics count streamed bodies; NULL if nothing counts them */
 	struct http_server *srv;
 	const struct weir_strings *methods; /* served in addition to the known ones; may be NULL */
-	uint64_t part_over; /* bodies longer than this are streamed; 0 turns that off */
+	uint64_t part_over; /* bodies longer than this are streamed; 0 means never */
 	size_t part_bytes; /* size of a ring, at least WEIR_HTTP_HEAD_MAX; constant after startup */
-	_Atomic int64_t *used; /* bytes that all pools have reported, shared (memory.h) */
+	_Atomic int64_t *used; /* shared; bytes that all pools have reported (memory.h) */
 	int64_t limit_bytes;   /* limit of *used */
 	int64_t held_bytes;    /* bytes that connections of this thread hold (pool_hold) */
-	int64_t told_bytes;    /* the part of held_bytes that is in *used */
+	int64_t told_bytes;    /* the part of held_bytes that *used includes */
 	_Atomic int64_t alone; /* where `used` points until pool_share */
 };
 
@@ -70,11 +70,11 @@ void pool_init(struct pool *p, _Atomic int64_t *budget);
 /** Make the pool report what it holds to `used`, which is shared. Must be called before the pool is
  * used. */
 void pool_share(struct pool *p, _Atomic int64_t *used);
-/** Free what is on the lists; buffers and requests still in use are leaked. */
+/** Free everything on the free lists; buffers and requests still in use are leaked. */
 void pool_fini(struct pool *p);
 
-/** Count `bytes` more, or fewer if negative, as held by a connection. Buffers, requests and bodies
- * are counted by the functions below. */
+/** Add `bytes`, which may be negative, to the memory that connections hold. Buffers, requests and
+ * bodies are counted by the functions below. */
 static inline void pool_hold(struct pool *p, int64_t bytes)
 {
 	p->held_bytes += bytes;
@@ -83,7 +83,7 @@ static inline void pool_hold(struct pool *p, int64_t bytes)
 /** Whether all connections together may hold `more` additional bytes. */
 bool pool_may_hold(const struct pool *p, int64_t more);
 
-/** Get a buffer for `size` bytes with one reference; returns NULL if out of memory or over the
+/** Get a buffer for `size` bytes, with one reference. Returns NULL if out of memory or over the
  * limit. */
 struct rbuf *pool_buf(struct pool *p, uint32_t size);
 static inline void pool_buf_ref(struct rbuf *b)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/** Most digits of a number. */
+/** Maximum number of digits in a number. */
 #define PUT_NUMBER_MAX 20
 
 static inline char *put(char *at, const char *p, size_t n)

@@ -2,12 +2,12 @@
 /*
  * Reads from all connections that became readable in one run of the event loop, step by step, like
  * write_turn.c: first free space is found for all, then all are read, then the results are
- * recorded. Each step is a loop that finds its code in the processor's cache.
+ * recorded. Each step is a loop whose code stays in the processor's cache.
  *
  * Only idle connections are deferred to the end of the run, since for others a time-out is running.
- * A deferred connection is in no list, so it is neither timed out nor evicted. It may be closed
- * nevertheless; its memory stays valid until the ready connections have been processed, which
- * happens after the deferred reads.
+ * A deferred connection is in no list, so it is neither timed out nor evicted. It may nevertheless
+ * be closed; its memory stays valid until the ready connections have been processed, which happens
+ * after the deferred reads.
  */
 #include "http/conn.h"
 

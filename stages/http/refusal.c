@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Composes the response to a refused request. A server under ten times the load that it can serve
- * spends its time here, so the fields are composed in one piece, from names that the graph has
- * checked.
+ * spends most of its time here, so the fields are written in one pass, from names that the graph
+ * has checked.
  */
 #include "http/conn.h"
 #include "http/put.h"
@@ -28,7 +28,7 @@ bool request_trace_text(const struct weir_event *ev, char buf[WEIR_TRACE_ID_BYTE
 
 /* Write Retry-After: the time `known_ns` from now, or the configured one if that is 0. With
  * `spread`, the times of different clients are spread; this is for clients without a user, since
- * the times at which users are admitted are spread already. */
+ * the times at which users are admitted are already spread. */
 static char *put_retry(char *at, const struct http_req *r, int64_t known_ns, bool spread)
 {
 	int s =
@@ -43,8 +43,8 @@ static char *put_retry(char *at, const struct http_req *r, int64_t known_ns, boo
 	"Retry-After: \r\nX-Weir-Shed: stage=; reason=; class=; trace=\r\nX-Weir-Shed-Id: \r\n"
 #define FIXED_BYTES (sizeof(WORDS) + PUT_NUMBER_MAX + WEIR_SHED_ID_BYTES)
 
-/* Name the stage that refused and its reason, in words and as the id that `weir why --shed`
- * explains. */
+/* Add fields that name the stage that refused the request and its reason, in words and as the id
+ * that `weir why --shed` explains. */
 static void name_shed(struct http_req *r, int status)
 {
 	const struct weir_event *ev = &r->pub.ev;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Logs refused requests that never entered the graph, and so are in no access log. One I/O
+/* Logs refused requests that never entered the graph and are therefore in no access log. One I/O
  * thread. */
 #ifndef WEIR_HTTP_REFUSAL_LOG_H
 #define WEIR_HTTP_REFUSAL_LOG_H
@@ -8,18 +8,19 @@
 
 #include <weir/stage.h>
 
-/** Most lines per second and I/O thread, so that a flood does not fill the disk. 10 is a guess:
- * about as many as people read. */
+/** Maximum number of lines per second and I/O thread, so that a flood does not fill the disk. 10 is
+ * a guess: about as many as a person reads. */
 #define REFUSAL_LOG_MOST 10
 
 struct refusal_log {
-	int64_t second; /* the second that `said` and `unsaid` count for */
+	int64_t second; /* the second in which `said` lines were logged and `unsaid` were not */
 	int said;
 	int64_t unsaid;
 };
 
 /** Log, at level info, that `client` was refused with `status` because of `why`; or only count it,
- *  if enough was logged in this second. The count is logged before the next line. */
+ * if REFUSAL_LOG_MOST lines were logged in this second. The count is logged before the next
+ * line. */
 void refusal_log(struct refusal_log *log, const struct weir_stage *st, int64_t now_ns,
     const char *client, int status, const char *why);
 

@@ -4,8 +4,8 @@
  * finished.
  *
  * The finish callback runs in the thread that finishes the event. It completes the response there
- * (default response, taps) and sends the request to the I/O thread of its connection, which alone
- * writes and frees it.
+ * (default response, taps) and sends the request to the I/O thread of its connection. Only that
+ * thread writes the response and frees the request.
  */
 #include "http/request.h"
 
@@ -177,7 +177,7 @@ static void finish(struct weir_event *ev, int status)
 	struct http_req *r = weir_event_cast(ev, &weir_http_request_type);
 
 	r->outcome = (int16_t)status;
-	/* a streamed response that has begun is only ended */
+	/* a streamed response that has begun is only ended, not replaced */
 	if (WEIR_LIKELY(!r->transfer) || !transfer_finished(r->transfer, status))
 		default_answer(r, status);
 	run_taps(&r->pub, status);
@@ -239,7 +239,7 @@ const struct weir_event_type weir_http_request_type = {
 
 /* ---- filling ---- */
 
-/* Returns the bytes needed for the path, query and host if their normal spelling differs from what
+/* Return the bytes needed for the path, query and host if their normal spelling differs from what
  * was sent. The 2 is for the '/' of an empty path, and a '?'. */
 static size_t spelling_bytes(const struct http_head *head)
 {
@@ -266,7 +266,7 @@ static char *spell_path(struct weir_http_request *req, char *to)
 	return (char *)mempcpy(to, query.p, query.n);
 }
 
-/* Write the host in lowercase, without a dot at the end of its name. */
+/* Write the host in lowercase, without a trailing dot in its name. */
 static void spell_host(struct weir_http_request *req, char *to)
 {
 	struct weir_slice host = req->host;

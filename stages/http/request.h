@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request as http.server sees it: the public part, followed by what the connection needs.
+ * A request inside http.server: the public part, followed by what the connection needs.
  *
- * Life, and which thread may touch it:
+ * Lifecycle, and the thread that may access it:
  *   taken from the pool, filled             the I/O thread
  *   emitted                                 the owner of the event: only the public part
  *   finished: taps, default response        the finishing thread, which then returns it
@@ -10,9 +10,9 @@
  * `conn`, `loop` and the slices do not change between emission and return, so field getters may
  * read them in the owning thread.
  *
- * A request without `loop` belongs to its creator (zeroed, weir_http_request_type.size bytes). Its
- * finish fills in a default response, runs the taps and leaves the rest to the creator. Tests use
- * such requests.
+ * A request without `loop` belongs to its creator (zeroed, weir_http_request_type.size bytes).
+ * Finishing it fills in a default response and runs the taps; the rest is left to the creator.
+ * Tests use such requests.
  */
 #ifndef WEIR_HTTP_REQUEST_H
 #define WEIR_HTTP_REQUEST_H
@@ -24,7 +24,7 @@
 #include <weir/trace.h>
 #include <weir/io.h>
 
-/** Most headers that are stored without an allocation: browsers send 10 to 20. */
+/** Number of headers that are stored without an allocation; browsers send 10 to 20. */
 #define REQUEST_HEADERS_INLINE 24
 
 struct conn;
@@ -37,7 +37,7 @@ struct http_req {
 	struct weir_http_request pub;
 	struct weir_loop *loop;
 	struct conn *conn;
-	/* next request of its connection, in order of arrival, or of the free list */
+	/* next request of the connection, in order of arrival, or next in the free list */
 	struct http_req *next;
 	struct rbuf *in; /* the buffer that the slices point into; holds a reference */
 	/* Headers beyond the inline ones, then path, query and host in normal spelling; owned or
@@ -54,19 +54,19 @@ struct http_req {
 	/* we close the connection after it: keep_alive_requests is reached, or a body was torn */
 	bool last;
 	bool expects; /* its head had Expect: 100-continue; constant */
-	/* the client asked with HEAD, even if a stage changes the method; constant */
+	/* the client's method was HEAD, even if a stage changes it; constant */
 	bool head;
-	bool body_taken; /* the owner's: weir_http_body_next has returned a whole body */
-	bool streams;    /* the I/O thread's: its response is streamed */
+	bool body_taken; /* belongs to the owner: weir_http_body_next has returned a whole body */
+	bool streams;    /* belongs to the I/O thread: the response is streamed */
 	bool expect_continue;
-	bool refusal; /* was never in the graph: only carries a refusal */
-	/* notified when the response has been sent (sent.h); the event owner's, then the I/O
-	 * thread's */
+	bool refusal; /* was never in the graph: exists only to carry a refusal */
+	/* notified when the response has been sent (sent.h); belongs to the event's owner, then to
+	 * the I/O thread */
 	struct http_sent *sent;
-	/* set if the body or the response is streamed; the I/O thread's until emission, then the
-	 * event owner's */
+	/* set if the body or the response is streamed; belongs to the I/O thread until emission,
+	 * then to the event's owner */
 	struct transfer *transfer;
-	/* copy of `transfer` for the I/O thread, once it knows of it */
+	/* the I/O thread's copy of `transfer`, set once it knows of the transfer */
 	struct transfer *known_transfer;
 	struct weir_trail trail;
 	struct weir_http_header headers[REQUEST_HEADERS_INLINE];
@@ -76,29 +76,29 @@ struct http_req {
  * WEIR_ENOMEM. */
 int request_fill(struct http_req *r, const struct http_head *head, uint64_t *held);
 
-/** Most bytes of fields in a response head: a bound for the writer, and not less than clients
- * accept (8 to 16 KiB). */
+/** Maximum bytes of fields in a response head. It bounds the writer's buffer, and clients accept no
+ * more than this (8 to 16 KiB). */
 #define RESPONSE_FIELDS_MAX 16384
 
 /** Whether a stage may send this field. */
 bool response_field_good(const char *name, const char *value);
 
 /** Reserve `n` more bytes for fields. Returns NULL if out of memory. The caller must write
- * well-formed fields there, then call request_fields_to with the end of what it wrote. */
+ * well-formed fields there, and then call request_fields_to with the end of what it wrote. */
 char *request_fields_room(struct weir_http_request *req, size_t n);
 void request_fields_to(struct weir_http_request *req, const char *end);
 
 /** Remove the fields called `name` that were added one by one. */
 void request_field_drop(struct weir_http_request *req, const char *name);
 
-/** Answer 503 to a request that the admission of a stage refused with `status`: with Retry-After,
- * the stage and the reason. Defined in refusal.c. */
+/** Answer 503 to a request that a stage's admission refused with `status`. The response has
+ * Retry-After, the stage and the reason. Defined in refusal.c. */
 void refusal_answer(struct http_req *r, int status);
 
 /** Answer 503 to a request that arrived after this server had stopped. */
 void refusal_closed(struct http_req *r);
 
-/** Print the trace id if others can know it: the client named it, or the trace is exported.
+/** Print the trace id if others can know it, because the client named it or the trace is exported.
  * Otherwise sets `buf` to "" and returns false. */
 bool request_trace_text(const struct weir_event *ev, char buf[WEIR_TRACE_ID_BYTES]);
 

@@ -3,7 +3,7 @@
  * respond: answers every request with one fixed response.
  *
  * Everything is formatted once, in init, so that a request costs only a few stores. The body and
- * fields belong to the stage, which lives longer than any event, so there is nothing to release.
+ * fields belong to the stage, which outlives all events, so there is nothing to release.
  */
 #include <weir/http.h>
 #include <weir/weir.h>
@@ -24,8 +24,8 @@ struct respond {
 	char *fields, *body;
 };
 
-/* Check the fields like those of any stage, by adding them to a temporary request, and keep the
- * resulting text. */
+/* Check the fields in the same way as those of other stages, by adding them to a temporary request,
+ * and store the resulting text. */
 static int format_fields(struct respond *r, const struct respond_conf *conf, struct weir_err *err)
 {
 	struct weir_http_request *req = calloc(1, sizeof(*req));

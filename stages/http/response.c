@@ -2,9 +2,9 @@
 /*
  * Builds the responses of stages, and checks them so that no stage can split a response.
  *
- * Fields added one by one live in the request: up to 256 bytes inline, more in memory from malloc.
- * A new response drops the one before it with its fields; fields added before the first response
- * stay. Only the owner of the event calls these functions.
+ * Fields added one by one are stored in the request: up to 256 bytes inline, more in memory from
+ * malloc. A new response replaces the previous one and its fields; fields added before the first
+ * response are kept. Only the owner of the event calls these functions.
  */
 #include <weir/http.h>
 
@@ -188,8 +188,8 @@ void weir_http_response_reset(struct weir_http_request *req)
 	request_fields_reset(req);
 }
 
-/* Begin a response, dropping an earlier one with its fields. Fields added before the first response
- * stay. */
+/* Begin a response, after dropping any earlier one with its fields. Fields added before the first
+ * response are kept. */
 static void begin(struct weir_http_request *req, int status)
 {
 	if (req->res.status != 0 || req->res.release)
@@ -265,7 +265,7 @@ int weir_http_respond_file(struct weir_http_request *req, int status, const char
 	return 0;
 }
 
-/* Returns the total size of the pieces; -1 if one of them cannot be sent. */
+/* Return the total size of the pieces, or -1 if one of them cannot be sent. */
 static int64_t pieces_bytes(const struct weir_http_piece *piece, int n, int fd)
 {
 	int64_t bytes = 0;

@@ -30,7 +30,7 @@ static inline size_t ring_free(const struct ring *r)
 	return r->size - ring_used(r);
 }
 
-/** Returns the first contiguous used bytes. */
+/** Return the first contiguous used bytes. */
 static inline struct weir_slice ring_first(const struct ring *r)
 {
 	size_t at = r->size ? (size_t)(r->taken % r->size) : 0, n = ring_used(r);
@@ -38,7 +38,7 @@ static inline struct weir_slice ring_first(const struct ring *r)
 	return (struct weir_slice){r->mem + at, n < r->size - at ? n : r->size - at};
 }
 
-/** Returns the used bytes after those of ring_first(); empty if ring_first() returns all of
+/** Return the used bytes after those of ring_first(); empty if ring_first() returns all of
  * them. */
 static inline struct weir_slice ring_second(const struct ring *r)
 {

@@ -5,12 +5,12 @@
  *   route: { use: router, with: { routes: [ { path: /api*, method: POST, to: api } ] },
  *            to: { api: ingest, else: site } }
  *
- * A route matches when each member that it has matches. `path` matches exactly, or as a prefix if
- * it ends in '*'. It is compared with the path in its normal spelling (normal_path.h), so no other
- * spelling evades a route. `method` matches exactly; several are written "GET|HEAD". `host` matches
- * without case and without port, or as a suffix if it begins with "*.". A request that matches no
- * route is sent to the outlet `else`, or gets 404 if that outlet is not linked. Outlets are named
- * as under `to:`.
+ * A route matches if all of its members match. `path` matches exactly, or as a prefix if it ends in
+ * '*'. It is compared with the path in its normal spelling (normal_path.h), so no other spelling
+ * evades a route. `method` matches exactly; several are written "GET|HEAD". `host` is compared
+ * without case and without the port, as a suffix if it begins with "*.". A request that matches no
+ * route is sent to the outlet `else`, or gets 404 if that outlet is not linked. The names of
+ * outlets are those under `to:`.
  */
 #include <weir/http.h>
 #include <weir/weir.h>
@@ -75,7 +75,7 @@ static bool host_matches(const struct route *r, struct weir_slice host)
 	return strncasecmp(host.p + host.n - r->host_n, r->host, r->host_n) == 0;
 }
 
-/* Returns the outlet for `req`; -1 if no route matches and `else` is not linked. */
+/* Return the outlet for `req`, or -1 if no route matches and `else` is not linked. */
 static int find_outlet(const struct router *router, const struct weir_http_request *req)
 {
 	for (int i = 0; i < router->n; i++) {
@@ -121,7 +121,7 @@ static int bad_route(struct weir_err *err, int i, const char *what)
 }
 
 /* Whether a request can have the host `name` or, if `name` begins with "*.", a host that ends in
- * the rest of it. Hosts are compared without port and without a dot at their end. */
+ * the rest of it. Hosts are compared without a port and without a trailing dot. */
 static bool host_good(const char *name)
 {
 	bool suffix = strncmp(name, "*.", 2) == 0;

@@ -15,7 +15,7 @@ int64_t sent_body_bytes(const struct weir_http_request *req)
 	return weir_http_body_bytes(&req->res);
 }
 
-/* Returns the unsent bytes of the response body of `r`, the first request of `c`. */
+/* Return the number of unsent bytes of the response body of `r`, the first request of `c`. */
 static int64_t left_of(const struct conn *c, const struct http_req *r)
 {
 	const struct weir_http_response *res = &r->pub.res;
@@ -40,7 +40,7 @@ void sent_tell(struct conn *c, struct http_req *r, enum http_sent_how how)
 	r->sent = NULL;
 	for (; s; s = next) {
 		next = s->next;
-		/* for HEAD, s->bytes is 0 although `left` may not be */
+		/* for HEAD, s->bytes is 0 although `left` may be larger */
 		s->bytes = s->bytes > left ? s->bytes - left : 0;
 		s->fn(s, r, how);
 	}

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Notifies waiters when the response of a request has been sent, or never will be. (The taps of
- * weir/http.h run when a request is finished, which is before its response is sent.)
+ * Notifies waiters when the response of a request has been sent, or when it is certain that it
+ * never will be. (The taps of weir/http.h run when a request is finished, which is before its
+ * response is sent.)
  *
  *   finished (any thread): sent_await --> the I/O thread sends
  *       --> the kernel has all of it: HTTP_SENT_WHOLE
- *       --> the connection ended first: HTTP_SENT_TORN
+ *       --> the connection was closed first: HTTP_SENT_TORN
  *       --> a reload handed it over (handed.h): HTTP_SENT_HANDED
  *
  * Each waiter is notified exactly once, in the connection's I/O thread, while the request, its
@@ -23,7 +24,7 @@ struct conn;
 
 /** What happened to a response. */
 enum http_sent_how {
-	HTTP_SENT_TORN,   /* the connection ended first */
+	HTTP_SENT_TORN,   /* the connection was closed first */
 	HTTP_SENT_WHOLE,  /* the kernel has all of it */
 	HTTP_SENT_HANDED, /* after a reload, another server sends the rest */
 };
@@ -32,17 +33,17 @@ enum http_sent_how {
 struct http_sent {
 	struct http_sent *next;
 	void (*fn)(struct http_sent *sent, struct http_req *r, enum http_sent_how how);
-	/* bytes of the body: all of it at first; when `fn` is called, those that the kernel has
-	 * taken */
+	/* bytes of the body: initially all of them; when `fn` is called, those that the kernel has
+	 * accepted */
 	int64_t bytes;
 };
 
-/** Returns the size of the body that answers `req`, which is finished; 0 for HEAD and for responses
+/** Return the size of the body that answers `req`, which is finished; 0 for HEAD and for responses
  * without a body. */
 int64_t sent_body_bytes(const struct weir_http_request *req);
 
-/** Register `s`: s->fn is called when the response of `r` has been sent, or never will be. Must be
- * called in a tap of `r`, which must have a loop. */
+/** Register `s`: s->fn is called when the response of `r` has been sent, or when it never will be.
+ * Must be called in a tap of `r`, which must have a loop. */
 static inline void sent_await(struct http_req *r, struct http_sent *s)
 {
 	s->bytes = sent_body_bytes(&r->pub);
@@ -50,11 +51,11 @@ static inline void sent_await(struct http_req *r, struct http_sent *s)
 	r->sent = s;
 }
 
-/** Notify all waiters of `r`, which is the first request of `c`. The I/O thread. */
+/** Notify all waiters of `r`, which is the first request of `c`. I/O thread only. */
 void sent_tell(struct conn *c, struct http_req *r, enum http_sent_how how);
 
-/** Correct the bytes of the waiters of `r`, whose response was replaced after the taps ran. The I/O
- * thread. */
+/** Correct the bytes of the waiters of `r`, whose response was replaced after the taps ran. I/O
+ * thread only. */
 void sent_again(struct http_req *r);
 
 #endif

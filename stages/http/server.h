@@ -26,11 +26,11 @@
 #include "http/refusal_log.h"
 #include "http/tls_conf.h"
 
-/** Most addresses one server may listen on. */
+/** Maximum number of addresses on which one server may listen. */
 #define SERVER_LISTEN_MAX 16
-/** Longest body that may be kept in memory as a whole. */
+/** Largest body that may be held in memory as a whole. */
 #define SERVER_WHOLE_BODY_MAX (1LL << 30)
-/** Most I/O threads one server may have. */
+/** Maximum number of I/O threads of one server. */
 #define SERVER_IO_MAX 32
 
 /** The values of `with:`; their knobs are in http_knobs.c. */
@@ -164,8 +164,8 @@ enum server_metric {
 	    SERVER_N_METRICS,
 };
 
-/* SERVER_GONE is not a phase of the drain: an I/O thread reports it once it will no longer touch
- * other threads. */
+/* SERVER_GONE is not a phase of the drain: an I/O thread reports it once it will no longer access
+ * the data of other threads. */
 enum server_phase { SERVER_RUNNING, SERVER_DRAINING, SERVER_CLOSED, SERVER_GONE };
 
 struct http_server;
@@ -181,14 +181,14 @@ struct listener {
 	struct http_io *io;
 	uint8_t address; /* its index in the configuration */
 	bool watched;
-	/* opened by a service manager, which may keep it; all I/O threads share the socket */
+	/* opened by a service manager, which may keep it open; all I/O threads share the socket */
 	bool passed;
 	/* Shared across a reload with the old or the new server (handover.h). Written during
 	 * startup, read in the drain. */
 	bool shared;
 };
 
-/** A client that is accepted but not admitted yet. */
+/** A new connection that is accepted but not admitted yet. */
 struct newcomer {
 	int fd;       /* -1 if there is none */
 	int asks;     /* eviction requests sent to other I/O threads for it */
@@ -196,26 +196,26 @@ struct newcomer {
 	struct sockaddr_storage addr;
 };
 
-/** Bits: what an I/O thread asks another one to free for its newcomer. */
+/** Bits: what another I/O thread must free so that this one can admit its new connection. */
 enum evict_wanted { ROOM_PLACE = 1, ROOM_DESCRIPTOR = 2 };
 
-/** Bits: why an I/O thread checks again whether its newcomer fits. Either the thread it asked has
- * replied, or one of its own connections has closed. */
+/** Bits: why an I/O thread checks again whether its new connection can be admitted. Either the
+ * other thread has replied, or a connection of this thread has closed. */
 enum evict_news { ROOM_ANSWERED = 1, ROOM_GONE = 2 };
 
-/** Most sockets that one I/O thread may listen on: all sockets of a predecessor with SERVER_IO_MAX
- * threads. */
+/** Maximum number of sockets on which one I/O thread may listen: all sockets of a predecessor with
+ * SERVER_IO_MAX threads. */
 #define SERVER_SOCKETS_MAX (SERVER_LISTEN_MAX * SERVER_IO_MAX)
 
-/** Longest cached "Server: ...\r\nDate: ...\r\n". */
+/** Maximum length of the cached "Server: ...\r\nDate: ...\r\n". */
 #define SERVER_STAMP_MAX 160
 /** Size of the buffer where the heads of one writev are composed. */
 #define SERVER_OUT_BYTES 65536
-/** Most responses in one writev. */
+/** Maximum number of responses in one writev. */
 #define SERVER_PIECES 64
 
-/** Most connections that are read together: as many as one run of the event loop handles when
- * events are handed over to other threads (LOOP_RUN_HANDED). */
+/** Maximum number of connections that are read together: as many as one run of the event loop
+ * handles when events are handed to other threads (LOOP_RUN_HANDED). */
 #define SERVER_ARRIVED 32
 
 /** One response in a writev. */
@@ -239,7 +239,7 @@ enum conn_list_id {
 	CONN_LISTS
 };
 
-/** Connections in some order. */
+/** A list of connections; the order depends on the list. */
 struct conn_list {
 	struct conn *first, **tail;
 	int n;
@@ -254,7 +254,8 @@ struct io_accept {
 	bool last_call; /* the listeners are being closed: accept the backlog even when full */
 	int n_stand_in;
 	struct listener *stand_in; /* listeners of threads that are held up: stand_in.h */
-	uint32_t stood;            /* the threads that own `stand_in`, one bit each */
+	/* the threads that own the sockets in `stand_in`, one bit each */
+	uint32_t stood;
 	/* an accepted client that waits until another I/O thread evicts a connection */
 	struct newcomer newcomer;
 	int n_listeners;
@@ -265,17 +266,17 @@ struct io_accept {
 struct io_evict {
 	/* start of the longest wait among this thread's connections; INT64_MAX if none waits */
 	_Atomic int64_t idle_since_ns;
-	_Atomic uint32_t asked; /* threads that ask for an eviction, one bit each */
-	/* threads that have nothing to evict for our newcomer, one bit each */
+	_Atomic uint32_t asked; /* threads that request an eviction, one bit each */
+	/* threads that have nothing to evict for our new connection, one bit each */
 	_Atomic uint32_t none;
 	atomic_uint news; /* enum evict_news: bits */
-	/* what this thread's newcomer needs: bits of enum evict_wanted; 0 if nothing */
+	/* what this thread's new connection needs: bits of enum evict_wanted; 0 if nothing */
 	atomic_uint wanted;
 };
 
 /** Connections that move between servers: handover.c. */
 struct io_handover {
-	/* the server that gets our connections; NULL unless we drain for a reload */
+	/* the server that receives our connections; NULL unless we drain for a reload */
 	struct http_server *to;
 	/* connections that could not be taken over yet for lack of memory */
 	struct handed_conn *kept;
@@ -336,11 +337,11 @@ struct http_io {
 	struct pool pool;
 	struct conn *conns; /* all open ones */
 	/* Connections by what they wait for. CONN_IDLE holds those without a request, CONN_HALF
-	 * those with half a head, CONN_BEHIND those with half a head after a request; these three
-	 * lists are longest-waiting first. CONN_SLOW holds those with a body or a response in
-	 * progress, CONN_AWAY those whose handshake is with its stage, CONN_LINGER those that
-	 * linger after their last response. CONN_REFUSED holds those that linger after they were
-	 * refused when accepted; max_connections does not count them. */
+	 * those with part of a head, CONN_BEHIND those with part of a head after a request; these
+	 * three lists begin with the longest wait. CONN_SLOW holds those with a body or a response
+	 * in progress, CONN_AWAY those whose handshake is being done by its stage, CONN_LINGER
+	 * those that linger after their last response. CONN_REFUSED holds those that linger after
+	 * they were refused when accepted; max_connections does not count them. */
 	struct conn_list list[CONN_LISTS];
 	struct conn *ready, **ready_tail; /* to be written to or reaped in turn_end */
 	int n_arrived;
@@ -363,7 +364,8 @@ struct http_io {
 };
 
 struct http_server {
-	atomic_bool paused; /* set by an operator's thread; I/O threads read it in each iteration */
+	/* set by the thread of an operator; I/O threads read it in each iteration */
+	atomic_bool paused;
 	/* constant after startup */
 	struct weir_stage *stage;
 	int n_io, n_addresses;
@@ -376,7 +378,7 @@ struct http_server {
 	atomic_int n_loops; /* how many of io[] may be woken; grows during startup */
 	struct clients *clients;
 	/* shared by I/O threads */
-	/* connections that count towards max_connections, so not the refused ones */
+	/* connections that count towards max_connections, which excludes refused ones */
 	WEIR_ALIGNED atomic_int connections;
 	atomic_int refusing; /* connections that are being refused, or that linger afterwards */
 	_Atomic int64_t body_budget;
@@ -389,7 +391,7 @@ struct http_server {
 	 * predecessors changes it. */
 	_Atomic int64_t copied_bytes;
 	_Atomic int memory_step; /* enum memory_step */
-	/* The drain: main sets these, and the I/O threads follow them. */
+	/* The drain: the main thread sets these, and the I/O threads follow them. */
 	_Atomic enum server_phase phase;
 	_Atomic int64_t linger_until_ns;
 	pthread_mutex_t lock;
@@ -417,9 +419,10 @@ static inline void io_touch(struct http_io *io)
 		io->conf.max_body_bytes = SERVER_WHOLE_BODY_MAX;
 }
 
-/** Follow main through the phases of a drain, and report when no connection is left.
+/** Follow the main thread through the phases of a drain, and report when no connection is left.
  * io_follow_drain is called before the ready connections are processed and io_report_drained after,
- * once per iteration each, so connections that a phase closes are gone when it is reported. */
+ * once per iteration each, so the connections that a phase closes no longer exist when it is
+ * reported. */
 void io_follow_drain(struct http_io *io);
 void io_report_drained(struct http_io *io);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocates equal pieces from slabs; see slab.h. Under AddressSanitizer free pieces are poisoned,
- * so that a use after free is found as with malloc. */
+/* Allocates pieces of equal size from slabs; see slab.h. Under AddressSanitizer free pieces are
+ * poisoned, so that a use after free is detected, as with malloc. */
 #include "http/slab.h"
 
 #include <stdbool.h>
@@ -30,7 +30,7 @@ struct free_piece {
 struct slab {
 	struct slab *next, **prev; /* links of slabs->partial; prev is NULL if no piece is free */
 	struct free_piece *list;   /* free pieces that were used before */
-	int n_used; /* pieces ever given out; the pages of the others are untouched */
+	int n_used; /* pieces allocated at least once; the pages of the others are untouched */
 	int n_free;
 };
 

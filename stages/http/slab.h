@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocates equal pieces of memory, which return to the operating system after a burst.
+ * Allocates pieces of memory of equal size, which are returned to the operating system after a
+ * burst.
  *
- * Slow clients cause thousands of read buffers to be allocated and freed. Memory from malloc would
- * stay with the process for good, held in place by the small objects allocated between the buffers.
- * A slab is one mapping of 64 pieces. When all of them are free, and enough pieces of other slabs
- * are free, it is unmapped. Pages of a piece that was never used are never touched. One thread.
+ * Slow clients cause thousands of read buffers to be allocated and freed. With malloc, the small
+ * objects allocated between the buffers would prevent their memory from ever being returned. A slab
+ * is one mapping of 64 pieces. When all of them are free, and enough pieces of other slabs are
+ * free, it is unmapped. Pages of a piece that was never used are never touched. One thread.
  */
 #ifndef WEIR_HTTP_SLAB_H
 #define WEIR_HTTP_SLAB_H
@@ -29,10 +30,10 @@ void slabs_init(struct slabs *s, size_t piece_bytes, int keep);
 /** Unmap unused slabs; slabs with pieces in use stay valid and are never unmapped. */
 void slabs_fini(struct slabs *s);
 
-/** Get a piece, not zeroed; returns NULL if out of memory. `*slab` is set to its slab, for
+/** Get a piece, which is not zeroed. Returns NULL if out of memory. `*slab` is set to its slab, for
  * slab_put. */
 void *slab_get(struct slabs *s, struct slab **slab);
-/** Give a piece back. */
+/** Return a piece to its slab. */
 void slab_put(struct slabs *s, struct slab *slab, void *piece);
 
 #endif

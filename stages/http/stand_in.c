@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Accepts on behalf of a held I/O thread; see stand_in.h. */
+/* Accepts clients on behalf of a blocked I/O thread; see stand_in.h. */
 #include "http/stand_in.h"
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 _Static_assert(SERVER_IO_MAX <= 32, "stood has a bit for each I/O thread");
 
-/* Returns the other threads that are held up, one bit each. */
+/* Return the other threads that are blocked, one bit each. */
 static uint32_t held(const struct http_io *io)
 {
 	const struct http_server *srv = io->srv;
@@ -54,8 +54,8 @@ static int listeners_of(const struct http_io *io, uint32_t mask)
 	return n;
 }
 
-/* Stand in for the threads of `mask`. A thread for which this fails, for lack of memory or
- * descriptors, is retried in the next iteration. */
+/* Stand in for the threads in `mask`. If this fails for a thread, for lack of memory or
+ * descriptors, it is retried in the next iteration. */
 static void begin(struct http_io *io, uint32_t mask)
 {
 	struct http_server *srv = io->srv;

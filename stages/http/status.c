@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Provides reasons, status lines and small plain-text bodies of status codes, from one table. */
+/* Provides the reason phrase, status line and short plain-text body of each status code, from one
+ * table. */
 #include "http/status.h"
 
-/* The codes in IANA's registry, except those that such a server never sends (1xx, WebDAV,
- * upgrades). */
+/* The codes in IANA's registry, except 1xx and those of WebDAV and upgrades, which no stage
+ * needs. */
 #define STATUS_TABLE(X)                                                                            \
 	X(200, "OK")                                                                               \
 	X(201, "Created")                                                                          \

@@ -12,7 +12,7 @@ struct status {
 	struct weir_slice text; /* "404 Not Found\n" */
 };
 
-/** Returns the row of `code`; NULL if it is not in the table. */
+/** Return the row of `code`; NULL if it is not in the table. */
 const struct status *status_find(int code);
 
 #endif

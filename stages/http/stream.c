@@ -5,8 +5,8 @@
  * Requests in flight point into the read buffer, so its contents must not move: new bytes are
  * appended. When the buffer is full, the unfinished rest is copied to its beginning if no request
  * refers to the buffer, else to another buffer. A body of known length is read directly into
- * separate memory, which grows as bytes arrive, so a length that a client only announces costs
- * nothing.
+ * separate memory, which grows as bytes arrive, so a length that a client announces without sending
+ * the body costs nothing.
  */
 #include "http/stream.h"
 
@@ -15,11 +15,12 @@
 #include "http/parse.h"
 #include "http/transfer.h"
 
-/* Least free space for a read; with less, the rest is moved first. 512 is a guess: with half of a
- * small buffer more would be copied, with a few bytes there would be more reads. */
+/* Minimum free space for a read; if there is less, the rest is moved first. 512 is a guess: with
+ * half of a small buffer more would be copied, with a few bytes there would be more reads. */
 #define ROOM_MIN 512
 
-/* First allocation for a body that does not arrive with its head; most are small forms. */
+/* Size of the first allocation for a body that does not arrive with its head; most such bodies are
+ * small forms. */
 #define BODY_FIRST_BYTES 4096
 
 static enum stream_verdict refuse(struct stream *s, struct pool *p, int status, const char *why)
@@ -38,10 +39,10 @@ static enum stream_verdict refuse_memory(struct stream *s, struct pool *p)
 	return refuse(s, p, 503, "no memory for the request");
 }
 
-/* ---- where bytes go ---- */
+/* ---- space for bytes ---- */
 
-/* Move the unfinished rest to another buffer, because it does not fit into this one or must not
- * move within it. */
+/* Move the unfinished rest to another buffer, because this one is too small or its contents must
+ * not move. */
 static bool change_buffer(struct stream *s, struct pool *p, uint32_t size)
 {
 	struct rbuf *b = pool_buf(p, size);
@@ -75,15 +76,16 @@ static bool make_room(struct stream *s, struct pool *p)
 		return true;
 	if (s->in->refs > 1 || s->in->size < size)
 		return change_buffer(s, p, size);
-	/* A large buffer has at least one byte left: the guard decides before a head fills it. */
+	/* A large buffer has at least one free byte after this: the guard reaches a verdict before
+	 * a head fills it. */
 	memmove(s->in->data, s->in->data + s->start, rest);
 	s->start = 0;
 	s->end = rest;
 	return true;
 }
 
-/* Make space for `need` more bytes of body, at most `limit` in total. The memory is doubled, if it
- * grows. */
+/* Make space for `need` more bytes of the body, at most `limit` in total. If the memory must grow,
+ * its size is doubled. */
 static bool body_reserve(struct http_req *r, struct pool *p, uint64_t need, uint64_t limit)
 {
 	uint64_t size = r->body_size ? r->body_size * 2 : BODY_FIRST_BYTES;
@@ -201,7 +203,8 @@ static enum stream_verdict next_part(struct stream *s)
 	return s->body_left == 0 ? part_whole(s) : STREAM_MORE;
 }
 
-/* Decode only as many bytes as the transfer has free space for; decoding never makes them more. */
+/* Decode only as many bytes as the transfer has free space for; decoding never increases their
+ * number. */
 static enum stream_verdict next_part_chunks(struct stream *s)
 {
 	struct transfer *t = s->filling->transfer;
@@ -243,7 +246,7 @@ static enum stream_verdict begin_parts(
 }
 
 /* Switch to a streamed body, because more of a body of unknown length has arrived than may be
- * collected as a whole. */
+ * collected in memory. */
 static enum stream_verdict turn_to_parts(struct stream *s, struct pool *p, struct http_req **out)
 {
 	struct http_req *r = s->filling;
@@ -344,7 +347,7 @@ static enum stream_verdict next_chunks(struct stream *s, struct pool *p, struct 
 }
 
 /* Whether the body is to be streamed. A chunked body is streamed from the start if the client waits
- * for "100 Continue", so that the client is not asked to send a body that no stage wants. */
+ * for "100 Continue", so that the client is not told to send a body that no stage needs. */
 static bool in_parts(const struct stream *s, const struct pool *p, const struct http_head *head)
 {
 	if (p->part_over == 0)
@@ -355,7 +358,8 @@ static bool in_parts(const struct stream *s, const struct pool *p, const struct 
 }
 
 /* Begin a body after its head has been consumed. The body is complete if all of it is in the
- * buffer. Otherwise what has arrived is copied to separate memory, into which the rest is read. */
+ * buffer. Otherwise the bytes that have arrived are copied to separate memory, into which the rest
+ * is read. */
 static enum stream_verdict begin_body(
     struct stream *s, struct pool *p, uint64_t length, struct http_req **out)
 {

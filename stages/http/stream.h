@@ -31,28 +31,29 @@ enum stream_verdict {
 	STREAM_REQUEST,
 	STREAM_REFUSED, /* answer with `status` and `why`, then close */
 	STREAM_WHOLE,   /* the streamed body is complete: call again */
-	/* The body is malformed or too long (`status`). Tear the body of `filling`, and parse no
-	 * more. Without `filling` the body was being skipped. */
+	/* The body is malformed or too long (`status`). Mark the body of `filling` as torn, and
+	 * parse no more. Without `filling` the body was being skipped. */
 	STREAM_TORN,
 };
 
 struct stream {
-	struct rbuf *in;     /* NULL if there are no bytes to keep */
+	struct rbuf *in;     /* NULL if there are no bytes to store */
 	uint32_t start, end; /* the unused bytes of `in` are those from `start` up to `end` */
 	uint32_t scanned;    /* bytes from start that the guard has checked without a verdict */
 	uint8_t phase;       /* enum stream_phase */
 	bool had_body_bytes; /* bytes of the body of `filling` have arrived */
-	bool skips_chunks;   /* in SKIP: the body is chunked, so it may be too long to skip */
-	bool secure;         /* set by the owner: the bytes come over TLS */
-	bool is_head;        /* the last head, complete or not, has the method HEAD */
-	uint16_t status;     /* after REFUSED */
-	const char *why;     /* after REFUSED; static */
-	/* The request whose body is arriving. If it has a transfer, the owner of the event has the
-	 * request. */
+	/* in SKIP: the body is chunked, so it may turn out to be too long to skip */
+	bool skips_chunks;
+	bool secure;     /* set by the owner: the bytes arrive over TLS */
+	bool is_head;    /* the last head, complete or not, has the method HEAD */
+	uint16_t status; /* after REFUSED */
+	const char *why; /* after REFUSED; static */
+	/* The request whose body is arriving. If it has a transfer, the request belongs to the
+	 * owner of its event. */
 	struct http_req *filling;
 	struct chunk chunk;
-	/* In BODY and SKIP: bytes of the body still to come. If it is chunked, the most bytes that
-	 * may still come, including chunk headers. */
+	/* In BODY and SKIP: bytes of the body that have not arrived yet. If it is chunked, the
+	 * maximum number of bytes that may still arrive, including chunk headers. */
 	uint64_t body_left;
 };
 
@@ -72,23 +73,23 @@ enum stream_verdict stream_next(struct stream *s, struct pool *p, uint64_t max_b
  * stream_next has not parsed it. */
 bool stream_asks_head(const struct stream *s);
 
-/** Give the buffer back if no byte in it is needed. Cheap; called when the connection is idle. */
+/** Return the buffer to the pool if no byte in it is needed. Called when the connection is idle. */
 void stream_rest(struct stream *s, struct pool *p);
 
-/** Drop everything. */
+/** Drop the buffered bytes and the incomplete request. */
 void stream_fini(struct stream *s, struct pool *p);
 
-/** Longest rest of an unwanted body that is skipped; if it is longer, the connection is closed. The
- * length of a chunked body is known only as it arrives. 64 KiB is a guess: about what the buffers
- * on the path hold anyway. */
+/** Longest remainder of an unwanted body that is skipped; if it is longer, the connection is
+ * closed. The length of a chunked body is known only as it arrives. 64 KiB is a guess: about what
+ * the buffers on the path hold anyway. */
 #define STREAM_SKIP_MAX 65536
 
 /** Whether the rest of the streamed body could be skipped if its request were dropped now. */
 bool stream_can_skip(const struct stream *s);
-/** Skip the rest of the streamed body, whose request is dropped before the body is complete.
- * Returns false if the rest is too long; nothing more can be read then. */
+/** Skip the rest of the streamed body, because its request is dropped before the body is complete.
+ * Returns false if the rest is too long, in which case nothing more can be read. */
 bool stream_leave(struct stream *s);
-/** Stop reading the body; nothing is parsed from here on. */
+/** Stop reading the body; nothing more is parsed. */
 void stream_cut(struct stream *s);
 
 /** Whether a body is being streamed. */

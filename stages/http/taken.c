@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures how much of its responses a client has taken, by what it has acknowledged. That the
- * kernel has accepted bytes shows little: its buffer holds megabytes, and it reports writability
- * only when a third of the buffer is free, which takes half a minute with a client of 30 KB/s. So
- * before a connection is closed because its client does not take its response, its socket is
- * queried.
+ * Measures how much of its responses a client has received, by what it has acknowledged. The number
+ * of bytes that the kernel has accepted shows little: its buffer holds megabytes, and it reports
+ * writability only when a third of the buffer is free, which takes half a minute with a client of
+ * 30 KB/s. Therefore, before a connection is closed because its client does not read its response,
+ * the socket is queried.
  */
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
@@ -12,8 +12,9 @@
 #include "http/conn.h"
 
 /* Limit of a client's lead over min_send_rate; at most twice this can accumulate. A client's kernel
- * takes megabytes before the client reads any, and then acknowledges a 16th of its buffer (128 KiB)
- * at a time. Without the limit a client could save up that lead, and then read almost nothing. */
+ * accepts megabytes before the client reads any, and then acknowledges a 16th of its buffer (128
+ * KiB) at a time. Without the limit a client could accumulate such a lead, and then read almost
+ * nothing. */
 #define LEAD_BYTES 16384
 
 int64_t conn_untaken(const struct conn *c)

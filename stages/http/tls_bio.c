@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Whether a call of the socket BIO was interrupted. OpenSSL treats EINTR as EAGAIN; the caller
- * would then wait for an edge that has passed already (wire_io.h). */
+/* Whether a call to the socket BIO was interrupted. OpenSSL treats EINTR as EAGAIN; the caller
+ * would then wait for an edge that has already passed (wire_io.h). */
 static bool was_interrupted(BIO *b, int n)
 {
 	return n <= 0 && BIO_should_retry(b) && errno == EINTR;

@@ -2,8 +2,8 @@
 /*
  * Loads and chooses certificates; see tls_certs.h.
  *
- * An SSL_CTX has a certificate, and one of each other key type that has all of its names: clients
- * that support ECDSA are shown the ECDSA certificate, others the RSA one.
+ * An SSL_CTX contains one certificate, and one of each other key type that has all of its names:
+ * clients that support ECDSA are sent the ECDSA certificate, others the RSA one.
  */
 #include "http/tls_certs.h"
 
@@ -23,8 +23,8 @@
 #include "http/tls_names.h"
 #include "http/tls_pem.h"
 
-/* Days before a certificate expires from which it causes a warning. Renewal was due earlier (ACME
- * clients renew 30 days ahead), and a week is enough to renew it by hand. */
+/* A certificate that expires in fewer days than this causes a warning. Renewal was due earlier
+ * (ACME clients renew 30 days ahead), and a week is enough to renew it manually. */
 #define SOON_DAYS 7
 
 struct tls_cert {
@@ -89,8 +89,8 @@ static SSL_CTX *context_new(struct tls_certs *certs, const struct tls_conf *conf
 
 /* ---- names ---- */
 
-/* Keep a name for logs, pages and terminals: truncated, and with only visible ASCII, since a common
- * name may be anything, in any encoding. */
+/* Store a name for logs, pages and terminals. It is truncated and restricted to visible ASCII,
+ * since a common name may contain anything, in any encoding. */
 static void note_first(struct tls_cert *cert, const char *name)
 {
 	snprintf(cert->first, sizeof(cert->first), "%s", name);
@@ -99,8 +99,8 @@ static void note_first(struct tls_cert *cert, const char *name)
 			*c = '?';
 }
 
-/* Add a name, except one with a NUL, which would be a different name to code that stops at the
- * NUL. */
+/* Add a name, unless it contains a NUL, since code that stops at the NUL would see a different
+ * name. */
 static int add_name(struct tls_certs *certs, int cert, const ASN1_STRING *name)
 {
 	int n = ASN1_STRING_length(name);
@@ -117,7 +117,7 @@ static int add_name(struct tls_certs *certs, int cert, const ASN1_STRING *name)
 	return 0;
 }
 
-/* Add the common name, which counts only if there is no DNS name (RFC 6125, 6.4.4). */
+/* Add the common name, which is used only if there is no DNS name (RFC 6125, 6.4.4). */
 static int add_common_name(struct tls_certs *certs, int cert, const X509 *x)
 {
 	const X509_NAME *subject = X509_get_subject_name(x);
@@ -146,9 +146,10 @@ static int add_names(struct tls_certs *certs, int cert, const X509 *x)
 
 /* ---- key types ---- */
 
-/* Most key types of one context: RSA, EC, Ed25519, and some spare. */
+/* Maximum number of key types in one context: RSA, EC, Ed25519, and some spare. */
 #define KINDS_MAX 8
-/* Most certificates checked for the same set of names; more than two or three are a mistake. */
+/* Maximum number of certificates checked for the same set of names; more than two or three are a
+ * mistake. */
 #define PEERS_MAX 32
 
 static bool is_in(const int *kinds, int n, int kind)
@@ -339,7 +340,7 @@ int tls_certs_load(const struct tls_conf *conf, const char *stage, struct tls_ce
 	return 0;
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 struct tls_certs *tls_certs_ref(struct tls_certs *certs)
 {

@@ -37,8 +37,8 @@ static int on_fault(int ok, X509_STORE_CTX *ctx)
 	return 1;
 }
 
-/* Returns the common name of the issuer, or its whole name if it has no common name. The name is
- * shown to people, so anything but visible ASCII is masked. */
+/* Return the common name of the issuer, or its whole name if it has no common name. The name is
+ * displayed, so anything but visible ASCII is masked. */
 static char *issuer_of(const X509 *orphan)
 {
 	const X509_NAME *issuer = X509_get_issuer_name(orphan);

@@ -5,7 +5,7 @@
 
 #include <openssl/x509_vfy.h>
 
-/** Returns the CAs that this host trusts, read from where OpenSSL looks for them (SSL_CERT_FILE,
+/** Return the CAs that this host trusts, read from OpenSSL's locations for them (SSL_CERT_FILE,
  * SSL_CERT_DIR). The caller frees it. Returns NULL if out of memory. */
 X509_STORE *tls_chain_store(void);
 
@@ -13,7 +13,7 @@ X509_STORE *tls_chain_store(void);
  * Look for the issuer of `own` in `chain` and in `trusted`, then for the issuer's issuer, up to a
  * certificate that is its own issuer. Returns the name of the first issuer that is in neither,
  * which the caller frees. Returns NULL if all were found, or if out of memory. Dates and signatures
- * do not matter.
+ * are not checked.
  */
 char *tls_chain_missing(X509_STORE *trusted, X509 *own, STACK_OF(X509) * chain);
 

@@ -37,7 +37,7 @@ struct tls_conf {
 /** The knobs of `tls:`. */
 extern const struct weir_knob tls_knobs[];
 
-/** Whether `conf` asks for TLS at all. */
+/** Whether `conf` enables TLS. */
 static inline bool tls_conf_is_on(const struct tls_conf *conf)
 {
 	return conf->own.cert[0] || conf->own.key[0] || conf->certs.n > 0;

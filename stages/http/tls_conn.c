@@ -2,9 +2,10 @@
 /*
  * Handles TLS connections in their I/O thread; see tls_conn.h.
  *
- * A handshake is sent to the stage only when the client's first record has arrived whole. So until
- * header_timeout after it was accepted, a client that sends one byte per second costs only a check
- * of the socket for each byte. A client that does not speak TLS is answered here.
+ * A handshake is sent to the stage only when the whole first record of the client has arrived. A
+ * client that sends one byte per second therefore costs only a check of the socket for each byte,
+ * until header_timeout has passed since it was accepted. A client that does not speak TLS is
+ * answered here.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@
 #include "http/tls_site.h"
 #include "http/tls_ticket.h"
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 struct tls_conn *tls_conn_new(struct tls_site *site, struct conn *c)
 {
@@ -54,7 +55,8 @@ struct tls_conn *tls_conn_new(struct tls_site *site, struct conn *c)
 	return t;
 }
 
-/* Free what is not needed once the last byte is sent or received; events may still point to `t`. */
+/* Free what is not needed after the last byte was sent and received; events may still point to
+ * `t`. */
 static void drop_session(struct tls_conn *t)
 {
 	SSL_free(t->ssl);
@@ -130,9 +132,9 @@ const char *tls_sni(const struct tls_conn *t)
 	return t->sni ? t->sni : "";
 }
 
-/* ---- the end ---- */
+/* ---- closing ---- */
 
-/* Send close_notify. Returns the same values as tls_bio_flush. The record may be refused
+/* Send close_notify. Returns the same values as tls_bio_flush. The record can be refused
  * (WANT_WRITE) only if the kernel encrypts. */
 static int say_bye(struct tls_conn *t)
 {
@@ -169,7 +171,7 @@ void tls_conn_break(struct tls_conn *t)
 
 void tls_conn_close(struct tls_conn *t, int fd)
 {
-	if (t->away) { /* the stage may be using the socket, so its number must not be reused */
+	if (t->away) { /* the stage may be using the socket, so the descriptor must not be reused */
 		shutdown(fd, SHUT_RDWR);
 		t->closing_fd = fd;
 		return;
@@ -190,7 +192,7 @@ void tls_timed_out(struct conn *c)
 }
 
 /* Read what is in the socket before closing: otherwise the close would cause a reset, which could
- * overtake the last bytes sent. */
+ * destroy the last bytes sent. */
 static void close_politely(struct conn *c)
 {
 	if (!c->tls->away)
@@ -205,8 +207,8 @@ static void failed(struct conn *c, enum tls_verdict why)
 	close_politely(c);
 }
 
-/* Close a connection whose handshake the stage refused. If nothing has been sent yet, an alert
- * needs no keys, so send one. */
+/* Close a connection whose handshake the stage refused. If nothing has been sent yet, an alert can
+ * be sent without keys, so send one. */
 static void refused(struct conn *c)
 {
 	static const unsigned char alert[] = {21, 3, 3, 0, 2, 2, SSL_AD_INTERNAL_ERROR};
@@ -216,7 +218,7 @@ static void refused(struct conn *c)
 	failed(c, TLS_FAILED_SHED);
 }
 
-/* Refuse a client that speaks HTTP without TLS, in HTTP. */
+/* Refuse a client that speaks HTTP without TLS, with an HTTP response. */
 static void refuse_plain(struct conn *c)
 {
 	count_failure(c, TLS_FAILED_PLAIN);
@@ -244,7 +246,7 @@ static enum tls_hello look(int fd)
 
 static void go_on(struct conn *c);
 
-/* Returns the last class, which gets the events that match no other class. */
+/* Return the last class, to which events belong that match no other class. */
 static uint8_t last_class(const struct weir_stage *st)
 {
 	int n = 0;
@@ -278,8 +280,8 @@ static void send_away(struct conn *c)
 	weir_emit(io->stage, TLS_OUTLET, &ev);
 }
 
-/* Open a connection whose handshake is done. Reads the bytes that have arrived meanwhile, since the
- * edges for them have passed. */
+/* Open a connection whose handshake is done, and read the bytes that have arrived in the meantime,
+ * since epoll has already reported them. */
 static void opened(struct conn *c)
 {
 	struct tls_conn *t = c->tls;
@@ -287,7 +289,7 @@ static void opened(struct conn *c)
 
 	t->phase = TLS_OPEN;
 	c->progress_ns = weir_loop_now_ns(c->io->loop);
-	conn_list_leave(c); /* its idle time begins now, so it must join the list at the end */
+	conn_list_leave(c); /* its idle time begins now, so it must be appended to the list again */
 	t->version = SSL_get_version(t->ssl);
 	t->bio.kernel_out = BIO_get_ktls_send(SSL_get_wbio(t->ssl));
 	if (name)
@@ -330,7 +332,8 @@ static void after_step(struct conn *c)
 	}
 }
 
-/* Whether our last flight has been sent. The remaining steps need no asymmetric cryptography. */
+/* Whether our last flight has been sent, so that the remaining steps need no asymmetric
+ * cryptography. */
 static bool ours_is_done(SSL *ssl)
 {
 	unsigned char byte;
@@ -411,8 +414,8 @@ uint32_t tls_on_ready(struct conn *c, uint32_t events)
 		if (tls_bio_flush(&t->bio) == 0)
 			c->rearm = true;
 		tls_tell(t);
-		/* epoll does not know of bytes that OpenSSL holds, so read them now: arming again
-		 * reports the socket as writable */
+		/* epoll does not report bytes that OpenSSL holds. Arming the socket again makes it
+		 * report EPOLLOUT, so read them on that event */
 		return events & EPOLLOUT ? events | EPOLLIN : events;
 	}
 	if (conn_wants_read(c)) {

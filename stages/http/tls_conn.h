@@ -5,21 +5,21 @@
  *   HELLO --a whole first record--> SHAKING <--flights, a step each--.
  *     |                               |--a step--> AWAY: the stage `tls.handshake` works on it
  *     |                               '--done--> OPEN --close_notify sent--> SHUT
- *     '--no TLS, too late--> closed
+ *     '--not TLS, time-out--> closed
  *
- * A step that costs asymmetric cryptography is an event for the stage linked to the outlet
- * `handshake`. That stage has its own threads, queue and admission. So if there are many
- * handshakes, they are queued or refused there while open connections are served. The last flight
- * of a client (RFC 8446, 4.4.4, and also of a resumed TLS 1.2) costs as much as a small request.
- * The I/O thread processes it itself, so that admission does not discard the work already spent on
- * a handshake.
+ * A step that needs asymmetric cryptography is an event for the stage linked to the outlet
+ * `handshake`. That stage has its own threads, queue and admission. When there are many handshakes,
+ * they are therefore queued or refused there, while open connections are still served. The last
+ * flight of a client (RFC 8446, 4.4.4, and also of a resumed TLS 1.2) costs as much as a small
+ * request. The I/O thread processes it itself, so that admission does not discard the work already
+ * spent on a handshake.
  *
  * While AWAY, the SSL, its BIO and the socket belong to the stage. The I/O thread then only records
  * that more bytes have arrived, and closes when the event returns. At all other times everything
  * here belongs to the I/O thread. `conn`, `version` and `sni` do not change while requests are in
  * the graph, so field getters may read them.
  *
- * The bytes that callers see, and those that are counted, are the decrypted ones.
+ * Callers exchange decrypted bytes, and these are also the ones that are counted.
  */
 #ifndef WEIR_HTTP_TLS_CONN_H
 #define WEIR_HTTP_TLS_CONN_H
@@ -39,7 +39,7 @@ struct tls_site;
 /** Memory that `memory` counts for each TLS connection. An idle connection was measured to take
  * 14.7 KB with OpenSSL 3.0 (VmRSS with 1,000 of them). */
 #define TLS_CONN_BYTES 16384
-/** Memory counted in addition while a record is half read: OpenSSL's buffer for a record with its
+/** Additional memory counted while a record is partly read: OpenSSL's buffer for a record with its
  * header, tag and alignment. */
 #define TLS_READ_BYTES 16720
 
@@ -61,7 +61,7 @@ void tls_conn_free(struct tls_conn *t);
 /** Make `t` (may be NULL) the TLS of `c`, and count its memory. Returns the previous one, which the
  * caller then owns. */
 struct tls_conn *tls_conn_set(struct conn *c, struct tls_conn *t);
-/** Make `t` belong to `c` of another I/O thread, which also has its socket. */
+/** Move `t` to `c`, a connection of another I/O thread, which already has its socket. */
 void tls_conn_move(struct tls_conn *t, struct conn *c);
 
 /** Whether the handshake is not done yet. */
@@ -72,17 +72,18 @@ bool tls_is_away(const struct tls_conn *t);
 bool tls_is_open(const struct tls_conn *t);
 
 /** Handle `events`, for which the socket of `c` is ready. Returns the events that the caller must
- * still act on, by reading and writing requests. */
+ * still handle, by reading requests and writing responses. */
 uint32_t tls_on_ready(struct conn *c, uint32_t events);
 
-/** Handle the return of a step. `ev` is its event, finished with the status that it holds. */
+/** Handle the return of a handshake step. `ev` is its event, finished with the status stored in
+ * it. */
 void tls_came_home(struct weir_event *ev);
 
-/** Count a handshake that took too long. */
+/** Count a handshake that exceeded its time limit. */
 void tls_timed_out(struct conn *c);
 
-/** Send close_notify and close `fd`, the socket of the closed connection: at once or, while AWAY,
- * when the event returns. */
+/** Send close_notify and close `fd`, the socket of the closed connection: immediately or, while
+ * AWAY, when the event returns. */
 void tls_conn_close(struct tls_conn *t, int fd);
 
 /** End the connection abnormally: no close_notify will be sent. */
@@ -92,9 +93,9 @@ void tls_conn_break(struct tls_conn *t);
  * decrypted. Returns false if the socket is full; call again when it is writable. */
 bool tls_bye(struct tls_conn *t);
 
-/** Returns the TLS version, such as "TLSv1.3"; "" before the handshake is done. Static. */
+/** Return the TLS version, such as "TLSv1.3"; "" before the handshake is done. Static. */
 const char *tls_version(const struct tls_conn *t);
-/** Returns the name that the client asked for; "" if it sent none. Lives as long as `t`. */
+/** Return the server name that the client requested; "" if it sent none. Valid while `t` exists. */
 const char *tls_sni(const struct tls_conn *t);
 
 /* ---- bytes: like the socket calls, with errno EAGAIN ---- */

@@ -4,14 +4,14 @@
  *
  *   versions 1.2 and 1.3   RFC 8996 deprecates the older ones
  *   ciphers                those of 1.2 as configured by `ciphers`: by default AEAD with ECDHE
- *   groups                 three that cost us little: a client may choose any that we list, and
- *                          some (ffdhe8192) take a hundred times the work
+ *   groups                 three that are cheap for us: a client may choose any that we list, and
+ *                          some (ffdhe8192) cost a hundred times as much
  *   no renegotiation, no compression, no early data (the default): each has known attacks and no
  *                          known use
- *   tickets sealed by us   so that I/O threads and reloads share keys (tls_ticket.h); no cache,
- *                          which would be one more thing to bound
- *   an end without close_notify is accepted: requests carry their own length, and a part of one is
- *                          never answered
+ *   tickets sealed by us   so that I/O threads and reloads share keys (tls_ticket.h); no session
+ *                          cache, whose size would have to be limited
+ *   an end without close_notify is accepted: requests contain their own length, and an incomplete
+ *                          request is never answered
  */
 #include "http/tls_ctx.h"
 
@@ -38,7 +38,7 @@ static int on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHE
 	    iv, cipher, mac, seal);
 }
 
-/* Returns the name in the ClientHello that is being read, before OpenSSL has extracted it; its n is
+/* Return the name in the ClientHello that is being read, before OpenSSL has extracted it. Its n is
  * 0 if there is none. The list of RFC 6066, 3 has one entry: its length, a type of 0, and the name
  * with its length. */
 static struct weir_slice asked_name(SSL *ssl)
@@ -110,8 +110,8 @@ static void set_options(SSL_CTX *ctx, const struct tls_conf *conf)
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 				  SSL_MODE_RELEASE_BUFFERS);
 	/* Without AUTO_RETRY, SSL_read returns after a record without data rather than reading the
-	 * next one. So a client that sends only key updates cannot keep an I/O thread busy: it gets
-	 * one read per iteration, and tls_io.c counts those without data. */
+	 * next one. A client that sends only key updates can therefore not keep an I/O thread busy:
+	 * there is one read per iteration for it, and tls_io.c counts the reads without data. */
 	SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY);
 	SSL_CTX_set_read_ahead(ctx, 1);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);

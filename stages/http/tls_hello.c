@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Judges the first record; see tls_hello.h. A client that does not speak TLS is recognized at the
- * first byte that shows it. */
+/* Classifies the first record; see tls_hello.h. A client that does not speak TLS is recognized at
+ * the first byte that shows it. */
 #include "http/tls_hello.h"
 
 enum tls_hello tls_hello_judge(const unsigned char *head, size_t n, size_t waiting)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Judges the first bytes of a connection on a TLS port, before OpenSSL gets any of them. A pure
+/* Classifies the first bytes of a connection on a TLS port, before OpenSSL gets any of them. A pure
  * function, for any thread. */
 #ifndef WEIR_HTTP_TLS_HELLO_H
 #define WEIR_HTTP_TLS_HELLO_H
@@ -20,8 +20,8 @@ enum tls_hello {
 	TLS_HELLO_NONE,  /* the client has disconnected */
 };
 
-/** Judge the first `n` bytes, 1 to TLS_HELLO_HEAD of them; `waiting` is the number of bytes in the
- * socket. Never returns TLS_HELLO_NONE. */
+/** Classify a connection by its first `n` bytes, 1 to TLS_HELLO_HEAD of them; `waiting` is the
+ * number of bytes that can be read from the socket. Never returns TLS_HELLO_NONE. */
 enum tls_hello tls_hello_judge(const unsigned char *head, size_t n, size_t waiting);
 
 #endif

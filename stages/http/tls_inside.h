@@ -27,7 +27,7 @@ enum tls_verdict {
 	TLS_FAILED_VERSION,  /* no version, cipher or protocol in common */
 	TLS_FAILED_ALERT,    /* the client sent an alert */
 	TLS_FAILED_PROTOCOL, /* not TLS, or malformed */
-	TLS_FAILED_PLAIN,    /* it was HTTP without TLS */
+	TLS_FAILED_PLAIN,    /* HTTP without TLS */
 	TLS_FAILED_TIMEOUT,
 	TLS_FAILED_SHED,     /* the handshake stage refused it */
 	TLS_FAILED_INTERNAL, /* a fault of the server, such as lack of memory */
@@ -40,20 +40,20 @@ struct tls_conn {
 	struct weir_loop *loop;
 	struct tls_certs *certs;
 	struct tls_tickets *tickets;
-	/* The I/O thread's. */
+	/* Only for the I/O thread. */
 	uint8_t phase;  /* enum tls_phase */
 	bool away;      /* the stage has the SSL */
 	bool edge;      /* the socket became ready while AWAY */
 	bool left;      /* reading can continue without a new edge from epoll */
 	bool ended;     /* the client has sent close_notify */
 	bool broken;    /* nothing more can be read or written */
-	bool owed;      /* OpenSSL has taken a byte that is not reported as sent yet: tls_io.c */
-	uint8_t vain;   /* consecutive reads that got records without data */
+	bool owed;      /* OpenSSL has accepted a byte that is not reported as sent yet: tls_io.c */
+	uint8_t vain;   /* consecutive reads that returned records without data */
 	int closing_fd; /* descriptor to close when the event returns; -1 if none */
 	uint32_t held;  /* bytes of incomplete records, as last counted by tls_tell */
 	const char *version;
-	char *sni; /* the name the client asked for; NULL if none */
-	/* The I/O thread's, or the stage's while AWAY. */
+	char *sni; /* the name that the client requested; NULL if none */
+	/* For the I/O thread or, while AWAY, for the stage. */
 	WEIR_ALIGNED SSL *ssl; /* NULL once the connection is closed */
 	struct tls_bio bio;
 	uint8_t verdict; /* enum tls_verdict, of the last step */
@@ -61,7 +61,8 @@ struct tls_conn {
 	int16_t status;
 };
 
-/** Update the memory counted for incomplete records, both half read and unsent. The I/O thread. */
+/** Update the memory counted for incomplete records, both partly read and unsent. I/O thread
+ * only. */
 void tls_tell(struct tls_conn *t);
 
 #endif

@@ -2,11 +2,11 @@
 /*
  * Reads and writes bytes over TLS; see tls_conn.h.
  *
- * The owed byte. OpenSSL takes whole records, but the socket takes only what it has space for; the
- * rest of a record waits in the BIO. The caller would believe that everything was sent, and close
- * the connection. So one of the bytes that OpenSSL took is not reported as sent until the rest has
- * been sent. The caller sees a short write, and calls again when the socket is writable. The first
- * byte that it passes then is the owed one, which is skipped.
+ * The owed byte. OpenSSL accepts whole records, but the socket accepts only what it has space for;
+ * the rest of a record waits in the BIO. If all bytes were reported as sent, the caller might close
+ * the connection. One of the bytes that OpenSSL has accepted is therefore not reported as sent
+ * until the rest has been sent. The caller sees a short write, and calls again when the socket is
+ * writable. The first byte that it then passes is the owed one, which is skipped.
  *
  * If the kernel encrypts (kTLS), bytes and files are sent to the socket as without TLS.
  */
@@ -21,13 +21,14 @@
 
 #include "http/tls_inside.h"
 
-/* Most data bytes in a record: RFC 8446, 5.1. */
+/* Maximum number of data bytes in a record: RFC 8446, 5.1. */
 #define RECORD_BYTES 16384
-/* File bytes read at once to be encrypted: four records. */
+/* File bytes read at a time to be encrypted: four records. */
 #define FILE_BYTES (4 * RECORD_BYTES)
-/* Most consecutive reads without a byte of data; after more, the client is disconnected, because it
- * sends only key updates or empty records. There is one such read per iteration, and each takes
- * what is in the buffer (a record's worth). 32 is a guess: clients need no more than a few. */
+/* Maximum number of consecutive reads without a byte of data. After more, the client is
+ * disconnected, because it sends only key updates or empty records. There is one such read per
+ * iteration, and each processes the contents of the buffer (up to the size of a record). 32 is a
+ * guess: clients need no more than a few. */
 #define VAIN_MAX 32
 
 static ssize_t again(void)
@@ -142,8 +143,8 @@ static size_t next_record(const struct cursor *from, char buf[RECORD_BYTES], con
 	return n;
 }
 
-/* Write p[n] as a record. Returns the number of bytes taken, 0 if the socket is full, -1 if it is
- * broken. */
+/* Write p[n] as a record. Returns the number of bytes accepted, 0 if the socket is full, or -1 if
+ * it is broken. */
 static ssize_t write_record(struct tls_conn *t, const char *p, size_t n)
 {
 	int rc;
@@ -182,8 +183,8 @@ static ssize_t send_records(struct tls_conn *t, const struct iovec *iov, int n)
 	return done > 0 ? (ssize_t)done : again();
 }
 
-/* Whether the kernel can go on encrypting. Linux before 6.14 cannot change its keys, so a client
- * that asks for new keys is disconnected. */
+/* Whether the kernel can continue to encrypt. Linux before 6.14 cannot change its keys, so a client
+ * that requests new keys is disconnected. */
 static bool kernel_ok(const struct tls_conn *t)
 {
 	return SSL_get_key_update_type(t->ssl) == SSL_KEY_UPDATE_NONE;

@@ -37,7 +37,7 @@ void tls_names_sort(struct tls_names *names)
 		qsort(names->name, (size_t)names->n, sizeof(*names->name), by_text);
 }
 
-/* Returns the index of the first name that is not sorted before `text` of `cert`. */
+/* Return the index of the first name that is not sorted before `text` of `cert`. */
 static int lower_bound(const struct tls_names *names, const char *text, int cert)
 {
 	const struct tls_name wanted = {(char *)(size_t)text, cert};
@@ -58,7 +58,7 @@ static bool is_at(const struct tls_names *names, int i, const char *text)
 	return i < names->n && strcmp(names->name[i].text, text) == 0;
 }
 
-/* Returns the first certificate that has the name `text`; -1 if none has it. */
+/* Return the first certificate that has the name `text`, or -1 if there is none. */
 static int find(const struct tls_names *names, const char *text)
 {
 	int i = lower_bound(names, text, 0);

@@ -22,14 +22,14 @@ struct tls_names {
 };
 
 /** Add the name p[n] of certificate `cert`, 0 < n <= TLS_NAME_MAX, without a NUL. Returns a copy of
- * the name, which lives as long as `names`; returns NULL if out of memory. */
+ * the name, which is valid while `names` exists, or NULL if out of memory. */
 const char *tls_names_add(struct tls_names *names, int cert, const char *p, size_t n);
 
 /** Sort the names, once all have been added. Required before lookups. */
 void tls_names_sort(struct tls_names *names);
 
-/** Returns the first certificate for the name text[n] as a client sent it, or else for that name
- * with "*" in place of its first label; -1 if no certificate has either. */
+/** Return the first certificate for the name text[n] as a client sent it, or else for that name
+ * with "*" in place of its first label. Returns -1 if no certificate has either name. */
 int tls_names_find(const struct tls_names *names, const char *text, size_t n);
 
 /** Find the certificates other than `cert` that have all its names, of which there must be at least

@@ -80,7 +80,7 @@ static int slurp(int fd, const char *path, struct bytes *b, struct weir_err *err
 	return rc;
 }
 
-/* Open a regular file. Uses O_NONBLOCK, because opening a FIFO in its place would block. */
+/* Open a regular file. O_NONBLOCK is used because opening a FIFO would otherwise block. */
 static int open_file(const char *path, struct stat *st, struct weir_err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -3,8 +3,8 @@
  * Reads certificates and keys from PEM files, with a specific message for each possible fault.
  *
  * A key file must be a regular file that belongs to us or to root. Other users must have no access
- * to it, and its group must not be able to write or execute it. The group may read it, as is
- * Debian's custom (ssl-cert). Main thread; blocks to read the files.
+ * to it, and its group must not be able to write or execute it. The group may read it, following
+ * Debian's convention (ssl-cert). Main thread; blocks to read the files.
  */
 #ifndef WEIR_HTTP_TLS_PEM_H
 #define WEIR_HTTP_TLS_PEM_H

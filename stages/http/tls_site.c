@@ -10,8 +10,8 @@
 #include "http/tls_pem.h"
 #include "http/tls_ticket.h"
 
-/* Check for faults that need no files: `tls` without a certificate, or a handshake stage that is
- * missing, or linked without `tls`. */
+/* Check for faults that can be found without reading files: `tls` without a certificate, a missing
+ * handshake stage, or a handshake stage without `tls`. */
 static int check_links(struct weir_stage *st, bool on, struct weir_err *err)
 {
 	bool linked = weir_outlet_linked(st, TLS_OUTLET);
@@ -31,8 +31,8 @@ static int check_links(struct weir_stage *st, bool on, struct weir_err *err)
 	return 0;
 }
 
-/* Warn of incomplete chains. They need not be mistakes: a client may have the missing certificate,
- * or trust a private CA. */
+/* Warn of incomplete chains. They are not necessarily mistakes: a client may have the missing
+ * certificate, or trust a private CA. */
 static void warn_of_chains(struct weir_stage *st, const struct tls_certs *certs)
 {
 	for (int i = 0; i < tls_certs_count(certs); i++) {
@@ -109,7 +109,7 @@ void tls_site_reread(struct weir_stage *st, struct weir_stage *wanted)
 	struct tls_certs *old = site->certs;
 	site->certs = from->certs;
 	pthread_mutex_unlock(&site->lock);
-	/* no lock is needed here: only this thread replaces the certificates */
+	/* no lock is needed from here on: only this thread replaces the certificates */
 	tls_certs_tell(from->certs, weir_stage_name(st));
 	from->certs = old;
 }

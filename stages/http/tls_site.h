@@ -29,17 +29,17 @@ struct tls_site {
 /** The outlet of http.server to the stage that does handshakes. */
 #define TLS_OUTLET 1
 
-/** Read the certificates that `conf` names; *site is NULL if it does not ask for TLS. Called in
- * ops->init of `st`, whose knobs are blamed for faults. Returns 0, or a WEIR_E code with `err`. */
+/** Read the certificates that `conf` names; *site is NULL if `conf` does not enable TLS. Called in
+ * ops->init of `st`; faults are attributed to its knobs. Returns 0, or a WEIR_E code with `err`. */
 int tls_site_new(struct weir_stage *st, const struct tls_conf *conf, struct tls_site **site,
     struct weir_err *err);
 
-/** Make ticket keys, or share those of `before`, which is NULL if there is no earlier server.
+/** Create ticket keys, or share those of `before`, which is NULL if there is no earlier server.
  * Returns 0, or WEIR_ESYS with `err`. */
 int tls_site_start(struct tls_site *site, const struct tls_conf *conf,
     const struct tls_site *before, struct weir_err *err);
 
-/** ops->refresh of http.server: exchange our certificates for those that `wanted` has read. */
+/** ops->refresh of http.server: replace our certificates with those that `wanted` has read. */
 void tls_site_reread(struct weir_stage *st, struct weir_stage *wanted);
 
 /** ops->renewed of http.server: whether certificates at the same paths have changed. */

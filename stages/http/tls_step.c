@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs handshake steps, as events, in a stage of their own.
+ * Runs handshake steps, as events, in their own stage.
  *
- * A step reads what the client has sent, computes, and writes its reply to the socket itself,
- * without blocking; the I/O thread does not touch the connection meanwhile. A handshake that fails
- * because of the client is not a failure of the stage: the event is finished with WEIR_OK, and
- * http.server counts the result.
+ * A step reads what the client has sent, computes, and writes the reply to the socket itself,
+ * without blocking; the I/O thread does not touch the connection in the meantime. A handshake that
+ * fails because of the client is not a failure of the stage: the event is finished with WEIR_OK,
+ * and http.server counts the result.
  */
 #include <string.h>
 
@@ -94,8 +94,8 @@ static const struct weir_field fields[] = {
     {NULL, NULL, NULL},
 };
 
-/* Returns the event by mail even from the loop's own thread, because acting on the result may close
- * the connection that is being processed. */
+/* Send the event to the loop even from the loop's own thread, because acting on the result may
+ * close the connection that is being processed. */
 static void finish(struct weir_event *ev, int status)
 {
 	struct tls_conn *t = weir_event_cast(ev, &tls_handshake_type);

@@ -80,7 +80,7 @@ static void forget(struct tls_tickets *t, int64_t now_ns)
 	t->has_before = false;
 }
 
-/* Make a new key if the current one is too old. Returns false if that fails. The caller holds the
+/* Create a new key if the current one is too old. Returns false if that fails. The caller holds the
  * lock. */
 static bool rotate(struct tls_tickets *t, int64_t now_ns)
 {
@@ -91,7 +91,7 @@ static bool rotate(struct tls_tickets *t, int64_t now_ns)
 	if (!make_key(&fresh))
 		return false;
 	t->before = t->now;
-	t->has_before = true; /* forget() wipes it at once if it is too old */
+	t->has_before = true; /* forget() wipes it immediately if it is too old */
 	t->before_until_ns = t->made_ns + 2 * t->lifetime_ns;
 	t->now = fresh;
 	t->made_ns = now_ns;
@@ -129,7 +129,7 @@ bool tls_tickets_open(struct tls_tickets *t, int64_t now_ns,
 	return found;
 }
 
-/* ---- for OpenSSL ---- */
+/* ---- OpenSSL callback ---- */
 
 static bool set_mac(EVP_MAC_CTX *mac, struct tls_ticket_key *key)
 {

@@ -5,9 +5,9 @@
  *
  *   now (seals and opens) --lifetime over--> before (only opens) --lifetime over--> wiped
  *
- * So a ticket can be opened for at least one lifetime and at most two; its session ends after one
- * (RFC 5077, 5.5, advises changing keys often). Tickets use AES-256-CBC and HMAC-SHA-256, as RFC
- * 5077, 4 recommends.
+ * A ticket can therefore be opened for at least one lifetime and at most two; its session ends
+ * after one (RFC 5077, 5.5, advises changing keys often). Tickets use AES-256-CBC and HMAC-SHA-256,
+ * as RFC 5077, 4 recommends.
  *
  * Any number of threads may call these functions at the same time.
  */

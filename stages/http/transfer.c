@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements what both sides of a transfer do under its lock; see transfer.h.
+ * Implements the operations of both sides of a transfer under its lock; see transfer.h.
  *
- * Waking always comes last: once the waiter is removed and the lock released, another thread may
- * finish the event at any moment. Only the I/O thread, which does the waking, may still touch the
- * transfer then.
+ * Waking is always the last step: once the waiter is removed and the lock released, another thread
+ * may finish the event at any moment. From then on only the I/O thread, which wakes the waiter, may
+ * touch the transfer.
  */
 #include "http/transfer.h"
 
@@ -136,11 +136,11 @@ bool transfer_due_locked(const struct transfer *t, unsigned what)
 	if ((what & WEIR_HTTP_BODY) && (t->in_state != TRANSFER_OPEN || ring_used(&t->in) > 0))
 		return true;
 	/* wait until half of the ring is free, so that a stage is not called for every few bytes
-	 * that a client takes */
+	 * that are sent */
 	return (what & WEIR_HTTP_ROOM) && (t->gone || ring_used(&t->out) <= t->out.size / 2);
 }
 
-/* Release the lock, and requeue the event if what it waits for is available. */
+/* Release the lock, and requeue the event if what its stage waits for is available. */
 static void unlock_and_wake(struct transfer *t)
 {
 	struct weir_stage *st = NULL;
@@ -161,8 +161,8 @@ size_t transfer_room(struct transfer *t, char **room)
 {
 	pthread_mutex_lock(&t->lock);
 	size_t n = t->in_state == TRANSFER_OPEN ? ring_space(&t->in, room) : 0;
-	/* once set, `starved` stays set until the signal: the caller might not use the space it was
-	 * given */
+	/* once set, `starved` stays set until the signal, since the caller may not use the space
+	 * that it was given */
 	t->starved |= n == 0;
 	pthread_mutex_unlock(&t->lock);
 	return n;

@@ -6,8 +6,8 @@
  *   response:  owner of the event (weir_http_stream_write) -> ring `out` -> I/O thread -> socket
  *
  * Both rings are bounded. A side that finds its ring full or empty does not block: the I/O thread
- * leaves the socket alone, and a stage releases the event (weir_http_wait). The stage gets the
- * event back in its own queue (weir_requeue) when there is something to do.
+ * stops using the socket, and a stage releases the event (weir_http_wait). The event returns to the
+ * stage's own queue (weir_requeue) when there is something to do.
  *
  *   body:      OPEN --last byte--> WHOLE
  *                '---client gone, too slow, bad--> TORN
@@ -55,7 +55,7 @@ struct transfer_frame {
 struct transfer {
 	struct weir_event signal; /* first: weir_event_cast(ev, &transfer_signal_type) */
 	pthread_mutex_t lock;
-	/* Both sides, under lock */
+	/* For both sides, under `lock` */
 	/* the stage that waits for `waits_for` with its event; NULL if none does */
 	struct weir_stage *waiter;
 	uint8_t waits_for; /* WEIR_HTTP_BODY | WEIR_HTTP_ROOM */
@@ -64,18 +64,18 @@ struct transfer {
 	bool signalled;    /* `signal` is in flight */
 	bool orphan;       /* the request is gone: free the transfer when the signal arrives */
 	bool gone;         /* the response is no longer wanted */
-	bool starved;      /* the I/O thread wants a signal when `in` has free space */
-	bool idle;         /* the I/O thread wants a signal when `out` has bytes */
-	bool asked;        /* the stage wants the body */
+	bool starved;      /* the I/O thread needs a signal when `in` has free space */
+	bool idle;         /* the I/O thread needs a signal when `out` has bytes */
+	bool asked;        /* the stage has requested the body */
 	int16_t in_error;  /* for a torn body: a WEIR_E code, and its HTTP status */
 	uint16_t in_status;
 	struct ring in, out;
-	/* Owner of the event */
+	/* For the owner of the event */
 	size_t lent;     /* bytes of `in` that the stage may be reading */
 	int64_t written; /* bytes of the response written so far */
 	char *trailers;  /* "Name: value\r\n" lines, owned; may be NULL */
 	size_t n_trailers;
-	/* I/O thread. r, srv and budget are constant. */
+	/* For the I/O thread. r, srv and budget are constant. */
 	struct http_req *r;
 	struct http_server *srv; /* its metrics count the transfer; NULL in tests */
 	_Atomic int64_t *budget;
@@ -96,16 +96,16 @@ struct transfer *transfer_new(struct http_req *r, const struct pool *p);
 int transfer_open_body(struct transfer *t, size_t size);
 
 /** Allocate `size` bytes for `r`, one of the two rings of `t`. Returns the same values as
- * transfer_open_body. The I/O thread, or the event's owner. */
+ * transfer_open_body. Called by the I/O thread or the event's owner. */
 int transfer_ring(struct transfer *t, struct ring *r, size_t size);
 
-/** Release `t`, whose request has returned and is being dropped. The I/O thread. */
+/** Release `t`, whose request has returned and is being dropped. I/O thread only. */
 void transfer_drop(struct transfer *t);
 
 /* ---- body, the I/O thread's side ---- */
 
-/** Set *room to where the next bytes go, and return how many fit there. If the ring is full,
- * returns 0, and a signal follows when there is free space. */
+/** Set *room to where the next bytes go, and return how many fit there. If the ring is full, return
+ * 0; a signal follows when there is free space. */
 size_t transfer_room(struct transfer *t, char **room);
 /** Record that `n` bytes were put where transfer_room pointed. */
 void transfer_put(struct transfer *t, size_t n);
@@ -115,7 +115,7 @@ size_t transfer_copy(struct transfer *t, struct weir_slice data);
 void transfer_end(struct transfer *t);
 /** Mark the body as torn: it will not be complete. No effect if the body has ended already. */
 void transfer_tear(struct transfer *t, int error, int status);
-/** Whether the stage wants the body. */
+/** Whether the stage has requested the body. */
 bool transfer_asked(struct transfer *t);
 
 /* ---- response, the I/O thread's side ---- */
@@ -125,7 +125,8 @@ bool transfer_asked(struct transfer *t);
 enum transfer_out transfer_look(struct transfer *t, struct weir_slice seg[2]);
 /** Record that `n` bytes of the ring have been sent. */
 void transfer_sent(struct transfer *t, size_t n);
-/** Tear the body and discard the response, because the client is gone or the graph is closed. */
+/** Mark the body as torn and discard the response, because the client has disconnected or the graph
+ * is closed. */
 void transfer_gone(struct transfer *t, int error);
 /** Handle the arrival of the signal. Returns false if the transfer was an orphan, which is now
  * freed. *begun is set if the response has begun. */
@@ -138,7 +139,7 @@ bool transfer_due_locked(const struct transfer *t, unsigned what);
 /** End the response, if it has begun, because the event is finished with `status`. Returns whether
  * it had begun. */
 bool transfer_finished(struct transfer *t, int status);
-/** Returns the HTTP status for a torn body; 0 if the body is not torn. */
+/** Return the HTTP status for a torn body; 0 if the body is not torn. */
 int transfer_torn_status(struct transfer *t);
 
 #endif

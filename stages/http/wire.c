@@ -8,7 +8,7 @@
 
 #include "http/guard.h"
 
-/* Most digits of a number: the limit of gRPC. Eight digits of ms are more than a day. */
+/* Maximum number of digits: the limit of gRPC. In ms, eight digits can express more than a day. */
 #define DIGITS_MAX 8
 
 #define NS_PER_S  1000000000LL
@@ -37,7 +37,7 @@ unsigned wire_hints(const struct weir_http_request *req)
 	return found;
 }
 
-/* Read the leading digits of `s`. Returns their number, 0 if there are none or too many. */
+/* Read the leading digits of `s`. Returns their number, or 0 if there are none or too many. */
 static size_t digits(struct weir_slice s, int64_t *value)
 {
 	size_t i = 0;
@@ -140,7 +140,7 @@ bool wire_trace(const struct weir_http_request *req, struct weir_trace *trace, b
 	return good;
 }
 
-/* ---- retry time and outgoing fields ---- */
+/* ---- retry times and outgoing fields ---- */
 
 int wire_retry_after_s(int64_t known_ns, int least_s, bool spread, uint64_t seed)
 {

@@ -6,7 +6,7 @@
  * A client may shorten the time that its own requests get, but never lengthen it. The remaining
  * time that it states becomes the event's deadline. Unreadable values are ignored and counted. The
  * functions are pure, for any thread, except weir_http_deadline_left_ns (weir/http.h), which is
- * implemented here too and reads the clock.
+ * also implemented here and reads the clock.
  */
 #ifndef WEIR_HTTP_WIRE_H
 #define WEIR_HTTP_WIRE_H
@@ -14,14 +14,14 @@
 #include <weir/http.h>
 #include <weir/trace.h>
 
-/** Longest remaining time that is accepted; longer ones are reduced to it. An hour is a guess: no
+/** Longest remaining time that is accepted; longer times are reduced to it. An hour is a guess: no
  * client waits longer for a response. */
 #define WIRE_LEFT_MAX_NS 3600000000000
 
 /** Bits: the fields that are hints. */
 enum wire_hint { WIRE_LEFT = 1, WIRE_ATTEMPT = 2, WIRE_TRACE = 4 };
 
-/** Returns the hints that the request has: bits of enum wire_hint. */
+/** Return the hints that the request has: bits of enum wire_hint. */
 unsigned wire_hints(const struct weir_http_request *req);
 
 /** Whether the request may have hints. Most requests have no field name of the lengths of hints: 11
@@ -36,7 +36,7 @@ static inline bool wire_may_hint(const struct weir_http_request *req)
 }
 
 /**
- * Returns the remaining time that the client states, in ns; -1 if it states none. It is read from
+ * Return the remaining time that the client states, in ns; -1 if it states none. It is read from
  * `x-deadline-ms: 250` or `grpc-timeout: 250m` (gRPC over HTTP/2, "Timeout": up to eight digits and
  * a unit H M S m u n); the shorter one counts. *malformed is set if a field could not be read, else
  * cleared.
@@ -44,9 +44,9 @@ static inline bool wire_may_hint(const struct weir_http_request *req)
 int64_t wire_left_ns(const struct weir_http_request *req, bool *malformed);
 
 /**
- * Returns the number of this attempt, 0..255, from `x-retry-attempt: N`. 0 is the first attempt,
- * also if the field is missing; of several fields the highest number counts. *malformed is set if a
- * field could not be read, else left unchanged.
+ * Return the number of this attempt, 0..255, from `x-retry-attempt: N`. 0 means the first attempt,
+ * and is the result if the field is missing. Of several fields the highest number counts.
+ * *malformed is set if a field could not be read, else left unchanged.
  */
 int wire_attempt(const struct weir_http_request *req, bool *malformed);
 
@@ -57,22 +57,23 @@ int wire_attempt(const struct weir_http_request *req, bool *malformed);
  */
 bool wire_trace(const struct weir_http_request *req, struct weir_trace *trace, bool *malformed);
 
-/** Whether wire_user understands `text`, such as "", "address", "connection" or "header.NAME". */
+/** Whether `text` is valid for wire_user, such as "", "address", "connection" or "header.NAME". */
 bool wire_user_known(const char *text);
 
-/** Returns the user of a request, identified as `text` says, as a session number of 31 bits, never
- * 0. Returns 0 if `text` is empty or the request does not have what it names. */
+/** Return a session number of 31 bits for the user of a request, who is identified by what `text`
+ * names. Returns 0, which is never a session number, if `text` is empty or the request lacks what
+ * it names. */
 uint32_t wire_user(const struct weir_http_request *req, const char *text);
 
 /** Longest Retry-After that is computed, in s. 60 s is a guess: by then the load has changed. */
 #define WIRE_RETRY_MAX_S 60
 
 /**
- * Returns the seconds for the Retry-After field of a refusal: `known_ns` (0 if it is not known)
+ * Return the seconds for the Retry-After field of a refusal: `known_ns` (0 if it is not known)
  * rounded up, at least `least_s` and at most WIRE_RETRY_MAX_S. With `spread`, the result is spread
  * evenly, by the bits of `seed`, between half and one and a half times that, in whole seconds and
- * within the same bounds. So clients that were refused together do not all return at once
- * (overload.md 3.4).
+ * within the same bounds. This keeps clients that were refused together from all returning at the
+ * same time (overload.md 3.4).
  */
 int wire_retry_after_s(int64_t known_ns, int least_s, bool spread, uint64_t seed);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Moves bytes between a connection and its client, by the socket calls or by TLS. Without TLS this
- * costs a load and a branch that always goes the same way. Results and errno are those of the
- * socket calls. The I/O thread.
+ * Transfers bytes between a connection and its client, by socket calls or by TLS. Without TLS this
+ * costs a load and a well-predicted branch. Results and errno are those of the socket calls. I/O
+ * thread only.
  *
  * Every call goes through TEMP_FAILURE_RETRY, here and wherever else a socket is read or written.
- * Sockets are watched edge-triggered, so code that took EINTR for EAGAIN would wait for an edge
- * that has passed already.
+ * Sockets are watched edge-triggered, so code that mistook EINTR for EAGAIN would wait for an edge
+ * that has already passed.
  */
 #ifndef WEIR_HTTP_WIRE_IO_H
 #define WEIR_HTTP_WIRE_IO_H

@@ -5,8 +5,8 @@
  * The heads of a run of responses are composed one after the other into the I/O thread's buffer.
  * Small bodies are copied after their heads, large ones are referenced. One send or sendmsg writes
  * them all; sendfile writes bodies that are files. Only the first response can be partly sent. If a
- * short write leaves part of its head unsent, that part is copied to the connection; everything
- * after the head is composed again later.
+ * short write leaves part of its head unsent, that part is stored in the connection; everything
+ * after it is composed again later.
  */
 #include "http/conn.h"
 
@@ -28,25 +28,25 @@
  * ns). */
 #define COPY_MAX 1024
 
-/* Most file bytes sent per iteration and connection, so that one download does not delay the
- * others. 1 MiB is a guess. */
+/* Maximum number of file bytes sent per iteration and connection, so that one download does not
+ * delay the others. 1 MiB is a guess. */
 #define FILE_TURN_BYTES (1 << 20)
 
-/* Limit of the unsent bytes that the kernel may keep for a connection. It applies once at least
+/* Limit of the unsent bytes that the kernel may hold for a connection. It is set once at least
  * UNSENT_MANY connections of an I/O thread have, or may have, unsent bytes. Each then gets an equal
  * share of UNSENT_ALL_KIB, between UNSENT_LEAST_KIB and UNSENT_MOST_KIB. With a lower limit, large
  * responses to many clients are sent in small, expensive steps: 1 MB responses to 1,000 clients
- * cost 1.5 times the CPU time with 8 KiB for each. A higher limit does not protect: for a client
- * with a small window, whose bytes are in packets of 576 bytes, the kernel takes 4 times as much
- * memory. With 64 KiB each, 10,000 such clients took all that Linux gives TCP on a machine of 24 GB
- * (bench/slow, read). */
+ * cost 1.5 times the CPU time with 8 KiB for each. A higher limit does not protect the kernel's
+ * memory: for a client with a small window, whose bytes are in packets of 576 bytes, the kernel
+ * uses 4 times as much memory. With 64 KiB each, 10,000 such clients used all the memory that Linux
+ * allows TCP on a machine with 24 GB (bench/slow, read). */
 #define UNSENT_ALL_KIB   16384
 #define UNSENT_MOST_KIB  64
 #define UNSENT_LEAST_KIB 4
 #define UNSENT_MANY      64
-/* If the kernel takes more than this many KiB at once, the connection counts as swallowed, since
- * its client may be one of many that never read: 10,000 such responses take half a GB. 16 KiB is a
- * guess. */
+/* If the kernel accepts more than this many KiB in one call, the connection is marked as swallowed,
+ * since its client may be one of many that never read: 10,000 such responses take half a GB. 16 KiB
+ * is a guess. */
 #define UNSENT_MUCH_KIB 16
 
 /* ---- gathering ---- */
@@ -72,8 +72,8 @@ bool conn_closes_behind(const struct conn *c, const struct http_req *r)
 {
 	if (r->refusal || r->last || !r->keep_alive || r->pub.res.close)
 		return true;
-	/* The response is the last one if the server drains or is short of memory. A client that
-	 * has begun another request may finish it. */
+	/* If the server drains or is short of memory, this response is the last one, unless the
+	 * client has begun another request, which it may finish. */
 	if (r->next)
 		return false;
 	if (c->io->drain.phase == SERVER_RUNNING)
@@ -139,7 +139,8 @@ static void add_part(struct conn *c, struct run *g, struct piece *p)
 	add_body(c->io, c->first, g, p, (size_t)c->body_off);
 }
 
-/* Answer 500 instead, because the fields that a stage has added exceed the buffer for heads. */
+/* Replace the response with a 500, because the fields that a stage has added exceed the buffer for
+ * heads. */
 static void too_large(struct http_req *r)
 {
 	weir_http_response_reset(&r->pub);
@@ -184,7 +185,7 @@ void write_gather(struct conn *c, struct run *g)
 	}
 }
 
-/* ---- what was sent ---- */
+/* ---- recording what was sent ---- */
 
 static void count_answer(struct http_io *io, int status)
 {
@@ -237,8 +238,8 @@ void conn_give_away(struct conn *c)
 	drop_first(c);
 }
 
-/* Remember the rest of piece `p`, the response to the first request, of which `n` bytes are sent.
- * Returns false if out of memory. */
+/* Store the unsent rest of piece `p`, the response to the first request, of which `n` bytes have
+ * been sent. Returns false if out of memory. */
 static bool keep_part(struct conn *c, const struct piece *p, size_t n)
 {
 	char *rest = NULL;
@@ -278,19 +279,18 @@ void conn_moved(struct conn *c, ssize_t n)
 	c->queued_bytes += n; /* conn_look counts them as moved when the client acknowledges them */
 }
 
-/* Record whether the kernel holds a large response that the client may not be reading: the
- * connection then looks idle, waiting for its next request. `much` means that a large response was
- * just sent. */
+/* Record whether the kernel holds a large response that the client may not be reading, although the
+ * connection appears to be idle. `much` means that a large response was just sent. */
 static void note_swallowed(struct conn *c, bool much)
 {
 	c->io->memory.n_swallowed += much - c->swallowed;
 	c->swallowed = much;
 }
 
-/* When many clients take their responses slowly, or may do so, keep the unsent bytes in our memory
- * rather than in the kernel's. The kernel would buffer megabytes for each and, once short of memory
- * for all sockets together, drop the packets of others. With few clients no limit is set: the
- * kernel's large buffers save a fifth of the CPU time of 1 MB responses. */
+/* When many clients read their responses slowly, or may be doing so, keep the unsent bytes in our
+ * memory rather than in the kernel's. The kernel would buffer megabytes for each and, when short of
+ * memory for all sockets together, drop the packets of others. With few clients no limit is set:
+ * the kernel's large buffers save a fifth of the CPU time of 1 MB responses. */
 static void bound_unsent(struct conn *c, const struct run *g)
 {
 	int n = c->io->list[CONN_SLOW].n + c->io->memory.n_swallowed, kib, bytes;
@@ -308,8 +308,8 @@ static void bound_unsent(struct conn *c, const struct run *g)
 	setsockopt(c->watch.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes));
 }
 
-/* Account for `n` sent bytes: drop each request whose piece is complete, and remember the rest of
- * the first incomplete one. A request whose body is a file is never dropped here. */
+/* Account for `n` sent bytes: drop each request whose piece is complete, and store the rest of the
+ * first incomplete one. A request whose body is a file is never dropped here. */
 static enum conn_sent account(struct conn *c, const struct run *g, size_t n)
 {
 	for (int i = 0; i < g->n_pieces; i++) {
@@ -345,7 +345,7 @@ enum conn_sent write_book(struct conn *c, const struct run *g)
 }
 
 /* Send the file that is the body of the first response. If the file has become shorter, the
- * response is broken off. */
+ * response is aborted. */
 static enum conn_sent send_file(struct conn *c)
 {
 	struct weir_http_response *res = &c->first->pub.res;
@@ -401,8 +401,8 @@ static enum conn_sent send_answers(struct conn *c, struct run *g, enum conn_sent
 	return rc;
 }
 
-/* Whether the connection must be closed because the drain's time for last requests is over. The
- * head sent last could not announce the close if it was sent before the drain. */
+/* Whether the connection must be closed because the linger time of the drain is over. If the last
+ * head was sent before the drain, it did not announce that. */
 static bool is_over(const struct conn *c)
 {
 	const struct http_io *io = c->io;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The steps of writing, for code that runs them for several connections at once (write_turn.c). A
- * run is what one call sends for one connection. It is gathered into the I/O thread's buffers and
- * sent, then its result is recorded, and then it is completed. Between gathering and recording, the
- * run owns the part of the buffers that it has filled. The I/O thread.
+ * The steps of writing, for code that performs each step for several connections together
+ * (write_turn.c). A run is what one call sends for one connection. It is gathered into the I/O
+ * thread's buffers and sent, then its result is recorded, and then it is completed. Between
+ * gathering and recording, the run owns the part of the buffers that it has filled. I/O thread
+ * only.
  */
 #ifndef WEIR_HTTP_WRITE_H
 #define WEIR_HTTP_WRITE_H
@@ -27,7 +28,7 @@ struct run {
 	bool client_done;
 };
 
-/** Returns an empty run that may use all of the buffers. */
+/** Return an empty run that may use all of the buffers. */
 static inline struct run write_alone(struct http_io *io)
 {
 	return (struct run){.piece = io->scratch.piece, .iov = io->scratch.iov};
@@ -40,7 +41,7 @@ void write_gather(struct conn *c, struct run *g);
 bool write_begin_part(struct conn *c);
 /** Send the run, with one system call. */
 void write_send(struct conn *c, struct run *g);
-/** Record the result of a run: drop the responses that were sent, and remember the unsent rest of a
+/** Record the result of a run: drop the responses that were sent, and store the unsent rest of a
  * response. Closes no connection. */
 enum conn_sent write_book(struct conn *c, const struct run *g);
 /** Complete a run whose result was `rc`: send the remaining responses, then parse what has been

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sends "100 Continue"; see conn.h. The client may not have read the responses before it, so the
- * socket may be full and take only a part of the text, or nothing. Until all of it is sent the
- * connection is blocked, and conn_write sends nothing.
+ * Sends "100 Continue"; see conn.h. The client may not have read earlier responses, so the socket
+ * may be full and accept only part of the text, or nothing. Until all of it is sent, the connection
+ * is blocked, and conn_write sends nothing.
  */
 #include "http/conn.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes a streamed response: its head, then whatever the stage has put into the ring. Each check
- * of the ring sends what it finds as one chunk.
+ * Writes a streamed response: its head, then the bytes that the stage has put into the ring. The
+ * bytes found at each check of the ring are sent as one chunk.
  *
  *   text (head) -> [ edge (size line) -> bytes of the ring -> tail (CRLF) ]*
  *               -> text (last chunk, trailers)
  *
  * For HTTP/1.0 the bytes are sent without chunks, and closing the connection ends the response. The
- * frame remembers the progress of a short write. Bytes are sent from the ring without a copy; their
- * space becomes free for the stage once they have been sent.
+ * frame records the progress of a short write. Bytes are sent from the ring without copying; their
+ * space becomes available to the stage once they have been sent.
  */
 #include "http/conn.h"
 
@@ -21,7 +21,7 @@
 #include "http/transfer.h"
 #include "http/wire_io.h"
 
-/* Most bytes sent per iteration and connection, as for files (write.c). */
+/* Maximum number of bytes sent per iteration and connection, as for files (write.c). */
 #define PARTS_TURN_BYTES (1 << 20)
 #define PARTS_IOV        5
 
@@ -39,8 +39,9 @@ static bool set_text(struct transfer_frame *f, const char *p, size_t n)
 	return true;
 }
 
-/* Whether the client of `r` waits for a "100 Continue", which is not sent after this head. Then
- * what it sends next may be the body or another request, so the connection must be closed. */
+/* Whether the client of `r` waits for a "100 Continue", which can no longer be sent after this
+ * head. The client may then send either the body or another request, so the connection must be
+ * closed. */
 static bool is_unasked(const struct conn *c, const struct http_req *r)
 {
 	return c->stream.filling == r && stream_wants_continue(&c->stream);
@@ -158,7 +159,7 @@ static void end_answer(struct conn *c, struct transfer *t, bool *close)
 
 	*close = t->close;
 	conn_pop(c);
-	/* a drain that began after the head was sent ends the connection, too */
+	/* if a drain has begun since the head was sent, the connection must also be closed */
 	if (io->drain.phase != SERVER_RUNNING && !handover_leaving(io) && !c->first &&
 	    !stream_partial(&c->stream))
 		*close = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes a body that is made of pieces of memory and of a file: adjacent pieces of memory in one
- * call, pieces of the file by sendfile. The response's own list holds the remaining pieces: a sent
+ * Writes a body that consists of pieces of memory and of a file: adjacent pieces of memory in one
+ * call, pieces of the file by sendfile. The list in the response holds the remaining pieces: a sent
  * piece is removed, a partly sent one is shortened.
  */
 #include "http/conn.h"
@@ -10,10 +10,10 @@
 
 #include "http/wire_io.h"
 
-/* Most bytes sent per iteration and connection, as for files (write.c). */
+/* Maximum number of bytes sent per iteration and connection, as for files (write.c). */
 #define PIECES_TURN_BYTES (1 << 20)
-/* Pieces sent in one call: as many as a response with the most ranges has (stages/file/range.h), so
- * that a response made only of memory takes one call. */
+/* Maximum number of pieces sent in one call: that of a response with the maximum number of ranges
+ * (stages/file/range.h), so that a response that is entirely in memory takes one call. */
 #define PIECES_IOV 17
 
 /* Remove `n` sent bytes from the front of the list, and empty pieces after them. */

@@ -2,23 +2,23 @@
 /*
  * Writes to all ready connections, step by step: the responses of some connections are composed,
  * then all are sent, then all results are recorded. Only then is anything else done with the
- * connections. A send runs more kernel code than the processor's cache holds. Each step is a loop
- * of its own, so that it finds its code in the cache; it would not if all steps ran for one
- * connection after the other.
+ * connections. A send runs more kernel code than the processor's cache holds. Each step is a
+ * separate loop, so that its code stays in the cache, which would not be the case if all steps were
+ * run for one connection after the other.
  *
  * No connection is closed before the last step. Recording may run a stage's release function, which
  * may cause other requests to be answered, but it runs no handler of a stage. In the last step one
- * connection may close others, or make them ready again. These stay in memory until they are taken
- * from the ready list, which happens after the step.
+ * connection may close others, or make them ready again. These stay in memory until they are
+ * removed from the ready list, which happens after the step.
  */
 #include "http/conn.h"
 
 #include "http/write.h"
 
-/* Most connections that go through the steps together: as many as one run of the event loop handles
- * when events are handed over (LOOP_RUN_HANDED). Measured with hello inline at 64 and 512
- * connections: compared with 32, a value of 16 takes 0.99 and 1.02 times the cycles per request,
- * and 64 takes 1.02 times in both cases. */
+/* Maximum number of connections that are processed together: as many as one run of the event loop
+ * handles when events are handed to other threads (LOOP_RUN_HANDED). Measured with hello inline at
+ * 64 and 512 connections: compared with 32, a value of 16 takes 0.99 and 1.02 times the cycles per
+ * request, and 64 takes 1.02 times in both cases. */
 #define TOGETHER 32
 
 /** The ready connections of one pass through the steps, and the runs of those whose responses are
@@ -50,7 +50,7 @@ static inline bool has_room(const struct http_io *io, const struct run *at, cons
 	       at->out_n <= sizeof(io->scratch.out) / 2;
 }
 
-/* Compose the responses of `c` after those of other connections. `at` is the position in the
+/* Compose the responses of `c` behind those of other connections. `at` is the position in the
  * buffers, and is advanced. Returns NULL if not even one response fits. */
 static struct run *compose(struct writers *w, struct conn *c, struct run *at)
 {
@@ -68,7 +68,7 @@ static struct run *compose(struct writers *w, struct conn *c, struct run *at)
 	return g;
 }
 
-/* Take up to TOGETHER connections from the ready list, and compose their responses. */
+/* Remove up to TOGETHER connections from the ready list, and compose their responses. */
 static void take(struct http_io *io, struct writers *w)
 {
 	struct run at = write_alone(io);

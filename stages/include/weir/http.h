@@ -2,20 +2,20 @@
 /*
  * HTTP requests as events, for stages that respond to them.
  *
- * `http.server` makes one event per request. A stage either fills in the response and finishes the
- * event, or emits it to another stage. All slices of the request stay valid until the event is
+ * `http.server` creates one event per request. A stage either fills in the response and finishes
+ * the event, or emits it to another stage. All slices of the request stay valid until the event is
  * finished. A request finished as WEIR_OK without a response is answered with 204. One finished as
  * SHED is answered with 503, Retry-After and X-Weir-Shed, and with X-Weir-Shed-Id if admission
  * refused it. WEIR_ECLOSED results in 503 with Retry-After, any other failure in 500; both
  * responses name the request's trace, if it has one, in X-Weir-Trace.
  *
  * Bodies may be transferred in parts. With `stream:` of http.server the event of a long body is
- * emitted before the whole body has arrived, and the stage takes the rest with
+ * emitted before the whole body has arrived, and the stage reads the rest with
  * weir_http_body_next(). A stage may also send its response in parts, with
  * weir_http_stream_begin(). Neither blocks a handler: a stage that cannot continue releases the
  * event with weir_http_wait(), and its `handle` is called with the event again later. State that a
  * stage keeps per event must be freed by a tap, since the event may be finished without another
- * call of `handle`.
+ * call to `handle`.
  *
  * Only the owner of the event may touch the request. No function here blocks.
  */
@@ -27,8 +27,8 @@
 
 #include <weir/event.h>
 
-/* The type of these events. Its fields for classes, cohorts and partitions are path, method, host,
- * target, address, connection, scheme, tls, sni and header.NAME. */
+/* The event type of HTTP requests. The fields available to classes, cohorts and partitions are
+ * path, method, host, target, address, connection, scheme, tls, sni and header.NAME. */
 WEIR_API extern const struct weir_event_type weir_http_request_type;
 
 #define WEIR_HTTP_METHODS(X) X(GET) X(HEAD) X(POST) X(PUT) X(DELETE) X(PATCH) X(OPTIONS) X(OTHER)
@@ -40,7 +40,7 @@ enum weir_http_method {
 };
 
 struct weir_http_header {
-	struct weir_slice name, value; /* as sent; compare names ignoring case */
+	struct weir_slice name, value; /* as sent; names are case-insensitive */
 };
 
 /** Bytes of response fields stored without an allocation. */
@@ -49,10 +49,11 @@ struct weir_http_header {
 struct weir_http_request;
 struct weir_stage;
 
-/** Runs once when the request is finished, before the response is sent, in the finishing thread.
- * `fn` may read and change the response. It may emit or finish events that its stage holds, since
- * the thread belongs to the graph. It must not block. The most recently added tap runs first. The
- * struct must stay valid until `fn` runs; the framework does not free it. */
+/** A callback that runs once when the request is finished, before the response is sent, in the
+ * thread that finishes it. `fn` may read and change the response. It may emit or finish events that
+ * its stage holds, since the thread belongs to the graph. It must not block. The most recently
+ * added tap runs first. The struct must stay valid until `fn` runs; the framework does not free
+ * it. */
 struct weir_http_tap {
 	void (*fn)(struct weir_http_tap *tap, struct weir_http_request *req, int status);
 	struct weir_http_tap *next;
@@ -73,15 +74,16 @@ struct weir_http_response {
 	 * the response can no longer be changed */
 	bool streamed;
 	uint16_t n_pieces; /* if > 0, the body is piece[0..n_pieces), `length` bytes in total */
-	/* ready-made lines, see weir_http_fields_good; must stay valid until `release` runs */
+	/* preformatted lines, see weir_http_fields_good; must stay valid until `release` runs */
 	struct weir_slice fields;
 	struct weir_slice body; /* must stay valid until `release` runs */
 	int fd;                 /* if >= 0, the body is bytes [offset, offset+length) of the file */
 	int64_t offset, length;
 	/* must stay valid until `release` runs; http.server shortens the pieces as it sends them */
 	struct weir_http_piece *piece;
-	/** Called once when body, fields and fd are no longer needed, sent or not, in the
-	 * connection's I/O thread or the finishing thread. NULL if there is nothing to release. */
+	/** Called once when body, fields and fd are no longer needed, whether or not they were
+	 * sent. Runs in the connection's I/O thread or in the thread that finishes the request.
+	 * NULL if there is nothing to release. */
 	void (*release)(void *arg);
 	void *release_arg;
 };
@@ -93,10 +95,11 @@ struct weir_http_request {
 	uint8_t n_headers;             /* at most 100 */
 	struct weir_slice method_text; /* "GET" */
 	struct weir_slice target;      /* as sent: "/a%20b/./?q=1" */
-	/** The normalised path of the target, the same for all spellings. It begins with '/' (or is
-	 * "*") and has no empty, "." or ".." segment. Characters allowed in a target (letters,
-	 * digits, -._~!$&'()*+,;=:@[]|) are not escaped; all others are %XX in capitals, '/' inside
-	 * a name as "%2F". Decode it once, and do not treat "%2F" as a separator. */
+	/** The normalised path of the target, identical for all equivalent spellings. It begins
+	 * with '/' (or is "*") and has no empty, "." or ".." segment. Characters allowed in a
+	 * target (letters, digits, -._~!$&'()*+,;=:@[]|) are not escaped; all others are written as
+	 * %XX with upper-case digits, and a '/' inside a name as "%2F". Decode it once, and do not
+	 * treat "%2F" as a separator. */
 	struct weir_slice path;
 	/* as sent, without the '?' that separates it from the path; may be empty */
 	struct weir_slice query;
@@ -114,21 +117,22 @@ struct weir_http_request {
 	/* followed by the data that http.server keeps per request, in its own struct */
 };
 
-/** The request of an event, by a checked cast. */
+/** Cast an event to its request; the type is checked. */
 static inline struct weir_http_request *weir_http_request(struct weir_event *ev)
 {
 	return weir_event_cast(ev, &weir_http_request_type);
 }
 
-/** The value of the first header called `name` (ignoring case), or {NULL, 0} if there is none. */
+/** Return the value of the first header called `name` (ignoring case), or {NULL, 0} if there is
+ * none. */
 WEIR_API struct weir_slice weir_http_header(const struct weir_http_request *req, const char *name);
 
-/** The name in `req->host`, without the port; empty if there is none. Any thread. */
+/** Return the name in `req->host`, without the port; empty if there is none. Any thread. */
 WEIR_API struct weir_slice weir_http_host_name(const struct weir_http_request *req);
 
 /**
  * Respond with `status` and a body, which must stay valid until `release(arg)` runs; `release` may
- * be NULL for static bytes. `content_type` may be NULL; it is copied. An earlier response is
+ * be NULL for static bytes. `content_type` may be NULL; it is copied. Any earlier response is
  * released and replaced. Returns 0, or WEIR_EINVAL or WEIR_ENOMEM; on an error `release` has been
  * called and the response is a 500.
  */
@@ -146,14 +150,15 @@ WEIR_API int weir_http_respond_file(struct weir_http_request *req, int status,
     void *arg);
 
 /** Respond with the pieces `piece[n]`, 1 <= n <= 65535, one after the other. The array, the bytes
- * and `fd` must stay valid until `release(arg)` runs, and the array is modified meanwhile. Pieces
- * without bytes refer to `fd`, which is -1 if every piece has bytes. Bytes are sent without a copy.
- * Errors as for weir_http_respond. */
+ * and `fd` must stay valid until `release(arg)` runs, and the array is modified in the meantime.
+ * Pieces without bytes refer to `fd`, which is -1 if every piece has bytes. Bytes are sent without
+ * copying. Errors as for weir_http_respond. */
 WEIR_API int weir_http_respond_pieces(struct weir_http_request *req, int status,
     const char *content_type, struct weir_http_piece *piece, int n, int fd,
     void (*release)(void *arg), void *arg);
 
-/** Length in bytes of the body of `res`, in whatever form; 0 for a body that is sent in parts. */
+/** Return the length in bytes of the body of `res`, whichever form it has, or 0 for a body that is
+ * sent in parts. */
 static inline int64_t weir_http_body_bytes(const struct weir_http_response *res)
 {
 	return res->fd >= 0 || res->n_pieces > 0 ? res->length : (int64_t)res->body.n;
@@ -170,22 +175,23 @@ WEIR_API int weir_http_add_field(
     struct weir_http_request *req, const char *name, const char *value);
 
 /**
- * Whether these ready-made lines are valid for `res.fields`: each is "Name: value\r\n", with a name
- * and a value that weir_http_add_field accepts. http.server does not check the fields of every
- * response, so a stage that makes such lines itself should check them once with this function.
- * Builds without NDEBUG abort on invalid lines. Any thread.
+ * Whether the preformatted lines `fields` are valid for `res.fields`: each is "Name: value\r\n",
+ * with a name and a value that weir_http_add_field accepts. http.server does not check the fields
+ * of every response, so a stage that builds such lines itself should check them once with this
+ * function. Builds without NDEBUG abort on invalid lines. Any thread.
  */
 WEIR_API bool weir_http_fields_good(struct weir_slice fields);
 
 /** Run `tap` when the request is finished. */
 WEIR_API void weir_http_add_tap(struct weir_http_request *req, struct weir_http_tap *tap);
 
-/** The most recently added tap of `req` that runs `fn`; NULL if there is none. A stage uses it to
- * find its state when `handle` is called with an event again. */
+/** Return the most recently added tap of `req` whose callback is `fn`, or NULL if there is none. A
+ * stage uses it to find its state when `handle` is called with an event again. */
 WEIR_API struct weir_http_tap *weir_http_find_tap(const struct weir_http_request *req,
     void (*fn)(struct weir_http_tap *tap, struct weir_http_request *req, int status));
 
-/** Release the response and reset it. A response that is already being sent in parts is kept. */
+/** Release the response and reset it. A response that is already being sent in parts is left as it
+ * is. */
 WEIR_API void weir_http_response_reset(struct weir_http_request *req);
 
 /* ---- bodies in parts ---- */
@@ -196,24 +202,24 @@ enum weir_http_body {
 	WEIR_HTTP_BODY_WAIT, /* none available: weir_http_wait(st, &ev, WEIR_HTTP_BODY) */
 };
 
-/** What weir_http_wait waits for; the values are bits. */
+/** What weir_http_wait waits for; the values are bit flags. */
 enum weir_http_wait { WEIR_HTTP_BODY = 1, WEIR_HTTP_ROOM = 2 };
 
 /** Whether the body arrives in parts, because `stream:` of http.server is set and the body is
- * longer than that. `req->body` is then empty. */
+ * longer than its value. `req->body` is then empty. */
 WEIR_API bool weir_http_body_streamed(const struct weir_http_request *req);
 
 /**
  * Store the next bytes of the body in *part, at most `stream_buffer`. The bytes are valid until the
- * next call (also across weir_http_wait and weir_requeue). Also works for a body that did not
- * arrive in parts.
+ * next call (also across weir_http_wait and weir_requeue). May also be called for a body that did
+ * not arrive in parts.
  *
  * Returns enum weir_http_body, or an error if the rest will never arrive: WEIR_EGONE if the client
- * left or was too slow, WEIR_EINVAL if the body is malformed or longer than `max_body`,
- * WEIR_ECLOSED if the server stops. Every later call returns the same error. The bytes of a
- * malformed body that were not taken before are lost. If the stage finishes the event with the
- * error, the client gets the matching status. The first call that has to wait sends "100 Continue"
- * to a client that expects it. A call takes a lock briefly and copies nothing.
+ * disconnected or was too slow, WEIR_EINVAL if the body is malformed or longer than `max_body`,
+ * WEIR_ECLOSED if the server stops. Every later call returns the same error. Bytes of a malformed
+ * body that have not been read are lost. If the stage finishes the event with the error, the client
+ * gets the matching status. The first call that has to wait sends "100 Continue" to a client that
+ * expects it. The call holds a lock briefly and copies nothing.
  */
 WEIR_API int weir_http_body_next(struct weir_http_request *req, struct weir_slice *part);
 
@@ -221,49 +227,50 @@ WEIR_API int weir_http_body_next(struct weir_http_request *req, struct weir_slic
  * Begin a response of unknown length. `status`, `content_type` (may be NULL) and the fields added
  * so far are sent now, after the earlier responses of the connection.
  *
- * The body is chunked for HTTP/1.1, ends with the connection for 1.0, and is omitted for HEAD, 204
- * and 304. From now on the response cannot be changed. It ends when the event is finished. Finished
- * as WEIR_OK, it is complete; otherwise the connection is aborted, so that the client does not take
- * the response for complete. Returns 0, or WEIR_EINVAL (a bad status or type, a response that has
- * already begun, or a request that did not come from a server), WEIR_ENOMEM or WEIR_EPRESSURE
- * (`body_memory` is used up). After an error nothing has begun.
+ * The body is chunked for HTTP/1.1, ended by closing the connection for HTTP/1.0, and omitted for
+ * HEAD, 204 and 304. The response can no longer be changed. It ends when the event is finished.
+ * Finished as WEIR_OK, it is complete; otherwise the connection is aborted, so that the client does
+ * not mistake the response for a complete one. Returns 0, or WEIR_EINVAL (a bad status or type, a
+ * response that has already begun, or a request that did not come from a server), WEIR_ENOMEM or
+ * WEIR_EPRESSURE (`body_memory` is used up). On an error the response has not begun.
  */
 WEIR_API int weir_http_stream_begin(
     struct weir_http_request *req, int status, const char *content_type);
 
 /**
- * Append a copy of `data` to the response. Returns the number of bytes taken, fewer than `data.n`
- * if the buffer is full: call weir_http_wait(st, &ev, WEIR_HTTP_ROOM) and continue with the rest.
- * Returns WEIR_EGONE if the client is gone, in which case the event must be finished, and
- * WEIR_EINVAL if the response has not begun. If the response has no body (HEAD), all bytes are
- * taken and dropped.
+ * Append a copy of `data` to the response. Returns the number of bytes accepted, which is less than
+ * `data.n` if the buffer is full: call weir_http_wait(st, &ev, WEIR_HTTP_ROOM) and continue with
+ * the rest. Returns WEIR_EGONE if the client has disconnected, in which case the event must be
+ * finished, and WEIR_EINVAL if the response has not begun. If the response has no body (HEAD), all
+ * bytes are accepted and discarded.
  */
 WEIR_API int64_t weir_http_stream_write(struct weir_http_request *req, struct weir_slice data);
 
-/** Add a trailer field to the end of the response. It is dropped where trailers are impossible
- * (HTTP/1.0, no body). For HTTP/1.0, weir_http_stream_begin also drops a Trailer field. Errors as
+/** Add a trailer field to the end of the response. It is discarded where trailers are impossible
+ * (HTTP/1.0, no body). For HTTP/1.0, weir_http_stream_begin also removes a Trailer field. Errors as
  * for weir_http_add_field. */
 WEIR_API int weir_http_stream_trailer(
     struct weir_http_request *req, const char *name, const char *value);
 
-/** Body bytes that the stage has passed to a response in parts; 0 for other responses. */
+/** Return the number of body bytes that the stage has passed to a response sent in parts; 0 for
+ * other responses. */
 WEIR_API int64_t weir_http_stream_bytes(const struct weir_http_request *req);
 
 /**
  * Release `*ev`, storing NULL, until one of the conditions in `what` (bits of enum weir_http_wait)
- * holds. `handle` of `st` is then called with the event again, at once if one holds already.
+ * holds. `handle` of `st` is then called with the event again, immediately if one holds already.
  * WEIR_HTTP_BODY means that body bytes, the end of the body or an error is available,
- * WEIR_HTTP_ROOM that half of the response's buffer is free or the client has gone. Call this only
- * after weir_http_body_next has returned WEIR_HTTP_BODY_WAIT, or weir_http_stream_write has taken
- * fewer bytes than it was given.
+ * WEIR_HTTP_ROOM that half of the response's buffer is free or the client has disconnected. Call
+ * this only after weir_http_body_next has returned WEIR_HTTP_BODY_WAIT, or weir_http_stream_write
+ * has accepted fewer bytes than it was given.
  */
 WEIR_API void weir_http_wait(struct weir_stage *st, struct weir_event **ev, unsigned what);
 
 /**
- * The time that a request to another server on behalf of `req` may take: the time left until the
- * deadline of `req`, minus the round trip `rtt_ns` >= 0 to that server. Returns ns, 0 if it is too
- * late to send that request, or WEIR_NO_DEADLINE if `req` has no deadline. Costs a clock reading
- * (about 25 ns). Only the owner of `req` may call this.
+ * Return the time that a request to another server on behalf of `req` may take: the time left until
+ * the deadline of `req`, minus the round trip `rtt_ns` >= 0 to that server. The result is in ns; it
+ * is 0 if it is too late to send that request, and WEIR_NO_DEADLINE if `req` has no deadline. Reads
+ * the clock (about 25 ns). Only the owner of `req` may call this.
  */
 WEIR_API int64_t weir_http_deadline_left_ns(const struct weir_http_request *req, int64_t rtt_ns);
 
@@ -293,12 +300,12 @@ WEIR_API int weir_http_deadline_field(
  */
 WEIR_API int weir_http_trace_field(struct weir_http_request *req, char *buf, size_t size);
 
-/** The port of entry `i` of `listen:` (an entry with port 0 gets a free one); 0 if `st` is not a
- * running http.server or has no such entry. Any thread, after the graph has started. */
+/** Return the port of entry `i` of `listen:` (an entry with port 0 gets a free one), or 0 if `st`
+ * is not a running http.server or has no such entry. Any thread, after the graph has started. */
 WEIR_API uint16_t weir_http_port(const struct weir_stage *st, int i);
 
-/** The reason phrase of `status`: "Not Found" for 404, "Unknown" for an unregistered status.
- * Static. */
+/** Return the reason phrase of `status`: "Not Found" for 404, "Unknown" for an unregistered status.
+ * The string is static. */
 WEIR_API const char *weir_http_reason(int status);
 
 /** Whether `s` equals `text`, ignoring case. */
