@@ -156,7 +156,7 @@ static void send(struct sim *s, uint32_t slot)
 		r->timeout = heap_push(
 		    &s->heap, r->patience_ns, (uint32_t)STEP_TIMEOUT << STEP_SHIFT | slot, &s->rc);
 	int stage = s->conf->route[r->route].stage[0];
-	door_offer(s, stage, &slot, 1);
+	admit_offer(s, stage, &slot, 1);
 	laws_check(s, stage);
 }
 

@@ -5,7 +5,7 @@
  * laws.
  *
  *   laws.c          every step: counters, queues, pools; reports of breaches
- *   laws_door.c     promises of admission: waits (I4), midway (I8), calm (I9)
+ *   laws_admit.c     promises of admission: waits (I4), midway (I8), calm (I9)
  *   laws_load.c     shares of classes (guarantees, I6) and the end of overload (NORMAL again, I10)
  *   laws_pool.c     the number of threads over time: I11, I12
  *   laws_state.c    returned credits and threads (I14), reads of shared state (I15)

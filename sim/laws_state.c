@@ -15,7 +15,7 @@
  * (tests/torture, .ci). This file checks that time and counters never decrease, and that a policy
  * is a function of its state and its input: queried again with copies of both, it must return the
  * same verdict and leave the same state, and it must write nothing beyond that state. Exact. The
- * policy is queried again for the probes of door.c, one admission in PROBE_EVERY.
+ * policy is queried again for the probes of admit.c, one admission in PROBE_EVERY.
  */
 #include "world.h"
 

@@ -271,7 +271,7 @@ static int send_on_one(struct sim *s, uint32_t *slot, int n)
 		else
 			slot[left++] = slot[i];
 	}
-	door_offer(s, to, run, m);
+	admit_offer(s, to, run, m);
 	laws_check(s, to);
 	return left;
 }

@@ -3,7 +3,7 @@
  * Declarations shared by the parts of the simulator; see sim.h for the model.
  *
  *   sim.c       set-up, the loop, the end        clients.c  sending, reactions to responses
- *   door.c      admission and queues             workers.c  threads, batches, cores
+ *   admit.c      admission and queues             workers.c  threads, batches, cores
  *   meter.c     ticks: samples, costs, resizing  laws.c     invariants; log of the last steps
  *   routes.c    work in transit between stages   result.c   totals and metrics
  *   laws_*.c    invariants over time, see laws.h
@@ -213,8 +213,8 @@ void client_timeout(struct sim *s, uint32_t slot, uint32_t order);
  * stage after the first refused it. */
 void client_end(struct sim *s, uint32_t slot, int status, bool midway);
 
-/* door.c */
-void door_offer(struct sim *s, int stage, const uint32_t *slot, int n);
+/* admit.c */
+void admit_offer(struct sim *s, int stage, const uint32_t *slot, int n);
 int64_t queue_work_ns(const struct sim *s, const struct stage *st);
 
 /* workers.c */
@@ -276,7 +276,7 @@ static inline void laws_saw(struct sim *s, enum sim_law law, double used)
 void setting_init(struct sim *s);
 void setting_tick(struct sim *s);
 
-/* laws_door.c */
+/* laws_admit.c */
 void laws_sent(struct sim *s);
 void laws_arrived(struct sim *s, int stage, const struct request *r); /* not from clients */
 void laws_refused(struct sim *s, int gate, int by, const struct request *r, int reason);

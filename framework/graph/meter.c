@@ -268,14 +268,15 @@ static bool no_quantiles(const struct meter *m)
 /* ---- the sample ---- */
 
 /* Fill in the totals of the policy's decisions, at this stage and upstream. */
-static void fill_asked(const struct sink *k, struct totals *t, int n_classes)
+static void fill_decided(const struct sink *k, struct totals *t, int n_classes)
     WEIR_REQUIRES(&k->queue.lock)
 {
 	for (int c = 0; c < n_classes; c++) {
-		t->class[c].offered = k->asked[c].asked;
-		t->class[c].wanted = k->asked[c].wanted + atomic_load_explicit(&k->wanted_ahead[c],
-							      memory_order_relaxed);
-		t->class[c].refused = k->asked[c].turned;
+		t->class[c].offered = k->decided[c].offered;
+		t->class[c].wanted =
+		    k->decided[c].wanted +
+		    atomic_load_explicit(&k->wanted_ahead[c], memory_order_relaxed);
+		t->class[c].refused = k->decided[c].refused;
 	}
 }
 
@@ -342,7 +343,7 @@ void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, 
 	fill_now(m, st, now_ns, &view, out);
 	lock_take(&k->queue.lock);
 	out->work_ns = sink_work_ns_locked(k);
-	fill_asked(k, &t, g->n_classes);
+	fill_decided(k, &t, g->n_classes);
 	lock_release(&k->queue.lock);
 	if (m->at_ns)
 		fill_classes(m, st, &t, g->n_classes, out);

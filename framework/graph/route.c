@@ -380,13 +380,13 @@ static void tell_door(struct weir_graph *g, struct graph_route *r, int id)
 	struct ahead *a = g->stages[id]->sink.ahead;
 
 	for (int c = 0; c < g->n_classes; c++) {
-		unsigned asks = 0, judged = 0;
+		unsigned fronts = 0, judged = 0;
 		for (int f = 0; f < r->shape.n_fronts; f++) {
 			if (!route_reaches(r->route, id, f))
 				continue;
-			asks |= (unsigned)route_gates(r->route, id, f, c) << f;
+			fronts |= (unsigned)route_gates(r->route, id, f, c) << f;
 			judged |= (unsigned)route_judged(r->route, id, f, c) << f;
-			if (!(asks >> f & 1))
+			if (!(fronts >> f & 1))
 				continue;
 			atomic_store_explicit(&a->before[c][f],
 			    (uint16_t)(AHEAD_ALL * route_before(r->route, id, f, c)),
@@ -398,7 +398,7 @@ static void tell_door(struct weir_graph *g, struct graph_route *r, int id)
 		int64_t rest_ns = route_rest_ns(r->route, id, c) - own_ns;
 		atomic_store_explicit(
 		    &a->rest_ns[c], rest_ns > 0 ? rest_ns : 0, memory_order_relaxed);
-		atomic_store_explicit(&a->asks[c], (uint16_t)asks, memory_order_relaxed);
+		atomic_store_explicit(&a->fronts[c], (uint16_t)fronts, memory_order_relaxed);
 		atomic_store_explicit(&a->judged[c], (uint16_t)judged, memory_order_relaxed);
 	}
 }

@@ -3,7 +3,7 @@
  * Admits events to a stage; see sink.h.
  *
  * The checks are made in this order: first the deadlines, without a lock; then the policies of
- * fronts downstream (ask.h); then, under the queue's lock and for each class, highest first, the
+ * fronts downstream (admit.h); then, under the queue's lock and for each class, highest first, the
  * stage's own policy and the free space in the queue. So the higher classes of a mixed run get the
  * last free slots. Events are stamped before the lock is taken, so that only pointers are copied
  * under it.
@@ -16,7 +16,7 @@
 #include "admission/room.h"
 #include "base/probe.h"
 #include "base/random.h"
-#include "stage/ask.h"
+#include "stage/admit.h"
 
 static uint64_t make_key(const struct sink *s, const struct weir_event *ev)
 {
@@ -80,7 +80,7 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 	return n_expired;
 }
 
-/* Refuse all events without asking a policy, because the stage is being drained. */
+/* Refuse all events without consulting a policy, because the stage is being drained. */
 static void judge_draining(struct sink *s, struct weir_event **ev, int n, struct verdict *v)
 {
 	for (int c = 0; c < s->queue.n_classes; c++)
@@ -142,8 +142,8 @@ static int judge(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, 
 		int charged = 0;
 		if (v->want[c] == 0)
 			continue;
-		if (ask_asks(s, v, c))
-			charged = ask_own(s, ev, n, c, now_ns, v);
+		if (admit_applies(s, v, c))
+			charged = admit_own(s, ev, n, c, now_ns, v);
 		int64_t room = left > 0 && s->rank[c] > 0 ? class_room(s, v, c, left) : left;
 		int over = v->want[c] > room ? v->want[c] - (int)room : 0;
 		if (over > 0) {
@@ -220,7 +220,7 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 	uint32_t before, length;
 
 	if (WEIR_UNLIKELY(s->ahead != NULL))
-		ask_ahead(s, ev, n, now_ns, v);
+		admit_upstream(s, ev, n, now_ns, v);
 	lock_take(&s->queue.lock);
 	before = queue_length(&s->queue);
 	if (judge(s, ev, n, now_ns, v) < n)
@@ -239,7 +239,7 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 		probe_enqueue(s->name, n - refused, length);
 		s->wake(s, before, length, parts);
 	}
-	ask_settle(s, v);
+	admit_settle(s, v);
 	return refused;
 }
 
@@ -271,7 +271,7 @@ int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t 
 	for (int i = 0; i < refused; i++) {
 		reason[i] = WEIR_EDEADLINE;
 		v.want[ev[i]->class_id]--;
-		ask_mark(s, ev[i], WEIR_EDEADLINE, 1, -1, now_ns);
+		admit_mark(s, ev[i], WEIR_EDEADLINE, 1, -1, now_ns);
 	}
 	memcpy(v.fresh, v.want, sizeof(v.fresh));
 	/* Count before the push, so that a reader may see a counted event that is not queued yet,
@@ -331,7 +331,7 @@ int sink_drop(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, str
 		bool drop = mode != WEIR_ADMISSION_OFF && ev[i]->state != WEIR_EVENT_AGAIN &&
 			    s->policy->drop(s->admission_state, &s->admission, now_ns,
 				now_ns - ev[i]->queued_ns);
-		s->asked[ev[i]->class_id].turned += drop;
+		s->decided[ev[i]->class_id].turned += drop;
 		if (drop && mode != WEIR_ADMISSION_ENFORCE)
 			book_add(&book->class_book[ev[i]->class_id].shadow_shed, 1);
 		if (drop && mode == WEIR_ADMISSION_ENFORCE)

@@ -3,9 +3,9 @@
  * Sinks: the entry of a stage. A sink checks deadlines, runs admission, and then queues the events
  * or, at an inline stage, runs them at once.
  *
- * sink_offer() handles a run of events. It refuses those past their deadline, asks the admission
- * policy about each class, enforces the queue's limit, and pushes the remaining events in one
- * critical section, followed by at most one wake-up. Refused events stay with the caller.
+ * sink_offer() handles a run of events. It refuses those past their deadline, consults the
+ * admission policy about each class, enforces the queue's limit, and pushes the remaining events in
+ * one critical section, followed by at most one wake-up. Refused events stay with the caller.
  *
  * | call           | may overlap with                                              |
  * |----------------|---------------------------------------------------------------|
@@ -26,8 +26,8 @@
  *  passed as a bit mask. */
 #define PARTITIONS_MAX 64
 
-/** Largest number of fronts in a graph: stages whose policy is also asked upstream. The policies of
- *  further stages are asked only at their own entry. */
+/** Largest number of fronts in a graph: stages whose policy also decides upstream. The policies of
+ *  further stages decide only at their own entry. */
 #define FRONTS_MAX 16
 
 /** Scale of `before` in struct ahead: the value that stands for the whole pipeline. */
@@ -36,13 +36,13 @@
 /** Value of `rank` for any thread of the pool. */
 #define ANY_RANK (-1)
 
-/** Admission upstream: the fronts that this sink asks on behalf of stages downstream, and the
+/** Admission upstream: the fronts that this sink consults on behalf of stages downstream, and the
  *  estimates needed for that. Written by the control thread, read by any offering thread. Bit f of
  *  a mask stands for front f of the graph. */
 struct ahead {
-	/* fronts to ask about events of the class that enter here */
-	_Atomic uint16_t asks[WEIR_CLASSES_MAX];
-	/* fronts that have already been asked about the events that this stage sends */
+	/* fronts that decide on events of the class that enter here */
+	_Atomic uint16_t fronts[WEIR_CLASSES_MAX];
+	/* fronts that have already decided on the events that this stage sends */
 	_Atomic uint16_t judged[WEIR_CLASSES_MAX];
 	/* mean time from an event's entry here to its entry at front f */
 	_Atomic int64_t lead_ns[WEIR_CLASSES_MAX][FRONTS_MAX];
@@ -54,11 +54,12 @@ struct ahead {
 };
 
 /** Totals of a policy's decisions on one class. Under the queue's lock. */
-struct asked {
+struct decided {
 	/* events submitted to the policy, here or upstream; excludes events past their deadline */
-	uint64_t asked;
+	uint64_t offered;
 	uint64_t wanted; /* events submitted here that no earlier policy had refused */
-	uint64_t turned; /* events that the policy refused or, in shadow mode, would have refused */
+	uint64_t
+	    refused; /* events that the policy refused or, in shadow mode, would have refused */
 };
 
 /** Where the key of an event comes from. */
@@ -123,10 +124,10 @@ struct sink {
 	/* Service time of events that were admitted upstream and have not arrived yet. Approximate:
 	 * a negative value means none. */
 	_Atomic int64_t pipeline_ns;
-	/* Change number: incremented after a sink upstream has changed `asked` or one of the next
+	/* Change number: incremented after a sink upstream has changed `decided` or one of the next
 	 * three members. */
 	_Atomic uint64_t stirred;
-	/* like asked.wanted, but counted upstream */
+	/* like decided.wanted, but counted upstream */
 	_Atomic uint64_t wanted_ahead[WEIR_CLASSES_MAX];
 	/* events that would have been refused upstream if shadow mode were enforced */
 	_Atomic uint64_t shadow_ahead[WEIR_CLASSES_MAX];
@@ -137,7 +138,7 @@ struct sink {
 	_Atomic int64_t linger_ns;
 	/* under queue.lock */
 	struct weir_admission_spec admission;
-	struct asked asked[WEIR_CLASSES_MAX];
+	struct decided decided[WEIR_CLASSES_MAX];
 	/* demand of each user, owned; NULL until an event with a user arrives while all threads are
 	 * busy */
 	struct fair *fair;

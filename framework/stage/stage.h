@@ -51,7 +51,7 @@ struct weir_stage {
 	char *key_arg; /* argument of the key field, "x-user" of header.x-user */
 	void *state;
 	bool inited; /* ops->init succeeded */
-	/* number of the last search (stage/behind.c) that visited this stage; main thread */
+	/* number of the last search (stage/downstream.c) that visited this stage; main thread */
 	unsigned walk;
 	/* position that an error of init or start points to; NULL means the stage as a whole */
 	const struct weir_mark *blamed;

@@ -4,7 +4,7 @@ one applies. The order within a list does not matter: run begins with the tests 
 the mutated file."""
 
 TABLE = [
-    ("framework/admission", ["unit/admission/*", "unit/stage/test_ask*", "unit/stage/test_front_door*", "unit/stage/test_sink*",
+    ("framework/admission", ["unit/admission/*", "unit/stage/test_admit*", "unit/stage/test_front_door*", "unit/stage/test_sink*",
                              "unit/graph/test_graph_route*", "unit/stage/test_requeue*", "policy/test_front*",
                              "policy/test_sim_laws*", "policy/test_sim_model*", "torture/torture_front*"]),
     ("framework/control", ["unit/control/*", "unit/graph/test_graph_control*", "unit/graph/test_graph_resize*",

@@ -7,7 +7,7 @@
  */
 #include "graph/graph.h"
 
-#include "stage/ask_rig.h"
+#include "stage/admit_rig.h"
 
 #define TICK ADMISSION_TICK_NS
 #define MS   1000000LL
@@ -65,12 +65,12 @@ static void begin(void)
 	tick_ns = NOW_NS;
 	for (int c = 0; c < 2; c++)
 		for (int i = 0; i < 2; i++)
-			atomic_store(&(i ? a : b)->ahead->asks[c], 0);
+			atomic_store(&(i ? a : b)->ahead->fronts[c], 0);
 }
 
 static int64_t lead_ns(const struct sink *s, int class_id)
 {
-	CU_ASSERT(atomic_load(&s->ahead->asks[class_id]) >> front->front & 1);
+	CU_ASSERT(atomic_load(&s->ahead->fronts[class_id]) >> front->front & 1);
 	return atomic_load(&s->ahead->lead_ns[class_id][front->front]);
 }
 
@@ -180,7 +180,7 @@ static void look(int run, int i)
 {
 	seen_at[run][i][0] = atomic_load(&a->ahead->lead_ns[0][front->front]);
 	seen_at[run][i][1] = atomic_load(&a->ahead->rest_ns[0]);
-	seen_at[run][i][2] = atomic_load(&a->ahead->asks[0]) |
+	seen_at[run][i][2] = atomic_load(&a->ahead->fronts[0]) |
 			     (int64_t)atomic_load(&b->ahead->judged[0]) << 16 |
 			     (int64_t)atomic_load(&a->ahead->before[0][front->front]) << 32;
 }

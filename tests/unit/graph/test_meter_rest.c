@@ -103,9 +103,9 @@ static void do_work(struct side *s, const struct work *w)
 	lock_take(&k->queue.lock);
 	int m = k->policy->admit(
 	    k->admission_state, &k->admission, &view, w->class_id, w->n, refused, &reason);
-	k->asked[w->class_id].asked += (uint64_t)w->n;
-	k->asked[w->class_id].wanted += (uint64_t)w->n;
-	k->asked[w->class_id].turned += (uint64_t)(w->n - m);
+	k->decided[w->class_id].offered += (uint64_t)w->n;
+	k->decided[w->class_id].wanted += (uint64_t)w->n;
+	k->decided[w->class_id].refused += (uint64_t)(w->n - m);
 	lock_release(&k->queue.lock);
 	book_add(&s->local->book.class_book[w->class_id].completed, (uint64_t)m);
 	book_add(&s->local->book.class_book[w->class_id].handled, (uint64_t)m);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What policies learn about users at a sink (admission/fair.h): when they learn it, which events
  * count as the same user's, and the part that a token contains. */
-#include "ask_rig.h"
+#include "admit_rig.h"
 
 #include "admission/fair.h"
 

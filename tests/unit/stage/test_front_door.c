@@ -172,9 +172,9 @@ static void teach(void)
 		FIXTURE_AWAIT(fixture_ended() == (uint64_t)at);
 	}
 	struct ahead *gate = weir_graph_stage(g, "first")->sink.ahead;
-	FIXTURE_AWAIT(atomic_load(&gate->asks[0]) == 1u << second->front);
+	FIXTURE_AWAIT(atomic_load(&gate->fronts[0]) == 1u << second->front);
 	FIXTURE_AWAIT(atomic_load(&second->cost_ns[0]) > ADMISSION_TICK_NS / 2);
-	CU_ASSERT_EQUAL(atomic_load(&gate->asks[1]), 0);
+	CU_ASSERT_EQUAL(atomic_load(&gate->fronts[1]), 0);
 }
 
 static void end(int64_t law)
@@ -260,7 +260,7 @@ static void test_work_in_hand(void)
 	CU_ASSERT_EQUAL(offer(0, 30), 30);
 	FIXTURE_AWAIT(stage_view(g, "first").threads[WEIR_THREAD_BUSY] == 8);
 	await_ticks(5);
-	CU_ASSERT_EQUAL(atomic_load(&gate->asks[0]), 1u << second->front);
+	CU_ASSERT_EQUAL(atomic_load(&gate->fronts[0]), 1u << second->front);
 	CU_ASSERT(atomic_load(&second->pipeline_ns) >= 20 * atomic_load(&second->cost_ns[0]));
 	atomic_store(&first_open, 1);
 	end(0);

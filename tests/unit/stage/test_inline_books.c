@@ -104,7 +104,7 @@ static void test_times_on_the_way(void)
 		graph_route_tick(g, i * 100 * MS);
 	}
 	const struct ahead *ahead = a->sink.ahead;
-	CU_ASSERT_FATAL(atomic_load(&ahead->asks[0]) >> front->sink.front & 1);
+	CU_ASSERT_FATAL(atomic_load(&ahead->fronts[0]) >> front->sink.front & 1);
 	int64_t lead_ns = atomic_load(&ahead->lead_ns[0][front->sink.front]);
 	CU_ASSERT_TRUE(llabs(lead_ns - (OWN + BELOW)) < MS / 10);
 	/* After the cost of a, which is accounted for separately, only the front remains. */

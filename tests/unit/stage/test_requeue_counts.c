@@ -4,7 +4,7 @@
  * queued and inline stages. (For their order see test_requeue.c.) */
 #include "graph/graph.h" /* its parameters are named like the rig's globals */
 
-#include "ask_rig.h"
+#include "admit_rig.h"
 
 /* ---- shedding at the head ---- */
 
@@ -36,7 +36,7 @@ static void test_what_was_begun_is_not_dropped(void)
 	for (int i = 0; i < 10; i++)
 		CU_ASSERT_EQUAL(ev[i]->state, i < 6 ? WEIR_EVENT_QUEUED : WEIR_EVENT_AGAIN);
 	CU_ASSERT_EQUAL(longest_ns, 77);
-	CU_ASSERT_EQUAL(b->asked[0].turned, 6);
+	CU_ASSERT_EQUAL(b->decided[0].refused, 6);
 	end();
 }
 

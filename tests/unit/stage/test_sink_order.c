@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Admission of a mixed run: the highest class is judged first and therefore gets the last slots,
- * whatever the order in the run. Nothing but the test moves events here (ask_rig.h). */
-#include "ask_rig.h"
+ * whatever the order in the run. Nothing but the test moves events here (admit_rig.h). */
+#include "admit_rig.h"
 
 /* Offer a run of alternating classes, the lower one first. */
 static int offer_mixed(struct sink *s, int n, struct weir_event **ev)

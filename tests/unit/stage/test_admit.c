@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Admission upstream (stage/ask.h): which fronts are asked, which events are refused, and the modes.
- * For counts and work in flight see test_ask_work.c. */
-#include "ask_rig.h"
+/* Admission upstream (stage/admit.h): which fronts are asked, which events are refused, and the modes.
+ * For counts and work in flight see test_admit_work.c. */
+#include "admit_rig.h"
 
 /* ---- refusals ---- */
 
@@ -132,7 +132,7 @@ static void test_nonsense(void)
 		CU_ASSERT_EQUAL(atomic_load(&front->nonsense), 1);
 		CU_ASSERT_EQUAL(atomic_load(&a->nonsense), 0);
 		CU_ASSERT_EQUAL(atomic_load(&front->refused_ahead[0]), 0);
-		CU_ASSERT_EQUAL(front->asked[0].turned, 0);
+		CU_ASSERT_EQUAL(front->decided[0].refused, 0);
 		end();
 	}
 }
@@ -227,7 +227,7 @@ static void check_shadow(void)
 	answer = odd_places;
 	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
 	CU_ASSERT_EQUAL(asked, 1);
-	CU_ASSERT_EQUAL(front->asked[0].turned, RUN / 2);
+	CU_ASSERT_EQUAL(front->decided[0].refused, RUN / 2);
 	CU_ASSERT_EQUAL(atomic_load(&front->refused_ahead[0]), 0);
 	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), RUN * COST);
 	end();
@@ -240,7 +240,7 @@ static void check_off(void)
 	answer = none;
 	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
 	CU_ASSERT_EQUAL(asked, 0);
-	CU_ASSERT_EQUAL(front->asked[0].asked, 0);
+	CU_ASSERT_EQUAL(front->decided[0].offered, 0);
 	CU_ASSERT_EQUAL(atomic_load(&front->wanted_ahead[0]), 0);
 	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), 0);
 	end();

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asks admission policies about a run of events: the policy of the stage that the events enter, and
- * the policies of stages further downstream (fronts).
+ * Lets admission policies decide on a run of events: the policy of the stage that the events enter,
+ * and the policies of stages further downstream (fronts).
  *
- * A front is a stage whose policy has `.front`. Its policy is asked at the first stage from which
+ * A front is a stage whose policy has `.front`. Its policy decides at the first stage from which
  * nearly all events of a class continue to the front (admission/route.h), and not again later on
- * the path. A policy is asked with its queue's lock held, and only about events that no earlier
- * policy has refused. At most one lock is held at a time.
+ * the path. A policy decides with its queue's lock held, and only on events that no earlier policy
+ * has refused. At most one lock is held at a time.
  *
- *   verdict_init -> ask_ahead (no lock) -> ask_own per class (own lock) -> ask_settle (no lock)
+ *   verdict_init -> admit_upstream (no lock) -> admit_own per class (own lock)
+ *                -> admit_settle (no lock)
  */
-#ifndef WEIR_STAGE_ASK_H
-#define WEIR_STAGE_ASK_H
+#ifndef WEIR_STAGE_ADMIT_H
+#define WEIR_STAGE_ADMIT_H
 
 #include "stage/sink.h"
 
@@ -22,8 +23,8 @@ struct verdict {
 	int want[WEIR_CLASSES_MAX];  /* fresh events that have not been refused so far */
 	/* events that the stage's own policy would have refused; counted only in shadow mode */
 	int shadow[WEIR_CLASSES_MAX];
-	uint16_t asks[WEIR_CLASSES_MAX]; /* fronts to ask, as a bit mask */
-	/* one bit per class, set if the stage's own policy has already been asked upstream */
+	uint16_t fronts[WEIR_CLASSES_MAX]; /* fronts that decide, as a bit mask */
+	/* one bit per class, set if the stage's own policy has already decided upstream */
 	uint16_t judged;
 	/* length of the stage's queue plus the events admitted so far */
 	uint32_t length;
@@ -32,7 +33,7 @@ struct verdict {
 	bool refuses;
 	/* The members below are not cleared for every run. */
 	/* number of events refused by each front; valid only if sink->ahead is set */
-	uint16_t turned[WEIR_CLASSES_MAX][FRONTS_MAX];
+	uint16_t refused_by[WEIR_CLASSES_MAX][FRONTS_MAX];
 	/* reason by index in the run, 0 if not refused; valid only if `refuses` is set */
 	int why[WEIR_BATCH_MAX];
 };
@@ -46,29 +47,30 @@ void verdict_init(struct verdict *v, const struct sink *s, int from);
 void verdict_refuse_last(struct verdict *v, const struct sink *s, struct weir_event **ev, int n,
     int class_id, int many, int reason);
 
-/** Ask the fronts that `gate` consults about ev[0..n). Takes their locks one at a time. */
-void ask_ahead(struct sink *gate, struct weir_event **ev, int n, int64_t now_ns, struct verdict *v);
+/** Let the fronts that `gate` consults decide on ev[0..n). Takes their locks one at a time. */
+void admit_upstream(
+    struct sink *gate, struct weir_event **ev, int n, int64_t now_ns, struct verdict *v);
 
-/** Whether the stage's own policy must be asked about the class at this stage. */
-static inline bool ask_asks(const struct sink *s, const struct verdict *v, int class_id)
+/** Whether the stage's own policy decides on the class at this stage. */
+static inline bool admit_applies(const struct sink *s, const struct verdict *v, int class_id)
     WEIR_REQUIRES(&s->queue.lock)
 {
 	return s->policy != &admission_none && !(v->judged >> class_id & 1) &&
 	       sink_mode(s) != WEIR_ADMISSION_OFF;
 }
 
-/** Ask the policy of `s` about the class. Returns how many events the policy has admitted; a policy
- *  with a token bucket has charged for that many. */
-int ask_own(struct sink *s, struct weir_event **ev, int n, int class_id, int64_t now_ns,
+/** Let the policy of `s` decide on the class. Returns how many events the policy has admitted; a
+ *  policy with a token bucket has charged for that many. */
+int admit_own(struct sink *s, struct weir_event **ev, int n, int class_id, int64_t now_ns,
     struct verdict *v) WEIR_REQUIRES(&s->queue.lock);
 
 /** Add the events of the run that will arrive at each front, and those that the front has refused,
  *  to the front's totals. Called after the decision. Takes no lock. */
-void ask_settle(struct sink *gate, const struct verdict *v);
+void admit_settle(struct sink *gate, const struct verdict *v);
 
 /** Store in ev->trace_id why the event is refused (stage/shed_token.h). `part`, 0..1, is the share
  *  of its class that is admitted; `wait_ns` is the predicted wait, -1 if unknown. */
-void ask_mark(const struct sink *s, struct weir_event *ev, int reason, double part, int64_t wait_ns,
-    int64_t now_ns);
+void admit_mark(const struct sink *s, struct weir_event *ev, int reason, double part,
+    int64_t wait_ns, int64_t now_ns);
 
 #endif

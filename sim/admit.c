@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides on admission to a stage, as framework/stage/sink.c and ask.c do. The deadline is checked
+ * Decides on admission to a stage, as framework/stage/sink.c and admit.c do. The deadline is checked
  * first. Then, class by class from the highest, come the policies of the later stages on whose
  * behalf this stage decides (admission upstream), the stage's own policy, and the free space in its
  * queue.
@@ -364,7 +364,7 @@ static void admit_class(struct sim *s, int stage, struct question *q)
 	laws_note(s, "offer", stage, q->class_id, q->n, entered);
 }
 
-void door_offer(struct sim *s, int stage, const uint32_t *slot, int n)
+void admit_offer(struct sim *s, int stage, const uint32_t *slot, int n)
 {
 	struct stage *st = &s->stage[stage];
 	struct question q; /* 2 KB, so not cleared: only members that were set are read */

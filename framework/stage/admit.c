@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asks admission policies about events; see ask.h.
+ * Lets admission policies decide on events; see admit.h.
  *
  * For the events of one class in a run, collect() selects those that are not refused yet,
  * fill_view() describes the load of the stage, answer() calls the policy and checks its result, and
  * obey() applies the result to the verdict. The verdict belongs to the offering thread. Members of
  * a sink that are read or written here are either atomic or under the lock of its queue.
  */
-#include "stage/ask.h"
+#include "stage/admit_run.h"
 
 #include <string.h>
 
@@ -17,16 +17,16 @@
 
 void verdict_init(struct verdict *v, const struct sink *s, int from)
 {
-	memset(v, 0, offsetof(struct verdict, turned));
+	memset(v, 0, offsetof(struct verdict, refused_by));
 	if (WEIR_LIKELY(!s->ahead))
 		return;
-	memset(v->turned, 0, sizeof(v->turned));
+	memset(v->refused_by, 0, sizeof(v->refused_by));
 	const struct ahead *before = from != WEIR_NO_STAGE ? s->sinks[from]->ahead : NULL;
 	for (int c = 0; c < s->queue.n_classes; c++) {
-		unsigned asks = atomic_load_explicit(&s->ahead->asks[c], memory_order_relaxed);
+		unsigned fronts = atomic_load_explicit(&s->ahead->fronts[c], memory_order_relaxed);
 		unsigned judged =
 		    before ? atomic_load_explicit(&before->judged[c], memory_order_relaxed) : 0;
-		v->asks[c] = (uint16_t)(asks & ~judged);
+		v->fronts[c] = (uint16_t)(fronts & ~judged);
 		if (s->front >= 0)
 			v->judged |= (uint16_t)((judged >> s->front & 1) << c);
 	}
@@ -53,8 +53,8 @@ static inline uint16_t place_of(const struct weir_event *ev, uint16_t fallen)
 	return (uint16_t)(users_first(id) - fallen);
 }
 
-void ask_mark(const struct sink *s, struct weir_event *ev, int reason, double part, int64_t wait_ns,
-    int64_t now_ns)
+void admit_mark(const struct sink *s, struct weir_event *ev, int reason, double part,
+    int64_t wait_ns, int64_t now_ns)
 {
 	struct shed_token t = {.reason_index = (uint8_t)weir_shed_index(reason),
 	    .stage = s->id,
@@ -75,7 +75,7 @@ void verdict_refuse_last(struct verdict *v, const struct sink *s, struct weir_ev
 		if (ev[i]->class_id != class_id || (v->refuses && v->why[i]))
 			continue;
 		refuse(v, n, i, reason);
-		ask_mark(s, ev[i], reason, 1, -1, ev[i]->queued_ns);
+		admit_mark(s, ev[i], reason, 1, -1, ev[i]->queued_ns);
 		many--;
 	}
 }
@@ -130,7 +130,7 @@ static int64_t rank_work_ns_locked(const struct sink *s, int rank, int n_ranks)
 
 /* The parameters of a question to a policy: the class, the time, and the admitted work that the
  * counters do not include yet. */
-struct asking {
+struct admit_call {
 	int class_id;
 	/* consider only events for thread `rank`; ANY_RANK stands for all events */
 	int rank, n_ranks;
@@ -151,7 +151,7 @@ static uint32_t held_by(const struct sink *s)
 
 /* Describe the load of `s` for its policy. Policies without `tick` do not learn, so they only get
  * the lengths. */
-static void fill_view(struct sink *s, const struct asking *a, struct admission_view *view)
+static void fill_view(struct sink *s, const struct admit_call *a, struct admission_view *view)
     WEIR_REQUIRES(&s->queue.lock)
 {
 	*view = (struct admission_view){.now_ns = a->now_ns,
@@ -207,7 +207,7 @@ static int rank_of(const struct sink *s, const struct weir_event *ev, int n_rank
 }
 
 static void collect(const struct sink *s, struct weir_event **ev, int n, const struct verdict *v,
-    const struct asking *a, struct question *q)
+    const struct admit_call *a, struct question *q)
 {
 	int64_t now_ns = a->now_ns;
 	uint16_t fallen = users_fallen(now_ns);
@@ -235,7 +235,7 @@ static void collect(const struct sink *s, struct weir_event **ev, int n, const s
 
 /* Record the demand of each user. All events without a user count as one user, so that a client
  * gains nothing by hiding its identity. */
-static void note_demands(struct sink *s, struct weir_event **ev, const struct asking *a,
+static void note_demands(struct sink *s, struct weir_event **ev, const struct admit_call *a,
     struct question *q, struct admission_view *view) WEIR_REQUIRES(&s->queue.lock)
 {
 	if (!s->fair) {
@@ -261,7 +261,7 @@ static void note_demands(struct sink *s, struct weir_event **ev, const struct as
 /* Ask the policy which events of the class to admit. An invalid result is counted and ignored, and
  * all events are admitted. Returns the number of admitted events; the refused ones are marked in
  * q->refused. */
-static int answer(struct sink *s, const struct asking *a, struct question *q,
+static int answer(struct sink *s, const struct admit_call *a, struct question *q,
     const struct admission_view *view, int *reason) WEIR_REQUIRES(&s->queue.lock)
 {
 	int m = s->policy->admit(
@@ -284,7 +284,7 @@ static int answer(struct sink *s, const struct asking *a, struct question *q,
 
 /* Mark the events that the policy of `s` has refused in the verdict, and store a shed token in
  * each. */
-static void obey(struct sink *s, struct weir_event **ev, int n, const struct asking *a,
+static void obey(struct sink *s, struct weir_event **ev, int n, const struct admit_call *a,
     const struct question *q, const struct admission_view *view, int reason, struct verdict *v)
     WEIR_REQUIRES(&s->queue.lock)
 {
@@ -300,7 +300,7 @@ static void obey(struct sink *s, struct weir_event **ev, int n, const struct ask
 		    view->fair ? fair_part(view->fair, a->class_id, share, view->demand[i]) : share;
 		refuse(v, n, q->at[i], reason);
 		v->want[a->class_id]--;
-		ask_mark(s, ev[q->at[i]], reason, part,
+		admit_mark(s, ev[q->at[i]], reason, part,
 		    wait_ns > 0   ? wait_ns
 		    : wait_ns < 0 ? -1
 				  : 0,
@@ -310,7 +310,7 @@ static void obey(struct sink *s, struct weir_event **ev, int n, const struct ask
 
 /* Ask the policy of `s` and, in enforce mode, apply its result to the verdict. Returns the number
  * of events that the policy admits; *would is the number that it refuses, in any mode. */
-static int ask(struct sink *s, struct weir_event **ev, int n, const struct asking *a,
+static int admit_run(struct sink *s, struct weir_event **ev, int n, const struct admit_call *a,
     struct verdict *v, int *would) WEIR_REQUIRES(&s->queue.lock)
 {
 	struct admission_view view;
@@ -337,7 +337,7 @@ static int ask(struct sink *s, struct weir_event **ev, int n, const struct askin
 	}
 	int m = shut ? 0 : answer(s, a, &q, &view, &reason);
 	*would = q.n - m;
-	s->asked[a->class_id].turned += (uint64_t)*would;
+	s->decided[a->class_id].refused += (uint64_t)*would;
 	if (*would > 0 && (shut || sink_mode(s) == WEIR_ADMISSION_ENFORCE))
 		obey(s, ev, n, a, &q, &view, reason, v);
 	return m;
@@ -346,7 +346,7 @@ static int ask(struct sink *s, struct weir_event **ev, int n, const struct askin
 /* Service time of the events of higher classes that have been admitted from this run for thread
  * a->rank. */
 static int64_t admitted_for(const struct sink *s, struct weir_event **ev, int n,
-    const struct verdict *v, const struct asking *a)
+    const struct verdict *v, const struct admit_call *a)
 {
 	int64_t work_ns = 0;
 
@@ -359,7 +359,7 @@ static int64_t admitted_for(const struct sink *s, struct weir_event **ev, int n,
 
 /* Ask the policy separately about the events for each thread: a partition is served by one thread,
  * so only the work that waits for that thread matters. */
-static int ask_by_rank(struct sink *s, struct weir_event **ev, int n, struct asking *a,
+static int admit_by_rank(struct sink *s, struct weir_event **ev, int n, struct admit_call *a,
     struct verdict *v, int *would) WEIR_REQUIRES(&s->queue.lock)
 {
 	uint64_t ranks = 0;
@@ -373,7 +373,7 @@ static int ask_by_rank(struct sink *s, struct weir_event **ev, int n, struct ask
 	for (; ranks; ranks &= ranks - 1) {
 		a->rank = __builtin_ctzll(ranks);
 		a->admitted_ns = admitted_for(s, ev, n, v, a);
-		int in = ask(s, ev, n, a, v, &more);
+		int in = admit_run(s, ev, n, a, v, &more);
 		m += in;
 		a->length += (uint32_t)in;
 		*would += more;
@@ -381,20 +381,20 @@ static int ask_by_rank(struct sink *s, struct weir_event **ev, int n, struct ask
 	return m;
 }
 
-int ask_own(
+int admit_own(
     struct sink *s, struct weir_event **ev, int n, int class_id, int64_t now_ns, struct verdict *v)
 {
-	struct asking a = {.class_id = class_id,
+	struct admit_call a = {.class_id = class_id,
 	    .rank = ANY_RANK,
 	    .now_ns = now_ns,
 	    .admitted_ns = v->admitted_ns,
 	    .length = v->length};
 	int would;
 
-	s->asked[class_id].asked += (uint64_t)v->fresh[class_id];
-	s->asked[class_id].wanted += (uint64_t)v->want[class_id];
-	int m = s->queue.n_parts > 1 && s->policy->tick ? ask_by_rank(s, ev, n, &a, v, &would)
-							: ask(s, ev, n, &a, v, &would);
+	s->decided[class_id].offered += (uint64_t)v->fresh[class_id];
+	s->decided[class_id].wanted += (uint64_t)v->want[class_id];
+	int m = s->queue.n_parts > 1 && s->policy->tick ? admit_by_rank(s, ev, n, &a, v, &would)
+							: admit_run(s, ev, n, &a, v, &would);
 	if (sink_mode(s) != WEIR_ADMISSION_ENFORCE)
 		v->shadow[class_id] = would;
 	return m;
@@ -402,35 +402,35 @@ int ask_own(
 
 /* ---- admission upstream ---- */
 
-static void ask_front(struct sink *gate, struct sink *front, struct weir_event **ev, int n,
+static void admit_at_front(struct sink *gate, struct sink *front, struct weir_event **ev, int n,
     int64_t now_ns, struct verdict *v)
 {
-	struct asking a = {
+	struct admit_call a = {
 	    .rank = ANY_RANK, .now_ns = now_ns, .length = queue_length(&front->queue)};
 
 	lock_take(&front->queue.lock);
 	for (int c = 0; c < gate->queue.n_classes; c++) {
 		int would;
 		if (sink_mode(front) == WEIR_ADMISSION_OFF)
-			v->asks[c] &= (uint16_t) ~(1U << front->front);
-		if (!(v->asks[c] >> front->front & 1) || v->fresh[c] == 0)
+			v->fronts[c] &= (uint16_t) ~(1U << front->front);
+		if (!(v->fronts[c] >> front->front & 1) || v->fresh[c] == 0)
 			continue;
 		a.class_id = c;
 		a.lead_ns = atomic_load_explicit(
 		    &gate->ahead->lead_ns[c][front->front], memory_order_relaxed);
 		a.before = atomic_load_explicit(
 		    &gate->ahead->before[c][front->front], memory_order_relaxed);
-		front->asked[c].asked += (uint64_t)v->fresh[c];
+		front->decided[c].offered += (uint64_t)v->fresh[c];
 		int before = v->want[c];
-		ask(front, ev, n, &a, v, &would);
-		int turned = before - v->want[c];
-		v->turned[c][front->front] = (uint16_t)turned;
-		if (would > turned)
+		admit_run(front, ev, n, &a, v, &would);
+		int refused = before - v->want[c];
+		v->refused_by[c][front->front] = (uint16_t)refused;
+		if (would > refused)
 			atomic_fetch_add_explicit(
 			    &front->shadow_ahead[c], (uint64_t)would, memory_order_relaxed);
-		if (turned)
+		if (refused)
 			atomic_fetch_add_explicit(
-			    &front->refused_ahead[c], (uint64_t)turned, memory_order_relaxed);
+			    &front->refused_ahead[c], (uint64_t)refused, memory_order_relaxed);
 		a.admitted_ns += v->want[c] * sink_cost_ns(front, c);
 		a.length += (uint32_t)v->want[c];
 	}
@@ -438,23 +438,24 @@ static void ask_front(struct sink *gate, struct sink *front, struct weir_event *
 	lock_release(&front->queue.lock);
 }
 
-static unsigned all_asks(const struct sink *s, const struct verdict *v)
+static unsigned all_fronts(const struct sink *s, const struct verdict *v)
 {
 	unsigned all = 0;
 
 	for (int c = 0; c < s->queue.n_classes; c++)
 		if (v->fresh[c])
-			all |= v->asks[c];
+			all |= v->fronts[c];
 	return all;
 }
 
-void ask_ahead(struct sink *gate, struct weir_event **ev, int n, int64_t now_ns, struct verdict *v)
+void admit_upstream(
+    struct sink *gate, struct weir_event **ev, int n, int64_t now_ns, struct verdict *v)
 {
-	for (unsigned left = all_asks(gate, v); left; left &= left - 1)
-		ask_front(gate, gate->fronts[__builtin_ctz(left)], ev, n, now_ns, v);
+	for (unsigned left = all_fronts(gate, v); left; left &= left - 1)
+		admit_at_front(gate, gate->fronts[__builtin_ctz(left)], ev, n, now_ns, v);
 }
 
-void ask_settle(struct sink *gate, const struct verdict *v)
+void admit_settle(struct sink *gate, const struct verdict *v)
 {
 	if (WEIR_LIKELY(!gate->ahead))
 		return;
@@ -465,10 +466,11 @@ void ask_settle(struct sink *gate, const struct verdict *v)
 		if (v->judged >> c & 1)
 			atomic_fetch_sub_explicit(&gate->pipeline_ns,
 			    entered * sink_cost_ns(gate, c), memory_order_relaxed);
-		for (unsigned left = v->asks[c]; left; left &= left - 1) {
+		for (unsigned left = v->fronts[c]; left; left &= left - 1) {
 			struct sink *front = gate->fronts[__builtin_ctz(left)];
 			atomic_fetch_add_explicit(&front->wanted_ahead[c],
-			    (uint64_t)(entered + v->turned[c][front->front]), memory_order_relaxed);
+			    (uint64_t)(entered + v->refused_by[c][front->front]),
+			    memory_order_relaxed);
 			atomic_fetch_add_explicit(&front->pipeline_ns,
 			    entered * sink_cost_ns(front, c), memory_order_relaxed);
 			atomic_fetch_add_explicit(&front->stirred, 1, memory_order_release);

@@ -119,7 +119,7 @@ void laws_sent(struct sim *s)
 
 /* Whether `by` must not refuse the request, since an earlier admission has decided on its
  * behalf. */
-static bool no_second_door(const struct sim *s, int by, const struct request *r)
+static bool no_second_refusal(const struct sim *s, int by, const struct request *r)
 {
 	return is_warm(s) && s->shape[by].front >= 0 &&
 	       ((r->asked_for >> by & 1) || s->set.sole_way[r->class_id]);
@@ -127,13 +127,13 @@ static bool no_second_door(const struct sim *s, int by, const struct request *r)
 
 void laws_arrived(struct sim *s, int stage, const struct request *r)
 {
-	if (laws_asked(s, SIM_LAW_MIDWAY) && no_second_door(s, stage, r))
+	if (laws_asked(s, SIM_LAW_MIDWAY) && no_second_refusal(s, stage, r))
 		laws_saw(s, SIM_LAW_MIDWAY, 0);
 }
 
 static void check_midway(struct sim *s, int gate, int by, const struct request *r, const char *why)
 {
-	if (!no_second_door(s, by, r))
+	if (!no_second_refusal(s, by, r))
 		return;
 	laws_break(s, SIM_LAW_MIDWAY, by, "class %d refused (%s) at the door of '%s', %s",
 	    r->class_id, why, s->conf->stage[gate].name,

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A graph a -> b -> front for tests of stage/ask.h. It is built and never started: the test offers
+ * A graph a -> b -> front for tests of stage/admit.h. It is built and never started: the test offers
  * events, takes them from the queues and publishes what a tick would have published, so no threads
  * and no real time are involved. The policy of the front belongs to the test: it answers with
  * `answer` and notes the view it was given.
  */
-#ifndef WEIR_TESTS_ASK_RIG_H
-#define WEIR_TESTS_ASK_RIG_H
+#ifndef WEIR_TESTS_ADMIT_RIG_H
+#define WEIR_TESTS_ADMIT_RIG_H
 
 #include "fixture/graph_cunit.h"
 
-#include "stage/ask.h"
+#include "stage/admit.h"
 #include "stage/shed_token.h"
 #include "stage/stage.h"
 
@@ -125,7 +125,7 @@ static inline void make_gate(struct sink *gate, const struct sink *f, bool asks)
 {
 	atomic_fetch_or(&gate->ahead->judged[0], 1u << f->front);
 	if (asks)
-		atomic_fetch_or(&gate->ahead->asks[0], 1u << f->front);
+		atomic_fetch_or(&gate->ahead->fronts[0], 1u << f->front);
 	atomic_store(&gate->ahead->before[0][f->front], AHEAD_ALL);
 	atomic_store(&gate->ahead->lead_ns[0][f->front], LEAD);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Admission upstream (stage/ask.h): the counts that fronts receive of the events judged for them,
+/* Admission upstream (stage/admit.h): the counts that fronts receive of the events judged for them,
  * and the work in flight to them. */
-#include "ask_rig.h"
+#include "admit_rig.h"
 
 /* ---- counts ---- */
 
@@ -15,10 +15,10 @@ static void test_counts(void)
 	answer = odd_places;
 	queue_set_limit(&a->queue, 5);
 	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), 5); /* 20 refused by the front, 15 by the limit */
-	CU_ASSERT_EQUAL(front->asked[0].asked, RUN);
-	CU_ASSERT_EQUAL(front->asked[0].turned, RUN / 2);
+	CU_ASSERT_EQUAL(front->decided[0].offered, RUN);
+	CU_ASSERT_EQUAL(front->decided[0].refused, RUN / 2);
 	CU_ASSERT_EQUAL(atomic_load(&front->wanted_ahead[0]), RUN / 2 + 5);
-	CU_ASSERT_EQUAL(front->asked[0].wanted, 0); /* counts only its own admission */
+	CU_ASSERT_EQUAL(front->decided[0].wanted, 0); /* counts only its own admission */
 	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), 5 * COST);
 	CU_ASSERT_EQUAL(shed(a, 0, WEIR_EQUEUE), 15);
 	CU_ASSERT_EQUAL(shed(a, 0, WEIR_EPRIORITY), RUN / 2);
@@ -39,7 +39,7 @@ static void test_expired_are_not_asked_about(void)
 	CU_ASSERT_EQUAL(offer_at(a, NULL, ev, RUN), RUN - 10);
 	CU_ASSERT_EQUAL(asked_events, RUN - 10);
 	CU_ASSERT(seen.left_ns != NULL);
-	CU_ASSERT_EQUAL(front->asked[0].asked, RUN - 10);
+	CU_ASSERT_EQUAL(front->decided[0].offered, RUN - 10);
 	CU_ASSERT_EQUAL(atomic_load(&front->wanted_ahead[0]), RUN - 10);
 	end();
 }
@@ -59,9 +59,9 @@ static void test_two_fronts(void)
 	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN / 4);
 	CU_ASSERT_EQUAL(asked, 2);
 	CU_ASSERT_EQUAL(asked_events, RUN + RUN / 2);
-	CU_ASSERT_EQUAL(front->asked[0].asked + b->asked[0].asked, 2 * RUN);
-	CU_ASSERT_EQUAL(front->asked[0].turned, RUN / 2);
-	CU_ASSERT_EQUAL(b->asked[0].turned, RUN / 4);
+	CU_ASSERT_EQUAL(front->decided[0].offered + b->decided[0].offered, 2 * RUN);
+	CU_ASSERT_EQUAL(front->decided[0].refused, RUN / 2);
+	CU_ASSERT_EQUAL(b->decided[0].refused, RUN / 4);
 	CU_ASSERT_EQUAL(atomic_load(&front->wanted_ahead[0]), RUN / 4 + RUN / 2);
 	CU_ASSERT_EQUAL(atomic_load(&b->wanted_ahead[0]), RUN / 4 + RUN / 4);
 	CU_ASSERT_EQUAL(atomic_load(&front->refused_ahead[0]), RUN / 2);
