@@ -7,7 +7,7 @@
  * obey() applies the result to the verdict. The verdict belongs to the offering thread. Members of
  * a sink that are read or written here are either atomic or under the lock of its queue.
  */
-#include "stage/admit_run.h"
+#include "stage/admit.h"
 
 #include <string.h>
 
