@@ -105,7 +105,7 @@ static struct weir_graph *build(const struct row *row)
 /* Publish to `a` the values that a tick would publish. */
 static void ask_for_b(struct sink *a, const struct sink *b)
 {
-	atomic_store(&a->ahead->asks[0], (uint16_t)(1U << b->front));
+	atomic_store(&a->ahead->fronts[0], (uint16_t)(1U << b->front));
 	atomic_store(&a->ahead->before[0][b->front], AHEAD_ALL);
 	atomic_store(&a->ahead->lead_ns[0][b->front], 1000);
 }

@@ -331,7 +331,7 @@ int sink_drop(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, str
 		bool drop = mode != WEIR_ADMISSION_OFF && ev[i]->state != WEIR_EVENT_AGAIN &&
 			    s->policy->drop(s->admission_state, &s->admission, now_ns,
 				now_ns - ev[i]->queued_ns);
-		s->decided[ev[i]->class_id].turned += drop;
+		s->decided[ev[i]->class_id].refused += drop;
 		if (drop && mode != WEIR_ADMISSION_ENFORCE)
 			book_add(&book->class_book[ev[i]->class_id].shadow_shed, 1);
 		if (drop && mode == WEIR_ADMISSION_ENFORCE)
