@@ -13,6 +13,7 @@
 #include "bind.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tree.h"
@@ -97,17 +98,20 @@ static void not_a_map(
 static bool is_stage(struct bind *bind, const struct weir_node *name)
 {
 	const struct weir_spec *spec = bind->spec;
-	const char *names[64];
-	char hint[160];
-	int n = 0;
+	const char **names = calloc((size_t)spec->n_stages + 1, sizeof(*names));
+	char hint[160] = "";
+	bool found = false;
 
 	for (int i = 0; i < spec->n_stages; i++) {
-		if (strcmp(spec->stages[i].name, name->text) == 0)
-			return true;
-		if (n < (int)(sizeof(names) / sizeof(names[0])))
-			names[n++] = spec->stages[i].name;
+		found = found || strcmp(spec->stages[i].name, name->text) == 0;
+		if (names)
+			names[i] = spec->stages[i].name;
 	}
-	bind_hint(name->text, names, n, hint, sizeof(hint));
+	if (names && !found)
+		bind_hint(name->text, names, spec->n_stages, hint, sizeof(hint));
+	free(names);
+	if (found)
+		return true;
 	weir_errs_add(
 	    bind->errs, &name->mark, WEIR_EINVAL, hint, "there is no stage '%.64s'", name->text);
 	return false;

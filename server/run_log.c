@@ -4,7 +4,7 @@
 
 #include <limits.h>
 #include <stdarg.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static struct weir_log_file *run_log;
 static char run_log_name[PATH_MAX];
 
 /* whether the log goes elsewhere than to stderr */
-static bool run_log_elsewhere;
+static atomic_bool run_log_elsewhere;
 
 static void shape(const struct weir_log_spec *log)
 {
@@ -37,7 +37,7 @@ static int refuse(
 
 static void note_where(const struct weir_log_spec *log)
 {
-	run_log_elsewhere = strcmp(log->file, "stderr") != 0;
+	atomic_store(&run_log_elsewhere, strcmp(log->file, "stderr") != 0);
 	snprintf(run_log_name, sizeof(run_log_name), "%s", log->file);
 }
 
@@ -91,7 +91,7 @@ void run_log_say(const char *name, enum weir_log_level level, const char *fmt, .
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
 	fprintf(stderr, "weir %s: %s\n", name, text);
-	if (run_log_elsewhere)
+	if (atomic_load(&run_log_elsewhere))
 		weir_log(level, "%s: %s", name, text);
 }
 
@@ -100,5 +100,5 @@ void run_log_end(void)
 	weir_log_set_file(NULL);
 	weir_log_file_close(run_log);
 	run_log = NULL;
-	run_log_elsewhere = false;
+	atomic_store(&run_log_elsewhere, false);
 }

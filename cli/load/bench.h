@@ -60,6 +60,7 @@ struct bench_request {
 	const char *url;
 	int n_classes;
 	struct bench_class class[LOAD_CLASSES_MAX];
+	char outside[32]; /* first class option given before any --class, or "" */
 	int argc;
 	char **argv;
 };

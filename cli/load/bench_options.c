@@ -196,7 +196,7 @@ static int take_knob(struct cursor *c, struct bench_options *opt, struct weir_er
 
 /* ---- the options of a class ---- */
 
-static int new_class(struct bench_request *req, const char *text, struct weir_err *err)
+static int add_class(struct bench_request *req, const char *text, struct weir_err *err)
 {
 	const char *colon = strchr(text, ':');
 	size_t n = colon ? (size_t)(colon - text) : strlen(text);
@@ -212,6 +212,10 @@ static int new_class(struct bench_request *req, const char *text, struct weir_er
 	if (colon && (end == colon + 1 || *end || !(weight > 0) || weight > 1e9))
 		return sentence(
 		    err, WEIR_EINVAL, "--class '%s': the weight must be a number above 0", text);
+	if (req->outside[0])
+		return sentence(err, WEIR_EINVAL,
+		    "--%s before the first --class applies to no class: write it after the class",
+		    req->outside);
 	struct bench_class *cls = &req->class[req->n_classes++];
 	*cls = (struct bench_class){.weight = weight};
 	memcpy(cls->name, text, n);
@@ -260,7 +264,9 @@ static int take_class(struct cursor *c, struct bench_request *req, struct weir_e
 	if (cursor_value(c, err) != 0)
 		return WEIR_EINVAL;
 	if (class)
-		return new_class(req, c->value, err) == 0 ? 1 : WEIR_EINVAL;
+		return add_class(req, c->value, err) == 0 ? 1 : WEIR_EINVAL;
+	if (req->n_classes == 0 && !req->outside[0])
+		memcpy(req->outside, c->name, sizeof(req->outside));
 	if (users)
 		return take_users(cls, c->value, err);
 	if (member)

@@ -22,7 +22,8 @@
 
 /* Share of a stage's events that must go on to the front before the stage becomes a gate: at most
  * one in ten events refused there would then not have gone to the front. The stage stays a gate
- * until the share falls below GATE_TO, four standard errors lower, so that it does not flap. */
+ * until the share falls below GATE_TO, at least five standard errors lower (0.018 at a share of 0.8),
+ * so that it does not flap. */
 #define GATE_FROM 0.9
 #define GATE_TO   0.8
 

@@ -154,7 +154,7 @@ static int measure_pauses(void)
 	int64_t start_ns = clock_now_ns();
 
 	for (int i = 0; i < RELAX_SAMPLE; i++)
-		__builtin_ia32_pause();
+		task_pause();
 	int64_t took_ns = clock_now_ns() - start_ns;
 	int n = took_ns > 0 ? (int)(RELAX_NS * RELAX_SAMPLE / took_ns) : 1;
 	return n < 1 ? 1 : n;
@@ -170,5 +170,5 @@ void task_relax(void)
 		atomic_store_explicit(&pauses, n, memory_order_relaxed);
 	}
 	while (n-- > 0)
-		__builtin_ia32_pause();
+		task_pause();
 }

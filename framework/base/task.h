@@ -49,6 +49,16 @@ int task_cores(void);
  *  (overload.md 3.5). */
 int task_budget(void);
 
+/** Tell the core that the thread is spinning (PAUSE on x86, YIELD on ARM; nothing elsewhere). */
+static inline void task_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
 /** Wait about 200 ns without leaving the core, between two checks of a spinning thread. That takes
  *  16 PAUSE instructions on the machine of limits.md, but the same number takes 1 us on other
  *  cores, so the number for 200 ns is measured at the first call. */

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/task.h"
 #include "stage/thread.h"
 #include "io/loop.h"
 
@@ -225,13 +226,6 @@ static int timeout_ms(const struct weir_loop *loop)
 	return ms > 60000 ? 60000 : (int)ms; /* cut to a minute, which fits an int */
 }
 
-static inline void cpu_relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#endif
-}
-
 static bool has_mail(const struct weir_loop *loop)
 {
 	return atomic_load_explicit(&loop->mailbox.full, memory_order_relaxed);
@@ -245,7 +239,7 @@ static bool spin(struct weir_loop *loop)
 
 	do {
 		for (int i = 0; i < LOOP_SPIN_CHECKS && !has_mail(loop); i++)
-			cpu_relax();
+			task_pause();
 		n = epoll_wait(loop->epoll_fd, loop->ready, LOOP_EVENTS, 0);
 		if (n > 0 || has_mail(loop))
 			break;

@@ -82,6 +82,12 @@ is out has '"open_files"'
 weir doctor --all
 is exit 2
 
+# An option before the first class would apply to no class.
+weir bench http://127.0.0.1:1/ --method PUT --class a
+is exit 2; is err has '--method before the first --class'
+weir bench http://127.0.0.1:1/ --class a --method PUT --class b:0
+is exit 2; is err has 'the weight must be'
+
 # ---- no server: counted, reported, exit 3 ----
 
 weir bench http://127.0.0.1:1/ --rate 50 --for 1s -q -o refused.json
