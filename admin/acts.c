@@ -54,8 +54,8 @@ static bool offered(const void *fn, struct reply *r)
 	return fn != NULL;
 }
 
-/* Whether the body is empty or `{}`; if not, the reply is filled. Actions without parameters reject
- * any other body, so that nobody sends `{"for": "10m"}` and believes that the pause ends by
+/* Return whether the body is empty or `{}`; if not, the reply is filled. Actions without parameters
+ * reject any other body, so that nobody sends `{"for": "10m"}` and believes that the pause ends by
  * itself. */
 static bool says_nothing(const struct request *request, struct reply *r)
 {
@@ -270,8 +270,8 @@ static json_t *queued_json(const struct weir_queued *q)
 	    q->class_name, "deadline_left", left, "type", q->type);
 }
 
-/* Whether the stage named in the path has a queue; its length is stored in *length. If it has none,
- * the reply is filled. */
+/* Return whether the stage named in the path has a queue; its length is stored in *length. If it
+ * has none, the reply is filled. */
 static bool has_queue(const struct call *c, json_int_t *length, struct reply *r)
 {
 	struct weir_graph_view *v = take_view(c, r);

@@ -305,8 +305,8 @@ static struct connection *connection_new(struct admin_tls *t, int net, int inner
 
 /* ---- connections that are being flushed ---- */
 
-/* Whether the inner side has closed. Uses poll, since a read would return the remaining unread
- * bytes first. */
+/* Return whether the inner side has closed. Uses poll, since a read would return the remaining
+ * unread bytes first. */
 static bool hung_up(const struct connection *c)
 {
 	struct pollfd p = {.fd = c->inner.fd, .events = POLLRDHUP};

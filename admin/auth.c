@@ -62,8 +62,8 @@ static bool is_read(const char *p, size_t n)
 	return n > 5 && (memcmp(p, "GET ", 4) == 0 || memcmp(p, "HEAD ", 5) == 0);
 }
 
-/* Whether the path needs no authentication: files that the page needs before a login, and load
- * balancer probes. */
+/* Return whether the path needs no authentication: files that the page needs before a login, and
+ * load balancer probes. */
 static bool is_open(const char *p, size_t n)
 {
 	struct weir_slice target = head_target(p, n);
@@ -79,8 +79,8 @@ static bool is_open(const char *p, size_t n)
 	       (asset_find(path) && strncmp(path, "/api/", 5) != 0);
 }
 
-/* Whether another failure may be logged. Addresses are easy to change, so the total number of lines
- * is limited; otherwise an attacker could fill the log. */
+/* Return whether another failure may be logged. Addresses are easy to change, so the total number
+ * of lines is limited; otherwise an attacker could fill the log. */
 static bool may_log(struct auth *g, int64_t now_ns)
 {
 	if (g->lines == 0 || now_ns - g->lines_ns >= FAILURES_WINDOW_NS) {
@@ -211,8 +211,8 @@ static struct weir_slice bearer_of(struct weir_slice field)
 	return (struct weir_slice){field.p + n, field.n - n};
 }
 
-/* Whether the request was sent by a page that was loaded without TLS. An attacker on the network
- * path could have forged such a page, even under our own name and port. */
+/* Return whether the request was sent by a page that was loaded without TLS. An attacker on the
+ * network path could have forged such a page, even under our own name and port. */
 static bool origin_is_clear(const char *p, size_t n)
 {
 	struct weir_slice origin = head_field(p, n, "Origin");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The contents of struct auth, shared by auth.c, which checks requests, and auth_make.c, which
- * builds an object and replaces its contents. Admin thread only, except for an object that is not
- * in use yet. */
+ * builds an object and replaces its contents. Used only by the admin thread, except for an object
+ * that is not in use yet. */
 #ifndef WEIR_ADMIN_AUTH_INTERNAL_H
 #define WEIR_ADMIN_AUTH_INTERNAL_H
 

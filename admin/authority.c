@@ -83,7 +83,7 @@ static bool is_loopback(const struct authority *a)
 	return ntohl(a->sa.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-/* Whether the address is 0.0.0.0 or [::]. */
+/* Return whether the address is 0.0.0.0 or [::]. */
 static bool is_wildcard(const struct authority *a)
 {
 	if (a->sa.any.sa_family == AF_INET6)
@@ -246,10 +246,10 @@ static bool same_address(const struct authority *a, const struct authority *b)
 	return a->sa.v4.sin_addr.s_addr == b->sa.v4.sin_addr.s_addr;
 }
 
-/* Whether `asked` is an address of ours. 127.0.0.1 and [::1] mean this host, whichever of its
- * addresses we are bound to. When bound to the wildcard address, we do not know our own addresses
- * and accept any literal: a page whose Host is a literal address comes from that address, and the
- * browser's connection to it has reached us. */
+/* Return whether `asked` is an address of ours. 127.0.0.1 and [::1] mean this host, whichever of
+ * its addresses we are bound to. When bound to the wildcard address, we do not know our own
+ * addresses and accept any literal: a page whose Host is a literal address comes from that address,
+ * and the browser's connection to it has reached us. */
 static bool is_ours(const struct authority *a, const struct authority *asked)
 {
 	bool tcp = a->sa.any.sa_family != AF_UNIX;
@@ -262,8 +262,8 @@ static bool is_ours(const struct authority *a, const struct authority *asked)
 	return tcp && (is_wildcard(a) || same_address(a, asked));
 }
 
-/* Whether a client may send this port. Without a port, it means the default port of the scheme. A
- * socket file has no port, so its clients may send any. */
+/* Return whether a client may send this port. Without a port, it means the default port of the
+ * scheme. A socket file has no port, so its clients may send any. */
 static bool port_allowed(const struct authority *a, const char *port)
 {
 	if (a->sa.any.sa_family == AF_UNIX)
@@ -285,8 +285,8 @@ bool authority_host_fits(const char *text)
 	       (!port || port_of(port) > 0);
 }
 
-/* Whether `hosts` lists the host. A name without a port matches any port, since a proxy in front of
- * us has its own port. */
+/* Return whether `hosts` lists the host. A name without a port matches any port, since a proxy in
+ * front of us has its own port. */
 static bool is_listed(const struct authority *a, const char *host, const char *port)
 {
 	char full[HOST_MAX + 8];

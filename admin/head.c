@@ -61,7 +61,8 @@ static size_t span(const char *p, size_t n, const char *bytes)
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define TOKEN   "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz" LETTERS
 
-/* Whether the line is METHOD SP /target SP HTTP/1.x: one space each, a target of visible ASCII. */
+/* Return whether the line is METHOD SP /target SP HTTP/1.x: one space each, a target of visible
+ * ASCII. */
 static bool request_line(struct weir_slice line)
 {
 	size_t method = span(line.p, line.n, LETTERS);

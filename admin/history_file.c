@@ -208,7 +208,7 @@ static void post(struct history_file *f, const struct history *h)
 	history_writer_post(f->writer, &job);
 }
 
-/* Whether the writer is idle. If so, take the result of its last job. */
+/* Return whether the writer is idle. If so, take the result of its last job. */
 static bool settle(struct history_file *f)
 {
 	bool ok;
@@ -335,7 +335,7 @@ static int open_locked(struct history_file *f, bool *locked)
 	return 0;
 }
 
-/* Whether the open file can be used: it was loaded, or is new, or was invalid and has been
+/* Return whether the open file can be used: it was loaded, or is new, or was invalid and has been
  * renamed. */
 static bool take_file(struct history_file *f, struct history *h, bool locked)
 {

@@ -75,7 +75,7 @@ static const char *take_names(
 	return NULL;
 }
 
-/* Whether the record has only gaps, because the stage did not exist. */
+/* Return whether the record has only gaps, because the stage did not exist. */
 static bool is_empty(const uint16_t *record, int n)
 {
 	for (int i = 0; i < n; i++)

@@ -140,8 +140,8 @@ static void listen_to(struct live *l, struct watcher *w)
 
 /* ---- new watchers ---- */
 
-/* Whether the token or user already holds its full share of the slots, or all viewers together hold
- * theirs. Without tokens and users there are no shares. */
+/* Return whether the token or user already holds its full share of the slots, or all viewers
+ * together hold theirs. Without tokens and users there are no shares. */
 static bool is_greedy(const struct live *l, const struct auth_pass *pass)
 {
 	bool viewer = pass && pass->role == WEIR_ADMIN_VIEWER;

@@ -76,8 +76,8 @@ static const char *field(const char *p, size_t n, const char *name, char *buf, s
 	return buf;
 }
 
-/* Whether the request comes from our own page or a program. A foreign page could not read the
- * events, but it could occupy all slots. */
+/* Return whether the request comes from our own page or a program. A foreign page could not read
+ * the events, but it could occupy all slots. */
 static bool is_from_here(const char *p, size_t n)
 {
 	char host[300], origin[300], site[32];

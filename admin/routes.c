@@ -392,8 +392,8 @@ static bool is_json(const char *content_type)
 	       strchr(" ;\t", content_type[n]); /* strchr also matches the NUL at the end */
 }
 
-/* Whether the request may read. A page of another site cannot see a response from the API, but
- * could keep us busy with large ones. Links from other sites to our pages are allowed. */
+/* Return whether the request may read. A page of another site cannot see a response from the API,
+ * but could keep us busy with large ones. Links from other sites to our pages are allowed. */
 static bool may_read(const struct call *c, struct reply *r)
 {
 	const char *site = c->request->fetch_site;
@@ -404,7 +404,7 @@ static bool may_read(const struct call *c, struct reply *r)
 	return false;
 }
 
-/* Whether the request may change something. A page of another site can make a browser send a
+/* Return whether the request may change something. A page of another site can make a browser send a
  * request, but not one with a JSON content type, and it cannot hide its origin. */
 static bool may_act(const struct request *q, struct reply *r)
 {
@@ -419,8 +419,8 @@ static bool may_act(const struct request *q, struct reply *r)
 	return true;
 }
 
-/* Whether the role of the client allows the route. Viewers may also start and end sessions, which
- * changes nothing in the server. */
+/* Return whether the role of the client allows the route. Viewers may also start and end sessions,
+ * which changes nothing in the server. */
 static bool has_role(const struct call *c, const struct route *route, struct reply *r)
 {
 	const struct auth_pass *pass = c->request->pass;
@@ -442,7 +442,7 @@ static void act_as(const struct call *c, const struct route *route, struct reply
 	weir_graph_act_as(NULL);
 }
 
-/* Whether the response rarely changes and gets an entity tag. */
+/* Return whether the response rarely changes and gets an entity tag. */
 static bool is_tagged(const struct route *route)
 {
 	return route->answer == answer_asset || route->answer == answer_index ||

@@ -236,8 +236,8 @@ static void quantiles(const uint32_t *count, double *p50, double *p99)
 	*p99 = total ? value_at(count, (total * 99 + 99) / 100) : NAN;
 }
 
-/* Whether the counters of the class have restarted at zero. Totals continue over a reload, so one
- * that decreased was reset. */
+/* Return whether the counters of the class have restarted at zero. Totals continue over a reload,
+ * so one that decreased was reset. */
 static bool began_anew(const struct base_class *b, const struct weir_class_view *v)
 {
 	return v->offered < b->in || v->completed < b->done;

@@ -51,7 +51,7 @@ bool secret_random(void *p, size_t n)
 
 /* ---- strength ---- */
 
-/* Whether `c` is a letter of a token68, RFC 6750. */
+/* Return whether `c` is a letter of a token68, RFC 6750. */
 static bool is_token_letter(char c)
 {
 	return c &&

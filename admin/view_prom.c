@@ -327,9 +327,9 @@ static void print_family(
 
 /* ---- metrics of stage types ---- */
 
-/* Whether row `row` of `stage` is the first with its name. Several stages, even of different types,
- * may have rows of the same name, and Prometheus wants them together. The first of these stages
- * determines kind and help; rows of the same kind are added. */
+/* Return whether row `row` of `stage` is the first with its name. Several stages, even of different
+ * types, may have rows of the same name, and Prometheus wants them together. The first of these
+ * stages determines kind and help; rows of the same kind are added. */
 static bool is_first(const struct weir_graph_view *v, int stage, int row)
 {
 	const char *name = v->stages[stage].metrics[row].name;
@@ -343,8 +343,8 @@ static bool is_first(const struct weir_graph_view *v, int stage, int row)
 	return true;
 }
 
-/* Whether "weir_<name>" is a valid metric name that is neither one of ours nor reserved for us
- * (stage_*). */
+/* Return whether "weir_<name>" is a valid metric name that is neither one of ours nor reserved for
+ * us (stage_*). */
 static bool is_printable(const char *name)
 {
 	static const char alphabet[] =

@@ -68,7 +68,7 @@ static void put_value(FILE *out, const char *value, char quote)
 
 /* ---- replacing a value ---- */
 
-/* Whether the scalar ends on the line on which it begins. */
+/* Return whether the scalar ends on the line on which it begins. */
 static bool is_one_line(const struct edit *e, const struct weir_node *node)
 {
 	size_t from = offset_of(e, &node->mark);

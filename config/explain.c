@@ -88,7 +88,7 @@ static const struct weir_node *find_node(const struct weir_node *node, const cha
 	return node;
 }
 
-/* Whether an override names `path` of the stage or the section that contains it. */
+/* Return whether an override names `path` of the stage or the section that contains it. */
 static bool is_set(const struct explain *x, const char *stage, const char *path)
 {
 	char full[PATH_BYTES];

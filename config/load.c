@@ -33,7 +33,7 @@ bool load_relative(const char *from, const char *path, char *buf, size_t size)
 
 /* ---- merging ---- */
 
-/* Whether this is a user's note (x-*). Notes are neither expanded nor merged. */
+/* Return whether this is a user's note (x-*). Notes are neither expanded nor merged. */
 static bool is_note(const struct weir_node *name)
 {
 	return strncmp(name->text, "x-", 2) == 0;
@@ -207,7 +207,7 @@ static bool is_same(const struct source *s, const struct stat *st)
 	return s->on_disk && s->dev == st->st_dev && s->ino == st->st_ino;
 }
 
-/* Whether this file was read already. If so, reports a cycle or a second inclusion. */
+/* Return whether this file was read already. If so, reports a cycle or a second inclusion. */
 static bool was_read(
     struct load *load, const char *path, const struct weir_mark *at, const struct load_path *up)
 {

@@ -16,8 +16,8 @@ static const char *written(enum weir_knob_type type)
 	return words[type];
 }
 
-/* Whether every YAML reader takes `text` without quotes as a string: it has only safe characters
- * and no special meaning. */
+/* Return whether every YAML reader takes `text` without quotes as a string: it has only safe
+ * characters and no special meaning. */
 static bool is_plain(const char *text)
 {
 	static const char *const special[] = {

@@ -93,7 +93,7 @@ static void not_a_map(
 	    tree_kind(node));
 }
 
-/* Whether a stage of this name exists. If not, reports an error. */
+/* Return whether a stage of this name exists. If not, reports an error. */
 static bool is_stage(struct bind *bind, const struct weir_node *name)
 {
 	const struct weir_spec *spec = bind->spec;

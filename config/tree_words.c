@@ -147,7 +147,7 @@ static bool words_end(const struct view *v, struct words *w)
 	return true;
 }
 
-/* Whether only spaces and comments follow the position. */
+/* Return whether only spaces and comments follow the position. */
 static bool at_end(const struct view *v)
 {
 	const char *rest = v->line + v->at.col - 1;
