@@ -4,8 +4,8 @@
  *
  * Every change is one call into the graph (struct admin_source), which returns a code and, on
  * failure, a message. concluded() logs every attempt with its user and result and turns a failure
- * into the problem reply. Functions that return bool have already filled the reply when they return
- * false. Nothing here keeps state; everything runs on the admin thread.
+ * into a problem reply. A function that returns false has already filled the reply. There is no
+ * state, and all code runs on the admin thread.
  */
 #include "acts.h"
 
@@ -21,19 +21,19 @@
 #include "knobs.h"
 #include "paging.h"
 
-/* Default number of changes per response; the maximum (PAGING_MAX) covers all that are kept. */
+/* Default number of changes per response; the maximum (PAGING_MAX) covers all that are stored. */
 #define ACTS_DEFAULT 50
 /* Default and maximum number of queued events per response. */
 #define QUEUE_DEFAULT 20
 #define QUEUE_MAX     100
 
-/* Range of "for", the lifetime of a temporary value. The minimum is 0.1 s, the interval at which
- * the control thread checks. A value that is needed for longer than the maximum should be
+/* Range of "for", the lifetime of a temporary value. The minimum is 0.1 s, the interval of the
+ * control thread's checks. A value that is needed for longer than the maximum should be
  * permanent. */
 static const struct weir_knob for_row = {
     .name = "for", .type = WEIR_KNOB_DURATION, .min = 1e8, .max = (double)WEIR_FOR_MAX_NS};
 
-/* Log the result of a change and, when it was refused, reply with the reason. Returns whether the
+/* Log the result of a change and, if it was refused, reply with the reason. Returns whether the
  * change was made. */
 static bool concluded(const struct call *c, struct reply *r, int rc, const char *why)
 {
@@ -55,8 +55,8 @@ static bool offered(const void *fn, struct reply *r)
 }
 
 /* Return whether the body is empty or `{}`; if not, the reply is filled. Actions without parameters
- * reject any other body, so that nobody sends `{"for": "10m"}` and believes that the pause ends by
- * itself. */
+ * reject any other body, so that nobody sends `{"for": "10m"}` and expects the pause to end
+ * automatically. */
 static bool says_nothing(const struct request *request, struct reply *r)
 {
 	if (request->n_body == 0)

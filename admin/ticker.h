@@ -35,7 +35,7 @@ struct ticker {
 };
 
 /** Initialize. `source` is borrowed. Opens `history_path` unless it is NULL or "". 0, or
- *  WEIR_ENOMEM, WEIR_ESYS, after which ticker_fini frees the parts that were allocated. */
+ *  WEIR_ENOMEM or WEIR_ESYS, after which ticker_fini frees the parts that were allocated. */
 int ticker_init(struct ticker *ticker, const struct admin_source *source, const char *history_path);
 
 void ticker_fini(struct ticker *ticker);
