@@ -96,7 +96,8 @@ function Row({ label, show, x, y }) {
     <td class="num">{ratio === null ? NONE : `${mark}× ${ratio.toFixed(2)}`}</td></tr>;
 }
 
-// Both on one axis that starts at 0: it has the times of both, and each column has values at its own times.
+// Put both on one axis that starts at 0. It has the times of both, and each column has values only
+// at its own times.
 function overlay(A, B) {
   const of = (F) => F.frame.at.map((t) => Math.round((t - F.range.from) * 10) / 10);
   const ta = of(A), tb = of(B);
