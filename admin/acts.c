@@ -55,8 +55,8 @@ static bool offered(const void *fn, struct reply *r)
 }
 
 /* Return whether the body is empty or `{}`; if not, the reply is filled. Actions without parameters
- * reject any other body, so that nobody sends `{"for": "10m"}` and expects the pause to end
- * automatically. */
+ * reject any other body, so that a client that sends `{"for": "10m"}` does not expect the pause to
+ * end automatically. */
 static bool says_nothing(const struct request *request, struct reply *r)
 {
 	if (request->n_body == 0)

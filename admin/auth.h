@@ -103,7 +103,7 @@ bool auth_asks(const struct auth *auth);
 /**
  * Begin a session for the owner of `pass`, who has sent a token. Writes the value for Set-Cookie to
  * `cookie[size]` (160 bytes are enough); it contains the session id, so wipe it once it has been
- * sent. 0 or WEIR_ESYS.
+ * sent. Returns 0 or WEIR_ESYS.
  */
 int auth_begin(
     struct auth *auth, struct auth_pass *pass, char *cookie, size_t size, int64_t now_ns);

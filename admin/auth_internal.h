@@ -12,7 +12,7 @@
 struct client {
 	char name[WEIR_ADMIN_NAME_MAX + 1];
 	enum weir_admin_role role;
-	uint64_t edition; /* from 1, never reused; a token or user that changes gets a new one */
+	uint64_t edition; /* from 1, never reused; replaced when the token or user changes */
 	/* for a token */
 	char *file;
 	struct secret_digest digest;

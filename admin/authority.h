@@ -48,8 +48,8 @@ bool authority_host_fits(const char *host);
  *  earlier run is replaced. Returns 0, or WEIR_EBUSY or WEIR_ESYS with the message in `err`. */
 int authority_listen(struct authority *address, int *fd, struct weir_err *err);
 
-/** Set whether other users may connect to the socket file from now on. Has no effect for TCP. 0 or
- *  WEIR_ESYS. */
+/** Set whether other users may connect to the socket file from now on. Has no effect for TCP.
+ *  Returns 0 or WEIR_ESYS. */
 int authority_share(struct authority *address, bool shared);
 
 /** Remove the socket file, if the address is one. */

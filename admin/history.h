@@ -97,7 +97,7 @@ int history_record(const struct history *history);
 void history_get(const struct history *history, enum history_ring ring, int64_t label, int series,
     uint16_t *record);
 
-/** Set the classes to `name[n]`; existing samples stay with the name of their class. 0 or
+/** Set the classes to `name[n]`; existing samples stay with the name of their class. Returns 0 or
  *  WEIR_ENOMEM. */
 int history_set_classes(struct history *history, const char *const *name, int n);
 

@@ -32,7 +32,7 @@
 #define LIVE_WATCHERS_MAX 600
 
 /** Time in which a watcher must accept one frame, in seconds. 20 s is a guess; a page in a sleeping
- *  tab reconnects by itself. */
+ *  tab reconnects automatically. */
 #define LIVE_PATIENCE_S 20
 
 /** Heartbeat interval while there are no events, in seconds; it must be below the idle timeouts of

@@ -20,7 +20,7 @@ struct auth_pass;
 
 /** Start a daemon for at most `connections` connections. `auth` is the issuer of the passes, or
  *  NULL. `gone(arg, pass)` is called when the connection that was added with `pass` is about to be
- *  closed. 0, or WEIR_ENOMEM or WEIR_ESYS. */
+ *  closed. Returns 0, or WEIR_ENOMEM or WEIR_ESYS. */
 int mhd_open(const struct admin_source *source, struct process *process, struct auth *auth,
     unsigned connections, void (*gone)(void *arg, struct auth_pass *pass), void *arg,
     struct mhd **mhd);

@@ -444,7 +444,7 @@ static void act_as(const struct call *c, const struct route *route, struct reply
 	weir_graph_act_as(NULL);
 }
 
-/* Return whether the response rarely changes and gets an entity tag. */
+/* Return whether the response changes rarely, so that an entity tag is useful. */
 static bool is_tagged(const struct route *route)
 {
 	return route->answer == answer_asset || route->answer == answer_index ||

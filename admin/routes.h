@@ -25,7 +25,7 @@ struct call {
 
 struct route {
 	const char *method;  /* "GET" also answers HEAD */
-	const char *pattern; /* "{stage}" stands for one name; NULL ends the table */
+	const char *pattern; /* "{stage}" matches one name; NULL ends the table */
 	const char *doc;     /* one sentence, no full stop */
 	void (*answer)(const struct call *call, struct reply *reply);
 };

@@ -52,7 +52,8 @@ int secret_text(
     const char *path, const char *what, char token[SECRET_TOKEN_MAX + 1], struct weir_err *err);
 
 /** Compute the digest of the token in the file at `path`, without trailing spaces and the newline.
- *  0, or WEIR_ESYS or WEIR_EINVAL with the message in `err`, which does not contain the token. */
+ *  Returns 0, or WEIR_ESYS or WEIR_EINVAL with the message in `err`, which does not contain the
+ *  token. */
 int secret_read(
     const char *path, const char *what, struct secret_digest *digest, struct weir_err *err);
 

@@ -34,7 +34,7 @@ struct ticker {
 	} self[2];
 };
 
-/** Initialize. `source` is borrowed. Opens `history_path` unless it is NULL or "". 0, or
+/** Initialize. `source` is borrowed. Opens `history_path` unless it is NULL or "". Returns 0, or
  *  WEIR_ENOMEM or WEIR_ESYS, after which ticker_fini frees the parts that were allocated. */
 int ticker_init(struct ticker *ticker, const struct admin_source *source, const char *history_path);
 

@@ -21,7 +21,7 @@ static const char *const own_keys[] = {"use", "with", "to"};
 
 #define N_OWN_KEYS (sizeof(own_keys) / sizeof(own_keys[0]))
 
-/* Rows of weir_stage_knobs that make sense as defaults for all stages. */
+/* Rows of weir_stage_knobs that are useful as defaults for all stages. */
 static const char *const default_keys[] = {"threads", "queue", "cohort", "admission", "slo"};
 
 #define N_DEFAULT_KEYS (sizeof(default_keys) / sizeof(default_keys[0]))
