@@ -121,8 +121,8 @@ static int print_head(char *buf, size_t size, const struct reply *r, int retry_a
 	return n + snprintf(buf + n, size - (size_t)n, "\r\n");
 }
 
-/* Send a response. The socket buffer is empty, so both sends fit unless the client has made the
- * buffer unusually small. */
+/* Send a response. The socket buffer is empty, so both sends normally fit; a short send is not
+ * continued. */
 static void send_reply(int fd, const struct reply *r, int retry_after_s)
 {
 	char head[1536];
