@@ -2,12 +2,13 @@
 /*
  * The admin thread. One epoll instance watches the listener, the connections whose request is still
  * incomplete (peers.h), libmicrohttpd's own epoll (mhd.h), the epoll of the stream watchers
- * (live.h), TLS, and the eventfd by which other threads wake it. It sleeps until one of them is
- * ready or a deadline passes; without clients it wakes once a second for the history (ticker.h).
+ * (live.h), TLS, and the eventfd by which other threads wake it. The thread sleeps until one of
+ * them is ready or a deadline passes; without clients it wakes once a second for the history
+ * (ticker.h).
  *
  * All members of struct admin belong to the admin thread once it runs, except `stopping` (atomic)
  * and `change` (under `lock`): another thread stores a request in `change`, wakes the admin thread
- * and waits until it has been carried out.
+ * and waits until it has been applied.
  */
 #include "admin.h"
 
@@ -33,7 +34,7 @@
 #include "admin_change.h"
 #include "admin/http/admin_tls.h"
 
-/* Nice value of the admin thread alone: on Linux, nice values are per thread. 10 is a guess. */
+/* Nice value of the admin thread; on Linux, nice values are per thread. 10 is a guess. */
 #define ADMIN_NICE 10
 /* Maximum number of events handled per iteration; the rest wait for the next one. */
 #define TURN_EVENTS 16
@@ -46,7 +47,7 @@ struct change {
 	int64_t number;
 	struct admin_change *with;               /* NULL if the endpoint itself does not change */
 	const struct admin_reloading *reloading; /* NULL keeps the current one */
-	json_t *failed;                          /* event for the stream, taken over; may be NULL */
+	json_t *failed;                          /* event for the stream, consumed; may be NULL */
 };
 
 struct admin {
@@ -121,7 +122,7 @@ static void obey(struct admin *a, const struct change *c)
 	live_config(a->ticker.live, (double)weir_clock_ns(CLOCK_REALTIME) / 1e9, c->number);
 }
 
-/* Another thread wrote to the eventfd: reset it and carry out the request. */
+/* Another thread has written to the eventfd: reset it and apply the requested change. */
 static void see_wake(struct admin *a)
 {
 	uint64_t n;
@@ -142,8 +143,8 @@ static void *admin_run(void *arg)
 	struct admin *a = arg;
 	struct epoll_event ev[TURN_EVENTS];
 
-	/* Where cores are scarce the data plane comes first, even under an attack on the endpoint.
-	 * This thread still gets about a tenth of a core, far more than the ticks need. */
+	/* If cores are scarce, the data plane has priority, even while the endpoint is under
+	 * attack. This thread still gets about a tenth of a core, far more than the ticks need. */
 	setpriority(PRIO_PROCESS, 0, ADMIN_NICE);
 
 	while (!atomic_load(&a->stopping)) {
@@ -299,7 +300,7 @@ int admin_check(const struct weir_admin_spec *spec, struct weir_errs *errs)
 	return errs->total == before ? 0 : WEIR_EINVAL;
 }
 
-/* Run admin_check for a start that was not preceded by one, and report the first error. */
+/* Run admin_check, since the caller may not have done so, and report the first error. */
 static int check_first(const struct weir_admin_spec *spec, struct weir_err *err)
 {
 	struct weir_errs errs = {0};
@@ -312,8 +313,8 @@ static int check_first(const struct weir_admin_spec *spec, struct weir_err *err)
 
 /* ---- start ---- */
 
-/* Set up authentication and TLS and listen. Without a spec, no token is needed, and the address
- * must be reachable from this host only. */
+/* Set up authentication and TLS and listen. Without a spec, no token is required, and the address
+ * must be reachable only from this host. */
 static int open_gate(struct admin *a, const char *listen, struct weir_err *err)
 {
 	char none[] = "";
@@ -360,7 +361,7 @@ int admin_start_source(
 		fail(err, rc);
 		goto failed;
 	}
-	/* Both have been applied. They belong to the graph, which a reload may replace. */
+	/* All three have been applied. They belong to the graph, which a reload may replace. */
 	a->source.admin = NULL;
 	a->source.history_file = NULL;
 	a->source.rules = NULL;

@@ -28,28 +28,29 @@ struct admin;
 struct admin_source;
 
 /** Check whether an endpoint could start with `spec`: its address, its users, its token and key
- *  files. 0, or an error code with every error added to `errs`. Does not listen. Any thread. */
+ *  files. Returns 0, or an error code with every error added to `errs`. Does not listen. Any
+ *  thread. */
 int admin_check(const struct weir_admin_spec *spec, struct weir_errs *errs);
 
 /**
  * Listen on `listen` and serve `graph`, which must outlive the endpoint. `config` is the body of
- * /api/v1/config or NULL; it must outlive the endpoint, too. `listen` is an address with a port,
- * "127.0.0.1:9900", "[::1]:9900" or "localhost:9900" (port 0 selects any free port), or a socket
- * file, "unix:/run/weir/admin.sock". The graph's spec says under `admin` which users have access
- * (auth.h); an address that is reachable from other hosts is refused without tokens and TLS.
- * Returns 0, or WEIR_EINVAL (a bad or refused address), WEIR_EBUSY (in use), WEIR_ESYS, WEIR_ENOMEM
- * with a message in `err->text` and, where there is something to try, a suggestion in `err->hint`.
+ * /api/v1/config or NULL; like `graph`, it must outlive the endpoint. `listen` is an address with a
+ * port, "127.0.0.1:9900", "[::1]:9900" or "localhost:9900" (port 0 selects any free port), or a
+ * socket file, "unix:/run/weir/admin.sock". The section `admin` of the graph's spec determines who
+ * has access (auth.h). An address that other hosts can reach is refused unless tokens and TLS are
+ * configured. Returns 0, or WEIR_EINVAL (a bad or refused address), WEIR_EBUSY (in use), WEIR_ESYS,
+ * WEIR_ENOMEM with a message in `err->text` and, if there is a remedy, a suggestion in `err->hint`.
  * Does not block.
  */
 int admin_start(struct weir_graph *graph, const char *config, const char *listen,
     struct admin **admin, struct weir_err *err);
 
-/** Like admin_start, but over any source of views, whose member `admin` defines who has access.
- *  Used by tests and by the dashboard's try-out server. */
+/** Like admin_start, but serves the views of any source, whose member `admin` defines who has
+ *  access. Used by tests and by the server on which the dashboard is developed. */
 int admin_start_source(const struct admin_source *source, const char *listen, struct admin **admin,
     struct weir_err *err);
 
-/** The bound TCP port, or 0 for a socket file. */
+/** Return the bound TCP port, or 0 for a socket file. */
 int admin_port(const struct admin *admin);
 
 /** The changes that a new configuration makes to the endpoint itself. */
@@ -60,7 +61,7 @@ struct admin_change;
  * files. Nothing takes effect before admin_switch. The listen address and the use of TLS cannot
  * change: if `spec` differs in either, none of its `admin:` settings take effect before the next
  * start, and only the current token and key files are read again. *change is set to NULL if `admin`
- * is NULL. 0, or an error code with `errs` filled.
+ * is NULL. Returns 0, or an error code with `errs` filled.
  */
 int admin_prepare(struct admin *admin, const struct weir_spec *spec, struct admin_change **change,
     struct weir_errs *errs);
@@ -69,18 +70,19 @@ int admin_prepare(struct admin *admin, const struct weir_spec *spec, struct admi
 void admin_change_free(struct admin_change *change);
 
 /**
- * Serve `graph` (if it is NULL, the current one) and `config` from now on. `number` counts the
- * configurations that this server has used, from 0 at startup. `with` changes the endpoint itself
- * and is taken over; if it is NULL, the endpoint stays as it is. Watchers get an event; watchers
- * whose access has ended are disconnected within a second. `admin` may be NULL. After the function
- * returns, the previous graph and config are no longer accessed. Any thread but the endpoint's own,
- * one at a time; blocks until responses in progress are complete.
+ * From now on, serve `config` and `graph` (the current graph if that is NULL). `number` counts the
+ * configurations that this server has used, from 0 at startup. `with` holds the changes to the
+ * endpoint itself and is consumed; if it is NULL, the endpoint does not change. Watchers receive an
+ * event; those whose access has been revoked are disconnected within a second. `admin` may be NULL.
+ * After the function returns, the previous graph and config are no longer accessed. May be called
+ * by any thread except the endpoint's own, by one at a time. Blocks until responses in progress are
+ * complete.
  */
 void admin_switch(struct admin *admin, struct weir_graph *graph, const char *config, int64_t number,
     struct admin_change *with);
 
 /** Notify the watchers that a reload requested by `by` failed; `summary` is the message to show.
- *  `admin` may be NULL. Threads and blocking are as for admin_switch. */
+ *  `admin` may be NULL. Blocks, and may be called by the same threads, like admin_switch. */
 void admin_tell_failed(struct admin *admin, const char *by, const char *summary);
 
 /** Number of reloads and their results. */
@@ -107,8 +109,8 @@ struct admin_reloading {
  *  announced as ready. `admin` may be NULL. Blocks like admin_switch. */
 void admin_allow_reload(struct admin *admin, const struct admin_reloading *reloading);
 
-/** Close all connections, join the thread, free. NULL is allowed. Blocks until a response in
- *  progress is complete, at most for as long as one weir_graph_set takes. */
+/** Close all connections, join the thread and free `admin`. NULL is allowed. Blocks until a
+ *  response in progress is complete, at most for as long as one weir_graph_set takes. */
 void admin_stop(struct admin *admin);
 
 #endif

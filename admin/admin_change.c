@@ -11,10 +11,10 @@
 
 struct admin_change {
 	struct weir_alerts_spec alerts;
-	/* the address or the use of TLS differs: no part of `admin:` applies before a restart */
+	/* the address or the use of TLS differs, so no part of `admin:` applies before a restart */
 	bool waits;
 	bool shared; /* other users may connect to the socket file */
-	/* NULL if `waits`: the current auth and keys are kept and read their files again */
+	/* NULL if `waits`: the current auth and keys stay in use and read their files again */
 	struct auth *auth;
 	struct keys *keys;
 };
@@ -25,8 +25,8 @@ static bool waits(
 	return strcmp(spec->listen, listen) != 0 || (*spec->tls.cert != '\0') != address->tls;
 }
 
-/* Read the token and key files. admin_check has accepted them, but they may have changed since. If
- * they are invalid now, this fails and nothing is changed. */
+/* Read the token and key files. admin_check has accepted them, but they may have changed since
+ * then. If they are now invalid, this function fails and nothing is changed. */
 static int prepare_gate(const struct weir_admin_spec *spec, const struct authority *address,
     struct admin_change *c, struct weir_errs *errs)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Changes the endpoint on a reload, in two steps: admin_prepare (any thread) does everything that
- * can fail, before the reload is decided; admin_switch (the admin thread) applies the result at
- * once, between two requests.
+ * can fail, before the reload is decided; admin_switch (the admin thread) applies the result
+ * immediately, between two requests.
  */
 #ifndef WEIR_ADMIN_ADMIN_CHANGE_H
 #define WEIR_ADMIN_ADMIN_CHANGE_H
@@ -12,8 +12,9 @@
 #include "admin/metrics/alerts.h"
 #include "admin/auth/auth.h"
 
-/** Implements admin_prepare for an endpoint whose configured address is `listen`. `address` is the
- *  parsed address in use; only members that never change are read, so any thread may call this. */
+/** Implement admin_prepare for an endpoint whose configured address is `listen`. `address` is the
+ *  parsed address in use; only members that never change are read, so any thread may call this
+ *  function. */
 int admin_change_new(const struct weir_spec *spec, const char *listen,
     const struct authority *address, struct admin_change **change, struct weir_errs *errs);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions shared by the benches; see bench.h. */
+/* Functions shared by the benchmarks; see bench.h. */
 #include "bench.h"
 
 #include <pthread.h>

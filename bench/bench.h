@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by all benches: prints a header that describes the build and the machine, probes the
- * distance of cores, computes medians, and pins threads.
+ * Functions shared by all benchmarks: they print a header that describes the build and the machine,
+ * probe the distance between cores, compute medians, and pin threads.
  *
- * The hypervisor places the two cores of such a machine sometimes near each other and sometimes far
- * apart: a cache line takes about 86 ns between near cores and 416 ns between far ones (limits.md).
- * Every row is therefore probed before and after. A row measured with far cores is repeated, at
- * most BENCH_TRIES times, and marked if the cores were never near.
+ * On the machine that these benchmarks are run on, the hypervisor places the two cores sometimes
+ * near each other and sometimes far apart: a cache line takes about 86 ns between near cores and
+ * 416 ns between far ones (limits.md). The distance is therefore probed before and after every row.
+ * A row measured with far cores is repeated, at most BENCH_TRIES times, and marked if the cores
+ * were never near.
  */
 #ifndef WEIR_BENCH_BENCH_H
 #define WEIR_BENCH_BENCH_H
@@ -14,8 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Cache-line round trip in ns above which the cores are far apart, so that the row does not
- * count. */
+/** Cache-line round trip in ns above which the cores are far apart and the row does not count. */
 #define BENCH_FAR_NS 200
 #define BENCH_TRIES  8
 #define BENCH_ROUNDS 9
@@ -24,8 +24,8 @@
  * optimisation. */
 void bench_header(const char *name);
 
-/** Measure the round trip of a cache line between cores `a` and `b` for 10 ms. Returns ns, or 0 if
- * there is only one core. */
+/** Measure the round trip of a cache line between cores `a` and `b` for 10 ms. Returns the time in
+ * ns, or 0 if there is only one core. */
 double bench_distance_ns(int a, int b);
 
 /** Pin the calling thread to core `cpu`. */
@@ -39,8 +39,8 @@ struct bench_stat {
 	bool far; /* no round had near cores */
 };
 
-/** Measure `run(arg)`, which returns ns per item, BENCH_ROUNDS times, with probes before and after
- * each. */
+/** Call `run(arg)`, which returns ns per item, BENCH_ROUNDS times, with a probe before and after
+ * each call. */
 struct bench_stat bench_measure(double (*run)(void *arg), void *arg);
 
 /** Return the median, the lowest and the highest of v[0..n). Sorts v. */

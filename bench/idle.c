@@ -6,12 +6,12 @@
  *   idle [-s STAGES] [-k CLASSES] [-p POOLS] [-t THREADS] [-w SECONDS] [-b BUSY] [-r RATE]
  *
  * The graph consists of chains of CHAIN stages with the default policies. Each pool (group) has
- * THREADS handler threads. There is one pool per stage, or with -p there are POOLS pools, assigned
- * to chains in rotation. In the loaded part the last BUSY stages of the first chain get RATE events
- * a second, in one burst every 10 ms. The admin endpoint runs as in a server, but without clients.
- * CPU time is read from the schedstat file of each thread; "rest" is that of all other threads of
- * the process, including handlers and the sender. RSS is the growth of the process from before the
- * graph is built to the end of the first idle part.
+ * THREADS handler threads. There is one pool per stage, or with -p there are POOLS pools, which are
+ * assigned to the chains in rotation. In the loaded part, RATE events per second are sent through
+ * the last BUSY stages of the first chain, in one burst every 10 ms. The admin endpoint runs as in
+ * a server, but without clients. CPU time is read from the schedstat file of each thread; "rest" is
+ * that of all other threads of the process, including handlers and the sender. RSS is the growth of
+ * the process from just before the graph is built until the end of the first idle part.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@
 #define CHAIN     10
 #define BURST_NS  10000000LL
 #define BURST_MAX 256
-/* Wait before each measurement, in which the effects of startup or of the load fade. */
+/* Wait before each measurement, so that the effects of startup or of the load fade. */
 #define SETTLE_S 5
 
 static int n_stages = 30, n_classes = 8, n_threads = 1, n_pools, span_s = 10, n_busy = 3,

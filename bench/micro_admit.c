@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the cost of an admission decision: sink_offer() is called with runs of events on a graph
+ * Measures the cost of an admission decision. sink_offer() is called with runs of events on a graph
  * that is built but not started, so there is only one thread and no wake-up. Admitted events are
  * removed outside the measured time. Rows compare the same sink with and without a policy.
  */
@@ -51,15 +51,15 @@ static const struct weir_stage_ops end_ops = {.abi = WEIR_STAGE_ABI,
     .accepts = &event_type,
     .handle = end};
 
-/* One row of the table: sink `a` before sink `b`, and the state that their policies see. */
+/* A row of the table: sink `a`, which precedes sink `b`, and the state that their policies see. */
 struct row {
 	const char *name;
 	const char *policy_a, *policy_b;
 	int run;
-	int64_t cost_ns; /* cost of an event; a high cost turns a long queue into overload */
+	int64_t cost_ns; /* cost of an event; a high cost makes a long queue an overload */
 	int threads;     /* number of idle threads */
 	bool ahead;      /* `a` decides for `b` upstream */
-	bool gave;       /* result: some events were refused */
+	bool gave;       /* result: whether some events were refused */
 };
 
 static struct row *at; /* the row being measured */

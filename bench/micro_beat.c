@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the cost of one complete beat of the admin thread (admin/stream/ticker.c) on a real, idle graph
- * of 30 stages with 4 classes and 2 threads each: taking the snapshot (weir_graph_view), feeding
- * the history, and formatting the text of a tick. Prints us per call, medians of 200 calls.
- * micro_history measures the parts of a beat on synthetic data.
+ * Measures the cost of one complete run of the ticker of the admin thread (admin/stream/ticker.c), on
+ * a real, idle graph of 30 stages with 4 classes and 2 threads each: taking the snapshot
+ * (weir_graph_view), feeding the history, and formatting the text of a tick. Prints us per call,
+ * medians of 200 calls. micro_history measures the parts of such a run on synthetic data.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,8 @@ static double since_us(int64_t then_ns)
 	return (double)(bench_now_ns() - then_ns) / 1e3;
 }
 
-/* Write the configuration of the chain s1 -> s2 -> ... -> s29, which gets no load. */
+/* Write the configuration of the source s0 and the chain s1 -> s2 -> ... -> s29, which receives no
+ * load. */
 static size_t make_yaml(char *p, size_t size)
 {
 	int n = snprintf(p, size,

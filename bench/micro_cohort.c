@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the gain of cohorts: six stages run depth first (all stages per request) and stage by
- * stage over a batch, each in a bare loop and through real weir stages (inline, so that queues and
- * threads do not distort the result).
+ * Measures the gain of cohorts. Six stages are run depth first (all stages for one request, then
+ * the next request) and stage by stage over a batch, both in a bare loop and as real weir stages,
+ * which are inline so that queues and threads do not distort the result.
  *
  * Each stage has its own code (straight-line, with four independent dependency chains, so that
  * instruction fetch dominates the cost) and its own table (read by loads that depend on each
- * other). Stages work on separate words of the request: otherwise batching could hide a dependence
- * between stages, which would be mistaken for a gain (limits.md).
+ * other). Stages work on separate words of the request; otherwise batching could hide the latency
+ * of a dependence between stages, which would be mistaken for a gain (limits.md).
  *
  * The columns show the time per request relative to the bare depth-first loop. "share" is the share
- * of the bare loop's gain at batch 16 that remains through weir; the goal is >= 0.90. A batch of
- * one through weir should cost <= 1.03 plus the hop itself, which micro_hop reports in ns.
+ * of the bare loop's gain at batch 16 that remains with weir; the goal is >= 0.90. With weir, a
+ * batch of one should cost <= 1.03 plus the hop itself, which micro_hop reports in ns.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static struct request requests[REQUESTS] __attribute__((aligned(64)));
 
 /* ---- code and tables of the stages ---- */
 
-/* Each repetition is 28 bytes of code: four adds and xors of 32-bit immediates on four
+/* Each repetition is 28 bytes of code: two adds and two xors of 32-bit immediates, on four
  * registers. */
 #define CODE(name, reps)                                                                           \
 	static __attribute__((noinline, aligned(64))) uint64_t name(uint64_t x)                    \
@@ -205,8 +205,8 @@ static double staged(int batch)
 	return (double)(bench_now_ns() - start) / n;
 }
 
-/* Number of interleaved rounds, of which the median is taken. Each round measures each variant
- * once. */
+/* Number of rounds, each of which measures every variant once. The medians over all rounds are
+ * printed. */
 #define ROUNDS 15
 static const int batches[] = {1, 4, 16, 64, 256};
 #define N_BATCHES 5

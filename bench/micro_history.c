@@ -2,8 +2,8 @@
 /*
  * Measures the cost of the work that the admin thread does once a second, on 30 stages with 4
  * classes each: adding a snapshot to the history (history_feed: differences and quantiles of both
- * rings), writing it to the file, making the JSON of a tick, and making a response with 6 hours of
- * all stages. Prints us per call, medians of 200 calls. The snapshot itself (weir_graph_view) is
+ * rings), writing it to the file, building the JSON of a tick, and building a response with 6 hours
+ * of all stages. Prints us per call, medians of 200 calls. The snapshot itself (weir_graph_view) is
  * not included.
  */
 #include <stdio.h>
@@ -44,8 +44,8 @@ static void make(void)
 	}
 }
 
-/* Advance the view by ten seconds, so that both rings are fed, and give every stage events of all
- * durations. */
+/* Advance the view by ten seconds, so that both rings get a sample, and add events of all durations
+ * to every stage. */
 static void pass(int call)
 {
 	view.now_ns = 10000000000LL * (call + 1);

@@ -3,13 +3,13 @@
  * Measures the cost of a hop to a stage: sink, admission, queue, wake-ups, metrics, handle, finish.
  *
  * In the rows "two cores" a sender on core 0 offers runs of events to a stage with one handler
- * thread on core 1, as fast as it can. The rows show ns per event of the slower side. A counter
- * returns events to the sender, so at most IN_FLIGHT events are in flight. In the rows "inline" the
- * same stage runs in the sender's thread. For comparison, the bare structures of limits.md are
- * measured in the same process: a mutex around a spliced list, and a bounded ring of sequenced
- * cells (Vyukov) claimed in runs, both with a consumer that touches each item. The rows "idle" show
- * the time from offering an event to a parked handler until the handler runs, compared with a bare
- * futex.
+ * thread on core 1, as fast as it can. The rows show the ns per event of the slower side. A counter
+ * tells the sender which events it may reuse, so at most IN_FLIGHT events are in flight. In the
+ * rows "inline" the same stage runs in the sender's thread. For comparison, the bare structures of
+ * limits.md are measured in the same process: a mutex around a spliced list, and a bounded ring of
+ * sequenced cells (Vyukov) claimed in runs, both with a consumer that accesses each item. The rows
+ * "idle" show the time from offering an event to a parked handler until the handler runs, compared
+ * with a bare futex.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -87,8 +87,8 @@ OPS(hop_ops, "b.hop", hop_handle, pin_second);
 OPS(inline_ops, "b.inline", hop_handle, pin_none);
 OPS(idle_ops, "b.idle", idle_handle, pin_second);
 
-/* Build a graph. Idle and inline graphs hardly use admission, so its cost shows only in the rows
- * "two cores". */
+/* Build a graph. Idle and inline graphs hardly use admission, so its cost is visible only in the
+ * rows "two cores". */
 static struct weir_graph *graph_of(
     const struct weir_stage_ops *ops, bool inlined, const char *spin, const char *policy)
 {
@@ -161,8 +161,8 @@ static double hop_run(void *arg)
 	return (double)(bench_now_ns() - start) / (double)sent;
 }
 
-/* Measure the bench's own cost per event: events are made in the same runs, but not offered to a
- * stage. */
+/* Measure the benchmark's own cost per event: events are initialised in the same runs, but not
+ * offered to a stage. */
 static double making_run(void *arg)
 {
 	const struct hop *h = arg;
@@ -319,7 +319,8 @@ static void idle_for(int64_t ns)
 
 struct idle {
 	struct weir_stage *stage;
-	/* between hops: long to let the handler park, short to keep it spinning */
+	/* time between hops: long, so that the handler parks, or short, so that it keeps
+	 * spinning */
 	int64_t pause_ns;
 };
 

@@ -2,7 +2,7 @@
 /*
  * Writes rows of the overload report; see overload_json.h.
  *
- * json_pack with "o" takes over a reference even if it fails, and fails if it is given NULL, so a
+ * json_pack with "o" consumes the reference even on failure, and fails if the value is NULL, so a
  * single check at the end detects a lack of memory.
  */
 #include "overload_json.h"
@@ -15,11 +15,10 @@
 
 #include "base/clock.h"
 
-/* Number of bins of the series that are joined into one point of a chart: 5 bins of 20 ms. */
+/* Number of bins of 20 ms that are joined into one point of a chart. */
 #define BINS_A_POINT 5
 
-/* Number of users of equal demand in W11. They are numbered first; the user after them is
- * greedy. */
+/* Number of users of equal demand in W11. They have the numbers from 0; the next user is greedy. */
 #define EQUAL_USERS 100
 
 #define HOW (JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(6))
@@ -29,7 +28,7 @@ static double seconds(int64_t ns)
 	return (double)ns * 1e-9;
 }
 
-/* Write `row` as a line; takes over the reference. */
+/* Write `row` as a line and take over the reference. */
 static int line(FILE *out, json_t *row)
 {
 	if (!row)
@@ -88,7 +87,7 @@ static json_t *classes(const struct sim_config *c, const struct sim_result *r)
 	return list;
 }
 
-/* Make the time series of requests offered and of requests served in time, as fractions of the
+/* Build the time series of requests offered and of requests served in time, as fractions of the
  * capacity, starting at the end of the warm-up. */
 static json_t *series(const struct sim_config *c, const struct sim_result *r)
 {
@@ -126,7 +125,7 @@ static json_t *threads(const struct sim_config *c, const struct sim_result *r)
 	return list;
 }
 
-/* Return the route that the narrow stage of W6 or the slow stage of W8 should not affect; -1 for
+/* Return the route that the narrow stage of W6 or the slow stage of W8 should not affect, or -1 for
  * other workloads. */
 static int untroubled_route(const char *workload)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the report on an overload evaluation: reads rows and writes one HTML page.
+ * Writes the report on an overload evaluation: reads rows and writes one HTML page.
  *
  *   overload_report [-o FILE] ROWS...
  *

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints the table of overload.md, in virtual time: the result of each admission policy with each
- * workload.
+ * Simulates each admission policy with each workload in virtual time, and prints the table of
+ * overload.md.
  *
  *   overload_sim [--workload W2]... [--policy weir]... [--load 2]... [--resize weir] [--seeds N]
  *                [--for SECONDS] [--csv | --json FILE]
  *
- * There is one row per workload and policy. For each load it shows goodput over capacity (responses
- * in time per second over the capacity of the stages), in brackets the p99 response time of
- * completed requests in ms, and the share of class 0 that was served in time. Two more columns show
- * the share refused at the lowest load and the share of work wasted at the highest. The latter
+ * There is one row per workload and policy. For each load it shows goodput over capacity (the rate
+ * of responses in time, divided by the capacity of the stages), in brackets the p99 response time
+ * of completed requests in ms, and the share of class 0 that was served in time. Two more columns
+ * show the share refused at the lowest load and the share of work wasted at the highest. The latter
  * excludes requests whose services alone took longer than their deadline: only a policy that knew
  * the service times in advance could avoid that work. All values are medians over the seeds;
  * goodput under a spike or a fault is measured over its duration. "best static" is the policy
  * `threshold` with the best threshold for each load. --csv prints one line per run instead, for
  * plots. --json FILE also writes the runs as rows of the report (overload_report).
  *
- * This is a model: refusing takes no time, and no kernel adds noise. A breach of a law of
- * overload.md 3.10 ends the program, with the last steps on stderr.
+ * This is a model: refusing takes no time, and no kernel adds noise. If a law of overload.md 3.10
+ * is violated, the program exits with the last steps on stderr.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,8 +103,8 @@ static void write_row(const struct options *o, const struct overload_run *run,
 	exit(1);
 }
 
-/* Simulate one run. If `told` is set, the run is written to the JSON file as a run of `p`; of a
- * sweep over thresholds only the runs of the best one are written. */
+/* Simulate one run. If `told` is set, the run is written to the JSON file as a run of `p`. Of a
+ * sweep over thresholds, only the runs with the best threshold are written. */
 static struct figures run_one(const struct options *o, const struct sim_workload *w,
     const struct contender *p, int64_t threshold, double load, uint64_t seed, bool told)
 {
@@ -230,7 +230,7 @@ static void add_policy(struct options *o, const char *name)
 	o->policy[o->n_policies++] = c;
 }
 
-/* Take one option with its value. */
+/* Apply an option and its value. */
 static void take(struct options *o, const char *name, const char *value)
 {
 	const struct sim_workload *w = sim_workload_find(value);

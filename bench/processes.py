@@ -51,7 +51,7 @@ class Process:
             try:
                 name, ns = open(f"{tasks}/{t}/comm").read().strip(), open(f"{tasks}/{t}/schedstat").read().split()[0]
             except OSError:
-                continue  # the thread has ended
+                continue  # the thread has exited
             name = name.split("/")[0]
             total[name] = total.get(name, 0) + int(ns) * 1e-9
         return total

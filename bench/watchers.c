@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the cost of watching clients: opens N connections to /events of a running server,
- * discards their data, and reads the CPU time of the server's thread "admin" from /proc.
+ * Measures the cost of clients that watch events: opens N connections to /events of a running
+ * server, discards their data, and reads the CPU time of the server's thread "admin" from /proc.
  *
  *   watchers PORT PID [N=500] [HZ=1] [SECONDS=20]
  *
- * Prints the share of a core used without watchers (5 s) and with N watchers, ticks per watcher,
- * and bytes.
+ * Prints the share of a core that is used without watchers (for 5 s) and with N watchers, and the
+ * ticks and bytes per watcher.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -31,8 +31,8 @@ struct watcher {
 static struct watcher watcher[WATCHERS_MAX];
 static struct pollfd polled[WATCHERS_MAX];
 
-/* Return the CPU time in ns of the thread "admin" of process `pid`, from its schedstat; -1 if there
- * is no such thread. */
+/* Return the CPU time in ns of the thread "admin" of process `pid`, from its schedstat, or -1 if
+ * there is no such thread. */
 static long long admin_ns(const char *pid)
 {
 	char path[128], word[64];
@@ -90,7 +90,7 @@ static void watch(int n, int64_t until_ns)
 				continue;
 			ssize_t got = recv(polled[i].fd, buf, sizeof(buf) - 1, MSG_DONTWAIT);
 			if (got <= 0) {
-				polled[i].fd = -1; /* gone: poll skips it */
+				polled[i].fd = -1; /* disconnected: poll ignores it */
 				continue;
 			}
 			buf[got] = '\0';

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Binds the top level of the YAML: all sections, in an order in which `defaults` precede the stages
- * that use them and `alerts` follow the stages that they name. Also has the helpers shared by the
- * sections.
+ * Binds the top level of the YAML: all sections, in an order in which `defaults` precedes the
+ * stages that use it and `alerts` follows the stages that it names. The helpers shared by the
+ * sections are also here.
  */
 #include "bind.h"
 
@@ -61,7 +61,7 @@ const char *bind_hint(const char *word, const char *const *names, int n, char *h
 	return NULL;
 }
 
-/* Report an unknown section. Returns the section that was probably meant, or NULL. */
+/* Report an unknown section. Returns the name of the section that was probably meant, or NULL. */
 static const char *unknown_section(struct bind *bind, const struct weir_node *name)
 {
 	const char *names[N_SECTIONS];

@@ -2,7 +2,7 @@
 /*
  * Converts the merged tree to the spec, with one function per top-level section.
  *
- * Every section reports its mistakes to bind->errs and continues. Its return value says only
+ * Every section reports its mistakes to bind->errs and continues. Its return value indicates only
  * whether memory ran out.
  */
 #ifndef WEIR_CONFIG_BIND_H
@@ -21,7 +21,7 @@ struct bind {
 	struct weir_spec *spec;
 	struct weir_errs *errs;
 	const struct weir_node *defaults; /* NULL if absent or invalid */
-	bool from_file;                   /* loaded from a file, so may load plug-ins */
+	bool from_file;                   /* the spec comes from a file, so it may load plug-ins */
 	bool look;                        /* load no new plug-ins (config_look) */
 };
 
@@ -51,8 +51,8 @@ int section_alerts(struct bind *bind, const struct weir_node *name, const struct
 
 /* ---- shared by sections ---- */
 
-/** Rows of `admin:` (except `tokens` and `users`), of a token, of a user, of `drain:`, `overload:`,
- * `log:` and `trace:`, and of a class (except `match`). */
+/** Rows of `admin:` (except `tokens` and `users`), of a token and of a user, of `drain:`,
+ * `overload:`, `log:` and `trace:`, and of a class (except `match`). */
 extern const struct weir_knob config_admin_knobs[];
 extern const struct weir_knob config_token_knobs[];
 extern const struct weir_knob config_user_knobs[];
@@ -68,13 +68,13 @@ extern const struct weir_knob config_alerts_knobs[];
 extern const struct weir_knob *const config_alert_knobs[];
 extern const struct weir_knob *const config_alert_stage_knobs[];
 
-/** Whether `key` is the name of a top-level section. */
+/** Return whether `key` is the name of a top-level section. */
 bool config_is_section(const char *key);
 
-/** Whether `key` is a key of a stage (use, with, to, or a row of weir_stage_knobs). */
+/** Return whether `key` is a key of a stage (use, with, to, or a row of weir_stage_knobs). */
 bool config_is_stage_key(const char *key);
 
-/** Whether `key` is a key of a stage that `defaults:` may set. */
+/** Return whether `key` is a key of a stage that `defaults:` may set. */
 bool config_is_default_key(const char *key);
 
 /** Check a name that will appear in metrics, JSON and pages (reliability.md (b)). Returns false
@@ -108,7 +108,7 @@ void bind_stage_knob(struct bind *bind, struct weir_node *name, struct weir_node
     struct weir_stage_spec *stage, const char *where);
 
 /** Write the hint "did you mean 'x'?" if one of `names[n]` is similar to `word`, else "known here:"
- * with as many names as fit. Returns the similar name, or NULL. */
+ * and as many names as fit. Returns the similar name, or NULL. */
 const char *bind_hint(const char *word, const char *const *names, int n, char *hint, size_t size);
 
 /** Report that `name` is not a key of a stage. The hint suggests the most similar key, or the level

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The entry points: load a file or a text, bind it and hand the spec over to the caller.
+ * The entry points: load a file or a text, bind it and pass the spec to the caller.
  *
- * The mistakes found in all steps are collected. After a mistake in the text (a duplicate key, an
- * unset variable) the readable parts are still bound, so that one run reports as many mistakes as
- * possible. Finally the errors are sorted by position.
+ * Mistakes are collected in all steps. After a mistake in the text, such as a duplicate key or an
+ * unset variable, the readable parts are still bound, so that one run reports as many mistakes as
+ * possible. Finally, the errors are sorted by position.
  */
 #include "config.h"
 
@@ -14,7 +14,8 @@
 #include "bind.h"
 #include "load.h"
 
-/* Sort key of a file: its index among the files read, so that errors without a file come last. */
+/* Return the sort key of a file: its index among the files that were read. Errors without a file
+ * come last. */
 static int file_rank(const struct sources *all, const char *file)
 {
 	for (int i = 0; i < all->n; i++)
@@ -35,8 +36,8 @@ static bool is_after(const struct sources *all, const struct weir_err *a, const 
 	return a->col > b->col;
 }
 
-/* Sort by insertion, since there are at most WEIR_ERRS_MAX errors and those at equal positions must
- * keep their order. */
+/* Use insertion sort, since there are at most WEIR_ERRS_MAX errors and those at equal positions
+ * must keep their order. */
 static void sort_errors(const struct sources *all, struct weir_errs *errs)
 {
 	for (int i = 1; i < errs->n; i++) {
@@ -134,8 +135,8 @@ static int begin(struct load *load, const char *name, struct weir_spec **spec)
 	return source_no_memory(load->errs);
 }
 
-/* Complete a load, given the result `rc` of reading: bind the tree and hand the spec over, or sort
- * the errors and free the spec. */
+/* Complete a load, given the result `rc` of reading: bind the tree and pass the spec to the caller,
+ * or sort the errors and free the spec. */
 static int finish(
     struct load *load, int rc, int errors_before, struct weir_spec *made, struct weir_spec **spec)
 {

@@ -2,8 +2,8 @@
 /*
  * Loads YAML into a struct weir_spec, checks its structure and reports all mistakes together.
  *
- * One thread at a time; no globals. Apart from reading the configuration files and loading
- * plug-ins, no call opens, starts or binds anything.
+ * Used by one thread at a time; there is no global state. Apart from reading the configuration
+ * files and loading plug-ins, no call opens, starts or binds anything.
  */
 #ifndef WEIR_CONFIG_CONFIG_H
 #define WEIR_CONFIG_CONFIG_H
@@ -31,8 +31,8 @@ int config_load(const char *path, const char *const *sets, int n_sets, struct we
     struct weir_errs *errs);
 
 /** Like config_load, but loads no new plug-in files. Stages whose type comes from a plug-in are
- * checked against the loaded plug-in; if none is loaded, that is an error. For a server that only
- * reports what would change. */
+ * checked against the loaded plug-in; if none is loaded, that is an error. Used by a server that
+ * only reports what would change. */
 int config_look(const char *path, const char *const *sets, int n_sets, struct weir_spec **spec,
     struct weir_errs *errs);
 
@@ -55,15 +55,15 @@ int config_schema(FILE *out);
  * an example. For a name from config_described, write only its knobs. Returns 0 or WEIR_ENOENT. */
 int config_describe(const char *type, FILE *out);
 
-/** The name with index `i` (from 0) that config_describe accepts in addition to stage types
- * ("stage", "group", "admin" ...); NULL after the last. Static. */
+/** Return the name with index `i` (from 0) that config_describe accepts in addition to stage types
+ * ("stage", "group", "admin" ...), or NULL after the last. The string is static. */
 const char *config_described(int i);
 
 /** Write the effective value of every key (or of those below `path`, "stages.disk.threads") and its
  * origin: file:line or "default". Returns 0 or WEIR_ENOENT. */
 int config_explain(const struct weir_spec *spec, const char *path, FILE *out);
 
-/** A key whose value comes from a file. All members are valid during the call. */
+/** A key whose value comes from a file. All members are valid only during the call. */
 struct config_said {
 	const char *path;  /* "stages.disk.threads.max" */
 	const char *value; /* effective; NULL if its line has ${}, which may be a secret */
@@ -77,16 +77,17 @@ typedef void config_said_fn(void *arg, const struct config_said *said);
  * or WEIR_ENOMEM. */
 int config_said(const struct weir_spec *spec, config_said_fn *fn, void *arg);
 
-/** The text of file `i` as it was read, with lines ended by '\n', and its name, which the spec
- * owns. File 0 is the loaded one, and the files that it includes follow. The caller frees *text.
- * Returns 0, WEIR_ENOENT if there is no such file, or WEIR_ENOMEM. */
+/** Return the text of file `i` as it was read, with lines ended by '\n', and its name, which the
+ * spec owns. File 0 is the loaded one, and the files that it includes follow. The caller frees
+ * *text. Returns 0, WEIR_ENOENT if there is no such file, or WEIR_ENOMEM. */
 int config_text(const struct weir_spec *spec, int i, const char **name, char **text);
 
-/** Write the effective value of every key, one "path value" a line: two specs are equivalent if
- * these lines are equal. Returns 0 or WEIR_ENOMEM. */
+/** Write the effective value of every key, as lines of the form "path value". Two specs are
+ * equivalent if these lines are equal. Returns 0 or WEIR_ENOMEM. */
 int config_values(const struct weir_spec *spec, FILE *out);
 
-/** The output of config_values as a text, which the caller frees. NULL if out of memory. */
+/** Return the output of config_values as a string, which the caller frees. Returns NULL if out of
+ * memory. */
 char *config_values_text(const struct weir_spec *spec);
 
 /** A new value for a knob of `stage`, to be written into a file; `knob` is its path, as for
@@ -96,13 +97,13 @@ struct config_change {
 };
 
 /**
- * The text of the file `path` with change[0..n) applied and every other byte unchanged: values are
- * replaced in place, and missing knobs are added to their stage. Does not write the file. The
- * caller frees *text, which is NUL-terminated; *size is its length. Returns 0 or
+ * Return the text of the file `path` with change[0..n) applied and every other byte unchanged:
+ * values are replaced in place, and missing knobs are added to their stage. The file is not
+ * written. The caller frees *text, which is NUL-terminated; *size is its length. Returns 0 or
  *
- *   WEIR_EINVAL             a value has no position of its own (it comes from ${}, from an included
- *                           file, or from a number that stands for several knobs); `errs` has the
- *                           position
+ *   WEIR_EINVAL             a value cannot be replaced in the file (it comes from ${}, from an
+ *                           included file, or from a number that sets several knobs); `errs` has
+ *                           the position
  *   a code of config_load   the file cannot be read
  *   WEIR_ENOMEM
  */

@@ -162,7 +162,7 @@ static void describe_type(FILE *out, const struct weir_stage_ops *ops)
 	put_example(out, ops);
 }
 
-/* Names that can be described in addition to stage types. */
+/* Names that can be described, in addition to stage types. */
 static const struct {
 	const char *name, *head;
 	const struct weir_knob *rows;

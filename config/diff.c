@@ -2,8 +2,8 @@
 /*
  * Compares two configurations, given as lists of "path value" lines, by sorting and merging them.
  *
- * The rows of the loader tell whether a knob is live. The order of classes matters, since the first
- * match wins, so the list of their names is compared as one more value.
+ * The rows of the loader define whether a knob is live. The order of classes matters, since the
+ * first match wins, so the list of their names is compared as an additional value.
  */
 #include "diff.h"
 
@@ -41,8 +41,8 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct value *)a)->path, ((const struct value *)b)->path);
 }
 
-/* Write the names of the classes in order to `order`, "" if there are none. Finds them by the line
- * ".guarantee" that every class has. */
+/* Write the names of the classes, in their order, to `order`, and add them as a value. They are
+ * found by the line ".guarantee", which every class has. */
 static void add_class_order(struct values *v, char *order)
 {
 	static const char last[] = ".guarantee";
@@ -101,7 +101,7 @@ static const char *value_of(const struct values *v, const char *path)
 
 /* ---- classifying ---- */
 
-/* The type of the stage called name[0..n); NULL if `v` has no such stage. */
+/* Return the type of the stage called name[0..n), or NULL if `v` has no such stage. */
 static const char *type_of(const struct values *v, const char *name, size_t n)
 {
 	char use[256];
@@ -110,8 +110,8 @@ static const char *type_of(const struct values *v, const char *name, size_t n)
 	return value_of(v, use);
 }
 
-/* Length of the stage name in `path`, 0 if it has none. Names may contain dots, so the longest
- * matching name in either configuration counts. */
+/* Return the length of the stage name in `path`, or 0 if it has none. Names may contain dots, so
+ * the longest name that exists in either configuration is used. */
 static size_t stage_bytes(const struct comparing *c, const char *path)
 {
 	const char *name = path + sizeof(STAGES) - 1;
@@ -202,8 +202,8 @@ static void add(struct comparing *c, struct config_difference item)
 	d->item[d->n++] = item;
 }
 
-/* Compare a value, which is NULL on a side that lacks it. A stage that one side lacks is reported
- * by its type only. */
+/* Compare a value, which is NULL if one side does not have it. For a stage that only one side has,
+ * only the type is reported. */
 static void compare(struct comparing *c, char *path, const char *from, const char *to)
 {
 	struct config_difference d = {.path = path, .from = from, .to = to};
@@ -269,7 +269,7 @@ static void count(struct config_diff *d)
 }
 
 /* Shorten the paths of added and removed stages to "stages.NAME". This overwrites the copies of the
- * texts that the paths are in, which are not searched again. */
+ * texts that contain the paths, which is safe because they are not searched again. */
 static void cut_paths(struct config_diff *d)
 {
 	for (int i = 0; i < d->n; i++) {

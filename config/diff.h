@@ -10,13 +10,13 @@
 
 #include <stdbool.h>
 
-/** What is needed to apply a difference. */
+/** What is required to apply a difference. */
 enum config_effect {
 	CONFIG_LIVE,    /* the value changes in the running graph */
-	CONFIG_REBUILD, /* the stage, class or group is created anew in a new graph */
+	CONFIG_REBUILD, /* the stage, class or group is rebuilt in a new graph */
 	CONFIG_ADD,     /* a stage is added */
 	CONFIG_REMOVE,  /* a stage is removed */
-	CONFIG_RESTART, /* the server must be restarted, as for the address of the admin endpoint */
+	CONFIG_RESTART, /* needs a restart, for example the address of the admin endpoint */
 	CONFIG_EFFECTS,
 };
 
@@ -43,13 +43,13 @@ struct config_diff {
  *  caller frees *diff with config_diff_free. */
 int config_diff(const char *before, const char *after, struct config_diff *diff);
 
-/** The text for the next comparison: `after`, but with the lines of `before` for values that wait
- * for a restart. The caller frees it. NULL if out of memory. */
+/** Return the text for the next comparison: `after`, but with the lines of `before` for values that
+ * wait for a restart. The caller frees it. Returns NULL if out of memory. */
 char *config_diff_carry(const struct config_diff *diff, const char *before, const char *after);
 
-/** Whether a change of `path` takes effect only after a restart. This is always so for `user` and
- * for the address and history of the admin endpoint, and for all of `admin:` if the endpoint
- * changes its address or its use of TLS. */
+/** Return whether a change of `path` takes effect only after a restart. This is always the case for
+ * `user` and for the address and history of the admin endpoint. It applies to all of `admin:` if
+ * the endpoint changes its address or its use of TLS. */
 bool config_diff_waits(const struct config_diff *diff, const char *path);
 
 void config_diff_free(struct config_diff *diff);

@@ -8,7 +8,7 @@
  *   ${X:?message}   an error with `message` if X is not set or empty
  *   $${             a literal ${
  *
- * Anything else that begins with ${ is an error. Results are not expanded again.
+ * Any other text that begins with ${ is an error. Results are not expanded again.
  */
 #include "tree.h"
 
@@ -29,7 +29,7 @@ struct expansion {
 	size_t n;
 };
 
-/* The position of `token` in the line of the scalar, or the position of the scalar itself if
+/* Return the position of `token` in the line of the scalar, or the position of the scalar itself if
  * escapes or line breaks hide the token. */
 static struct weir_mark place_of(const struct expansion *e, const char *token, size_t len)
 {
@@ -115,8 +115,8 @@ static int expand_token(struct expansion *e, const char *token, size_t len)
 	return missing(e, name, token, len, word, word_len);
 }
 
-/* Expand what `*p` points to (an escaped ${, a token, or the text up to the next '$') and advance
- * `*p`. */
+/* Expand the element at `*p`, which is an escaped ${, a token, or the text up to the next '$', and
+ * advance `*p`. */
 static int expand_step(struct expansion *e, const char **p)
 {
 	const char *s = *p;
@@ -156,7 +156,7 @@ static int expand_scalar(struct sources *all, struct weir_node *node, struct wei
 		return rc;
 	free(node->text);
 	node->text = e.out;
-	node->quoted = true; /* an empty variable is an empty text, not a missing value */
+	node->quoted = true; /* an empty variable yields an empty text, not a missing value */
 	return rc;
 }
 

@@ -6,8 +6,8 @@
  *   stages.disk.queue.limit    4096    files.yaml:7 (defaults)
  *   stages.disk.threads.spin   auto    default
  *
- * Values come from the spec, positions from the merged tree that the spec holds. A spec made by a
- * program has no tree; the origin of its values is "program".
+ * Values are taken from the spec, positions from the merged tree that the spec holds. A spec built
+ * by a program has no tree; the origin of its values is "program".
  */
 #include "config.h"
 
@@ -30,7 +30,7 @@
 
 struct explain {
 	const struct weir_spec *spec;
-	const struct sources *all; /* NULL for a spec made by a program */
+	const struct sources *all; /* NULL for a spec built by a program */
 	const char *only;          /* path to show; NULL for all */
 	FILE *out;
 	int shown;
@@ -68,7 +68,7 @@ static void show(struct explain *x, const char *path, const char *value, const c
 }
 
 /* Find the node that sets `path` ("threads.max") below `node`: the value itself, or a number that
- * stands for both bounds (`threads: 4`). */
+ * sets both bounds (`threads: 4`). */
 static const struct weir_node *find_node(const struct weir_node *node, const char *path)
 {
 	char word[PATH_BYTES];
@@ -88,7 +88,7 @@ static const struct weir_node *find_node(const struct weir_node *node, const cha
 	return node;
 }
 
-/* Whether an override names `path` of the stage or the section that contains it. */
+/* Return whether an override names `path` of the stage or the section that contains it. */
 static bool is_set(const struct explain *x, const char *stage, const char *path)
 {
 	char full[PATH_BYTES];
@@ -120,7 +120,7 @@ static void find_origin(
 		snprintf(buf, size, "%s", x->all ? "default" : "program");
 }
 
-/* The line at `mark` as it was read; "" if unknown. */
+/* Return the line at `mark` as it was read, or "" if it is unknown. */
 static const char *line_of(const struct explain *x, const struct weir_mark *mark)
 {
 	for (int i = 0; x->all && i < x->all->n; i++)
@@ -169,8 +169,8 @@ static void show_text(
 	free(value);
 }
 
-/* Show the rows of a table, with the members of maps as rows of their own; `prefix` is "threads."
- * or "". */
+/* Show the rows of a table, with each member of a map as a separate row; `prefix` is "threads." or
+ * "". */
 static void show_rows(struct explain *x, const struct scope *scope, const char *prefix,
     const struct weir_knob *table, const void *base)
 {
@@ -198,7 +198,8 @@ static const struct weir_node *section(const struct explain *x, const char *key)
 	return x->all ? weir_node_get(x->all->root, key) : NULL;
 }
 
-/* Show tokens and users by name. Of a token's file only the path is shown, never the contents. */
+/* Show tokens and users by name. For the file of a token, only the path is shown, never the
+ * contents. */
 static void explain_clients(struct explain *x, const char *key,
     const struct weir_admin_client_spec *client, int n, const struct weir_knob *table)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Merges files into one tree. A file's own entries come first, then those of the files it includes,
- * in the order in which it names them (the matches of a pattern are sorted by name). The maps of
- * stages, classes and groups are joined; every other key may occur in one file only. No file
- * overrides another, since users would have to remember which one wins.
+ * Merges files into one tree. A file's own entries come first, then those of the files that it
+ * includes, in the order in which it names them (the matches of a pattern are sorted by name). The
+ * maps of stages, classes and groups are joined; any other key may occur in only one file. No file
+ * overrides another, since users would have to remember which one takes precedence.
  */
 #include "load.h"
 
@@ -33,7 +33,7 @@ bool load_relative(const char *from, const char *path, char *buf, size_t size)
 
 /* ---- merging ---- */
 
-/* Whether this is a user's note (x-*). Notes are neither expanded nor merged. */
+/* Return whether the key is a user's note (x-*). Notes are neither expanded nor merged. */
 static bool is_note(const struct weir_node *name)
 {
 	return strncmp(name->text, "x-", 2) == 0;
@@ -45,7 +45,7 @@ static bool is_joined(const char *key)
 	       strcmp(key, "groups") == 0;
 }
 
-/* Index of `key` in `map`; -1 if absent. */
+/* Return the index of `key` in `map`, or -1 if it is absent. */
 static int index_of(const struct weir_node *map, const char *key)
 {
 	for (int i = 0; i < map->n; i++)
@@ -140,8 +140,8 @@ static void include_error(
 	weir_errs_add(load->errs, &entry->mark, WEIR_EINVAL, hint, "%s", text);
 }
 
-/* Called by glob. A missing directory contains no files and is not an error; an unreadable one may
- * contain some. */
+/* Called by glob. A missing directory contains no files and is not an error. An unreadable one may
+ * contain files, so it is an error. */
 static int is_worth_an_error(const char *path, int err)
 {
 	(void)path;
@@ -207,7 +207,7 @@ static bool is_same(const struct source *s, const struct stat *st)
 	return s->on_disk && s->dev == st->st_dev && s->ino == st->st_ino;
 }
 
-/* Whether this file was read already. If so, reports a cycle or a second inclusion. */
+/* Return whether this file has already been read. If so, report a cycle or a second inclusion. */
 static bool was_read(
     struct load *load, const char *path, const struct weir_mark *at, const struct load_path *up)
 {
@@ -230,7 +230,8 @@ static bool was_read(
 	return false;
 }
 
-/* Expand variables. Mistakes are reported and skipped; only lack of memory ends the expansion. */
+/* Expand variables. Mistakes are reported and skipped; only a lack of memory stops the
+ * expansion. */
 static int expand(struct load *load, struct weir_node *tree)
 {
 	int rc = 0;
@@ -266,7 +267,7 @@ int load_source(struct load *load, struct source *source, const struct load_path
 		load->usable = true;
 		load->root->mark = source->root->mark; /* position for errors about missing keys */
 	}
-	/* Looked up before the merge, which moves all other entries out of the tree. */
+	/* Find `include` before the merge, which moves all other entries out of the tree. */
 	const struct weir_node *included = weir_node_get(source->root, "include");
 	rc = merge(load, source->root);
 	return rc == 0 ? include(load, included, &here) : rc;

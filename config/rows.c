@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Describing knob rows; see rows.h. */
+/* Describes knob rows; see rows.h. */
 #include "rows.h"
 
 #include <stdlib.h>
@@ -16,8 +16,8 @@ static const char *written(enum weir_knob_type type)
 	return words[type];
 }
 
-/* Whether every YAML reader takes `text` without quotes as a string: it has only safe characters
- * and no special meaning. */
+/* Return whether every YAML reader interprets `text` without quotes as a string: it must have only
+ * safe characters and no special meaning. */
 static bool is_plain(const char *text)
 {
 	static const char *const special[] = {
@@ -28,7 +28,7 @@ static bool is_plain(const char *text)
 	for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
 		if (strcmp(text, special[i]) == 0)
 			return false;
-	/* "./x" is a path, but some readers take ".5" and ".nan" for numbers. */
+	/* "./x" is a path, but some readers interpret ".5" and ".nan" as numbers. */
 	return n > 0 && text[n] == '\0' && text[0] != '-' && (text[0] != '.' || text[1] == '/');
 }
 

@@ -8,8 +8,8 @@
 
 #include <weir/knob.h>
 
-/** The value of `row` in `base` in YAML form, with quotes around texts that need them. The caller
- *  frees it. NULL if out of memory. */
+/** Return the value of `row` in `base` in YAML form, with quotes around texts that need them. The
+ *  caller frees it. Returns NULL if out of memory. */
 char *row_value(const struct weir_knob *row, const void *base);
 
 /** Write `text` as a YAML value: without quotes where that is safe, else in double quotes. */
@@ -21,7 +21,7 @@ void row_type(FILE *out, const struct weir_knob *row);
 /** Write the bounds of the row, as in "1 to 1024". Returns false if it has none. */
 bool row_range(FILE *out, const struct weir_knob *row);
 
-/** Whether the row is a number with bounds. */
+/** Return whether the row is a number with bounds. */
 bool row_has_range(const struct weir_knob *row);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the JSON Schema (2020-12) of the YAML, for editors. It is made from the same rows that the
- * loader uses.
+ * Writes the JSON Schema (2020-12) of the YAML, for editors. It is derived from the same rows that
+ * the loader uses.
  *
- * A schema applies to values as typed by a YAML reader: 4 is a number, 20k and 10ms are strings,
- * and ${VARIABLE} may stand for any value. `weir check` covers what a schema cannot express (links
- * to existing stages).
+ * A schema applies to the types that a YAML reader assigns to values: 4 is a number, 20k and 10ms
+ * are strings, and ${VARIABLE} may stand for any value. `weir check` covers what a schema cannot
+ * express, such as links to existing stages.
  */
 #include "config.h"
 
@@ -52,13 +52,14 @@ static json_t *of_pattern(const char *pattern)
 	return json_pack("{s:s, s:s}", "type", "string", "pattern", pattern);
 }
 
-/* The schema of a string. A YAML reader may take an unquoted string for a number or a boolean. */
+/* Return the schema of a string. A YAML reader may interpret an unquoted string as a number or a
+ * boolean. */
 static json_t *text_schema(void)
 {
 	return json_pack("{s:[sss]}", "type", "string", "number", "boolean");
 }
 
-/* The schema of a map that has only `properties` and x-*. */
+/* Return the schema of a map that has only `properties` and x-*. */
 static json_t *of_map(json_t *properties)
 {
 	return json_pack("{s:s, s:b, s:{s:{}}, s:o}", "type", "object", "additionalProperties", 0,
@@ -92,7 +93,7 @@ static json_t *choices_schema(const struct weir_knob *row)
 	return json_pack("{s:o}", "enum", choices);
 }
 
-/* Add the forms that a scalar of the row's type may have to `any`, as alternatives. */
+/* Add to `any` the alternative forms that a scalar of the row's type may have. */
 static void add_forms(json_t **any, const struct weir_knob *row)
 {
 	switch (row->type) {
@@ -172,7 +173,7 @@ static void put_rows(json_t **properties, const struct weir_knob *table)
 		put(properties, row->name, row_schema(row));
 }
 
-/* Names of the required rows; NULL if out of memory. */
+/* Return the names of the required rows, or NULL if out of memory. */
 static json_t *required_rows(const struct weir_knob *table)
 {
 	json_t *names = json_array();
@@ -195,7 +196,7 @@ static json_t *table_schema(const struct weir_knob *table)
 
 /* ---- stages ---- */
 
-/* `threads:` is a map, a number, or (in stages) `inline`. */
+/* Return the schema of `threads:`, which is a map, a number, or (in stages) `inline`. */
 static json_t *threads_schema(bool stage)
 {
 	const struct weir_knob *min = weir_knob_find(weir_threads_knobs, "min");
@@ -218,7 +219,7 @@ static json_t *to_schema(void)
 	    of_type("string"), "loop", of_type("boolean"));
 }
 
-/* The rule that `with` has the knobs of this type if `use` names it. */
+/* Return the rule that `with` has the knobs of this type if `use` names the type. */
 static json_t *type_rule(const struct weir_stage_ops *ops)
 {
 	json_t *then = json_pack("{s:{s:o}}", "properties", "with", table_schema(ops->knobs));
@@ -276,7 +277,7 @@ static json_t *defaults_schema(void)
 
 /* ---- other sections ---- */
 
-/* The schema of a map from any name to `value`. */
+/* Return the schema of a map from any name to `value`. */
 static json_t *named(json_t *value, const char *description)
 {
 	return json_pack("{s:s, s:s, s:{s:s}, s:o}", "type", "object", "description", description,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Binds `admin:`, the address of the endpoint and its clients. The endpoint itself (admin/gate.h),
- * which reads the token and key files, checks their contents and whether the settings are
- * consistent.
+ * Binds `admin:`, the address of the endpoint and its clients. The endpoint itself (admin/auth.h)
+ * reads the token and key files and checks their contents, and whether the settings are consistent.
  */
 #include "bind.h"
 
@@ -78,8 +77,8 @@ const struct weir_knob config_user_knobs[] = {ROLE_KNOB, {.name = NULL}};
 
 /* ---- clients ---- */
 
-/* Check that the name is not too long for the list of changes, and not one that the server itself
- * uses there. */
+/* Check that the name is not too long for the list of changes, and that the server itself does not
+ * use it there. */
 static void check_client_name(struct bind *bind, const struct weir_node *name, const char *what)
 {
 	if (!bind_check_name(bind, name, what))
@@ -171,7 +170,7 @@ int section_admin(struct bind *bind, const struct weir_node *name, const struct 
 	int rc = 0;
 
 	bind->spec->admin.mark = name->mark;
-	if (node->kind != WEIR_NODE_MAP) /* report the error */
+	if (node->kind != WEIR_NODE_MAP) /* only to report the error */
 		return weir_knobs_bind(config_admin_knobs, node, &bind->spec->admin, "'admin'",
 			   bind->errs) == WEIR_ENOMEM
 			   ? WEIR_ENOMEM

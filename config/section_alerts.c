@@ -8,7 +8,7 @@
  *     bottleneck_chronic: { for: 2m, stages: { disk: { enabled: false } } }
  *
  * This section is bound after the stages, since it refers to their names. An entry of `stages:`
- * inherits the values that it does not set from the alert that contains it.
+ * inherits the values that it does not set from its alert.
  */
 #include "bind.h"
 
@@ -23,7 +23,7 @@
 /* Maximum of `for` and `linger`. A day is a guess. */
 #define TIME_MAX_NS (24 * 3600e9)
 
-/* Maximum of `above`, a rate of shed events that is never reached. */
+/* Maximum of `above`. No server reaches this rate of shed events. */
 #define ABOVE_MAX 1e9
 
 #define ENABLED_ROW                                                                                \
@@ -94,7 +94,7 @@ static void not_a_map(
 	    tree_kind(node));
 }
 
-/* Whether a stage of this name exists. If not, reports an error. */
+/* Return whether a stage of this name exists. If not, report an error. */
 static bool is_stage(struct bind *bind, const struct weir_node *name)
 {
 	const struct weir_spec *spec = bind->spec;

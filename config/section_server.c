@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Binds the sections for the whole server: name, user, drain, overload, plugin. */
+/* Binds the sections that apply to the whole server: name, user, drain, overload, plugin. */
 #include "bind.h"
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 
 /* Maximum duration of a drain. An hour is a guess. */
 #define GRACE_MAX_NS 3600e9
-/* Maximum lifetime of a graph after it was replaced. A year is practically unlimited. */
+/* Maximum lifetime of a graph after its replacement. A year is practically unlimited. */
 #define OLD_MAX_NS (365 * 24 * 3600e9)
 
 const struct weir_knob config_drain_knobs[] = {
@@ -60,8 +60,8 @@ int section_name(struct bind *bind, const struct weir_node *name, const struct w
 	return weir_spec_text(&bind->spec->name, node->text);
 }
 
-/* Whether the user exists is checked only when the server switches to it, since the file may be
- * checked on another machine. */
+/* The user's existence is not checked here but when the server switches to it, since the file may
+ * be checked on another machine. */
 int section_user(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
 {
 	if (!is_text(bind, name, node))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Binds `stages:` and `defaults:`. A stage gets the defaults of its rows, then those of the file,
- * then its own values. Sources do not get the defaults of the file, since they have neither a queue
- * nor a pool.
+ * Binds `stages:` and `defaults:`. The defaults of its rows are applied to a stage first, then
+ * those of the file, then the stage's own values. The defaults of the file are not applied to
+ * sources, since they have neither a queue nor a pool.
  */
 #include "bind.h"
 
@@ -21,7 +21,7 @@ static const char *const own_keys[] = {"use", "with", "to"};
 
 #define N_OWN_KEYS (sizeof(own_keys) / sizeof(own_keys[0]))
 
-/* Rows of weir_stage_knobs that make sense as defaults for all stages. */
+/* Rows of weir_stage_knobs that are useful as defaults for all stages. */
 static const char *const default_keys[] = {"threads", "queue", "cohort", "admission", "slo"};
 
 #define N_DEFAULT_KEYS (sizeof(default_keys) / sizeof(default_keys[0]))
@@ -44,10 +44,10 @@ bool config_is_default_key(const char *key)
 	return is_one_of(key, default_keys, N_DEFAULT_KEYS);
 }
 
-/* ---- keys in the wrong place ---- */
+/* ---- keys at the wrong level ---- */
 
-/* List the sections of a stage that contain the row `key`, as in "'threads:' or 'cohort:'"; "" if
- * no section does. */
+/* List the sections of a stage that contain the row `key`, as in "'threads:' or 'cohort:'", or ""
+ * if there is none. */
 static void sections_with(const char *key, char *buf, size_t size)
 {
 	size_t used = 0;
@@ -59,8 +59,8 @@ static void sections_with(const char *key, char *buf, size_t size)
 			    buf + used, size - used, "%s'%s:'", used > 0 ? " or " : "", row->name);
 }
 
-/* Write a hint that names the level of the file at which `key` is allowed; "" if it is not allowed
- * anywhere. */
+/* Write a hint that names the level of the file at which `key` is allowed, or "" if it is not
+ * allowed at any level. */
 static void right_level(
     const char *key, const struct weir_stage_spec *stage, char *hint, size_t size)
 {
@@ -119,7 +119,7 @@ void bind_threads_number(
 		return;
 	}
 	threads->max = threads->min;
-	threads->start = -1; /* a `start` from `defaults:` was meant for other bounds */
+	threads->start = -1; /* a `start` from `defaults:` belongs to other bounds */
 }
 
 void bind_threads_mark(const struct weir_node *node, struct weir_threads_spec *threads)
@@ -174,8 +174,8 @@ static const struct weir_knob link_knobs[] = {{.name = "stage",
 	.help = "true where the link closes a cycle"},
     {.name = NULL}};
 
-/* The position for an error in a link, of which either end may be wrong: from the outlet's name to
- * the end of the target if they share a line, else the target only. */
+/* Return the position for an error in a link, either end of which may be wrong: from the outlet's
+ * name to the end of the target if both are on the same line, else only the target. */
 static struct weir_mark link_mark(const struct weir_node *outlet, const struct weir_node *target)
 {
 	struct weir_mark mark = target->mark;
@@ -248,7 +248,7 @@ static int bind_with(struct bind *bind, struct weir_stage_spec *stage, const str
 		    "'with' of stage '%s' must be a map, not %s", stage->name, tree_kind(node));
 		return 0;
 	}
-	stage->with = tree_copy(node); /* a copy, since `explain` needs the tree intact */
+	stage->with = tree_copy(node); /* copy it, since `explain` needs the tree unchanged */
 	return stage->with ? 0 : source_no_memory(bind->errs);
 }
 

@@ -9,8 +9,8 @@
 
 #define TEXT_BYTES 256
 
-/* The stage whose name `set` begins with. Names may contain dots, so the longest matching name
- * wins. */
+/* Return the stage with whose name `set` begins. Names may contain dots, so the longest matching
+ * name is used. */
 static struct weir_stage_spec *stage_of(struct weir_spec *spec, const char *set, size_t path_len)
 {
 	struct weir_stage_spec *found = NULL;
@@ -33,7 +33,7 @@ static int report(struct bind *bind, const char *set, int code, const char *text
 	return code == WEIR_ENOMEM ? code : 0;
 }
 
-/* Make "--set" the origin of the overridden value, since its position in the file no longer
+/* Set the origin of the overridden value to "--set", since its position in the file no longer
  * applies. */
 static void keep_mark(struct weir_stage_spec *stage, const char *path)
 {

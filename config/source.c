@@ -68,7 +68,7 @@ void sources_free(void *sources)
 	free(all);
 }
 
-/* Length in bytes of the line break at `p`; 0 if there is none. */
+/* Return the length in bytes of the line break at `p`, or 0 if there is none. */
 static size_t break_bytes(const char *p, const char *end)
 {
 	size_t left = (size_t)(end - p);
@@ -119,7 +119,7 @@ static int split_lines(struct source *s)
 	return 0;
 }
 
-/* Make a source of `text`, which it takes ownership of. */
+/* Create a source from `text` and take ownership of it. */
 static int adopt(struct sources *all, char *text, size_t n, const char *name, struct source **out)
 {
 	struct source **item = realloc(all->item, ((size_t)all->n + 1) * sizeof(struct source *));
@@ -180,20 +180,19 @@ static int cannot_open(struct weir_errs *errs, const struct weir_mark *at, const
 	return weir_errs_add(errs, &mark, code, NULL, "cannot be read: %s", strerror(errno));
 }
 
-/* The reason why a configuration may not be read from this file, or NULL if it may. */
+/* Return the reason why a configuration may not be read from this file, or NULL if it may. */
 static const char *objection(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
 		return "is not a regular file";
 	if (st->st_size > CONFIG_BYTES_MAX)
 		return "is larger than 1 MiB";
-	if (st->st_mode & S_IWOTH) /* the file names plug-ins, which are code */
+	if (st->st_mode & S_IWOTH) /* the file can name plug-ins, which are code */
 		return "is writable by every user of this host: chmod o-w";
 	return NULL;
 }
 
-/* Read all of `fd`, but never more than CONFIG_BYTES_MAX bytes, even if the file grows
- * meanwhile. */
+/* Read all of `fd`, but at most CONFIG_BYTES_MAX bytes, even if the file grows during the read. */
 static int read_all(int fd, char **text, size_t *n)
 {
 	char *buf = malloc(CONFIG_BYTES_MAX + 1);
@@ -245,7 +244,7 @@ static int look(
 static int open_source(
     struct weir_errs *errs, const struct weir_mark *at, const char *path, struct stat *st, int *rc)
 {
-	/* O_NONBLOCK, since opening a FIFO must not wait for its writer. */
+	/* Use O_NONBLOCK, since opening a FIFO must not wait for its writer. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	*rc = look(errs, at, path, fd, st);
@@ -294,7 +293,8 @@ const char *source_line(const struct source *s, int line)
 	return line >= 1 && line <= s->n_lines ? s->line[line - 1] : "";
 }
 
-/* Length in bytes of the first `chars` characters of `s`, or of all of `s` if it is shorter. */
+/* Return the length in bytes of the first `chars` characters of `s`, or of all of `s` if it is
+ * shorter. */
 static size_t bytes_of(const char *s, size_t chars)
 {
 	size_t i = 0;
@@ -308,7 +308,7 @@ static size_t bytes_of(const char *s, size_t chars)
 	return i;
 }
 
-/* Number of bytes before character `col` of line `line` (both from 0). */
+/* Return the number of bytes before character `col` of line `line` (both from 0). */
 static size_t byte_at(struct source *s, int line, size_t col)
 {
 	if (s->seen_line != line || s->seen_char > col) {

@@ -3,8 +3,8 @@
  * The sources of one load: the texts of the files, their lines for messages, their trees, and the
  * merged tree.
  *
- * A `struct sources` is made by the loader and handed over to the spec. The spec frees it last,
- * since its marks point to names and lines in it. One thread at a time.
+ * The loader creates a `struct sources` and passes it to the spec. The spec frees it last, since
+ * its marks point to names and lines in it. Used by one thread at a time.
  */
 #ifndef WEIR_CONFIG_SOURCE_H
 #define WEIR_CONFIG_SOURCE_H
@@ -19,13 +19,13 @@
 /** A configuration file, or a text from memory. */
 struct source {
 	char *name;  /* used in messages: the path, or the caller's name for the text */
-	char *text;  /* as read, NUL-terminated; freed once the tree is made */
+	char *text;  /* as read, NUL-terminated; freed once the tree is built */
 	size_t n;    /* length of `text` */
 	char *lines; /* a copy of `text` with NULs at the ends of lines */
 	int n_lines;
 	char **line; /* n_lines pointers into `lines` */
 	/* The last position found. The search for the next one starts here, since it is nearly
-	 * always further on in the same line, which may be a megabyte long. */
+	 * always later in the same line, which may be a megabyte long. */
 	int seen_line;
 	size_t seen_char, seen_byte;
 	bool on_disk;
@@ -64,25 +64,25 @@ int source_read(struct sources *all, const char *path, const struct weir_mark *a
 int source_text(struct sources *all, const char *text, size_t n, const char *name,
     struct source **source, struct weir_errs *errs);
 
-/** The mark for `len_chars` characters that begin at character `col` of line `line` (both from
- * 0). */
+/** Return the mark for `len_chars` characters that begin at character `col` of line `line` (both
+ * from 0). */
 struct weir_mark source_mark(struct source *source, size_t line, size_t col, size_t len_chars);
 
-/** The mark for line `line` (from 0) without its indentation. If the line is blank, the next one
- * that is not blank is used. */
+/** Return the mark for line `line` (from 0) without its indentation. If the line is blank, the next
+ * one that is not blank is used. */
 struct weir_mark source_line_mark(struct source *source, size_t line);
 
-/** The mark for byte `offset` of the text. */
+/** Return the mark for byte `offset` of the text. */
 struct weir_mark source_mark_at(const struct source *source, size_t offset);
 
-/** The text of line `line` (from 1); "" if there is no such line. */
+/** Return the text of line `line` (from 1); "" if there is no such line. */
 const char *source_line(const struct source *source, int line);
 
 /** Report "out of memory". Returns WEIR_ENOMEM. */
 int source_no_memory(struct weir_errs *errs);
 
-/** Whether an out-of-memory error is among the errors. Binding continues after such an error, as
- * after any mistake. */
+/** Return whether an out-of-memory error is among the errors. Binding continues after such an
+ * error, as after any mistake. */
 bool source_lacked_memory(const struct weir_errs *errs);
 
 #endif

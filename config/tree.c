@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations on configuration trees; see tree.h. */
+/* Implements operations on configuration trees; see tree.h. */
 #include "tree.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parses a text into a tree, and operations on trees before binding. */
+/* Parses a text into a tree, and processes trees before binding. */
 #ifndef WEIR_CONFIG_TREE_H
 #define WEIR_CONFIG_TREE_H
 
@@ -40,7 +40,7 @@ int tree_append(struct weir_node *node, struct weir_node *name, struct weir_node
 /** Make a deep copy that shares the marks. Returns NULL if out of memory. */
 struct weir_node *tree_copy(const struct weir_node *node);
 
-/** Whether `node` has no value (`key:`). */
+/** Return whether `node` has no value (`key:`). */
 bool tree_is_empty(const struct weir_node *node);
 
 /** "a map", "a list", "a single value" or "nothing". */

@@ -18,7 +18,7 @@ struct view {
 	const struct tree_problem *problem;
 	struct weir_mark at, context; /* positions of the problem and of its context */
 	const char *line;             /* the text of the line of `at` */
-	size_t indent;                /* spaces and tabs before its first word */
+	size_t indent;                /* number of spaces and tabs before its first word */
 };
 
 struct words {
@@ -45,13 +45,14 @@ static struct weir_mark mark_in_line(const struct view *v, size_t offset, size_t
 	return mark;
 }
 
-/* Length of the word at `s`. */
+/* Return the length of the word at `s`. */
 static size_t word_len(const char *s)
 {
 	return strcspn(s, " \t:,#{}[]");
 }
 
-/* The nearest line above the problem that is neither blank nor a comment; "" if there is none. */
+/* Return the nearest line above the problem that is neither blank nor a comment, or "" if there is
+ * none. */
 static const char *line_above(const struct view *v)
 {
 	for (int i = v->at.line - 1; i >= 1; i--) {
@@ -147,7 +148,7 @@ static bool words_end(const struct view *v, struct words *w)
 	return true;
 }
 
-/* Whether only spaces and comments follow the position. */
+/* Return whether only spaces and comments follow the position. */
 static bool at_end(const struct view *v)
 {
 	const char *rest = v->line + v->at.col - 1;

@@ -5,10 +5,10 @@
  * The parser uses libyaml's event interface, not its document interface, which would resolve
  * aliases. With events it can stop early when the limits on depth, nodes and bytes are exceeded,
  * which is necessary because libyaml's running time is quadratic in the nesting depth (200 KB of
- * '[' take 41 s of CPU time, reliability.md). YAML features beyond maps, lists and texts are
- * refused with a clear message: anchors, aliases, merge keys, tags, several documents, keys that
- * are not scalars. Also refused are duplicate keys, which libyaml accepts, and plain scalars that
- * span several lines, which are usually over-indented keys.
+ * '[' take 41 s of CPU time, reliability.md). YAML features other than maps, lists and texts are
+ * refused with a clear message: anchors, aliases, merge keys, tags, several documents, and keys
+ * that are not scalars. Duplicate keys, which libyaml accepts, are also refused, and so are plain
+ * scalars that span several lines, which are usually keys with too much indentation.
  */
 #include "tree.h"
 
@@ -191,8 +191,8 @@ static void report_duplicate(
 	    t->errs, &again->mark, WEIR_EINVAL, hint, "the key '%s' appears twice", again->text);
 }
 
-/* Report and drop duplicate keys. Sorts the keys, so that thousands of them do not take quadratic
- * time. */
+/* Report and drop duplicate keys. The keys are sorted, so that thousands of them do not take
+ * quadratic time. */
 static int check_duplicates(struct tree *t, struct weir_node *map)
 {
 	struct key *keys = calloc((size_t)map->n + 1, sizeof(*keys));
@@ -253,7 +253,8 @@ static int map_entry(struct tree *t, const yaml_event_t *ev, struct weir_node *m
 		goto fail;
 	rc = node_of(t, &value, &item);
 	yaml_event_delete(&value);
-	/* a merge key was reported already; drop it so that it is not also reported as unknown */
+	/* a merge key has already been reported; drop it, so that it is not also reported as
+	 * unknown */
 	if (rc != 0 || is_merge_key(name))
 		goto fail;
 	rc = tree_append(map, name, item);
@@ -324,7 +325,7 @@ static int node_of(struct tree *t, const yaml_event_t *ev, struct weir_node **no
 		return collection_of(t, ev, WEIR_NODE_LIST, node);
 	case YAML_ALIAS_EVENT:
 		return refuse_alias(t, ev);
-	default: /* libyaml emits nothing else in place of a value */
+	default: /* libyaml emits no other event in place of a value */
 		return too_much(t, ev, "a value is missing here");
 	}
 }

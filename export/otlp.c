@@ -39,7 +39,7 @@ struct otlp {
 	pthread_cond_t told;
 	bool stop WEIR_GUARDED_BY(lock);
 	_Atomic int64_t give_up_ns; /* when a POST must be aborted; 0 if never */
-	/* used by the thread alone */
+	/* used only by the export thread */
 	struct weir_slow slow[BATCH_MAX];
 	int n, n_spans;
 	int64_t since_ns; /* when the first request of the batch was taken */
@@ -95,7 +95,7 @@ static void send_batch(struct otlp *o, bool last)
 	o->again_ns = 0;
 }
 
-/* Whether the batch is full or old enough, and may be sent now. */
+/* Return whether the batch is full or old enough, and is not waiting for a retry. */
 static bool is_due(const struct otlp *o)
 {
 	bool ripe = o->n_spans >= BATCH_SPANS || o->n == BATCH_MAX ||
@@ -104,8 +104,8 @@ static bool is_due(const struct otlp *o)
 	return ripe && (o->again_ns == 0 || weir_clock_ns(CLOCK_MONOTONIC) >= o->again_ns);
 }
 
-/* Move waiting requests into the batch. Returns true if the batch is full, so that more requests
- * may be waiting. */
+/* Move waiting requests into the batch. Returns true if the batch is now full, in which case more
+ * requests may be waiting. */
 static bool take(struct otlp *o)
 {
 	int n =

@@ -4,9 +4,9 @@
  * as OTLP in JSON over HTTP (OpenTelemetry protocol 1.x, POST /v1/traces).
  *
  * One thread called "otlp" takes the requests from the graph's queue and sends them every second,
- * or as soon as they have 512 spans. It uses its own connection and never delays the data path: if
- * the collector is slow or unreachable, the queue fills up, and further requests are only counted
- * as dropped. A batch that is not accepted is sent up to five times over 15 s, so a collector that
+ * or as soon as it has 512 spans. It uses its own connection and never delays the data path: if the
+ * collector is slow or unreachable, the queue fills up, and further requests are only counted as
+ * dropped. A batch that is not accepted is sent up to five times over 15 s, so a collector that
  * responds too late may receive it more than once.
  *
  * | call                  | threads                                              |
@@ -31,7 +31,7 @@ struct otlp;
  */
 int otlp_start(struct weir_graph *graph, struct otlp **otlp, struct weir_err *err);
 
-/** Send the remaining requests, for a second at most, then end the thread and free `otlp`. NULL is
+/** Send the remaining requests, for a second at most, then stop the thread and free `otlp`. NULL is
  *  allowed. */
 void otlp_stop(struct otlp *otlp);
 

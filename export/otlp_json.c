@@ -37,7 +37,7 @@ static json_t *number_attribute(const char *key, int64_t value)
 	return json_pack("{s:s, s:{s:s}}", "key", key, "value", "intValue", text);
 }
 
-/* Make a span; `parent` is 0 if the span has none. Takes ownership of `attributes`. */
+/* Build a span; `parent` is 0 if the span has none. Takes ownership of `attributes`. */
 static json_t *span(const struct weir_trace *trace, uint64_t id, uint64_t parent, const char *name,
     int kind, int64_t start_ns, int64_t end_ns, json_t *attributes)
 {
@@ -54,8 +54,8 @@ static json_t *span(const struct weir_trace *trace, uint64_t id, uint64_t parent
 	    start, "endTimeUnixNano", end, "attributes", attributes);
 }
 
-/* Make the span of the request. The span is named by the first word of the description (the method)
- * only, since paths would make too many distinct names. */
+/* Build the span of the request. Its name is only the first word of the description (the method),
+ * since paths would produce too many distinct names. */
 static json_t *request_span(const struct weir_slow *slow)
 {
 	char name[32];

@@ -15,7 +15,7 @@
  */
 json_t *otlp_json(const char *service, const struct weir_slow *slow, int n);
 
-/** Number of spans that a request is converted to. */
+/** Return the number of spans that a request is converted to. */
 int otlp_spans(const struct weir_slow *slow);
 
 #endif

@@ -96,7 +96,7 @@ int sender_new(
 	return 0;
 }
 
-/* Whether OTLP/HTTP lets a client retry after `status` (Retryable Response Codes). */
+/* Return whether OTLP/HTTP lets a client retry after `status` (Retryable Response Codes). */
 static bool passes(long status)
 {
 	return status == 429 || status == 502 || status == 503 || status == 504;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sends POST requests to one URL with libcurl. Fails if weir was built without libcurl. One thread
- * at a time. */
+/* Sends POST requests to one URL with libcurl. Fails if weir was built without libcurl. Used by one
+ * thread at a time. */
 #ifndef WEIR_EXPORT_OTLP_SEND_H
 #define WEIR_EXPORT_OTLP_SEND_H
 
@@ -25,10 +25,10 @@ enum sender_result {
 	SENDER_REFUSED, /* the collector will never accept the body */
 };
 
-/** Send `body`, which is JSON. Waits 5 s at most. On failure the reason is stored in why[size]. */
+/** Send `body`, which is JSON. Waits at most 5 s. On failure the reason is stored in why[size]. */
 enum sender_result sender_post(struct sender *sender, const char *body, char *why, size_t size);
 
-/** NULL is allowed. */
+/** Free the sender. NULL is allowed. */
 void sender_free(struct sender *sender);
 
 #endif

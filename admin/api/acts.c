@@ -4,8 +4,8 @@
  *
  * Every change is one call into the graph (struct admin_source), which returns a code and, on
  * failure, a message. concluded() logs every attempt with its user and result and turns a failure
- * into the problem reply. Functions that return bool have already filled the reply when they return
- * false. Nothing here keeps state; everything runs on the admin thread.
+ * into a problem reply. A function that returns false has already filled the reply. There is no
+ * state, and all code runs on the admin thread.
  */
 #include "acts.h"
 
@@ -21,19 +21,19 @@
 #include "knobs.h"
 #include "paging.h"
 
-/* Default number of changes per response; the maximum (PAGING_MAX) covers all that are kept. */
+/* Default number of changes per response; the maximum (PAGING_MAX) covers all that are stored. */
 #define ACTS_DEFAULT 50
 /* Default and maximum number of queued events per response. */
 #define QUEUE_DEFAULT 20
 #define QUEUE_MAX     100
 
-/* Range of "for", the lifetime of a temporary value. The minimum is 0.1 s, the interval at which
- * the control thread checks. A value that is needed for longer than the maximum should be
+/* Range of "for", the lifetime of a temporary value. The minimum is 0.1 s, the interval of the
+ * control thread's checks. A value that is needed for longer than the maximum should be
  * permanent. */
 static const struct weir_knob for_row = {
     .name = "for", .type = WEIR_KNOB_DURATION, .min = 1e8, .max = (double)WEIR_FOR_MAX_NS};
 
-/* Log the result of a change and, when it was refused, reply with the reason. Returns whether the
+/* Log the result of a change and, if it was refused, reply with the reason. Returns whether the
  * change was made. */
 static bool concluded(const struct call *c, struct reply *r, int rc, const char *why)
 {
@@ -54,9 +54,9 @@ static bool offered(const void *fn, struct reply *r)
 	return fn != NULL;
 }
 
-/* Whether the body is empty or `{}`; if not, the reply is filled. Actions without parameters reject
- * any other body, so that nobody sends `{"for": "10m"}` and believes that the pause ends by
- * itself. */
+/* Return whether the body is empty or `{}`; if not, the reply is filled. Actions without parameters
+ * reject any other body, so that a client that sends `{"for": "10m"}` does not expect the pause to
+ * end automatically. */
 static bool says_nothing(const struct request *request, struct reply *r)
 {
 	if (request->n_body == 0)
@@ -270,8 +270,8 @@ static json_t *queued_json(const struct weir_queued *q)
 	    q->class_name, "deadline_left", left, "type", q->type);
 }
 
-/* Whether the stage named in the path has a queue; its length is stored in *length. If it has none,
- * the reply is filled. */
+/* Return whether the stage named in the path has a queue; its length is stored in *length. If it
+ * has none, the reply is filled. */
 static bool has_queue(const struct call *c, json_int_t *length, struct reply *r)
 {
 	struct weir_graph_view *v = take_view(c, r);

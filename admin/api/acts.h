@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handlers of routes_table for changes that operators make, and for the list of past changes.
- * docs/api.md has the shapes. Admin thread only.
+ * Handlers of routes_table for changes made by operators, and for the list of past changes.
+ * docs/api.md describes the JSON. Admin thread only.
  */
 #ifndef WEIR_ADMIN_ACTS_H
 #define WEIR_ADMIN_ACTS_H
@@ -17,8 +17,8 @@ void act_undo(const struct call *c, struct reply *r);
 void answer_acts(const struct call *c, struct reply *r);
 void answer_queue(const struct call *c, struct reply *r);
 
-/** Build the JSON of one change for /api/v1/acts and the stream. Returns a new reference, NULL if
- *  out of memory. */
+/** Build the JSON of one change for /api/v1/acts and the stream. Returns a new reference, or NULL
+ *  if out of memory. */
 json_t *act_json(const struct weir_act *act);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the real source: each function calls its namesake in weir/graph.h with `arg` as the
- * graph. */
+/* Implements the source that reads a graph: each function calls its namesake in weir/graph.h with
+ * `arg` as the graph. */
 #include "graph_source.h"
 
 static int graph_source_view(void *arg, struct weir_graph_view **view)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the admin endpoint gets its numbers: the calls of weir/graph.h behind one struct, so that
- * views, routes and the page can be tested with hand-made snapshots (a real graph cannot be made to
- * look busy). The functions work as their namesakes in weir/graph.h; `arg` is passed through.
+ * The admin endpoint's source of data: pointers to the functions of weir/graph.h, so that views,
+ * routes and the page can be tested with constructed snapshots (a real graph cannot be made to look
+ * busy). The functions behave like their namesakes in weir/graph.h; `arg` is passed to each of
+ * them.
  */
 #ifndef WEIR_ADMIN_GRAPH_SOURCE_H
 #define WEIR_ADMIN_GRAPH_SOURCE_H
@@ -45,14 +46,14 @@ struct admin_source {
 	const struct bottleneck *bottleneck;
 	const struct alerts *alerts;
 	const char *config;                      /* body of /api/v1/config, JSON; NULL if empty */
-	const struct weir_admin_spec *admin;     /* who has access; NULL allows every client */
+	const struct weir_admin_spec *admin;     /* who has access; if NULL, every client has */
 	const struct admin_reloading *reloading; /* NULL if the server cannot reload */
 	/* alert rules, read by admin_start; NULL selects the built-in ones */
 	const struct weir_alerts_spec *rules;
-	const char *history_file; /* NULL or "" keeps the history in memory only */
+	const char *history_file; /* if NULL or "", the history is in memory only */
 };
 
-/** The source that reads `graph`. */
+/** Return the source that reads `graph`. */
 struct admin_source graph_source(struct weir_graph *graph);
 
 #endif

@@ -5,11 +5,11 @@
 
 #include "routes.h"
 
-/** Return the first stage that cannot serve as it should, or NULL if there is none. */
+/** Return the first stage that cannot work normally, or NULL if there is none. */
 const struct weir_stage_view *health_troubled(const struct weir_graph_view *v);
 
 void answer_healthz(const struct call *c, struct reply *r);
-/** Reply with 503 while the server starts or drains, and while a stage cannot serve, as `trouble`
+/** Reply with 503 while the server starts or drains, and while a stage cannot work, which `trouble`
  *  in its view reports. */
 void answer_readyz(const struct call *c, struct reply *r);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats the knobs of a stage as JSON. It walks the rows of the framework (weir_stage_knobs, whose
- * MAP rows are sections: "threads." and so on) and of the stage type ("with."), and reads each
- * value from the graph. Rows without a value are left out.
+ * Formats the knobs of a stage as JSON. It visits the rows of the framework (weir_stage_knobs,
+ * whose MAP rows are sections such as "threads.") and of the stage type ("with."), and reads each
+ * value from the graph. Rows without a value are omitted.
  */
 #include "knobs.h"
 
@@ -12,17 +12,17 @@
 
 #include "admin/text/utf8.h"
 
-/* Longest value. Values may be strings; the graph truncates longer ones. */
+/* Maximum length of a value. Values may be strings; the graph truncates longer ones. */
 #define VALUE_MAX 4096
 
 struct walk {
 	const struct admin_source *source;
 	const char *stage;
-	const char *only; /* the only path wanted; NULL for all */
+	const char *only; /* the only requested path; NULL for all */
 	json_t *list;     /* NULL once out of memory */
 };
 
-/* The name of a type in lower case: "duration" for WEIR_KNOB_DURATION. */
+/* Return the name of a type in lower case: "duration" for WEIR_KNOB_DURATION. */
 static json_t *type_json(enum weir_knob_type type)
 {
 	static const char *const word[] = {
@@ -68,8 +68,8 @@ static json_t *row_json(const struct weir_knob *row, const char *path, const cha
 	    row->help ? row->help : "");
 }
 
-/* The configured, temporary and permanent values; if the source does not know them, `value` counts
- * as the configured one. */
+/* Return the configured, temporary and permanent values. If the source does not know them, `value`
+ * is reported as the configured one. */
 static json_t *layers_json(const struct walk *w, const char *path, const char *value)
 {
 	struct weir_layers l = {0};
@@ -102,7 +102,8 @@ static void add_row(struct walk *w, const struct weir_knob *row, const char *pat
 	}
 }
 
-/* There are only two levels: sections of a stage, and members of a map below `with:`. */
+/* Add the rows of a table. Two levels are sufficient: sections of a stage, and members of a map
+ * below `with:`. */
 static void walk_table(struct walk *w, const struct weir_knob *table, const char *prefix)
 {
 	char path[192];
@@ -145,7 +146,8 @@ json_t *knob_json(const struct admin_source *source, const char *stage, const ch
 	json_t *list = walk_stage(&w, use);
 	json_t *row = json_incref(json_array_get(list, 0));
 
-	*found = !list || row; /* if memory ran out, it may exist: do not report a missing knob */
+	*found = !list || row; /* if memory ran out, the knob may exist, so do not report it as
+                                * missing */
 	json_decref(list);
 	return row;
 }

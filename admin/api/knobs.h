@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The knobs of a stage as JSON: rows of the same tables that the loader and `describe` read, with
- * the effective value reported by the graph. Functions return new references, NULL if out of
+ * the effective value reported by the graph. The functions return new references, or NULL if out of
  * memory.
  */
 #ifndef WEIR_ADMIN_KNOBS_H
@@ -12,15 +12,15 @@
 #include "graph_source.h"
 #include "routes.h"
 
-/** All knobs of stage `stage` of type `use` that have a value, in table order. */
+/** Return all knobs of stage `stage` of type `use` that have a value, in table order. */
 json_t *knobs_json(const struct admin_source *source, const char *stage, const char *use);
 
-/** The knob at `path` ("threads.max"). `*found` reports whether it exists; if it does not, the
- *  function returns NULL. */
+/** Return the knob at `path` ("threads.max"). `*found` reports whether it exists; if it does not,
+ *  the function returns NULL. */
 json_t *knob_json(const struct admin_source *source, const char *stage, const char *use,
     const char *path, bool *found);
 
-/** GET /api/v1/stages/{stage}/knobs, and below it, the single knob named by the path. */
+/** Handle GET /api/v1/stages/{stage}/knobs, and GET of a single knob below it. */
 void answer_knobs(const struct call *call, struct reply *reply);
 void answer_knob(const struct call *call, struct reply *reply);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Routes for browser sessions; see login.h. The start and end of a session are logged, its id
- * never. */
+/* Routes for browser sessions; see login.h. The start and end of a session are logged, but never
+ * its id. */
 #include "login.h"
 
 #include <stdint.h>

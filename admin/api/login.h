@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Routes for browser sessions: /api/v1/session. docs/api.md has the shapes. Admin thread only. */
+/* Routes for browser sessions: /api/v1/session. docs/api.md describes the JSON. Admin thread
+ * only. */
 #ifndef WEIR_ADMIN_LOGIN_H
 #define WEIR_ADMIN_LOGIN_H
 
 #include "routes.h"
 
-/** The path of all three routes; viewers may use them, too. */
+/** The path of all three routes; viewers may also use them. */
 #define LOGIN_PATH "/api/v1/session"
 
 /** Reply with the user of the request and its role. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shows and sets the global admission mode; see overload.h. Every attempt to set it is logged,
- * successful or not. */
+ * whether it succeeds or fails. */
 #include "overload.h"
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 static const struct weir_knob overload_row = {
     .name = "mode", .type = WEIR_KNOB_ENUM, .choices = "off|shadow|enforce"};
 
-/* Read the mode from {"mode": "off"}; a number or boolean is taken as its JSON text. Returns NULL
- * with the reply filled on failure. */
+/* Read the mode from {"mode": "off"}; a number or boolean is converted to its JSON text. On
+ * failure, returns NULL with the reply filled. */
 static char *take_word(const struct request *request, struct reply *r)
 {
 	json_error_t err;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Handlers of routes_table for the kill switch, which caps the admission mode of all stages.
- * docs/api.md has the shapes. Admin thread only. */
+ * docs/api.md describes the JSON. Admin thread only. */
 #ifndef WEIR_ADMIN_OVERLOAD_H
 #define WEIR_ADMIN_OVERLOAD_H
 

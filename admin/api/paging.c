@@ -10,13 +10,13 @@
 #include "view_json.h"
 
 #define DECISIONS_DEFAULT 50
-/* Number of decisions that the journal keeps. */
+/* Number of decisions that the journal stores. */
 #define DECISIONS_KEPT 512
 
 /* ---- the query ---- */
 
-/* Store the whole number after `key` in *value. Returns 1 if it is valid, 0 if it is not a number
- * from `least` to `most`, and -1 if `key` is missing. */
+/* Store the whole number after `key` in *value. Returns 1 on success, 0 if the value is not a
+ * number from `least` to `most`, or -1 if `key` is missing. */
 static int whole(const char *query, const char *key, uint64_t least, uint64_t most, uint64_t *value)
 {
 	size_t k = strlen(key);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Paging of long lists. A page has at most `limit` rows. `before=ID` requests the rows that follow
- * row ID in the list's own order, `after=ID` those that precede it, the nearest ones if there are
- * more than `limit`. Each response gives the path of the next page in the same direction in `next`,
- * which is null at the end of the list. New rows do not shift the pages: a cursor is a row, not a
- * number of rows.
+ * row ID in the list's own order, and `after=ID` those that precede it. If there are more than
+ * `limit`, the rows nearest to ID are returned. In each response `next` is the path of the next
+ * page in the same direction, or null at the end of the list. New rows do not shift the pages: a
+ * cursor is a row, not a number of rows.
  */
 #ifndef WEIR_ADMIN_PAGING_H
 #define WEIR_ADMIN_PAGING_H
@@ -15,7 +15,7 @@
 
 #include "routes.h"
 
-/** Maximum number of rows in a page: about the number of decisions that are kept. */
+/** Maximum number of rows in a page: about the number of decisions that are stored. */
 #define PAGING_MAX 500
 
 /** Largest id in a query: the largest exact integer in JavaScript. */
@@ -31,21 +31,21 @@ struct paging {
 /** Parse limit= (older name: n=), before= and after=. Returns false with a 400 in the reply. */
 bool paging_take(const char *query, int default_limit, struct paging *page, struct reply *reply);
 
-/** Returns the id of row `i`. */
+/** Return the id of row `i`. */
 typedef uint64_t paging_id_fn(const void *rows, int i);
 
-/** Select the page among `n` rows. If `falling`, ids decrease from row to row, so that a cursor has
- *  a position even when its row is gone. If not `falling`, such a cursor causes a 404, and the
+/** Select the page among `n` rows. If `falling`, ids decrease from row to row, so a cursor has a
+ *  position even if its row no longer exists. Otherwise such a cursor causes a 404, and the
  *  function returns false. */
 bool paging_cut(struct paging *page, const void *rows, int n, paging_id_fn *id, bool falling,
     struct reply *reply);
 
-/** Return the path of the next page as a new reference; JSON null if this page ends the list of `n`
- *  rows. `extra` precedes the parameters: "" or "class=bulk&". */
+/** Return the path of the next page as a new reference, or JSON null if this page ends the list of
+ *  `n` rows. `extra` precedes the parameters: "" or "class=bulk&". */
 json_t *paging_next(const struct paging *page, const void *rows, int n, paging_id_fn *id,
     const char *path, const char *extra);
 
-/** GET /api/v1/decisions. */
+/** Handle GET /api/v1/decisions. */
 void answer_decisions(const struct call *call, struct reply *reply);
 
 #endif

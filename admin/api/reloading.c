@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests reloads and shows their results. The reload itself and its JSON belong to the server
- * (admin.h). */
+/* Requests reloads and shows their results. The server itself performs the reload and builds the
+ * JSON (admin.h). */
 #include "reloading.h"
 
 #include <string.h>

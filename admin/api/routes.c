@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Routes requests; see routes.h. A call splits the target, finds the rows whose pattern matches the
- * path, picks the one with the right method, and calls its handler; rows that change something
- * check origin and role first. Each handler reads the graph once, so the numbers in a response are
- * consistent. No state is kept between calls; a struct call lives for one request.
+ * path, selects the one with the requested method, and calls its handler; for methods that change
+ * something, origin and role are checked first. Each handler reads the graph once, so the numbers
+ * in a response are consistent. There is no state between calls; a struct call exists for one
+ * request.
  */
 #include "routes.h"
 
@@ -105,7 +106,8 @@ static json_t *with_bottleneck(const struct call *c, json_t *json)
 	return json;
 }
 
-/* Remove members that change with every request: times and counts. Returns NULL for NULL. */
+/* Remove the members that change with every request, which are times and counts. Returns NULL if
+ * `graph` is NULL. */
 static json_t *keep_still(json_t *graph)
 {
 	static const char *const moves[] = {
@@ -189,8 +191,8 @@ static void answer_history(const struct call *c, struct reply *r)
 		reply_problem(r, 503, "no history is kept here");
 }
 
-/* Called only for HEAD; the row also appears in the index. live.h takes over every GET before it
- * gets here. */
+/* Called only for HEAD, since live.h has already taken over every GET. The row is also needed for
+ * the index. */
 static void answer_events(const struct call *c, struct reply *r)
 {
 	(void)c;
@@ -224,7 +226,7 @@ static void answer_config(const struct call *c, struct reply *r)
 
 static void answer_asset(const struct call *c, struct reply *r)
 {
-	const struct asset *a = asset_find(c->path); /* not NULL: find_route has checked */
+	const struct asset *a = asset_find(c->path); /* not NULL, since find_route has checked it */
 
 	reply_static(r, 200, a->type, a->begin, (size_t)(a->end - a->begin));
 }
@@ -309,8 +311,8 @@ const struct route routes_table[] = {
 
 /* ---- finding the row ---- */
 
-/* Copy a stage or knob name from `path` to `name`. Returns the rest of the path, NULL if there is
- * no valid name. */
+/* Copy a stage or knob name from `path` to `name`. Returns the rest of the path, or NULL if there
+ * is no valid name. */
 static const char *take_name(const char *path, char name[ROUTE_NAME_MAX])
 {
 	size_t n = strspn(path, name_bytes);
@@ -392,8 +394,8 @@ static bool is_json(const char *content_type)
 	       strchr(" ;\t", content_type[n]); /* strchr also matches the NUL at the end */
 }
 
-/* Whether the request may read. A page of another site cannot see a response from the API, but
- * could keep us busy with large ones. Links from other sites to our pages are allowed. */
+/* Return whether the request may read. A page of another site cannot see a response from the API,
+ * but could keep us busy with large ones. Links from other sites to our pages are allowed. */
 static bool may_read(const struct call *c, struct reply *r)
 {
 	const char *site = c->request->fetch_site;
@@ -404,8 +406,8 @@ static bool may_read(const struct call *c, struct reply *r)
 	return false;
 }
 
-/* Whether the request may change something. A page of another site can make a browser send a
- * request, but not one with a JSON content type, and it cannot hide its origin. */
+/* Return whether the request may change something. A page of another site can cause a browser to
+ * send a request, but not one with a JSON content type, and it cannot hide its origin. */
 static bool may_act(const struct request *q, struct reply *r)
 {
 	if (!authority_allows_act(q->host, q->origin, q->fetch_site)) {
@@ -419,8 +421,8 @@ static bool may_act(const struct request *q, struct reply *r)
 	return true;
 }
 
-/* Whether the role of the client allows the route. Viewers may also start and end sessions, which
- * changes nothing in the server. */
+/* Return whether the role of the client allows the route. Viewers may also start and end sessions,
+ * which does not change the server. */
 static bool has_role(const struct call *c, const struct route *route, struct reply *r)
 {
 	const struct auth_pass *pass = c->request->pass;
@@ -431,8 +433,8 @@ static bool has_role(const struct call *c, const struct route *route, struct rep
 	return false;
 }
 
-/* Answer a request that changes something, under the user's name, which the list of changes
- * shows. */
+/* Handle a request that changes something. The change is recorded under the user's name, which the
+ * list of changes shows. */
 static void act_as(const struct call *c, const struct route *route, struct reply *r)
 {
 	if (!may_act(c->request, r) || !has_role(c, route, r))
@@ -442,7 +444,7 @@ static void act_as(const struct call *c, const struct route *route, struct reply
 	weir_graph_act_as(NULL);
 }
 
-/* Whether the response rarely changes and gets an entity tag. */
+/* Return whether the response changes rarely, so that an entity tag is useful. */
 static bool is_tagged(const struct route *route)
 {
 	return route->answer == answer_asset || route->answer == answer_index ||

@@ -13,7 +13,7 @@
 /** Longest stage or knob name in a path, with its NUL. */
 #define ROUTE_NAME_MAX 128
 
-/** One request while it is handled. */
+/** A request that is being handled. */
 struct call {
 	const struct admin_source *source;
 	struct process *process;
@@ -25,24 +25,24 @@ struct call {
 
 struct route {
 	const char *method;  /* "GET" also answers HEAD */
-	const char *pattern; /* "{stage}" stands for one name; NULL ends the table */
+	const char *pattern; /* "{stage}" matches one name; NULL ends the table */
 	const char *doc;     /* one sentence, no full stop */
 	void (*answer)(const struct call *call, struct reply *reply);
 };
 
 /* ---- shared by the handlers ---- */
 
-/** Take the snapshot for a call (free it with view_free of its source), or NULL with the reply
+/** Return a snapshot for a call, to be freed with the source's view_free, or NULL with the reply
  *  filled. */
 struct weir_graph_view *take_view(const struct call *c, struct reply *r);
 
-/** Return stage `name` of `v`, or NULL with a 404 in the reply that suggests the most similar
+/** Return stage `name` of `v`, or NULL with a 404 in the reply, which suggests the most similar
  *  name. */
 const struct weir_stage_view *find_stage(
     const struct weir_graph_view *v, const char *name, struct reply *r);
 
-/** Parse "n=50" in the query, 1 .. 500. Returns false for anything else. *n is unchanged if it is
- *  missing. */
+/** Parse "n=50" in the query, 1 .. 500. Returns false for any other value. *n is unchanged if the
+ *  parameter is missing. */
 bool query_n(const char *query, int *n);
 
 /** Return the HTTP status for a WEIR_E code. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shows requests that pass a stage as JSON; see requests.h. */
+/* Returns the requests that pass through a stage as JSON; see requests.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,14 +8,14 @@
 #include "admin/text/json_put.h"
 #include "requests.h"
 
-/* Default number of rows: all requests that a tap keeps between two reads. */
+/* Default number of rows: all requests that a tap stores between two reads. */
 #define TAP_DEFAULT 256
 
-/* The maximum of one hour is a guess: slower requests can be found without a tap. */
+/* The maximum of one hour is a guess; slower requests can be found without a tap. */
 static const struct weir_knob slow_row = {
     .name = "slow", .type = WEIR_KNOB_DURATION, .min = 0, .max = 3600e9};
 
-/* Read "after=", one to 18 digits; *after is 0 if it is missing. */
+/* Parse "after=" with 1 to 18 digits; *after is 0 if it is missing. */
 static bool query_after(const char *query, uint64_t *after)
 {
 	char text[20];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats a snapshot as JSON; see view_json.h. One function per object of docs/api.md, in the order
- * of that page.
+ * Formats a snapshot as JSON; see view_json.h. There is one function for each object of
+ * docs/api.md, in the order of that page.
  *
- * json_pack with "o" takes over a reference even when it fails, and fails when given NULL, so a
- * failure anywhere below turns the whole value into NULL and leaks nothing.
+ * json_pack with "o" consumes the reference even on failure, and fails if the value is NULL. A
+ * failure at any level therefore turns the whole value into NULL and leaks nothing.
  */
 #include "view_json.h"
 
@@ -18,8 +18,8 @@ static double seconds(int64_t ns)
 	return (double)ns / 1e9;
 }
 
-/* The upper bound of a bucket. The last bucket has none, which is written as null, since JSON has
- * no infinity. */
+/* Return the upper bound of a bucket. The last bucket has none, which is represented by null, since
+ * JSON has no infinity. */
 static json_t *upper_json(int64_t upper_ns)
 {
 	return upper_ns == INT64_MAX ? json_null() : json_real(seconds(upper_ns));
@@ -39,7 +39,7 @@ static json_t *buckets_json(const struct weir_hist *h)
 	return list;
 }
 
-/* A quantile of `h`; null and not 0 if there are no events. */
+/* Return a quantile of `h`, or null if there are no events. */
 static json_t *quantile_json(const struct weir_hist *h, uint64_t total, double q)
 {
 	return total ? upper_json(weir_hist_quantile_ns(h, q)) : json_null();
@@ -95,7 +95,7 @@ static json_t *threads_json(const struct weir_stage_view *s)
 	    "deaths_total", (json_int_t)s->thread_deaths, "stuck_total", (json_int_t)s->stuck);
 }
 
-/* A link. If `from` is NULL, it is formatted for the list of its stage, else for the list of the
+/* Return a link, formatted for the list of its stage if `from` is NULL, else for the list of the
  * whole graph. */
 static json_t *link_json(const char *from, const struct weir_link_view *l)
 {
@@ -185,7 +185,7 @@ static json_t *stage_json(const struct weir_graph_view *v, const struct weir_sta
 	return merge(place_json(s), numbers_json(v, s));
 }
 
-/* Seconds from the start of the graph to `at_ns`; 0 before the start. */
+/* Return the seconds from the start of the graph to `at_ns`, or 0 before the start. */
 static double uptime(const struct weir_graph_view *v, int64_t at_ns)
 {
 	return v->started_ns ? seconds(at_ns - v->started_ns) : 0;
@@ -239,7 +239,8 @@ json_t *view_json_graph(const struct weir_graph_view *v)
 			      "stages", places_json(v), "links", all_links_json(v)));
 }
 
-/* User and system time of the whole process, with a finer resolution than /proc. */
+/* Return the user and system time of the whole process, with a finer resolution than that of
+ * /proc. */
 static double process_cpu(void)
 {
 	struct timespec t = {0};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats a snapshot as Prometheus text: one table of families at the end, printed row by row.
- * Dashboards depend on the names: rows are added, never renamed.
+ * Formats a snapshot as Prometheus text, by printing the rows of a table of families. Dashboards
+ * depend on the names, so rows are only added, never renamed.
  *
- * Most rows give the offset of a member of the view; rows that need labels of their own have a
- * function. `_count` of a histogram is the sum of the buckets that were read, so +Inf and count are
- * equal even while the server keeps counting.
+ * Most rows specify the offset of a member of the view; rows that need additional labels have a
+ * function. `_count` of a histogram is the sum of the buckets that were read, so it equals +Inf
+ * even if the counters change meanwhile.
  */
 #include "view_prom.h"
 
@@ -19,7 +19,7 @@
 enum scope {
 	SCOPE_GRAPH,
 	SCOPE_STAGE,
-	SCOPE_POOLED, /* stages with a queue and threads: not sources, not inline ones */
+	SCOPE_POOLED, /* stages with a queue and threads, so neither sources nor inline stages */
 	SCOPE_CLASS,  /* each class at each stage */
 	SCOPE_POOLED_CLASS,
 };
@@ -27,7 +27,7 @@ enum scope {
 /* Type of the member at the offset. */
 enum member { MEMBER_COUNT, MEMBER_INT64, MEMBER_NS, MEMBER_REAL, MEMBER_HIST };
 
-/* The subject of a sample; members outside its scope are NULL. */
+/* The object that a sample belongs to; members outside its scope are NULL. */
 struct about {
 	const struct weir_graph_view *view;
 	const struct weir_stage_view *stage;
@@ -40,7 +40,7 @@ struct family {
 	enum scope scope;
 	enum member member;
 	size_t offset; /* in the view, stage view or class view, by scope */
-	/** Prints all samples of the family for `a`. If NULL, the member at the offset is
+	/** Print all samples of the family for `a`. If NULL, the member at the offset is
 	 *  printed. */
 	void (*print)(struct textbuf *out, const struct family *f, const struct about *a);
 };
@@ -89,7 +89,7 @@ static void print_member(struct textbuf *out, const struct family *f, const stru
 		prom_real(out, *(const double *)p);
 }
 
-/* ---- families with labels of their own ---- */
+/* ---- families with additional labels ---- */
 
 static void print_out(struct textbuf *out, const struct family *f, const struct about *a)
 {
@@ -143,8 +143,8 @@ static void print_thread_limits(struct textbuf *out, const struct family *f, con
 	}
 }
 
-/* A summary without quantiles: the rate of its sum divided by the rate of its count is the recent
- * mean. */
+/* Print a summary without quantiles. The rate of its sum divided by the rate of its count is the
+ * recent mean. */
 static void print_cohort(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	prom_begin(out, f->name, "_sum");
@@ -327,9 +327,10 @@ static void print_family(
 
 /* ---- metrics of stage types ---- */
 
-/* Whether row `row` of `stage` is the first with its name. Several stages, even of different types,
- * may have rows of the same name, and Prometheus wants them together. The first of these stages
- * determines kind and help; rows of the same kind are added. */
+/* Return whether row `row` of `stage` is the first with its name. Several stages, even of different
+ * types, may have rows of the same name, which Prometheus requires to be in one family. The first
+ * of these stages determines the kind and the help text; rows of the same kind are printed with
+ * it. */
 static bool is_first(const struct weir_graph_view *v, int stage, int row)
 {
 	const char *name = v->stages[stage].metrics[row].name;
@@ -343,8 +344,8 @@ static bool is_first(const struct weir_graph_view *v, int stage, int row)
 	return true;
 }
 
-/* Whether "weir_<name>" is a valid metric name that is neither one of ours nor reserved for us
- * (stage_*). */
+/* Return whether "weir_<name>" is a valid metric name that is neither one of ours nor reserved for
+ * us (stage_*). */
 static bool is_printable(const char *name)
 {
 	static const char alphabet[] =

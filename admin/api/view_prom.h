@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A snapshot as Prometheus text.
+ * Converts a snapshot to Prometheus text.
  *
- * Labels are bounded by the configuration: stages x classes x reasons, never anything a client
- * sent. Pure function of its arguments, any thread.
+ * The configuration bounds the number of label values (stages x classes x reasons); labels never
+ * contain anything that a client sent. Pure function of its arguments; any thread may call it.
  */
 #ifndef WEIR_ADMIN_VIEW_PROM_H
 #define WEIR_ADMIN_VIEW_PROM_H

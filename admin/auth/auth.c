@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Authentication: the user and role of each request; see auth.h.
+ * Authentication: determines the user and role of each request; see auth.h.
  *
  * auth_judge checks a request when its head is complete and issues a pass. auth_still checks that
  * pass again later, for connections and streams that outlive a change of tokens or the end of a
@@ -21,7 +21,7 @@
 #define SECOND_NS 1000000000LL
 
 /* Maximum number of log lines about wrong tokens per minute, over all addresses. 20 is a guess:
- * enough for an operator to see the attempts and where they come from. */
+ * enough for an operator to notice the attempts and their origin. */
 #define LINES_MAX 20
 
 /* ---- checking a request ---- */
@@ -40,8 +40,9 @@ static void let(struct auth_pass *pass, const struct client *c)
 	snprintf(pass->name, sizeof(pass->name), "%s", c->name);
 }
 
-/* Authenticate a client of a socket file. The first match counts: root and the server's own user
- * come first and are operators, whatever `users:` says. */
+/* Authenticate a client of a socket file. The first match determines the role. Root and the
+ * server's own user come first, so they are operators even if `users:` lists them with another
+ * role. */
 static bool judge_user(
     struct auth *g, uid_t uid, struct auth_pass *pass, struct head_problem *problem)
 {
@@ -62,8 +63,8 @@ static bool is_read(const char *p, size_t n)
 	return n > 5 && (memcmp(p, "GET ", 4) == 0 || memcmp(p, "HEAD ", 5) == 0);
 }
 
-/* Whether the path needs no authentication: files that the page needs before a login, and load
- * balancer probes. */
+/* Return whether the path needs no authentication: files that the page needs before a login, and
+ * load balancer probes. */
 static bool is_open(const char *p, size_t n)
 {
 	struct weir_slice target = head_target(p, n);
@@ -79,8 +80,8 @@ static bool is_open(const char *p, size_t n)
 	       (asset_find(path) && strncmp(path, "/api/", 5) != 0);
 }
 
-/* Whether another failure may be logged. Addresses are easy to change, so the total number of lines
- * is limited; otherwise an attacker could fill the log. */
+/* Return whether another failure may be logged. Addresses are easy to change, so the total number
+ * of lines is limited; otherwise an attacker could fill the log. */
 static bool may_log(struct auth *g, int64_t now_ns)
 {
 	if (g->lines == 0 || now_ns - g->lines_ns >= FAILURES_WINDOW_NS) {
@@ -114,8 +115,8 @@ static void log_failure(struct auth *g, const struct auth_from *from, int n, int
 	    FAILURES_MAX);
 }
 
-/* Return the index of the token, -1 if it is unknown. All tokens are compared, so the time does not
- * depend on which one matches. */
+/* Return the index of the token, or -1 if it is unknown. All tokens are compared, so the time does
+ * not depend on which one matches. */
 static int find_token(const struct auth *g, struct weir_slice token)
 {
 	struct secret_digest digest;
@@ -128,8 +129,8 @@ static int find_token(const struct auth *g, struct weir_slice token)
 	return (int)found - 1;
 }
 
-/* Refuse a wrong token. Failures are not counted while the address has to wait; otherwise a client
- * that keeps retrying would wait forever. */
+/* Refuse a wrong token. Failures are not counted while the address must wait; otherwise a client
+ * that keeps retrying would never be accepted again. */
 static bool refuse_token(
     struct auth *g, const struct auth_from *from, int64_t now_ns, struct head_problem *problem)
 {
@@ -159,7 +160,7 @@ static bool judge_token(struct auth *g, const struct auth_from *from, struct wei
 	return true;
 }
 
-/* Return the value of our cookie in the Cookie field; p is NULL if it was not sent. */
+/* Return the value of our cookie in the Cookie field; its p is NULL if the cookie was not sent. */
 static struct weir_slice cookie_of(const struct auth *g, struct weir_slice field)
 {
 	size_t name = strlen(g->cookie);
@@ -176,9 +177,9 @@ static struct weir_slice cookie_of(const struct auth *g, struct weir_slice field
 	return (struct weir_slice){0};
 }
 
-/* Authenticate a session cookie. A browser attaches the cookie by itself, even to a form on a
+/* Authenticate a session cookie. A browser attaches the cookie automatically, even to a form on a
  * foreign page, but it also sends the origin of that page, which the routes check. A request that
- * could change something and has no origin is refused, since it does not come from a browser. */
+ * could change state is refused if it has no origin, since it does not come from a browser. */
 static bool judge_session(struct auth *g, struct weir_slice id, const char *p, size_t n,
     int64_t now_ns, struct auth_pass *pass, struct head_problem *problem)
 {
@@ -198,7 +199,7 @@ static bool judge_session(struct auth *g, struct weir_slice id, const char *p, s
 	return true;
 }
 
-/* Return the token of "Bearer TOKEN"; p is NULL for any other value. */
+/* Return the token of "Bearer TOKEN"; its p is NULL for any other value. */
 static struct weir_slice bearer_of(struct weir_slice field)
 {
 	static const char scheme[] = "Bearer ";
@@ -211,8 +212,8 @@ static struct weir_slice bearer_of(struct weir_slice field)
 	return (struct weir_slice){field.p + n, field.n - n};
 }
 
-/* Whether the request was sent by a page that was loaded without TLS. An attacker on the network
- * path could have forged such a page, even under our own name and port. */
+/* Return whether the request was sent by a page that was loaded without TLS. An attacker on the
+ * network path could have forged such a page, even under our own name and port. */
 static bool origin_is_clear(const char *p, size_t n)
 {
 	struct weir_slice origin = head_field(p, n, "Origin");

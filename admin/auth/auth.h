@@ -3,12 +3,12 @@
  * Authentication: who a client is and what it may do.
  *
  *   socket file        the kernel reports the user: root and the server's own are operators, others
- *                      have the role that `users:` gives them; the rest have no access
+ *                      have the role that `users:` assigns them; the rest have no access
  *   TCP, no tokens     everybody on this host is an operator (only loopback is allowed then)
- *   TCP with tokens    a bearer token, or the cookie of a session started with one; without
- *                      either only the page's own files, /healthz and /readyz
+ *   TCP with tokens    clients send a bearer token, or the cookie of a session started with one;
+ *                      without either, only the page's own files, /healthz and /readyz are served
  *
- * A valid token always passes, since many clients may share one address (NAT, a proxy). Wrong
+ * A valid token is always accepted, since many clients may share one address (NAT, a proxy). Wrong
  * tokens are answered with 401 up to five times a minute per address (failures.h), and with 429
  * after that. No response is delayed, so the admin thread never waits for a client. The limit keeps
  * the log short and asks clients with an old token to wait. Guessing is prevented by the length of
@@ -16,8 +16,9 @@
  * a year find one of 32 tokens with a probability of 3e-24. Requests without credentials and
  * expired cookies are not counted.
  *
- * A struct auth copies what it needs from the spec. All calls are made from the admin thread,
- * except that any thread may call auth_new, and auth_free for an object that is not in use.
+ * A struct auth copies what it needs from the spec. All functions are called by the admin thread,
+ * except that any thread may call auth_new, and may call auth_free for an object that is not in
+ * use.
  */
 #ifndef WEIR_ADMIN_AUTH_H
 #define WEIR_ADMIN_AUTH_H
@@ -61,8 +62,8 @@ struct auth_from {
 void auth_rules(
     const struct weir_admin_spec *spec, const struct authority *address, struct weir_errs *errs);
 
-/** Read the tokens of `spec` (there are none if it is NULL) and look up its users. 0, or an error
- *  code with `errs` filled. */
+/** Read the tokens of `spec` (NULL means that there are none) and look up its users. Returns 0, or
+ *  an error code with `errs` filled. */
 int auth_new(const struct weir_admin_spec *spec, const struct authority *address,
     struct auth **auth, struct weir_errs *errs);
 void auth_free(struct auth *auth);
@@ -75,43 +76,44 @@ void auth_free(struct auth *auth);
 bool auth_judge(struct auth *auth, const struct auth_from *from, const char *p, size_t n,
     int64_t now_ns, struct auth_pass *pass, struct head_problem *problem);
 
-/** Whether an earlier pass is still valid: its token or user still exists, and its session has not
- *  ended. Counts as a use of the session. */
+/** Return whether an earlier pass is still valid: its token or user still exists, and its session
+ *  has not ended. Counts as a use of the session. */
 bool auth_still(struct auth *auth, const struct auth_pass *pass, int64_t now_ns);
 
 /**
- * Replace the contents with those of `next`, which auth_new made for the same address and which is
- * freed. Tokens and users that appear in both with the same name, role and token keep their
- * sessions and passes; all others become invalid. Counted failures are kept.
+ * Replace the contents with those of `next`, which auth_new created for the same address, and free
+ * `next`. Tokens and users that appear in both with the same name, role and token keep their
+ * sessions and passes; all others become invalid. Failure counts are retained.
  */
 void auth_become(struct auth *auth, struct auth *next);
 
-/** Read the token files again. A token that changed ends its sessions; one that cannot be read
- *  stays valid, and an error is logged. */
+/** Read the token files again. If a token has changed, its sessions end. If a file cannot be read,
+ *  the old token stays valid and an error is logged. */
 void auth_reload(struct auth *auth);
 
 /** "operator" or "viewer"; "operator" for NULL, a request that needed no pass. Static. */
 const char *auth_role_word(const struct auth_pass *pass);
 
-/** The copy of `hosts:` from the spec. */
+/** Return the copy of `hosts:` from the spec. */
 const struct weir_strings *auth_hosts(const struct auth *auth);
 
-/** Whether tokens are required. */
+/** Return whether tokens are required. */
 bool auth_asks(const struct auth *auth);
 
 /**
  * Begin a session for the owner of `pass`, who has sent a token. Writes the value for Set-Cookie to
- * `cookie[size]` (160 is enough); it contains the session id, so wipe it once it is sent. 0 or
- * WEIR_ESYS.
+ * `cookie[size]` (160 bytes are enough); it contains the session id, so wipe it once it has been
+ * sent. Returns 0 or WEIR_ESYS.
  */
 int auth_begin(
     struct auth *auth, struct auth_pass *pass, char *cookie, size_t size, int64_t now_ns);
 
-/** End the session of `pass`, if it has one. `cookie` gets the value for Set-Cookie that deletes
- *  the cookie. */
+/** End the session of `pass`, if it has one. Writes the value for Set-Cookie that deletes the
+ *  cookie to `cookie`. */
 void auth_end(struct auth *auth, const struct auth_pass *pass, char *cookie, size_t size);
 
-/** How much longer the session of `pass` can last, in ns; 0 if it has no session. */
+/** Return the time until the session of `pass` ends at the latest, in ns; 0 if it has no
+ * session. */
 int64_t auth_left_ns(const struct auth *auth, const struct auth_pass *pass, int64_t now_ns);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The contents of struct auth, shared by auth.c, which checks requests, and auth_make.c, which
- * builds an object and replaces its contents. Admin thread only, except for an object that is not
- * in use yet. */
+ * builds an object and replaces its contents. Used only by the admin thread, except for an object
+ * that is not in use yet. */
 #ifndef WEIR_ADMIN_AUTH_INTERNAL_H
 #define WEIR_ADMIN_AUTH_INTERNAL_H
 
@@ -12,7 +12,7 @@
 struct client {
 	char name[WEIR_ADMIN_NAME_MAX + 1];
 	enum weir_admin_role role;
-	uint64_t edition; /* from 1, never reused; a token or user that changes gets a new one */
+	uint64_t edition; /* from 1, never reused; replaced when the token or user changes */
 	/* for a token */
 	char *file;
 	struct secret_digest digest;

@@ -73,8 +73,8 @@ static int take_user(
 	return 0;
 }
 
-/* Add root and the server's own user, which may do everything, since they could also kill the
- * server. */
+/* Add root and the server's own user as operators. Restricting them would be pointless, since they
+ * can kill the server. */
 static void add_masters(struct auth *g)
 {
 	char buf[4096];
@@ -182,7 +182,7 @@ static bool is_same(const struct client *a, const struct client *b)
 	       secret_equal(&a->digest, &b->digest);
 }
 
-/* Return the index of `c` in before[n], -1 if it is not there. */
+/* Return the index of `c` in before[n], or -1 if it is not there. */
 static int find(const struct client *c, const struct client *before, int n)
 {
 	for (int i = 0; i < n; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts wrong tokens by address. The table is searched linearly, which costs about 10 us per
+/* Counts wrong tokens per address. The table is searched linearly, which takes about 10 us per
  * failure. */
 #include "failures.h"
 
@@ -74,7 +74,7 @@ int64_t failures_wait_ns(const struct failures *f, struct failures_key key, int6
 }
 
 /* Return the slot of `key`. If it has none, return the slot of the address with the fewest
- * failures; among equals, that of the address whose last failure is oldest. */
+ * failures; among several such addresses, use the one whose last failure is oldest. */
 static struct failures_place *place_of(
     struct failures *f, const struct failures_key *key, int64_t now_ns)
 {

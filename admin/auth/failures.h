@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wrong tokens, counted by address. After FAILURES_MAX wrong tokens within a minute, the address
- * has to wait until the oldest is a minute old.
+ * Counts wrong tokens per address. After FAILURES_MAX wrong tokens within a minute, the address
+ * must wait until the oldest of them is a minute old.
  *
  * An address is an IPv4 address or the /64 of an IPv6 one, since a host may choose any address in
  * its /64. The table is bounded: a new address replaces the one with the fewest failures of the
- * last minute. So a client can get its own count dropped only by failing as often from every other
- * address in the table, which costs more than it gains. No address is refused because of another
- * one. One thread; the caller passes the time.
+ * last minute. A client can therefore have its own count discarded only by failing as often from
+ * every other address in the table, which costs more than it gains. No address is refused because
+ * of the failures of another. Used by one thread; the caller passes the time.
  */
 #ifndef WEIR_ADMIN_FAILURES_H
 #define WEIR_ADMIN_FAILURES_H
@@ -16,12 +16,12 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/** Wrong tokens that are allowed within a window, and its length; both from reliability.md (b),
- *  auth. */
+/** Number of wrong tokens allowed within a window, and the length of the window. Both are from
+ *  reliability.md (b), auth. */
 #define FAILURES_MAX       5
 #define FAILURES_WINDOW_NS 60000000000LL
 
-/** Number of addresses that are remembered. 1024 is a guess; they take 56 KB. */
+/** Number of addresses in the table. 1024 is a guess; they take 56 KB. */
 #define FAILURES_PLACES 1024
 
 struct failures_key {
@@ -37,10 +37,11 @@ struct failures {
 	struct failures_place place[FAILURES_PLACES];
 };
 
-/** The key of an address. All peers without an address (clients of a socket file) share one key. */
+/** Return the key of an address. All peers without an address (clients of a socket file) share one
+ * key. */
 struct failures_key failures_key(const struct sockaddr_storage *address);
 
-/** How long `key` has to wait before it may try again, in ns; 0 if it may try now. */
+/** Return how long `key` must wait before it may try again, in ns; 0 if it may try now. */
 int64_t failures_wait_ns(const struct failures *f, struct failures_key key, int64_t now_ns);
 
 /** Record a failure. Returns the number of failures within the last minute, this one included. */

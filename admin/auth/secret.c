@@ -19,8 +19,8 @@
 /* Minimum lengths of a token: 128 bits in hexadecimal and in base64. */
 #define HEX_LETTERS_MIN 32
 #define LETTERS_MIN     22
-/* Minimum number of different letters in a token. A random token of minimum length has fewer about
- * once in ten million. */
+/* Minimum number of different letters in a token. About one in ten million random tokens of minimum
+ * length has fewer. */
 #define DIFFERENT_MIN 8
 
 static const char hex_letters[] = "0123456789abcdefABCDEF";
@@ -41,17 +41,17 @@ unsigned secret_equal(const struct secret_digest *a, const struct secret_digest 
 
 	for (size_t i = 0; i < SECRET_DIGEST_BYTES; i++)
 		differs |= (unsigned)(a->bytes[i] ^ b->bytes[i]);
-	return ((differs - 1) >> 8) & 1; /* of 0..255, only 0 borrows */
+	return ((differs - 1) >> 8) & 1; /* `differs` is 0..255, and only 0 - 1 borrows */
 }
 
 bool secret_random(void *p, size_t n)
 {
-	return getrandom(p, n, 0) == (ssize_t)n; /* up to 256 bytes are never returned in part */
+	return getrandom(p, n, 0) == (ssize_t)n; /* up to 256 bytes are never returned partially */
 }
 
 /* ---- strength ---- */
 
-/* Whether `c` is a letter of a token68, RFC 6750. */
+/* Return whether `c` is a letter of a token68, RFC 6750. */
 static bool is_token_letter(char c)
 {
 	return c &&
@@ -121,8 +121,8 @@ static struct weir_slice trimmed(const char *p, size_t n)
 	return (struct weir_slice){p, n};
 }
 
-/* Read the token in `fd`. Reads up to a page, so that a long file is not mistaken for the token at
- * its start. */
+/* Read the token in `fd`. Reads up to a page, so that a long file that begins with a token is
+ * refused. */
 static int read_token(int fd, const char *path, const char *what, char *token, struct weir_err *err)
 {
 	char text[4096];

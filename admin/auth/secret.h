@@ -2,9 +2,9 @@
 /*
  * Secrets of the endpoint: token files, and digests of tokens.
  *
- * Only SHA-256 digests are kept in memory. A token has at least 128 random bits, so its digest
+ * Only SHA-256 digests are stored in memory. A token has at least 128 random bits, so its digest
  * cannot be inverted even without salt and stretching. A comparison always reads all bytes of both
- * digests, so that its time reveals nothing. Any thread.
+ * digests, so that its time reveals nothing. Any thread may call these functions.
  */
 #ifndef WEIR_ADMIN_SECRET_H
 #define WEIR_ADMIN_SECRET_H
@@ -18,41 +18,42 @@
 
 #define SECRET_DIGEST_BYTES 32
 
-/** Longest token, without its newline. */
+/** Maximum length of a token, without its newline. */
 #define SECRET_TOKEN_MAX 512
 
 struct secret_digest {
 	uint8_t bytes[SECRET_DIGEST_BYTES];
 };
 
-/** Compute the digest of p[n]. Returns false if the library failed; *digest is zero then. */
+/** Compute the digest of p[n]. Returns false, with *digest set to zero, if the library failed. */
 bool secret_digest(const void *p, size_t n, struct secret_digest *digest);
 
-/** 1 when they are equal, else 0, in constant time. */
+/** Return 1 if the digests are equal, else 0. Takes constant time. */
 unsigned secret_equal(const struct secret_digest *a, const struct secret_digest *b);
 
 /** Get `n` random bytes from the kernel. Returns false if none are available. */
 bool secret_random(void *p, size_t n);
 
-/** Whether a token is too long to be guessed. It must consist of characters that a bearer token may
- *  have: at least 32 if all are hexadecimal digits, else at least 22, and not just a few different
- *  ones. */
+/** Return whether a token is too long to be guessed. It must consist of characters that a bearer
+ *  token may have: at least 32 if all are hexadecimal digits, else at least 22, and not just a few
+ *  different ones. */
 bool secret_is_strong(struct weir_slice token);
 
 /**
  * Open `path`, which must be a regular file that belongs to the server's user or to root and that
- * no other user may access. Returns the descriptor; -1 with the message in `err`, in which `what`
- * names the file ("the token 'ops'").
+ * no other user may access. Returns the descriptor, or -1 with the message in `err`. The message
+ * refers to the file as `what` ("the token 'ops'").
  */
 int secret_open(const char *path, const char *what, struct weir_err *err);
 
-/** Read the token in the file at `path`, as a string in `token`, which the caller wipes. Errors as
- *  for secret_read. */
+/** Read the token in the file at `path` into `token`, as a string, which the caller must wipe.
+ *  Errors as for secret_read. */
 int secret_text(
     const char *path, const char *what, char token[SECRET_TOKEN_MAX + 1], struct weir_err *err);
 
-/** Compute the digest of the token in the file at `path`, without trailing spaces and newline. 0,
- *  WEIR_ESYS, WEIR_EINVAL with the message, which does not contain the token. */
+/** Compute the digest of the token in the file at `path`, without trailing spaces and the newline.
+ *  Returns 0, or WEIR_ESYS or WEIR_EINVAL with the message in `err`, which does not contain the
+ *  token. */
 int secret_read(
     const char *path, const char *what, struct secret_digest *digest, struct weir_err *err);
 

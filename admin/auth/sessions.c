@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps sessions in one table with SESSIONS_PER_TOKEN consecutive slots for each token. */
+/* Stores sessions in one table with SESSIONS_PER_TOKEN consecutive slots for each token. */
 #include "sessions.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static bool lives(const struct session *p, int64_t now_ns)
 	       now_ns - p->used_ns < SESSION_IDLE_NS;
 }
 
-/* Return a slot of the token: one that is free or expired, else the one unused for longest. */
+/* Return a slot of the token: one that is free or expired, or else the least recently used one. */
 static struct session *place_for(struct sessions *s, int token, int64_t now_ns)
 {
 	struct session *first = &s->place[token * SESSIONS_PER_TOKEN], *best = first;

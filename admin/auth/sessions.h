@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Browser sessions: after a login with a token, the browser gets a cookie with a random id instead,
- * since the page's EventSource cannot send a token.
+ * Browser sessions. After a login with a token, the browser receives a cookie with a random id and
+ * uses it in place of the token, since the page's EventSource cannot send a token.
  *
- * Only digests of ids are kept. A session ends SESSION_IDLE_NS after its last use, SESSION_LIFE_NS
- * after its start, on logout, or when its token is no longer valid. Each token has
- * SESSIONS_PER_TOKEN slots, so that one token cannot evict another's sessions. When all are in use,
- * a new session replaces the one of the same token that was unused for longest. One thread; the
- * caller passes the time.
+ * Only digests of ids are stored. A session ends SESSION_IDLE_NS after its last use,
+ * SESSION_LIFE_NS after its start, on logout, or when its token is no longer valid. Each token has
+ * SESSIONS_PER_TOKEN slots, so that one token cannot evict another's sessions. If all of them are
+ * in use, a new session replaces the least recently used one of the same token. Used by one thread;
+ * the caller passes the time.
  */
 #ifndef WEIR_ADMIN_SESSIONS_H
 #define WEIR_ADMIN_SESSIONS_H
 
 #include "secret.h"
 
-/** Longest life of a session, and longest time without use. Both are guesses: 12 h for a working
- *  day, and 1 h for a lunch break. */
+/** Maximum lifetime of a session, and maximum time without use. Both are guesses: 12 h covers a
+ *  working day, and 1 h a lunch break. */
 #define SESSION_LIFE_NS (12 * 3600 * 1000000000LL)
 #define SESSION_IDLE_NS (3600 * 1000000000LL)
 
 /** Number of browsers that can use one token at the same time. 16 is a guess. */
 #define SESSIONS_PER_TOKEN 16
 
-/** Length of an id: 256 random bits in hexadecimal. */
+/** Length of an id, which is 256 random bits in hexadecimal. */
 #define SESSION_ID_LETTERS 64
 
 struct session {
@@ -37,7 +37,7 @@ struct sessions {
 	struct session *place;
 };
 
-/** Initialize for `tokens` tokens, which may be 0. 0 or WEIR_ENOMEM. */
+/** Initialize for `tokens` tokens, which may be 0. Returns 0 or WEIR_ENOMEM. */
 int sessions_init(struct sessions *s, int tokens);
 void sessions_fini(struct sessions *s);
 
@@ -46,15 +46,15 @@ void sessions_fini(struct sessions *s);
 uint64_t sessions_begin(
     struct sessions *s, int token, char id[SESSION_ID_LETTERS + 1], int64_t now_ns);
 
-/** Find the session with this id. Returns the number of its token and sets *serial; returns -1 if
- *  there is none. Counts as a use. All slots are compared, so the time does not depend on which one
- *  matches. */
+/** Find the session with this id. Returns the number of its token and sets *serial, or returns -1
+ *  if there is no such session. Counts as a use. All slots are compared, so the time does not
+ *  depend on which one matches. */
 int sessions_find(struct sessions *s, struct weir_slice id, uint64_t *serial, int64_t now_ns);
 
-/** Whether the session still exists; counts as a use. */
+/** Return whether the session still exists; counts as a use. */
 bool sessions_use(struct sessions *s, uint64_t serial, int64_t now_ns);
 
-/** When the session ends at the latest, even if it is used; 0 if it does not exist. */
+/** Return the time at which the session ends even if it is in use, or 0 if it does not exist. */
 int64_t sessions_ends_ns(const struct sessions *s, uint64_t serial);
 
 void sessions_end(struct sessions *s, uint64_t serial);

@@ -3,8 +3,8 @@
  * Packs numbers into 16 bits for the history rings: 6 bits of exponent, 10 of fraction, no sign.
  *
  * Whole numbers up to 2048 are exact. From 6e-8 to 5e11 the error is at most 0.05 % (half of the
- * last of 11 binary digits). Smaller values lose precision towards 0, larger ones become the
- * largest number. COMPACT_NONE stands for "not known". Pure functions.
+ * last of 11 binary digits). Smaller values lose precision towards 0, larger ones are clamped to
+ * the largest number. COMPACT_NONE means "not known". Pure functions.
  */
 #ifndef WEIR_ADMIN_COMPACT_H
 #define WEIR_ADMIN_COMPACT_H
@@ -15,8 +15,7 @@
 #define COMPACT_NONE 0xffff
 #define COMPACT_MAX  0xfffe
 
-/** Pack `v` into 16 bits; NaN becomes COMPACT_NONE, negative values become 0. The call costs about
- *  5 ns. */
+/** Pack `v` into 16 bits; NaN becomes COMPACT_NONE, negative values become 0. Takes about 5 ns. */
 static inline uint16_t compact_pack(double v)
 {
 	int exponent = 0;
@@ -34,7 +33,7 @@ static inline uint16_t compact_pack(double v)
 	return code > COMPACT_MAX ? COMPACT_MAX : (uint16_t)code;
 }
 
-/** Return the number that `code` stands for, NaN for COMPACT_NONE. */
+/** Return the number encoded by `code`, or NaN for COMPACT_NONE. */
 static inline double compact_unpack(uint16_t code)
 {
 	int e = code >> 10, m = code & 1023;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the history rings; see history.h. A series has one block of columns for its stage and one
- * per class. A column holds the slots of one field in both rings, those of HISTORY_1S first. When
- * the classes change, each class block moves with the name of that class. ring.at[slot] is the
- * label of the step stored in a slot, for all series: the first record of a new step clears its
- * slot in all of them.
+ * Implements the history rings; see history.h. A series has one block of columns for its stage and
+ * one for each class. A column holds the slots of one field in both rings, those of HISTORY_1S
+ * first. When the classes change, each class block moves with the name of that class. ring.at[slot]
+ * is the label of the step stored in a slot, for all series: the first record of a new step clears
+ * its slot in all of them.
  */
 #include "history.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define COLUMN_SLOTS (HISTORY_SLOTS_1S + HISTORY_SLOTS_10S)
-/* Age in seconds at which a removed stage is forgotten: the longer ring has no sample of it
+/* Age in seconds at which a removed stage is dropped, since the longer ring has no samples of it
  * left. */
 #define FORGET_S (HISTORY_SLOTS_10S * 10LL)
 
@@ -87,7 +87,7 @@ static struct series *series_new(const char *name, int n_classes)
 	return NULL;
 }
 
-/* The column of field `field`, numbered as for history_column. */
+/* Return the column of field `field`, which is numbered as for history_column. */
 static uint16_t *column(const struct series *s, int field)
 {
 	int f = field - SAMPLE_FIELDS;
@@ -152,8 +152,8 @@ int history_find(const struct history *h, const char *name)
 	return -1;
 }
 
-/* Like history_find, but try series `near` first: with hundreds of stages, searching all series for
- * each stage is expensive. */
+/* Like history_find, but try series `near` first: with hundreds of stages it is expensive to search
+ * all series for each stage. */
 static int find_near(const struct history *h, const char *name, int near)
 {
 	if (near < h->n_series && strcmp(h->series[near]->name, name) == 0)
@@ -169,8 +169,8 @@ static void drop_series(struct history *h, int i)
 	h->shape++;
 }
 
-/* Make space for one more series: if there are too many, drop the one whose stage has been gone
- * longest. Returns false if no stage is gone. */
+/* Make space for one more series: if there are too many, drop the one whose stage was removed the
+ * longest time ago. Returns false if no stage has been removed. */
 static bool make_room(struct history *h)
 {
 	int oldest = -1;
@@ -219,7 +219,7 @@ static int find_class(const struct history *h, const char *name)
 	return -1;
 }
 
-/* Reorder the blocks for the new classes; `fresh` has one block for each class that is new. */
+/* Reorder the blocks for the new classes; `fresh` has one block for each new class. */
 static void move_classes(
     const struct history *h, struct series *s, const char *const *name, int n, uint16_t **fresh)
 {
@@ -314,7 +314,7 @@ static bool feed_ring(struct history *h, enum history_ring r, const struct weir_
 	return true;
 }
 
-/* Note which stages are present and drop those that have been gone for too long. */
+/* Record which stages are present, and drop series of stages that were removed too long ago. */
 static void follow_stages(struct history *h, const struct weir_graph_view *v)
 {
 	for (int i = 0; i < h->n_series; i++)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last hours of every stage: two rings of samples, in fixed memory.
+ * Stores the last hours of every stage in two rings of samples with a fixed size.
  *
  *   HISTORY_1S    one sample a second, 15 minutes
  *   HISTORY_10S   one each 10 seconds, 6 hours
  *
- * A slot holds one step of Unix time and is found by the label of the step, which is the end of the
- * step divided by its length. A step without a sample (the server did not run, the host slept, the
- * stage did not exist) is a gap. When the clock is set back, labels are written a second time, and
- * old samples with labels later than the newest are not shown. Setting the clock forward leaves a
- * gap.
+ * A slot holds one step of Unix time. It is identified by the label of the step, which is the end
+ * of the step divided by its length. A step without a sample (the server did not run, the host
+ * slept, the stage did not exist) is a gap. If the clock is set back, the same labels are written
+ * again, and old samples with later labels than the newest one are not shown. If it is set forward,
+ * a gap remains.
  *
- * Series are identified by stage name, so a graph may gain and lose stages: removed ones are kept
- * until all their samples are too old. Numbers have 16 bits (compact.h: 0.05 %). A stage with 4
- * classes takes 197 KB, 30 of them 5.9 MB; at most HISTORY_SERIES_MAX stages are kept. Pure: no
- * clock, no sockets, no files. Used by one thread.
+ * Series are identified by stage name, so stages may be added to and removed from a graph. Removed
+ * stages are retained until all their samples are too old. Numbers have 16 bits (compact.h: 0.05
+ * %). A stage with 4 classes takes 197 KB, 30 of them 5.9 MB; at most HISTORY_SERIES_MAX stages are
+ * stored. Pure: no clock, no sockets, no files. Used by one thread.
  */
 #ifndef WEIR_ADMIN_HISTORY_H
 #define WEIR_ADMIN_HISTORY_H
@@ -50,31 +50,31 @@ struct history *history_new(void);
 void history_free(struct history *history);
 
 /**
- * Record a snapshot. Call it at least once a second, just after the start of the second. Returns
- * the rings that got samples as bits (1 << HISTORY_1S), 0 when neither had a new step. If memory
- * for a new stage is short, that stage has gaps. Takes 0.1 ms for 30 stages with 4 classes
- * (bench/micro_history.c).
+ * Record a snapshot. Call it at least once a second, just after the start of the second. Returns a
+ * bit mask of the rings that received samples (1 << HISTORY_1S), or 0 if neither had a new step. If
+ * there is no memory for a new stage, that stage has gaps. Takes 0.1 ms for 30 stages with 4
+ * classes (bench/micro_history.c).
  */
 unsigned history_feed(struct history *history, const struct weir_graph_view *view);
 
-/** The samples that the last feed of `ring` used, one per stage of its view; NULL before the
- *  first. */
+/** Return the samples that the last feed of `ring` used, one per stage of its view, or NULL before
+ *  the first feed. */
 const struct sample *history_samples(const struct history *history, enum history_ring ring);
 
-/** Step length of `ring` in seconds, and the number of steps kept. */
+/** Return the step length of `ring` in seconds, and the number of its slots. */
 int history_step_s(enum history_ring ring);
 int history_slots(enum history_ring ring);
 
-/** Label of the newest step, INT64_MIN if there is none. */
+/** Return the label of the newest step, or INT64_MIN if there is none. */
 int64_t history_newest(const struct history *history, enum history_ring ring);
 
-/** Numbers and names of series and classes. Names are valid until the next feed. */
+/** Return the numbers and names of series and classes. Names are valid until the next feed. */
 int history_n_series(const struct history *history);
 const char *history_name(const struct history *history, int series);
 int history_n_classes(const struct history *history);
 const char *history_class_name(const struct history *history, int class);
 
-/** Return the series of stage `name`, -1 if there is none. */
+/** Return the series of stage `name`, or -1 if there is none. */
 int history_find(const struct history *history, const char *name);
 
 /** Copy field `field` of steps `first`, `first` + 1, ... to out[n]; gaps are COMPACT_NONE. `field`
@@ -82,27 +82,27 @@ int history_find(const struct history *history, const char *name);
 void history_column(const struct history *history, enum history_ring ring, int series, int field,
     int64_t first, int n, uint16_t *out);
 
-/** Memory in use, in bytes, without the allocator's overhead. */
+/** Return the memory in use, in bytes, without the allocator's overhead. */
 size_t history_bytes(const struct history *history);
 
 /* ---- for history_file.c ---- */
 
-/** Changes whenever series or classes do. */
+/** Return a number that changes whenever the series or classes change. */
 uint64_t history_shape(const struct history *history);
 
-/** Number of values in a record, which holds all fields of a series in one slot. */
+/** Return the number of values in a record, which holds all fields of a series in one slot. */
 int history_record(const struct history *history);
 
-/** The record of `series` at `label`, with gaps for missing values. */
+/** Copy the record of `series` at `label` to `record`, with gaps for missing values. */
 void history_get(const struct history *history, enum history_ring ring, int64_t label, int series,
     uint16_t *record);
 
-/** Set the classes to `name[n]`; existing samples move with the name of their class. 0 or
+/** Set the classes to `name[n]`; existing samples stay with the name of their class. Returns 0 or
  *  WEIR_ENOMEM. */
 int history_set_classes(struct history *history, const char *const *name, int n);
 
-/** Return the series of `name`, created if missing, or WEIR_ENOMEM, or WEIR_EBUSY if there are too
- *  many. */
+/** Return the series of `name`, which is created if missing, or WEIR_ENOMEM, or WEIR_EBUSY if there
+ *  are too many. */
 int history_add(struct history *history, const char *name);
 
 /** Store a record; `label` becomes the newest if it is later. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Saves the history to a file; see history_file.h. New data is copied out of the history here and
- * written by the writer's thread (history_writer.h). Steps that a slow writer missed are still in
- * the history, and the next job writes them. Reading is in history_load.c.
+ * Saves the history to a file; see history_file.h. This module copies new data out of the history,
+ * and the writer's thread writes it (history_writer.h). Steps that a slow writer missed are still
+ * in the history, and the next job writes them. history_load.c reads the file.
  *
  * States: while the writer is idle, `there` describes the file. post() starts a job and stores in
- * `coming` what the file will be after it; settle() copies `coming` to `there` once the job has
- * succeeded. All functions belong to the owner's thread.
+ * `coming` the layout and contents that the file will have after the job; settle() copies `coming`
+ * to `there` once the job has succeeded. The owner's thread calls all functions.
  */
 #include "history_file.h"
 
@@ -26,11 +26,11 @@
 #include "history_format.h"
 #include "history_writer.h"
 
-/* Number of consecutive saves, one a second, that find the writer busy before the delay is logged
- * and raises an alert. 10 is a guess. */
+/* Number of consecutive saves, one per second, that must find the writer busy before the delay is
+ * logged and an alert is raised. 10 is a guess. */
 #define LAG_MAX 10
-/* Time that a stopping server waits for the last write. 1 s is a guess: a working disk finishes
- * long before. */
+/* Time that a stopping server waits for the last write. 1 s is a guess: a working disk takes far
+ * less. */
 #define CLOSE_WAIT_NS 1000000000LL
 
 /** The layout and contents of a file. */
@@ -44,7 +44,7 @@ struct history_file {
 	char *path, *bad_path;
 	int fd; /* used during loading; afterwards the writer owns it and this is -1 */
 	struct history_writer *writer;
-	/* `there` is the file in place, `coming` the file after the job in progress */
+	/* `there` describes the current file, `coming` the file after the job in progress */
 	struct layout there, coming;
 	bool posted; /* a job is in progress */
 	bool failed; /* the last job failed */
@@ -60,7 +60,7 @@ static size_t slot_at(const struct layout *l, enum history_ring ring, int64_t la
 	return l->head_bytes + (slot + (ring == HISTORY_1S ? 0 : HISTORY_SLOTS_1S)) * l->slot_bytes;
 }
 
-/* Write the slot of `label` to `to`, which is zeroed. */
+/* Write the slot of `label` to `to`, which must be zeroed. */
 static void fill_slot(const struct layout *l, const struct history *h, enum history_ring ring,
     int64_t label, char *to)
 {
@@ -107,7 +107,7 @@ static char *make_head(const struct history *h, size_t *n)
 	return data;
 }
 
-/* Write all kept slots of `ring` to `file`; slots that were never sampled stay zero. */
+/* Write all slots of `ring` to `file`; slots that were never sampled stay zero. */
 static void fill_ring(
     const struct layout *l, const struct history *h, enum history_ring ring, char *file)
 {
@@ -117,7 +117,7 @@ static void fill_ring(
 		fill_slot(l, h, ring, newest - i, file + slot_at(l, ring, newest - i));
 }
 
-/* Build the whole file and fill in `l`; false if out of memory. */
+/* Build the whole file and fill in `l`. Returns false if out of memory. */
 static bool make_whole(const struct history *h, struct layout *l, struct history_job *job)
 {
 	char *head = make_head(h, &l->head_bytes);
@@ -137,7 +137,8 @@ static bool make_whole(const struct history *h, struct layout *l, struct history
 	return job->data;
 }
 
-/* Return the first label of `ring` that is missing in the file; newest + 1 if none is missing. */
+/* Return the first label of `ring` that is missing in the file, or newest + 1 if none is
+ * missing. */
 static int64_t first_unsaved(
     const struct layout *l, const struct history *h, enum history_ring ring)
 {
@@ -208,7 +209,7 @@ static void post(struct history_file *f, const struct history *h)
 	history_writer_post(f->writer, &job);
 }
 
-/* Whether the writer is idle. If so, take the result of its last job. */
+/* Return whether the writer is idle. If so, take the result of its last job. */
 static bool settle(struct history_file *f)
 {
 	bool ok;
@@ -230,7 +231,7 @@ void history_file_save(struct history_file *f, const struct history *h, unsigned
 			history_writer_late(f->writer);
 		return;
 	}
-	/* After a failure, retry every 10 s: a full disk may have free space by then. */
+	/* After a failure, retry every 10 s: a full disk may have free space again. */
 	bool tries = f->there.shape == history_shape(h) || !f->failed || rings & 1u << HISTORY_10S;
 	if (tries && has_news(f, h))
 		post(f, h);
@@ -287,7 +288,7 @@ static struct history_file *file_new(const char *path)
 	if (!f)
 		return NULL;
 	f->fd = -1;
-	/* never equal to a real shape, so that the first sample writes the whole file */
+	/* never equal to a real shape, so the first save writes the whole file */
 	f->there.shape = UINT64_MAX;
 	f->path = strdup(path);
 	if (f->path && asprintf(&f->bad_path, "%s.bad", path) > 0)
@@ -301,7 +302,7 @@ static void fails(const struct history_file *f, const char *what)
 	weir_log(WEIR_LOG_WARN, "admin: history file %s: %s: %s", f->path, what, strerror(errno));
 }
 
-/* Rename a file that is not a valid history. Returns false if it is still in place and must not be
+/* Rename a file that is not a valid history. Returns false if that failed, so the file must not be
  * overwritten. */
 static bool set_aside(struct history_file *f, const char *why)
 {
@@ -315,8 +316,9 @@ static bool set_aside(struct history_file *f, const char *why)
 	return true;
 }
 
-/* Open and lock the file. If another server replaced the file in between, the wrong one was locked:
- * returns -1, and the caller tries again. Otherwise returns 0 and sets *locked. */
+/* Open and lock the file. If another server replaced the file between the open and the lock, the
+ * wrong file was locked: the function returns -1, and the caller tries again. Otherwise it returns
+ * 0 and sets *locked. */
 static int open_locked(struct history_file *f, bool *locked)
 {
 	struct stat ours, there;
@@ -335,7 +337,7 @@ static int open_locked(struct history_file *f, bool *locked)
 	return 0;
 }
 
-/* Whether the open file can be used: it was loaded, or is new, or was invalid and has been
+/* Return whether the open file can be used: it was loaded, or is new, or was invalid and has been
  * renamed. */
 static bool take_file(struct history_file *f, struct history *h, bool locked)
 {
@@ -345,7 +347,8 @@ static bool take_file(struct history_file *f, struct history *h, bool locked)
 		fails(f, "it cannot be opened");
 		return false;
 	}
-	if (!locked) { /* no retry: when the lock is released, the file may have been replaced */
+	if (!locked) { /* do not wait for the lock: when it is released, the file may have been
+                        * replaced */
 		errno = EWOULDBLOCK;
 		fails(f, "another server is using it");
 		return false;
@@ -390,7 +393,7 @@ struct history_file *history_file_open(const char *path, struct history *h)
 	while (open_locked(f, &locked) != 0 && --tries > 0)
 		;
 	if (take_file(f, h, locked) && start_writer(f, h))
-		/* The file stays locked until the first sample replaces it, as stages may have
+		/* The file stays locked until the first save replaces it, since stages may have
 		 * changed. */
 		return f;
 	history_file_close(f, NULL);

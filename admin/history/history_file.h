@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the history in a file, so that it survives a restart: `admin: { history: { file: PATH } }`.
+ * Stores the history in a file, so that it survives a restart: `admin: { history: { file: PATH }
+ * }`.
  *
  *   header    "WEIRHIST", version, sizes, names of stages and classes, checksum
  *   slots     those of HISTORY_1S, then of HISTORY_10S, each with its label and a checksum
  *
  * The file has its full size from the start (6 MB for 30 stages with 4 classes). It is replaced as
  * a whole, by a rename, when stages or classes change; otherwise each step writes its slot in
- * place. So a crash damages at most the slot that was being written, which becomes a gap after the
- * next start. A file that is incomplete or of another version is renamed to PATH.bad and a new one
- * is started. Numbers are in the host's byte order.
+ * place. A crash therefore damages at most the slot that was being written, which becomes a gap
+ * after the next start. A file that is incomplete or has another version is renamed to PATH.bad,
+ * and a new one is created. Numbers are in the host's byte order.
  *
- * A failure here never stops the server. It is logged once, when it first occurs, and the history
- * is then kept in memory only. Writes are done by a separate thread (history_writer.h), so a slow
+ * A failure here never stops the server. It is logged once, when it first occurs, and from then on
+ * the history is in memory only. Writes are done by a separate thread (history_writer.h), so a slow
  * disk makes the file lag but delays nothing else; missed slots are written later. Writes go to the
- * page cache and are not synced: a power cut may cost the file. Reading the file at startup waits
- * for the disk, so the file belongs on a local disk. A second server with the same PATH finds it
- * locked and keeps its history in memory. One thread.
+ * page cache and are not synced: a power failure may destroy the file. Reading the file at startup
+ * waits for the disk, so the file belongs on a local disk. A second server with the same PATH finds
+ * it locked and has its history in memory only. All functions are called by one thread.
  */
 #ifndef WEIR_ADMIN_HISTORY_FILE_H
 #define WEIR_ADMIN_HISTORY_FILE_H
@@ -29,21 +30,21 @@ struct history_file;
  *  history_file_save. Returns NULL if the file cannot be used, which is logged. */
 struct history_file *history_file_open(const char *path, struct history *history);
 
-/** Start writing the part of `history` that is missing in the file; `rings` as returned by
- *  history_feed. Does not wait: while the writer is busy nothing happens, and a later call catches
+/** Start writing the part of `history` that is missing in the file; `rings` is the result of
+ *  history_feed. Does not wait: if the writer is busy, nothing is written, and a later call catches
  *  up. Takes about 10 us, or about 5 ms when stages have changed. */
 void history_file_save(struct history_file *file, const struct history *history, unsigned rings);
 
 /** Wait until the writer is idle, without a time limit: for tests and benchmarks. */
 void history_file_wait(struct history_file *file);
 
-/** Whether the last write failed, or a write has been running for too long. Returns false for
- *  NULL. */
+/** Return whether the last write failed, or a write has been running for too long. Returns false
+ *  for NULL. */
 bool history_file_failing(const struct history_file *file);
 
 /** Write the part of `history` that is missing in the file (nothing if it is NULL) and free `file`.
- *  Waits at most 1 s for the write, then logs that it was not saved. `file` may be NULL. The file
- *  on disk stays. */
+ *  If the write takes longer than 1 s, returns without it and logs that the history was not saved.
+ *  `file` may be NULL. The file on disk remains. */
 void history_file_close(struct history_file *file, const struct history *history);
 
 #endif

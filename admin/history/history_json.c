@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats a range of the history rings as JSON text. Columns are formatted by hand, not by jansson:
- * a page requests half a million numbers, which the admin thread has to write, and number_format.h
- * is ten times as fast. Names go through jansson.
+ * Formats a range of the history rings as JSON text. Columns are not formatted by jansson: a page
+ * requests half a million numbers, which the admin thread must format, and number_format.h is ten
+ * times as fast. Names are formatted by jansson.
  */
 #include "history_json.h"
 
@@ -127,7 +127,7 @@ static bool take_asked(const char *query, double now_s, struct asked *a, struct 
 
 /* ---- the response ---- */
 
-/* The part of the requested range that exists: labels `first`, `first` + 1, ..., `n` of them. */
+/* The part of the requested range that exists: `n` labels, `first`, `first` + 1, ... */
 struct stretch {
 	enum history_ring ring;
 	int64_t first;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /api/v1/history: a range of the rings as columns of JSON; docs/api.md has the shape. */
+/* GET /api/v1/history: a range of the rings as columns of JSON; docs/api.md describes the JSON. */
 #ifndef WEIR_ADMIN_HISTORY_JSON_H
 #define WEIR_ADMIN_HISTORY_JSON_H
 

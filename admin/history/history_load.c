@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the whole history file at once. Every size is computed from the header and checked against
- * the size of the file before anything is used.
+ * Reads the history file as a whole. All sizes are computed from the header and checked against the
+ * size of the file before any data is used.
  */
 #include "history_format.h"
 
@@ -12,8 +12,8 @@
 
 #include "admin/text/utf8.h"
 
-/* Size limit: larger than the file of HISTORY_SERIES_MAX stages with 8 classes; larger files are
- * not read. */
+/* Size limit; larger files are not read. A file of HISTORY_SERIES_MAX stages with 8 classes is
+ * smaller. */
 #define FILE_BYTES_MAX (100 << 20)
 
 const char history_no_memory[] = "memory ran out";
@@ -38,7 +38,7 @@ static const char *check_head(const struct history_head *h, const char *data, si
 	return sum == h->sum ? NULL : "its beginning is damaged";
 }
 
-/* The next name before `end`, or NULL if there is none or it is invalid. */
+/* Return the next name before `end`, or NULL if there is none or it is invalid. */
 static const char *take_name(const char **p, const char *end)
 {
 	const char *name = *p;
@@ -52,7 +52,8 @@ static const char *take_name(const char **p, const char *end)
 	return name;
 }
 
-/* Add the names to `h`; `series[n_stages]` gets the index of each stage. */
+/* Add the names to `h`; Stores the index of each stage in series[n_stages]. Returns NULL, or the
+ * reason for a failure. */
 static const char *take_names(
     struct history *h, const struct history_head *head, const char *data, int *series)
 {
@@ -75,7 +76,7 @@ static const char *take_names(
 	return NULL;
 }
 
-/* Whether the record has only gaps, because the stage did not exist. */
+/* Return whether the record has only gaps, because the stage did not exist. */
 static bool is_empty(const uint16_t *record, int n)
 {
 	for (int i = 0; i < n; i++)

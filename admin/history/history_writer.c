@@ -23,8 +23,8 @@
 #define NS_PER_S 1000000000LL
 
 struct history_writer {
-	/* used by the thread only */
-	int fd; /* the file in place, locked */
+	/* used only by the thread */
+	int fd; /* the current file, locked */
 	char *path, *new_path;
 	/* used by any thread */
 	atomic_bool failing; /* the last write failed or is late, and this was logged */
@@ -35,7 +35,7 @@ struct history_writer {
 	bool busy, ok;
 	bool stopping;
 	bool ended;     /* the thread no longer accesses this struct */
-	bool abandoned; /* nobody joins the thread, so it frees everything itself */
+	bool abandoned; /* no thread joins this one, so it frees everything itself */
 	pthread_t thread;
 };
 
@@ -212,7 +212,7 @@ void history_writer_post(struct history_writer *w, const struct history_job *job
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* Wait until *what equals `wanted`. Returns false on timeout. The lock is held. */
+/* Wait until *what equals `wanted`. Returns false on timeout. The caller holds the lock. */
 static bool wait_for(struct history_writer *w, const bool *what, bool wanted, int64_t until_ns)
 {
 	const struct timespec until = {

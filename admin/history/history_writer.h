@@ -5,13 +5,13 @@
  *   IDLE --post--> BUSY --the job is written, or failed--> IDLE
  *
  * One job at a time: nothing can be posted while a job is being written, so a slow disk makes the
- * file lag but costs no memory. A whole file is written beside the old one, which it then replaces
- * by a rename. A failure is logged once, when it first occurs.
+ * file lag but costs no memory. A whole file is written beside the old one and then replaces it by
+ * a rename. A failure is logged once, when it first occurs.
  *
  * A write that hangs cannot be interrupted. history_writer_end waits for a bounded time and then
  * abandons the thread, which frees its memory when the write returns.
  *
- * All calls come from one thread, the owner's.
+ * All functions are called by one thread, the owner's.
  */
 #ifndef WEIR_ADMIN_HISTORY_WRITER_H
 #define WEIR_ADMIN_HISTORY_WRITER_H
@@ -28,7 +28,7 @@ struct history_run {
 	size_t at, n; /* offset in the file, length */
 };
 
-/** A job: all runs, one after the other in `data`. */
+/** A job: several runs, whose bytes are one after the other in `data`. */
 struct history_job {
 	bool whole; /* `data` is a new file of n bytes, without runs */
 	char *data; /* malloc'ed */
@@ -40,11 +40,12 @@ struct history_job {
 struct history_writer;
 
 /** Start the thread for the file at `path`, which is open and locked as `fd`; the writer takes over
- *  the descriptor. NULL if memory or threads are short; then the descriptor stays the caller's. */
+ *  the descriptor. Returns NULL if memory or threads are short; the caller still owns the
+ *  descriptor in this case. */
 struct history_writer *history_writer_new(const char *path, int fd);
 
-/** Whether the writer is idle. *ok then reports whether the last job was written; it is true before
- *  the first job. */
+/** Return whether the writer is idle. *ok then reports whether the last job was written; it is true
+ *  before the first job. */
 bool history_writer_idle(struct history_writer *writer, bool *ok);
 
 /** Write `job` and take over its data. Call it only while the writer is idle. */
@@ -54,15 +55,16 @@ void history_writer_post(struct history_writer *writer, const struct history_job
  *  idle. */
 bool history_writer_wait(struct history_writer *writer, int64_t until_ns);
 
-/** Whether the file is behind because the last job failed or the current one was reported as
+/** Return whether the file is behind because the last job failed or the current one was reported as
  *  late. */
 bool history_writer_failing(const struct history_writer *writer);
 
-/** Report that the job in progress takes too long; logged once until a job is written. */
+/** Report that the job in progress takes too long. Logged only once until a job has been
+ * written. */
 void history_writer_late(struct history_writer *writer);
 
-/** End the thread, and free everything if it ends by `until_ns`. Returns false if a write hangs and
- *  the thread was abandoned. Do not use the pointer afterwards. */
+/** Stop the thread, and free everything if it exits by `until_ns`. Returns false if a write hangs
+ *  and the thread was abandoned. Do not use the pointer afterwards. */
 bool history_writer_end(struct history_writer *writer, int64_t until_ns);
 
 #endif

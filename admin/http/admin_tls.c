@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TLS termination for the endpoint. A connection copies bytes in both directions through one buffer
- * each. While one side does not accept bytes, nothing is read from the opposite side; other
- * connections are not affected.
+ * TLS termination for the endpoint. A connection copies bytes in both directions, with one buffer
+ * for each direction. While one side does not accept bytes, nothing is read from the opposite side;
+ * other connections are not affected.
  *
  * States of a connection: handshake (!shaken), copying, and flushing once the inner side has
  * closed. While flushing, the rest of the response is sent for at most FLUSH_NS, on at most
@@ -30,13 +30,13 @@
 #include "admin/stream/live.h"
 #include "peers.h"
 
-/* RFC 8996: nothing older than TLS 1.2. */
+/* RFC 8996 forbids versions older than TLS 1.2. */
 #define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE"
 
 /* Maximum number of connections being flushed: as many as peers.h allows behind TLS, since each of
- * their clients may be slow to take its last bytes. */
+ * their clients may be slow to read its last bytes. */
 #define LEAVING_MAX PEERS_MAX
-/* All connections that can be open behind TLS, plus those being flushed. */
+/* Maximum number of connections: all that can be open behind TLS, plus those being flushed. */
 #define CONNECTIONS_MAX (PEERS_MAX + LIVE_WATCHERS_MAX + LEAVING_MAX)
 /* Buffer sizes: a TLS record has at most 16 KiB, and requests are smaller. */
 #define OUT_BYTES 16384
@@ -157,7 +157,7 @@ static void shake(struct connection *c)
 	c->shaken = rc == GNUTLS_E_SUCCESS;
 	if (rc < 0 && gnutls_error_is_fatal(rc))
 		c->dead = true;
-	/* The inner side has received nothing yet, so all it can do is close the connection on a
+	/* The inner side has received nothing yet, so it can only close the connection, after a
 	 * timeout. */
 	if (!c->shaken && recv(c->inner.fd, &byte, 1, MSG_DONTWAIT) == 0)
 		c->dead = true;
@@ -213,7 +213,7 @@ static bool carry_in(struct connection *c)
 	    c->inner.fd, c->in_bytes + c->in_sent, c->in - c->in_sent, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
-	if (n < 0) { /* the inner side has closed: nobody will read the remaining bytes */
+	if (n < 0) { /* the inner side has closed, so nobody will read the remaining bytes */
 		c->net_over = true;
 		c->in = 0;
 		return false;
@@ -226,8 +226,8 @@ static bool carry_in(struct connection *c)
 	return true;
 }
 
-/* Copy in both directions as far as possible without waiting. The loops end, since the other ends
- * of the inner sockets are read and written by this same thread, later. */
+/* Copy in both directions as far as possible without waiting. The loops terminate, since this same
+ * thread reads and writes the other ends of the inner sockets, later. */
 static void step(struct admin_tls *t, struct connection *c)
 {
 	if (!c->shaken)
@@ -305,8 +305,8 @@ static struct connection *connection_new(struct admin_tls *t, int net, int inner
 
 /* ---- connections that are being flushed ---- */
 
-/* Whether the inner side has closed. Uses poll, since a read would return the remaining unread
- * bytes first. */
+/* Return whether the inner side has closed. Uses poll, since a read would return the remaining
+ * unread bytes first. */
 static bool hung_up(const struct connection *c)
 {
 	struct pollfd p = {.fd = c->inner.fd, .events = POLLRDHUP};
@@ -314,8 +314,8 @@ static bool hung_up(const struct connection *c)
 	return poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
-/* Mark connections whose inner side has closed; return the number of marked connections. Only
- * connections whose client reads nothing are found here; step() marks all others. */
+/* Mark connections whose inner side has closed; return the number of marked connections. This
+ * function finds only connections whose client reads nothing; step() marks all others. */
 static int look_for_leavers(struct admin_tls *t)
 {
 	int n = 0;
@@ -329,8 +329,9 @@ static int look_for_leavers(struct admin_tls *t)
 	return n;
 }
 
-/* When too many connections are being flushed, close the one that started first. Otherwise a client
- * that sends requests, reads nothing and reconnects could occupy all slots without a token. */
+/* If too many connections are being flushed, close the one whose flush started first. Otherwise a
+ * client that sends requests, reads nothing and reconnects could occupy all slots without a
+ * token. */
 static void make_room(struct admin_tls *t)
 {
 	struct connection *best = NULL;
@@ -338,7 +339,8 @@ static void make_room(struct admin_tls *t)
 
 	for (struct connection *c = many ? t->first : NULL; c; c = c->next)
 		if (c->flush_ns != 0 && (!best || c->flush_ns <= best->flush_ns))
-			best = c; /* newer ones come first in the list: prefer later entries */
+			best = c; /* newer connections come first in the list, so prefer later
+                                   * entries */
 	if (best)
 		connection_free(t, best);
 }

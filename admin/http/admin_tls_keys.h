@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Certificates with their keys, read from PEM files. Any thread, but each object is used by one
- * thread at a time. */
+/* Certificates with their keys, read from PEM files. Any thread may call these functions, but each
+ * object is used by one thread at a time. */
 #ifndef WEIR_ADMIN_ADMIN_TLS_KEYS_H
 #define WEIR_ADMIN_ADMIN_TLS_KEYS_H
 
@@ -16,8 +16,8 @@ struct keys {
 	int refs;
 };
 
-/** Read the files; the caller owns the first reference. 0, or an error code with the message in
- *  `err`. */
+/** Read the files; the caller owns the first reference. Returns 0, or an error code with the
+ *  message in `err`. */
 int keys_new(const char *cert, const char *key, struct keys **keys, struct weir_err *err);
 
 /** Drop a reference. NULL is allowed. */

@@ -2,10 +2,10 @@
 /*
  * Runs libmicrohttpd in the caller's thread: an epoll daemon without a listening socket.
  *
- * An exchange is one request. It is created when its first line is read. The first call of its
- * handler only announces it, the next calls bring body bytes, and the first call without bytes
- * after those expects the response. The raw target is taken from the log callback, since
- * libmicrohttpd otherwise passes a decoded path, which %00 would cut short.
+ * An exchange is one request. It is created when the request line has been read. The first call of
+ * the handler only announces the request, the next calls pass the bytes of the body, and the first
+ * call without bytes after them expects the response. The raw target is taken from the log
+ * callback, since libmicrohttpd otherwise passes a decoded path, which %00 would truncate.
  */
 #include "mhd.h"
 
@@ -35,7 +35,7 @@ struct mhd {
 };
 
 struct exchange {
-	bool begun; /* the first handler call was made, which has no data, like the last one */
+	bool begun; /* the first handler call was made; like the last one, it has no data */
 	char *target;
 	size_t n_body;
 	char body[ADMIN_BODY_MAX];
@@ -46,10 +46,10 @@ static const char *field(struct MHD_Connection *c, const char *name)
 	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
 
-/* The response takes over the reply's body. Returns NULL if out of memory. */
+/* Build the response, which takes over the reply's body. Returns NULL if out of memory. */
 static struct MHD_Response *response_of(struct reply *r)
 {
-	/* The library only reads a persistent body; its parameter lacks the const. */
+	/* The library only reads a persistent body, although its parameter is not const. */
 	struct MHD_Response *out =
 	    r->owned ? MHD_create_response_from_buffer(r->n, r->owned, MHD_RESPMEM_MUST_FREE)
 		     : MHD_create_response_from_buffer(
@@ -64,7 +64,7 @@ static struct MHD_Response *response_of(struct reply *r)
 	for (const struct reply_field *f = reply_fields; ok == MHD_YES && f->name; f++)
 		if (!keeps || strcmp(f->name, "Cache-Control") != 0)
 			ok = MHD_add_response_header(out, f->name, f->value);
-	/* The client may keep the response but must revalidate it each time. */
+	/* The client may cache the response but must revalidate it each time. */
 	if (ok == MHD_YES && keeps)
 		ok = MHD_add_response_header(out, "Cache-Control", "private, no-cache");
 	if (ok == MHD_YES && r->etag[0])
@@ -162,7 +162,8 @@ static void on_completed(
 	*state = NULL;
 }
 
-/* Keep names percent-encoded. They are matched as sent: none of ours needs percent-encoding. */
+/* Leave names percent-encoded. They are compared as sent, since none of our names needs
+ * percent-encoding. */
 static size_t keep_encoded(void *arg, struct MHD_Connection *c, char *text)
 {
 	(void)arg;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connections of the endpoint; peers.h has their states.
+ * Manages the connections of the endpoint; peers.h shows their states.
  *
- * Input is only peeked at until the whole request is there, so that libmicrohttpd finds it in the
- * socket. Bytes left in the socket would make a level-triggered epoll spin, so connections are
- * watched edge-triggered and checked once per arrival. Admin thread only; a slot is owned by
- * libmicrohttpd while SERVED, until peers_gone.
+ * Input is only peeked at until the whole request has arrived, so libmicrohttpd can read it from
+ * the socket. With level-triggered epoll, bytes left in the socket would cause a busy loop, so
+ * connections are watched edge-triggered and checked each time data arrives. Admin thread only.
+ * While a slot is SERVED, libmicrohttpd owns its descriptor, until peers_gone is called.
  */
 #include "peers.h"
 
@@ -21,17 +21,17 @@
 
 #include <weir/clock.h>
 
-/* Time limit from accept to the last byte of the request, and again for the response: 10 s, from
- * reliability.md. */
+/* Time limit from accept to the last byte of the request, and another such limit for the response.
+ * The 10 s are from reliability.md. */
 #define PATIENCE_NS 10000000000LL
-/* Time a refused client has to read its response before the connection is closed. 1 s is a
+/* Time in which a refused client must read its response before the connection is closed. 1 s is a
  * guess. */
 #define LEAVE_NS 1000000000LL
 /* Time between checks for a free descriptor. 100 ms is a guess: too short for an operator to
  * notice. */
 #define PAUSE_MS 100
-/* Maximum number of bytes that a refused client may still send: a browser may have begun to upload
- * a file by then. */
+/* Maximum number of bytes that a refused client may still send: a browser may already have begun to
+ * upload a file. */
 #define LEAVE_BYTES_MAX 65536
 
 static int watch(const struct peers *p, int op, int fd, uint32_t events, void *tag)
@@ -43,8 +43,8 @@ static int watch(const struct peers *p, int op, int fd, uint32_t events, void *t
 
 /* ---- descriptors ---- */
 
-/* Replace spares that were used. They are duplicates of the epoll descriptor: any open file would
- * do. */
+/* Replace spares that were used. They are duplicates of the epoll descriptor, but any open file
+ * would serve. */
 static void refill_spares(struct peers *p)
 {
 	for (int i = 0; i < PEERS_SPARES; i++)
@@ -64,7 +64,8 @@ static bool give_spare(struct peers *p)
 	return false;
 }
 
-/* Stop watching the listener for a while: one that cannot be emptied stays ready. */
+/* Stop watching the listener for a while, since it stays ready while no connection can be
+ * accepted. */
 static void pause_listener(struct peers *p)
 {
 	p->paused = watch(p, EPOLL_CTL_MOD, p->listen_fd, 0, &p->listen_fd) == 0;
@@ -120,8 +121,8 @@ static int print_head(char *buf, size_t size, const struct reply *r, int retry_a
 	return n + snprintf(buf + n, size - (size_t)n, "\r\n");
 }
 
-/* Send a response. Both sends go into an empty socket buffer, so they fit unless the peer is not a
- * real client. */
+/* Send a response. The socket buffer is empty, so both sends normally fit; a short send is not
+ * continued. */
 static void send_reply(int fd, const struct reply *r, int retry_after_s)
 {
 	char head[1536];
@@ -131,8 +132,8 @@ static void send_reply(int fd, const struct reply *r, int retry_after_s)
 		send(fd, r->body, r->n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Discard input. Closing with unread bytes would reset the connection and lose the response.
- * Returns false if the client has gone or sends too much. */
+/* Discard input. Closing a socket with unread bytes would reset the connection and lose the
+ * response. Returns false if the client has disconnected or sends too much. */
 static bool drain(struct peers *p, struct peer *peer)
 {
 	ssize_t n = 0;
@@ -238,7 +239,7 @@ void peers_gone(struct auth_pass *pass)
 
 /* ---- accepting ---- */
 
-/* Count the slots held by the address of `peer`. Called only when all slots are in use. */
+/* Count the slots held by the address of `peer`. Call it only when all slots are in use. */
 static int crowd(const struct peers *p, const struct peer *peer)
 {
 	int n = 0;
@@ -248,7 +249,7 @@ static int crowd(const struct peers *p, const struct peer *peer)
 	return n;
 }
 
-/* Return the key of the peer's address, or of its user for a socket file. */
+/* Return the key of the peer's address or, for a socket file, of its user. */
 static struct failures_key place_of(const struct auth_from *from)
 {
 	struct failures_key key = failures_key(&from->address);
@@ -258,8 +259,8 @@ static struct failures_key place_of(const struct auth_from *from)
 	return key;
 }
 
-/* Select the connection to evict. Those not owned by libmicrohttpd come first, then those of the
- * address that has the most slots, then the one nearest to its deadline. */
+/* Select the connection to evict. Prefer connections that libmicrohttpd does not own, among these
+ * the ones of the address with the most slots, and among these the one nearest to its deadline. */
 static struct peer *next_to_go(struct peers *p)
 {
 	struct peer *best = NULL;
@@ -296,7 +297,7 @@ static struct peer *free_slot(struct peers *p)
 	return peer;
 }
 
-/* Ask the kernel which user is at the other end of a socket file. */
+/* Get the user of the peer on a socket file from the kernel. */
 static bool learn_user(int fd, struct auth_from *from)
 {
 	struct ucred cred;
@@ -346,8 +347,8 @@ static int accept_one(struct peers *p, struct auth_from *from)
 	return fd;
 }
 
-/* Accept one connection per iteration: the listener stays ready while more are waiting, so a
- * connection is evicted only when another one is waiting. */
+/* Accept one connection per iteration, which is enough since the listener stays ready while more
+ * are waiting. A connection is therefore evicted only when another is waiting. */
 void peers_accept(struct peers *p)
 {
 	struct peer *slot = free_slot(p);
@@ -360,8 +361,8 @@ void peers_accept(struct peers *p)
 
 /* ---- deadlines ---- */
 
-/* Handle a deadline that has passed. A connection that sent nothing (a browser's spare one) is
- * closed without a response. */
+/* Handle a deadline that has passed. A connection on which nothing was received (browsers open
+ * spare ones) is closed without a response. */
 static void lose_patience(struct peers *p, struct peer *peer)
 {
 	static const struct head_problem late = {
@@ -398,7 +399,7 @@ int peers_timeout_ms(const struct peers *p)
 	if (first == INT64_MAX)
 		return p->paused ? PAUSE_MS : -1;
 	int64_t left =
-	    /* rounded up, so that it is never early */
+	    /* rounded up, so that the deadline has passed on return */
 	    (first - weir_clock_ns(CLOCK_MONOTONIC)) / 1000000 + 1;
 	if (p->paused && left > PAUSE_MS)
 		return PAUSE_MS;

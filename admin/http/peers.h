@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connections of the endpoint, at most PEERS_MAX at once, all in the admin thread.
+ * Manages the connections of the endpoint, at most PEERS_MAX at a time, in the admin thread.
  *
  *   accept --> ASKING --whole request--> SERVED (libmicrohttpd owns the descriptor) --> FREE
  *                 |--/events--> FREE       | takes too long: shut down
  *                 |  (live.h owns it)
  *                 +--refused--> LEAVING (response sent, input discarded) --> FREE
  *
- * A client that sends or reads slowly costs a slot and nothing else: nothing waits for it. When
- * slots run out, one connection of the address that holds the most slots is evicted: the one
- * nearest to its deadline. So holding connections open cannot block the endpoint, and a client with
- * one connection keeps it while another has many. Addresses are counted as in failures.h; for a
- * socket file, users are counted instead.
+ * A client that sends or reads slowly occupies a slot and has no other effect: nothing waits for
+ * it. When slots run out, one connection of the address that holds the most slots is evicted: the
+ * one nearest to its deadline. Therefore a client that holds many connections open cannot block the
+ * endpoint, and it does not displace a client with a single connection. Addresses are counted as in
+ * failures.h; on a socket file, connections are counted per user.
  */
 #ifndef WEIR_ADMIN_PEERS_H
 #define WEIR_ADMIN_PEERS_H
@@ -30,7 +30,7 @@
  *  and `weir` itself. */
 #define PEERS_MAX 32
 
-/** Descriptors held in reserve, so that the endpoint answers when the process has no others
+/** Descriptors held in reserve, so that the endpoint responds even if the process has no others
  *  left. */
 #define PEERS_SPARES 2
 
@@ -53,21 +53,21 @@ struct peers {
 	struct auth *auth;     /* authentication */
 	struct admin_tls *tls; /* TLS termination; NULL if off */
 	struct mhd *mhd;
-	struct live *live; /* takes over streams; if NULL, libmicrohttpd gets them, too */
+	struct live *live; /* takes over streams; if NULL, libmicrohttpd also gets those */
 	bool paused;       /* no descriptor is left, so the listener is not watched */
 	int spare[PEERS_SPARES];
 	struct peer slot[PEERS_MAX];
 	char peek[HEAD_PEEK_MAX];
 };
 
-/** `epoll_fd` and `listen_fd` are borrowed; the epoll tag of the listener is the address of
- *  `listen_fd` in `peers`. 0 or WEIR_ESYS. */
+/** Initialize. `epoll_fd` and `listen_fd` are borrowed; the epoll tag of the listener is the
+ *  address of `listen_fd` in `peers`. Returns 0 or WEIR_ESYS. */
 int peers_init(struct peers *peers, int epoll_fd, int listen_fd, const struct authority *address);
 
-/** Accept one connection. Called when the listener is ready. */
+/** Accept one connection. Call it when the listener is ready. */
 void peers_accept(struct peers *peers);
 
-/** Handle `events` of `peer`. */
+/** Handle the epoll `events` of `peer`. */
 void peers_ready(struct peers *peers, struct peer *peer, uint32_t events);
 
 /** Free the slot of the connection that libmicrohttpd got with `pass` and is about to close. */
@@ -77,7 +77,7 @@ void peers_gone(struct auth_pass *pass);
  *  available. */
 void peers_expire(struct peers *peers);
 
-/** Time to the next deadline in ms, -1 if there is none. */
+/** Return the time to the next deadline in ms, or -1 if there is none. */
 int peers_timeout_ms(const struct peers *peers);
 
 /** Close the connections that libmicrohttpd does not own; call mhd_close first. */

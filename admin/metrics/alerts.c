@@ -2,11 +2,11 @@
 /*
  * Raises and clears alerts; see alerts.h.
  *
- * An alert is added to `active` when its condition first holds, with id 0. It is raised, which
- * gives it an id and reports it, once the condition has held for the `for` of its rule. A raised
+ * An alert is added to `active` when its condition first holds, with id 0. Once the condition has
+ * held for the `for` of its rule, the alert is raised: it gets an id and is reported. A raised
  * alert is cleared when its condition has not held for the rule's `linger`; it is then reported
- * again and moved to the ring `past`. One not raised yet is dropped as soon as its condition ends.
- * One thread; times are taken from the view.
+ * again and moved to the ring `past`. An alert that has not been raised is dropped as soon as its
+ * condition no longer holds. Used by one thread; times are taken from the view.
  */
 #include "alerts.h"
 
@@ -43,8 +43,8 @@ static struct alert *find(struct alerts *a, const char *name, const char *stage)
 	return NULL;
 }
 
-/* The rule that applies to `stage`. top_class_shed is always enabled here: its sum only includes
- * stages whose rule is enabled. */
+/* Return the rule that applies to `stage`. top_class_shed is always enabled here, since its sum
+ * includes only stages whose rule is enabled. */
 static struct weir_alert_rule rule_of(
     const struct alerts *a, enum weir_alert_kind kind, const char *stage)
 {
@@ -63,7 +63,7 @@ static void raise_due(const struct look *l, struct alert *alert, int64_t for_ns)
 	l->tell(l->arg, alert);
 }
 
-/* Record that the condition holds and has held since `since_ns`; `text` gives the reason. */
+/* Record that the condition holds and has held since `since_ns`; `text` is the message. */
 static void holds(const struct look *l, enum weir_alert_kind kind, const char *stage,
     int64_t since_ns, const char *text)
 {
@@ -101,8 +101,9 @@ static void clear(const struct look *l, struct alert *alert)
 	memmove(alert, alert + 1, (size_t)(&a->active[a->n_active] - alert) * sizeof(*alert));
 }
 
-/* Clear alerts of `kind` whose condition has not held for their linger time. An alert not raised
- * yet is dropped as soon as its condition ends. A clock that was set back clears alerts, too. */
+/* Clear alerts of `kind` whose condition has not held for their linger time. An alert that has not
+ * been raised is dropped as soon as its condition no longer holds. Setting the clock back also
+ * clears alerts. */
 static void expire(const struct look *l, enum weir_alert_kind kind)
 {
 	for (int i = l->a->n_active - 1; i >= 0; i--) {
@@ -171,8 +172,8 @@ static bool follow(struct alerts *a, const struct weir_graph_view *v)
 	return true;
 }
 
-/* The watchdog counts a stuck call once, when it has taken too long. After that, the stage counts
- * as stuck for as long as its longest-running call keeps getting longer. */
+/* The watchdog counts a stuck call once, when it has taken too long. From then on, the stage is
+ * considered stuck while the time of its longest-running call keeps increasing. */
 static void look_at_stuck(const struct look *l, const struct weir_graph_view *v)
 {
 	const enum weir_alert_kind kind = WEIR_ALERT_STAGE_STUCK;
@@ -252,7 +253,7 @@ json_t *alert_json(const struct alert *a)
 	    a->until_ns ? json_real((double)a->until_ns / 1e9) : json_null(), "text", a->text);
 }
 
-/* The per-stage overrides of one alert kind. */
+/* Return the per-stage overrides of one kind of alert. */
 static json_t *stages_json(const struct weir_alerts_spec *rules, int kind)
 {
 	json_t *list = json_array();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Conditions that need an operator's attention, checked once a second. An alert is raised when its
- * condition has held for as long as its rule says (`alerts:`, struct weir_alert_rule), at once if
- * the rule gives no time, and cleared when the condition is over. Raising and clearing are each
- * reported once, as an event.
+ * condition has held for the time set by its rule (`alerts:`, struct weir_alert_rule), immediately
+ * if the rule sets no time. It is cleared when the condition no longer holds. Raising and clearing
+ * are each reported once, as an event.
  *
  *   top_class_shed      events of the highest (or only) class are shed, all stages together
  *   stage_stuck         a handler of the stage has been running for longer than `threads.stuck`
@@ -23,9 +23,9 @@
 
 #include "bottleneck.h"
 
-/** ALERTS_ACTIVE_MAX limits the alerts that are raised or about to be raised; a server with more
- *  stuck stages than that would no longer answer. The last ALERTS_PAST cleared alerts are kept, as
- *  many as a page shows. Both numbers are guesses. */
+/** ALERTS_ACTIVE_MAX limits the number of alerts that are raised or pending; a server with more
+ *  stuck stages than that would no longer respond. The last ALERTS_PAST cleared alerts are
+ *  retained, which is the number that a page shows. Both limits are guesses. */
 #define ALERTS_ACTIVE_MAX 32
 #define ALERTS_PAST       64
 
@@ -65,22 +65,22 @@ struct alerts {
 	struct alerts_stage *stages; /* owned; freed by alerts_fini */
 };
 
-/** Check all conditions. `sample` has one element per stage of `view`, or is NULL when the last
- *  second is unknown. If memory is short, stuck stages are not detected. */
+/** Check all conditions. `sample` has one element per stage of `view`, or is NULL if there are no
+ *  samples of the last second. If memory runs out, stuck stages are not detected. */
 void alerts_feed(struct alerts *alerts, const struct alerts_about *about,
     const struct weir_graph_view *view, const struct sample *sample, alerts_tell_fn *tell,
     void *arg);
 
-/** Use these rules from now on. Their contents are taken over; *rules is empty afterwards. */
+/** Replace the rules. Takes ownership of the contents of *rules, which is empty afterwards. */
 void alerts_rule(struct alerts *alerts, struct weir_alerts_spec *rules);
 
 void alerts_fini(struct alerts *alerts);
 
-/** One alert, as docs/api.md describes it; NULL if out of memory. */
+/** Return one alert in the form that docs/api.md describes, or NULL if out of memory. */
 json_t *alert_json(const struct alert *alert);
 
-/** {"active": [...], "past": [...], "rules": [...]}, newest first. If `alerts` is NULL, both lists
- *  of alerts are empty and the rules are the built-in ones. */
+/** Return {"active": [...], "past": [...], "rules": [...]}, newest first. If `alerts` is NULL, both
+ *  lists of alerts are empty and the rules are the built-in ones. */
 json_t *alerts_json(const struct alerts *alerts);
 
 #endif

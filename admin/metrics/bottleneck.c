@@ -10,7 +10,8 @@
 
 #define NS_PER_S 1000000000LL
 
-/* Share (0..1) of pool thread time that all stages in the pool of stage `i` use. */
+/* Return the share (0..1) of the pool's thread time that all stages in the pool of stage `i`
+ * use. */
 static double pool_share(const struct weir_graph_view *v, const struct sample *sample, int i)
 {
 	const char *pool = v->stages[i].group;
@@ -29,9 +30,9 @@ static bool has_pool(const struct weir_stage_view *s)
 	return strcmp(s->placement, "pool") == 0 || strcmp(s->placement, "group") == 0;
 }
 
-/* Return the stage with the busiest pool; in a shared pool, the stage that uses most of it. A stage
- * that already limits the server stays selected unless another is busier by BOTTLENECK_LEAD.
- * Returns -1 if no stage has a pool. */
+/* Return the stage with the busiest pool; in a shared pool, return the stage that uses most of it.
+ * A stage that already limits the server stays selected unless another is busier by
+ * BOTTLENECK_LEAD. Returns -1 if no stage has a pool. */
 static int busiest(const struct bottleneck *b, const struct weir_graph_view *v,
     const struct sample *sample, double *used)
 {
@@ -85,7 +86,7 @@ void bottleneck_feed(
 	}
 }
 
-/* How long the stage has been the limit, in whole seconds; 0 if it is not the limit. */
+/* Return how long the stage has been the limit, in whole seconds; 0 if it is not the limit. */
 static int64_t lasts_s(const struct bottleneck *b)
 {
 	return b->limits ? (b->now_ns - b->since_ns) / NS_PER_S : 0;

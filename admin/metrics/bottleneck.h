@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which stage is nearest to its ceiling, and whether it limits the server. This is decided here and
- * nowhere else: `weir why`, `weir top`, ticks, the API and the page all show this result.
+ * Determines which stage is nearest to its ceiling, and whether it limits the server. No other code
+ * decides this: `weir why`, `weir top`, ticks, the API and the page all show this result.
  *
  * The measure is the share of a pool's thread time that the handlers of all its stages took during
  * the last second. By the utilisation law (Denning, Buzen 1978), X = U n / S, the current
@@ -48,20 +48,19 @@ struct bottleneck {
 	int64_t since_ns, now_ns;
 };
 
-/** Take in the samples of the last second, one per stage of `view`. The call costs about 1 us per
- *  stage. */
+/** Process the samples of the last second, one per stage of `view`. Takes about 1 us per stage. */
 void bottleneck_feed(
     struct bottleneck *bottleneck, const struct weir_graph_view *view, const struct sample *sample);
 
-/** Whether the stage has limited the server for at least BOTTLENECK_CHRONIC_S. */
+/** Return whether the stage has limited the server for at least BOTTLENECK_CHRONIC_S. */
 bool bottleneck_chronic(const struct bottleneck *bottleneck);
 
 /** Write the sentence that `weir why` shows to buf[size]: "work limits the server: ..." or "Nothing
  *  limits the server: ...". */
 void bottleneck_sentence(const struct bottleneck *bottleneck, char *buf, size_t size);
 
-/** The JSON that docs/api.md describes; json_null() while nothing is known, or if `bottleneck` is
- *  NULL. */
+/** Return the JSON that docs/api.md describes; json_null() if nothing is known yet or `bottleneck`
+ *  is NULL. */
 json_t *bottleneck_json(const struct bottleneck *bottleneck);
 
 #endif

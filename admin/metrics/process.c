@@ -56,8 +56,8 @@ void process_fini(struct process *p)
 	*p = (struct process){.stat_fd = -1};
 }
 
-/* Read the numbers after the command name. The name may itself contain spaces and parentheses, so
- * search for the last parenthesis. */
+/* Read the numbers after the command name, which ends at the last parenthesis. The name itself may
+ * contain spaces and parentheses. */
 static bool read_stat(int fd, uint64_t field[STAT_FIELDS])
 {
 	char buf[1024];
@@ -69,7 +69,7 @@ static bool read_stat(int fd, uint64_t field[STAT_FIELDS])
 	char *p = strrchr(buf, ')');
 	if (!p || strlen(p) < 4)
 		return false;
-	p += 3; /* skip ") S": the state is field 3 */
+	p += 3; /* skip ") S": S is the state, field 3 */
 	for (int i = 4; i < STAT_FIELDS; i++)
 		field[i] = strtoull(p, &p, 10);
 	return true;

@@ -2,8 +2,8 @@
 /*
  * Process metrics from /proc/self, under the names that every Prometheus client library uses.
  *
- * The files are opened once, so that a scrape works while the process is out of descriptors. Admin
- * thread only.
+ * The files are opened once, so that a scrape works even if the process has no free descriptors.
+ * Admin thread only.
  */
 #ifndef WEIR_ADMIN_PROCESS_H
 #define WEIR_ADMIN_PROCESS_H

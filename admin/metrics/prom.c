@@ -2,7 +2,7 @@
 /*
  * Writes the Prometheus text format; see prom.h. The last byte written determines the punctuation:
  * a label after a name opens the braces, a label after a label adds a comma, and a value closes
- * open braces. So samples with and without labels are written by the same calls.
+ * open braces. The same functions can therefore write samples with and without labels.
  */
 #include "prom.h"
 
@@ -10,8 +10,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Bucket bounds: 1-2-5 from 50 us to 20 s, as promised in the operations manual. All are bounds of
- * weir_hist. */
+/* Bucket bounds in a 1-2-5 series from 50 us to 20 s, as documented in the operations manual. All
+ * of them are bounds of weir_hist. */
 static const int64_t bound_ns[] = {50000, 100000, 200000, 500000, 1000000, 2000000, 5000000,
     10000000, 20000000, 50000000, 100000000, 200000000, 500000000, 1000000000, 2000000000,
     5000000000, 10000000000, 20000000000};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Computes differences of snapshots; see sample.h. Bucket counts are kept in 32 bits: differences
- * of unsigned numbers are correct however often the full count has wrapped, and a step has less
- * than 2^31 events in a bucket.
+ * Computes differences of snapshots; see sample.h. Bucket counts are stored in 32 bits: differences
+ * of unsigned numbers are correct even if the count has wrapped around, provided that a bucket
+ * gains fewer than 2^31 events in a step.
  *
  * A sampler has one struct base per stage of the last view, with that view's totals. When stages or
  * classes differ from those of the last view, reshape() builds new ones and copies the totals by
@@ -106,7 +106,7 @@ static const struct base *find_base(const struct sampler *s, const char *name)
 	return NULL;
 }
 
-/* Return the index of the class in the last view, -1 if it did not exist. */
+/* Return the index of the class in the last view, or -1 if it did not exist. */
 static int find_class(const struct sampler *s, const char *name)
 {
 	for (int c = 0; c < s->n_classes; c++)
@@ -160,8 +160,8 @@ static struct base **new_bases(const struct sampler *s, const struct weir_graph_
 	return base;
 }
 
-/* Adapt to the stages and classes of `v`. They keep their totals by name, whatever their position
- * is now. */
+/* Adapt to the stages and classes of `v`. Each keeps its totals, which are found by name, even if
+ * its position has changed. */
 static int reshape(struct sampler *s, const struct weir_graph_view *v)
 {
 	struct base **base = new_bases(s, v);
@@ -200,8 +200,8 @@ static uint64_t grown(uint64_t now, uint64_t *then)
 	return n;
 }
 
-/* Add the growth of the buckets to `diff`. A bucket that seems to shrink was read while it changed,
- * and counts as 0. */
+/* Add the growth of the buckets to `diff`. A bucket that seems to shrink was read while it was
+ * being updated; its growth is taken as 0. */
 static void grown_hist(const uint64_t *now, uint32_t *then, uint32_t *diff)
 {
 	for (int b = 0; b < WEIR_HIST_BUCKETS; b++) {
@@ -225,7 +225,8 @@ static double value_at(const uint32_t *count, uint64_t rank)
 	return SAMPLE_LONGEST_S;
 }
 
-/* The values of rank ceil(q * total) for q = 0.5 and 0.99, in seconds; NaN without events. */
+/* Compute the values of rank ceil(q * total) for q = 0.5 and 0.99, in seconds; NaN if there are no
+ * events. */
 static void quantiles(const uint32_t *count, double *p50, double *p99)
 {
 	uint64_t total = 0;
@@ -236,8 +237,8 @@ static void quantiles(const uint32_t *count, double *p50, double *p99)
 	*p99 = total ? value_at(count, (total * 99 + 99) / 100) : NAN;
 }
 
-/* Whether the counters of the class have restarted at zero. Totals continue over a reload, so one
- * that decreased was reset. */
+/* Return whether the counters of the class have restarted at zero. Totals continue across a reload,
+ * so a total that has decreased was reset. */
 static bool began_anew(const struct base_class *b, const struct weir_class_view *v)
 {
 	return v->offered < b->in || v->completed < b->done;

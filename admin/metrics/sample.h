@@ -2,13 +2,13 @@
 /*
  * Samples: what a stage did between two snapshots, in base units (events per second, seconds).
  *
- * Views count from the start of the server; a sampler keeps the totals of the last view and takes
- * differences. The quantiles of a step come from the buckets that grew in it, so they are upper
- * bounds like those of weir_hist (at most 14.3 % too high); 100 s stands for 100 s and more. Stages
- * and classes are identified by name, since a reload may change their order. A new stage has no
- * sample until the next call, and a class whose counters decreased is counted from zero. A new
- * graph changes nothing: its views continue the totals of the previous one. No sockets; times are
- * taken from the view. Used by one thread.
+ * Views count from the start of the server; a sampler stores the totals of the last view and
+ * computes the differences. The quantiles of a step come from the buckets that grew in it, so they
+ * are upper bounds like those of weir_hist (at most 14.3 % too high); a value of 100 s means 100 s
+ * or more. Stages and classes are identified by name, since a reload may change their order. A new
+ * stage has no sample until the next call, and a class whose counters have decreased is counted
+ * from zero. Replacing the graph has no effect, since the views of a new graph continue the totals
+ * of the previous one. Times are taken from the view. Used by one thread.
  */
 #ifndef WEIR_ADMIN_SAMPLE_H
 #define WEIR_ADMIN_SAMPLE_H
@@ -18,8 +18,8 @@
 
 #include <weir/graph.h>
 
-/* Columns: member, name in JSON, whether it is included in responses without `stage=`. docs/api.md
- * describes them. */
+/* Columns: member, name in JSON, whether the field is included in responses without `stage=`.
+ * docs/api.md describes the fields. */
 #define SAMPLE_FIELD_TABLE(X)                                                                      \
 	X(IN, "in", true)                                                                          \
 	X(DONE, "done", true)                                                                      \
@@ -64,7 +64,7 @@ extern const char *const sample_class_field_name[SAMPLE_CLASS_FIELDS];
 extern const bool sample_field_brief[SAMPLE_FIELDS];
 
 struct sample {
-	bool known;              /* false if the stage is new: no difference yet */
+	bool known;              /* false if the stage is new and has no difference yet */
 	double v[SAMPLE_FIELDS]; /* a quantile is NaN if the step has no events */
 	double class_v[WEIR_CLASSES_MAX][SAMPLE_CLASS_FIELDS];
 	double shed_by[WEIR_SHED_REASONS]; /* per second */
@@ -80,16 +80,16 @@ struct sampler *sampler_new(void);
 /** NULL is allowed. */
 void sampler_free(struct sampler *sampler);
 
-/** Compare `view` with the view of the last call and keep its totals; the view is not needed
- *  afterwards. 0, or WEIR_ENOMEM with nothing changed. The call costs about 1 us per stage and
+/** Compare `view` with the view of the last call and store its totals; the view is not needed
+ *  afterwards. Returns 0, or WEIR_ENOMEM with nothing changed. Takes about 1 us per stage and
  *  class. */
 int sampler_take(struct sampler *sampler, const struct weir_graph_view *view);
 
-/** The samples of the last call, one per stage of its view, in that order; valid until the next
- *  call. */
+/** Return the samples of the last call, one per stage of its view, in that order; valid until the
+ *  next call. */
 const struct sample *sampler_samples(const struct sampler *sampler);
 
-/** Memory in use, in bytes. */
+/** Return the memory in use, in bytes. */
 size_t sampler_bytes(const struct sampler *sampler);
 
 #endif

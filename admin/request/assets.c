@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Embeds the dashboard files and the API description with the assembler, without tools or generated
- * source. WEIR_UI_DIR is the folder of the built page: admin/ui/dist unless this build has built
- * the page itself. WEIR_OPENAPI_FILE is admin/openapi.json. CMake knows that this object depends on
- * these files. With WEIR_UI_OFF the page is a single sentence.
+ * Embeds the dashboard files and the API description by means of the assembler, without additional
+ * tools or generated source files. WEIR_UI_DIR is the folder of the built page: admin/ui/dist,
+ * unless this build has built the page itself. WEIR_OPENAPI_FILE is admin/openapi.json. CMake
+ * declares these files as dependencies of the object. With WEIR_UI_OFF the page is a single
+ * sentence.
  */
 #include "assets.h"
 

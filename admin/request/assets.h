@@ -11,7 +11,7 @@ struct asset {
 	const char *begin, *end;
 };
 
-/** The file at `path`, NULL if it does not exist. */
+/** Return the file at `path`, or NULL if it does not exist. */
 const struct asset *asset_find(const char *path);
 
 #endif

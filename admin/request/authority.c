@@ -3,8 +3,8 @@
  * Parses and binds the listen address, and checks Host and Origin; see authority.h.
  *
  * A listen address is parsed into struct authority (authority_parse), then bound
- * (authority_listen), which fills in the port. The checks of Host and Origin at the end only read
- * it. The module has no state; each object is used by one thread at a time.
+ * (authority_listen), which fills in the port. The checks of Host and Origin at the end of this
+ * file only read it. The module has no state; each object is used by one thread at a time.
  */
 #include "authority.h"
 
@@ -23,12 +23,12 @@
  * browser with six connections, and some to spare. */
 #define AUTHORITY_BACKLOG 64
 
-/* Longest value of Host: a DNS name and ":65535". */
+/* Maximum length of Host: a DNS name and ":65535". */
 #define HOST_MAX 262
 
 /* ---- parsing ---- */
 
-/* Parse "0" to "65535", digits only, no leading zero. Returns -1 for anything else. */
+/* Parse a port, "0" to "65535" without leading zeros. Returns -1 for any other text. */
 static int port_of(const char *text)
 {
 	size_t n = strlen(text);
@@ -83,7 +83,7 @@ static bool is_loopback(const struct authority *a)
 	return ntohl(a->sa.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-/* Whether the address is 0.0.0.0 or [::]. */
+/* Return whether the address is 0.0.0.0 or [::]. */
 static bool is_wildcard(const struct authority *a)
 {
 	if (a->sa.any.sa_family == AF_INET6)
@@ -164,8 +164,8 @@ static int prepare(const struct authority *a, int fd)
 
 	if (a->sa.any.sa_family == AF_UNIX) {
 		remove_dead_file(a);
-		/* Linux gives the file the mode of the socket less the umask, so other users cannot
-		 * connect at any moment. */
+		/* On Linux bind creates the file with the mode of the socket, reduced by the umask,
+		 * so there is no moment at which other users can connect. */
 		return fchmod(fd, 0600);
 	}
 	return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
@@ -246,10 +246,10 @@ static bool same_address(const struct authority *a, const struct authority *b)
 	return a->sa.v4.sin_addr.s_addr == b->sa.v4.sin_addr.s_addr;
 }
 
-/* Whether `asked` is an address of ours. 127.0.0.1 and [::1] mean this host, whichever of its
- * addresses we are bound to. When bound to the wildcard address, we do not know our own addresses
- * and accept any literal: a page whose Host is a literal address comes from that address, and the
- * browser's connection to it has reached us. */
+/* Return whether `asked` is an address of ours. 127.0.0.1 and [::1] always mean this host,
+ * regardless of the address that we are bound to. If we are bound to the wildcard address, we do
+ * not know our own addresses and accept any literal: a page whose Host is a literal address comes
+ * from that address, and the browser's connection to it has reached us. */
 static bool is_ours(const struct authority *a, const struct authority *asked)
 {
 	bool tcp = a->sa.any.sa_family != AF_UNIX;
@@ -262,8 +262,8 @@ static bool is_ours(const struct authority *a, const struct authority *asked)
 	return tcp && (is_wildcard(a) || same_address(a, asked));
 }
 
-/* Whether a client may send this port. Without a port, it means the default port of the scheme. A
- * socket file has no port, so its clients may send any. */
+/* Return whether a client may send this port. If no port is sent, the default port of the scheme is
+ * meant. A socket file has no port, so its clients may send any port. */
 static bool port_allowed(const struct authority *a, const char *port)
 {
 	if (a->sa.any.sa_family == AF_UNIX)
@@ -285,8 +285,8 @@ bool authority_host_fits(const char *text)
 	       (!port || port_of(port) > 0);
 }
 
-/* Whether `hosts` lists the host. A name without a port matches any port, since a proxy in front of
- * us has its own port. */
+/* Return whether `hosts` lists the host. A name without a port matches any port, since a proxy in
+ * front of us has its own port. */
 static bool is_listed(const struct authority *a, const char *host, const char *port)
 {
 	char full[HOST_MAX + 8];
@@ -321,9 +321,9 @@ bool authority_allows_host(const struct authority *a, struct weir_slice value)
 	return literal(host, bracketed, &asked) && is_ours(a, &asked);
 }
 
-/* Return the part of an origin after "http://" or "https://", NULL for other schemes. https is used
- * by clients of a proxy in front of us and of our own TLS; with the latter, auth.c has refused http
- * already. */
+/* Return the part of an origin after "http://" or "https://", or NULL for other schemes. https is
+ * sent by clients of a proxy in front of us and by clients of our own TLS; for the latter, auth.c
+ * has already refused http. */
 static const char *behind_scheme(const char *origin)
 {
 	if (strncasecmp(origin, "http://", 7) == 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strictly checks a request head. The byte guard of the data plane comes first, then stricter
- * rules: the target must be a plain path, no important field may appear twice, transfer codings are
- * not allowed, and Host must name this endpoint. The first problem found ends the check; nothing is
- * repaired.
+ * Strictly checks a request head. The guard of the data plane (weir_http_guard) checks the bytes
+ * first, then stricter rules apply: the target must be a plain path, no important field may appear
+ * twice, transfer codings are not allowed, and Host must name this endpoint. The check stops at the
+ * first problem; nothing is repaired.
  */
 #include "head.h"
 
@@ -61,7 +61,8 @@ static size_t span(const char *p, size_t n, const char *bytes)
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define TOKEN   "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz" LETTERS
 
-/* Whether the line is METHOD SP /target SP HTTP/1.x: one space each, a target of visible ASCII. */
+/* Return whether the line is METHOD SP /target SP HTTP/1.x: one space each, a target of visible
+ * ASCII. */
 static bool request_line(struct weir_slice line)
 {
 	size_t method = span(line.p, line.n, LETTERS);
@@ -106,7 +107,8 @@ static bool take_field(struct weir_slice line, struct head *h)
 
 /* ---- checking the values ---- */
 
-/* Parse a number of at most 18 digits. Returns -1 for anything else. */
+/* Parse a number of at most 18 digits. Returns 0 if the field was not sent, and -1 for any other
+ * value. */
 static long long length_of(struct weir_slice value)
 {
 	long long length = 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The strict check of a request before libmicrohttpd sees it.
+ * Checks requests strictly before libmicrohttpd parses them.
  *
  * libmicrohttpd 0.9.75 answers requests with two Hosts, with both Content-Length and
- * Transfer-Encoding, and with lines that end in a bare LF, even in strict mode. Therefore the bytes
- * are peeked at until the whole request is there, body included, and only an unambiguous request is
- * handed over: one request line, fields that appear once, a numeric length. Pure functions.
+ * Transfer-Encoding, and with lines that end in a bare LF, even in strict mode. Therefore the
+ * endpoint peeks at the socket until the whole request, including its body, has arrived, and hands
+ * over only unambiguous requests: one request line, fields that appear once, a numeric length. Pure
+ * functions.
  */
 #ifndef WEIR_ADMIN_HEAD_H
 #define WEIR_ADMIN_HEAD_H
@@ -30,18 +31,18 @@ enum head_verdict {
 struct head_problem {
 	int status;
 	const char *why;   /* message, valid until the next problem is found */
-	int retry_after_s; /* Retry-After of a 429, else 0 */
+	int retry_after_s; /* value of Retry-After for a 429, else 0 */
 };
 
 /** Check the first `n` bytes of a connection to `address`. */
 enum head_verdict head_check(
     const struct authority *address, const char *p, size_t n, struct head_problem *problem);
 
-/** The target (path and query, as sent) of a request that head_check found complete. */
+/** Return the target (path and query, as sent) of a request that head_check found complete. */
 struct weir_slice head_target(const char *p, size_t n);
 
-/** The value of field `name` in a request that head_check found complete (the first, if there are
- *  several); p is NULL if it has none. */
+/** Return the value of field `name` in a request that head_check found complete (the first if there
+ *  are several); p of the result is NULL if there is none. */
 struct weir_slice head_field(const char *p, size_t n, const char *name);
 
 #endif

@@ -14,7 +14,8 @@
 
 #include <weir/annotate.h>
 
-/** Longest body of a request. A knob may hold a whole page of text ("with.body"). */
+/** Maximum length of a request body. The value of a knob may be a whole page of text
+ * ("with.body"). */
 #define ADMIN_BODY_MAX 8192
 
 /** Significant digits of numbers in JSON. 15 is the number of decimal digits that a double always
@@ -56,17 +57,18 @@ struct reply_field {
 };
 extern const struct reply_field reply_fields[];
 
-/** Reply with `n` malloc'ed bytes, which are taken over. If `body` is NULL, the reply reports that
- *  memory is short. */
+/** Reply with `n` malloc'ed bytes and take ownership of them. If `body` is NULL, the reply reports
+ *  that memory is short. */
 void reply_text(struct reply *reply, int status, const char *type, char *body, size_t n);
 
 /** Reply with static bytes. */
 void reply_static(struct reply *reply, int status, const char *type, const char *body, size_t n);
 
-/** Reply with `json`, which is consumed. If it is NULL, the reply reports that memory is short. */
+/** Reply with `json`, which is consumed. If `json` is NULL, the reply reports that memory is
+ * short. */
 void reply_json(struct reply *reply, int status, json_t *json);
 
-/** Reply with a problem that has a formatted message in `detail`. */
+/** Reply with a problem whose `detail` is a formatted message. */
 void reply_problem(struct reply *reply, int status, const char *fmt, ...) WEIR_PRINTF(3, 4);
 
 /** Return the reason phrase, such as "Not Found" for 404; covers the statuses that the endpoint

@@ -4,9 +4,9 @@
  * (sse_ring.h). EPOLLOUT is requested only while a socket is full, so a watcher that keeps up costs
  * one send per frame and no wake-up.
  *
- * A watcher is idle (frame NULL), sending (frame set) or blocked (full). live_second closes those
- * that are blocked for too long or whose pass has become invalid, and sends a heartbeat to silent
- * ones. Admin thread only.
+ * A watcher is idle (frame NULL), sending (frame set) or blocked (full). live_second closes
+ * connections that are blocked for too long or whose pass has become invalid, and sends a heartbeat
+ * on idle ones. Admin thread only.
  */
 #include "live.h"
 
@@ -26,21 +26,22 @@
 
 #define TURN_EVENTS 64
 /* Size of a watcher's socket buffer, which the kernel doubles. 64 KiB is a guess: it holds a few
- * ticks of 30 stages, and 600 watchers that never read take 75 MB in all. */
+ * ticks of 30 stages, and 600 watchers that never read take 75 MB in total. */
 #define SEND_BUFFER_BYTES 65536
-/* Bytes of input after which a watcher is closed; a well-behaved one sends nothing. */
+/* Number of input bytes after which a connection is closed; a well-behaved watcher sends
+ * nothing. */
 #define JUNK_BYTES_MAX 65536
 #define SECOND_NS      1000000000LL
 
 struct watcher {
 	int fd;                   /* -1 if the slot is free */
-	enum sse_ring_ring ticks; /* SSE_RING_EVENT if it wants no ticks */
+	enum sse_ring_ring ticks; /* SSE_RING_EVENT if it requested no ticks */
 	bool full;                /* the socket is full: EPOLLOUT is requested */
 	struct frame *frame;      /* being sent, with a reference; NULL if none */
 	size_t sent;              /* bytes of `frame` already sent */
 	uint64_t next, old;       /* next id to send; ticks with ids up to `old` are not skipped */
 	int64_t begun_ns;         /* when sending of `frame` began */
-	int64_t quiet_ns;         /* since when nothing has been sent */
+	int64_t quiet_ns;         /* time of the last send */
 	size_t junk;
 	struct auth_pass pass; /* only if there is a struct auth */
 };
@@ -90,13 +91,13 @@ static bool take_next(struct live *l, struct watcher *w, int64_t now_ns)
 	return true;
 }
 
-/* Send until the watcher has everything or its socket is full. The loop ends, since rings are
- * finite and nothing is added meanwhile. */
+/* Send until the watcher has received everything or its socket is full. The loop terminates, since
+ * rings are finite and nothing is added meanwhile. */
 static void pump(struct live *l, struct watcher *w, int64_t now_ns)
 {
 	bool was_full = w->full;
 
-	/* the watcher missed events and gets a `gap` when it reconnects */
+	/* the watcher has missed events and receives a `gap` when it reconnects */
 	if (w->next <= l->sse_ring.forgotten) {
 		watcher_close(l, w);
 		return;
@@ -125,7 +126,7 @@ static void pump(struct live *l, struct watcher *w, int64_t now_ns)
 		watch(l, EPOLL_CTL_MOD, w);
 }
 
-/* Discard input. Closes a watcher that has closed its side or sends too much. */
+/* Discard input. Close the connection if the watcher has closed its side or sends too much. */
 static void listen_to(struct live *l, struct watcher *w)
 {
 	char junk[4096];
@@ -140,8 +141,8 @@ static void listen_to(struct live *l, struct watcher *w)
 
 /* ---- new watchers ---- */
 
-/* Whether the token or user already holds its full share of the slots, or all viewers together hold
- * theirs. Without tokens and users there are no shares. */
+/* Return whether the token or user already has its full share of the slots, or all viewers together
+ * have theirs. Without tokens and users there are no shares. */
 static bool is_greedy(const struct live *l, const struct auth_pass *pass)
 {
 	bool viewer = pass && pass->role == WEIR_ADMIN_VIEWER;
@@ -196,8 +197,9 @@ static char *hello_json(
 	return text;
 }
 
-/* Build the response head and `hello`. The id of `hello` is that of the last event the watcher has,
- * so a watcher whose connection breaks after `hello` requests the same events again. */
+/* Build the response head and `hello`. The id of `hello` is that of the last event that the watcher
+ * has received. If the connection breaks after `hello`, the watcher therefore requests the same
+ * events again. */
 static struct frame *greeting(
     const struct live *l, const struct auth_pass *pass, uint64_t has, bool gap, int64_t now_ns)
 {
@@ -227,7 +229,7 @@ static struct watcher *free_slot(struct live *l)
 	return NULL;
 }
 
-/* Set socket options. Ticks are small and rare: none should wait for the acknowledgement of the
+/* Set socket options. Ticks are small and rare, so none should wait for the acknowledgement of the
  * previous one. */
 static void tune(int fd)
 {
@@ -392,8 +394,8 @@ void live_config(struct live *l, double at, int64_t graph)
 
 /* ---- life ---- */
 
-/* Return the maximum number of watchers. Descriptors limit it, since the server needs them for its
- * own clients. */
+/* Return the maximum number of watchers. It depends on the limit of descriptors, since the server
+ * needs them for its own clients. */
 static int limit_of_watchers(void)
 {
 	struct rlimit limit;

@@ -6,13 +6,13 @@
  *   peers.c --live_wants, live_refuses, live_add--> WATCHING --gone, slow, junk--> closed
  *
  * A connection arrives with its request checked by head.c; from then on its socket is watched by a
- * separate epoll set, in the admin thread. Nothing here waits: a frame is sent as far as the socket
- * accepts it, and the rest when the socket has space again. Meanwhile newer ticks replace older
- * ones (sse_ring.h). A watcher that does not take a frame within LIVE_PATIENCE_S, or closes its
- * side, is closed.
+ * separate epoll set, in the admin thread. Nothing here blocks: a frame is sent as far as the
+ * socket accepts it, and the rest when the socket has space again. Meanwhile newer ticks replace
+ * older ones (sse_ring.h). The connection of a watcher that does not accept a frame within
+ * LIVE_PATIENCE_S, or closes its side, is closed.
  *
- * `now_ns` is CLOCK_MONOTONIC. All calls are made from the admin thread. The hooks (live_act,
- * live_config, live_decision) allow NULL for `live` and cost almost nothing when there are no
+ * `now_ns` is CLOCK_MONOTONIC. All functions are called by the admin thread. The hooks (live_act,
+ * live_config, live_decision) accept NULL for `live` and cost almost nothing while there are no
  * watchers.
  */
 #ifndef WEIR_ADMIN_LIVE_H
@@ -27,15 +27,15 @@
 #include "admin/request/head.h"
 #include "live_ask.h"
 
-/** Maximum number of watchers, and a quarter of the process's descriptors at most. Further watchers
- *  are answered with 503. */
+/** Maximum number of watchers; they also use at most a quarter of the process's descriptors.
+ *  Further watchers are answered with 503. */
 #define LIVE_WATCHERS_MAX 600
 
-/** Time a watcher has to take one frame, in seconds. 20 s is a guess; a page in a sleeping tab
- *  reconnects by itself. */
+/** Time in which a watcher must accept one frame, in seconds. 20 s is a guess; a page in a sleeping
+ *  tab reconnects automatically. */
 #define LIVE_PATIENCE_S 20
 
-/** Heartbeat interval when there are no events, in seconds: below the idle timeouts of
+/** Heartbeat interval while there are no events, in seconds; it must be below the idle timeouts of
  *  middleboxes. */
 #define LIVE_BEAT_S 15
 
@@ -43,44 +43,46 @@ struct live;
 struct auth;
 struct auth_pass;
 
-/** `start_ms` is the Unix time of the server's start. 0, or WEIR_ENOMEM, WEIR_ESYS. */
+/** Create a struct live; `start_ms` is the Unix time of the server's start. Returns 0, or
+ * WEIR_ENOMEM or WEIR_ESYS. */
 int live_open(int64_t start_ms, struct live **live);
 
-/** Close all connections and free. NULL is allowed. */
+/** Close all connections and free `live`. NULL is allowed. */
 void live_close(struct live *live);
 
-/** Whether the connection must be refused; `problem` then gives the reason. `pass` is described at
- *  live_add. One token or user gets at most half of the slots, viewers three quarters together, so
- *  that a slot is always left for an operator. */
+/** Return whether the connection must be refused; `problem` then contains the reason. `pass` is
+ *  described at live_add. One token or user can have at most half of the slots, and all viewers
+ *  together three quarters, so that a slot is always left for an operator. */
 bool live_refuses(const struct live *live, const char *p, size_t n, const struct auth_pass *pass,
     struct head_problem *problem);
 
-/** Set the issuer of the watchers' passes; `auth` must outlive `live`. A watcher whose pass becomes
- *  invalid is closed. */
+/** Set the issuer of the watchers' passes; `auth` must outlive `live`. The connection of a watcher
+ *  whose pass becomes invalid is closed. */
 void live_guard(struct live *live, struct auth *auth);
 
-/** Take over `fd`, whose request p[0..n) has been read from it, and send the response head and
+/** Take over `fd`, from which the request p[0..n) has been read, and send the response head and
  *  `hello`. `pass` is copied; it is NULL if there is no struct auth. The descriptor is closed on
  *  failure. */
 void live_add(struct live *live, int fd, const char *p, size_t n, const struct auth_pass *pass,
     int64_t now_ns);
 
-/** The descriptor that is readable when live_run has something to do. */
+/** Return the descriptor that is readable when live_run has something to do. */
 int live_fd(const struct live *live);
 
-/** Send new frames as far as the sockets accept them, and close watchers whose client has gone.
- *  Call it in each iteration of the loop, after everything that may have called a hook. */
+/** Send new frames as far as the sockets accept them, and close connections whose client has
+ *  disconnected. Call it in each iteration of the loop, after everything that may have called a
+ *  hook. */
 void live_run(struct live *live, int64_t now_ns);
 
-/** Once a second: close watchers that are too slow or whose pass is no longer valid, and send
- *  heartbeats to silent ones. */
+/** Close the connections of watchers that are too slow or whose pass is no longer valid, and send
+ *  heartbeats on idle ones. Call it once a second. */
 void live_second(struct live *live, int64_t now_ns);
 
 /** Report a failed reload; `failed` has the data described in docs/api.md and is consumed. NULL for
  *  `live` is allowed. */
 void live_reload(struct live *live, json_t *failed);
 
-/** Number of watchers: all, and those that want ticks `hz` times a second. */
+/** Return the number of all watchers, and of those that requested ticks `hz` times a second. */
 int live_watchers(const struct live *live);
 int live_watchers_at(const struct live *live, int hz);
 
@@ -88,8 +90,8 @@ int live_watchers_at(const struct live *live, int hz);
  *  0 if it has not started). */
 void live_about(struct live *live, const char *name, int64_t started_ns);
 
-/** Send a tick, n bytes of JSON on one line (NULL if it could not be allocated; nothing is sent
- *  then), to all watchers of rate `hz` (1 or 4). */
+/** Send a tick, n bytes of JSON on one line, to all watchers of rate `hz` (1 or 4). If `tick` is
+ *  NULL, because it could not be allocated, nothing is sent. */
 void live_tick(struct live *live, int hz, const char *tick, size_t n);
 
 /** Send a decision, an element of /api/v1/decisions; consumed. */

@@ -62,8 +62,8 @@ static bool take_query(struct weir_slice target, struct live_ask *ask)
 	return true;
 }
 
-/* Copy the field to buf[size] and return it, NULL if it was not sent. A longer value is truncated
- * and then matches no allowed value. */
+/* Copy the field to buf[size] and return it, or return NULL if it was not sent. A longer value is
+ * truncated and therefore matches no allowed value. */
 static const char *field(const char *p, size_t n, const char *name, char *buf, size_t size)
 {
 	struct weir_slice s = head_field(p, n, name);
@@ -76,8 +76,8 @@ static const char *field(const char *p, size_t n, const char *name, char *buf, s
 	return buf;
 }
 
-/* Whether the request comes from our own page or a program. A foreign page could not read the
- * events, but it could occupy all slots. */
+/* Return whether the request comes from our own page or a program. A foreign page could not read
+ * the events, but it could occupy all slots. */
 static bool is_from_here(const char *p, size_t n)
 {
 	char host[300], origin[300], site[32];

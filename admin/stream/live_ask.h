@@ -15,13 +15,13 @@ struct live_ask {
 	uint64_t last; /* id of the last event it received */
 };
 
-/** Whether the request in p[0..n), which head_check found complete, is a GET request for
+/** Return whether the request in p[0..n), which head_check found complete, is a GET request for
  *  /events. */
 bool live_wants(const char *p, size_t n);
 
 /** Parse a request for which live_wants returned true. Returns false with `problem` set to 400, or
  *  to 403 for a foreign page. Last-Event-ID overrides `last=` in the query, since a browser repeats
- *  its query when it reconnects; if it is not a number it is ignored. */
+ *  its query when it reconnects; it is ignored if it is not a number. */
 bool live_ask_read(const char *p, size_t n, struct live_ask *ask, struct head_problem *problem);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps rings of frames; see sse_ring.h. Ids increase within a ring, so the search for the first
- * frame with at least a given id starts at the oldest one. */
+/* Implements the rings of frames; see sse_ring.h. Ids increase within a ring, so the search for the
+ * first frame with at least a given id starts at the oldest one. */
 #include "sse_ring.h"
 
 #include <stdio.h>
@@ -108,7 +108,7 @@ bool sse_ring_add_text(
 
 bool sse_ring_add(struct sse_ring *f, enum sse_ring_ring r, const char *event, json_t *data)
 {
-	/* jansson escapes line ends inside texts, so the data is one line. */
+	/* jansson escapes newlines in strings, so the data is one line. */
 	char *json = data ? json_dumps(data, JSON_COMPACT | ADMIN_JSON_REALS) : NULL;
 	bool added = sse_ring_add_text(f, r, event, json, json ? strlen(json) : 0);
 
@@ -152,7 +152,7 @@ struct frame *sse_ring_next(
     const struct sse_ring *f, enum sse_ring_ring ticks, uint64_t from, uint64_t old)
 {
 	struct frame *newest = newest_of(f, SSE_RING_EVENT);
-	/* Usually a watcher has all events already, and the ring need not be searched. */
+	/* Usually a watcher already has all events, and the ring need not be searched. */
 	struct frame *event =
 	    newest && newest->id >= from ? first_of(f, SSE_RING_EVENT, from) : NULL;
 	struct frame *tick = ticks == SSE_RING_EVENT ? NULL : next_tick(f, ticks, from, old);

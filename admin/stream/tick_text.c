@@ -2,12 +2,12 @@
 /*
  * Formats a tick; see tick_text.h. The server-wide rates per class are derived from the stages:
  *
- *   in     offered at stages fed by sources, times the share of their events that comes from there
+ *   in     offered at non-sources, times the share of their events that comes from sources
  *   done   completed by non-sources, minus what they pass on (all offered events minus `in`)
  *   shed   sum over all stages, since each refused event is counted at only one
  *
- * An event that a stage creates from another counts as passed on. So where stages create several
- * events from one, `done` is too small; it is never below 0.
+ * An event that a stage creates from another counts as passed on. Therefore `done` is too small if
+ * stages create several events from one, but it is never below 0.
  */
 #include "tick_text.h"
 
@@ -70,7 +70,7 @@ static bool is_source(const struct weir_stage_view *s)
 }
 
 /* Return the share of the events of `to` that come directly from sources. It is 1 if no link leads
- * to `to`, since then the program's own threads offer its events. */
+ * to `to`, since its events are then offered by the program's own threads. */
 static double share_from_sources(const struct weir_graph_view *v, const char *to)
 {
 	uint64_t all = 0, from_sources = 0;

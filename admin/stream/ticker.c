@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does the periodic work; see ticker.h. Each run is scheduled from the wall clock's distance to the
- * next second or quarter, but waited for on the monotonic clock: a clock that is set back shifts
- * one run by a second at most.
+ * Does the periodic work; see ticker.h. The time of the next run is computed from the wall clock,
+ * at the next second or quarter, but waited for on the monotonic clock. Setting the clock back
+ * therefore shifts one run by at most a second.
  */
 #include "ticker.h"
 
@@ -55,7 +55,7 @@ static void tell_tick(struct ticker *p, int hz, const struct weir_graph_view *v,
 	    .bottleneck = &p->bottleneck};
 	tick_text(&p->tick, &about, v, sample);
 	live_tick(p->live, hz, p->tick.failed ? NULL : p->tick.p, p->tick.n);
-	/* Keep the buffer: the next tick is about as long. */
+	/* Keep the buffer, since the next tick is about as long. */
 	p->tick.n = 0;
 	p->tick.failed = false;
 }
@@ -87,7 +87,7 @@ static void tell_decisions(struct ticker *p, const struct weir_graph_view *v)
 	if (v->decisions_total == p->decisions)
 		return;
 	if (v->decisions_total < p->decisions)
-		p->decisions = 0; /* the journal was restarted */
+		p->decisions = 0; /* the journal has restarted */
 	int n = p->source->decisions(p->source->arg, d, NEWS_MAX);
 	for (int i = n - 1; i >= 0; i--) {
 		if (d[i].id <= p->decisions)
@@ -125,8 +125,8 @@ static void beat_second(struct ticker *p, const struct weir_graph_view *v, int64
 	live_second(p->live, now_ns);
 }
 
-/* Do the quarter-second work. The first run after a watcher connects has nothing to compare with
- * and only stores the totals. */
+/* Do the quarter-second work. The first run after a watcher connects has no earlier totals to
+ * compare with and only stores the current ones. */
 static void beat_quarter(struct ticker *p, const struct weir_graph_view *v, int64_t now_ns)
 {
 	bool first = !p->fine;

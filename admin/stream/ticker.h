@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The periodic work of the admin thread: once a second, just after a second of Unix time began, it
- * takes a snapshot for the history, its file and the watchers. While there are watchers of 4 Hz
- * ticks, it also takes one four times a second. Ticks are built only for rates that have watchers;
- * new decisions and changes are reported in each run. One thread.
+ * The periodic work of the admin thread: once a second, just after the start of a second of Unix
+ * time, it takes a snapshot for the history, its file and the watchers. While there are watchers of
+ * 4 Hz ticks, it also takes a snapshot four times a second. Ticks are built only for rates that
+ * have watchers. New decisions and changes are reported in each run. Used by one thread.
  */
 #ifndef WEIR_ADMIN_TICKER_H
 #define WEIR_ADMIN_TICKER_H
@@ -34,17 +34,17 @@ struct ticker {
 	} self[2];
 };
 
-/** Initialize. `source` is borrowed. Opens `history_path` unless it is NULL or "". 0, or
- *  WEIR_ENOMEM, WEIR_ESYS, after which ticker_fini frees the parts that were allocated. */
+/** Initialize. `source` is borrowed. Opens `history_path` unless it is NULL or "". Returns 0, or
+ *  WEIR_ENOMEM or WEIR_ESYS, after which ticker_fini frees the parts that were allocated. */
 int ticker_init(struct ticker *ticker, const struct admin_source *source, const char *history_path);
 
 void ticker_fini(struct ticker *ticker);
 
-/** Return the time to the next run in ms, rounded up. */
+/** Return the time until the next run in ms, rounded up. */
 int ticker_timeout_ms(const struct ticker *ticker, int64_t now_ns);
 
-/** Do what is due at `now_ns` (CLOCK_MONOTONIC). Costs one snapshot (0.9 ms with 60 threads) and
- *  about 0.1 ms for 30 stages. */
+/** Do the work that is due at `now_ns` (CLOCK_MONOTONIC). Takes the time of one snapshot (0.9 ms
+ *  with 60 threads) plus about 0.1 ms for 30 stages. */
 void ticker_run(struct ticker *ticker, int64_t now_ns);
 
 #endif

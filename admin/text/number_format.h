@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Formats measured numbers with five significant digits, the precision of a chart, in as few bytes
- * as possible. Pure functions. Those for JSON take about 20 ns per number; printf takes ten times
- * as long, and a history has half a million numbers.
+ * as possible. Pure functions. number_print takes about 20 ns; printf takes ten times as long, and
+ * a history has half a million numbers.
  */
 #ifndef WEIR_ADMIN_NUMBER_FORMAT_H
 #define WEIR_ADMIN_NUMBER_FORMAT_H
@@ -20,12 +20,12 @@
  *  length; no NUL is appended. */
 size_t number_print(char *out, double v);
 
-/** Write `v` into `out` for display: `digits` (1 to 9) significant ones as "%g" does, but whole
- *  numbers in full and never an exponent. Values above 9.9e14 are written as 9.9e14. Returns
- *  `out`. */
+/** Write `v` into `out` for display: with `digits` (1 to 9) significant digits like "%g", but with
+ *  whole numbers in full and never with an exponent. Values above 9.9e14 are written as 9.9e14.
+ *  Returns `out`. */
 const char *number_text(char out[NUMBER_MAX], double v, int digits);
 
-/** Return `v` rounded to five digits; 0 for negative values. */
+/** Return `v` rounded to five digits, or 0 if it is negative. */
 double number_round(double v);
 
 #endif

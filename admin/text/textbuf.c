@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A growing text; see textbuf.h. The size doubles, and a failure is remembered until the end. */
+/* Implements a growing text; see textbuf.h. The buffer doubles its size as needed, and a failure is
+ * remembered until the end. */
 #include "textbuf.h"
 
 #include <stdarg.h>
@@ -9,7 +10,7 @@
 
 #include "utf8.h"
 
-/* Initial size, which doubles as needed. One scrape of ten stages is about 60 KB of text. */
+/* Initial size of the buffer. One scrape of ten stages is about 60 KB of text. */
 #define TEXTBUF_FIRST_BYTES 4096
 
 /* Ensure space for `more` bytes and a NUL. */
@@ -86,7 +87,7 @@ void textbuf_json_string(struct textbuf *t, const char *text)
 
 char *textbuf_take(struct textbuf *t, size_t *n)
 {
-	textbuf_append(t, "", 0); /* so that an empty text is a string, too */
+	textbuf_append(t, "", 0); /* so that even an empty text is a string */
 	char *p = t->p;
 
 	*n = t->n;

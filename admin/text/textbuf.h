@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A growing text. Once memory runs out, it becomes empty and stays empty, so callers can keep
- * appending and check once at the end. One thread.
+ * A growing text. Once memory runs out, it becomes empty and stays empty, so callers can append
+ * without checks and check once at the end. Used by one thread.
  */
 #ifndef WEIR_ADMIN_TEXTBUF_H
 #define WEIR_ADMIN_TEXTBUF_H
@@ -17,7 +17,7 @@ struct textbuf {
 	bool failed;
 };
 
-/** Append as printf does. */
+/** Append formatted text, like printf. */
 void textbuf_printf(struct textbuf *t, const char *fmt, ...) WEIR_PRINTF(2, 3);
 
 /** Append `n` bytes. */
@@ -26,8 +26,8 @@ void textbuf_append(struct textbuf *t, const char *p, size_t n);
 /** Append `text` as a JSON string, quotes included; bytes that are not UTF-8 become '?'. */
 void textbuf_json_string(struct textbuf *t, const char *text);
 
-/** Return the bytes, which the caller frees with free(), and leave `t` empty. NULL if out of
- *  memory. */
+/** Return the bytes, which the caller frees with free(), and leave `t` empty. Returns NULL if out
+ *  of memory. */
 char *textbuf_take(struct textbuf *t, size_t *n);
 
 void textbuf_fini(struct textbuf *t);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a text consists of whole UTF-8 characters. JSON accepts nothing else, but external or
- * truncated texts may contain other bytes. */
+/* Checks whether a text is valid UTF-8. JSON accepts nothing else, but external or truncated texts
+ * may contain other bytes. */
 #ifndef WEIR_ADMIN_UTF8_H
 #define WEIR_ADMIN_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Return the length of the character at `p` in a NUL-terminated text; 0 if it is not valid.
+/** Return the length of the character at `p` in a NUL-terminated text, or 0 if it is not valid.
  *  (Overlong forms and surrogates of three bytes pass: the encoder refuses them.) */
 static inline size_t utf8_bytes(const char *p)
 {

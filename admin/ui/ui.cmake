@@ -1,4 +1,9 @@
+<<<<<<< HEAD
 # The dashboard, taken into admin/request/assets.c by the assembler, which no dependency scan sees.
+=======
+# The dashboard, which the assembler includes in admin/assets.c, so dependency scanners do not
+# detect it.
+>>>>>>> e4
 #
 # -DWEIR_UI=prebuilt  admin/ui/dist as it is in the tree: no Node.js is needed (the default)
 # -DWEIR_UI=build     built from admin/ui/src by vite; needs npm, which fetches what package-lock.json names
@@ -31,7 +36,7 @@ else()
   target_compile_definitions(weir_admin PRIVATE WEIR_UI_DIR="${ui_dir}")
 endif()
 
-# The description of the API goes the same way, whatever WEIR_UI is.
+# The description of the API is embedded in the same way, regardless of WEIR_UI.
 set(ui_openapi ${CMAKE_CURRENT_SOURCE_DIR}/admin/openapi.json)
 list(APPEND ui_files ${ui_openapi})
 set_source_files_properties(admin/request/assets.c PROPERTIES OBJECT_DEPENDS "${ui_files}")

@@ -13,7 +13,7 @@ function read(path) {
   }
 }
 
-// What the MIT licence asks of who passes copies on.
+// What the MIT licence requires of those who distribute copies.
 function licences() {
   const parts = BUNDLED.flatMap((name) => {
     const manifest = read(`node_modules/${name}/package.json`);

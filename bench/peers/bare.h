@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the bare servers: opens a listening socket and raises the limit of descriptors to the
- * maximum. */
+/* Functions shared by the bare servers: open a listening socket and raise the limit of descriptors
+ * to the maximum. */
 #ifndef WEIR_BENCH_PEERS_BARE_H
 #define WEIR_BENCH_PEERS_BARE_H
 

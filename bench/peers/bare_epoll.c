@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An upper bound for throughput: a server that does nothing but transfer the bytes of HTTP. It has
- * one thread with edge-triggered epoll, does one read and one send per run of requests, and sends
- * the same response, made at startup, to every request. It has neither parsing nor time-outs.
+ * An upper bound for throughput: a server that only transfers the bytes of HTTP. It has one thread
+ * with edge-triggered epoll, does one read and one send per run of requests, and sends the same
+ * response, built at startup, to every request. It does not parse requests and has no timeouts.
  *
  *   bare_epoll PORT BYTES [close]      answers with BYTES bytes, on 127.0.0.1; close after each
  */
@@ -21,12 +21,13 @@ static char *answer;
 static size_t answer_n;
 static int closes;
 
-/* State of a connection. After a short send `done` is the offset in the run of pending
+/* State of a connection. After a short send, `done` is the offset in the run of pending
  * responses. */
 struct client {
 	int fd;
 	unsigned tail;     /* the last four bytes read */
-	size_t owed, done; /* responses not sent completely; bytes sent of the first */
+	size_t owed, done; /* number of responses not sent completely; bytes sent of the first of
+                            * them */
 };
 
 static int make_answer(size_t bytes)
@@ -48,8 +49,8 @@ static int make_answer(size_t bytes)
 	return 0;
 }
 
-/* Count the requests in p[0..n). A request ends with an empty line, found as four bytes of the
- * stream. */
+/* Count the requests in p[0..n). A request ends with an empty line, which is detected as a sequence
+ * of four bytes in the stream. */
 static void count(struct client *c, const char *p, ssize_t n)
 {
 	for (ssize_t i = 0; i < n; i++) {
@@ -58,7 +59,7 @@ static void count(struct client *c, const char *p, ssize_t n)
 	}
 }
 
-/* Send the pending responses. Returns 0 if the client is gone. */
+/* Send the pending responses. Returns 0 if the client has disconnected. */
 static int pay(struct client *c)
 {
 	while (c->owed > 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server with libevent's evhttp at its best: one thread, and the same response to every request.
+ * A server that uses libevent's evhttp under the best conditions: one thread, and the same response
+ * to every request.
  *
  *   bare_event PORT BYTES      answers with BYTES bytes
  *   bare_event PORT FILE       answers with the file, opened for each request

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server with libmicrohttpd at its best: epoll, one thread, and the same response, made at
- * startup, to every request.
+ * A server that uses libmicrohttpd under the best conditions: epoll, one thread, and the same
+ * response, built at startup, to every request.
  *
  *   bare_mhd PORT BYTES      answers with BYTES bytes
  *   bare_mhd PORT FILE       answers with the file, opened for each request
@@ -40,7 +40,7 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *c, const char *u
 	static int seen;
 
 	(void)cls, (void)url, (void)method, (void)version, (void)data, (void)n;
-	if (!*con) { /* only the head has arrived; the second call asks for the response */
+	if (!*con) { /* only the head has arrived; the second call expects the response */
 		*con = &seen;
 		return MHD_YES;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows the minimum cost of refusing requests while others are served: one thread does input and
- * output, and another burns CPU time for each request that it gets. While ROOM requests wait,
- * further requests get a 503 at once. Responses are made at startup and are as long as those of
- * weir. A connection has one request at a time, and nothing is parsed.
+ * Shows the minimum cost of refusing requests while others are served: one thread does all I/O, and
+ * another burns CPU time for each request that it receives. While ROOM requests wait, further
+ * requests are answered immediately with 503. Responses are constant and as long as those of weir.
+ * A connection has one request at a time, and nothing is parsed.
  *
  *   bare_refuse PORT US ROOM      uses US microseconds of CPU time for each request that it serves
  */

@@ -5,9 +5,10 @@
  *   IDLE --readable--> QUEUED --worker--> SERVED --nothing more has arrived--> IDLE
  *          '--queue full--> refused with 503 by the watching thread --> IDLE
  *
- * One thread accepts and watches idle connections (epoll, one-shot, so that a connection is with
- * one thread at a time); workers take connections that have a request. The number of workers and
- * the length of the queue are set by hand and fixed: no controller, no classes, no deadlines.
+ * One thread accepts connections and watches idle ones, with one-shot epoll, so that only one
+ * thread at a time uses a connection. Workers take connections on which a request has arrived. The
+ * number of workers and the length of the queue are configured and fixed: there are no controllers,
+ * classes or deadlines.
  */
 #include "threaded.h"
 
@@ -18,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Maximum number of ready connections fetched from the kernel at once. 64 is a guess. */
+/* Maximum number of ready connections fetched from the kernel in one call. 64 is a guess. */
 #define READY_MAX 64
 
 struct client {
@@ -102,7 +103,7 @@ static bool queue_push(struct worker_pool *p, struct client *c)
 	return room;
 }
 
-/* Take the client that has waited longest; NULL if the server is stopping. */
+/* Take the client that has waited longest. Returns NULL if the server is stopping. */
 static struct client *queue_pop(struct worker_pool *p)
 {
 	struct client *c = NULL;

@@ -3,9 +3,9 @@
  * A server with a thread per connection, the oldest kind of concurrent server, as a baseline.
  *
  * Each thread reads, works and writes with blocking calls. When the limit of threads is reached,
- * the server stops accepting, and connections wait in the kernel's backlog: there is no other
- * overload control. Only the accepting thread uses the list of clients. When a client's thread
- * ends, it adds its client to the list `ended`, and the accepting thread joins it.
+ * the server stops accepting, and connections wait in the kernel's backlog; there is no other
+ * overload control. Only the accepting thread uses the list of clients. Before a client's thread
+ * exits, it adds the client to the list `ended`, so that the accepting thread joins it.
  */
 #include "threaded.h"
 
@@ -17,8 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Stack size of a client's thread. Handlers of weir need little of it, and unused stack costs
- * nothing. */
+/* Stack size of a client's thread. Handlers of weir need little stack, and unused stack occupies no
+ * memory. */
 #define STACK_BYTES (256 * 1024)
 
 struct clients;
@@ -27,7 +27,7 @@ struct client {
 	struct talk talk;
 	struct clients *all;
 	pthread_t thread;
-	struct client *next, **prev; /* links of all->first; only for the accepting thread */
+	struct client *next, **prev; /* links of all->first; used only by the accepting thread */
 	struct client *ended_next;   /* link of all->ended */
 };
 
@@ -35,7 +35,7 @@ struct clients {
 	struct threaded *server;
 	struct client *first;
 	int n;
-	int ended_fd; /* eventfd: `ended` is not empty */
+	int ended_fd; /* eventfd, readable if `ended` is not empty */
 	pthread_mutex_t lock;
 	struct client *ended WEIR_GUARDED_BY(lock);
 };
@@ -49,7 +49,8 @@ static void *client_main(void *arg)
 		talk_turn(&c->talk, &all->server->work, TALK_WAIT);
 		weir_thread_detach();
 	}
-	/* Let the client see the end now; the descriptor is closed after the join. */
+	/* Notify the client now that the connection has ended; the descriptor is closed after the
+	 * join. */
 	shutdown(c->talk.fd, SHUT_RDWR);
 	pthread_mutex_lock(&all->lock);
 	c->ended_next = all->ended;
@@ -82,7 +83,7 @@ static void client_new(struct clients *all, int fd, const pthread_attr_t *attr)
 	all->n++;
 }
 
-/* Join and free the clients that have ended. */
+/* Join the threads in `ended` and free their clients. */
 static void reap(struct clients *all)
 {
 	eventfd_t ignored;

@@ -8,8 +8,8 @@ import time
 
 import measure
 
-ANSWER_S = 10  # at its limit, a server leaves connections in the backlog
-SETTLE_S = 15  # time limit for a server to accept all that are opened
+ANSWER_S = 10  # a server that has reached its limit leaves connections in the backlog
+SETTLE_S = 15  # time limit for a server to accept all connections
 
 
 def resident_bytes(pid):

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154
-# What the peers share. A peer is a small script that sets some words, defines some functions and
-# ends with `peer_main "$@"`:
+# Functions shared by the peers. A peer is a small script that sets some variables, defines some
+# functions and ends with `peer_main "$@"`:
 #
-#   packages=(...)   Debian packages; program=NAME the executable they bring
+#   packages=(...)   Debian packages; program=NAME is the executable in them
 #   proxy=yes        burn and delay are done by the origin behind it (see ./origin)
-#   works="..."      the kinds of work it can do, of: burn delay hello file
+#   works="..."      the kinds of work it can do, out of: burn delay hello file
 #   cannot="..."     what it cannot do, for the table
 #   version          prints name and version
 #   settings         prints one static setting per line, "KEY=VALUE KEY=VALUE", for $PEER_WORK
-#   config           writes its configuration into $PEER_DIR by the setting in ${set[KEY]}
+#   config           writes its configuration to $PEER_DIR, with the setting in ${set[KEY]}
 #   serve            becomes the server, in the foreground
 #
 # Verbs: install present ours works proxy cannot version settings config start stop. The caller (./run)
@@ -37,7 +37,8 @@ case $work in
 delay) time=${PEER_TIME:-20ms} ;;
 *) time=${PEER_TIME:-1ms} ;;
 esac
-# Threads of a pool that blocks in delay: the budget of a weir on one core is 32; a few are for others.
+# Number of threads of a pool that blocks in delay. On one core the budget of weir is 32, of which
+# other stages need a few.
 delay_threads=28
 packages=() program='' proxy=no works='burn delay hello file'
 declare -A set=()
@@ -47,7 +48,7 @@ die() {
 	exit 1
 }
 
-# has_origin: is the work done behind this peer?
+# has_origin: whether the work is done by the origin behind this peer.
 has_origin() {
 	[ $proxy = yes ] && [[ $work == burn || $work == delay ]]
 }
@@ -58,7 +59,8 @@ permille() {
 	echo $((n > 0 ? n : 1))
 }
 
-# Work `file` serves a file of 1 KiB. Servers that can only serve files use one of 6 bytes for `hello`.
+# Work `file` serves a file of 1 KiB. Servers that can only serve files use a file of 6 bytes for
+# `hello`.
 make_files() {
 	mkdir -p "$dir/www"
 	printf 'hello\n' >"$dir/www/hello"
@@ -87,7 +89,7 @@ peer_install() {
 	present || die "$program is still missing after installing ${packages[*]}"
 }
 
-# Servers are installed in /usr/sbin, which is not in every user's PATH.
+# Debian installs servers in /usr/sbin, which is not in every user's PATH.
 PATH=$PATH:/usr/sbin:/sbin
 present() {
 	command -v "$program" >/dev/null
@@ -102,7 +104,7 @@ read_setting() {
 	done
 }
 
-# Ends the server that `start` became; fails when none is running.
+# Stop the server that `start` became; fails if none is running.
 peer_stop() {
 	local pid
 	pid=$(cat "$dir/pid" 2>/dev/null) || die "no pid in $dir: is it running?"

@@ -22,7 +22,7 @@ import time
 TOP = pathlib.Path(__file__).resolve().parents[2]
 START_S = 20  # a server that does not answer within this time is broken
 STOP_S = 15
-FOREIGN_CORES = 0.15  # a point with more work of other processes counts as disturbed; a guess
+FOREIGN_CORES = 0.15  # a point with more CPU use by other processes counts as disturbed; a guess
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -128,7 +128,7 @@ class Server:
     def __init__(self, name, argv, port, folder, env=None, core=None, tls=False, path="/"):
         self.name, self.port, self.log = name, port, folder / f"{name}.log"
         self.tls, self.path = tls, path
-        self.tls_version = None  # as negotiated with this OpenSSL
+        self.tls_version = None  # the version negotiated with this OpenSSL
         core = cores()[0] if core is None else core
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
@@ -166,7 +166,7 @@ class Server:
         if not self.tls:
             return http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
         context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # a certificate made for this run
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # self-signed
         return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=2, context=context)
 
     def get(self, path=None):
@@ -219,7 +219,8 @@ class Point:
         self.p99_s = max((x["p99_s"] for x in ok), default=None)
         whole_s = max(run["took_s"], 0.001)
         self.cpu = cpu_s / whole_s
-        # Cores used by neither server nor generator: work of others, which spoils the figures.
+        # Cores used neither by the server nor by the generator, but by other processes, which
+        # distort the figures.
         ours_s = cpu_s + run["generator"]["cpu_user_s"] + run["generator"]["cpu_system_s"]
         self.foreign = max(0.0, (busy - ours_s) / whole_s)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154
-# What the three nginx peers share: one worker and one configuration, into which each peer inserts its
-# limits. Every path to which nginx can write is set to one below the scratch folder.
+# Functions shared by the three nginx peers: one worker and one configuration, into which each peer
+# inserts its limits. Every path to which nginx can write is in the scratch folder.
 # shellcheck source=bench/peers/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 packages=(nginx-light) program=nginx proxy=yes

@@ -11,8 +11,9 @@ import subprocess
 import measure
 
 BYTES = {"1k": 1024, "16k": 16384, "64k": 1 << 16, "256k": 1 << 18, "1m": 1 << 20}
-# The same version for all servers: in TLS 1.2 a client's first request waits for the server's last
-# message of the handshake, in 1.3 it does not. nginx enables 1.3 by default only since 1.23.4.
+# All servers use the same version of TLS, since in TLS 1.2 a client's first request must wait for
+# the server's last handshake message, but not in 1.3. nginx enables 1.3 by default only since
+# 1.23.4.
 TLS_VERSION = "TLSv1.3"
 MODULES = "/usr/lib/apache2/modules"
 
@@ -187,7 +188,8 @@ stages:
     return argv
 
 
-# name: (program, Debian packages, function that makes the command, kinds of rows it cannot serve)
+# name: (program, Debian packages, function that builds the command, kinds of rows that it cannot
+# serve)
 ALL = {
     "bare": (None, [], bare("bare_epoll"), ["tls"]),
     "weir_inline": (None, [], weir(None), []),

@@ -130,7 +130,7 @@ def markdown(summary):
 
 def terminal(summary):
     heads, rows = columns(summary)
-    # Long heads would make the table too wide, so they break at the comma and before "at".
+    # Long headings would make the table too wide, so they are broken at the comma and before "at".
     tall = [h.replace(", ", "\n").replace(" at ", "\nat ", 1).split("\n") for h in heads]
     depth = max(len(h) for h in tall)
     grid = [[h[i] if i < len(h) else "" for h in tall] for i in range(depth)] + rows

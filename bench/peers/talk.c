@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Limits for one body and for the sum of all bodies, the defaults of http.server. */
+/* Limits for one body and for the sum of all bodies, the same as the defaults of http.server. */
 #define BODY_MAX_BYTES (1 << 20)
 static _Atomic int64_t body_budget = 64 << 20;
 
@@ -102,7 +102,7 @@ static bool answer(struct talk *t, const struct http_req *r, bool last)
 	return !body || res->fd < 0 || send_file(t->fd, res);
 }
 
-/* Answer a complete request. Returns false if the connection must be closed. */
+/* Respond to a complete request. Returns false if the connection must be closed. */
 static bool serve(struct talk *t, struct http_req *r, const struct work *work, enum talk_mode mode)
 {
 	if (mode == TALK_REFUSE) {
@@ -117,7 +117,7 @@ static bool serve(struct talk *t, struct http_req *r, const struct work *work, e
 	return sent && !last;
 }
 
-/* Send an error response to bytes that are not a request, or if out of memory. */
+/* Send an error response after bytes that are not a request, or if out of memory. */
 static void refuse_bytes(struct talk *t)
 {
 	struct http_req *r = pool_req(&t->pool);
@@ -131,7 +131,7 @@ static void refuse_bytes(struct talk *t)
 	pool_req_drop(&t->pool, r);
 }
 
-/* Returns the number of bytes received, 0 if none have arrived, or -1 at the end of the
+/* Receive bytes. Returns their number, 0 if none have arrived, or -1 at the end of the
  * connection. */
 static ssize_t receive(struct talk *t, bool wait)
 {

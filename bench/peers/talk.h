@@ -4,8 +4,8 @@
  * responses.
  *
  * Requests are parsed by the code of http.server (stages/http/stream.h), so all compared servers
- * parse alike. A struct talk is used by one thread at a time; between calls of talk_turn it may
- * move to another thread.
+ * use the same parser. A struct talk is used by one thread at a time; between calls of talk_turn it
+ * may be passed to another thread.
  */
 #ifndef WEIR_BENCH_PEERS_TALK_H
 #define WEIR_BENCH_PEERS_TALK_H
@@ -35,7 +35,7 @@ enum talk_mode {
 	TALK_REFUSE, /* refuse the requests that have arrived with 503, without running the work */
 };
 
-/** Serve requests. Returns false when the connection has ended, or true if no more bytes have
+/** Serve requests. Returns false if the connection has ended, or true if no more bytes have
  * arrived. */
 bool talk_turn(struct talk *t, const struct work *work, enum talk_mode mode);
 

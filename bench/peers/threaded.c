@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Servers with threads but no stages, for comparison: they have the same parser, handlers and
- * responses as weir, but one thread per connection (--mode thread) or a fixed pool (--mode pool).
+ * Servers with threads but no stages, for comparison. They have the same parser, handlers and
+ * responses as weir, but use one thread per connection (--mode thread) or a fixed pool (--mode
+ * pool).
  *
  *   weir_threaded --mode pool --threads 4 --queue 64 --listen 8080 \
  *       --stage burn:time=1ms --stage respond:body=done

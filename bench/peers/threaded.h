@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Interface of the two threaded servers. Each is one function, which serves until a stop signal,
- * then closes all connections and joins all threads.
+ * Interface of the two threaded servers. Each is one function, which serves until a stop signal
+ * arrives, and then closes all connections and joins all threads.
  */
 #ifndef WEIR_BENCH_PEERS_THREADED_H
 #define WEIR_BENCH_PEERS_THREADED_H
@@ -19,8 +19,8 @@ struct threaded {
 /** Serve with one blocking thread per connection. Returns 0, WEIR_ENOMEM or WEIR_ESYS. */
 int serve_by_thread(struct threaded *s);
 
-/** Serve with a fixed pool: one thread watches all connections, and those with a request go through
- * a bounded queue to a fixed number of threads. Returns 0, WEIR_ENOMEM or WEIR_ESYS. */
+/** Serve with a fixed pool: one thread watches all connections and passes those with a request
+ * through a bounded queue to a fixed number of threads. Returns 0, WEIR_ENOMEM or WEIR_ESYS. */
 int serve_by_pool(struct threaded *s);
 
 #endif

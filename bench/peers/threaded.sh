@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154
-# What the two threaded baselines share: weir's handlers, called one after the other in one thread.
+# Functions shared by the two threaded baselines, which call weir's handlers one after the other in
+# one thread.
 # shellcheck source=bench/peers/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 program=$build/bench/weir_threaded

@@ -4,15 +4,16 @@
  *
  *   tls_storm PORT KEPT RATE STORMERS SECONDS
  *
- * KEPT connections over TLS are opened at once, as wrk opens its own. Each sends its first request
- * as soon as its handshake allows, which in TLS 1.3 is before the server has seen the end of the
- * handshake (RFC 8446, 2). When all have received their first response, a second process makes
- * handshakes on STORMERS connections: connect, one request, reset, repeat. Meanwhile this process
- * sends RATE requests/s, evenly spaced, over any kept connection that is not waiting for a
- * response. The time of a request counts from when it was due, even if no connection was free. Runs
- * as SCHED_FIFO (root), so that it does not wait for its own storm, which shares the core.
+ * KEPT connections over TLS are opened at the same time, as wrk opens its connections. Each sends
+ * its first request as soon as its handshake allows, which in TLS 1.3 is before the server has
+ * received the end of the handshake (RFC 8446, 2). When all have received their first response, a
+ * second process starts the storm: on STORMERS connections it repeats connect, handshake, one
+ * request, reset. Meanwhile this process sends RATE requests/s, evenly spaced, over any kept
+ * connection that is not waiting for a response. The response time is measured from when a request
+ * was due, even if no connection was free. The measuring process runs as SCHED_FIFO (root), so that
+ * it does not wait for the storm, which shares its core.
  *
- * Prints one line of JSON; times are microseconds. `open` is the time from connect to the first
+ * Prints one line of JSON; times are in microseconds. `open` is the time from connect to the first
  * response, `first` the time from the first request to its response, and `kept` the response time
  * of the requests during the storm.
  */
@@ -38,18 +39,18 @@
 
 #define NS_PER_S  1000000000LL
 #define SAMPLES   4000000
-#define SETTLE_NS (300 * 1000000LL) /* head start of the storm before the measurement, a guess */
+#define SETTLE_NS (300 * 1000000LL) /* time that the storm runs before the measurement, a guess */
 #define EVENTS    256
 
 struct conn {
 	SSL *ssl;
 	int fd;
 	bool open;
-	int64_t since_ns; /* when connecting started */
+	int64_t since_ns; /* when the connect started */
 	int64_t due_ns;   /* when its request was due; 0 if no request is pending */
 };
 
-/* Counters written by the process of the storm. */
+/* Counters written by the storm process. */
 struct tally {
 	volatile long done, failed;
 };
@@ -115,7 +116,7 @@ static void ask(struct conn *c, int64_t due_ns)
 }
 
 /* Continue the handshake, the request or the response. Returns 1 if the response has arrived, 0 if
- * not yet, or -1 if the connection is broken. The first request is sent right after the
+ * it has not, or -1 if the connection is broken. The first request is sent immediately after the
  * handshake. */
 static int go_on(struct conn *c)
 {
@@ -205,7 +206,7 @@ static void open_all(
 	}
 }
 
-/* The schedule of requests, and the connections they use. */
+/* The schedule of requests, and the connections that they use. */
 struct plan {
 	struct conn *c;
 	int n, busy, next;
@@ -237,7 +238,7 @@ static struct timespec pause_of(const struct plan *p)
 	return (struct timespec){.tv_nsec = ns > 0 ? ns : 0};
 }
 
-/* Send requests until `to_ns`. Requests that are due from `from_ns` on are counted. */
+/* Send requests until `to_ns`. Requests that are due at `from_ns` or later are counted. */
 static void pace(int epoll_fd, struct plan *p, int64_t from_ns, int64_t to_ns, struct samples *kept)
 {
 	struct epoll_event ready[EVENTS];

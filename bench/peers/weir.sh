@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154
-# What the two weir peers share.
+# Functions shared by the two weir peers.
 # shellcheck source=bench/peers/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 program=$weir

@@ -10,12 +10,12 @@
 #include <weir/spec.h>
 #include <weir/stage.h>
 
-/* Types registered a second time, by position in the chain. Registered types must stay valid
- * forever. */
+/* Types that are registered a second time, by position in the chain. They are static, since
+ * registered types must stay valid until the process exits. */
 static struct weir_stage_ops inline_ops[WORK_STAGES_MAX];
 static char inline_name[WORK_STAGES_MAX][64];
 
-/* Return the name under which the type `use` may run inline; NULL if the type does not exist. */
+/* Return the name under which the type `use` may run inline, or NULL if the type does not exist. */
 static const char *inline_type(const char *use, int at, struct weir_errs *errs)
 {
 	const struct weir_stage_ops *ops = weir_stage_type_find(use);

@@ -3,14 +3,14 @@
  * Runs the handlers of weir in servers other than weir: a chain of stages that run in the calling
  * thread.
  *
- * The baselines must differ from weir only in how they use threads. So they do not imitate `burn`,
- * `delay`, `file.read` and `respond` but run them, in a graph without a source whose stages are all
- * inline. Weir does not allow blocking stages to be inline. In a server with a thread per
- * connection a handler may block, so these stages are registered a second time without the blocking
- * flag.
+ * The baselines must differ from weir only in how they use threads. Therefore they do not imitate
+ * `burn`, `delay`, `file.read` and `respond` but run these stages, in a graph without a source in
+ * which all stages are inline. Weir does not allow blocking stages to be inline. In a server with a
+ * thread per connection, however, a handler may block, so these stages are registered a second time
+ * without the blocking flag.
  *
- * Only the main thread may call work_open and work_close. In between, each thread attaches itself,
- * calls work_run, and detaches.
+ * Only the main thread may call work_open and work_close. Between these calls, each thread attaches
+ * itself, calls work_run, and detaches.
  */
 #ifndef WEIR_BENCH_PEERS_WORK_H
 #define WEIR_BENCH_PEERS_WORK_H
@@ -24,7 +24,7 @@
 
 struct work {
 	struct weir_graph *graph;
-	struct weir_stage *door; /* the first of the chain */
+	struct weir_stage *door; /* the first stage of the chain */
 };
 
 /** Build and start the chain word[0..n): "TYPE" or "TYPE:KNOB=VALUE,KNOB=VALUE", knobs of `with:`.
@@ -32,11 +32,11 @@ struct work {
 int work_open(struct work *w, char *const *word, int n, struct weir_errs *errs);
 
 /** Call after all threads have detached. Returns the number of events lost according to the graph's
- * counters; anything but 0 is a bug. */
+ * counters; any value other than 0 is a bug. */
 int64_t work_close(struct work *w);
 
 /** Run `req`, whose slices are set, through the chain. On return the request is finished and has
- * its response. Blocks as long as the handlers do. Only threads attached by weir_thread_attach may
+ * its response. Blocks while the handlers block. Only threads attached by weir_thread_attach may
  * call it. */
 void work_run(const struct work *w, struct weir_http_request *req);
 

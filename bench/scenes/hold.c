@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stage type `hold`: passes every event on after a fixed time, without a thread that waits for it.
- * It is the event-driven counterpart of `delay`, for the figures of Welsh 2000 (section 2.2): the
- * thread that receives tasks never blocks, and one other thread handles the timer.
+ * Stage type `hold`: passes every event on after a fixed time, without a waiting thread. It is the
+ * event-driven counterpart of `delay`, for the figures of Welsh 2000 (section 2.2): the thread that
+ * receives tasks never blocks, and another thread handles the timer.
  *
  * The handler, in any thread, passes events to the loop's thread. All events that arrive in one
  * iteration are due at the same time and form a batch. Since the delay is the same for all batches,
@@ -37,7 +37,7 @@ struct hold {
 	struct weir_loop *loop;
 	struct batch *first, **last;
 	atomic_int_fast64_t held; /* events passed to the loop and not yet emitted */
-	atomic_bool hurry;        /* the graph is stopping: do not wait any longer */
+	atomic_bool hurry;        /* the graph is stopping, so do not wait any longer */
 	sem_t empty;              /* posted when `hurry` is set and no event is held */
 };
 
@@ -99,7 +99,7 @@ static void loop_mail(struct weir_loop *loop, struct weir_event *list)
 	struct batch *b = malloc(sizeof(*b));
 	bool was_empty = !h->first;
 
-	if (!b) { /* out of memory: emitting too early is better than never */
+	if (!b) { /* out of memory: emit the events early rather than lose them */
 		send_on(h, list);
 		return;
 	}
@@ -163,7 +163,7 @@ static int hold_start(struct weir_stage *st, struct weir_err *err)
 	return weir_loop_start(st, 0, &loop_ops, h, &h->loop);
 }
 
-/* Emit the held events at once, since no more events arrive. */
+/* Emit the held events immediately, since no more events arrive. */
 static void hold_stop(struct weir_stage *st, int64_t until_ns)
 {
 	struct hold *h = weir_state(st);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Calls to the server. A failure is a Problem with a sentence for the reader; its status is 0 if the server did not answer.
+// Calls to the server. A failure is a Problem with a message for the user; its status is 0 if the
+// server did not answer.
 
 import { signal } from "@preact/signals";
 
@@ -14,7 +15,7 @@ export class Problem extends Error {
   }
 }
 
-// The path does not exist: this server is older, or was built without it.
+// The path does not exist, because this server is older or was built without the feature.
 export const isAbsent = (e) => e instanceof Problem && (e.status === 404 || e.status === 405 || e.status === 501);
 
 async function call(path, options) {

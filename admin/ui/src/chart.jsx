@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A chart over time: uPlot draws the lines; names, values and the tooltip are text next to it.
+// A chart over time. uPlot draws the lines; names, values and the tooltip are text next to the
+// drawing.
 //
-// Lines differ by dash as well as by colour. A chart can take the focus: the arrow keys move along the time
-// axis and the values in the legend follow. Dragging selects a range, which goes into the address.
+// Lines differ by dash as well as by colour. When a chart has the focus, the arrow keys move along
+// the time axis, and the legend shows the values at that time. Dragging selects a range, which is
+// stored in the address.
 
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -116,7 +118,7 @@ function step(e, u, hover) {
 
 // ---- uPlot ----
 
-// Colours are light-dark(): only the computed style has the one in use.
+// Colours are light-dark() expressions, so only the computed style has the colour in use.
 function paint(u, name) {
   const probe = u.root;
   u.weirProbe ??= probe.appendChild(Object.assign(document.createElement("i"), { hidden: true }));
@@ -208,7 +210,7 @@ function marksPlugin(live) {
 function make(tag, className, text) {
   const node = document.createElement(tag);
   if (className) node.className = className;
-  if (text !== undefined) node.textContent = text; // text from the server stays text
+  if (text !== undefined) node.textContent = text; // text from the server is never parsed as HTML
   return node;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Numbers and times for people. Pure functions from base units (seconds, events, per second) to text.
+// Formats numbers and times for display. Pure functions that convert base units (seconds, events,
+// events per second) to text.
 
 export const NONE = "–";
 

@@ -9,7 +9,7 @@ import { href } from "./route.js";
 import { useWidth } from "./use.js";
 import { isSteered } from "./verdict.js";
 
-// Layouts, the preferred one first: across or down, with large or small boxes.
+// Layouts in order of preference: across or down, with large or small boxes.
 const SIZES = [
   { w: 198, h: 92, dir: "LR", ranksep: 92, nodesep: 26, small: false },
   { w: 168, h: 92, dir: "LR", ranksep: 76, nodesep: 24, small: true },
@@ -80,8 +80,8 @@ function place(graph, size) {
   };
 }
 
-// Forward links connect the sides that face each other, with soft bends through dagre's points; backward links
-// follow dagre's points.
+// Forward links connect the sides that face each other, with smooth bends through dagre's points;
+// backward links follow dagre's points.
 function pathOf(points, from, to, size) {
   const down = size.dir === "TB";
   const on = down ? to.y - to.height / 2 > from.y + from.height / 2 : to.x - to.width / 2 > from.x + from.width / 2;
@@ -173,7 +173,7 @@ function Node({ stage, at, size, s }) {
   );
 }
 
-// The fill of its queue, drawn as a water level in the box.
+// The fill of the stage's queue, drawn as a level in the box.
 function Level({ s, size }) {
   const h = Math.max(s.queue.length > 0 ? 3 : 0, size.h * s.fill);
   return (
@@ -214,7 +214,7 @@ function Badge({ text, x, soft }) {
   );
 }
 
-// At the lower left: trouble or the state set by an operator, else its queue.
+// At the lower left of the box: trouble or the state set by an operator, or else the queue.
 function smallText(stage, s, pooled, small) {
   if (!s) return pooled ? "" : stage.placement;
   if (s.trouble) return "in trouble";

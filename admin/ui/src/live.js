@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The state of the server as signals, and the polling and streaming that keep them current.
 //
-// /api/v1/stages is polled all the time: every number in the tables and the graph comes from differences of its
-// totals. If the server offers /events, then ticks, decisions and changes come from there, and polling is slower.
-// One tab of a browser holds the connection (a Web Lock selects it) and passes the events on to the others.
-// Without /events, samples are computed from the same differences.
+// /api/v1/stages is polled continuously: every number in the tables and the graph is derived from
+// differences of its totals. If the server offers /events, ticks, decisions and changes are
+// received from there, and polling is slower. One tab of a browser holds the connection (a Web Lock
+// selects it) and passes the events on to the others. Without /events, samples are computed from
+// the same differences.
 //
-// While the server does not answer, the page shows that, keeps the last numbers (marked as stale) and continues
-// polling. It recovers by itself, also when another server has taken over the address.
+// While the server does not answer, the page shows this, keeps the last numbers (marked as stale)
+// and continues polling. It recovers without a reload, even if another server has taken over the
+// address.
 
 import { batch, computed, effect, signal } from "@preact/signals";
 import { get, locked } from "./api.js";
@@ -15,11 +17,11 @@ import { Model } from "./model.js";
 import { append, emptyFrame, fromHistory, joined } from "./series.js";
 
 const POLL_MS = 1000;
-const LOCKED_MS = 10000; // between checks whether another page has logged in
+const LOCKED_MS = 10000; // time between checks whether another page has logged in
 const POLL_SLOW_MS = 2000; // with /events
-const GRAPH_EVERY = 5; // the graph is read once in so many polls, with /events
+const GRAPH_EVERY = 5; // with /events, the graph is read once in this many polls
 const STALE_MS = 3500; // without an answer for this long, the numbers are marked as stale
-const SILENT_MS = 6000; // without a tick for this long, the stream is not relied upon
+const SILENT_MS = 6000; // without a tick for this long, the stream is regarded as broken
 const BEGAN_S = 3; // start times further apart than this mean two servers; clock adjustments are smaller
 const OUTCOME_S = 45; // the outcome of a decision is known after this time
 const KEEP_ROWS = 900;
@@ -40,7 +42,7 @@ export const configs = signal(0); // counts configurations that took effect whil
 export const acts = signal(null); // null: not read, or not offered by the server
 export const routes = signal(null); // Set of "METHOD path" that the server offers
 export const frame = signal({ rows: emptyFrame(1), version: 0 }); // one-second samples of the last 15 min
-export const epoch = signal(0); // counts the servers seen at this address
+export const epoch = signal(0); // number of servers seen at this address
 export const link = signal({ state: "wait", silentS: 0, streaming: false });
 export const roleToken = signal("operator");
 export const session = signal(null); // { name, role, tokens, ends_in_seconds }; null: not read
@@ -108,7 +110,7 @@ async function readHistory() {
     if (before.at.length) rows = joined(before, rows);
     publish();
   } catch (e) {
-    console.debug(e); // then the charts start now
+    console.debug(e); // the charts then start at the current time
   }
 }
 
@@ -149,7 +151,7 @@ async function readAlerts() {
   if (has("GET", "/api/v1/alerts")) alerts.value = await get("/api/v1/alerts");
 }
 
-// Read the results of reloads and return them; null: not known.
+// Read and return the results of reloads, or null if they are not known.
 export async function readReload() {
   if (!has("GET", "/api/v1/reload")) return null;
   try {
@@ -224,7 +226,7 @@ async function poll() {
   } catch (e) {
     console.debug(e.message);
     wasAway = true;
-    if (e.status === 401) answeredAt = performance.now(); // 401 is an answer, too
+    if (e.status === 401) answeredAt = performance.now(); // 401 is also an answer
   }
   showLink();
   again = setTimeout(poll, locked.value ? LOCKED_MS : document.hidden ? 5 * POLL_MS : slow ? POLL_SLOW_MS : POLL_MS);
@@ -253,7 +255,8 @@ function listen() {
   if (!has("GET", "/events") || !("EventSource" in globalThis)) return;
   if (asked) return;
   asked = true;
-  // The tab with the lock holds the connection until the tab is closed; then the next tab gets both.
+  // The tab with the lock holds the connection until the tab is closed. The next tab then acquires
+  // the lock and opens a connection.
   if (navigator.locks && channel) navigator.locks.request("weir-live", () => { open(); return new Promise(() => {}); });
   else open();
 }
@@ -268,7 +271,7 @@ function open() {
       take(type, e.data, e.lastEventId);
       channel?.postMessage({ type, text: e.data, id: e.lastEventId });
     });
-  // The browser reconnects by itself, but not after an answer that is not a stream.
+  // The browser reconnects automatically, except after an answer that is not a stream.
   source.onerror = () => { if (source.readyState === EventSource.CLOSED) setTimeout(reopen, 5000); };
 }
 
@@ -312,12 +315,13 @@ function showTick(t) {
 const TAKE = {
   hello(h) {
     if (h.role) roleToken.value = h.role;
-    // Another server, or more events were missed than it can replay: read everything with the next poll.
+    // This is another server, or it cannot replay all missed events: read everything with the next
+    // poll.
     if (h.gap || (serverBegan !== null && h.start && Math.abs(h.start - serverBegan) > BEGAN_S)) wasAway = true;
   },
   tick(t) {
     const newest = rows.at.at(-1) ?? 0;
-    if (newest - t.at > 5) return; // replayed: the history has it already
+    if (newest - t.at > 5) return; // a replayed tick, which is already in the history
     tickedAt = performance.now();
     append(rows, { at: t.at, stages: t.stages }, KEEP_ROWS);
     showSoon(t);
@@ -329,7 +333,7 @@ const TAKE = {
   },
   act(a) {
     const known = acts.value || [];
-    if (a.what === "undo" || a.what === "expire") readActs(); // it reverts an older one
+    if (a.what === "undo" || a.what === "expire") readActs(); // an older change was reverted
     else if (!known.some((x) => x.id === a.id)) acts.value = [a, ...known].slice(0, Math.max(ACTS, known.length));
   },
   alert(a) {
@@ -350,7 +354,7 @@ export function start() {
   poll();
   effect(() => {
     if (locked.value || !again) return;
-    clearTimeout(again); // logged in: poll at once
+    clearTimeout(again); // logged in: poll immediately
     poll();
   });
   setInterval(showLink, 500);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Login and logout, for servers that require a token. The token is sent once and not stored here: the server
-// answers with a cookie that scripts cannot read.
+// Login and logout, for servers that require a token. The token is sent once and not stored in the
+// browser; the server answers with a cookie that scripts cannot read.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { locked, login, logout } from "./api.js";

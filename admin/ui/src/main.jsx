@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The frame of every page: name, pages, state of the connection, theme; then the page that the address names.
+// The frame of every page: name, pages, state of the connection and theme, followed by the page
+// that the address names.
 
 import { effect } from "@preact/signals";
 import { render } from "preact";

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Current rates and percentiles, derived from totals.
 //
-// /api/v1/stages returns totals since the start. A model keeps the last few answers. By subtraction it derives
-// rates over RATE_S, percentiles over QUANTILE_S and, from two consecutive answers, the same samples that
-// /api/v1/history has. If the uptime went down, another server answers at this address. If a total went down or
-// the stages differ, the same server runs another graph after a reload. Both discard all earlier answers.
+// /api/v1/stages returns totals since the start. A model stores the last few answers. By
+// subtraction it derives rates over RATE_S, percentiles over QUANTILE_S and, from two consecutive
+// answers, the same samples that /api/v1/history has. If the uptime has decreased, another server
+// answers at this address. If a total has decreased or the stages differ, the same server runs
+// another graph after a reload. In both cases all earlier answers are discarded.
 
 const RATE_S = 5;
 const QUANTILE_S = 10;
@@ -18,7 +19,8 @@ export class Model {
     this.answers = []; // newest last
   }
 
-  // Returns "server" or "graph" if this answer comes from another one than the last answer, else "".
+  // Returns "server" or "graph" if this answer is from another server or graph than the last one,
+  // else "".
   add(answer) {
     let last = this.answers.at(-1);
     const other = !last ? "" : answer.uptime_seconds < last.uptime_seconds ? "server" : isOfSame(answer, last) ? "" : "graph";
@@ -37,7 +39,7 @@ export class Model {
     return this.answers.at(-1).uptime_seconds - this.answers[i].uptime_seconds;
   }
 
-  // The newest answer that is at least `s` seconds old, or else the oldest one.
+  // Returns the newest answer that is at least `s` seconds old, or else the oldest one.
   before(s) {
     for (let i = this.answers.length - 2; i > 0; i--) if (this.age(i) >= s) return this.answers[i];
     return this.answers[0];
@@ -66,8 +68,8 @@ export class Model {
   }
 }
 
-// Do two answers come from one graph? Both then list the same stages and classes in the same order, and totals only
-// grow.
+// Whether two answers are from one graph: both list the same stages and classes in the same order,
+// and no total decreases.
 function isOfSame(answer, last) {
   const sum = (s) => total(s.classes, (c) => c.offered_total + c.completed_total);
   const names = (s) => [s.name, s.use, ...s.classes.map((c) => c.name), ...s.links.map((l) => l.outlet)].join();
@@ -91,7 +93,7 @@ function stageNow(s, old, older, dt) {
   const failed = total(classes, (c) => c.failed);
   const own = s.metrics.map((m, i) => ({ ...m,
     rate: m.kind === "counter" ? per(m.value, old.metrics[i]?.value, dt) : null }));
-  // Clients that a source turned away count as shed, although no event was created for them.
+  // Clients that a source has turned away count as shed, although no event was created for them.
   const turnedAway = own.filter((m) => m.turned_away && m.rate > 0);
   const away = total(turnedAway, (m) => m.rate);
   const busyS = per(s.busy_seconds_total, old.busy_seconds_total, dt);

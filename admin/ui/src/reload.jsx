@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reloading: the first request previews what would change, the second one applies it. For a file that cannot be
-// used, the page shows exactly the text of `weir check`.
+// Reloading: the first request previews what would change, and the second one applies it. If a file
+// cannot be used, the page shows exactly the text of `weir check`.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { act } from "./api.js";
@@ -10,11 +10,12 @@ import { Card, Mark, Time } from "./parts.jsx";
 import { href } from "./route.js";
 
 const PATH = "/api/v1/reload";
-const LOOK_MS = 100; // between polls for whether an order is done
-const PATIENCE_MS = 60000; // longer than any start takes
-const SHOWN = 160; // characters of a value
+const LOOK_MS = 100; // time between polls for the completion of a request
+const PATIENCE_MS = 60000; // longer than any server takes to start
+const SHOWN = 160; // maximum length of a value that is shown
 
-// Order a reload or a preview and wait until it, or a later order, is done. Returns the result.
+// Request a reload or a preview and wait until it, or a later request, is complete. Returns the
+// result.
 async function order(preview) {
   const { id } = await act("POST", PATH, preview ? { preview } : {});
   const end = performance.now() + PATIENCE_MS;
@@ -26,7 +27,8 @@ async function order(preview) {
   throw new Error("The server did not finish within 60 s.");
 }
 
-// Somebody else's preview may have followed our reload: then all that is known of ours is whether it failed.
+// If another user's preview followed our reload, the only known result of ours is whether it
+// failed.
 function cameOf({ last, failure }, preview) {
   if (preview || !last.preview) return last;
   return failure || { result: "turned", summary: "", changes: [], errors: [] };
@@ -53,7 +55,7 @@ export const ReloadButton = ({ it, ask, button }) => (mayAct.value && has("POST"
   <button ref={button} type="button" aria-disabled={Boolean(it?.busy)} disabled={isStale.value} onClick={() => ask(true)}>Reload …</button>
 ) : null);
 
-// The preview or the result. The heading takes the focus when there is something new to read.
+// The preview or the result. The heading gets the focus when there is something new to read.
 export function ReloadPanel({ it, ask, close }) {
   const head = useRef(null);
   const o = it.order, asked = o?.preview && o.result !== "failed";

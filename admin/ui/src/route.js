@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The current view as a link: #/PAGE[/NAME]?key=value. It contains range, stage, filters and theme, so that a
-// view can be sent to somebody else.
+// The current view as a link: #/PAGE[/NAME]?key=value. It contains range, stage, filters and theme,
+// so that a view can be shared.
 
 import { computed, signal } from "@preact/signals";
 
@@ -28,7 +28,7 @@ function kept() {
   try {
     return localStorage.getItem("weir-theme");
   } catch {
-    return null; // storage may be switched off
+    return null; // storage may be disabled
   }
 }
 
@@ -66,7 +66,7 @@ export function setTheme(name) {
   try {
     localStorage.setItem("weir-theme", name);
   } catch {
-    // then it applies to this page only
+    // if this fails, it applies to this page only
   }
   const { page, name: stage, params } = route.value;
   const { theme: _, ...rest } = params;

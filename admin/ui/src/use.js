@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Hooks: the samples of a range, an answer that is read repeatedly, and the width of an element.
+// Hooks for the samples of a range, for an answer that is read repeatedly, and for the width of an
+// element.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, isAbsent } from "./api.js";
@@ -9,8 +10,8 @@ import { cut, fromHistory, joined } from "./series.js";
 
 const READ_EVERY_S = 2;
 
-// { frame | null, range, reach }: samples of the range in the parameters. Live ranges grow.
-// `reach` is their source: "server", or "page" when the server keeps no history.
+// { frame | null, range, reach }: samples of the range in the parameters. Live ranges grow. `reach`
+// is their source: "server", or "page" if the server has no history.
 export function useFrame(stage, params, prefix = "") {
   const [got, setGot] = useState(null);
   const stored = has("GET", "/api/v1/history");
@@ -53,7 +54,8 @@ function readOn(stage, range, setGot) {
   };
 }
 
-// The first row in which a stage was counted: a server may remember the gaps before it was started.
+// The first row with a value for a stage, since the server's history may begin with a gap before
+// its start.
 export function firstKnown(rows) {
   const counts = Object.values(rows.stages).map((s) => s.in).filter(Boolean);
   const i = rows.at.findIndex((_, n) => counts.some((c) => c[n] !== null && c[n] !== undefined));

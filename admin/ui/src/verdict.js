@@ -21,7 +21,8 @@ export function verdict(graph, now, bottleneck = null, alerts = []) {
 
 const RULES = [books, threads, trouble, stuck, overload, turned, steered, slow, filling, waiting, failing, limited, cheap, unsaved, idle];
 
-// The bottleneck, in the server's words, to append to a problem; "" if there is none or the text has it already.
+// The bottleneck, in the server's words, to append to a problem; "" if there is none or the text
+// already has it.
 function limit(found, bottleneck) {
   return bottleneck?.limits && !found.text.includes(bottleneck.text) ? ` ${bottleneck.text}` : "";
 }
@@ -110,7 +111,8 @@ function steered(now) {
   return list.length > 0 && warn(`By an operator: ${list.slice(0, 3).join("; ")}${list.length > 3 ? `; ${list.length - 3} more` : ""}.`);
 }
 
-// Stages also refuse on behalf of stages downstream: the one they do it for is the one that is short of capacity.
+// Stages also refuse on behalf of stages downstream. The stage on whose behalf they refuse is the
+// one that lacks capacity.
 function sake(now) {
   const s = now.stages.filter((x) => x.ahead > 0).sort((a, b) => b.ahead - a.ahead)[0];
   return s ? `, ${rate(s.ahead)}/s are refused upstream on behalf of ${s.name}` : "";

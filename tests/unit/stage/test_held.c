@@ -214,7 +214,7 @@ static void test_first_hold(void)
 {
 	struct weir_spec *spec = weir_spec_new("held");
 
-	spec_of(spec);
+	fixture_set(spec_of(spec), "cohort.max", "1");
 	start(spec);
 	int taken = offer(500, 0);
 	CU_ASSERT_TRUE(taken <= LIMIT + 3);

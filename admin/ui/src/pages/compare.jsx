@@ -96,14 +96,15 @@ function Row({ label, show, x, y }) {
     <td class="num">{ratio === null ? NONE : `${mark}× ${ratio.toFixed(2)}`}</td></tr>;
 }
 
-// Both on one axis that starts at 0: it has the times of both, and each column has values at its own times.
+// Put both on one axis that starts at 0. It has the times of both, and each column has values only
+// at its own times.
 function overlay(A, B) {
   const of = (F) => F.frame.at.map((t) => Math.round((t - F.range.from) * 10) / 10);
   const ta = of(A), tb = of(B);
   const at = [...new Set([...ta, ...tb])].filter((t) => t >= 0).sort((x, y) => x - y);
   const spread = (times) => (data) => {
     const by = new Map(times.map((t, i) => [t, data[i]]));
-    return at.map((t) => (by.has(t) ? by.get(t) : undefined)); // undefined: uPlot draws on; null: a gap
+    return at.map((t) => (by.has(t) ? by.get(t) : undefined)); // undefined: no gap; null: a gap
   };
   return { at, a: spread(ta), b: spread(tb), length: Math.max(at.at(-1) || 1, 10) };
 }

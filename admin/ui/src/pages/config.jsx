@@ -33,7 +33,7 @@ export function Config() {
   );
 }
 
-// The conditions for alerts, for all stages and for single ones.
+// The conditions for alerts, for all stages and for individual ones.
 function AlertRules() {
   const { data } = useAnswer("/api/v1/alerts", 10);
   if (!data?.rules) return null;
@@ -50,7 +50,8 @@ function AlertRules() {
   );
 }
 
-// What each line sets, by line number. lines: [{ line, path, value }]; value is null where it may be a secret.
+// The values that each line sets, by line number. lines: [{ line, path, value }]; value is null
+// where it may be a secret.
 function saidBy(lines) {
   const out = new Map();
   for (const { line, path, value } of lines) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The slowest requests as waterfalls: the wait and service time of each at every stage it passed.
+// The slowest requests as waterfalls: the wait and service time of each at every stage that it
+// passed through.
 
 import { seconds } from "../format.js";
 import { graph } from "../live.js";

@@ -34,7 +34,7 @@ export function Stage() {
   );
 }
 
-// The stage to show by default: the fullest and busiest, else the first with a queue.
+// The stage to show by default: the fullest and busiest one, or else the first with a queue.
 function firstOf(g) {
   const pools = g.stages.filter((s) => s.placement === "pool" || s.placement === "group");
   const fullest = now.value?.stages.filter((s) => s.hasQueue).sort((a, b) => b.fill + b.busyShare - a.fill - a.busyShare)[0];

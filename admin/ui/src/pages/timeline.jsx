@@ -8,7 +8,8 @@ import { acts, alerts, decisions, graph, has, mayAct, older, readActs, readOlder
 import { Absent, actText, Card, Decision, Empty, RangePicker, Select, StageLink, Time, whatOf } from "../parts.jsx";
 import { RANGES, rangeOf, route, setParams } from "../route.js";
 
-// The server lists changes by operators among the decisions, too. Show each once, with the operator's name.
+// The server also lists changes by operators among the decisions. Show each of them once, with the
+// operator's name.
 const actors = new Set(["operator", "expiry", "drain"]);
 function isTold(d, oldest) {
   return d.time >= oldest && (actors.has(d.actor) || d.action === "reload");
@@ -82,7 +83,7 @@ function Alert({ a }) {
   );
 }
 
-// The server keeps more entries than the page reads at first.
+// The server stores more entries than the page reads at first.
 function Older() {
   const [said, setSaid] = useState("");
   if (!older.value.decisions && !older.value.acts) return null;
@@ -120,7 +121,7 @@ function inStage(target, stage) {
   return String(target).startsWith(`${stage}.`) ? target.slice(stage.length + 1) : target;
 }
 
-// A line per stage; the list below has the same entries as text.
+// One line per stage; the list below has the same entries as text.
 function Lanes({ list, names, range }) {
   const lanes = [...names, ...(list.some((e) => !names.includes(e.stage)) ? [""] : [])];
   const span = Math.max(1, range.to - range.from);
