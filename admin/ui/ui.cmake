@@ -1,9 +1,5 @@
-<<<<<<< HEAD
-# The dashboard, taken into admin/request/assets.c by the assembler, which no dependency scan sees.
-=======
-# The dashboard, which the assembler includes in admin/assets.c, so dependency scanners do not
+# The dashboard, which the assembler includes in admin/request/assets.c, so dependency scanners do not
 # detect it.
->>>>>>> e4
 #
 # -DWEIR_UI=prebuilt  admin/ui/dist as it is in the tree: no Node.js is needed (the default)
 # -DWEIR_UI=build     built from admin/ui/src by vite; needs npm, which fetches what package-lock.json names

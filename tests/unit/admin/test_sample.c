@@ -166,6 +166,29 @@ static void test_ordered(void)
 	sampler_free(sampler);
 }
 
+/* A class whose counts began again is recognised by its completed events alone: all it was offered
+ * since were refused, and they are more than before. */
+static void test_reload_of_a_refused_class(void)
+{
+	char why[200] = "";
+
+	setup();
+	struct weir_graph *a = fixture_start(spec_of("bulk", "vip"));
+	pass(a, 10);
+	look(a);
+	struct weir_graph *b = follow(a, spec_of("new", "vip"));
+	finish_graph(a, 0);
+	a = follow(b, spec_of("bulk", "vip"));
+	finish_graph(b, 0);
+	CU_ASSERT_EQUAL(weir_graph_steer(a, "first", WEIR_STEER_DRAIN, why, sizeof(why)), 0);
+	offer_refused(a, 0, 20);
+	struct sample s = look(a);
+	CU_ASSERT_EQUAL(s.class_v[0][SAMPLE_CLASS_IN], 20);
+	CU_ASSERT_EQUAL(weir_graph_steer(a, "first", WEIR_STEER_RUN, why, sizeof(why)), 0);
+	finish_graph(a, 0);
+	sampler_free(sampler);
+}
+
 static void test_prepare(void)
 {
 	fixture_register(&pass_ops);
@@ -173,4 +196,5 @@ static void test_prepare(void)
 }
 
 CUNIT_MAIN("sample", {"types are known", test_prepare}, {"a reload", test_reload},
-    {"a reload of classes", test_reload_of_classes}, {"ordered refusals", test_ordered})
+    {"a reload of classes", test_reload_of_classes}, {"ordered refusals", test_ordered},
+    {"reload of a refused class", test_reload_of_a_refused_class})

@@ -119,6 +119,8 @@ static void test_no_file(void)
 	    loading_said(), "gone.yaml: cannot be read: No such file or directory\n");
 	CU_ASSERT_STRING_EQUAL(refused("."), "the file is not a regular file");
 	CU_ASSERT_STRING_EQUAL(refused("/dev/null"), "the file is not a regular file");
+	/* a regular file whose first byte cannot be read */
+	CU_ASSERT_STRING_EQUAL(refused("/proc/self/mem"), "cannot be read: Input/output error");
 	/* Opening a FIFO for reading would wait for a writer that never comes. */
 	CU_ASSERT_EQUAL(mkfifo("fifo", 0600), 0);
 	CU_ASSERT_STRING_EQUAL(refused("fifo"), "the file is not a regular file");

@@ -163,6 +163,19 @@ static void test_stale_while_asking(void)
 	tear_down();
 }
 
+/* A private request neither revalidates nor waits: it gets the old object. */
+static void test_stale_for_a_private_request(void)
+{
+	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
+	struct cache_object *o = get("/a")->t.req->res.release_arg;
+	do
+		weir_thread_flush(); /* reads the clock */
+	while (weir_now_ns(cache) <= atomic_load(&o->due_ns));
+	CU_ASSERT(call_body_is(get_with(WEIR_HTTP_GET, "/a", "Authorization", "Basic x"), "/a v1"));
+	CU_ASSERT_EQUAL(origin_get(&origin.asked), 1);
+	tear_down();
+}
+
 /* After `stale` the object is not used: requests wait for the one that revalidates. */
 static void test_too_old_to_show(void)
 {
@@ -314,4 +327,5 @@ CUNIT_MAIN("file.cache over time", {"register", test_register}, {"negative", tes
     {"stale while asking", test_stale_while_asking}, {"too old to show", test_too_old_to_show},
     {"too old while asking", test_too_old_while_asking}, {"refused", test_refused},
     {"refused and too old", test_refused_and_too_old}, {"drain ends held", test_drain_ends_held},
-    {"drain waits", test_drain_waits})
+    {"drain waits", test_drain_waits},
+    {"stale for a private request", test_stale_for_a_private_request})

@@ -4,6 +4,7 @@
 #include "fixture/graph_cunit.h"
 
 #include "base/task.h"
+#include "control/control.h"
 #include "graph/graph.h"
 #include "operate/changes.h"
 #include "sched/pool.h"
@@ -135,6 +136,10 @@ static void test_pause_teaches_nothing(void)
 	FIXTURE_AWAIT(atomic_load(&span_ns) != 0);
 	CU_ASSERT_EQUAL(atomic_load(&span_ns), ADMISSION_TICK_NS);
 	FIXTURE_AWAIT(fixture_ended() == 2);
+	/* The totals of an idle stage are summed once, and then only looked up. */
+	control_stop(g->control);
+	graph_sums(g, a->id);
+	CU_ASSERT_TRUE(g->sums[a->id].known);
 	weir_thread_detach();
 	finish_graph(g, 0);
 }

@@ -31,6 +31,8 @@ static struct weir_graph *follow(struct weir_graph *old, struct weir_spec *spec)
 	struct weir_graph *g = built(spec);
 
 	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(g, old, &errs), 0);
+	for (int i = 0; i < g->n_stages; i++) /* `old` is freed below */
+		CU_ASSERT_PTR_NULL(g->stages[i]->predecessor);
 	CU_ASSERT_EQUAL(set_for(old, "queue.limit", "77", 0), WEIR_EBUSY);
 	CU_ASSERT_PTR_NOT_NULL(strstr(why, "again in a moment"));
 	CU_ASSERT_EQUAL(weir_graph_undo(old, NULL, why, sizeof(why)), WEIR_EBUSY);

@@ -209,7 +209,7 @@ static void test_bound(void)
 }
 
 /* Events in handlers when the stage holds for the first time may exceed the limit: here three
- * batches, the first of each thread. */
+ * batches of one event, the first of each thread. */
 static void test_first_hold(void)
 {
 	struct weir_spec *spec = weir_spec_new("held");

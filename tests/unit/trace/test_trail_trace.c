@@ -111,6 +111,8 @@ static void test_of_events(void)
 	CU_ASSERT_FALSE(t.sampled);
 	CU_ASSERT_TRUE(weir_event_trace(ev, &again));
 	CU_ASSERT_EQUAL(memcmp(&t, &again, sizeof(t)), 0);
+	CU_ASSERT_TRUE(weir_event_traced(ev, &again)); /* it exists now */
+	CU_ASSERT_EQUAL(memcmp(&t, &again, sizeof(t)), 0);
 	/* Each stage has its own span, the same each time it asks. */
 	trail_note(&ev, 1, 0, 10, false);
 	CU_ASSERT_TRUE(weir_event_trace(ev, &again));
