@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The admin thread. One epoll instance watches the listener, the connections whose request is still
- * incomplete (peers.h), libmicrohttpd's own epoll (mhd.h), the epoll of the stream watchers
- * (live.h), TLS, and the eventfd by which other threads wake it. The thread sleeps until one of
+ * incomplete (connections.h), libmicrohttpd's own epoll (mhd.h), the epoll of the stream watchers
+ * (sse.h), TLS, and the eventfd by which other threads wake it. The thread sleeps until one of
  * them is ready or a deadline passes; without clients it wakes once a second for the history
  * (ticker.h).
  *
@@ -29,7 +29,7 @@
 #include <weir/clock.h>
 
 #include "admin/auth/auth.h"
-#include "admin/http/peers.h"
+#include "admin/http/connections.h"
 #include "admin/stream/ticker.h"
 #include "admin_change.h"
 #include "admin/http/admin_tls.h"
@@ -59,7 +59,7 @@ struct admin {
 	struct auth *auth;
 	struct admin_tls *tls; /* NULL without TLS */
 	struct mhd *mhd;
-	struct peers peers;
+	struct connections connections;
 	struct ticker ticker;
 	pthread_t thread;
 	atomic_bool stopping; /* set by admin_stop, read by the thread */
@@ -71,7 +71,7 @@ struct admin {
 static void on_gone(void *arg, struct auth_pass *pass)
 {
 	(void)arg;
-	peers_gone(pass);
+	connections_gone(pass);
 }
 
 /* ---- the thread ---- */
@@ -79,12 +79,12 @@ static void on_gone(void *arg, struct auth_pass *pass)
 static int timeout_ms(const struct admin *a)
 {
 	int mhd = mhd_timeout_ms(a->mhd);
-	int peers = peers_timeout_ms(&a->peers);
+	int connections = connections_timeout_ms(&a->connections);
 	int first = ticker_timeout_ms(&a->ticker, weir_clock_ns(CLOCK_MONOTONIC));
 
 	if (mhd >= 0 && mhd < first)
 		first = mhd;
-	return peers >= 0 && peers < first ? peers : first;
+	return connections >= 0 && connections < first ? connections : first;
 }
 
 /* Connections are handled first and the listener last: a slot that is freed and reused within one
@@ -95,14 +95,14 @@ static void turn(struct admin *a, const struct epoll_event *ev, int n)
 
 	for (int i = 0; i < n; i++) {
 		void *tag = ev[i].data.ptr;
-		if (tag == &a->peers.listen_fd)
+		if (tag == &a->connections.listen_fd)
 			more = true;
 		else if (tag != &a->mhd && tag != &a->wake_fd && tag != &a->ticker &&
 			 tag != &a->tls)
-			peers_ready(&a->peers, tag, ev[i].events);
+			connections_ready(&a->connections, tag, ev[i].events);
 	}
 	if (more)
-		peers_accept(&a->peers);
+		connections_accept(&a->connections);
 }
 
 static void obey(struct admin *a, const struct change *c)
@@ -110,7 +110,7 @@ static void obey(struct admin *a, const struct change *c)
 	if (c->reloading)
 		a->source.reloading = c->reloading;
 	if (c->failed)
-		live_reload(a->ticker.live, c->failed);
+		sse_reload(a->ticker.sse, c->failed);
 	if (!c->serves)
 		return;
 	if (c->graph)
@@ -119,7 +119,7 @@ static void obey(struct admin *a, const struct change *c)
 	if (c->with)
 		admin_change_make(c->with,
 		    &(struct admin_parts){a->auth, a->tls, &a->address, &a->ticker.alerts});
-	live_config(a->ticker.live, (double)weir_clock_ns(CLOCK_REALTIME) / 1e9, c->number);
+	sse_config(a->ticker.sse, (double)weir_clock_ns(CLOCK_REALTIME) / 1e9, c->number);
 }
 
 /* Another thread has written to the eventfd: reset it and apply the requested change. */
@@ -150,11 +150,11 @@ static void *admin_run(void *arg)
 	while (!atomic_load(&a->stopping)) {
 		int n = epoll_wait(a->epoll_fd, ev, TURN_EVENTS, timeout_ms(a));
 		turn(a, ev, n);
-		peers_expire(&a->peers);
+		connections_expire(&a->connections);
 		mhd_run(a->mhd);
 		see_wake(a);
 		ticker_run(&a->ticker, weir_clock_ns(CLOCK_MONOTONIC));
-		live_run(a->ticker.live, weir_clock_ns(CLOCK_MONOTONIC));
+		sse_run(a->ticker.sse, weir_clock_ns(CLOCK_MONOTONIC));
 		if (a->tls) /* last, so that data written above is sent in this iteration */
 			admin_tls_run(a->tls, weir_clock_ns(CLOCK_MONOTONIC));
 	}
@@ -203,20 +203,20 @@ static int open_loop(struct admin *a)
 	a->source.history = a->ticker.history;
 	a->source.bottleneck = &a->ticker.bottleneck;
 	a->source.alerts = &a->ticker.alerts;
-	rc = mhd_open(&a->source, &a->process, a->auth, PEERS_MAX, on_gone, a, &a->mhd);
+	rc = mhd_open(&a->source, &a->process, a->auth, CONNECTIONS_MAX, on_gone, a, &a->mhd);
 	if (rc == 0)
 		rc = watch(a, a->wake_fd, &a->wake_fd);
 	if (rc == 0)
 		rc = watch(a, mhd_fd(a->mhd), &a->mhd);
 	if (rc == 0)
-		rc = watch(a, live_fd(a->ticker.live), &a->ticker);
+		rc = watch(a, sse_fd(a->ticker.sse), &a->ticker);
 	if (rc == 0)
-		rc = peers_init(&a->peers, a->epoll_fd, a->listen_fd, &a->address);
-	a->peers.mhd = a->mhd;
-	a->peers.live = a->ticker.live;
-	a->peers.auth = a->auth;
-	a->peers.tls = a->tls;
-	live_guard(a->ticker.live, a->auth);
+		rc = connections_init(&a->connections, a->epoll_fd, a->listen_fd, &a->address);
+	a->connections.mhd = a->mhd;
+	a->connections.sse = a->ticker.sse;
+	a->connections.auth = a->auth;
+	a->connections.tls = a->tls;
+	sse_guard(a->ticker.sse, a->auth);
 	if (rc == 0 && a->tls)
 		rc = watch(a, admin_tls_fd(a->tls), &a->tls);
 	return rc;
@@ -225,7 +225,7 @@ static int open_loop(struct admin *a)
 static void admin_free(struct admin *a)
 {
 	mhd_close(a->mhd);
-	peers_fini(&a->peers);
+	connections_fini(&a->connections);
 	ticker_fini(&a->ticker);
 	admin_tls_close(a->tls); /* after the connections that use it */
 	auth_free(a->auth);
@@ -265,8 +265,8 @@ static struct admin *admin_new(const struct admin_source *source, const char *li
 		return NULL;
 	}
 	a->listen_fd = a->epoll_fd = a->wake_fd = -1;
-	for (int i = 0; i < PEERS_SPARES; i++)
-		a->peers.spare[i] = -1;
+	for (int i = 0; i < CONNECTIONS_SPARES; i++)
+		a->connections.spare[i] = -1;
 	process_init(&a->process);
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->changed, NULL);

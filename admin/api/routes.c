@@ -191,7 +191,7 @@ static void answer_history(const struct call *c, struct reply *r)
 		reply_problem(r, 503, "no history is kept here");
 }
 
-/* Called only for HEAD, since live.h has already taken over every GET. The row is also needed for
+/* Called only for HEAD, since sse.h has already taken over every GET. The row is also needed for
  * the index. */
 static void answer_events(const struct call *c, struct reply *r)
 {

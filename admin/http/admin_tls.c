@@ -27,17 +27,17 @@
 #include <weir/log.h>
 
 #include "admin_tls_keys.h"
-#include "admin/stream/live.h"
-#include "peers.h"
+#include "admin/stream/sse.h"
+#include "connections.h"
 
 /* RFC 8996 forbids versions older than TLS 1.2. */
 #define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE"
 
-/* Maximum number of connections being flushed: as many as peers.h allows behind TLS, since each of
- * their clients may be slow to read its last bytes. */
-#define LEAVING_MAX PEERS_MAX
+/* Maximum number of connections being flushed: as many as connections.h allows behind TLS, since
+ * each of their clients may be slow to read its last bytes. */
+#define LEAVING_MAX CONNECTIONS_MAX
 /* Maximum number of connections: all that can be open behind TLS, plus those being flushed. */
-#define CONNECTIONS_MAX (PEERS_MAX + LIVE_WATCHERS_MAX + LEAVING_MAX)
+#define TLS_CONNECTIONS_MAX (CONNECTIONS_MAX + SSE_WATCHERS_MAX + LEAVING_MAX)
 /* Buffer sizes: a TLS record has at most 16 KiB, and requests are smaller. */
 #define OUT_BYTES 16384
 #define IN_BYTES  4096
@@ -46,16 +46,16 @@
 #define FLUSH_NS    10000000000LL
 #define LOOK_NS     1000000000LL
 #define TURN_EVENTS 64
-struct connection;
+struct tls_connection;
 
 struct side {
-	struct connection *of;
+	struct tls_connection *of;
 	int fd;
 	uint32_t events; /* events registered with epoll */
 	bool watched;
 };
 
-struct connection {
+struct tls_connection {
 	struct side net, inner;
 	gnutls_session_t session;
 	struct keys *keys;
@@ -64,14 +64,14 @@ struct connection {
 	bool dead;
 	int64_t flush_ns; /* when the inner side was found closed; 0 while it is open */
 	size_t in, in_sent, out, out_sent;
-	struct connection *next, *prev;
+	struct tls_connection *next, *prev;
 	char in_bytes[IN_BYTES], out_bytes[OUT_BYTES];
 };
 
 struct admin_tls {
 	int epoll_fd, n;
 	struct keys *keys;
-	struct connection *first;
+	struct tls_connection *first;
 	int64_t now_ns, looked_ns; /* time of this run, and of the last look_for_leavers */
 };
 
@@ -129,7 +129,7 @@ static void watch(struct admin_tls *t, struct side *s, uint32_t events)
 	s->events = events;
 }
 
-static void watch_both(struct admin_tls *t, struct connection *c)
+static void watch_both(struct admin_tls *t, struct tls_connection *c)
 {
 	uint32_t net = 0, inner = 0;
 
@@ -149,7 +149,7 @@ static bool would_wait(ssize_t n)
 	return n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED;
 }
 
-static void shake(struct connection *c)
+static void shake(struct tls_connection *c)
 {
 	char byte;
 	int rc = gnutls_handshake(c->session);
@@ -164,7 +164,7 @@ static void shake(struct connection *c)
 }
 
 /* Copy from the inner side to the client. Returns whether there may be more to copy. */
-static bool carry_out(struct connection *c)
+static bool carry_out(struct tls_connection *c)
 {
 	if (c->out == 0) {
 		ssize_t n =
@@ -191,7 +191,7 @@ static bool carry_out(struct connection *c)
 	return true;
 }
 
-static bool carry_in(struct connection *c)
+static bool carry_in(struct tls_connection *c)
 {
 	if (c->in == 0) {
 		ssize_t n = c->net_over ? 0 : gnutls_record_recv(c->session, c->in_bytes, IN_BYTES);
@@ -228,7 +228,7 @@ static bool carry_in(struct connection *c)
 
 /* Copy in both directions as far as possible without waiting. The loops terminate, since this same
  * thread reads and writes the other ends of the inner sockets, later. */
-static void step(struct admin_tls *t, struct connection *c)
+static void step(struct admin_tls *t, struct tls_connection *c)
 {
 	if (!c->shaken)
 		shake(c);
@@ -249,7 +249,7 @@ static void step(struct admin_tls *t, struct connection *c)
 
 /* ---- connections ---- */
 
-static void connection_free(struct admin_tls *t, struct connection *c)
+static void tls_connection_free(struct admin_tls *t, struct tls_connection *c)
 {
 	if (t->first == c)
 		t->first = c->next;
@@ -267,7 +267,7 @@ static void connection_free(struct admin_tls *t, struct connection *c)
 	free(c);
 }
 
-static bool make_session(struct connection *c)
+static bool make_session(struct tls_connection *c)
 {
 	if (gnutls_init(&c->session, GNUTLS_SERVER | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL) < 0)
 		return false;
@@ -281,9 +281,9 @@ static bool make_session(struct connection *c)
 	return true;
 }
 
-static struct connection *connection_new(struct admin_tls *t, int net, int inner)
+static struct tls_connection *tls_connection_new(struct admin_tls *t, int net, int inner)
 {
-	struct connection *c = calloc(1, sizeof(*c));
+	struct tls_connection *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
@@ -307,7 +307,7 @@ static struct connection *connection_new(struct admin_tls *t, int net, int inner
 
 /* Return whether the inner side has closed. Uses poll, since a read would return the remaining
  * unread bytes first. */
-static bool hung_up(const struct connection *c)
+static bool hung_up(const struct tls_connection *c)
 {
 	struct pollfd p = {.fd = c->inner.fd, .events = POLLRDHUP};
 
@@ -321,7 +321,7 @@ static int look_for_leavers(struct admin_tls *t)
 	int n = 0;
 
 	t->looked_ns = t->now_ns;
-	for (struct connection *c = t->first; c; c = c->next) {
+	for (struct tls_connection *c = t->first; c; c = c->next) {
 		if (c->flush_ns == 0 && c->out > 0 && hung_up(c))
 			c->flush_ns = t->now_ns;
 		n += c->flush_ns != 0;
@@ -334,31 +334,31 @@ static int look_for_leavers(struct admin_tls *t)
  * token. */
 static void make_room(struct admin_tls *t)
 {
-	struct connection *best = NULL;
+	struct tls_connection *best = NULL;
 	bool many = look_for_leavers(t) >= LEAVING_MAX;
 
-	for (struct connection *c = many ? t->first : NULL; c; c = c->next)
+	for (struct tls_connection *c = many ? t->first : NULL; c; c = c->next)
 		if (c->flush_ns != 0 && (!best || c->flush_ns <= best->flush_ns))
 			best = c; /* newer connections come first in the list, so prefer later
                                    * entries */
 	if (best)
-		connection_free(t, best);
+		tls_connection_free(t, best);
 }
 
 int admin_tls_wrap(struct admin_tls *t, int fd)
 {
 	int pair[2] = {-1, -1};
-	struct connection *c = NULL;
+	struct tls_connection *c = NULL;
 
 	make_room(t);
-	if (t->n < CONNECTIONS_MAX &&
+	if (t->n < TLS_CONNECTIONS_MAX &&
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0)
-		c = connection_new(t, fd, pair[0]);
+		c = tls_connection_new(t, fd, pair[0]);
 	if (c) {
 		step(t, c);
 		if (!c->dead)
 			return pair[1];
-		connection_free(t, c); /* closes fd and pair[0] */
+		tls_connection_free(t, c); /* closes fd and pair[0] */
 		close(pair[1]);
 		return -1;
 	}
@@ -383,16 +383,16 @@ void admin_tls_run(struct admin_tls *t, int64_t now_ns)
 
 	t->now_ns = now_ns;
 	for (int i = 0; i < n; i++) {
-		struct connection *c = ((struct side *)ev[i].data.ptr)->of;
+		struct tls_connection *c = ((struct side *)ev[i].data.ptr)->of;
 		if (!c->dead) /* both sides may be among the events, so dead ones are freed below */
 			step(t, c);
 	}
 	if (now_ns - t->looked_ns >= LOOK_NS)
 		look_for_leavers(t);
-	for (struct connection *c = t->first, *next; c; c = next) {
+	for (struct tls_connection *c = t->first, *next; c; c = next) {
 		next = c->next;
 		if (c->dead || (c->flush_ns != 0 && now_ns - c->flush_ns > FLUSH_NS))
-			connection_free(t, c);
+			tls_connection_free(t, c);
 	}
 }
 
@@ -420,7 +420,7 @@ void admin_tls_close(struct admin_tls *t)
 	if (!t)
 		return;
 	while (t->first)
-		connection_free(t, t->first);
+		tls_connection_free(t, t->first);
 	keys_unref(t->keys);
 	if (t->epoll_fd >= 0)
 		close(t->epoll_fd);

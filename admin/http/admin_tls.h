@@ -2,7 +2,7 @@
 /*
  * TLS termination for the endpoint: all code behind it handles plain connections.
  *
- *   client --TLS-- [net | admin_tls.c | inner] --socketpair-- peers.h, then mhd.h or live.h
+ *   client --TLS-- [net | admin_tls.c | inner] --socketpair-- connections.h, then mhd.h or sse.h
  *
  * This keeps the strict check of a request head (head.h), which peeks at the bytes in a socket, the
  * same for all connections. GnuTLS provides TLS 1.2 and 1.3; session tickets are disabled. There is

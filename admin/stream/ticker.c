@@ -51,10 +51,10 @@ static void tell_tick(struct ticker *p, int hz, const struct weir_graph_view *v,
 	struct tick_about about = {.hz = hz,
 	    .overload = p->source->overload(p->source->arg),
 	    .self_cpu = self_cpu(p, hz, now_ns),
-	    .watchers = live_watchers(p->live),
+	    .watchers = sse_watchers(p->sse),
 	    .bottleneck = &p->bottleneck};
 	tick_text(&p->tick, &about, v, sample);
-	live_tick(p->live, hz, p->tick.failed ? NULL : p->tick.p, p->tick.n);
+	sse_tick(p->sse, hz, p->tick.failed ? NULL : p->tick.p, p->tick.n);
 	/* Keep the buffer, since the next tick is about as long. */
 	p->tick.n = 0;
 	p->tick.failed = false;
@@ -66,7 +66,7 @@ static void tell_alert(void *arg, const struct alert *alert)
 
 	weir_log(WEIR_LOG_WARN, "admin: alert %s %s: %s", alert->name,
 	    alert->until_ns ? "is over" : "raised", alert->text);
-	live_alert(p->live, alert_json(alert));
+	sse_alert(p->sse, alert_json(alert));
 }
 
 /* Evaluate the samples of the last second. */
@@ -92,7 +92,7 @@ static void tell_decisions(struct ticker *p, const struct weir_graph_view *v)
 	for (int i = n - 1; i >= 0; i--) {
 		if (d[i].id <= p->decisions)
 			continue;
-		live_decision(p->live, view_json_decision(v, &d[i]));
+		sse_decision(p->sse, view_json_decision(v, &d[i]));
 		p->decisions = d[i].id;
 	}
 }
@@ -105,7 +105,7 @@ static void tell_acts(struct ticker *p)
 	for (int i = n - 1; i >= 0; i--) {
 		if (a[i].id <= p->acts)
 			continue;
-		live_act(p->live, act_json(&a[i]));
+		sse_act(p->sse, act_json(&a[i]));
 		p->acts = a[i].id;
 	}
 }
@@ -120,9 +120,9 @@ static void beat_second(struct ticker *p, const struct weir_graph_view *v, int64
 		history_file_save(p->file, p->history, got);
 	if (got & 1u << HISTORY_1S)
 		judge(p, v);
-	if (got & 1u << HISTORY_1S && live_watchers_at(p->live, 1) > 0)
+	if (got & 1u << HISTORY_1S && sse_watchers_at(p->sse, 1) > 0)
 		tell_tick(p, 1, v, history_samples(p->history, HISTORY_1S), now_ns);
-	live_second(p->live, now_ns);
+	sse_second(p->sse, now_ns);
 }
 
 /* Do the quarter-second work. The first run after a watcher connects has no earlier totals to
@@ -140,7 +140,7 @@ static void beat_quarter(struct ticker *p, const struct weir_graph_view *v, int6
 void ticker_run(struct ticker *p, int64_t now_ns)
 {
 	bool second = now_ns >= p->second_ns;
-	bool watched = live_watchers_at(p->live, 4) > 0;
+	bool watched = sse_watchers_at(p->sse, 4) > 0;
 	bool quarter = watched && now_ns >= p->quarter_ns;
 	struct weir_graph_view *v = NULL;
 
@@ -151,7 +151,7 @@ void ticker_run(struct ticker *p, int64_t now_ns)
 	if (!second && !quarter)
 		return;
 	if (p->source->view(p->source->arg, &v) == 0) {
-		live_about(p->live, v->name, v->started_ns);
+		sse_about(p->sse, v->name, v->started_ns);
 		if (second)
 			beat_second(p, v, now_ns);
 		if (quarter)
@@ -170,7 +170,7 @@ int ticker_timeout_ms(const struct ticker *p, int64_t now_ns)
 {
 	int64_t next = p->second_ns;
 
-	if (live_watchers_at(p->live, 4) > 0 && p->quarter_ns < next)
+	if (sse_watchers_at(p->sse, 4) > 0 && p->quarter_ns < next)
 		next = p->quarter_ns;
 	return next <= now_ns ? 0 : (int)((next - now_ns) / 1000000 + 1);
 }
@@ -186,12 +186,12 @@ int ticker_init(struct ticker *p, const struct admin_source *source, const char 
 		p->file = history_file_open(history_path, p->history);
 		p->unfiled = !p->file;
 	}
-	return live_open(weir_clock_ns(CLOCK_REALTIME) / 1000000, &p->live);
+	return sse_open(weir_clock_ns(CLOCK_REALTIME) / 1000000, &p->sse);
 }
 
 void ticker_fini(struct ticker *p)
 {
-	live_close(p->live);
+	sse_close(p->sse);
 	sampler_free(p->fine);
 	history_file_close(p->file, p->history);
 	history_free(p->history);

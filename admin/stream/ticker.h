@@ -13,14 +13,14 @@
 #include "admin/metrics/alerts.h"
 #include "admin/api/graph_source.h"
 #include "admin/history/history_file.h"
-#include "live.h"
+#include "sse.h"
 #include "admin/text/textbuf.h"
 
 struct ticker {
 	const struct admin_source *source;
 	struct history *history;
 	struct history_file *file; /* NULL if there is none */
-	struct live *live;
+	struct sse *sse;
 	struct sampler *fine; /* for the 4 Hz ticks; NULL while they have no watchers */
 	int64_t second_ns;    /* start of the next second (CLOCK_MONOTONIC) */
 	int64_t quarter_ns;   /* start of the next quarter */

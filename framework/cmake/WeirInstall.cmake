@@ -29,7 +29,7 @@ if(GIT_PROGRAM AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
   endif()
 endif()
 # Set on the sources that print it, so that a commit rebuilds only those.
-set_source_files_properties(cli/load/bench.c cli/help.c cli/run.c admin/stream/live.c admin/api/routes.c admin/api/view_prom.c PROPERTIES COMPILE_DEFINITIONS
+set_source_files_properties(cli/load/bench.c cli/help.c cli/run.c admin/stream/sse.c admin/api/routes.c admin/api/view_prom.c PROPERTIES COMPILE_DEFINITIONS
   "WEIR_VERSION=\"${PROJECT_VERSION}\";WEIR_COMMIT=\"${weir_commit}\";WEIR_CFLAGS=\"${CMAKE_BUILD_TYPE} ${CMAKE_C_FLAGS_RELEASE}\"")
 
 # For other projects: the installed headers only. weir_public names folders of this tree.

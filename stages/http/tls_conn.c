@@ -21,7 +21,7 @@
 #include "http/handover.h"
 #include "http/tls_certs.h"
 #include "http/tls_hello.h"
-#include "http/tls_inside.h"
+#include "http/tls_internal.h"
 #include "http/tls_site.h"
 #include "http/tls_ticket.h"
 

@@ -14,7 +14,7 @@
 #include <weir/stage.h>
 
 #include "http/conn.h"
-#include "http/tls_inside.h"
+#include "http/tls_internal.h"
 
 /* ---- a step ---- */
 

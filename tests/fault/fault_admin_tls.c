@@ -13,7 +13,7 @@
 #include "admin/http/admin_tls.h"
 #include "admin/request/authority.h"
 #include "fixture/descriptors.h"
-#include "admin/http/peers.h"
+#include "admin/http/connections.h"
 #include "unit/admin/tls_files.h"
 
 static int listen_on_any_port(struct sockaddr_in *sa)
@@ -30,7 +30,7 @@ static int listen_on_any_port(struct sockaddr_in *sa)
 }
 
 /* One client, while the n-th allocation fails. Returns whether one failed. */
-static bool client(struct peers *p, const struct sockaddr_in *to, long n)
+static bool client(struct connections *p, const struct sockaddr_in *to, long n)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), before = sockets_open();
 	char byte;
@@ -38,13 +38,13 @@ static bool client(struct peers *p, const struct sockaddr_in *to, long n)
 	CU_ASSERT_EQUAL_FATAL(connect(fd, (const struct sockaddr *)to, sizeof(*to)), 0);
 	atomic_store(&fault_fired, 0);
 	atomic_store(&fault_alloc_in, n);
-	peers_accept(p);
+	connections_accept(p);
 	atomic_store(&fault_alloc_in, -1);
 	if (atomic_load(&fault_fired) > 0) {
 		CU_ASSERT_EQUAL(sockets_open(), before);
 		CU_ASSERT_TRUE(read(fd, &byte, 1) <= 0);
-		for (int i = 0; i < PEERS_MAX; i++)
-			CU_ASSERT_EQUAL(p->slot[i].state, PEER_FREE);
+		for (int i = 0; i < CONNECTIONS_MAX; i++)
+			CU_ASSERT_EQUAL(p->slot[i].state, CONNECTION_FREE);
 	}
 	close(fd);
 	return atomic_load(&fault_fired) > 0;
@@ -53,7 +53,7 @@ static bool client(struct peers *p, const struct sockaddr_in *to, long n)
 static void test_no_memory(void)
 {
 	struct authority address = {.sa.any.sa_family = AF_INET};
-	static struct peers p;
+	static struct connections p;
 	struct admin_tls *tls;
 	struct weir_err err = {0};
 	struct sockaddr_in sa;
@@ -63,12 +63,12 @@ static void test_no_memory(void)
 	make_files();
 	CU_ASSERT_EQUAL_FATAL(admin_tls_open(cert_path, key_path, &tls, &err), 0);
 	int listen_fd = listen_on_any_port(&sa), epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	CU_ASSERT_EQUAL_FATAL(peers_init(&p, epoll_fd, listen_fd, &address), 0);
+	CU_ASSERT_EQUAL_FATAL(connections_init(&p, epoll_fd, listen_fd, &address), 0);
 	p.tls = tls;
 	while (client(&p, &sa, n))
 		n++;
 	CU_ASSERT_TRUE(n > 0);
-	peers_fini(&p);
+	connections_fini(&p);
 	admin_tls_close(tls);
 	close(listen_fd);
 	close(epoll_fd);

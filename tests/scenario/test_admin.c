@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The admin endpoint on a real graph: numbers that follow the work, changes of knobs, readiness
  * through a drain, and answers while every handler is stuck. Admission of admin requests is tested
- * in tests/unit/admin/test_peers.c. */
+ * in tests/unit/admin/test_connections.c. */
 #include "http_fixture.h"
 
 #include <jansson.h>

@@ -16,7 +16,7 @@
 
 #include "client.h"
 #include "cunit_main.h"
-#include "admin/http/peers.h"
+#include "admin/http/connections.h"
 #include "tls_files.h"
 
 #define S 1000000000LL
@@ -142,7 +142,7 @@ static void test_patience(void)
 /* However many connections are leaving, new ones are accepted: the first ones are evicted. */
 static void test_room(void)
 {
-	enum { MANY = PEERS_MAX + 10 };
+	enum { MANY = CONNECTIONS_MAX + 10 };
 	gnutls_session_t s[MANY];
 	int fd[MANY], inner;
 
@@ -154,7 +154,7 @@ static void test_room(void)
 	}
 	/* One descriptor per client, and two for each connection that is leaving. When the last
 	 * client arrived the table was full. */
-	CU_ASSERT_EQUAL(descriptors(), before + MANY + 2 * PEERS_MAX);
+	CU_ASSERT_EQUAL(descriptors(), before + MANY + 2 * CONNECTIONS_MAX);
 	for (int i = 0; i < MANY; i++) {
 		gnutls_deinit(s[i]);
 		close(fd[i]);

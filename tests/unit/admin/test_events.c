@@ -14,7 +14,7 @@
 
 #include "client.h"
 #include "cunit_main.h"
-#include "admin/stream/live.h"
+#include "admin/stream/sse.h"
 #include "made_up.h"
 
 static struct made_up made_up;
@@ -286,7 +286,7 @@ static void test_never_reads(void)
 static void test_limit(void)
 {
 	struct rlimit before, low;
-	int fd[LIVE_WATCHERS_MAX + 1], n = 0;
+	int fd[SSE_WATCHERS_MAX + 1], n = 0;
 
 	getrlimit(RLIMIT_NOFILE, &before);
 	low = before;

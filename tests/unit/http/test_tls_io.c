@@ -2,7 +2,7 @@
 /* Writing over TLS to a socket with little buffer space: how many bytes are reported as sent, and
  * that every byte arrives once. */
 #include "http/conn.h"
-#include "http/tls_inside.h"
+#include "http/tls_internal.h"
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -34,7 +34,7 @@ static void test_find(void)
 	tls_names_free(&names);
 }
 
-static void test_peers(void)
+static void test_connections(void)
 {
 	int peer[4];
 
@@ -60,4 +60,4 @@ static void test_peers(void)
 	tls_names_free(&names);
 }
 
-CUNIT_MAIN("tls names", {"find", test_find}, {"peers", test_peers})
+CUNIT_MAIN("tls names", {"find", test_find}, {"peers", test_connections})

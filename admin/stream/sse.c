@@ -4,11 +4,11 @@
  * (sse_ring.h). EPOLLOUT is requested only while a socket is full, so a watcher that keeps up costs
  * one send per frame and no wake-up.
  *
- * A watcher is idle (frame NULL), sending (frame set) or blocked (full). live_second closes
+ * A watcher is idle (frame NULL), sending (frame set) or blocked (full). sse_second closes
  * connections that are blocked for too long or whose pass has become invalid, and sends a heartbeat
  * on idle ones. Admin thread only.
  */
-#include "live.h"
+#include "sse.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "admin/auth/auth.h"
-#include "live_ask.h"
+#include "sse_request.h"
 #include "admin/text/textbuf.h"
 
 #define TURN_EVENTS 64
@@ -46,21 +46,21 @@ struct watcher {
 	struct auth_pass pass; /* only if there is a struct auth */
 };
 
-struct live {
+struct sse {
 	int epoll_fd;
 	int limit, n_watchers, n_ticks[SSE_RING_RINGS];
-	bool news; /* a frame was added since the last live_run */
+	bool news; /* a frame was added since the last sse_run */
 	struct sse_ring sse_ring;
 	struct frame *beat;
 	struct auth *auth; /* NULL if there is none */
 	int64_t start_ms, started_ns, graph;
 	char *name;
-	struct watcher watcher[LIVE_WATCHERS_MAX];
+	struct watcher watcher[SSE_WATCHERS_MAX];
 };
 
 /* ---- one watcher ---- */
 
-static void watcher_close(struct live *l, struct watcher *w)
+static void watcher_close(struct sse *l, struct watcher *w)
 {
 	close(w->fd);
 	frame_unref(w->frame);
@@ -69,7 +69,7 @@ static void watcher_close(struct live *l, struct watcher *w)
 	*w = (struct watcher){.fd = -1};
 }
 
-static void watch(struct live *l, int op, struct watcher *w)
+static void watch(struct sse *l, int op, struct watcher *w)
 {
 	struct epoll_event ev = {
 	    .events = EPOLLIN | EPOLLRDHUP | (w->full ? EPOLLOUT : 0), .data.ptr = w};
@@ -78,7 +78,7 @@ static void watch(struct live *l, int op, struct watcher *w)
 		watcher_close(l, w);
 }
 
-static bool take_next(struct live *l, struct watcher *w, int64_t now_ns)
+static bool take_next(struct sse *l, struct watcher *w, int64_t now_ns)
 {
 	struct frame *frame = sse_ring_next(&l->sse_ring, w->ticks, w->next, w->old);
 
@@ -93,7 +93,7 @@ static bool take_next(struct live *l, struct watcher *w, int64_t now_ns)
 
 /* Send until the watcher has received everything or its socket is full. The loop terminates, since
  * rings are finite and nothing is added meanwhile. */
-static void pump(struct live *l, struct watcher *w, int64_t now_ns)
+static void pump(struct sse *l, struct watcher *w, int64_t now_ns)
 {
 	bool was_full = w->full;
 
@@ -127,7 +127,7 @@ static void pump(struct live *l, struct watcher *w, int64_t now_ns)
 }
 
 /* Discard input. Close the connection if the watcher has closed its side or sends too much. */
-static void listen_to(struct live *l, struct watcher *w)
+static void listen_to(struct sse *l, struct watcher *w)
 {
 	char junk[4096];
 	ssize_t n = recv(w->fd, junk, sizeof(junk), MSG_DONTWAIT);
@@ -143,7 +143,7 @@ static void listen_to(struct live *l, struct watcher *w)
 
 /* Return whether the token or user already has its full share of the slots, or all viewers together
  * have theirs. Without tokens and users there are no shares. */
-static bool is_greedy(const struct live *l, const struct auth_pass *pass)
+static bool is_greedy(const struct sse *l, const struct auth_pass *pass)
 {
 	bool viewer = pass && pass->role == WEIR_ADMIN_VIEWER;
 	int own = 0, viewers = 0;
@@ -158,12 +158,12 @@ static bool is_greedy(const struct live *l, const struct auth_pass *pass)
 	return own >= l->limit / 2 || (viewer && viewers >= l->limit * 3 / 4);
 }
 
-bool live_refuses(const struct live *l, const char *p, size_t n, const struct auth_pass *pass,
+bool sse_refuses(const struct sse *l, const char *p, size_t n, const struct auth_pass *pass,
     struct head_problem *problem)
 {
-	struct live_ask ask;
+	struct sse_request ask;
 
-	if (!live_ask_read(p, n, &ask, problem))
+	if (!sse_request_read(p, n, &ask, problem))
 		return true;
 	if (is_greedy(l, pass)) {
 		*problem = (struct head_problem){.status = 503,
@@ -179,13 +179,12 @@ bool live_refuses(const struct live *l, const char *p, size_t n, const struct au
 	return true;
 }
 
-static double uptime(const struct live *l, int64_t now_ns)
+static double uptime(const struct sse *l, int64_t now_ns)
 {
 	return l->started_ns && now_ns > l->started_ns ? (double)(now_ns - l->started_ns) / 1e9 : 0;
 }
 
-static char *hello_json(
-    const struct live *l, const struct auth_pass *pass, bool gap, int64_t now_ns)
+static char *hello_json(const struct sse *l, const struct auth_pass *pass, bool gap, int64_t now_ns)
 {
 	json_t *hello = json_pack("{s:f, s:f, s:s, s:s, s:I, s:b, s:s}", "start",
 	    (double)l->start_ms / 1e3, "uptime_seconds", uptime(l, now_ns), "name",
@@ -201,7 +200,7 @@ static char *hello_json(
  * has received. If the connection breaks after `hello`, the watcher therefore requests the same
  * events again. */
 static struct frame *greeting(
-    const struct live *l, const struct auth_pass *pass, uint64_t has, bool gap, int64_t now_ns)
+    const struct sse *l, const struct auth_pass *pass, uint64_t has, bool gap, int64_t now_ns)
 {
 	struct textbuf t = {0};
 	char *hello = hello_json(l, pass, gap, now_ns);
@@ -221,7 +220,7 @@ static struct frame *greeting(
 	return frame;
 }
 
-static struct watcher *free_slot(struct live *l)
+static struct watcher *free_slot(struct sse *l)
 {
 	for (int i = 0; i < l->limit && l->n_watchers < l->limit; i++)
 		if (l->watcher[i].fd < 0)
@@ -239,19 +238,19 @@ static void tune(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* fails on a Unix socket */
 }
 
-void live_guard(struct live *l, struct auth *auth)
+void sse_guard(struct sse *l, struct auth *auth)
 {
 	l->auth = auth;
 }
 
-void live_add(
-    struct live *l, int fd, const char *p, size_t n, const struct auth_pass *pass, int64_t now_ns)
+void sse_add(
+    struct sse *l, int fd, const char *p, size_t n, const struct auth_pass *pass, int64_t now_ns)
 {
 	struct watcher *w = free_slot(l);
 	struct head_problem problem;
-	struct live_ask ask;
+	struct sse_request ask;
 
-	if (!w || !live_ask_read(p, n, &ask, &problem)) {
+	if (!w || !sse_request_read(p, n, &ask, &problem)) {
 		close(fd);
 		return;
 	}
@@ -284,12 +283,12 @@ void live_add(
 
 /* ---- the loop ---- */
 
-int live_fd(const struct live *l)
+int sse_fd(const struct sse *l)
 {
 	return l->epoll_fd;
 }
 
-void live_run(struct live *l, int64_t now_ns)
+void sse_run(struct sse *l, int64_t now_ns)
 {
 	struct epoll_event ev[TURN_EVENTS];
 	int n = epoll_wait(l->epoll_fd, ev, TURN_EVENTS, 0);
@@ -309,7 +308,7 @@ void live_run(struct live *l, int64_t now_ns)
 			pump(l, &l->watcher[i], now_ns);
 }
 
-void live_second(struct live *l, int64_t now_ns)
+void sse_second(struct sse *l, int64_t now_ns)
 {
 	for (int i = 0; i < l->limit; i++) {
 		struct watcher *w = &l->watcher[i];
@@ -317,9 +316,9 @@ void live_second(struct live *l, int64_t now_ns)
 			continue;
 		if (l->auth && !auth_still(l->auth, &w->pass, now_ns)) {
 			watcher_close(l, w);
-		} else if (w->frame && now_ns - w->begun_ns > LIVE_PATIENCE_S * SECOND_NS) {
+		} else if (w->frame && now_ns - w->begun_ns > SSE_PATIENCE_S * SECOND_NS) {
 			watcher_close(l, w);
-		} else if (!w->frame && now_ns - w->quiet_ns >= LIVE_BEAT_S * SECOND_NS) {
+		} else if (!w->frame && now_ns - w->quiet_ns >= SSE_BEAT_S * SECOND_NS) {
 			w->frame = frame_ref(l->beat);
 			w->sent = 0;
 			w->begun_ns = now_ns;
@@ -328,19 +327,19 @@ void live_second(struct live *l, int64_t now_ns)
 	}
 }
 
-int live_watchers(const struct live *l)
+int sse_watchers(const struct sse *l)
 {
 	return l->n_watchers;
 }
 
-int live_watchers_at(const struct live *l, int hz)
+int sse_watchers_at(const struct sse *l, int hz)
 {
 	return l->n_ticks[hz == 4 ? SSE_RING_TICK_4 : hz == 1 ? SSE_RING_TICK_1 : SSE_RING_EVENT];
 }
 
 /* ---- events ---- */
 
-void live_about(struct live *l, const char *name, int64_t started_ns)
+void sse_about(struct sse *l, const char *name, int64_t started_ns)
 {
 	l->started_ns = started_ns;
 	if (l->name && strcmp(l->name, name) == 0)
@@ -349,7 +348,7 @@ void live_about(struct live *l, const char *name, int64_t started_ns)
 	l->name = strdup(name);
 }
 
-static void tell(struct live *l, enum sse_ring_ring ring, const char *event, json_t *data)
+static void tell(struct sse *l, enum sse_ring_ring ring, const char *event, json_t *data)
 {
 	if (!l)
 		json_decref(data);
@@ -357,34 +356,34 @@ static void tell(struct live *l, enum sse_ring_ring ring, const char *event, jso
 		l->news = true;
 }
 
-void live_tick(struct live *l, int hz, const char *tick, size_t n)
+void sse_tick(struct sse *l, int hz, const char *tick, size_t n)
 {
 	if (sse_ring_add_text(
 		&l->sse_ring, hz == 4 ? SSE_RING_TICK_4 : SSE_RING_TICK_1, "tick", tick, n))
 		l->news = true;
 }
 
-void live_decision(struct live *l, json_t *decision)
+void sse_decision(struct sse *l, json_t *decision)
 {
 	tell(l, SSE_RING_EVENT, "decision", decision);
 }
 
-void live_act(struct live *l, json_t *act)
+void sse_act(struct sse *l, json_t *act)
 {
 	tell(l, SSE_RING_EVENT, "act", act);
 }
 
-void live_alert(struct live *l, json_t *alert)
+void sse_alert(struct sse *l, json_t *alert)
 {
 	tell(l, SSE_RING_EVENT, "alert", alert);
 }
 
-void live_reload(struct live *l, json_t *failed)
+void sse_reload(struct sse *l, json_t *failed)
 {
 	tell(l, SSE_RING_EVENT, "reload", failed);
 }
 
-void live_config(struct live *l, double at, int64_t graph)
+void sse_config(struct sse *l, double at, int64_t graph)
 {
 	if (l)
 		l->graph = graph;
@@ -400,19 +399,19 @@ static int limit_of_watchers(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 >= LIVE_WATCHERS_MAX)
-		return LIVE_WATCHERS_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 >= SSE_WATCHERS_MAX)
+		return SSE_WATCHERS_MAX;
 	return (int)(limit.rlim_cur / 4);
 }
 
-int live_open(int64_t start_ms, struct live **out)
+int sse_open(int64_t start_ms, struct sse **out)
 {
-	struct live *l = calloc(1, sizeof(*l));
+	struct sse *l = calloc(1, sizeof(*l));
 	int rc = WEIR_ENOMEM;
 
 	if (!l)
 		return rc;
-	for (int i = 0; i < LIVE_WATCHERS_MAX; i++)
+	for (int i = 0; i < SSE_WATCHERS_MAX; i++)
 		l->watcher[i].fd = -1;
 	l->limit = limit_of_watchers();
 	l->start_ms = start_ms;
@@ -424,15 +423,15 @@ int live_open(int64_t start_ms, struct live **out)
 		return 0;
 	}
 	rc = l->epoll_fd < 0 ? WEIR_ESYS : WEIR_ENOMEM;
-	live_close(l);
+	sse_close(l);
 	return rc;
 }
 
-void live_close(struct live *l)
+void sse_close(struct sse *l)
 {
 	if (!l)
 		return;
-	for (int i = 0; i < LIVE_WATCHERS_MAX; i++)
+	for (int i = 0; i < SSE_WATCHERS_MAX; i++)
 		if (l->watcher[i].fd >= 0)
 			watcher_close(l, &l->watcher[i]);
 	if (l->epoll_fd >= 0)

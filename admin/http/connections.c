@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Manages the connections of the endpoint; peers.h shows their states.
+ * Manages the connections of the endpoint; connections.h shows their states.
  *
  * Input is only peeked at until the whole request has arrived, so libmicrohttpd can read it from
  * the socket. With level-triggered epoll, bytes left in the socket would cause a busy loop, so
  * connections are watched edge-triggered and checked each time data arrives. Admin thread only.
- * While a slot is SERVED, libmicrohttpd owns its descriptor, until peers_gone is called.
+ * While a slot is SERVED, libmicrohttpd owns its descriptor, until connections_gone is called.
  */
-#include "peers.h"
+#include "connections.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@
  * upload a file. */
 #define LEAVE_BYTES_MAX 65536
 
-static int watch(const struct peers *p, int op, int fd, uint32_t events, void *tag)
+static int watch(const struct connections *p, int op, int fd, uint32_t events, void *tag)
 {
 	struct epoll_event ev = {.events = events, .data.ptr = tag};
 
@@ -45,16 +45,16 @@ static int watch(const struct peers *p, int op, int fd, uint32_t events, void *t
 
 /* Replace spares that were used. They are duplicates of the epoll descriptor, but any open file
  * would serve. */
-static void refill_spares(struct peers *p)
+static void refill_spares(struct connections *p)
 {
-	for (int i = 0; i < PEERS_SPARES; i++)
+	for (int i = 0; i < CONNECTIONS_SPARES; i++)
 		if (p->spare[i] < 0)
 			p->spare[i] = fcntl(p->epoll_fd, F_DUPFD_CLOEXEC, 0);
 }
 
-static bool give_spare(struct peers *p)
+static bool give_spare(struct connections *p)
 {
-	for (int i = 0; i < PEERS_SPARES; i++) {
+	for (int i = 0; i < CONNECTIONS_SPARES; i++) {
 		if (p->spare[i] < 0)
 			continue;
 		close(p->spare[i]);
@@ -66,40 +66,42 @@ static bool give_spare(struct peers *p)
 
 /* Stop watching the listener for a while, since it stays ready while no connection can be
  * accepted. */
-static void pause_listener(struct peers *p)
+static void pause_listener(struct connections *p)
 {
 	p->paused = watch(p, EPOLL_CTL_MOD, p->listen_fd, 0, &p->listen_fd) == 0;
 }
 
-static void resume_listener(struct peers *p)
+static void resume_listener(struct connections *p)
 {
 	refill_spares(p);
 	if (p->paused && p->spare[0] >= 0)
 		p->paused = watch(p, EPOLL_CTL_MOD, p->listen_fd, EPOLLIN, &p->listen_fd) != 0;
 }
 
-int peers_init(struct peers *p, int epoll_fd, int listen_fd, const struct authority *address)
+int connections_init(
+    struct connections *p, int epoll_fd, int listen_fd, const struct authority *address)
 {
 	p->epoll_fd = epoll_fd;
 	p->listen_fd = listen_fd;
 	p->address = address;
-	for (int i = 0; i < PEERS_SPARES; i++)
+	for (int i = 0; i < CONNECTIONS_SPARES; i++)
 		p->spare[i] = -1;
 	refill_spares(p);
 	return watch(p, EPOLL_CTL_ADD, listen_fd, EPOLLIN, &p->listen_fd) == 0 ? 0 : WEIR_ESYS;
 }
 
-static void peer_close(struct peer *peer)
+static void connection_close(struct connection *conn)
 {
-	close(peer->fd);
-	peer->state = PEER_FREE;
+	close(conn->fd);
+	conn->state = CONNECTION_FREE;
 }
 
-void peers_fini(struct peers *p)
+void connections_fini(struct connections *p)
 {
-	for (int i = 0; i < PEERS_MAX; i++)
-		if (p->slot[i].state == PEER_ASKING || p->slot[i].state == PEER_LEAVING)
-			peer_close(&p->slot[i]);
+	for (int i = 0; i < CONNECTIONS_MAX; i++)
+		if (p->slot[i].state == CONNECTION_READING ||
+		    p->slot[i].state == CONNECTION_CLOSING)
+			connection_close(&p->slot[i]);
 	while (give_spare(p))
 		;
 }
@@ -134,122 +136,123 @@ static void send_reply(int fd, const struct reply *r, int retry_after_s)
 
 /* Discard input. Closing a socket with unread bytes would reset the connection and lose the
  * response. Returns false if the client has disconnected or sends too much. */
-static bool drain(struct peers *p, struct peer *peer)
+static bool drain(struct connections *p, struct connection *conn)
 {
 	ssize_t n = 0;
 
-	while (peer->drained < LEAVE_BYTES_MAX &&
-	       (n = recv(peer->fd, p->peek, sizeof(p->peek), MSG_DONTWAIT)) > 0)
-		peer->drained += (size_t)n;
+	while (conn->drained < LEAVE_BYTES_MAX &&
+	       (n = recv(conn->fd, p->peek, sizeof(p->peek), MSG_DONTWAIT)) > 0)
+		conn->drained += (size_t)n;
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-static void refuse(struct peers *p, struct peer *peer, const struct head_problem *problem)
+static void refuse(
+    struct connections *p, struct connection *conn, const struct head_problem *problem)
 {
 	struct reply reply = {0};
 
 	reply_problem(&reply, problem->status, "%s", problem->why);
-	send_reply(peer->fd, &reply, problem->retry_after_s);
+	send_reply(conn->fd, &reply, problem->retry_after_s);
 	reply_fini(&reply);
-	shutdown(peer->fd, SHUT_WR);
-	peer->state = PEER_LEAVING;
-	peer->until_ns = weir_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
-	if (!drain(p, peer))
-		peer_close(peer);
+	shutdown(conn->fd, SHUT_WR);
+	conn->state = CONNECTION_CLOSING;
+	conn->until_ns = weir_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
+	if (!drain(p, conn))
+		connection_close(conn);
 }
 
 /* ---- requests ---- */
 
-static void serve(struct peers *p, struct peer *peer)
+static void serve(struct connections *p, struct connection *conn)
 {
-	watch(p, EPOLL_CTL_DEL, peer->fd, 0, NULL);
-	peer->state = PEER_SERVED;
-	peer->until_ns = weir_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
-	if (mhd_add(p->mhd, peer->fd, &peer->pass) != 0)
-		peer->state = PEER_FREE; /* mhd_add has closed the descriptor */
+	watch(p, EPOLL_CTL_DEL, conn->fd, 0, NULL);
+	conn->state = CONNECTION_SERVED;
+	conn->until_ns = weir_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+	if (mhd_add(p->mhd, conn->fd, &conn->pass) != 0)
+		conn->state = CONNECTION_FREE; /* mhd_add has closed the descriptor */
 }
 
 /* Hand over a stream watcher after reading its request from the socket. */
-static void give_to_live(struct peers *p, struct peer *peer, size_t n)
+static void give_to_live(struct connections *p, struct connection *conn, size_t n)
 {
 	struct head_problem problem;
 
-	if (live_refuses(p->live, p->peek, n, &peer->pass, &problem)) {
-		refuse(p, peer, &problem);
+	if (sse_refuses(p->sse, p->peek, n, &conn->pass, &problem)) {
+		refuse(p, conn, &problem);
 		return;
 	}
-	watch(p, EPOLL_CTL_DEL, peer->fd, 0, NULL);
-	peer->state = PEER_FREE;
-	if (recv(peer->fd, p->peek, n, MSG_DONTWAIT) == (ssize_t)n)
-		live_add(
-		    p->live, peer->fd, p->peek, n, &peer->pass, weir_clock_ns(CLOCK_MONOTONIC));
+	watch(p, EPOLL_CTL_DEL, conn->fd, 0, NULL);
+	conn->state = CONNECTION_FREE;
+	if (recv(conn->fd, p->peek, n, MSG_DONTWAIT) == (ssize_t)n)
+		sse_add(p->sse, conn->fd, p->peek, n, &conn->pass, weir_clock_ns(CLOCK_MONOTONIC));
 	else
-		close(peer->fd);
+		close(conn->fd);
 }
 
 /* Authenticate a complete request and hand it over. */
-static void judge(struct peers *p, struct peer *peer, size_t n)
+static void judge(struct connections *p, struct connection *conn, size_t n)
 {
 	struct head_problem problem;
 
-	if (!auth_judge(p->auth, &peer->from, p->peek, n, weir_clock_ns(CLOCK_MONOTONIC),
-		&peer->pass, &problem))
-		refuse(p, peer, &problem);
-	else if (p->live && live_wants(p->peek, n))
-		give_to_live(p, peer, n);
+	if (!auth_judge(p->auth, &conn->from, p->peek, n, weir_clock_ns(CLOCK_MONOTONIC),
+		&conn->pass, &problem))
+		refuse(p, conn, &problem);
+	else if (p->sse && sse_wants(p->peek, n))
+		give_to_live(p, conn, n);
 	else
-		serve(p, peer);
+		serve(p, conn);
 }
 
-static void look(struct peers *p, struct peer *peer, uint32_t events)
+static void look(struct connections *p, struct connection *conn, uint32_t events)
 {
 	struct head_problem problem;
-	ssize_t n = recv(peer->fd, p->peek, sizeof(p->peek), MSG_PEEK | MSG_DONTWAIT);
+	ssize_t n = recv(conn->fd, p->peek, sizeof(p->peek), MSG_PEEK | MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		peer_close(peer);
+		connection_close(conn);
 		return;
 	}
 	enum head_verdict verdict = head_check(p->address, p->peek, (size_t)n, &problem);
 	if (verdict == HEAD_WHOLE)
-		judge(p, peer, (size_t)n);
+		judge(p, conn, (size_t)n);
 	else if (verdict == HEAD_BAD)
-		refuse(p, peer, &problem);
+		refuse(p, conn, &problem);
 	else if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-		peer_close(peer);           /* the rest will never arrive */
+		connection_close(conn);     /* the rest will never arrive */
 	explicit_bzero(p->peek, (size_t)n); /* may contain tokens */
 }
 
-void peers_ready(struct peers *p, struct peer *peer, uint32_t events)
+void connections_ready(struct connections *p, struct connection *conn, uint32_t events)
 {
-	if (peer->state == PEER_ASKING)
-		look(p, peer, events);
-	else if (peer->state == PEER_LEAVING && !drain(p, peer))
-		peer_close(peer);
+	if (conn->state == CONNECTION_READING)
+		look(p, conn, events);
+	else if (conn->state == CONNECTION_CLOSING && !drain(p, conn))
+		connection_close(conn);
 }
 
-void peers_gone(struct auth_pass *pass)
+void connections_gone(struct auth_pass *pass)
 {
-	struct peer *peer = (struct peer *)((char *)pass - offsetof(struct peer, pass));
+	struct connection *conn =
+	    (struct connection *)((char *)pass - offsetof(struct connection, pass));
 
-	peer->state = PEER_FREE;
+	conn->state = CONNECTION_FREE;
 }
 
 /* ---- accepting ---- */
 
-/* Count the slots held by the address of `peer`. Call it only when all slots are in use. */
-static int crowd(const struct peers *p, const struct peer *peer)
+/* Count the slots held by the address of `conn`. Call it only when all slots are in use. */
+static int crowd(const struct connections *p, const struct connection *conn)
 {
 	int n = 0;
 
-	for (int i = 0; i < PEERS_MAX; i++)
-		n += memcmp(&p->slot[i].place, &peer->place, sizeof(peer->place)) == 0;
+	for (int i = 0; i < CONNECTIONS_MAX; i++)
+		n += memcmp(&p->slot[i].place, &conn->place, sizeof(conn->place)) == 0;
 	return n;
 }
 
-/* Return the key of the peer's address or, for a socket file, of its user. */
+/* Return the key of the client's address or, for a socket file, of its user. */
 static struct failures_key place_of(const struct auth_from *from)
 {
 	struct failures_key key = failures_key(&from->address);
@@ -261,43 +264,43 @@ static struct failures_key place_of(const struct auth_from *from)
 
 /* Select the connection to evict. Prefer connections that libmicrohttpd does not own, among these
  * the ones of the address with the most slots, and among these the one nearest to its deadline. */
-static struct peer *next_to_go(struct peers *p)
+static struct connection *next_to_go(struct connections *p)
 {
-	struct peer *best = NULL;
+	struct connection *best = NULL;
 	int best_crowd = 0;
 
-	for (int i = 0; i < PEERS_MAX; i++) {
-		struct peer *peer = &p->slot[i];
-		bool ours = peer->state != PEER_SERVED;
-		bool best_ours = best && best->state != PEER_SERVED;
-		int n = crowd(p, peer);
+	for (int i = 0; i < CONNECTIONS_MAX; i++) {
+		struct connection *conn = &p->slot[i];
+		bool ours = conn->state != CONNECTION_SERVED;
+		bool best_ours = best && best->state != CONNECTION_SERVED;
+		int n = crowd(p, conn);
 		if (!best || (ours && !best_ours) ||
 		    (ours == best_ours &&
-			(n > best_crowd || (n == best_crowd && peer->until_ns < best->until_ns)))) {
-			best = peer;
+			(n > best_crowd || (n == best_crowd && conn->until_ns < best->until_ns)))) {
+			best = conn;
 			best_crowd = n;
 		}
 	}
 	return best;
 }
 
-static struct peer *free_slot(struct peers *p)
+static struct connection *free_slot(struct connections *p)
 {
-	for (int i = 0; i < PEERS_MAX; i++)
-		if (p->slot[i].state == PEER_FREE)
+	for (int i = 0; i < CONNECTIONS_MAX; i++)
+		if (p->slot[i].state == CONNECTION_FREE)
 			return &p->slot[i];
-	struct peer *peer = next_to_go(p);
-	if (peer->state == PEER_SERVED) {
+	struct connection *conn = next_to_go(p);
+	if (conn->state == CONNECTION_SERVED) {
 		/* libmicrohttpd notices the end of the connection on its next run and frees the
 		 * slot. */
-		shutdown(peer->fd, SHUT_RDWR);
+		shutdown(conn->fd, SHUT_RDWR);
 		return NULL;
 	}
-	peer_close(peer);
-	return peer;
+	connection_close(conn);
+	return conn;
 }
 
-/* Get the user of the peer on a socket file from the kernel. */
+/* Get the user of the client on a socket file from the kernel. */
 static bool learn_user(int fd, struct auth_from *from)
 {
 	struct ucred cred;
@@ -310,31 +313,32 @@ static bool learn_user(int fd, struct auth_from *from)
 	return true;
 }
 
-static void begin(struct peers *p, struct peer *peer, int fd, const struct auth_from *from)
+static void begin(
+    struct connections *p, struct connection *conn, int fd, const struct auth_from *from)
 {
-	*peer = (struct peer){.from = *from,
+	*conn = (struct connection){.from = *from,
 	    .fd = fd,
-	    .state = PEER_ASKING,
+	    .state = CONNECTION_READING,
 	    .until_ns = weir_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS};
-	if (p->address->sa.any.sa_family == AF_UNIX && !learn_user(fd, &peer->from)) {
-		peer_close(peer);
+	if (p->address->sa.any.sa_family == AF_UNIX && !learn_user(fd, &conn->from)) {
+		connection_close(conn);
 		return;
 	}
-	peer->place = place_of(&peer->from);
+	conn->place = place_of(&conn->from);
 	if (p->tls) {
-		peer->fd = admin_tls_wrap(p->tls, fd);
-		if (peer->fd < 0) {
-			peer->state = PEER_FREE;
+		conn->fd = admin_tls_wrap(p->tls, fd);
+		if (conn->fd < 0) {
+			conn->state = CONNECTION_FREE;
 			return;
 		}
 	}
-	if (watch(p, EPOLL_CTL_ADD, peer->fd, EPOLLIN | EPOLLRDHUP | EPOLLET, peer) != 0)
-		peer_close(peer);
+	if (watch(p, EPOLL_CTL_ADD, conn->fd, EPOLLIN | EPOLLRDHUP | EPOLLET, conn) != 0)
+		connection_close(conn);
 }
 
 /* Accept a connection and return its descriptor, or -1 if no connection is waiting or there is no
  * descriptor for it. */
-static int accept_one(struct peers *p, struct auth_from *from)
+static int accept_one(struct connections *p, struct auth_from *from)
 {
 	struct sockaddr *address = (struct sockaddr *)&from->address;
 	socklen_t n = sizeof(from->address);
@@ -349,9 +353,9 @@ static int accept_one(struct peers *p, struct auth_from *from)
 
 /* Accept one connection per iteration, which is enough since the listener stays ready while more
  * are waiting. A connection is therefore evicted only when another is waiting. */
-void peers_accept(struct peers *p)
+void connections_accept(struct connections *p)
 {
-	struct peer *slot = free_slot(p);
+	struct connection *slot = free_slot(p);
 	struct auth_from from = {0};
 	int fd = slot ? accept_one(p, &from) : -1;
 
@@ -363,38 +367,38 @@ void peers_accept(struct peers *p)
 
 /* Handle a deadline that has passed. A connection on which nothing was received (browsers open
  * spare ones) is closed without a response. */
-static void lose_patience(struct peers *p, struct peer *peer)
+static void lose_patience(struct connections *p, struct connection *conn)
 {
 	static const struct head_problem late = {
 	    .status = 408, .why = "the request did not arrive in 10 seconds"};
 
-	if (peer->state == PEER_SERVED) {
-		shutdown(peer->fd, SHUT_RDWR); /* libmicrohttpd notices and closes */
-		peer->until_ns = weir_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
-	} else if (peer->state == PEER_ASKING &&
-		   recv(peer->fd, p->peek, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
-		refuse(p, peer, &late);
+	if (conn->state == CONNECTION_SERVED) {
+		shutdown(conn->fd, SHUT_RDWR); /* libmicrohttpd notices and closes */
+		conn->until_ns = weir_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
+	} else if (conn->state == CONNECTION_READING &&
+		   recv(conn->fd, p->peek, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
+		refuse(p, conn, &late);
 	} else {
-		peer_close(peer);
+		connection_close(conn);
 	}
 }
 
-void peers_expire(struct peers *p)
+void connections_expire(struct connections *p)
 {
 	int64_t now = weir_clock_ns(CLOCK_MONOTONIC);
 
-	for (int i = 0; i < PEERS_MAX; i++)
-		if (p->slot[i].state != PEER_FREE && p->slot[i].until_ns <= now)
+	for (int i = 0; i < CONNECTIONS_MAX; i++)
+		if (p->slot[i].state != CONNECTION_FREE && p->slot[i].until_ns <= now)
 			lose_patience(p, &p->slot[i]);
 	resume_listener(p);
 }
 
-int peers_timeout_ms(const struct peers *p)
+int connections_timeout_ms(const struct connections *p)
 {
 	int64_t first = INT64_MAX;
 
-	for (int i = 0; i < PEERS_MAX; i++)
-		if (p->slot[i].state != PEER_FREE && p->slot[i].until_ns < first)
+	for (int i = 0; i < CONNECTIONS_MAX; i++)
+		if (p->slot[i].state != CONNECTION_FREE && p->slot[i].until_ns < first)
 			first = p->slot[i].until_ns;
 	if (first == INT64_MAX)
 		return p->paused ? PAUSE_MS : -1;

@@ -9,7 +9,7 @@
 
 #include "admin/request/head.h"
 
-struct live_ask {
+struct sse_request {
 	int hz;        /* ticks a second: 0, 1 or 4 */
 	bool has_last; /* whether the client has sent `last` */
 	uint64_t last; /* id of the last event it received */
@@ -17,11 +17,12 @@ struct live_ask {
 
 /** Return whether the request in p[0..n), which head_check found complete, is a GET request for
  *  /events. */
-bool live_wants(const char *p, size_t n);
+bool sse_wants(const char *p, size_t n);
 
-/** Parse a request for which live_wants returned true. Returns false with `problem` set to 400, or
+/** Parse a request for which sse_wants returned true. Returns false with `problem` set to 400, or
  *  to 403 for a foreign page. Last-Event-ID overrides `last=` in the query, since a browser repeats
  *  its query when it reconnects; it is ignored if it is not a number. */
-bool live_ask_read(const char *p, size_t n, struct live_ask *ask, struct head_problem *problem);
+bool sse_request_read(
+    const char *p, size_t n, struct sse_request *ask, struct head_problem *problem);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Parses requests for /events; see live_ask.h. */
-#include "live_ask.h"
+/* Parses requests for /events; see sse_request.h. */
+#include "sse_request.h"
 
 #include <string.h>
 
 static const char path[] = "/events";
 
-bool live_wants(const char *p, size_t n)
+bool sse_wants(const char *p, size_t n)
 {
 	struct weir_slice target = head_target(p, n);
 	size_t length = strlen(path);
@@ -32,7 +32,7 @@ static bool number(struct weir_slice s, uint64_t *out)
 	return true;
 }
 
-static bool take_param(struct weir_slice s, struct live_ask *ask)
+static bool take_param(struct weir_slice s, struct sse_request *ask)
 {
 	uint64_t v;
 
@@ -48,7 +48,7 @@ static bool take_param(struct weir_slice s, struct live_ask *ask)
 	return number((struct weir_slice){s.p + 5, s.n - 5}, &ask->last);
 }
 
-static bool take_query(struct weir_slice target, struct live_ask *ask)
+static bool take_query(struct weir_slice target, struct sse_request *ask)
 {
 	const char *p = memchr(target.p, '?', target.n), *end = target.p + target.n;
 
@@ -87,11 +87,12 @@ static bool is_from_here(const char *p, size_t n)
 			 field(p, n, "Sec-Fetch-Site", site, sizeof(site)));
 }
 
-bool live_ask_read(const char *p, size_t n, struct live_ask *ask, struct head_problem *problem)
+bool sse_request_read(
+    const char *p, size_t n, struct sse_request *ask, struct head_problem *problem)
 {
 	uint64_t last;
 
-	*ask = (struct live_ask){.hz = 1};
+	*ask = (struct sse_request){.hz = 1};
 	if (!is_from_here(p, n)) {
 		*problem = (struct head_problem){
 		    .status = 403, .why = "a page of another origin may not watch events here"};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Internals of a TLS connection, for its files: tls_conn.c (states), tls_step.c (handshakes),
  * tls_io.c (bytes). */
-#ifndef WEIR_HTTP_TLS_INSIDE_H
-#define WEIR_HTTP_TLS_INSIDE_H
+#ifndef WEIR_HTTP_TLS_INTERNAL_H
+#define WEIR_HTTP_TLS_INTERNAL_H
 
 #include <openssl/ssl.h>
 

@@ -4,7 +4,7 @@
  * others from being answered by sending slowly, reading slowly, holding connections or using up all
  * descriptors.
  */
-#include "admin/http/peers.h"
+#include "admin/http/connections.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -235,15 +235,15 @@ static void test_slow_senders(void)
 /* More silent connections than slots: the oldest ones are evicted. */
 static void test_flood(void)
 {
-	int fd[PEERS_MAX * 3];
+	int fd[CONNECTIONS_MAX * 3];
 
 	setup();
-	for (int i = 0; i < PEERS_MAX * 3; i++)
+	for (int i = 0; i < CONNECTIONS_MAX * 3; i++)
 		fd[i] = client_connect(port);
 	for (int i = 0; i < 5; i++)
 		is_alive();
 	CU_ASSERT_EQUAL(client_read(fd[0], answer, sizeof(answer)), 0); /* it was closed */
-	for (int i = 0; i < PEERS_MAX * 3; i++)
+	for (int i = 0; i < CONNECTIONS_MAX * 3; i++)
 		close(fd[i]);
 	is_alive();
 	teardown();
@@ -252,7 +252,7 @@ static void test_flood(void)
 /* A client with one connection keeps it while another opens many. */
 static void test_crowd(void)
 {
-	int fd[PEERS_MAX * 3];
+	int fd[CONNECTIONS_MAX * 3];
 	char head[128];
 
 	setup();
@@ -260,14 +260,14 @@ static void test_crowd(void)
 	CU_ASSERT_TRUE_FATAL(one >= 0);
 	snprintf(head, sizeof(head), "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n", port);
 	client_send(one, head);
-	for (int i = 0; i < PEERS_MAX * 3; i++)
+	for (int i = 0; i < CONNECTIONS_MAX * 3; i++)
 		fd[i] = client_connect(port);
 	is_alive(); /* accepted after all of them */
 	client_send(one, "\r\n");
 	client_read(one, answer, sizeof(answer));
 	CU_ASSERT_EQUAL(client_status(answer), 200);
 	close(one);
-	for (int i = 0; i < PEERS_MAX * 3; i++)
+	for (int i = 0; i < CONNECTIONS_MAX * 3; i++)
 		close(fd[i]);
 	teardown();
 }
@@ -305,7 +305,7 @@ static void test_slow_readers(void)
 	enum { COPIES = 60 };
 	static char summary[1 << 16]; /* 3.9 MB in total; loopback buffers 2.6 MB */
 	char request[128];
-	int fd[PEERS_MAX + 2], small = 1;
+	int fd[CONNECTIONS_MAX + 2], small = 1;
 
 	made_up_init(&made_up);
 	struct weir_stage_view *many = calloc(COPIES, sizeof(*many));
@@ -325,7 +325,7 @@ static void test_slow_readers(void)
 	setup_made_up();
 	snprintf(request, sizeof(request),
 	    "GET /api/v1/stages HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n", port);
-	for (int i = 0; i < PEERS_MAX + 2; i++) {
+	for (int i = 0; i < CONNECTIONS_MAX + 2; i++) {
 		fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		setsockopt(fd[i], SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
 		client_connect_with(fd[i], port);
@@ -333,7 +333,7 @@ static void test_slow_readers(void)
 	}
 	for (int i = 0; i < 5; i++)
 		is_alive();
-	for (int i = 0; i < PEERS_MAX + 2; i++)
+	for (int i = 0; i < CONNECTIONS_MAX + 2; i++)
 		close(fd[i]);
 	is_alive();
 	teardown();
@@ -444,7 +444,7 @@ static void test_stop(void)
 	CU_ASSERT_EQUAL(made_up.n_views, 0);
 }
 
-CUNIT_MAIN("peers", {"answers", test_answers}, {"set a knob", test_set},
+CUNIT_MAIN("connections", {"answers", test_answers}, {"set a knob", test_set},
     {"refused before libmicrohttpd", test_refused}, {"pipelined", test_pipelined},
     {"byte by byte", test_byte_by_byte}, {"half-close", test_half_close},
     {"slow senders", test_slow_senders}, {"flood", test_flood}, {"crowd", test_crowd},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Watchers on socket pairs, with a virtual clock: their greeting, their events, and when they are
  * closed. Over real sockets: test_events.c. */
-#include "admin/stream/live.h"
+#include "admin/stream/sse.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -13,12 +13,12 @@
 
 #include "cunit_main.h"
 #include "admin/auth/auth.h"
-#include "admin/stream/live_ask.h"
+#include "admin/stream/sse_request.h"
 
 #define S                   1000000000LL
 #define ASK(target, fields) "GET " target " HTTP/1.1\r\nHost: 127.0.0.1:9900\r\n" fields "\r\n"
 
-static struct live *live;
+static struct sse *sse;
 static int64_t now_ns;
 static char got[1 << 20];
 
@@ -26,13 +26,13 @@ static void setup(void)
 {
 	weir_log_set_fd(-1);
 	now_ns = 500 * S;
-	CU_ASSERT_EQUAL_FATAL(live_open(1000, &live), 0);
-	live_about(live, "made \"up\"", 490 * S);
+	CU_ASSERT_EQUAL_FATAL(sse_open(1000, &sse), 0);
+	sse_about(sse, "made \"up\"", 490 * S);
 }
 
 static void teardown(void)
 {
-	live_close(live);
+	sse_close(sse);
 }
 
 /* The test's end of a watcher that connected with `request`. */
@@ -42,9 +42,9 @@ static int come(const char *request)
 	int fd[2];
 
 	CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
-	CU_ASSERT_TRUE(live_wants(request, strlen(request)));
-	CU_ASSERT_FALSE(live_refuses(live, request, strlen(request), NULL, &problem));
-	live_add(live, fd[1], request, strlen(request), NULL, now_ns);
+	CU_ASSERT_TRUE(sse_wants(request, strlen(request)));
+	CU_ASSERT_FALSE(sse_refuses(sse, request, strlen(request), NULL, &problem));
+	sse_add(sse, fd[1], request, strlen(request), NULL, now_ns);
 	return fd[0];
 }
 
@@ -61,8 +61,8 @@ static void pass(int64_t seconds)
 {
 	for (; seconds > 0; seconds--) {
 		now_ns += S;
-		live_second(live, now_ns);
-		live_run(live, now_ns);
+		sse_second(sse, now_ns);
+		sse_run(sse, now_ns);
 	}
 }
 
@@ -71,8 +71,8 @@ static void tick(int hz)
 	char text[32];
 	int n = snprintf(text, sizeof(text), "{\"hz\":%d}", hz);
 
-	live_tick(live, hz, text, (size_t)n);
-	live_run(live, now_ns);
+	sse_tick(sse, hz, text, (size_t)n);
+	sse_run(sse, now_ns);
 }
 
 static void test_hello(void)
@@ -104,16 +104,16 @@ static void test_rates(void)
 	setup();
 	int one = come(ASK("/events?hz=1", "")), four = come(ASK("/events?hz=4", ""));
 	int none = come(ASK("/events?hz=0", ""));
-	CU_ASSERT_EQUAL(live_watchers(live), 3);
-	CU_ASSERT_EQUAL(live_watchers_at(live, 1), 1);
-	CU_ASSERT_EQUAL(live_watchers_at(live, 4), 1);
+	CU_ASSERT_EQUAL(sse_watchers(sse), 3);
+	CU_ASSERT_EQUAL(sse_watchers_at(sse, 1), 1);
+	CU_ASSERT_EQUAL(sse_watchers_at(sse, 4), 1);
 	arrived(one), arrived(four), arrived(none);
 	tick(1);
 	tick(4);
-	live_act(live, json_pack("{s:i}", "id", 7));
-	live_decision(live, json_pack("{s:i}", "id", 8));
-	live_config(live, 12.5, 3);
-	live_run(live, now_ns);
+	sse_act(sse, json_pack("{s:i}", "id", 7));
+	sse_decision(sse, json_pack("{s:i}", "id", 8));
+	sse_config(sse, 12.5, 3);
+	sse_run(sse, now_ns);
 	CU_ASSERT_STRING_EQUAL(arrived(one),
 	    "id: 1001\nevent: tick\ndata: {\"hz\":1}\n\nid: 1003\nevent: act\ndata: {\"id\":7}\n\n"
 	    "id: 1004\nevent: decision\ndata: {\"id\":8}\n\n"
@@ -121,10 +121,10 @@ static void test_rates(void)
 	CU_ASSERT_EQUAL(strncmp(arrived(four), "id: 1002\nevent: tick\ndata: {\"hz\":4}", 34), 0);
 	CU_ASSERT_EQUAL(strncmp(arrived(none), "id: 1003\nevent: act", 19), 0);
 	close(one), close(four), close(none);
-	live_run(live, now_ns);
-	CU_ASSERT_EQUAL(live_watchers(live), 0);
-	CU_ASSERT_EQUAL(live_watchers_at(live, 4), 0);
-	live_act(NULL, json_object());
+	sse_run(sse, now_ns);
+	CU_ASSERT_EQUAL(sse_watchers(sse), 0);
+	CU_ASSERT_EQUAL(sse_watchers_at(sse, 4), 0);
+	sse_act(NULL, json_object());
 	teardown();
 }
 
@@ -134,7 +134,7 @@ static void test_replay(void)
 {
 	setup();
 	for (int i = 0; i < 3; i++) {
-		live_act(live, json_pack("{s:i}", "id", i));
+		sse_act(sse, json_pack("{s:i}", "id", i));
 		tick(1);
 	}
 	int fd = come(ASK("/events", "Last-Event-ID: 1002\r\n"));
@@ -160,7 +160,7 @@ static void test_replay(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(arrived(fd), "id: 1006\nevent: hello"));
 	close(fd);
 	for (int i = 0; i < SSE_RING_EVENTS; i++)
-		live_act(live, json_pack("{s:i}", "id", i));
+		sse_act(sse, json_pack("{s:i}", "id", i));
 	fd = come(ASK("/events?last=3", ""));
 	CU_ASSERT_PTR_NOT_NULL(strstr(arrived(fd), "\"gap\":true"));
 	close(fd);
@@ -172,11 +172,11 @@ static void test_beat(void)
 	setup();
 	int fd = come(ASK("/events?hz=0", ""));
 	arrived(fd);
-	pass(LIVE_BEAT_S - 1);
+	pass(SSE_BEAT_S - 1);
 	CU_ASSERT_STRING_EQUAL(arrived(fd), "");
 	pass(1);
 	CU_ASSERT_STRING_EQUAL(arrived(fd), ": beat\n\n");
-	pass(LIVE_BEAT_S);
+	pass(SSE_BEAT_S);
 	CU_ASSERT_STRING_EQUAL(arrived(fd), ": beat\n\n");
 	close(fd);
 	teardown();
@@ -190,8 +190,8 @@ static void big_tick(int number)
 
 	memset(text + n, 'x', sizeof(text) - (size_t)n);
 	memcpy(text + sizeof(text) - 2, "\"}", 2);
-	live_tick(live, 1, text, sizeof(text));
-	live_run(live, now_ns);
+	sse_tick(sse, 1, text, sizeof(text));
+	sse_run(sse, now_ns);
 }
 
 /* Read until nothing more arrives, letting the sender run. Returns how many ticks were
@@ -203,7 +203,7 @@ static int read_all(int fd, int *last)
 	while (arrived(fd) && got[0]) {
 		for (const char *p = got; (p = strstr(p, "\"n\":")); p++)
 			*last = atoi(p + 4), ticks++;
-		live_run(live, now_ns);
+		sse_run(sse, now_ns);
 	}
 	return ticks;
 }
@@ -230,10 +230,10 @@ static void test_slow(void)
 	/* this time it stops for good */
 	big_tick(12);
 	read_all(fast, &last);
-	pass(LIVE_PATIENCE_S);
-	CU_ASSERT_EQUAL(live_watchers(live), 2);
+	pass(SSE_PATIENCE_S);
+	CU_ASSERT_EQUAL(sse_watchers(sse), 2);
 	pass(1);
-	CU_ASSERT_EQUAL(live_watchers(live), 1);
+	CU_ASSERT_EQUAL(sse_watchers(sse), 1);
 	big_tick(13);
 	CU_ASSERT_EQUAL(read_all(fast, &last), 1);
 	close(slow), close(fast);
@@ -246,11 +246,11 @@ static void test_junk(void)
 
 	setup();
 	int fd = come(ASK("/events", ""));
-	for (int i = 0; i < 1000 && live_watchers(live) > 0; i++) {
+	for (int i = 0; i < 1000 && sse_watchers(sse) > 0; i++) {
 		send(fd, junk, sizeof(junk), MSG_NOSIGNAL | MSG_DONTWAIT);
-		live_run(live, now_ns);
+		sse_run(sse, now_ns);
 	}
-	CU_ASSERT_EQUAL(live_watchers(live), 0);
+	CU_ASSERT_EQUAL(sse_watchers(sse), 0);
 	close(fd);
 	teardown();
 }
@@ -259,13 +259,13 @@ static int status_of(const char *request)
 {
 	struct head_problem problem = {0};
 
-	CU_ASSERT_TRUE(live_wants(request, strlen(request)));
-	return live_refuses(live, request, strlen(request), NULL, &problem) ? problem.status : 200;
+	CU_ASSERT_TRUE(sse_wants(request, strlen(request)));
+	return sse_refuses(sse, request, strlen(request), NULL, &problem) ? problem.status : 200;
 }
 
 static bool wanted(const char *request)
 {
-	return live_wants(request, strlen(request));
+	return sse_wants(request, strlen(request));
 }
 
 static void test_asking(void)
@@ -301,12 +301,12 @@ static bool come_as(uint64_t edition, enum weir_admin_role role, int *fd)
 	struct head_problem problem = {0};
 	int pair[2];
 
-	if (live_refuses(live, request, sizeof(request) - 1, &who, &problem)) {
+	if (sse_refuses(sse, request, sizeof(request) - 1, &who, &problem)) {
 		CU_ASSERT_EQUAL(problem.status, 503);
 		return false;
 	}
 	CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	live_add(live, pair[1], request, sizeof(request) - 1, &who, now_ns);
+	sse_add(sse, pair[1], request, sizeof(request) - 1, &who, now_ns);
 	*fd = pair[0];
 	return true;
 }
@@ -348,6 +348,6 @@ static void test_shares(void)
 	teardown();
 }
 
-CUNIT_MAIN("live", {"hello", test_hello}, {"rates", test_rates}, {"replay", test_replay},
+CUNIT_MAIN("sse", {"hello", test_hello}, {"rates", test_rates}, {"replay", test_replay},
     {"heartbeat", test_beat}, {"slow reader", test_slow}, {"junk", test_junk},
     {"asking", test_asking}, {"shares", test_shares})
