@@ -12,6 +12,7 @@
 
 #include "config.h"
 #include "cunit_main.h"
+#include "graph/graph.h"
 #include "fault/fault_inject.h"
 
 #define N 200
@@ -83,8 +84,11 @@ static void traffic(struct weir_graph *g)
 	for (int i = 0; i < N - taken; i++)
 		weir_event_finish(&ev[i], WEIR_EQUEUE);
 	weir_graph_set(g, "b", "threads.max", "3", why, sizeof(why));
-	if (weir_graph_view(g, &view) == 0)
+	if (weir_graph_view(g, &view) == 0) { /* a view is whole or does not exist */
+		CU_ASSERT_EQUAL(view->n_stages, g->n_stages);
+		CU_ASSERT_TRUE(view->n_stages > 0 && view->stages[view->n_stages - 1].name);
 		weir_graph_view_free(view);
+	}
 	FIXTURE_AWAIT(fixture_ended() == before + N);
 	for (int i = 0; i < N; i++)
 		CU_ASSERT_EQUAL(atomic_load(&probes[i].finishes), 1);

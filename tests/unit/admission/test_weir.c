@@ -14,6 +14,7 @@ _Alignas(16) static unsigned char state[ADMISSION_STATE_MAX];
 static const struct weir_admission_spec own = {.target_ns = -1, .interval_ns = -1};
 static int64_t now_ms; /* virtual */
 static int64_t p99_ms; /* of the service times; 0: unknown */
+static int64_t slo_ms; /* the objective; 0: none is set */
 
 /* A stage of 4 threads with events of 5 ms and a predicted wait of wait_ms. */
 static struct admission_view view_of(double wait_ms)
@@ -25,7 +26,7 @@ static struct admission_view view_of(double wait_ms)
 	    .threads = 4,
 	    .work_ns = (int64_t)(wait_ms * 4e6),
 	    .cost_ns = 5 * MS,
-	    .slo_ns = SLO_MS * MS};
+	    .slo_ns = slo_ms * MS};
 }
 
 /* 0 if the event of `user` enters, otherwise the reason. */
@@ -51,7 +52,7 @@ static void tick(const double *load, double wait_ms)
 	    .limit = 4096,
 	    .work_ns = (int64_t)(wait_ms * 4e6),
 	    .cost_ns = 5 * MS,
-	    .slo_ns = SLO_MS * MS,
+	    .slo_ns = slo_ms * MS,
 	    .service_p99_ns = p99_ms * MS};
 
 	now_ms += 10;
@@ -68,6 +69,7 @@ static void tick(const double *load, double wait_ms)
 static void start(void)
 {
 	now_ms = p99_ms = 0;
+	slo_ms = SLO_MS;
 	admission_weir.init(state, &own, 0);
 }
 
@@ -96,6 +98,19 @@ static void start_over(const double *load)
 	start();
 	for (int t = 0; t < 200; t++)
 		tick(load, 20);
+}
+
+/* Without an objective, half a second is assumed: 20 ms of wait are short beside it. */
+static void test_no_objective(void)
+{
+	static const double half[CLASSES] = {0.05, 0.1, 0.15, 0.2};
+
+	start();
+	slo_ms = 0;
+	for (int t = 0; t < 200; t++) {
+		tick(half, 20);
+		CU_ASSERT_EQUAL(ask(CLASSES - 1, 0, 20), 0);
+	}
 }
 
 static void test_unknown_cost(void)
@@ -460,4 +475,4 @@ CUNIT_MAIN("weir", {"unknown cost", test_unknown_cost},
     {"monotone", test_monotone}, {"guarantee", test_guarantee}, {"empty queue", test_empty_queue},
     {"a run counts itself", test_run}, {"unknown users", test_unknown_users},
     {"no work is no wait", test_no_work_is_no_wait}, {"explains itself", test_explain},
-    {"rests", test_rested})
+    {"rests", test_rested}, {"no objective", test_no_objective})
