@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads clocks, in nanoseconds as int64. A reading costs about 21 ns, so take one stamp per run of
- * events, not per event. */
+/* Clock readings as int64 nanoseconds. Reading a clock costs about 21 ns, so read it once per run
+ * of events, not once per event. */
 #ifndef WEIR_BASE_CLOCK_H
 #define WEIR_BASE_CLOCK_H
 

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-/** Value that is stored for `auto`. */
+/** The number that represents `auto`. */
 #define KNOB_AUTO (-1)
 
 /** A unit: the suffix after the number, and the factor to base units. Tables list small units first

@@ -20,7 +20,7 @@ struct log_target {
 	bool own;      /* log_target_close must close fd */
 	bool regular;  /* a regular file, whose writes never block for long */
 	bool absent;   /* not open yet: a file that could be created, or a FIFO */
-	bool failed;   /* whether the loss of lines has been logged */
+	bool failed;   /* a loss of lines has been logged */
 	char *journal; /* path of the journal's socket, owned; NULL for other targets */
 };
 
@@ -33,11 +33,11 @@ char log_target_mark(enum weir_log_level level);
  *  each write tries to connect again. */
 int log_target_open(struct log_target *t, const char *name, bool make, struct weir_err *err);
 
-/** Replace the open target by `name`. If that fails, log the failure and leave `t` unchanged. */
+/** Replace the open target with `name`. If that fails, log the failure and leave `t` unchanged. */
 void log_target_move(struct log_target *t, const char *name);
 
 /** Write the marked lines p[0..n). Overwrites p. Waits for a slow reader, but gives up a second
- *  after `stop(arg)` first returns true. The loss of lines is logged once. */
+ *  after `stop(arg)` first returns true. Only the first loss of lines is logged. */
 void log_target_write(struct log_target *t, char *p, size_t n, bool (*stop)(void *arg), void *arg);
 
 void log_target_close(struct log_target *t);

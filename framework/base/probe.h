@@ -17,7 +17,7 @@
  *   done          an event has ended     stage (number), class, code, arrival in CLOCK_MONOTONIC ns
  *   decision      a decision was made    stage, actor, action, threads before, threads after
  *
- * A stage is its name as a string unless noted otherwise. "sender" is the number of the stage from
+ * A stage is given by its name, a string, unless noted. "sender" is the number of the stage from
  * which the events came. The functions below keep the names and arguments of all probes in one
  * file; without sys/sdt.h (-DWEIR_USDT=off) they are empty.
  */

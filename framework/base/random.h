@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random numbers for ids that should not collide: 64 bits from a generator of the calling thread.
+ * Random numbers for ids that should not collide: 64 bits at a time, from a per-thread generator.
  *
  * xoshiro256** (Blackman and Vigna 2021, "Scrambled linear pseudorandom number generators"), seeded
  * from the kernel once per thread, so a number costs about 1 ns and no system call. Not suitable

@@ -2,11 +2,11 @@
 /*
  * Lets one thread read the CPU time and run-queue time of another.
  *
- * The source is /proc/self/task/TID/schedstat ("on-cpu ns, waiting ns, slices"), which is kept
- * open; a read costs 0.7 to 3 us. If the file cannot be opened (the kernel does not have it, or no
+ * The source is /proc/self/task/TID/schedstat ("on-cpu ns, waiting ns, slices"), which stays open;
+ * a read costs 0.7 to 3 us. If the file cannot be opened (the kernel does not have it, or no
  * descriptor is left), the CPU time comes from the thread's CPU clock and run-queue time is
- * unknown. A thread reads its own clock as it ends, since its file is not readable afterwards. Its
- * run-queue time since the last read of the file is lost.
+ * unknown. A thread reads its own clock just before it exits, since its file is not readable
+ * afterwards. Its run-queue time since the last read of the file is lost.
  *
  *   zero --schedstat_begin (the thread)--> RUNNING --schedstat_end (the thread)--> ENDED
  *
@@ -40,19 +40,20 @@ struct schedstat {
 	struct schedstat_sample last;
 };
 
-/** Start to account for the calling thread. `s` must be zero or closed. */
+/** Start accounting for the calling thread. `s` must be zero or closed. */
 void schedstat_begin(struct schedstat *s);
-/** Store the final CPU time of the calling thread, which is about to end. */
+/** Store the final CPU time of the calling thread, which is about to exit. */
 void schedstat_end(struct schedstat *s);
 
 /** Read the current totals of the thread. They never decrease, and are 0 before the thread has
  *  started. Returns whether run-queue time is known. */
 bool schedstat_read(struct schedstat *s, struct schedstat_sample *out);
 
-/** Read the final totals of the thread, which has ended; `s` can then serve another thread. */
+/** Read the final totals of the thread, which has ended. `s` can then be used for another
+ *  thread. */
 void schedstat_close(struct schedstat *s, struct schedstat_sample *final);
 
-/** Treat files that are not open yet as missing, if `forget`. For tests of the fallback. */
+/** If `forget` is set, treat files that are not open yet as missing. For tests of the fallback. */
 void schedstat_forget_files(bool forget);
 
 #endif

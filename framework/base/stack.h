@@ -2,13 +2,14 @@
 /*
  * Captures the call stack of another thread of this process, for the watchdog.
  *
- * The thread is sent the signal STACK_SIGNAL, whose handler writes the return addresses on the
- * thread's stack to a buffer. The asking thread waits for the buffer and prints it later. The
- * handler is async-signal-safe: backtrace() is safe once its library is loaded, which stack_prepare
- * ensures. A thread that blocks the signal or is stuck in the kernel yields no stack.
+ * The thread is sent STACK_SIGNAL, whose handler writes the return addresses on the thread's stack
+ * to a buffer. The requesting thread waits for the buffer and prints it later. The handler is
+ * async-signal-safe: backtrace() is safe once its library is loaded, which stack_prepare ensures. A
+ * thread that blocks the signal or is stuck in the kernel yields no stack.
  *
- * The signal interrupts nanosleep, poll and the like, which then return EINTR in the signalled
- * thread. Stage handlers must be prepared for EINTR anyway, since any signal may cause it.
+ * The signal interrupts nanosleep, poll and similar calls, which then fail with EINTR in the
+ * signalled thread. Stage handlers must be prepared for EINTR anyway, since any signal may cause
+ * it.
  *
  * | call                       | threads                                                   |
  * |----------------------------|-----------------------------------------------------------|
@@ -28,8 +29,8 @@
 
 #define STACK_FRAMES 32
 
-/** Prefix of the names that the kernel gives to memfd_create files, from which plug-ins run, such
- *  as "/memfd:upper.so (deleted)". */
+/** Prefix of the kernel's names for memfd_create files, such as "/memfd:upper.so (deleted)".
+ *  Plug-ins are loaded from such files. */
 #define STACK_MEMORY "/memfd:"
 
 struct stack {
@@ -41,9 +42,9 @@ struct stack {
  *  case stacks are not available. */
 bool stack_prepare(void);
 
-/** Ask thread `tid` of this process, which must be alive, for its stack. Returns false if another
- *  capture is in progress or the signal cannot be sent. If it returns true, stack_await must be
- *  called. */
+/** Request the stack of thread `tid` of this process, which must still exist. Returns false if
+ *  another capture is in progress or the signal cannot be sent. If it returns true, stack_await
+ *  must be called. */
 bool stack_ask(int tid);
 
 /** Wait for the requested stack, at most `timeout_ns`. Returns false if it did not arrive. */

@@ -59,9 +59,9 @@ static inline void task_pause(void)
 #endif
 }
 
-/** Wait about 200 ns without leaving the core, between two checks of a spinning thread. That takes
- *  16 PAUSE instructions on the machine of limits.md, but the same number takes 1 us on other
- *  cores, so the number for 200 ns is measured at the first call. */
+/** Wait about 200 ns without giving up the core, between two checks of a spin loop. On the machine
+ *  of limits.md this takes 16 PAUSE instructions, but on some other cores 16 of them take 1 us, so
+ *  the number for 200 ns is measured at the first call. */
 void task_relax(void);
 
 #endif

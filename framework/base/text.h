@@ -16,7 +16,7 @@
 size_t text_char(const char *s);
 
 /** Whether `s` begins with a control character. These include U+0080..U+009F, which some terminals
- *  obey. */
+ *  interpret. */
 bool text_is_control(const char *s);
 
 /**

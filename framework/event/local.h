@@ -3,17 +3,17 @@
  * Locals: the state of one thread at one stage (counters, outboxes, configuration, thread state).
  *
  * Only the thread itself writes its counters. Readers (views) sum the counters of all threads with
- * relaxed loads. A thread that leaves adds its counters to the stage's common book (struct gone in
- * graph.h).
+ * relaxed loads. When a thread leaves the graph, its counters are added to the stage's common book
+ * (struct gone in graph.h).
  *
- * A thread allocates the locals of the stages that it runs when it enters the graph, and other
- * locals at first use. So readers, which walk the list of a stage's locals (graph.h), only visit
- * counters in use. If a local cannot be allocated, the thread counts in the stage's common book,
- * under the graph's threads_lock.
+ * A thread allocates the locals of the stages that it runs when it registers with the graph, and
+ * other locals at first use. So readers, which walk the list of a stage's locals (graph.h), visit
+ * only counters in use. If a local cannot be allocated, the thread counts in the stage's common
+ * book, under the graph's threads_lock.
  *
  *   offered = completed + shed + failed + in flight        per stage and class, at any moment
  *
- * The offering thread counts `offered` and the events shed on entry, in its own book of the
+ * The offering thread counts `offered` and the events shed at admission, in its own book of the
  * receiving stage. The thread that ends an event counts completions, failures and events shed
  * later.
  */
@@ -120,7 +120,7 @@ struct outbox {
 	book_counter tried[WEIR_CLASSES_MAX]; /* number of events offered to the sink, by class */
 };
 
-/** Smoothing of the service time: a batch has the weight 1 / SERVICE_SMOOTH. 4 is a guess: fast
+/** Smoothing of the service time: each batch has the weight 1 / SERVICE_SMOOTH. 4 is a guess: fast
  *  enough to follow a stage that slows down, slow enough to ignore a single odd batch. */
 #define SERVICE_SMOOTH 4
 
@@ -211,7 +211,7 @@ struct thread {
 
 extern _Thread_local struct thread *thread_current;
 
-/** The struct of the calling thread, which must have entered a graph. */
+/** The struct of the calling thread, which must be registered with a graph. */
 static inline struct thread *thread_self(void)
 {
 	WEIR_ASSERT(thread_current != NULL);
@@ -292,8 +292,8 @@ static inline void outbox_add(struct thread *t, struct outbox *o, struct weir_ev
 void service_record(struct local *l, const struct served *b, int n_classes, int64_t behind_ns);
 
 /** Add `n`, which may be negative, to the number of events of the class that stage `id` holds. In
- *  the stage's own handler the change is counted when the batch ends (hold_settle), otherwise at
- *  once. */
+ *  the stage's own handler the change is counted when the batch ends (hold_settle), otherwise
+ *  immediately. */
 void hold_count(struct thread *t, int id, int class_id, int n);
 
 /** Move the counts in t->holds and t->reserved to the counters of `q`. Called when the handler of

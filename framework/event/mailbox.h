@@ -10,7 +10,7 @@
  * | call             | caller                                          |
  * |------------------|-------------------------------------------------|
  * | mailbox_send     | any thread of the graph; buffered in its outbox until thread_flush |
- * | mailbox_put      | any thread at all; sent at once                 |
+ * | mailbox_put      | any thread; appended immediately                |
  * | mailbox_take, mailbox_sleep, mailbox_awake | only the owner        |
  */
 #ifndef WEIR_EVENT_MAILBOX_H
@@ -35,8 +35,8 @@ struct mailbox {
 };
 
 /** Size of a set of outboxes. Every thread has an outbox for each mailbox with an id. They are
- *  allocated in sets: the first set when the thread enters the graph, each further set when the
- *  thread first sends to one of the set's mailboxes. */
+ *  allocated in sets: the first set when the thread registers with the graph, each further set when
+ *  the thread first sends to one of the set's mailboxes. */
 #define MAILBOX_SET 64
 /** Number of sets. So at most MAILBOX_SET * MAILBOX_SETS mailboxes have an id at a time. Mail to
  *  further mailboxes, which have no id, is not buffered and costs a lock for each event. */
@@ -54,20 +54,21 @@ struct outbox;
 struct outbox *mailbox_outboxes_new(void);
 
 /** Buffer `ev` in the calling thread's outbox for `mb`. If the thread has no outbox for `mb`, put
- *  `ev` into the mailbox at once. */
+ *  `ev` into the mailbox immediately. */
 void mailbox_send(struct mailbox *mb, struct weir_event *ev);
 
-/** Append the NULL-terminated list head..*tail at once, and wake the owner if it sleeps. */
+/** Append the NULL-terminated list head..*tail without buffering it, and wake the owner if it
+ *  sleeps. */
 void mailbox_put(struct mailbox *mb, struct weir_event *head, struct weir_event **tail);
 
 /** Take all mail, in order. Returns NULL if the mailbox is empty, without taking the lock. */
 struct weir_event *mailbox_take(struct mailbox *mb);
 
-/** Set `sleeping`, before the owner blocks. If mail has arrived, clears `sleeping` again and
- *  returns false; then the owner must not block. */
+/** Set `sleeping` before the owner blocks. If mail has arrived, clears `sleeping` again and returns
+ *  false, and the owner must not block. */
 bool mailbox_sleep(struct mailbox *mb);
 
-/** Clear `sleeping`, after the owner has blocked. */
+/** Clear `sleeping` after the owner has blocked. */
 void mailbox_awake(struct mailbox *mb);
 
 #endif

@@ -208,8 +208,7 @@ static uint64_t choose_key(const struct lane *l, uint32_t window, bool overdue)
 	return best;
 }
 
-/* Take up to `max` events of one key. The remaining events keep their order and are moved towards
- * the tail to close the gaps. */
+/* Take up to `max` events of one key. The remaining events of the window keep their order. */
 static int lane_take_key(struct lane *l, int max, bool overdue, struct weir_event **out)
 {
 	uint32_t window = l->n < COHORT_WINDOW ? l->n : COHORT_WINDOW, mask = l->capacity - 1;

@@ -4,8 +4,8 @@
  *
  * Why rings of pointers under a mutex? Two other designs were considered. With an intrusive list
  * the producer needs O(1), but a consumer that takes 64 events from a longer list must follow 64
- * pointers through cache lines that the producer wrote last, each a serial cache miss under the
- * lock. A ring hands over dense pointers: copying 8 of them touches one or two cache lines, no
+ * pointers through cache lines that the producer wrote last, and each is a serial cache miss under
+ * the lock. In a ring the pointers are dense: copying 8 of them touches one or two cache lines, no
  * event is touched under the lock, and the consumer can prefetch the events in parallel. A ring
  * from which consumers claim batches needs no mutex, but has no classes, no exact limit for all
  * classes together, and no cohorts. bench/micro_hop measures all three.
@@ -134,8 +134,8 @@ void queue_hold(struct queue *q, int class_id, int n);
  *  lock. */
 void queue_taken(struct queue *q, int class_id, int n);
 
-/** Uncount a batch with taken[c] events of class c, from which the handler has returned. The events
- *  of the batch that are now held must already be counted as held. Any thread. */
+/** Stop counting a batch with taken[c] events of class c as taken, because its handler has
+ *  returned. Those of its events that are now held must already be counted as held. Any thread. */
 void queue_return(struct queue *q, const int *taken);
 
 /** Number of free slots under the limit. The caller holds the lock. */

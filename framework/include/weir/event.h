@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events: typed messages with one owner, linked through themselves.
+ * Events: typed messages, each with exactly one owner, kept in intrusive lists.
  *
  * An event is the first member of a larger struct. The source defines that struct and owns its
- * memory (a connection owns its request). weir_event_init() initialises the event, each transfer
- * gives it to a new owner, and weir_event_finish() ends it, exactly once, with an outcome. A call
- * that may take an event receives `struct weir_event **` and stores NULL if it takes the event; a
- * refused event still belongs to the caller (rule 19).
+ * memory (a connection owns its request). weir_event_init() initialises the event, every transfer
+ * passes ownership, and weir_event_finish() ends the event exactly once, with an outcome. A call
+ * that may take ownership is passed a `struct weir_event **` and sets the pointer to NULL if it
+ * takes the event; a refused event still belongs to the caller (rule 19).
  *
  *   IDLE --init--> NEW --sink--> QUEUED --handler--> RUNNING --emit--> QUEUED ...
  *                                          |   \--hold--> HELD --emit or finish--> ...
@@ -32,14 +32,15 @@ struct weir_event;
 /** Largest number of classes in a graph; class 0 has the highest priority. */
 #define WEIR_CLASSES_MAX 8
 
-/** Longest name of a stage, a group or a class, in bytes without its NUL. Names appear in metrics,
- *  JSON and pages (reliability.md). */
+/** Maximum length of a stage, group or class name in bytes, excluding the NUL. Bounded because
+ *  names appear in metrics, JSON and web pages (reliability.md). */
 #define WEIR_NAME_MAX 64
 
 /** `deadline_ns` of an event without a deadline. */
 #define WEIR_NO_DEADLINE INT64_MAX
 
-/** A reference to the bytes p[0..n), not a copy. Valid as long as the event that they belong to. */
+/** A reference to the bytes p[0..n), not a copy. Valid for the lifetime of the event that the bytes
+ *  belong to. */
 struct weir_slice {
 	const char *p;
 	size_t n;
@@ -57,15 +58,15 @@ struct weir_field {
 	const char *help;
 };
 
-/** Number of hops kept in a trail; later hops are only counted. 10 is a guess: graphs are rarely
- *  deeper. */
+/** Number of hops that a trail records; later hops are only counted. 10 is a guess: graphs are
+ *  rarely deeper. */
 #define WEIR_TRAIL_HOPS 10
 
 /** A stage that an event passed through. Times are us since the event's arrival, at most 71
  *  minutes. */
 struct weir_hop {
 	uint16_t stage;
-	uint32_t queued_us, started_us; /* when it entered the queue; when its batch began */
+	uint32_t queued_us, started_us; /* when it was queued; when its batch started */
 };
 
 /** The trace that an event belongs to (weir/trace.h). An id of 0 means none. */
@@ -83,7 +84,7 @@ struct weir_trace {
  * to read the clock when the event ends.
  */
 struct weir_trail {
-	uint16_t n_hops; /* number of all hops; the first WEIR_TRAIL_HOPS are kept */
+	uint16_t n_hops; /* number of all hops; the first WEIR_TRAIL_HOPS are recorded */
 	bool traced;     /* `trace` is set */
 	struct weir_hop hop[WEIR_TRAIL_HOPS];
 	struct weir_trace trace;
@@ -94,9 +95,9 @@ struct weir_event_type {
 	const char *name; /* such as "http.request" */
 	size_t size;      /* bytes of the whole struct, at least sizeof(struct weir_event) */
 	/**
-	 * Called when the event leaves the graph with `status` (a WEIR_E code), to return its
-	 * memory to its source. Runs in the thread that finished it, with no lock held; must not
-	 * block.
+	 * Called when an event has ended with `status` (a WEIR_E code). Must return the event's
+	 * memory to the source. Runs in the thread that finished the event, with no lock held, and
+	 * must not block.
 	 */
 	void (*finish)(struct weir_event *ev, int status);
 	const struct weir_field *fields; /* may be NULL */
@@ -105,7 +106,7 @@ struct weir_event_type {
 	size_t trail;
 	/**
 	 * Write a description of the event, such as "GET /index.html", into buf[size]. The caller
-	 * masks control bytes. Runs in the thread that ends the event, before `finish`, or in a
+	 * masks control bytes. Runs in the thread that finishes the event, before `finish`, or in a
 	 * signal handler after a handler crashed: it must allocate nothing and take no lock. May be
 	 * NULL.
 	 */
@@ -142,34 +143,36 @@ enum weir_event_state {
 /* Bit 63 of `trace_id` is set only in shed ids; ids of requests leave it clear. */
 
 struct weir_event {
-	/* free for use by the event's holder: a queue, an outbox or a source */
+	/* for use by whatever contains the event: a queue, an outbox or a source */
 	struct weir_event *next;
 	const struct weir_event_type *type; /* set once by init */
 	uint64_t key;                       /* cohort key, partition key or colour; 0 unless set */
-	/* id of the request; once refused, the shed id (weir_shed_id()); 0 if none */
+	/* id of the request or, after a refusal, the shed id (weir_shed_id()); 0 if none */
 	uint64_t trace_id;
-	int64_t arrival_ns;  /* entered the graph (CLOCK_MONOTONIC) */
-	int64_t queued_ns;   /* entered the current queue; the same for all events of a run */
+	int64_t arrival_ns; /* time of entry into the graph (CLOCK_MONOTONIC) */
+	/* time of entry into the current queue; equal for events queued together */
+	int64_t queued_ns;
 	int64_t deadline_ns; /* no handler call starts after this time; may be WEIR_NO_DEADLINE */
 	uint32_t session;    /* 31 bits, 0 for no session; bit 31 is WEIR_SESSION_RETRY */
-	uint16_t stage;      /* id of the stage that holds it, or WEIR_NO_STAGE */
+	uint16_t stage;      /* id of the stage that it is in, or WEIR_NO_STAGE */
 	uint8_t class_id;    /* 0 is the highest priority */
 	uint8_t state;       /* enum weir_event_state */
 };
 _Static_assert(sizeof(struct weir_event) == WEIR_CACHE_LINE, "the header is one cache line");
 
 /**
- * Initialise `ev` as a new event of `type` that arrived at `now_ns`, without class, key, session or
- * deadline. Called by the owner; `ev` must be idle or finished. Allocates nothing; costs about 3
- * ns.
+ * Initialise `ev` as a new event of `type` that arrived at `now_ns`, with class 0 and without a
+ * key, session or deadline. Called by the owner; `ev` must be idle or finished. Allocates nothing;
+ * costs about 3 ns.
  */
 WEIR_API void weir_event_init(
     struct weir_event *ev, const struct weir_event_type *type, int64_t now_ns);
 
 /**
- * End `*ev` with `status` (a WEIR_E code) and store NULL. Counts the outcome at the stage that has
- * the event, then calls the type's `finish`. Must be called exactly once per event: a second call
- * is a bug and aborts the process. Any thread of the graph or attached to it; does not block.
+ * Finish `*ev` with `status` (a WEIR_E code) and set `*ev` to NULL. Counts the outcome at the
+ * event's current stage, then calls the type's `finish`. Must be called exactly once per event: a
+ * second call is a bug and aborts the process. Any thread of the graph or attached to it; does not
+ * block.
  */
 WEIR_API void weir_event_finish(struct weir_event **ev, int status);
 

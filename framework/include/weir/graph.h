@@ -49,10 +49,10 @@ WEIR_API int weir_graph_start(struct weir_graph *graph, struct weir_errs *errs);
  * mode, the journal, and the list of changes, which can still be undone. Anything that cannot be
  * taken over is journalled ("dropped") and logged.
  *
- * Afterwards both graphs accept connections until the caller drains `old`, which hands its
- * connections over to `graph`. Changes to `old` are now refused (WEIR_EBUSY). On failure `old`
- * continues as before, `errs` has the reason, and `graph` can only be freed. `graph` must be freed
- * after `old`. One call at a time; any thread, attached or not.
+ * Afterwards both graphs accept connections until the caller drains `old`. The drain hands the
+ * connections of `old` over to `graph`. Changes to `old` are now refused (WEIR_EBUSY). On failure
+ * `old` continues as before, `errs` has the reason, and `graph` can only be freed. `graph` must be
+ * freed after `old`. One call at a time; any thread, attached or not.
  */
 WEIR_API int weir_graph_succeed(
     struct weir_graph *graph, struct weir_graph *old, struct weir_errs *errs);
@@ -116,21 +116,25 @@ WEIR_API const struct weir_spec *weir_graph_spec(const struct weir_graph *graph)
 /** Whether the graph is running and not draining. For readiness probes. Any thread. */
 WEIR_API bool weir_graph_ready(const struct weir_graph *graph);
 
-/** Time at which the control thread's last completed round started, ns, CLOCK_MONOTONIC; 0 before
- *  the first. The thread makes ten rounds a second, so an old value means that it is stuck. Any
- *  thread, takes no lock. */
+/** Time at which the control thread's last completed round started, in ns, CLOCK_MONOTONIC; 0
+ *  before the first round. The thread makes ten rounds a second, so an old value means that it is
+ *  stuck. Any thread, takes no lock. */
 WEIR_API int64_t weir_graph_tick_ns(const struct weir_graph *graph);
 
-/** Start time of the longest-running handler call, ns, CLOCK_MONOTONIC, with its stage in *stage,
- *  if the call has run for more than ten times `threads: { stuck }` of that stage; otherwise 0,
- *  with "" in *stage. *stage lives as long as the graph. The value is updated ten times a second
- *  while the graph runs. Any thread, takes no lock. */
+/**
+ * If the longest-running handler call has run for more than ten times `threads: { stuck }` of its
+ * stage, return its start time (ns, CLOCK_MONOTONIC) and store the name of the stage in *stage.
+ * Otherwise return 0 and store "". *stage lives as long as the graph. The values are updated ten
+ * times a second while the graph runs. Any thread, takes no lock.
+ */
 WEIR_API int64_t weir_graph_hung(const struct weir_graph *graph, const char **stage);
 
-/** Forbid any graph to succeed `graph`: weir_graph_succeed fails with WEIR_EBUSY from now on. A
- *  call in progress in another thread fails, too, and stops what it has started. Returns false if
- *  `graph` already has a successor, or if it is too late to make the call in progress fail; in that
- *  case wait for the call to return. Any thread. */
+/**
+ * Prevent any graph from succeeding `graph`: weir_graph_succeed fails with WEIR_EBUSY from now on.
+ * A call in progress in another thread also fails, and stops what it has started. Returns false if
+ * `graph` already has a successor, or if it is too late to make the call in progress fail. In the
+ * latter case, wait for that call to return. Any thread.
+ */
 WEIR_API bool weir_graph_stay(struct weir_graph *graph);
 
 /* ---- threads that are not the graph's own (embedders, tests, benches) ---- */
@@ -142,11 +146,11 @@ WEIR_API void weir_thread_detach(void);
 
 /**
  * Offer `ev[0..n)`, n >= 1, to stage `to` (from weir_graph_stage): deadline check, admission,
- * queue. Refused events stay the caller's and are moved to the front of `ev`, in order; the other
- * slots become NULL. *reason (may be NULL) receives the SHED code of a refusal. Returns the number
- * of events taken. For attached threads, and I/O threads between callbacks; handlers must emit
- * instead. Runs inline stages in the caller's thread. A call takes one lock and causes at most one
- * wake-up.
+ * queue. Refused events still belong to the caller and are moved to the front of `ev`, in order;
+ * the other slots become NULL. *reason (may be NULL) receives the SHED code of a refusal. Returns
+ * the number of events taken. For attached threads, and I/O threads between callbacks; handlers
+ * must emit instead. Runs inline stages in the caller's thread. A call takes one lock and causes at
+ * most one wake-up.
  */
 WEIR_API int weir_offer(struct weir_stage *to, struct weir_event **ev, int n, int *reason);
 

@@ -7,14 +7,14 @@
  * the end of the iteration, so an iteration that serves 40 ready connections makes only one
  * transfer to each next stage. An iteration ("turn") consists of
  *
- *         wait -> ready callbacks -> mail -> timers -> turn_end -> outboxes leave -> turn_end ...
+ *         wait -> ready callbacks -> mail -> timers -> turn_end -> send outboxes -> turn_end ...
  *
  * where turn_end runs again whenever sending the outboxes finishes events of this loop, as inline
  * stages may do. So all responses of an iteration can be written together.
  *
  * | call                    | own thread | other threads                           |
  * |-------------------------|------------|-----------------------------------------|
- * | weir_loop_send          | yes        | yes: graph or attached threads, at once |
+ * | weir_loop_send          | yes        | yes: threads of the graph, or attached  |
  * | weir_loop_stop, _wake   | yes        | yes                                     |
  * | weir_loop_held          | yes        | yes                                     |
  * | everything else         | yes        | no                                      |
@@ -72,7 +72,7 @@ struct weir_loop_ops {
 WEIR_API int weir_loop_start(struct weir_stage *st, int index, const struct weir_loop_ops *ops,
     void *data, struct weir_loop **loop);
 
-/** Ask the loop to end after its current iteration. Any thread. */
+/** Make the loop end after its current iteration. Any thread. */
 WEIR_API void weir_loop_stop(struct weir_loop *loop);
 
 /** Make the loop run an iteration soon, so that turn_end sees what another thread has changed. Any
@@ -107,18 +107,18 @@ WEIR_API void weir_timer_set(struct weir_loop *loop, struct weir_timer *t, int64
 WEIR_API void weir_timer_cancel(struct weir_loop *loop, struct weir_timer *t);
 
 /**
- * Give `ev` (finished, or new to the loop) to the loop's thread, which then owns it. If the caller
- * is the loop's own thread, `ev` is added to the mail of this iteration. If the caller is another
- * thread of the graph, `ev` stays in the caller's outbox until the caller's batch ends, so a run of
- * events costs one lock and at most one wake-up.
+ * Transfer `ev` (finished, or new to the loop) to the loop's thread, which then owns it. If the
+ * caller is the loop's own thread, `ev` is added to the mail of this iteration. If the caller is
+ * another thread of the graph, `ev` stays in the caller's outbox until the caller's batch ends, so
+ * a run of events costs one lock and at most one wake-up.
  */
 WEIR_API void weir_loop_send(struct weir_loop *loop, struct weir_event *ev);
 
 /**
- * Whether the loop is held up: its thread has been in one handler call of an inline stage for
- * longer than `threads: { stuck }` of that stage. Meanwhile the source's other loops may take over
- * its work; each of them runs an iteration when this value changes. Any thread, until the loop is
- * freed.
+ * Whether the loop is held up, which means that its thread has been in one handler call of an
+ * inline stage for longer than `threads: { stuck }` of that stage. Meanwhile the source's other
+ * loops may take over its work; each of them runs an iteration when this value changes. Any thread,
+ * until the loop is freed.
  */
 WEIR_API bool weir_loop_held(const struct weir_loop *loop);
 /** The number of loops of source `st` that are held up. A relaxed read, any thread. */

@@ -17,7 +17,7 @@
 #include <weir/annotate.h>
 #include <weir/error.h>
 
-/* type, C type of the member, how a user writes a value */
+/* Columns: type, C type of the member, how a user writes a value. */
 #define WEIR_KNOB_TYPES(X)                                                                         \
 	X(BOOL, "bool", "true or false")                                                           \
 	X(INT, "int64_t", "a whole number, or with k, M: 20k")                                     \
@@ -38,7 +38,7 @@ enum weir_knob_type {
 };
 
 enum weir_knob_flags {
-	/* may change while the graph runs; without it, fixed when the graph is built */
+	/* may change while the graph runs; other knobs are fixed when the graph is built */
 	WEIR_KNOB_LIVE = 1,
 	WEIR_KNOB_REQUIRED = 2, /* no default */
 	WEIR_KNOB_AUTO = 4,     /* for numbers: "auto" is allowed, and stored as -1 */

@@ -11,8 +11,8 @@
  *
  * | call                                | threads                                    |
  * |-------------------------------------|--------------------------------------------|
- * | weir_log_file_add                   | any thread; a mutex for the time of a copy |
- * | weir_log_file_move, weir_log_reopen | any thread; the writer does it soon        |
+ * | weir_log_file_add                   | any thread; holds a mutex while it copies  |
+ * | weir_log_file_move, weir_log_reopen | any thread; the writer acts on it soon     |
  * | the others                          | the owner                                  |
  */
 #ifndef WEIR_LOG_FILE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Metrics of a stage type: a table with one row per metric. Threads count separately, and readers
- * add up their counts (rules 33, 39, 41).
+ * Metrics of a stage type: a table with one row per metric. Each thread has its own counters, and
+ * readers sum them (rules 33, 39, 41).
  *
  * The framework already counts what all stages have in common (events in and out, shed events, wait
  * and service times). Rows are for what only the stage knows, such as cache hits or bytes read.
@@ -15,12 +15,14 @@
 #include <weir/annotate.h>
 
 enum weir_metric_kind {
-	WEIR_METRIC_COUNTER, /* only grows; its name ends in _total */
+	WEIR_METRIC_COUNTER, /* never decreases; its name ends in _total */
 	WEIR_METRIC_GAUGE,   /* goes up and down; every thread adds its own changes */
-	/** Counts what a source refused because of one of its own limits before it made an event,
-	 *  so that the framework has nothing to shed. Pages and reports show the count as shed,
-	 *  described by the row's help ("connections refused over max_per_address"). Client errors
-	 *  do not belong here. */
+	/**
+	 * Counts requests or connections that a source refused because of one of its own limits,
+	 * before it created an event that the framework could have shed. Pages and reports show the
+	 * count as shed, described by the row's help ("connections refused over max_per_address").
+	 * Client errors do not belong here.
+	 */
 	WEIR_METRIC_TURNED_AWAY,
 };
 
@@ -35,7 +37,7 @@ struct weir_metric {
 	const char *help; /* one sentence, no full stop */
 };
 
-/** Whether the metric only grows. Any thread. */
+/** Whether the metric never decreases. Any thread. */
 static inline bool weir_metric_counts(const struct weir_metric *m)
 {
 	return m->kind != WEIR_METRIC_GAUGE;

@@ -22,8 +22,8 @@ struct weir_graph;
  * Set the live knob `knob` ("threads.max", "admission.rate", "with.body") of `stage` to `value`,
  * permanently. Same as weir_graph_set_for with `for_ns` 0. Returns 0, WEIR_ENOENT (no such stage or
  * knob), WEIR_EINVAL (bad value, or the knob is not live) or WEIR_ENOMEM; why[size] receives the
- * message, with the same text as from `check`. The change is journalled and appears in
- * weir_graph_acts. Any thread; takes effect with the next batch at the latest.
+ * same message that `check` would print. The change is journalled and appears in weir_graph_acts.
+ * Any thread; takes effect with the next batch at the latest.
  */
 WEIR_API int weir_graph_set(struct weir_graph *graph, const char *stage, const char *knob,
     const char *value, char *why, size_t size);
@@ -105,8 +105,8 @@ WEIR_API int weir_graph_undo(
  *  "reload". Does not block. */
 WEIR_API void weir_graph_act_as(const char *name);
 
-/** Copy the newest `n` changes into `out`, newest first, and return their number. The graph keeps
- *  256 changes. Any thread. */
+/** Copy the newest `n` changes into `out`, newest first, and return their number. The graph stores
+ *  the last 256 changes. Any thread. */
 WEIR_API int weir_graph_acts(const struct weir_graph *graph, struct weir_act *out, int n);
 
 /** An event in a queue, without its content. */

@@ -4,9 +4,9 @@
  * program.
  *
  * Every member is described by a knob row in framework/plan/spec_knobs.c (weir_*_knobs below), so
- * the loader, `check`, `describe`, the schema and the admin endpoint read one table. A spec owns
- * everything it points to; weir_spec_free frees it. An embedding program builds a spec with
- * weir_spec_new and weir_spec_add_stage, which fill in defaults.
+ * the loader, `check`, `describe`, the schema and the admin endpoint all read the same table. A
+ * spec owns everything it points to; weir_spec_free frees it. An embedding program builds a spec
+ * with weir_spec_new and weir_spec_add_stage, which fill in defaults.
  */
 #ifndef WEIR_SPEC_H
 #define WEIR_SPEC_H
@@ -19,8 +19,8 @@
 #include <weir/event.h>
 #include <weir/knob.h>
 
-/** `threads:` of a group, or of a stage that is not in a group. If min or max is -1 (`auto`), it is
- *  the number of cores this process may use, adjusted so that min <= max. */
+/** `threads:` of a group, or of a stage that is not in a group. A min or max of -1 (`auto`) stands
+ *  for the number of cores that this process may use, adjusted so that min <= max. */
 struct weir_threads_spec {
 	/* number of handler threads, 1..1024; if start is -1, the pool starts with min */
 	int64_t min, max, start;
@@ -65,8 +65,8 @@ struct weir_admission_spec {
 	 * -1 is half the limit */
 	int64_t threshold;
 	double rate; /* for `rate`: events per second */
-	/* for `rate`: depth of the token bucket in events; 0 is the events of 10 ms at `rate`, at
-	 * least 1 */
+	/* for `rate`: depth of the token bucket in events; 0 selects the number of events in 10 ms
+	 * at `rate`, at least 1 */
 	double burst;
 	/* target wait (codel, dagor) or target response time (seda_rt); -1 lets the policy
 	 * choose */
@@ -241,8 +241,8 @@ struct weir_alerts_spec {
 /** The built-in rules, without rules for individual stages. */
 WEIR_API struct weir_alerts_spec weir_alerts_default(void);
 
-/** Make a deep copy in *copy, freed by weir_alerts_free. Returns 0, or WEIR_ENOMEM with *copy
- *  empty. */
+/** Make a deep copy in *copy, to be freed with weir_alerts_free. Returns 0, or WEIR_ENOMEM with
+ *  *copy empty. */
 WEIR_API int weir_alerts_copy(const struct weir_alerts_spec *alerts, struct weir_alerts_spec *copy);
 WEIR_API void weir_alerts_free(struct weir_alerts_spec *alerts);
 
@@ -260,7 +260,7 @@ struct weir_plugin_spec {
 struct weir_spec {
 	char *name;
 	char *path; /* the file it was loaded from, or NULL */
-	char *user; /* user to which a server started by root switches; "" to stay root */
+	char *user; /* user that a server started by root switches to; "" to stay root */
 	struct weir_mark user_mark;
 	struct weir_admin_spec admin;
 	int64_t grace_ns; /* `drain: { grace: 10s }`: longest duration of a drain */
@@ -313,16 +313,16 @@ WEIR_API const char *weir_spec_admission(const struct weir_stage_spec *stage, bo
 WEIR_API int64_t weir_spec_slo_ns(
     const struct weir_spec *spec, const struct weir_stage_spec *stage);
 
-/** Create an empty spec with defaults. Returns NULL if out of memory. */
+/** Create a spec with default values and without stages. Returns NULL if out of memory. */
 WEIR_API struct weir_spec *weir_spec_new(const char *name);
 
-/** Append a stage with defaults. Its address is valid until the next append. Returns NULL if out of
- *  memory. */
+/** Append a stage with default values. Its address is valid until the next append. Returns NULL if
+ *  out of memory. */
 WEIR_API struct weir_stage_spec *weir_spec_add_stage(
     struct weir_spec *spec, const char *name, const char *use);
 
-/** Append a group with defaults. Its address is valid until the next append. Returns NULL if out of
- *  memory. */
+/** Append a group with default values. Its address is valid until the next append. Returns NULL if
+ *  out of memory. */
 WEIR_API struct weir_group_spec *weir_spec_add_group(struct weir_spec *spec, const char *name);
 
 /** Append a class. Its address is valid until the next append. Returns NULL if out of memory. */

@@ -11,14 +11,14 @@
  *
  * What the framework promises to `handle(st, ev, n)`:
  *   - n >= 1; ev[0..n) are live events of the accepted type, in queue order, owned by the handler;
- *   - every outlet that is not optional is linked, and to a stage that accepts the type;
+ *   - every mandatory outlet is linked, and each linked stage accepts the outlet's event type;
  *   - with `mode: exclusive`, only one call runs at a time; with `partitioned`, the events of one
  *     key are handled in order, one call at a time, by the same thread until the number of
  *     threads changes;
- *   - no lock is held: the handler may block (declare that with WEIR_STAGE_BLOCKS).
+ *   - no lock is held, so the handler may block (declare this with WEIR_STAGE_BLOCKS).
  * In return, the handler must emit, finish or hold each event, so that every slot is NULL when it
- * returns. A leftover event is finished as WEIR_EDROPPED and counted as `unhandled`; the first is
- * logged.
+ * returns. Events left over are finished as WEIR_EDROPPED and counted as `unhandled`; only the
+ * first of them is logged.
  *
  * The framework registers every thread of the graph (handler, I/O, attached) with liburcu-memb: a
  * stage may use urcu_memb_read_lock() right away and must not register threads itself.
@@ -45,18 +45,18 @@
 struct weir_stage;
 
 enum weir_stage_flags {
-	/* makes events in its own I/O threads; has no queue and no `handle` */
+	/* creates events in its own I/O threads; has no queue and no `handle` */
 	WEIR_STAGE_SOURCE = 1,
 	WEIR_STAGE_SINGLE = 2, /* always `mode: exclusive`, whatever the YAML says */
 	/* `handle` may sleep in the kernel: the stage is never inline, and its batches are small */
 	WEIR_STAGE_BLOCKS = 4,
 	WEIR_STAGE_ANY_OUTLETS = 8, /* the names under `to:` define the outlets (for routers) */
-	/* takes events whose body is still arriving (weir/http.h), or never reads bodies */
+	/* can handle events whose body is still arriving (weir/http.h), or never reads bodies */
 	WEIR_STAGE_IN_PARTS = 16,
 };
 
-/** As `accepts`: the stage takes events of any type. As the type of an outlet: the outlet has the
- *  type of the events that the stage receives. */
+/** As `accepts`, it means that the stage takes events of any type; as the type of an outlet, that
+ *  the outlet emits events of the type that the stage receives. */
 #define WEIR_ANY_EVENT NULL
 
 struct weir_outlet {
@@ -137,20 +137,20 @@ struct weir_stage_ops {
 	void (*pause)(struct weir_stage *st, bool paused);
 
 	/**
-	 * Called when a reload keeps this stage, because only live knobs change. Take over the
-	 * external data that the init of `wanted` has read, such as a certificate whose file was
-	 * replaced. `wanted` is the same stage in a graph that is never started and will soon be
-	 * freed, so its fini must still be able to release it. Optional. One call at a time,
-	 * between start and stop, while handlers run. Any thread, so weir_state is the only
-	 * function of this header that may be called.
+	 * Called when a reload keeps this stage because nothing but live knobs has changed. Take
+	 * over the external data that the init of `wanted` has read, such as a certificate whose
+	 * file was replaced. `wanted` is the same stage in a graph that is never started and will
+	 * soon be freed, so its fini must still be able to release it. Optional. One call at a
+	 * time, between start and stop, while handlers run. May run in any thread, so weir_state is
+	 * the only function of this header that it may call.
 	 */
 	void (*refresh)(struct weir_stage *st, struct weir_stage *wanted);
 
 	/**
-	 * Whether the init of `wanted` has read different external data than this running stage
-	 * uses. If so, write the difference into text[size], without a full stop ("certificate
-	 * example.org until 2027-01-31, was example.org until 2026-12-01"). A reload reports this
-	 * text, and so does the preview of a reload. If the callback returns false, `text` is
+	 * Whether the external data that the init of `wanted` has read differs from the data that
+	 * this running stage uses. If so, write the difference into text[size], without a full stop
+	 * ("certificate example.org until 2027-01-31, was example.org until 2026-12-01"). Reloads
+	 * and previews of reloads report this text. If the callback returns false, `text` is
 	 * ignored. `wanted` has the same name and type, may have other knobs, and was not started.
 	 * Optional; called under the same rules as refresh.
 	 */
@@ -160,8 +160,8 @@ struct weir_stage_ops {
 /* ---- inside callbacks ---- */
 
 /**
- * Give `*ev` to the stage linked to `outlet` (an index into ops->outlets, or from weir_outlet_find)
- * and store NULL. Emitted events are collected in an outbox and enter the next queue in one
+ * Send `*ev` to the stage linked to `outlet` (an index into ops->outlets, or from weir_outlet_find)
+ * and set `*ev` to NULL. Emitted events are collected in an outbox and enter the next queue in one
  * operation when the batch ends; refused events are returned through ops->refused. Emitting to an
  * unlinked optional outlet finishes the event: as WEIR_OK if the outlet may end a path (its type is
  * WEIR_ANY_EVENT), otherwise as WEIR_ELINK. Costs about 3 ns.
@@ -188,24 +188,25 @@ WEIR_API const struct weir_stage *weir_behind_without(
     struct weir_stage *st, int outlet, unsigned flags);
 
 /**
- * Keep `*ev` beyond this call and store NULL: it stays in flight in this stage until the stage
- * emits or finishes it, from any thread of the graph. The stage must keep track of its held events
- * (it may link them by `ev->next`) and end all of them when the graph closes (ops->stop). A held
- * event keeps its slot: a stage, inline or not, can have at most `queue.limit` queued and held
- * events together, and admission refuses more (WEIR_EQUEUE). Once a stage has held an event, events
- * in its handlers count as well, since they may be held next.
+ * Hold `*ev` beyond this handler call and set `*ev` to NULL. The event stays in flight in this
+ * stage until the stage emits or finishes it, from any thread of the graph. The stage must keep
+ * track of its held events (it may link them by `ev->next`) and end all of them when the graph
+ * closes (ops->stop). A held event still occupies a slot: a stage, inline or not, can have at most
+ * `queue.limit` queued and held events together, and admission refuses more (WEIR_EQUEUE). Once a
+ * stage has held an event, events in its handlers count as well, since they may be held next.
  */
 WEIR_API void weir_hold(struct weir_stage *st, struct weir_event **ev);
 
 /**
  * Put `*ev`, which is in a handler or held by the stage, back into the queue of the same stage and
- * store NULL; `handle` is then called with it again. The event has already been admitted, so
+ * set `*ev` to NULL; `handle` is then called with it again. The event has already been admitted, so
  * admission is not repeated, a full queue does not refuse it, no deadline or delay drops it before
  * the handler, and it is counted as offered only once. If the graph is closed by force or a handler
- * thread dies, the event may end without another call (as WEIR_ECLOSED on a close). State that
- * belongs to an event should therefore be freed in a callback that runs for every event at its end,
- * such as a tap of weir_http_add_tap. For inline stages, the requeuing thread calls `handle` when
- * its batch ends. Any thread of the graph; costs about 5 ns plus the push into the queue.
+ * thread exits unexpectedly, the event may end without another call (as WEIR_ECLOSED on a close).
+ * State that belongs to an event should therefore be freed in a callback that runs for every event
+ * at its end, such as a tap of weir_http_add_tap. For inline stages, the requeuing thread calls
+ * `handle` when its batch ends. Any thread of the graph; costs about 5 ns plus the push into the
+ * queue.
  */
 WEIR_API void weir_requeue(struct weir_stage *st, struct weir_event **ev);
 
@@ -221,17 +222,17 @@ WEIR_API void *weir_thread_state(const struct weir_stage *st);
 WEIR_API const void *weir_conf(const struct weir_stage *st);
 
 /**
- * In ops->init and ops->start: make the error point to the value at `path` below `with:`, such as
- * "tls.cert" or "tls.certs.1.key" (list entries count from 1), instead of to the stage. If the
- * configuration has no such value, the error points to the longest part of the path that exists.
- * Returns whether the whole path exists. Main thread.
+ * Make the error that ops->init or ops->start is about to return point to the value at `path` below
+ * `with:`, such as "tls.cert" or "tls.certs.1.key" (list entries count from 1), instead of to the
+ * stage. If the configuration has no such value, the error points to the longest part of the path
+ * that exists. Returns whether the whole path exists. Main thread.
  */
 WEIR_API bool weir_blame(struct weir_stage *st, const char *path);
 
 /**
- * In ops->init: log a warning, in the format of printf and at most 299 bytes long, that points to
- * the value at `path` (see weir_blame). For a setting that is valid but has less effect than the
- * user may expect; `weir check` shows the warning. Main thread.
+ * Log a warning, formatted as by printf and at most 299 bytes long, that points to the value at
+ * `path` (see weir_blame). It is meant for a setting that is valid but has less effect than the
+ * user may expect; `weir check` shows it. For use in ops->init. Main thread.
  */
 WEIR_API void weir_warn(struct weir_stage *st, const char *path, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -254,7 +255,7 @@ WEIR_API const struct weir_stage_ops *weir_stage_type(const struct weir_stage *s
 /** Name of the stage in the configuration. Any thread; valid for the lifetime of the graph. */
 WEIR_API const char *weir_stage_name(const struct weir_stage *st);
 
-/** Start time of the current batch, ns, CLOCK_MONOTONIC. Does not read the clock. */
+/** Start time of the current batch in ns, CLOCK_MONOTONIC. Does not read the clock. */
 WEIR_API int64_t weir_now_ns(const struct weir_stage *st);
 
 /** Time from the start of the current batch to the deadline of `ev` in ns; INT64_MAX if `ev` has no
@@ -292,16 +293,16 @@ WEIR_API uint8_t weir_classify(const struct weir_stage *st, const struct weir_ev
 WEIR_API bool weir_shed_id(const struct weir_event *ev, char text[WEIR_SHED_ID_BYTES]);
 
 /**
- * How long the sender of the refused event `ev` should wait before a retry, in ns; 0 if unknown. If
- * only part of the event's class is admitted, this is the time until the event's user is admitted
- * again, at most 10 s, or 1 s for an event without a user. After most other refusals it is the
- * predicted wait. Called by the owner of the event, in a thread of the graph. Takes no lock; costs
- * about 10 ns.
+ * How long the sender of the refused event `ev` should wait before retrying, in ns; 0 if unknown.
+ * If only part of the event's class is admitted, this is the time until the event's user is
+ * admitted again, at most 10 s, or 1 s for an event without a user. After most other refusals it is
+ * the predicted wait. Called by the owner of the event, in a thread of the graph. Takes no lock;
+ * costs about 10 ns.
  */
 WEIR_API int64_t weir_retry_after_ns(const struct weir_event *ev);
 
-/** Whether the drain must end at once (second SIGTERM). The ops->stop of a source polls this while
- *  it waits. Any thread. */
+/** Whether the drain must end immediately (after a second SIGTERM). The ops->stop of a source polls
+ *  this while it waits. Any thread. */
 WEIR_API bool weir_hurried(const struct weir_stage *st);
 
 /* ---- reloading ---- */
@@ -349,9 +350,9 @@ WEIR_API int weir_stage_load(const char *path, struct weir_err *err);
 WEIR_API int weir_stage_plugin(const char *path, bool look, uint64_t *id, struct weir_err *err);
 
 /**
- * Call this before loading the plug-ins of a new configuration. It lets each type name be assigned
- * once to a different plug-in than in earlier configurations. Graphs keep the types that they were
- * built with. One thread at a time, like weir_stage_load.
+ * Call this before loading the plug-ins of a new configuration. After it, each type name can be
+ * reassigned once, to a plug-in other than the one in earlier configurations. Graphs keep the types
+ * that they were built with. One thread at a time, like weir_stage_load.
  */
 WEIR_API void weir_stage_plugins_begin(void);
 

@@ -65,7 +65,8 @@ struct weir_stage_view {
 	uint64_t in_flight; /* queued + running + held */
 	uint64_t held;
 	int64_t law_residual; /* offered - ended - in flight, from one pass over the counters */
-	/* largest |law_residual| that is not a bug, from the events that moved during the pass */
+	/* largest |law_residual| that is explained by events that moved during the pass; a larger
+	 * one is a bug */
 	int64_t law_slack;
 	int threads[WEIR_THREAD_STATES];
 	int threads_now, threads_target, threads_min, threads_max;
@@ -100,7 +101,7 @@ struct weir_decision {
 	char actor[24];                /* policy name, "operator", "repair" */
 	char action[24];               /* "grow", "shrink", "limit", "set", "batch", "stuck" ... */
 	char rule[96];                 /* why: "queue 187 over threshold 64" */
-	/* the limit that the decision ran into, such as "wanted 9, max 8"; "" if none */
+	/* the limit that restricted the decision, such as "wanted 9, max 8"; "" if none */
 	char limit[48];
 	char inputs[160]; /* "queue=187 busy=4 arrivals=912/s" */
 	int from, to;     /* number of threads or batch size, before and after */

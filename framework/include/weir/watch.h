@@ -18,10 +18,10 @@ struct weir_graph;
 
 /* ---- the slowest events ---- */
 
-/** Number of events kept per class and minute. */
+/** Number of events recorded per class and minute. */
 #define WEIR_SLOWEST_MAX 16
 
-/** The visit of an event to one stage on its path. */
+/** The time that an event spent at one stage of its path. */
 struct weir_span {
 	const char *stage; /* lives as long as the graph */
 	int stage_id;
@@ -71,16 +71,16 @@ struct weir_tap {
 
 struct weir_tap_state {
 	uint64_t next;    /* the value of `after` for the next call */
-	uint64_t dropped; /* matching events not kept, since the tap was opened */
+	uint64_t dropped; /* matching events that were only counted, since the tap was opened */
 };
 
 /**
  * Copy events that ended after `after`, oldest first, into `out[n]`. `after` is state.next of the
  * previous call; if it is 0, the call returns no events and opens the tap unless it is already
- * open. Each call keeps the tap open for 3 s. Between calls the tap keeps 256 events and only
- * counts further ones. Returns the number of events, WEIR_ENOENT (no such stage or class),
+ * open. Each call keeps the tap open for 3 s. Between calls the tap stores up to 256 events and
+ * only counts further ones. Returns the number of events, WEIR_ENOENT (no such stage or class),
  * WEIR_EBUSY (8 other taps are open) or WEIR_ENOMEM. Any thread. While a tap is open, each event
- * that ends costs a few ns, and each event kept about 1 us.
+ * that ends costs a few ns, and each event stored about 1 us.
  */
 WEIR_API int weir_graph_tap(const struct weir_graph *graph, const struct weir_tap *want,
     uint64_t after, struct weir_slow *out, int n, struct weir_tap_state *state);
@@ -89,13 +89,13 @@ WEIR_API int weir_graph_tap(const struct weir_graph *graph, const struct weir_ta
 struct weir_collect {
 	double sample; /* share collected of the traces that start in this server, 0..1 */
 	bool slow;     /* also collect events that are among the slowest of their class */
-	/* a trace that started elsewhere is collected if its sampled flag is set; if false,
-	 * `sample` applies to it as well */
+	/* if set, a trace that started elsewhere is collected if its sampled flag is set; otherwise
+	 * `sample` applies to such traces, too */
 	bool follow;
 };
 
-/** Start collecting events for an export. At most 2048 events wait to be taken. Returns 0,
- *  WEIR_EBUSY (another export is collecting) or WEIR_ENOMEM. Any thread. */
+/** Start collecting events for an export. Up to 2048 events are queued for weir_graph_collected.
+ *  Returns 0, WEIR_EBUSY (another export is collecting) or WEIR_ENOMEM. Any thread. */
 WEIR_API int weir_graph_collect(struct weir_graph *graph, const struct weir_collect *want);
 WEIR_API void weir_graph_collect_end(struct weir_graph *graph);
 
