@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shed tokens: why an event was refused, in the 64 bits of its trace id.
+ * Shed tokens, which encode in the 64 bits of an event's trace id why the event was refused.
  *
  * A server that refuses a million requests a second cannot store the reason for each refusal, so
  * the response carries it: the sink encodes the reason and the load at that time in `ev->trace_id`,

@@ -80,7 +80,7 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 	return n_expired;
 }
 
-/* Refuse all events without asking a policy, because the stage is being drained. */
+/* Refuse all events without consulting a policy, because the stage is being drained. */
 static void judge_draining(struct sink *s, struct weir_event **ev, int n, struct verdict *v)
 {
 	for (int c = 0; c < s->queue.n_classes; c++)
@@ -197,7 +197,7 @@ static int push_run(struct sink *s, struct weir_event **ev, int n, int *reason)
 	return left;
 }
 
-/* Let each admitted event occupy a slot from here on, because the handler of the inline stage may
+/* Let each admitted event occupy a slot from now on, because the handler of the inline stage may
  * hold it. */
 static void reserve(struct sink *s, const struct verdict *v) WEIR_REQUIRES(&s->queue.lock)
 {

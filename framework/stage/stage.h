@@ -64,7 +64,7 @@ struct weir_stage {
 	struct batcher *batcher;
 	/* cohort.max as set by the operator: upper bound for the batcher */
 	atomic_int cohort_bound;
-	struct thread_deaths deaths; /* I/O threads of the stage that have died */
+	struct thread_deaths deaths; /* I/O threads of the stage that exited unexpectedly */
 	uint64_t deaths_told;        /* deaths already reported; used only by the control thread */
 	/* number of I/O threads held up by a handler; written under threads_lock */
 	atomic_int loops_held;
