@@ -283,8 +283,8 @@ static void known_hint(struct text_out *out, const char *const *names, int n)
 	text_end(out);
 }
 
-/* Suggest the known key that is spelt most like `key`; if none is, list the known keys. A number
- * gets no spelling suggestion, since 500 is not a typo of 400. */
+/* Suggest the known key that is spelt most like `key`; if none is, list the known keys. No similar
+ * spelling is suggested for a number, since 500 is not a typo for 400. */
 static void unknown_hint(const struct weir_knob *table, const char *key, char *hint, size_t size)
 {
 	struct text_out out = {hint, size, 0};

@@ -221,7 +221,7 @@ static bool next_name(struct way *w, char name[NAME_MAX + 1])
 	size_t n = strcspn(from, "/");
 
 	if (n > NAME_MAX)
-		n = NAME_MAX; /* a name that the kernel will not find */
+		n = NAME_MAX; /* no file has a longer name; the rest is taken as the next name */
 	memcpy(name, from, n);
 	name[n] = '\0';
 	from += n;

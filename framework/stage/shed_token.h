@@ -41,7 +41,7 @@
 #define SHED_TOKEN_AT_WRAP (1U << 26)
 
 /** Time in ns in which the admitted share of a class rotates through all users, so that each user's
- *  position takes every value once. 10 s is a guess: about as long as people wait before they try
+ *  position takes every value once. 10 s is a guess: about as long as users wait before they try
  *  again. */
 #define SHED_TOKEN_TURN_NS 10000000000
 

@@ -189,10 +189,12 @@ static inline int64_t sink_mean_cost_ns(const struct sink *s)
 	return atomic_load_explicit(&s->mean_cost_ns, memory_order_relaxed);
 }
 
-/** Set the mean service time to `cost_ns`, measured in the first batch, until the meter has a
- *  better value. Otherwise a flood on a cold server would fill the queue until the next tick,
- *  because every event is admitted while the cost is unknown. Any thread of the pool; if several
- *  threads call this at once, any of their values will do. */
+/**
+ * Set the mean service time to `cost_ns`, measured in the first batch, until the meter has a better
+ * value. Otherwise a flood on a cold server would fill the queue until the next tick, because every
+ * event is admitted while the cost is unknown. Any thread of the pool; if several threads call this
+ * concurrently, any of their values will do.
+ */
 void sink_first_cost(struct sink *s, int64_t cost_ns);
 
 /** Mean service time of an event of the class, 0 if unknown. */

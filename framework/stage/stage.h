@@ -69,7 +69,7 @@ struct weir_stage {
 	/* number of I/O threads held up by a handler; written under threads_lock */
 	atomic_int loops_held;
 	atomic_bool refused_logged;
-	/* stage whose thread_init kept an I/O thread from starting; main thread */
+	/* stage whose thread_init prevented an I/O thread from starting; main thread */
 	const struct weir_stage *refused_by;
 	/* handler calls that take longer are reported; 0 reports none */
 	int64_t stuck_ns;
