@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Looks up the outcome, word and message of an error code in WEIR_ERROR_TABLE, and aborts on failed
- * assertions. weir_assert_failed may run anywhere, even in a signal handler: it formats on its
- * stack and uses write(2).
+ * assertions. weir_assert_failed may run anywhere, even in a signal handler, so it formats into a
+ * buffer on the stack and calls write(2).
  */
 #include <weir/error.h>
 

@@ -6,9 +6,9 @@
  *         5 |     treads: 4
  *           |     ^^^^^^ did you mean 'threads'?
  *
- * Columns count bytes. The underline counts characters, and tabs of the source line are kept in the
- * padding, so it lines up in a terminal and in an editor. If the source line is too long to be
- * stored, the part around the position is kept. Texts come from untrusted files, so control bytes
+ * Columns count bytes. The underline counts characters, and its padding repeats the tabs of the
+ * source line, so that it lines up in a terminal and in an editor. If the source line is too long,
+ * only the part around the position is stored. Texts come from untrusted files, so control bytes
  * are escaped, or replaced by '?' in the source line, where columns must not change.
  */
 #include <weir/error.h>
@@ -19,8 +19,8 @@
 
 #include "base/text.h"
 
-/* Number of bytes of a long source line kept before the position. 40 is a guess: half a terminal
- * line. */
+/* Number of bytes of a long source line that are stored before the position. 40 is a guess: half a
+ * terminal line. */
 #define EXCERPT_LEAD 40
 
 /* Marks a source line whose beginning was cut off. */

@@ -9,7 +9,7 @@
  * 1 + 8 * 20 + 1 = 162 = WEIR_HIST_BUCKETS. The widest bucket is that from 1.40 to 1.60 (14.3 %),
  * so the middle of a bucket is at most 7.2 % off; most buckets are 11 to 12.7 % wide.
  *
- * Finding a bucket takes no search. The highest set bit of the value and the bit below it select a
+ * Finding a bucket needs no search. The highest set bit of the value and the bit below it select a
  * starting bucket. Half an octave has at most four bounds, so four comparisons without branches
  * give the distance from that bucket.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Binds a map in the configuration to the struct that a knob table describes. Every mistake is
+ * Binds a map in the configuration to the struct that a knob table describes. Every error is
  * reported with its position; a member whose value is refused keeps its old value. A key without a
- * value (`key:`) is a mistake: to get the default, the key must be left out.
+ * value (`key:`) is an error: to get the default, the key must be left out.
  */
 #include "base/knob_in.h"
 
@@ -19,7 +19,7 @@
 #define RELATED_WORDS 2
 #define RELATED_MAX   3
 
-/* Maximum length of `where`, the description of a place; messages are truncated further anyway. */
+/* Maximum length of `where`, which describes a position; messages are truncated further anyway. */
 #define WHERE_BYTES 200
 
 static int bind_map(const struct weir_knob *table, const struct weir_node *node, void *base,
@@ -44,7 +44,7 @@ static bool is_empty(const struct weir_node *node)
 	return node->kind == WEIR_NODE_SCALAR && !node->quoted && node->text[0] == '\0';
 }
 
-/* Report the mistake `what`. A value with a position is shown with its source line, so `where` is
+/* Report the error `what`. A value with a position is shown with its source line, so `where` is
  * used only for values without a position (--set). */
 static int bind_error(const struct weir_node *node, int code, const char *where, const char *what,
     struct weir_errs *errs)
@@ -68,9 +68,9 @@ static bool takes(const struct weir_knob *row, const char *text)
 	return true;
 }
 
-/* Make a hint such as "write queue: { limit: 100 }" for a value in place of a map. Assumes that the
- * value was meant for the first row that accepts it. `key` is "" if the message already names the
- * key. */
+/* Write a hint such as "write queue: { limit: 100 }" for a value that should be a map. Assumes that
+ * the value was meant for the first row that accepts it. `key` is "" if the message already names
+ * the key. */
 static void map_hint(const struct weir_knob *table, const char *key, const struct weir_node *node,
     char *hint, size_t size)
 {
@@ -127,7 +127,7 @@ static int bind_strings(const struct weir_knob *row, const struct weir_node *nod
 	struct weir_strings list = {0};
 	int rc = 0;
 
-	if (node->kind == WEIR_NODE_SCALAR) /* a single text counts as a list of one */
+	if (node->kind == WEIR_NODE_SCALAR) /* a single string is treated as a list of one */
 		rc = bind_string(row, node, &list, where, errs);
 	for (int i = 0; node->kind == WEIR_NODE_LIST && i < node->n; i++) {
 		int one = bind_string(row, node->item[i], &list, where, errs);
@@ -283,8 +283,8 @@ static void known_hint(struct text_out *out, const char *const *names, int n)
 	text_end(out);
 }
 
-/* Suggest the known key that is spelt most like `key`; if none is, list the known keys. A number
- * gets no spelling suggestion, since 500 is not a typo of 400. */
+/* Suggest the known key that is spelt most like `key`; if none is, list the known keys. No similar
+ * spelling is suggested for a number, since 500 is not a typo for 400. */
 static void unknown_hint(const struct weir_knob *table, const char *key, char *hint, size_t size)
 {
 	struct text_out out = {hint, size, 0};

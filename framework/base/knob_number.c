@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses numbers with units, as people write them: 20k, 64KiB, 1.5s, 5%.
+ * Parses numbers with units, as users write them: 20k, 64KiB, 1.5s, 5%.
  *
  * strtod is not used, since it accepts too much (nan, inf, hexadecimal, a locale's decimal comma)
  * and reports too little. A number consists of digits, optionally a point and more digits, and a

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parses one value. The loader, `check`, the admin endpoint and `--set` all show the error messages
- * from here, which state what was found and what is expected.
+ * produced here, which state what was found and what is expected.
  */
 #include "base/knob_in.h"
 

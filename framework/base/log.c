@@ -3,8 +3,8 @@
  * Writes the server's log; see weir/log.h.
  *
  * The thread's name is queried for every line instead of being cached, since a thread may log
- * before its name is set, and the cache would then keep the wrong name. The query costs a tenth of
- * the write. Logging preserves errno.
+ * before its name is set, and the wrong name would then stay in the cache. The query costs a tenth
+ * of the write. Logging preserves errno.
  */
 #include <weir/log_file.h>
 
@@ -135,7 +135,7 @@ static void tell_lost(void)
 }
 
 /* Add a line to the log file. Returns false if there is no log file. A line that does not fit is
- * counted as lost, as are all further lines until the number of lost lines has been logged. */
+ * counted as lost, as are all later lines until the number of lost lines has been logged. */
 static bool add_line(enum weir_log_level level, const char *line, size_t n)
 {
 	pthread_mutex_lock(&file_lock);

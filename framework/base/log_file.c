@@ -114,7 +114,7 @@ static void wait_for_work(struct weir_log_file *f)
 		rc = pthread_cond_timedwait(&f->work, &f->lock, &until);
 }
 
-/* Exchange the two buffers, so that `writing` is the filled one. Returns how many bytes it holds.
+/* Swap the two buffers, so that `writing` is the filled one. Returns the number of bytes in it.
  * Called with the lock held. */
 static size_t swap(struct weir_log_file *f)
 {
@@ -216,8 +216,8 @@ bool weir_log_file_add(
 	return fits;
 }
 
-/* Ask the writer to switch to the target `name`, or to reopen the current one if `name` is NULL.
- * Called with f->lock held. */
+/* Make the writer switch to the target `name`, or reopen the current one if `name` is NULL. Called
+ * with f->lock held. */
 static int order(struct weir_log_file *f, const char *name)
 {
 	char *a = strdup(name ? name : f->name), *b = name ? strdup(name) : NULL;

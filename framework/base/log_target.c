@@ -3,7 +3,7 @@
  * Writes log lines to their destination; see log_target.h.
  *
  * No call blocks forever. Pipes, terminals and sockets are polled first and get at most PIPE_BUF
- * bytes at a time, which a pipe that polls writable accepts without blocking (pipe(7)). To a
+ * bytes at a time, which a pipe that polls as writable accepts without blocking (pipe(7)). To a
  * regular file, a run of lines of any length is a single write, so that other processes that append
  * to the file cannot split lines. In a pipe, a line longer than PIPE_BUF may be interleaved with
  * others.
@@ -29,10 +29,10 @@
 #include "base/clock.h"
 
 #define JOURNAL "/run/systemd/journal/socket"
-/* Interval at which a blocked write checks whether to give up. It delays the exit by a time that a
- * person tolerates. */
+/* Interval at which a blocked write checks whether to give up. It may delay the exit of the process
+ * by as much, which users will tolerate. */
 #define LOOK_MS 100
-/* How long to wait for a slow reader after the stop. */
+/* How long to wait for a slow reader once the log must stop. */
 #define GIVE_UP_NS (1 * NS_PER_S)
 
 char log_target_mark(enum weir_log_level level)
@@ -177,7 +177,8 @@ static void lost(struct log_target *t, int error)
 	t->failed = true;
 }
 
-/* Wait until `fd` is writable. Returns false on an error or GIVE_UP_NS after the stop. */
+/* Wait until `fd` is writable. Returns false on an error, or GIVE_UP_NS after stop() has returned
+ * true. */
 static bool wait_writable(int fd, bool (*stop)(void *arg), void *arg)
 {
 	struct pollfd p = {.fd = fd, .events = POLLOUT};
@@ -198,9 +199,9 @@ static bool wait_writable(int fd, bool (*stop)(void *arg), void *arg)
 	}
 }
 
-/* Return how many bytes to write at once. For targets that can block, that is no more than a pipe
- * accepts without blocking (pipe(7)), and whole lines, since other logs and processes may write to
- * the same target. */
+/* Return the number of bytes to write with one call. For targets that can block, that is no more
+ * than a pipe accepts without blocking (pipe(7)), and whole lines, since other logs and processes
+ * may write to the same target. */
 static size_t run_of(const struct log_target *t, const char *p, size_t n)
 {
 	const char *end;
@@ -214,7 +215,7 @@ static size_t run_of(const struct log_target *t, const char *p, size_t n)
 static void write_bytes(
     struct log_target *t, const char *p, size_t n, bool (*stop)(void *arg), void *arg)
 {
-	if (!t->own) /* stdout or stderr may have been redirected meanwhile */
+	if (!t->own) /* stdout or stderr may have been redirected since the last call */
 		t->regular = is_regular(t->fd);
 	while (n > 0) {
 		size_t most = run_of(t, p, n);

@@ -9,7 +9,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Length of the longest word that gets a suggestion; names are shorter. */
+/* Maximum length of a word for which a name is suggested; names are shorter. */
 #define WORD_MAX 64
 
 static int min_of(int a, int b)

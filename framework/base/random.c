@@ -30,7 +30,8 @@ static void seed(void)
 {
 	if (getrandom(own.s, sizeof(own.s), GRND_NONBLOCK) != (ssize_t)sizeof(own.s))
 		seed_poorly();
-	own.s[0] |= (own.s[0] | own.s[1] | own.s[2] | own.s[3]) == 0; /* all 0 yields only 0 */
+	/* an all-zero state yields only zeros */
+	own.s[0] |= (own.s[0] | own.s[1] | own.s[2] | own.s[3]) == 0;
 	own.seeded = true;
 }
 

@@ -38,9 +38,9 @@ void schedstat_end(struct schedstat *s)
 	atomic_store(&s->ended_at_ns, (uint64_t)weir_clock_ns(CLOCK_THREAD_CPUTIME_ID));
 }
 
-/* CPU time after which a file that still shows 0 means that the kernel does not count. 20 ms is a
- * guess: a count appears with the first context switch, or at the latest with the next tick (10
- * ms). */
+/* If a file still shows 0 after this much CPU time, the kernel does not keep these statistics. 20
+ * ms is a guess: a number appears with the first context switch, or at the latest with the next
+ * tick (10 ms). */
 #define BLIND_NS (20 * NS_PER_MS)
 
 static void open_file(struct schedstat *s, int tid)
@@ -62,8 +62,8 @@ static void close_file(struct schedstat *s)
 	s->has_file = false;
 }
 
-/* Read the first two of the three numbers in the file. Returns false if the kernel has not
- * counted. */
+/* Read the first two of the three numbers in the file. Returns false if the kernel has not recorded
+ * any time. */
 static bool read_file(const struct schedstat *s, struct schedstat_sample *out)
 {
 	char text[64];
@@ -109,7 +109,7 @@ bool schedstat_read(struct schedstat *s, struct schedstat_sample *out)
 	if (!filed)
 		read_clock(s, &now);
 	if (!filed && s->last.cpu_ns == 0 && now.cpu_ns > BLIND_NS)
-		close_file(s); /* the kernel does not count */
+		close_file(s); /* the kernel does not keep these statistics */
 	s->last.cpu_ns = later(s->last.cpu_ns, now.cpu_ns);
 	s->last.runq_ns = later(s->last.runq_ns, now.runq_ns);
 	*out = s->last;

@@ -38,7 +38,8 @@ static void on_signal(int number)
 	    atomic_compare_exchange_strong(&state, &want, WRITING)) {
 		captured.n = backtrace(captured.frame, STACK_FRAMES);
 		want = WRITING;
-		if (!atomic_compare_exchange_strong(&state, &want, DONE)) /* partner: stack_await */
+		/* pairs with stack_await */
+		if (!atomic_compare_exchange_strong(&state, &want, DONE))
 			atomic_store(&state, FREE);
 		futex_wake(&state);
 	}

@@ -54,8 +54,8 @@ static void task_ended(void *arg)
 }
 
 /* Body of every thread. The crash stack is a local array at the base of the thread's stack, far
- * from the end that overflows. If a sanitizer has installed an alternate stack, that one is
- * kept. */
+ * from the end that overflows. If a sanitizer has installed an alternate stack, that one is left in
+ * place. */
 static void *task_main(void *arg)
 {
 	struct task *task = arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prepares text for people: escapes it, and collects it in buffers as snprintf does.
+ * Prepares text for display: escapes it, and collects it in buffers as snprintf does.
  *
- * Text from outside is made safe for a line of output: control bytes (which could move a terminal's
+ * Untrusted text is made safe for a line of output: control bytes (which could move a terminal's
  * cursor or forge a log line) become escapes. UTF-8 passes, except its C1 controls.
  */
 #ifndef WEIR_BASE_TEXT_H

@@ -3,8 +3,8 @@
  * Opens files only if nobody but trusted users can change them; see weir/trust.h.
  *
  * The path is walked from "/" one name at a time. Each name is opened relative to the descriptor of
- * its folder, and never through a symbolic link. Instead, the target of a link is put in front of
- * the remaining names.
+ * its folder, without following symbolic links. Instead, the target of a link is prepended to the
+ * remaining names.
  */
 #include <weir/trust.h>
 
@@ -63,7 +63,7 @@ static int refuse_errno(struct way *w)
 
 /* ---- users ---- */
 
-/* Return the user that became root by sudo, or -1. */
+/* Return the user who became root with sudo, or -1. */
 static uid_t sudo_user(void)
 {
 	const char *text = geteuid() == 0 ? getenv("SUDO_UID") : NULL;
@@ -193,7 +193,7 @@ static int enter_root(struct way *w)
 	return judge(w, w->dir, &st, "the folder ");
 }
 
-/* Put the target of the link `fd` in front of the remaining path. */
+/* Prepend the target of the link `fd` to the remaining path. */
 static int follow(struct way *w, int fd, char *slash)
 {
 	char text[PATH_MAX], left[sizeof(w->left)];
@@ -221,7 +221,7 @@ static bool next_name(struct way *w, char name[NAME_MAX + 1])
 	size_t n = strcspn(from, "/");
 
 	if (n > NAME_MAX)
-		n = NAME_MAX; /* a name that the kernel will not find */
+		n = NAME_MAX; /* no file has a longer name; the rest is taken as the next name */
 	memcpy(name, from, n);
 	name[n] = '\0';
 	from += n;

@@ -183,7 +183,7 @@ struct thread {
 	int holds[WEIR_CLASSES_MAX], reserved[WEIR_CLASSES_MAX];
 	/* an element of `holds` is not 0; an element of `reserved` is not 0 */
 	bool holding, reserves;
-	/* the batch that the handler is working on, needed if the thread dies in the handler */
+	/* the batch that the handler is working on, needed if the thread exits in the handler */
 	struct weir_event **run_ev;
 	int run_n;
 	struct weir_event *offer[WEIR_BATCH_MAX]; /* events of the outbox being offered */
@@ -297,7 +297,7 @@ void service_record(struct local *l, const struct served *b, int n_classes, int6
 void hold_count(struct thread *t, int id, int class_id, int n);
 
 /** Move the counts in t->holds and t->reserved to the counters of `q`. Called when the handler of
- *  the stage with queue `q` has returned, or the thread has died in it. */
+ *  the stage with queue `q` has returned, or the thread is exiting inside it. */
 void hold_settle(struct thread *t, struct queue *q);
 
 /** Stop counting the events requeued from `l` as held. Called when they have been queued. */

@@ -38,8 +38,8 @@ struct mailbox {
  *  allocated in sets: the first set when the thread registers with the graph, each further set when
  *  the thread first sends to one of the set's mailboxes. */
 #define MAILBOX_SET 64
-/** Number of sets. So at most MAILBOX_SET * MAILBOX_SETS mailboxes have an id at a time. Mail to
- *  further mailboxes, which have no id, is not buffered and costs a lock for each event. */
+/** Number of sets. So at most MAILBOX_SET * MAILBOX_SETS mailboxes have an id at a time. Mail to a
+ *  mailbox without an id is not buffered and costs a lock for each event. */
 #define MAILBOX_SETS 16
 
 /** Initialise `mb`. Any thread. */

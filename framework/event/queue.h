@@ -211,8 +211,8 @@ void queue_steer(struct queue *q, bool paused, bool shut);
  *  partitions of 8 classes). */
 int queue_peek(struct queue *q, int64_t now_ns, struct weir_queued *out, int n);
 
-/** Time in ns at which the oldest queued event entered, or 0 if the queue is empty. n[c] receives
- *  the number of queued events of class c; `n` may be NULL. */
+/** Time in ns at which the oldest event in the queue was queued, or 0 if the queue is empty. n[c]
+ *  receives the number of queued events of class c; `n` may be NULL. */
 int64_t queue_oldest_ns(struct queue *q, uint64_t *n);
 
 /** Close the queue, so that it accepts no more events. For a drain of the graph. */

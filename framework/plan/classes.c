@@ -3,9 +3,9 @@
  * Checks classes: their names, fields, reachability, priorities and guarantees.
  *
  * An event belongs to the first class that matches it, or to the last class if none does. Queues
- * and admission serve classes in the order of the list. So it is a mistake if an earlier class
- * takes all events that a later class could match, or if priorities contradict the order. A spec
- * without a source is fed by its program, which may assign classes itself, so none of its classes
+ * and admission serve classes in the order of the list. So it is an error if an earlier class takes
+ * all events that a later class could match, or if priorities contradict the order. The program
+ * itself feeds a spec without a source and may also assign the classes, so no class of such a spec
  * counts as unreachable.
  */
 #include "plan/plan.h"

@@ -75,8 +75,8 @@ static void walk_all(struct plan *p, bool inline_only)
 		weir_errs_add(p->errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
 		return;
 	}
-	/* Visit stages in the order of the file, in which people write sources first, so that the
-	 * link reported as closing a cycle is the one that leads back. */
+	/* Visit stages in the order of the file. Sources usually come first there, so the link that
+	 * is reported as closing a cycle is the one that leads back. */
 	for (int i = 0; i < p->n; i++)
 		if (w.colour[i] == WHITE)
 			visit(&w, i);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes a plan from a spec: resolves stage types, configurations and groups. See plan.h.
+ * Builds a plan from a spec: resolves stage types, configurations and groups. See plan.h.
  *
- * Every check adds its errors and continues, so that one run reports all mistakes. Later checks
- * skip stages of unknown type.
+ * Every check adds its errors and continues, so that one run reports all errors. Later checks skip
+ * stages of unknown type.
  */
 #include "plan/plan.h"
 
@@ -13,7 +13,7 @@
 
 #include "stage/stage.h"
 
-/* Whether `name` is valid. Names appear in metrics, JSON and pages, so only some characters are
+/* Whether `name` is valid. Names appear in metrics, JSON and web pages, so only some characters are
  * allowed (reliability.md, b). */
 static bool name_ok(const char *name)
 {

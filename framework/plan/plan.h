@@ -2,9 +2,9 @@
 /*
  * A plan is a spec with every name resolved and every assumption of handlers checked.
  *
- * plan_make() makes a plan from a spec. weir_spec_check() discards the plan and weir_graph_build()
- * builds a graph from it, so the two cannot disagree. Making a plan acquires no resources but
- * memory.
+ * plan_make() builds a plan from a spec. weir_spec_check() discards the plan and weir_graph_build()
+ * builds a graph from it, so the two cannot disagree. Building a plan acquires no resources other
+ * than memory.
  */
 #ifndef WEIR_PLAN_PLAN_H
 #define WEIR_PLAN_PLAN_H
@@ -45,7 +45,7 @@ struct plan {
 	struct weir_errs *errs;
 };
 
-/** Check `spec` and fill in `plan`. All mistakes are added to `errs`. Returns 0, WEIR_EINVAL or
+/** Check `spec` and fill in `plan`. All errors are added to `errs`. Returns 0, WEIR_EINVAL or
  *  WEIR_ENOMEM. The caller must call plan_free in every case. */
 int plan_make(const struct weir_spec *spec, struct plan *plan, struct weir_errs *errs);
 void plan_free(struct plan *plan);

@@ -3,16 +3,17 @@
  * Reports objectives that no event can meet, because the configured service time of a stage is
  * longer.
  *
- * Only explicit objectives can be errors. A stage that takes a second and has no `slo` is allowed,
- * since its policy admits waits of at least two service times. The objective of a class covers all
- * stages on the route of an event. It is not known here which classes pass through a stage, so only
- * the longest objective of all classes is checked, and only if every class has an explicit one.
+ * Only explicit objectives can be errors. A stage that takes a second per event and has no `slo` is
+ * allowed, since its policy admits waits of at least two service times. The objective of a class
+ * covers all stages on the route of an event. It is not known here which classes pass through a
+ * stage, so only the longest objective of all classes is checked, and only if every class has an
+ * explicit one.
  */
 #include "plan/plan.h"
 
 #include <stdlib.h>
 
-/* Print a duration as people write it. */
+/* Print a duration as a user would write it. */
 static const char *in_words(int64_t ns, char *buf, size_t size)
 {
 	const struct weir_knob row = {.name = "time", .type = WEIR_KNOB_DURATION};

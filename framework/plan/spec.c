@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocates specs with their defaults, extends and frees them. The tables with the defaults are in
- * spec_knobs.c; spec_set.c sets knobs by path. A spec may be used by one thread at a time; there
- * are no globals.
+ * Creates specs with default values, extends and frees them. The tables of defaults are in
+ * spec_knobs.c; spec_set.c sets knobs by path. A spec may be used by one thread at a time; there is
+ * no global state.
  */
 #include <weir/log.h>
 #include <weir/spec.h>
@@ -24,7 +24,7 @@
  * tell whether the class is served well (overload.md 3.4). */
 #define GUARANTEE_DEFAULT 0.02
 
-/* Part of the requests that is traced. 1 % is a guess: it catches some requests of every kind and
+/* Share of the requests that are traced. 1 % is a guess: it covers some requests of every kind and
  * takes little storage. */
 #define TRACE_SAMPLE_DEFAULT 0.01
 

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 
-/* Time without a shed event of the highest class after which the alert top_class_shed ends, so that
- * bursts do not make it flicker. 10 s is a guess. */
+/* The alert top_class_shed ends when no event of the highest class has been shed for this long, so
+ * that bursts do not make it flicker. 10 s is a guess. */
 #define SHED_LINGER_NS (10 * NS_PER_S)
 
 /* Time after which a bottleneck is reported. 30 s is a guess: by then a burst is over, and a pool

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables of the knobs of stages, groups and their sections, with one row per knob.
+ * The knob tables of stages, groups and their sections, with one row per knob.
  *
  * The loader, `check`, `describe`, `explain`, the schema, the admin endpoint and --set all read
  * these rows, so they cannot disagree. Comments give the source of each number chosen here. Live
@@ -11,15 +11,15 @@
 #define MEMBER(type, member) .offset = offsetof(struct type, member)
 
 /* Maximum number of threads in a pool. 1024 is a guess: twice the largest thread budget of a
- * machine (512, overload.md 3.5). Up to this limit the budget's error is reported instead, which is
- * clearer, since it names the pool that needs the most threads. */
+ * machine (512, overload.md 3.5). Up to this limit, too many threads are reported as an error of
+ * the budget, which is clearer because it names the pool that needs the most threads. */
 #define THREADS_MAX 1024
 
 /* Maximum number of events in a queue. 16 million is a guess: 1 GiB of event headers, more than can
  * reasonably wait in any queue. */
 #define QUEUE_MAX (1 << 24)
 
-/* Longest linger. 1 s is a guess: with a longer one, a request would wait longer than objectives
+/* Longest linger. 1 s is a guess: with a longer one, requests would wait longer than objectives
  * usually allow. */
 #define LINGER_MAX_NS 1e9
 

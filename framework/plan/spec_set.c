@@ -4,7 +4,7 @@
  *
  *   threads            "inline", or a number for a pool of fixed size
  *   threads.max ...    a row of weir_stage_knobs
- *   with.body ...      a knob of the stage type, kept as a node and checked at the graph's build
+ *   with.body ...      a knob of the stage type, stored as a node and checked by the graph's build
  */
 #include <weir/spec.h>
 
@@ -126,7 +126,7 @@ static struct weir_node *new_node(enum weir_node_kind kind, const char *text)
 	if (!node)
 		return NULL;
 	node->kind = kind;
-	node->quoted = true; /* "" is a text here, not a missing value */
+	node->quoted = true; /* here "" is an empty string, not a missing value */
 	node->text = text ? strdup(text) : NULL;
 	if (text && !node->text) {
 		free(node);
@@ -163,7 +163,8 @@ static int put_node(struct weir_node *map, const char *key, struct weir_node *it
 	return 0;
 }
 
-/* Return the map stored under `key` in `map`; allocate it if there is none. */
+/* Return the map stored under `key` in `map`, or add an empty one. Returns NULL if out of
+ * memory. */
 static struct weir_node *sub_map(struct weir_node *map, const char *key)
 {
 	for (int i = 0; i < map->n; i++)
@@ -202,7 +203,7 @@ int weir_stage_spec_set(
 	if (strcmp(path, "threads") == 0)
 		return set_threads(stage, value, why, size);
 	int rc = set_row(stage, path, value, why, size);
-	/* setting a knob of the pool means that the stage has one, so it is not inline */
+	/* a stage with a knob of a pool has a pool, so it is not inline */
 	if (rc == 0 && strncmp(path, "threads.", 8) == 0)
 		stage->inlined = false;
 	return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lets admission policies decide on events; see admit.h.
+ * Consults admission policies about events; see admit.h.
  *
  * For the events of one class in a run, collect() selects those that are not refused yet,
  * fill_view() describes the load of the stage, answer() calls the policy and checks its result, and
@@ -128,7 +128,7 @@ static int64_t rank_work_ns_locked(const struct sink *s, int rank, int n_ranks)
 	return work_ns;
 }
 
-/* The parameters of a question to a policy: the class, the time, and the admitted work that the
+/* The parameters of a query to a policy: the class, the time, and the admitted work that the
  * counters do not include yet. */
 struct admit_call {
 	int class_id;
@@ -149,7 +149,7 @@ static uint32_t held_by(const struct sink *s)
 	return (uint32_t)n;
 }
 
-/* Describe the load of `s` for its policy. Policies without `tick` do not learn, so they only get
+/* Describe the load of `s` for its policy. Policies without `tick` do not learn, so they need only
  * the lengths. */
 static void fill_view(struct sink *s, const struct admit_call *a, struct admission_view *view)
     WEIR_REQUIRES(&s->queue.lock)
@@ -258,9 +258,9 @@ static void note_demands(struct sink *s, struct weir_event **ev, const struct ad
 
 /* ---- the answer ---- */
 
-/* Ask the policy which events of the class to admit. An invalid result is counted and ignored, and
- * all events are admitted. Returns the number of admitted events; the refused ones are marked in
- * q->refused. */
+/* Let the policy decide which events of the class to admit. An invalid result is counted and
+ * ignored, and all events are admitted. Returns the number of admitted events; the refused ones are
+ * marked in q->refused. */
 static int answer(struct sink *s, const struct admit_call *a, struct question *q,
     const struct admission_view *view, int *reason) WEIR_REQUIRES(&s->queue.lock)
 {
@@ -308,8 +308,8 @@ static void obey(struct sink *s, struct weir_event **ev, int n, const struct adm
 	}
 }
 
-/* Ask the policy of `s` and, in enforce mode, apply its result to the verdict. Returns the number
- * of events that the policy admits; *would is the number that it refuses, in any mode. */
+/* Consult the policy of `s` and, in enforce mode, apply its result to the verdict. Returns the
+ * number of events that the policy admits; *would is the number that it refuses, in any mode. */
 static int admit_run(struct sink *s, struct weir_event **ev, int n, const struct admit_call *a,
     struct verdict *v, int *would) WEIR_REQUIRES(&s->queue.lock)
 {
@@ -357,8 +357,8 @@ static int64_t admitted_for(const struct sink *s, struct weir_event **ev, int n,
 	return work_ns;
 }
 
-/* Ask the policy separately about the events for each thread: a partition is served by one thread,
- * so only the work that waits for that thread matters. */
+/* Consult the policy separately about the events for each thread: a partition is served by one
+ * thread, so only the work that waits for that thread matters. */
 static int admit_by_rank(struct sink *s, struct weir_event **ev, int n, struct admit_call *a,
     struct verdict *v, int *would) WEIR_REQUIRES(&s->queue.lock)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lets admission policies decide on a run of events: the policy of the stage that the events enter,
+ * Consults admission policies about a run of events: the policy of the stage that the events enter,
  * and the policies of stages further downstream (fronts).
  *
- * A front is a stage whose policy has `.front`. Its policy decides at the first stage from which
- * nearly all events of a class continue to the front (admission/route.h), and not again later on
- * the path. A policy decides with its queue's lock held, and only on events that no earlier policy
- * has refused. At most one lock is held at a time.
+ * A front is a stage whose policy has `.front`. Its policy is consulted at the first stage from
+ * which nearly all events of a class continue to the front (admission/route.h), and not again later
+ * on the path. A policy is called with its queue's lock held, and only for events that no earlier
+ * policy has refused. At most one lock is held at a time.
  *
  *   verdict_init -> admit_upstream (no lock) -> admit_own per class (own lock)
  *                -> admit_settle (no lock)
@@ -23,8 +23,8 @@ struct verdict {
 	int want[WEIR_CLASSES_MAX];  /* fresh events that have not been refused so far */
 	/* events that the stage's own policy would have refused; counted only in shadow mode */
 	int shadow[WEIR_CLASSES_MAX];
-	uint16_t fronts[WEIR_CLASSES_MAX]; /* fronts that decide, as a bit mask */
-	/* one bit per class, set if the stage's own policy has already decided upstream */
+	uint16_t fronts[WEIR_CLASSES_MAX]; /* fronts to consult, as a bit mask */
+	/* one bit per class, set if the stage's own policy has already been consulted upstream */
 	uint16_t judged;
 	/* length of the stage's queue plus the events admitted so far */
 	uint32_t length;
@@ -42,16 +42,17 @@ struct verdict {
  *  event is refused yet. */
 void verdict_init(struct verdict *v, const struct sink *s, int from);
 
-/** Refuse the last `many` events of the class in ev[0..n) that are not refused yet, for
+/** Of the events of the class in ev[0..n) that are not refused yet, refuse the last `many` for
  *  `reason`. */
 void verdict_refuse_last(struct verdict *v, const struct sink *s, struct weir_event **ev, int n,
     int class_id, int many, int reason);
 
-/** Let the fronts that `gate` consults decide on ev[0..n). Takes their locks one at a time. */
+/** Consult the fronts in v->fronts about ev[0..n), on behalf of `gate`. Takes their locks one at a
+ *  time. */
 void admit_upstream(
     struct sink *gate, struct weir_event **ev, int n, int64_t now_ns, struct verdict *v);
 
-/** Whether the stage's own policy decides on the class at this stage. */
+/** Whether the stage's own policy must still be consulted about the class. */
 static inline bool admit_applies(const struct sink *s, const struct verdict *v, int class_id)
     WEIR_REQUIRES(&s->queue.lock)
 {
@@ -59,8 +60,8 @@ static inline bool admit_applies(const struct sink *s, const struct verdict *v, 
 	       sink_mode(s) != WEIR_ADMISSION_OFF;
 }
 
-/** Let the policy of `s` decide on the class. Returns how many events the policy has admitted; a
- *  policy with a token bucket has charged for that many. */
+/** Consult the policy of `s` about the class. Returns the number of events that the policy admits;
+ *  a policy with a token bucket has taken that many tokens. */
 int admit_own(struct sink *s, struct weir_event **ev, int n, int class_id, int64_t now_ns,
     struct verdict *v) WEIR_REQUIRES(&s->queue.lock);
 
@@ -68,7 +69,7 @@ int admit_own(struct sink *s, struct weir_event **ev, int n, int class_id, int64
  *  to the front's totals. Called after the decision. Takes no lock. */
 void admit_settle(struct sink *gate, const struct verdict *v);
 
-/** Store in ev->trace_id why the event is refused (stage/shed_token.h). `part`, 0..1, is the share
+/** Encode in ev->trace_id why the event is refused (stage/shed_token.h). `part`, 0..1, is the share
  *  of its class that is admitted; `wait_ns` is the predicted wait, -1 if unknown. */
 void admit_mark(const struct sink *s, struct weir_event *ev, int reason, double part,
     int64_t wait_ns, int64_t now_ns);

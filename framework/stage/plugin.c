@@ -3,7 +3,7 @@
  * Copies plug-in files into memory and checks them; see plugin.h.
  *
  * A loaded shared object is mapped, so overwriting its file (with cp, for example) changes the code
- * of every process that has loaded it; the process then dies of SIGSEGV or SIGBUS. A sealed memory
+ * of every process that has loaded it, which then crashes with SIGSEGV or SIGBUS. A sealed memory
  * file (memfd_create) can be neither written nor truncated.
  */
 #include "stage/plugin.h"
@@ -43,7 +43,7 @@ static int refuse(struct weir_err *err, int code, const char *path, const char *
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	size_t n = strlen(path); /* of a long path, show the end, which is more useful */
+	size_t n = strlen(path); /* show the end of a long path, which is the more useful part */
 	snprintf(err->text, sizeof(err->text), "plug-in '%s%.90s' %.140s", n > 90 ? "..." : "",
 	    path + (n > 90 ? n - 90 : 0), why);
 	err->code = code;

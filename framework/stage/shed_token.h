@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shed tokens: why an event was refused, in the 64 bits of its trace id.
+ * Shed tokens, which encode in the 64 bits of an event's trace id why the event was refused.
  *
  * A server that refuses a million requests a second cannot store the reason for each refusal, so
  * the response carries it: the sink encodes the reason and the load at that time in `ev->trace_id`,
@@ -41,7 +41,7 @@
 #define SHED_TOKEN_AT_WRAP (1U << 26)
 
 /** Time in ns in which the admitted share of a class rotates through all users, so that each user's
- *  position takes every value once. 10 s is a guess: about as long as people wait before they try
+ *  position takes every value once. 10 s is a guess: about as long as users wait before they try
  *  again. */
 #define SHED_TOKEN_TURN_NS 10000000000
 

@@ -197,7 +197,7 @@ static int push_run(struct sink *s, struct weir_event **ev, int n, int *reason)
 	return left;
 }
 
-/* Let each admitted event occupy a slot from here on, because the handler of the inline stage may
+/* Let each admitted event occupy a slot from now on, because the handler of the inline stage may
  * hold it. */
 static void reserve(struct sink *s, const struct verdict *v) WEIR_REQUIRES(&s->queue.lock)
 {

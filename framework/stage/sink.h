@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sinks: the entry of a stage. A sink checks deadlines, runs admission, and then queues the events
- * or, at an inline stage, runs them at once.
+ * or, at an inline stage, runs them immediately.
  *
  * sink_offer() handles a run of events. It refuses those past their deadline, consults the
  * admission policy about each class, enforces the queue's limit, and pushes the remaining events in
- * one critical section, followed by at most one wake-up. Refused events stay with the caller.
+ * one critical section, followed by at most one wake-up. Refused events remain the caller's.
  *
  * | call           | may overlap with                                              |
  * |----------------|---------------------------------------------------------------|
@@ -26,23 +26,23 @@
  *  passed as a bit mask. */
 #define PARTITIONS_MAX 64
 
-/** Largest number of fronts in a graph: stages whose policy also decides upstream. The policies of
- *  further stages decide only at their own entry. */
+/** Largest number of fronts in a graph: stages whose policy is also consulted upstream. The
+ *  policies of other stages are consulted only at their own entry. */
 #define FRONTS_MAX 16
 
-/** Scale of `before` in struct ahead: the value that stands for the whole pipeline. */
+/** Full scale of `before` in struct ahead, which stands for the whole pipeline. */
 #define AHEAD_ALL 1024
 
 /** Value of `rank` for any thread of the pool. */
 #define ANY_RANK (-1)
 
-/** Admission upstream: the fronts that this sink consults on behalf of stages downstream, and the
- *  estimates needed for that. Written by the control thread, read by any offering thread. Bit f of
+/** Admission upstream: the fronts that this sink consults before it admits events, and the
+ *  estimates that this needs. Written by the control thread, read by any offering thread. Bit f of
  *  a mask stands for front f of the graph. */
 struct ahead {
-	/* fronts that decide on events of the class that enter here */
+	/* fronts to consult about events of the class that enter here */
 	_Atomic uint16_t fronts[WEIR_CLASSES_MAX];
-	/* fronts that have already decided on the events that this stage sends */
+	/* fronts that have already been consulted about the events that this stage sends */
 	_Atomic uint16_t judged[WEIR_CLASSES_MAX];
 	/* mean time from an event's entry here to its entry at front f */
 	_Atomic int64_t lead_ns[WEIR_CLASSES_MAX][FRONTS_MAX];
@@ -62,7 +62,7 @@ struct decided {
 	    refused; /* events that the policy refused or, in shadow mode, would have refused */
 };
 
-/** Where the key of an event comes from. */
+/** Source of the key of an event. */
 struct key_source {
 	enum { KEY_NONE, KEY_EVENT, KEY_CLASS, KEY_STAGE, KEY_FIELD } kind;
 	const struct weir_field *field;
@@ -190,10 +190,12 @@ static inline int64_t sink_mean_cost_ns(const struct sink *s)
 	return atomic_load_explicit(&s->mean_cost_ns, memory_order_relaxed);
 }
 
-/** Set the mean service time to `cost_ns`, measured in the first batch, until the meter has a
- *  better value. Otherwise a flood on a cold server would fill the queue until the next tick,
- *  because every event is admitted while the cost is unknown. Any thread of the pool; if several
- *  threads call this at once, any of their values will do. */
+/**
+ * Set the mean service time to `cost_ns`, measured in the first batch, until the meter has a better
+ * value. Otherwise a flood on a cold server would fill the queue until the next tick, because every
+ * event is admitted while the cost is unknown. Any thread of the pool; if several threads call this
+ * concurrently, any of their values will do.
+ */
 void sink_first_cost(struct sink *s, int64_t cost_ns);
 
 /** Mean service time of an event of the class, 0 if unknown. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs batches in a stage, and implements the calls that a handler may make meanwhile.
+ * Runs batches through a stage, and implements the functions that its callbacks may call.
  *
  * stage_run() is the only caller of ops->handle, both in the handler threads of a pool and, for an
  * inline stage, in the sender's thread. It drops events that expired in the queue, and records the
@@ -79,8 +79,8 @@ static void record_waits(const char *stage, struct local *l, struct weir_event *
 	}
 }
 
-/* Record waits of 0 for a batch of an inline stage. It comes straight from admission, so its events
- * have neither waited nor expired. */
+/* Record waits of 0 for a batch of an inline stage. The events come straight from admission, so
+ * they have neither waited nor expired. */
 static void record_no_waits(
     struct local *l, struct weir_event **ev, int n, int n_classes, int *per_class)
 {
@@ -130,8 +130,8 @@ static void tell_service(struct sink *sink, struct thread *t, const struct serve
 		sink_first_cost(sink, b->took_ns / b->n);
 }
 
-/* Finish the events that the handler left in `ev`, and count them as unhandled. They are a bug of
- * the handler, but no event is leaked. */
+/* Finish the events that the handler left in `ev`, and count them as unhandled. They indicate a bug
+ * in the handler, but no event may be leaked. */
 static void finish_leftovers(struct weir_stage *st, struct local *l, struct weir_event **ev, int n)
 {
 	int left = 0;
@@ -173,8 +173,9 @@ static void run_again(struct weir_event **ev, int n, int *per_class)
 	}
 }
 
-/* Fail all events, because the stage's thread_init has failed in this thread (thread_prepare),
- * which is a drain thread, or an I/O thread that replaced a dead one. */
+/* Fail all events, because the stage's thread_init has failed in this thread (thread_prepare). This
+ * happens only in a drain thread, or in an I/O thread that replaced one that exited
+ * unexpectedly. */
 static WEIR_COLD void fail_all(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	if (weir_log_first(&st->refused_logged))
@@ -258,7 +259,7 @@ void stage_refused(
 
 	t->refused_by = st->outlets[outlet].to->id;
 	atomic_store_explicit(&t->refusing, st, memory_order_relaxed);
-	t->run_ev = ev; /* used if the thread dies in ops->refused */
+	t->run_ev = ev; /* used if the thread exits in ops->refused */
 	t->run_n = n;
 	for (int i = 0; i < n;) {
 		int run = 1;
@@ -367,7 +368,7 @@ void weir_requeue(struct weir_stage *st, struct weir_event **slot)
 		weir_event_finish(slot, WEIR_ENOMEM);
 		return;
 	}
-	if (held) { /* it keeps its slot until it is queued */
+	if (held) { /* it still occupies its slot until it is queued */
 		l->again_held[ev->class_id]++;
 		l->again_holds = true;
 	}

@@ -64,12 +64,12 @@ struct weir_stage {
 	struct batcher *batcher;
 	/* cohort.max as set by the operator: upper bound for the batcher */
 	atomic_int cohort_bound;
-	struct thread_deaths deaths; /* I/O threads of the stage that have died */
+	struct thread_deaths deaths; /* I/O threads of the stage that exited unexpectedly */
 	uint64_t deaths_told;        /* deaths already reported; used only by the control thread */
 	/* number of I/O threads held up by a handler; written under threads_lock */
 	atomic_int loops_held;
 	atomic_bool refused_logged;
-	/* stage whose thread_init kept an I/O thread from starting; main thread */
+	/* stage whose thread_init prevented an I/O thread from starting; main thread */
 	const struct weir_stage *refused_by;
 	/* handler calls that take longer are reported; 0 reports none */
 	int64_t stuck_ns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sends events from a thread's outboxes to sinks and mailboxes; see thread.h. Entering and leaving
- * a graph are in graph/threads.c. */
+/* Sends events from a thread's outboxes to sinks and mailboxes; see thread.h. graph/threads.c
+ * registers threads with a graph. */
 #include "stage/thread.h"
 
 #include "base/clock.h"
@@ -37,8 +37,7 @@ static int unload(struct thread *t, struct outbox *o, int *per_class)
 	return n;
 }
 
-/* Offer events without a local, if none can be allocated, and count them in the stage's common
- * book. */
+/* Offer events although no local can be allocated, and count them in the stage's common book. */
 static int offer_uncounted(
     struct thread *t, struct sink *s, struct weir_event **ev, int n, int from, int *reason)
 {
@@ -145,8 +144,8 @@ bool thread_flush(void)
 			flush_to_sink(t, o);
 		else
 			flush_to_mailbox(o);
-		/* Remove the outbox from the list only now, so that a thread that dies in an inline
-		 * stage leaves no events behind. */
+		/* Remove the outbox from the list only now, so that no events are lost if the
+		 * thread exits in an inline stage. */
 		t->dirty = o->next;
 		if (!t->dirty)
 			t->dirty_tail = &t->dirty;

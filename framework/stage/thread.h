@@ -3,9 +3,9 @@
  * The per-thread context of threads that handle events: counters, outboxes, the current batch.
  *
  * A thread of a graph is a handler thread, an I/O thread of a source, or a thread attached by an
- * embedder. thread_enter() gives the calling thread a `struct thread` (see thread_self()) and
- * registers it in the graph, so that readers can sum its counters. thread_leave() adds the counters
- * to the graph's totals and frees the struct.
+ * embedder. thread_enter() allocates a `struct thread` for the calling thread (see thread_self())
+ * and registers it with the graph, so that readers can sum its counters. thread_leave() adds the
+ * counters to the graph's totals and frees the struct.
  *
  * Events that a thread emits, or sends to a mailbox, are collected in outboxes on the thread's
  * dirty list. thread_flush() sends the events of each outbox in one operation, and runs inline
@@ -46,40 +46,42 @@ struct thread_link {
 	atomic_bool held;
 };
 
-/** Counts threads that ended inside a callback of a stage, by pthread_exit. */
+/** Counts threads that called pthread_exit inside a callback of a stage. */
 struct thread_deaths {
 	_Atomic uint64_t n;
 	_Atomic(const struct weir_stage *) last_in; /* NULL if the last one was not in a handler */
 };
 
-/** Make the calling thread a thread of `graph`. For an I/O thread, `home` is its source, for which
- *  its callbacks may call weir_conf, weir_emit and so on, and `link` is its interface to other
- *  threads. Both are NULL for other threads. Returns 0, WEIR_ENOMEM, or the error of a stage's
- *  thread_init (see thread_refused_by). */
+/**
+ * Register the calling thread with `graph`. For an I/O thread, `home` is its source, for which its
+ * callbacks may call weir_conf, weir_emit and so on, and `link` is its interface to other threads.
+ * Both are NULL for other threads. Returns 0, WEIR_ENOMEM, or the error of a stage's thread_init
+ * (see thread_refused_by).
+ */
 int thread_enter(
     struct weir_graph *graph, const char *name, struct weir_stage *home, struct thread_link *link);
 
 struct pool;
 struct local;
 
-/** Make the calling thread a handler thread of `pool` (sched/), which runs the pool's stages.
+/** Register the calling thread as a handler thread of `pool` (sched/), to run the pool's stages.
  *  Returns the same codes as thread_enter. */
 int thread_enter_pool(struct weir_graph *graph, const char *name, struct pool *pool);
 
-/** The stage whose thread_init failed in the calling thread's last attempt to enter, or NULL. */
+/** The stage whose thread_init failed in the calling thread's last attempt to register, or NULL. */
 const struct weir_stage *thread_refused_by(void);
 
-/** Allocate the struct of a thread that will enter later, when memory may be short (the drain
- *  thread). Returns 0 or WEIR_ENOMEM. Free it with thread_spare_free unless the thread has
- *  entered. */
+/** Allocate in advance the struct of a thread that will register later, when memory may be short
+ *  (the drain thread). Returns 0 or WEIR_ENOMEM. Free it with thread_spare_free unless the thread
+ *  has registered. */
 int thread_spare_new(struct weir_graph *graph, const char *name, struct thread **spare);
 void thread_spare_free(struct thread *spare);
-/** Enter with the struct `spare`, even if a thread_init fails; thread_prepare calls a failed
- *  thread_init again. */
+/** Register the calling thread with the struct `spare`, even if a thread_init fails; thread_prepare
+ *  calls a failed thread_init again. */
 void thread_enter_spare(struct thread *spare);
 
 /** Detach the calling thread from its graph, if any, until it calls thread_step_in with the
- *  returned value. Meanwhile it may enter another graph. */
+ *  returned value. Meanwhile it may register with another graph. */
 struct thread *thread_step_out(void);
 void thread_step_in(struct thread *t);
 
@@ -87,23 +89,25 @@ void thread_step_in(struct thread *t);
  *  or has not run yet. Returns whether it succeeded. Called by the thread itself. */
 bool thread_prepare(struct local *l);
 
-/** Call thread_fini of the thread's stages and send the events that they release, when the thread
- *  will handle nothing more. This may run inline stages. If one of them ends the thread, call
+/** Call thread_fini for each stage of the thread, which will handle no more events, and send the
+ *  events that the stages release. This may run inline stages. If one of them ends the thread, call
  *  thread_died and then this function once more. */
 void thread_end(void);
-/** Whether the calling thread, which is dying, is in a handler or in ops->refused. */
+/** Whether the calling thread, which is exiting, is in a handler or in ops->refused. */
 bool thread_in_handler(void);
-/** Leave the graph. Calls thread_end first. */
+/** Unregister the calling thread from its graph. Calls thread_end first. */
 void thread_leave(void);
 
-/** Clean up after the calling thread, which is dying inside a handler or ops->refused: count the
- *  death in `deaths`, finish the batch as WEIR_EDIED, and send the events in the outboxes. That may
- *  run inline handlers, which may end the thread again, so call this function from a cleanup
- *  handler that pushes itself again. */
+/**
+ * Clean up after the calling thread, which is exiting inside a handler or ops->refused: count it in
+ * `deaths`, finish the batch as WEIR_EDIED, and send the events in the outboxes. This may run
+ * inline handlers, which may end the thread again, so call this function from a cleanup handler
+ * that pushes itself again.
+ */
 void thread_died(struct thread_deaths *deaths);
 
 /** Return the struct of the calling thread for use by another one (thread_resume). The struct stays
- *  in the graph with its counters. Called by a dying thread after thread_died. */
+ *  in the graph with its counters. Called by an exiting thread after thread_died. */
 struct thread *thread_pass_on(void);
 /** Continue with the struct `t` in a new system thread, even if a thread_init fails (see
  *  thread_enter_spare). */

@@ -5,7 +5,7 @@
  * There are three kinds, never mixed (rule 16). A bug in weir itself aborts the process in
  * WEIR_ASSERT. A failure of the environment is a negative WEIR_E code. Overload is a verdict: the
  * event ends with an outcome of kind SHED. One table holds all codes, their words for logs, metrics
- * and JSON, and their messages for people.
+ * and JSON, and their human-readable messages.
  */
 #ifndef WEIR_ERROR_H
 #define WEIR_ERROR_H
@@ -64,7 +64,7 @@ WEIR_API enum weir_outcome weir_outcome_of(int code);
  *  storage. */
 WEIR_API const char *weir_error_word(int code);
 
-/** The message for `code`, for people. Static storage. */
+/** The human-readable message for `code`. Static storage. */
 WEIR_API const char *weir_error_text(int code);
 
 /** Index of `code` among the shed reasons, or -1 if it is not a shed reason. */
@@ -100,14 +100,14 @@ struct weir_err {
 	char excerpt[200]; /* the source line, or "" */
 };
 
-/** Largest number of errors kept; later ones are only counted. */
+/** Largest number of errors stored; later ones are only counted. */
 #define WEIR_ERRS_MAX 20
 
 /** The errors found while loading a configuration. Owned by the caller, which must zero it before
  *  the first use. One thread. */
 struct weir_errs {
-	int n;     /* errors kept in `err` */
-	int total; /* all errors, including those not kept */
+	int n;     /* errors stored in `err` */
+	int total; /* all errors, including those not stored */
 	struct weir_err err[WEIR_ERRS_MAX];
 };
 
@@ -118,7 +118,7 @@ struct weir_errs {
 WEIR_API int weir_errs_add(struct weir_errs *errs, const struct weir_mark *mark, int code,
     const char *hint, const char *fmt, ...) WEIR_PRINTF(5, 6);
 
-/** Write all kept errors into buf[size] in the style of a compiler, with source lines and carets.
+/** Write all stored errors into buf[size] in the style of a compiler, with source lines and carets.
  *  Returns the length of the whole text, as snprintf does. */
 WEIR_API size_t weir_errs_format(const struct weir_errs *errs, char *buf, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events: typed messages, each with exactly one owner, kept in intrusive lists.
+ * Events: typed messages, each with exactly one owner, linked into intrusive lists.
  *
  * An event is the first member of a larger struct. The source defines that struct and owns its
  * memory (a connection owns its request). weir_event_init() initialises the event, every transfer

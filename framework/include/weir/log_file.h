@@ -4,8 +4,8 @@
  *
  * A line is appended to a buffer under a mutex. The writer thread swaps the buffer for an empty one
  * and writes outside the lock. So a slow disk or a pipe without a reader does not delay requests, a
- * whole buffer costs one system call, and memory is bounded by two buffers. When both are full,
- * further lines are refused, and the log's owner counts them.
+ * whole buffer costs one system call, and memory is bounded by two buffers. When both are full, new
+ * lines are refused, and the log's owner counts them.
  *
  *   OPEN --start--> RUNNING (file exists, writer runs) --close--> buffers written, writer ended
  *

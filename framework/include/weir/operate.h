@@ -111,7 +111,7 @@ WEIR_API int weir_graph_acts(const struct weir_graph *graph, struct weir_act *ou
 
 /** An event in a queue, without its content. */
 struct weir_queued {
-	int64_t age_ns; /* time since it entered the queue */
+	int64_t age_ns; /* time since it was queued */
 	/* time to its deadline; negative if that has passed, INT64_MAX if it has none */
 	int64_t left_ns;
 	int class_id;

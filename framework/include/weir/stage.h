@@ -17,8 +17,8 @@
  *     threads changes;
  *   - no lock is held, so the handler may block (declare this with WEIR_STAGE_BLOCKS).
  * In return, the handler must emit, finish or hold each event, so that every slot is NULL when it
- * returns. Events left over are finished as WEIR_EDROPPED and counted as `unhandled`; only the
- * first of them is logged.
+ * returns. Any event that it leaves behind is finished as WEIR_EDROPPED and counted as `unhandled`;
+ * only the first is logged.
  *
  * The framework registers every thread of the graph (handler, I/O, attached) with liburcu-memb: a
  * stage may use urcu_memb_read_lock() right away and must not register threads itself.

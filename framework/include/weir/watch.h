@@ -26,7 +26,7 @@ struct weir_span {
 	const char *stage; /* lives as long as the graph */
 	int stage_id;
 	uint64_t id;   /* id of this span in the trace */
-	int64_t at_ns; /* time from the event's arrival until it entered the queue */
+	int64_t at_ns; /* time from the event's arrival until it was queued */
 	/* time in the queue; time after that until it was emitted or ended */
 	int64_t wait_ns, service_ns;
 };
