@@ -214,14 +214,18 @@ static int follow(struct way *w, int fd, char *slash)
 	return text[0] == '/' ? enter_root(w) : 0;
 }
 
+/* One byte more than the longest name. The kernel refuses names of that size (ENAMETOOLONG), so a
+ * longer name may be cut there. */
+#define NAME_CUT (NAME_MAX + 1)
+
 /* Remove the next name from the remaining path. Returns false if no names remain. */
-static bool next_name(struct way *w, char name[NAME_MAX + 1])
+static bool next_name(struct way *w, char name[NAME_CUT + 1])
 {
 	const char *from = w->left + strspn(w->left, "/");
 	size_t n = strcspn(from, "/");
 
-	if (n > NAME_MAX)
-		n = NAME_MAX; /* no file has a longer name; the rest is taken as the next name */
+	if (n > NAME_CUT)
+		n = NAME_CUT;
 	memcpy(name, from, n);
 	name[n] = '\0';
 	from += n;
@@ -294,7 +298,7 @@ static int step(struct way *w, const char *name, int *fd)
 
 static int walk(struct way *w, int *fd)
 {
-	char name[NAME_MAX + 1];
+	char name[NAME_CUT + 1];
 	int rc = enter_root(w);
 
 	*fd = -1;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -158,6 +159,27 @@ static void test_ways(void)
 	end();
 }
 
+/* A name longer than any file's is not taken for a folder and a file in it. */
+static void test_long_names(void)
+{
+	char folder[NAME_MAX + 1], path[2 * NAME_MAX + 3];
+
+	begin();
+	CU_ASSERT_EQUAL(chdir(top), 0);
+	memset(folder, 'a', NAME_MAX);
+	folder[NAME_MAX] = '\0';
+	CU_ASSERT_EQUAL(mkdir(folder, 0700), 0);
+	CU_ASSERT_EQUAL(chdir(folder), 0);
+	CU_ASSERT_EQUAL(symlink("../dir/file", "b"), 0);
+	CU_ASSERT_EQUAL(chdir(".."), 0);
+	snprintf(path, sizeof(path), "%s/b", folder);
+	CU_ASSERT(opens(path));
+	snprintf(path, sizeof(path), "%sb", folder);
+	refused(path, strerror(ENAMETOOLONG), "");
+	CU_ASSERT_EQUAL(chdir("/"), 0);
+	end();
+}
+
 /* Owners of the file, the folder and the link. */
 static void test_owners(void)
 {
@@ -244,5 +266,5 @@ static void test_access_lists(void)
 }
 
 CUNIT_MAIN("trust", {"modes", test_modes}, {"kinds", test_kinds}, {"ways", test_ways},
-    {"owners", test_owners}, {"private group", test_private_group},
+    {"long names", test_long_names}, {"owners", test_owners}, {"private group", test_private_group},
     {"access control lists", test_access_lists})
