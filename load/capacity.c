@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Number of agreeing trials that decides a rate. */
+/* Number of agreeing trials that decide a rate. */
 #define TRIALS_AGREE 2
 
-/* Lowest rate tried; lower rates are not worth a search. */
+/* Lowest rate that is tried: lower rates are not worth a search. */
 #define RATE_MIN_PER_S 0.1
 
 void capacity_start(struct capacity *c, double start_per_s, double limit_per_s, double precision)
@@ -23,7 +23,7 @@ double capacity_next(const struct capacity *c)
 	return c->done ? 0 : c->rate_per_s;
 }
 
-/* Round to four significant digits: trials cannot resolve more, and the rates are easier to
+/* Round to four significant digits: trials cannot resolve more, and short numbers are easier to
  * read. */
 static double four_digits(double v)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The search for the knee: the highest rate at which a server keeps its objective.
+ * Searches for the knee: the highest rate at which a server meets its objective.
  *
- * Pure: the caller runs the trials; the search returns the rate of the next one and decides when to
- * stop. From the start rate, the search doubles the rate until a trial fails (or halves it until
- * one passes). Then it bisects the interval between the passing and the failing rate
- * logarithmically until they are `precision` apart. Trials are noisy, so a rate is decided by the
- * first two trials that agree, which takes at most three. The share of trials that agreed is
- * reported as the confidence.
+ * Pure: the caller runs the trials, and the search chooses the rate of the next one and decides
+ * when to stop. It doubles the start rate until the server fails at a rate, or halves it until the
+ * server passes at one. It then bisects the interval between the passing and the failing rate on a
+ * logarithmic scale until they differ by at most `precision`. Trials are noisy, so a rate is
+ * decided by the first two trials that agree, which takes at most three trials. The share of all
+ * trials that agreed with the decision at their rate is reported as the confidence.
  *
  * A trial whose generator was late proves nothing about the server, whatever its outcome. It is not
- * counted, and the rate is tried again. If the generator stays late, the search is void and yields
- * no capacity.
+ * counted, and the rate is tried again. If the generator is late too often, the search is void and
+ * yields no capacity.
  */
 #ifndef WEIR_LOAD_CAPACITY_H
 #define WEIR_LOAD_CAPACITY_H
@@ -27,14 +27,14 @@
  * may be due to the machine, but three are due to the generator. */
 #define CAPACITY_LATE_IN_A_ROW 3
 
-/** Number of late trials that ends a search, so that an occasionally late generator cannot prolong
- * the search forever. 8 is a guess: with at most 120 trials that count and a warm-up for each
- * trial, a search fits in LOAD_PHASES_MAX. */
+/** Total number of late trials that ends a search. Without this limit, a generator that is late now
+ * and then could prolong a search indefinitely. 8 is a guess: with at most 120 trials that count,
+ * and a warm-up for each trial, a search fits in LOAD_PHASES_MAX. */
 #define CAPACITY_LATE_MAX 8
 
 struct capacity {
 	double good_per_s,
-	    /* highest rate that passed and lowest that failed; each is 0 until there is one */
+	    /* highest rate that passed and lowest rate that failed; 0 if there is none yet */
 	    bad_per_s;
 	double precision;   /* above 0; stop when bad/good is at most 1 + precision */
 	double limit_per_s; /* never try a higher rate */
@@ -45,7 +45,7 @@ struct capacity {
 	int late, n_late;      /* late trials in a row at rate_per_s, and in total */
 	int64_t worst_late_ns; /* the worst 99th percentile of the lag in late trials */
 	bool done;
-	bool voided; /* the search ended because the generator stayed late */
+	bool voided; /* the search ended because the generator was late too often */
 };
 
 /** Starts a search at `start_per_s`, which must be above 0. */
@@ -55,7 +55,7 @@ void capacity_start(struct capacity *c, double start_per_s, double limit_per_s, 
  * capacity, or 0 if not even the lowest rate passed. */
 double capacity_next(const struct capacity *c);
 
-/** Records whether the trial at the rate of capacity_next kept the objective. */
+/** Records whether the server met the objective in the trial at the rate from capacity_next. */
 void capacity_tell(struct capacity *c, bool kept);
 
 /** Records a trial that does not count because the generator was late: its lag was `lag_ns` at the

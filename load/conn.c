@@ -2,10 +2,9 @@
 /* Moves connections between states and lists, and settles their requests; see conn.h for the
  * states.
  *
- * Everything here runs in the worker's thread. conn_event() and conn_work() move a connection
- * forward; drop_for() and conn_abandon() are the only ways to CLOSED, and they settle every request
- * in flight. A request is settled by exactly one call of worker_answered, _failed, _timed_out,
- * _resend or _gone. */
+ * Everything here runs in the worker's thread. conn_event() and conn_work() advance a connection.
+ * Only drop_for() and conn_abandon() close one, and both settle every request in flight. A request
+ * is settled by exactly one call of worker_answered, _failed, _timed_out, _resend or _gone. */
 #include "load/conn.h"
 
 #include <errno.h>
@@ -16,8 +15,8 @@
 #include "load/conn_io.h"
 #include "load/worker.h"
 
-/* Maximum reads from one connection before other connections are served. 16 is a guess: 1 MB of a
- * large response. */
+/* Maximum number of reads from one connection before other connections are served. 16 is a guess: 1
+ * MB of a large response. */
 #define READ_ROUNDS 16
 
 /* ---- lists ---- */
@@ -31,8 +30,8 @@ static enum conn_list list_for(const struct worker *w, const struct conn *c)
 	return c->n == 0 && c->state == CONN_OPEN ? CONN_IDLE : CONN_ROOM;
 }
 
-/* Put `c` first in the list for its current state. The most recently used connection is used next,
- * so that no more connections are kept busy than the load needs. */
+/* Move `c` to the front of the list for its current state. The most recently used connection is
+ * used next, so no more connections are busy than the load requires. */
 static void relist(struct worker *w, struct conn *c)
 {
 	enum conn_list to = list_for(w, c);
@@ -82,15 +81,15 @@ static void shut(struct worker *w, struct conn *c)
 		w->n_connecting--;
 	conn_io_close(w, c);
 	c->state = CONN_CLOSED;
-	c->life++; /* pending events belong to the previous life */
+	c->life++; /* pending events carry the old value and are ignored */
 	w->n_open--;
 }
 
-/* End the connection. The request `late`, if not NULL, has timed out. A request that has not
- * received a byte of its response is resent on another connection (conn.h, "Sent twice") if
- * `excused` is set (the generator ended the connection, or a response announced its end), or if the
- * connection had served a request and this one was not resent before. All other requests fail with
- * `error`. */
+/* Close the connection and settle its requests. The request `late`, if not NULL, has timed out. A
+ * request of whose response no byte has arrived is resent on another connection (conn.h, "Sent
+ * twice") in two cases: if `excused` is set (the generator closed the connection, or a response
+ * announced the close), or if the connection had served a request before and this request has not
+ * been resent yet. All other requests fail with `error`. */
 static void drop_for(struct worker *w, struct conn *c, enum load_error error, bool excused,
     const struct flight *late)
 {
@@ -149,11 +148,11 @@ void conn_abandon(struct worker *w, struct conn *c)
 
 /* ---- responses ---- */
 
-/* Handle the complete response to the first request. Returns false if the connection was closed
- * after it. */
+/* Handle the complete response to the first request in flight. Returns false if the connection was
+ * then closed. */
 static bool answered(struct worker *w, struct conn *c)
 {
-	/* false if the response arrived before the request was sent completely */
+	/* whether the request was sent completely before the response arrived */
 	bool whole = c->n_written > 0;
 	struct ticket t = take_first(w, c);
 	bool keep = c->reply.keep_alive && whole && !w->plan->fresh;
@@ -174,8 +173,8 @@ static bool feed(struct worker *w, struct conn *c, const char *p, size_t n)
 {
 	while (n > 0) {
 		size_t used;
-		/* No response is expected: a 408 on an idle connection, or more bytes than
-		 * announced. No request fails because of them. */
+		/* No response is expected: this is a 408 on an idle connection, or more bytes than
+		 * the response announced. No request fails because of it. */
 		if (c->n == 0) {
 			drop(w, c, LOAD_EMALFORMED, true);
 			return false;
@@ -197,7 +196,8 @@ static bool feed(struct worker *w, struct conn *c, const char *p, size_t n)
 	return true;
 }
 
-/* Close the connection, since nothing more can be read; `io` is the result of the last read. */
+/* Close the connection after the end of the stream or an error; `io` is the result of the last
+ * read. */
 static void ended(struct worker *w, struct conn *c, ssize_t io)
 {
 	if (io == 0 && c->n > 0 && c->reply.started && reply_end(&c->reply) == REPLY_DONE) {
@@ -249,7 +249,7 @@ static void handshake(struct worker *w, struct conn *c)
 		}
 	}
 	c->state = CONN_OPEN;
-	/* epoll does not report again data that arrived with the handshake */
+	/* epoll does not report data again that arrived with the handshake */
 	c->readable |= c->tls != NULL;
 	w->n_connecting--;
 	w->tally.connects++;
@@ -292,7 +292,7 @@ void conn_event(struct worker *w, struct conn *c, uint32_t events)
 		connected(w, c);
 }
 
-/* Whether the n-th item is selected, when `share` of all items are selected at even intervals. */
+/* Whether item `n` is selected if a fraction `share` of all items is selected at even intervals. */
 static bool in_share(uint64_t n, double share)
 {
 	return floor((double)(n + 1) * share) > floor((double)n * share);
@@ -333,7 +333,7 @@ void conn_add(struct worker *w, struct conn *c, const struct ticket *t)
 	relist(w, c);
 	if (c->state != CONN_OPEN)
 		return;
-	/* pipelined requests are written together, at the end of the iteration */
+	/* pipelined requests are written together at the end of the iteration */
 	if (w->depth > 1) {
 		conn_kick(w, c);
 		return;

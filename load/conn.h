@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connections of a worker and the requests in flight on them.
+ * The connections of a worker, and the requests in flight on them.
  *
  *   CLOSED -> CONNECTING -> (HANDSHAKE) -> OPEN -> CLOSED
  *
- * A connection is in exactly one list of its worker, by its capacity for further requests: FREE
- * (closed), IDLE (open, nothing in flight), ROOM (may take more requests), FULL. It is registered
- * with epoll once, edge-triggered, until it is closed. Events carry the value of `life`, so that
- * stale events of a previous connection in the same slot are recognised.
+ * A connection is in exactly one list of its worker, depending on how many more requests it can
+ * take: FREE (closed), IDLE (open, nothing in flight), ROOM (can take more requests) or FULL. It is
+ * registered with epoll once, edge-triggered, and stays registered until it is closed. Each epoll
+ * event carries the value of `life`, which identifies stale events of a previous connection in the
+ * same slot.
  *
- * Sent twice: a server may close a persistent connection at any time, and a request that crosses
- * with the close has not failed (RFC 9112, 9.3.1 and 9.5). So if a connection that has already
- * served a request closes before the first byte of the next response, that request is sent once
- * more on a new connection, whatever its method: this is a load generator, not an application. The
- * resend counts as an attempt, not as an error. Pipelined requests queued behind one whose response
- * or time-out ended the connection are also resent on another connection. This may happen to a
- * request more than once, but each time the request ahead of it has finished.
+ * Sent twice: a server may close a persistent connection at any time, and a request that was sent
+ * just before the close has not failed (RFC 9112, 9.3.1 and 9.5). If a connection that has already
+ * served a request is closed before the first byte of the next response, that request is therefore
+ * sent once more on a new connection. This is done for every method, since a load generator need
+ * not care whether a request is idempotent. The resend counts as an attempt, not as an error.
+ * Pipelined requests behind one whose response or time-out ended the connection are also resent on
+ * another connection. This may happen to a request several times, but each time the request ahead
+ * of it has finished.
  *
  * One thread: a connection belongs to its worker.
  */
@@ -45,7 +47,7 @@ struct flight {
 
 struct conn {
 	int fd;
-	uint32_t life; /* number of connections that this slot has held */
+	uint32_t life; /* number of connections that have used this slot */
 	uint8_t state, list;
 	bool served;   /* has delivered a complete response */
 	bool kicked;   /* is in the worker's list of connections with work (conn_kick) */
@@ -75,11 +77,11 @@ struct conn {
 /** Sends `t` on the connection `c`, which must be in the list IDLE or ROOM. */
 void conn_add(struct worker *w, struct conn *c, const struct ticket *t);
 
-/** Opens a connection for `t` in a free slot. Afterwards the connection owns the ticket, or the
- * ticket has failed because connecting failed at once. */
+/** Opens a connection for `t` in a free slot. When the function returns, the ticket either belongs
+ * to the connection or has failed because the connection was refused immediately. */
 void conn_open_for(struct worker *w, const struct ticket *t);
 
-/** Handles `events` that epoll reported for the socket. */
+/** Handles the `events` that epoll reported for the socket. */
 void conn_event(struct worker *w, struct conn *c, uint32_t events);
 
 /** Schedules conn_work for the next iteration of the event loop. */

@@ -14,19 +14,19 @@
 
 #include "load/worker.h"
 
-/* Maximum number of pieces of pipelined requests that are passed to one system call. 64 is a
+/* Maximum number of pieces of pipelined requests that are written with one system call. 64 is a
  * guess. */
 #define WRITE_PIECES 64
 
 /* Maximum payload of one TLS record. */
 #define TLS_RECORD_BYTES 16384
 
-/* Maximum write calls before other connections are served, in case a peer takes a large body at
- * full speed. 16 is a guess. */
+/* Maximum number of consecutive writes before other connections are served, in case a peer accepts
+ * a large body at full speed. 16 is a guess. */
 #define WRITE_ROUNDS 16
 
-/* Receive buffer of a slow reader, small enough that the server notices the slowness. The kernel
- * doubles it. */
+/* Receive buffer of a slow reader, small enough that the server is slowed down. The kernel doubles
+ * the value. */
 #define SLOW_RECEIVE_BYTES 4096
 
 struct flight *conn_flight(const struct worker *w, const struct conn *c, int i)
@@ -68,8 +68,8 @@ void conn_io_close(struct worker *w, struct conn *c)
 
 /* ---- slow connections ---- */
 
-/* Return the number of bytes that a slow connection may move now: the unused allowance plus that
- * for the elapsed time, at most the allowance of one tick. */
+/* Return the number of bytes that a slow connection may move now: the unused part of its last
+ * allowance plus the allowance for the elapsed time, but at most that of one tick. */
 static double refilled(double had, double bytes_per_s, double elapsed_s)
 {
 	double most = bytes_per_s * PACE_TICK_NS / 1e9;
@@ -90,7 +90,7 @@ static void refill(struct worker *w, struct conn *c)
 	    refilled(c->may_write_bytes, w->plan->slow_write_bytes_per_s, elapsed_s);
 }
 
-/* Set a timer for the next tick, before which no byte may be moved. */
+/* Set a timer for the next tick; no byte may be moved before it. */
 static int wait_for_tick(struct worker *w, struct conn *c)
 {
 	if (!c->pace.at)
@@ -106,8 +106,8 @@ static bool has_fields(const struct worker *w, const struct ticket *t)
 	return w->plan->send_deadline || t->attempt > 0;
 }
 
-/* Make the fields that are known only now. They replace the empty line at the end of the head and
- * end in one themselves. */
+/* Format the fields whose values are known only now. They replace the empty line at the end of the
+ * head, and end with an empty line themselves. */
 static void make_fields(const struct worker *w, struct conn *c, const struct ticket *t)
 {
 	int64_t left_ns = t->attempt_ns + w->plan->timeout_ns - w->now_ns;
@@ -124,7 +124,7 @@ static void make_fields(const struct worker *w, struct conn *c, const struct tic
 	c->n_fields = (int)n + 2;
 }
 
-/* Append p[0..n) to the pieces, without its first *skip bytes. */
+/* Append p[0..n) to the pieces, except for its first *skip bytes. */
 static int add_piece(struct iovec *iov, int at, char *p, size_t n, size_t *skip)
 {
 	if (*skip >= n) {
@@ -136,8 +136,8 @@ static int add_piece(struct iovec *iov, int at, char *p, size_t n, size_t *skip)
 	return at + 1;
 }
 
-/* Collect the pieces to be written next. A request with extra fields is written alone, since the
- * fields depend on the time of writing. */
+/* Collect the pieces to be written next. A request with extra fields is written alone, since these
+ * fields depend on the time at which it is written. */
 static int gather(struct worker *w, struct conn *c, struct iovec *iov)
 {
 	size_t skip = c->written_bytes;
@@ -161,7 +161,7 @@ static int gather(struct worker *w, struct conn *c, struct iovec *iov)
 	return n;
 }
 
-/* Limit the pieces to `most` bytes in total. Returns the number of pieces left. */
+/* Truncate the list of pieces to `most` bytes in total. Returns the number of pieces left. */
 static int cut(struct iovec *iov, int n, size_t most)
 {
 	for (int i = 0; i < n; i++) {
@@ -252,8 +252,8 @@ int conn_io_write(struct worker *w, struct conn *c)
 
 /* ---- reading ---- */
 
-/* Read up to `want` bytes. A short read means that the socket is empty and epoll will report new
- * data. epoll reports the end of the stream only once, so after that report the socket counts as
+/* Read up to `want` bytes. A short read means that the socket is empty, so epoll will report new
+ * data. The end of the stream is reported only once, so after this report the socket counts as
  * readable until the end has been read. */
 static ssize_t receive(struct worker *w, struct conn *c, size_t want)
 {

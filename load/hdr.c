@@ -34,7 +34,7 @@ int64_t hdr_upper_ns(int b)
 	return b < HDR_BUCKETS - 1 ? hdr_lower_ns(b + 1) : INT64_MAX;
 }
 
-/* Add n * ns to the sum. It saturates at 292 years instead of wrapping. */
+/* Return the sum plus n * ns. It saturates at 292 years instead of overflowing. */
 static int64_t add_ns(int64_t sum_ns, int64_t ns, uint64_t n)
 {
 	int64_t product, sum;
@@ -85,7 +85,7 @@ static int64_t middle_ns(const struct hdr *h, int b)
 	return middle < h->max_ns ? middle : h->max_ns;
 }
 
-/* Returns the value of rank ceil(q * total), where ranks count from 1. */
+/* The result is the value of rank ceil(q * total), where ranks are counted from 1. */
 int64_t hdr_quantile_ns(const struct hdr *h, double q)
 {
 	uint64_t seen = 0;

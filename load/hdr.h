@@ -2,12 +2,12 @@
 /*
  * Latency histograms of the load generator: log-linear, like HdrHistogram (G. Tene).
  *
- * Durations from 1 us to 137 s (2^10 to 2^37 ns) fall into 64 equal buckets per power of two, so a
- * bucket is at most 1/64 of its value wide and its middle is at most 0.8 % off. Shorter and longer
- * durations have one bucket each. The framework's own histogram (weir/metric.h) is coarser to save
- * memory, because a server has one per stage and class.
+ * Durations from 1 us to 137 s (2^10 to 2^37 ns) fall into 64 equal buckets per power of two. The
+ * width of a bucket is at most 1/64 of its lower bound, so its middle is at most 0.8 % off. Shorter
+ * and longer durations have one bucket each. The framework's histogram (weir/metric.h) is coarser
+ * to save memory, since a server has one per stage and class.
  *
- * Plain data, no locks: a single writer, or access ordered by the caller.
+ * Plain data without locks: the caller must serialise access.
  */
 #ifndef WEIR_LOAD_HDR_H
 #define WEIR_LOAD_HDR_H

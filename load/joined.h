@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Joins several runs of one plan (the trials of a search, the rounds of a sweep) into one.
+ * Joins several runs of one plan (the trials of a search, or the rounds of a sweep) into one.
  *
  * The joined plan has the phases of all runs. The joined result has the results of all runs, with
  * times counted from the start of the first run. Plain data; one thread.
@@ -15,8 +15,8 @@
 
 /**
  * Appends the phases and results of one run to `plan` and `result`, which are initially zero except
- * for members that all runs share. Takes ownership of the contents of `from`, which is zeroed, also
- * on failure. Returns 0, WEIR_EINVAL (more than LOAD_PHASES_MAX phases), WEIR_ENOMEM.
+ * for members that all runs share. Takes ownership of the contents of `from` and zeroes it, even on
+ * failure. Returns 0, WEIR_EINVAL (more than LOAD_PHASES_MAX phases), WEIR_ENOMEM.
  */
 int load_join(struct load_plan *plan, struct load_result *result, const struct load_phase *phase,
     struct load_result *from);

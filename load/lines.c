@@ -8,7 +8,7 @@
 
 #include "load/sentence.h"
 
-/* Maximum bytes of a path in a message; of a longer path only the end is shown, which is more
+/* Maximum length of a path in a message. Only the end of a longer path is shown, since it is more
  * useful than the beginning. */
 #define PATH_SHOWN 100
 
@@ -73,7 +73,7 @@ int lines_next(struct lines *l, struct weir_err *err)
 	} while (n == 0);
 	if (n == LINES_BYTES)
 		return lines_refuse(l, "the line is longer than 64KiB", err);
-	if (ferror(l->file)) /* opening a directory succeeds; reading fails here */
+	if (ferror(l->file)) /* for a directory, fopen succeeds and only reading fails */
 		return sentence_errno(err, l->path);
 	if (n < 0)
 		return 0;

@@ -21,8 +21,8 @@ struct lines {
 	long number;
 };
 
-/** Returns 0, or WEIR_ESYS or WEIR_ENOMEM with err->text. After a failure lines_close need not be
- * called. */
+/** Opens the file. Returns 0, or WEIR_ESYS or WEIR_ENOMEM with err->text. After a failure,
+ * lines_close need not be called. */
 int lines_open(struct lines *l, const char *path, struct weir_err *err);
 void lines_close(struct lines *l);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes requests and checks their parts; see mix.h. Until its class is sealed, a request's
- * `cumulative` holds its weight.
+ * Builds requests and checks their parts; see mix.h. Until its class is sealed, the member
+ * `cumulative` of a request is its weight.
  *
- * The checks ensure that a server sees each request as exactly one request (RFC 9112). A control
- * byte or a second Content-Length from the command line would turn one request into two and falsify
- * every later count.
+ * The checks ensure that a server parses each request as exactly one request (RFC 9112). A control
+ * byte or a second Content-Length from the command line could turn one request into two and would
+ * falsify all later counts.
  */
 #include "load/mix.h"
 
@@ -127,8 +127,8 @@ static bool wants_length(const char *method)
 	       strcmp(method, "PATCH") == 0;
 }
 
-/* Append a, b and c to `out`, or only count their bytes if `out` is NULL. The head is assembled
- * twice, the first time to count its bytes. */
+/* Append `a`, `b` and `c` to `out`, or only count their bytes if `out` is NULL. Returns the new
+ * length. A head is assembled twice, the first time only to count its bytes. */
 static size_t put(char *out, size_t at, const char *a, const char *b, const char *c)
 {
 	const char *part[] = {a, b, c};
@@ -162,8 +162,8 @@ static size_t write_head(
 	return put(out, n, "\r\n", "", "");
 }
 
-/* Make space for one more request. The array is full whenever it holds 2^k items, and then it
- * doubles. */
+/* Make space for one more request. The array is full when it has 2^k items; its size is then
+ * doubled. */
 static int make_room(struct load_class *cls, struct weir_err *err)
 {
 	int n = cls->n_requests;
@@ -215,8 +215,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Read a file of `size` bytes. If the file shrinks meanwhile, the bytes read until its end are
- * used. */
+/* Read a file of `size` bytes. If the file shrinks in the meantime, *n is less than `size`. */
 static int read_body(int fd, char *body, size_t size, size_t *n)
 {
 	for (*n = 0; *n < size;) {
@@ -244,7 +243,7 @@ static int add_body(struct load_class *cls, const struct mix_head *head, const c
 	return rc;
 }
 
-/* Add a request with this file as its body. Anything but a regular file is skipped. */
+/* Add a request with the file `name` as its body. Anything but a regular file is skipped. */
 static int add_file(struct load_class *cls, const struct mix_head *head, const char *path, int dir,
     const char *name, struct weir_err *err)
 {

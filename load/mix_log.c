@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads requests from a log in the format of NCSA httpd, which all later servers support:
+ * Reads requests from a log in the format of NCSA httpd, which later servers have adopted:
  *
  *   HOST IDENT USER [10/Oct/2000:13:55:36 -0700] "GET /a.gif HTTP/1.0" 200 2326 ...
  *
- * Everything after the status is ignored, so "combined" and longer formats are read, too. Servers
- * write bytes that could corrupt a log as \", \\ or \xHH; they become %HH in the path.
+ * Everything after the status is ignored, so "combined" and longer formats can be read, too.
+ * Servers write bytes that could corrupt a log as \", \\ or \xHH. They become %HH in the path.
  */
 #include "load/mix.h"
 
@@ -19,13 +19,13 @@
 
 #define NS_PER_S 1000000000LL
 
-/* Latest time that fits in 64 bits of ns. */
+/* Longest time span in seconds that fits in 64 bits of ns. */
 #define AT_S_MAX (INT64_MAX / NS_PER_S - 1)
 
 /* ---- time ---- */
 
-/* Return the number of days from 1970-01-01 to a day of the Gregorian calendar. Years are counted
- * from March, so that the leap day comes last (the 153 is from Zeller 1882). */
+/* Return the number of days from 1970-01-01 to a day of the Gregorian calendar. Years begin in
+ * March, so the leap day is the last day of a year (the constant 153 is from Zeller 1882). */
 static int64_t days_of(int year, int month, int day)
 {
 	int64_t y = month > 2 ? year : year - 1;
@@ -34,8 +34,8 @@ static int64_t days_of(int year, int month, int day)
 	return y * 365 + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719468;
 }
 
-/* Parse a number of exactly `digits` digits at *p, followed by the byte `then`. Advances *p past
- * both. Returns -1 if it is malformed. */
+/* Parse a number of exactly `digits` digits at *p, followed by the byte `then`, and advance *p past
+ * both. Returns -1 if the text has another form. */
 static int number(const char **p, int digits, char then)
 {
 	int value = 0;
@@ -94,8 +94,8 @@ static int hex(char c)
 	return isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10 : -1;
 }
 
-/* Decode the escape after a backslash at *p and advance past it. Returns the byte, or -1 if the
- * escape is unknown. */
+/* Decode the escape sequence at *p, which points after the backslash, and advance *p past it.
+ * Returns the byte, or -1 if the sequence is unknown. */
 static int unescape(const char **p)
 {
 	static const char letters[] = "\"\\nrtbvf", bytes[] = "\"\\\n\r\t\b\v\f";
@@ -112,8 +112,9 @@ static int unescape(const char **p)
 	return byte;
 }
 
-/* Copy the quoted text at *p to `out`. Escaped bytes and bytes that are not visible ASCII become
- * %HH. Advances *p past the closing quote. */
+/* Copy the quoted text at *p to `out` and advance *p past the closing quote. Escaped bytes and
+ * bytes that are not visible ASCII become %HH. Returns false if the text is malformed or too
+ * long. */
 static bool read_quoted(const char **p, char *out, size_t size)
 {
 	size_t n = 0;
@@ -191,8 +192,8 @@ int mix_log_parse(const char *text, struct mix_log_line *line, struct weir_err *
 
 /* ---- the log ---- */
 
-/* Add the request of one line. Until the whole log is read, its at_ns holds seconds since 1970 and
- * its cumulative the position in the log. */
+/* Add the request of one line. Until the whole log has been read, its at_ns is in seconds since
+ * 1970, and its `cumulative` is the position in the log. */
 static int add_line(struct load_class *cls, const struct mix_head *head, const struct lines *l,
     struct mix_log_line *line, struct weir_err *err)
 {
@@ -216,8 +217,8 @@ static int add_line(struct load_class *cls, const struct mix_head *head, const s
 	return 0;
 }
 
-/* Compare requests by time, then by position. Most servers write a line when the response is
- * complete, but with the time of the request, so lines may be out of order. */
+/* Compare requests by time, then by position. Lines of a log may be out of order: most servers
+ * write a line when the response is complete, but with the time of the request. */
 static int by_time(const void *a, const void *b)
 {
 	const struct load_request *x = a, *y = b;

@@ -3,8 +3,8 @@
  * Generates synthetic static sites; see mix.h.
  *
  * File i of a site (its path, size and weight) is a function of kind, seed and i, so requests and
- * files agree without a stored list. Popularity and size are independent in both kinds of site: in
- * "surge" the popularity rank of a file is its number, and its size is drawn at random.
+ * files agree without a stored list. In both kinds of site, popularity and size are independent: in
+ * "surge", the popularity rank of a file is its number, and its size is drawn at random.
  *
  * SPECweb99 (SPEC, 1999) chooses a folder by Zipf's law, then a class by fixed shares, then one of
  * its nine files. Folders, sizes and shares are as described by Ruan and Pai (USENIX 2006, 2.3).
@@ -70,15 +70,15 @@ static void describe_specweb99(unsigned i, uint64_t key, struct site_file *file)
 #define SURGE_ALPHA      1.1
 #define SURGE_MAX_BYTES  (64 << 20) /* a guess: the Pareto tail has no largest size */
 
-/* Return a normally distributed number (Box and Muller 1958), made from the random numbers k and k
- * + 1 of the key. */
+/* Return a normally distributed number (Box and Muller 1958), computed from the random numbers k
+ * and k + 1 of the key. */
 static double normal(uint64_t key, uint64_t k)
 {
 	return sqrt(2 * rng_exp(rng_at(key, k))) * cos(2 * M_PI * rng_unit(rng_at(key, k + 1)));
 }
 
-/* Draw the size of a file. The body of the distribution ends where the tail begins, so larger draws
- * (3 %) are repeated. */
+/* Draw the size of a file. The body of the distribution ends where the tail begins, so sizes from
+ * the body that are larger (3 %) are drawn again. */
 static int64_t surge_bytes(uint64_t key)
 {
 	double bytes = SURGE_TAIL_BYTES;
@@ -102,8 +102,8 @@ static void describe_surge(unsigned i, uint64_t key, struct site_file *file)
 static const struct site sites[] = {
     {"specweb99", SPECWEB_FOLDER, describe_specweb99}, {"surge", 1, describe_surge}};
 
-/* Find a kind of site, and round *n_files up to whole folders. Returns NULL with err->text if
- * `kind` is unknown or *n_files out of range. */
+/* Find a kind of site, and round *n_files up to a whole number of folders. Returns NULL with
+ * err->text if `kind` is unknown or *n_files is out of range. */
 static const struct site *find_site(const char *kind, int *n_files, struct weir_err *err)
 {
 	if (*n_files < 1 || *n_files > MIX_FILES_MAX) {
@@ -172,7 +172,7 @@ static int write_bytes(int fd, const char *text, int64_t n)
 	return 0;
 }
 
-/* Fill `text` with lines of letters, so that the files look like text. */
+/* Fill `text` with lines of random letters, so that the files look like text. */
 static void fill_text(char text[CHUNK_BYTES], uint64_t seed)
 {
 	for (int i = 0; i < CHUNK_BYTES; i++)

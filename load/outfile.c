@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes to a temporary name, then renames; see outfile.h. An existing target that is not a regular
- * file is written in place, since a rename would replace /dev/null by a file.
+ * file is written in place: a rename would, for example, replace /dev/null with a file.
  */
 #include "load/outfile.h"
 
@@ -88,7 +88,7 @@ int outfile_commit(struct outfile *out, struct weir_err *err)
 {
 	int rc = 0;
 
-	errno = EIO; /* the default, since the errno of an earlier failed write is lost */
+	errno = EIO; /* used if an earlier write failed, whose errno is lost */
 	if (!outfile_close(out))
 		rc = outfile_fail(err, WEIR_ESYS, "write", out->path ? out->path : "the output");
 	else if (out->path && rename(out->temporary, out->path) != 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces a file atomically: the new contents are written beside the target under another name,
- * and renamed over it when complete. Until then, and on any failure, the old file stays unchanged.
+ * Replaces a file atomically: the new contents are written to a temporary file in the same folder,
+ * which is renamed over the target when it is complete. Until then, and after any failure, the old
+ * file is unchanged.
  *
  * One thread per outfile.
  */
@@ -14,21 +15,22 @@
 
 struct outfile {
 	FILE *file; /* write here */
-	/* NULL for standard output and for a target that cannot be renamed over (a pipe, a
-	 * device) */
+	/* the target; NULL for standard output and for a target that cannot be replaced by renaming
+	 * (a pipe, a device) */
 	char *path;
 	char *temporary; /* NULL if path is */
 };
 
 /** Start writing to `path`; "-" is standard output. Symbolic links are followed. Returns 0, or
- * WEIR_ESYS or WEIR_ENOMEM with err->text. After a failure `out` need not be closed. */
+ * WEIR_ESYS or WEIR_ENOMEM with err->text. After a failure, neither outfile_commit nor
+ * outfile_abandon need be called. */
 int outfile_open(struct outfile *out, const char *path, struct weir_err *err);
 
 /** Close the file and rename it over the target. Returns 0, or WEIR_ESYS with err->text, in which
  * case the target is unchanged. */
 int outfile_commit(struct outfile *out, struct weir_err *err);
 
-/** Discard what was written. */
+/** Discard what was written, and leave the target unchanged. */
 void outfile_abandon(struct outfile *out);
 
 #endif

@@ -18,15 +18,15 @@
 #define MULTIPLE_MIN 0.001
 #define MULTIPLE_MAX 1000.0
 
-/* The load grid of the evaluation protocol, in multiples of the capacity. */
+/* The load grid of the evaluation protocol, as multiples of the capacity. */
 static const double load_grid[] = {0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 2, 3, 5, 10};
 
 #define N_LOAD_GRID ((int)(sizeof(load_grid) / sizeof(load_grid[0])))
 
 /* ---- words ---- */
 
-/* Copy text[0..n) to `word`. An overlong text is cut and ends in "...", so that no parser mistakes
- * its beginning for the whole. */
+/* Copy text[0..n) to `word`. A text that is too long is truncated and ends in "...", which no
+ * parser accepts. */
 static void cut_word(char word[WORD_BYTES], const char *text, size_t n)
 {
 	if (n >= WORD_BYTES)
@@ -288,7 +288,7 @@ int phases_warmup(struct load_plan *plan, int64_t for_ns, struct weir_err *err)
 static int multiples_range(
     const char *text, const char *dots, double *multiple, int max, struct weir_err *err)
 {
-	const double slack = 1e-9; /* tolerance, so that rounding does not exclude the bounds */
+	const double slack = 1e-9; /* tolerance, so that rounding cannot exclude the bounds */
 	char word[WORD_BYTES];
 	double from = 0, to = 0;
 	int n = 0;

@@ -3,9 +3,9 @@
  * Builds the phases of a plan from command-line arguments: "1k..10k", "1k,2k,4k", "10x@20s+5s",
  * "0.1x..10x".
  *
- * Rates are written as in RATE knobs ("500", "20k"), times as in DURATION knobs ("10s"). All
- * functions add to the existing phases. Unless stated otherwise, they return 0, or WEIR_EINVAL with
- * a message in err->text that names the offending word; on failure the plan is unchanged.
+ * Rates are written as in RATE knobs ("500", "20k"), times as in DURATION knobs ("10s"). The
+ * functions add to the phases of the plan. Unless stated otherwise, they return 0, or WEIR_EINVAL
+ * with a message in err->text that names the offending word; on failure the plan is unchanged.
  */
 #ifndef WEIR_LOAD_PHASES_H
 #define WEIR_LOAD_PHASES_H
@@ -23,13 +23,13 @@ int phases_ramp(struct load_plan *plan, const char *text, int64_t for_ns, struct
 /** Add a phase of `for_ns` for each rate in "A,B,C...". */
 int phases_steps(struct load_plan *plan, const char *text, int64_t for_ns, struct weir_err *err);
 
-/** Add a spike "FACTORx@AT+FOR": multiply the rate by FACTOR for the time FOR, starting at AT
- * (counted from the start of the first phase that is not a warm-up). Phases that lie only partly
- * within the spike are split. The spike must lie within the run. */
+/** Add a spike "FACTORx@AT+FOR": multiply the rate by FACTOR for the time FOR, starting at AT,
+ * which is counted from the end of the warm-up. Phases that lie only partly within the spike are
+ * split. The spike must lie within the run. */
 int phases_spike(struct load_plan *plan, const char *text, struct weir_err *err);
 
-/** Insert a warm-up of `for_ns` at the beginning, at the initial rate of the first phase that is
- * not a pause. */
+/** Insert a warm-up of `for_ns` at the beginning of the plan. Its rate is the initial rate of the
+ * first phase that is not a pause. */
 int phases_warmup(struct load_plan *plan, int64_t for_ns, struct weir_err *err);
 
 /** Parse the multiples of a sweep, "0.1x..10x" or "0.5x,1x,2x", into multiple[0..max). A range
@@ -38,9 +38,10 @@ int phases_warmup(struct load_plan *plan, int64_t for_ns, struct weir_err *err);
  * or WEIR_EINVAL. */
 int phases_multiples(const char *text, double *multiple, int max, struct weir_err *err);
 
-/** For each round 1..rounds and each multiple add a phase of capacity_per_s * multiple, preceded by
- * a pause of `pause_ns` in which the server's queues drain (0 for no pause). Rates rise in odd
- * rounds and fall in even ones, so that drift of the machine favours no rate. */
+/** For each of the `rounds` rounds and each multiple, add a phase with the rate capacity_per_s *
+ * multiple. Each phase is preceded by a pause of `pause_ns`, in which the server's queues drain; 0
+ * means no pause. Rates rise in odd rounds and fall in even ones, so that drift of the machine
+ * favours no rate. */
 int phases_sweep(struct load_plan *plan, double capacity_per_s, const double *multiple, int n,
     int rounds, int64_t for_ns, int64_t pause_ns, struct weir_err *err);
 

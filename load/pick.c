@@ -2,10 +2,10 @@
 /*
  * Builds the tables of the alias method; see pick.h.
  *
- * Shares are scaled so that their mean is 1. A share below 1 (small) leaves part of its cell free,
- * which is filled with part of a share of at least 1 (large). The remainder of the large share is
- * then classified again as small or large. The two lists share one array: small shares grow from
- * its front, large ones from its end.
+ * Shares are scaled to a mean of 1. A share below 1 (small) leaves part of its cell free, which is
+ * filled with part of a share of at least 1 (large). The rest of the large share is then classified
+ * again as small or large. One array holds both lists: that of the small shares grows from the
+ * front, that of the large shares from the end.
  */
 #include "load/pick.h"
 
@@ -37,7 +37,7 @@ static void fill(struct pick *p, struct work *w)
 		w->share[large] -= 1 - w->share[small];
 		sort_in(w, large);
 	}
-	/* The remaining shares are 1 except for rounding. */
+	/* The remaining shares are 1 except for rounding errors. */
 	while (w->n_small > 0) {
 		uint32_t i = w->list[--w->n_small];
 		p->cell[i] = (struct pick_cell){1, i};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes a weighted choice in constant time with the alias method (Walker 1977), whose tables are
- * built in linear time (Vose 1991). A choice reads one cell, however many items there are;
- * searching the cumulative shares of a large site would cost a dozen cache misses.
+ * built in linear time (Vose 1991). A choice reads one cell, however many items there are. A binary
+ * search in the cumulative shares of a large site would cost a dozen cache misses.
  *
  * Once built, the tables are read-only and may be used by any thread.
  */
@@ -14,13 +14,15 @@
 struct pick {
 	uint32_t n;
 	struct pick_cell {
-		float keep; /* share of the cell that selects its own index, 0..1 */
+		/* share of the cell that selects the cell's own index, 0..1; the rest selects
+		 * `other` */
+		float keep;
 		uint32_t other;
 	} * cell;
 };
 
-/** Build the tables for weight[0..n): n must be at least 1, and the weights at least 0 and not all
- * 0. Returns 0 or WEIR_ENOMEM. */
+/** Build the tables for weight[0..n). n must be at least 1. The weights must not be negative, and
+ * at least one must be above 0. Returns 0 or WEIR_ENOMEM. */
 int pick_init(struct pick *p, const double *weight, uint32_t n);
 void pick_fini(struct pick *p);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Describes a load run as plain data. The command line of `weir bench` is turned into a plan, which
- * the schedule, the engine, the run file and the reports read.
+ * Describes a load run as plain data. `weir bench` converts its command line into a plan, which the
+ * schedule, the engine, the run file and the reports read.
  *
- * In an open loop, requests have intended send times, which rates, arrival process and seed fix
- * before the run. Latency counts from these times, whatever the server does (no coordinated
- * omission). Rates are a sequence of phases, each linear from `from_per_s` to `to_per_s`: a
- * constant rate is one phase, steps are several, a spike is three. In a closed loop (`closed`),
- * every connection sends its next request when it has received the response to the previous one.
- * Results of closed loops are labelled as such.
+ * In an open loop, every request has an intended send time, which is determined before the run by
+ * the rates, the arrival process and the seed. Latency is measured from this time, whatever the
+ * server does, so there is no coordinated omission. Rates are a sequence of phases, each linear
+ * from `from_per_s` to `to_per_s`: a constant rate is one phase, steps are several, a spike is
+ * three. In a closed loop (`closed`), a connection sends its next request when it has received the
+ * response to the previous one. Results of closed loops are labelled as such.
  */
 #ifndef WEIR_LOAD_PLAN_H
 #define WEIR_LOAD_PLAN_H
@@ -28,7 +28,8 @@
 enum load_arrivals {
 	LOAD_POISSON, /* independent users: exponential gaps */
 	LOAD_UNIFORM, /* equal gaps */
-	/* Markov-modulated Poisson: two states, calm and burst, averaging to the given rate */
+	/* Markov-modulated Poisson process with two states, calm and burst, and the given mean
+	 * rate */
 	LOAD_BURSTS,
 	LOAD_TRACE, /* send times from a file */
 };
@@ -42,13 +43,13 @@ struct load_phase {
 	bool warmup;                 /* sent, but excluded from results */
 };
 
-/** One complete request, whose bytes are sent unchanged. Owned by its class. */
+/** One complete request. Its bytes are sent unchanged. Owned by its class. */
 struct load_request {
 	char *bytes; /* head and body */
 	size_t n_head, n_bytes;
 	bool no_body;      /* the method is HEAD, so the response has no body */
 	int64_t at_ns;     /* time since the start of a replayed log; otherwise -1 */
-	double cumulative; /* share of this request and those before it; 1 for the last */
+	double cumulative; /* summed share of this request and those before it; 1 for the last */
 };
 
 struct load_class {
@@ -57,7 +58,7 @@ struct load_class {
 	int n_requests;
 	struct load_request *request; /* picked by share, or in sequence if in_order */
 	bool in_order;                /* set for replayed logs */
-	/* if above 0, request i belongs to user i and results are counted per user; equals
+	/* if above 0, request i belongs to user i and results are counted per user; then equal to
 	 * n_requests */
 	int users;
 };
@@ -86,18 +87,18 @@ struct load_plan {
 	struct load_class class[LOAD_CLASSES_MAX];
 
 	/* ---- engine ---- */
-	bool closed;     /* closed loop; phases have a duration, their rates are ignored */
-	int connections; /* maximum open at once, all threads together, >= threads */
+	bool closed;     /* closed loop: phases have a duration, but their rates are ignored */
+	int connections; /* maximum number open at the same time, over all threads; >= threads */
 	int threads;     /* threads of the generator */
 	int cpu;         /* pin thread i to core cpu + i; -1 for no pinning */
 	bool fresh;      /* a new connection for every request */
-	int pipeline;    /* requests in flight on a connection, 1 = no pipelining */
+	int pipeline;    /* maximum requests in flight on a connection; 1 means no pipelining */
 	/* time limit for one attempt, counted from its intended time; an attempt that exceeds it
-	 * fails as TIMEOUT and its connection is closed */
+	 * ends as TIMEOUT, and its connection is closed */
 	int64_t timeout_ns;
 	bool send_deadline; /* send "x-deadline-ms: <remaining time of timeout>" */
-	/* requests in the session that each arrival starts, each sent after the response to the
-	 * previous one; 1 if there are no sessions */
+	/* number of requests in the session that each arrival starts; each is sent after the
+	 * response to the previous one; 1 means no sessions */
 	int session_requests;
 	int64_t think_ns;   /* mean of the exponential pause between a user's requests */
 	int retries;        /* maximum retries of a shed, failed or timed-out request */
@@ -105,11 +106,12 @@ struct load_plan {
 	double jitter;      /* ... times a random factor in 1 - jitter .. 1 + jitter; 0..1 */
 	double slow_read_share, slow_write_share; /* share of connections that are slow, 0..1 */
 	double slow_read_bytes_per_s, slow_write_bytes_per_s;
-	/* how long to wait for responses after the last phase, before requests finish as GONE */
+	/* how long to wait for responses after the last phase; requests without one then end as
+	 * GONE */
 	int64_t grace_ns;
 };
 
-/** Free what the plan owns and zero it. */
+/** Free everything that the plan owns, and zero the plan. */
 void load_plan_fini(struct load_plan *plan);
 
 #endif

@@ -13,7 +13,8 @@ static struct reply *of(llhttp_t *parser)
 	return parser->data;
 }
 
-/* A header name may arrive in pieces, so `matched` counts the bytes that have matched so far. */
+/* The name of a header may arrive in pieces, so `matched` counts the bytes that have matched so
+ * far. */
 static int on_field(llhttp_t *parser, const char *p, size_t n)
 {
 	struct reply *r = of(parser);
@@ -41,8 +42,8 @@ static int on_field_complete(llhttp_t *parser)
 	return 0;
 }
 
-/* Whether responses with this status have no body. llhttp would otherwise expect the body that
- * Content-Length announces. */
+/* Whether responses with this status have no body. Without this check, llhttp would expect the body
+ * that Content-Length announces. */
 static bool has_no_body(uint16_t status)
 {
 	return status / 100 == 1 || status == 204 || status == 304;

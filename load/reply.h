@@ -20,7 +20,8 @@ struct reply {
 	llhttp_t parser;
 	uint8_t matched; /* matched bytes of the name of the header that marks degraded responses */
 	bool no_body;    /* the request was HEAD */
-	bool started;    /* its first byte, or that of an interim response, has arrived */
+	/* the first byte of the response, or of an interim response, has arrived */
+	bool started;
 	bool done;
 	/* valid once `done` is set */
 	bool degraded;
@@ -33,9 +34,9 @@ enum reply_verdict { REPLY_MORE, REPLY_DONE, REPLY_MALFORMED };
 /** Prepare for the next response. */
 void reply_init(struct reply *r, bool no_body);
 
-/** Parse p[0..n), n >= 1. Sets *used to the number of bytes that were part of this response (all of
- * them unless it returns REPLY_DONE). After REPLY_DONE or REPLY_MALFORMED, call reply_init
- * first. */
+/** Parse p[0..n), n >= 1. Sets *used to the number of bytes that belong to this response, which is
+ * `n` unless REPLY_DONE is returned. After REPLY_DONE or REPLY_MALFORMED, reply_init must be called
+ * before the next call. */
 enum reply_verdict reply_feed(struct reply *r, const char *p, size_t n, size_t *used);
 
 /** Handle the end of the stream. Returns REPLY_DONE if it completes a response without a length, or

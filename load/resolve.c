@@ -10,8 +10,7 @@
 
 #include "load/sentence.h"
 
-/* Time that an address may take to accept a connection if there are other addresses. 1 s is a
- * guess. */
+/* Time limit for an address to accept a connection if the host has several. 1 s is a guess. */
 #define TRY_MS 1000
 
 static bool answers(const struct addrinfo *a)

@@ -9,10 +9,10 @@
 
 #include "load/plan.h"
 
-/** Resolve the host once per run, so that no name server affects the measurement. If there are
- * several addresses, use the first that accepts a connection (localhost has two, and servers often
- * listen on one), or the first one if none accepts. Blocks. Returns 0, or WEIR_EINVAL with err
- * filled in. */
+/** Resolve the host. Called once per run, so that name servers do not affect the measurement. If
+ * the host has several addresses, the result is the first one that accepts a connection, or the
+ * first of all if none does (localhost has two addresses, and servers often listen on only one).
+ * Blocks. Returns 0, or WEIR_EINVAL with err filled in. */
 int resolve(const struct load_plan *plan, struct sockaddr_storage *address, socklen_t *n,
     struct weir_err *err);
 

@@ -3,9 +3,9 @@
  * The measurements of a load run. Plain data, filled in by load_run, read by the run file and the
  * capacity search.
  *
- * Every request that was due finishes with exactly one outcome. After a run, offered = ok +
- * degraded + shed + error + timeout + gone, per class and phase. A request that is retried finishes
- * once, with the outcome of its last attempt, and its latency counts from the first attempt.
+ * Every request that was due ends with exactly one outcome. After a run, offered = ok + degraded +
+ * shed + error + timeout + gone holds for each class and phase. A request that is retried ends
+ * once, with the outcome of its last attempt, and its latency is measured from the first attempt.
  */
 #ifndef WEIR_LOAD_RESULT_H
 #define WEIR_LOAD_RESULT_H
@@ -32,7 +32,7 @@ enum load_outcome {
 	    LOAD_N_OUTCOMES
 };
 
-/* Reasons why attempts failed, counted per attempt. Columns as in LOAD_OUTCOMES. */
+/* Reasons why attempts failed, counted per attempt. The columns are those of LOAD_OUTCOMES. */
 #define LOAD_ERRORS(X)                                                                             \
 	X(REFUSED, "refused", "nobody listens: connection refused")                                \
 	X(CONNECT, "connect", "the connection could not be made for another reason")               \
@@ -66,14 +66,14 @@ struct load_class_result {
 	uint64_t attempts; /* requests written to a connection */
 	uint64_t retries;
 	uint64_t bytes_in, bytes_out;
-	/* latencies from the intended time; NULL if no request had that outcome */
+	/* latencies by outcome, from the intended time; NULL if no request had that outcome */
 	struct hdr *latency[LOAD_N_OUTCOMES];
 	/* [class.users]; NULL if users are not counted or no request was sent */
 	struct load_user *user;
 };
 
 struct load_phase_result {
-	int64_t took_ns; /* the planned length, or less if the run was stopped */
+	int64_t took_ns; /* its planned length, or less if the run was stopped */
 	bool complete;
 	struct hdr lag; /* delay of the generator after a request's intended time */
 	struct load_class_result class[LOAD_CLASSES_MAX];
@@ -94,20 +94,20 @@ struct load_second {
 struct load_result {
 	int64_t started_unix_ns;
 	int64_t took_ns;
-	bool stopped;                    /* by the user, before its planned end */
+	bool stopped;                    /* stopped by the user before its planned end */
 	char voided[160];                /* why the run is void; empty if it is valid */
 	double cpu_user_s, cpu_system_s; /* of the generator's threads */
-	uint64_t connects;               /* connections made */
+	uint64_t connects;               /* connections established */
 	int n_phases;
 	struct load_phase_result *phase; /* phase[n_phases] as in the plan */
 	size_t n_seconds;
 	struct load_second *second;
 };
 
-/** Free what the result owns and zero it. */
+/** Free everything that the result owns, and zero the result. */
 void load_result_fini(struct load_result *result);
 
-/** Add up all classes of one phase in `into`, which must be zero before the call; free it with
+/** Sum up all classes of one phase in `into`, which must be zero before the call. Free it with
  * load_class_result_fini. Returns 0 or WEIR_ENOMEM. */
 int load_phase_total(const struct load_plan *plan, const struct load_phase_result *phase,
     struct load_class_result *into);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Generates random numbers with random access: number k of a key is SplitMix64's mix of key + k *
- * gamma (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014). An
- * arrival's numbers depend only on the seed and its own number, not on earlier draws. Pure, no
- * state.
+ * Generates random numbers with random access: number k of a key is SplitMix64's mix of key + (k +
+ * 1) * gamma (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014). The
+ * random numbers of an arrival therefore depend only on the seed and on the number of the arrival,
+ * not on earlier draws. Pure functions without state.
  */
 #ifndef WEIR_LOAD_RNG_H
 #define WEIR_LOAD_RNG_H
@@ -21,14 +21,14 @@ static inline uint64_t rng_at(uint64_t key, uint64_t k)
 	return z ^ (z >> 31);
 }
 
-/** Return a key for the stream `what` of a seed. The key is mixed twice, since otherwise
- * neighbouring keys would be neighbouring positions of one stream. */
+/** Return the key of stream `what` of a seed. The key is mixed twice: otherwise the keys of
+ * neighbouring streams would be neighbouring numbers of one stream. */
 static inline uint64_t rng_key(uint64_t seed, uint64_t what)
 {
 	return rng_at(rng_at(seed, 0), what);
 }
 
-/** Convert to a real number in (0, 1]: never 0, so that its logarithm is finite. */
+/** Convert 64 random bits to a real number in (0, 1]. It is never 0, so its logarithm is finite. */
 static inline double rng_unit(uint64_t bits)
 {
 	return ((double)(bits >> 11) + 1.0) * 0x1p-53;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Executes a run; see run.h. Everything that can fail (addresses, descriptors, memory, threads) is
- * done before the first request. The threads wait at a gate, so that all of them begin at the same
- * time.
+ * Executes a run; see run.h. Everything that can fail (resolving the address, allocating
+ * descriptors and memory, creating threads) is done before the first request. The threads wait at a
+ * gate and start at the same time.
  *
  * Until its thread is joined, a worker is used only by that thread. The seconds that it hands over
  * (struct tally_exchange) and the gate are protected by locks in struct run_shared; `abort` and
@@ -24,17 +24,17 @@
 #include "load/sentence.h"
 #include "load/worker.h"
 
-/* Time from opening the gate to the start of the run. 2 ms is a guess: by then all threads should
- * be awake. */
+/* Time from opening the gate to the start of the run. 2 ms is a guess: enough for all threads to
+ * wake up. */
 #define HEAD_START_NS 2000000
 
-/* Number of descriptors besides connections: files, epoll and those that the caller has open. 64 is
- * a guess. */
+/* Number of descriptors in addition to those of connections and epoll: files, and descriptors of
+ * the caller. 64 is a guess. */
 #define OTHER_DESCRIPTORS 64
 
 /* Minimum number of late requests for the generator to count as late, since one may be due to a
- * single interrupt. With 100 requests or more, raising the 99th percentile takes two late requests
- * anyway. */
+ * single interrupt. With 100 requests or more, a late 99th percentile implies at least two late
+ * requests anyway. */
 #define LATE_MIN 2
 
 struct run {
@@ -125,7 +125,7 @@ static int make_thread(struct run *run, struct worker *w)
 }
 
 /* Create the threads with all signals blocked, so that the caller's thread handles them. The mask
- * also keeps writes of OpenSSL from raising SIGPIPE. */
+ * also prevents writes by OpenSSL from raising SIGPIPE. */
 static int make_threads(struct run *run)
 {
 	sigset_t all, before;
@@ -174,7 +174,7 @@ static void join(struct run *run)
 
 static void merge_users(struct load_class_result *into, struct load_class_result *from, int n_users)
 {
-	if (!into->user) { /* the worker no longer needs them */
+	if (!into->user) { /* move the array, which the worker no longer needs */
 		into->user = from->user;
 		from->user = NULL;
 	}
@@ -198,7 +198,7 @@ static void merge_class(struct load_class_result *into, struct load_class_result
 		into->outcome[o] += from->outcome[o];
 		if (!from->latency[o])
 			continue;
-		if (!into->latency[o]) { /* the worker no longer needs it */
+		if (!into->latency[o]) { /* move the histogram, which the worker no longer needs */
 			into->latency[o] = from->latency[o];
 			from->latency[o] = NULL;
 		} else {
@@ -246,8 +246,8 @@ bool load_lag_late(const struct hdr *lag)
 	return late >= LATE_MIN && hdr_quantile_ns(lag, 0.99) > LOAD_LAG_LIMIT_NS;
 }
 
-/* Void the run if the generator was late, since it then measured itself rather than the server. In
- * a closed loop no request can be late. */
+/* Mark the run as void if the generator was late, since it then measured itself rather than the
+ * server. In a closed loop, no request can be late. */
 static void judge_lag(const struct load_plan *plan, struct load_result *result)
 {
 	int64_t worst_ns = 0;

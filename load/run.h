@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine: runs a plan and measures its result.
+ * The engine: runs a plan and measures the results.
  *
- * Each of the plan->threads threads has an epoll loop and its share of the connections. It iterates
- * over the whole schedule and sends every n-th arrival. A request that is due takes an idle
- * connection, opens a new one, or waits in the thread's queue; its latency includes the wait. The
- * calling thread collects one row per second from all threads.
+ * Each of the plan->threads threads has an epoll loop and its share of the connections. Each thread
+ * iterates over the whole schedule and sends every n-th arrival, where n is the number of threads.
+ * A request that is due is sent on an idle connection or on a new one, or waits in the thread's
+ * queue; its latency includes the wait. The calling thread collects one row per second from all
+ * threads.
  *
- * Retries wait for the backoff of the plan, regardless of Retry-After. Sessions and think times
- * exist only in an open loop; in a closed loop each connection is a user that never pauses.
+ * A retry is sent after the plan's backoff; Retry-After is ignored. Sessions and think times exist
+ * only in an open loop; in a closed loop each connection is a user that never pauses.
  */
 #ifndef WEIR_LOAD_RUN_H
 #define WEIR_LOAD_RUN_H
@@ -20,28 +21,28 @@
 #include "load/plan.h"
 #include "load/result.h"
 
-/** Lag limit of the generator: a run is void if the 99th percentile of the lag exceeds it in any
- * phase (overload.md, evaluation protocol). */
+/** Lag limit of the generator: a run is void if the 99th percentile of the lag exceeds this limit
+ * in any phase (overload.md, evaluation protocol). */
 #define LOAD_LAG_LIMIT_NS 1000000
 
-/** Whether the generator was late: true if the 99th percentile of `lag` exceeds the limit and at
- * least two requests were late, since a single late request may be due to one interrupt. */
+/** Return whether the generator was late: the 99th percentile of `lag` exceeds the limit, and at
+ * least two requests were late. A single late request may be due to one interrupt. */
 bool load_lag_late(const struct hdr *lag);
 
 struct load_hooks {
 	void *arg;
 	/** Called after each second, on the thread that called load_run. May be NULL. */
 	void (*second)(void *arg, const struct load_second *row);
-	/** Any thread or signal handler may set it. The run then sends nothing more, does not wait
-	 * for responses, and returns. May be NULL. */
+	/** Set by any thread or signal handler to stop the run, which then sends nothing more and
+	 * ends without waiting for responses. May be NULL. */
 	atomic_bool *stop;
 };
 
 /**
- * Run the plan and block until the run is over. `result` must be zero; the caller frees it, also on
- * failure. Late responses, refused connections and a server that dies are results, not failures.
- * Returns 0, or WEIR_EINVAL (unknown host), WEIR_ENOMEM or WEIR_ESYS (no thread, no descriptors for
- * the connections) with a message in err->text.
+ * Run the plan and block until the run is over. `result` must be zero; the caller frees it, even on
+ * failure. Late responses, refused connections and a server that exits unexpectedly are results,
+ * not failures. Returns 0, or WEIR_EINVAL (unknown host), WEIR_ENOMEM or WEIR_ESYS (no thread, no
+ * descriptors for the connections) with a message in err->text.
  */
 int load_run(const struct load_plan *plan, const struct load_hooks *hooks,
     struct load_result *result, struct weir_err *err);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The run file: everything about one load run and its measurements, client and server side, in one
- * JSON file (bench/README.md describes it; member `weir_run` is its version, 1).
+ * The run file: one JSON file with everything about a load run and its measurements on the client
+ * and the server side. bench/README.md describes it. Its member `weir_run` is the version of the
+ * format, 1.
  *
  * Durations are seconds (`_s`), rates per second, as in the admin API. Histograms are sparse lists
  * of [bucket, count] with the bucket numbers of load/hdr.h. The file is written under a temporary
- * name and renamed, so an old file is never half overwritten. Not thread-safe.
+ * name and then renamed, so an existing file is never left partly overwritten. Not thread-safe.
  */
 #ifndef WEIR_LOAD_RUNFILE_H
 #define WEIR_LOAD_RUNFILE_H
@@ -24,7 +25,8 @@ struct runfile_about {
 	const char *label;                    /* the user's name for this run */
 	const char *version, *commit, *flags; /* of the generator */
 	double capacity_per_s;                /* measured before or given; 0 if unknown */
-	const char *capacity_note;            /* how it was found, and with what confidence */
+	/* how the capacity was found, and with what confidence */
+	const char *capacity_note;
 	/* Data from the admin endpoint: {"url", "start": {...}, "each": [{"at_s", "stages":
 	 * [...]}...], "end": {...}, "decisions": [...]} with the bodies of /api/v1/stages
 	 * unchanged. Borrowed; NULL if there is none. */

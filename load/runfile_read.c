@@ -3,11 +3,11 @@
  * Reads and validates run files, which are untrusted: every member that a report reads must exist,
  * have the right type, and be within bounds that keep later arithmetic exact.
  *
- * One table per object of RUNFILE.md lists its required members. The file and the tables are walked
- * side by side, and the walk stops at the first violation, reporting its path
- * ("phases[3].classes[0].offered"). Members not in the tables are ignored, so later versions may
- * add members. Of the server's data only the times are checked; the report reads the rest
- * defensively.
+ * Each object described in bench/README.md has a table of its members. The file is checked against
+ * the tables recursively. The check stops at the first violation and reports its path
+ * ("phases[3].classes[0].offered"). Members that are not in the tables are ignored, so later
+ * versions may add members. Of the server's data, only the times and the sizes of lists are
+ * checked; the report reads the rest defensively.
  */
 #include "load/runfile.h"
 
@@ -18,7 +18,7 @@
 
 #include "load/plan.h"
 
-/* Largest values that are accepted, so that their sums stay exact in 64 bits. All are guesses. */
+/* Largest accepted values, low enough for their sums to be exact in 64 bits. All are guesses. */
 #define RUNFILE_COUNT_MAX  1000000000000000LL
 #define RUNFILE_TIME_MAX_S 1e8
 #define RUNFILE_RATE_MAX   1e12
@@ -32,7 +32,7 @@ struct member {
 	enum member_kind kind;
 	bool or_null;  /* may be null */
 	bool optional; /* may be absent */
-	/* members of the object, or of each object in the list; NULL allows any */
+	/* members of the object, or of each object in the list; NULL if they are not checked */
 	const struct member *inside;
 	int min, max; /* number of entries of a list */
 };
@@ -154,7 +154,7 @@ static const struct member run_members[] = {
     {.name = "seconds", .kind = M_LIST, .inside = second_members, .max = RUNFILE_SECONDS_MAX},
     {.name = "server", .kind = M_OBJECT, .or_null = true, .inside = server_members}, {0}};
 
-/* Current position of the walk, and the destination of error messages. */
+/* Current position of the check, and the destination of error messages. */
 struct check {
 	const char *file;
 	struct weir_err *err;
@@ -178,7 +178,8 @@ static int check_fail(struct check *c, const char *fmt, ...)
 	return WEIR_EINVAL;
 }
 
-/* Append a member or an index to the path. Returns its previous length, for check_leave. */
+/* Append a member name or an index to the path. Returns the previous length of the path, for
+ * check_leave. */
 static size_t check_enter(struct check *c, const char *name, size_t index)
 {
 	size_t n = strlen(c->path);
@@ -267,7 +268,7 @@ static int check_object(struct check *c, const struct member *table, const json_
 
 /* ---- checks across members ---- */
 
-/* Check that the histograms of one class are consistent. */
+/* Check the histograms of one class for consistency. */
 static int check_histograms(struct check *c, const json_t *latency)
 {
 	struct hdr h;
@@ -409,7 +410,8 @@ static int64_t runfile_ns(const json_t *latency, const char *key)
 	return (int64_t)llround(json_number_value(json_object_get(latency, key)) * 1e9);
 }
 
-/* Add one pair [bucket, count], whose bucket must be above `last`. Returns the bucket, or -1. */
+/* Add one pair [bucket, count], whose bucket must be above `last`. Returns the bucket, or -1 if the
+ * pair is invalid. */
 static json_int_t runfile_bucket(const json_t *pair, json_int_t last, struct hdr *h)
 {
 	const json_t *number = json_array_get(pair, 0), *count = json_array_get(pair, 1);

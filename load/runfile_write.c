@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes plan and result as JSON. One function per object of RUNFILE.md, in the order of that page.
+ * Writes plan and result as JSON. There is one function per object described in bench/README.md.
  *
- * json_pack with "o" takes over a reference even if it fails, and fails if it is given NULL. A
- * failure anywhere below therefore turns the whole document into NULL and leaks nothing.
+ * json_pack with "o" takes ownership of a reference even on failure, and fails if the reference is
+ * NULL. A failure in any of the functions below therefore makes the whole document NULL and leaks
+ * nothing.
  */
 #include "load/runfile.h"
 
@@ -17,14 +18,14 @@
 
 #include "load/outfile.h"
 
-/* Significant digits of real numbers: enough for nanoseconds within a run of a day. */
+/* Significant digits of real numbers: enough for nanoseconds in a run of a day. */
 #define RUNFILE_DIGITS 14
 
-/* Names of `arrivals`, in the order of enum load_arrivals. */
+/* Names of the arrival processes, in the order of enum load_arrivals. */
 static const char *const runfile_arrivals[] = {"poisson", "uniform", "bursts", "trace"};
 
-/* Append `item` to `*list`. On failure the list is freed and set to NULL, and later pushes do
- * nothing. */
+/* Append `item` to `*list`. On failure, the list is freed and set to NULL, and later calls have no
+ * effect. */
 static void runfile_push(json_t **list, json_t *item)
 {
 	if (json_array_append_new(*list, item) == 0)
@@ -53,7 +54,8 @@ static double runfile_rate(uint64_t n, int64_t ns)
 	return ns > 0 ? (double)n / runfile_seconds(ns) : 0;
 }
 
-/* Convert text from the user (an argument, a label) to JSON. Text that is not UTF-8 is replaced. */
+/* Convert text from the user, such as an argument or a label, to JSON. Text that is not UTF-8 is
+ * replaced. */
 static json_t *runfile_text(const char *text)
 {
 	json_t *value = json_string(text ? text : "");
@@ -77,7 +79,7 @@ static json_t *runfile_command(const struct runfile_about *about)
 	return list;
 }
 
-/* Format a time like "2026-11-21T19:18:49.123Z". */
+/* Format a time as "2026-11-21T19:18:49.123Z". */
 static json_t *runfile_started(int64_t unix_ns)
 {
 	time_t whole = (time_t)(unix_ns / 1000000000);
@@ -267,7 +269,7 @@ static json_t *runfile_phases(const struct load_plan *plan, const struct load_re
 	return list;
 }
 
-/* `class` and `all` of a second have the same members but no common type. */
+/* The members `class` and `all` of a second have the same fields, but no common type. */
 static json_t *runfile_second_part(
     uint64_t offered, const uint64_t *outcome, uint64_t retries, int64_t p50_ns, int64_t p99_ns)
 {
@@ -336,7 +338,7 @@ static int runfile_no_memory(struct weir_err *err)
 
 #define RUNFILE_HOW (JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(RUNFILE_DIGITS))
 
-/* Rows are written one by one, since those of a day would take 300 MB as a JSON tree. */
+/* Write the rows one by one, since the rows of a day would take 300 MB as one JSON tree. */
 static int runfile_dump_rows(
     FILE *f, const struct load_plan *plan, const struct load_result *result)
 {
@@ -354,8 +356,8 @@ static int runfile_dump_rows(
 	return 0;
 }
 
-/* Write `doc` as text with the rows as its last member. The stream records a failed write, which
- * outfile_commit reports. */
+/* Write `doc` with the rows as its last member. Failed writes are recorded by the stream and
+ * reported by outfile_commit. */
 static int runfile_dump(const char *path, const json_t *doc, const struct load_plan *plan,
     const struct load_result *result, struct weir_err *err)
 {

@@ -2,13 +2,14 @@
 /*
  * Generates arrivals one by one; see schedule.h.
  *
- * The run is a sequence of segments in which the rate is linear: its phases, and with bursts each
- * stretch of a phase in one state of the Markov chain. The chain runs in real time (a burst of 100
- * ms lasts 100 ms at any rate). `unit` is the position of the next arrival, in expected arrivals
- * since the beginning of the segment; the segment has `units` expected arrivals. If `unit` exceeds
- * `units`, the excess carries over to the next segment, so gaps are also correct across segment
- * borders. Within a segment the integrated rate a t + s t^2 / 2 is inverted exactly (Cinlar 1975,
- * Introduction to Stochastic Processes, 4.7).
+ * The run is a sequence of segments in which the rate is linear. Without bursts, a segment is a
+ * phase; with bursts, it is a part of a phase in which the state of the Markov chain does not
+ * change. The chain runs in real time (a burst of 100 ms takes 100 ms at any rate). `unit` is the
+ * position of the next arrival, in expected arrivals since the beginning of the segment; the
+ * segment has `units` expected arrivals. If `unit` exceeds `units`, the excess is carried over to
+ * the next segment, so gaps that span segments are correct, too. Within a segment the integrated
+ * rate a t + s t^2 / 2 is inverted exactly (Cinlar 1975, Introduction to Stochastic Processes,
+ * 4.7).
  *
  * Numbers are drawn by position (rng.h): arrival k has the same class, request and random bits at
  * any rate and in the schedules of all threads.
@@ -24,8 +25,8 @@
 
 #define NS_PER_S 1e9
 
-/* Streams of random numbers. Their keys are numbered from 1, since the closed loop uses key 0 of
- * the seed (worker_tickets.c). */
+/* Streams of random numbers. Keys are numbered from 1, since the closed loop uses key 0 of the seed
+ * (worker_tickets.c). */
 enum stream { STREAM_GAP, STREAM_STATE, STREAM_CLASS, STREAM_REQUEST, STREAM_OWN, N_STREAMS };
 
 struct load_schedule {
@@ -64,7 +65,7 @@ static void next_state(struct load_schedule *s)
 	s->state_to_ns = ns < (double)left_ns ? s->from_ns + 1 + (int64_t)ns : INT64_MAX;
 }
 
-/* Start the chain in its stationary distribution. */
+/* Draw the first state from the stationary distribution of the chain. */
 static void first_state(struct load_schedule *s)
 {
 	s->state_to_ns = INT64_MAX;
@@ -120,7 +121,7 @@ static bool next_segment(struct load_schedule *s)
 	return true;
 }
 
-/* Return the time by which `unit` arrivals of the segment are expected. */
+/* Return the time at which `unit` arrivals of the segment are expected to have occurred. */
 static int64_t time_of(const struct load_schedule *s)
 {
 	double a = s->rate_per_s, slope = s->slope_per_s2, ns;
@@ -133,7 +134,8 @@ static int64_t time_of(const struct load_schedule *s)
 		ns = 2 * s->unit * NS_PER_S / (a + sqrt(under > 0 ? under : 0));
 	}
 	int64_t at_ns = s->from_ns + (int64_t)(ns + 0.5);
-	return at_ns < s->to_ns ? at_ns : s->to_ns - 1; /* at_ns was rounded up to the border */
+	/* rounding may have reached the end of the segment */
+	return at_ns < s->to_ns ? at_ns : s->to_ns - 1;
 }
 
 /* ---- times ---- */

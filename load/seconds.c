@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Collects the rows per second; see seconds.h. A row is made once every worker has handed over that
- * second, so rows are complete and in order. The lock is held only to take the workers' shares. */
+/* Collects one row per second; see seconds.h. A row is built when every worker has handed over that
+ * second, so rows are complete and in order. The lock is held only to take the workers' shares and
+ * to return their memory. */
 #include "load/seconds.h"
 
 #include <stdlib.h>
@@ -15,8 +16,8 @@ struct collector {
 	struct hdr class[LOAD_CLASSES_MAX], all;
 };
 
-/* Whether this last row is empty: a run that ends on a full second leaves the start of the next
- * second, in which nothing happened. */
+/* Whether this row is an empty last one: if a run ends exactly at the end of a second, the workers
+ * also hand over the next second, in which nothing happened. */
 static bool is_leftover(const struct collector *c, const struct load_second *row)
 {
 	uint64_t n = row->all.offered;
@@ -26,8 +27,8 @@ static bool is_leftover(const struct collector *c, const struct load_second *row
 	return n == 0 && c->run->start_ns + row->at_ns >= c->run->end_ns;
 }
 
-/* Wait until every worker has handed over second `number`. Returns false if no more seconds will be
- * handed over. */
+/* Wait until every worker has handed over second `number` or has finished. Returns false if no
+ * seconds are left. */
 static bool await(struct collector *c, int64_t number)
 {
 	bool more = true;
@@ -65,7 +66,8 @@ static void add_share(struct collector *c, struct load_second *row, const struct
 	}
 }
 
-/* Add a worker's share of the second to the row. A worker that finished earlier has no share. */
+/* Add a worker's share of second `number` to the row. A worker that finished earlier has no
+ * share. */
 static void take_share(
     struct collector *c, struct tally *t, int64_t number, struct load_second *row)
 {

@@ -9,9 +9,9 @@
 #include "load/run.h"
 #include "load/worker.h"
 
-/** Collect rows into `result` until all workers[0..n) have handed over their last second. Returns 0
- * or WEIR_ENOMEM. If out of memory, it sets run->abort and drops rows, but still waits for the
- * workers. */
+/** Collect rows in `result` until all workers[0..n) have handed over their last second. Returns 0
+ * or WEIR_ENOMEM. If memory runs out, the function sets run->abort and drops rows, but still waits
+ * for the workers. */
 int seconds_collect(struct run_shared *run, struct worker *workers, int n,
     const struct load_hooks *hooks, struct load_result *result);
 

@@ -9,10 +9,10 @@
 
 #include <weir/knob.h>
 
-/* Lowest rate. 0.001 is a guess: less than one request in 1000 s is not a useful load. */
+/* Lowest rate. 0.001 is a guess: fewer than one request in 1000 s is not a useful load. */
 #define RATE_MIN_PER_S 0.001
 
-/* Maximum duration: a year, so that the total of LOAD_PHASES_MAX phases fits in 64 bits of ns. */
+/* Maximum duration: a year. The total of LOAD_PHASES_MAX phases then fits in 64 bits of ns. */
 #define DURATION_MAX_NS (8760.0 * 3600e9)
 
 static const struct weir_knob rate_row = {

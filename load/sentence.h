@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes error messages about a word, a line or a file to err->text, each as one sentence. */
+/* Writes error messages to err->text. A message is one sentence about a word, a line or a file. */
 #ifndef WEIR_LOAD_SENTENCE_H
 #define WEIR_LOAD_SENTENCE_H
 
@@ -17,7 +17,7 @@ int sentence_errno(struct weir_err *err, const char *file);
 /** Set err to the message for WEIR_ENOMEM. Returns WEIR_ENOMEM. */
 int sentence_nomem(struct weir_err *err);
 
-/** Parse a rate per second (above 0) or a duration (0 to a year), with the units and bounds used
+/** Parse a rate per second (0.001 to 1e9) or a duration (0 to a year), in the notation used
  * throughout weir. Returns 0, or WEIR_EINVAL with err->text. */
 int sentence_rate(const char *word, double *per_s, struct weir_err *err);
 int sentence_duration(const char *word, int64_t *ns, struct weir_err *err);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Measures how many threads this machine supports, with the benchmark of figure 3 in Welsh's "A
- * design framework for highly concurrent systems" (2000). Each thread takes a task, blocks for L =
- * 50 ms as a server task does, and takes the next. Throughput grows with the number of threads
- * until T', where switching between more threads costs as much as they add.
+ * design framework for highly concurrent systems" (2000). Each thread repeatedly takes a task and
+ * blocks for L = 50 ms, as the task of a server would. Throughput grows with the number of threads
+ * up to T', where the cost of switching between additional threads equals the throughput that they
+ * add.
  */
 #ifndef WEIR_LOAD_SLEEPERS_H
 #define WEIR_LOAD_SLEEPERS_H
@@ -23,14 +24,15 @@ struct sleepers {
 };
 
 /**
- * Run `threads` (1 to 100,000) threads for `for_ns`, counted from when all have started. Blocks.
- * Returns 0, WEIR_ENOMEM, or WEIR_ESYS if the threads cannot be created, with a message in
- * err->text.
+ * Run `threads` (1 to 100,000) threads for `for_ns`, counted from the time when all of them have
+ * started. Blocks. Returns 0, WEIR_ENOMEM, or WEIR_ESYS if the threads cannot be created, with a
+ * message in err->text.
  */
 int sleepers_run(int threads, int64_t for_ns, struct sleepers *out, struct weir_err *err);
 
-/** Return T': the smallest number of threads in out[0..n) whose throughput no larger number exceeds
- * by more than 5 %. `out` must be in ascending order of the number of threads; n >= 1. */
+/** Return T': the smallest number of threads in out[0..n) whose throughput is not exceeded by more
+ * than 5 % at any larger number. `out` must be in ascending order of the number of threads; n >=
+ * 1. */
 int sleepers_limit(const struct sleepers *out, int n);
 
 #endif

@@ -2,13 +2,13 @@
 /*
  * Compares two series of measurements; see stats.h.
  *
- * The bootstrap draws from the sorted values: a resample is the number of times each rank was
- * drawn, and its median is found by walking over these counts, so no resample is ever sorted.
- * Paired comparisons resample the ratios, in blocks of one.
+ * The bootstrap draws ranks of the sorted values. A resample is stored as the number of times that
+ * each rank was drawn, and its median is found by scanning these counts, so resamples need not be
+ * sorted. Paired comparisons resample the ratios, in blocks of one.
  *
  * All data is on the stack, and the time is bounded. A series longer than SERIES_MAX is folded
- * first: neighbours are averaged (seconds become pairs of seconds), and the block size shrinks
- * accordingly.
+ * first: groups of neighbours are averaged (for example, pairs of seconds), and the block size is
+ * reduced accordingly.
  */
 #include "load/stats.h"
 
@@ -23,15 +23,15 @@
  * an interval. */
 #define RESAMPLES 2000
 
-/* Maximum length of a series: more than an hour of seconds. */
+/* Maximum length of a series: more than an hour at one value per second. */
 #define SERIES_MAX 4096
 
-/* Minimum number of pairs or blocks for a verdict. The interval of the median of n independent
- * values is at most their range, which has a coverage of 1 - 2^(1-n): 75 % for three, 88 % for
+/* Minimum number of pairs or blocks for a verdict. The widest possible interval for the median of n
+ * independent values is their range, whose coverage is 1 - 2^(1-n): 75 % for three values, 88 % for
  * four, 94 % for five. */
 #define LEAST_N 5
 
-#define TAIL 0.025 /* probability outside the 95 % interval, on each side */
+#define TAIL 0.025 /* probability outside the 95 % interval on each side */
 
 struct series {
 	int n, block;
@@ -48,7 +48,7 @@ static int by_value(const void *a, const void *b)
 
 /* ---- medians ---- */
 
-/* Map doubles, positive or negative, to integers in the same order. */
+/* Map doubles, including negative ones, to integers in the same order. */
 static uint64_t order_of(double v)
 {
 	uint64_t bits;
@@ -66,8 +66,9 @@ static double value_of(uint64_t order)
 	return v;
 }
 
-/* Return the k-th smallest value, counting from 0, without a copy: its bits are determined from the
- * top, each by counting the values below it. */
+/* Return the k-th smallest value, counting from 0, without copying the array. The bits of the
+ * result are determined from the highest to the lowest, each by counting the values that are
+ * smaller than the result would be with this bit set. */
 static double smallest(const double *v, int n, int k)
 {
 	uint64_t at = 0;
@@ -98,7 +99,8 @@ static void set_ranks(struct series *s, const double *v)
 	qsort(s->sorted, (size_t)s->n, sizeof(*s->sorted), by_value);
 	for (int i = 0; i < s->n; i++) {
 		int low = 0, high = s->n - 1;
-		while (low < high) { /* finds the first of equal values; any would do */
+		/* finds the first of several equal values; any of them would do */
+		while (low < high) {
 			int middle = (low + high) / 2;
 			if (s->sorted[middle] < v[i])
 				low = middle + 1;
@@ -109,7 +111,7 @@ static void set_ranks(struct series *s, const double *v)
 	}
 }
 
-/* Build a series, folded if it is too long. Values at the end that do not fill a fold are
+/* Build a series, and fold it if it is too long. Values at the end that do not fill a group are
  * dropped. */
 static void make_series(struct series *s, const double *v, int n, int block)
 {
@@ -127,7 +129,8 @@ static void make_series(struct series *s, const double *v, int n, int block)
 	set_ranks(s, folded);
 }
 
-/* Return the median of one resample, drawn in whole blocks; *k counts the random numbers used. */
+/* Return the median of one resample, which is drawn in blocks; *k counts the random numbers
+ * used. */
 static double resample(const struct series *s, uint64_t key, uint64_t *k)
 {
 	uint16_t times[SERIES_MAX];

@@ -49,7 +49,8 @@ struct load_class_result *tally_of(struct tally *t, const struct ticket *ticket)
 	return &t->phase[ticket->phase].class[ticket->class_id];
 }
 
-/* Return the counters of the ticket's user, or NULL in a warm-up or if users are not counted. */
+/* Return the counters of the ticket's user, or NULL in a warm-up, if users are not counted, or if
+ * out of memory. */
 static struct load_user *user_of(
     struct tally *t, struct load_class_result *c, const struct ticket *ticket)
 {

@@ -2,10 +2,9 @@
 /*
  * The counters of one worker: per phase and class for the result, and per second for the rows.
  *
- * A tally is written only by its worker and read by the caller of load_run after the worker was
- * joined. Finished seconds are handed over during the run: the worker puts them into `ready` under
- * the lock of the exchange, and the caller returns them as `spare`, so that the worker can reuse
- * their memory.
+ * A tally is written only by its worker. The caller of load_run reads it after joining the worker.
+ * Finished seconds are handed over during the run: under the lock of the exchange, the worker
+ * appends them to `ready`, and the caller returns them through `spare` for reuse.
  */
 #ifndef WEIR_LOAD_TALLY_H
 #define WEIR_LOAD_TALLY_H
@@ -35,7 +34,7 @@ struct tally_second {
 struct tally_exchange {
 	pthread_mutex_t lock;
 	pthread_cond_t news;
-	int n_running WEIR_GUARDED_BY(lock); /* workers that will publish more */
+	int n_running WEIR_GUARDED_BY(lock); /* number of workers that will publish more seconds */
 };
 
 struct tally {
@@ -44,7 +43,7 @@ struct tally {
 	struct load_class_result warmup; /* collects the counts of warm-ups, which are discarded */
 	uint64_t offered, finished;      /* requests, including warm-ups */
 	uint64_t connects;
-	bool no_memory; /* out of memory for a histogram, so the run must end */
+	bool no_memory; /* an allocation failed, so the run must end */
 	struct tally_second *now;
 
 	struct tally_exchange *exchange;
@@ -53,7 +52,7 @@ struct tally {
 	int64_t published WEIR_GUARDED_BY(exchange->lock); /* seconds handed over */
 };
 
-/** Returns 0 or WEIR_ENOMEM; call tally_fini in both cases. */
+/** Initialise a tally. Returns 0 or WEIR_ENOMEM; call tally_fini in both cases. */
 int tally_init(struct tally *t, const struct load_plan *plan, struct tally_exchange *exchange);
 void tally_fini(struct tally *t);
 
@@ -63,24 +62,25 @@ struct load_class_result *tally_of(struct tally *t, const struct ticket *ticket)
 /** Count a request that became due. */
 void tally_offered(struct tally *t, const struct ticket *ticket);
 
-/** Count a request that finished with `outcome`, `latency_ns` after its intended time. */
+/** Count a request that ended with `outcome`, `latency_ns` after its intended time. */
 void tally_ended(
     struct tally *t, const struct ticket *ticket, enum load_outcome outcome, int64_t latency_ns);
 
 /** Count another attempt of a request. */
 void tally_retried(struct tally *t, const struct ticket *ticket);
 
-/** Record that the generator handled a request of `phase` with a delay of `lag_ns`. */
+/** Record that the generator sent a request of `phase` `lag_ns` after its intended time. */
 void tally_lag(struct tally *t, int phase, int64_t lag_ns);
 
-/** Hand over all seconds before second `number`, in which the run is now. */
+/** Hand over all seconds before the current one, `number`. */
 void tally_advance(struct tally *t, int64_t number, int64_t connections);
 
-/** Hand over the last second. No call of tally_advance may follow. */
+/** Hand over the last second. Do not call tally_advance afterwards. */
 void tally_close(struct tally *t, int64_t connections);
 
-/** Take the oldest second that the worker has handed over, or NULL if there is none. The caller
- * returns it with tally_give_back. Any thread that holds the lock of the exchange may call both. */
+/** Take the oldest second that the worker has handed over, or return NULL if there is none. The
+ * caller must return it with tally_give_back. Both functions may be called by any thread that holds
+ * the lock of the exchange. */
 struct tally_second *tally_take(struct tally *t);
 void tally_give_back(struct tally *t, struct tally_second *s);
 

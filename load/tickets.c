@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue and the heap of tickets; see tickets.h. Both start with a few kilobytes and double when
- * full. */
+/* The queue and the heap of tickets; see tickets.h. Both start with 8 KiB and double in size when
+ * they are full. */
 #include "load/tickets.h"
 
 #include <stdlib.h>

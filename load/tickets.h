@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests in a worker, and the two containers in which they wait: a queue for those that are due
- * but have no connection, and a heap for those that are due later (retries, thinking users).
+ * The requests of a worker, and the two containers in which they wait: a queue for requests that
+ * are due but have no connection, and a heap for requests that are due later (retries, and users
+ * who are thinking).
  *
  * Both are bounded, so the memory of a run is bounded, too. One thread.
  */
@@ -16,16 +17,17 @@
  * at the rate of one thread. */
 #define TICKETS_MAX ((size_t)1 << 20)
 
-/** One request that was due or will be. Small, since a million of them may wait. */
+/** One request. Kept small, since a million of them may be waiting. */
 struct ticket {
-	int64_t due_ns;        /* its intended time (CLOCK_MONOTONIC): latency counts from here */
-	int64_t attempt_ns;    /* intended time of this attempt: the time-out counts from here */
+	int64_t due_ns; /* intended time (CLOCK_MONOTONIC), from which latency is measured */
+	/* intended time of this attempt, from which the time-out is measured */
+	int64_t attempt_ns;
 	uint32_t random;       /* state of ticket_uniform */
 	uint32_t request;      /* index in its class */
-	uint32_t session_left; /* requests its user will send after this one */
+	uint32_t session_left; /* number of requests that the user will send after this one */
 	uint8_t phase, class_id;
 	uint8_t attempt; /* retries made before this attempt */
-	bool resent;     /* went to a second connection within this attempt (conn.h) */
+	bool resent;     /* was sent on a second connection in this attempt (conn.h) */
 };
 
 /** Return the next random number of a ticket, in (0, 1). The generator is PCG-RXS-M-XS 32 (O'Neill
@@ -40,9 +42,9 @@ static inline double ticket_uniform(struct ticket *t)
 	return ((double)x + 0.5) / 4294967296.0;
 }
 
-/** A first-in, first-out queue. All-zero is an empty queue. */
+/** A first-in, first-out queue. A zeroed one is empty. */
 struct ticket_queue {
-	struct ticket *at; /* ring of `room` entries, a power of two */
+	struct ticket *at; /* ring of `room` entries; `room` is a power of two */
 	size_t head, n, room;
 };
 
@@ -58,7 +60,7 @@ struct ticket ticket_queue_pop(struct ticket_queue *q);
 const struct ticket *ticket_queue_first(const struct ticket_queue *q);
 void ticket_queue_fini(struct ticket_queue *q);
 
-/** A heap ordered by attempt_ns, earliest first. All-zero is an empty heap. */
+/** A heap ordered by attempt_ns, earliest first. A zeroed one is empty. */
 struct ticket_heap {
 	struct ticket *at;
 	size_t n, room;
@@ -70,7 +72,7 @@ bool ticket_heap_push(struct ticket_heap *h, const struct ticket *t);
 /** Remove and return the earliest ticket; `h` must not be empty. */
 struct ticket ticket_heap_pop(struct ticket_heap *h);
 
-/** Return the time of the earliest ticket; INT64_MAX if the heap is empty. */
+/** Return the time of the earliest ticket, or INT64_MAX if the heap is empty. */
 static inline int64_t ticket_heap_next_ns(const struct ticket_heap *h)
 {
 	return h->n ? h->at[0].attempt_ns : INT64_MAX;

@@ -19,13 +19,13 @@
 struct tls_context {
 	SSL_CTX *ctx;
 	char host[256];
-	/* the host is an IP address: no SNI is sent, and the certificate must contain the
+	/* the host is an IP address, so no SNI is sent, and the certificate must contain the
 	 * address */
 	bool is_address;
 	bool verify;
 };
 
-/* A session is just an SSL object, so it needs no further memory. */
+/* A session is an SSL object, so it needs no additional memory. */
 static SSL *ssl_of(struct tls_session *s)
 {
 	return (SSL *)s;
@@ -64,7 +64,7 @@ int tls_new(const struct load_plan *plan, struct tls_context **out, struct weir_
 	}
 	SSL_CTX_set_verify(tls->ctx, tls->verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
 	SSL_CTX_set_session_cache_mode(tls->ctx, SSL_SESS_CACHE_OFF);
-	/* After IO_AGAIN the write may be repeated from a different address (conn_io.c). */
+	/* After IO_AGAIN, the write may be repeated from a different address (conn_io.c). */
 	SSL_CTX_set_mode(tls->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE |
 				       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 				       SSL_MODE_RELEASE_BUFFERS);

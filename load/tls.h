@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TLS for connections, over non-blocking sockets. The only module that uses OpenSSL.
+ * TLS for connections, over non-blocking sockets. No other module of the generator uses OpenSSL.
  *
- * Once made, a tls_context may be used by all threads; a session belongs to one thread. Sessions
- * are not resumed: every connection pays for a full handshake, as a new user does.
+ * After it has been created, a tls_context may be used by all threads; a session belongs to one
+ * thread. Sessions are not resumed: every connection does a full handshake, as that of a new user
+ * would.
  */
 #ifndef WEIR_LOAD_TLS_H
 #define WEIR_LOAD_TLS_H
@@ -24,13 +25,13 @@ struct tls_session;
 #define IO_TLS   (-3) /* the peer violates TLS, or its certificate was not accepted */
 #define IO_CUT   (-4) /* the stream ended without close_notify */
 
-/** Set up TLS for the plan: server name and certificate check. Returns 0, or WEIR_ENOMEM or
- * WEIR_ESYS with err filled in. */
+/** Set up TLS with the server name and the certificate check of the plan. Returns 0, or WEIR_ENOMEM
+ * or WEIR_ESYS with err filled in. */
 int tls_new(const struct load_plan *plan, struct tls_context **out, struct weir_err *err);
 void tls_free(struct tls_context *tls);
 
-/** Open a session on the connected socket `fd`, which the caller still owns. Returns NULL if out of
- * memory. */
+/** Open a session on the connected socket `fd`, which is still owned by the caller. Returns NULL if
+ * out of memory. */
 struct tls_session *tls_open(struct tls_context *tls, int fd);
 void tls_close(struct tls_session *s);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Takes send times from files and logs; see trace.h. */
+/* Reads send times from files, or takes them from logs; see trace.h. */
 #include "load/trace.h"
 
 #include <stdio.h>
@@ -9,13 +9,14 @@
 #include "load/lines.h"
 #include "load/sentence.h"
 
-/* Maximum number of times. 10^8 is a guess: 0.8 GB, or half a day at 2000 per s. */
+/* Maximum number of send times. 10^8 is a guess: 0.8 GB, or half a day at 2000 per s. */
 #define TIMES_MAX 100000000
 
 /* Size of the buffer for a time; longer texts are not times. */
 #define TIME_BYTES 64
 
-#define SECOND_DIGITS 9 /* after the decimal point of seconds: ns; further digits are dropped */
+/* digits of a second after the decimal point, for ns; further ones are dropped */
+#define SECOND_DIGITS 9
 
 int load_trace_time(const char *text, int64_t *at_ns, struct weir_err *err)
 {

@@ -2,9 +2,9 @@
 /*
  * Reads measured send times from a file, or takes them from a replayed log.
  *
- * load_trace_read and load_trace_replay replace trace_ns and n_trace of the plan and change nothing
- * else; on failure the plan is unchanged. The plan's phases still define the length of the run and
- * the names of its parts.
+ * load_trace_read and load_trace_replay replace only trace_ns and n_trace of the plan; on failure,
+ * the plan is unchanged. The plan's phases still define the length of the run and the names of its
+ * parts.
  */
 #ifndef WEIR_LOAD_TRACE_H
 #define WEIR_LOAD_TRACE_H
@@ -18,8 +18,8 @@
  * WEIR_ENOMEM with err->text. For a malformed line, err->text names the file and the line. */
 int load_trace_read(struct load_plan *plan, const char *file, struct weir_err *err);
 
-/** Use the times of the requests of `cls` (a replayed log: at_ns, mix_add_log), `speed` times as
- * fast (2 replays the log in half the time; must be above 0). Returns 0, WEIR_EINVAL if the times
+/** Use the times of the requests of `cls`, a class filled by mix_add_log, `speed` times as fast (2
+ * replays the log in half the time). `speed` must be above 0. Returns 0, WEIR_EINVAL if the times
  * of the requests are missing or not ascending, or WEIR_ENOMEM. */
 int load_trace_replay(
     struct load_plan *plan, const struct load_class *cls, double speed, struct weir_err *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The timing wheel; see wheel.h. A slot holds the items of one tick and those that are due one or
- * more revolutions later. */
+/* The timing wheel; see wheel.h. A slot contains the items of one tick and those that are due one
+ * or more revolutions later. */
 #include "load/wheel.h"
 
 #include <string.h>

@@ -2,9 +2,9 @@
 /*
  * Runs the event loop of a worker; see worker.h.
  *
- * An iteration sends what is due, handles events of connections, and expires time-outs. The thread
- * sleeps in epoll, with nanosecond resolution, until shortly before the next send. Then it polls,
- * since waking up takes longer than the required precision.
+ * An iteration sends the requests that are due, handles events of connections, and handles expired
+ * time-outs. The thread sleeps in epoll, with nanosecond resolution, until shortly before the next
+ * send. From then on it polls, since the time of a wake-up exceeds the required precision.
  */
 #include "load/worker.h"
 
@@ -24,12 +24,13 @@
 /* Number of events handled before the clock and the due requests are checked again. */
 #define EVENTS_PER_LOOK 8
 
-/* Time before the next send from which the worker polls instead of sleeping. Measured on a virtual
- * machine of two cores at 1000/s and 20,000/s: 25 us give the same median lag (13 and 9 us) as 60
- * us, with 2/3 of the CPU time. With 8 us the lag grows by the time of a wake-up, 10 us. */
+/* In the last SPIN_NS before the next send, the worker polls instead of sleeping. Measured on a
+ * virtual machine with two cores at 1000/s and 20,000/s: with 25 us, the median lag (13 and 9 us)
+ * is the same as with 60 us, but uses 2/3 of the CPU time. With 8 us, the lag grows by the time of
+ * a wake-up, 10 us. */
 #define SPIN_NS 25000
 
-/* Longest sleep: bounds the time until a worker notices that it must stop. */
+/* Longest sleep, which bounds the time until a worker notices that it must stop. */
 #define NAP_NS 20000000
 
 /* Maximum delay of a time-out, or 1/512 of its length if that is more (wheel.h). 1 ms is a guess:
@@ -104,7 +105,7 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Return how long to sleep in epoll; 0 if a send is near. */
+/* Return how long to sleep in epoll; 0 if there is work to do or the next send is near. */
 static int64_t sleep_ns(const struct worker *w)
 {
 	int64_t second_ns = w->run->start_ns + (w->tally.now->number + 1) * 1000000000;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread of the generator: its event loop and the requests in it. The life of a request:
+ * A thread of the generator, with its event loop and its requests. The life of a request:
  *
  *   due -> on a connection -> answered -> finished
  *   due -> waiting -> on a connection ...
  *   ... -> attempt failed -> later (heap) -> due again, as the same request
  *
- * Only its own thread may use a worker, except for `tally`; tally.h describes what is shared.
+ * A worker may be used only by its own thread, except for `tally`; tally.h describes which parts
+ * are shared.
  */
 #ifndef WEIR_LOAD_WORKER_H
 #define WEIR_LOAD_WORKER_H
@@ -35,7 +36,7 @@ struct run_shared {
 	struct sockaddr_storage address;
 	socklen_t n_address;
 	struct tls_context *tls;  /* NULL without TLS */
-	int64_t start_ns, end_ns; /* start and end of the run, CLOCK_MONOTONIC; set before `go` */
+	int64_t start_ns, end_ns; /* start and end of the run (CLOCK_MONOTONIC), set before `go` */
 	int64_t phase_end_ns[LOAD_PHASES_MAX];
 	atomic_bool *stop; /* from load_hooks; may be NULL */
 	atomic_bool abort; /* a worker cannot continue */
@@ -50,9 +51,9 @@ struct worker {
 	const struct load_plan *plan; /* run->plan */
 	int rank, epoll_fd;
 	pthread_t thread;
-	int64_t now_ns;     /* last reading of the clock; may be some requests old */
-	bool stopping;      /* no longer sends anything */
-	int64_t stopped_ns; /* when this worker noticed the end of the run */
+	int64_t now_ns;     /* last reading of the clock, which may be several requests old */
+	bool stopping;      /* nothing more may be sent */
+	int64_t stopped_ns; /* the time at which this worker noticed the end of the run */
 	double cpu_user_s, cpu_system_s;
 
 	/* ---- pending requests ---- */
@@ -67,8 +68,8 @@ struct worker {
 	uint32_t in_order[LOAD_CLASSES_MAX]; /* index of the next request of replayed classes */
 	int phase;                           /* current phase */
 
-	/* connections */
-	int n_conns, depth; /* slots; maximum requests in flight on each */
+	/* ---- connections ---- */
+	int n_conns, depth; /* number of slots; maximum number of requests in flight on each */
 	struct conn *conn;
 	struct flight *flights;
 	struct conn *list[CONN_N_LISTS];
@@ -107,18 +108,18 @@ void worker_fini(struct worker *w);
 /** Main function of a worker's thread. `arg` is the worker. */
 void *worker_main(void *arg);
 
-/** Call conn_work for all connections that were kicked (conn.h). */
+/** Call conn_work for all connections that were passed to conn_kick. */
 void worker_work_kicked(struct worker *w);
 
 /* ---- the life of a request (worker_tickets.c) ---- */
 
-/** Find this worker's next arrival, since it sends only every n-th arrival of the schedule. */
+/** Advance to this worker's next arrival, which is every n-th arrival of the schedule. */
 void worker_next_arrival(struct worker *w);
 
 /** Send at most one batch of the requests that are due. Returns true if more are due. */
 bool worker_send_due(struct worker *w);
 
-/** Give waiting requests to connections while any is available. */
+/** Assign waiting requests to connections while connections are available. */
 void worker_serve_waiting(struct worker *w);
 
 /** Handle the complete response to an attempt. */
@@ -130,28 +131,27 @@ void worker_failed(struct worker *w, struct ticket *t, enum load_error error);
 /** Handle the time-out of an attempt. */
 void worker_timed_out(struct worker *w, struct ticket *t);
 
-/** Continue the attempt on another connection (conn.h, "Sent twice"). If `last` is set, it is not
- * resent again. */
+/** Continue the attempt on another connection (conn.h, "Sent twice"). If `last` is set, the attempt
+ * is not resent again. */
 void worker_resend(struct worker *w, struct ticket *t, bool last);
 
-/** Finish a request as GONE: the run ended before its response. */
+/** End a request as GONE: the run is over, but the response has not arrived. */
 void worker_gone(struct worker *w, const struct ticket *t);
 
 /** Record that a connection was established, or that connecting failed and the connection is
- * already closed. As long as connecting fails, the worker pauses between attempts
- * (CONNECT_PAUSE_*). */
+ * already closed. While connecting fails, the worker pauses between attempts (CONNECT_PAUSE_*). */
 void worker_connected(struct worker *w);
 void worker_connect_failed(struct worker *w, enum load_error error);
 
-/** Finish waiting requests whose time-out has expired. */
+/** End waiting requests whose time-out has expired as timed out. */
 void worker_expire_waiting(struct worker *w);
 
-/** Return the next time at which a request must be sent (next_send) or the waiting requests must be
- * checked (next_waiting); INT64_MAX if there is none. */
+/** Return the next time at which a request must be sent (next_send) or waiting requests must be
+ * checked (next_waiting), or INT64_MAX if there is none. */
 int64_t worker_next_send_ns(const struct worker *w);
 int64_t worker_next_waiting_ns(const struct worker *w);
 
-/** Finish all remaining requests as GONE. */
+/** End all remaining requests as GONE. */
 void worker_abandon(struct worker *w);
 
 #endif

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* Handles a request from its intended time to its outcome; see worker.h.
  *
- * Nothing here is re-entered through a connection: follow-up requests and retries go into the queue
- * or the heap, and the loop picks them up. Runs in the worker's thread only. */
+ * Functions that connections call for a finished attempt never send a request themselves: follow-up
+ * requests and retries are put into the queue or the heap, from which the loop sends them. So there
+ * is no recursion. Runs in the worker's thread only. */
 #include <math.h>
 #include <string.h>
 
 #include "load/rng.h"
 #include "load/worker.h"
 
-/* Maximum number of requests sent before the loop handles responses again. 32 is a guess: sending
- * them takes about 0.1 ms. */
+/* Maximum number of requests that are sent before the loop handles responses again. 32 is a guess:
+ * sending them takes about 0.1 ms. */
 #define SEND_BATCH 32
 
-/* Pauses between connection attempts while all attempts fail: the first, which then doubles up to
- * the longest. Both are guesses: a server that is back is noticed within a tenth of a second. */
+/* Pauses between connection attempts while all attempts fail. The first pause is doubled after each
+ * failure, up to the longest. Both are guesses: a server that accepts connections again is noticed
+ * within a tenth of a second. */
 #define CONNECT_PAUSE_FIRST_NS   1000000
 #define CONNECT_PAUSE_LONGEST_NS 100000000
 
@@ -54,8 +56,8 @@ static uint32_t pick_request(struct worker *w, struct ticket *t)
 	return picked;
 }
 
-/* Schedule the next request of the same user, unless the run is over by then. If out of memory, the
- * session ends. */
+/* Schedule the next request of the same user, unless the run will be over by then. If the heap is
+ * full or out of memory, the session ends. */
 static void go_on_session(struct worker *w, struct ticket *t)
 {
 	t->due_ns = w->now_ns + (int64_t)((double)w->plan->think_ns * -log(ticket_uniform(t)));
@@ -137,7 +139,7 @@ void worker_gone(struct worker *w, const struct ticket *t)
 	end(w, &gone, LOAD_GONE);
 }
 
-/* Finish a request that found the queue full. A retry would not help. */
+/* End a request that could not be queued. It is not retried, since a retry would not help. */
 static void unsent(struct worker *w, struct ticket *t)
 {
 	tally_of(&w->tally, t)->error[LOAD_EUNSENT]++;
@@ -158,7 +160,8 @@ void worker_connected(struct worker *w)
 	w->connect_fails = 0;
 }
 
-/* If no connection is left, all waiting requests fail too, since no connection can serve them. */
+/* If no connection is open, all waiting requests fail as well, since no connection could serve
+ * them. */
 void worker_connect_failed(struct worker *w, enum load_error error)
 {
 	if (w->now_ns >= w->connect_after_ns) {
@@ -185,8 +188,8 @@ static bool may_connect(const struct worker *w)
 	return w->connect_fails == 0 || (w->n_connecting == 0 && w->now_ns >= w->connect_after_ns);
 }
 
-/* Give the request to a connection; returns false if none is available. A resent request prefers a
- * new connection, since idle ones may be stale, too. */
+/* Assign the request to a connection. Returns false if none is available. A new connection is
+ * preferred for a resent request, since idle ones may be stale, too. */
 static bool place(struct worker *w, const struct ticket *t)
 {
 	if (w->list[CONN_IDLE] && !t->resent)
@@ -221,7 +224,7 @@ void worker_expire_waiting(struct worker *w)
 	}
 }
 
-/* Give a due request to a connection, or append it to the queue. */
+/* Assign a request that is due to a connection, or append it to the queue. */
 static void start(struct worker *w, struct ticket *t)
 {
 	if (is_late(w, t))
@@ -246,7 +249,7 @@ static struct ticket ticket_of(const struct worker *w, const struct load_arrival
 	    .class_id = (uint8_t)a->class_id};
 }
 
-/* This worker sends every n-th arrival of the schedule. */
+/* Of n workers, each sends every n-th arrival of the schedule. */
 void worker_next_arrival(struct worker *w)
 {
 	uint64_t n = (uint64_t)w->plan->threads;
@@ -261,8 +264,8 @@ static int64_t arrival_ns(const struct worker *w)
 	return w->has_arrival ? w->run->start_ns + w->arrival.at_ns : INT64_MAX;
 }
 
-/* Take the next request that is due now and count it as offered or as a retry. Returns false if
- * none is due. */
+/* Take the next request that is due, and count it as offered or as a retry. Returns false if none
+ * is due. */
 static bool take_due(struct worker *w, struct ticket *t)
 {
 	int64_t later_ns = ticket_heap_next_ns(&w->later), fresh_ns = arrival_ns(w);
@@ -282,8 +285,8 @@ static bool take_due(struct worker *w, struct ticket *t)
 	return true;
 }
 
-/* Record the lag of a batch. It is measured after the batch was sent, so that it includes the time
- * that a request waited for other requests of the batch. */
+/* Record the lag of the requests of a batch. It is measured after the whole batch was sent, so it
+ * includes the time that a request waited for other requests of the batch. */
 static void stamp(struct worker *w, const struct ticket *sent, int n)
 {
 	w->now_ns = worker_clock_ns();
@@ -292,7 +295,8 @@ static void stamp(struct worker *w, const struct ticket *sent, int n)
 			tally_lag(&w->tally, sent[i].phase, w->now_ns - sent[i].due_ns);
 }
 
-/* Whether the closed loop has a connection whose user has no request in flight. */
+/* Whether a request of the closed loop is due: a user has no request in flight, and a connection is
+ * available. */
 static bool closed_due(const struct worker *w)
 {
 	const struct load_phase *phase = &w->plan->phase[w->phase];
@@ -371,7 +375,7 @@ int64_t worker_next_waiting_ns(const struct worker *w)
 	return at_ns;
 }
 
-/* Count a request as offered and late: it was due, but the worker did not get to it. */
+/* Count a request as offered, with its lag: it was due, but the worker had no time to send it. */
 static void overdue(struct worker *w, const struct ticket *t)
 {
 	tally_offered(&w->tally, t);
@@ -389,7 +393,8 @@ void worker_abandon(struct worker *w)
 		t = ticket_queue_pop(&w->waiting);
 		worker_gone(w, &t);
 	}
-	while (w->later.n > 0) { /* a user who is still thinking has not offered a request yet */
+	/* requests of users who are still thinking do not count as offered */
+	while (w->later.n > 0) {
 		t = ticket_heap_pop(&w->later);
 		if (t.attempt == 0 && t.due_ns > w->now_ns)
 			continue;
