@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The run file: one JSON file with everything about a load run and its measurements on the client
- * and the server side. bench/README.md describes it. Its member `weir_run` is the version of the
+ * and the server side. bench/RUNFILE.md describes it. Its member `weir_run` is the version of the
  * format, 1.
  *
  * Durations are seconds (`_s`), rates per second, as in the admin API. Histograms are sparse lists

@@ -3,7 +3,7 @@
  * Reads and validates run files, which are untrusted: every member that a report reads must exist,
  * have the right type, and be within bounds that keep later arithmetic exact.
  *
- * Each object described in bench/README.md has a table of its members. The file is checked against
+ * Each object described in bench/RUNFILE.md has a table of its members. The file is checked against
  * the tables recursively. The check stops at the first violation and reports its path
  * ("phases[3].classes[0].offered"). Members that are not in the tables are ignored, so later
  * versions may add members. Of the server's data, only the times and the sizes of lists are

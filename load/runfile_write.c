@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes plan and result as JSON. There is one function per object described in bench/README.md.
+ * Writes plan and result as JSON. There is one function per object described in bench/RUNFILE.md,
+ * in the same order.
  *
  * json_pack with "o" takes ownership of a reference even on failure, and fails if the reference is
  * NULL. A failure in any of the functions below therefore makes the whole document NULL and leaks

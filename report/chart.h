@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A chart as plain data: axes, series and marks. Builders (chart_load.c, chart_time.c ...) fill it
- * in, and svg.c draws it with a legend and a table. Nothing here depends on run files.
+ * in, and svg.c draws it with a legend and a table. Charts do not depend on run files.
  *
- * All arrays belong to the chart. If memory runs out, `failed` is set and additions are dropped;
- * the caller checks it once at the end.
+ * All arrays belong to the chart. If memory runs out, `failed` is set and additions are dropped.
+ * The caller checks `failed` once, at the end.
  */
 #ifndef WEIR_REPORT_CHART_H
 #define WEIR_REPORT_CHART_H
@@ -36,11 +36,11 @@ enum series_fill { FILL_OK, FILL_DEGRADED, FILL_SHED, FILL_ERROR, FILL_TIMEOUT }
 struct series {
 	char name[112];
 	enum series_shape shape;
-	int style; /* 0..CHART_STYLES-1; for an area enum series_fill */
+	int style; /* 0..CHART_STYLES-1; for an area, enum series_fill */
 	int n;
 	double *x, *y;      /* a y of NAN is a gap */
-	double *base;       /* lower edge of an area, whose value is y - base; NULL for lines */
-	double *low, *high; /* spread around y; NULL if it has none */
+	double *base;       /* lower edge of an area, whose values are y - base; NULL for lines */
+	double *low, *high; /* spread around y; NULL if there is none */
 };
 
 /** A straight line across the whole plot. */
@@ -59,7 +59,7 @@ struct band {
 /** A point in time with a label. */
 struct pin {
 	double at;
-	int number; /* number in the list below the chart, from 1; 0 hides it */
+	int number; /* number in the list below the chart, from 1; 0 draws no number */
 	char text[96];
 };
 
@@ -69,7 +69,7 @@ struct chart {
 	const char *x_name, *y_name;
 	format_fn *print_x, *print_y;
 	struct scale x, y;
-	double gap; /* larger gaps between x values break the line; 0 never does */
+	double gap; /* larger gaps between x values interrupt the line; 0: no gap does */
 	int height_px;
 	bool failed;
 	int n_series, n_rules, n_bands, n_pins;
@@ -83,31 +83,31 @@ struct chart {
 struct chart *chart_new(const char *title, const char *x_name, const char *y_name);
 void chart_free(struct chart *c);
 
-/** Add a series of `n` values. Allocates x and y, with `spread` also low and high, and for an area
- * also base. Returns NULL if there are too many series or memory runs out. */
+/** Add a series of `n` values. Allocates x and y, also low and high if `spread` is set, and base
+ * for an area. Returns NULL if there are too many series or memory runs out. */
 struct series *chart_series(
     struct chart *c, const char *name, enum series_shape shape, int style, int n, bool spread);
 
 /** Free a series that was removed from its chart. */
 void chart_series_fini(struct series *s);
 
-/** Add a rule, a band or a pin; dropped if there is no space left. */
+/** Add a rule, a band or a pin. It is dropped if the chart has the maximum number of them. */
 void chart_rule(struct chart *c, bool vertical, double at, const char *text);
 void chart_band(struct chart *c, double from, double to, const char *text);
 void chart_pin(struct chart *c, double at, int number, const char *text);
 
-/** Greatest y, including the spread, of all series; 0 if there are no values. */
+/** Return the greatest y of all series, including the spread; 0 if there are no values. */
 double chart_max_y(const struct chart *c);
 
-/** Smallest y above 0 of all series; 0 if there are no such values. */
+/** Return the smallest y above 0 of all series, including the spread; 0 if there is none. */
 double chart_min_y(const struct chart *c);
 
-/** Whether any series has a value. */
+/** Return whether any series has a value. Guides do not count. */
 bool chart_has_values(const struct chart *c);
 
 /* ---- drawing ---- */
 
-/** Write the markers and patterns shared by all charts of a page. Call this once per page. */
+/** Write the markers and patterns that all charts of a page share. Call this once per page. */
 void svg_definitions(FILE *out);
 
 /** Write the chart as an HTML figure with caption, legend, SVG and table. `id` must be unique on

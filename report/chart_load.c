@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds charts over the offered load. Every point is the median of its rounds, with a vertical
- * line for the range of the rounds. Ramps are left out because they have no single load.
+ * Builds charts over the offered load. A point is the median of the rounds at one load; a vertical
+ * line shows their range. Ramps are omitted, since they have no single load.
  */
 #include "report/charts.h"
 
@@ -14,9 +14,9 @@
 /* Ratio of the highest to the lowest load above which the axis is logarithmic. 12 is a guess: a
  * linear axis has space for a dozen ticks. */
 #define LOAD_SPAN_LINEAR 12
-/* Number of points of a smooth curve. */
+/* Number of points in a smooth curve. */
 #define CURVE_POINTS 160
-/* Maximum number of curves, so that they can be told apart. */
+/* Maximum number of curves that can be told apart. */
 #define TAIL_CURVES 6
 
 static bool steady(const struct rundata *run, int point)
@@ -46,7 +46,7 @@ static void add_run(
 	}
 }
 
-/* Find the smallest and the greatest x of all series. */
+/* Find the smallest and the largest x of all series. */
 static void span_x(const struct chart *c, double *low, double *high)
 {
 	*low = INFINITY;
@@ -89,8 +89,8 @@ static void add_capacities(struct chart *c, const struct rundata *run, int n_run
 	}
 }
 
-/* Add the ideal curve: the goodput equals the load up to the capacity, and the capacity beyond
- * that. */
+/* Add the ideal curve, on which goodput equals the load up to the capacity, and the capacity above
+ * it. */
 static void add_ideal(struct chart *c, double capacity)
 {
 	const char *name = capacity > 0 ? "ideal: all of it, up to the capacity" : "all of it";
@@ -142,7 +142,7 @@ static void scale_latency(struct chart *c)
 	c->y = scale_log(chart_min_y(c), chart_max_y(c) * 1.2);
 }
 
-/* Mark the client timeout, if it is within the axis. */
+/* Mark the clients' time-out if it is within the axis. */
 static void add_timeout(struct chart *c, const struct rundata *run)
 {
 	double timeout_s = (double)run->plan.timeout_ns / 1e9;
@@ -218,8 +218,8 @@ static void add_curves_of_runs(
 	}
 }
 
-/* Add one curve per point. If there are more than TAIL_CURVES points, evenly spaced ones are
- * chosen, including the first and the last. */
+/* Add one curve per point. If there are more than TAIL_CURVES points, choose evenly spaced ones,
+ * including the first and the last. */
 static void add_curves_of_points(struct chart *c, const struct rundata *run, struct hdr *h)
 {
 	int n = run->n_points < TAIL_CURVES ? run->n_points : TAIL_CURVES;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds charts of one run over time, all with the same time axis, so that the clients' results
- * line up with the stages' activity. Long runs are binned. Rates are averaged over a bin;
- * latencies, waits and queue lengths show its worst second, since that is what readers look for.
+ * Builds charts of one run over time. All have the same time axis, so that the results of the
+ * clients line up with the activity of the stages. Long runs are binned. Of most series, the mean
+ * over a bin is shown; of the p99 latency, the requests in flight and the data of the stages, its
+ * worst second, since that is what readers look for.
  */
 #include "report/charts.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Maximum number of bins along the axis; more bins would be narrower than a pixel. */
+/* Maximum number of bins along the axis. 400 is a guess: narrower bins could hardly be seen. */
 #define TIME_BINS_MAX 400
-/* Maximum number of stages with a line of their own. */
+/* Maximum number of stages in a chart. */
 #define TIME_STAGES CHART_STYLES
-/* Upper bound of the waits at a stage without a queue: the first bucket of the server's
- * histogram. */
+/* Greatest wait that counts as none: at stages without a queue, all waits are in the first bucket
+ * of the server's histogram. */
 #define TIME_NO_WAIT_S 1.5e-6
 
 /* `n` bins of `per` samples each. */
@@ -101,7 +102,7 @@ static struct chart *time_chart(const struct rundata *run, const struct server_v
 	return c;
 }
 
-/* The middle of bin `k`, in seconds of the run. */
+/* Return the middle of bin `k`, in seconds since the start of the run. */
 static double bin_at(const struct rundata *run, struct bins bins, int k)
 {
 	size_t first = (size_t)k * (size_t)bins.per, last = first + (size_t)bins.per - 1;
@@ -145,7 +146,7 @@ static double second_in_flight(const struct load_second *s, int connections)
 	return (double)(connections ? s->connections : s->in_flight);
 }
 
-/* The mean of the seconds in bin `k`, or the worst of them if `worst` is set. */
+/* Return the mean over the seconds in bin `k`, or the maximum if `worst` is set. */
 static double bin_value(
     const struct rundata *run, struct bins bins, int k, second_fn *fn, int arg, bool worst)
 {
@@ -178,8 +179,8 @@ static void add_line(struct chart *c, const struct rundata *run, const char *nam
 
 /* ---- client side ---- */
 
-/* Stack one outcome on top of `below` (NULL for the axis). Returns the new top series, or `below`
- * if the outcome never occurred. */
+/* Add the area of one outcome on top of `below`, or on the axis if `below` is NULL. Returns the new
+ * top series, or `below` if the outcome never occurred. */
 static const struct series *add_outcome(struct chart *c, const struct rundata *run,
     const char *name, enum series_fill fill, int outcome, const struct series *below)
 {
@@ -200,7 +201,7 @@ static const struct series *add_outcome(struct chart *c, const struct rundata *r
 	return below;
 }
 
-/* Remove the series that add_outcome has marked as empty. */
+/* Remove the series that add_outcome marked as empty. */
 static void drop_empty(struct chart *c)
 {
 	int kept = 0;
@@ -303,8 +304,8 @@ static void add_stage(struct chart *c, const struct server_view *view,
 	}
 }
 
-/* Rank of a stage by its peak: the number of stages with a greater peak, plus the earlier ones with
- * the same peak. */
+/* Return the rank of a stage by its peak: the number of stages with a greater peak, plus the number
+ * of earlier stages with the same peak. */
 static int stage_rank(const struct server_view *view, int stage, enum server_series which)
 {
 	double peak = view->stage[stage].peak[which];

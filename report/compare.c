@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compares two runs: matches their load points and takes samples for each metric.
+ * Compares two runs: matches their load points, and takes samples of each metric.
  *
- * The samples are rounds if the runs are paired, otherwise single seconds. The first second of a
- * phase is left out, since it still shows the effect of the previous load.
+ * The samples are rounds if the rounds of the runs alternated, otherwise single seconds. The first
+ * second of a phase is omitted, since the previous load still affects it.
  *
  * All functions are pure apart from allocation. A comparison points to its two runs, which must
  * outlive it.
@@ -17,14 +17,14 @@
 #include <string.h>
 #include <time.h>
 
-/* Relative tolerance within which two rates are equal, since planned rates are rounded when they
- * are written. */
+/* Two rates whose relative difference is at most this large count as equal, since planned rates are
+ * rounded when they are written. */
 #define COMPARE_RATE_TOLERANCE 0.005
-/* Seed of the bootstrap. The value is arbitrary. */
+/* Seed of the bootstrap, an arbitrary value. */
 #define COMPARE_SEED 20261121
 /* Minimum number of pairs for an interval (stats.c). */
 #define COMPARE_ROUNDS_MIN 5
-/* Minimum seconds of a phase from which the first second is dropped. */
+/* Minimum length in seconds of a phase whose first second is omitted. */
 #define COMPARE_SECONDS_MIN 4
 
 static int refuse(struct weir_err *err, const char *fmt, ...) WEIR_PRINTF(2, 3);
@@ -141,7 +141,8 @@ static int match(struct comparison *c, struct weir_err *err)
 
 /* ---- pairing ---- */
 
-/* Start of the run in seconds of Unix time; NAN if it is not in the format of runfile_write. */
+/* Return the start of the run in seconds of Unix time; NAN if the text is not in the format of
+ * runfile_write. */
 static double started_s(const struct rundata *run)
 {
 	const char *text = json_string_value(json_object_get(run->json, "started"));
@@ -159,9 +160,9 @@ static int round_phase(const struct rundata *run, int point, int round)
 	return -1;
 }
 
-/* Count the rounds 1, 2, ... of a point that both runs have, if they alternate: each round begins
- * in both runs before the next one begins in either. Returns 0 if they do not alternate or are
- * fewer than COMPARE_ROUNDS_MIN. */
+/* Return how many rounds of a point, counted from round 1, exist in both runs. The rounds must
+ * alternate, that is, each round must begin in both runs before the next one begins in either.
+ * Returns 0 if they do not, or if there are fewer than COMPARE_ROUNDS_MIN. */
 static int alternating_rounds(const struct comparison *c, const struct compare_row *row)
 {
 	double start_a = started_s(c->a), start_b = started_s(c->b), last = -INFINITY;
@@ -195,7 +196,7 @@ static void sample_add(struct samples *s, double v)
 		s->v[s->n++] = v;
 }
 
-/* The value of a metric in one second; NAN if unknown. */
+/* Return the value of a metric in one second; NAN if unknown. */
 static double second_value(const struct load_second *s, enum run_metric metric)
 {
 	double offered = (double)s->all.offered;
@@ -251,7 +252,7 @@ static int samples_init(struct samples *s, const struct rundata *run)
 	return s->v ? 0 : WEIR_ENOMEM;
 }
 
-/* Raise the samples above 0, as ratios require. */
+/* Make all samples greater than 0, since they are used in ratios. */
 static void samples_raise(struct samples *s, enum run_metric metric)
 {
 	for (int i = 0; i < s->n; i++)
@@ -281,7 +282,7 @@ static void samples_take_rounds(
 
 /* ---- cells ---- */
 
-/* The ratio without an interval, for when there are too few samples. */
+/* Return the ratio without an interval, for too few samples. */
 static struct stats_ratio bare_ratio(const struct samples *a, const struct samples *b)
 {
 	double ratio = stats_median(b->v, b->n) / stats_median(a->v, a->n);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides whether run B was better than run A, by comparing each metric at each load point, with 95
+ * Decides whether run B was better than run A, by comparing each metric at each load point with 95
  * % intervals.
  *
- * Points are matched by rate, or else by their multiple of the capacity; in a closed loop they are
+ * Points are matched by rate, or else by their multiple of the capacity; in a closed loop, they are
  * matched by name. If the rounds of the two runs alternated in time, they are compared in pairs,
- * which cancels out machine drift. Otherwise single seconds of the two runs are resampled (or
- * rounds, if the metric is not known for each second), and a note warns that the machine may have
- * changed in between.
+ * which cancels out drift of the machine. Otherwise, single seconds of the two runs are resampled
+ * (or rounds, if the metric is not known for each second), and a note warns that the machine may
+ * have changed between the runs.
  *
- * A share may be zero and then has no ratio. COMPARE_SHARE_FLOOR, below which a share is
- * irrelevant, is therefore added to both sides. Pure functions.
+ * The ratio of two shares is undefined if one of them is 0. Therefore, COMPARE_SHARE_FLOOR is added
+ * to both shares; smaller shares are irrelevant. Pure functions.
  */
 #ifndef WEIR_REPORT_COMPARE_H
 #define WEIR_REPORT_COMPARE_H
@@ -24,7 +24,7 @@
 #include "report/format.h"
 #include "report/rundata.h"
 
-/* Added to both shares of a ratio, see above. 0.5 % is a guess. */
+/* Added to both shares of a ratio; see above. 0.5 % is a guess. */
 #define COMPARE_SHARE_FLOOR 0.005
 
 struct compare_cell {
@@ -34,7 +34,7 @@ struct compare_cell {
 };
 
 struct compare_row {
-	const char *name; /* of the point in run a */
+	const char *name; /* name of the point in run a */
 	int point_a, point_b;
 	bool paired;
 	struct compare_cell cell[RUN_N_METRICS];
@@ -52,42 +52,42 @@ struct comparison {
 };
 
 /**
- * Compare `b` to the baseline `a`. With `force`, void runs are compared, too. Returns 0;
- * WEIR_EINVAL with the reason why the runs cannot be compared in err->text (open and closed loop,
- * different classes or rates, a void run); or WEIR_ENOMEM. `out` points to both runs; the caller
- * frees it with compare_fini.
+ * Compare `b` to the baseline `a`. With `force`, void runs are compared, too. Returns 0,
+ * WEIR_ENOMEM, or WEIR_EINVAL if the runs cannot be compared (open and closed loop, different
+ * classes or rates, a void run), with the reason in err->text. `out` points to both runs; the
+ * caller frees it with compare_fini.
  */
 int compare_runs(const struct rundata *a, const struct rundata *b, bool force,
     struct comparison *out, struct weir_err *err);
 void compare_fini(struct comparison *c);
 
-/** Find the point of `b` with the same load as point `i` of `a`. Returns -1 if there is none. Sets
- * *by_multiple if the loads are equal only as multiples of each run's capacity. */
+/** Return the point of `b` with the same load as point `i` of `a`, or -1 if there is none. Sets
+ * *by_multiple if the loads are equal only as multiples of the capacity of their run. */
 int compare_partner(const struct rundata *a, int i, const struct rundata *b, bool *by_multiple);
 
-/** Whether the metric is a share. Differences between shares are given in percentage points, those
- * of other metrics as ratios. */
+/** Return whether the metric is a share. Shares are compared in percentage points, other metrics as
+ * ratios. */
 bool compare_is_share(enum run_metric metric);
 
-/** Write the 95 % interval as "1.10..1.32", for a share as "+1.0..+3.2" in percentage points, or ""
- * if there are too few samples. Returns `buf`. */
+/** Write the 95 % interval: "1.10..1.32", for a share "+1.0..+3.2" in percentage points, or "" if
+ * there are too few samples. Returns `buf`. */
 char *compare_interval(
     const struct compare_cell *cell, enum run_metric metric, char *buf, size_t size);
 
-/** Format of the values of each metric. */
+/** How to format the values of each metric. */
 extern format_fn *const compare_format[RUN_N_METRICS];
 
-/** The verdict on one ratio: "better", "worse", "within noise", "too few", or "too small" for a
- * difference that is real but irrelevant. */
+/** Return the verdict on one ratio: "better", "worse", "within noise", "too few", or "too small"
+ * for a difference that is real but irrelevant. */
 const char *compare_word(const struct stats_ratio *ratio);
 
-/** The overall verdict: "better", "worse", "mixed", "within noise", "too few". */
+/** Return the overall verdict: "better", "worse", "mixed", "within noise" or "too few". */
 const char *compare_verdict(const struct comparison *c);
 
 /** Summarise the comparison in one sentence. Returns `buf`. */
 char *compare_sentence(const struct comparison *c, char *buf, size_t size);
 
-/** The `i`-th note about this comparison, NULL after the last. */
+/** Return note `i` about this comparison, or NULL after the last one. */
 const char *compare_note(const struct comparison *c, int i);
 
 #endif

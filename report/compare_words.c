@@ -63,14 +63,14 @@ const char *compare_verdict(const struct comparison *c)
 	return n[STATS_NOISE] > 0 ? "within noise" : "too few";
 }
 
-/* Distance of a ratio from 1 in either direction, as a factor. */
+/* Return how far a ratio is from 1 in either direction, as a factor of at least 1. */
 static double off_one(double ratio)
 {
 	return ratio > 1 ? ratio : ratio > 0 ? 1 / ratio : 0;
 }
 
-/* The row with the ratio of `metric` farthest from 1, among the cells with `verdict`; NULL if there
- * is none. */
+/* Return the row whose ratio of `metric` is farthest from 1 among the rows with `verdict`; NULL if
+ * there is none. */
 static const struct compare_row *strongest(
     const struct comparison *c, enum stats_verdict verdict, int metric)
 {
@@ -88,8 +88,8 @@ static const struct compare_row *strongest(
 	return best;
 }
 
-/* Describe the strongest change with `verdict`, in the first metric that has one. Goodput comes
- * before latency, and latency before shares. */
+/* Describe the strongest change with `verdict` in the first metric that has one. The metrics are in
+ * order of importance: goodput, latency, shares. */
 static void say_strongest(
     const struct comparison *c, enum stats_verdict verdict, char *buf, size_t size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Formats numbers with about three digits and escapes texts. See format.h. */
+/* Formats numbers with about three digits, and escapes texts; see format.h. */
 #include "report/format.h"
 
 #include <math.h>
@@ -118,8 +118,8 @@ char *format_ratio(char *buf, double ratio)
 
 /* ---- texts ---- */
 
-/* Decode the character at `s` and store its length in bytes in *n. For invalid UTF-8 the result is
- * 0xFFFD with a length of 1. */
+/* Decode the character at `s` and store its length in bytes in *n. If it is not valid UTF-8, the
+ * result is 0xFFFD and the length 1. */
 static uint32_t character(const char *s, size_t *n)
 {
 	const unsigned char *p = (const unsigned char *)s;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats numbers for people, and escapes texts for HTML and SVG.
+ * Formats numbers for display, and escapes texts for HTML and SVG.
  *
  * Every text from a run file (labels, stage names, rules) may be hostile and must be written with
  * markup_text. Pure functions.
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/** Size of a buffer that is large enough for any number below. */
+/** Size of the buffers for formatted numbers. */
 #define FORMAT_MAX 32
 
 /** Formats one value; NAN becomes an en dash. Returns `buf[FORMAT_MAX]`. */
@@ -25,8 +25,9 @@ format_fn format_share; /* 0..1: "12.3 %" */
 format_fn format_tail;  /* -log10(1 - q): "90 %", "99.9 %" */
 format_fn format_ratio; /* "x1.25" with a multiplication sign */
 
-/** Write `text` to `out` as HTML or SVG text or attribute value: & < > " ' become entities; control
- * characters, invalid UTF-8 and characters that change the text direction become U+FFFD. */
+/** Write `text` to `out` so that it is safe as text or attribute value of HTML and SVG: & < > " '
+ * become entities; control characters, invalid UTF-8 and characters that change the text direction
+ * become U+FFFD. */
 void markup_text(FILE *out, const char *text);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the page: first the results of all runs together, then each run over time, then tables and
- * origins.
+ * Writes the page: first the results of all runs, then each run over time with its tables, and
+ * finally the origins of the runs.
  *
- * If memory runs out for any chart, the whole page fails, since a report that lacks a chart would
- * look complete.
+ * If memory runs out for any chart, the whole page fails, since readers could not see that a chart
+ * is missing.
  */
 #include "report/html.h"
 
@@ -109,7 +109,7 @@ static const char *page_level(const char *verdict)
 	return strcmp(verdict, "mixed") == 0 ? "warn" : "plain";
 }
 
-/* Write the comparison of run `i` with the first run: as a table if `table` is set, otherwise as a
+/* Write the comparison of run `i` with the first run, as a table if `table` is set, otherwise as a
  * sentence. */
 static void page_compare(struct page *p, int i, bool table)
 {
@@ -191,7 +191,7 @@ static int most_points(const struct page *p)
 static void page_load(struct page *p)
 {
 	if (most_points(p) < 2)
-		return; /* a single load makes no curve */
+		return; /* a curve needs at least two loads */
 	page_section(p, "Under load", "");
 	page_chart(p, chart_goodput(p->run, p->n_runs));
 	if (p->n_runs == 1) {
@@ -205,8 +205,8 @@ static void page_load(struct page *p)
 	page_section_end(p);
 }
 
-/* The load point nearest to the capacity of the run, or the middle point if none is within 20 % of
- * it. */
+/* Return the load point that is nearest to the capacity of the run, or the middle one if no point
+ * is within 20 % of the capacity. */
 static int page_knee(const struct rundata *run)
 {
 	int best = run->n_points / 2;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the report on runs: one self-contained HTML file that needs neither a network nor another
- * program.
+ * Writes the report on load runs: one self-contained HTML file that needs neither a network nor
+ * another program.
  *
- * The charts are SVG; the short script in the page only shows the values under the pointer. Light
- * and dark mode follow the reader's system; print is always light. A strict content security policy
- * forbids the page to load or run anything from elsewhere. All texts from the run files are
- * escaped.
+ * The charts are SVG. A short script shows the values under the pointer and does nothing else.
+ * Light or dark mode is chosen by the reader's system; print is always light. A strict content
+ * security policy prevents the page from loading or running anything else. All texts from the run
+ * files are escaped.
  */
 #ifndef WEIR_REPORT_HTML_H
 #define WEIR_REPORT_HTML_H
@@ -16,7 +16,7 @@
 
 #include "report/rundata.h"
 
-/** Maximum runs in one report, so that a line style is shared by at most two. */
+/** Maximum number of runs in a report. With this limit, at most two runs share a line style. */
 #define REPORT_RUNS_MAX 16
 
 /**

@@ -19,7 +19,8 @@ extern const char html_script[];
 /** Summarise the result of a run in one sentence. Sets *level to "ok", "warn", "bad" or "plain". */
 void html_run_sentence(const struct rundata *run, char *buf, size_t size, const char **level);
 
-/** Write the summary table: a row per run, with its load, its best point and its worst point. */
+/** Write the summary table: a row per run, with the results at its best load point and at the
+ * highest load. */
 void html_summary_table(FILE *out, const struct rundata *run, int n_runs);
 
 /* ---- html_tables.c ---- */
@@ -31,7 +32,7 @@ void html_comparison(FILE *out, const struct comparison *c);
 /** Write the class table: a row per load and class. Returns 0 or WEIR_ENOMEM. */
 int html_classes(FILE *out, const struct rundata *run);
 
-/** Write the decisions that have pins, with the numbers of the pins and the reasons. */
+/** Write the decisions that have pins, with the pin numbers and the reasons. */
 void html_decisions(FILE *out, const struct rundata *run, const struct server_view *view);
 
 /** Write the origin of a run: server, command, plan, machine and version. */
@@ -39,8 +40,8 @@ void html_about(FILE *out, const struct rundata *run);
 
 /* ---- html_cells.c: parts of tables ---- */
 
-/** Open a table that scrolls by itself; `caption` is also its label for screen readers. Close it
- * with html_table_end. */
+/** Begin a table that can be scrolled separately from the page; `caption` is also its label for
+ * screen readers. End it with html_table_end. */
 void html_table(FILE *out, const char *caption, const char *const *heading, int n);
 void html_table_end(FILE *out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The only script of the report, which shows the values under the pointer. It inserts values as
- * text, never as markup. */
+/* The only script of the report. It shows the values under the pointer, and inserts them as text,
+ * never as markup. */
 #include "report/html_parts.h"
 
 /* clang-format off */

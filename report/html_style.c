@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The style sheet of the report. Light and dark mode follow the system; print is always light.
+ * The style sheet of the report. Light or dark mode is chosen by the system; print is always light.
  * Meaning never depends on colour alone: series differ by dash and marker, outcomes by pattern,
  * verdicts by word and shape. The series colours can be told apart with all common kinds of colour
  * blindness (after Okabe and Ito).

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Summarises a run in one sentence and in one table row. See html_parts.h. */
+/* Summarises a run in one sentence and in one table row; see html_parts.h. */
 #include "report/html_parts.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 /* Ratio of offered load to best goodput above which a run counts as overloaded. */
 #define OVERLOAD 1.2
 
-/* The points of a run that have the best goodput and the highest load. */
+/* The points of a run with the best goodput and with the highest load. */
 struct peaks {
 	bool known;
 	int best, highest;
@@ -101,7 +101,7 @@ void html_run_sentence(const struct rundata *run, char *buf, size_t size, const 
 
 /* ---- the row ---- */
 
-/* The worst p99 lag of the load generator in any phase except warm-ups. */
+/* Return the worst p99 lag of the load generator in all phases except warm-ups. */
 static double lag_p99(const struct rundata *run)
 {
 	const json_t *phases = json_object_get(run->json, "phases");

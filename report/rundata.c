@@ -14,8 +14,9 @@
 #include "load/stats.h"
 #include "report/server.h"
 
-/* Maximum time between the start of a phase and its first row. A row of one second belongs to the
- * phase in which it begins, so the first one may begin a second late. */
+/* A phase whose first row begins later than this after the end of the previous phase begins with
+ * that row. A row of one second belongs to the phase in which it begins, so the first row of a
+ * phase may begin up to one second after the phase. */
 #define PHASE_GAP_S 1.5
 
 const struct run_metric_row run_metric[RUN_N_METRICS] = {
@@ -229,9 +230,9 @@ static void phase_latency(const struct load_plan *plan, const struct load_phase_
 	}
 }
 
-/* Set the start of each phase. Phases follow each other, except for gaps in which another server
- * was measured: if the first second of a phase is well after the end of the previous phase, the
- * phase begins with that second. */
+/* Set the start of each phase. A phase begins at the end of the previous one, unless another server
+ * was measured in between: if the first row of the phase is well after the end of the previous
+ * phase, the phase begins with that row. */
 static void take_phase_times(struct rundata *run)
 {
 	const struct load_result *r = &run->result;
@@ -295,7 +296,7 @@ static int take_figures(struct rundata *run)
 
 /* ---- points ---- */
 
-/* Whether phase `i` offers the load of point `p`. In a closed loop only the name identifies a
+/* Whether phase `i` offers the load of point `p`. In a closed loop, only the name identifies a
  * load. */
 static bool same_load(const struct rundata *run, const struct run_point *p, int i)
 {
@@ -377,8 +378,8 @@ static void name_add(struct rundata *run, const char *text)
 	snprintf(run->name + n, sizeof(run->name) - n, "%s", text);
 }
 
-/* Set the name of the run. A closed loop is part of the name, so that it is mentioned wherever a
- * figure of the run is shown. */
+/* Set the name of the run. "(closed loop)" is part of the name, so that it is shown with all
+ * figures of the run. */
 static void take_name(struct rundata *run, const char *path)
 {
 	const char *slash = strrchr(path, '/');

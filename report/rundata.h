@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run file in memory, for comparisons and reports: plan and result as in the engine, the metrics
- * of each phase, and its load points.
+ * A run file in memory, for comparisons and reports: the plan and the result in the engine's
+ * structures, the metrics of each phase, and the load points.
  *
- * A load point is one offered load: all rounds with the same rate or ramp. Warm-ups, pauses and
- * phases that never began belong to no point. Plain data, constant after reading.
+ * A load point is one offered load, with all rounds of the same rate or ramp. Warm-ups, pauses and
+ * phases that never began do not belong to any point. Plain data, constant after reading.
  */
 #ifndef WEIR_REPORT_RUNDATA_H
 #define WEIR_REPORT_RUNDATA_H
@@ -18,8 +18,8 @@
 #include "load/plan.h"
 #include "load/result.h"
 
-/* id, word in JSON, heading, more is better, smallest relevant distance of a ratio from 1 (guesses
- * at how much runs of one binary differ on a shared machine) */
+/* id, word in JSON, heading, whether more is better, and the smallest relevant difference of a
+ * ratio from 1 (these are guesses at how much runs of one binary differ on a shared machine) */
 #define RUN_METRICS(X)                                                                             \
 	X(GOODPUT, "goodput_per_s", "goodput", 1, 0.02)                                            \
 	X(P50, "p50_s", "p50", 0, 0.05)                                                            \
@@ -44,25 +44,28 @@ struct run_metric_row {
 };
 extern const struct run_metric_row run_metric[RUN_N_METRICS];
 
-/** Number of failures: error, timeout or gone. */
+/** Return the number of requests that failed: error, timeout or gone. */
 uint64_t run_failed(const uint64_t outcome[LOAD_N_OUTCOMES]);
 
-/** Number of requests served: ok or degraded. */
+/** Return the number of requests that were served: ok or degraded. */
 uint64_t run_good(const uint64_t outcome[LOAD_N_OUTCOMES]);
 
 struct run_point {
-	char name[32];               /* "2x", "1000/s", "ramp" */
-	double multiple;             /* load as a multiple of the capacity; 0 if not given as one */
+	char name[32]; /* "2x", "1000/s", "ramp" */
+	/* load as a multiple of the capacity; 0 if it was not given as a multiple */
+	double multiple;
 	double from_per_s, to_per_s; /* planned rates of the first round */
 	int rounds;
 };
 
 struct rundata {
-	/* the label, or the file's name if there is no label; distinct among the runs */
+	/* the label, or the file name if there is none; unique after rundata_read_all */
 	char name[96];
-	char file[64];         /* the file's name without folders */
-	json_t *json;          /* the whole file */
-	struct load_plan plan; /* only closed, url, phases, timeout, class names and weights */
+	char file[64]; /* the file name without folders */
+	json_t *json;  /* the whole file */
+	/* only closed, url, phases, timeout, connections, threads, and names and weights of the
+	 * classes */
+	struct load_plan plan;
 	struct load_result result;
 	double capacity_per_s;          /* 0 if unknown */
 	double (*value)[RUN_N_METRICS]; /* value[phase][metric]; NAN if unknown */
@@ -73,13 +76,14 @@ struct rundata {
 	int *point_of;           /* [phase], index in point; -1 if none */
 };
 
-/** Read the run file `path`. Returns 0, or the error of runfile_read with nothing to free. */
+/** Read the run file `path`. Returns 0, or the error of runfile_read; in this case there is nothing
+ * to free. */
 int rundata_read(const char *path, struct rundata *run, struct weir_err *err);
 void rundata_fini(struct rundata *run);
 
-/** Read path[0..n), n at least 1, into new run[n]. Runs with the same name get their file's name
- * appended. Returns 0, or the error of runfile_read for the first file that cannot be read, with
- * nothing to free. */
+/** Read the files path[0..n), n >= 1, into a new array *runs, to be freed with rundata_free_all.
+ * The file name is appended to the names of runs that have the same name. Returns 0, or the error
+ * of runfile_read for the first file that cannot be read; in this case there is nothing to free. */
 int rundata_read_all(char *const *path, int n, struct rundata **runs, struct weir_err *err);
 void rundata_free_all(struct rundata *run, int n);
 
@@ -92,8 +96,8 @@ bool rundata_over_rounds(
  * Returns false if the point has no round. */
 bool rundata_offered(const struct rundata *run, int point, double out[3]);
 
-/** Add the latencies of served requests in all rounds of a point to `into`, for class `class_id`
- * or, if it is -1, for all classes. */
+/** Set `into` to the latencies of the requests served in all rounds of a point, for class
+ * `class_id`, or for all classes if it is -1. */
 void rundata_latency(const struct rundata *run, int point, int class_id, struct hdr *into);
 
 #endif

@@ -14,7 +14,7 @@ static void name_add_file(struct rundata *run)
 	snprintf(run->name + n, sizeof(run->name) - n, ", %s", run->file);
 }
 
-/* Make names distinct: runs with equal labels get their file names appended. */
+/* Make the names distinct by appending the file name to each name that several runs have. */
 static void tell_apart(struct rundata *run, int n)
 {
 	for (int i = 0; i < n; i++) {

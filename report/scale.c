@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Chooses round numbers for axes: 1, 2 and 5 times a power of ten, and for steps also 2.5. See
- * scale.h. */
+/* Chooses round numbers for axes: 1, 2 and 5 times a power of ten, and for steps also 2.5 times;
+ * see scale.h. */
 #include "report/scale.h"
 
 #include <math.h>
 
-/* Maximum decades of a log scale. A larger range is due to an outlier near 0 and is cut off. */
+/* Maximum number of decades of a log scale. A larger range is due to an outlier near 0, which is
+ * cut off. */
 #define SCALE_DECADES_MAX 12
 
-/* Round `v` up to 1, 2 or 5 times a power of ten, with a little tolerance. */
+/* Round `v` up to 1, 2 or 5 times a power of ten, with a small tolerance. */
 static double round_up(double v)
 {
 	double power = pow(10, floor(log10(v)));
@@ -80,7 +81,7 @@ static int linear_ticks(const struct scale *s, int wanted, double *tick)
 	return n;
 }
 
-/* Store ticks at the decades and, if these are few, at 2 and 5 within them. */
+/* Store ticks at the powers of ten and, if there are few of them, at 2 and 5 times each. */
 static int log_ticks(const struct scale *s, int wanted, double *tick)
 {
 	static const double digit[] = {1, 2, 5};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Converts samples of /api/v1/stages to series. The histograms of waits are cumulative since the
- * server's startup, so the wait at a sample is a quantile of the difference to the previous sample.
+ * Converts samples of /api/v1/stages to series; see server.h. The histograms of waits are
+ * cumulative since the start of the server, so the wait of a sample is a quantile of the difference
+ * between its histogram and the previous one.
  */
 #include "report/server.h"
 
@@ -13,11 +14,11 @@
 
 /* Maximum number of stages. 32 is a guess: more would make the charts unreadable. */
 #define SERVER_STAGES_MAX 32
-/* Maximum number of distinct bucket bounds in a histogram; weir/metric.h has 162. */
+/* Maximum number of distinct bucket bounds in a histogram. Histograms of weir/metric.h have 162. */
 #define TALLY_MAX 256
 
-/* A histogram: counts by upper bound, ascending. While a difference is computed, counts may be
- * negative. */
+/* A histogram: counts by upper bound, in ascending order. Counts may be negative while a difference
+ * is computed. */
 struct tally {
 	int n;
 	double upper_s[TALLY_MAX], count[TALLY_MAX];
@@ -39,8 +40,8 @@ static const char *text_of(const json_t *map, const char *key)
 
 /* ---- CPU ---- */
 
-/* CPU seconds at `at_s`, interpolated between samples. NAN if `at_s` is more than 1 s before the
- * first sample or 1.5 s after the last. */
+/* Return the CPU seconds at `at_s`, interpolated between samples; NAN if `at_s` is 1 s or more
+ * before the first sample, or 1.5 s or more after the last. */
 static double cpu_at(const json_t *each, double at_s)
 {
 	double last_at = NAN, last_cpu = NAN;
@@ -92,8 +93,8 @@ static void tally_add(struct tally *t, double upper_s, double count)
 	t->n++;
 }
 
-/* Add the waits of all classes of a stage, multiplied by `sign`. The last bucket, which has no
- * upper bound (null), is counted at the bound of the previous one. */
+/* Add the waits of all classes of a stage, multiplied by `sign`. The last bucket has no upper bound
+ * (null); its events are counted at the bound of the previous bucket. */
 static void tally_stage(struct tally *t, const json_t *stage, double sign)
 {
 	const json_t *classes = json_object_get(stage, "classes");
@@ -137,7 +138,8 @@ static double wait_between(const json_t *before, const json_t *now)
 
 /* ---- series ---- */
 
-/* Find the stage called `name`, which is most likely at index `i` of the list. */
+/* Return the stage called `name`, which is most likely at index `i` of the list; NULL if there is
+ * none. */
 static const json_t *find_stage(const json_t *stages, size_t i, const char *name)
 {
 	const json_t *likely = json_array_get(stages, i);
@@ -212,7 +214,7 @@ static int init_series(struct server_view *view, const json_t *server)
 
 /* ---- decisions ---- */
 
-/* Uptime of the server when the run started. */
+/* Return the uptime of the server at the start of the run. */
 static double uptime_at_start(const json_t *server)
 {
 	const json_t *first = json_array_get(json_object_get(server, "each"), 0);

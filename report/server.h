@@ -3,8 +3,8 @@
  * The server's part of a run file: samples from its admin endpoint during the run, converted to
  * series over the time of the run.
  *
- * These data come from outside and may be incomplete: a member that is missing or has the wrong
- * type counts as 0 or as unknown (NAN). Pure functions of the JSON.
+ * This data is not trusted and may be incomplete: a member that is missing or has the wrong type
+ * counts as 0 or as unknown (NAN). Pure functions of the JSON.
  */
 #ifndef WEIR_REPORT_SERVER_H
 #define WEIR_REPORT_SERVER_H
@@ -13,8 +13,8 @@
 
 #include <jansson.h>
 
-/** CPU seconds that the server used between two times of the run; NAN if the file does not have
- * them. */
+/** Return the CPU seconds that the server used between two times of the run; NAN if they cannot be
+ * derived from the file. */
 double server_cpu_s(const json_t *run, double from_s, double to_s);
 
 /* id, heading, unit in words */
@@ -40,7 +40,7 @@ struct server_stage {
 };
 
 struct server_decision {
-	/* seconds since the start of the run; may be before it or after its end */
+	/* seconds since the start of the run; may be before its start or after its end */
 	double at_s;
 	const char *stage, *actor, *action, *rule, *inputs; /* point into the JSON */
 	long long from, to;
@@ -55,8 +55,8 @@ struct server_view {
 	struct server_decision *decision; /* ascending in time */
 };
 
-/** Read the member `server` of a run file. The JSON must outlive the view. Returns 0 or
- * WEIR_ENOMEM. The view is empty if the file has no such member. */
+/** Read the member `server` of a run file; the view is empty if the file has none. The JSON must
+ * outlive the view. Returns 0 or WEIR_ENOMEM. */
 int server_view_init(struct server_view *view, const json_t *run);
 void server_view_fini(struct server_view *view);
 

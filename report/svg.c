@@ -2,12 +2,12 @@
 /*
  * Draws charts as SVG within HTML.
  *
- * A chart must fit a phone as well as a sheet of paper, without smaller text and without a script.
- * The drawing therefore has no view box: positions along x are percentages, and positions along y
- * are pixels of a fixed height. Paths cannot use percentages. They are in an inner svg of width
- * 1000, which is stretched, while the width of their strokes is kept (vector-effect).
+ * A chart must fit both a phone and a sheet of paper, without scaling its text and without a
+ * script. The drawing therefore has no view box: positions along x are percentages, and positions
+ * along y are pixels of a fixed height. Paths cannot use percentages, so they are in an inner svg
+ * of width 1000, which is stretched; vector-effect preserves the width of their strokes.
  *
- * Each series has its values in data attributes, for the read-out in html_script.c.
+ * The values of each series are also in data attributes, for the read-out of html_script.c.
  */
 #include "report/chart.h"
 
@@ -47,7 +47,7 @@ static void draw_ticks_y(FILE *out, const struct chart *c)
 	}
 }
 
-/* Draw the ticks of the x axis. Every second label is hidden on a narrow page. */
+/* Draw the ticks of the x axis. On a narrow page, every second label is hidden. */
 static void draw_ticks_x(FILE *out, const struct chart *c)
 {
 	double tick[SCALE_TICKS_MAX];
@@ -75,7 +75,7 @@ static void draw_bands(FILE *out, const struct chart *c)
 		if (i % 2 == 1)
 			fprintf(out, "<rect class=band x='%.2f%%' y=0 width='%.2f%%' height=%d />",
 			    from, width, c->height_px);
-		/* A letter takes about 0.8 % of a wide plot; 0.9 leaves a gap. */
+		/* The width of a letter is about 0.8 % of that of a wide plot; 0.9 leaves a gap. */
 		if (!b->text[0] || width < 0.9 * (double)strlen(b->text))
 			continue;
 		fprintf(out, "<text class='tb%s' x='%.2f%%' y='-6'>", width < 16 ? " wide" : "",
@@ -128,7 +128,8 @@ static void draw_path(FILE *out, const struct chart *c, const struct series *s)
 	fputs("'/>", out);
 }
 
-/* Draw the area of values from..to-1: forward along the values, then back along the base. */
+/* Draw the area of values `from` to `to` - 1: forward along the values, then back along the
+ * base. */
 static void draw_area_part(
     FILE *out, const struct chart *c, const struct series *s, int from, int to)
 {
@@ -218,10 +219,10 @@ static void draw_series(FILE *out, const struct chart *c, const struct series *s
 
 /* ---- pins ---- */
 
-/* Distance in percent below which pins share one flag. */
+/* Distance in percent of the width below which pins share one flag. */
 #define PIN_ROOM 3.2
 
-/* The first pin after `i` that does not share its flag. */
+/* Return the first pin after `i` that does not share its flag. */
 static int pin_next(const struct chart *c, int i)
 {
 	double at = at_x(c, c->pin[i].at);
@@ -231,7 +232,7 @@ static int pin_next(const struct chart *c, int i)
 	return i;
 }
 
-/* Draw the text if it fits before the next flag on a wide page. */
+/* Draw the text of a pin if it fits before the next flag on a wide page. */
 static void draw_pin_text(FILE *out, const struct chart *c, int i, int next)
 {
 	double at = at_x(c, c->pin[i].at);
@@ -258,7 +259,8 @@ static void draw_pins(FILE *out, const struct chart *c)
 			fprintf(out, "<line class=pin x1='%.2f%%' x2='%.2f%%' y1='-20' y2=%d />",
 			    at_x(c, c->pin[k].at), at_x(c, c->pin[k].at), c->height_px);
 		if (c->pin[i].number == 0)
-			continue; /* the chart above has the flag; here only the line is drawn */
+			/* only the line is drawn here; the first chart of the run has the flag */
+			continue;
 		bool narrow = at - last >= PIN_ROOM_NARROW;
 		last = narrow ? at : last;
 		fprintf(out, "<g class='flag%s'><use href='#flag' x='%.2f%%' y='-26'/>",

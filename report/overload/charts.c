@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Builds the charts over load and over time; see charts.h. */
+/* Builds the charts of the overload report; see charts.h. */
 #include "report/overload/charts.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@
  * second, shorter bins show mostly noise. */
 #define BIN_S 0.25
 
-/* Largest ratio shown. Larger ones are cut off, so that one failing policy does not flatten the
- * curves of the others. */
+/* Largest ratio that is shown. Larger ones are cut off, so that one failing policy does not flatten
+ * the curves of the others. */
 #define RATIO_MAX 2.5
 
 double over_highest_load(const struct over_points *p, const char *where, const char *workload)
@@ -71,7 +71,7 @@ static void span_loads(struct chart *c)
 	c->x = scale_log(low, high);
 }
 
-/* Set the caption for the metric and the upper end of the y axis. */
+/* Set the caption and the y axis for the metric. */
 static void scale_metric(struct chart *c, const char *where, enum over_metric metric)
 {
 	double high = fmin(chart_max_y(c), RATIO_MAX);
@@ -114,8 +114,8 @@ struct chart *over_chart_load(const struct over_points *p, const char *where, co
 
 /* ---- over time ---- */
 
-/* Add the means over the rounds as a series, with several bins joined into one value. All rounds
- * have the same number of bins. */
+/* Add a series with the means over the rounds, which all have the same number of bins. Several bins
+ * are joined to one value. */
 static void add_series(struct chart *c, const struct over_rows *rows, const struct over_point *at,
     const char *name, int style)
 {
@@ -181,7 +181,8 @@ struct chart *over_chart_time(const struct over_points *p, const struct over_row
 	return c;
 }
 
-/* Add the number of threads as steps, by repeating the old number before each change. */
+/* Add the number of threads as a series of steps, by repeating the old number at the time of each
+ * change. */
 static void add_threads(struct chart *c, const struct over_row *r, const char *name, int style)
 {
 	struct series *s = chart_series(c, name, SERIES_LINE, style, 2 * r->n_threads, false);

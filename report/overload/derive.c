@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Derives metrics of a row from its classes, and from its time series during and after a spike, a
- * fault or a change.
+ * Derives metrics of a row from its classes, and from its series during and after a spike, a fault
+ * or a change.
  *
- * Service has recovered at time t if from t on the good responses in a window of one second were at
- * least 95 % of the expected number (90 % for a new steady state). The expected number is the
- * offered load times the success rate before the spike or fault. The offered load counts only up to
- * its level before, since the retries that increase it need not succeed. A shorter window would be
- * mostly noise at a few hundred requests per second.
+ * Service has recovered at time t if the number of good responses in the window of one second that
+ * begins at t is at least 95 % of the expected number (90 % for a new steady state). The expected
+ * number is the offered load multiplied by the success rate before the spike or fault. Offered load
+ * above its earlier level is not counted, since it consists of retries, which need not succeed. At
+ * a few hundred requests per second, a shorter window would show mostly noise.
  */
 #include "report/overload/rows.h"
 
 #include <math.h>
 #include <string.h>
 
-/* WINDOW_S is the length of the window for "recovered". BEGIN_S is the part of a run that is
- * skipped at the start, while pools and caches are filling. Both are guesses. */
+/* WINDOW_S is the length of the window for "recovered". BEGIN_S is the time at the start of a run
+ * that is skipped, while pools and caches are filling. Both are guesses. */
 #define WINDOW_S 1.0
 #define BEGIN_S  0.5
 
@@ -55,8 +55,8 @@ static double end_s(const struct over_row *r)
 	return r->n_bins * r->bin_s;
 }
 
-/* The good responses as a share of the expected ones, which are `success` times the offered load,
- * capped at `most` per bin. */
+/* Return the good responses as a fraction of the expected ones, which are `success` times the
+ * offered load; the offered load is capped at `most` per bin. */
 static double kept(
     const struct over_row *r, double from_s, double to_s, double success, double most)
 {
@@ -66,8 +66,8 @@ static double kept(
 	return s.n > 0 && should > 0 ? s.good / should : NAN;
 }
 
-/* Seconds after from_s at which a window first reaches `level`; INFINITY if none does before
- * to_s. */
+/* Return the time from `from_s` until the beginning of the first window that reaches `level`;
+ * INFINITY if no window before `to_s` does. */
 static double until_kept(
     const struct over_row *r, double from_s, double to_s, double level, double success, double most)
 {
@@ -89,7 +89,8 @@ static void derive_spike(struct over_row *r)
 	if (before.n == 0 || late.n == 0 || !(before.good > 0) || after < r->to_s)
 		return;
 	double success = before.good / before.offered, most = before.offered / before.n;
-	/* Overload has no earlier success rate to compare with: use its second half. */
+	/* Before the spike there was no overload to compare with, so the second half of the spike
+	 * is the reference. */
 	r->value[OVER_CONVERGE] = until_kept(r, r->from_s, r->to_s, STEADY, 1, late.good / late.n);
 	r->value[OVER_RECOVER] = until_kept(r, r->to_s, end, BACK, success, most);
 	r->value[OVER_AFTER] = kept(r, after, end, success, most);
@@ -108,8 +109,8 @@ static int turns(const struct over_row *r)
 	return n;
 }
 
-/* Derive the metrics of a pool after a change. Its goodput is back when it matches the offered
- * load, up to the capacity. */
+/* Derive the metrics of a pool after a change. The pool has settled when its goodput matches the
+ * offered load again, up to the capacity. */
 static void derive_pool(struct over_row *r)
 {
 	double end = end_s(r);
@@ -119,7 +120,8 @@ static void derive_pool(struct over_row *r)
 	r->value[OVER_OF_BEST] = kept(r, r->from_s + (end - r->from_s) * 2 / 3, end, 1, 1);
 }
 
-/* The smallest share that any class below the highest got, relative to its guarantee. */
+/* Return the smallest share that any class below the highest received, relative to its
+ * guarantee. */
 static double least_share(const struct over_row *r)
 {
 	double least = NAN, full = r->for_s * r->capacity_per_s;

@@ -17,8 +17,8 @@
 	"default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "          \
 	"form-action 'none'"
 
-/* Style in addition to that of load reports: emphasises the policy that the report is about, and
- * keeps the verdict on a target readable. */
+/* Added to the style of load reports. It emphasises the policy that the report is about, and keeps
+ * the table of targets readable. */
 static const char page_style[] =
     ".s0>svg path{stroke-width:3.4}.targets td,.targets th{white-space:normal}.targets tbody "
     "th{min-width:210px}"
@@ -104,7 +104,7 @@ static void page_verdict(struct page *p, const struct part *part)
 	fputs("</span></p>\n", p->out);
 }
 
-/* The load to which the targets for a pool refer; 0 if the workload is not about a pool. */
+/* Return the load to which the targets for a pool refer; 0 if the workload is not about a pool. */
 static double pool_load(const struct over_points *p, const char *where, const char *workload)
 {
 	double best = 0;
@@ -139,7 +139,7 @@ static void page_time(struct page *p, const char *where, const char *workload)
 		page_chart(p, over_chart_threads(&p->points, where, workload, pool));
 }
 
-/* Whether there are at least two loads, since a single one makes no curve. */
+/* Whether there are at least two loads, which a curve requires. */
 static bool has_curve(const struct over_points *p, const char *where, const char *workload)
 {
 	double highest = over_highest_load(p, where, workload);

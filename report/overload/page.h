@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes the report on an overload evaluation: one self-contained HTML page without scripts. Light
- * and dark mode follow the reader's system. Texts from the rows are escaped.
+ * or dark mode is chosen by the reader's system. Texts from the rows are escaped.
  */
 #ifndef WEIR_REPORT_OVERLOAD_PAGE_H
 #define WEIR_REPORT_OVERLOAD_PAGE_H

@@ -134,8 +134,8 @@ static void add_name(struct over_names *names, const char *name)
 		names->name[names->n++] = name;
 }
 
-/* Rank of a policy in the order in which policies are shown and get their styles: first the
- * subject, then the policies that it is compared to. */
+/* Return the rank of a policy, which determines its position and its style. The subject is first,
+ * followed by the policies that it is compared to. */
 static int rank_of(const char *policy)
 {
 	static const char *const order[] = {"weir", "none", "codel", "gradient2", "dagor",

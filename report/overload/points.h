@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Groups rows by workload, policy and load, computes medians and ranges over rounds, and compares
- * them to the targets of the evaluation protocol. Pure functions over plain data.
+ * them to the targets of the evaluation protocol. Pure functions on plain data.
  */
 #ifndef WEIR_REPORT_OVERLOAD_POINTS_H
 #define WEIR_REPORT_OVERLOAD_POINTS_H
@@ -16,7 +16,7 @@ struct over_range {
 
 /** One load of one policy. */
 struct over_point {
-	/* the first valid run, or the first run if all are void; has workload, policy and load */
+	/* the first valid run, or a void one if all are void; has workload, policy and load */
 	const struct over_row *first;
 	int rounds, voids; /* number of valid rounds and of void rounds */
 	struct over_range of[OVER_N_METRICS];
@@ -33,7 +33,7 @@ struct over_points {
 int over_points_of(const struct over_rows *rows, struct over_points *out);
 void over_points_fini(struct over_points *p);
 
-/** Find a point; NULL if there is none. */
+/** Return the point with these properties, or NULL if there is none. */
 const struct over_point *over_point_find(const struct over_points *p, const char *where,
     const char *workload, const char *policy, double load);
 
@@ -44,7 +44,7 @@ struct over_names {
 	const char *name[OVER_NAMES_MAX];
 };
 
-/** The workloads (by number: W1, W2, W10) and the policies (weir first) of `where`. */
+/** Return the workloads (by number: W1, W2, W10) and the policies (weir first) of `where`. */
 struct over_names over_workloads(const struct over_points *p, const char *where);
 struct over_names over_policies(const struct over_points *p, const char *where);
 
@@ -56,15 +56,15 @@ struct over_target {
 	const char *workloads; /* " W1 W2 ", NULL for all */
 	double load_from, load_to;
 	double limit;     /* worst acceptable value */
-	double limit_slo; /* if above 0, the limit is at least this fraction of the objective */
+	double limit_slo; /* if above 0, the limit is at least this multiple of the objective */
 	bool worst_round; /* use the worst round instead of the median */
 };
 
 extern const struct over_target over_targets[];
 extern const int over_n_targets;
 
-/** The result of a policy for a target: that of its worst point. Points with only void runs are
- * ignored. */
+/** The result of a policy for a target, which is that of its worst point. Points with only void
+ * runs are ignored. */
 struct over_standing {
 	bool known, met;
 	double value, limit;
@@ -73,7 +73,7 @@ struct over_standing {
 struct over_standing over_judge(const struct over_points *p, const struct over_target *t,
     const char *where, const char *policy);
 
-/** Indexed by metric: whether more is better, the heading in tables, and the format of values. */
+/** Indexed by metric: whether more is better, the heading in tables, and how to format values. */
 extern const bool over_more_is_better[OVER_N_METRICS];
 extern const char *const over_heading[OVER_N_METRICS];
 extern format_fn *const over_print[OVER_N_METRICS];

@@ -182,14 +182,14 @@ static int add_run(const struct reader *in, const json_t *doc)
 	struct over_rows *rows = in->rows;
 	size_t n = (size_t)rows->n;
 
-	if ((n & (n + 1)) == 0) { /* full at 0, 1, 3, 7 .. */
+	if ((n & (n + 1)) == 0) { /* full at 0, 1, 3, 7, ... */
 		struct over_row *more = realloc(rows->row, (2 * n + 1) * sizeof(*more));
 		if (!more)
 			return sentence_nomem(in->err);
 		rows->row = more;
 	}
 	memset(&rows->row[n], 0, sizeof(rows->row[n]));
-	rows->n++; /* counted before reading, so that its memory is freed even after an error */
+	rows->n++; /* counted first, so that over_rows_fini frees its memory even after an error */
 	return take_run(in, &rows->row[n], doc);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rows of an overload evaluation: a file of JSON objects, one per line, as written by
- * bench/overload (on the server) and overload_sim --json (in virtual time).
+ * The rows of an overload evaluation. They are read from a file with one JSON object per line, as
+ * written by bench/overload (on the server) and overload_sim --json (in virtual time).
  *
  * {"row": "about", "where", "command", "machine", "version"?, "note"?} origin of the following rows
  * {"row": "run", ...} one run, with the members
@@ -42,7 +42,8 @@
 
 #include <weir/error.h>
 
-/* id, member of a row ("" if derived), name in tables, more is better, print */
+/* id, member of a row ("" if derived), name in tables, whether more is better, and how to print
+ * it */
 #define OVER_METRICS(X)                                                                            \
 	X(GOODPUT, "goodput", "goodput / capacity", 1, over_print_2)                               \
 	X(P99, "p99", "p99 / objective", 0, over_print_2)                                          \
@@ -104,9 +105,9 @@ struct over_rows {
 	struct over_about about[OVER_ABOUTS_MAX];
 };
 
-/** Add the rows of the file `path` to `rows` (initially zero). Returns 0, WEIR_ENOMEM, WEIR_ESYS,
- * or WEIR_EINVAL with file, line and member in err->text. After an error `rows` has the rows before
- * it. */
+/** Add the rows of the file `path` to `rows`, which must be zero before the first call. Returns 0,
+ * WEIR_ENOMEM, WEIR_ESYS, or WEIR_EINVAL with file, line and member in err->text. After an error,
+ * `rows` still has the rows that precede it and must be freed. */
 int over_rows_read(const char *path, struct over_rows *rows, struct weir_err *err);
 void over_rows_fini(struct over_rows *rows);
 

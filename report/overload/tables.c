@@ -71,8 +71,8 @@ char *over_verdict(
 	return buf;
 }
 
-/* Write whether the target is met, or by how much it is missed ("missed by 0.07"). The difference
- * is in percentage points for shares, and a time for times. */
+/* Write whether the target is met, or by how much it is missed ("missed by 0.07"). For shares, the
+ * difference is in percentage points; for times, it is a time. */
 static void say_standing(FILE *out, const struct over_target *t, const struct over_standing *s)
 {
 	char by[FORMAT_MAX];
@@ -197,7 +197,7 @@ void over_goodput_table(
 
 /* ---- classes ---- */
 
-/* The success rate of class `k` over all rounds of a point. */
+/* Return the success rate of class `k` over all rounds of a point. */
 static double success(const struct over_rows *rows, const struct over_point *at, int k)
 {
 	const struct over_row *f = at->first;
