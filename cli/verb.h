@@ -2,10 +2,10 @@
 /*
  * The verbs of the command `weir VERB ...`.
  *
- * They are listed in one table (verbs.c), which is used for help, usage messages, option parsing
- * and dispatch. A verb is one function that gets its parsed arguments and returns an exit code.
- * Verbs print their result on stdout and everything else on stderr; main checks that stdout could
- * be written. Main thread only.
+ * One table (verbs.c) lists the verbs. It is used for help, usage messages, option parsing and
+ * dispatch. A verb is a function that is passed its parsed arguments and returns an exit code.
+ * Verbs print their result on stdout and everything else on stderr; main checks whether writing to
+ * stdout failed. Main thread only.
  */
 #ifndef WEIR_CLI_VERB_H
 #define WEIR_CLI_VERB_H
@@ -19,7 +19,7 @@ enum verb_exit {
 	VERB_OK = 0,
 	VERB_FINDING = 1,     /* a negative result, or a failure */
 	VERB_USAGE = 2,       /* the command line is wrong */
-	VERB_UNREACHABLE = 3, /* no server answers */
+	VERB_UNREACHABLE = 3, /* no server answers, or it is not a weir server */
 };
 
 /** Options that a verb may take, besides --help. */
@@ -29,7 +29,7 @@ enum verb_option {
 	VERB_SET = 4,        /* --set STAGE.KNOB=VALUE, any number */
 	VERB_CHECK = 8,      /* --check */
 	VERB_ADMIN = 16,     /* --admin URL, --token-file FILE, --ca FILE, --timeout TIME */
-	VERB_OUTPUT = 32,    /* -o FILE; a verb has this one or VERB_JSON */
+	VERB_OUTPUT = 32,    /* -o FILE; excludes VERB_JSON */
 	VERB_FORCE = 64,     /* --force */
 	VERB_THREADS = 256,  /* --threads */
 	VERB_SHED = 512,     /* --shed ID */
@@ -38,22 +38,22 @@ enum verb_option {
 	VERB_COUNT = 4096,   /* -n N */
 	VERB_WHICH = 8192,   /* --slow DURATION, --class NAME, --outcome ok|shed|failed */
 	VERB_ALL = 16384,    /* --all */
-	VERB_RAW = 128, /* parses its own options: args->operand is argv with the verb's name */
+	/* parses its own options: args->operand is argv, including the verb's name */
+	VERB_RAW = 128,
 };
 
-/** Maximum number of `--set` options on a command line. 64 is a guess: more than anyone writes by
- *  hand. */
+/** Maximum number of `--set` options on a command line. 64 is a guess: more than anyone types. */
 #define VERB_SETS_MAX 64
 
-/** A parsed command line; all pointers are into argv. */
+/** A parsed command line. All strings point into argv or the environment. */
 struct verb_args {
 	bool help, json, check, force, threads, dry_run, all;
-	/* not options: whether verb_build becomes `user:` after loading the file, and whether it
-	 * first binds the addresses that only root can bind */
+	/* not options: whether verb_build becomes the user of `user:` after loading the file, and
+	 * whether it first binds the addresses that only root can bind */
 	bool become;
 	bool bind;
 	const char *format;                  /* NULL when not given */
-	const char *admin;                   /* NULL when neither given nor in WEIR_ADMIN */
+	const char *admin;                   /* NULL when given neither here nor in WEIR_ADMIN */
 	const char *token_file, *ca;         /* NULL when not given */
 	const char *output;                  /* NULL when not given */
 	const char *shed;                    /* NULL when not given */
@@ -70,7 +70,7 @@ struct verb {
 	const char *name; /* NULL ends the table */
 	const char *group;
 	const char *usage; /* the usage line after "weir NAME " */
-	const char *help;  /* one sentence, no full stop */
+	const char *help;  /* one sentence without a full stop */
 	const char *example;
 	unsigned options; /* enum verb_option */
 	int n_min, n_max; /* operands */
@@ -79,23 +79,23 @@ struct verb {
 
 extern const struct verb verb_table[];
 
-/** Return the verb called `name`, NULL if there is none. */
+/** Return the verb called `name`, or NULL if there is none. */
 const struct verb *verb_find(const char *name);
 
-/** Return the name of the verb most similar to `word`, NULL if none is similar. */
+/** Return the name of the verb that is most similar to `word`, or NULL if none is similar. */
 const char *verb_nearest(const char *word);
 
-/** Parse argv[0..argc), argv[0] being the verb's name. VERB_OK, or VERB_USAGE with the reason and
- *  the usage line on stderr. Operands are moved behind the options. */
+/** Parse argv[0..argc), where argv[0] is the name of the verb. Operands are moved to the end of
+ *  argv. Returns VERB_OK, or VERB_USAGE after printing the reason and the usage line on stderr. */
 int verb_parse(const struct verb *verb, int argc, char **argv, struct verb_args *args);
 
 /** Print the long options that verb_parse accepts for `verb`, separated by spaces. */
 void verb_print_options(const struct verb *verb, FILE *out);
 
-/** Print the reason why the command line of `verb` is wrong, and its usage. Returns VERB_USAGE. */
+/** Print on stderr why the command line of `verb` is wrong, and its usage. Returns VERB_USAGE. */
 int verb_misused(const struct verb *verb, const char *fmt, ...) WEIR_PRINTF(2, 3);
 
-/** Whether output to `out` may use bold type: `out` is a terminal, and neither NO_COLOR nor
+/** Return whether output to `out` may be styled: `out` is a terminal, and neither NO_COLOR nor
  *  TERM=dumb is set. */
 bool verb_styled(FILE *out);
 
@@ -103,24 +103,24 @@ struct weir_spec;
 struct weir_graph;
 
 /**
- * Load the server of operand 0 with its `--set`s, and build it, which checks everything that can be
- * checked before threads start. The working directory becomes that of the file, so that paths in it
- * are relative to it. With --dry-run, no code of plug-ins that are not loaded yet is run. 0, or a
- * WEIR_E code with `errs` filled.
+ * Load the configuration file in operand 0 with the `--set` options, and build its graph, which
+ * checks everything that can be checked before threads start. The working directory becomes the
+ * folder of the file, since paths in the file are relative to it. With --dry-run, code of plug-ins
+ * that are not loaded yet is not run. Returns 0, or a WEIR_E code with `errs` filled in.
  */
 int verb_build(const struct verb_args *args, struct weir_graph **graph, struct weir_errs *errs);
 
-/** Like verb_build. *values is set to the values of the server, from config_values_text, which the
- *  caller frees; `values` may be NULL. */
+/** Like verb_build, but also sets *values to the values of the configuration from
+ *  config_values_text, which the caller frees. `values` may be NULL. */
 int verb_build_values(
     const struct verb_args *args, struct weir_graph **graph, char **values, struct weir_errs *errs);
 
 struct json_t;
 
-/** Build the JSON that `check -o json` shows for an error; NULL if out of memory. */
+/** Return the JSON that `check -o json` prints for an error; NULL if out of memory. */
 struct json_t *verb_error_json(const struct weir_err *err);
 
-/** Print all of `errs` to stderr, their number, and `consequence` ("Nothing was started."). */
+/** Print `errs`, their number, and `consequence` ("Nothing was started.") on stderr. */
 void verb_print_errors(const struct weir_errs *errs, const char *consequence);
 
 /* ---- the verbs, by file ---- */
@@ -157,11 +157,11 @@ int verb_completion(const struct verb *verb, const struct verb_args *args);
 int verb_help(const struct verb *verb, const struct verb_args *args);
 int verb_version(const struct verb *verb, const struct verb_args *args);
 
-/** Help on one verb, as for `weir VERB --help`. */
+/** Print help on one verb, as `weir VERB --help` does. */
 void verb_print_help(const struct verb *verb, FILE *out);
 
-/** Print what weir is, all verbs by group and likely next commands: the output of `weir` without
- *  arguments. */
+/** Print the output of `weir` without arguments: what weir is, all verbs by group, and likely next
+ *  commands. */
 void verb_print_overview(FILE *out);
 
 #endif

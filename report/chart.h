@@ -59,7 +59,7 @@ struct band {
 /** A point in time with a label. */
 struct pin {
 	double at;
-	int number; /* number in the list below the chart, from 1; 0 draws no number */
+	int number; /* number in the list below the chart, from 1; 0 draws a line without a flag */
 	char text[96];
 };
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Maximum number of bins along the axis. 400 is a guess: narrower bins could hardly be seen. */
+/* Maximum number of bins along the axis: more bins would be narrower than a pixel. */
 #define TIME_BINS_MAX 400
 /* Maximum number of stages in a chart. */
 #define TIME_STAGES CHART_STYLES

@@ -59,7 +59,7 @@ struct run_point {
 };
 
 struct rundata {
-	/* the label, or the file name if there is none; unique after rundata_read_all */
+	/* the label, or the file name if there is none; made distinct by rundata_read_all */
 	char name[96];
 	char file[64]; /* the file name without folders */
 	json_t *json;  /* the whole file */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Crash reports: the stage and event type that the crashing thread was running, its call stack, and
- * the request ("GET /index.html"). After the report, the signal takes its ordinary course (core
- * dump, or the sanitizer's report).
+ * Crash reports. A report contains the stage and the type of the events that the crashing thread
+ * was processing, its call stack, and the request ("GET /index.html"). Afterwards, the signal has
+ * its normal effect (a core dump, or the report of a sanitizer).
  */
 #ifndef WEIR_CLI_CRASH_H
 #define WEIR_CLI_CRASH_H
 
 /** Install handlers for SIGSEGV, SIGBUS, SIGABRT, SIGFPE and SIGILL, and an alternate stack for the
- *  main thread. Call it once, before other threads exist. */
+ *  main thread. Call this once, before other threads exist. */
 void crash_install(void);
 
 #endif

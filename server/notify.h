@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Notifies the service manager by the protocol of sd_notify(3), without its library. A message is a
- * datagram of NAME=VALUE lines to the socket named by $NOTIFY_SOCKET.
+ * Notifies the service manager with the protocol of sd_notify(3), without its library. A message is
+ * a datagram of NAME=VALUE lines, sent to the socket named by $NOTIFY_SOCKET.
  *
- *   init --ready--> READY=1, then WATCHDOG=1 every half of $WATCHDOG_USEC while the control thread
+ *   init --ready--> READY=1, then WATCHDOG=1 every $WATCHDOG_USEC / 2 while the control thread
  *                   ticks and no handler hangs
- *        --stopping--> STOPPING=1; WATCHDOG=1 in any case, for as long as a drain may take
+ *        --stopping--> STOPPING=1; WATCHDOG=1 in any case, until the drain has taken too long
  *        --end--> nothing more
  *
- * A separate thread feeds the watchdog, since main waits for signals and then for the drain. It
- * takes no lock of the graph, so a deadlock there cannot keep it from reporting. If these variables
- * are not set, none of this happens.
+ * A separate thread feeds the watchdog, since the main thread waits for signals and then for the
+ * drain. The thread acquires no lock of the graph, so a deadlock there cannot block it. If these
+ * environment variables are not set, nothing is sent and the thread is not started.
  *
- * A reload sends RELOADING=1, then READY=1 again. All calls are made from the main thread, except
- * where documented.
+ * A reload sends RELOADING=1, then READY=1 again. Functions are called from the main thread, except
+ * where documented otherwise.
  */
 #ifndef WEIR_CLI_NOTIFY_H
 #define WEIR_CLI_NOTIFY_H
@@ -30,7 +30,7 @@
 
 struct notify {
 	/* owned by main, constant from notify_ready on */
-	int fd; /* -1 without a service manager */
+	int fd; /* socket, -1 without a service manager */
 	struct sockaddr_un addr;
 	socklen_t addr_bytes;
 	int64_t watchdog_ns; /* $WATCHDOG_USEC in ns, 0 without a watchdog */
@@ -38,53 +38,55 @@ struct notify {
 	bool feeding;
 	struct task task;
 	/* owned by the feeding thread */
-	bool silent; /* the thread has stopped feeding and reported why */
+	bool silent; /* the thread has stopped feeding the watchdog and has reported why */
 	/* shared with the feeding thread, under the mutex */
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;
-	const struct weir_graph *graph WEIR_GUARDED_BY(mutex); /* the graph whose ticks count */
+	const struct weir_graph *graph WEIR_GUARDED_BY(mutex); /* the graph that is checked */
 	int64_t graph_ns WEIR_GUARDED_BY(mutex); /* when `graph` was set, CLOCK_MONOTONIC */
 	/* drain deadline, 0 while not stopping */
 	int64_t stop_until_ns WEIR_GUARDED_BY(mutex);
 	bool ended WEIR_GUARDED_BY(mutex);
 };
 
-/** Read $NOTIFY_SOCKET (a path, or @NAME for an abstract one), $WATCHDOG_USEC and $WATCHDOG_PID,
- *  and remove them from the environment, so that child processes do not notify on behalf of this
- *  one. Invalid values are logged. Call it before other threads exist. Pairs with notify_end. */
+/** Read $NOTIFY_SOCKET (a path, or @NAME for an abstract socket), $WATCHDOG_USEC and $WATCHDOG_PID,
+ *  and remove them from the environment, so that child processes do not send notifications on
+ *  behalf of this one. An invalid $NOTIFY_SOCKET is logged. Call this before other threads exist,
+ *  and notify_end afterwards. */
 void notify_init(struct notify *n);
 
-/** Send `text`, one or more lines NAME=VALUE. Returns false without a manager or on failure; waits
- *  1 s at most. */
+/** Send `text`, one or more NAME=VALUE lines. Waits 1 s at most. Returns false without a service
+ *  manager or on failure. */
 bool notify_say(const struct notify *n, const char *text);
 
 /** Report that `graph` is running, and start feeding the watchdog if there is one. `graph` must
- *  exist until notify_graph replaces it, or until notify_end. */
+ *  exist until notify_graph has replaced it, or until notify_end. */
 void notify_ready(struct notify *n, const struct weir_graph *graph);
 
-/** Report that a reload begins (RELOADING=1 with the time), or that it has ended, successful or not
- *  (READY=1); see sd_notify(3). Called by the reloading thread. */
+/** Report that a reload begins (RELOADING=1 with the time), or that it has ended, successfully or
+ *  not (READY=1); see sd_notify(3). Called by the reload thread. */
 void notify_reloading(const struct notify *n);
 void notify_reloaded(const struct notify *n);
 
-/** From now on the ticks of `graph` feed the watchdog. After the function returns, the previous
- *  graph is no longer accessed. */
+/** Check `graph` for the watchdog from now on. When the function has returned, the previous graph
+ *  is no longer accessed. Called by the reload thread, too. */
 void notify_graph(struct notify *n, const struct weir_graph *graph);
 
 /** Report that the drain begins. */
 void notify_stopping(struct notify *n);
 
-/** Stop feeding. May be called after notify_init alone. */
+/** Stop feeding the watchdog and free everything. notify_ready need not have been called. */
 void notify_end(struct notify *n);
 
-/** Whether the watchdog may be fed at `now_ns`. `since_ns` is the start of a handler call that has
- *  taken more than ten times `threads: { stuck }` of its stage (weir_graph_hung), or 0 if there is
- *  none. Returns true until the call has lasted longer than `watchdog_ns`. Pure. */
+/** Return whether the watchdog may be fed at `now_ns`, given a handler call that hangs. `since_ns`
+ *  is the start of a call that has taken more than ten times `threads: { stuck }` of its stage
+ *  (weir_graph_hung), or 0 if there is none. The watchdog may be fed until the call has taken
+ *  longer than `watchdog_ns`. Pure. */
 bool notify_returns(int64_t now_ns, int64_t since_ns, int64_t watchdog_ns);
 
-/** Whether the watchdog may be fed at `now_ns`, when the last tick of the control thread was at
- *  `ticked_ns`. Returns true while `ticked_ns` is at most half of `watchdog_ns` ago, or at most
- *  five ticks if that is longer. Pure. */
+/** Return whether the watchdog may be fed at `now_ns` if the last tick of the control thread was at
+ *  `ticked_ns`: the age of the tick is at most half of `watchdog_ns`, or five tick intervals if
+ *  that is longer. Pure. */
 bool notify_ticks(int64_t now_ns, int64_t ticked_ns, int64_t watchdog_ns);
 
 #endif

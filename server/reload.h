@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reloads a running server: reads its file again and replaces the graph with a new one.
+ * Reloads a running server: reads its configuration file again, and replaces the graph if
+ * necessary.
  *
- *   ask --> load, check --> compare --no difference--------------------> as it was
+ *   ask --> load, check --> compare --no difference--------------------> unchanged
  *                              |-----live knobs only--> set in place --> same graph
  *                              '--> build, start beside it --> admin switches --> old one drains
  *   an error before "admin switches" leaves the server as it was, and is reported
  *
- * A separate thread does this, one reload at a time, so that main can wait for signals and the
- * admin thread for requests. The replaced graph is drained by yet another thread, for as long as
- * its requests take but at most `drain: { old }` of the new configuration, and freed; several may
- * be draining.
+ * A separate thread performs the reloads, one at a time, so that they block neither the main
+ * thread, which waits for signals, nor the admin thread. A replaced graph is drained and freed by
+ * another thread. The drain takes as long as the requests of the graph, but at most `drain: { old
+ * }` of the new configuration. Several graphs may be draining.
  *
- * | call                             | threads                            |
- * |----------------------------------|------------------------------------|
- * | reload_start, _stop, _ended      | main                               |
- * | reload_wait, _end                | main                               |
- * | reload_ask, _status, _counts     | any, between start and end         |
+ * | call | threads | |----------------------------------|------------------------------------| |
+ * reload_start, _stop, _ended | main | | reload_wait, _end | main | | reload_ask, _status, _counts
+ * | any, between start and end |
  */
 #ifndef WEIR_CLI_RELOAD_H
 #define WEIR_CLI_RELOAD_H
@@ -32,14 +31,14 @@
 #include "retire.h"
 #include "cli/verb.h"
 
-/** The author recorded for a reload by SIGHUP, which has no user; its changes are listed as those
- *  of "reload". */
+/** The name recorded for a reload that was requested by SIGHUP and so has no user. Its changes are
+ *  listed with the actor "reload". */
 #define RELOAD_BY_SIGNAL "signal"
 
 struct reloader;
 
-/** The parts of a running server. The graph and `config` belong to the reloader from reload_start
- *  to reload_stop. */
+/** The parts of a running server. From reload_start to reload_stop, the reloader owns the graph and
+ *  `config`. */
 struct running {
 	const struct verb_args *args; /* operand 0 is the file */
 	struct weir_graph *graph;
@@ -48,40 +47,42 @@ struct running {
 	char *config;        /* body of /api/v1/config, owned */
 	char *values;        /* config_values of the running configuration, owned */
 	struct notify *notify;
-	/* some threads never return, so the process must end without freeing anything */
+	/* threads are left that may never return, so the process must exit without freeing
+	 * anything */
 	bool left;
 };
 
-/** Start accepting reload requests for the file at the absolute `path`. 0, WEIR_ENOMEM,
+/** Start accepting requests to reload the file at the absolute `path`. Returns 0, WEIR_ENOMEM or
  *  WEIR_ESYS. */
 int reload_start(const struct running *running, const char *path, struct reloader **reloader);
 
-/** Request a reload on behalf of `by`, which is RELOAD_BY_SIGNAL for SIGHUP. With `preview`, only
- *  report what the reload would change. Pending requests are merged. Returns the number of the
- *  request, or 0 after reload_stop. */
+/** Request a reload on behalf of `by`, which is RELOAD_BY_SIGNAL for SIGHUP. If `preview` is set,
+ *  the reload only reports what it would change. Pending requests are merged. Returns the number of
+ *  the request, or 0 after reload_stop. */
 uint64_t reload_ask(struct reloader *reloader, bool preview, const char *by);
 
-/** The results of reloads as JSON (docs/api.md), malloc'ed; NULL if out of memory. */
+/** Return the results of reloads as JSON (docs/api.md), to be freed by the caller; NULL if out of
+ *  memory. */
 char *reload_status(struct reloader *reloader);
 
-/** The number of reloads and their results. */
+/** Store the numbers of reloads by result in *counts. */
 void reload_counts(struct reloader *reloader, struct admin_reload_counts *counts);
 
-/** Accept no more requests. The current reload is abandoned if it may hang in a stage. This is
- *  logged, and an abandoned reload no longer changes anything. *running is set to the parts that
- *  run now. */
+/** Accept no more requests, and wait for the current reload. If it may hang in a stage, it is
+ *  abandoned instead: this is logged, and it can no longer change anything. Sets *running to the
+ *  parts that are running now. */
 void reload_stop(struct reloader *reloader, struct running *running);
 
-/** Wait until an abandoned reload has ended, at most until `until_ns` (CLOCK_MONOTONIC). Returns
- *  false if it has not ended; then nothing that it accesses may be freed, and the process must end.
- *  Call it after reload_stop. */
+/** Wait until an abandoned reload has ended, at most until `until_ns` (CLOCK_MONOTONIC). If it
+ *  returns false, the reload has not ended, so nothing that it accesses may be freed, and the
+ *  process must exit. Call this after reload_stop. */
 bool reload_ended(struct reloader *reloader, int64_t until_ns);
 
-/** Let draining graphs end by themselves, at most until `until_ns` (CLOCK_MONOTONIC) or until
- *  hurried() returns true. Call it after reload_stop. */
+/** Wait for draining graphs to finish, at most until `until_ns` (CLOCK_MONOTONIC) or until
+ *  hurried() returns true. Call this after reload_stop. */
 void reload_wait(struct reloader *reloader, int64_t until_ns, bool (*hurried)(void));
 
-/** End draining graphs now and free everything. Call it after reload_ended. */
+/** End all drains now, report the losses and free everything. Call this after reload_ended. */
 void reload_end(struct reloader *reloader, struct retire_losses *losses);
 
 #endif

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaced graphs. Each is drained by its own thread, for as long as its requests take but at most
- * `drain: { old }` of the new configuration. It is freed after the graph replaced before it, which
- * hands its connections over to it. A graph with handlers that do not return is freed once they
- * have, and the graphs after it wait for that.
+ * Retires replaced graphs. Each is drained by its own thread. The drain takes as long as the
+ * requests of the graph, but at most `drain: { old }` of the new configuration. A graph hands its
+ * connections over to the one that replaced it, so it must be freed before that one. A graph with
+ * handlers that do not return is freed when they have returned, and the graphs after it wait until
+ * then.
  *
- * | call                             | threads                  |
- * |----------------------------------|--------------------------|
- * | retirees_init, _fini, retire_end | main                     |
- * | retire_new, _none, _begin        | the reloader's           |
- * | retire_count, _too_many          | any                      |
+ * | call | threads | |----------------------------------|--------------------------| |
+ * retirees_init, _fini, retire_end | main | | retire_new, _none, _begin | the reloader's | |
+ * retire_count, _too_many | any |
  */
 #ifndef WEIR_CLI_RETIRE_H
 #define WEIR_CLI_RETIRE_H
@@ -22,16 +21,17 @@
 
 #include "otlp.h"
 
-/** Number of replaced graphs with requests at which further reloads are refused. 8 is a guess: each
- *  graph has its own threads. */
+/** Number of replaced graphs that may still have requests at which further reloads are refused. 8
+ *  is a guess: each graph has its own threads. */
 #define RETIRE_BUSY_MAX 8
-/** Number of replaced graphs that only wait for an earlier one, whose connections they pass on, at
- *  which further reloads are refused. Each has I/O threads and about 2 MiB. */
+/** Number of drained graphs at which further reloads are refused. A drained graph waits until an
+ *  earlier one, whose connections it passes on, has been freed; it takes I/O threads and about 2
+ *  MiB. */
 #define RETIRE_WAITING_MAX 32
 
-/** Losses of events in replaced graphs. */
+/** Events that were lost in replaced graphs. */
 struct retire_losses {
-	/* `closed` events ended unfinished, and `lost` ones are in handlers that did not return */
+	/* events that ended unfinished, and events in handlers that did not return */
 	uint64_t closed, lost;
 	int left;            /* threads in handlers that did not return */
 	char left_text[400]; /* some of them, as in struct weir_drain_report */
@@ -44,35 +44,36 @@ struct retirees {
 	pthread_cond_t told;
 	/* under the lock */
 	struct retired *last;
-	int n;           /* graphs not freed yet */
-	int n_busy;      /* of these, graphs that may still have requests */
-	int n_left;      /* of these, graphs with threads that have not returned */
+	int n;           /* graphs that have not been freed */
+	int n_busy;      /* graphs among them that may still have requests */
+	int n_left;      /* graphs among them with threads that have not returned */
 	uint64_t closed; /* events that ended unfinished */
 };
 
 void retirees_init(struct retirees *all);
 void retirees_fini(struct retirees *all);
 
-/** Create the thread that will retire the running graph. It is created before the new graph starts,
- *  so that a failure makes the reload fail before anything has changed. Returns NULL if memory or
- *  threads are short; otherwise call retire_none or retire_begin next. */
+/** Create the thread that will retire the running graph. Call this before the new graph starts, so
+ *  that the reload can fail before anything has changed. Returns NULL if memory or threads are
+ *  short. Otherwise, either retire_none or retire_begin must be called. */
 struct retired *retire_new(struct retirees *all);
-/** End the thread if no graph is to be retired after all. NULL is allowed. */
+/** End the thread without retiring a graph. NULL is allowed. */
 void retire_none(struct retired *me);
-/** Drain and free `graph`, whose requests may take `grace_ns` more, and its trace export, which may
- *  be NULL. The grace time comes from the new configuration, since that is the one that can still
- *  be changed. */
+/** Drain and free `graph` and its trace export, which may be NULL. The requests of the graph may
+ *  take another `grace_ns`, which is a value of the new configuration, since only that one can
+ *  still be changed. */
 void retire_begin(
     struct retired *me, struct weir_graph *graph, int64_t grace_ns, struct otlp *otlp);
 
-/** Number of graphs that have not ended. While one of them waits for handlers that do not return,
- *  only graphs that may still have requests are counted. */
+/** Return the number of graphs that have not ended. While one of them waits for handlers that do
+ *  not return, only graphs that may still have requests are counted. */
 int retire_count(struct retirees *all);
-/** Whether one of the limits is reached. */
+/** Return whether RETIRE_BUSY_MAX or RETIRE_WAITING_MAX is reached. */
 bool retire_too_many(struct retirees *all);
 
-/** End all replaced graphs now and report the losses. If `left` in *losses is not 0, threads of
- *  this module still wait for handlers; then `all` must stay as it is, and the process must end. */
+/** End all replaced graphs now, and store the losses in *losses. If `left` is not 0 in *losses,
+ *  threads of this module are still waiting for handlers, so `all` must not be freed, and the
+ *  process must exit. */
 void retire_end(struct retirees *all, struct retire_losses *losses);
 
 #endif

@@ -6,17 +6,19 @@
 
 #include <weir/spec.h>
 
-/** The running configuration, shown in addition to the files. */
+/** The running configuration, which is shown in addition to the files. */
 struct run_config {
-	const char *values;   /* from config_values, or NULL */
-	const json_t *hidden; /* from report_hidden: paths of hidden values; NULL hides all */
-	const char *folder;   /* ends with '/', removed from file names; "" for none */
+	const char *values; /* from config_values, or NULL */
+	/* from report_hidden: the paths of hidden values; NULL hides all values */
+	const json_t *hidden;
+	/* removed from the beginning of file names; ends with '/', or is "" */
+	const char *folder;
 	int n_sets;
-	const char *const *sets; /* n_sets "stage.knob=value" of the command line */
+	const char *const *sets; /* the n_sets --set options, "stage.knob=value" */
 };
 
-/** Build the body of /api/v1/config for a spec that was loaded from files. The caller frees it;
- *  NULL if out of memory or if a file is not UTF-8. Reads only. */
+/** Return the body of /api/v1/config for a spec that was loaded from files, to be freed by the
+ *  caller; NULL if out of memory or if a file is not UTF-8. */
 char *run_config_json(const struct weir_spec *spec, const struct run_config *runs);
 
 #endif

@@ -6,34 +6,35 @@
  *            <--signals_start--
  *   one arrived --signals_hurry_on_next--> DRAINING --> exit
  *
- * STARTING: SIGTERM and SIGINT end the process at once, by that signal (as process 1 of a
- * container, with exit code 128 plus its number) and with a message, since a stage may hang in
- * `init`, `start` or `thread_init`. BLOCKED: SIGTERM, SIGINT, SIGHUP and SIGUSR1 are fetched one by
- * one. DRAINING: main is busy in weir_graph_drain, so the next SIGTERM or SIGINT is delivered to a
- * handler that makes the drain hurry, and the one after it ends the process with exit code 1 at
- * once. SIGHUP and SIGUSR1 are always blocked. Main thread only.
+ * STARTING: SIGTERM and SIGINT end the process immediately with a message, since a stage may hang
+ * in `init`, `start` or `thread_init`. The process is killed by that signal; as process 1 of a
+ * container, it exits with 128 plus the number of the signal. BLOCKED: signals_wait returns
+ * SIGTERM, SIGINT, SIGHUP and SIGUSR1 one by one. DRAINING: the main thread is in weir_graph_drain,
+ * so SIGTERM and SIGINT are delivered to a handler. The first one hurries the drain, and the second
+ * one ends the process immediately with exit code 1. SIGHUP and SIGUSR1 are always blocked. Main
+ * thread only.
  */
 #ifndef WEIR_CLI_SIGNALS_H
 #define WEIR_CLI_SIGNALS_H
 
 #include <weir/graph.h>
 
-/** Enter STARTING. Ignores SIGPIPE. Call it before any thread is created. */
+/** Enter the state STARTING, and ignore SIGPIPE. Call this before any thread is created. */
 void signals_start(void);
 
-/** Enter BLOCKED: threads created from now on inherit the blocked signals. */
+/** Enter the state BLOCKED. Threads created from now on inherit the blocked signals. */
 void signals_block(void);
 
-/** Wait for one of the signals and return it. */
+/** Wait for one of the blocked signals and return it. */
 int signals_wait(void);
 
-/** From now on SIGTERM and SIGINT call weir_graph_hurry(graph). */
+/** Enter the state DRAINING, in which the first SIGTERM or SIGINT calls weir_graph_hurry(graph). */
 void signals_hurry_on_next(struct weir_graph *graph);
 
-/** Whether a signal has arrived since signals_hurry_on_next. */
+/** Return whether a signal has arrived since signals_hurry_on_next. */
 bool signals_hurry(void);
 
-/** Forget the graph. Call it before the graph is freed. */
+/** Make the handler no longer access the graph. Call this before the graph is freed. */
 void signals_forget(void);
 
 #endif

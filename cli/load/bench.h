@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `weir bench`: from a command line to a plan, its runs, and their results.
+ * `weir bench`: turns a command line into a plan, runs it, and reports the results.
  *
  *   bench_options.c the option table and the parser
  *   bench_plan.c      from the options to the plan
@@ -45,7 +45,7 @@ struct bench_options {
 	bool json, quiet, force, help;
 };
 
-/** One class as given on the command line. Without --class, there is one, called "all". */
+/** One class as given on the command line. Without --class, there is one class, called "all". */
 struct bench_class {
 	char name[32];
 	double weight;
@@ -71,37 +71,39 @@ struct bench_slo {
 	int64_t limit_ns;
 };
 
-/** Rows of the options that do not belong to a class; the name of a row is that of its option. */
+/** The options that do not belong to a class; the name of a row is the name of its option. */
 extern const struct weir_knob bench_knobs[];
 
-/** Parse argv[1..argc). 0, or WEIR_EINVAL with the message in `err`. Free with
- *  bench_request_fini. */
+/** Parse argv[1..argc). Returns 0, or WEIR_EINVAL with a message in `err`. In both cases, free
+ *  `req` with bench_request_fini. */
 int bench_parse(int argc, char **argv, struct bench_request *req, struct weir_err *err);
 void bench_request_fini(struct bench_request *req);
 
-/** Print all options with their defaults and meaning. */
+/** Print all options with their meanings and defaults. */
 void bench_print_options(FILE *out);
 
-/** Fill `plan` with everything that all runs against `url` have in common: all but the phases. 0 or
- *  a WEIR_E code with `err`. */
+/** Fill in everything in `plan` that all runs against `url` have in common, which is everything but
+ *  the phases. Returns 0, or a WEIR_E code with a message in `err`. */
 int bench_plan(
     const struct bench_request *req, const char *url, struct load_plan *plan, struct weir_err *err);
 
-/** Add the requested phases to `plan`, which has none. */
+/** Add the requested phases to `plan`, which must have none. Returns 0, or a WEIR_E code with a
+ *  message in `err`. */
 int bench_phases(const struct bench_request *req, struct load_plan *plan, struct weir_err *err);
 
-/** Parse "p99=50ms". */
+/** Parse an objective such as "p99=50ms". Returns 0, or WEIR_EINVAL with a message in `err`. */
 int bench_slo_parse(const char *text, struct bench_slo *slo, struct weir_err *err);
 
-/** Fill `cls`, a class of `plan`, with the requests that `from` describes. */
+/** Fill `cls`, a class of `plan`, with the requests that `from` describes. Returns 0, or a WEIR_E
+ *  code with a message in `err`. */
 int bench_class_fill(const struct bench_request *req, const struct bench_class *from,
     const struct load_plan *plan, const char *path, struct load_class *cls, struct weir_err *err);
 
 /* ---- output ---- */
 
 /** Progress of a run. Call bench_progress_begin before the run, _second for each row, and _end
- *  after the run. On a terminal, one line is rewritten. Elsewhere about ten lines are printed,
- *  evenly spaced and at most one a second, and only if `lines` is set. */
+ *  after the run. On a terminal, one line is rewritten every second. Elsewhere, about ten lines are
+ *  printed at even intervals, at most one per second, and only if `lines` is set. */
 struct bench_progress {
 	const struct load_plan *plan;
 	bool shown, terminal;
@@ -116,19 +118,19 @@ void bench_progress_end(struct bench_progress *p);
 /** Print the result table: one line per phase and, if there are several classes, one per class. */
 void bench_print_result(FILE *out, const struct load_plan *plan, const struct load_result *result);
 
-/** Format a duration with three digits: "35 us", "1.2 ms". */
+/** Format a duration with three digits: "35.0 us", "1.20 ms". */
 void bench_print_duration(char *buf, size_t size, int64_t ns);
 
 /* ---- the server's side ---- */
 
 struct bench_server;
 
-/** Start polling the admin endpoint `url` once a second. Fails if the endpoint does not answer the
- *  first request. */
+/** Start polling the admin endpoint `url` once a second. Returns 0, or a WEIR_E code with a message
+ *  in `err`, also if the endpoint does not answer the first request. */
 int bench_server_start(const char *url, struct bench_server **server, struct weir_err *err);
 
-/** Take the last snapshot and return everything: the member `server` of a run file, owned by the
- *  caller; NULL if out of memory. Frees `server`. */
+/** Take the last snapshot, stop polling and free `server`. Returns the member `server` of a run
+ *  file, which the caller owns. */
 json_t *bench_server_stop(struct bench_server *server);
 
 #endif

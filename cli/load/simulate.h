@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `weir simulate`: how a server would behave under a load, from its YAML and the times its stages
- * take.
+ * `weir simulate`: predicts how a server would behave under a load, from its YAML and the service
+ * times of its stages.
  *
  *   simulate.c         the verb: options, the run
  *   simulate_plan.c from a spec and times to the simulator's configuration, and the bottleneck
  *   simulate_cost.c    the times: given, from a running server, or configured for burn and delay
  *   simulate_print.c   tables and JSON
  *
- * It prints what it leaves out: an I/O thread costs nothing, a switch costs nothing, the stages of
- * a group count as one stage that takes as long as all of them, and the shares of events at a fork
- * must be given (--share) or are even.
+ * The model is simplified: I/O threads and thread switches cost nothing, and a group is simulated
+ * as one stage that takes as long as all its stages together. Where a stage has several outlets,
+ * events are distributed evenly unless --share is given.
  *
  * Main thread only.
  */
@@ -37,7 +37,7 @@ struct simulate_options {
 	char *load, *admin, *output; /* load is "2x" or "500"; output is NULL, "json" or "csv" */
 	int64_t cores, seed, for_ns, deadline_ns;
 	bool help;
-	/* not rows of the table, since they may be repeated */
+	/* not in the table of knobs, since they may be repeated */
 	const char *file;
 	struct simulate_words cost, share, classes, set;
 };
@@ -47,11 +47,12 @@ struct simulate_options {
 
 enum simulate_from { SIMULATE_UNKNOWN, SIMULATE_KNOBS, SIMULATE_MEASURED, SIMULATE_GIVEN };
 
-/** The time an event takes at a stage of the spec. */
+/** The service time of an event at a stage of the spec. */
 struct simulate_cost {
 	enum simulate_from from;
 	struct sim_dist dist;
-	double cpu_share; /* share of the time that uses a core; for the rest the thread blocks */
+	/* share of the time that is spent on a core; the thread blocks for the rest */
+	double cpu_share;
 };
 
 /** The simulator's stages and their maximum throughput. */
@@ -65,31 +66,31 @@ struct simulate_plan {
 	double cores_ceiling_per_s;                 /* of all cores together; 0 if unbounded */
 	int bottleneck;                             /* index of a stage, or -1 for the cores */
 	double capacity_per_s, offered_per_s, load; /* load = offered / capacity */
-	double in_front; /* share of events that end before any stage that takes time */
+	double in_front; /* share of events that end before they reach a stage that takes time */
 	char route_name[SIM_ROUTES_MAX][24];
 };
 
-/** Set plan->cost to the times of all stages of `spec`. 0 or a WEIR_E code with `err`; WEIR_ESYS if
- *  no server answers at --admin. */
+/** Set plan->cost to the service times of all stages of `spec`. Returns 0, or a WEIR_E code with a
+ *  message in `err`; WEIR_ESYS if no server answers at --admin. */
 int simulate_costs(const struct weir_spec *spec, const struct simulate_options *opt,
     struct simulate_plan *plan, struct weir_err *err);
 
-/** Fill in the rest of the plan. 0 or WEIR_EINVAL with `err`. */
+/** Fill in the rest of the plan. Returns 0, or a WEIR_E code with a message in `err`. */
 int simulate_plan(const struct weir_spec *spec, const struct simulate_options *opt,
     struct simulate_plan *plan, struct weir_err *err);
 
-/** Return the index of stage `name`, -1 if there is none. */
+/** Return the index of the stage whose name is name[0..n), or -1 if there is none. */
 int simulate_stage(const struct weir_spec *spec, const char *name, size_t n);
 
 /** Print the plan and the results. */
 void simulate_print(const struct weir_spec *spec, const struct simulate_plan *plan,
     const struct sim_result *r, FILE *out);
 
-/** Print the plan and the results as JSON. 0 or WEIR_ENOMEM. */
+/** Print the plan and the results as JSON. Returns 0 or WEIR_ENOMEM. */
 int simulate_print_json(const struct weir_spec *spec, const struct simulate_plan *plan,
     const struct sim_result *r, FILE *out);
 
-/** Print all options with their defaults and meaning. */
+/** Print all options with their meanings and defaults. */
 void simulate_print_options(FILE *out);
 
 #endif

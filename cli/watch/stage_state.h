@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows stages that do not run normally according to /api/v1/stages: paused or drained by an
- * operator, or in trouble. For ps, show and why.
+ * Shows stages that are not running normally according to /api/v1/stages: paused or drained by an
+ * operator, or in trouble. For ps and why.
  */
 #ifndef WEIR_CLI_STAGE_STATE_H
 #define WEIR_CLI_STAGE_STATE_H
 
 #include <jansson.h>
 
-/** Return how an operator has steered `stage`, an element of `stages`: "paused", "drained" or
- *  "being drained"; NULL if it runs. The text is static or belongs to `stage`. */
+/** Return the state into which an operator has put `stage`, an element of `stages`: "paused",
+ *  "drained" or "being drained"; NULL if it is running. The text is static or belongs to
+ *  `stage`. */
 const char *stage_held(const json_t *stage);
 
 /** Print "NAME is paused by an operator, 12 waiting\n" for each of `stages` that is paused or
  *  drained. */
 void stages_held_print(const json_t *stages);
 
-/** Print "NAME is in trouble: REASON\n" for each of `stages` in trouble. */
+/** Print "NAME is in trouble: REASON\n" for each of `stages` that is in trouble. */
 void stages_trouble_print(const json_t *stages);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The display of `weir top`, without the requests: rows from API responses, their order, and a
- * frame for a screen of given size. Main thread.
+ * The display of `weir top`: converts API responses to rows, sorts the rows, and draws frames for a
+ * given screen size. Main thread.
  */
 #ifndef WEIR_CLI_TOP_H
 #define WEIR_CLI_TOP_H
@@ -49,21 +49,21 @@ struct top {
 	bool typing;                      /* the user is typing the filter */
 };
 
-/** Read the responses of /api/v1/stages, /api/v1/history?from=-3&step=1s and /api/v1/overload.
+/** Read the responses to /api/v1/stages, /api/v1/history?from=-3&step=1s and /api/v1/overload.
  *  Returns false if they are invalid. */
 bool top_take(struct top *t, const json_t *stages, const json_t *history, const json_t *overload);
 
-/** Sort the rows, and make sure that a visible one is selected. */
+/** Sort the rows, and make sure that a visible row is selected. */
 void top_arrange(struct top *t);
 
-/** Move the selection down by `by` visible rows. */
+/** Move the selection down by `by` visible rows, or up if `by` is negative. */
 void top_move(struct top *t, int by);
 
 /** Return the word for a sort order, such as "shed". */
 const char *top_order_word(enum top_order order);
 
-/** Print a frame of `columns` x `lines`; no line is longer. If `styled`, it has colours and shows
- *  the selection. */
+/** Print a frame of at most `columns` x `lines` characters. If `styled` is set, it has colours and
+ *  shows the selection; otherwise, all rows are printed, whatever `lines` is. */
 void top_draw(const struct top *t, FILE *out, int columns, int lines, bool styled);
 
 #endif

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connections and requests refused by sources before the graph (WEIR_METRIC_TURNED_AWAY), according
- * to /api/v1/stages: no event was created for them, so the totals of events do not include them.
- * For ps and why.
+ * Connections and requests that sources refused before the graph (WEIR_METRIC_TURNED_AWAY),
+ * according to /api/v1/stages. No event was created for them, so the totals of events do not
+ * include them. For ps and why.
  */
 #ifndef WEIR_CLI_TURNED_AWAY_H
 #define WEIR_CLI_TURNED_AWAY_H
 
 #include <jansson.h>
 
-/** Return the total since startup, over all limits of `stage`, an element of `stages`. */
+/** Return how many were refused since startup, over all limits of `stage`, an element of
+ *  `stages`. */
 double turned_away(const json_t *stage);
 
 /** Print "NAME turned away 12 in front of the graph: 12 connections refused over
- *  max_per_address\n". If `then`, the same stage `span_s` seconds earlier, is not NULL, print the
- *  rates since then instead. Prints nothing if nothing was refused. */
+ *  max_per_address\n". If `then` is not NULL, it is the same stage `span_s` seconds earlier, and
+ *  the rates since then are printed instead. Prints nothing if nothing was refused. */
 void turned_away_print(const json_t *stage, const json_t *then, double span_s);
 
 #endif
