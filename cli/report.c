@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* report: write load runs as one HTML file. */
+/* report: write a report on load runs as one HTML file. */
 #include "verb.h"
 
 #include "load/outfile.h"

@@ -10,16 +10,17 @@
 
 #include <weir/log_file.h>
 
-/* Size of each of two buffers. 64 KiB is a guess: the buffers hold about 600 lines while the writer
- * is stuck. */
+/* Size of each of the two buffers. 64 KiB is a guess: enough for about 600 lines while the writer
+ * is blocked. */
 #define LOG_BYTES (64 * 1024)
 
 static struct weir_log_file *run_log;
 
-/* The current target. A longer name is truncated, so each reload checks it again. */
+/* The name of the current target. A longer name is truncated, so each reload checks that target
+ * again. */
 static char run_log_name[PATH_MAX];
 
-/* whether the log goes elsewhere than to stderr */
+/* whether the log is not written to stderr */
 static bool run_log_elsewhere;
 
 static void shape(const struct weir_log_spec *log)
@@ -46,7 +47,7 @@ int run_log_check(const struct weir_log_spec *log, struct weir_errs *errs)
 	struct weir_err err = {0};
 	struct weir_log_file *f;
 
-	/* The same target stays open, even if it could not be opened now. */
+	/* A target that does not change remains open, even if it could not be opened now. */
 	if (run_log && strcmp(log->file, run_log_name) == 0)
 		return 0;
 	int rc = weir_log_file_open(log->file, LOG_BYTES, 0, &f, &err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* list, describe, schema: print the stage types that a server can be built from. */
+/* list, describe, schema: print the stage types from which a server can be built, and their
+ * settings. */
 #include "verb.h"
 
 #include <string.h>
@@ -11,8 +12,8 @@
 
 #include "config.h"
 
-/** Maximum number of stage types and sections that `describe` may suggest. 256 is a guess: more
- *  than are built in. */
+/** Maximum number of names that `describe` considers for a suggestion. 256 is a guess: more than
+ *  are built in. */
 #define TYPES_MAX 256
 
 static int types_print_json(void)
@@ -43,7 +44,7 @@ static int types_name_width(void)
 	return width;
 }
 
-/** Load the plug-ins of the server in operand `i`, if it was given. */
+/** Load the plug-ins of the configuration file in operand `i`, if that was given. */
 static int types_load(const struct verb_args *args, int i)
 {
 	struct weir_errs errs = {0};
