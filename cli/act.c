@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* set, unset, undo, pause, resume, drain: send one request each and print the resulting state. */
+/* set, unset, undo, pause, resume, drain: change a running server with one request each, and print
+ * the resulting state. Also contains the functions of act.h. */
 #include "act.h"
 
 #include <math.h>
@@ -137,8 +138,8 @@ struct target {
 	char stage[128], knob[128];
 };
 
-/* Return the length of the longest stage name that `path` begins with (names may contain dots), 0
- * if no stage matches. */
+/* Return the length of the longest stage name with which `path` begins, or 0 if no stage matches.
+ * Names may contain dots. */
 static size_t stage_length(const json_t *graph, const char *path)
 {
 	const json_t *stages = json_object_get(graph, "stages");
@@ -153,8 +154,8 @@ static size_t stage_length(const json_t *graph, const char *path)
 	return best;
 }
 
-/* Split STAGE.KNOB. If no such stage exists, split at the first dot; the server then suggests a
- * stage. */
+/* Split STAGE.KNOB. If there is no such stage, split at the first dot, so that the server can
+ * suggest a stage. */
 static int take_target(const struct verb *verb, const struct verb_args *args, const char *text,
     size_t n, struct target *t)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses the command lines of all verbs; the row of a verb lists its options. Also decides whether
- * output to a terminal is styled.
+ * Parses the command lines of all verbs according to their rows in the table of verbs. Also decides
+ * whether output is styled.
  */
 #include "verb.h"
 
@@ -72,8 +72,8 @@ int verb_misused(const struct verb *verb, const char *fmt, ...)
 	return VERB_USAGE;
 }
 
-/** Return the option bits, one of which the row of a verb must have to allow option `c`; 0 for
- *  options that every verb takes. */
+/** Return the bits of enum verb_option that allow option `c`: the row of a verb must have one of
+ *  them. Returns 0 for options that all verbs have. */
 static unsigned args_option_bit(int c)
 {
 	switch (c) {
@@ -115,7 +115,7 @@ static unsigned args_option_bit(int c)
 	}
 }
 
-/** Format option `c` as written on a command line: "-o" or "--set". */
+/** Format option `c` as it is written on a command line: "-o" or "--set". */
 static const char *args_option_name(int c, char buf[16])
 {
 	const struct option *o = long_options;
@@ -143,7 +143,7 @@ static int args_add_set(const struct verb *verb, struct verb_args *args, const c
 	return VERB_OK;
 }
 
-/** Take the value of `-o`, which is a file or a format, depending on the row. */
+/** Store the value of `-o`, which is a file or a format, depending on the row of the verb. */
 static int args_take_output(const struct verb *verb, struct verb_args *args)
 {
 	if (verb->options & VERB_OUTPUT) {
@@ -196,7 +196,7 @@ static const struct args_member args_texts[] = {
     {OPT_ADMIN, offsetof(struct verb_args, admin)},
 };
 
-/** Store one option that the row allows. */
+/** Store one option, which the row of the verb allows. */
 static int args_take(const struct verb *verb, struct verb_args *args, int c)
 {
 	if (c == 'o')
@@ -214,8 +214,8 @@ static int args_take(const struct verb *verb, struct verb_args *args, int c)
 	return VERB_OK;
 }
 
-/** Report the missing operand. Operands come first in the usage, so operand `n` is word `n` of the
- *  usage. */
+/** Report that operand `n` is missing. In the usage text, operands precede options, so operand `n`
+ *  is word `n` of it. */
 static int args_lack(const struct verb *verb, int n)
 {
 	const char *word = verb->usage;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* help and version: print the table of verbs for people. */
+/* help and version: print help from the table of verbs, and the version. */
 #include "verb.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command `weir`. Finds the verb, parses its arguments, runs it, and makes sure that its output
- * has been written. Everything about a verb is in its row in verbs.c.
+ * The command `weir`. Finds the verb, parses its arguments, runs it, and checks that its output was
+ * written. Each verb is described by its row in verbs.c.
  */
 #include "verb.h"
 
@@ -12,7 +12,7 @@
 
 #include "cli/client/client.h"
 
-/** Return the verb for --help, -h and --version, which people try first. */
+/** Return the verb for --help, -h, --version and -V, which many people try first. */
 static const char *main_alias(const char *word)
 {
 	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
@@ -33,7 +33,7 @@ static int main_unknown(const char *word)
 	return VERB_USAGE;
 }
 
-/** Set server and credentials for the client; WEIR_ADMIN replaces a missing --admin. */
+/** Set the server and the credentials of the client. Without --admin, WEIR_ADMIN is used. */
 static void main_identify(const struct verb *verb, struct verb_args *args)
 {
 	const char *admin = getenv("WEIR_ADMIN");

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * run: run a server from its YAML to its last event.
+ * run: load a server from its YAML and run it until its last event.
  *
  *   load -> build -> admin -> start -> (running) -> SIGTERM, Ctrl-C -> drain -> admin ends -> free
  *
- * The admin endpoint starts before the first source and stops after the last event, so that it
- * answers during startup and drain, and /readyz shows which of the two is in progress. The main
- * thread sleeps until a signal arrives. Exit code 0 means that every accepted event was completed
- * or answered. Exit code 1 means that some events were given up when the grace time ended or a
- * second signal arrived, or were lost in handlers that do not return. The threads of such handlers
- * are left behind, and the process ends without freeing what they use. A service manager is
- * notified when the server is ready and when it stops, its watchdog is fed on ticks, and it may
- * pass sockets (notify.h, weir/io.h). The log contains the first and last messages of the server,
- * wherever it is written. SIGUSR1 reopens all logs. SIGHUP and the admin endpoint request reloads
- * (reload.h), which may replace the graph.
+ * The admin endpoint is started before the first source and stopped after the last event, so it
+ * also answers during startup and drain, which /readyz reports. The main thread sleeps until a
+ * signal arrives. Exit code 0 means that every accepted event was completed or answered. Exit code
+ * 1 means that some events were abandoned when the grace time ended or a second signal arrived, or
+ * were lost in handlers that do not return. In the latter case, the threads of these handlers are
+ * still running, so the process exits without freeing the memory that they use. A service manager
+ * is notified when the server is ready and when it stops; its watchdog is fed, and it may pass
+ * sockets (notify.h, weir/io.h). The first and last messages of the server are in its log, wherever
+ * that is written. SIGUSR1 reopens all logs. SIGHUP and requests to the admin endpoint trigger
+ * reloads (reload.h), which may replace the graph.
  */
 #include "verb.h"
 
@@ -46,7 +46,8 @@
 /* Time limit for an abandoned reload to end by itself. 1 s is a guess. */
 #define RELOAD_END_NS NS_PER_S
 
-/** Raise the open file limit to the hard limit, since a server runs out of sockets first. */
+/** Raise the limit of open files to the hard limit, since file descriptors are usually what a
+ * server runs out of first. */
 static void run_raise_limits(void)
 {
 	struct rlimit limit;
@@ -58,8 +59,8 @@ static void run_raise_limits(void)
 		weir_log(WEIR_LOG_WARN, "cannot raise the limit of open files");
 }
 
-/** Print a URL for `listen`: a browser cannot open an address that means "all". `port` is the bound
- *  port, 0 for a socket file. */
+/** Print a URL for `listen`. An address that stands for all addresses is printed as 127.0.0.1,
+ *  since a browser could not open it. `port` is the bound port; 0 for a socket file. */
 static void run_print_url(const char *scheme, const char *listen, int port)
 {
 	const char *colon = strrchr(listen, ':');
@@ -100,8 +101,8 @@ static void run_announce(const struct weir_graph *graph, const struct admin *adm
 	fflush(stdout);
 }
 
-/* Write to `text` how many events were given up and why. `closed` and `lost` may be 0; `text` is
- * empty if both are. */
+/* Write to `text` how many events were closed or lost and why. `text` is empty if no event was
+ * closed and `left_text` is empty. */
 static void run_losses(
     uint64_t closed, uint64_t lost, const char *left_text, bool hurried, char *text, size_t size)
 {
@@ -135,7 +136,7 @@ static int run_report(const char *name, const struct weir_drain_report *report, 
 	return whole ? VERB_OK : VERB_FINDING;
 }
 
-/** Drain the running graph and the replaced ones. `reloader` may be NULL. Requests that began
+/** Drain the running graph and wait for the replaced ones. `reloader` may be NULL. Requests from
  *  before a reload get the same time to finish as later ones. */
 static int run_drain(struct running *r, struct reloader *reloader)
 {
@@ -180,15 +181,15 @@ static int run_told(void)
 	return sig;
 }
 
-/** Serve until a signal ends the server, and reload on SIGHUP. *r is then set to the parts that
- *  run. */
+/** Serve until a signal ends the server, and reload on SIGHUP. Afterwards, *r has the parts that
+ *  are running. */
 static struct reloader *run_until_told(struct running *r, const char *path)
 {
 	static struct admin_reloading reloading = {
 	    .ask = run_ask, .status = run_status, .counts = run_counts};
 	struct reloader *reloader;
 
-	/* This comes first, since the graph belongs to the reloader from reload_start on. */
+	/* This must precede reload_start, from which on the reloader owns the graph. */
 	notify_ready(r->notify, r->graph);
 	if (reload_start(r, path, &reloader) != 0) {
 		weir_log(
@@ -236,7 +237,7 @@ static int run_export(struct weir_graph *graph, struct otlp **otlp)
 	return rc;
 }
 
-/** End the graphs replaced by reloads. Returns the exit code for that. */
+/** End the graphs that reloads have replaced. Returns VERB_FINDING if events were lost in them. */
 static int run_end_reloads(struct running *r, struct reloader *reloader)
 {
 	struct retire_losses losses = {0};
@@ -253,7 +254,7 @@ static int run_end_reloads(struct running *r, struct reloader *reloader)
 	return VERB_FINDING;
 }
 
-/** Serve a started graph until it has drained. Returns the exit code. */
+/** Serve a started graph until it has been drained. Returns the exit code. */
 static int run_serve(struct running *r, const char *path)
 {
 	run_announce(r->graph, r->admin);
@@ -305,8 +306,8 @@ static int run_graph(struct running *r, const char *path)
 	return rc;
 }
 
-/** Return the absolute path of the file, independent of the working directory; NULL if out of
- *  memory. */
+/** Return the absolute path of the file, since the working directory will change; NULL on
+ *  failure. */
 static char *run_path(const char *operand)
 {
 	char *folder = *operand == '/' ? strdup("") : getcwd(NULL, 0);
@@ -322,7 +323,7 @@ int verb_run(const struct verb *verb, const struct verb_args *args)
 {
 	struct weir_errs errs = {0};
 	struct notify notify;
-	struct verb_args starts = *args; /* a reload does not change the user */
+	struct verb_args starts = *args; /* the user is changed only at startup, not in reloads */
 	struct running r = {.args = args, .notify = &notify};
 	int rc = VERB_FINDING;
 
@@ -346,7 +347,7 @@ int verb_run(const struct verb *verb, const struct verb_args *args)
 		rc = run_graph(&r, path);
 	else
 		verb_print_errors(&errs, "Nothing was started.");
-	if (r.left) { /* remaining threads use this memory, and exit() would free even more */
+	if (r.left) { /* the remaining threads use this memory, and exit() would free even more */
 		run_log_end();
 		_exit(rc);
 	}

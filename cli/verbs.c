@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of verbs, in the order that help prints; see verb.h. */
+/* The table of verbs, in the order in which help prints them; see verb.h. */
 #include "verb.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The crash handler; see crash.h. Everything it calls is async-signal-safe: write, read, raise,
- * sigaction, prctl, the functions of weir/graph.h that are documented as such, and those of
- * crash_line.h. It runs on the alternate stack of the crashing thread if that has one, so that a
- * stack overflow is reported, too. It first writes lines that need no further memory, then those
- * that require walking through memory that may be corrupted. A second fault ends the process at
- * once, since all signals are blocked in the handler.
+ * The crash handler; see crash.h. Everything that it calls is async-signal-safe: write, read,
+ * raise, sigaction, prctl, the functions of weir/graph.h that are documented as such, and those of
+ * crash_line.h. If the crashing thread has an alternate stack, the handler runs on it, so a stack
+ * overflow is reported, too. The handler first writes the line that can be written safely, and then
+ * those for which it must read memory that may be corrupted. A second fault ends the process
+ * immediately, since all signals are blocked in the handler.
  */
 #include "crash.h"
 
@@ -35,11 +35,11 @@ static const struct {
 
 #define CRASH_SIGNALS (sizeof(crash_signals) / sizeof(crash_signals[0]))
 
-/** The previous action: the default one, or a sanitizer's handler. */
+/** The previous actions: the default ones, or handlers of a sanitizer. */
 static struct sigaction crash_previous[CRASH_SIGNALS];
 
-/** Large enough for the handler, whose frames are small; on AVX-512 machines, MINSIGSTKSZ is about
- *  11 KiB. */
+/** The alternate stack of the main thread. 64 KiB is enough for the handler, whose frames are
+ *  small: on machines with AVX-512, the kernel's minimum is about 11 KiB. */
 static char crash_stack[64 * 1024];
 
 static void crash_say_where(const char *signal_name)
@@ -102,8 +102,8 @@ static void crash_on_signal(int sig, siginfo_t *info, void *context)
 		crash_say_event();
 		sigaction(sig, &crash_previous[i], NULL);
 	}
-	/* When the handler returns, a fault repeats with the same registers. A signal that was sent
-	 * (si_code <= 0: abort, kill) does not, so it is raised again. */
+	/* When the handler returns, a fault occurs again with the same registers. A signal that was
+	 * sent (si_code <= 0: abort, kill) does not occur again, so it is raised here. */
 	if (info->si_code <= 0)
 		raise(sig);
 }
@@ -114,8 +114,8 @@ void crash_install(void)
 	struct sigaction action = {
 	    .sa_sigaction = crash_on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
-	/* Other threads get their alternate stack from task_start. A stack set by a sanitizer is
-	 * kept. */
+	/* task_start sets the alternate stack of other threads. A stack that a sanitizer has set is
+	 * not replaced. */
 	if (sigaltstack(NULL, &old) == 0 && (old.ss_flags & SS_DISABLE))
 		sigaltstack(&stack, NULL);
 	crash_stack_prepare();

@@ -2,8 +2,8 @@
 /*
  * Builds the lines of a crash report; see crash_line.h.
  *
- * Objects are looked up in /proc/self/maps and not through the loader, whose lock the crashed
- * thread or another may hold. backtrace() takes no lock since glibc 2.35, once libgcc is loaded.
+ * Objects are looked up in /proc/self/maps instead of through the loader, whose lock may be held.
+ * Since glibc 2.35, backtrace() acquires no lock when libgcc has been loaded.
  */
 #include "crash_line.h"
 
@@ -28,7 +28,7 @@ struct frame {
 void crash_append(struct crash_line *line, const char *text)
 {
 	size_t n = strlen(text);
-	size_t room = sizeof(line->text) - 1 - line->n; /* keep space for the line end */
+	size_t room = sizeof(line->text) - 1 - line->n; /* reserve space for the newline */
 
 	n = n < room ? n : room;
 	memcpy(line->text + line->n, text, n);
@@ -69,7 +69,7 @@ static void append_number(struct crash_line *line, uintptr_t number, unsigned ba
 
 /* ---- objects ---- */
 
-/* Parse a hexadecimal number and move *p past it. */
+/* Parse a hexadecimal number and advance *p past it. */
 static uintptr_t take_hex(const char **p)
 {
 	uintptr_t number = 0;
@@ -85,7 +85,8 @@ static uintptr_t take_hex(const char **p)
 	}
 }
 
-/* Shorten a path: "/usr/bin/weir" -> "weir", "/memfd:upper.so (deleted)" -> "upper.so". */
+/* Copy the short name of an object: "/usr/bin/weir" -> "weir", "/memfd:upper.so (deleted)" ->
+ * "upper.so". */
 static void object_name(const char *path, char name[NAME_BYTES])
 {
 	static const char memory[] = "memfd:";
@@ -100,7 +101,7 @@ static void object_name(const char *path, char name[NAME_BYTES])
 }
 
 /* Parse one line of /proc/self/maps: "55d0c0a00000-55d0c0b00000 r-xp 00002000 08:01 1234
- * /usr/bin/weir". *base is the start of the object whose mappings are being listed. */
+ * /usr/bin/weir". *base is the start of the object to which the current mappings belong. */
 static void read_mapping(const char *line, uintptr_t *base, struct frame *frame, int n)
 {
 	const char *p = line;
@@ -120,7 +121,7 @@ static void read_mapping(const char *line, uintptr_t *base, struct frame *frame,
 		}
 }
 
-/* Fill in the objects of frame[n]. */
+/* Fill in the objects of frame[0..n). */
 static void find_objects(struct frame *frame, int n)
 {
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -133,7 +134,7 @@ static void find_objects(struct frame *frame, int n)
 		for (ssize_t i = 0; i < got; i++) {
 			if (part[i] != '\n') {
 				line[used] = part[i];
-				/* the end of a longer path is dropped */
+				/* the end of a line that is too long is dropped */
 				used += used < sizeof(line) - 1;
 				continue;
 			}
@@ -168,8 +169,8 @@ static void write_frame(const struct frame *f, int i)
 	crash_write(&line);
 }
 
-/* Walk the stack. Returns the number of frames from `pc` on; the frames before it belong to the
- * handler. */
+/* Walk the stack and store the frames from `pc` on; the frames before it belong to the handler.
+ * Returns their number. */
 static int walk(uintptr_t pc, struct frame frame[FRAMES_MAX])
 {
 	void *at[FRAMES_MAX];
@@ -177,7 +178,7 @@ static int walk(uintptr_t pc, struct frame frame[FRAMES_MAX])
 
 	while (first < all && (uintptr_t)at[first] != pc)
 		first++;
-	/* the walk did not reach `pc`, or the code jumped to an invalid address */
+	/* the walk did not reach `pc`, for example because the code jumped to an invalid address */
 	if (first == all) {
 		frame[n++] = (struct frame){.pc = pc};
 		first = 0;

@@ -2,9 +2,9 @@
 /*
  * Notifies the service manager; see notify.h.
  *
- * The feeding thread wakes every half watchdog interval, checks under the mutex whether the control
- * thread ticks and whether a handler hangs, and sends WATCHDOG=1 or, once, the reason why it does
- * not. The main thread changes the graph and the drain deadline under the same mutex.
+ * The feeding thread wakes up every half watchdog interval and checks under the mutex whether the
+ * control thread ticks and whether a handler hangs. It then sends WATCHDOG=1 or, once, the reason
+ * why it does not. Other threads change the graph and the drain deadline under the same mutex.
  */
 #include "notify.h"
 
@@ -19,19 +19,20 @@
 
 #include "base/clock.h"
 
-/* Age at which a tick is late: five ticks of the control thread (control.h), since a late tick on a
- * busy host does not mean that the thread is stuck. */
+/* Age of the last tick above which the control thread may count as stuck: five tick intervals
+ * (control.h), since ticks may be late on a busy host. */
 #define TICK_OLD_NS (500 * NS_PER_MS)
-/* How long a drain may continue after its grace time, including the time to free everything. 15 s
- * is a guess: the drain gives up handlers after 5 s. */
+/* How long a drain may take after its grace time, including the time to free everything. 15 s is a
+ * guess: the drain abandons handlers after 5 s. */
 #define STOP_LATE_NS (15 * NS_PER_S)
-/* How long a send may wait for a manager that does not read. 1 s is a guess: longer than a busy
- * manager takes. */
+/* How long a send may wait for a service manager that does not read. 1 s is a guess: longer than a
+ * busy manager takes. */
 #define SEND_WAIT_S 1
 
 /* ---- the environment ---- */
 
-/* Return the value of a variable as a whole number, at least 1; 0 for anything else. */
+/* Return the value of an environment variable if it is a whole number of at least 1, otherwise
+ * 0. */
 static int64_t env_number(const char *name)
 {
 	const char *text = getenv(name);
@@ -50,14 +51,15 @@ static int64_t watchdog_from_env(void)
 
 	if (usec == 0 || usec > INT64_MAX / NS_PER_US)
 		return 0;
-	/* The manager watches another process, for example a shell that has started us. */
+	/* The service manager watches another process, for example the shell that started this
+	 * one. */
 	if (getenv("WATCHDOG_PID") && env_number("WATCHDOG_PID") != getpid())
 		return 0;
 	return usec * NS_PER_US;
 }
 
-/* Parse the socket address: a path, or an abstract name with '@', whose length is part of the
- * address. */
+/* Parse the address of the socket: a path, or '@' and an abstract name, which is not
+ * NUL-terminated. */
 static bool parse_address(struct notify *n, const char *text)
 {
 	size_t bytes = strlen(text);
@@ -150,7 +152,8 @@ static void stop_feeding(struct notify *n, const char *why)
 	notify_say(n, text);
 }
 
-/* Check the server, and write the reason not to feed the watchdog to `why`; "" if there is none. */
+/* Check the server. Sets `why` to the reason not to feed the watchdog, or to "" if there is
+ * none. */
 static void look(struct notify *n, int64_t now_ns, char *why, size_t size)
 {
 	const char *stage;
@@ -200,7 +203,7 @@ static void feed(struct notify *n)
 	notify_say(n, text);
 }
 
-/* Sleep until `at_ns` or until notify_end. Returns true in the latter case. */
+/* Sleep until `at_ns` or until notify_end is called. Returns true in the latter case. */
 static bool sleep_until(struct notify *n, int64_t at_ns)
 {
 	struct timespec ts = {at_ns / NS_PER_S, at_ns % NS_PER_S};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reloads the configuration; see reload.h. reload_report.c keeps and reports the results.
+ * Reloads the configuration; see reload.h. reload_report.c stores and reports the results.
  *
- * The reload thread (reload_main) waits for a reload request (struct order) and carries it out in
- * obey(): load and check, compare, then either set live knobs or start a new graph. All objects
- * that a reload makes are in struct order and freed at its end, except those that take_over() and
- * follow() move into `now`. The main thread takes `now` back in reload_stop, which abandons a
- * reload that hangs in a stage.
+ * The reload thread (reload_main) waits for a reload request and carries it out in obey(): it loads
+ * and checks the configuration, compares it, and then either sets live knobs or starts a new graph.
+ * All objects that a reload creates are in a struct order and are freed at the end of the reload,
+ * except those that take_over() and follow() move into `now`. The main thread takes `now` back in
+ * reload_stop, which abandons a reload that may hang in a stage.
  */
 #include "reload.h"
 
@@ -27,19 +27,19 @@
 #include "run_config.h"
 #include "run_log.h"
 
-/* Polling interval while waiting for previous graphs to end or for a second signal; the same as in
- * a drain. */
+/* Polling interval while waiting for a reload or for replaced graphs to end; the same as in a
+ * drain. */
 #define WAIT_LOOK_NS (20 * NS_PER_MS)
 
 struct reloader {
 	struct running now; /* `now` and `graphs` are owned by the reload thread while it runs */
-	int64_t graphs;     /* number of graphs that replaced another one */
+	int64_t graphs;     /* number of graphs that have replaced another one */
 	char *path;
-	/* the part of `path` that was not given on the command line, "" if none; it is left out
-	 * when file names are shown */
+	/* the part of `path` that was not given on the command line, or ""; it is removed from file
+	 * names that are shown */
 	char *folder;
 	struct task task;
-	/* paths of the running configuration whose values are not shown, NULL if none is shown;
+	/* paths of the running configuration whose values are not shown; NULL hides all values;
 	 * owned by the reload thread */
 	json_t *hidden;
 	struct report report; /* has its own lock */
@@ -49,24 +49,26 @@ struct reloader {
 	/* under the lock, as are changes of `now` */
 	bool stopping, ordered, preview;
 	bool busy;     /* a reload is in progress */
-	bool may_hang; /* the reload may hang in callbacks of stages that do not run yet */
+	bool may_hang; /* the reload may hang in callbacks of stages that are not running yet */
 	char by[WEIR_ADMIN_NAME_MAX + 1];
-	uint64_t orders; /* number of the newest request */
+	uint64_t orders; /* number of the latest request */
 };
 
 /* ---- one reload ---- */
 
-/** A reload request and the objects made for it so far. Those that were not taken over are freed at
- *  the end. */
+/** A reload request, and the objects that have been created for it. Those that are not taken over
+ *  are freed at the end. */
 struct order {
 	struct weir_errs errs;
 	struct weir_graph *graph;
 	struct otlp *otlp;
-	struct admin_change *admin; /* change of the endpoint; NULL if none, or taken over */
+	/* change of the endpoint; NULL if there is none or it was taken over */
+	struct admin_change *admin;
 	char *values, *config;
-	/* the values that apply after the reload: `values`, without changes that need a restart */
+	/* the values that apply after the reload: `values` without the changes that require a
+	 * restart */
 	char *carried;
-	/* hidden paths of `carried`; out.hidden also has those of the running configuration */
+	/* hidden paths of `carried`; out.hidden also contains those of the running configuration */
 	json_t *hidden;
 	struct config_diff diff;
 	struct outcome out;
@@ -77,9 +79,9 @@ static int fail(struct order *o, int code, const char *text)
 	return weir_errs_add(&o->errs, NULL, code, NULL, "%s", text);
 }
 
-/* Return the paths to hide after the reload: those in `own`, and those of the previous
- * configuration whose changes need a restart. Takes over `own`. Returns NULL, which hides
- * everything, if either is NULL. */
+/* Return the paths to hide after the reload: those in `own`, and those paths of the previous
+ * configuration whose changes require a restart. Consumes the reference to `own`. If `before` or
+ * `own` is NULL, returns NULL, which hides everything. */
 static json_t *hide_carried(const struct config_diff *diff, const json_t *before, json_t *own)
 {
 	json_t *waiting = json_object(), *all = NULL;
@@ -95,8 +97,8 @@ static json_t *hide_carried(const struct config_diff *diff, const json_t *before
 	return all;
 }
 
-/* Load, check and build the new configuration in the folder of its file, as `run` does. On success,
- * the folder remains the working directory. */
+/* Load, check and build the new configuration in the folder of its file, as `run` does. After
+ * success, that folder remains the working directory, except in a preview. */
 static int prepare(struct reloader *r, struct order *o)
 {
 	int folder_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -136,7 +138,7 @@ static bool changes_log(const struct config_diff *diff)
 	return false;
 }
 
-/* Make what `o` has loaded the running configuration, served by `graph`. */
+/* Make the configuration in `o` the running one, with `graph` as the running graph. */
 static void take_over(struct reloader *r, struct order *o, struct weir_graph *graph)
 {
 	if (changes_log(&o->diff))
@@ -172,8 +174,9 @@ static void set_may_hang(struct reloader *r, bool may)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* Enter the part of a reload that cannot hang: the new graph is built but not started. From here on
- * reload_stop waits and does not abandon the reload. Fails if a stop has already begun. */
+/* Begin the part of a reload that cannot hang: the new graph has been built but not started. Until
+ * the new graph is started, reload_stop waits for the reload instead of abandoning it. Fails if the
+ * server is already stopping. */
 static int pass_gate(struct reloader *r, struct order *o)
 {
 	pthread_mutex_lock(&r->lock);
@@ -218,7 +221,7 @@ static int follow(struct reloader *r, struct order *o)
 	return 0;
 }
 
-/* Apply the difference: in place if only live knobs differ, else with the new graph. */
+/* Apply the changes: in place if only live knobs differ, otherwise by replacing the graph. */
 static int apply(struct reloader *r, struct order *o)
 {
 	int n = 0;
@@ -239,7 +242,7 @@ static void cut_out(char *text, const char *folder)
 		memmove(at, at + n, strlen(at + n) + 1);
 }
 
-/* Show the file as named by the user in all errors. It was opened by its absolute path, since the
+/* In all errors, name the file as the user did. It was opened by its absolute path, since the
  * working directory has changed. */
 static void name_as_given(struct weir_errs *errs, const char *folder)
 {
@@ -333,8 +336,8 @@ uint64_t reload_ask(struct reloader *r, bool preview, const char *by)
 		pthread_mutex_unlock(&r->lock);
 		return 0;
 	}
-	/* Pending requests are merged: a preview may turn into a real reload, never the other way
-	 * round. */
+	/* Pending requests are merged. A pending preview may become a real reload, but not vice
+	 * versa. */
 	r->preview = r->ordered ? r->preview && preview : preview;
 	r->ordered = true;
 	snprintf(r->by, sizeof(r->by), "%s", by);
@@ -392,8 +395,8 @@ int reload_start(const struct running *running, const char *path, struct reloade
 	return rc;
 }
 
-/* Abandon the current reload and log that. Returns false, and does nothing, if the reload cannot
- * hang or its graph has replaced the running one. */
+/* Abandon the current reload and log this. If the reload cannot hang, or its graph has replaced the
+ * running one, the function does nothing and returns false. */
 static bool give_up(struct reloader *r)
 {
 	if (!r->may_hang || !weir_graph_stay(r->now.graph))
@@ -408,8 +411,8 @@ void reload_stop(struct reloader *r, struct running *running)
 	pthread_mutex_lock(&r->lock);
 	r->stopping = true;
 	pthread_cond_signal(&r->cond);
-	/* Poll: callbacks that may hang begin and end without notifying us, and everything else is
-	 * short. */
+	/* Poll, since callbacks that may hang begin and end without a notification, and everything
+	 * else is short. */
 	while (r->busy && !give_up(r)) {
 		struct timespec until;
 		clock_gettime(CLOCK_REALTIME, &until);

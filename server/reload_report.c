@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps the results of reloads; see reload_report.h. The newest result is kept as JSON, the form in
- * which it is reported. */
+/* Stores the results of reloads; see reload_report.h. The latest result is stored as JSON, the form
+ * in which it is reported. */
 #include "reload_report.h"
 
 #include <stdint.h>
@@ -99,7 +99,7 @@ static json_t *errors_json(const struct weir_errs *errs)
 	return list;
 }
 
-/* Return the errors as the text that `check` prints. */
+/* Return the errors as the text that `check` prints, or NULL if out of memory. */
 static char *errors_text(const struct weir_errs *errs)
 {
 	size_t size = weir_errs_format(errs, NULL, 0) + 1;
@@ -141,7 +141,7 @@ void report_summary(const struct outcome *out, const struct config_diff *diff,
 		    errs->total, errs->total == 1 ? "" : "s");
 }
 
-/* Log an error. Errors that do not belong to a line of a file have no location. */
+/* Log an error, with its location if it belongs to a line of a file. */
 static void log_error(const struct weir_err *e)
 {
 	if (e->line > 0)

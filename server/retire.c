@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Drains and frees replaced graphs beside the running one; see retire.h. */
+/* Drains and frees replaced graphs while another graph runs; see retire.h. */
 #include "retire.h"
 
 #include <stdlib.h>
@@ -11,14 +11,16 @@
 
 /** A graph that was replaced. */
 struct retired {
-	struct retired *before; /* replaced earlier, must be freed first; under the lock */
+	/* the graph replaced before this one, which must be freed first; under the lock */
+	struct retired *before;
 	struct retirees *all;
-	bool told;                /* retire_begin or retire_none was called; under the lock */
-	struct weir_graph *graph; /* NULL once it is freed; under the lock */
-	int64_t grace_ns;         /* how long its requests may take; under the lock */
-	struct otlp *otlp;        /* its trace export */
-	/* its `left` is 0 until the drain has ended, and again after all threads have returned;
-	 * under the lock */
+	bool told; /* retire_begin or retire_none has been called; under the lock */
+	/* NULL before retire_begin and after note_alone; under the lock */
+	struct weir_graph *graph;
+	int64_t grace_ns;  /* how long its requests may take; under the lock */
+	struct otlp *otlp; /* its trace export */
+	/* result of the drain; its `left` is set to 0 when all threads have returned; under the
+	 * lock */
 	struct weir_drain_report report;
 	struct task task;
 };
@@ -47,8 +49,8 @@ static struct weir_graph *wait_told(struct retired *me, int64_t *grace_ns)
 	return graph;
 }
 
-/* Note that the graph is drained, except for requests in handlers that have not returned. Returns
- * the graph that was retired before it, NULL if there is none. */
+/* Record that the graph is drained, except for requests in handlers that have not returned. Returns
+ * the graph that was retired before it, or NULL if there is none. */
 static struct retired *note_drained(struct retired *me, const struct weir_drain_report *d)
 {
 	struct retirees *all = me->all;
@@ -64,7 +66,8 @@ static struct retired *note_drained(struct retired *me, const struct weir_drain_
 	return before;
 }
 
-/* Note that no earlier graph is left. From here on, retire_end does not hurry this one. */
+/* Record that no earlier graph is left and that this graph is about to be freed. From now on,
+ * retire_end no longer accesses it. */
 static void note_alone(struct retired *me)
 {
 	struct retirees *all = me->all;
@@ -76,7 +79,8 @@ static void note_alone(struct retired *me)
 	pthread_mutex_unlock(&all->lock);
 }
 
-/* Note that all threads have returned, so the events in their handlers no longer count as lost. */
+/* Record that all threads have returned, so the events in their handlers no longer count as
+ * lost. */
 static void note_back(struct retired *me)
 {
 	struct retirees *all = me->all;
@@ -90,9 +94,9 @@ static void note_back(struct retired *me)
 	pthread_mutex_unlock(&all->lock);
 }
 
-/* Drain and free one graph. The previous graph hands its connections to this one, so the previous
- * graph must be freed first, even if it has to wait for a handler that does not return: once the
- * handler returns, the I/O threads of that graph may still access this one. */
+/* Drain and free one graph. The graph before it hands its connections over to this one and must
+ * therefore be freed first, even if a handler of it does not return: when the handler does return,
+ * the I/O threads of that graph may still access this one. */
 static void *retire_main(void *arg)
 {
 	struct retired *me = arg;
@@ -173,7 +177,7 @@ bool retire_too_many(struct retirees *all)
 	return many;
 }
 
-/* Add the losses in handlers that have not returned yet. The lock is held. */
+/* Add the losses in handlers that have not returned. The caller holds the lock. */
 static void add_left(const struct retirees *all, struct retire_losses *losses)
 {
 	for (const struct retired *me = all->last; me; me = me->before) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Builds the configuration that a running server shows: its files as they were read, and the
- * meaning of each line. Values from lines with ${} are left out, since an environment may contain
- * secrets. */
+/* Builds the JSON with which a running server shows its configuration: its files as they were read,
+ * and the meaning of each line. Values from lines with ${} are omitted, since the environment may
+ * contain secrets. */
 #include "run_config.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "config.h"
 
-/* Append `item`, which is consumed. *list becomes NULL if memory is short. */
+/* Append `item`, whose reference is consumed. If out of memory, *list becomes NULL. */
 static void append(json_t **list, json_t *item)
 {
 	if (json_array_append_new(*list, item) == 0)
@@ -20,7 +20,7 @@ static void append(json_t **list, json_t *item)
 	*list = NULL;
 }
 
-/* Return the file name as given by the user, whose working directory was `folder`. */
+/* Return the file name as the user gave it when the working directory was `folder`. */
 static const char *given(const char *name, const char *folder)
 {
 	size_t n = strlen(folder);

@@ -11,8 +11,8 @@
 
 #include "cli/verb.h"
 
-/** The graph that the handler hurries; NULL while nothing drains. It is global, since a signal
- *  handler has no argument for it. */
+/** The graph whose drain the handler hurries; NULL while no graph drains. It is global, since it
+ *  cannot be passed to a signal handler. */
 static _Atomic(struct weir_graph *) signals_draining;
 static atomic_int signals_hurried;
 static pthread_t signals_main;
@@ -26,7 +26,7 @@ static void signals_fill(sigset_t *set)
 	sigaddset(set, SIGUSR1);
 }
 
-/* Write to stderr; async-signal-safe. If stderr is gone, nothing can be done. */
+/* Write to stderr; async-signal-safe. An error is ignored, since nothing can be done about it. */
 static void signals_say(const char *text)
 {
 	if (write(STDERR_FILENO, text, strlen(text)) < 0)
@@ -58,11 +58,12 @@ static void signals_at_start(int sig)
 				  : "weir: ended by SIGTERM while it started\n");
 	signal(sig, SIG_DFL);
 	raise(sig);
-	signals_open(); /* delivered here, except to process 1 of a container, which ignores it */
+	/* the signal is delivered here, except to process 1 of a container, which ignores it */
+	signals_open();
 	_exit(128 + sig);
 }
 
-/* Forward a signal to the main thread. A thread created by a stage during startup may not have
+/* Forward a signal to the main thread. Threads that stages created during startup may not have
  * blocked it. */
 static void signals_on_other(int sig)
 {
@@ -96,7 +97,7 @@ int signals_wait(void)
 	int sig;
 
 	signals_fill(&set);
-	/* Fails only for a set without a valid signal. */
+	/* sigwait fails only if the set contains an invalid signal. */
 	int rc = sigwait(&set, &sig);
 	WEIR_ASSERT(rc == 0);
 	return sig;

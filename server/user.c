@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Becomes another user; see user.h. Capabilities (capabilities(7)) are dropped by system calls,
+/* Becomes another user; see user.h. Capabilities (capabilities(7)) are dropped with system calls,
  * without a library. */
 #include "user.h"
 
@@ -23,7 +23,7 @@
 #include "http/address.h"
 #include "listen.h"
 
-/* The kernel's default for the first unprivileged port. */
+/* The default of the kernel for the first unprivileged port. */
 #define PRIVILEGED_PORTS 1024
 /* Length of the listen queue of a socket until its stage sets its own. */
 #define BACKLOG 1024
@@ -57,7 +57,8 @@ static int user_port(const struct address *a)
 			 : ((const struct sockaddr_in *)(const void *)&a->addr)->sin_port);
 }
 
-/* Return a socket that listens on `a`, either passed to us or new; -1 with errno on failure. */
+/* Return a socket that listens on `a`, either one that was passed to this process or a new one; -1
+ * with errno set on failure. */
 static int user_socket(const struct address *a)
 {
 	int one = 1, fd = weir_passed_socket((const struct sockaddr *)&a->addr);
@@ -131,11 +132,12 @@ static int user_drop_capabilities(void)
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	const struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
 
-	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); /* the next call does this, too */
+	/* errors are ignored, since the next call does this, too */
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	return (int)syscall(SYS_capset, &head, none);
 }
 
-/* Verify that the change is complete and permanent. */
+/* Return whether the change is complete and permanent. */
 static bool user_is(uid_t uid, gid_t gid)
 {
 	uid_t u[3];

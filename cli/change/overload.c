@@ -23,7 +23,7 @@ static const char *const meaning[] = {
     "enforce: each stage uses its own admission mode",
 };
 
-/* The mode, as the server parses it; the choices are in the order of `meaning`. */
+/* The mode, parsed as by the server. The choices are in the order of `meaning`. */
 static const struct weir_knob mode_row = {
     .name = "mode", .type = WEIR_KNOB_ENUM, .choices = "off|shadow|enforce"};
 
@@ -39,7 +39,7 @@ static int refused(const struct client_answer *answer)
 	return VERB_FINDING;
 }
 
-/* Return the mode in `answer`, -1 if there is none. */
+/* Return the mode in `answer`, or -1 if there is none. */
 static int mode_of(const struct client_answer *answer)
 {
 	json_t *doc = json_loadb(answer->body, answer->n, 0, NULL);

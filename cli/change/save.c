@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * save: write the knobs that were permanently set on a running server into its YAML.
+ * save: write the knobs that have been set permanently on a running server to its YAML file.
  *
- * The file is edited in memory (config_edit), written beside the old one, and loaded from there. It
- * replaces the old one only if it means the same as the old one with exactly these values set. The
- * replacement is atomic and keeps the mode.
+ * The file is edited in memory (config_edit), written to a temporary file in the same folder, and
+ * loaded from there. It replaces the old file only if it means the same as the old file with
+ * exactly these values set. The replacement is atomic and preserves the mode.
  */
 #include "cli/act.h"
 
@@ -20,8 +20,8 @@
 #include "config.h"
 #include "cli/client/plain.h"
 
-/* Maximum number of overridden knobs of a server. The number is a guess: more than anybody sets by
- * hand. */
+/* Maximum number of overridden knobs of a server. The number is a guess: more than an operator
+ * sets. */
 #define SAVE_MAX VERB_SETS_MAX
 
 struct save {
@@ -30,7 +30,7 @@ struct save {
 	struct config_change change[SAVE_MAX];
 	char *set[SAVE_MAX]; /* the same changes as "stage.knob=value", owned */
 	int n;
-	json_t *kept[SAVE_MAX]; /* documents that the changes point into */
+	json_t *kept[SAVE_MAX]; /* responses into which the changes point */
 	int n_kept;
 };
 
@@ -85,13 +85,13 @@ static int add_stage(struct save *s, const char *stage)
 		bool brief = json_is_number(json_object_get(knob, "expires_at"));
 		if (brief)
 			warn_brief(stage, knob);
-		if (json_is_string(kept)) /* the permanent value under a temporary one */
+		if (json_is_string(kept)) /* the permanent value below a temporary one */
 			rc = add_change(s, stage, knob, json_string_value(kept));
 		else if (!brief)
 			rc = add_change(s, stage, knob, act_text(knob, "overridden"));
 	}
 	if (s->n > had)
-		s->kept[s->n_kept++] = doc; /* the changes point into it */
+		s->kept[s->n_kept++] = doc; /* the changes point into this response */
 	else
 		json_decref(doc);
 	return rc;
@@ -117,8 +117,8 @@ static void forget(struct save *s)
 
 /* ---- the check ---- */
 
-/* Return the values of the configuration in `path` with the first `n_sets` changes of `s`. Returns
- * NULL with `errs` filled on failure. */
+/* Return the values of the configuration in `path`, with the first `n_sets` changes of `s` applied.
+ * Returns NULL on failure, with `errs` filled in unless out of memory. */
 static char *meaning(const char *path, const struct save *s, int n_sets, struct weir_errs *errs)
 {
 	struct weir_spec *spec = NULL;
@@ -132,7 +132,7 @@ static char *meaning(const char *path, const struct save *s, int n_sets, struct 
 	return text;
 }
 
-/* Check that the new file means the same as the old one with the values set. */
+/* Check that the new file means the same as the old one with the values of the changes. */
 static int compare(const struct save *s, const char *old, const char *new)
 {
 	struct weir_errs errs = {0};
@@ -179,8 +179,8 @@ static bool write_all(int fd, const char *text, size_t n)
 	return true;
 }
 
-/* Write the new file with the mode and group of the file at `path`, and its owner if permitted.
- * Fails if the group cannot be set. */
+/* Write the new file, and give it the mode and group of the file at `path`, and its owner if
+ * permitted. Fails if the group cannot be set. */
 static bool fill(int fd, const char *path, const char *text, size_t n)
 {
 	struct stat st;
@@ -188,7 +188,7 @@ static bool fill(int fd, const char *path, const char *text, size_t n)
 	if (stat(path, &st) != 0 || !write_all(fd, text, n))
 		return false;
 	if (fchown(fd, st.st_uid, st.st_gid) != 0 && fchown(fd, (uid_t)-1, st.st_gid) != 0)
-		return false; /* processes with access through the group would lose it */
+		return false; /* processes that have access through the group would lose it */
 	return fchmod(fd, st.st_mode & 07777) == 0 && fsync(fd) == 0;
 }
 
@@ -249,8 +249,8 @@ static bool same_line(const char *a, const char *b)
 	return n == line_length(b) && memcmp(a, b, (size_t)n) == 0;
 }
 
-/* Print changed and added lines. Lines are never removed, so a lookahead of one line tells a
- * changed line from an added one. */
+/* Print changed and added lines. Lines are never removed, so looking ahead by one line
+ * distinguishes a changed line from an added one. */
 static void print_changes(const char *old, const char *new)
 {
 	while (*new) {
@@ -291,8 +291,9 @@ static int save(struct save *s, const char *path)
 	return rc;
 }
 
-/* Return the target of a symbolic link, so that the link is kept; otherwise the name as given. The
- * caller frees it. Returns NULL with the reason on stderr on failure. */
+/* If `name` is a symbolic link, return its target, so that the link itself is not replaced;
+ * otherwise return a copy of `name`. The caller frees the result. On failure, returns NULL and
+ * prints the reason on stderr. */
 static char *real_name(const char *name)
 {
 	struct stat st;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * diff: show what a configuration would change, compared to another file or to a running server.
+ * diff: show what a configuration file would change in a running server, or what differs between
+ * two files.
  *
- * A file is read, expanded and checked here, with the environment and plug-ins of this process.
+ * Files are read, expanded and checked here, with the environment and the plug-ins of this process.
  * From a server, only its values are requested (/api/v1/config), so nothing from the file leaves
- * this process and the server does not change. A server does not reveal values that come from ${}.
- * Where the file has ${} as well, the values are not compared, since the two environments may
+ * this process, and the server is not changed. A server does not reveal values that come from ${}.
+ * If the value in the file also comes from ${}, it is not compared, since the two environments may
  * differ.
  */
 #include "verb_diff.h"
@@ -104,8 +105,8 @@ static char *values_of_file(const char *path, json_t **hidden)
 	return text;
 }
 
-/* Return the value of `path` in config_values, *n bytes long, or NULL if there is none. Valid until
- * `text` is freed. */
+/* Return the value of `path` in `text` (from config_values), *n bytes long, or NULL if there is
+ * none. The value points into `text`. */
 static const char *value_in(const char *text, const char *path, size_t *n)
 {
 	size_t len = strlen(path);
@@ -119,7 +120,7 @@ static const char *value_in(const char *text, const char *path, size_t *n)
 	return NULL;
 }
 
-/* Whether a --set on the server's command line overrides `path` in its file. */
+/* Whether a --set option on the server's command line overrides `path` of its file. */
 static bool is_set(const json_t *sets, const char *path)
 {
 	static const char stages[] = "stages.";
@@ -136,8 +137,8 @@ static bool is_set(const json_t *sets, const char *path)
 	return set;
 }
 
-/* Write a text into a line of config_values. Newlines become spaces, since they would end the line.
- * No path or value of ours contains one. */
+/* Write a text as part of a line of config_values. Newlines become spaces, since they would end the
+ * line; paths and values of this process contain none. */
 static void put_text(FILE *out, const char *text, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* reload: make a running server read its file again. Prints the changes as `diff` does. */
+/* reload: make a running server read its configuration file again, and print the changes as `diff`
+ * does. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,7 +11,7 @@
 #include "verb_diff.h"
 #include "cli/client/plain.h"
 
-/* Time limit of a reload, which is done as soon as the new graph runs. 60 s is longer than any
+/* Time limit of a reload, which is complete when the new graph is running. 60 s is longer than any
  * startup takes. */
 #define RELOAD_WAIT_NS (60 * NS_PER_S)
 /* Polling interval. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The admin client; see client.h. It sends `Connection: close` and reads to the end of the stream,
- * so Content-Length only serves to check that the response is complete.
+ * The admin client; see client.h. It sends `Connection: close` and reads until the end of the
+ * stream, so it uses Content-Length only to check that the response is complete.
  *
- * The time for all requests of a thread is limited; client_spent_ns is the part that was used.
- * Other settings are static, set once by the main thread before the first request.
+ * The total time for all requests of a thread is limited; client_spent_ns is the part that has been
+ * used. The settings are static variables, which the main thread sets before the first request.
  */
 #include "client.h"
 
@@ -26,8 +26,7 @@
 #include "plain.h"
 #include "admin/auth/secret.h"
 
-/** Longest response that is accepted. 16 MiB is a guess: the stages of a large graph take some 100
- *  KB. */
+/** Maximum size of a response. 16 MiB is a guess: the stages of a large graph take about 100 KB. */
 #define CLIENT_ANSWER_MAX (16u << 20)
 
 /** Valid bytes of a host name or an IPv4 address. */
@@ -35,9 +34,9 @@
 
 static const char *client_token_file, *client_ca; /* set by client_identify */
 static int64_t client_timeout_ns = CLIENT_TIMEOUT_NS;
-static _Thread_local int64_t client_spent_ns; /* time that this thread has waited so far */
+static _Thread_local int64_t client_spent_ns; /* time that this thread has used so far */
 
-/** Return an environment variable, NULL if it is not set or empty. */
+/** Return the value of an environment variable, or NULL if it is not set or empty. */
 static const char *client_env(const char *name)
 {
 	const char *value = getenv(name);
@@ -79,7 +78,7 @@ static int client_fail(struct weir_err *err, int code, const char *fmt, ...)
 	return code;
 }
 
-/** Split HOST:PORT or [HOST]:PORT; the port is optional. Returns false if the text has neither
+/** Split HOST:PORT or [HOST]:PORT; the port is optional. Returns false if the text has another
  *  form. */
 static bool client_split(const char *text, struct client_address *at)
 {
@@ -129,7 +128,7 @@ struct client_request {
 	const char *method, *path, *body;
 };
 
-/** Longest request: the value of a knob may be a page of text. */
+/** Maximum size of a request: the value of a knob may be a page of text. */
 #define CLIENT_REQUEST_MAX 16384
 
 static int client_send(const struct client_wire *wire, const struct client_address *at,
@@ -158,7 +157,7 @@ static int client_send(const struct client_wire *wire, const struct client_addre
 	return rc;
 }
 
-/** Read until the peer closes. *text is NUL-terminated. */
+/** Read until the peer closes the connection. *text is NUL-terminated. */
 static int client_read(const struct client_wire *wire, char **text, size_t *n)
 {
 	size_t size = 0;
@@ -212,7 +211,7 @@ static bool client_join_chunks(char *body, size_t *n)
 	return true;
 }
 
-/** Return the value of header `name` in the head, which ends at `body`; NULL if it was not sent. */
+/** Return the value of header `name`, or NULL if it was not sent. The head ends at `body`. */
 static const char *client_header(const char *head, const char *body, const char *name)
 {
 	size_t n = strlen(name);
@@ -224,7 +223,8 @@ static const char *client_header(const char *head, const char *body, const char 
 	return NULL;
 }
 
-/** Parse text[0..n) into `answer`: take the status and move the body to the front. */
+/** Parse the response in text[0..n) into `answer`: store the status, and move the body to the
+ * beginning of `text`. */
 static int client_take(char *text, size_t n, struct client_answer *answer)
 {
 	char *body = strstr(text, "\r\n\r\n");
@@ -284,7 +284,7 @@ static bool client_is_local(int fd)
 	       (peer.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr));
 }
 
-/** Read the token; it is "" if none is configured. A socket file needs none. */
+/** Read the token, which is "" if none is configured. A socket file requires none. */
 static int client_take_token(const struct client_wire *wire, const struct client_address *at,
     const char *url, char token[SECRET_TOKEN_MAX + 1], struct weir_err *err)
 {
@@ -304,7 +304,7 @@ static int client_take_token(const struct client_wire *wire, const struct client
 		       : client_fail(err, rc, "%s%s%s", why.text, *why.hint ? "; " : "", why.hint);
 }
 
-/** Fail with the server's own explanation, or with `otherwise`. */
+/** Fail with the explanation in the response, or with `otherwise` if there is none. */
 static int client_quote(struct weir_err *err, const char *url, const struct client_answer *answer,
     const char *otherwise)
 {
@@ -317,8 +317,8 @@ static int client_quote(struct weir_err *err, const char *url, const struct clie
 	return client_fail(err, WEIR_EFAILED, "%s denies access: %s", url, text);
 }
 
-/** Fail with a message if the server refuses this client; return 0 if it does not. A 403 for
- *  anything but GET is reported by the verb itself. */
+/** Return 0 if the server grants access, otherwise fail with a message. A 403 for another method
+ *  than GET is reported by the verb itself. */
 static int client_shut_out(const char *url, const struct client_request *request,
     const struct client_answer *answer, struct weir_err *err)
 {

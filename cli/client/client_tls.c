@@ -54,7 +54,7 @@ static int client_tls_trust(
 	return client_tls_fail(err, host, why);
 }
 
-/* Explain why the certificate is not trusted, with a suggested fix for an unknown CA. */
+/* Explain why the handshake failed, and suggest a solution if the CA is unknown. */
 static int client_tls_explain(struct client_tls *t, const char *host, int rc, struct weir_err *err)
 {
 	unsigned status = gnutls_session_get_verify_cert_status(t->session);
@@ -82,13 +82,13 @@ static int client_tls_prepare(
 		gnutls_server_name_set(t->session, GNUTLS_NAME_DNS, host, strlen(host)) < 0))
 		return client_tls_fail(err, host, "out of memory");
 	gnutls_session_set_verify_cert(t->session, host, 0);
-	/* without this, GnuTLS would poll by itself */
+	/* without this, GnuTLS would do its own polling */
 	gnutls_handshake_set_timeout(t->session, GNUTLS_INDEFINITE_TIMEOUT);
 	gnutls_transport_set_int(t->session, fd);
 	return client_tls_trust(t, host, ca, err);
 }
 
-/* Do the handshake. Returns 0 or a GnuTLS error code, GNUTLS_E_AGAIN on timeout. */
+/* Do the handshake. Returns 0 or a GnuTLS error code, which is GNUTLS_E_AGAIN after a time-out. */
 static int client_tls_shake(struct client_tls *t, int fd, int64_t until_ns)
 {
 	int rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Manages the connections of the admin client; see client_wire.h. Sockets do not block: all waiting
- * is done in client_wire_wait, except for connecting to a socket file. */
+/* Manages the connections of the admin client; see client_wire.h. Sockets are non-blocking, and
+ * client_wire_wait does all waiting, except for connecting to a socket file and for name
+ * resolution. */
 #include "client_wire.h"
 
 #include <errno.h>
@@ -85,8 +86,8 @@ static int bound_connect(int fd, int64_t until_ns)
 	return setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
 }
 
-/* Connect to a socket file whose queue may be full. A non-blocking connect would fail with EAGAIN,
- * and poll cannot wait for space, so the connect blocks in the kernel. */
+/* Connect to a socket file, whose listen queue may be full. In this case a non-blocking connect
+ * would fail with EAGAIN, and poll cannot wait for free space, so a blocking connect is used. */
 static int connect_queued(int fd, const struct sockaddr_un *address, int64_t until_ns)
 {
 	int rc;
@@ -157,8 +158,8 @@ void client_wire_close(struct client_wire *wire)
 
 /* ---- bytes ---- */
 
-/* Whether a call failed only because it would have blocked or was interrupted and must be repeated.
- * In the former case, waits for `events` first. */
+/* Whether a call must be repeated because it would have blocked or was interrupted. If it would
+ * have blocked, first wait for `events`. */
 static bool goes_on(const struct client_wire *wire, ssize_t rc, short events)
 {
 	if (rc >= 0 || (errno != EAGAIN && errno != EINTR))

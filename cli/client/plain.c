@@ -2,9 +2,9 @@
 /*
  * Filters text from servers before it reaches the terminal; see plain.h.
  *
- * next_piece() splits a text into plain characters and escapes; all output goes through it.
- * plain_vprint() has its own format parser, since the width of an escaped text is not known to
- * fprintf. No state; any thread.
+ * next_piece() splits a text into plain characters and escapes, and is used for all texts.
+ * plain_vprint() has its own format parser, since fprintf does not know the width of an escaped
+ * text. Stateless; any thread.
  */
 #include "plain.h"
 
@@ -14,13 +14,13 @@
 #include <string.h>
 #include <sys/types.h>
 
-/** Longest escape: "\u202e", and its NUL. */
+/** Size of the longest escape, "\u202e", with its NUL. */
 #define ESCAPE_MAX 8
 
 /* ---- characters ---- */
 
-/** Return the length of the character at p[0..n), with its code point in *c; 0 if it is not valid
- *  UTF-8. */
+/** Decode the character at the beginning of p[0..n) and store its code point in *c. Returns its
+ *  length, or 0 if it is not valid UTF-8. */
 static size_t decode(const char *p, size_t n, uint32_t *c)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -47,8 +47,8 @@ static bool is_plain(uint32_t c)
 	       !(c >= 0x2066 && c <= 0x2069);
 }
 
-/** Take the next piece of p[0..n), n > 0: a plain character, or an escape. It covers *len bytes of
- *  `p`. Returns its text, of *put bytes. */
+/** Take the next piece of p[0..n), n > 0: a plain character, or an escape. Sets *len to the number
+ *  of bytes of `p` that it replaces. Returns its text, of *put bytes. */
 static const char *next_piece(
     const char *p, size_t n, char escape[ESCAPE_MAX], size_t *len, size_t *put)
 {
@@ -106,7 +106,7 @@ void plain_json(FILE *out, const char *text, size_t n)
 		uint32_t c = 0xfffd;
 		len = decode(text, n, &c);
 		if (len == 1 && (c == '\n' || c == '\t' || c == '\r'))
-			fputc(c == '\r' ? ' ' : (int)c, out); /* blanks between two tokens */
+			fputc(c == '\r' ? ' ' : (int)c, out); /* white space between tokens */
 		else if (len > 0 && is_plain(c))
 			fwrite(text, 1, len, out);
 		else
@@ -138,7 +138,7 @@ static const char *take_number(const char *p, int *n, va_list *args)
 	return end;
 }
 
-/* Parse the conversion at `p`, which points after its '%'. Returns its end. */
+/* Parse a conversion; `p` points after its '%'. Returns the end of the conversion. */
 static const char *take_conversion(const char *p, struct conversion *c, va_list *args)
 {
 	char flags[8] = "", width[16] = "", precision[16] = "";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check, explain, graph: show what a configuration means, without running it.
+ * check, explain, graph: check a configuration or show what it means, without running it.
  *
- * `check` goes as far as `run` does before the first thread starts: syntax, meaning, and what
- * stages acquire when they are built (a root that can be read, a plug-in that loads).
+ * `check` does what `run` does before it starts the first thread: it checks syntax and meaning,
+ * loads plug-ins, and builds the stages, which for example check that a root folder can be read.
  */
 #include "cli/verb.h"
 
@@ -80,8 +80,8 @@ static int check_enter_folder(const char *path, struct weir_errs *errs)
 			     path, strerror(errno));
 }
 
-/** Report settings that would keep the admin endpoint from starting, and a stage that listens on
- *  its address. */
+/** Report settings that would prevent the admin endpoint from starting, and a stage that listens on
+ *  the same address. */
 static void check_admin(const struct weir_spec *spec, struct weir_errs *errs)
 {
 	const struct weir_admin_spec *admin = &spec->admin;

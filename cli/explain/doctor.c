@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * doctor: show limits of this host that would affect a server, and how many threads it can run.
+ * doctor: show the limits of this host that would affect a server, and how many threads are useful.
  *
- * It runs a table of checks, each of which reads one setting and reports whether it would matter
- * and how to change it. Nothing is changed. --threads runs the benchmark of load/sleepers.h.
+ * Each check in a table reads one setting, and reports whether it would be a problem and how to
+ * change it. Nothing is changed. --threads runs the benchmark of load/sleepers.h.
  */
 #include "cli/verb.h"
 
@@ -20,13 +20,13 @@
 #include "http/memory_auto.h"
 #include "load/sleepers.h"
 
-/* Number of connections that a server should be able to hold by default. 20000 is a guess of what
+/* Number of connections that a server should be able to hold by default. 20000 is a guess at what
  * operators expect today. */
 #define FILES_WANTED 20000
 /* Wanted length of the listen queue. 1024 is a guess, enough for a burst of a thousand clients. */
 #define BACKLOG_WANTED 1024
-/* First and last number of threads to try, doubled each time; the last is below the default limit
- * of a Linux process. */
+/* First and last number of threads in the benchmark, which doubles the number each time. The last
+ * one is below the default limit of Linux. */
 #define THREADS_FIRST 64
 #define THREADS_LAST  16384
 #define THREADS_RUNS  9
@@ -36,7 +36,7 @@ struct finding {
 	char advice[192]; /* empty if there is no problem */
 };
 
-/* Read the first line of a file, without its line end. Returns false if it cannot be read. */
+/* Read the first line of a file without the newline. Returns false if it cannot be read. */
 static bool read_line(const char *path, char *buf, size_t size)
 {
 	FILE *f = fopen(path, "re");
@@ -79,7 +79,8 @@ static void check_cpu_quota(struct finding *f)
 	}
 }
 
-/* Show the memory available to a server, from the same control groups as `memory: auto`. */
+/* Show the memory that is available to a server, according to the same control groups as for
+ * `memory: auto`. */
 static void check_memory(struct finding *f)
 {
 	int64_t group = memory_auto_group("/sys/fs/cgroup", "/proc/self/cgroup");
@@ -224,7 +225,7 @@ static void print_findings_json(const struct finding *f)
 	json_decref(all);
 }
 
-/* Measure figure 3 of the SEDA paper on this host. */
+/* Repeat the measurement of figure 3 in Welsh's paper of 2000 on this host (load/sleepers.h). */
 static int print_crowds(void)
 {
 	struct sleepers run[THREADS_RUNS];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench: load a server and report the results.
+ * bench: load a server with requests and report the results.
  *
- * A `side` is a server under load with all its runs joined. --against adds a second side. Then
- * every round loads both sides, one after the other, so that disturbances of the host affect both.
- * If a search for the capacity is requested, it comes first, followed by the phases of each round.
- * Ctrl-C stops the current run; the results up to then are printed and written.
+ * A `side` is a server under load, with the joined results of all its runs. --against adds a second
+ * side. Each round then loads both sides, one after the other, so that disturbances of the host
+ * affect both. The search for the capacity, if requested, precedes the rounds. Ctrl-C stops the
+ * current run; the results so far are printed and written.
  */
 #include "bench.h"
 
@@ -26,14 +26,14 @@
 
 #define SIDES_MAX 2
 
-/* First rate of a search without --rate, and its highest rate, which is below what one core can
- * send. */
+/* The rate at which a search without --rate begins, and the highest rate of any search, which is
+ * less than one core can send. */
 #define SEARCH_START_PER_S 100
 #define SEARCH_LIMIT_PER_S 1e6
-/* Relative distance of a good and a bad rate at which the search ends: on a shared host, repeated
- * trials differ by more. */
+/* Relative difference of the passing and the failing rate at which a search ends. On a shared host,
+ * repeated trials differ by more. */
 #define SEARCH_PRECISION 0.03
-/* Warm-up before each trial, for caches and pools to settle. */
+/* Default length of the warm-up before each trial, in which caches are filled and pools settle. */
 #define SEARCH_WARMUP_NS 1000000000
 
 struct side {
@@ -57,7 +57,7 @@ static atomic_bool stop_asked;
 static void on_interrupt(int sig)
 {
 	atomic_store(&stop_asked, true);
-	signal(sig, SIG_DFL); /* a second signal ends the process at once */
+	signal(sig, SIG_DFL); /* a second signal ends the process immediately */
 }
 
 /* ---- one run ---- */
@@ -97,7 +97,7 @@ static int run_and_join(
 
 /* ---- the search ---- */
 
-/* Whether enough of the scheduled requests were answered within the limit. */
+/* Whether the required share of the offered requests was answered within the limit. */
 static bool kept(const struct load_phase_result *p, int n_classes, const struct bench_slo *slo)
 {
 	uint64_t offered = 0, good = 0;
@@ -111,7 +111,7 @@ static bool kept(const struct load_phase_result *p, int n_classes, const struct 
 	return offered > 0 && (double)good >= slo->quantile * (double)offered;
 }
 
-/* Set the phases of one trial: a warm-up and the trial itself. */
+/* Add the phases of one trial: a warm-up and the trial itself. */
 static int trial_phases(
     struct bench *b, double per_s, struct load_plan *phases, struct weir_err *err)
 {
@@ -143,7 +143,7 @@ static void set_aside(struct load_phase *p)
 	p->warmup = true;
 }
 
-/* Run one trial at the rate requested by the search; its result is passed to the search and printed
+/* Run one trial at the rate that the search requests, pass the result to the search, and print it
  * on stderr. */
 static int trial(
     struct bench *b, struct capacity *search, const struct bench_slo *slo, struct weir_err *err)
@@ -179,7 +179,8 @@ static int trial(
 	return 0;
 }
 
-/* Print how long the search will take: two trials of each of six to fifteen rates. */
+/* Print how long the search will take, which is usually two trials at each of six to fifteen
+ * rates. */
 static void say_search(const struct bench *b)
 {
 	const struct bench_options *o = &b->req->opt;
@@ -193,8 +194,8 @@ static void say_search(const struct bench *b)
 		    s, 12 * s, 30 * s);
 }
 
-/* End a search. If the generator stayed late, the search is void, and so is everything that depends
- * on it. */
+/* End a search. If the generator was late too often, the search is void, and so are all results
+ * that depend on it. */
 static void end_search(struct bench *b, const struct capacity *search)
 {
 	b->capacity_per_s = search->voided ? 0 : search->good_per_s;
@@ -232,8 +233,9 @@ static void name_round(struct load_plan *phases, int round)
 		phases->phase[i].round = round;
 }
 
-/* Set the sweep of round `round`. Odd rounds use a sweep that only goes up. Even rounds use the
- * second half of a sweep that goes up and then down. */
+/* Add the phases of the sweep in round `round`. The rates rise in odd rounds and fall in even ones.
+ * phases_sweep alternates in the same way, so an even round is the second of two rounds that it
+ * creates. */
 static int sweep_phases(struct bench *b, int round, struct load_plan *phases, struct weir_err *err)
 {
 	const struct bench_options *o = &b->req->opt;
@@ -261,7 +263,8 @@ static int one_round(struct bench *b, int round, struct weir_err *err)
 
 	if (!phases)
 		return sentence_nomem(err);
-	phases->trace_ns = b->side[0].plan.trace_ns; /* borrowed: bench_phases reads the length */
+	/* borrowed: bench_phases derives the length of the phase from it */
+	phases->trace_ns = b->side[0].plan.trace_ns;
 	phases->n_trace = b->side[0].plan.n_trace;
 	phases->arrivals = b->side[0].plan.arrivals;
 	rc = b->req->opt.sweep ? sweep_phases(b, round, phases, err)
@@ -275,7 +278,8 @@ static int one_round(struct bench *b, int round, struct weir_err *err)
 	return rc;
 }
 
-/* Whether rounds were requested. Without rates and a sweep, only the search was. */
+/* Whether rounds were requested. With --find-capacity, they were not unless a sweep, a ramp or
+ * steps are given. */
 static bool wants_rounds(const struct bench_options *o)
 {
 	return !o->find_capacity || o->sweep || o->ramp || o->steps;
@@ -302,8 +306,8 @@ static int run_all(struct bench *b, struct weir_err *err)
 
 /* ---- before and after ---- */
 
-/* Set the path of the run file of a side; "run.json" becomes "run.against.json" for the second
- * side. */
+/* Set the path of the run file of a side. For the second side, "run.json" becomes
+ * "run.against.json". */
 static void name_out(const struct bench_options *o, int side, char *out, size_t size)
 {
 	const char *dot = o->out ? strrchr(o->out, '.') : NULL;
@@ -391,7 +395,7 @@ static int exit_code(const struct bench *b)
 	return code;
 }
 
-/* Run everything between the first and the last snapshot of the server's side. */
+/* Run everything, and poll the server's admin endpoint meanwhile if --admin is given. */
 static int run_watched(struct bench *b, struct weir_err *err)
 {
 	struct bench_server *server = NULL;
@@ -416,7 +420,7 @@ static int bench_main(struct bench *b, const struct verb *verb)
 	if (rc != 0) /* nothing has run yet, so the options are wrong */
 		return verb_misused(verb, "%s", err.text);
 	rc = run_watched(b, &err);
-	/* also show what was measured before a failure */
+	/* results that were measured before a failure are shown, too */
 	if (rc == 0 || b->side[0].result.n_phases > 0) {
 		struct weir_err why = {0};
 		int told = tell(b, &why);

@@ -9,15 +9,15 @@
 #include "load/mix.h"
 #include "load/sentence.h"
 
-/* Default number of files of a synthetic site. 1000 is a guess: enough not to measure one cached
- * file. */
+/* Default number of files of a synthetic site. 1000 is a guess: with few files, only cached ones
+ * would be measured. */
 #define SITE_FILES 1000
 
-/* Longest body. 64 MiB is a guess: longer ones are not plausible in a load test. */
+/* Maximum size of a body. 64 MiB is a guess: larger ones are not plausible in a load test. */
 #define BODY_MAX (64 << 20)
 
-/* Read the body if `text` is "@FILE"; the caller frees *owned. Otherwise `text` is the body and
- * *owned is NULL. */
+/* If `text` is "@FILE", read the body from the file; the caller frees *owned. Otherwise, the body
+ * is `text` itself, and *owned is NULL. */
 static int read_body(const char *text, char **owned, size_t *n, struct weir_err *err)
 {
 	*owned = NULL;
@@ -82,7 +82,7 @@ static int add_one(const struct bench_class *from, const struct mix_head *head, 
 	return rc;
 }
 
-/* Add the same request for each user, in the order of users. */
+/* Add one request per user, in the order of users. The requests differ only in the field X-User. */
 static int add_users(const struct bench_class *from, const struct mix_head *head, const char *path,
     struct load_class *cls, struct weir_err *err)
 {
@@ -102,8 +102,8 @@ static int add_users(const struct bench_class *from, const struct mix_head *head
 	return rc;
 }
 
-/* Format Host as in the URL: with the port unless it is the scheme's default, and in brackets if it
- * is IPv6. */
+/* Format the value of the Host field: an IPv6 address is in brackets, and the port is omitted if it
+ * is the default of the scheme. */
 static void host_field(const struct load_plan *plan, char *buf, size_t size)
 {
 	bool six = strchr(plan->host, ':') != NULL;

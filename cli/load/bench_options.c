@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses the options of `weir bench` with one table of knob rows, so that units, ranges and
- * messages are those of the YAML. The options of a class are parsed here and turned into requests
- * by bench_class.c; bench_plan.c turns the rest into a plan.
+ * Parses the options of `weir bench` with one table of knobs, so that units, ranges and messages
+ * are the same as in the YAML. bench_class.c turns the options of a class into requests, and
+ * bench_plan.c turns the other options into a plan.
  */
 #include "bench.h"
 
@@ -113,12 +113,12 @@ void bench_print_options(FILE *out)
 
 /* ---- reading argv ---- */
 
-/* The state of parsing argv: one option at a time, with its value in the same word or the next. */
+/* The option that is being parsed. Its value is in the same word or in the next one. */
 struct cursor {
 	int argc, at;
 	char **argv;
 	char name[32];
-	const char *value; /* NULL if not yet read */
+	const char *value; /* NULL if it has not been read yet */
 };
 
 static const char *short_name(char c)
@@ -234,8 +234,8 @@ static const char **class_member(struct bench_class *cls, const char *name)
 	return NULL;
 }
 
-/* Maximum number of users of a class. 100000 is a guess: each has a request in memory and two
- * counters per phase. */
+/* Maximum number of users of a class. 100000 is a guess: each user takes memory for a request and
+ * for two counters per phase. */
 #define USERS_MAX 100000
 
 static int take_users(struct bench_class *cls, const char *text, struct weir_err *err)
@@ -251,7 +251,8 @@ static int take_users(struct bench_class *cls, const char *text, struct weir_err
 	return 1;
 }
 
-/* Take an option of a class. Returns 1 if it was one, 0 if it is not, or a WEIR_E code. */
+/* Store the option if it is one of a class. Returns 1 if it is, 0 if it is not, or a WEIR_E
+ * code. */
 static int take_class(struct cursor *c, struct bench_request *req, struct weir_err *err)
 {
 	struct bench_class *cls = &req->class[req->n_classes ? req->n_classes - 1 : 0];

@@ -56,7 +56,8 @@ static int split_authority(
 		   : sentence(err, WEIR_EINVAL, "'%s': the port must be 1 to 65535", url);
 }
 
-/* Put scheme, host and port into the plan; *path points into `url`, or is "" without a path. */
+/* Store scheme, host and port in the plan. *path is set to the path within `url`, or to "" if there
+ * is none. */
 static int split_url(
     struct load_plan *plan, const char *url, const char **path, struct weir_err *err)
 {
@@ -142,7 +143,7 @@ static int fill_classes(
 	return 0;
 }
 
-/* Return the class whose log provides the send times; the first class if none has a log. */
+/* Return the class whose log provides the send times, or the first class if none has a log. */
 static const struct load_class *replayed(
     const struct bench_request *req, const struct load_plan *plan)
 {
@@ -199,7 +200,8 @@ static int one_rate(const struct bench_options *o, struct weir_err *err)
 	return 0;
 }
 
-/* Add a trace as one phase of the same length; its mean rate is set for the tables. */
+/* Add one phase with the length of the trace. Its rate, which only the tables use, is the mean rate
+ * of the trace. */
 static int trace_phase(struct load_plan *plan, struct weir_err *err)
 {
 	int64_t length_ns = plan->trace_ns[plan->n_trace - 1] + 1;
@@ -245,7 +247,8 @@ int bench_slo_parse(const char *text, struct bench_slo *slo, struct weir_err *er
 
 	if (text[0] != 'p' || !isdigit((unsigned char)text[1]))
 		return sentence(err, WEIR_EINVAL, "--slo '%s': use the form p99=50ms", text);
-	double nines = strtod(text + 1, &end); /* p99 and p99.9 are percent, p999 is p99.9 */
+	/* p99 and p99.9 are percentages, p999 is short for p99.9 */
+	double nines = strtod(text + 1, &end);
 	while (nines > 100)
 		nines /= 10;
 	if (*end != '=' || nines <= 0 || nines >= 100)

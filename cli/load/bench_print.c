@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints the output of `weir bench`: progress on stderr, which is one line rewritten every second
- * on a terminal and about ten lines per run elsewhere, and the result table on stdout.
+ * Prints the output of `weir bench`: progress on stderr, and the table of results on stdout. On a
+ * terminal, progress is one line that is rewritten every second; elsewhere, it is about ten lines
+ * per run.
  */
 #include "bench.h"
 
@@ -16,8 +17,8 @@
 
 #define BAR_WIDTH 24
 
-/* Progress lines per run if they are not rewritten. 10 is a guess, enough to see progress and still
- * readable with 64 rounds. */
+/* Number of progress lines per run if they are not rewritten. 10 is a guess: enough to see
+ * progress, and still readable with 64 rounds. */
 #define LINES_PER_RUN 10
 
 void bench_print_duration(char *buf, size_t size, int64_t ns)
@@ -157,7 +158,7 @@ static void print_phase(
 static void print_foot(FILE *out, const struct load_plan *plan, const struct load_result *result)
 {
 	double s = (double)result->took_ns * 1e-9;
-	int64_t worst_ns = -1; /* no phase counted yet */
+	int64_t worst_ns = -1; /* no phase has been counted yet */
 	char lag[24] = "-";
 
 	for (int i = 0; i < result->n_phases; i++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records the server's side of a load run: a thread polls /api/v1/stages of its admin endpoint once
- * a second.
+ * Records the server's side of a load run. A thread polls /api/v1/stages of the server's admin
+ * endpoint once a second.
  *
- * A sample has the numbers of each stage and the histogram of waits, without help texts. When
- * SAMPLES_MAX samples are reached, every other one is dropped and the interval doubled, so a run of
- * a day needs no more memory than one of half an hour. While the endpoint does not answer, the
- * samples have a gap.
+ * A sample has the numbers of each stage and its histogram of waits, without help texts. When there
+ * are SAMPLES_MAX samples, every other one is dropped and the interval is doubled, so a run of a
+ * day takes no more memory than one of half an hour. There are no samples for the time in which the
+ * endpoint does not answer.
  */
 #include "bench.h"
 
@@ -17,7 +17,8 @@
 
 #include "cli/client/client.h"
 
-/* Maximum number of samples: half an hour at one per second, the resolution of a chart. */
+/* Maximum number of samples: half an hour at one per second, enough for the resolution of a
+ * chart. */
 #define SAMPLES_MAX 1800
 
 struct bench_server {
@@ -26,7 +27,7 @@ struct bench_server {
 	pthread_mutex_t lock;
 	pthread_cond_t ends; /* `stop` was set */
 	bool stop;           /* guarded by lock */
-	/* owned by the poller; by the main thread after the join */
+	/* owned by the polling thread, and by the main thread after joining it */
 	json_t *doc, *each;
 	struct timespec began;
 	int every_s; /* sampling interval in seconds */
@@ -57,7 +58,7 @@ static int ask(const char *url, const char *path, json_t **doc, struct weir_err 
 	return WEIR_EFAILED;
 }
 
-/* Remove members that never change, or are too long to keep in each sample. */
+/* Remove members that never change or are too large to store in each sample. */
 static void slim_stage(json_t *stage)
 {
 	static const char *const fixed[] = {"summary", "mode", "depth", "metrics", "links"};
@@ -91,7 +92,7 @@ static void thin_out(struct bench_server *s)
 	s->every_s *= 2;
 }
 
-/* Wait until the next sample is due. Returns false at the end of the run. */
+/* Wait until the next sample is due. Returns false if polling must stop. */
 static bool wait_next(struct bench_server *s, struct timespec *next)
 {
 	bool stop;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The verb `simulate`: options and the run; see simulate.h. */
+/* The verb `simulate`: parses the options and runs the simulation; see simulate.h. */
 #include "simulate.h"
 
 #include <stdlib.h>
@@ -102,7 +102,7 @@ static int take_knob(
 	return 0;
 }
 
-/* Take the option argv[*at] and its value. */
+/* Parse the option argv[*at] and its value. Advances *at if the value is in the next word. */
 static int take(int argc, char **argv, int *at, struct simulate_options *opt, struct weir_err *err)
 {
 	char name[32];
@@ -150,7 +150,7 @@ static int parse(int argc, char **argv, struct simulate_options *opt, struct wei
 	return 0;
 }
 
-/* Load and check; errors are printed. */
+/* Load and check the configuration. Prints errors and returns NULL on failure. */
 static struct weir_spec *load(const struct simulate_options *opt)
 {
 	struct weir_errs errs = {0};

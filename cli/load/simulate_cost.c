@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Determines the time an event takes at each stage: the time given on the command line, else the
- * mean measured on a running server, else the time configured for the stage type (service_ns:
- * `burn`, `delay`). See simulate.h.
+ * Determines the service time of an event at each stage: the time given on the command line, else
+ * the mean measured on a running server, else the time configured for the stage (service_ns of its
+ * type: `burn`, `delay`). See simulate.h.
  */
 #include "simulate.h"
 
@@ -27,15 +27,15 @@ int simulate_stage(const struct weir_spec *spec, const char *name, size_t n)
 
 /* ---- configured times ---- */
 
-/* The keys of `with:` that stages/basic/dist.h defines for burn and delay. */
+/* The values of the keys that stages/basic/dist.h defines for burn and delay. */
 struct imitation {
 	int64_t time_ns, slow_ns;
-	int kind; /* enum sim_dist_kind has the same order */
+	int kind; /* in the order of enum sim_dist_kind */
 	double slow_share, sigma;
 };
 
-/* Copy the member of `conf` that the knob `key` describes; skipped if no such knob of this type
- * exists. */
+/* Copy the member of `conf` that the knob `key` describes. `member` is unchanged if there is no
+ * such knob of this type. */
 static void read_member(const struct weir_stage_ops *ops, const void *conf, const char *key,
     enum weir_knob_type type, void *member, size_t size)
 {
@@ -45,7 +45,7 @@ static void read_member(const struct weir_stage_ops *ops, const void *conf, cons
 		memcpy(member, (const char *)conf + knob->offset, size);
 }
 
-/* Set how times vary around cost->dist.mean_ns: as configured by the knobs of dist.h, else
+/* Set how the times vary around cost->dist.mean_ns: as configured by the knobs of dist.h, or else
  * exponentially. */
 static void vary(const struct weir_stage_ops *ops, const void *conf, struct simulate_cost *cost)
 {
@@ -67,7 +67,8 @@ static void vary(const struct weir_stage_ops *ops, const void *conf, struct simu
 static void cost_of_knobs(const struct weir_stage_spec *st, struct simulate_cost *cost)
 {
 	const struct weir_stage_ops *ops = weir_stage_type_find(st->use);
-	struct weir_errs errs = {0}; /* discarded: loading has reported all errors */
+	/* discarded, since all errors were reported when the file was loaded */
+	struct weir_errs errs = {0};
 
 	cost->cpu_share = ops && ops->flags & WEIR_STAGE_BLOCKS ? 0 : 1;
 	void *conf = ops && ops->service_ns ? calloc(1, ops->conf_size) : NULL;
@@ -110,8 +111,8 @@ static void take_measured(
 		int at = name ? simulate_stage(spec, name, strlen(name)) : -1;
 		if (at < 0 || mean_ns <= 0)
 			continue;
-		/* The mean does not show how the times vary: keep the configured variation, or
-		 * assume an exponential one. */
+		/* Only the mean is known, not how the times vary: use the configured variation, or
+		 * else assume an exponential distribution. */
 		if (plan->cost[at].from == SIMULATE_UNKNOWN)
 			plan->cost[at].dist.kind = SIM_EXP;
 		plan->cost[at].dist.mean_ns = mean_ns;
@@ -141,7 +142,7 @@ static int ask_server(
 
 /* ---- the command line ---- */
 
-/* Parse one word after the time: the distribution, or cpu or blocks. */
+/* Parse one word after the time: a distribution, `cpu` or `blocks`. */
 static int take_word(const char *word, size_t n, struct simulate_cost *cost)
 {
 	static const char *const kinds[] = {"const", "exp", "lognormal", "cpu", "blocks"};

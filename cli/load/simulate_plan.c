@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds the simulator's configuration from a spec and times.
+ * Builds the configuration of the simulator from a spec and service times.
  *
- * Events are followed from the sources along the links, with the probability of reaching each
- * stage. A stage with its own pool becomes a stage of the simulator, and so does a group. The time
- * of an inline stage is added to the stage before it, whose thread runs it. Links that close a
- * cycle are not followed. The capacity follows from the utilisation law: a resource with n servers,
- * which an event occupies for D = visits * S in total, can serve at most n / D events a second.
+ * Paths are followed from the sources along the links, with the probability that an event reaches
+ * each stage. A stage with its own pool becomes a stage of the simulator, and so does a group. The
+ * time of an inline stage is added to the stage before it, whose thread runs it. Links that close a
+ * cycle are not followed. The capacity is derived from the utilisation law: if an event occupies a
+ * resource with n servers for D = visits * S in total, the resource can serve at most n / D events
+ * per second.
  */
 #include "simulate.h"
 
@@ -21,10 +22,10 @@
 #include "sched/pool.h"
 #include "sim/workload.h"
 
-/* Probability below which a path does not become a route. */
+/* Probability below which a path is ignored. */
 #define RARE 1e-6
 
-/* Maximum length of a path in links: longer than in any realistic acyclic graph of
+/* Maximum length of a path in links, more than in any realistic acyclic graph of
  * SIMULATE_STAGES_MAX stages. */
 #define DEPTH_MAX 64
 
@@ -37,10 +38,10 @@ struct walk {
 	int sim_of[SIMULATE_STAGES_MAX]; /* stage of the simulator, -1 if none yet */
 	double work_ns[SIM_STAGES_MAX];  /* per event sent to the server */
 	double cpu_ns[SIM_STAGES_MAX];   /* the part of `work_ns` that uses a core */
-	/* of the slowest part of the stage, whose distribution is used */
+	/* work of the slowest part of the stage, whose distribution is used for the stage */
 	double heaviest_ns[SIM_STAGES_MAX];
 	double route_share[SIM_ROUTES_MAX];
-	int source;            /* where the path begins */
+	int source;            /* the source at which the path begins */
 	struct sim_route path; /* the path so far */
 };
 
@@ -69,7 +70,8 @@ static bool is_single(const struct weir_stage_spec *st)
 	return st->mode == WEIR_MODE_EXCLUSIVE || (ops && ops->flags & WEIR_STAGE_SINGLE);
 }
 
-/* Add a stage for the threads of a source, one per core, which run the inline stages after it. */
+/* Add a stage for the threads of a source, which also run the inline stages after it. There is one
+ * thread per core. */
 static int add_front(struct walk *w, const struct weir_stage_spec *st)
 {
 	struct sim_config *c = &w->plan->config;
@@ -120,7 +122,8 @@ static int add_pool(struct walk *w, const struct weir_stage_spec *st)
 	return c->n_stages++;
 }
 
-/* Return the simulator's stage that runs stage `i` of the spec, created on first use. */
+/* Return the stage of the simulator that runs stage `i` of the spec. It is created on first use.
+ * Returns -1 if there are too many stages. */
 static int pool_of(struct walk *w, int i)
 {
 	const struct weir_stage_spec *st = &w->spec->stages[i];
@@ -186,7 +189,8 @@ static int enter(struct walk *w, int i, double share)
 	return 0;
 }
 
-/* Return the share that --share gives for outlet `outlet` of stage `st`, or -1 if it gives none. */
+/* Return the share that --share sets for the outlet `outlet` of stage `st`, or -1 if it sets
+ * none. */
 static double given_share(struct walk *w, const struct weir_stage_spec *st, const char *outlet)
 {
 	static const struct weir_knob row = {
@@ -207,7 +211,7 @@ static double given_share(struct walk *w, const struct weir_stage_spec *st, cons
 	return -1;
 }
 
-/* Make a route of the path, which ends here with probability `share`. */
+/* Add the current path, which ends here with probability `share`, as a route. */
 static void add_route(struct walk *w, double share)
 {
 	struct sim_config *c = &w->plan->config;
@@ -223,7 +227,7 @@ static void add_route(struct walk *w, double share)
 	       (c->route[i].n != w->path.n ||
 		   memcmp(c->route[i].stage, w->path.stage, (size_t)w->path.n * sizeof(int)) != 0))
 		i++;
-	if (i == SIM_ROUTES_MAX) { /* too many routes: count it for the first one */
+	if (i == SIM_ROUTES_MAX) { /* too many routes: add its share to the first one */
 		w->route_share[0] += share;
 		return;
 	}
@@ -235,7 +239,7 @@ static void add_route(struct walk *w, double share)
 	w->route_share[i] += share;
 }
 
-/* Return the share of each link of `st` that has no given share. */
+/* Return the share of each link of `st` for which --share sets none. */
 static double even_share(struct walk *w, const struct weir_stage_spec *st)
 {
 	double left = 1;
@@ -251,7 +255,8 @@ static double even_share(struct walk *w, const struct weir_stage_spec *st)
 	return open && left > 0 ? left / open : 0;
 }
 
-/* Follow events from stage `i` on. The tree of paths stays small, since rare paths are cut. */
+/* Follow all paths from stage `i` on. The tree of paths remains small, since rare paths are
+ * ignored. */
 static int walk(struct walk *w, int i, double share, int depth)
 {
 	const struct weir_stage_spec *st = &w->spec->stages[i];
@@ -320,7 +325,7 @@ static int take_load(struct walk *w)
 	return 0;
 }
 
-/* Return the share that --class gives for class `name`, or -1 if it gives none. */
+/* Return the share that --class sets for class `name`, or -1 if it sets none. */
 static double class_share(const struct walk *w, const char *name)
 {
 	static const struct weir_knob row = {

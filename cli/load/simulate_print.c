@@ -6,7 +6,7 @@
 
 #include "bench.h"
 
-/* The numbers of one stage, for tables and JSON. */
+/* The figures of one stage, for the table and for JSON. */
 struct figures {
 	double each_ns, busy_share, threads, done_per_s;
 	int64_t wait_p50_ns, wait_p99_ns;
@@ -92,7 +92,7 @@ static void print_class(
 	fputc('\n', out);
 }
 
-/* Print the laws behind the numbers, with the numbers filled in. */
+/* Print the laws from which the figures are derived, with the figures filled in. */
 static void print_laws(const struct simulate_plan *plan, const struct sim_result *r, FILE *out)
 {
 	const struct sim_config *c = &plan->config;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * log: print controller decisions and operator changes in chronological order. The journal contains
- * the changes, too, but without their values, so they are taken from the list of changes.
+ * log: print controller decisions and operator changes in chronological order. The server's journal
+ * contains the changes, too, but without their values, so they are taken from the list of changes.
  */
 #include "cli/act.h"
 #include "cli/client/plain.h"
@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Largest number of entries for -n; a server keeps fewer. */
+/* Maximum number of entries for -n. A server stores fewer. */
 #define LOG_MAX 10000
 
 struct entry {
 	double at;
-	int age;                      /* index in its list: the server sends the newest first */
+	int age;                      /* index in its list, where the newest is first */
 	const json_t *decision, *act; /* one of them is set */
 };
 
-/* Compare entries by time. Those with the same time (the clock has steps, and JSON has few digits)
- * keep the server's order. */
+/* Compare entries by time. Entries may have the same time, since the clock has a limited resolution
+ * and JSON few digits; they keep the server's order. */
 static int by_time(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
@@ -127,8 +127,8 @@ static int print_log(
 	return VERB_OK;
 }
 
-/* Read pages of `list`, beginning with `path`, until there are `most` rows or no more pages.
- * Returns NULL with *rc set on failure. */
+/* Read pages of `list`, beginning with `path`, until `most` rows have been read or there are no
+ * more pages. Returns NULL with *rc set on failure. */
 static json_t *read_pages(const struct verb *verb, const struct verb_args *args, const char *path,
     const char *list, size_t most, int *rc)
 {
@@ -160,8 +160,8 @@ int verb_log(const struct verb *verb, const struct verb_args *args)
 		return VERB_USAGE;
 	if (args->all)
 		n = LOG_MAX;
-	/* Read all that is kept of both lists: which entries are the newest is known only after
-	 * merging them. */
+	/* Read all decisions, since an unknown number of them is skipped because they are also in
+	 * the list of changes. Of the changes, the newest `n` are enough. */
 	json_t *decisions = read_pages(
 	    verb, args, "/api/v1/decisions?limit=500", "decisions", (size_t)n + LOG_MAX, &rc);
 	if (!decisions)

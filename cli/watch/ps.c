@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ps: show a running server through its admin endpoint: a line that identifies the server, then one
- * line per stage. The table fits into 100 columns: names are cut and counts over ten million
- * rounded; `-o json` has both in full.
+ * ps: show a running server, queried from its admin endpoint: a line that identifies the server,
+ * followed by one line per stage. The table fits into 100 columns: long names are truncated, and
+ * counts over ten million are rounded; `-o json` has both in full.
  *
- * Totals are since startup and summed over classes. SHED includes what a source turned away before
- * the graph, and a line below the table names the limits. Further lines there name the stages that
- * an operator has paused or drained and those in trouble. The wait is the 99th percentile of the
- * class that waits longest, since a mean over classes would hide it.
+ * Totals are counted since startup and summed over classes. SHED includes connections and requests
+ * that a source turned away before the graph; a line below the table names the limits. Further
+ * lines name the stages that an operator has paused or drained, and those that are in trouble. The
+ * wait is the highest 99th percentile of all classes, which a mean over classes would hide.
  */
 #include "cli/verb.h"
 
@@ -25,7 +25,7 @@
 struct ps_row {
 	const char *name, *use, *place;
 	long long queued, limit, busy, now, offered, completed, shed, failed;
-	double wait_p99_s; /* -1 if no event has waited yet */
+	double wait_p99_s; /* -1 if no event has been dequeued yet */
 };
 
 static long long ps_integer(const json_t *map, const char *key)
@@ -76,7 +76,7 @@ static void ps_fill(struct ps_row *row, const json_t *stage)
 		ps_add_class(row, json_array_get(classes, i));
 }
 
-/** Print a duration with about three digits: "35us", "1.2ms", "2.5s", "-" for none. */
+/** Format a duration with about three digits: "35us", "1.2ms", "2.5s"; "-" for a negative value. */
 static void ps_print_duration(char *buf, size_t size, double s)
 {
 	if (s < 0)
@@ -89,7 +89,7 @@ static void ps_print_duration(char *buf, size_t size, double s)
 		snprintf(buf, size, "%ss", number_text(NUMBER_ROOM, s, 3));
 }
 
-/** Format a count with at most seven characters: whole up to ten million, then "12.35M". */
+/** Format a count in at most seven characters: in full below ten million, otherwise "12.35M". */
 static const char *ps_count(char buf[24], long long n)
 {
 	if (n < 10000000)
@@ -101,7 +101,7 @@ static const char *ps_count(char buf[24], long long n)
 	return buf;
 }
 
-/** Print a name with at most `width` characters; '~' marks one that was cut. */
+/** Print a name in `width` characters; '~' marks a truncated one. */
 static void ps_print_name(const char *name, int width)
 {
 	if ((int)strlen(name) <= width)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * snapshot: write the state of a running server to one HTML file that can be kept, sent or attached
- * to a bug report. All data comes from the API, so any viewer can take one. The file needs neither
- * network nor scripts (its own policy forbids both), every text is escaped, and anything in the
- * configuration that looks like a secret is left out (snapshot_config.c). Charts are drawn by the
- * code of the load report.
+ * snapshot: write the state of a running server to one HTML file, for example to attach it to a bug
+ * report. All data is read through the API, so every user with read access can take a snapshot. The
+ * file requires neither a network nor scripts, and its content security policy forbids both. All
+ * texts are escaped, and everything in the configuration that looks like a secret is left out
+ * (snapshot_config.c). Charts are drawn by the code of the load report.
  */
 #include "snapshot.h"
 
@@ -19,11 +19,12 @@
 #include "report/chart.h"
 #include "report/html_parts.h"
 
-/* Seconds per point of a curve: 180 points are the resolution of a chart of this width. */
+/* Seconds per point of a curve: 15 minutes are 180 points, about the resolution of a chart. */
 #define BIN_S 5
-/* Maximum number of decisions on the page, and of changes. */
+/* Maximum number of decisions on the page, and also of changes. */
 #define ROWS 100
-/* Maximum number of curves per chart: more cannot be told apart. The busiest stages are shown. */
+/* Maximum number of curves per chart, since more could not be told apart. The stages with the
+ * highest values are shown. */
 #define CURVES 8
 
 static double number(const json_t *map, const char *key)
@@ -35,7 +36,7 @@ static double number(const json_t *map, const char *key)
 
 struct source {
 	const char *path, *need; /* `need` is a member that the response must have */
-	size_t offset;           /* of the response in struct snapshot */
+	size_t offset;           /* offset of the response in struct snapshot */
 };
 
 static const struct source sources[] = {
@@ -150,7 +151,7 @@ static void put_verdict(FILE *out, const struct snapshot *s)
 
 /* ---- the table ---- */
 
-/* Return the last known value of a column, NAN if there is none. */
+/* Return the last known value of a column, or NAN if there is none. */
 static double last_of(const struct snapshot *s, const char *stage, const char *field)
 {
 	const json_t *column =
@@ -216,7 +217,7 @@ static int by_sum(const void *a, const void *b)
 	return x->sum < y->sum ? 1 : x->sum > y->sum ? -1 : 0;
 }
 
-/* Select the stages with the highest `field`, at most CURVES; returns their number. */
+/* Select the stages with the highest sums of `field`, at most CURVES. Returns their number. */
 static int pick_curves(const json_t *stages, const char *field, struct curve *curve)
 {
 	struct curve *all = calloc(json_object_size(stages) + 1, sizeof(*all));
@@ -241,7 +242,7 @@ static int pick_curves(const json_t *stages, const char *field, struct curve *cu
 }
 
 /* Return the value for the BIN_S seconds from row `i` on: the mean, or the maximum if `worst` is
- * set; NAN if no value is known. */
+ * set, or NAN if no value is known. */
 static double bin_value(const json_t *column, int i, int n, bool worst)
 {
 	double sum = 0, most = 0;

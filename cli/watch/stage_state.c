@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shows stages that do not run normally; see stage_state.h. */
+/* Shows stages that are not running normally; see stage_state.h. */
 #include "stage_state.h"
 
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tap: show requests that pass a stage, one line for each when it finishes: its duration, its
- * outcome, its wait and service time at each stage, and its trace. The server is polled four times
- * a second. It keeps 256 requests between two polls; the number of requests missed is printed at
- * the end. Nothing needs to be cleaned up: the server closes a tap that is no longer read.
+ * tap: show requests that pass through a stage. A line is printed for each request when it ends:
+ * its duration, its outcome, its wait and service time at each stage, and its trace. The server is
+ * polled four times a second. It stores at most 256 requests between two polls; the number of
+ * requests that were missed is printed at the end. The tap need not be closed: the server closes
+ * taps that are no longer read.
  */
 #include "cli/act.h"
 #include "cli/client/client.h"
@@ -19,7 +20,7 @@
 
 #define ASK_NS 250000000LL
 
-/* Default duration, so that no forgotten tap keeps running. 60 s is a guess. */
+/* Default duration, so that a forgotten tap ends. 60 s is a guess. */
 #define FOR_DEFAULT_NS 60000000000LL
 
 static const struct weir_knob for_row = {
@@ -38,7 +39,7 @@ static double number(const json_t *map, const char *key)
 	return json_number_value(json_object_get(map, key));
 }
 
-/* Print a request and its stages, "work 67ms+19ms", each with its wait and service time. */
+/* Print a request and its stages, each with its wait and service time: "work 67ms+19ms". */
 static void print_line(const json_t *request)
 {
 	const json_t *spans = json_object_get(request, "spans");
@@ -75,8 +76,9 @@ static int print_requests(const json_t *doc, bool json, int most)
 	return n;
 }
 
-/* Append a parameter such as "&slow=100ms". The value may only contain letters, digits and marks
- * that need no encoding in a query. */
+/* Append a parameter such as "&slow=100ms". The value may only contain letters, digits and
+ * characters that need not be encoded in a query. Otherwise, prints the reason and returns
+ * false. */
 static bool add(
     const struct verb *verb, char path[ACT_PATH_MAX], const char *key, const char *value)
 {
@@ -96,7 +98,7 @@ static bool add(
 	return false;
 }
 
-/* Poll until the time is over, `most` requests were shown or a signal arrives. */
+/* Poll until the time is over, `most` requests have been shown or a signal arrives. */
 static int follow(const struct verb *verb, const struct verb_args *args, const char *path,
     int64_t until_ns, int most)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * top: show the stages of a running server, updated once a second, with keys to steer one stage. On
- * a terminal it uses the alternate screen and restores the terminal at the end; elsewhere, or with
- * -n, it prints frames one below the other. Works at any size: lines are cut, and the selected
- * stage stays visible.
+ * top: show the stages of a running server, updated once a second, with keys to pause, drain or
+ * resume a stage. On a terminal, it uses the alternate screen and restores the terminal at the end.
+ * Elsewhere, or with -n, it prints frames one below the other. It works with any screen size: lines
+ * are truncated, and the selected stage remains visible.
  */
 #include <errno.h>
 #include <poll.h>
@@ -122,7 +122,7 @@ static void steer(const struct verb_args *args, const char *how)
 	free(answer.body);
 }
 
-/* Run `weir why STAGE` on the screen, until a key is pressed. */
+/* Run `weir why STAGE` and show its output until a key is pressed. */
 static void why(const struct verb_args *args, struct screen *s)
 {
 	char *operand[] = {top.selected};
@@ -195,7 +195,7 @@ static bool obey(char c, const struct verb_args *args, struct screen *s)
 	return true;
 }
 
-/* Read keys; arrows are three bytes, "\033[A". Returns false on quit. */
+/* Read and handle keys; an arrow key is three bytes, such as "\033[A". Returns false on quit. */
 static bool take_keys(const struct verb_args *args, struct screen *s)
 {
 	char key[32];
@@ -236,7 +236,7 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* Show the frame and handle keys until the next one is due. Returns false on quit. */
+/* Show the frame and handle keys until the next frame is due. Returns false on quit or failure. */
 static bool until_next(const struct verb_args *args, struct screen *s)
 {
 	int64_t due_ms = now_ms() + FRAME_MS;

@@ -24,7 +24,7 @@ const char *top_order_word(enum top_order order)
 
 /* ---- rows ---- */
 
-/* Return the last known value of column `key` of `stage`, -1 if there is none. */
+/* Return the last known value of column `key` of `stage`, or -1 if there is none. */
 static double last_of(const json_t *stage, const char *key)
 {
 	const json_t *column = json_object_get(stage, key);
@@ -110,7 +110,8 @@ void top_arrange(struct top *t)
 {
 	bool found = false;
 
-	for (int i = 1; i < t->n; i++) { /* insertion sort: few rows, nearly sorted */
+	/* insertion sort, since there are few rows and they are nearly sorted */
+	for (int i = 1; i < t->n; i++) {
 		struct top_row row = t->row[i];
 		int k = i;
 		for (; k > 0 && comes_first(&row, &t->row[k - 1], t->order); k--)
@@ -146,7 +147,7 @@ void top_move(struct top *t, int by)
 
 /* ---- the frame ---- */
 
-/* Format a rate with at most five characters: "-", "0", "3.25", "912", "12k". */
+/* Format a rate in at most five characters: "-", "0", "3.25", "912", "120k". */
 static const char *rate(char buf[16], double v)
 {
 	if (v < 0)
@@ -164,10 +165,10 @@ static const char *rate(char buf[16], double v)
 	return buf;
 }
 
-/* Print `line`, cut at `columns`, and end it. */
+/* Print `line`, truncated to `columns` characters, and a newline. */
 static void put_line(FILE *out, const char *line, int columns, const char *style)
 {
-	char plain[1024]; /* escaped before the cut, so that the frame keeps its width */
+	char plain[1024]; /* escaped before truncation, so that the width of the frame is correct */
 	bool styled = style && *style;
 
 	if (styled)
@@ -240,7 +241,7 @@ static void put_foot(const struct top *t, FILE *out, int columns)
 
 void top_draw(const struct top *t, FILE *out, int columns, int lines, bool styled)
 {
-	/* 4 lines are not rows: two header lines, the footer and the last line */
+	/* 4 lines are not available for rows: two header lines, the footer and the last line */
 	int room = styled ? lines - 4 : t->n, at = 0, first = 0, shown = 0;
 
 	for (int i = 0; i < t->n; i++) {

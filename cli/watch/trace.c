@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace: show the slowest requests of the last two minutes, with one line per stage: when the
- * request reached it, its wait and service time, and both as a bar over the duration of the
- * request. The last line has the time spent at no stage, so that the lines add up: before the first
- * stage, between two, and after the last one until the response was handed back.
+ * trace: show the slowest requests of the last two minutes, with one line per stage: the wait and
+ * service time of the request, and both as a bar over the duration of the request. The last line
+ * has the time that the request spent at no stage, so that the lines add up: before the first
+ * stage, between two stages, and after the last one until the response was returned.
  */
 #include "cli/act.h"
 #include "cli/client/plain.h"
 
 #include <string.h>
 
-/* Width of the bar. The whole line fits into 80 columns. */
+/* Width of a bar. A whole line fits into 80 columns. */
 #define BAR 32
 
 static double number(const json_t *map, const char *key)
@@ -25,8 +25,8 @@ static int column(double at, double took)
 	return c < 0 ? 0 : c > BAR ? BAR : (int)(c + 0.5);
 }
 
-/* Draw the bar of a span: blanks before the arrival, '.' for the wait, '#' for the service (at
- * least one). */
+/* Draw the bar of a span: blanks before the arrival, '.' for the wait, and at least one '#' for the
+ * service. */
 static void draw(char bar[BAR + 1], const json_t *span, double took)
 {
 	double after = number(span, "after"), begun = after + number(span, "wait");
@@ -42,8 +42,8 @@ static void draw(char bar[BAR + 1], const json_t *span, double took)
 	bar[BAR] = '\0';
 }
 
-/* Return the part of `took` that no span covers, in seconds, and draw it as '-' in `bar`. Spans are
- * ordered by their start. */
+/* Return the part of `took`, in seconds, that no span covers, and draw it as '-' in `bar`. Spans
+ * must be ordered by their start. */
 static double elsewhere(char bar[BAR + 1], const json_t *spans, double took)
 {
 	double at = 0, rest = 0;
@@ -51,7 +51,7 @@ static double elsewhere(char bar[BAR + 1], const json_t *spans, double took)
 	memset(bar, ' ', BAR);
 	bar[BAR] = '\0';
 	for (size_t i = 0; i <= json_array_size(spans); i++) {
-		const json_t *span = json_array_get(spans, i); /* NULL after the last */
+		const json_t *span = json_array_get(spans, i); /* NULL after the last one */
 		double begin = span ? number(span, "after") : took;
 		if (begin > at) {
 			int from = column(at, took);
@@ -82,7 +82,8 @@ static void print_request(const json_t *request)
 		    act_duration(text[2], number(span, "service")), bar);
 	}
 	double rest = elsewhere(bar, spans, took);
-	/* Print this line only if its bar would be visible, that is, longer than half a column. */
+	/* Print this line only if its bar would be visible, that is, if it is longer than half a
+	 * column. */
 	if (json_array_size(spans) > 0 && rest * BAR * 2 > took)
 		plain_print(stdout, "  %-16s %8s %8s |%s|\n", "(at no stage)", "",
 		    act_duration(text[1], rest), bar);

@@ -15,8 +15,8 @@ static const char *text(const json_t *map, const char *key)
 	return s ? s : "";
 }
 
-/* Return the value of row `name` of `stage`; 0 if the row counts something else or does not
- * exist. */
+/* Return the value of row `name` of `stage`, or 0 if there is no such row or it does not count
+ * refusals. */
 static double row_value(const json_t *stage, const char *name)
 {
 	const json_t *rows = json_object_get(stage, "metrics");

@@ -2,10 +2,10 @@
 /*
  * why: show what limits a running server, and why a stage was resized or refuses events.
  *
- * Two snapshots from the admin endpoint, a second apart, give rates. For each stage the utilisation
- * law (Denning, Buzen 1978), X = U n / S, shows how far it is from its ceiling. Little's law
- * (1961), N = X R, checks that counters, waits and queue lengths are consistent. Then the stage's
- * decisions are listed, newest first.
+ * Rates are computed from two snapshots of the admin endpoint, a second apart. For each stage, the
+ * utilisation law (Denning, Buzen 1978), X = U n / S, shows how far the stage is from its ceiling.
+ * Little's law (1961), N = X R, shows whether counters, waits and queue lengths are consistent. If
+ * one stage is given, its decisions are listed, newest first.
  */
 #include "cli/verb.h"
 
@@ -25,20 +25,22 @@
 #include "cli/client/plain.h"
 
 #define DECISIONS_SHOWN 5
-/* Tolerance for Little's law, as a share: it holds over long times, but may be off over one second
- * of a changing system. 0.3 is a guess. */
+/* Relative tolerance for Little's law, which holds over long times, but need not hold exactly over
+ * one second of a changing system. 0.3 is a guess. */
 #define LITTLE_SLACK 0.3
 
 /* One stage between two snapshots. */
 struct why {
 	const char *name, *policy, *mode, *door, *trouble;
-	const char *held; /* how an operator has steered the stage, NULL if it runs */
+	/* "paused" etc. if an operator has stopped the stage, NULL if it is running */
+	const char *held;
 	double span_s;
 	double offered_per_s, served_per_s, refused_per_s;
 	double away_per_s;        /* refused by a source before the graph */
 	double ahead_per_s;       /* refused upstream on behalf of the stage */
 	double service_s, wait_s; /* means of the events served between the snapshots */
-	/* events waiting or in handlers, without held events; mean of both snapshots */
+	/* number of events that wait or are in handlers, without held events; mean of both
+	 * snapshots */
 	double at_stage;
 	long long waiting, limit;
 	int threads, busy, max;
@@ -107,14 +109,14 @@ static double ratio(double a, double b)
 	return b > 0 ? a / b : 0;
 }
 
-/* Return the growth of a counter; 0 if a reload reset it between the snapshots. */
+/* Return by how much a counter has grown; 0 if a reload reset it between the snapshots. */
 static double grown(double then, double now)
 {
 	return now > then ? now - then : 0;
 }
 
-/* Return stage `now` in the first snapshot; `now` itself if it did not exist, so that all
- * differences are 0. */
+/* Return the stage `now` as it was in the first snapshot, or `now` itself if the stage did not
+ * exist, so that all differences are 0. */
 static const json_t *first_look(const json_t *then, const json_t *now)
 {
 	for (size_t i = 0; i < json_array_size(then); i++)
@@ -248,8 +250,8 @@ static int print_decisions(const char *url, const char *stage)
 	return VERB_OK;
 }
 
-/* Print what limits the server. The server itself evaluates this once a second
- * (admin/metrics/bottleneck.h); only the result is printed here. */
+/* Print what limits the server. The server evaluates this once a second
+ * (admin/metrics/bottleneck.h), and its result is printed unchanged. */
 static void print_verdict(const json_t *stages)
 {
 	const json_t *limit = json_object_get(stages, "bottleneck");

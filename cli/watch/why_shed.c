@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * why --shed: explain one refused request, given only the id in its response (X-Weir-Shed-Id).
+ * why --shed: explain why a request was refused, given only the id in its response
+ * (X-Weir-Shed-Id).
  *
- * The id contains the reason (stage/shed_token.h); a running server is only asked for names, the
+ * The id contains the reason (stage/shed_token.h). A running server is queried only for names, the
  * objective and the time of day. Without a server, or if it was started after the refusal, numbers
- * are printed instead of names. The exit code is the same, since everything in the id is known.
+ * are printed instead of names. The exit code is the same, since the id itself can always be
+ * explained.
  */
 #include "why_shed.h"
 
@@ -19,11 +21,11 @@
 #include "stage/shed_token.h"
 #include "cli/client/plain.h"
 
-/* The server's data about a token; texts belong to the server's response. */
+/* Data from the server about a token. Texts point into the response of the server. */
 struct about {
 	const char *stage, *class_name; /* NULL if unknown */
 	double slo_s;                   /* 0 if unknown */
-	double wall_s;                  /* of the refusal, Unix time; 0 if unknown */
+	double wall_s;                  /* Unix time of the refusal; 0 if unknown */
 };
 
 static double number(const json_t *map, const char *key)
@@ -51,8 +53,8 @@ static bool look_up(const json_t *doc, const struct shed_token *t, struct about 
 	return true;
 }
 
-/* Query the server at `url`. Returns its response, to be released, or NULL with the reason on
- * stderr. */
+/* Query the server at `url` and fill in `about`. Returns the response, which the caller must
+ * release. On failure, prints the reason on stderr and returns NULL. */
 static json_t *ask_names(const char *url, const struct shed_token *t, struct about *about)
 {
 	struct client_answer answer = {0};
@@ -109,7 +111,7 @@ static void print_wait(const struct shed_token *t, const struct about *about)
 
 	if (t->wait == SHED_TOKEN_WAIT_UNKNOWN)
 		return;
-	if (about->slo_s > 0) /* the id has a resolution of three per cent of the objective */
+	if (about->slo_s > 0) /* the id has a resolution of 3 % of the objective */
 		plain_print(stdout, "; predicted wait %s%.*f ms of an objective of %.4g ms", over,
 		    about->slo_s < 0.1, share * about->slo_s * 1e3, about->slo_s * 1e3);
 	else
