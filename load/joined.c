@@ -6,15 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Grow *list, which has `have` items of `size` bytes, by `n` items. */
-static int grow(void *list, size_t have, size_t n, size_t size)
+/* Make room for the phases and seconds of `from` after those of `result`. */
+static int grow(struct load_result *result, size_t n_phases, const struct load_result *from)
 {
-	void **at = list;
-	void *more = realloc(*at, (have + n) * size);
-
-	if (!more)
-		return WEIR_ENOMEM;
-	*at = more;
+	if (from->n_phases > 0) {
+		struct load_phase_result *phase =
+		    realloc(result->phase, (n_phases + (size_t)from->n_phases) * sizeof(*phase));
+		if (!phase)
+			return WEIR_ENOMEM;
+		result->phase = phase;
+	}
+	if (from->n_seconds > 0) {
+		struct load_second *second = realloc(
+		    result->second, (result->n_seconds + from->n_seconds) * sizeof(*second));
+		if (!second)
+			return WEIR_ENOMEM;
+		result->second = second;
+	}
 	return 0;
 }
 
@@ -57,16 +65,10 @@ static void move_seconds(struct load_result *into, const struct load_result *fro
 int load_join(struct load_plan *plan, struct load_result *result, const struct load_phase *phase,
     struct load_result *from)
 {
-	int first = plan->n_phases, rc = 0;
+	int first = plan->n_phases;
+	int rc = first + from->n_phases > LOAD_PHASES_MAX ? WEIR_EINVAL
+							  : grow(result, (size_t)first, from);
 
-	if (first + from->n_phases > LOAD_PHASES_MAX)
-		rc = WEIR_EINVAL;
-	if (rc == 0 && from->n_phases > 0)
-		rc = grow(
-		    &result->phase, (size_t)first, (size_t)from->n_phases, sizeof(*from->phase));
-	if (rc == 0 && from->n_seconds > 0)
-		rc = grow(
-		    &result->second, result->n_seconds, from->n_seconds, sizeof(*from->second));
 	if (rc != 0) {
 		load_result_fini(from);
 		return rc;

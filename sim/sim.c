@@ -63,6 +63,17 @@ static int check_source(
 	return 0;
 }
 
+static int check_fault(const struct sim_config *c, const struct sim_fault *f, struct sim_result *r)
+{
+	if (f->stage < 0 || f->stage >= c->n_stages)
+		return wrong(r, "a fault has no stage %d", f->stage);
+	if (f->kind == SIM_SLOW && !(f->factor > 0))
+		return wrong(r, "a stage becomes slower by a factor of %g", f->factor);
+	if (f->kind == SIM_CRASH && f->period_ns < 1)
+		return wrong(r, "a handler crashes every %lld ns", (long long)f->period_ns);
+	return 0;
+}
+
 static int check_config(const struct sim_config *c, struct sim_result *r)
 {
 	int rc = 0;
@@ -78,6 +89,8 @@ static int check_config(const struct sim_config *c, struct sim_result *r)
 		rc = check_stage(&c->stage[i], r);
 	for (int i = 0; i < c->n_sources && rc == 0; i++)
 		rc = check_source(c, &c->source[i], r);
+	for (int i = 0; i < c->n_faults && rc == 0; i++)
+		rc = check_fault(c, &c->fault[i], r);
 	for (int i = 0; i < c->n_routes && rc == 0; i++) {
 		if (c->route[i].n < 1 || c->route[i].n > SIM_STAGES_MAX)
 			return wrong(r, "route %d has %d stages", i, c->route[i].n);

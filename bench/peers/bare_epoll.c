@@ -26,6 +26,7 @@ static int closes;
 struct client {
 	int fd;
 	unsigned tail;     /* the last four bytes read */
+	int asked;         /* a request has arrived */
 	size_t owed, done; /* number of responses not sent completely; bytes sent of the first of
                             * them */
 };
@@ -56,6 +57,7 @@ static void count(struct client *c, const char *p, ssize_t n)
 	for (ssize_t i = 0; i < n; i++) {
 		c->tail = c->tail << 8 | (unsigned char)p[i];
 		c->owed += c->tail == 0x0d0a0d0a;
+		c->asked |= c->tail == 0x0d0a0d0a;
 	}
 }
 
@@ -84,7 +86,8 @@ static int serve(struct client *c)
 		if (n > 0)
 			count(c, in, n);
 	} while (n == (ssize_t)sizeof(in));
-	return pay(c) && !(closes && n > 0) && (n > 0 || (n == -1 && errno == EAGAIN));
+	int open = n > 0 || (n == -1 && errno == EAGAIN);
+	return pay(c) && open && !(closes && c->asked && c->owed == 0);
 }
 
 static int take(int epoll, int fd)

@@ -460,7 +460,10 @@ int verb_bench(const struct verb *verb, const struct verb_args *args)
 		rc = verb_misused(verb, "%s", err.text);
 	} else {
 		struct bench *b = calloc(1, sizeof(*b));
-		if (b) {
+		if (!b) {
+			fprintf(stderr, "weir bench: out of memory\n");
+			rc = VERB_FINDING;
+		} else {
 			b->req = &req;
 			signal(SIGINT, on_interrupt);
 			signal(SIGTERM, on_interrupt);

@@ -227,6 +227,8 @@ int over_rows_read(const char *path, struct over_rows *rows, struct weir_err *er
 		if (text[strspn(text, " \t\r\n")])
 			rc = take_line(&in, text);
 	}
+	if (rc == 0 && ferror(f))
+		rc = sentence(err, WEIR_ESYS, "%s: %s", path, strerror(errno));
 	free(text);
 	if (f)
 		fclose(f);

@@ -239,8 +239,35 @@ static void test_impossible(void)
 	sim_result_free(r);
 }
 
+/* A crash every 0 ns would never let time pass; a fault of an absent stage reads past the array. */
+static void test_impossible_faults(void)
+{
+	static const struct {
+		struct sim_fault fault;
+		const char *breach;
+	} cases[] = {
+	    {{.kind = SIM_CRASH, .to_ns = NS_PER_S}, "a handler crashes every 0 ns"},
+	    {{.kind = SIM_CRASH, .stage = 1, .period_ns = 1}, "a fault has no stage 1"},
+	    {{.kind = SIM_LOST_TICKS, .stage = -1}, "a fault has no stage -1"},
+	    {{.kind = SIM_SLOW, .to_ns = NS_PER_S}, "a stage becomes slower by a factor of 0"},
+	};
+	static struct sim_config c;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sim_result *r = NULL;
+		runs_one_stage(&c, exp_5ms, 0, 4, 100, NS_PER_S);
+		c.n_faults = 1;
+		c.fault[0] = cases[i].fault;
+		CU_ASSERT_EQUAL(sim_run(&c, &r), WEIR_EINVAL);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+		CU_ASSERT_STRING_EQUAL(r->breach, cases[i].breach);
+		sim_result_free(r);
+	}
+}
+
 CUNIT_MAIN("sim model", {"one thread waits as theory says", test_one_thread},
     {"four threads", test_four_threads}, {"sharing a core", test_sharing_a_core},
     {"closed loop", test_closed_loop}, {"arrivals and phases", test_arrivals},
     {"discipline", test_discipline}, {"retries", test_retries},
-    {"repeats to the bit", test_repeats}, {"impossible configurations", test_impossible})
+    {"repeats to the bit", test_repeats}, {"impossible configurations", test_impossible},
+    {"impossible faults", test_impossible_faults})
