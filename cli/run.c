@@ -283,7 +283,7 @@ static int run_graph(struct running *r, const char *path)
 	    weir_graph_spec(r->graph)->name, WEIR_VERSION, WEIR_COMMIT, (int)getpid(), path);
 	json_t *hidden = report_hidden(weir_graph_spec(r->graph));
 	r->config = run_config_json(weir_graph_spec(r->graph),
-	    &(struct run_config){r->values, hidden, "", r->args->n_sets, r->args->sets});
+	    &(struct run_config){r->values, hidden, "", r->input.n_sets, r->input.sets});
 	json_decref(hidden);
 	if (run_admin(r->graph, r->config, &r->admin) != 0 || run_export(r->graph, &r->otlp) != 0) {
 		admin_stop(r->admin);
@@ -323,11 +323,13 @@ int verb_run(const struct verb *verb, const struct verb_args *args)
 {
 	struct weir_errs errs = {0};
 	struct notify notify;
-	struct verb_args starts = *args; /* the user is changed only at startup, not in reloads */
-	struct running r = {.args = args, .notify = &notify};
+	struct running r = {.input = {.path = args->operand[0],
+				.n_sets = args->n_sets,
+				.sets = args->sets,
+				.become = true,
+				.bind = true},
+	    .notify = &notify};
 	int rc = VERB_FINDING;
-
-	starts.become = starts.bind = true;
 
 	if (args->check)
 		return verb_check(verb_find("check"), args);
@@ -338,7 +340,7 @@ int verb_run(const struct verb *verb, const struct verb_args *args)
 	weir_passed_take();
 	notify_init(&notify);
 	char *path = run_path(args->operand[0]);
-	if (!path || verb_build_values(&starts, &r.graph, &r.values, &errs) != 0)
+	if (!path || build_graph(&r.input, &r.graph, &r.values, &errs) != 0)
 		r.graph = NULL;
 	if (r.graph)
 		user_warn(weir_graph_spec(r.graph));

@@ -48,10 +48,6 @@ enum verb_option {
 /** A parsed command line. All strings point into argv or the environment. */
 struct verb_args {
 	bool help, json, check, force, threads, dry_run, all;
-	/* not options: whether verb_build becomes the user of `user:` after loading the file, and
-	 * whether it first binds the addresses that only root can bind */
-	bool become;
-	bool bind;
 	const char *format;                  /* NULL when not given */
 	const char *admin;                   /* NULL when given neither here nor in WEIR_ADMIN */
 	const char *token_file, *ca;         /* NULL when not given */
@@ -98,27 +94,6 @@ int verb_misused(const struct verb *verb, const char *fmt, ...) WEIR_PRINTF(2, 3
 /** Return whether output to `out` may be styled: `out` is a terminal, and neither NO_COLOR nor
  *  TERM=dumb is set. */
 bool verb_styled(FILE *out);
-
-struct weir_spec;
-struct weir_graph;
-
-/**
- * Load the configuration file in operand 0 with the `--set` options, and build its graph, which
- * checks everything that can be checked before threads start. The working directory becomes the
- * folder of the file, since paths in the file are relative to it. With --dry-run, code of plug-ins
- * that are not loaded yet is not run. Returns 0, or a WEIR_E code with `errs` filled in.
- */
-int verb_build(const struct verb_args *args, struct weir_graph **graph, struct weir_errs *errs);
-
-/** Like verb_build, but also sets *values to the values of the configuration from
- *  config_values_text, which the caller frees. `values` may be NULL. */
-int verb_build_values(
-    const struct verb_args *args, struct weir_graph **graph, char **values, struct weir_errs *errs);
-
-struct json_t;
-
-/** Return the JSON that `check -o json` prints for an error; NULL if out of memory. */
-struct json_t *verb_error_json(const struct weir_err *err);
 
 /** Print `errs`, their number, and `consequence` ("Nothing was started.") on stderr. */
 void verb_print_errors(const struct weir_errs *errs, const char *consequence);

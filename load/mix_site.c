@@ -74,7 +74,8 @@ static void describe_specweb99(unsigned i, uint64_t key, struct site_file *file)
  * and k + 1 of the key. */
 static double normal(uint64_t key, uint64_t k)
 {
-	return sqrt(2 * rng_exp(rng_at(key, k))) * cos(2 * M_PI * rng_unit(rng_at(key, k + 1)));
+	return sqrt(2 * rng_exp(weir_random_at(key, k))) *
+	       cos(2 * M_PI * weir_random_unit(weir_random_at(key, k + 1)));
 }
 
 /* Draw the size of a file. The body of the distribution ends where the tail begins, so sizes from
@@ -83,8 +84,8 @@ static int64_t surge_bytes(uint64_t key)
 {
 	double bytes = SURGE_TAIL_BYTES;
 
-	if (rng_unit(rng_at(key, 0)) > SURGE_BODY_SHARE)
-		bytes *= pow(rng_unit(rng_at(key, 1)), -1 / SURGE_ALPHA);
+	if (weir_random_unit(weir_random_at(key, 0)) > SURGE_BODY_SHARE)
+		bytes *= pow(weir_random_unit(weir_random_at(key, 1)), -1 / SURGE_ALPHA);
 	else
 		for (uint64_t k = 2; bytes >= SURGE_TAIL_BYTES; k += 2)
 			bytes = exp(SURGE_MU + SURGE_SIGMA * normal(key, k));
@@ -176,8 +177,9 @@ static int write_bytes(int fd, const char *text, int64_t n)
 static void fill_text(char text[CHUNK_BYTES], uint64_t seed)
 {
 	for (int i = 0; i < CHUNK_BYTES; i++)
-		text[i] =
-		    i % 64 == 63 ? '\n' : (char)('a' + rng_below(rng_at(seed, (uint64_t)i), 26));
+		text[i] = i % 64 == 63
+			      ? '\n'
+			      : (char)('a' + rng_below(weir_random_at(seed, (uint64_t)i), 26));
 }
 
 static int write_file(const char *path, const char *text, int64_t bytes, struct weir_err *err)

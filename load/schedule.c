@@ -60,7 +60,7 @@ static void next_state(struct load_schedule *s)
 	s->burst = !s->burst;
 	if (!s->burst)
 		mean_ns *= (1 - plan->burst_share) / plan->burst_share;
-	double ns = mean_ns * rng_exp(rng_at(s->key[STREAM_STATE], s->n_states++));
+	double ns = mean_ns * rng_exp(weir_random_at(s->key[STREAM_STATE], s->n_states++));
 	int64_t left_ns = INT64_MAX - s->from_ns;
 	s->state_to_ns = ns < (double)left_ns ? s->from_ns + 1 + (int64_t)ns : INT64_MAX;
 }
@@ -71,7 +71,7 @@ static void first_state(struct load_schedule *s)
 	s->state_to_ns = INT64_MAX;
 	if (s->plan->arrivals != LOAD_BURSTS || s->plan->burst_share <= 0)
 		return;
-	double where = rng_unit(rng_at(s->key[STREAM_STATE], s->n_states++));
+	double where = weir_random_unit(weir_random_at(s->key[STREAM_STATE], s->n_states++));
 	s->burst = where > s->plan->burst_share; /* next_state flips it */
 	next_state(s);
 }
@@ -144,7 +144,7 @@ static double gap(const struct load_schedule *s, uint64_t number)
 {
 	if (s->plan->arrivals == LOAD_UNIFORM)
 		return 1;
-	return rng_exp(rng_at(s->key[STREAM_GAP], number));
+	return rng_exp(weir_random_at(s->key[STREAM_GAP], number));
 }
 
 static bool next_drawn(struct load_schedule *s, int64_t *at_ns)
@@ -176,13 +176,13 @@ bool load_schedule_next(struct load_schedule *s, struct load_arrival *a)
 		return false;
 	a->number = s->number++;
 	a->phase = s->phase;
-	a->class_id = (int)pick_at(&s->class_pick, rng_at(s->key[STREAM_CLASS], a->number));
+	a->class_id = (int)pick_at(&s->class_pick, weir_random_at(s->key[STREAM_CLASS], a->number));
 	const struct load_class *cls = &s->plan->class[a->class_id];
 	uint64_t nth = s->in_class[a->class_id]++;
 	a->request = cls->in_order ? (int)(nth % (uint64_t)cls->n_requests)
 				   : (int)pick_at(&s->pick[a->class_id],
-					 rng_at(s->key[STREAM_REQUEST], a->number));
-	a->random = rng_at(s->key[STREAM_OWN], a->number);
+					 weir_random_at(s->key[STREAM_REQUEST], a->number));
+	a->random = weir_random_at(s->key[STREAM_OWN], a->number);
 	return true;
 }
 

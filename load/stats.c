@@ -138,8 +138,8 @@ static double resample(const struct series *s, uint64_t key, uint64_t *k)
 
 	memset(times, 0, (size_t)s->n * sizeof(times[0]));
 	for (int drawn = 0; drawn < s->n;) {
-		int from =
-		    (int)rng_below(rng_at(key, (*k)++), (uint64_t)s->n - (uint64_t)s->block + 1);
+		int from = (int)rng_below(
+		    weir_random_at(key, (*k)++), (uint64_t)s->n - (uint64_t)s->block + 1);
 		for (int j = 0; j < s->block && drawn < s->n; j++, drawn++)
 			times[s->rank[from + j]]++;
 	}

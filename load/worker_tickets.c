@@ -312,7 +312,7 @@ static void send_closed(struct worker *w)
 	uint64_t number = w->closed_sent++ * (uint64_t)w->plan->threads + (uint64_t)w->rank;
 	struct ticket t = {.due_ns = w->now_ns,
 	    .attempt_ns = w->now_ns,
-	    .random = (uint32_t)rng_at(rng_key(w->plan->seed, 0), number),
+	    .random = (uint32_t)weir_random_at(rng_key(w->plan->seed, 0), number),
 	    .phase = (uint8_t)w->phase};
 	double total = 0, at;
 

@@ -4,8 +4,8 @@
  * was processing, its call stack, and the request ("GET /index.html"). Afterwards, the signal has
  * its normal effect (a core dump, or the report of a sanitizer).
  */
-#ifndef WEIR_CLI_CRASH_H
-#define WEIR_CLI_CRASH_H
+#ifndef WEIR_SERVER_CRASH_H
+#define WEIR_SERVER_CRASH_H
 
 /** Install handlers for SIGSEGV, SIGBUS, SIGABRT, SIGFPE and SIGILL, and an alternate stack for the
  *  main thread. Call this once, before other threads exist. */

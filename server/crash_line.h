@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Builds the lines of a crash report without stdio, and writes the call stack. Async-signal-safe,
  * except for crash_stack_prepare. */
-#ifndef WEIR_CLI_CRASH_LINE_H
-#define WEIR_CLI_CRASH_LINE_H
+#ifndef WEIR_SERVER_CRASH_LINE_H
+#define WEIR_SERVER_CRASH_LINE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 
 #include <weir/stage.h>
 
-#include "http/address.h"
+#include "net/address.h"
 
 /** Maximum number of addresses that are compared. Conflicts of further ones are detected by the
  *  kernel. 256 is a guess: a stage has at most 16. */

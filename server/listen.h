@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The addresses on which the stages of a server listen, according to its YAML. Stateless;
  * listen_check may resolve names. */
-#ifndef WEIR_CLI_LISTEN_H
-#define WEIR_CLI_LISTEN_H
+#ifndef WEIR_SERVER_LISTEN_H
+#define WEIR_SERVER_LISTEN_H
 
 #include <stdbool.h>
 

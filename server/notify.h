@@ -15,8 +15,8 @@
  * A reload sends RELOADING=1, then READY=1 again. Functions are called from the main thread, except
  * where documented otherwise.
  */
-#ifndef WEIR_CLI_NOTIFY_H
-#define WEIR_CLI_NOTIFY_H
+#ifndef WEIR_SERVER_NOTIFY_H
+#define WEIR_SERVER_NOTIFY_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -102,12 +102,13 @@ static json_t *hide_carried(const struct config_diff *diff, const json_t *before
 static int prepare(struct reloader *r, struct order *o)
 {
 	int folder_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	char *operand[] = {r->path};
-	struct verb_args args = *r->now.args;
+	/* the user changes only at startup */
+	struct build_input in = {.path = r->path,
+	    .n_sets = r->now.input.n_sets,
+	    .sets = r->now.input.sets,
+	    .preview = o->out.preview};
 
-	args.operand = operand;
-	args.dry_run = o->out.preview;
-	int rc = verb_build_values(&args, &o->graph, &o->values, &o->errs);
+	int rc = build_graph(&in, &o->graph, &o->values, &o->errs);
 	if (rc == 0) {
 		rc = config_diff(r->now.values, o->values, &o->diff);
 		o->carried = config_diff_carry(&o->diff, r->now.values, o->values);
@@ -120,7 +121,7 @@ static int prepare(struct reloader *r, struct order *o)
 		o->hidden = hide_carried(&o->diff, r->hidden, own);
 		o->out.renewed = report_renewed(r->now.graph, o->graph);
 		o->config = run_config_json(weir_graph_spec(o->graph),
-		    &(struct run_config){o->carried, o->hidden, r->folder, args.n_sets, args.sets});
+		    &(struct run_config){o->carried, o->hidden, r->folder, in.n_sets, in.sets});
 		rc = admin_prepare(r->now.admin, weir_graph_spec(o->graph), &o->admin, &o->errs);
 	}
 	if ((rc != 0 || o->out.preview) && folder_fd != -1 && fchdir(folder_fd) != 0)
@@ -378,7 +379,7 @@ int reload_start(const struct running *running, const char *path, struct reloade
 		return WEIR_ENOMEM;
 	r->now = *running;
 	r->path = strdup(path);
-	r->folder = strndup(path, strlen(path) - strlen(running->args->operand[0]));
+	r->folder = strndup(path, strlen(path) - strlen(running->input.path));
 	report_init(&r->report);
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->cond, NULL);

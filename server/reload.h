@@ -17,8 +17,8 @@
  * reload_start, _stop, _ended | main | | reload_wait, _end | main | | reload_ask, _status, _counts
  * | any, between start and end |
  */
-#ifndef WEIR_CLI_RELOAD_H
-#define WEIR_CLI_RELOAD_H
+#ifndef WEIR_SERVER_RELOAD_H
+#define WEIR_SERVER_RELOAD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,10 +26,10 @@
 #include <weir/graph.h>
 
 #include "admin/admin.h"
+#include "build.h"
 #include "notify.h"
 #include "otlp.h"
 #include "retire.h"
-#include "cli/verb.h"
 
 /** The name recorded for a reload that was requested by SIGHUP and so has no user. Its changes are
  *  listed with the actor "reload". */
@@ -40,7 +40,7 @@ struct reloader;
 /** The parts of a running server. From reload_start to reload_stop, the reloader owns the graph and
  *  `config`. */
 struct running {
-	const struct verb_args *args; /* operand 0 is the file */
+	struct build_input input; /* as at startup */
 	struct weir_graph *graph;
 	struct admin *admin; /* NULL without an endpoint */
 	struct otlp *otlp;   /* trace export of the graph, or NULL */

@@ -11,7 +11,7 @@
 #include <weir/log.h>
 
 #include "config.h"
-#include "cli/verb.h"
+#include "build.h"
 
 void report_init(struct report *r)
 {
@@ -87,15 +87,6 @@ static json_t *changes_json(const struct outcome *out, const struct config_diff 
 
 	for (int i = 0; i < diff->n; i++)
 		json_array_append_new(list, change_json(out, &diff->item[i]));
-	return list;
-}
-
-static json_t *errors_json(const struct weir_errs *errs)
-{
-	json_t *list = json_array();
-
-	for (int i = 0; i < errs->n; i++)
-		json_array_append_new(list, verb_error_json(&errs->err[i]));
 	return list;
 }
 
@@ -175,8 +166,8 @@ void report_order(struct report *r, const struct outcome *out, const struct conf
 	    (json_int_t)out->id, "at", (double)now.tv_sec + (double)now.tv_nsec / 1e9, "took",
 	    (double)out->took_ns / 1e9, "by", out->by, "preview", out->preview, "result", result,
 	    "summary", sentence, "changes", changes_json(out, diff), "renewed",
-	    out->renewed ? json_incref(out->renewed) : json_array(), "errors", errors_json(errs),
-	    "text", text ? text : "");
+	    out->renewed ? json_incref(out->renewed) : json_array(), "errors",
+	    build_errors_json(errs), "text", text ? text : "");
 	free(text);
 	log_order(out, result, sentence, errs);
 	pthread_mutex_lock(&r->lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Stores the results of reloads: the latest one in full, and the counts of all. May be used by any
  * thread; it has its own lock. */
-#ifndef WEIR_CLI_RELOAD_REPORT_H
-#define WEIR_CLI_RELOAD_REPORT_H
+#ifndef WEIR_SERVER_RELOAD_REPORT_H
+#define WEIR_SERVER_RELOAD_REPORT_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -10,8 +10,8 @@
  * retirees_init, _fini, retire_end | main | | retire_new, _none, _begin | the reloader's | |
  * retire_count, _too_many | any |
  */
-#ifndef WEIR_CLI_RETIRE_H
-#define WEIR_CLI_RETIRE_H
+#ifndef WEIR_SERVER_RETIRE_H
+#define WEIR_SERVER_RETIRE_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WEIR_CLI_RUN_CONFIG_H
-#define WEIR_CLI_RUN_CONFIG_H
+#ifndef WEIR_SERVER_RUN_CONFIG_H
+#define WEIR_SERVER_RUN_CONFIG_H
 
 #include <jansson.h>
 

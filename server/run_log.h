@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes the log of a running server as configured by `log:`. Used by the main thread and the
  * reload thread, but never by both at the same time. */
-#ifndef WEIR_CLI_RUN_LOG_H
-#define WEIR_CLI_RUN_LOG_H
+#ifndef WEIR_SERVER_RUN_LOG_H
+#define WEIR_SERVER_RUN_LOG_H
 
 #include <weir/log.h>
 #include <weir/spec.h>

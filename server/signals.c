@@ -7,9 +7,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
+#include <stdlib.h>
 #include <unistd.h>
-
-#include "cli/verb.h"
 
 /** The graph whose drain the handler hurries; NULL while no graph drains. It is global, since it
  *  cannot be passed to a signal handler. */
@@ -110,7 +109,7 @@ static void signals_on_next(int sig)
 	(void)sig;
 	if (atomic_fetch_add(&signals_hurried, 1) > 0) {
 		signals_say("weir: ended by a third signal, without waiting any longer\n");
-		_exit(VERB_FINDING);
+		_exit(EXIT_FAILURE);
 	}
 	if (graph)
 		weir_graph_hurry(graph);

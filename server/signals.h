@@ -14,8 +14,8 @@
  * one ends the process immediately with exit code 1. SIGHUP and SIGUSR1 are always blocked. Main
  * thread only.
  */
-#ifndef WEIR_CLI_SIGNALS_H
-#define WEIR_CLI_SIGNALS_H
+#ifndef WEIR_SERVER_SIGNALS_H
+#define WEIR_SERVER_SIGNALS_H
 
 #include <weir/graph.h>
 

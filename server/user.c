@@ -20,7 +20,7 @@
 #include <weir/io.h>
 #include <weir/log.h>
 
-#include "http/address.h"
+#include "net/address.h"
 #include "listen.h"
 
 /* The default of the kernel for the first unprivileged port. */

@@ -5,8 +5,8 @@
  * what works at startup also works in a reload. Called by the main thread, before other threads
  * exist.
  */
-#ifndef WEIR_CLI_USER_H
-#define WEIR_CLI_USER_H
+#ifndef WEIR_SERVER_USER_H
+#define WEIR_SERVER_USER_H
 
 #include <stdbool.h>
 

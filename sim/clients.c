@@ -88,14 +88,16 @@ static void turn(struct source *src, int64_t at_ns)
 			     ? (double)c->burst_ns
 			     : (double)c->burst_ns * (1 - c->burst_share) / c->burst_share;
 	src->turn_ns =
-	    at_ns + 1 + (int64_t)(mean_ns * rng_exp(rng_at(rng_key(src->key, 1), src->turns++)));
+	    at_ns + 1 +
+	    (int64_t)(mean_ns * rng_exp(weir_random_at(rng_key(src->key, 1), src->turns++)));
 }
 
 /* Return the time of the arrival that follows the one at `at_ns`, or INT64_MAX if there is none
  * before the end. */
 static int64_t next_arrival_ns(const struct sim *s, struct source *src, int64_t at_ns)
 {
-	double gaps = src->conf->arrivals == SIM_UNIFORM ? 1 : rng_exp(rng_at(src->key, src->sent));
+	double gaps =
+	    src->conf->arrivals == SIM_UNIFORM ? 1 : rng_exp(weir_random_at(src->key, src->sent));
 	double now = (double)at_ns;
 
 	for (;;) {
@@ -119,7 +121,7 @@ static uint16_t place_of(const struct sim *s, const struct request *r)
 {
 	uint64_t who = r->user == NO_USER ? r->serial : r->user;
 
-	return users_place(rng_at(s->users_key, who), s->now_ns);
+	return users_place(weir_random_at(s->users_key, who), s->now_ns);
 }
 
 /* Send the request to its first stage now. */
@@ -181,7 +183,7 @@ static uint32_t pick_user(const struct source *src)
 {
 	if (src->conf->users == 0)
 		return NO_USER;
-	uint64_t bits = rng_at(rng_key(src->key, 2), src->sent);
+	uint64_t bits = weir_random_at(rng_key(src->key, 2), src->sent);
 	return src->conf->user_first + (uint32_t)rng_below(bits, src->conf->users);
 }
 
@@ -213,7 +215,7 @@ static void think(struct sim *s, uint32_t slot)
 {
 	struct request *r = &s->req[slot];
 	struct source *src = &s->source[r->source];
-	uint64_t bits = rng_at(src->key, src->sent);
+	uint64_t bits = weir_random_at(src->key, src->sent);
 
 	r->serial = (uint64_t)r->source << 48 | src->sent++;
 	r->attempt = 0;
@@ -229,7 +231,8 @@ static void react(struct sim *s, uint32_t slot, bool good)
 
 	if (!good && r->attempt < c->retries) {
 		double jitter =
-		    1 + BACKOFF_JITTER * (2 * rng_unit(rng_at(s->retry_key, s->retries++)) - 1);
+		    1 + BACKOFF_JITTER *
+			    (2 * weir_random_unit(weir_random_at(s->retry_key, s->retries++)) - 1);
 		int64_t wait_ns = (int64_t)((double)(c->backoff_ns << r->attempt) * jitter);
 		r->attempt++;
 		sim_at(s, s->now_ns + wait_ns, STEP_SEND, slot);

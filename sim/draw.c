@@ -14,7 +14,7 @@
  * the Box-Muller method. */
 static double lognormal(double sigma, uint64_t a, uint64_t b)
 {
-	double normal = sqrt(-2 * log(rng_unit(a))) * cos(2 * M_PI * rng_unit(b));
+	double normal = sqrt(-2 * log(weir_random_unit(a))) * cos(2 * M_PI * weir_random_unit(b));
 
 	return exp(sigma * normal - sigma * sigma / 2);
 }
@@ -23,12 +23,12 @@ static double bimodal(const struct sim_dist *d, uint64_t a)
 {
 	double fast = 1 / (1 - d->slow_share + d->slow_share * d->slow_ratio);
 
-	return rng_unit(a) <= d->slow_share ? fast * d->slow_ratio : fast;
+	return weir_random_unit(a) <= d->slow_share ? fast * d->slow_ratio : fast;
 }
 
 int64_t sim_draw_ns(const struct sim_dist *d, uint64_t key, uint64_t k)
 {
-	uint64_t a = rng_at(key, 2 * k);
+	uint64_t a = weir_random_at(key, 2 * k);
 	double x = 1;
 
 	switch (d->kind) {
@@ -41,7 +41,7 @@ int64_t sim_draw_ns(const struct sim_dist *d, uint64_t key, uint64_t k)
 		x = bimodal(d, a);
 		break;
 	case SIM_LOGNORMAL:
-		x = lognormal(d->sigma, a, rng_at(key, 2 * k + 1));
+		x = lognormal(d->sigma, a, weir_random_at(key, 2 * k + 1));
 		break;
 	}
 	return (int64_t)((double)d->mean_ns * (x < LONGEST_MEANS ? x : LONGEST_MEANS));

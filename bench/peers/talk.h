@@ -3,7 +3,7 @@
  * Serves one client of a threaded server in the calling thread: reads its requests and writes the
  * responses.
  *
- * Requests are parsed by the code of http.server (stages/http/stream.h), so all compared servers
+ * Requests are parsed by the code of http.server (stages/http/request/stream.h), so all compared servers
  * use the same parser. A struct talk is used by one thread at a time; between calls of talk_turn it
  * may be passed to another thread.
  */
@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "http/stream.h"
+#include "http/request/stream.h"
 #include "work.h"
 
 struct talk {

@@ -17,12 +17,9 @@
 #include <weir/graph.h>
 #include <weir/spec.h>
 
-#include "admin/admin.h"
 #include "config.h"
-#include "server/listen.h"
 #include "cli/client/plain.h"
-#include "server/run_log.h"
-#include "server/user.h"
+#include "server/build.h"
 
 void verb_print_errors(const struct weir_errs *errs, const char *consequence)
 {
@@ -40,22 +37,12 @@ void verb_print_errors(const struct weir_errs *errs, const char *consequence)
 	plain_print(stderr, ". %s\n", consequence);
 }
 
-json_t *verb_error_json(const struct weir_err *err)
-{
-	return json_pack("{s:s, s:i, s:i, s:i, s:s, s:s, s:s}", "file", err->file, "line",
-	    err->line, "column", err->col, "length", err->len, "code", weir_error_word(err->code),
-	    "text", err->text, "hint", err->hint);
-}
-
 static int check_print_json(const struct weir_errs *errs)
 {
-	json_t *list = json_array();
-	int rc = list ? 0 : -1;
+	json_t *doc =
+	    json_pack("{s:i, s:o}", "total", errs->total, "errors", build_errors_json(errs));
 
-	for (int i = 0; rc == 0 && i < errs->n; i++)
-		rc = json_array_append_new(list, verb_error_json(&errs->err[i]));
-	json_t *doc = json_pack("{s:i, s:o}", "total", errs->total, "errors", list);
-	if (rc != 0 || !doc || json_dumpf(doc, stdout, JSON_INDENT(2)) != 0) {
+	if (!doc || json_dumpf(doc, stdout, JSON_INDENT(2)) != 0) {
 		fputs("weir check: cannot write the errors as JSON: out of memory\n", stderr);
 		json_decref(doc);
 		return VERB_FINDING;
@@ -65,84 +52,17 @@ static int check_print_json(const struct weir_errs *errs)
 	return errs->total ? VERB_FINDING : VERB_OK;
 }
 
-/** Change to the folder of the file at `path`. */
-static int check_enter_folder(const char *path, struct weir_errs *errs)
-{
-	const char *slash = strrchr(path, '/');
-	char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : NULL;
-
-	if (!slash)
-		return 0;
-	int rc = folder && chdir(folder) == 0 ? 0 : WEIR_ESYS;
-	free(folder);
-	return rc == 0 ? 0
-		       : weir_errs_add(errs, NULL, rc, NULL, "cannot enter the folder of %s: %s",
-			     path, strerror(errno));
-}
-
-/** Report settings that would prevent the admin endpoint from starting, and a stage that listens on
- *  the same address. */
-static void check_admin(const struct weir_spec *spec, struct weir_errs *errs)
-{
-	const struct weir_admin_spec *admin = &spec->admin;
-	if (!admin->listen || !*admin->listen)
-		return;
-	if (admin_check(admin, errs) != 0)
-		return;
-	const struct weir_stage_spec *stage = listen_clash(spec);
-	if (stage)
-		weir_errs_add(errs, &admin->mark, WEIR_EBUSY, "choose another port for one of them",
-		    "the admin endpoint and stage '%s' would both listen on port %s", stage->name,
-		    strrchr(admin->listen, ':') + 1);
-}
-
-int verb_build(const struct verb_args *args, struct weir_graph **graph, struct weir_errs *errs)
-{
-	return verb_build_values(args, graph, NULL, errs);
-}
-
-int verb_build_values(
-    const struct verb_args *args, struct weir_graph **graph, char **values, struct weir_errs *errs)
-{
-	const char *path = args->operand[0];
-	struct weir_spec *spec = NULL;
-
-	int rc = (args->dry_run ? config_look : config_load)(
-	    path, args->sets, args->n_sets, &spec, errs);
-	if (rc == 0 && args->become)
-		rc = user_become(spec, args->bind, errs);
-	if (rc == 0)
-		rc = check_enter_folder(path, errs);
-	if (rc == 0 && values && !(*values = config_values_text(spec)))
-		rc = weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
-	if (rc != 0) {
-		weir_spec_free(spec);
-		return rc;
-	}
-	rc = weir_graph_build(spec, graph, errs);
-	/* `spec` is valid here, whether the graph owns it or not */
-	check_admin(spec, errs);
-	run_log_check(&spec->log, errs);
-	listen_check(spec, errs);
-	if (rc != 0) {
-		weir_spec_free(spec);
-	} else if (errs->total > 0) {
-		weir_graph_free(*graph);
-		*graph = NULL;
-		rc = WEIR_EINVAL;
-	}
-	return rc;
-}
-
 int verb_check(const struct verb *verb, const struct verb_args *args)
 {
 	struct weir_errs errs = {0};
 	struct weir_graph *graph = NULL;
 
 	(void)verb;
-	struct verb_args here = *args;
-	here.become = true; /* check as the user that will run the server */
-	int rc = verb_build(&here, &graph, &errs);
+	struct build_input in = {.path = args->operand[0],
+	    .n_sets = args->n_sets,
+	    .sets = args->sets,
+	    .become = true}; /* check as the user that will run the server */
+	int rc = build_graph(&in, &graph, NULL, &errs);
 	if (args->json) {
 		weir_graph_free(graph);
 		return check_print_json(&errs);

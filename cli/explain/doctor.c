@@ -17,7 +17,7 @@
 
 #include <jansson.h>
 
-#include "http/memory_auto.h"
+#include "net/memory_auto.h"
 #include "load/sleepers.h"
 
 /* Number of connections that a server should be able to hold by default. 20000 is a guess at what

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <sys/random.h>
 
+#include <weir/random.h>
+
 #include "base/clock.h"
 
 static _Thread_local struct {
@@ -12,18 +14,14 @@ static _Thread_local struct {
 	uint64_t s[4];
 } own;
 
-/* Seed from the time and an address, mixed by splitmix64. Used if the kernel provides no random
+/* Seed from the time and an address. Used if the kernel provides no random
  * numbers (early boot, a sandbox). */
 static void seed_poorly(void)
 {
 	uint64_t x = (uint64_t)clock_wall_ns() ^ (uint64_t)(uintptr_t)&own << 16;
 
-	for (int i = 0; i < 4; i++) {
-		uint64_t z = x += 0x9e3779b97f4a7c15u;
-		z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-		z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-		own.s[i] = z ^ z >> 31;
-	}
+	for (uint64_t i = 0; i < 4; i++)
+		own.s[i] = weir_random_at(x, i);
 }
 
 static void seed(void)

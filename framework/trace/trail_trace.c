@@ -4,13 +4,11 @@
 
 #include <string.h>
 
+#include <weir/random.h>
+
 #include "event/local.h"
 #include "trace/trail.h"
 #include "trace/trail_tap.h"
-
-/* 2^64 divided by the golden ratio. Its multiples, mixed as in splitmix64, differ for any two
- * hops. */
-#define HOP_STEP 0x9e3779b97f4a7c15u
 
 /* ---- text ---- */
 
@@ -100,12 +98,9 @@ void trace_make(struct weir_trail *t, uint64_t sample_below)
 
 uint64_t trace_hop_span(const struct weir_trace *trace, int hop)
 {
-	uint64_t z = trace->span + (uint64_t)(hop + 1) * HOP_STEP;
+	uint64_t span = weir_random_at(trace->span, (uint64_t)hop);
 
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	z ^= z >> 31;
-	return z ? z : 1;
+	return span ? span : 1;
 }
 
 void weir_event_trace_set(struct weir_event *ev, const struct weir_trace *trace)

@@ -16,7 +16,7 @@
 #include "scenario/http_fixture.h"
 
 #include "fault/fault_inject.h"
-#include "http/slab.h"
+#include "http/request/slab.h"
 
 /* Three batches. */
 enum { CLIENTS = 72, FIELDS = 20, BODY = 20000, BIG = 5000000 };

@@ -13,8 +13,8 @@
 
 #include <weir/trace.h>
 
-#include "http/server.h"
-#include "http/wire.h"
+#include "http/conn/io.h"
+#include "http/message/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

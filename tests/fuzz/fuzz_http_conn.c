@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/stream.h"
+#include "http/request/stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

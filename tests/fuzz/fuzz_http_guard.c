@@ -13,8 +13,8 @@
 
 #include <llhttp.h>
 
-#include "http/guard.h"
-#include "http/parse.h"
+#include "http/message/guard.h"
+#include "http/message/parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/stream.h"
-#include "http/transfer.h"
+#include "http/request/stream.h"
+#include "http/request/transfer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/guard.h"
-#include "http/normal_path.h"
+#include "http/message/guard.h"
+#include "http/message/normal_path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

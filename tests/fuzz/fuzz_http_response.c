@@ -15,7 +15,7 @@
 
 #include <weir/http.h>
 
-#include "http/request.h"
+#include "http/request/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

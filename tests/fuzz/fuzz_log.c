@@ -20,7 +20,7 @@
 #include <weir/log.h>
 #include <weir/log_file.h>
 
-#include "http/access_log.h"
+#include "http/request/access_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -29,10 +29,10 @@
 
 #include <weir/log.h>
 
-#include "http/tls_certs.h"
-#include "http/tls_hello.h"
-#include "http/tls_pem.h"
-#include "http/tls_ticket.h"
+#include "net/tls/tls_certs.h"
+#include "net/tls/tls_hello.h"
+#include "net/tls/tls_pem.h"
+#include "net/tls/tls_ticket.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

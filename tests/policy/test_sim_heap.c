@@ -21,9 +21,9 @@ static void run_from(uint32_t first_order)
 	struct heap_entry last = {.at = -1};
 
 	for (uint32_t i = 0; i < N || h.n > 0;) {
-		bool push = i < N && (h.n == 0 || rng_at(1, i + (uint32_t)popped) % 3);
+		bool push = i < N && (h.n == 0 || weir_random_at(1, i + (uint32_t)popped) % 3);
 		if (push) {
-			of[i] = heap_push(&h, now + (int64_t)(rng_at(2, i) % 5), i, &rc);
+			of[i] = heap_push(&h, now + (int64_t)(weir_random_at(2, i) % 5), i, &rc);
 			i++;
 			continue;
 		}

@@ -9,7 +9,7 @@
 #include "http_fixture.h"
 
 #include "stage/stage.h"
-#include "http/server.h"
+#include "http/conn/io.h"
 
 static char why[300];
 

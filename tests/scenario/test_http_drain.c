@@ -8,7 +8,7 @@
 #include "fixture/drain_fixture.h"
 #include "http_fixture.h"
 
-#include "http/server.h"
+#include "http/conn/io.h"
 
 /* Begin a drain and wait until the I/O thread has noticed: the probe connection gets an answer that
  * closes it, or is closed. */

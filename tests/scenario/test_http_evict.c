@@ -7,7 +7,7 @@
 #include "fixture/tls_fixture.h"
 #include "evict_fixture.h"
 
-#include "http/server.h"
+#include "http/conn/io.h"
 
 static rlim_t old_limit;
 

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 
 #include "fixture/held_clock.h"
-#include "http/server.h"
+#include "http/conn/io.h"
 #include "http_fixture.h"
 
 static atomic_int n_failed;

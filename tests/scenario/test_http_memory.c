@@ -3,7 +3,7 @@
  * what the server does as its budget fills, and that all of it is released. */
 #include <stdint.h>
 
-#include "http/memory_auto.h"
+#include "net/memory_auto.h"
 #include "http_fixture.h"
 
 static struct server server;

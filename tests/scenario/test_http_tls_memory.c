@@ -2,8 +2,8 @@
 /* The memory of TLS connections is included in the total: idle, and with half a record read. */
 #include "fixture/held_clock.h"
 #include "fixture/tls_fixture.h"
-#include "http/conn.h"
-#include "http/tls_conn.h"
+#include "http/conn/conn.h"
+#include "http/conn/tls_conn.h"
 
 enum { N = 10, HALF = 8000 };
 

@@ -5,6 +5,8 @@
 
 #include "fixture/graph_fixture.h"
 
+#include <weir/random.h>
+
 #include "event/local.h"
 
 #define CLASSES    3
@@ -21,15 +23,6 @@ static void fault(const char *what, uint64_t a, uint64_t b)
 	if (atomic_fetch_add(&faults, 1) < 10)
 		fprintf(
 		    stderr, "%s: %llu, %llu\n", what, (unsigned long long)a, (unsigned long long)b);
-}
-
-/* splitmix64 (Steele, Lea, Flood 2014) of the number. */
-static uint64_t random_of(uint64_t z)
-{
-	z += 0x9e3779b97f4a7c15ULL;
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
 }
 
 /* ---- what is held ---- */
@@ -97,7 +90,7 @@ static int mix_thread_init(struct weir_stage *st)
 	if (m->ready != 0 || m->n != 0)
 		fault("thread state is in use", m->ready, (uint64_t)m->n);
 	m->ready = READY;
-	if (!atomic_load(&may_refuse) || random_of(atomic_fetch_add(&calls, 1)) % 3 != 0)
+	if (!atomic_load(&may_refuse) || weir_random_at(0, atomic_fetch_add(&calls, 1)) % 3 != 0)
 		return 0;
 	atomic_fetch_add(&refusals, 1);
 	return WEIR_ESYS;
@@ -133,7 +126,8 @@ static void die(uint64_t r)
 static void mix_one(struct weir_stage *st, struct mine *m, struct weir_event **slot)
 {
 	struct probe *p = (struct probe *)*slot;
-	uint64_t r = random_of(p->seq << 8 ^ (uint64_t)p->producer << 4 ^ (uint64_t)++p->status);
+	uint64_t r =
+	    weir_random_at(0, p->seq << 8 ^ (uint64_t)p->producer << 4 ^ (uint64_t)++p->status);
 
 	die(r);
 	switch (p->status > HOPS_MAX ? 0 : r >> 32 & 63) {
@@ -187,7 +181,7 @@ static void mix_refused(
 {
 	for (int i = 0; i < n; i++) {
 		struct probe *p = (struct probe *)ev[i];
-		uint64_t r = random_of(p->seq + (uint64_t)p->status);
+		uint64_t r = weir_random_at(0, p->seq + (uint64_t)p->status);
 		die(r);
 		if (outlet == 0 && ++p->status <= HOPS_MAX && r % 8 == 0)
 			weir_emit(st, 2, &ev[i]);

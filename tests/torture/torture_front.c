@@ -22,6 +22,8 @@
 
 #include <unistd.h>
 
+#include <weir/random.h>
+
 #include "base/clock.h"
 #include "stage/shed_token.h"
 
@@ -48,22 +50,13 @@ static void fault(const char *what, uint64_t a, uint64_t b)
 		    stderr, "%s: %llu, %llu\n", what, (unsigned long long)a, (unsigned long long)b);
 }
 
-/* splitmix64 (Steele, Lea, Flood 2014) of the number. */
-static uint64_t random_of(uint64_t z)
-{
-	z += 0x9e3779b97f4a7c15ULL;
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
-}
-
 /* ---- stages ---- */
 
 static void chaos_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int i = 0; i < n; i++) {
 		struct probe *p = (struct probe *)ev[i];
-		uint64_t r = random_of(p->seq);
+		uint64_t r = weir_random_at(0, p->seq);
 		if (r % 20011 == 0)
 			pthread_exit(NULL);
 		if (r % 97 == 0)
@@ -110,7 +103,7 @@ static void hold_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	h->n = 0;
 	for (int i = 0; i < n; i++) {
 		const struct probe *p = (struct probe *)ev[i];
-		if (h->n < HELD_MAX && random_of(p->seq) % 13 == 0) {
+		if (h->n < HELD_MAX && weir_random_at(0, p->seq) % 13 == 0) {
 			h->ev[h->n++] = ev[i];
 			weir_hold(st, &ev[i]);
 		} else {
@@ -134,7 +127,7 @@ static void work_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	(void)st;
 	for (int i = 0; i < n; i++) {
 		const struct probe *p = (struct probe *)ev[i];
-		int64_t end_ns = clock_now_ns() + (int64_t)(random_of(p->seq) & 0x3fff);
+		int64_t end_ns = clock_now_ns() + (int64_t)(weir_random_at(0, p->seq) & 0x3fff);
 		while (clock_now_ns() < end_ns)
 			;
 		weir_event_finish(&ev[i], WEIR_OK);
@@ -159,7 +152,7 @@ static void count_finish(struct probe *p, int status)
 
 static void dress(struct probe *p, int producer, uint64_t seq)
 {
-	uint64_t r = random_of(seq << 3 | (unsigned)producer);
+	uint64_t r = weir_random_at(0, seq << 3 | (unsigned)producer);
 	int64_t now_ns = clock_now_ns();
 
 	weir_event_init(&p->ev, &probe_type, now_ns);
@@ -203,7 +196,7 @@ static void *produce(void *arg)
 		abort();
 	while (!atomic_load(&stop)) {
 		struct weir_event *run[RUN];
-		uint64_t r = random_of(++runs << 3 | (unsigned)id);
+		uint64_t r = weir_random_at(0, ++runs << 3 | (unsigned)id);
 		int n = 0, most = r & 1 ? RUN : 1 + (int)(r >> 1) % 8, why = 0;
 		for (; n < most; n++, at = (at + 1) % PROBES) {
 			struct probe *p = &pool[id][at];

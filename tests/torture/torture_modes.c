@@ -47,7 +47,7 @@ static void count_finish(struct probe *p, int status)
 
 static void dress(struct probe *p, int producer, uint64_t seq)
 {
-	uint64_t r = random_of(seq << 3 | (unsigned)producer);
+	uint64_t r = weir_random_at(0, seq << 3 | (unsigned)producer);
 	int64_t now_ns = clock_now_ns();
 
 	weir_event_init(&p->ev, &probe_type, now_ns);
@@ -65,7 +65,7 @@ static void dress(struct probe *p, int producer, uint64_t seq)
 static void offer_run(struct weir_graph *g, int id, int *at, uint64_t *seq)
 {
 	struct weir_event *run[RUN];
-	uint64_t r = random_of(*seq << 3 | (unsigned)id);
+	uint64_t r = weir_random_at(0, *seq << 3 | (unsigned)id);
 	int n = 0, most = r & 1 ? RUN : 1 + (int)(r >> 1 & 7), why = 0;
 
 	for (int looks = 0; n < most && looks < 4 * RUN; looks++, *at = (*at + 1) % PROBES) {

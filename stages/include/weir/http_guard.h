@@ -5,7 +5,7 @@
  * A pure function over raw bytes, used wherever bytes are passed on to a more lenient parser: the
  * data plane calls it before llhttp, the admin endpoint before libmicrohttpd. A refusal is final:
  * the caller responds with the status, closes the connection and never parses the head again.
- * stages/http/guard.h lists the rules.
+ * stages/http/message/guard.h lists the rules.
  */
 #ifndef WEIR_HTTP_GUARD_H
 #define WEIR_HTTP_GUARD_H

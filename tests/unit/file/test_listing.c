@@ -12,7 +12,7 @@
 
 #include "cunit_main.h"
 #include "file/path.h"
-#include "http/normal_path.h"
+#include "http/message/normal_path.h"
 
 static char base[] = "/tmp/weir-listing-XXXXXX";
 static int root = -1;

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/guard.h"
-#include "http/parse.h"
+#include "http/message/guard.h"
+#include "http/message/parse.h"
 
 #include "cunit_main.h"
 

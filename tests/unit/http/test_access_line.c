@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Lines of the access log: always one line, whatever clients send; JSON with the same contents as
  * logfmt; the formats that common tools read. */
-#include "http/access_log.h"
+#include "http/request/access_log.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The chunked decoder: every rule, with the same result at every split. */
-#include "http/chunk.h"
+#include "http/message/chunk.h"
 
 #include <stdio.h>
 #include <stdlib.h>

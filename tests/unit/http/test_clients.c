@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The client table: which addresses count as one, counts with several threads, and rates on a
  * virtual clock. */
-#include "http/clients.h"
+#include "net/clients.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The byte guard and llhttp after it: the rules of stages/http/guard.h with texts that they refuse
+ * The byte guard and llhttp after it: the rules of stages/http/message/guard.h with texts that they refuse
  * and similar ones that are good (request lines, targets and Host: test_guard_target.c); limits at,
  * below and above; and verdicts that do not depend on splits.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Listen addresses in the forms that people write. */
-#include "http/address.h"
+#include "net/address.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The memory steps of connections: the exact values where they begin and end. */
-#include "http/memory.h"
+#include "http/server/memory.h"
 
 #include "cunit_main.h"
 

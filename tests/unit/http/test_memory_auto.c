@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The value of `memory: auto`: the share at its limits, and the smallest limit of the control
  * groups of a process. */
-#include "http/memory_auto.h"
+#include "net/memory_auto.h"
 
 #include <stdio.h>
 #include <stdlib.h>

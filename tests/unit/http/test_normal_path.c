@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The normal spelling of a path: every spelling leads to it, and patterns that can never match one
  * are reported. */
-#include "http/normal_path.h"
+#include "http/message/normal_path.h"
 
 #include <stdint.h>
 #include <stdio.h>

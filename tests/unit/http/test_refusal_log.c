@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Log lines about refused requests: at most so many a second, and the rest are counted. */
-#include "http/refusal_log.h"
+#include "http/request/refusal_log.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -10,7 +10,8 @@
 
 #include <weir/http.h>
 
-#include "http/request.h"
+#include "http/request/refusal.h"
+#include "http/request/request.h"
 
 #include "cunit_main.h"
 
@@ -142,7 +143,7 @@ static void test_trace_text(void)
 		if (known < 4)
 			weir_event_trace_set(&req->ev, &trace);
 		memset(text, 'x', sizeof(text));
-		bool named = request_trace_text(&req->ev, text);
+		bool named = refusal_trace_text(&req->ev, text);
 		CU_ASSERT_EQUAL(named, known > 0 && known < 4);
 		CU_ASSERT_STRING_EQUAL(text, named ? id : "");
 		drop(req);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Slabs: pieces do not overlap, are reused last in first out, and the mappings of a burst are
  * unmapped. */
-#include "http/slab.h"
+#include "http/request/slab.h"
 
 #include <stdint.h>
 #include <string.h>

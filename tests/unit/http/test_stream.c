@@ -3,7 +3,7 @@
  * From bytes to requests: the same requests with the same bytes at any split, which stay valid
  * while later ones are read; bodies within limits and budget; nothing is parsed after an error.
  */
-#include "http/stream.h"
+#include "http/request/stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which certificate a name gets, and the errors for files that cannot be used. */
-#include "http/tls_certs.h"
+#include "net/tls/tls_certs.h"
 
 #include <weir/log.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which issuer a chain lacks: a forgotten intermediate, or none for a self-signed certificate and
  * for one directly below a trusted root. */
-#include "http/tls_chain.h"
+#include "net/tls/tls_chain.h"
 
 #include "fixture/tls_fixture.h"
 

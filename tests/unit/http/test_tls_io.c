@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Writing over TLS to a socket with little buffer space: how many bytes are reported as sent, and
  * that every byte arrives once. */
-#include "http/conn.h"
-#include "http/tls_internal.h"
+#include "http/conn/conn.h"
+#include "http/conn/tls_internal.h"
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which certificate a name selects, and which certificates have all names of another. */
-#include "http/tls_names.h"
+#include "net/tls/tls_names.h"
 
 #include <string.h>
 

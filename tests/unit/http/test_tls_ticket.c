@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Ticket keys over time: what they decrypt, when they change, and when they are erased. */
-#include "http/tls_ticket.h"
+#include "net/tls/tls_ticket.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * a full ring is reported, each way to end is final, and all memory returns to the budget. Waking
  * and signals need a graph: see tests/scenario.
  */
-#include "http/transfer.h"
+#include "http/request/transfer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include <weir/http.h>
 
 #include "cunit_main.h"
-#include "http/pool.h"
+#include "http/request/pool.h"
 
 #define BUDGET 1000
 

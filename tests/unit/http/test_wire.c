@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Hints that clients send with requests: the time left, and the user. */
-#include "http/wire.h"
+#include "http/message/wire.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -63,7 +63,7 @@ static void test_quantiles(void)
 
 	memset(&h, 0, sizeof(h));
 	for (int i = 0; i < N_VALUES; i++) {
-		values[i] = (int64_t)(2e6 * rng_exp(rng_at(7, (uint64_t)i)));
+		values[i] = (int64_t)(2e6 * rng_exp(weir_random_at(7, (uint64_t)i)));
 		hdr_add(&h, values[i], 1);
 		sum += (double)values[i];
 	}
@@ -111,7 +111,7 @@ static void test_merge(void)
 	hdr_merge(&merged, &part[0]);
 	CU_ASSERT_EQUAL(merged.total, 0);
 	for (int i = 0; i < N_VALUES; i++) {
-		int64_t ns = (int64_t)rng_below(rng_at(3, (uint64_t)i), 200000000);
+		int64_t ns = (int64_t)rng_below(weir_random_at(3, (uint64_t)i), 200000000);
 		hdr_add(&whole, ns, 1);
 		hdr_add(&part[i % 2], ns, 1);
 	}

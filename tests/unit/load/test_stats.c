@@ -16,8 +16,8 @@
 
 static double normal(uint64_t key, uint64_t k)
 {
-	return sqrt(2 * rng_exp(rng_at(key, 2 * k))) *
-	       cos(2 * M_PI * rng_unit(rng_at(key, 2 * k + 1)));
+	return sqrt(2 * rng_exp(weir_random_at(key, 2 * k))) *
+	       cos(2 * M_PI * weir_random_unit(weir_random_at(key, 2 * k + 1)));
 }
 
 static void test_median(void)

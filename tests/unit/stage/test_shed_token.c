@@ -5,20 +5,18 @@
 
 #include <string.h>
 
+#include <weir/random.h>
+
 #include "cunit_main.h"
 
 #define MS 1000000LL
 #define S  1000000000LL
 
-/* Repeatable random numbers: splitmix64 (Steele, Lea, Flood 2014). */
 static uint64_t next(void)
 {
-	static uint64_t state = 42;
-	uint64_t z = state += 0x9e3779b97f4a7c15ULL;
+	static uint64_t drawn;
 
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
+	return weir_random_at(42, drawn++);
 }
 
 static struct shed_token random_token(void)

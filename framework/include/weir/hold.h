@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Events that stay in a stage after its handler has returned. For threads of the graph. */
+#ifndef WEIR_HOLD_H
+#define WEIR_HOLD_H
+
+#include <weir/annotate.h>
+#include <weir/event.h>
+
+struct weir_stage;
+
+/**
+ * Hold `*ev` beyond this handler call and set `*ev` to NULL. The event stays in flight in this
+ * stage until the stage emits or finishes it, from any thread of the graph. The stage must keep
+ * track of its held events (it may link them by `ev->next`) and end all of them when the graph
+ * closes (ops->stop). A held event still occupies a slot: a stage, inline or not, can have at most
+ * `queue.limit` queued and held events together, and admission refuses more (WEIR_EQUEUE). Once a
+ * stage has held an event, events in its handlers count as well, since they may be held next.
+ */
+WEIR_API void weir_hold(struct weir_stage *st, struct weir_event **ev);
+
+/**
+ * Put `*ev`, which is in a handler or held by the stage, back into the queue of the same stage and
+ * set `*ev` to NULL; `handle` is then called with it again. The event has already been admitted, so
+ * admission is not repeated, a full queue does not refuse it, no deadline or delay drops it before
+ * the handler, and it is counted as offered only once. If the graph is closed by force or a handler
+ * thread exits unexpectedly, the event may end without another call (as WEIR_ECLOSED on a close).
+ * State that belongs to an event should therefore be freed in a callback that runs for every event
+ * at its end, such as a tap of weir_http_add_tap. For inline stages, the requeuing thread calls
+ * `handle` when its batch ends. Any thread of the graph; costs about 5 ns plus the push into the
+ * queue.
+ */
+WEIR_API void weir_requeue(struct weir_stage *st, struct weir_event **ev);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* Stage types: finding them by name, and loading plug-ins. For programs that embed weir. */
+#ifndef WEIR_PLUGIN_H
+#define WEIR_PLUGIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/annotate.h>
+#include <weir/error.h>
+
+struct weir_stage_ops;
+
+/** The built-in or loaded type called `name`, or NULL if none exists. Any thread. */
+WEIR_API const struct weir_stage_ops *weir_stage_type_find(const char *name);
+
+/** Type number `i`, from 0, in the order of names; NULL past the end. Any thread. */
+WEIR_API const struct weir_stage_ops *weir_stage_type_at(int i);
+
+/**
+ * Load the plug-in at `path`: copy the file into memory, where it cannot change, dlopen the copy,
+ * find `weir_stage_<symbol>`, where symbol is the file's base name up to the first dot, check the
+ * ABI, and register the type. A file whose content has been loaded before is not loaded again.
+ * Files that other users can write are refused (weir/trust.h). Returns 0, or a WEIR_E code with
+ * `err` filled in. One thread at a time, before a build.
+ */
+WEIR_API int weir_stage_load(const char *path, struct weir_err *err);
+
+/**
+ * Load a plug-in that a configuration names, as weir_stage_load does. *id receives a hash of its
+ * content, never 0. If `look` is set, no code is loaded: if this content has not been loaded
+ * before, the newest loaded plug-in with the same symbol is used instead, or WEIR_ENOENT is
+ * returned if none exists.
+ */
+WEIR_API int weir_stage_plugin(const char *path, bool look, uint64_t *id, struct weir_err *err);
+
+/**
+ * Call this before loading the plug-ins of a new configuration. After it, each type name can be
+ * reassigned once, to a plug-in other than the one in earlier configurations. Graphs keep the types
+ * that they were built with. One thread at a time, like weir_stage_load.
+ */
+WEIR_API void weir_stage_plugins_begin(void);
+
+/** Undo the assignments since weir_stage_plugins_begin, if the configuration does not take effect:
+ *  the type names refer to their former plug-ins again. One thread at a time, like
+ *  weir_stage_load. */
+WEIR_API void weir_stage_plugins_revert(void);
+
+/** Whether `name` belongs to a plug-in that the configuration has not named since
+ *  weir_stage_plugins_begin. One thread at a time, like weir_stage_load. */
+WEIR_API bool weir_stage_type_left(const char *name);
+
+/** Register a type of a program that embeds weir. `ops` must never be freed. Returns 0, or a WEIR_E
+ *  code with `err` filled in. */
+WEIR_API int weir_stage_register(const struct weir_stage_ops *ops, struct weir_err *err);
+
+#endif

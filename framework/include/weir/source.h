@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For sources: stages that create events in their own I/O threads (weir/io.h), and stages that keep
+ * external data over a reload. The calls are for threads of the graph unless stated otherwise.
+ *
+ * ops->start. Start the source's own threads. All downstream stages are already running. Main
+ * thread.
+ *
+ * ops->stop. Accept nothing new, and return when all work in progress has finished, at `until_ns`
+ * (CLOCK_MONOTONIC) at the latest. Responses may arrive until the last stage has drained, so loops
+ * are stopped and joined in ops->fini, not here.
+ *
+ * ops->pause. Accept and read nothing new while `paused` is set; work in
+ * progress continues. Nothing is lost, because clients wait. Optional: a source without this
+ * callback cannot be paused. Any thread, one call at a time, between start and stop; must not
+ * block. In a graph that replaces another one (weir_graph_succeed), it is also called once
+ * before `start`, so that the source starts paused; the source is resumed when all stages have
+ * started.
+ *
+ * ops->refresh. Called when a reload keeps this stage because nothing but live knobs has
+ * changed. Take over the external data that the init of `wanted` has read, such as a
+ * certificate whose file was replaced. `wanted` is the same stage in a graph that is never
+ * started and will soon be freed, so its fini must still be able to release it. Optional. One
+ * call at a time, between start and stop, while handlers run. May run in any thread, so
+ * weir_state is the only function of these headers that it may call.
+ *
+ * ops->renewed. Whether the external data that the init of `wanted` has read differs from the
+ * data that this running stage uses. If so, write the difference into text[size], without a
+ * full stop ("certificate example.org until 2027-01-31, was example.org until 2026-12-01").
+ * Reloads and previews of reloads report this text. If the callback returns false, `text` is
+ * ignored. `wanted` has the same name and type, may have other knobs, and was not started.
+ * Optional; called under the same rules as refresh.
+ */
+#ifndef WEIR_SOURCE_H
+#define WEIR_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/annotate.h>
+#include <weir/event.h>
+
+struct weir_stage;
+
+/** Class of `ev` according to the graph's `classes:`: the first that matches, otherwise the last
+ *  one. For sources. */
+WEIR_API uint8_t weir_classify(const struct weir_stage *st, const struct weir_event *ev);
+
+/** Whether the drain must end immediately (after a second SIGTERM). The ops->stop of a source polls
+ *  this while it waits. Any thread. */
+WEIR_API bool weir_hurried(const struct weir_stage *st);
+
+/**
+ * Find a stage reachable from `outlet`, directly or through other stages, whose ops->accepts is a
+ * specific event type and whose ops->flags lack at least one of `flags`. Returns NULL if none
+ * exists. Stages that accept any event are not checked, because they cannot read the events.
+ * Outlets whose event type differs from that of `outlet` are not followed. For use in ops->init.
+ * Main thread; visits every downstream stage once.
+ */
+WEIR_API const struct weir_stage *weir_behind_without(
+    struct weir_stage *st, int outlet, unsigned flags);
+
+/** Size of a shed id as text, with its NUL. */
+#define WEIR_SHED_ID_BYTES 14
+
+/**
+ * Write the shed id of `ev`, 13 letters and digits that `weir why --shed ID` explains, to `text`.
+ * Returns false, with an empty text, if admission did not refuse the event. Called by the owner of
+ * the event; allocates nothing.
+ */
+WEIR_API bool weir_shed_id(const struct weir_event *ev, char text[WEIR_SHED_ID_BYTES]);
+
+/**
+ * How long the sender of the refused event `ev` should wait before retrying, in ns; 0 if unknown.
+ * If only part of the event's class is admitted, this is the time until the event's user is
+ * admitted again, at most 10 s, or 1 s for an event without a user. After most other refusals it is
+ * the predicted wait. Called by the owner of the event, in a thread of the graph. Takes no lock;
+ * costs about 10 ns.
+ */
+WEIR_API int64_t weir_retry_after_ns(const struct weir_event *ev);
+
+/**
+ * The predecessor of this stage: the stage of the same name and type in the running graph that this
+ * stage's graph replaces (weir_graph_succeed). For a renamed source it is a source of the same type
+ * that matches no other stage. NULL if none exists. The predecessor keeps working until it is
+ * stopped and may be freed at any time afterwards, so take over what can be shared (a listening
+ * socket, a reference-counted table) and keep no pointer to the predecessor. *unchanged (may be
+ * NULL) is set to true if this stage and all stages downstream of it have the same types and links
+ * as before and differ at most in live knobs. Valid in ops->start, and in an ops->stop that undoes
+ * the start because another stage could not start.
+ */
+WEIR_API struct weir_stage *weir_predecessor(const struct weir_stage *st, bool *unchanged);
+
+/** The successor of this stage: the running stage of the next graph to which this stage hands over
+ *  its connections. NULL if the server is stopping, or if the next graph has no such stage. The
+ *  successor outlives this stage. Valid from ops->stop on; any thread. */
+WEIR_API struct weir_stage *weir_successor(const struct weir_stage *st);
+
+#endif

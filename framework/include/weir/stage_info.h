@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a stage may ask about itself, its graph and its load, and how it reports a bad setting. For
+ * threads of the graph unless stated otherwise.
+ *
+ * ops->thread_init and ops->thread_fini. weir_thread_state is available in both and is zeroed before
+ * each thread_init. thread_fini may emit, finish or requeue the events that the thread holds.
+ * thread_init returns 0 or a WEIR_E code. A failure keeps the graph from starting; in a running
+ * graph, the pool tries again later with another thread. A thread that runs a drain or replaces a
+ * dead I/O thread continues without this stage and calls thread_init again when events for the
+ * stage arrive.
+ *
+ * The framework registers every thread of the graph (handler, I/O, attached) with liburcu-memb: a
+ * stage may use urcu_memb_read_lock() right away and must not register threads itself.
+ */
+#ifndef WEIR_STAGE_INFO_H
+#define WEIR_STAGE_INFO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/annotate.h>
+#include <weir/event.h>
+
+struct weir_stage;
+struct weir_stage_ops;
+
+/** Index of the outlet called `name`, or -1 if the stage has none. For use in ops->init. */
+WEIR_API int weir_outlet_find(const struct weir_stage *st, const char *name);
+
+/** Whether `outlet` is linked to a stage. Constant after the build. */
+WEIR_API bool weir_outlet_linked(const struct weir_stage *st, int outlet);
+
+/**
+ * Make the error that ops->init or ops->start is about to return point to the value at `path` below
+ * `with:`, such as "tls.cert" or "tls.certs.1.key" (list entries count from 1), instead of to the
+ * stage. If the configuration has no such value, the error points to the longest part of the path
+ * that exists. Returns whether the whole path exists. Main thread.
+ */
+WEIR_API bool weir_blame(struct weir_stage *st, const char *path);
+
+/**
+ * Log a warning, formatted as by printf and at most 299 bytes long, that points to the value at
+ * `path` (see weir_blame). It is meant for a setting that is valid but has less effect than the
+ * user may expect; `weir check` shows it. For use in ops->init. Main thread.
+ */
+WEIR_API void weir_warn(struct weir_stage *st, const char *path, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** Name of the stage with id `id` (ev->stage) in the graph of `st`, or "" if no such stage
+ *  exists. */
+WEIR_API const char *weir_stage_peer_name(const struct weir_stage *st, int id);
+
+/** Name of class `class_id` in the graph of `st`, or "" if no such class exists. */
+WEIR_API const char *weir_class_name(const struct weir_stage *st, int class_id);
+
+/** Objective of class `class_id` in the graph of `st`, in ns from the arrival of an event to its
+ *  end; 500 ms unless configured, WEIR_NO_DEADLINE if no such class exists. Constant after the
+ *  build. */
+WEIR_API int64_t weir_class_slo_ns(const struct weir_stage *st, int class_id);
+
+/** The type of the stage. Any thread. */
+WEIR_API const struct weir_stage_ops *weir_stage_type(const struct weir_stage *st);
+
+/** Start time of the current batch in ns, CLOCK_MONOTONIC. Does not read the clock. */
+WEIR_API int64_t weir_now_ns(const struct weir_stage *st);
+
+/** Time from the start of the current batch to the deadline of `ev` in ns; INT64_MAX if `ev` has no
+ *  deadline. */
+WEIR_API int64_t weir_remaining_ns(const struct weir_stage *st, const struct weir_event *ev);
+
+/** Load of the stage, 0 (idle) to 1 (full): the largest of three ratios. The first is the number of
+ *  queued and held events divided by the queue's limit; once the stage has held an event, those in
+ *  its handlers count too. The other two exist only if the admission policy learns the cost of
+ *  events: the number of events of lower classes divided by their share of the limit, and the
+ *  predicted wait of a new event divided by half the stage's objective. Relaxed reads, any
+ *  thread. */
+WEIR_API double weir_pressure(const struct weir_stage *st);
+
+/**
+ * How far the stage should reduce its quality to serve more events, from 0 (full quality) to 1
+ * (cheapest). The framework changes the value in steps of 0.1, as configured by the stage's
+ * `degrade:`; without that section it is always 0. The stage decides how to reduce its quality:
+ * fewer results, a smaller picture, an older copy. A relaxed read, any thread. Source: service
+ * degradation, Welsh and Culler, "Adaptive Overload Control for Busy Internet Servers", USITS 2003.
+ */
+WEIR_API double weir_degradation(const struct weir_stage *st);
+
+#endif

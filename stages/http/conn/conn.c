@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opens, watches and closes connections; see conn.h.
+ *
+ * Time-outs. A connection has one lazy timer, and a deadline that depends on what it waits for. The
+ * timer only triggers a check: when it fires before the deadline it is set again. Bodies and
+ * responses must make progress within body_timeout or write_timeout and, after RATE_GRACE_NS, at
+ * min_..._rate on average. The deadline "since + grace + moved / rate" expresses that without a
+ * periodic check.
+ *
+ * Lists. Waiting connections are in one list per kind of wait (enum conn_list_id), longest-waiting
+ * first. Only the list of connections with a body or a response in progress is not in this order,
+ * because it is rotated. When the server is full, some of these connections are closed, so that
+ * slow or idle clients cannot keep others out (slot.c).
+ */
+#include "http/conn/conn.h"
+
+#include <arpa/inet.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "http/conn/limit.h"
+#include "http/conn/tls_conn.h"
+#include "http/request/sent.h"
+#include "net/clients.h"
+
+#define NS_PER_S 1000000000LL
+
+/* Time before rates are enforced, since a slow start is not an attack (reliability.md, slow
+ * bodies). */
+#define RATE_GRACE_NS (5 * NS_PER_S)
+/* How long the client may take to read the last response, before bytes that it still sends cause a
+ * reset. 2 s is a guess, similar to other servers (Apache 2 s, nginx 5 s). */
+#define LINGER_NS (2 * NS_PER_S)
+/* Delay before a time-out that occurs between reading and parsing is checked again. It is one timer
+ * tick, so the check is in the next iteration. */
+#define LOOK_AGAIN_NS 1000000LL
+
+#define CONN_EVENTS ((uint32_t)EPOLLIN | EPOLLRDHUP | EPOLLET)
+
+/* ---- lists ---- */
+
+void conn_list_leave(struct conn *c)
+{
+	struct conn_list *list = &c->io->list[c->list];
+
+	if (!c->wait_prev)
+		return;
+	*c->wait_prev = c->wait_next;
+	if (c->wait_next)
+		c->wait_next->wait_prev = c->wait_prev;
+	else
+		list->tail = c->wait_prev;
+	c->wait_prev = NULL;
+	list->n--;
+}
+
+void conn_list_join(struct conn *c, enum conn_list_id id)
+{
+	struct conn_list *list = &c->io->list[id];
+
+	if (c->wait_prev && c->list == id)
+		return;
+	conn_list_leave(c);
+	c->list = (uint8_t)id;
+	c->wait_prev = list->tail;
+	c->wait_next = NULL;
+	*list->tail = c;
+	list->tail = &c->wait_next;
+	list->n++;
+}
+
+void conn_list_rotate(struct conn *c)
+{
+	conn_list_leave(c);
+	conn_list_join(c, (enum conn_list_id)c->list);
+}
+
+void conn_make_ready(struct conn *c)
+{
+	if (c->ready)
+		return;
+	c->ready = true;
+	c->ready_next = NULL;
+	*c->io->ready_tail = c;
+	c->io->ready_tail = &c->ready_next;
+}
+
+/* ---- time-outs ---- */
+
+static int64_t at_pause(const struct conn *c, int64_t timeout_ns)
+{
+	return c->progress_ns + memory_timeout_ns(c->io, timeout_ns);
+}
+
+static int64_t at_rate(const struct conn *c, int64_t timeout_ns, double rate)
+{
+	int64_t stall = at_pause(c, timeout_ns);
+
+	if (rate <= 0)
+		return stall;
+	double slow = (double)(c->since_ns + RATE_GRACE_NS) + (double)c->moved_bytes / rate * 1e9;
+	return slow < (double)stall ? (int64_t)slow : stall;
+}
+
+static int64_t deadline(const struct conn *c)
+{
+	const struct http_conf *conf = &c->io->conf;
+
+	switch (c->wait) {
+	case WAIT_IDLE:
+		return c->since_ns + memory_timeout_ns(c->io, c->requests == 0
+								  ? conf->header_timeout_ns
+								  : conf->idle_timeout_ns);
+	case WAIT_HEAD:
+		return c->since_ns + memory_timeout_ns(c->io, conf->header_timeout_ns);
+	case WAIT_BODY:
+		return at_rate(c, conf->body_timeout_ns, conf->min_body_rate);
+	case WAIT_WRITE:
+		return at_rate(c, conf->write_timeout_ns, conf->min_send_rate);
+	case WAIT_LINGER:
+		return c->since_ns + LINGER_NS;
+	default:
+		return INT64_MAX;
+	}
+}
+
+static void body_timed_out(struct conn *c, enum limit l)
+{
+	if (stream_in_parts(&c->stream)) { /* the stage that has the request answers */
+		limit_count(c->io, l);
+		conn_tear_part(c, WEIR_EGONE, 408);
+		/* the response to this request has been sent already */
+	} else if (c->stream.phase == STREAM_SKIP) {
+		limit_count(c->io, l);
+		conn_close(c);
+	} else {
+		limit_refuse(c, l);
+	}
+}
+
+static void timed_out(struct conn *c)
+{
+	struct http_io *io = c->io;
+	int64_t now_ns = weir_loop_now_ns(io->loop);
+
+	switch (c->wait) {
+	case WAIT_HEAD:
+		limit_refuse(c, LIMIT_HEADER_TIME);
+		conn_settle(c); /* memory.c must not find it in CONN_HALF */
+		return;
+	case WAIT_BODY:
+		body_timed_out(c, at_pause(c, io->conf.body_timeout_ns) <= now_ns
+				      ? LIMIT_BODY_TIME
+				      : LIMIT_BODY_RATE);
+		return;
+	case WAIT_WRITE:
+		io->count[at_pause(c, io->conf.write_timeout_ns) <= now_ns ? SERVER_TIMEOUTS_WRITE
+									   : SERVER_SLOW_READERS]++;
+		if (c->ending)
+			conn_end_mute(c);
+		else
+			conn_abort(c);
+		return;
+	case WAIT_IDLE:
+		if (c->tls && tls_is_shaking(c->tls))
+			tls_timed_out(c);
+		else
+			io->count[SERVER_TIMEOUTS_IDLE]++;
+		conn_end(c, true);
+		return;
+	default:
+		conn_close(c);
+	}
+}
+
+static void timer_fired(struct weir_loop *loop, struct weir_timer *t)
+{
+	struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, timer));
+	int64_t at = deadline(c);
+
+	if (at <= weir_loop_now_ns(loop) && c->wait == WAIT_WRITE && conn_look(c))
+		at = deadline(c);
+	if (at == INT64_MAX)
+		return;
+	/* the bytes for which the connection waits may have been read but not parsed yet */
+	if (c->ready && at <= weir_loop_now_ns(loop))
+		at = weir_loop_now_ns(loop) + LOOK_AGAIN_NS;
+	if (at > weir_loop_now_ns(loop))
+		weir_timer_set(loop, t, at);
+	else
+		timed_out(c);
+}
+
+static enum conn_wait wait_of(const struct conn *c)
+{
+	if (c->lingering)
+		return WAIT_LINGER;
+	if (c->blocked)
+		return WAIT_WRITE;
+	if (c->io->pause.on) /* we read nothing now, so a pause may not be the client's fault */
+		return WAIT_NONE;
+	if (stream_in_parts(&c->stream))
+		return conn_blames_part(c) ? WAIT_BODY : WAIT_NONE;
+	if (c->no_more)
+		return WAIT_NONE;
+	if (c->stream.filling || c->stream.phase == STREAM_SKIP)
+		return WAIT_BODY;
+	if (stream_partial(&c->stream) && conn_wants_read(c))
+		return WAIT_HEAD;
+	return c->in_flight == 0 ? WAIT_IDLE : WAIT_NONE;
+}
+
+static void begin_wait(struct conn *c, enum conn_wait wait)
+{
+	struct weir_loop *loop = c->io->loop;
+
+	c->wait = (uint8_t)wait;
+	c->since_ns = c->progress_ns = weir_loop_now_ns(loop);
+	c->moved_bytes = 0;
+	if (wait == WAIT_WRITE)
+		c->queued_bytes = conn_untaken(c);
+}
+
+/* ---- epoll ---- */
+
+/* Connections are watched edge-triggered: a level-triggered descriptor is polled once more per
+ * request to find that nothing is left (measured: 3 % of the CPU time per request). Therefore code
+ * that leaves bytes unread, or waits to write, arms the descriptor again; epoll then reports
+ * immediately what is already there. */
+static void rearm(struct conn *c)
+{
+	/* With TLS, EPOLLOUT is also needed: bytes that were read but not decrypted yet cause no
+	 * edge, whereas a writable socket does. */
+	uint32_t events = CONN_EVENTS | (c->blocked || c->tls ? EPOLLOUT : 0);
+
+	if (weir_loop_mod(c->io->loop, &c->watch, events) != 0)
+		conn_close(c);
+}
+
+static void rearm_if_needed(struct conn *c)
+{
+	bool read = c->unread && conn_wants_read(c);
+
+	if (!read && !c->rearm)
+		return;
+	c->rearm = false;
+	if (read)
+		c->unread = false;
+	rearm(c);
+}
+
+void conn_settle(struct conn *c)
+{
+	enum conn_wait wait;
+
+	if (!conn_is_open(c))
+		return;
+	conn_state_follow(c);
+	wait = wait_of(c);
+	if (wait != c->wait)
+		begin_wait(c, wait);
+	if (wait == WAIT_IDLE)
+		conn_list_join(c, c->tls && tls_is_away(c->tls) ? CONN_AWAY : CONN_IDLE);
+	else if (wait == WAIT_HEAD)
+		conn_list_join(c, c->in_flight == 0 ? CONN_HALF : CONN_BEHIND);
+	else if (wait == WAIT_BODY || wait == WAIT_WRITE)
+		conn_list_join(c, CONN_SLOW);
+	else if (wait == WAIT_LINGER)
+		conn_list_join(c, c->refused ? CONN_REFUSED : CONN_LINGER);
+	else
+		conn_list_leave(c);
+	if (wait == WAIT_IDLE)
+		stream_rest(&c->stream, &c->io->pool);
+	if (wait != WAIT_NONE)
+		weir_timer_set(c->io->loop, &c->timer, deadline(c));
+	rearm_if_needed(c);
+}
+
+static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
+{
+	struct conn *c = (struct conn *)w;
+	const uint32_t broken = EPOLLHUP | EPOLLERR;
+
+	(void)loop;
+	io_touch(c->io);
+	c->peer_done |= (events & EPOLLRDHUP) != 0;
+	if (c->tls)
+		events = tls_on_ready(c, events);
+	if (events & (EPOLLIN | EPOLLRDHUP | broken)) {
+		if (WEIR_LIKELY(events == EPOLLIN) && conn_wants_read(c) && conn_read_later(c))
+			return;
+		if (conn_wants_read(c))
+			conn_read(c);
+		else if (events & broken)
+			conn_close(c);
+		else
+			c->unread = true;
+	}
+	if (c->blocked && (events & EPOLLOUT) && conn_is_open(c)) {
+		c->blocked = false;
+		if (WEIR_UNLIKELY(c->continue_left > 0))
+			conn_continue_more(c);
+		conn_write(c);
+	}
+}
+
+/* ---- lifecycle ---- */
+
+static void name_peer(struct conn *c, const struct sockaddr_storage *addr)
+{
+	const void *bytes = addr->ss_family == AF_INET6
+				? (const void *)&((const struct sockaddr_in6 *)addr)->sin6_addr
+				: (const void *)&((const struct sockaddr_in *)addr)->sin_addr;
+
+	if (!inet_ntop(addr->ss_family, bytes, c->peer, sizeof(c->peer)))
+		c->peer[0] = '\0';
+	c->peer_n = (uint8_t)strlen(c->peer);
+}
+
+/* Return the counter that includes `c`: a connection being refused does not count towards
+ * max_connections. */
+static atomic_int *places(const struct conn *c)
+{
+	return c->refused ? &c->io->srv->refusing : &c->io->srv->connections;
+}
+
+static void register_conn(struct conn *c)
+{
+	struct http_io *io = c->io;
+
+	c->next = io->conns;
+	c->prev = &io->conns;
+	if (c->next)
+		c->next->prev = &c->next;
+	io->conns = c;
+	io->n_conns++;
+	pool_hold(&io->pool, sizeof(*c));
+	io->count[SERVER_CONNECTIONS]++;
+	atomic_fetch_add_explicit(places(c), 1, memory_order_relaxed);
+}
+
+/* Create a connection, watched and idle. Returns NULL if out of memory; the caller then still owns
+ * `fd`. */
+static struct conn *conn_new(struct http_io *io, int fd, bool refused)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->io = io;
+	c->refused = refused;
+	c->watch = (struct weir_watch){.ready = on_ready, .fd = fd};
+	c->timer.fire = timer_fired;
+	c->last = &c->first;
+	if (weir_loop_add(io->loop, &c->watch, CONN_EVENTS) != 0) {
+		free(c);
+		return NULL;
+	}
+	register_conn(c);
+	begin_wait(c, WAIT_IDLE);
+	return c;
+}
+
+void conn_open(
+    struct http_io *io, int fd, const struct sockaddr_storage *addr, uint64_t key, int refuse)
+{
+	struct conn *c = conn_new(io, fd, refuse >= 0);
+
+	if (!c || refuse >= 0)
+		clients_leave(io->srv->clients, key);
+	else
+		c->peer_key = key;
+	if (!c) {
+		limit_count(io, LIMIT_MEMORY);
+		limit_tell(io, fd);
+		return;
+	}
+	io->count[SERVER_ACCEPTED]++;
+	tls_conn_set(c, io->srv->tls ? tls_conn_new(io->srv->tls, c) : NULL);
+	c->stream.secure = c->tls != NULL;
+	memcpy(c->id, &io->next_id, sizeof(c->id));
+	io->next_id++;
+	name_peer(c, addr);
+	if (refuse >= 0)
+		limit_refuse(c, (enum limit)refuse);
+	if (io->srv->tls && !c->tls)
+		conn_close(c);
+	conn_settle(c);
+	if (io_is_leaving(io))
+		conn_hand_over(c);
+}
+
+void conn_past(const struct conn *c, struct conn_past *past)
+{
+	past->requests = c->requests;
+	past->eof = c->eof;
+	past->no_more = c->no_more;
+	past->peer_key = c->peer_key;
+	past->peer_n = c->peer_n;
+	past->tls = c->tls;
+	memcpy(past->id, c->id, sizeof(past->id));
+	memcpy(past->peer, c->peer, sizeof(past->peer));
+}
+
+struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past)
+{
+	struct conn *c = conn_new(io, fd, false);
+
+	if (!c)
+		return NULL;
+	c->requests = past->requests;
+	c->eof = past->eof;
+	c->no_more = past->no_more;
+	if (past->peer_key != 0 && clients_enter(io->srv->clients, past->peer_key) > 0)
+		c->peer_key = past->peer_key;
+	c->peer_n = past->peer_n;
+	memcpy(c->id, past->id, sizeof(c->id));
+	memcpy(c->peer, past->peer, sizeof(c->peer));
+	tls_conn_set(c, past->tls);
+	c->stream.secure = c->tls != NULL;
+	if (c->tls)
+		tls_conn_move(c->tls, c);
+	/* With TLS, decrypted bytes, and bytes that the socket did not accept, may have been handed
+	 * over with the connection. epoll reports neither. */
+	c->unread = c->rearm = c->tls != NULL;
+	io->count[SERVER_TLS_CONNECTIONS] += c->tls && tls_is_open(c->tls);
+	return c;
+}
+
+int conn_detach(struct conn *c)
+{
+	struct http_io *io = c->io;
+	int fd = c->watch.fd;
+
+	io->count[SERVER_TLS_CONNECTIONS] -= c->tls && tls_is_open(c->tls);
+	weir_loop_del(io->loop, &c->watch);
+	c->watch.fd = -1;
+	conn_state_follow(c);
+	weir_timer_cancel(io->loop, &c->timer);
+	conn_list_leave(c);
+	*c->prev = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	stream_fini(&c->stream, &io->pool);
+	conn_parts_gone(c);
+	io->memory.n_swallowed -= c->swallowed;
+	if (c->peer_key != 0)
+		clients_leave(io->srv->clients, c->peer_key);
+	io->count[SERVER_CONNECTIONS]--;
+	atomic_fetch_sub_explicit(places(c), 1, memory_order_relaxed);
+	io->srv->calls->closed(io);
+	conn_make_ready(c);
+	return fd;
+}
+
+void conn_reap(struct conn *c)
+{
+	while (c->first && c->first->answered) {
+		struct http_req *r = c->first;
+		c->first = r->next;
+		c->in_flight--;
+		c->io->count[SERVER_UNDELIVERED] += !r->refusal;
+		if (r->sent)
+			sent_tell(r, HTTP_SENT_TORN, c->part ? c->body_off : 0);
+		c->part = false; /* nothing has been sent of the next response */
+		pool_req_drop(&c->io->pool, r);
+	}
+	if (c->first || (c->tls && tls_is_away(c->tls)))
+		return;
+	tls_conn_free(tls_conn_set(c, NULL));
+	free(c->part_head);
+	pool_hold(&c->io->pool, -(int64_t)(sizeof(*c) + c->part_head_n));
+	c->io->n_conns--;
+	free(c);
+}
+
+void conn_answered(struct http_req *r)
+{
+	struct conn *c = r->conn;
+
+	r->answered = true;
+	pool_hold_answer(&c->io->pool, r);
+	c->io->in_graph--;
+	if (WEIR_UNLIKELY(r->transfer != NULL))
+		conn_parts_home(r);
+	if (r == c->first)
+		conn_make_ready(c);
+}
+
+int conn_retry_after_s(const struct conn *c)
+{
+	return c->io->srv->retry_after_s;
+}

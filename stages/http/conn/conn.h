@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A client connection: one socket, requests in order, one timer.
+ *
+ *   OPEN --last response written--> (LINGERING) --> closed --requests returned--> reaped
+ *     '------ error, time-out, client gone --------^
+ *
+ * While a connection lingers, our side is shut down, and what the client still sends is read and
+ * discarded for a short time, since a reset could destroy the last response. A closed connection
+ * (descriptor -1) stays in memory while its requests are in the graph. They are dropped when they
+ * return. Connections are freed only in turn_end, by conn_reap, so a pointer to a connection is
+ * valid for the whole iteration of the event loop.
+ *
+ * A connection belongs to its I/O thread. `peer`, `id` and `io` are constant, so field getters may
+ * read them from any thread.
+ */
+#ifndef WEIR_HTTP_CONN_H
+#define WEIR_HTTP_CONN_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "http/conn/io.h"
+#include "http/request/stream.h"
+
+/** What a connection waits for; this determines its time-out. */
+enum conn_wait { WAIT_NONE, WAIT_IDLE, WAIT_HEAD, WAIT_BODY, WAIT_WRITE, WAIT_LINGER };
+
+/** States of a connection; conn_state.c has the transitions. A new connection is SHAKING, even
+ * without TLS. */
+enum conn_state {
+	CONN_STATE_SHAKING, /* TLS handshake */
+	CONN_STATE_IDLE,    /* no request */
+	CONN_STATE_HEAD,    /* part of a head has arrived */
+	CONN_STATE_BODY,    /* a body is arriving, or is skipped */
+	CONN_STATE_GRAPH,   /* its requests are complete and in the graph */
+	CONN_STATE_WRITING, /* the socket is full */
+	CONN_STATE_ENDING,  /* close_notify could not be sent yet */
+	CONN_STATE_LINGERING,
+	CONN_STATE_CLOSED,
+	CONN_STATES,
+};
+
+struct tls_conn;
+
+struct conn {
+	struct weir_watch watch; /* first member; fd is -1 once closed */
+	struct tls_conn *tls;    /* NULL without TLS; stays while requests are in the graph */
+	struct weir_timer timer;
+	struct http_io *io;
+	struct conn *next, **prev; /* links of io->conns */
+	/* links in the list `list`; wait_prev is NULL if it is in no list */
+	struct conn *wait_next, **wait_prev;
+	struct conn *ready_next;        /* link of io->ready */
+	struct http_req *first, **last; /* requests in order of arrival, whether answered or not */
+	struct stream stream;
+	char *part_head; /* bytes of the head of `first` that a short write left unsent, owned */
+	uint32_t part_head_n; /* size of part_head */
+	bool part;            /* part of the response of `first` has been sent */
+	bool part_close;      /* the head sent for `first` contains "Connection: close" */
+	bool ready;           /* in io->ready */
+	bool no_more;         /* no further request will be read */
+	bool eof;             /* the client has shut its side down */
+	/* the client has shut its side down (EPOLLRDHUP), but the end of its bytes has not been
+	 * read yet */
+	bool peer_done;
+	bool unread; /* unread bytes may remain for which epoll reports no further edge */
+	bool rearm;  /* conn_settle must arm epoll again */
+	/* the kernel accepted a large write, of which perhaps nothing has reached the client yet */
+	bool swallowed;
+	/* limit of unsent bytes in the kernel, in KiB; 0 is the kernel's default */
+	uint8_t unsent_kib;
+	bool ending; /* close_notify could not be sent yet; no response follows */
+	bool lingering;
+	/* refused when accepted, so it counts neither towards max_connections nor for its
+	 * address */
+	bool refused;
+	bool blocked; /* a write was short: waiting for EPOLLOUT */
+	/* bytes of "100 Continue" still to send; unless it is 0, `blocked` is set */
+	uint8_t continue_left;
+	uint8_t state;      /* enum conn_state, recorded by conn_state_follow */
+	uint8_t wait;       /* enum conn_wait */
+	uint8_t list;       /* enum conn_list_id, valid if wait_prev is set */
+	uint32_t in_flight; /* requests in the list from `first` */
+	uint32_t requests;  /* requests read so far */
+	int64_t since_ns;   /* when the current wait began */
+	/* When the last byte was transferred in this wait; in WAIT_IDLE, when the TLS handshake
+	 * ended. */
+	int64_t progress_ns;
+	/* bytes transferred in this wait; in WAIT_WRITE, bytes acknowledged by the client */
+	int64_t moved_bytes;
+	/* In WAIT_WRITE, the unacknowledged bytes in the kernel at the last check, plus the bytes
+	 * sent since. */
+	int64_t queued_bytes;
+	int64_t body_off;    /* sent bytes of the response body of `first` */
+	uint64_t wire_bytes; /* bytes received for the requests in the list from `first` */
+	uint64_t peer_key;   /* key in the client table (clients.h); 0 if not counted */
+	char id[8];
+	uint8_t peer_n;
+	char peer[INET6_ADDRSTRLEN];
+};
+
+/* ---- lifecycle: conn.c ---- */
+
+/** Take over the accepted socket `fd` of a client with `key` (clients.h), which clients_enter has
+ * counted. The count is undone here if the client is refused, else when the connection closes.
+ * `refuse` is the limit (limit.h) that the client has exceeded, so that it must be refused, or -1.
+ * Closes `fd` on failure. */
+void conn_open(
+    struct http_io *io, int fd, const struct sockaddr_storage *addr, uint64_t key, int refuse);
+/** The state of a connection that survives a reload. */
+struct conn_past {
+	struct tls_conn *tls; /* NULL without TLS; the new server owns it after the handover */
+	uint32_t requests;    /* read so far */
+	bool eof, no_more;    /* as in struct conn */
+	uint64_t peer_key;
+	char id[8];
+	uint8_t peer_n;
+	char peer[INET6_ADDRSTRLEN];
+};
+
+/** Copy the state of `c` that survives a reload into `past`. */
+void conn_past(const struct conn *c, struct conn_past *past);
+/** Open a connection for `fd` that continues `past`. Returns NULL if out of memory; the caller then
+ * still owns the descriptor. The caller must call conn_settle. */
+struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past);
+/** Like conn_close, but leaves the descriptor open and returns it; the caller then owns it. `c`
+ * must be open. */
+int conn_detach(struct conn *c);
+/** Close the socket. If this truncates a response, the client can tell that the response is
+ * incomplete. May be called twice; `c` stays valid until the end of the iteration. */
+void conn_close(struct conn *c);
+/** Like conn_close, but also discards what the kernel still holds for a client that does not read
+ * it. */
+void conn_abort(struct conn *c);
+/** Free a closed connection whose requests have all returned. */
+void conn_reap(struct conn *c);
+/** Append `c` to the list of connections to process in turn_end. */
+void conn_make_ready(struct conn *c);
+/** Handle the return of `r` from the graph: its response may be written now. I/O thread only. */
+void conn_answered(struct http_req *r);
+/** Determine what the connection waits for now, set its time-out, and arm epoll again if needed. */
+void conn_settle(struct conn *c);
+/** Close the socket after the last response, lingering if the client may still be sending. If
+ * close_notify cannot be sent because the socket is full, the connection waits as for a response,
+ * and conn_write calls conn_end again. */
+void conn_end(struct conn *c, bool client_done);
+/** End the connection without close_notify, which could not be sent in time. The kernel still sends
+ * the responses before it, as without TLS. */
+void conn_end_mute(struct conn *c);
+/** Append `r` to the requests of `c`. */
+void conn_append(struct conn *c, struct http_req *r);
+/** Append `c` to the list `id`, unless it is in that list already. */
+void conn_list_join(struct conn *c, enum conn_list_id id);
+/** Remove `c` from the list it is in, if any. */
+void conn_list_leave(struct conn *c);
+/** Move `c`, which is in a list, to the end of that list. */
+void conn_list_rotate(struct conn *c);
+/** Return the number of bytes in the kernel that the client has not acknowledged. Costs one system
+ * call. Defined in taken.c, as is conn_look. */
+int64_t conn_untaken(const struct conn *c);
+/** In WAIT_WRITE: query the kernel for the number of bytes that the client has acknowledged, and
+ * record progress. Returns whether there was any. Costs one system call. */
+bool conn_look(struct conn *c);
+/** The state derived from the flags. Defined in conn_state.c, as are the next two. */
+enum conn_state conn_state(const struct conn *c);
+/** Whether a connection in the state `from` may reach `to`, directly or through other states. */
+bool conn_state_may(enum conn_state from, enum conn_state to);
+/** Record the state derived from the flags, and assert that it may follow the state recorded
+ * before. */
+void conn_state_follow(struct conn *c);
+/** Hand `c` over to another server if it is between two requests, or only sends a response. Returns
+ * whether it has left; it is then closed here. Only while io_is_leaving. */
+static inline bool conn_hand_over(struct conn *c)
+{
+	return c->io->srv->calls->hand_over(c);
+}
+/** Return the configured seconds for Retry-After. */
+int conn_retry_after_s(const struct conn *c);
+
+static inline bool conn_is_open(const struct conn *c)
+{
+	return c->watch.fd != -1;
+}
+
+/* ---- reading: read.c ---- */
+
+/** Read once from the readable socket. Every complete request is emitted before this run of the
+ * event loop ends. */
+void conn_read(struct conn *c);
+/** Process the result of a read of up to `n` bytes: `got` is the number of bytes read, 0 if the
+ * client has shut its side down, or -errno. `n` is 0 if there was no free space to read into. */
+void conn_took(struct conn *c, size_t n, ssize_t got);
+/** Defer reading from `c`, which is readable, so that it is read together with all other
+ * connections that become readable in this run of the event loop. Returns false if `c` cannot be
+ * deferred. Defined in read_turn.c, as is conn_read_arrived. */
+bool conn_read_later(struct conn *c);
+/** Read from the deferred connections at the end of a run of the event loop, and put them on the
+ * ready list. */
+void conn_read_arrived(struct http_io *io);
+/** Parse the buffered bytes, as far as the pipeline limit allows. */
+void conn_parse(struct conn *c);
+/** Queue a response with `status` behind the pending responses, and close the connection after it.
+ * Nothing more is parsed. `why` is static. */
+void conn_refuse(struct conn *c, int status, const char *why);
+/** Whether the connection may read now. */
+bool conn_wants_read(const struct conn *c);
+
+/* ---- streamed bodies: conn_parts.c ---- */
+
+struct transfer;
+
+/** Handle the signal of `t`, which a stage has sent because it needs the body, has freed space, or
+ * has begun or continued a response. */
+void conn_signalled(struct transfer *t);
+/** Handle the return from the graph of `r`, which has a transfer. */
+void conn_parts_home(struct http_req *r);
+/** Whether there is free space for the streamed body. */
+bool conn_wants_part(const struct conn *c);
+/** Whether the streamed body waits for the client rather than for us. */
+bool conn_blames_part(const struct conn *c);
+/** Mark the streamed body as torn: it will not be complete, for the reason in `error` and `status`.
+ * The connection is closed after its response. */
+void conn_tear_part(struct conn *c, int error, int status);
+/** Notify all transfers of `c` that the connection is closed. */
+void conn_parts_gone(struct conn *c);
+/** Abort the streamed bodies and responses in progress, because the graph is closed. */
+void conn_parts_end(struct conn *c);
+/** Whether "100 Continue" is due for a streamed body that the client holds back. */
+bool conn_continue_due(const struct conn *c);
+/** Whether the client would believe the streamed response of `first` to be complete if the
+ * connection were closed normally now. */
+bool conn_would_look_whole(const struct conn *c);
+/** Whether the connection remains usable when `first`, whose body is streamed, is dropped. Called
+ * while it is being dropped. */
+bool conn_part_kept(const struct conn *c);
+
+/* ---- writing: write.c, write_parts.c, write_pieces.c, compose.c ---- */
+
+/** Result of a write. */
+enum conn_sent {
+	SENT,
+	SENT_BLOCKED, /* the socket is full */
+	SENT_BROKEN,  /* the connection is broken */
+	SENT_WAITS,   /* the stage has not provided more */
+};
+
+/** Send what is available of the streamed response of `first`. *close is set if the response is
+ * complete and the connection is closed after it. */
+enum conn_sent conn_write_parts(struct conn *c, bool *close);
+/** Send the rest of the response body of `first`, which is in pieces, after its head has been sent.
+ * Drops `first` once all of it is sent. */
+enum conn_sent conn_send_pieces(struct conn *c);
+/** Drop `first`, whose response has been sent. */
+void conn_pop(struct conn *c);
+/** Drop `first`. Another server sends the rest of its response, and counts the response. */
+void conn_give_away(struct conn *c);
+/** Record that `n` bytes were sent. */
+void conn_moved(struct conn *c, ssize_t n);
+/** Whether the connection must be closed after the response of `r` for reasons other than the
+ * response body. */
+bool conn_closes_behind(const struct conn *c, const struct http_req *r);
+
+/** Send "100 Continue", so that the client sends the body that it holds back (RFC 9110, 10.1.1).
+ * All earlier responses must have been sent. If the socket does not accept all of it, the
+ * connection is blocked until the rest is sent; no response is sent before that. Defined in
+ * write_continue.c. */
+void conn_continue(struct conn *c);
+/** Send the rest of "100 Continue" when the socket is writable again. */
+void conn_continue_more(struct conn *c);
+
+/** Write all responses that are next in order; then parse what has been read, or end the
+ * connection. */
+void conn_write(struct conn *c);
+/** Call conn_write for the ready connections until none is left; reap closed ones. Defined in
+ * write_turn.c. */
+void conn_write_ready(struct http_io *io);
+/** Compose the head of the response of `r` into `out[room]`. Returns its length, or 0 if it does
+ * not fit. `close` means that the connection is closed after this response. */
+size_t compose_head(struct http_io *io, struct http_req *r, bool close, char *out, size_t room);
+/** Whether the response of `r` has body bytes. */
+bool compose_has_body(const struct http_req *r);
+
+#endif

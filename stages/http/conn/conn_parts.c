@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Handles streamed bodies, except for reading and writing them: a connection receives signals from
+ * stages, and notifies them when it is closed. I/O thread only; see transfer.h for ownership.
+ *
+ * A request whose body is streamed is in the list of the connection like any other, and is also
+ * what the stream is filling (`filling`). The end of the body clears `filling`. If the response is
+ * sent before the body has ended, the rest of the body is skipped if it is short (STREAM_SKIP_MAX);
+ * otherwise the connection is closed.
+ */
+#include "http/conn/conn.h"
+
+#include "http/request/transfer.h"
+
+/* Record the transfer of `r`, so that it is notified when the connection is closed. */
+static void know(struct http_req *r, struct transfer *t)
+{
+	if (r->known_transfer)
+		return;
+	r->known_transfer = t;
+	r->conn->io->in_parts++;
+}
+
+static void end_request(struct http_req *r)
+{
+	struct conn *c = r->conn;
+
+	if (c->stream.filling == r)
+		stream_cut(&c->stream);
+	transfer_gone(r->known_transfer, WEIR_ECLOSED);
+	if (r->streams)
+		conn_close(c);
+}
+
+void conn_signalled(struct transfer *t)
+{
+	bool begun;
+
+	if (!transfer_arrived(t, &begun))
+		return;
+	struct http_req *r = t->r;
+	struct conn *c = r->conn;
+	io_touch(c->io);
+	know(r, t);
+	r->streams |= begun;
+	if (!conn_is_open(c)) {
+		transfer_gone(t, WEIR_EGONE);
+		return;
+	}
+	if (c->io->drain.phase == SERVER_CLOSED) {
+		end_request(r);
+		return;
+	}
+	if (r->streams && r == c->first)
+		conn_make_ready(c);
+	if (c->stream.filling == r) {
+		conn_parse(c);
+		conn_settle(c);
+	}
+}
+
+void conn_parts_home(struct http_req *r)
+{
+	know(r, r->transfer);
+	r->conn->io->in_parts--;
+	r->streams = r->pub.res.streamed;
+}
+
+bool conn_wants_part(const struct conn *c)
+{
+	char *room;
+
+	return !c->eof && !c->io->pause.on &&
+	       transfer_room(c->stream.filling->known_transfer, &room) > 0;
+}
+
+bool conn_blames_part(const struct conn *c)
+{
+	/* The client is not to blame while it waits for "100 Continue". Once a response has begun,
+	 * no "100 Continue" will follow. */
+	if (stream_wants_continue(&c->stream) && !c->stream.filling->streams)
+		return false;
+	return conn_wants_part(c);
+}
+
+void conn_tear_part(struct conn *c, int error, int status)
+{
+	struct http_req *r = c->stream.filling;
+
+	stream_cut(&c->stream);
+	c->no_more = r->last = true;
+	transfer_tear(r->known_transfer, error, status);
+	conn_settle(c);
+}
+
+void conn_parts_gone(struct conn *c)
+{
+	for (struct http_req *r = c->first; r; r = r->next)
+		if (r->known_transfer)
+			transfer_gone(r->known_transfer, WEIR_EGONE);
+}
+
+void conn_parts_end(struct conn *c)
+{
+	for (struct http_req *r = c->first; r && conn_is_open(c); r = r->next)
+		if (r->known_transfer && !r->answered)
+			end_request(r);
+}
+
+bool conn_continue_due(const struct conn *c)
+{
+	const struct http_req *r = c->stream.filling;
+
+	return r == c->first && !r->streams && !r->answered && !c->blocked &&
+	       transfer_asked(r->known_transfer);
+}
+
+bool conn_part_kept(const struct conn *c)
+{
+	/* A client that has received no "100 Continue" may send either the body or another request
+	 * next, and we could not tell which. */
+	return c->io->drain.phase == SERVER_RUNNING && !stream_wants_continue(&c->stream) &&
+	       stream_can_skip(&c->stream);
+}
+
+bool conn_would_look_whole(const struct conn *c)
+{
+	const struct transfer *t = c->first->known_transfer;
+
+	return t->head_made && !t->chunked && !t->bodiless;
+}

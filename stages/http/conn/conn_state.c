@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The states of a connection, and the transitions between them.
+ *
+ *            handshake done          bytes of a head        head complete
+ *   SHAKING ----------------> IDLE ------------------> HEAD --------------> BODY, or GRAPH
+ *                              ^                                             |
+ *                              '-- last response sent -- GRAPH <-------------' body complete
+ *
+ *   BODY, GRAPH ---- the socket accepts only part of a response --> WRITING --- writable --> back
+ *   any of these --- last response sent, close_notify blocked ----> ENDING ---- writable, time-out
+ *   any, ENDING ---- last response sent, our side is shut down ---> LINGERING - client done, 2 s
+ *   any ------------ error, time-out, client gone, handed over ---> CLOSED
+ *
+ * Several transitions may happen between two calls of conn_settle: a whole request can be read and
+ * answered in one iteration of the event loop. In the table, each state from IDLE to WRITING may
+ * therefore follow any other of them. The table forbids only transitions back: into the handshake,
+ * from ENDING to a state that reads or answers, from LINGERING to anything but CLOSED, and out of
+ * CLOSED.
+ *
+ * The state is derived from the flags of the connection. Each call of conn_state_follow compares it
+ * with the previous one.
+ */
+#include "http/conn/conn.h"
+
+#include <weir/error.h>
+
+#include "http/conn/tls_conn.h"
+
+#define BIT(state) (1U << (state))
+#define SERVING                                                                                    \
+	(BIT(CONN_STATE_IDLE) | BIT(CONN_STATE_HEAD) | BIT(CONN_STATE_BODY) |                      \
+	    BIT(CONN_STATE_GRAPH) | BIT(CONN_STATE_WRITING))
+#define LEAVING (BIT(CONN_STATE_ENDING) | BIT(CONN_STATE_LINGERING) | BIT(CONN_STATE_CLOSED))
+
+/* The states that may follow each state; most may follow themselves. */
+static const unsigned next[CONN_STATES] = {
+    [CONN_STATE_SHAKING] = BIT(CONN_STATE_SHAKING) | SERVING | LEAVING,
+    [CONN_STATE_IDLE] = SERVING | LEAVING,
+    [CONN_STATE_HEAD] = SERVING | LEAVING,
+    [CONN_STATE_BODY] = SERVING | LEAVING,
+    [CONN_STATE_GRAPH] = SERVING | LEAVING,
+    [CONN_STATE_WRITING] = SERVING | LEAVING,
+    [CONN_STATE_ENDING] = LEAVING,
+    [CONN_STATE_LINGERING] = BIT(CONN_STATE_LINGERING) | BIT(CONN_STATE_CLOSED),
+    [CONN_STATE_CLOSED] = 0,
+};
+
+enum conn_state conn_state(const struct conn *c)
+{
+	if (!conn_is_open(c))
+		return CONN_STATE_CLOSED;
+	if (c->lingering)
+		return CONN_STATE_LINGERING;
+	if (c->ending)
+		return CONN_STATE_ENDING;
+	if (c->tls && tls_is_shaking(c->tls))
+		return CONN_STATE_SHAKING;
+	if (c->blocked)
+		return CONN_STATE_WRITING;
+	if (c->stream.filling || c->stream.phase == STREAM_SKIP)
+		return CONN_STATE_BODY;
+	if (!c->no_more && stream_partial(&c->stream))
+		return CONN_STATE_HEAD;
+	return c->in_flight > 0 ? CONN_STATE_GRAPH : CONN_STATE_IDLE;
+}
+
+bool conn_state_may(enum conn_state from, enum conn_state to)
+{
+	return next[from] & BIT(to);
+}
+
+void conn_state_follow(struct conn *c)
+{
+	enum conn_state now = conn_state(c);
+
+	WEIR_ASSERT(conn_state_may((enum conn_state)c->state, now));
+	c->state = (uint8_t)now;
+}

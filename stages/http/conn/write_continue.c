@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sends "100 Continue"; see conn.h. The client may not have read earlier responses, so the socket
+ * may be full and accept only part of the text, or nothing. Until all of it is sent, the connection
+ * is blocked, and conn_write sends nothing.
+ */
+#include "http/conn/conn.h"
+
+#include <errno.h>
+
+#include "http/conn/wire_io.h"
+
+static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+#define TEXT_BYTES (sizeof(text) - 1)
+
+void conn_continue_more(struct conn *c)
+{
+	struct iovec iov = {
+	    (void *)(uintptr_t)(text + TEXT_BYTES - c->continue_left), c->continue_left};
+	ssize_t n = wire_send(c, &iov, 1, false);
+
+	if (n == -1 && errno != EAGAIN) {
+		conn_close(c);
+		return;
+	}
+	if (n > 0) {
+		conn_moved(c, n);
+		c->continue_left -= (uint8_t)n;
+	}
+	if (c->continue_left > 0) {
+		c->blocked = c->rearm = true;
+		conn_settle(c);
+	}
+}
+
+void conn_continue(struct conn *c)
+{
+	c->stream.filling->expect_continue = false;
+	c->continue_left = TEXT_BYTES;
+	conn_continue_more(c);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Composes the responses to refused requests. Called by the thread that finishes the request. */
+#ifndef WEIR_HTTP_REFUSAL_H
+#define WEIR_HTTP_REFUSAL_H
+
+#include "http/request/request.h"
+
+/** Answer 503 to a request that a stage's admission refused with `status`. The response has
+ * Retry-After, at least `retry_after_s`, the stage and the reason. */
+void refusal_answer(struct http_req *r, int status, int retry_after_s);
+
+/** Answer 503 to a request that arrived after its server had stopped. */
+void refusal_closed(struct http_req *r, int retry_after_s);
+
+/** Print the trace id if others can know it, because the client named it or the trace is exported.
+ * Otherwise sets `buf` to "" and returns false. */
+bool refusal_trace_text(const struct weir_event *ev, char buf[WEIR_TRACE_ID_BYTES]);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A request inside http.server: the public part, followed by what the connection needs.
+ *
+ * Lifecycle, and the thread that may access it:
+ *   taken from the pool, filled             the I/O thread
+ *   emitted                                 the owner of the event: only the public part
+ *   finished: taps, default response        the finishing thread, which then returns it
+ *   `answered`, written, back to the pool   the I/O thread
+ * `conn`, `loop` and the slices do not change between emission and return, so field getters may
+ * read them in the owning thread.
+ *
+ * A request without `loop` belongs to its creator (zeroed, weir_http_request_type.size bytes).
+ * Finishing it fills in a default response and runs the taps; the rest is left to the creator.
+ * Tests use such requests.
+ */
+#ifndef WEIR_HTTP_REQUEST_H
+#define WEIR_HTTP_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/http.h>
+#include <weir/trace.h>
+#include <weir/io.h>
+
+/** Number of headers that are stored without an allocation; browsers send 10 to 20. */
+#define REQUEST_HEADERS_INLINE 24
+
+struct conn;
+struct rbuf;
+struct transfer;
+struct http_head;
+struct http_sent;
+
+struct http_req {
+	struct weir_http_request pub;
+	struct weir_loop *loop;
+	struct conn *conn;
+	/* next request of the connection, in order of arrival, or next in the free list */
+	struct http_req *next;
+	struct rbuf *in; /* the buffer that the slices point into; holds a reference */
+	/* Headers beyond the inline ones, then path, query and host in normal spelling; owned or
+	 * NULL. */
+	void *mem;
+	char *body_mem;      /* a body that is not in the buffer `in`, owned */
+	uint64_t body_size;  /* bytes allocated in body_mem */
+	uint64_t body_n;     /* bytes that have arrived in body_mem */
+	uint64_t held_bytes; /* the part of pool->held_bytes for `mem` and the response */
+	uint64_t wire_bytes; /* bytes received from the client for this request */
+	int16_t outcome;     /* status with which it was finished */
+	bool answered;       /* returned from the graph: the response may be written */
+	bool keep_alive;     /* the client wants to keep the connection open */
+	/* we close the connection after it: keep_alive_requests is reached, or a body was torn */
+	bool last;
+	bool expects; /* its head had Expect: 100-continue; constant */
+	/* the client's method was HEAD, even if a stage changes it; constant */
+	bool head;
+	bool body_taken; /* belongs to the owner: weir_http_body_next has returned a whole body */
+	bool streams;    /* belongs to the I/O thread: the response is streamed */
+	bool expect_continue;
+	bool refusal; /* was never in the graph: exists only to carry a refusal */
+	/* notified when the response has been sent (sent.h); belongs to the event's owner, then to
+	 * the I/O thread */
+	struct http_sent *sent;
+	/* set if the body or the response is streamed; belongs to the I/O thread until emission,
+	 * then to the event's owner */
+	struct transfer *transfer;
+	/* the I/O thread's copy of `transfer`, set once it knows of the transfer */
+	struct transfer *known_transfer;
+	struct weir_trail trail;
+	struct weir_http_header headers[REQUEST_HEADERS_INLINE];
+};
+
+/** Fill the public part from a good head, and set `*held` to the size of r->mem. Returns 0 or
+ * WEIR_ENOMEM. */
+int request_fill(struct http_req *r, const struct http_head *head, uint64_t *held);
+
+/** Maximum bytes of fields in a response head. It bounds the writer's buffer, and clients accept no
+ * more than this (8 to 16 KiB). */
+#define RESPONSE_FIELDS_MAX 16384
+
+/** Whether a stage may send this field. */
+bool response_field_good(const char *name, const char *value);
+
+/** Reserve `n` more bytes for fields. Returns NULL if out of memory. The caller must write
+ * well-formed fields there, and then call request_fields_to with the end of what it wrote. */
+char *request_fields_room(struct weir_http_request *req, size_t n);
+void request_fields_to(struct weir_http_request *req, const char *end);
+
+/** Remove the fields called `name` that were added one by one. */
+void request_field_drop(struct weir_http_request *req, const char *name);
+
+/** Drop the fields that were added one by one, and free what they own. */
+void request_fields_reset(struct weir_http_request *req);
+
+#endif

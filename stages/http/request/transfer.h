@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Moves a streamed body between a connection (I/O thread) and the stage that has the event.
+ *
+ *   upload:    socket -> I/O thread -> ring `in`  -> owner of the event (weir_http_body_next)
+ *   response:  owner of the event (weir_http_stream_write) -> ring `out` -> I/O thread -> socket
+ *
+ * Both rings are bounded. A side that finds its ring full or empty does not block: the I/O thread
+ * stops using the socket, and a stage releases the event (weir_http_wait). The event returns to the
+ * stage's own queue (weir_requeue) when there is something to do.
+ *
+ *   body:      OPEN --last byte--> WHOLE
+ *                '---client gone, too slow, bad--> TORN
+ *   response:  not begun --begin--> BEGUN --finish OK--> DONE
+ *                                     '---finish else--> ABORTED
+ *
+ * Ownership:
+ *   under `lock`              the fields of the first group: both sides
+ *   owner of the event        its group; passed on with the event (queues, weir_requeue and the
+ *                             return of the event order that)
+ *   I/O thread                its group
+ *   the struct                the I/O thread frees it with its request, after that has returned;
+ *                             while `signalled` it is in a mailbox, and is freed on arrival
+ *   the event while waiting   the I/O thread, from `waiter` being set until it clears it
+ *
+ * A stage notifies the I/O thread by mail: `signal` is an event of its own type that is sent to the
+ * loop and never enters the graph. At most one is in flight. The I/O thread notifies a stage with
+ * weir_requeue.
+ */
+#ifndef WEIR_HTTP_TRANSFER_H
+#define WEIR_HTTP_TRANSFER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/weir.h>
+
+#include "http/request/request.h"
+#include "http/request/ring.h"
+
+enum transfer_in { TRANSFER_NONE, TRANSFER_OPEN, TRANSFER_WHOLE, TRANSFER_TORN };
+enum transfer_out { TRANSFER_SILENT, TRANSFER_BEGUN, TRANSFER_DONE, TRANSFER_ABORTED };
+
+/** What the I/O thread must still send of the response, in this order. */
+struct transfer_frame {
+	char *text; /* the head, or the last chunk with trailers; owned */
+	uint32_t text_n, text_at;
+	char edge[20]; /* the size line of a chunk */
+	uint8_t edge_n, edge_at;
+	uint8_t tail;  /* unsent bytes of the CRLF after the chunk */
+	uint64_t left; /* unsent bytes of the ring in this chunk */
+};
+
+struct transfer {
+	struct weir_event signal; /* first: weir_event_cast(ev, &transfer_signal_type) */
+	pthread_mutex_t lock;
+	/* For both sides, under `lock` */
+	/* the stage that waits for `waits_for` with its event; NULL if none does */
+	struct weir_stage *waiter;
+	uint8_t waits_for; /* WEIR_HTTP_BODY | WEIR_HTTP_ROOM */
+	uint8_t in_state;  /* enum transfer_in */
+	uint8_t out_state; /* enum transfer_out */
+	bool signalled;    /* `signal` is in flight */
+	bool orphan;       /* the request is gone: free the transfer when the signal arrives */
+	bool gone;         /* the response is no longer wanted */
+	bool starved;      /* the I/O thread needs a signal when `in` has free space */
+	bool idle;         /* the I/O thread needs a signal when `out` has bytes */
+	bool asked;        /* the stage has requested the body */
+	int16_t in_error;  /* for a torn body: a WEIR_E code, and its HTTP status */
+	uint16_t in_status;
+	struct ring in, out;
+	/* For the owner of the event */
+	size_t lent;     /* bytes of `in` that the stage may be reading */
+	int64_t written; /* bytes of the response written so far */
+	char *trailers;  /* "Name: value\r\n" lines, owned; may be NULL */
+	size_t n_trailers;
+	/* For the I/O thread. r, meter and budget are constant. */
+	struct http_req *r;
+	struct part_meter *meter; /* NULL in tests */
+	_Atomic int64_t *budget;
+	struct transfer_frame frame;
+	bool head_made, last_made, chunked, bodiless, close;
+};
+
+extern const struct weir_event_type transfer_signal_type;
+
+struct pool;
+
+/** Create a transfer for `r`, without rings. Returns NULL if out of memory. The rings are charged
+ * to the budget of `p`; of `p`, only constants are read. */
+struct transfer *transfer_new(struct http_req *r, const struct pool *p);
+
+/** Allocate a ring of `size` bytes for the body and open it. Returns 0, WEIR_ENOMEM, or
+ * WEIR_EPRESSURE if the budget is used up. */
+int transfer_open_body(struct transfer *t, size_t size);
+
+/** Allocate `size` bytes for `r`, one of the two rings of `t`. Returns the same values as
+ * transfer_open_body. Called by the I/O thread or the event's owner. */
+int transfer_ring(struct transfer *t, struct ring *r, size_t size);
+
+/** Release `t`, whose request has returned and is being dropped. I/O thread only. */
+void transfer_drop(struct transfer *t);
+
+/* ---- body, the I/O thread's side ---- */
+
+/** Set *room to where the next bytes go, and return how many fit there. If the ring is full, return
+ * 0; a signal follows when there is free space. */
+size_t transfer_room(struct transfer *t, char **room);
+/** Record that `n` bytes were put where transfer_room pointed. */
+void transfer_put(struct transfer *t, size_t n);
+/** Copy as much of `data` as fits into the ring. Returns the number of bytes. */
+size_t transfer_copy(struct transfer *t, struct weir_slice data);
+/** Mark the body as complete. */
+void transfer_end(struct transfer *t);
+/** Mark the body as torn: it will not be complete. No effect if the body has ended already. */
+void transfer_tear(struct transfer *t, int error, int status);
+/** Whether the stage has requested the body. */
+bool transfer_asked(struct transfer *t);
+
+/* ---- response, the I/O thread's side ---- */
+
+/** Set seg[0..2) to the bytes of the ring that can be sent, and return the state. If it is BEGUN
+ * and seg is empty, a signal follows when there are bytes. */
+enum transfer_out transfer_look(struct transfer *t, struct weir_slice seg[2]);
+/** Record that `n` bytes of the ring have been sent. */
+void transfer_sent(struct transfer *t, size_t n);
+/** Mark the body as torn and discard the response, because the client has disconnected or the graph
+ * is closed. */
+void transfer_gone(struct transfer *t, int error);
+/** Handle the arrival of the signal. Returns false if the transfer was an orphan, which is now
+ * freed. *begun is set if the response has begun. */
+bool transfer_arrived(struct transfer *t, bool *begun);
+
+/* ---- the owner of the event ---- */
+
+/** Whether any of `what` (WEIR_HTTP_BODY | WEIR_HTTP_ROOM) is available. The lock must be held. */
+bool transfer_due_locked(const struct transfer *t, unsigned what);
+/** End the response, if it has begun, because the event is finished with `status`. Returns whether
+ * it had begun. */
+bool transfer_finished(struct transfer *t, int status);
+/** Return the HTTP status for a torn body; 0 if the body is not torn. */
+int transfer_torn_status(struct transfer *t);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tracks the memory budget and acts on its steps; see memory.h.
+ *
+ * A thread that changes the sum derives the step from it, and wakes all threads if the step has
+ * changed. While the step is not MEMORY_PLENTY, each thread derives the step at the end of each
+ * iteration, so that a change of the live knob `memory` also takes effect.
+ */
+#include "http/server/memory.h"
+
+#include "http/conn/conn.h"
+#include "http/conn/limit.h"
+#include "http/server/listen.h"
+#include "http/server/slot.h"
+
+/* Where the steps begin, in percent of the budget, and how many percent below that they end. */
+static const int64_t from_percent[] = {0, 85, 92, 95, 98};
+#define HYSTERESIS_PERCENT 5
+/* Maximum number of connections that one thread closes per iteration, and the time after which a
+ * connection with part of a head is refused at MEMORY_REFUSE. Both are guesses. */
+#define RELIEF_RUN      16
+#define RELIEF_AFTER_NS 1000000000LL
+
+int memory_step_at(int now, int64_t used, int64_t limit)
+{
+	int step = MEMORY_DEAF;
+	double percent = 100.0 * (double)used / (double)limit;
+
+	while (step > MEMORY_PLENTY &&
+	       percent < (double)(from_percent[step] - (step <= now ? HYSTERESIS_PERCENT : 0)))
+		step--;
+	return step;
+}
+
+static void say(const struct http_io *io, int64_t used)
+{
+	static atomic_bool logged;
+
+	if (weir_log_first(&logged))
+		weir_log(WEIR_LOG_WARN,
+		    "%s: connections hold %lld of %lld bytes (memory); time-outs are shorter now, "
+		    "requests are refused next (logged once)",
+		    weir_stage_name(io->stage), (long long)used, (long long)io->conf.memory_bytes);
+}
+
+/* Derive and publish the step. Repeats until the sum has not changed in the meantime. The published
+ * step is then correct even if other threads derive it at the same time, and none of them has to
+ * check again. */
+static void decide(struct http_io *io)
+{
+	struct http_server *srv = io->srv;
+	int before = atomic_load(&srv->memory_step), step;
+	int64_t used;
+
+	do {
+		used = atomic_load(&srv->memory_used);
+		step = memory_step_at(before, used, io->conf.memory_bytes);
+		atomic_store(&srv->memory_step, step);
+	} while (atomic_load(&srv->memory_used) != used);
+	if (step == before)
+		return;
+	if (before == MEMORY_PLENTY)
+		say(io, used);
+	server_wake_all(srv);
+}
+
+/* Report the memory that this thread's connections hold. */
+static void tell(struct http_io *io)
+{
+	struct pool *p = &io->pool;
+	int64_t more = p->held_bytes - p->told_bytes;
+
+	p->told_bytes = p->held_bytes;
+	atomic_fetch_add(p->used, more);
+	decide(io);
+}
+
+void memory_tell(struct http_io *io)
+{
+	const struct pool *p = &io->pool;
+	int64_t more = p->held_bytes - p->told_bytes;
+	int64_t slack = io->conf.memory_bytes >> MEMORY_SLACK_SHIFT;
+	bool plenty = io->memory.step == MEMORY_PLENTY;
+
+	io->count[SERVER_MEMORY] += p->held_bytes - io->memory.gauged_bytes;
+	io->memory.gauged_bytes = p->held_bytes;
+	if (plenty && io->n_conns > 0 && more < slack && more > -slack)
+		return;
+	if (more == 0 && plenty)
+		return;
+	tell(io);
+}
+
+/* Set the timers again, since time-outs have become shorter. (This is not needed when they become
+ * longer: timers that fire early are set again.) */
+static void hurry(struct http_io *io)
+{
+	struct conn *next;
+
+	for (struct conn *c = io->conns; c; c = next) {
+		next = c->next;
+		conn_settle(c);
+	}
+}
+
+/* Refuse the connections that have held part of a head longest, to free their memory. Then set the
+ * timer of the next one to the time at which it may be refused, so that there is an iteration at
+ * that time even if nothing else happens. */
+static void relieve_of_heads(struct http_io *io, enum conn_list_id id)
+{
+	int64_t now_ns = weir_loop_now_ns(io->loop);
+	struct conn *c;
+
+	for (int i = 0; (c = io->list[id].first); i++) {
+		int64_t at = c->since_ns + RELIEF_AFTER_NS;
+		if (i == RELIEF_RUN || at > now_ns) {
+			weir_timer_set(io->loop, &c->timer, at);
+			return;
+		}
+		limit_refuse(c, LIMIT_MEMORY);
+		conn_settle(c); /* this removes it from the list */
+	}
+}
+
+/* Close the longest-idle connections, with the same timing as relieve_of_heads. Only used with TLS,
+ * where each holds 16 KiB; without TLS idle connections hold little memory. */
+static void relieve_of_idle(struct http_io *io)
+{
+	int64_t now_ns = weir_loop_now_ns(io->loop);
+	struct conn *c;
+
+	for (int i = 0; (c = io->list[CONN_IDLE].first); i++) {
+		int64_t at = c->progress_ns + RELIEF_AFTER_NS;
+		if (i == RELIEF_RUN || at > now_ns) {
+			weir_timer_set(io->loop, &c->timer, at);
+			return;
+		}
+		io->count[SERVER_EVICTED]++;
+		conn_close(c);
+	}
+}
+
+/* Reset clients that do not read their responses. They are closed first, while there is still
+ * memory for the requests of others: in the one second that each is allowed, 10,000 such clients
+ * with long heads (bench/slow, many) use more additional memory than the difference between two
+ * later steps. */
+static void relieve_of_answers(struct http_io *io)
+{
+	for (int i = 0; i < RELIEF_RUN && slot_evict_reader(io); i++)
+		continue;
+}
+
+static void follow(struct http_io *io, int step)
+{
+	int before = io->memory.step;
+
+	io->memory.step = step;
+	if (io->index == 0)
+		io->count[SERVER_MEMORY_STEP] += step - before;
+	if (before < MEMORY_HURRY && step >= MEMORY_HURRY)
+		hurry(io);
+	if (before == MEMORY_DEAF)
+		listen_room(io);
+}
+
+/* Apply a change of the live knob `memory`: publish the limit, and derive the step again, since the
+ * same memory may be too much now. */
+static void follow_limit(struct http_io *io)
+{
+	int64_t more = io->conf.memory_bytes - io->memory.gauged_limit_bytes;
+
+	io->pool.limit_bytes = io->conf.memory_bytes;
+	atomic_store_explicit(&io->srv->memory_limit, io->conf.memory_bytes, memory_order_relaxed);
+	tell(io);
+	if (io->index != 0)
+		return;
+	io->count[SERVER_MEMORY_LIMIT] += more;
+	io->memory.gauged_limit_bytes += more;
+}
+
+void memory_follow(struct http_io *io)
+{
+	int step;
+
+	if (WEIR_UNLIKELY(io->pool.limit_bytes != io->conf.memory_bytes))
+		follow_limit(io);
+	/* Partner: decide. */
+	step = atomic_load_explicit(&io->srv->memory_step, memory_order_relaxed);
+	if (WEIR_UNLIKELY(step != io->memory.step))
+		follow(io, step);
+	if (WEIR_UNLIKELY(step >= MEMORY_HURRY))
+		relieve_of_answers(io);
+	if (WEIR_UNLIKELY(step >= MEMORY_REFUSE)) {
+		relieve_of_heads(io, CONN_HALF);
+		relieve_of_heads(io, CONN_BEHIND);
+	}
+	if (WEIR_UNLIKELY(step >= MEMORY_REFUSE && io->srv->tls))
+		relieve_of_idle(io);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pauses and resumes the source for an operator. A paused source accepts and reads nothing;
+ * requests that were read before are answered. What clients send in the meantime waits in the
+ * sockets and the kernel's backlog. Of the clients' time-outs, only those for writing and for
+ * lingering run.
+ *
+ * Each I/O thread reads the flag at the end of an iteration, so a thread in the middle of an
+ * iteration may read once more. The pausing thread therefore waits until all threads have seen the
+ * flag.
+ */
+#include "http/server/pause.h"
+
+#include <time.h>
+
+#include "http/conn/conn.h"
+#include "http/server/handover.h"
+#include "http/server/listen.h"
+
+/* How long the operator waits for I/O threads. These run inline stages, and one that blocks must
+ * not delay the operator. 1 s is a guess. */
+#define PATIENCE_S 1
+
+static void say_seen(struct http_io *io, bool paused)
+{
+	pthread_mutex_lock(&io->srv->lock);
+	io->pause.seen = paused;
+	pthread_cond_broadcast(&io->srv->reported);
+	pthread_mutex_unlock(&io->srv->lock);
+}
+
+void pause_begin(struct http_io *io)
+{
+	io->pause.on = atomic_load_explicit(&io->srv->paused, memory_order_acquire);
+	if (io->pause.on)
+		say_seen(io, true);
+}
+
+static void turn(struct http_io *io, bool paused)
+{
+	struct conn *next;
+
+	io->pause.on = false; /* parse what has been read, both before and after a pause */
+	io_touch(io);
+	for (struct conn *c = io->conns; c; c = next) {
+		next = c->next;
+		if (!c->blocked && !c->lingering)
+			conn_parse(c);
+	}
+	io->pause.on = paused;
+	listen_pause(io);
+	for (struct conn *c = io->conns; c; c = next) {
+		next = c->next;
+		conn_settle(c);
+	}
+}
+
+void pause_check(struct http_io *io)
+{
+	/* Partner: pause_server. */
+	bool paused = atomic_load_explicit(&io->srv->paused, memory_order_acquire);
+
+	if (WEIR_LIKELY(paused == io->pause.on) || io_is_leaving(io))
+		return;
+	turn(io, paused);
+	say_seen(io, paused);
+}
+
+void pause_leave(struct http_io *io)
+{
+	if (io->pause.on)
+		turn(io, false);
+}
+
+/* The caller holds srv->lock. */
+static bool all_seen(const struct http_server *srv)
+{
+	for (int i = 0; i < srv->n_io; i++)
+		if (!srv->io[i]->pause.seen)
+			return false;
+	return true;
+}
+
+void pause_server(struct weir_stage *st, bool paused)
+{
+	struct http_server *srv = weir_state(st);
+	struct timespec until;
+	int rc = 0;
+
+	/* Partner: pause_check. */
+	atomic_store_explicit(&srv->paused, paused, memory_order_release);
+	for (int i = 0; i < srv->n_io; i++)
+		weir_loop_wake(srv->io[i]->loop);
+	if (!paused)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += PATIENCE_S;
+	pthread_mutex_lock(&srv->lock);
+	while (!all_seen(srv) && rc == 0)
+		rc = pthread_cond_timedwait(&srv->reported, &srv->lock, &until);
+	pthread_mutex_unlock(&srv->lock);
+}
