@@ -12,8 +12,17 @@
 
 #include "base/probe.h"
 #include "trace/trail.h"
+#include "trace/trail_tap.h"
 
 _Thread_local struct thread *thread_current;
+
+bool weir_event_trace(struct weir_event *ev, struct weir_trace *trace)
+{
+	if (!ev->type->trail)
+		return false;
+	trace_event(ev, thread_current ? thread_current->slowest : NULL, trace);
+	return true;
+}
 
 void weir_event_init(struct weir_event *ev, const struct weir_event_type *type, int64_t now_ns)
 {

@@ -157,13 +157,15 @@ struct served {
 	int64_t took_ns; /* time in the handler */
 };
 
+struct drain_signal;
 struct slowest;
 struct thread_link;
 
 struct thread {
 	struct weir_graph *graph;
-	struct slowest *slowest; /* slowest events; owned by the graph */
-	struct thread *next;     /* link in the graph's list of threads, under threads_lock */
+	struct drain_signal *drain; /* of the graph */
+	struct slowest *slowest;    /* slowest events; owned by the graph */
+	struct thread *next;        /* link in the graph's list of threads, under threads_lock */
 	char name[24];
 	int64_t now_ns; /* start time of the current batch */
 	uint64_t batch; /* number of the current batch */

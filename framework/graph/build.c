@@ -16,8 +16,7 @@
 #include "base/task.h"
 #include "control/control.h"
 #include "graph/graph.h"
-#include "operate/changes.h"
-#include "operate/reload_state.h"
+#include "graph/reload_state.h"
 #include "plan/plan.h"
 #include "stage/thread.h"
 #include "sched/pool.h"
@@ -269,11 +268,11 @@ static struct weir_graph *graph_alloc(struct weir_spec *spec)
 	g->spec = spec;
 	lock_init(&g->lock);
 	lock_init(&g->threads_lock);
-	graph_acts_init(g);
-	pthread_mutex_init(&g->drain_mutex, NULL);
+	graph_operator.init(g);
+	pthread_mutex_init(&g->drain.mutex, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&g->drain_cond, &attr);
+	pthread_cond_init(&g->drain.cond, &attr);
 	pthread_condattr_destroy(&attr);
 	return g;
 }
@@ -344,7 +343,7 @@ void weir_graph_free(struct weir_graph *g)
 	for (int i = 0; i < g->n_pools; i++)
 		pool_free(g->pools[i]);
 	graph_route_free(g);
-	graph_acts_fini(g);
+	graph_operator.fini(g);
 	for (int i = 0; i < g->n_stages; i++)
 		free_stage(g, g->stages[i]);
 	graph_control_free(g);
@@ -353,8 +352,8 @@ void weir_graph_free(struct weir_graph *g)
 	free(g->stages);
 	free(g->order);
 	free(g->gone);
-	pthread_cond_destroy(&g->drain_cond);
-	pthread_mutex_destroy(&g->drain_mutex);
+	pthread_cond_destroy(&g->drain.cond);
+	pthread_mutex_destroy(&g->drain.mutex);
 	lock_fini(&g->threads_lock);
 	lock_fini(&g->lock);
 	weir_spec_free(g->spec);

@@ -6,7 +6,6 @@
 #include "base/task.h"
 #include "control/control.h"
 #include "graph/graph.h"
-#include "operate/changes.h"
 #include "trace/trail.h"
 #include "graph/meter.h"
 #include "sched/pool.h"
@@ -186,7 +185,7 @@ static void watch(void *ctx, int64_t now_ns, struct journal *journal)
 	graph_watch(g, now_ns, journal);
 	graph_watch_loops(g, now_ns);
 	graph_watch_hung(g, now_ns);
-	graph_expire(g, now_ns);
+	graph_operator.tick(g, now_ns);
 	atomic_store(&g->ticked_ns, now_ns);
 }
 

@@ -14,7 +14,8 @@
 #include <weir/graph.h>
 
 #include "base/lock.h"
-#include "operate/acts.h"
+#include "event/drain_signal.h"
+#include "graph/change_log.h"
 #include "stage/stage.h"
 
 enum graph_phase { GRAPH_BUILT, GRAPH_RUNNING, GRAPH_DRAINING, GRAPH_DRAINED };
@@ -86,7 +87,7 @@ struct weir_graph {
 	bool stays WEIR_GUARDED_BY(lock);    /* no other graph may take over any more */
 	/* time at which the next temporary override expires, INT64_MAX if there is none */
 	_Atomic int64_t expires_ns;
-	struct acts acts;
+	struct change_log change_log;
 	struct lock threads_lock;
 	struct thread *threads WEIR_GUARDED_BY(threads_lock);
 	struct gone *gone WEIR_GUARDED_BY(threads_lock);
@@ -118,10 +119,18 @@ struct weir_graph {
 	atomic_int overload_mode; /* enum weir_admission_mode; copied to every sink's mode_cap */
 	atomic_bool hurry;
 	_Atomic int64_t started_ns; /* 0 before the start; the admin endpoint may read it earlier */
-	/* the drain waits here; signalled at the end of batches while DRAINING */
-	pthread_mutex_t drain_mutex;
-	pthread_cond_t drain_cond;
+	struct drain_signal drain;  /* the drain waits here */
 };
+
+/** Calls from a graph to the code that changes it for operators. operate/changes.c defines them, so
+ * that this folder does not depend on operate/. Main thread, except `tick`. */
+extern const struct graph_operator {
+	void (*init)(struct weir_graph *g);
+	void (*fini)(struct weir_graph *g);
+	void (*started)(struct weir_graph *g); /* all stages run: they may be paused now */
+	void (*drains)(struct weir_graph *g);  /* before a drain: no stage may stay paused */
+	void (*tick)(struct weir_graph *g, int64_t now_ns); /* control thread; one load if idle */
+} graph_operator;
 
 /** Bind the classes of the spec to the fields of event type `type`, which is NULL if no source has
  *  an event type. Returns 0, or a WEIR_E code with the errors in `errs`. */
@@ -228,13 +237,5 @@ const struct stage_sums *graph_sums(struct weir_graph *g, int id);
 /** Return the number of events of stage `id` that are neither completed, shed nor failed. The
  *  number is exact only if no event moves during the call. */
 int64_t graph_in_flight(struct weir_graph *g, int id);
-
-/** Whether a drain is in progress. If so, a thread must call graph_pulse at the end of a batch, to
- *  make the drain check again. Costs one relaxed load. */
-static inline bool graph_draining(const struct weir_graph *g)
-{
-	return atomic_load_explicit(&g->phase, memory_order_relaxed) == GRAPH_DRAINING;
-}
-void graph_pulse(struct weir_graph *g);
 
 #endif

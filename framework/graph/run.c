@@ -17,7 +17,6 @@
 #include "base/stack.h"
 #include "control/control.h"
 #include "graph/graph.h"
-#include "operate/changes.h"
 #include "stage/thread.h"
 #include "trace/trail.h"
 #include "sched/pool.h"
@@ -47,11 +46,10 @@ bool weir_hurried(const struct weir_stage *st)
 	return atomic_load_explicit(&st->graph->hurry, memory_order_relaxed);
 }
 
-void graph_pulse(struct weir_graph *g)
+static void set_draining(struct weir_graph *g, enum graph_phase phase)
 {
-	pthread_mutex_lock(&g->drain_mutex);
-	pthread_cond_signal(&g->drain_cond);
-	pthread_mutex_unlock(&g->drain_mutex);
+	atomic_store(&g->phase, phase);
+	atomic_store(&g->drain.draining, phase == GRAPH_DRAINING);
 }
 
 static bool is_source(const struct weir_stage *st)
@@ -154,9 +152,9 @@ static void wait_look(struct weir_graph *g, int64_t now_ns, int64_t until_ns)
 	int64_t look_ns = now_ns + DRAIN_LOOK_NS < until_ns ? now_ns + DRAIN_LOOK_NS : until_ns;
 	struct timespec ts = {look_ns / NS_PER_S, look_ns % NS_PER_S};
 
-	pthread_mutex_lock(&g->drain_mutex);
-	pthread_cond_timedwait(&g->drain_cond, &g->drain_mutex, &ts);
-	pthread_mutex_unlock(&g->drain_mutex);
+	pthread_mutex_lock(&g->drain.mutex);
+	pthread_cond_timedwait(&g->drain.cond, &g->drain.mutex, &ts);
+	pthread_mutex_unlock(&g->drain.mutex);
 }
 
 /* Return the number of events that are in handlers, in outboxes or held by stages. */
@@ -341,7 +339,7 @@ void graph_abort(struct weir_graph *g, int n_started)
 	struct weir_drain_report r = {0};
 	int64_t now_ns = clock_now_ns();
 
-	atomic_store(&g->phase, GRAPH_DRAINING);
+	set_draining(g, GRAPH_DRAINING);
 	struct thread *other = enter_drain(g);
 	for (int k = g->n_stages - n_started; k < g->n_stages; k++) {
 		struct weir_stage *st = g->stages[g->order[k]];
@@ -351,7 +349,7 @@ void graph_abort(struct weir_graph *g, int n_started)
 	drain_stages(g, now_ns, &r);
 	report_left(g, &r);
 	leave_drain(other);
-	atomic_store(&g->phase, GRAPH_DRAINED);
+	set_draining(g, GRAPH_DRAINED);
 }
 
 /* Start the pools. A thread that cannot be created is not an error, since it may be created later,
@@ -398,7 +396,7 @@ int graph_start(struct weir_graph *g, struct weir_graph *old, struct weir_errs *
 	if (rc != 0)
 		graph_abort(g, n_started);
 	else
-		graph_steer_begin(g);
+		graph_operator.started(g);
 	return rc;
 }
 
@@ -428,8 +426,8 @@ static void drain(struct weir_graph *g, int64_t grace_ns, struct weir_drain_repo
 	struct thread *other = NULL;
 
 	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_RUNNING);
-	graph_steer_end(g);
-	atomic_store(&g->phase, GRAPH_DRAINING);
+	graph_operator.drains(g);
+	set_draining(g, GRAPH_DRAINING);
 	if (attach)
 		other = enter_drain(g);
 	for (int k = 0; k < g->n_stages; k++) {
@@ -442,7 +440,7 @@ static void drain(struct weir_graph *g, int64_t grace_ns, struct weir_drain_repo
 	report_left(g, &r);
 	if (attach)
 		leave_drain(other);
-	atomic_store(&g->phase, GRAPH_DRAINED);
+	set_draining(g, GRAPH_DRAINED);
 	r.took_ns = clock_now_ns() - start_ns;
 	if (report)
 		*report = r;

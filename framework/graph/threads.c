@@ -60,6 +60,7 @@ static struct thread *thread_new(
 	if (!t)
 		return NULL;
 	t->graph = g;
+	t->drain = &g->drain;
 	t->slowest = g->slowest;
 	t->pool = pool;
 	t->home = home;

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "control/control.h"
 #include "graph/graph.h"
-#include "operate/reload_state.h"
+#include "graph/reload_state.h"
 #include "sched/pool.h"
 
 /* Add the counters in the byte range [from, end) of `book` to `into`. */
@@ -334,7 +334,7 @@ int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
 	for (int i = 0; v->stages && rc == 0 && i < g->n_stages; i++, v->n_stages++)
 		rc = view_stage(g, g->stages[i], &motion, &v->stages[i]);
 	v->decisions_total = v->decided_total = journal_total(control_journal(g->control));
-	v->acts_total = acts_total(&g->acts);
+	v->acts_total = change_log_total(&g->change_log);
 	weir_graph_collect_state(g, &v->collect);
 	if (v->stages && rc == 0)
 		rc = reload_state_add(g, v);

@@ -56,31 +56,39 @@ static void forget(void *arg)
 
 	if (!b)
 		return;
-	graph_layers_free(&b->layers);
+	override_values_free(&b->values);
 	free(b->knob);
 	free(b);
 }
 
-void graph_acts_init(struct weir_graph *g)
+static void init(struct weir_graph *g)
 {
-	acts_init(&g->acts, forget);
+	change_log_init(&g->change_log, forget);
 	atomic_init(&g->expires_ns, INT64_MAX);
 }
 
-void graph_acts_fini(struct weir_graph *g)
+static void fini(struct weir_graph *g)
 {
 	struct override *next;
 
 	for (struct override *o = g->overrides; o; o = next) {
 		next = o->next;
-		graph_layers_free(&o->layers);
+		override_values_free(&o->values);
 		free(o->knob);
 		free(o->configured);
 		free(o);
 	}
 	g->overrides = NULL;
-	acts_fini(&g->acts);
+	change_log_fini(&g->change_log);
 }
+
+const struct graph_operator graph_operator = {
+    .init = init,
+    .fini = fini,
+    .started = graph_steer_begin,
+    .drains = graph_steer_end,
+    .tick = graph_expire,
+};
 
 /* Name of the user on whose behalf this thread acts, or "" if none was given. */
 static _Thread_local char acting[sizeof(((struct weir_act *)0)->actor)];
@@ -90,7 +98,7 @@ void weir_graph_act_as(const char *name)
 	snprintf(acting, sizeof(acting), "%s", name ? name : "");
 }
 
-int graph_acts_open(const struct weir_graph *g, char *why, size_t size)
+int graph_changes_open(const struct weir_graph *g, char *why, size_t size)
 {
 	if (!g->succeeded)
 		return 0;
@@ -124,28 +132,28 @@ static void *before_carried(void *arg, const void *before)
 	b->stage = st;
 	b->state = from->state;
 	b->knob = from->knob ? strdup(from->knob) : NULL;
-	if ((!from->knob || b->knob) && graph_layers_copy(&b->layers, &from->layers) == 0)
+	if ((!from->knob || b->knob) && override_values_copy(&b->values, &from->values) == 0)
 		return b;
 	free(b->knob);
 	free(b);
 	return NULL;
 }
 
-void graph_acts_carry(struct weir_graph *g, struct weir_graph *old)
+void graph_changes_carry(struct weir_graph *g, struct weir_graph *old)
 {
-	acts_copy(&g->acts, &old->acts, before_carried, g);
+	change_log_copy(&g->change_log, &old->change_log, before_carried, g);
 }
 
-uint64_t graph_act(struct weir_graph *g, const struct weir_act *act, struct before *before)
+uint64_t graph_change(struct weir_graph *g, const struct weir_act *act, struct before *before)
 {
 	struct weir_act told = *act;
 
 	if (acting[0] && (strcmp(told.actor, "operator") == 0 || strcmp(told.actor, "reload") == 0))
 		memcpy(told.actor, acting, sizeof(acting));
-	return acts_add(&g->acts, told, before);
+	return change_log_add(&g->change_log, told, before);
 }
 
-uint64_t graph_act_noted(struct weir_graph *g, const struct weir_act *act, struct before *before,
+uint64_t graph_change_noted(struct weir_graph *g, const struct weir_act *act, struct before *before,
     const struct weir_stage *st, const char *rule)
 {
 	struct weir_decision d = {0};
@@ -157,10 +165,10 @@ uint64_t graph_act_noted(struct weir_graph *g, const struct weir_act *act, struc
 	if (act->from[0])
 		snprintf(d.inputs, sizeof(d.inputs), "it was %s", act->from);
 	journal_add(control_journal(g->control), d);
-	return graph_act(g, act, before);
+	return graph_change(g, act, before);
 }
 
-void graph_act_overload(struct weir_graph *g, const struct weir_act *act, int mode)
+void graph_change_overload(struct weir_graph *g, const struct weir_act *act, int mode)
 {
 	struct before *b = calloc(1, sizeof(*b));
 
@@ -168,14 +176,14 @@ void graph_act_overload(struct weir_graph *g, const struct weir_act *act, int mo
 		b->kind = BEFORE_OVERLOAD;
 		b->state = mode;
 	}
-	graph_act(g, act, b);
+	graph_change(g, act, b);
 }
 
 int weir_graph_acts(const struct weir_graph *cg, struct weir_act *out, int n)
 {
 	struct weir_graph *g = cg->stages[0]->graph; /* drops const, since reading takes a lock */
 
-	return acts_read(&g->acts, out, n);
+	return change_log_read(&g->change_log, out, n);
 }
 
 static void restore_overload(struct weir_graph *g, const struct before *b, struct weir_act *act)
@@ -185,7 +193,7 @@ static void restore_overload(struct weir_graph *g, const struct before *b, struc
 
 	graph_overload_turn(g, b->state);
 	graph_overload_note(g, now, b->state, act);
-	graph_act(g, act, NULL);
+	graph_change(g, act, NULL);
 }
 
 static int restore_steer(struct weir_graph *g, const struct before *b, struct weir_act *act,
@@ -218,13 +226,13 @@ static int take_back(struct weir_graph *g, const struct weir_act *last, const st
 	if (b->kind == BEFORE_STEER)
 		rc = restore_steer(g, b, &act, why, size);
 	else
-		rc = graph_layers_restore(g, b, &act, why, size);
+		rc = graph_override_restore(g, b, &act, why, size);
 	if (rc != 0)
 		return rc;
 	char to[48];
 	graph_cut(to, sizeof(to), act.to);
 	snprintf(rule, sizeof(rule), "%.40s = %s", b->kind == BEFORE_KNOB ? b->knob : "state", to);
-	graph_act_noted(g, &act, NULL, b->stage, rule);
+	graph_change_noted(g, &act, NULL, b->stage, rule);
 	return 0;
 }
 
@@ -243,7 +251,7 @@ static void set_aside(struct weir_graph *g, const struct weir_act *act, char *wh
 	snprintf(d.rule, sizeof(d.rule), "undo of '%s' of '%.64s'", act->what, act->target);
 	graph_cut(d.inputs, sizeof(d.inputs), reason);
 	journal_add(control_journal(g->control), d);
-	acts_set_aside(&g->acts, act->id);
+	change_log_set_aside(&g->change_log, act->id);
 }
 
 int weir_graph_undo(struct weir_graph *g, struct weir_act *undone, char *why, size_t size)
@@ -252,13 +260,13 @@ int weir_graph_undo(struct weir_graph *g, struct weir_act *undone, char *why, si
 	void *before;
 
 	lock_take(&g->lock);
-	int rc = graph_acts_open(g, why, size);
-	bool found = rc == 0 && acts_last(&g->acts, &last, &before);
+	int rc = graph_changes_open(g, why, size);
+	bool found = rc == 0 && change_log_last(&g->change_log, &last, &before);
 	if (rc == 0)
 		rc = found ? take_back(g, &last, before, why, size)
 			   : graph_say(why, size, WEIR_ENOENT, "no change is left to undo");
 	if (rc == 0)
-		acts_undone(&g->acts, last.id);
+		change_log_undone(&g->change_log, last.id);
 	else if (found && rc != WEIR_ENOMEM && rc != WEIR_EBUSY)
 		set_aside(g, &last, why, size);
 	lock_release(&g->lock);

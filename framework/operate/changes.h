@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operator changes to a running graph: setting knobs, pausing and draining stages, and undo. An
- * "act" in the code is a recorded change. A knob has up to three layers; the first of these that
- * exists determines its value:
+ * Operator changes to a running graph: setting knobs, pausing and draining stages, and undo. A knob
+ * has up to three values; the first of these that exists is in effect:
  *
- *   brief       a temporary override, until until_ns
- *   kept        a permanent override
+ *   temporary   an override until until_ns
+ *   permanent   an override
  *   configured  the value that the graph was built with
  *
  * Everything here is guarded by graph->lock. Every change takes the lock once and holds it until
@@ -16,21 +15,21 @@
 
 #include "graph/graph.h"
 
-/** The overrides of a knob. The strings are owned. */
-struct layers {
-	char *kept;  /* permanent override, or NULL */
-	char *brief; /* temporary override, or NULL */
+/** The overrides of a knob, or NULL. The strings are owned. */
+struct override_values {
+	char *permanent;
+	char *temporary;
 	int64_t until_ns;
-	uint64_t brief_act; /* id of the act that set `brief` */
-	bool stuck;         /* `brief` has expired, but the knob could not be set back */
+	uint64_t temporary_change; /* id of the change that set `temporary` */
+	bool stuck;                /* `temporary` has expired, but the knob could not be set back */
 };
 
-/** A knob that has an override, and its layers. */
+/** A knob that has an override, and its values. */
 struct override {
 	struct override *next;
 	struct weir_stage *stage;
 	char *knob, *configured; /* owned */
-	struct layers layers;
+	struct override_values values;
 };
 
 /** The state before a change, which an undo restores. */
@@ -38,22 +37,19 @@ struct before {
 	enum { BEFORE_KNOB, BEFORE_STEER, BEFORE_OVERLOAD } kind;
 	struct weir_stage *stage; /* NULL for the overload mode */
 	char *knob;               /* owned */
-	struct layers layers;
+	struct override_values values;
 	int state; /* enum weir_steer, or enum weir_admission_mode */
 };
 
-void graph_acts_init(struct weir_graph *g);
-void graph_acts_fini(struct weir_graph *g);
-
 /** Record `act` in the ring. `before` is what its undo restores; the ring takes ownership of it.
- *  Returns the id of the act. */
-uint64_t graph_act(struct weir_graph *g, const struct weir_act *act, struct before *before)
+ *  Returns the id of the change. */
+uint64_t graph_change(struct weir_graph *g, const struct weir_act *act, struct before *before)
     WEIR_REQUIRES(&g->lock);
-/** Record `act` like graph_act, and also write it to the journal with `rule` as the reason. */
-uint64_t graph_act_noted(struct weir_graph *g, const struct weir_act *act, struct before *before,
+/** Record `act` like graph_change, and also write it to the journal with `rule` as the reason. */
+uint64_t graph_change_noted(struct weir_graph *g, const struct weir_act *act, struct before *before,
     const struct weir_stage *st, const char *rule) WEIR_REQUIRES(&g->lock);
 /** Record a change of the overload mode. `mode` is the previous mode. */
-void graph_act_overload(struct weir_graph *g, const struct weir_act *act, int mode)
+void graph_change_overload(struct weir_graph *g, const struct weir_act *act, int mode)
     WEIR_REQUIRES(&g->lock);
 
 /** graph_overload_turn sets the overload mode. graph_overload_note journals the change from
@@ -79,13 +75,13 @@ int graph_knob_print(struct weir_stage *st, const char *knob, char *buf, size_t 
 struct weir_stage *graph_find_stage(
     const struct weir_graph *g, const char *name, char *why, size_t size);
 
-/** Restore the layers saved in `before`, and fill in `from` and `to` of `act`. */
-int graph_layers_restore(struct weir_graph *g, const struct before *before, struct weir_act *act,
+/** Restore the values saved in `before`, and fill in `from` and `to` of `act`. */
+int graph_override_restore(struct weir_graph *g, const struct before *before, struct weir_act *act,
     char *why, size_t size) WEIR_REQUIRES(&g->lock);
 /** Remove expired overrides. The control thread calls this on every tick; if none has expired, the
  *  call costs one load. */
 void graph_expire(struct weir_graph *g, int64_t now_ns);
-void graph_layers_free(struct layers *l);
+void override_values_free(struct override_values *l);
 
 /** Return the name of a state: "running", "paused" or "draining". */
 const char *graph_steer_word(int how);
@@ -109,15 +105,15 @@ struct weir_stage *graph_match(const struct weir_graph *g, const struct weir_sta
 /** Report in the journal and the log that `what` of `stage` was lost in a reload, and why. */
 void graph_dropped(
     struct weir_graph *g, const char *actor, const char *stage, const char *what, const char *why);
-/** Copy the acts of `old` to `g`, so that those whose stage still exists can be undone there. */
-void graph_acts_carry(struct weir_graph *g, struct weir_graph *old) WEIR_REQUIRES(&g->lock);
+/** Copy the changes of `old` to `g`, so that those whose stage still exists can be undone there. */
+void graph_changes_carry(struct weir_graph *g, struct weir_graph *old) WEIR_REQUIRES(&g->lock);
 /** Apply the overrides of `old` to `g`. `old` must no longer accept changes. */
-void graph_layers_carry(struct weir_graph *g, struct weir_graph *old) WEIR_REQUIRES(&g->lock);
+void graph_overrides_carry(struct weir_graph *g, struct weir_graph *old) WEIR_REQUIRES(&g->lock);
 /** Check that `g` still accepts changes. Returns 0, or WEIR_EBUSY with the reason in why[size] if
  *  another graph is replacing it or has replaced it. */
-int graph_acts_open(const struct weir_graph *g, char *why, size_t size) WEIR_REQUIRES(&g->lock);
-/** Copy the layers to *to; the caller owns the copy. Returns 0, or WEIR_ENOMEM with *to empty. */
-int graph_layers_copy(struct layers *to, const struct layers *from);
+int graph_changes_open(const struct weir_graph *g, char *why, size_t size) WEIR_REQUIRES(&g->lock);
+/** Copy the values to *to; the caller owns the copy. Returns 0, or WEIR_ENOMEM with *to empty. */
+int override_values_copy(struct override_values *to, const struct override_values *from);
 
 /** Return the override of `knob` at `st`, or NULL if there is none. */
 struct override *graph_override(const struct weir_graph *g, const struct weir_stage *st,

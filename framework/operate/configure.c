@@ -137,7 +137,7 @@ static void end_overrides(struct weir_graph *g, const struct turns *t) WEIR_REQU
 {
 	for (int i = 0; i < t->n; i++) {
 		struct override *o = graph_override(g, t->turn[i].stage, t->turn[i].knob);
-		if (o && !o->layers.brief && strcmp(o->layers.kept, o->configured) == 0)
+		if (o && !o->values.temporary && strcmp(o->values.permanent, o->configured) == 0)
 			graph_override_drop(g, o);
 	}
 }
@@ -152,7 +152,7 @@ static void note(struct weir_graph *g, const struct turn *t) WEIR_REQUIRES(&g->l
 	graph_cut(act.to, sizeof(act.to), t->to);
 	graph_cut(to, sizeof(to), t->to);
 	snprintf(rule, sizeof(rule), "%.40s = %s", t->knob, to);
-	graph_act_noted(g, &act, NULL, t->stage, rule);
+	graph_change_noted(g, &act, NULL, t->stage, rule);
 }
 
 /* Apply the server-wide settings. An overload mode that was changed at run time is left
@@ -170,7 +170,7 @@ static void configure_server(struct weir_graph *g, const struct weir_spec *wante
 		return;
 	graph_overload_turn(g, wanted->overload_mode);
 	graph_overload_note(g, before, wanted->overload_mode, &act);
-	graph_act(g, &act, NULL);
+	graph_change(g, &act, NULL);
 }
 
 static int configure(struct weir_graph *g, struct turns *t) WEIR_REQUIRES(&g->lock)

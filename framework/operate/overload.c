@@ -55,7 +55,7 @@ int weir_graph_set_overload(struct weir_graph *g, enum weir_admission_mode mode)
 	if (rc == 0) {
 		graph_overload_turn(g, (int)mode);
 		graph_overload_note(g, before, (int)mode, &act);
-		graph_act_overload(g, &act, before);
+		graph_change_overload(g, &act, before);
 	}
 	lock_release(&g->lock);
 	return rc;

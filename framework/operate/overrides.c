@@ -18,27 +18,27 @@
  * knob forbids it. */
 #define EXPIRE_AGAIN_NS (100 * NS_PER_MS)
 
-void graph_layers_free(struct layers *l)
+void override_values_free(struct override_values *l)
 {
-	free(l->kept);
-	free(l->brief);
-	*l = (struct layers){0};
+	free(l->permanent);
+	free(l->temporary);
+	*l = (struct override_values){0};
 }
 
-int graph_layers_copy(struct layers *to, const struct layers *from)
+int override_values_copy(struct override_values *to, const struct override_values *from)
 {
 	*to = *from;
-	to->kept = from->kept ? strdup(from->kept) : NULL;
-	to->brief = from->brief ? strdup(from->brief) : NULL;
-	if ((!from->kept || to->kept) && (!from->brief || to->brief))
+	to->permanent = from->permanent ? strdup(from->permanent) : NULL;
+	to->temporary = from->temporary ? strdup(from->temporary) : NULL;
+	if ((!from->permanent || to->permanent) && (!from->temporary || to->temporary))
 		return 0;
-	graph_layers_free(to);
+	override_values_free(to);
 	return WEIR_ENOMEM;
 }
 
-static const char *effective(const struct override *o, const struct layers *l)
+static const char *effective(const struct override *o, const struct override_values *l)
 {
-	return l->brief ? l->brief : l->kept ? l->kept : o->configured;
+	return l->temporary ? l->temporary : l->permanent ? l->permanent : o->configured;
 }
 
 struct override *graph_override(
@@ -69,7 +69,7 @@ void graph_override_drop(struct weir_graph *g, struct override *o)
 		at = &(*at)->next;
 	if (*at)
 		*at = o->next;
-	graph_layers_free(&o->layers);
+	override_values_free(&o->values);
 	free(o->knob);
 	free(o->configured);
 	free(o);
@@ -106,8 +106,8 @@ static void schedule(struct weir_graph *g) WEIR_REQUIRES(&g->lock)
 	int64_t first_ns = INT64_MAX;
 
 	for (const struct override *o = g->overrides; o; o = o->next)
-		if (o->layers.brief && o->layers.until_ns < first_ns)
-			first_ns = o->layers.until_ns;
+		if (o->values.temporary && o->values.until_ns < first_ns)
+			first_ns = o->values.until_ns;
 	atomic_store(&g->expires_ns, first_ns);
 }
 
@@ -120,7 +120,7 @@ static struct before *before_of(const struct override *o)
 	b->kind = BEFORE_KNOB;
 	b->stage = o->stage;
 	b->knob = strdup(o->knob);
-	if (b->knob && graph_layers_copy(&b->layers, &o->layers) == 0)
+	if (b->knob && override_values_copy(&b->values, &o->values) == 0)
 		return b;
 	free(b->knob);
 	free(b);
@@ -131,25 +131,26 @@ static void before_free(struct before *b)
 {
 	if (!b)
 		return;
-	graph_layers_free(&b->layers);
+	override_values_free(&b->values);
 	free(b->knob);
 	free(b);
 }
 
-/* Set the knob to the effective value of the layers `l`, and make them its layers. On success the
+/* Set the knob to the effective value of `l`, and make `l` its values. On success the
  * override takes ownership of `l`. */
-static int put(struct override *o, struct layers *l, struct weir_act *act, char *why, size_t size)
+static int put(
+    struct override *o, struct override_values *l, struct weir_act *act, char *why, size_t size)
 {
-	graph_cut(act->from, sizeof(act->from), effective(o, &o->layers));
+	graph_cut(act->from, sizeof(act->from), effective(o, &o->values));
 	int rc = graph_knob_turn(o->stage, o->knob, effective(o, l), why, size);
 	if (rc != 0)
 		return rc;
 	graph_cut(act->to, sizeof(act->to), effective(o, l));
-	if (l->brief)
+	if (l->temporary)
 		act->expires_wall_ns = clock_wall_ns() + l->until_ns - clock_now_ns();
-	graph_layers_free(&o->layers);
-	o->layers = *l;
-	*l = (struct layers){0};
+	override_values_free(&o->values);
+	o->values = *l;
+	*l = (struct override_values){0};
 	return 0;
 }
 
@@ -158,7 +159,7 @@ static void name_target(struct weir_act *act, const struct override *o)
 	snprintf(act->target, sizeof(act->target), "%.90s.%.90s", o->stage->name, o->knob);
 }
 
-/* Record the change, and free the override if it has no layers left. Returns the id of the act. */
+/* Record the change, and free the override if it has no values left. Returns the id of the change. */
 static uint64_t done(struct weir_graph *g, struct override *o, const struct weir_act *act,
     struct before *b) WEIR_REQUIRES(&g->lock)
 {
@@ -166,8 +167,8 @@ static uint64_t done(struct weir_graph *g, struct override *o, const struct weir
 
 	graph_cut(to, sizeof(to), act->to);
 	snprintf(rule, sizeof(rule), "%.40s = %s", o->knob, to);
-	uint64_t id = graph_act_noted(g, act, b, o->stage, rule);
-	if (!o->layers.kept && !o->layers.brief)
+	uint64_t id = graph_change_noted(g, act, b, o->stage, rule);
+	if (!o->values.permanent && !o->values.temporary)
 		graph_override_drop(g, o);
 	schedule(g);
 	return id;
@@ -180,7 +181,7 @@ static uint64_t done(struct weir_graph *g, struct override *o, const struct weir
 static void normalize(struct override *o)
 {
 	char *text = graph_knob_text(o->stage, o->knob);
-	char **at = o->layers.brief ? &o->layers.brief : &o->layers.kept;
+	char **at = o->values.temporary ? &o->values.temporary : &o->values.permanent;
 
 	if (!text)
 		return;
@@ -188,20 +189,20 @@ static void normalize(struct override *o)
 	*at = text;
 }
 
-static int layers_with(
-    struct layers *l, const struct override *o, const char *value, int64_t for_ns)
+static int values_with(
+    struct override_values *l, const struct override *o, const char *value, int64_t for_ns)
 {
-	*l = (struct layers){0};
+	*l = (struct override_values){0};
 	if (for_ns == 0) {
-		l->kept = strdup(value);
-		return l->kept ? 0 : WEIR_ENOMEM;
+		l->permanent = strdup(value);
+		return l->permanent ? 0 : WEIR_ENOMEM;
 	}
-	l->brief = strdup(value);
-	l->kept = o->layers.kept ? strdup(o->layers.kept) : NULL;
+	l->temporary = strdup(value);
+	l->permanent = o->values.permanent ? strdup(o->values.permanent) : NULL;
 	l->until_ns = clock_now_ns() + for_ns;
-	if (l->brief && (!o->layers.kept || l->kept))
+	if (l->temporary && (!o->values.permanent || l->permanent))
 		return 0;
-	graph_layers_free(l);
+	override_values_free(l);
 	return WEIR_ENOMEM;
 }
 
@@ -210,8 +211,8 @@ static int set_locked(struct weir_graph *g, struct override *o, const char *valu
 {
 	struct weir_act act = {.actor = "operator", .what = "set"};
 	struct before *b = before_of(o);
-	struct layers l;
-	int rc = b ? layers_with(&l, o, value, for_ns) : WEIR_ENOMEM;
+	struct override_values l;
+	int rc = b ? values_with(&l, o, value, for_ns) : WEIR_ENOMEM;
 
 	if (rc != 0) {
 		before_free(b);
@@ -220,13 +221,13 @@ static int set_locked(struct weir_graph *g, struct override *o, const char *valu
 	name_target(&act, o);
 	rc = put(o, &l, &act, why, size);
 	if (rc != 0) {
-		graph_layers_free(&l);
+		override_values_free(&l);
 		before_free(b);
 		return rc;
 	}
 	normalize(o);
-	graph_cut(act.to, sizeof(act.to), effective(o, &o->layers));
-	o->layers.brief_act = done(g, o, &act, b);
+	graph_cut(act.to, sizeof(act.to), effective(o, &o->values));
+	o->values.temporary_change = done(g, o, &act, b);
 	return 0;
 }
 
@@ -244,7 +245,7 @@ int weir_graph_set_for(struct weir_graph *g, const char *stage, const char *knob
 		    "a value can be set for 1 ns to 31 days, or permanently");
 	lock_take(&g->lock);
 	struct override *o = NULL;
-	rc = graph_acts_open(g, why, size);
+	rc = graph_changes_open(g, why, size);
 	if (rc != 0) {
 		lock_release(&g->lock);
 		return rc;
@@ -256,7 +257,7 @@ int weir_graph_set_for(struct weir_graph *g, const char *stage, const char *knob
 		rc = graph_knob_turn(st, knob, value, why, size);
 	else
 		rc = graph_say(why, size, WEIR_ENOMEM, "out of memory");
-	if (o && rc != 0 && !o->layers.kept && !o->layers.brief)
+	if (o && rc != 0 && !o->values.permanent && !o->values.temporary)
 		graph_override_drop(g, o);
 	lock_release(&g->lock);
 	return rc;
@@ -275,7 +276,7 @@ static int unset_locked(struct weir_graph *g, struct weir_stage *st, const char 
 {
 	struct weir_act act = {.actor = "operator", .what = "unset"};
 	struct override *o = graph_override(g, st, knob);
-	struct layers none = {0};
+	struct override_values none = {0};
 	char probe[2];
 
 	/* this call fails and writes the message */
@@ -304,45 +305,46 @@ int weir_graph_unset(
 	if (!st)
 		return WEIR_ENOENT;
 	lock_take(&g->lock);
-	int rc = graph_acts_open(g, why, size);
+	int rc = graph_changes_open(g, why, size);
 	if (rc == 0)
 		rc = unset_locked(g, st, knob, why, size);
 	lock_release(&g->lock);
 	return rc;
 }
 
-int graph_layers_restore(
+int graph_override_restore(
     struct weir_graph *g, const struct before *b, struct weir_act *act, char *why, size_t size)
 {
 	bool missing;
 	struct override *o = need(g, b->stage, b->knob, &missing);
-	struct layers l;
+	struct override_values l;
 
-	if (!o || graph_layers_copy(&l, &b->layers) != 0) {
-		if (o && !o->layers.kept && !o->layers.brief)
+	if (!o || override_values_copy(&l, &b->values) != 0) {
+		if (o && !o->values.permanent && !o->values.temporary)
 			graph_override_drop(g, o);
 		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
 	}
-	if (l.brief && l.until_ns <= clock_now_ns()) { /* it has expired in the meantime */
-		free(l.brief);
-		l.brief = NULL;
+	if (l.temporary && l.until_ns <= clock_now_ns()) { /* it has expired in the meantime */
+		free(l.temporary);
+		l.temporary = NULL;
 	}
 	int rc = put(o, &l, act, why, size);
-	graph_layers_free(&l);
-	if (!o->layers.kept && !o->layers.brief)
+	override_values_free(&l);
+	if (!o->values.permanent && !o->values.temporary)
 		graph_override_drop(g, o);
 	schedule(g);
 	return rc;
 }
 
-/* Mark act `id`, whose override has expired, as undone, and likewise the acts that set the
+/* Mark change `id`, whose override has expired, as undone, and likewise those that set the
  * temporary overrides that it replaced. */
-static void forget_brief(struct weir_graph *g, uint64_t id) WEIR_REQUIRES(&g->lock)
+static void forget_temporary(struct weir_graph *g, uint64_t id) WEIR_REQUIRES(&g->lock)
 {
 	while (id != 0) {
-		const struct before *b = acts_before(&g->acts, id);
-		acts_undone(&g->acts, id);
-		id = b && b->kind == BEFORE_KNOB && b->layers.brief ? b->layers.brief_act : 0;
+		const struct before *b = change_log_before(&g->change_log, id);
+		change_log_undone(&g->change_log, id);
+		id = b && b->kind == BEFORE_KNOB && b->values.temporary ? b->values.temporary_change
+									: 0;
 	}
 }
 
@@ -352,21 +354,22 @@ static void forget_brief(struct weir_graph *g, uint64_t id) WEIR_REQUIRES(&g->lo
 static bool expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEIR_REQUIRES(&g->lock)
 {
 	struct weir_act act = {.actor = "expiry", .what = "expire"};
-	struct layers l = {.kept = o->layers.kept ? strdup(o->layers.kept) : NULL};
-	uint64_t id = o->layers.brief_act;
+	struct override_values l = {
+	    .permanent = o->values.permanent ? strdup(o->values.permanent) : NULL};
+	uint64_t id = o->values.temporary_change;
 	char why[256] = "out of memory";
 
 	name_target(&act, o);
-	if ((o->layers.kept && !l.kept) || put(o, &l, &act, why, sizeof(why)) != 0) {
-		graph_layers_free(&l);
-		o->layers.until_ns = now_ns + EXPIRE_AGAIN_NS;
+	if ((o->values.permanent && !l.permanent) || put(o, &l, &act, why, sizeof(why)) != 0) {
+		override_values_free(&l);
+		o->values.until_ns = now_ns + EXPIRE_AGAIN_NS;
 		snprintf(act.what, sizeof(act.what), "expire failed");
-		if (!o->layers.stuck)
-			graph_act_noted(g, &act, NULL, o->stage, why);
-		o->layers.stuck = true;
+		if (!o->values.stuck)
+			graph_change_noted(g, &act, NULL, o->stage, why);
+		o->values.stuck = true;
 		return false;
 	}
-	forget_brief(g, id);
+	forget_temporary(g, id);
 	done(g, o, &act, NULL);
 	return true;
 }
@@ -380,13 +383,13 @@ static bool expire_pass(struct weir_graph *g, int64_t now_ns) WEIR_REQUIRES(&g->
 
 	for (struct override *o = g->overrides; o; o = next) {
 		next = o->next;
-		if (o->layers.brief && o->layers.until_ns <= now_ns)
+		if (o->values.temporary && o->values.until_ns <= now_ns)
 			moved |= expire(g, o, now_ns);
 	}
 	/* Retry those that failed earlier in this pass. */
 	for (struct override *o = g->overrides; o && moved; o = o->next)
-		if (o->layers.brief && o->layers.stuck)
-			o->layers.until_ns = now_ns;
+		if (o->values.temporary && o->values.stuck)
+			o->values.until_ns = now_ns;
 	return moved;
 }
 
@@ -409,19 +412,19 @@ static int carry(struct weir_graph *g, struct weir_stage *st, const struct overr
     char *why, size_t size) WEIR_REQUIRES(&g->lock)
 {
 	struct weir_act ignored = {0};
-	struct layers l = {0};
+	struct override_values l = {0};
 	bool missing;
 	struct override *o = need(g, st, from->knob, &missing);
-	int rc = missing                                           ? WEIR_ENOENT
-		 : !o || graph_layers_copy(&l, &from->layers) != 0 ? WEIR_ENOMEM
-								   : 0;
+	int rc = missing                                              ? WEIR_ENOENT
+		 : !o || override_values_copy(&l, &from->values) != 0 ? WEIR_ENOMEM
+								      : 0;
 
 	if (rc != 0)
 		graph_say(why, size, rc, missing ? "the knob no longer exists" : "out of memory");
-	else if (l.brief || (l.kept && strcmp(l.kept, o->configured) != 0))
+	else if (l.temporary || (l.permanent && strcmp(l.permanent, o->configured) != 0))
 		rc = put(o, &l, &ignored, why, size);
-	graph_layers_free(&l);
-	if (o && !o->layers.kept && !o->layers.brief)
+	override_values_free(&l);
+	if (o && !o->values.permanent && !o->values.temporary)
 		graph_override_drop(g, o);
 	return rc;
 }
@@ -447,7 +450,7 @@ static bool carry_pass(struct weir_graph *g, const struct weir_graph *old, bool 
 	return moved;
 }
 
-void graph_layers_carry(struct weir_graph *g, struct weir_graph *old)
+void graph_overrides_carry(struct weir_graph *g, struct weir_graph *old)
 {
 	int n = 0;
 
@@ -481,12 +484,13 @@ int weir_graph_layers(
 	if (o) {
 		out->overridden = true;
 		snprintf(out->configured, sizeof(out->configured), "%s", o->configured);
-		snprintf(out->override, sizeof(out->override), "%s", effective(o, &o->layers));
-		out->has_kept = o->layers.brief && o->layers.kept;
-		snprintf(out->kept, sizeof(out->kept), "%s", out->has_kept ? o->layers.kept : "");
-		if (o->layers.brief)
+		snprintf(out->override, sizeof(out->override), "%s", effective(o, &o->values));
+		out->has_kept = o->values.temporary && o->values.permanent;
+		snprintf(
+		    out->kept, sizeof(out->kept), "%s", out->has_kept ? o->values.permanent : "");
+		if (o->values.temporary)
 			out->expires_wall_ns =
-			    clock_wall_ns() + o->layers.until_ns - clock_now_ns();
+			    clock_wall_ns() + o->values.until_ns - clock_now_ns();
 	} else {
 		rc = graph_knob_print(st, knob, out->configured, sizeof(out->configured));
 	}

@@ -17,7 +17,7 @@
 
 #include "control/control.h"
 #include "operate/changes.h"
-#include "operate/reload_state.h"
+#include "graph/reload_state.h"
 #include "graph/meter.h"
 
 struct weir_stage *weir_predecessor(const struct weir_stage *st, bool *unchanged)
@@ -235,8 +235,8 @@ static void carry_states(struct weir_graph *g, struct weir_graph *old) WEIR_REQU
 {
 	journal_copy(control_journal(g->control), control_journal(old->control));
 	carry_overload(g, old);
-	graph_layers_carry(g, old);
-	graph_acts_carry(g, old);
+	graph_overrides_carry(g, old);
+	graph_changes_carry(g, old);
 	carry_costs(g);
 }
 
@@ -277,12 +277,12 @@ static void note_succession(struct weir_graph *g) WEIR_REQUIRES(&g->lock)
 	snprintf(d.rule, sizeof(d.rule), "a new graph of %d stages takes over", g->n_stages);
 	snprintf(act.to, sizeof(act.to), "a new graph of %d stages", g->n_stages);
 	journal_add(control_journal(g->control), d);
-	graph_act(g, &act, NULL);
+	graph_change(g, &act, NULL);
 }
 
 /* If `closed` is set, reject operator changes to `old` from now on, since the new graph would miss
  * them; otherwise accept them again. */
-static void close_acts(struct weir_graph *old, bool closed)
+static void close_changes(struct weir_graph *old, bool closed)
 {
 	lock_take(&old->lock);
 	old->succeeded = closed;
@@ -340,7 +340,7 @@ int weir_graph_succeed(struct weir_graph *g, struct weir_graph *old, struct weir
 {
 	if (is_to_stay(old))
 		return refuse(errs);
-	close_acts(old, true);
+	close_changes(old, true);
 	tell_predecessors(g, old);
 	lock_take(&g->lock);
 	carry_states(g, old);
@@ -355,7 +355,7 @@ int weir_graph_succeed(struct weir_graph *g, struct weir_graph *old, struct weir
 	} else {
 		reload_state_drop(g);
 		reload_state_end(old);
-		close_acts(old, false);
+		close_changes(old, false);
 	}
 	forget_predecessors(g);
 	return rc;

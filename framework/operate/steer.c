@@ -55,7 +55,7 @@ void graph_steer_end(struct weir_graph *g)
 		graph_cut(act.from, sizeof(act.from), graph_steer_word(how));
 		graph_cut(act.to, sizeof(act.to), graph_steer_word(WEIR_STEER_RUN));
 		graph_steer_turn(st, WEIR_STEER_RUN);
-		graph_act_noted(g, &act, NULL, st,
+		graph_change_noted(g, &act, NULL, st,
 		    g->succeeded ? "the replaced graph drains: every stage runs"
 				 : "the server stops: every stage runs");
 	}
@@ -95,7 +95,7 @@ int graph_may_steer(const struct weir_graph *g, const struct weir_stage *st, enu
 	if (!g->steerable)
 		return graph_say(
 		    why, size, WEIR_EBUSY, "the server is not running, or is stopping");
-	return graph_acts_open(g, why, size);
+	return graph_changes_open(g, why, size);
 }
 
 static void record(struct weir_graph *g, struct weir_stage *st, int before, int how)
@@ -120,7 +120,7 @@ static void record(struct weir_graph *g, struct weir_stage *st, int before, int 
 	graph_cut(act.from, sizeof(act.from), graph_steer_word(before));
 	graph_cut(act.to, sizeof(act.to), graph_steer_word(how));
 	bool source = !st->pool;
-	graph_act_noted(g, &act, b, st,
+	graph_change_noted(g, &act, b, st,
 	    !source                   ? rule[how]
 	    : how == WEIR_STEER_PAUSE ? "the source accepts and reads nothing new"
 				      : "the source accepts and reads again");

@@ -4,8 +4,9 @@
 #include "stage/thread.h"
 
 #include "base/clock.h"
-#include "graph/graph.h"
+#include "event/drain_signal.h"
 #include "event/local.h"
+#include "stage/stage.h"
 
 void thread_touch(int64_t now_ns)
 {
@@ -153,8 +154,7 @@ bool thread_flush(void)
 	}
 	if (atomic_load_explicit(&t->moves, memory_order_relaxed) & 1)
 		moves_end(t);
-	if (WEIR_UNLIKELY(graph_draining(t->graph)))
-		graph_pulse(t->graph);
+	drain_signal_wake(t->drain);
 	return any;
 }
 

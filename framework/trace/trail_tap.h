@@ -85,6 +85,10 @@ uint64_t collect_below(const struct taps *taps);
  *  half of its id is below `sample_below`. */
 void trace_make(struct weir_trail *trail, uint64_t sample_below);
 
+/** Assign a trace to `ev`, whose type has a trail, unless it has one, and copy it to *trace with the
+ *  span of the current hop. `slowest` has the sampling rate; NULL samples nothing. */
+void trace_event(struct weir_event *ev, struct slowest *slowest, struct weir_trace *trace);
+
 /** Return the span id of hop `hop`, counted from 0, of an event whose trace has a span.
  *  Deterministic: equal arguments give equal ids. */
 uint64_t trace_hop_span(const struct weir_trace *trace, int hop);

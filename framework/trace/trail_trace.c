@@ -6,7 +6,6 @@
 
 #include <weir/random.h>
 
-#include "event/local.h"
 #include "trace/trail.h"
 #include "trace/trail_tap.h"
 
@@ -124,14 +123,12 @@ bool weir_event_traced(const struct weir_event *ev, struct weir_trace *trace)
 	return t->traced;
 }
 
-bool weir_event_trace(struct weir_event *ev, struct weir_trace *trace)
+void trace_event(struct weir_event *ev, struct slowest *slowest, struct weir_trace *trace)
 {
-	if (!ev->type->trail)
-		return false;
 	struct weir_trail *t = trail_of(ev);
-	trace_make(t, thread_current ? collect_below(slowest_taps(thread_current->slowest)) : 0);
+
+	trace_make(t, slowest ? collect_below(slowest_taps(slowest)) : 0);
 	*trace = t->trace;
 	if (t->n_hops > 0 && t->n_hops <= WEIR_TRAIL_HOPS)
 		trace->span = trace_hop_span(&t->trace, t->n_hops - 1);
-	return true;
 }

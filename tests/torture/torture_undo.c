@@ -176,7 +176,7 @@ static bool undo(struct weir_graph *g)
 	struct weir_act act = {0};
 	int rc = weir_graph_undo(g, &act, why, sizeof(why));
 	const struct past *p = n_past > 0 ? &past[n_past - 1] : NULL;
-	bool known = p && p->act + ACTS_SIZE > newest(g);
+	bool known = p && p->act + CHANGE_LOG_SIZE > newest(g);
 
 	if (rc == WEIR_EBUSY || rc == WEIR_ENOMEM || (rc != 0 && known))
 		fault("an undo is refused", weir_error_text(rc), why);
@@ -198,7 +198,7 @@ static bool undo(struct weir_graph *g)
 static void undo_all(struct weir_graph *g)
 {
 	for (int i = 0; undo(g); i++)
-		if (i > ACTS_SIZE) {
+		if (i > CHANGE_LOG_SIZE) {
 			fault("undos do not end", "", why);
 			return;
 		}

@@ -76,14 +76,14 @@ static void test_the_ring_is_bounded(void)
 	char value[16];
 	int undone = 0;
 
-	for (int i = 0; i < ACTS_SIZE + 10; i++) {
+	for (int i = 0; i < CHANGE_LOG_SIZE + 10; i++) {
 		snprintf(value, sizeof(value), "%d", 100 + i);
 		CU_ASSERT_EQUAL(set_for(g, "queue.limit", value, 0), 0);
 	}
 	while (weir_graph_undo(g, NULL, why, sizeof(why)) == 0)
 		undone++;
 	/* Each undo is a change as well, so it displaces one. */
-	CU_ASSERT_EQUAL(undone, ACTS_SIZE / 2);
+	CU_ASSERT_EQUAL(undone, CHANGE_LOG_SIZE / 2);
 	finished(g);
 }
 

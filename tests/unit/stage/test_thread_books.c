@@ -5,7 +5,7 @@
 #include "fixture/graph_cunit.h"
 
 #include "graph/graph.h"
-#include "operate/reload_state.h"
+#include "graph/reload_state.h"
 #include "sched/pool.h"
 
 /* ---- which stage refused ---- */

@@ -3,13 +3,13 @@
  * The log of operator changes ("acts"): who changed what, the old and the new value, and whether
  * the change was undone.
  *
- * A ring buffer holds the newest ACTS_SIZE changes under a leaf lock. The data needed to undo a
+ * A ring buffer holds the newest CHANGE_LOG_SIZE changes under a leaf lock. The data needed to undo a
  * change is attached as an opaque `before`, which the caller allocates and the ring owns. Any
  * thread may read. Callers of acts_add, acts_last and acts_undone also hold the graph's lock, which
  * orders the changes.
  */
-#ifndef WEIR_OPERATE_ACTS_H
-#define WEIR_OPERATE_ACTS_H
+#ifndef WEIR_GRAPH_CHANGE_LOG_H
+#define WEIR_GRAPH_CHANGE_LOG_H
 
 #include <weir/graph.h>
 
@@ -17,47 +17,47 @@
 
 /** Number of changes retained; they take about 130 KiB. 256 is a guess at the largest number of
  *  changes that an operator makes in one night. */
-#define ACTS_SIZE 256
+#define CHANGE_LOG_SIZE 256
 
-struct acts {
+struct change_log {
 	struct lock lock;
 	uint64_t total; /* number of changes ever added, which is also the newest id */
 	void (*forget)(void *before);
-	struct weir_act ring[ACTS_SIZE];
-	void *before[ACTS_SIZE]; /* NULL if the change cannot be undone */
+	struct weir_act ring[CHANGE_LOG_SIZE];
+	void *before[CHANGE_LOG_SIZE]; /* NULL if the change cannot be undone */
 };
 
 /** Initialize the log. `forget` frees a `before`. */
-void acts_init(struct acts *a, void (*forget)(void *before));
-void acts_fini(struct acts *a);
+void change_log_init(struct change_log *a, void (*forget)(void *before));
+void change_log_fini(struct change_log *a);
 
 /** Store a copy of `act` with its id and times filled in. The ring takes ownership of `before`,
  *  which may be NULL. Returns the id. */
-uint64_t acts_add(struct acts *a, struct weir_act act, void *before);
+uint64_t change_log_add(struct change_log *a, struct weir_act act, void *before);
 
 /** Find the newest change that can be undone and has not been undone. Returns false if there is
  *  none. The ring keeps ownership of *before. */
-bool acts_last(struct acts *a, struct weir_act *act, void **before);
+bool change_log_last(struct change_log *a, struct weir_act *act, void **before);
 
 /** Mark change `id` as undone. Does nothing if it is no longer in the ring. */
-void acts_undone(struct acts *a, uint64_t id);
+void change_log_undone(struct change_log *a, uint64_t id);
 
 /** Mark change `id` as one that cannot be undone, by freeing its `before`. Does nothing if it is no
  *  longer in the ring. */
-void acts_set_aside(struct acts *a, uint64_t id);
+void change_log_set_aside(struct change_log *a, uint64_t id);
 
 /** Return the `before` of change `id`, or NULL if the change cannot be undone or is no longer in
  *  the ring. The result is valid until the next acts_add. */
-void *acts_before(struct acts *acts, uint64_t id);
+void *change_log_before(struct change_log *acts, uint64_t id);
 
 /** Copy the newest `n` changes to `out`, newest first. Returns how many were copied. */
-int acts_read(struct acts *a, struct weir_act *out, int n);
+int change_log_read(struct change_log *a, struct weir_act *out, int n);
 
 /** Copy all changes of `from` into the empty `to`, so that ids continue. `copy` converts a `before`
  *  of `from` into one for `to`, or returns NULL if it cannot. */
-void acts_copy(
-    struct acts *to, struct acts *from, void *(*copy)(void *arg, const void *before), void *arg);
+void change_log_copy(struct change_log *to, struct change_log *from,
+    void *(*copy)(void *arg, const void *before), void *arg);
 
-uint64_t acts_total(struct acts *a);
+uint64_t change_log_total(struct change_log *a);
 
 #endif

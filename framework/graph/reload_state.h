@@ -18,8 +18,8 @@
  * | reload_state_end   | the thread that frees the old graph; may overlap reload_state_add |
  * | reload_state_drop  | the thread that frees the new graph, or failed to start it        |
  */
-#ifndef WEIR_OPERATE_RELOAD_STATE_H
-#define WEIR_OPERATE_RELOAD_STATE_H
+#ifndef WEIR_GRAPH_RELOAD_STATE_H
+#define WEIR_GRAPH_RELOAD_STATE_H
 
 #include "graph/graph.h"
 

@@ -5,7 +5,7 @@
  * `bequest`. Stages, outlets and metrics are matched by name once and from then on identified by
  * number, since a graph frees its names.
  */
-#include "operate/reload_state.h"
+#include "graph/reload_state.h"
 
 #include <stdlib.h>
 #include <string.h>
