@@ -12,9 +12,8 @@
 
 #include <string.h>
 
-#include "admission/fair.h"
+#include "admission/judge.h"
 #include "admission/room.h"
-#include "admission/users.h"
 
 /* Interval between probed admissions. 17 is a guess: a short run still has hundreds of probes,
  * which cost 5 % of its time. It is prime, so that probes do not fall into step with periodic
@@ -25,21 +24,15 @@
 struct question {
 	int class_id, n;
 	uint32_t slot[WEIR_BATCH_MAX];
-	int from; /* the stage that offers the events, -1 for clients */
-	uint16_t user[WEIR_BATCH_MAX];
-	int64_t left_ns[WEIR_BATCH_MAX];
+	int from;                /* the stage that offers the events, -1 for clients */
 	int why[WEIR_BATCH_MAX]; /* 0, or the reason for the refusal */
 	int by[WEIR_BATCH_MAX];  /* stage on whose behalf the event is refused, -1 for the queue */
 };
 
 /* The events of a question that no policy has refused so far, as passed to one policy. */
 struct part {
-	int n;
+	struct judge_run run;
 	int at[WEIR_BATCH_MAX];
-	uint16_t user[WEIR_BATCH_MAX];
-	int64_t left_ns[WEIR_BATCH_MAX];
-	float demand[WEIR_BATCH_MAX];
-	bool refused[WEIR_BATCH_MAX];
 };
 
 int64_t queue_work_ns(const struct sim *s, const struct stage *st)
@@ -76,42 +69,6 @@ static bool over_load(int reason)
 	       reason == WEIR_EDELAY || reason == WEIR_ELIMIT;
 }
 
-/* Return the number of threads that are idle now and will still be idle when an event arrives after
- * `lead_ns`, given the work that is already on its way. */
-static int stay_idle(
-    const struct sim *s, const struct stage *st, int64_t coming_ns, int64_t lead_ns)
-{
-	int threads = st->target > 0 ? st->target : 1;
-
-	if (coming_ns > 0 &&
-	    (queue_work_ns(s, st) + coming_ns) / threads > lead_ns + st->mean_cost_ns)
-		return 0;
-	return st->live > st->busy ? st->live - st->busy : 0;
-}
-
-static void refuse(struct sim *s, int stage, uint32_t slot, int reason, int by)
-{
-	struct request *r = &s->req[slot];
-	int for_whom = by >= 0 ? by : stage;
-	const struct stage *st = &s->stage[for_whom];
-	int64_t lead_ns = routes_lead_ns(s, stage, for_whom, r->class_id);
-	int64_t coming_ns = routes_coming_ns(s, stage, for_whom, r->class_id);
-
-	s->stage[stage].books[r->class_id].refused++;
-	if (for_whom != stage)
-		s->stage[for_whom].turned_ahead++;
-	laws_refused(s, stage, by, r, reason);
-	laws_saw(s, SIM_LAW_IDLE, 0);
-	if (over_load(reason) && stay_idle(s, st, coming_ns, lead_ns) > 0) {
-		if (s->now_ns >= s->conf->warmup_ns)
-			s->r->stage[for_whom].refused_idle++;
-		laws_break(s, SIM_LAW_IDLE, for_whom,
-		    "class %d refused (%s) while a thread is idle", r->class_id,
-		    weir_error_word(reason));
-	}
-	client_end(s, slot, reason, r->at > 0);
-}
-
 static void fill_view(struct sim *s, int gate, int stage, int class_id, struct admission_view *v)
 {
 	const struct stage *st = &s->stage[stage];
@@ -128,7 +85,30 @@ static void fill_view(struct sim *s, int gate, int stage, int class_id, struct a
 	    .slo_ns = st->conf->slo_ns,
 	    .lead_ns = routes_lead_ns(s, gate, stage, class_id),
 	    .rest_ns = routes_rest_ns(s, stage, class_id)};
-	v->idle = stay_idle(s, st, coming_ns, v->lead_ns);
+	v->idle = judge_idle(v, st->live > st->busy ? st->live - st->busy : 0, coming_ns);
+}
+
+static void refuse(struct sim *s, int stage, uint32_t slot, int reason, int by)
+{
+	struct request *r = &s->req[slot];
+	int for_whom = by >= 0 ? by : stage;
+	struct admission_view view;
+
+	s->stage[stage].books[r->class_id].refused++;
+	if (for_whom != stage)
+		s->stage[for_whom].turned_ahead++;
+	laws_refused(s, stage, by, r, reason);
+	laws_saw(s, SIM_LAW_IDLE, 0);
+	if (over_load(reason))
+		fill_view(s, stage, for_whom, r->class_id, &view);
+	if (over_load(reason) && view.idle > 0) {
+		if (s->now_ns >= s->conf->warmup_ns)
+			s->r->stage[for_whom].refused_idle++;
+		laws_break(s, SIM_LAW_IDLE, for_whom,
+		    "class %d refused (%s) while a thread is idle", r->class_id,
+		    weir_error_word(reason));
+	}
+	client_end(s, slot, reason, r->at > 0);
 }
 
 /* ---- probes ---- */
@@ -169,53 +149,18 @@ static void probe(struct sim *s, int stage, int class_id, uint16_t user,
 
 /* ---- the verdict of the policy ---- */
 
-/* Check that the policy's verdict is consistent; if not, count and correct it. */
-static void check_sense(struct sim *s, int stage, struct part *q, int *m, int reason)
+static void survivors(const struct sim *s, const struct question *q, struct part *part)
 {
-	int marked = 0;
-
-	laws_saw(s, SIM_LAW_SENSE, 0);
-	for (int i = 0; i < q->n; i++)
-		marked += q->refused[i];
-	bool flagged = marked == q->n - *m;
-	if (*m >= 0 && *m <= q->n && (marked == 0 || flagged) &&
-	    (*m == q->n || weir_shed_index(reason) >= 0)) {
-		for (int i = *m; !flagged && i < q->n; i++)
-			q->refused[i] = true;
-		return;
-	}
-	s->r->stage[stage].nonsense++;
-	laws_break(s, SIM_LAW_SENSE, stage, "policy %s: %d of %d, %d marked, reason %d",
-	    s->stage[stage].conf->admission->name, *m, q->n, marked, reason);
-	*m = q->n;
-	memset(q->refused, 0, sizeof(q->refused[0]) * (size_t)q->n);
-}
-
-static void survivors(const struct question *q, struct part *part)
-{
-	part->n = 0;
+	part->run.n = 0;
+	part->run.timed = false;
 	for (int i = 0; i < q->n; i++) {
+		const struct request *r = &s->req[q->slot[i]];
 		if (q->why[i])
 			continue;
-		part->at[part->n] = i;
-		part->user[part->n] = q->user[i];
-		part->left_ns[part->n] = q->left_ns[i];
-		part->refused[part->n++] = false;
+		part->at[part->run.n] = i;
+		judge_add(&part->run, r->user == NO_USER ? 0 : r->user + 1, r->place,
+		    r->attempt > 0, r->deadline_ns - s->now_ns);
 	}
-}
-
-static void note_demands(const struct sim *s, struct stage *st, const struct question *q,
-    struct part *part, struct admission_view *view)
-{
-	for (int i = 0; i < part->n; i++) {
-		const struct request *r = &s->req[q->slot[part->at[i]]];
-		part->demand[i] = fair_note(
-		    st->fair, q->class_id, r->user == NO_USER ? 0 : r->user + 1, s->now_ns);
-		uint16_t place = fair_place(st->fair, q->class_id, r->place, part->demand[i]);
-		part->user[i] = users_number(place, r->attempt > 0);
-	}
-	view->demand = part->demand;
-	view->fair = st->fair;
 }
 
 /* Query the policy of `stage` for the remaining events, at the admission of `gate`. Returns the
@@ -225,38 +170,41 @@ static int ask(struct sim *s, int gate, int stage, struct question *q)
 	struct stage *st = &s->stage[stage];
 	const struct admission_policy *p = st->conf->admission;
 	_Alignas(16) unsigned char before[ADMISSION_STATE_MAX];
+	struct judge judge = {p, st->state, &st->conf->params, st->fair};
 	struct admission_view view;
 	struct part part;
 	int reason = 0;
+	bool nonsense;
 
-	survivors(q, &part);
-	if (part.n == 0)
+	survivors(s, q, &part);
+	int n = part.run.n;
+	if (n == 0)
 		return 0;
-	bool probes =
-	    part.n == 1 && p->tick && (s->conf->probe_all || st->asked++ % PROBE_EVERY == 0);
+	bool probes = n == 1 && p->tick && (s->conf->probe_all || st->asked++ % PROBE_EVERY == 0);
 	fill_view(s, gate, stage, q->class_id, &view);
 	if (probes)
 		memcpy(before, st->state, sizeof(before));
-	view.user = part.user;
-	view.left_ns = part.left_ns;
-	if (st->fair && view.idle == 0)
-		note_demands(s, st, q, &part, &view);
-	int m = p->admit(
-	    st->state, &st->conf->params, &view, q->class_id, part.n, part.refused, &reason);
-	if (probes)
+	judge_view(&judge, q->class_id, &part.run, &view);
+	int m = judge_ask(&judge, q->class_id, &part.run, &view, &reason, &nonsense);
+	laws_saw(s, SIM_LAW_SENSE, 0);
+	if (nonsense) {
+		s->r->stage[stage].nonsense++;
+		laws_break(s, SIM_LAW_SENSE, stage, "policy %s: %d of %d, %d marked, reason %d",
+		    p->name, part.run.said, n, part.run.marked, reason);
+	} else if (probes) {
 		laws_asked_again(s, stage, q->class_id, &view, before, m, reason);
-	check_sense(s, stage, &part, &m, reason);
-	st->books[q->class_id].policy_refused += (uint64_t)(part.n - m);
+	}
+	st->books[q->class_id].policy_refused += (uint64_t)(n - m);
 	if (st->conf->params.mode != WEIR_ADMISSION_ENFORCE)
 		return m;
-	for (int i = 0; i < part.n; i++) {
-		if (part.refused[i]) {
+	for (int i = 0; i < n; i++) {
+		if (part.run.refused[i]) {
 			q->why[part.at[i]] = reason;
 			q->by[part.at[i]] = stage;
 		}
 	}
 	if (probes && m == 1)
-		probe(s, stage, q->class_id, part.user[0], &view, before);
+		probe(s, stage, q->class_id, part.run.user[0], &view, before);
 	return m;
 }
 
@@ -397,10 +345,7 @@ void admit_offer(struct sim *s, int stage, const uint32_t *slot, int n)
 			if (s->req[left[i]].class_id != c)
 				continue;
 			q.slot[q.n] = left[i];
-			q.why[q.n] = 0;
-			q.left_ns[q.n] = s->req[left[i]].deadline_ns - s->now_ns;
-			q.user[q.n++] =
-			    users_number(s->req[left[i]].place, s->req[left[i]].attempt > 0);
+			q.why[q.n++] = 0;
 		}
 		admit_class(s, stage, &q);
 	}

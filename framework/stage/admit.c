@@ -3,16 +3,15 @@
  * Consults admission policies about events; see admit.h.
  *
  * For the events of one class in a run, collect() selects those that are not refused yet,
- * fill_view() describes the load of the stage, answer() calls the policy and checks its result, and
- * obey() applies the result to the verdict. The verdict belongs to the offering thread. Members of
+ * fill_view() describes the load of the stage, judge_ask() (admission/judge.h) lets the policy
+ * decide, and obey() applies the result to the verdict. The verdict belongs to the offering thread. Members of
  * a sink that are read or written here are either atomic or under the lock of its queue.
  */
 #include "stage/admit.h"
 
 #include <string.h>
 
-#include "admission/fair.h"
-#include "admission/users.h"
+#include "admission/judge.h"
 #include "stage/shed_token.h"
 
 void verdict_init(struct verdict *v, const struct sink *s, int from)
@@ -182,22 +181,13 @@ static void fill_view(struct sink *s, const struct admit_call *a, struct admissi
 	    atomic_load_explicit(&s->pipeline_ns, memory_order_relaxed) * a->before / AHEAD_ALL;
 	view->work_ns += coming_ns > 0 ? coming_ns : 0;
 	view->rest_ns = atomic_load_explicit(&s->ahead->rest_ns[a->class_id], memory_order_relaxed);
-	/* An idle thread will be busy when the events arrive, if enough other work arrives before
-	 * them. */
-	if (coming_ns > 0 &&
-	    (double)view->work_ns / view->threads > (double)(view->lead_ns + view->cost_ns))
-		view->idle = 0;
+	view->idle = judge_idle(view, view->idle, coming_ns);
 }
 
-/* The events of one class in a run, as submitted to a policy. */
+/* The events of one class in a run, and their indexes in it. */
 struct question {
-	int n;
-	bool timed;             /* some of the events have deadlines */
-	int at[WEIR_BATCH_MAX]; /* indexes of the events in the run */
-	uint16_t user[WEIR_BATCH_MAX];
-	int64_t left_ns[WEIR_BATCH_MAX];
-	float demand[WEIR_BATCH_MAX];
-	bool refused[WEIR_BATCH_MAX];
+	struct judge_run run;
+	int at[WEIR_BATCH_MAX];
 };
 
 /* Rank of the thread that serves the event's partition. */
@@ -212,75 +202,31 @@ static void collect(const struct sink *s, struct weir_event **ev, int n, const s
 	int64_t now_ns = a->now_ns;
 	uint16_t fallen = users_fallen(now_ns);
 
-	q->n = 0;
-	q->timed = false;
+	q->run.n = 0;
+	q->run.timed = false;
 	for (int i = 0; i < n; i++) {
 		if (ev[i]->class_id != a->class_id || (v->refuses && v->why[i]))
 			continue;
 		if (a->rank != ANY_RANK && rank_of(s, ev[i], a->n_ranks) != a->rank)
 			continue;
-		q->at[q->n] = i;
-		q->refused[q->n] = false;
-		if (s->policy->tick) {
-			q->user[q->n] = users_number(
-			    place_of(ev[i], fallen), ev[i]->session & WEIR_SESSION_RETRY);
-			q->left_ns[q->n] = weir_event_left_ns(ev[i], now_ns);
-			q->timed |= ev[i]->deadline_ns != WEIR_NO_DEADLINE;
-		}
-		q->n++;
+		q->at[q->run.n] = i;
+		if (s->policy->tick)
+			judge_add(&q->run, ev[i]->session & ~WEIR_SESSION_RETRY,
+			    place_of(ev[i], fallen), ev[i]->session & WEIR_SESSION_RETRY,
+			    weir_event_left_ns(ev[i], now_ns));
+		else
+			q->run.refused[q->run.n++] = false;
 	}
 }
 
-/* ---- demand of each user ---- */
-
-/* Record the demand of each user. All events without a user count as one user, so that a client
- * gains nothing by hiding its identity. */
-static void note_demands(struct sink *s, struct weir_event **ev, const struct admit_call *a,
-    struct question *q, struct admission_view *view) WEIR_REQUIRES(&s->queue.lock)
+/* Note whether an event has a user, so that the next tick creates the demand by user. */
+static void want_fair(struct sink *s, const struct judge_run *q) WEIR_REQUIRES(&s->queue.lock)
 {
-	if (!s->fair) {
-		for (int i = 0; i < q->n; i++)
-			s->fair_wanted |= (ev[q->at[i]]->session & ~WEIR_SESSION_RETRY) != 0;
-		return;
-	}
-	uint16_t fallen = users_fallen(a->now_ns);
-	for (int i = 0; i < q->n; i++) {
-		const struct weir_event *e = ev[q->at[i]];
-		q->demand[i] =
-		    fair_note(s->fair, a->class_id, e->session & ~WEIR_SESSION_RETRY, a->now_ns);
-		uint16_t place =
-		    fair_place(s->fair, a->class_id, place_of(e, fallen), q->demand[i]);
-		q->user[i] = users_number(place, e->session & WEIR_SESSION_RETRY);
-	}
-	view->demand = q->demand;
-	view->fair = s->fair;
-}
-
-/* ---- the answer ---- */
-
-/* Let the policy decide which events of the class to admit. An invalid result is counted and
- * ignored, and all events are admitted. Returns the number of admitted events; the refused ones are
- * marked in q->refused. */
-static int answer(struct sink *s, const struct admit_call *a, struct question *q,
-    const struct admission_view *view, int *reason) WEIR_REQUIRES(&s->queue.lock)
-{
-	int m = s->policy->admit(
-	    s->admission_state, &s->admission, view, a->class_id, q->n, q->refused, reason);
-	int marked = 0;
-
 	for (int i = 0; i < q->n; i++)
-		marked += q->refused[i];
-	bool flagged = marked == q->n - m;
-	if (m < 0 || m > q->n || (marked && !flagged) ||
-	    (m < q->n && weir_shed_index(*reason) < 0)) {
-		atomic_fetch_add_explicit(&s->nonsense, 1, memory_order_relaxed);
-		memset(q->refused, 0, sizeof(q->refused[0]) * (size_t)q->n);
-		return q->n;
-	}
-	for (int i = m; !flagged && i < q->n; i++) /* no event is marked: refuse the last ones */
-		q->refused[i] = true;
-	return m;
+		s->fair_wanted |= q->id[i] != 0;
 }
+
+/* ---- the result ---- */
 
 /* Mark the events that the policy of `s` has refused in the verdict, and store a shed token in
  * each. */
@@ -293,8 +239,8 @@ static void obey(struct sink *s, struct weir_event **ev, int n, const struct adm
 			      ? (int64_t)((double)view->work_ns / view->threads) - view->lead_ns
 			      : -1;
 
-	for (int i = 0; i < q->n; i++) {
-		if (!q->refused[i])
+	for (int i = 0; i < q->run.n; i++) {
+		if (!q->run.refused[i])
 			continue;
 		double part =
 		    view->fair ? fair_part(view->fair, a->class_id, share, view->demand[i]) : share;
@@ -313,30 +259,30 @@ static void obey(struct sink *s, struct weir_event **ev, int n, const struct adm
 static int admit_run(struct sink *s, struct weir_event **ev, int n, const struct admit_call *a,
     struct verdict *v, int *would) WEIR_REQUIRES(&s->queue.lock)
 {
+	struct judge judge = {s->policy, s->admission_state, &s->admission, s->fair};
 	struct admission_view view;
 	struct question q;
 	int reason = 0;
+	bool nonsense = false;
 
 	*would = 0;
 	collect(s, ev, n, v, a, &q);
-	if (q.n == 0)
+	if (q.run.n == 0)
 		return 0;
 	fill_view(s, a, &view);
-	if (s->policy->tick)
-		view.user = q.user;
-	/* if a thread is idle, nothing is refused, and demand need not be recorded */
-	if (s->policy->fair && view.idle == 0)
-		note_demands(s, ev, a, &q, &view);
-	if (q.timed)
-		view.left_ns = q.left_ns;
+	if (s->policy->fair && !s->fair && view.idle == 0)
+		want_fair(s, &q.run);
+	judge_view(&judge, a->class_id, &q.run, &view);
 	/* An operator is draining this stage, so it would refuse the events when they arrive. */
 	bool shut = s->queue.shut;
 	if (shut) {
-		memset(q.refused, true, sizeof(q.refused[0]) * (size_t)q.n);
+		memset(q.run.refused, true, sizeof(q.run.refused[0]) * (size_t)q.run.n);
 		reason = WEIR_EDRAINING;
 	}
-	int m = shut ? 0 : answer(s, a, &q, &view, &reason);
-	*would = q.n - m;
+	int m = shut ? 0 : judge_ask(&judge, a->class_id, &q.run, &view, &reason, &nonsense);
+	if (WEIR_UNLIKELY(nonsense))
+		atomic_fetch_add_explicit(&s->nonsense, 1, memory_order_relaxed);
+	*would = q.run.n - m;
 	s->decided[a->class_id].refused += (uint64_t)*would;
 	if (*would > 0 && (shut || sink_mode(s) == WEIR_ADMISSION_ENFORCE))
 		obey(s, ev, n, a, &q, &view, reason, v);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Submits the events of one class in a run to an admission policy, and checks what it decides. The
+ * server (stage/admit.c) and the simulator (sim/admit.c) both judge here, so they cannot differ.
+ *
+ * Pure functions of their arguments: no lock, clock, thread or stage.
+ */
+#ifndef WEIR_ADMISSION_JUDGE_H
+#define WEIR_ADMISSION_JUDGE_H
+
+#include <string.h>
+
+#include <weir/annotate.h>
+
+#include "admission/admission.h"
+#include "admission/fair.h"
+#include "admission/users.h"
+
+/** A policy, and what belongs to it at one stage. Borrowed. */
+struct judge {
+	const struct admission_policy *policy;
+	void *state;
+	const struct weir_admission_spec *params;
+	struct fair *fair; /* demand by user; NULL if no event has had a user yet */
+};
+
+/** Events of one class, in the order in which they arrived. */
+struct judge_run {
+	int n;
+	bool timed;                     /* some of the events have deadlines */
+	bool retry[WEIR_BATCH_MAX];     /* the event is not its sender's first attempt */
+	uint16_t place[WEIR_BATCH_MAX]; /* position of the user in the rota (users.h) */
+	uint64_t id[WEIR_BATCH_MAX];    /* the user, 0 if unknown */
+	uint16_t user[WEIR_BATCH_MAX];
+	int64_t left_ns[WEIR_BATCH_MAX];
+	float demand[WEIR_BATCH_MAX];
+	bool refused[WEIR_BATCH_MAX]; /* the result */
+	int said, marked;             /* what the policy returned, and how many events it marked */
+};
+
+/** Append an event with `left_ns` before its deadline, INT64_MAX if it has none. */
+static inline void judge_add(
+    struct judge_run *q, uint64_t id, uint16_t place, bool retry, int64_t left_ns)
+{
+	int i = q->n++;
+
+	q->id[i] = id;
+	q->place[i] = place;
+	q->retry[i] = retry;
+	q->user[i] = users_number(place, retry);
+	q->left_ns[i] = left_ns;
+	q->timed |= left_ns != INT64_MAX;
+	q->refused[i] = false;
+}
+
+/** Return how many of `idle` threads will still be idle when an event arrives after v->lead_ns.
+ *  `coming_ns` is the work that is on its way to the stage and included in v->work_ns. */
+static inline int judge_idle(const struct admission_view *v, int idle, int64_t coming_ns)
+{
+	if (coming_ns > 0 && (double)v->work_ns / v->threads > (double)(v->lead_ns + v->cost_ns))
+		return 0;
+	return idle;
+}
+
+/* Record the demand of each user. All events without a user count as one user, so that a client
+ * gains nothing by hiding its identity. */
+static inline void judge_note_demands(
+    const struct judge *j, int class_id, struct judge_run *q, struct admission_view *v)
+{
+	for (int i = 0; i < q->n; i++) {
+		q->demand[i] = fair_note(j->fair, class_id, q->id[i], v->now_ns);
+		uint16_t place = fair_place(j->fair, class_id, q->place[i], q->demand[i]);
+		q->user[i] = users_number(place, q->retry[i]);
+	}
+	v->demand = q->demand;
+	v->fair = j->fair;
+}
+
+/** Let the view describe the events of the run. If a thread is idle, nothing is refused, and demand
+ *  is not recorded. Policies that do not learn need only the number of events. */
+static inline void judge_view(
+    const struct judge *j, int class_id, struct judge_run *q, struct admission_view *v)
+{
+	if (j->policy->tick)
+		v->user = q->user;
+	if (j->policy->fair && j->fair && v->idle == 0)
+		judge_note_demands(j, class_id, q, v);
+	if (q->timed)
+		v->left_ns = q->left_ns;
+}
+
+/** Let the policy decide. Returns the number of admitted events; q->refused marks the others, all of
+ *  them for *reason. If the result is invalid, *nonsense is set and all events are admitted. */
+static inline int judge_ask(const struct judge *j, int class_id, struct judge_run *q,
+    const struct admission_view *v, int *reason, bool *nonsense)
+{
+	int m = j->policy->admit(j->state, j->params, v, class_id, q->n, q->refused, reason);
+	int marked = 0;
+
+	for (int i = 0; i < q->n; i++)
+		marked += q->refused[i];
+	q->said = m;
+	q->marked = marked;
+	bool flagged = marked == q->n - m;
+	*nonsense =
+	    m < 0 || m > q->n || (marked && !flagged) || (m < q->n && weir_shed_index(*reason) < 0);
+	if (WEIR_UNLIKELY(*nonsense)) {
+		memset(q->refused, 0, sizeof(q->refused[0]) * (size_t)q->n);
+		return q->n;
+	}
+	for (int i = m; !flagged && i < q->n; i++) /* no event is marked: refuse the last ones */
+		q->refused[i] = true;
+	return m;
+}
+
+#endif
