@@ -69,10 +69,10 @@ static bool over_load(int reason)
 	       reason == WEIR_EDELAY || reason == WEIR_ELIMIT;
 }
 
-static void fill_view(struct sim *s, int gate, int stage, int class_id, struct admission_view *v)
+static void fill_view(struct sim *s, int entry, int stage, int class_id, struct admission_view *v)
 {
 	const struct stage *st = &s->stage[stage];
-	int64_t coming_ns = routes_coming_ns(s, gate, stage, class_id);
+	int64_t coming_ns = routes_coming_ns(s, entry, stage, class_id);
 
 	*v = (struct admission_view){.now_ns = s->now_ns,
 	    .length = st->length,
@@ -83,7 +83,7 @@ static void fill_view(struct sim *s, int gate, int stage, int class_id, struct a
 	    .work_ns = queue_work_ns(s, st) + coming_ns,
 	    .cost_ns = st->mean_cost_ns,
 	    .slo_ns = st->conf->slo_ns,
-	    .lead_ns = routes_lead_ns(s, gate, stage, class_id),
+	    .lead_ns = routes_lead_ns(s, entry, stage, class_id),
 	    .rest_ns = routes_rest_ns(s, stage, class_id)};
 	v->idle = judge_idle(v, st->live > st->busy ? st->live - st->busy : 0, coming_ns);
 }
@@ -163,9 +163,9 @@ static void survivors(const struct sim *s, const struct question *q, struct part
 	}
 }
 
-/* Query the policy of `stage` for the remaining events, at the admission of `gate`. Returns the
+/* Query the policy of `stage` for the remaining events, at the admission of `entry`. Returns the
  * number of events that the policy would admit and has charged for. */
-static int ask(struct sim *s, int gate, int stage, struct question *q)
+static int ask(struct sim *s, int entry, int stage, struct question *q)
 {
 	struct stage *st = &s->stage[stage];
 	const struct admission_policy *p = st->conf->admission;
@@ -181,7 +181,7 @@ static int ask(struct sim *s, int gate, int stage, struct question *q)
 	if (n == 0)
 		return 0;
 	bool probes = n == 1 && p->tick && (s->conf->probe_all || st->asked++ % PROBE_EVERY == 0);
-	fill_view(s, gate, stage, q->class_id, &view);
+	fill_view(s, entry, stage, q->class_id, &view);
 	if (probes)
 		memcpy(before, st->state, sizeof(before));
 	judge_view(&judge, q->class_id, &part.run, &view);

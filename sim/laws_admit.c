@@ -131,12 +131,12 @@ void laws_arrived(struct sim *s, int stage, const struct request *r)
 		laws_saw(s, SIM_LAW_MIDWAY, 0);
 }
 
-static void check_midway(struct sim *s, int gate, int by, const struct request *r, const char *why)
+static void check_midway(struct sim *s, int entry, int by, const struct request *r, const char *why)
 {
 	if (!no_second_refusal(s, by, r))
 		return;
 	laws_break(s, SIM_LAW_MIDWAY, by, "class %d refused (%s) at the door of '%s', %s",
-	    r->class_id, why, s->conf->stage[gate].name,
+	    r->class_id, why, s->conf->stage[entry].name,
 	    r->asked_for >> by & 1 ? "though it was let in before" : "and none before asked");
 }
 
@@ -153,11 +153,11 @@ static void check_calm(struct sim *s, int stage)
 		    s->set.demand[stage] / s->stage[stage].target);
 }
 
-void laws_refused(struct sim *s, int gate, int by, const struct request *r, int reason)
+void laws_refused(struct sim *s, int entry, int by, const struct request *r, int reason)
 {
 	if (by >= 0 && r->at > 0 && laws_asked(s, SIM_LAW_MIDWAY))
-		check_midway(s, gate, by, r, weir_error_word(reason));
+		check_midway(s, entry, by, r, weir_error_word(reason));
 	if ((by >= 0 || reason == WEIR_EQUEUE) && s->set.calm_ratio >= 0 &&
 	    laws_asked(s, SIM_LAW_CALM))
-		check_calm(s, by >= 0 ? by : gate);
+		check_calm(s, by >= 0 ? by : entry);
 }

@@ -87,13 +87,13 @@ bool routes_judged(const struct sim *s, int from, int to, int class_id)
 	return s->route && from >= 0 && f >= 0 && route_judged(s->route, from, f, class_id);
 }
 
-int routes_ahead(const struct sim *s, int gate, int from, int class_id, int *stage)
+int routes_ahead(const struct sim *s, int entry, int from, int class_id, int *stage)
 {
 	int n = 0;
 
 	for (int i = 0; s->route && i < s->conf->n_stages; i++) {
 		int f = s->shape[i].front;
-		if (f < 0 || !route_gates(s->route, gate, f, class_id))
+		if (f < 0 || !route_enters(s->route, entry, f, class_id))
 			continue;
 		if (from < 0 || !route_judged(s->route, from, f, class_id))
 			stage[n++] = i;
@@ -101,18 +101,18 @@ int routes_ahead(const struct sim *s, int gate, int from, int class_id, int *sta
 	return n;
 }
 
-int64_t routes_lead_ns(const struct sim *s, int gate, int stage, int class_id)
+int64_t routes_lead_ns(const struct sim *s, int entry, int stage, int class_id)
 {
-	return s->route && gate != stage
-		   ? route_lead_ns(s->route, gate, s->shape[stage].front, class_id)
+	return s->route && entry != stage
+		   ? route_lead_ns(s->route, entry, s->shape[stage].front, class_id)
 		   : 0;
 }
 
-int64_t routes_coming_ns(const struct sim *s, int gate, int stage, int class_id)
+int64_t routes_coming_ns(const struct sim *s, int entry, int stage, int class_id)
 {
-	if (!s->route || gate == stage)
+	if (!s->route || entry == stage)
 		return 0;
-	double before = route_before(s->route, gate, s->shape[stage].front, class_id);
+	double before = route_before(s->route, entry, s->shape[stage].front, class_id);
 	return (int64_t)(before * (double)s->stage[stage].pipeline_ns);
 }
 

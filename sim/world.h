@@ -236,15 +236,15 @@ void routes_tick(struct sim *s);
 void routes_tried(struct sim *s, int from, int to, int class_id);
 /** Whether an upstream admission has already decided on behalf of `to`. */
 bool routes_judged(const struct sim *s, int from, int to, int class_id);
-/** Store in stage[SIM_STAGES_MAX] the later stages on whose behalf the admission of `gate` decides.
+/** Store in stage[SIM_STAGES_MAX] the later stages on whose behalf the admission of `entry` decides.
  * Returns their number. */
-int routes_ahead(const struct sim *s, int gate, int from, int class_id, int *stage);
-/** Return the mean time from the admission of `gate` to that of `stage`. routes_rest_ns returns the
+int routes_ahead(const struct sim *s, int entry, int from, int class_id, int *stage);
+/** Return the mean time from the admission of `entry` to that of `stage`. routes_rest_ns returns the
  * mean time from the end of `stage` to the end of the request. */
-int64_t routes_lead_ns(const struct sim *s, int gate, int stage, int class_id);
+int64_t routes_lead_ns(const struct sim *s, int entry, int stage, int class_id);
 /** Return the work on its way to `stage` that arrives before an event that is now at the admission
- * of `gate`. */
-int64_t routes_coming_ns(const struct sim *s, int gate, int stage, int class_id);
+ * of `entry`. */
+int64_t routes_coming_ns(const struct sim *s, int entry, int stage, int class_id);
 int64_t routes_rest_ns(const struct sim *s, int stage, int class_id);
 
 /* meter.c */
@@ -279,7 +279,7 @@ void setting_tick(struct sim *s);
 /* laws_admit.c */
 void laws_sent(struct sim *s);
 void laws_arrived(struct sim *s, int stage, const struct request *r); /* not from clients */
-void laws_refused(struct sim *s, int gate, int by, const struct request *r, int reason);
+void laws_refused(struct sim *s, int entry, int by, const struct request *r, int reason);
 void laws_left_queue(struct sim *s, int stage, const struct request *r);
 void laws_slowed(struct sim *s, int stage); /* when its service times change */
 

@@ -194,9 +194,9 @@ static int find(const struct client *c, const struct client *before, int n)
 /* Move the sessions of token `i` to token `to`. */
 static void carry_sessions(const struct auth *g, int i, struct auth *next, int to)
 {
-	memcpy(&next->sessions.place[to * SESSIONS_PER_TOKEN],
-	    &g->sessions.place[i * SESSIONS_PER_TOKEN],
-	    SESSIONS_PER_TOKEN * sizeof(*g->sessions.place));
+	memcpy(&next->sessions.slot[to * SESSIONS_PER_TOKEN],
+	    &g->sessions.slot[i * SESSIONS_PER_TOKEN],
+	    SESSIONS_PER_TOKEN * sizeof(*g->sessions.slot));
 }
 
 static void carry_tokens(struct auth *g, struct auth *next)

@@ -35,7 +35,7 @@ static bool counts(int64_t at_ns, int64_t now_ns)
 	return at_ns != 0 && now_ns - at_ns < FAILURES_WINDOW_NS;
 }
 
-static int count(const struct failures_place *p, int64_t now_ns)
+static int count(const struct failures_slot *p, int64_t now_ns)
 {
 	int n = 0;
 
@@ -44,7 +44,7 @@ static int count(const struct failures_place *p, int64_t now_ns)
 	return n;
 }
 
-static int oldest(const struct failures_place *p)
+static int oldest(const struct failures_slot *p)
 {
 	int k = 0;
 
@@ -54,7 +54,7 @@ static int oldest(const struct failures_place *p)
 	return k;
 }
 
-static int64_t newest_ns(const struct failures_place *p)
+static int64_t newest_ns(const struct failures_slot *p)
 {
 	int64_t at = 0;
 
@@ -65,8 +65,8 @@ static int64_t newest_ns(const struct failures_place *p)
 
 int64_t failures_wait_ns(const struct failures *f, struct failures_key key, int64_t now_ns)
 {
-	for (int i = 0; i < FAILURES_PLACES; i++) {
-		const struct failures_place *p = &f->place[i];
+	for (int i = 0; i < FAILURES_SLOTS; i++) {
+		const struct failures_slot *p = &f->slot[i];
 		if (same(&p->key, &key) && count(p, now_ns) == FAILURES_MAX)
 			return p->at_ns[oldest(p)] + FAILURES_WINDOW_NS - now_ns;
 	}
@@ -75,14 +75,14 @@ int64_t failures_wait_ns(const struct failures *f, struct failures_key key, int6
 
 /* Return the slot of `key`. If it has none, return the slot of the address with the fewest
  * failures; among several such addresses, use the one whose last failure is oldest. */
-static struct failures_place *place_of(
+static struct failures_slot *place_of(
     struct failures *f, const struct failures_key *key, int64_t now_ns)
 {
-	struct failures_place *best = NULL;
+	struct failures_slot *best = NULL;
 	int least = FAILURES_MAX + 1;
 
-	for (int i = 0; i < FAILURES_PLACES; i++) {
-		struct failures_place *p = &f->place[i];
+	for (int i = 0; i < FAILURES_SLOTS; i++) {
+		struct failures_slot *p = &f->slot[i];
 		int n = count(p, now_ns);
 		if (same(&p->key, key) && newest_ns(p) != 0)
 			return p;
@@ -91,13 +91,13 @@ static struct failures_place *place_of(
 			least = n;
 		}
 	}
-	*best = (struct failures_place){.key = *key};
+	*best = (struct failures_slot){.key = *key};
 	return best;
 }
 
 int failures_add(struct failures *f, struct failures_key key, int64_t now_ns)
 {
-	struct failures_place *p = place_of(f, &key, now_ns);
+	struct failures_slot *p = place_of(f, &key, now_ns);
 
 	p->at_ns[oldest(p)] = now_ns;
 	return count(p, now_ns);

@@ -22,19 +22,19 @@
 #define FAILURES_WINDOW_NS 60000000000LL
 
 /** Number of addresses in the table. 1024 is a guess; they take 56 KB. */
-#define FAILURES_PLACES 1024
+#define FAILURES_SLOTS 1024
 
 struct failures_key {
 	uint8_t bytes[9]; /* 4 or 6, then the IPv4 address or the first half of the IPv6 one */
 };
 
-struct failures_place {
+struct failures_slot {
 	struct failures_key key;
 	int64_t at_ns[FAILURES_MAX]; /* times of the newest failures, unordered; 0 if unused */
 };
 
 struct failures {
-	struct failures_place place[FAILURES_PLACES];
+	struct failures_slot slot[FAILURES_SLOTS];
 };
 
 /** Return the key of an address. All peers without an address (clients of a socket file) share one

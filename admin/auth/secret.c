@@ -80,7 +80,7 @@ bool secret_is_strong(struct weir_slice token)
 
 static int check_file(int fd, const char *path, const char *what, struct weir_err *err)
 {
-	char mend[160];
+	char hint[160];
 	struct stat st;
 
 	if (fstat(fd, &st) != 0)
@@ -88,8 +88,8 @@ static int check_file(int fd, const char *path, const char *what, struct weir_er
 	if (!S_ISREG(st.st_mode))
 		return fail(err, WEIR_EINVAL, NULL, "%s: %s is not a regular file", what, path);
 	if (st.st_mode & (S_IRWXG | S_IRWXO)) {
-		snprintf(mend, sizeof(mend), "run: chmod 600 %s", path);
-		return fail(err, WEIR_EINVAL, mend,
+		snprintf(hint, sizeof(hint), "run: chmod 600 %s", path);
+		return fail(err, WEIR_EINVAL, hint,
 		    "%s: users other than its owner may use %s (its mode is %04o)", what, path,
 		    (unsigned)st.st_mode & 07777);
 	}

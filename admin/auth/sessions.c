@@ -9,13 +9,13 @@
 int sessions_init(struct sessions *s, int tokens)
 {
 	*s = (struct sessions){.n = tokens * SESSIONS_PER_TOKEN};
-	s->place = calloc((size_t)s->n + 1, sizeof(*s->place));
-	return s->place ? 0 : WEIR_ENOMEM;
+	s->slot = calloc((size_t)s->n + 1, sizeof(*s->slot));
+	return s->slot ? 0 : WEIR_ENOMEM;
 }
 
 void sessions_fini(struct sessions *s)
 {
-	free(s->place);
+	free(s->slot);
 	*s = (struct sessions){0};
 }
 
@@ -28,7 +28,7 @@ static bool lives(const struct session *p, int64_t now_ns)
 /* Return a slot of the token: one that is free or expired, or else the least recently used one. */
 static struct session *place_for(struct sessions *s, int token, int64_t now_ns)
 {
-	struct session *first = &s->place[token * SESSIONS_PER_TOKEN], *best = first;
+	struct session *first = &s->slot[token * SESSIONS_PER_TOKEN], *best = first;
 
 	for (struct session *p = first; p < first + SESSIONS_PER_TOKEN; p++) {
 		if (!lives(p, now_ns))
@@ -65,20 +65,20 @@ int sessions_find(struct sessions *s, struct weir_slice id, uint64_t *serial, in
 	if (id.n != SESSION_ID_LETTERS || !secret_digest(id.p, id.n, &digest))
 		return -1;
 	for (int i = 0; i < s->n; i++)
-		if (secret_equal(&s->place[i].id, &digest) & (unsigned)lives(&s->place[i], now_ns))
+		if (secret_equal(&s->slot[i].id, &digest) & (unsigned)lives(&s->slot[i], now_ns))
 			found = i;
 	if (found < 0)
 		return -1;
-	s->place[found].used_ns = now_ns;
-	*serial = s->place[found].serial;
+	s->slot[found].used_ns = now_ns;
+	*serial = s->slot[found].serial;
 	return found / SESSIONS_PER_TOKEN;
 }
 
 static struct session *by_serial(const struct sessions *s, uint64_t serial)
 {
 	for (int i = 0; serial != 0 && i < s->n; i++)
-		if (s->place[i].serial == serial)
-			return &s->place[i];
+		if (s->slot[i].serial == serial)
+			return &s->slot[i];
 	return NULL;
 }
 
@@ -109,5 +109,5 @@ void sessions_end(struct sessions *s, uint64_t serial)
 
 void sessions_end_all(struct sessions *s, int token)
 {
-	memset(&s->place[token * SESSIONS_PER_TOKEN], 0, SESSIONS_PER_TOKEN * sizeof(*s->place));
+	memset(&s->slot[token * SESSIONS_PER_TOKEN], 0, SESSIONS_PER_TOKEN * sizeof(*s->slot));
 }

@@ -34,7 +34,7 @@ struct session {
 struct sessions {
 	int n;           /* number of slots: tokens times SESSIONS_PER_TOKEN */
 	uint64_t serial; /* of the newest session */
-	struct session *place;
+	struct session *slot;
 };
 
 /** Initialize for `tokens` tokens, which may be 0. Returns 0 or WEIR_ENOMEM. */

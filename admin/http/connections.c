@@ -243,12 +243,12 @@ void connections_gone(struct auth_pass *pass)
 /* ---- accepting ---- */
 
 /* Count the slots held by the address of `conn`. Call it only when all slots are in use. */
-static int crowd(const struct connections *p, const struct connection *conn)
+static int connections_from(const struct connections *p, const struct connection *conn)
 {
 	int n = 0;
 
 	for (int i = 0; i < CONNECTIONS_MAX; i++)
-		n += memcmp(&p->slot[i].place, &conn->place, sizeof(conn->place)) == 0;
+		n += memcmp(&p->slot[i].network, &conn->network, sizeof(conn->network)) == 0;
 	return n;
 }
 
@@ -273,7 +273,7 @@ static struct connection *next_to_go(struct connections *p)
 		struct connection *conn = &p->slot[i];
 		bool ours = conn->state != CONNECTION_SERVED;
 		bool best_ours = best && best->state != CONNECTION_SERVED;
-		int n = crowd(p, conn);
+		int n = connections_from(p, conn);
 		if (!best || (ours && !best_ours) ||
 		    (ours == best_ours &&
 			(n > best_crowd || (n == best_crowd && conn->until_ns < best->until_ns)))) {
@@ -324,7 +324,7 @@ static void begin(
 		connection_close(conn);
 		return;
 	}
-	conn->place = place_of(&conn->from);
+	conn->network = place_of(&conn->from);
 	if (p->tls) {
 		conn->fd = admin_tls_wrap(p->tls, fd);
 		if (conn->fd < 0) {

@@ -45,7 +45,7 @@ struct connection {
 	/* SERVED: the rights of the request; identifies the slot in connections_gone */
 	struct auth_pass pass;
 	struct auth_from from;
-	struct failures_key place; /* key of the address or user in `from` */
+	struct failures_key network; /* key of the address or user in `from` */
 	int fd;
 	enum connection_state state;
 	int64_t until_ns; /* CLOCK_MONOTONIC: deadline of the current state */

@@ -21,8 +21,8 @@
 
 /* Memory per connection in libmicrohttpd: request head (8 KiB at most), body chunk, response
  * head. */
-#define DOOR_MEMORY_BYTES 32768
-#define DOOR_TIMEOUT_S    10
+#define ENDPOINT_MEMORY_BYTES 32768
+#define ENDPOINT_TIMEOUT_S    10
 
 struct mhd {
 	struct MHD_Daemon *daemon;
@@ -187,7 +187,7 @@ static struct MHD_Daemon *start_daemon(struct mhd *d, unsigned connections)
 {
 	return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request,
 	    d, MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-	    (size_t)DOOR_MEMORY_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, DOOR_TIMEOUT_S,
+	    (size_t)ENDPOINT_MEMORY_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, ENDPOINT_TIMEOUT_S,
 	    MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, on_target, d,
 	    MHD_OPTION_UNESCAPE_CALLBACK, keep_encoded, d, MHD_OPTION_NOTIFY_COMPLETED,
 	    on_completed, d, MHD_OPTION_NOTIFY_CONNECTION, on_connection, d, MHD_OPTION_END);
@@ -251,5 +251,5 @@ int mhd_timeout_ms(const struct mhd *d)
 
 	if (MHD_get_timeout(d->daemon, &ms) != MHD_YES)
 		return -1;
-	return ms > DOOR_TIMEOUT_S * 1000 ? DOOR_TIMEOUT_S * 1000 : (int)ms;
+	return ms > ENDPOINT_TIMEOUT_S * 1000 ? ENDPOINT_TIMEOUT_S * 1000 : (int)ms;
 }

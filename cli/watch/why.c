@@ -31,7 +31,7 @@
 
 /* One stage between two snapshots. */
 struct why {
-	const char *name, *policy, *mode, *door, *trouble;
+	const char *name, *policy, *mode, *says, *trouble;
 	/* "paused" etc. if an operator has stopped the stage, NULL if it is running */
 	const char *held;
 	double span_s;
@@ -130,12 +130,12 @@ static void compare(const json_t *then, const json_t *now, double span_s, struct
 	const struct sums a = sums_of(then), b = sums_of(now);
 	const json_t *threads = json_object_get(now, "threads");
 	const json_t *queue = json_object_get(now, "queue");
-	const json_t *door = json_object_get(now, "admission");
+	const json_t *admission = json_object_get(now, "admission");
 
 	*w = (struct why){.name = text(now, "name"),
-	    .policy = text(door, "policy"),
-	    .mode = text(door, "mode"),
-	    .door = text(door, "why"),
+	    .policy = text(admission, "policy"),
+	    .mode = text(admission, "mode"),
+	    .says = text(admission, "why"),
 	    .trouble = text(now, "trouble"),
 	    .held = stage_held(now),
 	    .span_s = span_s};
@@ -192,7 +192,7 @@ static void print_stage(const struct why *w)
 	if (*w->trouble)
 		plain_print(stdout, "  trouble  %s\n", w->trouble);
 	plain_print(stdout, "  admit    policy %s, %s%s%s\n", w->policy, w->mode,
-	    *w->door ? ": " : "", w->door);
+	    *w->says ? ": " : "", w->says);
 	plain_print(stdout, "  now      %s offered/s, %s served/s, %s refused/s",
 	    number_text(NUMBER_ROOM, w->offered_per_s, 4),
 	    number_text(NUMBER_ROOM, w->served_per_s, 4),

@@ -3,7 +3,7 @@
  * Learns where events go; see route.h.
  *
  * Each tick (route_learn) updates the shares of the links. One pass over the stages, downstream
- * first, then computes visits, lead, rest and gates; a second pass, upstream first, finds the
+ * first, then computes visits, lead, rest and entries; a second pass, upstream first, finds the
  * stages whose events were already judged upstream. Last, the work on its way to each front is
  * summed. Everything is per class. Not thread-safe.
  */
@@ -20,12 +20,12 @@
  * a few seconds old. */
 #define MEMORY_EVENTS 500.0
 
-/* Share of a stage's events that must go on to the front before the stage becomes a gate: at most
- * one in ten events refused there would then not have gone to the front. The stage stays a gate
- * until the share falls below GATE_TO, at least five standard errors lower (0.018 at a share of 0.8),
+/* Share of a stage's events that must go on to the front before the stage becomes an entry: at most
+ * one in ten events refused there would then not have gone to the front. The stage stays an entry
+ * until the share falls below ENTRY_TO, at least five standard errors lower (0.018 at a share of 0.8),
  * so that it does not flap. */
-#define GATE_FROM 0.9
-#define GATE_TO   0.8
+#define ENTRY_FROM 0.9
+#define ENTRY_TO   0.8
 
 /* Weight of the newest tick in a rate. With ticks of ROUTE_TICK_NS a rate covers about a second.
  * Rates are only compared with each other. */
@@ -39,7 +39,7 @@
 struct ahead {
 	double visits[K];
 	double time_ns[K]; /* visits times the mean time to reach the front */
-	bool gate[K];
+	bool entry[K];
 	bool judged[K]; /* events from the stage have already been judged for the front */
 };
 
@@ -326,8 +326,8 @@ static void look_ahead(struct route *r, const struct route_look *look, int s)
 			if (!route_reaches(r, s, f))
 				continue;
 			a->time_ns[c] += stay * a->visits[c];
-			a->gate[c] = g->stage[s].queued && g->stage[s].front != f &&
-				     a->visits[c] >= (a->gate[c] ? GATE_TO : GATE_FROM);
+			a->entry[c] = g->stage[s].queued && g->stage[s].front != f &&
+				      a->visits[c] >= (a->entry[c] ? ENTRY_TO : ENTRY_FROM);
 		}
 	}
 }
@@ -377,7 +377,7 @@ static void follow_judged(struct route *r, int s)
 	for (int f = 0; f < r->shape.n_fronts; f++) {
 		struct ahead *a = ahead_of(r, s, f);
 		for (int c = 0; route_reaches(r, s, f) && c < r->shape.n_classes; c++)
-			a->judged[c] = a->gate[c] || judged_before(r, s, f, c);
+			a->judged[c] = a->entry[c] || judged_before(r, s, f, c);
 	}
 }
 
@@ -434,9 +434,9 @@ int64_t route_rest_ns(const struct route *r, int s, int class_id)
 	return (int64_t)r->rest_ns[s * K + class_id];
 }
 
-bool route_gates(const struct route *r, int s, int f, int class_id)
+bool route_enters(const struct route *r, int s, int f, int class_id)
 {
-	return ahead_of(r, s, f)->gate[class_id];
+	return ahead_of(r, s, f)->entry[class_id];
 }
 
 bool route_judged(const struct route *r, int from, int f, int class_id)

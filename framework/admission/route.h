@@ -19,7 +19,7 @@
  * is recomputed from the counters at each tick instead of being updated as events pass, so events
  * that are shed on the way need no correction, and no error accumulates.
  *
- * A stage s is a gate of f for a class if nearly all events of the class that enter s continue to
+ * A stage s is an entry of f for a class if nearly all events of the class that enter s continue to
  * f. Events that f would refuse are then refused at s, before s has done any work for them
  * (overload.md 3.4). If only some of them continue to f (such as cache misses), f decides at its
  * own queue, since s would also have to refuse events that never reach f, which costs more than the
@@ -76,7 +76,7 @@ struct route_look {
 
 struct route;
 
-/** Allocate a route that has not learned anything yet: it has no gates and no pipelines. Returns
+/** Allocate a route that has not learned anything yet: it has no entries and no pipelines. Returns
  *  NULL if out of memory. */
 struct route *route_new(const struct route_shape *shape);
 void route_free(struct route *r);
@@ -108,7 +108,7 @@ double route_before(const struct route *r, int s, int f, int class_id);
 /** Return the mean time from entering `s` until the event finishes. */
 int64_t route_rest_ns(const struct route *r, int s, int class_id);
 /** Whether stage `s`, which is not `f` itself, decides on admission for front `f`. */
-bool route_gates(const struct route *r, int s, int f, int class_id);
+bool route_enters(const struct route *r, int s, int f, int class_id);
 /** Whether events of the class that come from stage `from` have already been judged for front
  *  `f`. */
 bool route_judged(const struct route *r, int from, int f, int class_id);

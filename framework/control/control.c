@@ -170,7 +170,7 @@ static void note_repair(struct control *c, int i, const struct resize_view *v, c
 	weir_log(WEIR_LOG_WARN, "pool '%s': %s%s%s", d.stage, what, *why ? ": " : "", why);
 }
 
-static void mend(struct control *c, int i, const struct resize_view *v, int64_t now_ns)
+static void repair(struct control *c, int i, const struct resize_view *v, int64_t now_ns)
 {
 	struct pool_control *p = &c->pools[i];
 	struct control_repairs r = c->ops->repair(c->ctx, i, now_ns);
@@ -196,7 +196,7 @@ void control_step(struct control *c, int64_t now_ns, double cpu_ratio)
 		struct resize_view v = {0};
 		c->ops->view(c->ctx, i, &v);
 		v.cpu_ratio = cpu_ratio;
-		mend(c, i, &v, now_ns);
+		repair(c, i, &v, now_ns);
 		if (v.paused) { /* nothing can be learned from a paused pool */
 			c->pools[i].was_paused = true;
 			continue;

@@ -195,7 +195,7 @@ struct thread {
 	int refused_by;    /* stage that refused the events being returned, or WEIR_NO_STAGE */
 	int tid;           /* kernel thread id */
 	struct pool *pool; /* pool of a handler thread, or NULL */
-	struct weir_stage *home; /* source of an I/O thread, or NULL */
+	struct weir_stage *source; /* source of an I/O thread, or NULL */
 	/* interface of an I/O thread to other threads, or NULL */
 	struct thread_link *link;
 	_Atomic(struct weir_stage *) refusing; /* stage whose ops->refused is running */

@@ -4,8 +4,8 @@
  * common book when a thread exits.
  *
  * When a thread registers, the locals of the stages that it runs are allocated, with histograms and
- * thread state. These stages are those of its pool, its home stage, and the inline stages
- * downstream of them. A thread with neither pool nor home may offer events to any stage, so it gets
+ * thread state. These stages are those of its pool, its source stage, and the inline stages
+ * downstream of them. A thread with neither pool nor source may offer events to any stage, so it gets
  * the locals of all inline stages. Other locals have only counters and outboxes, and are allocated
  * when the thread first sends to the stage or finishes an event there. Since most threads use few
  * stages, this keeps the lists that readers walk short.
@@ -78,7 +78,7 @@ static struct local *local_new(struct thread *t, struct weir_stage *st, bool run
 
 static bool runs(const struct thread *t, const struct weir_stage *st)
 {
-	return st == t->home || st->sink.inlined || (t->pool && st->pool == t->pool);
+	return st == t->source || st->sink.inlined || (t->pool && st->pool == t->pool);
 }
 
 /* Allocate the local of `st`, and those of all inline stages that the thread may run after `st`.
@@ -101,7 +101,7 @@ static int make(struct thread *t, struct weir_stage *st)
 int graph_books_make(struct thread *t, bool all)
 {
 	struct weir_graph *g = t->graph;
-	bool anywhere = !t->home && !t->pool;
+	bool anywhere = !t->source && !t->pool;
 	int rc = 0;
 
 	t->local = calloc((size_t)g->n_stages, sizeof(struct local *));

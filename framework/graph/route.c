@@ -384,7 +384,7 @@ static void tell_door(struct weir_graph *g, struct graph_route *r, int id)
 		for (int f = 0; f < r->shape.n_fronts; f++) {
 			if (!route_reaches(r->route, id, f))
 				continue;
-			fronts |= (unsigned)route_gates(r->route, id, f, c) << f;
+			fronts |= (unsigned)route_enters(r->route, id, f, c) << f;
 			judged |= (unsigned)route_judged(r->route, id, f, c) << f;
 			if (!(fronts >> f & 1))
 				continue;

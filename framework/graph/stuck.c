@@ -43,11 +43,11 @@ static bool is_held(const struct thread *t, int64_t now_ns)
 	return since_ns != 0 && st->stuck_ns > 0 && now_ns - since_ns > st->stuck_ns;
 }
 
-static void wake_loops(struct weir_graph *g, const struct weir_stage *home)
+static void wake_loops(struct weir_graph *g, const struct weir_stage *source)
     WEIR_REQUIRES(&g->threads_lock)
 {
 	for (struct thread *t = g->threads; t; t = t->next)
-		if (t->link && t->home == home)
+		if (t->link && t->source == source)
 			t->link->wake(t->link);
 }
 
@@ -59,8 +59,8 @@ void graph_watch_loops(struct weir_graph *g, int64_t now_ns)
 		if (!t->link || held == atomic_load(&t->link->held))
 			continue;
 		atomic_store(&t->link->held, held);
-		atomic_fetch_add(&t->home->loops_held, held ? 1 : -1);
-		wake_loops(g, t->home);
+		atomic_fetch_add(&t->source->loops_held, held ? 1 : -1);
+		wake_loops(g, t->source);
 	}
 	lock_release(&g->threads_lock);
 }

@@ -53,7 +53,7 @@ static void thread_free(struct thread *t)
 /* Allocate a thread struct with the locals of the stages that the thread runs or, if `all` is set,
  * of every stage. Returns NULL if out of memory. */
 static struct thread *thread_new(
-    struct weir_graph *g, const char *name, struct weir_stage *home, struct pool *pool, bool all)
+    struct weir_graph *g, const char *name, struct weir_stage *source, struct pool *pool, bool all)
 {
 	struct thread *t = calloc(1, sizeof(*t));
 
@@ -63,7 +63,7 @@ static struct thread *thread_new(
 	t->drain = &g->drain;
 	t->slowest = g->slowest;
 	t->pool = pool;
-	t->home = home;
+	t->source = source;
 	snprintf(t->name, sizeof(t->name), "%s", name);
 	t->dirty_tail = &t->dirty;
 	t->refused_by = WEIR_NO_STAGE;
@@ -161,11 +161,11 @@ static int become(struct thread *t)
 	return rc;
 }
 
-static int enter(struct weir_graph *g, const char *name, struct weir_stage *home,
+static int enter(struct weir_graph *g, const char *name, struct weir_stage *source,
     struct thread_link *link, struct pool *pool)
 {
 	refused_by = NULL;
-	struct thread *t = thread_new(g, name, home, pool, false);
+	struct thread *t = thread_new(g, name, source, pool, false);
 	if (!t)
 		return WEIR_ENOMEM;
 	t->link = link;
@@ -221,9 +221,9 @@ void thread_spare_free(struct thread *spare)
 }
 
 int thread_enter(
-    struct weir_graph *graph, const char *name, struct weir_stage *home, struct thread_link *link)
+    struct weir_graph *graph, const char *name, struct weir_stage *source, struct thread_link *link)
 {
-	return enter(graph, name, home, link, NULL);
+	return enter(graph, name, source, link, NULL);
 }
 
 int thread_enter_pool(struct weir_graph *graph, const char *name, struct pool *pool)
@@ -250,7 +250,7 @@ static void fold(struct thread *t)
 	*at = t->next;
 	g->gone_moves += atomic_load_explicit(&t->moves, memory_order_relaxed) + 1;
 	if (t->link && atomic_exchange(&t->link->held, false))
-		atomic_fetch_sub(&t->home->loops_held, 1);
+		atomic_fetch_sub(&t->source->loops_held, 1);
 	lock_release(&g->threads_lock);
 }
 

@@ -202,9 +202,10 @@ void weir_graph_renewed(const struct weir_graph *g, const struct weir_graph *wan
     weir_graph_renewed_fn *tell, void *arg)
 {
 	for (int i = 0; i < g->n_stages; i++) {
-		struct weir_stage *st = g->stages[i], *twin = graph_match(wanted, st);
+		struct weir_stage *st = g->stages[i], *counterpart = graph_match(wanted, st);
 		char text[512];
-		if (twin && st->ops->renewed && st->ops->renewed(st, twin, text, sizeof(text)))
+		if (counterpart && st->ops->renewed &&
+		    st->ops->renewed(st, counterpart, text, sizeof(text)))
 			tell(arg, st->name, text);
 	}
 }
@@ -216,10 +217,10 @@ int weir_graph_configure(struct weir_graph *g, const struct weir_graph *wanted, 
 	WEIR_ASSERT(g->n_stages == wanted->n_stages);
 	lock_take(&g->lock);
 	for (int i = 0; i < g->n_stages; i++) {
-		struct weir_stage *st = g->stages[i], *twin = graph_match(wanted, st);
-		WEIR_ASSERT(twin != NULL);
-		compare_table(g, &t, st, twin, weir_stage_knobs, "");
-		compare_table(g, &t, st, twin, st->ops->knobs, "with.");
+		struct weir_stage *st = g->stages[i], *counterpart = graph_match(wanted, st);
+		WEIR_ASSERT(counterpart != NULL);
+		compare_table(g, &t, st, counterpart, weir_stage_knobs, "");
+		compare_table(g, &t, st, counterpart, st->ops->knobs, "with.");
 	}
 	int rc = configure(g, &t);
 	if (rc == 0)

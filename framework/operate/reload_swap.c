@@ -34,9 +34,9 @@ struct weir_stage *weir_successor(const struct weir_stage *st)
 
 struct weir_stage *graph_match(const struct weir_graph *g, const struct weir_stage *st)
 {
-	struct weir_stage *twin = weir_graph_stage(g, st->name);
+	struct weir_stage *counterpart = weir_graph_stage(g, st->name);
 
-	return twin && twin->ops == st->ops ? twin : NULL;
+	return counterpart && counterpart->ops == st->ops ? counterpart : NULL;
 }
 
 /* ---- unchanged stages ---- */

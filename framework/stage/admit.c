@@ -348,14 +348,14 @@ int admit_own(
 
 /* ---- admission upstream ---- */
 
-static void admit_at_front(struct sink *gate, struct sink *front, struct weir_event **ev, int n,
+static void admit_at_front(struct sink *entry, struct sink *front, struct weir_event **ev, int n,
     int64_t now_ns, struct verdict *v)
 {
 	struct admit_call a = {
 	    .rank = ANY_RANK, .now_ns = now_ns, .length = queue_length(&front->queue)};
 
 	lock_take(&front->queue.lock);
-	for (int c = 0; c < gate->queue.n_classes; c++) {
+	for (int c = 0; c < entry->queue.n_classes; c++) {
 		int would;
 		if (sink_mode(front) == WEIR_ADMISSION_OFF)
 			v->fronts[c] &= (uint16_t) ~(1U << front->front);
@@ -363,9 +363,9 @@ static void admit_at_front(struct sink *gate, struct sink *front, struct weir_ev
 			continue;
 		a.class_id = c;
 		a.lead_ns = atomic_load_explicit(
-		    &gate->ahead->lead_ns[c][front->front], memory_order_relaxed);
+		    &entry->ahead->lead_ns[c][front->front], memory_order_relaxed);
 		a.before = atomic_load_explicit(
-		    &gate->ahead->before[c][front->front], memory_order_relaxed);
+		    &entry->ahead->before[c][front->front], memory_order_relaxed);
 		front->decided[c].offered += (uint64_t)v->fresh[c];
 		int before = v->want[c];
 		admit_run(front, ev, n, &a, v, &would);
@@ -395,25 +395,25 @@ static unsigned all_fronts(const struct sink *s, const struct verdict *v)
 }
 
 void admit_upstream(
-    struct sink *gate, struct weir_event **ev, int n, int64_t now_ns, struct verdict *v)
+    struct sink *entry, struct weir_event **ev, int n, int64_t now_ns, struct verdict *v)
 {
-	for (unsigned left = all_fronts(gate, v); left; left &= left - 1)
-		admit_at_front(gate, gate->fronts[__builtin_ctz(left)], ev, n, now_ns, v);
+	for (unsigned left = all_fronts(entry, v); left; left &= left - 1)
+		admit_at_front(entry, entry->fronts[__builtin_ctz(left)], ev, n, now_ns, v);
 }
 
-void admit_settle(struct sink *gate, const struct verdict *v)
+void admit_settle(struct sink *entry, const struct verdict *v)
 {
-	if (WEIR_LIKELY(!gate->ahead))
+	if (WEIR_LIKELY(!entry->ahead))
 		return;
-	for (int c = 0; c < gate->queue.n_classes; c++) {
+	for (int c = 0; c < entry->queue.n_classes; c++) {
 		if (v->fresh[c] == 0)
 			continue;
 		int entered = v->want[c];
 		if (v->judged >> c & 1)
-			atomic_fetch_sub_explicit(&gate->pipeline_ns,
-			    entered * sink_cost_ns(gate, c), memory_order_relaxed);
+			atomic_fetch_sub_explicit(&entry->pipeline_ns,
+			    entered * sink_cost_ns(entry, c), memory_order_relaxed);
 		for (unsigned left = v->fronts[c]; left; left &= left - 1) {
-			struct sink *front = gate->fronts[__builtin_ctz(left)];
+			struct sink *front = entry->fronts[__builtin_ctz(left)];
 			atomic_fetch_add_explicit(&front->wanted_ahead[c],
 			    (uint64_t)(entered + v->refused_by[c][front->front]),
 			    memory_order_relaxed);

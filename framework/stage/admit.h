@@ -47,10 +47,10 @@ void verdict_init(struct verdict *v, const struct sink *s, int from);
 void verdict_refuse_last(struct verdict *v, const struct sink *s, struct weir_event **ev, int n,
     int class_id, int many, int reason);
 
-/** Consult the fronts in v->fronts about ev[0..n), on behalf of `gate`. Takes their locks one at a
+/** Consult the fronts in v->fronts about ev[0..n), on behalf of `entry`. Takes their locks one at a
  *  time. */
 void admit_upstream(
-    struct sink *gate, struct weir_event **ev, int n, int64_t now_ns, struct verdict *v);
+    struct sink *entry, struct weir_event **ev, int n, int64_t now_ns, struct verdict *v);
 
 /** Whether the stage's own policy must still be consulted about the class. */
 static inline bool admit_applies(const struct sink *s, const struct verdict *v, int class_id)
@@ -67,7 +67,7 @@ int admit_own(struct sink *s, struct weir_event **ev, int n, int class_id, int64
 
 /** Add the events of the run that will arrive at each front, and those that the front has refused,
  *  to the front's totals. Called after the decision. Takes no lock. */
-void admit_settle(struct sink *gate, const struct verdict *v);
+void admit_settle(struct sink *entry, const struct verdict *v);
 
 /** Encode in ev->trace_id why the event is refused (stage/shed_token.h). `part`, 0..1, is the share
  *  of its class that is admitted; `wait_ns` is the predicted wait, -1 if unknown. */

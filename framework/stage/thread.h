@@ -53,13 +53,13 @@ struct thread_deaths {
 };
 
 /**
- * Register the calling thread with `graph`. For an I/O thread, `home` is its source, for which its
+ * Register the calling thread with `graph`. For an I/O thread, `source` is its source, for which its
  * callbacks may call weir_conf, weir_emit and so on, and `link` is its interface to other threads.
  * Both are NULL for other threads. Returns 0, WEIR_ENOMEM, or the error of a stage's thread_init
  * (see thread_refused_by).
  */
-int thread_enter(
-    struct weir_graph *graph, const char *name, struct weir_stage *home, struct thread_link *link);
+int thread_enter(struct weir_graph *graph, const char *name, struct weir_stage *source,
+    struct thread_link *link);
 
 struct pool;
 struct local;

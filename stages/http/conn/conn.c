@@ -323,7 +323,7 @@ static void name_peer(struct conn *c, const struct sockaddr_storage *addr)
 
 /* Return the counter that includes `c`: a connection being refused does not count towards
  * max_connections. */
-static atomic_int *places(const struct conn *c)
+static atomic_int *slot_counter(const struct conn *c)
 {
 	return c->refused ? &c->io->srv->refusing : &c->io->srv->connections;
 }
@@ -340,7 +340,7 @@ static void register_conn(struct conn *c)
 	io->n_conns++;
 	pool_hold(&io->pool, sizeof(*c));
 	io->count[SERVER_CONNECTIONS]++;
-	atomic_fetch_add_explicit(places(c), 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(slot_counter(c), 1, memory_order_relaxed);
 }
 
 /* Create a connection, watched and idle. Returns NULL if out of memory; the caller then still owns
@@ -451,7 +451,7 @@ int conn_detach(struct conn *c)
 	if (c->peer_key != 0)
 		clients_leave(io->srv->clients, c->peer_key);
 	io->count[SERVER_CONNECTIONS]--;
-	atomic_fetch_sub_explicit(places(c), 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(slot_counter(c), 1, memory_order_relaxed);
 	io->srv->calls->closed(io);
 	conn_make_ready(c);
 	return fd;
@@ -486,7 +486,7 @@ void conn_answered(struct http_req *r)
 	pool_hold_answer(&c->io->pool, r);
 	c->io->in_graph--;
 	if (WEIR_UNLIKELY(r->transfer != NULL))
-		conn_parts_home(r);
+		conn_parts_returned(r);
 	if (r == c->first)
 		conn_make_ready(c);
 }

@@ -215,7 +215,7 @@ struct transfer;
  * has begun or continued a response. */
 void conn_signalled(struct transfer *t);
 /** Handle the return from the graph of `r`, which has a transfer. */
-void conn_parts_home(struct http_req *r);
+void conn_parts_returned(struct http_req *r);
 /** Whether there is free space for the streamed body. */
 bool conn_wants_part(const struct conn *c);
 /** Whether the streamed body waits for the client rather than for us. */

@@ -59,7 +59,7 @@ void conn_signalled(struct transfer *t)
 	}
 }
 
-void conn_parts_home(struct http_req *r)
+void conn_parts_returned(struct http_req *r)
 {
 	know(r, r->transfer);
 	r->conn->io->in_parts--;

@@ -91,11 +91,11 @@ struct newcomer {
 };
 
 /** Bits: what another I/O thread must free so that this one can admit its new connection. */
-enum evict_wanted { ROOM_PLACE = 1, ROOM_DESCRIPTOR = 2 };
+enum evict_wanted { EVICT_FOR_SLOT = 1, EVICT_FOR_DESCRIPTOR = 2 };
 
 /** Bits: why an I/O thread checks again whether its new connection can be admitted. Either the
  * other thread has replied, or a connection of this thread has closed. */
-enum evict_news { ROOM_ANSWERED = 1, ROOM_GONE = 2 };
+enum evict_news { EVICT_REPLIED = 1, EVICT_CLOSED = 2 };
 
 /** Maximum number of sockets on which one I/O thread may listen: all sockets of a predecessor with
  * SERVER_IO_MAX threads. */

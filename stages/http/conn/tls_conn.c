@@ -426,7 +426,7 @@ uint32_t tls_on_ready(struct conn *c, uint32_t events)
 	return 0;
 }
 
-void tls_came_home(struct weir_event *ev)
+void tls_step_returned(struct weir_event *ev)
 {
 	struct tls_conn *t = weir_event_cast(ev, &tls_handshake_type);
 	struct conn *c = t->conn;

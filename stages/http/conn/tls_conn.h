@@ -80,7 +80,7 @@ uint32_t tls_on_ready(struct conn *c, uint32_t events);
 
 /** Handle the return of a handshake step. `ev` is its event, finished with the status stored in
  * it. */
-void tls_came_home(struct weir_event *ev);
+void tls_step_returned(struct weir_event *ev);
 
 /** Count a handshake that exceeded its time limit. */
 void tls_timed_out(struct conn *c);

@@ -65,7 +65,8 @@ bool accept_reserve(struct http_io *io)
 
 static unsigned missing(struct http_io *io)
 {
-	return (slot_is_free(io) ? 0 : ROOM_PLACE) | (accept_reserve(io) ? 0 : ROOM_DESCRIPTOR);
+	return (slot_is_free(io) ? 0 : EVICT_FOR_SLOT) |
+	       (accept_reserve(io) ? 0 : EVICT_FOR_DESCRIPTOR);
 }
 
 /* Free a descriptor first, since closing a connection for its descriptor also frees its slot. With
@@ -79,7 +80,7 @@ static bool make_room(struct http_io *io, bool waiting)
 
 static bool has_somebody_who_waits(const struct http_io *io, unsigned wanted)
 {
-	int64_t since_ns = slot_idle_since_ns(io, wanted & ROOM_PLACE);
+	int64_t since_ns = slot_idle_since_ns(io, wanted & EVICT_FOR_SLOT);
 
 	return weir_loop_now_ns(io->loop) - since_ns >= SLOT_EVICT_AFTER_NS;
 }

@@ -65,7 +65,7 @@ static void tell_news(struct http_io *io, enum evict_news news)
 
 void evict_retry(struct http_io *io)
 {
-	tell_news(io, ROOM_GONE);
+	tell_news(io, EVICT_CLOSED);
 }
 
 /* Evict to free what one thread has requested. `*n` is the number of slots requested so far in this
@@ -74,9 +74,9 @@ void evict_retry(struct http_io *io)
 static bool make_one(struct http_io *io, unsigned wanted, int *n)
 {
 	/* closing a connection that has a slot also frees its descriptor */
-	bool made = !(wanted & ROOM_DESCRIPTOR) || slot_evict(io);
+	bool made = !(wanted & EVICT_FOR_DESCRIPTOR) || slot_evict(io);
 
-	return (!(wanted & ROOM_PLACE) || slot_make_free(io, ++*n, true)) && made;
+	return (!(wanted & EVICT_FOR_SLOT) || slot_make_free(io, ++*n, true)) && made;
 }
 
 /* Evict for all threads that have sent a request. Each gets a reply, whether or not a connection
@@ -100,7 +100,7 @@ static void make_room(struct http_io *io)
 		/* update what we publish, since the other thread may send another request
 		 * immediately */
 		evict_tell(io);
-		tell_news(other, ROOM_ANSWERED);
+		tell_news(other, EVICT_REPLIED);
 	}
 }
 
@@ -115,7 +115,7 @@ void evict_follow(struct http_io *io)
 	/* Partner: tell_news. */
 	news = atomic_exchange_explicit(&io->evict.news, 0, memory_order_acquire);
 	if (io->accept.newcomer.fd != -1)
-		accept_newcomer(io, news & ROOM_ANSWERED);
+		accept_newcomer(io, news & EVICT_REPLIED);
 	else
 		listen_resume(io);
 }

@@ -39,7 +39,7 @@
 #include "net/memory_auto.h"
 #include "net/tls/tls_site.h"
 
-static const struct io_calls calls = {.closed = listen_room, .hand_over = handover_take_leave};
+static const struct io_calls calls = {.closed = listen_recheck, .hand_over = handover_take_leave};
 
 /* ---- an I/O thread ---- */
 
@@ -96,7 +96,7 @@ static void io_mail(struct weir_loop *loop, struct weir_event *list)
 		else if (ev->type == &transfer_signal_type)
 			conn_signalled(weir_event_cast(ev, &transfer_signal_type));
 		else
-			tls_came_home(ev);
+			tls_step_returned(ev);
 	}
 }
 

@@ -302,7 +302,7 @@ void listen_pause(struct http_io *io)
 	watch_all(io, !io->pause.on && !io->accept.paused);
 }
 
-void listen_room(struct http_io *io)
+void listen_recheck(struct http_io *io)
 {
 	if (WEIR_UNLIKELY(io->accept.newcomer.fd != -1))
 		evict_retry(io);

@@ -20,14 +20,14 @@ void listen_blame(struct weir_stage *st, int i);
 /** Watch the listeners of `io`. Returns 0 or WEIR_ESYS. */
 int listen_watch(struct http_io *io);
 
-/** Stop accepting because the server is full, until listen_room or a timer resumes it. No effect
+/** Stop accepting because the server is full, until listen_recheck or a timer resumes it. No effect
  * while the listeners are being closed (accept_rest). */
 void listen_hold(struct http_io *io);
 
 /** Check again whether the waiting new connection can be admitted, and resume accepting if it was
  * paused, because a connection of `io` was closed or memory was freed. The waiting connection is
  * admitted before other clients. */
-void listen_room(struct http_io *io);
+void listen_recheck(struct http_io *io);
 
 /** Resume accepting if it was paused, unless a new connection is waiting for a slot or memory is
  * short. */

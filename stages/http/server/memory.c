@@ -160,7 +160,7 @@ static void follow(struct http_io *io, int step)
 	if (before < MEMORY_HURRY && step >= MEMORY_HURRY)
 		hurry(io);
 	if (before == MEMORY_DEAF)
-		listen_room(io);
+		listen_recheck(io);
 }
 
 /* Apply a change of the live knob `memory`: publish the limit, and derive the step again, since the

@@ -132,7 +132,7 @@ static bool evict(struct http_io *io, uint64_t key)
 	return evict_waiting(io, WAITING | 1u << CONN_AWAY, key) || evict_from(io, CONN_SLOW, key);
 }
 
-static bool has_places(const struct http_io *io, int n)
+static bool has_slots(const struct http_io *io, int n)
 {
 	return atomic_load_explicit(&io->srv->connections, memory_order_relaxed) <=
 	       io->conf.max_connections - n;
@@ -140,15 +140,15 @@ static bool has_places(const struct http_io *io, int n)
 
 bool slot_is_free(const struct http_io *io)
 {
-	return has_places(io, 1);
+	return has_slots(io, 1);
 }
 
 bool slot_make_free(struct http_io *io, int n, bool waiting)
 {
-	for (int i = 0; i < SLOT_EVICT_RUN && !has_places(io, n); i++)
+	for (int i = 0; i < SLOT_EVICT_RUN && !has_slots(io, n); i++)
 		if (!(waiting ? evict_waiting(io, WAITING, 0) : evict(io, 0)))
 			return false;
-	return has_places(io, n);
+	return has_slots(io, n);
 }
 
 int64_t slot_idle_since_ns(const struct http_io *io, bool place)
@@ -198,7 +198,7 @@ int64_t slot_per_address(const struct http_conf *conf)
  * limit, by closing other connections of this address (as slot_make_free does for slots).
  * Returns whether it does. When connections arrive at several threads at the same time, the later
  * one must evict more, unless others have been closed in the meantime. */
-static bool has_own_place(struct http_io *io, uint64_t key, int64_t n)
+static bool has_own_slot(struct http_io *io, uint64_t key, int64_t n)
 {
 	int64_t most = slot_per_address(&io->conf), over = n - most;
 
@@ -219,7 +219,7 @@ int slot_check_address(struct http_io *io, uint64_t key, int64_t n)
 	if (conf->accept_rate > 0 &&
 	    !clients_may_open(io->srv->clients, key, conf->accept_rate, weir_loop_now_ns(io->loop)))
 		return LIMIT_RATE;
-	return has_own_place(io, key, n) ? -1 : LIMIT_ADDRESS;
+	return has_own_slot(io, key, n) ? -1 : LIMIT_ADDRESS;
 }
 
 /* ---- descriptors ---- */

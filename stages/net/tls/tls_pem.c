@@ -100,11 +100,11 @@ static int open_file(const char *path, struct stat *st, struct weir_err *err)
 
 static int check_key_file(const struct stat *st, const char *path, struct weir_err *err)
 {
-	char mend[160];
+	char hint[160];
 
 	if (st->st_mode & (S_IRWXO | S_IWGRP | S_IXGRP)) {
-		snprintf(mend, sizeof(mend), "run: chmod 600 %s", path);
-		return tls_fail(err, WEIR_EINVAL, mend,
+		snprintf(hint, sizeof(hint), "run: chmod 600 %s", path);
+		return tls_fail(err, WEIR_EINVAL, hint,
 		    "the key %s is accessible to other users (its mode is %04o)", path,
 		    (unsigned)st->st_mode & 07777);
 	}

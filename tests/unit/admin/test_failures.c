@@ -82,15 +82,15 @@ static void test_eviction(void)
 	memset(&table, 0, sizeof(table));
 	for (int i = 0; i < FAILURES_MAX; i++)
 		failures_add(&table, guilty, 100 * S);
-	for (unsigned i = 0; i < 10 * FAILURES_PLACES; i++)
+	for (unsigned i = 0; i < 10 * FAILURES_SLOTS; i++)
 		CU_ASSERT_EQUAL(failures_add(&table, number(i), 101 * S), 1);
 	CU_ASSERT_TRUE(failures_wait_ns(&table, guilty, 102 * S) > 0);
 	/* With two failures each the same: the guilty address is still locked out for a minute. */
-	for (unsigned i = 0; i < 2 * FAILURES_PLACES; i++)
+	for (unsigned i = 0; i < 2 * FAILURES_SLOTS; i++)
 		failures_add(&table, number(i / 2), 103 * S);
 	CU_ASSERT_TRUE(failures_wait_ns(&table, guilty, 104 * S) > 0);
 	/* A slot whose minute is over is evicted first. */
-	for (unsigned i = 0; i < FAILURES_PLACES; i++)
+	for (unsigned i = 0; i < FAILURES_SLOTS; i++)
 		failures_add(&table, number(1 << 20 | i), 165 * S);
 	CU_ASSERT_EQUAL(failures_wait_ns(&table, guilty, 166 * S), 0);
 }
@@ -99,10 +99,10 @@ static void test_eviction(void)
 static void test_full(void)
 {
 	memset(&table, 0, sizeof(table));
-	for (unsigned i = 0; i < FAILURES_PLACES * FAILURES_MAX; i++)
+	for (unsigned i = 0; i < FAILURES_SLOTS * FAILURES_MAX; i++)
 		failures_add(&table, number(i / FAILURES_MAX), 100 * S);
 	CU_ASSERT_TRUE(failures_wait_ns(&table, number(0), 101 * S) > 0);
-	CU_ASSERT_TRUE(failures_wait_ns(&table, number(FAILURES_PLACES - 1), 101 * S) > 0);
+	CU_ASSERT_TRUE(failures_wait_ns(&table, number(FAILURES_SLOTS - 1), 101 * S) > 0);
 	CU_ASSERT_EQUAL(failures_wait_ns(&table, key("192.0.2.1"), 101 * S), 0);
 	CU_ASSERT_EQUAL(failures_add(&table, key("192.0.2.1"), 101 * S), 1);
 	CU_ASSERT_EQUAL(failures_wait_ns(&table, key("192.0.2.1"), 101 * S), 0);

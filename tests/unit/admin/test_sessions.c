@@ -40,7 +40,7 @@ static void test_find(void)
 	CU_ASSERT_EQUAL(find("", &serial, NOW), -1);
 	/* The id itself is not stored. */
 	for (int i = 0; i < s.n; i++)
-		CU_ASSERT_PTR_NULL(memmem(&s.place[i], sizeof(s.place[i]), b, 16));
+		CU_ASSERT_PTR_NULL(memmem(&s.slot[i], sizeof(s.slot[i]), b, 16));
 	sessions_end(&s, second);
 	CU_ASSERT_EQUAL(find(b, &serial, NOW), -1);
 	sessions_end(&s, second);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where events go (admission/route.h): small graphs with known answers, and random ones against a
  * slow computation that follows every path. For the stages at which a front's policy is asked, see
- * test_route_gates.c. */
+ * test_route_entries.c. */
 #include "admission/route.h"
 
 #include "cunit_main.h"
@@ -193,7 +193,7 @@ static void test_nothing_known(void)
 	n.look[a].in_flight[0] = 100;
 	net_learn(&n);
 	for (int c = 0; c < 2; c++) {
-		CU_ASSERT(!route_gates(n.r, a, 0, c) && !route_judged(n.r, a, 0, c));
+		CU_ASSERT(!route_enters(n.r, a, 0, c) && !route_judged(n.r, a, 0, c));
 		CU_ASSERT_EQUAL(route_visits(n.r, a, 0, c), 0);
 		CU_ASSERT_EQUAL(route_lead_ns(n.r, a, 0, c), 0);
 		CU_ASSERT_EQUAL(route_rest_ns(n.r, a, c), 0);
@@ -268,7 +268,7 @@ static void test_a_route_that_changes(void)
 			CU_ASSERT(route_visits(n.r, a, 0, 0) > 0.7);
 	}
 	CU_ASSERT(route_visits(n.r, a, 0, 0) < 0.05);
-	CU_ASSERT(!route_gates(n.r, a, 0, 0));
+	CU_ASSERT(!route_enters(n.r, a, 0, 0));
 	net_end(&n);
 }
 
@@ -283,7 +283,7 @@ static void test_silence_forgets_nothing(void)
 	for (int t = 0; t < 1000; t++)
 		route_learn(n.r, n.look, n.tried);
 	CU_ASSERT_DOUBLE_EQUAL(route_visits(n.r, a, 0, 0), 0.95, 1e-9);
-	CU_ASSERT(route_gates(n.r, a, 0, 0));
+	CU_ASSERT(route_enters(n.r, a, 0, 0));
 	net_end(&n);
 }
 
@@ -421,8 +421,8 @@ static int compare_stage(const struct net *n, int s, int c, int f, double *pipel
 		wrong += !near(
 		    (double)route_lead_ns(n->r, s, f, c), w.visits > 0 ? w.time_ns / w.visits : 0);
 	bool edge = w.visits > 0.9 - 1e-9 && w.visits < 0.9 + 1e-9;
-	bool gate = n->stage[s].queued && s != at && w.visits >= 0.9;
-	wrong += !edge && route_gates(n->r, s, f, c) != gate;
+	bool entry = n->stage[s].queued && s != at && w.visits >= 0.9;
+	wrong += !edge && route_enters(n->r, s, f, c) != entry;
 	if (s != at && !n->stage[s].source && n->look[s].in_flight[c] > 0)
 		*pipeline_ns +=
 		    w.visits * (double)n->look[s].in_flight[c] * (double)n->look[at].cost_ns[c];
@@ -432,7 +432,7 @@ static int compare_stage(const struct net *n, int s, int c, int f, double *pipel
 static void test_random_graphs(void)
 {
 	static struct net n;
-	int gates = 0;
+	int entries = 0;
 
 	for (uint64_t seed = 1; seed <= 500; seed++) {
 		int wrong = 0;
@@ -446,7 +446,7 @@ static void test_random_graphs(void)
 			for (int i = 0; f >= 0 && i < n.shape.n_stages * n.shape.n_classes; i++) {
 				int s = i % n.shape.n_stages, c = i / n.shape.n_stages;
 				wrong += compare_stage(&n, s, c, f, &pipeline_ns, at);
-				gates += route_gates(n.r, s, f, c);
+				entries += route_enters(n.r, s, f, c);
 			}
 			wrong += f >= 0 && !near((double)route_pipeline_ns(n.r, f), pipeline_ns);
 		}
@@ -455,7 +455,7 @@ static void test_random_graphs(void)
 		CU_ASSERT_EQUAL(wrong, 0);
 		net_end(&n);
 	}
-	CU_ASSERT(gates > 100);
+	CU_ASSERT(entries > 100);
 }
 
 CUNIT_MAIN("routes", {"a chain", test_chain}, {"a diamond", test_diamond},

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* At which stages a front's policy is asked (gates, admission/route.h), and about which events it
+/* At which stages a front's policy is asked (entries, admission/route.h), and about which events it
  * was asked already (judged). */
 #include "admission/route.h"
 
 #include "cunit_main.h"
 #include "route_net.h"
 
-/* source -> a -> b -> f, and all events go on: both a and b are gates of f, and the events that
+/* source -> a -> b -> f, and all events go on: both a and b are entries of f, and the events that
  * they send were judged. */
 static void test_chain(void)
 {
@@ -17,10 +17,10 @@ static void test_chain(void)
 	net_pass(&n, net_link(&n, a, b), 0, 100, 100);
 	net_pass(&n, net_link(&n, b, f), 0, 100, 100);
 	net_learn(&n);
-	CU_ASSERT(route_gates(n.r, a, 0, 0) && route_gates(n.r, b, 0, 0));
+	CU_ASSERT(route_enters(n.r, a, 0, 0) && route_enters(n.r, b, 0, 0));
 	CU_ASSERT(route_judged(n.r, a, 0, 0) && route_judged(n.r, b, 0, 0));
-	CU_ASSERT(!route_gates(n.r, src, 0, 0) && !route_judged(n.r, src, 0, 0));
-	CU_ASSERT(!route_gates(n.r, f, 0, 0)); /* it is not its own gate */
+	CU_ASSERT(!route_enters(n.r, src, 0, 0) && !route_judged(n.r, src, 0, 0));
+	CU_ASSERT(!route_enters(n.r, f, 0, 0)); /* it is not its own entry */
 	net_end(&n);
 }
 
@@ -35,7 +35,7 @@ static void test_cache(void)
 	n.look[cache].in_flight[0] = 20;
 	net_learn(&n);
 	CU_ASSERT_DOUBLE_EQUAL(route_visits(n.r, cache, 0, 0), 0.1, 1e-9);
-	CU_ASSERT(!route_gates(n.r, cache, 0, 0));
+	CU_ASSERT(!route_enters(n.r, cache, 0, 0));
 	CU_ASSERT(!route_judged(n.r, cache, 0, 0));
 	CU_ASSERT_EQUAL(route_pipeline_ns(n.r, 0), 2000); /* but that tenth is in flight */
 	net_end(&n);
@@ -57,7 +57,7 @@ static void test_two_routes(void)
 	net_learn(&n);
 	for (int c = 0; c < 2; c++)
 		for (int f = 0; f < 2; f++) {
-			CU_ASSERT_EQUAL(route_gates(n.r, a, f, c), c == f);
+			CU_ASSERT_EQUAL(route_enters(n.r, a, f, c), c == f);
 			CU_ASSERT_EQUAL(route_judged(n.r, a, f, c), c == f);
 		}
 	CU_ASSERT_EQUAL(route_pipeline_ns(n.r, 0), 10 * 1000);
@@ -65,8 +65,8 @@ static void test_two_routes(void)
 	net_end(&n);
 }
 
-/* a is itself a front: no stage before it is a gate for a, but a is a gate for f. */
-static void test_a_front_that_is_a_gate(void)
+/* a is itself a front: no stage before it is an entry for a, but a is an entry for f. */
+static void test_a_front_that_is_an_entry(void)
 {
 	static struct net n;
 	int src = net_source(&n, 1), a = net_front(&n), f = net_front(&n);
@@ -74,8 +74,8 @@ static void test_a_front_that_is_a_gate(void)
 	net_pass(&n, net_link(&n, src, a), 0, 100, 100);
 	net_pass(&n, net_link(&n, a, f), 0, 100, 100);
 	net_learn(&n);
-	CU_ASSERT(!route_gates(n.r, a, 0, 0) && !route_judged(n.r, a, 0, 0));
-	CU_ASSERT(route_gates(n.r, a, 1, 0) && route_judged(n.r, a, 1, 0));
+	CU_ASSERT(!route_enters(n.r, a, 0, 0) && !route_judged(n.r, a, 0, 0));
+	CU_ASSERT(route_enters(n.r, a, 1, 0) && route_judged(n.r, a, 1, 0));
 	net_end(&n);
 }
 
@@ -89,7 +89,7 @@ static void test_inline_in_the_middle(void)
 	net_pass(&n, net_link(&n, a, in), 0, 100, 100);
 	net_pass(&n, net_link(&n, in, f), 0, 100, 100);
 	net_learn(&n);
-	CU_ASSERT(route_gates(n.r, a, 0, 0) && !route_gates(n.r, in, 0, 0));
+	CU_ASSERT(route_enters(n.r, a, 0, 0) && !route_enters(n.r, in, 0, 0));
 	CU_ASSERT(route_judged(n.r, in, 0, 0));
 	net_end(&n);
 }
@@ -112,23 +112,23 @@ static void test_inline_of_two_ways(void)
 {
 	static struct net n;
 
-	for (int by_gate = 0; by_gate < 2; by_gate++) {
+	for (int by_entry = 0; by_entry < 2; by_entry++) {
 		int src = net_source(&n, 1), a = net_queued(&n), in = net_inline(&n);
 		int f = net_front(&n);
-		unsigned via_a = by_gate ? 60 : 40;
+		unsigned via_a = by_entry ? 60 : 40;
 		net_pass(&n, net_link(&n, src, a), 0, 100, via_a);
 		net_pass(&n, net_link(&n, src, in), 0, 0, 100 - via_a);
 		net_pass(&n, net_link(&n, a, in), 0, via_a, via_a);
 		net_pass(&n, net_link(&n, in, f), 0, 100, 100);
 		net_learn(&n);
-		CU_ASSERT(route_gates(n.r, a, 0, 0));
-		CU_ASSERT_EQUAL(route_judged(n.r, in, 0, 0), by_gate == 1);
+		CU_ASSERT(route_enters(n.r, a, 0, 0));
+		CU_ASSERT_EQUAL(route_judged(n.r, in, 0, 0), by_entry == 1);
 		net_end(&n);
 	}
 }
 
-/* One of a gate's two routes leads through a stage from which fewer events go on. The events of
- * that route were judged at the gate all the same, and the policy is not asked again. */
+/* One of an entry's two routes leads through a stage from which fewer events go on. The events of
+ * that route were judged at the entry all the same, and the policy is not asked again. */
 static void test_judged_through_a_queue_that_is_no_gate(void)
 {
 	static struct net n;
@@ -139,19 +139,19 @@ static void test_judged_through_a_queue_that_is_no_gate(void)
 	net_pass(&n, net_link(&n, b, f), 0, 100, 70);
 	net_pass(&n, net_link(&n, c, f), 0, 300, 300);
 	net_learn(&n);
-	CU_ASSERT(route_gates(n.r, a, 0, 0)); /* 0.925 */
-	CU_ASSERT(!route_gates(n.r, b, 0, 0));
-	CU_ASSERT(route_gates(n.r, c, 0, 0));
+	CU_ASSERT(route_enters(n.r, a, 0, 0)); /* 0.925 */
+	CU_ASSERT(!route_enters(n.r, b, 0, 0));
+	CU_ASSERT(route_enters(n.r, c, 0, 0));
 	CU_ASSERT(route_judged(n.r, b, 0, 0));
 	net_end(&n);
 }
 
-/* A stage becomes a gate from 0.9 on, and stops being one below 0.8. */
+/* A stage becomes an entry from 0.9 on, and stops being one below 0.8. */
 static void test_hysteresis(void)
 {
 	static const struct {
 		unsigned sent;
-		bool gate;
+		bool entry;
 	} step[] = {{89, false}, {91, true}, {85, true}, {81, true}, {79, false}, {85, false},
 	    {89, false}, {91, true}};
 	static struct net n;
@@ -163,12 +163,12 @@ static void test_hysteresis(void)
 		net_pass(&n, l, 0, 100000000, step[i].sent * 1000000);
 		route_learn(n.r, n.look, n.tried);
 		CU_ASSERT_DOUBLE_EQUAL(route_visits(n.r, a, 0, 0), step[i].sent / 100.0, 1e-4);
-		CU_ASSERT_EQUAL(route_gates(n.r, a, 0, 0), step[i].gate);
+		CU_ASSERT_EQUAL(route_enters(n.r, a, 0, 0), step[i].entry);
 	}
 	net_end(&n);
 }
 
-/* The only event seen so far went on, so the stage is a gate (a mistake costs at most one
+/* The only event seen so far went on, so the stage is an entry (a mistake costs at most one
  * refusal). */
 static void test_first_event(void)
 {
@@ -176,51 +176,51 @@ static void test_first_event(void)
 	int a = net_queued_of(&n, 1), f = net_front(&n), l = net_link(&n, a, f);
 
 	net_learn(&n);
-	CU_ASSERT(!route_gates(n.r, a, 0, 0));
+	CU_ASSERT(!route_enters(n.r, a, 0, 0));
 	net_pass(&n, l, 0, 1, 1);
 	route_learn(n.r, n.look, n.tried);
-	CU_ASSERT(route_gates(n.r, a, 0, 0));
+	CU_ASSERT(route_enters(n.r, a, 0, 0));
 	net_end(&n);
 }
 
 /* ---- by rates ---- */
 
-/* `gate` sends everything to the inline stage m. `split` sends only 60 of 100 and so is not a
- * gate. */
+/* `entry` sends everything to the inline stage m. `split` sends only 60 of 100 and so is not a
+ * entry. */
 struct two_senders {
 	struct net n;
-	int gate, split, m, to_gate, to_split, gate_m, split_m, m_f;
+	int entry, split, m, to_gate, to_split, gate_m, split_m, m_f;
 };
 
 static void make_two_senders(struct two_senders *t)
 {
 	int src = net_source(&t->n, 1);
 
-	t->gate = net_queued(&t->n);
+	t->entry = net_queued(&t->n);
 	t->split = net_queued(&t->n);
 	t->m = net_inline(&t->n);
 	int f = net_front(&t->n), other = net_queued(&t->n);
-	t->to_gate = net_link(&t->n, src, t->gate);
+	t->to_gate = net_link(&t->n, src, t->entry);
 	t->to_split = net_link(&t->n, src, t->split);
-	t->gate_m = net_link(&t->n, t->gate, t->m);
+	t->gate_m = net_link(&t->n, t->entry, t->m);
 	t->split_m = net_link(&t->n, t->split, t->m);
 	t->m_f = net_link(&t->n, t->m, f);
 	net_link(&t->n, t->split, other);
 }
 
-/* Another `gate` events come by the gate and `split` by the other stage. */
-static void two_send(struct two_senders *t, unsigned gate, unsigned split)
+/* Another `entry` events come by the entry and `split` by the other stage. */
+static void two_send(struct two_senders *t, unsigned entry, unsigned split)
 {
 	unsigned on = split * 6 / 10;
 
-	net_pass(&t->n, t->to_gate, 0, gate, gate);
+	net_pass(&t->n, t->to_gate, 0, entry, entry);
 	net_pass(&t->n, t->to_split, 0, split, split);
-	net_pass(&t->n, t->gate_m, 0, gate, gate);
+	net_pass(&t->n, t->gate_m, 0, entry, entry);
 	net_pass(&t->n, t->split_m, 0, split, on);
-	net_pass(&t->n, t->m_f, 0, gate + on, gate + on);
-	t->n.look[t->gate].offered[0] += gate;
+	net_pass(&t->n, t->m_f, 0, entry + on, entry + on);
+	t->n.look[t->entry].offered[0] += entry;
 	t->n.look[t->split].offered[0] += split;
-	t->n.look[t->m].offered[0] += gate + on;
+	t->n.look[t->m].offered[0] += entry + on;
 }
 
 /* The current rates decide, not the few hundred events that are remembered of each sender. */
@@ -231,8 +231,8 @@ static void test_busy_sender(void)
 	make_two_senders(&t);
 	two_send(&t, 500, 99500);
 	net_learn(&t.n);
-	CU_ASSERT(route_gates(t.n.r, t.gate, 0, 0));
-	CU_ASSERT(!route_gates(t.n.r, t.split, 0, 0));
+	CU_ASSERT(route_enters(t.n.r, t.entry, 0, 0));
+	CU_ASSERT(!route_enters(t.n.r, t.split, 0, 0));
 	CU_ASSERT(!route_judged(t.n.r, t.m, 0, 0)); /* 500 of 60,200 */
 	net_end(&t.n);
 }
@@ -250,7 +250,7 @@ static void test_sender_falls_silent(void)
 		two_send(&t, 0, 100);
 		route_learn(t.n.r, t.n.look, t.n.tried);
 	}
-	CU_ASSERT(route_gates(t.n.r, t.gate, 0, 0));
+	CU_ASSERT(route_enters(t.n.r, t.entry, 0, 0));
 	CU_ASSERT(!route_judged(t.n.r, t.m, 0, 0));
 	for (int i = 0; i < 500; i++) {
 		two_send(&t, 100, 100);
@@ -260,15 +260,15 @@ static void test_sender_falls_silent(void)
 	net_end(&t.n);
 }
 
-/* c receives events from a gate and directly from an embedder, a million one way and ten the other.
- * They count as judged only if most come from the gate. */
+/* c receives events from an entry and directly from an embedder, a million one way and ten the other.
+ * They count as judged only if most come from the entry. */
 static void test_embedder(void)
 {
-	for (int by_gate = 0; by_gate < 2; by_gate++) {
+	for (int by_entry = 0; by_entry < 2; by_entry++) {
 		static struct net n;
 		int a = net_queued_of(&n, 1), c = net_queued(&n), f = net_front(&n);
 		int other = net_queued(&n);
-		unsigned sent = by_gate ? 1000000 : 10;
+		unsigned sent = by_entry ? 1000000 : 10;
 		net_pass(&n, net_link(&n, a, f), 0, 10 * sent, 9 * sent);
 		net_pass(&n, net_link(&n, a, c), 0, 0, sent);
 		net_pass(&n, net_link(&n, c, f), 0, 1000010, 700000);
@@ -276,19 +276,19 @@ static void test_embedder(void)
 		n.look[a].offered[0] = 10 * sent;
 		n.look[c].offered[0] = 1000010;
 		net_learn(&n);
-		CU_ASSERT(route_gates(n.r, a, 0, 0) && !route_gates(n.r, c, 0, 0));
-		CU_ASSERT_EQUAL(route_judged(n.r, c, 0, 0), by_gate == 1);
+		CU_ASSERT(route_enters(n.r, a, 0, 0) && !route_enters(n.r, c, 0, 0));
+		CU_ASSERT_EQUAL(route_judged(n.r, c, 0, 0), by_entry == 1);
 		net_end(&n);
 	}
 }
 
-CUNIT_MAIN("gates", {"a chain", test_chain}, {"a cache", test_cache},
+CUNIT_MAIN("entries", {"a chain", test_chain}, {"a cache", test_cache},
     {"two routes by class", test_two_routes},
-    {"a front that is a gate", test_a_front_that_is_a_gate},
+    {"a front that is an entry", test_a_front_that_is_an_entry},
     {"inline in the middle", test_inline_in_the_middle},
     {"inline behind a source", test_inline_behind_a_source},
     {"inline of two ways", test_inline_of_two_ways},
-    {"judged through a queue that is no gate", test_judged_through_a_queue_that_is_no_gate},
+    {"judged through a queue that is no entry", test_judged_through_a_queue_that_is_no_gate},
     {"hysteresis", test_hysteresis}, {"the first event", test_first_event},
     {"a busy sender", test_busy_sender}, {"a sender falls silent", test_sender_falls_silent},
     {"an embedder", test_embedder})
