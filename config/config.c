@@ -137,7 +137,7 @@ static int begin(struct load *load, const char *name, struct weir_spec **spec)
 
 /* Complete a load, given the result `rc` of reading: bind the tree and pass the spec to the caller,
  * or sort the errors and free the spec. */
-static int finish(
+static int end_load(
     struct load *load, int rc, int errors_before, struct weir_spec *made, struct weir_spec **spec)
 {
 	if (rc == 0 && load->usable)
@@ -169,7 +169,7 @@ static int load_path(struct load *load, const char *path, const char *const *set
 		rc = source_no_memory(load->errs);
 	if (rc == 0 && keep_sets(load->all, sets, n_sets) != 0)
 		rc = source_no_memory(load->errs);
-	return finish(load, rc, before, made, spec);
+	return end_load(load, rc, before, made, spec);
 }
 
 int config_load(const char *path, const char *const *sets, int n_sets, struct weir_spec **spec,
@@ -222,5 +222,5 @@ int config_load_text(
 		rc = source_text(load.all, text, n, name, &source, errs);
 	if (rc == 0)
 		rc = load_source(&load, source, NULL);
-	return finish(&load, rc, before, made, spec);
+	return end_load(&load, rc, before, made, spec);
 }

@@ -78,7 +78,7 @@ struct journal *control_journal(struct control *c)
 	return &c->journal;
 }
 
-static void describe(struct weir_decision *d, const struct resize_view *v)
+static void describe_decision(struct weir_decision *d, const struct resize_view *v)
 {
 	snprintf(d->inputs, sizeof(d->inputs),
 	    "queue=%u/%u threads=%d busy=%d offered=%llu completed=%llu cpu=%.0f%%",
@@ -92,7 +92,7 @@ static uint64_t fill(struct control *c, int i, const struct resize_view *v, stru
 	snprintf(d->stage, sizeof(d->stage), "%s", c->pools[i].pool.name);
 	snprintf(d->actor, sizeof(d->actor), "%s", actor);
 	snprintf(d->action, sizeof(d->action), "%s", action);
-	describe(d, v);
+	describe_decision(d, v);
 	return journal_add(&c->journal, *d);
 }
 

@@ -150,6 +150,22 @@ static void test_writable_by_all(void)
 	leave_folder(folder);
 }
 
+/* Only the plug-ins of a file are loaded; a missing one is an error, other mistakes are not. */
+static void test_plugins_alone(void)
+{
+	const char *folder = enter_folder();
+	struct weir_errs errs = {0};
+
+	write_file("absent.yaml", "weir: 1\nplugin: ./absent.so\nstages: {}\n");
+	CU_ASSERT_NOT_EQUAL(config_load_plugins("absent.yaml", &errs), 0);
+	CU_ASSERT_EQUAL(errs.total, 1);
+	errs = (struct weir_errs){0};
+	write_file("none.yaml", "weir: 1\nstages: { a: { use: absent } }\n");
+	CU_ASSERT_EQUAL(config_load_plugins("none.yaml", &errs), 0);
+	CU_ASSERT_EQUAL(errs.total, 0);
+	leave_folder(folder);
+}
+
 /* A text has no folder: it cannot include files or load code. */
 static void test_text_alone(void)
 {
@@ -172,7 +188,8 @@ static void test_default_name(void)
 	leave_folder(folder);
 }
 
-CUNIT_MAIN("load", {"order", test_order}, {"twice", test_twice}, {"many files", test_many_files},
-    {"many nodes", test_many_nodes}, {"no file", test_no_file}, {"large file", test_large_file},
+CUNIT_MAIN("load", {"plug-ins alone", test_plugins_alone}, {"order", test_order},
+    {"twice", test_twice}, {"many files", test_many_files}, {"many nodes", test_many_nodes},
+    {"no file", test_no_file}, {"large file", test_large_file},
     {"writable by all", test_writable_by_all}, {"text alone", test_text_alone},
     {"default name", test_default_name})

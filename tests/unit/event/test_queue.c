@@ -173,10 +173,13 @@ static void test_exclusive_lease(void)
 		run[i] = make(i, 0, 0, 0);
 	push(&q, run, 4);
 	CU_ASSERT_TRUE(queue_due(&q, 0, 1, 1));
+	CU_ASSERT_EQUAL(queue_unleased(&q), 1);
 	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 2);
 	CU_ASSERT_FALSE(queue_due(&q, 0, 1, 1));
+	CU_ASSERT_EQUAL(queue_unleased(&q), 0);
 	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 0);
 	CU_ASSERT_TRUE(queue_release(&q, t.part));
+	CU_ASSERT_EQUAL(queue_unleased(&q), 1);
 	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 2);
 	CU_ASSERT_FALSE(queue_release(&q, t.part));
 	queue_fini(&q);
@@ -288,7 +291,54 @@ static void test_linger(void)
 	queue_fini(&q);
 }
 
-CUNIT_MAIN("queue", {"first in first out over the end of the ring", test_fifo_over_ring_end},
+/* The oldest events are shown first, whatever their partition and class. */
+static void test_peek(void)
+{
+	static const struct weir_event_type type = {.name = "t"};
+	struct queue q;
+	struct weir_event *run[6];
+	struct weir_queued shown[8];
+
+	CU_ASSERT_EQUAL_FATAL(queue_init(&q, 2, 3, 64, false, true), 0);
+	CU_ASSERT_EQUAL(queue_peek(&q, 100, shown, 8), 0);
+	for (int i = 0; i < 6; i++) {
+		run[i] = make(i, i % 2, (uint64_t)i % 3, 60 - 10 * i);
+		run[i]->type = &type;
+		run[i]->deadline_ns = WEIR_NO_DEADLINE;
+	}
+	CU_ASSERT_EQUAL(push(&q, run, 6), 6);
+	CU_ASSERT_EQUAL_FATAL(queue_peek(&q, 100, shown, 8), 6);
+	for (int i = 0; i < 6; i++) {
+		CU_ASSERT_EQUAL(shown[i].age_ns, 90 - 10 * i);
+		CU_ASSERT_EQUAL(shown[i].class_id, (5 - i) % 2);
+	}
+	CU_ASSERT_EQUAL(queue_peek(&q, 100, shown, 2), 2);
+	CU_ASSERT_EQUAL(shown[1].age_ns, 80);
+	drain(&q);
+}
+
+/* A batch that was taken says nothing of the partitions that wait for a fuller one. */
+static void test_ready_time_is_of_an_empty_take(void)
+{
+	struct queue q;
+	struct weir_event *run[4], *out[WEIR_BATCH_MAX];
+	struct queue_take t = take_of(4);
+
+	CU_ASSERT_EQUAL_FATAL(queue_init(&q, 1, 2, 64, false, true), 0);
+	run[0] = make(0, 0, 0, 100); /* partition 0 has one event, and waits for more */
+	for (int i = 1; i < 4; i++)
+		run[i] = make(i, 0, 1, 0); /* partition 1 has waited long enough */
+	CU_ASSERT_EQUAL(push(&q, run, 4), 4);
+	t.linger_ns = 50;
+	t.now_ns = 110;
+	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 3);
+	CU_ASSERT_EQUAL(t.ready_ns, INT64_MAX);
+	drain(&q);
+}
+
+CUNIT_MAIN("queue", {"peek: oldest first", test_peek},
+    {"a taken batch has no ready time", test_ready_time_is_of_an_empty_take},
+    {"first in first out over the end of the ring", test_fifo_over_ring_end},
     {"never longer than the limit", test_bound_and_length},
     {"highest class first, in order within", test_classes_by_priority},
     {"fifo: oldest first, whatever the class", test_oldest_first_whatever_the_class},

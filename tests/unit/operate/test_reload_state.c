@@ -15,7 +15,8 @@ static const struct weir_outlet two_outlets[] = {
 static const struct weir_metric counted[] = {{"t_bytes", WEIR_METRIC_GAUGE, "bytes", ""},
     {"t_seen_total", WEIR_METRIC_COUNTER, "events", ""}, {.name = NULL}};
 static const struct weir_metric recounted[] = {{"t_seen_total", WEIR_METRIC_COUNTER, "events", ""},
-    {"t_bytes", WEIR_METRIC_GAUGE, "bytes", ""}, {.name = NULL}};
+    {"t_bytes", WEIR_METRIC_GAUGE, "bytes", ""}, {"t_more_total", WEIR_METRIC_COUNTER, "", ""},
+    {.name = NULL}};
 static const struct weir_outlet other_outlets[] = {
     {"b", WEIR_ANY_EVENT, true, ""}, {"a", WEIR_ANY_EVENT, true, ""}, {.name = NULL}};
 
@@ -33,6 +34,7 @@ static void recount_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	for (int i = 0; i < n; i++) {
 		weir_count(st, 0, 1);
 		weir_count(st, 1, 100);
+		weir_count(st, 2, 1);
 		weir_emit(st, 1, &ev[i]); /* also through "a" */
 	}
 }
@@ -202,6 +204,7 @@ static void test_names(void)
 	CU_ASSERT_EQUAL(v.class_view[class_of(b, "new")].completed, 0);
 	CU_ASSERT_EQUAL(v.metric[0], 20);
 	CU_ASSERT_EQUAL(v.metric[1], 0);
+	CU_ASSERT_EQUAL(v.metric[2], 0);
 	CU_ASSERT_EQUAL(out_of(b, "count", "a"), 20);
 	finish_graph(a, 0);
 	offer(b, "count", 4);
@@ -209,6 +212,7 @@ static void test_names(void)
 	v = stage_view(b, "count");
 	CU_ASSERT_EQUAL(v.metric[0], 24);
 	CU_ASSERT_EQUAL(v.metric[1], 400);
+	CU_ASSERT_EQUAL(v.metric[2], 4);
 	FIXTURE_AWAIT(out_of(b, "count", "a") == 24);
 	CU_ASSERT_EQUAL(v.class_view[class_of(b, "bulk")].completed, 20);
 	/* The new graph may be freed first. */

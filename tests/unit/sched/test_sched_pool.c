@@ -6,6 +6,7 @@
 #include "fixture/graph_cunit.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include "base/futex.h"
 #include "stage/stage.h"
@@ -353,8 +354,10 @@ static void test_cpu_of_ended_threads(void)
 	FIXTURE_AWAIT(fixture_ended() == 1);
 	weir_thread_detach();
 	weir_graph_drain(g, 20000000000LL, &r);
-	pool_sched(st->pool, &sum); /* the control thread, which does this otherwise, has ended */
+	/* the control thread, which does this otherwise, has ended */
+	bool known = pool_sched(st->pool, &sum);
 	CU_ASSERT_TRUE(sum.cpu_ns >= 5000000);
+	CU_ASSERT_EQUAL(known, access("/proc/thread-self/schedstat", R_OK) == 0);
 	weir_graph_free(g);
 }
 
