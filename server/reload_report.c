@@ -159,6 +159,7 @@ void report_order(struct report *r, const struct outcome *out, const struct conf
 	struct timespec now;
 	char sentence[256];
 	char *text = errors_text(errs);
+	json_t *list = build_errors_json(errs);
 
 	report_summary(out, diff, errs, sentence, sizeof(sentence));
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -167,7 +168,7 @@ void report_order(struct report *r, const struct outcome *out, const struct conf
 	    (double)out->took_ns / 1e9, "by", out->by, "preview", out->preview, "result", result,
 	    "summary", sentence, "changes", changes_json(out, diff), "renewed",
 	    out->renewed ? json_incref(out->renewed) : json_array(), "errors",
-	    build_errors_json(errs), "text", text ? text : "");
+	    list ? list : json_array(), "text", text ? text : "");
 	free(text);
 	log_order(out, result, sentence, errs);
 	pthread_mutex_lock(&r->lock);

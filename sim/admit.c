@@ -159,7 +159,8 @@ static void survivors(const struct sim *s, const struct question *q, struct part
 			continue;
 		part->at[part->run.n] = i;
 		judge_add(&part->run, r->user == NO_USER ? 0 : r->user + 1, r->place,
-		    r->attempt > 0, r->deadline_ns - s->now_ns);
+		    r->attempt > 0,
+		    r->deadline_ns == WEIR_NO_DEADLINE ? INT64_MAX : r->deadline_ns - s->now_ns);
 	}
 }
 

@@ -20,10 +20,11 @@
 struct pool_control {
 	struct control_pool pool;
 	_Alignas(16) unsigned char state[RESIZE_STATE_MAX];
-	uint64_t deaths;    /* number of thread deaths already in the journal */
-	bool was_paused;    /* at the last tick */
-	int limited;        /* last forbidden target in the journal, or 0 */
-	int64_t limited_ns; /* when the policy last requested a forbidden target */
+	uint64_t deaths;     /* number of thread deaths already in the journal */
+	bool was_paused;     /* at the last tick */
+	uint64_t paused_set; /* at the last tick */
+	int limited;         /* last forbidden target in the journal, or 0 */
+	int64_t limited_ns;  /* when the policy last requested a forbidden target */
 	struct outcomes outcomes;
 };
 
@@ -202,9 +203,10 @@ void control_step(struct control *c, int64_t now_ns, double cpu_ratio)
 			continue;
 		}
 		/* measurements across a pause are useless, so reset the policy */
-		if (c->pools[i].was_paused)
+		if (c->pools[i].was_paused || v.paused_set != c->pools[i].paused_set)
 			memset(c->pools[i].state, 0, sizeof(c->pools[i].state));
 		c->pools[i].was_paused = false;
+		c->pools[i].paused_set = v.paused_set;
 		outcomes_step(&c->pools[i].outcomes, &v, now_ns, &c->journal);
 		resize(c, i, &v, now_ns);
 	}

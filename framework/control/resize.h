@@ -40,7 +40,9 @@ struct resize_view {
 	/* CPU use of the whole process in the last tick, 0..1; 1 means that all its cores are
 	 * busy */
 	double cpu_ratio;
-	bool paused; /* one of the stages is paused by an operator; no policy is called */
+	bool paused; /* all stages are paused by an operator; no policy is called */
+	/* the stages of the pool that are paused, one bit each (modulo 64); the sums are of others */
+	uint64_t paused_set;
 };
 
 struct resize_decision {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The log of operator changes; see acts.h. */
+/* The log of operator changes; see change_log.h. */
 #include "graph/change_log.h"
 
 #include "base/clock.h"

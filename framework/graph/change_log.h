@@ -3,10 +3,10 @@
  * The log of operator changes ("acts"): who changed what, the old and the new value, and whether
  * the change was undone.
  *
- * A ring buffer holds the newest CHANGE_LOG_SIZE changes under a leaf lock. The data needed to undo a
- * change is attached as an opaque `before`, which the caller allocates and the ring owns. Any
- * thread may read. Callers of acts_add, acts_last and acts_undone also hold the graph's lock, which
- * orders the changes.
+ * A ring buffer holds the newest CHANGE_LOG_SIZE changes under a leaf lock. The data needed to undo
+ * a change is attached as an opaque `before`, which the caller allocates and the ring owns. Any
+ * thread may read. Callers of change_log_add, change_log_last and change_log_undone also hold the
+ * graph's lock, which orders the changes.
  */
 #ifndef WEIR_GRAPH_CHANGE_LOG_H
 #define WEIR_GRAPH_CHANGE_LOG_H
@@ -47,7 +47,7 @@ void change_log_undone(struct change_log *a, uint64_t id);
 void change_log_set_aside(struct change_log *a, uint64_t id);
 
 /** Return the `before` of change `id`, or NULL if the change cannot be undone or is no longer in
- *  the ring. The result is valid until the next acts_add. */
+ *  the ring. The result is valid until the next change_log_add. */
 void *change_log_before(struct change_log *acts, uint64_t id);
 
 /** Copy the newest `n` changes to `out`, newest first. Returns how many were copied. */

@@ -110,11 +110,16 @@ static void pool_view(void *ctx, int i, struct resize_view *v)
 	v->max = atomic_load(&pool->max);
 	v->useful = useful_threads(pool);
 	machine_view(g, pool, v);
+	v->paused = pool->n_sinks > 0;
 	for (int s = 0; s < pool->n_sinks; s++) {
 		struct queue *q = &pool->sinks[s]->queue;
-		v->queue_length += queue_ready(q);
-		v->paused |= queue_paused(q);
 		v->queue_limit += atomic_load(&q->limit);
+		if (queue_paused(q)) {
+			v->paused_set |= 1ULL << s % 64;
+			continue;
+		}
+		v->paused = false;
+		v->queue_length += queue_ready(q);
 		add_sums(g, pool->sinks[s]->stage, v);
 	}
 }

@@ -12,10 +12,12 @@
 #include "graph/graph.h"
 
 /* Read the current values of `degrade:`, which are live knobs. The lock is taken only once, because
- * there may be hundreds of stages. */
+ * there may be hundreds of stages. A change in progress may hold it for long (a pause waits for I/O
+ * threads), and the control thread must not wait: the values are read again at the next look. */
 static void read_knobs(struct weir_graph *g)
 {
-	lock_take(&g->lock);
+	if (!lock_try(&g->lock))
+		return;
 	for (int i = 0; i < g->n_stages; i++) {
 		struct weir_stage *st = g->stages[i];
 		st->degrade.above = st->spec->degrade.above;

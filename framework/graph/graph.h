@@ -80,6 +80,8 @@ struct weir_graph {
 	double class_guarantee[WEIR_CLASSES_MAX]; /* guaranteed share of service, 0..0.5 */
 	struct lock lock;                         /* guards the effective values in stage specs */
 	struct override *overrides WEIR_GUARDED_BY(lock);
+	/* what a reload could not carry over and has not logged yet */
+	struct dropped *dropped WEIR_GUARDED_BY(lock);
 	bool steerable WEIR_GUARDED_BY(lock); /* the graph is running, so stages may be paused */
 	/* another graph is taking over or has taken over, so operator changes are rejected */
 	bool succeeded WEIR_GUARDED_BY(lock);

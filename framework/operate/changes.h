@@ -103,8 +103,8 @@ int graph_may_steer(const struct weir_graph *g, const struct weir_stage *st, enu
 /** Return the stage of `g` with the name and type of `st`, or NULL if there is none. */
 struct weir_stage *graph_match(const struct weir_graph *g, const struct weir_stage *st);
 /** Report in the journal and the log that `what` of `stage` was lost in a reload, and why. */
-void graph_dropped(
-    struct weir_graph *g, const char *actor, const char *stage, const char *what, const char *why);
+void graph_dropped(struct weir_graph *g, const char *actor, const char *stage, const char *what,
+    const char *why) WEIR_REQUIRES(&g->lock);
 /** Copy the changes of `old` to `g`, so that those whose stage still exists can be undone there. */
 void graph_changes_carry(struct weir_graph *g, struct weir_graph *old) WEIR_REQUIRES(&g->lock);
 /** Apply the overrides of `old` to `g`. `old` must no longer accept changes. */
@@ -118,6 +118,9 @@ int override_values_copy(struct override_values *to, const struct override_value
 /** Return the override of `knob` at `st`, or NULL if there is none. */
 struct override *graph_override(const struct weir_graph *g, const struct weir_stage *st,
     const char *knob) WEIR_REQUIRES(&g->lock);
+/** Drop the permanent value of `o` if the configuration has the same value. The caller drops `o` if
+ *  it has no values left. */
+void graph_override_settle(struct override *o);
 /** Remove `o` from the list and free it. */
 void graph_override_drop(struct weir_graph *g, struct override *o) WEIR_REQUIRES(&g->lock);
 /** Return the effective value of a knob, allocated with malloc, or NULL if there is no such knob or

@@ -137,7 +137,10 @@ static void end_overrides(struct weir_graph *g, const struct turns *t) WEIR_REQU
 {
 	for (int i = 0; i < t->n; i++) {
 		struct override *o = graph_override(g, t->turn[i].stage, t->turn[i].knob);
-		if (o && !o->values.temporary && strcmp(o->values.permanent, o->configured) == 0)
+		if (!o)
+			continue;
+		graph_override_settle(o);
+		if (!o->values.permanent && !o->values.temporary)
 			graph_override_drop(g, o);
 	}
 }

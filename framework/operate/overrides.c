@@ -312,28 +312,12 @@ int weir_graph_unset(
 	return rc;
 }
 
-int graph_override_restore(
-    struct weir_graph *g, const struct before *b, struct weir_act *act, char *why, size_t size)
+void graph_override_settle(struct override *o)
 {
-	bool missing;
-	struct override *o = need(g, b->stage, b->knob, &missing);
-	struct override_values l;
-
-	if (!o || override_values_copy(&l, &b->values) != 0) {
-		if (o && !o->values.permanent && !o->values.temporary)
-			graph_override_drop(g, o);
-		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
-	}
-	if (l.temporary && l.until_ns <= clock_now_ns()) { /* it has expired in the meantime */
-		free(l.temporary);
-		l.temporary = NULL;
-	}
-	int rc = put(o, &l, act, why, size);
-	override_values_free(&l);
-	if (!o->values.permanent && !o->values.temporary)
-		graph_override_drop(g, o);
-	schedule(g);
-	return rc;
+	if (!o->values.permanent || strcmp(o->values.permanent, o->configured) != 0)
+		return;
+	free(o->values.permanent);
+	o->values.permanent = NULL;
 }
 
 /* Mark change `id`, whose override has expired, as undone, and likewise those that set the
@@ -348,7 +332,35 @@ static void forget_temporary(struct weir_graph *g, uint64_t id) WEIR_REQUIRES(&g
 	}
 }
 
-/* Remove the temporary layer. Returns false if the knob could not be set back: for example,
+int graph_override_restore(
+    struct weir_graph *g, const struct before *b, struct weir_act *act, char *why, size_t size)
+{
+	bool missing;
+	struct override *o = need(g, b->stage, b->knob, &missing);
+	struct override_values l;
+
+	if (!o || override_values_copy(&l, &b->values) != 0) {
+		if (o && !o->values.permanent && !o->values.temporary)
+			graph_override_drop(g, o);
+		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
+	}
+	uint64_t expired = 0;
+	if (l.temporary && l.until_ns <= clock_now_ns()) { /* it has expired in the meantime */
+		free(l.temporary);
+		l.temporary = NULL;
+		expired = l.temporary_change;
+	}
+	int rc = put(o, &l, act, why, size);
+	override_values_free(&l);
+	if (rc == 0)
+		forget_temporary(g, expired);
+	if (!o->values.permanent && !o->values.temporary)
+		graph_override_drop(g, o);
+	schedule(g);
+	return rc;
+}
+
+/* Remove the temporary value. Returns false if the knob could not be set back: for example,
  * threads.max cannot return to a value below threads.min while threads.min is also overridden. The
  * failure is recorded once. */
 static bool expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEIR_REQUIRES(&g->lock)
@@ -398,7 +410,8 @@ void graph_expire(struct weir_graph *g, int64_t now_ns)
 	if (WEIR_LIKELY(now_ns < atomic_load_explicit(&g->expires_ns, memory_order_relaxed)))
 		return;
 	lock_take(&g->lock);
-	while (expire_pass(g, now_ns))
+	/* a graph that takes over has copies of the overrides, and expires them itself */
+	while (!g->succeeded && expire_pass(g, now_ns))
 		;
 	schedule(g);
 	lock_release(&g->lock);
@@ -424,6 +437,8 @@ static int carry(struct weir_graph *g, struct weir_stage *st, const struct overr
 	else if (l.temporary || (l.permanent && strcmp(l.permanent, o->configured) != 0))
 		rc = put(o, &l, &ignored, why, size);
 	override_values_free(&l);
+	if (rc == 0)
+		graph_override_settle(o);
 	if (o && !o->values.permanent && !o->values.temporary)
 		graph_override_drop(g, o);
 	return rc;

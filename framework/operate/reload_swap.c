@@ -149,6 +149,12 @@ static void tell_successors(struct weir_graph *g)
 			g->stages[i]->predecessor->successor = g->stages[i];
 }
 
+/* A line of the log that waits until no lock is held. */
+struct dropped {
+	struct dropped *next;
+	char text[384];
+};
+
 void graph_dropped(
     struct weir_graph *g, const char *actor, const char *stage, const char *what, const char *why)
 {
@@ -160,7 +166,29 @@ void graph_dropped(
 	graph_cut(d.rule, sizeof(d.rule), what);
 	graph_cut(d.inputs, sizeof(d.inputs), why);
 	journal_add(control_journal(g->control), d);
-	weir_log(WEIR_LOG_WARN, "reload: %s: %s dropped: %s", stage, what, why);
+	struct dropped *one = calloc(1, sizeof(*one));
+	if (!one) /* then it is in the journal alone */
+		return;
+	snprintf(one->text, sizeof(one->text), "%s: %s dropped: %s", stage, what, why);
+	one->next = g->dropped;
+	g->dropped = one;
+}
+
+/* Log what was dropped, if the reload has succeeded. No lock may be held: a log call may block. */
+static void log_dropped(struct weir_graph *g, bool succeeded)
+{
+	struct dropped *one, *next;
+
+	lock_take(&g->lock);
+	one = g->dropped;
+	g->dropped = NULL;
+	lock_release(&g->lock);
+	for (; one; one = next) {
+		next = one->next;
+		if (succeeded)
+			weir_log(WEIR_LOG_WARN, "reload: %s", one->text);
+		free(one);
+	}
 }
 
 static void carry_overload(struct weir_graph *g, const struct weir_graph *old)
@@ -357,6 +385,7 @@ int weir_graph_succeed(struct weir_graph *g, struct weir_graph *old, struct weir
 		reload_state_end(old);
 		close_changes(old, false);
 	}
+	log_dropped(g, rc == 0);
 	forget_predecessors(g);
 	return rc;
 }

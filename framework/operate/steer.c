@@ -39,6 +39,11 @@ void graph_steer_begin(struct weir_graph *g)
 	lock_release(&g->lock);
 }
 
+static bool successor_is_paused(const struct weir_stage *st)
+{
+	return st->successor && atomic_load(&st->successor->steer) == WEIR_STEER_PAUSE;
+}
+
 void graph_steer_end(struct weir_graph *g)
 {
 	lock_take(&g->lock);
@@ -48,8 +53,8 @@ void graph_steer_end(struct weir_graph *g)
 		int how = atomic_load(&st->steer);
 		struct weir_act act = {.actor = "drain", .what = "resume"};
 		bool source = st->ops->flags & WEIR_STAGE_SOURCE;
-		/* a source with a successor stays paused, since the successor is paused, too */
-		if (how == WEIR_STEER_RUN || (source && st->successor))
+		/* a source whose successor is paused, too, stays paused */
+		if (how == WEIR_STEER_RUN || (source && successor_is_paused(st)))
 			continue;
 		graph_cut(act.target, sizeof(act.target), st->name);
 		graph_cut(act.from, sizeof(act.from), graph_steer_word(how));

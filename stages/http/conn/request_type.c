@@ -140,21 +140,24 @@ WEIR_COLD static void name_trace(struct http_req *r)
 		weir_http_add_field(&r->pub, "X-Weir-Trace", text);
 }
 
+static int retry_after_s(const struct http_req *r)
+{
+	return r->loop ? conn_retry_after_s(r->conn) : 0;
+}
+
 static void default_answer(struct http_req *r, int status)
 {
-	int retry_after_s = r->loop ? conn_retry_after_s(r->conn) : 0;
-
 	switch (weir_outcome_of(status)) {
 	case WEIR_OUTCOME_DONE:
 		if (r->pub.res.status == 0)
 			weir_http_respond_status(&r->pub, 204);
 		return;
 	case WEIR_OUTCOME_SHED:
-		refusal_answer(r, status, retry_after_s);
+		refusal_answer(r, status, retry_after_s(r));
 		return;
 	default:
 		if (status == WEIR_ECLOSED) {
-			refusal_closed(r, retry_after_s);
+			refusal_closed(r, retry_after_s(r));
 		} else {
 			int torn = r->transfer ? transfer_torn_status(r->transfer) : 0;
 			weir_http_response_reset(&r->pub);

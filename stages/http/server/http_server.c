@@ -4,8 +4,8 @@
  *
  * This file has the tables (metrics, outlets, ops), the start and stop of the server, and the steps
  * of an I/O thread in each iteration. conn.c, read.c and write.c handle connections; stream.c and
- * the layers below it (guard, parse, chunk) turn bytes into requests. request.c and response.c are
- * the interface for stages. listen.c accepts, pause.c pauses, drain.c stops.
+ * the layers below it (guard, parse, chunk) turn bytes into requests. request_type.c and
+ * response.c are the interface for stages. listen.c accepts, pause.c pauses, drain.c stops.
  *
  * I/O threads run from start to fini, longer than the drain, so that events that finish late
  * (WEIR_ECLOSED) can still return to their connections.

@@ -62,8 +62,11 @@ void pause_check(struct http_io *io)
 
 	if (WEIR_LIKELY(paused == io->pause.on) || io_is_leaving(io))
 		return;
+	if (!paused) /* first: a pause that begins during the turn must wait for this thread again */
+		say_seen(io, false);
 	turn(io, paused);
-	say_seen(io, paused);
+	if (paused)
+		say_seen(io, true);
 }
 
 void pause_leave(struct http_io *io)

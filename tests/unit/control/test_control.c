@@ -335,7 +335,28 @@ static void test_policy_begins_anew_after_a_pause(void)
 	control_free(c);
 }
 
-CUNIT_MAIN("control", {"bounds and budget", test_bounds_and_budget},
+/* While one stage of a group is paused, the pool goes on for the others, and its policy learns anew
+ * from the stages that are left. */
+static void test_group_with_a_paused_stage(void)
+{
+	struct control *c = start(4, 1, 8, 100);
+	int64_t now_ns = wish_for(c, 0, NS_PER_S, 5 * CONTROL_TICK_NS);
+
+	CU_ASSERT_EQUAL(remembered, 4);
+	view.paused_set = 2;
+	now_ns = wish_for(c, 7, now_ns, CONTROL_TICK_NS);
+	CU_ASSERT_EQUAL(remembered, 0); /* called with a fresh state */
+	CU_ASSERT_EQUAL(view.target, 7);
+	now_ns = wish_for(c, 7, now_ns, CONTROL_TICK_NS);
+	CU_ASSERT_EQUAL(remembered, 1); /* the set is the same: the state stays */
+	view.paused_set = 0;
+	wish_for(c, 7, now_ns, CONTROL_TICK_NS);
+	CU_ASSERT_EQUAL(remembered, 0);
+	control_free(c);
+}
+
+CUNIT_MAIN("control", {"a group with a paused stage", test_group_with_a_paused_stage},
+    {"bounds and budget", test_bounds_and_budget},
     {"a lasting wish is one row", test_lasting_wish_is_one_row},
     {"a wish that comes back is news", test_wish_that_comes_back_is_news},
     {"other wishes are news", test_other_wishes_are_news},

@@ -225,6 +225,22 @@ static void test_kept_beneath(void)
 	finished(g);
 }
 
+/* An undo that finds the temporary value of before expired counts as the undo of that value, too:
+ * the next undo goes on with the change before it. */
+static void test_undo_past_an_expired_value(void)
+{
+	struct weir_graph *g = started();
+
+	CU_ASSERT_EQUAL(set_for(g, "queue.limit", "100", 0), 0);
+	CU_ASSERT_EQUAL(set_for(g, "queue.limit", "200", 1), 0); /* has expired when it is set */
+	CU_ASSERT_EQUAL(set_for(g, "queue.limit", "300", 0), 0);
+	CU_ASSERT_EQUAL(weir_graph_undo(g, NULL, why, sizeof(why)), 0);
+	CU_ASSERT_STRING_EQUAL(value_of(g, "queue.limit"), "100");
+	CU_ASSERT_EQUAL(weir_graph_undo(g, NULL, why, sizeof(why)), 0);
+	CU_ASSERT_FALSE(layers_of(g, "queue.limit").overridden);
+	finished(g);
+}
+
 /* Texts are truncated between characters. */
 static void test_cut(void)
 {
@@ -255,4 +271,4 @@ CUNIT_MAIN("layers", {"types are known", test_prepare}, {"set and unset", test_s
     {"the control thread ends it", test_the_control_thread_ends_it},
     {"an end that is refused", test_an_end_that_is_refused},
     {"the ends of a pair", test_the_ends_of_a_pair}, {"kept beneath", test_kept_beneath},
-    {"cut", test_cut})
+    {"undo past an expired value", test_undo_past_an_expired_value}, {"cut", test_cut})

@@ -452,6 +452,31 @@ static void test_configure_saved(void)
 	end(g);
 }
 
+/* A permanent value that was saved under a temporary one is no override any more, whether the graph
+ * is replaced or configured in place: it would hide later changes of the file. */
+static void test_saved_beneath(void)
+{
+	for (int in_place = 0; in_place < 2; in_place++) {
+		struct weir_graph *g = fixture_start(two_stages());
+		struct weir_spec *spec = two_stages();
+		int n;
+		CU_ASSERT_EQUAL(set_for(g, "queue.limit", "50", 0), 0);
+		CU_ASSERT_EQUAL(set_for(g, "queue.limit", "70", 3600 * NS_PER_S), 0);
+		fixture_set(stage_of(spec, "last"), "queue.limit", "50");
+		if (in_place) {
+			CU_ASSERT_EQUAL(configure(g, spec, &n), 0);
+		} else {
+			g = follow(g, spec);
+		}
+		CU_ASSERT_STRING_EQUAL(value_of(g, "queue.limit"), "70");
+		CU_ASSERT_FALSE(layers_of(g, "queue.limit").has_kept);
+		graph_expire(g, clock_now_ns() + 3601 * NS_PER_S);
+		CU_ASSERT_STRING_EQUAL(value_of(g, "queue.limit"), "50");
+		CU_ASSERT_FALSE(layers_of(g, "queue.limit").overridden);
+		end(g);
+	}
+}
+
 static void test_prepare(void)
 {
 	fixture_register(&pass_ops);
@@ -469,4 +494,5 @@ CUNIT_MAIN("graph succeed", {"types are known", test_prepare},
     {"undo where a stage is inline now", test_undo_where_inline},
     {"what cannot be undone is set aside", test_undo_set_aside},
     {"threads of a member of a group", test_threads_of_a_member},
-    {"what was saved", test_configure_saved}, {"whose it is", test_whose})
+    {"what was saved", test_configure_saved}, {"saved beneath", test_saved_beneath},
+    {"whose it is", test_whose})
