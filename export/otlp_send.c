@@ -138,7 +138,7 @@ int sender_new(const char *url, const _Atomic int64_t *give_up_ns, struct sender
 {
 	(void)url, (void)give_up_ns, (void)sender;
 	snprintf(err->text, sizeof(err->text), "this weir was built without the trace export");
-	snprintf(err->hint, sizeof(err->hint), "install libcurl4-openssl-dev and build it again");
+	snprintf(err->hint, sizeof(err->hint), "build it with -DWEIR_OTLP=on");
 	return err->code = WEIR_EINVAL;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sends POST requests to one URL with libcurl. Fails if weir was built without libcurl. Used by one
+/* Sends POST requests to one URL with libcurl. Fails if weir was built with WEIR_OTLP=off. Used by one
  * thread at a time. */
 #ifndef WEIR_EXPORT_OTLP_SEND_H
 #define WEIR_EXPORT_OTLP_SEND_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small blocking HTTP/1.1 client for the admin endpoint of a server. It sends one request per
+ * A small blocking client for the admin endpoint of a server. It sends one HTTP/1.1 request per
  * connection and reads the whole response into memory.
  */
 #ifndef WEIR_CLI_CLIENT_H

@@ -1,6 +1,6 @@
-# Features that need an optional library: USDT probes (sys/sdt.h, Debian's systemtap-sdt-dev) and
-# the export of traces (libcurl4-openssl-dev). WEIR_USDT and WEIR_OTLP: auto, on (missing is an
-# error), off.
+# Optional features: USDT probes (sys/sdt.h, Debian's systemtap-sdt-dev) and the export of traces,
+# whose library the program needs anyway. WEIR_USDT and WEIR_OTLP: auto, on (missing is an error),
+# off.
 
 # weir_optional(OPTION FOUND PACKAGE RESULT): is the feature enabled, given the option and FOUND?
 function(weir_optional option found package result)
@@ -22,9 +22,4 @@ include(CheckIncludeFile)
 check_include_file(sys/sdt.h WEIR_SDT_FOUND)
 weir_optional(WEIR_USDT "${WEIR_SDT_FOUND}" systemtap-sdt-dev weir_have_usdt)
 
-pkg_check_modules(curl IMPORTED_TARGET libcurl)
-weir_optional(WEIR_OTLP "${curl_FOUND}" libcurl4-openssl-dev weir_have_otlp)
-add_library(weir_curl INTERFACE)
-if(weir_have_otlp)
-  target_link_libraries(weir_curl INTERFACE PkgConfig::curl)
-endif()
+weir_optional(WEIR_OTLP TRUE libcurl4-openssl-dev weir_have_otlp)

@@ -432,7 +432,7 @@ if [ $have_tls ]; then
 	fi
 	WEIR_CA=cert.pem weir ps --admin "$at" --token-file eye.token
 	is exit 0
-	weir ps --admin "https://127.1:$port" --token-file eye.token --ca cert.pem
+	weir ps --admin "https://other.localhost:$port" --token-file eye.token --ca cert.pem
 	is exit 3
 	is err has 'does not match'
 	weir ps --admin "http://127.0.0.1:$port" --token-file eye.token
