@@ -25,8 +25,8 @@ void chart_free(struct chart *c)
 {
 	if (!c)
 		return;
-	for (int i = 0; i < c->n_series; i++)
-		chart_series_fini(&c->series[i]);
+	while (c->n_series > 0)
+		chart_drop(c);
 	free(c);
 }
 
@@ -53,40 +53,42 @@ struct series *chart_series(
 	return s;
 }
 
-void chart_series_fini(struct series *s)
+void chart_drop(struct chart *c)
 {
-	free(s->x);
-	*s = (struct series){.n = 0};
+	free(c->series[--c->n_series].x);
 }
 
 void chart_rule(struct chart *c, bool vertical, double at, const char *text)
 {
+	struct rule *rule = &c->rule[c->n_rules];
+
 	if (c->n_rules == CHART_RULES_MAX)
 		return;
-	struct rule *rule = &c->rule[c->n_rules++];
-	rule->vertical = vertical;
-	rule->at = at;
+	*rule = (struct rule){.vertical = vertical, .at = at};
 	snprintf(rule->text, sizeof(rule->text), "%s", text);
+	c->n_rules++;
 }
 
 void chart_band(struct chart *c, double from, double to, const char *text)
 {
+	struct band *band = &c->band[c->n_bands];
+
 	if (c->n_bands == CHART_BANDS_MAX)
 		return;
-	struct band *band = &c->band[c->n_bands++];
-	band->from = from;
-	band->to = to;
+	*band = (struct band){.from = from, .to = to};
 	snprintf(band->text, sizeof(band->text), "%s", text);
+	c->n_bands++;
 }
 
 void chart_pin(struct chart *c, double at, int number, const char *text)
 {
+	struct pin *pin = &c->pin[c->n_pins];
+
 	if (c->n_pins == CHART_PINS_MAX)
 		return;
-	struct pin *pin = &c->pin[c->n_pins++];
-	pin->at = at;
-	pin->number = number;
+	*pin = (struct pin){.at = at, .number = number};
 	snprintf(pin->text, sizeof(pin->text), "%s", text);
+	c->n_pins++;
 }
 
 double chart_max_y(const struct chart *c)
@@ -101,7 +103,7 @@ double chart_max_y(const struct chart *c)
 	return max;
 }
 
-double chart_min_y(const struct chart *c)
+struct scale chart_log_y(const struct chart *c, double room)
 {
 	double min = INFINITY;
 
@@ -109,11 +111,22 @@ double chart_min_y(const struct chart *c)
 		const struct series *s = &c->series[i];
 		for (int k = 0; k < s->n; k++) {
 			double y = s->low ? fmin(s->y[k], s->low[k]) : s->y[k];
-			if (y > 0)
-				min = fmin(min, y);
+			min = y > 0 ? fmin(min, y) : min;
 		}
 	}
-	return isinf(min) ? 0 : min;
+	return scale_log(isinf(min) ? 0 : min, chart_max_y(c) * room);
+}
+
+void chart_span_x(const struct chart *c, double *low, double *high)
+{
+	*low = INFINITY;
+	*high = 0;
+	for (int i = 0; i < c->n_series; i++) {
+		for (int k = 0; k < c->series[i].n; k++) {
+			*low = fmin(*low, c->series[i].x[k]);
+			*high = fmax(*high, c->series[i].x[k]);
+		}
+	}
 }
 
 bool chart_has_values(const struct chart *c)

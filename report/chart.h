@@ -88,8 +88,8 @@ void chart_free(struct chart *c);
 struct series *chart_series(
     struct chart *c, const char *name, enum series_shape shape, int style, int n, bool spread);
 
-/** Free a series that was removed from its chart. */
-void chart_series_fini(struct series *s);
+/** Remove the last series. */
+void chart_drop(struct chart *c);
 
 /** Add a rule, a band or a pin. It is dropped if the chart has the maximum number of them. */
 void chart_rule(struct chart *c, bool vertical, double at, const char *text);
@@ -99,8 +99,12 @@ void chart_pin(struct chart *c, double at, int number, const char *text);
 /** Return the greatest y of all series, including the spread; 0 if there are no values. */
 double chart_max_y(const struct chart *c);
 
-/** Return the smallest y above 0 of all series, including the spread; 0 if there is none. */
-double chart_min_y(const struct chart *c);
+/** Return a logarithmic scale over all y above 0, including the spread, with `room` times the
+ * greatest at the top. */
+struct scale chart_log_y(const struct chart *c, double room);
+
+/** Store the smallest and the greatest x of all series; INFINITY and 0 if there are none. */
+void chart_span_x(const struct chart *c, double *low, double *high);
 
 /** Return whether any series has a value. Guides do not count. */
 bool chart_has_values(const struct chart *c);

@@ -3,6 +3,7 @@
 #include "report/format.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -181,4 +182,31 @@ void markup_text(FILE *out, const char *text)
 		else
 			fwrite(text, 1, n, out);
 	}
+}
+
+void markup(FILE *out, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	for (const char *p = format; *p; p++) {
+		int digits = 6;
+		if (*p != '%') {
+			fputc(*p, out);
+			continue;
+		}
+		if (*++p == '.') {
+			digits = p[1] - '0';
+			p += 2;
+		}
+		if (*p == 's')
+			markup_text(out, va_arg(args, const char *));
+		else if (*p == 'd')
+			fprintf(out, "%d", va_arg(args, int));
+		else if (*p == 'f')
+			fprintf(out, "%.*f", digits, va_arg(args, double));
+		else
+			fputc('%', out);
+	}
+	va_end(args);
 }

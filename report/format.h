@@ -30,4 +30,8 @@ format_fn format_ratio; /* "x1.25" with a multiplication sign */
  * become U+FFFD. */
 void markup_text(FILE *out, const char *text);
 
+/** Write markup like printf. %s is escaped as by markup_text; %d, %f, %.1f to %.9f and %% are the
+ * other conversions. */
+void markup(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 #endif

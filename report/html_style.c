@@ -44,7 +44,7 @@ const char html_style[] =
     ".chart text{font-size:12px;fill:var(--soft)}\n"
     ".ty{text-anchor:end}.tx,.tb,.tf{text-anchor:middle}.chart .tr{font-size:11.5px;paint-order:stroke;stroke:var(--card);stroke-width:4px;stroke-linejoin:round}.left{text-anchor:end}\n"
     ".chart .tb{font-size:11px}.chart .tf{font-size:11px;font-weight:650;fill:var(--card)}.chart .tp{font-size:11.5px;fill:var(--text)}\n"
-    ".grid-l,line.grid{stroke:var(--grid)}.axis{stroke:var(--soft)}.band{fill:var(--band)}\n"
+    "line.grid{stroke:var(--grid)}.axis{stroke:var(--soft)}.band{fill:var(--band)}\n"
     ".rule{stroke:var(--soft);stroke-dasharray:3 3}.pin{stroke:var(--pin);stroke-opacity:.55;stroke-dasharray:2 3}.flag use{fill:var(--pin)}\n"
     ".line path,.guide path{fill:none;stroke-width:2;stroke-linejoin:round;vector-effect:non-scaling-stroke}\n"
     ".line path,.spread{stroke:var(--c)}.guide path{stroke:var(--soft);stroke-width:1.5;stroke-dasharray:1 4;stroke-linecap:round}\n"

@@ -95,33 +95,13 @@ static void put_head(FILE *out, const struct snapshot *s)
 {
 	const char *name = act_text(s->graph, "name");
 
-	fputs("<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>\n"
-	      "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src "
-	      "'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\n"
-	      "<meta name=viewport content='width=device-width, initial-scale=1'>\n"
-	      "<meta name=referrer content=no-referrer>\n<link rel=icon href='data:,'>\n<title>",
-	    out);
-	markup_text(out, name);
-	fputs(" \xE2\x80\x93 weir snapshot</title>\n<style>\n", out);
-	fputs(html_style, out);
-	fputs("pre{overflow:auto;font-size:13px;line-height:1.45}</style></head><body>\n", out);
-	svg_definitions(out);
-	fputs("<header><p class=brand>weir <span>snapshot</span></p></header><main>\n<h1>", out);
-	markup_text(out, name);
-	fputs("</h1>\n<p class=soft>", out);
+	html_begin(
+	    out, name, "snapshot", false, "pre{overflow:auto;font-size:13px;line-height:1.45}");
+	markup(out, "<h1>%s</h1>\n<p class=soft>", name);
 	put_when(out, number(s->stages, "time"));
-	fprintf(out, ", up %.0f s, overload control: ", number(s->stages, "uptime_seconds"));
-	markup_text(out, act_text(s->overload, "mode"));
-	fputs(", weir ", out);
-	markup_text(out, act_text(s->index, "version"));
-	fputs("</p>\n", out);
-}
-
-static void put_sentence(FILE *out, const char *level, const char *text)
-{
-	fprintf(out, "<p class='verdict %s'><span>", level);
-	markup_text(out, text);
-	fputs("</span></p>\n", out);
+	markup(out, ", up %.0f s, overload control: %s, weir %s</p>\n",
+	    number(s->stages, "uptime_seconds"), act_text(s->overload, "mode"),
+	    act_text(s->index, "version"));
 }
 
 static void put_verdict(FILE *out, const struct snapshot *s)
@@ -131,10 +111,10 @@ static void put_verdict(FILE *out, const struct snapshot *s)
 	bool limits = json_is_true(json_object_get(limit, "limits"));
 
 	if (!json_is_true(json_object_get(s->graph, "ready")))
-		put_sentence(out, "plain",
+		html_verdict(out, "plain", "",
 		    "The server takes no new work: it is starting, stopping or draining.");
 	if (json_is_object(limit))
-		put_sentence(out, limits ? "warn" : "ok", act_text(limit, "text"));
+		html_verdict(out, limits ? "warn" : "ok", "", act_text(limit, "text"));
 	if (*act_text(limit, "formula")) {
 		fputs("<p class=soft>", out);
 		markup_text(out, act_text(limit, "formula"));
@@ -144,7 +124,7 @@ static void put_verdict(FILE *out, const struct snapshot *s)
 	}
 	for (size_t i = 0; i < json_array_size(active); i++) {
 		const json_t *alert = json_array_get(active, i);
-		put_sentence(out, strcmp(act_text(alert, "level"), "bad") == 0 ? "bad" : "warn",
+		html_verdict(out, strcmp(act_text(alert, "level"), "bad") == 0 ? "bad" : "warn", "",
 		    act_text(alert, "text"));
 	}
 }
@@ -190,13 +170,15 @@ static void put_stage(FILE *out, const struct snapshot *s, const json_t *stage)
 
 static void put_table(FILE *out, const struct snapshot *s)
 {
-	static const char *const heading[] = {"stage", "type", "state", "in", "done", "shed",
-	    "queue", "wait p99", "threads busy", "busy", "policy", "says"};
+	static const struct html_column column[] = {{"stage", NULL}, {"type", NULL},
+	    {"state", NULL}, {"in", NULL}, {"done", NULL}, {"shed", NULL}, {"queue", NULL},
+	    {"wait p99", NULL}, {"threads busy", NULL}, {"busy", NULL}, {"policy", NULL},
+	    {"says", NULL}};
 	const json_t *list = json_object_get(s->stages, "stages");
 
 	fputs("<section><h2>Stages</h2>\n", out);
 	html_table(
-	    out, "All stages; rates, waits and use are those of the last second", heading, 12);
+	    out, "All stages; rates, waits and use are those of the last second", column, 12);
 	for (size_t i = 0; i < json_array_size(list); i++)
 		put_stage(out, s, json_array_get(list, i));
 	html_table_end(out);
@@ -350,13 +332,13 @@ static int put_charts(FILE *out, const struct snapshot *s)
 
 static void put_decisions(FILE *out, const struct snapshot *s)
 {
-	static const char *const heading[] = {
-	    "when", "stage", "by", "what", "why", "limit", "inputs"};
+	static const struct html_column column[] = {{"when", NULL}, {"stage", NULL}, {"by", NULL},
+	    {"what", NULL}, {"why", NULL}, {"limit", NULL}, {"inputs", NULL}};
 	const json_t *list = json_object_get(s->decisions, "decisions");
 	char text[96];
 
 	fputs("<section><h2>Decisions</h2>\n", out);
-	html_table(out, "Decisions of controllers and operators, newest first", heading, 7);
+	html_table(out, "Decisions of controllers and operators, newest first", column, 7);
 	for (size_t i = 0; i < json_array_size(list) && i < ROWS; i++) {
 		const json_t *d = json_array_get(list, i);
 		html_row(out, act_time(text, number(d, "time")));
@@ -375,15 +357,15 @@ static void put_decisions(FILE *out, const struct snapshot *s)
 
 static void put_acts(FILE *out, const struct snapshot *s)
 {
-	static const char *const heading[] = {
-	    "when", "by", "what", "target", "from", "to", "undone"};
+	static const struct html_column column[] = {{"when", NULL}, {"by", NULL}, {"what", NULL},
+	    {"target", NULL}, {"from", NULL}, {"to", NULL}, {"undone", NULL}};
 	const json_t *list = json_object_get(s->acts, "acts");
 	char text[96];
 
 	if (json_array_size(list) == 0)
 		return;
 	fputs("<section><h2>Changes</h2>\n", out);
-	html_table(out, "Changes by operators, newest first", heading, 7);
+	html_table(out, "Changes by operators, newest first", column, 7);
 	for (size_t i = 0; i < json_array_size(list) && i < ROWS; i++) {
 		const json_t *a = json_array_get(list, i);
 		bool hide = snapshot_is_secret(act_text(a, "target"));

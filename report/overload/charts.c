@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Builds the charts of the overload report; see charts.h. */
-#include "report/overload/charts.h"
+/* Builds the charts of the overload report; see parts.h. */
+#include "report/overload/parts.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Minimum length of a bin in charts over time. 0.25 s is a guess: at a few hundred requests per
@@ -14,101 +13,60 @@
  * the curves of the others. */
 #define RATIO_MAX 2.5
 
-double over_highest_load(const struct over_points *p, const char *where, const char *workload)
+static void add_policy(
+    struct chart *c, const struct over_work *w, int policy, enum over_metric metric)
 {
-	double most = 0;
-
-	for (int i = 0; i < p->n; i++) {
-		const struct over_row *r = p->point[i].first;
-		if (p->point[i].rounds > 0 && strcmp(r->where, where) == 0 &&
-		    strcmp(r->workload, workload) == 0)
-			most = fmax(most, r->load);
-	}
-	return most;
-}
-
-static bool is_of(
-    const struct over_row *r, const char *where, const char *workload, const char *policy)
-{
-	return strcmp(r->where, where) == 0 && strcmp(r->workload, workload) == 0 &&
-	       strcmp(r->policy, policy) == 0;
-}
-
-static void add_policy(struct chart *c, const struct over_points *p, const char *where,
-    const char *workload, const char *policy, int style, enum over_metric metric)
-{
-	struct series *s = chart_series(c, policy, SERIES_MARKED, style, p->n, true);
+	const char *name = w->policy.name[policy];
+	struct series *s = chart_series(c, name, SERIES_MARKED, policy, w->points->n, true);
 
 	if (!s)
 		return;
 	s->n = 0;
-	for (int i = 0; i < p->n; i++) {
-		const struct over_range *v = &p->point[i].of[metric];
-		if (!is_of(p->point[i].first, where, workload, policy) || p->point[i].rounds == 0 ||
-		    v->n == 0 || !isfinite(v->mid))
+	for (int i = 0; i < w->points->n; i++) {
+		const struct over_point *at = &w->points->point[i];
+		const struct over_range *v = &at->of[metric];
+		if (!over_is_of(w, at->first) || strcmp(at->first->policy, name) != 0 ||
+		    at->rounds == 0 || v->n == 0 || !isfinite(v->mid))
 			continue;
-		s->x[s->n] = p->point[i].first->load;
+		s->x[s->n] = at->first->load;
 		s->y[s->n] = v->mid;
 		s->low[s->n] = v->low;
 		s->high[s->n++] = isfinite(v->high) ? v->high : v->mid;
 	}
-	if (s->n == 0) {
-		chart_series_fini(s);
-		c->n_series--;
-	}
+	if (s->n == 0)
+		chart_drop(c);
 }
 
-static void span_loads(struct chart *c)
+struct chart *over_chart_load(const struct over_work *w, enum over_metric metric, const char *title)
 {
-	double low = INFINITY, high = 0;
-
-	for (int i = 0; i < c->n_series; i++)
-		for (int k = 0; k < c->series[i].n; k++) {
-			low = fmin(low, c->series[i].x[k]);
-			high = fmax(high, c->series[i].x[k]);
-		}
-	c->print_x = over_print_load;
-	c->x = scale_log(low, high);
-}
-
-/* Set the caption and the y axis for the metric. */
-static void scale_metric(struct chart *c, const char *where, enum over_metric metric)
-{
-	double high = fmin(chart_max_y(c), RATIO_MAX);
-
-	c->print_y = over_print[metric];
-	c->y = scale_linear(fmax(high, 1) * 1.05);
-	if (metric == OVER_GOODPUT) {
-		chart_rule(c, false, 1, "capacity");
-		snprintf(c->about, sizeof(c->about),
-		    "Answers within the objective over the capacity. Medians of the rounds, with "
-		    "their range.");
-	} else if (metric == OVER_P99) {
-		chart_rule(c, false, 1, "objective");
-		snprintf(c->about, sizeof(c->about), "Of what was not refused. %s",
-		    strcmp(where, "sim") == 0 ? "What was completed too late counts, what was "
-						"given up in the queue does not."
-					      : "Clients give up at the objective: over 1 says "
-						"that more than one in a hundred did, "
-						"not how long it would have taken.");
-	} else {
-		snprintf(c->about, sizeof(c->about), "Medians of the rounds, with their range.");
-		c->y = scale_exact(1.02);
-	}
-}
-
-struct chart *over_chart_load(const struct over_points *p, const char *where, const char *workload,
-    enum over_metric metric, const char *title)
-{
-	struct over_names policy = over_policies(p, where);
 	struct chart *c = chart_new(title, "offered load / capacity", over_heading[metric]);
+	const char *about = "Medians of the rounds, with their range.";
+	double low, high;
 
 	if (!c)
 		return NULL;
-	for (int i = 0; i < policy.n && i < CHART_STYLES; i++)
-		add_policy(c, p, where, workload, policy.name[i], i, metric);
-	span_loads(c);
-	scale_metric(c, where, metric);
+	for (int i = 0; i < w->policy.n && i < CHART_STYLES; i++)
+		add_policy(c, w, i, metric);
+	chart_span_x(c, &low, &high);
+	c->print_x = over_print_load;
+	c->x = scale_log(low, high);
+	c->print_y = over_print[metric];
+	c->y = scale_exact(1.02);
+	if (metric == OVER_GOODPUT || metric == OVER_P99) {
+		c->y = scale_linear(fmax(fmin(chart_max_y(c), RATIO_MAX), 1) * 1.05);
+		chart_rule(c, false, 1, metric == OVER_P99 ? "objective" : "capacity");
+	}
+	if (metric == OVER_GOODPUT)
+		about = "Answers within the objective over the capacity. Medians of the rounds, "
+			"with their range.";
+	else if (metric == OVER_P99)
+		about = strcmp(w->where, "sim") == 0
+			    ? "Of what was not refused. What was completed too late counts, what "
+			      "was given up in the queue does not."
+			    : "Of what was not refused. Clients give up at the objective: over 1 "
+			      "says that more than one in a hundred did, not how long it would "
+			      "have taken.";
+	snprintf(c->about, sizeof(c->about), "%s", about);
 	return c;
 }
 
@@ -116,19 +74,17 @@ struct chart *over_chart_load(const struct over_points *p, const char *where, co
 
 /* Add a series with the means over the rounds, which all have the same number of bins. Several bins
  * are joined to one value. */
-static void add_series(struct chart *c, const struct over_rows *rows, const struct over_point *at,
-    const char *name, int style)
+static void add_goodput(
+    struct chart *c, const struct over_work *w, const struct over_row *first, int style)
 {
-	const struct over_row *first = at->first;
 	int join = first->bin_s > 0 ? (int)ceil(BIN_S / first->bin_s - 1e-9) : 1;
 	int n = first->n_bins / join, rounds = 0;
-	struct series *s = n > 0 ? chart_series(c, name, SERIES_LINE, style, n, false) : NULL;
+	struct series *s =
+	    n > 0 ? chart_series(c, first->policy, SERIES_LINE, style, n, false) : NULL;
 
-	for (int i = 0; s && i < rows->n; i++) {
-		const struct over_row *r = &rows->row[i];
-		if (!is_of(r, first->where, first->workload, first->policy) ||
-		    r->n_bins != first->n_bins || fabs(r->load - first->load) > 1e-9 ||
-		    r->is_void != first->is_void)
+	for (int i = 0; s && i < w->rows->n; i++) {
+		const struct over_row *r = &w->rows->row[i];
+		if (!over_same_point(r, first) || r->n_bins != first->n_bins)
 			continue;
 		rounds++;
 		for (int k = 0; k < n * join; k++)
@@ -140,96 +96,67 @@ static void add_series(struct chart *c, const struct over_rows *rows, const stru
 	}
 }
 
-static void add_trouble(struct chart *c, const struct over_row *r, double end_s)
+/* Add the number of threads as a series of steps, by repeating the old number at the time of each
+ * change. */
+static void add_threads(struct chart *c, const struct over_row *r, int style)
 {
+	int n = 2 * r->n_threads - 1;
+	struct series *s = chart_series(c, r->policy, SERIES_LINE, style, n, false);
+
+	for (int i = 0; s && i < n; i++) {
+		s->x[i] = r->threads_s[(i + 1) / 2];
+		s->y[i] = r->threads[i / 2];
+	}
+}
+
+/* Name the parts of the run before, during and after a spike or a fault. */
+static void add_trouble(struct chart *c, const struct over_row *r)
+{
+	double end_s = c->x.high;
+
+	if (isnan(r->from_s))
+		return;
 	chart_band(c, 0, r->from_s, "before");
 	chart_band(c, r->from_s, fmin(r->to_s, end_s), "meanwhile");
 	if (r->to_s < end_s - 0.5)
 		chart_band(c, r->to_s, end_s, "after");
 }
 
-struct chart *over_chart_time(const struct over_points *p, const struct over_rows *rows,
-    const char *where, const char *workload, double load)
+struct chart *over_chart_time(const struct over_work *w, double load, bool threads)
 {
-	struct over_names policy = over_policies(p, where);
-	struct chart *c = chart_new("Goodput over time", "seconds", "goodput / capacity");
-	const struct over_point *shown = NULL;
-
-	if (!c)
-		return NULL;
-	for (int i = 0; i < policy.n && i < CHART_STYLES; i++) {
-		const struct over_point *at =
-		    over_point_find(p, where, workload, policy.name[i], load);
-		if (!at || at->rounds == 0 || at->first->n_bins == 0)
-			continue;
-		shown = at;
-		add_series(c, rows, at, policy.name[i], i);
-	}
-	if (!shown)
-		return c;
-	snprintf(c->about, sizeof(c->about),
-	    "At %.3g times the capacity. Answers in time, by when their requests were due; means "
-	    "of the rounds.",
-	    load);
-	c->print_x = format_clock;
-	c->print_y = over_print_2;
-	c->x = scale_exact(shown->first->n_bins * shown->first->bin_s);
-	c->y = scale_linear(fmax(chart_max_y(c), 1) * 1.05);
-	c->height_px = 300;
-	if (!isnan(shown->first->from_s))
-		add_trouble(c, shown->first, c->x.high);
-	return c;
-}
-
-/* Add the number of threads as a series of steps, by repeating the old number at the time of each
- * change. */
-static void add_threads(struct chart *c, const struct over_row *r, const char *name, int style)
-{
-	struct series *s = chart_series(c, name, SERIES_LINE, style, 2 * r->n_threads, false);
-
-	if (!s)
-		return;
-	s->n = 0;
-	for (int i = 0; i < r->n_threads; i++) {
-		if (i > 0) {
-			s->x[s->n] = r->threads_s[i];
-			s->y[s->n++] = r->threads[i - 1];
-		}
-		s->x[s->n] = r->threads_s[i];
-		s->y[s->n++] = r->threads[i];
-	}
-}
-
-struct chart *over_chart_threads(
-    const struct over_points *p, const char *where, const char *workload, double load)
-{
-	struct over_names policy = over_policies(p, where);
-	struct chart *c = chart_new("Threads over time", "seconds", "threads of the pool");
+	struct chart *c = chart_new(threads ? "Threads over time" : "Goodput over time", "seconds",
+	    threads ? "threads of the pool" : "goodput / capacity");
 	const struct over_row *shown = NULL;
 	double end_s = 1;
 
 	if (!c)
 		return NULL;
-	for (int i = 0; i < policy.n && i < CHART_STYLES; i++) {
-		const struct over_point *at =
-		    over_point_find(p, where, workload, policy.name[i], load);
-		if (!at || at->rounds == 0 || at->first->n_threads == 0)
+	for (int i = 0; i < w->policy.n && i < CHART_STYLES; i++) {
+		const struct over_point *at = over_at(w, i, load);
+		if (!at || at->rounds == 0 ||
+		    (threads ? at->first->n_threads : at->first->n_bins) == 0)
 			continue;
 		shown = at->first;
-		add_threads(c, shown, policy.name[i], i);
-		end_s = fmax(end_s, shown->threads_s[shown->n_threads - 1]);
+		if (threads)
+			add_threads(c, shown, i);
+		else
+			add_goodput(c, w, shown, i);
+		end_s = threads ? fmax(end_s, shown->threads_s[shown->n_threads - 1])
+				: shown->n_bins * shown->bin_s;
 	}
 	if (!shown)
 		return c;
-	snprintf(c->about, sizeof(c->about),
-	    "At %.3g times the capacity, first round. All have the same controller of threads, and "
-	    "the admission policy "
-	    "of their name.",
-	    load);
+	snprintf(c->about, sizeof(c->about), "At %.3g times the capacity%s", load,
+	    threads ? ", first round. All have the same controller of threads, and the admission "
+		      "policy of their name."
+		    : ". Answers in time, by when their requests were due; means of the rounds.");
 	c->print_x = format_clock;
 	c->x = scale_exact(end_s);
-	c->y = scale_linear(chart_max_y(c) * 1.05);
-	if (!isnan(shown->from_s))
-		add_trouble(c, shown, end_s);
+	c->y = scale_linear((threads ? chart_max_y(c) : fmax(chart_max_y(c), 1)) * 1.05);
+	if (!threads) {
+		c->print_y = over_print_2;
+		c->height_px = 300;
+	}
+	add_trouble(c, shown);
 	return c;
 }

@@ -46,6 +46,21 @@ const struct over_point *over_point_find(const struct over_points *p, const char
 	return find(p->point, p->n, where, workload, policy, load);
 }
 
+bool over_is_of(const struct over_work *w, const struct over_row *r)
+{
+	return strcmp(r->where, w->where) == 0 && strcmp(r->workload, w->workload) == 0;
+}
+
+bool over_same_point(const struct over_row *a, const struct over_row *b)
+{
+	return a->is_void == b->is_void && same(a, b->where, b->workload, b->policy, b->load);
+}
+
+const struct over_point *over_at(const struct over_work *w, int policy, double load)
+{
+	return over_point_find(w->points, w->where, w->workload, w->policy.name[policy], load);
+}
+
 static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;

@@ -48,6 +48,24 @@ struct over_names {
 struct over_names over_workloads(const struct over_points *p, const char *where);
 struct over_names over_policies(const struct over_points *p, const char *where);
 
+/** One workload as it is shown: its points at one place of measurement. */
+struct over_work {
+	const struct over_rows *rows;
+	const struct over_points *points;
+	const char *where, *workload;
+	struct over_names policy;
+	double highest; /* highest load with valid runs; 0 if there is none */
+};
+
+/** Return whether a row belongs to the workload. */
+bool over_is_of(const struct over_work *w, const struct over_row *r);
+
+/** Return whether two rows are rounds of one point, and both are void or neither is. */
+bool over_same_point(const struct over_row *a, const struct over_row *b);
+
+/** Return the point of a policy at `load`, or NULL if there is none. */
+const struct over_point *over_at(const struct over_work *w, int policy, double load);
+
 /* ---- targets ---- */
 
 struct over_target {

@@ -98,5 +98,17 @@ static void test_markup(void)
 	    escaped("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"); /* a surrogate */
 }
 
-CUNIT_MAIN(
-    "format", {"numbers", test_numbers}, {"extremes", test_extremes}, {"markup", test_markup})
+/* Only texts from outside are escaped. */
+static void test_markup_format(void)
+{
+	char buf[64];
+	FILE *out = fmemopen(buf, sizeof(buf), "w");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(out);
+	markup(out, "<b x='%s'>%d %.2f %f 5%%", "'<&", -3, 1.005, 0.5);
+	fclose(out);
+	CU_ASSERT_STRING_EQUAL(buf, "<b x='&#39;&lt;&amp;'>-3 1.00 0.500000 5%");
+}
+
+CUNIT_MAIN("format", {"numbers", test_numbers}, {"extremes", test_extremes},
+    {"markup", test_markup}, {"markup with a format", test_markup_format})
