@@ -118,6 +118,12 @@ int override_values_copy(struct override_values *to, const struct override_value
 /** Return the override of `knob` at `st`, or NULL if there is none. */
 struct override *graph_override(const struct weir_graph *g, const struct weir_stage *st,
     const char *knob) WEIR_REQUIRES(&g->lock);
+/** Return the override of a knob; allocate it if there is none. Returns NULL if out of memory, or if
+ *  the knob does not exist, in which case *missing is true. */
+struct override *graph_override_need(struct weir_graph *g, struct weir_stage *st, const char *knob,
+    bool *missing) WEIR_REQUIRES(&g->lock);
+/** Return the value of `o` that is in effect if it has the values `l`. */
+const char *graph_override_value(const struct override *o, const struct override_values *l);
 /** Drop the permanent value of `o` if the configuration has the same value. The caller drops `o` if
  *  it has no values left. */
 void graph_override_settle(struct override *o);

@@ -18,88 +18,6 @@
  * knob forbids it. */
 #define EXPIRE_AGAIN_NS (100 * NS_PER_MS)
 
-void override_values_free(struct override_values *l)
-{
-	free(l->permanent);
-	free(l->temporary);
-	*l = (struct override_values){0};
-}
-
-int override_values_copy(struct override_values *to, const struct override_values *from)
-{
-	*to = *from;
-	to->permanent = from->permanent ? strdup(from->permanent) : NULL;
-	to->temporary = from->temporary ? strdup(from->temporary) : NULL;
-	if ((!from->permanent || to->permanent) && (!from->temporary || to->temporary))
-		return 0;
-	override_values_free(to);
-	return WEIR_ENOMEM;
-}
-
-static const char *effective(const struct override *o, const struct override_values *l)
-{
-	return l->temporary ? l->temporary : l->permanent ? l->permanent : o->configured;
-}
-
-struct override *graph_override(
-    const struct weir_graph *g, const struct weir_stage *st, const char *knob)
-{
-	for (struct override *o = g->overrides; o; o = o->next)
-		if (o->stage == st && strcmp(o->knob, knob) == 0)
-			return o;
-	return NULL;
-}
-
-char *graph_knob_text(struct weir_stage *st, const char *knob)
-{
-	char *text = malloc(WEIR_VALUE_MAX);
-
-	if (text && graph_knob_print(st, knob, text, WEIR_VALUE_MAX) != 0) {
-		free(text);
-		text = NULL;
-	}
-	return text;
-}
-
-void graph_override_drop(struct weir_graph *g, struct override *o)
-{
-	struct override **at = &g->overrides;
-
-	while (*at && *at != o)
-		at = &(*at)->next;
-	if (*at)
-		*at = o->next;
-	override_values_free(&o->values);
-	free(o->knob);
-	free(o->configured);
-	free(o);
-}
-
-/* Return the override of a knob; allocate it if there is none. Returns NULL if out of memory, or if
- * the knob does not exist, in which case *missing is true. */
-static struct override *need(struct weir_graph *g, struct weir_stage *st, const char *knob,
-    bool *missing) WEIR_REQUIRES(&g->lock)
-{
-	struct override *o = graph_override(g, st, knob);
-	char probe[2];
-
-	*missing = graph_knob_print(st, knob, probe, sizeof(probe)) != 0;
-	if (o || *missing)
-		return o;
-	o = calloc(1, sizeof(*o));
-	if (!o)
-		return NULL;
-	o->stage = st;
-	o->knob = strdup(knob);
-	o->configured = graph_knob_text(st, knob);
-	o->next = g->overrides;
-	g->overrides = o;
-	if (o->knob && o->configured)
-		return o;
-	graph_override_drop(g, o);
-	return NULL;
-}
-
 /* Set the time at which the control thread must next check for expired overrides. */
 static void schedule(struct weir_graph *g) WEIR_REQUIRES(&g->lock)
 {
@@ -141,11 +59,11 @@ static void before_free(struct before *b)
 static int put(
     struct override *o, struct override_values *l, struct weir_act *act, char *why, size_t size)
 {
-	graph_cut(act->from, sizeof(act->from), effective(o, &o->values));
-	int rc = graph_knob_turn(o->stage, o->knob, effective(o, l), why, size);
+	graph_cut(act->from, sizeof(act->from), graph_override_value(o, &o->values));
+	int rc = graph_knob_turn(o->stage, o->knob, graph_override_value(o, l), why, size);
 	if (rc != 0)
 		return rc;
-	graph_cut(act->to, sizeof(act->to), effective(o, l));
+	graph_cut(act->to, sizeof(act->to), graph_override_value(o, l));
 	if (l->temporary)
 		act->expires_wall_ns = clock_wall_ns() + l->until_ns - clock_now_ns();
 	override_values_free(&o->values);
@@ -226,7 +144,7 @@ static int set_locked(struct weir_graph *g, struct override *o, const char *valu
 		return rc;
 	}
 	normalize(o);
-	graph_cut(act.to, sizeof(act.to), effective(o, &o->values));
+	graph_cut(act.to, sizeof(act.to), graph_override_value(o, &o->values));
 	o->values.temporary_change = done(g, o, &act, b);
 	return 0;
 }
@@ -250,7 +168,7 @@ int weir_graph_set_for(struct weir_graph *g, const char *stage, const char *knob
 		lock_release(&g->lock);
 		return rc;
 	}
-	o = need(g, st, knob, &missing);
+	o = graph_override_need(g, st, knob, &missing);
 	if (o)
 		rc = set_locked(g, o, value, for_ns, why, size);
 	else if (missing) /* this call fails and writes the message */
@@ -312,14 +230,6 @@ int weir_graph_unset(
 	return rc;
 }
 
-void graph_override_settle(struct override *o)
-{
-	if (!o->values.permanent || strcmp(o->values.permanent, o->configured) != 0)
-		return;
-	free(o->values.permanent);
-	o->values.permanent = NULL;
-}
-
 /* Mark change `id`, whose override has expired, as undone, and likewise those that set the
  * temporary overrides that it replaced. */
 static void forget_temporary(struct weir_graph *g, uint64_t id) WEIR_REQUIRES(&g->lock)
@@ -336,7 +246,7 @@ int graph_override_restore(
     struct weir_graph *g, const struct before *b, struct weir_act *act, char *why, size_t size)
 {
 	bool missing;
-	struct override *o = need(g, b->stage, b->knob, &missing);
+	struct override *o = graph_override_need(g, b->stage, b->knob, &missing);
 	struct override_values l;
 
 	if (!o || override_values_copy(&l, &b->values) != 0) {
@@ -427,7 +337,7 @@ static int carry(struct weir_graph *g, struct weir_stage *st, const struct overr
 	struct weir_act ignored = {0};
 	struct override_values l = {0};
 	bool missing;
-	struct override *o = need(g, st, from->knob, &missing);
+	struct override *o = graph_override_need(g, st, from->knob, &missing);
 	int rc = missing                                              ? WEIR_ENOENT
 		 : !o || override_values_copy(&l, &from->values) != 0 ? WEIR_ENOMEM
 								      : 0;
@@ -480,35 +390,4 @@ void graph_overrides_carry(struct weir_graph *g, struct weir_graph *old)
 	lock_release(&old->lock);
 	free(done);
 	schedule(g);
-}
-
-/* ---- reading ---- */
-
-int weir_graph_layers(
-    const struct weir_graph *cg, const char *stage, const char *knob, struct weir_layers *out)
-{
-	struct weir_stage *st = weir_graph_stage(cg, stage);
-
-	*out = (struct weir_layers){0};
-	if (!st)
-		return WEIR_ENOENT;
-	struct weir_graph *g = st->graph; /* drops const, since reading takes a lock */
-	lock_take(&g->lock);
-	const struct override *o = graph_override(g, st, knob);
-	int rc = 0;
-	if (o) {
-		out->overridden = true;
-		snprintf(out->configured, sizeof(out->configured), "%s", o->configured);
-		snprintf(out->override, sizeof(out->override), "%s", effective(o, &o->values));
-		out->has_kept = o->values.temporary && o->values.permanent;
-		snprintf(
-		    out->kept, sizeof(out->kept), "%s", out->has_kept ? o->values.permanent : "");
-		if (o->values.temporary)
-			out->expires_wall_ns =
-			    clock_wall_ns() + o->values.until_ns - clock_now_ns();
-	} else {
-		rc = graph_knob_print(st, knob, out->configured, sizeof(out->configured));
-	}
-	lock_release(&g->lock);
-	return rc;
 }
