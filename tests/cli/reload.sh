@@ -258,12 +258,14 @@ PY
 cat >samples.py <<'PY'
 import json, sys, time, urllib.request
 url, count, behind = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+began = time.time()
 while True:
     answer = json.load(urllib.request.urlopen(url, timeout=20))
     stages = answer["stages"].values()
     new = [(at, [s["in"][i] for s in stages]) for i, at in enumerate(answer["at"]) if at > behind]
     new = [(at, row) for at, row in new if any(x is not None for x in row)]
-    if behind == 0 and new and not any(new[-1][1]): # idle: the next samples begin here
+    # idle, in a second that began after the requests above: the next samples begin here
+    if behind == 0 and new and new[-1][0] > began + 1 and not any(new[-1][1]):
         print(new[-1][0])
         break
     if behind and len(new) >= count:
