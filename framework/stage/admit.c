@@ -214,8 +214,8 @@ static void collect(const struct sink *s, struct weir_event **ev, int n, const s
 			judge_add(&q->run, ev[i]->session & ~WEIR_SESSION_RETRY,
 			    place_of(ev[i], fallen), ev[i]->session & WEIR_SESSION_RETRY,
 			    weir_event_left_ns(ev[i], now_ns));
-		else
-			q->run.refused[q->run.n++] = false;
+		else /* it learns nothing of users and deadlines */
+			judge_add(&q->run, 0, 0, false, INT64_MAX);
 	}
 }
 
