@@ -247,6 +247,19 @@ static inline struct call *get_until_asked(const char *path, int asked)
 	return c;
 }
 
+/* Start requests for `path`, which is kept, until one stands at the shut gate. Returns that one. The
+ * others have ended before the next starts, so the cache is not overloaded and refuses none. */
+static inline struct call *start_at_gate(const char *path)
+{
+	struct call *c;
+
+	do {
+		c = start(path);
+		FIXTURE_AWAIT(atomic_load(&c->done) || origin_get(&origin.at_gate) > 0);
+	} while (origin_get(&origin.at_gate) == 0);
+	return c;
+}
+
 /* Start `n` requests for `path` while the gate is shut. Returns when all but the leader are
  * held. */
 static inline void start_held(const char *path, int n)

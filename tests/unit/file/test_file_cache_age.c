@@ -149,10 +149,7 @@ static void test_stale_while_asking(void)
 	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
 	get("/a");
 	origin_gate(true);
-	do
-		start("/a");
-	while (origin_get(&origin.at_gate) == 0);
-	struct call *asking = calls[n_calls - 1];
+	struct call *asking = start_at_gate("/a");
 	for (int i = 0; i < 10; i++)
 		CU_ASSERT(call_body_is(get("/a"), "/a v1"));
 	FIXTURE_AWAIT(origin_get(&origin.at_gate) == 1);
@@ -183,9 +180,10 @@ static void test_too_old_to_show(void)
 	get("/a");
 	origin_set(&origin.etag, 2);
 	origin_gate(true);
-	do
+	start_at_gate("/a");
+	for (int i = 0; i < 5; i++)
 		start("/a");
-	while (metric(CACHE_COALESCED) < 5);
+	FIXTURE_AWAIT(metric(CACHE_COALESCED) == 5);
 	origin_gate(false);
 	await_all();
 	for (int i = n_calls - 5; i < n_calls; i++)
