@@ -45,16 +45,16 @@
 
 void conn_list_leave(struct conn *c)
 {
-	struct conn_list *list = &c->io->list[c->list];
+	struct conn_list *list = &c->io->list[c->wait.list];
 
-	if (!c->wait_prev)
+	if (!c->wait.prev)
 		return;
-	*c->wait_prev = c->wait_next;
-	if (c->wait_next)
-		c->wait_next->wait_prev = c->wait_prev;
+	*c->wait.prev = c->wait.next;
+	if (c->wait.next)
+		c->wait.next->wait.prev = c->wait.prev;
 	else
-		list->tail = c->wait_prev;
-	c->wait_prev = NULL;
+		list->tail = c->wait.prev;
+	c->wait.prev = NULL;
 	list->n--;
 }
 
@@ -62,21 +62,21 @@ void conn_list_join(struct conn *c, enum conn_list_id id)
 {
 	struct conn_list *list = &c->io->list[id];
 
-	if (c->wait_prev && c->list == id)
+	if (c->wait.prev && c->wait.list == id)
 		return;
 	conn_list_leave(c);
-	c->list = (uint8_t)id;
-	c->wait_prev = list->tail;
-	c->wait_next = NULL;
+	c->wait.list = (uint8_t)id;
+	c->wait.prev = list->tail;
+	c->wait.next = NULL;
 	*list->tail = c;
-	list->tail = &c->wait_next;
+	list->tail = &c->wait.next;
 	list->n++;
 }
 
 void conn_list_rotate(struct conn *c)
 {
 	conn_list_leave(c);
-	conn_list_join(c, (enum conn_list_id)c->list);
+	conn_list_join(c, (enum conn_list_id)c->wait.list);
 }
 
 void conn_make_ready(struct conn *c)
@@ -93,7 +93,7 @@ void conn_make_ready(struct conn *c)
 
 static int64_t at_pause(const struct conn *c, int64_t timeout_ns)
 {
-	return c->progress_ns + memory_timeout_ns(c->io, timeout_ns);
+	return c->wait.progress_ns + memory_timeout_ns(c->io, timeout_ns);
 }
 
 static int64_t at_rate(const struct conn *c, int64_t timeout_ns, double rate)
@@ -102,7 +102,8 @@ static int64_t at_rate(const struct conn *c, int64_t timeout_ns, double rate)
 
 	if (rate <= 0)
 		return stall;
-	double slow = (double)(c->since_ns + RATE_GRACE_NS) + (double)c->moved_bytes / rate * 1e9;
+	double slow =
+	    (double)(c->wait.since_ns + RATE_GRACE_NS) + (double)c->wait.moved_bytes / rate * 1e9;
 	return slow < (double)stall ? (int64_t)slow : stall;
 }
 
@@ -110,19 +111,19 @@ static int64_t deadline(const struct conn *c)
 {
 	const struct http_conf *conf = &c->io->conf;
 
-	switch (c->wait) {
+	switch (c->wait.kind) {
 	case WAIT_IDLE:
-		return c->since_ns + memory_timeout_ns(c->io, c->requests == 0
-								  ? conf->header_timeout_ns
-								  : conf->idle_timeout_ns);
+		return c->wait.since_ns + memory_timeout_ns(c->io, c->requests == 0
+								       ? conf->header_timeout_ns
+								       : conf->idle_timeout_ns);
 	case WAIT_HEAD:
-		return c->since_ns + memory_timeout_ns(c->io, conf->header_timeout_ns);
+		return c->wait.since_ns + memory_timeout_ns(c->io, conf->header_timeout_ns);
 	case WAIT_BODY:
 		return at_rate(c, conf->body_timeout_ns, conf->min_body_rate);
 	case WAIT_WRITE:
 		return at_rate(c, conf->write_timeout_ns, conf->min_send_rate);
 	case WAIT_LINGER:
-		return c->since_ns + LINGER_NS;
+		return c->wait.since_ns + LINGER_NS;
 	default:
 		return INT64_MAX;
 	}
@@ -147,7 +148,7 @@ static void timed_out(struct conn *c)
 	struct http_io *io = c->io;
 	int64_t now_ns = weir_loop_now_ns(io->loop);
 
-	switch (c->wait) {
+	switch (c->wait.kind) {
 	case WAIT_HEAD:
 		limit_refuse(c, LIMIT_HEADER_TIME);
 		conn_settle(c); /* memory.c must not find it in CONN_HALF */
@@ -160,7 +161,7 @@ static void timed_out(struct conn *c)
 	case WAIT_WRITE:
 		io->count[at_pause(c, io->conf.write_timeout_ns) <= now_ns ? SERVER_TIMEOUTS_WRITE
 									   : SERVER_SLOW_READERS]++;
-		if (c->ending)
+		if (c->phase == CONN_ENDING)
 			conn_end_mute(c);
 		else
 			conn_abort(c);
@@ -179,10 +180,10 @@ static void timed_out(struct conn *c)
 
 static void timer_fired(struct weir_loop *loop, struct weir_timer *t)
 {
-	struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, timer));
+	struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, wait.timer));
 	int64_t at = deadline(c);
 
-	if (at <= weir_loop_now_ns(loop) && c->wait == WAIT_WRITE && conn_look(c))
+	if (at <= weir_loop_now_ns(loop) && c->wait.kind == WAIT_WRITE && conn_look(c))
 		at = deadline(c);
 	if (at == INT64_MAX)
 		return;
@@ -195,17 +196,17 @@ static void timer_fired(struct weir_loop *loop, struct weir_timer *t)
 		timed_out(c);
 }
 
-static enum conn_wait wait_of(const struct conn *c)
+static enum wait_kind wait_of(const struct conn *c)
 {
-	if (c->lingering)
+	if (c->phase == CONN_LINGERING)
 		return WAIT_LINGER;
-	if (c->blocked)
+	if (c->socket.blocked)
 		return WAIT_WRITE;
 	if (c->io->pause.on) /* we read nothing now, so a pause may not be the client's fault */
 		return WAIT_NONE;
 	if (stream_in_parts(&c->stream))
 		return conn_blames_part(c) ? WAIT_BODY : WAIT_NONE;
-	if (c->no_more)
+	if (c->input != INPUT_OPEN)
 		return WAIT_NONE;
 	if (c->stream.filling || c->stream.phase == STREAM_SKIP)
 		return WAIT_BODY;
@@ -214,15 +215,15 @@ static enum conn_wait wait_of(const struct conn *c)
 	return c->in_flight == 0 ? WAIT_IDLE : WAIT_NONE;
 }
 
-static void begin_wait(struct conn *c, enum conn_wait wait)
+static void begin_wait(struct conn *c, enum wait_kind wait)
 {
 	struct weir_loop *loop = c->io->loop;
 
-	c->wait = (uint8_t)wait;
-	c->since_ns = c->progress_ns = weir_loop_now_ns(loop);
-	c->moved_bytes = 0;
+	c->wait.kind = (uint8_t)wait;
+	c->wait.since_ns = c->wait.progress_ns = weir_loop_now_ns(loop);
+	c->wait.moved_bytes = 0;
 	if (wait == WAIT_WRITE)
-		c->queued_bytes = conn_untaken(c);
+		c->wait.queued_bytes = conn_untaken(c);
 }
 
 /* ---- epoll ---- */
@@ -235,7 +236,7 @@ static void rearm(struct conn *c)
 {
 	/* With TLS, EPOLLOUT is also needed: bytes that were read but not decrypted yet cause no
 	 * edge, whereas a writable socket does. */
-	uint32_t events = CONN_EVENTS | (c->blocked || c->tls ? EPOLLOUT : 0);
+	uint32_t events = CONN_EVENTS | (c->socket.blocked || c->tls ? EPOLLOUT : 0);
 
 	if (weir_loop_mod(c->io->loop, &c->watch, events) != 0)
 		conn_close(c);
@@ -243,25 +244,25 @@ static void rearm(struct conn *c)
 
 static void rearm_if_needed(struct conn *c)
 {
-	bool read = c->unread && conn_wants_read(c);
+	bool read = c->socket.unread && conn_wants_read(c);
 
-	if (!read && !c->rearm)
+	if (!read && !c->socket.rearm)
 		return;
-	c->rearm = false;
+	c->socket.rearm = false;
 	if (read)
-		c->unread = false;
+		c->socket.unread = false;
 	rearm(c);
 }
 
 void conn_settle(struct conn *c)
 {
-	enum conn_wait wait;
+	enum wait_kind wait;
 
 	if (!conn_is_open(c))
 		return;
 	conn_state_follow(c);
 	wait = wait_of(c);
-	if (wait != c->wait)
+	if (wait != c->wait.kind)
 		begin_wait(c, wait);
 	if (wait == WAIT_IDLE)
 		conn_list_join(c, c->tls && tls_is_away(c->tls) ? CONN_AWAY : CONN_IDLE);
@@ -276,7 +277,7 @@ void conn_settle(struct conn *c)
 	if (wait == WAIT_IDLE)
 		stream_rest(&c->stream, &c->io->pool);
 	if (wait != WAIT_NONE)
-		weir_timer_set(c->io->loop, &c->timer, deadline(c));
+		weir_timer_set(c->io->loop, &c->wait.timer, deadline(c));
 	rearm_if_needed(c);
 }
 
@@ -287,7 +288,7 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 
 	(void)loop;
 	io_touch(c->io);
-	c->peer_done |= (events & EPOLLRDHUP) != 0;
+	c->socket.peer_done |= (events & EPOLLRDHUP) != 0;
 	if (c->tls)
 		events = tls_on_ready(c, events);
 	if (events & (EPOLLIN | EPOLLRDHUP | broken)) {
@@ -298,11 +299,11 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 		else if (events & broken)
 			conn_close(c);
 		else
-			c->unread = true;
+			c->socket.unread = true;
 	}
-	if (c->blocked && (events & EPOLLOUT) && conn_is_open(c)) {
-		c->blocked = false;
-		if (WEIR_UNLIKELY(c->continue_left > 0))
+	if (c->socket.blocked && (events & EPOLLOUT) && conn_is_open(c)) {
+		c->socket.blocked = false;
+		if (WEIR_UNLIKELY(c->socket.continue_left > 0))
 			conn_continue_more(c);
 		conn_write(c);
 	}
@@ -316,9 +317,9 @@ static void name_peer(struct conn *c, const struct sockaddr_storage *addr)
 				? (const void *)&((const struct sockaddr_in6 *)addr)->sin6_addr
 				: (const void *)&((const struct sockaddr_in *)addr)->sin_addr;
 
-	if (!inet_ntop(addr->ss_family, bytes, c->peer, sizeof(c->peer)))
-		c->peer[0] = '\0';
-	c->peer_n = (uint8_t)strlen(c->peer);
+	if (!inet_ntop(addr->ss_family, bytes, c->client.address, sizeof(c->client.address)))
+		c->client.address[0] = '\0';
+	c->client.address_n = (uint8_t)strlen(c->client.address);
 }
 
 /* Return the counter that includes `c`: a connection being refused does not count towards
@@ -354,7 +355,7 @@ static struct conn *conn_new(struct http_io *io, int fd, bool refused)
 	c->io = io;
 	c->refused = refused;
 	c->watch = (struct weir_watch){.ready = on_ready, .fd = fd};
-	c->timer.fire = timer_fired;
+	c->wait.timer.fire = timer_fired;
 	c->last = &c->first;
 	if (weir_loop_add(io->loop, &c->watch, CONN_EVENTS) != 0) {
 		free(c);
@@ -373,7 +374,7 @@ void conn_open(
 	if (!c || refuse >= 0)
 		clients_leave(io->srv->clients, key);
 	else
-		c->peer_key = key;
+		c->client.key = key;
 	if (!c) {
 		limit_count(io, LIMIT_MEMORY);
 		limit_tell(io, fd);
@@ -382,7 +383,7 @@ void conn_open(
 	io->count[SERVER_ACCEPTED]++;
 	tls_conn_set(c, io->srv->tls ? tls_conn_new(io->srv->tls, c) : NULL);
 	c->stream.secure = c->tls != NULL;
-	memcpy(c->id, &io->next_id, sizeof(c->id));
+	memcpy(c->client.id, &io->next_id, sizeof(c->client.id));
 	io->next_id++;
 	name_peer(c, addr);
 	if (refuse >= 0)
@@ -397,13 +398,9 @@ void conn_open(
 void conn_past(const struct conn *c, struct conn_past *past)
 {
 	past->requests = c->requests;
-	past->eof = c->eof;
-	past->no_more = c->no_more;
-	past->peer_key = c->peer_key;
-	past->peer_n = c->peer_n;
+	past->input = c->input;
+	past->client = c->client;
 	past->tls = c->tls;
-	memcpy(past->id, c->id, sizeof(past->id));
-	memcpy(past->peer, c->peer, sizeof(past->peer));
 }
 
 struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past)
@@ -413,20 +410,17 @@ struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past
 	if (!c)
 		return NULL;
 	c->requests = past->requests;
-	c->eof = past->eof;
-	c->no_more = past->no_more;
-	if (past->peer_key != 0 && clients_enter(io->srv->clients, past->peer_key) > 0)
-		c->peer_key = past->peer_key;
-	c->peer_n = past->peer_n;
-	memcpy(c->id, past->id, sizeof(c->id));
-	memcpy(c->peer, past->peer, sizeof(c->peer));
+	c->input = past->input;
+	c->client = past->client;
+	if (c->client.key != 0 && clients_enter(io->srv->clients, c->client.key) <= 0)
+		c->client.key = 0;
 	tls_conn_set(c, past->tls);
 	c->stream.secure = c->tls != NULL;
 	if (c->tls)
 		tls_conn_move(c->tls, c);
 	/* With TLS, decrypted bytes, and bytes that the socket did not accept, may have been handed
 	 * over with the connection. epoll reports neither. */
-	c->unread = c->rearm = c->tls != NULL;
+	c->socket.unread = c->socket.rearm = c->tls != NULL;
 	io->count[SERVER_TLS_CONNECTIONS] += c->tls && tls_is_open(c->tls);
 	return c;
 }
@@ -439,17 +433,17 @@ int conn_detach(struct conn *c)
 	io->count[SERVER_TLS_CONNECTIONS] -= c->tls && tls_is_open(c->tls);
 	weir_loop_del(io->loop, &c->watch);
 	c->watch.fd = -1;
-	conn_state_follow(c);
-	weir_timer_cancel(io->loop, &c->timer);
+	conn_enter(c, CONN_CLOSED);
+	weir_timer_cancel(io->loop, &c->wait.timer);
 	conn_list_leave(c);
 	*c->prev = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
 	stream_fini(&c->stream, &io->pool);
 	conn_parts_gone(c);
-	io->memory.n_swallowed -= c->swallowed;
-	if (c->peer_key != 0)
-		clients_leave(io->srv->clients, c->peer_key);
+	io->memory.n_swallowed -= c->socket.swallowed;
+	if (c->client.key != 0)
+		clients_leave(io->srv->clients, c->client.key);
 	io->count[SERVER_CONNECTIONS]--;
 	atomic_fetch_sub_explicit(slot_counter(c), 1, memory_order_relaxed);
 	io->srv->calls->closed(io);
@@ -465,15 +459,15 @@ void conn_reap(struct conn *c)
 		c->in_flight--;
 		c->io->count[SERVER_UNDELIVERED] += !r->refusal;
 		if (r->sent)
-			sent_tell(r, HTTP_SENT_TORN, c->part ? c->body_off : 0);
-		c->part = false; /* nothing has been sent of the next response */
+			sent_tell(r, HTTP_SENT_TORN, c->part.begun ? c->part.body_off : 0);
+		c->part.begun = false; /* nothing has been sent of the next response */
 		pool_req_drop(&c->io->pool, r);
 	}
 	if (c->first || (c->tls && tls_is_away(c->tls)))
 		return;
 	tls_conn_free(tls_conn_set(c, NULL));
-	free(c->part_head);
-	pool_hold(&c->io->pool, -(int64_t)(sizeof(*c) + c->part_head_n));
+	free(c->part.head);
+	pool_hold(&c->io->pool, -(int64_t)(sizeof(*c) + c->part.head_n));
 	c->io->n_conns--;
 	free(c);
 }

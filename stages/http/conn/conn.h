@@ -11,8 +11,8 @@
  * return. Connections are freed only in turn_end, by conn_reap, so a pointer to a connection is
  * valid for the whole iteration of the event loop.
  *
- * A connection belongs to its I/O thread. `peer`, `id` and `io` are constant, so field getters may
- * read them from any thread.
+ * A connection belongs to its I/O thread. `client` and `io` are constant, so field getters may read
+ * them from any thread.
  */
 #ifndef WEIR_HTTP_CONN_H
 #define WEIR_HTTP_CONN_H
@@ -25,10 +25,25 @@
 #include "http/request/stream.h"
 
 /** What a connection waits for; this determines its time-out. */
-enum conn_wait { WAIT_NONE, WAIT_IDLE, WAIT_HEAD, WAIT_BODY, WAIT_WRITE, WAIT_LINGER };
+enum wait_kind { WAIT_NONE, WAIT_IDLE, WAIT_HEAD, WAIT_BODY, WAIT_WRITE, WAIT_LINGER };
 
-/** States of a connection; conn_state.c has the transitions. A new connection is SHAKING, even
- * without TLS. */
+/** The life of a connection. It only moves on; see conn_enter. */
+enum conn_phase {
+	CONN_OPEN,
+	CONN_ENDING,    /* no response follows; close_notify could not be sent yet */
+	CONN_LINGERING, /* our side is shut down */
+	CONN_CLOSED,    /* the descriptor is -1 */
+};
+
+/** Whether requests are read from a connection. It only moves on. */
+enum conn_input {
+	INPUT_OPEN,
+	INPUT_STOPPED, /* no further request will be read */
+	INPUT_ENDED,   /* the client has shut its side down, and all of its bytes have been read */
+};
+
+/** What a connection does now, derived from its members; conn_state.c has the transitions. A new
+ * connection is SHAKING, even without TLS. */
 enum conn_state {
 	CONN_STATE_SHAKING, /* TLS handshake */
 	CONN_STATE_IDLE,    /* no request */
@@ -36,10 +51,58 @@ enum conn_state {
 	CONN_STATE_BODY,    /* a body is arriving, or is skipped */
 	CONN_STATE_GRAPH,   /* its requests are complete and in the graph */
 	CONN_STATE_WRITING, /* the socket is full */
-	CONN_STATE_ENDING,  /* close_notify could not be sent yet */
+	CONN_STATE_ENDING,  /* as the phases of the same names */
 	CONN_STATE_LINGERING,
 	CONN_STATE_CLOSED,
 	CONN_STATES,
+};
+
+/** What is known of the socket of a connection. */
+struct conn_socket {
+	bool blocked; /* a write was short: waiting for EPOLLOUT */
+	bool rearm;   /* conn_settle must arm epoll again */
+	bool unread;  /* unread bytes may remain for which epoll reports no further edge */
+	/* the client has shut its side down (EPOLLRDHUP), but the end of its bytes may not have
+	 * been read yet */
+	bool peer_done;
+	/* the kernel accepted a large write, of which perhaps nothing has reached the client yet */
+	bool swallowed;
+	/* bytes of "100 Continue" still to send; unless it is 0, `blocked` is set */
+	uint8_t continue_left;
+	/* limit of unsent bytes in the kernel, in KiB; 0 is the kernel's default */
+	uint8_t unsent_kib;
+};
+
+/** The first response, if it has been sent in part. */
+struct conn_part {
+	char *head;       /* bytes of its head that are not sent yet, owned; may be NULL */
+	uint32_t head_n;  /* size of `head` */
+	bool begun;       /* part of the response has been sent */
+	bool close;       /* its head contains "Connection: close" */
+	int64_t body_off; /* sent bytes of its body */
+};
+
+/** What a connection waits for, and how the wait goes. */
+struct conn_waiting {
+	struct weir_timer timer;
+	struct conn *next, **prev; /* links in the list `list`; prev is NULL if it is in no list */
+	uint8_t list;              /* enum conn_list_id, valid if prev is set */
+	uint8_t kind;              /* enum wait_kind */
+	int64_t since_ns;          /* when the wait began */
+	/* When the last byte was transferred; in WAIT_IDLE, when the TLS handshake ended. */
+	int64_t progress_ns;
+	int64_t moved_bytes; /* transferred; in WAIT_WRITE, acknowledged by the client */
+	/* In WAIT_WRITE, the unacknowledged bytes in the kernel at the last check, plus the bytes
+	 * sent since. */
+	int64_t queued_bytes;
+};
+
+/** The client of a connection. */
+struct conn_client {
+	uint64_t key; /* key in the client table (clients.h); 0 if not counted */
+	char id[8];   /* of the connection */
+	uint8_t address_n;
+	char address[INET6_ADDRSTRLEN];
 };
 
 struct tls_conn;
@@ -47,58 +110,23 @@ struct tls_conn;
 struct conn {
 	struct weir_watch watch; /* first member; fd is -1 once closed */
 	struct tls_conn *tls;    /* NULL without TLS; stays while requests are in the graph */
-	struct weir_timer timer;
 	struct http_io *io;
 	struct conn *next, **prev; /* links of io->conns */
-	/* links in the list `list`; wait_prev is NULL if it is in no list */
-	struct conn *wait_next, **wait_prev;
-	struct conn *ready_next;        /* link of io->ready */
+	struct conn *ready_next;   /* link of io->ready */
+	bool ready;                /* in io->ready */
+	bool refused;              /* when accepted; counted in http_server.refusing */
+	uint8_t phase;             /* enum conn_phase */
+	uint8_t input;             /* enum conn_input */
+	uint8_t state;             /* enum conn_state, recorded by conn_state_follow */
+	struct conn_socket socket;
+	uint32_t in_flight;             /* requests in the list from `first` */
+	uint32_t requests;              /* requests read so far */
 	struct http_req *first, **last; /* requests in order of arrival, whether answered or not */
+	uint64_t wire_bytes;            /* received for the requests in the list from `first` */
 	struct stream stream;
-	char *part_head; /* bytes of the head of `first` that a short write left unsent, owned */
-	uint32_t part_head_n; /* size of part_head */
-	bool part;            /* part of the response of `first` has been sent */
-	bool part_close;      /* the head sent for `first` contains "Connection: close" */
-	bool ready;           /* in io->ready */
-	bool no_more;         /* no further request will be read */
-	bool eof;             /* the client has shut its side down */
-	/* the client has shut its side down (EPOLLRDHUP), but the end of its bytes has not been
-	 * read yet */
-	bool peer_done;
-	bool unread; /* unread bytes may remain for which epoll reports no further edge */
-	bool rearm;  /* conn_settle must arm epoll again */
-	/* the kernel accepted a large write, of which perhaps nothing has reached the client yet */
-	bool swallowed;
-	/* limit of unsent bytes in the kernel, in KiB; 0 is the kernel's default */
-	uint8_t unsent_kib;
-	bool ending; /* close_notify could not be sent yet; no response follows */
-	bool lingering;
-	/* refused when accepted, so it counts neither towards max_connections nor for its
-	 * address */
-	bool refused;
-	bool blocked; /* a write was short: waiting for EPOLLOUT */
-	/* bytes of "100 Continue" still to send; unless it is 0, `blocked` is set */
-	uint8_t continue_left;
-	uint8_t state;      /* enum conn_state, recorded by conn_state_follow */
-	uint8_t wait;       /* enum conn_wait */
-	uint8_t list;       /* enum conn_list_id, valid if wait_prev is set */
-	uint32_t in_flight; /* requests in the list from `first` */
-	uint32_t requests;  /* requests read so far */
-	int64_t since_ns;   /* when the current wait began */
-	/* When the last byte was transferred in this wait; in WAIT_IDLE, when the TLS handshake
-	 * ended. */
-	int64_t progress_ns;
-	/* bytes transferred in this wait; in WAIT_WRITE, bytes acknowledged by the client */
-	int64_t moved_bytes;
-	/* In WAIT_WRITE, the unacknowledged bytes in the kernel at the last check, plus the bytes
-	 * sent since. */
-	int64_t queued_bytes;
-	int64_t body_off;    /* sent bytes of the response body of `first` */
-	uint64_t wire_bytes; /* bytes received for the requests in the list from `first` */
-	uint64_t peer_key;   /* key in the client table (clients.h); 0 if not counted */
-	char id[8];
-	uint8_t peer_n;
-	char peer[INET6_ADDRSTRLEN];
+	struct conn_part part;
+	struct conn_waiting wait;
+	struct conn_client client;
 };
 
 /* ---- lifecycle: conn.c ---- */
@@ -113,11 +141,8 @@ void conn_open(
 struct conn_past {
 	struct tls_conn *tls; /* NULL without TLS; the new server owns it after the handover */
 	uint32_t requests;    /* read so far */
-	bool eof, no_more;    /* as in struct conn */
-	uint64_t peer_key;
-	char id[8];
-	uint8_t peer_n;
-	char peer[INET6_ADDRSTRLEN];
+	uint8_t input;        /* enum conn_input */
+	struct conn_client client;
 };
 
 /** Copy the state of `c` that survives a reload into `past`. */
@@ -163,12 +188,14 @@ int64_t conn_untaken(const struct conn *c);
 /** In WAIT_WRITE: query the kernel for the number of bytes that the client has acknowledged, and
  * record progress. Returns whether there was any. Costs one system call. */
 bool conn_look(struct conn *c);
-/** The state derived from the flags. Defined in conn_state.c, as are the next two. */
+/** Begin `phase`, which must follow the current one, or be CONN_ENDING again. Defined in
+ * conn_state.c, as are the next three. */
+void conn_enter(struct conn *c, enum conn_phase phase);
+/** What the connection does now. */
 enum conn_state conn_state(const struct conn *c);
 /** Whether a connection in the state `from` may reach `to`, directly or through other states. */
 bool conn_state_may(enum conn_state from, enum conn_state to);
-/** Record the state derived from the flags, and assert that it may follow the state recorded
- * before. */
+/** Record what the connection does now, and assert that it may follow what was recorded before. */
 void conn_state_follow(struct conn *c);
 /** Hand `c` over to another server if it is between two requests, or only sends a response. Returns
  * whether it has left; it is then closed here. Only while io_is_leaving. */
@@ -181,7 +208,20 @@ int conn_retry_after_s(const struct conn *c);
 
 static inline bool conn_is_open(const struct conn *c)
 {
-	return c->watch.fd != -1;
+	return c->phase != CONN_CLOSED;
+}
+
+/** Read no further request. */
+static inline void conn_stop_input(struct conn *c)
+{
+	if (c->input == INPUT_OPEN)
+		c->input = INPUT_STOPPED;
+}
+
+/** Wait until the socket is writable. */
+static inline void conn_block(struct conn *c)
+{
+	c->socket.blocked = c->socket.rearm = true;
 }
 
 /* ---- reading: read.c ---- */

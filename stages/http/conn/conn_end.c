@@ -49,8 +49,9 @@ void conn_abort(struct conn *c)
 /* Wait until close_notify can be sent. */
 static void wait_to_end(struct conn *c)
 {
-	c->ending = c->no_more = c->blocked = c->rearm = true;
-	c->continue_left = 0; /* nothing is sent after close_notify */
+	conn_enter(c, CONN_ENDING);
+	conn_block(c);
+	c->socket.continue_left = 0; /* nothing is sent after close_notify */
 	conn_settle(c);
 }
 
@@ -64,7 +65,8 @@ void conn_end(struct conn *c, bool client_done)
 		conn_close(c);
 		return;
 	}
-	c->no_more = c->lingering = c->unread = true;
+	conn_enter(c, CONN_LINGERING);
+	c->socket.unread = true;
 	stream_fini(&c->stream, &c->io->pool);
 	conn_settle(c);
 }
@@ -72,6 +74,6 @@ void conn_end(struct conn *c, bool client_done)
 void conn_end_mute(struct conn *c)
 {
 	tls_conn_break(c->tls);
-	c->ending = c->blocked = false;
-	conn_end(c, c->eof);
+	c->socket.blocked = false;
+	conn_end(c, c->input == INPUT_ENDED);
 }

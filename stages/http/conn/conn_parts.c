@@ -70,7 +70,7 @@ bool conn_wants_part(const struct conn *c)
 {
 	char *room;
 
-	return !c->eof && !c->io->pause.on &&
+	return c->input != INPUT_ENDED && !c->io->pause.on &&
 	       transfer_room(c->stream.filling->known_transfer, &room) > 0;
 }
 
@@ -88,7 +88,8 @@ void conn_tear_part(struct conn *c, int error, int status)
 	struct http_req *r = c->stream.filling;
 
 	stream_cut(&c->stream);
-	c->no_more = r->last = true;
+	r->last = true;
+	conn_stop_input(c);
 	transfer_tear(r->known_transfer, error, status);
 	conn_settle(c);
 }
@@ -111,7 +112,7 @@ bool conn_continue_due(const struct conn *c)
 {
 	const struct http_req *r = c->stream.filling;
 
-	return r == c->first && !r->streams && !r->answered && !c->blocked &&
+	return r == c->first && !r->streams && !r->answered && !c->socket.blocked &&
 	       transfer_asked(r->known_transfer);
 }
 

@@ -18,8 +18,9 @@
  * from ENDING to a state that reads or answers, from LINGERING to anything but CLOSED, and out of
  * CLOSED.
  *
- * The state is derived from the flags of the connection. Each call of conn_state_follow compares it
- * with the previous one.
+ * A connection stores three machines that move independently: its phase, its input, and that of the
+ * stream (stream.h). Whether its socket is blocked comes from the kernel. The state is derived from
+ * these. Each call of conn_state_follow compares it with the previous one.
  */
 #include "http/conn/conn.h"
 
@@ -48,19 +49,23 @@ static const unsigned next[CONN_STATES] = {
 
 enum conn_state conn_state(const struct conn *c)
 {
-	if (!conn_is_open(c))
+	switch (c->phase) {
+	case CONN_CLOSED:
 		return CONN_STATE_CLOSED;
-	if (c->lingering)
+	case CONN_LINGERING:
 		return CONN_STATE_LINGERING;
-	if (c->ending)
+	case CONN_ENDING:
 		return CONN_STATE_ENDING;
+	default:
+		break;
+	}
 	if (c->tls && tls_is_shaking(c->tls))
 		return CONN_STATE_SHAKING;
-	if (c->blocked)
+	if (c->socket.blocked)
 		return CONN_STATE_WRITING;
 	if (c->stream.filling || c->stream.phase == STREAM_SKIP)
 		return CONN_STATE_BODY;
-	if (!c->no_more && stream_partial(&c->stream))
+	if (c->input == INPUT_OPEN && stream_partial(&c->stream))
 		return CONN_STATE_HEAD;
 	return c->in_flight > 0 ? CONN_STATE_GRAPH : CONN_STATE_IDLE;
 }
@@ -76,4 +81,13 @@ void conn_state_follow(struct conn *c)
 
 	WEIR_ASSERT(conn_state_may((enum conn_state)c->state, now));
 	c->state = (uint8_t)now;
+}
+
+void conn_enter(struct conn *c, enum conn_phase phase)
+{
+	WEIR_ASSERT(phase > c->phase || (phase == CONN_ENDING && c->phase == CONN_ENDING));
+	c->phase = (uint8_t)phase;
+	if (phase < CONN_CLOSED)
+		conn_stop_input(c);
+	conn_state_follow(c);
 }

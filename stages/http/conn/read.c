@@ -48,13 +48,13 @@ static inline bool has_place(const struct conn *c)
 
 bool conn_wants_read(const struct conn *c)
 {
-	if (c->lingering)
+	if (c->phase == CONN_LINGERING)
 		return true;
 	if (stream_in_parts(&c->stream))
 		return conn_wants_part(c);
 	if (io_is_leaving(c->io) && !c->stream.filling && c->stream.phase != STREAM_SKIP)
 		return false; /* the next request is for the new server */
-	return !c->no_more && !c->io->pause.on && has_place(c);
+	return c->input == INPUT_OPEN && !c->io->pause.on && has_place(c);
 }
 
 /* Discard what a client sends after the last response. */
@@ -65,7 +65,7 @@ static void linger_read(struct conn *c)
 
 	if (n > 0) {
 		c->io->count[SERVER_BYTES_IN] += n;
-		c->unread = c->peer_done || (size_t)n == sizeof(c->io->scratch.out);
+		c->socket.unread = c->socket.peer_done || (size_t)n == sizeof(c->io->scratch.out);
 		conn_settle(c);
 		return;
 	}
@@ -79,7 +79,8 @@ static bool has_rest(const struct conn *c)
 {
 	if (stream_in_parts(&c->stream))
 		return c->stream.end > c->stream.start && !conn_wants_part(c);
-	return !c->no_more && stream_partial(&c->stream) && (c->io->pause.on || !has_place(c));
+	return c->input == INPUT_OPEN && stream_partial(&c->stream) &&
+	       (c->io->pause.on || !has_place(c));
 }
 
 /* Handle the end of the client's bytes: complete requests are answered, a partial one is not. */
@@ -90,10 +91,10 @@ static void at_eof(struct conn *c)
 		return;
 	if (has_rest(c)) {
 		/* the end will be read again once the buffered bytes are parsed */
-		c->unread = true;
+		c->socket.unread = true;
 		return;
 	}
-	c->eof = c->no_more = true;
+	c->input = INPUT_ENDED;
 	if (stream_in_parts(&c->stream))
 		conn_tear_part(c, WEIR_EGONE, 400);
 	if (c->in_flight == 0)
@@ -109,7 +110,7 @@ static void refuse_stream(struct conn *c)
  * out nor be evicted as idle. */
 static void parse_later(struct conn *c)
 {
-	c->wait = WAIT_NONE;
+	c->wait.kind = WAIT_NONE;
 	conn_list_leave(c);
 	conn_make_ready(c);
 }
@@ -119,7 +120,7 @@ static void parse_later(struct conn *c)
 static void no_room(struct conn *c)
 {
 	if (stream_in_parts(&c->stream)) {
-		c->unread = true;
+		c->socket.unread = true;
 		conn_parse(c);
 	} else {
 		refuse_stream(c);
@@ -138,13 +139,13 @@ void conn_took(struct conn *c, size_t n, ssize_t got)
 	if (got > 0) {
 		io->count[SERVER_BYTES_IN] += got;
 		/* while the client must read a response, bytes that it sends are not progress */
-		if (c->wait != WAIT_WRITE) {
-			c->progress_ns = weir_loop_now_ns(io->loop);
-			c->moved_bytes += got;
+		if (c->wait.kind != WAIT_WRITE) {
+			c->wait.progress_ns = weir_loop_now_ns(io->loop);
+			c->wait.moved_bytes += got;
 		}
-		c->unread = wire_left(c, n, (size_t)got);
+		c->socket.unread = wire_left(c, n, (size_t)got);
 		stream_got(&c->stream, (size_t)got);
-		if (WEIR_LIKELY(c->wait == WAIT_IDLE)) {
+		if (WEIR_LIKELY(c->wait.kind == WAIT_IDLE)) {
 			parse_later(c);
 			return;
 		}
@@ -154,7 +155,7 @@ void conn_took(struct conn *c, size_t n, ssize_t got)
 	} else if (got != -EAGAIN) {
 		conn_close(c);
 	} else if (c->tls) {
-		c->unread = tls_left(c->tls);
+		c->socket.unread = tls_left(c->tls);
 	}
 	conn_settle(c);
 }
@@ -165,7 +166,7 @@ void conn_read(struct conn *c)
 	size_t n;
 	ssize_t got = 0;
 
-	if (c->lingering) {
+	if (c->phase == CONN_LINGERING) {
 		linger_read(c);
 		return;
 	}
@@ -234,15 +235,15 @@ static void emit(struct conn *c, struct http_req *r)
 
 	conn_append(c, r);
 	/* a new request does not end the wait for the client to read a response */
-	if (WEIR_LIKELY(c->wait != WAIT_WRITE))
-		c->wait = WAIT_NONE;
+	if (WEIR_LIKELY(c->wait.kind != WAIT_WRITE))
+		c->wait.kind = WAIT_NONE;
 	c->requests++;
 	r->wire_bytes += r->pub.body.n;
 	c->wire_bytes += r->wire_bytes;
 	if (conf->keep_alive_requests > 0 && c->requests >= conf->keep_alive_requests)
 		end_keep_alive(io, r);
 	if (!r->keep_alive || r->last)
-		c->no_more = true;
+		conn_stop_input(c);
 	weir_event_init(ev, &weir_http_request_type, weir_loop_now_ns(io->loop));
 	ev->trace_id = io->next_id++ & INT64_MAX; /* bit 63 is for shed ids */
 	if (conf->user[0])
@@ -270,7 +271,7 @@ static bool may_parse(const struct conn *c)
 		return false;
 	if (stream_in_parts(s))
 		return true;
-	return !c->no_more && has_place(c) &&
+	return c->input == INPUT_OPEN && has_place(c) &&
 	       (!io_is_leaving(c->io) || s->filling || s->phase == STREAM_SKIP);
 }
 
@@ -309,7 +310,8 @@ void conn_parse(struct conn *c)
 		break;
 	}
 	if (WEIR_UNLIKELY(stream_partial(&c->stream)) && !has_place(c))
-		io->count[SERVER_PIPELINE_FULL] += !c->no_more && !stream_in_parts(&c->stream);
+		io->count[SERVER_PIPELINE_FULL] +=
+		    c->input == INPUT_OPEN && !stream_in_parts(&c->stream);
 	if (stream_wants_continue(&c->stream)) {
 		if (c->stream.filling->transfer ? conn_continue_due(c) : c->in_flight == 0)
 			conn_continue(c);
@@ -347,7 +349,7 @@ static void refuse_in_short(struct conn *c, int status)
 	    weir_http_reason(status));
 	struct iovec iov = {.iov_base = text, .iov_len = (size_t)n};
 
-	if (!c->first && !c->blocked && wire_send(c, &iov, 1, false) == n)
+	if (!c->first && !c->socket.blocked && wire_send(c, &iov, 1, false) == n)
 		conn_end(c, false);
 	else
 		conn_close(c);
@@ -359,10 +361,10 @@ void conn_refuse(struct conn *c, int status, const char *why)
 	bool mute = c->tls && tls_is_shaking(c->tls);
 	struct http_req *r = mute ? NULL : pool_req(&c->io->pool);
 
-	c->no_more = true;
+	conn_stop_input(c);
 	c->io->count[SERVER_BAD_REQUESTS] += status != 503;
-	refusal_log(
-	    &c->io->refusals, c->io->stage, weir_loop_now_ns(c->io->loop), c->peer, status, why);
+	refusal_log(&c->io->refusals, c->io->stage, weir_loop_now_ns(c->io->loop),
+	    c->client.address, status, why);
 	if (mute) {
 		conn_close(c);
 		return;

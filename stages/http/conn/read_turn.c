@@ -18,9 +18,9 @@ bool conn_read_later(struct conn *c)
 {
 	struct http_io *io = c->io;
 
-	if (c->tls || c->wait != WAIT_IDLE || io->n_arrived == SERVER_ARRIVED)
+	if (c->tls || c->wait.kind != WAIT_IDLE || io->n_arrived == SERVER_ARRIVED)
 		return false;
-	c->wait = WAIT_NONE;
+	c->wait.kind = WAIT_NONE;
 	conn_list_leave(c);
 	io->arrived[io->n_arrived++] = c;
 	return true;
@@ -31,7 +31,7 @@ bool conn_read_later(struct conn *c)
 static void note(struct conn *c, size_t n, size_t got)
 {
 	c->io->count[SERVER_BYTES_IN] += (int64_t)got;
-	c->unread = c->peer_done || got == n;
+	c->socket.unread = c->socket.peer_done || got == n;
 	stream_got(&c->stream, got);
 	conn_make_ready(c);
 }

@@ -70,7 +70,8 @@ static struct weir_slice get_address(const struct weir_event *ev, const char *ar
 	const struct conn *c = conn_of(ev);
 
 	(void)arg;
-	return c ? (struct weir_slice){c->peer, c->peer_n} : (struct weir_slice){NULL, 0};
+	return c ? (struct weir_slice){c->client.address, c->client.address_n}
+		 : (struct weir_slice){NULL, 0};
 }
 
 static struct weir_slice get_connection(const struct weir_event *ev, const char *arg)
@@ -78,7 +79,8 @@ static struct weir_slice get_connection(const struct weir_event *ev, const char 
 	const struct conn *c = conn_of(ev);
 
 	(void)arg;
-	return c ? (struct weir_slice){c->id, sizeof(c->id)} : (struct weir_slice){NULL, 0};
+	return c ? (struct weir_slice){c->client.id, sizeof(c->client.id)}
+		 : (struct weir_slice){NULL, 0};
 }
 
 static struct weir_slice get_header(const struct weir_event *ev, const char *arg)

@@ -26,16 +26,16 @@ int64_t conn_untaken(const struct conn *c)
 
 bool conn_look(struct conn *c)
 {
-	int64_t now = conn_untaken(c), taken = c->queued_bytes - now;
+	int64_t now = conn_untaken(c), taken = c->wait.queued_bytes - now;
 	double due;
 
-	c->queued_bytes = now;
+	c->wait.queued_bytes = now;
 	if (taken <= 0)
 		return false;
-	c->progress_ns = weir_loop_now_ns(c->io->loop);
-	due = c->io->conf.min_send_rate * (double)(c->progress_ns - c->since_ns) / 1e9;
-	c->moved_bytes += taken;
-	if ((double)c->moved_bytes > due + LEAD_BYTES)
-		c->moved_bytes = (int64_t)due + LEAD_BYTES;
+	c->wait.progress_ns = weir_loop_now_ns(c->io->loop);
+	due = c->io->conf.min_send_rate * (double)(c->wait.progress_ns - c->wait.since_ns) / 1e9;
+	c->wait.moved_bytes += taken;
+	if ((double)c->wait.moved_bytes > due + LEAD_BYTES)
+		c->wait.moved_bytes = (int64_t)due + LEAD_BYTES;
 	return true;
 }

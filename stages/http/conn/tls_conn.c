@@ -269,9 +269,10 @@ static void send_away(struct conn *c)
 	}
 	weir_event_init(ev, &tls_handshake_type, weir_loop_now_ns(io->loop));
 	ev->class_id = last_class(io->stage);
-	ev->deadline_ns = c->since_ns + io->conf.header_timeout_ns;
+	ev->deadline_ns = c->wait.since_ns + io->conf.header_timeout_ns;
 	if (strcmp(io->conf.user, "address") == 0)
-		ev->session = (uint32_t)weir_hash((struct weir_slice){c->peer, c->peer_n}) &
+		ev->session = (uint32_t)weir_hash(
+				  (struct weir_slice){c->client.address, c->client.address_n}) &
 			      ~WEIR_SESSION_RETRY;
 	t->away = true;
 	t->edge = false;
@@ -287,7 +288,7 @@ static void opened(struct conn *c)
 	const char *name = SSL_get_servername(t->ssl, TLSEXT_NAMETYPE_host_name);
 
 	t->phase = TLS_OPEN;
-	c->progress_ns = weir_loop_now_ns(c->io->loop);
+	c->wait.progress_ns = weir_loop_now_ns(c->io->loop);
 	conn_list_leave(c); /* its idle time begins now, so it must be appended to the list again */
 	t->version = SSL_get_version(t->ssl);
 	t->bio.kernel_out = BIO_get_ktls_send(SSL_get_wbio(t->ssl));
@@ -295,8 +296,8 @@ static void opened(struct conn *c)
 		t->sni = strdup(name);
 	c->io->count[SSL_session_reused(t->ssl) ? SERVER_TLS_RESUMED : SERVER_TLS_FULL]++;
 	c->io->count[SERVER_TLS_CONNECTIONS]++;
-	c->unread = true;
-	c->rearm |= t->bio.tail_n > 0;
+	c->socket.unread = true;
+	c->socket.rearm |= t->bio.tail_n > 0;
 	if (io_is_leaving(c->io) && conn_hand_over(c))
 		return;
 	if (conn_wants_read(c))
@@ -321,7 +322,7 @@ static void after_step(struct conn *c)
 			go_on(c);
 			return;
 		}
-		c->rearm |= t->bio.tail_n > 0 || t->verdict == TLS_WANT_WRITE;
+		c->socket.rearm |= t->bio.tail_n > 0 || t->verdict == TLS_WANT_WRITE;
 		if (io_is_leaving(c->io) && conn_hand_over(c))
 			return;
 		conn_settle(c);
@@ -352,7 +353,7 @@ static void first_step(struct conn *c)
 {
 	switch (look(c->watch.fd)) {
 	case TLS_HELLO_LATER:
-		if (c->peer_done)
+		if (c->socket.peer_done)
 			failed(c, TLS_FAILED_CLOSED);
 		else
 			conn_settle(c);
@@ -378,13 +379,13 @@ static void go_on(struct conn *c)
 {
 	struct tls_conn *t = c->tls;
 
-	tls_bio_ready(&t->bio, c->peer_done);
+	tls_bio_ready(&t->bio, c->socket.peer_done);
 	switch (tls_bio_flush(&t->bio)) {
 	case -1:
 		failed(c, TLS_FAILED_CLOSED);
 		return;
 	case 0:
-		c->rearm = true;
+		c->socket.rearm = true;
 		conn_settle(c);
 		return;
 	default:
@@ -407,11 +408,11 @@ uint32_t tls_on_ready(struct conn *c, uint32_t events)
 		return 0;
 	}
 	if (t->phase >= TLS_OPEN) {
-		tls_bio_ready(&t->bio, c->peer_done);
+		tls_bio_ready(&t->bio, c->socket.peer_done);
 		if (t->phase == TLS_SHUT)
 			return events;
 		if (tls_bio_flush(&t->bio) == 0)
-			c->rearm = true;
+			c->socket.rearm = true;
 		tls_tell(t);
 		/* epoll does not report bytes that OpenSSL holds. Arming the socket again makes it
 		 * report EPOLLOUT, so read them on that event */
@@ -420,7 +421,7 @@ uint32_t tls_on_ready(struct conn *c, uint32_t events)
 	if (conn_wants_read(c)) {
 		go_on(c);
 	} else {
-		c->unread = true;
+		c->socket.unread = true;
 		conn_settle(c);
 	}
 	return 0;
@@ -437,7 +438,8 @@ void tls_step_returned(struct weir_event *ev)
 		conn_make_ready(c);
 		return;
 	}
-	tls_bio_ready(&t->bio, c->peer_done); /* an edge may have arrived while `t` was AWAY */
+	tls_bio_ready(
+	    &t->bio, c->socket.peer_done); /* an edge may have arrived while `t` was AWAY */
 	if (t->status == WEIR_OK)
 		after_step(c);
 	else if (weir_outcome_of(t->status) == WEIR_OUTCOME_SHED || t->status == WEIR_ECLOSED)

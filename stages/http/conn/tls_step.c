@@ -86,7 +86,7 @@ static struct weir_slice get_address(const struct weir_event *ev, const char *ar
 	const struct conn *c = ((const struct tls_conn *)ev)->conn;
 
 	(void)arg;
-	return (struct weir_slice){c->peer, c->peer_n};
+	return (struct weir_slice){c->client.address, c->client.address_n};
 }
 
 static const struct weir_field fields[] = {
@@ -108,7 +108,7 @@ static void describe(const struct weir_event *ev, char *buf, size_t size)
 {
 	const struct conn *c = ((const struct tls_conn *)ev)->conn;
 
-	snprintf(buf, size, "handshake with %.*s", c->peer_n, c->peer);
+	snprintf(buf, size, "handshake with %.*s", c->client.address_n, c->client.address);
 }
 
 const struct weir_event_type tls_handshake_type = {.name = "tls.handshake",

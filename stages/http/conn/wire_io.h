@@ -30,7 +30,7 @@ static inline ssize_t wire_recv(struct conn *c, char *p, size_t n)
  * peer's bytes follows. */
 static inline bool wire_left(const struct conn *c, size_t n, size_t got)
 {
-	return c->peer_done || got == n || (c->tls && tls_left(c->tls));
+	return c->socket.peer_done || got == n || (c->tls && tls_left(c->tls));
 }
 
 /** Like sendmsg: send `iov[n]`, n >= 1. `more` means that a file follows. */

@@ -130,11 +130,11 @@ static void add_body(
 /* Add the rest of a response that was partly sent. */
 static void add_part(struct conn *c, struct run *g, struct piece *p)
 {
-	p->close = c->part_close;
-	p->head = c->part_head;
-	p->head_n = p->bytes = c->part_head_n;
+	p->close = c->part.close;
+	p->head = c->part.head;
+	p->head_n = p->bytes = c->part.head_n;
 	add_bytes(g, p->head, p->head_n);
-	add_body(c->io, c->first, g, p, (size_t)c->body_off);
+	add_body(c->io, c->first, g, p, (size_t)c->part.body_off);
 }
 
 /* Replace the response with a 500, because the fields that a stage has added exceed the buffer for
@@ -152,7 +152,7 @@ static bool add_answer(struct conn *c, struct http_req *r, struct run *g)
 	struct piece *p = &g->piece[g->n_pieces];
 
 	*p = (struct piece){.r = r};
-	if (r == c->first && c->part) {
+	if (r == c->first && c->part.begun) {
 		add_part(c, g, p);
 	} else {
 		if (!add_head(c, r, g, p)) {
@@ -195,19 +195,19 @@ static void count_answer(struct http_io *io, int status)
 
 static void clear_part(struct conn *c)
 {
-	pool_hold(&c->io->pool, -(int64_t)c->part_head_n);
-	free(c->part_head);
-	c->part_head = NULL;
-	c->part_head_n = 0;
-	c->body_off = 0;
-	c->part = c->part_close = false;
+	pool_hold(&c->io->pool, -(int64_t)c->part.head_n);
+	free(c->part.head);
+	c->part.head = NULL;
+	c->part.head_n = 0;
+	c->part.body_off = 0;
+	c->part.begun = c->part.close = false;
 }
 
 static void drop_first(struct conn *c)
 {
 	struct http_req *r = c->first;
 
-	if (c->part)
+	if (c->part.begun)
 		clear_part(c);
 	c->wire_bytes -= r->wire_bytes;
 	c->first = r->next;
@@ -222,7 +222,7 @@ void conn_pop(struct conn *c)
 	struct http_req *r = c->first;
 
 	if (WEIR_UNLIKELY(c->stream.filling == r) && !stream_leave(&c->stream))
-		c->no_more = true;
+		conn_stop_input(c);
 	count_answer(c->io, r->pub.res.status);
 	if (WEIR_UNLIKELY(r->sent != NULL))
 		sent_tell(r, HTTP_SENT_WHOLE, 0);
@@ -232,7 +232,7 @@ void conn_pop(struct conn *c)
 void conn_give_away(struct conn *c)
 {
 	if (c->first->sent)
-		sent_tell(c->first, HTTP_SENT_HANDED, c->part ? c->body_off : 0);
+		sent_tell(c->first, HTTP_SENT_HANDED, c->part.begun ? c->part.body_off : 0);
 	drop_first(c);
 }
 
@@ -250,14 +250,14 @@ static bool keep_part(struct conn *c, const struct piece *p, size_t n)
 			return false;
 		memcpy(rest, p->head + n, left);
 	}
-	body += c->body_off;
+	body += c->part.body_off;
 	clear_part(c);
-	c->part_head = rest;
-	c->part_head_n = (uint32_t)left;
+	c->part.head = rest;
+	c->part.head_n = (uint32_t)left;
 	pool_hold(&c->io->pool, (int64_t)left);
-	c->body_off = body;
-	c->part = true;
-	c->part_close = p->close;
+	c->part.body_off = body;
+	c->part.begun = true;
+	c->part.close = p->close;
 	return true;
 }
 
@@ -265,7 +265,7 @@ bool write_begin_part(struct conn *c)
 {
 	struct run g = write_alone(c->io);
 
-	return c->part || (add_answer(c, c->first, &g) && keep_part(c, g.piece, 0));
+	return c->part.begun || (add_answer(c, c->first, &g) && keep_part(c, g.piece, 0));
 }
 
 /* ---- sending ---- */
@@ -273,16 +273,17 @@ bool write_begin_part(struct conn *c)
 void conn_moved(struct conn *c, ssize_t n)
 {
 	c->io->count[SERVER_BYTES_OUT] += n;
-	c->progress_ns = weir_loop_now_ns(c->io->loop);
-	c->queued_bytes += n; /* conn_look counts them as moved when the client acknowledges them */
+	c->wait.progress_ns = weir_loop_now_ns(c->io->loop);
+	c->wait.queued_bytes +=
+	    n; /* conn_look counts them as moved when the client acknowledges them */
 }
 
 /* Record whether the kernel holds a large response that the client may not be reading, although the
  * connection appears to be idle. `much` means that a large response was just sent. */
 static void note_swallowed(struct conn *c, bool much)
 {
-	c->io->memory.n_swallowed += much - c->swallowed;
-	c->swallowed = much;
+	c->io->memory.n_swallowed += much - c->socket.swallowed;
+	c->socket.swallowed = much;
 }
 
 /* When many clients read their responses slowly, or may be doing so, keep the unsent bytes in our
@@ -299,9 +300,9 @@ static void bound_unsent(struct conn *c, const struct run *g)
 	kib = kib > UNSENT_MOST_KIB    ? UNSENT_MOST_KIB
 	      : kib < UNSENT_LEAST_KIB ? UNSENT_LEAST_KIB
 				       : kib;
-	if (c->unsent_kib > 0 && c->unsent_kib <= 2 * kib)
+	if (c->socket.unsent_kib > 0 && c->socket.unsent_kib <= 2 * kib)
 		return;
-	c->unsent_kib = (uint8_t)kib;
+	c->socket.unsent_kib = (uint8_t)kib;
 	bytes = kib * 1024;
 	setsockopt(c->watch.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes));
 }
@@ -417,17 +418,17 @@ void write_done(struct conn *c, struct run *g, enum conn_sent rc)
 		conn_close(c);
 		return;
 	case SENT_BLOCKED:
-		c->blocked = c->rearm = true;
+		conn_block(c);
 		if (io_is_leaving(c->io) && conn_hand_over(c))
 			return;
 		break;
 	default:
 		if (g->close || WEIR_UNLIKELY(is_over(c))) {
-			conn_end(c, c->eof || g->client_done);
+			conn_end(c, c->input == INPUT_ENDED || g->client_done);
 			return;
 		}
-		if (c->no_more && c->in_flight == 0) {
-			conn_end(c, c->eof);
+		if (c->input != INPUT_OPEN && c->in_flight == 0) {
+			conn_end(c, c->input == INPUT_ENDED);
 			return;
 		}
 		if (io_is_leaving(c->io) && conn_hand_over(c))
@@ -442,10 +443,10 @@ void conn_write(struct conn *c)
 	struct run g;
 
 	g.file = g.close = g.client_done = false;
-	if (!conn_is_open(c) || c->lingering || c->blocked)
+	if (c->phase >= CONN_LINGERING || c->socket.blocked)
 		return;
-	if (WEIR_UNLIKELY(c->ending)) {
-		conn_end(c, c->eof);
+	if (WEIR_UNLIKELY(c->phase == CONN_ENDING)) {
+		conn_end(c, c->input == INPUT_ENDED);
 		return;
 	}
 	write_done(c, &g, SENT);

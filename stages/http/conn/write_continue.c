@@ -15,8 +15,8 @@ static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
 void conn_continue_more(struct conn *c)
 {
-	struct iovec iov = {
-	    (void *)(uintptr_t)(text + TEXT_BYTES - c->continue_left), c->continue_left};
+	struct iovec iov = {(void *)(uintptr_t)(text + TEXT_BYTES - c->socket.continue_left),
+	    c->socket.continue_left};
 	ssize_t n = wire_send(c, &iov, 1, false);
 
 	if (n == -1 && errno != EAGAIN) {
@@ -25,10 +25,10 @@ void conn_continue_more(struct conn *c)
 	}
 	if (n > 0) {
 		conn_moved(c, n);
-		c->continue_left -= (uint8_t)n;
+		c->socket.continue_left -= (uint8_t)n;
 	}
-	if (c->continue_left > 0) {
-		c->blocked = c->rearm = true;
+	if (c->socket.continue_left > 0) {
+		conn_block(c);
 		conn_settle(c);
 	}
 }
@@ -36,6 +36,6 @@ void conn_continue_more(struct conn *c)
 void conn_continue(struct conn *c)
 {
 	c->stream.filling->expect_continue = false;
-	c->continue_left = TEXT_BYTES;
+	c->socket.continue_left = TEXT_BYTES;
 	conn_continue_more(c);
 }

@@ -38,8 +38,7 @@ static inline bool is_common(const struct conn *c)
 {
 	const struct http_req *r = c->first;
 
-	return r && r->answered && !r->streams && conn_is_open(c) && !c->lingering && !c->blocked &&
-	       !c->ending;
+	return r && r->answered && !r->streams && c->phase == CONN_OPEN && !c->socket.blocked;
 }
 
 /* Whether the responses of `c`, if they are small, fit into the rest of the shared buffers from

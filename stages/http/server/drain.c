@@ -116,10 +116,10 @@ static void end_linger(struct weir_loop *loop, struct weir_timer *t)
 	listen_close(io);
 	for (struct conn *c = io->conns; c; c = next) {
 		next = c->next;
-		if (c->wait != WAIT_IDLE || (io_is_leaving(io) && handover_take_leave(c)))
+		if (c->wait.kind != WAIT_IDLE || (io_is_leaving(io) && handover_take_leave(c)))
 			continue;
 		conn_read(c); /* the client may just have sent something */
-		if (conn_is_open(c) && c->wait == WAIT_IDLE)
+		if (conn_is_open(c) && c->wait.kind == WAIT_IDLE)
 			conn_end(c, true);
 	}
 }
@@ -150,11 +150,11 @@ static void begin_drain(struct http_io *io)
 /* Whether the client has begun a request that is not emitted, which may not have been read yet. */
 static bool has_begun(struct conn *c)
 {
-	if (c->lingering || c->ending || c->stream.phase == STREAM_SKIP)
+	if (c->phase >= CONN_ENDING || c->stream.phase == STREAM_SKIP)
 		return false;
 	if (!stream_partial(&c->stream))
 		conn_read(c); /* reads only: no more requests are emitted */
-	return conn_is_open(c) && c->in_flight == 0 && !c->lingering && stream_partial(&c->stream);
+	return c->phase == CONN_OPEN && c->in_flight == 0 && stream_partial(&c->stream);
 }
 
 /* Close `c`, which has no request in the graph, at the end of the drain. If a request has begun, a
@@ -181,7 +181,7 @@ static void close_now(struct http_io *io)
 		next = c->next;
 		if (io_is_leaving(io) && handover_take_leave(c))
 			continue;
-		c->no_more = true;
+		conn_stop_input(c);
 		conn_parts_end(c);
 		if (c->in_flight == 0)
 			end_late(c);

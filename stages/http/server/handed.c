@@ -37,8 +37,8 @@ bool handed_fits(const struct conn *c)
 {
 	const struct http_req *r = c->first;
 
-	return conn_is_open(c) && c->in_flight == 1 && r->answered && !r->streams && !r->transfer &&
-	       c->blocked && !c->lingering && !c->ending && !c->refused && c->continue_left == 0 &&
+	return c->phase == CONN_OPEN && c->in_flight == 1 && r->answered && !r->streams &&
+	       !r->transfer && c->socket.blocked && !c->refused && c->socket.continue_left == 0 &&
 	       !c->stream.filling && c->stream.phase != STREAM_SKIP &&
 	       !(c->tls && tls_is_away(c->tls));
 }
@@ -77,7 +77,8 @@ static bool make_own(struct handed *h, const struct http_io *io, size_t n)
 static bool take_body(struct handed *h, struct conn *c)
 {
 	struct weir_http_response *res = &c->first->pub.res;
-	struct weir_slice rest = {res->body.p + c->body_off, res->body.n - (size_t)c->body_off};
+	struct weir_slice rest = {
+	    res->body.p + c->part.body_off, res->body.n - (size_t)c->part.body_off};
 
 	if (rest.n == 0)
 		return true;
@@ -164,13 +165,13 @@ struct handed *handed_take(struct conn *c)
 		return NULL;
 	}
 	h->status = c->first->pub.res.status;
-	h->close = c->part_close;
+	h->close = c->part.close;
 	h->keep_alive = c->first->keep_alive;
-	h->head = c->part_head;
-	h->head_n = c->part_head_n;
-	pool_hold(&c->io->pool, -(int64_t)c->part_head_n);
-	c->part_head = NULL;
-	c->part_head_n = 0;
+	h->head = c->part.head;
+	h->head_n = c->part.head_n;
+	pool_hold(&c->io->pool, -(int64_t)c->part.head_n);
+	c->part.head = NULL;
+	c->part.head_n = 0;
 	conn_give_away(c);
 	return h;
 }
@@ -234,12 +235,12 @@ void handed_begin(struct conn *c, struct http_req *r, struct handed *h)
 	    .n_pieces = h->n_pieces,
 	    .release = release,
 	    .release_arg = h};
-	c->part = true;
-	c->part_close = h->close;
-	c->part_head = h->head;
-	c->part_head_n = h->head_n;
+	c->part.begun = true;
+	c->part.close = h->close;
+	c->part.head = h->head;
+	c->part.head_n = h->head_n;
 	h->head = NULL;
-	pool_hold(&c->io->pool, (int64_t)c->part_head_n);
+	pool_hold(&c->io->pool, (int64_t)c->part.head_n);
 	r->held_bytes = h->own_n;
 	pool_hold(&c->io->pool, (int64_t)r->held_bytes);
 	conn_append(c, r);

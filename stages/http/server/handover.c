@@ -158,9 +158,9 @@ static void hand_over(const struct http_io *from, struct handed_conn *p)
 
 static bool between_requests(const struct conn *c)
 {
-	return conn_is_open(c) && c->in_flight == 0 && !c->no_more && !c->lingering &&
-	       !c->blocked && !c->part && !c->stream.filling && c->stream.phase != STREAM_SKIP &&
-	       !(c->tls && tls_is_away(c->tls));
+	return c->phase == CONN_OPEN && c->in_flight == 0 && c->input == INPUT_OPEN &&
+	       !c->socket.blocked && !c->part.begun && !c->stream.filling &&
+	       c->stream.phase != STREAM_SKIP && !(c->tls && tls_is_away(c->tls));
 }
 
 /* Timer callback: repeat failed attempts to hand connections over. Attempts to take over those in
@@ -237,7 +237,7 @@ static void refill(struct conn *c, const struct handed_conn *p)
 {
 	size_t at = 0;
 
-	while (at < p->n && !c->no_more) {
+	while (at < p->n && c->input == INPUT_OPEN) {
 		char *room;
 		size_t n = stream_room(&c->stream, &c->io->pool, &room);
 		if (n == 0 && c->stream.phase != STREAM_ENDED) {

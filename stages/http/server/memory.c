@@ -112,9 +112,9 @@ static void relieve_of_heads(struct http_io *io, enum conn_list_id id)
 	struct conn *c;
 
 	for (int i = 0; (c = io->list[id].first); i++) {
-		int64_t at = c->since_ns + RELIEF_AFTER_NS;
+		int64_t at = c->wait.since_ns + RELIEF_AFTER_NS;
 		if (i == RELIEF_RUN || at > now_ns) {
-			weir_timer_set(io->loop, &c->timer, at);
+			weir_timer_set(io->loop, &c->wait.timer, at);
 			return;
 		}
 		limit_refuse(c, LIMIT_MEMORY);
@@ -130,9 +130,9 @@ static void relieve_of_idle(struct http_io *io)
 	struct conn *c;
 
 	for (int i = 0; (c = io->list[CONN_IDLE].first); i++) {
-		int64_t at = c->progress_ns + RELIEF_AFTER_NS;
+		int64_t at = c->wait.progress_ns + RELIEF_AFTER_NS;
 		if (i == RELIEF_RUN || at > now_ns) {
-			weir_timer_set(io->loop, &c->timer, at);
+			weir_timer_set(io->loop, &c->wait.timer, at);
 			return;
 		}
 		io->count[SERVER_EVICTED]++;

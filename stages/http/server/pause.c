@@ -44,7 +44,7 @@ static void turn(struct http_io *io, bool paused)
 	io_touch(io);
 	for (struct conn *c = io->conns; c; c = next) {
 		next = c->next;
-		if (!c->blocked && !c->lingering)
+		if (!c->socket.blocked && c->phase != CONN_LINGERING)
 			conn_parse(c);
 	}
 	io->pause.on = paused;

@@ -50,12 +50,12 @@
 static bool is_slow(struct conn *c, int64_t now_ns)
 {
 	const struct http_conf *conf = &c->io->conf;
-	double rate = c->wait == WAIT_BODY ? conf->min_body_rate : conf->min_send_rate;
+	double rate = c->wait.kind == WAIT_BODY ? conf->min_body_rate : conf->min_send_rate;
 
-	if (c->wait == WAIT_WRITE && rate > 0 && !conn_look(c) &&
-	    now_ns - c->progress_ns >= SLOT_EVICT_AFTER_NS)
+	if (c->wait.kind == WAIT_WRITE && rate > 0 && !conn_look(c) &&
+	    now_ns - c->wait.progress_ns >= SLOT_EVICT_AFTER_NS)
 		return true;
-	return (double)c->moved_bytes < rate * (double)(now_ns - c->since_ns) / 1e9;
+	return (double)c->wait.moved_bytes < rate * (double)(now_ns - c->wait.since_ns) / 1e9;
 }
 
 /* When `c`, which is in list `id`, became idle or slow. A connection with TLS has been idle since
@@ -63,7 +63,7 @@ static bool is_slow(struct conn *c, int64_t now_ns)
  * header_timeout is measured. */
 static int64_t eligible_since_ns(const struct conn *c, enum conn_list_id id)
 {
-	return id == CONN_IDLE ? c->progress_ns : c->since_ns;
+	return id == CONN_IDLE ? c->wait.progress_ns : c->wait.since_ns;
 }
 
 static int64_t head_since_ns(const struct http_io *io, enum conn_list_id id)
@@ -82,11 +82,11 @@ static bool evict_from(struct http_io *io, enum conn_list_id id, uint64_t key)
 
 	for (int i = 0; c && i < EVICT_SCAN; i++, c = next) {
 		int64_t waited_ns = now_ns - eligible_since_ns(c, id);
-		next = c->wait_next;
-		if ((key == 0 || c->peer_key == key) && !c->ready &&
+		next = c->wait.next;
+		if ((key == 0 || c->client.key == key) && !c->ready &&
 		    waited_ns >= SLOT_EVICT_AFTER_NS && (id != CONN_SLOW || is_slow(c, now_ns))) {
 			io->count[SERVER_EVICTED]++;
-			if (c->wait == WAIT_WRITE)
+			if (c->wait.kind == WAIT_WRITE)
 				conn_abort(c);
 			else
 				conn_close(c);
@@ -172,8 +172,8 @@ bool slot_evict_reader(struct http_io *io)
 
 	for (int i = 0; i < EVICT_SCAN && i < slow->n; i++) {
 		struct conn *c = slow->first;
-		if (c->wait == WAIT_WRITE && now_ns - c->since_ns >= SLOT_EVICT_AFTER_NS &&
-		    is_slow(c, now_ns)) {
+		if (c->wait.kind == WAIT_WRITE &&
+		    now_ns - c->wait.since_ns >= SLOT_EVICT_AFTER_NS && is_slow(c, now_ns)) {
 			io->count[SERVER_EVICTED]++;
 			conn_abort(c);
 			return true;

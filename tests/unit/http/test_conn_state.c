@@ -40,5 +40,34 @@ static void test_closed_is_last(void)
 		CU_ASSERT_FALSE(may(CONN_STATE_CLOSED, to));
 }
 
+/* A phase that ends the connection also ends its input, and the input never opens again. */
+static void test_phases(void)
+{
+	struct conn c = {.phase = CONN_OPEN, .input = INPUT_OPEN};
+
+	CU_ASSERT_EQUAL(conn_state(&c), CONN_STATE_IDLE);
+	conn_enter(&c, CONN_ENDING);
+	CU_ASSERT_EQUAL(c.input, INPUT_STOPPED);
+	CU_ASSERT_EQUAL(c.state, CONN_STATE_ENDING);
+	conn_enter(&c, CONN_ENDING);
+	conn_enter(&c, CONN_LINGERING);
+	CU_ASSERT_EQUAL(c.state, CONN_STATE_LINGERING);
+	CU_ASSERT_TRUE(conn_is_open(&c));
+	conn_enter(&c, CONN_CLOSED);
+	CU_ASSERT_EQUAL(c.state, CONN_STATE_CLOSED);
+	CU_ASSERT_FALSE(conn_is_open(&c));
+}
+
+static void test_input(void)
+{
+	struct conn c = {.phase = CONN_OPEN, .input = INPUT_ENDED};
+
+	conn_stop_input(&c);
+	CU_ASSERT_EQUAL(c.input, INPUT_ENDED);
+	c.input = INPUT_OPEN;
+	conn_stop_input(&c);
+	CU_ASSERT_EQUAL(c.input, INPUT_STOPPED);
+}
+
 CUNIT_MAIN("conn_state", {"serving", test_serving}, {"no way back", test_no_way_back},
-    {"closed is last", test_closed_is_last})
+    {"closed is last", test_closed_is_last}, {"phases", test_phases}, {"input", test_input})
