@@ -361,9 +361,9 @@ static bool weir_rested(const void *state)
 	const struct weir_state *s = state;
 	double most = 0;
 
+	/* what is wanted or refused is part of what is offered, and decays at the same rate */
 	for (int c = 0; c < s->fill.n_classes; c++)
-		most = fmax(
-		    most, fmax(s->fill.offered[c], fmax(s->fill.wanted[c], s->fill.refused[c])));
+		most = fmax(most, s->fill.offered[c]);
 	return !s->over && most <= NOTHING;
 }
 

@@ -80,8 +80,15 @@ static void test_rested(void)
 {
 	static const double nothing[CLASSES] = {0};
 
+	for (int c = 0; c < CLASSES; c++) {
+		double one[CLASSES] = {0};
+		one[c] = 0.5;
+		start();
+		CU_ASSERT_TRUE(admission_weir.rested(state));
+		tick(one, 0);
+		CU_ASSERT_FALSE(admission_weir.rested(state));
+	}
 	start();
-	CU_ASSERT_TRUE(admission_weir.rested(state));
 	for (int i = 0; i < 100; i++)
 		tick(mix_2x, 60);
 	CU_ASSERT_FALSE(admission_weir.rested(state));
